@@ -27,25 +27,17 @@ type Decoded struct {
 // node (a number), parts (an object by name, {} when the layout names none) and
 // sequence (a number).
 func (d Decoded) MarshalJSON() ([]byte, error) {
-	b := append(make([]byte, 0, textSize), `{"id":"`...)
-	b = strconv.AppendInt(b, int64(d.ID), 10)
-	b = append(b, `","time":"`...)
-	b = d.appendTime(b)
-	b = append(b, `","node":`...)
-	b = strconv.AppendInt(b, d.Node, 10)
-	b = append(b, `,"parts":`...)
-	if len(d.Parts) == 0 {
-		b = append(b, "{}"...)
-	} else {
-		parts, err := json.Marshal(d.Parts)
-		if err != nil {
-			return nil, err
-		}
-		b = append(b, parts...)
+	parts := d.Parts
+	if parts == nil {
+		parts = map[string]int64{}
 	}
-	b = append(b, `,"sequence":`...)
-	b = strconv.AppendInt(b, d.Sequence, 10)
-	return append(b, '}'), nil
+	return json.Marshal(struct {
+		ID       string           `json:"id"`
+		Time     string           `json:"time"`
+		Node     int64            `json:"node"`
+		Parts    map[string]int64 `json:"parts"`
+		Sequence int64            `json:"sequence"`
+	}{d.ID.String(), string(d.appendTime(nil)), d.Node, parts, d.Sequence})
 }
 
 // String returns the decoded ID on one line, with parts in order of their names:

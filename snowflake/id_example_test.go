@@ -37,16 +37,6 @@ func ExampleID_Base32() {
 	// 1ASD13XH1F801 4aaW4SzAyQL 1ptWyK4WgZV
 }
 
-// What a person typed: lower case, the letter l for 1 and the letter o for 0.
-func ExampleParseBase32() {
-	id, err := snowflake.ParseBase32("lasd13xhlf8oo")
-	fmt.Println(id, err)
-	fmt.Println(id.Base32())
-	// Output:
-	// 1541815603606036480 <nil>
-	// 1ASD13XH1F800
-}
-
 // The message is for people; a program asks for the cause.
 func ExampleParse() {
 	_, err := snowflake.Parse("1541815603606O36480")

@@ -167,6 +167,8 @@ func TestFormsKnownValues(t *testing.T) {
 		}
 	}
 	require.Equal(t, "-5", snowflake.ID(-5).String())
+	run := snowflake.Run{First: 7000, Count: 3, Stride: 16}
+	require.Equal(t, []snowflake.ID{7016, 7032}, []snowflake.ID{run.At(1), run.Last()})
 	require.Equal(t, int64(-5), snowflake.ID(-5).Int64())
 }
 

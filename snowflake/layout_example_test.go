@@ -89,18 +89,3 @@ func ExampleLayout_Compose() {
 	// 153795900215390213: 2026-03-01T09:30:00.000Z, node 1023, sequence 5 <nil>
 	// node 1024 is out of range: it needs 11 bits, but the field has 10 bits; give a number from 0 to 1023, or choose a layout with a wider field
 }
-
-// A layout by the name that a configuration file has for it.
-func ExamplePreset() {
-	for _, name := range []string{"discord", "discrod"} {
-		layout, ok := snowflake.Preset(name)
-		if !ok {
-			fmt.Println("no preset is called", name)
-			continue
-		}
-		fmt.Println(layout)
-	}
-	// Output:
-	// time=41,worker=5,process=5,sequence=12,tick=1ms,epoch=2015-01-01T00:00:00Z
-	// no preset is called discrod
-}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"math/big"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -14,7 +15,10 @@ import (
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-var layout2025 = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
+var (
+	layout2025 = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
+	endOf9999  = time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC)
+)
 
 // randomLayout returns a valid layout with widths, tick, order, parts and epoch
 // drawn from their whole ranges.
@@ -53,230 +57,267 @@ func randomInstant(r *rand.Rand, l snowflake.Layout) time.Time {
 	return t
 }
 
-func TestLayoutDecodesKnownIDs(t *testing.T) {
-	d, err := snowflake.Twitter().Decode(1541815603606036480)
-	require.NoError(t, err)
-	assert.Equal(t, snowflake.Decoded{
-		ID:    1541815603606036480,
-		Time:  time.Date(2022, 6, 28, 16, 7, 40, 105e6, time.UTC),
-		Node:  378,
-		Parts: map[string]int64{"datacenter": 11, "worker": 26},
-	}, d)
-
-	d, err = snowflake.Discord().Decode(175928847299117063)
-	require.NoError(t, err)
-	assert.Equal(t, snowflake.Decoded{
-		ID:       175928847299117063,
-		Time:     time.Date(2016, 4, 30, 11, 18, 25, 796e6, time.UTC),
-		Node:     32,
-		Parts:    map[string]int64{"worker": 1, "process": 0},
-		Sequence: 7,
-	}, d)
-
-	d, err = snowflake.Instagram().Decode(2384288897814875714)
-	require.NoError(t, err)
-	assert.Equal(t, time.Date(2020, 8, 26, 13, 43, 27, 0, time.UTC), d.Time.Truncate(time.Second))
-	assert.Equal(t, map[string]int64{"shard": d.Node}, d.Parts)
+// exactNanoseconds is the exact count of nanoseconds from a to b.
+func exactNanoseconds(a, b time.Time) *big.Int {
+	ns := big.NewInt(b.Unix() - a.Unix())
+	ns.Mul(ns, big.NewInt(1e9))
+	return ns.Add(ns, big.NewInt(int64(b.Nanosecond()-a.Nanosecond())))
 }
 
-// The fields' places, written out by hand rather than computed.
-func TestLayoutComposePlacesFields(t *testing.T) {
-	l := snowflake.Layout{Epoch: layout2025, Tick: time.Second, TimeBits: 8, NodeBits: 6, SequenceBits: 4,
-		Parts: []snowflake.Part{{Name: "a", Bits: 2}, {Name: "b", Bits: 4}}}
-	at := layout2025.Add(0b10100101 * time.Second)
-
-	id, err := l.Compose(at, 0b10_1100, 0b0110)
-	require.NoError(t, err)
-	assert.EqualValues(t, 0b10100101_101100_0110, id)
-
-	l.Order = snowflake.TimeSequenceNode
-	id, err = l.Compose(at, 0b10_1100, 0b0110)
-	require.NoError(t, err)
-	assert.EqualValues(t, 0b10100101_0110_101100, id)
-
-	d, err := l.Decode(id)
-	require.NoError(t, err)
-	assert.Equal(t, map[string]int64{"a": 0b10, "b": 0b1100}, d.Parts)
-	assert.EqualValues(t, 0b0110, d.Sequence)
-}
-
-func TestLayoutComposeDecodeIdentity(t *testing.T) {
+// Presets and random layouts keep what their methods promise.
+func TestLayouts(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	check := func(l snowflake.Layout) {
+	var layouts []snowflake.Layout
+	for _, l := range snowflake.Presets() {
+		for range 200 {
+			layouts = append(layouts, l)
+		}
+	}
+	for range 10_000 {
+		layouts = append(layouts, randomLayout(r))
+	}
+	saturated := 0
+	for _, l := range layouts {
 		require.NoError(t, l.Validate(), l)
-		at := randomInstant(r, l)
-		node := r.Int64N(l.Capacity().Nodes)
-		sequence := r.Int64N(l.Capacity().IDsPerTick)
+		parsed, err := snowflake.ParseLayout(l.String())
+		require.NoError(t, err)
+		named := l
+		named.Name = ""
+		require.Equal(t, named, parsed)
+
+		// The lifetime, and the tick of an instant, against big integers.
+		length, limit := new(big.Int).Lsh(big.NewInt(int64(l.Tick)), uint(l.TimeBits)), exactNanoseconds(l.Epoch, endOf9999)
+		if length.Cmp(limit) > 0 {
+			length = limit
+			saturated++
+		}
+		require.Zero(t, length.Cmp(exactNanoseconds(l.Epoch, l.End())), "%s ends at %s", l, l.End())
+		c, at := l.Capacity(), randomInstant(r, l)
+		node, sequence := r.Int64N(c.Nodes), r.Int64N(c.IDsPerTick)
 		id, err := l.Compose(at, node, sequence)
 		require.NoError(t, err, "%s at %s", l, at)
 		require.GreaterOrEqual(t, id, snowflake.ID(0))
+		tick := new(big.Int).Div(exactNanoseconds(l.Epoch, at), big.NewInt(int64(l.Tick)))
+		require.Equal(t, tick.Int64(), int64(id)>>(l.NodeBits+l.SequenceBits), "%s at %s", l, at)
 
+		// An ID is taken apart again.
 		d, err := l.Decode(id)
 		require.NoError(t, err, "%s at %s", l, at)
-		require.Equal(t, id, d.ID)
-		require.Equal(t, node, d.Node, l)
-		require.Equal(t, sequence, d.Sequence, l)
-		behind := at.Sub(d.Time)
-		require.True(t, behind >= 0 && behind < l.Tick, "%s: %s composed as %s", l, at, d.Time)
-
-		if l.Parts == nil {
-			require.Nil(t, d.Parts)
-		} else {
-			parts := make([]int64, len(l.Parts))
-			for i, p := range l.Parts {
-				parts[i] = d.Parts[p.Name]
-			}
-			whole, err := l.Node(parts...)
+		require.Equal(t, []int64{int64(id), node, sequence}, []int64{int64(d.ID), d.Node, d.Sequence}, l)
+		require.Zero(t, tick.Mul(tick, big.NewInt(int64(l.Tick))).Cmp(exactNanoseconds(l.Epoch, d.Time)), "%s: tick starts at %s", l, d.Time)
+		var parts []int64
+		for _, p := range l.Parts {
+			parts = append(parts, d.Parts[p.Name])
+		}
+		require.Len(t, d.Parts, len(parts))
+		if whole, err := l.Node(parts...); l.Parts != nil {
 			require.NoError(t, err)
 			require.Equal(t, node, whole, l)
 		}
 
-		again, err := l.Compose(d.Time, d.Node, d.Sequence)
+		// A range has the IDs of exactly the ticks that overlap it, and so IDs sort by time.
+		to := at.Add(1 + time.Duration(r.Int64N(int64(4*l.Tick))))
+		lo, hi, err := l.Between(at, to)
 		require.NoError(t, err)
-		require.Equal(t, id, again, "%s at %s", l, at)
-	}
-	for _, l := range snowflake.Presets() {
-		for range 500 {
-			check(l)
+		for range 4 {
+			near := at.Add(time.Duration(r.Int64N(int64(10*l.Tick))) - 3*l.Tick)
+			id, err := l.Compose(near, r.Int64N(c.Nodes), r.Int64N(c.IDsPerTick))
+			if err != nil {
+				continue // outside the lifetime
+			}
+			d, err := l.Decode(id)
+			require.NoError(t, err)
+			overlaps := d.Time.Before(to) && d.Time.Add(l.Tick).After(at)
+			require.Equal(t, overlaps, lo <= id && id <= hi, "%s: ID of %s in %s to %s", l, d.Time, at, to)
 		}
 	}
-	for range 20_000 {
-		check(randomLayout(r))
-	}
+	assert.Greater(t, saturated, 500, "layouts that outlast the year 9999")
 }
 
-func TestLayoutIDsSortByTime(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 4))
-	for range 5000 {
-		l := randomLayout(r)
-		a, b := randomInstant(r, l), randomInstant(r, l)
-		if a.After(b) {
-			a, b = b, a
-		}
-		first, err := l.Max(a)
-		require.NoError(t, err)
-		second, err := l.Min(b)
-		require.NoError(t, err)
-		if d, _ := l.Decode(first); b.Sub(d.Time) >= l.Tick {
-			require.Less(t, first, second, "%s: %s, %s", l, a, b)
-		}
-	}
-}
-
-func TestLayoutComposeRefuses(t *testing.T) {
-	l := snowflake.Twitter()
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	for _, c := range []struct {
-		node, sequence int64
-		message        string
-	}{
-		{1024, 0, "node 1024 is out of range: it needs 11 bits, but the field has 10 bits; give a number from 0 to 1023"},
-		{-1, 0, "node -1 is out of range: it is negative; give a number from 0 to 1023"},
-		{0, 5000, "sequence 5000 is out of range: it needs 13 bits, but the field has 12 bits; give a number from 0 to 4095"},
-		{0, math.MinInt64, "is negative"},
-		{math.MaxInt64, 0, "needs 63 bits"},
+func TestPresetsAreWhatTheirDocsSay(t *testing.T) {
+	for i, c := range []struct{ name, spec, end string }{
+		{"tickflake", "41/10/12,epoch=1735689600000", "2094-09-07T15:47:35.552Z"},
+		{"twitter", "time=41,datacenter=5,worker=5,sequence=12,epoch=1288834974657", "2080-07-10T17:30:30.209Z"},
+		{"discord", "time=41,worker=5,process=5,sequence=12,epoch=1420070400000", "2084-09-06T15:47:35.552Z"},
+		{"instagram", "time=40,shard=13,sequence=10,epoch=1314220021721", "2046-06-27T17:00:49.497Z"},
+		{"sonyflake", "time=39,sequence=8,machine=16,tick=10ms,epoch=1735689600000", "2199-03-19T03:28:58.88Z"},
+		{"sonyflake-v1", "time=39,sequence=8,machine=16,tick=10ms,epoch=1409529600000", "2188-11-16T03:28:58.88Z"},
+		{"leaf", "time=41,worker=10,sequence=12,epoch=1288834974657", "2080-07-10T17:30:30.209Z"},
+		{"baidu", "time=28,worker=22,sequence=13,tick=1s,epoch=1463673600000", "2024-11-20T13:24:16Z"},
+		{"easyswoole", "time=41,datacenter=5,worker=5,sequence=12,epoch=1508945092000", "2087-07-02T07:12:27.552Z"},
+		{"javascript", "38/7/8,tick=10ms,epoch=1735689600000", "2112-02-09T13:44:29.44Z"},
 	} {
-		id, err := l.Compose(now, c.node, c.sequence)
-		assert.Zero(t, id)
-		assert.ErrorIs(t, err, snowflake.ErrRange)
-		assert.ErrorContains(t, err, c.message)
+		want, err := snowflake.ParseLayout(c.spec)
+		require.NoError(t, err)
+		want.Name = c.name
+		l, ok := snowflake.Preset(c.name)
+		require.True(t, ok, c.name)
+		assert.Equal(t, want, l)
+		assert.Equal(t, l, snowflake.Presets()[i], "a stable order")
+		assert.Equal(t, c.end, l.End().Format(time.RFC3339Nano), c.name)
 	}
+	assert.Len(t, snowflake.Presets(), 10)
+	_, ok := snowflake.Preset("Twitter")
+	assert.False(t, ok, "names are lower-case")
 
-	_, err := snowflake.Layout{}.Compose(now, 0, 0)
-	assert.ErrorIs(t, err, snowflake.ErrLayout)
+	// Discord's and Instagram's 64 bits fit 63 as long as their highest bit is 0.
+	for l, most := range map[string]snowflake.ID{"discord": math.MaxInt64, "instagram": math.MaxInt64, "javascript": 1<<53 - 1} {
+		l, _ := snowflake.Preset(l)
+		last, err := l.Max(l.End().Add(-1))
+		require.NoError(t, err)
+		assert.Equal(t, most, last, l.Name)
+	}
+	snowflake.Twitter().Parts[0].Name = "changed"
+	snowflake.Presets()[1].Parts[1].Bits = 50
+	assert.Equal(t, []snowflake.Part{{Name: "datacenter", Bits: 5}, {Name: "worker", Bits: 5}}, snowflake.Twitter().Parts, "nothing is shared")
 }
 
-func TestLayoutDecodeRefuses(t *testing.T) {
-	narrow := snowflake.JavaScript()
-	wide := snowflake.Layout{Epoch: layout2025, Tick: time.Second, TimeBits: 60, NodeBits: 1, SequenceBits: 2}
-	odd := wide // a tick starts on the very last nanosecond of 9999
-	odd.Epoch = layout2025.Add(-1)
-	hours := snowflake.Layout{Epoch: layout2025, Tick: time.Hour, TimeBits: 62}
-	for _, c := range []struct {
-		layout  snowflake.Layout
-		id, max snowflake.ID
-		message string
-	}{
-		{snowflake.Twitter(), -1, math.MaxInt64, "ID -1 is out of range: it is negative; IDs of this layout run from 0 to 9223372036854775807"},
-		{snowflake.Twitter(), math.MinInt64, math.MaxInt64, "it is negative"},
-		{narrow, 1 << 53, 1<<53 - 1, "it takes 54 bits, 1 more than the layout's fields have; IDs of this layout run from 0 to 9007199254740991"},
-		{narrow, math.MaxInt64, 1<<53 - 1, "it takes 63 bits, 10 more than the layout's fields have"},
-		// 251666611199 s from 2025 to the last second of 9999.
-		{wide, 251666611200 << 3, 251666611199<<3 | 7, "its time lies past the year 9999; IDs of this layout run from 0 to 2013332889599"},
-		{wide, math.MaxInt64, 251666611199<<3 | 7, "its time lies past the year 9999"},
-		{odd, 251666611200 << 3, 251666611199<<3 | 7, "its time lies past the year 9999"},
-		// The first tick that starts 2^64 seconds or more from the epoch.
-		{hours, 5124095576030432, 69907391, "its time lies past the year 9999"},
-	} {
-		_, err := c.layout.Decode(c.id)
-		require.ErrorIs(t, err, snowflake.ErrRange, c.message)
-		assert.ErrorContains(t, err, c.message)
-		assert.ErrorContains(t, err, fmt.Sprintf("ID %d is", c.id))
-		assert.ErrorContains(t, err, fmt.Sprintf("run from 0 to %d:", c.max))
-
-		_, err = c.layout.Decode(c.max)
-		assert.NoError(t, err, "the largest ID of %s", c.layout)
-	}
-
-	_, err := snowflake.Layout{}.Decode(1)
-	assert.ErrorIs(t, err, snowflake.ErrLayout)
-}
-
-func TestLayoutNode(t *testing.T) {
-	node, err := snowflake.Twitter().Node(11, 26)
-	require.NoError(t, err)
-	assert.EqualValues(t, 378, node)
-	node, err = snowflake.Default().Node(378)
-	require.NoError(t, err)
-	assert.EqualValues(t, 378, node)
-
-	single := snowflake.Layout{Epoch: layout2025, Tick: 1, TimeBits: 1}
-	node, err = single.Node()
-	require.NoError(t, err)
-	assert.Zero(t, node)
-
+func TestLayoutDecodesKnownIDs(t *testing.T) {
+	hand := snowflake.Layout{Epoch: layout2025, Tick: time.Second, TimeBits: 8, NodeBits: 6, SequenceBits: 4,
+		Parts: []snowflake.Part{{Name: "a", Bits: 2}, {Name: "b", Bits: 4}}}
+	behind := hand
+	behind.Order = snowflake.TimeSequenceNode
+	fine, finest := snowflake.Default(), snowflake.Default()
+	fine.Tick, finest.Tick = 100*time.Microsecond, 1
 	for _, c := range []struct {
 		layout snowflake.Layout
-		parts  []int64
-		want   error
-		text   string
+		id     snowflake.ID
+		json   string // after the ID
 	}{
-		{snowflake.Twitter(), []int64{1}, nil,
-			"1 node numbers given, but the layout takes 2: datacenter, worker (high bits first)"},
-		{snowflake.Default(), nil, nil, "takes 1: node"},
-		{single, []int64{0}, nil, "no node bits; give none"},
-		{snowflake.Twitter(), []int64{32, 0}, snowflake.ErrRange, "datacenter 32 is out of range: it needs 6 bits"},
-		{snowflake.Twitter(), []int64{0, -1}, snowflake.ErrRange, "worker -1 is out of range: it is negative"},
+		{snowflake.Twitter(), tweetID, `"time":"2022-06-28T16:07:40.105Z","node":378,"parts":{"datacenter":11,"worker":26},"sequence":0}`},
+		{snowflake.Discord(), 175928847299117063, `"time":"2016-04-30T11:18:25.796Z","node":32,"parts":{"process":0,"worker":1},"sequence":7}`},
+		{snowflake.Instagram(), 2384288897814875714, `"time":"2020-08-26T13:43:27.313Z","node":2675,"parts":{"shard":2675},"sequence":578}`},
+		{snowflake.Default(), 0, `"time":"2025-01-01T00:00:00.000Z","node":0,"parts":{},"sequence":0}`},
+		{fine, 1 << 22, `"time":"2025-01-01T00:00:00.000100Z","node":0,"parts":{},"sequence":0}`},
+		{finest, 1 << 22, `"time":"2025-01-01T00:00:00.000000001Z","node":0,"parts":{},"sequence":0}`},
+		{hand, 0b10100101_101100_0110, `"time":"2025-01-01T00:02:45.000Z","node":44,"parts":{"a":2,"b":12},"sequence":6}`},
+		{behind, 0b10100101_0110_101100, `"time":"2025-01-01T00:02:45.000Z","node":44,"parts":{"a":2,"b":12},"sequence":6}`},
 	} {
-		_, err := c.layout.Node(c.parts...)
-		if c.want != nil {
-			assert.ErrorIs(t, err, c.want)
-		}
-		assert.ErrorContains(t, err, c.text)
-	}
-	_, err = snowflake.Layout{}.Node()
-	assert.Error(t, err)
-}
-
-func TestDecodedJSON(t *testing.T) {
-	decode := func(l snowflake.Layout, id snowflake.ID) string {
-		d, err := l.Decode(id)
+		d, err := c.layout.Decode(c.id)
 		require.NoError(t, err)
 		text, err := json.Marshal(d)
 		require.NoError(t, err)
-		return string(text)
+		assert.Equal(t, fmt.Sprintf(`{"id":"%d",`, c.id)+c.json, string(text))
 	}
-	assert.Equal(t,
-		`{"id":"1541815603606036480","time":"2022-06-28T16:07:40.105Z","node":378,"parts":{"datacenter":11,"worker":26},"sequence":0}`,
-		decode(snowflake.Twitter(), 1541815603606036480))
-	assert.Equal(t,
-		`{"id":"0","time":"2025-01-01T00:00:00.000Z","node":0,"parts":{},"sequence":0}`,
-		decode(snowflake.Default(), 0))
+}
 
-	fine := snowflake.Layout{Epoch: layout2025, Tick: 100 * time.Microsecond, TimeBits: 63 - 22, NodeBits: 10, SequenceBits: 12}
-	assert.Contains(t, decode(fine, 1<<22), `"time":"2025-01-01T00:00:00.000100Z"`)
-	fine.Tick = 1
-	assert.Contains(t, decode(fine, 1<<22), `"time":"2025-01-01T00:00:00.000000001Z"`)
+// Where the count of nanoseconds passes 64 bits, 584 years from the epoch.
+func TestLayoutTimeBeyond64Bits(t *testing.T) {
+	l := snowflake.Layout{Epoch: layout2025, Tick: time.Microsecond, TimeBits: 62}
+	at := time.Unix(layout2025.Unix()+18446744073, 709551616).UTC() // 2^64 ns on
+	for ns, tick := range map[time.Duration]int64{-1: 18446744073709551, 0: 18446744073709551, 383: 18446744073709551, 384: 18446744073709552} {
+		id, err := l.Compose(at.Add(ns), 0, 0)
+		require.NoError(t, err)
+		assert.EqualValues(t, tick, id, "%d ns from 2^64", ns)
+	}
+}
+
+func TestLayoutCapacity(t *testing.T) {
+	c := snowflake.Default().Capacity()
+	assert.InDelta(t, 69.68, c.Years, 0.01)
+	c.Years = 0
+	assert.Equal(t, snowflake.Capacity{IDsPerTick: 4096, IDsPerSecond: 4_096_000, Nodes: 1024, Last: time.Date(2094, 9, 7, 15, 47, 35, 551_999_999, time.UTC)}, c)
+	wide := snowflake.Layout{Epoch: layout2025, Tick: time.Hour, TimeBits: 62, NodeBits: 1}
+	c = wide.Capacity()
+	assert.InEpsilon(t, math.Pow(2, 62)/24/365.25, c.Years, 1e-9)
+	assert.Equal(t, endOf9999.Add(-1), c.Last)
+	assert.Zero(t, snowflake.Layout{}.Capacity())
+	assert.Zero(t, snowflake.Layout{}.End())
+}
+
+func TestLayoutBetween(t *testing.T) {
+	l := snowflake.Default()
+	const ms = time.Millisecond
+	all := l.End().Sub(l.Epoch)
+	for _, c := range []struct {
+		name        string
+		from, to    time.Duration
+		first, last int64 // ticks
+	}{
+		{"two ticks", 5 * ms, 7 * ms, 5, 6},
+		{"inside one tick", 5*ms + 1, 5*ms + 2, 5, 5},
+		{"from and to inside a tick", 6*ms - 1, 7*ms + 1, 5, 7},
+		{"from before the epoch", -time.Hour, 1, 0, 0},
+		{"to the end", all - ms, all, 1<<41 - 1, 1<<41 - 1},
+		{"wider than the lifetime", -time.Hour, all + time.Hour, 0, 1<<41 - 1},
+	} {
+		lo, hi, err := l.Between(l.Epoch.Add(c.from), l.Epoch.Add(c.to))
+		require.NoError(t, err, c.name)
+		assert.EqualValues(t, c.first<<22, lo, c.name)
+		assert.EqualValues(t, c.last<<22|(1<<22-1), hi, c.name)
+	}
+	lo, hi, err := l.Between(time.Unix(math.MinInt64/2, 0), time.Unix(math.MaxInt64/2, 0))
+	require.NoError(t, err)
+	assert.Equal(t, []snowflake.ID{0, math.MaxInt64}, []snowflake.ID{lo, hi})
+}
+
+// A monotonic reading must not decide: the wall time shown is what counts.
+func TestLayoutIgnoresMonotonicReadings(t *testing.T) {
+	l := snowflake.Default()
+	now := time.Now()
+	l.Epoch = now
+	id, err := l.Compose(now.Add(time.Millisecond), 0, 0)
+	require.NoError(t, err)
+	d, err := l.Decode(id)
+	require.NoError(t, err)
+	assert.True(t, d.Time.Equal(now.Round(0).Add(time.Millisecond)))
+	assert.NoError(t, l.ValidateAt(now))
+}
+
+// Specs that differ from the canonical ones.
+func TestParseLayout(t *testing.T) {
+	for spec, want := range map[string]string{
+		" javascript ":               "time=38,node=7,sequence=8,tick=10ms,epoch=2025-01-01T00:00:00Z",
+		"twitter,epoch=2020-01-01":   "time=41,datacenter=5,worker=5,sequence=12,tick=1ms,epoch=2020-01-01T00:00:00Z",
+		"twitter , tick = 10ms":      "time=41,datacenter=5,worker=5,sequence=12,tick=10ms,epoch=2010-11-04T01:42:54.657Z",
+		"41/10/12":                   "time=41,node=10,sequence=12,tick=1ms,epoch=2025-01-01T00:00:00Z",
+		" 41 / 10 / 12 ,tick=100us":  "time=41,node=10,sequence=12,tick=100µs,epoch=2025-01-01T00:00:00Z",
+		"41/10/12,epoch=0":           "time=41,node=10,sequence=12,tick=1ms,epoch=1970-01-01T00:00:00Z",
+		"41/10/12,epoch=2000000000":  "time=41,node=10,sequence=12,tick=1ms,epoch=1970-01-24T03:33:20Z",
+		"time=41,sequence=12":        "time=41,node=0,sequence=12,tick=1ms,epoch=2025-01-01T00:00:00Z",
+		"time=41,node=0,sequence=12": "time=41,node=0,sequence=12,tick=1ms,epoch=2025-01-01T00:00:00Z",
+		"tick=1ms,time=41,a=5,epoch=1288834974657,b=5,sequence=12":     "time=41,a=5,b=5,sequence=12,tick=1ms,epoch=2010-11-04T01:42:54.657Z",
+		"time=41,sequence=12,a=10,epoch=2010-11-04T09:42:54.657+08:00": "time=41,sequence=12,a=10,tick=1ms,epoch=2010-11-04T01:42:54.657Z",
+	} {
+		got, err := snowflake.ParseLayout(spec)
+		if assert.NoError(t, err, spec) {
+			assert.Equal(t, want, got.String(), spec)
+		}
+	}
+	preset, err := snowflake.ParseLayout("twitter")
+	require.NoError(t, err)
+	assert.Equal(t, snowflake.Twitter(), preset)
+	changed, err := snowflake.ParseLayout("twitter,tick=1ms")
+	require.NoError(t, err)
+	assert.Empty(t, changed.Name, "it is no longer the preset")
+
+	type config struct{ Layout snowflake.Layout }
+	text, err := json.Marshal(config{snowflake.Leaf()})
+	require.NoError(t, err)
+	assert.Equal(t, `{"Layout":"time=41,worker=10,sequence=12,tick=1ms,epoch=2010-11-04T01:42:54.657Z"}`, string(text))
+	var c config
+	require.NoError(t, json.Unmarshal([]byte(`{"Layout":"discord"}`), &c))
+	assert.Error(t, json.Unmarshal([]byte(`{"Layout":"37/20/16"}`), &c))
+	assert.Equal(t, snowflake.Discord(), c.Layout, "unchanged by an error")
+}
+
+func TestLayoutValidateAcceptsTheExtremes(t *testing.T) {
+	earliest, latest := time.Unix(0, 0), time.Unix(0, math.MaxInt64)
+	for _, l := range []snowflake.Layout{
+		{Epoch: earliest, Tick: 1, TimeBits: 1},
+		{Epoch: latest, Tick: time.Hour, TimeBits: 62, NodeBits: 1},
+		{Epoch: layout2025, Tick: time.Millisecond, TimeBits: 1, NodeBits: 62},
+		{Epoch: layout2025, Tick: time.Millisecond, TimeBits: 1, SequenceBits: 62, Order: snowflake.TimeSequenceNode},
+		{Epoch: layout2025, Tick: time.Millisecond, TimeBits: 21, NodeBits: 21, SequenceBits: 21,
+			Parts: []snowflake.Part{{Name: "a-_9", Bits: 20}, {Name: "z", Bits: 1}}},
+	} {
+		assert.NoError(t, l.Validate(), l)
+	}
+	l := snowflake.Default()
+	for _, now := range []time.Time{l.Epoch, l.Epoch.In(time.FixedZone("", 3600)), l.End().Add(-1)} {
+		assert.NoError(t, l.ValidateAt(now))
+	}
+	assert.Zero(t, testing.AllocsPerRun(100, func() { _ = l.Validate() }), "each Decode validates")
 }
 
 // No method panics, with any field values.
@@ -297,16 +338,48 @@ func TestLayoutNeverPanics(t *testing.T) {
 			l.Parts = []snowflake.Part{{Name: "a", Bits: pick()}, {Name: "\x00", Bits: pick()}}
 		}
 		at, number := instants[r.IntN(len(instants))], numbers[r.IntN(len(numbers))]
-		_ = fmt.Sprint(l, l.Validate(), l.ValidateAt(at), l.Capacity(), l.End())
-		for _, err := range []error{
+		_, _, between := l.Between(at, instants[r.IntN(len(instants))])
+		_ = fmt.Sprint(l, l.Validate(), l.ValidateAt(at), l.Capacity(), l.End(), between,
 			onlyError(l.Compose(at, number, number)), onlyError(l.Decode(snowflake.ID(number))), onlyError(l.Node(number, number)),
-			onlyError(l.Min(at)), onlyError(l.Max(at)), onlyError(l.MarshalText()),
-		} {
-			_ = fmt.Sprint(err)
-		}
-		_, _, err := l.Between(at, instants[r.IntN(len(instants))])
-		_ = fmt.Sprint(err)
+			onlyError(l.Min(at)), onlyError(l.Max(at)), onlyError(l.MarshalText()))
 	}
 }
 
 func onlyError[T any](_ T, err error) error { return err }
+
+// Any text either gives a valid layout that its String gives again, or ErrLayout. Under such a layout,
+// every number either decodes to values that compose to it again, or gives ErrRange.
+func FuzzLayout(f *testing.F) {
+	for _, l := range snowflake.Presets() {
+		f.Add(l.Name, int64(1541815603606036480))
+		f.Add(l.String(), int64(-1))
+	}
+	for _, spec := range []string{
+		"", ",", "=", "/", "//", "37/20/16", "41/10/12,tick=100us", "twitter,epoch=2020-01-01", "1/0/0,epoch=0", "1/31/31,tick=1h", "62/1/0,tick=1h",
+		"time=1,sequence=62", "time=41,sequence=12,a=5,b=5", "time=41,node=10,sequence=12,epoch=1735689600000", "time=1,tick=",
+	} {
+		f.Add(spec, int64(1<<62))
+	}
+	f.Fuzz(func(t *testing.T, spec string, number int64) {
+		l, err := snowflake.ParseLayout(spec)
+		if err != nil {
+			require.ErrorIs(t, err, snowflake.ErrLayout)
+			require.NotContains(t, err.Error(), "\n")
+			require.Zero(t, l)
+			return
+		}
+		require.NoError(t, l.Validate())
+		again, err := snowflake.ParseLayout(l.String())
+		require.NoError(t, err)
+		l.Name = ""
+		require.Equal(t, l, again)
+		d, err := l.Decode(snowflake.ID(number))
+		if err != nil {
+			require.ErrorIs(t, err, snowflake.ErrRange)
+			return
+		}
+		id, err := l.Compose(d.Time, d.Node, d.Sequence)
+		require.NoError(t, err)
+		require.EqualValues(t, number, id)
+	})
+}

@@ -8,16 +8,6 @@ import (
 	"time"
 )
 
-// specError returns the error for a spec that is no layout. The item is the one at fault,
-// or the zero item if the spec as a whole is.
-func specError(spec string, item specItem, reason string) error {
-	where := quoteStart(spec)
-	if item.text != "" {
-		where += fmt.Sprintf(", byte %d, %s", item.offset, quoteStart(item.text))
-	}
-	return fmt.Errorf("%w: spec %s: %s", ErrLayout, where, reason)
-}
-
 // quoteStart quotes a text of any length without flooding a log.
 func quoteStart(s string) string {
 	const enough = 200
@@ -91,126 +81,167 @@ func (l *Layout) UnmarshalText(text []byte) error {
 // [Default]. In the last form tick and epoch may stand anywhere. Spaces
 // around items are ignored.
 //
-// The layout is validated. Every error wraps [ErrLayout], and names the item of the spec
-// and its position in bytes, or what is wrong with the layout.
+// The layout is validated. Every error wraps [ErrLayout], and names the item of the spec at fault, or what
+// is wrong with the layout.
 func ParseLayout(spec string) (Layout, error) {
-	if items := strings.Count(spec, ",") + 1; items > maxSpecItems {
-		return Layout{}, specError(spec, specItem{}, fmt.Sprintf("%d items; no layout has more than %d", items, maxSpecItems))
-	}
-	p := specParser{spec: spec}
-	offset := 0
-	for text := range strings.SplitSeq(spec, ",") {
-		item := specItem{text: strings.TrimSpace(text), offset: offset}
-		item.offset += strings.Index(text, item.text)
-		key, value, _ := strings.Cut(item.text, "=")
-		item.key, item.value = strings.TrimSpace(key), strings.TrimSpace(value)
-		p.items = append(p.items, item)
-		offset += len(text) + 1
-	}
-	p.layout.Tick, p.layout.Epoch = time.Millisecond, Default().Epoch
-
-	var err error
-	switch first := p.items[0].text; {
-	case strings.Contains(first, "="):
-		err = p.parseFields()
-	case strings.Contains(first, "/"):
-		err = p.parseWidths()
-	default:
-		err = p.parsePreset()
+	l, err := parseLayout(spec)
+	if err == nil {
+		err = l.Validate()
 	}
 	if err != nil {
-		return Layout{}, err
-	}
-	if err := p.layout.Validate(); err != nil {
 		return Layout{}, fmt.Errorf("spec %s: %w", quoteStart(spec), err)
 	}
-	return p.layout, nil
+	return l, nil
 }
 
 // maxSpecItems is the length of the longest valid spec: a part for every bit but
 // that of the time field, and time, sequence, tick and epoch.
 const maxSpecItems = maxBits - 1 + 4
 
+// specItem is an item of a spec.
 type specItem struct {
-	text       string
-	offset     int
-	key, value string // around the first "="
+	text, key, value string // around the first "="
+	field            bool   // there is one
 }
 
-type specParser struct {
-	spec   string
-	items  []specItem
-	layout Layout
+// fail returns an error that names the item.
+func (i specItem) fail(format string, args ...any) error {
+	return fmt.Errorf("%w: %s: %s", ErrLayout, quoteStart(i.text), fmt.Sprintf(format, args...))
 }
 
-func (p *specParser) fail(item specItem, format string, args ...any) error {
-	return specError(p.spec, item, fmt.Sprintf(format, args...))
+// parseLayout reads a layout that may not be valid.
+func parseLayout(spec string) (l Layout, err error) {
+	if n := strings.Count(spec, ",") + 1; n > maxSpecItems {
+		return l, fmt.Errorf("%w: %d items; no layout has more than %d", ErrLayout, n, maxSpecItems)
+	}
+	var items, fields []specItem // fields: but tick and epoch
+	for text := range strings.SplitSeq(spec, ",") {
+		key, value, field := strings.Cut(text, "=")
+		item := specItem{strings.TrimSpace(text), strings.TrimSpace(key), strings.TrimSpace(value), field}
+		if slices.ContainsFunc(items, func(other specItem) bool { return other.key == item.key }) {
+			return l, item.fail("%q occurs twice; give it once", item.key)
+		}
+		items = append(items, item)
+		if item.key != "tick" && item.key != "epoch" {
+			fields = append(fields, item)
+		}
+	}
+	l.Tick, l.Epoch = time.Millisecond, Default().Epoch
+	switch first := items[0]; {
+	case first.field || first.key == "tick" || first.key == "epoch":
+		err = l.parseFields(fields)
+	case len(fields) > 1:
+		err = fields[1].fail("only tick=... and epoch=... can follow a preset or widths; to name fields, list them all, like time=41,worker=10,sequence=12")
+	case strings.Contains(first.text, "/"):
+		err = l.parseWidths(first)
+	default:
+		err = l.parsePreset(first)
+		if len(items) > 1 {
+			l.Name = "" // its IDs are no longer those the name stands for
+		}
+	}
+	for _, item := range items {
+		if err == nil {
+			err = l.parseSetting(item)
+		}
+	}
+	return l, err
 }
 
-func (p *specParser) parsePreset() error {
-	preset, ok := Preset(p.items[0].text)
+func (l *Layout) parsePreset(item specItem) error {
+	preset, ok := Preset(item.text)
 	if !ok {
-		names := make([]string, 0, len(Presets()))
+		var names []string
 		for _, l := range Presets() {
 			names = append(names, l.Name)
 		}
-		return p.fail(p.items[0], "not a preset (%s), nor widths like 41/10/12, nor fields like time=41,node=10,sequence=12",
-			strings.Join(names, ", "))
+		return item.fail("not a preset (%s), nor widths like 41/10/12, nor fields like time=41,node=10,sequence=12", strings.Join(names, ", "))
 	}
-	p.layout = preset
-	if len(p.items) > 1 {
-		p.layout.Name = "" // its IDs are no longer those the name stands for
-	}
-	return p.parseSettings(p.items[1:])
+	*l = preset
+	return nil
 }
 
-func (p *specParser) parseWidths() error {
-	widths := strings.Split(p.items[0].text, "/")
+func (l *Layout) parseWidths(item specItem) (err error) {
+	widths := strings.Split(item.text, "/")
 	if len(widths) != 3 {
-		return p.fail(p.items[0], "%d widths; give three: time/node/sequence, like 41/10/12", len(widths))
+		return item.fail("%d widths; give three: time/node/sequence, like 41/10/12", len(widths))
 	}
-	for i, field := range []*int{&p.layout.TimeBits, &p.layout.NodeBits, &p.layout.SequenceBits} {
-		var err error
-		if *field, err = p.width(p.items[0], widths[i]); err != nil {
+	for i, field := range []*int{&l.TimeBits, &l.NodeBits, &l.SequenceBits} {
+		if *field, err = item.width(widths[i]); err != nil {
 			return err
-		}
-	}
-	return p.parseSettings(p.items[1:])
-}
-
-// parseSettings reads what may follow a short form.
-func (p *specParser) parseSettings(items []specItem) error {
-	for i, item := range items {
-		if err := p.checkRepeated(item, items[:i]); err != nil {
-			return err
-		}
-		known, err := p.parseSetting(item)
-		if err != nil {
-			return err
-		}
-		if !known {
-			return p.fail(item, "only tick=... and epoch=... can follow a preset or widths; to name fields, list them all, like time=41,worker=10,sequence=12")
 		}
 	}
 	return nil
 }
 
-// parseSetting reads a tick or an epoch, and reports whether the item is one.
-func (p *specParser) parseSetting(item specItem) (bool, error) {
-	var err error
+// width reads the width of a field. It bounds it only so far that sums cannot
+// overflow; Validate knows the real bounds and states them with the numbers.
+func (i specItem) width(s string) (int, error) {
+	n, err := strconv.ParseUint(strings.TrimSpace(s), 10, 16)
+	if err != nil {
+		return 0, i.fail("a width must be a whole number of bits from 0 to %d", maxBits-1)
+	}
+	return int(n), nil
+}
+
+// parseFields reads the fields of the full form, without tick and epoch.
+func (l *Layout) parseFields(fields []specItem) error {
+	const orders = "the orders are time, node, sequence and time, sequence, node"
+	sequence := -1 // its place
+	for i, item := range fields {
+		if !item.field {
+			return item.fail("not a field; give name=value, like node=10")
+		}
+		width, err := item.width(item.value)
+		switch {
+		case err != nil:
+			return err
+		case item.key == "time" && i > 0:
+			return item.fail("the time field must come first, or IDs do not sort by time; %s", orders)
+		case item.key == "time":
+			l.TimeBits = width
+		case item.key == "sequence":
+			sequence, l.SequenceBits = i, width
+		default:
+			l.NodeBits += width
+			l.Parts = append(l.Parts, Part{Name: item.key, Bits: width})
+		}
+	}
+	const missing = "%w: %s=... is missing; give at least time=... and sequence=..., like time=41,node=10,sequence=12"
+	switch {
+	case len(fields) == 0 || fields[0].key != "time":
+		return fmt.Errorf(missing, ErrLayout, "time")
+	case sequence < 0:
+		return fmt.Errorf(missing, ErrLayout, "sequence")
+	case sequence > 1 && sequence < len(fields)-1:
+		return fields[sequence+1].fail("the parts of the node must stand together, before or after sequence; %s", orders)
+	case sequence < len(fields)-1:
+		l.Order = TimeSequenceNode
+	}
+	for _, p := range l.Parts {
+		switch {
+		case p.Name == "node" && len(l.Parts) > 1:
+			return fmt.Errorf("%w: node=... is a node without named parts and excludes them; name all parts or give node=... alone", ErrLayout)
+		case p.Name == "node":
+			l.Parts = nil
+		}
+	}
+	return nil
+}
+
+// parseSetting reads the tick or the epoch if the item is one.
+func (l *Layout) parseSetting(item specItem) (err error) {
 	switch item.key {
 	case "tick":
-		if p.layout.Tick, err = time.ParseDuration(item.value); err != nil {
-			return true, p.fail(item, "the tick must be a duration from 1ns to 1h, like 1ms, 10ms or 1s: %v", err)
+		if l.Tick, err = time.ParseDuration(item.value); err != nil {
+			return item.fail("the tick must be a duration from 1ns to 1h, like 1ms, 10ms or 1s: %v", err)
 		}
-		return true, nil
 	case "epoch":
-		if p.layout.Epoch, err = ParseEpoch(item.value); err != nil {
-			return true, p.fail(item, "%v", err)
+		if l.Epoch, err = ParseEpoch(item.value); err != nil {
+			return item.fail("%v", err)
 		}
-		return true, nil
 	}
-	return false, nil
+	return nil
 }
 
 // minEpochMillis is the least count above 0 that is believed to be milliseconds:
@@ -243,81 +274,4 @@ func ParseEpoch(s string) (time.Time, error) {
 		}
 	}
 	return time.Time{}, fmt.Errorf("the epoch must be an instant like 2025-01-01T00:00:00Z, a date like 2025-01-01 (UTC), or milliseconds since 1970 like 1735689600000: %w", err)
-}
-
-// parseFields reads the full form.
-func (p *specParser) parseFields() error {
-	l := &p.layout
-	var timeSeen, sequenceSeen, nodeSeen, nodeClosed bool
-	for i, item := range p.items {
-		if err := p.checkRepeated(item, p.items[:i]); err != nil {
-			return err
-		}
-		if setting, err := p.parseSetting(item); err != nil {
-			return err
-		} else if setting {
-			continue
-		}
-		if !strings.Contains(item.text, "=") {
-			return p.fail(item, "not a field; give name=value, like node=10")
-		}
-		width, err := p.width(item, item.value)
-		if err != nil {
-			return err
-		}
-		switch item.key {
-		case "time":
-			if sequenceSeen || nodeSeen {
-				return p.fail(item, "the time field must come first, or IDs do not sort by time; the orders are time, node, sequence and time, sequence, node")
-			}
-			timeSeen, l.TimeBits = true, width
-		case "sequence":
-			sequenceSeen, l.SequenceBits = true, width
-			nodeClosed = nodeSeen
-		default:
-			if nodeClosed {
-				return p.fail(item, "the parts of the node must stand together, before or after sequence; the orders are time, node, sequence and time, sequence, node")
-			}
-			if item.key != "node" {
-				if msg := checkPartName(item.key); msg != "" {
-					return p.fail(item, "%s", msg)
-				}
-				l.Parts = append(l.Parts, Part{Name: item.key, Bits: width})
-			}
-			// A second node item is fine only if it and the first are parts.
-			if nodeSeen && (item.key == "node" || len(l.Parts) == 1) {
-				return p.fail(item, "node=... is a node without named parts and excludes them; name all parts or give node=... alone")
-			}
-			if sequenceSeen {
-				l.Order = TimeSequenceNode
-			}
-			nodeSeen = true
-			l.NodeBits += width
-		}
-	}
-	if !timeSeen || !sequenceSeen {
-		missing := "time"
-		if timeSeen {
-			missing = "sequence"
-		}
-		return specError(p.spec, specItem{}, missing+"=... is missing; give at least time=... and sequence=..., like time=41,node=10,sequence=12")
-	}
-	return nil
-}
-
-func (p *specParser) checkRepeated(item specItem, before []specItem) error {
-	if slices.ContainsFunc(before, func(b specItem) bool { return b.key == item.key }) {
-		return p.fail(item, "%q occurs twice; give it once", item.key)
-	}
-	return nil
-}
-
-// width reads the width of a field. It bounds it only so far that sums cannot
-// overflow; Validate knows the real bounds and states them with the numbers.
-func (p *specParser) width(item specItem, s string) (int, error) {
-	n, err := strconv.ParseUint(strings.TrimSpace(s), 10, 16)
-	if err != nil {
-		return 0, p.fail(item, "a width must be a whole number of bits from 0 to %d", maxBits-1)
-	}
-	return int(n), nil
 }
