@@ -41,7 +41,7 @@ func newMeters(c *Config) (*meters, error) {
 		return m, nil
 	}
 	registry := prometheus.NewRegistry()
-	exporter, err := otelprometheus.New(otelprometheus.WithRegisterer(registry))
+	exporter, err := otelprometheus.New(otelprometheus.WithRegisterer(registry), otelprometheus.WithoutScopeInfo())
 	if err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}

@@ -156,11 +156,17 @@ func TestNumbersOverRPC(t *testing.T) {
 			require.Equal(t, numbers, []int64{got.First, got.Last, got.Count, got.Stride})
 			require.Equal(t, want, got.Mode)
 		}
-		got, err := client.GetSequence(t.Context(), &tickflakev1.GetSequenceRequest{Name: name})
-		require.NoError(t, err)
 		info, err := sequence.Inspect(t.Context(), r.store, name)
 		require.NoError(t, err)
-		q := got.Sequence
+		var q *tickflakev1.Sequence
+		for was := int64(-1); was != info.Next; { // until no refill comes between the two
+			was = info.Next
+			got, err := client.GetSequence(t.Context(), &tickflakev1.GetSequenceRequest{Name: name})
+			require.NoError(t, err)
+			q = got.Sequence
+			info, err = sequence.Inspect(t.Context(), r.store, name)
+			require.NoError(t, err)
+		}
 		require.Equal(t, name, q.Name)
 		require.Equal(t, want, q.Mode)
 		require.Equal(t, []int64{100, 10, 3, 10_000, info.Next, info.Last, info.Left}, []int64{q.Start, q.Stride, q.Offset, q.Max, q.Next, q.Last, q.Left})

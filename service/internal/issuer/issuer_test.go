@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -169,4 +170,60 @@ func TestReadyAhead(t *testing.T) {
 		time.Sleep(refusal.RetryAfter)
 		assert.NoError(t, i.Ready())
 	})
+}
+
+// The spare is the least grant with which an issuer is ready.
+func TestSpare(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		layout, err := snowflake.ParseLayout("time=20,node=10,sequence=12,tick=1ms,epoch=2026-05-04T11:59:00Z")
+		require.NoError(t, err)
+		left := time.Until(layout.End()) // the grant of a fixed node number
+		for spare, ready := range map[time.Duration]bool{left - time.Millisecond: true, left: true, left + 1: false} {
+			i := newIssuer(t, func(c *Config) { c.Spare = spare }, generator.WithLayout(layout))
+			require.Equal(t, left, i.config.Generator.Stats().Granted)
+			assert.Equal(t, ready, i.Ready() == nil, "%s of %s", left, spare)
+		}
+	})
+}
+
+// A token is known by its whole hash.
+func TestSimilarTokens(t *testing.T) {
+	t.Parallel()
+	for at := range sha256.Size {
+		similar := sha256.Sum256([]byte("a"))
+		similar[at] ^= 1
+		i := newIssuer(t, func(c *Config) {
+			c.Clients = []Credential{{Name: "similar", Token: similar}, {Name: "shop", Token: sha256.Sum256([]byte("a"))}, {Name: "last", Token: similar}}
+		})
+		client, err := i.Authenticate("a")
+		require.NoError(t, err)
+		assert.Equal(t, "shop", client.Name, "byte %d", at)
+	}
+}
+
+// Servers that make one sequence at once give each number to one caller.
+func TestServersCreateAtOnce(t *testing.T) {
+	t.Parallel()
+	store, seen := storetest.NewMemory(), make(chan int64, 100)
+	var running sync.WaitGroup
+	for range 4 {
+		i := newIssuer(t, func(c *Config) { c.Store = store.Client() })
+		for n := range 10 {
+			running.Go(func() {
+				numbers, err := i.Number(t.Context(), i.Anyone(), fmt.Sprint("new-", n), 1)
+				if assert.NoError(t, err) {
+					seen <- int64(n)<<32 + numbers.First
+				}
+			})
+		}
+	}
+	running.Wait()
+	close(seen)
+	given := map[int64]bool{}
+	for number := range seen {
+		assert.False(t, given[number], "%d of sequence %d", number&(1<<32-1), number>>32)
+		given[number] = true
+	}
+	assert.Len(t, given, 40)
 }

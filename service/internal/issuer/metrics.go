@@ -9,8 +9,8 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// scope names the instrumentation in metrics: the import path.
-const scope = "github.com/tickflake/tickflake/service"
+// scope names the instrumentation in metrics, as in package otel.
+const scope = "tickflake"
 
 // The attributes of the metrics.
 const (
