@@ -6,8 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -70,21 +71,18 @@ func newKernel(c *command.Console) *cobra.Command {
 		return args
 	}, onKernel)
 	cmd.Flags().SortFlags = false
-	cmd.Flags().Func("subject", "only the `NAME`d generator, or those of tickflake or peer; may be repeated (default all)", func(s string) error {
+	command.Flag(cmd, "subject", "only the `NAME`d generator, or those of tickflake or peer; may be repeated (default all)", &o.Subjects, func(s string) ([]string, error) {
 		named := namedSubjects(s)
-		o.Subjects = append(o.Subjects, named...)
 		if len(named) == 0 {
-			return fmt.Errorf("no generator %q; 'tickflake-chaos list --kernel' has the names", s)
+			return nil, fmt.Errorf("no generator %q; 'tickflake-chaos list --kernel' has the names", s)
 		}
-		return nil
-	})
-	command.CompleteFlag(cmd, "subject", subjectCompletions()...)
-	cmd.Flags().Func("program", "test the program at `PATH`, which prints one ID per line; its arguments stand after --", func(s string) error {
+		return append(o.Subjects, named...), nil
+	}, subjectCompletions()...)
+	command.Var(cmd, "program", "test the program at `PATH`, which prints one ID per line; its arguments stand after --", &o.Program, func(s string) (string, error) {
 		if s == "" {
-			return errors.New("want the path of a program")
+			return "", errors.New("want the path of a program")
 		}
-		o.Program = s
-		return nil
+		return s, nil
 	})
 	cmd.Flags().BoolVar(&o.Ordered, "ordered", false, "with --program, the IDs of a process must ascend")
 	cmd.MarkFlagsMutuallyExclusive("subject", "program")
@@ -144,15 +142,7 @@ func runKernel(ctx context.Context, c *command.Console, o kernel.Options, total 
 			return fmt.Errorf("--program: %w", err)
 		}
 	}
-	progress := func(string) {}
-	if command.IsTerminal(c.Err) {
-		const clear = "\r\x1b[K"
-		progress = func(text string) {
-			text = command.Visible(text)
-			fmt.Fprintf(c.Err, clear+"%.78s", text) // a longer line would wrap
-		}
-		defer fmt.Fprint(c.Err, clear)
-	}
+	progress := c.Progress()
 	report, err := func() (_ kernel.Report, err error) {
 		o.Kernel, err = bench.find()
 		if err != nil && os.Getenv("TICKFLAKE_KERNEL") == "" { // a user who sets it wants no other kernel
@@ -232,10 +222,6 @@ func suitesOf(report kernel.Report) (suites []suite) {
 func kernelRow(r kernel.Row) row {
 	v := r.Verdict
 	one := row{name: r.Subject, known: r.Known != "", peer: r.Group == kernel.Peers}
-	if r.Skipped != "" {
-		one.skipped = "does not apply: " + r.Skipped
-		return one
-	}
 	one.note = strings.Trim(r.Known+"; "+r.Note, "; ")
 	recovery := shortTime(v.Recovery)
 	if v.Recovery < 0 {
@@ -292,9 +278,6 @@ func clockLine(c kernel.Clock) string {
 	if shortTime(c.Boottime) != shortTime(c.Monotonic) {
 		line += ", CLOCK_BOOTTIME by " + shortTime(c.Boottime)
 	}
-	if c.Back > 0 {
-		line += "; the largest step back was " + shortTime(c.Back)
-	}
 	if c.Note != "" {
 		line += "; " + c.Note
 	}
@@ -317,30 +300,23 @@ func shortTime(d time.Duration) string {
 
 // checkProgram reports why the virtual machine cannot run the program, before it boots.
 func checkProgram(path string) error {
-	is, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return err
-	case !is.Mode().IsRegular():
-		return fmt.Errorf("%s is not a regular file", path)
-	case is.Mode().Perm()&0o111 == 0:
-		return fmt.Errorf("%s is not executable: chmod +x", path)
-	}
-	file, err := elf.Open(path)
-	if _, unread := errors.AsType[*fs.PathError](err); unread {
-		return err
+	path, err := filepath.Abs(path)
+	if err == nil {
+		_, err = exec.LookPath(path) // it must be an executable file
 	}
 	if err != nil {
-		return fmt.Errorf("%s is not an ELF file: the virtual machine has no shell and no interpreter, so it runs compiled programs only", path)
+		return err
+	}
+	file, err := elf.Open(path)
+	if err != nil {
+		return fmt.Errorf("%s: %w: the virtual machine has no shell and no interpreter, so it runs compiled programs only", path, err)
 	}
 	defer file.Close()
-	switch {
-	case file.Machine != elf.EM_X86_64 || file.Class != elf.ELFCLASS64:
-		return fmt.Errorf("%s is built for %s with %s: the virtual machine needs EM_X86_64 with ELFCLASS64 (GOOS=linux GOARCH=amd64)", path, file.Machine, file.Class)
-	case file.OSABI != elf.ELFOSABI_NONE && file.OSABI != elf.ELFOSABI_LINUX:
-		return fmt.Errorf("%s is built for %s: the virtual machine runs Linux (GOOS=linux GOARCH=amd64)", path, file.OSABI)
-	case file.Type != elf.ET_EXEC && file.Type != elf.ET_DYN || file.Entry == 0:
-		return fmt.Errorf("%s is no program but a library or an object file (%s)", path, file.Type)
+	header := file.FileHeader
+	linux := header.OSABI == elf.ELFOSABI_NONE || header.OSABI == elf.ELFOSABI_LINUX
+	program := (header.Type == elf.ET_EXEC || header.Type == elf.ET_DYN) && header.Entry != 0
+	if !linux || !program || header.Machine != elf.EM_X86_64 || header.Class != elf.ELFCLASS64 {
+		return fmt.Errorf("%s is %s for %s, %s and %s: the virtual machine needs a program for EM_X86_64, ELFCLASS64 and Linux (GOOS=linux GOARCH=amd64)", path, header.Type, header.Machine, header.Class, header.OSABI)
 	}
 	return nil
 }

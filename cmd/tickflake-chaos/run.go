@@ -76,42 +76,38 @@ type settings struct {
 func newSettings(c *command.Console, cmd *cobra.Command) *settings {
 	s := &settings{Console: c}
 	cmd.Flags().SortFlags = false
-	cmd.Flags().Func("strategy", fmt.Sprintf("`SPEC` of a strategy, as 'tickflake generate' takes it, or all for the %d best known; may be repeated (default \"default\")", len(presets)), func(text string) error {
-		names := []string{text}
+	usage := fmt.Sprintf("`SPEC` of a strategy, as 'tickflake generate' takes it, or all for the %d best known; may be repeated (default \"default\")", len(presets))
+	command.Flag(cmd, "strategy", usage, &s.strategies, func(text string) ([]string, error) {
+		_, err := strategies.Parse(text)
 		if text == all {
-			names = presets
+			return appendNew(s.strategies, presets...), nil
 		}
-		for _, name := range names {
-			if _, err := strategies.Parse(name); err != nil {
-				return err
-			}
-			if !slices.Contains(s.strategies, name) {
-				s.strategies = append(s.strategies, name)
-			}
+		return appendNew(s.strategies, text), err
+	}, append(slices.Clone(presets), all)...)
+	usage = "`CLOCK` that the generator reads: raw (the wall), mono (monotonic time, which no step reaches), resync (mono that catches up after a suspend) or all; may be repeated (default raw and mono, or that of the script)"
+	command.Flag(cmd, "clock", usage, &s.clocks, func(text string) ([]generatortest.ClockKind, error) {
+		kind, err := generatortest.ParseClockKind(text)
+		switch {
+		case text == all:
+			return appendNew(s.clocks, generatortest.ClockKinds...), nil
+		case err != nil:
+			return nil, fmt.Errorf("want raw, mono, resync or all, got %q", text)
 		}
-		return nil
-	})
-	command.CompleteFlag(cmd, "strategy", append(slices.Clone(presets), all)...)
-	cmd.Flags().Func("clock", "`CLOCK` that the generator reads: raw (the wall), mono (monotonic time, which no step reaches), resync (mono that catches up after a suspend) or all; may be repeated (default raw and mono, or that of the script)", func(text string) error {
-		kinds := generatortest.ClockKinds
-		if text != all {
-			kind, err := generatortest.ParseClockKind(text)
-			if err != nil {
-				return fmt.Errorf("want raw, mono, resync or all, got %q", text)
-			}
-			kinds = []generatortest.ClockKind{kind}
-		}
-		for _, kind := range kinds {
-			if !slices.Contains(s.clocks, kind) {
-				s.clocks = append(s.clocks, kind)
-			}
-		}
-		return nil
-	})
-	command.CompleteFlag(cmd, "clock", "raw", "mono", "resync", all)
+		return appendNew(s.clocks, kind), nil
+	}, "raw", "mono", "resync", all)
 	cmd.Flags().BoolVar(&s.noLease, "no-lease", false, "use a fixed node number and keep no state across restarts")
 	s.format = formatFlag(cmd)
 	return s
+}
+
+// appendNew appends the items that the list has not.
+func appendNew[T comparable](list []T, items ...T) []T {
+	for _, item := range items {
+		if !slices.Contains(list, item) {
+			list = append(list, item)
+		}
+	}
+	return list
 }
 
 func newRun(c *command.Console) *cobra.Command {

@@ -3,12 +3,15 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
@@ -99,4 +102,20 @@ func (c *claimed) Close() {
 // logger writes the warnings of leases and stores, for standard error.
 func logger(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
+
+// configError turns an error of [generator.New] or [lease.Claim] into one that names the
+// flag instead of the option. An error of a layout that was parsed is no usage error: the
+// clock decides whether its time is over.
+func configError(err error) error {
+	refused, ok := errors.AsType[*stores.OptionError](err)
+	if !ok {
+		return err
+	}
+	flag := strings.ToLower(strings.TrimPrefix(refused.Option, "With"))
+	err = fmt.Errorf("--%s: %w", flag, refused.Err)
+	if flag == "layout" {
+		return err
+	}
+	return cli.Usage(err)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -19,12 +20,8 @@ const formatText = "text"
 // layoutFlag adds --layout. The default is the library's.
 func layoutFlag(cmd *cobra.Command) *snowflake.Layout {
 	layout := snowflake.Default()
-	cmd.Flags().Func("layout", "`NAME|SPEC` of the layout, see 'tickflake layout list' for the names and 'tickflake layout show --help' for specs (default \""+layout.Name+"\")",
-		func(s string) (err error) {
-			layout, err = snowflake.ParseLayout(s)
-			return err
-		})
-	command.CompleteFlag(cmd, "layout", layoutCompletions()...)
+	usage := "`NAME|SPEC` of the layout, see 'tickflake layout list' for the names and 'tickflake layout show --help' for specs"
+	command.Flag(cmd, "layout", fmt.Sprintf("%s (default %q)", usage, layout.Name), &layout, snowflake.ParseLayout, layoutCompletions()...)
 	return &layout
 }
 
@@ -39,18 +36,9 @@ func layoutCompletions() []cobra.Completion {
 // strategyFlag adds --strategy. The default is the library's.
 func strategyFlag(cmd *cobra.Command) *strategies.Strategy {
 	strategy := strategies.Default()
-	cmd.Flags().Func("strategy", "`SPEC` of the strategy for full ticks and for a clock that was stepped back: "+
-		"reject, wait, wait:5ms, borrow:1s, a chain like borrow:1s,wait:5s, one per cause like exhausted=wait/behind=reject, or a name: default, twitter, leaf, last-timestamp-plus-one (default \""+fmt.Sprint(strategy)+"\")",
-		func(s string) (err error) {
-			strategy, err = strategies.Parse(s)
-			return err
-		})
-	command.CompleteFlag(cmd, "strategy", strategyCompletions()...)
-	return &strategy
-}
-
-func strategyCompletions() []cobra.Completion {
-	return []cobra.Completion{
+	usage := "`SPEC` of the strategy for full ticks and for a clock that was stepped back: " +
+		"reject, wait, wait:5ms, borrow:1s, a chain like borrow:1s,wait:5s, one per cause like exhausted=wait/behind=reject, or a name: default, twitter, leaf, last-timestamp-plus-one"
+	command.Flag(cmd, "strategy", fmt.Sprintf("%s (default %q)", usage, fmt.Sprint(strategy)), &strategy, strategies.Parse,
 		cobra.CompletionWithDesc("default", "wait up to a second"),
 		cobra.CompletionWithDesc("reject", "fail at once"),
 		cobra.CompletionWithDesc("wait", "wait without a limit"),
@@ -58,8 +46,8 @@ func strategyCompletions() []cobra.Completion {
 		cobra.CompletionWithDesc("borrow:1s", "issue IDs up to 1s ahead of the clock"),
 		cobra.CompletionWithDesc("borrow:1s,wait:5s", "the first that does not reject"),
 		cobra.CompletionWithDesc("exhausted=wait/behind=reject", "one per cause"),
-		"twitter", "leaf", "last-timestamp-plus-one",
-	}
+		"twitter", "leaf", "last-timestamp-plus-one")
+	return &strategy
 }
 
 // formatFlag adds the --format of commands that print either text or JSON.
@@ -72,31 +60,33 @@ func durationFlag(cmd *cobra.Command, name, usage string, value *time.Duration) 
 	if *value > 0 {
 		usage += fmt.Sprintf(" (default %s)", *value)
 	}
-	cmd.Flags().Func(name, usage, func(s string) error {
-		d, err := time.ParseDuration(s)
-		if err != nil {
-			return fmt.Errorf("want a duration such as 500ms or 5s, got %q", s)
+	command.Flag(cmd, name, usage, value, func(s string) (time.Duration, error) {
+		d, err := duration(s)
+		if err == nil && d <= 0 {
+			err = fmt.Errorf("want more than 0s, got %s", d)
 		}
-		if d <= 0 {
-			return fmt.Errorf("want more than 0s, got %s", d)
-		}
-		*value = d
-		return nil
+		return d, err
 	})
-	command.CompleteFlag(cmd, name)
 }
 
-// numberFlag adds a flag that takes a whole number from least on. Its value is the default.
-func numberFlag(cmd *cobra.Command, name, usage string, least int64, value *int64) {
-	cmd.Flags().Func(name, usage, func(s string) error {
-		n, err := wholeNumber(s)
-		if err == nil && n < least {
-			err = fmt.Errorf("want at least %d, got %d", least, n)
+// duration reads a flag's time.
+func duration(s string) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		return 0, fmt.Errorf("want a duration such as 500ms or 5s, got %q", s)
+	}
+	return d, nil
+}
+
+// atLeast returns parse with a least value, if there is one.
+func atLeast[T cmp.Ordered](least string, parse func(string) (T, error)) func(string) (T, error) {
+	return func(s string) (T, error) {
+		value, err := parse(s)
+		if low, none := parse(least); err == nil && none == nil && value < low {
+			err = fmt.Errorf("want at least %v, got %v", low, value)
 		}
-		*value = n
-		return err
-	})
-	command.CompleteFlag(cmd, name)
+		return value, err
+	}
 }
 
 // wholeNumber reads a flag's decimal number. The flag package's own numbers

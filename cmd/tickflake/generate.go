@@ -79,11 +79,8 @@ func newGenerate(c *command.Console) *cobra.Command {
 		Args:    noArgs,
 	}
 	g := &issue{Console: c, count: 1}
-	numberFlag(cmd, "count", "number `N` of IDs, at least 1 (default 1)", 1, &g.count)
-	cmd.Flags().Func("node", "node number `N`, from 0 to the layout's largest (default any that is free)", func(s string) (err error) {
-		g.node, err = wholeNumber(s)
-		return err
-	})
+	command.Flag(cmd, "count", "number `N` of IDs, at least 1 (default 1)", &g.count, atLeast("1", wholeNumber))
+	command.Flag(cmd, "node", "node number `N`, from 0 to the layout's largest (default any that is free)", &g.node, wholeNumber)
 	g.place = placeFlags(cmd, keptNodes, func() string { return layoutDirectory(*g.layout) })
 	cmd.Flags().BoolVar(&g.noState, "no-state", false, "keep no state: IDs may repeat those of other runs")
 	durationFlag(cmd, "window", fmt.Sprintf("`DURATION` of a grant: after a kill, the next run with the same --node may have to wait for so long (default %s in a directory, %s elsewhere, at least 6 ticks)", lease.DefaultLocalWindow, lease.DefaultWindow), &g.window)

@@ -111,37 +111,30 @@ func newLayoutPlan(c *command.Console) *cobra.Command {
 		Args: noArgs,
 	}
 	demand := defaultDemand
-	cmd.Flags().Func("nodes", "number `N` of generators that issue IDs at once", func(s string) (err error) {
-		demand.Nodes, err = wholeNumber(s)
-		return err
-	})
+	command.Flag(cmd, "nodes", "number `N` of generators that issue IDs at once", &demand.Nodes, wholeNumber)
 	number := func(name, usage string, value *float64) {
-		cmd.Flags().Func(name, fmt.Sprintf("%s (default %g)", usage, *value), func(s string) (err error) {
-			if *value, err = strconv.ParseFloat(s, 64); err != nil {
+		command.Flag(cmd, name, fmt.Sprintf("%s (default %g)", usage, *value), value, func(s string) (float64, error) {
+			f, err := strconv.ParseFloat(s, 64)
+			if err != nil {
 				err = fmt.Errorf("want a number, got %q", s)
 			}
-			return err
+			return f, err
 		})
 	}
 	number("rate", "peak rate `R` of one node, in IDs per second", &demand.RatePerNode)
 	number("years", "number `Y` of years that the layout must last from its epoch, not from now", &demand.Years)
-	cmd.Flags().Func("bits", "number `N` of bits that an ID may take, 53 if it must survive as a JavaScript number (default 63)", func(s string) error {
+	command.Flag(cmd, "bits", "number `N` of bits that an ID may take, 53 if it must survive as a JavaScript number (default 63)", &demand.Bits, func(s string) (int, error) {
 		n, err := wholeNumber(s)
 		if err == nil && (n < 1 || n > 63) { // Plan takes 0 for the default
 			err = fmt.Errorf("want 1 to 63, got %d", n)
 		}
-		demand.Bits = int(n)
-		return err
+		return int(n), err
 	})
-	cmd.Flags().Func("epoch", "`INSTANT` from which time counts, such as 2026-01-01 (default "+snowflake.Default().Epoch.Format(time.DateOnly)+")", func(s string) (err error) {
-		demand.Epoch, err = snowflake.ParseEpoch(s)
-		return err
-	})
+	epoch := snowflake.Default().Epoch.Format(time.DateOnly)
+	command.Flag(cmd, "epoch", "`INSTANT` from which time counts, such as 2026-01-01 (default "+epoch+")", &demand.Epoch, snowflake.ParseEpoch)
 	cmd.Flags().SortFlags = false
 	format := formatFlag(cmd)
-	if err := cmd.MarkFlagRequired("nodes"); err != nil {
-		panic(err) // no such flag
-	}
+	command.Require(cmd, "nodes")
 	cmd.RunE = func(*cobra.Command, []string) error {
 		l, err := snowflake.Plan(demand)
 		if errors.Is(err, snowflake.ErrDemand) {

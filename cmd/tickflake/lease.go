@@ -3,7 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -117,11 +119,7 @@ func (l *leases) list(ctx context.Context, from, to int64, format string) error 
 	if err := l.Lost("node numbers"); err != nil {
 		return err
 	}
-	var all []lease.Holding
-	damaged, err := l.place.list(ctx, func(ctx context.Context, store stores.Store) (err error) {
-		all, err = lease.List(ctx, store)
-		return err
-	})
+	all, damaged, err := list(ctx, l.place, lease.List)
 	if err != nil {
 		return err
 	}
@@ -175,10 +173,11 @@ func newLeaseRelease(c *command.Console) *cobra.Command {
 }
 
 func (l *leases) release(ctx context.Context, node int64, yes bool) error {
-	var h lease.Holding
-	err := l.existing(ctx, func(ctx context.Context, store stores.Store) (err error) {
-		h, err = lease.Inspect(ctx, store, node)
+	if err := l.mustExist(ctx); err != nil {
 		return err
+	}
+	h, err := ask(ctx, l.place, func(ctx context.Context, store stores.Store) (lease.Holding, error) {
+		return lease.Inspect(ctx, store, node)
 	})
 	switch {
 	case err != nil:
@@ -213,4 +212,150 @@ func nodeRange(s string) (from, to int64, err error) {
 		return 0, 0, cli.Usage(fmt.Errorf("want a node number from 0 to %d or a range such as 0-3, got %q", int64(maxNode), s))
 	}
 	return from, to, nil
+}
+
+const leaseCheckHelp = `Ask the store's server which of its settings can lose acknowledged writes. After
+such a loss, IDs are issued twice.
+
+  forgets   when the server is killed and started again, or as it runs: tickflake
+            refuses the store
+  risks     in rarer events: loss of power, a failover
+  unknown   the server does not say
+
+A server of S3 must also prove that of many conditional writes at once one succeeds.
+
+Each line names a setting and what to set. The exit code is 1 if the store forgets.`
+
+func newLeaseCheck(c *command.Console) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Check whether a store can lose acknowledged writes",
+		Long:  leaseCheckHelp,
+		Example: `  tickflake lease check --store redis://10.0.0.1
+  TICKFLAKE_STORE=postgres://ids:secret@db.example.com/ids tickflake lease check`,
+		Args: noArgs,
+	}
+	l := newLeases(c, cmd)
+	cmd.MarkFlagsMutuallyExclusive("layout", "store") // a store has one layout
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return l.check(cmd.Context()) }
+	return cmd
+}
+
+func (l *leases) check(ctx context.Context) error {
+	if err := l.mustExist(ctx); err != nil { // before the URL gets an option
+		return err
+	}
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // stores.Open logs the same
+	l.consent()
+	d, err := ask(ctx, l.place, func(ctx context.Context, store stores.Store) (stores.Durability, error) {
+		d, err := stores.CheckDurability(ctx, store)
+		if err == nil {
+			err = stores.Probe(ctx, store)
+		}
+		return d, err
+	})
+	if err != nil {
+		return err
+	}
+	var rows [][]string
+	for _, part := range []struct {
+		word      string
+		sentences []string
+	}{{"forgets", d.Forgets}, {"risks", d.Risks}, {"unknown", d.Unknown}} {
+		for _, sentence := range part.sentences {
+			rows = append(rows, []string{fmt.Sprintf("%-7s", part.word), command.Visible(sentence)})
+		}
+	}
+	if err := command.Table(l.Out, nil, rows); err != nil {
+		return err
+	}
+	switch {
+	case len(d.Forgets) > 0:
+		return command.ErrReported
+	case len(d.Risks)+len(d.Unknown) == 0:
+		_, err = fmt.Fprintf(l.Out, "%s: no setting is known to lose acknowledged writes\n", command.Visible(l.name()))
+	}
+	return err
+}
+
+const leaseReserveHelp = `Reserve node numbers for systems that do not use this store, such as another ID
+generator during a migration: no process claims them before the date.
+
+NODES is a number, or a range such as 0-3. DATE is 2026-12-31 (to its end, in UTC)
+or 2026-12-31T12:00:00Z. A reservation can be lengthened and not shortened. Numbers
+that are held are refused. The layout is the one of the store, or in an empty
+store --layout.`
+
+func newLeaseReserve(c *command.Console) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "reserve NODES --until DATE",
+		Short: "Reserve node numbers for systems that do not use the store",
+		Long:  leaseReserveHelp,
+		Example: `  tickflake lease reserve 0-3 --until 2027-06-30
+  tickflake lease reserve 7 --until 2027-06-30T12:00:00Z --store etcd://10.0.0.1:2379`,
+		Args:              oneArg(1, "arguments", "one: a node number, or a range such as 0-3"),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	l := newLeases(c, cmd)
+	cmd.Flags().Lookup("layout").Usage = "`NAME|SPEC` of the layout of an empty store (default \"" + snowflake.Default().Name + "\")"
+	var until time.Time
+	command.Flag(cmd, "until", "`DATE` at which the reservation ends", &until, parseUntil)
+	command.Require(cmd, "until")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		from, to, err := nodeRange(args[0])
+		if err != nil {
+			return err
+		}
+		return l.reserve(cmd.Context(), from, to, until, cmd.Flags().Changed("layout"))
+	}
+	return cmd
+}
+
+func (l *leases) reserve(ctx context.Context, from, to int64, until time.Time, layoutGiven bool) error {
+	var reserved []lease.Holding
+	err := l.with(ctx, func(ctx context.Context, store stores.Store) error {
+		err := lease.Reserve(ctx, store, from, to, until, lease.WithLayout(*l.layout), lease.WithTimeout(l.timeout))
+		var other *lease.LayoutMismatchError
+		if errors.As(err, &other) && !layoutGiven {
+			err = lease.Reserve(ctx, store, from, to, until, lease.WithLayout(other.Theirs), lease.WithTimeout(l.timeout))
+		}
+		for node := from; err == nil && node <= to; node++ {
+			var h lease.Holding
+			h, err = lease.Inspect(ctx, store, node)
+			reserved = append(reserved, h)
+		}
+		return err
+	})
+	if err != nil {
+		var option *stores.OptionError
+		if errors.As(err, &option) && option.Option == "Reserve" {
+			return cli.Usage(option.Err)
+		}
+		return err
+	}
+	// A limit that was later stays as it was.
+	kept := slices.DeleteFunc(slices.Clone(reserved), func(h lease.Holding) bool { return h.Limit.Sub(until) < h.Layout.Tick })
+	if len(kept) < len(reserved) {
+		nodes := fmt.Sprintf("node number %d is", from)
+		if to > from {
+			nodes = fmt.Sprintf("node numbers %d to %d are", from, to)
+		}
+		fmt.Fprintf(l.Out, "%s reserved until %s\n", nodes, until.Format(untilFormat))
+	}
+	for _, h := range kept {
+		fmt.Fprintf(l.Out, "node number %d is reserved until %s: that was its limit before, and no limit is lowered\n", h.Node, h.Limit.UTC().Format(untilFormat))
+	}
+	return nil // a failed write shows when the output is flushed
+}
+
+// parseUntil reads an instant, or a date, which stands for its end in UTC.
+func parseUntil(s string) (time.Time, error) {
+	if day, err := time.Parse(time.DateOnly, s); err == nil {
+		return day.AddDate(0, 0, 1), nil
+	}
+	at, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return at, fmt.Errorf("want a date such as 2027-06-30 or 2027-06-30T12:00:00Z, got %q", s)
+	}
+	return at.UTC(), nil
 }

@@ -60,9 +60,7 @@ command again does nothing.`
 // moveFlags adds the flags of an export: the name of the new store, and --yes.
 func moveFlags(cmd *cobra.Command) (to *string, yes *bool) {
 	to = cmd.Flags().String("to", "", "`URL` or name of the new store, for the errors of processes that still use this one; user, password and options of a URL are left out")
-	if err := cmd.MarkFlagRequired("to"); err != nil {
-		panic(err) // no such flag
-	}
+	command.Require(cmd, "to")
 	command.CompleteFlag(cmd, "to")
 	return to, cmd.Flags().Bool("yes", false, "do not ask")
 }
@@ -133,11 +131,7 @@ func export(ctx context.Context, c *command.Console, p *place, what, to string, 
 	if err := c.Confirm(ctx, yes, "export", question, fmt.Errorf("%s was not exported", what)); err != nil {
 		return err
 	}
-	var document any
-	err := p.with(ctx, func(ctx context.Context, store stores.Store) (err error) {
-		document, err = do(ctx, store, to)
-		return err
-	})
+	document, err := ask(ctx, p, func(ctx context.Context, store stores.Store) (any, error) { return do(ctx, store, to) })
 	switch {
 	case errors.Is(err, lease.ErrHeld):
 		return fmt.Errorf("%w (--running)", err)
@@ -163,17 +157,9 @@ func newLeaseImport(c *command.Console) *cobra.Command {
 	l := newLeases(c, cmd)
 	allNodes(l, cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		var floors lease.Floors
-		if err := readDocument(cmd.Context(), c, args[0], &floors); err != nil {
-			return err
-		}
-		err := l.with(cmd.Context(), func(ctx context.Context, store stores.Store) error {
-			return lease.Import(ctx, store, floors)
+		return importing(cmd.Context(), c, l.place, args[0], func(ctx context.Context, store stores.Store, floors lease.Floors) (string, error) {
+			return fmt.Sprintf("the fleet is imported, with the floors of %d node numbers", len(floors.Nodes)), lease.Import(ctx, store, floors)
 		})
-		if err == nil {
-			_, err = fmt.Fprintf(c.Out, "the fleet is imported, with the floors of %d node numbers\n", len(floors.Nodes))
-		}
-		return err
 	}
 	return cmd
 }
@@ -189,23 +175,28 @@ func newSequenceImport(c *command.Console) *cobra.Command {
 	s := newSequences(c, cmd)
 	cmd.ValidArgsFunction = nil // files
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		var floor sequence.Floor
-		if err := readDocument(cmd.Context(), c, args[0], &floor); err != nil {
-			return err
-		}
-		var info sequence.Info
-		err := s.with(cmd.Context(), func(ctx context.Context, store stores.Store) (err error) {
-			if err = sequence.Import(ctx, store, floor); err == nil {
-				info, err = sequence.Inspect(ctx, store, floor.Name)
+		return importing(cmd.Context(), c, s.place, args[0], func(ctx context.Context, store stores.Store, floor sequence.Floor) (string, error) {
+			if err := sequence.Import(ctx, store, floor); err != nil {
+				return "", err
 			}
-			return err
+			info, err := sequence.Inspect(ctx, store, floor.Name)
+			return fmt.Sprintf("sequence %q is imported: %s", floor.Name, summary(info)), err
 		})
-		if err == nil {
-			_, err = fmt.Fprintf(c.Out, "sequence %q is imported: %s\n", floor.Name, summary(info))
-		}
-		return err
 	}
 	return cmd
+}
+
+// importing reads the document of an export, imports it to the store of the flags, and says what do returns.
+func importing[D any](ctx context.Context, c *command.Console, p *place, path string, do func(context.Context, stores.Store, D) (string, error)) error {
+	var document D
+	if err := readDocument(ctx, c, path, &document); err != nil {
+		return err
+	}
+	done, err := ask(ctx, p, func(ctx context.Context, store stores.Store) (string, error) { return do(ctx, store, document) })
+	if err == nil {
+		_, err = fmt.Fprintln(c.Out, done)
+	}
+	return err
 }
 
 // oneDocument checks that the argument is one file.

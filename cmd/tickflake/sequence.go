@@ -107,11 +107,7 @@ func (s *sequences) list(ctx context.Context, format string) error {
 	if err := s.Lost("sequences"); err != nil {
 		return err
 	}
-	var all []sequence.Info
-	damaged, err := s.place.list(ctx, func(ctx context.Context, store stores.Store) (err error) {
-		all, err = sequence.List(ctx, store)
-		return err
-	})
+	all, damaged, err := list(ctx, s.place, sequence.List)
 	if err != nil {
 		return err
 	}
@@ -159,9 +155,11 @@ func newSequenceShow(c *command.Console) *cobra.Command {
 
 // inspect returns the state of a sequence.
 func (s *sequences) inspect(ctx context.Context, name string) (info sequence.Info, err error) {
-	err = s.existing(ctx, func(ctx context.Context, store stores.Store) (err error) {
-		info, err = sequence.Inspect(ctx, store, name)
-		return err
+	if err := s.mustExist(ctx); err != nil {
+		return info, err
+	}
+	info, err = ask(ctx, s.place, func(ctx context.Context, store stores.Store) (sequence.Info, error) {
+		return sequence.Inspect(ctx, store, name)
 	})
 	return info, sequenceError(err)
 }

@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"strconv"
+	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
 	"github.com/tickflake/tickflake/cmd/internal/command"
@@ -43,7 +42,7 @@ func newSequenceNext(c *command.Console) *cobra.Command {
 	}
 	s := newSequences(c, cmd)
 	count := int64(1)
-	numberFlag(cmd, "count", "print `N` numbers, at least 1 (default 1)", 1, &count)
+	command.Flag(cmd, "count", "print `N` numbers, at least 1 (default 1)", &count, atLeast("1", wholeNumber))
 	row := cmd.Flags().Bool("row", false, "take numbers in a row, each one stride above the one before")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return s.next(cmd.Context(), args[0], count, *row)
@@ -89,15 +88,21 @@ func (s *sequences) next(ctx context.Context, name string, count int64, row bool
 			return n, nil
 		}
 	}
-	bar := progress(s.Err, count, command.IsTerminal(s.Err) && !s.Screen)
-	defer bar.Clear()
+	show, began := func(string) {}, time.Now()
+	if !s.Screen {
+		show = s.Progress()
+	}
+	defer show("")
 	return printLines(ctx, s.Out, "numbers", count, 1, func(ctx context.Context, one []int64) (taken int, err error) {
 		if one[0], err = take(ctx); err != nil {
-			_ = bar.Clear()
+			show("")
 			return 0, s.stopped(ctx, err)
 		}
 		return 1, nil
-	}, func(n int64) (string, error) { return strconv.FormatInt(n, 10), nil }, func(written int64) { _ = bar.Set64(written) })
+	}, func(n int64) (string, error) { return strconv.FormatInt(n, 10), nil }, func(written int64) {
+		rate := command.Number(int64(float64(written) / time.Since(began).Seconds()))
+		show(fmt.Sprintf("%s of %s numbers, %s per second", command.Number(written), command.Number(count), rate))
+	})
 }
 
 // unstarted returns the error of a run that printed no number.
@@ -135,13 +140,4 @@ func (s *sequences) giveBack(numbers *sequence.Sequence, ended error) {
 	if err != nil && !errors.Is(ended, sequence.ErrStore) && !errors.Is(ended, sequence.ErrTimeout) {
 		s.Complain(err)
 	}
-}
-
-// progress returns a bar for so many numbers, which is shown or not.
-func progress(w io.Writer, count int64, shown bool) *progressbar.ProgressBar {
-	bar := progressbar.NewOptions64(count, progressbar.OptionSetWriter(w), progressbar.OptionSetVisibility(shown),
-		progressbar.OptionFullWidth(), progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionSetItsString("numbers"),
-		progressbar.OptionClearOnFinish(), progressbar.OptionUseANSICodes(true))
-	bar.StartWithoutRender() // the rate counts from here
-	return bar
 }

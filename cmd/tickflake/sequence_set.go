@@ -67,12 +67,12 @@ func newSequenceCreate(c *command.Console) *cobra.Command {
 	cmd.Flags().SortFlags = false
 	d := sequence.Definition{Start: 1}
 	mode := command.ChoiceFlag(cmd, "mode", "`MODE` of the sequence, see 'tickflake sequence --help'", modes...)
-	numberFlag(cmd, "start", "number `N` to begin with, 0 or more (default 1)", 0, &d.Start)
+	command.Flag(cmd, "start", "number `N` to begin with, 0 or more (default 1)", &d.Start, atLeast("0", wholeNumber))
 	maxFlag(cmd, &d.Max, 0)
 	var by, offset int64
-	numberFlag(cmd, "stride", "use each `N`th number only, with --offset (default 1)", 1, &by)
-	numberFlag(cmd, "offset", "begin `N` numbers after the start, from 0 to the stride less 1, with --stride (default 0)", 0, &offset)
-	stepFlag(cmd, &d.MinStep, &d.MaxStep)
+	command.Flag(cmd, "stride", "use each `N`th number only, with --offset (default 1)", &by, atLeast("1", wholeNumber))
+	command.Flag(cmd, "offset", "begin `N` numbers after the start, from 0 to the stride less 1, with --stride (default 0)", &offset, atLeast("0", wholeNumber))
+	step := stepFlag(cmd)
 	reuse := cmd.Flags().Bool("reuse", false, "begin at the start after a deletion, and issue numbers again that were issued before")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		if d.Mode, err = sequence.ParseMode(*mode); err != nil {
@@ -84,6 +84,7 @@ func newSequenceCreate(c *command.Console) *cobra.Command {
 		case stride:
 			d.Stride = sequence.Every(by, offset)
 		}
+		d.MinStep, d.MaxStep = step.least, step.most
 		if d.Mode == sequence.Ordered && d.MaxStep > 0 {
 			return cli.Usage(fmt.Errorf("--step %d-%d: an ordered sequence has no steps: leave it out", d.MinStep, d.MaxStep))
 		}
@@ -106,36 +107,40 @@ func strideError(stride bool, by, offset int64) error {
 
 // maxFlag adds --max. none is the value of no maximum.
 func maxFlag(cmd *cobra.Command, value *int64, none int64) {
-	cmd.Flags().Func("max", "last number `N` that may be issued, or none (default none)", func(s string) (err error) {
+	command.Flag(cmd, "max", "last number `N` that may be issued, or none (default none)", value, func(s string) (int64, error) {
 		if s == "none" {
-			*value = none
-			return nil
+			return none, nil
 		}
-		*value, err = wholeNumber(s)
+		last, err := wholeNumber(s)
 		switch {
 		case err != nil:
-		case *value < 1: // 0 would be the default
-			err = fmt.Errorf("want at least 1, got %d", *value)
-		case *value == none:
-			err = fmt.Errorf("%d is beyond the range of a sequence: want less, or none", *value)
+		case last < 1: // 0 would be the default
+			err = fmt.Errorf("want at least 1, got %d", last)
+		case last == none:
+			err = fmt.Errorf("%d is beyond the range of a sequence: want less, or none", last)
 		}
-		return err
-	})
-	command.CompleteFlag(cmd, "max", "none")
+		return last, err
+	}, "none")
 }
 
+// steps are the least and the most numbers that a process reserves at a time.
+type steps struct{ least, most int64 }
+
 // stepFlag adds --step.
-func stepFlag(cmd *cobra.Command, least, most *int64) {
+func stepFlag(cmd *cobra.Command) *steps {
+	var value steps
 	usage := fmt.Sprintf("numbers that a process reserves at a time, a range `MIN-MAX` or one number (default %d-%d)", sequence.DefaultMinStep, sequence.DefaultMaxStep)
-	cmd.Flags().Func("step", usage, func(s string) (err error) {
-		from, to, ok := numberRange(s, 1, sequence.MaxStep)
-		if !ok {
-			return fmt.Errorf("want a number from 1 to %d or a range such as %d-%d, got %q", int64(sequence.MaxStep), sequence.DefaultMinStep, sequence.DefaultMaxStep, s)
-		}
-		*least, *most = from, to
-		return nil
-	})
-	command.CompleteFlag(cmd, "step")
+	command.Flag(cmd, "step", usage, &value, parseSteps)
+	return &value
+}
+
+// parseSteps reads a range of steps, or one number for both ends.
+func parseSteps(s string) (steps, error) {
+	least, most, ok := numberRange(s, 1, sequence.MaxStep)
+	if !ok {
+		return steps{}, fmt.Errorf("want a number from 1 to %d or a range such as %d-%d, got %q", int64(sequence.MaxStep), sequence.DefaultMinStep, sequence.DefaultMaxStep, s)
+	}
+	return steps{least, most}, nil
 }
 
 func (s *sequences) create(ctx context.Context, name string, d sequence.Definition, options ...sequence.CreateOption) error {
@@ -177,14 +182,15 @@ func newSequenceSet(c *command.Console) *cobra.Command {
 	}
 	s := newSequences(c, cmd)
 	var change sequence.Change
-	numberFlag(cmd, "next", "next number `N` to grant, or the next one above it that the stride allows", 1, &change.Next)
+	command.Flag(cmd, "next", "next number `N` to grant, or the next one above it that the stride allows", &change.Next, atLeast("1", wholeNumber))
 	maxFlag(cmd, &change.Max, math.MaxInt64)
 	cmd.Flags().Lookup("max").Usage = "last number `N` that may be issued, or none"
-	stepFlag(cmd, &change.MinStep, &change.MaxStep)
+	step := stepFlag(cmd)
 	cmd.Flags().Lookup("step").Usage = "numbers that a process reserves at a time, a range `MIN-MAX` or one number"
 	cmd.MarkFlagsOneRequired("next", "max", "step")
 	yes := cmd.Flags().Bool("yes", false, "do not ask")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		change.MinStep, change.MaxStep = step.least, step.most
 		return s.set(cmd.Context(), args[0], change, *yes)
 	}
 	return cmd
@@ -239,10 +245,8 @@ func (s *sequences) delete(ctx context.Context, name string, yes bool) error {
 	if err := s.Confirm(ctx, yes, "deletion", question, fmt.Errorf("sequence %q was not deleted", name)); err != nil {
 		return err
 	}
-	var last sequence.Info
-	err = s.with(ctx, func(ctx context.Context, store stores.Store) (err error) {
-		last, err = sequence.Delete(ctx, store, name)
-		return err
+	last, err := ask(ctx, s.place, func(ctx context.Context, store stores.Store) (sequence.Info, error) {
+		return sequence.Delete(ctx, store, name)
 	})
 	if err != nil {
 		return sequenceError(err)

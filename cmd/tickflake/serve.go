@@ -115,38 +115,39 @@ func newServe(c *command.Console) *cobra.Command {
 func (s *serving) table(cmd *cobra.Command) {
 	s.fields(&s.own)
 	s.place = placeFlags(cmd, keptNodes, func() string { return layoutDirectory(*s.layout) })
-	s.keep("store", some(&s.place.url))
-	s.keep("timeout", always(&s.place.timeout))
+	s.keep("store")
+	s.keep("timeout")
 	s.layout = layoutFlag(cmd)
-	s.keep("layout", func() []string { return []string{layoutText(*s.layout)} })
+	s.keep("layout").text = func() []string { return []string{layoutText(*s.layout)} }
 	s.strategy = strategyFlag(cmd)
-	s.keep("strategy", always(s.strategy))
+	s.keep("strategy")
 	s.nodeFlag(cmd)
 	durationFlag(cmd, "window", fmt.Sprintf("`DURATION` of a grant, see 'tickflake generate --help' (default %s in a directory, %s elsewhere)", lease.DefaultLocalWindow, lease.DefaultWindow), &s.window)
-	s.keep("window", some(&s.window))
+	s.keep("window").text = func() []string {
+		if s.window == 0 {
+			return nil
+		}
+		return []string{s.window.String()}
+	}
 
 	s.fields(&s.config)
 	s.logFormat = command.ChoiceFlag(cmd, "log-format", "`FORMAT` of the log on standard error; with json, standard output stays empty", formatText, command.FormatJSON)
-	s.keep("log-format", always(s.logFormat))
+	s.keep("log-format")
 }
 
 // nodeFlag adds --node.
 func (s *serving) nodeFlag(cmd *cobra.Command) {
-	cmd.Flags().Func("node", "node number `N`, from 0 to the layout's largest, or any (default any that is free)", func(text string) (err error) {
-		if s.node = -1; text != "any" {
-			if s.node, err = wholeNumber(text); err == nil && s.node < 0 {
-				err = fmt.Errorf("want any, or a number from 0 on, got %s", text)
-			}
+	command.Flag(cmd, "node", "node number `N`, from 0 to the layout's largest, or any (default any that is free)", &s.node, func(text string) (int64, error) {
+		if text == "any" {
+			return -1, nil
 		}
-		return err
-	})
-	command.CompleteFlag(cmd, "node", "any")
-	s.keep("node", func() []string {
-		if s.node < 0 {
-			return []string{"any"}
+		n, err := wholeNumber(text)
+		if err == nil && n < 0 {
+			err = fmt.Errorf("want any, or a number from 0 on, got %s", text)
 		}
-		return []string{fmt.Sprint(s.node)}
-	})
+		return n, err
+	}, "any")
+	s.keep("node").text = func() []string { return []string{choose(s.node < 0, "any", fmt.Sprint(s.node))} }
 }
 
 // layoutText returns the name of a preset, or the spec of another layout.

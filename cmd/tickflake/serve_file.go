@@ -2,14 +2,19 @@ package main
 
 import (
 	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service"
@@ -146,12 +151,13 @@ func (f *file) rules() ([]service.Create, error) {
 			d.Stride = sequence.Every(entry.Stride, entry.Offset)
 		}
 		if entry.Step != "" && err == nil {
-			var ok bool
-			if d.MinStep, d.MaxStep, ok = numberRange(entry.Step, 1, sequence.MaxStep); !ok {
-				err = fmt.Errorf("step: want a number from 1 to %d or a range, got %q", int64(sequence.MaxStep), entry.Step)
+			var step steps
+			if step, err = parseSteps(entry.Step); err != nil {
+				err = fmt.Errorf("step: %w", err)
 			} else if d.Mode == sequence.Ordered {
 				err = errors.New("an ordered sequence has no steps: leave step out")
 			}
+			d.MinStep, d.MaxStep = step.least, step.most
 		}
 		if entry.Prefix == "" && err == nil {
 			err = errors.New("want a prefix")
@@ -187,5 +193,33 @@ func readToken(path string) (string, error) {
 func (f *file) warnOfReaders(path, why string) {
 	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o004 != 0 {
 		f.warnings = append(f.warnings, fmt.Sprintf("every user can read %s, and %s: chmod o-r", path, why))
+	}
+}
+
+const serveTokenHelp = `Make a token for a client of 'tickflake serve', and print it with its hash. Give the
+token to the client, as a password. Put the hash into the file of --config:
+
+  clients:
+    - name: shop
+      token-hash: …
+
+The token has at least 128 random bits. It is not kept anywhere.`
+
+func newServeToken(c *command.Console) *cobra.Command {
+	return &cobra.Command{
+		Use:     "token",
+		Short:   "Make a token for a client, and print it with its hash",
+		Long:    serveTokenHelp,
+		Example: "  tickflake serve token",
+		Args:    noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if err := c.Lost("token and its hash"); err != nil {
+				return err
+			}
+			token := rand.Text()
+			sum := sha256.Sum256([]byte(token))
+			_, err := fmt.Fprintf(c.Out, "token       %s\ntoken-hash  %s\n", token, hex.EncodeToString(sum[:]))
+			return err
+		},
 	}
 }

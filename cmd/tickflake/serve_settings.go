@@ -6,11 +6,13 @@ import (
 	"net"
 	"os"
 	"reflect"
+	"regexp"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/internal/cli"
@@ -51,117 +53,103 @@ type settings struct {
 	all []*setting
 }
 
-// keep makes a setting of a flag that was just added. text returns its value.
-func (s *settings) keep(name string, text func() []string) *setting {
-	one := &setting{Flag: s.cmd.Flags().Lookup(name), text: text, source: "--" + name}
+// keep makes a setting of a flag that was just added.
+func (s *settings) keep(name string) *setting {
+	one := &setting{Flag: s.cmd.Flags().Lookup(name), source: "--" + name}
+	one.text = func() []string {
+		if text := one.Value.String(); text != "" {
+			return []string{text}
+		}
+		return nil
+	}
 	s.all = append(s.all, one)
 	return one
 }
 
-// fields makes a setting of each field of a struct that has the tag "setting".
+// fields makes a setting of each field of a struct that has the tag "setting". The range is that of the
+// service, but for a least value above 0: a 0 would be the default there.
 func (s *settings) fields(of any) {
 	fields := reflect.ValueOf(of).Elem()
 	for i := range fields.NumField() {
-		field := fields.Type().Field(i)
-		name := field.Tag.Get("setting")
-		if name == "" {
+		tag := fields.Type().Field(i).Tag
+		if tag.Get("setting") == "" {
 			continue
 		}
-		value := fieldValue{fields.Field(i), field.Tag}
-		if text := field.Tag.Get("default"); text != "" {
-			if err := value.Set(text); err != nil {
-				panic(err) // a bug: the tags are constants
+		number := atLeast(tag.Get("least"), wholeNumber)
+		switch value := fields.Field(i).Addr().Interface().(type) {
+		case *bool:
+			field(s, tag, "", value, yesOrNo).NoOptDefVal = "true"
+		case *time.Duration:
+			field(s, tag, "DURATION", value, atLeast(tag.Get("least"), duration))
+		case *int64:
+			field(s, tag, "N", value, number)
+		case *int:
+			field(s, tag, "N", value, func(text string) (int, error) {
+				n, err := number(text)
+				return int(n), err
+			})
+		case *string:
+			parse := someText
+			if tag.Get("value") == addressName {
+				parse = address
 			}
+			field(s, tag, tag.Get("value"), value, parse)
+		case *[]string:
+			one := field(s, tag, tag.Get("value"), value, func(text string) ([]string, error) {
+				_, err := someText(text)
+				return append(*value, text), err
+			})
+			one.list, one.text = true, func() []string { return *value }
 		}
-		flag := s.cmd.Flags().VarPF(value, name, "", field.Tag.Get("usage"))
-		if value.Kind() == reflect.Bool {
-			flag.NoOptDefVal = "true"
-		}
-		if value.Type() == "ADDRESS" {
-			command.CompleteFlag(s.cmd, name, off)
-		} else if value.Type() != "FILE" {
-			command.CompleteFlag(s.cmd, name)
-		}
-		s.keep(name, value.texts).list = value.Kind() == reflect.Slice
 	}
 }
 
-// fieldValue is the value of a flag that sets a field of a struct.
-type fieldValue struct {
-	reflect.Value
-	tag reflect.StructTag
-}
-
-// Type is the name of the value in the help.
-func (f fieldValue) Type() string {
-	switch f.Value.Interface().(type) {
-	case bool:
-		return "bool" // which the help does not name
-	case time.Duration:
-		return "DURATION"
-	case int, int64:
-		return "N"
+// field makes a setting of a field, whose value has a name in the help.
+func field[T any](s *settings, tag reflect.StructTag, name string, value *T, parse func(string) (T, error)) *setting {
+	usage, flag := tag.Get("usage"), tag.Get("setting")
+	if name != "" {
+		usage = "`" + name + "` " + usage
 	}
-	return f.tag.Get("value")
-}
-
-// String is the default in the help.
-func (f fieldValue) String() string { return strings.Join(f.texts(), " ") }
-
-func (f fieldValue) texts() []string {
-	switch v := f.Interface().(type) {
-	case []string:
-		return v
-	case string:
-		if v == "" {
-			return nil
+	if text := tag.Get("default"); text != "" {
+		var err error
+		if *value, err = parse(text); err != nil {
+			panic(err) // a bug: the tags are constants
 		}
 	}
-	return []string{fmt.Sprint(f.Interface())}
+	if text := fmt.Sprint(*value); text != "" && text != "false" && text != "[]" {
+		usage += " (default " + text + ")"
+	}
+	command.Var(s.cmd, flag, usage, value, parse)
+	if name == addressName {
+		command.CompleteFlag(s.cmd, flag, off)
+	} else if name != "FILE" {
+		command.CompleteFlag(s.cmd, flag)
+	}
+	return s.keep(flag)
 }
 
-// Set reads a text. The range is that of the service, but for a least value above 0: a 0 would be the
-// default there.
-func (f fieldValue) Set(text string) error {
-	switch v := f.Addr().Interface().(type) {
-	case *bool:
-		if text != "true" && text != "false" {
-			return fmt.Errorf("want true or false, got %q", text)
-		}
-		*v = text == "true"
-	case *time.Duration:
-		d, err := time.ParseDuration(text)
-		if err != nil {
-			return fmt.Errorf("want a duration such as 500ms or 5s, got %q", text)
-		}
-		if least, err := time.ParseDuration(f.tag.Get("least")); err == nil && d < least {
-			return fmt.Errorf("want at least %s, got %s", least, d)
-		}
-		*v = d
-	case *int, *int64:
-		n, err := wholeNumber(text)
-		if err != nil {
-			return err
-		}
-		if least, err := wholeNumber(f.tag.Get("least")); err == nil && n < least {
-			return fmt.Errorf("want at least %d, got %d", least, n)
-		}
-		f.SetInt(n)
-	case *string:
-		if text == "" {
-			return errors.New("want a text, got none")
-		}
-		if _, _, err := net.SplitHostPort(text); err != nil && text != off && f.Type() == "ADDRESS" {
-			return fmt.Errorf("want HOST:PORT or off, got %q", text)
-		}
-		*v = text
-	case *[]string:
-		if text == "" {
-			return errors.New("want a name, got none")
-		}
-		*v = append(*v, text)
+func yesOrNo(text string) (bool, error) {
+	if text != "true" && text != "false" {
+		return false, fmt.Errorf("want true or false, got %q", text)
 	}
-	return nil
+	return text == "true", nil
+}
+
+// addressName is the name of a value that is an address.
+const addressName = "ADDRESS"
+
+func address(text string) (string, error) {
+	if _, _, err := net.SplitHostPort(text); err != nil && text != off {
+		return "", fmt.Errorf("want HOST:PORT or off, got %q", text)
+	}
+	return text, nil
+}
+
+func someText(text string) (string, error) {
+	if text == "" {
+		return "", errors.New("want a text, got none")
+	}
+	return text, nil
 }
 
 // find returns the setting of a name, or nil.
@@ -252,17 +240,61 @@ func (s *setting) take(source string, texts []string) error {
 	return nil
 }
 
-// some returns a value as the text of a setting, or nothing if it is the zero value.
-func some[T comparable](value *T) func() []string {
-	return func() []string {
-		if *value == *new(T) {
-			return nil
+// printConfig writes all settings as a file. Those without a value are comments.
+func (s *serving) printConfig() error {
+	for _, one := range s.all {
+		texts := one.text()
+		_, usage := pflag.UnquoteUsage(one.Flag)
+		if one.Name == "store" && len(texts) == 1 && hasSecret(texts[0]) {
+			texts, usage = nil, usage+": "+s.place.name()+", with a password that is not shown"
 		}
-		return []string{fmt.Sprint(*value)}
+		for _, line := range wrap(usage, 86) {
+			fmt.Fprintf(s.Out, "# %s\n", line)
+		}
+		if err := s.printSetting(one.Name, one.list, texts); err != nil {
+			return err
+		}
 	}
+	if len(s.file.Clients)+len(s.file.Create) == 0 {
+		return nil
+	}
+	text, err := yaml.Marshal(file{Clients: s.file.Clients, Create: s.file.Create})
+	if err == nil {
+		_, err = s.Out.Write(text)
+	}
+	return err
 }
 
-// always returns a value as the text of a setting.
-func always[T any](value *T) func() []string {
-	return func() []string { return []string{fmt.Sprint(*value)} }
+func (s *serving) printSetting(name string, list bool, texts []string) error {
+	if len(texts) == 0 {
+		_, err := fmt.Fprintf(s.Out, "# %s:\n", name)
+		return err
+	}
+	var nodes []*yaml.Node
+	for _, text := range texts {
+		nodes = append(nodes, &yaml.Node{Kind: yaml.ScalarNode, Value: text})
+	}
+	value := nodes[0]
+	if list {
+		value = &yaml.Node{Kind: yaml.SequenceNode, Content: nodes}
+	}
+	text, err := yaml.Marshal(map[string]*yaml.Node{name: value})
+	if err == nil {
+		_, err = s.Out.Write(text)
+	}
+	return err
+}
+
+var words = regexp.MustCompile(`\S+`)
+
+// wrap breaks a text into lines of at most so many bytes, unless a word is longer.
+func wrap(text string, width int) (lines []string) {
+	line := ""
+	for _, word := range words.FindAllString(text, -1) {
+		if line != "" && len(line)+1+len(word) > width {
+			lines, line = append(lines, line), ""
+		}
+		line += choose(line == "", "", " ") + word
+	}
+	return append(lines, line)
 }

@@ -93,11 +93,11 @@ func TestServeSystemd(t *testing.T) {
 // Every command gives up after --timeout while the disk hangs, and names the directory. The
 // kernel keeps a process until its threads need a frozen disk no more, so the message counts.
 func TestCommandsWhileADiskHangs(t *testing.T) {
-	for _, kind := range disktest.Kinds {
-		t.Run(string(kind), func(t *testing.T) {
+	for kind, disk := range disktest.Disks {
+		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			disk := disktest.New(t, kind)
-			path := filepath.Join(disk.Dir, "state")
+			dir, hang := disk(t)
+			path := filepath.Join(dir, "state")
 			start := func(args, pattern string) *process {
 				p, err := launch(exec.Command("sh", "-c", `echo started; tickflake `+args+` --store "$0" 2>&1`, path), pattern)
 				require.NoError(t, err)
@@ -106,7 +106,7 @@ func TestCommandsWhileADiskHangs(t *testing.T) {
 			}
 			require.NoError(t, exec.Command("tickflake", "sequence", "create", "orders", "--store", path).Run())
 			running := start("generate --window 300ms --timeout 1s --count 1000000000000", `^\d`)
-			disk.Hang()
+			back := hang()
 			hung := []*process{running}
 			for _, args := range []string{
 				"generate", "lease list", "lease list 0-3", "lease check", "lease release 0 --yes", "lease reserve 7 --until 2090-02-02",
@@ -124,12 +124,12 @@ func TestCommandsWhileADiskHangs(t *testing.T) {
 				switch {
 				case p == running:
 					assert.Contains(t, said, "grant of node 0 ended")
-				case strings.Contains(said, "(--timeout)") || kind == disktest.Silent: // a frozen disk can be read
+				case strings.Contains(said, "(--timeout)") || kind == "silent FUSE": // a frozen disk can be read
 					assert.Contains(t, said, "gave up after 500ms (--timeout)", p.cmd.Args)
 					assert.Contains(t, said, path)
 				}
 			}
-			disk.Back()
+			back()
 			for _, p := range hung {
 				p.end()
 			}

@@ -6,27 +6,70 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
+
+// Flag is [Var] with the completion of [CompleteFlag].
+func Flag[T any](cmd *cobra.Command, name, usage string, value *T, parse func(string) (T, error), words ...cobra.Completion) {
+	Var(cmd, name, usage, value, parse)
+	CompleteFlag(cmd, name, words...)
+}
+
+// Var adds a flag, whose text parse turns into *value. The usage has the default, if the help is to
+// show it, and in backquotes the name of the value.
+func Var[T any](cmd *cobra.Command, name, usage string, value *T, parse func(string) (T, error)) *pflag.Flag {
+	flag := cmd.Flags().VarPF(parsed[T]{value, parse}, name, "", usage)
+	flag.DefValue = "" // so that the help does not add it
+	return flag
+}
+
+// parsed is the value of a flag of [Var].
+type parsed[T any] struct {
+	value *T
+	parse func(string) (T, error)
+}
+
+func (p parsed[T]) Set(text string) error {
+	value, err := p.parse(text)
+	if err == nil {
+		*p.value = value
+	}
+	return err
+}
+
+func (p parsed[T]) String() string { return fmt.Sprint(*p.value) }
+
+func (p parsed[T]) Type() string { return fmt.Sprintf("%T", *p.value) }
 
 // ChoiceFlag adds a flag that takes one of some words. The first is the default.
 func ChoiceFlag(cmd *cobra.Command, name, usage string, choices ...string) *string {
 	value := choices[0]
 	list := strings.Join(choices[:len(choices)-1], ", ") + " or " + choices[len(choices)-1]
-	cmd.Flags().Func(name, fmt.Sprintf("%s: %s (default %q)", usage, list, value), func(s string) error {
+	Flag(cmd, name, fmt.Sprintf("%s: %s (default %q)", usage, list, value), &value, func(s string) (string, error) {
 		if !slices.Contains(choices, s) {
-			return fmt.Errorf("want %s, got %q", list, s)
+			return "", fmt.Errorf("want %s, got %q", list, s)
 		}
-		value = s
-		return nil
-	})
-	CompleteFlag(cmd, name, choices...)
+		return s, nil
+	}, choices...)
 	return &value
 }
 
-// CompleteFlag lets the shell complete the value of a flag that was just added.
-func CompleteFlag(cmd *cobra.Command, name string, values ...cobra.Completion) {
+// CompleteFlag lets the shell complete the value of a flag that was just added. After a word that
+// ends with a colon or a slash the value goes on, and can be a file.
+func CompleteFlag(cmd *cobra.Command, name string, words ...cobra.Completion) {
+	directive := cobra.ShellCompDirectiveNoFileComp
+	if slices.ContainsFunc(words, func(word string) bool { return strings.HasSuffix(word, ":") || strings.HasSuffix(word, "/") }) {
+		directive = cobra.ShellCompDirectiveNoSpace
+	}
 	// It fails for a flag that does not exist, and for one completed twice.
-	if err := cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+	if err := cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, directive)); err != nil {
 		panic(err)
+	}
+}
+
+// Require makes a flag that was just added one that must be given.
+func Require(cmd *cobra.Command, name string) {
+	if err := cmd.MarkFlagRequired(name); err != nil {
+		panic(err) // no such flag
 	}
 }

@@ -34,6 +34,15 @@ func (c *Console) Confirm(ctx context.Context, yes bool, act, question string, r
 	return nil
 }
 
+// Progress returns a function that shows a text on one line of a terminal, in place of the text
+// before. It shows nothing if standard error is no terminal.
+func (c *Console) Progress() func(text string) {
+	if !IsTerminal(c.Err) {
+		return func(string) {}
+	}
+	return func(text string) { fmt.Fprintf(c.Err, "\r\x1b[K%.78s", Visible(text)) } // a longer line would wrap
+}
+
 // IsTerminal reports whether a reader or writer of the console is a terminal.
 func IsTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
