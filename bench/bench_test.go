@@ -16,11 +16,12 @@ import (
 
 	"github.com/tickflake/tickflake/bench/measure"
 	"github.com/tickflake/tickflake/bench/report"
+	"github.com/tickflake/tickflake/bench/service"
 	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/internal/rig"
 )
 
-func TestMain(m *testing.M) { rig.Main(m, children()) }
+func TestMain(m *testing.M) { rig.Main(m, service.Children) }
 
 // A quick run fills every cell of every section, but for those of servers that are not installed,
 // and no ID comes twice where it must not.
@@ -34,7 +35,7 @@ func TestQuick(t *testing.T) {
 	require.Equal(t, cli.Done, code, said.String())
 	r, err := report.Read(filepath.Join(args[4], "report.json"))
 	require.NoError(t, err)
-	for _, name := range []string{"index.html", "report.md", "report.txt", "charts/cost.svg"} {
+	for _, name := range []string{"index.html", "report.md", "report.txt", "charts/answer.svg"} {
 		text, err := os.ReadFile(filepath.Join(args[4], name))
 		require.NoError(t, err)
 		assert.NotEmpty(t, text, name)
@@ -61,7 +62,7 @@ func TestQuick(t *testing.T) {
 	}
 	if twice := r.Section("faults").Table("faults-duplicates"); len(twice.Rows) > 0 {
 		assert.Equal(t, "0", twice.Cell("tickflake Default(), lease", "F11").Text)
-		assert.Positive(t, twice.Cell("bwmarrin/snowflake", "F11").Median(), "a new Node does not know how far the last one was")
+		assert.Positive(t, twice.Cell("tickflake Default(), monoclock", "F11").Median(), "a fixed node number keeps nothing across a restart")
 	}
 	for _, row := range r.Section("ways").Table("ways").Rows {
 		assert.NotEqual(t, report.Bad, row.Cells[3].Mark, row.Name)

@@ -23,7 +23,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -35,7 +34,6 @@ import (
 	"github.com/tickflake/tickflake/bench/bits"
 	_ "github.com/tickflake/tickflake/bench/custom"
 	"github.com/tickflake/tickflake/bench/faults"
-	"github.com/tickflake/tickflake/bench/generators"
 	"github.com/tickflake/tickflake/bench/indexes"
 	"github.com/tickflake/tickflake/bench/measure"
 	"github.com/tickflake/tickflake/bench/report"
@@ -46,16 +44,9 @@ import (
 	"github.com/tickflake/tickflake/internal/rig"
 )
 
-// children are what this program does in a process of its own.
-func children() map[string]func([]byte) error {
-	all := maps.Clone(service.Children)
-	all[generators.ChildName] = generators.Child
-	return all
-}
-
 func main() {
 	kernel.Main() // in the virtual machine, this program is process 1
-	rig.Children(children())
+	rig.Children(service.Children)
 	os.Exit(execute(cli.Context(), program{sections: sections(), out: os.Stdout, err: os.Stderr}, os.Args[1:]))
 }
 
@@ -159,6 +150,11 @@ func (p program) run(ctx context.Context) error {
 		r, err := report.Read(p.from)
 		if err != nil {
 			return err
+		}
+		for i, s := range r.Sections {
+			if at := slices.Index(p.ids(), s.ID); at >= 0 {
+				r.Sections[i].Verdict = p.sections[at].Verdict(s)
+			}
 		}
 		return p.deliver(r, root, folder)
 	}

@@ -132,7 +132,8 @@ var readmeFaults = [][2]string{
 
 // readmeRows are its rows: the name there, and that of the report.
 var readmeRows = [][2]string{
-	{"bwmarrin/snowflake", "bwmarrin/snowflake"}, {"sony/sonyflake", "sony/sonyflake"}, {"**tickflake**", "tickflake, default, monoclock, lease"},
+	{"bwmarrin/snowflake", "bwmarrin/snowflake"}, {"sony/sonyflake", "sony/sonyflake"},
+	{"tickflake without a store, as they are", "tickflake, default, monoclock"}, {"**tickflake, `generator.Open`**", "tickflake, default, monoclock, lease"},
 }
 
 // readmeTable is the table on top of the README, of the section on a real kernel. It is

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
@@ -59,55 +58,27 @@ func (p program) budget(s measure.Section) time.Duration {
 	return s.Full
 }
 
-// grace is how long a section may take to return after its context has ended.
-const grace = 10 * time.Second
-
-// section measures one section. After the end of its time it waits for [grace], and then leaves a
-// section running that does not return.
-func (p program) section(ctx context.Context, s measure.Section) report.Section {
+// section measures one section, for three times its time and three minutes at most: a server that
+// hangs must not hang the run, and a busy machine is slow.
+func (p program) section(ctx context.Context, s measure.Section) (out report.Section) {
 	budget := p.budget(s)
-	limit := 3*budget + 3*time.Minute // a server that hangs must not hang the run, and a busy machine is slow
+	limit := 3*budget + 3*time.Minute
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	defer func() {
+		if value := recover(); value != nil {
+			fmt.Fprintf(p.err, "bench: section %s failed: panic: %v\n%s\n", s.ID, value, debug.Stack())
+			out = report.Section{Failed: true, Skipped: fmt.Sprintf("it failed: panic: %v", value)}
+		}
+		if limited.Err() != nil && ctx.Err() == nil {
+			out.Note("The section was stopped after %v; it was planned for %v.", limit, budget)
+		}
+	}()
 	name := fnv.New64a()
 	name.Write([]byte(s.ID))
-	run := &measure.Run{Quick: p.quick, Until: time.Now().Add(budget),
+	return s.Measure(limited, &measure.Run{Quick: p.quick, Until: time.Now().Add(budget),
 		// Alone or among others, a section has the same order.
-		Rand: rand.New(rand.NewPCG(uint64(p.seed), name.Sum64()))}
-	ended := make(chan report.Section, 1)
-	fail := func(err error) report.Section {
-		fmt.Fprintf(p.err, "bench: section %s failed: %v\n", s.ID, err)
-		return report.Section{Failed: true, Skipped: fmt.Sprintf("it failed: %v", err)}
-	}
-	go func() {
-		out := report.Section{}
-		err := errors.New("its goroutine ended before it returned")
-		defer func() {
-			if value := recover(); value != nil {
-				err = fmt.Errorf("panic: %v", value)
-				fmt.Fprintf(p.err, "%s\n", debug.Stack())
-			}
-			if err != nil {
-				out = fail(err)
-			}
-			ended <- out
-		}()
-		out, err = s.Measure(limited, run), nil
-	}()
-	var late <-chan time.Time
-	for done := limited.Done(); ; {
-		select {
-		case got := <-ended:
-			if limited.Err() != nil && ctx.Err() == nil {
-				got.Note("The section was stopped after %v; it was planned for %v.", limit, budget)
-			}
-			return got
-		case <-done:
-			done, late = nil, time.After(grace)
-		case <-late:
-			return fail(fmt.Errorf("it did not stop within %v of the end of its time, and may have disturbed the sections after it", grace))
-		}
-	}
+		Rand: rand.New(rand.NewPCG(uint64(p.seed), name.Sum64()))})
 }
 
 // inspect looks at the machine. A fact that the system does not tell is empty.

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -231,11 +230,11 @@ func tables(ways []*way, loads []*measure.Load) []report.Table {
 		{ID: "twice", Title: "IDs there twice"},
 		{ID: "digits", Title: "digits of the greatest"},
 		{ID: "published", Title: "published by others"},
-	}, Charts: []report.Chart{{ID: "ways", Title: "Time per ID, 1 client", Columns: []string{"1"}, YLabel: "µs per ID", LogY: true}}}
+	}}
 	crowd := report.Table{ID: "crowd", Title: "1,000 callers of one client", RowName: "way", Detail: true, Columns: []report.Column{
 		{ID: "rate", Title: "together", Unit: "IDs/s", Better: report.More},
 		{ID: "gain", Title: "× one caller", Better: report.More},
-	}, Charts: []report.Chart{{ID: "crowd", Title: "IDs per second, 1,000 callers", Columns: []string{"rate"}, YLabel: "IDs per second", LogY: true}}}
+	}}
 	for _, w := range ways {
 		one, two, many := measure.Find(loads, w.name, "1"), measure.Find(loads, w.name, "2"), measure.Find(loads, w.name, "crowd")
 		row := report.Row{Name: w.name, Group: w.group, Note: w.note, Cells: []report.Cell{
@@ -290,12 +289,12 @@ func targets(loads []*measure.Load) (all []report.Target) {
 
 func verdict(s report.Section) string {
 	t := s.Table("ways")
-	ours := t.Cell(aloneName, "1").Median()
-	if !(ours > 0) {
+	ours := t.Cell(aloneName, "1")
+	if len(ours.Samples) == 0 {
 		return ""
 	}
-	said := fmt.Sprintf("tickflake takes %s µs per ID", report.Figure(ours))
-	if ours < 0.25 { // the default layout has 4,096 IDs per millisecond
+	said := fmt.Sprintf("tickflake takes %s µs per ID", ours.Value())
+	if ours.Median() < 0.25 { // the default layout has 4,096 IDs per millisecond
 		said += ", the ceiling of its layout"
 	}
 	if faster := t.Ahead(aloneName, "1"); len(faster) > 0 {
@@ -309,21 +308,21 @@ func verdict(s report.Section) string {
 		}
 	}
 	if server, us := best(t, "1", sequence.Segmented); server != "" {
-		said += fmt.Sprintf("; its segmented sequence takes %s µs per number in %s", report.Figure(us), server)
+		said += fmt.Sprintf("; its segmented sequence takes %s µs per number in %s", us.Value(), server)
 	}
 	if server, rate := best(s.Table("crowd"), "rate", sequence.Ordered); server != "" {
-		said += fmt.Sprintf("; its ordered sequence gives 1,000 callers %s numbers per second in %s", report.Figure(math.Round(rate)), server)
+		said += fmt.Sprintf("; its ordered sequence gives 1,000 callers %s numbers per second in %s", rate.Value(), server)
 	}
 	return said + "."
 }
 
 // best returns the server whose sequence of a mode is best by the medians of a column.
-func best(t *report.Table, column string, m sequence.Mode) (server string, value float64) {
+func best(t *report.Table, column string, m sequence.Mode) (server string, is report.Cell) {
 	for _, name := range []string{"PostgreSQL", "MariaDB", "Redis", "ZooKeeper"} {
-		got := t.Cell(sequenceName(name, m), column).Median()
-		if got > 0 && (server == "" || (got < value) == (m == sequence.Segmented)) {
-			server, value = name, got
+		got := t.Cell(sequenceName(name, m), column)
+		if len(got.Samples) > 0 && (server == "" || (got.Median() < is.Median()) == (m == sequence.Segmented)) {
+			server, is = name, got
 		}
 	}
-	return server, value
+	return server, is
 }

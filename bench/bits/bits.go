@@ -23,11 +23,11 @@ import (
 
 // Sections returns the one section.
 func Sections() []measure.Section {
-	return []measure.Section{{ID: "waste", Title: "IDs wasted, and how they spread", Full: 3 * time.Second, Quick: time.Second,
+	return []measure.Section{{ID: "waste", Title: "IDs wasted, and how they spread", Full: 14 * time.Second, Quick: 2 * time.Second,
 		About: "A slot is a place for an ID: 4,096 in a millisecond, or 256 in 10 ms for sony/sonyflake. Busy generators are asked without a pause, in turn and in random order; " +
 			"slots of whole ticks without an ID are unused. Ticks without any ID are counted apart: on a shared machine they are mostly the machine's doing. " +
-			"At a low rate, each generator issues one ID every 10 ms in virtual time. p is the probability that chance alone spreads 1,024 IDs (their last byte) as unevenly " +
-			"over the shards, by Pearson's χ², as the median of five samples; below 0.01 it is not chance.",
+			"At a low rate, each generator issues one ID every 10 ms, in virtual time unless it reads package time. p is the probability that chance alone spreads 1,024 IDs (their last byte) as unevenly " +
+			"over the shards, by Pearson's χ², as the median of five samples, in real time of one; below 0.01 it is not chance.",
 		Measure: measureAll, Verdict: verdict}}
 }
 
@@ -46,17 +46,15 @@ func startOf(below int64) strategies.SequenceStart {
 }
 
 func measureAll(ctx context.Context, run *measure.Run) (s report.Section) {
-	chances := chances(ctx, &s)
+	chances := chances(ctx, run, &s)
 	loads, err := busy(run)
 	if err != nil {
 		s.Note("The busy generators could not be measured: %v.", err)
 	}
 	run.Measure(ctx, 3, 0, loads...)
 	measure.Failed(&s, loads)
-	t := report.Table{ID: "waste-busy", Title: "Slots that a busy generator leaves unused", RowName: "generator", Detail: true}
-	for _, c := range [][2]string{{"all", "unused in all"}, {"start", "before a tick's first ID"}, {"between", "between"}, {"end", "after its last ID"}, {"skipped", "ticks without an ID"}} {
-		t.Columns = append(t.Columns, report.Column{ID: c[0], Title: c[1], Unit: "%", Better: report.Less})
-	}
+	t := report.Table{ID: "waste-busy", Title: "Slots that a busy generator leaves unused", RowName: "generator", Detail: true, Columns: []report.Column{
+		{ID: "all", Title: "unused slots", Unit: "%", Better: report.Less}, {ID: "skipped", Title: "ticks without an ID", Unit: "%", Better: report.Less}}}
 	percent := func(share float64) float64 { return 100 * share }
 	s.Tables = []report.Table{measure.Rows(t, loads, func(l *measure.Load, column string) report.Cell { return l.Of(column, percent) }), chances}
 	return s
@@ -125,17 +123,19 @@ func busy(run *measure.Run) (loads []*measure.Load, err error) {
 		ours(fmt.Sprintf("tickflake Next, start %s", startOf(below)), below, func(g *generator.Generator) issuer { return each(g.Next) })
 	}
 	ours("tickflake NextN(1024)", 0, func(g *generator.Generator) issuer {
-		var ids [1024]snowflake.ID
-		n := 0
-		return each(func() (id snowflake.ID, err error) {
-			if n == 0 {
-				if n, err = g.NextN(ids[:]); err != nil {
-					return 0, err
+		return func(into []slot, ticks int) ([]slot, error) {
+			var ids [1024]snowflake.ID
+			n := 0 // the rest of the last batch is not for the next turn, which comes much later
+			return each(func() (id snowflake.ID, err error) {
+				if n == 0 {
+					if n, err = g.NextN(ids[:]); err != nil {
+						return 0, err
+					}
 				}
-			}
-			n--
-			return ids[len(ids)-1-n], nil
-		})
+				n--
+				return ids[len(ids)-1-n], nil
+			})(into, ticks)
+		}
 	})
 	ours("tickflake stream", 0, stream)
 	ours("tickflake 2 streams at once", 0, func(g *generator.Generator) issuer {
@@ -150,7 +150,7 @@ func busy(run *measure.Run) (loads []*measure.Load, err error) {
 		}
 	})
 	for _, p := range peers.List() {
-		if !p.Integer || p.Refused || p.Store {
+		if !p.Integer {
 			continue
 		}
 		g, failed := p.New(peers.System)
@@ -168,61 +168,58 @@ func busy(run *measure.Run) (loads []*measure.Load, err error) {
 func expected(below int64) float64 { return float64(max(below, 1)-1) / 2 / perTick }
 
 // wasted returns shares of the ticks between the first and the last one, which are not whole:
-// "skipped" of the ticks without an ID, of the slots of the others "start" before the first ID of
-// a tick, "between" it and the last one, and "end" after that, and "all" of the slots without
-// an ID. It sorts the slots.
+// "skipped" of the ticks without an ID, and "all" of the slots without one. It sorts the slots,
+// which differ.
 func wasted(slots []slot, perTick slot) measure.Figures {
 	slices.Sort(slots)
 	if len(slots) == 0 {
 		return nil
 	}
-	first, last := slots[0]/perTick+1, slots[len(slots)-1]/perTick
-	if last <= first {
-		return measure.Figures{"skipped": 0, "start": 0, "between": 0, "end": 0, "all": 0}
-	}
-	var start, between, end, used slot // used is the number of ticks with IDs
-	for i := 0; i < len(slots); {
-		now, from := slots[i]/perTick, i
-		for i < len(slots) && slots[i]/perTick == now {
-			i++
+	first, last, before := slots[0]/perTick+1, slots[len(slots)-1]/perTick, slot(-1)
+	ticks, used, seen := max(last-first, 1), 0, 0 // slots, and ticks, with IDs
+	for _, s := range slots {
+		if tick := s / perTick; first <= tick && tick < last {
+			used++
+			if tick != before {
+				seen++
+			}
+			before = tick
 		}
-		if now < first || now >= last {
-			continue
-		}
-		used++
-		lowest, highest := slots[from]%perTick, slots[i-1]%perTick
-		start += lowest
-		end += perTick - 1 - highest
-		between += highest - lowest + 1 - slot(i-from)
 	}
-	share := func(n slot) float64 { return float64(n) / float64(max(used, 1)*perTick) }
-	f := measure.Figures{"skipped": 1 - float64(used)/float64(last-first), "start": share(start), "between": share(between), "end": share(end)}
-	f["all"] = f["skipped"] + (1-f["skipped"])*share(start+between+end)
-	return f
+	return measure.Figures{"skipped": 1 - float64(seen)/float64(ticks), "all": 1 - float64(used)/float64(ticks*perTick)}
 }
 
 const (
 	samples  = 5                     // per generator, of the spread
 	ids      = 1024                  // of a sample
 	interval = 10 * time.Millisecond // between two of them
-	patience = 30 * time.Second      // real time for a peer's process
 	uniform  = 0.01                  // a probability below it is not chance
 )
 
 // chances has generators issue IDs at a low rate, in virtual time. Its five samples are not
 // repeats of one measurement, so their medians are shown as one sample.
-func chances(ctx context.Context, s *report.Section) report.Table {
+func chances(ctx context.Context, run *measure.Run, s *report.Section) report.Table {
 	t := report.Table{ID: "waste-chances", Title: "How IDs at a low rate spread", RowName: "generator", Detail: true,
 		Columns: []report.Column{
 			{ID: "p-2", Title: "p over 2 shards"}, {ID: "p-16", Title: "p over 16 shards"},
 			{ID: "most", Title: "in the fullest of 16", Unit: "%", Better: report.Less}},
-		Charts: []report.Chart{{ID: "waste-shards", Title: "IDs at a low rate in the fullest of 16 shards", Columns: []string{"most"}, YLabel: "% of the IDs"}}}
+		Chart: &report.Chart{ID: "waste-shards", Title: "IDs at a low rate in the fullest of 16 shards", Column: "most", Label: "% of the IDs"}}
 	var list []generators.Subject
 	for _, below := range starts {
 		list = append(list, generators.Starting(startOf(below)))
 	}
-	for _, g := range append(list, generators.Peers()...) {
-		low, err := g.IDs(ctx, samples*ids, interval, patience)
+	list = append(list, generators.Peers()...)
+	lows, errs := make([][]byte, len(list)), make([]error, len(list))
+	_ = measure.Together(len(list), func(i int) error { // the errors are in errs
+		n := samples * ids
+		if list[i].PackageTime {
+			n = measure.Pick(run, 100, ids)
+		}
+		lows[i], errs[i] = list[i].IDs(ctx, n, interval)
+		return nil
+	})
+	for i, g := range list {
+		low, err := lows[i], errs[i]
 		if err != nil {
 			s.Note("%s: %v.", g.Name, err)
 		}

@@ -101,10 +101,9 @@ func (c card) grid(t report.Table, faults []kernel.Fault, column report.Column, 
 func shown(o outcome) report.Cell { return o.cell }
 
 // summary counts the outcomes of each subject.
-func (c card) summary(title string) report.Table {
+func (c card) summary() report.Table {
 	t := report.Table{ID: c.prefix + "summary", Title: "Number of faults by outcome", RowName: "generator", Detail: true, Columns: []report.Column{
-		{ID: "fine", Title: "✓ unnoticed"}, {ID: "price", Title: "at a price"}, {ID: "wrong", Title: "✗ wrong"}, {ID: "none", Title: "– not run"}},
-		Charts: []report.Chart{{ID: c.prefix + "summary", Title: title, YLabel: "faults"}}}
+		{ID: "fine", Title: "✓ unnoticed"}, {ID: "price", Title: "at a price"}, {ID: "wrong", Title: "✗ wrong"}, {ID: "none", Title: "– not run"}}}
 	for _, r := range c.grid(report.Table{}, c.faults, report.Column{}, shown).Rows {
 		var n [4]float64
 		for _, cell := range r.Cells {
@@ -152,45 +151,40 @@ func (c card) list(title string) report.Table {
 	return t
 }
 
-// texts returns the texts of a subject's faults, each with the faults that it is about.
-func (c card) texts(of func(fault string) string) string {
-	var texts []string
+// skipped says which faults a subject did not meet, and why.
+func (c card) skipped(subject string) string {
+	var whys []string
 	about := map[string][]string{}
 	for _, f := range c.faults {
-		if text := of(f.Name); text != "" {
-			if about[text] == nil {
-				texts = append(texts, text)
+		if why := c.outcomes[[2]string{subject, f.Name}].skipped; why != "" {
+			if about[why] == nil {
+				whys = append(whys, why)
 			}
-			about[text] = append(about[text], f.Name)
+			about[why] = append(about[why], f.Name)
 		}
 	}
-	for i, text := range texts {
-		texts[i] = strings.Join(about[text], ", ") + ": " + text
+	for i, why := range whys {
+		whys[i] = strings.Join(about[why], ", ") + ": " + why
 	}
-	return strings.Join(texts, "; ")
+	return strings.Join(whys, "; ")
 }
 
-// skipped says which faults a subject did not meet.
-func (c card) skipped(subject string) string {
-	return c.texts(func(fault string) string { return c.outcomes[[2]string{subject, fault}].skipped })
-}
-
-// twice returns the subjects, and by subject the faults, whose cells of a table match.
-func twice(t *report.Table, match func(report.Row, report.Cell) bool) (rows, columns []string) {
-	for _, r := range t.Rows {
-		for i, c := range r.Cells {
-			if !match(r, c) {
+// repeating returns some of the subjects of a table of duplicates, and the faults, that have any.
+func repeating(t *report.Table, some func(report.Row) bool) (subjects, faults []string) {
+	for i, column := range t.Columns {
+		for _, r := range t.Rows {
+			if !some(r) || len(r.Cells[i].Samples) == 0 || r.Cells[i].Samples[0] == 0 {
 				continue
 			}
-			if !slices.Contains(rows, r.Name) {
-				rows = append(rows, r.Name)
+			if !slices.Contains(subjects, r.Name) {
+				subjects = append(subjects, r.Name)
 			}
-			if !slices.Contains(columns, t.Columns[i].ID) {
-				columns = append(columns, t.Columns[i].ID)
+			if !slices.Contains(faults, column.ID) {
+				faults = append(faults, column.ID)
 			}
 		}
 	}
-	return rows, columns
+	return subjects, faults
 }
 
 // doInSome ends a verdict.

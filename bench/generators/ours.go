@@ -169,26 +169,6 @@ func Stream() Case {
 	return ours("Stream.Next", Wide(), fixed(Wide()), func(g *generator.Generator) Loop { return loop(g.Stream().Next) })
 }
 
-// Fleet calls Generator.Next of 64 generators with node numbers of their own, one for each
-// loop. Their layout has 262,144 IDs per millisecond and node, which no run uses up, and
-// lasts for 17 years.
-func Fleet() Case {
-	layout := snowflake.Default()
-	layout.TimeBits, layout.NodeBits, layout.SequenceBits = 39, 6, 18
-	limit := Limit{IDs: 64 << layout.SequenceBits, Per: layout.Tick}
-	return Case{Name: "Next, a generator each", Group: report.Ours, Bits: 64, Limit: limit, Open: func(ctx context.Context) (Source, error) {
-		node := int64(-1)
-		return Source{Loop: func() Loop {
-			node++
-			g, err := generator.New(generator.WithLayout(layout), generator.WithNode(node%64))
-			if err != nil {
-				return func(int) error { return err }
-			}
-			return loop(g.Next)
-		}}, nil
-	}}
-}
-
 // Number calls Sequence.Next in segmented mode.
 func Number() Case {
 	ctx := context.Background()

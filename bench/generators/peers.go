@@ -20,11 +20,6 @@ const (
 	Sonyflake    = "sony/sonyflake"
 )
 
-// driven are the peers that can be driven here, in the order of the report.
-func driven() []peers.Peer {
-	return slices.DeleteFunc(peers.List(), func(p peers.Peer) bool { return p.Refused || p.Store })
-}
-
 // Added reports whether a reader added the generator of the name.
 func Added(name string) bool {
 	return slices.ContainsFunc(peers.List(), func(p peers.Peer) bool { return p.Name == name && p.Module == "" })
@@ -33,7 +28,7 @@ func Added(name string) bool {
 // Others are the other generators; with names, those of them and those that a reader added.
 func Others(names ...string) []Case {
 	var all []Case
-	for _, p := range driven() {
+	for _, p := range peers.List() {
 		limit := Limit{IDs: int(p.PerTick), Per: p.Tick, Repeats: p.Full == peers.Repeats, Ahead: p.Full == peers.Ahead}
 		all = append(all, Case{Name: p.Name, Group: report.Peers, Bits: p.Bits, Limit: limit, Open: func(context.Context) (Source, error) {
 			g, err := p.New(peers.System)

@@ -33,7 +33,6 @@ func Sections() []measure.Section {
 const (
 	batchRows    = 1000 // of one INSERT
 	payloadBytes = 100  // of a row without its key
-	points       = 10   // in a chart of lines
 )
 
 func measureIndexes(ctx context.Context, run *measure.Run) (s report.Section) {
@@ -62,7 +61,7 @@ func measureIndexes(ctx context.Context, run *measure.Run) (s report.Section) {
 			s.Note("%s did not get to the end: %s.", e.kind, servers.Reason(err))
 		}
 		if len(tables) > 0 && len(tables[0].rates()) > 0 {
-			s.Tables = append(s.Tables, e.summary(tables), e.growth(tables, run))
+			s.Tables = append(s.Tables, e.summary(tables))
 		}
 	}
 	if err := stop(); err != nil {
@@ -261,7 +260,6 @@ func (e engine) summary(tables []*table) report.Table {
 			{ID: "splits", Title: "page splits per 1,000 rows", Better: report.Less},
 			{ID: "log", Title: "written to the log", Unit: "bytes/row", Better: report.Less},
 		},
-		Charts: []report.Chart{{ID: "index-" + e.id, Title: fmt.Sprintf("%s: bytes per row", e.kind), Columns: []string{"index", "whole"}, YLabel: "bytes per row"}},
 	}
 	for _, s := range tables {
 		per := func(v, rows float64) report.Cell {
@@ -277,27 +275,6 @@ func (e engine) summary(tables []*table) report.Table {
 		}}
 		if s.size.whole > 0 && s.size.index < 0 {
 			row.Cells[2].Text = "is the table"
-		}
-		t.Rows = append(t.Rows, row)
-	}
-	return t
-}
-
-// growth is a table with a column per tenth of the rows, as far as the run got.
-func (e engine) growth(tables []*table, run *measure.Run) report.Table {
-	title := fmt.Sprintf("%s: rows per second as the table grows", e.kind)
-	t := report.Table{ID: "index-growth-" + e.id, RowName: "primary key", Base: oursName, Title: title, Detail: true,
-		Charts: []report.Chart{{ID: "index-growth-" + e.id, Title: title, Lines: true, XLabel: "rows in the table", YLabel: "rows per second"}}}
-	chunk, rounds := tables[0].chunkRows(), len(tables[0].rates())
-	group := max(1, measure.Pick(run, 20_000, 1_000_000)/chunk/points)
-	for _, s := range tables {
-		row := report.Row{Name: s.Row, Group: s.Group}
-		for from := 0; from < rounds; from += group {
-			to := min(from+group, rounds)
-			if rows := float64((to + 1) * chunk); len(t.Rows) == 0 {
-				t.Columns = append(t.Columns, report.Column{ID: fmt.Sprint(rows), Title: report.Figure(rows), Unit: "rows/s", Better: report.More, X: rows})
-			}
-			row.Cells = append(row.Cells, report.Cell{Samples: s.rates()[min(from, len(s.rates())):min(to, len(s.rates()))]})
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -322,7 +299,7 @@ func verdict(s report.Section) string {
 		}
 		if len(others) > 0 {
 			slices.Sort(others)
-			said = append(said, fmt.Sprintf("%s inserts %s rows per second with tickflake IDs (%s)", e.kind, report.Figure(ours.Median()), strings.Join(others, ", ")))
+			said = append(said, fmt.Sprintf("%s inserts %s rows per second with tickflake IDs (%s)", e.kind, ours.Value(), strings.Join(others, ", ")))
 		}
 	}
 	if len(said) == 0 {

@@ -131,13 +131,13 @@ func counted(ratios []float64) []float64 {
 	return slices.DeleteFunc(slices.Clone(ratios), math.IsNaN)
 }
 
-// Cell shows the ratios in the rounds that count, with their quartiles.
+// Cell shows the ratios in the rounds that count.
 func (p Pair) Cell() report.Cell {
 	ratios := counted(p.wall)
 	if len(p.wall) > 0 && len(ratios) == 0 {
 		return report.Cell{Text: "disturbed"}
 	}
-	return report.Cell{Samples: ratios, Quartiles: true}
+	return report.Cell{Samples: ratios}
 }
 
 // Judge judges a target by the pair. It stays open if too few rounds count.
@@ -146,7 +146,7 @@ func (p Pair) Judge(t report.Target) report.Target {
 	if len(ratios) < len(p.wall) {
 		t.Beside = fmt.Sprintf("%d of %d rounds count", len(ratios), len(p.wall))
 	}
-	t.Got = report.Cell{Samples: ratios, Quartiles: true}
+	t.Got = report.Cell{Samples: ratios}
 	t = t.Judge(counted(p.cpu))
 	enough := len(ratios) >= report.Enough && 2*len(ratios) >= len(p.wall)
 	if len(p.wall) >= report.Enough && !enough || len(p.wall) > 0 && len(ratios) == 0 {

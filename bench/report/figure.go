@@ -8,11 +8,16 @@ import (
 	"time"
 )
 
-// Figure writes a value with four significant digits, and a whole number in full:
-// "33.12", "0.03312", "1,234,567".
-func Figure(v float64) string { return figure(v, 4) }
+// Figure writes a value with three significant digits, and a whole number in full:
+// "33.1", "0.0331", "1,234,567". No figure of a run is known better.
+func Figure(v float64) string {
+	if v == math.Trunc(v) && math.Abs(v) < 1e15 {
+		return grouped(v)
+	}
+	return figure(v, 3)
+}
 
-// figure is [Figure] with 2 to 4 digits.
+// figure writes a value with so many significant digits.
 func figure(v float64, digits int) string {
 	size := math.Abs(v)
 	switch {
@@ -20,17 +25,14 @@ func figure(v float64, digits int) string {
 		return "?"
 	case size >= 1e15 || size != 0 && size < 1e-4:
 		return strconv.FormatFloat(v, 'g', digits, 64)
-	case v == 0 || v == math.Trunc(v) && digits == 4:
-		return grouped(v)
 	}
-	// The rounded size decides: 9.9999 is 10.00.
 	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'e', digits-1, 64), 64)
-	places := digits - 1 - int(math.Floor(math.Log10(math.Abs(rounded))))
-	switch {
-	case places > 0:
+	if rounded == 0 {
+		return "0"
+	}
+	// The rounded size decides: 9.999 is 10.0.
+	if places := digits - 1 - int(math.Floor(math.Log10(math.Abs(rounded)))); places > 0 {
 		return strconv.FormatFloat(v, 'f', places, 64)
-	case digits == 4:
-		return grouped(v)
 	}
 	return grouped(rounded)
 }
@@ -126,28 +128,17 @@ func (c Cell) Value() string {
 	case c.constant():
 		return Figure(s.Median)
 	}
-	spread := s.Spread()
-	if c.Quartiles {
-		spread = (c.quartile(3) - c.quartile(1)) / 2 / math.Abs(s.Median)
-	}
-	switch {
-	case spread < 0.0005:
-		return Figure(s.Median)
-	case spread < 0.05:
+	if s.Spread() < 0.05 {
 		return figure(s.Median, 3)
 	}
 	return figure(s.Median, 2)
 }
 
-// Margin is the interval around the median: "±2.1%"; of the ratios of a pair, the quartiles:
-// "1.2…1.3". It is empty for a text, for one sample, and for an interval of less than ±0.05%.
+// Margin is the interval around the median: "±2.1%". It is empty for a text, for one sample, and for an interval of less than ±0.05%.
 func (c Cell) Margin() string {
 	s, ok := c.Summary()
 	if c.Text != "" || !ok || c.constant() {
 		return ""
-	}
-	if c.Quartiles {
-		return Figure(c.quartile(1)) + "…" + Figure(c.quartile(3))
 	}
 	switch spread := s.Spread(); {
 	case spread < 0.0005:

@@ -22,8 +22,8 @@ var style = func() string {
 }()
 
 var functions = map[string]any{
-	"chart":   func(t Table, c Chart) htmltemplate.HTML { return htmltemplate.HTML(t.chart(c)) },
-	"drawn":   func(t Table, c Chart) bool { return len(t.drawn(c)) > 0 },
+	"brief":   brief,
+	"chart":   func(t Table) htmltemplate.HTML { return htmltemplate.HTML(t.chart()) },
 	"css":     func() htmltemplate.CSS { return htmltemplate.CSS(style) },
 	"heading": heading,
 	"cells":   cells,
@@ -59,11 +59,9 @@ func (r *Report) Charts() map[string]string {
 	colours, _, _ := strings.Cut(style, "}\n")
 	all := map[string]string{}
 	draw := func(t Table) {
-		for _, c := range t.Charts {
-			if svg := t.chart(c); svg != "" {
-				begin := strings.Index(svg, ">") + 1
-				all[c.ID+".svg"] = svg[:begin] + "<style>" + colours + `}</style><rect width="100%" height="100%" style="fill:var(--paper)"/>` + svg[begin:]
-			}
+		if svg := t.chart(); svg != "" {
+			begin := strings.Index(svg, ">") + 1
+			all[t.Chart.ID+".svg"] = svg[:begin] + "<style>" + colours + `}</style><rect width="100%" height="100%" style="fill:var(--paper)"/>` + svg[begin:]
 		}
 	}
 	draw(view{r, ""}.Opening())
@@ -75,43 +73,77 @@ func (r *Report) Charts() map[string]string {
 	return all
 }
 
+// inMarkdown are the tables of the Markdown form, with the columns and rows that it shows; no rows
+// are all of them, and no columns are the chart only. The HTML form has the others.
+var inMarkdown = []struct {
+	table         string
+	columns, rows []string
+}{
+	{"cost", []string{"ns", "floor", "allocs"}, []string{"Next", "Next, under a lease", "Stream.Next", "NextN(1024)", "Sequence.Next",
+		"bwmarrin/snowflake, 22-bit sequence", "rs/xid", "MongoDB ObjectID", "oklog/ulid", "segmentio/ksuid", "google/uuid v4", "google/uuid v7"}},
+	{"ceiling-cores", []string{"g1", "g2", "g64"}, nil},
+	{"scaling", []string{"g1", "g2", "g8", "g64"}, []string{"Next", "Stream.Next", "Sequence.Next", "bwmarrin/snowflake, 22-bit sequence", "rs/xid", "google/uuid v7"}},
+	{"latency-1000000", []string{"p50", "p99", "p999"}, []string{"empty loop", "Next, default layout", "bwmarrin/snowflake", "sony/sonyflake", "rs/xid", "google/uuid v7"}},
+	{"faults-summary", []string{"fine", "price", "wrong"}, []string{"tickflake Default(), lease", "tickflake Default(), monoclock", "gofrs/uuid v7", "oklog/ulid", "rs/xid"}},
+	{"kernel-duplicates", []string{"step-back-1s", "restart-back-1s", "copy-shared", "copy-shared-told"}, []string{
+		"tickflake, default, monoclock, lease", "tickflake, default, monoclock", "bwmarrin/snowflake", "sony/sonyflake", "rs/xid", "google/uuid v7"}},
+	{"waste-chances", nil, nil},
+	{"ways", []string{"1", "rate"}, []string{"tickflake, alone", "tickflake, lease in PostgreSQL", "tickflake sequence in PostgreSQL, segmented", "tickflake sequence in PostgreSQL, ordered",
+		"PostgreSQL sequence", "PostgreSQL auto-increment", "two MariaDB ticket servers (Flickr)", "Redis INCR, appendfsync always", "ZooKeeper sequential node per ID"}},
+	{"service-resp", []string{"1", "16", "64"}, nil},
+	{"service-batches", []string{"rate"}, nil},
+	{"index-postgresql", []string{"rate", "whole", "log"}, nil},
+	{"index-mariadb", []string{"rate", "whole", "log"}, nil},
+}
+
+// extract is what the Markdown form shows of a table.
+type extract struct{ Table, Brief Table }
+
+// brief returns the extracts of a section.
+func brief(s Section) (all []extract) {
+	for _, is := range inMarkdown {
+		t := s.Table(is.table)
+		if len(t.Rows) == 0 {
+			continue
+		}
+		e := extract{Table: *t, Brief: Table{Title: t.Title, RowName: t.RowName}}
+		for _, c := range t.Columns {
+			if slices.Contains(is.columns, c.ID) {
+				e.Brief.Columns = append(e.Brief.Columns, c)
+			}
+		}
+		for _, r := range t.Rows {
+			if is.rows == nil || slices.Contains(is.rows, r.Name) {
+				row := Row{Name: r.Name}
+				for _, c := range e.Brief.Columns {
+					row.Cells = append(row.Cells, t.Cell(r.Name, c.ID))
+				}
+				e.Brief.Rows = append(e.Brief.Rows, row)
+			}
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
 // view is a report as the templates see it.
 type view struct {
 	*Report
 	Folder string // of the drawings
 }
 
-// Asked is what the report wants to know.
-func (view) Asked() string {
-	return "What does a unique 64-bit ID cost, and how near is that to the least that it can cost, the floor? How fast is it with many callers, over a network, and at the limit of its format? " +
-		"Which IDs come twice when clocks step, processes restart and machines are copied? Other generators answer the same questions beside tickflake."
-}
-
-// answering are the sections whose verdicts answer that, in the order of the report.
-var answering = []string{"cost", "ceiling", "latency", "kernel", "service"}
-
-// Answers are the sections whose verdicts open the report. A run that is unusable has none.
-func (v view) Answers() []Section {
-	return slices.DeleteFunc(slices.Clone(v.Sections), func(s Section) bool {
-		return v.Unusable() != "" || s.Verdict == "" || s.Unusable() != "" || !slices.Contains(answering, s.ID)
-	})
-}
-
-// openingID names the chart that opens the report.
-const openingID = "answer"
-
 // Opening is the table of the chart that opens the report: how far Next, its variants and the
 // peers are from the floor. Peers at the ceiling of their format, which shows in place of
 // their cost, are left out. It has no rows if nothing of it was measured.
 func (v view) Opening() Table {
-	t := Table{ID: openingID, Title: "Cost of one ID"}
+	t := Table{ID: "answer", Title: "Cost of one ID"}
 	cost := v.Section("cost").Table("cost")
 	column, label := "floor", "× the floor"
 	if len(cost.Cell("Next", column).Samples) == 0 {
 		column, label = "ns", "ns per ID" // no round of the pairs counts
 	}
 	t.Columns = []Column{{ID: column, Title: label}}
-	t.Charts = []Chart{{ID: openingID, Title: "Time per ID, one goroutine: × a clock read and a compare-and-swap", YLabel: label}}
+	t.Chart = &Chart{ID: "answer", Title: "Time per ID, one goroutine: × a clock read and a compare-and-swap", Column: column, Label: label}
 	for _, r := range cost.Rows {
 		shown := r.Group == Peers && !strings.HasPrefix(r.Note, "at the ceiling") ||
 			slices.Contains([]string{"Next", "Next, under a lease", "Stream.Next"}, r.Name)
@@ -120,6 +152,17 @@ func (v view) Opening() Table {
 		}
 	}
 	return t
+}
+
+// Title names the machine and the one answer.
+func (v view) Title() string {
+	cpu := strings.NewReplacer("(R)", "", "(TM)", "").Replace(v.Machine.CPU)
+	said := fmt.Sprintf("Benchmark of tickflake on %s of %s", Count(v.Machine.Cores, "core"), cpu)
+	cost := v.Section("cost").Table("cost")
+	if ns, floor := cost.Cell("Next", "ns"), cost.Cell("Next", "floor"); len(ns.Samples) > 0 && len(floor.Samples) > 0 {
+		said += fmt.Sprintf(": %s ns per ID, %s the floor", ns.Value(), Times(floor.Median()))
+	}
+	return said
 }
 
 // Headline says how many targets are met, or that the run decides none.
@@ -132,6 +175,9 @@ func (v view) Headline() string {
 		count[t.State()]++
 	}
 	all := len(v.Targets())
+	if v.Quick {
+		return "A quick run, which decides no target"
+	}
 	said := fmt.Sprintf("%d of %s met", count[Met], Count(all, "target"))
 	if all == 0 {
 		return "This run has no targets"
@@ -213,7 +259,7 @@ const AllowedDelay = 0.10
 // Rule is the rule by which rounds of a pair count. Package measure keeps it.
 var Rule = fmt.Sprintf("A case and what it is compared with are measured one after the other in each round, and their order is swapped from round to round. "+
 	"A round of such a pair counts if the hypervisor took no processor time during its two batches, and if this process waited for a processor, with all its threads together, for at most %s of the time of each. "+
-	"The ratio of a pair is the median of its ratios in the rounds that count, with their quartiles. It decides a target if at least %d rounds count, and half of all.",
+	"The ratio of a pair is the median of its ratios in the rounds that count. It decides a target if at least %d rounds count, and half of all.",
 	Percent(AllowedDelay), Enough)
 
 // Reading explains the tables.
@@ -243,7 +289,7 @@ func cells(t Table, row Row) []shown {
 		if t.Base != "" && t.Base != row.Name && c.Text == "" {
 			d, ok := c.Against(t.Cell(t.Base, t.Columns[i].ID))
 			switch {
-			case !ok || !d.Testable || math.IsNaN(d.Ratio) || d.P == 1:
+			case !ok || math.IsNaN(d.Ratio) || d.P == 1:
 			case d.Significant:
 				s.Ratio = Times(d.Ratio)
 			default:

@@ -2,7 +2,7 @@
 // HTML, Markdown, a summary for a terminal, and benchfmt text for benchstat.
 //
 // You need these names: [Report] has [Section] values, a section has [Table] and [Target]
-// values, and a [Cell] of a table has one sample per round. A [Chart] shows columns of its table.
+// values, and a [Cell] of a table has one sample per round. A [Chart] shows its table.
 // So every figure of a rendered report can be computed again from the JSON, which [Read] reads.
 package report
 
@@ -17,7 +17,7 @@ import (
 )
 
 // Schema is the version of the JSON form.
-const Schema = 2
+const Schema = 3
 
 // Report is one run.
 type Report struct {
@@ -87,8 +87,8 @@ type Table struct {
 	Columns []Column `json:"columns"`
 	Rows    []Row    `json:"rows"`
 	Base    string   `json:"base,omitempty"`   // the row that the others are compared with
-	Detail  bool     `json:"detail,omitempty"` // the page folds the table, and the Markdown form has only its charts
-	Charts  []Chart  `json:"charts,omitempty"`
+	Detail  bool     `json:"detail,omitempty"` // the page folds the table,
+	Chart   *Chart   `json:"chart,omitempty"`
 }
 
 // Better is the direction in which a quantity improves; "" is neither.
@@ -102,11 +102,10 @@ const (
 
 // Column is a quantity, or one setting under which a quantity was measured.
 type Column struct {
-	ID     string  `json:"id"` // unique in the table
-	Title  string  `json:"title"`
-	Unit   string  `json:"unit,omitempty"`
-	Better Better  `json:"better,omitempty"`
-	X      float64 `json:"x,omitempty"` // position in a chart of lines
+	ID     string `json:"id"` // unique in the table
+	Title  string `json:"title"`
+	Unit   string `json:"unit,omitempty"`
+	Better Better `json:"better,omitempty"`
 }
 
 // Group tells which rows belong together. A group has a colour.
@@ -141,9 +140,6 @@ type Cell struct {
 	Samples []float64 `json:"samples,omitempty"` // one per round, in order
 	Text    string    `json:"text,omitempty"`    // shown in place of the samples
 	Mark    Mark      `json:"mark,omitempty"`
-	// Quartiles says that the samples are ratios of a pair, which are shown with their
-	// quartiles in place of the interval of the median.
-	Quartiles bool `json:"quartiles,omitempty"`
 }
 
 // One is a cell with one sample.
@@ -157,17 +153,12 @@ func Texts(all ...string) (cells []Cell) {
 	return cells
 }
 
-// Chart shows columns of its table: as bars, a group per row, or as lines, a line per row
-// with its points at the X of the columns.
+// Chart shows a column of its table as bars, one per row, or all columns as lines, one per row.
 type Chart struct {
-	ID      string   `json:"id"` // unique in the report: it names a file
-	Title   string   `json:"title"`
-	Lines   bool     `json:"lines,omitempty"`
-	Columns []string `json:"columns,omitempty"` // empty: all that have samples
-	XLabel  string   `json:"xLabel,omitempty"`
-	YLabel  string   `json:"yLabel,omitempty"`
-	LogX    bool     `json:"logX,omitempty"`
-	LogY    bool     `json:"logY,omitempty"`
+	ID     string `json:"id"` // unique in the report: it names a file
+	Title  string `json:"title"`
+	Column string `json:"column,omitempty"` // of the bars; "": lines
+	Label  string `json:"label"`            // of the values
 }
 
 // Section returns the section with the ID. It is empty if there is none.
@@ -198,18 +189,6 @@ func (t *Table) Cell(row, column string) Cell {
 
 func (t *Table) column(id string) int {
 	return slices.IndexFunc(t.Columns, func(c Column) bool { return c.ID == id })
-}
-
-// drawn returns the indices of the columns that a chart of the table shows.
-func (t *Table) drawn(c Chart) []int {
-	var shown []int
-	for i, column := range t.Columns {
-		named := len(c.Columns) == 0 || slices.Contains(c.Columns, column.ID)
-		if named && slices.ContainsFunc(t.Rows, func(r Row) bool { return len(r.Cells[i].Samples) > 0 }) {
-			shown = append(shown, i)
-		}
-	}
-	return shown
 }
 
 // cells calls f for every cell of the tables.

@@ -51,18 +51,15 @@ func TestDifferenceOfKnownSamples(t *testing.T) {
 	// All of 252 ways to part ten samples into five and five are alike, and two of
 	// them are as extreme.
 	assert.InDelta(t, 2.0/252, d.P, 1e-9)
-	assert.True(t, d.Significant && d.Testable)
+	assert.True(t, d.Significant)
 	d, _ = Cell{Samples: []float64{1, 3, 5, 4, 2}}.Against(low)
 	assert.False(t, d.Significant)
-	// Three and three can be parted in 20 ways only: no difference is significant.
-	d, _ = Cell{Samples: []float64{100, 101, 102}}.Against(Cell{Samples: []float64{1, 2, 3}})
-	assert.False(t, d.Testable)
 }
 
 func TestFigure(t *testing.T) {
 	for want, v := range map[string]float64{
-		"0": 0, "12": 12, "4,096": 4096, "-1,234,567": -1234567, "33.12": 33.1249, "1.250": 1.25000001, "0.03312": 0.033121,
-		"244.1": 244.13, "38,500": 38499.7, "999.5": 999.49999, "1e-05": 1e-5, "?": math.NaN(), "9.999": 9.9990001, "10.00": 9.99999, "1,000": 999.99,
+		"0": 0, "12": 12, "4,096": 4096, "-1,234,567": -1234567, "33.1": 33.1249, "1.25": 1.25000001, "0.0331": 0.033121,
+		"244": 244.13, "38,500": 38499.7, "999": 999.49999, "1e-05": 1e-5, "?": math.NaN(), "9.99": 9.9940001, "10.0": 9.99999, "1,000": 999.99,
 	} {
 		assert.Equal(t, want, Figure(v), "%v", v)
 	}
@@ -100,7 +97,7 @@ func TestJudge(t *testing.T) {
 		"too few, and above": {around(2, 0.01, 9), nil, Open, "", "too few samples"},
 		"met":                {around(1.2, 0.001, 20), nil, Met, "", ""},
 		"missed":             {around(1.5, 0.001, 20), around(1.5, 0.001, 20), Missed, "", ""},
-		"no processor":       {around(1.5, 0.001, 20), around(1.2, 0.001, 20), Missed, "met by processor time (1.200×): the process did not have the processors to itself", ""},
+		"no processor":       {around(1.5, 0.001, 20), around(1.2, 0.001, 20), Missed, "met by processor time (1.20×): the process did not have the processors to itself", ""},
 		"noise":              {around(1.3, 0.1, 20), around(1.3, 0.1, 20), Missed, "within the noise", ""},
 	} {
 		got := Target{ID: "t", Unit: "×", Want: 1.25, AtMost: true, Got: Cell{Samples: test.got}}.Judge(test.cpu)

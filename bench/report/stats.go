@@ -58,22 +58,11 @@ func (s Summary) Spread() float64 {
 	return max(s.Hi-s.Median, s.Median-s.Lo) / math.Abs(s.Median)
 }
 
-// quartile returns the value below which q quarters of the samples lie.
-func (c Cell) quartile(q int) float64 {
-	sorted := c.sample().Values
-	at := float64(q) / 4 * float64(len(sorted)-1)
-	below, above := sorted[int(at)], sorted[int(math.Ceil(at))]
-	return below + (at-math.Floor(at))*(above-below)
-}
-
 // Difference is how one cell compares to another.
 type Difference struct {
 	Ratio       float64 // of the medians; NaN if the base's is 0
 	P           float64 // probability of such a difference by chance, by the Mann-Whitney U test
 	Significant bool    // chance alone makes such a difference in fewer than one of 20 cases
-	// Testable says that there are enough samples for a difference to be significant. Three and
-	// three are not: chance separates them in one of 10 cases.
-	Testable bool
 }
 
 // Against compares c to base. It returns false if one of them has no samples.
@@ -87,11 +76,6 @@ func (c Cell) Against(base Cell) (Difference, bool) {
 	if b := base.Median(); b != 0 {
 		d.Ratio = c.Median() / b
 	}
-	ways, less, more := 1.0, min(len(c.Samples), len(base.Samples)), max(len(c.Samples), len(base.Samples))
-	for i := range min(less, 20) { // to choose which places in the order belong to the smaller sample
-		ways *= float64(more+i+1) / float64(i+1)
-	}
-	d.Testable = 2/ways < alpha // 2: either sample may be the lower one
 	return d, true
 }
 
@@ -175,9 +159,11 @@ func unusable(stolen float64) string {
 }
 
 // Targets returns those of all sections, in order. Those of a run or a section that is
-// unusable are open.
-func (r *Report) Targets() []Target {
-	var all []Target
+// unusable are open. A quick run has none.
+func (r *Report) Targets() (all []Target) {
+	if r.Quick {
+		return nil
+	}
 	for _, s := range r.Sections {
 		for _, t := range s.Targets {
 			switch {

@@ -135,10 +135,10 @@ func list(ctx context.Context, server *rig.Server, redis *servers.Server, box ti
 
 func tables(loads []*measure.Load, resting *measure.Load) []report.Table {
 	rate, micros := func(ns float64) float64 { return 1e9 / ns }, func(ns float64) float64 { return ns / 1e3 }
-	curve := func(id, title, unit string, better report.Better, cell func(*measure.Load) report.Cell, charts ...report.Chart) report.Table {
-		t := report.Table{ID: id, Title: title, RowName: "request", Base: redisRow, Charts: charts}
+	curve := func(id, title, unit string, better report.Better, cell func(*measure.Load) report.Cell) report.Table {
+		t := report.Table{ID: id, Title: title, RowName: "request", Base: redisRow}
 		for _, p := range pipelines {
-			column := report.Column{ID: fmt.Sprint(p), Title: fmt.Sprintf("pipelines of %d", p), Unit: unit, Better: better, X: float64(p)}
+			column := report.Column{ID: fmt.Sprint(p), Title: fmt.Sprintf("pipelines of %d", p), Unit: unit, Better: better}
 			if p == 1 {
 				column.Title = "no pipelining"
 			}
@@ -169,8 +169,7 @@ func tables(loads []*measure.Load, resting *measure.Load) []report.Table {
 		return l.Of(column, nil)
 	}
 	return []report.Table{
-		curve("service-resp", "One ID per request over the Redis protocol, 50 connections: requests per second", "req/s", report.More, func(l *measure.Load) report.Cell { return l.Of("wall", rate) },
-			report.Chart{ID: "service-resp", Title: "Requests per second, one ID each", Lines: true, XLabel: "requests in a pipeline", YLabel: "requests per second", LogX: true, LogY: true}),
+		curve("service-resp", "One ID per request over the Redis protocol, 50 connections: requests per second", "req/s", report.More, func(l *measure.Load) report.Cell { return l.Of("wall", rate) }),
 		curve("service-cpu", "Processor time of the server for such a request", "µs", report.Less, func(l *measure.Load) report.Cell { return l.Of("cpu", micros) }),
 		rows(report.Table{ID: "service-latency", Title: "Time of such a request, without pipelining", RowName: "request", Base: redisRow, Detail: true, Columns: []report.Column{
 			{ID: "p50", Title: "median", Unit: "ms", Better: report.Less},
@@ -235,11 +234,12 @@ func targets(loads []*measure.Load, resting *measure.Load) (all []report.Target)
 
 func verdict(s report.Section) string {
 	t := s.Table("service-resp")
-	ours, theirs := t.Cell(idRow, "64").Median(), t.Cell(redisRow, "64").Median()
-	if !(ours > 0 && theirs > 0) {
+	one, many := t.Cell(idRow, "1"), t.Cell(idRow, "64")
+	ofOne, ok := one.Against(t.Cell(redisRow, "1"))
+	ofMany, both := many.Against(t.Cell(redisRow, "64"))
+	if !ok || !both {
 		return ""
 	}
-	one, oneOfTheirs := t.Cell(idRow, "1").Median(), t.Cell(redisRow, "1").Median()
 	return fmt.Sprintf("The server answers %s requests for one ID per second without pipelining, %s as many as Redis answers INCR, and %s in pipelines of 64, %s as many.",
-		report.Figure(one), report.Times(one/oneOfTheirs), report.Figure(ours), report.Times(ours/theirs))
+		one.Value(), report.Times(ofOne.Ratio), many.Value(), report.Times(ofMany.Ratio))
 }

@@ -67,7 +67,6 @@ func costTable(cases []generators.Case, loads []*measure.Load) report.Table {
 			{ID: "bytes", Title: "allocated", Unit: "bytes/ID", Better: report.Less},
 			{ID: "ceiling", Title: "ceiling of its format", Unit: "ns/ID"},
 		},
-		Charts: []report.Chart{{ID: "cost", Title: "Time per ID", Columns: []string{"ns"}, YLabel: "ns per ID", LogY: true}},
 	}
 	// The few allocations per batch of the loop and the runtime are not per ID.
 	whole := func(perID float64) float64 {
@@ -110,13 +109,12 @@ func costTargets(loads []*measure.Load, leased measure.Pair) []report.Target {
 
 func costVerdict(s report.Section) string {
 	t := s.Table("cost")
-	ns := t.Cell(nextName, "ns").Median()
-	if !(ns > 0) {
+	ns, floor := t.Cell(nextName, "ns"), t.Cell(nextName, "floor")
+	switch {
+	case len(ns.Samples) == 0:
 		return ""
-	}
-	floor := t.Cell(nextName, "floor").Median()
-	if !(floor > 0) {
-		return fmt.Sprintf("Next takes %s ns per ID, and the machine was too disturbed to tell its distance to the floor.", report.Figure(ns))
+	case len(floor.Samples) == 0:
+		return fmt.Sprintf("Next takes %s ns per ID, and the machine was too disturbed to tell its distance to the floor.", ns.Value())
 	}
 	are := "no peer is measurably"
 	switch names := t.Ahead(nextName, "floor"); len(names) {
@@ -126,5 +124,5 @@ func costVerdict(s report.Section) string {
 	default:
 		are = report.List(names) + " are"
 	}
-	return fmt.Sprintf("Next takes %s ns per ID, %s the floor; %s faster.", report.Figure(ns), report.Times(floor), are)
+	return fmt.Sprintf("Next takes %s ns per ID, %s the floor; %s faster.", ns.Value(), report.Times(floor.Median()), are)
 }

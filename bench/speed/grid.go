@@ -53,7 +53,7 @@ func measureGrid(ctx context.Context, run *measure.Run, target time.Duration, li
 func (g grid) table(t report.Table, unit string, better report.Better, cell func(*measure.Load) report.Cell) report.Table {
 	t.RowName = "case"
 	for _, n := range g.goroutines {
-		t.Columns = append(t.Columns, report.Column{ID: fmt.Sprint("g", n), Title: report.Count(n, "goroutine"), Unit: unit, Better: better, X: float64(n)})
+		t.Columns = append(t.Columns, report.Column{ID: fmt.Sprint("g", n), Title: report.Count(n, "goroutine"), Unit: unit, Better: better})
 	}
 	return measure.Grid(t, g.Loads, cell)
 }
@@ -90,16 +90,28 @@ func worst(t report.Target, pairs []measure.Pair) report.Target {
 // span writes the range of the medians in a row: "1.2 to 3.4". It is empty if there are
 // none.
 func span(t *report.Table, row string) string {
-	lo, hi := math.Inf(1), math.Inf(-1)
+	var lo, hi report.Cell
 	for _, c := range t.Columns {
-		if m := t.Cell(row, c.ID).Median(); !math.IsNaN(m) {
-			lo, hi = min(lo, m), max(hi, m)
+		cell := t.Cell(row, c.ID)
+		switch m := cell.Median(); {
+		case math.IsNaN(m):
+			continue
+		case len(lo.Samples) == 0:
+			lo, hi = cell, cell
+		case m < lo.Median():
+			lo = cell
+		case m > hi.Median():
+			hi = cell
 		}
 	}
-	if lo > hi {
+	switch from, to := lo.Value(), hi.Value(); {
+	case len(lo.Samples) == 0:
 		return ""
+	case from == to:
+		return from
+	default:
+		return from + " to " + to
 	}
-	return report.Figure(lo) + " to " + report.Figure(hi)
 }
 
 func ceilingSection() measure.Section {
@@ -133,8 +145,7 @@ func measureCeiling(ctx context.Context, run *measure.Run) report.Section {
 			return report.Cell{Text: "no ceiling"}
 		}),
 		g.table(report.Table{ID: "ceiling-cpu", Title: "CPU time per ID", Base: peer.Name, Detail: true}, "ns/ID", report.Less, func(l *measure.Load) report.Cell { return l.Of("cpu", nil) }),
-		g.table(report.Table{ID: "ceiling-cores", Title: "Cores in use", Base: peer.Name, Detail: true,
-			Charts: []report.Chart{{ID: "ceiling-cores", Title: "Cores in use at the ceiling", YLabel: "cores"}}}, "cores", report.Less, func(l *measure.Load) report.Cell {
+		g.table(report.Table{ID: "ceiling-cores", Title: "Cores in use", Base: peer.Name, Detail: true}, "cores", report.Less, func(l *measure.Load) report.Cell {
 			if !limits[l.Row].Binds() { // it waits for free: it needs the processor for the floor of each ID only
 				return l.Of("cpu", func(ns float64) float64 { return ns / peer.Limit.NanosecondsPerID() })
 			}
@@ -169,8 +180,8 @@ func ceilingVerdict(s report.Section) string {
 
 func scalingSection() measure.Section {
 	return measure.Section{ID: "scaling", Title: "Scaling", Full: 32 * time.Second, Quick: 2 * time.Second,
-		About: "1 to 64 goroutines issue IDs without a pause, in batches of about 8 ms that they share out. Next and the streams are of one generator; " +
-			"“a generator each” has up to 64. The floor is one clock read and one atomic addition on a shared word; of streams and of a generator each, it is loops that share nothing. " +
+		About: "1 to 64 goroutines issue IDs without a pause, in batches of about 8 ms that they share out. Next and the streams are of one generator. " +
+			"The floor is one clock read and one atomic addition on a shared word; of streams, it is loops that share nothing. " +
 			inTurn + "rs/xid, ObjectID and google/uuid have one, in package variables. No sequence of tickflake is used up. " +
 			"Counted numbers are of one sequence, and their floor is a compare-and-swap loop on a shared word. " +
 			"rs/xid and ObjectID repeat IDs beyond 16.8 million per second.",
@@ -180,7 +191,7 @@ func scalingSection() measure.Section {
 func measureScaling(ctx context.Context, run *measure.Run) report.Section {
 	word, counter, own := &generators.SharedFloor, &generators.SwapFloor, &generators.OwnFloor
 	list := []against{
-		{*word, nil}, {*counter, nil}, {*own, nil}, {generators.Next(nextName, generators.Wide()), word}, {generators.Stream(), own}, {generators.Fleet(), own}, {generators.Number(), counter},
+		{*word, nil}, {*counter, nil}, {*own, nil}, {generators.Next(nextName, generators.Wide()), word}, {generators.Stream(), own}, {generators.Number(), counter},
 	}
 	for _, c := range generators.Others(generators.BwmarrinWide, "rs/xid", "MongoDB ObjectID", "google/uuid v7") {
 		list = append(list, against{c, word})
@@ -193,7 +204,7 @@ func measureScaling(ctx context.Context, run *measure.Run) report.Section {
 		distances.Rows[i].Note = "its floor: " + strings.TrimPrefix(measure.Find(g.Loads, r.Name, "g1").Base.Row, "floor: ")
 	}
 	s.Tables = []report.Table{g.table(report.Table{ID: "scaling", Title: "Million IDs per second, all goroutines together", Base: nextName,
-		Charts: []report.Chart{{ID: "scaling", Title: "IDs per second by number of goroutines", Lines: true, XLabel: "goroutines", YLabel: "million IDs per second", LogX: true}},
+		Chart: &report.Chart{ID: "scaling", Title: "IDs per second by number of goroutines", Label: "million IDs per second"},
 	}, "million/s", report.More, func(l *measure.Load) report.Cell {
 		return l.Of("wall", func(ns float64) float64 { return 1e3 / ns })
 	}), distances}
@@ -221,7 +232,7 @@ func scalingVerdict(s report.Section) string {
 		var with []string
 		for _, c := range t.Columns {
 			if slices.Contains(t.Ahead(nextName, c.ID), r.Name) {
-				with = append(with, fmt.Sprint(c.X))
+				with = append(with, strings.TrimPrefix(c.ID, "g"))
 			}
 		}
 		if len(with) > 0 {

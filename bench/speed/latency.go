@@ -3,7 +3,6 @@ package speed
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -18,19 +17,18 @@ func latencySection() measure.Section {
 	return measure.Section{ID: "latency", Title: "Latency at a fixed rate", Full: 30 * time.Second, Quick: 2 * time.Second,
 		About: "One goroutine asks for IDs on a fixed schedule. A latency is the time from the moment when a call was due to its ID, " +
 			"so a stall shows in all calls that queue behind it. Waiting is reading the clock, so a whole core is in use; the empty loop, which makes no ID, " +
-			"shows the stalls of the machine. At the ceiling, goroutines call as fast as they can, and calls wait for slots. A quantile has a sample per as many slices of the schedule as have 5 slower calls.",
+			"shows the stalls of the machine. A quantile has a sample per as many slices of the schedule as have 5 slower calls.",
 		Measure: measureLatency, Verdict: latencyVerdict}
 }
 
 // rates are the calls per second, with the share of a round's time that each gets: the
-// slower, the more, to see the slowest calls. The ceiling has the rest.
+// slower, the more, to see the slowest calls.
 var rates = []struct {
 	perSecond int
 	share     float64
-}{{10_000, 0.405}, {100_000, 0.183}, {1_000_000, 0.147}}
+}{{10_000, 0.55}, {100_000, 0.25}, {1_000_000, 0.2}}
 
 const (
-	ceilingShare      = 0.265
 	latencyRounds     = report.Enough + 6 // planned: enough for a target, and some for lead-ins and a busy machine
 	leasedDefaultName = "Next under a lease, default layout"
 	cannotKeepUp      = "cannot keep up"
@@ -93,10 +91,7 @@ type quantile struct {
 	oneIn         float64 // calls of which one is slower
 }
 
-var (
-	quantiles = []quantile{{"p50", "p50", 2}, {"p90", "p90", 10}, {"p99", "p99", 100}, {"p999", "p99.9", 1000}, {"p9999", "p99.99", 10_000}}
-	million   = quantile{"p999999", "slowest in a million", 1e6}
-)
+var quantiles = []quantile{{"p50", "p50", 2}, {"p90", "p90", 10}, {"p99", "p99", 100}, {"p999", "p99.9", 1000}, {"p9999", "p99.99", 10_000}}
 
 // cell has samples of the quantile, in microseconds. Each is of as many consecutive slices as
 // together have 5 calls beyond the quantile, or of all slices if they have not.
@@ -119,14 +114,14 @@ func (q quantile) cell(l *line) report.Cell {
 }
 
 // latencyTable has a row per line.
-func latencyTable(t report.Table, shown []quantile, lines []*line) report.Table {
-	for _, q := range shown {
-		t.Columns = append(t.Columns, report.Column{ID: q.column, Title: q.title, Unit: "µs", Better: report.Less, X: q.oneIn})
+func latencyTable(t report.Table, lines []*line) report.Table {
+	for _, q := range quantiles {
+		t.Columns = append(t.Columns, report.Column{ID: q.column, Title: q.title, Unit: "µs", Better: report.Less})
 	}
 	t.Columns = append(t.Columns, report.Column{ID: "longest", Title: "longest", Unit: "µs", Better: report.Less}, report.Column{ID: "reached", Title: "reached", Unit: "IDs/s", Better: report.More})
 	for _, l := range lines {
 		row := report.Row{Name: l.Row, Group: l.Group}
-		for _, q := range shown {
+		for _, q := range quantiles {
 			row.Cells = append(row.Cells, q.cell(l))
 		}
 		slices := l.counting()
@@ -183,9 +178,8 @@ func measureLatency(ctx context.Context, run *measure.Run) (s report.Section) {
 	}
 	next, empty := lines[len(lines)-len(cases)+1], lines[len(lines)-len(cases)]
 	next.Base = empty.Load
-	full := crowds(cases[1], sources[1], errs[1], budget)
 	var loads []*measure.Load
-	for _, l := range append(lines, full...) {
+	for _, l := range lines {
 		loads = append(loads, l.Load)
 	}
 	run.Measure(ctx, 3, 0, loads...)
@@ -193,14 +187,9 @@ func measureLatency(ctx context.Context, run *measure.Run) (s report.Section) {
 	for i, rate := range rates {
 		per := report.Figure(float64(rate.perSecond))
 		id := fmt.Sprint("latency-", rate.perSecond)
-		chart := report.Chart{ID: id, Title: "Latency at " + per + " IDs per second", Lines: true, XLabel: "quantile", YLabel: "µs", LogX: true, LogY: true}
-		for _, q := range quantiles {
-			chart.Columns = append(chart.Columns, q.column)
-		}
 		s.Tables = append(s.Tables, latencyTable(report.Table{ID: id, Title: per + " IDs per second: time from when a call was due to its ID", RowName: "case", Base: cases[0].Name,
-			Detail: rate.perSecond < 1_000_000, Charts: []report.Chart{chart}}, quantiles, lines[i*len(cases):(i+1)*len(cases)]))
+			Detail: rate.perSecond < 1_000_000}, lines[i*len(cases):(i+1)*len(cases)]))
 	}
-	s.Tables = append(s.Tables, latencyTable(report.Table{ID: "latency-ceiling", Title: "At the ceiling of the default layout: time of a call of Next, with its wait", RowName: "callers", Detail: true}, []quantile{million}, full))
 	// On a machine whose stalls are the empty loop's tail, it shows that Next adds none, and
 	// nothing about the time of a call: the cost section shows that.
 	s.Targets = []report.Target{next.Pair().Judge(report.Target{ID: "latency-tail", Text: "p99.9 at 1 million IDs per second: at most 2× that of the empty loop", Unit: "×", Want: 2, AtMost: true})}
@@ -208,48 +197,6 @@ func measureLatency(ctx context.Context, run *measure.Run) (s report.Section) {
 		s.Note("A generator could not be closed: %v.", err)
 	}
 	return s
-}
-
-// crowds has a line for each number of goroutines and processors that ask for more IDs than the
-// default layout has, so that calls wait for slots.
-func crowds(c generators.Case, source generators.Source, err error, budget time.Duration) (list []*line) {
-	sizes, processors := []int{1, 2, 64}, []int{1, 2}
-	slice := float64(budget) * ceilingShare / float64(latencyRounds*len(sizes)*len(processors))
-	for _, p := range processors {
-		for _, n := range sizes {
-			each := max(int(slice/c.Limit.NanosecondsPerID())/n, 1)
-			loops := make([]generators.Loop, n)
-			for i := range loops {
-				if err == nil {
-					loops[i] = source.Loop()
-				}
-			}
-			list = append(list, newLine(report.Count(n, "goroutine")+" on "+report.Count(p, "processor"), "", c.Group, err, func(record func(time.Duration)) (float64, bool, error) {
-				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(p))
-				if err := loops[0](c.Limit.IDs); err != nil { // the tick that it finds is used up
-					return 0, false, err
-				}
-				began := time.Now()
-				times := make([]time.Duration, n*each)
-				err := measure.Together(n, func(i int) error {
-					for k := range each {
-						before := time.Now()
-						if err := loops[i](1); err != nil {
-							return err
-						}
-						times[i*each+k] = time.Since(before)
-					}
-					return nil
-				})
-				took := time.Since(began)
-				for _, t := range times {
-					record(t)
-				}
-				return float64(len(times)) / took.Seconds(), false, err
-			}))
-		}
-	}
-	return list
 }
 
 // schedule is when calls are due: so many, one after each gap.
@@ -295,7 +242,7 @@ func latencyVerdict(s report.Section) string {
 	if len(next.Samples) == 0 || len(empty.Samples) == 0 {
 		return ""
 	}
-	said := fmt.Sprintf("At a million IDs per second, p99.9 of Next is %s µs, and of the empty loop %s µs", report.Figure(next.Median()), report.Figure(empty.Median()))
+	said := fmt.Sprintf("At a million IDs per second, p99.9 of Next is %s µs, and of the empty loop %s µs", next.Value(), empty.Value())
 	var slow []string
 	for _, row := range t.Rows {
 		if row.Cells[0].Text == cannotKeepUp {

@@ -3,7 +3,6 @@ package kernel
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -115,57 +114,45 @@ func (c *cutter) live(ctx context.Context, cut bool) error {
 }
 
 // hear compares what the machine tells of its disks, and returns the facts that its writers
-// tell until all have issued IDs, and some time after that.
+// tell until all have issued IDs, and some time after that. A machine that writes until the end is
+// killed.
 func (c *cutter) hear(ctx context.Context, s *session, log string) (facts []instant, err error) {
-	var latest, end <-chan time.Time
+	var end time.Time        // none, before the comparison
 	issued := map[int]bool{} // by writer
-	for {
-		select {
-		case line, ok := <-s.m.Lines():
-			if !ok {
-				return facts, errors.Join(fmt.Errorf("the machine has ended, with %d of %d writers", len(issued), powercut.Writers), s.m.Wait())
-			}
-			var m guest.Message
-			if err := json.Unmarshal(line, &m); err != nil {
-				return facts, fmt.Errorf("a message of the guest is damaged: %w: %.200q", err, line)
-			}
-			switch {
-			case m.Ask != "":
-				if err := s.answer(ctx, m.Ask); err != nil {
-					return facts, err
-				}
-			case m.Failed != "":
-				c.broken = append(c.broken, m.Failed)
-			case m.Found != nil:
-				book := c.book
-				if m.Found.Image > 0 {
-					book = c.others[m.Found.Image-1]
-				} else {
-					latest = time.After(startTime)
-				}
-				c.broken = append(c.broken, book.Compare(*m.Found)...)
-			case m.Fact != nil:
-				is, err := os.Stat(log)
-				if err != nil {
-					return facts, err
-				}
-				facts = append(facts, instant{is.Size(), *m.Fact})
-				if m.Fact.ID != 0 {
-					issued[m.Fact.Writer] = true
-				}
-				if latest != nil && len(issued) == powercut.Writers && end == nil {
-					end = time.After(time.Duration(c.random.Int64N(int64(writeTime))))
-				}
-			}
-			if len(c.broken) > 0 { // what is broken may not go on
-				return facts, nil
-			}
-		case <-latest:
-			return facts, nil
-		case <-end:
+	for len(c.broken) == 0 { // what is broken may not go on
+		m, err := s.next(end)
+		if errors.Is(err, errHangs) {
 			return facts, nil
 		}
+		switch {
+		case err != nil:
+			return facts, fmt.Errorf("with %d of %d writers: %w", len(issued), powercut.Writers, err)
+		case m.Ask != "":
+			if err := s.answer(ctx, m.Ask); err != nil {
+				return facts, err
+			}
+		case m.Failed != "":
+			c.broken = append(c.broken, m.Failed)
+		case m.Found != nil && m.Found.Image > 0:
+			c.broken = append(c.broken, c.others[m.Found.Image-1].Compare(*m.Found)...)
+		case m.Found != nil:
+			end = time.Now().Add(startTime)
+			c.broken = append(c.broken, c.book.Compare(*m.Found)...)
+		case m.Fact != nil:
+			is, err := os.Stat(log)
+			if err != nil {
+				return facts, err
+			}
+			facts = append(facts, instant{is.Size(), *m.Fact})
+			if m.Fact.Issued != "" && !issued[m.Fact.Writer] {
+				issued[m.Fact.Writer] = true
+				if len(issued) == powercut.Writers {
+					end = time.Now().Add(time.Duration(c.random.Int64N(int64(writeTime))))
+				}
+			}
+		}
 	}
+	return facts, nil
 }
 
 // cut makes the disks of power cuts at the end of the log, and at random instants before.

@@ -75,17 +75,13 @@ func Faults() (all []Fault) {
 type SubjectInfo struct {
 	Name  string
 	Group Group
-	How   string // how it is made, or why it is not run
+	How   string // how it is made
 }
 
 // Subjects returns all generators, in the order of the report, the mutants last.
 func Subjects() (all []SubjectInfo) {
 	for _, s := range subject.All() {
-		how := s.How
-		if s.Skipped != "" {
-			how = "not run: " + s.Skipped
-		}
-		all = append(all, SubjectInfo{s.Name, s.Group, how})
+		all = append(all, SubjectInfo{s.Name, s.Group, s.How})
 	}
 	return all
 }
@@ -117,7 +113,6 @@ type Options struct {
 	// Parallel is how many machines run at a time; 0: one per two processors, at least one.
 	Parallel int
 	Progress func(fault, text string) // called from one goroutine at a time; may be nil
-	Log      string                   // directory for the logs of the machines; "": none are kept
 	Kernel   Kernel                   // from Find
 }
 
@@ -135,7 +130,6 @@ type Row struct {
 	Fault   string  `json:"fault"`
 	Subject string  `json:"subject"`
 	Group   Group   `json:"group"`
-	Skipped string  `json:"skipped,omitempty"` // why the subject cannot be driven
 	Verdict Verdict `json:"verdict"`
 	// Broken lists the promises of the subject that did not hold, one sentence each. It
 	// is empty if all held. A peer's promises are those of its documentation.

@@ -205,14 +205,11 @@ func (b *bench) report(r *Report) error {
 		}
 		for _, s := range b.subjects {
 			result, ok := j.out.results[s.Name]
-			switch {
-			case s.Skipped != "":
-				r.Rows = append(r.Rows, Row{Fault: j.fault.Name, Subject: s.Name, Group: s.Group, Skipped: s.Skipped})
-			case !ok:
+			if !ok {
 				failed = append(failed, fmt.Errorf("%s: the machine sent no result of %s", j.fault.Name, s.Name))
-			default:
-				r.Rows = append(r.Rows, judged(j.fault, s, result, j.out.again[s.Name]))
+				continue
 			}
+			r.Rows = append(r.Rows, judged(j.fault, s, result, j.out.again[s.Name]))
 		}
 	}
 	return errors.Join(failed...)

@@ -19,9 +19,6 @@ type Peer struct {
 	Name   string // unique
 	Module string // its path; empty for one that was added
 	How    string // how it is made, as its README says or better: "snowflake.NewNode(7)"
-	// Refused says that its module cannot be had where this program is built. All below
-	// is empty then.
-	Refused bool
 
 	// Promises of its documentation. Ordered: the IDs of one process ascend, whatever the
 	// clock does. Restarts: no ID comes twice across a restart.
@@ -30,14 +27,11 @@ type Peer struct {
 	// Full is what a call does when the IDs of a tick are used up.
 	Full Full
 
-	// Driven is how it gets the time, and Through by which of its functions that is.
-	Driven  Driven
-	Through string
+	// PackageTime says that it reads package time, so that only a clock of the system moves it.
+	PackageTime bool
 	// Shared says that its state is in package variables: all generators of a process
 	// have the same.
 	Shared bool
-	// Store says that it keeps state outside of its process.
-	Store bool
 
 	// Integer says that its IDs are integers of 64 bits. Those of others are texts that
 	// sort as the IDs do.
@@ -49,7 +43,6 @@ type Peer struct {
 	PerTick int64
 	Epoch   time.Time // when the time in its IDs begins
 	End     time.Time // when it ends; zero: after 2262
-	EndErr  error     // what a call returns then; nil: nothing is documented
 	// Time is the start of an ID's tick, zero for a text that is no ID.
 	Time func(id string) time.Time
 	// Low is the lowest byte of an ID, by which programs choose a shard.
@@ -57,8 +50,8 @@ type Peer struct {
 	// Slot is the place of an ID in time, if it is an integer: the number of its tick
 	// since Epoch, times PerTick, plus its number in the tick. It leaves out the node.
 	Slot func(id int64) int64
-	// New makes a generator as a new process does. Clock is [System], or another one for
-	// a peer that is not driven by [Package].
+	// New makes a generator as a new process does. Clock is [System], or another one, which one
+	// of package time does not read.
 	New func(Clock) (Generator, error)
 }
 
@@ -79,16 +72,6 @@ const (
 	Ahead   Full = "runs ahead of the clock"
 	Repeats Full = "repeats IDs"
 	Fails   Full = "fails"
-)
-
-// Driven is how a peer gets the time.
-type Driven string
-
-// The ways in which a peer gets the time.
-const (
-	Supplied Driven = "supplied clock"
-	PerCall  Driven = "time per call"
-	Package  Driven = "package time"
 )
 
 // Clock is the time that a generator goes by: that of the system, or one that a fault changes.
@@ -134,9 +117,6 @@ func Integers(p Peer, open func(Clock) (next func() (int64, error), err error)) 
 	p.Integer, p.Bits = true, 64
 	if p.Full == "" {
 		p.Full = Waits
-	}
-	if p.Driven == "" {
-		p.Driven = Supplied
 	}
 	p.Time = func(id string) time.Time {
 		n, err := strconv.ParseInt(id, 10, 64)

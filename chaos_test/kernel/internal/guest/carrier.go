@@ -22,11 +22,10 @@ import (
 )
 
 const (
-	// linesPerRound lines of a program are read in each round: one that prints without a
+	// lineEvery is the pace at which the lines of a program are read: one that prints without a
 	// pause waits for its pipe, and leaves the processors to the others.
-	linesPerRound = 40
-	round         = 20 * time.Millisecond
-	lineLength    = 4096
+	lineEvery  = 500 * time.Microsecond
+	lineLength = 4096
 	// pipeSize holds what all subjects print in more than a second: one that waits to print
 	// looks as one whose call takes long.
 	pipeSize = 2 << 20
@@ -97,9 +96,9 @@ func (c *carrier) command(line string) (sent bool) {
 	return sent
 }
 
-// spawn starts a process. If wait is set, its subjects wait for subject.Go before they make
-// their generators.
-func (c *carrier) spawn(wait bool) (*process, error) {
+// spawn starts a process, and waits until its subjects are about to make their generators: they
+// do that at [subject.Go]. A program of a user does not wait.
+func (c *carrier) spawn() (*process, error) {
 	cmd := exec.Command("/proc/self/exe")
 	if c.program != nil {
 		cmd = exec.Command(c.program[0], c.program[1:]...)
@@ -108,7 +107,6 @@ func (c *carrier) spawn(wait bool) (*process, error) {
 		places := make([]subject.Place, len(c.ledgers))
 		for i, l := range c.ledgers {
 			places[i] = l.place
-			places[i].Wait = wait
 		}
 		text, err := json.Marshal(places)
 		if err != nil {
@@ -137,29 +135,30 @@ func (c *carrier) spawn(wait bool) (*process, error) {
 		p.err = cmd.Wait()
 		close(p.ended)
 	}()
-	return p, nil
+	if c.program != nil {
+		return p, nil
+	}
+	_ = p.pipe.SetReadDeadline(time.Now().Add(startLimit))
+	for range c.ledgers {
+		if _, err := p.lines.ReadSlice('\n'); err != nil {
+			p.end()
+			return nil, fmt.Errorf("one does not wait for a command: %w", err)
+		}
+	}
+	return p, p.pipe.SetReadDeadline(time.Time{})
 }
 
-// prepare starts the process that the next start runs, and waits until its subjects are about
-// to make their generators. A start takes up to some seconds under emulation: a step of the
+// prepare starts the process that the next start runs. A start takes up to some seconds under emulation: a step of the
 // clock by a second would be over before the generator reads the clock. A program of a user is
 // not prepared.
 func (c *carrier) prepare() error {
 	if c.program != nil || c.next != nil {
 		return nil
 	}
-	p, err := c.spawn(true)
+	p, err := c.spawn()
 	if err != nil {
 		return fmt.Errorf("start the subjects: %w", err)
 	}
-	_ = p.pipe.SetReadDeadline(time.Now().Add(startLimit))
-	for range c.ledgers {
-		if _, err := p.lines.ReadSlice('\n'); err != nil {
-			p.end()
-			return fmt.Errorf("start the subjects: one does not wait for a command: %w", err)
-		}
-	}
-	_ = p.pipe.SetReadDeadline(time.Time{})
 	c.next = p
 	return nil
 }
@@ -169,7 +168,7 @@ func (c *carrier) start() {
 	if c.quit != nil {
 		return
 	}
-	_ = c.prepare() // else it starts a process that does not wait, and tells the error
+	_ = c.prepare() // else carry tries again, and tells the error
 	first := c.next
 	c.next = nil
 	c.quit, c.done = make(chan struct{}), make(chan struct{})
@@ -220,17 +219,18 @@ func (c *carrier) carry(p *process) {
 		return
 	default:
 	}
-	if p != nil {
-		_, _ = io.WriteString(p.in, subject.Go+"\n")
-	} else {
+	if p == nil {
 		var err error
-		if p, err = c.spawn(false); err != nil {
+		if p, err = c.spawn(); err != nil {
 			c.mu.Unlock()
 			for _, l := range c.ledgers {
 				l.ended(c.stage.now(), 0, err.Error())
 			}
 			return
 		}
+	}
+	if c.program == nil {
+		_, _ = io.WriteString(p.in, subject.Go+"\n")
 	}
 	for _, l := range c.ledgers {
 		l.do(func(now time.Duration) {
@@ -266,7 +266,6 @@ func (c *carrier) carry(p *process) {
 
 // read reads all lines of a process, those of a program at a bounded rate while it runs.
 func (c *carrier) read(p *process) error {
-	begin, count := time.Now(), 0
 	for {
 		line, err := p.lines.ReadSlice('\n')
 		if errors.Is(err, bufio.ErrBufferFull) {
@@ -288,18 +287,10 @@ func (c *carrier) read(p *process) error {
 			continue
 		}
 		c.ledgers[0].line(p.number, text)
-		count++
-		if time.Since(begin) > round {
-			begin, count = time.Now(), 0
-		}
-		if count < linesPerRound {
-			continue
-		}
 		select {
 		case <-c.quit: // what is left in the pipe is read at once
 		case <-p.ended:
-		case <-time.After(round - time.Since(begin)):
+		case <-time.After(lineEvery):
 		}
-		begin, count = time.Now(), 0
 	}
 }

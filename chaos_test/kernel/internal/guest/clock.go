@@ -49,58 +49,11 @@ func readClocks() Reading {
 
 // clocks reads the clocks of the kernel and that of the host, which are a few
 // milliseconds apart.
-func (s *Stage) clocks() (Reading, error) {
-	host, err := s.hostTime()
+func (s *Stage) clocks() Reading {
+	host := s.hostTime()
 	r := readClocks()
 	r.Host = host
-	return r, err
-}
-
-// sampler finds the steps of CLOCK_REALTIME.
-type sampler struct {
-	watch *watch
-	// Owned by the thread until it has stopped.
-	last        Reading
-	steps       int
-	back, ahead time.Duration
-	when        time.Duration // CLOCK_REALTIME just before the largest step
-}
-
-// smallestStep is the least that counts as a step: more than the error of a reading, less
-// than the smallest step of a fault.
-const smallestStep = 500 * time.Microsecond
-
-func startSampler() *sampler {
-	m := &sampler{last: readClocks()}
-	m.watch = startWatch(-1, func() time.Duration {
-		pause()
-		m.add(readClocks())
-		return 0
-	})
-	return m
-}
-
-// add compares a reading with the one before: CLOCK_REALTIME advances as CLOCK_MONOTONIC
-// does, unless it was stepped.
-func (m *sampler) add(now Reading) {
-	step := (now.Realtime - m.last.Realtime) - (now.Monotonic - m.last.Monotonic)
-	if step.Abs() >= smallestStep {
-		m.steps++
-		if step.Abs() > max(m.back, m.ahead) {
-			m.when = m.last.Realtime
-		}
-		m.back, m.ahead = max(m.back, -step), max(m.ahead, step)
-	}
-	m.last = now
-}
-
-// fill ends the sampler, and notes its steps.
-func (m *sampler) fill(c *Clock) {
-	m.watch.stop()
-	c.Steps, c.Back, c.Ahead = m.steps, m.back, m.ahead
-	if m.steps > 0 {
-		c.When = time.Unix(0, int64(m.when)).UTC()
-	}
+	return r
 }
 
 const sourceFile = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
@@ -191,9 +144,6 @@ func (s *Stage) reset(now Reading) error {
 		if err := setSource(boot); err != nil {
 			return err
 		}
-	}
-	if now.Host == 0 {
-		return nil // the host is gone
 	}
 	return setTime(now.Host)
 }

@@ -31,7 +31,7 @@ func copyFaults() []Fault {
 			Run: func(s *Stage) {
 				s.Issue(time.Second)
 				s.Mark()
-				s.ask(fmt.Sprint("pause ", stopTime))
+				s.Ask(fmt.Sprint("pause ", stopTime))
 				s.Issue(2 * time.Second)
 			},
 		},
@@ -58,11 +58,11 @@ func copyFaults() []Fault {
 // twins goes on in two machines.
 func twins(s *Stage, told bool) {
 	s.Issue(time.Second)
-	s.must(s.Hold())
+	s.Hold()
 	for _, l := range s.ledgers {
 		l.do(func(time.Duration) { l.keep = true })
 	}
-	which := s.ask(Copy)
+	which := s.Ask(Copy)
 	s.Mark()
 	s.Release(told && which == Copied)
 	s.Issue(aside)
@@ -76,7 +76,7 @@ func suspend(s *Stage) {
 		s.must(fmt.Errorf("prepare to suspend: %w", err))
 	}
 	s.Mark()
-	s.ask(fmt.Sprint("wake ", suspended))
+	s.Ask(fmt.Sprint("wake ", suspended))
 	if err := os.WriteFile("/sys/power/state", []byte("mem"), 0); err != nil {
 		s.must(fmt.Errorf("suspend to RAM: %w", err))
 	}

@@ -36,7 +36,7 @@ func (s *Stage) killTwice(twice bool) {
 	issue := func(limit time.Duration) { s.Issue(time.Duration(s.Rand.Int64N(int64(limit)))) }
 	s.must(s.prepare())
 	issue(100 * time.Millisecond)
-	s.must(s.Restart(nil))
+	s.Restart(nil)
 	if !twice {
 		return
 	}
@@ -55,11 +55,8 @@ func stopped(s *Stage) {
 	s.Issue(before)
 	s.Mark()
 	s.Signal(syscall.SIGSTOP)
-	err := s.Beside()
-	if err == nil {
-		err = s.sleep(stopFor)
-	}
+	s.Beside()
+	s.Issue(stopFor)
 	s.Signal(syscall.SIGCONT)
-	s.must(err)
 	s.Issue(after)
 }

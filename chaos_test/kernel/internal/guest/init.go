@@ -211,10 +211,10 @@ func (h *host) serve() error {
 			}
 		}
 	}()
-	h.send(Message{Ready: kernelName()})
+	h.send(Message{Ready: kernelName(), Uptime: read(unix.CLOCK_MONOTONIC)})
 	for r := range requests {
 		if err := runFault(ctx, h, r); err != nil {
-			h.send(Message{Failed: fmt.Sprintf("%s: %v", r.Run, err)})
+			h.send(Message{Failed: err.Error()})
 			continue
 		}
 		h.send(Message{Done: r.Run})

@@ -38,8 +38,7 @@ type Stage struct {
 	host    *host
 	begin   time.Time
 	spawned atomic.Int64 // processes
-	sampler *sampler
-	first   Reading // of the clocks, by measure
+	first   Reading      // of the clocks, before the fault
 	causes  []string
 
 	stopped time.Duration // when the subjects were, by SIGSTOP; 0: they are not
@@ -60,22 +59,18 @@ func runFault(ctx context.Context, h *host, r Request) error {
 	s := &Stage{Name: r.Run, Kills: r.Kills, Dir: filepath.Join(stateDir, r.Run), causes: all[i].Causes, ctx: ctx, host: h, begin: time.Now(),
 		Rand: rand.New(rand.NewPCG(r.Seed, uint64(len(r.Run))))}
 	s.carrier, s.second = &carrier{stage: s}, &carrier{stage: s}
-	if err := s.addSubjects(r, all[i]); err != nil {
+	if err := s.perform(func(s *Stage) { s.addSubjects(r, all[i]) }); err != nil {
 		return err
 	}
 	defer s.close()
 	return s.run(all[i])
 }
 
-func (s *Stage) addSubjects(r Request, f Fault) (err error) {
-	if err := os.RemoveAll(s.Dir); err != nil {
-		return fmt.Errorf("empty the state of an earlier run: %w", err)
-	}
+func (s *Stage) addSubjects(r Request, f Fault) {
+	s.must(os.RemoveAll(s.Dir)) // the state of an earlier run
 	var server string
 	if f.Shared {
-		if server, err = s.Ask(Stores); err != nil {
-			return err
-		}
+		server = s.Ask(Stores)
 	}
 	for i, name := range r.Subjects {
 		l := &ledger{stage: s, check: check.New(), place: subject.Place{Subject: name, Dir: filepath.Join(s.Dir, name), Window: f.Window}}
@@ -87,16 +82,14 @@ func (s *Stage) addSubjects(r Request, f Fault) (err error) {
 		} else {
 			of, ok := subject.Find(name)
 			if !ok {
-				return fmt.Errorf("there is no subject %q", name)
+				s.must(fmt.Errorf("there is no subject %q", name))
 			}
 			l.other, l.shares = of.Group != subject.Ours, of.Shares
 		}
-		if err := os.MkdirAll(l.place.Dir, 0o755); err != nil {
-			return fmt.Errorf("make the state of %s: %w", name, err)
-		}
+		s.must(os.MkdirAll(l.place.Dir, 0o755))
 		s.ledgers = append(s.ledgers, l)
 	}
-	return os.MkdirAll(s.Dir, 0o755)
+	s.must(os.MkdirAll(s.Dir, 0o755))
 }
 
 func (s *Stage) run(f Fault) error {
@@ -111,22 +104,22 @@ func (s *Stage) run(f Fault) error {
 	if len(s.ledgers) > 0 {
 		s.start()
 	}
-	err := s.ready()
-	if err == nil {
+	err := s.perform(func(*Stage) {
+		s.ready()
 		s.Progress("all subjects issue")
-		if err = s.measure(); err == nil {
-			err = s.perform(f.Run)
-		}
-	}
+		s.first = s.clocks()
+		f.Run(s)
+	})
 	s.stop()
 	s.second.stop()
 	clock := Clock{Fault: s.Name, Note: s.Note}
-	if s.sampler != nil {
-		s.sampler.fill(&clock)
-	}
 	stall := control.stop()
-	after, failed := s.clocks()
-	if err = errors.Join(err, failed, s.reset(after)); err != nil {
+	var after Reading
+	err = errors.Join(err, s.perform(func(*Stage) {
+		after = s.clocks()
+		s.must(s.reset(after))
+	}))
+	if err != nil {
 		return err
 	}
 	clock.Host, clock.Realtime = after.Host-s.first.Host, after.Realtime-s.first.Realtime
@@ -139,17 +132,6 @@ func (s *Stage) run(f Fault) error {
 	return nil
 }
 
-// measure begins to measure the clocks, again if a fault had to set them first.
-func (s *Stage) measure() error {
-	if s.sampler != nil {
-		s.sampler.watch.stop()
-	}
-	var err error
-	s.first, err = s.clocks()
-	s.sampler = startSampler()
-	return err
-}
-
 const (
 	// startLimit is how long the first IDs of all subjects may take, on a busy host.
 	startLimit = 2 * time.Minute
@@ -160,31 +142,25 @@ const (
 
 // await waits until all subjects of ours are done, or all at all, but not for longer than the
 // limit. It returns one that is late.
-func (s *Stage) await(limit time.Duration, all bool, done func(*ledger) bool) (late *ledger, err error) {
+func (s *Stage) await(limit time.Duration, all bool, done func(*ledger) bool) (late *ledger) {
 	deadline := time.Now().Add(limit)
 	for _, l := range s.ledgers {
 		for (all || !l.other) && !done(l) {
 			if time.Now().After(deadline) {
-				return l, nil
+				return l
 			}
-			if err := s.sleep(5 * time.Millisecond); err != nil {
-				return l, err
-			}
+			s.Issue(5 * time.Millisecond)
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 // ready waits until each subject has issued an ID, or has failed.
-func (s *Stage) ready() error {
-	late, err := s.await(startLimit, false, (*ledger).issued)
-	if err == nil && late != nil {
-		err = fmt.Errorf("%s has neither issued an ID nor failed within %v of its start", late.place.Subject, startLimit)
+func (s *Stage) ready() {
+	if late := s.await(startLimit, false, (*ledger).issued); late != nil {
+		s.must(fmt.Errorf("%s has neither issued an ID nor failed within %v of its start", late.place.Subject, startLimit))
 	}
-	if err == nil {
-		_, err = s.await(peerLimit, true, (*ledger).issued)
-	}
-	return err
+	s.await(peerLimit, true, (*ledger).issued)
 }
 
 // close ends all that a stage has started.
@@ -208,17 +184,6 @@ func (s *Stage) Mark() {
 
 // now is CLOCK_MONOTONIC since the stage was made.
 func (s *Stage) now() time.Duration { return time.Since(s.begin) }
-
-func (s *Stage) sleep(d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-s.ctx.Done():
-		return s.ctx.Err()
-	case <-t.C:
-		return nil
-	}
-}
 
 // failed is the panic of a fault that cannot go on.
 type failed struct{ error }
@@ -247,39 +212,36 @@ func (s *Stage) perform(run func(*Stage)) (err error) {
 }
 
 // Issue lets the subjects issue for d, by CLOCK_MONOTONIC.
-func (s *Stage) Issue(d time.Duration) { s.must(s.sleep(d)) }
+func (s *Stage) Issue(d time.Duration) {
+	select {
+	case <-s.ctx.Done():
+		s.must(s.ctx.Err())
+	case <-time.After(d):
+	}
+}
 
 // Beside starts a second process of the subjects that can share their state, beside the
 // first. It runs until the end of the fault.
-func (s *Stage) Beside() error {
+func (s *Stage) Beside() {
 	for _, l := range s.ledgers {
 		if l.shares {
 			s.second.ledgers = append(s.second.ledgers, l)
 		}
 	}
-	if len(s.second.ledgers) == 0 {
-		return nil
-	}
-	err := s.second.prepare()
-	if err == nil {
+	if len(s.second.ledgers) > 0 {
+		s.must(s.second.prepare())
 		s.second.start()
 	}
-	return err
 }
 
 // Restart kills all processes with SIGKILL, calls between, and starts them again.
-func (s *Stage) Restart(between func() error) error {
-	if err := s.prepare(); err != nil {
-		return err
-	}
+func (s *Stage) Restart(between func() error) {
+	s.must(s.prepare())
 	s.kill()
 	if between != nil {
-		if err := between(); err != nil {
-			return err
-		}
+		s.must(between())
 	}
 	s.start()
-	return nil
 }
 
 // Signal sends a signal to all processes. The time between SIGSTOP and SIGCONT is no
@@ -300,27 +262,23 @@ func (s *Stage) Signal(n syscall.Signal) {
 
 // Hold lets all subjects finish their calls, and waits until they hold: they issue
 // nothing before Release. A program of a user is stopped by a signal.
-func (s *Stage) Hold() error {
+func (s *Stage) Hold() {
 	if s.program != nil {
 		s.signal(syscall.SIGSTOP)
 		for lines, quiet := -1, 0; quiet < 5; quiet++ { // until all that it had printed is read
 			if n := s.ledgers[0].count(); n != lines {
 				lines, quiet = n, 0
 			}
-			if err := s.sleep(round); err != nil {
-				return err
-			}
+			s.Issue(20 * time.Millisecond)
 		}
-		return nil
+		return
 	}
 	if !s.command(subject.Hold) {
-		return nil // it has no process
+		return // it has no process
 	}
-	late, err := s.await(startLimit, true, (*ledger).holds)
-	if late != nil && err == nil {
-		err = fmt.Errorf("%s does not hold: a call takes longer than %v", late.place.Subject, startLimit)
+	if late := s.await(startLimit, true, (*ledger).holds); late != nil {
+		s.must(fmt.Errorf("%s does not hold: a call takes longer than %v", late.place.Subject, startLimit))
 	}
-	return err
 }
 
 // Release ends a hold. If restored is set, the subjects are told that their memory was restored.
@@ -341,25 +299,19 @@ func (s *Stage) Release(restored bool) {
 	}
 }
 
-// ask is Ask for a fault.
-func (s *Stage) ask(what string) string {
-	answer, err := s.Ask(what)
-	s.must(err)
-	return answer
-}
-
 // Ask tells the host to do something to the machine, and waits for the answer.
-func (s *Stage) Ask(what string) (answer string, err error) {
+func (s *Stage) Ask(what string) string {
 	s.host.send(Message{Ask: what})
 	select {
 	case <-s.ctx.Done():
-		return "", s.ctx.Err()
+		s.must(s.ctx.Err())
 	case a := <-s.host.answers:
 		if a.Error != "" {
-			return "", fmt.Errorf("ask the host for %q: %s", what, a.Error)
+			s.must(fmt.Errorf("ask the host for %q: %s", what, a.Error))
 		}
-		return a.Text, nil
+		return a.Text
 	}
+	return ""
 }
 
 // Progress sends a line for a person.
@@ -368,14 +320,8 @@ func (s *Stage) Progress(format string, args ...any) {
 }
 
 // hostTime asks for the clock of the host.
-func (s *Stage) hostTime() (time.Duration, error) {
-	answer, err := s.Ask("time")
-	if err != nil {
-		return 0, err
-	}
-	n, err := strconv.ParseInt(answer, 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("the host's time: %w", err)
-	}
-	return time.Duration(n), nil
+func (s *Stage) hostTime() time.Duration {
+	n, err := strconv.ParseInt(s.Ask("time"), 10, 64)
+	s.must(err)
+	return time.Duration(n)
 }

@@ -27,9 +27,10 @@ type Answer struct {
 	Error string `json:"error,omitempty"` // why it could not
 }
 
-// Message is a line from the guest. One field is set.
+// Message is a line from the guest. One field is set, but for Uptime.
 type Message struct {
 	Ready    string          `json:"ready,omitempty"`    // process 1 is up: uname -sr, with the distribution's version
+	Uptime   time.Duration   `json:"uptime,omitempty"`   // with Ready: CLOCK_MONOTONIC
 	Progress string          `json:"progress,omitempty"` // a line for a person
 	Ask      string          `json:"ask,omitempty"`      // the host must do that to the machine, and answer: "time", "pause 10s", "wake 5s", Stores, Copy
 	Result   *Result         `json:"result,omitempty"`
@@ -61,14 +62,7 @@ type Clock struct {
 	Monotonic time.Duration `json:"monotonic"`
 	Boottime  time.Duration `json:"boottime"`
 	Raw       time.Duration `json:"raw"` // CLOCK_MONOTONIC_RAW, which no slew moves
-	// Steps is how often CLOCK_REALTIME moved by more than half a millisecond against
-	// CLOCK_MONOTONIC between two readings a millisecond or so apart. Back and Ahead are
-	// the largest of these steps, and When is CLOCK_REALTIME just before the largest.
-	Steps int           `json:"steps"`
-	Back  time.Duration `json:"back"`
-	Ahead time.Duration `json:"ahead"`
-	When  time.Time     `json:"when,omitzero"`
-	Note  string        `json:"note,omitempty"`
+	Note      string        `json:"note,omitempty"`
 }
 
 // Program is the name of the subject that is the user's program, /program.

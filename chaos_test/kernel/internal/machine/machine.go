@@ -8,24 +8,23 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // Config is a machine to boot.
 type Config struct {
 	Kernel  Kernel
-	Program string    // of the host, /program of the machine; "": none
-	Modules []string  // kernel modules that process 1 loads; /modules lists their files, dependencies first
-	Disks   []Disk    // /dev/vda, /dev/vdb, ...; their modules are in /modules
-	NoRTC   bool      // boots at 1970
-	Network bool      // eth0, where the host is 10.0.2.2; its modules are in /modules
-	Saved   string    // a file of Save: the machine continues there instead of booting
-	Log     io.Writer // what the kernel prints
+	Program string   // of the host, /program of the machine; "": none
+	Modules []string // kernel modules that process 1 loads; /modules lists their files, dependencies first
+	Disks   []Disk   // /dev/vda, /dev/vdb, ...; their modules are in /modules
+	NoRTC   bool     // boots at 1970
+	Network bool     // eth0, where the host is 10.0.2.2; its modules are in /modules
+	Saved   string   // a file of Save: the machine continues there instead of booting
 }
 
 // Disk is a disk of the machine: a raw image, and the log that QEMU makes of its writes and
@@ -34,21 +33,20 @@ type Disk struct{ Image, Log string }
 
 // Bounds of a machine.
 const (
-	maxLine   = 64 << 20         // bytes of a line from the guest
 	tailSize  = 8 << 10          // bytes of the kernel that an error shows; a panic has about half of it
 	qmpLimit  = 30 * time.Second // for an answer of QEMU
 	saveLimit = 2 * time.Minute  // for writing or reading the memory
 )
 
-// Machine is a running machine. Its console /dev/ttyS1 is connected to Send and Lines.
+// Machine is a running machine. Its console /dev/ttyS1 is connected to Send and Next.
 // Kill must be called in the end, also if the machine has ended by itself.
 type Machine struct {
 	cmd     *exec.Cmd
 	console *os.File
+	lines   *bufio.Reader // of the console
 	control control
-	lines   chan []byte
-	killed  chan struct{} // closed by Kill
 	once    sync.Once
+	killed  atomic.Bool
 	done    chan struct{} // closed when QEMU has ended and its output has been read
 	err     error         // of Wait; set before done closes
 
@@ -63,7 +61,7 @@ func Boot(ctx context.Context, c Config) (_ *Machine, err error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Machine{lines: make(chan []byte, 64), killed: make(chan struct{}), done: make(chan struct{}), tail: tail{out: c.Log}}
+	m := &Machine{done: make(chan struct{})}
 	var image string
 	if c.Saved == "" {
 		if image, err = initramfs(c); err != nil {
@@ -82,14 +80,13 @@ func Boot(ctx context.Context, c Config) (_ *Machine, err error) {
 	if err != nil {
 		return nil, errors.Join(err, console.Close(), theirConsole.Close())
 	}
-	m.console, m.control = console, control{conn: conn, values: json.NewDecoder(conn)}
+	m.console, m.lines, m.control = console, bufio.NewReader(console), control{conn: conn, values: json.NewDecoder(conn)}
 	m.cmd.ExtraFiles = []*os.File{theirConsole, theirControl}
 	ended, err := start(m.cmd)
 	_, _ = theirConsole.Close(), theirControl.Close()
 	if err != nil {
 		return nil, fmt.Errorf("machine: %w", errors.Join(err, console.Close(), conn.Close()))
 	}
-	go m.readLines()
 	stop := context.AfterFunc(ctx, m.kill)
 	go func() {
 		err := <-ended
@@ -115,36 +112,15 @@ func (m *Machine) begin(c Config) error {
 	return m.Resume()
 }
 
-// readLines gives the lines of the guest to the channel. Lines that were sent before the
-// machine ended are still delivered, until Kill.
-func (m *Machine) readLines() {
-	defer close(m.lines)
-	r := bufio.NewScanner(m.console)
-	r.Buffer(make([]byte, 64<<10), maxLine)
-	for r.Scan() {
-		select {
-		case m.lines <- append([]byte(nil), r.Bytes()...):
-		case <-m.killed:
-			return
-		}
-	}
-	if errors.Is(r.Err(), bufio.ErrTooLong) {
-		fmt.Fprintf(&m.tail, "machine: a line of the guest is longer than %d bytes; the machine is killed\n", maxLine)
-		m.kill()
-	}
-}
-
 // verdict is how the machine ended, given the error of the process.
 func (m *Machine) verdict(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	select {
-	case <-m.killed:
+	if m.killed.Load() {
 		return nil
-	default:
-		return fmt.Errorf("machine: it was turned off, or its kernel panicked (%v); the last lines were:\n%s", err, m.tail.last())
 	}
+	return fmt.Errorf("machine: it was turned off, or its kernel panicked (%v); the last lines were:\n%s", err, m.tail.last())
 }
 
 // Send writes one line to the guest. It waits while the guest does not read, until Kill.
@@ -158,8 +134,16 @@ func (m *Machine) Send(line []byte) error {
 	return nil
 }
 
-// Lines returns the lines of the guest. The channel closes when the machine has ended.
-func (m *Machine) Lines() <-chan []byte { return m.lines }
+// Next returns the next line of the guest. If none comes before the deadline, the error is
+// [os.ErrDeadlineExceeded]; the zero deadline is none. A part of a line is lost with an error.
+func (m *Machine) Next(deadline time.Time) ([]byte, error) {
+	_ = m.console.SetReadDeadline(deadline) // it fails if the console is closed, as the read does
+	line, err := m.lines.ReadBytes('\n')
+	if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		return line, err
+	}
+	return nil, errors.Join(errors.New("the machine has ended"), m.Wait())
+}
 
 // Pause stops the processors.
 func (m *Machine) Pause() error { return m.control.execute("stop", nil, nil) }
@@ -207,26 +191,13 @@ func (m *Machine) Suspended() error {
 // Wake ends suspend to RAM.
 func (m *Machine) Wake() error { return m.control.execute("system_wakeup", nil, nil) }
 
-// State returns where the processors are, and the last lines of the kernel: for an error
-// about a machine that hangs.
-func (m *Machine) State() string {
-	var registers string
-	if err := m.control.execute("human-monitor-command", map[string]any{"command-line": "info registers -a"}, &registers); err != nil {
-		return err.Error() + "\n" + m.tail.last()
-	}
-	var lines []string
-	for line := range strings.Lines(registers) {
-		if strings.HasPrefix(line, "CPU#") || strings.Contains(line, "IP=") {
-			lines = append(lines, strings.TrimSpace(line))
-		}
-	}
-	return strings.Join(append(lines, m.tail.last()), "\n")
-}
+// Tail returns the last lines of the kernel: for an error about a machine that hangs.
+func (m *Machine) Tail() string { return m.tail.last() }
 
-// kill kills QEMU, and lets go of lines that are not read.
+// kill kills QEMU.
 func (m *Machine) kill() {
 	m.once.Do(func() {
-		close(m.killed)
+		m.killed.Store(true)
 		_ = m.cmd.Process.Kill()
 		_, _ = m.console.Close(), m.control.conn.Close()
 	})
@@ -300,19 +271,15 @@ func (c *control) await(query string, limit time.Duration, wanted string) error 
 	}
 }
 
-// tail copies what the kernel and QEMU print, and keeps the end.
+// tail keeps the end of what the kernel and QEMU print.
 type tail struct {
 	mu   sync.Mutex
-	out  io.Writer
 	text []byte
 }
 
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.out != nil {
-		_, _ = t.out.Write(p) // a log that fails is no reason to stop the machine
-	}
 	t.text = append(t.text, p...)
 	t.text = t.text[max(0, len(t.text)-tailSize):]
 	return len(p), nil

@@ -2,10 +2,10 @@ package machine
 
 import (
 	"bytes"
-	"debug/elf"
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 )
@@ -64,26 +64,17 @@ func modules(dir string, names []string) ([]string, error) {
 // moduleName is how the kernel writes the name.
 func moduleName(s string) string { return strings.ReplaceAll(s, "-", "_") }
 
-// depends reads the direct dependencies of a module. No modules.dep exists where depmod
-// has not run.
+// depends reads the direct dependencies of a module from its section .modinfo: fields that end with
+// a zero. No modules.dep exists where depmod has not run.
 func depends(file string) ([]string, error) {
-	f, err := elf.Open(file)
+	module, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	s := f.Section(".modinfo")
-	if s == nil {
-		return nil, fmt.Errorf("no section .modinfo")
+	_, rest, ok := bytes.Cut(module, []byte("\x00depends="))
+	if !ok {
+		return nil, errors.New("it does not say on which modules it depends")
 	}
-	info, err := s.Data()
-	if err != nil {
-		return nil, err
-	}
-	for field := range bytes.SplitSeq(info, []byte{0}) {
-		if d, ok := strings.CutPrefix(string(field), "depends="); ok && d != "" {
-			return strings.Split(d, ","), nil
-		}
-	}
-	return nil, nil
+	names, _, _ := bytes.Cut(rest, []byte{0})
+	return strings.FieldsFunc(string(names), func(r rune) bool { return r == ',' }), nil
 }

@@ -12,53 +12,41 @@ type Book struct {
 	Writes                  int    // acknowledged writes of cells
 	FirstFailed             string // text of the first failed call
 
-	versions map[string]uint64
-	limits   map[int64]int64
-	next     map[string]int64 // the least Next that each sequence may have
-	issued   map[string]int   // by ID or name and number, the cut that it was issued before
-	cut      int
+	least  map[string]int64 // what the directory must have, by name
+	issued map[string]int   // the cut that each ID or number was issued before
+	cut    int
 }
 
 // NewBook returns a book without facts.
-func NewBook() *Book {
-	return &Book{versions: map[string]uint64{}, limits: map[int64]int64{}, next: map[string]int64{}, issued: map[string]int{}}
-}
+func NewBook() *Book { return &Book{least: map[string]int64{}, issued: map[string]int{}} }
 
 // Clone returns a copy.
 func (b *Book) Clone() *Book {
 	c := *b
-	c.versions, c.limits, c.next, c.issued = maps.Clone(b.versions), maps.Clone(b.limits), maps.Clone(b.next), maps.Clone(b.issued)
+	c.least, c.issued = maps.Clone(b.least), maps.Clone(b.issued)
 	return &c
 }
 
 // Add notes a fact. It returns a finding if something was issued again.
 func (b *Book) Add(f Fact) (broken string) {
-	switch {
-	case f.Failed != "":
+	if f.Failed != "" {
 		b.Failed++
 		if b.FirstFailed == "" {
 			b.FirstFailed = f.Failed
 		}
-	case f.Key != "":
+		return ""
+	}
+	b.least[f.Name] = max(b.least[f.Name], f.Least)
+	if f.Issued == "" {
 		b.Writes++
-		b.versions[f.Key] = max(b.versions[f.Key], f.Version)
-	case f.Sequence != "":
-		broken = b.issue(fmt.Sprintf("number %d of %s", f.Number, f.Sequence))
-		b.next[f.Sequence] = max(b.next[f.Sequence], f.Number+1)
-	default:
-		broken = b.issue(fmt.Sprintf("ID %d", f.ID))
-		b.limits[f.Node] = max(b.limits[f.Node], f.Limit)
+		return ""
 	}
-	return broken
-}
-
-func (b *Book) issue(what string) (broken string) {
 	b.IDs++
-	if before, ok := b.issued[what]; ok {
+	if before, ok := b.issued[f.Issued]; ok {
 		b.Duplicates++
-		return fmt.Sprintf("cut %d: %s was issued again, first before cut %d", b.cut, what, before+1)
+		return fmt.Sprintf("cut %d: %s was issued again, first before cut %d", b.cut, f.Issued, before+1)
 	}
-	b.issued[what] = b.cut
+	b.issued[f.Issued] = b.cut
 	return ""
 }
 
@@ -67,28 +55,13 @@ func (b *Book) Cut() { b.cut++ }
 
 // Compare compares what a directory has after a cut with the facts, and returns its findings.
 func (b *Book) Compare(f Found) (broken []string) {
-	add := func(format string, args ...any) {
-		if len(broken) < 20 { // one lost file system breaks a promise of every cell
-			broken = append(broken, fmt.Sprintf("cut %d: ", b.cut)+fmt.Sprintf(format, args...))
-		}
-	}
 	for _, text := range f.Damaged {
-		add("damaged: %s", text)
+		broken = append(broken, fmt.Sprintf("cut %d: damaged: %s", b.cut, text))
 	}
-	for key, version := range b.versions {
-		if f.Versions[key] < version {
-			add("cell %s has version %d, and %d was acknowledged", key, f.Versions[key], version)
+	for name, least := range b.least {
+		if f.Has[name] < least {
+			broken = append(broken, fmt.Sprintf("cut %d: the %s is %d, and %d was acknowledged", b.cut, name, f.Has[name], least))
 		}
 	}
-	for node, limit := range b.limits {
-		if f.Limits[node] < limit {
-			add("node number %d has the limit %d, and %d was acknowledged", node, f.Limits[node], limit)
-		}
-	}
-	for name, next := range b.next {
-		if f.Next[name] < next {
-			add("sequence %s begins at %d, and %d was issued", name, f.Next[name], next-1)
-		}
-	}
-	return broken
+	return broken[:min(len(broken), 20)] // one lost file system breaks a promise of every cell
 }

@@ -17,26 +17,22 @@ import (
 	"github.com/tickflake/tickflake/stores/directory"
 )
 
-// Fact is something that a writer was told, so that it must survive a power cut.
+// Fact is something that a writer was told: a cell was written, an ID or number was issued, or
+// a call failed. What it names must survive a power cut.
 type Fact struct {
-	Writer int `json:"writer"`
-
-	// A cell was written.
-	Key     string `json:"key,omitempty"`
-	Version uint64 `json:"version,omitempty"`
-
-	// An ID was issued, under a limit of its node number.
-	ID    int64 `json:"id,omitempty"`
-	Node  int64 `json:"node,omitempty"`
-	Limit int64 `json:"limit,omitempty"` // Unix time in ns
-
-	// A number of a sequence was issued.
-	Sequence string `json:"sequence,omitempty"`
-	Number   int64  `json:"number,omitempty"`
-
-	// A call failed.
+	Writer int    `json:"writer"`
+	Name   string `json:"name,omitempty"` // of a cell's version, of a node number's limit, or of a sequence's next number
+	Least  int64  `json:"least,omitempty"`
+	Issued string `json:"issued,omitempty"` // the ID or number
 	Failed string `json:"failed,omitempty"`
 }
+
+// The names of what a directory has.
+func versionOf(key string) string { return "version of cell " + key }
+
+func limitOf(node int64) string { return fmt.Sprint("limit of node number ", node) } // Unix time in ns
+
+func nextOf(sequence string) string { return "next number of sequence " + sequence }
 
 const (
 	// patience is how long a call may take where many processes sync one emulated disk.
@@ -68,7 +64,7 @@ type told struct {
 func (s told) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
 	next, err := s.Store.Swap(ctx, key, version, value)
 	if err == nil {
-		s.tell(Fact{Key: key, Version: next})
+		s.tell(Fact{Name: versionOf(key), Least: int64(next)})
 	}
 	return next, err
 }
@@ -97,9 +93,10 @@ func Write(ctx context.Context, dir string, writer int, tell func(Fact)) error {
 	defer func() { _ = ids.Close() }()
 	calls := []func(context.Context) (Fact, error){func(ctx context.Context) (Fact, error) {
 		id, err := ids.NextContext(ctx)
-		fact := Fact{ID: int64(id), Node: keeper.Node()}
-		if _, limit := keeper.Granted(); keeper.Node() == fact.Node {
-			fact.Limit = limit.UnixNano()
+		node := keeper.Node()
+		fact := Fact{Issued: fmt.Sprint("ID ", id), Name: limitOf(node)}
+		if _, limit := keeper.Granted(); keeper.Node() == node {
+			fact.Least = limit.UnixNano()
 		}
 		return fact, err
 	}}
@@ -112,7 +109,7 @@ func Write(ctx context.Context, dir string, writer int, tell func(Fact)) error {
 		defer func() { _ = numbers.Close() }()
 		calls = append(calls, func(ctx context.Context) (Fact, error) {
 			n, err := numbers.Next(ctx)
-			return Fact{Sequence: name, Number: n}, err
+			return Fact{Issued: fmt.Sprintf("number %d of %s", n, name), Name: nextOf(name), Least: n + 1}, err
 		})
 	}
 	// A cell of its own is written often.
@@ -157,18 +154,16 @@ func pause(ctx context.Context, d time.Duration) {
 
 // Found is what a directory has after a power cut.
 type Found struct {
-	Versions map[string]uint64 `json:"versions"` // by key
-	Limits   map[int64]int64   `json:"limits"`   // by node number, Unix time in ns
-	Next     map[string]int64  `json:"next"`     // by name of the sequence
-	Damaged  []string          `json:"damaged,omitempty"`
-	Image    int               `json:"image,omitempty"` // 0: the disk that the writers go on with
+	Has     map[string]int64 `json:"has"` // by the names of facts
+	Damaged []string         `json:"damaged,omitempty"`
+	Image   int              `json:"image,omitempty"` // 0: the disk that the writers go on with
 }
 
 // Read reads a directory, which it makes if there is none.
 func Read(ctx context.Context, dir string) (Found, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	f := Found{Versions: map[string]uint64{}, Limits: map[int64]int64{}, Next: map[string]int64{}}
+	f := Found{Has: map[string]int64{}}
 	store, err := directory.Open(ctx, dir)
 	if err != nil {
 		return f, err
@@ -180,14 +175,14 @@ func Read(ctx context.Context, dir string) (Found, error) {
 		return f, err
 	}
 	for _, cell := range cells {
-		f.Versions[cell.Key] = cell.Version
+		f.Has[versionOf(cell.Key)] = int64(cell.Version)
 	}
 	held, err := lease.List(ctx, store)
 	if err != nil && !errors.Is(err, stores.ErrDamaged) {
 		return f, err
 	}
 	for _, h := range held {
-		f.Limits[h.Node] = h.Limit.UnixNano()
+		f.Has[limitOf(h.Node)] = h.Limit.UnixNano()
 		if h.State == lease.Damaged {
 			f.Damaged = append(f.Damaged, fmt.Sprintf("node number %d: %v", h.Node, h.Err))
 		}
@@ -197,7 +192,7 @@ func Read(ctx context.Context, dir string) (Found, error) {
 		f.Damaged = append(f.Damaged, err.Error())
 	}
 	for _, info := range infos {
-		f.Next[info.Name] = info.Next
+		f.Has[nextOf(info.Name)] = info.Next
 	}
 	return f, nil
 }

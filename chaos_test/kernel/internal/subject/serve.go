@@ -2,7 +2,6 @@ package subject
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -98,9 +97,7 @@ func Serve(places string) int {
 
 // serve runs a subject, again when it has ended.
 func serve(ctx context.Context, at Place, commands <-chan string, out printer) {
-	if at.Wait {
-		hold(ctx, commands, out)
-	}
+	hold(ctx, commands, out)
 	for ctx.Err() == nil {
 		if err := live(ctx, at, commands, out); err != nil && ctx.Err() == nil {
 			out.print(failure(0, fmt.Errorf("its generator has ended: %w", err)))
@@ -115,8 +112,8 @@ func serve(ctx context.Context, at Place, commands <-chan string, out printer) {
 // live makes the generator, and issues until ctx ends.
 func live(ctx context.Context, at Place, commands <-chan string, out printer) (err error) {
 	s, ok := Find(at.Subject)
-	if !ok || s.Open == nil {
-		return errors.New(cmp.Or(s.Skipped, "there is no such generator"))
+	if !ok {
+		return errors.New("there is no such generator")
 	}
 	source, err := s.Open(ctx, at)
 	if err != nil {

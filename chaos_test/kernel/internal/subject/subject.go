@@ -45,8 +45,6 @@ type Subject struct {
 	Name  string // "default, monoclock, lease"; unique
 	Group Group
 	How   string // how it is made, as its README says: "snowflake.NewNode(1)"
-	// Skipped says why the generator cannot be driven; Open is nil then.
-	Skipped string
 	// Ordered says that the IDs of one process ascend, whatever the clock does.
 	Ordered bool
 	// Restarts says that it promises no duplicate across a restart.
@@ -69,10 +67,7 @@ type Place struct {
 	Dir     string        // its state
 	Store   string        // URL of its store; "": a directory in its state
 	Window  time.Duration // of a lease; 0: its default
-	// Wait says that the subject prints Held, and waits for Go, before it makes its
-	// generator.
-	Wait bool
-	Log  io.Writer `json:"-"`
+	Log     io.Writer     `json:"-"`
 }
 
 // Source is a generator that was made.
@@ -82,7 +77,8 @@ type Source struct {
 	Close    func() error                    // nil: nothing to do
 }
 
-// The commands. Hold lets the subject finish its burst, answer with "=", and issue nothing
+// The commands. A process prints Held for each subject, and waits for Go before it makes their
+// generators. Hold lets the subject finish its burst, answer with "=", and issue nothing
 // before the next command: a snapshot that is taken then has no call in flight. Restored
 // says that the memory was restored from a snapshot. Both Restored and Go end a hold.
 const (
@@ -115,22 +111,17 @@ func Find(name string) (Subject, bool) {
 // fault of a clock can be seen.
 func others() (all []Subject) {
 	for _, p := range peers.List() {
-		s := Subject{Name: p.Name, Group: Peers, How: p.How, Ordered: p.Ordered, Restarts: p.Restarts, Bound: -1}
-		switch {
-		case p.Refused:
-			s.Skipped = "the Go module proxy of the build refuses " + p.Module
-		case p.Tick == 0:
+		if p.Tick == 0 {
 			continue
-		default:
-			s.Open = func(context.Context, Place) (Source, error) {
+		}
+		all = append(all, Subject{Name: p.Name, Group: Peers, How: p.How, Ordered: p.Ordered, Restarts: p.Restarts, Bound: -1,
+			Open: func(context.Context, Place) (Source, error) {
 				gen, err := p.New(peers.System)
 				return Source{Next: func(context.Context) (string, time.Duration, error) {
 					id, err := gen.Next()
 					return id, max(p.Time(id).Sub(peers.System.Now()), 0), err
 				}}, err
-			}
-		}
-		all = append(all, s)
+			}})
 	}
 	return all
 }
