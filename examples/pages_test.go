@@ -111,7 +111,7 @@ func TestPages(t *testing.T) {
 		prints        []string
 	}{
 		{"examples/README.md", "An HTTP service", []string{
-			`\{"granted":"[1-9].*"node":0\}\n`, `\{"id":"\d+"\}\n`, `lease: released node=0`}},
+			`\{"granted":"[1-9].*"node":\d+\}\n`, `\{"id":"\d+"\}\n`, `lease: released node=\d+`}},
 		{"examples/README.md", "A fleet on etcd", []string{
 			`(?m)^\d{3,} IDs by 4 processes, none twice$`, `(?s)(: released,.*){3}`, `: (held|expired),`}},
 		{"examples/README.md", "A bulk import", []string{

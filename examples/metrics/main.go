@@ -7,7 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
+	"log"
 	"net"
 	"net/http"
 	"os"
@@ -22,37 +22,43 @@ import (
 	"go.opentelemetry.io/otel/exporters/stdout/stdouttrace"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/lease"
+	oteltickflake "github.com/tickflake/tickflake/otel"
+	"github.com/tickflake/tickflake/sequence"
+	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
 )
 
+const batches = 20 // of IDs per second, each with the number of an order
+
 func main() {
+	listen := flag.String("listen", "127.0.0.1:9464", "where to serve /metrics")
+	dir := flag.String("store", "", "a `directory` that keeps the grants and the sequence; without one, a temporary one")
+	rate := flag.Int("rate", 1000, "how many IDs to issue in a second")
+	traces := flag.Bool("traces", false, "print the spans of the store's operations")
+	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	switch err := run(ctx, os.Args[1:], os.Stdout); {
-	case errors.Is(err, flag.ErrHelp):
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "example:", err)
-		os.Exit(1)
+	if err := run(ctx, *listen, *dir, *rate, *traces); err != nil {
+		log.Fatal("metrics: ", err)
 	}
 }
 
 // run serves and issues until ctx ends.
-func run(ctx context.Context, args []string, out io.Writer) (err error) {
-	flags := flag.NewFlagSet("example", flag.ContinueOnError)
-	listen := flags.String("listen", "127.0.0.1:9464", "where to serve /metrics")
-	store := flags.String("store", "", "a `directory` that keeps the grants and the sequence; without one, a temporary one")
-	rate := flags.Int("rate", 1000, "how many IDs to issue in a second")
-	traces := flags.Bool("traces", false, "print the spans of the store's operations")
-	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	if *rate < 1 || *rate > maxRate {
-		return fmt.Errorf("-rate %d: want 1 to %d", *rate, maxRate)
-	}
-	if *store == "" {
-		if *store, err = os.MkdirTemp("", "tickflake-example"); err != nil {
+func run(ctx context.Context, listen, dir string, rate int, traces bool) (err error) {
+	if dir == "" {
+		if dir, err = os.MkdirTemp("", "tickflake-example"); err != nil {
 			return err
 		}
-		defer os.RemoveAll(*store)
+		defer os.RemoveAll(dir)
+	}
+	// end calls f with the time that people wait after Ctrl-C, and adds its error to err.
+	end := func(f func(context.Context) error) {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		err = errors.Join(err, f(ctx))
 	}
 
 	// The usual setup of OpenTelemetry for Prometheus.
@@ -62,26 +68,57 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		return err
 	}
 	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(exporter))
-	defer end(&err, meters.Shutdown)
+	defer end(meters.Shutdown)
 	otel.SetMeterProvider(meters) // the default of oteltickflake
-	tracers := sdktrace.NewTracerProvider()
-	if *traces {
-		printer, err := stdouttrace.New(stdouttrace.WithWriter(out), stdouttrace.WithPrettyPrint())
+	if traces {
+		printer, err := stdouttrace.New(stdouttrace.WithPrettyPrint())
 		if err != nil {
 			return err
 		}
-		tracers.RegisterSpanProcessor(sdktrace.NewSimpleSpanProcessor(printer))
+		tracers := sdktrace.NewTracerProvider(sdktrace.WithSyncer(printer))
+		defer end(tracers.Shutdown)
+		otel.SetTracerProvider(tracers)
 	}
-	defer end(&err, tracers.Shutdown)
-	otel.SetTracerProvider(tracers)
 
-	service, err := open(ctx, *store)
+	fleet := oteltickflake.WithNamespace("example")
+	store, err := stores.Open(ctx, dir)
 	if err != nil {
 		return err
 	}
-	defer end(&err, service.close)
+	defer end(func(context.Context) error { return store.Close() })
+	store = oteltickflake.Wrap(store, fleet)
+	keeper, err := lease.Claim(ctx, store)
+	if err != nil {
+		return err
+	}
+	defer end(keeper.CloseContext) // after a refusal of the generator; else it is closed already
+	gen, err := generator.New(generator.WithLease(keeper))
+	if err != nil {
+		return err
+	}
+	defer end(gen.CloseContext)
+	observed, err := oteltickflake.Observe(gen, fleet)
+	if err != nil {
+		return err
+	}
+	defer end(func(context.Context) error { return observed.Unregister() })
+	ids, err := oteltickflake.CountIDs(gen, fleet) // leave it out unless you want the rate
+	if err != nil {
+		return err
+	}
+	defer end(func(context.Context) error { return ids.Unregister() })
+	orders, err := sequence.Open(ctx, store, "orders", sequence.WithDefinition(sequence.Definition{Start: 1, Max: 9_999_999_999}))
+	if err != nil {
+		return err
+	}
+	defer end(orders.CloseContext)
+	numbered, err := oteltickflake.ObserveSequence(orders, fleet)
+	if err != nil {
+		return err
+	}
+	defer end(func(context.Context) error { return numbered.Unregister() })
 
-	listener, err := net.Listen("tcp", *listen)
+	listener, err := net.Listen("tcp", listen)
 	if err != nil {
 		return err
 	}
@@ -90,12 +127,12 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }() // until Shutdown
-	defer end(&err, server.Shutdown)
-	fmt.Fprintf(out, "metrics at http://%s/metrics\n", listener.Addr())
+	defer end(server.Shutdown)
+	fmt.Printf("metrics at http://%s/metrics\n", listener.Addr())
 
 	ticker := time.NewTicker(time.Second / batches)
 	defer ticker.Stop()
-	for issued := 0; ; {
+	for batch := make([]snowflake.ID, max(rate/batches, 1)); ; {
 		select {
 		case <-ticker.C:
 		case err := <-failed:
@@ -103,22 +140,9 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		case <-ctx.Done():
 			return nil
 		}
-		issued = (issued + 1) % batches
-		n := *rate*(issued+1)/batches - *rate*issued/batches // they add up to the rate
-		if err := service.issue(ctx, n); err != nil && ctx.Err() == nil {
-			fmt.Fprintln(os.Stderr, "example:", err)
+		_, refused := ids.NextNContext(ctx, batch)
+		if _, err := orders.Next(ctx); ctx.Err() == nil && errors.Join(refused, err) != nil {
+			log.Print("metrics: ", errors.Join(refused, err))
 		}
 	}
-}
-
-const (
-	batches = 20          // per second, each with the number of an order
-	maxRate = 100_000_000 // IDs per second: more than any layout has
-)
-
-// end calls f with the time that people wait after Ctrl-C, and adds its error to err.
-func end(err *error, f func(context.Context) error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	*err = errors.Join(*err, f(ctx))
 }

@@ -1,3 +1,3 @@
 // Package migrate is the code of the guides in docs/migrate. Its tests run it against the
-// generators and databases that the guides start from, and check what the guides state.
+// generators and databases that the guides start from.
 package migrate

@@ -52,26 +52,19 @@ func TestGenerateWaits(t *testing.T) {
 
 // Nodes of one number, made at any time by any goroutine, never issue the same ID, also after Close.
 func TestNodesOfOneNumber(t *testing.T) {
-	ids, start := make(chan snowflake.ID, 4000), make(chan struct{})
 	var group sync.WaitGroup
+	var seen sync.Map
 	for range 8 {
 		group.Go(func() {
-			<-start
 			for range 500 {
 				node, err := snowflake.NewNode(5)
 				assert.NoError(t, err)
-				ids <- node.Generate()
-				assert.NoError(t, node.Close())
+				_, twice := seen.LoadOrStore(node.Generate(), true)
+				assert.False(t, twice || node.Close() != nil)
 			}
 		})
 	}
-	close(start)
 	group.Wait()
-	seen := map[snowflake.ID]bool{}
-	for range 4000 {
-		seen[<-ids] = true
-	}
-	assert.Len(t, seen, 4000)
 }
 
 // The parts of an ID are those that the layout says, the default one is Twitter's, and what cannot
@@ -175,7 +168,16 @@ func TestGenerateWithoutGrant(t *testing.T) {
 		require.NoError(t, other.Close())
 		require.ErrorIs(t, failure(other), generator.ErrClosed)
 		_ = node.Close()
+
+		layout(t, time.Now().Add(time.Second-1<<39*time.Millisecond), 10, 14) // 39 bits of time, which end in a second
+		last, err := snowflake.NewNode(1)
+		require.NoError(t, err)
+		last.Generate()
+		time.Sleep(time.Second)
+		require.ErrorIs(t, failure(last), lease.ErrEndOfTime)
 	})
+	_, err := snowflake.NewLeasedNode(nil)
+	require.ErrorAs(t, err, new(*stores.OptionError))
 	keeper, err := lease.Claim(t.Context(), storetest.NewMemory(), quiet)
 	require.NoError(t, err)
 	defer keeper.Close()

@@ -4,15 +4,16 @@ import (
 	"encoding/json"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	_ "github.com/tickflake/tickflake/examples/databases/ent/schema" // run again when it changes
 	"github.com/tickflake/tickflake/internal/rig"
+	"github.com/tickflake/tickflake/internal/rig/servertest"
 )
 
 // orders is the package that uses ent. It imports the package orderdb, which ent generates
@@ -25,45 +26,35 @@ func TestOrders(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short generates no code")
 	}
+	run := func(args ...string) string {
+		return servertest.Run(t, servertest.Config{Path: servertest.Find(t, "go", "golang-go"), Args: args, Wait: 5 * time.Minute})
+	}
 	_, err := os.ReadDir(orders) // run again when it changes
 	require.NoError(t, err)
 	generated := t.TempDir()
-	run(t, "run", "./internal/generate", "./schema", generated,
-		"github.com/tickflake/tickflake/examples/databases/ent/"+orders+"/orderdb")
+	run("run", "./internal/generate", "./schema", generated, "github.com/tickflake/tickflake/examples/databases/ent/"+orders+"/orderdb")
 
-	var overlay struct{ Replace map[string]string }
-	overlay.Replace = make(map[string]string)
+	overlay := map[string]map[string]string{"Replace": {}}
 	at, err := filepath.Abs(filepath.Join(orders, "orderdb"))
 	require.NoError(t, err)
-	require.NoError(t, filepath.WalkDir(generated, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
+	require.NoError(t, fs.WalkDir(os.DirFS(generated), ".", func(name string, _ fs.DirEntry, err error) error {
+		if filepath.Ext(name) == ".go" {
+			overlay["Replace"][filepath.Join(at, name)] = filepath.Join(generated, name)
 		}
-		name, err := filepath.Rel(generated, path)
-		overlay.Replace[filepath.Join(at, name)] = path
 		return err
 	}))
-	require.NotEmpty(t, overlay.Replace)
 	text, err := json.Marshal(overlay)
 	require.NoError(t, err)
-	file := filepath.Join(t.TempDir(), "overlay.json")
+	file := filepath.Join(generated, "overlay.json")
 	require.NoError(t, os.WriteFile(file, text, 0o600))
 
 	// Vet wants to enter the directories of packages, and those of orderdb do not exist.
-	args := []string{"test", "-count=1", "-v", "-vet=off", "-overlay=" + file}
+	args := []string{"test", "-count=1", "-v", "-vet=off", "-overlay=" + file, "./" + orders}
 	if rig.Race {
 		args = append(args, "-race")
 	}
-	out := run(t, append(args, "./"+orders)...)
+	out := run(args...)
 	t.Log(out) // which tests were skipped, and why
 	assert.Contains(t, out, "=== RUN   TestPostgreSQL\n")
 	assert.Contains(t, out, "=== RUN   TestMariaDB\n")
-}
-
-// run runs the go command and returns what it prints.
-func run(t *testing.T, args ...string) string {
-	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput()
-	require.NoError(t, err, "go %v\n%s", args, out)
-	return string(out)
 }

@@ -2,6 +2,7 @@ package gormid_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -28,35 +29,26 @@ func testPlugin(t *testing.T, dialect gorm.Dialector) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = pool.Close() })
 	require.NoError(t, db.AutoMigrate(&gormid.Order{}, &gormid.Line{}, &counted{}, &pair{}))
-
-	t.Run("columns", func(t *testing.T) { columns(t, db) })
-	t.Run("create", func(t *testing.T) { create(t, db, gen) })
-	t.Run("other keys are left alone", func(t *testing.T) { otherKeys(t, db) })
-	t.Run("before the transaction", func(t *testing.T) {
-		require.NoError(t, gen.Close())
-		require.NoError(t, pool.Close())
-		err := db.Create(&gormid.Order{}).Error
-		assert.ErrorIs(t, err, generator.ErrClosed, "and not that the pool is closed, too")
-		assert.ErrorContains(t, err, "1 IDs for orders")
-	})
-}
-
-// The column of the key does not count.
-func columns(t *testing.T, db *gorm.DB) {
 	types, err := db.Migrator().ColumnTypes(&gormid.Order{})
 	require.NoError(t, err)
-	require.Equal(t, "id", types[0].Name())
 	auto, _ := types[0].AutoIncrement()
-	assert.False(t, auto)
 	_, has := types[0].DefaultValue()
-	assert.False(t, has, "such as nextval(…)")
 	length, _ := types[0].ColumnType()
+	assert.False(t, auto || has, "the column counts")
 	assert.Contains(t, length, "bigint")
+
+	create(t, db)
+	otherKeys(t, db)
+
+	require.NoError(t, gen.Close())
+	require.NoError(t, pool.Close())
+	err = db.Create(&gormid.Order{}).Error
+	assert.ErrorIs(t, err, generator.ErrClosed, "and not that the pool is closed, too: no transaction is open yet")
+	assert.ErrorContains(t, err, "1 IDs for orders")
 }
 
-func create(t *testing.T, db *gorm.DB, gen *generator.Generator) {
-	last, err := gen.Next()
-	require.NoError(t, err)
+func create(t *testing.T, db *gorm.DB) {
+	var last snowflake.ID
 	fresh := func(ids ...snowflake.ID) { // are they new, and in order?
 		t.Helper()
 		for _, id := range ids {
@@ -67,10 +59,6 @@ func create(t *testing.T, db *gorm.DB, gen *generator.Generator) {
 	one := gormid.Order{Customer: "ada", Lines: []gormid.Line{{Article: "pen"}, {Article: "ink"}}}
 	require.NoError(t, db.Create(&one).Error)
 	fresh(one.ID, one.Lines[0].ID, one.Lines[1].ID)
-	var got gormid.Order
-	require.NoError(t, db.Preload("Lines").First(&got, one.ID).Error)
-	assert.Equal(t, one, got)
-
 	batch := []gormid.Order{{Customer: "bob"}, {ID: 7, Customer: "cyd"}, {Customer: "dan", Replaces: &one.ID}}
 	require.NoError(t, db.Create(&batch).Error)
 	fresh(batch[0].ID, batch[2].ID)
@@ -78,14 +66,15 @@ func create(t *testing.T, db *gorm.DB, gen *generator.Generator) {
 	pointers := []*gormid.Order{{Customer: "eve", Lines: []gormid.Line{{Article: "cup"}}}, {Customer: "fay"}}
 	require.NoError(t, db.Create(pointers).Error)
 	fresh(pointers[0].ID, pointers[1].ID, pointers[0].Lines[0].ID)
-	var ids []snowflake.ID
-	require.NoError(t, db.Model(&gormid.Order{}).Order("id").Pluck("id", &ids).Error)
-	assert.Len(t, ids, 1+3+2)
-	assert.Equal(t, snowflake.ID(7), ids[0])
-	assert.Equal(t, pointers[1].ID, ids[len(ids)-1])
-	got = gormid.Order{}
-	require.NoError(t, db.First(&got, batch[2].ID).Error)
-	assert.Equal(t, &one.ID, got.Replaces)
+
+	layout := snowflake.Default()
+	got, err := gormid.Between(t.Context(), db, layout, layout.Epoch.Add(time.Second), layout.End())
+	require.NoError(t, err)
+	require.Len(t, got, 5, "all but 7")
+	require.NoError(t, db.Preload("Lines").First(&got[0]).Error)
+	assert.Equal(t, one, got[0])
+	assert.Equal(t, &one.ID, got[2].Replaces)
+	assert.Equal(t, pointers[1].ID, got[4].ID)
 
 	row := map[string]any{"customer": "map"}
 	require.NoError(t, db.Model(&gormid.Order{}).Create(row).Error)
@@ -97,10 +86,9 @@ func create(t *testing.T, db *gorm.DB, gen *generator.Generator) {
 		require.NoError(t, tx.Create(&order).Error)
 		return assert.AnError
 	}), assert.AnError)
-	before := order.ID
-	require.NoError(t, db.Transaction(func(tx *gorm.DB) error { return tx.Create(&order).Error }))
-	assert.Equal(t, before, order.ID)
 	fresh(order.ID)
+	require.NoError(t, db.Transaction(func(tx *gorm.DB) error { return tx.Create(&order).Error }))
+	assert.Equal(t, last, order.ID)
 }
 
 // The plugin leaves alone a key that the database counts, and a key of two columns.

@@ -3,7 +3,6 @@ package pgxnative
 
 import (
 	"context"
-	_ "embed" // of the schema
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -12,11 +11,6 @@ import (
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/snowflake"
 )
-
-// Schema creates the table.
-//
-//go:embed schema.sql
-var Schema string
 
 // Order is a row.
 type Order struct {
@@ -38,29 +32,6 @@ func Open(ctx context.Context, url string) (*pgxpool.Pool, error) {
 		return nil
 	}
 	return pgxpool.NewWithConfig(ctx, config)
-}
-
-// Insert inserts an order and returns its ID.
-func Insert(ctx context.Context, db *pgxpool.Pool, gen *generator.Generator, customer string) (snowflake.ID, error) {
-	id, err := gen.NextContext(ctx)
-	if err != nil {
-		return 0, err
-	}
-	_, err = db.Exec(ctx, "INSERT INTO orders (id, customer) VALUES ($1, $2)", id, customer)
-	return id, err
-}
-
-// InsertBatch inserts an order per customer in one round trip, and returns their IDs.
-func InsertBatch(ctx context.Context, db *pgxpool.Pool, gen *generator.Generator, customers []string) ([]snowflake.ID, error) {
-	ids := make([]snowflake.ID, len(customers))
-	if _, err := gen.NextNContext(ctx, ids); err != nil {
-		return nil, err
-	}
-	batch := new(pgx.Batch)
-	for i, id := range ids {
-		batch.Queue("INSERT INTO orders (id, customer) VALUES ($1, $2)", id, customers[i])
-	}
-	return ids, db.SendBatch(ctx, batch).Close()
 }
 
 // Import inserts any number of orders, one per customer, and returns their IDs.

@@ -2,6 +2,7 @@ package exampletest
 
 import (
 	"database/sql"
+	"os"
 	"testing"
 	"time"
 
@@ -25,6 +26,15 @@ func Open(t testing.TB, driver, dsn string) *sql.DB {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
+}
+
+// Schema creates the table of examples/databases.
+func Schema(t testing.TB, db *sql.DB) {
+	t.Helper()
+	text, err := os.ReadFile("../schema.sql")
+	require.NoError(t, err)
+	_, err = db.Exec(string(text))
+	require.NoError(t, err)
 }
 
 // IDs returns a generator with node number 0, for tests that run alone.

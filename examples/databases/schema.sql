@@ -3,4 +3,4 @@ CREATE TABLE orders (
   customer VARCHAR(100) NOT NULL,
   replaces BIGINT NULL,
   FOREIGN KEY (replaces) REFERENCES orders (id)
-)
+);

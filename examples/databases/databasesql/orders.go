@@ -1,24 +1,16 @@
-// Package mysql stores orders in MySQL or MariaDB through database/sql, with
-// github.com/go-sql-driver/mysql.
-package mysql
+// Package databasesql stores orders through database/sql: in MySQL or MariaDB with
+// github.com/go-sql-driver/mysql, and in PostgreSQL with github.com/jackc/pgx/v5/stdlib.
+package databasesql
 
 import (
 	"context"
 	"database/sql"
-	_ "embed" // of the schema
 	"strings"
 	"time"
-
-	_ "github.com/go-sql-driver/mysql" // sql.Open("mysql", "user:password@tcp(…)/…")
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/snowflake"
 )
-
-// Schema creates the table.
-//
-//go:embed schema.sql
-var Schema string
 
 // Order is a row.
 type Order struct {
@@ -52,6 +44,17 @@ func Import(ctx context.Context, db *sql.DB, gen *generator.Generator, customers
 	}
 	rows := strings.Repeat(", (?, ?)", len(ids))[2:]
 	_, err := db.ExecContext(ctx, "INSERT INTO orders (id, customer) VALUES "+rows, args...)
+	return ids, err
+}
+
+// ImportPostgreSQL inserts any number of orders, one per customer, in one statement.
+func ImportPostgreSQL(ctx context.Context, db *sql.DB, gen *generator.Generator, customers []string) ([]snowflake.ID, error) {
+	ids := make([]snowflake.ID, len(customers))
+	if _, err := gen.NextNContext(ctx, ids); err != nil {
+		return nil, err
+	}
+	_, err := db.ExecContext(ctx, "INSERT INTO orders (id, customer) SELECT * FROM unnest($1::bigint[], $2::text[])",
+		ids, customers)
 	return ids, err
 }
 

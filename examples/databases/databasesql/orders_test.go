@@ -1,0 +1,54 @@
+package databasesql_test
+
+import (
+	"database/sql"
+	"testing"
+
+	_ "github.com/go-sql-driver/mysql" // sql.Open("mysql", "user:password@tcp(…)/…")
+	_ "github.com/jackc/pgx/v5/stdlib" // sql.Open("pgx", "postgres://…")
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/examples/databases/databasesql"
+	"github.com/tickflake/tickflake/examples/internal/exampletest"
+	"github.com/tickflake/tickflake/snowflake"
+)
+
+func TestMariaDB(t *testing.T) {
+	dsn, gen := exampletest.MariaDB(t), exampletest.IDs(t)
+	exampletest.Schema(t, exampletest.Open(t, "mysql", dsn))
+	for _, mode := range []string{"", "&interpolateParams=true"} {
+		db, ctx := exampletest.Open(t, "mysql", dsn+mode), t.Context()
+		first := databasesql.Order{Customer: "ada"}
+		require.NoError(t, databasesql.Insert(ctx, db, gen, &first))
+		second := databasesql.Order{Customer: "ada", Replaces: sql.Null[snowflake.ID]{V: first.ID, Valid: true}}
+		require.NoError(t, databasesql.Insert(ctx, db, gen, &second))
+		ids, err := databasesql.Import(ctx, db, gen, []string{"bob", "cyd"})
+		require.NoError(t, err)
+		layout := gen.Layout()
+		got, err := databasesql.Between(ctx, db, layout, layout.Epoch, layout.End())
+		require.NoError(t, err)
+		want := []databasesql.Order{first, second, {ID: ids[0], Customer: "bob"}, {ID: ids[1], Customer: "cyd"}}
+		assert.Equal(t, want, got[len(got)-4:])
+		second.Replaces.V = -5
+		assert.ErrorIs(t, databasesql.Insert(ctx, db, gen, &second), snowflake.ErrRange, "no negative ID gets in")
+	}
+}
+
+func TestPostgreSQL(t *testing.T) {
+	url, gen := exampletest.PostgreSQL(t), exampletest.IDs(t)
+	exampletest.Schema(t, exampletest.Open(t, "pgx", url))
+	for _, mode := range []string{"cache_statement", "describe_exec"} {
+		db := exampletest.Open(t, "pgx", url+"&default_query_exec_mode="+mode)
+		ids, err := databasesql.ImportPostgreSQL(t.Context(), db, gen, []string{"ada", "bob"})
+		require.NoError(t, err)
+		_, err = db.Exec("UPDATE orders SET replaces = $1 WHERE id = $2", ids[0], sql.Null[snowflake.ID]{V: ids[1], Valid: true})
+		require.NoError(t, err)
+		var id snowflake.ID
+		var replaces sql.Null[snowflake.ID]
+		require.NoError(t, db.QueryRow("SELECT id, replaces FROM orders WHERE id > $1", ids[0]).Scan(&id, &replaces))
+		assert.Equal(t, []snowflake.ID{ids[1], ids[0]}, []snowflake.ID{id, replaces.V})
+		null := db.QueryRow("SELECT replaces FROM orders WHERE id = $1", ids[0])
+		assert.ErrorIs(t, null.Scan(&id), snowflake.ErrType, "NULL is no ID")
+	}
+}

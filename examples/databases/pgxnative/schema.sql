@@ -1,5 +1,0 @@
-CREATE TABLE orders (
-  id       BIGINT PRIMARY KEY,
-  customer TEXT NOT NULL,
-  replaces BIGINT REFERENCES orders
-);

@@ -1,0 +1,140 @@
+package migrate_test
+
+import (
+	"context"
+	"log"
+	"testing"
+	"time"
+
+	bwmarrin "github.com/bwmarrin/snowflake"
+	"github.com/sony/sonyflake"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/examples/migrate"
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/snowflake"
+	_ "github.com/tickflake/tickflake/stores/directory"
+	"github.com/tickflake/tickflake/strategies"
+)
+
+// open opens a generator in place of an old one, as the page of the common steps has it.
+func open(ctx context.Context, layout snowflake.Layout, last snowflake.ID) *generator.Generator {
+	gen, err := generator.Open(ctx, "ids", generator.WithLayout(layout), generator.WithFloor(last))
+	if err != nil {
+		log.Fatal(err)
+	}
+	return gen
+}
+
+// issued is an ID of an old generator, and the parts that the old generator says it has.
+type issued struct {
+	id             int64
+	time           time.Time
+	node, sequence int64
+}
+
+// sonyflakeIssues returns the 300th ID of sonyflake, whose ticks have 256.
+func sonyflakeIssues(layout string, settings sonyflake.Settings) func(*testing.T) issued {
+	return func(t *testing.T) issued {
+		old, err := sonyflake.New(settings)
+		require.NoError(t, err)
+		var id uint64
+		for range 300 {
+			id, err = old.NextID()
+			require.NoError(t, err)
+		}
+		parts := sonyflake.Decompose(id)
+		at := parse(t, layout).Epoch.Add(time.Duration(parts["time"]) * 10 * time.Millisecond)
+		require.WithinRange(t, at, time.Now().Add(-time.Minute), time.Now().Add(time.Minute))
+		return issued{int64(id), at, int64(parts["machine-id"]), int64(parts["sequence"])}
+	}
+}
+
+func known(id int64, at time.Time, node, sequence int64) func(*testing.T) issued {
+	return func(*testing.T) issued { return issued{id, at, node, sequence} }
+}
+
+func parse(t *testing.T, layout string) snowflake.Layout {
+	t.Helper()
+	parsed, err := snowflake.ParseLayout(layout)
+	require.NoError(t, err)
+	return parsed
+}
+
+// Each old generator of the guides is followed by one with the layout and the options of the guide, which
+// takes the old IDs apart as the old one does, and continues above them.
+func TestOldGenerators(t *testing.T) {
+	seven := func() (uint16, error) { return 7, nil }
+	const ownStart = "sonyflake-v1,epoch=2024-03-01T00:00:00.12Z"
+	const second = "time=41,sequence=10,node=12,tick=1ms,epoch=2024-03-01T00:00:00Z"
+	noon := time.Date(2026, 9, 1, 12, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		name, layout string
+		issue        func(*testing.T) issued
+		options      []generator.Option
+		node         int64
+	}{
+		{"bwmarrin", "twitter", func(t *testing.T) issued {
+			old, err := bwmarrin.NewNode(7)
+			require.NoError(t, err)
+			id := old.Generate()
+			return issued{id.Int64(), time.UnixMilli(id.Time()), id.Node(), id.Step()}
+		}, nil, 0},
+		{"sonyflake", "sonyflake-v1", sonyflakeIssues("sonyflake-v1", sonyflake.Settings{MachineID: seven}),
+			[]generator.Option{generator.WithNode(7)}, 7},
+		{"sonyflake with a start", ownStart, // of which it drops all below 10 ms
+			sonyflakeIssues(ownStart, sonyflake.Settings{MachineID: seven, StartTime: time.Date(2024, 3, 1, 0, 0, 0, 123456789, time.UTC)}), nil, 0},
+		// Version 2 by its documentation.
+		{"sonyflake 2", "sonyflake", known(59_400<<24|3<<16|7, time.Date(2025, 1, 1, 0, 9, 54, 0, time.UTC), 7, 3), nil, 0},
+		{"sonyflake 2 with settings", second,
+			known(noon.Sub(time.Date(2024, 3, 1, 0, 0, 0, 0, time.UTC)).Milliseconds()<<22|3<<12|7, noon, 7, 3), nil, 0},
+		{"Twitter", "twitter", known(1541815603606036480, time.UnixMilli(1656432460105), 11<<5|26, 0),
+			[]generator.Option{generator.WithNodeParts(11, 26)}, 11<<5 | 26},
+		{"Leaf", "leaf", known(1541815603606036480, time.UnixMilli(1656432460105), 378, 0),
+			[]generator.Option{generator.WithSequenceStart(strategies.LeafStart())}, 0},
+		{"Baidu", "time=29,worker=21,sequence=13,tick=1s,epoch=2016-09-20T00:00:00+08:00",
+			known(4611686018427396097, time.Date(2025, 3, 23, 13, 24, 16, 0, time.UTC), 1, 1), nil, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			layout, old := parse(t, c.layout), c.issue(t)
+			parts, err := layout.Decode(snowflake.ID(old.id))
+			require.NoError(t, err)
+			assert.Equal(t, issued{old.id, old.time.UTC(), old.node, old.sequence},
+				issued{old.id, parts.Time.UTC(), parts.Node, parts.Sequence})
+
+			gen := open(t.Context(), layout, snowflake.ID(old.id))
+			id, err := gen.Next()
+			require.NoError(t, err)
+			assert.Greater(t, id.Int64(), old.id)
+			require.NoError(t, gen.Close())
+			gen, err = generator.Open(t.Context(), "ids", append(c.options, generator.WithLayout(layout))...)
+			require.NoError(t, err)
+			next, err := gen.Next()
+			require.NoError(t, err)
+			was, err := layout.Decode(id)
+			require.NoError(t, err)
+			is, err := layout.Decode(next)
+			require.NoError(t, err)
+			assert.True(t, next > id || is.Time.Equal(was.Time) && is.Node < was.Node, "%d after %d", next, id)
+			assert.True(t, c.options == nil || c.node == gen.Node() || c.name == "Leaf", "node %d", gen.Node())
+			require.NoError(t, gen.Close())
+		})
+	}
+}
+
+// Without a MachineID, sonyflake takes the number that PrivateAddress returns.
+func TestPrivateAddress(t *testing.T) {
+	node, ourErr := migrate.PrivateAddress(snowflake.SonyflakeV1())
+	old, theirErr := sonyflake.New(sonyflake.Settings{})
+	if theirErr != nil {
+		require.ErrorIs(t, theirErr, sonyflake.ErrNoPrivateAddress)
+		require.ErrorContains(t, ourErr, "private IPv4")
+		return
+	}
+	require.NoError(t, ourErr)
+	id, err := old.NextID()
+	require.NoError(t, err)
+	assert.EqualValues(t, sonyflake.MachineID(id), node)
+}

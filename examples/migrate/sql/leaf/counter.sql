@@ -1,1 +1,0 @@
-SELECT max_id FROM leaf_alloc WHERE biz_tag = 'orders';

@@ -1,1 +1,0 @@
-DELETE FROM leaf_alloc WHERE biz_tag = 'orders';

@@ -1,8 +1,0 @@
-CREATE TABLE orders (
-  id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  item text NOT NULL
-);
-CREATE TABLE order_lines (
-  order_id integer NOT NULL REFERENCES orders (id),
-  quantity integer NOT NULL
-);

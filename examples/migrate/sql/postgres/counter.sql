@@ -1,1 +1,0 @@
-SELECT last_value FROM orders_id_seq;

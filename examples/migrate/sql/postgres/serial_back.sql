@@ -1,1 +1,0 @@
-ALTER TABLE orders ALTER COLUMN id SET DEFAULT nextval('orders_id_seq');

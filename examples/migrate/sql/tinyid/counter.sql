@@ -1,1 +1,0 @@
-SELECT max_id FROM tiny_id_info WHERE biz_type = 'orders';

@@ -1,1 +1,0 @@
-DELETE FROM tiny_id_info WHERE biz_type = 'orders';
