@@ -27,7 +27,7 @@ var run = []struct {
 	{"README.md", "go", 3, []string{"TestReadmeProgram"}},
 	{"docs/layout.md", "console", 0, []string{"TestDocs"}},
 	{"docs/migrate/bwmarrin.md", "sh", 1, []string{"TestOneLineChange"}},
-	{"docs/migrate/twitter-leaf-baidu.md", "console", 0, []string{"TestDocs"}},
+	{"docs/migrate/README.md", "console", 0, []string{"TestDocs"}},
 	{"docs/service.md", "sh", 3, []string{"TestServicePage"}},
 	{"docs/service.md", "python", 1, []string{"TestServicePage"}},
 	{"docs/service.md", "js", 1, []string{"TestServicePage"}},

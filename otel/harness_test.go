@@ -51,7 +51,7 @@ func (r *recorder) points(attributes ...attribute.KeyValue) (values map[string]f
 	require.NoError(r.t, r.reader.Collect(context.Background(), &all))
 	set, values := attribute.NewSet(attributes...), map[string]float64{}
 	for _, s := range all.ScopeMetrics {
-		require.Equal(r.t, "github.com/tickflake/tickflake/otel", s.Scope.Name)
+		require.Equal(r.t, "tickflake", s.Scope.Name)
 		for _, one := range s.Metrics {
 			name := strings.TrimPrefix(one.Name, "tickflake.")
 			switch data := one.Data.(type) {

@@ -78,8 +78,8 @@ func configure(options []Option) config {
 	return c
 }
 
-// scope names the instrumentation in metrics and spans: the import path.
-const scope = "github.com/tickflake/tickflake/otel"
+// scope names the instrumentation in metrics and spans. The service uses the same name.
+const scope = "tickflake"
 
 func (c config) meter() metric.Meter { return c.meters.Meter(scope) }
 
