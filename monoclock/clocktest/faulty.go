@@ -181,12 +181,13 @@ func (c *faulty) change(do func()) {
 	c.publish()
 }
 
-// publish stores the readings for readers without the lock. True time is stored last,
-// because follow goes by it.
+// publish stores the readings for readers without the lock. The monotonic reading is stored
+// before the wall's: who reads the wall first, as a Clock does, never finds it ahead by what has
+// passed on both. True time is stored last, because follow goes by it.
 func (c *faulty) publish() {
 	wall, mono := c.dials.read()
-	c.wall.Store(wall)
 	c.mono.Store(mono)
+	c.wall.Store(wall)
 	c.passed.Store(c.dials.now)
 }
 
