@@ -1,0 +1,181 @@
+package main
+
+import (
+	_ "embed"
+	"fmt"
+	"io"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"text/template"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tickflake/tickflake/cmd/internal/command"
+	"github.com/tickflake/tickflake/internal/cli"
+	"github.com/tickflake/tickflake/snowflake"
+)
+
+const layoutSQLHelp = `Print SQL functions for the IDs of a layout: tickflake_time(id), its inverse
+tickflake_min_id(instant), tickflake_node(id), tickflake_sequence(id), and one for
+each named part of the node. Run the output in the database, once.
+
+With --partitions TABLE, also print statements that divide the table by the month of
+its IDs: on PostgreSQL one CREATE TABLE a month, for a table that is declared with
+PARTITION BY RANGE (id); on MySQL and MariaDB one ALTER TABLE, where IDs of before the
+first month stand in its partition and those of after the last in one named later.
+
+SQL counts time in microseconds, so a layout with a finer tick or epoch is refused.`
+
+//go:embed layout_postgres.sql
+var postgresSQL string
+
+//go:embed layout_mysql.sql
+var mysqlSQL string
+
+// dialects are the templates by the dialect's name.
+var dialects = map[string]*template.Template{
+	"postgres": template.Must(template.New("postgres").Parse(postgresSQL)),
+	"mysql":    template.Must(template.New("mysql").Parse(mysqlSQL)),
+}
+
+// tableName is what --partitions takes: a name that needs no quotes, with or without a schema.
+var tableName = regexp.MustCompile(`^[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)?$`)
+
+func newLayoutSQL(c *command.Console) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "sql [NAME|SPEC]",
+		Short: "Print SQL functions that read IDs, and partitions by month",
+		Long:  layoutSQLHelp,
+		Example: `  tickflake layout sql --dialect postgres | psql
+  tickflake layout sql twitter --dialect mysql
+  tickflake layout sql --dialect postgres --partitions orders --from 2027-01 --months 12`,
+		Args:              oneArg(0, "layouts", "at most one: a name or a spec"),
+		ValidArgsFunction: cobra.FixedCompletions(layoutCompletions(), cobra.ShellCompDirectiveNoFileComp),
+	}
+	dialect := command.ChoiceFlag(cmd, "dialect", "`DIALECT` of the SQL; mysql is for MariaDB too", "postgres", "mysql")
+	var table string
+	command.Flag(cmd, "partitions", "`TABLE` for which to print partitions by month", &table, func(s string) (string, error) {
+		if !tableName.MatchString(s) {
+			return "", fmt.Errorf("want a name of a-z, 0-9 and _, got %q", s)
+		}
+		return s, nil
+	})
+	from, months := time.Now().UTC(), int64(12)
+	command.Flag(cmd, "from", "first `MONTH` of the partitions, such as 2027-01 (default this month)", &from, func(s string) (time.Time, error) {
+		month, err := time.Parse("2006-01", s)
+		if err != nil {
+			err = fmt.Errorf("want a month such as 2027-01, got %q", s)
+		}
+		return month, err
+	})
+	command.Flag(cmd, "months", "number `N` of partitions (default 12)", &months, func(s string) (int64, error) {
+		n, err := wholeNumber(s)
+		if err == nil && (n < 1 || n > 1200) {
+			err = fmt.Errorf("want 1 to 1200, got %d", n)
+		}
+		return n, err
+	})
+	cmd.Flags().SortFlags = false
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		l := snowflake.Default()
+		if len(args) > 0 {
+			var err error
+			if l, err = snowflake.ParseLayout(args[0]); err != nil {
+				return cli.Usage(err)
+			}
+		}
+		s, err := sqlOf(l)
+		if err != nil {
+			return cli.Usage(err)
+		}
+		if table != "" {
+			if err := s.partition(l, table, from, int(months)); err != nil {
+				return cli.Usage(err)
+			}
+		}
+		return s.print(c.Out, *dialect)
+	}
+	return cmd
+}
+
+// layoutSQL is what the templates say of a layout. Times are in microseconds, and as text in UTC.
+type layoutSQL struct {
+	Layout            string
+	Epoch, End        string
+	EpochMicros, Tick int64
+	TimeShift         int
+	Largest, Above    int64 // the layout's largest ID, and a number that no ID reaches
+	Fields            []sqlField
+	Table             string
+	Months            []sqlMonth
+}
+
+// sqlField is a number in an ID.
+type sqlField struct {
+	Name  string
+	Shift int
+	Mask  int64
+}
+
+// sqlMonth is a partition with the IDs from From up to, not including, To.
+type sqlMonth struct {
+	Name     string
+	From, To snowflake.ID
+}
+
+const sqlTime = "2006-01-02 15:04:05.000000"
+
+func sqlOf(l snowflake.Layout) (layoutSQL, error) {
+	if l.Tick%time.Microsecond != 0 || l.Epoch.Nanosecond()%1000 != 0 {
+		return layoutSQL{}, fmt.Errorf("a tick of %s from %s is finer than the microseconds of SQL: decode such IDs in Go",
+			l.Tick, l.Epoch.UTC().Format(time.RFC3339Nano))
+	}
+	largest, err := l.Max(l.End().Add(-1))
+	if err != nil {
+		return layoutSQL{}, err
+	}
+	above := int64(largest)
+	if above < math.MaxInt64 {
+		above++
+	}
+	s := layoutSQL{
+		Layout: l.String(), Epoch: l.Epoch.UTC().Format(sqlTime), End: l.End().UTC().Format(sqlTime),
+		EpochMicros: l.Epoch.UnixMicro(), Tick: l.Tick.Microseconds(), TimeShift: l.NodeBits + l.SequenceBits,
+		Largest: int64(largest), Above: above,
+	}
+	nodeShift, sequenceShift := l.SequenceBits, 0
+	if l.Order == snowflake.TimeSequenceNode {
+		nodeShift, sequenceShift = 0, l.NodeBits
+	}
+	s.Fields = []sqlField{{"node", nodeShift, 1<<l.NodeBits - 1}, {"sequence", sequenceShift, 1<<l.SequenceBits - 1}}
+	for _, p := range slices.Backward(l.Parts) {
+		s.Fields = append(s.Fields, sqlField{strings.ReplaceAll(p.Name, "-", "_"), nodeShift, 1<<p.Bits - 1})
+		nodeShift += p.Bits
+	}
+	return s, nil
+}
+
+// partition adds the partitions of a table from the month of first on. The epoch may lie within
+// the first month.
+func (s *layoutSQL) partition(l snowflake.Layout, table string, first time.Time, months int) error {
+	s.Table = table
+	for i := range months {
+		month := time.Date(first.Year(), first.Month()+time.Month(i), 1, 0, 0, 0, 0, time.UTC)
+		next := month.AddDate(0, 1, 0)
+		from, _, err := l.Between(month, next)
+		if err != nil {
+			return err
+		}
+		to, err := l.Min(next)
+		if err != nil {
+			return err
+		}
+		s.Months = append(s.Months, sqlMonth{month.Format("2006_01"), from, to})
+	}
+	return nil
+}
+
+func (s *layoutSQL) print(w io.Writer, dialect string) error { return dialects[dialect].Execute(w, s) }

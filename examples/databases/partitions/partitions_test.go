@@ -1,0 +1,173 @@
+// Package partitions has the test of the SQL that "tickflake layout sql" prints, on real databases.
+package partitions
+
+import (
+	"database/sql"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	_ "github.com/go-sql-driver/mysql"
+	_ "github.com/jackc/pgx/v5/stdlib"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/examples/internal/exampletest"
+	"github.com/tickflake/tickflake/snowflake"
+)
+
+// dialects are the databases, with how each explains a query and what the explanation of one by
+// day says: that one partition is read, by its primary key.
+var dialects = []struct {
+	name    string
+	open    func(testing.TB) *sql.DB
+	table   string
+	explain string
+	want    []string
+}{
+	{
+		"postgres", func(t testing.TB) *sql.DB { return exampletest.Open(t, "pgx", exampletest.PostgreSQL(t)) },
+		"CREATE TABLE orders (id bigint PRIMARY KEY) PARTITION BY RANGE (id)",
+		"EXPLAIN (COSTS OFF) ", []string{"orders_2026_03_pkey", "Index Cond"},
+	},
+	{
+		"mysql", func(t testing.TB) *sql.DB {
+			return exampletest.Open(t, "mysql", exampletest.MariaDB(t)+"&multiStatements=true&parseTime=true")
+		},
+		"CREATE TABLE orders (id BIGINT PRIMARY KEY)",
+		"EXPLAIN PARTITIONS ", []string{"p2026_03 range", "PRIMARY"},
+	},
+}
+
+// print returns what the command prints.
+func print(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := exec.Command("go", append([]string{"run", "github.com/tickflake/tickflake/cmd/tickflake", "layout", "sql"}, args...)...).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return string(out)
+}
+
+// The functions agree with the library for the first and the last ID of each layout, for those of a
+// day, and beside them; an ID that the layout cannot have is NULL.
+func TestFunctions(t *testing.T) {
+	for _, d := range dialects {
+		t.Run(d.name, func(t *testing.T) {
+			db := d.open(t)
+			for _, spec := range []string{"tickflake", "twitter", "sonyflake", "javascript", "baidu", "time=41,shard=13,sequence=9,tick=7ms,epoch=1999-12-31T23:59:59.999999Z"} {
+				l, err := snowflake.ParseLayout(spec)
+				require.NoError(t, err)
+				_, err = db.Exec(print(t, spec, "--dialect", d.name))
+				require.NoError(t, err, spec)
+				last := l.End().Add(-1)
+				for _, at := range []time.Time{l.Epoch, l.Epoch.Add(l.Tick), exampletest.Day, exampletest.Day.Add(-time.Microsecond), last} {
+					if at.Before(l.Epoch) || at.After(last) {
+						continue
+					}
+					low, err := l.Min(at)
+					require.NoError(t, err)
+					high, err := l.Max(at)
+					require.NoError(t, err)
+					for _, id := range []snowflake.ID{low, high} {
+						want, err := l.Decode(id)
+						require.NoError(t, err)
+						var began time.Time
+						var node, sequence int64
+						require.NoError(t, db.QueryRow(fill("SELECT tickflake_time(?), tickflake_node(?), tickflake_sequence(?)", id)).Scan(&began, &node, &sequence))
+						assert.Equal(t, []any{want.Time, want.Node, want.Sequence}, []any{began.UTC(), node, sequence}, "%s %d", spec, id)
+						for part, number := range want.Parts {
+							var got int64
+							require.NoError(t, db.QueryRow(fill("SELECT tickflake_"+part+"(?)", id)).Scan(&got))
+							assert.Equal(t, number, got, "%s %d %s", spec, id, part)
+						}
+					}
+					assert.Equal(t, int64(low), minID(t, db, at), "%s %s", spec, at)
+				}
+				assert.Zero(t, minID(t, db, l.Epoch.Add(-time.Hour)), spec)
+				largest, err := l.Max(last)
+				require.NoError(t, err)
+				if last.Year() < 9999 {
+					assert.GreaterOrEqual(t, minID(t, db, l.End()), int64(largest), spec)
+				}
+				for _, foreign := range []snowflake.ID{-1, largest + 1} { // above 63 bits there is only a negative number
+					var time, node any
+					require.NoError(t, db.QueryRow(fill("SELECT tickflake_time(?), tickflake_node(?)", foreign)).Scan(&time, &node))
+					assert.Equal(t, []any{nil, nil}, []any{time, node}, "%s %d", spec, foreign)
+				}
+			}
+		})
+	}
+}
+
+func fill(query string, id snowflake.ID) string {
+	return strings.ReplaceAll(query, "?", id.String())
+}
+
+func minID(t *testing.T, db *sql.DB, at time.Time) (id int64) {
+	t.Helper()
+	text := at.UTC().Format("2006-01-02 15:04:05.000000")
+	require.NoError(t, db.QueryRow("SELECT tickflake_min_id('"+text+"')").Scan(&id))
+	return id
+}
+
+// A table by month keeps each row in the partition of its month, and a query by day reads one
+// partition by the primary key.
+func TestMonths(t *testing.T) {
+	const byDay = "SELECT id FROM orders WHERE id >= tickflake_min_id('2026-03-14') AND id < tickflake_min_id('2026-03-15') ORDER BY id"
+	inside, outside := exampletest.Around(t, exampletest.Day)
+	for _, d := range dialects {
+		t.Run(d.name, func(t *testing.T) {
+			db := d.open(t)
+			_, err := db.Exec(d.table)
+			require.NoError(t, err)
+			_, err = db.Exec(print(t, "--dialect", d.name, "--partitions", "orders", "--from", "2026-01", "--months", "6"))
+			require.NoError(t, err)
+			var rows []string
+			for _, id := range append(inside, outside...) {
+				rows = append(rows, "("+id.String()+")")
+			}
+			_, err = db.Exec("INSERT INTO orders VALUES " + strings.Join(rows, ","))
+			require.NoError(t, err)
+			var got []snowflake.ID
+			for _, row := range all(t, db, byDay) {
+				id, err := snowflake.Parse(row)
+				require.NoError(t, err)
+				got = append(got, id)
+			}
+			assert.Equal(t, inside, got)
+			plan := strings.Join(all(t, db, d.explain+byDay), "\n")
+			for _, want := range d.want {
+				assert.Contains(t, plan, want)
+			}
+			assert.NotContains(t, plan, "2026_02")
+			if d.name == "postgres" {
+				_, err = db.Exec("CREATE INDEX ON orders (tickflake_time(id))")
+				assert.NoError(t, err, "an immutable function is indexed")
+			}
+		})
+	}
+}
+
+// all returns the rows of a query, each as text.
+func all(t *testing.T, db *sql.DB, query string) (texts []string) {
+	t.Helper()
+	rows, err := db.Query(query)
+	require.NoError(t, err)
+	defer rows.Close()
+	columns, err := rows.Columns()
+	require.NoError(t, err)
+	for rows.Next() {
+		values, into := make([]sql.NullString, len(columns)), make([]any, len(columns))
+		for i := range values {
+			into[i] = &values[i]
+		}
+		require.NoError(t, rows.Scan(into...))
+		var words []string
+		for _, v := range values {
+			words = append(words, v.String)
+		}
+		texts = append(texts, strings.Join(words, " "))
+	}
+	require.NoError(t, rows.Err())
+	return texts
+}
