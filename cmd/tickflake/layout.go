@@ -45,7 +45,7 @@ var defaultDemand = snowflake.Demand{RatePerNode: 10_000, Years: 50}
 func newLayout(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "layout",
-		Short: "List, show and plan layouts, and print SQL for them: what the bits of an ID mean",
+		Short: "List, show and plan layouts: what the bits of an ID mean",
 		Long:  layoutHelp,
 		Example: `  tickflake layout list
   tickflake layout show twitter

@@ -22,10 +22,10 @@ const layoutSQLHelp = `Print SQL functions for the IDs of a layout: tickflake_ti
 tickflake_min_id(instant), tickflake_node(id), tickflake_sequence(id), and one for
 each named part of the node. Run the output in the database, once.
 
-With --partitions TABLE, also print statements that divide the table by the month of
-its IDs: on PostgreSQL one CREATE TABLE a month, for a table that is declared with
-PARTITION BY RANGE (id); on MySQL and MariaDB one ALTER TABLE, where IDs of before the
-first month stand in its partition and those of after the last in one named later.
+With --partitions TABLE, also print statements that divide the table by the
+month of its IDs: on PostgreSQL one CREATE TABLE a month, for a table declared
+with PARTITION BY RANGE (id); on MySQL and MariaDB one ALTER TABLE, where the
+first partition also has all older IDs, and one named later has all newer ones.
 
 SQL counts time in microseconds, so a layout with a finer tick or epoch is refused.`
 
@@ -51,7 +51,7 @@ func newLayoutSQL(c *command.Console) *cobra.Command {
 		Long:  layoutSQLHelp,
 		Example: `  tickflake layout sql --dialect postgres | psql
   tickflake layout sql twitter --dialect mysql
-  tickflake layout sql --dialect postgres --partitions orders --from 2027-01 --months 12`,
+  tickflake layout sql --partitions orders --from 2027-01 --months 12`,
 		Args:              oneArg(0, "layouts", "at most one: a name or a spec"),
 		ValidArgsFunction: cobra.FixedCompletions(layoutCompletions(), cobra.ShellCompDirectiveNoFileComp),
 	}
