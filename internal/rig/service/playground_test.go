@@ -1,0 +1,74 @@
+package service
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The playground runs the script of its address, and a person who has only a keyboard makes the
+// common rule issue duplicates, and the library none. It is small, needs no other site, and can be
+// read in a wide light window and on a dark phone.
+func TestPlayground(t *testing.T) {
+	t.Parallel()
+	ctx, dir := browser(t), t.TempDir()
+	out, err := exec.Command("go", "run", "github.com/tickflake/tickflake/docs/playground", "-o", dir).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	packed, err := os.Stat(filepath.Join(dir, "playground.wasm.gz"))
+	require.NoError(t, err)
+	assert.Less(t, packed.Size(), int64(3<<20), "bytes to download")
+	site := httptest.NewServer(http.FileServer(http.Dir(dir)))
+	t.Cleanup(site.Close)
+	script := url.Values{"script": {"ids 50 over 1s; step -1s; restart; ids 50 over 1s"}, "strategy": {"borrow:5s"}}
+	machine := func(n int, selector string) string {
+		return fmt.Sprintf("document.querySelectorAll('#machines section')[%d].querySelector(%q).textContent", n, selector)
+	}
+	for _, c := range []struct {
+		scheme string
+		width  int64
+	}{{"light", 1280}, {"dark", 390}} {
+		b := open(t, ctx, site.URL+"/#"+script.Encode(), c.width, c.scheme)
+		b.until(`document.documentElement.dataset.ready`)
+		t.Logf("ready after %s ms", b.evaluate(`document.documentElement.dataset.ready`))
+		ran := b.evaluate(text("ran"))
+		assert.Regexp(t, `bwmarrin's rule: \d+ IDs, [1-9]\d+ duplicates`, ran)
+		assert.Regexp(t, `tickflake with a store: \d+ IDs, 0 duplicates`, ran)
+
+		b.until(`parseInt(` + machine(0, ".counts") + `) >= 20`) // two seconds of IDs
+		b.do(chromedp.KeyEvent("\t\t\t\r"), chromedp.KeyEvent("\t\t\t\r")) // past the link and Pause to a step back, then to a restart
+		b.until(`/[1-9]\d* duplicates/.test(` + machine(0, ".counts") + `)`)
+		b.until(machine(1, ".said") + `.includes("ahead of the clock")`)
+		assert.Contains(t, b.evaluate(machine(1, ".counts")), " 0 duplicates")
+		b.do(chromedp.SendKeys("#decode input", "\r"), chromedp.SendKeys("#plan input", "\r"))
+		b.until(text("decoded") + `.includes("2022-06-28T16:07:40.105Z")`)
+		b.until(text("planned") + `.includes("time=")`)
+		b.do(chromedp.SendKeys("#decode input", "x\r"))
+		b.until(text("decoded") + `.includes("decimal ID")`)
+		b.picture("playground-" + c.scheme)
+
+		got, err := chromedp.Run(b.ctx, chromedp.Evaluate[look](probe))
+		require.NoError(t, err)
+		assert.Zero(t, got.Overflow, "the page scrolls sideways")
+		assert.Empty(t, got.Unlabelled)
+		for _, text := range got.Texts {
+			assert.GreaterOrEqual(t, text.Contrast, 4.5, "%s: %q can hardly be read", c.scheme, text.What)
+		}
+		b.mu.Lock()
+		assert.Empty(t, b.said, "on the console")
+		for _, r := range b.requests {
+			assert.True(t, strings.HasPrefix(r, site.URL+"/") || r == "data:,", r)
+		}
+		b.mu.Unlock()
+		require.NoError(t, chromedp.Cancel(b.ctx))
+	}
+}
