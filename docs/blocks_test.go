@@ -211,7 +211,7 @@ func exists(t *testing.T, page, line, source string) bool {
 func TestNamedTests(t *testing.T) {
 	source, linked := code(t, ".go"), 0
 	name := regexp.MustCompile("`(?:storetest\\.)?(Test\\w+)`(?:\\]\\(\\.\\./([^)]+)\\))?")
-	for _, page := range []string{"docs/safety.md", "docs/evidence.md", "docs/model/README.md"} {
+	for _, page := range []string{"docs/safety.md", "docs/evidence.md"} {
 		for _, found := range name.FindAllStringSubmatch(read(t, page), -1) {
 			where := source
 			if found[2] != "" {
