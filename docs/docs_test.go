@@ -71,6 +71,10 @@ func TestLinks(t *testing.T) {
 		plain := indent.ReplaceAllString(fence.ReplaceAllString(text, ""), "")
 		for _, l := range link.FindAllStringSubmatch(plain, -1) {
 			target := l[1]
+			if dir, ours := strings.CutPrefix(target, "https://pkg.go.dev/github.com/tickflake/tickflake/"); ours {
+				dir, _, _ = strings.Cut(dir, "#")
+				assert.DirExists(t, filepath.Join("..", dir), "%s: link to %s", page, target)
+			}
 			if strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") {
 				continue
 			}
