@@ -47,6 +47,7 @@ var (
 	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading = regexp.MustCompile(`(?m)^#+ +(.*)$`)
 	anchor  = regexp.MustCompile(`<a id="([^"]+)">`)
+	runbook = regexp.MustCompile(`github\.com/tickflake/tickflake/blob/main/(\S+)`)
 	noSlug  = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
@@ -63,7 +64,23 @@ func anchors(text string) map[string]bool {
 	return found
 }
 
-// TestLinks follows every link from one page of the repository to another.
+// follow checks that the page, and its part, of a link are there.
+func follow(t *testing.T, page, target string) {
+	path, part, _ := strings.Cut(target, "#")
+	to := page
+	if path != "" {
+		to = filepath.ToSlash(filepath.Join(filepath.Dir(page), path))
+		if _, err := os.Stat(filepath.Join("..", to)); !assert.NoError(t, err, "%s: link to %s", page, target) {
+			return
+		}
+	}
+	if part != "" && strings.HasSuffix(to, ".md") {
+		assert.Contains(t, anchors(read(t, to)), part, "%s: link to %s", page, target)
+	}
+}
+
+// TestLinks follows every link from one page of the repository to another, to the doc of a package,
+// and from an alert to its remedy.
 func TestLinks(t *testing.T) {
 	followed := 0
 	for _, page := range pages(t) {
@@ -71,25 +88,25 @@ func TestLinks(t *testing.T) {
 		plain := indent.ReplaceAllString(fence.ReplaceAllString(text, ""), "")
 		for _, l := range link.FindAllStringSubmatch(plain, -1) {
 			target := l[1]
+			if dir, ours := strings.CutPrefix(target, "https://pkg.go.dev/github.com/tickflake/tickflake/"); ours {
+				dir, _, _ = strings.Cut(dir, "#")
+				assert.DirExists(t, filepath.Join("..", dir), "%s: link to %s", page, target)
+			}
 			if strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") {
 				continue
 			}
 			followed++
-			path, part, _ := strings.Cut(target, "#")
-			to := page
-			if path != "" {
-				to = filepath.ToSlash(filepath.Join(filepath.Dir(page), path))
-				_, err := os.Stat(filepath.Join("..", to))
-				if !assert.NoError(t, err, "%s: link to %s", page, target) {
-					continue
-				}
-			}
-			if part != "" && strings.HasSuffix(to, ".md") {
-				assert.Contains(t, anchors(read(t, to)), part, "%s: link to %s", page, target)
-			}
+			follow(t, page, target)
 		}
 	}
 	assert.Greater(t, followed, 50)
+	for _, alerts := range []string{"otel/dashboard/alerts.yml", "otel/dashboard/service_alerts.yml"} {
+		urls := runbook.FindAllStringSubmatch(read(t, alerts), -1)
+		assert.NotEmpty(t, urls, alerts)
+		for _, url := range urls {
+			follow(t, ".", url[1])
+		}
+	}
 }
 
 // TestReadmeProgram builds the functions of the README, as a user would have it.

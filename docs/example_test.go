@@ -3,11 +3,8 @@ package docs
 import (
 	"context"
 	"log"
-	"os"
-	"testing"
 
 	"github.com/tickflake/tickflake/generator"
-	"github.com/tickflake/tickflake/generator/generatortest"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
@@ -22,18 +19,4 @@ func Example_layout() {
 	if err := gen.Restored(ctx); err != nil {
 		log.Fatal(err)
 	}
-}
-
-var _ = script[snowflake.ID]
-
-func script[ID ~int64](t *testing.T, mine generatortest.Subject[ID]) {
-	text, err := os.ReadFile("failure.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	script, err := generatortest.ParseScript(string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	generatortest.TestScript(t, mine, script)
 }
