@@ -95,8 +95,7 @@ func (g *Generator) acquireAfter(c *call, seen snowflake.ID) (snowflake.ID, erro
 			g.serve(nil)
 		}
 		decision, lead := strategies.Decision{Action: strategies.ActionBorrow}, g.leadOf(next, now)
-		free := now >= 0 && next <= tick+g.allowed
-		if !free {
+		if now < 0 || next > tick+g.allowed {
 			decision = g.strategy.Decide(strategies.Situation{Cause: strategies.Behind, Lead: lead, Waited: c.waited - c.ungranted})
 		}
 		switch decision.Action {
@@ -107,9 +106,6 @@ func (g *Generator) acquireAfter(c *call, seen snowflake.ID) (snowflake.ID, erro
 					return 0, err
 				}
 				continue
-			}
-			if free && uint64(now) >= g.queue.gate.Load() {
-				continue // the clock has gone on: the calls in the queue are served first
 			}
 			if front.Span.TakeOver(front.Slot, floor) {
 				if next > tick {
