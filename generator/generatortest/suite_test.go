@@ -3,7 +3,10 @@ package generatortest_test
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"os/exec"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -51,6 +54,29 @@ func TestRunIsTheCatalogue(t *testing.T) {
 	}
 	assert.False(t, r.Failed())
 	assert.Equal(t, "wait:1s on raw", r.Subject)
+}
+
+// A failing test has a line for each fault, which repeats it, and for the faults that do not apply.
+func TestFailingTestPrints(t *testing.T) {
+	if os.Getenv("FAIL") != "" {
+		gt.Test(t, gt.Subject[int64]{Name: "naive", New: func(clock *clocktest.Virtual) (gt.Process[int64], error) {
+			var mu sync.Mutex
+			p, err := naive(clock)
+			return gt.Process[int64]{Next: func() (int64, error) { mu.Lock(); defer mu.Unlock(); return p.Next() }}, err
+		}})
+		return
+	}
+	for flag, each := range map[string]int{"-test.v=false": 1, "-test.v": 6} {
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFailingTestPrints$", flag)
+		cmd.Env = append(os.Environ(), "FAIL=yes")
+		out, err := cmd.CombinedOutput()
+		require.Error(t, err)
+		text := string(out)
+		assert.Contains(t, text, "skipped F11 F12 F13: it keeps no state across a restart (Process.Restart)\n")
+		assert.Equal(t, each*strings.Count(text, "--- FAIL: TestFailingTestPrints/"), strings.Count(text, "(step "), text)
+		assert.Equal(t, flag == "-test.v", strings.Contains(text, "the script: ids 50 over 10ms; step -1ms;"))
+		assert.Equal(t, flag != "-test.v", strings.Contains(text, "; repeat it: go test -v -run '^TestFailingTestPrints$/^F1-step-back-small$'\n"))
+	}
 }
 
 func TestReportPrints(t *testing.T) {
