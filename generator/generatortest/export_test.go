@@ -2,8 +2,8 @@ package generatortest
 
 // The limits of scripts.
 const (
-	MaxIDs     = maxIDs
-	MaxRead    = maxRead
-	MaxTime    = maxTime
-	MaxSteps   = maxSteps
+	MaxIDs   = maxIDs
+	MaxRead  = maxRead
+	MaxTime  = maxTime
+	MaxSteps = maxSteps
 )
