@@ -48,7 +48,7 @@ func (m *machine[ID]) run(script Script) {
 			m.judge.begin(len(script.Steps) + 1)
 			m.settle(script)
 		}
-		if !m.spins() && !m.lost { // one that was ended in a call may hold a lock
+		if !m.lost { // one that was ended in a call may hold a lock
 			m.close()
 		}
 	}
