@@ -2,7 +2,6 @@ package generator_test
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"runtime"
@@ -175,108 +174,6 @@ func TestOrderOfHistory(t *testing.T) {
 			}
 			assert.True(t, name == "steady" || g.Stats().MaxLead > 0, "the clock was never behind")
 		})
-	}
-}
-
-// Two close the generator at the same moment. It is closed for each of them when
-// its own Close returns, also for the one who came second. There is little time
-// for one to come between the other's steps, hence the many rounds.
-func TestCloseTwiceAtOnce(t *testing.T) {
-	const closers = 2
-	rounds := 50_000
-	if raceDetector { // which slows down the steps, so that they meet more often
-		rounds = 10_000
-	}
-	still := generator.WithClock(clockFunc(func() time.Time { return noon }))
-	generators := make([]*generator.Generator, rounds)
-	for i := range generators {
-		generators[i] = newGenerator(t, generator.WithLayout(wide()), still)
-	}
-	var arrived atomic.Int64
-	var group errgroup.Group
-	for range closers {
-		group.Go(func() error {
-			for i, g := range generators {
-				arrived.Add(1)
-				for spins := 1; arrived.Load() < int64(closers*(i+1)); spins++ {
-					if spins%1000 == 0 { // the other may need this core
-						runtime.Gosched()
-					}
-				}
-				if err := g.Close(); err != nil {
-					return err
-				}
-				if id, err := g.Next(); id != 0 || !errors.Is(err, generator.ErrClosed) {
-					arrived.Add(int64(closers * rounds)) // the other need not wait
-					return fmt.Errorf("Next after Close: %d, %v", id, err)
-				}
-			}
-			return nil
-		})
-	}
-	require.NoError(t, group.Wait())
-}
-
-// Several close the generator while others draw on it in every way. Once any
-// Close has returned, nobody gets an ID, and before that everybody gets one or
-// ErrClosed.
-func TestCloseAmongCallers(t *testing.T) {
-	for range 20 {
-		g := newGenerator(t, generator.WithLayout(wide()))
-		var closed atomic.Bool
-		var group, begun sync.WaitGroup
-		for _, next := range []func() (snowflake.ID, error){g.Next, g.Stream().Next, func() (snowflake.ID, error) {
-			run, err := g.NextRun(t.Context(), 2)
-			return run.First, err
-		}} {
-			begun.Add(1)
-			group.Go(func() {
-				for first := true; ; first = false {
-					over := closed.Load()
-					id, err := next()
-					if first {
-						begun.Done()
-					}
-					if err != nil {
-						assert.ErrorIs(t, err, generator.ErrClosed)
-						return
-					}
-					if !assert.False(t, over, "%d was issued after a Close had returned", id) {
-						return
-					}
-				}
-			})
-		}
-		begun.Wait()
-		for range 4 {
-			group.Go(func() {
-				assert.NoError(t, g.Close())
-				closed.Store(true)
-			})
-		}
-		group.Wait()
-	}
-}
-
-// A caller that is held up between its reading of the clock and its slot, which
-// another has taken meanwhile, neither borrows nor is rejected.
-func TestNoLeadOnAnEndlessSequence(t *testing.T) {
-	for _, strategy := range []strategies.Strategy{strategies.BorrowUpTo(time.Hour), strategies.Reject()} {
-		g := newGenerator(t, generator.WithLayout(wide()), generator.WithStrategy(strategy))
-		var group errgroup.Group
-		for range 16 {
-			group.Go(func() error {
-				for range 100_000 {
-					if _, err := g.Next(); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-		}
-		require.NoError(t, group.Wait())
-		assert.Zero(t, g.Stats().BorrowedTicks)
-		assert.Zero(t, g.Stats().MaxLead)
 	}
 }
 

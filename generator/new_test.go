@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/benbjohnson/clock"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -42,23 +41,6 @@ func TestLayoutIsCopied(t *testing.T) {
 	assert.Equal(t, snowflake.Twitter(), g.Layout())
 	g.Layout().Parts[0].Name = "changed"
 	assert.Equal(t, snowflake.Twitter(), g.Layout())
-}
-
-func TestClocksOfOthersServe(t *testing.T) {
-	mock := clock.NewMock()
-	mock.Set(noon)
-	for name, c := range map[string]monoclock.Interface{
-		"benbjohnson real": clock.New(),
-		"benbjohnson mock": mock,
-		"monoclock":        monoclock.New(),
-	} {
-		t.Run(name, func(t *testing.T) {
-			g := newGenerator(t, generator.WithClock(c))
-			d, err := g.Layout().Decode(mustNext(t, g))
-			require.NoError(t, err)
-			assert.WithinDuration(t, c.Now(), d.Time, time.Minute)
-		})
-	}
 }
 
 func TestNewRefuses(t *testing.T) {

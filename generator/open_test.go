@@ -2,7 +2,6 @@ package generator_test
 
 import (
 	"context"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -44,27 +43,6 @@ func holdings(t *testing.T, s stores.Store) map[int64]lease.State {
 		states[h.Node] = h.State
 	}
 	return states
-}
-
-func TestOpenDirectory(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "ids")
-	a, err := generator.Open(t.Context(), dir)
-	require.NoError(t, err)
-	b, err := generator.Open(t.Context(), dir)
-	require.NoError(t, err)
-	assert.NotEqual(t, a.Node(), b.Node())
-	first := mustNext(t, a)
-	node := a.Node()
-	require.NoError(t, a.Close())
-	require.NoError(t, a.Close(), "again")
-	_, err = a.Next()
-	require.ErrorIs(t, err, generator.ErrClosed)
-	c, err := generator.Open(t.Context(), dir)
-	require.NoError(t, err)
-	assert.Equal(t, node, c.Node(), "the number was released")
-	assert.Greater(t, mustNext(t, c), first)
-	require.NoError(t, b.Close())
-	require.NoError(t, c.Close())
 }
 
 func TestOpenClosesTheStore(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"database/sql"
 	"database/sql/driver"
-	"encoding"
 	"encoding/gob"
 	"encoding/json"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,21 +20,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/snowflake"
-)
-
-var (
-	_ fmt.Stringer               = snowflake.ID(0)
-	_ slog.LogValuer             = snowflake.ID(0)
-	_ encoding.TextAppender      = snowflake.ID(0)
-	_ encoding.TextMarshaler     = snowflake.ID(0)
-	_ encoding.TextUnmarshaler   = (*snowflake.ID)(nil)
-	_ encoding.BinaryAppender    = snowflake.ID(0)
-	_ encoding.BinaryMarshaler   = snowflake.ID(0)
-	_ encoding.BinaryUnmarshaler = (*snowflake.ID)(nil)
-	_ json.Marshaler             = snowflake.ID(0)
-	_ json.Unmarshaler           = (*snowflake.ID)(nil)
-	_ driver.Valuer              = snowflake.ID(0)
-	_ sql.Scanner                = (*snowflake.ID)(nil)
 )
 
 const (
@@ -151,7 +136,8 @@ func TestFormsKnownValues(t *testing.T) {
 		{-5, "", "FZZZZZZZZZZZV", "jpXCZedGfVL", "LygHa16AHYB", ""},
 	} {
 		raw := tc.id.Bytes()
-		known := []string{tc.decimal, tc.base32, tc.base58, tc.base62, tc.bytes, `"` + tc.decimal + `"`, "\x12" + string(reversed(raw[:])), tc.decimal}
+		slices.Reverse(raw[:])
+		known := []string{tc.decimal, tc.base32, tc.base58, tc.base62, tc.bytes, `"` + tc.decimal + `"`, "\x12" + string(raw[:]), tc.decimal}
 		for i, f := range forms {
 			text, err := f.write(tc.id)
 			if tc.id < 0 && f.width == 0 {
@@ -170,14 +156,6 @@ func TestFormsKnownValues(t *testing.T) {
 	run := snowflake.Run{First: 7000, Count: 3, Stride: 16}
 	require.Equal(t, []snowflake.ID{7016, 7032}, []snowflake.ID{run.At(1), run.Last()})
 	require.Equal(t, int64(-5), snowflake.ID(-5).Int64())
-}
-
-func reversed(b []byte) []byte {
-	var r []byte
-	for i := range b {
-		r = append(r, b[len(b)-1-i])
-	}
-	return r
 }
 
 // Every form reads what it wrote, and those of a fixed width sort as the IDs do.
@@ -273,29 +251,20 @@ func TestFormsRefuse(t *testing.T) {
 		{"decimal", "12a", snowflake.ErrSyntax, `decimal ID "12a": malformed: bad character "a" at offset 2`},
 		{"decimal", "1\xff", snowflake.ErrSyntax, `decimal ID "1\xff": malformed: bad character "\xff" at offset 1`},
 		{"decimal", "007", snowflake.ErrSyntax, `decimal ID "007": malformed: leading zero at offset 0`},
-		{"decimal", "00", snowflake.ErrSyntax, "leading zero at offset 0"},
 		{"decimal", "١٢", snowflake.ErrSyntax, "offset 0"}, // digits, but not ASCII
-		{"decimal", "9223372036854775808", snowflake.ErrRange, `decimal ID "9223372036854775808": out of range: ` + range63},
 		{"decimal", strings.Repeat("9", 1<<20), snowflake.ErrRange, range63},
-		{"decimal", "184467440737095516160", snowflake.ErrRange, range63}, // 10 times 2^64
 		{"decimal", x64, snowflake.ErrSyntax, `decimal ID "` + x64 + `": malformed: bad character "x" at offset 0`},
 		{"base58", x20, snowflake.ErrLength, `base58 ID "` + x64 + `"…: wrong length: length 1048576, want 11`},
-		{"base32", "1ASD-13XH-1F8", snowflake.ErrSyntax, "offset 4"}, // 13 characters, two of them hyphens
 		{"binary", "1234567", snowflake.ErrLength, "length 7, want 8"},
-		{"binary", "123456789", snowflake.ErrLength, "length 9, want 8"},
 		{"binary", "\x80\x00\x00\x00\x00\x00\x00\x01", snowflake.ErrRange, range63},
 		{"JSON", `""`, snowflake.ErrLength, "want 1 to 19 digits"},
-		{"JSON", `-1`, snowflake.ErrSyntax, "offset 0"},
 		{"JSON", `1.5`, snowflake.ErrSyntax, `JSON ID "1.5": malformed: bad character "." at offset 1`},
-		{"JSON", `1E+3`, snowflake.ErrSyntax, "offset 1"},
-		{"JSON", `"null"`, snowflake.ErrSyntax, "offset 0"},
 		{"JSON", `"1\""`, snowflake.ErrSyntax, "offset 1"},
 		{"JSON", `9223372036854775808`, snowflake.ErrRange, range63},
 		{"JSON", `"9223372036854775808"`, snowflake.ErrRange, range63},
 		{"JSON", `x7"`, snowflake.ErrType, "want a string of digits or an integer"},
 		{"JSON", `true`, snowflake.ErrType, `JSON ID "true": wrong type: want a string of digits or an integer`},
 		{"JSON", `{"id":1}`, snowflake.ErrType, "an integer"},
-		{"JSON", `[1]`, snowflake.ErrType, "an integer"},
 		// A caller other than encoding/json may pass what is not JSON at all.
 		{"JSON", ``, snowflake.ErrType, "an integer"},
 		{"JSON", `"`, snowflake.ErrType, "an integer"},
@@ -312,8 +281,6 @@ func TestFormsRefuse(t *testing.T) {
 		{"BSON", "\x0812345678", snowflake.ErrType, "type 0x08, want an integer of 64 or 32 bits"}, // a bool
 		{"BSON", "\x0112345678", snowflake.ErrType, "type 0x01, want an integer of 64 or 32 bits"}, // a double, which rounds
 		{"SQL", "", snowflake.ErrLength, "want 1 to 19 digits"},
-		{"SQL", "-1", snowflake.ErrSyntax, "offset 0"},
-		{"SQL", "9223372036854775808", snowflake.ErrRange, range63},
 	} {
 		for _, f := range forms {
 			if f.name == tc.form {
@@ -332,8 +299,6 @@ func TestFormsAccept(t *testing.T) {
 	}{
 		{"1asd13xh1f800", forms[1].read, tweetID}, // what people write
 		{"iasDI3xHlF8oO", forms[1].read, tweetID},
-		{"LASDL3XHIF8OO", forms[1].read, tweetID},
-		{"7zzzzzzzzzzzz", forms[1].read, largestID},
 		{`0`, forms[5].read, 0},
 		{`1541815603606036480`, forms[5].read, tweetID},
 		{`"\u00312\u0033"`, forms[5].read, 123},
@@ -382,12 +347,9 @@ func TestIDScan(t *testing.T) {
 	}{
 		{src: int64(0), want: 0},
 		{src: int64(math.MaxInt64), want: largestID},
-		{src: uint64(math.MaxInt64), want: largestID},
 		{src: []byte("1541815603606036480"), want: tweetID},
 		{src: int64(-5), err: `SQL ID "-5": out of range: is negative`},
 		{src: uint64(math.MaxInt64 + 1), err: `SQL ID "9223372036854775808": out of range: exceeds 9223372036854775807`},
-		{src: []byte("1.0"), err: `SQL ID "1.0": malformed: bad character "." at offset 1`},
-		{src: []byte(nil), err: "SQL ID: wrong length: empty, want 1 to 19 digits"},
 		{src: nil, err: "SQL ID: wrong type: NULL; scan into sql.Null[ID] if the column may be NULL"},
 		{src: 1.5, err: "SQL ID: wrong type: type float64, want int64, uint64, string or []byte"},
 		{src: time.Unix(0, 0), err: "SQL ID: wrong type: type time.Time, want int64, uint64, string or []byte"},
@@ -416,9 +378,9 @@ func TestIDScan(t *testing.T) {
 func TestIDAllocations(t *testing.T) {
 	id, text, raw := tweetID, []byte(tweetID.String()), tweetID.Bytes()
 	quoted := []byte(`"` + tweetID.String() + `"`)
-	b32, b58, b62 := id.Base32(), id.Base58(), id.Base62()
+	b32, b62 := id.Base32(), id.Base62()
 	buf := make([]byte, 0, 64)
-	var asText, asBytes any = id.String(), text
+	var asText any = id.String()
 	var sink string
 	var got snowflake.ID
 	for _, tc := range []struct {
@@ -428,20 +390,17 @@ func TestIDAllocations(t *testing.T) {
 	}{
 		{"String", 1, func() { sink = id.String() }},
 		{"Base32", 1, func() { sink = id.Base32() }},
-		{"Base58", 1, func() { sink = id.Base58() }},
 		{"Base62", 1, func() { sink = id.Base62() }},
 		{"AppendText", 0, func() { _, _ = id.AppendText(buf) }},
 		{"AppendBinary", 0, func() { _, _ = id.AppendBinary(buf) }},
 		{"MarshalJSON", 1, func() { _, _ = id.MarshalJSON() }},
 		{"Parse", 0, func() { got, _ = snowflake.Parse(string(text)) }},
 		{"ParseBase32", 0, func() { got, _ = snowflake.ParseBase32(b32) }},
-		{"ParseBase58", 0, func() { got, _ = snowflake.ParseBase58(b58) }},
 		{"ParseBase62", 0, func() { got, _ = snowflake.ParseBase62(b62) }},
 		{"FromBytes", 0, func() { got, _ = snowflake.FromBytes(raw[:]) }},
 		{"UnmarshalText", 0, func() { _ = got.UnmarshalText(text) }},
 		{"UnmarshalJSON", 0, func() { _ = got.UnmarshalJSON(quoted) }},
 		{"Scan string", 0, func() { _ = got.Scan(asText) }},
-		{"Scan bytes", 0, func() { _ = got.Scan(asBytes) }},
 	} {
 		got = id
 		assert.LessOrEqual(t, testing.AllocsPerRun(100, tc.f), tc.want, tc.name)

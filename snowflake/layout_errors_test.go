@@ -41,8 +41,6 @@ func TestErrors(t *testing.T) {
 	}
 	// 251666611199 s from 2025 to the last second of 9999.
 	wide := snowflake.Layout{Epoch: layout2025, Tick: time.Second, TimeBits: 60, NodeBits: 1, SequenceBits: 2}
-	odd := wide // a tick starts on the very last nanosecond of 9999
-	odd.Epoch = layout2025.Add(-1)
 	hours := snowflake.Layout{Epoch: layout2025, Tick: time.Hour, TimeBits: 62}
 	single := snowflake.Layout{Epoch: layout2025, Tick: 1, TimeBits: 1}
 
@@ -54,19 +52,15 @@ func TestErrors(t *testing.T) {
 			{parse("37/20/16"), `spec "37/20/16": unusable layout: widths 37+20+16 sum to 73 bits; at most 63 fit (the 64th is the sign): remove 10; 37 bits of 1ms last 4.36 years`},
 			{parse("time=42,a=5,b=5,sequence=12,tick=10s"), "remove 1; 42 bits of 10s last 1.39e+06 years"},
 			{parse("0/10/12"), "the time field is 0 bits wide; give it 1 to 62 bits"},
-			{parse("63/0/0"), "the time field is 63 bits wide"},
 			{valid(func(l *snowflake.Layout) { l.NodeBits = -1 }), "the node field is -1 bits wide; give it 0 to 62 bits"},
 			{valid(func(l *snowflake.Layout) { l.NodeBits, l.SequenceBits = math.MaxInt, math.MaxInt }), "3 problems: (1) the node field is …(2) the sequence field"},
 			{valid(func(l *snowflake.Layout) { l.Tick = 0 }), "a tick of 0s is out of range; give 1ns to 1h"},
-			{valid(func(l *snowflake.Layout) { l.Tick = time.Hour + 1 }), "a tick of 1h0m0.000000001s is out of range"},
 			{parse("twitter,tick=-1ms"), "a tick of -1ms is out of range"},
 			{valid(func(l *snowflake.Layout) { l.Epoch = time.Time{} }), "the epoch is not set"},
 			{parse("41/10/12,epoch=1969-12-31T23:59:59Z"), "epoch 1969-12-31T23:59:59Z is 1s before 1970-01-01T00:00:00Z, the earliest possible"},
 			{parse("41/10/12,epoch=2262-04-12"), "is 12m43.145224193s after 2262-04-11T23:47:16.854775807Z, the latest possible"},
 			{valid(func(l *snowflake.Layout) { l.Order = 2 }), "order 2 is unknown; use TimeNodeSequence or TimeSequenceNode"},
 			{parts(10, snowflake.Part{Name: "a", Bits: 5}, snowflake.Part{Name: "b", Bits: 6}), "the widths of the node's parts sum to 11 bits, but the node field has 10 bits; make them equal"},
-			{parts(0, snowflake.Part{Name: "a", Bits: 1}), "sum to 1 bit, but the node field has 0 bits"},
-			{parts(10, snowflake.Part{Name: "a", Bits: 63}), `part "a" is 63 bits wide; give it 1 to 62 bits`},
 			{parts(2, snowflake.Part{Name: "a", Bits: 1}, snowflake.Part{Name: "a", Bits: 1}), `part name "a" occurs twice`},
 			{parts(1, snowflake.Part{Name: "tick", Bits: 1}), `part name "tick" is reserved`},
 			{parts(10, make([]snowflake.Part, 63)...), "the node has 63 parts; at most 62 of 1 bit each fit: remove 1"},
@@ -83,22 +77,17 @@ func TestErrors(t *testing.T) {
 			{baidu.ValidateAt(now), `layout "baidu": …ended at 2024-11-20T13:24:16Z, 406.4 days before now, …existing IDs still decode…use a new table with a later epoch`},
 
 			{parse(""), `spec "": unusable layout: "": not a preset (tickflake, twitter, discord, instagram, sonyflake, sonyflake-v1, leaf, baidu, easyswoole, javascript), nor widths like 41/10/12, nor fields like time=41`},
-			{parse("Twitter"), `"Twitter": not a preset`},
 			{parse("twitter,"), `"": only tick=... and epoch=... can follow`},
 			{parse("twitter,node=9"), `"node=9": only tick=... and epoch=... can follow a preset or widths`},
 			{parse("tick=1ms,twitter"), `"twitter": not a field`},
 			{parse("twitter, tick=fast"), `"tick=fast": the tick must be a duration from 1ns to 1h, like 1ms, 10ms or 1s: time: invalid duration "fast"`},
-			{parse("twitter,tick"), `"tick": the tick must be a duration`},
 			{parse("twitter,tick=1ms,tick=2ms"), `"tick=2ms": "tick" occurs twice`},
 			{parse("41/10/12,epoch=yesterday"), "the epoch must be an instant like 2025-01-01T00:00:00Z, a date like 2025-01-01 (UTC), or milliseconds since 1970"},
-			{parse("41/10/12,epoch="), `"epoch=": the epoch must be`},
 			{parse("41/10/12,epoch=2026"), "not seconds"},
 			{parse("41/10/12,epoch=1999999999"), "not seconds"},
 			{parse("41/10/12,epoch=99999999999999999999"), "value out of range"},
 			{parse("41/5/5/12"), "4 widths; give three: time/node/sequence"},
 			{parse("41/-1/12"), "a width must be a whole number of bits from 0 to 62"},
-			{parse("41/99999/12"), "a width must be a whole number"},
-			{parse("time=41,node=,sequence=12"), `"node=": a width must be`},
 			{parse("time=41,node=10,sequence"), `"sequence": not a field; give name=value`},
 			{parse("time=41,a=5,a=5,sequence=12"), `"a" occurs twice`},
 			{parse("time=41,worker=5,node=5,sequence=12"), "node=... is a node without named parts and excludes them"},
@@ -107,16 +96,13 @@ func TestErrors(t *testing.T) {
 			{parse("time=41,a=5,sequence=12,b=5"), `"b=5": the parts of the node must stand together`},
 			{parse("node=10,sequence=12"), "time=... is missing"},
 			{parse("time=41,node=10"), "sequence=... is missing"},
-			{parse("epoch=2020-01-01"), "time=... is missing"},
 			{parse(strings.Repeat("a=1,", 1000)), "(4000 bytes in all): unusable layout: 1001 items; no layout has more than 66"},
 		},
 		snowflake.ErrRange: {
 			{compose(1024, 0), "node 1024 is out of range: it needs 11 bits, but the field has 10 bits; give a number from 0 to 1023"},
 			{compose(-1, 0), "node -1 is out of range: it is negative; give a number from 0 to 1023"},
 			{compose(0, 5000), "sequence 5000 is out of range: it needs 13 bits, but the field has 12 bits; give a number from 0 to 4095"},
-			{compose(math.MaxInt64, 0), "needs 63 bits"},
 			{onlyError(twitter.Node(32, 0)), "datacenter 32 is out of range: it needs 6 bits"},
-			{onlyError(twitter.Node(0, -1)), "worker -1 is out of range: it is negative"},
 			{at(l, l.Epoch.Add(-1)), "instant 2024-12-31T23:59:59.999999999Z is out of range: it is 1ns before the epoch; the layout covers 2025-01-01T00:00:00Z up to, not including, 2094-09-07T15:47:35.552Z"},
 			{at(l, l.End()), "instant 2094-09-07T15:47:35.552Z is out of range: it is 1ns after the time field's last instant"},
 			{at(hours, endOf9999), "after the time field's last instant"}, {at(l, time.Unix(math.MaxInt64/2, 0)), "after the time field's last instant"},
@@ -126,7 +112,6 @@ func TestErrors(t *testing.T) {
 			{decode(twitter, -1), "ID -1 is out of range: it is negative; IDs of this layout run from 0 to 9223372036854775807"},
 			{decode(snowflake.JavaScript(), 1<<53), "it takes 54 bits, 1 more than the layout's fields have; IDs of this layout run from 0 to 9007199254740991"},
 			{decode(wide, 251666611200<<3), "its time lies past the year 9999; IDs of this layout run from 0 to 2013332889599"},
-			{decode(odd, 251666611200<<3), "its time lies past the year 9999"},
 			{decode(hours, 5124095576030432), "its time lies past the year 9999"}, // 2^64 seconds or more from the epoch
 
 			{between(5*ms, 5*ms), "instant 2025-01-01T00:00:00.005Z is out of range: it is both start and end of the range, which is empty"},
@@ -141,11 +126,9 @@ func TestErrors(t *testing.T) {
 			{plan(func(d *snowflake.Demand) { d.RatePerNode = 0 }), "a rate per node of 0 makes no sense"},
 			{plan(func(d *snowflake.Demand) { d.RatePerNode = math.NaN() }), "NaN"},
 			{plan(func(d *snowflake.Demand) { d.RatePerNode = 1e300 }), "1e+300 makes no sense; give a number of IDs per second above 0 and up to 1e15"},
-			{plan(func(d *snowflake.Demand) { d.Years = math.NaN() }), "NaN"},
 			{plan(func(d *snowflake.Demand) { d.Years = math.Inf(-1) }), "-Inf"},
 			{plan(func(d *snowflake.Demand) { d.Years = 7001 }), "7001 makes no sense; give a number of years above 0 and up to 7000"},
 			{plan(func(d *snowflake.Demand) { d.Bits = -1 }), "a budget in bits of -1 makes no sense; give 1 to 63, or 0 for 63"},
-			{plan(func(d *snowflake.Demand) { d.Bits = 64 }), "64"},
 			{plan(func(d *snowflake.Demand) { d.Epoch = time.Unix(-1, 0) }), "epoch 1969-12-31T23:59:59Z is 1s before 1970"},
 			{plan(func(d *snowflake.Demand) { *d = snowflake.Demand{} }), "unusable demand: 3 problems: (1) "},
 		},

@@ -201,17 +201,6 @@ func TestLayoutDecodesKnownIDs(t *testing.T) {
 	}
 }
 
-// Where the count of nanoseconds passes 64 bits, 584 years from the epoch.
-func TestLayoutTimeBeyond64Bits(t *testing.T) {
-	l := snowflake.Layout{Epoch: layout2025, Tick: time.Microsecond, TimeBits: 62}
-	at := time.Unix(layout2025.Unix()+18446744073, 709551616).UTC() // 2^64 ns on
-	for ns, tick := range map[time.Duration]int64{-1: 18446744073709551, 0: 18446744073709551, 383: 18446744073709551, 384: 18446744073709552} {
-		id, err := l.Compose(at.Add(ns), 0, 0)
-		require.NoError(t, err)
-		assert.EqualValues(t, tick, id, "%d ns from 2^64", ns)
-	}
-}
-
 func TestLayoutCapacity(t *testing.T) {
 	c := snowflake.Default().Capacity()
 	assert.InDelta(t, 69.68, c.Years, 0.01)
@@ -237,9 +226,7 @@ func TestLayoutBetween(t *testing.T) {
 		{"two ticks", 5 * ms, 7 * ms, 5, 6},
 		{"inside one tick", 5*ms + 1, 5*ms + 2, 5, 5},
 		{"from and to inside a tick", 6*ms - 1, 7*ms + 1, 5, 7},
-		{"from before the epoch", -time.Hour, 1, 0, 0},
 		{"to the end", all - ms, all, 1<<41 - 1, 1<<41 - 1},
-		{"wider than the lifetime", -time.Hour, all + time.Hour, 0, 1<<41 - 1},
 	} {
 		lo, hi, err := l.Between(l.Epoch.Add(c.from), l.Epoch.Add(c.to))
 		require.NoError(t, err, c.name)
@@ -269,10 +256,8 @@ func TestParseLayout(t *testing.T) {
 	for spec, want := range map[string]string{
 		" javascript ":               "time=38,node=7,sequence=8,tick=10ms,epoch=2025-01-01T00:00:00Z",
 		"twitter,epoch=2020-01-01":   "time=41,datacenter=5,worker=5,sequence=12,tick=1ms,epoch=2020-01-01T00:00:00Z",
-		"twitter , tick = 10ms":      "time=41,datacenter=5,worker=5,sequence=12,tick=10ms,epoch=2010-11-04T01:42:54.657Z",
 		"41/10/12":                   "time=41,node=10,sequence=12,tick=1ms,epoch=2025-01-01T00:00:00Z",
 		" 41 / 10 / 12 ,tick=100us":  "time=41,node=10,sequence=12,tick=100µs,epoch=2025-01-01T00:00:00Z",
-		"41/10/12,epoch=0":           "time=41,node=10,sequence=12,tick=1ms,epoch=1970-01-01T00:00:00Z",
 		"41/10/12,epoch=2000000000":  "time=41,node=10,sequence=12,tick=1ms,epoch=1970-01-24T03:33:20Z",
 		"time=41,sequence=12":        "time=41,node=0,sequence=12,tick=1ms,epoch=2025-01-01T00:00:00Z",
 		"time=41,node=0,sequence=12": "time=41,node=0,sequence=12,tick=1ms,epoch=2025-01-01T00:00:00Z",

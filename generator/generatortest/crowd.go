@@ -92,7 +92,7 @@ func (c *crowd[ID]) call(caller int) {
 
 		calling = true
 		this.began = c.now(&c.proc)
-		ids, filled, err := c.ask(this, want)
+		ids, filled, err := c.ask(&c.proc, this, want)
 		this.ended = c.now(&c.proc)
 		calling = false
 
@@ -105,26 +105,10 @@ func (c *crowd[ID]) call(caller int) {
 			// One that began after a jump may meet an ID of a call that did not, and
 			// has not returned yet.
 			this.jumped = c.world.jumps() > c.jumps
-			c.judge.batch(c.line, before, this, ids, filled, err)
+			c.judge.returned(c.line, before, this, ids, filled, err)
 		}
 		c.mu.Unlock()
 	}
-}
-
-// ask makes a call.
-func (c *crowd[ID]) ask(this call, want int) (ids []ID, filled int, err error) {
-	if this.several {
-		ids = make([]ID, want)
-		filled, err = c.proc.NextN(ids)
-		return ids, filled, err
-	}
-	next := c.proc.Next
-	if this.stream > 0 {
-		next = c.streams[this.stream]
-	}
-	id, err := next()
-	ids = one(id, err)
-	return ids, len(ids), err
 }
 
 // stopped is a call that is held where it reads the clock.
@@ -188,7 +172,7 @@ func (m *machine[ID]) takeover(d time.Duration) bool {
 	if ok {
 		m.proc, m.line, m.streams = next, &line[ID]{unknown: true}, nil
 		for range each {
-			m.next(&m.proc, m.line)
+			m.issue(&m.proc, m.line, call{}, 1)
 		}
 	}
 	m.world.allow(1)
@@ -205,7 +189,7 @@ func (m *machine[ID]) takeover(d time.Duration) bool {
 		id, err := old.Next()
 		m.judge.beside(m.world.passed(), one(id, err))
 		if ok {
-			m.next(&m.proc, m.line)
+			m.issue(&m.proc, m.line, call{}, 1)
 		}
 	}
 	return ok

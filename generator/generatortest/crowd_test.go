@@ -12,16 +12,13 @@ import (
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 )
 
-// counter counts up, for calls, batches and streams, and may get them wrong.
+// counter counts up, for calls, batches and streams.
 type counter struct {
 	clock   *clocktest.Virtual // which is read, for that is where callers meet
 	mu      sync.Mutex
 	last    int64
-	batches []int         // their sizes
-	streams map[int]int   // calls of each
-	batch   func([]int64) // what it does to a full one
-	stream  func(n int, id int64) int64
-	fill    func(n int) (int, error)
+	batches []int       // their sizes
+	streams map[int]int // calls of each
 }
 
 func (c *counter) Next() (int64, error) {
@@ -41,49 +38,40 @@ func (c *counter) NextN(ids []int64) (int, error) {
 		c.last++
 		ids[i] = c.last
 	}
-	if c.batch != nil {
-		c.batch(ids)
-	}
-	if c.fill != nil {
-		return c.fill(len(ids))
-	}
 	return len(ids), nil
 }
 
 func (c *counter) Stream() func() (int64, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.streams == nil {
-		c.streams = map[int]int{}
-	}
 	n := len(c.streams)
 	c.streams[n] = 0
 	return func() (int64, error) {
-		c.clock.Now()
+		id, err := c.Next()
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.streams[n]++
-		c.last++
-		id := c.last
-		if c.stream != nil {
-			id = c.stream(c.streams[n], id)
-		}
-		return id, nil
+		return id, err
 	}
 }
 
-func (c *counter) subject() gt.Subject[int64] {
+// subject is the counter, with a process that the test may change.
+func (c *counter) subject(change func(*gt.Process[int64])) gt.Subject[int64] {
 	return gt.Subject[int64]{Name: "counter", New: func(clock *clocktest.Virtual) (gt.Process[int64], error) {
-		c.clock = clock
-		return gt.Process[int64]{Next: c.Next, NextN: c.NextN, Stream: c.Stream}, nil
+		c.clock, c.streams = clock, map[int]int{}
+		p := gt.Process[int64]{Next: c.Next, NextN: c.NextN, Stream: c.Stream}
+		change(&p)
+		return p, nil
 	}}
 }
+
+func asIs(*gt.Process[int64]) {}
 
 // Several callers use all that the process has, and ask for as many IDs as the
 // script says.
 func TestCallersUseAllCalls(t *testing.T) {
 	c := &counter{}
-	r := gt.RunScript(c.subject(), parse("callers 4; ids 500; ids 500; ids 400 over 1s"))
+	r := gt.RunScript(c.subject(asIs), parse("callers 4; ids 500; ids 500; ids 400 over 1s"))
 	assert.Empty(t, lines(r))
 	assert.Equal(t, 1400+4, r.Issued)
 	assert.EqualValues(t, 1400+4, c.last, "and no more")
@@ -95,46 +83,60 @@ func TestCallersUseAllCalls(t *testing.T) {
 		assert.Positive(t, calls, n)
 	}
 	c = &counter{}
-	gt.RunScript(c.subject(), parse("callers 4; ids 500; stream 3; stream 3"))
+	gt.RunScript(c.subject(asIs), parse("callers 4; ids 500; stream 3; stream 3"))
 	assert.Len(t, c.streams, 4+1, "that of single calls is another")
 
-	bare := (&counter{}).subject()
-	start := bare.New
-	bare.New = func(clock *clocktest.Virtual) (gt.Process[int64], error) {
-		p, err := start(clock)
-		p.NextN, p.Stream = nil, nil
-		return p, err
-	}
-	r = gt.RunScript(bare, parse("callers 4; ids 500"))
+	r = gt.RunScript((&counter{}).subject(func(p *gt.Process[int64]) { p.NextN, p.Stream = nil, nil }), parse("callers 4; ids 500"))
 	assert.Empty(t, lines(r))
 	assert.Equal(t, 500+4, r.Issued, "by Next alone")
+
+	// Each process has a stream of its own for single calls.
+	streams := 0
+	for script, want := range map[string]int{"stream 2; stream 1; ids 1; stream 1": 1, "stream 1; crash; stream 1; restart; stream 1": 3, "stream 1; takeover 1s; stream 1": 2} {
+		streams = 0
+		gt.RunScript((&counter{}).subject(func(p *gt.Process[int64]) {
+			next := p.Next
+			p.Stream = func() func() (int64, error) { streams++; return next }
+			p.Restart = func() (gt.Process[int64], error) { return *p, nil }
+		}), parse(script))
+		assert.Equal(t, want, streams, script)
+	}
 }
 
 // What batches and streams return among others is judged.
 func TestCallersAreJudgedInAllCalls(t *testing.T) {
-	script := parse("callers 3; ids 600")
-	r := gt.RunScript((&counter{batch: slices.Reverse[[]int64]}).subject(), script)
-	assert.Greater(t, r.Violated[gt.Disorder], 50, "batches that descend")
-
-	// The first of a stream is far ahead, which only the stream's own next shows.
-	r = gt.RunScript((&counter{stream: func(n int, id int64) int64 {
-		if n == 1 {
-			return id + 1_000_000
+	fill := func(fill func(ids []int64) int) func(*gt.Process[int64]) {
+		return func(p *gt.Process[int64]) {
+			batch := p.NextN
+			p.NextN = func(ids []int64) (int, error) { _, err := batch(ids); return fill(ids), err }
 		}
-		return id
-	}}).subject(), script)
-	assert.Equal(t, map[gt.Kind]int{gt.Disorder: r.Disorder}, r.Violated)
-	assert.Positive(t, r.Disorder, "streams that descend, each once")
-	assert.Contains(t, lines(r)[0], "which the stream had returned")
-
-	// One stream is below another, and below the calls; but each ascends.
-	r = gt.RunScript((&counter{stream: func(n int, id int64) int64 { return id - 1_000_000 }}).subject(), script)
-	assert.Empty(t, lines(r))
-
-	r = gt.RunScript((&counter{fill: func(n int) (int, error) { return n - 1, nil }}).subject(), script)
-	assert.Greater(t, r.Violated[gt.WrongError], 50, "batches that are not full")
-	r = gt.RunScript((&counter{fill: func(n int) (int, error) { return 0, nil }}).subject(), script)
-	assert.Contains(t, lines(r)[0], "neither an ID nor an error")
+	}
+	for name, c := range map[string]struct {
+		change func(*gt.Process[int64])
+		want   gt.Kind
+		least  int
+	}{
+		"batches that descend":      {fill(func(ids []int64) int { slices.Reverse(ids); return len(ids) }), gt.Disorder, 50},
+		"batches that are not full": {fill(func(ids []int64) int { return len(ids) - 1 }), gt.WrongError, 50},
+		"streams of which each begins far ahead": {func(p *gt.Process[int64]) {
+			start := p.Stream
+			p.Stream = func() func() (int64, error) {
+				next, ahead := start(), int64(1_000_000)
+				return func() (int64, error) { id, err := next(); id += ahead; ahead = 0; return id, err }
+			}
+		}, gt.Disorder, 1},
+		"streams below all": {func(p *gt.Process[int64]) {
+			start := p.Stream
+			p.Stream = func() func() (int64, error) {
+				next := start()
+				return func() (int64, error) { id, err := next(); return id - 1_000_000, err }
+			}
+		}, "", 0},
+	} {
+		r := gt.RunScript((&counter{}).subject(c.change), parse("callers 3; ids 600"))
+		assert.GreaterOrEqual(t, r.Violated[c.want], c.least, name)
+		assert.Equal(t, c.want != "", r.Failed(), name)
+	}
 }
 
 // A generator that waits forever must not fail for one of several callers, unless the
@@ -188,15 +190,11 @@ func TestCallersOverALeapSecond(t *testing.T) {
 // A process must not return nil for a stream.
 func TestNoStream(t *testing.T) {
 	for _, script := range []string{"ids 1; stream 2; ids 5", "callers 3; ids 1; ids 5"} {
-		s := (&counter{}).subject()
-		start := s.New
 		closed := false
-		s.New = func(clock *clocktest.Virtual) (gt.Process[int64], error) {
-			p, err := start(clock)
+		s := (&counter{}).subject(func(p *gt.Process[int64]) {
 			p.Stream = func() func() (int64, error) { return nil }
 			p.Close = func() error { closed = true; return nil }
-			return p, err
-		}
+		})
 		r := gt.RunScript(s, parse(script))
 		assert.Equal(t, map[gt.Kind]int{gt.NoStart: 1}, r.Violated, script)
 		assert.Contains(t, lines(r)[0], "no-start: Stream returned nil (step ")

@@ -2,11 +2,8 @@ package generatortest
 
 // The limits of scripts.
 const (
-	MaxIDs     = maxIDs
-	MaxBatch   = maxBatch
-	MaxRead    = maxRead
-	MaxTime    = maxTime
-	MaxCoarse  = maxCoarse
-	MaxCallers = maxCallers
-	MaxSteps   = maxSteps
+	MaxIDs   = maxIDs
+	MaxRead  = maxRead
+	MaxTime  = maxTime
+	MaxSteps = maxSteps
 )

@@ -71,28 +71,23 @@ func (j *judge[ID]) begin(step int) {
 	j.starts = append(j.starts, len(j.ids))
 }
 
-// returned judges a call that returned ids and err. The line is as it was when the call
-// began, except that other callers may have added to it; before is its floor then.
-func (j *judge[ID]) returned(l *line[ID], before line[ID], c call, ids []ID, err error) {
+// returned judges a call that filled so many of ids, and returned err. The line is as it was when the
+// call began, except that other callers may have added to it; before is its floor then.
+func (j *judge[ID]) returned(l *line[ID], before line[ID], c call, ids []ID, filled int, err error) {
 	j.calls++
 	if !c.shared {
 		j.stalled(before, c)
 	}
-	for _, id := range ids {
+	got := min(max(filled, 0), len(ids))
+	for _, id := range ids[:got] {
 		j.issued(l, &before, c, id)
 	}
 	if err != nil {
 		j.result.Errors++
-		j.failed(before, c, len(ids) > 0, err)
-	} else if len(ids) == 0 {
+		j.failed(before, c, got > 0, err)
+	} else if got == 0 {
 		j.violate(WrongError, c.at, "the call returned neither an ID nor an error")
 	}
-}
-
-// batch judges a call that asked for a batch.
-func (j *judge[ID]) batch(l *line[ID], before line[ID], c call, ids []ID, filled int, err error) {
-	got := min(max(filled, 0), len(ids))
-	j.returned(l, before, c, ids[:got], err)
 	if filled != got || err == nil && 0 < filled && filled < len(ids) { // of none, it has been said
 		j.violate(WrongError, c.at, "a batch of %d filled %d, with the error %v", len(ids), filled, err)
 	}

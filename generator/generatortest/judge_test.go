@@ -30,6 +30,9 @@ func TestJudge(t *testing.T) {
 		{name: "duplicate after a batch and an error", script: "ids 1; batch 3; pass 1ms; ids 2; batch 2", claim: generatortest.Claim{Unordered: true}, tape: []answer{is(at(0, 0)), is(at(0, 1)), is(at(0, 3)), is(at(0, 2)), is(at(1, 1)), no, is(at(1, 0)), is(at(1, 1))}, with: func(s *subject) { s.Time = nil }, want: []string{
 			"duplicate: 1.1 was issued before, in step 4, call 3, 1ms in (step 5, call 5, 1ms in)",
 		}},
+		{name: "duplicate of a call that a crash does not stop", script: "ids 1; crash at read 1", tape: []answer{is(at(0, 0)), is(at(0, 0))}, want: []string{
+			"duplicate: 0.0 was issued before, in step 1, call 1, 0s in (step 2, call 2, 0s in)",
+		}},
 		{name: "disorder", script: "ids 2", tape: []answer{is(at(0, 1)), is(at(0, 0))}, want: []string{
 			"disorder: 0.0 is not above 0.1, which had been returned before the call began (step 1, call 2, 0s in)",
 		}},

@@ -48,7 +48,7 @@ func (m *machine[ID]) run(script Script) {
 			m.judge.begin(len(script.Steps) + 1)
 			m.settle(script)
 		}
-		if !m.spins() && !m.lost { // one that was ended in a call may hold a lock
+		if !m.lost { // one that was ended in a call may hold a lock
 			m.close()
 		}
 	}
@@ -193,7 +193,7 @@ func (m *machine[ID]) ids(n int, d time.Duration) bool {
 	}
 	each := d / time.Duration(n)
 	for range n {
-		m.next(&m.proc, m.line)
+		m.issue(&m.proc, m.line, call{}, 1)
 		if each > 0 {
 			m.world.pass(each)
 		}
@@ -209,32 +209,33 @@ func part(d time.Duration, i, n int) time.Duration {
 	return d/time.Duration(n)*time.Duration(i) + d%time.Duration(n)*time.Duration(i)/time.Duration(n)
 }
 
-// next makes one call.
-func (m *machine[ID]) next(p *Process[ID], l *line[ID]) {
-	w := m.begin(p, call{})
-	id, err := p.Next()
-	m.judge.returned(l, *l, m.ended(p, w), one(id, err), err)
-}
-
-// watched is a call that is under way, and the only one.
-type watched struct {
-	call
-	passed time.Duration // when it began
-	jumps  int64         // that there had been
-}
-
-func (m *machine[ID]) begin(p *Process[ID], c call) watched {
-	m.world.allow(1)
+// issue makes one call to a process for n IDs, while no other call is under way.
+func (m *machine[ID]) issue(p *Process[ID], l *line[ID], c call, n int) {
+	m.world.allow(1 + n/4096) // some thousand readings for each ID are plenty, beside one long wait
 	c.began = m.now(p)
-	return watched{c, m.world.passed(), m.world.jumps()}
+	passed, jumps := m.world.passed(), m.world.jumps()
+	ids, filled, err := m.ask(p, c, n)
+	c.at = m.world.passed()
+	c.stall = c.at - passed
+	c.ended = m.now(p)
+	c.jumped = m.world.jumps() > jumps
+	m.judge.returned(l, *l, c, ids, filled, err)
 }
 
-func (m *machine[ID]) ended(p *Process[ID], w watched) call {
-	w.at = m.world.passed()
-	w.stall = w.at - w.passed
-	w.ended = m.now(p)
-	w.jumped = m.world.jumps() > w.jumps
-	return w.call
+// ask makes a call.
+func (m *machine[ID]) ask(p *Process[ID], c call, n int) (ids []ID, filled int, err error) {
+	if c.several {
+		ids = make([]ID, n)
+		filled, err = p.NextN(ids)
+		return ids, filled, err
+	}
+	next := p.Next
+	if c.stream > 0 {
+		next = m.streams[c.stream]
+	}
+	id, err := next()
+	ids = one(id, err)
+	return ids, len(ids), err
 }
 
 // streamed makes n calls to the process's stream.
@@ -247,9 +248,7 @@ func (m *machine[ID]) streamed(n int) bool {
 		return false
 	}
 	for range n {
-		w := m.begin(&m.proc, call{stream: number})
-		id, err := m.streams[number]()
-		m.judge.returned(m.line, *m.line, m.ended(&m.proc, w), one(id, err), err)
+		m.issue(&m.proc, m.line, call{stream: number}, 1)
 	}
 	return true
 }
@@ -278,11 +277,7 @@ func (m *machine[ID]) batch(n int) bool {
 	if m.proc.NextN == nil {
 		return m.ids(n, 0)
 	}
-	ids := make([]ID, n)
-	w := m.begin(&m.proc, call{several: true})
-	m.world.allow(1 + n/4096) // some thousand readings for each ID are plenty, beside one long wait
-	filled, err := m.proc.NextN(ids)
-	m.judge.batch(m.line, *m.line, m.ended(&m.proc, w), ids, filled, err)
+	m.issue(&m.proc, m.line, call{several: true}, n)
 	return true
 }
 
@@ -291,7 +286,7 @@ func (m *machine[ID]) batch(n int) bool {
 func (m *machine[ID]) settle(script Script) {
 	s := m.judge.subject
 	m.world.calm()
-	m.next(&m.proc, m.line) // by a process that has just started, perhaps
+	m.issue(&m.proc, m.line, call{}, 1) // by a process that has just started, perhaps
 	wait := time.Second
 	if s.Time == nil || m.line.unknown {
 		wait += script.reach() + time.Minute + m.reserved()
@@ -306,7 +301,7 @@ func (m *machine[ID]) settle(script Script) {
 			return // nobody would be served
 		}
 		errors, passed := m.judge.result.Errors, m.world.passed()
-		m.next(&m.proc, m.line)
+		m.issue(&m.proc, m.line, call{}, 1)
 		if m.judge.result.Errors > errors {
 			m.judge.violate(NoRecovery, m.world.passed(), "all faults had been over for %s, and the call failed", wait)
 		} else if stall := m.world.passed() - passed; stall > 0 {

@@ -3,6 +3,7 @@ package generatortest
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,29 +32,52 @@ func (s Scenario) result(r Result) Result {
 // where the generator does not keep its claim:
 //
 //	go test -run 'TestMyGenerator/F5'
+//
+// A fault that fails prints one line: the first violation, and the command that repeats it and shows the
+// others and the script. A failing test also names the faults that do not apply.
 func Test[ID cmp.Ordered](t *testing.T, s Subject[ID]) {
+	skipped := map[string]string{} // the faults by reason
 	for _, scenario := range Catalogue() {
-		t.Run(scenario.Fault+"-"+scenario.Name, func(t *testing.T) { TestScript(t, s, scenario.Script) })
+		t.Run(scenario.Fault+"-"+scenario.Name, func(t *testing.T) {
+			r := test(t, s, scenario.Script)
+			if r.Skipped != "" {
+				skipped[r.Skipped] += " " + scenario.Fault
+			}
+			r.tell(t)
+		})
+	}
+	for why, faults := range skipped {
+		t.Logf("skipped%s: %s", faults, why)
 	}
 }
 
 // TestScript runs one script as a test.
 func TestScript[ID cmp.Ordered](t *testing.T, s Subject[ID], script Script) {
 	t.Helper()
-	var r Result
-	if s.SystemTime {
-		synctest.Test(t, func(*testing.T) { r = RunScript(s, script) })
-	} else {
-		r = RunScript(s, script)
+	test(t, s, script).tell(t)
+}
+
+func test[ID cmp.Ordered](t *testing.T, s Subject[ID], script Script) (r Result) {
+	if !s.SystemTime {
+		return RunScript(s, script)
 	}
-	if r.Skipped != "" {
+	synctest.Test(t, func(*testing.T) { r = RunScript(s, script) })
+	return r
+}
+
+// tell has a test end as the result says.
+func (r Result) tell(t *testing.T) {
+	t.Helper()
+	switch {
+	case r.Skipped != "":
 		t.Skip("does not apply: " + r.Skipped)
-	}
-	for _, v := range r.Violations {
-		t.Error(v)
-	}
-	if r.Failed() {
-		t.Logf("in all: %s; the script:\n%s", r.Summary(), script)
+	case r.Failed() && !testing.Verbose():
+		t.Errorf("%s; repeat it: go test -v -run '^%s$'", r.Violations[0], strings.ReplaceAll(t.Name(), "/", "$/^"))
+	case r.Failed():
+		for _, v := range r.Violations {
+			t.Error(v)
+		}
+		t.Logf("in all: %s; the script: %s", r.Summary(), r.Script)
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 // quotes the words at fault.
 func ParseScript(text string) (Script, error) {
 	var s Script
-	lines := []int{0} // of each step
-	seen := map[string]bool{}
+	lines := []int{0}      // of each step
+	at := map[string]int{} // the lines of the settings
 	for i, line := range strings.Split(text, "\n") {
 		line, _, _ = strings.Cut(line, "#")
 		for _, part := range strings.Split(line, ";") {
@@ -23,18 +23,18 @@ func ParseScript(text string) (Script, error) {
 				continue
 			}
 			problem := ""
-			if isSetting(words[0]) {
+			if setting := s.setting(words[0]); setting != nil {
 				switch {
 				case len(s.Steps) > 0:
 					problem = "settings come before the first step"
-				case seen[words[0]]:
+				case at[words[0]] > 0:
 					problem = "given twice"
 				case len(words) != 2:
 					problem = "want one word after " + words[0]
 				default:
-					problem = s.set(words[0], words[1])
+					problem = setting(words[1])
 				}
-				seen[words[0]] = true
+				at[words[0]] = i + 1
 			} else {
 				var step Step
 				step, problem = parseStep(words)
@@ -51,7 +51,9 @@ func ParseScript(text string) (Script, error) {
 	}
 	if err := s.Validate(); err != nil {
 		e := err.(*scriptError)
-		e.Line = lines[min(e.Step, len(lines)-1)]
+		if e.Line = lines[min(e.Step, len(lines)-1)]; e.Step == 0 {
+			e.Line = at[strings.Fields(e.Text)[0]]
+		}
 		return Script{}, e
 	}
 	return s, nil
@@ -61,39 +63,35 @@ func tooManySteps(n int) (words []string, problem string) {
 	return []string{strconv.Itoa(n), "steps"}, fmt.Sprintf("want at most %d", maxSteps)
 }
 
-func isSetting(word string) bool {
-	switch word {
-	case strategyW, clockW, beginW, callersW:
-		return true
+// setting returns what sets a setting, and returns what is wrong with its text, or nil for another word.
+// Validate looks at the values.
+func (s *Script) setting(name string) func(value string) (problem string) {
+	text := func(field *string) func(string) string {
+		return func(value string) string { *field = value; return "" }
 	}
-	return false
-}
-
-// set gives a setting its value, and returns what is wrong with that, or "".
-func (s *Script) set(name, value string) string {
-	var err error
 	switch name {
 	case strategyW:
-		if _, err := strategies.Parse(value); err != nil {
-			return err.Error()
+		return func(value string) string {
+			s.Strategy = value
+			if _, err := strategies.Parse(value); err != nil {
+				return err.Error()
+			}
+			return ""
 		}
-		s.Strategy = value
 	case clockW:
-		if _, err := ParseClockKind(value); err != nil {
-			return err.Error()
-		}
-		s.Clock = value
+		return text(&s.Clock)
 	case beginW:
-		s.Begin = value
-		if _, err := s.begin(time.Unix(0, 0)); err != nil {
-			return err.Error()
-		}
+		return text(&s.Begin)
 	case callersW:
-		if s.Callers, err = strconv.Atoi(value); err != nil || s.Callers < 1 || s.Callers > maxCallers {
-			return fmt.Sprintf("want 1 to %d", maxCallers)
+		return func(value string) string {
+			n, err := strconv.Atoi(value)
+			if s.Callers = n; err != nil || n < 1 {
+				return fmt.Sprintf("want 1 to %d", maxCallers)
+			}
+			return ""
 		}
 	}
-	return ""
+	return nil
 }
 
 // noon is when the wall begins unless a script says otherwise.

@@ -14,56 +14,23 @@ import (
 
 func steps(s ...gt.Step) gt.Script { return gt.Script{Steps: s} }
 
+// What a step does is tested where a script runs.
 func TestParseScript(t *testing.T) {
-	for text, want := range map[string]struct {
-		script gt.Script
-		line   string // if not the text
-	}{
-		"ids 5000":                     {steps(gt.Step{Do: gt.IDs, Count: 5000}), ""},
-		"ids 500 over 2s":              {steps(gt.Step{Do: gt.IDs, Count: 500, Time: 2 * time.Second}), ""},
-		"batch 100":                    {steps(gt.Step{Do: gt.Batch, Count: 100}), ""},
-		"stream 100":                   {steps(gt.Step{Do: gt.Stream, Count: 100}), ""},
-		"pass 5ms":                     {steps(gt.Step{Do: gt.Pass, Time: 5 * ms}), ""},
-		"step -1h":                     {steps(gt.Step{Do: gt.StepWall, Time: -time.Hour}), "step -1h0m0s"},
-		"step +1ns":                    {steps(gt.Step{Do: gt.StepWall, Time: 1}), ""},
-		"step -2ms at read 2":          {steps(gt.Step{Do: gt.StepWall, Time: -2 * ms, Count: 2}), ""},
-		"slew 0.5 for 2s":              {steps(gt.Step{Do: gt.Slew, Rate: 0.5, Time: 2 * time.Second}), ""},
-		"slew 1e3 for 1s":              {steps(gt.Step{Do: gt.Slew, Rate: 1000, Time: time.Second}), "slew 1000 for 1s"},
-		"slew 0.000001 for 2s":         {steps(gt.Step{Do: gt.Slew, Rate: 1e-6, Time: 2 * time.Second}), "slew 1e-06 for 2s"},
-		"coarse 15.6ms":                {steps(gt.Step{Do: gt.Coarse, Time: 15600 * time.Microsecond}), ""},
-		"suspend 1s":                   {steps(gt.Step{Do: gt.Suspend, Time: time.Second}), ""},
-		"leap":                         {steps(gt.Step{Do: gt.Leap}), ""},
-		"restart":                      {steps(gt.Step{Do: gt.Restart}), ""},
-		"crash":                        {steps(gt.Step{Do: gt.Crash}), ""},
-		"crash at read 2":              {steps(gt.Step{Do: gt.Crash, Count: 2}), ""},
-		"takeover 3s":                  {steps(gt.Step{Do: gt.Takeover, Time: 3 * time.Second}), ""},
-		"strategy borrow:1s":           {gt.Script{Strategy: "borrow:1s"}, ""},
-		"clock resync":                 {gt.Script{Clock: "resync"}, ""},
-		"begin 1970-06-15T12:00:00Z":   {gt.Script{Begin: "1970-06-15T12:00:00Z"}, ""},
-		"begin end-20ms":               {gt.Script{Begin: "end-20ms"}, ""},
-		"callers 64":                   {gt.Script{Callers: 64}, ""},
-		"":                             {gt.Script{}, ""},
-		" ;;\n#ids 7; step 9\n\t;":     {gt.Script{}, ""},
-		"leap # ; crash":               {steps(gt.Step{Do: gt.Leap}), "leap"},
-		"\r\nleap\r\n crash\r\n":       {steps(gt.Step{Do: gt.Leap}, gt.Step{Do: gt.Crash}), "leap; crash"},
-		"callers 2;clock raw\nleap;\n": {gt.Script{Callers: 2, Clock: "raw", Steps: []gt.Step{{Do: gt.Leap}}}, "clock raw; callers 2; leap"},
-		"step -876600h":                {steps(gt.Step{Do: gt.StepWall, Time: -gt.MaxTime}), "step -876600h0m0s"},
+	for text, want := range map[string]string{
+		"":                                      "",
+		" ;;\n#ids 7; step 9\n\t;":              "",
+		"leap # ; crash":                        "leap",
+		"\r\nleap\r\n crash\r\n":                "leap; crash",
+		"callers 2;clock raw\nleap;\n":          "clock raw; callers 2; leap",
+		"strategy borrow:1s; begin end-20ms":    "strategy borrow:1s; begin end-20ms",
+		"step -876600h":                         "step -876600h0m0s",
+		"step 1ns; step +0s at read 1":          "step +1ns; step +0s at read 1",
+		"slew 1e3 for 1s; slew 0.000001 for 2s": "slew 1000 for 1s; slew 1e-06 for 2s",
+		"ids 500 over 2000ms; crash at read 2":  "ids 500 over 2s; crash at read 2",
 	} {
-		t.Run(text, func(t *testing.T) {
-			s, err := gt.ParseScript(text)
-			require.NoError(t, err)
-			assert.Equal(t, want.script, s)
-			if want.line == "" && !assert.ObjectsAreEqual(gt.Script{}, want.script) {
-				want.line = text
-			}
-			assert.Equal(t, want.line, s.Line())
-			assert.Equal(t, strings.ReplaceAll(want.line, "; ", "\n"), s.String())
-			for _, form := range []string{s.Line(), s.String()} {
-				again, err := gt.ParseScript(form)
-				require.NoError(t, err)
-				assert.Equal(t, s, again)
-			}
-		})
+		s := parse(text)
+		assert.Equal(t, want, s.Line())
+		assert.Equal(t, strings.ReplaceAll(want, "; ", "\n"), s.String())
 	}
 }
 
@@ -72,45 +39,24 @@ func TestParseScriptRefuses(t *testing.T) {
 	const aTime = "want a time such as 5ms, 1.5s or 2h"
 	for text, want := range map[string]string{
 		"fly":                                 `script line 1: "fly": not known: ` + known,
-		"leap\n\n# x\nfly":                    `script line 4: "fly": not known: ` + known,
-		"IDS 5":                               `script line 1: "IDS 5": not known: ` + known,
 		"ids":                                 `script line 1: "ids": want a number, such as ids 5000 or ids 5000 over 2s`,
-		"ids 1 for 2s":                        `script line 1: "ids 1 for 2s": want a number, such as ids 5000 or ids 5000 over 2s`,
 		"ids 1 over 2":                        `script line 1: "ids 1 over 2": ` + aTime,
 		"ids 1 over 0s":                       `script line 1: "ids 1 over 0s": want a time above zero after over`,
-		"ids 1 over -1s":                      `script line 1: "ids 1 over -1s": want a time above zero after over`,
-		"ids 1.5":                             `script line 1: "ids 1.5": want a whole number of IDs`,
 		"ids 0":                               `script line 1: "ids 0": want 1 to 20000000 IDs`,
-		"leap\nids 20000001":                  `script line 2: "ids 20000001": want 1 to 20000000 IDs`,
 		"ids 20000000\nbatch 1":               `script line 2: "batch 1": that makes 20000001 IDs in all: at most 20000000`,
-		"batch":                               `script line 1: "batch": want a number, such as batch 100`,
-		"stream x":                            `script line 1: "stream x": want a whole number of IDs`,
 		"batch 1048577":                       `script line 1: "batch 1048577": want 1 to 1048576 IDs`,
-		"step":                                `script line 1: "step": want a time, such as step -2ms or step -2ms at read 2`,
-		"step -2ms at read":                   `script line 1: "step -2ms at read": want a time, such as step -2ms or step -2ms at read 2`,
-		"step -2ms at read x":                 `script line 1: "step -2ms at read x": want reading 1 to 1000`,
 		"step -2ms at read 0":                 `script line 1: "step -2ms at read 0": want reading 1 to 1000`,
 		"step -2ms at read 1001":              `script line 1: "step -2ms at read 1001": want reading 1 to 1000`,
-		"pass":                                `script line 1: "pass": want a time, such as pass 5ms`,
 		"pass 5":                              `script line 1: "pass 5": ` + aTime,
 		"pass -1ns":                           `script line 1: "pass -1ns": the time is negative`,
 		"pass 876600h0m1s":                    `script line 1: "pass 876600h0m1s": the time is longer than 876600h0m0s`,
-		"step -876601h":                       `script line 1: "step -876601h0m0s": the time is longer than 876600h0m0s`,
 		"pass 876600h\nleap\nstep -1ns":       `script line 2: "leap": that makes 876600h0m1s in all, there and back: at most 876600h0m0s`,
-		"step 800000h;step -800000h":          `script line 1: "step -800000h0m0s": that makes 1600000h0m0s in all, there and back: at most 876600h0m0s`,
 		"slew 0.5":                            `script line 1: "slew 0.5": want a rate and a time, such as slew 0.5 for 2s`,
 		"slew x for 2s":                       `script line 1: "slew x for 2s": want a rate, such as 0.5`,
-		"slew nan for 2s":                     `script line 1: "slew NaN for 2s": want a rate from 0 to 1000, such as 0.5`,
-		"slew -0.5 for 2s":                    `script line 1: "slew -0.5 for 2s": want a rate from 0 to 1000, such as 0.5`,
-		"slew 2 for x":                        `script line 1: "slew 2 for x": ` + aTime,
 		"slew 0.09 for 2001ms":                `script line 1: "slew 0.09 for 2.001s": the time is longer than 2s`,
-		"slew 1000 for 877h":                  `script line 1: "slew 1000 for 877h0m0s": the time is longer than 876h36m0s`,
-		"slew 1000 for 876h;pass 601h":        `script line 1: "pass 601h0m0s": that makes 876601h0m0s in all, there and back: at most 876600h0m0s`,
 		"freeze 2s1ns":                        `script line 1: "freeze 2.000000001s": the time is longer than 2s`,
 		"coarse 61s":                          `script line 1: "coarse 1m1s": the time is longer than 1m0s`,
-		"leap 1s":                             `script line 1: "leap 1s": want nothing after leap`,
 		"crash now":                           `script line 1: "crash now": want nothing more, or a reading, such as crash at read 2`,
-		"takeover":                            `script line 1: "takeover": want a time, such as takeover 5ms`,
 		"leap\nclock raw":                     `script line 2: "clock raw": settings come before the first step`,
 		"clock raw; clock raw":                `script line 1: "clock raw": given twice`,
 		"clock":                               `script line 1: "clock": want one word after clock`,
@@ -119,10 +65,8 @@ func TestParseScriptRefuses(t *testing.T) {
 		"begin noon":                          `script line 1: "begin noon": want a time such as 2026-06-01T12:00:00Z or end-5ms`,
 		"begin end-876601h":                   `script line 1: "begin end-876601h": want a time after end, such as end-5ms, of at most 876600h0m0s`,
 		"begin 1899-12-31T23:59:59Z":          `script line 1: "begin 1899-12-31T23:59:59Z": want a year from 1900 to 2150`,
-		"begin 2151-01-01T00:00:00Z":          `script line 1: "begin 2151-01-01T00:00:00Z": want a year from 1900 to 2150`,
 		"\ncallers 65":                        `script line 2: "callers 65": want 1 to 64`,
 		strings.Repeat("ü", 61):               `script line 1: "` + strings.Repeat("ü", 60) + `…": not known: ` + known,
-		strings.Repeat("y", 60):               `script line 1: "` + strings.Repeat("y", 60) + `": not known: ` + known,
 		"leap\n" + strings.Repeat("x", 1<<20): `script line 2: "` + strings.Repeat("x", 60) + `…": not known: ` + known,
 		strings.Repeat("leap\n", gt.MaxSteps) + "\nfly": `script line 100002: "100001 steps": want at most 100000`,
 	} {
@@ -150,26 +94,17 @@ func TestValidate(t *testing.T) {
 		script gt.Script
 		want   string
 	}{
-		"nothing":                  {gt.Script{}, ""},
-		"callers":                  {gt.Script{Callers: gt.MaxCallers}, ""},
-		"too many callers":         {gt.Script{Callers: gt.MaxCallers + 1}, `script: "callers 65": want 1 to 64`},
-		"fewer callers than none":  {gt.Script{Callers: -1}, `script: "callers -1": want 1 to 64`},
-		"steps":                    {steps(make([]gt.Step, gt.MaxSteps+1)...), `script: "100001 steps": want at most 100000`},
-		"begin":                    {gt.Script{Begin: "x\nleap"}, `script: "begin x\nleap": want a time such as 2026-06-01T12:00:00Z or end-5ms`},
-		"clock":                    {gt.Script{Clock: "x"}, `script: "clock x": clock "x": want raw, mono or resync`},
-		"a strategy of one's own":  {gt.Script{Strategy: "mine"}, ""},
-		"no action":                {steps(gt.Step{}), `script step 1: " 0s": not known: want ids, batch, stream, pass, step, slew, freeze, coarse, suspend, leap, restart, crash or takeover`},
-		"no rate":                  {steps(gt.Step{Do: gt.Slew, Rate: math.NaN()}), `script step 1: "slew NaN for 0s": want a rate from 0 to 1000, such as 0.5`},
-		"rate of another":          {steps(gt.Step{Do: gt.Pass, Rate: 1}), `script step 1: "pass 0s": it takes no rate, but has 1`},
-		"count of another":         {steps(gt.Step{Do: gt.Leap, Count: math.MinInt}, gt.Step{Do: gt.IDs, Count: gt.MaxIDs}), `script step 1: "leap": it takes no number of IDs, but has -9223372036854775808`},
-		"readings are no IDs":      {steps(gt.Step{Do: gt.IDs, Count: gt.MaxIDs}, gt.Step{Do: gt.StepWall, Count: gt.MaxRead}), ""},
-		"reading too late":         {steps(gt.Step{Do: gt.StepWall, Time: 1, Count: gt.MaxRead + 1}), `script step 1: "step +1ns at read 1001": want reading 1 to 1000`},
-		"time of a leap":           {steps(gt.Step{Do: gt.Pass, Time: gt.MaxTime}, gt.Step{Do: gt.Leap, Time: longest}), `script step 2: "leap": it takes no time, but has 2562047h47m16.854775807s`},
-		"ids in less than no time": {steps(gt.Step{Do: gt.IDs, Count: 1, Time: -1}), `script step 1: "ids 1 over -1ns": the time is negative`},
-		"times that overflow":      {steps(many...), `script step 2: "pass 876600h0m0s": that makes 1753200h0m0s in all, there and back: at most 876600h0m0s`},
-		"slew that overflows":      {steps(gt.Step{Do: gt.Slew, Rate: 1000, Time: gt.MaxTime}), `script step 1: "slew 1000 for 876600h0m0s": the time is longer than 876h36m0s`},
-		"step that overflows":      {steps(gt.Step{Do: gt.StepWall, Time: math.MinInt64}), `script step 1: "step -2562047h47m16.854775808s": the time is longer than 876600h0m0s`},
-		"counts that overflow":     {steps(gt.Step{Do: gt.IDs, Count: math.MaxInt}, gt.Step{Do: gt.IDs, Count: math.MaxInt}), `script step 1: "ids 9223372036854775807": want 1 to 20000000 IDs`},
+		"fewer callers than none": {gt.Script{Callers: -1}, `script: "callers -1": want 1 to 64`},
+		"a strategy of one's own": {gt.Script{Strategy: "mine"}, ""},
+		"no action":               {steps(gt.Step{}), `script step 1: " 0s": not known: want ids, batch, stream, pass, step, slew, freeze, coarse, suspend, leap, restart, crash or takeover`},
+		"rate of another":         {steps(gt.Step{Do: gt.Pass, Rate: 1}), `script step 1: "pass 0s": it takes no rate, but has 1`},
+		"count of another":        {steps(gt.Step{Do: gt.Leap, Count: math.MinInt}, gt.Step{Do: gt.IDs, Count: gt.MaxIDs}), `script step 1: "leap": it takes no number of IDs, but has -9223372036854775808`},
+		"readings are no IDs":     {steps(gt.Step{Do: gt.IDs, Count: gt.MaxIDs}, gt.Step{Do: gt.StepWall, Count: gt.MaxRead}), ""},
+		"time of a leap":          {steps(gt.Step{Do: gt.Pass, Time: gt.MaxTime}, gt.Step{Do: gt.Leap, Time: longest}), `script step 2: "leap": it takes no time, but has 2562047h47m16.854775807s`},
+		"times that overflow":     {steps(many...), `script step 2: "pass 876600h0m0s": that makes 1753200h0m0s in all, there and back: at most 876600h0m0s`},
+		"slew that overflows":     {steps(gt.Step{Do: gt.Slew, Rate: 1000, Time: gt.MaxTime}), `script step 1: "slew 1000 for 876600h0m0s": the time is longer than 876h36m0s`},
+		"step that overflows":     {steps(gt.Step{Do: gt.StepWall, Time: math.MinInt64}), `script step 1: "step -2562047h47m16.854775808s": the time is longer than 876600h0m0s`},
+		"counts that overflow":    {steps(gt.Step{Do: gt.IDs, Count: math.MaxInt}, gt.Step{Do: gt.IDs, Count: math.MaxInt}), `script step 1: "ids 9223372036854775807": want 1 to 20000000 IDs`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := c.script.Validate()

@@ -3,7 +3,10 @@ package generatortest_test
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"os/exec"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -36,6 +39,7 @@ func TestCatalogue(t *testing.T) {
 		assert.True(t, faults[fmt.Sprintf("F%d", n)], n)
 	}
 
+	assert.Len(t, gt.Run(taped(gt.Claim{})).Results, len(gt.Catalogue()))
 	before := gt.Catalogue()[0].Script.Line()
 	mine := gt.Catalogue()
 	mine[0].Name, mine[0].Script.Steps[0].Count = "mine", 12345
@@ -43,52 +47,61 @@ func TestCatalogue(t *testing.T) {
 	assert.NotEqual(t, "mine", gt.Catalogue()[0].Name)
 }
 
-func TestRunIsTheCatalogue(t *testing.T) {
-	r := gt.Run(gt.Tickflake(strategies.Default(), gt.Raw))
-	require.Len(t, r.Results, len(gt.Catalogue()))
-	for i, s := range gt.Catalogue() {
-		assert.Equal(t, s.Fault+s.Name+s.Script.Line(), r.Results[i].Fault+r.Results[i].Name+r.Results[i].Script)
+// A failing test has a line for each fault, which repeats it, and for the faults that do not apply.
+func TestFailingTestPrints(t *testing.T) {
+	if os.Getenv("FAIL") != "" {
+		gt.Test(t, gt.Subject[int64]{Name: "naive", New: func(clock *clocktest.Virtual) (gt.Process[int64], error) {
+			var mu sync.Mutex
+			p, err := naive(clock)
+			return gt.Process[int64]{Next: func() (int64, error) { mu.Lock(); defer mu.Unlock(); return p.Next() }}, err
+		}})
+		return
 	}
-	assert.False(t, r.Failed())
-	assert.Equal(t, "wait:1s on raw", r.Subject)
+	for flag, each := range map[string]int{"-test.v=false": 1, "-test.v": 6} {
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFailingTestPrints$", flag)
+		cmd.Env = append(os.Environ(), "FAIL=yes")
+		out, err := cmd.CombinedOutput()
+		require.Error(t, err)
+		text := string(out)
+		assert.Contains(t, text, "skipped F11 F12 F13: it keeps no state across a restart (Process.Restart)\n")
+		assert.Equal(t, each*strings.Count(text, "--- FAIL: TestFailingTestPrints/"), strings.Count(text, "(step "), text)
+		assert.Equal(t, flag == "-test.v", strings.Contains(text, "the script: ids 50 over 10ms; step -1ms;"))
+		assert.Equal(t, flag != "-test.v", strings.Contains(text, "; repeat it: go test -v -run '^TestFailingTestPrints$/^F1-step-back-small$'\n"))
+	}
 }
 
 func TestReportPrints(t *testing.T) {
-	r := gt.Run(taped(gt.Claim{}, is(at(0, 1)), is(at(0, 0)), is(at(0, 0)), no),
-		gt.Scenario{Fault: "F0", Name: "mine", Script: parse("ids 3; pass 1ms; ids 1")},
-		gt.Scenario{Fault: "F17", Name: "the-end", Script: parse("begin end-5ms; ids 1")},
-		gt.Scenario{Name: "quiet", Script: parse("pass 1s")})
-	const want = `   fault        IDs  errors  duplicates  disorder  stall  lead
-✗  F0 mine      7    1       1           2         0s     0s
+	s := taped(gt.Claim{Exhausted: wait(ms)}, is(at(0, 1)), is(at(0, 0)), is(at(0, 0)), is(at(0, 0)), is(at(0, 0)), after(ms, is(at(9, 0))), no)
+	r := gt.Run(s,
+		gt.Scenario{Fault: "F0", Name: "mine", Script: parse("ids 6; pass 10ms; ids 1")},
+		gt.Scenario{Fault: "F17", Name: "the-end", Script: parse("begin end-5ms; ids 1")})
+	assert.Equal(t, `   fault        IDs  errors  duplicates  disorder  stall  lead
+✗  F0 mine      10   1       3           4         1ms    8ms
 -  F17 the-end  -    -       -           -         -      -  does not apply: it does not say when its time ends (Subject.End)
-✗  quiet        3    1       1           2         0s     0s
-`
-	text := r.String()
-	assert.True(t, strings.HasPrefix(text, want), text)
-	assert.Contains(t, text, `
-tape under F0 mine: 2 disorder, 1 duplicate, 1 rejected; the first:
+
+tape under F0 mine: 4 disorder, 3 duplicate, 1 lead, 1 rejected; the first:
   disorder: 0.0 is not above 0.1, which had been returned before the call began (step 1, call 2, 0s in)
   disorder: 0.0 is not above 0.1, which had been returned before the call began (step 1, call 3, 0s in)
-  rejected: the call failed though its tick was free: no (step 3, call 4, 1ms in)
+  disorder: 0.0 is not above 0.1, which had been returned before the call began (step 1, call 4, 0s in)
+  lead: 9.0 is 8ms ahead of the clock; at most 0s, since its tick was free (step 1, call 6, 1ms in)
+  rejected: the call failed though its tick was free: no (step 3, call 7, 11ms in)
   duplicate: 0.0 was issued before, in step 1, call 2, 0s in (step 1, call 3, 0s in)
-  script: ids 3; pass 1ms; ids 1
-`)
+  duplicate: 0.0 was issued before, in step 1, call 3, 0s in (step 1, call 4, 0s in)
+  duplicate: 0.0 was issued before, in step 1, call 4, 0s in (step 1, call 5, 0s in)
+  script: ids 6; pass 10ms; ids 1
+`, r.String())
 	assert.True(t, r.Failed())
-	assert.Equal(t, "2 disorder, 1 duplicate, 1 rejected", r.Results[0].Summary())
-	assert.Empty(t, r.Results[1].Summary())
 
-	fine := gt.Run(taped(gt.Claim{}), gt.Scenario{Name: "quiet", Script: parse("pass 1s")}, gt.Scenario{Name: "none", Script: parse("crash")})
-	assert.Equal(t, "   fault  IDs  errors  duplicates  disorder  stall  lead\n✓  quiet  4    0       0           0         0s     0s\n✓  none   4    0       0           0         0s     0s\n", fine.String())
+	fine := gt.Run(taped(gt.Claim{}), gt.Scenario{Name: "quiet", Script: parse("pass 1s")})
+	assert.Equal(t, "   fault  IDs  errors  duplicates  disorder  stall  lead\n✓  quiet  4    0       0           0         0s     0s\n", fine.String())
 	assert.False(t, fine.Failed())
 
-	text2, err := json.Marshal(r)
+	text, err := json.Marshal(r)
 	require.NoError(t, err)
 	var again gt.Report
-	require.NoError(t, json.Unmarshal(text2, &again))
+	require.NoError(t, json.Unmarshal(text, &again))
 	assert.Equal(t, r, again)
-	assert.Contains(t, string(text2), `{"kind":"duplicate","step":1,"call":3,"atNs":0,"detail":"0.0 was`)
-	assert.Contains(t, string(text2), `"longestStallNs":0,"largestLeadNs":0,`)
-	assert.NotContains(t, string(text2), `"violated":null`)
+	assert.Contains(t, string(text), `{"kind":"duplicate","step":1,"call":3,"atNs":0,"detail":"0.0 was`)
 }
 
 func TestBoundPrints(t *testing.T) {
@@ -147,25 +160,15 @@ func TestSystemTime(t *testing.T) {
 			assert.Equal(t, "it reads the time package, which cannot be made to go wrong", r.Skipped, r.Name)
 		}
 	}
-	t.Run("begins in the past", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			r := gt.RunScript(system(), parse("begin 1970-01-01T00:00:00Z; ids 5"))
-			assert.Equal(t, "it reads the time package, which cannot be set back", r.Skipped)
-			r = gt.RunScript(system(), parse("begin 2026-01-01T00:00:00Z; ids 17; pass 5s; ids 2 over 1s; batch 2; stream 2"))
-			assert.Empty(t, lines(r))
-			assert.Equal(t, ms, r.LongestStall)
-			assert.Equal(t, time.Date(2026, 1, 1, 0, 0, 10, int(ms), time.UTC), time.Now().UTC().Round(0))
-		})
-	})
 	const where = "it reads the time package: run it by Test or TestScript, or in a bubble of testing/synctest"
 	assert.Equal(t, where, gt.RunScript(system(), parse("begin 2149-01-01T00:00:00Z; ids 1")).Skipped)
-	t.Run("all", func(t *testing.T) { gt.Test(t, system()) })
-	ran := false
-	s := system()
-	start := s.New
-	s.New = func(c *clocktest.Virtual) (gt.Process[int64], error) { ran = true; return start(c) }
-	t.Run("one", func(t *testing.T) { gt.TestScript(t, s, parse("ids 100")) })
-	assert.True(t, ran)
+	synctest.Test(t, func(t *testing.T) {
+		r := gt.RunScript(system(), parse("begin 2026-01-01T00:00:00Z; ids 17; pass 5s; ids 2 over 1s; batch 2; stream 2"))
+		assert.Empty(t, lines(r))
+		assert.Equal(t, ms, r.LongestStall)
+		assert.Equal(t, time.Date(2026, 1, 1, 0, 0, 10, int(ms), time.UTC), time.Now().UTC().Round(0))
+	})
+	t.Run("as a test", func(t *testing.T) { gt.Test(t, system()) })
 }
 
 func TestTickflake(t *testing.T) {
@@ -269,18 +272,4 @@ func TestSubjectOf(t *testing.T) {
 		_, err := gt.SubjectOf(s)
 		assert.Error(t, err)
 	}
-}
-
-func BenchmarkSuite(b *testing.B) {
-	subject := gt.Tickflake(strategies.Default(), gt.Raw)
-	script := parse("ids 40000; step -3ms; ids 40000 over 1s; batch 100; stream 10000; step -1ms; ids 10000")
-	issued := 0
-	for b.Loop() {
-		r := gt.RunScript(subject, script)
-		if r.Failed() {
-			b.Fatal(r)
-		}
-		issued += r.Issued
-	}
-	b.ReportMetric(float64(issued)/b.Elapsed().Seconds(), "IDs/s")
 }

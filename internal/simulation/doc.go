@@ -24,6 +24,8 @@
 //   - every ID is new, lies in a grant of its node number, above all that were returned before its call
 //     began (for streams: above the stream's own, and of no earlier tick), and no further from the
 //     readings of the clock than the strategy says;
+//   - an ID of NextAfter is above the one that was seen, and no such call, also one that fails, has moved the
+//     word further ahead of the clock than the strategy borrows, so no other call waits for a seen ID;
 //   - after Close, Seal, Revoke and the end of a context no ID is issued, and one call is told that it
 //     was the first to seal;
 //   - no call waits for a grant that exists, or that the keeper was not asked for, and each change

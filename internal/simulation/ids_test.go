@@ -12,6 +12,7 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/internal/window"
+	"github.com/tickflake/tickflake/internal/word"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
@@ -49,9 +50,10 @@ type ids struct {
 	// Issued.
 	issued  map[snowflake.ID]bool
 	streams bool
-	highest snowflake.ID // that a call other than a stream's has returned
-	latest  uint64       // tick that a call has returned
-	live    []*cancelled // the contexts of calls
+	highest snowflake.ID      // that a call other than a stream's has returned
+	latest  uint64            // tick that a call has returned
+	live    []*cancelled      // the contexts of calls
+	skipped map[uint64]uint64 // slots that calls of NextAfter have taken or dropped: from the slot after them to the first
 }
 
 // call is a caller's present call.
@@ -61,12 +63,13 @@ type call struct {
 	asks      int           // that the keeper had received then
 	low, high time.Duration // readings of the clock, from the epoch
 	reading   time.Duration // the last
+	seen      *snowflake.ID // of NextAfter
 }
 
 // issuing is the program of a generator.
 func issuing(r *run) func() {
 	p := &ids{
-		run: r, bits: r.IntN(5), issued: map[snowflake.ID]bool{}, highest: -1, most: pick(r, 0, 20*us, 400*us, 3*ms),
+		run: r, bits: r.IntN(5), issued: map[snowflake.ID]bool{}, skipped: map[uint64]uint64{}, highest: -1, most: pick(r, 0, 20*us, 400*us, 3*ms),
 		layout: snowflake.Layout{Epoch: epoch, Tick: ms, TimeBits: 41, NodeBits: 2, Order: pick(r, snowflake.TimeNodeSequence, snowflake.TimeSequenceNode)},
 	}
 	p.streams = r.IntN(3) == 0
@@ -96,7 +99,7 @@ func issuing(r *run) func() {
 	if err != nil {
 		panic(err)
 	}
-	p.gen, r.rested = gen, p.rest
+	p.gen, r.rested, r.moved = gen, p.rest, p.moved
 	closes := pick(r, 0, 0, 0, 0, 1, 2) // calls that close the generator, in part as its keeper does
 	for i := range 1 + r.IntN(4) {
 		r.spawn(fmt.Sprint("caller ", i), func(c *caller) {
@@ -199,7 +202,7 @@ func (p *ids) rest() {
 			continue
 		}
 		f := p.window.Front()
-		if f.Sealed || f.Limit > max(f.Slot, p.tick(c.call.reading)<<p.bits) || errors.Is(p.window.Err(), lease.ErrLost) {
+		if f.Sealed || f.Limit > max(f.Slot, p.tick(c.call.reading)<<p.bits, p.above(c.call.seen)) || errors.Is(p.window.Err(), lease.ErrLost) {
 			p.failf("not told: %s waits for a grant, and the window has %+v, lost: %v", c.name, f, p.window.Err())
 		}
 	}
@@ -239,38 +242,79 @@ func (p *ids) calls(c *caller, stream *generator.Stream, last *snowflake.ID) {
 			return []snowflake.ID{id}, nil
 		}
 	}
-	switch kind := p.IntN(4); {
+	switch kind := p.IntN(5); {
 	case kind == 0 && p.streams:
 		for range 1 + p.IntN(40) {
-			p.call(c, last, nil, one(stream.Next))
+			p.call(c, last, nil, nil, one(stream.Next))
 		}
 	case kind <= 1:
 		ids := make([]snowflake.ID, 1+p.IntN(3<<min(p.bits, 6)))
-		p.call(c, nil, nil, func() ([]snowflake.ID, error) {
+		p.call(c, nil, nil, nil, func() ([]snowflake.ID, error) {
 			n, err := p.gen.NextN(ids)
 			if n < 0 || n > len(ids) || (err == nil) != (n == len(ids)) {
 				p.failf("%d of %d IDs, error %v", n, len(ids), err)
 			}
 			return ids[:n], err
 		})
-	case kind == 2:
+	case kind <= 3:
 		ctx := &cancelled{c: c, done: make(chan struct{}), deadline: p.IntN(2) == 0}
 		p.live = append(p.live, ctx)
 		for range 1 + p.IntN(4) {
-			p.call(c, nil, ctx, one(func() (snowflake.ID, error) { return p.gen.NextContext(ctx) }))
+			if seen := p.seen(); p.IntN(2) == 0 {
+				p.call(c, nil, ctx, &seen, one(func() (snowflake.ID, error) { return p.gen.NextAfter(ctx, seen) }))
+			} else {
+				p.call(c, nil, ctx, nil, one(func() (snowflake.ID, error) { return p.gen.NextContext(ctx) }))
+			}
 		}
 		p.live = slices.DeleteFunc(p.live, func(x *cancelled) bool { return x == ctx })
 	default:
 		for range 1 + p.IntN(8) {
-			p.call(c, nil, nil, one(p.gen.Next))
+			p.call(c, nil, nil, nil, one(p.gen.Next))
 		}
 	}
 }
 
-// call makes a call and checks what it returns. Of a stream, last is what it has issued.
-func (p *ids) call(c *caller, last *snowflake.ID, ctx *cancelled, issue func() ([]snowflake.ID, error)) {
+// seen draws an ID that a caller has seen: one of this generator or of another, mostly near the clock, or
+// poison.
+func (p *ids) seen() snowflake.ID {
+	near := p.now() + uint64(p.IntN(6)) - min(p.now(), uint64(p.IntN(3)))
+	far := p.now() + 1 + p.Uint64N(p.end)
+	tick := min(pick(p.run, near, near, near, far, p.end-1), p.end-1)
+	sequence := p.Uint64N(1 << p.bits)
+	id := tick<<(p.bits+p.layout.NodeBits) | uint64(p.node())<<p.bits | sequence
+	if p.layout.Order == snowflake.TimeSequenceNode {
+		id = tick<<(p.bits+p.layout.NodeBits) | sequence<<p.layout.NodeBits | uint64(p.node())
+	}
+	return pick(p.run, snowflake.ID(id), snowflake.ID(id), max(p.highest, 0), snowflake.ID(p.Uint64()))
+}
+
+// above is a slot whose IDs are all larger than seen: the first of the tick after.
+func (p *ids) above(seen *snowflake.ID) uint64 {
+	if seen == nil {
+		return 0
+	}
+	_, tick, _ := p.decode(*seen)
+	return (tick + 1) << p.bits
+}
+
+// moved checks how far a call of NextAfter has moved the word, also if it fails afterwards: no further
+// ahead of the clock than the strategy borrows. So no other call waits for what that one has seen.
+func (p *ids) moved(c *caller, a word.Access) {
+	if c.call.seen == nil || a.Name != "free" || a.Op != word.CompareAndSwap || a.Failed || a.Old == 0 || c.call.high < c.call.low {
+		return // the last: nor did it, but complete a change of the window
+	}
+	slot := a.New - 1
+	if at := time.Duration(slot>>p.bits) * p.layout.Tick; at > c.call.high && at-c.call.high > p.borrow {
+		p.failf("moved: the word to tick %d, the clock showed %s, and the strategy borrows %s", slot>>p.bits, c.call.high, p.borrow)
+	}
+	p.skipped[a.New] = max(a.Old, slot>>p.bits<<p.bits)
+}
+
+// call makes a call and checks what it returns. Of a stream, last is what it has issued; seen is that of
+// NextAfter.
+func (p *ids) call(c *caller, last *snowflake.ID, ctx *cancelled, seen *snowflake.ID, issue func() ([]snowflake.ID, error)) {
 	p.Before()
-	c.call = call{heard: p.tells, low: math.MaxInt64, high: math.MinInt64, asks: p.asks}
+	c.call = call{heard: p.tells, low: math.MaxInt64, high: math.MinInt64, asks: p.asks, seen: seen}
 	floor, latest, closed, changes, revoked := p.highest, p.latest, p.closed, p.changes, p.revoked
 	ended := ctx != nil && ctx.err != nil
 	ids, err := issue()
@@ -288,6 +332,8 @@ func (p *ids) call(c *caller, last *snowflake.ID, ctx *cancelled, issue func() (
 		switch {
 		case p.issued[id]:
 			p.failf("duplicate: %d", id)
+		case seen != nil && id <= *seen:
+			p.failf("not above: %d, after %d was seen", id, *seen)
 		case id < 0 || tick >= p.end || !slices.ContainsFunc(p.grants, func(g window.Range) bool {
 			return g.Node == node && g.From <= tick && tick < g.To
 		}):
@@ -331,11 +377,11 @@ func (p *ids) refused(c *caller, ctx *cancelled, granted bool, err error) {
 	p.current = current
 	switch {
 	case errors.As(err, &grant):
-		if granted && f.Limit > max(f.Slot, p.tick(c.call.high)<<p.bits) {
+		if granted && f.Limit > max(f.Slot, p.tick(c.call.high)<<p.bits, p.above(c.call.seen)) {
 			p.failf("a grant was there: %v", err)
 		}
 	case errors.As(err, &lead):
-		if lead.Lead <= 0 {
+		if lead.Lead <= 0 || lead.Seen != 0 && (c.call.seen == nil || lead.Seen != *c.call.seen) {
 			p.failf("a lead of %s: %v", lead.Lead, err)
 		}
 	case errors.Is(err, context.Canceled):
@@ -343,8 +389,12 @@ func (p *ids) refused(c *caller, ctx *cancelled, granted bool, err error) {
 			p.failf("the context has not ended: %v", err)
 		}
 	case errors.Is(err, lease.ErrEndOfTime):
-		if p.tick(c.call.high) < p.end && f.Slot < p.end<<p.bits {
+		if p.tick(c.call.high) < p.end && f.Slot < p.end<<p.bits && p.above(c.call.seen) < p.end<<p.bits {
 			p.failf("there is time left at %s: %v", c.call.high, err)
+		}
+	case errors.Is(err, snowflake.ErrRange):
+		if seen := c.call.seen; seen == nil || *seen >= 0 && uint64(*seen)>>(p.layout.TimeBits+p.layout.NodeBits+p.bits) == 0 {
+			p.failf("an ID of the layout: %v", err)
 		}
 	case !errors.Is(err, generator.ErrClosed) || !p.sealing:
 		p.failf("of a type that was not promised: %v", err)
@@ -421,7 +471,7 @@ func (p *ids) answer() {
 	case p.IntN(4) == 0:
 		p.move()
 	default:
-		p.extend(max(p.now(), p.held.To, p.window.Used()) - p.held.To + p.some() + uint64(p.asks))
+		p.extend(max(p.now(), p.held.To, p.window.Used(), p.window.Wanted()) - p.held.To + p.some() + uint64(p.asks))
 	}
 }
 
@@ -497,8 +547,18 @@ func (p *ids) finish() {
 	}
 	slices.Sort(slots)
 	for i, slot := range slots[min(1, len(slots)):] {
-		if last := slots[i]; !p.streams && slot>>p.bits == last>>p.bits && slot != last+1 {
-			p.failf("slots lost: %#x follows %#x", slot, last)
+		if p.streams || slot>>p.bits != slots[i]>>p.bits {
+			continue
+		}
+		at, ok := p.skipped[slot+1]
+		if !ok {
+			at = slot
+		}
+		for ok = true; ok && at > slots[i]+1; {
+			at, ok = p.skipped[at]
+		}
+		if !ok {
+			p.failf("slots lost: %#x follows %#x", slot, slots[i])
 		}
 	}
 	if p.firsts > 1 {

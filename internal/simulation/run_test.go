@@ -34,9 +34,10 @@ type run struct {
 	*rand.Rand
 	clock   *clocktest.Virtual
 	callers []*caller
-	current *caller // the one that runs, or nil before and after all of them
-	next    *caller // the one that runs when current pauses
-	rested  func()  // is called before time passes because all callers wait
+	current *caller                    // the one that runs, or nil before and after all of them
+	next    *caller                    // the one that runs when current pauses
+	rested  func()                     // is called before time passes because all callers wait
+	moved   func(*caller, word.Access) // is called after each access by a caller
 
 	schedule schedule
 	urgency  []int // by caller
@@ -65,7 +66,7 @@ const (
 
 // perform runs a program with a seed.
 func perform(p program, seed uint64, trace bool) *run {
-	r := &run{Rand: rand.New(rand.NewPCG(seed, 0x7469636b666c616b)), tracing: trace, rested: func() {}}
+	r := &run{Rand: rand.New(rand.NewPCG(seed, 0x7469636b666c616b)), tracing: trace, rested: func() {}, moved: func(*caller, word.Access) {}}
 	r.clock = clocktest.NewVirtual(epoch.Add(time.Duration(r.IntN(2000)) * 10 * us))
 	r.schedule = schedule(r.IntN(3))
 	for range 1 + r.IntN(4) {
@@ -247,6 +248,7 @@ func (r *run) After(a word.Access) {
 	c := r.current
 	if c != nil && !c.dead {
 		r.note("%s %s: %#x, %#x", a.Op, a.Name, a.Old, a.New)
+		r.moved(c, a)
 	}
 	switch {
 	case a.Name == "changed" && a.Op != word.Load:

@@ -44,13 +44,16 @@ func TestSimulation(t *testing.T) {
 // TestMutants breaks a line of the code at a time, and sees the simulation fail.
 func TestMutants(t *testing.T) {
 	if testing.Short() {
-		t.Skip("five builds")
+		t.Skip("eight builds")
 	}
 	for _, m := range []struct{ name, file, line, broken, caught string }{
 		{"M6, a write without a comparison", "internal/window/ticks.go", "if s.free.CompareAndSwap(free, end) {", "if s.free.Store(end); true {", "duplicate"},
-		{"a change that does not seal", "internal/window/span.go", "free := s.free.Or(sealed) &^ sealed", "free := s.free.Load() &^ sealed", "order: "},
+		{"a change that does not seal", "internal/window/span.go", "free := s.free.Or(sealed) &^ sealed", "free := s.free.Load() &^ sealed", "after the end"},
 		{"a channel that is taken after the look", "generator/grant.go", "c.waitFor(g, changed, ", "c.waitFor(g, g.window.Changed(), ", "not told"},
 		{"a number of a sealed window", "internal/window/numbers.go", "if free+n > s.soft.Load() {", "if free&^sealed+n > s.soft.Load() {", "order: "},
+		{"a seen ID of another node is ignored", "generator/after.go", "if id&(1<<nodeBits-1) >= node {", "if id&(1<<nodeBits-1) == node {", "not above"},
+		{"a node number that becomes smaller under a seen ID", "generator/after.go", "id > seen {", "id > 0 {", "not above"},
+		{"a wait for a seen ID moves the word", "generator/after.go", "if err := c.wait(g, floor,", "if front.Span.TakeOver(front.Slot, floor); false {\n}\nif err := c.wait(g, floor,", "moved"},
 		{"a drift that counts twice", "monoclock/clock.go", "c.caughtUp.CompareAndSwap(before, before+int64(drift))", "c.caughtUp.Add(int64(drift))", "a reading of"},
 	} {
 		t.Run(m.name, func(t *testing.T) {
