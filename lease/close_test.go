@@ -15,10 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/generator"
-	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/snowflake"
-	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
 	"github.com/tickflake/tickflake/strategies"
 )
@@ -82,64 +80,28 @@ func TestCloseEndsTheGoroutine(t *testing.T) {
 
 // TestRelease checks the limit that a release leaves, whatever was in flight before it.
 func TestRelease(t *testing.T) {
-	for name, test := range map[string]func(w *world, store *storetest.Memory, k *lease.Keeper, gen *generator.Generator) (limit time.Time){
-		"nothing was issued": func(*world, *storetest.Memory, *lease.Keeper, *generator.Generator) time.Time { return noon },
-		"a stream has slots in reserve": func(w *world, _ *storetest.Memory, _ *lease.Keeper, gen *generator.Generator) time.Time {
-			stream := gen.Stream()
-			for range 100 { // so that its blocks grow
-				must(stream.Next())
-			}
-			return must(gen.Layout().Decode(must(stream.Next()))).Time.Add(time.Millisecond)
-		},
-		"an extension has landed": func(w *world, store *storetest.Memory, k *lease.Keeper, _ *generator.Generator) time.Time {
-			store.Fail(storetest.ReplyLost, 2) // also the read that would tell
-			w.pass(period/2, k)
-			return noon
-		},
-		"an extension is in flight": func(w *world, store *storetest.Memory, k *lease.Keeper, _ *generator.Generator) time.Time {
-			store.Fail(storetest.Delayed, 2)
-			w.pass(period/2, k)
-			return noon
-		},
-	} {
-		w := newWorld(t)
-		store := w.client(nil)
-		k := w.claim(store, pin(5))
-		gen, err := generator.New(generator.WithLease(k), generator.WithStrategy(strategies.BorrowUpTo(time.Hour)))
-		require.NoError(t, err)
-		limit := test(w, store, k, gen)
-		require.NoError(t, gen.Close(), name)
-		require.Equal(t, lease.Released, w.holding(5).State, name)
-		require.True(t, w.holding(5).Limit.Equal(limit), "%s: %s", name, w.holding(5).Limit)
-	}
-}
-
-// TestReleaseAfterAnUnknownClaim: a claim that was in flight when the keeper was closed, and has landed, is
-// given back as well.
-func TestReleaseAfterAnUnknownClaim(t *testing.T) {
-	w := newWorld(t)
-	var lost atomic.Bool
-	store := w.client(func(op storetest.Op) storetest.Fault {
-		if isSwap(op) && lost.Load() {
-			return storetest.ReplyLost
-		}
-		return storetest.None
+	scripts(t, map[string]string{
+		"nothing was issued":        "claim k pin:0; 1s; close k; holding 0 released 0s; close k; stats k releases:1",
+		"one was":                   "claim k pin:0; 1s; next k; close k; holding 0 released 1.001s; log 1 'lease: released'",
+		"an extension has landed":   "claim k pin:0; fate k any lost 2; 15s; poll k; holding 0 held 45s; close k; holding 0 released 0s",
+		"an extension is in flight": "claim k pin:0; fate k any delayed 2; 15s; poll k; close k; holding 0 released 0s",
+		"a claim has landed": `claim k bits:0; distrust k; release 0; fate k swap lost; fate k read away 1+1; poll k; holding 0 held
+			close k; holding 0 released; stats k claims:2 releases:1`,
+		"a claim has not landed": `claim k bits:0; distrust k; release 0; fate k swap away; fate k read away 1+1; poll k
+			same 0 { close k }`,
+		"its limit is past": "claim k pin:0; 1h; close k; holding 0 released 0s",
+		"the store is away": "claim k pin:0; fate k any away 9; close k = not-released store '0 stays taken for a while: '; log 1 'lease: not released'; close k",
 	})
-	ctx, cancel := context.WithCancel(t.Context())
-	store.After = func(_ context.Context, op storetest.Op) {
-		if isSwap(op) && lost.Load() {
-			cancel() // as Close does
-		}
+	r := newRig(t)
+	gen, err := generator.New(generator.WithLease(r.claim(nil, pin(5))), generator.WithStrategy(strategies.BorrowUpTo(time.Hour)))
+	require.NoError(t, err)
+	stream := gen.Stream()
+	for range 100 { // so that its blocks grow
+		must(stream.Next())
 	}
-	k := w.claim(store, small(0))
-	k.Distrust()
-	require.NoError(t, lease.ForceRelease(t.Context(), w.cells, 0))
-	lost.Store(true)
-	k.Poll(ctx)
-	lost.Store(false)
-	require.Equal(t, lease.Held, w.holding(0).State, "it has landed")
-	require.NoError(t, k.Close())
-	require.Equal(t, lease.Released, w.holding(0).State)
+	last := must(gen.Layout().Decode(must(stream.Next()))).Time
+	require.NoError(t, gen.Close())
+	require.Equal(t, last.Add(time.Millisecond), r.holding(5).Limit, "with the slots that a stream has in reserve")
 }
 
 // TestEverythingAtOnce, on a store that fails in all its ways: for the race detector, and for locks that
@@ -213,65 +175,26 @@ func TestEverythingAtOnce(t *testing.T) {
 // TestRestored: of an original and its clone, the one that is told of it shares no ID with the other,
 // whatever was in flight when the memory was copied.
 func TestRestored(t *testing.T) {
-	for name, test := range map[string]struct {
-		option   lease.Option
-		inFlight storetest.Fault // the outcome of an extension when the memory was copied
-	}{
-		"at rest":                     {small(10), storetest.None},
-		"an extension has landed":     {small(10), storetest.ReplyLost},
-		"an extension is on its way":  {small(10), storetest.Delayed},
-		"pinned":                      {pin(5), storetest.None},
-		"pinned, an extension landed": {pin(5), storetest.ReplyLost},
-		"pinned, an extension comes":  {pin(5), storetest.Delayed},
-		"the only number":             {small(0), storetest.None},
+	rows := map[string]string{}
+	for flight, says := range map[string]string{
+		"at rest":                    "",
+		"an extension has landed":    "fate a any lost 2; 15s; poll a;",
+		"an extension is on its way": "fate a any delayed 2; 15s; poll a;",
 	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.clock.AutoAdvance(true)
-			store := w.client(nil)
-			original := w.claim(store, test.option)
-			seen := map[snowflake.ID]bool{}
-			issue := func(g *generator.Generator) {
-				for range 100 {
-					if id, err := g.Next(); err == nil {
-						require.False(t, seen[id])
-						seen[id] = true
-					}
-				}
-			}
-			first := w.generator(original)
-			issue(first)
-			if test.inFlight != storetest.None {
-				store.Fail(test.inFlight, 2) // also the read that would tell
-				w.clock.Advance(period / 2)
-				original.Poll(t.Context())
-			}
-			clone := w.clone(original, test.option)
-			twin := w.generator(clone)
-			node := original.Node()
-			was := must(cell.DecodeNode(w.cells.Peek(cell.NodeKey(node)).Value))
-			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-			defer cancel()
-			require.NoError(t, clone.Restored(ctx))
-			require.NoError(t, clone.Err())
-			same := clone.Pinned() || clone.Layout().NodeBits == 0
-			require.Equal(t, same, node == clone.Node())
-			require.Equal(t, 1, w.log.count("lease: memory was restored, claiming anew"))
-			is := must(cell.DecodeNode(w.cells.Peek(cell.NodeKey(clone.Node())).Value))
-			require.NotEqual(t, was.Holder, is.Holder, "it has another token")
-			w.cells.Deliver(0)
+		for _, numbers := range []string{"bits:10", "bits:10 pin:5", "bits:0"} {
+			script := "claim a " + numbers + "; next a;" + says + "clone a b " + numbers + `; restored b deadline
+				err b; log 1 'lease: memory was restored, claiming anew'; deliver;`
 			for range 10 {
-				issue(first)
-				issue(twin)
-				w.clock.Advance(third)
-				original.Poll(t.Context())
-				clone.Poll(t.Context())
+				script += "next a = any; next b = any; 10s; poll a; poll b;"
 			}
-			require.Equal(t, clone.Pinned(), errors.Is(original.Err(), lease.ErrLost))
-			require.Equal(t, same, original.Stats().Conflicts > 0)
-			issue(twin)
-		})
+			rows[flight+" "+numbers] = script + map[string]string{
+				"bits:10":       "next a; next b; stats a conflicts:0; stats b conflicts:0",
+				"bits:10 pin:5": "next b; err a = lost held; stats a conflicts:1",
+				"bits:0":        "next b; err a = 'no free node number'; stats a conflicts:1",
+			}[numbers]
+		}
 	}
+	scripts(t, rows)
 }
 
 // TestF19_SnapshotClone restores a snapshot beside its original, and tells neither. It is the
@@ -280,12 +203,13 @@ func TestRestored(t *testing.T) {
 func TestF19_SnapshotClone(t *testing.T) {
 	for name, order := range map[string][2]int{"the original extends first": {0, 1}, "the copy extends first": {1, 0}} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newRig(t)
 			w.clock.AutoAdvance(true)
-			original := w.claim(nil, small(1))
+			w.run("claim a bits:1; clone a b")
+			keepers := [2]*lease.Keeper{w.members["a"].Keeper, w.members["b"].Keeper}
+			original := keepers[0]
 			node := original.Node()
 			floor, limit := original.Granted()
-			keepers := [2]*lease.Keeper{original, w.clone(original)}
 			gens := [2]*generator.Generator{w.generator(keepers[0]), w.generator(keepers[1])}
 			issued := map[snowflake.ID]int{} // by whom
 			var lastTwice time.Time
@@ -316,38 +240,22 @@ func TestF19_SnapshotClone(t *testing.T) {
 
 // TestRestoredMeets has Restored meet what happens at the same time.
 func TestRestoredMeets(t *testing.T) {
-	t.Run("a store that is away", func(t *testing.T) {
-		w, gone := newWorld(t), away(false)
-		k := w.claim(w.client(gone.fault))
-		gen := w.generator(k)
-		before := must(gen.Next())
-		gone = true
-		require.ErrorIs(t, k.Restored(t.Context()), lease.ErrStore)
-		_, err := gen.Next()
-		require.ErrorIs(t, err, generator.ErrNotGranted)
-		require.ErrorIs(t, err, lease.ErrStore)
-		gone = false
-		w.pass(time.Second, k) // it goes on trying
-		require.EqualValues(t, 2, k.Stats().Claims)
-		require.Greater(t, must(gen.Next()), before)
-		require.NoError(t, gen.Close())
-		require.ErrorIs(t, k.Restored(t.Context()), lease.ErrClosed)
-	})
-	t.Run("a refusal", func(t *testing.T) {
-		w, ctx, refused := newWorld(t), deadline(t), error(nil)
-		k := w.claim(failing{w.cells.Locking(), func() error { return refused }})
-		refused = stores.Refused.New("no")
-		require.ErrorIs(t, k.Restored(ctx), stores.Refused)
-		require.NoError(t, ctx.Err())
+	scripts(t, map[string]string{
+		"a store that is away": `claim k; next k; fate k any away 99; restored k = store; next k = ungranted store
+			heal k; 1s; poll k; stats k claims:2; next k; close k; restored k = closed`,
+		"a refusal": "claim k; fails k refused; restored k deadline = refused !canceled",
+		// It grants nothing, though it lands: it is the original's, and so its number is not given back.
+		"an extension": `claim x bits:1 pin:1; claim k bits:1; close x; on k swap { distrust k }; 15s; poll k; next k = ungranted
+			restored k; holds k 1; holding 0 held 45s`,
 	})
 	t.Run("a step that claims before its context ends", func(t *testing.T) {
-		w, gone := newWorld(t), away(false)
-		k := w.claim(w.client(gone.fault))
+		r, gone := newRig(t), away(false)
+		k := r.claim(r.client(gone.fault))
 		gone = true
 		ctx, cancel := context.WithCancel(deadline(t))
 		n := 0
 		k.Hook(func() string {
-			if bool(gone) && k.Free() && w.trips() > 4 { // between two tries
+			if bool(gone) && k.Free() && r.trips() > 4 { // between two tries
 				gone = false
 				k.Poll(t.Context())
 				cancel()
@@ -359,44 +267,22 @@ func TestRestoredMeets(t *testing.T) {
 		require.Positive(t, k.Stats().Remaining)
 		require.NoError(t, k.Err())
 	})
-	t.Run("an extension", func(t *testing.T) {
-		w, k := newWorld(t), (*lease.Keeper)(nil)
-		store := w.client(nil)
-		k = w.claim(store)
-		node := k.Node()
-		store.After = func(_ context.Context, op storetest.Op) {
-			if isSwap(op) {
-				store.After = nil
-				k.Distrust() // Restored begins
-			}
-		}
-		w.clock.Advance(period / 2)
-		k.Poll(t.Context())
-		require.Zero(t, k.Stats().Remaining, "it grants nothing, though it lands: it is the original's")
-		require.NoError(t, k.Restored(t.Context()))
-		require.NotEqual(t, node, k.Node())
-		require.Equal(t, lease.Held, w.holding(node).State, "the original's number is not given back")
-	})
 	t.Run("a close", func(t *testing.T) {
-		w := newWorld(t)
-		k := w.claim(nil, pin(5))
-		gen := w.generator(k)
-		w.clock.Advance(time.Second)
-		last := must(gen.Next())
+		r := newRig(t)
+		r.run("claim k pin:0; 1s; next k")
 		n := 0
+		k := r.members["k"]
 		k.Hook(func() string {
 			n++
 			k.Distrust() // Restored begins
 			return fmt.Sprint(n)
 		}, nil, func() {})
-		require.NoError(t, gen.Close())
-		require.Equal(t, lease.Released, w.holding(5).State)
-		require.True(t, w.holding(5).Limit.After(must(gen.Layout().Decode(last)).Time), "the release knows what was issued")
+		r.run("close k; holding 0 released 1.001s")
 		require.ErrorIs(t, k.ClaimFirst(t.Context()), lease.ErrClosed, "as the rest of Restored")
 	})
 	t.Run("a panic", func(t *testing.T) {
-		w, fails := newWorld(t), false
-		k := w.claim(w.client(func(storetest.Op) storetest.Fault {
+		r, fails := newRig(t), false
+		k := r.claim(r.client(func(storetest.Op) storetest.Fault {
 			if fails {
 				panic("a bug")
 			}

@@ -48,7 +48,7 @@ func TestSkew(t *testing.T) {
 		for _, skew := range test.skews {
 			for _, strict := range []bool{false, true} {
 				t.Run(name+" "+skew.String(), func(t *testing.T) {
-					w := newWorld(t)
+					w := newRig(t)
 					for node := range int64(test.crashed) {
 						w.claim(nil, small(4), pin(node))
 						w.clock.Advance(test.apart)
@@ -119,7 +119,7 @@ func TestSkew(t *testing.T) {
 // no longer than an extension can wait.
 func TestSkewIsSettled(t *testing.T) {
 	for _, lists := range []bool{true, false} {
-		w := newWorld(t)
+		w := newRig(t)
 		other := w.claim(nil)
 		ours := clocktest.NewVirtual(noon.Add(time.Hour))
 		asked := 0
@@ -163,7 +163,7 @@ func TestSkewIsSettled(t *testing.T) {
 func TestStrictClaimEnds(t *testing.T) {
 	cause := errors.New("shut down")
 	for _, fault := range []storetest.Fault{storetest.None, storetest.Unavailable} {
-		w := newWorld(t)
+		w := newRig(t)
 		for range 5 {
 			w.claim(nil)
 		}

@@ -21,7 +21,7 @@ var weekLong = flag.Bool("lease.week", false, "run TestWeekOfTrouble for a week 
 
 // trouble makes each operation of a keeper's store fail in some way.
 type trouble struct {
-	*world
+	*rig
 	restore func() // the cells as they were at the beginning
 	rng     *rand.Rand
 }
@@ -93,7 +93,7 @@ func TestWeekOfTrouble(t *testing.T) {
 }
 
 func week(t *testing.T, length time.Duration, name string, flips bool) {
-	tr := &trouble{world: newWorld(t), rng: rand.New(rand.NewPCG(1, 2))}
+	tr := &trouble{rig: newRig(t), rng: rand.New(rand.NewPCG(1, 2))}
 	calls, polls, begun, back := 0, 0, false, false
 	k := tr.claim(tr.client(func(op storetest.Op) storetest.Fault {
 		calls++
@@ -163,7 +163,7 @@ func heapInUse() uint64 {
 // TestTheLastLineIsLogged: after many outages the log still says, late, that the last one is over.
 func TestTheLastLineIsLogged(t *testing.T) {
 	const length = 60 * time.Millisecond
-	w, gone := newWorld(t), away(false)
+	w, gone := newRig(t), away(false)
 	k := w.claim(w.client(gone.fault), small(7), lease.WithWindow(length))
 	live := func(d time.Duration) {
 		for end := w.clock.Elapsed() + d; w.clock.Elapsed() < end; {
