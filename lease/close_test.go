@@ -198,44 +198,15 @@ func TestRestored(t *testing.T) {
 }
 
 // TestF19_SnapshotClone restores a snapshot beside its original, and tells neither. It is the
-// documented limit of a lease: both issue the same IDs, but only of the grant at the time of
-// the snapshot. The first to extend makes the other find out, and take another number.
+// documented limit of a lease: both issue the same IDs, but only until the next extension. The first to extend
+// makes the other find out, and take another number; both are served all the time.
 func TestF19_SnapshotClone(t *testing.T) {
-	for name, order := range map[string][2]int{"the original extends first": {0, 1}, "the copy extends first": {1, 0}} {
-		t.Run(name, func(t *testing.T) {
-			w := newRig(t)
-			w.clock.AutoAdvance(true)
-			w.run("claim a bits:1; clone a b")
-			keepers := [2]*lease.Keeper{w.members["a"].Keeper, w.members["b"].Keeper}
-			original := keepers[0]
-			node := original.Node()
-			floor, limit := original.Granted()
-			gens := [2]*generator.Generator{w.generator(keepers[0]), w.generator(keepers[1])}
-			issued := map[snowflake.ID]int{} // by whom
-			var lastTwice time.Time
-			for n := 0; w.clock.Wall().Before(limit.Add(3 * period)); n++ {
-				for _, i := range order {
-					if n > 0 { // the first extension may be due at once
-						keepers[i].Poll(t.Context())
-					}
-					id := must(gens[i].Next()) // both are served all the time
-					if by, twice := issued[id]; twice {
-						require.NotEqual(t, i, by, "%d twice", id)
-						lastTwice = must(original.Layout().Decode(id)).Time
-					}
-					issued[id] = i
-				}
-				w.clock.Advance(50 * time.Millisecond)
-			}
-			first, second := keepers[order[0]], keepers[order[1]]
-			require.False(t, lastTwice.IsZero(), "the copy is none: nothing came twice")
-			require.LessOrEqual(t, lastTwice.Sub(floor), third+100*time.Millisecond, "until the next extension")
-			require.Zero(t, first.Stats().Conflicts)
-			require.EqualValues(t, 1, second.Stats().Conflicts, "found out once")
-			require.Equal(t, node, first.Node())
-			require.NotEqual(t, node, second.Node())
-		})
-	}
+	const begins = "claim x bits:1 pin:1; claim a bits:1; close x; clone a b; same 0 { next a; again b }; 10s;"
+	const ends = "next a; next b; 10s; poll a; poll b; next a; next b; 10s; poll a; poll b; next a; next b;"
+	scripts(t, map[string]string{
+		"the original extends first": begins + "poll a; poll b; node a 0; node b 1; stats a conflicts:0; stats b conflicts:1;" + ends + "stats b conflicts:1",
+		"the copy extends first":     begins + "poll b; poll a; node b 0; node a 1; stats b conflicts:0; stats a conflicts:1;" + ends + "stats a conflicts:1",
+	})
 }
 
 // TestRestoredMeets has Restored meet what happens at the same time.
