@@ -67,9 +67,6 @@ type Fleet struct {
 	Launch func(*Process) Program
 	// Fault does a fault of a kind from FaultKinds on.
 	Fault func(FaultKind, *Machine)
-	// Repair returns by how much the clock of a machine is stepped at the end of the faults,
-	// so that the process can work. It may be nil.
-	Repair func(*Machine) int64
 
 	queue   queue
 	order   uint64
