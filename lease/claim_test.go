@@ -210,7 +210,7 @@ func TestLocks(t *testing.T) {
 	scripts(t, map[string]string{"held": "claim k locks pin:1; 1h; claim o locks pin:1 = held locked; close k; claim o locks pin:1"})
 	other := "'" + string(cell.Node{Limit: 7, Write: "w", Layout: smallLayout(9).String()}.Encode()) + "'"
 	for _, fails := range []string{
-		"fate k read:node away 1+1", "fate k swap:node away 9; fate k read:node away 1+2",
+		"fate k read:node away 1+1", "fate k swap:node away 9", "fate k swap:node away 9; fate k read:node away 1+2",
 		"on k read:node 1+1 { write 1 rubbish }", "on k read:node 1+1 { write 1 " + other + " }",
 	} {
 		r := newRig(t)

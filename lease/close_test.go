@@ -216,7 +216,7 @@ func TestRestoredMeets(t *testing.T) {
 			heal k; 1s; poll k; stats k claims:2; next k; close k; restored k = closed`,
 		"a refusal": "claim k; fails k refused; restored k deadline = refused !canceled",
 		// It grants nothing, though it lands: it is the original's, and so its number is not given back.
-		"an extension": `claim x bits:1 pin:1; claim k bits:1; close x; on k swap { distrust k }; 15s; poll k; next k = ungranted
+		"an extension": `claim x bits:1 pin:1; claim k bits:1; close x; on k swap { distrust k }; 15s; poll k; next k = ungranted; remaining k 0s
 			restored k; holds k 1; holding 0 held 45s`,
 	})
 	t.Run("a step that claims before its context ends", func(t *testing.T) {

@@ -347,7 +347,7 @@ func (r *rig) do(list []line) {
 		if len(l.args) > 0 {
 			l.member = r.members[l.args[0]]
 		}
-		require.Contains(r, verbs, l.verb)
+		require.NotNil(r, verbs[l.verb], l.verb)
 		err := verbs[l.verb](l)
 		about := fmt.Sprintf("in %q %q", l.verb, l.args)
 		if l.want == nil {
@@ -458,8 +458,9 @@ func init() { // they run each other
 			require.EqualValues(l, number(l.args[0]), l.log.count(l.args[1]), "%s", l.log)
 			return nil
 		},
-		"calls": line.tells,
-		"stats": line.stats,
+		"calls":     line.tells,
+		"remaining": func(l line) error { require.Equal(l, l.args[1], l.Stats().Remaining.String()); return nil },
+		"stats":     line.stats,
 		"floors": func(l line) error {
 			require.Equal(l, l.args, []string{l.floors.To, fmt.Sprint(len(l.floors.Nodes))})
 			return nil
