@@ -29,11 +29,10 @@ func TestCloseEndsTheGoroutine(t *testing.T) {
 		hangs bool // the store ignores contexts
 		close func(k *lease.Keeper, gen *generator.Generator) error
 	}{
-		"the keeper":                {close: func(k *lease.Keeper, _ *generator.Generator) error { return k.Close() }},
-		"the generator":             {close: func(_ *lease.Keeper, gen *generator.Generator) error { return gen.Close() }},
-		"the keeper, it hangs":      {true, func(k *lease.Keeper, _ *generator.Generator) error { return k.CloseContext(ended) }},
-		"the generator, it hangs":   {true, func(_ *lease.Keeper, gen *generator.Generator) error { return gen.CloseContext(ended) }},
-		"nobody, as none was bound": {close: nil},
+		"the keeper":              {false, func(k *lease.Keeper, _ *generator.Generator) error { return k.Close() }},
+		"the generator":           {false, func(_ *lease.Keeper, gen *generator.Generator) error { return gen.Close() }},
+		"the keeper, it hangs":    {true, func(k *lease.Keeper, _ *generator.Generator) error { return k.CloseContext(ended) }},
+		"the generator, it hangs": {true, func(_ *lease.Keeper, gen *generator.Generator) error { return gen.CloseContext(ended) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -46,33 +45,24 @@ func TestCloseEndsTheGoroutine(t *testing.T) {
 					return storetest.None
 				}
 				k := must(lease.Claim(t.Context(), store, log.option()))
-				if test.close == nil {
-					_, err := generator.New(generator.WithLease(k), generator.WithNode(3))
-					require.Error(t, err)
-					require.NoError(t, k.Close())
-					_, err = generator.New(generator.WithLease(k))
-					require.ErrorIs(t, err, lease.ErrClosed)
-					return
-				}
-				gen, err := generator.New(generator.WithLease(k))
-				require.NoError(t, err)
-				_, err = generator.New(generator.WithLease(k))
-				require.ErrorContains(t, err, "bound to another generator")
+				require.Error(t, second(generator.New(generator.WithLease(k), generator.WithNode(3))), "it binds none")
+				gen := must(generator.New(generator.WithLease(k)))
+				require.ErrorContains(t, second(generator.New(generator.WithLease(k))), "bound to another generator")
 				hangs.Store(test.hangs)
 				time.Sleep(period / 2)
 				synctest.Wait()
 				begin := time.Now()
-				err = test.close(k, gen)
+				err := test.close(k, gen)
 				require.Zero(t, time.Since(begin))
 				require.Equal(t, test.hangs, errors.Is(err, lease.ErrNotReleased))
 				require.Equal(t, test.hangs, errors.Is(err, context.Canceled))
-				_, err = gen.Next()
-				require.ErrorIs(t, err, generator.ErrClosed, "it is sealed in any case")
+				require.ErrorIs(t, second(gen.Next()), generator.ErrClosed, "it is sealed in any case")
 				hangs.Store(false)
 				close(goOn)
 				require.NoError(t, k.Close(), "now it is released")
 				require.EqualValues(t, 1, k.Stats().Releases)
 				require.NoError(t, gen.Close())
+				require.ErrorIs(t, second(generator.New(generator.WithLease(k))), lease.ErrClosed)
 			})
 		})
 	}
@@ -109,64 +99,61 @@ func TestRelease(t *testing.T) {
 func TestEverythingAtOnce(t *testing.T) {
 	var seen sync.Map
 	memory, log := storetest.NewMemory(), &record{}
+	process := func() {
+		store := memory.Client()
+		var turn atomic.Uint64
+		store.Before = func(context.Context, storetest.Op) storetest.Fault {
+			if n := turn.Add(1); n%5 == 0 {
+				return storetest.Fault(n / 5 % 4)
+			}
+			return storetest.None
+		}
+		k, err := lease.Claim(t.Context(), store, log.option(), small(3), lease.WithWindow(20*time.Millisecond))
+		if err != nil {
+			return // the store has failed, or all numbers are held by those who could not give them back
+		}
+		gen := must(generator.New(generator.WithLease(k), generator.WithStrategy(strategies.BorrowUpTo(time.Hour))))
+		var users sync.WaitGroup
+		stream, ids := gen.Stream(), make([]snowflake.ID, 200)
+		for _, use := range []func() ([]snowflake.ID, error){
+			func() ([]snowflake.ID, error) { id, err := gen.Next(); return []snowflake.ID{id}, err },
+			func() ([]snowflake.ID, error) { id, err := stream.Next(); return []snowflake.ID{id}, err },
+			func() ([]snowflake.ID, error) { n, err := gen.NextN(ids); return ids[:n], err },
+			func() ([]snowflake.ID, error) { k.Poll(t.Context()); return nil, k.Err() },
+			func() ([]snowflake.ID, error) { return nil, gen.Restored(t.Context()) },
+			func() ([]snowflake.ID, error) { k.Stats(); k.Granted(); k.Node(); gen.Stats(); return nil, nil },
+		} {
+			users.Go(func() {
+				for range 300 {
+					ids, err := use()
+					for _, id := range ids {
+						_, twice := seen.LoadOrStore(id, true)
+						assert.False(t, twice && err == nil, "%d was issued before", id)
+					}
+					if errors.Is(err, generator.ErrClosed) || errors.Is(err, lease.ErrClosed) {
+						return
+					}
+				}
+			})
+		}
+		for range 2 {
+			users.Go(func() {
+				memory.Deliver(0)
+				for range 50 {
+					runtime.Gosched()
+				}
+				_ = k.Close() // may fail with the store
+				_ = gen.Close()
+			})
+		}
+		users.Wait()
+		assert.ErrorIs(t, second(gen.Next()), generator.ErrClosed)
+		assert.ErrorIs(t, k.Err(), lease.ErrClosed)
+	}
 	for range 12 {
 		var fleet sync.WaitGroup
 		for range 3 {
-			fleet.Go(func() {
-				store := memory.Client()
-				var turn atomic.Uint64
-				store.Before = func(context.Context, storetest.Op) storetest.Fault {
-					if n := turn.Add(1); n%5 == 0 {
-						return storetest.Fault(n / 5 % 4)
-					}
-					return storetest.None
-				}
-				k, err := lease.Claim(t.Context(), store, log.option(), small(3), lease.WithWindow(20*time.Millisecond))
-				if err != nil {
-					return // the store has failed, or all numbers are held by those who could not give them back
-				}
-				gen, err := generator.New(generator.WithLease(k), generator.WithStrategy(strategies.BorrowUpTo(time.Hour)))
-				if !assert.NoError(t, err) {
-					return
-				}
-				var users sync.WaitGroup
-				stream, ids := gen.Stream(), make([]snowflake.ID, 200)
-				for _, use := range []func() ([]snowflake.ID, error){
-					func() ([]snowflake.ID, error) { id, err := gen.Next(); return []snowflake.ID{id}, err },
-					func() ([]snowflake.ID, error) { id, err := stream.Next(); return []snowflake.ID{id}, err },
-					func() ([]snowflake.ID, error) { n, err := gen.NextN(ids); return ids[:n], err },
-					func() ([]snowflake.ID, error) { k.Poll(t.Context()); return nil, k.Err() },
-					func() ([]snowflake.ID, error) { return nil, gen.Restored(t.Context()) },
-					func() ([]snowflake.ID, error) { k.Stats(); k.Granted(); k.Node(); gen.Stats(); return nil, nil },
-				} {
-					users.Go(func() {
-						for range 300 {
-							ids, err := use()
-							for _, id := range ids {
-								_, twice := seen.LoadOrStore(id, true)
-								assert.False(t, twice && err == nil, "%d was issued before", id)
-							}
-							if errors.Is(err, generator.ErrClosed) || errors.Is(err, lease.ErrClosed) {
-								return
-							}
-						}
-					})
-				}
-				for range 2 {
-					users.Go(func() {
-						memory.Deliver(0)
-						for range 50 {
-							runtime.Gosched()
-						}
-						_ = k.Close() // may fail with the store
-						_ = gen.Close()
-					})
-				}
-				users.Wait()
-				_, err = gen.Next()
-				assert.ErrorIs(t, err, generator.ErrClosed)
-				assert.ErrorIs(t, k.Err(), lease.ErrClosed)
-			})
+			fleet.Go(process)
 		}
 		fleet.Wait()
 	}

@@ -208,7 +208,7 @@ func (f *fleet) checkLiveness(d int64) {
 		default:
 			state := "has no lease"
 			if p.k != nil && p.gen != nil {
-				state = fmt.Sprintf("has node %d up to %s, clock at %s, error %v", p.k.Used().Node, f.tickText(p.k.Used().To), f.tickText(p.k.Front()), p.k.Err())
+				state = fmt.Sprintf("has node %d up to %s, error %v", p.k.Used().Node, f.tickText(p.k.Used().To), p.k.Err())
 			}
 			f.Fail("liveness", "%s has issued nothing since %s (the faults were over at %s): it %s; last error %v",
 				p.Name, time.Duration(p.last), time.Duration(f.CalmSince), state, p.err)
