@@ -97,7 +97,6 @@ type plan struct {
 	pinned     uint64 // of 1024 processes: they want the number of their machine
 	strategies []strategies.Strategy
 	calls      []callKind
-	batch      int
 
 	mutant *mutant // or nil
 }
@@ -192,7 +191,6 @@ func (f *fleet) drawCallers() {
 		f.calls = append(f.calls, single)
 	}
 	f.Issuers = 1 + f.Rng.IntN(3)
-	f.batch = 1 + f.Rng.IntN(64)
 	f.PBurst = uint64(f.Rng.IntN(900))
 	f.Think, f.Rest = f.Between(f.Period/128, f.Period/3)+2, f.Period/4
 	f.Most = 200 + 100*min(f.count, 20)
@@ -202,7 +200,6 @@ func (f *fleet) drawCallers() {
 func (f *fleet) Play() {
 	defer f.End()
 	f.Chaos()
-	f.batch = min(f.batch, 4)
 	for _, since := range []int64{f.bound(), f.longest} {
 		f.Run(f.Now + f.bound())
 		if !f.Over {
