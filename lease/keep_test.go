@@ -109,6 +109,8 @@ func TestLoss(t *testing.T) {
 		"damaged":                   "claim x bits:1 pin:1; claim k bits:1; close x; 15s; write 0 rubbish; poll k; log 1 'its cell is damaged'; next k; err k; holds k 1",
 		"damaged, pinned": `claim k pin:0; 15s; write 0 rubbish; poll k; next k; err k = damaged 'cell of node number 0 cannot be read'
 			stats k conflicts:0 went-back:0; close k = not-released`,
+		"and the next claim lands late": `claim x bits:1 pin:1; claim k bits:1 window:3s; close x; claim s bits:1 pin:0; fate k swap delayed 1+1
+			2s; poll k; deliver; 1s; calls; poll k; node k 1; calls 1`, // it is adopted, and not extended at once
 	}
 	for name, test := range map[string]struct{ happens, log, free, pinned string }{
 		"taken": {"claim s bits:1 pin:0 owner:successor", `another process took it" node=0 "ours until"=2029-06-01T12:00:30.000Z holder=successor`,
