@@ -151,7 +151,7 @@ func timelineOf(spec string) (timeline, error) {
 
 // ready returns an error if a cell cannot be read, or, unless running, if a node number is held.
 func ready(ctx context.Context, calls *drive.Calls, running bool) error {
-	holdings, err := inspectAll(ctx, calls, time.Now)
+	holdings, err := inspectAll(ctx, calls)
 	if err != nil {
 		return err
 	}
