@@ -71,12 +71,12 @@ func TestCloseEndsTheGoroutine(t *testing.T) {
 // TestRelease checks the limit that a release leaves, whatever was in flight before it.
 func TestRelease(t *testing.T) {
 	scripts(t, map[string]string{
-		"nothing was issued":        "claim k pin:0; 1s; close k; holding 0 released 0s; close k; stats k releases:1",
+		"nothing was issued":        "claim k pin:0; 1s; close k; holding 0 released 0s; close k; stats k Releases:1",
 		"one was":                   "claim k pin:0; 1s; next k; close k; holding 0 released 1.001s; log 1 'lease: released'",
 		"an extension has landed":   "claim k pin:0; fate k any lost 2; 15s; poll k; holding 0 held 45s; close k; holding 0 released 0s",
 		"an extension is in flight": "claim k pin:0; fate k any delayed 2; 15s; poll k; close k; holding 0 released 0s",
 		"a claim has landed": `claim k bits:0; distrust k; release 0; fate k swap lost; fate k read away 1+1; poll k; holding 0 held
-			close k; holding 0 released; stats k claims:2 releases:1`,
+			close k; holding 0 released; stats k Claims:2 Releases:1`,
 		"a claim has not landed": `claim k bits:0; distrust k; release 0; fate k swap away; fate k read away 1+1; poll k
 			same 0 { close k }`,
 		"its limit is past": "claim k pin:0; 1h; close k; holding 0 released 0s",
@@ -175,9 +175,9 @@ func TestRestored(t *testing.T) {
 				script += "next a = any; next b = any; 10s; poll a; poll b;"
 			}
 			rows[flight+" "+numbers] = script + map[string]string{
-				"bits:10":       "next a; next b; stats a conflicts:0; stats b conflicts:0",
-				"bits:10 pin:5": "next b; err a = lost held; stats a conflicts:1",
-				"bits:0":        "next b; err a = 'no free node number'; stats a conflicts:1",
+				"bits:10":       "next a; next b; stats a Conflicts:0; stats b Conflicts:0",
+				"bits:10 pin:5": "next b; err a = lost held; stats a Conflicts:1",
+				"bits:0":        "next b; err a = 'no free node number'; stats a Conflicts:1",
 			}[numbers]
 		}
 	}
@@ -191,8 +191,8 @@ func TestF19_SnapshotClone(t *testing.T) {
 	const begins = "claim x bits:1 pin:1; claim a bits:1; close x; clone a b; same 0 { next a; again b }; 10s;"
 	const ends = "next a; next b; 10s; poll a; poll b; next a; next b; 10s; poll a; poll b; next a; next b;"
 	scripts(t, map[string]string{
-		"the original extends first": begins + "poll a; poll b; node a 0; node b 1; stats a conflicts:0; stats b conflicts:1;" + ends + "stats b conflicts:1",
-		"the copy extends first":     begins + "poll b; poll a; node b 0; node a 1; stats b conflicts:0; stats a conflicts:1;" + ends + "stats a conflicts:1",
+		"the original extends first": begins + "poll a; poll b; node a 0; node b 1; stats a Conflicts:0; stats b Conflicts:1;" + ends + "stats b Conflicts:1",
+		"the copy extends first":     begins + "poll b; poll a; node b 0; node a 1; stats b Conflicts:0; stats a Conflicts:1;" + ends + "stats a Conflicts:1",
 	})
 }
 
@@ -200,10 +200,10 @@ func TestF19_SnapshotClone(t *testing.T) {
 func TestRestoredMeets(t *testing.T) {
 	scripts(t, map[string]string{
 		"a store that is away": `claim k; next k; fate k any away 99; restored k = store; next k = ungranted store
-			heal k; 1s; poll k; stats k claims:2; next k; close k; restored k = closed`,
+			heal k; 1s; poll k; stats k Claims:2; next k; close k; restored k = closed`,
 		"a refusal": "claim k; fails k refused; restored k deadline = refused !canceled",
 		// It grants nothing, though it lands: it is the original's, and so its number is not given back.
-		"an extension": `claim x bits:1 pin:1; claim k bits:1; close x; on k swap { distrust k }; 15s; poll k; next k = ungranted; remaining k 0s
+		"an extension": `claim x bits:1 pin:1; claim k bits:1; close x; on k swap { distrust k }; 15s; poll k; next k = ungranted; stats k Remaining:0s
 			restored k; holds k 1; holding 0 held 45s`,
 	})
 	t.Run("a step that claims before its context ends", func(t *testing.T) {

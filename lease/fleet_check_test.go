@@ -154,7 +154,7 @@ func (f *fleet) refused(t *caller, err error) {
 		p.excuse = ""
 		// Between the old grant and the next there may be ticks that are another's.
 		gap := p.k.Holds() && p.k.Held().Floor > p.k.Used().To
-		if !gap && !f.holdsOther(p) && none.Past > 0 && f.Calm && f.Now > max(f.CalmSince, p.Started, p.lost)+f.bound() && p.excuse == "" {
+		if !gap && !f.holdsOther(p) && none.Past > 0 && f.Calm && f.Now > max(f.CalmSince, p.Started, p.lost)+f.bound() {
 			f.Fail("error in the calm", "%s: %v", p.Name, err)
 		}
 	case errors.As(err, &lead):

@@ -105,10 +105,10 @@ func TestTriesWhileTheStoreIsAway(t *testing.T) {
 // its grant up, and claims another number, or ends if the number was pinned.
 func TestLoss(t *testing.T) {
 	rows := map[string]string{
-		"another name of the write": "claim k bits:0; 15s; write 0; poll k; err k; stats k conflicts:0 extensions:1",
+		"another name of the write": "claim k bits:0; 15s; write 0; poll k; err k; stats k Conflicts:0 Extensions:1",
 		"damaged":                   "claim x bits:1 pin:1; claim k bits:1; close x; 15s; write 0 rubbish; poll k; log 1 'its cell is damaged'; next k; err k; holds k 1",
 		"damaged, pinned": `claim k pin:0; 15s; write 0 rubbish; poll k; next k; err k = damaged 'cell of node number 0 cannot be read'
-			stats k conflicts:0 went-back:0; close k = not-released`,
+			stats k Conflicts:0 WentBack:0; close k = not-released`,
 		"and the next claim lands late": `claim x bits:1 pin:1; claim k bits:1 window:3s; close x; claim s bits:1 pin:0; fate k swap delayed 1+1
 			2s; poll k; deliver; 1s; calls; poll k; node k 1; calls 1`, // it is adopted, and not extended at once
 	}
@@ -120,10 +120,10 @@ func TestLoss(t *testing.T) {
 		"a clone's": {"clone k c; poll c", "a copy of this process", "", "node number 0 is held by "},
 		"moved":     {"export new", "an operator reserved it, or moved the fleet to another store", "= moved 'to new'", "start this process again"},
 	} {
-		found := "15s; " + test.happens + "; poll k; stats k conflicts:1 went-back:0; log 1 'lease: lost, " + test.log + "'; next k;"
+		found := "15s; " + test.happens + "; poll k; stats k Conflicts:1 WentBack:0; log 1 'lease: lost, " + test.log + "'; next k;"
 		rows[name] = "claim x bits:1 pin:1; claim k bits:1; close x;" + found + "err k " + test.free
 		if test.free == "" {
-			rows[name] += "; holds k 1; stats k claims:2"
+			rows[name] += "; holds k 1; stats k Claims:2"
 		}
 		rows[name+", pinned"] = "claim k bits:1 pin:0;" + found + "err k = '" + test.pinned + `'
 			calls; keep k 14s; next k; keep k 1m; next k = lost held; calls 0
@@ -173,7 +173,7 @@ func TestWentBack(t *testing.T) {
 		"pinned, and taken": {after: "snapshot s; close k; claim k bits:0 pin:0", meanwhile: "claim n bits:0 pin:0", says: ""},
 	} {
 		rows[name] = test.before + "; claim k bits:0;" + test.after + "; next k; 10s; poll k; 10s; poll k; 10s; poll k; 10s; poll k; back s;" + test.meanwhile + `
-			10s; poll k; stats k went-back:1; log 1 level=ERROR; log 1 kind=loss
+			10s; poll k; stats k WentBack:1; log 1 level=ERROR; log 1 kind=loss
 			err k = went-back '` + test.says + `'; next k = ungranted went-back
 			1s; poll k; err k; granted k 1m10s 1m40s; log 1 'lease: recovered'`
 	}
@@ -185,7 +185,7 @@ func TestWentBack(t *testing.T) {
 func TestReadOfAnOlderState(t *testing.T) {
 	const begins = `claim k pin:0; remember 0; 15s; poll k; 15s; shows k; fate k swap away;`
 	const suspects = `log 1 'level=WARN msg="lease: node number 0 was granted to this process up to 2029-06-01T12:00:45.000Z, and its limit is 2029-06-01T12:00:30.000Z (tick ';`
-	const trusts = `next k; stats k went-back:0; log 1 'level=INFO msg="lease: the store had answered with an older state, and has all writes" node=0';`
+	const trusts = `next k; stats k WentBack:0; log 1 'level=INFO msg="lease: the store had answered with an older state, and has all writes" node=0';`
 	const away = begins + "fate k read away 1+1; poll k;" + suspects + "next k = ungranted store;"
 	scripts(t, map[string]string{
 		"the next read tells":        begins + "poll k;" + suspects + trusts,
@@ -205,7 +205,7 @@ func TestDamagedCells(t *testing.T) {
 		many += fmt.Sprintf("write %d rubbish;", node)
 	}
 	scripts(t, map[string]string{
-		"one": `write 0 rubbish; same 0 { claim k bits:7 locks; node k 1; stats k failures:1; close k; log 1 level=ERROR
+		"one": `write 0 rubbish; same 0 { claim k bits:7 locks; node k 1; stats k Failures:1; close k; log 1 level=ERROR
 			claim k bits:7 locks; log 2 level=ERROR }`, // of each keeper
 		"all":                     many + "claim k bits:7 = 'no free node number: 128 of 128'; log 64 level=ERROR",
 		"not even for the engine": "client k; fails k damaged; claim k pin:1 = damaged",

@@ -424,7 +424,10 @@ func init() { // they run each other
 		"distrust": func(l line) error { l.Distrust(); return nil },
 
 		// What happens to its calls of a kind, so many, after so many others: a fate, or others come before.
-		"fate":  func(l line) error { return l.rules(fates[l.args[2]], l.args[3:], nil) },
+		"fate": func(l line) error {
+			require.Contains(l, fates, l.args[2])
+			return l.rules(fates[l.args[2]], l.args[3:], nil)
+		},
 		"on":    func(l line) error { return l.rules(storetest.None, l.args[2:], func() { l.do(l.block) }) },
 		"fails": func(l line) error { l.via.err = failures[l.args[1]]; return nil },
 		"heal": func(l line) error {
@@ -458,9 +461,8 @@ func init() { // they run each other
 			require.EqualValues(l, number(l.args[0]), l.log.count(l.args[1]), "%s", l.log)
 			return nil
 		},
-		"calls":     line.tells,
-		"remaining": func(l line) error { require.Equal(l, l.args[1], l.Stats().Remaining.String()); return nil },
-		"stats":     line.stats,
+		"calls": line.tells,
+		"stats": line.stats,
 		"floors": func(l line) error {
 			require.Equal(l, l.args, []string{l.floors.To, fmt.Sprint(len(l.floors.Nodes))})
 			return nil
@@ -584,12 +586,9 @@ func (l line) reserves() error {
 }
 
 func (l line) stats() error {
-	s := l.Stats()
-	counts := map[string]uint64{"claims": s.Claims, "extensions": s.Extensions, "conflicts": s.Conflicts, "releases": s.Releases,
-		"failures": s.Failures, "went-back": s.WentBack}
+	text := " " + strings.Trim(fmt.Sprintf("%+v", l.Stats()), "{}") + " "
 	for _, word := range l.args[1:] {
-		name, _, _ := strings.Cut(word, ":")
-		require.EqualValues(l, number(word), counts[name], "%s of %+v", word, s)
+		require.Contains(l, text, " "+word+" ")
 	}
 	return nil
 }
