@@ -155,7 +155,7 @@ func TestTroubleIsLogged(t *testing.T) {
 			log 4 'lease: not extended yet'; log 3 'kind=refused'; log 2 'kind=passing'; log 1 'lease: grant ended'
 			err k = 'store refuses since 2029-06-01T12:00:'; next k = ungranted refused
 			fails k overloaded; keep k 9s; err k = 'this process gets too little processor time since '
-			fails k none; keep k 9s; err k; next k; log 1 'lease: recovered'`,
+			fails k none; keep k 30s; err k; next k; log 1 'lease: recovered'`,
 		"the store answers, and too late": `claim k timeout:1m; on k swap { 1m }; 10s; poll k; log 1 'lease: grant ended'
 			log 1 'err="extending the grant took 1m0s, and the window is 30s: choose a longer window"'`,
 	})
