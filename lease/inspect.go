@@ -227,7 +227,7 @@ func inspect(ctx context.Context, calls *drive.Calls, node int64, c stores.Cell)
 	if !locks && r.Limit < t.end() && t.time(r.Limit+r.Window).Before(time.Now()) {
 		h.State = Expired
 	}
-	if ahead := t.time(clockOf(r)).Sub(time.Now()); h.State == Held && ahead >= -h.Window/6 {
+	if ahead := time.Until(t.time(clockOf(r))); h.State == Held && ahead >= -h.Window/6 {
 		h.Ahead = ahead
 	}
 	return h, nil

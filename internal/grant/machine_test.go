@@ -52,7 +52,6 @@ func free(c *Cell)      { c.Record.Holder, c.Record.Owner = "", "" }
 func still(c *Cell)     { c.Still = true }
 func reserved(c *Cell)  { c.Record.Reserved = true; free(c) }
 func broken(c *Cell)    { c.Damaged = true }
-func taken(c *Cell)     { c.Taken = true }
 func none(n int64) Cell { return Cell{Node: n} }
 
 // TestLimits has the write of a process that holds a number.
