@@ -131,3 +131,12 @@ func heapInUse() uint64 {
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
 }
+
+// TestTheLastLineIsLogged: after many outages the log still says, late, that the last one is over.
+func TestTheLastLineIsLogged(t *testing.T) {
+	r := newRig(t)
+	r.run("claim k window:6s;" + strings.Repeat("fate k any away 99; keep k 12s; heal k; keep k 12s;", 200))
+	lines := r.log.count("lease: recovered")
+	r.run("keep k 2m")
+	require.Greater(t, r.log.count("lease: recovered"), lines)
+}
