@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
@@ -29,33 +29,29 @@ func at(d time.Duration) lease.Option {
 func TestInspect(t *testing.T) {
 	for name, locks := range map[string]bool{"all hosts": false, "one host": true} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newRig(t)
 			var store stores.Store = w.cells
 			if locks {
 				store = w.cells.Locking()
 			}
-			claim := func(node int64, ahead time.Duration) *lease.Keeper {
+			claim := func(store stores.Store, node int64, ahead time.Duration) *lease.Keeper {
 				return w.claim(store, pin(node), at(ahead), lease.WithWindow(period), lease.WithOwner(fmt.Sprint("owner ", node)))
 			}
-			claim(4, 12*time.Minute)
-			claim(5, -3*period/2) // the limit is past, by less than a window
-			claim(7, -period/2)   // its extension is overdue
-			claim(9, 0)
-			require.NoError(t, claim(2, 0).Close())
+			claim(store, 4, 12*time.Minute)
+			claim(store, 5, -3*period/2) // the limit is past, by less than a window
+			claim(store, 7, -period/2)   // its extension is overdue
+			claim(store, 9, 0)
+			require.NoError(t, claim(store, 2, 0).Close())
 			w.write(cell.NodeKey(3), []byte("rubbish"))
 			other := w.cells.Client()
-			w.claim(other.Locking(), pin(6), at(-3*period), lease.WithWindow(period), lease.WithOwner("owner 6"))
+			claim(other.Locking(), 6, -3*period)
 			other.Crash()
 			for range 2 { // it must not leave a lock behind
 				got, err := lease.List(t.Context(), store)
 				require.NoError(t, err)
-				want := map[int64]lease.State{2: lease.Released, 3: lease.Damaged, 4: lease.Held, 5: lease.Held, 6: lease.Expired, 7: lease.Held, 9: lease.Held}
-				require.Len(t, got, len(want))
-				last := int64(-1)
+				var states []string
 				for _, h := range got {
-					require.Greater(t, h.Node, last)
-					last = h.Node
-					assert.Equal(t, want[h.Node], h.State, h.Node)
+					states = append(states, fmt.Sprint(h.Node, " ", h.State))
 					one := must(lease.Inspect(t.Context(), store, h.Node))
 					assert.InDelta(t, h.Ahead, one.Ahead, float64(10*time.Second))
 					one.Ahead = h.Ahead // it is as of now
@@ -72,17 +68,14 @@ func TestInspect(t *testing.T) {
 						require.ErrorContains(t, h.Err, "node number 3")
 						continue
 					}
-					assert.Equal(t, period, h.Window)
-					assert.Equal(t, snowflake.Default().String(), h.Layout.String())
-					if h.State != lease.Released {
-						assert.Equal(t, fmt.Sprint("owner ", h.Node), h.Owner)
-					}
+					assert.Equal(t, []any{period, snowflake.Default().String()}, []any{h.Window, h.Layout.String()})
+					assert.Equal(t, h.State == lease.Released, h.Owner == "")
 				}
+				require.Equal(t, []string{"2 released", "3 damaged", "4 held", "5 held", "6 expired", "7 held", "9 held"}, states)
 			}
 		})
 	}
-	assert.Equal(t, []string{"damaged", "held", "released", "expired", "reserved", "State(9)"},
-		[]string{lease.Damaged.String(), lease.Held.String(), lease.Released.String(), lease.Expired.String(), lease.Reserved.String(), lease.State(9).String()})
+	assert.Equal(t, "reserved State(9)", fmt.Sprint(lease.Reserved, lease.State(9)))
 }
 
 // unlockable is a store whose locks fail with one error, and whose lists end with another.
@@ -100,7 +93,7 @@ func (s unlockable) List(ctx context.Context, from, to string, limit int) ([]sto
 
 // TestInspectFails: on a store that it must not write, the limits tell which numbers are held.
 func TestInspectFails(t *testing.T) {
-	w := newWorld(t)
+	w := newRig(t)
 	w.claim(w.cells, pin(7), at(0))
 	refused, gone := stores.Refused.New("read only"), stores.Passing.New("connection refused")
 	for lock, want := range map[error]lease.State{
@@ -123,158 +116,51 @@ func TestInspectFails(t *testing.T) {
 	require.ErrorIs(t, err, lease.ErrNeverClaimed)
 }
 
-// TestForceRelease releases a number whose holder is alive: the next one begins where that one ends.
+// TestForceRelease: the next holder begins where this one ends, also if this one is alive.
 func TestForceRelease(t *testing.T) {
-	w := newWorld(t)
-	k := w.claim(nil, pin(7))
-	gen := w.generator(k)
-	before := w.holding(7)
-	for range 2 { // the second time there is nothing to do
-		require.NoError(t, lease.ForceRelease(t.Context(), w.cells, 7))
-		before.State, before.Owner, before.Ahead = lease.Released, "", 0
-		require.Equal(t, before, w.holding(7), "all else is as it was, the limit above all")
-	}
-	require.Equal(t, 1+1+1, int(w.cells.Peek(cell.NodeKey(7)).Version), "what is released is not written")
-	floor, _ := w.claim(nil, pin(7)).Granted()
-	require.Equal(t, before.Limit, floor)
-	require.True(t, must(gen.Layout().Decode(must(gen.Next()))).Time.Before(floor))
+	scripts(t, map[string]string{
+		"alive": `claim k pin:7; next k; release 7; holding 7 released 30s; same 7 { release 7 }
+			claim o pin:7; granted o 30s 1m0s; next k`,
+		"never claimed": "release 7 = never-claimed 'node number 7 was never claimed'",
+		"locked": `claim k locks pin:7 owner:seven; same 7 { release 7 locks = held locked seven }
+			crash k; release 7 locks; claim k locks pin:7`, // the lock was left to the next
+		"damaged":              "write 7 rubbish; same 7 { release 7 = damaged 'node number 7' }",
+		"reserved":             "reserve 7 7 1h; same 7 { release 7 = held 'reserved until 2029-06-01T13:00:00' }",
+		"it cannot be read":    "client c; fate c read away; release 7 c = store ': read node/0000007: '",
+		"it cannot be locked":  "claim k pin:7; client c; fate c lock away; release 7 locks c = store ': lock node/0000007: '",
+		"it cannot be written": "claim k pin:7; client c; fate c swap away; same 7 { release 7 c = store ': swap node/0000007: ' }",
+		"extended meanwhile":   "claim k pin:7 owner:seven; client c; on c swap { write 7 }; release 7 c = conflict seven; holding 7 held",
+	})
 }
 
-func TestForceReleaseFails(t *testing.T) {
-	for name, test := range map[string]struct {
-		prepare func(w *world, store *storetest.Memory)
-		locks   bool
-		want    error
-		says    string
-	}{
-		"never claimed":       {prepare: func(*world, *storetest.Memory) {}, want: lease.ErrNeverClaimed, says: "node number 7 was never claimed"},
-		"alive":               {func(w *world, _ *storetest.Memory) { w.claim(w.cells.Locking(), pin(7), lease.WithOwner("seven")) }, true, lease.ErrHeld, "seven"},
-		"damaged":             {func(w *world, _ *storetest.Memory) { w.write(cell.NodeKey(7), []byte("rubbish")) }, false, stores.ErrDamaged, "node number 7"},
-		"reserved":            {func(w *world, _ *storetest.Memory) { w.reserve(7, noon.Add(time.Hour)) }, false, lease.ErrHeld, "reserved until 2029-06-01T13:00:00"},
-		"it cannot be read":   {func(_ *world, store *storetest.Memory) { store.Fail(storetest.Unavailable, 1) }, false, lease.ErrStore, ": read node/0000007: "},
-		"it cannot be locked": {failSecond, true, lease.ErrStore, ": lock node/0000007: "},
-		"it cannot be written": {func(w *world, store *storetest.Memory) {
-			w.claim(w.cells, pin(7))
-			failSecond(w, store)
-		}, false, lease.ErrStore, ": swap node/0000007: "},
-		"extended meanwhile": {func(w *world, store *storetest.Memory) {
-			w.claim(w.cells, pin(7), lease.WithOwner("seven"))
-			store.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
-				if isSwap(op) {
-					w.write(op.Key, w.cells.Peek(op.Key).Value)
-				}
-				return storetest.None
-			}
-		}, false, stores.ErrConflict, "seven"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			memory := w.cells.Client()
-			if test.prepare(w, memory); name == "it cannot be locked" {
-				w.claim(w.cells, pin(7))
-			}
-			was := w.cells.Peek(cell.NodeKey(7)).Value
-			var store stores.Store = memory
-			if test.locks {
-				store = memory.Locking()
-			}
-			err := lease.ForceRelease(t.Context(), store, 7)
-			require.ErrorIs(t, err, test.want)
-			require.ErrorContains(t, err, test.says)
-			require.Equal(t, was, w.cells.Peek(cell.NodeKey(7)).Value)
-			if test.want == lease.ErrHeld && test.locks {
-				w.cells.Crash()
-				require.NoError(t, lease.ForceRelease(t.Context(), store, 7))
-				w.claim(store, pin(7)) // the lock was left to the next
-			}
-		})
-	}
-}
-
-// failSecond fails the second call.
-func failSecond(_ *world, store *storetest.Memory) {
-	store.Fail(storetest.None, 1)
-	store.Fail(storetest.Unavailable, 1)
-}
-
-func (w *world) reserve(node int64, until time.Time) {
-	require.NoError(w, lease.Reserve(w.Context(), w.cells, node, node, until, w.options()...))
-}
-
+// TestReserve: whoever knows who is alive, a number that is held is not reserved, and what is reserved is not
+// claimed before the date. A later date extends it, an earlier one changes nothing.
 func TestReserve(t *testing.T) {
-	for name, locks := range map[string]bool{"all hosts": false, "one host": true} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.clock = clocktest.NewVirtual(time.Now().Truncate(time.Second)) // Inspect goes by the machine's
-			store := func() stores.Store {
-				if locks {
-					return w.cells.Client().Locking()
-				}
-				return w.cells.Client()
-			}
-			reserve := func(from, to int64, until time.Time) error {
-				return lease.Reserve(t.Context(), store(), from, to, until, w.options(small(2))...)
-			}
-			until := w.clock.Wall().AddDate(0, 6, 0).Add(time.Microsecond)
-			holder := w.claim(store(), small(2), pin(3))
-			err := reserve(0, 3, until)
-			require.ErrorIs(t, err, lease.ErrHeld)
-			require.ErrorContains(t, err, "3")
-			require.NoError(t, holder.Close())
-			for node := range int64(3) { // those before it are reserved
-				require.Equal(t, lease.Reserved, w.holding(node).State)
-				require.WithinDuration(t, until, w.holding(node).Limit, 2*time.Millisecond)
-				require.False(t, w.holding(node).Limit.Before(until))
-			}
-			w.clock.Advance(time.Hour)
-			require.EqualValues(t, 3, w.claim(store(), small(2)).Node())
-			_, err = w.try(store(), small(2))
-			require.ErrorContains(t, err, "4 of 4 are held or reserved")
-			_, err = w.try(store(), small(2), pin(1))
-			require.ErrorIs(t, err, lease.ErrHeld)
-			require.ErrorContains(t, err, "reserved until "+w.holding(1).Limit.Format("2006-01-02"))
-
-			// A later date extends it, an earlier one changes nothing.
-			later := until.AddDate(0, 1, 0)
-			require.NoError(t, reserve(0, 0, later))
-			version := w.cells.Peek(cell.NodeKey(0)).Version
-			require.NoError(t, reserve(0, 0, until))
-			require.Equal(t, version, w.cells.Peek(cell.NodeKey(0)).Version)
-			require.WithinDuration(t, later, w.holding(0).Limit, 2*time.Millisecond)
-
-			// After the date, the number is as any other, and begins at the date.
-			w.clock.Step(until.Add(time.Second).Sub(w.clock.Wall()))
-			from, _ := w.claim(store(), small(2), pin(1)).Granted()
-			require.False(t, from.Before(until))
-			require.Equal(t, lease.Held, w.holding(1).State)
-		})
+	for _, locks := range []string{"", " locks"} {
+		newRig(t).run(strings.ReplaceAll(`claim k bits:2 pin:3 LOCKS; reserve 0 3 4320h0m0.000001s bits:2 LOCKS = held 3
+			holding 0 reserved 4320h0m0.001s; holding 2 reserved 4320h0m0.001s
+			close k; 1h; claim a bits:2 LOCKS; node a 3; claim b bits:2 LOCKS = '4 of 4 are held or reserved'
+			claim b bits:2 pin:1 LOCKS = held 'reserved until 2029-11-28'
+			reserve 0 0 5000h bits:2 LOCKS; holding 0 reserved 5000h0m0s; same 0 { reserve 0 0 4320h bits:2 LOCKS }
+			step 4319h0m1s; claim c bits:2 pin:1 window:3s LOCKS; granted c 4320h0m1s 4320h0m4s; holding 1 held`, " LOCKS", locks))
 	}
 }
 
 func TestReserveRefuses(t *testing.T) {
-	w := newWorld(t)
+	r := newRig(t)
 	soon := noon.Add(time.Hour)
-	reserve := func(from, to int64, until time.Time, nodeBits int) error {
-		return lease.Reserve(t.Context(), w.cells, from, to, until, w.options(small(nodeBits))...)
+	for _, args := range []struct {
+		from, to int64
+		until    time.Time
+	}{{-1, 2, soon}, {2, 1, soon}, {0, 4, soon}, {0, 1, noon}, {0, 1, noon.AddDate(500, 0, 0)}} {
+		r.refuses("Reserve", lease.Reserve(t.Context(), r.cells, args.from, args.to, args.until, r.options(small(2))...))
 	}
-	for _, err := range []error{reserve(-1, 2, soon, 2), reserve(2, 1, soon, 2), reserve(0, 4, soon, 2), reserve(0, 1, noon, 2), reserve(0, 1, noon.AddDate(500, 0, 0), 2)} {
-		w.refuses("Reserve", err)
-	}
-	require.NoError(t, reserve(0, 1, soon, 2))
-	require.NotZero(t, w.cells.Peek(cell.LayoutKey).Version)
-	require.ErrorAs(t, reserve(0, 1, soon, 3), new(*lease.LayoutMismatchError))
-
-	// A process that an operator took for dead may issue until the end of its grant.
-	k := w.claim(nil, small(2), pin(3))
-	gen := w.generator(k)
-	require.NoError(t, lease.ForceRelease(t.Context(), w.cells, 3))
-	must(gen.Next())
-	_, limit := k.Granted()
-	err := reserve(3, 3, soon, 2)
-	require.ErrorIs(t, err, lease.ErrHeld)
-	require.ErrorContains(t, err, limit.Format("15:04:05"))
-	w.clock.Advance(period)
-	require.NoError(t, reserve(3, 3, soon, 2))
-	_, err = gen.Next()
-	require.ErrorIs(t, err, generator.ErrNotGranted)
+	scripts(t, map[string]string{
+		"another layout": "reserve 0 1 1h bits:2; reserve 2 2 1h bits:3 = refused 'store holds cells for the layout'",
+		// A process that an operator took for dead may issue until the end of its grant.
+		"a grant that has not ended": `claim k bits:2 pin:3; release 3; next k; reserve 3 3 1h bits:2 = held 'may be issued until 2029-06-01T12:00:30'
+			30s; reserve 3 3 1h bits:2; next k = ungranted`,
+		"damaged":        "write 3 rubbish; reserve 3 3 1h bits:2 = damaged 'node number 3'",
+		"always written": "claim k bits:2 pin:3; close k; client c; on c swap 99 { write 3 }; reserve 3 3 1h bits:2 c = conflict '8 times in a row'",
+	})
 }

@@ -72,8 +72,6 @@ func (k *Keeper) unlock(kept func(node int64) bool) {
 	}
 }
 
-func none(int64) bool { return false }
-
 // decode reads the record of a cell. The error is a [*LayoutMismatchError].
 func (k *Keeper) decode(node int64, found stores.Cell) (grant.Cell, error) {
 	c := grant.Cell{Node: node, Version: found.Version}

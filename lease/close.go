@@ -32,7 +32,7 @@ func (k *Keeper) CloseContext(ctx context.Context) error {
 		return nil
 	}
 	k.closed = true
-	defer k.unlock(none)
+	defer k.unlock(func(int64) bool { return false })
 	node := k.machine.Held().Node
 	if k.machine.Held().Version == 0 {
 		claims := k.machine.Claims()

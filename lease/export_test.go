@@ -42,9 +42,6 @@ func (k *Keeper) Limit() uint64                        { return k.machine.Grant(
 func (k *Keeper) Free() bool                           { return k.turn.Free() }
 func (k *Keeper) Holds() bool                          { return k.machine.Held().Version != 0 }
 func (k *Keeper) Used() window.Range                   { return k.used }
-func (k *Keeper) End() uint64                          { return k.end() }
-func (k *Keeper) Front() uint64                        { return k.front() }
-func (k *Keeper) Pinned() bool                         { return k.pinned() }
 
 // Ordinal is the number in a host name.
 var Ordinal = ordinal

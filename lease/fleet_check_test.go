@@ -40,9 +40,6 @@ func (f *fleet) newStore() {
 			return
 		}
 		to := limitOf(value)
-		if to > 1<<f.layout.TimeBits {
-			f.Fail("limit beyond the end", "%s sets node %d to %s", p.Name, node, f.tickText(to))
-		}
 		if to < f.stamped[node] {
 			f.Fail("limit below an ID", "%s sets node %d to %s, but there is an ID of tick %s", p.Name, node, f.tickText(to), f.tickText(f.stamped[node]-1))
 		}
@@ -136,7 +133,6 @@ func (f *fleet) issued(t *caller, id snowflake.ID) {
 	if id <= t.floor {
 		f.Fail("order", "%s issues %d, after %d was returned", p.Name, id, t.floor)
 	}
-	t.floor = id // within a batch
 	p.largest = max(p.largest, id)
 }
 
@@ -156,20 +152,15 @@ func (f *fleet) refused(t *caller, err error) {
 			f.Tally["ended"]++
 		}
 		p.excuse = ""
-		if f.endsEarly() && (f.onlyEnd(p) || f.scarce() || errors.Is(p.k.Err(), lease.ErrEndOfTime)) {
-			p.excuse = "time is over"
-		}
 		// Between the old grant and the next there may be ticks that are another's.
 		gap := p.k.Holds() && p.k.Held().Floor > p.k.Used().To
-		if !gap && !f.holdsOther(p) && none.Past > 0 && f.Calm && f.Now > max(f.CalmSince, p.Started, p.lost)+f.bound() && p.excuse == "" {
+		if !gap && !f.holdsOther(p) && none.Past > 0 && f.Calm && f.Now > max(f.CalmSince, p.Started, p.lost)+f.bound() {
 			f.Fail("error in the calm", "%s: %v", p.Name, err)
 		}
 	case errors.As(err, &lead):
 		if lead.Lead > lead.Limit {
 			p.excuse = "its clock is behind"
 		}
-	case errors.Is(err, lease.ErrEndOfTime):
-		p.excuse = "time is over"
 	case ended, errors.Is(err, generator.ErrClosed):
 	default:
 		f.Fail("error", "%s: %T %v", p.Name, err, err)
@@ -177,17 +168,6 @@ func (f *fleet) refused(t *caller, err error) {
 	if t.late && !errors.Is(err, generator.ErrClosed) && !ended {
 		f.Fail("close", "%s was closed, and fails with %v", p.Name, err)
 	}
-}
-
-// onlyEnd reports whether the limits of the cells that p may claim are at the end
-// of time.
-func (f *fleet) onlyEnd(p *process) bool {
-	for node := range f.numbers() {
-		if f.limits[node] < 1<<f.layout.TimeBits && (p.node < 0 || p.node == node) {
-			return false
-		}
-	}
-	return true
 }
 
 // holdsOther reports whether another process holds, or has taken, the number that p
@@ -199,17 +179,6 @@ func (f *fleet) holdsOther(p *process) bool {
 	return slices.ContainsFunc(f.all, func(o *process) bool {
 		return o != p && !o.Dead && o.k != nil && o.k.Holds() && o.k.Held().Node == p.node
 	})
-}
-
-// scarce reports whether there are more processes than numbers that have time left.
-func (f *fleet) scarce() bool {
-	n := 0
-	for _, limit := range f.limits {
-		if limit < 1<<f.layout.TimeBits {
-			n++
-		}
-	}
-	return n < f.Alive()
 }
 
 // bound is within what time everybody who can issues again once the faults are over:
@@ -235,12 +204,10 @@ func (f *fleet) checkLiveness(d int64) {
 			f.Tally["excused: another has its number"]++
 		case p.excuse != "":
 			f.Tally["excused: "+p.excuse]++
-		case f.endsEarly() && f.scarce():
-			f.Tally["excused: too few numbers have time left"]++
 		default:
 			state := "has no lease"
 			if p.k != nil && p.gen != nil {
-				state = fmt.Sprintf("has node %d up to %s, clock at %s, error %v", p.k.Used().Node, f.tickText(p.k.Used().To), f.tickText(p.k.Front()), p.k.Err())
+				state = fmt.Sprintf("has node %d up to %s, error %v", p.k.Used().Node, f.tickText(p.k.Used().To), p.k.Err())
 			}
 			f.Fail("liveness", "%s has issued nothing since %s (the faults were over at %s): it %s; last error %v",
 				p.Name, time.Duration(p.last), time.Duration(f.CalmSince), state, p.err)

@@ -64,14 +64,12 @@ type caller struct {
 	floor     snowflake.ID // the largest ID that was returned before the call
 	floorTick uint64
 	latest    snowflake.ID // of the stream
-	batch     [64]snowflake.ID
 }
 
 type callKind uint8
 
 const (
 	single callKind = iota
-	batched
 	streamed
 	bounded
 )
@@ -222,7 +220,7 @@ func (p *process) failed(t *fleettest.Thread, err error) {
 	switch {
 	case errors.As(err, new(*lease.NoFreeNodeError)), errors.Is(err, lease.ErrStore), errors.Is(err, lease.ErrHeld), errors.Is(err, stores.ErrConflict),
 		errors.Is(err, context.Canceled), errors.Is(err, lease.ErrClosed):
-	case errors.Is(err, lease.ErrEndOfTime), errors.Is(err, lease.ErrSkew), errors.As(err, new(*stores.OptionError)):
+	case errors.Is(err, lease.ErrSkew), errors.As(err, new(*stores.OptionError)):
 		if f.Calm {
 			p.err, p.excuse = err, fmt.Sprintf("%T", err)
 			return // nothing will change
@@ -261,41 +259,35 @@ func (c *caller) issue(t *fleettest.Thread, _ int) (err error) {
 		return nil
 	}
 	c.late, c.calling, c.least = p.closed, true, p.noticed
-	n, ids := 1, c.batch[:]
+	var id snowflake.ID
 	switch c.kind {
 	case single:
-		ids[0], err = p.gen.Next()
-	case batched:
-		n, err = p.gen.NextN(ids[:1+f.Rng.IntN(f.batch)])
+		id, err = p.gen.Next()
 	case streamed:
 		if c.stream == nil {
 			c.stream = p.gen.Stream()
 		}
-		ids[0], err = c.stream.Next()
+		id, err = c.stream.Next()
 	case bounded:
 		patience := 2 * f.longest
 		if !f.Calm || f.Often(256) {
 			patience = f.Between(0, f.Period)
 		}
 		ctx, end := t.Within(patience)
-		ids[0], err = p.gen.NextContext(ctx)
+		id, err = p.gen.NextContext(ctx)
 		end()
 	}
 	c.calling = false
-	if err != nil && c.kind != batched {
-		n = 0
-	}
-	for _, id := range ids[:n] {
-		if c.late {
-			f.Fail("close", "%s was closed, and issues %d", p.Name, id)
-		}
-		f.issued(c, id)
-	}
 	if err != nil {
 		p.err = err
 		f.refused(c, err)
+		return err
 	}
-	return err
+	if c.late {
+		f.Fail("close", "%s was closed, and issues %d", p.Name, id)
+	}
+	f.issued(c, id)
+	return nil
 }
 
 func isClosed(c <-chan struct{}) bool {

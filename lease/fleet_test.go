@@ -97,7 +97,6 @@ type plan struct {
 	pinned     uint64 // of 1024 processes: they want the number of their machine
 	strategies []strategies.Strategy
 	calls      []callKind
-	batch      int
 
 	mutant *mutant // or nil
 }
@@ -126,11 +125,10 @@ func newFleet(seed uint64, m *mutant, alone func(*fleet)) *fleet {
 	}
 	if alone != nil {
 		f.Skewed, f.Slews, f.Stale, f.PPause, f.PDie, f.PStale = false, false, false, 0, 0, 0
-		f.layout.TimeBits, f.layout.Epoch = 41, fleettest.Start.AddDate(-3, 0, 0)
 		alone(f)
 	}
 	f.newStore()
-	f.Launch, f.Repair = f.launch, f.repair
+	f.Launch = f.launch
 	for range f.count {
 		f.Boot()
 	}
@@ -167,18 +165,7 @@ func (f *fleet) drawSize() {
 		windows = 4
 	}
 	f.Length, f.Room = windows*f.Period, int(f.numbers())
-	switch r := f.Rng.IntN(32); r {
-	case 0: // time ends in the course of the run
-		f.layout.TimeBits = 20
-		left := time.Duration(f.Between(2*f.Period, f.Length+f.Period))
-		f.layout.Epoch = fleettest.Start.Add(left - f.layout.Tick<<20)
-	case 1: // a clock may go back to before the epoch
-		f.layout.Epoch = fleettest.Start.Add(-time.Duration(f.Between(1, 3*f.Period)))
-	}
 }
-
-// endsEarly reports whether time ends in the course of the run.
-func (f *fleet) endsEarly() bool { return f.layout.TimeBits < 41 }
 
 func (f *fleet) drawCallers() {
 	w := time.Duration(f.Period)
@@ -204,7 +191,6 @@ func (f *fleet) drawCallers() {
 		f.calls = append(f.calls, single)
 	}
 	f.Issuers = 1 + f.Rng.IntN(3)
-	f.batch = 1 + f.Rng.IntN(64)
 	f.PBurst = uint64(f.Rng.IntN(900))
 	f.Think, f.Rest = f.Between(f.Period/128, f.Period/3)+2, f.Period/4
 	f.Most = 200 + 100*min(f.count, 20)
@@ -214,19 +200,10 @@ func (f *fleet) drawCallers() {
 func (f *fleet) Play() {
 	defer f.End()
 	f.Chaos()
-	f.batch = min(f.batch, 4)
 	for _, since := range []int64{f.bound(), f.longest} {
 		f.Run(f.Now + f.bound())
 		if !f.Over {
 			f.checkLiveness(since)
 		}
 	}
-}
-
-// repair steps a clock by which no ID could be issued: the others go on from where they are.
-func (f *fleet) repair(m *fleettest.Machine) int64 {
-	if now := fleettest.Start.Add(time.Duration(m.Wall())); now.Before(f.layout.Epoch) || !now.Before(f.layout.End()) {
-		return -m.Wall()
-	}
-	return 0
 }

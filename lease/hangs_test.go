@@ -19,42 +19,39 @@ import (
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
-// hangCalls are the calls of this package that reach the store. Node 1 was claimed by a process that has
-// crashed.
-var hangCalls = []struct {
-	name string
-	// timeouts is how many timeouts of an operation the call takes at most if its context does
-	// not end.
+// hangCalls are the calls of this package that reach the store, and how many timeouts of an operation each
+// takes at most if its context does not end. Node 1 was claimed by a process that has crashed.
+var hangCalls = map[string]struct {
 	timeouts time.Duration
 	run      func(context.Context, stores.Store, *lease.Keeper) error
 }{
-	{"Claim", 2, func(ctx context.Context, s stores.Store, _ *lease.Keeper) error {
+	"Claim": {2, func(ctx context.Context, s stores.Store, _ *lease.Keeper) error {
 		k, err := lease.Claim(ctx, s, (&record{}).option())
 		if err == nil {
 			return k.Close()
 		}
 		return err
 	}},
-	{"Export", 1, func(ctx context.Context, s stores.Store, _ *lease.Keeper) error {
+	"Export": {1, func(ctx context.Context, s stores.Store, _ *lease.Keeper) error {
 		return second(lease.Export(ctx, s, "new", lease.EvenIfRunning()))
 	}},
-	{"Import", 1, func(ctx context.Context, s stores.Store, _ *lease.Keeper) error {
+	"Import": {1, func(ctx context.Context, s stores.Store, _ *lease.Keeper) error {
 		return lease.Import(ctx, s, lease.Sealed(lease.Floors{Format: 1, Export: "e", Layout: snowflake.Default().String()}))
 	}},
-	{"Reserve", 1, func(ctx context.Context, s stores.Store, _ *lease.Keeper) error {
+	"Reserve": {1, func(ctx context.Context, s stores.Store, _ *lease.Keeper) error {
 		return lease.Reserve(ctx, s, 5, 9, time.Now().Add(time.Hour))
 	}},
-	{"List", 1, func(ctx context.Context, s stores.Store, _ *lease.Keeper) error { return second(lease.List(ctx, s)) }},
-	{"Inspect", 1, func(ctx context.Context, s stores.Store, _ *lease.Keeper) error {
+	"List": {1, func(ctx context.Context, s stores.Store, _ *lease.Keeper) error { return second(lease.List(ctx, s)) }},
+	"Inspect": {1, func(ctx context.Context, s stores.Store, _ *lease.Keeper) error {
 		return second(lease.Inspect(ctx, s, 1))
 	}},
-	{"ForceRelease", 1, func(ctx context.Context, s stores.Store, _ *lease.Keeper) error { return lease.ForceRelease(ctx, s, 1) }},
-	{"Keeper.Poll", 2, func(ctx context.Context, _ stores.Store, k *lease.Keeper) error {
+	"ForceRelease": {1, func(ctx context.Context, s stores.Store, _ *lease.Keeper) error { return lease.ForceRelease(ctx, s, 1) }},
+	"Keeper.Poll": {2, func(ctx context.Context, _ stores.Store, k *lease.Keeper) error {
 		return cmp.Or(second(k.Poll(ctx)), context.Canceled) // what it returns says how the lease is
 	}},
-	{"Keeper.Restored", 4, func(ctx context.Context, _ stores.Store, k *lease.Keeper) error { return k.Restored(ctx) }},
-	{"Keeper.CloseContext", 2, func(ctx context.Context, _ stores.Store, k *lease.Keeper) error { return k.CloseContext(ctx) }},
-	{"Keeper.Close", 2, func(_ context.Context, _ stores.Store, k *lease.Keeper) error { return k.Close() }},
+	"Keeper.Restored":     {4, func(ctx context.Context, _ stores.Store, k *lease.Keeper) error { return k.Restored(ctx) }},
+	"Keeper.CloseContext": {2, func(ctx context.Context, _ stores.Store, k *lease.Keeper) error { return k.CloseContext(ctx) }},
+	"Keeper.Close":        {2, func(_ context.Context, _ stores.Store, k *lease.Keeper) error { return k.Close() }},
 }
 
 // TestHangs: every call returns when its context ends, or within its timeouts, whichever operation of the
@@ -63,15 +60,15 @@ var hangCalls = []struct {
 func TestHangs(t *testing.T) {
 	const deadline = 300 * time.Millisecond
 	const anyKind, noKind = -1, -2
-	for _, c := range hangCalls {
+	for name, c := range hangCalls {
 		hung := 0
 		for kind := anyKind; kind <= int(storetest.OpLock); kind++ {
 			for variant := range 8 {
 				locks, busy, bounded := variant&1 != 0, variant&2 != 0, variant&4 != 0
-				if busy && (!bounded || !strings.HasPrefix(c.name, "Keeper.")) {
+				if busy && (!bounded || !strings.HasPrefix(name, "Keeper.")) {
 					continue
 				}
-				about := fmt.Sprintf("%s, %d hangs, locks: %v, busy: %v, bounded: %v", c.name, kind, locks, busy, bounded)
+				about := fmt.Sprintf("%s, %d hangs, locks: %v, busy: %v, bounded: %v", name, kind, locks, busy, bounded)
 				bubble(t, func(t *testing.T) {
 					hanging := atomic.Int32{}
 					hanging.Store(noKind)
@@ -90,7 +87,7 @@ func TestHangs(t *testing.T) {
 					must(lease.Claim(t.Context(), s, silent, lease.WithPolling(), pin(1)))
 					memory.Crash()
 					options := []lease.Option{silent, pin(2)}
-					if c.name == "Keeper.Poll" {
+					if name == "Keeper.Poll" {
 						options = append(options, lease.WithPolling())
 					}
 					k := must(lease.Claim(t.Context(), s, options...))
@@ -106,7 +103,7 @@ func TestHangs(t *testing.T) {
 						defer cancel()
 						ctx = limited
 					}
-					if bounded && c.name != "Keeper.Close" {
+					if bounded && name != "Keeper.Close" {
 						bound = deadline
 					} else if busy {
 						bound += lease.DefaultTimeout // of the other call
@@ -122,13 +119,13 @@ func TestHangs(t *testing.T) {
 					assert.LessOrEqual(t, took, bound, "%s: %v", about, err)
 					if took > 0 {
 						hung++
-						if c.name != "Keeper.Close" || !busy { // it may succeed once the other call has ended
+						if name != "Keeper.Close" || !busy { // it may succeed once the other call has ended
 							assert.Error(t, err, about)
 						}
 					}
 				})
 			}
 		}
-		require.NotZero(t, hung, "%s never hangs", c.name)
+		require.NotZero(t, hung, "%s never hangs", name)
 	}
 }

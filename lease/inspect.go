@@ -71,7 +71,7 @@ func List(ctx context.Context, store stores.Store) ([]Holding, error) {
 	if err := checkStore("List", store); err != nil {
 		return nil, err
 	}
-	return inspectAll(ctx, &drive.Calls{Store: store}, time.Now)
+	return inspectAll(ctx, &drive.Calls{Store: store})
 }
 
 // Inspect is [List] for one node number, with the same bound. The error wraps
@@ -88,7 +88,7 @@ func Inspect(ctx context.Context, store stores.Store, node int64) (Holding, erro
 	if err != nil {
 		return Holding{}, err
 	}
-	return inspect(ctx, calls, node, c, time.Now)
+	return inspect(ctx, calls, node, c)
 }
 
 // ForceRelease releases a node number whose holder ended without a release, so that others
@@ -164,13 +164,13 @@ func readCell(ctx context.Context, calls *drive.Calls, node int64) (stores.Cell,
 }
 
 // inspectAll returns all holdings. An error that wraps stores.ErrDamaged comes with them.
-func inspectAll(ctx context.Context, calls *drive.Calls, now func() time.Time) (holdings []Holding, err error) {
+func inspectAll(ctx context.Context, calls *drive.Calls) (holdings []Holding, err error) {
 	err = calls.All(ctx, cell.NodesFrom, cell.NodesTo, func(c stores.Cell) error {
 		node, ok := cell.NodeOf(c.Key)
 		if !ok {
 			return nil
 		}
-		h, err := inspect(ctx, calls, node, c, now)
+		h, err := inspect(ctx, calls, node, c)
 		if err == nil {
 			holdings = append(holdings, h)
 		}
@@ -183,7 +183,7 @@ func inspectAll(ctx context.Context, calls *drive.Calls, now func() time.Time) (
 }
 
 // inspect returns the state in a cell. The error is that of locking the cell.
-func inspect(ctx context.Context, calls *drive.Calls, node int64, c stores.Cell, now func() time.Time) (Holding, error) {
+func inspect(ctx context.Context, calls *drive.Calls, node int64, c stores.Cell) (Holding, error) {
 	broken := func(err error) (Holding, error) {
 		return Holding{Node: node, State: Damaged, Err: damagedError(node, err)}, nil
 	}
@@ -201,7 +201,7 @@ func inspect(ctx context.Context, calls *drive.Calls, node int64, c stores.Cell,
 		Limit: t.time(r.Limit), Window: t.span(0, r.Window), Layout: layout.Clone(),
 	}
 	switch {
-	case r.Reserved && h.Limit.After(now()):
+	case r.Reserved && h.Limit.After(time.Now()):
 		h.State = Reserved
 		return h, nil
 	case r.Holder == "":
@@ -224,10 +224,10 @@ func inspect(ctx context.Context, calls *drive.Calls, node int64, c stores.Cell,
 			return Holding{}, err
 		}
 	}
-	if !locks && r.Limit < t.end() && t.time(r.Limit+r.Window).Before(now()) {
+	if !locks && r.Limit < t.end() && t.time(r.Limit+r.Window).Before(time.Now()) {
 		h.State = Expired
 	}
-	if ahead := t.time(clockOf(r)).Sub(now()); h.State == Held && ahead >= -h.Window/6 {
+	if ahead := time.Until(t.time(clockOf(r))); h.State == Held && ahead >= -h.Window/6 {
 		h.Ahead = ahead
 	}
 	return h, nil

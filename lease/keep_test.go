@@ -3,7 +3,6 @@ package lease_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -19,8 +18,6 @@ import (
 	"github.com/tickflake/tickflake/internal/grant"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
-	"github.com/tickflake/tickflake/snowflake"
-	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
 	"github.com/tickflake/tickflake/strategies"
 )
@@ -36,7 +33,7 @@ func TestWritesPerWindow(t *testing.T) {
 		"steps ahead":      func(c *clocktest.Virtual) { c.Step(time.Hour) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newRig(t)
 			k := w.claim(nil)
 			gen, err := generator.New(generator.WithLease(k), generator.WithStrategy(strategies.BorrowUpTo(100*365*24*time.Hour)))
 			require.NoError(t, err)
@@ -51,7 +48,7 @@ func TestWritesPerWindow(t *testing.T) {
 // TestFirstExtensionsAreSpread: processes that start at once do not extend at once, and none does later
 // than after a third of a window.
 func TestFirstExtensionsAreSpread(t *testing.T) {
-	w := newWorld(t)
+	w := newRig(t)
 	tenths := map[time.Duration]int{}
 	for range 200 {
 		k := w.claim(nil)
@@ -73,32 +70,21 @@ func TestFirstExtensionsAreSpread(t *testing.T) {
 func TestTriesWhileTheStoreIsAway(t *testing.T) {
 	for _, length := range []time.Duration{5 * time.Second, period, time.Hour} {
 		for _, step := range []time.Duration{0, 2 * time.Hour} {
-			w, gone := newWorld(t), away(false)
+			w, gone := newRig(t), away(false)
 			k := w.claim(w.client(gone.fault), lease.WithWindow(length))
 			gen := w.generator(k)
 			_, limit := k.Granted()
-			gone = true
 			last := noon
-			for {
-				w.clock.Advance(first(k.Poll(t.Context())))
-				if !w.clock.Wall().Before(limit) {
-					break
-				}
-				last = w.clock.Wall()
-				if step != 0 && k.Err() != nil {
+			for gone = true; w.clock.Wall().Before(limit); w.clock.Advance(first(k.Poll(t.Context()))) {
+				if last = w.clock.Wall(); step != 0 && k.Err() != nil {
 					w.clock.Step(step)
-					break
 				}
 			}
-			if step == 0 {
-				require.Less(t, limit.Sub(last), length/50)
-				require.Less(t, w.trips(), 20)
-			}
+			require.True(t, step != 0 || limit.Sub(last) < length/50 && w.trips() < 20, "%s before, %v", limit.Sub(last), w.calls)
 			clear(w.calls)
 			begin := w.clock.Elapsed()
 			for range 10_000 {
-				_, err := gen.Next()
-				require.ErrorIs(t, err, generator.ErrNotGranted)
+				require.ErrorIs(t, second(gen.Next()), generator.ErrNotGranted)
 				select {
 				case <-k.Window().More(): // the goroutine would look
 					require.LessOrEqual(t, first(k.Poll(t.Context())), grant.Urgent)
@@ -115,433 +101,140 @@ func TestTriesWhileTheStoreIsAway(t *testing.T) {
 	}
 }
 
-// TestLoss has a keeper find that its cell is another's. The log and the error say why, and it uses the
-// rest of its grant up.
+// TestLoss has a keeper find that its cell is another's. The log and the error say why. It uses the rest of
+// its grant up, and claims another number, or ends if the number was pinned.
 func TestLoss(t *testing.T) {
-	release := func(w *world, _ *lease.Keeper) {
-		require.NoError(w, lease.ForceRelease(w.Context(), w.cells, 5))
+	rows := map[string]string{
+		"another name of the write": "claim k bits:0; 15s; write 0; poll k; err k; stats k Conflicts:0 Extensions:1",
+		"damaged":                   "claim x bits:1 pin:1; claim k bits:1; close x; 15s; write 0 rubbish; poll k; log 1 'its cell is damaged'; next k; err k; holds k 1",
+		"damaged, pinned": `claim k pin:0; 15s; write 0 rubbish; poll k; next k; err k = damaged 'cell of node number 0 cannot be read'
+			stats k Conflicts:0 WentBack:0; close k = not-released`,
+		"and the next claim lands late": `claim x bits:1 pin:1; claim k bits:1 window:3s; close x; claim s bits:1 pin:0; fate k swap delayed 1+1
+			2s; poll k; deliver; 1s; calls; poll k; node k 1; calls 1`, // it is adopted, and not extended at once
 	}
-	take := func(w *world, _ *lease.Keeper) {
-		w.claim(w.cells.Client(), small(3), pin(5), lease.WithOwner("the successor"))
-	}
-	for name, test := range map[string]struct {
-		happens func(*world, *lease.Keeper)
-		log     string
-		err     string // of a pinned number, that is lost for good; else it claims another
-	}{
-		"taken":      {take, `another process took it" node=5 "ours until"=2029-06-01T12:00:30.000Z holder="the successor"`, "node number 5 is held by the successor: "},
-		"given back": {release, `another process took and released it, or an operator released it" node=5`, "node number 5 is held by another process: "},
-		"reserved":   {func(w *world, k *lease.Keeper) { release(w, k); w.reserveNow(5) }, `an operator reserved it, or moved the fleet`, "start this process again"},
-		"damaged":    {func(w *world, _ *lease.Keeper) { w.write(cell.NodeKey(5), []byte("rubbish")) }, "its cell is damaged", "cell of node number 5 cannot be read"},
-		"a clone's":  {func(w *world, k *lease.Keeper) { w.clone(k).Poll(w.Context()) }, "a copy of this process's memory wrote to it", "node number 5 is held by "},
-		"moved": {func(w *world, _ *lease.Keeper) {
-			must(lease.Export(w.Context(), w.cells, "new", lease.EvenIfRunning()))
-		}, "an operator reserved it, or moved the fleet to another store", "start this process again"},
-		"of a rewrite": {func(w *world, _ *lease.Keeper) { w.write(cell.NodeKey(5), w.cells.Peek(cell.NodeKey(5)).Value) }, "", ""},
+	for name, test := range map[string]struct{ happens, log, free, pinned string }{
+		"taken": {"claim s bits:1 pin:0 owner:successor", `another process took it" node=0 "ours until"=2029-06-01T12:00:30.000Z holder=successor`,
+			"", "node number 0 is held by successor: "},
+		"given back": {"release 0", `another process took and released it, or an operator released it" node=0`,
+			"", "node number 0 is held by another process: "},
+		"a clone's": {"clone k c; poll c", "a copy of this process", "", "node number 0 is held by "},
+		"moved":     {"export new", "an operator reserved it, or moved the fleet to another store", "= moved 'to new'", "start this process again"},
 	} {
-		for _, pinned := range []bool{true, false} {
-			t.Run(fmt.Sprintf("%s, pinned: %t", name, pinned), func(t *testing.T) {
-				w := newWorld(t)
-				k := w.claim(nil, small(3), pin(5))
-				for !pinned {
-					require.NoError(t, k.Close())
-					if k = w.claim(nil, small(3)); k.Node() == 5 {
-						break
-					}
-				}
-				gen := w.generator(k)
-				w.clock.Advance(period / 2)
-				test.happens(w, k)
-				_, limit := k.Granted()
-				clear(w.calls)
-				k.Poll(t.Context())
-				require.Equal(t, name == "damaged", k.Stats().Failures > 0)
-				must(gen.Next()) // what is left of the grant is its own
-				require.Zero(t, k.Stats().WentBack)
-				if test.log == "" {
-					require.NoError(t, k.Err())
-					require.Zero(t, k.Stats().Conflicts)
-					return
-				}
-				if pinned {
-					require.ErrorContains(t, k.Err(), test.err)
-				}
-				if name == "damaged" && pinned { // until it can be read
-					require.ErrorIs(t, k.Err(), stores.ErrDamaged)
-					require.ErrorIs(t, k.Close(), lease.ErrNotReleased)
-					return
-				}
-				require.EqualValues(t, 1, k.Stats().Conflicts)
-				require.Equal(t, 1, w.log.count(`msg="lease: lost, `+test.log), "%s", w.log)
-				if name == "moved" && !pinned {
-					require.ErrorIs(t, k.Err(), lease.ErrMoved)
-					return
-				}
-				if !pinned {
-					require.NoError(t, k.Err())
-					require.NotEqualValues(t, 5, k.Held().Node)
-					return
-				}
-				calls := w.trips()
-				w.keep(k, time.Minute, func() {
-					if _, err := gen.Next(); w.clock.Wall().Before(limit) {
-						require.NoError(t, err)
-					} else {
-						require.ErrorIs(t, err, lease.ErrLost)
-						require.ErrorIs(t, err, lease.ErrHeld)
-					}
-				})
-				require.Equal(t, calls, w.trips(), "it asks for nothing any more")
-				require.Equal(t, 1, w.log.count("lease: grant ended"), "%s", w.log)
-			})
+		found := "15s; " + test.happens + "; poll k; stats k Conflicts:1 WentBack:0; log 1 'lease: lost, " + test.log + "'; next k;"
+		rows[name] = "claim x bits:1 pin:1; claim k bits:1; close x;" + found + "err k " + test.free
+		if test.free == "" {
+			rows[name] += "; holds k 1; stats k Claims:2"
 		}
+		rows[name+", pinned"] = "claim k bits:1 pin:0;" + found + "err k = '" + test.pinned + `'
+			calls; keep k 14s; next k; keep k 1m; next k = lost held; calls 0
+			log 1 'lease: grant ended'`
 	}
-}
-
-// reserveNow reserves a number as Export does: also while a grant of it has not ended.
-func (w *world) reserveNow(node int64) {
-	r := must(cell.DecodeNode(w.cells.Peek(cell.NodeKey(node)).Value))
-	r.Reserved, r.Write, r.Last = true, "reserved", r.Names()
-	r.Limit += 3600_000
-	r.Floor = r.Limit
-	w.write(cell.NodeKey(node), r.Encode())
-}
-
-// clone is a keeper with a copy of k's memory.
-func (w *world) clone(k *lease.Keeper, more ...lease.Option) *lease.Keeper {
-	return must(k.Clone(w.client(nil), w.options(append([]lease.Option{lease.WithLayout(k.Layout())}, more...)...)))
+	scripts(t, rows)
 }
 
 // TestGoesOverWithoutAGap: the grant of a lost number is used up before the next one, if that begins ahead
 // of the clock; one that was never used is released as it was.
 func TestGoesOverWithoutAGap(t *testing.T) {
-	for name, closes := range map[string]bool{"used up": false, "closed before": true} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.clock.Step(3 * time.Second) // the others begin ahead
-			for node := range int64(3) {
-				require.NoError(t, w.claim(nil, small(2), pin(node)).Close())
-			}
-			ahead := w.holding(0).Limit
-			w.clock.Step(-3 * time.Second)
-			k := w.claim(nil, small(2), lease.WithWindow(6*time.Second))
-			require.EqualValues(t, 3, k.Node())
-			gen, err := generator.New(generator.WithLease(k), generator.WithStrategy(strategies.BorrowUpTo(time.Millisecond))) // the change costs the rest of the tick
-			require.NoError(t, err)
-			w.claim(nil, small(2), pin(3))
-			nodes := map[int64]bool{}
-			last := snowflake.ID(0)
-			w.keep(k, 10*time.Second, func() {
-				if closes && k.Held().Node != 3 {
-					return
-				}
-				id := must(gen.Next())
-				require.Greater(t, id, last)
-				last = id
-				nodes[must(gen.Layout().Decode(id)).Node] = true
-				if closes && !w.clock.Wall().Before(noon.Add(2*time.Second)) {
-					k.Poll(t.Context())
-				}
-				if closes && k.Held().Node != 3 {
-					require.EqualValues(t, 3, k.Node(), "it is held back")
-					node := k.Held().Node
-					require.NoError(t, gen.Close())
-					require.Equal(t, lease.Released, w.holding(node).State)
-					require.True(t, w.holding(node).Limit.Equal(ahead), "%s, not %s", w.holding(node).Limit, ahead)
-				}
-			})
-			require.Equal(t, !closes, len(nodes) == 2)
-		})
-	}
+	const lost = `step 3s; claim x bits:1 pin:0; close x; step -3s; claim k bits:1 window:6s; next k
+		claim s bits:1 pin:1; 2s; poll k; holds k 0; node k 1; next k;`
+	scripts(t, map[string]string{
+		"used up":       lost + "keep k 990ms; node k 1; next k; keep k 10ms; node k 0; next k; keep k 1s; next k",
+		"closed before": lost + "close k; holding 0 released 3s",
+		"no time left": `step 9s; claim x bits:1 pin:0; close x; step -9s; claim k bits:1 window:6s; next k
+			claim s bits:1 pin:1; 2s; poll k; keep k 3.99s; node k 1; next k; keep k 10ms; node k 0; next k = any`,
+		"no generator yet": "step 3s; claim x bits:1 pin:0; close x; step -3s; claim k bits:1 window:6s; claim s bits:1 pin:1; 2s; poll k; node k 0",
+	})
 }
 
 // TestTroubleIsLogged: the log has a line when the kind of the errors changes, when the grant ends, and
 // when it is over, and not for each failure.
 func TestTroubleIsLogged(t *testing.T) {
-	w := newWorld(t)
-	var fails error
-	took := time.Duration(0)
-	store := failingAll{w.cells.Client(), func() error {
-		w.clock.Advance(took)
-		took = 0
-		return fails
-	}}
-	k := w.claim(store, lease.WithTimeout(time.Minute))
-	gen := w.generator(k)
-	next := third
-	fail := func(err error, tries int) {
-		fails = err
-		for range tries {
-			w.clock.Advance(next)
-			next = first(k.Poll(t.Context()))
-		}
-	}
-	kinds := func(message string) (kinds []string) {
-		for line := range strings.Lines(w.log.String()) {
-			if _, after, ok := strings.Cut(line, "kind="); ok && strings.Contains(line, message) {
-				kinds = append(kinds, strings.Fields(after)[0])
-			}
-		}
-		return kinds
-	}
-	gone, refused := stores.Passing.New("connection refused"), stores.Refused.New("use another namespace")
-	fail(gone, 1)
-	fail(refused, 1)
-	fail(gone, 1)
-	fail(refused, 20)
-	require.Equal(t, []string{"passing", "refused", "passing", "refused"}, kinds("lease: not extended yet"), "%s", w.log)
-	require.Equal(t, []string{"refused"}, kinds("lease: grant ended"))
-	require.Contains(t, k.Err().Error(), "store refuses since 2029-06-01T12:00:")
-	_, err := gen.Next()
-	granted, ok := errors.AsType[*generator.GrantError](err)
-	require.True(t, ok, "%v", err)
-	require.Equal(t, stores.Refused, stores.KindOf(granted))
-	fail(stores.ErrOverloaded, 1)
-	require.Regexp(t, "^this process gets too little processor time since .*: read node/", k.Err())
-	fail(nil, 2)
-	require.NoError(t, k.Err())
-	must(gen.Next())
-	require.Equal(t, 1, w.log.count("lease: recovered"))
-
-	took = time.Minute // an extension can come too late although the store answers
-	w.pass(time.Minute, k)
-	require.Equal(t, 2, w.log.count("lease: grant ended"))
-	require.Equal(t, 1, w.log.count(`err="extending the grant took 1m0s, and the window is 30s: choose a longer window"`), "%s", w.log)
-}
-
-// failingAll is a store whose calls fail as a function says.
-type failingAll struct {
-	stores.Store
-	err func() error
-}
-
-func (f failingAll) Read(ctx context.Context, key string) (stores.Cell, error) {
-	if err := f.err(); err != nil {
-		return stores.Cell{}, err
-	}
-	return f.Store.Read(ctx, key)
-}
-
-func (f failingAll) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
-	if err := f.err(); err != nil {
-		return 0, err
-	}
-	return f.Store.Swap(ctx, key, version, value)
+	scripts(t, map[string]string{
+		"the store fails": `claim k; next k; 10s
+			fails k passing; poll k; 9s; fails k refused; poll k; 9s; fails k passing; poll k; fails k refused; keep k 3m
+			log 4 'lease: not extended yet'; log 3 'kind=refused'; log 2 'kind=passing'; log 1 'lease: grant ended'
+			err k = 'store refuses since 2029-06-01T12:00:'; next k = ungranted refused
+			fails k overloaded; keep k 9s; err k = 'this process gets too little processor time since '
+			fails k none; keep k 30s; err k; next k; log 1 'lease: recovered'`,
+		"the store answers, and too late": `claim k timeout:1m; on k swap { 1m }; 10s; poll k; log 1 'lease: grant ended'
+			log 1 'err="extending the grant took 1m0s, and the window is 30s: choose a longer window"'`,
+	})
 }
 
 // TestWentBack: a process that held more than the store knows takes its grant back, says so, raises the
 // cell, and goes on above all limits that it saw.
 func TestWentBack(t *testing.T) {
-	for name, test := range map[string]struct {
-		options []lease.Option
-		empty   bool // the store has lost everything
-		taken   bool // a newcomer has claimed the number meanwhile
-		says    string
-	}{
-		"restored":          {says: "and its limit is 2029-06-01T12:00:30.000Z (tick "},
-		"emptied":           {empty: true, says: "and its cell is gone: "},
-		"taken meanwhile":   {taken: true, says: "another process was granted the time from 2029-06-01T12:00:"},
-		"pinned":            {options: []lease.Option{pin(5)}},
-		"pinned, and taken": {options: []lease.Option{pin(5)}, taken: true},
+	rows := map[string]string{}
+	for name, test := range map[string]struct{ before, after, meanwhile, says string }{
+		"restored":          {after: "snapshot s", says: "and its limit is 2029-06-01T12:00:30.000Z (tick "},
+		"emptied":           {before: "snapshot s", says: "and its cell is gone: "},
+		"taken meanwhile":   {after: "snapshot s", meanwhile: "claim n bits:0 pin:0", says: "another process was granted the time from 2029-06-01T12:00:40"},
+		"pinned":            {after: "snapshot s; close k; claim k bits:0 pin:0", says: ""},
+		"pinned, and taken": {after: "snapshot s; close k; claim k bits:0 pin:0", meanwhile: "claim n bits:0 pin:0", says: ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			restore := w.cells.Snapshot()
-			k := w.claim(nil, test.options...)
-			if !test.empty {
-				restore = w.cells.Snapshot()
-			}
-			gen := w.generator(k)
-			for range 4 {
-				w.clock.Advance(third)
-				k.Poll(t.Context())
-			}
-			node := k.Node()
-			_, limit := k.Granted()
-			restore()
-			if test.taken {
-				w.claim(nil, pin(node))
-			}
-			w.clock.Advance(third)
-			k.Poll(t.Context())
-			require.ErrorIs(t, k.Err(), stores.ErrWentBack)
-			require.ErrorContains(t, k.Err(), test.says)
-			require.EqualValues(t, 1, k.Stats().WentBack)
-			require.Equal(t, 1, w.log.count("level=ERROR"), "%s", w.log)
-			require.Equal(t, 1, w.log.count("kind=loss"))
-			_, err := gen.Next()
-			require.ErrorIs(t, err, generator.ErrNotGranted, "what is left of the grant is not used")
-			require.ErrorIs(t, err, stores.ErrWentBack)
-
-			w.clock.Advance(time.Second)
-			k.Poll(t.Context())
-			require.NoError(t, k.Err())
-			require.False(t, w.holding(node).Limit.Before(limit), "the cell is raised")
-			from, _ := k.Granted()
-			require.False(t, from.Before(limit), "%s is before %s", from, limit)
-			require.Equal(t, 1, w.log.count("lease: recovered"))
-		})
+		rows[name] = test.before + "; claim k bits:0;" + test.after + "; next k; 10s; poll k; 10s; poll k; 10s; poll k; 10s; poll k; back s;" + test.meanwhile + `
+			10s; poll k; stats k WentBack:1; log 1 level=ERROR; log 1 kind=loss
+			err k = went-back '` + test.says + `'; next k = ungranted went-back
+			1s; poll k; err k; granted k 1m10s 1m40s; log 1 'lease: recovered'`
 	}
-}
-
-// outdated is a store whose next read, or each, shows what a cell was once.
-type outdated struct {
-	*storetest.Memory
-	old  *stores.Cell
-	each bool
-}
-
-func (s *outdated) Read(ctx context.Context, key string) (stores.Cell, error) {
-	c, err := s.Memory.Read(ctx, key)
-	if err != nil || s.old == nil {
-		return c, err
-	}
-	c = *s.old
-	if !s.each {
-		s.old = nil
-	}
-	return c, nil
+	scripts(t, rows)
 }
 
 // TestReadOfAnOlderState: it looks as if the store went back, and nothing is issued until another read,
-// which tells that it did not.
+// which tells that it did not. Or no read tells: then the store is named as the cause, and asked again soon.
 func TestReadOfAnOlderState(t *testing.T) {
-	for name, test := range map[string]struct{ away, taken bool }{
-		"the next read tells":                      {},
-		"the store goes away before it":            {away: true},
-		"it shows that another has the number now": {away: true, taken: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			store := &outdated{Memory: w.cells}
-			client := w.cells.Client()
-			k := w.claim(store, pin(5))
-			gen := w.generator(k)
-			old := store.Peek(cell.NodeKey(5))
-			w.clock.Advance(period / 2)
-			k.Poll(t.Context())
-			w.clock.Advance(period / 2)
-			store.old = &old
-			store.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
-				if isSwap(op) || test.away && store.old == nil {
-					return storetest.Unavailable // and so the cell is read
-				}
-				return storetest.None
-			}
-			k.Poll(t.Context())
-			require.Equal(t, 1, w.log.count(`level=WARN msg="lease: node number 5 was granted to this process up to 2029-06-01T12:00:45.000Z, and its limit is 2029-06-01T12:00:30.000Z (tick `))
-			_, err := gen.Next()
-			if test.away {
-				require.ErrorIs(t, err, generator.ErrNotGranted)
-				require.ErrorIs(t, err, lease.ErrStore)
-				if test.taken {
-					w.claim(client, pin(5))
-				}
-				store.Before = nil
-				w.clock.Advance(time.Second)
-				require.Positive(t, first(k.Poll(t.Context())))
-				_, err = gen.Next()
-			}
-			require.NoError(t, err)
-			require.Equal(t, 1, w.log.count(`level=INFO msg="lease: the store had answered with an older state, and has all writes" node=5`))
-			require.Zero(t, k.Stats().WentBack)
-			require.Equal(t, test.taken, errors.Is(k.Err(), lease.ErrLost))
-		})
-	}
-}
-
-// TestReadsStayOutOfDate: the store is named as the cause, and asked again soon.
-func TestReadsStayOutOfDate(t *testing.T) {
-	for newer, says := range map[int]string{ // writes of the process that the reads do not show
-		1: "the store has answered with an older state, or went back",
-		0: "the store shows a cell and does not extend it, 8 times in a row: it answers reads that are out of date",
-	} {
-		w := newWorld(t)
-		store := &outdated{Memory: w.cells, each: true}
-		client := w.cells.Client()
-		k := w.claim(store, pin(5))
-		old := store.Peek(cell.NodeKey(5))
-		for range newer {
-			w.clock.Advance(third)
-			k.Poll(t.Context())
-		}
-		w.claim(client, pin(5))
-		store.old = &old
-		w.clock.Advance(third)
-		next := first(k.Poll(t.Context()))
-		require.ErrorIs(t, k.Err(), lease.ErrStore)
-		require.NotErrorIs(t, k.Err(), stores.ErrConflict)
-		require.ErrorContains(t, k.Err(), says)
-		require.LessOrEqual(t, next, period)
-		if newer > 0 {
-			require.LessOrEqual(t, next, time.Second)
-		}
-	}
+	const begins = `claim k pin:0; remember 0; 15s; poll k; 15s; shows k; fate k swap away;`
+	const suspects = `log 1 'level=WARN msg="lease: node number 0 was granted to this process up to 2029-06-01T12:00:45.000Z, and its limit is 2029-06-01T12:00:30.000Z (tick ';`
+	const trusts = `next k; stats k WentBack:0; log 1 'level=INFO msg="lease: the store had answered with an older state, and has all writes" node=0';`
+	const away = begins + "fate k read away 1+1; poll k;" + suspects + "next k = ungranted store;"
+	scripts(t, map[string]string{
+		"the next read tells":        begins + "poll k;" + suspects + trusts,
+		"the store goes away before": away + "heal k; 1s; poll k;" + trusts + "err k",
+		"and another has it now":     away + "claim s pin:0; heal k; 1s; poll k;" + trusts + "err k = lost",
+		"no read tells": `claim k pin:0; remember 0; 10s; poll k; claim s pin:0; shows k each; 10s; poll k
+			err k = store !conflict 'the store has answered with an older state, or went back'; calls; 1s; poll k; calls 16`,
+		"no read shows the writes of others": `claim k pin:0; remember 0; claim s pin:0; shows k each; 10s; poll k
+			err k = store !conflict 'the store shows a cell and does not extend it, 8 times in a row: it answers reads that are out of date'`,
+	})
 }
 
 // TestDamagedCells cost their numbers, are left as they are, and are logged once, and no more than 64.
 func TestDamagedCells(t *testing.T) {
-	for _, damaged := range []int{1, 128} {
-		w := newWorld(t)
-		for node := range int64(damaged) {
-			w.write(cell.NodeKey(node), []byte("somebody else's"))
-		}
-		store := w.cells.Client().Locking()
-		for range 3 {
-			k, err := w.try(store, small(7), lease.WithTimeout(time.Minute))
-			if damaged == 1 {
-				require.NoError(t, err)
-				require.EqualValues(t, 1, k.Node())
-				require.EqualValues(t, 1, k.Stats().Failures)
-				require.NoError(t, k.Close())
-			}
-		}
-		require.Equal(t, 3*min(damaged, 64), w.log.count("level=ERROR"), "for each keeper")
-		_, err := w.try(failingAll{w.cells, func() error { return &stores.DamagedError{Key: "k", Problem: "cut off"} }}, small(7), pin(1))
-		require.ErrorIs(t, err, stores.ErrDamaged) // a file that the engine itself cannot read
-		require.Equal(t, "somebody else's", string(w.cells.Peek(cell.NodeKey(0)).Value))
+	many := ""
+	for node := range 128 {
+		many += fmt.Sprintf("write %d rubbish;", node)
 	}
-}
-
-var newerVersions = map[string]struct{ begin, says string }{
-	"format": {`{"format":2,`, "its format is 2, and this process reads format 1"},
-	"field":  {`{"format":1,"more":{"a":1},`, `its field "more" is unknown to this process`},
+	scripts(t, map[string]string{
+		"one": `write 0 rubbish; same 0 { claim k bits:7 locks; node k 1; stats k Failures:1; close k; log 1 level=ERROR
+			claim k bits:7 locks; log 2 level=ERROR }`, // of each keeper
+		"all":                     many + "claim k bits:7 = 'no free node number: 128 of 128'; log 64 level=ERROR",
+		"not even for the engine": "client k; fails k damaged; claim k pin:1 = damaged",
+	})
 }
 
 // TestTwoVersions has a newer version write a cell. The older one says where and which version, leaves the
 // cell alone, and goes on with other numbers; with a newer layout it claims none, and keeps what it has.
 func TestTwoVersions(t *testing.T) {
-	for name, newer := range newerVersions {
-		for key, where := range map[string]string{cell.NodeKey(1): "node number 1", cell.LayoutKey: "cell of the layout"} {
-			t.Run(name+" "+where, func(t *testing.T) {
-				w := newWorld(t)
-				old := w.claim(nil, small(2), pin(0))
-				require.NoError(t, w.claim(nil, small(2), pin(1)).Close())
-				theirs := bytes.Replace(w.cells.Peek(key).Value, []byte(`{"format":1,`), []byte(newer.begin), 1)
-				w.write(key, theirs)
-				refused := []error{
-					second(w.try(nil, small(2), pin(1))),
-					lease.Reserve(t.Context(), w.cells, 1, 1, noon.AddDate(1, 0, 0), w.options(small(2))...),
-					second(lease.Export(t.Context(), w.cells, "new", lease.EvenIfRunning())),
-				}
-				if key == cell.LayoutKey {
-					refused = append(refused, lease.Import(t.Context(), w.cells, lease.Sealed(lease.Floors{Format: 1, Export: "e", Layout: old.Layout().String()})))
-				} else {
-					refused = append(refused, lease.ForceRelease(t.Context(), w.cells, 1), w.holding(1).Err)
-					require.ElementsMatch(t, []int64{2, 3}, []int64{w.claim(nil, small(2)).Node(), w.claim(nil, small(2)).Node()})
-					require.Error(t, second(w.try(nil, small(2))), "all others are held")
-				}
-				for _, err := range refused {
-					require.ErrorIs(t, err, stores.ErrDamaged)
-					for _, says := range []string{where, newer.says, "upgrade this process"} {
-						require.ErrorContains(t, err, says)
-					}
-					require.NotContains(t, err.Error(), "delete")
-				}
-				w.pass(period, old)
-				require.NoError(t, old.Err())
-				require.Equal(t, theirs, w.cells.Peek(key).Value)
-			})
+	for begin, says := range map[string]string{
+		`{"format":2,`:                "its format is 2, and this process reads format 1",
+		`{"format":1,"more":{"a":1},`: `its field "more" is unknown to this process`,
+	} {
+		for key, where := range map[string]string{cell.NodeKey(1): "cell of node number 1: ", cell.LayoutKey: "cell of the layout: "} {
+			r := newRig(t)
+			r.run("claim o bits:2 pin:0; claim x bits:2 pin:1; close x")
+			theirs := bytes.Replace(r.cells.Peek(key).Value, []byte(`{"format":1,`), []byte(begin), 1)
+			r.write(key, theirs)
+			refused := fmt.Sprintf(" = damaged '%s' '%s: upgrade this process';", where, says)
+			r.run("claim y bits:2 pin:1" + refused + "reserve 1 1 8760h bits:2" + refused + "export new" + refused)
+			if key == cell.LayoutKey {
+				r.floors = lease.Sealed(lease.Floors{Format: 1, Export: "e", Layout: smallLayout(2).String()})
+				r.run("import" + refused)
+			} else {
+				r.run("release 1" + refused + "claim y bits:2; claim z bits:2; claim x bits:2 = 'no free node number'")
+				require.ErrorContains(t, r.holding(1).Err, where)
+			}
+			r.run("15s; poll o; err o")
+			require.Equal(t, theirs, r.cells.Peek(key).Value)
 		}
 	}
 }
@@ -608,27 +301,4 @@ func TestResumed(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestClaimLandsLate: a claim of unknown outcome that lands is adopted, and no other is written.
-func TestClaimLandsLate(t *testing.T) {
-	w, swaps, late := newWorld(t), 0, false
-	k := w.claim(w.client(func(op storetest.Op) storetest.Fault {
-		if isSwap(op) && late {
-			if swaps++; swaps == 2 { // the claim that follows the loss
-				return storetest.Delayed
-			}
-		}
-		return storetest.None
-	}), lease.WithWindow(3*time.Second))
-	w.claim(nil, pin(k.Node()))
-	late = true
-	w.clock.Advance(2 * time.Second)
-	k.Poll(t.Context())
-	node := nodeOf(w.cells.Late()[0].Key)
-	require.True(t, w.cells.Deliver(0))
-	w.clock.Advance(time.Second)
-	k.Poll(t.Context())
-	require.Equal(t, node, k.Node())
-	require.Equal(t, 2, swaps)
 }

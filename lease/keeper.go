@@ -11,6 +11,7 @@ import (
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/grant"
+	"github.com/tickflake/tickflake/internal/pause"
 	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/internal/window"
 	"github.com/tickflake/tickflake/monoclock"
@@ -130,8 +131,8 @@ func (k *Keeper) claimFirst(ctx context.Context) error {
 		if err == nil || !mayPass(err) {
 			return err
 		}
-		if before != nil && over(ctx) {
-			<-ctx.Done()              // its timer may be late
+		if before != nil && pause.Ended(ctx) != nil { // the store may have noticed that before the timer of ctx
+			<-ctx.Done()
 			return ended(before, ctx) // it says more than the error of the last, interrupted try
 		}
 		if _, ok := ctx.Deadline(); !ok && ctx.Err() == nil {
@@ -180,13 +181,6 @@ func mayPass(err error) bool {
 	}
 	var full *NoFreeNodeError
 	return errors.As(err, &full) || errors.Is(err, ErrHeld) || errors.Is(err, ErrStore) || errors.Is(err, stores.ErrWentBack) || errors.Is(err, stores.ErrConflict)
-}
-
-// over reports whether ctx has ended, or its deadline has passed by the clock: an operation
-// of the store may have noticed that before the timer of ctx.
-func over(ctx context.Context) bool {
-	deadline, ok := ctx.Deadline()
-	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
 }
 
 // ended adds to err that ctx has ended.

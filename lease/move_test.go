@@ -3,6 +3,7 @@ package lease_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -12,68 +13,37 @@ import (
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
-	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
-func (w *world) export(to string, options ...lease.ExportOption) (lease.Floors, error) {
-	return lease.Export(w.Context(), w.cells, to, options...)
-}
-
 // TestMove moves a fleet of which one number is held, one is pinned, and one was released.
 func TestMove(t *testing.T) {
-	w, running := newWorld(t), lease.EvenIfRunning()
-	to := &world{t, w.clock, storetest.NewMemory(), w.log, w.calls}
-	require.ErrorIs(t, second(w.export("new", running)), lease.ErrNeverClaimed)
-	pinned := w.claim(nil, small(2), pin(3))
-	free := w.claim(nil, small(2))
-	require.ErrorIs(t, second(w.export("new")), lease.ErrHeld)
-	require.NoError(t, w.claim(nil, small(2)).Close(), "it has changed nothing")
-	w.refuses("Export", second(w.export("", running)))
-	floors, err := w.export("new", running)
-	require.NoError(t, err)
-	require.Equal(t, floors, must(w.export("elsewhere")))
-	limits := map[int64]uint64{}
-	for _, f := range floors.Nodes {
-		limits[f.Node] = f.Limit
-	}
-	require.Len(t, limits, 3)
+	r := newRig(t)
+	r.run("export new = never-claimed; claim p bits:2 pin:3; claim f bits:2; claim x bits:2")
+	require.ErrorIs(t, second(lease.Export(t.Context(), r.cells, "new")), lease.ErrHeld)
+	r.refuses("Export", second(lease.Export(t.Context(), r.cells, "", lease.EvenIfRunning())))
+	r.run(`close x; export new; floors new 3; export elsewhere; floors new 3`)
+	floors := r.floors
 
 	// The old processes use their grants up, and no more.
-	_, limit := free.Granted()
-	w.clock.Advance(period / 2)
-	for _, k := range []*lease.Keeper{free, pinned} {
-		k.Poll(t.Context())
-		_, after := k.Granted()
-		require.Equal(t, limit, after)
-		require.NoError(t, k.Close())
+	r.run(`15s; poll f; granted f 0s 30s; err f = moved; close f; poll p; granted p 0s 30s; err p = lost; close p
+		reserve 0 0 8760h bits:2 = moved; import = moved`)
+	for n := range 4 {
+		r.run(fmt.Sprintf("claim o bits:2 pin:%d = moved; release %[1]d = held", n))
 	}
-	for n := range int64(4) {
-		require.ErrorIs(t, second(w.try(nil, small(2), pin(n))), lease.ErrMoved)
-		require.ErrorIs(t, lease.ForceRelease(t.Context(), w.cells, n), lease.ErrHeld)
-	}
-	require.ErrorIs(t, lease.Reserve(t.Context(), w.cells, 0, 0, noon.AddDate(1, 0, 0), w.options(small(2))...), lease.ErrMoved)
-	require.ErrorIs(t, lease.Import(t.Context(), w.cells, floors), lease.ErrMoved)
 
+	// The new ones begin at the floors, and not before the clock is there.
 	text := must(json.Marshal(floors))
-	floors = lease.Floors{}
-	require.NoError(t, json.Unmarshal(text, &floors))
-	require.NoError(t, lease.Import(t.Context(), to.cells, floors))
-	w.clock.Step(-time.Hour)
-	for n, limit := range limits {
-		require.ErrorIs(t, second(to.try(nil, small(2), pin(n))), lease.ErrHeld, "the clock is behind the floor")
-		w.clock.Advance(2 * time.Hour)
-		from, _ := to.claim(nil, small(2), pin(n)).Granted()
-		w.clock.Step(-2 * time.Hour)
-		require.False(t, from.Before(snowflake.Default().Epoch.Add(time.Duration(limit)*time.Millisecond)))
+	r.floors = lease.Floors{}
+	require.NoError(t, json.Unmarshal(text, &r.floors))
+	r.run("in new; import; step -1h")
+	for _, f := range floors.Nodes {
+		r.run(fmt.Sprintf("claim n bits:2 pin:%d = held; 2h; claim n bits:2 pin:%[1]d; step -2h", f.Node))
+		require.GreaterOrEqual(t, r.members["n"].Held().Floor, f.Limit)
 	}
-	require.NoError(t, lease.Import(t.Context(), to.cells, floors), "it is complete")
+	r.run("import") // it is complete
 
-	// It refuses other floors, and then moves on.
-	other := floors
-	other.To = "another"
-	require.ErrorContains(t, lease.Import(t.Context(), to.cells, lease.Sealed(other)), "was used before")
 	forged := func(nodes ...lease.Floor) func(*lease.Floors) {
 		return func(f *lease.Floors) { f.Nodes = nodes; *f = lease.Sealed(*f) }
 	}
@@ -82,117 +52,60 @@ func TestMove(t *testing.T) {
 		"newer version":    func(f *lease.Floors) { f.Format = 2 },
 		`export ""`:        func(f *lease.Floors) { f.Export = "" },
 		"spec":             func(f *lease.Floors) { f.Layout = "x" },
-		"of 0 node":        func(f *lease.Floors) { f.Nodes = nil },
-		"SHA-256":          func(f *lease.Floors) { f.Nodes, f.Count = nil, 0 },
+		"SHA-256":          func(f *lease.Floors) { f.Nodes = nil },
 		"each number once": forged(floors.Nodes[0], floors.Nodes[0]),
 		"number 4 with":    forged(lease.Floor{Node: 4, Limit: 1}),
 		"with limit 0":     forged(lease.Floor{}),
 		"limit 115292150":  forged(lease.Floor{Limit: 1 << 60}),
-		`and not ""`:       forged(lease.Floor{Limit: 1}),
 	} {
 		bad := floors
 		change(&bad)
 		err := lease.Import(t.Context(), storetest.NewMemory(), bad)
-		w.refuses("Import", err)
+		r.refuses("Import", err)
 		require.ErrorContains(t, err, want)
 	}
-	next := must(to.export("third", running))
-	for _, f := range next.Nodes {
-		require.GreaterOrEqual(t, f.Limit, limits[f.Node])
+	r.run("cut; import = refused 'was used before'") // of other floors
+	r.floors = floors
+	r.run("export third")
+	limits := map[int64]uint64{}
+	for _, f := range r.floors.Nodes {
+		limits[f.Node] = f.Limit
 	}
-	require.NoError(t, lease.Import(t.Context(), storetest.NewMemory(), next))
-	require.ErrorIs(t, lease.Import(t.Context(), to.cells, floors), lease.ErrMoved, "an old document changes nothing")
+	for _, f := range floors.Nodes {
+		require.GreaterOrEqual(t, limits[f.Node], f.Limit)
+	}
+	r.floors, floors = floors, r.floors
+	r.run("import = moved") // an old document changes nothing
+	r.floors = floors
+	r.run("in third; import")
 }
 
 // TestExportsAtOnce exports while another export is faster, and then ends early.
 func TestExportsAtOnce(t *testing.T) {
-	for name, conflicts := range map[string]bool{"another is faster": false, "others write all the time": true} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.claim(nil, small(2))
-			fast := w.client(func(op storetest.Op) storetest.Fault {
-				if isSwap(op) {
-					return storetest.Unavailable
-				}
-				return storetest.None
-			})
-			met := 0
-			slow := w.client(func(op storetest.Op) storetest.Fault {
-				if op.Kind != storetest.OpSwap || op.Key != cell.LayoutKey {
-					return storetest.None
-				}
-				if met++; conflicts {
-					w.write(op.Key, w.cells.Peek(op.Key).Value)
-				} else if met == 1 {
-					require.ErrorIs(t, second(lease.Export(t.Context(), fast, "new", lease.EvenIfRunning())), lease.ErrStore)
-				}
-				require.Less(t, met, 100)
-				return storetest.None
-			})
-			floors, err := lease.Export(t.Context(), slow, "another", lease.EvenIfRunning())
-			if conflicts {
-				require.ErrorIs(t, err, stores.ErrConflict)
-				return
-			}
-			require.NoError(t, err)
-			require.Equal(t, "new", floors.To)
-			require.Len(t, floors.Nodes, 1)
-		})
-	}
+	scripts(t, map[string]string{
+		"another is faster": `claim k bits:2; client fast; fate fast swap:node away 9
+			client slow; on slow swap:layout { export new fast = store 'export again to continue' }; export another slow; floors new 1`,
+		"others write a cell":    "claim k bits:0; client slow; on slow swap:node 99 { write 0 }; export another slow = conflict '8 times in a row'",
+		"the outcome is unknown": "claim k bits:2; client c; fate c swap:layout lost; export new c = store 'perhaps'; export another; floors new 1",
+	})
 }
 
 // TestImportIsOvertaken has others write, or the store go back, in the middle of an import.
 func TestImportIsOvertaken(t *testing.T) {
-	const node, layout = "node/0000000", cell.LayoutKey
-	old := newWorld(t)
-	old.claim(nil, small(0))
-	floors := must(old.export("new", lease.EvenIfRunning()))
-	old.clock.Advance(time.Hour)
-	for name, test := range map[string]struct {
-		key    string // others come before the second read of the key
-		others func(w *world, empty, begun func())
-		want   error
-	}{
-		"lost its floor":       {node, func(_ *world, _, begun func()) { begun() }, stores.ErrWentBack},
-		"emptied":              {layout, func(_ *world, empty, _ func()) { empty() }, stores.ErrWentBack},
-		"emptied and used":     {layout, func(w *world, empty, _ func()) { empty(); w.claim(nil, small(0)) }, stores.ErrWentBack},
-		"emptied, used before": {node, func(w *world, empty, _ func()) { empty(); w.claim(nil, small(1)) }, stores.ErrWentBack},
-		"other floors": {layout, func(w *world, empty, _ func()) {
-			empty()
-			require.NoError(w, lease.Import(w.Context(), w.cells, lease.Sealed(lease.Floors{Format: 1, Export: floors.Export, Layout: floors.Layout})))
-		}, stores.ErrWentBack},
-		"complete and used": {node, func(w *world, _, _ func()) {
-			require.NoError(w, lease.Import(w.Context(), w.cells, floors))
-			w.claim(nil, small(0))
-		}, nil},
-		"complete and exported": {layout, func(w *world, _, _ func()) {
-			require.NoError(w, lease.Import(w.Context(), w.cells, floors))
-			must(w.export("newer"))
-		}, lease.ErrMoved},
+	rows := map[string]string{}
+	for name, others := range map[string]string{ // come before the second read of a cell
+		"lost its floor":        "on i read:node { back begun }; import i = went-back 'node number 0'",
+		"emptied":               "on i read:layout 1+1 { back empty }; import i = went-back",
+		"emptied and used":      "on i read:layout 1+1 { back empty; claim x bits:0 }; import i = went-back",
+		"emptied, used before":  "on i read:node { back empty; claim x bits:1 }; import i = went-back",
+		"other floors":          "on i read:layout 1+1 { back empty; cut; import }; import i = went-back",
+		"complete and used":     "on i read:node { import; claim x bits:0 }; import i",
+		"complete and exported": "on i read:layout 1+1 { import; export newer }; import i = moved",
 	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.clock = old.clock
-			reads := map[string]int{}
-			empty, begun := w.cells.Snapshot(), func() {}
-			slow := w.client(func(op storetest.Op) storetest.Fault {
-				if op.Kind != storetest.OpRead {
-					return storetest.None
-				}
-				reads[op.Key]++
-				switch {
-				case op.Key == node && reads[node] == 1: // it has begun, so all others are refused
-					begun = w.cells.Snapshot()
-					require.ErrorIs(t, second(w.try(nil, small(0))), lease.ErrMoved)
-					require.ErrorIs(t, second(w.export("newer", lease.EvenIfRunning())), lease.ErrMoved)
-				case op.Key == test.key && reads[op.Key] == 2:
-					test.others(w, empty, begun)
-				}
-				return storetest.None
-			})
-			require.ErrorIs(t, lease.Import(t.Context(), slow, floors), test.want)
-		})
+		rows[name] = `claim o bits:0; export new; 1h; in new; client i; snapshot empty
+			on i read:node { snapshot begun; claim x bits:0 = moved; export newer = moved }; ` + others // as it has begun
 	}
+	scripts(t, rows)
 }
 
 // moving is a fleet whose store is exported and imported, with steps of its processes between
@@ -201,11 +114,11 @@ type moving struct {
 	t       *testing.T
 	rng     *rand.Rand
 	stores  [2]*storetest.Memory
-	members []*member
+	members []*mover
 	depth   int
 }
 
-type member struct {
+type mover struct {
 	keeper *lease.Keeper
 	clock  *clocktest.Virtual
 	store  int
@@ -228,7 +141,8 @@ func (m *moving) client(store int) stores.Store {
 
 // step makes a step of the fleet, or lets a late write land.
 func (m *moving) step() {
-	w := &world{m.t, clocktest.NewVirtual(noon.Add(time.Duration(m.rng.IntN(180)-60) * time.Second)), nil, &record{}, nil}
+	w := newRig(m.t)
+	w.clock.Step(time.Duration(m.rng.IntN(180)-60) * time.Second)
 	store := m.rng.IntN(2)
 	if m.stores[1].Peek(cell.LayoutKey).Version == 0 {
 		store = 0 // no process starts on the new store before the import
@@ -241,7 +155,7 @@ func (m *moving) step() {
 			options = append(options, pin(m.rng.Int64N(4)))
 		}
 		if k, err := w.try(m.client(store), options...); err == nil {
-			m.members = append(m.members, &member{keeper: k, clock: w.clock, store: store, grants: map[int64][2]uint64{}})
+			m.members = append(m.members, &mover{keeper: k, clock: w.clock, store: store, grants: map[int64][2]uint64{}})
 		}
 	case n == 2:
 		_ = lease.ForceRelease(m.t.Context(), m.client(store), m.rng.Int64N(4))

@@ -19,63 +19,42 @@ import (
 
 var weekLong = flag.Bool("lease.week", false, "run TestWeekOfTrouble for a week in virtual time, which takes an hour, not for some minutes")
 
-// trouble makes each operation of a keeper's store fail in some way.
-type trouble struct {
-	*world
-	restore func() // the cells as they were at the beginning
-	rng     *rand.Rand
-}
-
-// ways are the ways to fail.
-var ways = map[string]func(*trouble, storetest.Op) storetest.Fault{
-	"each write has an unknown outcome": func(tr *trouble, op storetest.Op) storetest.Fault {
-		if !isSwap(op) {
-			return storetest.None
+// ways are the ways in which each operation of a store can fail, or each write. restore brings the cells
+// back as they were at the beginning.
+var ways = map[string]func(r *rig, rng *rand.Rand, restore func(), op storetest.Op) storetest.Fault{
+	"each write has an unknown outcome": func(r *rig, rng *rand.Rand, _ func(), op storetest.Op) storetest.Fault {
+		for range r.cells.Late() {
+			r.cells.Drop(0)
 		}
-		for range tr.cells.Late() {
-			tr.cells.Drop(0)
-		}
-		return []storetest.Fault{storetest.Delayed, storetest.ReplyLost, storetest.Unavailable}[tr.rng.IntN(3)]
+		return []storetest.Fault{storetest.Delayed, storetest.ReplyLost, storetest.Unavailable}[rng.IntN(3)]
 	},
-	"no write lands": func(_ *trouble, op storetest.Op) storetest.Fault {
-		if isSwap(op) {
-			return storetest.Unavailable
+	"no write lands": func(*rig, *rand.Rand, func(), storetest.Op) storetest.Fault { return storetest.Unavailable },
+	"each write meets another": func(r *rig, rng *rand.Rand, _ func(), op storetest.Op) storetest.Fault {
+		n, err := cell.DecodeNode(r.cells.Peek(op.Key).Value)
+		if err != nil {
+			n = cell.Node{Layout: smallLayout(7).String()}
+		}
+		n.Holder, n.Owner, n.Write, n.Floor, n.Window = "rival", "rival", fmt.Sprint(rng.Uint64()), n.Limit, 10
+		r.write(op.Key, n.Encode())
+		return storetest.None
+	},
+	"each write finds damage": func(r *rig, _ *rand.Rand, _ func(), op storetest.Op) storetest.Fault {
+		r.write(op.Key, []byte("damaged"))
+		return storetest.None
+	},
+	"each write may find that it went back": func(_ *rig, rng *rand.Rand, restore func(), _ storetest.Op) storetest.Fault {
+		if rng.IntN(2) == 0 {
+			restore()
 		}
 		return storetest.None
 	},
-	"away": func(*trouble, storetest.Op) storetest.Fault { return storetest.Unavailable },
-	"hangs until the timeout": func(tr *trouble, _ storetest.Op) storetest.Fault {
-		tr.clock.Advance(lease.DefaultTimeout)
-		if tr.rng.IntN(2) == 0 {
-			return storetest.ReplyLost
-		}
-		return storetest.Unavailable
+	"away": func(*rig, *rand.Rand, func(), storetest.Op) storetest.Fault { return storetest.Unavailable },
+	"hangs until the timeout": func(r *rig, rng *rand.Rand, _ func(), _ storetest.Op) storetest.Fault {
+		r.clock.Advance(lease.DefaultTimeout)
+		return []storetest.Fault{storetest.ReplyLost, storetest.Unavailable}[rng.IntN(2)]
 	},
-	"slow": func(tr *trouble, _ storetest.Op) storetest.Fault {
-		tr.clock.Advance(lease.DefaultTimeout * 9 / 10)
-		return storetest.None
-	},
-	"another takes each number": func(tr *trouble, op storetest.Op) storetest.Fault {
-		if isSwap(op) {
-			r, err := cell.DecodeNode(tr.cells.Peek(op.Key).Value)
-			if err != nil {
-				r = cell.Node{Layout: smallLayout(7).String()}
-			}
-			r.Holder, r.Owner, r.Write, r.Floor, r.Window = "rival", "rival", fmt.Sprint(tr.rng.Uint64()), r.Limit, 10
-			tr.write(op.Key, r.Encode())
-		}
-		return storetest.None
-	},
-	"each number is damaged": func(tr *trouble, op storetest.Op) storetest.Fault {
-		if isSwap(op) {
-			tr.write(op.Key, []byte("damaged"))
-		}
-		return storetest.None
-	},
-	"goes back": func(tr *trouble, op storetest.Op) storetest.Fault {
-		if isSwap(op) && tr.rng.IntN(2) == 0 {
-			tr.restore()
-		}
+	"slow": func(r *rig, _ *rand.Rand, _ func(), _ storetest.Op) storetest.Fault {
+		r.clock.Advance(lease.DefaultTimeout * 9 / 10)
 		return storetest.None
 	},
 }
@@ -93,25 +72,24 @@ func TestWeekOfTrouble(t *testing.T) {
 }
 
 func week(t *testing.T, length time.Duration, name string, flips bool) {
-	tr := &trouble{world: newWorld(t), rng: rand.New(rand.NewPCG(1, 2))}
-	calls, polls, begun, back := 0, 0, false, false
-	k := tr.claim(tr.client(func(op storetest.Op) storetest.Fault {
-		calls++
-		if !begun || back {
-			return storetest.None
-		}
-		return ways[name](tr, op)
-	}), small(7), lease.WithWindow(length))
-	tr.restore, begun = tr.cells.Snapshot(), true
-	enough, pause := 150, max(min(length/12, time.Second), time.Millisecond)
+	enough := 150
 	if *weekLong {
 		enough = 1 << 30
 	}
+	r, rng, restore := newRig(t), rand.New(rand.NewPCG(1, 2)), func() {}
+	calls, polls, over := 0, 0, true
+	k := r.claim(r.client(func(op storetest.Op) storetest.Fault {
+		if calls++; over || !isSwap(op) && strings.HasPrefix(name, "each write") || op.Kind != storetest.OpSwap && name == "no write lands" {
+			return storetest.None
+		}
+		return ways[name](r, rng, restore, op)
+	}), small(7), lease.WithWindow(length))
+	restore = r.cells.Snapshot()
 	goroutines, heap := runtime.NumGoroutine(), uint64(0)
-	for ; polls < enough && tr.clock.Now().Sub(noon) < 7*24*time.Hour; polls++ {
-		back = flips && polls/20%2 == 1
+	for ; polls < enough && r.clock.Now().Sub(noon) < 7*24*time.Hour; polls++ {
+		over = flips && polls/20%2 == 1
 		before := calls
-		tr.clock.Advance(first(k.Poll(t.Context())))
+		r.clock.Advance(first(k.Poll(t.Context())))
 		require.LessOrEqual(t, calls-before, 20, "calls of one try")
 		if err := k.Err(); err != nil {
 			require.Less(t, len(err.Error()), 1000)
@@ -124,31 +102,25 @@ func week(t *testing.T, length time.Duration, name string, flips bool) {
 			heap = heapInUse()
 		}
 	}
-	took := tr.clock.Now().Sub(noon)
-	lines := 0
-	for line := range strings.Lines(tr.log.String()) {
-		if !strings.Contains(line, "level=DEBUG") {
-			lines++
-		}
-	}
-	t.Logf("%d tries in %s, %d calls, %d lines", polls, took.Round(time.Second), calls, lines)
+	took := r.clock.Now().Sub(noon)
+	lines := r.log.count("\n") - r.log.count("level=DEBUG")
 	assert.Less(t, runtime.NumGoroutine(), goroutines+10) // the runtime and other tests have some
 	assert.LessOrEqual(t, heapInUse(), heap+2<<20)
 	assert.LessOrEqual(t, lines, 3*(64+int(took/time.Minute)))
 	// A Keeper tries soon after the first ten failures, and then once in a pause.
-	assert.LessOrEqual(t, polls, 60+int(took/pause))
-	if name == "each number is damaged" {
+	assert.LessOrEqual(t, polls, 60+int(took/max(min(length/12, time.Second), time.Millisecond)))
+	if name == "each write finds damage" {
 		return
 	}
 	failed := k.Err() != nil
-	back, flips = true, true
+	over = true
 	for range 60 {
-		tr.clock.Advance(third)
+		r.clock.Advance(third)
 		k.Poll(t.Context())
 	}
 	require.NoError(t, k.Err())
 	if failed {
-		text := tr.log.String()
+		text := r.log.String()
 		assert.Greater(t, strings.LastIndex(text, "lease: recovered"), strings.LastIndex(text, "lease: not extended yet"), "the last line comes late, but comes")
 	}
 }
@@ -162,21 +134,9 @@ func heapInUse() uint64 {
 
 // TestTheLastLineIsLogged: after many outages the log still says, late, that the last one is over.
 func TestTheLastLineIsLogged(t *testing.T) {
-	const length = 60 * time.Millisecond
-	w, gone := newWorld(t), away(false)
-	k := w.claim(w.client(gone.fault), small(7), lease.WithWindow(length))
-	live := func(d time.Duration) {
-		for end := w.clock.Elapsed() + d; w.clock.Elapsed() < end; {
-			w.clock.Advance(max(first(k.Poll(t.Context())), time.Millisecond))
-		}
-	}
-	for range 100 {
-		gone = true
-		live(2 * length)
-		gone = false
-		live(2 * length)
-	}
-	lines := w.log.count("lease: recovered")
-	live(2 * time.Minute)
-	require.Greater(t, w.log.count("lease: recovered"), lines)
+	r := newRig(t)
+	r.run("claim k window:6s;" + strings.Repeat("fate k any away 99; keep k 12s; heal k; keep k 12s;", 200))
+	lines := r.log.count("lease: recovered")
+	r.run("keep k 2m")
+	require.Greater(t, r.log.count("lease: recovered"), lines)
 }

@@ -87,9 +87,7 @@ func TestEdited(t *testing.T) {
 	type edit struct{ from, to, want string }
 	both := []edit{
 		{`{`, ``, "no JSON object"},
-		{`}`, ``, "no JSON object"},
 		{`}`, `}x`, "more text"},
-		{`}`, `}{}`, "more text"},
 		{`"format":1`, `"format":2`, "upgrade this process"},
 		{`"format":1,`, ``, "its format is 0"},
 		{`"format":1`, `"more":1`, "no JSON object"},
@@ -105,8 +103,6 @@ func TestEdited(t *testing.T) {
 			{`"last":[`, `"last":["","","","","","","",`, "the names of 9 writes"},
 			{`"layout":"`, `"layout":"x`, "its layout is"},
 			{`"limit":123456789`, `"limit":"7"`, "no JSON object"},
-			{`"limit":123456789`, `"limit":-7`, "no JSON object"},
-			{`"limit":123456789`, `"limit":99999999999999999999999`, "no JSON object"},
 			{`"limit":123456789`, `"limit":2199023255553`, "its limit is tick 2199023255553, and the time of its layout ends at tick 2199023255552"},
 			{`"limit":123456789`, `"limit":123426788`, "its floor is tick 123426789, above its limit, tick 123426788"},
 		}},

@@ -180,17 +180,22 @@ func TestTurn(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	require.NoError(t, turn.Take(ctx))
 	require.False(t, turn.Free())
-	why := errors.New("why")
-	cancel(why)
-	err := turn.Take(ctx)
-	require.ErrorIs(t, err, context.Canceled)
-	require.ErrorIs(t, err, why)
+	cancel(errors.New("why"))
+	require.EqualError(t, turn.Take(ctx), "context canceled: why")
+	bounded, end := context.WithTimeoutCause(t.Context(), -time.Second, &gaveUp{})
+	defer end()
+	require.EqualError(t, turn.Take(bounded), "gave up", "a cause that says that it is one")
 	turn.Leave()
 	for range 100 { // select would choose at random
 		require.NoError(t, turn.Take(ctx), "a turn that is free")
 		turn.Leave()
 	}
 }
+
+type gaveUp struct{}
+
+func (*gaveUp) Error() string        { return "gave up" }
+func (*gaveUp) Is(target error) bool { return target == context.DeadlineExceeded }
 
 func TestPrintable(t *testing.T) {
 	require.Equal(t, "höst 7, process 3", drive.Printable("höst 7, process 3"))

@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/tickflake/tickflake/internal/cell"
+	"github.com/tickflake/tickflake/internal/pause"
 	"github.com/tickflake/tickflake/stores"
 )
 
@@ -40,13 +41,7 @@ func Printable(text string) string {
 }
 
 // ContextError returns the error of a context that has ended, with its cause.
-func ContextError(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if errors.Is(cause, err) {
-		return cause
-	}
-	return fmt.Errorf("%w: %w", err, cause)
-}
+func ContextError(ctx context.Context) error { return pause.Ended(ctx) }
 
 // Busy returns the error of [InARow] writes that all met those of other processes. The text says so,
 // and what to do.

@@ -1,10 +1,8 @@
 package drive_test
 
 import (
-	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -13,21 +11,6 @@ import (
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
-
-func TestContextError(t *testing.T) {
-	why := errors.New("why")
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(why)
-	require.EqualError(t, drive.ContextError(ctx), "context canceled: why")
-	bounded, end := context.WithTimeoutCause(t.Context(), -time.Second, &gaveUp{})
-	defer end()
-	require.EqualError(t, drive.ContextError(bounded), "gave up", "a cause that says that it is one")
-}
-
-type gaveUp struct{}
-
-func (*gaveUp) Error() string        { return "gave up" }
-func (*gaveUp) Is(target error) bool { return target == context.DeadlineExceeded }
 
 func TestErrorsOfBoth(t *testing.T) {
 	busy := drive.Busy("text")

@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
-	"runtime/metrics"
 	"slices"
 	"strings"
 	"sync"
@@ -76,7 +75,6 @@ type Report struct {
 	Transitions int // steps that were tried
 	Depth       int // the most steps from the start that a state needs
 	Time        time.Duration
-	Memory      uint64 // bytes that the process had of the system at most, garbage included
 	Complete    bool   // every state was searched; false after a violation
 	Violation   *Violation
 }
@@ -89,7 +87,7 @@ type Violation struct {
 
 // String returns the figures in one line.
 func (r Report) String() string {
-	s := fmt.Sprintf("%d states, %d transitions, depth %d, %.1f s, %d MB", r.States, r.Transitions, r.Depth, r.Time.Seconds(), r.Memory>>20)
+	s := fmt.Sprintf("%d states, %d transitions, depth %d, %.1f s", r.States, r.Transitions, r.Depth, r.Time.Seconds())
 	switch {
 	case r.Violation != nil:
 		s += ", stopped at a violation"
@@ -146,8 +144,8 @@ type found[S any] struct {
 }
 
 // Search searches all states of a model, those that need fewer steps first, until a step breaks
-// what must hold, or a limit is reached. The result is the same in each run, but for its time and
-// memory and a limit of time.
+// what must hold, or a limit is reached. The result is the same in each run, but for its time
+// and a limit of time.
 func Search[S any](m Model[S], limits Limits) Report {
 	began := time.Now()
 	s := &search[S]{m: m, known: map[hash]struct{}{}}
@@ -185,7 +183,6 @@ func (s *search[S]) run(over func() bool) {
 				})
 			}
 			wg.Wait()
-			s.report.Memory = max(s.report.Memory, memory())
 			for _, r := range results {
 				s.report.Transitions += r.transitions
 				if r.broken != nil {
@@ -206,13 +203,6 @@ func (s *search[S]) run(over func() bool) {
 		}
 		level = next
 	}
-}
-
-// memory is what the process has of the system.
-func memory() uint64 {
-	sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
-	metrics.Read(sample)
-	return sample[0].Value.Uint64() - sample[1].Value.Uint64()
 }
 
 // result is what was found from a batch.

@@ -159,11 +159,7 @@ func (f *Fleet) settle() {
 	f.Tracef("--- the faults are over ---")
 	for _, m := range f.Machines {
 		m.cut = 0
-		step := int64(0)
-		if f.Repair != nil {
-			step = f.Repair(m)
-		}
-		m.set(step, rateOne, rateOne)
+		m.set(0, rateOne, rateOne)
 	}
 	for _, o := range f.late {
 		f.At(f.Between(0, f.Period/20), o.arrive)

@@ -67,9 +67,6 @@ type Fleet struct {
 	Launch func(*Process) Program
 	// Fault does a fault of a kind from FaultKinds on.
 	Fault func(FaultKind, *Machine)
-	// Repair returns by how much the clock of a machine is stepped at the end of the faults,
-	// so that the process can work. It may be nil.
-	Repair func(*Machine) int64
 
 	queue   queue
 	order   uint64
@@ -129,22 +126,15 @@ func (f *Fleet) Note(v uint64) {
 	f.Hash = h ^ h>>29
 }
 
-// Trace keeps the last lines of a run.
-type Trace struct {
-	Lines []string
-	most  int
-}
+// Trace has the lines of a run.
+type Trace struct{ Lines []string }
 
 // Tracef adds a line to the trace, if there is one.
 func (f *Fleet) Tracef(format string, args ...any) {
 	if f.Trace == nil || f.Over {
 		return
 	}
-	tr := f.Trace
-	if len(tr.Lines) >= 2*tr.most {
-		tr.Lines = append(tr.Lines[:0], tr.Lines[tr.most:]...)
-	}
-	tr.Lines = append(tr.Lines, fmt.Sprintf("%12s  %s", time.Duration(f.Now), fmt.Sprintf(format, args...)))
+	f.Trace.Lines = append(f.Trace.Lines, fmt.Sprintf("%12s  %s", time.Duration(f.Now), fmt.Sprintf(format, args...)))
 }
 
 // Chaos starts a process on each machine, lets faults happen for as long as the plan says,

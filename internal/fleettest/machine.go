@@ -1,10 +1,9 @@
 package fleettest
 
 import (
-	"context"
+	"bytes"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 )
 
@@ -266,22 +265,11 @@ func (p *Process) Log() *slog.Logger {
 	if p.F.Trace == nil {
 		return slog.New(slog.DiscardHandler)
 	}
-	return slog.New(traceHandler{p})
+	return slog.New(slog.NewTextHandler(p, nil))
 }
 
-// traceHandler writes what a process logs to the trace.
-type traceHandler struct{ p *Process }
-
-func (h traceHandler) Enabled(context.Context, slog.Level) bool { return true }
-func (h traceHandler) WithAttrs([]slog.Attr) slog.Handler       { return h }
-func (h traceHandler) WithGroup(string) slog.Handler            { return h }
-func (h traceHandler) Handle(_ context.Context, r slog.Record) error {
-	var b strings.Builder
-	b.WriteString(r.Message)
-	r.Attrs(func(a slog.Attr) bool {
-		b.WriteString(", " + a.String())
-		return true
-	})
-	h.p.F.Tracef("%s: %s", h.p.Name, b.String())
-	return nil
+// Write is that of the log, line by line.
+func (p *Process) Write(line []byte) (int, error) {
+	p.F.Tracef("%s: %s", p.Name, bytes.TrimSpace(line))
+	return len(line), nil
 }

@@ -3,6 +3,7 @@ package fleettest
 import (
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -31,8 +32,8 @@ type Simulation interface {
 // Test runs seeds, or the one seed that a flag names, and returns the sums of their tallies.
 func Test[S Simulation](t *testing.T, seeds int, make func(seed uint64) S) (sums map[string]int) {
 	if *oneSeed >= 0 {
-		s := traced(uint64(*oneSeed), make, 1<<20)
-		os.Stdout.WriteString(text(s))
+		s := traced(uint64(*oneSeed), make)
+		os.Stdout.WriteString(text(s, math.MaxInt))
 		if failures := s.Base().Failures; len(failures) > 0 {
 			t.Fatal(failures)
 		}
@@ -87,16 +88,18 @@ func Catch[S Simulation](t *testing.T, m Mutant, make func(seed uint64) S) {
 	})
 }
 
-// traced runs a seed and keeps the last lines of its trace.
-func traced[S Simulation](seed uint64, make func(seed uint64) S, lines int) S {
+// traced runs a seed with a trace.
+func traced[S Simulation](seed uint64, make func(seed uint64) S) S {
 	s := make(seed)
-	s.Base().Trace = &Trace{most: lines}
+	s.Base().Trace = &Trace{}
 	s.Play()
 	return s
 }
 
-func text[S Simulation](s S) string {
-	return fmt.Sprintf("seed %d: %s\n%s\n", s.Base().Seed, s.Plan(), strings.Join(s.Base().Trace.Lines, "\n"))
+// text is the last lines of a trace.
+func text[S Simulation](s S, most int) string {
+	lines := s.Base().Trace.Lines
+	return fmt.Sprintf("seed %d: %s\n%s\n", s.Base().Seed, s.Plan(), strings.Join(lines[max(len(lines)-most, 0):], "\n"))
 }
 
 // run runs seeds on all cores, and tells of the first that fails. A seed is one run, to the byte of its
@@ -124,11 +127,11 @@ func run[S Simulation](t *testing.T, from uint64, seeds int, make func(seed uint
 				mu.Unlock()
 				if len(f.Failures) > 0 {
 					failed.Store(true)
-					again := traced(f.Seed, make, 250)
+					again := traced(f.Seed, make)
 					if again.Base().Hash != f.Hash {
 						return fmt.Errorf("seed %d failed, and differently when it ran again: %v, then %v", f.Seed, f.Failures, again.Base().Failures)
 					}
-					return fmt.Errorf("%s\nto see all of it: go test -run '^%s$' -fleet.seed=%d", text(again), strings.ReplaceAll(t.Name(), "/", "$/^"), f.Seed)
+					return fmt.Errorf("%s\nto see all of it: go test -run '^%s$' -fleet.seed=%d", text(again, 250), strings.ReplaceAll(t.Name(), "/", "$/^"), f.Seed)
 				}
 			}
 			return nil

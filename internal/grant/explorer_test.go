@@ -2,8 +2,8 @@ package grant
 
 import (
 	"errors"
-	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/explore"
@@ -220,19 +220,7 @@ func (w *world) config() Config {
 // name draws a name.
 func (s *state) name() string {
 	s.names++
-	if s.names < uint64(len(drawn)) {
-		return drawn[s.names]
-	}
-	return fmt.Sprintf("drawn %d", s.names)
-}
-
-var drawn = texts("drawn %d", 256)
-
-func texts(format string, n int) (all []string) {
-	for i := range n {
-		all = append(all, fmt.Sprintf(format, i))
-	}
-	return all
+	return strconv.FormatUint(s.names, 10)
 }
 
 // restart makes process i a new one, without memory. Its predecessor's stamps remain.

@@ -4,6 +4,7 @@ package pause
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -36,11 +37,15 @@ func (b *Backoff) Wait(ctx context.Context) error {
 	}
 }
 
-// Ended returns nil, or the error of a context that has ended, with its cause.
+// Ended returns nil, or the error of a context that has ended, with its cause, or the cause alone if that
+// wraps the error.
 func Ended(ctx context.Context) error {
 	err, cause := ContextError(ctx), context.Cause(ctx)
-	if err == nil || cause == nil || cause == err {
+	switch {
+	case err == nil || cause == nil:
 		return err
+	case errors.Is(cause, err):
+		return cause
 	}
 	return fmt.Errorf("%w: %w", err, cause)
 }

@@ -95,7 +95,7 @@ func (l Leased) start(fault *clocktest.Virtual, open func() (stores.Store, error
 	if err != nil {
 		return fail(err)
 	}
-	p := &PolledClock{Virtual: fault}
+	p := &polledClock{Virtual: fault}
 	clock := l.Clock.Of(p)
 	keeper, err := lease.Claim(context.Background(), store,
 		lease.WithClock(clock), lease.WithLayout(l.Layout), lease.WithWindow(l.Window), lease.WithNode(lease.NodeNumber(0)),
@@ -104,7 +104,7 @@ func (l Leased) start(fault *clocktest.Virtual, open func() (stores.Store, error
 	if err != nil {
 		return fail(fmt.Errorf("claim: %w", err))
 	}
-	p.Keep(keeper)
+	p.keeper.Store(keeper)
 	options := append([]generator.Option{generator.WithStrategy(l.Strategy)}, l.Options...)
 	gen, err := generator.New(append(options, generator.WithLease(keeper))...)
 	if err != nil {
@@ -132,27 +132,17 @@ func (l Leased) start(fault *clocktest.Virtual, open func() (stores.Store, error
 	}, nil
 }
 
-// PolledClock is a virtual clock for a process whose keeper is made with
-// [lease.WithPolling]. Whenever a caller waits by the clock it polls the keeper, whose
-// goroutine would run meanwhile. Make one around a [*clocktest.Virtual], and call Keep
-// once the keeper has claimed.
-type PolledClock struct {
+// polledClock polls the keeper, whose goroutine would run meanwhile, whenever a caller waits by it.
+type polledClock struct {
 	*clocktest.Virtual
-	keeper atomic.Pointer[lease.Keeper] // nil until Keep
+	keeper atomic.Pointer[lease.Keeper] // nil until it has claimed
 }
 
-// Keep has the clock poll k.
-func (p *PolledClock) Keep(k *lease.Keeper) { p.keeper.Store(k) }
-
-func (p *PolledClock) poll() {
-	if k := p.keeper.Load(); k != nil {
-		k.Poll(context.Background())
-	}
-}
+func (p *polledClock) poll() { p.keeper.Load().Poll(context.Background()) }
 
 // After is that of [clocktest.Virtual], and polls the keeper. If the keeper has a
 // new grant, or lost its node number for good, the generator knows, and no time has to pass.
-func (p *PolledClock) After(d time.Duration) <-chan time.Time {
+func (p *polledClock) After(d time.Duration) <-chan time.Time {
 	if k := p.keeper.Load(); k != nil {
 		_, before := k.Granted()
 		lost := errors.Is(k.Err(), lease.ErrLost)
@@ -167,7 +157,7 @@ func (p *PolledClock) After(d time.Duration) <-chan time.Time {
 // kept is a call with a poll of the keeper before and after it. A call that finds no
 // grant is made again, since this keeper takes no time. In the poll after the call the
 // clock is read, so that a takeover can stop the process within the keeper's work.
-func kept[T any](p *PolledClock, call func() (T, error)) func() (T, error) {
+func kept[T any](p *polledClock, call func() (T, error)) func() (T, error) {
 	return func() (T, error) {
 		p.poll()
 		result, err := call()

@@ -27,21 +27,19 @@ func (c crashing) Crash() {
 	c.LockingMemory.Crash()
 }
 
-func script(t *testing.T, text string) generatortest.Script {
+func run(t *testing.T, l leasetest.Leased, text string) generatortest.Result {
 	t.Helper()
-	s, err := generatortest.ParseScript(text)
+	script, err := generatortest.ParseScript(text)
 	require.NoError(t, err)
-	return s
+	return generatortest.RunScript(l.Subject(), script)
 }
 
 func TestLeased(t *testing.T) {
-	s := leasetest.Leased{Strategy: strategies.WaitUpTo(5 * time.Millisecond)}.Subject()
-	assert.Equal(t, "wait:5ms on raw under a lease", s.Name)
-	assert.Equal(t, lease.DefaultLocalWindow, s.Reserve)
-	bound := generatortest.Bound{Wait: 5 * time.Millisecond}
-	assert.Equal(t, generatortest.Claim{Exhausted: bound, Behind: bound}, s.Claim)
+	l := leasetest.Leased{Strategy: strategies.WaitUpTo(5 * time.Millisecond)}
+	s, bound := l.Subject(), generatortest.Bound{Wait: 5 * time.Millisecond}
+	assert.Equal(t, []any{"wait:5ms on raw under a lease", lease.DefaultLocalWindow, generatortest.Claim{Exhausted: bound, Behind: bound}}, []any{s.Name, s.Reserve, s.Claim})
 
-	r := generatortest.RunScript(s, script(t, "ids 100; step -1s; crash; ids 10; pass 5s; ids 10; takeover 1m; ids 10; restart; ids 10"))
+	r := run(t, l, "ids 100; step -1s; crash; ids 10; pass 5s; ids 10; takeover 1m; ids 10; restart; ids 10")
 	assert.True(t, r.OK(), "%v", r)
 	assert.GreaterOrEqual(t, r.Errors, 10, "the first 10 after the crash begin 4 s ahead of the clock")
 	assert.GreaterOrEqual(t, r.Issued, 130)
@@ -54,10 +52,7 @@ func TestLeasedOnLocks(t *testing.T) {
 		cells := storetest.NewMemory()
 		return func() (stores.Store, error) { return crashing{cells.Client().Locking(), &crashes}, nil }, nil
 	}}
-	s := l.Subject()
-	assert.Equal(t, "wait:1s on mono under a lease", s.Name)
-	assert.Equal(t, time.Second, s.Reserve)
-	r := generatortest.RunScript(s, script(t, "ids 10; crash; pass 2s; ids 10; takeover 3s; ids 10"))
+	r := run(t, l, "ids 10; crash; pass 2s; ids 10; takeover 3s; ids 10")
 	assert.True(t, r.OK(), "%v", r)
 	assert.Equal(t, 2, crashes)
 }
@@ -70,7 +65,7 @@ func TestLeasedWithoutStore(t *testing.T) {
 			return func() (stores.Store, error) { return nil, none }, nil
 		},
 	} {
-		r := generatortest.RunScript(leasetest.Leased{Strategy: strategies.Default(), Stores: open}.Subject(), script(t, "ids 1"))
+		r := run(t, leasetest.Leased{Strategy: strategies.Default(), Stores: open}, "ids 1")
 		require.Len(t, r.Violations, 1)
 		assert.Equal(t, generatortest.NoStart, r.Violations[0].Kind)
 		assert.Contains(t, r.Violations[0].Detail, "no disk")
