@@ -92,7 +92,8 @@ type failure struct {
 	logged bool
 }
 
-// Open opens a sequence that exists, or, with [WithDefinition], creates it. It reads the
+// Open opens a sequence that exists, or, with [WithDefinition], creates it. Without that, a
+// period of a sequence by period, such as "orders.2027", is made if it was not made before. Open reads the
 // sequence once, and reserves nothing before the first number is asked for. It returns soon
 // after ctx ends; without a deadline, the timeout of [WithTimeout] bounds each operation of
 // the store. The Sequence does not close the store.
@@ -102,6 +103,7 @@ type failure struct {
 // WithDefinition. Else it wraps
 //
 //   - [ErrNotFound]: there is no such sequence, and no WithDefinition,
+//   - [ErrByPeriod]: the sequence is by period,
 //   - [ErrMoved]: the sequence was moved to another store,
 //   - [stores.ErrWentBack]: the store lost writes, and nothing is granted until [Set],
 //   - [stores.ErrDamaged]: the cell cannot be read, as after it was edited by hand,
@@ -119,11 +121,17 @@ func Open(ctx context.Context, store stores.Store, name string, options ...Optio
 	if c.definition != nil {
 		found, err = a.create(ctx, *c.definition, creation{})
 	} else {
-		found, err = a.find(ctx)
+		if found, err = a.find(ctx); errors.Is(err, ErrNotFound) {
+			found, err = a.demand(ctx, c.named, err)
+		}
 	}
 	switch {
 	case err != nil:
 		return nil, err
+	case found.Record.Deleted: // since it was made
+		return nil, a.notFound()
+	case found.Record.Period != "":
+		return nil, byPeriodError(name, found.Record)
 	case found.Record.Lost:
 		return nil, lostError(name, found.Record)
 	case found.Record.Move.Exported():
