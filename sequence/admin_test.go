@@ -121,6 +121,7 @@ func TestBadInput(t *testing.T) {
 		{change(sequence.Change{Max: math.MaxInt64 - 1}), "is above 9223372036854775803, the last number"},
 		{change(sequence.Change{Max: 20}), "the maximum 20 is below 23"},
 		{change(sequence.Change{MinStep: 7, MaxStep: 6}), "steps of 7 to 6"},
+		{opened(sequence.WithDefinition(sequence.Definition{Period: sequence.Daily})), "it is by period, daily: want OpenPeriods"},
 		{opened(nil), "option 1 of 1 is nil"},
 		{opened(sequence.WithTimeout(0)), "WithTimeout: timeout of 0s"},
 		{opened(sequence.WithOutage(-1)), "WithOutage: outage of -1ns"},

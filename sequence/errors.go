@@ -77,7 +77,7 @@ func (e *ExhaustedError) Is(target error) bool { return target == stores.Refused
 
 // byPeriodError is the error for the definition of a sequence by period.
 func byPeriodError(name string, r cell.Sequence) error {
-	return fmt.Errorf("sequence %q: %w, %s: take the numbers of a period, such as %s", name, ErrByPeriod, r.Period, periodName(name, cmp.Or(Period(r.Period).layout(), r.Newest, "NAME")))
+	return fmt.Errorf("sequence %q: %w, %s: take the numbers of a period, such as %s", name, ErrByPeriod, r.Period, periodName(name, cmp.Or(Period(r.Period).example(), r.Newest, "NAME")))
 }
 
 // movedError is the error for a sequence that was moved to another store.

@@ -190,7 +190,7 @@ func (a *admin) create(ctx context.Context, d Definition, c creation) (count.Cel
 		return count.Cell{}, &stores.OptionError{Option: "definition", Err: err}
 	}
 	if d.Period != "" {
-		if err := CheckName(periodName(a.name, d.Period.layout())); err != nil {
+		if err := CheckName(periodName(a.name, d.Period.example())); err != nil {
 			return count.Cell{}, err
 		}
 	}

@@ -30,6 +30,11 @@ func (p Period) layout() string {
 	return map[Period]string{Yearly: "2006", Monthly: "2006-01", Daily: "2006-01-02"}[p]
 }
 
+// example is the name of one such period, or empty.
+func (p Period) example() string {
+	return time.Date(2027, time.January, 31, 0, 0, 0, 0, time.UTC).Format(p.layout())
+}
+
 // Name returns the name of the period that an instant lies in. The instant's own location decides:
 // at.UTC() and at.Local() may lie in two years. The error is an [*stores.OptionError] if the year
 // does not have four digits, or only a function knows the names.
@@ -47,7 +52,7 @@ func (p Period) check(name string, named bool) error {
 	case layout == "" && (name == "" || strings.Contains(name, ".")):
 		return &stores.OptionError{Option: "WithPeriodNames", Err: fmt.Errorf("name %q: want one without a dot", name)}
 	case layout != "" && err != nil:
-		return &stores.OptionError{Option: "period", Err: fmt.Errorf("%q is not %s: want a name such as %s", name, p, layout)}
+		return &stores.OptionError{Option: "period", Err: fmt.Errorf("%q is not %s: want a name such as %s", name, p, p.example())}
 	}
 	return nil
 }
@@ -77,7 +82,7 @@ func (a *admin) demand(ctx context.Context, named bool, notFound error) (count.C
 			return d, notFound
 		}
 		if err := Period(d.Record.Period).check(period, named); err != nil {
-			return d, fmt.Errorf("%w: %w", notFound, err)
+			return d, fmt.Errorf("sequence %q: %w: %w", a.name, ErrNotFound, err)
 		}
 		found, err := readCell(ctx, &a.calls, a.name)
 		if err != nil || found.Version != 0 {

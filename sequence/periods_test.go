@@ -20,7 +20,8 @@ import (
 // Invoices begin at 1 each year. The instant of the invoice decides the year, in its own location.
 func ExampleOpenPeriods() {
 	ctx := context.Background()
-	invoices, err := sequence.OpenPeriods(ctx, storetest.NewMemory(), "invoices", sequence.Yearly,
+	store := storetest.NewMemory()
+	invoices, err := sequence.OpenPeriods(ctx, store, "invoices", sequence.Yearly, // or Monthly, Daily
 		sequence.WithDefinition(sequence.Definition{Start: 1}))
 	if err != nil {
 		log.Fatal(err)
@@ -35,7 +36,7 @@ func ExampleOpenPeriods() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		fmt.Printf("INV-%d-%06d\n", at.Year(), number)
+		fmt.Printf("INV-%d-%06d\n", at.Year(), number) // INV-2027-000042
 	}
 	// Output:
 	// INV-2026-000001
@@ -202,7 +203,7 @@ func TestPeriodNames(t *testing.T) {
 		{sequence.Monthly, nil, year(2027), "2027-07", []string{"2028-12"}, []string{"2028-13", "2028-1", "2028"}},
 		{sequence.Daily, nil, year(2027), "2027-07-01", []string{"2028-02-29"}, []string{"2027-02-29", "2028-02-29."}},
 		{"fiscal", fiscal, year(2027), "fy27", nil, []string{"fy28", "2028"}},
-		{sequence.Yearly, nil, year(10000), "is not yearly: want a name such as 2006", nil, nil},
+		{sequence.Yearly, nil, year(10000), "is not yearly: want a name such as 2027", nil, nil},
 		{"fiscal", none, year(2027), "want one without a dot", nil, nil},
 		{"fiscal", func(time.Time) string { return "FY" }, year(2027), "'F'", nil, nil},
 		{"Fiscal", fiscal, year(2027), `period "Fiscal": want yearly, monthly, daily, or`, nil, nil},

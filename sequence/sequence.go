@@ -116,6 +116,9 @@ func Open(ctx context.Context, store stores.Store, name string, options ...Optio
 	if err != nil {
 		return nil, err
 	}
+	if c.definition != nil && c.definition.Period != "" {
+		return nil, &stores.OptionError{Option: "WithDefinition", Err: fmt.Errorf("it is by period, %s: want OpenPeriods", c.definition.Period)}
+	}
 	a := admin{calls: callsOf(store, name, c.timeout), name: name}
 	var found count.Cell
 	if c.definition != nil {
