@@ -241,39 +241,26 @@ func TestStaleReads(t *testing.T) {
 // another process takes: none of them is given back again, and the store has lost no write. A creation
 // that is deleted: the second one makes another sequence, and who uses the first is told so.
 func TestResent(t *testing.T) {
-	for _, changed := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			memory := storetest.NewMemory()
-			d := sequence.Definition{Start: 1, Max: 19, MinStep: 19, MaxStep: 19}
-			b := open(t, memory, d, sequence.WithOutage(0))
-			store := resending{memory, new(atomic.Bool), func() {
-				assert.EqualValues(t, 2, nextN(t, b, 18))
-				if changed { // an operator's write begins at the next index
-					assert.NoError(t, set(t, memory, sequence.Change{Max: 1000}))
-				}
-			}}
-			a := open(t, store, d, sequence.WithOutage(0))
-			assert.EqualValues(t, 1, next(t, a))
-			store.lost.Store(true)
-			assert.NoError(t, a.Close())
-			assert.Zero(t, a.Stats().WentBack)
-			require.NoError(t, set(t, memory, sequence.Change{Max: 1000}))
-			c := open(t, memory, d)
-			for n := range int64(40) {
-				require.Greater(t, next(t, c), 19+n)
-				require.NoError(t, c.Err())
-			}
-		})
-	}
 	memory := storetest.NewMemory()
-	var b *sequence.Sequence
-	store := resending{memory, new(atomic.Bool), func() {
-		b = open(t, memory, sequence.Definition{}, sequence.WithOutage(0))
+	d := sequence.Definition{Start: 1, Max: 19, MinStep: 19, MaxStep: 19}
+	b := open(t, memory, d, sequence.WithPolling())
+	store := resending{memory, new(atomic.Bool), func() { assert.EqualValues(t, 2, nextN(t, b, 18)) }}
+	a := open(t, store, d, sequence.WithPolling())
+	assert.EqualValues(t, 1, next(t, a))
+	store.lost.Store(true)
+	assert.NoError(t, a.Close())
+	assert.Zero(t, a.Stats().WentBack)
+	require.NoError(t, set(t, memory, sequence.Change{Max: 1000}))
+	assert.EqualValues(t, 20, next(t, open(t, memory, d)))
+
+	memory = storetest.NewMemory()
+	store = resending{memory, new(atomic.Bool), func() {
+		b = open(t, memory, sequence.Definition{}, sequence.WithPolling())
 		nextN(t, b, 100)
 		assert.NoError(t, remove(t, memory))
 	}}
 	store.lost.Store(true)
-	a := open(t, store, sequence.Definition{})
-	assert.ErrorIs(t, second(b.Next(t.Context())), sequence.ErrDeleted)
+	a = open(t, store, sequence.Definition{})
+	assert.ErrorIs(t, second(b.NextN(t.Context(), 100)), sequence.ErrDeleted)
 	assert.EqualValues(t, 100, next(t, a))
 }

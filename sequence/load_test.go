@@ -53,16 +53,22 @@ func TestUnderLoad(t *testing.T) {
 	for _, mode := range bothModes {
 		synctest.Test(t, func(t *testing.T) {
 			s := open(t, slow(5*time.Millisecond)(), sequence.Definition{Mode: mode, Max: 1_000_000, MaxStep: 1, MinStep: 1})
-			ctx, cancel := context.WithCancel(t.Context())
-			wait := callers(ctx, s, 300, func(i int) time.Duration { return time.Duration(i+1) * time.Millisecond })
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			defer cancel()
+			var group sync.WaitGroup
+			for i := range 300 {
+				group.Go(func() {
+					for ctx.Err() == nil {
+						s.Next(ctx)
+						time.Sleep(time.Duration(i+1) * time.Millisecond)
+					}
+				})
+			}
 			time.Sleep(time.Second)
-			within, end := context.WithTimeout(ctx, 2*time.Second)
-			assert.NoError(t, s.Restored(within))
-			assert.NoError(t, second(s.Poll(within)))
-			end()
+			assert.NoError(t, s.Restored(ctx))
+			assert.NoError(t, second(s.Poll(ctx)))
 			assert.ErrorAs(t, second(s.NextN(context.Background(), 2_000_000)), new(*sequence.ExhaustedError), mode)
-			cancel()
-			wait()
+			group.Wait()
 			require.NoError(t, s.Close())
 		})
 	}

@@ -75,27 +75,20 @@ func TestMaximum(t *testing.T) {
 			require.NoError(t, s.Close())
 		})
 	}
-	for name, d := range map[string]sequence.Definition{
-		"the last number": {Start: math.MaxInt64 - 5, Stride: sequence.Every(3, 1)},
-		"the last index":  {},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			store := storetest.NewMemory()
-			s := open(t, store, d)
-			if name == "the last index" {
-				require.NoError(t, set(t, store, sequence.Change{Next: inspect(t, store).Left - 2}))
-			}
-			first := next(t, s)
-			assert.Equal(t, first+d.Stride.By(), next(t, s))
-			err, _ := second(s.Next(t.Context())).(*sequence.ExhaustedError)
-			require.NotNil(t, err, name)
-			assert.True(t, err.End)
-			assert.Equal(t, first+d.Stride.By(), err.Max)
-			assert.NotContains(t, err.Error(), "raise")
-			assert.ErrorIs(t, second(s.NextN(t.Context(), math.MaxInt64)), stores.Refused)
-			assert.ErrorAs(t, second(s.NextN(t.Context(), 1<<62-1)), &err)
-			require.NoError(t, s.Close())
-		})
+	for _, d := range []sequence.Definition{{Start: math.MaxInt64 - 5, Stride: sequence.Every(3, 1)}, {}} {
+		store := storetest.NewMemory()
+		s := open(t, store, d, sequence.WithPolling())
+		if info := inspect(t, store); info.Left > 2 {
+			require.NoError(t, set(t, store, sequence.Change{Next: info.Left - 2})) // the number of the last index but one
+		}
+		last := next(t, s) + d.Stride.By()
+		assert.Equal(t, last, next(t, s))
+		err, _ := second(s.Next(t.Context())).(*sequence.ExhaustedError)
+		require.Equal(t, &sequence.ExhaustedError{Name: "orders", Max: last, Asked: 1, End: true}, err)
+		assert.NotContains(t, err.Error(), "raise")
+		assert.ErrorIs(t, second(s.NextN(t.Context(), math.MaxInt64)), stores.Refused)
+		assert.ErrorAs(t, second(s.NextN(t.Context(), 1<<62-1)), &err)
+		require.NoError(t, s.Close())
 	}
 }
 
