@@ -242,25 +242,34 @@ func TestStaleReads(t *testing.T) {
 // that is deleted: the second one makes another sequence, and who uses the first is told so.
 func TestResent(t *testing.T) {
 	memory := storetest.NewMemory()
-	d := sequence.Definition{Start: 1, Max: 19, MinStep: 19, MaxStep: 19}
+	resending := func(lost *bool, between func()) *storetest.Memory {
+		client := memory.Client()
+		client.Before = func(ctx context.Context, op storetest.Op) storetest.Fault {
+			if *lost && op.Kind == storetest.OpSwap {
+				*lost = false
+				must(memory.Swap(ctx, op.Key, op.Version, op.Value))
+				between()
+			}
+			return storetest.None
+		}
+		return client
+	}
+	lost, d := false, sequence.Definition{Start: 1, Max: 19, MinStep: 19, MaxStep: 19}
 	b := open(t, memory, d, sequence.WithPolling())
-	store := resending{memory, new(atomic.Bool), func() { assert.EqualValues(t, 2, nextN(t, b, 18)) }}
-	a := open(t, store, d, sequence.WithPolling())
+	a := open(t, resending(&lost, func() { assert.EqualValues(t, 2, nextN(t, b, 18)) }), d, sequence.WithPolling())
 	assert.EqualValues(t, 1, next(t, a))
-	store.lost.Store(true)
+	lost = true
 	assert.NoError(t, a.Close())
 	assert.Zero(t, a.Stats().WentBack)
 	require.NoError(t, set(t, memory, sequence.Change{Max: 1000}))
 	assert.EqualValues(t, 20, next(t, open(t, memory, d)))
 
-	memory = storetest.NewMemory()
-	store = resending{memory, new(atomic.Bool), func() {
+	memory, lost = storetest.NewMemory(), true
+	a = open(t, resending(&lost, func() {
 		b = open(t, memory, sequence.Definition{}, sequence.WithPolling())
 		nextN(t, b, 100)
 		assert.NoError(t, remove(t, memory))
-	}}
-	store.lost.Store(true)
-	a = open(t, store, sequence.Definition{})
+	}), sequence.Definition{})
 	assert.ErrorIs(t, second(b.NextN(t.Context(), 100)), sequence.ErrDeleted)
 	assert.EqualValues(t, 100, next(t, a))
 }

@@ -284,23 +284,4 @@ func (f *fleet) checkMissing() {
 			}
 		}
 	}
-	for _, c := range f.cells {
-		for _, l := range c.lives {
-			f.checkGaps(l)
-		}
-	}
-}
-
-// checkGaps makes sure that the grants of a sequence adjoin, unless Set raised it.
-func (f *fleet) checkGaps(l *life) {
-	if l.rewound || f.has(raise) {
-		return
-	}
-	next := l.most.Next // where it was created
-	for _, g := range l.grants {
-		if g.From != next {
-			f.Fail("gap", "%d of %s is granted to no process up to %d", next, l.c.name, g.From)
-		}
-		next = g.To
-	}
 }

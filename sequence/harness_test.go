@@ -98,19 +98,3 @@ func faulty() (*storetest.Memory, func(storetest.Fault)) {
 }
 
 const hangs = storetest.Fault(100)
-
-// resending is a store whose driver sends a swap again after a lost reply, and others come between: it
-// may report a conflict for a write that has landed.
-type resending struct {
-	stores.Store
-	lost    *atomic.Bool
-	between func()
-}
-
-func (r resending) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
-	if r.lost.CompareAndSwap(true, false) {
-		r.Store.Swap(ctx, key, version, value)
-		r.between()
-	}
-	return r.Store.Swap(ctx, key, version, value)
-}

@@ -324,17 +324,13 @@ func changed(name string, r cell.Sequence, c Change) (cell.Sequence, error) {
 	if c.Next < 0 || c.Next > r.Max {
 		return refuse("Next", "%d: want a number up to the maximum %d; for a higher one, raise the maximum as well", c.Next, r.Max)
 	}
-	least := r.Next
-	if r.Lost {
-		least = r.Most
-	}
 	if c.Next < d.First() {
 		return lowered("%d is below the first number: give %d or more", c.Next, d.First())
 	}
 	index := r.Index(uint64(c.Next))
 	switch {
-	case index < least:
-		return lowered("%d is below %d, and all numbers below that may be granted already: give %d or more", c.Next, r.Number(least), r.Number(least))
+	case index < r.Next:
+		return lowered("%d is below %d, and all numbers below that may be granted already: give %d or more", c.Next, r.Number(r.Next), r.Number(r.Next))
 	case index >= r.Indexes():
 		return refuse("Next", "%d: the sequence has no number from there to the maximum %d: give a lower one, or raise the maximum as well", c.Next, r.Max)
 	}

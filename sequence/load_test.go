@@ -53,7 +53,7 @@ func TestUnderLoad(t *testing.T) {
 	for _, mode := range bothModes {
 		synctest.Test(t, func(t *testing.T) {
 			s := open(t, slow(5*time.Millisecond)(), sequence.Definition{Mode: mode, Max: 1_000_000, MaxStep: 1, MinStep: 1})
-			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()
 			var group sync.WaitGroup
 			for i := range 300 {
