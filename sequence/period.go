@@ -49,16 +49,20 @@ func (p Period) check(name string, named bool) error {
 	switch _, err := time.Parse(layout, name); {
 	case layout == "" && !named:
 		return &stores.OptionError{Option: "period", Err: fmt.Errorf("%q: only the program that counts %s knows the names of its periods", name, p)}
-	case layout == "" && (name == "" || strings.Contains(name, ".")):
-		return &stores.OptionError{Option: "WithPeriodNames", Err: fmt.Errorf("name %q: want one without a dot", name)}
+	case layout == "" && (name == "" || len(name) > maxName || strings.Contains(name, ".")):
+		return &stores.OptionError{Option: "WithPeriodNames", Err: fmt.Errorf("name %.40q: want 1 to %d characters and no dot", name, maxName)}
 	case layout != "" && err != nil:
 		return &stores.OptionError{Option: "period", Err: fmt.Errorf("%q is not %s: want a name such as %s", name, p, p.example())}
 	}
 	return nil
 }
 
-// maxPeriod is the length in bytes of the longest text of a Period.
-const maxPeriod = 16
+// maxPeriod is the length in bytes of the longest text of a Period, and maxName that of the longest name of
+// a period: its cell has the name of another one.
+const (
+	maxPeriod = 16
+	maxName   = 32
+)
 
 // periodName is the name of the sequence of a period.
 func periodName(name, period string) string { return name + "." + period }

@@ -50,7 +50,8 @@ const MaxOpenPeriods = 8
 
 // WithPeriodNames gives [OpenPeriods] a function that returns the name of the period that an instant
 // lies in: "fy27" for a fiscal year, "2027-w05" for a week. It returns the same name for the same
-// instant in all processes, may be called by several goroutines at once, and its names have no dot.
+// instant in all processes, may be called by several goroutines at once, and its names have no dot and
+// at most 32 characters.
 func WithPeriodNames(of func(at time.Time) string) Option {
 	return func(c *config) { c.names = of }
 }
@@ -122,6 +123,9 @@ func (p *Periods) NextN(ctx context.Context, at time.Time, n int64) (first int64
 		if first, err = s.NextN(ctx, n); !errors.Is(err, ErrClosed) && !errors.Is(err, ErrDeleted) {
 			return first, err
 		}
+	}
+	if err := checkCount(n); err != nil { // a period is not made for that
+		return 0, err
 	}
 	// The owner of the turn takes its number before another call closes the period again.
 	if err := p.turn.Take(ctx); err != nil {

@@ -164,6 +164,8 @@ func TestPeriodsLimits(t *testing.T) {
 	}
 	assert.Zero(t, testing.AllocsPerRun(10, func() { take(2100) }))
 	require.NoError(t, p.Restored(ctx))
+	assert.ErrorIs(t, second(p.NextN(ctx, year(1990), 0)), stores.Refused)
+	assert.ErrorIs(t, second(sequence.Inspect(ctx, store, "orders.1990")), sequence.ErrNotFound)
 	must(sequence.Delete(ctx, store, "orders.2100"))
 	for range 2 {
 		assert.ErrorIs(t, second(p.Next(ctx, year(2100))), sequence.ErrNotFound)
@@ -204,7 +206,8 @@ func TestPeriodNames(t *testing.T) {
 		{sequence.Daily, nil, year(2027), "2027-07-01", []string{"2028-02-29"}, []string{"2027-02-29", "2028-02-29."}},
 		{"fiscal", fiscal, year(2027), "fy27", nil, []string{"fy28", "2028"}},
 		{sequence.Yearly, nil, year(10000), "is not yearly: want a name such as 2027", nil, nil},
-		{"fiscal", none, year(2027), "want one without a dot", nil, nil},
+		{"fiscal", none, year(2027), "want 1 to 32 characters and no dot", nil, nil},
+		{"fiscal", func(time.Time) string { return strings.Repeat("x", 33) }, year(2027), "want 1 to 32", nil, nil},
 		{"fiscal", func(time.Time) string { return "FY" }, year(2027), "'F'", nil, nil},
 		{"Fiscal", fiscal, year(2027), `period "Fiscal": want yearly, monthly, daily, or`, nil, nil},
 		{"weekly", nil, year(2027), "with WithPeriodNames", nil, nil},

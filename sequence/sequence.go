@@ -177,8 +177,8 @@ func (s *Sequence) Next(ctx context.Context) (int64, error) {
 // the error is an [*ExhaustedError], and nothing is taken. When fewer than n reserved numbers
 // are in a row, these are given up, which [Stats] counts. Else it is as [Sequence.Next].
 func (s *Sequence) NextN(ctx context.Context, n int64) (first int64, err error) {
-	if n < 1 || n > window.MaxNumbers {
-		return 0, &stores.OptionError{Option: "n", Err: fmt.Errorf("%d numbers: want 1 to %d", n, int64(window.MaxNumbers))}
+	if err := checkCount(n); err != nil {
+		return 0, err
 	}
 	if index, ok := s.window.Quick(uint64(n)); ok {
 		first = s.number(index)
@@ -189,6 +189,14 @@ func (s *Sequence) NextN(ctx context.Context, n int64) (first int64, err error) 
 		s.raiseLargest(uint64(n))
 	}
 	return first, nil
+}
+
+// checkCount returns an error unless a call can ask for n numbers.
+func checkCount(n int64) error {
+	if n < 1 || n > window.MaxNumbers {
+		return &stores.OptionError{Option: "n", Err: fmt.Errorf("%d numbers: want 1 to %d", n, int64(window.MaxNumbers))}
+	}
+	return nil
 }
 
 func (s *Sequence) raiseLargest(n uint64) {
