@@ -56,14 +56,6 @@ func (p *process) change(ctx context.Context, kind fleettest.FaultKind, i int) e
 		c.Next = max(1, r.Number(r.Next)+f.Between(-8, 24))
 	case maximum:
 		c.Max = max(1, r.LastNumber()+f.Between(-8, 64))
-	case another:
-		d.Start++
-		d.Mode = 1 - d.Mode
-		if f.Often(512) {
-			return sequence.Create(ctx, store, name, d)
-		}
-		_, err := sequence.Open(ctx, store, name, append(p.options(), sequence.WithDefinition(d))...)
-		return err
 	case recreate:
 		if _, err := sequence.Delete(ctx, store, name); err != nil {
 			return err

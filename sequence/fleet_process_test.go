@@ -182,7 +182,7 @@ func (p *process) expect(t *fleettest.Thread, err error) {
 	case errors.Is(err, sequence.ErrStore), errors.Is(err, context.Canceled), errors.Is(err, sequence.ErrClosed),
 		errors.Is(err, stores.ErrWentBack) && back,
 		(errors.Is(err, sequence.ErrNotFound) || errors.Is(err, sequence.ErrDeleted)) && (f.has(recreate) || back || f.PStale > 0),
-		errors.As(err, new(*sequence.DefinitionError)) && (f.has(recreate) || f.has(another)),
+		errors.As(err, new(*sequence.DefinitionError)) && f.has(recreate),
 		errors.As(err, new(*stores.OptionError)) && f.has(recreate), // none is left above the deleted one
 		errors.As(err, new(*sequence.ExhaustedError)):
 	default:

@@ -63,7 +63,6 @@ const (
 	steps                                 // Set changes the steps
 	raise                                 // Set raises, or would lower, the next number
 	maximum                               // Set changes the maximum
-	another                               // a int64(time.Second) definition under the same name
 	recreate                              // the sequence is deleted, and created anew
 	clone                                 // the memory of a process runs twice
 	last
