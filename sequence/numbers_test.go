@@ -1,11 +1,9 @@
 package sequence_test
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -19,22 +17,6 @@ import (
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
-
-// TestOrderedTakesLaterWrites has a call begin while a write is in flight: it gets no number of it.
-func TestOrderedTakesLaterWrites(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := open(t, slow(5*time.Millisecond)(), sequence.Definition{Mode: ordered})
-		ctx, cancel := context.WithCancel(t.Context())
-		var group sync.WaitGroup
-		group.Go(func() { assert.ErrorIs(t, second(s.Next(ctx)), context.Canceled) })
-		time.Sleep(2 * time.Millisecond)
-		group.Go(func() { assert.EqualValues(t, 1, next(t, s)) })
-		synctest.Wait()
-		cancel() // its number is lost, and not for the second call
-		group.Wait()
-		assert.EqualValues(t, 1, s.Stats().Lost)
-	})
-}
 
 // TestNoReserve reserves a segment only when a call needs it.
 func TestNoReserve(t *testing.T) {

@@ -86,6 +86,7 @@ func TestMachine(t *testing.T) {
 		{"deleted and created anew", Machine{}, want, []Cell{far(func(r *cell.Sequence) { r.ID, r.Creation, r.Writes, r.Before = "b", 3, 1, 10+39*5+1 })}, "[8] 1 3", nil},
 		{"deleted with less than a grant of ours, and created anew", Machine{top: 41}, want, []Cell{far(func(r *cell.Sequence) { r.ID, r.Creation, r.Before = "b", 3, 10+40*5 })}, "[2] 1 4", nil},
 		{"marked too low", Machine{}, want, []Cell{with(func(r *cell.Sequence) { r.Lost, r.Last[0], r.Most, r.Next, r.From = true, "x4", 39, 39, 39 })}, "[2] 1 4", nil},
+		{"marked, and next raised to the end of our range", Machine{owned: own, top: 40}, want, []Cell{with(func(r *cell.Sequence) { r.Creation, r.Last[0] = 3, "x4" })}, "[7] 2 5", nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
