@@ -94,16 +94,10 @@ func (r refusing) Swap(ctx context.Context, key string, version uint64, value []
 	return r.Store.Swap(ctx, key, version, value)
 }
 
-// asking is a handler of a log that asks a Sequence for its state.
-type asking struct {
-	slog.Handler
-	ask func()
-}
+// asking writes the lines of a log, and asks a Sequence for its state.
+type asking func()
 
-func (a asking) Enabled(context.Context, slog.Level) bool  { return true }
-func (a asking) Handle(context.Context, slog.Record) error { a.ask(); return nil }
-func (a asking) WithAttrs([]slog.Attr) slog.Handler        { return a }
-func (a asking) WithGroup(string) slog.Handler             { return a }
+func (a asking) Write(line []byte) (int, error) { a(); return len(line), nil }
 
 // TestRefusals has a store that refuses: calls end at once, and are no flood. The log has one line, and its
 // handler may use the Sequence.
@@ -112,11 +106,11 @@ func TestRefusals(t *testing.T) {
 		store := refusing{storetest.NewMemory(), new(error)}
 		var s *sequence.Sequence
 		var lines atomic.Int64
-		s = open(t, store, sequence.Definition{}, sequence.WithLogger(slog.New(asking{slog.DiscardHandler, func() {
+		s = open(t, store, sequence.Definition{}, sequence.WithLogger(slog.New(slog.NewTextHandler(asking(func() {
 			n := lines.Add(1)
 			s.Stats()
 			assert.Equal(t, n < 3, s.Err() != nil)
-		}})))
+		}), nil))))
 		*store.refuse = stores.Refused.New("the password is wrong")
 		began := time.Now()
 		err := second(s.Next(t.Context()))

@@ -83,6 +83,7 @@ func TestMachine(t *testing.T) {
 		{"as many writes as the cell has names, and none is ours", Machine{}, want, []Cell{far(func(r *cell.Sequence) { r.Writes = 12 })}, "[2] 1 4", nil},
 		{"one more", Machine{owned: own, top: 40}, want, []Cell{far(func(r *cell.Sequence) { r.Writes = 13 })}, "[] 2 5", nil},
 		{"created anew without a deletion", Machine{}, want, []Cell{far(func(r *cell.Sequence) { r.ID, r.Before = "b", 10+39*5+1 })}, "[2] 1 4", nil},
+		{"a suspicion ends with a write that may be after ours", Machine{owned: own}, want, []Cell{gone, far(func(*cell.Sequence) {})}, "[2 4] 2 5", nil},
 		{"deleted and created anew", Machine{}, want, []Cell{far(func(r *cell.Sequence) { r.ID, r.Creation, r.Writes, r.Before = "b", 3, 1, 10+39*5+1 })}, "[8] 1 3", nil},
 		{"deleted with less than a grant of ours, and created anew", Machine{top: 41}, want, []Cell{far(func(r *cell.Sequence) { r.ID, r.Creation, r.Before = "b", 3, 10+40*5 })}, "[2] 1 4", nil},
 		{"marked too low", Machine{}, want, []Cell{with(func(r *cell.Sequence) { r.Lost, r.Last[0], r.Most, r.Next, r.From = true, "x4", 39, 39, 39 })}, "[2] 1 4", nil},
