@@ -97,6 +97,10 @@ type Definition struct {
 	// MaxStep of 0 is [DefaultMaxStep], but at least MinStep. A crash loses at most two
 	// segments of MaxStep numbers, and the largest batch. In ordered mode they have no effect.
 	MinStep, MaxStep int64
+
+	// Period says when numbers begin anew: see [OpenPeriods]. It is empty for a sequence that is
+	// not by period, and never changes.
+	Period Period
 }
 
 // First returns the first number of the sequence.
@@ -127,6 +131,9 @@ func (d Definition) String() string {
 	}
 	if d.Mode == Segmented {
 		text += fmt.Sprintf(", steps of %d to %d", d.MinStep, d.MaxStep)
+	}
+	if d.Period != "" {
+		text += fmt.Sprintf(", %s", d.Period)
 	}
 	return text
 }
@@ -168,6 +175,8 @@ func (d Definition) check() error {
 		return fmt.Errorf("maximum %d is above %d, the last number that a sequence can reach with this start and stride: give that or less, or none", d.Max, d.end())
 	case d.MinStep < 1 || d.MaxStep > MaxStep || d.MinStep > d.MaxStep:
 		return fmt.Errorf("steps of %d to %d: want 1 to %d, and the first at most the second", d.MinStep, d.MaxStep, int64(MaxStep))
+	case d.Period != "" && (CheckName(string(d.Period)) != nil || len(d.Period) > maxPeriod):
+		return fmt.Errorf("period %.20q: want %s, %s, %s, or at most %d characters of a name", d.Period, Yearly, Monthly, Daily, maxPeriod)
 	}
 	return nil
 }
@@ -181,12 +190,13 @@ type definitionJSON struct {
 	Offset  *int64 `json:"offset,omitempty"`
 	MinStep int64  `json:"min_step,omitempty"`
 	MaxStep int64  `json:"max_step,omitempty"`
+	Period  Period `json:"period,omitempty"`
 }
 
-// MarshalJSON returns an object with the fields mode, start, max, stride, offset, min_step
-// and max_step. The numbers are JSON numbers.
+// MarshalJSON returns an object with the fields mode, start, max, stride, offset, min_step,
+// max_step and period. The numbers are JSON numbers.
 func (d Definition) MarshalJSON() ([]byte, error) {
-	j := definitionJSON{Mode: d.Mode, Start: d.Start, Max: d.Max, MinStep: d.MinStep, MaxStep: d.MaxStep}
+	j := definitionJSON{Mode: d.Mode, Start: d.Start, Max: d.Max, MinStep: d.MinStep, MaxStep: d.MaxStep, Period: d.Period}
 	if d.Stride != (Stride{}) {
 		j.Stride, j.Offset = d.Stride.By(), &d.Stride.offset
 	}
@@ -207,7 +217,7 @@ func (d *Definition) UnmarshalJSON(text []byte) error {
 	case j.Offset != nil:
 		stride = Every(j.Stride, *j.Offset)
 	}
-	*d = Definition{Mode: j.Mode, Start: j.Start, Stride: stride, Max: j.Max, MinStep: j.MinStep, MaxStep: j.MaxStep}
+	*d = Definition{Mode: j.Mode, Start: j.Start, Stride: stride, Max: j.Max, MinStep: j.MinStep, MaxStep: j.MaxStep, Period: j.Period}
 	if d.Max == math.MaxInt64 && d.end() < d.Max { // as an older version wrote a definition without a maximum
 		d.Max = 0
 	}

@@ -10,6 +10,7 @@
 //
 //   - [Open] and [Sequence]: open a sequence, and take numbers. [WithOutage] and its
 //     neighbours are the options.
+//   - [OpenPeriods] and [Periods]: numbers that begin anew each year, month or day.
 //   - [Definition], [Segmented] and [Ordered]: which numbers, and how they are given out.
 //   - [Create], [Inspect], [List], [Set] and [Delete]: manage sequences.
 //   - [Export] and [Import]: move a sequence to another store.

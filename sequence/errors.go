@@ -1,6 +1,7 @@
 package sequence
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -20,6 +21,8 @@ var (
 	ErrDeleted = stores.Refused.New("sequence was deleted")
 	// ErrMoved: the sequence was moved to another store by [Export].
 	ErrMoved = stores.Refused.New("the sequence was moved")
+	// ErrByPeriod: the sequence is by period, and has no numbers of its own: see [OpenPeriods].
+	ErrByPeriod = stores.Refused.New("the sequence is by period")
 	// ErrStore: an operation of the store failed; the cause is wrapped, and [stores.KindOf]
 	// tells whether the store refused it. A write may have taken effect all the same; a
 	// Sequence finds that out by itself.
@@ -71,6 +74,11 @@ func (e *ExhaustedError) Error() string {
 
 // Is reports whether target is [stores.Refused].
 func (e *ExhaustedError) Is(target error) bool { return target == stores.Refused }
+
+// byPeriodError is the error for the definition of a sequence by period.
+func byPeriodError(name string, r cell.Sequence) error {
+	return fmt.Errorf("sequence %q: %w, %s: take the numbers of a period, such as %s", name, ErrByPeriod, r.Period, periodName(name, cmp.Or(Period(r.Period).example(), r.Newest, "NAME")))
+}
 
 // movedError is the error for a sequence that was moved to another store.
 func movedError(name string, r cell.Sequence) error {

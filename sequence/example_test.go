@@ -39,25 +39,3 @@ func Example() {
 	// 1003
 	// the next process begins with 1004
 }
-
-// Two sites that have no store in common share the numbers: one has the odd ones, the other
-// the even ones.
-func ExampleEvery() {
-	ctx := context.Background()
-	for site := range int64(2) {
-		invoices, err := sequence.Open(ctx, storetest.NewMemory(), "invoices", sequence.WithDefinition(sequence.Definition{
-			Mode: sequence.Ordered, Start: 1, Stride: sequence.Every(2, site),
-		}))
-		if err != nil {
-			log.Fatal(err)
-		}
-		first, err := invoices.NextN(ctx, 3)
-		if err != nil {
-			log.Fatal(err)
-		}
-		fmt.Println(first, first+2, first+4)
-	}
-	// Output:
-	// 1 3 5
-	// 2 4 6
-}

@@ -11,11 +11,10 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// fault does something to the sequences of a machine's site.
+// fault does something to the store, or to the sequences of a machine.
 func (f *fleet) fault(kind fleettest.FaultKind, m *fleettest.Machine) {
-	site := f.sites[m.ID%len(f.sites)]
 	if kind == empty {
-		site.store.Empty()
+		f.Store.Empty()
 		return
 	}
 	at := slices.IndexFunc(f.all, func(o *process) bool { return o.Process == m.P && !o.Dead && !o.Closing && o.Ready() })
@@ -23,7 +22,7 @@ func (f *fleet) fault(kind fleettest.FaultKind, m *fleettest.Machine) {
 		return
 	}
 	p := f.all[at]
-	i := f.Rng.IntN(len(f.names))
+	i := f.Rng.IntN(len(f.cells))
 	if kind == clone {
 		if len(f.Processes) < f.MostProcesses {
 			p.cloned = true
@@ -36,7 +35,7 @@ func (f *fleet) fault(kind fleettest.FaultKind, m *fleettest.Machine) {
 		ctx, end := t.Within(2 * f.Period)
 		defer end()
 		err := p.change(ctx, kind, i)
-		t.Tracef("fault %d on %s: %v", kind, f.names[i], err)
+		t.Tracef("fault %d on %s: %v", kind, f.cells[i].name, err)
 		if err != nil && !errors.Is(err, sequence.ErrLowered) && !errors.As(err, new(*stores.OptionError)) {
 			p.expect(t, err)
 		}
@@ -46,8 +45,8 @@ func (f *fleet) fault(kind fleettest.FaultKind, m *fleettest.Machine) {
 // change changes a sequence while processes use it.
 func (p *process) change(ctx context.Context, kind fleettest.FaultKind, i int) error {
 	f := p.f
-	name, d, store := f.names[i], f.definition(i, p.site), p.client()
-	r := f.sites[p.site].cells[i].record
+	name, d, store := f.cells[i].name, f.definitions[i], p.client()
+	r := f.cells[i].record
 	var c sequence.Change
 	switch kind {
 	case steps:
@@ -57,14 +56,6 @@ func (p *process) change(ctx context.Context, kind fleettest.FaultKind, i int) e
 		c.Next = max(1, r.Number(r.Next)+f.Between(-8, 24))
 	case maximum:
 		c.Max = max(1, r.LastNumber()+f.Between(-8, 64))
-	case another:
-		d.Start++
-		d.Mode = 1 - d.Mode
-		if f.Often(512) {
-			return sequence.Create(ctx, store, name, d)
-		}
-		_, err := sequence.Open(ctx, store, name, append(p.options(), sequence.WithDefinition(d))...)
-		return err
 	case recreate:
 		if _, err := sequence.Delete(ctx, store, name); err != nil {
 			return err
@@ -95,18 +86,16 @@ func (operator) Restored(*fleettest.Thread)   {}
 // went back.
 func (o operator) Main(*fleettest.Thread) {
 	f := o.f
-	for at, site := range f.sites {
-		for i, name := range f.names {
-			store := fleettest.Client{P: o.Process, Store: site.store}
-			o.Spawn("operator of "+name, func(t *fleettest.Thread) {
-				for f.Now < f.CalmSince+2*f.bound() {
-					if err := repair(store, name, f.definition(i, at)); err != nil && !errors.Is(err, stores.ErrConflict) && !errors.Is(err, sequence.ErrLowered) {
-						f.Fail("operator", "cannot repair %s: %v", name, err)
-					}
-					t.Pass(f.bound() / 16)
+	for i, c := range f.cells {
+		store := fleettest.Client{P: o.Process, Store: f.Store}
+		o.Spawn("operator of "+c.name, func(t *fleettest.Thread) {
+			for f.Now < f.CalmSince+2*f.bound() {
+				if err := repair(store, c.name, f.definitions[i]); err != nil && !errors.Is(err, stores.ErrConflict) && !errors.Is(err, sequence.ErrLowered) {
+					f.Fail("operator", "cannot repair %s: %v", c.name, err)
 				}
-			})
-		}
+				t.Pass(f.bound() / 16)
+			}
+		})
 	}
 }
 

@@ -188,7 +188,7 @@ func (f *fleet) issued(t call, number int64) {
 	for k := range n {
 		x := number + k*r.Stride
 		if x < r.Start+r.Offset || (x-r.Start-r.Offset)%r.Stride != 0 {
-			f.Fail("another site's number", "%s issues %s %d, of the start %d, the stride %d and the offset %d", p.Name, l.c.name, x, r.Start, r.Stride, r.Offset)
+			f.Fail("a number that the stride skips", "%s issues %s %d, of the start %d, the stride %d and the offset %d", p.Name, l.c.name, x, r.Start, r.Stride, r.Offset)
 			return
 		}
 		if o := l.c.issued[x]; o != nil && o != l && !o.rewound && !l.rewound {
@@ -282,31 +282,6 @@ func (f *fleet) checkMissing() {
 				f.Fail("missing", "%d numbers of %s are missing that %s was granted, and at most %d may be: clean %t, %d of writes of unknown outcome, %+v",
 					missing, l.c.name, p.Name, bound, p.clean, unknown, stats)
 			}
-			// In ordered mode, Close cancels the calls whose write is out.
-			if f.alone && missing > 0 && l.mode == "segmented" {
-				f.Fail("gap", "%s leaves a gap of %d in %s: %+v", p.Name, missing, l.c.name, stats)
-			}
 		}
-	}
-	for _, s := range f.sites {
-		for _, c := range s.cells {
-			for _, l := range c.lives {
-				f.checkGaps(l)
-			}
-		}
-	}
-}
-
-// checkGaps makes sure that the grants of a sequence adjoin, unless Set raised it.
-func (f *fleet) checkGaps(l *life) {
-	if l.rewound || f.has(raise) {
-		return
-	}
-	next := l.most.Next // where it was created
-	for _, g := range l.grants {
-		if g.From != next {
-			f.Fail("gap", "%d of %s is granted to no process up to %d", next, l.c.name, g.From)
-		}
-		next = g.To
 	}
 }

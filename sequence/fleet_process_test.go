@@ -16,11 +16,10 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// process is a program that uses all sequences of its site: the real Sequence.
+// process is a program that uses all sequences: the real Sequence.
 type process struct {
 	*fleettest.Process
 	f       *fleet
-	site    int
 	opened  []*opened
 	origin  *process // whose memory it has a copy of, or nil
 	issuers int
@@ -60,7 +59,7 @@ func (f *fleet) launch(base *fleettest.Process) fleettest.Program {
 	if base.M.ID >= f.count {
 		return operator{base, f}
 	}
-	p := &process{Process: base, f: f, site: base.M.ID % len(f.sites), known: map[string]bool{}}
+	p := &process{Process: base, f: f, known: map[string]bool{}}
 	for _, o := range f.all {
 		if o.M == base.M && o.cloned {
 			p.origin, o.cloned = o, false
@@ -95,9 +94,9 @@ func (p *process) Main(t *fleettest.Thread) {
 	}
 }
 
-// client is the process's way to the store of its site.
+// client is the process's way to the store.
 func (p *process) client() stores.Store {
-	var c stores.Store = client{fleettest.Client{P: p.Process, Store: p.f.sites[p.site].store}, p}
+	var c stores.Store = client{fleettest.Client{P: p.Process, Store: p.f.Store}, p}
 	if m := p.f.mutant; m != nil && m.store != nil {
 		c = m.store(p, c)
 	}
@@ -135,18 +134,19 @@ func (p *process) options() []sequence.Option {
 	}
 }
 
-// open opens all sequences of the site, and creates those that are missing.
+// open opens all sequences, and creates those that are missing.
 func (p *process) open(t *fleettest.Thread) error {
 	f := p.f
-	for i, name := range f.names {
+	for i, c := range f.cells {
+		name := c.name
 		ctx, end := t.Within(2 * f.Period)
 		options := p.options()
 		if f.Often(512) {
-			options = append(options, sequence.WithDefinition(f.definition(i, p.site)))
+			options = append(options, sequence.WithDefinition(f.definitions[i]))
 		}
 		s, err := sequence.Open(ctx, p.client(), name, options...)
 		if errors.Is(err, sequence.ErrNotFound) {
-			err = sequence.Create(ctx, p.client(), name, f.definition(i, p.site))
+			err = sequence.Create(ctx, p.client(), name, f.definitions[i])
 			if err == nil {
 				s, err = sequence.Open(ctx, p.client(), name, p.options()...)
 			}
@@ -161,7 +161,7 @@ func (p *process) open(t *fleettest.Thread) error {
 }
 
 func (p *process) add(i int, s *sequence.Sequence) *opened {
-	c := p.f.sites[p.site].cells[i]
+	c := p.f.cells[i]
 	m := s.Machine()
 	known := m.Known().Record
 	o := &opened{p: p, s: s, c: c, id: known.ID, key: cell.SequenceKey(c.name), creation: known.Creation, returned: -1}
@@ -182,7 +182,7 @@ func (p *process) expect(t *fleettest.Thread, err error) {
 	case errors.Is(err, sequence.ErrStore), errors.Is(err, context.Canceled), errors.Is(err, sequence.ErrClosed),
 		errors.Is(err, stores.ErrWentBack) && back,
 		(errors.Is(err, sequence.ErrNotFound) || errors.Is(err, sequence.ErrDeleted)) && (f.has(recreate) || back || f.PStale > 0),
-		errors.As(err, new(*sequence.DefinitionError)) && (f.has(recreate) || f.has(another)),
+		errors.As(err, new(*sequence.DefinitionError)) && f.has(recreate),
 		errors.As(err, new(*stores.OptionError)) && f.has(recreate), // none is left above the deleted one
 		errors.As(err, new(*sequence.ExhaustedError)):
 	default:
@@ -236,7 +236,7 @@ func (p *process) issue(t *fleettest.Thread, round int) error {
 	if f.batch > 1 && f.Often(f.pBatch) {
 		c.n += f.Rng.Int64N(f.batch)
 	}
-	if f.Calm || f.alone {
+	if f.Calm {
 		timeout = 4 * f.Period
 	}
 	s.running += c.n
@@ -271,13 +271,13 @@ func (p *process) issue(t *fleettest.Thread, round int) error {
 }
 
 // Ready reports whether p has opened its sequences.
-func (p *process) Ready() bool { return len(p.opened) == len(p.f.names) }
+func (p *process) Ready() bool { return len(p.opened) == len(p.f.cells) }
 
 // Close closes p in good order.
 func (p *process) Close(t *fleettest.Thread) bool {
 	f := p.f
 	timeout := int64(time.Hour)
-	if !f.Calm && !f.alone && f.Often(256) {
+	if !f.Calm && f.Often(256) {
 		timeout = f.Between(0, p.Timeout)
 	}
 	clean := true

@@ -35,27 +35,19 @@ func TestFleetStale(t *testing.T) {
 }
 
 // fleet is one run of the simulation: machines with processes that share sequences on one
-// store, or on two stores with an offset each.
+// store.
 type fleet struct {
 	*fleettest.Fleet
 	plan
 
 	all   []*process // in the order of their start
-	sites []*site
-}
-
-// site is a store, and what the run knows of its cells that no process does.
-type site struct {
-	store *fleettest.Store
-	cells []*ledger // by sequence
+	cells []*ledger  // by sequence
 }
 
 // plan is drawn from a seed before the first step, beside what may go wrong.
 type plan struct {
 	count       int // machines
 	definitions []sequence.Definition
-	names       []string
-	alone       bool // one clean process at a time, and no batches: no number may be missing
 
 	batch   int64
 	pBatch  uint64 // of 1024: a call of NextN
@@ -71,7 +63,6 @@ const (
 	steps                                 // Set changes the steps
 	raise                                 // Set raises, or would lower, the next number
 	maximum                               // Set changes the maximum
-	another                               // a int64(time.Second) definition under the same name
 	recreate                              // the sequence is deleted, and created anew
 	clone                                 // the memory of a process runs twice
 	last
@@ -99,12 +90,6 @@ func newFleet(seed uint64, m *mutant) *fleet {
 	if f.Often(256) {
 		f.PStale = uint64(f.Between(1, 256))
 	}
-	if f.alone {
-		f.PStale = 0
-		f.Kinds = []fleettest.FaultKind{fleettest.Shutdown, fleettest.PauseAll}
-		f.PDie, f.PStore, f.Latency = 0, 0, f.Period/64 // no request times out
-		f.batch = 1
-	}
 	f.drawSequences()
 	f.Launch, f.Fault = f.launch, f.fault
 	for range f.count {
@@ -115,10 +100,6 @@ func newFleet(seed uint64, m *mutant) *fleet {
 
 func (f *fleet) drawSize() {
 	f.count = 1 + f.Rng.IntN(5)
-	f.alone = f.Often(64)
-	if f.alone {
-		f.count = 1
-	}
 	f.Period = int64(time.Second) / 16 << f.Rng.IntN(6)
 	f.Period += f.Rng.Int64N(f.Period)
 	f.Length = int64(6+f.Rng.IntN(20)) * f.Period
@@ -137,10 +118,7 @@ func (f *fleet) drawSize() {
 }
 
 func (f *fleet) drawSequences() {
-	sites := 1
-	if f.Often(192) && !f.alone {
-		sites = 2
-	}
+	var keys []string
 	for i := range 1 + f.Rng.IntN(2) {
 		d := sequence.Definition{Mode: sequence.Mode(f.Rng.IntN(2)), Start: f.Rng.Int64N(3), MinStep: 1 + f.Rng.Int64N(16)}
 		if f.mutant != nil && f.mutant.mode != nil {
@@ -150,35 +128,21 @@ func (f *fleet) drawSequences() {
 		if f.Often(256) {
 			d.Max = d.Start + 4 + f.Rng.Int64N(400)
 		}
-		f.definitions = append(f.definitions, d)
-		f.names = append(f.names, fmt.Sprintf("s%d", i))
-	}
-	for range sites {
-		s := &site{}
-		var keys []string
-		for _, name := range f.names {
-			keys = append(keys, cell.SequenceKey(name))
-			s.cells = append(s.cells, &ledger{f: f, name: name, before: map[string]string{}, lives: map[string]*life{}, issued: map[int64]*life{}})
+		if f.Often(192) {
+			d.Stride = sequence.Every(2, f.Rng.Int64N(2))
 		}
-		s.store = f.NewStore(keys)
-		s.store.Landed = func(p *fleettest.Process, i int, value []byte) { s.cells[i].landed(p, decode(value)) }
-		s.store.Rewound = func(i int, value []byte) { s.cells[i].rewound(decode(value)) }
-		s.store.Text = func(value []byte) string { return text(decode(value)) }
-		f.sites = append(f.sites, s)
+		f.definitions = append(f.definitions, d)
+		name := fmt.Sprintf("s%d", i)
+		keys = append(keys, cell.SequenceKey(name))
+		f.cells = append(f.cells, &ledger{f: f, name: name, before: map[string]string{}, lives: map[string]*life{}, issued: map[int64]*life{}})
 	}
-	f.Store = f.sites[0].store
+	f.Store = f.NewStore(keys)
+	f.Store.Landed = func(p *fleettest.Process, i int, value []byte) { f.cells[i].landed(p, decode(value)) }
+	f.Store.Rewound = func(i int, value []byte) { f.cells[i].rewound(decode(value)) }
+	f.Store.Text = func(value []byte) string { return text(decode(value)) }
 	if f.mutant != nil && f.mutant.recur {
 		f.Store.Recur = true
 	}
-}
-
-// definition is that of a sequence at a site: each site has an offset of its own.
-func (f *fleet) definition(i int, site int) sequence.Definition {
-	d := f.definitions[i]
-	if n := int64(len(f.sites)); n > 1 {
-		d.Stride = sequence.Every(n, int64(site))
-	}
-	return d
 }
 
 func decode(value []byte) cell.Sequence {

@@ -3,7 +3,6 @@ package sequence_test
 import (
 	"context"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -99,33 +98,3 @@ func faulty() (*storetest.Memory, func(storetest.Fault)) {
 }
 
 const hangs = storetest.Fault(100)
-
-// callers has n callers take numbers one by one until an error, each with a pause after each.
-func callers(ctx context.Context, s *sequence.Sequence, n int, pause func(i int) time.Duration) (wait func()) {
-	var group sync.WaitGroup
-	for i := range n {
-		group.Go(func() {
-			for ctx.Err() == nil {
-				s.Next(ctx)
-				time.Sleep(pause(i))
-			}
-		})
-	}
-	return group.Wait
-}
-
-// resending is a store whose driver sends a swap again after a lost reply, and others come between: it
-// may report a conflict for a write that has landed.
-type resending struct {
-	stores.Store
-	lost    *atomic.Bool
-	between func()
-}
-
-func (r resending) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
-	if r.lost.CompareAndSwap(true, false) {
-		r.Store.Swap(ctx, key, version, value)
-		r.between()
-	}
-	return r.Store.Swap(ctx, key, version, value)
-}

@@ -1,6 +1,7 @@
 package sequence
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,7 +57,13 @@ func Create(ctx context.Context, store stores.Store, name string, d Definition, 
 // CreateOption configures [Create].
 type CreateOption func(*creation)
 
-type creation struct{ fromStart bool }
+type creation struct {
+	fromStart bool
+	// period says that the sequence is that of a period, and is made on demand: one that exists is
+	// taken as it is, and so is one that was deleted. older is the period that was made before it.
+	period bool
+	older  string
+}
 
 // FromStart lets a sequence that is created after a deletion begin at its start. The numbers
 // that were granted before are granted again, and so issued twice. A process that still holds
@@ -155,12 +162,13 @@ func Delete(ctx context.Context, store stores.Store, name string) (Info, error) 
 
 // admin works on the cell of one sequence, without a Sequence.
 type admin struct {
-	calls drive.Calls
-	name  string
+	calls   drive.Calls
+	name    string
+	deleted bool // change changes a deleted sequence as well
 }
 
 func newAdmin(ctx context.Context, store stores.Store, name string) (admin, error) {
-	return admin{callsOf(store, name, 0), name}, checkArguments(store, name)
+	return admin{calls: callsOf(store, name, 0), name: name}, checkArguments(store, name)
 }
 
 // find reads the cell of a sequence that exists.
@@ -181,12 +189,20 @@ func (a *admin) create(ctx context.Context, d Definition, c creation) (count.Cel
 	if err := d.check(); err != nil {
 		return count.Cell{}, &stores.OptionError{Option: "definition", Err: err}
 	}
+	if d.Period != "" {
+		if err := CheckName(periodName(a.name, d.Period.example())); err != nil {
+			return count.Cell{}, err
+		}
+	}
 	id := "" // of the last write: each is of a sequence of its own
 	var unknown error
 	for range drive.InARow {
 		found, err := readCell(ctx, &a.calls, a.name)
 		if err != nil {
 			return found, err
+		}
+		if c.period && found.Version != 0 {
+			return found, nil
 		}
 		if found.Version != 0 && !found.Record.Deleted {
 			if theirs := definitionOf(found.Record); found.Record.ID != id && !same(d, theirs, found.Record.Created) {
@@ -196,6 +212,9 @@ func (a *admin) create(ctx context.Context, d Definition, c creation) (count.Cel
 				return found, movedError(a.name, found.Record)
 			}
 			return found, nil
+		}
+		if found.Record.Move.Exported() {
+			return found, movedError(a.name, found.Record)
 		}
 		if unknown != nil {
 			return found, unknown // the write has not landed so far
@@ -210,6 +229,7 @@ func (a *admin) create(ctx context.Context, d Definition, c creation) (count.Cel
 			ID: id, Creation: found.Record.Creation + 1, Mode: d.Mode.String(), Start: d.Start, Stride: d.Stride.by, Offset: d.Stride.offset,
 			Max: d.Max, MinStep: d.MinStep, MaxStep: d.MaxStep, Created: [3]int64{d.Max, d.MinStep, d.MaxStep},
 			Before: found.Record.Granted(), Writes: found.Record.Writes + 1, Write: cell.Token(), Last: found.Record.Names(),
+			Period: string(d.Period), Newest: found.Record.Newest, Older: cmp.Or(c.older, found.Record.Older),
 		}
 		if !c.fromStart {
 			r.Next = r.Index(r.Before)
@@ -240,7 +260,7 @@ func (a *admin) change(ctx context.Context, change func(cell.Sequence) (cell.Seq
 			return was, is, nil // the write has landed
 		case unknown != nil: // it has not landed so far, or that is unknown
 			return was, is, unknown
-		case c.Version == 0 || c.Record.Deleted:
+		case c.Version == 0 || c.Record.Deleted && !a.deleted:
 			return was, is, a.notFound()
 		}
 		if was = c.Record; was.Move.Exported() {
@@ -298,20 +318,19 @@ func changed(name string, r cell.Sequence, c Change) (cell.Sequence, error) {
 	if c.Next == 0 {
 		return r, nil
 	}
+	if r.Period != "" {
+		return r, byPeriodError(name, r)
+	}
 	if c.Next < 0 || c.Next > r.Max {
 		return refuse("Next", "%d: want a number up to the maximum %d; for a higher one, raise the maximum as well", c.Next, r.Max)
-	}
-	least := r.Next
-	if r.Lost {
-		least = r.Most
 	}
 	if c.Next < d.First() {
 		return lowered("%d is below the first number: give %d or more", c.Next, d.First())
 	}
 	index := r.Index(uint64(c.Next))
 	switch {
-	case index < least:
-		return lowered("%d is below %d, and all numbers below that may be granted already: give %d or more", c.Next, r.Number(least), r.Number(least))
+	case index < r.Next:
+		return lowered("%d is below %d, and all numbers below that may be granted already: give %d or more", c.Next, r.Number(r.Next), r.Number(r.Next))
 	case index >= r.Indexes():
 		return refuse("Next", "%d: the sequence has no number from there to the maximum %d: give a lower one, or raise the maximum as well", c.Next, r.Max)
 	}
@@ -332,7 +351,7 @@ func same(d, theirs Definition, created [3]int64) bool {
 
 func definitionOf(r cell.Sequence) Definition {
 	mode, _ := ParseMode(r.Mode) // decode has checked it
-	return Definition{Mode: mode, Start: r.Start, Stride: Every(r.Stride, r.Offset), Max: r.Max, MinStep: r.MinStep, MaxStep: r.MaxStep}
+	return Definition{Mode: mode, Start: r.Start, Stride: Every(r.Stride, r.Offset), Max: r.Max, MinStep: r.MinStep, MaxStep: r.MaxStep, Period: Period(r.Period)}
 }
 
 func infoOf(name string, r cell.Sequence) Info {

@@ -3,7 +3,9 @@ package sequence_test
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,32 +53,39 @@ func TestUnderLoad(t *testing.T) {
 	for _, mode := range bothModes {
 		synctest.Test(t, func(t *testing.T) {
 			s := open(t, slow(5*time.Millisecond)(), sequence.Definition{Mode: mode, Max: 1_000_000, MaxStep: 1, MinStep: 1})
-			ctx, cancel := context.WithCancel(t.Context())
-			wait := callers(ctx, s, 300, func(i int) time.Duration { return time.Duration(i+1) * time.Millisecond })
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			var group sync.WaitGroup
+			for i := range 300 {
+				group.Go(func() {
+					for ctx.Err() == nil {
+						s.Next(ctx)
+						time.Sleep(time.Duration(i+1) * time.Millisecond)
+					}
+				})
+			}
 			time.Sleep(time.Second)
-			within, end := context.WithTimeout(ctx, 2*time.Second)
-			assert.NoError(t, s.Restored(within))
-			assert.NoError(t, second(s.Poll(within)))
-			end()
+			assert.NoError(t, s.Restored(ctx))
+			assert.NoError(t, second(s.Poll(ctx)))
 			assert.ErrorAs(t, second(s.NextN(context.Background(), 2_000_000)), new(*sequence.ExhaustedError), mode)
-			cancel()
-			wait()
+			group.Wait()
 			require.NoError(t, s.Close())
 		})
 	}
 }
 
-// TestTurns has three processes under load on one sequence: each gets its share, and few
-// of its calls wait for long.
+// TestTurns has three processes under load on one sequence: no number comes twice, each process gets its
+// share, and few of its calls wait for long.
 func TestTurns(t *testing.T) {
 	for _, d := range []sequence.Definition{{Mode: ordered}, {MinStep: 1, MaxStep: 1}} {
 		synctest.Test(t, func(t *testing.T) {
 			shared := storetest.NewMemory()
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
-			var writes, long [3]int
+			var got [3][]int64
+			var long atomic.Int64
 			var group sync.WaitGroup
-			for i := range writes {
+			for i := range got {
 				store := shared.Client()
 				store.Before = func(context.Context, storetest.Op) storetest.Fault {
 					time.Sleep(2*time.Millisecond + rand.N(time.Millisecond))
@@ -84,20 +93,29 @@ func TestTurns(t *testing.T) {
 				}
 				s := open(t, store, d)
 				group.Go(func() {
-					for began := time.Now(); second(s.Next(ctx)) == nil; began = time.Now() {
-						writes[i]++
+					for {
+						began := time.Now()
+						number, err := s.Next(ctx)
+						if err != nil {
+							break
+						}
+						got[i] = append(got[i], number)
 						if time.Since(began) > 50*time.Millisecond {
-							long[i]++
+							long.Add(1)
 						}
 					}
 					require.NoError(t, s.Close())
 				})
 			}
 			group.Wait()
-			for i := range writes {
-				assert.Greater(t, writes[i], (writes[0]+writes[1]+writes[2])/6, d.Mode)
+			all := slices.Concat(got[:]...)
+			slices.Sort(all)
+			assert.Len(t, slices.Compact(slices.Clone(all)), len(all))
+			for i := range got {
+				assert.True(t, slices.IsSorted(got[i]))
+				assert.Greater(t, len(got[i]), len(all)/6, d.Mode)
 			}
-			assert.Less(t, long[0]+long[1]+long[2], 90, "it is about 45, and without turns 140")
+			assert.Less(t, long.Load(), int64(90), "it is about 45, and without turns 140")
 		})
 	}
 }

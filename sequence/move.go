@@ -1,9 +1,12 @@
 package sequence
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/drive"
@@ -27,6 +30,10 @@ type Floor struct {
 	Before uint64 `json:"before,omitempty"`
 	// Next is the number of Index, for people, or 0 if none is left.
 	Next int64 `json:"next"`
+	// Deleted says that the sequence is a period that was deleted: it is not made anew on demand.
+	Deleted bool `json:"deleted,omitempty"`
+	// Periods has the periods of a sequence by period, the newest first.
+	Periods []Floor `json:"periods,omitempty"`
 	// SHA256 is that of this document in JSON without white space and with an empty sha256, in hex.
 	SHA256 string `json:"sha256"`
 }
@@ -49,6 +56,7 @@ const floorFormat = 1
 // It may be called while processes run. A second call returns the same floor. There is no way
 // back to this store and namespace; another namespace of it can be imported to. Numbers that
 // processes have reserved cannot be given back any more: close them before, or they are missing.
+// A sequence by period takes its periods along, and none of them is exported by itself.
 //
 // It returns soon after ctx ends. If ctx has no deadline, [DefaultTimeout] bounds each operation
 // of the store. The error is an [*stores.OptionError], or wraps [ErrNotFound], [stores.ErrWentBack] if
@@ -63,27 +71,75 @@ func Export(ctx context.Context, store stores.Store, name, to string) (Floor, er
 	if err := cell.CheckTo(to); err != nil {
 		return Floor{}, &stores.OptionError{Option: "to", Err: err}
 	}
+	if d, err := a.definition(ctx); err != nil || d.Record.Period != "" && !d.Record.Deleted && !d.Record.Move.Exported() {
+		return Floor{}, cmp.Or(err, error(&stores.OptionError{Option: "name", Err: fmt.Errorf("%q is a period: export %s, which takes its periods along", name, a.base())}))
+	}
+	f, r, err := a.export(ctx, to)
+	if err == nil && r.Period != "" {
+		f.Periods, err = a.exportPeriods(ctx, r, to)
+	}
+	if err != nil {
+		return Floor{}, err
+	}
+	f.SHA256 = f.digest()
+	return f, nil
+}
+
+// export ends the sequence of one cell.
+func (a *admin) export(ctx context.Context, to string) (f Floor, r cell.Sequence, err error) {
 	final := func(r cell.Sequence) (cell.Sequence, error) {
 		if r.Lost {
-			return r, lostError(name, r)
+			return r, lostError(a.name, r)
 		}
 		r.Move = r.Move.ExportTo(to)
 		return r, nil
 	}
-	var r cell.Sequence
 	for range drive.InARow { // more than other changes: processes that get numbers write all the time
 		if _, r, err = a.change(ctx, final); !errors.Is(err, stores.ErrConflict) {
 			break
 		}
 	}
 	if err != nil && !errors.Is(err, ErrMoved) { // before, or by a write of ours of unknown outcome
-		return Floor{}, err
+		return f, r, err
 	}
-	f := Floor{Format: floorFormat, Export: r.Move.Export, Name: name, Definition: definitionOf(r), To: r.Move.Where(), Index: r.Next, Before: r.Before, Next: infoOf(name, r).Next}
+	f = Floor{Format: floorFormat, Export: r.Move.Export, Name: a.name, Definition: definitionOf(r), To: r.Move.Where(), Index: r.Next, Before: r.Before, Next: infoOf(a.name, r).Next, Deleted: r.Deleted}
 	f.Created = f.Definition
 	f.Created.Max, f.Created.MinStep, f.Created.MaxStep = r.Created[0], r.Created[1], r.Created[2]
-	f.SHA256 = f.digest()
-	return f, nil
+	return f, r, nil
+}
+
+// exportPeriods ends the periods of a definition that was exported: those of its list, and those that
+// were created by name.
+func (a *admin) exportPeriods(ctx context.Context, r cell.Sequence, to string) (floors []Floor, err error) {
+	if _, err := a.makeNewest(ctx, r); err != nil { // a process may be about to
+		return nil, err
+	}
+	done := map[string]bool{}
+	export := func(name string) (older string, err error) {
+		done[name] = true
+		period := a.of(name)
+		period.deleted = true
+		f, r, err := period.export(ctx, to)
+		if err == nil {
+			f.SHA256 = f.digest()
+			floors = append(floors, f)
+		}
+		return r.Older, err
+	}
+	for newest := r.Newest; newest != "" && !done[periodName(a.name, newest)]; {
+		if newest, err = export(periodName(a.name, newest)); err != nil && !errors.Is(err, ErrNotFound) {
+			return nil, err
+		}
+	}
+	err = a.calls.All(ctx, cell.SequenceKey(a.name+"."), cell.SequenceKey(a.name+"/"), func(found stores.Cell) error {
+		name, _ := cell.SequenceOf(found.Key)
+		if period := name[len(a.name)+1:]; done[name] || Period(r.Period).check(period, true) != nil {
+			return nil
+		}
+		_, err := export(name)
+		return err
+	})
+	return floors, err
 }
 
 // Import begins a sequence in a store with the floor of an [Export]: the next number is that of
@@ -101,25 +157,54 @@ func Export(ctx context.Context, store stores.Store, name, to string) (Floor, er
 // numbers.
 func Import(ctx context.Context, store stores.Store, floor Floor) error {
 	a, err := newAdmin(ctx, store, floor.Name)
+	if err == nil {
+		err = floor.check()
+	}
 	if err != nil {
 		return err
 	}
-	refuse := func(format string, args ...any) error {
-		return &stores.OptionError{Option: "floor", Err: fmt.Errorf(format, args...)}
+	// The definition comes last: before it, no period is made on demand.
+	var newest, older string
+	for _, period := range slices.Backward(floor.Periods) {
+		if err := a.of(period.Name).begin(ctx, period, "", newest); err != nil {
+			return err
+		}
+		newest, older = period.Name[len(floor.Name)+1:], newest
 	}
-	d, created := floor.Definition.complete(), floor.Created.complete()
+	return a.begin(ctx, floor, newest, older)
+}
+
+// check returns an error unless the floor is as an export made it.
+func (f Floor) check() error {
+	d, created := f.Definition.complete(), f.Created.complete()
 	switch {
-	case floor.Format > floorFormat:
-		return refuse("its format is %d, and this process reads format %d: a newer version of tickflake exported it: upgrade this process", floor.Format, floorFormat)
-	case floor.Format != floorFormat || floor.Export == "":
-		return refuse("its format is %d with the export %q: it is not that of an export", floor.Format, floor.Export)
+	case f.Format > floorFormat:
+		return badFloor("its format is %d, and this process reads format %d: a newer version of tickflake exported it: upgrade this process", f.Format, floorFormat)
+	case f.Format != floorFormat || f.Export == "":
+		return badFloor("its format is %d with the export %q: it is not that of an export", f.Format, f.Export)
 	case d.check() != nil:
-		return refuse("%w", d.check())
-	case d.Mode != created.Mode || d.Start != created.Start || d.Stride != created.Stride:
-		return refuse("its definition is %s, and was %s: mode, start and stride never change", d, created)
-	case floor.SHA256 != floor.digest():
-		return refuse("its SHA-256 is %s, and it says %q: it was damaged or edited: export again, which gives the same floor", floor.digest(), floor.SHA256)
+		return badFloor("%w", d.check())
+	case d.Mode != created.Mode || d.Start != created.Start || d.Stride != created.Stride || d.Period != created.Period:
+		return badFloor("its definition is %s, and was %s: mode, start, stride and period never change", d, created)
+	case f.SHA256 != f.digest():
+		return badFloor("its SHA-256 is %s, and it says %q: it was damaged or edited: export again, which gives the same floor", f.digest(), f.SHA256)
 	}
+	for _, period := range f.Periods {
+		name, ok := strings.CutPrefix(period.Name, f.Name+".")
+		if err := cmp.Or(CheckName(period.Name), d.Period.check(name, true), period.check()); err != nil || !ok || len(period.Periods) > 0 {
+			return badFloor("its period %.70q: %w", period.Name, cmp.Or(err, errors.New("want one of its own periods")))
+		}
+	}
+	return nil
+}
+
+func badFloor(format string, args ...any) error {
+	return &stores.OptionError{Option: "floor", Err: fmt.Errorf(format, args...)}
+}
+
+// begin begins the sequence of one cell with a floor, and with the periods that stand in the cell.
+func (a *admin) begin(ctx context.Context, floor Floor, newest, older string) error {
+	d, created := floor.Definition.complete(), floor.Created.complete()
 	for range drive.InARow {
 		c, err := readCell(ctx, &a.calls, floor.Name)
 		r := c.Record
@@ -129,23 +214,24 @@ func Import(ctx context.Context, store stores.Store, floor Floor) error {
 		case c.Version == 0:
 			r = cell.Sequence{
 				ID: cell.Token(), Creation: 1, Mode: d.Mode.String(), Start: d.Start, Stride: d.Stride.by, Offset: d.Stride.offset,
-				Created: [3]int64{created.Max, created.MinStep, created.MaxStep},
+				Created: [3]int64{created.Max, created.MinStep, created.MaxStep}, Period: string(d.Period),
 			}
 		case r.Move.Exported():
 			return movedError(floor.Name, r)
-		case r.Move.ImportOf() == floor.SHA256 && !r.Deleted:
+		case r.Move.ImportOf() == floor.SHA256 && (floor.Deleted || !r.Deleted):
 			return nil // imported before
-		case r.Deleted || r.Move != nil || r.Most > 0:
-			return refuse("sequence %q had numbers in this namespace before, or was imported or deleted here: import into another namespace", floor.Name)
+		case r.Deleted || r.Move != nil || r.Most > 0 || r.Newest != "":
+			return badFloor("sequence %q had numbers in this namespace before, or was imported or deleted here: import into another namespace", floor.Name)
 		case !same(d, definitionOf(r), r.Created) && !same(created, definitionOf(r), r.Created):
 			return &DefinitionError{Name: floor.Name, Ours: d, Theirs: definitionOf(r)}
 		}
 		r.Max, r.MinStep, r.MaxStep = d.Max, d.MinStep, d.MaxStep
 		r.Next, r.From, r.Most = floor.Index, floor.Index, floor.Index
+		r.Newest, r.Older, r.Deleted = newest, older, floor.Deleted
 		r.Before = max(r.Before, floor.Before)
 		r.Writes, r.Write, r.Last, r.Move = r.Writes+1, cell.Token(), r.Names(), &cell.Move{Import: floor.SHA256}
 		if _, err := cell.DecodeSequence(r.Encode()); err != nil {
-			return refuse("%w", err)
+			return badFloor("%w", err)
 		}
 		_, err = swapCell(ctx, &a.calls, floor.Name, c.Version, r)
 		if !errors.Is(err, stores.ErrConflict) {

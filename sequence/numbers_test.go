@@ -1,11 +1,9 @@
 package sequence_test
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -20,67 +18,6 @@ import (
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
-// TestProcesses has three processes of four callers on one sequence: each number was issued once, or is
-// counted as lost.
-func TestProcesses(t *testing.T) {
-	for _, mode := range bothModes {
-		synctest.Test(t, func(t *testing.T) {
-			store := slow(5 * time.Millisecond)
-			var mu sync.Mutex
-			issued := map[int64]bool{}
-			var all []*sequence.Sequence
-			var group sync.WaitGroup
-			for range 3 {
-				s := open(t, store(), sequence.Definition{Mode: mode, Start: 100, Stride: sequence.Every(3, 2)})
-				all = append(all, s)
-				for range 4 {
-					group.Go(func() {
-						last := int64(0)
-						for i := range int64(100) {
-							n := 1 + i%7
-							first := nextN(t, s, n)
-							assert.GreaterOrEqual(t, first, last)
-							mu.Lock()
-							for last = first; last < first+3*n; last += 3 {
-								assert.False(t, issued[last], "%d comes twice", last)
-								issued[last] = true
-							}
-							mu.Unlock()
-							time.Sleep(time.Duration(n) * time.Millisecond)
-						}
-					})
-				}
-			}
-			group.Wait()
-			var lost uint64
-			for _, s := range all {
-				require.NoError(t, s.Close())
-				lost += s.Stats().Lost
-			}
-			assert.EqualValues(t, (inspect(t, store()).Next-102)/3, uint64(len(issued))+lost)
-			if mode == ordered {
-				assert.Zero(t, lost)
-			}
-		})
-	}
-}
-
-// TestOrderedTakesLaterWrites has a call begin while a write is in flight: it gets no number of it.
-func TestOrderedTakesLaterWrites(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := open(t, slow(5*time.Millisecond)(), sequence.Definition{Mode: ordered})
-		ctx, cancel := context.WithCancel(t.Context())
-		var group sync.WaitGroup
-		group.Go(func() { assert.ErrorIs(t, second(s.Next(ctx)), context.Canceled) })
-		time.Sleep(2 * time.Millisecond)
-		group.Go(func() { assert.EqualValues(t, 1, next(t, s)) })
-		synctest.Wait()
-		cancel() // its number is lost, and not for the second call
-		group.Wait()
-		assert.EqualValues(t, 1, s.Stats().Lost)
-	})
-}
-
 // TestNoReserve reserves a segment only when a call needs it.
 func TestNoReserve(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -93,20 +30,6 @@ func TestNoReserve(t *testing.T) {
 		require.NoError(t, s.Close())
 		assert.Zero(t, s.Stats().Lost)
 	})
-}
-
-// TestGivenBack: numbers that were given back are not granted, so the maximum can be set below them.
-func TestGivenBack(t *testing.T) {
-	store := storetest.NewMemory()
-	s := open(t, store, sequence.Definition{Start: 1, MinStep: 100}, sequence.WithPolling())
-	next(t, s)
-	assert.EqualValues(t, 100, inspect(t, store).Last, "all of them are reserved")
-	require.NoError(t, s.Close())
-	info := inspect(t, store)
-	assert.Equal(t, []int64{1, 2}, []int64{info.Last, info.Next})
-	require.NoError(t, set(t, store, sequence.Change{Max: 10}))
-	assert.EqualValues(t, 9, inspect(t, store).Left)
-	assert.ErrorIs(t, set(t, store, sequence.Change{Next: 1}), sequence.ErrLowered)
 }
 
 // TestMaximum goes up to a maximum that is raised then, and to the last number that there can be.
@@ -134,27 +57,20 @@ func TestMaximum(t *testing.T) {
 			require.NoError(t, s.Close())
 		})
 	}
-	for name, d := range map[string]sequence.Definition{
-		"the last number": {Start: math.MaxInt64 - 5, Stride: sequence.Every(3, 1)},
-		"the last index":  {},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			store := storetest.NewMemory()
-			s := open(t, store, d)
-			if name == "the last index" {
-				require.NoError(t, set(t, store, sequence.Change{Next: inspect(t, store).Left - 2}))
-			}
-			first := next(t, s)
-			assert.Equal(t, first+d.Stride.By(), next(t, s))
-			err, _ := second(s.Next(t.Context())).(*sequence.ExhaustedError)
-			require.NotNil(t, err, name)
-			assert.True(t, err.End)
-			assert.Equal(t, first+d.Stride.By(), err.Max)
-			assert.NotContains(t, err.Error(), "raise")
-			assert.ErrorIs(t, second(s.NextN(t.Context(), math.MaxInt64)), stores.Refused)
-			assert.ErrorAs(t, second(s.NextN(t.Context(), 1<<62-1)), &err)
-			require.NoError(t, s.Close())
-		})
+	for _, d := range []sequence.Definition{{Start: math.MaxInt64 - 5, Stride: sequence.Every(3, 1)}, {}} {
+		store := storetest.NewMemory()
+		s := open(t, store, d, sequence.WithPolling())
+		if info := inspect(t, store); info.Left > 2 {
+			require.NoError(t, set(t, store, sequence.Change{Next: info.Left - 2})) // the number of the last index but one
+		}
+		last := next(t, s) + d.Stride.By()
+		assert.Equal(t, last, next(t, s))
+		err, _ := second(s.Next(t.Context())).(*sequence.ExhaustedError)
+		require.Equal(t, &sequence.ExhaustedError{Name: "orders", Max: last, Asked: 1, End: true}, err)
+		assert.NotContains(t, err.Error(), "raise")
+		assert.ErrorIs(t, second(s.NextN(t.Context(), math.MaxInt64)), stores.Refused)
+		assert.ErrorAs(t, second(s.NextN(t.Context(), 1<<62-1)), &err)
+		require.NoError(t, s.Close())
 	}
 }
 

@@ -30,6 +30,8 @@ type config struct {
 	clock      monoclock.Interface
 	definition *Definition // or nil
 	polling    bool
+	names      func(time.Time) string // of periods, or nil
+	named      bool                   // a function has named the period that is opened
 
 	lines   *drive.Log // bounds the lines of log
 	elapsed func() time.Duration

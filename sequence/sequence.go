@@ -92,7 +92,8 @@ type failure struct {
 	logged bool
 }
 
-// Open opens a sequence that exists, or, with [WithDefinition], creates it. It reads the
+// Open opens a sequence that exists, or, with [WithDefinition], creates it. Without that, a
+// period of a sequence by period, such as "orders.2027", is made if it was not made before. Open reads the
 // sequence once, and reserves nothing before the first number is asked for. It returns soon
 // after ctx ends; without a deadline, the timeout of [WithTimeout] bounds each operation of
 // the store. The Sequence does not close the store.
@@ -102,6 +103,7 @@ type failure struct {
 // WithDefinition. Else it wraps
 //
 //   - [ErrNotFound]: there is no such sequence, and no WithDefinition,
+//   - [ErrByPeriod]: the sequence is by period,
 //   - [ErrMoved]: the sequence was moved to another store,
 //   - [stores.ErrWentBack]: the store lost writes, and nothing is granted until [Set],
 //   - [stores.ErrDamaged]: the cell cannot be read, as after it was edited by hand,
@@ -114,16 +116,25 @@ func Open(ctx context.Context, store stores.Store, name string, options ...Optio
 	if err != nil {
 		return nil, err
 	}
+	if c.definition != nil && c.definition.Period != "" {
+		return nil, &stores.OptionError{Option: "WithDefinition", Err: fmt.Errorf("it is by period, %s: want OpenPeriods", c.definition.Period)}
+	}
 	a := admin{calls: callsOf(store, name, c.timeout), name: name}
 	var found count.Cell
 	if c.definition != nil {
 		found, err = a.create(ctx, *c.definition, creation{})
 	} else {
-		found, err = a.find(ctx)
+		if found, err = a.find(ctx); errors.Is(err, ErrNotFound) {
+			found, err = a.demand(ctx, c.named, err)
+		}
 	}
 	switch {
 	case err != nil:
 		return nil, err
+	case found.Record.Deleted: // since it was made
+		return nil, a.notFound()
+	case found.Record.Period != "":
+		return nil, byPeriodError(name, found.Record)
 	case found.Record.Lost:
 		return nil, lostError(name, found.Record)
 	case found.Record.Move.Exported():
@@ -166,8 +177,8 @@ func (s *Sequence) Next(ctx context.Context) (int64, error) {
 // the error is an [*ExhaustedError], and nothing is taken. When fewer than n reserved numbers
 // are in a row, these are given up, which [Stats] counts. Else it is as [Sequence.Next].
 func (s *Sequence) NextN(ctx context.Context, n int64) (first int64, err error) {
-	if n < 1 || n > window.MaxNumbers {
-		return 0, &stores.OptionError{Option: "n", Err: fmt.Errorf("%d numbers: want 1 to %d", n, int64(window.MaxNumbers))}
+	if err := checkCount(n); err != nil {
+		return 0, err
 	}
 	if index, ok := s.window.Quick(uint64(n)); ok {
 		first = s.number(index)
@@ -178,6 +189,14 @@ func (s *Sequence) NextN(ctx context.Context, n int64) (first int64, err error) 
 		s.raiseLargest(uint64(n))
 	}
 	return first, nil
+}
+
+// checkCount returns an error unless a call can ask for n numbers.
+func checkCount(n int64) error {
+	if n < 1 || n > window.MaxNumbers {
+		return &stores.OptionError{Option: "n", Err: fmt.Errorf("%d numbers: want 1 to %d", n, int64(window.MaxNumbers))}
+	}
+	return nil
 }
 
 func (s *Sequence) raiseLargest(n uint64) {

@@ -26,6 +26,7 @@ import (
 type job struct {
 	URL, Name  string
 	Definition sequence.Definition
+	Period     bool // the name is that of a period, which the first process makes
 	Callers    int
 	Calls      int           // of each caller, or 0 for no end
 	Batch      int64         // each fifth call takes so many numbers; 0 stands for 1
@@ -94,16 +95,19 @@ func (j job) do(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	q, err := sequence.Open(ctx, store, j.Name, sequence.WithDefinition(j.Definition),
-		sequence.WithTimeout(time.Minute), sequence.WithLogger(slog.New(slog.DiscardHandler)))
-	if err != nil {
-		return err
+	options := []sequence.Option{sequence.WithTimeout(time.Minute), sequence.WithLogger(slog.New(slog.DiscardHandler))}
+	if !j.Period {
+		options = append(options, sequence.WithDefinition(j.Definition))
 	}
 	if j.Together {
 		fmt.Println(ready)
 		if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
 			return err
 		}
+	}
+	q, err := sequence.Open(ctx, store, j.Name, options...)
+	if err != nil {
+		return err
 	}
 	errs := make([]error, j.Callers+1)
 	var calling, looking sync.WaitGroup

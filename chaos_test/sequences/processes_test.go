@@ -15,15 +15,18 @@ import (
 	"github.com/tickflake/tickflake/sequence"
 )
 
-// The calls of three processes of an ordered sequence, on real stores, are linearizable, and so
+// Three processes make one period at once. Their calls of an ordered sequence, on real stores, are linearizable, and so
 // are those that read its highest number. Without a crash no number is missing. With segments
 // the order is missed, and the check sees it.
 func testProcesses(t *testing.T, p place, mode sequence.Mode) {
-	j := job{URL: p.url, Name: "orders", Callers: 4, Calls: 40, Batch: 3, Inspect: mode == sequence.Ordered, Together: true, Pace: time.Millisecond,
+	j := job{URL: p.url, Name: "orders.2027", Period: true, Callers: 4, Calls: 40, Batch: 3, Inspect: mode == sequence.Ordered, Together: true, Pace: time.Millisecond,
 		Definition: sequence.Definition{Mode: mode, Start: 1, MinStep: 20, MaxStep: 20}}
 	if mode == sequence.Segmented {
 		j.Calls = 200 // so long that the processes surely overlap
 	}
+	by := j.Definition
+	by.Period = sequence.Yearly
+	require.NoError(t, sequence.Create(t.Context(), p.open(t), "orders", by))
 	input, begin, err := os.Pipe() // of all processes, which begin when it ends
 	require.NoError(t, err)
 	defer input.Close() //nolint:errcheck // nothing was written

@@ -47,6 +47,8 @@ No process is granted a number by this store any more. That cannot be undone; an
 namespace of the same server can be imported to. Running processes hand out the
 numbers that they have reserved, and then their calls fail.
 
+A sequence by period takes its periods along. None of them is exported by itself.
+
 Running the command again prints the same floor. It asks first, unless --yes is
 given.`
 

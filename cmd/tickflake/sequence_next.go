@@ -26,6 +26,9 @@ since, or the run is killed, they are never issued. In ordered mode the run writ
 to the store for each number. With --row all are taken at once, in both modes, and
 those that are not printed are never issued.
 
+A sequence by period gives numbers of the present period, by this machine's clock and
+time zone. NAME.2027 is one of its periods, and is made if it was not made before.
+
 On a terminal, a run that takes long shows its progress on standard error, unless
 the numbers go to the terminal. Memory use does not grow with --count.`
 
@@ -70,6 +73,16 @@ func (s *sequences) next(ctx context.Context, name string, count int64, row bool
 		options = append(options, sequence.WithOutage(0))
 	}
 	numbers, err := sequence.Open(bounded, store, name, options...)
+	if errors.Is(err, sequence.ErrByPeriod) {
+		var info sequence.Info
+		var period string
+		if info, err = sequence.Inspect(bounded, store, name); err == nil {
+			period, err = info.Definition.Period.Name(time.Now())
+		}
+		if err == nil {
+			numbers, err = sequence.Open(bounded, store, name+"."+period, options...)
+		}
+	}
 	if err != nil {
 		return s.unstarted(s.ended(ctx, bounded, sequenceError(err)), count)
 	}

@@ -27,6 +27,10 @@ that have no store in common use one stride with an offset of its own for each:
 with --stride 2, one site takes --offset 0 and counts 1, 3, 5, and the other takes
 --offset 1 and counts 2, 4, 6.
 
+With --period each year, month or day begins anew: 'tickflake sequence next orders'
+takes a number of the present one by this machine's clock and time zone, and 'next
+orders.2027', 'orders.2027-01' or 'orders.2027-01-31' one of any other.
+
 A segmented sequence has steps: how many numbers a process reserves at a time. A
 process that uses many numbers reserves more, within MIN to MAX. A crash loses at
 most two segments of MAX numbers, and the largest batch.`
@@ -60,6 +64,7 @@ func newSequenceCreate(c *command.Console) *cobra.Command {
 		Long:  sequenceCreateHelp,
 		Example: `  tickflake sequence create orders
   tickflake sequence create invoices --mode ordered --start 20270001 --max 20279999
+  tickflake sequence create receipts --period yearly
   tickflake sequence create tickets --stride 2 --offset 1 --step 100-10000`,
 		Args: oneName,
 	}
@@ -73,6 +78,7 @@ func newSequenceCreate(c *command.Console) *cobra.Command {
 	command.Flag(cmd, "stride", "use each `N`th number only, with --offset (default 1)", &by, atLeast("1", wholeNumber))
 	command.Flag(cmd, "offset", "begin `N` numbers after the start, from 0 to the stride less 1, with --stride (default 0)", &offset, atLeast("0", wholeNumber))
 	step := stepFlag(cmd)
+	period := command.ChoiceFlag(cmd, "period", "begin anew each `PERIOD`", "none", string(sequence.Yearly), string(sequence.Monthly), string(sequence.Daily))
 	reuse := cmd.Flags().Bool("reuse", false, "begin at the start after a deletion, and issue numbers again that were issued before")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		if d.Mode, err = sequence.ParseMode(*mode); err != nil {
@@ -83,6 +89,9 @@ func newSequenceCreate(c *command.Console) *cobra.Command {
 			return strideError(stride, by, offset)
 		case stride:
 			d.Stride = sequence.Every(by, offset)
+		}
+		if *period != "none" {
+			d.Period = sequence.Period(*period)
 		}
 		d.MinStep, d.MaxStep = step.least, step.most
 		if d.Mode == sequence.Ordered && d.MaxStep > 0 {

@@ -26,7 +26,7 @@ type sequenceState struct {
 
 func stateOf(info sequence.Info) sequenceState {
 	s := sequenceState{Name: info.Name, State: stateText(info), Definition: &info.Definition, Left: &info.Left, Writes: &info.Writes, info: info}
-	if info.Left > 0 {
+	if info.Left > 0 && info.Definition.Period == "" {
 		s.Next = &info.Next
 	}
 	if granted(info) {
@@ -87,7 +87,7 @@ func usedText(info sequence.Info) string {
 }
 
 func nextText(info sequence.Info) string {
-	if info.Left == 0 {
+	if info.Left == 0 || info.Definition.Period != "" {
 		return "-"
 	}
 	return fmt.Sprint(info.Next)
@@ -108,6 +108,8 @@ func summary(info sequence.Info) string {
 		next += ", but the store went back"
 	case info.Left == 0:
 		next = "no number is left"
+	case info.Definition.Period != "":
+		next = fmt.Sprintf("each period begins with %d", info.Definition.First())
 	}
 	return fmt.Sprintf("%s; %s", info.Definition, next)
 }

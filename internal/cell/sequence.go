@@ -42,6 +42,13 @@ type Sequence struct {
 	// changed since, and creating it again with the same definition is no error.
 	Created [3]int64 `json:"created"`
 
+	// Period says when numbers begin anew, in the definition of a sequence by period, which grants
+	// none itself. Newest is the name of the period that was made last, and Older that of the one
+	// made before it. The cell of a period has as Older the one made before itself.
+	Period string `json:"period,omitempty"`
+	Newest string `json:"newest,omitempty"`
+	Older  string `json:"older,omitempty"`
+
 	// Next is the first index that is granted to no process.
 	Next uint64 `json:"next"`
 	// From is where the last write began: Next as it was before a grant, and else as it is.

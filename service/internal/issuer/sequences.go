@@ -218,15 +218,15 @@ func (i *Issuer) room(name string) error {
 func (i *Issuer) fill(e *entry, name string) {
 	ctx, cancel := context.WithTimeoutCause(i.ctx, max(i.config.Timeout, time.Second), i.timeout)
 	defer cancel()
+	// A rule says how a sequence is created, and not how it must be: an operator may have created
+	// it, or its period, or a server whose rule was another one.
 	options := i.config.Sequences // without room to append: each append copies it
-	if rule := i.rule(name); rule != nil {
-		options = append(options, sequence.WithDefinition(rule.Definition))
-	}
 	seq, err := sequence.Open(ctx, i.config.Store, name, options...)
-	if _, exists := errors.AsType[*sequence.DefinitionError](err); exists {
-		// A rule says how a sequence is created, and not how it must be: an operator may
-		// have created it, or a server whose rule was another one.
-		seq, err = sequence.Open(ctx, i.config.Store, name, i.config.Sequences...)
+	if rule := i.rule(name); rule != nil && errors.Is(err, sequence.ErrNotFound) {
+		seq, err = sequence.Open(ctx, i.config.Store, name, append(options, sequence.WithDefinition(rule.Definition))...)
+		if _, exists := errors.AsType[*sequence.DefinitionError](err); exists { // since a moment ago
+			seq, err = sequence.Open(ctx, i.config.Store, name, options...)
+		}
 	}
 	dropped := func() {}
 	if err == nil && i.config.Opened != nil {

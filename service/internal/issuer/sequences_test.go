@@ -109,6 +109,14 @@ func TestSequences(t *testing.T) {
 			w.create("new-old", sequence.Definition{Mode: sequence.Ordered, Start: 4712, Stride: sequence.Every(2, 0)})
 			w.take("new-old", 2, 4714)
 		}},
+		"periods": {func(c *Config) { c.MaxSequences = 2 }, func(w *world) {
+			w.create("new-p", sequence.Definition{Start: 1, Period: sequence.Yearly})
+			w.take("new-p", 1, NotFound)
+			w.take("new-p.2027", 2, 2)
+			w.take("new-p.2028", 1, 1)
+			w.take("new-p.2027", 1, 3)
+			w.take("new-p.2029", 1, Failed)
+		}},
 		"the limit": {func(c *Config) { c.MaxSequences = 2 }, func(w *world) {
 			w.take("new-a", 1, 7)
 			w.take("new-b", 1, 7)

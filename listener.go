@@ -1,0 +1,130 @@
+package sequence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tickflake/tickflake/internal/cell"
+	"github.com/tickflake/tickflake/internal/count"
+	"github.com/tickflake/tickflake/internal/drive"
+	"github.com/tickflake/tickflake/stores"
+)
+
+// Period says when numbers begin anew. A [Definition] with one has no numbers of its own: each
+// period has a sequence, whose name is that of the definition, a dot and the name of the period.
+// Any other text than the ones below is a period whose names come from [WithPeriodNames]; it has the
+// characters of a sequence's name, but no dot.
+type Period string
+
+const (
+	Yearly  Period = "yearly"  // "2027"
+	Monthly Period = "monthly" // "2027-01"
+	Daily   Period = "daily"   // "2027-01-31"
+)
+
+// layout is the name of a period as package time formats it, or empty if a function names it.
+func (p Period) layout() string {
+	return map[Period]string{Yearly: "2006", Monthly: "2006-01", Daily: "2006-01-02"}[p]
+}
+
+// Name returns the name of the period that an instant lies in. The instant's own location decides:
+// at.UTC() and at.Local() may lie in two years. The error is an [*stores.OptionError] if the year
+// does not have four digits, or only a function knows the names.
+func (p Period) Name(at time.Time) (string, error) {
+	name := at.Format(p.layout())
+	return name, p.check(name, false)
+}
+
+// check returns an error unless name can name a period. named says that a function made it.
+func (p Period) check(name string, named bool) error {
+	layout := p.layout()
+	switch at, err := time.Parse(layout, name); {
+	case layout == "" && !named:
+		return &stores.OptionError{Option: "period", Err: fmt.Errorf("%q: only the program that counts %s knows the names of its periods", name, p)}
+	case layout == "" && (name == "" || strings.Contains(name, ".")):
+		return &stores.OptionError{Option: "WithPeriodNames", Err: fmt.Errorf("name %q: want one without a dot", name)}
+	case layout != "" && (err != nil || at.Format(layout) != name):
+		return &stores.OptionError{Option: "period", Err: fmt.Errorf("%q is not %s: want a name such as %s", name, p, layout)}
+	}
+	return nil
+}
+
+// maxPeriod is the length in bytes of the longest text of a Period.
+const maxPeriod = 16
+
+// periodName is the name of the sequence of a period.
+func periodName(name, period string) string { return name + "." + period }
+
+// demand makes the sequence of a period, if its definition has such a period. The error is notFound if
+// there is no such definition.
+//
+// The cells of the periods form a list: the definition names the newest and the one before, and each
+// period the one before it. A period is named in the definition before its cell is made, and that
+// cell before the next one is named. So [Export], which ends the definition first, finds every period,
+// whatever a listing of the store says.
+func (a *admin) demand(ctx context.Context, named bool, notFound error) (count.Cell, error) {
+	definition := a.of(a.base())
+	period := strings.TrimPrefix(a.name, definition.name+".")
+	for range drive.InARow {
+		d, err := a.definition(ctx)
+		switch {
+		case err != nil:
+			return d, err
+		case d.Record.Deleted || d.Record.Period == "":
+			return d, notFound
+		case d.Record.Move.Exported():
+			return d, movedError(definition.name, d.Record)
+		}
+		if err := Period(d.Record.Period).check(period, named); err != nil {
+			return d, fmt.Errorf("%w: %w", notFound, err)
+		}
+		found, err := readCell(ctx, &a.calls, a.name)
+		if err != nil || found.Version != 0 {
+			return found, err
+		}
+		if newest, err := definition.makeNewest(ctx, d.Record); err != nil || d.Record.Newest == period {
+			return newest, err
+		}
+		_, _, err = definition.change(ctx, func(r cell.Sequence) (cell.Sequence, error) {
+			if r.Write != d.Record.Write {
+				return r, stores.ErrConflict
+			}
+			r.Newest, r.Older = period, r.Newest
+			return r, nil
+		})
+		if err != nil && !errors.Is(err, stores.ErrConflict) {
+			return d, err
+		}
+	}
+	return count.Cell{}, a.busy()
+}
+
+// makeNewest makes the cell of the period that a definition names last, unless there is one.
+func (a *admin) makeNewest(ctx context.Context, r cell.Sequence) (count.Cell, error) {
+	if r.Newest == "" {
+		return count.Cell{}, nil
+	}
+	d := definitionOf(r)
+	d.Period = ""
+	period := a.of(periodName(a.name, r.Newest))
+	return period.create(ctx, d, creation{period: true, older: r.Older})
+}
+
+// base is the name up to the last dot, which is that of the definition if the sequence is a period.
+func (a *admin) base() string { return a.name[:max(strings.LastIndexByte(a.name, '.'), 0)] }
+
+// definition reads the cell of the sequence by period that this one is a period of, or returns none.
+func (a *admin) definition(ctx context.Context) (count.Cell, error) {
+	if CheckName(a.base()) != nil {
+		return count.Cell{}, nil
+	}
+	return readCell(ctx, &a.calls, a.base())
+}
+
+// of returns the admin of another sequence of the store.
+func (a *admin) of(name string) *admin {
+	return &admin{calls: callsOf(a.calls.Store, name, a.calls.Timeout), name: name}
+}

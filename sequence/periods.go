@@ -1,0 +1,221 @@
+package sequence
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tickflake/tickflake/internal/drive"
+	"github.com/tickflake/tickflake/stores"
+)
+
+// Periods issues numbers that begin anew each [Period], such as invoices that begin at 1 each year.
+// Make one with [OpenPeriods] and share it: its methods are safe for use by any number of goroutines,
+// and one is enough for a process. The zero Periods is not usable.
+//
+// Each period is a [Sequence] of its own: "orders.2027" is made when the first number of 2027 is asked
+// for. What a Sequence promises holds for the numbers of one period.
+type Periods struct {
+	store   stores.Store
+	name    string
+	layout  string // or empty: names has the names
+	names   func(time.Time) string
+	options []Option
+
+	// open has the sequences by period. The map never changes: it is replaced, under mu.
+	open atomic.Pointer[map[string]*openPeriod]
+	// opens counts the periods that were opened. A period that was used after the last one was
+	// opened has the same count, so calls write to it once for each that is opened.
+	opens atomic.Uint64
+
+	turn   drive.Turn // its owner alone opens periods
+	mu     sync.Mutex
+	closed bool
+}
+
+type openPeriod struct {
+	*Sequence
+	used atomic.Uint64 // opens at the last call
+}
+
+// MaxOpenPeriods is how many periods a [Periods] has open at once. The call that opens another one
+// closes the one that was not used for longest.
+const MaxOpenPeriods = 8
+
+// WithPeriodNames gives [OpenPeriods] a function that returns the name of the period that an instant
+// lies in: "fy27" for a fiscal year, "2027-w05" for a week. It returns the same name for the same
+// instant in all processes, may be called by several goroutines at once, and its names have no dot and
+// at most 32 characters.
+func WithPeriodNames(of func(at time.Time) string) Option {
+	return func(c *config) { c.names = of }
+}
+
+// OpenPeriods opens a sequence by period that exists, or, with [WithDefinition], creates it. All
+// periods have its definition. The other options are those of each period's [Sequence].
+//
+// The error is an [*stores.OptionError] if an argument or option is out of range, and a
+// [*DefinitionError] if the definition or the period is another one. Else it is one of [Open].
+func OpenPeriods(ctx context.Context, store stores.Store, name string, period Period, options ...Option) (*Periods, error) {
+	if err := checkArguments(store, name); err != nil {
+		return nil, err
+	}
+	c, err := configure(options)
+	if err != nil {
+		return nil, err
+	}
+	if (c.names == nil) == (period.layout() == "") {
+		return nil, &stores.OptionError{Option: "period", Err: fmt.Errorf("%q: want %s, %s or %s, or any other with WithPeriodNames", period, Yearly, Monthly, Daily)}
+	}
+	a := admin{calls: callsOf(store, name, c.timeout), name: name}
+	ours := Definition{Period: period}
+	found, err := a.find(ctx)
+	if c.definition != nil {
+		ours = c.definition.complete()
+		ours.Period = period
+		found, err = a.create(ctx, ours, creation{})
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case found.Record.Move.Exported():
+		return nil, movedError(name, found.Record)
+	case found.Record.Period != string(period):
+		theirs := definitionOf(found.Record)
+		ours = theirs
+		ours.Period = period
+		return nil, &DefinitionError{Name: name, Ours: ours, Theirs: theirs}
+	}
+	p := &Periods{store: store, name: name, layout: period.layout(), names: c.names, turn: drive.NewTurn()}
+	p.options = append(options[:len(options):len(options)], func(c *config) { c.definition, c.named = nil, true })
+	p.open.Store(&map[string]*openPeriod{})
+	return p, nil
+}
+
+// Next returns the next number of the period that at lies in: at, and no clock, decides, in its own
+// location. It waits for the store if the period is not open, and else as [Sequence.Next] does.
+//
+// The error is an [*stores.OptionError] if at has no period, as with a year of five digits. It wraps
+// [ErrNotFound] if the period was deleted, which no call makes anew, or the definition was and the period
+// was not made before. Else it is one of [Sequence.Next].
+func (p *Periods) Next(ctx context.Context, at time.Time) (int64, error) { return p.NextN(ctx, at, 1) }
+
+// NextN takes n numbers in a row of the period that at lies in, and returns the first, as
+// [Sequence.NextN] does.
+func (p *Periods) NextN(ctx context.Context, at time.Time, n int64) (first int64, err error) {
+	var room [len("2006-01-02") + 8]byte // on the stack
+	name := room[:0]
+	if p.names == nil {
+		name = at.AppendFormat(name, p.layout)
+	} else {
+		name = append(name, p.names(at)...)
+	}
+	s := (*p.open.Load())[string(name)]
+	if s != nil {
+		if opens := p.opens.Load(); s.used.Load() != opens {
+			s.used.Store(opens)
+		}
+		if first, err = s.NextN(ctx, n); !errors.Is(err, ErrClosed) && !errors.Is(err, ErrDeleted) {
+			return first, err
+		}
+	}
+	if err := checkCount(n); err != nil { // a period is not made for that
+		return 0, err
+	}
+	// The owner of the turn takes its number before another call closes the period again.
+	if err := p.turn.Take(ctx); err != nil {
+		return 0, fmt.Errorf("sequence %q: no number before the call's context ended: another call opens a period: %w", p.name, err)
+	}
+	defer p.turn.Leave()
+	opened, err := p.reopen(ctx, string(name), s)
+	if err != nil {
+		return 0, err
+	}
+	return opened.NextN(ctx, n)
+}
+
+// reopen opens a period whose sequence is not open, or is gone. The caller has the turn.
+func (p *Periods) reopen(ctx context.Context, name string, gone *openPeriod) (*openPeriod, error) {
+	all := maps.Clone(*p.open.Load())
+	if s := all[name]; s != nil && s != gone { // another call has opened it
+		return s, nil
+	}
+	if _, open := p.replace(nil); !open {
+		return nil, ErrClosed
+	}
+	delete(all, name)
+	opened, err := Open(ctx, p.store, periodName(p.name, name), p.options...)
+	if err == nil {
+		if len(all) >= MaxOpenPeriods {
+			delete(all, slices.MinFunc(slices.Collect(maps.Keys(all)), func(a, b string) int {
+				return cmp.Compare(all[a].used.Load(), all[b].used.Load())
+			}))
+		}
+		s := &openPeriod{Sequence: opened}
+		s.used.Store(p.opens.Add(1))
+		all[name] = s
+	}
+	was, open := p.replace(all)
+	for name, s := range was {
+		if all[name] != s {
+			_ = s.CloseContext(ctx) // it logs what it cannot give back
+		}
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case !open:
+		return nil, ErrClosed // what was opened has no numbers
+	}
+	return all[name], nil
+}
+
+// replace replaces the open periods, unless all is nil or p is closed, and returns those before, and
+// whether p is open.
+func (p *Periods) replace(all map[string]*openPeriod) (was map[string]*openPeriod, open bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if all == nil || p.closed {
+		return nil, !p.closed
+	}
+	return *p.open.Swap(&all), true
+}
+
+// Stats returns the counts of the periods that are open, by the names of the periods.
+func (p *Periods) Stats() map[string]Stats {
+	all := map[string]Stats{}
+	for name, s := range *p.open.Load() {
+		all[name] = s.Stats()
+	}
+	return all
+}
+
+// Restored is [Sequence.Restored] for the periods that are open.
+func (p *Periods) Restored(ctx context.Context) error {
+	var errs []error
+	for _, s := range *p.open.Load() {
+		if err := s.Restored(ctx); !errors.Is(err, ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Close closes the periods that are open, as [Sequence.Close] does: no number is issued any more. The
+// errors wrap [ErrNotGivenBack]. A second call does nothing and returns nil.
+func (p *Periods) Close() error {
+	p.mu.Lock()
+	p.closed = true
+	all := p.open.Swap(&map[string]*openPeriod{})
+	p.mu.Unlock()
+	var errs []error
+	for _, s := range *all {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,285 @@
+package sequence_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"maps"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/sequence"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
+)
+
+// Invoices begin at 1 each year. The instant of the invoice decides the year, in its own location.
+func ExampleOpenPeriods() {
+	ctx := context.Background()
+	store := storetest.NewMemory()
+	invoices, err := sequence.OpenPeriods(ctx, store, "invoices", sequence.Yearly, // or Monthly, Daily
+		sequence.WithDefinition(sequence.Definition{Start: 1}))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer invoices.Close()
+	midnight := time.Date(2027, time.January, 1, 0, 0, 0, 0, time.UTC)
+	for _, at := range []time.Time{
+		midnight.Add(-time.Second), midnight, midnight.Add(-time.Minute), midnight.Add(time.Hour),
+		midnight.In(time.FixedZone("New York", -5*60*60)),
+	} {
+		number, err := invoices.Next(ctx, at)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Printf("INV-%d-%06d\n", at.Year(), number) // INV-2027-000042
+	}
+	// Output:
+	// INV-2026-000001
+	// INV-2027-000001
+	// INV-2026-000002
+	// INV-2027-000002
+	// INV-2026-000003
+}
+
+func openPeriods(t testing.TB, store stores.Store, options ...sequence.Option) *sequence.Periods {
+	t.Helper()
+	options = append([]sequence.Option{quiet, sequence.WithPolling(), sequence.WithDefinition(sequence.Definition{Start: 1})}, options...)
+	return must(sequence.OpenPeriods(t.Context(), store, "orders", sequence.Yearly, options...))
+}
+
+func year(n int) time.Time { return time.Date(n, time.July, 1, 0, 0, 0, 0, time.UTC) }
+
+// forgetful is a store whose lists are out of date: they have nothing.
+type forgetful struct{ stores.Store }
+
+func (forgetful) List(context.Context, string, string, int) ([]stores.Cell, error) { return nil, nil }
+
+// TestPeriodsAtOnce makes a period, and at each of its steps another process does something, or the store
+// fails. Then the definition is moved: the new store issues nothing that the old one has issued, and does
+// not make a deleted period anew.
+func TestPeriodsAtOnce(t *testing.T) {
+	type other struct {
+		take   func(years ...int)
+		delete func(name string)
+		export func()
+	}
+	for name, test := range map[string]struct {
+		fault storetest.Fault
+		do    func(other)
+	}{
+		"the same":         {do: func(o other) { o.take(2028) }},
+		"others":           {do: func(o other) { o.take(2029, 2027) }},
+		"it and others":    {do: func(o other) { o.take(2027, 2028, 2029) }},
+		"it, and deletion": {do: func(o other) { o.take(2028); o.delete("orders.2028") }},
+		"the definition":   {do: func(o other) { o.delete("orders"); o.take(2026) }},
+		"the move":         {do: func(o other) { o.export() }},
+		"away":             {fault: storetest.Unavailable},
+		"reply lost":       {fault: storetest.ReplyLost},
+		"late":             {fault: storetest.Delayed},
+	} {
+		for step, done := 0, false; !done; step++ {
+			memory, deleted := storetest.NewMemory(), false
+			issued := map[string]bool{}
+			take := func(p *sequence.Periods, in int) error {
+				number, err := p.Next(t.Context(), year(in))
+				if text := fmt.Sprint(in, number); err == nil {
+					require.False(t, issued[text], "%s, step %d: %s comes twice", name, step, text)
+					issued[text] = true
+				}
+				return err
+			}
+			var floor sequence.Floor
+			export := func() { floor = must(sequence.Export(t.Context(), forgetful{memory}, "orders", "new")) }
+			a, client := openPeriods(t, memory), memory.Client()
+			b := openPeriods(t, client)
+			require.NoError(t, take(a, 2026))
+			ops := 0
+			client.Before = func(context.Context, storetest.Op) storetest.Fault {
+				if ops++; ops-1 != step {
+					return storetest.None
+				}
+				if test.do != nil {
+					test.do(other{func(years ...int) {
+						for _, in := range years {
+							require.NoError(t, take(a, in), "%s, step %d", name, step)
+						}
+					}, func(name string) {
+						must(sequence.Delete(t.Context(), memory, name))
+						if deleted = name != "orders"; !deleted {
+							openPeriods(t, memory) // which creates it anew
+						}
+					}, export})
+				}
+				return test.fault
+			}
+			err := take(b, 2028)
+			done = ops <= step
+			switch {
+			case err == nil:
+				require.False(t, deleted, "%s, step %d", name, step)
+			case deleted && (errors.Is(err, sequence.ErrNotFound) || errors.Is(err, sequence.ErrDeleted)):
+			case floor.Name != "" && errors.Is(err, sequence.ErrMoved), test.fault != storetest.None && errors.Is(err, sequence.ErrStore):
+			default:
+				require.NoError(t, err, "%s, step %d", name, step)
+			}
+			for len(memory.Late()) > 0 {
+				memory.Deliver(0)
+			}
+			if floor.Name == "" {
+				_ = take(b, 2028)
+				export()
+			}
+			to := storetest.NewMemory()
+			require.NoError(t, sequence.Import(t.Context(), to, floor))
+			c := openPeriods(t, to)
+			for in := 2026; in < 2030; in++ {
+				if err := take(c, in); in == 2028 && deleted {
+					require.ErrorIs(t, err, sequence.ErrNotFound)
+				} else {
+					require.NoError(t, err)
+				}
+			}
+			require.Len(t, must(sequence.Export(t.Context(), forgetful{to}, "orders", "newer")).Periods, 4, "%s, step %d", name, step)
+		}
+	}
+}
+
+// TestPeriodsLimits has more periods in use than are open at once, and one that is deleted while it is open.
+func TestPeriodsLimits(t *testing.T) {
+	ctx, store := t.Context(), storetest.NewMemory()
+	p := openPeriods(t, store)
+	take := func(in int) int64 { return must(p.Next(ctx, year(in))) }
+	for round := range int64(2) {
+		for in := range 2 * sequence.MaxOpenPeriods {
+			require.Equal(t, 1+round, take(2000+in), "a period that was closed has given its numbers back")
+			take(2100)
+			require.LessOrEqual(t, len(p.Stats()), sequence.MaxOpenPeriods)
+			require.Contains(t, p.Stats(), "2100", "the others were not used for longer")
+		}
+	}
+	assert.Zero(t, testing.AllocsPerRun(10, func() { take(2100) }))
+	require.NoError(t, p.Restored(ctx))
+	assert.ErrorIs(t, second(p.NextN(ctx, year(1990), 0)), stores.Refused)
+	assert.ErrorIs(t, second(sequence.Inspect(ctx, store, "orders.1990")), sequence.ErrNotFound)
+	must(sequence.Delete(ctx, store, "orders.2100"))
+	for range 2 {
+		assert.ErrorIs(t, second(p.Next(ctx, year(2100))), sequence.ErrNotFound)
+		assert.ErrorIs(t, second(sequence.Open(ctx, store, "orders.2100")), sequence.ErrNotFound)
+	}
+	require.NoError(t, sequence.Create(ctx, store, "orders.2100", sequence.Definition{Start: 1}))
+	assert.Greater(t, take(2100), int64(44), "above all that were granted before")
+	require.NoError(t, p.Close())
+	assert.Empty(t, p.Stats())
+	assert.EqualValues(t, 18, must(sequence.Inspect(ctx, store, "orders.2015")).Next, "Restored gave the segment from 2 on up")
+	assert.ErrorIs(t, second(p.Next(ctx, year(2015))), sequence.ErrClosed)
+	assert.NoError(t, p.Close())
+
+	require.NoError(t, sequence.Create(ctx, store, "orders.1999", sequence.Definition{}))
+	floor := must(sequence.Export(ctx, store, "orders", "new"))
+	require.Len(t, floor.Periods, 2*sequence.MaxOpenPeriods+2)
+	assert.Equal(t, "orders.1999", floor.Periods[len(floor.Periods)-1].Name, "it was created by name")
+	used := storetest.NewMemory()
+	must(openPeriods(t, used).Next(ctx, year(3000)))
+	assert.ErrorContains(t, sequence.Import(ctx, used, floor), "had numbers in this namespace")
+}
+
+// TestPeriodsConcurrently has callers around New Year, and others of more years than are open at once: no
+// number comes twice, and each year has all of its own.
+func TestPeriodsConcurrently(t *testing.T) {
+	p := openPeriods(t, storetest.NewMemory(), sequence.WithDefinition(sequence.Definition{Start: 1, MinStep: 4, MaxStep: 4}))
+	const callers, calls = 8, 60
+	got := make([]map[string]bool, callers)
+	var group sync.WaitGroup
+	for i := range callers {
+		got[i] = map[string]bool{}
+		group.Go(func() {
+			for n := range calls {
+				in := 2026 + n%2
+				if i == 0 {
+					in = 2000 + n%(2*sequence.MaxOpenPeriods)
+				}
+				number, err := p.Next(context.Background(), year(in))
+				assert.NoError(t, err)
+				got[i][fmt.Sprint(in, number)] = true
+				assert.LessOrEqual(t, len(p.Stats()), sequence.MaxOpenPeriods)
+			}
+		})
+	}
+	group.Wait()
+	all := map[string]bool{}
+	for _, numbers := range got {
+		maps.Copy(all, numbers)
+	}
+	assert.Len(t, all, callers*calls)
+	assert.True(t, all["2026 1"] && all["2027 1"])
+	assert.NoError(t, p.Close())
+}
+
+// TestPeriodNames: which names periods have, and which are made on demand.
+func TestPeriodNames(t *testing.T) {
+	ctx := t.Context()
+	none := func(time.Time) string { return "" }
+	fiscal := func(at time.Time) string { return fmt.Sprintf("fy%d", at.AddDate(0, 3, 0).Year()%100) }
+	for _, tt := range []struct {
+		period sequence.Period
+		names  func(time.Time) string
+		at     time.Time
+		want   string // a name, or a part of the error
+		made   []string
+		not    []string
+	}{
+		{sequence.Yearly, nil, year(2027), "2027", []string{"0001", "9999"}, []string{"27", "02027", "x", "2027-01", ""}},
+		{sequence.Monthly, nil, year(2027), "2027-07", []string{"2028-12"}, []string{"2028-13", "2028-1", "2028"}},
+		{sequence.Daily, nil, year(2027), "2027-07-01", []string{"2028-02-29"}, []string{"2027-02-29", "2028-02-29."}},
+		{"fiscal", fiscal, year(2027), "fy27", nil, []string{"fy28", "2028"}},
+		{sequence.Yearly, nil, year(10000), "is not yearly: want a name such as 2027", nil, nil},
+		{"fiscal", none, year(2027), "want 1 to 32 characters and no dot", nil, nil},
+		{"fiscal", func(time.Time) string { return strings.Repeat("x", 33) }, year(2027), "want 1 to 32", nil, nil},
+		{"fiscal", func(time.Time) string { return "FY" }, year(2027), "'F'", nil, nil},
+		{"Fiscal", fiscal, year(2027), `period "Fiscal": want yearly, monthly, daily, or`, nil, nil},
+		{"weekly", nil, year(2027), "with WithPeriodNames", nil, nil},
+		{sequence.Yearly, fiscal, year(2027), "with WithPeriodNames", nil, nil},
+	} {
+		store := storetest.NewMemory()
+		options := []sequence.Option{sequence.WithDefinition(sequence.Definition{Mode: ordered})}
+		if tt.names != nil {
+			options = append(options, sequence.WithPeriodNames(tt.names))
+		}
+		p, err := sequence.OpenPeriods(ctx, store, "orders", tt.period, options...)
+		if err == nil {
+			_, err = p.Next(ctx, tt.at)
+		}
+		if err != nil {
+			require.ErrorContains(t, err, tt.want)
+			require.ErrorIs(t, err, stores.Refused)
+			continue
+		}
+		require.NoError(t, second(sequence.Open(ctx, store, "orders."+tt.want)))
+		for _, name := range tt.made {
+			require.NoError(t, second(sequence.Open(ctx, store, "orders."+name)), name)
+		}
+		for _, name := range tt.not {
+			require.ErrorIs(t, second(sequence.Open(ctx, store, "orders."+name)), sequence.ErrNotFound, name)
+		}
+		_, _, set := sequence.Set(ctx, store, "orders", sequence.Change{Next: 7})
+		for _, err := range []error{set, second(sequence.Open(ctx, store, "orders"))} {
+			require.ErrorIs(t, err, sequence.ErrByPeriod)
+		}
+		require.ErrorContains(t, second(sequence.Export(ctx, store, "orders."+tt.want, "new")), "export orders")
+		require.ErrorAs(t, second(sequence.OpenPeriods(ctx, store, "orders."+tt.want, sequence.Yearly)), new(*sequence.DefinitionError))
+		require.NoError(t, remove(t, store))
+		require.NoError(t, second(p.Next(ctx, tt.at)), "it was made before")
+		err = second(p.Next(ctx, tt.at.AddDate(1, 0, 0)))
+		require.ErrorIs(t, err, sequence.ErrNotFound)
+		require.ErrorContains(t, err, `"orders.`)
+	}
+	long := strings.Repeat("x", 60)
+	require.ErrorContains(t, sequence.Create(ctx, storetest.NewMemory(), long, sequence.Definition{Period: sequence.Yearly}), "65 bytes")
+}
