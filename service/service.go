@@ -7,6 +7,7 @@
 //     [Config.Check] finds its mistakes before a generator is opened.
 //   - [New] and [Server.Run]: serve until a context ends, then drain.
 //   - [ReloadTLS]: a certificate that is read again when its file changes.
+//   - [Server.ReloadClients]: other clients and tokens, without a restart.
 //
 // The command "tickflake serve" is this package with flags. Import the package to serve IDs
 // beside the protocols of a program of your own.
@@ -19,6 +20,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -45,9 +47,9 @@ type Config struct {
 	Create    []Create          // sequences that are created when they are first asked for; the first rule that fits counts
 
 	// MaxSequences and MaxObserved bound memory and series: a sequence that is observed has 15 series,
-	// and the others are added up as "(others)".
+	// a client one, and the others of each are added up as "(others)".
 	MaxSequences int `setting:"max-sequences" default:"10000" least:"1" most:"1000000" usage:"sequences are open at once, at most"`
-	MaxObserved  int `setting:"max-observed" default:"100" least:"1" most:"1000000" usage:"sequences have metrics of their own, at most; the others are added up as (others)"`
+	MaxObserved  int `setting:"max-observed" default:"100" least:"1" most:"1000000" usage:"sequences, and as many clients, have metrics of their own, at most; the others are added up as (others)"`
 
 	// The listeners. A protocol without one is not served. Run closes them.
 	RESP, GRPC, HTTP net.Listener
@@ -59,7 +61,8 @@ type Config struct {
 	// Hosts are names of the server: a web page of another name is refused.
 	Hosts []string `setting:"host" value:"NAME" usage:"by which HTTP clients may call the server, beside its addresses and localhost"`
 
-	// Clients are those that may ask. Without any, each program that can connect may ask.
+	// Clients are those that may ask. Without any, each program that can connect may ask. See
+	// [Server.ReloadClients].
 	Clients []Client
 
 	// A listener that other machines can reach, because it is neither on loopback nor a Unix
@@ -127,9 +130,10 @@ type Server struct {
 
 	connections total // of all listeners
 
-	running atomic.Bool // set once, by Run
-	ctx     context.Context
-	abort   context.CancelCauseFunc // ends ctx, which bounds the drain
+	reloading sync.Mutex  // held by ReloadClients
+	running   atomic.Bool // set once, by Run
+	ctx       context.Context
+	abort     context.CancelCauseFunc // ends ctx, which bounds the drain
 }
 
 // part is a protocol with its listener.

@@ -37,6 +37,7 @@ type Config struct {
 	MaxBatch     int64         // IDs per request
 	MaxNumbers   int64         // numbers per request
 	MaxSequences int           // sequences that are open at once
+	MaxObserved  int           // clients that have a series of their own
 	Timeout      time.Duration // for the IDs or numbers of a request
 	UseWithin    time.Duration // how long the time of a run is true
 	Spare        time.Duration // the grant that is left at least while the service is ready
@@ -60,9 +61,14 @@ type Issuer struct {
 	*Observer
 	config   Config
 	layout   snowflake.Layout
-	access   *access
 	timeout  *timeoutError // of every request
 	draining atomic.Bool   // set once, by Drain: no request that comes later is served
+
+	setting sync.Mutex             // held by SetClients
+	access  atomic.Pointer[access] // replaced as a whole, under setting
+	anyone  *Client                // who may do anything; nil if there are clients
+	others  atomic.Int64           // items of the clients beyond MaxObserved; only grows
+	stale   atomic.Bool            // clients that were given later could not be used
 
 	ctx    context.Context // of sequences that are being opened
 	cancel context.CancelFunc
@@ -81,8 +87,13 @@ func New(c Config) *Issuer {
 	if c.Observer == nil {
 		c.Observer = NewObserver(slog.New(slog.DiscardHandler), 0)
 	}
-	i := &Issuer{Observer: c.Observer, config: c, layout: c.Generator.Layout(), access: newAccess(c.Clients), timeout: &timeoutError{c.Timeout}, sequences: make(map[string]*entry)}
+	i := &Issuer{Observer: c.Observer, config: c, layout: c.Generator.Layout(), timeout: &timeoutError{c.Timeout}, sequences: make(map[string]*entry)}
 	i.ctx, i.cancel = context.WithCancel(context.Background())
+	i.access.Store(&access{})
+	if i.SetClients(c.Clients); len(c.Clients) == 0 {
+		i.anyone = &Client{}
+		i.anyone.rights.Store(&rights{ids: true, sequences: []string{"*"}})
+	}
 	return i
 }
 

@@ -155,6 +155,55 @@ func TestRate(t *testing.T) {
 	})
 }
 
+// New clients take the place of the old ones: who stays has the new rights and what was spent of a limit
+// that stays, who is gone is refused, and what each got is counted by name, as far as the bound allows.
+func TestSetClients(t *testing.T) {
+	t.Parallel()
+	client := func(name, token string, rate float64) Credential {
+		return Credential{Name: name, Token: sha256.Sum256([]byte(token)), Rate: rate, Burst: 10}
+	}
+	i := newIssuer(t, func(c *Config) {
+		c.MaxObserved, c.Clients = 2, []Credential{client("stays", "a", 1e-9), client("moves", "b", 0), client("goes", "c", 0)}
+	})
+	took := func(token string, n int64) (*Client, error) {
+		c, err := i.Authenticate(token)
+		if err == nil {
+			_, err = i.Runs(t.Context(), c, n, nil)
+			i.Served(RESP, c, 1, n)
+		}
+		return c, err
+	}
+	stays, err := took("a", 9)
+	require.NoError(t, err)
+	moves, err := took("b", 20)
+	require.NoError(t, err)
+	goes, err := took("c", 30)
+	require.NoError(t, err)
+	assert.EqualValues(t, 30, i.others.Load(), "the third of two")
+
+	i.SetClients([]Credential{client("moves", "d", 0), client("stays", "a", 1e-9), client("comes", "c", 0)})
+	for _, gone := range []*Client{moves, goes} {
+		_, err = i.ID(t.Context(), gone)
+		assert.Equal(t, Unauthenticated, codeOf(t, err), gone.Name)
+	}
+	_, err = i.Authenticate("b")
+	assert.Equal(t, Unauthenticated, codeOf(t, err))
+	same, err := took("a", 2)
+	assert.Same(t, stays, same)
+	assert.Equal(t, Busy, codeOf(t, err), "its limit stays")
+	_, err = took("d", 7)
+	require.NoError(t, err)
+	assert.EqualValues(t, 27, i.access.Load().items["moves"].Load())
+	_, err = took("c", 5)
+	require.NoError(t, err)
+	assert.EqualValues(t, 35, i.others.Load(), "there are two")
+
+	i.SetClients([]Credential{client("stays", "a", 0), client("comes", "e", 0)})
+	_, err = i.Runs(t.Context(), stays, 50, nil)
+	assert.NoError(t, err, "it has no limit any longer")
+	assert.Len(t, i.access.Load().items, 2, "a name that is gone makes room")
+}
+
 // An issuer whose generator stands ahead of the clock is not ready until a call is served again.
 func TestReadyAhead(t *testing.T) {
 	t.Parallel()

@@ -106,10 +106,7 @@ func (c *conn) done(r *reply, method string, began time.Time, items int64, err e
 	if err != nil {
 		items = 0
 	}
-	request := issuer.Request{Protocol: issuer.RESP, Method: method, Remote: c.nc.RemoteAddr().String(), Items: items, Err: err}
-	if c.client != nil {
-		request.Client = c.client.Name
-	}
+	request := issuer.Request{Protocol: issuer.RESP, Method: method, Remote: c.nc.RemoteAddr().String(), Items: items, Err: err, Client: c.client}
 	if !began.IsZero() {
 		request.Duration = time.Since(began)
 	}
