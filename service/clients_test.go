@@ -3,18 +3,19 @@ package service_test
 import (
 	"errors"
 	"io"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 
 	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
 	"github.com/tickflake/tickflake/service"
 	"github.com/tickflake/tickflake/service/servicetest"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
 )
 
 // New clients are served, and one that is gone is refused by every protocol and loses its connections in
@@ -41,9 +42,10 @@ func TestReloadClients(t *testing.T) {
 		require.NoError(t, stream.Send(&tickflakev1.StreamRequest{Credit: 1}))
 		_, err = stream.Recv()
 		require.NoError(t, err)
-		idle := r.connect(resp, "AUTH "+goes+"\r\n")
+		idle := r.connect(resp, "AUTH "+stays+"\r\nID\r\nAUTH "+goes+"\r\n")
+		var answers strings.Builder
 		ended := make(chan time.Time)
-		go func() { _, _ = io.Copy(io.Discard, idle); ended <- time.Now() }()
+		go func() { _, _ = io.Copy(&answers, idle); ended <- time.Now() }()
 		synctest.Wait()
 
 		clients := []service.Client{{Name: "comes", Token: comes}, {Name: "stays", Token: stays, NoIDs: true, Sequences: []string{"orders"}}}
@@ -56,7 +58,10 @@ func TestReloadClients(t *testing.T) {
 		}
 		require.NoError(t, stream.Send(&tickflakev1.StreamRequest{Credit: 1}))
 		ends(t, codes.Unauthenticated, func() error { _, err := stream.Recv(); return err })
+		_, err = io.WriteString(idle, "PING\r\n")
+		require.NoError(t, err)
 		assert.Equal(t, read, (<-ended).Sub(began))
+		assert.Contains(t, answers.String(), "\n-NOAUTH ", "any command")
 		for _, protocol := range servicetest.Protocols {
 			_, err := callers[protocol][stays].Numbers("orders", 1)
 			assert.NoError(t, err, "%s: its connection stays", protocol)
@@ -70,11 +75,11 @@ func TestReloadClients(t *testing.T) {
 		} {
 			require.ErrorContains(t, r.ReloadClients(read), want)
 			assert.Len(t, lines(r.Log(), want), 1)
-			assert.Contains(t, servicetest.Metrics(t, r.Dial, stays), "tickflake_service_clients_current 0")
+			assert.Contains(t, servicetest.Metrics(t, r.Dial, stays), "\ntickflake_service_clients_current 0\n")
 			require.NoError(t, r.ReloadClients(func() ([]service.Client, error) { return clients, nil }))
 		}
 		text := servicetest.Metrics(t, r.Dial, stays)
-		assert.Contains(t, text, "tickflake_service_clients_current 1")
-		assert.Contains(t, text, `tickflake_service_client_items_total{tickflake_service_client="stays"} 6`)
+		assert.Contains(t, text, "\ntickflake_service_clients_current 1\n")
+		assert.Contains(t, text, `tickflake_service_client_items_total{tickflake_service_client="stays"} 7`)
 	})
 }
