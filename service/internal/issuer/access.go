@@ -172,7 +172,7 @@ func (i *Issuer) Largest(c *Client) (ids, numbers int64) {
 	return ids, numbers
 }
 
-// maxWait is the longest wait that a client is told, for rates that are very low.
+// maxWait is the longest wait that a client is told, for rates that are very low and IDs that are far ahead.
 const maxWait = 24 * time.Hour
 
 // spend takes n off the rate of the client.
