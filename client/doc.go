@@ -10,7 +10,7 @@
 //
 //   - [Open] and [Client]: connect to one or more servers. [WithTLS] and [WithToken] are the
 //     options that most callers need.
-//   - [Client.Next] and [Client.NextN]: IDs.
+//   - [Client.Next] and [Client.NextN]: IDs. [Client.NextAfter]: one above an ID that was seen.
 //   - [Client.Number] and [Client.Numbers]: counted numbers of a sequence.
 //   - [Client.Decode] and [Client.Layout]: the parts of an ID.
 //   - [WithFallback]: where IDs come from while no server answers.

@@ -234,6 +234,9 @@ func (f *fake) Take(ctx context.Context, r *tickflakev1.TakeRequest) (*tickflake
 	response := &tickflakev1.TakeResponse{}
 	node, bits := f.layout.NodeBits, f.layout.SequenceBits
 	f.free = max(f.free, uint64(time.Now().Add(f.skew).Sub(f.layout.Epoch)/f.layout.Tick)<<bits)
+	if r.GetAfter() != 0 { // from its next tick on
+		f.free = max(f.free, uint64(r.GetAfter()>>(node+bits)+1)<<bits)
+	}
 	for left := uint64(r.GetCount()); left > 0; {
 		n := min(left, (f.free|(1<<bits-1))+1-f.free)
 		id, stride := int64(f.free>>bits<<(bits+node)|uint64(f.node)<<bits|f.free&(1<<bits-1)), int64(1)

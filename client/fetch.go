@@ -30,15 +30,15 @@ type answer struct {
 // longestLag bounds how long a server whose clock is behind is not asked.
 const longestLag = 2 * time.Second
 
-// take asks a server for up to n IDs.
-func (c *Client) take(ctx context.Context, s *server, n int64) (answer, error) {
+// take asks a server for up to n IDs, all above seen unless it is 0.
+func (c *Client) take(ctx context.Context, s *server, n int64, seen snowflake.ID) (answer, error) {
 	c.mu.Lock()
 	c.stats.Requests++
 	n = min(n, s.maxBatch)
 	checked, floor, layout := s.checked, c.floor(), c.layout
 	c.mu.Unlock()
 	asked := c.now() // the server reads its clock later than this
-	response, err := s.stub.Take(ctx, &tickflakev1.TakeRequest{Count: n})
+	response, err := s.stub.Take(ctx, &tickflakev1.TakeRequest{Count: n, After: int64(seen)})
 	if err != nil {
 		return answer{}, err
 	}
@@ -60,6 +60,12 @@ func (c *Client) take(ctx context.Context, s *server, n int64) (answer, error) {
 	}
 	if a.latency >= a.freshness {
 		return answer{}, &failure{server: s.address, cause: fmt.Errorf("its answer took %s, and its IDs are to be used within %s", a.latency, a.freshness)}
+	}
+	if seen != 0 {
+		if first := a.runs[0].First; first <= seen { // as from a server that knows no "after"
+			return answer{}, &failure{server: s.address, cause: fmt.Errorf("its answer is not valid: the ID %d is not above %d", first, seen)}
+		}
+		return a, nil
 	}
 	// A server issues IDs above those that it issued before. So these are IDs of a server
 	// whose clock is behind that of the server before.

@@ -89,7 +89,7 @@ func (c *Client) acquire(ctx context.Context, n uint64) (r *run, i, end uint64, 
 		switch {
 		case c.closed:
 			return nil, 0, 0, ErrClosed
-		case c.advance(now):
+		case c.advance(now, 0):
 			r := c.current.Load()
 			if i, end := r.take(n); i < end {
 				if i <= r.soft && r.soft < end {

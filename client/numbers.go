@@ -40,36 +40,37 @@ func (c *Client) Numbers(ctx context.Context, name string, n int64) (first, stri
 		answer, err := ask(ctx, c, forNumbers, 0, func(ctx context.Context, s *server) (*tickflakev1.NumberResponse, error) {
 			return checkNumbers(ctx, s, request)
 		})
-		if again, err := c.numbered(ctx, what, began, n, err); !again {
-			return answer.GetFirst(), answer.GetStride(), err
+		c.mu.Lock()
+		if err == nil {
+			c.stats.Numbers += uint64(n)
+		} else if err = c.again(ctx, forNumbers, what, began, err); err == nil {
+			c.mu.Unlock()
+			continue
 		}
+		c.mu.Unlock()
+		return answer.GetFirst(), answer.GetStride(), err
 	}
 }
 
-// numbered keeps the books about a request for n numbers. If no server served it, it waits until
-// one may be asked again.
-func (c *Client) numbered(ctx context.Context, what string, began, n int64, err error) (again bool, _ error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	now, r := c.now(), &c.routes[forNumbers]
+// again returns the error of a call whose request has failed. If no server served it, again waits until
+// one may be asked again, and returns nil. It is called with mu.
+func (c *Client) again(ctx context.Context, k kind, what string, began int64, err error) error {
+	now, r := c.now(), &c.routes[k]
 	switch {
-	case err == nil:
-		c.stats.Numbers += uint64(n)
-		return false, nil
 	case c.closed:
-		return false, ErrClosed
+		return ErrClosed
 	case ctx.Err() != nil:
-		return false, endOf(ctx, what, c.away(forNumbers, now))
+		return endOf(ctx, what, c.away(k, now))
 	case err != errAllAway:
-		return false, fmt.Errorf("%s: %w", what, err)
+		return fmt.Errorf("%s: %w", what, err)
 	}
 	r.roundFailed(began)
-	until, err := c.outage(forNumbers, now)
+	until, err := c.outage(k, now)
 	if err != nil {
-		return false, fmt.Errorf("%s: %w", what, err)
+		return fmt.Errorf("%s: %w", what, err)
 	}
 	c.sleep(ctx, now, min(until, max(r.due(), now+1)))
-	return true, nil
+	return nil
 }
 
 // checkNumbers asks a server for numbers, and checks them.

@@ -13,6 +13,7 @@ type kind int
 const (
 	forIDs kind = iota
 	forNumbers
+	forAfter
 	kinds
 )
 

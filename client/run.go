@@ -55,6 +55,14 @@ func (r *run) take(n uint64) (i, end uint64) {
 	return i, min(i+n, r.count)
 }
 
+// next is the next ID that is taken, or -1 if there is none.
+func (r *run) next() snowflake.ID {
+	if i := r.free.Load(); i < r.count {
+		return r.at(i)
+	}
+	return -1
+}
+
 // rest is how many IDs are not taken.
 func (r *run) rest() int64 { return int64(r.count - min(r.free.Load()&^sealed, r.count)) }
 

@@ -121,7 +121,7 @@ func switching(t *testing.T, seed uint64) (late int) {
 					}
 				}
 			case 3: // acquire, under its lock
-				if c.advance(now) {
+				if c.advance(now, 0) {
 					r := c.current.Load()
 					i, _ := r.take(1)
 					id, done, call.now = r.at(i), true, now

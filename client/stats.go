@@ -13,7 +13,7 @@ type Stats struct {
 	Disordered uint64 // IDs that were dropped because they were not above the last one
 	Lost       uint64 // IDs that were dropped by [Client.Restored] and [Client.Close]
 
-	Waits     uint64        // calls of Next and NextN that waited for a server; the others touched no network
+	Waits     uint64        // calls of Next, NextN and NextAfter that waited for a server; the others touched no network
 	Waited    time.Duration // by these calls, in all
 	Requests  uint64        // requests for IDs, of which Hedges were sent because another was late
 	Hedges    uint64

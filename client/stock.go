@@ -106,7 +106,7 @@ func (c *Client) plan(now int64) {
 		f := fetch{n: n, number: c.launched, copies: c.copies, began: now}
 		c.running.Go(func() {
 			var err error
-			f.answer, err = ask(c.ctx, c, forIDs, c.hedging, func(ctx context.Context, s *server) (answer, error) { return c.take(ctx, s, f.n) })
+			f.answer, err = ask(c.ctx, c, forIDs, c.hedging, func(ctx context.Context, s *server) (answer, error) { return c.take(ctx, s, f.n, 0) })
 			c.deliver(f, err)
 		})
 	}
@@ -119,16 +119,18 @@ func (c *Client) refill() {
 	c.plan(c.now())
 }
 
-// advance makes a run current that has IDs to take, and reports whether there is one.
-func (c *Client) advance(now int64) bool {
-	if r := c.current.Load(); now < r.expires && r.rest() > 0 {
+// advance makes a run current that has IDs to take, all above seen, and reports whether there is one. It
+// drops the IDs at hand up to seen.
+func (c *Client) advance(now int64, seen snowflake.ID) bool {
+	if r := c.current.Load(); now < r.expires && r.next() > seen {
 		return true
 	}
-	c.retire(&c.stats.Expired)
+	c.retire()
+	seen = max(seen, c.last)
 	for len(c.queue) > 0 {
 		p := &c.queue[0]
-		if p.First <= c.last {
-			skip := min(int64(c.last-p.First)/p.Stride+1, p.Count)
+		if p.First <= seen {
+			skip := min(int64(seen-p.First)/p.Stride+1, p.Count)
 			c.stats.Disordered += uint64(skip)
 			c.queued -= skip
 			p.First += snowflake.ID(skip * p.Stride)
@@ -167,24 +169,33 @@ func (c *Client) publish(p pending, now int64) {
 	c.current.Store(r)
 }
 
-// retire ends the current run. The IDs that are left are counted as dropped.
-func (c *Client) retire(dropped *uint64) {
+// retire ends the current run. The IDs that are left go back into the queue.
+func (c *Client) retire() {
 	r := c.current.Load()
 	if r == ended {
 		return
 	}
 	used := r.seal()
 	c.stats.Issued += used
-	*dropped += r.count - used
 	if used > 0 {
-		c.last = r.at(used - 1)
+		c.last = max(c.last, r.at(used-1))
 	}
 	c.current.Store(ended)
+	if left := int64(r.count - used); left > 0 {
+		c.enqueue(pending{snowflake.Run{First: r.at(used), Count: left, Stride: int64(r.stride)}, r.expires})
+	}
+}
+
+// enqueue puts a run into the queue.
+func (c *Client) enqueue(p pending) {
+	i, _ := slices.BinarySearchFunc(c.queue, p.First, func(q pending, first snowflake.ID) int { return cmp.Compare(q.First, first) })
+	c.queue = slices.Insert(c.queue, i, p)
+	c.queued += p.Count
 }
 
 // drop gives up all IDs that were fetched, and those that were asked for.
 func (c *Client) drop() {
-	c.retire(&c.stats.Lost)
+	c.retire()
 	c.stats.Lost += uint64(c.queued)
 	c.queue, c.queued = nil, 0
 	c.copies++
@@ -262,11 +273,9 @@ func (c *Client) endHold() {
 // accept puts the runs of an answer into the queue.
 func (c *Client) accept(a answer) {
 	c.stats.Fetched += uint64(a.ids)
-	c.queued += a.ids
 	c.latency = max(a.latency, c.latency-(c.latency-a.latency)/8)
 	c.span = min(max(a.freshness/4, shortestSpan), longestSpan)
 	for _, p := range a.runs {
-		i, _ := slices.BinarySearchFunc(c.queue, p.First, func(q pending, first snowflake.ID) int { return cmp.Compare(q.First, first) })
-		c.queue = slices.Insert(c.queue, i, p)
+		c.enqueue(p)
 	}
 }

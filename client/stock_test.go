@@ -177,7 +177,7 @@ func TestSkip(t *testing.T) {
 			r := snowflake.Run{First: 100, Count: 5, Stride: stride}
 			c.accept(answer{ids: 5, freshness: time.Second, runs: []pending{{r, 10}}})
 			var got, want []snowflake.ID
-			for c.advance(0) {
+			for c.advance(0, 0) {
 				i, _ := c.current.Load().take(1)
 				got = append(got, c.current.Load().at(i))
 			}

@@ -106,3 +106,39 @@ func (c Client) sum() (sum [sha256.Size]byte, err error) {
 func visible(text string) bool {
 	return strings.IndexFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
 }
+
+// ReloadClients replaces [Config.Clients] by those that read returns. A client that keeps its name and
+// its token keeps its connections, and has its new rights from its next request on. One that is no longer
+// there is refused, and its connections end within ReadTimeout. No request of another is harmed.
+//
+// If read fails, or what it returns does not fit, the clients stay as they are, the log and the metric
+// tickflake.service.clients_current say so, and ReloadClients returns the error. It also fails if
+// there were no clients, or if there would be none: whether a token is needed does not change.
+func (s *Server) ReloadClients(read func() ([]Client, error)) error {
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
+	c, credentials := s.config, []issuer.Credential(nil)
+	clients, err := read()
+	if err == nil && (len(clients) == 0 || len(c.Clients) == 0) {
+		err = bad("Clients", "there are %d, and at the start there were %d: restart the server, since this decides whether a token is needed", len(clients), len(c.Clients))
+	}
+	if err == nil {
+		c.Clients = clients
+		credentials, err = c.credentials()
+	}
+	if err != nil {
+		s.issuer.Stale()
+		about := []any{"error", err}
+		if field, ok := errors.AsType[*FieldError](err); ok && field.Index < len(clients) {
+			about = append(about, "client", clients[field.Index])
+		}
+		c.Logger.Error("new clients cannot be used: those that were read before stay", about...)
+		return err
+	}
+	s.issuer.SetClients(credentials)
+	for _, p := range s.parts {
+		p.limited.forget()
+	}
+	c.Logger.Info("the clients were read again", "clients", len(clients))
+	return nil
+}

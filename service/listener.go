@@ -79,7 +79,7 @@ func (l *limited) limit() *limited {
 
 // enter returns a connection that is counted until it is closed, or nil if there are too many.
 func (l *limited) enter(nc net.Conn) net.Conn {
-	c := &counted{Conn: nc, listener: l, since: time.Now()}
+	c := &counted{Conn: nc, listener: l}
 	var old *counted // closed for c
 	t := l.all
 	t.mu.Lock()
@@ -101,9 +101,8 @@ func (l *limited) enter(nc net.Conn) net.Conn {
 		l.open[c] = struct{}{}
 		t.open++
 		l.observer.Opened(l.protocol)
-		if c.known.Store(l.patience == 0); l.patience > 0 {
-			c.place = l.unknown.PushBack(c)
-			c.timer = time.AfterFunc(l.patience, func() { _ = c.Close() })
+		if l.patience > 0 {
+			c.doubt()
 		}
 	}
 	t.mu.Unlock()
@@ -133,6 +132,18 @@ func (l *limited) drain() {
 	l.all.mu.Unlock()
 	for _, c := range silent {
 		_ = c.Close()
+	}
+}
+
+// forget makes the connections unknown whose client is gone: each ends in time, unless it shows another
+// token.
+func (l *limited) forget() {
+	l.all.mu.Lock()
+	defer l.all.mu.Unlock()
+	for c := range l.open {
+		if client := c.known.Load(); client != nil && client.Gone() && c.place == nil {
+			c.doubt()
+		}
 	}
 }
 
@@ -188,13 +199,20 @@ func (l *limited) Close() error {
 type counted struct {
 	net.Conn
 	listener *limited
-	since    time.Time
-	known    atomic.Bool // Known has nothing to do: set once, or from the start
-	asked    atomic.Bool // the connection is no longer silent: set once
+	known    atomic.Pointer[issuer.Client] // the last that asked; nil before. Written under mu
+	asked    atomic.Bool                   // the connection is no longer silent: set once
 
 	// Guarded by listener.all.mu.
+	since time.Time     // when it became unknown
 	place *list.Element // of limited.unknown, or nil
 	timer *time.Timer   // closes the connection while it is unknown
+}
+
+// doubt makes the connection unknown. It is called with mu.
+func (c *counted) doubt() {
+	c.since = time.Now()
+	c.place = c.listener.unknown.PushBack(c)
+	c.timer = time.AfterFunc(c.listener.patience, func() { _ = c.Close() })
 }
 
 // settle takes the connection out of those that are unknown. It is called with mu.
@@ -217,14 +235,17 @@ func (c *counted) leave() {
 	c.settle()
 }
 
-// Known says that the peer may ask.
-func (c *counted) Known() {
-	if c.known.Swap(true) {
+// Known says that the peer may ask in the name of a client.
+func (c *counted) Known(client *issuer.Client) {
+	if c.known.Load() == client {
 		return
 	}
 	c.listener.all.mu.Lock()
 	defer c.listener.all.mu.Unlock()
-	c.settle()
+	if !client.Gone() { // else forget may have looked before
+		c.known.Store(client)
+		c.settle()
+	}
 }
 
 // Asked says that the peer has sent a whole request.

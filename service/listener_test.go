@@ -1,6 +1,7 @@
 package service
 
 import (
+	"crypto/sha256"
 	"io"
 	"log/slog"
 	"math"
@@ -12,17 +13,24 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/service/internal/issuer"
 )
 
 // TestRoom: the limits hold for a listener and for all together, and a flood of connections leaves
 // descriptors for the store. A connection that is unknown makes room for a new one, the longest
-// unknown first, and ends in time. One that is known stays, and
-// the new ones are closed.
+// unknown first, and ends in time. One that is known stays until
+// its client is gone, and the new ones are closed.
 func TestRoom(t *testing.T) {
 	assert.EqualValues(t, 1024-spareFiles, maxConnections(1024))
 	assert.EqualValues(t, 50, maxConnections(100))
 	assert.Positive(t, maxConnections(math.MaxInt64))
+	gen, err := generator.New(generator.WithNode(1))
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, gen.Close()) }()
+	i := issuer.New(issuer.Config{Generator: gen, Clients: []issuer.Credential{{Name: "shop", Token: sha256.Sum256(nil)}}})
+	client, err := i.Authenticate("")
+	require.NoError(t, err)
 	synctest.Test(t, func(t *testing.T) {
 		const patience = 10 * time.Second
 		all := &total{most: 3}
@@ -52,7 +60,7 @@ func TestRoom(t *testing.T) {
 				}
 			}}
 		}
-		known := func(c connection) { issuer.PeerOf(c.Conn).Known() }
+		known := func(c connection) { issuer.PeerOf(c.Conn).Known(client) }
 		open := func() [3]int { return [3]int{len(resp.open), len(grpc.open), int(all.open)} }
 
 		first, second := connect(resp), connect(resp)
@@ -85,6 +93,19 @@ func TestRoom(t *testing.T) {
 			_ = c.Close() // as servers do
 		}
 		assert.Equal(t, [3]int{}, open())
+
+		ninth := connect(resp)
+		known(ninth)
+		i.SetClients(nil)
+		tenth := connect(resp)
+		resp.forget()
+		resp.forget()
+		known(tenth)
+		all.mu.Lock()
+		assert.Equal(t, 2, resp.unknown.Len(), "their client is gone, also as it becomes known")
+		all.mu.Unlock()
+		time.Sleep(patience)
+		assert.True(t, ninth.ended() && tenth.ended())
 		assert.Zero(t, resp.unknown.Len()+grpc.unknown.Len())
 		resp.drain()
 		assert.True(t, connect(resp).ended(), "it came after the drain began")

@@ -56,6 +56,7 @@ func (s *Server) observe() error {
 	state := issuer.State{
 		MaxConnections: min(int64(s.config.MaxConnections), s.connections.most),
 		Expiry:         func() (time.Time, bool) { return expiry(s.config.TLS) },
+		Others:         oteltickflake.Others,
 	}
 	for _, p := range s.parts {
 		state.Protocols = append(state.Protocols, p.protocol)

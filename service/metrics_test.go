@@ -97,7 +97,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	reader := sdkmetric.NewManualReader()
 	r := start(t, listen, func(c *service.Config) {
 		c.MeterProvider = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
-		c.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
+		c.TLS, c.Clients = &tls.Config{Certificates: []tls.Certificate{pair}}, []service.Client{{Name: "shop", Token: token}}
 	})
 	code, _ := r.get(probes, "/livez") // the server runs, and has answered a request
 	require.Equal(t, http.StatusOK, code)
@@ -113,7 +113,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 		}
 	}
 	assert.ElementsMatch(t, there, read("README.md", "(?m)^\\| `(tickflake[.][a-z_.]+)`"))
-	shown := append(read("README.md", "(?m)^\\| `[a-z_.]+` \\| `([a-z_]+)`"), "tickflake_service_code", "tickflake_service_protocol") // the attributes
+	shown := append(read("README.md", "(?m)^\\| `[a-z_.]+` \\| `([a-z_]+)`"), "tickflake_service_client", "tickflake_service_code", "tickflake_service_protocol") // the attributes
 	used := append(read("../otel/dashboard/service_alerts.yml", `\b(tickflake_service_[a-z_]+)`), read("../otel/dashboard/service.json", `\b(tickflake_service_[a-z_]+)`)...)
 	slices.Sort(used)
 	assert.ElementsMatch(t, shown, slices.Compact(used))

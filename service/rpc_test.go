@@ -122,6 +122,13 @@ func TestRuns(t *testing.T) {
 				require.EqualValues(t, 1<<got.NodeBits, taken.Runs[0].Stride)
 			}
 		}
+		seen := int64(all[len(all)-1]) + 1<<(got.NodeBits+got.SequenceBits)
+		after, err := client.Take(t.Context(), &tickflakev1.TakeRequest{Count: 3, After: seen})
+		require.NoError(t, err)
+		ids := expand(t, after.Runs)
+		require.Len(t, ids, 3)
+		require.Greater(t, int64(ids[0]), seen)
+		all = append(all, ids...)
 		credits := []int64{1, 5000, 2, 10_000, 3, 1}
 		stream := open(t, conn, credits...)
 		for _, credit := range credits {

@@ -7,6 +7,7 @@
 //     [Config.Check] finds its mistakes before a generator is opened.
 //   - [New] and [Server.Run]: serve until a context ends, then drain.
 //   - [ReloadTLS]: a certificate that is read again when its file changes.
+//   - [Server.ReloadClients]: other clients and tokens, without a restart.
 //
 // The command "tickflake serve" is this package with flags. Import the package to serve IDs
 // beside the protocols of a program of your own.
@@ -19,6 +20,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -45,9 +47,9 @@ type Config struct {
 	Create    []Create          // sequences that are created when they are first asked for; the first rule that fits counts
 
 	// MaxSequences and MaxObserved bound memory and series: a sequence that is observed has 15 series,
-	// and the others are added up as "(others)".
+	// a client one, and the others of each are added up as "(others)".
 	MaxSequences int `setting:"max-sequences" default:"10000" least:"1" most:"1000000" usage:"sequences are open at once, at most"`
-	MaxObserved  int `setting:"max-observed" default:"100" least:"1" most:"1000000" usage:"sequences have metrics of their own, at most; the others are added up as (others)"`
+	MaxObserved  int `setting:"max-observed" default:"100" least:"1" most:"1000000" usage:"sequences, and as many clients, have metrics of their own, at most; the others are added up as (others)"`
 
 	// The listeners. A protocol without one is not served. Run closes them.
 	RESP, GRPC, HTTP net.Listener
@@ -59,7 +61,8 @@ type Config struct {
 	// Hosts are names of the server: a web page of another name is refused.
 	Hosts []string `setting:"host" value:"NAME" usage:"by which HTTP clients may call the server, beside its addresses and localhost"`
 
-	// Clients are those that may ask. Without any, each program that can connect may ask.
+	// Clients are those that may ask. Without any, each program that can connect may ask. See
+	// [Server.ReloadClients].
 	Clients []Client
 
 	// A listener that other machines can reach, because it is neither on loopback nor a Unix
@@ -69,8 +72,11 @@ type Config struct {
 	Open      bool `setting:"open" usage:"serve every program that can connect, also where the address is not on loopback"`
 	Plaintext bool `setting:"plaintext" usage:"serve without TLS, also where the address is not on loopback"`
 
-	MaxBatch   int64 `setting:"max-batch" default:"10000" least:"1" most:"1000000" usage:"IDs in one request, at most"`
-	MaxNumbers int64 `setting:"max-numbers" default:"1000000" least:"1" most:"9007199254740992" usage:"numbers of a sequence in one request, at most"`
+	MaxBatch int64 `setting:"max-batch" default:"10000" least:"1" most:"1000000" usage:"IDs in one request, at most"`
+	// MaxAfter bounds what a client may do to the others by an ID that it says it has seen: where the
+	// strategy borrows, it moves the generator ahead no further than that.
+	MaxAfter   time.Duration `setting:"max-after" default:"100ms" least:"1ms" most:"24h" usage:"that an ID may lie ahead of the clock of which a client asks for one that is larger, at most"`
+	MaxNumbers int64         `setting:"max-numbers" default:"1000000" least:"1" most:"9007199254740992" usage:"numbers of a sequence in one request, at most"`
 	// MaxConnections is of each listener. In all there are 256 fewer than the process may open files.
 	MaxConnections int           `setting:"max-connections" default:"16384" least:"1" most:"10000000" usage:"connections to each address, at most"`
 	Timeout        time.Duration `setting:"request-timeout" default:"2s" least:"1ms" most:"1h" usage:"to wait for the IDs or numbers of a request, at most"`
@@ -127,9 +133,10 @@ type Server struct {
 
 	connections total // of all listeners
 
-	running atomic.Bool // set once, by Run
-	ctx     context.Context
-	abort   context.CancelCauseFunc // ends ctx, which bounds the drain
+	reloading sync.Mutex  // held by ReloadClients
+	running   atomic.Bool // set once, by Run
+	ctx       context.Context
+	abort     context.CancelCauseFunc // ends ctx, which bounds the drain
 }
 
 // part is a protocol with its listener.

@@ -53,7 +53,8 @@ sequences are created when they are first asked for, segmented and from 1 by def
 
 With clients, each request needs a token; a client uses the sequences of its list
 only. Without clients every program may ask. An address that is not on loopback needs
-clients or --open, and TLS or --plaintext.
+clients or --open, and TLS or --plaintext. At SIGHUP, and within five seconds of a
+change of the file or of a token-file, the clients are read anew, and nothing else.
 
 SIGINT or SIGTERM ends the server in order: it is not ready for --unready-for, then
 takes no new connection, finishes the requests that run, and releases its node
@@ -263,6 +264,7 @@ func (s *serving) until(ctx context.Context, log *slog.Logger, running *service.
 	ended := make(chan struct{})
 	var helpers sync.WaitGroup
 	helpers.Go(func() { watch(bounded, failure, stop) })
+	helpers.Go(func() { s.file.follow(log, running, ended) })
 	helpers.Go(func() {
 		signals := make(chan os.Signal, 1)
 		cli.Notify(signals) // before the drain, so that no signal kills the process at its start

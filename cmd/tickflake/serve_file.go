@@ -8,8 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
+	"os/signal"
+	"reflect"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
@@ -25,6 +30,7 @@ import (
 type file struct {
 	path     string
 	warnings []string
+	seen     string // the stamps of the files as they were before they were read
 
 	Clients []clientEntry  `yaml:"clients,omitempty"`
 	Create  []ruleEntry    `yaml:"create,omitempty"`
@@ -58,6 +64,7 @@ func (f *file) read() (map[string]yaml.Node, error) {
 	if f.path == "" {
 		return nil, nil
 	}
+	f.seen = stamps(f.path)
 	text, err := os.ReadFile(f.path)
 	if err != nil {
 		return nil, fmt.Errorf("--config: %w", err)
@@ -109,6 +116,7 @@ func textsOf(n yaml.Node, list bool) (texts []string, err error) {
 
 // clients returns the clients, and reads their tokens.
 func (f *file) clients() ([]service.Client, error) {
+	f.seen += stamps(f.tokens()...)
 	var clients []service.Client
 	for _, c := range f.Clients {
 		client := service.Client{Name: c.Name, TokenHash: c.TokenHash, NoIDs: c.IDs != nil && !*c.IDs, Sequences: c.Sequences}
@@ -133,6 +141,70 @@ func (f *file) clients() ([]service.Client, error) {
 		clients = append(clients, client)
 	}
 	return clients, nil
+}
+
+// tokens are the files of tokens.
+func (f *file) tokens() (paths []string) {
+	for _, c := range f.Clients {
+		if c.TokenFile != "" {
+			paths = append(paths, c.TokenFile)
+		}
+	}
+	return paths
+}
+
+// stamps tell whether files have changed. A link is followed, as in a Kubernetes secret.
+func stamps(paths ...string) (all string) {
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err != nil {
+			all += fmt.Sprintln(err)
+			continue
+		}
+		all += fmt.Sprintln(info.ModTime().UnixNano(), info.Size())
+	}
+	return all
+}
+
+// lookEvery is how often follow looks at the files.
+const lookEvery = 5 * time.Second
+
+// follow reads the clients anew at each SIGHUP, and when the file or one with a token has changed. It
+// returns when ended is closed, or at once where there are no clients: SIGHUP then ends the program.
+func (f file) follow(log *slog.Logger, running *service.Server, ended <-chan struct{}) {
+	if len(f.Clients) == 0 {
+		return
+	}
+	asked, look := make(chan os.Signal, 1), time.NewTicker(lookEvery)
+	signal.Notify(asked, syscall.SIGHUP)
+	defer signal.Stop(asked)
+	defer look.Stop()
+	for {
+		select {
+		case <-ended:
+			return
+		case <-asked:
+		case <-look.C:
+			if stamps(append([]string{f.path}, f.tokens()...)...) == f.seen {
+				continue
+			}
+		}
+		next := file{path: f.path}
+		err := running.ReloadClients(func() ([]service.Client, error) {
+			if _, err := next.read(); err != nil {
+				next.Clients = nil
+				return nil, err
+			}
+			return next.clients()
+		})
+		for _, warning := range next.warnings {
+			log.Warn(warning)
+		}
+		if err == nil && !reflect.DeepEqual([]any{f.Create, f.Rest}, []any{next.Create, next.Rest}) {
+			log.Warn("only the clients are read anew: restart the server for what else has changed in its file", "file", f.path)
+		}
+		f = next
+	}
 }
 
 // rules returns the rules by which sequences are created.

@@ -82,7 +82,11 @@ func (Mode) EnumDescriptor() ([]byte, []int) {
 type TakeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// count is how many IDs to return, from 1 to DescribeResponse.max_batch. 0 means 1.
-	Count         int64 `protobuf:"varint,1,opt,name=count,proto3" json:"count,omitempty"`
+	Count int64 `protobuf:"varint,1,opt,name=count,proto3" json:"count,omitempty"`
+	// after is an ID of the same layout that the client has seen, from whatever server: all IDs of
+	// the answer are larger. 0 means none. If it lies further ahead of the server's clock than the
+	// server allows, the status is RESOURCE_EXHAUSTED.
+	After         int64 `protobuf:"varint,2,opt,name=after,proto3" json:"after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -120,6 +124,13 @@ func (*TakeRequest) Descriptor() ([]byte, []int) {
 func (x *TakeRequest) GetCount() int64 {
 	if x != nil {
 		return x.Count
+	}
+	return 0
+}
+
+func (x *TakeRequest) GetAfter() int64 {
+	if x != nil {
+		return x.After
 	}
 	return 0
 }
@@ -1017,9 +1028,10 @@ var File_tickflake_v1_tickflake_proto protoreflect.FileDescriptor
 
 const file_tickflake_v1_tickflake_proto_rawDesc = "" +
 	"\n" +
-	"\x1ctickflake/v1/tickflake.proto\x12\ftickflake.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"#\n" +
+	"\x1ctickflake/v1/tickflake.proto\x12\ftickflake.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"9\n" +
 	"\vTakeRequest\x12\x14\n" +
-	"\x05count\x18\x01 \x01(\x03R\x05count\"5\n" +
+	"\x05count\x18\x01 \x01(\x03R\x05count\x12\x14\n" +
+	"\x05after\x18\x02 \x01(\x03R\x05after\"5\n" +
 	"\fTakeResponse\x12%\n" +
 	"\x04runs\x18\x01 \x03(\v2\x11.tickflake.v1.RunR\x04runs\"\x83\x01\n" +
 	"\x03Run\x12\x14\n" +

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -18,6 +19,7 @@ import (
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/strategies"
 )
 
 // Config has the parts and limits of an Issuer, which package service has checked.
@@ -35,8 +37,10 @@ type Config struct {
 	Opened func(*sequence.Sequence) (dropped func())
 
 	MaxBatch     int64         // IDs per request
+	MaxAfter     time.Duration // how far an ID that a client has seen may lie ahead of the clock
 	MaxNumbers   int64         // numbers per request
 	MaxSequences int           // sequences that are open at once
+	MaxObserved  int           // clients that have a series of their own
 	Timeout      time.Duration // for the IDs or numbers of a request
 	UseWithin    time.Duration // how long the time of a run is true
 	Spare        time.Duration // the grant that is left at least while the service is ready
@@ -60,9 +64,14 @@ type Issuer struct {
 	*Observer
 	config   Config
 	layout   snowflake.Layout
-	access   *access
 	timeout  *timeoutError // of every request
 	draining atomic.Bool   // set once, by Drain: no request that comes later is served
+
+	setting sync.Mutex             // held by SetClients
+	access  atomic.Pointer[access] // replaced as a whole, under setting
+	anyone  *Client                // who may do anything; nil if there are clients
+	others  atomic.Int64           // items of the clients beyond MaxObserved; only grows
+	stale   atomic.Bool            // clients that were given later could not be used
 
 	ctx    context.Context // of sequences that are being opened
 	cancel context.CancelFunc
@@ -81,8 +90,13 @@ func New(c Config) *Issuer {
 	if c.Observer == nil {
 		c.Observer = NewObserver(slog.New(slog.DiscardHandler), 0)
 	}
-	i := &Issuer{Observer: c.Observer, config: c, layout: c.Generator.Layout(), access: newAccess(c.Clients), timeout: &timeoutError{c.Timeout}, sequences: make(map[string]*entry)}
+	i := &Issuer{Observer: c.Observer, config: c, layout: c.Generator.Layout(), timeout: &timeoutError{c.Timeout}, sequences: make(map[string]*entry)}
 	i.ctx, i.cancel = context.WithCancel(context.Background())
+	i.access.Store(&access{})
+	if i.SetClients(c.Clients); len(c.Clients) == 0 {
+		i.anyone = &Client{}
+		i.anyone.rights.Store(&rights{ids: true, sequences: []string{"*"}})
+	}
 	return i
 }
 
@@ -105,27 +119,69 @@ func (i *Issuer) ID(ctx context.Context, c *Client) (snowflake.ID, error) {
 	return id, nil
 }
 
+// After returns one ID that is larger than seen, an ID from whatever server.
+func (i *Issuer) After(ctx context.Context, c *Client, seen snowflake.ID) (snowflake.ID, error) {
+	if err := i.admit(c, 1); err != nil {
+		return 0, err
+	}
+	return i.after(ctx, seen)
+}
+
+// after returns an ID above seen. Whatever the strategy borrows, a seen that nobody checked moves the
+// generator, and so all clients, no further ahead than MaxAfter, or than where it stands.
+func (i *Issuer) after(ctx context.Context, seen snowflake.ID) (snowflake.ID, error) {
+	if i.lead(seen) > i.config.MaxAfter {
+		limit := max(i.config.MaxAfter, i.config.Generator.Stats().Lead)
+		if lead := i.lead(seen); lead > limit {
+			return 0, i.refuse(&generator.LeadError{Cause: strategies.Behind, Lead: lead, Limit: limit, Seen: seen})
+		}
+	}
+	id, err := i.config.Generator.NextAfter(ctx, seen)
+	if errors.Is(err, snowflake.ErrRange) {
+		return 0, &Refusal{Code: BadInput, Err: err}
+	}
+	if err != nil {
+		return 0, i.refuse(err)
+	}
+	return id, nil
+}
+
 // Run is a run of IDs whose time is true for UseWithin, counted from the request.
 type Run struct {
 	snowflake.Run
 	UseWithin time.Duration
 }
 
-// Runs appends runs with n IDs to runs. If it fails, those that were issued are dropped.
-func (i *Issuer) Runs(ctx context.Context, c *Client, n int64, runs []Run) ([]Run, error) {
+// Runs appends runs with n IDs to runs, all above seen unless it is 0. If it fails, those that were
+// issued are dropped.
+func (i *Issuer) Runs(ctx context.Context, c *Client, n int64, seen snowflake.ID, runs []Run) ([]Run, error) {
 	if err := i.batch("IDs", n, i.config.MaxBatch); err != nil {
 		return runs, err
 	}
 	if err := i.admit(c, n); err != nil {
 		return runs, err
 	}
+	add := func(run snowflake.Run) {
+		n -= run.Count
+		runs = append(runs, Run{run, i.config.UseWithin + i.lead(run.First)})
+	}
+	if seen != 0 { // what follows the first ID is above it
+		id, err := i.after(ctx, seen)
+		if err != nil {
+			return runs, err
+		}
+		stride := int64(1)
+		if i.layout.Order == snowflake.TimeSequenceNode {
+			stride <<= i.layout.NodeBits
+		}
+		add(snowflake.Run{First: id, Count: 1, Stride: stride})
+	}
 	for n > 0 {
 		run, err := i.config.Generator.NextRun(ctx, n)
 		if err != nil {
 			return runs, i.refuse(err)
 		}
-		n -= run.Count
-		runs = append(runs, Run{run, i.config.UseWithin + i.lead(run.First)})
+		add(run)
 	}
 	return runs, nil
 }
@@ -142,15 +198,24 @@ func (i *Issuer) lead(id snowflake.ID) time.Duration {
 
 // Decode returns the parts of an ID in decimal digits.
 func (i *Issuer) Decode(text string) (snowflake.Decoded, error) {
-	id, err := snowflake.Parse(text)
-	var d snowflake.Decoded
-	if err == nil {
-		d, err = i.layout.Decode(id)
+	id, err := ParseID(text)
+	if err != nil {
+		return snowflake.Decoded{}, err
 	}
+	d, err := i.layout.Decode(id)
 	if err != nil {
 		return d, &Refusal{Code: BadInput, Err: err}
 	}
 	return d, nil
+}
+
+// ParseID reads an ID in decimal digits.
+func ParseID(text string) (snowflake.ID, error) {
+	id, err := snowflake.Parse(text)
+	if err != nil {
+		return 0, &Refusal{Code: BadInput, Err: err}
+	}
+	return id, nil
 }
 
 // Ready returns nil while the generator's grant has time to spare, a call that waits up to the

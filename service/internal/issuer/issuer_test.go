@@ -116,7 +116,7 @@ func TestUseWithinOfBorrowedIDs(t *testing.T) {
 	clock := clocktest.NewMock(noon)
 	i := newIssuer(t, func(c *Config) { c.MaxBatch = 1 << 20 }, generator.WithClock(clock), generator.WithStrategy(strategies.BorrowUpTo(time.Hour)))
 	per := int64(1) << i.Layout().SequenceBits
-	runs, err := i.Runs(t.Context(), i.Anyone(), 5*per, nil)
+	runs, err := i.Runs(t.Context(), i.Anyone(), 5*per, 0, nil)
 	require.NoError(t, err)
 	for _, run := range runs {
 		d, err := i.Decode(run.First.String())
@@ -137,7 +137,7 @@ func TestRate(t *testing.T) {
 		require.NoError(t, err)
 		two, err := i.Authenticate("a")
 		require.NoError(t, err)
-		_, err = i.Runs(t.Context(), one, 15, nil)
+		_, err = i.Runs(t.Context(), one, 15, 0, nil)
 		require.NoError(t, err)
 		_, err = i.Number(t.Context(), two, "new-x", 5)
 		require.NoError(t, err)
@@ -150,9 +150,109 @@ func TestRate(t *testing.T) {
 		require.NoError(t, err, "what was refused has used nothing up")
 		_, err = i.Inspect(t.Context(), one, "new-x")
 		assert.Equal(t, Busy, codeOf(t, err), "it asks the store")
-		_, err = i.Runs(t.Context(), one, 21, nil)
+		_, err = i.Runs(t.Context(), one, 21, 0, nil)
 		assert.Equal(t, BadInput, codeOf(t, err), "it would never be served")
 	})
+}
+
+// New clients take the place of the old ones: who stays has the new rights and what was spent of a limit
+// that stays, who is gone is refused, and what each got is counted by name, as far as the bound allows.
+func TestSetClients(t *testing.T) {
+	t.Parallel()
+	client := func(name, token string, rate float64) Credential {
+		return Credential{Name: name, Token: sha256.Sum256([]byte(token)), Rate: rate, Burst: 10}
+	}
+	i := newIssuer(t, func(c *Config) {
+		c.MaxObserved, c.Clients = 2, []Credential{client("stays", "a", 1e-9), client("moves", "b", 0), client("goes", "c", 0)}
+	})
+	took := func(token string, n int64) (*Client, error) {
+		c, err := i.Authenticate(token)
+		if err == nil {
+			_, err = i.Runs(t.Context(), c, n, 0, nil)
+			i.Served(RESP, c, 1, n)
+		}
+		return c, err
+	}
+	stays, err := took("a", 9)
+	require.NoError(t, err)
+	moves, err := took("b", 20)
+	require.NoError(t, err)
+	goes, err := took("c", 30)
+	require.NoError(t, err)
+	assert.EqualValues(t, 30, i.others.Load(), "the third of two")
+
+	i.SetClients([]Credential{client("moves", "d", 0), client("stays", "a", 1e-9), client("comes", "c", 0)})
+	for _, gone := range []*Client{moves, goes} {
+		_, err = i.ID(t.Context(), gone)
+		assert.Equal(t, Unauthenticated, codeOf(t, err), gone.Name)
+	}
+	_, err = i.Authenticate("b")
+	assert.Equal(t, Unauthenticated, codeOf(t, err))
+	same, err := took("a", 2)
+	assert.Same(t, stays, same)
+	assert.Equal(t, Busy, codeOf(t, err), "its limit stays")
+	_, err = took("d", 7)
+	require.NoError(t, err)
+	assert.EqualValues(t, 27, i.access.Load().items["moves"].Load())
+	_, err = took("c", 5)
+	require.NoError(t, err)
+	assert.EqualValues(t, 35, i.others.Load(), "there are two")
+
+	i.SetClients([]Credential{client("stays", "a", 0), client("comes", "e", 0)})
+	_, err = i.Runs(t.Context(), stays, 50, 0, nil)
+	assert.NoError(t, err, "it has no limit any longer")
+	assert.Len(t, i.access.Load().items, 2, "a name that is gone makes room")
+}
+
+// IDs after one that was seen are above it, also if they are several. One that lies too far ahead is refused,
+// and moves nothing, although the strategy would borrow for an hour; where the generator stands further
+// ahead by itself, so may one that was seen.
+func TestAfter(t *testing.T) {
+	t.Parallel()
+	for _, spec := range []string{"41/10/12", "time=41,sequence=12,node=10,tick=1ms,epoch=2025-01-01"} {
+		layout, err := snowflake.ParseLayout(spec)
+		require.NoError(t, err)
+		const most, week = 100 * time.Millisecond, 168 * time.Hour
+		clock := clocktest.NewMock(noon)
+		i := newIssuer(t, func(c *Config) { c.MaxAfter, c.MaxBatch = most, 1<<20 }, generator.WithLayout(layout), generator.WithClock(clock), generator.WithStrategy(strategies.BorrowUpTo(time.Hour)))
+		at := func(lead time.Duration) snowflake.ID {
+			id, err := layout.Max(noon.Add(lead))
+			require.NoError(t, err)
+			return id
+		}
+		for lead, retry := range map[time.Duration]time.Duration{most + time.Millisecond: time.Millisecond, time.Hour: time.Hour - most, week: maxWait} {
+			_, err := i.After(t.Context(), i.Anyone(), at(lead))
+			assert.Equal(t, Busy, codeOf(t, err), "%s", lead)
+			assert.Equal(t, retry, RefusalOf(err).RetryAfter, "%s", lead)
+			_, err = i.Runs(t.Context(), i.Anyone(), 1, at(lead), nil)
+			assert.Equal(t, Busy, codeOf(t, err), "%s", lead)
+		}
+		id, err := i.ID(t.Context(), i.Anyone())
+		require.NoError(t, err)
+		assert.Less(t, id, at(0), "nothing has moved")
+		_, err = i.After(t.Context(), i.Anyone(), -1)
+		assert.Equal(t, BadInput, codeOf(t, err))
+		id, err = i.After(t.Context(), i.Anyone(), at(most))
+		require.NoError(t, err)
+		assert.Greater(t, id, at(most))
+		runs, err := i.Runs(t.Context(), i.Anyone(), 5000, id, nil)
+		require.NoError(t, err)
+		last, n := id, int64(0)
+		for _, run := range runs {
+			assert.Greater(t, run.First, last)
+			assert.Equal(t, runs[len(runs)-1].Stride, run.Stride)
+			last, n = run.Last(), n+run.Count
+		}
+		assert.EqualValues(t, 5000, n)
+
+		_, err = i.Runs(t.Context(), i.Anyone(), 1<<20, 0, nil)
+		require.NoError(t, err)
+		id, err = i.ID(t.Context(), i.Anyone())
+		require.NoError(t, err)
+		above, err := i.After(t.Context(), i.Anyone(), id)
+		require.NoError(t, err)
+		assert.Greater(t, above, id)
+	}
 }
 
 // An issuer whose generator stands ahead of the clock is not ready until a call is served again.

@@ -16,6 +16,7 @@ const scope = "tickflake"
 const (
 	protocolKey = attribute.Key("tickflake.service.protocol")
 	codeKey     = attribute.Key("tickflake.service.code")
+	clientKey   = attribute.Key("tickflake.service.client")
 )
 
 // State has the values that the metrics show beside requests and connections.
@@ -23,6 +24,7 @@ type State struct {
 	Protocols      []Protocol // that are served
 	MaxConnections int64
 	Expiry         func() (time.Time, bool) // of the certificate; false: there is none
+	Others         string                   // the name of the clients beyond MaxObserved, added up
 }
 
 // Took records how long a request took. On RESP it is one pipeline in 16 of a connection.
@@ -50,12 +52,14 @@ func (i *Issuer) Measure(provider metric.MeterProvider, s State) (unregister fun
 	}
 	requests := counter("requests", "{request}", "Requests, by protocol and code: ok, or why they were refused.")
 	items := counter("items", "{item}", "IDs and numbers that clients got, by protocol.")
+	taken := counter("client.items", "{item}", "IDs and numbers that a client got, by client; the others are added up.")
 	open := gauge("connections", "{connection}", "Connections that are open, by protocol.")
 	most := gauge("connections_limit", "{connection}", "Connections to a listener at most, by protocol; not of probes.")
 	opened := counter("connections_opened", "{connection}", "Connections that were accepted, by protocol.")
 	turned := counter("connections_refused", "{connection}", "Connections beyond the limit, or unknown ones that made room for others, by protocol.")
 	sequences := gauge("sequences", "{sequence}", "Sequences that are open.")
 	mostSequences := gauge("sequences_limit", "{sequence}", "Sequences that are open at most.")
+	current := gauge("clients_current", "{server}", "1 while the clients are those that were given last, 0 after new ones could not be used. Only with clients.")
 	ready := gauge("ready", "{server}", "1 while the server is ready, else 0.")
 	remaining, err := meter.Float64ObservableGauge("tickflake.service.certificate_remaining", metric.WithUnit("s"),
 		metric.WithDescription("Time until the TLS certificate expires; below 0, it has expired. Only with TLS."))
@@ -92,13 +96,18 @@ func (i *Issuer) Measure(provider metric.MeterProvider, s State) (unregister fun
 			to.ObserveInt64(opened, c.opened.Load(), protocols[p])
 			to.ObserveInt64(turned, c.turned.Load(), protocols[p])
 		}
+		for name, items := range i.access.Load().items {
+			to.ObserveInt64(taken, items.Load(), metric.WithAttributes(clientKey.String(name)))
+		}
+		if n := i.others.Load(); n > 0 {
+			to.ObserveInt64(taken, n, metric.WithAttributes(clientKey.String(s.Others)))
+		}
+		if i.anyone == nil {
+			to.ObserveInt64(current, one(!i.stale.Load()))
+		}
 		to.ObserveInt64(sequences, int64(i.Count()))
 		to.ObserveInt64(mostSequences, int64(i.config.MaxSequences))
-		is := int64(1)
-		if i.Ready() != nil {
-			is = 0
-		}
-		to.ObserveInt64(ready, is)
+		to.ObserveInt64(ready, one(i.Ready() == nil))
 		if end, ok := s.Expiry(); ok {
 			to.ObserveFloat64(remaining, time.Until(end).Seconds())
 		}
@@ -109,4 +118,12 @@ func (i *Issuer) Measure(provider metric.MeterProvider, s State) (unregister fun
 	}
 	i.durations = append(i.durations, duration)
 	return registration.Unregister, nil
+}
+
+// one is 1 for true.
+func one(is bool) int64 {
+	if is {
+		return 1
+	}
+	return 0
 }

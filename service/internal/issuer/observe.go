@@ -32,9 +32,9 @@ func (p Protocol) String() string { return protocolNames[p] }
 
 // Peer is the other end of a connection, for the listener that limits connections.
 type Peer interface {
-	// Known says that the peer may ask: it has a token, or needs none. A connection without it
-	// ends soon.
-	Known()
+	// Known says that the peer may ask, in the name of a client, and costs little when it is said again. A
+	// connection without it, or whose last client is gone, ends soon.
+	Known(c *Client)
 	// Asked says that a peer that may ask has sent a whole request. A drain waits for no other.
 	Asked()
 }
@@ -56,16 +56,16 @@ func PeerOf(c net.Conn) Peer {
 // unlimited is the peer of a connection of a listener that limits none.
 type unlimited struct{}
 
-func (unlimited) Known() {}
-func (unlimited) Asked() {}
+func (unlimited) Known(*Client) {}
+func (unlimited) Asked()        {}
 
 // Request is a request that was answered.
 type Request struct {
 	Protocol Protocol
-	Method   string // ID, INCR, Take, POST /v1/ids: of a known set, never text of the client
-	Client   string // name of the client, or empty
-	Remote   string // address of the peer
-	Items    int64  // IDs or numbers that it got
+	Method   string  // ID, INCR, Take, POST /v1/ids: of a known set, never text of the client
+	Client   *Client // nil: it is not known
+	Remote   string  // address of the peer
+	Items    int64   // IDs or numbers that it got
 	Duration time.Duration
 	Err      error // a *Refusal, or nil
 }
@@ -126,6 +126,7 @@ func (o *Observer) Done(r Request) {
 	if r.Err == nil {
 		c.served.Add(1)
 		c.items.Add(r.Items)
+		r.Client.got(r.Items)
 	} else {
 		code := RefusalOf(r.Err).Code
 		c.refused[code].Add(1)
@@ -142,11 +143,27 @@ func (o *Observer) Done(r Request) {
 	}
 }
 
-// Served counts requests that were served together, without a line in the log: those of one
-// pipeline.
-func (o *Observer) Served(p Protocol, requests, items int64) {
+// Served counts requests of a client that were served together, without a line in the log: those of
+// one pipeline.
+func (o *Observer) Served(p Protocol, c *Client, requests, items int64) {
 	o.counts[p].served.Add(requests)
 	o.counts[p].items.Add(items)
+	c.got(items)
+}
+
+// got counts what the client got.
+func (c *Client) got(items int64) {
+	if c != nil && c.items != nil && items > 0 {
+		c.items.Add(items)
+	}
+}
+
+// name returns the name of a client for the log.
+func (c *Client) name() string {
+	if c == nil {
+		return ""
+	}
+	return c.Name
 }
 
 // Items returns how many IDs and numbers clients got, by all protocols.
@@ -180,7 +197,7 @@ const maxText = 1024
 func (o *Observer) write(level slog.Level, r Request, suppressed int64) {
 	attributes := []slog.Attr{
 		slog.String("protocol", r.Protocol.String()), slog.String("method", r.Method),
-		slog.String("client", r.Client), slog.String("remote", r.Remote),
+		slog.String("client", r.Client.name()), slog.String("remote", r.Remote),
 		slog.Int64("items", r.Items),
 	}
 	if r.Duration > 0 { // else it was not measured

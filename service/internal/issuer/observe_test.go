@@ -30,7 +30,7 @@ func TestSample(t *testing.T) {
 	t.Parallel()
 	o, lines := logged(10)
 	for range 95 {
-		o.Done(Request{Protocol: GRPC, Method: "Take", Client: "shop", Items: 3})
+		o.Done(Request{Protocol: GRPC, Method: "Take", Client: &Client{Name: "shop"}, Items: 3})
 	}
 	found := lines()
 	require.Len(t, found, 9)

@@ -106,7 +106,7 @@ func (e *timeoutError) Is(target error) bool { return target == context.Deadline
 // refuse returns the Refusal for an error of the generator or of a sequence.
 func (i *Issuer) refuse(err error) *Refusal {
 	if lead, ok := errors.AsType[*generator.LeadError](err); ok {
-		return &Refusal{Code: Busy, RetryAfter: max(lead.Lead-lead.Limit, i.layout.Tick), Err: err}
+		return &Refusal{Code: Busy, RetryAfter: min(max(lead.Lead-lead.Limit, i.layout.Tick), maxWait), Err: err}
 	}
 	if errors.Is(err, lease.ErrEndOfTime) && !errors.Is(err, generator.ErrNotGranted) {
 		return &Refusal{Code: OutOfRange, Err: err}

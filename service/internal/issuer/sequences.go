@@ -30,13 +30,14 @@ type Numbers struct {
 
 // Number returns the next n numbers of a sequence, in a row.
 func (i *Issuer) Number(ctx context.Context, c *Client, name string, n int64) (Numbers, error) {
-	if err := i.enter(c, name); err != nil {
+	may, err := i.enter(c, name)
+	if err != nil {
 		return Numbers{}, err
 	}
 	if err := i.batch("numbers", n, i.config.MaxNumbers); err != nil {
 		return Numbers{}, err
 	}
-	if err := c.spend(n); err != nil {
+	if err := may.spend(c, n); err != nil {
 		return Numbers{}, err
 	}
 	for again := false; ; again = true {
@@ -72,10 +73,11 @@ func (i *Issuer) take(ctx context.Context, name string, n int64) (Numbers, *sequ
 // Inspect returns the state of a sequence in the store. It takes one off the client's rate,
 // since each call asks the store.
 func (i *Issuer) Inspect(ctx context.Context, c *Client, name string) (sequence.Info, error) {
-	if err := i.enter(c, name); err != nil {
-		return sequence.Info{}, err
+	may, err := i.enter(c, name)
+	if err == nil {
+		err = may.spend(c, 1)
 	}
-	if err := c.spend(1); err != nil {
+	if err != nil {
 		return sequence.Info{}, err
 	}
 	info, err := sequence.Inspect(ctx, i.config.Store, name)
@@ -88,8 +90,12 @@ func (i *Issuer) Inspect(ctx context.Context, c *Client, name string) (sequence.
 // OpenTo returns the open sequences that the client may use, sorted by name.
 func (i *Issuer) OpenTo(c *Client) []*sequence.Sequence {
 	var all []*sequence.Sequence
+	may, err := rightsOf(c)
+	if err != nil {
+		return nil
+	}
 	for _, e := range i.opened() {
-		if c != nil && c.may(e.seq.Name()) {
+		if may.sequence(e.seq.Name()) {
 			all = append(all, e.seq)
 		}
 	}
@@ -153,21 +159,22 @@ func (i *Issuer) Close(ctx context.Context) error {
 	return errors.Join(lost...)
 }
 
-// enter refuses a request about a sequence that the client may not make.
-func (i *Issuer) enter(c *Client, name string) error {
-	if c == nil {
-		return &Refusal{Code: Unauthenticated, Err: errNoToken}
+// enter refuses a request about a sequence that the client may not make, and returns the client's rights.
+func (i *Issuer) enter(c *Client, name string) (*rights, error) {
+	may, err := rightsOf(c)
+	if err != nil {
+		return nil, err
 	}
 	if err := sequence.CheckName(name); err != nil {
-		return &Refusal{Code: BadInput, Err: err}
+		return nil, &Refusal{Code: BadInput, Err: err}
 	}
-	if !c.may(name) {
-		return &Refusal{Code: Forbidden, Err: fmt.Errorf("client %s may not use sequence %s", c.Name, name)}
+	if !may.sequence(name) {
+		return nil, &Refusal{Code: Forbidden, Err: fmt.Errorf("client %s may not use sequence %s", c.Name, name)}
 	}
 	if i.config.Store == nil {
-		return &Refusal{Code: NotFound, Err: fmt.Errorf("sequence %s: this server has no store of sequences", name)}
+		return nil, &Refusal{Code: NotFound, Err: fmt.Errorf("sequence %s: this server has no store of sequences", name)}
 	}
-	return nil
+	return may, nil
 }
 
 // open returns the sequence of the name, and opens it if it is not. One caller opens it; the

@@ -43,6 +43,7 @@ func (c *conn) leave(r *reply, _ [][]byte) error {
 }
 
 func (c *conn) reset(r *reply, _ [][]byte) error {
+	c.count()
 	c.three, r.three = false, false
 	c.client, c.name = c.server.issuer.Anyone(), ""
 	r.line('+', "RESET")
@@ -63,8 +64,9 @@ func (c *conn) authenticate(r *reply, name, token string) bool {
 		err = &issuer.Refusal{Code: issuer.Unauthenticated, Err: errors.New("the token is not that of the name")}
 	}
 	if err == nil {
+		c.count()
 		c.client = client
-		c.peer.Known()
+		c.peer.Known(client)
 		return true
 	}
 	before := len(r.b)

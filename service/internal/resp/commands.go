@@ -24,7 +24,7 @@ type command struct {
 
 // commands are by name in lower case.
 var commands = map[string]*command{
-	"id":     {run: (*conn).takeID, least: 1, most: 1},
+	"id":     {run: (*conn).takeID, least: 1, most: 3},
 	"ids":    {run: (*conn).takeIDs, least: 2, most: 2},
 	"decode": {run: (*conn).decode, least: 2, most: 2},
 	"incr":   {run: (*conn).incr, least: 2, most: 2},
@@ -106,10 +106,7 @@ func (c *conn) done(r *reply, method string, began time.Time, items int64, err e
 	if err != nil {
 		items = 0
 	}
-	request := issuer.Request{Protocol: issuer.RESP, Method: method, Remote: c.nc.RemoteAddr().String(), Items: items, Err: err}
-	if c.client != nil {
-		request.Client = c.client.Name
-	}
+	request := issuer.Request{Protocol: issuer.RESP, Method: method, Remote: c.nc.RemoteAddr().String(), Items: items, Err: err, Client: c.client}
 	if !began.IsZero() {
 		request.Duration = time.Since(began)
 	}
@@ -124,9 +121,23 @@ func (c *conn) done(r *reply, method string, began time.Time, items int64, err e
 	return nil
 }
 
-func (c *conn) takeID(r *reply, _ [][]byte) error {
+var errAfter = &issuer.Refusal{Code: issuer.BadInput, Err: errors.New("syntax error in ID: want ID, or ID AFTER id")}
+
+// takeID is ID [AFTER id].
+func (c *conn) takeID(r *reply, args [][]byte) error {
 	began := c.began()
-	id, err := c.server.issuer.ID(c.ctx, c.client)
+	var id, seen snowflake.ID
+	var err error
+	switch {
+	case len(args) == 1:
+		id, err = c.server.issuer.ID(c.ctx, c.client)
+	case len(args) != 3 || !equal(args[1], "AFTER"):
+		err = errAfter
+	default:
+		if seen, err = issuer.ParseID(string(args[2])); err == nil {
+			id, err = c.server.issuer.After(c.ctx, c.client, seen)
+		}
+	}
 	if err == nil {
 		r.decimal(int64(id))
 	}
@@ -151,7 +162,7 @@ func (c *conn) takeIDs(r *reply, args [][]byte) error {
 		return c.done(r, "IDS", began, 0, err)
 	}
 	b := c.buffer
-	b.runs, err = c.server.issuer.Runs(c.ctx, c.client, n, b.runs[:0])
+	b.runs, err = c.server.issuer.Runs(c.ctx, c.client, n, 0, b.runs[:0])
 	if err != nil {
 		return c.done(r, "IDS", began, 0, err)
 	}

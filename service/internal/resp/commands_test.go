@@ -22,6 +22,9 @@ func TestCommands(t *testing.T) {
 	fields := "$2\nid\n$<N>\n<N>\n$4\ntime\n$24\n<T>\n$4\nnode\n$1\n1\n$8\nsequence\n$1\n0\n"
 	for _, test := range []struct{ name, in, two, three string }{
 		{"an ID", array("ID"), id, id},
+		{"an ID above one", array("ID", "AFTER", "5") + "id after 0\r\n", id + id, id + id},
+		{"an ID above one too far ahead", array("ID", "AFTER", "9223372036854775807"), "-TRYAGAIN IDs above the seen ID <any>\n", ""},
+		{"an ID above none", array("ID", "AFTER", "x") + array("ID", "AFTER") + array("ID", "BEFORE", "1"), "-ERR decimal ID <any>\n-ERR syntax error in ID: <any>\n-ERR syntax error in ID: <any>\n", ""},
 		{"IDs", array("IDS", "2"), "*2\n" + id + id, "*2\n" + id + id},
 		{"too many IDs", array("IDS", "10001"), "-ERR asked for 10001 IDs: want 1 to 10000 in one request\n", ""},
 		{"a number of IDs that is none", array("IDS", "x"), "-ERR value is not an integer or out of range\n", ""},

@@ -65,7 +65,7 @@ func (c *conn) serve() {
 		}
 	}
 	if c.client != nil {
-		c.peer.Known()
+		c.peer.Known(c.client)
 	}
 	for !c.quit && c.read() == nil && c.answer() == nil {
 	}
@@ -170,6 +170,9 @@ func (c *conn) answer() error {
 	b := c.buffer
 	pos := 0
 	var began time.Time
+	if c.client != nil && c.client.Gone() {
+		c.client = nil // until another token is given
+	}
 	if c.pipelines++; c.pipelines%timed == 1 {
 		began = time.Now()
 	}
@@ -222,10 +225,10 @@ func (c *conn) answer() error {
 	return nil
 }
 
-// count reports the commands of a pipeline.
+// count reports the commands of a pipeline that its client has sent so far.
 func (c *conn) count() {
 	if c.requests > 0 {
-		c.server.issuer.Served(issuer.RESP, c.requests, c.items)
+		c.server.issuer.Served(issuer.RESP, c.client, c.requests, c.items)
 		c.requests, c.items = 0, 0
 	}
 }

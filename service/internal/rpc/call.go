@@ -71,7 +71,7 @@ func (s *Server) begin(ctx context.Context, info *tap.Info) (context.Context, er
 	}
 	if c.client = s.issuer.Anyone(); c.client == nil {
 		if c.client, c.refused = s.issuer.Bearer(info.Header["authorization"]); c.refused == nil {
-			connectionOf(ctx).Known()
+			connectionOf(ctx).Known(c.client)
 		}
 	}
 	if other {
@@ -132,10 +132,7 @@ func (s *Server) receive(receive func(any) error, request any) error {
 // done tells the observer of a request that was answered, and returns err as a status. The timer
 // of ctx ends.
 func (s *Server) done(ctx *issuer.Timeout, c *call, method string, began time.Time, items int64, err error) error {
-	seen := issuer.Request{Protocol: issuer.GRPC, Method: method, Items: items, Duration: time.Since(began), Err: err}
-	if c.client != nil {
-		seen.Client = c.client.Name
-	}
+	seen := issuer.Request{Protocol: issuer.GRPC, Method: method, Items: items, Duration: time.Since(began), Err: err, Client: c.client}
 	if err != nil || s.issuer.Logs() {
 		if p, ok := peer.FromContext(ctx); ok {
 			seen.Remote = p.Addr.String()

@@ -59,7 +59,7 @@ func New(i *issuer.Issuer) *Server {
 	if s.config.TLS != nil {
 		transport = credentials.NewTLS(s.config.TLS)
 	}
-	s.grpc = grpc.NewServer(append(options(s.config), grpc.Creds(handshake{transport, i.Anyone() != nil}), grpc.InTapHandle(s.begin), grpc.StreamInterceptor(s.intercept))...)
+	s.grpc = grpc.NewServer(append(options(s.config), grpc.Creds(handshake{transport, i.Anyone()}), grpc.InTapHandle(s.begin), grpc.StreamInterceptor(s.intercept))...)
 	desc := tickflakev1.Tickflake_ServiceDesc
 	desc.Methods = methods
 	s.grpc.RegisterService(&desc, s)
@@ -93,7 +93,7 @@ func options(c *issuer.Config) []grpc.ServerOption {
 // handshake gives each connection of the server a [connection].
 type handshake struct {
 	credentials.TransportCredentials
-	known bool // no token is needed
+	anyone *issuer.Client // nil: a token is needed
 }
 
 // connection is the AuthInfo of a connection, by which its calls find it.
@@ -109,8 +109,8 @@ func (h handshake) ServerHandshake(nc net.Conn) (net.Conn, credentials.AuthInfo,
 		return nil, nil, err
 	}
 	c := &connection{AuthInfo: info, Peer: issuer.PeerOf(nc)}
-	if h.known {
-		c.Known()
+	if h.anyone != nil {
+		c.Known(h.anyone)
 	}
 	return secured, c, nil
 }

@@ -37,7 +37,7 @@ func (s *Server) Stream(stream grpc.BidiStreamingServer[tickflakev1.StreamReques
 		}
 		began, bounded := time.Now(), s.issuer.Timeout(ctx)
 		var err error
-		runs, err = s.issuer.Runs(bounded, c.client, in.Credit, runs[:0])
+		runs, err = s.issuer.Runs(bounded, c.client, in.Credit, 0, runs[:0])
 		if err = s.done(bounded, c, "Stream", began, in.Credit, err); err != nil {
 			return err
 		}

@@ -65,7 +65,7 @@ func (s *Server) take(ctx context.Context, c *issuer.Client, in *tickflakev1.Tak
 		list     [1]*tickflakev1.Run
 		runs     [1]issuer.Run
 	})
-	runs, err := s.issuer.Runs(ctx, c, n, answer.runs[:0])
+	runs, err := s.issuer.Runs(ctx, c, n, snowflake.ID(in.GetAfter()), answer.runs[:0])
 	if err != nil {
 		return nil, 0, err
 	}

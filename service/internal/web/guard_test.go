@@ -152,7 +152,7 @@ func TestRefused(t *testing.T) {
 		text           string
 	}{
 		{"POST", "/v1/ids?n=abc", 400, `n is "abc": want 1 to 10000 IDs`},
-		{"POST", "/v1/ids?n=", 400, `n is "": want`},
+		{"POST", "/v1/ids?n=", 400, `n is given 1 times, as "": want one value`},
 		{"POST", "/v1/ids?n=0", 400, "want 1 to 10000"},
 		{"POST", "/v1/ids?n=%2B1", 400, "want 1 to 10000"},
 		{"POST", "/v1/ids?n=10001", 400, `n is "10001": want 1 to 10000`},
@@ -160,6 +160,11 @@ func TestRefused(t *testing.T) {
 		{"POST", "/v1/ids?n=1&n=2", 400, "n is given 2 times"},
 		{"POST", "/v1/ids?count=5", 400, `parameter "count" is not known`},
 		{"POST", "/v1/ids?" + long + "=5", 400, `parameter "99999999999999999999" is not known`},
+		{"POST", "/v1/ids?after=x", 400, "decimal ID"},
+		{"POST", "/v1/ids?n=1&after=-5", 400, "decimal ID"},
+		{"POST", "/v1/ids?after=1&after=2", 400, "after is given 2 times"},
+		{"POST", "/v1/ids?after=9223372036854775807", 429, "IDs above the seen ID 9223372036854775807 begin"},
+		{"POST", "/v1/sequences/orders?after=1", 400, `parameter "after" is not known: want n, or none`},
 		{"POST", "/v1/ids?n=1;n=2", 400, "cannot be read"},
 		{"POST", "/v1/ids?n=%zz", 400, "cannot be read"},
 		{"GET", "/v1/ids/0?x=1", 400, "no parameters"},
@@ -187,7 +192,7 @@ func TestRefused(t *testing.T) {
 		}
 		assert.NotContains(t, got.body, "<", name)
 		assert.Equal(t, c.status == http.StatusMethodNotAllowed, got.Header.Get("Allow") != "", name)
-		assert.Empty(t, got.Header.Get("Retry-After"), name)
+		assert.Equal(t, c.status == http.StatusTooManyRequests, got.Header.Get("Retry-After") != "", name)
 	}
 	assert.Zero(t, s.issuer.Items())
 	assert.Equal(t, "GET, HEAD, POST", s.ask(t, "PUT", "/v1/sequences/orders").Header.Get("Allow"))

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"io"
 	"net/http"
 	"net/url"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tickflake/tickflake/service/internal/issuer"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // chunkSize is how many bytes of an answer are written at once. A request holds one chunk
@@ -38,7 +40,11 @@ var (
 
 // takeIDs answers POST /v1/ids.
 func (s *Server) takeIDs(r *http.Request, c *issuer.Client) (any, int64, error) {
-	n, err := s.count(r, "IDs", s.issuer.Config().MaxBatch)
+	n, after, err := s.count(r, "IDs", s.issuer.Config().MaxBatch, "after")
+	var seen snowflake.ID
+	if err == nil && after != "" {
+		seen, err = issuer.ParseID(after)
+	}
 	if err != nil {
 		return nil, 0, err
 	}
@@ -49,7 +55,7 @@ func (s *Server) takeIDs(r *http.Request, c *issuer.Client) (any, int64, error) 
 	if strings.HasPrefix(r.Header.Get("Accept"), "text/plain") {
 		b.form = &formText
 	}
-	b.runs, err = s.issuer.Runs(ctx, c, n, b.runs[:0])
+	b.runs, err = s.issuer.Runs(ctx, c, n, seen, b.runs[:0])
 	if err != nil {
 		b.release()
 		return nil, 0, err
@@ -98,42 +104,42 @@ func (s *Server) decode(r *http.Request, _ *issuer.Client) (any, int64, error) {
 	return d, 0, err
 }
 
-// count returns the n of a request, 1 by default, and refuses a request that has a body or
-// other parameters, for it means something that is not served.
-func (s *Server) count(r *http.Request, what string, most int64) (int64, error) {
+// count returns the n of a request, 1 by default, and the value of the other parameter that it may
+// have, if any. It refuses a request that has a body or others, for it means something that is not served.
+func (s *Server) count(r *http.Request, what string, most int64, other string) (n int64, value string, err error) {
 	if r.ContentLength != 0 {
 		// A body of unknown length may be empty. The server's time to read bounds this read.
 		if r.ContentLength > 0 {
-			return 0, errBody
+			return 0, "", errBody
 		}
 		if _, err := io.ReadFull(r.Body, make([]byte, 1)); err != io.EOF {
-			return 0, errBody
+			return 0, "", errBody
 		}
 		if peer, ok := r.Context().Value(peerKey{}).(issuer.Peer); ok {
 			peer.Asked()
 		}
 	}
 	if r.URL.RawQuery == "" {
-		return 1, nil
+		return 1, "", nil
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return 0, badInput("the query of the address cannot be read: want n=1 to n=%d", most)
+		return 0, "", badInput("the query of the address cannot be read: want n=1 to n=%d", most)
 	}
-	for key := range query {
-		if key != "n" {
-			return 0, badInput("parameter %.20q is not known: want n, or none", key)
+	for key, values := range query {
+		switch {
+		case key != "n" && (key != other || other == ""):
+			return 0, "", badInput("parameter %.20q is not known: want n%s, or none", key, strings.TrimRight(" or "+other, " or"))
+		case len(values) != 1 || values[0] == "":
+			return 0, "", badInput("%s is given %d times, as %.20q: want one value", key, len(values), values[0])
 		}
 	}
-	values := query["n"]
-	if len(values) != 1 {
-		return 0, badInput("n is given %d times: want one", len(values))
+	text := cmp.Or(query.Get("n"), "1")
+	n, err = strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 1 || n > most || text[0] == '+' {
+		return 0, "", badInput("n is %.20q: want 1 to %d %s in one request", text, most, what)
 	}
-	n, err := strconv.ParseInt(values[0], 10, 64)
-	if err != nil || n < 1 || n > most || values[0][0] == '+' {
-		return 0, badInput("n is %.20q: want 1 to %d %s in one request", values[0], most, what)
-	}
-	return n, nil
+	return n, query.Get(other), nil
 }
 
 // noQuery returns a handler that refuses requests with parameters.

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"math"
 	"net/http"
 	"slices"
@@ -53,6 +54,8 @@ func TestIDs(t *testing.T) {
 		}
 	}
 	assert.EqualValues(t, 2*(1+1+2+1000+10_000), s.issuer.Items())
+	seen := last + 1<<22 // half a tick ahead at least
+	assert.Greater(t, decode[struct{ IDs []snowflake.ID }](t, s.ask(t, "POST", fmt.Sprintf("/v1/ids?after=%d&n=2", seen))).IDs[0], snowflake.ID(seen))
 }
 
 // What each route answers: N stands for a number, ID for the ID of the first row, and T for its time.

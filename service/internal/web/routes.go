@@ -116,10 +116,8 @@ func (s *Server) serve(to route) http.HandlerFunc {
 		x := w.(*exchange)
 		x.found, x.done.Method = true, to.pattern
 		client, err := s.issuer.Bearer(r.Header["Authorization"])
+		x.done.Client = client
 		s.admit(x, r, client)
-		if client != nil {
-			x.done.Client = client.Name
-		}
 		var answer any
 		if err == nil || to.open {
 			answer, x.done.Items, err = to.handle(r, client)
@@ -144,7 +142,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, client *issuer.Cl
 	case client == nil || s.options.Probes:
 		w.Header().Set("Connection", "close")
 	default:
-		peer.Known()
+		peer.Known(client)
 		if r.ContentLength == 0 {
 			peer.Asked()
 		}

@@ -1,0 +1,85 @@
+package service_test
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+
+	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
+	"github.com/tickflake/tickflake/service"
+	"github.com/tickflake/tickflake/service/servicetest"
+)
+
+// New clients are served, and one that is gone is refused by every protocol and loses its connections in
+// time, also those on which it sends nothing, while those of the others go on. What cannot be used
+// changes nothing.
+func TestReloadClients(t *testing.T) {
+	t.Parallel()
+	const stays, goes, comes, read = "a-token-that-stays", "a-token-that-goes", "a-token-that-comes", 10 * time.Second
+	bubble(t, func(t *testing.T) {
+		r := start(t, pipe, func(c *service.Config) {
+			c.Clients, c.ReadTimeout = []service.Client{{Name: "stays", Token: stays}, {Name: "goes", Token: goes}}, read
+		})
+		callers := make(map[string]map[string]servicetest.Caller)
+		served := func(protocol, token string) error { _, err := callers[protocol][token].IDs(1); return err }
+		for _, protocol := range servicetest.Protocols {
+			callers[protocol] = make(map[string]servicetest.Caller)
+			for _, token := range []string{stays, goes, comes} {
+				callers[protocol][token] = r.caller(protocol, token)
+				assert.Equal(t, token != comes, served(protocol, token) == nil, protocol)
+			}
+		}
+		stream, err := tickflakev1.NewTickflakeClient(r.rpc()).Stream(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+goes))
+		require.NoError(t, err)
+		require.NoError(t, stream.Send(&tickflakev1.StreamRequest{Credit: 1}))
+		_, err = stream.Recv()
+		require.NoError(t, err)
+		idle := r.connect(resp, "AUTH "+stays+"\r\nID\r\nAUTH "+goes+"\r\n")
+		var answers strings.Builder
+		ended := make(chan time.Time)
+		go func() { _, _ = io.Copy(&answers, idle); ended <- time.Now() }()
+		synctest.Wait()
+
+		clients := []service.Client{{Name: "comes", Token: comes}, {Name: "stays", Token: stays, NoIDs: true, Sequences: []string{"orders"}}}
+		began := time.Now()
+		require.NoError(t, r.ReloadClients(func() ([]service.Client, error) { return clients, nil }))
+		for _, protocol := range servicetest.Protocols {
+			servicetest.Refused(t, protocol, "unauthenticated", served(protocol, goes))
+			servicetest.Refused(t, protocol, "forbidden", served(protocol, stays))
+			require.NoError(t, func() error { _, err := r.caller(protocol, comes).IDs(1); return err }())
+		}
+		require.NoError(t, stream.Send(&tickflakev1.StreamRequest{Credit: 1}))
+		ends(t, codes.Unauthenticated, func() error { _, err := stream.Recv(); return err })
+		_, err = io.WriteString(idle, "PING\r\n")
+		require.NoError(t, err)
+		assert.Equal(t, read, (<-ended).Sub(began))
+		assert.Contains(t, answers.String(), "\n-NOAUTH ", "any command")
+		for _, protocol := range servicetest.Protocols {
+			_, err := callers[protocol][stays].Numbers("orders", 1)
+			assert.NoError(t, err, "%s: its connection stays", protocol)
+		}
+
+		away := errors.New("the file is away")
+		for want, read := range map[string]func() ([]service.Client, error){
+			away.Error():                func() ([]service.Client, error) { return clients[:1], away },
+			"at the start there were 2": func() ([]service.Client, error) { return nil, nil },
+			"its token has 5 bytes":     func() ([]service.Client, error) { return []service.Client{{Name: "short", Token: "short"}}, nil },
+		} {
+			require.ErrorContains(t, r.ReloadClients(read), want)
+			assert.Len(t, lines(r.Log(), want), 1)
+			assert.Contains(t, servicetest.Metrics(t, r.Dial, stays), "\ntickflake_service_clients_current 0\n")
+			require.NoError(t, r.ReloadClients(func() ([]service.Client, error) { return clients, nil }))
+		}
+		text := servicetest.Metrics(t, r.Dial, stays)
+		assert.Contains(t, text, "\ntickflake_service_clients_current 1\n")
+		assert.Contains(t, text, `tickflake_service_client_items_total{tickflake_service_client="stays"} 7`)
+	})
+}
