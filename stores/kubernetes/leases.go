@@ -3,12 +3,7 @@ package kubernetes
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"maps"
-	"slices"
 	"strings"
-	"sync/atomic"
-	"time"
 
 	coordination "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,10 +30,6 @@ type leases struct {
 	client    rest.Interface
 	namespace string // of Kubernetes
 	prefix    string // of the objects' names
-
-	// busy is when the server wants to be asked again, in nanoseconds since 1970; it never goes
-	// back. Each request waits for it.
-	busy atomic.Int64
 }
 
 // Get reads one object. A request without a resourceVersion is answered by a majority of etcd.
@@ -73,10 +64,8 @@ func (l *leases) Put(ctx context.Context, key, revision string, text []byte) err
 // page is how many objects one request of Scan asks for.
 const page = 500
 
-// Scan reads all objects of the namespace, since Kubernetes cannot list a range, and gives
-// those with keys in [from, to) to found, in the order of their keys, while it returns true.
-func (l *leases) Scan(ctx context.Context, from, to string, _ int, found func(key string, text []byte) bool) error {
-	texts := make(map[string]string)
+// Scan reads all objects of the namespace, since Kubernetes cannot list a range.
+func (l *leases) Scan(ctx context.Context, _, _ string, _ int, found func(key string, text []byte) bool) error {
 	for next, more := "", true; more; more = next != "" {
 		list := new(coordination.LeaseList)
 		options := &meta.ListOptions{Limit: page, Continue: next}
@@ -84,52 +73,19 @@ func (l *leases) Scan(ctx context.Context, from, to string, _ int, found func(ke
 			return err
 		}
 		for i := range list.Items {
-			name, ok := strings.CutPrefix(list.Items[i].Name, l.prefix)
-			if key, known := keyOf(name); ok && known && from <= key && key < to {
-				texts[key] = list.Items[i].Annotations[annotation]
+			name, ours := strings.CutPrefix(list.Items[i].Name, l.prefix)
+			if key, ok := keyOf(name); ours && ok {
+				found(key, []byte(list.Items[i].Annotations[annotation]))
 			}
 		}
 		next = list.Continue
 	}
-	for _, key := range slices.Sorted(maps.Keys(texts)) {
-		if !found(key, []byte(texts[key])) {
-			break
-		}
-	}
 	return nil
 }
 
-// send sends a request once, and decodes the answer. Before that it waits for as long as the server
-// has asked for, but not past the end of the context.
+// send sends a request once, and decodes the answer.
 func (l *leases) send(ctx context.Context, request *rest.Request, into runtime.Object) error {
-	if err := l.pause(ctx); err != nil {
-		return err
-	}
-	_, err := engine.Wait(ctx, func() (struct{}, error) { // fetching credentials knows no context
-		return struct{}{}, request.Namespace(l.namespace).Resource("leases").MaxRetries(0).Do(ctx).Into(into)
-	})
-	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
-		again := time.Now().Add(time.Duration(seconds) * time.Second).UnixNano()
-		for was := l.busy.Load(); was < again && !l.busy.CompareAndSwap(was, again); was = l.busy.Load() {
-		}
-	}
-	return err
-}
-
-// pause waits until the server wants to be asked again.
-func (l *leases) pause(ctx context.Context) error {
-	left := time.Until(time.Unix(0, l.busy.Load()))
-	if left <= 0 {
-		return nil
-	}
-	timer := time.NewTimer(left)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("%w: not before %v: %w", errBusy, left.Round(time.Millisecond), ctx.Err())
-	}
+	return request.Namespace(l.namespace).Resource("leases").MaxRetries(0).Do(ctx).Into(into)
 }
 
 // show is what kubectl get lease shows of a cell: the holder of a node number. Nothing

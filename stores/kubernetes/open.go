@@ -66,7 +66,7 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 		return nil, u.Refuse("kubeconfig", err)
 	}
 	return &Store{engine.Skeleton[string]{
-		Texts: &leases{client: client, namespace: namespace, prefix: name}, Namespace: u.Namespace,
+		Texts: &leases{client: client, namespace: namespace, prefix: name}, Unordered: true, Namespace: u.Namespace,
 		At:      func() string { return engine.At("k8s", config.Host) },
 		Explain: func(_ context.Context, err error) error { return refused(err) },
 		Done: func() error {
@@ -83,13 +83,13 @@ func configOf(u *engine.DriverURL) (*rest.Config, error) {
 	rules.ExplicitPath = u.Own["kubeconfig"]
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: u.Own["context"]}
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
-	if clientcmd.IsEmptyConfig(err) || errors.Is(err, rest.ErrNotInCluster) {
-		return nil, u.Refuse("no cluster; run in a pod with a service account, or name a kubeconfig by KUBECONFIG or kubeconfig=FILE", nil)
+	switch {
+	case clientcmd.IsEmptyConfig(err), errors.Is(err, rest.ErrNotInCluster):
+		err = u.Refuse("no cluster; run in a pod with a service account, or name a kubeconfig by KUBECONFIG or kubeconfig=FILE", nil)
+	case err != nil:
+		err = u.Refuse("kubeconfig", engine.Withhold(err, err.Error(), "context", "cluster", "server", "certificate"))
 	}
-	if err != nil {
-		return nil, u.Refuse("kubeconfig", engine.Withhold(err, err.Error(), "context", "cluster", "server", "certificate"))
-	}
-	return config, nil
+	return config, err
 }
 
 // clientOf returns a client of the API of leases with connections of its own.
@@ -106,7 +106,7 @@ func clientOf(config *rest.Config, dialer *engine.Dialer) (client rest.Interface
 	if err != nil {
 		return nil, nil, err
 	}
-	base := engine.Transport(dialer, conns, trusted)
+	base := engine.NewTransport(dialer, conns, trusted)
 	if settings.Proxy != nil {
 		base.Proxy = settings.Proxy
 	}
