@@ -58,7 +58,7 @@ type Engine struct {
 	Server *servers.Server
 
 	// New opens a store by the engine's New at an address, with a client that is set up
-	// as a caller may do it, and closes the client when the test ends.
+	// as a caller may do it, and closes the client when the test ends. It is nil if there is none.
 	New func(t testing.TB, addr, namespace string) stores.Store
 
 	// Damage is that of a [storetest.Server].
@@ -67,6 +67,9 @@ type Engine struct {
 	// TLS returns the URL with TLS; BeforeTLS is that of [storetest.Hangs].
 	TLS       func(url string) string
 	BeforeTLS func(net.Conn) error
+
+	// HTTP is for an engine on HTTP.
+	HTTP HTTP
 
 	// Plateau has the bounds of the package doc, and of docs/bounds.md. The server and the
 	// way to open a store are added.
@@ -99,7 +102,7 @@ func (e Engine) Test(t *testing.T) {
 	var opened atomic.Int64
 	t.Run("store", func(t *testing.T) {
 		storetest.TestStore(t, func(t testing.TB, namespace string) stores.Store {
-			if opened.Add(1)%2 == 0 {
+			if e.New != nil && opened.Add(1)%2 == 0 {
 				return e.New(t, e.Server.Addr, namespace)
 			}
 			return e.Open(t, e.Server.Addr, namespace)
@@ -111,10 +114,15 @@ func (e Engine) Test(t *testing.T) {
 			Host: Host, Resolve: Resolve, Suspend: e.Server.Suspend, Resume: e.Server.Resume})
 	})
 	t.Run("faults", func(t *testing.T) { faults(t, e.Open) })
-	t.Run("faults of New", func(t *testing.T) {
-		Long(t)
-		faults(t, e.New)
-	})
+	if e.HTTP != (HTTP{}) {
+		t.Run("HTTP", e.testHTTP)
+	}
+	if e.New != nil {
+		t.Run("faults of New", func(t *testing.T) {
+			Long(t)
+			faults(t, e.New)
+		})
+	}
 	t.Run("down", e.testDown)
 }
 
