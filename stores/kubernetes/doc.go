@@ -1,8 +1,7 @@
 // Package kubernetes keeps cells as Lease objects of a Kubernetes cluster, so that each pod of
 // a fleet has a node number of its own, without a volume, a StatefulSet or a database.
 //
-// You need one name: [github.com/tickflake/tickflake/stores.Open] with a k8s:// URL; import this package
-// for it.
+// You need one name: [github.com/tickflake/tickflake/stores.Open] with a k8s:// URL; import this package for it.
 //
 // # URLs
 //
@@ -32,6 +31,5 @@
 //
 // A Role with get, list, create and update on leases in the API group coordination.k8s.io, and nothing else.
 // examples/kubernetes has it, with a Deployment.
-//
 // A server that asks to wait (429 with Retry-After) is not asked before that time.
 package kubernetes

@@ -37,9 +37,9 @@ func (b *bucket) explain(err error) error {
 	kind, code := advice[answer.Code], answer.StatusCode
 	switch {
 	case answer.Code == "NotImplemented":
-		return fmt.Errorf("%s: %w: %w", b.server.name(), engine.ErrIgnores, err)
+		return fmt.Errorf("%s: %w: %w", b.server(), engine.ErrIgnores, err)
 	case errors.Is(err, engine.ErrIgnores), errors.Is(err, engine.ErrRaces):
-		return fmt.Errorf("%s: %w", b.server.name(), err)
+		return fmt.Errorf("%s: %w", b.server(), err)
 	case kind != nil:
 	case code == http.StatusTooManyRequests, code >= http.StatusInternalServerError:
 		kind = fmt.Errorf("%w: %s", errSlow, answer.Code)

@@ -3,11 +3,9 @@ package s3
 import (
 	"cmp"
 	"context"
-	"net/http"
 	"net/url"
 	"os"
 	"strings"
-	"sync/atomic"
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
@@ -48,49 +46,22 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	dialer := &engine.Dialer{Most: most}
-	transport := engine.NewTransport(dialer, conns, trusted)
-	heard := &witness{RoundTripper: transport}
+	transport := engine.NewTransport(&engine.Dialer{Most: most}, conns, trusted)
 	client, err := minio.New(at.Host, &minio.Options{
 		Creds: credentials.NewChainCredentials([]credentials.Provider{
 			&credentials.EnvAWS{}, &credentials.FileAWSCredentials{Profile: u.Own["profile"]}, &credentials.IAM{},
 		}),
-		Secure: at.Scheme == "https", Region: cmp.Or(region, "us-east-1"), Transport: heard,
+		Secure: at.Scheme == "https", Region: cmp.Or(region, "us-east-1"), Transport: transport,
 		MaxRetries: 1, // one attempt only: the second would find the first, and fail
 	})
 	if err != nil {
 		return nil, u.Refuse("bucket or endpoint", err)
 	}
-	prefix := strings.Trim(u.URL.Path, "/")
-	if prefix != "" {
-		prefix += "/"
-	}
-	b := &bucket{client: client, name: name, prefix: prefix + u.Namespace + "/", server: heard}
+	prefix := strings.TrimLeft(strings.Trim(u.URL.Path, "/")+"/"+u.Namespace+"/", "/")
+	b := &bucket{client: client, name: name, prefix: prefix, server: transport.Server}
 	return &Store{engine.Skeleton[string]{
 		Texts: b, Reads: reading, Namespace: u.Namespace, At: func() string { return engine.At("s3", at.Host) },
 		Explain: func(_ context.Context, err error) error { return b.explain(err) },
-		Done: func() error {
-			transport.CloseIdleConnections()
-			return dialer.Close()
-		},
+		Done:    transport.Close,
 	}, b}, nil
-}
-
-// witness remembers how the server calls itself.
-type witness struct {
-	http.RoundTripper
-	last atomic.Value // a string: of the last answer
-}
-
-func (w *witness) RoundTrip(r *http.Request) (*http.Response, error) {
-	answer, err := w.RoundTripper.RoundTrip(r)
-	if err == nil {
-		w.last.Store(answer.Header.Get("Server"))
-	}
-	return answer, err
-}
-
-func (w *witness) name() string {
-	name, _ := w.last.Load().(string)
-	return cmp.Or(name, "a server without a name")
 }

@@ -51,8 +51,8 @@ func (s *Store) Probe(ctx context.Context) error {
 type bucket struct {
 	client *minio.Client
 	name   string
-	prefix string // of the objects of one namespace, with a slash at its end
-	server *witness
+	prefix string        // of the objects of one namespace, with a slash at its end
+	server func() string // the name of the server
 }
 
 const (

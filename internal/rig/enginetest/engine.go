@@ -17,6 +17,7 @@ import (
 	"os"
 	"regexp"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -25,6 +26,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/internal/rig/servers"
+	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
@@ -108,6 +110,7 @@ func (e Engine) Test(t *testing.T) {
 			return e.Open(t, e.Server.Addr, namespace)
 		})
 	})
+	t.Run("sequence", e.testSequence)
 	t.Run("hangs", func(t *testing.T) {
 		storetest.TestHangs(t, storetest.Hangs{Addr: e.Server.Addr, URL: e.URL, BeforeTLS: e.BeforeTLS,
 			TLS:  func(addr, namespace string) string { return e.TLS(e.URL(addr, namespace)) },
@@ -124,6 +127,27 @@ func (e Engine) Test(t *testing.T) {
 		})
 	}
 	t.Run("down", e.testDown)
+}
+
+// testSequence takes ordered numbers by several processes at once. A sequence needs Read and Swap alone, so
+// the rest of it is proved on memory and on directories.
+func (e Engine) testSequence(t *testing.T) {
+	const processes, numbers = 4, 5
+	var taken sync.Map
+	var taking sync.WaitGroup
+	for range processes {
+		s, err := sequence.Open(Within(t), e.Open(t, e.Server.Addr, "sequence"), "orders", sequence.WithDefinition(sequence.Definition{Start: 1, Mode: sequence.Ordered}))
+		require.NoError(t, err)
+		taking.Go(func() {
+			for range numbers {
+				n, err := s.Next(Within(t))
+				_, twice := taken.LoadOrStore(n, true)
+				assert.True(t, err == nil && !twice && n <= processes*numbers, "the number %d: %v", n, err)
+			}
+			assert.NoError(t, s.Close())
+		})
+	}
+	taking.Wait()
 }
 
 // testDown checks that the message says who was asked for what, and why there was no answer,

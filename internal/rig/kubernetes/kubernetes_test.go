@@ -89,38 +89,34 @@ func name(text string) string {
 
 // testRights gives a service account the Role of the example, which is enough, and needed.
 func testRights(t *testing.T, s *servers.Server) {
-	roles, ctx := admin(t, s).RbacV1(), enginetest.Within(t)
+	client, ctx := admin(t, s), enginetest.Within(t)
 	text, err := os.ReadFile(filepath.Join(rig.Top(), "examples", "kubernetes", "store.yaml"))
 	require.NoError(t, err)
 	var role rbac.Role
 	var binding rbac.RoleBinding
-	for _, document := range bytes.Split(text, []byte("\n---\n")) {
-		for kind, into := range map[string]any{"Role": &role, "RoleBinding": &binding} {
-			if bytes.Contains(document, []byte("\nkind: "+kind+"\n")) {
-				require.NoError(t, yaml.UnmarshalStrict(document, into))
-			}
-		}
-	}
+	documents := bytes.Split(text, []byte("\n---\n"))
+	require.NoError(t, yaml.UnmarshalStrict(documents[1], &role))
+	require.NoError(t, yaml.UnmarshalStrict(documents[2], &binding))
 	account := &core.ServiceAccount{ObjectMeta: meta.ObjectMeta{Name: binding.Subjects[0].Name}}
-	_, err = admin(t, s).CoreV1().ServiceAccounts("default").Create(ctx, account, meta.CreateOptions{})
+	_, err = client.CoreV1().ServiceAccounts("default").Create(ctx, account, meta.CreateOptions{})
 	require.NoError(t, err)
-	token, err := admin(t, s).CoreV1().ServiceAccounts("default").CreateToken(ctx, account.Name, &authentication.TokenRequest{}, meta.CreateOptions{})
+	token, err := client.CoreV1().ServiceAccounts("default").CreateToken(ctx, account.Name, &authentication.TokenRequest{}, meta.CreateOptions{})
 	require.NoError(t, err)
-	_, err = roles.Roles("default").Create(ctx, &role, meta.CreateOptions{})
+	_, err = client.RbacV1().Roles("default").Create(ctx, &role, meta.CreateOptions{})
 	require.NoError(t, err)
-	_, err = roles.RoleBindings("default").Create(ctx, &binding, meta.CreateOptions{})
+	_, err = client.RbacV1().RoleBindings("default").Create(ctx, &binding, meta.CreateOptions{})
 	require.NoError(t, err)
 	verbs := role.Rules[0].Verbs
 	allow := func(allowed ...string) {
 		changed := rbac.Role{ObjectMeta: meta.ObjectMeta{Name: role.Name}, Rules: []rbac.PolicyRule{role.Rules[0]}}
 		changed.Rules[0].Verbs = allowed
-		_, err := roles.Roles("default").Update(enginetest.Within(t), &changed, meta.UpdateOptions{})
+		_, err := client.RbacV1().Roles("default").Update(enginetest.Within(t), &changed, meta.UpdateOptions{})
 		require.NoError(t, err)
 		for _, verb := range verbs { // the server learns of a role some time later
 			review := &authorization.SubjectAccessReview{Spec: authorization.SubjectAccessReviewSpec{User: "system:serviceaccount:default:" + account.Name,
 				ResourceAttributes: &authorization.ResourceAttributes{Namespace: "default", Verb: verb, Group: "coordination.k8s.io", Resource: "leases"}}}
 			enginetest.Until(t, func(ctx context.Context) error {
-				is, err := admin(t, s).AuthorizationV1().SubjectAccessReviews().Create(ctx, review, meta.CreateOptions{})
+				is, err := client.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, meta.CreateOptions{})
 				if err == nil && is.Status.Allowed != slices.Contains(allowed, verb) {
 					err = errors.New("not yet")
 				}
