@@ -22,8 +22,6 @@ const annotation = "tickflake.io/cell"
 // Store is a [stores.Store] on Lease objects, opened by a URL. It is safe for use by several goroutines at once.
 type Store struct{ engine.Skeleton[string] }
 
-var _ stores.Store = (*Store)(nil)
-
 // leases keeps texts as objects of the kind Lease, for the skeleton of package engine. The
 // revision of a text is its resourceVersion.
 type leases struct {

@@ -3,6 +3,9 @@
 // of its own, without a server to run.
 //
 // You need one name: [github.com/tickflake/tickflake/stores.Open] with an s3:// URL; import this package for it.
+// With a bucket and the usual credentials:
+//
+//	tickflake generate --store 's3://BUCKET?region=eu-central-1'
 //
 // # URLs
 //
