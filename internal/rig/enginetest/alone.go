@@ -1,7 +1,6 @@
 package enginetest
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -13,10 +12,9 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// TestAlone has the tests of an engine whose only server is killed and stopped under fleets, of goroutines and
-// of processes, and the moves of a fleet between it and a directory.
+// TestAlone has the tests of an engine whose only server is killed under processes that are killed, too, and
+// the moves of a fleet between it and a directory.
 func TestAlone(t *testing.T, s *servers.Server) {
-	t.Run("outage", func(t *testing.T) { testOutage(t, s) })
 	t.Run("processes", func(t *testing.T) { testProcesses(t, s) })
 	at := func(namespace string) func() stores.Store {
 		return func() stores.Store { return Open(t, s.At(s.Addr, "namespace="+namespace)) }
@@ -28,28 +26,6 @@ func TestAlone(t *testing.T, s *servers.Server) {
 	} {
 		t.Run(name, func(t *testing.T) { assert.Empty(t, move.Run(t), "issued twice") })
 	}
-}
-
-// testOutage kills the server of a fleet, and later stops it for longer than a grant lasts,
-// while processes crash and clocks step.
-func testOutage(t *testing.T, s *servers.Server) {
-	const window = 2 * time.Second
-	fleet := StartFleet(t, FleetConfig{Processes: 3, Window: window, Timeout: time.Second,
-		Open: func(ctx context.Context) (stores.Store, error) {
-			return stores.Open(ctx, s.At(s.Addr, "namespace=outage"))
-		}})
-	require.NoError(t, s.Kill())
-	fleet.Crash(0)
-	fleet.Step(-3 * time.Second)
-	require.NoError(t, s.Start())
-	fleet.recovered(t, "killed")
-	require.NoError(t, s.Suspend())
-	fleet.Crash(1)
-	fleet.Step(time.Hour, 2)
-	resume := time.AfterFunc(window+time.Second, func() { _ = s.Resume() })
-	defer resume.Stop()
-	fleet.recovered(t, "stopped")
-	fleet.Close(t).Check(t)
 }
 
 // testProcesses runs "tickflake serve" on the store, under load. The processes are killed with -9, their clocks

@@ -66,6 +66,9 @@ type Engine struct {
 	// Damage is that of a [storetest.Server].
 	Damage func(t testing.TB, namespace, key, text string)
 
+	// Delete deletes a cell as an operator does, by each way that the server has.
+	Delete map[string]func(t testing.TB, namespace, key string)
+
 	// TLS returns the URL with TLS; BeforeTLS is that of [storetest.Hangs].
 	TLS       func(url string) string
 	BeforeTLS func(net.Conn) error
@@ -111,6 +114,9 @@ func (e Engine) Test(t *testing.T) {
 		})
 	})
 	t.Run("sequence", e.testSequence)
+	for name, remove := range e.Delete {
+		t.Run(name, func(t *testing.T) { e.testDeleted(t, name, remove) })
+	}
 	t.Run("hangs", func(t *testing.T) {
 		storetest.TestHangs(t, storetest.Hangs{Addr: e.Server.Addr, URL: e.URL, BeforeTLS: e.BeforeTLS,
 			TLS:  func(addr, namespace string) string { return e.TLS(e.URL(addr, namespace)) },
@@ -127,6 +133,33 @@ func (e Engine) Test(t *testing.T) {
 		})
 	}
 	t.Run("down", e.testDown)
+}
+
+// testDeleted checks that a cell that was deleted has no version of before, when there is none and when it was
+// made again.
+func (e Engine) testDeleted(t *testing.T, namespace string, remove func(t testing.TB, namespace, key string)) {
+	s := e.Open(t, e.Server.Addr, namespace)
+	first := Cell(t, s, "node/0000005", "first")
+	conflicts := func(version uint64) {
+		t.Helper()
+		_, err := s.Swap(Within(t), first.Key, version, []byte("late"))
+		assert.ErrorIs(t, err, stores.ErrConflict)
+	}
+	remove(t, namespace, first.Key)
+	cell, err := s.Read(Within(t), first.Key)
+	require.NoError(t, err)
+	assert.Equal(t, stores.Cell{Key: first.Key}, cell)
+	Until(t, func(ctx context.Context) error { // a List may be out of date
+		cells, err := s.List(ctx, "", "\x7f", 9)
+		if err == nil && len(cells) > 0 {
+			err = fmt.Errorf("%v is listed", cells)
+		}
+		return err
+	})
+	conflicts(first.Version)
+	assert.NotEqual(t, first.Version, Swap(t, s, cell, "again").Version)
+	conflicts(first.Version)
+	conflicts(0)
 }
 
 // testSequence takes ordered numbers by several processes at once. A sequence needs Read and Swap alone, so

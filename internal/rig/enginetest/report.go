@@ -127,12 +127,8 @@ func (r *Report) String() string {
 func (r *Report) Check(t testing.TB) {
 	t.Helper()
 	r.CheckCalls(t)
-	for i, d := range r.Duplicates {
-		if i == 10 {
-			t.Errorf("and %d more", len(r.Duplicates)-10)
-			break
-		}
-		t.Errorf("issued twice: %v", d)
+	if n := len(r.Duplicates); n > 0 {
+		t.Errorf("%d were issued twice: %v", n, r.Duplicates[:min(n, 10)])
 	}
 	if r.Stats.WentBack > 0 {
 		t.Errorf("the store went back %d times", r.Stats.WentBack)
@@ -144,12 +140,8 @@ func (r *Report) Check(t testing.TB) {
 func (r *Report) CheckCalls(t testing.TB) {
 	t.Helper()
 	t.Log(r)
-	for i, text := range r.Disorder {
-		if i == 10 {
-			t.Errorf("and %d more", len(r.Disorder)-10)
-			break
-		}
-		t.Error("in disorder: " + text)
+	if n := len(r.Disorder); n > 0 {
+		t.Errorf("%d in disorder: %s", n, strings.Join(r.Disorder[:min(n, 10)], "; "))
 	}
 	if r.Slowest > callLimit {
 		t.Errorf("a call with a limit of %v took %v", callTimeout, r.Slowest)

@@ -70,6 +70,9 @@ func TestEngine(t *testing.T) {
 			_, err = admin(t, s).CoordinationV1().Leases("default").Patch(enginetest.Within(t), name(namespace)+"."+name(key), types.MergePatchType, patch, meta.PatchOptions{})
 			require.NoError(t, err)
 		},
+		Delete: map[string]func(testing.TB, string, string){"deleted": func(t testing.TB, namespace, key string) {
+			require.NoError(t, admin(t, s).CoordinationV1().Leases("default").Delete(enginetest.Within(t), name(namespace)+"."+name(key), meta.DeleteOptions{}))
+		}},
 		TLS:     func(url string) string { return url },
 		HTTP:    enginetest.HTTP{Conflict: http.StatusConflict, Busy: http.StatusTooManyRequests},
 		Plateau: enginetest.Plateau{AtRest: 4, AtMost: 16},

@@ -35,14 +35,17 @@ func TestMain(m *testing.M) {
 
 func TestEngine(t *testing.T) {
 	s := servers.For(t, servers.S3)
+	client, err := minio.New(s.Addr, &minio.Options{Creds: credentials.NewStaticV4(s3.User, s3.Secret, "")})
+	require.NoError(t, err)
 	e := enginetest.Engine{
 		Name: "s3 at " + s.Addr, Server: s,
 		Damage: func(t testing.TB, namespace, key, text string) {
-			client, err := minio.New(s.Addr, &minio.Options{Creds: credentials.NewStaticV4(s3.User, s3.Secret, "")})
-			require.NoError(t, err)
-			_, err = client.PutObject(enginetest.Within(t), s3.Bucket, namespace+"/"+key+"!", strings.NewReader(text), int64(len(text)), minio.PutObjectOptions{})
+			_, err := client.PutObject(enginetest.Within(t), s3.Bucket, namespace+"/"+key+"!", strings.NewReader(text), int64(len(text)), minio.PutObjectOptions{})
 			require.NoError(t, err)
 		},
+		Delete: map[string]func(testing.TB, string, string){"deleted": func(t testing.TB, namespace, key string) {
+			require.NoError(t, client.RemoveObject(enginetest.Within(t), s3.Bucket, namespace+"/"+key+"!", minio.RemoveObjectOptions{}))
+		}},
 		TLS:     func(url string) string { return strings.Replace(url, "http:", "https:", 1) },
 		HTTP:    enginetest.HTTP{Conflict: http.StatusPreconditionFailed, Busy: http.StatusConflict},
 		Plateau: enginetest.Plateau{AtRest: 8, AtMost: 20},
