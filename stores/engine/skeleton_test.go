@@ -145,6 +145,7 @@ func TestListOfSkeleton(t *testing.T) {
 				}
 				assert.Equal(t, c.want, fmt.Sprint(keys), "%v, reads %d, unordered %v", c, reads, unordered)
 				assert.Equal(t, c.from < "damaged" && c.to > "damaged", errors.Is(err, stores.ErrDamaged), "%v: %v", c, err)
+				assert.NotContains(t, fmt.Sprint(err), "gone")
 			}
 			if x.reads = 0; reads > 0 {
 				_, err := s.List(t.Context(), "", "c", 1)

@@ -30,6 +30,7 @@ type FleetConfig struct {
 
 	Window  time.Duration // of the leases; 0 is 3 s
 	Timeout time.Duration // of an operation of the store; 0 is 500 ms
+	Offset  time.Duration // of the clocks at the start
 	Rate    int           // IDs per second of each of the two goroutines of a process; 0 is 200
 }
 
@@ -113,6 +114,7 @@ func StartFleet(t testing.TB, config FleetConfig) *Fleet {
 	for range config.Processes {
 		f.clocks = append(f.clocks, &wallClock{began: f.began})
 	}
+	f.Step(config.Offset)
 	for i := range config.Processes {
 		f.start(i)
 	}

@@ -76,6 +76,7 @@ var sentinels = []struct {
 	{"ErrExhausted", generator.ErrExhausted},
 	{"ErrWentBack", stores.ErrWentBack},
 	{"ErrLost", lease.ErrLost},
+	{"ErrMoved", lease.ErrMoved},
 	{"ErrHeld", lease.ErrHeld},
 	{"ErrStore", lease.ErrStore},
 	{"ErrConflict", stores.ErrConflict},
