@@ -1,12 +1,12 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
+	"sync"
 	"sync/atomic"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/tickflake/tickflake/stores"
 )
@@ -82,21 +82,20 @@ func Races[R comparable](ctx context.Context, s *Skeleton[R]) error {
 // race returns how many of the writes at once have succeeded.
 func race[R comparable](ctx context.Context, s *Skeleton[R], revision R) (int64, error) {
 	var won atomic.Int64
-	var group errgroup.Group
-	for range writers {
-		group.Go(func() error {
-			err := s.put(ctx, races, revision, unlike())
-			if err == nil {
+	var writing sync.WaitGroup
+	errs := make([]error, writers)
+	for i := range writers {
+		writing.Go(func() {
+			switch err := s.put(ctx, races, revision, unlike()); {
+			case err == nil:
 				won.Add(1)
+			case !errors.Is(err, stores.ErrConflict) && !errors.Is(err, ErrBusy):
+				errs[i] = err
 			}
-			if errors.Is(err, stores.ErrConflict) || errors.Is(err, ErrBusy) {
-				return nil
-			}
-			return err
 		})
 	}
-	err := group.Wait()
-	return won.Load(), err
+	writing.Wait()
+	return won.Load(), cmp.Or(errs...)
 }
 
 // unlike returns a text that was never written: a revision may follow from the text.

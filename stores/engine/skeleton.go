@@ -7,8 +7,8 @@ import (
 	"errors"
 	"slices"
 	"strings"
-
-	"golang.org/x/sync/errgroup"
+	"sync"
+	"time"
 
 	"github.com/tickflake/tickflake/stores"
 )
@@ -142,19 +142,26 @@ func (l *listing[R]) read(ctx context.Context, some []entry) error {
 	if l.Reads == 0 {
 		return nil
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(l.Reads)
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	var reading sync.WaitGroup
+	free := make(chan struct{}, l.Reads)
 	for i := range some {
-		group.Go(func() error {
-			if err := ctx.Err(); err != nil {
-				return err
+		free <- struct{}{}
+		reading.Go(func() {
+			defer func() { <-free }()
+			if ctx.Err() != nil {
+				return
 			}
 			is, err := l.Texts.Get(ctx, some[i].key, false)
+			if err != nil {
+				fail(err)
+			}
 			some[i].text, some[i].there = is.Bytes, is.Found
-			return err
 		})
 	}
-	return group.Wait()
+	reading.Wait()
+	return context.Cause(ctx)
 }
 
 // Read returns the cell of a key, as by a linearizable Get.
@@ -239,12 +246,15 @@ func (s *Skeleton[R]) revision(ctx context.Context, key string, version uint64) 
 	return is.Revision, err
 }
 
-// Close calls Done.
+// Close calls Done, and leaves it alone if it takes longer than a second.
 func (s *Skeleton[R]) Close() error {
 	if s.Done == nil {
 		return nil
 	}
-	return s.Done()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	err, _ := Wait(ctx, func() (error, error) { return s.Done(), nil })
+	return err
 }
 
 // Failed is [Failed] with the engine's name, the namespace and the kind of the error by Explain.
