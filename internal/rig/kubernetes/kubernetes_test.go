@@ -38,19 +38,6 @@ import (
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
-// start runs an API server on an etcd. Without its program, which takes ten minutes to build, it skips
-// the test.
-func start(t *testing.T) (s, back *servers.Server) {
-	t.Helper()
-	cache, err := os.UserCacheDir()
-	require.NoError(t, err)
-	if _, err := os.Stat(filepath.Join(cache, "tickflake", "kubeapiserver")); err != nil {
-		t.Skip("the API server is not built: .ci/run nightly builds it, by the command in internal/rig/kubeapiserver")
-	}
-	back = servers.For(t, servers.Etcd)
-	return servers.For(t, servers.Kubernetes, "--etcd-servers=http://"+back.Addr), back
-}
-
 func admin(t testing.TB, s *servers.Server) *clients.Clientset {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig(s.Addr, s.Password))
@@ -60,18 +47,26 @@ func admin(t testing.TB, s *servers.Server) *clients.Clientset {
 	return client
 }
 
+// Without the API server's program, which takes ten minutes to build, the test is skipped.
 func TestEngine(t *testing.T) {
-	s, back := start(t)
+	cache, err := os.UserCacheDir()
+	require.NoError(t, err)
+	if _, err := os.Stat(filepath.Join(cache, "tickflake", "kubeapiserver")); err != nil {
+		t.Skip("the API server is not built: .ci/run nightly builds it, by the command in internal/rig/kubeapiserver")
+	}
+	back := servers.For(t, servers.Etcd)
+	s := servers.For(t, servers.Kubernetes, "--etcd-servers=http://"+back.Addr)
+	leases := admin(t, s).CoordinationV1().Leases("default")
 	e := enginetest.Engine{
 		Name: "k8s at " + s.Addr, Server: s,
 		Damage: func(t testing.TB, namespace, key, text string) {
 			patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{"tickflake.io/cell": text}}})
 			require.NoError(t, err)
-			_, err = admin(t, s).CoordinationV1().Leases("default").Patch(enginetest.Within(t), name(namespace)+"."+name(key), types.MergePatchType, patch, meta.PatchOptions{})
+			_, err = leases.Patch(enginetest.Within(t), name(namespace)+"."+name(key), types.MergePatchType, patch, meta.PatchOptions{})
 			require.NoError(t, err)
 		},
 		Delete: map[string]func(testing.TB, string, string){"deleted": func(t testing.TB, namespace, key string) {
-			require.NoError(t, admin(t, s).CoordinationV1().Leases("default").Delete(enginetest.Within(t), name(namespace)+"."+name(key), meta.DeleteOptions{}))
+			require.NoError(t, leases.Delete(enginetest.Within(t), name(namespace)+"."+name(key), meta.DeleteOptions{}))
 		}},
 		TLS:     func(url string) string { return url },
 		HTTP:    enginetest.HTTP{Conflict: http.StatusConflict, Busy: http.StatusTooManyRequests},
@@ -160,8 +155,6 @@ func testShown(t *testing.T, s *servers.Server) {
 	g, err := generator.Open(enginetest.Within(t), s.At(s.Addr, "namespace=shown"))
 	require.NoError(t, err)
 	defer g.Close() //nolint:errcheck // the test has ended
-	_, err = g.NextContext(enginetest.Within(t))
-	require.NoError(t, err)
 	host, err := os.Hostname()
 	require.NoError(t, err)
 	leases, err := admin(t, s).CoordinationV1().Leases("default").List(enginetest.Within(t), meta.ListOptions{})
