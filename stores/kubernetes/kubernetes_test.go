@@ -37,7 +37,6 @@ func TestBadURL(t *testing.T) {
 		"k8s://default?x=SECRET": "unknown option",
 		"k8s://default/a b":      "bad prefix",
 		"k8s://default/" + strings.Repeat("_", 70): "take 151 characters",
-		"k8s://default?context=none":               "kubeconfig",
 		"k8s://default?kubeconfig=/none":           "kubeconfig",
 	})
 	t.Setenv("KUBECONFIG", "/none")

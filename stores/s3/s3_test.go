@@ -32,10 +32,8 @@ func TestBadURL(t *testing.T) {
 		"s3://key:SECRET@bucket?region=x":             "credentials do not belong",
 		"s3://bucket?endpoint=h:9000":                 "want https://HOST",
 		"s3://bucket?endpoint=http://u:SECRET%40h":    "want https://HOST",
-		"s3://b?region=x":                             "BUCKET",
 		"s3://bucket?endpoint=http://h/path":          "want https://HOST",
 		"s3://bucket?region=x&secret=SECRET":          "unknown option",
-		"s3://bucket:9000?region=x":                   "want s3://BUCKET",
 		"s3://ids--use1-az4--x-s3?region=x":           "directory bucket",
 		"s3://bucket?endpoint=https://h&cacert=/none": "option cacert",
 	})

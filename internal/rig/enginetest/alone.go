@@ -1,3 +1,5 @@
+//go:build unix
+
 package enginetest
 
 import (
@@ -32,6 +34,7 @@ func TestAlone(t *testing.T, s *servers.Server) {
 // step, they are frozen for longer than a grant lasts, and so is the way to the store.
 func testProcesses(t *testing.T, s *servers.Server) {
 	const window = 2 * time.Second
+	t.Cleanup(func() { _ = rig.Clean() })
 	f, err := rig.StartFleet(t.Context(), rig.FleetConfig{Store: s, Servers: 2, Networks: true, GoClients: 1, Rate: 20,
 		Each: func(_ int, c *rig.ServeConfig) {
 			c.Clock = true

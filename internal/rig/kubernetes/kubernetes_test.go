@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package kubernetes has the tests of stores/kubernetes on real servers.
 package kubernetes
 

@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package s3 has the tests of stores/s3 on real servers.
 package s3
 
