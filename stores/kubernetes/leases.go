@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/engine"
@@ -59,14 +60,11 @@ func (l *leases) Put(ctx context.Context, key, revision string, text []byte) err
 	return err
 }
 
-// page is how many objects one request of Scan asks for.
-const page = 500
-
 // Scan reads all objects of the namespace, since Kubernetes cannot list a range.
 func (l *leases) Scan(ctx context.Context, _, _ string, _ int, found func(key string, text []byte) bool) error {
 	for next, more := "", true; more; more = next != "" {
 		list := new(coordination.LeaseList)
-		options := &meta.ListOptions{Limit: page, Continue: next}
+		options := &meta.ListOptions{Limit: 500, Continue: next}
 		if err := l.send(ctx, l.client.Get().VersionedParams(options, scheme.ParameterCodec), list); err != nil {
 			return err
 		}
@@ -81,8 +79,9 @@ func (l *leases) Scan(ctx context.Context, _, _ string, _ int, found func(key st
 	return nil
 }
 
-// send sends a request once, and decodes the answer.
+// send sends a request once, and decodes the answer. The driver would print errors that it returns.
 func (l *leases) send(ctx context.Context, request *rest.Request, into runtime.Object) error {
+	ctx = klog.NewContext(ctx, klog.Logger{})
 	return request.Namespace(l.namespace).Resource("leases").MaxRetries(0).Do(ctx).Into(into)
 }
 

@@ -62,7 +62,7 @@ func TestEngine(t *testing.T) {
 		Delete: map[string]func(testing.TB, string, string){
 			"deleted": remove(func(ctx context.Context, kv jetstream.KeyValue, key string) error { return kv.Delete(ctx, key) }),
 			"purged":  remove(func(ctx context.Context, kv jetstream.KeyValue, key string) error { return kv.Purge(ctx, key) }),
-			"bucket deleted": remove(func(ctx context.Context, kv jetstream.KeyValue, _ string) error {
+			"bucket-deleted": remove(func(ctx context.Context, kv jetstream.KeyValue, _ string) error {
 				return clientOf(t, s.Addr).DeleteKeyValue(ctx, kv.Bucket())
 			}),
 		},

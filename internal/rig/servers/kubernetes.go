@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -67,7 +68,8 @@ users: [{name: u, user: {token: "%s"}}]
 contexts: [{name: c, context: {cluster: c, user: u}}]
 current-context: c
 `, addr, token)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+	made := file + rand.Text() // others may read the file
+	if err := errors.Join(os.WriteFile(made, []byte(text), 0o600), os.Rename(made, file)); err != nil {
 		return err.Error() // the driver says that there is no such file
 	}
 	return file
