@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/tickflake/tickflake/internal/pause"
 	"github.com/tickflake/tickflake/stores"
@@ -17,7 +18,15 @@ import (
 // such as the value of a Swap, but a copy.
 //
 // If ctx has ended before, Wait does not run call.
-func Wait[T any](ctx context.Context, call func() (T, error)) (T, error) {
+func Wait[T any](ctx context.Context, call func() (T, error)) (T, error) { return wait(ctx, 0, call) }
+
+// Within is [Wait] for a call whose driver ends with ctx, and then has 100 ms to return by itself: its
+// error has the reason. The [Skeleton] calls its Texts so.
+func Within[T any](ctx context.Context, call func() (T, error)) (T, error) {
+	return wait(ctx, 100*time.Millisecond, call)
+}
+
+func wait[T any](ctx context.Context, afterwards time.Duration, call func() (T, error)) (T, error) {
 	type result struct {
 		value T
 		err   error
@@ -35,6 +44,13 @@ func Wait[T any](ctx context.Context, call func() (T, error)) (T, error) {
 	case r := <-done:
 		return r.value, r.err
 	case <-ctx.Done():
+	}
+	timer := time.NewTimer(afterwards)
+	defer timer.Stop()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-timer.C:
 	}
 	select {
 	case r := <-done: // both were ready

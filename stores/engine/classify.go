@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"net/url"
 
 	"github.com/tickflake/tickflake/stores"
 )
@@ -32,6 +33,7 @@ func classify(err error) error {
 	}
 	_, network := errors.AsType[*net.OpError](err)
 	_, name := errors.AsType[*net.DNSError](err)
+	_, web := errors.AsType[*url.Error](err) // whose cause net/http may hide
 	late, ok := errors.AsType[interface {
 		error
 		Timeout() bool
@@ -39,7 +41,7 @@ func classify(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		return &classified{err, stores.Refused}
-	case network, name, ok && late.Timeout(), errors.Is(err, context.Canceled), errors.Is(err, net.ErrClosed),
+	case network, name, web, ok && late.Timeout(), errors.Is(err, context.Canceled), errors.Is(err, net.ErrClosed),
 		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return &classified{err, stores.Passing}
 	}

@@ -2,17 +2,22 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
 
-	"github.com/tickflake/tickflake/internal/pause"
 	"github.com/tickflake/tickflake/stores"
 )
 
 // Texts is the part of an engine that keeps one text by key, and can write it on the condition that its
 // revision is still one that was read. R is the revision of the driver; its zero value means that there
 // is no text. [Skeleton] makes a [stores.Store] of it. All methods may be called by several goroutines
-// at once, and return soon after ctx has ended, as those of a Store.
+// at once. One that does not return soon after ctx has ended is left alone, and its results are dropped; so it
+// does not use what the caller of the Store may change.
 type Texts[R comparable] interface {
 	// Get returns the text of a key. With latest, it is linearizable; without, it may be from a server that
 	// lags behind.
@@ -24,9 +29,9 @@ type Texts[R comparable] interface {
 	// until another process writes. After any other error the outcome is unknown.
 	Put(ctx context.Context, key string, revision R, text []byte) error
 
-	// Scan gives the texts of keys in [from, to) to found, in the order of the keys as bytes, while found
-	// returns true. Most is how many it takes at most, unless some are damaged. Other programs' keys, which
-	// [stores.CheckKey] refuses, are left out.
+	// Scan gives the texts of the keys in [from, to) to found, in the order of the keys as bytes, until it
+	// returns false. It may give other keys, too, which are left out. Most is how many are wanted,
+	// unless some are damaged. Skeleton's Unordered and Reads allow less.
 	Scan(ctx context.Context, from, to string, most int, found func(key string, text []byte) bool) error
 }
 
@@ -48,6 +53,13 @@ type Skeleton[R comparable] struct {
 	Namespace string
 	At        func() string // the engine's name and its servers, as by [At]; for errors
 
+	// Unordered says that Scan gives keys in any order.
+	Unordered bool
+
+	// Reads says that Scan gives keys alone, and how many of their texts are read at once. 0 says that it
+	// gives texts.
+	Reads int
+
 	// Explain returns the error of an operation with the kind of the server's refusal. nil leaves errors
 	// as they are.
 	Explain func(ctx context.Context, err error) error
@@ -62,27 +74,94 @@ func (s *Skeleton[R]) List(ctx context.Context, from, to string, limit int) ([]s
 	if limit < 1 || from >= to {
 		return nil, nil
 	}
-	var cells []stores.Cell
-	var damaged []error
-	err := pause.Ended(ctx)
-	if err == nil {
-		err = s.Texts.Scan(ctx, from, to, limit, func(key string, text []byte) bool {
-			cell, err := ParseCell(key, text)
-			if err != nil {
-				damaged = append(damaged, err)
-				return true
+	l, err := Within(ctx, func() (*listing[R], error) {
+		l := &listing[R]{Skeleton: s, limit: limit}
+		err := s.Texts.Scan(ctx, from, to, limit, func(key string, text []byte) bool {
+			if from <= key && key < to && stores.CheckKey(key) == nil {
+				l.found = append(l.found, entry{key, text, true})
 			}
-			cells = append(cells, cell)
-			return len(cells) < limit
+			return s.Unordered || len(l.cells)+len(l.found) < limit || l.take(ctx)
 		})
-	}
+		if err == nil {
+			l.take(ctx)
+		}
+		return l, cmp.Or(err, l.err)
+	})
 	if err != nil {
 		return nil, s.Failed(ctx, "list", "", err)
 	}
-	if err := JoinDamaged(damaged); err != nil {
-		return cells, s.Failed(ctx, "list", "", err)
+	if err := JoinDamaged(l.damaged); err != nil {
+		return l.cells, s.Failed(ctx, "list", "", err)
 	}
-	return cells, nil
+	return l.cells, nil
+}
+
+// listing is a List that runs.
+type listing[R comparable] struct {
+	*Skeleton[R]
+	limit   int
+	found   []entry // that were not taken yet
+	cells   []stores.Cell
+	damaged []error
+	err     error // of a Get
+}
+
+type entry struct {
+	key   string
+	text  []byte
+	there bool
+}
+
+// take makes cells of what was found, and reports whether more may be.
+func (l *listing[R]) take(ctx context.Context) bool {
+	if l.Unordered {
+		slices.SortFunc(l.found, func(a, b entry) int { return strings.Compare(a.key, b.key) })
+	}
+	for len(l.found) > 0 && len(l.cells) < l.limit && l.err == nil {
+		some := l.found[:min(len(l.found), l.limit-len(l.cells))]
+		l.found = l.found[len(some):]
+		if l.err = l.read(ctx, some); l.err != nil {
+			break
+		}
+		for _, e := range some {
+			cell, err := ParseCell(e.key, e.text)
+			switch {
+			case !e.there: // it is gone since
+			case err != nil:
+				l.damaged = append(l.damaged, err)
+			default:
+				l.cells = append(l.cells, cell)
+			}
+		}
+	}
+	return len(l.cells) < l.limit && l.err == nil
+}
+
+// read reads the texts that Scan has not given.
+func (l *listing[R]) read(ctx context.Context, some []entry) error {
+	if l.Reads == 0 {
+		return nil
+	}
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	var reading sync.WaitGroup
+	free := make(chan struct{}, l.Reads)
+	for i := range some {
+		free <- struct{}{}
+		reading.Go(func() {
+			defer func() { <-free }()
+			if ctx.Err() != nil {
+				return
+			}
+			is, err := l.Texts.Get(ctx, some[i].key, false)
+			if err != nil {
+				fail(err)
+			}
+			some[i].text, some[i].there = is.Bytes, is.Found
+		})
+	}
+	reading.Wait()
+	return context.Cause(ctx)
 }
 
 // Read returns the cell of a key, as by a linearizable Get.
@@ -100,10 +179,7 @@ func (s *Skeleton[R]) Read(ctx context.Context, key string) (stores.Cell, error)
 
 // get returns a cell and its text.
 func (s *Skeleton[R]) get(ctx context.Context, key string, latest bool) (stores.Cell, Text[R], error) {
-	if err := pause.Ended(ctx); err != nil {
-		return stores.Cell{}, Text[R]{}, err
-	}
-	text, err := s.Texts.Get(ctx, key, latest)
+	text, err := Within(ctx, func() (Text[R], error) { return s.Texts.Get(ctx, key, latest) })
 	if err != nil || !text.Found {
 		return stores.Cell{Key: key}, text, err
 	}
@@ -126,14 +202,13 @@ func (s *Skeleton[R]) Swap(ctx context.Context, key string, version uint64, valu
 
 func (s *Skeleton[R]) swap(ctx context.Context, key string, version uint64, text []byte) error {
 	var at R // there is no text
-	err := pause.Ended(ctx)
-	if err == nil && version != 0 {
-		at, err = s.revision(ctx, key, version)
+	if version != 0 {
+		var err error
+		if at, err = s.revision(ctx, key, version); err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return err
-	}
-	conflict := s.Texts.Put(ctx, key, at, text)
+	conflict := s.put(ctx, key, at, text)
 	if !errors.Is(conflict, stores.ErrConflict) {
 		return conflict
 	}
@@ -149,9 +224,14 @@ func (s *Skeleton[R]) swap(ctx context.Context, key string, version uint64, text
 		// same version.
 		return nil
 	case version == 0 && !is.Found && is.Revision != none:
-		return s.Texts.Put(ctx, key, is.Revision, text) // over the mark of a deleted text
+		return s.put(ctx, key, is.Revision, text) // over the mark of a deleted text
 	}
 	return conflict
+}
+
+func (s *Skeleton[R]) put(ctx context.Context, key string, at R, text []byte) error {
+	_, err := Within(ctx, func() (struct{}, error) { return struct{}{}, s.Texts.Put(ctx, key, at, text) })
+	return err
 }
 
 // revision returns that of a text with this version.
@@ -163,18 +243,18 @@ func (s *Skeleton[R]) revision(ctx context.Context, key string, version uint64) 
 	if err == nil && cell.Version != version {
 		err = stores.ErrConflict
 	}
-	if err == nil {
-		err = pause.Ended(ctx)
-	}
 	return is.Revision, err
 }
 
-// Close calls Done.
+// Close calls Done, and leaves it alone if it takes longer than a second.
 func (s *Skeleton[R]) Close() error {
 	if s.Done == nil {
 		return nil
 	}
-	return s.Done()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	err, _ := Wait(ctx, func() (error, error) { return s.Done(), nil })
+	return err
 }
 
 // Failed is [Failed] with the engine's name, the namespace and the kind of the error by Explain.

@@ -25,11 +25,9 @@
 //
 // # Connections
 //
-// Opened by a URL, a store has one connection. While the server does not answer, gRPC closes
-// it and makes the next. The store has at most four to each server: a closed connection
-// counts until the server has closed it too, or 15 seconds have passed. It tries to connect
-// about once a second, so it finds a server that is back, and gives a server that accepts
-// and says nothing up after 13 seconds. Proxies of the environment are not used.
+// Opened by a URL, a store has one connection. While the server does not answer, gRPC closes it, and makes the next: at most
+// four to each server, where a closed one counts until the server has closed it too, or 15 seconds have passed.
+// It tries to connect about once a second, so it finds a server that is back. Proxies of the environment are not used.
 //
 // # To lose nothing
 //

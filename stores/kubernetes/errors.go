@@ -12,7 +12,7 @@ var (
 	errRight   = stores.Refused.New("the server refuses a right: bind the Role of the package doc to the service account or user")
 	errLogin   = stores.Refused.New("the server refuses the credentials: renew them, or check the service account")
 	errInvalid = stores.Refused.New("the server refuses the object, or has no such kind: it needs coordination.k8s.io/v1")
-	errBusy    = stores.Passing.New("the server asks to wait")
+	errHome    = stores.Refused.New("there is no such namespace of Kubernetes: make it, or fix the URL")
 	errSlow    = stores.Passing.New("the server cannot answer now")
 )
 
@@ -24,7 +24,9 @@ func refused(err error) error {
 	}{
 		{apierrors.IsForbidden, errRight},
 		{apierrors.IsUnauthorized, errLogin},
-		{apierrors.IsTooManyRequests, errBusy},
+		{apierrors.IsNotFound, errHome}, // of a write; a Read knows it as no cell
+		{apierrors.IsTooManyRequests, errSlow},
+		{apierrors.IsResourceExpired, errSlow}, // a List that has taken too long
 		{apierrors.IsServerTimeout, errSlow},
 		{apierrors.IsTimeout, errSlow},
 		{apierrors.IsServiceUnavailable, errSlow},

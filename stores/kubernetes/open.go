@@ -24,11 +24,9 @@ const (
 	// has not closed yet.
 	conns = 4
 	most  = 16
-)
 
-// maxPrefix leaves room for the longest key that a fleet uses, that of a sequence, whose name has 64
-// characters, which may take two each. maxName is the longest name of an object.
-const (
+	// maxPrefix leaves room for the longest key that a fleet uses, that of a sequence, whose name has 64
+	// characters, which may take two each. maxName is the longest name of an object.
 	maxName   = 253
 	maxPrefix = maxName - len("seq.") - 2*64
 )
@@ -40,10 +38,7 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 		return nil, err
 	}
 	namespace, prefix := u.URL.Host, strings.Trim(u.URL.Path, "/")
-	name := nameOf(u.Namespace) + "."
-	if prefix != "" {
-		name = nameOf(prefix) + "." + name
-	}
+	name := nameOf(strings.TrimLeft(prefix+"/"+u.Namespace, "/")) + "."
 	switch {
 	case u.URL.User != nil:
 		return nil, u.Refuse("credentials do not belong in it; they come from the service account or the kubeconfig", nil)
@@ -60,19 +55,15 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	dialer := &engine.Dialer{Most: most}
-	client, closeIdle, err := clientOf(config, dialer)
+	client, closeAll, err := clientOf(config)
 	if err != nil {
 		return nil, u.Refuse("kubeconfig", err)
 	}
 	return &Store{engine.Skeleton[string]{
-		Texts: &leases{client: client, namespace: namespace, prefix: name}, Namespace: u.Namespace,
+		Texts: &leases{client: client, namespace: namespace, prefix: name}, Unordered: true, Namespace: u.Namespace,
 		At:      func() string { return engine.At("k8s", config.Host) },
 		Explain: func(_ context.Context, err error) error { return refused(err) },
-		Done: func() error {
-			closeIdle()
-			return dialer.Close()
-		},
+		Done:    closeAll,
 	}}, nil
 }
 
@@ -83,17 +74,17 @@ func configOf(u *engine.DriverURL) (*rest.Config, error) {
 	rules.ExplicitPath = u.Own["kubeconfig"]
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: u.Own["context"]}
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
-	if clientcmd.IsEmptyConfig(err) || errors.Is(err, rest.ErrNotInCluster) {
-		return nil, u.Refuse("no cluster; run in a pod with a service account, or name a kubeconfig by KUBECONFIG or kubeconfig=FILE", nil)
+	switch {
+	case clientcmd.IsEmptyConfig(err), errors.Is(err, rest.ErrNotInCluster):
+		err = u.Refuse("no cluster; run in a pod with a service account, or name a kubeconfig by KUBECONFIG or kubeconfig=FILE", nil)
+	case err != nil:
+		err = u.Refuse("kubeconfig", engine.Withhold(err, err.Error(), "context", "cluster", "server", "certificate"))
 	}
-	if err != nil {
-		return nil, u.Refuse("kubeconfig", engine.Withhold(err, err.Error(), "context", "cluster", "server", "certificate"))
-	}
-	return config, nil
+	return config, err
 }
 
 // clientOf returns a client of the API of leases with connections of its own.
-func clientOf(config *rest.Config, dialer *engine.Dialer) (client rest.Interface, closeIdle func(), err error) {
+func clientOf(config *rest.Config) (client rest.Interface, closeAll func() error, err error) {
 	config.GroupVersion, config.APIPath = &coordination.SchemeGroupVersion, "/apis"
 	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
 	config.QPS = -1 // no limiter: what to send is little, and must not wait
@@ -106,7 +97,7 @@ func clientOf(config *rest.Config, dialer *engine.Dialer) (client rest.Interface
 	if err != nil {
 		return nil, nil, err
 	}
-	base := engine.Transport(dialer, conns, trusted)
+	base := engine.NewTransport(&engine.Dialer{Most: most}, conns, trusted)
 	if settings.Proxy != nil {
 		base.Proxy = settings.Proxy
 	}
@@ -115,5 +106,5 @@ func clientOf(config *rest.Config, dialer *engine.Dialer) (client rest.Interface
 		return nil, nil, err
 	}
 	client, err = rest.RESTClientForConfigAndClient(config, &http.Client{Transport: wrapped})
-	return client, base.CloseIdleConnections, err
+	return client, base.Close, err
 }

@@ -63,11 +63,8 @@
 //
 // # Connections
 //
-// Opened by a URL, a store has one connection. While the server does not answer, the driver
-// closes it and makes the next. The store has at most four to each server: a closed
-// connection counts until the server has closed it too, or 15 seconds have passed. If the
-// network keeps connections open and passes nothing on, as a proxy that hangs, the server
-// does not see that they were closed, and counts more.
+// Opened by a URL, a store has one connection. While the server does not answer, the driver closes it, and makes the next: at most
+// four to each server, where a closed one counts until the server has closed it too, or 15 seconds have passed.
 //
 // # Failovers
 //

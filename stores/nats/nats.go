@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -56,7 +55,7 @@ func New(client jetstream.JetStream, namespace string) (*Store, error) {
 	s := &Store{client: client, dialer: new(engine.Dialer), finding: make(chan struct{}, 1)}
 	at := engine.At("nats", append(slices.Clone(conn.Opts.Servers), conn.Opts.Url)...)
 	s.Skeleton = engine.Skeleton[uint64]{
-		Texts: texts{s}, Namespace: namespace, At: func() string { return at },
+		Texts: texts{s}, Unordered: true, Namespace: namespace, At: func() string { return at },
 		Explain: func(_ context.Context, err error) error { return refused(err) },
 	}
 	return s, nil
@@ -66,79 +65,60 @@ func New(client jetstream.JetStream, namespace string) (*Store, error) {
 // its place.
 type texts struct{ *Store }
 
-func (t texts) Get(ctx context.Context, key string, latest bool) (engine.Text[uint64], error) {
-	return within(ctx, func() (text engine.Text[uint64], err error) {
-		ctx, done := t.connected(ctx)
-		defer done()
-		b, err := t.find(ctx, false)
-		switch {
-		case err != nil || b == nil:
-		case latest:
-			text, err = b.latest(ctx, key)
-		default:
-			text, err = b.get(ctx, key)
-		}
-		if errors.Is(err, jetstream.ErrStreamNotFound) && t.gone(ctx, b) {
-			return engine.Text[uint64]{}, nil
-		}
-		return text, t.because(ctx, err)
-	})
+func (t texts) Get(ctx context.Context, key string, latest bool) (text engine.Text[uint64], err error) {
+	ctx, done := t.connected(ctx)
+	defer done()
+	b, err := t.find(ctx, false)
+	switch {
+	case err != nil || b == nil:
+	case latest:
+		text, err = b.latest(ctx, key)
+	default:
+		text, err = b.get(ctx, key)
+	}
+	if errors.Is(err, jetstream.ErrStreamNotFound) && t.gone(ctx, b) {
+		return engine.Text[uint64]{}, nil
+	}
+	return text, t.because(ctx, err)
 }
 
 func (t texts) Put(ctx context.Context, key string, revision uint64, text []byte) error {
-	_, err := within(ctx, func() (struct{}, error) {
-		ctx, done := t.connected(ctx)
-		defer done()
-		b, err := t.find(ctx, true)
-		if err == nil {
-			err = b.put(ctx, key, revision, text)
-		}
-		if isConflict(err) {
-			return struct{}{}, fmt.Errorf("%w (%w)", stores.ErrConflict, err)
-		}
-		return struct{}{}, t.because(ctx, err)
-	})
-	return err
+	ctx, done := t.connected(ctx)
+	defer done()
+	b, err := t.find(ctx, true)
+	if err == nil {
+		err = b.put(ctx, key, revision, text)
+	}
+	if isConflict(err) {
+		return fmt.Errorf("%w (%w)", stores.ErrConflict, err)
+	}
+	return t.because(ctx, err)
 }
 
 func (t texts) Scan(ctx context.Context, from, to string, _ int, found func(string, []byte) bool) error {
-	all, err := within(ctx, func() (map[string][]byte, error) { return t.all(ctx, from, to) })
-	for _, key := range slices.Sorted(maps.Keys(all)) {
-		if !found(key, all[key]) {
-			break
-		}
-	}
-	return err
-}
-
-// all returns the texts of the keys in [from, to).
-func (t texts) all(ctx context.Context, from, to string) (map[string][]byte, error) {
 	ctx, done := t.connected(ctx)
 	defer done()
 	b, err := t.find(ctx, false)
 	if b == nil || err != nil {
-		return nil, t.because(ctx, err)
+		return t.because(ctx, err)
 	}
 	watcher, err := b.kv.Watch(ctx, filter(from, to), jetstream.IgnoreDeletes())
 	if err != nil {
-		return nil, t.because(ctx, err)
+		return t.because(ctx, err)
 	}
 	defer watcher.Stop() //nolint:errcheck // only frees what the watcher holds
-	texts := make(map[string][]byte)
 	for {
 		select {
 		case entry, ok := <-watcher.Updates():
 			if !ok {
-				return nil, errors.Join(errors.New("the connection was closed"), ctx.Err())
+				return errors.Join(errors.New("the connection was closed"), ctx.Err())
 			}
 			if entry == nil { // all entries that existed at the beginning were read
-				return texts, nil
+				return nil
 			}
-			if key, ok := keyOf(entry.Key()); ok && from <= key && key < to {
-				texts[key] = bytes.Clone(entry.Value())
-			}
+			found(fromSubject.Replace(entry.Key()), bytes.Clone(entry.Value()))
 		case <-ctx.Done():
-			return nil, t.because(ctx, ctx.Err())
+			return t.because(ctx, ctx.Err())
 		}
 	}
 }
@@ -150,12 +130,6 @@ var (
 	toSubject   = strings.NewReplacer("/", ".", ".", "=")
 	fromSubject = strings.NewReplacer(".", "/", "=", ".")
 )
-
-// keyOf returns the key of a subject.
-func keyOf(subject string) (string, bool) {
-	key := fromSubject.Replace(subject)
-	return key, stores.CheckKey(key) == nil
-}
 
 // filter returns a pattern of the subjects of all keys in [from, to), and perhaps of others.
 func filter(from, to string) string {
@@ -170,7 +144,7 @@ func filter(from, to string) string {
 func (s *Store) Durability(ctx context.Context) (stores.Durability, error) {
 	found := stores.Durability{Unknown: []string{
 		"sync_interval is unknown, because the server does not tell it, and its default loses up to two minutes of writes in a crash of the machine: set it to always"}}
-	stream, err := within(ctx, func() (jetstream.Stream, error) {
+	stream, err := engine.Within(ctx, func() (jetstream.Stream, error) {
 		ctx, done := s.connected(ctx)
 		defer done()
 		stream, err := s.client.Stream(ctx, "KV_"+s.Namespace)

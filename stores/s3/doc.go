@@ -2,8 +2,10 @@
 // and heeds conditional writes, so that every process of a fleet, on any machine, has a node number
 // of its own, without a server to run.
 //
-// You need one name: [github.com/tickflake/tickflake/stores.Open] with an s3:// URL; import this package
-// for it.
+// You need one name: [github.com/tickflake/tickflake/stores.Open] with an s3:// URL; import this package for it.
+// With a bucket and the usual credentials:
+//
+//	tickflake generate --store 's3://BUCKET?region=eu-central-1'
 //
 // # URLs
 //
@@ -15,18 +17,18 @@
 // instead of the system's. Proxies of the environment are used (HTTPS_PROXY).
 //
 // Credentials never stand in the URL. As for every S3 client, they are those of the environment
-// (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN), of a profile in ~/.aws/credentials, or of the role of
-// the machine, the container or the pod. They are renewed before they expire. The machine's clock must
-// be within 15 minutes of the server's, since signatures have the time.
+// (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN), of a profile in ~/.aws/credentials, or of
+// the role of the machine, the container or the pod. They are renewed before they expire. They need s3:GetObject
+// and s3:PutObject on BUCKET/PREFIX/NAMESPACE/*, and s3:ListBucket on BUCKET: without it the server answers 403
+// for a cell that does not exist. The clock must be within 15 minutes of the server's.
 //
 // # Which servers
 //
 // A process that opens the store proves that the server heeds If-None-Match and If-Match, and
-// refuses one that ignores them. Before the first process of a fleet writes, before a
-// sequence is created, and in "tickflake lease check", it also proves that of 32 writes at once on one condition
-// one succeeds. Two objects of the namespace in capitals, CONDITIONS and RACES, serve for that.
-// The tests use versitygw. Amazon S3, Cloudflare R2, Tigris, Ceph and MinIO document both
-// conditions. Directory buckets (S3 Express), whose listings have no order, are refused.
+// refuses one that ignores them. Before the first process of a fleet writes, before a sequence is created, and in
+// "tickflake lease check", it also proves that of 32 writes at once on one condition one succeeds. Two objects of the
+// namespace in capitals, CONDITIONS! and RACES!, serve for that. The tests use versitygw. Amazon S3,
+// Cloudflare R2, Tigris, Ceph and MinIO document both conditions. Directory buckets (S3 Express) are refused.
 //
 // # Format and costs
 //
@@ -40,19 +42,17 @@
 //	5 min        51,840    0.14
 //	1 h           4,320    0.01
 //
-// So the window is 5 minutes by default here; lease.WithWindow changes it. A process that ends cleanly
-// releases its number in two requests, and the next may have it at once. The number of a process that crashed is
-// free after two windows, 10 minutes; meanwhile others take other numbers.
+// So the window is 5 minutes by default here; lease.WithWindow changes it. Opening the store takes 6
+// requests and a claim 4 to 7, or one for each node number where most are taken; the first claim of a fleet up to 72. A process
+// that ends cleanly releases its number in two requests, and the next may have it at once. The number of a process that
+// crashed is free after two windows, 10 minutes; meanwhile others take other numbers.
 //
 // # To lose nothing
 //
-// Amazon S3 keeps acknowledged writes. What can still lose them: a lifecycle rule that expires objects
-// under PREFIX/, which "tickflake lease check" names if it may read the rules (s3:GetLifecycleConfiguration); a person who deletes or restores objects; replication to a second bucket that the fleet is
-// moved to. A versioned bucket is fine, and keeps an old version for each write, so let a rule expire noncurrent versions.
-// Object lock with a retention only keeps more versions; without versioning it cannot be on.
-//
-// # Rights
-//
-// s3:GetObject and s3:PutObject on BUCKET/PREFIX/NAMESPACE/*, and s3:ListBucket on BUCKET: without it the server
-// answers 403 for a cell that does not exist.
+// Amazon S3 keeps acknowledged writes. What can still lose them: a lifecycle rule that expires objects under
+// PREFIX/; a person or a tool that deletes objects or restores old versions of them; replication to a second bucket that
+// the fleet is moved to. A versioned bucket keeps an old version for each write, so let a rule expire
+// noncurrent versions; object lock with a default retention keeps them all for its time. "tickflake lease check" names
+// such rules, versions and locks, if it may ask (s3:GetLifecycleConfiguration, s3:GetBucketVersioning,
+// s3:GetBucketObjectLockConfiguration).
 package s3

@@ -5,7 +5,6 @@ go 1.26.0
 require (
 	github.com/minio/minio-go/v7 v7.4.1
 	github.com/tickflake/tickflake v0.0.0
-	golang.org/x/sync v0.24.0
 )
 
 require (

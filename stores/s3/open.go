@@ -3,11 +3,9 @@ package s3
 import (
 	"cmp"
 	"context"
-	"net/http"
 	"net/url"
 	"os"
 	"strings"
-	"sync/atomic"
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
@@ -37,6 +35,8 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 		return nil, u.Refuse("unknown option; there are endpoint, region, profile, cacert and namespace", nil)
 	case err != nil || at.String() != "" && (at.Host == "" || at.Scheme != "http" && at.Scheme != "https") || at.User != nil || strings.Trim(at.Path, "/") != "":
 		return nil, u.Refuse("option endpoint: want https://HOST or http://HOST", nil)
+	case strings.HasSuffix(name, "--x-s3"):
+		return nil, u.Refuse("it is a directory bucket, which lists its objects in no order: take a general-purpose bucket", nil)
 	case at.Host == "" && region == "":
 		return nil, u.Refuse("no region; want region=NAME, or AWS_REGION in the environment, or another server by endpoint=https://HOST", nil)
 	case at.Host == "":
@@ -46,58 +46,22 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	dialer := &engine.Dialer{Most: most}
-	transport := engine.Transport(dialer, conns, trusted)
-	login := credentials.NewChainCredentials([]credentials.Provider{
-		&credentials.EnvAWS{}, &credentials.FileAWSCredentials{Profile: u.Own["profile"]}, &credentials.IAM{},
-	})
-	heard := &witness{RoundTripper: transport}
+	transport := engine.NewTransport(&engine.Dialer{Most: most}, conns, trusted)
 	client, err := minio.New(at.Host, &minio.Options{
-		Creds: login, Secure: at.Scheme == "https", Region: cmp.Or(region, "us-east-1"), Transport: heard,
+		Creds: credentials.NewChainCredentials([]credentials.Provider{
+			&credentials.EnvAWS{}, &credentials.FileAWSCredentials{Profile: u.Own["profile"]}, &credentials.IAM{},
+		}),
+		Secure: at.Scheme == "https", Region: cmp.Or(region, "us-east-1"), Transport: transport,
 		MaxRetries: 1, // one attempt only: the second would find the first, and fail
 	})
 	if err != nil {
 		return nil, u.Refuse("bucket or endpoint", err)
 	}
-	prefix := strings.Trim(u.URL.Path, "/")
-	if prefix != "" {
-		prefix += "/"
-	}
-	b := &bucket{client: client, name: name, prefix: prefix + u.Namespace + "/", server: heard.name, login: func() error {
-		value, err := login.GetWithContext(nil)
-		if err == nil && value.AccessKeyID == "" {
-			err = errLogin
-		}
-		return err
-	}}
+	prefix := strings.TrimLeft(strings.Trim(u.URL.Path, "/")+"/"+u.Namespace+"/", "/")
+	b := &bucket{client: client, name: name, prefix: prefix, server: transport.Server}
 	return &Store{engine.Skeleton[string]{
-		Texts: b, Namespace: u.Namespace, At: func() string { return engine.At("s3", at.Host) },
-		Explain: func(_ context.Context, err error) error { return refused(err) },
-		Done: func() error {
-			transport.CloseIdleConnections()
-			return dialer.Close()
-		},
+		Texts: b, Reads: reading, Namespace: u.Namespace, At: func() string { return engine.At("s3", at.Host) },
+		Explain: func(_ context.Context, err error) error { return b.explain(err) },
+		Done:    transport.Close,
 	}, b}, nil
-}
-
-// witness remembers how the server calls itself.
-type witness struct {
-	http.RoundTripper
-	last atomic.Pointer[string] // of the last answer; nil before
-}
-
-func (w *witness) RoundTrip(r *http.Request) (*http.Response, error) {
-	answer, err := w.RoundTripper.RoundTrip(r)
-	if err == nil {
-		name := answer.Header.Get("Server")
-		w.last.Store(&name)
-	}
-	return answer, err
-}
-
-func (w *witness) name() string {
-	if name := w.last.Load(); name != nil && *name != "" {
-		return *name
-	}
-	return "a server without a name"
 }

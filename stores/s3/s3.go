@@ -2,14 +2,17 @@ package s3
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/minio/minio-go/v7"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/engine"
@@ -21,23 +24,35 @@ type Store struct {
 	bucket *bucket
 }
 
-var (
-	_ stores.DurabilityChecker = (*Store)(nil)
-	_ stores.Prober            = (*Store)(nil)
-	_ stores.Windower          = (*Store)(nil)
-)
+var _, _, _ = stores.DurabilityChecker(&Store{}), stores.Prober(&Store{}), stores.Windower(&Store{})
 
 // Window is 5 minutes: each write costs money.
 func (*Store) Window() time.Duration { return 5 * time.Minute }
 
-// bucket keeps texts as objects of a bucket, for the skeleton of package engine. The
-// revision of a text is its ETag.
+// Durability checks that the server heeds conditions, and asks for what deletes cells or keeps all that they
+// were.
+func (s *Store) Durability(ctx context.Context) (stores.Durability, error) {
+	if err := engine.Heeds(ctx, &s.Skeleton, "00000000000000000000000000000000"); err != nil {
+		return stores.Durability{}, engine.OpenFailed(ctx, s.At(), s.bucket.explain(err))
+	}
+	return stores.Durability{Risks: s.bucket.risks(ctx)}, nil
+}
+
+// Probe checks that of many writes at once on one condition, one succeeds. It is for the first process of a
+// fleet, and for operators: it makes 32 to 64 writes.
+func (s *Store) Probe(ctx context.Context) error {
+	if err := engine.Races(ctx, &s.Skeleton); err != nil {
+		return s.Failed(ctx, "probe", "conditions", err)
+	}
+	return nil
+}
+
+// bucket keeps texts as objects of a bucket, for the skeleton. The revision of a text is its ETag.
 type bucket struct {
 	client *minio.Client
 	name   string
-	prefix string // of the objects of one namespace, with a slash at its end
-	login  func() error
-	server func() string // that has answered last, by its own words
+	prefix string        // of the objects of one namespace, with a slash at its end
+	server func() string // the name of the server
 }
 
 const (
@@ -57,15 +72,11 @@ const (
 
 // Get reads one object, in one request.
 func (b *bucket) Get(ctx context.Context, key string, _ bool) (engine.Text[string], error) {
-	return b.get(ctx, b.prefix+key+end)
-}
-
-func (b *bucket) get(ctx context.Context, object string) (engine.Text[string], error) {
 	none := engine.Text[string]{Latest: true}
-	if err := b.ready(ctx); err != nil {
+	if err := b.ready(); err != nil {
 		return none, err
 	}
-	body, info, _, err := minio.Core{Client: b.client}.GetObject(ctx, b.name, object, minio.GetObjectOptions{})
+	body, info, _, err := minio.Core{Client: b.client}.GetObject(ctx, b.name, b.prefix+key+end, minio.GetObjectOptions{})
 	if minio.ToErrorResponse(err).Code == minio.NoSuchKey {
 		return none, nil
 	}
@@ -80,103 +91,80 @@ func (b *bucket) get(ctx context.Context, object string) (engine.Text[string], e
 // Put writes one object, on the condition that it has the ETag, or, if that is "", that there
 // is none. It is sent once.
 func (b *bucket) Put(ctx context.Context, key, etag string, text []byte) error {
-	return b.put(ctx, b.prefix+key+end, etag, text)
-}
-
-func (b *bucket) put(ctx context.Context, object, etag string, text []byte) error {
-	if err := b.ready(ctx); err != nil {
+	if err := b.ready(); err != nil {
 		return err
 	}
-	options := minio.PutObjectOptions{ContentType: "text/plain; charset=utf-8", DisableMultipart: true}
+	sum := sha256.Sum256(text) // a bucket with object lock wants one
+	options := minio.PutObjectOptions{ContentType: "text/plain; charset=utf-8", DisableMultipart: true,
+		UserMetadata: map[string]string{"x-amz-checksum-sha256": base64.StdEncoding.EncodeToString(sum[:])}}
 	if etag == "" {
 		options.SetMatchETagExcept("*")
 	} else {
 		options.SetMatchETag(etag)
 	}
-	_, err := minio.Core{Client: b.client}.PutObject(ctx, b.name, object, bytes.NewReader(text), int64(len(text)), "", "", options)
+	_, err := minio.Core{Client: b.client}.PutObject(ctx, b.name, b.prefix+key+end, bytes.NewReader(text), int64(len(text)), "", "", options)
 	switch answer := minio.ToErrorResponse(err); {
-	case err == nil:
-		return nil
 	case answer.StatusCode == http.StatusConflict:
-		return errBusy
+		return fmt.Errorf("%w: %w", engine.ErrBusy, err)
 	case answer.StatusCode == http.StatusPreconditionFailed, answer.Code == minio.NoSuchKey: // the object that is to have the ETag is gone
-		return stores.ErrConflict
+		return fmt.Errorf("%w (%w)", stores.ErrConflict, err)
 	}
 	return err
 }
 
-// Scan gives the objects with keys in [from, to) to found, in the order of their keys, while it returns
-// true: one request for each thousand names, and one for each text, eight at once.
+// Scan lists names: one request for each thousand.
 func (b *bucket) Scan(ctx context.Context, from, to string, limit int, found func(key string, text []byte) bool) error {
-	if err := b.ready(ctx); err != nil {
+	if err := b.ready(); err != nil {
 		return err
-	}
-	for more := true; more; {
-		keys, last, err := b.keys(ctx, from, to, min(limit, page))
-		if err != nil {
-			return err
-		}
-		texts := make([]engine.Text[string], len(keys))
-		group, ctx := errgroup.WithContext(ctx)
-		group.SetLimit(reading)
-		for i, key := range keys {
-			group.Go(func() (err error) {
-				texts[i], err = b.Get(ctx, key, true)
-				return err
-			})
-		}
-		if err := group.Wait(); err != nil {
-			return err
-		}
-		more = !last
-		for i, key := range keys {
-			if texts[i].Found && !found(key, texts[i].Bytes) { // else it is gone since
-				return nil
-			}
-			from = key + "\x00"
-		}
-	}
-	return nil
-}
-
-// keys lists the keys in [from, to), at most limit of them, and says whether they are the last. It leaves
-// out other programs' objects.
-func (b *bucket) keys(ctx context.Context, from, to string, limit int) (keys []string, last bool, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	// S3 lists the names after a name. No key has a character as low as that of end.
-	after, ok := strings.CutSuffix(from, "\x00")
-	if ok {
-		after += end
 	}
 	before := ""
 	for object := range b.client.ListObjectsIter(ctx, b.name, minio.ListObjectsOptions{
-		Prefix: b.prefix, StartAfter: b.prefix + after, Recursive: true, MaxKeys: limit,
+		Prefix: b.prefix, StartAfter: b.prefix + strings.TrimRight(from, "\x00"), Recursive: true, MaxKeys: min(limit, page),
 	}) {
 		if object.Err != nil {
-			return nil, false, object.Err
+			return object.Err
 		}
 		if object.Key <= before {
-			return nil, false, errOrder
+			return errOrder
 		}
 		before = object.Key
 		key, ok := strings.CutSuffix(strings.TrimPrefix(object.Key, b.prefix), end)
-		if key >= to {
+		if key >= to || ok && !found(key, nil) {
 			break
 		}
-		if ok && key >= from && stores.CheckKey(key) == nil {
-			keys = append(keys, key)
-		}
-		if len(keys) == limit {
-			return keys, false, ctx.Err()
-		}
 	}
-	return keys, true, ctx.Err()
+	return ctx.Err() // which ends the iteration without an error
 }
 
-// ready fetches the credentials, if there are none or they have expired. Fetching them knows no
-// context.
-func (b *bucket) ready(ctx context.Context) error {
-	_, err := engine.Wait(ctx, func() (struct{}, error) { return struct{}{}, b.login() })
+// ready fetches the credentials if there are none or they have expired: the driver would send without.
+func (b *bucket) ready() error {
+	value, err := b.client.GetCreds()
+	if err == nil && value.AccessKeyID == "" {
+		err = errLogin
+	}
 	return err
+}
+
+// risks names rules that delete the cells, and versions that none deletes. Without a right to ask, or on a
+// server that does not know the question, there is no answer.
+func (b *bucket) risks(ctx context.Context) (risks []string) {
+	kept := true
+	if rules, err := b.client.GetBucketLifecycle(ctx, b.name); err == nil {
+		for _, rule := range rules.Rules {
+			prefix := cmp.Or(rule.RuleFilter.Prefix, rule.RuleFilter.And.Prefix, rule.Prefix)
+			deletes := !rule.Expiration.IsDaysNull() || !rule.Expiration.IsDateNull()
+			above := strings.HasPrefix(b.prefix, prefix)
+			if deletes && rule.Status == "Enabled" && (above || strings.HasPrefix(prefix, b.prefix)) {
+				risks = append(risks, fmt.Sprintf("the lifecycle rule %q of the bucket deletes objects below %q: leave %s out of it", rule.ID, prefix, b.prefix))
+			}
+			kept = kept && !(above && rule.Status == "Enabled" && !rule.NoncurrentVersionExpiration.IsDaysNull())
+		}
+	}
+	if is, err := b.client.GetBucketVersioning(ctx, b.name); err == nil && is.Enabled() && kept {
+		risks = append(risks, fmt.Sprintf("the bucket is versioned: each write below %s is kept, and a tool that restores old versions takes cells back: let a lifecycle rule expire noncurrent versions", b.prefix))
+	}
+	if _, mode, days, unit, err := b.client.GetObjectLockConfig(ctx, b.name); err == nil && mode != nil && days != nil && unit != nil {
+		risks = append(risks, fmt.Sprintf("object lock keeps each write below %s for %d %s, and it is paid for: take a bucket without a default retention", b.prefix, *days, strings.ToLower(unit.String())))
+	}
+	return risks
 }

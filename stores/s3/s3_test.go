@@ -2,8 +2,7 @@ package s3
 
 import (
 	"context"
-	"crypto/md5" //nolint:gosec // an ETag
-	"encoding/hex"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/engine"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
@@ -28,35 +28,29 @@ func TestBadURL(t *testing.T) {
 	}
 	t.Setenv("AWS_REGION", "eu-central-1")
 	storetest.TestURLs(t, open, "s3://bucket", map[string]string{
-		"gcs://b":                         "s3://",
-		"s3://":                           "want s3://BUCKET",
-		"s3://key:SECRET@bucket?region=x": "credentials do not belong",
-		"s3://bucket?endpoint=h:9000":     "want https://HOST",
+		"s3://":                                       "want s3://BUCKET",
+		"s3://key:SECRET@bucket?region=x":             "credentials do not belong",
+		"s3://bucket?endpoint=h:9000":                 "want https://HOST",
 		"s3://bucket?endpoint=http://u:SECRET%40h":    "want https://HOST",
-		"s3://b?region=x":                             "BUCKET",
 		"s3://bucket?endpoint=http://h/path":          "want https://HOST",
 		"s3://bucket?region=x&secret=SECRET":          "unknown option",
-		"s3://bucket:9000?region=x":                   "want s3://BUCKET",
+		"s3://ids--use1-az4--x-s3?region=x":           "directory bucket",
 		"s3://bucket?endpoint=https://h&cacert=/none": "option cacert",
 	})
 }
 
 // fake is a server that keeps objects and heeds conditions, but for what is set.
 type fake struct {
-	ignoresNew, ignoresOld bool          // If-None-Match, If-Match
-	gap                    time.Duration // between the check of a condition and the write
-	status                 int           // of each answer, instead of its own
-	code                   string
-	rules                  string // of the bucket's lifecycle
+	ignoresNew, ignoresOld bool              // If-None-Match, If-Match
+	status                 int               // of each answer, instead of its own
+	code                   string            // with it
+	asked                  map[string]string // the answers to questions about the bucket: lifecycle, versioning, object-lock
 
 	mu      sync.Mutex
 	objects map[string]string
 }
 
-func etag(text string) string {
-	sum := md5.Sum([]byte(text)) //nolint:gosec // an ETag
-	return `"` + hex.EncodeToString(sum[:]) + `"`
-}
+func etag(text string) string { return fmt.Sprintf("\"%x\"", sha256.Sum256([]byte(text))) }
 
 func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
@@ -71,10 +65,13 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	question, _, _ := strings.Cut(r.URL.RawQuery, "=")
 	text, ok := f.objects[r.URL.Path]
 	switch none, same := r.Header.Get("If-None-Match"), r.Header.Get("If-Match"); {
-	case r.URL.Query().Has("lifecycle") && f.rules != "":
-		fmt.Fprintf(w, "<LifecycleConfiguration>%s</LifecycleConfiguration>", f.rules)
+	case f.asked[question] != "":
+		_, _ = io.WriteString(w, f.asked[question])
+	case r.URL.Query().Has("list-type"):
+		fmt.Fprint(w, "<ListBucketResult><Contents><Key>p/tickflake/b!</Key></Contents><Contents><Key>p/tickflake/a!</Key></Contents></ListBucketResult>")
 	case r.Method == http.MethodGet && !ok:
 		fail(http.StatusNotFound, "NoSuchKey")
 	case r.Method == http.MethodGet:
@@ -83,12 +80,9 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, text)
 	case none == "*" && ok && !f.ignoresNew, same != "" && same != etag(text) && !f.ignoresOld:
 		fail(http.StatusPreconditionFailed, "PreconditionFailed")
+	case r.Header.Get("X-Amz-Checksum-Sha256") == "": // as a bucket with object lock
+		fail(http.StatusBadRequest, "InvalidRequest")
 	default:
-		if f.gap > 0 {
-			f.mu.Unlock()
-			time.Sleep(f.gap) // a server that checks first and locks later: what it does wrong
-			f.mu.Lock()
-		}
 		f.objects[r.URL.Path] = string(body)
 		w.Header().Set("ETag", etag(string(body)))
 	}
@@ -105,74 +99,92 @@ func (f *fake) open(t *testing.T) *Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s.(*Store)
+	return s.(*Store) // the server closes its connections
 }
 
-// A server that ignores a condition, or checks it before it locks, is refused by its name; no other is.
+// A server that ignores a condition is refused by its name, and each refusal has its kind. That of a server
+// that checks conditions too early is tried in package engine.
 func TestProbe(t *testing.T) {
 	for name, test := range map[string]struct {
-		server      *fake
-		open, probe error
+		server *fake
+		want   error
 	}{
-		"honest":                {&fake{}, nil, nil},
-		"ignores If-None-Match": {&fake{ignoresNew: true}, errIgnores, errRaces},
-		"ignores If-Match":      {&fake{ignoresOld: true}, errIgnores, errRaces},
-		"races":                 {&fake{gap: 20 * time.Millisecond}, nil, errRaces},
-		"no such method":        {&fake{status: 501, code: "NotImplemented"}, errIgnores, errIgnores},
-		"no bucket":             {&fake{status: 404, code: "NoSuchBucket"}, advice["NoSuchBucket"], advice["NoSuchBucket"]},
-		"no right":              {&fake{status: 403, code: "AccessDenied"}, errRights, errRights},
-		"other right":           {&fake{status: 403, code: "Odd"}, errRights, errRights},
-		"clock":                 {&fake{status: 403, code: "RequestTimeTooSkewed"}, advice["RequestTimeTooSkewed"], advice["RequestTimeTooSkewed"]},
-		"slow down":             {&fake{status: 503, code: "SlowDown"}, errSlow, errSlow},
+		"honest":                {&fake{}, nil},
+		"ignores If-None-Match": {&fake{ignoresNew: true}, engine.ErrIgnores},
+		"ignores If-Match":      {&fake{ignoresOld: true}, engine.ErrIgnores},
+		"no such method":        {&fake{status: 501, code: "NotImplemented"}, engine.ErrIgnores},
+		"no bucket":             {&fake{status: 404, code: "NoSuchBucket"}, advice["NoSuchBucket"]},
+		"no right":              {&fake{status: 403, code: "AccessDenied"}, errRights},
+		"credentials":           {&fake{status: 400, code: "ExpiredToken"}, errCredentials},
+		"region":                {&fake{status: 301, code: "PermanentRedirect"}, errRegion},
+		"clock":                 {&fake{status: 403, code: "RequestTimeTooSkewed"}, advice["RequestTimeTooSkewed"]},
+		"slow down":             {&fake{status: 503, code: "SlowDown"}, errSlow},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := test.server.open(t)
 			_, err := s.Durability(t.Context())
-			if !errors.Is(err, test.open) {
-				t.Errorf("Durability: %v, want %v", err, test.open)
+			probe := s.Probe(t.Context())
+			if !errors.Is(err, test.want) || test.server.status != 0 && !errors.Is(probe, test.want) {
+				t.Errorf("Durability: %v; Probe: %v; want %v", err, probe, test.want)
 			}
-			if err != nil && test.open == errIgnores && test.server.status == 0 && !strings.Contains(err.Error(), "FakeStore") {
-				t.Errorf("the server is not named: %v", err)
-			}
-			if err := s.Probe(t.Context()); !errors.Is(err, test.probe) {
-				t.Errorf("Probe: %v, want %v", err, test.probe)
+			if test.want == engine.ErrIgnores && (!strings.Contains(err.Error(), "FakeStore") || !strings.Contains(probe.Error(), "FakeStore")) {
+				t.Errorf("the server is not named: %v; %v", err, probe)
 			}
 		})
 	}
 }
 
-// A rule that deletes the cells is a risk, and no other rule is.
-func TestLifecycle(t *testing.T) {
-	const rule = "<Rule><ID>r</ID><Status>%s</Status><Filter><Prefix>%s</Prefix></Filter><Expiration><Days>9</Days></Expiration></Rule>"
-	for rules, want := range map[string]int{
-		"": 0, fmt.Sprintf(rule, "Enabled", ""): 1, fmt.Sprintf(rule, "Enabled", "p/"): 1, fmt.Sprintf(rule, "Enabled", "p/tickflake/node/"): 1,
-		fmt.Sprintf(rule, "Enabled", "q/"): 0, fmt.Sprintf(rule, "Disabled", ""): 0,
-		"<Rule><Status>Enabled</Status><Filter/><NoncurrentVersionExpiration><NoncurrentDays>9</NoncurrentDays></NoncurrentVersionExpiration></Rule>": 0,
+// What deletes cells or keeps all that they were is a risk, and no other rule is. A bucket without order is
+// refused.
+func TestRisks(t *testing.T) {
+	rule := func(status, prefix, does string) string {
+		return fmt.Sprintf("<LifecycleConfiguration><Rule><ID>r</ID><Status>%s</Status><Filter><Prefix>%s</Prefix></Filter>%s</Rule></LifecycleConfiguration>", status, prefix, does)
+	}
+	const (
+		expires   = "<Expiration><Days>9</Days></Expiration>"
+		forgets   = "<NoncurrentVersionExpiration><NoncurrentDays>9</NoncurrentDays></NoncurrentVersionExpiration>"
+		versioned = "<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>"
+		locked    = "<ObjectLockConfiguration><ObjectLockEnabled>Enabled</ObjectLockEnabled><Rule><DefaultRetention><Mode>GOVERNANCE</Mode><Days>9</Days></DefaultRetention></Rule></ObjectLockConfiguration>"
+	)
+	for name, test := range map[string]struct {
+		rules, versions, lock string
+		want                  []string
+	}{
+		"none":            {},
+		"above":           {rules: rule("Enabled", "p/", expires), want: []string{"deletes objects"}},
+		"below":           {rules: rule("Enabled", "p/tickflake/node/", expires), want: []string{"deletes objects"}},
+		"beside":          {rules: rule("Enabled", "q/", expires)},
+		"disabled":        {rules: rule("Disabled", "", expires)},
+		"versions":        {versions: versioned, want: []string{"is versioned"}},
+		"versions go":     {rules: rule("Enabled", "", forgets), versions: versioned},
+		"others' go":      {rules: rule("Enabled", "q/", forgets), versions: versioned, want: []string{"is versioned"}},
+		"versions locked": {versions: versioned, lock: locked, want: []string{"is versioned", "for 9 days"}},
 	} {
-		s := (&fake{rules: rules}).open(t)
-		promises, err := s.Durability(t.Context())
-		if err != nil || len(promises.Risks) != want {
-			t.Errorf("%s: %v, %v", rules, promises, err)
+		s := (&fake{asked: map[string]string{"lifecycle": test.rules, "versioning": test.versions, "object-lock": test.lock}}).open(t)
+		is, err := s.Durability(t.Context())
+		ok := err == nil && len(is.Risks) == len(test.want)
+		for i := range test.want {
+			ok = ok && strings.Contains(is.Risks[i], test.want[i])
+		}
+		if !ok {
+			t.Errorf("%s: %q, %v; want %q", name, is.Risks, err, test.want)
+		}
+		if _, err := s.List(t.Context(), "", "z", 9); !errors.Is(err, errOrder) {
+			t.Errorf("List without order: %v", err)
 		}
 	}
 }
 
 // Without credentials the error says where they are looked for, at the end of the context or before.
 func TestNoCredentials(t *testing.T) {
-	var server fake
-	s := server.open(t)
-	t.Setenv("AWS_ACCESS_KEY_ID", "")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
-	t.Setenv("HOME", t.TempDir())
-	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+	s := new(fake).open(t)
+	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "HOME": t.TempDir(), "AWS_EC2_METADATA_DISABLED": "true"} {
+		t.Setenv(name, value)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	_, err := s.Read(ctx, "node/0000001")
-	if !errors.Is(err, errLogin) && !errors.Is(err, context.DeadlineExceeded) {
+	if !errors.Is(err, errLogin) && !errors.Is(err, context.DeadlineExceeded) || stores.KindOf(err) == stores.Unknown {
 		t.Errorf("Read: %v", err)
-	}
-	if stores.KindOf(err) == stores.Unknown {
-		t.Errorf("of no kind: %v", err)
 	}
 }

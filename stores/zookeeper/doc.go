@@ -31,12 +31,9 @@
 //
 // # Connections
 //
-// Opened by a URL, a store has one connection. While the server does not answer, the driver
-// closes it and makes the next. The store has at most four to each server: a closed
-// connection counts until the server has closed it too, or 15 seconds have passed. If the
-// network keeps connections open and passes nothing on, as a proxy that hangs, the server
-// does not see that they were closed, and counts more. Cells do not depend on the session: it
-// may expire, and the driver then begins another.
+// Opened by a URL, a store has one connection. While the server does not answer, the driver closes it, and makes the next: at most
+// four to each server, where a closed one counts until the server has closed it too, or 15 seconds have passed.
+// Cells do not depend on the session: it may expire, and the driver then begins another.
 //
 // # To lose nothing
 //

@@ -6,6 +6,4 @@ require github.com/tickflake/tickflake v0.0.0
 
 require github.com/go-zookeeper/zk v1.0.4
 
-require golang.org/x/sync v0.24.0
-
 replace github.com/tickflake/tickflake => ../../

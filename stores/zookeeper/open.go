@@ -99,12 +99,7 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 		return nil, err
 	}
 	s.At = func() string { return name }
-	s.Done = func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		_, _ = engine.Wait(ctx, func() (struct{}, error) { return struct{}{}, closeAll() })
-		return nil
-	}
+	s.Done = closeAll
 	return s, nil
 }
 

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"slices"
 	"strings"
 	"sync"
 
 	"github.com/go-zookeeper/zk"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/engine"
@@ -53,6 +51,8 @@ func newStore(conn *zk.Conn, dialer *engine.Dialer, chroot, namespace string, ac
 	return &Store{engine.Skeleton[revision]{
 		Texts:     &texts{conn: conn, root: chroot + "/" + namespace, acl: acl},
 		Namespace: namespace,
+		Unordered: true,
+		Reads:     64,
 		At:        func() string { return engine.At("zookeeper", conn.Server()) },
 		Explain: func(ctx context.Context, err error) error {
 			if !errors.Is(err, stores.ErrConflict) && ctx.Err() != nil || errors.Is(err, zk.ErrNoServer) {
@@ -79,103 +79,51 @@ type revision struct {
 
 // Get first writes to the znode of the namespace if it is to be linearizable. The driver's Sync would not
 // do: the leader answers it alone, even a deposed leader that does not know yet.
-func (t *texts) Get(ctx context.Context, key string, latest bool) (engine.Text[revision], error) {
-	return engine.Wait(ctx, func() (text engine.Text[revision], err error) {
-		if latest {
-			_, err = t.conn.Set(t.root, nil, -1)
-		}
-		if err == nil {
-			err = ctx.Err() // if the caller has gone
-		}
-		if err == nil {
-			return t.get(key)
-		}
-		if errors.Is(err, zk.ErrNoNode) {
-			err = nil // a majority agrees that there is no namespace
-		}
-		return text, err
-	})
-}
-
-// get returns the text of a key as the connected server has it.
-func (t *texts) get(key string) (engine.Text[revision], error) {
-	text, stat, err := t.conn.Get(t.path(key))
-	if errors.Is(err, zk.ErrNoNode) {
-		return engine.Text[revision]{}, nil
+func (t *texts) Get(ctx context.Context, key string, latest bool) (text engine.Text[revision], err error) {
+	if latest {
+		_, err = t.conn.Set(t.root, nil, -1)
 	}
-	if err != nil {
-		return engine.Text[revision]{}, err
+	if err == nil {
+		err = ctx.Err() // if the caller has gone
 	}
-	return engine.Text[revision]{Bytes: text, Found: true, Revision: revision{true, stat.Version}}, nil
+	if err == nil {
+		var stat *zk.Stat
+		if text.Bytes, stat, err = t.conn.Get(t.path(key)); err == nil {
+			text.Found, text.Revision = true, revision{true, stat.Version}
+		}
+	}
+	if errors.Is(err, zk.ErrNoNode) { // a majority agrees if there is no namespace
+		err = nil
+	}
+	return text, err
 }
 
 // Put makes or writes a znode. The first in a namespace makes the znodes above.
-func (t *texts) Put(ctx context.Context, key string, at revision, text []byte) error {
-	_, err := engine.Wait(ctx, func() (_ struct{}, err error) {
-		switch {
-		case !at.exists:
-			err = t.create(ctx, t.path(key), text)
-		case at.data == -1: // to the driver, -1 means any version
-			err = errors.New("the znode was written 2³²-1 times, and cannot be written any more")
-		default:
-			_, err = t.conn.Set(t.path(key), text, at.data)
-		}
-		return struct{}{}, err
-	})
+func (t *texts) Put(ctx context.Context, key string, at revision, text []byte) (err error) {
+	switch {
+	case !at.exists:
+		err = t.create(ctx, t.path(key), text)
+	case at.data == -1: // to the driver, -1 means any version
+		err = errors.New("the znode was written 2³²-1 times, and cannot be written any more")
+	default:
+		_, err = t.conn.Set(t.path(key), text, at.data)
+	}
 	if errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrNoNode) {
 		return fmt.Errorf("%w (%w)", stores.ErrConflict, err)
 	}
 	return err
 }
 
-// Scan asks for the names of all cells, and then for the texts of most of them at once.
-func (t *texts) Scan(ctx context.Context, from, to string, most int, found func(string, []byte) bool) error {
-	keys, err := engine.Wait(ctx, func() ([]string, error) { return t.keys(from, to) })
-	for err == nil && len(keys) > 0 {
-		n := min(most, len(keys))
-		var got []engine.Text[revision]
-		got, err = engine.Wait(ctx, func() ([]engine.Text[revision], error) { return t.getAll(ctx, keys[:n]) })
-		for i, text := range got {
-			if text.Found && !found(keys[i], text.Bytes) {
-				return nil
-			}
-		}
-		keys = keys[n:]
-	}
-	return err
-}
-
-// keys returns the keys in [from, to) in their order.
-func (t *texts) keys(from, to string) (keys []string, err error) {
+// Scan asks for the names of all cells.
+func (t *texts) Scan(_ context.Context, _, _ string, _ int, found func(string, []byte) bool) error {
 	names, _, err := t.conn.Children(t.root)
 	if errors.Is(err, zk.ErrNoNode) {
-		return nil, nil
+		return nil
 	}
 	for _, name := range names {
-		key := strings.ReplaceAll(name, "+", "/")
-		if stores.CheckKey(key) == nil && from <= key && key < to {
-			keys = append(keys, key)
-		}
+		found(strings.ReplaceAll(name, "+", "/"), nil)
 	}
-	slices.Sort(keys)
-	return keys, err
-}
-
-// getAll returns the texts of keys, with up to 64 requests in flight.
-func (t *texts) getAll(ctx context.Context, keys []string) ([]engine.Text[revision], error) {
-	const workers = 64
-	all := make([]engine.Text[revision], len(keys))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(workers)
-	for i, key := range keys {
-		group.Go(func() (err error) {
-			if err = ctx.Err(); err == nil {
-				all[i], err = t.get(key)
-			}
-			return err
-		})
-	}
-	return all, group.Wait()
+	return err
 }
 
 // create makes a znode and its missing parents. It makes a parent only when the server

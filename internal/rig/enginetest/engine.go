@@ -17,6 +17,7 @@ import (
 	"os"
 	"regexp"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -25,6 +26,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/internal/rig/servers"
+	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
@@ -58,15 +60,21 @@ type Engine struct {
 	Server *servers.Server
 
 	// New opens a store by the engine's New at an address, with a client that is set up
-	// as a caller may do it, and closes the client when the test ends.
+	// as a caller may do it, and closes the client when the test ends. It is nil if there is none.
 	New func(t testing.TB, addr, namespace string) stores.Store
 
 	// Damage is that of a [storetest.Server].
 	Damage func(t testing.TB, namespace, key, text string)
 
+	// Delete deletes a cell as an operator does, by each way that the server has.
+	Delete map[string]func(t testing.TB, namespace, key string)
+
 	// TLS returns the URL with TLS; BeforeTLS is that of [storetest.Hangs].
 	TLS       func(url string) string
 	BeforeTLS func(net.Conn) error
+
+	// HTTP is for an engine on HTTP.
+	HTTP HTTP
 
 	// Plateau has the bounds of the package doc, and of docs/bounds.md. The server and the
 	// way to open a store are added.
@@ -99,23 +107,80 @@ func (e Engine) Test(t *testing.T) {
 	var opened atomic.Int64
 	t.Run("store", func(t *testing.T) {
 		storetest.TestStore(t, func(t testing.TB, namespace string) stores.Store {
-			if opened.Add(1)%2 == 0 {
+			if e.New != nil && opened.Add(1)%2 == 0 {
 				return e.New(t, e.Server.Addr, namespace)
 			}
 			return e.Open(t, e.Server.Addr, namespace)
 		})
 	})
+	t.Run("sequence", e.testSequence)
+	for name, remove := range e.Delete {
+		t.Run(name, func(t *testing.T) { e.testDeleted(t, name, remove) })
+	}
 	t.Run("hangs", func(t *testing.T) {
 		storetest.TestHangs(t, storetest.Hangs{Addr: e.Server.Addr, URL: e.URL, BeforeTLS: e.BeforeTLS,
 			TLS:  func(addr, namespace string) string { return e.TLS(e.URL(addr, namespace)) },
 			Host: Host, Resolve: Resolve, Suspend: e.Server.Suspend, Resume: e.Server.Resume})
 	})
 	t.Run("faults", func(t *testing.T) { faults(t, e.Open) })
-	t.Run("faults of New", func(t *testing.T) {
-		Long(t)
-		faults(t, e.New)
-	})
+	if e.HTTP != (HTTP{}) {
+		t.Run("HTTP", e.testHTTP)
+	}
+	if e.New != nil {
+		t.Run("faults of New", func(t *testing.T) {
+			Long(t)
+			faults(t, e.New)
+		})
+	}
 	t.Run("down", e.testDown)
+}
+
+// testDeleted checks that a cell that was deleted has no version of before, when there is none and when it was
+// made again.
+func (e Engine) testDeleted(t *testing.T, namespace string, remove func(t testing.TB, namespace, key string)) {
+	s := e.Open(t, e.Server.Addr, namespace)
+	first := Cell(t, s, "node/0000005", "first")
+	conflicts := func(version uint64) {
+		t.Helper()
+		_, err := s.Swap(Within(t), first.Key, version, []byte("late"))
+		assert.ErrorIs(t, err, stores.ErrConflict)
+	}
+	remove(t, namespace, first.Key)
+	cell, err := s.Read(Within(t), first.Key)
+	require.NoError(t, err)
+	assert.Equal(t, stores.Cell{Key: first.Key}, cell)
+	Until(t, func(ctx context.Context) error { // a List may be out of date
+		cells, err := s.List(ctx, "", "\x7f", 9)
+		if err == nil && len(cells) > 0 {
+			err = fmt.Errorf("%v is listed", cells)
+		}
+		return err
+	})
+	conflicts(first.Version)
+	assert.NotEqual(t, first.Version, Swap(t, s, cell, "again").Version)
+	conflicts(first.Version)
+	conflicts(0)
+}
+
+// testSequence takes ordered numbers by several processes at once. A sequence needs Read and Swap alone, so
+// the rest of it is proved on memory and on directories.
+func (e Engine) testSequence(t *testing.T) {
+	const processes, numbers = 4, 5
+	var taken sync.Map
+	var taking sync.WaitGroup
+	for range processes {
+		s, err := sequence.Open(Within(t), e.Open(t, e.Server.Addr, "sequence"), "orders", sequence.WithDefinition(sequence.Definition{Start: 1, Mode: sequence.Ordered}))
+		require.NoError(t, err)
+		taking.Go(func() {
+			for range numbers {
+				n, err := s.Next(Within(t))
+				_, twice := taken.LoadOrStore(n, true)
+				assert.True(t, err == nil && !twice && n <= processes*numbers, "the number %d: %v", n, err)
+			}
+			assert.NoError(t, s.Close())
+		})
+	}
+	taking.Wait()
 }
 
 // testDown checks that the message says who was asked for what, and why there was no answer,

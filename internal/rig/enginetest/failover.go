@@ -243,25 +243,3 @@ func (f *Fleet) recovered(t testing.TB, what string) {
 	t.Helper()
 	t.Logf("%s: recovered after %v", what, f.WaitRecovered(t, 10, patience))
 }
-
-// TestOutage kills the only server of a fleet, and later stops it for longer than a grant lasts,
-// while processes crash and clocks step.
-func TestOutage(t *testing.T, s *servers.Server) {
-	const window = 2 * time.Second
-	fleet := StartFleet(t, FleetConfig{Processes: 3, Window: window, Timeout: time.Second,
-		Open: func(ctx context.Context) (stores.Store, error) {
-			return stores.Open(ctx, s.At(s.Addr, "namespace=outage"))
-		}})
-	require.NoError(t, s.Kill())
-	fleet.Crash(0)
-	fleet.Step(-3 * time.Second)
-	require.NoError(t, s.Start())
-	fleet.recovered(t, "killed")
-	require.NoError(t, s.Suspend())
-	fleet.Crash(1)
-	fleet.Step(time.Hour, 2)
-	resume := time.AfterFunc(window+time.Second, func() { _ = s.Resume() })
-	defer resume.Stop()
-	fleet.recovered(t, "stopped")
-	fleet.Close(t).Check(t)
-}

@@ -30,6 +30,7 @@ type FleetConfig struct {
 
 	Window  time.Duration // of the leases; 0 is 3 s
 	Timeout time.Duration // of an operation of the store; 0 is 500 ms
+	Offset  time.Duration // of the clocks at the start
 	Rate    int           // IDs per second of each of the two goroutines of a process; 0 is 200
 }
 
@@ -44,8 +45,7 @@ const (
 
 // Fleet issues IDs under load while the test does something to the servers of the store.
 // A process is a keeper with a generator and two goroutines that call NextContext again and
-// again, on a store and a wall clock of its own. A third takes numbers of a sequence that all
-// processes share. The processes of even numbers read that
+// again, on a store and a wall clock of its own. The processes of even numbers read that
 // wall clock; those of odd numbers read it through a [monoclock.Clock]. When a clock is
 // behind, they borrow. There are few more node numbers than processes, so that new processes
 // use the numbers of crashed processes.
@@ -66,7 +66,6 @@ type Fleet struct {
 	runs   []*run     // the present run of each process
 	all    []*run
 	seen   map[snowflake.ID]*run // who has issued it
-	taken  map[int64]*run        // who has issued the number
 	report Report
 }
 
@@ -81,12 +80,10 @@ type run struct {
 	calls   sync.WaitGroup // of its callers
 
 	// Under the fleet's lock; gen is nil until the claim.
-	gen      *generator.Generator
-	issued   int
-	numbers  int          // of the sequence
-	wentBack bool         // the sequence's last error said so
-	high     snowflake.ID // the largest ID that a call has returned
-	last     error        // of a start or a call
+	gen    *generator.Generator
+	issued int
+	high   snowflake.ID // the largest ID that a call has returned
+	last   error        // of a start or a call
 }
 
 func (r *run) String() string { return fmt.Sprintf("process %d run %d", r.process, r.number) }
@@ -105,7 +102,7 @@ func StartFleet(t testing.TB, config FleetConfig) *Fleet {
 		config.Rate = 200
 	}
 	f := &Fleet{config: config, layout: snowflake.Default(), began: time.Now(), runs: make([]*run, config.Processes),
-		seen: map[snowflake.ID]*run{}, taken: map[int64]*run{}, report: Report{Errors: map[string]int{}, Examples: map[string]string{}}}
+		seen: map[snowflake.ID]*run{}, report: Report{Errors: map[string]int{}, Examples: map[string]string{}}}
 	f.layout.NodeBits = bits.Len(uint(config.Processes))
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	t.Cleanup(func() {
@@ -117,6 +114,7 @@ func StartFleet(t testing.TB, config FleetConfig) *Fleet {
 	for range config.Processes {
 		f.clocks = append(f.clocks, &wallClock{began: f.began})
 	}
+	f.Step(config.Offset)
 	for i := range config.Processes {
 		f.start(i)
 	}
@@ -181,7 +179,6 @@ func (r *run) live() {
 	for range 2 {
 		r.calls.Go(r.call)
 	}
-	r.calls.Go(r.count)
 	r.calls.Wait()
 	err := errors.Join(gen.Close(), r.store.Close())
 	if err != nil && !r.store.dead.Load() && !errors.Is(err, lease.ErrNotReleased) {
@@ -270,16 +267,14 @@ func (f *Fleet) Failed(sentinel string) (n int) {
 	return n
 }
 
-// WaitIssued waits until each process has issued n more IDs and, unless the store went back,
-// n more numbers, and returns how long that took. If it takes longer than limit, the test fails at once.
+// WaitIssued waits until each process has issued n more IDs, and returns how long that took. If it takes longer than limit, the test fails at once.
 func (f *Fleet) WaitIssued(t testing.TB, n int, limit time.Duration) time.Duration {
 	t.Helper()
 	return f.wait(t, 0, n, limit)
 }
 
 // WaitRecovered waits until each process has got two grants, of which the store has
-// acknowledged the second after the call, and then has issued n more IDs and, unless the
-// store went back, numbers. So the IDs are not those of a grant from before. It returns how long that took. If it takes longer than
+// acknowledged the second after the call, and then has issued n more IDs. So the IDs are not those of a grant from before. It returns how long that took. If it takes longer than
 // limit, the test fails at once.
 func (f *Fleet) WaitRecovered(t testing.TB, n int, limit time.Duration) time.Duration {
 	t.Helper()
@@ -289,10 +284,9 @@ func (f *Fleet) WaitRecovered(t testing.TB, n int, limit time.Duration) time.Dur
 func (f *Fleet) wait(t testing.TB, grants uint64, n int, limit time.Duration) time.Duration {
 	t.Helper()
 	type mark struct {
-		run     *run
-		grants  uint64
-		issued  int // when it had the grants, or -1
-		numbers int // then
+		run    *run
+		grants uint64
+		issued int // when it had the grants, or -1
 	}
 	begin := time.Now()
 	marks := make([]mark, f.config.Processes)
@@ -311,15 +305,13 @@ func (f *Fleet) wait(t testing.TB, grants uint64, n int, limit time.Duration) ti
 				*m = mark{run: r, grants: got, issued: -1}
 			}
 			if m.issued < 0 && got >= m.grants+grants {
-				m.issued, m.numbers = r.issued, r.numbers
+				m.issued = r.issued
 			}
 			switch {
 			case m.issued < 0:
 				waiting = fmt.Sprintf("%v has got %d grants: %v", r, got-m.grants, r.gen.Keeper().Err())
 			case r.issued < m.issued+n:
 				waiting = fmt.Sprintf("%v has issued %d of %d: %v", r, r.issued-m.issued, n, r.last)
-			case r.numbers < m.numbers+n && !r.wentBack:
-				waiting = fmt.Sprintf("%v has issued %d of %d numbers: %v", r, r.numbers-m.numbers, n, r.last)
 			}
 		}
 		f.mu.Unlock()

@@ -5,78 +5,23 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/sequence"
-	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
-	"github.com/tickflake/tickflake/strategies"
 )
 
-// Move moves a fleet and two sequences from one store to another while processes issue IDs and
-// numbers from both, with clocks that step back. From and To return a store of their own for
+// Move moves a fleet and two sequences from one store to another while processes issue IDs
+// from both, with clocks that step back. From and To return a store of their own for
 // each process.
 type Move struct {
 	From, To func() stores.Store
-	Imported func() // is called after the imports, unless nil
 }
-
-// moved records all IDs and numbers of a move.
-type moved struct {
-	mu     sync.Mutex
-	issued map[string]string // by whom
-	twice  []string
-	count  map[string]int // by process
-}
-
-func (m *moved) add(what, by string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if first, ok := m.issued[what]; ok {
-		m.twice = append(m.twice, fmt.Sprintf("%s by %s and %s", what, first, by))
-	}
-	m.issued[what] = by
-	m.count[by]++
-}
-
-// reach waits until a process has issued so many.
-func (m *moved) reach(t testing.TB, n int, by ...string) {
-	require.Eventually(t, func() bool {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		for _, name := range by {
-			if m.count[name] < n {
-				return false
-			}
-		}
-		return true
-	}, time.Minute, time.Millisecond)
-}
-
-// enough reports whether a process has issued all that it needs. Those of the first store go
-// on until their calls fail.
-func (m *moved) enough(by string) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return strings.Contains(by, "of store 1") && m.count[by] >= moveEnough
-}
-
-const (
-	moveNodes   = 2  // bits, so that the new processes have the numbers of the old ones
-	moveEnough  = 30 // IDs, and numbers of each sequence, of each process
-	moveOfEach  = 3  // processes of the old store, and of the new one
-	moveBackMax = 2 * time.Minute
-)
 
 var moveSequences = map[string]sequence.Definition{
 	"orders":   {Start: 1, MinStep: 5, MaxStep: 50},
@@ -84,35 +29,36 @@ var moveSequences = map[string]sequence.Definition{
 }
 
 // Run makes the move, and returns the IDs and numbers that were issued twice.
-func (m Move) Run(t testing.TB) []string {
-	all := &moved{issued: map[string]string{}, count: map[string]int{}}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	begin := time.Date(2029, 6, 1, 12, 0, 0, 0, time.UTC)
-	admin, target := m.From(), m.To()
-	opened := []stores.Store{admin, target}
-	for name, d := range moveSequences {
-		require.NoError(t, sequence.Create(ctx, admin, name, d))
+func (m Move) Run(t testing.TB) (twice []string) {
+	const processes, enough = 3, 30
+	start := func(open func() stores.Store, offset time.Duration) *Fleet {
+		return StartFleet(t, FleetConfig{Processes: processes, Window: time.Second, Timeout: 5 * time.Second, Offset: offset,
+			Open: func(context.Context) (stores.Store, error) { return open(), nil }})
 	}
-	var old, young sync.WaitGroup
-	var names [2][]string // of the processes that issue
-	start := func(group *sync.WaitGroup, generation int, open func() stores.Store, clockAt time.Time) {
-		for i := range moveOfEach {
-			by, store := fmt.Sprintf("process %d of store %d", i, generation), open()
-			opened = append(opened, store)
-			clock := clocktest.NewVirtual(clockAt)
-			random := rand.New(rand.NewPCG(uint64(generation), uint64(i)))
-			names[generation] = append(names[generation], by)
-			group.Go(func() { all.ids(t, ctx, store, clock, random, by) })
-			for name, d := range moveSequences {
-				by := by + " " + name
-				names[generation] = append(names[generation], by)
-				group.Go(func() { all.numbers(t, ctx, store, name, d, by) })
+	ctx, admin, target := t.Context(), m.From(), m.To()
+	began, old := time.Now(), start(m.From, 0)
+	old.Step(-time.Minute, 0)
+	old.WaitIssued(t, enough, time.Minute)
+	issued := map[string]map[int64]bool{}
+	take := func(store stores.Store, name string) *sequence.Sequence {
+		s, err := sequence.Open(ctx, store, name, sequence.WithDefinition(moveSequences[name]), sequence.WithLogger(slog.New(slog.DiscardHandler)))
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = s.Close() }) // it may have moved
+		for range enough {
+			n, err := s.Next(Within(t))
+			require.NoError(t, err)
+			if issued[name][n] {
+				twice = append(twice, fmt.Sprintf("the number %d of %s", n, name))
 			}
+			issued[name][n] = true
 		}
+		return s
 	}
-	start(&old, 0, m.From, begin)
-	all.reach(t, moveEnough, names[0]...)
+	before := map[string]*sequence.Sequence{}
+	for name := range moveSequences {
+		issued[name] = map[int64]bool{}
+		before[name] = take(admin, name)
+	}
 
 	// Each step twice, and the export by two operators at once. One that loses every race says to
 	// export again.
@@ -133,10 +79,7 @@ func (m Move) Run(t testing.TB) []string {
 	floors, err := export()
 	require.NoError(t, err)
 	require.Equal(t, floors, <-again)
-	require.Len(t, floors.Nodes, moveOfEach)
-	for range 2 {
-		require.NoError(t, lease.Import(ctx, target, floors))
-	}
+	require.Len(t, floors.Nodes, processes)
 	for name := range moveSequences {
 		floor, err := sequence.Export(ctx, admin, name, "the new store")
 		require.NoError(t, err)
@@ -147,97 +90,33 @@ func (m Move) Run(t testing.TB) []string {
 			require.NoError(t, sequence.Import(ctx, target, floor))
 		}
 	}
-	if m.Imported != nil {
-		m.Imported()
+	for range 2 {
+		require.NoError(t, lease.Import(ctx, target, floors))
 	}
-	start(&young, 1, m.To, begin) // with clocks behind all that was issued
-	young.Wait()
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		old.Wait() // each ends with ErrMoved
-	}()
-	select {
-	case <-ended:
-	case <-time.After(20 * time.Second):
-		t.Errorf("processes of the old store are still granted IDs or numbers")
-	}
-	cancel()
-	<-ended
-	for _, store := range opened {
-		assert.NoError(t, store.Close())
-	}
-	return all.twice
-}
-
-// ids issues IDs on a clock that runs, and sometimes steps back, until the fleet has moved.
-func (m *moved) ids(t testing.TB, ctx context.Context, store stores.Store, clock *clocktest.Virtual, random *rand.Rand, by string) {
-	layout := snowflake.Default()
-	layout.NodeBits, layout.Name, layout.Parts = moveNodes, "", nil
-	var keeper *lease.Keeper
-	for keeper == nil && ctx.Err() == nil {
-		k, err := lease.Claim(ctx, store, lease.WithLayout(layout), lease.WithClock(clock), lease.WithPolling(),
-			lease.WithWindow(500*time.Millisecond), lease.WithLogger(slog.New(slog.DiscardHandler)))
-		var full *lease.NoFreeNodeError
-		switch {
-		case err == nil:
-			keeper = k
-		case errors.As(err, &full): // the clock is behind the floors
-			clock.Advance(100 * time.Millisecond)
-		case ctx.Err() == nil && !errors.Is(err, stores.ErrConflict):
-			assert.NoError(t, err, by)
-			return
-		}
-	}
-	if keeper == nil {
-		return
-	}
-	defer keeper.Close()
-	gen, err := generator.New(generator.WithLease(keeper), generator.WithStrategy(strategies.BorrowUpTo(time.Hour)))
-	if !assert.NoError(t, err) {
-		return
-	}
-	for back := time.Duration(0); ctx.Err() == nil && !m.enough(by); {
-		clock.Advance(time.Millisecond)
-		if random.IntN(50) == 0 { // back, and later forth again, or each tick would last for 4096 IDs
-			clock.Step(back)
-			if back > 0 {
-				back = 0
-			} else {
-				back = time.Duration(random.Int64N(int64(moveBackMax)))
-				clock.Step(-back)
+	young := start(m.To, time.Until(began)) // with clocks at the IDs of before
+	young.WaitRecovered(t, enough, patience)
+	for name, s := range before {
+		take(m.To(), name)
+		Until(t, func(ctx context.Context) error { // it has numbers of before
+			n, err := s.Next(ctx)
+			if err == nil && issued[name][n] {
+				twice = append(twice, fmt.Sprintf("the number %d of %s, after the move", n, name))
 			}
-		}
-		keeper.Poll(ctx)
-		id, err := gen.Next()
-		switch {
-		case err == nil:
-			m.add("ID "+id.String(), by)
-		case errors.Is(keeper.Err(), lease.ErrMoved):
-			return
-		}
+			if errors.Is(err, sequence.ErrMoved) {
+				return nil
+			}
+			return fmt.Errorf("%s goes on in the old store: %d, %w", name, n, err)
+		})
 	}
-}
-
-// numbers issues numbers of a sequence until it has moved.
-func (m *moved) numbers(t testing.TB, ctx context.Context, store stores.Store, name string, d sequence.Definition, by string) {
-	s, err := sequence.Open(ctx, store, name, sequence.WithDefinition(d), sequence.WithLogger(slog.New(slog.DiscardHandler)))
-	if errors.Is(err, sequence.ErrMoved) {
-		return
+	moved := func() bool { return old.Failed("ErrMoved") >= processes }
+	require.Eventually(t, moved, patience, 10*time.Millisecond, "processes of the old store are still granted IDs")
+	for _, f := range []*Fleet{old, young} {
+		f.Close(t).Check(t)
 	}
-	if !assert.NoError(t, err, by) {
-		return
-	}
-	defer s.Close()
-	for ctx.Err() == nil && !m.enough(by) {
-		n, err := s.Next(ctx)
-		switch {
-		case err == nil:
-			m.add(fmt.Sprintf("number %d of %s", n, name), by)
-		case errors.Is(err, sequence.ErrMoved):
-			return
-		case ctx.Err() == nil && !errors.Is(err, sequence.ErrTimeout):
-			assert.NoError(t, err, by)
+	for id, by := range young.seen {
+		if first, ok := old.seen[id]; ok {
+			twice = append(twice, fmt.Sprintf("the ID %v by %v, and by %v of the new store", id, first, by))
 		}
 	}
+	return twice
 }

@@ -143,15 +143,13 @@ func (p Plateau) run(t *testing.T, held bool, fault func(proxy *storetest.Proxy,
 	}
 	end()
 	atRest := before + plateauClients*p.AtRest
-	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(plateauPause) {
+	Until(t, func(context.Context) error {
 		n, err := p.count()
-		if err == nil && n <= atRest {
-			break
+		if err == nil && n > atRest {
+			err = fmt.Errorf("%d connections after the fault, want at most %d", n, atRest)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%d connections after the fault (%v), want at most %d", n, err, atRest)
-		}
-	}
+		return err
+	})
 	t.Logf("at most %d connections of %d clients, in %v", peak.Load(), plateauClients, time.Since(begin).Round(time.Second))
 	if peak.Load() > int64(most) {
 		t.Errorf("%d connections of %d clients, want at most %d", peak.Load(), plateauClients, most)
@@ -191,20 +189,14 @@ func (c *plateauClient) work(stop <-chan struct{}) {
 	}
 }
 
-// wait waits until the client writes, for at most two minutes.
+// wait waits until the client writes.
 func (c *plateauClient) wait(t testing.TB) {
 	t.Helper()
-	var err error
-	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(plateauPause) {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-		var cell stores.Cell
-		if cell, err = c.store.Read(ctx, c.key+"0"); err == nil {
+	Until(t, func(ctx context.Context) error {
+		cell, err := c.store.Read(ctx, c.key+"0")
+		if err == nil {
 			_, err = c.store.Swap(ctx, cell.Key, cell.Version, nil)
 		}
-		cancel()
-		if err == nil {
-			return
-		}
-	}
-	t.Fatalf("a client has not written for two minutes: %v", err)
+		return err
+	})
 }

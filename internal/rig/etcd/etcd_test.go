@@ -44,27 +44,22 @@ func TestEngine(t *testing.T) {
 			_, err := clientOf(t, s.Addr).Put(enginetest.Within(t), "/"+namespace+"/"+key, text)
 			require.NoError(t, err)
 		},
+		Delete: map[string]func(testing.TB, string, string){"deleted": func(t testing.TB, namespace, key string) {
+			_, err := clientOf(t, s.Addr).Delete(enginetest.Within(t), "/"+namespace+"/"+key)
+			require.NoError(t, err)
+		}},
 		TLS:     func(url string) string { return strings.Replace(url, "etcd://", "etcds://u:p@", 1) },
 		Plateau: enginetest.Plateau{AtRest: 1, AtMost: 5}, // a closed connection counts for a moment
 	}
 	e.Test(t)
 	t.Run("by hand", func(t *testing.T) { testByHand(t, e) })
 	t.Run("pages of List", func(t *testing.T) { testPages(t, e) })
-	t.Run("revisions that recur", func(t *testing.T) { testRecur(t, e) })
 }
 
-// A key that was deleted has no version of before, and a text that is no cell hides none.
+// A text that is no cell hides none.
 func testByHand(t *testing.T, e enginetest.Engine) {
 	client, s, ctx := clientOf(t, e.Server.Addr), e.Open(t, e.Server.Addr, "byhand"), enginetest.Within(t)
-	first := enginetest.Cell(t, s, "node/0000005", "first")
-	_, err := client.Delete(ctx, "/byhand/node/0000005")
-	require.NoError(t, err)
-	cell, err := s.Read(ctx, first.Key)
-	require.NoError(t, err)
-	assert.Zero(t, cell.Version)
-	_, err = s.Swap(ctx, first.Key, first.Version, []byte("late"))
-	assert.ErrorIs(t, err, stores.ErrConflict)
-	assert.NotEqual(t, first.Version, enginetest.Swap(t, s, cell, "again").Version)
+	enginetest.Cell(t, s, "node/0000005", "")
 	for _, name := range []string{"", "X", "a//b", "０"} { // no keys of ours
 		_, err := client.Put(ctx, "/byhand/"+name, "not a cell")
 		require.NoError(t, err)
@@ -93,29 +88,6 @@ func testPages(t *testing.T, e enginetest.Engine) {
 	for i, cell := range list {
 		require.Equal(t, key(i), cell.Key)
 	}
-}
-
-// A restored snapshot takes revisions back. A cell that was written again since then may
-// have the revision of a lost write, and its version is another.
-func testRecur(t *testing.T, e enginetest.Engine) {
-	var revisions [2]int64
-	var cells [2]stores.Cell
-	var s stores.Store
-	for i, value := range []string{"lost", "other"} {
-		fresh := servers.For(t, servers.Etcd)
-		s = enginetest.Open(t, fresh.At(fresh.Addr, "namespace=x"))
-		cells[i] = enginetest.Cell(t, s, "node/0000005", value)
-		resp, err := clientOf(t, fresh.Addr).Get(enginetest.Within(t), "/x/node/0000005")
-		require.NoError(t, err)
-		require.Len(t, resp.Kvs, 1)
-		revisions[i] = resp.Kvs[0].ModRevision
-	}
-	require.Equal(t, revisions[0], revisions[1], "or it tries nothing")
-	_, err := s.Swap(enginetest.Within(t), cells[0].Key, cells[0].Version, []byte("blind"))
-	assert.ErrorIs(t, err, stores.ErrConflict)
-	is, err := s.Read(enginetest.Within(t), cells[1].Key)
-	require.NoError(t, err)
-	assert.Equal(t, cells[1], is)
 }
 
 // The rights in the package's doc are enough, and needed.

@@ -1,27 +1,36 @@
+//go:build unix
+
 // Package kubernetes has the tests of stores/kubernetes on real servers.
 package kubernetes
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
+	"errors"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	coordination "k8s.io/api/coordination/v1"
+	authentication "k8s.io/api/authentication/v1"
+	authorization "k8s.io/api/authorization/v1"
+	core "k8s.io/api/core/v1"
 	rbac "k8s.io/api/rbac/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clients "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/yaml"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/rig"
 	"github.com/tickflake/tickflake/internal/rig/enginetest"
 	"github.com/tickflake/tickflake/internal/rig/servers"
 	_ "github.com/tickflake/tickflake/internal/rig/servers/etcd"
@@ -31,45 +40,45 @@ import (
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
-// start runs an API server on an etcd. Without its program, which takes ten minutes to build, it skips
-// the test.
-func start(t *testing.T) (s, back *servers.Server) {
-	t.Helper()
-	cache, err := os.UserCacheDir()
-	require.NoError(t, err)
-	if _, err := os.Stat(filepath.Join(cache, "tickflake", "kubeapiserver")); err != nil {
-		t.Skip("the API server is not built: .ci/run nightly builds it, by the command in internal/rig/kubeapiserver")
-	}
-	back = servers.For(t, servers.Etcd)
-	return servers.For(t, servers.Kubernetes, "--etcd-servers=http://"+back.Addr), back
-}
-
 func admin(t testing.TB, s *servers.Server) *clients.Clientset {
 	t.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig(s.Addr, "admin"))
+	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig(s.Addr, s.Password))
 	require.NoError(t, err)
 	client, err := clients.NewForConfig(config)
 	require.NoError(t, err)
 	return client
 }
 
+// Without the API server's program, which takes ten minutes to build, the test is skipped.
 func TestEngine(t *testing.T) {
-	s, _ := start(t)
+	cache, err := os.UserCacheDir()
+	require.NoError(t, err)
+	if _, err := os.Stat(filepath.Join(cache, "tickflake", "kubeapiserver")); err != nil {
+		t.Skip("the API server is not built: .ci/run nightly builds it, by the command in internal/rig/kubeapiserver")
+	}
+	back := servers.For(t, servers.Etcd)
+	s := servers.For(t, servers.Kubernetes, "--etcd-servers=http://"+back.Addr)
+	leases := admin(t, s).CoordinationV1().Leases("default")
 	e := enginetest.Engine{
 		Name: "k8s at " + s.Addr, Server: s,
-		New: func(t testing.TB, addr, namespace string) stores.Store {
-			return enginetest.Open(t, s.At(addr, "namespace="+namespace))
-		},
 		Damage: func(t testing.TB, namespace, key, text string) {
 			patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{"tickflake.io/cell": text}}})
 			require.NoError(t, err)
-			_, err = admin(t, s).CoordinationV1().Leases("default").Patch(enginetest.Within(t), name(namespace)+"."+name(key), types.MergePatchType, patch, meta.PatchOptions{})
+			_, err = leases.Patch(enginetest.Within(t), name(namespace)+"."+name(key), types.MergePatchType, patch, meta.PatchOptions{})
 			require.NoError(t, err)
 		},
+		Delete: map[string]func(testing.TB, string, string){"deleted": func(t testing.TB, namespace, key string) {
+			require.NoError(t, leases.Delete(enginetest.Within(t), name(namespace)+"."+name(key), meta.DeleteOptions{}))
+		}},
 		TLS:     func(url string) string { return url },
+		HTTP:    enginetest.HTTP{Conflict: http.StatusConflict, Busy: http.StatusTooManyRequests},
 		Plateau: enginetest.Plateau{AtRest: 4, AtMost: 16},
 	}
 	e.Test(t)
+	t.Run("shown", func(t *testing.T) { testShown(t, s) })
+	t.Run("rights", func(t *testing.T) { testRights(t, s) })
+	t.Run("etcd stopped", func(t *testing.T) { testEtcdStopped(t, s, back) })
+	enginetest.TestAlone(t, s)
 }
 
 // name is that of a cell as the package's doc describes it, for keys without special characters.
@@ -78,79 +87,96 @@ func name(text string) string {
 	return regexp.MustCompile("[A-Z]").ReplaceAllStringFunc(text, func(c string) string { return "z" + strings.ToLower(c) })
 }
 
-// The rights in the package's doc are enough, and needed.
-func TestRights(t *testing.T) {
-	t.Parallel()
-	s, _ := start(t)
-	roles, ctx := admin(t, s).RbacV1(), enginetest.Within(t)
-	role := &rbac.Role{ObjectMeta: meta.ObjectMeta{Name: "ids"}}
-	_, err := roles.Roles("default").Create(ctx, role, meta.CreateOptions{})
+// testRights gives a service account the Role of the example, which is enough, and needed.
+func testRights(t *testing.T, s *servers.Server) {
+	client, ctx := admin(t, s), enginetest.Within(t)
+	text, err := os.ReadFile(filepath.Join(rig.Top(), "examples", "kubernetes", "store.yaml"))
 	require.NoError(t, err)
-	_, err = roles.RoleBindings("default").Create(ctx, &rbac.RoleBinding{ObjectMeta: meta.ObjectMeta{Name: "ids"},
-		RoleRef: rbac.RoleRef{Kind: "Role", Name: "ids"}, Subjects: []rbac.Subject{{Kind: "User", Name: "flake"}}}, meta.CreateOptions{})
+	var role rbac.Role
+	var binding rbac.RoleBinding
+	documents := bytes.Split(text, []byte("\n---\n"))
+	require.NoError(t, yaml.UnmarshalStrict(documents[1], &role))
+	require.NoError(t, yaml.UnmarshalStrict(documents[2], &binding))
+	account := &core.ServiceAccount{ObjectMeta: meta.ObjectMeta{Name: binding.Subjects[0].Name}}
+	_, err = client.CoreV1().ServiceAccounts("default").Create(ctx, account, meta.CreateOptions{})
 	require.NoError(t, err)
-	allow := func(verbs ...string) {
-		role.Rules = []rbac.PolicyRule{{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: verbs}}
-		_, err := roles.Roles("default").Update(ctx, role, meta.UpdateOptions{})
+	token, err := client.CoreV1().ServiceAccounts("default").CreateToken(ctx, account.Name, &authentication.TokenRequest{}, meta.CreateOptions{})
+	require.NoError(t, err)
+	_, err = client.RbacV1().Roles("default").Create(ctx, &role, meta.CreateOptions{})
+	require.NoError(t, err)
+	_, err = client.RbacV1().RoleBindings("default").Create(ctx, &binding, meta.CreateOptions{})
+	require.NoError(t, err)
+	verbs := role.Rules[0].Verbs
+	allow := func(allowed ...string) {
+		changed := rbac.Role{ObjectMeta: meta.ObjectMeta{Name: role.Name}, Rules: []rbac.PolicyRule{role.Rules[0]}}
+		changed.Rules[0].Verbs = allowed
+		_, err := client.RbacV1().Roles("default").Update(enginetest.Within(t), &changed, meta.UpdateOptions{})
 		require.NoError(t, err)
+		for _, verb := range verbs { // the server learns of a role some time later
+			review := &authorization.SubjectAccessReview{Spec: authorization.SubjectAccessReviewSpec{User: "system:serviceaccount:default:" + account.Name,
+				ResourceAttributes: &authorization.ResourceAttributes{Namespace: "default", Verb: verb, Group: "coordination.k8s.io", Resource: "leases"}}}
+			enginetest.Until(t, func(ctx context.Context) error {
+				is, err := client.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, meta.CreateOptions{})
+				if err == nil && is.Status.Allowed != slices.Contains(allowed, verb) {
+					err = errors.New("not yet")
+				}
+				return err
+			})
+		}
 	}
-	url := "k8s://default/p?kubeconfig=" + s.Kubeconfig(s.Addr, "flake")
-	all := []string{"get", "list", "create", "update"}
-	allow(all...)
-	var store stores.Store
-	enginetest.Until(t, func(ctx context.Context) (err error) { // the server learns of a role some time later
-		store, err = stores.Open(ctx, url)
-		return err
-	})
-	defer store.Close() //nolint:errcheck // the test has ended
+	allow(verbs...)
+	config := s.Kubeconfig(s.Addr, token.Status.Token)
+	store := enginetest.Open(t, "k8s://default/p?kubeconfig="+config)
 	enginetest.Works(t, store)
-	refusal := func(t *testing.T) enginetest.Refusal {
-		return enginetest.Refusal{Store: store, Refuse: func() { allow("get", "list", "create") }, Fix: func() { allow(all...) },
-			Want: "cannot update resource", Advice: "bind the Role"}
+	all := map[string]func(*testing.T) enginetest.Refusal{}
+	for _, verb := range []string{"get", "update"} { // which replace a cell
+		others := slices.DeleteFunc(slices.Clone(verbs), func(other string) bool { return other == verb })
+		all[verb] = func(*testing.T) enginetest.Refusal {
+			return enginetest.Refusal{Store: store, Refuse: func() { allow(others...) }, Fix: func() { allow(verbs...) },
+				Want: "cannot " + verb + " resource", Advice: "bind the Role"}
+		}
 	}
-	enginetest.TestRefusals(t, map[string]func(t *testing.T) enginetest.Refusal{"update": refusal})
-	_, err = stores.Open(ctx, "k8s://kube-system?kubeconfig="+s.Kubeconfig(s.Addr, "flake"))
+	enginetest.TestRefusals(t, all)
+	assert.ElementsMatch(t, []string{"get", "list", "create", "update"}, verbs)
+	for url, want := range map[string]string{
+		"k8s://kube-system?kubeconfig=" + config:                    `cannot get resource "leases"`,
+		"k8s://default?kubeconfig=" + s.Kubeconfig(s.Addr, "wrong"): "refuses the credentials",
+	} {
+		_, err = stores.Open(ctx, url)
+		require.ErrorIs(t, err, stores.Refused)
+		assert.ErrorContains(t, err, want)
+		assert.NotContains(t, err.Error(), s.Password)
+	}
+	_, err = enginetest.Open(t, strings.Replace(s.URL, "default", "nowhere", 1)).Swap(ctx, "node/0000001", 0, nil)
 	require.ErrorIs(t, err, stores.Refused)
-	assert.ErrorContains(t, err, `cannot get resource "leases"`)
-	assert.NotContains(t, err.Error(), s.Password)
+	assert.ErrorContains(t, err, "no such namespace")
 }
 
-// kubectl get lease shows who holds a node number.
-func TestShown(t *testing.T) {
-	t.Parallel()
-	s, _ := start(t)
-	g, err := generator.Open(enginetest.Within(t), s.URL)
+// testShown checks that kubectl get lease shows who holds a node number.
+func testShown(t *testing.T, s *servers.Server) {
+	g, err := generator.Open(enginetest.Within(t), s.At(s.Addr, "namespace=shown"))
 	require.NoError(t, err)
 	defer g.Close() //nolint:errcheck // the test has ended
-	_, err = g.NextContext(enginetest.Within(t))
+	host, err := os.Hostname()
 	require.NoError(t, err)
-	var held *coordination.Lease
 	leases, err := admin(t, s).CoordinationV1().Leases("default").List(enginetest.Within(t), meta.ListOptions{})
 	require.NoError(t, err)
 	for i := range leases.Items {
-		if leases.Items[i].Spec.HolderIdentity != nil {
-			held = &leases.Items[i]
+		if held := leases.Items[i].Spec; strings.HasPrefix(leases.Items[i].Name, "shown.node.") {
+			assert.Contains(t, *held.HolderIdentity, host)
+			assert.WithinDuration(t, time.Now(), held.RenewTime.Time, time.Minute)
+			return
 		}
 	}
-	host, err := os.Hostname()
-	require.NoError(t, err)
-	require.NotNil(t, held, "%v", leases.Items)
-	assert.Contains(t, *held.Spec.HolderIdentity, fmt.Sprint(host))
-	assert.WithinDuration(t, time.Now(), held.Spec.RenewTime.Time, time.Minute)
+	t.Errorf("no lease is held: %v", leases.Items)
 }
 
-func TestOutage(t *testing.T) {
-	t.Parallel()
-	s, _ := start(t)
-	enginetest.TestOutage(t, s)
-}
-
-// The API server runs, and its etcd does not answer for longer than a grant lasts.
-func TestEtcdStopped(t *testing.T) {
-	t.Parallel()
-	s, back := start(t)
+// testEtcdStopped stops the etcd of an API server that runs, for longer than a grant lasts.
+func testEtcdStopped(t *testing.T, s, back *servers.Server) {
 	fleet := enginetest.StartFleet(t, enginetest.FleetConfig{Processes: 3, Window: 2 * time.Second, Timeout: time.Second,
-		Open: func(ctx context.Context) (stores.Store, error) { return stores.Open(ctx, s.URL) }})
+		Open: func(ctx context.Context) (stores.Store, error) {
+			return stores.Open(ctx, s.At(s.Addr, "namespace=stopped"))
+		}})
 	fleet.WaitIssued(t, 10, time.Minute)
 	require.NoError(t, back.Suspend())
 	fleet.Crash(0)
@@ -159,14 +185,4 @@ func TestEtcdStopped(t *testing.T) {
 	defer resume.Stop()
 	fleet.WaitRecovered(t, 10, 2*time.Minute)
 	fleet.Close(t).Check(t)
-}
-
-func TestMove(t *testing.T) {
-	t.Parallel()
-	s, _ := start(t)
-	path := t.TempDir()
-	enginetest.Move{
-		From: func() stores.Store { return enginetest.Open(t, path) },
-		To:   func() stores.Store { return enginetest.Open(t, s.At(s.Addr, "namespace=moved")) },
-	}.Run(t)
 }

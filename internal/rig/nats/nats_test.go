@@ -39,6 +39,13 @@ func TestMain(m *testing.M) { enginetest.Main(m) }
 
 func TestEngine(t *testing.T) {
 	s := servers.For(t, servers.NATS)
+	remove := func(do func(ctx context.Context, kv jetstream.KeyValue, key string) error) func(testing.TB, string, string) {
+		return func(t testing.TB, namespace, key string) {
+			kv, err := clientOf(t, s.Addr).KeyValue(enginetest.Within(t), namespace)
+			require.NoError(t, err)
+			require.NoError(t, do(enginetest.Within(t), kv, strings.ReplaceAll(key, "/", ".")))
+		}
+	}
 	e := enginetest.Engine{
 		Name: "nats at " + s.Addr, Server: s,
 		New: func(t testing.TB, addr, namespace string) stores.Store {
@@ -52,6 +59,13 @@ func TestEngine(t *testing.T) {
 			_, err = kv.Put(enginetest.Within(t), strings.ReplaceAll(key, "/", "."), []byte(text))
 			require.NoError(t, err)
 		},
+		Delete: map[string]func(testing.TB, string, string){
+			"deleted": remove(func(ctx context.Context, kv jetstream.KeyValue, key string) error { return kv.Delete(ctx, key) }),
+			"purged":  remove(func(ctx context.Context, kv jetstream.KeyValue, key string) error { return kv.Purge(ctx, key) }),
+			"bucket-deleted": remove(func(ctx context.Context, kv jetstream.KeyValue, _ string) error {
+				return clientOf(t, s.Addr).DeleteKeyValue(ctx, kv.Bucket())
+			}),
+		},
 		TLS: func(url string) string { return strings.Replace(url, "nats://", "tls://", 1) },
 		BeforeTLS: func(conn net.Conn) error {
 			_, err := io.WriteString(conn, `INFO {"server_id":"x","version":"2.15.0","proto":1,"headers":true,"max_payload":1048576,"tls_required":true}`+"\r\n")
@@ -61,31 +75,8 @@ func TestEngine(t *testing.T) {
 	}
 	e.Test(t)
 	t.Run("stale leader", func(t *testing.T) { testStale(t, e) })
-	t.Run("deleted", func(t *testing.T) { testDeleted(t, e) })
-	t.Run("revisions that recur", func(t *testing.T) { testRecur(t, e) })
 	t.Run("unfit buckets", func(t *testing.T) { testUnfit(t, e) })
 	t.Run("silent for long", func(t *testing.T) { testSilent(t, e) })
-}
-
-// A restored bucket takes revisions back. A cell that was written again since then may
-// have the revision of a lost write, and its version is another.
-func testRecur(t *testing.T, e enginetest.Engine) {
-	client := clientOf(t, e.Server.Addr)
-	var revisions [2]uint64
-	var cells [2]stores.Cell
-	var s stores.Store
-	for i, namespace := range []string{"before", "restored"} {
-		s = e.Open(t, e.Server.Addr, namespace)
-		cells[i] = enginetest.Cell(t, s, "a", namespace)
-		kv, err := client.KeyValue(enginetest.Within(t), namespace)
-		require.NoError(t, err)
-		entry, err := kv.Get(enginetest.Within(t), "a")
-		require.NoError(t, err)
-		revisions[i] = entry.Revision()
-	}
-	require.Equal(t, revisions[0], revisions[1], "or it tries nothing")
-	_, err := s.Swap(enginetest.Within(t), "a", cells[0].Version, []byte("blind"))
-	assert.ErrorIs(t, err, stores.ErrConflict)
 }
 
 // stale is a client whose server is a leader that was deposed: it answers the next request for
@@ -145,34 +136,6 @@ func testStale(t *testing.T, e enginetest.Engine) {
 	cells, err := s.List(enginetest.Within(t), "", "\x7f", 9)
 	require.NoError(t, err)
 	assert.Len(t, cells, 2, "what confirms is no cell")
-}
-
-// A key that was deleted, also with its bucket, has no version of before.
-func testDeleted(t *testing.T, e enginetest.Engine) {
-	client := clientOf(t, e.Server.Addr)
-	for name, remove := range map[string]func(jetstream.KeyValue, context.Context) error{
-		"delete": func(kv jetstream.KeyValue, ctx context.Context) error { return kv.Delete(ctx, "node.0000005") },
-		"purge":  func(kv jetstream.KeyValue, ctx context.Context) error { return kv.Purge(ctx, "node.0000005") },
-		"bucket": func(kv jetstream.KeyValue, ctx context.Context) error { return client.DeleteKeyValue(ctx, kv.Bucket()) },
-	} {
-		s, ctx := e.Open(t, e.Server.Addr, name), enginetest.Within(t)
-		first := enginetest.Cell(t, s, "node/0000005", "first")
-		kv, err := client.KeyValue(ctx, name)
-		require.NoError(t, err)
-		require.NoError(t, remove(kv, ctx))
-		cell, err := s.Read(ctx, first.Key)
-		require.NoError(t, err)
-		assert.Zero(t, cell.Version, name)
-		list, err := s.List(ctx, "", "\x7f", 1<<30)
-		require.NoError(t, err)
-		assert.Empty(t, list, name)
-		_, err = s.Swap(ctx, first.Key, first.Version, []byte("late"))
-		assert.ErrorIs(t, err, stores.ErrConflict, name)
-		again := enginetest.Swap(t, s, cell, "again")
-		assert.NotEqual(t, first.Version, again.Version, name)
-		_, err = s.Swap(ctx, first.Key, 0, []byte("twice"))
-		assert.ErrorIs(t, err, stores.ErrConflict, name)
-	}
 }
 
 // Buckets that would lose cells, or show old ones, are refused and left alone. So is the stream

@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -24,8 +26,7 @@ func init() {
 	kinds[Kubernetes] = how{prepareKubernetes, versionOfKubernetes}
 }
 
-// prepareKubernetes makes the user admin, who may do everything, and the user flake, who has the rights
-// that are bound to him. Their tokens are the server's password with their names.
+// prepareKubernetes makes the user admin, who may do everything. His token is the server's password.
 func prepareKubernetes(_ context.Context, s *Server, w Wanted) (server.Config, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -40,10 +41,10 @@ func prepareKubernetes(_ context.Context, s *Server, w Wanted) (server.Config, e
 		return server.Config{}, err
 	}
 	s.Password = rand.Text()
-	s.URL = "k8s://default?kubeconfig=" + s.Kubeconfig(s.Addr, "admin")
+	s.URL = "k8s://default?kubeconfig=" + s.Kubeconfig(s.Addr, s.Password)
 	accounts := filepath.Join(s.Dir, "accounts.pem")
 	tokens := filepath.Join(s.Dir, "tokens.csv")
-	text := fmt.Sprintf("admin-%[1]s,admin,1,system:masters\nflake-%[1]s,flake,2\n", s.Password)
+	text := s.Password + ",admin,1,system:masters\n"
 	block := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})
 	for file, content := range map[string][]byte{accounts: block, tokens: []byte(text)} {
 		if err := os.WriteFile(file, content, 0o600); err != nil {
@@ -57,17 +58,18 @@ func prepareKubernetes(_ context.Context, s *Server, w Wanted) (server.Config, e
 	}, w.Settings...)}, nil
 }
 
-// Kubeconfig returns a file by which a user of a Kubernetes server reaches it through an address.
-func (s *Server) Kubeconfig(addr, user string) string {
-	file := filepath.Join(s.Dir, user+"-"+addr+".yaml")
+// Kubeconfig returns a file by which the user of a token reaches a Kubernetes server through an address.
+func (s *Server) Kubeconfig(addr, token string) string {
+	file := filepath.Join(s.Dir, fmt.Sprintf("%s-%x.yaml", addr, sha256.Sum256([]byte(token))))
 	text := fmt.Sprintf(`apiVersion: v1
 kind: Config
 clusters: [{name: c, cluster: {server: "https://%s", insecure-skip-tls-verify: true}}]
-users: [{name: u, user: {token: "%s-%s"}}]
+users: [{name: u, user: {token: "%s"}}]
 contexts: [{name: c, context: {cluster: c, user: u}}]
 current-context: c
-`, addr, user, s.Password)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+`, addr, token)
+	made := file + rand.Text() // others may read the file
+	if err := errors.Join(os.WriteFile(made, []byte(text), 0o600), os.Rename(made, file)); err != nil {
 		return err.Error() // the driver says that there is no such file
 	}
 	return file
@@ -80,7 +82,7 @@ func versionOfKubernetes(ctx context.Context, s *Server) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	request.Header.Set("Authorization", "Bearer admin-"+s.Password)
+	request.Header.Set("Authorization", "Bearer "+s.Password)
 	answer, err := client.Do(request)
 	if err != nil {
 		return "", err

@@ -5,6 +5,7 @@ package s3
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -30,7 +31,7 @@ func init() {
 }
 
 // serve runs versitygw over the directory in the first line of a file, at the address in the
-// second, with TLS if a certificate and a key follow. It does not sync: a write outlives the
+// second, and takes no writes if there is a third. It does not sync: a write outlives the
 // process, and not a loss of power.
 func serve(file string) error {
 	f, err := os.Open(file)
@@ -51,9 +52,18 @@ func serve(file string) error {
 		return err
 	}
 	return embedgw.RunVersityGW(context.Background(), back, &embedgw.Config{
-		RootUserAccess: User, RootUserSecret: Secret, Ports: []string{addr}, HealthPath: "/health",
+		RootUserAccess: User, RootUserSecret: Secret, Readonly: len(lines) > 2, Ports: []string{addr}, HealthPath: "/health",
 		MaxConnections: 1000, MaxRequests: 1000, MultipartMaxParts: 10000, KeepAlive: true, Quiet: true,
 	})
+}
+
+// ReadOnly starts a server again that takes no writes, or takes them again.
+func ReadOnly(s *servers.Server, yes bool) error {
+	lines := []string{s.Dir + "/data", s.Addr}
+	if yes {
+		lines = append(lines, "readonly")
+	}
+	return errors.Join(s.Kill(), s.Configure(lines...), s.Process.Start())
 }
 
 func prepare(s *servers.Server, w servers.Wanted) ([]string, error) {

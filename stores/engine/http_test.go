@@ -1,0 +1,50 @@
+package engine_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/engine"
+)
+
+// A server that asks to wait is left alone for that long, by every request.
+func TestRetryAfter(t *testing.T) {
+	for status, heeded := range map[int]bool{http.StatusTooManyRequests: true, http.StatusServiceUnavailable: true, http.StatusForbidden: false} {
+		asked := 0
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			asked++
+			w.Header().Set("Retry-After", "3000000000") // a minute counts
+			w.WriteHeader(status)
+		}))
+		defer server.Close()
+		client := http.Client{Transport: engine.NewTransport(new(engine.Dialer), 1, nil)}
+		get := func() error {
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			if asked == 0 {
+				ctx = t.Context()
+			}
+			defer cancel()
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
+			require.NoError(t, err)
+			answer, err := client.Do(r)
+			if err == nil {
+				err = answer.Body.Close()
+			}
+			return err
+		}
+		require.NoError(t, get())
+		err := get()
+		assert.Equal(t, heeded, asked == 1, "%d: %d requests", status, asked)
+		if heeded {
+			assert.Equal(t, stores.Passing, stores.KindOf(err))
+			assert.Regexp(t, `asks to wait for (1m0|5\d)s`, err)
+		}
+	}
+}
