@@ -48,6 +48,12 @@ type Store struct {
 
 var _ stores.Locker = (*Store)(nil)
 
+// disk runs one step of a write or of a lock on the file or directory at a path: create, write, sync, rename,
+// remove, lock or unlock. Tests make a step fail, hang, or be lost.
+type disk func(step, path string, do func() error) error
+
+func realDisk(_, _ string, do func() error) error { return do() }
+
 // Path returns the absolute path of the directory.
 func (s *Store) Path() string { return s.path }
 
@@ -171,33 +177,44 @@ func (s *Store) replace(ctx context.Context, c stores.Cell) error {
 		err = ctx.Err()
 	}
 	if err == nil {
-		err = failedFile("rename "+filepath.Base(temp), s.disk.rename(temp, path))
+		err = failedFile("rename "+filepath.Base(temp), s.disk("rename", path, func() error { return rename(temp, path) }))
 	}
 	if err != nil {
-		_ = s.disk.remove(temp) // else Open removes it, or the next Swap overwrites it
+		_ = s.remove(temp) // else Open removes it, or the next Swap overwrites it
 		return s.ofCell(c.Key, temp, err)
 	}
-	return s.syncDir()
+	return failedFile("sync directory", s.syncDir(s.path))
 }
 
-func (s *Store) write(path string, data []byte) (err error) {
-	name := filepath.Base(path)
-	f, err := s.disk.create(path)
+func (s *Store) write(path string, data []byte) error {
+	var f *os.File
+	step := func(what string, do func() error) error {
+		return failedFile(what+" "+filepath.Base(path), s.disk(what, path, do))
+	}
+	err := step("create", func() (err error) {
+		f, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, ownerOnly)
+		return err
+	})
 	if err != nil {
-		return failedFile("create "+name, err)
+		return err
 	}
-	if err := s.disk.write(f, data); err != nil {
-		_ = f.Close()
-		return failedFile("write "+name, err)
+	err = step("write", func() error { _, err := f.Write(data); return err })
+	if err == nil {
+		err = step("sync", f.Sync)
 	}
-	if err := s.disk.sync(f); err != nil {
-		_ = f.Close()
-		return failedFile("sync "+name, err)
+	if closed := f.Close(); err == nil {
+		err = failedFile("close "+filepath.Base(path), closed)
 	}
-	return failedFile("close "+name, f.Close())
+	return err
 }
 
-func (s *Store) syncDir() error { return failedFile("sync directory", s.disk.syncDir(s.path)) }
+func (s *Store) remove(path string) error {
+	return s.disk("remove", path, func() error { return os.Remove(path) })
+}
+
+func (s *Store) syncDir(path string) error {
+	return s.disk("sync", path, func() error { return syncDir(path) })
+}
 
 // load reads a cell, which may not be on the disk yet.
 func (s *Store) load(c *call, key string) (stores.Cell, error) {
@@ -267,8 +284,8 @@ func (s *Store) settle(cells ...stores.Cell) error {
 	if !unsure {
 		return nil
 	}
-	if err := s.syncDir(); err != nil {
-		return err
+	if err := s.syncDir(s.path); err != nil {
+		return failedFile("sync directory", err)
 	}
 	s.know(cells...)
 	return nil
