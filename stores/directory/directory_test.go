@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
@@ -227,4 +229,30 @@ func TestDefaultPath(t *testing.T) {
 		assert.Equal(t, tt.want, path)
 		assert.Equal(t, tt.want == "", stores.KindOf(err) == stores.Refused, "%v", err)
 	}
+}
+
+// A new directory begins at a random number, which its layout's cell keeps, whatever the layout's size: later claims take the
+// numbers after it, and go on from 0.
+func TestFirstNode(t *testing.T) {
+	drawn := map[int64]bool{}
+	for _, spec := range []string{"41/10/12", "41/1/21", "41/0/22", "35/20/8"} {
+		layout, err := snowflake.ParseLayout(spec)
+		require.NoError(t, err)
+		nodes := int64(1) << layout.NodeBits
+		for range 8 {
+			s := opened(t, state(t), nil)
+			first := int64(-1)
+			for i := range min(nodes, 3) {
+				keeper, err := lease.Claim(t.Context(), s, lease.WithLayout(layout))
+				require.NoError(t, err)
+				defer keeper.Close()
+				if i == 0 {
+					first = keeper.Node()
+				}
+				assert.Equal(t, (first+i)%nodes, keeper.Node(), spec)
+			}
+			drawn[first] = true
+		}
+	}
+	assert.Greater(t, len(drawn), 8)
 }
