@@ -235,7 +235,7 @@ func TestDefaultPath(t *testing.T) {
 // numbers after it, and go on from 0.
 func TestFirstNode(t *testing.T) {
 	drawn := map[int64]bool{}
-	for _, spec := range []string{"41/10/12", "41/1/21", "41/0/22", "35/20/8"} {
+	for _, spec := range []string{"41/10/12", "41/1/21", "41/0/22", "42/20/1"} {
 		layout, err := snowflake.ParseLayout(spec)
 		require.NoError(t, err)
 		nodes := int64(1) << layout.NodeBits
