@@ -63,15 +63,6 @@ func checkTable(name string) error {
 	return nil
 }
 
-// WithOwnedDB makes Close close the database handle, too. Without it, the caller closes
-// the handle, once the Store is no longer used.
-func WithOwnedDB() Option {
-	return func(s *Store) error {
-		s.owned = true
-		return nil
-	}
-}
-
 // New returns a Store of the cells of a namespace, in the database behind db. It
 // sends nothing: the store connects at its first use. A name that [stores.CheckNamespace]
 // refuses, a nil db or option, and a Dialect that [PostgreSQL] or [MySQL] did not return, are errors.
@@ -99,7 +90,7 @@ func New(db *sql.DB, dialect Dialect, namespace string, opts ...Option) (*Store,
 // semicolon and a new line, and leaves a table that exists as it is.
 func (s *Store) Schema() string { return s.dialect.schema + ";\n" }
 
-// Close closes the database handle if the Store was made [WithOwnedDB], and returns the
+// Close closes the database handle of a Store that [Open] made, and returns the
 // driver's error.
 func (s *Store) Close() error {
 	if !s.owned {
