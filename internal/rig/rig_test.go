@@ -4,35 +4,16 @@ package rig
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/internal/rig/server"
-	"github.com/tickflake/tickflake/internal/rig/servers"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-func TestMain(m *testing.M) {
-	Main(m, map[string]func([]byte) error{"echo": func(job []byte) error {
-		var lines []string
-		if err := json.Unmarshal(job, &lines); err != nil {
-			return err
-		}
-		for _, line := range lines {
-			fmt.Println(line)
-		}
-		if len(lines) == 0 {
-			return errors.New("nothing to say")
-		}
-		return nil
-	}})
-}
+func TestMain(m *testing.M) { Main(m, nil) }
 
 // serve is Serve until the test ends.
 func serve(t *testing.T, c ServeConfig) *Server {
@@ -41,37 +22,6 @@ func serve(t *testing.T, c ServeConfig) *Server {
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, s.Close()) })
 	return s
-}
-
-// Every line of a child is there when it has ended, also after a kill, and its error is told.
-func TestChild(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		child string
-		lines []string
-		says  string
-	}{
-		"says":    {"echo", []string{"one", "two"}, ""},
-		"fails":   {"echo", nil, "exit status 1"},
-		"unknown": {"other", nil, "exit status 1"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			config, err := Child(c.child, c.lines)
-			require.NoError(t, err)
-			var got []string
-			config.Line = func(line string) { got = append(got, line) }
-			p, err := server.Start(t.Context(), config)
-			require.NoError(t, err)
-			err = p.Wait()
-			assert.False(t, p.Running())
-			assert.Equal(t, c.lines, got)
-			if c.says == "" {
-				assert.NoError(t, err)
-			} else {
-				assert.ErrorContains(t, err, c.says)
-			}
-		})
-	}
 }
 
 // Every caller gets IDs and numbers of a server that was drained, killed, and started again at
@@ -155,29 +105,4 @@ func TestClock(t *testing.T) {
 			assert.True(t, ahead())
 		})
 	}
-}
-
-// Two servers are drained, killed and stopped in turn under load, and no call fails. The rows of
-// chaos_test and the soak run the other faults.
-func TestFleet(t *testing.T) {
-	t.Parallel()
-	f, err := StartFleet(t.Context(), FleetConfig{Store: servers.For(t, servers.Directory), Servers: 2, GoClients: 1, Strict: true})
-	require.NoError(t, err)
-	for _, fault := range []string{"server drained", "server killed"} {
-		for _, m := range f.Members {
-			require.NoError(t, f.More(t.Context(), 20))
-			require.NoError(t, f.Do(fault, m, Draw{}))
-		}
-	}
-	require.NoError(t, f.More(t.Context(), 20))
-	f.Recovered()
-	f.Rest()
-	f.Check()
-	assert.Empty(t, f.Broken())
-	assert.Equal(t, map[string]int64{"server drained": 2, "server killed": 2}, f.Disturbed())
-	for _, w := range f.Clients {
-		assert.Positive(t, w.Count().IDs)
-		t.Logf("%+v", w.Count())
-	}
-	require.NoError(t, f.Close())
 }
