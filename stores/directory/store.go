@@ -67,21 +67,17 @@ func (s *Store) List(ctx context.Context, from, to string, limit int) ([]stores.
 	if limit < 1 || from >= to {
 		return nil, nil
 	}
-	type listed struct {
-		cells   []stores.Cell
-		damaged error
-	}
-	l, err := wait(ctx, s.path, func(c *call) (listed, error) {
-		cells, damaged, err := s.list(c, from, to, limit)
-		return listed{cells, engine.JoinDamaged(damaged)}, err
+	return engine.List(ctx, s.failed, func() ([]stores.Cell, []error, error) {
+		type listed struct {
+			cells   []stores.Cell
+			damaged []error
+		}
+		l, err := wait(ctx, s.path, func(c *call) (l listed, err error) {
+			l.cells, l.damaged, err = s.list(c, from, to, limit)
+			return l, err
+		})
+		return l.cells, l.damaged, err
 	})
-	if err == nil {
-		err = l.damaged
-	}
-	if err != nil {
-		return l.cells, s.failed(ctx, "list", "", err)
-	}
-	return l.cells, nil
 }
 
 func (s *Store) list(c *call, from, to string, limit int) (cells []stores.Cell, damaged []error, err error) {
@@ -114,20 +110,15 @@ func (s *Store) list(c *call, from, to string, limit int) (cells []stores.Cell, 
 
 // Read returns the cell of a key, or one with Version 0.
 func (s *Store) Read(ctx context.Context, key string) (stores.Cell, error) {
-	if err := stores.CheckKey(key); err != nil {
-		return stores.Cell{}, s.failed(ctx, "read", key, err)
-	}
-	cell, err := wait(ctx, s.path, func(c *call) (stores.Cell, error) {
-		cell, err := s.load(c, key)
-		if err == nil {
-			err = s.settle(cell)
-		}
-		return cell, err
+	return engine.Read(ctx, s.failed, key, func(ctx context.Context, key string) (stores.Cell, error) {
+		return wait(ctx, s.path, func(c *call) (stores.Cell, error) {
+			cell, err := s.load(c, key)
+			if err == nil {
+				err = s.settle(cell)
+			}
+			return cell, err
+		})
 	})
-	if err != nil {
-		return stores.Cell{}, s.failed(ctx, "read", key, err)
-	}
-	return cell, nil
 }
 
 // Swap replaces the value of a cell, if it has that version, and returns when the new one
@@ -135,18 +126,10 @@ func (s *Store) Read(ctx context.Context, key string) (stores.Cell, error) {
 // error then names that process. It does not wait for a lock of TryLock. After an error of the disk, it is unknown whether the value was
 // written, but the cell is the whole old one or the whole new one.
 func (s *Store) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
-	next, err := engine.NextVersion(key, version, value)
-	if err != nil {
-		return 0, s.failed(ctx, "swap", key, err)
-	}
-	cell := stores.Cell{Key: key, Version: next, Value: slices.Clone(value)}
-	_, err = wait(ctx, s.path, func(c *call) (struct{}, error) {
-		return struct{}{}, s.swap(c, version, cell)
+	return engine.Swap(ctx, s.failed, key, version, value, func(ctx context.Context, version uint64, next stores.Cell) error {
+		_, err := wait(ctx, s.path, func(c *call) (struct{}, error) { return struct{}{}, s.swap(c, version, next) })
+		return err
 	})
-	if err != nil {
-		return 0, s.failed(ctx, "swap", key, err)
-	}
-	return next, nil
 }
 
 func (s *Store) swap(c *call, version uint64, next stores.Cell) error {

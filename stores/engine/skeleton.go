@@ -62,10 +62,10 @@ func (s *Skeleton[R]) List(ctx context.Context, from, to string, limit int) ([]s
 	if limit < 1 || from >= to {
 		return nil, nil
 	}
-	var cells []stores.Cell
-	var damaged []error
-	err := pause.Ended(ctx)
-	if err == nil {
+	return List(ctx, s.Failed, func() (cells []stores.Cell, damaged []error, err error) {
+		if err := pause.Ended(ctx); err != nil {
+			return nil, nil, err
+		}
 		err = s.Texts.Scan(ctx, from, to, limit, func(key string, text []byte) bool {
 			cell, err := ParseCell(key, text)
 			if err != nil {
@@ -75,27 +75,16 @@ func (s *Skeleton[R]) List(ctx context.Context, from, to string, limit int) ([]s
 			cells = append(cells, cell)
 			return len(cells) < limit
 		})
-	}
-	if err != nil {
-		return nil, s.Failed(ctx, "list", "", err)
-	}
-	if err := JoinDamaged(damaged); err != nil {
-		return cells, s.Failed(ctx, "list", "", err)
-	}
-	return cells, nil
+		return cells, damaged, err
+	})
 }
 
 // Read returns the cell of a key, as by a linearizable Get.
 func (s *Skeleton[R]) Read(ctx context.Context, key string) (stores.Cell, error) {
-	err := stores.CheckKey(key)
-	cell := stores.Cell{}
-	if err == nil {
-		cell, _, err = s.get(ctx, key, true)
-	}
-	if err != nil {
-		return stores.Cell{}, s.Failed(ctx, "read", key, err)
-	}
-	return cell, nil
+	return Read(ctx, s.Failed, key, func(ctx context.Context, key string) (stores.Cell, error) {
+		cell, _, err := s.get(ctx, key, true)
+		return cell, err
+	})
 }
 
 // get returns a cell and its text.
@@ -114,17 +103,11 @@ func (s *Skeleton[R]) get(ctx context.Context, key string, latest bool) (stores.
 // Swap replaces the value of a cell if it has that version: by one Put for a new cell, and else by a Get that
 // compares the version, and a Put on the condition that the revision is still that of the Get.
 func (s *Skeleton[R]) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
-	next, err := NextVersion(key, version, value)
-	if err == nil {
-		err = s.swap(ctx, key, version, FormatCell(next, value))
-	}
-	if err != nil {
-		return 0, s.Failed(ctx, "swap", key, err)
-	}
-	return next, nil
+	return Swap(ctx, s.Failed, key, version, value, s.swap)
 }
 
-func (s *Skeleton[R]) swap(ctx context.Context, key string, version uint64, text []byte) error {
+func (s *Skeleton[R]) swap(ctx context.Context, version uint64, next stores.Cell) error {
+	key, text := next.Key, FormatCell(next.Version, next.Value)
 	var at R // there is no text
 	err := pause.Ended(ctx)
 	if err == nil && version != 0 {
