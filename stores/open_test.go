@@ -2,11 +2,11 @@ package stores_test
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,33 +18,26 @@ import (
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
-// told is a store that tells what it promises, after some failures.
+// told is a store that tells what it promises.
 type told struct {
 	*storetest.Memory
-	promises stores.Durability
-	failures int
-	failure  error
-	closed   bool
+	tell   func(ctx context.Context, asked int) (stores.Durability, error)
+	asked  int
+	closed bool
 }
 
-var errAway = errors.New("nothing listens")
-
-func (s *told) Durability(context.Context) (stores.Durability, error) {
-	if s.failures--; s.failures >= 0 {
-		return stores.Durability{}, cmp.Or(s.failure, errAway)
-	}
-	return s.promises, nil
+func (s *told) Durability(ctx context.Context) (stores.Durability, error) {
+	s.asked++
+	return s.tell(ctx, s.asked)
 }
 
 func (s *told) Close() error { s.closed = true; return nil }
 
-func register(s stores.Store) *string {
-	got := new(string)
-	stores.Register("test", func(_ context.Context, url string) (stores.Store, error) {
-		*got = url
-		return s, nil
-	})
-	return got
+// register makes a store that of test: URLs.
+func register(tell func(ctx context.Context, asked int) (stores.Durability, error)) *told {
+	s := &told{Memory: storetest.NewMemory(), tell: tell}
+	stores.Register("test", func(context.Context, string) (stores.Store, error) { return s, nil })
+	return s
 }
 
 func TestOpenBySchemeOrPath(t *testing.T) {
@@ -127,155 +120,113 @@ func TestOpenOfForgetfulStores(t *testing.T) {
 	slog.SetDefault(slog.New(slog.NewTextHandler(log, nil)))
 	t.Cleanup(func() { slog.SetDefault(before) })
 
-	s := &told{Memory: storetest.NewMemory(), promises: stores.Durability{Forgets: []string{"appendonly is no: set it to yes"}}}
-	register(s)
-	_, err := stores.Open(t.Context(), "test://h")
-	assert.ErrorIs(t, err, stores.ErrForgets)
-	assert.ErrorContains(t, err, "appendonly is no: set it to yes; forgetful=allow in the URL")
-	assert.True(t, s.closed)
-	assert.Empty(t, log.String())
-
-	opened, err := stores.Open(t.Context(), "test://h?forgetful=allow")
-	require.NoError(t, err)
-	assert.Equal(t, s, opened)
-	assert.Contains(t, log.String(), "appendonly is no")
-
-	log.Reset()
-	s.promises = stores.Durability{Risks: []string{"fsync is off"}, Unknown: []string{"maxmemory is unknown"}}
-	_, err = stores.Open(t.Context(), "test://h")
-	require.NoError(t, err)
-	assert.Equal(t, 1, bytes.Count(log.Bytes(), []byte("\n")))
-	assert.Contains(t, log.String(), "fsync is off")
-	assert.Contains(t, log.String(), "maxmemory is unknown")
-
-	log.Reset()
-	s.promises = stores.Durability{}
-	_, err = stores.Open(t.Context(), "test://h")
-	require.NoError(t, err)
-	assert.Empty(t, log.String())
-}
-
-func TestOpenWaitsForTheServer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &told{Memory: storetest.NewMemory(), failures: 3}
-		register(s)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		_, err := stores.Open(ctx, "test://h")
-		require.NoError(t, err)
-
-		s.failures = 1 << 30
-		begin := time.Now()
-		_, err = stores.Open(ctx, "test://h")
-		assert.ErrorIs(t, err, errAway)
-		assert.True(t, s.closed)
-		assert.Greater(t, time.Since(begin), 50*time.Second)
-		assert.InDelta(t, 90, 1<<30-s.failures, 40, "a try each second at most, and each half at least")
-
-		begin = time.Now()
-		_, err = stores.Open(t.Context(), "test://h")
-		assert.ErrorIs(t, err, errAway)
-		assert.Zero(t, time.Since(begin), "there is no deadline")
-
-		s.failure = fmt.Errorf("wrong password: %w", stores.Refused)
-		ctx, cancel = context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		_, err = stores.Open(ctx, "test://h")
-		assert.ErrorIs(t, err, stores.Refused)
-		assert.Zero(t, time.Since(begin), "to try again is of no use")
-	})
-}
-
-// cut is a server that refuses connections, and then one that does not answer.
-type cut struct {
-	*storetest.Memory
-	asked int
-}
-
-func (s *cut) Durability(ctx context.Context) (stores.Durability, error) {
-	if s.asked++; s.asked == 1 {
-		return stores.Durability{}, errAway
-	}
-	<-ctx.Done()
-	return stores.Durability{}, fmt.Errorf("no answer yet: %w", ctx.Err())
-}
-
-// The error at the end of a deadline tells why the server was not reached.
-func TestOpenTellsTheReason(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		register(&cut{Memory: storetest.NewMemory()})
-		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("the test is impatient"))
-		defer cancel()
-		_, err := stores.Open(ctx, "test://h")
-		assert.ErrorIs(t, err, errAway)
-		assert.ErrorIs(t, err, context.DeadlineExceeded)
-		assert.ErrorContains(t, err, "the test is impatient")
-
-		// Without a deadline: the one attempt fails by itself as the context ends.
-		ctx, cancel = context.WithCancel(t.Context())
-		register(canceled{storetest.NewMemory(), cancel})
-		_, err = stores.Open(ctx, "test://h")
-		assert.ErrorIs(t, err, errAway)
-		assert.ErrorIs(t, err, context.Canceled)
-	})
-}
-
-// canceled is an engine whose server is away, and during whose answer the context ends.
-type canceled struct {
-	*storetest.Memory
-	cancel func()
-}
-
-func (c canceled) Durability(context.Context) (stores.Durability, error) {
-	c.cancel()
-	return stores.Durability{}, errAway
-}
-
-// hung is an engine that answers nothing.
-type hung struct{ *storetest.Memory }
-
-func (hung) Durability(ctx context.Context) (stores.Durability, error) {
-	<-ctx.Done()
-	return stores.Durability{}, ctx.Err()
-}
-
-// Open returns when its context ends, or without a deadline after ten seconds, whether the
-// engine hangs while it is opened or while it is asked.
-func TestOpenHangs(t *testing.T) {
-	for name, open := range map[string]stores.Opener{
-		"opened": func(ctx context.Context, _ string) (stores.Store, error) {
-			<-ctx.Done()
-			return nil, ctx.Err()
-		},
-		"asked": func(context.Context, string) (stores.Store, error) { return hung{storetest.NewMemory()}, nil },
+	var promises stores.Durability
+	s := register(func(context.Context, int) (stores.Durability, error) { return promises, nil })
+	for _, tt := range []struct {
+		url      string
+		promises stores.Durability
+		refused  string
+		logged   []string
+	}{
+		{"test://h", stores.Durability{Forgets: []string{"appendonly is no: set it to yes"}}, "appendonly is no: set it to yes; forgetful=allow in the URL", nil},
+		{"test://h?forgetful=allow", stores.Durability{Forgets: []string{"appendonly is no"}}, "", []string{"appendonly is no"}},
+		{"test://h", stores.Durability{Risks: []string{"fsync is off"}, Unknown: []string{"maxmemory is unknown"}}, "", []string{"fsync is off", "maxmemory is unknown"}},
+		{"test://h", stores.Durability{}, "", nil},
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			stores.Register("test", open)
-			begin := time.Now()
-			_, err := stores.Open(context.Background(), "test://h")
-			assert.ErrorIs(t, err, context.DeadlineExceeded, name)
-			assert.Equal(t, 10*time.Second, time.Since(begin), name)
+		log.Reset()
+		promises, s.closed = tt.promises, false
+		_, err := stores.Open(t.Context(), tt.url)
+		if tt.refused != "" {
+			assert.ErrorIs(t, err, stores.ErrForgets)
+			assert.ErrorContains(t, err, tt.refused)
+		} else {
+			assert.NoError(t, err)
+		}
+		assert.Equal(t, tt.refused != "", s.closed)
+		assert.Equal(t, min(len(tt.logged), 1), bytes.Count(log.Bytes(), []byte("\n")))
+		for _, text := range tt.logged {
+			assert.Contains(t, log.String(), text)
+		}
+	}
+}
 
-			begin = time.Now()
-			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-			defer cancel()
-			_, err = stores.Open(ctx, "test://h")
-			assert.ErrorIs(t, err, context.DeadlineExceeded, name)
-			assert.Equal(t, time.Minute, time.Since(begin), name)
-
-			begin = time.Now()
-			ctx, cancel = context.WithCancel(context.Background())
-			time.AfterFunc(time.Second, cancel)
-			_, err = stores.Open(ctx, "test://h")
-			assert.ErrorIs(t, err, context.Canceled, name)
-			assert.Equal(t, time.Second, time.Since(begin), name)
-		})
+// Open tries again until its deadline, or once without one, and ends with its context wherever the engine hangs. Its error
+// tells why the server was not reached.
+func TestOpenWaitsForTheServer(t *testing.T) {
+	type answer = func(ctx context.Context, asked int) (stores.Durability, error)
+	away, refused, impatient := errors.New("nothing listens"), fmt.Errorf("wrong password: %w", stores.Refused), errors.New("the test is impatient")
+	fails := func(err error, times int) answer {
+		return func(ctx context.Context, asked int) (stores.Durability, error) {
+			if asked > times {
+				<-ctx.Done()
+				err = fmt.Errorf("no answer yet: %w", ctx.Err())
+			}
+			return stores.Durability{}, err
+		}
+	}
+	const ever, minute, second = 1 << 30, time.Minute, time.Second
+	for name, tt := range map[string]struct {
+		tell     answer
+		deadline time.Duration // or none
+		cancel   time.Duration // or none
+		took     time.Duration
+		want     []error // none: it succeeds
+	}{
+		"it answers soon": {func(_ context.Context, asked int) (stores.Durability, error) {
+			return stores.Durability{}, map[bool]error{true: away}[asked <= 3]
+		}, minute, 0, 0, nil},
+		"it is away":                     {fails(away, ever), minute, 0, minute, []error{away, context.DeadlineExceeded, impatient}},
+		"it is away, and then hangs":     {fails(away, 1), minute, 0, minute, []error{away, context.DeadlineExceeded, impatient}},
+		"it is away, without a deadline": {fails(away, ever), 0, 0, 0, []error{away}},
+		"it refuses":                     {fails(refused, ever), minute, 0, 0, []error{stores.Refused}},
+		"it hangs":                       {fails(nil, 0), minute, 0, minute, []error{context.DeadlineExceeded}},
+		"it hangs, without a deadline":   {fails(nil, 0), 0, 0, 10 * second, []error{context.DeadlineExceeded}},
+		"it hangs, and is given up":      {fails(nil, 0), 0, second, second, []error{context.Canceled}},
+		"it fails by itself as the context ends": {func(ctx context.Context, _ int) (stores.Durability, error) {
+			<-ctx.Done()
+			return stores.Durability{}, away
+		}, 0, second, second, []error{away, context.Canceled}},
+	} {
+		for _, opening := range []bool{false, true} {
+			if opening && !strings.HasPrefix(name, "it hangs") {
+				continue // an Opener is not called again, and its error is final
+			}
+			synctest.Test(t, func(t *testing.T) {
+				s := register(tt.tell)
+				if opening {
+					stores.Register("test", func(ctx context.Context, _ string) (stores.Store, error) { _, err := tt.tell(ctx, 1); return s, err })
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				if tt.deadline > 0 {
+					ctx, cancel = context.WithTimeoutCause(ctx, tt.deadline, impatient)
+				}
+				defer cancel()
+				if tt.cancel > 0 {
+					time.AfterFunc(tt.cancel, cancel)
+				}
+				begin := time.Now()
+				_, err := stores.Open(ctx, "test://h")
+				took := time.Since(begin)
+				for _, want := range tt.want {
+					assert.ErrorIs(t, err, want, name)
+				}
+				assert.Equal(t, tt.want != nil, err != nil, "%s: %v", name, err)
+				assert.Equal(t, tt.want != nil && !opening, s.closed, name)
+				if tt.want != nil {
+					assert.Equal(t, tt.took, took, name)
+				}
+				if tt.took == minute && s.asked > 2 {
+					assert.InDelta(t, 90, s.asked, 40, "a try each second at most, and each half at least")
+				}
+			})
+		}
 	}
 }
 
 func TestOpenAsksWhetherTheStoreAnswers(t *testing.T) {
 	m := storetest.NewMemory()
-	register(m)
+	stores.Register("test", func(context.Context, string) (stores.Store, error) { return m, nil })
 	m.Fail(storetest.Unavailable, 1)
 	_, err := stores.Open(t.Context(), "test://h")
 	assert.ErrorIs(t, err, storetest.ErrFault)

@@ -3,132 +3,16 @@
 package rig
 
 import (
-	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/internal/rig/server"
-	"github.com/tickflake/tickflake/internal/rig/servers"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-func TestMain(m *testing.M) {
-	Main(m, map[string]func([]byte) error{"echo": func(job []byte) error {
-		var lines []string
-		if err := json.Unmarshal(job, &lines); err != nil {
-			return err
-		}
-		for _, line := range lines {
-			fmt.Println(line)
-		}
-		if len(lines) == 0 {
-			return errors.New("nothing to say")
-		}
-		return nil
-	}})
-}
-
-// serve is Serve until the test ends.
-func serve(t *testing.T, c ServeConfig) *Server {
-	t.Helper()
-	s, err := Serve(t.Context(), c)
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, s.Close()) })
-	return s
-}
-
-// Every line of a child is there when it has ended, also after a kill, and its error is told.
-func TestChild(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		child string
-		lines []string
-		says  string
-	}{
-		"says":    {"echo", []string{"one", "two"}, ""},
-		"fails":   {"echo", nil, "exit status 1"},
-		"unknown": {"other", nil, "exit status 1"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			config, err := Child(c.child, c.lines)
-			require.NoError(t, err)
-			var got []string
-			config.Line = func(line string) { got = append(got, line) }
-			p, err := server.Start(t.Context(), config)
-			require.NoError(t, err)
-			err = p.Wait()
-			assert.False(t, p.Running())
-			assert.Equal(t, c.lines, got)
-			if c.says == "" {
-				assert.NoError(t, err)
-			} else {
-				assert.ErrorContains(t, err, c.says)
-			}
-		})
-	}
-}
-
-// Every caller gets IDs and numbers of a server that was drained, killed, and started again at
-// its addresses. A refusal is told from an error.
-func TestServeAndCallers(t *testing.T) {
-	t.Parallel()
-	store := t.TempDir()
-	_, err := Tickflake(t.Context(), false, "sequence", "create", "orders", "--store", store)
-	require.NoError(t, err)
-	s := serve(t, ServeConfig{Store: store, Args: []string{"--strategy", "reject", "--layout", "41/10/0"}})
-	require.NoError(t, s.End())
-	require.NoError(t, s.Start())
-	require.NoError(t, s.Kill())
-	require.NoError(t, s.Start())
-	goClient, err := GoClient(t.Context(), []string{s.GRPC})
-	require.NoError(t, err)
-	callers := map[string]Caller{"client": goClient}
-	for _, p := range Protocols {
-		callers[p.Name] = p.Open(p.At(s))
-	}
-	var numbers Ledger
-	for name, c := range callers {
-		for range 3 {
-			begin := Now()
-			first, err := c.Numbers(t.Context(), "orders", 5)
-			require.NoError(t, err, name)
-			numbers.Add(name, begin, Now(), first, first+1, first+2, first+3, first+4)
-		}
-		_, err = c.Numbers(t.Context(), "no-such-sequence", 1)
-		require.Error(t, err, name)
-		_, allowed := Class(err)
-		assert.False(t, allowed, "%s: %v", name, err)
-		if _, err = c.IDs(t.Context(), 1); name == "client" {
-			require.NoError(t, err)
-		}
-		_, err = c.IDs(t.Context(), 40) // of a layout that has one ID in a tick
-		var refused *Refused
-		if assert.ErrorAs(t, err, &refused, name) {
-			assert.True(t, refused.Busy, "%s: %v", name, err)
-		}
-	}
-	n, example := numbers.Twice()
-	assert.Zero(t, n, example)
-	size := s.Size(t.Context())
-	assert.Positive(t, size.RSS)
-	assert.Positive(t, size.Goroutines)
-	assert.Positive(t, size.Files)
-	require.NoError(t, s.Kill())
-	for name, c := range callers {
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-		_, err := c.Numbers(ctx, "orders", 1)
-		cancel()
-		class, allowed := Class(err)
-		assert.True(t, allowed, "%s: %s", name, class)
-		assert.NoError(t, c.Close())
-	}
-}
+func TestMain(m *testing.M) { Main(m, nil) }
 
 // A server's clock is stepped: at once if it reads the wall clock, and else at its next start.
 func TestClock(t *testing.T) {
@@ -136,7 +20,9 @@ func TestClock(t *testing.T) {
 	const hour = time.Hour
 	for name, raw := range map[string]bool{"monoclock": false, "raw": true} {
 		t.Run(name, func(t *testing.T) {
-			s := serve(t, ServeConfig{Store: t.TempDir(), Clock: true, Raw: raw})
+			s, err := Serve(t.Context(), ServeConfig{Store: t.TempDir(), Clock: true, Raw: raw})
+			require.NoError(t, err)
+			defer func() { assert.NoError(t, s.Close()) }()
 			c := Redis(s.RESP)
 			defer c.Close()
 			ahead := func() bool {
@@ -155,29 +41,4 @@ func TestClock(t *testing.T) {
 			assert.True(t, ahead())
 		})
 	}
-}
-
-// Two servers are drained, killed and stopped in turn under load, and no call fails. The rows of
-// chaos_test and the soak run the other faults.
-func TestFleet(t *testing.T) {
-	t.Parallel()
-	f, err := StartFleet(t.Context(), FleetConfig{Store: servers.For(t, servers.Directory), Servers: 2, GoClients: 1, Strict: true})
-	require.NoError(t, err)
-	for _, fault := range []string{"server drained", "server killed"} {
-		for _, m := range f.Members {
-			require.NoError(t, f.More(t.Context(), 20))
-			require.NoError(t, f.Do(fault, m, Draw{}))
-		}
-	}
-	require.NoError(t, f.More(t.Context(), 20))
-	f.Recovered()
-	f.Rest()
-	f.Check()
-	assert.Empty(t, f.Broken())
-	assert.Equal(t, map[string]int64{"server drained": 2, "server killed": 2}, f.Disturbed())
-	for _, w := range f.Clients {
-		assert.Positive(t, w.Count().IDs)
-		t.Logf("%+v", w.Count())
-	}
-	require.NoError(t, f.Close())
 }

@@ -15,17 +15,9 @@ import (
 // file, and Go ends a process that has 10,000 threads.
 const maxCalls = 16
 
-// turns has the places of the calls that run, by directory. An entry exists while a call
-// has a place or waits for one.
-var turns = struct {
-	sync.Mutex
-	of map[string]*turn
-}{of: make(map[string]*turn)}
-
-type turn struct {
-	places chan struct{} // with capacity maxCalls
-	calls  int           // that have a place or wait for one
-}
+// places has, by the path of each directory that this process has used, a channel with capacity maxCalls: the places of
+// the calls that run.
+var places sync.Map
 
 // call is a call with its context.
 type call struct {
@@ -59,9 +51,8 @@ func (c *call) leave() {
 func wait[T any](ctx context.Context, path string, do func(*call) (T, error)) (T, error) {
 	c, began := &call{Context: ctx}, time.Now()
 	value, err := engine.Wait(ctx, func() (T, error) {
-		t := join(path)
-		defer t.leave(path)
-		c.places = t.places
+		of, _ := places.LoadOrStore(path, make(chan struct{}, maxCalls))
+		c.places = of.(chan struct{})
 		defer c.leave()
 		if err := c.enter(); err != nil {
 			var none T
@@ -73,24 +64,4 @@ func wait[T any](ctx context.Context, path string, do func(*call) (T, error)) (T
 		err = fmt.Errorf("%w, waited %s: if it is stopped, wake it or end it: %w", *busy, time.Since(began).Round(time.Millisecond), err)
 	}
 	return value, err
-}
-
-func join(path string) *turn {
-	turns.Lock()
-	defer turns.Unlock()
-	t := turns.of[path]
-	if t == nil {
-		t = &turn{places: make(chan struct{}, maxCalls)}
-		turns.of[path] = t
-	}
-	t.calls++
-	return t
-}
-
-func (t *turn) leave(path string) {
-	turns.Lock()
-	defer turns.Unlock()
-	if t.calls--; t.calls == 0 {
-		delete(turns.of, path)
-	}
 }

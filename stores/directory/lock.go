@@ -41,7 +41,7 @@ func (s *Store) waitHold(ctx context.Context, key string) (func(), error) {
 	var locked atomic.Pointer[func()]
 	var gone atomic.Bool
 	unlock, err := wait(ctx, s.path, func(*call) (func(), error) {
-		unlock, err := s.disk.lock(path)
+		unlock, err := s.lock(path)
 		if errors.Is(err, errBusy) {
 			err = stores.ErrLocked
 		}
@@ -91,6 +91,13 @@ func self() string {
 	return fmt.Sprintf("process %d on host %.64q", os.Getpid(), host)
 }
 
+// lock is tryLock as a step of the disk.
+func (s *Store) lock(path string) (func(), error) {
+	var unlock func()
+	err := s.disk("lock", path, func() (err error) { unlock, err = tryLock(path); return err })
+	return func() { _ = s.disk("unlock", path, func() error { unlock(); return nil }) }, err
+}
+
 // tryLock locks a file, and makes the file if there is none. No process ever removes it: a
 // lock on a removed file would exclude no other process. While the file is locked, its second
 // line names the process, for the errors of others.
@@ -137,7 +144,7 @@ func (s *Store) waitLock(c *call, key string) (unlock func(), err error) {
 	path := s.file(key, swapFile)
 	pauses := engine.Backoff{First: 100 * time.Microsecond, Last: 5 * time.Millisecond}
 	for {
-		unlock, err := s.disk.lock(path)
+		unlock, err := s.lock(path)
 		if !errors.Is(err, errBusy) {
 			c.busy.Store(nil)
 			return unlock, s.ofCell(key, path, err)

@@ -166,7 +166,7 @@ func (s *Store) make() (made bool, err error) {
 		if i == 0 {
 			break
 		}
-		if err := s.disk.syncDir(filepath.Dir(missing[i])); err != nil {
+		if err := s.syncDir(filepath.Dir(missing[i])); err != nil {
 			return false, failedFile("sync directory "+filepath.Dir(missing[i]), err)
 		}
 	}
@@ -205,8 +205,8 @@ func (s *Store) prepare(made bool) error {
 		}
 		// A process that has locked the cell is writing it. A file that cannot be removed
 		// concerns its own cell alone.
-		if unlock, err := s.disk.lock(s.file(key, swapFile)); err == nil {
-			_ = s.disk.remove(s.file(key, tempFile))
+		if unlock, err := s.lock(s.file(key, swapFile)); err == nil {
+			_ = s.remove(s.file(key, tempFile))
 			unlock()
 		}
 	}
@@ -214,7 +214,7 @@ func (s *Store) prepare(made bool) error {
 		return nil // the process that wrote the first cell has synced it
 	}
 	parent := filepath.Dir(s.path)
-	err = s.disk.syncDir(parent)
+	err = s.syncDir(parent)
 	if errors.Is(err, fs.ErrPermission) && !made {
 		return nil // the user who made it may have had more rights there
 	}

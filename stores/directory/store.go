@@ -48,6 +48,12 @@ type Store struct {
 
 var _ stores.Locker = (*Store)(nil)
 
+// disk runs one step of a write or of a lock on the file or directory at a path: create, write, sync, rename,
+// remove, lock or unlock. Tests make a step fail, hang, or be lost.
+type disk func(step, path string, do func() error) error
+
+func realDisk(_, _ string, do func() error) error { return do() }
+
 // Path returns the absolute path of the directory.
 func (s *Store) Path() string { return s.path }
 
@@ -61,21 +67,17 @@ func (s *Store) List(ctx context.Context, from, to string, limit int) ([]stores.
 	if limit < 1 || from >= to {
 		return nil, nil
 	}
-	type listed struct {
-		cells   []stores.Cell
-		damaged error
-	}
-	l, err := wait(ctx, s.path, func(c *call) (listed, error) {
-		cells, damaged, err := s.list(c, from, to, limit)
-		return listed{cells, engine.JoinDamaged(damaged)}, err
+	return engine.List(ctx, s.failed, func() ([]stores.Cell, []error, error) {
+		type listed struct {
+			cells   []stores.Cell
+			damaged []error
+		}
+		l, err := wait(ctx, s.path, func(c *call) (l listed, err error) {
+			l.cells, l.damaged, err = s.list(c, from, to, limit)
+			return l, err
+		})
+		return l.cells, l.damaged, err
 	})
-	if err == nil {
-		err = l.damaged
-	}
-	if err != nil {
-		return l.cells, s.failed(ctx, "list", "", err)
-	}
-	return l.cells, nil
 }
 
 func (s *Store) list(c *call, from, to string, limit int) (cells []stores.Cell, damaged []error, err error) {
@@ -108,20 +110,15 @@ func (s *Store) list(c *call, from, to string, limit int) (cells []stores.Cell, 
 
 // Read returns the cell of a key, or one with Version 0.
 func (s *Store) Read(ctx context.Context, key string) (stores.Cell, error) {
-	if err := stores.CheckKey(key); err != nil {
-		return stores.Cell{}, s.failed(ctx, "read", key, err)
-	}
-	cell, err := wait(ctx, s.path, func(c *call) (stores.Cell, error) {
-		cell, err := s.load(c, key)
-		if err == nil {
-			err = s.settle(cell)
-		}
-		return cell, err
+	return engine.Read(ctx, s.failed, key, func(ctx context.Context, key string) (stores.Cell, error) {
+		return wait(ctx, s.path, func(c *call) (stores.Cell, error) {
+			cell, err := s.load(c, key)
+			if err == nil {
+				err = s.settle(cell)
+			}
+			return cell, err
+		})
 	})
-	if err != nil {
-		return stores.Cell{}, s.failed(ctx, "read", key, err)
-	}
-	return cell, nil
 }
 
 // Swap replaces the value of a cell, if it has that version, and returns when the new one
@@ -129,18 +126,10 @@ func (s *Store) Read(ctx context.Context, key string) (stores.Cell, error) {
 // error then names that process. It does not wait for a lock of TryLock. After an error of the disk, it is unknown whether the value was
 // written, but the cell is the whole old one or the whole new one.
 func (s *Store) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
-	next, err := engine.NextVersion(key, version, value)
-	if err != nil {
-		return 0, s.failed(ctx, "swap", key, err)
-	}
-	cell := stores.Cell{Key: key, Version: next, Value: slices.Clone(value)}
-	_, err = wait(ctx, s.path, func(c *call) (struct{}, error) {
-		return struct{}{}, s.swap(c, version, cell)
+	return engine.Swap(ctx, s.failed, key, version, value, func(ctx context.Context, version uint64, next stores.Cell) error {
+		_, err := wait(ctx, s.path, func(c *call) (struct{}, error) { return struct{}{}, s.swap(c, version, next) })
+		return err
 	})
-	if err != nil {
-		return 0, s.failed(ctx, "swap", key, err)
-	}
-	return next, nil
 }
 
 func (s *Store) swap(c *call, version uint64, next stores.Cell) error {
@@ -171,33 +160,44 @@ func (s *Store) replace(ctx context.Context, c stores.Cell) error {
 		err = ctx.Err()
 	}
 	if err == nil {
-		err = failedFile("rename "+filepath.Base(temp), s.disk.rename(temp, path))
+		err = failedFile("rename "+filepath.Base(temp), s.disk("rename", path, func() error { return rename(temp, path) }))
 	}
 	if err != nil {
-		_ = s.disk.remove(temp) // else Open removes it, or the next Swap overwrites it
+		_ = s.remove(temp) // else Open removes it, or the next Swap overwrites it
 		return s.ofCell(c.Key, temp, err)
 	}
-	return s.syncDir()
+	return failedFile("sync directory", s.syncDir(s.path))
 }
 
-func (s *Store) write(path string, data []byte) (err error) {
-	name := filepath.Base(path)
-	f, err := s.disk.create(path)
+func (s *Store) write(path string, data []byte) error {
+	var f *os.File
+	step := func(what string, do func() error) error {
+		return failedFile(what+" "+filepath.Base(path), s.disk(what, path, do))
+	}
+	err := step("create", func() (err error) {
+		f, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, ownerOnly)
+		return err
+	})
 	if err != nil {
-		return failedFile("create "+name, err)
+		return err
 	}
-	if err := s.disk.write(f, data); err != nil {
-		_ = f.Close()
-		return failedFile("write "+name, err)
+	err = step("write", func() error { _, err := f.Write(data); return err })
+	if err == nil {
+		err = step("sync", f.Sync)
 	}
-	if err := s.disk.sync(f); err != nil {
-		_ = f.Close()
-		return failedFile("sync "+name, err)
+	if closed := f.Close(); err == nil {
+		err = failedFile("close "+filepath.Base(path), closed)
 	}
-	return failedFile("close "+name, f.Close())
+	return err
 }
 
-func (s *Store) syncDir() error { return failedFile("sync directory", s.disk.syncDir(s.path)) }
+func (s *Store) remove(path string) error {
+	return s.disk("remove", path, func() error { return os.Remove(path) })
+}
+
+func (s *Store) syncDir(path string) error {
+	return s.disk("sync", path, func() error { return syncDir(path) })
+}
 
 // load reads a cell, which may not be on the disk yet.
 func (s *Store) load(c *call, key string) (stores.Cell, error) {
@@ -267,8 +267,8 @@ func (s *Store) settle(cells ...stores.Cell) error {
 	if !unsure {
 		return nil
 	}
-	if err := s.syncDir(); err != nil {
-		return err
+	if err := s.syncDir(s.path); err != nil {
+		return failedFile("sync directory", err)
 	}
 	s.know(cells...)
 	return nil

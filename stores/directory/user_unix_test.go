@@ -1,8 +1,9 @@
 //go:build unix
 
-package directory_test
+package directory
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"os/user"
@@ -15,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/stores"
-	"github.com/tickflake/tickflake/stores/directory"
 )
 
 // Root may do everything, so what others may not do is tried as one of them, in a
@@ -39,7 +39,7 @@ func TestAsAnotherUser(t *testing.T) {
 	require.NoError(t, err)
 	binary, err := os.ReadFile(self)
 	require.NoError(t, err)
-	reachable := filepath.Join(dir, "directory.test")
+	reachable := filepath.Join(dir, "test")
 	require.NoError(t, os.WriteFile(reachable, binary, 0o755))
 	cmd := exec.Command(reachable, "-test.run=^TestAsAnotherUser$", "-test.v")
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "TMPDIR="+dir)
@@ -49,55 +49,52 @@ func TestAsAnotherUser(t *testing.T) {
 	assert.Contains(t, string(out), "--- PASS: TestAsAnotherUser")
 
 	// And the other way round: root does not take what is another's.
-	_, err = directory.Open(t.Context(), dir)
-	require.ErrorIs(t, err, directory.ErrUnfit)
+	_, err = Open(t.Context(), dir)
+	require.ErrorIs(t, err, ErrUnfit)
 	assert.ErrorContains(t, err, "belongs to user ")
 	assert.ErrorContains(t, err, "and this process runs as user 0")
 }
 
 func asUser(t *testing.T, root string) {
-	_, err := directory.Open(t.Context(), "/")
-	require.ErrorIs(t, err, directory.ErrUnfit)
-	assert.ErrorContains(t, err, "belongs to user 0")
-	_, err = directory.Open(t.Context(), "/none-of-ours/state")
-	require.ErrorIs(t, err, directory.ErrUnfit)
-	assert.ErrorContains(t, err, "cannot be made")
-
-	s, err := directory.Open(t.Context(), filepath.Join(root, "state"))
-	require.NoError(t, err)
-	cell, err := swap(t.Context(), s, stores.Cell{Key: "node/0000007"}, []byte("value"))
-	require.NoError(t, err)
-	require.NoError(t, os.Chmod(s.Path(), 0o500))
+	for path, want := range map[string]string{"/": "belongs to user 0", "/none-of-ours/state": "cannot be made"} {
+		_, err := Open(t.Context(), path)
+		require.ErrorIs(t, err, ErrUnfit)
+		assert.ErrorContains(t, err, want)
+	}
+	s := opened(t, filepath.Join(root, "state"), nil)
+	cell := written(t, s, stores.Cell{Key: key}, "value")
+	hold := s.file(key, holdFile)
+	chmod := func(path string, mode os.FileMode) { require.NoError(t, os.Chmod(path, mode)) }
+	chmod(s.Path(), 0o500)
 	t.Cleanup(func() { _ = os.Chmod(s.Path(), 0o700) })
-	s, err = directory.Open(t.Context(), s.Path())
-	require.NoError(t, err, "reading is allowed")
-	is, err := s.Read(t.Context(), "node/0000007")
-	require.NoError(t, err)
-	assert.Equal(t, cell, is)
-	_, err = swap(t.Context(), s, cell, []byte("new"))
+	s = opened(t, s.Path(), nil) // reading is allowed
+	for op, err := range uses(t, s) {
+		if op == "read" || op == "list" {
+			assert.NoError(t, err)
+			continue
+		}
+		assert.Equal(t, op != "swap" && op != "late swap", errors.Is(err, os.ErrPermission), "%s: %v", op, err) // its lock file is there
+		assert.Equal(t, op == "lock", errors.Is(err, stores.Refused), "%s: %v", op, err)
+	}
+	_, err := swap(t.Context(), s, cell, "new")
 	assert.ErrorIs(t, err, os.ErrPermission)
-	_, err = swap(t.Context(), s, stores.Cell{Key: "node/0000008"}, []byte("new"))
+	_, err = s.Swap(t.Context(), "node/0000008", 0, nil)
 	assert.ErrorIs(t, err, os.ErrPermission)
 	assert.ErrorContains(t, err, "it must be readable and writable for the user that this process runs as")
 	assert.Equal(t, stores.Refused, stores.KindOf(err))
-	_, err = s.TryLock(t.Context(), "node/0000007")
-	assert.ErrorIs(t, err, os.ErrPermission)
-	assert.ErrorIs(t, err, stores.Refused)
-	require.NoError(t, os.WriteFile(filepath.Join(root, "hold"), nil, 0o400))
-	require.NoError(t, os.Chmod(s.Path(), 0o700))
-	require.NoError(t, os.Rename(filepath.Join(root, "hold"), filepath.Join(s.Path(), "node+0000007.hold")))
-	require.NoError(t, os.Chmod(s.Path(), 0o500))
-	_, err = s.TryLock(t.Context(), "node/0000007")
+
+	chmod(s.Path(), 0o700)
+	require.NoError(t, os.WriteFile(hold, nil, 0o400))
+	_, err = s.TryLock(t.Context(), key)
 	assert.ErrorIs(t, err, stores.ErrDamaged)
 	assert.ErrorIs(t, err, stores.Refused, "the lock, and not the cell")
-	is, err = s.Read(t.Context(), "node/0000007")
+	is, err := s.Read(t.Context(), key)
 	require.NoError(t, err)
 	assert.Equal(t, cell, is)
 
-	require.NoError(t, os.Chmod(filepath.Join(s.Path(), "node+0000007.cell"), 0))
-	_, err = s.Read(t.Context(), "node/0000007")
-	assert.ErrorIs(t, err, stores.ErrDamaged)
-	_, err = s.List(t.Context(), "", "\x7f", 1<<30)
-	assert.ErrorIs(t, err, os.ErrPermission)
-	assert.ErrorIs(t, err, stores.ErrDamaged)
+	chmod(s.file(key, cellFile), 0)
+	for op, err := range uses(t, s) {
+		assert.ErrorIs(t, err, stores.ErrDamaged, op)
+		assert.ErrorIs(t, err, os.ErrPermission, op)
+	}
 }

@@ -7,10 +7,19 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/stores/engine"
 )
 
-// limited checks that Linux gives up a connection to a machine that has lost power.
-func limited(t *testing.T, conn net.Conn) {
+// Linux gives up a connection to a machine that has lost power.
+func TestDialerGivesUp(t *testing.T) {
+	server, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer server.Close()
+	var d engine.Dialer
+	defer d.Close()
+	conn, err := d.Dial(t.Context(), "tcp", server.Addr().String())
+	require.NoError(t, err)
 	raw, err := conn.(syscall.Conn).SyscallConn()
 	require.NoError(t, err)
 	require.NoError(t, raw.Control(func(fd uintptr) {

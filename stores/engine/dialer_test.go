@@ -28,7 +28,6 @@ func TestDialer(t *testing.T) {
 	require.NoError(t, err)
 	second, err := d.Dial(t.Context(), "tcp", server.Addr().String())
 	require.NoError(t, err)
-	limited(t, first)
 	require.NoError(t, first.Close())
 	assert.ErrorIs(t, first.Close(), net.ErrClosed)
 

@@ -74,26 +74,25 @@ func (s *Skeleton[R]) List(ctx context.Context, from, to string, limit int) ([]s
 	if limit < 1 || from >= to {
 		return nil, nil
 	}
-	l, err := Within(ctx, func() (*listing[R], error) {
-		l := &listing[R]{Skeleton: s, limit: limit}
-		err := s.Texts.Scan(ctx, from, to, limit, func(key string, text []byte) bool {
-			if from <= key && key < to && stores.CheckKey(key) == nil {
-				l.found = append(l.found, entry{key, text, true})
+	return List(ctx, s.Failed, func() (cells []stores.Cell, damaged []error, err error) {
+		l, err := Within(ctx, func() (*listing[R], error) {
+			l := &listing[R]{Skeleton: s, limit: limit}
+			err := s.Texts.Scan(ctx, from, to, limit, func(key string, text []byte) bool {
+				if from <= key && key < to && stores.CheckKey(key) == nil {
+					l.found = append(l.found, entry{key, text, true})
+				}
+				return s.Unordered || len(l.cells)+len(l.found) < limit || l.take(ctx)
+			})
+			if err == nil {
+				l.take(ctx)
 			}
-			return s.Unordered || len(l.cells)+len(l.found) < limit || l.take(ctx)
+			return l, cmp.Or(err, l.err)
 		})
-		if err == nil {
-			l.take(ctx)
+		if err != nil {
+			return nil, nil, err
 		}
-		return l, cmp.Or(err, l.err)
+		return l.cells, l.damaged, nil
 	})
-	if err != nil {
-		return nil, s.Failed(ctx, "list", "", err)
-	}
-	if err := JoinDamaged(l.damaged); err != nil {
-		return l.cells, s.Failed(ctx, "list", "", err)
-	}
-	return l.cells, nil
 }
 
 // listing is a List that runs.
@@ -166,15 +165,10 @@ func (l *listing[R]) read(ctx context.Context, some []entry) error {
 
 // Read returns the cell of a key, as by a linearizable Get.
 func (s *Skeleton[R]) Read(ctx context.Context, key string) (stores.Cell, error) {
-	err := stores.CheckKey(key)
-	cell := stores.Cell{}
-	if err == nil {
-		cell, _, err = s.get(ctx, key, true)
-	}
-	if err != nil {
-		return stores.Cell{}, s.Failed(ctx, "read", key, err)
-	}
-	return cell, nil
+	return Read(ctx, s.Failed, key, func(ctx context.Context, key string) (stores.Cell, error) {
+		cell, _, err := s.get(ctx, key, true)
+		return cell, err
+	})
 }
 
 // get returns a cell and its text.
@@ -190,17 +184,11 @@ func (s *Skeleton[R]) get(ctx context.Context, key string, latest bool) (stores.
 // Swap replaces the value of a cell if it has that version: by one Put for a new cell, and else by a Get that
 // compares the version, and a Put on the condition that the revision is still that of the Get.
 func (s *Skeleton[R]) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
-	next, err := NextVersion(key, version, value)
-	if err == nil {
-		err = s.swap(ctx, key, version, FormatCell(next, value))
-	}
-	if err != nil {
-		return 0, s.Failed(ctx, "swap", key, err)
-	}
-	return next, nil
+	return Swap(ctx, s.Failed, key, version, value, s.swap)
 }
 
-func (s *Skeleton[R]) swap(ctx context.Context, key string, version uint64, text []byte) error {
+func (s *Skeleton[R]) swap(ctx context.Context, version uint64, next stores.Cell) error {
+	key, text := next.Key, FormatCell(next.Version, next.Value)
 	var at R // there is no text
 	if version != 0 {
 		var err error

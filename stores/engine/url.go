@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"fmt"
 	"net"
 	"net/url"
 	"slices"
@@ -9,6 +8,65 @@ import (
 
 	"github.com/tickflake/tickflake/stores"
 )
+
+// parts are those of a URL that are the same for all engines.
+type parts struct {
+	scheme          string // in lower case
+	authority, tail string // as they are in the URL; tail has the path and the options
+	path            string // as it is in the URL
+	namespace       string
+	own             map[string]string // options of the engine
+	others          []string          // options, as they are in the URL
+}
+
+func (p *parts) refuse(problem string, err error) error {
+	return &stores.URLError{Scheme: p.scheme, Problem: problem, Err: err}
+}
+
+// cut takes a URL apart. Errors of url.Parse repeat its argument, so cut gives it no password and drops its errors.
+func cut(rawURL string, schemes, options []string) (*parts, error) {
+	p := &parts{namespace: stores.DefaultNamespace, own: make(map[string]string)}
+	scheme, rest, ok := strings.Cut(rawURL, "://")
+	if scheme = strings.ToLower(scheme); !ok || !slices.Contains(schemes, scheme) {
+		return nil, p.refuse("unknown scheme, want "+strings.Join(schemes, ":// or ")+"://", nil)
+	}
+	p.scheme, p.authority = scheme, rest
+	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
+		p.authority, p.tail = rest[:end], rest[end:]
+	}
+	// After a / ? or # in the password, the rest of the password would be taken for
+	// a path or an option, and drivers show those.
+	if strings.ContainsAny(p.tail, "@#") {
+		return nil, p.refuse("an @ or # after the host; write / ? # @ in a password or an option as %2F %3F %23 %40", nil)
+	}
+	var query string
+	p.path, query, _ = strings.Cut(p.tail, "?")
+	if _, err := url.ParseQuery(query); err != nil {
+		return nil, p.refuse("bad options after the ?; write % as %25", nil)
+	}
+	for option := range strings.SplitSeq(query, "&") {
+		name, value, _ := strings.Cut(option, "=")
+		name, _ = url.QueryUnescape(name) // ParseQuery has accepted it
+		value, _ = url.QueryUnescape(value)
+		_, twice := p.own[name]
+		switch {
+		case option == "":
+		case twice:
+			return nil, p.refuse("option "+name+" is given twice", nil)
+		case name == "namespace", slices.Contains(options, name):
+			p.own[name] = value
+		default:
+			p.others = append(p.others, option)
+		}
+	}
+	if namespace, ok := p.own["namespace"]; ok {
+		p.namespace = namespace
+	}
+	if err := stores.CheckNamespace(p.namespace); err != nil {
+		return nil, p.refuse("option namespace", err)
+	}
+	return p, nil
+}
 
 // URLFormat is the form of the URLs of an engine whose driver has no URLs:
 //
@@ -45,42 +103,36 @@ func (u *URL) Refuse(problem string, err error) error {
 
 // Parse parses a URL with one or more hosts. The error is a [*stores.URLError].
 func (f *URLFormat) Parse(rawURL string) (*URL, error) {
-	// url.Parse gets only parts without a password, since its errors repeat its
-	// argument. It also refuses a list of hosts.
-	u := &URL{Namespace: stores.DefaultNamespace, Options: make(map[string]string), format: f}
-	bad := func(problem string) (*URL, error) { return nil, u.Refuse(problem, nil) }
-
-	scheme, rest, ok := strings.Cut(rawURL, "://")
-	schemes := []URLScheme{f.Plain, f.TLS}
-	known := slices.IndexFunc(schemes, func(s URLScheme) bool { return ok && strings.EqualFold(s.Name, scheme) })
-	if known < 0 {
-		return bad("unknown scheme, want " + f.Plain.Name + ":// or " + f.TLS.Name + "://")
+	options := slices.Concat([]string{"namespace"}, f.Options, tlsOptions)
+	p, err := cut(rawURL, []string{f.Plain.Name, f.TLS.Name}, options)
+	if err != nil {
+		return nil, err
 	}
-	u.Scheme = schemes[known].Name
-	authority, tail := rest, ""
-	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
-		authority, tail = rest[:end], rest[end:]
+	u := &URL{Scheme: p.scheme, Namespace: p.namespace, Options: p.own, format: f}
+	delete(u.Options, "namespace")
+	bad := func(problem string) (*URL, error) { return nil, p.refuse(problem, nil) }
+	if p.others != nil {
+		return bad("unknown option; there are " + strings.Join(options, ", "))
 	}
-	if strings.Contains(tail, "@") {
-		return bad("an @ after the host; write / ? # @ in a password or an option as %2F %3F %23 %40")
+	at := strings.LastIndex(p.authority, "@")
+	user, password, _ := strings.Cut(p.authority[:max(at, 0)], ":")
+	var err1, err2 error
+	u.User, err1 = url.PathUnescape(user)
+	u.Password, err2 = url.PathUnescape(password)
+	if err1 != nil || err2 != nil {
+		return bad("the user name or password is not percent-encoded; write % as %25")
 	}
-	if at := strings.LastIndex(authority, "@"); at >= 0 {
-		user, password, _ := strings.Cut(authority[:at], ":")
-		var err1, err2 error
-		u.User, err1 = url.PathUnescape(user)
-		u.Password, err2 = url.PathUnescape(password)
-		if err1 != nil || err2 != nil {
-			return bad("the user name or password is not percent-encoded; write % as %25")
-		}
-		authority = authority[at+1:]
+	port := f.Plain.Port
+	if p.scheme == f.TLS.Name {
+		port = f.TLS.Port
 	}
-	for host := range strings.SplitSeq(authority, ",") {
+	for host := range strings.SplitSeq(p.authority[at+1:], ",") {
 		h, err := url.Parse("tcp://" + host)
 		if err != nil || h.Host != host || h.Hostname() == "" || strings.Contains(h.Hostname(), ":") && host[0] != '[' {
 			return bad(badHost)
 		}
 		if h.Port() == "" {
-			host = net.JoinHostPort(h.Hostname(), schemes[known].Port)
+			host = net.JoinHostPort(h.Hostname(), port)
 		}
 		// url.Parse accepts the host h], and no dialer does.
 		if _, _, err := net.SplitHostPort(host); err != nil {
@@ -88,31 +140,11 @@ func (f *URLFormat) Parse(rawURL string) (*URL, error) {
 		}
 		u.Hosts = append(u.Hosts, host)
 	}
-	t, err := url.Parse("tcp://host" + tail)
-	if err != nil || t.Fragment != "" {
-		return bad("bad path after the host")
+	t, err := url.Parse("tcp://host" + p.path)
+	if err != nil {
+		return bad("bad path after the host; write % as %25")
 	}
 	u.Path = strings.TrimRight(t.Path, "/")
-	query, err := url.ParseQuery(t.RawQuery)
-	if err != nil {
-		return bad("bad options after the ?")
-	}
-	options := slices.Concat([]string{"namespace"}, f.Options, tlsOptions)
-	for name, values := range query {
-		switch {
-		case len(values) > 1:
-			return bad("an option is given twice")
-		case !slices.Contains(options, name):
-			return bad("unknown option; there are " + strings.Join(options, ", "))
-		case name == "namespace":
-			u.Namespace = values[0]
-		default:
-			u.Options[name] = values[0]
-		}
-	}
-	if err := stores.CheckNamespace(u.Namespace); err != nil {
-		return nil, u.Refuse("option namespace", err)
-	}
 	return u, nil
 }
 
@@ -128,57 +160,18 @@ func (u *DriverURL) Refuse(problem string, err error) error {
 	return &stores.URLError{Scheme: u.URL.Scheme, Problem: problem, Err: err}
 }
 
-// ParseDriverURL parses a URL whose scheme is one of schemes. It removes the
-// parameter namespace and the engine's own, and leaves the rest unchanged for the
-// driver. The error is a [*stores.URLError].
+// ParseDriverURL parses a URL with one of the schemes, and takes the namespace and the
+// engine's own parameters out of it. The driver gets the rest as it was. The error is a
+// [*stores.URLError].
 func ParseDriverURL(rawURL string, schemes []string, own ...string) (*DriverURL, error) {
-	scheme, rest, ok := strings.Cut(rawURL, "://")
-	scheme = strings.ToLower(scheme)
-	if !ok || !slices.Contains(schemes, scheme) {
-		return nil, &stores.URLError{Problem: fmt.Sprintf("want one that begins with %s://", strings.Join(schemes, ":// or "))}
-	}
-	fail := func(problem string, err error) (*DriverURL, error) {
-		return nil, &stores.URLError{Scheme: scheme, Problem: problem, Err: err}
-	}
-	const encode = "percent-encode all but letters and digits in user, password and values, as %40 for @"
-	// The error of url.Parse quotes the URL, and the password with it.
-	parsed, err := url.Parse(rawURL)
+	p, err := cut(rawURL, schemes, own)
 	if err != nil {
-		return fail("it is malformed; "+encode, nil)
+		return nil, err
 	}
-	// After a / ? or # in the password, url.Parse would take the rest of the password for
-	// a path or parameter, and drivers show those.
-	if end := strings.IndexAny(rest, "/?#"); end >= 0 && strings.ContainsAny(rest[end:], "@#") {
-		return fail("it has a @ or # after the host; "+encode, nil)
+	parsed, err := url.Parse(p.scheme + "://" + p.authority + p.tail)
+	if err != nil {
+		return nil, p.refuse("it is malformed; percent-encode the special characters of the user, the password and the options", nil)
 	}
-	if _, err := url.ParseQuery(parsed.RawQuery); err != nil {
-		return fail("its parameters are malformed; "+encode, nil)
-	}
-
-	u := &DriverURL{URL: parsed, Own: make(map[string]string)}
-	own = append(own, "namespace")
-	var others []string
-	for param := range strings.SplitSeq(parsed.RawQuery, "&") {
-		name, value, _ := strings.Cut(param, "=")
-		name, _ = url.QueryUnescape(name) // ParseQuery has accepted it
-		value, _ = url.QueryUnescape(value)
-		_, twice := u.Own[name]
-		switch {
-		case param == "":
-		case twice:
-			return fail("it has the parameter "+name+" twice", nil)
-		case slices.Contains(own, name):
-			u.Own[name] = value
-		default:
-			others = append(others, param)
-		}
-	}
-	parsed.RawQuery = strings.Join(others, "&")
-	if u.Namespace, ok = u.Own["namespace"]; !ok {
-		u.Namespace = stores.DefaultNamespace
-	}
-	if err := stores.CheckNamespace(u.Namespace); err != nil {
-		return fail("the parameter namespace cannot be used", err)
-	}
-	return u, nil
+	parsed.RawQuery = strings.Join(p.others, "&")
+	return &DriverURL{URL: parsed, Namespace: p.namespace, Own: p.own}, nil
 }

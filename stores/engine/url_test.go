@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/engine"
 )
@@ -20,144 +22,155 @@ var format = engine.URLFormat{
 	Options: []string{"own"},
 }
 
-func TestParse(t *testing.T) {
-	u, err := format.Parse("x://u%40:p%3A:%2F@h1,h2:7,[::1]:8,[::2]/a/b/?namespace=n-1&cacert=%40x&own=o")
+// both parses a URL in both ways.
+func both(rawURL string) (u *engine.URL, d *engine.DriverURL, parse, driver error) {
+	if u, parse = format.Parse(rawURL); parse == nil {
+		_, parse = u.TLSConfig()
+	}
+	d, driver = engine.ParseDriverURL(rawURL, []string{"x", "xs"}, "own")
+	return u, d, parse, driver
+}
+
+func TestURLs(t *testing.T) {
+	u, _, err, _ := both("x://u%40:p%3A:%2F@h1,h2:7,[::1]:8,[::2]/a/b/?namespace=n-1&own=o")
 	require.NoError(t, err)
 	assert.Equal(t, "x u@ p::/ /a/b n-1", strings.Join([]string{u.Scheme, u.User, u.Password, u.Path, u.Namespace}, " "))
 	assert.Equal(t, []string{"h1:99", "h2:7", "[::1]:8", "[::2]:99"}, u.Hosts)
-	assert.Equal(t, map[string]string{"cacert": "@x", "own": "o"}, u.Options)
-
-	u, err = format.Parse("XS://h")
+	assert.Equal(t, map[string]string{"own": "o"}, u.Options)
+	u, _, err, _ = both("XS://h")
 	require.NoError(t, err)
-	assert.Equal(t, stores.DefaultNamespace, u.Namespace)
 	assert.Equal(t, []string{"h:100"}, u.Hosts)
 	config, err := u.TLSConfig()
 	require.NoError(t, err)
 	assert.NotNil(t, config)
+
+	for _, c := range []struct{ url, namespace, own, rest string }{
+		{"x://h/d", stores.DefaultNamespace, "", "x://h/d"},
+		{"xs://u:p%40ss@h:1/d?b=2%2F3&a=%41&namespace=Or-der_s1&own=o", "Or-der_s1", "o", "xs://u:p%40ss@h:1/d?b=2%2F3&a=%41"},
+		{"X://u@h/d?n%61mespace=%61b&c=d,e&", "ab", "", "x://u@h/d?c=d,e"},
+		{"x:///d?host=/run", stores.DefaultNamespace, "", "x:///d?host=/run"},
+	} {
+		_, d, _, err := both(c.url)
+		require.NoError(t, err, c.url)
+		assert.Equal(t, []string{c.namespace, c.own, c.rest}, []string{d.Namespace, d.Own["own"], d.URL.String()})
+	}
 }
 
-func TestParseOfBadOnes(t *testing.T) {
+// What a URL is refused for. An empty text stands for a URL that is taken.
+func TestURLsThatAreRefused(t *testing.T) {
 	t.Chdir(t.TempDir()) // whose random name may look like a password
 	require.NoError(t, os.WriteFile("empty.pem", nil, 0o600))
-	for rawURL, want := range map[string]string{
-		"":                                      "store URL: unknown scheme, want x:// or xs://",
-		"x":                                     "unknown scheme",
-		"x:":                                    "unknown scheme",
-		"x:/":                                   "unknown scheme",
-		"other://u:x9cret@h":                    "unknown scheme",
-		"u:x9cret@h":                            "unknown scheme",
-		"u:x9cret@x://h":                        "unknown scheme",
-		"x://":                                  "bad host",
-		"x://u:x9cret@":                         "bad host",
-		"x://u:x9cret@h1,,h2":                   "bad host",
-		"x://u:x9cret@h:port":                   "bad host",
-		"x://u:x9cret@h]":                       "bad host",
-		"x://u:x9cret@h:1:2":                    "bad host",
-		"x://u:x9cret h":                        "bad host",
-		"x://u:x9cret@h\x00":                    "bad host",
-		"x://u:x9cret@h\n":                      "bad host",
-		"x://u:s3/cret@h":                       "an @ after the host; write / ? # @ in a password or an option as %2F %3F %23 %40",
-		"x://u:s3?cret@h":                       "an @ after the host",
-		"x://u:s3#cret@h":                       "an @ after the host",
-		"x://u:x9cret%@h":                       "write % as %25",
-		"x://u:x9cret%zz@h":                     "not percent-encoded",
-		"x://u:x9cret@h/%zz":                    "bad path after the host",
-		"x://u:x9cret@h#f":                      "bad path after the host",
-		"x://u:x9cret@h?a;b":                    "bad options",
-		"x://u:x9cret@h?%zz":                    "bad options",
-		"x://u:x9cret@h?a=x9cret":               "unknown option; there are namespace, own, cacert, cert, key",
-		"x://u:x9cret@h?x9cret=1":               "unknown option",
-		"x://u:x9cret@h?namespace=a&namespace=": "an option is given twice",
-		"x://u:x9cret@h?namespace=":             "x store URL: option namespace: namespace \"\": its length is 0",
-		"x://u:x9cret@h?namespace=a/b":          "holds '/'",
-		"x://u:x9cret@h?namespace=" + strings.Repeat("n", 49): "its length is 49",
-		"x://u:x9cret@h?cacert=/none":                         "option cacert needs the scheme xs://",
-		"x://u:x9cret@h?key=/none":                            "option key needs the scheme xs://",
-		"xs://u:x9cret@h?cacert=/none":                        "option cacert: open /none",
-		"xs://u:x9cret@h?cacert=empty.pem":                    "option cacert: no certificate in empty.pem",
-		"xs://u:x9cret@h?cert=/none":                          "options cert and key: open",
-		"xs://u:x9cret@h?key=/none":                           "options cert and key: open",
+	const scheme, host, tail, malformed = "store URL: unknown scheme, want x:// or xs://", "bad host", "an @ or # after the host; write / ? # @ in a password", "malformed"
+	for rawURL, want := range map[string][2]string{ // by Parse, and by ParseDriverURL
+		"":                              {scheme, scheme},
+		"x:/":                           {scheme, scheme},
+		"other://u:x9cret@h":            {scheme, scheme},
+		"u:x9cret@x://h":                {scheme, scheme},
+		"x://u:s3/cret@h":               {tail, tail},
+		"x://u:12?x9cret@h":             {tail, tail},
+		"x://u:12#x9cret":               {tail, tail},
+		"x://u:x9cret@h?a;b":            {"bad options", "bad options"},
+		"x://u:x9cret@h?a=%z":           {"bad options", "bad options"},
+		"x://u:x9cret@h?own=a&own=":     {"option own is given twice", "option own is given twice"},
+		"x://u:x9cret@h?namespace=":     {`x store URL: option namespace: namespace "": its length is 0`, "its length is 0"},
+		"x://u:x9cret@h?namespace=a/b":  {"holds '/'", "holds '/'"},
+		"x://u:x9cret%zz@h":             {"not percent-encoded", malformed},
+		"x://u:x9cret%@h":               {"write % as %25", malformed},
+		"x://u:x9cret@h:port":           {host, malformed},
+		"x://u:x9cret h":                {host, malformed},
+		"x://u:x9cret@h\x00":            {host, malformed},
+		"x://u:x9cret@h/%zz":            {"bad path after the host", malformed},
+		"x://":                          {host, ""},
+		"x://u:x9cret@":                 {host, ""},
+		"x://u:x9cret@h1,,h2":           {host, ""},
+		"x://u:x9cret@h]":               {host, ""},
+		"x://u:x9cret@h:1:2":            {host, ""},
+		"x://u:x9cret@h?a=x9cret":       {"unknown option; there are namespace, own, cacert, cert, key", ""},
+		"x://u:x9cret@h?x9cret=1":       {"unknown option", ""},
+		"x://u:x9cret@h?cacert=/none":   {"option cacert needs the scheme xs://", ""},
+		"x://u:x9cret@h?key=/none":      {"option key needs the scheme xs://", ""},
+		"xs://u:x9cret@h?cacert=/none":  {"option cacert: open /none", ""},
+		"xs://h?cacert=empty.pem":       {"option cacert: no certificate in empty.pem", ""},
+		"xs://u:x9cret@h?cert=/none":    {"options cert and key: open", ""},
+		"xs://u:x9cret@h?key=/none":     {"options cert and key: open", ""},
+		"x://u:x9cret@h?own=1&x=x9cret": {"unknown option", ""},
 	} {
-		u, err := format.Parse(rawURL)
-		if err == nil {
-			_, err = u.TLSConfig()
+		_, _, parse, driver := both(rawURL)
+		for i, err := range []error{parse, driver} {
+			if want[i] == "" {
+				require.NoError(t, err, rawURL)
+				continue
+			}
+			require.ErrorContains(t, err, want[i], rawURL)
+			refused(t, rawURL, err, "x9", "cret")
 		}
-		isURLError(t, err, rawURL)
-		require.ErrorContains(t, err, want, rawURL)
-		hides(t, err, rawURL)
 	}
 }
 
-func TestParseDriverURL(t *testing.T) {
-	for _, c := range []struct{ url, namespace, rest string }{
-		{"x://h/d", stores.DefaultNamespace, "x://h/d"},
-		{"y://u:p%40ss@h:1/d?b=2%2F3&a=%41&namespace=Or-der_s1", "Or-der_s1", "y://u:p%40ss@h:1/d?b=2%2F3&a=%41"},
-		{"x://u@h/d?n%61mespace=%61b&c=d,e&", "ab", "x://u@h/d?c=d,e"},
-		{"X://h/d", stores.DefaultNamespace, "x://h/d"},
-		{"x:///d?host=/run", stores.DefaultNamespace, "x:///d?host=/run"},
-	} {
-		u, err := engine.ParseDriverURL(c.url, []string{"x", "y"}, "own")
-		require.NoError(t, err, c.url)
-		assert.Equal(t, c.namespace, u.Namespace)
-		assert.Equal(t, c.rest, u.URL.String())
-		assert.NotContains(t, u.Own, "own")
-	}
-	u, err := engine.ParseDriverURL("x://h/d?own=", []string{"x"}, "own")
-	require.NoError(t, err)
-	assert.Contains(t, u.Own, "own", "and empty")
-}
-
-func TestParseDriverURLOfBadOnes(t *testing.T) {
-	for rawURL, want := range map[string]string{
-		"":                                         "begins with x:// or y://",
-		"h/x9cret":                                 "begins with x://",
-		"z://u:x9cret@h/d":                         "begins with x://",
-		"x:u:x9cret@h":                             "begins with x://",
-		"x://u:x9cret%zz@h/d":                      "x store URL: it is malformed",
-		"x://u:s3/cret@h/d":                        "percent-encode",
-		"x://u:12/x9cret@h/d":                      "@ or # after the host",
-		"x://u:12?x9cret@h/d":                      "@ or # after the host",
-		"x://u:12#x9cret@h/d":                      "@ or # after the host",
-		"x://u:12#x9cret":                          "@ or # after the host",
-		"x://u:s3 cret@h/d":                        "malformed",
-		"x://u:x9cret\x00@h/d":                     "malformed",
-		"x://u:x9cret@h:port/d":                    "malformed",
-		"x://u:x9cret@h/d?a=%z":                    "parameters are malformed",
-		"x://u:x9cret@h/d?a;b":                     "parameters are malformed",
-		"x://u:x9cret@h/d?namespace=":              "the parameter namespace cannot be used: ",
-		"x://u:x9cret@h/d?namespace=a.b":           "holds '.'",
-		"x://u:x9cret@h/d?namespace=a&namespace=a": "it has the parameter namespace twice",
-		"x://u:x9cret@h/d?own=a&own=b":             "it has the parameter own twice",
-		"x://u:x9cret@h/d?namespace=" + strings.Repeat("n", 49): "its length is 49",
-	} {
-		_, err := engine.ParseDriverURL(rawURL, []string{"x", "y"}, "own")
-		isURLError(t, err, rawURL)
-		require.ErrorContains(t, err, want, rawURL)
-		hides(t, err, rawURL)
-	}
-}
-
-func isURLError(t *testing.T, err error, rawURL string) {
+// refused requires a URLError, and that neither it nor a cause shows one of the words, however it is printed.
+func refused(t *testing.T, rawURL string, err error, words ...string) {
 	t.Helper()
-	_, ok := errors.AsType[*stores.URLError](err)
-	require.True(t, ok, "%s: %v", rawURL, err)
-}
-
-// hides requires that neither an error nor a cause shows a part of the password,
-// however it is printed.
-func hides(t *testing.T, err error, rawURL string) {
-	t.Helper()
+	if !errors.As(err, new(*stores.URLError)) {
+		t.Errorf("%q: %T: %v", rawURL, err, err)
+	}
 	for e := err; e != nil; e = errors.Unwrap(e) {
-		text := fmt.Sprintf("%v %+v %#v", e, e, e)
-		assert.NotContains(t, text, "x9", rawURL)
-		assert.NotContains(t, text, "cret", rawURL)
+		for _, word := range words {
+			if strings.Contains(fmt.Sprintf("%v %+v %#v", e, e, e), word) {
+				t.Errorf("%q: %v shows the password", rawURL, err)
+			}
+		}
 	}
+}
+
+// FuzzURLs parses URLs as they are, and with a password in every place that may be one.
+func FuzzURLs(f *testing.F) {
+	const secret = "x9cretPassw0rd" // that no other part of an error can look like
+	for _, seed := range []string{
+		"", "x://h", "xs://u:p@h1,h2:7,[::1]:8/a/b/?namespace=n-1&own=o", "x://u:%zz@h", "x://h?namespace=a/b",
+		"xs://:p@h:1/0?replicas=2", "x://@", "x://[::1", "://", "x://h?own=1&own=2",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		u, d, parse, driver := both(text)
+		namespaces := []string{}
+		if parse != nil {
+			refused(t, text, parse)
+		} else {
+			namespaces = append(namespaces, u.Namespace)
+			for _, host := range u.Hosts {
+				if _, port, err := net.SplitHostPort(host); err != nil || port == "" {
+					t.Errorf("%q: host %q", text, host)
+				}
+			}
+		}
+		if driver != nil {
+			refused(t, text, driver)
+		} else if namespaces = append(namespaces, d.Namespace); d.URL.Query().Has("own") || d.URL.Query().Has("namespace") {
+			t.Errorf("%q: %+v", text, d)
+		}
+		for _, name := range namespaces {
+			if err := stores.CheckNamespace(name); err != nil {
+				t.Errorf("%q: %v", text, err)
+			}
+		}
+		if strings.Contains(text, secret) {
+			return
+		}
+		for _, rawURL := range []string{"x://u:" + secret + "@" + text, "x://u:" + secret + text + "@h", "x://u:" + text + secret + "@h", text + secret} {
+			_, _, parse, driver := both(rawURL)
+			for _, err := range []error{parse, driver} {
+				if err != nil && !strings.Contains(err.Error(), `namespace "`) { // where the URL says so
+					refused(t, rawURL, err, secret)
+				}
+			}
+		}
+	})
 }
 
 func TestWithhold(t *testing.T) {
 	const always = "its message is withheld, since it may show a password"
 	for message, want := range map[string]string{
-		"":                              always,
 		"bad x9cret":                    always,
 		"bad sslmodes, my_sslmode":      always,
 		"bad sslmode x9cret (CA files)": always + "; it is about: sslmode",

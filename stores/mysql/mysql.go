@@ -54,17 +54,7 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	if err != nil {
 		return nil, u.Refuse("the driver does not take it", engine.Withhold(err, err.Error()))
 	}
-	db := sqlstore.OpenDB(connector, dialer, 3*time.Minute)
-	opts := []sqlstore.Option{sqlstore.WithOwnedDB()}
-	if table, ok := u.Own["table"]; ok {
-		opts = append(opts, sqlstore.WithTable(table))
-	}
-	s, err := New(db, u.Namespace, opts...)
-	if err != nil {
-		_ = db.Close() // there is no connection yet
-		return nil, u.Refuse("the parameter table cannot be used", err)
-	}
-	return s, nil
+	return sqlstore.Open(u, sqlstore.MySQL(number), connector, dialer, 3*time.Minute)
 }
 
 // configOf returns the driver's configuration. The driver parses only the parameters

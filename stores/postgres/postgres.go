@@ -73,17 +73,7 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	}
 	dialer := new(engine.Dialer)
 	config.DialFunc = dialer.Dial
-	db := sqlstore.OpenDB(stdlib.GetConnector(*config), dialer, 10*time.Minute)
-	opts := []sqlstore.Option{sqlstore.WithOwnedDB()}
-	if table, ok := u.Own["table"]; ok {
-		opts = append(opts, sqlstore.WithTable(table))
-	}
-	s, err := New(db, u.Namespace, opts...)
-	if err != nil {
-		_ = db.Close() // there is no connection yet
-		return nil, u.Refuse("the parameter table cannot be used", err)
-	}
-	return s, nil
+	return sqlstore.Open(u, sqlstore.PostgreSQL(), stdlib.GetConnector(*config), dialer, 10*time.Minute)
 }
 
 // noPrimary is the error of a host that is not the primary, which may change. It has the code

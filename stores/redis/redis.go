@@ -139,8 +139,10 @@ const page = 1000
 // for each 1,000 cells. A field that is no cell is a [*stores.DamagedError]. A List may be
 // answered by a replica.
 func (s *Store) List(ctx context.Context, from, to string, limit int) ([]stores.Cell, error) {
-	var cells []stores.Cell
-	var damaged []error
+	return engine.List(ctx, s.failed, func() ([]stores.Cell, []error, error) { return s.list(ctx, from, to, limit) })
+}
+
+func (s *Store) list(ctx context.Context, from, to string, limit int) (cells []stores.Cell, damaged []error, err error) {
 	for len(cells) < limit && from < to {
 		size := min(page, limit-len(cells))
 		texts, err := engine.Wait(ctx, func() ([]any, error) {
@@ -153,7 +155,7 @@ func (s *Store) List(ctx context.Context, from, to string, limit int) ([]stores.
 			return list.Slice()
 		})
 		if err != nil {
-			return nil, s.failed(ctx, "list", "", err)
+			return nil, nil, err
 		}
 		var last string
 		for i := 0; i+1 < len(texts); i += 2 {
@@ -175,10 +177,7 @@ func (s *Store) List(ctx context.Context, from, to string, limit int) ([]stores.
 		}
 		from = last + "\x00"
 	}
-	if err := engine.JoinDamaged(damaged); err != nil {
-		return cells, s.failed(ctx, "list", "", err)
-	}
-	return cells, nil
+	return cells, damaged, nil
 }
 
 func (s *Store) parse(key, text string) (stores.Cell, error) {
@@ -191,15 +190,7 @@ func (s *Store) parse(key, text string) (stores.Cell, error) {
 // Read returns the cell of a key, in one round trip. Its error is a [*stores.DamagedError]
 // if the field is no cell, and wraps [ErrReplicas] if too few replicas have received it.
 func (s *Store) Read(ctx context.Context, key string) (stores.Cell, error) {
-	err := stores.CheckKey(key)
-	var cell stores.Cell
-	if err == nil {
-		cell, err = s.read(ctx, key)
-	}
-	if err != nil {
-		return stores.Cell{}, s.failed(ctx, "read", key, err)
-	}
-	return cell, nil
+	return engine.Read(ctx, s.failed, key, s.read)
 }
 
 func (s *Store) read(ctx context.Context, key string) (stores.Cell, error) {
@@ -228,19 +219,14 @@ func (s *Store) read(ctx context.Context, key string) (stores.Cell, error) {
 // Its error is a [*stores.DamagedError] if the field is no cell. If it wraps [ErrReplicas], the
 // value was written, but too few replicas have received it.
 func (s *Store) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
-	next, err := engine.NextVersion(key, version, value)
-	if err == nil {
-		text := string(engine.FormatCell(next, value))
-		var written bool
-		written, err = engine.Wait(ctx, func() (bool, error) { return s.write(ctx, key, version, text) })
+	return engine.Swap(ctx, s.failed, key, version, value, func(ctx context.Context, version uint64, next stores.Cell) error {
+		text := string(engine.FormatCell(next.Version, next.Value))
+		written, err := engine.Wait(ctx, func() (bool, error) { return s.write(ctx, key, version, text) })
 		if err == nil && !written {
 			err = stores.ErrConflict
 		}
-	}
-	if err != nil {
-		return 0, s.failed(ctx, "swap", key, err)
-	}
-	return next, nil
+		return err
+	})
 }
 
 // once is a command that the client does not send again after a failure.

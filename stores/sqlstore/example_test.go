@@ -9,7 +9,7 @@ import (
 	"github.com/tickflake/tickflake/stores/sqlstore"
 )
 
-// With a driver for MySQL that is not the one of stores/mysql.
+// With a driver for MySQL that is not the one of stores/mysql, and for a DBA who lets no program make a table.
 func ExampleNew() {
 	db, err := sql.Open("anotherdriver", "ids@db.example/ops")
 	if err != nil {
@@ -24,7 +24,7 @@ func ExampleNew() {
 		}
 		return 0
 	})
-	store, err := sqlstore.New(db, dialect, "orders")
+	store, err := sqlstore.New(db, dialect, "orders", sqlstore.WithTable("ops.cells"))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -32,24 +32,9 @@ func ExampleNew() {
 	// By the server's error 1146, the table is missing, so there is no cell.
 	cells, err := store.List(context.Background(), "node/", "node0", 100)
 	fmt.Println(len(cells), err)
-	// Output: 0 <nil>
-}
-
-// For a DBA who lets no program make a table.
-func ExampleStore_Schema() {
-	db, err := sql.Open("anotherdriver", "ids@db.example/ops")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer db.Close()
-	store, err := sqlstore.New(db, sqlstore.MySQL(nil), "orders", sqlstore.WithTable("ops.cells"))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
 	fmt.Print(store.Schema())
 	// Output:
+	// 0 <nil>
 	// CREATE TABLE IF NOT EXISTS `ops`.`cells` (
 	//   namespace  VARCHAR(48) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
 	//   cell       VARCHAR(100) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,

@@ -9,10 +9,7 @@ import (
 	"io"
 )
 
-// fake returns a database that answers each query with the same rows, or an error if
-// there are none.
-func fake(rows ...[]driver.Value) *sql.DB { return sql.OpenDB(fakeServer(rows)) }
-
+// fakeServer answers each query with the same rows, or an error if there are none.
 type fakeServer [][]driver.Value
 
 func (f fakeServer) Connect(context.Context) (driver.Conn, error) { return fakeConn(f), nil }

@@ -6,18 +6,29 @@ import (
 	"database/sql/driver"
 	"time"
 
+	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/engine"
 )
 
-// OpenDB returns a handle for one Store, with up to [MaxRunning] connections. It keeps one
-// of them for the given time without use. connector must connect with dialer. Closing the
-// handle closes both.
-func OpenDB(connector driver.Connector, dialer *engine.Dialer, idle time.Duration) *sql.DB {
+// Open returns a Store for the URL of an engine, whose own parameter table is the name of the table. Its handle has up
+// to [MaxRunning] connections, and keeps one of them for the given time without use. connector must connect with
+// dialer. Closing the Store closes both. Open sends nothing. The error is a [*stores.URLError].
+func Open(u *engine.DriverURL, dialect Dialect, connector driver.Connector, dialer *engine.Dialer, idle time.Duration) (stores.Store, error) {
+	var opts []Option
+	if table, ok := u.Own["table"]; ok {
+		opts = append(opts, WithTable(table))
+	}
 	db := sql.OpenDB(patient{connector, dialer})
 	db.SetMaxOpenConns(MaxRunning)
 	db.SetMaxIdleConns(1) // so that a thousand processes do not keep thousands of connections
 	db.SetConnMaxIdleTime(idle)
-	return db
+	s, err := New(db, dialect, u.Namespace, opts...)
+	if err != nil {
+		_ = db.Close() // there is no connection yet
+		return nil, u.Refuse("the parameter table cannot be used", err)
+	}
+	s.owned = true
+	return s, nil
 }
 
 // patient is a connector that does not stop when a context ends, like run: a server also

@@ -35,16 +35,14 @@ func (s silent) Connect(ctx context.Context) (driver.Conn, error) {
 
 // A connection without a greeting is kept when its caller gives up, since the server counts
 // it, and closed with the Store.
-func TestOpenDB(t *testing.T) {
+func TestOpen(t *testing.T) {
 	server, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer server.Close()
 	dialer := new(engine.Dialer)
 	ended := make(chan error, 1)
 	dial := func(ctx context.Context) (net.Conn, error) { return dialer.Dial(ctx, "tcp", server.Addr().String()) }
-	db := sqlstore.OpenDB(silent{dial, ended}, dialer, time.Minute)
-	assert.Equal(t, sqlstore.MaxRunning, db.Stats().MaxOpenConnections)
-	s, err := sqlstore.New(db, sqlstore.PostgreSQL(), "a", sqlstore.WithOwnedDB())
+	s, err := sqlstore.Open(&engine.DriverURL{Namespace: "a"}, sqlstore.PostgreSQL(), silent{dial, ended}, dialer, time.Minute)
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()

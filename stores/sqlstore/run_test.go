@@ -36,13 +36,8 @@ func (s slowServer) QueryContext(ctx context.Context, query string, args []drive
 // slowly returns a Store on a slowServer that knows one cell, and its handle.
 func slowly(t *testing.T, answer func(ctx context.Context) error) (*sqlstore.Store, *sql.DB) {
 	db := sql.OpenDB(slowServer{fakeConn{[]driver.Value{"", int64(5), "v"}}, answer})
-	number := func(err error) uint16 {
-		if e, ok := err.(*serverError); ok {
-			return e.Number
-		}
-		return 0
-	}
-	s, err := sqlstore.New(db, sqlstore.MySQL(number), "a", sqlstore.WithOwnedDB())
+	t.Cleanup(func() { _ = db.Close() })
+	s, err := sqlstore.New(db, sqlstore.MySQL(nil), "a")
 	require.NoError(t, err)
 	return s, db
 }
@@ -86,8 +81,6 @@ func TestRunningStatementsAreBounded(t *testing.T) {
 		close(waiting[sqlstore.MaxRunning])
 		require.NoError(t, <-read)
 		time.Sleep(engine.MaxSilence) // of the bubble: the others are given up
-		synctest.Wait()
-		require.NoError(t, s.Close())
 	})
 }
 
@@ -118,31 +111,8 @@ func TestNothingIsSentForCallerThatGaveUp(t *testing.T) {
 			require.NoError(t, free())
 			synctest.Wait()
 			assert.EqualValues(t, expected, sent.Load())
-			require.NoError(t, s.Close())
 		})
 	}
-}
-
-// A statement that the server has ended because of a lock was not carried out, and is sent
-// again until the context ends.
-func TestLockWaitTimeout(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		free := time.Now().Add(3500 * time.Millisecond)
-		s, _ := slowly(t, func(context.Context) error {
-			time.Sleep(time.Second) // the server's, in the bubble
-			if time.Now().Before(free) {
-				return &serverError{Number: 1205, Message: "Lock wait timeout exceeded"}
-			}
-			return nil
-		})
-		ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
-		defer cancel()
-		_, err := s.Read(ctx, "k")
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		_, err = s.Read(t.Context(), "k")
-		require.NoError(t, err)
-		require.NoError(t, s.Close())
-	})
 }
 
 // cancelled answers a statement with success when it is told to end it, as PostgreSQL does
@@ -159,7 +129,7 @@ func (c cancelled) ExecContext(ctx context.Context, _ string, _ []driver.NamedVa
 
 // A write that was cancelled is not acknowledged, whatever the server says.
 func TestCancelledWriteIsNotAcknowledged(t *testing.T) {
-	s, err := sqlstore.New(sql.OpenDB(cancelled{}), sqlstore.PostgreSQL(), "a", sqlstore.WithOwnedDB())
+	s, err := sqlstore.New(sql.OpenDB(cancelled{}), sqlstore.PostgreSQL(), "a")
 	require.NoError(t, err)
 	for range 2000 { // the caller and the answer are in a race
 		ctx, cancel := context.WithCancel(t.Context())
@@ -167,5 +137,4 @@ func TestCancelledWriteIsNotAcknowledged(t *testing.T) {
 		_, err := s.Swap(ctx, "k", 5, []byte("v"))
 		require.ErrorIs(t, err, context.Canceled)
 	}
-	require.NoError(t, s.Close())
 }

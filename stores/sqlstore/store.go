@@ -63,15 +63,6 @@ func checkTable(name string) error {
 	return nil
 }
 
-// WithOwnedDB makes Close close the database handle, too. Without it, the caller closes
-// the handle, once the Store is no longer used.
-func WithOwnedDB() Option {
-	return func(s *Store) error {
-		s.owned = true
-		return nil
-	}
-}
-
 // New returns a Store of the cells of a namespace, in the database behind db. It
 // sends nothing: the store connects at its first use. A name that [stores.CheckNamespace]
 // refuses, a nil db or option, and a Dialect that [PostgreSQL] or [MySQL] did not return, are errors.
@@ -99,7 +90,7 @@ func New(db *sql.DB, dialect Dialect, namespace string, opts ...Option) (*Store,
 // semicolon and a new line, and leaves a table that exists as it is.
 func (s *Store) Schema() string { return s.dialect.schema + ";\n" }
 
-// Close closes the database handle if the Store was made [WithOwnedDB], and returns the
+// Close closes the database handle of a Store that [Open] made, and returns the
 // driver's error.
 func (s *Store) Close() error {
 	if !s.owned {
@@ -112,30 +103,27 @@ func (s *Store) Close() error {
 // trip. A row that is no cell is a [*stores.DamagedError].
 func (s *Store) List(ctx context.Context, from, to string, limit int) ([]stores.Cell, error) {
 	from, to = bound(from), bound(to)
-	var cells []stores.Cell
-	var damaged []error
-	for limit > len(cells) && from < to {
-		page, err := s.page(ctx, from, to, limit-len(cells))
-		if err != nil && s.dialect.noTable(err) {
-			break // the first Swap makes it
+	return engine.List(ctx, s.failed, func() (cells []stores.Cell, damaged []error, err error) {
+		for limit > len(cells) && from < to {
+			page, err := s.page(ctx, from, to, limit-len(cells))
+			if err != nil && s.dialect.noTable(err) {
+				break // the first Swap makes it
+			}
+			if err != nil {
+				return nil, nil, err
+			}
+			cells, damaged = append(cells, page.cells...), append(damaged, page.damaged...)
+			if len(page.damaged) == 0 {
+				break // with problems, fewer cells than limit do not mean the end
+			}
+			next := bound(page.last + "\x00")
+			if next <= from {
+				break // the server has not kept to the range
+			}
+			from = next
 		}
-		if err != nil {
-			return nil, s.failed(ctx, "list", "", err)
-		}
-		cells, damaged = append(cells, page.cells...), append(damaged, page.damaged...)
-		if len(page.damaged) == 0 {
-			break // with problems, fewer cells than limit do not mean the end
-		}
-		next := bound(page.last + "\x00")
-		if next <= from {
-			break // the server has not kept to the range
-		}
-		from = next
-	}
-	if err := engine.JoinDamaged(damaged); err != nil {
-		return cells, s.failed(ctx, "list", "", err)
-	}
-	return cells, nil
+		return cells, damaged, nil
+	})
 }
 
 // bound returns a text that compares with all keys as b does, and that every server
@@ -207,15 +195,7 @@ func checkRow(key string, version int64, value []byte) error {
 // answer may be out of date, and [ErrAutocommit] if it may come from an old transaction; or
 // it is a [*stores.DamagedError].
 func (s *Store) Read(ctx context.Context, key string) (stores.Cell, error) {
-	err := stores.CheckKey(key)
-	var cell stores.Cell
-	if err == nil {
-		cell, err = s.read(ctx, key)
-	}
-	if err != nil {
-		return stores.Cell{}, s.failed(ctx, "read", key, err)
-	}
-	return cell, nil
+	return engine.Read(ctx, s.failed, key, s.read)
 }
 
 func (s *Store) read(ctx context.Context, key string) (stores.Cell, error) {
@@ -289,14 +269,7 @@ func (s *Store) state(ctx context.Context) (string, error) {
 // If the error wraps [ErrAutocommit], or says that the table is missing and cannot
 // be made, nothing was changed.
 func (s *Store) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
-	next, err := engine.NextVersion(key, version, value)
-	if err == nil {
-		err = s.swap(ctx, version, stores.Cell{Key: key, Version: next, Value: value})
-	}
-	if err != nil {
-		return 0, s.failed(ctx, "swap", key, err)
-	}
-	return next, nil
+	return engine.Swap(ctx, s.failed, key, version, value, s.swap)
 }
 
 func (s *Store) swap(ctx context.Context, version uint64, cell stores.Cell) error {

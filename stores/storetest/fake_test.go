@@ -156,6 +156,7 @@ type fakeClient struct {
 	left    bool // leaves its connection open at Close
 	dwells  bool // waits for an answer at Close
 	hasty   bool // sends a request again and again, without a pause
+	unlucky bool // fails for its own reason just before its context ends, the first time
 
 	mu    sync.Mutex
 	conn  net.Conn
@@ -174,6 +175,9 @@ func (c *fakeClient) call(ctx context.Context, q request) ([]stores.Cell, error)
 		a, err = c.once(ctx, q)
 	}
 	switch {
+	case err != nil && ctx.Err() != nil && c.unlucky:
+		c.unlucky = false
+		return nil, errors.New("invalid connection")
 	case err != nil && ctx.Err() != nil:
 		return nil, fmt.Errorf("%w: %w", ctx.Err(), err)
 	case err != nil:

@@ -23,7 +23,7 @@ func TestHangingServers(t *testing.T) {
 		addr, namespace, _ := strings.Cut(rest, "/")
 		c := &fakeClient{
 			addr: addr, namespace: namespace,
-			patient: how == "patient", hopeful: how == "hopeful", left: how == "left", dwells: how == "dwells", hasty: how == "hasty",
+			patient: how == "patient", hopeful: how == "hopeful", left: how == "left", dwells: how == "dwells", hasty: how == "hasty", unlucky: how == "",
 		}
 		if how == "gives up" {
 			if _, err := c.Read(ctx, "a"); err != nil {

@@ -16,8 +16,13 @@ func TestURLs(t *testing.T, open stores.Opener, good string, bad map[string]stri
 	t.Helper()
 	refused := func(rawURL, want string) error {
 		_, err := open(t.Context(), rawURL)
-		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(fmt.Sprintf("%v %#v", err, err), "SECRET") {
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Open(%q): %v; want %q", rawURL, err, want)
+		}
+		for cause := err; cause != nil; cause = errors.Unwrap(cause) {
+			if text := fmt.Sprintf("%v %+v %#v", cause, cause, cause); strings.Contains(text, "SECRET") {
+				t.Errorf("Open(%q) shows the secret: %s", rawURL, text)
+			}
 		}
 		return err
 	}

@@ -88,7 +88,6 @@ func TestEngine(t *testing.T) {
 		{"foreign data", testForeignData},
 		{"refusals", testRefusals},
 		{"move", testMove},
-		{"open waits", testOpenWaits},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, s) })
 	}
@@ -236,64 +235,31 @@ func testDurability(t *testing.T, s *servers.Server) {
 	assert.ErrorContains(t, err, "redis at ")
 }
 
-// A server that forgets what it has acknowledged is refused, unless the URL accepts it.
-func TestForgetfulServerIsRefused(t *testing.T) {
+// A server that forgets what it has acknowledged is refused, unless the URL accepts it. INFO tells what CONFIG would, a
+// replica that takes writes loses them when it syncs with its primary, and a connection that is lost in the middle of the
+// questions leaves no setting unknown.
+func TestForgetfulServersAreRefused(t *testing.T) {
 	t.Parallel()
 	s := start(t, "--appendonly", "no")
-	_, err := stores.Open(within(t), s.URL)
-	require.ErrorIs(t, err, stores.ErrForgets)
-	assert.ErrorContains(t, err, "appendonly is no")
-	assert.ErrorContains(t, err, "set it to yes")
-	assert.NotContains(t, err.Error(), "s3cret")
-	store, err := stores.Open(within(t), s.At(s.Addr, "forgetful=allow", "namespace=n"))
-	require.NoError(t, err)
-	_, err = store.Swap(within(t), "k", 0, []byte("v"))
-	require.NoError(t, err)
+	require.NoError(t, client(t, s).Do(within(t), "acl", "setuser", "rented", "on", ">"+s.Password, "~*", "+@all", "-config").Err())
+	for url, want := range map[string]string{
+		s.URL:           "appendonly is no, so that a killed server loses all writes since the last snapshot: set it to yes",
+		as(s, "rented"): "appendonly is no",
+		replicaOf(t, start(t), "--replica-read-only", "no").URL: "connect to the primary",
+	} {
+		_, err := stores.Open(within(t), url)
+		require.ErrorIs(t, err, stores.ErrForgets)
+		assert.ErrorContains(t, err, want)
+		assert.NotContains(t, err.Error(), "s3cret")
+	}
+	store := enginetest.Open(t, s.At(s.Addr, "forgetful=allow", "namespace=n"))
+	enginetest.Cell(t, store, "k", "v")
 	require.NoError(t, s.Kill())
 	require.NoError(t, s.Start())
 	cell, err := store.Read(within(t), "k")
 	require.NoError(t, err)
 	assert.Zero(t, cell.Version, "which is the reason")
-	require.NoError(t, store.Close())
 
-	good := start(t, "--appendfsync", "everysec")
-	store, err = stores.Open(within(t), good.URL)
-	require.NoError(t, err)
-	require.NoError(t, store.Close())
-}
-
-// A refusal is final, and not waited out.
-func testDenied(t *testing.T, s *servers.Server) {
-	require.NoError(t, client(t, s).Do(within(t), "acl", "setuser", "weak", "on", ">"+s.Password, "~*", "+@all", "-ping").Err())
-	enginetest.TestDenied(t, s, map[string]string{
-		strings.Replace(s.URL, "default:s3", "default:wr0ng", 1): "WRONGPASS",
-		"redis://" + s.Addr:                    "NOAUTH",
-		as(s, "weak"):                          "NOPERM",
-		strings.Replace(s.URL, "/0", "/99", 1): "out of range",
-	})
-}
-
-// INFO tells what CONFIG would.
-func TestForgetfulServerWithoutConfigIsRefused(t *testing.T) {
-	s := start(t, "--appendonly", "no")
-	require.NoError(t, client(t, s).Do(within(t), "acl", "setuser", "rented", "on", ">"+s.Password, "~*", "+@all", "-config").Err())
-	_, err := stores.Open(within(t), as(s, "rented"))
-	assert.ErrorIs(t, err, stores.ErrForgets)
-	assert.ErrorContains(t, err, "appendonly is no")
-}
-
-// A replica that takes writes loses them when it syncs with its primary.
-func TestWritableReplicaIsRefused(t *testing.T) {
-	primary := start(t)
-	replica := replicaOf(t, primary, "--replica-read-only", "no")
-	_, err := stores.Open(within(t), replica.URL)
-	assert.ErrorIs(t, err, stores.ErrForgets)
-	assert.ErrorContains(t, err, "connect to the primary")
-}
-
-// A connection that is lost in the middle of the questions leaves no setting unknown.
-func TestDurabilityOfALostConnection(t *testing.T) {
-	s := start(t, "--appendonly", "no")
 	options := client(t, s).Options()
 	options.MaxRetries = -1
 	options.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -302,9 +268,9 @@ func TestDurabilityOfALostConnection(t *testing.T) {
 	}
 	c := driver.NewClient(options)
 	t.Cleanup(func() { _ = c.Close() })
-	store, err := redis.New(c, "n")
+	cut, err := redis.New(c, "n")
 	require.NoError(t, err)
-	_, err = stores.CheckDurability(within(t), store)
+	_, err = stores.CheckDurability(within(t), cut)
 	assert.ErrorIs(t, err, net.ErrClosed)
 }
 
@@ -321,17 +287,15 @@ func (c cutAt) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// Open waits for a server that is being started.
-func testOpenWaits(t *testing.T, s *servers.Server) {
-	require.NoError(t, s.Kill())
-	_, err := stores.Open(context.Background(), s.URL)
-	require.ErrorContains(t, err, "refused", "without a deadline it tries once")
-	started := make(chan error, 1)
-	go func() { started <- s.Start() }()
-	store, err := stores.Open(within(t), s.URL)
-	require.NoError(t, err)
-	require.NoError(t, store.Close())
-	require.NoError(t, <-started)
+// A refusal is final, and not waited out.
+func testDenied(t *testing.T, s *servers.Server) {
+	require.NoError(t, client(t, s).Do(within(t), "acl", "setuser", "weak", "on", ">"+s.Password, "~*", "+@all", "-ping").Err())
+	enginetest.TestDenied(t, s, map[string]string{
+		strings.Replace(s.URL, "default:s3", "default:wr0ng", 1): "WRONGPASS",
+		"redis://" + s.Addr:                    "NOAUTH",
+		as(s, "weak"):                          "NOPERM",
+		strings.Replace(s.URL, "/0", "/99", 1): "out of range",
+	})
 }
 
 // Data of other programs under our key is neither taken for a cell nor overwritten, and

@@ -1,0 +1,258 @@
+package directory
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
+)
+
+func TestConformance(t *testing.T) {
+	root := t.TempDir()
+	storetest.TestStore(t, func(t testing.TB, namespace string) stores.Store {
+		s, err := Open(t.Context(), filepath.Join(root, namespace))
+		require.NoError(t, err)
+		return s
+	})
+}
+
+// Open makes a directory and its parents, which stays the same directory wherever the process goes. It and its files
+// are the user's alone. Files of others are no cells, and stay; the rest of a Swap that was interrupted goes.
+func TestFiles(t *testing.T) {
+	home := t.TempDir()
+	t.Chdir(home)
+	s, err := Open(t.Context(), filepath.Join("a", "b", "state"))
+	require.NoError(t, err)
+	t.Chdir(t.TempDir())
+	assert.Equal(t, filepath.Join(home, "a", "b", "state"), s.Path())
+	written(t, s, stores.Cell{Key: key}, "value")
+	unlock, err := s.TryLock(t.Context(), key)
+	require.NoError(t, err)
+	unlock()
+	for name, mode := range map[string]os.FileMode{"../..": 0o700, "..": 0o700, ".": 0o700, "node+0000007.cell": 0o600, "node+0000007.hold": 0o600, "node+0000007.swap": 0o600} {
+		info, err := os.Stat(filepath.Join(s.Path(), name))
+		require.NoError(t, err)
+		assert.True(t, !checkMode || info.Mode().Perm() == mode, "%s: %v", name, info.Mode())
+	}
+
+	others := []string{".cell", "+.cell", "A.cell", "a++b.cell", "x.cell~", "README", "X.cell.tmp", "000000７.cell", "a:b.cell"}
+	for _, name := range append(others, "node+0000008.cell.tmp") {
+		require.NoError(t, os.WriteFile(filepath.Join(s.Path(), name), []byte("other"), 0o600))
+	}
+	s, err = Open(t.Context(), s.Path())
+	require.NoError(t, err)
+	cells, err := s.List(t.Context(), "", "\xff", 9)
+	require.NoError(t, err)
+	assert.Len(t, cells, 1)
+	entries, err := os.ReadDir(s.Path())
+	require.NoError(t, err)
+	assert.Len(t, entries, 3+1+len(others), "with the lock file of the interrupted Swap")
+	assert.NoFileExists(t, filepath.Join(s.Path(), "node+0000008.cell.tmp"))
+}
+
+func TestOpenRefuses(t *testing.T) {
+	root := t.TempDir()
+	file := filepath.Join(root, "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	cases := map[string]string{
+		"":                            "has no name",
+		file:                          "is not a directory",
+		filepath.Join(file, "state"):  "cannot be looked at",
+		filepath.Join(root, "a\x00b"): "control character",
+		filepath.Join(root, strings.Repeat("too long", 1000)): "cannot be looked at",
+	}
+	for mode, want := range map[os.FileMode]string{0o755: "", 0o770: "has the mode 0770", 0o707: "has the mode 0707", 0o720: "has the mode 0720"} {
+		dir := filepath.Join(root, mode.String())
+		require.NoError(t, os.Mkdir(dir, 0o700))
+		require.NoError(t, os.Chmod(dir, mode))
+		if checkMode {
+			cases[dir] = want
+		}
+	}
+	for path, want := range cases {
+		s, err := Open(t.Context(), path)
+		if want == "" {
+			assert.NoError(t, err, "others may look")
+			continue
+		}
+		assert.Nil(t, s, path)
+		assert.ErrorIs(t, err, ErrUnfit, path)
+		assert.ErrorContains(t, err, want)
+		assert.True(t, path == "" || strings.Count(err.Error(), path) <= 1, "%v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := Open(ctx, root)
+	require.ErrorIs(t, err, context.Canceled)
+	require.EqualError(t, err, "directory "+root+": open: context canceled")
+}
+
+// uses are the ways to use the cell of the key.
+func uses(t *testing.T, s *Store) map[string]error {
+	errs := map[string]error{}
+	_, errs["read"] = s.Read(t.Context(), key)
+	_, errs["list"] = s.List(t.Context(), "", "\x7f", 9)
+	_, errs["swap"] = s.Swap(t.Context(), key, 0, []byte("new"))
+	_, errs["late swap"] = s.Swap(t.Context(), key, 12, []byte("new"))
+	unlock, err := s.TryLock(t.Context(), key)
+	if errs["lock"] = err; err == nil {
+		unlock()
+	}
+	return errs
+}
+
+func TestRemovedDirectory(t *testing.T) {
+	s := opened(t, state(t), nil)
+	written(t, s, stores.Cell{Key: key}, "value")
+	require.NoError(t, os.RemoveAll(s.Path()))
+	for op, err := range uses(t, s) {
+		assert.ErrorIs(t, err, os.ErrNotExist)
+		assert.ErrorContains(t, err, map[string]string{"lock": "was the directory removed while it was in use?"}[op])
+		assert.Equal(t, op == "read" || op == "list", stores.KindOf(err) == stores.Refused, "%s: %v", op, err)
+		assert.NotErrorIs(t, err, stores.ErrConflict)
+		assert.Equal(t, 1, strings.Count(err.Error(), s.Path()), "%v", err)
+	}
+	assert.NoDirExists(t, s.Path())
+}
+
+// A file of one cell that cannot be read or used is an error of this cell alone, is left as it is, and hides no other cell.
+func TestDamagedFiles(t *testing.T) {
+	check := func(t *testing.T, file string, data []byte, want map[string]string) {
+		s := opened(t, state(t), nil)
+		path := filepath.Join(s.Path(), file)
+		if data == nil {
+			require.NoError(t, os.MkdirAll(filepath.Join(path, "full"), 0o700))
+		} else {
+			require.NoError(t, os.WriteFile(path, data, 0o600))
+		}
+		good := written(t, s, stores.Cell{Key: "node/0000006"}, "good")
+		last := written(t, s, stores.Cell{Key: "node/0000008"}, "good")
+		for range 2 { // before and after a restart
+			s = opened(t, s.Path(), nil)
+			for op, err := range uses(t, s) {
+				says, damaged := want[op]
+				if !damaged {
+					assert.True(t, err == nil || op == "late swap" && stores.KindOf(err) == stores.Passing, "%s: %v", op, err)
+					continue
+				}
+				torn := new(stores.DamagedError)
+				require.ErrorAs(t, err, &torn, op)
+				assert.Equal(t, key, torn.Key)
+				assert.True(t, strings.HasPrefix(torn.Problem, says), "%s: %s", op, torn.Problem)
+				assert.Equal(t, 1, strings.Count(err.Error(), s.Path()), "%v", err)
+				assert.ErrorIs(t, err, stores.ErrDamaged)
+				assert.NotErrorIs(t, err, stores.ErrConflict)
+			}
+			if _, cell := want["read"]; !cell {
+				return // the swap has written it
+			}
+			cells, _ := s.List(t.Context(), "", "\x7f", 9)
+			assert.Equal(t, []stores.Cell{good, last}, cells)
+		}
+		if data != nil {
+			left, err := os.ReadFile(path)
+			require.NoError(t, err)
+			assert.Equal(t, string(data), string(left), "it was overwritten")
+		}
+	}
+	for kind, ops := range map[string]string{cellFile: "read list swap late-swap", swapFile: "swap late-swap", holdFile: "lock", tempFile: "swap"} {
+		t.Run(kind, func(t *testing.T) {
+			want := map[string]string{}
+			for op := range strings.FieldsSeq(ops) {
+				want[strings.ReplaceAll(op, "-", " ")] = "its file cannot be used"
+			}
+			check(t, "node+0000007"+kind, nil, want)
+		})
+	}
+	for name, torn := range tornStates() {
+		t.Run(name, func(t *testing.T) {
+			want := map[string]string{}
+			for _, op := range []string{"read", "list", "swap", "late swap"} {
+				want[op] = "node+0000007.cell: " + torn[1]
+			}
+			check(t, "node+0000007.cell", []byte(torn[0]), want)
+		})
+	}
+}
+
+func TestURLs(t *testing.T) {
+	root := t.TempDir()
+	t.Chdir(root)
+	good := map[string]string{
+		"ids": "ids", "./i.d": "i.d", "file:i.d": "i.d", "file:i:d": "i:d", "file:x?namespace=Or-der_s": "x/Or-der_s", filepath.Join(root, "a"): "a",
+		"file://" + root + "/b c?namespace=n": "b c/n", "file:" + root + "/b%20c": "b%20c",
+	}
+	for url, want := range good {
+		if runtime.GOOS == "windows" && strings.Contains(want, ":") {
+			continue
+		}
+		s, err := stores.Open(t.Context(), url)
+		require.NoError(t, err, url)
+		assert.Equal(t, filepath.Join(root, filepath.FromSlash(want)), s.(*Store).Path(), url)
+		require.NoError(t, s.Close())
+	}
+	storetest.TestURLs(t, stores.Open, "file:ids", map[string]string{
+		"file:": "names no directory", "file://host/ids": "names a host", "file://host": "names a host", "file:?namespace=n": "names no directory",
+		"file:~/ids": "want the path in full", "file:ids?other=1": "its only option is namespace=NAME",
+	})
+	for _, url := range []string{"/dev/null/ids", "i\nds", "file:ids\r\n", "a\x7fb"} {
+		_, err := stores.Open(t.Context(), url)
+		assert.ErrorIs(t, err, ErrUnfit)
+		assert.NotContains(t, err.Error(), "\n")
+	}
+}
+
+func TestDefaultPath(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skipf("this is about Linux, and not about %s", runtime.GOOS)
+	}
+	for _, tt := range []struct{ state, home, want string }{
+		{"/of/mine", "", "/of/mine/tickflake"},
+		{"", "/home/me", "/home/me/.local/state/tickflake"},
+		{"relative", "/home/me", "/home/me/.local/state/tickflake"},
+		{"", "", ""},
+		{"", "relative", ""},
+	} {
+		t.Setenv("XDG_STATE_HOME", tt.state)
+		t.Setenv("HOME", tt.home)
+		path, err := DefaultPath()
+		assert.Equal(t, tt.want, path)
+		assert.Equal(t, tt.want == "", stores.KindOf(err) == stores.Refused, "%v", err)
+	}
+}
+
+// A new directory begins at a random number, which its layout's cell keeps, whatever the layout's size: later claims take the
+// numbers after it, and go on from 0.
+func TestFirstNode(t *testing.T) {
+	drawn := map[int64]bool{}
+	for _, spec := range []string{"41/10/12", "41/1/21", "41/0/22", "42/20/1"} {
+		layout, err := snowflake.ParseLayout(spec)
+		require.NoError(t, err)
+		nodes := int64(1) << layout.NodeBits
+		for range 8 {
+			s := opened(t, state(t), nil)
+			first := int64(-1)
+			for i := range min(nodes, 3) {
+				keeper, err := lease.Claim(t.Context(), s, lease.WithLayout(layout))
+				require.NoError(t, err)
+				defer keeper.Close()
+				if i == 0 {
+					first = keeper.Node()
+				}
+				assert.Equal(t, (first+i)%nodes, keeper.Node(), spec)
+			}
+			drawn[first] = true
+		}
+	}
+	assert.Greater(t, len(drawn), 8)
+}

@@ -1,0 +1,482 @@
+package directory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/stores"
+)
+
+const key = "node/0000007"
+
+// opened opens a directory on a disk, or the real one if that is nil.
+func opened(t *testing.T, path string, d disk) *Store {
+	t.Helper()
+	if d == nil {
+		d = realDisk
+	}
+	s, err := open(path, d)
+	require.NoError(t, err)
+	return s
+}
+
+// state is the path of a directory that is not there yet.
+func state(t *testing.T) string { return filepath.Join(t.TempDir(), "state") }
+
+// swap is Swap from a cell to the next.
+func swap(ctx context.Context, s stores.Store, old stores.Cell, value string) (stores.Cell, error) {
+	version, err := s.Swap(ctx, old.Key, old.Version, []byte(value))
+	if err != nil {
+		return stores.Cell{}, err
+	}
+	return stores.Cell{Key: old.Key, Version: version, Value: []byte(value)}, nil
+}
+
+// written is swap that succeeds.
+func written(t *testing.T, s stores.Store, old stores.Cell, value string) stores.Cell {
+	t.Helper()
+	cell, err := swap(t.Context(), s, old, value)
+	require.NoError(t, err)
+	return cell
+}
+
+// failing is the real disk until a step, which fails in one of three ways: it does
+// nothing, it is done and reported as failed, or half of it is done. If it is a crash,
+// all later steps do nothing, too. Locks are not among its steps.
+type failing struct {
+	step, way int
+	crash     bool
+	err       error
+	done      int
+	what      string // the step that failed
+}
+
+const never = 1 << 30
+
+const (
+	doesNothing = iota
+	doneAndFails
+	halfDone
+	ways
+)
+
+func (f *failing) do(step, path string, do func() error) error {
+	if step == "lock" || step == "unlock" {
+		return do()
+	}
+	f.done++
+	switch {
+	case f.done < f.step, f.done > f.step && !f.crash:
+		return do()
+	case f.done > f.step:
+		return f.err
+	}
+	f.what = step
+	switch {
+	case f.way == doesNothing, f.way == halfDone && step != "write":
+	case step == "create": // do would leave it open
+		_ = os.WriteFile(path, nil, ownerOnly)
+	case do() == nil && f.way == halfDone:
+		info, _ := os.Stat(path)
+		_ = os.Truncate(path, info.Size()/2)
+	}
+	return f.err
+}
+
+// Each step of the first and the second Swap of a cell fails, or is the process's
+// last. The cell is then the old one or the new one, and goes on from there. No file is left open.
+func TestEveryStepFails(t *testing.T) {
+	cause := errors.New("the test makes it fail")
+	for i := range 2 * ways * 2 {
+		crash, way, writes := i%2 == 1, i/2%ways, i/2/ways
+		for step := 1; ; step++ {
+			f := &failing{step: never, way: way, crash: crash, err: cause}
+			s := opened(t, state(t), f.do)
+			old := stores.Cell{Key: key}
+			for range writes {
+				old = written(t, s, old, "old")
+			}
+			f.step = f.done + step
+			made, err := swap(t.Context(), s, old, "new")
+			if f.what == "" {
+				require.NoError(t, err)
+				assert.Equal(t, 6, step, "a Swap has five")
+				break
+			}
+			about := fmt.Sprintf("crash: %v, way %d, %d written, step %d: %s", crash, way, writes, step, f.what)
+			require.ErrorIs(t, err, cause, about)
+			require.NotErrorIs(t, err, stores.ErrConflict, about)
+			assert.Zero(t, made, about)
+			if crash {
+				if _, err = s.Read(t.Context(), key); err == nil && step == 5 {
+					t.Errorf("%s: what is not on the disk was read", about)
+				}
+				s = opened(t, s.path, nil)
+				temps, err := filepath.Glob(filepath.Join(s.path, "*.tmp"))
+				require.NoError(t, err)
+				assert.Empty(t, temps, about)
+			}
+			goesOn(t, s, old, about)
+			nothingOpen(t, s)
+		}
+	}
+}
+
+// goesOn checks that the cell is the old one or the new one, and can be written.
+func goesOn(t *testing.T, s *Store, old stores.Cell, about string) {
+	t.Helper()
+	is, err := s.Read(t.Context(), old.Key)
+	require.NoError(t, err, about)
+	if is.Version != old.Version || string(is.Value) != string(old.Value) {
+		assert.Greater(t, is.Version, old.Version, about)
+		assert.Equal(t, "new", string(is.Value), about)
+	}
+	cells, err := s.List(t.Context(), "", "\x7f", 1<<30)
+	require.NoError(t, err, about)
+	if is.Version > 0 {
+		assert.Equal(t, []stores.Cell{is}, cells, about)
+	}
+	assert.Greater(t, written(t, s, is, "next").Version, is.Version, about)
+}
+
+// nothingOpen checks that no file of a directory is open.
+func nothingOpen(t *testing.T, s *Store) {
+	t.Helper()
+	fds, _ := os.ReadDir("/proc/self/fd") // there is none but on Linux
+	for _, fd := range fds {
+		name, _ := os.Readlink("/proc/self/fd/" + fd.Name())
+		assert.NotContains(t, name, s.path)
+	}
+}
+
+func TestErrorsOfTheDisk(t *testing.T) {
+	for cause, want := range map[error]string{
+		syscall.ENOSPC: "free some space",
+		syscall.EROFS:  "mount the file system for writing",
+		syscall.EACCES: "it must be readable and writable",
+		syscall.EIO:    "input/output error",
+	} {
+		dir := state(t)
+		f := &failing{step: never, way: halfDone, err: &os.LinkError{Op: "rename", Old: dir, New: dir, Err: cause}}
+		s := opened(t, dir, f.do)
+		cell := written(t, s, stores.Cell{Key: key}, "old")
+		f.step = f.done + 2 // the write
+		_, err := swap(t.Context(), s, cell, "new")
+		require.ErrorIs(t, err, cause)
+		assert.ErrorContains(t, err, want)
+		assert.Equal(t, cause == syscall.EROFS || cause == syscall.EACCES, stores.KindOf(err) == stores.Refused, "%v", err)
+		assert.ErrorContains(t, err, "directory "+dir+": swap node/0000007: write node+0000007.cell.tmp: "+cause.Error())
+		assert.Equal(t, 1, strings.Count(err.Error(), dir), "%v", err)
+		assert.NoFileExists(t, s.file(key, tempFile), "it would take up space")
+		is, err := s.Read(t.Context(), key)
+		require.NoError(t, err)
+		assert.Equal(t, cell, is)
+	}
+}
+
+// volatile is a disk that forgets, in a power cut, what was not synced: what is in
+// files, and the names of files since the last sync of their directory.
+type volatile struct {
+	random *rand.Rand
+	synced map[string]bool // by the path of a file, as it is now
+	undo   []func()        // of renames since then, the last one last
+	failed bool            // the next sync of the directory
+}
+
+func (v *volatile) do(step, path string, do func() error) error {
+	_, isFile := v.synced[path]
+	switch {
+	case step == "create" || step == "write":
+		v.synced[path] = false
+	case step == "rename":
+		was, err := os.ReadFile(path)
+		synced := v.synced[path]
+		v.undo = append(v.undo, func() {
+			v.synced[path] = synced
+			if err == nil {
+				_ = os.WriteFile(path, was, ownerOnly)
+			} else {
+				_ = os.Remove(path)
+			}
+		})
+		v.synced[path] = v.synced[path+".tmp"]
+	case step == "sync" && isFile:
+		v.synced[path] = true
+		return nil
+	case step == "sync" && v.failed:
+		v.failed = false
+		return syscall.EIO
+	case step == "sync":
+		v.undo = nil
+		return nil
+	}
+	return do()
+}
+
+// cut is the power cut.
+func (v *volatile) cut(t *testing.T) {
+	// The names are lost from some rename on.
+	keep := v.random.IntN(len(v.undo) + 1)
+	for _, undo := range slices.Backward(v.undo[keep:]) {
+		undo()
+	}
+	v.undo = nil
+	for path, synced := range v.synced {
+		info, err := os.Stat(path)
+		if err != nil || synced {
+			continue
+		}
+		require.NoError(t, os.Truncate(path, v.random.Int64N(info.Size()+1)))
+		v.synced[path] = true
+	}
+}
+
+// Whatever Swap has acknowledged, and Read or List have shown, is there after a power
+// cut.
+func TestPowerCut(t *testing.T) {
+	for seed := range uint64(400) {
+		v := &volatile{random: rand.New(rand.NewPCG(seed, 1)), synced: make(map[string]bool)}
+		dir := state(t)
+		var cell stores.Cell
+		for life := range 5 {
+			s := opened(t, dir, v.do)
+			is, err := s.Read(t.Context(), key)
+			require.NoError(t, err, "seed %d", seed)
+			require.GreaterOrEqual(t, is.Version, cell.Version, "seed %d, life %d: what was relied on is lost", seed, life)
+			if is.Version > 0 {
+				before, err := strconv.ParseUint(string(is.Value), 10, 64)
+				require.NoError(t, err, "seed %d", seed)
+				require.True(t, before < is.Version && is.Version <= before+1<<32, "seed %d: version %d has the value of one after %d", seed, is.Version, before)
+			}
+			cell = is // which is relied on
+			for range v.random.IntN(4) {
+				v.failed = v.random.IntN(3) == 0
+				next, err := swap(t.Context(), s, cell, strconv.FormatUint(cell.Version, 10))
+				v.failed = false
+				looks := v.random.IntN(3)
+				switch {
+				case err == nil:
+					cell = next
+				case looks == 0:
+					cell, err = s.Read(t.Context(), key)
+					require.NoError(t, err)
+				case looks == 1: // another process
+					cells, err := opened(t, dir, v.do).List(t.Context(), "", "\x7f", 1<<30)
+					require.NoError(t, err)
+					require.Len(t, cells, 1)
+					cell = cells[0]
+				}
+			}
+			v.cut(t)
+		}
+	}
+}
+
+// What a start and a write cost is counted in syncs. The names of directories are on the disk before
+// anything in them is, whichever process has made them.
+func TestSyncs(t *testing.T) {
+	var synced []string // in root
+	var problem error
+	root := t.TempDir()
+	d := func(step, path string, do func() error) error {
+		if step != "sync" {
+			return do()
+		}
+		name, err := filepath.Rel(root, path)
+		require.NoError(t, err)
+		synced = append(synced, filepath.ToSlash(name))
+		return problem
+	}
+	path := filepath.Join(root, "a", "b", "state")
+	s := opened(t, path, d)
+	cell := stores.Cell{Key: key}
+	start := func() { s = opened(t, path, d) }
+	again := func() { cell = written(t, s, cell, "value") }
+	list := func() { _, err := s.List(t.Context(), "", "\x7f", 1<<30); require.NoError(t, err) }
+	read := func() { _, err := s.Read(t.Context(), key); require.NoError(t, err) }
+	both := []string{"a/b/state/node+0000007.cell.tmp", "a/b/state"}
+	for i, step := range []struct {
+		do   func()
+		want []string
+		why  string
+	}{
+		{func() {}, []string{".", "a", "a/b"}, "to make a directory"},
+		{start, []string{"a/b"}, "a process that made it may have been killed before the name was synced"},
+		{list, nil, "an empty list"},
+		{again, both, "the first swap"},
+		{again, both, "a swap"},
+		{list, nil, "its own list"},
+		{read, nil, "its own cell"},
+		{start, nil, "to start again"},
+		{list, both[1:], "a list of what others have written"},
+		{read, nil, "a cell from the list"},
+		{again, both, "a swap"},
+	} {
+		step.do()
+		assert.Equal(t, step.want, synced, "step %d, %s", i, step.why)
+		synced = nil
+	}
+	for _, tt := range []struct {
+		problem error
+		path    string
+		fails   bool
+		why     string
+	}{
+		{syscall.EIO, "c", true, "the parent"},
+		{syscall.EIO, "d/state", true, "a new parent"},
+		{syscall.EACCES, "c", false, "a parent that we may not open was synced by the process that made the directory"},
+		{syscall.EACCES, "e", true, "which is this one"},
+	} {
+		problem = tt.problem
+		_, err := open(filepath.Join(root, tt.path), d)
+		assert.Equal(t, tt.fails, errors.Is(err, tt.problem), "%s: %v", tt.why, err)
+	}
+}
+
+// A disk that hangs in a step holds up no caller for longer than its context. A write that it
+// makes later is conditional, and a lock that it makes too late is not kept.
+func TestDiskHangs(t *testing.T) {
+	lock := func(ctx context.Context, s *Store) error {
+		unlock, err := s.TryLock(ctx, key)
+		if err == nil {
+			unlock()
+			unlock()
+		}
+		return err
+	}
+	write := func(ctx context.Context, s *Store) error {
+		_, err := swap(ctx, s, stores.Cell{Key: key}, "value")
+		return err
+	}
+	for step, call := range map[string]func(context.Context, *Store) error{"sync": write, "lock": lock, "unlock": lock} {
+		synctest.Test(t, func(t *testing.T) {
+			back, path := make(chan struct{}), state(t)
+			_ = opened(t, path, nil) // which makes it
+			s := opened(t, path, func(is, path string, do func() error) error {
+				if is == step && filepath.Ext(path) != "" { // and not the sync of the parent
+					<-back
+				}
+				return do()
+			})
+			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("the test is impatient"))
+			defer cancel()
+			begin := time.Now()
+			err := call(ctx, s)
+			if step == "unlock" {
+				require.NoError(t, err)
+				assert.Equal(t, unlockTime, time.Since(begin), "it does not wait for the disk")
+			} else {
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				assert.ErrorContains(t, err, " node/0000007: no answer yet: context deadline exceeded: the test is impatient")
+				assert.Equal(t, time.Minute, time.Since(begin))
+			}
+			other := opened(t, path, nil)
+			if step == "sync" { // it has the cell's lock until it is done
+				short, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				err = write(short, other)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				assert.NotContains(t, err.Error(), "locked by", "it is the same process, and the disk to blame")
+			}
+			close(back)
+			synctest.Wait()
+			require.NoError(t, call(t.Context(), other), "it has ended, and changed nothing")
+			nothingOpen(t, s)
+		})
+	}
+}
+
+// However often a caller tries again while the disk hangs, few calls wait for the disk, and
+// another directory is not affected.
+func TestFewCallsHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var busy atomic.Int32
+		back := make(chan struct{})
+		s := opened(t, state(t), func(step, _ string, do func() error) error {
+			if step == "lock" {
+				busy.Add(1)
+				defer busy.Add(-1)
+				<-back
+			}
+			return do()
+		})
+		cell := stores.Cell{Key: key}
+		before := runtime.NumGoroutine()
+		for range 100 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			_, err := swap(ctx, s, cell, "value")
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			_, err = s.TryLock(ctx, key)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			cancel()
+			synctest.Wait()
+			ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+			_, err = s.List(ctx, "", "\x7f", 1)
+			assert.Equal(t, busy.Load() == maxCalls, err != nil, "with all places taken, each call waits for one")
+			cancel()
+		}
+		assert.EqualValues(t, maxCalls, busy.Load())
+		assert.Less(t, runtime.NumGoroutine(), before+2*maxCalls, "of 300 calls few are left")
+		written(t, opened(t, state(t), nil), cell, "value")
+		close(back)
+		written(t, s, cell, "value")
+	})
+}
+
+// A process that is stopped in a write, as here by the test, holds up the writers of that cell
+// alone, and only until their contexts end. The error names it.
+func TestLockedCell(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := opened(t, state(t), nil)
+		cell, file := stores.Cell{Key: key}, s.file(key, swapFile)
+		unlock, err := tryLock(file)
+		require.NoError(t, err)
+		_, err = tryLock(file)
+		host, _ := os.Hostname()
+		require.EqualError(t, err, fmt.Sprintf("file is locked by process %d on host %q", os.Getpid(), host))
+		require.NoError(t, os.WriteFile(file, []byte("\nprocess 1 on host \"a\"\n"), ownerOnly))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = swap(ctx, s, cell, "")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, `swap node/0000007: file is locked by process 1 on host "a", waited 1s`)
+		is, err := s.Read(t.Context(), key)
+		require.NoError(t, err)
+		assert.Zero(t, is.Version)
+
+		var waiting sync.WaitGroup
+		var conflicts atomic.Int32
+		for range 2 * maxCalls { // a call that waits for a lock has no place
+			waiting.Go(func() {
+				if _, err := swap(t.Context(), s, cell, ""); errors.Is(err, stores.ErrConflict) {
+					conflicts.Add(1)
+				}
+			})
+		}
+		time.Sleep(time.Second) // of the bubble
+		written(t, s, stores.Cell{Key: "node/0000008"}, "another cell")
+		unlock()
+		waiting.Wait()
+		assert.EqualValues(t, 2*maxCalls-1, conflicts.Load())
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		assert.True(t, strings.HasPrefix(string(text), "\n\n"), "no process has the lock now: %q", text)
+	})
+}
