@@ -153,7 +153,7 @@ func (p program) run(ctx context.Context) error {
 		}
 		for i, s := range r.Sections {
 			if at := slices.Index(p.ids(), s.ID); at >= 0 {
-				r.Sections[i].Verdict = p.sections[at].Verdict(s)
+				p.sections[at].Conclude(&r.Sections[i])
 			}
 		}
 		return p.deliver(r, root, folder)

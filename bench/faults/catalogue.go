@@ -137,10 +137,9 @@ func catalogueVerdict(s report.Section) string {
 		return ""
 	}
 	_, ours := repeating(t, func(r report.Row) bool { return strings.HasSuffix(r.Name, ", "+string(generators.InLease)) })
-	peers, _ := repeating(t, func(r report.Row) bool { return r.Group == report.Peers })
 	said := "In these faults, no strategy issues an ID twice under a lease"
 	if len(ours) > 0 {
 		said += ", except in " + report.List(ours)
 	}
-	return said + doInSome(peers)
+	return said + "; " + doInSome(t) + "."
 }

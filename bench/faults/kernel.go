@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -21,7 +22,7 @@ func kernelSection() measure.Section {
 			"* if the exception is documented. Any other cell is the price: failed calls or starts (err), IDs out of order (disorder), " +
 			"a call that took longer (stall) or an ID ahead of the clock (lead) by more than " + report.Span(noise) + ". " +
 			"A stall is the longest call less the longest stall of an idle thread, for an emulated machine stalls by itself. docs/kernel.md says how it works, and what it cannot show.",
-		Measure: measureKernel, Verdict: kernelVerdict}
+		Measure: measureKernel, Answer: kernelAnswer, Verdict: kernelVerdict}
 }
 
 // noise is the longest stall, and the largest lead, that a cell does not show.
@@ -275,28 +276,76 @@ func targets(got kernel.Report, ran, all int) []report.Target {
 	}
 }
 
+// The subjects of the answer that are tickflake, by their names in the other tables.
+const (
+	withStore    = "tickflake, default, monoclock, lease"
+	withoutStore = "tickflake, default, monoclock"
+)
+
+// kernelAnswer is the table that opens the README too: what the three faults that users meet do to
+// generators as they are set up at first.
+func kernelAnswer(s report.Section) report.Table {
+	t := report.Table{ID: "kernel-answer", Title: "The faults that users meet", RowName: "generator"}
+	faults := []report.Column{{ID: "restart-back-1s", Title: "clock −1 s, and a restart"}, {ID: "step-back-1h", Title: "clock −1 h, no restart"},
+		{ID: "copy-shared-told", Title: "a VM snapshot, beside its original"}}
+	if len(s.Table("kernel-duplicates").Rows) == 0 {
+		return t
+	}
+	t.Columns = faults
+	for _, r := range []report.Row{{Name: "bwmarrin/snowflake"}, {Name: "sony/sonyflake"},
+		{Name: withoutStore, Note: "tickflake, without a store"}, {Name: withStore, Note: "tickflake, `generator.Open`"}} {
+		row := report.Row{Name: cmp.Or(r.Note, r.Name), Group: report.Peers}
+		if r.Note != "" {
+			row.Group = report.Ours
+		}
+		for _, f := range faults {
+			row.Cells = append(row.Cells, worst(s, r.Name, f.ID))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// worst is the worst that a fault did to a generator.
+func worst(s report.Section, who, fault string) report.Cell {
+	duplicates, stall, failed := s.Table("kernel-duplicates").Cell(who, fault), s.Table("kernel-stall").Cell(who, fault), s.Table("kernel-errors").Cell(who, fault)
+	switch {
+	case len(duplicates.Samples) == 0:
+		return report.Cell{Text: notRun}
+	case duplicates.Samples[0] > 0:
+		return report.Cell{Text: duplicates.Text + " duplicate IDs", Mark: report.Bad}
+	case stall.Median() >= 1:
+		return report.Cell{Text: "blocked for " + stall.Text + " or more", Mark: report.Bad}
+	case failed.Median() > 0:
+		return report.Cell{Text: failed.Text + " failed calls"}
+	}
+	return report.Cell{Text: "no duplicate", Mark: report.Good}
+}
+
 // kernelVerdict says where tickflake issues an ID twice, with a store and without one, and which
 // peers do.
 func kernelVerdict(s report.Section) string {
-	kernel, t := s.Table("kernel-run").Cell("kernel", "is").Text, s.Table("kernel-duplicates")
-	if kernel == "" {
+	t := s.Table("kernel-duplicates")
+	if len(t.Rows) == 0 {
 		return ""
 	}
-	_, stored := repeating(t, func(r report.Row) bool {
-		return r.Group == report.Ours && !strings.HasSuffix(r.Name, ", monoclock") && !strings.HasSuffix(r.Name, ", raw")
-	})
-	_, all := repeating(t, func(r report.Row) bool { return r.Group == report.Ours })
-	peers, _ := repeating(t, func(r report.Row) bool { return r.Group == report.Peers })
-	without := slices.DeleteFunc(slices.Clone(all), func(f string) bool { return slices.Contains(stored, f) })
-	said := "On " + kernel + ", with a store, tickflake issues no ID twice"
-	if len(stored) > 0 {
-		said += ", but for the documented exceptions " + report.List(stored)
+	faults := func(stored bool) []string {
+		_, faults := repeating(t, func(r report.Row) bool {
+			fixed := strings.HasSuffix(r.Name, ", monoclock") || strings.HasSuffix(r.Name, ", raw")
+			return r.Group == report.Ours && fixed != stored
+		})
+		return faults
+	}
+	said := "With a store, tickflake issues no ID twice"
+	with, without := faults(true), faults(false)
+	switch missed := slices.ContainsFunc(s.Targets, func(t report.Target) bool { return t.ID == "kernel-duplicates" && t.State() == report.Missed }); {
+	case missed && len(with) > 0:
+		said = "With a store, tickflake issues IDs twice in " + report.List(with)
+	case len(with) > 0:
+		said += ", except as documented in " + report.List(with)
 	}
 	if len(without) > 0 {
-		said += "; without a store, also in " + report.List(without)
+		said += "; without a store, it does in " + report.List(without)
 	}
-	if slices.ContainsFunc(s.Targets, func(t report.Target) bool { return t.ID == "kernel-duplicates" && t.State() == report.Missed }) {
-		said = "On " + kernel + ", tickflake issues IDs twice in " + report.List(all)
-	}
-	return said + doInSome(peers)
+	return said + "; " + doInSome(t) + " in some faults."
 }

@@ -292,7 +292,7 @@ func verdict(s report.Section) string {
 			if d, ok := t.Cell(row.Name, "rate").Against(ours); ok && row.Group == report.Peers {
 				with := "not measurably different"
 				if d.Significant {
-					with = report.Times(d.Ratio)
+					with = d.Value()
 				}
 				others = append(others, row.Name+" "+with)
 			}

@@ -124,5 +124,5 @@ func costVerdict(s report.Section) string {
 	default:
 		are = report.List(names) + " are"
 	}
-	return fmt.Sprintf("Next takes %s ns per ID, %s the floor; %s faster.", ns.Value(), report.Times(floor.Median()), are)
+	return fmt.Sprintf("Next takes %s ns per ID, %s× the floor; %s faster.", ns.Value(), floor.Value(), are)
 }
