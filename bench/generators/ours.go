@@ -12,6 +12,7 @@ import (
 	"github.com/tickflake/tickflake/bench/report"
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/publicid"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores/storetest"
@@ -167,6 +168,17 @@ func nextN(size int) Case {
 // Stream calls Stream.Next, on a stream of its own for each goroutine.
 func Stream() Case {
 	return ours("Stream.Next", Wide(), fixed(Wide()), func(g *generator.Generator) Loop { return loop(g.Stream().Next) })
+}
+
+// Public encodes one number after the other for strangers.
+func Public() Case {
+	return Case{Name: "publicid.Encode", Group: report.Ours, Bits: 79, Clockless: true, Note: "the public form of an ID that there is: ten rounds of AES", Open: func(context.Context) (Source, error) {
+		codec, err := publicid.New([]byte("a secret of at least 16 bytes"))
+		return Source{Loop: func() Loop {
+			number := start.UnixMilli() << 22
+			return calls(func() string { number++; return codec.Encode(number) })
+		}}, err
+	}}
 }
 
 // Number calls Sequence.Next in segmented mode.

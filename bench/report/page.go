@@ -83,7 +83,7 @@ var inMarkdown = []struct {
 	table         string
 	columns, rows []string
 }{
-	{"cost", []string{"ns", "floor", "allocs"}, []string{"Next", "Next, under a lease", "Stream.Next", "NextN(1024)", "Sequence.Next",
+	{"cost", []string{"ns", "floor", "allocs"}, []string{"Next", "Next, under a lease", "Stream.Next", "NextN(1024)", "NextAfter", "Sequence.Next", "publicid.Encode",
 		"bwmarrin/snowflake, 22-bit sequence", "rs/xid", "MongoDB ObjectID", "oklog/ulid", "segmentio/ksuid", "google/uuid v4", "google/uuid v7"}},
 	{"ceiling-cores", []string{"g1", "g2", "g64"}, nil},
 	{"scaling", []string{"g1", "g2", "g8", "g64"}, []string{"Next", "Stream.Next", "Sequence.Next", "bwmarrin/snowflake, 22-bit sequence", "rs/xid", "google/uuid v7"}},
