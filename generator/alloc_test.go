@@ -20,6 +20,7 @@ func TestIssuingDoesNotAllocate(t *testing.T) {
 	for name, call := range map[string]func() error{
 		"Next":        func() error { _, err := g.Next(); return err },
 		"NextContext": func() error { _, err := g.NextContext(ctx); return err },
+		"NextAfter":   func() error { _, err := g.NextAfter(ctx, 1<<40); return err },
 		"NextN":       func() error { _, err := g.NextN(ids); return err },
 		"Stream":      func() error { _, err := s.Next(); return err },
 		"waiting":     func() error { _, err := atCeiling.NextContext(ctx); return err },

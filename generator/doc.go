@@ -5,6 +5,7 @@
 //
 //   - [Open]: opens a store, claims a node number and returns a generator.
 //   - [Generator.Next] and [Generator.NextContext]: one ID.
+//   - [Generator.NextAfter]: an ID above one that was seen, from whatever machine.
 //   - [Generator.NextN]: many at once. [Generator.NextRun] describes them instead.
 //   - [Generator.Close]: releases the node number.
 //   - [Generator.Ready]: whether a call would be served now, for a readiness probe.
@@ -29,7 +30,8 @@
 // One atomic word holds the next slot. A clock that is stepped back, stands
 // still or repeats itself changes only the second operand, so no slot is issued
 // twice. The next slot may then lie ahead of the clock, and a strategy decides:
-// wait, borrow from the future, or reject. The word and the ticks that it may use are in
+// wait, borrow from the future, or reject. [Generator.NextAfter] has a third operand: the first slot
+// above the seen ID. The word and the ticks that it may use are in
 // a window, which the keeper of package lease fills and the generator empties; neither
 // calls the other.
 //

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tickflake/tickflake/internal/span"
 	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/strategies"
 )
@@ -25,7 +26,7 @@ var (
 	ErrExhausted = errors.New("sequence exhausted")
 
 	// ErrBehind matches a [LeadError], by [errors.Is], if the clock is behind the
-	// last ID issued.
+	// last ID issued, or behind the ID that [Generator.NextAfter] was given.
 	ErrBehind = errors.New("clock is behind the last issued ID")
 )
 
@@ -36,6 +37,9 @@ type LeadError struct {
 	Lead   time.Duration // from the clock's reading to the start of the slot's tick
 	Limit  time.Duration // the longest lead that the strategy accepts
 	Waited time.Duration // how long the call had waited for slots
+	// Seen is the ID that the slot has to follow if [Generator.NextAfter] was given one and it alone lies
+	// ahead; else 0.
+	Seen snowflake.ID
 }
 
 func (e *LeadError) Error() string {
@@ -50,6 +54,10 @@ func (e *LeadError) Error() string {
 	if e.Cause == strategies.Exhausted {
 		return fmt.Sprintf("sequence exhausted: next free slot in %s (limit %s%s): %s, lower the rate, or choose a strategy that waits or borrows longer",
 			span.Text(e.Lead), e.Limit, waited, retry)
+	}
+	if e.Seen != 0 {
+		return fmt.Sprintf("IDs above the seen ID %d begin %s ahead of the clock (limit %s%s): %s, or check the clock of its issuer",
+			e.Seen, span.Text(e.Lead), e.Limit, waited, retry)
 	}
 	return fmt.Sprintf("clock is %s behind the last issued ID (limit %s%s): it was stepped back, IDs were borrowed ahead of it, or the grant begins where the grant of a crashed process ended; %s, or choose a strategy that waits or borrows longer",
 		span.Text(e.Lead), e.Limit, waited, retry)

@@ -115,6 +115,34 @@ func ExampleGenerator_NextContext() {
 	// Output: issued
 }
 
+// A reply has a larger ID than the message that it answers, although the clock of the machine that
+// asked is 2 s ahead.
+func ExampleGenerator_NextAfter() {
+	var machines [2]*generator.Generator
+	for i := range machines {
+		clock := clocktest.NewVirtual(time.Date(2026, 6, 1, 12, 0, 2-2*i, 0, time.UTC))
+		gen, err := generator.New(generator.WithNode(int64(i)), generator.WithClock(clock), // Open in a program
+			generator.WithStrategy(strategies.BorrowUpTo(5*time.Second)))
+		if err != nil {
+			log.Fatal(err)
+		}
+		machines[i] = gen
+	}
+	question, err := machines[0].Next()
+	if err != nil {
+		log.Fatal(err)
+	}
+	reply, err := machines[1].NextAfter(context.Background(), question)
+	fmt.Println(question < reply, err)
+
+	wrong := question + 1<<50 // weeks ahead
+	_, err = machines[1].NextAfter(context.Background(), wrong)
+	fmt.Println(errors.Is(err, generator.ErrBehind))
+	// Output:
+	// true <nil>
+	// true
+}
+
 // Many IDs for a bulk import cost about a nanosecond each.
 func ExampleGenerator_NextN() {
 	gen, err := generator.New(generator.WithNode(0))

@@ -30,12 +30,13 @@ import (
 //
 //   - [Generator.Next] for one ID. Most callers want this.
 //   - [Generator.NextContext] for one ID in a request that may be canceled.
+//   - [Generator.NextAfter] for an ID that must follow one of another machine.
 //   - [Generator.NextN] for many at once, as in a bulk import.
 //   - [Generator.Stream] for a goroutine that issues IDs all the time and must
 //     not share a cache line with others, and [Generator.All] for the same as an
 //     iterator.
 //
-// An ID returned by Next, NextContext or NextN before another call of them
+// An ID returned by Next, NextContext, NextAfter or NextN before another call of them
 // begins is smaller than any that the other call returns, whatever the clock
 // does. Streams guarantee less: see [Stream].
 type Generator struct {

@@ -74,6 +74,10 @@ var hangCalls = []struct {
 		_, err := g.NextContext(ctx)
 		return err
 	}},
+	{"Generator.NextAfter", patience, true, func(ctx context.Context, g *generator.Generator) error {
+		_, err := g.NextAfter(ctx, 0)
+		return err
+	}},
 	{"Generator.NextN", patience, false, func(_ context.Context, g *generator.Generator) error {
 		_, err := g.NextN(make([]snowflake.ID, 10))
 		return err

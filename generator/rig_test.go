@@ -181,20 +181,22 @@ func (borrower) Decide(strategies.Situation) strategies.Decision {
 //	                         number, @ and the node number if it is not the first; or the error
 //	stream 0:0; batch 9 9 0:0 2:0; run 2 2 0:0 0:1
 //	                         the other calls; the last two tell how many, the first and the last
+//	after 5:1@2 5:2          a call of NextAfter: the seen ID, or its number, and the outcome
 //	go next; back 0:0        begins a call, and later tells the outcomes of the calls that were
 //	                         begun; - is for one that has not returned
 //	+1ms; -1h; at 1970-01-01; freeze; mute
 //	                         what the clock does
-//	grant 2 5 9; take 5; revoke; seal; fail away; asked
-//	                         what happens to the window; asked: the keeper is asked for a grant
+//	grant 2 5 9; take 5; revoke; seal; fail away; asked; wants 5
+//	                         what happens to the window; asked: the keeper is asked for a grant;
+//	                         wants: up to this millisecond, or 0
 //	deadline 5ms; cancel; free
 //	                         the context of the calls to come
 //	sleep 1ms; took 1ms; within 2ms
 //	                         the machine's time, since the last of the latter two
 //	waits 1ms; decided 3; stats waits=1; ready 1ms ok; gate true; close
 //
-// An error has its numbers, which may be left out: behind:lead/limit, with +waited, and
-// ungranted:limit:past, with +waited, and the reason. Words can be repeated: 3*canceled.
+// An error has its numbers, which may be left out: behind:lead/limit, with +waited, and seen if it names
+// that, and ungranted:limit:past, with +waited, and the reason. Words can be repeated: 3*canceled.
 type row struct{ setup, script string }
 
 // scripts runs rows, each with both orders of the fields.
@@ -330,6 +332,14 @@ func (r *rig) run(words []string) {
 		}
 	case "batch", "run":
 		r.expect(strings.Join(args[1:], " "), r.call(verb, args[:1]))
+	case "after":
+		r.expect(args[1], r.call(verb, args[:1]))
+	case "wants":
+		want := r.number(args[0])
+		if want > 0 {
+			want = int64(grant(r.layout, 1, want, 0).From)
+		}
+		assert.EqualValues(r.t, want, r.w.Wanted())
 	case "go":
 		result, ctx := make(chan string, 1), r.ctx
 		r.calls = append(r.calls, result)
@@ -469,6 +479,12 @@ func (r *rig) outcome(ctx context.Context, verb string, args []string) (string, 
 		first, err = r.g.NextContext(ctx)
 	case "stream":
 		first, err = r.s.NextContext(ctx)
+	case "after":
+		seen := r.seen(args[0])
+		if first, err = r.g.NextAfter(ctx, seen); err == nil {
+			assert.Greater(r.t, first, seen)
+		}
+		args = nil
 	case "batch":
 		ids := make([]snowflake.ID, r.number(args[0]))
 		n, err = r.g.NextNContext(ctx, ids)
@@ -510,12 +526,29 @@ func (r *rig) id(id snowflake.ID) string {
 	return text
 }
 
+// seen returns the ID of a word as id writes it, or the number that it is.
+func (r *rig) seen(word string) snowflake.ID {
+	at, node, other := strings.Cut(word, "@")
+	ms, sequence, ok := strings.Cut(at, ":")
+	if !ok {
+		return snowflake.ID(r.number(word))
+	}
+	number := r.node
+	if other {
+		number = r.number(node)
+	}
+	id, err := r.layout.Compose(noon.Add(r.duration(ms+"ms")), number, r.number(sequence))
+	require.NoError(r.t, err)
+	return id
+}
+
 var waitedText = regexp.MustCompile(`after (\S+) of waiting`)
 
 // text returns an error in the form of a row, and "" for none.
 func (r *rig) text(err error) string {
 	var text string
 	var waited time.Duration
+	var seen bool
 	var lead *generator.LeadError
 	var end *generator.GrantError
 	switch {
@@ -526,6 +559,7 @@ func (r *rig) text(err error) string {
 		assert.Equal(r.t, lead.Cause == strategies.Behind, errors.Is(err, generator.ErrBehind))
 		assert.Equal(r.t, lead.Cause == strategies.Exhausted, errors.Is(err, generator.ErrExhausted))
 		assert.ErrorIs(r.t, err, stores.Passing)
+		seen = lead.Seen != 0
 	case errors.As(err, &end):
 		text, waited = fmt.Sprintf("ungranted:%s:%s", end.Limit.Sub(noon), end.Past), end.Waited
 		assert.ErrorIs(r.t, err, generator.ErrNotGranted)
@@ -534,9 +568,14 @@ func (r *rig) text(err error) string {
 		text = "closed"
 	case errors.Is(err, lease.ErrEndOfTime):
 		text = "end"
+	case errors.Is(err, snowflake.ErrRange):
+		text = "range"
 	}
 	if waited > 0 {
 		text += "+" + waited.String()
+	}
+	if seen {
+		text += ",seen"
 	}
 	for _, name := range slices.Sorted(maps.Keys(reasons)) {
 		if errors.Is(err, reasons[name]) {

@@ -72,7 +72,7 @@ func (g *Generator) acquire(c *call, n uint64) (span *window.Span, slot, end uin
 				return front.Span, front.Slot, end, nil
 			}
 		case strategies.ActionWait:
-			if err := c.wait(g, front.Slot, waitOf(d, s), s.Lead, changed); err != nil {
+			if err := c.wait(g, front.Slot, waitOf(d, s.Lead), s.Lead, changed); err != nil {
 				return nil, 0, 0, err
 			}
 		default:
@@ -101,10 +101,10 @@ func (g *Generator) cause(front window.Front, now int64) strategies.Cause {
 	return strategies.Behind
 }
 
-// waitOf is how long d waits in s.
-func waitOf(d strategies.Decision, s strategies.Situation) time.Duration {
+// waitOf is how long d waits for a slot that is lead ahead.
+func waitOf(d strategies.Decision, lead time.Duration) time.Duration {
 	if d.Wait <= 0 {
-		return s.Lead
+		return lead
 	}
 	return d.Wait
 }

@@ -83,10 +83,10 @@ func (g *Generator) Ready(wait time.Duration) error {
 		return nil
 	}
 	switch d := g.strategy.Decide(s); {
-	case d.Action == strategies.ActionBorrow, d.Action == strategies.ActionWait && waitOf(d, s) <= wait:
+	case d.Action == strategies.ActionBorrow, d.Action == strategies.ActionWait && waitOf(d, s.Lead) <= wait:
 		return nil
 	case d.Action == strategies.ActionWait:
-		return &LeadError{Cause: s.Cause, Lead: s.Lead, Limit: s.Lead - waitOf(d, s) + wait}
+		return &LeadError{Cause: s.Cause, Lead: s.Lead, Limit: s.Lead - waitOf(d, s.Lead) + wait}
 	default:
 		return &LeadError{Cause: s.Cause, Lead: s.Lead, Limit: d.Limit}
 	}

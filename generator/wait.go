@@ -23,6 +23,7 @@ type call struct {
 	began  time.Time     // when the present reservation began to wait, or zero
 	before time.Duration // waited before that
 	place  *place        // in the queue, or nil
+	apart  bool          // waits for a slot beyond the next one, outside the queue and without the turn
 	turn   bool          // holds g.turn
 	slept  uint64        // the slot that it slept for with the turn, plus 1, or 0
 }
@@ -56,9 +57,12 @@ func (c *call) wait(g *Generator, slot uint64, d, lead time.Duration, changed <-
 		} else {
 			c.waited += min(d, g.elapsed()-begin)
 		}
-	case d > fineWait:
+	case c.apart || d > fineWait:
 		c.release(g) // others may have less to wait for
-		timer := time.NewTimer(min(max(d-fineWait, fineWait/4), coarseWait))
+		if !c.apart {
+			d = max(d-fineWait, fineWait/4)
+		}
+		timer := time.NewTimer(min(d, coarseWait))
 		c.until(changed, timer.C)
 		timer.Stop()
 	case c.turn && c.slept != slot+1:
@@ -93,7 +97,7 @@ func (c *call) enter(g *Generator) {
 	if c.began.IsZero() {
 		c.began, c.before = time.Now(), c.waited
 	}
-	if c.place == nil && g.after == nil { // with a fake clock, each call waits by itself
+	if c.place == nil && g.after == nil && !c.apart { // with a fake clock, each call waits by itself
 		c.place = g.join(c.n)
 	}
 }

@@ -70,7 +70,7 @@ func (d *driver) After(in *grant.Input) {
 // input reads the clock and the window, and what Close and Restored have said.
 func (k *Keeper) input() grant.Input {
 	name := k.random()
-	in := grant.Input{Now: k.tick(), Used: k.window.Used(), Name: name, Pick: pick(name), Due: k.dueIn() <= 0, Closing: k.closed}
+	in := grant.Input{Now: k.tick(), Used: k.window.Used(), Wanted: k.window.Wanted(), Name: name, Pick: pick(name), Due: k.dueIn() <= 0, Closing: k.closed}
 	k.state.Lock()
 	defer k.state.Unlock()
 	in.Grant, in.Restored = k.given, k.restored

@@ -283,6 +283,9 @@ func (k *Keeper) dueIn() time.Duration {
 	}
 	if h.Limit < k.end() {
 		in = min(in, k.span(front, grant.ExtendAt(h.Limit, k.config.window)))
+		if k.window.Wanted() >= h.Limit {
+			in = 0
+		}
 	}
 	return in
 }

@@ -25,7 +25,7 @@ func (m *Machine) nextHeld(in Input) Op {
 	case !in.Due:
 		return Op{}
 	}
-	limit := min(max(h.Limit+1, in.front()+m.Window), m.End) // (2)
+	limit := min(max(h.Limit+1, in.front()+m.Window, in.Wanted+1), m.End) // (2)
 	return Op{Kind: Swap, Why: Extend, Node: h.Node, Version: h.Version, Record: m.record(in, h.Floor, limit, h.names)}
 }
 

@@ -29,9 +29,10 @@ type Input struct {
 	Name  string       // new and random: of the write that Next may return
 	Pick  uint64       // random: chooses between equal candidates
 
-	Due      bool // the grant is to be extended
-	Closing  bool // the window is sealed, for good: the cell is to be released
-	Restored bool // the memory was restored or cloned since the last call, and the window was revoked
+	Due      bool   // the grant is to be extended
+	Wanted   uint64 // at least to the end of this tick
+	Closing  bool   // the window is sealed, for good: the cell is to be released
+	Restored bool   // the memory was restored or cloned since the last call, and the window was revoked
 }
 
 // Held is a cell that this process holds.

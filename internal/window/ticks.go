@@ -7,7 +7,8 @@ import "github.com/tickflake/tickflake/internal/word"
 // only Grant, Revoke and Fail have one caller at a time, the keeper.
 type Ticks struct {
 	core
-	err word.Pointer[failure]
+	err  word.Pointer[failure]
+	want word.Uint64 // only grows
 }
 
 type failure struct{ err error }
@@ -22,6 +23,7 @@ func NewTicks(bits uint8, end uint64) *Ticks {
 	}}
 	w.begin()
 	word.Name(&w.err, "err")
+	word.Name(&w.want, "want")
 	w.err.Store(&failure{})
 	return w
 }
@@ -86,6 +88,18 @@ func (w *Ticks) Fail(err error) {
 // Ask makes More receive. An issuer that is about to wait for a grant calls it; Take calls
 // it for a slot at or beyond the soft limit.
 func (w *Ticks) Ask() { w.ask() }
+
+// Want notes that an issuer wants a slot of tick, before it waits for a grant: the clock and the word do
+// not tell, since no slot near it is taken yet. A wish is not withdrawn; no keeper extends for one that
+// its grant has reached.
+func (w *Ticks) Want(tick uint64) {
+	if old := w.want.Load(); old < tick && !w.want.CompareAndSwap(old, tick) {
+		w.Want(tick) // another caller was first
+	}
+}
+
+// Wanted returns the latest tick that an issuer has wanted, or 0.
+func (w *Ticks) Wanted() uint64 { return w.want.Load() }
 
 // More receives after a slot at or beyond the soft limit was asked for: the keeper
 // extends the grant ahead of time.
@@ -163,6 +177,12 @@ func (s *Span) TakeAt(slot, n uint64) (end uint64, ok bool) {
 	}
 	end = min(slot+n, (slot|s.sequence)+1)
 	return end, s.free.CompareAndSwap(slot, end)
+}
+
+// TakeOver reserves slot, which lies beyond free, the next one by a [Front]. The slots between the
+// two are dropped. It fails when free is no longer the next, or slot is not granted.
+func (s *Span) TakeOver(free, slot uint64) bool {
+	return (slot < s.soft.Load() || s.open(slot)) && s.free.CompareAndSwap(free, slot+1)
 }
 
 // open asks the keeper for more, and reports whether slot, which is beyond the soft
