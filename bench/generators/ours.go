@@ -103,6 +103,13 @@ func Ours() []Case {
 				return nil
 			}
 		}),
+		ours("NextAfter", Wide(), fixed(Wide()), func(g *generator.Generator) Loop { // each answers the one before
+			var seen snowflake.ID
+			return loop(func() (id snowflake.ID, err error) {
+				seen, err = g.NextAfter(context.Background(), seen)
+				return seen, err
+			})
+		}),
 		nextN(16), nextN(128), nextN(1024),
 	}
 }
