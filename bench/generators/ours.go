@@ -92,7 +92,7 @@ func Ours() []Case {
 		with("Chain", strategies.Chain(strategies.BorrowUpTo(time.Second), strategies.WaitUpTo(5*time.Second))),
 		ahead,
 		Next("Next, random start", Wide(), generator.WithSequenceStart(strategies.StartRandom(100))),
-		Stream(),
+		Stream("Stream.Next", Wide()),
 		ours("for range All", Wide(), fixed(Wide()), func(g *generator.Generator) Loop {
 			return func(n int) error {
 				for _, err := range g.All(context.Background()) {
@@ -173,8 +173,8 @@ func nextN(size int) Case {
 }
 
 // Stream calls Stream.Next, on a stream of its own for each goroutine.
-func Stream() Case {
-	return ours("Stream.Next", Wide(), fixed(Wide()), func(g *generator.Generator) Loop { return loop(g.Stream().Next) })
+func Stream(name string, layout snowflake.Layout) Case {
+	return ours(name, layout, fixed(layout), func(g *generator.Generator) Loop { return loop(g.Stream().Next) })
 }
 
 // Public encodes one number after the other for strangers.
