@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -21,7 +20,7 @@ func kernelSection() measure.Section {
 			"A cell is ✓ if every call was served, in order, at once; ✗ if an ID came twice (dup) or a promise of the generator's documentation was broken; " +
 			"* if the exception is documented. Any other cell is the price: failed calls or starts (err), IDs out of order (disorder), " +
 			"a call that took longer (stall) or an ID ahead of the clock (lead) by more than " + report.Span(noise) + ". " +
-			"A stall is the longest call less the longest stall of an idle thread, for an emulated machine stalls by itself. docs/kernel.md says how it works, and what it cannot show.",
+			"A stall is the longest call less the longest stall of an idle thread, for an emulated machine stalls by itself. docs/kernel.md says how it works, what each fault does to the clocks, and what it cannot show; `tickflake-chaos kernel` prints how far they moved.",
 		Measure: measureKernel, Answer: kernelAnswer, Verdict: kernelVerdict}
 }
 
@@ -123,7 +122,7 @@ func ofKernel(got kernel.Report, faults []kernel.Fault, subjects []kernel.Subjec
 	for _, s := range c.subjects {
 		how.Rows = append(how.Rows, report.Row{Name: s.Name, Group: s.Group, Cells: report.Texts(made[s.Name])})
 	}
-	out.Tables = append(out.Tables, clocks(got), c.list("The faults on a real kernel"), c.summary(), how)
+	out.Tables = append(out.Tables, c.list("The faults on a real kernel"), c.summary(), how)
 	out.Tables = append(out.Tables, c.quantities([]quantity{
 		{"duplicates", "IDs issued twice on a real kernel", "IDs", report.Less}, {"disorder", "IDs out of order on a real kernel", "IDs", report.Less},
 		{"errors", "Calls and starts that failed on a real kernel", "", report.Less}, {"stall", "Longest stall of a call on a real kernel", "s", report.Less},
@@ -202,38 +201,6 @@ func facts(got kernel.Report, c card) report.Table {
 		{"faults", number(len(c.faults))}, {"generators", number(len(c.subjects))}, {"IDs counted", number(ids)},
 	} {
 		t.Rows = append(t.Rows, report.Row{Name: line[0], Cells: report.Texts(line[1])})
-	}
-	return t
-}
-
-// clocks says how the clocks moved.
-func clocks(got kernel.Report) report.Table {
-	t := report.Table{ID: "kernel-clocks", Title: "How much further each clock moved than the host's", RowName: "fault", Detail: true, Columns: []report.Column{
-		{ID: "host", Title: "time on the host"}, {ID: "realtime", Title: "CLOCK_REALTIME"}, {ID: "monotonic", Title: "CLOCK_MONOTONIC"}, {ID: "boottime", Title: "CLOCK_BOOTTIME"},
-		{ID: "rate", Title: "CLOCK_MONOTONIC against RAW", Unit: "ppm"}, {ID: "note", Title: "note"}}}
-	// The clocks of two machines are read through a serial line.
-	const resolution = 10 * time.Millisecond
-	moved := func(d time.Duration) report.Cell {
-		cell := report.Cell{Samples: []float64{d.Seconds()}, Text: "0"}
-		switch {
-		case d >= resolution:
-			cell.Text = "+" + report.Span(d)
-		case d <= -resolution:
-			cell.Text = "−" + report.Span(-d)
-		}
-		return cell
-	}
-	for _, k := range got.Clocks {
-		rate := report.Cell{}
-		if k.Raw > 0 { // which no slew reaches; the two clocks are read one after the other
-			ppm := math.Round(1e6 * float64(k.Monotonic-k.Raw) / float64(k.Raw))
-			if math.Abs(ppm) < 20 {
-				ppm = 0
-			}
-			rate = report.One(ppm)
-		}
-		t.Rows = append(t.Rows, report.Row{Name: k.Fault, Cells: []report.Cell{
-			lasts(k.Host), moved(k.Realtime - k.Host), moved(k.Monotonic - k.Host), moved(k.Boottime - k.Host), rate, {Text: k.Note}}})
 	}
 	return t
 }
