@@ -19,16 +19,16 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
-
-	"github.com/spf13/cobra"
 
 	"github.com/tickflake/tickflake/bench/alternatives"
 	"github.com/tickflake/tickflake/bench/bits"
@@ -80,48 +80,38 @@ type program struct {
 
 	quick, publish bool
 	only           []string
-	seed           uint32
+	seed           uint64
 	folder, from   string
 }
 
 // execute runs one command line and returns the exit code.
 func execute(ctx context.Context, p program, args []string) int {
-	parsed := false
-	cmd := &cobra.Command{
-		Use: "bench", Long: help, Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			parsed = true
-			if !cmd.Flags().Changed("seed") {
-				p.seed = rand.Uint32()
-			}
-			return p.run(ctx)
-		},
-		SilenceErrors: true, // they are printed below
-		SilenceUsage:  true,
-	}
-	cmd.SetOut(p.out)
-	cmd.SetErr(p.err)
-	cmd.SetArgs(args)
-	flags := cmd.Flags()
-	flags.SortFlags = false
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(p.err)
+	flags.Usage = func() { fmt.Fprintf(p.err, "%s\n\nFlags:\n", help); flags.PrintDefaults() }
 	flags.BoolVar(&p.quick, "quick", false, "take about half a minute; the figures are rough")
-	flags.StringSliceVar(&p.only, "only", nil, "run only these sections: "+strings.Join(p.ids(), ", "))
-	flags.Uint32Var(&p.seed, "seed", 0, "seed of the random order of the cases (default: another one each time)")
-	flags.StringVar(&p.from, "from", "", "measure nothing, and write the report of this JSON file again")
-	flags.StringVar(&p.folder, "out", "", "directory to write to (default: bench/out of the repository)")
+	only := flags.String("only", "", "run only these `SECTIONS`, with commas: "+strings.Join(p.ids(), ", "))
+	flags.Uint64Var(&p.seed, "seed", 0, "seed of the random order of the cases; 0: another one each time")
+	flags.StringVar(&p.from, "from", "", "measure nothing, and write the report of this JSON `FILE` again")
+	flags.StringVar(&p.folder, "out", "", "`DIRECTORY` to write to (default: bench/out of the repository)")
 	flags.BoolVar(&p.publish, "publish", false, "also write docs/results.md and the table of the README, if the run is complete and less than 2% of the processors' time was stolen")
-	err := cmd.Execute()
-	if err != nil && !parsed {
-		err = cli.Usage(err)
+	err := flags.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return cli.Done
+	case err != nil: // it is printed
+		return cli.Misuse
+	case flags.NArg() > 0:
+		err = cli.Usage(fmt.Errorf("%q is no flag; see 'go run ./bench --help'", flags.Arg(0)))
+	default:
+		p.only = strings.FieldsFunc(*only, func(r rune) bool { return r == ',' })
+		p.seed = cmp.Or(p.seed, uint64(rand.Uint32()))
+		err = p.run(ctx)
 	}
-	code := cli.Code(err)
 	if err != nil {
 		fmt.Fprintf(p.err, "bench: %v\n", err)
 	}
-	if code == cli.Misuse {
-		fmt.Fprintln(p.err, "see 'go run ./bench --help'")
-	}
-	return code
+	return cli.Code(err)
 }
 
 // ids are those of all sections.
@@ -153,7 +143,7 @@ func (p program) run(ctx context.Context) error {
 		}
 		for i, s := range r.Sections {
 			if at := slices.Index(p.ids(), s.ID); at >= 0 {
-				r.Sections[i].Verdict = p.sections[at].Verdict(s)
+				p.sections[at].Conclude(&r.Sections[i])
 			}
 		}
 		return p.deliver(r, root, folder)

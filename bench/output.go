@@ -123,62 +123,14 @@ const (
 	readmeEnd   = "<!-- end -->\n"
 )
 
-// readmeFaults are the columns of that table, with their headings.
-var readmeFaults = [][2]string{
-	{"restart-back-1s", "clock −1 s, and a restart"},
-	{"step-back-1h", "clock −1 h, no restart"},
-	{"copy-shared-told", "a VM snapshot, beside its original"},
-}
-
-// readmeRows are its rows: the name there, and that of the report.
-var readmeRows = [][2]string{
-	{"bwmarrin/snowflake", "bwmarrin/snowflake"}, {"sony/sonyflake", "sony/sonyflake"},
-	{"tickflake without a store, as they are", "tickflake, default, monoclock"}, {"**tickflake, `generator.Open`**", "tickflake, default, monoclock, lease"},
-}
-
-// readmeTable is the table on top of the README, of the section on a real kernel. It is
-// empty if the section has no figures.
+// readmeTable is the answer of the section on a real kernel. It is empty if there is none.
 func readmeTable(r *report.Report) string {
 	s := r.Section("kernel")
-	if len(s.Table("kernel-duplicates").Rows) == 0 {
-		return ""
-	}
 	var b strings.Builder
-	b.WriteString("\n|")
-	for _, f := range readmeFaults {
-		fmt.Fprintf(&b, " | %s", f[1])
+	if t := s.Table("kernel-answer"); len(t.Rows) > 0 && t.Markdown(&b) == nil {
+		return fmt.Sprintf("\n%s\n([Measured](docs/results.md#kernel) on a real kernel, %s, at some hundred IDs per second,\nby `go run ./bench --only kernel`. After the snapshot the copy of tickflake called\n[`Restored`](docs/operate.md#restored-memory). [What each fault does to clocks](docs/kernel.md).)\n\n", b.String(), s.Table("kernel-run").Cell("kernel", "is").Text)
 	}
-	b.WriteString(" |\n|---|" + strings.Repeat("---|", len(readmeFaults)) + "\n")
-	for _, row := range readmeRows {
-		fmt.Fprintf(&b, "| %s |", row[0])
-		for _, f := range readmeFaults {
-			said := readmeCell(s, row[1], f[0])
-			if strings.HasPrefix(row[0], "**") {
-				said = "**" + said + "**"
-			}
-			fmt.Fprintf(&b, " %s |", said)
-		}
-		b.WriteString("\n")
-	}
-	fmt.Fprintf(&b, "\n([Measured](docs/results.md#kernel) on a real kernel, %s, at some hundred IDs per second,\nby `go run ./bench --only kernel`. After the snapshot the copy of tickflake called\n[`Restored`](docs/operate.md#restored-memory). [What each fault does to clocks](docs/kernel.md).)\n\n", s.Table("kernel-run").Cell("kernel", "is").Text)
-	return b.String()
-}
-
-// readmeCell is the worst that a fault did to a generator.
-func readmeCell(s *report.Section, who, fault string) string {
-	duplicates, stall := s.Table("kernel-duplicates").Cell(who, fault), s.Table("kernel-stall").Cell(who, fault)
-	errors := s.Table("kernel-errors").Cell(who, fault)
-	switch {
-	case len(duplicates.Samples) == 0:
-		return "–"
-	case duplicates.Samples[0] > 0:
-		return duplicates.Text + " duplicate IDs"
-	case stall.Median() >= 1:
-		return "blocked for " + stall.Text + " or more"
-	case errors.Median() > 0:
-		return errors.Text + " failed calls"
-	}
-	return "no duplicate"
+	return ""
 }
 
 // withTable puts the table into the text of a README. A README without a place for it is

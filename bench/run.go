@@ -25,7 +25,7 @@ import (
 // the others. When ctx ends, the sections stop.
 func (p program) measure(ctx context.Context, commit string) *report.Report {
 	chosen := slices.DeleteFunc(slices.Clone(p.sections), func(s measure.Section) bool { return len(p.only) > 0 && !slices.Contains(p.only, s.ID) })
-	r := &report.Report{Schema: report.Schema, Command: p.line(), Commit: commit, Began: time.Now(), Quick: p.quick, Seed: uint64(p.seed), Machine: inspect()}
+	r := &report.Report{Schema: report.Schema, Command: p.line(), Commit: commit, Began: time.Now(), Quick: p.quick, Seed: p.seed, Machine: inspect()}
 	before := measure.Times()
 	for i, s := range chosen {
 		got := report.Section{Skipped: "the run was interrupted before"}
@@ -41,7 +41,7 @@ func (p program) measure(ctx context.Context, commit string) *report.Report {
 			got.Stolen = measure.Stolen(before, measure.Times())
 		}
 		got.ID, got.Title, got.About = s.ID, s.Title, s.About
-		got.Verdict = s.Verdict(got)
+		s.Conclude(&got)
 		r.Sections = append(r.Sections, got)
 	}
 	r.Interrupted = ctx.Err() != nil
@@ -78,7 +78,7 @@ func (p program) section(ctx context.Context, s measure.Section) (out report.Sec
 	name.Write([]byte(s.ID))
 	return s.Measure(limited, &measure.Run{Quick: p.quick, Until: time.Now().Add(budget),
 		// Alone or among others, a section has the same order.
-		Rand: rand.New(rand.NewPCG(uint64(p.seed), name.Sum64()))})
+		Rand: rand.New(rand.NewPCG(p.seed, name.Sum64()))})
 }
 
 // inspect looks at the machine. A fact that the system does not tell is empty.

@@ -8,6 +8,7 @@ require (
 	github.com/tickflake/tickflake/chaos_test/kernel v0.0.0
 	github.com/tickflake/tickflake/internal/rig v0.0.0
 	github.com/tickflake/tickflake/stores/postgres v0.0.0
+	go.yaml.in/yaml/v3 v3.0.5
 	golang.org/x/sys v0.49.0
 	google.golang.org/grpc v1.85.0
 	pgregory.net/rapid v1.3.0
@@ -84,7 +85,6 @@ require (
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
 	github.com/tickflake/tickflake/api v0.0.0
 	github.com/tickflake/tickflake/client v0.0.0 // indirect
-	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
 )

@@ -23,6 +23,7 @@ var run = []struct {
 	tests          []string
 }{
 	{"README.md", "go", 3, []string{"TestReadmeProgram"}},
+	{"chaos_test/README.md", "yaml", 1, []string{"TestAction"}},
 	{"docs/layout.md", "console", 0, []string{"TestDocs"}},
 	{"docs/migrate/bwmarrin.md", "sh", 1, []string{"TestOneLineChange"}},
 	{"docs/migrate/README.md", "console", 0, []string{"TestDocs"}},
@@ -52,6 +53,8 @@ var notRun = map[string]string{
 	"protoc ":                         "as pip install",
 	"# ":                              "a comment",
 	"./check":                         "a step of .ci/run in api",
+	"git clone --depth 1 ":            "downloads the repository; TestAction runs each step of the script",
+	"dpkg-deb -x linux-image":         "its package is the reader's; Fetch of package kernel does the same",
 	"docker ":                         "needs Docker; TestImage makes the image",
 	"kubectl ":                        "needs a cluster; the manifests are decoded by the types of Kubernetes",
 	`{"id":"`:                         "output; TestPages compares it",

@@ -98,11 +98,11 @@ func New(secret []byte, older ...[]byte) (*Codec, error) {
 	return c, nil
 }
 
-// Encode returns the public form of a number: 16 digits and lower-case consonants, the same at each call. It panics if the
-// number is negative, which no ID and no number of a sequence is.
+// Encode returns the public form of a number: 16 digits and lower-case consonants, the same at each call. A negative number
+// has none, and is encoded as the empty text, which Decode refuses: no ID and no number of a sequence is negative.
 func (c *Codec) Encode(number int64) string {
 	if number < 0 {
-		panic(fmt.Sprintf("publicid: Encode of the negative number %d", number))
+		return ""
 	}
 	var block [aes.BlockSize]byte // of all rounds: it goes to the heap
 	left, right := uint64(number)>>(rightBits-checkBits), uint64(number)<<checkBits&rightMask

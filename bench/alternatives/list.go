@@ -10,7 +10,6 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/go-zookeeper/zk"
-	"github.com/redis/go-redis/v9"
 
 	"github.com/tickflake/tickflake/bench/report"
 	"github.com/tickflake/tickflake/internal/rig/servers"
@@ -89,31 +88,34 @@ func list() (all []*way) {
 	add(&way{
 		name: "Redis INCR, as shipped", needs: []place{redisAsShipped}, crowd: true,
 		note: "one request; a crash forgets the last numbers, which are then issued again",
-		open: redisClient(incr),
+		open: incr,
 	}, &way{
 		name: "Redis INCR, appendfsync always", needs: []place{redisSynced}, crowd: true,
 		note: "one request and one sync",
-		open: redisClient(incr),
-	}, &way{
-		name: "Redis INCRBY in segments of 1000, appendfsync always", needs: []place{redisSynced},
-		note: "one request and one sync in 1000 IDs",
-		open: redisClient(func(c *redis.Client) func(context.Context) (int64, error) {
-			return numbers(whenUsedUp(func(ctx context.Context, n int64) (int64, error) { return c.IncrBy(ctx, "segments", n).Result() }))
-		}),
+		open: incr,
 	})
 	add(ours("Redis", redisSynced)...)
 	add(&way{
 		name: sequentialNodes, needs: []place{zooKeeper}, crowd: true, published: "10,000 in 9,443 ms",
-		note:  "one request and one sync; the nodes stay, and the numbers end at 2³¹",
-		setUp: makeNode("/ids", ""),
-		open:  zooKeeperClient(sequentialNode),
-	}, &way{
-		name: "ZooKeeper segments of 1000", needs: []place{zooKeeper}, published: "10,000 in 553 ms",
-		note:  "two requests and one sync in 1000 IDs: a node is read, and set if it still has the same version",
-		setUp: makeNode("/counter", "0"),
-		open: zooKeeperClient(func(conn *zk.Conn) func(context.Context) (int64, error) {
-			return numbers(whenUsedUp(func(ctx context.Context, n int64) (int64, error) { return addTo(ctx, conn, "/counter", n) }))
-		}),
+		note: "one request and one sync; the nodes stay, and the numbers end at 2³¹",
+		setUp: func(ctx context.Context, on []*servers.Server) error {
+			conn, disconnect, err := connect(ctx, on[0])
+			if err != nil {
+				return err
+			}
+			_, err = conn.Create("/ids", nil, 0, zk.WorldACL(zk.PermAll))
+			return errors.Join(err, disconnect())
+		},
+		open: func(ctx context.Context, on []*servers.Server, _ int) (client, error) {
+			conn, disconnect, err := connect(ctx, on[0])
+			return client{close: disconnect, next: func(context.Context) (int64, error) {
+				path, err := conn.Create("/ids/", nil, zk.FlagSequence, zk.WorldACL(zk.PermAll))
+				if err != nil {
+					return 0, err
+				}
+				return strconv.ParseInt(strings.TrimPrefix(path, "/ids/"), 10, 64)
+			}}, err
+		},
 	})
 	add(ours("ZooKeeper", zooKeeper)...)
 	return all
@@ -245,69 +247,13 @@ func openTickets(_ context.Context, on []*servers.Server, _ int) (client, error)
 	}}, nil
 }
 
-func redisClient(next func(*redis.Client) func(context.Context) (int64, error)) opener {
-	return func(_ context.Context, on []*servers.Server, _ int) (client, error) {
-		c, err := on[0].Redis()
-		if err != nil {
-			return client{}, err
-		}
-		return client{next: next(c), close: c.Close}, nil
+// incr has Redis count.
+func incr(_ context.Context, on []*servers.Server, _ int) (client, error) {
+	c, err := on[0].Redis()
+	if err != nil {
+		return client{}, err
 	}
-}
-
-func incr(c *redis.Client) func(context.Context) (int64, error) {
-	return func(ctx context.Context) (int64, error) { return c.Incr(ctx, "ids").Result() }
-}
-
-func zooKeeperClient(next func(*zk.Conn) func(context.Context) (int64, error)) opener {
-	return func(ctx context.Context, on []*servers.Server, _ int) (client, error) {
-		conn, disconnect, err := connect(ctx, on[0])
-		if err != nil {
-			return client{}, err
-		}
-		return client{next: next(conn), close: disconnect}, nil
-	}
-}
-
-func sequentialNode(conn *zk.Conn) func(context.Context) (int64, error) {
-	return func(context.Context) (int64, error) {
-		path, err := conn.Create("/ids/", nil, zk.FlagSequence, zk.WorldACL(zk.PermAll))
-		if err != nil {
-			return 0, err
-		}
-		return strconv.ParseInt(strings.TrimPrefix(path, "/ids/"), 10, 64)
-	}
-}
-
-// addTo adds n to the number that a node holds, and returns the sum.
-func addTo(ctx context.Context, conn *zk.Conn, path string, n int64) (int64, error) {
-	for {
-		text, stat, err := conn.Get(path)
-		if err != nil {
-			return 0, err
-		}
-		last, err := strconv.ParseInt(string(text), 10, 64)
-		if err != nil {
-			return 0, err
-		}
-		last += n
-		_, err = conn.Set(path, strconv.AppendInt(nil, last, 10), stat.Version)
-		if errors.Is(err, zk.ErrBadVersion) && ctx.Err() == nil {
-			continue // another client was faster
-		}
-		return last, err
-	}
-}
-
-func makeNode(path, value string) func(context.Context, []*servers.Server) error {
-	return func(ctx context.Context, on []*servers.Server) error {
-		conn, disconnect, err := connect(ctx, on[0])
-		if err != nil {
-			return err
-		}
-		_, err = conn.Create(path, []byte(value), 0, zk.WorldACL(zk.PermAll))
-		return errors.Join(err, disconnect())
-	}
+	return client{close: c.Close, next: func(ctx context.Context) (int64, error) { return c.Incr(ctx, "ids").Result() }}, nil
 }
 
 // connect returns a connection, and a function that closes it. The end of ctx closes it

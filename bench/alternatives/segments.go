@@ -37,14 +37,6 @@ func numbers(fetch func(context.Context) segment) func(context.Context) (int64, 
 	}
 }
 
-// whenUsedUp fetches a segment when it is needed.
-func whenUsedUp(fetch reserve) func(context.Context) segment {
-	return func(ctx context.Context) segment {
-		last, err := fetch(ctx, segmentSize)
-		return segment{segmentSize, last, err}
-	}
-}
-
 // prefetched fetches the next segment while one is used, until end is called. Each is twice as
 // large as the one before, up to most, as Leaf does it with segments that last for less than 15
 // minutes.

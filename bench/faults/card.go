@@ -4,6 +4,7 @@
 package faults
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -187,13 +188,16 @@ func repeating(t *report.Table, some func(report.Row) bool) (subjects, faults []
 	return subjects, faults
 }
 
-// doInSome ends a verdict.
-func doInSome(peers []string) string {
-	switch len(peers) {
+// doInSome says of which peers an ID came twice in some faults.
+func doInSome(t *report.Table) string {
+	theirs := func(r report.Row) bool { return r.Group == report.Peers }
+	switch peers, _ := repeating(t, theirs); len(peers) {
 	case 0:
-		return "."
+		return "no peer does"
 	case 1:
-		return "; " + peers[0] + " does in some faults."
+		return "of the peers, " + peers[0] + " does"
+	default:
+		all := slices.DeleteFunc(slices.Clone(t.Rows), func(r report.Row) bool { return !theirs(r) })
+		return fmt.Sprintf("%d of %d peers do", len(peers), len(all))
 	}
-	return "; " + report.List(peers) + " do in some faults."
 }

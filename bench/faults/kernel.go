@@ -1,9 +1,9 @@
 package faults
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -20,8 +20,8 @@ func kernelSection() measure.Section {
 			"A cell is ✓ if every call was served, in order, at once; ✗ if an ID came twice (dup) or a promise of the generator's documentation was broken; " +
 			"* if the exception is documented. Any other cell is the price: failed calls or starts (err), IDs out of order (disorder), " +
 			"a call that took longer (stall) or an ID ahead of the clock (lead) by more than " + report.Span(noise) + ". " +
-			"A stall is the longest call less the longest stall of an idle thread, for an emulated machine stalls by itself. docs/kernel.md says how it works, and what it cannot show.",
-		Measure: measureKernel, Verdict: kernelVerdict}
+			"A stall is the longest call less the longest stall of an idle thread, for an emulated machine stalls by itself. docs/kernel.md says how it works, what each fault does to the clocks, and what it cannot show; `tickflake-chaos kernel` prints how far they moved.",
+		Measure: measureKernel, Answer: kernelAnswer, Verdict: kernelVerdict}
 }
 
 // noise is the longest stall, and the largest lead, that a cell does not show.
@@ -122,7 +122,7 @@ func ofKernel(got kernel.Report, faults []kernel.Fault, subjects []kernel.Subjec
 	for _, s := range c.subjects {
 		how.Rows = append(how.Rows, report.Row{Name: s.Name, Group: s.Group, Cells: report.Texts(made[s.Name])})
 	}
-	out.Tables = append(out.Tables, clocks(got), c.list("The faults on a real kernel"), c.summary(), how)
+	out.Tables = append(out.Tables, c.list("The faults on a real kernel"), c.summary(), how)
 	out.Tables = append(out.Tables, c.quantities([]quantity{
 		{"duplicates", "IDs issued twice on a real kernel", "IDs", report.Less}, {"disorder", "IDs out of order on a real kernel", "IDs", report.Less},
 		{"errors", "Calls and starts that failed on a real kernel", "", report.Less}, {"stall", "Longest stall of a call on a real kernel", "s", report.Less},
@@ -205,38 +205,6 @@ func facts(got kernel.Report, c card) report.Table {
 	return t
 }
 
-// clocks says how the clocks moved.
-func clocks(got kernel.Report) report.Table {
-	t := report.Table{ID: "kernel-clocks", Title: "How much further each clock moved than the host's", RowName: "fault", Detail: true, Columns: []report.Column{
-		{ID: "host", Title: "time on the host"}, {ID: "realtime", Title: "CLOCK_REALTIME"}, {ID: "monotonic", Title: "CLOCK_MONOTONIC"}, {ID: "boottime", Title: "CLOCK_BOOTTIME"},
-		{ID: "rate", Title: "CLOCK_MONOTONIC against RAW", Unit: "ppm"}, {ID: "note", Title: "note"}}}
-	// The clocks of two machines are read through a serial line.
-	const resolution = 10 * time.Millisecond
-	moved := func(d time.Duration) report.Cell {
-		cell := report.Cell{Samples: []float64{d.Seconds()}, Text: "0"}
-		switch {
-		case d >= resolution:
-			cell.Text = "+" + report.Span(d)
-		case d <= -resolution:
-			cell.Text = "−" + report.Span(-d)
-		}
-		return cell
-	}
-	for _, k := range got.Clocks {
-		rate := report.Cell{}
-		if k.Raw > 0 { // which no slew reaches; the two clocks are read one after the other
-			ppm := math.Round(1e6 * float64(k.Monotonic-k.Raw) / float64(k.Raw))
-			if math.Abs(ppm) < 20 {
-				ppm = 0
-			}
-			rate = report.One(ppm)
-		}
-		t.Rows = append(t.Rows, report.Row{Name: k.Fault, Cells: []report.Cell{
-			lasts(k.Host), moved(k.Realtime - k.Host), moved(k.Monotonic - k.Host), moved(k.Boottime - k.Host), rate, {Text: k.Note}}})
-	}
-	return t
-}
-
 // targets hold tickflake to its promises. A run without all faults does not decide them.
 func targets(got kernel.Report, ran, all int) []report.Target {
 	var duplicates, disorder, broken, rows int
@@ -275,28 +243,76 @@ func targets(got kernel.Report, ran, all int) []report.Target {
 	}
 }
 
+// The subjects of the answer that are tickflake, by their names in the other tables.
+const (
+	withStore    = "tickflake, default, monoclock, lease"
+	withoutStore = "tickflake, default, monoclock"
+)
+
+// kernelAnswer is the table that opens the README too: what the three faults that users meet do to
+// generators as they are set up at first.
+func kernelAnswer(s report.Section) report.Table {
+	t := report.Table{ID: "kernel-answer", Title: "The faults that users meet", RowName: "generator"}
+	faults := []report.Column{{ID: "restart-back-1s", Title: "clock −1 s, and a restart"}, {ID: "step-back-1h", Title: "clock −1 h, no restart"},
+		{ID: "copy-shared-told", Title: "a VM snapshot, beside its original"}}
+	if len(s.Table("kernel-duplicates").Rows) == 0 {
+		return t
+	}
+	t.Columns = faults
+	for _, r := range []report.Row{{Name: "bwmarrin/snowflake"}, {Name: "sony/sonyflake"},
+		{Name: withoutStore, Note: "tickflake, without a store"}, {Name: withStore, Note: "tickflake, `generator.Open`"}} {
+		row := report.Row{Name: cmp.Or(r.Note, r.Name), Group: report.Peers}
+		if r.Note != "" {
+			row.Group = report.Ours
+		}
+		for _, f := range faults {
+			row.Cells = append(row.Cells, worst(s, r.Name, f.ID))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// worst is the worst that a fault did to a generator.
+func worst(s report.Section, who, fault string) report.Cell {
+	duplicates, stall, failed := s.Table("kernel-duplicates").Cell(who, fault), s.Table("kernel-stall").Cell(who, fault), s.Table("kernel-errors").Cell(who, fault)
+	switch {
+	case len(duplicates.Samples) == 0:
+		return report.Cell{Text: notRun}
+	case duplicates.Samples[0] > 0:
+		return report.Cell{Text: duplicates.Text + " duplicate IDs", Mark: report.Bad}
+	case stall.Median() >= 1:
+		return report.Cell{Text: "blocked for " + stall.Text + " or more", Mark: report.Bad}
+	case failed.Median() > 0:
+		return report.Cell{Text: failed.Text + " failed calls"}
+	}
+	return report.Cell{Text: "no duplicate", Mark: report.Good}
+}
+
 // kernelVerdict says where tickflake issues an ID twice, with a store and without one, and which
 // peers do.
 func kernelVerdict(s report.Section) string {
-	kernel, t := s.Table("kernel-run").Cell("kernel", "is").Text, s.Table("kernel-duplicates")
-	if kernel == "" {
+	t := s.Table("kernel-duplicates")
+	if len(t.Rows) == 0 {
 		return ""
 	}
-	_, stored := repeating(t, func(r report.Row) bool {
-		return r.Group == report.Ours && !strings.HasSuffix(r.Name, ", monoclock") && !strings.HasSuffix(r.Name, ", raw")
-	})
-	_, all := repeating(t, func(r report.Row) bool { return r.Group == report.Ours })
-	peers, _ := repeating(t, func(r report.Row) bool { return r.Group == report.Peers })
-	without := slices.DeleteFunc(slices.Clone(all), func(f string) bool { return slices.Contains(stored, f) })
-	said := "On " + kernel + ", with a store, tickflake issues no ID twice"
-	if len(stored) > 0 {
-		said += ", but for the documented exceptions " + report.List(stored)
+	faults := func(stored bool) []string {
+		_, faults := repeating(t, func(r report.Row) bool {
+			fixed := strings.HasSuffix(r.Name, ", monoclock") || strings.HasSuffix(r.Name, ", raw")
+			return r.Group == report.Ours && fixed != stored
+		})
+		return faults
+	}
+	said := "With a store, tickflake issues no ID twice"
+	with, without := faults(true), faults(false)
+	switch missed := slices.ContainsFunc(s.Targets, func(t report.Target) bool { return t.ID == "kernel-duplicates" && t.State() == report.Missed }); {
+	case missed && len(with) > 0:
+		said = "With a store, tickflake issues IDs twice in " + report.List(with)
+	case len(with) > 0:
+		said += ", except as documented in " + report.List(with)
 	}
 	if len(without) > 0 {
-		said += "; without a store, also in " + report.List(without)
+		said += "; without a store, it does in " + report.List(without)
 	}
-	if slices.ContainsFunc(s.Targets, func(t report.Target) bool { return t.ID == "kernel-duplicates" && t.State() == report.Missed }) {
-		said = "On " + kernel + ", tickflake issues IDs twice in " + report.List(all)
-	}
-	return said + doInSome(peers)
+	return said + "; " + doInSome(t) + " in some faults."
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/tickflake/tickflake/bench/report"
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/publicid"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores/storetest"
@@ -91,7 +92,7 @@ func Ours() []Case {
 		with("Chain", strategies.Chain(strategies.BorrowUpTo(time.Second), strategies.WaitUpTo(5*time.Second))),
 		ahead,
 		Next("Next, random start", Wide(), generator.WithSequenceStart(strategies.StartRandom(100))),
-		Stream(),
+		Stream("Stream.Next", Wide()),
 		ours("for range All", Wide(), fixed(Wide()), func(g *generator.Generator) Loop {
 			return func(n int) error {
 				for _, err := range g.All(context.Background()) {
@@ -101,6 +102,13 @@ func Ours() []Case {
 				}
 				return nil
 			}
+		}),
+		ours("NextAfter", Wide(), fixed(Wide()), func(g *generator.Generator) Loop { // each answers the one before
+			var seen snowflake.ID
+			return loop(func() (id snowflake.ID, err error) {
+				seen, err = g.NextAfter(context.Background(), seen)
+				return seen, err
+			})
 		}),
 		nextN(16), nextN(128), nextN(1024),
 	}
@@ -165,8 +173,19 @@ func nextN(size int) Case {
 }
 
 // Stream calls Stream.Next, on a stream of its own for each goroutine.
-func Stream() Case {
-	return ours("Stream.Next", Wide(), fixed(Wide()), func(g *generator.Generator) Loop { return loop(g.Stream().Next) })
+func Stream(name string, layout snowflake.Layout) Case {
+	return ours(name, layout, fixed(layout), func(g *generator.Generator) Loop { return loop(g.Stream().Next) })
+}
+
+// Public encodes one number after the other for strangers.
+func Public() Case {
+	return Case{Name: "publicid.Encode", Group: report.Ours, Bits: 79, Clockless: true, Note: "the public form of an ID that there is: ten rounds of AES", Open: func(context.Context) (Source, error) {
+		codec, err := publicid.New([]byte("a secret of at least 16 bytes"))
+		return Source{Loop: func() Loop {
+			number := start.UnixMilli() << 22
+			return calls(func() string { number++; return codec.Encode(number) })
+		}}, err
+	}}
 }
 
 // Number calls Sequence.Next in segmented mode.

@@ -14,19 +14,15 @@ type engine struct {
 	id          string // in those of tables and charts
 	column      func(key) string
 	placeholder func(n int) string // of the parameter with the number, from 1
-	setUp       []string
-	// logQuery asks for the position in the log, in bytes, and splitQuery for the number
-	// of pages split in all tables; it is empty if there is no such counter.
-	logQuery, splitQuery string
-	size                 func(ctx context.Context, db *sql.DB, table string) (size, error)
-	about                string
+	logQuery    string             // asks for the position in the log, in bytes
+	size        func(ctx context.Context, db *sql.DB, table string) (size, error)
+	about       string
 }
 
 // size is that of a table at the end.
 type size struct {
-	index  float64 // bytes of the primary key's index, or below 0 if that is the table itself
-	whole  float64 // bytes of the table with its index
-	splits float64 // page splits, or below 0 if they are unknown
+	index float64 // bytes of the primary key's index, or below 0 if that is the table itself
+	whole float64 // bytes of the table with its index
 }
 
 func engines() []engine {
@@ -41,34 +37,18 @@ func engines() []engine {
 		kind: servers.MariaDB, id: "mariadb",
 		column:      func(k key) string { return k.maria },
 		placeholder: func(int) string { return "?" },
-		setUp:       []string{"SET GLOBAL innodb_monitor_enable = 'index_page_splits'"},
 		logQuery:    "SELECT CAST(VARIABLE_VALUE AS unsigned) FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'INNODB_LSN_CURRENT'",
-		splitQuery:  "SELECT COUNT FROM information_schema.INNODB_METRICS WHERE NAME = 'index_page_splits'",
 		size:        sizeInMariaDB,
 		about:       "MariaDB's InnoDB keeps rows inside the index of their primary key, which is the table. UUIDs have the type BINARY(16), as is usual: MariaDB's own type UUID stores the bytes in another order.",
 	}}
 }
 
-// sizeInPostgreSQL counts splits by the pages: without deletes, each page but the first
-// of its level came from a split.
-func sizeInPostgreSQL(ctx context.Context, db *sql.DB, table string) (size, error) {
-	s := size{splits: -1}
-	err := db.QueryRowContext(ctx, "SELECT pg_relation_size($1::text || '_pkey'), pg_total_relation_size($1::text)", table).Scan(&s.index, &s.whole)
-	if err != nil {
-		return size{}, err
-	}
-	// Some systems have the extension in a package of its own.
-	if _, err := db.ExecContext(ctx, "CREATE EXTENSION IF NOT EXISTS pgstattuple"); err != nil {
-		return s, ctx.Err()
-	}
-	var leaves, inner, levels float64 // levels above the leaves
-	err = db.QueryRowContext(ctx, "SELECT leaf_pages, internal_pages, tree_level FROM pgstatindex($1::text || '_pkey')", table).Scan(&leaves, &inner, &levels)
-	s.splits = max(leaves-1, 0) + inner - levels
-	return s, err
+func sizeInPostgreSQL(ctx context.Context, db *sql.DB, table string) (s size, err error) {
+	return s, db.QueryRowContext(ctx, "SELECT pg_relation_size($1::text || '_pkey'), pg_total_relation_size($1::text)", table).Scan(&s.index, &s.whole)
 }
 
 func sizeInMariaDB(ctx context.Context, db *sql.DB, table string) (size, error) {
-	s := size{index: -1, splits: -1}
+	s := size{index: -1}
 	if _, err := db.ExecContext(ctx, "ANALYZE TABLE "+table); err != nil {
 		return size{}, err
 	}

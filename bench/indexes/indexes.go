@@ -77,11 +77,6 @@ func (e engine) measure(ctx context.Context, run *measure.Run, server *servers.S
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	for _, statement := range e.setUp {
-		if _, err := db.ExecContext(ctx, statement); err != nil {
-			return nil, err
-		}
-	}
 	list, err := keys()
 	if err != nil {
 		return nil, err
@@ -101,9 +96,6 @@ func (e engine) measure(ctx context.Context, run *measure.Run, server *servers.S
 		err = errors.Join(err, t.Err)
 		if t.Err == nil && ctx.Err() == nil {
 			weighed, failed := e.size(ctx, db, t.name)
-			if e.splitQuery != "" {
-				weighed.splits = t.splits
-			}
 			t.size, err = weighed, errors.Join(err, failed)
 		}
 	}
@@ -165,7 +157,6 @@ type table struct {
 	insert  *sql.Stmt
 	batches int // of a chunk
 	rows    int
-	splits  float64 // by the counter
 	size    size
 }
 
@@ -209,8 +200,8 @@ func (t *table) chunk(ctx context.Context, r *rand.Rand) (measure.Figures, error
 			work[i] = append(work[i], payload(r))
 		}
 	}
-	logBefore, splitsBefore, err := t.counters(ctx)
-	if err != nil {
+	var before, after float64
+	if err := t.db.QueryRowContext(ctx, t.logQuery).Scan(&before); err != nil {
 		return nil, err
 	}
 	began := time.Now()
@@ -224,11 +215,10 @@ func (t *table) chunk(ctx context.Context, r *rand.Rand) (measure.Figures, error
 		}
 	}
 	took := time.Since(began)
-	log, splits, err := t.counters(ctx)
+	err := t.db.QueryRowContext(ctx, t.logQuery).Scan(&after)
 	n := float64(t.chunkRows())
 	t.rows += t.chunkRows()
-	t.splits += splits - splitsBefore
-	return measure.Figures{"rate": n / took.Seconds(), "log": (log - logBefore) / n}, err
+	return measure.Figures{"rate": n / took.Seconds(), "log": (after - before) / n}, err
 }
 
 // payload returns random letters, which do not compress.
@@ -240,41 +230,27 @@ func payload(r *rand.Rand) string {
 	return string(text)
 }
 
-// counters are those of the server: the position in its log, and page splits.
-func (t *table) counters(ctx context.Context) (log, splits float64, err error) {
-	if err := t.db.QueryRowContext(ctx, t.logQuery).Scan(&log); err != nil || t.splitQuery == "" {
-		return log, 0, err
-	}
-	return log, splits, t.db.QueryRowContext(ctx, t.splitQuery).Scan(&splits)
-}
-
 // summary is a table with a row per kind of key.
 func (e engine) summary(tables []*table) report.Table {
 	t := report.Table{ID: "index-" + e.id, RowName: "primary key", Base: oursName,
 		Title: fmt.Sprintf("%s, %s rows of each", e.kind, report.Figure(float64(tables[0].rows))),
 		Columns: []report.Column{
 			{ID: "rate", Title: "inserted", Unit: "rows/s", Better: report.More},
-			{ID: "last", Title: "inserted, of the last fifth", Unit: "rows/s", Better: report.More},
 			{ID: "index", Title: "index", Unit: "bytes/row", Better: report.Less},
 			{ID: "whole", Title: "table and index", Unit: "bytes/row", Better: report.Less},
-			{ID: "splits", Title: "page splits per 1,000 rows", Better: report.Less},
 			{ID: "log", Title: "written to the log", Unit: "bytes/row", Better: report.Less},
 		},
 	}
 	for _, s := range tables {
-		per := func(v, rows float64) report.Cell {
+		per := func(v float64) report.Cell {
 			if v < 0 || s.size.whole <= 0 {
 				return report.Cell{}
 			}
-			return report.One(v / float64(s.rows) * rows)
+			return report.One(v / float64(s.rows))
 		}
-		n := len(s.rates())
-		row := report.Row{Name: s.Row, Group: s.Group, Cells: []report.Cell{
-			{Samples: s.rates()}, {Samples: s.rates()[n-max(min(1, n), n/5):]},
-			per(s.size.index, 1), per(s.size.whole, 1), per(s.size.splits, 1000), {Samples: s.Figures["log"]},
-		}}
+		row := report.Row{Name: s.Row, Group: s.Group, Cells: []report.Cell{{Samples: s.rates()}, per(s.size.index), per(s.size.whole), {Samples: s.Figures["log"]}}}
 		if s.size.whole > 0 && s.size.index < 0 {
-			row.Cells[2].Text = "is the table"
+			row.Cells[1].Text = "is the table"
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -292,7 +268,7 @@ func verdict(s report.Section) string {
 			if d, ok := t.Cell(row.Name, "rate").Against(ours); ok && row.Group == report.Peers {
 				with := "not measurably different"
 				if d.Significant {
-					with = report.Times(d.Ratio)
+					with = d.Value()
 				}
 				others = append(others, row.Name+" "+with)
 			}

@@ -49,14 +49,6 @@ func grouped(v float64) string {
 	return text
 }
 
-// Times writes a ratio with three digits: "1.13×".
-func Times(ratio float64) string {
-	if ratio >= 100 || math.IsNaN(ratio) {
-		return Figure(math.Round(ratio)) + "×"
-	}
-	return strconv.FormatFloat(ratio, 'g', 3, 64) + "×"
-}
-
 // Percent writes a share: "2.1%", "35%".
 func Percent(share float64) string {
 	switch {
@@ -125,14 +117,27 @@ func (c Cell) Value() string {
 	switch {
 	case !ok:
 		return "–"
-	case c.constant():
+	case len(c.Samples) > 1 && c.constant():
 		return Figure(s.Median)
+	case len(c.Samples) == 1 && s.Median != math.Trunc(s.Median): // nobody knows how far others are
+		return figure(s.Median, 2)
 	}
-	if s.Spread() < 0.05 {
-		return figure(s.Median, 3)
-	}
-	return figure(s.Median, 2)
+	return figure(s.Median, s.digits())
 }
+
+// digits is how many significant digits the interval leaves: the last one may be wrong by some.
+func (s Summary) digits() int {
+	switch spread := s.Spread(); {
+	case spread < 0.01:
+		return 3
+	case spread < 0.5 || math.IsNaN(spread):
+		return 2
+	}
+	return 1
+}
+
+// Value is the ratio with the digits that both intervals leave: "1.1×".
+func (d Difference) Value() string { return figure(d.Ratio, d.digits) + "×" }
 
 // Margin is the interval around the median: "±2.1%". It is empty for a text, for one sample, and for an interval of less than ±0.05%.
 func (c Cell) Margin() string {

@@ -32,7 +32,6 @@ var functions = map[string]any{
 	"mark":    func(t Target) string { return map[State]string{Met: "✓", Missed: "✗", Open: "?"}[t.State()] },
 	"reason":  reason,
 	"md":      escaped,
-	"inc":     func(i int) int { return i + 1 },
 	"plain":   func(text string) string { return strings.ReplaceAll(text, "`", "") },
 }
 
@@ -51,7 +50,12 @@ func (r *Report) Markdown(to io.Writer, folder string) error {
 	return markdownForm.Execute(to, view{r, folder})
 }
 
-// Summary writes the targets and verdicts, for a terminal.
+// Markdown writes the table as one of Markdown.
+func (t *Table) Markdown(to io.Writer) error {
+	return markdownForm.ExecuteTemplate(to, "table", t)
+}
+
+// Summary writes the verdicts and targets, for a terminal.
 func (r *Report) Summary(to io.Writer) error { return summaryForm.Execute(to, view{r, ""}) }
 
 // Charts returns the drawings of the report by their file names.
@@ -79,14 +83,13 @@ var inMarkdown = []struct {
 	table         string
 	columns, rows []string
 }{
-	{"cost", []string{"ns", "floor", "allocs"}, []string{"Next", "Next, under a lease", "Stream.Next", "NextN(1024)", "Sequence.Next",
+	{"cost", []string{"ns", "floor", "allocs"}, []string{"Next", "Next, under a lease", "Stream.Next", "NextN(1024)", "NextAfter", "Sequence.Next", "publicid.Encode",
 		"bwmarrin/snowflake, 22-bit sequence", "rs/xid", "MongoDB ObjectID", "oklog/ulid", "segmentio/ksuid", "google/uuid v4", "google/uuid v7"}},
 	{"ceiling-cores", []string{"g1", "g2", "g64"}, nil},
 	{"scaling", []string{"g1", "g2", "g8", "g64"}, []string{"Next", "Stream.Next", "Sequence.Next", "bwmarrin/snowflake, 22-bit sequence", "rs/xid", "google/uuid v7"}},
 	{"latency-1000000", []string{"p50", "p99", "p999"}, []string{"empty loop", "Next, default layout", "bwmarrin/snowflake", "sony/sonyflake", "rs/xid", "google/uuid v7"}},
 	{"faults-summary", []string{"fine", "price", "wrong"}, []string{"tickflake Default(), lease", "tickflake Default(), monoclock", "gofrs/uuid v7", "oklog/ulid", "rs/xid"}},
-	{"kernel-duplicates", []string{"step-back-1s", "restart-back-1s", "copy-shared", "copy-shared-told"}, []string{
-		"tickflake, default, monoclock, lease", "tickflake, default, monoclock", "bwmarrin/snowflake", "sony/sonyflake", "rs/xid", "google/uuid v7"}},
+	{"kernel-answer", []string{"restart-back-1s", "step-back-1h", "copy-shared-told"}, nil},
 	{"waste-chances", nil, nil},
 	{"ways", []string{"1", "rate"}, []string{"tickflake, alone", "tickflake, lease in PostgreSQL", "tickflake sequence in PostgreSQL, segmented", "tickflake sequence in PostgreSQL, ordered",
 		"PostgreSQL sequence", "PostgreSQL auto-increment", "two MariaDB ticket servers (Flickr)", "Redis INCR, appendfsync always", "ZooKeeper sequential node per ID"}},
@@ -154,41 +157,24 @@ func (v view) Opening() Table {
 	return t
 }
 
-// Title names the machine and the one answer.
+// Title names the library, the machine and the one answer.
 func (v view) Title() string {
 	cpu := strings.NewReplacer("(R)", "", "(TM)", "").Replace(v.Machine.CPU)
-	said := fmt.Sprintf("Benchmark of tickflake on %s of %s", Count(v.Machine.Cores, "core"), cpu)
+	said := fmt.Sprintf("tickflake on %s of %s", Count(v.Machine.Cores, "core"), cpu)
 	cost := v.Section("cost").Table("cost")
 	if ns, floor := cost.Cell("Next", "ns"), cost.Cell("Next", "floor"); len(ns.Samples) > 0 && len(floor.Samples) > 0 {
-		said += fmt.Sprintf(": %s ns per ID, %s the floor", ns.Value(), Times(floor.Median()))
+		said += fmt.Sprintf(": %s ns per ID, %s× the floor", ns.Value(), floor.Value())
 	}
 	return said
 }
 
-// Headline says how many targets are met, or that the run decides none.
-func (v view) Headline() string {
-	if v.Unusable() != "" {
-		return "UNUSABLE: this run decides no target"
-	}
+// Tally says how many targets are met.
+func (v view) Tally() string {
 	count := map[State]int{}
 	for _, t := range v.Targets() {
 		count[t.State()]++
 	}
-	all := len(v.Targets())
-	if v.Quick {
-		return "A quick run, which decides no target"
-	}
-	said := fmt.Sprintf("%d of %s met", count[Met], Count(all, "target"))
-	if all == 0 {
-		return "This run has no targets"
-	}
-	if n := count[Missed]; n > 0 {
-		said += fmt.Sprintf(", %d missed", n)
-	}
-	if n := count[Open]; n > 0 {
-		said += fmt.Sprintf(", %d open", n)
-	}
-	return said
+	return fmt.Sprintf("%d met, %d missed, %d open", count[Met], count[Missed], count[Open])
 }
 
 // Shares of the machine that other programs had, above which a report warns.
@@ -291,7 +277,7 @@ func cells(t Table, row Row) []shown {
 			switch {
 			case !ok || math.IsNaN(d.Ratio) || d.P == 1:
 			case d.Significant:
-				s.Ratio = Times(d.Ratio)
+				s.Ratio = d.Value()
 			default:
 				s.Ratio = "~"
 			}

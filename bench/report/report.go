@@ -142,8 +142,8 @@ type Cell struct {
 	Mark    Mark      `json:"mark,omitempty"`
 }
 
-// One is a cell with one sample.
-func One(x float64) Cell { return Cell{Samples: []float64{x}} }
+// One is a cell with one sample, which is exact: it was counted or computed.
+func One(x float64) Cell { return Cell{Samples: []float64{x}, Text: Figure(x)} }
 
 // Texts are cells with texts.
 func Texts(all ...string) (cells []Cell) {

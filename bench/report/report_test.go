@@ -63,6 +63,13 @@ func TestFigure(t *testing.T) {
 	} {
 		assert.Equal(t, want, Figure(v), "%v", v)
 	}
+	// As many digits as the interval leaves; of one sample that is not exact nobody knows.
+	for want, c := range map[string]Cell{
+		"1.23": {Samples: []float64{1.234, 1.235}}, "1.2": {Samples: []float64{1.2, 1.234, 1.3}}, "40": {Samples: []float64{20, 41, 90}},
+		"1.7": {Samples: []float64{1.68}}, "1.68": One(1.68), "300": {Samples: []float64{300}}, "–": {},
+	} {
+		assert.Equal(t, want, c.Value())
+	}
 }
 
 // Those peers are ahead of a row that are significantly better.

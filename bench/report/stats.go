@@ -63,6 +63,7 @@ type Difference struct {
 	Ratio       float64 // of the medians; NaN if the base's is 0
 	P           float64 // probability of such a difference by chance, by the Mann-Whitney U test
 	Significant bool    // chance alone makes such a difference in fewer than one of 20 cases
+	digits      int     // of Ratio that are known
 }
 
 // Against compares c to base. It returns false if one of them has no samples.
@@ -71,10 +72,12 @@ func (c Cell) Against(base Cell) (Difference, bool) {
 		return Difference{}, false
 	}
 	const alpha = 0.05
-	d := Difference{Ratio: math.NaN(), P: benchmath.AssumeNothing.Compare(base.sample(), c.sample()).P}
+	is, _ := c.Summary()
+	was, _ := base.Summary()
+	d := Difference{Ratio: math.NaN(), P: benchmath.AssumeNothing.Compare(base.sample(), c.sample()).P, digits: min(is.digits(), was.digits())}
 	d.Significant = d.P < alpha
-	if b := base.Median(); b != 0 {
-		d.Ratio = c.Median() / b
+	if was.Median != 0 {
+		d.Ratio = is.Median / was.Median
 	}
 	return d, true
 }
@@ -134,7 +137,7 @@ func (t Target) Judge(byCPU []float64) Target {
 		t.Open = "too few samples"
 	case t.State() != Missed:
 	case Target{Want: t.Want, AtMost: t.AtMost, Got: Cell{Samples: byCPU}}.State() == Met:
-		t.Why = "met by processor time (" + withUnit(Figure(Cell{Samples: byCPU}.Median()), t.Unit) + "): the process did not have the processors to itself"
+		t.Why = "met by processor time (" + withUnit(Cell{Samples: byCPU}.Value(), t.Unit) + "): the process did not have the processors to itself"
 	case got.Lo <= t.Want && t.Want <= got.Hi:
 		t.Why = "within the noise"
 	}

@@ -241,5 +241,5 @@ func verdict(s report.Section) string {
 		return ""
 	}
 	return fmt.Sprintf("The server answers %s requests for one ID per second without pipelining, %s as many as Redis answers INCR, and %s in pipelines of 64, %s as many.",
-		one.Value(), report.Times(ofOne.Ratio), many.Value(), report.Times(ofMany.Ratio))
+		one.Value(), ofOne.Value(), many.Value(), ofMany.Value())
 }

@@ -35,11 +35,12 @@ const (
 	streamName  = "Stream.Next"
 	numberName  = "Sequence.Next"
 	numbersName = "Sequence.NextN(1000)"
+	publicName  = "publicid.Encode"
 )
 
 func measureCost(ctx context.Context, run *measure.Run) report.Section {
 	set := &generators.Set{Target: 5 * time.Millisecond}
-	cases := slices.Concat([]generators.Case{generators.Floor, generators.AddFloor}, generators.Ours(), []generators.Case{generators.Number(), generators.Numbers(1000)}, generators.Others())
+	cases := slices.Concat([]generators.Case{generators.Floor, generators.AddFloor}, generators.Ours(), []generators.Case{generators.Number(), generators.Numbers(1000), generators.Public()}, generators.Others())
 	for _, c := range cases {
 		base := &generators.Floor
 		if c.Clockless || c.Name == generators.AddFloor.Name {
@@ -96,7 +97,7 @@ func costTargets(loads []*measure.Load, leased measure.Pair) []report.Target {
 		}
 	}
 	find := func(name string) *measure.Load { return measure.Find(loads, name, "") }
-	next, bulk, numbers := find(nextName), find(bulkName), find(numbersName)
+	next, bulk, numbers, public := find(nextName), find(bulkName), find(numbersName), find(publicName)
 	return []report.Target{
 		next.Pair().Judge(report.Target{ID: "cost-next", Text: "Next: at most 1.08× the floor", Unit: "×", Want: 1.08, AtMost: true}),
 		fastest.Pair().Per(bulk.Pair()).Judge(report.Target{ID: "cost-bulk", Text: "NextN(1024): at least 20× as fast per ID as the fastest peer", Unit: "×", Want: 20}),
@@ -104,6 +105,8 @@ func costTargets(loads []*measure.Load, leased measure.Pair) []report.Target {
 		find(numberName).Pair().Judge(report.Target{ID: "cost-number", Text: "Sequence.Next: at most 1.5× an atomic addition", Unit: "×", Want: 1.5, AtMost: true}),
 		report.Target{ID: "cost-numbers", Text: "Sequence.NextN(1000): at most 0.1 ns per number", Unit: "ns", Want: 0.1, AtMost: true,
 			Got: numbers.Of("wall", nil)}.Judge(numbers.Figures["cpu"]),
+		report.Target{ID: "cost-public", Text: "publicid.Encode: at most 1,000 ns", Unit: "ns", Want: 1000, AtMost: true,
+			Got: public.Of("wall", nil)}.Judge(public.Figures["cpu"]),
 	}
 }
 
@@ -124,5 +127,5 @@ func costVerdict(s report.Section) string {
 	default:
 		are = report.List(names) + " are"
 	}
-	return fmt.Sprintf("Next takes %s ns per ID, %s the floor; %s faster.", ns.Value(), report.Times(floor.Median()), are)
+	return fmt.Sprintf("Next takes %s ns per ID, %s× the floor; %s faster.", ns.Value(), floor.Value(), are)
 }

@@ -11,7 +11,9 @@ import (
 	"github.com/tickflake/tickflake/bench/generators"
 	"github.com/tickflake/tickflake/bench/measure"
 	"github.com/tickflake/tickflake/bench/report"
+	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/strategies"
 )
 
 // placements is how many sources a case has, at different addresses. The number is odd because
@@ -126,7 +128,9 @@ const ceilingName = "Next, default layout"
 
 func measureCeiling(ctx context.Context, run *measure.Run) report.Section {
 	peer := generators.Others(generators.Bwmarrin)[0]
-	list := []against{{generators.Next(ceilingName, snowflake.Default()), &peer}, {peer, nil}, {generators.OwnFloor, nil}}
+	list := []against{{generators.Next(ceilingName, snowflake.Default()), &peer}, {peer, nil}, {generators.OwnFloor, nil},
+		{generators.Next("Next, Wait(), random start below 256", snowflake.Default(), generator.WithStrategy(strategies.Wait()), generator.WithSequenceStart(strategies.StartRandom(256))), nil},
+		{generators.Stream("Stream.Next, default layout", snowflake.Default()), nil}}
 	for _, c := range generators.Others(generators.Sonyflake) {
 		if c.Limit.Binds() {
 			list = append(list, against{c, &peer})
@@ -191,7 +195,7 @@ func scalingSection() measure.Section {
 func measureScaling(ctx context.Context, run *measure.Run) report.Section {
 	word, counter, own := &generators.SharedFloor, &generators.SwapFloor, &generators.OwnFloor
 	list := []against{
-		{*word, nil}, {*counter, nil}, {*own, nil}, {generators.Next(nextName, generators.Wide()), word}, {generators.Stream(), own}, {generators.Number(), counter},
+		{*word, nil}, {*counter, nil}, {*own, nil}, {generators.Next(nextName, generators.Wide()), word}, {generators.Stream(streamName, generators.Wide()), own}, {generators.Number(), counter},
 	}
 	for _, c := range generators.Others(generators.BwmarrinWide, "rs/xid", "MongoDB ObjectID", "google/uuid v7") {
 		list = append(list, against{c, word})

@@ -3,9 +3,8 @@ package speed
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/tickflake/tickflake/bench/generators"
 	"github.com/tickflake/tickflake/bench/measure"
@@ -17,7 +16,7 @@ func latencySection() measure.Section {
 	return measure.Section{ID: "latency", Title: "Latency at a fixed rate", Full: 30 * time.Second, Quick: 2 * time.Second,
 		About: "One goroutine asks for IDs on a fixed schedule. A latency is the time from the moment when a call was due to its ID, " +
 			"so a stall shows in all calls that queue behind it. Waiting is reading the clock, so a whole core is in use; the empty loop, which makes no ID, " +
-			"shows the stalls of the machine. A quantile has a sample per as many slices of the schedule as have 5 slower calls.",
+			"shows the stalls of the machine. A quantile is that of one turn of the schedule, and its figure the median of all turns.",
 		Measure: measureLatency, Verdict: latencyVerdict}
 }
 
@@ -34,116 +33,66 @@ const (
 	cannotKeepUp      = "cannot keep up"
 )
 
-// A histogram holds latencies from 1 ns to a minute with three significant digits.
-const longest = int64(time.Minute)
+// quantiles are shares of the calls, with the columns that show them.
+var quantiles = []struct {
+	column, title string
+	oneIn         int // calls of which one is slower
+}{{"p50", "p50", 2}, {"p90", "p90", 10}, {"p99", "p99", 100}, {"p999", "p99.9", 1000}}
 
-func histogram() *hdrhistogram.Histogram { return hdrhistogram.New(1, longest, 3) }
-
-// line is a load with the latencies of its turns.
-type line struct {
-	*measure.Load
-	slices []*hdrhistogram.PackedHistogram
-}
-
-// newLine makes a load of a turn that records latencies, and returns how many IDs per second it
-// reached and whether it was stopped.
-func newLine(row, at string, group report.Group, err error, turn func(record func(time.Duration)) (reached float64, stopped bool, err error)) *line {
-	l := &line{Load: &measure.Load{Row: row, At: at, Group: group, Samples: measure.Samples{Err: err}}}
-	all := histogram()
+// late makes a load of the schedule, whose turns have the quantiles and the greatest of the latencies in µs, how many IDs
+// per second were reached, and whether the turn was stopped.
+func late(c generators.Case, at schedule, source generators.Source, failed error) *measure.Load {
+	l := &measure.Load{Row: c.Name, At: at.String(), Group: c.Group, Samples: measure.Samples{Err: failed}}
+	if failed != nil {
+		return l
+	}
+	loop, all := source.Loop(), make([]time.Duration, 0, at.calls)
 	l.Turn = func(context.Context) (measure.Figures, error) {
-		all.Reset()
-		reached, stopped, err := turn(func(late time.Duration) { _ = all.RecordValue(min(max(int64(late), 0), longest)) }) // it is in the range
+		if _, _, err := (schedule{at.gap, at.calls / 16}).run(loop, func(time.Duration) {}); err != nil {
+			return nil, err
+		}
+		all = all[:0]
+		done, took, err := at.run(loop, func(late time.Duration) { all = append(all, late) })
 		if err != nil {
 			return nil, err
 		}
-		packed := hdrhistogram.NewPacked(1, longest, 3)
-		packed.MergeFrom(all)
-		l.slices = append(l.slices, packed)
-		f := measure.Figures{"reached": reached, "wall": float64(packed.ValueAtPercentile(99.9)), "stopped": 0}
-		if stopped {
+		slices.Sort(all)
+		f := measure.Figures{"reached": float64(done) / took.Seconds(), "stopped": 0}
+		if done < at.calls {
 			f["stopped"] = 1
 		}
+		for _, q := range quantiles {
+			f[q.column] = float64(all[len(all)-1-len(all)/q.oneIn].Nanoseconds()) / 1e3
+		}
+		f["wall"], f["longest"] = f["p999"], float64(all[len(all)-1].Nanoseconds())/1e3
 		return f, nil
 	}
 	return l
 }
 
-// counting are the slices of the rounds that are whole: the first turn was to warm up.
-func (l *line) counting() []*hdrhistogram.PackedHistogram {
-	rounds := len(l.Figures["reached"])
-	if rounds == 0 {
-		return nil
-	}
-	return l.slices[1 : 1+rounds]
-}
-
-func merge(slices []*hdrhistogram.PackedHistogram) *hdrhistogram.Histogram {
-	all := histogram()
-	for _, s := range slices {
-		s.MergeInto(all)
-	}
-	return all
-}
-
-// quantile is a share of the calls, with the column that shows it.
-type quantile struct {
-	column, title string
-	oneIn         float64 // calls of which one is slower
-}
-
-var quantiles = []quantile{{"p50", "p50", 2}, {"p90", "p90", 10}, {"p99", "p99", 100}, {"p999", "p99.9", 1000}, {"p9999", "p99.99", 10_000}}
-
-// cell has samples of the quantile, in microseconds. Each is of as many consecutive slices as
-// together have 5 calls beyond the quantile, or of all slices if they have not.
-func (q quantile) cell(l *line) report.Cell {
-	slices := l.counting()
-	calls := 0.0
-	for _, s := range slices {
-		calls += float64(s.TotalCount())
-	}
-	if calls < q.oneIn && len(slices) > 0 {
-		return report.Cell{Text: "fewer than " + report.Figure(q.oneIn) + " calls"}
-	}
-	groups := min(max(int(calls/q.oneIn/5), 1), len(slices))
-	var c report.Cell
-	for i := range groups {
-		merged := merge(slices[i*len(slices)/groups : (i+1)*len(slices)/groups])
-		c.Samples = append(c.Samples, float64(merged.ValueAtQuantile(100*(1-1/q.oneIn)))/1e3)
-	}
-	return c
-}
-
-// latencyTable has a row per line.
-func latencyTable(t report.Table, lines []*line) report.Table {
+// latencyTable has a row per load of a schedule.
+func latencyTable(at schedule, loads []*measure.Load) report.Table {
+	t := report.Table{ID: fmt.Sprint("latency-", at.rate()), Title: report.Figure(float64(at.rate())) + " IDs per second: time from when a call was due to its ID", RowName: "case",
+		Base: loads[0].Row, Detail: at.rate() < 1_000_000}
 	for _, q := range quantiles {
 		t.Columns = append(t.Columns, report.Column{ID: q.column, Title: q.title, Unit: "µs", Better: report.Less})
 	}
 	t.Columns = append(t.Columns, report.Column{ID: "longest", Title: "longest", Unit: "µs", Better: report.Less}, report.Column{ID: "reached", Title: "reached", Unit: "IDs/s", Better: report.More})
-	for _, l := range lines {
-		row := report.Row{Name: l.Row, Group: l.Group}
+	return measure.Rows(t, loads, func(l *measure.Load, column string) report.Cell {
+		cell := l.Of(column, nil)
+		switch stopped := l.Of("stopped", nil).Median(); {
+		case column != "reached" && stopped > 0.5:
+			return report.Cell{Text: cannotKeepUp}
+		case column == "longest" && len(cell.Samples) > 0:
+			return report.One(slices.Max(cell.Samples))
+		}
 		for _, q := range quantiles {
-			row.Cells = append(row.Cells, q.cell(l))
-		}
-		slices := l.counting()
-		row.Cells = append(row.Cells, report.One(float64(merge(slices).Max())/1e3), l.Of("reached", nil))
-		stopped := 0
-		for _, s := range l.Figures["stopped"] {
-			stopped += int(s)
-		}
-		for i := range row.Cells[:len(row.Cells)-1] {
-			switch {
-			case len(slices) == 0:
-				row.Cells[i] = l.Of("reached", nil)
-			case 2*stopped > len(slices):
-				row.Cells[i] = report.Cell{Text: cannotKeepUp}
+			if q.column == column && at.calls < q.oneIn {
+				return report.Cell{Text: "fewer than " + report.Count(q.oneIn, "call")}
 			}
 		}
-		if 0 < stopped && 2*stopped <= len(slices) {
-			row.Note = fmt.Sprintf("stopped at twice the slice's length in %d of %d slices: the calls that were left count as late as they were then", stopped, len(slices))
-		}
-		t.Rows = append(t.Rows, row)
-	}
-	return t
+		return cell
+	})
 }
 
 func measureLatency(ctx context.Context, run *measure.Run) (s report.Section) {
@@ -158,37 +107,22 @@ func measureLatency(ctx context.Context, run *measure.Run) (s report.Section) {
 			open.Add(sources[i].Close)
 		}
 	}
-	var lines []*line
+	var loads []*measure.Load
+	var schedules []schedule
 	for _, rate := range rates {
-		gap := time.Second / time.Duration(rate.perSecond)
-		calls := max(int(float64(budget)*rate.share/float64(latencyRounds*len(cases))/float64(gap)), 1)
+		at := schedule{gap: time.Second / time.Duration(rate.perSecond)}
+		at.calls = max(int(float64(budget)*rate.share/float64(latencyRounds*len(cases))/float64(at.gap)), 1)
+		schedules = append(schedules, at)
 		for i, c := range cases {
-			var loop generators.Loop
-			if errs[i] == nil {
-				loop = sources[i].Loop()
-			}
-			lines = append(lines, newLine(c.Name, fmt.Sprintf("%d IDs/s", rate.perSecond), c.Group, errs[i], func(record func(time.Duration)) (float64, bool, error) {
-				if _, _, err := (schedule{gap, calls / 16}).run(loop, func(time.Duration) {}); err != nil {
-					return 0, false, err
-				}
-				done, took, err := schedule{gap, calls}.run(loop, record)
-				return float64(done) / took.Seconds(), done < calls, err
-			}))
+			loads = append(loads, late(c, at, sources[i], errs[i]))
 		}
 	}
-	next, empty := lines[len(lines)-len(cases)+1], lines[len(lines)-len(cases)]
-	next.Base = empty.Load
-	var loads []*measure.Load
-	for _, l := range lines {
-		loads = append(loads, l.Load)
-	}
+	next, empty := loads[len(loads)-len(cases)+1], loads[len(loads)-len(cases)]
+	next.Base = empty
 	run.Measure(ctx, 3, 0, loads...)
 	measure.Failed(&s, loads)
-	for i, rate := range rates {
-		per := report.Figure(float64(rate.perSecond))
-		id := fmt.Sprint("latency-", rate.perSecond)
-		s.Tables = append(s.Tables, latencyTable(report.Table{ID: id, Title: per + " IDs per second: time from when a call was due to its ID", RowName: "case", Base: cases[0].Name,
-			Detail: rate.perSecond < 1_000_000}, lines[i*len(cases):(i+1)*len(cases)]))
+	for i, at := range schedules {
+		s.Tables = append(s.Tables, latencyTable(at, loads[i*len(cases):(i+1)*len(cases)]))
 	}
 	// On a machine whose stalls are the empty loop's tail, it shows that Next adds none, and
 	// nothing about the time of a call: the cost section shows that.
@@ -204,6 +138,11 @@ type schedule struct {
 	gap   time.Duration
 	calls int
 }
+
+// rate is how many calls are due in a second.
+func (s schedule) rate() int { return int(time.Second / s.gap) }
+
+func (s schedule) String() string { return fmt.Sprintf("%d IDs/s", s.rate()) }
 
 // run makes the calls when they are due, and records how long after that each ended. A
 // call that is due during another one is made at the end of that one, and counts from the

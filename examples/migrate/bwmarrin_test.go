@@ -14,7 +14,6 @@ import (
 	bwmarrin "github.com/bwmarrin/snowflake"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"github.com/tickflake/tickflake/adapters/bwmarrin/snowflake"
 	"github.com/tickflake/tickflake/generator"
@@ -47,76 +46,6 @@ func TestBwmarrinLease(t *testing.T) {
 	defer node.Close() // releases the node number
 
 	assert.Greater(t, node.Generate(), last)
-}
-
-// forms are the text forms of an ID, as each package writes and reads them.
-var forms = []struct {
-	name   string
-	theirs func(bwmarrin.ID) string
-	ours   func(snowflake.ID) string
-	read   func(string) (bwmarrin.ID, error)
-	parse  func(string) (snowflake.ID, error)
-	strict bool // the original reads foreign digits, and panics for a negative ID
-}{
-	{"decimal", bwmarrin.ID.String, snowflake.ID.String, bwmarrin.ParseString, snowflake.ParseString, false},
-	{"bytes", text(bwmarrin.ID.Bytes), text(snowflake.ID.Bytes), bytes(bwmarrin.ParseBytes), bytes(snowflake.ParseBytes), false},
-	{"base 2", bwmarrin.ID.Base2, snowflake.ID.Base2, bwmarrin.ParseBase2, snowflake.ParseBase2, false},
-	{"base 32", bwmarrin.ID.Base32, snowflake.ID.Base32, bytes(bwmarrin.ParseBase32), bytes(snowflake.ParseBase32), true},
-	{"base 36", bwmarrin.ID.Base36, snowflake.ID.Base36, bwmarrin.ParseBase36, snowflake.ParseBase36, false},
-	{"base 58", bwmarrin.ID.Base58, snowflake.ID.Base58, bytes(bwmarrin.ParseBase58), bytes(snowflake.ParseBase58), true},
-	{"base 64", bwmarrin.ID.Base64, snowflake.ID.Base64, bwmarrin.ParseBase64, snowflake.ParseBase64, false},
-	{"JSON", toJSON[bwmarrin.ID], toJSON[snowflake.ID],
-		func(text string) (id bwmarrin.ID, err error) { id = 7; err = id.UnmarshalJSON([]byte(text)); return },
-		func(text string) (id snowflake.ID, err error) { id = 7; err = id.UnmarshalJSON([]byte(text)); return }, false},
-}
-
-func text[ID any](write func(ID) []byte) func(ID) string {
-	return func(id ID) string { return string(write(id)) }
-}
-
-func bytes[ID any](parse func([]byte) (ID, error)) func(string) (ID, error) {
-	return func(text string) (ID, error) { return parse([]byte(text)) }
-}
-
-func toJSON[ID any](id ID) string {
-	text, _ := json.Marshal(id) // an error makes an empty text
-	return string(text)
-}
-
-// Both packages write any number in the same way, and read or refuse any text in the same way, except for
-// what the adapter's package doc says.
-func TestFormsAreTheOriginals(t *testing.T) {
-	sameReading := func(t *rapid.T, text string) {
-		for _, f := range forms {
-			ours, ourErr := f.parse(text)
-			if ourErr != nil && f.strict {
-				continue
-			}
-			theirs, theirErr := f.read(text)
-			assert.EqualValues(t, theirs, ours, "%s %q", f.name, text)
-			assert.Equal(t, theirErr == nil, ourErr == nil, "%s %q: %v, %v", f.name, text, theirErr, ourErr)
-		}
-	}
-	texts := rapid.OneOf(rapid.String(), rapid.StringMatching(`"?[+-]?[0-9]{0,21}"?`), rapid.StringMatching(`[01]{1,66}`),
-		rapid.StringMatching(`[0-9a-zA-Z]{1,16}`), rapid.StringMatching(`[ybndrfg8ejkmcpqxot1uwisza345h769]{1,14}`),
-		rapid.StringMatching(`[0-9A-Za-z+/]{1,28}={0,2}`))
-	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.Int64().Draw(t, "n")
-		theirs, ours := bwmarrin.ID(n), snowflake.ID(n)
-		assert.Equal(t, theirs.IntBytes(), ours.IntBytes())
-		assert.Equal(t, []int64{theirs.Time(), theirs.Node(), theirs.Step()}, []int64{ours.Time(), ours.Node(), ours.Step()})
-		for _, f := range forms {
-			written := f.ours(ours)
-			if !f.strict || n >= 0 {
-				assert.Equal(t, f.theirs(theirs), written, f.name)
-			}
-			back, err := f.parse(written)
-			require.NoError(t, err)
-			assert.Equal(t, ours, back, f.name)
-			sameReading(t, written)
-		}
-		sameReading(t, texts.Draw(t, "text"))
-	})
 }
 
 const (

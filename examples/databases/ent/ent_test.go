@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"entgo.io/ent/entc"
+	"entgo.io/ent/entc/gen"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -32,7 +34,7 @@ func TestOrders(t *testing.T) {
 	_, err := os.ReadDir(orders) // run again when it changes
 	require.NoError(t, err)
 	generated := t.TempDir()
-	run("run", "./internal/generate", "./schema", generated, "github.com/tickflake/tickflake/examples/databases/ent/"+orders+"/orderdb")
+	require.NoError(t, entc.Generate("./schema", &gen.Config{Target: generated, Package: "github.com/tickflake/tickflake/examples/databases/ent/" + orders + "/orderdb"}))
 
 	overlay := map[string]map[string]string{"Replace": {}}
 	at, err := filepath.Abs(filepath.Join(orders, "orderdb"))

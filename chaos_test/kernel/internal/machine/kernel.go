@@ -3,9 +3,7 @@ package machine
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -84,9 +82,18 @@ func compareVersions(a, b string) int {
 	})
 }
 
+// unpack downloads a package into a directory of its own, and moves its modules, and then its image, to
+// where Find looks: it takes an image that has modules. Another process may have moved the same files.
+const unpack = `set -eu
+apt-get download "$1"
+dpkg-deb -x ./*.deb .
+mkdir -p ../lib/modules ../boot
+mv -T "lib/modules/$2" "../lib/modules/$2" || [ -e "../lib/modules/$2" ]
+mv "boot/vmlinuz-$2" ../boot/`
+
 // Fetch downloads Debian's cloud kernel with apt-get into the user's cache directory,
-// unless it is there already. It needs no rights. It tells said what is downloaded, and how
-// large it is; said may be nil.
+// unless it is there already. It needs no rights. It tells said what is downloaded; said may be
+// nil.
 func Fetch(ctx context.Context, said func(string)) (k Kernel, err error) {
 	const meta = "linux-image-cloud-amd64"
 	dir, err := cache()
@@ -105,6 +112,9 @@ func Fetch(ctx context.Context, said func(string)) (k Kernel, err error) {
 	if k, ok := kernelIn(dir); ok && k.Version == version {
 		return k, nil
 	}
+	if said != nil {
+		said("downloads the kernel " + version + ", about 30 MB")
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return k, fmt.Errorf("machine: %w", err)
 	}
@@ -113,33 +123,7 @@ func Fetch(ctx context.Context, said func(string)) (k Kernel, err error) {
 		return k, fmt.Errorf("machine: %w", err)
 	}
 	defer os.RemoveAll(temp)
-	about, err := output(ctx, "", "apt-cache", "show", "--no-all-versions", name)
-	if size := regexp.MustCompile(`(?m)^Size: (\d+)\d{6}`).FindStringSubmatch(about); size != nil && said != nil {
-		said(fmt.Sprintf("downloads the kernel %s, %s MB", version, size[1]))
-	}
-	if err == nil {
-		_, err = output(ctx, temp, "apt-get", "download", name)
-	}
-	packages, _ := filepath.Glob(filepath.Join(escape(temp), "*.deb"))
-	if err == nil && len(packages) != 1 {
-		err = fmt.Errorf("machine: apt-get download %s left %d packages, and one was expected", name, len(packages))
-	}
-	if err == nil {
-		_, err = output(ctx, temp, "dpkg-deb", "-x", packages[0], ".")
-	}
-	// Find takes an image that has modules, so the image comes last. Another process may
-	// have put the same files there first.
-	for _, p := range []string{filepath.Join("lib", "modules", version), filepath.Join("boot", "vmlinuz-"+version)} {
-		if err == nil {
-			err = os.MkdirAll(filepath.Join(dir, filepath.Dir(p)), 0o755)
-		}
-		if err == nil {
-			if err = os.Rename(filepath.Join(temp, p), filepath.Join(dir, p)); errors.Is(err, fs.ErrExist) {
-				err = nil
-			}
-		}
-	}
-	if err != nil {
+	if _, err := output(ctx, temp, "sh", "-c", unpack, "sh", name, version); err != nil {
 		return k, err
 	}
 	k, ok := kernelIn(dir)

@@ -12,7 +12,7 @@ type Book struct {
 	Writes                  int    // acknowledged writes of cells
 	FirstFailed             string // text of the first failed call
 
-	least  map[string]int64 // what the directory must have, by name
+	least  map[string]int64 // the version that each cell must have
 	issued map[string]int   // the cut that each ID or number was issued before
 	cut    int
 }
@@ -36,8 +36,8 @@ func (b *Book) Add(f Fact) (broken string) {
 		}
 		return ""
 	}
-	b.least[f.Name] = max(b.least[f.Name], f.Least)
 	if f.Issued == "" {
+		b.least[f.Cell] = max(b.least[f.Cell], f.Version)
 		b.Writes++
 		return ""
 	}
@@ -58,9 +58,9 @@ func (b *Book) Compare(f Found) (broken []string) {
 	for _, text := range f.Damaged {
 		broken = append(broken, fmt.Sprintf("cut %d: damaged: %s", b.cut, text))
 	}
-	for name, least := range b.least {
-		if f.Has[name] < least {
-			broken = append(broken, fmt.Sprintf("cut %d: the %s is %d, and %d was acknowledged", b.cut, name, f.Has[name], least))
+	for key, least := range b.least {
+		if f.Has[key] < least {
+			broken = append(broken, fmt.Sprintf("cut %d: the version of cell %s is %d, and %d was acknowledged", b.cut, key, f.Has[key], least))
 		}
 	}
 	return broken[:min(len(broken), 20)] // one lost file system breaks a promise of every cell

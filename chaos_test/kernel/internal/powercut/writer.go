@@ -18,21 +18,15 @@ import (
 )
 
 // Fact is something that a writer was told: a cell was written, an ID or number was issued, or
-// a call failed. What it names must survive a power cut.
+// a call failed. A version of a cell must survive a power cut. A limit or a next number then does so
+// too, for a cell is written as a whole.
 type Fact struct {
-	Writer int    `json:"writer"`
-	Name   string `json:"name,omitempty"` // of a cell's version, of a node number's limit, or of a sequence's next number
-	Least  int64  `json:"least,omitempty"`
-	Issued string `json:"issued,omitempty"` // the ID or number
-	Failed string `json:"failed,omitempty"`
+	Writer  int    `json:"writer"`
+	Cell    string `json:"cell,omitempty"` // its key
+	Version int64  `json:"version,omitempty"`
+	Issued  string `json:"issued,omitempty"` // the ID or number
+	Failed  string `json:"failed,omitempty"`
 }
-
-// The names of what a directory has.
-func versionOf(key string) string { return "version of cell " + key }
-
-func limitOf(node int64) string { return fmt.Sprint("limit of node number ", node) } // Unix time in ns
-
-func nextOf(sequence string) string { return "next number of sequence " + sequence }
 
 const (
 	// patience is how long a call may take where many processes sync one emulated disk.
@@ -64,7 +58,7 @@ type told struct {
 func (s told) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
 	next, err := s.Store.Swap(ctx, key, version, value)
 	if err == nil {
-		s.tell(Fact{Name: versionOf(key), Least: int64(next)})
+		s.tell(Fact{Cell: key, Version: int64(next)})
 	}
 	return next, err
 }
@@ -93,12 +87,7 @@ func Write(ctx context.Context, dir string, writer int, tell func(Fact)) error {
 	defer func() { _ = ids.Close() }()
 	calls := []func(context.Context) (Fact, error){func(ctx context.Context) (Fact, error) {
 		id, err := ids.NextContext(ctx)
-		node := keeper.Node()
-		fact := Fact{Issued: fmt.Sprint("ID ", id), Name: limitOf(node)}
-		if _, limit := keeper.Granted(); keeper.Node() == node {
-			fact.Least = limit.UnixNano()
-		}
-		return fact, err
+		return Fact{Issued: fmt.Sprint("ID ", id)}, err
 	}}
 	for name, definition := range sequences {
 		numbers, err := sequence.Open(begin, store, name, sequence.WithDefinition(definition),
@@ -109,7 +98,7 @@ func Write(ctx context.Context, dir string, writer int, tell func(Fact)) error {
 		defer func() { _ = numbers.Close() }()
 		calls = append(calls, func(ctx context.Context) (Fact, error) {
 			n, err := numbers.Next(ctx)
-			return Fact{Issued: fmt.Sprintf("number %d of %s", n, name), Name: nextOf(name), Least: n + 1}, err
+			return Fact{Issued: fmt.Sprintf("number %d of %s", n, name)}, err
 		})
 	}
 	// A cell of its own is written often.
@@ -154,7 +143,7 @@ func pause(ctx context.Context, d time.Duration) {
 
 // Found is what a directory has after a power cut.
 type Found struct {
-	Has     map[string]int64 `json:"has"` // by the names of facts
+	Has     map[string]int64 `json:"has"` // the version of each cell
 	Damaged []string         `json:"damaged,omitempty"`
 	Image   int              `json:"image,omitempty"` // 0: the disk that the writers go on with
 }
@@ -175,24 +164,7 @@ func Read(ctx context.Context, dir string) (Found, error) {
 		return f, err
 	}
 	for _, cell := range cells {
-		f.Has[versionOf(cell.Key)] = int64(cell.Version)
-	}
-	held, err := lease.List(ctx, store)
-	if err != nil && !errors.Is(err, stores.ErrDamaged) {
-		return f, err
-	}
-	for _, h := range held {
-		f.Has[limitOf(h.Node)] = h.Limit.UnixNano()
-		if h.State == lease.Damaged {
-			f.Damaged = append(f.Damaged, fmt.Sprintf("node number %d: %v", h.Node, h.Err))
-		}
-	}
-	infos, err := sequence.List(ctx, store)
-	if err != nil {
-		f.Damaged = append(f.Damaged, err.Error())
-	}
-	for _, info := range infos {
-		f.Has[nextOf(info.Name)] = info.Next
+		f.Has[cell.Key] = int64(cell.Version)
 	}
 	return f, nil
 }

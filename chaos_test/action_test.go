@@ -1,0 +1,105 @@
+package chaos_test
+
+import (
+	"encoding/xml"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/tickflake/tickflake/internal/rig"
+	"github.com/tickflake/tickflake/internal/rig/servertest"
+)
+
+// The steps of action.yml run as they stand, as GitHub runs them: on a package of this repository
+// that keeps its promises, and on a program that does not.
+func TestAction(t *testing.T) {
+	bash := servertest.Find(t, "bash", "bash")
+	servertest.Find(t, "qemu-system-x86_64", "qemu-system-x86")
+	if testing.Short() || raceDetector {
+		t.Skip("it boots a machine")
+	}
+	dir := t.TempDir()
+	program := filepath.Join(dir, "newcomer")
+	servertest.Run(t, servertest.Config{Path: servertest.Find(t, "go", "golang-go"), Dir: rig.Top(), Wait: 5 * time.Minute,
+		Args: []string{"build", "-o", program, "./chaos_test/kernel/newcomer"}, Env: []string{"CGO_ENABLED=0"}})
+	given := map[string]string{"package": "./chaos_test", "run": "F5/^reject$/raw", "program": program, "faults": "step-back-1s", "reports": dir}
+
+	text, err := os.ReadFile(filepath.Join(rig.Top(), "action.yml"))
+	require.NoError(t, err)
+	var action struct {
+		Inputs map[string]struct{ Default string }
+		Runs   struct {
+			Using string
+			Steps []struct {
+				Name, If, Shell, Run string
+				Env                  map[string]string
+			}
+		}
+	}
+	require.NoError(t, yaml.Unmarshal(text, &action))
+	assert.Equal(t, "composite", action.Runs.Using)
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	_, snippet, _ := strings.Cut(string(readme), "```yaml\n")
+	snippet, _, _ = strings.Cut(snippet, "```")
+	var users []struct{ With map[string]string }
+	require.NoError(t, yaml.Unmarshal([]byte(snippet), &users))
+	for name := range users[len(users)-1].With {
+		require.Contains(t, action.Inputs, name, "in the README")
+	}
+
+	input := regexp.MustCompile(`\$\{\{ inputs\.(\w+) \}\}`)
+	var failed []string
+	for _, step := range action.Runs.Steps {
+		require.Equal(t, "bash", step.Shell)
+		require.Regexp(t, `^inputs\.(package|program) != ''$`, step.If)
+		cmd := exec.CommandContext(t.Context(), bash, "--noprofile", "--norc", "-eo", "pipefail", "-c", step.Run)
+		cmd.Dir, cmd.Env = rig.Top(), append(os.Environ(), "GITHUB_ACTION_PATH="+rig.Top())
+		for name, value := range step.Env {
+			cmd.Env = append(cmd.Env, name+"="+input.ReplaceAllStringFunc(value, func(found string) string {
+				name := input.FindStringSubmatch(found)[1]
+				is, ok := action.Inputs[name]
+				require.True(t, ok, "there is no input %s", name)
+				if value, ok := given[name]; ok {
+					return value
+				}
+				return is.Default
+			}))
+		}
+		out, err := cmd.CombinedOutput()
+		t.Logf("%s: %v\n%s", step.Name, err, out)
+		if err != nil {
+			failed = append(failed, step.Name)
+		}
+	}
+	assert.Equal(t, []string{"The faults on a real kernel"}, failed, "the program issues IDs twice")
+	for name, failures := range map[string]bool{"catalogue.xml": false, "kernel.xml": true} {
+		var report struct {
+			Suites []struct {
+				Cases []struct {
+					Failure *struct {
+						Message string `xml:"message,attr"`
+					} `xml:"failure"`
+				} `xml:"testcase"`
+			} `xml:"testsuite"`
+		}
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		require.NoError(t, err)
+		require.NoError(t, xml.Unmarshal(text, &report))
+		require.NotEmpty(t, report.Suites, name)
+		require.NotEmpty(t, report.Suites[0].Cases, name)
+		if failure := report.Suites[0].Cases[0].Failure; failures && assert.NotNil(t, failure, name) {
+			assert.Contains(t, failure.Message, "IDs are duplicates")
+		} else if !failures {
+			assert.Nil(t, failure, name)
+		}
+	}
+}

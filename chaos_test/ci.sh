@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# The faults of tickflake in someone else's CI: the steps of action.yml, and of any other CI. Run it
+# in the directory of the project that is tested, with Go installed.
+#
+#     PACKAGE=./ids ci.sh catalogue                          the tests of a Go package that call generatortest.Test
+#     ci.sh install                                          QEMU, and a kernel of Debian; on Debian and Ubuntu
+#     PROGRAM=./ids-server FAULTS=step-back-1s ci.sh kernel  a program that prints one ID per line
+#
+# RUN is a pattern of go test -run, FLAGS are further flags of tickflake-chaos kernel. REPORTS is the directory
+# for catalogue.xml and kernel.xml (default chaos-reports). The exit code is not 0 if a promise was broken.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+reports=${REPORTS:-chaos-reports}
+tools=$(mktemp -d)
+trap 'rm -rf "$tools"' EXIT
+
+build() { # PACKAGE: with the versions of the clone, whatever the project that is tested has
+	(cd "$here/../cmd/tickflake-chaos" && go build -o "$tools/" "$1")
+}
+
+root() { if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi; }
+
+case ${1-} in
+catalogue)
+	mkdir -p "$reports"
+	build github.com/jstemmer/go-junit-report/v2
+	go test -v -count=1 -run "${RUN:-.}" "$PACKAGE" 2>&1 | "$tools/go-junit-report" -iocopy -out "$reports/catalogue.xml"
+	;;
+install)
+	missing=()
+	for tool in qemu-system-x86_64:qemu-system-x86 mkfs.ext4:e2fsprogs mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs; do
+		PATH=$PATH:/usr/sbin:/sbin command -v "${tool%:*}" >/dev/null || missing+=("${tool#*:}")
+	done
+	keys=/usr/share/keyrings/debian-archive-keyring.gpg foreign=
+	# Ubuntu has no such kernel, and a container has no lists: then Debian is asked, with lists of their own.
+	[ -n "${TICKFLAKE_KERNEL-}" ] || apt-cache show linux-image-cloud-amd64 >/dev/null 2>&1 || foreign=yes
+	[ -z "$foreign" ] || [ -f $keys ] || missing+=(debian-archive-keyring)
+	if [ ${#missing[@]} -gt 0 ]; then
+		root apt-get update
+		root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}"
+	fi
+	build .
+	if [ -n "$foreign" ]; then
+		mkdir -p "$tools/lists/partial" "$tools/archives/partial"
+		echo "deb [arch=amd64 signed-by=$keys] http://deb.debian.org/debian bookworm main" >"$tools/sources.list"
+		printf '%s\n' "Dir::Etc::SourceList \"$tools/sources.list\";" 'Dir::Etc::SourceParts "/dev/null";' \
+			"Dir::State::Lists \"$tools/lists\";" "Dir::Cache \"$tools\";" 'APT::Sandbox::User "root";' >"$tools/apt.conf"
+		export APT_CONFIG=$tools/apt.conf
+		apt-get update
+	fi
+	"$tools/tickflake-chaos" kernel none --subject rs/xid # downloads the kernel, and boots it
+	;;
+kernel)
+	mkdir -p "$reports"
+	build .
+	read -ra words <<<"${FAULTS-} ${FLAGS-}"
+	"$tools/tickflake-chaos" kernel --program "$PROGRAM" --format junit "${words[@]}" >"$reports/kernel.xml"
+	;;
+*) sed -n '2,/^set/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
+esac
