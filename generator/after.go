@@ -108,9 +108,7 @@ func (g *Generator) acquireAfter(c *call, seen snowflake.ID) (snowflake.ID, erro
 				continue
 			}
 			if front.Span.TakeOver(front.Slot, floor) {
-				if next > tick {
-					g.noteBorrow(next, now)
-				}
+				g.noteBorrow(next, now)
 				return g.id(floor, front.Span), nil
 			}
 		case strategies.ActionWait:

@@ -2,7 +2,6 @@ package generator_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"runtime"
 	"slices"
@@ -20,47 +19,6 @@ import (
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
-
-var millions = flag.Int("generator.millions", 10, "so many million IDs in TestMillions")
-
-// Millions of IDs from 8 goroutines are all different, and ascend for each. They
-// are checked in rounds: within a round by merging, and from round to round
-// because every ID of a round is larger than all before it.
-func TestMillions(t *testing.T) {
-	const goroutines, perRound = 8, 1_000_000
-	rounds := *millions
-	if raceDetector {
-		rounds = min(rounds, 2)
-	}
-	g := newGenerator(t, generator.WithLayout(wide()))
-	ids := make([]snowflake.ID, perRound)
-	largest := snowflake.ID(-1)
-	for range rounds {
-		var group errgroup.Group
-		for i := range goroutines {
-			own := ids[i*perRound/goroutines : (i+1)*perRound/goroutines]
-			group.Go(func() error {
-				last := snowflake.ID(-1)
-				for j := range own {
-					id, err := g.Next()
-					if err != nil {
-						return err
-					}
-					if id <= last {
-						return fmt.Errorf("%d after %d", id, last)
-					}
-					own[j], last = id, id
-				}
-				return nil
-			})
-		}
-		require.NoError(t, group.Wait())
-		slices.Sort(ids)
-		require.Greater(t, ids[0], largest, "an ID of a round that is over comes again, or is overtaken")
-		require.Len(t, slices.Compact(ids), perRound, "an ID twice")
-		largest = ids[len(ids)-1]
-	}
-}
 
 // operation is one call in a recorded history: the logical times of its begin
 // and its return, and what it returned.

@@ -104,15 +104,6 @@ tape under F0 mine: 4 disorder, 3 duplicate, 1 lead, 1 rejected; the first:
 	assert.Contains(t, string(text), `{"kind":"duplicate","step":1,"call":3,"atNs":0,"detail":"0.0 was`)
 }
 
-func TestBoundPrints(t *testing.T) {
-	for want, b := range map[string]gt.Bound{
-		"rejects": {}, "waits up to 5ms": wait(5 * ms), "borrows forever": borrow(forever),
-		"waits forever, borrows up to 1s": {Wait: forever, Borrow: time.Second},
-	} {
-		assert.Equal(t, want, b.String())
-	}
-}
-
 // system is a generator that reads package time and sleeps.
 func system() gt.Subject[int64] {
 	return gt.Subject[int64]{
