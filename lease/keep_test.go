@@ -173,7 +173,7 @@ func TestWentBack(t *testing.T) {
 		"pinned, and taken": {after: "snapshot s; close k; claim k bits:0 pin:0", meanwhile: "claim n bits:0 pin:0", says: ""},
 	} {
 		rows[name] = test.before + "; claim k bits:0;" + test.after + "; next k; 10s; poll k; 10s; poll k; 10s; poll k; 10s; poll k; back s;" + test.meanwhile + `
-			10s; poll k; stats k WentBack:1; log 1 level=ERROR; log 1 kind=loss
+			10s; poll k; stats k WentBack:1 Remaining:0s; log 1 level=ERROR; log 1 kind=loss
 			err k = went-back '` + test.says + `'; next k = ungranted went-back
 			1s; poll k; err k; granted k 1m10s 1m40s; log 1 'lease: recovered'`
 	}

@@ -20,7 +20,7 @@ import (
 // TestMove moves a fleet of which one number is held, one is pinned, and one was released.
 func TestMove(t *testing.T) {
 	r := newRig(t)
-	r.run("export new = never-claimed; claim p bits:2 pin:3; claim f bits:2; claim x bits:2")
+	r.run("export new = never-claimed; claim x bits:2 pin:0; claim p bits:2 pin:3; claim f bits:2")
 	require.ErrorIs(t, second(lease.Export(t.Context(), r.cells, "new")), lease.ErrHeld)
 	r.refuses("Export", second(lease.Export(t.Context(), r.cells, "", lease.EvenIfRunning())))
 	r.run(`close x; export new; floors new 3; export elsewhere; floors new 3`)

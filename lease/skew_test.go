@@ -146,20 +146,23 @@ func TestSkewIsSettled(t *testing.T) {
 	}
 }
 
-// stuck is a clock that nobody's wait ends.
-type stuck struct{ *clocktest.Virtual }
+// ending is a clock that ends a context when it is waited for, and no wait.
+type ending struct {
+	*clocktest.Virtual
+	end func()
+}
 
-func (stuck) After(time.Duration) <-chan time.Time { return nil }
+func (e ending) After(time.Duration) <-chan time.Time { e.end(); return nil }
 
 // TestStrictClaimEnds: its context ends the wait for signs of life, and a store that lists no more ends it.
 func TestStrictClaimEnds(t *testing.T) {
 	w := newRig(t)
 	w.run("claim a; claim b; claim c; claim d; claim e; 8h")
 	strict := lease.WithFleetCheck(time.Minute, true)
-	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Millisecond, errCause)
-	defer cancel()
-	_, err := lease.Claim(ctx, w.client(nil), w.options(strict, lease.WithClock(stuck{w.clock}))...)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	clock := ending{w.clock, func() { cancel(errCause) }}
+	_, err := lease.Claim(ctx, w.client(nil), w.options(strict, lease.WithClock(clock))...)
+	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorIs(t, err, lease.ErrSkew)
 	require.ErrorIs(t, err, errCause)
 	require.ErrorContains(t, err, "no time to see whether the others live")
