@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/count"
 	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/stores"
 )
@@ -73,12 +74,13 @@ func OpenPeriods(ctx context.Context, store stores.Store, name string, period Pe
 		return nil, &stores.OptionError{Option: "period", Err: fmt.Errorf("%q: want %s, %s or %s, or any other with WithPeriodNames", period, Yearly, Monthly, Daily)}
 	}
 	a := admin{calls: callsOf(store, name, c.timeout), name: name}
-	ours := Definition{Period: period}
-	found, err := a.find(ctx)
+	var found count.Cell
 	if c.definition != nil {
-		ours = c.definition.complete()
-		ours.Period = period
-		found, err = a.create(ctx, ours, creation{})
+		d := *c.definition
+		d.Period = period
+		found, err = a.create(ctx, d, creation{})
+	} else {
+		found, err = a.find(ctx)
 	}
 	switch {
 	case err != nil:
@@ -87,7 +89,7 @@ func OpenPeriods(ctx context.Context, store stores.Store, name string, period Pe
 		return nil, movedError(name, found.Record)
 	case found.Record.Period != string(period):
 		theirs := definitionOf(found.Record)
-		ours = theirs
+		ours := theirs
 		ours.Period = period
 		return nil, &DefinitionError{Name: name, Ours: ours, Theirs: theirs}
 	}

@@ -63,6 +63,7 @@ func TestMachine(t *testing.T) {
 			assert.Equal(t, Range{40, 40}, op.Range)
 			assert.Equal(t, []uint64{40, 40, 40}, []uint64{op.Record.From, op.Record.Next, op.Record.Most})
 		}},
+		{"another process has written since the write in flight", Machine{pending: grant}, Input{Closing: true, Used: 32}, []Cell{with(func(*cell.Sequence) {})}, "[] 0 0", nil},
 		{"a mark keeps the maximum and the steps of the last Set", Machine{}, want, []Cell{gone, with(func(r *cell.Sequence) {
 			r.Last[0], r.Max, r.MinStep, r.MaxStep = "x4", 600, 3, 7
 		})}, "[2] 2 7", func(t *testing.T, op Op) {
