@@ -50,10 +50,12 @@ func TestNextAfter(t *testing.T) {
 			if waits > 0 {
 				time.AfterFunc(waits, func() { s[0].has(fault{}) })
 			}
-			began := time.Now()
+			began, before := time.Now(), c.Stats()
 			_, err = c.NextAfter(t.Context(), far)
 			assert.Equal(t, waits, time.Since(began))
 			if waits == 0 {
+				assert.Positive(t, before.Ahead)
+				assert.Equal(t, before.Disordered, c.Stats().Disordered, "what is at hand is for others")
 				assert.ErrorIs(t, err, ErrBusy)
 				assert.ErrorContains(t, err, "server-1")
 			} else {
@@ -81,5 +83,19 @@ func TestNextAfter(t *testing.T) {
 		s[0].stop()
 		_, err = c.NextAfter(t.Context(), far+3<<40)
 		assert.ErrorIs(t, err, ErrUnavailable)
+	})
+}
+
+// TestNextAfterElsewhere guards that the ID of a server whose clock is behind is above those of another
+// one that were returned before.
+func TestNextAfterElsewhere(t *testing.T) {
+	virtual(t, 2, func(t *testing.T, s []*fake) {
+		s[0].skew = time.Second
+		c := open(t, s)
+		first, _ := next(t, c)
+		s[0].stop()
+		id, err := c.NextAfter(t.Context(), 1)
+		require.NoError(t, err)
+		assert.Greater(t, id, first)
 	})
 }
