@@ -12,9 +12,8 @@ import (
 )
 
 const (
-	// patience is how long a process has to become ready or, with Run, End and Wait, to end.
-	patience   = time.Minute
-	keptOutput = 64 << 10 // bytes of the last output of a process
+	defaultWait = 60 * time.Second
+	keptOutput  = 64 << 10 // bytes of the last output of a process
 )
 
 // quitWait is how long a process may take to end when it is asked to.
@@ -43,6 +42,10 @@ type Config struct {
 	// called again and again, with a context of a few seconds. Run ignores it; with
 	// nil, a process is ready at once.
 	Ready func(context.Context) error
+
+	// Wait is how long the process has to become ready or, with Run, to end. 0 is a
+	// minute.
+	Wait time.Duration
 
 	// Quit is the signal for Stop: the process ends at once and cleans up. nil stands
 	// for SIGKILL.
@@ -80,7 +83,7 @@ func Run(ctx context.Context, c Config) (string, error) {
 	if err := p.launch(); err != nil {
 		return "", err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("has not ended after %v", patience))
+	ctx, cancel := context.WithTimeoutCause(ctx, c.wait(), fmt.Errorf("has not ended after %v", c.wait()))
 	defer cancel()
 	var err error
 	select {
@@ -136,7 +139,7 @@ func (p *Process) Kill() error {
 
 // End asks the process to end by the signal that it was configured with, waits until it has
 // gone, and returns its error. It is killed, and the error says so, if it still runs after a
-// minute.
+// minute or what Config.Wait says.
 func (p *Process) End() error {
 	p.mu.Lock()
 	cmd := p.cmd
@@ -151,18 +154,18 @@ func (p *Process) End() error {
 }
 
 // Wait waits until the process has ended by itself, and returns its error. It is killed, and
-// the error says so, if it still runs after a minute.
+// the error says so, if it still runs after a minute or what Config.Wait says.
 func (p *Process) Wait() error {
 	p.mu.Lock()
 	ended := p.ended
 	p.mu.Unlock()
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(p.config.wait())
 	defer timer.Stop()
 	var late error
 	select {
 	case <-ended:
 	case <-timer.C:
-		late = fmt.Errorf("%s has not ended after %v", p.config.Path, patience)
+		late = fmt.Errorf("%s has not ended after %v", p.config.Path, p.config.wait())
 	}
 	killed := p.Kill()
 	return errors.Join(late, killed, p.err)
@@ -224,8 +227,16 @@ func (p *Process) PID() int {
 // process.
 func (p *Process) Output() string { return p.output.String() }
 
+func (c Config) wait() time.Duration {
+	if c.Wait <= 0 {
+		return defaultWait
+	}
+	return c.Wait
+}
+
 func (p *Process) start(ctx context.Context, again bool) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("is not ready after %v", patience))
+	wait := p.config.wait()
+	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("is not ready after %v", wait))
 	defer cancel()
 	for {
 		if err := p.launch(); err != nil {
