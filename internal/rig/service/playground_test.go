@@ -44,7 +44,7 @@ func TestPlayground(t *testing.T) {
 		assert.Regexp(t, `bwmarrin's rule: \d+ IDs, [1-9]\d+ duplicates`, ran)
 		assert.Regexp(t, `tickflake with a store: \d+ IDs, 0 duplicates`, ran)
 
-		b.until(`parseInt(` + machine(0, ".counts") + `) >= 20`) // two seconds of IDs
+		b.until(`parseInt(` + machine(0, ".counts") + `) >= 20`)           // two seconds of IDs
 		b.do(chromedp.KeyEvent("\t\t\t\r"), chromedp.KeyEvent("\t\t\t\r")) // past the link and Pause to a step back, then to a restart
 		b.until(`/[1-9]\d* duplicates/.test(` + machine(0, ".counts") + `)`)
 		b.until(machine(1, ".said") + `.includes("ahead of the clock")`)
