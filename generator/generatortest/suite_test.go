@@ -39,7 +39,7 @@ func TestCatalogue(t *testing.T) {
 		assert.True(t, faults[fmt.Sprintf("F%d", n)], n)
 	}
 
-	assert.Len(t, gt.Run(taped(gt.Claim{})).Results, len(gt.Catalogue()))
+	assert.Len(t, gt.Run((&counter{}).subject(asIs)).Results, len(gt.Catalogue()))
 	before := gt.Catalogue()[0].Script.Line()
 	mine := gt.Catalogue()
 	mine[0].Name, mine[0].Script.Steps[0].Count = "mine", 12345
