@@ -75,7 +75,7 @@ type Report struct {
 	Transitions int // steps that were tried
 	Depth       int // the most steps from the start that a state needs
 	Time        time.Duration
-	Complete    bool   // every state was searched; false after a violation
+	Complete    bool // every state was searched; false after a violation
 	Violation   *Violation
 }
 
