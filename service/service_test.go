@@ -2,8 +2,6 @@ package service_test
 
 import (
 	"bufio"
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -27,7 +25,6 @@ import (
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service"
 	"github.com/tickflake/tickflake/service/servicetest"
-	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
@@ -178,33 +175,6 @@ func TestEnds(t *testing.T) {
 				}
 				assert.LessOrEqual(t, time.Since(began), c.most)
 			})
-		})
-	}
-}
-
-// failing is a store that cannot be read.
-type failing struct {
-	stores.Store
-	err error
-}
-
-func (f failing) Read(context.Context, string) (stores.Cell, error) { return stores.Cell{}, f.err }
-
-// A store that fails is in the log with its cause, which clients do not see.
-func TestStoreFails(t *testing.T) {
-	t.Parallel()
-	cause := errors.New("10.9.8.7:5432 refused the connection")
-	for code, err := range map[string]error{"unavailable": cause, "failed": fmt.Errorf("%w: %w", stores.Refused, cause)} {
-		bubble(t, func(t *testing.T) {
-			r := start(t, pipe, func(c *service.Config) { c.Store = failing{c.Store, err} })
-			each(func(protocol string) {
-				_, err := r.caller(protocol, "").Numbers("orders", 1)
-				assert.NotContains(t, servicetest.Refused(t, protocol, code, err).Text, cause.Error())
-			})
-			synctest.Wait()
-			refused := lines(r.Log(), `"code":"`+code+`"`)
-			assert.Len(t, refused, 3)
-			assert.Len(t, lines(strings.Join(refused, ""), cause.Error()), 3)
 		})
 	}
 }

@@ -145,7 +145,7 @@ func (b *tab) picture(name string) {
 	}
 }
 
-// A person decodes an ID, and sees the rate and the sequences move. In a wide light window and
+// A person decodes an ID, takes one, and sees the rate and the sequences move. In a wide light window and
 // on a dark phone, the page does not scroll sideways and all texts can be read.
 func TestPage(t *testing.T) {
 	t.Parallel()
@@ -175,6 +175,9 @@ func TestPage(t *testing.T) {
 
 		b.do(chromedp.SendKeys("#id", "250322710033338368"), chromedp.Click("#decode button"))
 		b.until(text("decoded") + `.startsWith("Time2026-11-22T18:13:04.")`)
+		b.do(chromedp.Click("#take"))
+		b.until(text("decoded") + fmt.Sprintf(`.startsWith("Time%d-")`, time.Now().UTC().Year()) + ` && ` + text("items") + fmt.Sprintf(`.replaceAll(",", "") === "%d"`, before+10_008))
+		assert.Equal(t, "0", b.evaluate(`String(document.getElementById("table").scrollWidth - document.getElementById("table").clientWidth)`), "no column is cut")
 		b.picture(fmt.Sprintf("%s-%d", c.scheme, c.width))
 		got, err := chromedp.Run(b.ctx, chromedp.Evaluate[look](probe))
 		require.NoError(t, err)

@@ -8,11 +8,12 @@ const $ = (id) => document.getElementById(id);
 let token = "";
 let before = null; // the status before this one
 const rates = [];
+const names = [...document.querySelectorAll("#table thead th")].map((cell) => cell.textContent);
 
 // ask returns the object at a path, or throws an Error with the server's text.
-async function ask(path) {
+async function ask(path, method = "GET") {
   const headers = token ? { Authorization: "Bearer " + token } : {};
-  const answer = await fetch(path, { headers, cache: "no-store", credentials: "omit", signal: AbortSignal.timeout(15000) });
+  const answer = await fetch(path, { method, headers, cache: "no-store", credentials: "omit", signal: AbortSignal.timeout(15000) });
   const body = await answer.json();
   if (answer.ok) return body;
   if (answer.status === 401) {
@@ -52,9 +53,11 @@ function draw() {
 
 function show(now) {
   say(now.ready ? "ready" : "not ready: " + now.reason, now.ready ? "good" : "bad");
-  // After a restart of the server its counts begin anew.
-  if (before && now.uptime > before.uptime && now.items >= before.items) {
-    rates.push((now.items - before.items) / (now.uptime - before.uptime));
+  // After a restart of the server its counts begin anew. Every rate is that since the status before.
+  const seconds = before ? now.uptime - before.uptime : 0;
+  const issued = new Map(before?.sequences.map((s) => [s.name, s.issued]));
+  if (seconds > 0 && now.items >= before.items) {
+    rates.push((now.items - before.items) / seconds);
     if (rates.length > points) rates.shift();
     $("rate").textContent = number.format(rates.at(-1));
     draw();
@@ -71,11 +74,13 @@ function show(now) {
   $("more").textContent = now.more ? `${now.more} more sequences are open.` : "";
   $("sequences").replaceChildren(...now.sequences.map((s) => {
     const row = document.createElement("tr");
-    const cells = [s.name, s.mode, few.format(s.rate), number.format(s.issued), number.format(BigInt(s.reserved)), number.format(BigInt(s.last))];
+    const rate = seconds > 0 && issued.has(s.name) ? number.format(Math.max(0, (s.issued - issued.get(s.name)) / seconds)) : "–";
+    const cells = [s.name, s.mode, rate, number.format(s.issued), number.format(BigInt(s.reserved)), number.format(BigInt(s.last))];
     cells.forEach((text, i) => {
       const cell = document.createElement(i ? "td" : "th");
       if (!i) cell.scope = "row";
       cell.textContent = text;
+      cell.dataset.name = names[i];
       row.append(cell);
     });
     return row;
@@ -125,6 +130,16 @@ $("decode").addEventListener("submit", async (event) => {
       }
       return row;
     }));
+  } catch (error) {
+    $("decode-error").textContent = error.message;
+  }
+});
+
+$("take").addEventListener("click", async () => {
+  $("decode-error").textContent = "";
+  try {
+    $("id").value = (await ask("/v1/ids", "POST")).ids[0];
+    $("decode").requestSubmit();
   } catch (error) {
     $("decode-error").textContent = error.message;
   }
