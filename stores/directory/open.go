@@ -17,17 +17,22 @@ import (
 const ownDir = 0o700
 
 func init() {
-	stores.Register("", func(ctx context.Context, path string) (stores.Store, error) { return store(openAny(ctx, path)) })
-	stores.Register("file", openURL)
+	stores.Register("", openPath)
+	stores.Register("file", func(ctx context.Context, url string) (stores.Store, error) {
+		path, err := PathOf(url)
+		if err != nil {
+			return nil, err
+		}
+		return openPath(ctx, path)
+	})
 }
 
-// openURL opens a URL, as the package's doc describes it.
-func openURL(ctx context.Context, url string) (stores.Store, error) {
-	path, err := PathOf(url)
+func openPath(ctx context.Context, path string) (stores.Store, error) {
+	s, err := openAny(ctx, path)
 	if err != nil {
-		return nil, err
+		return nil, err // and not a nil *Store
 	}
-	return store(openAny(ctx, path))
+	return s, nil
 }
 
 // PathOf returns the directory of a file: URL, relative or not. Commands that only read
@@ -70,14 +75,6 @@ func PathOf(url string) (string, error) {
 		path = filepath.Join(path, namespace)
 	}
 	return path, nil
-}
-
-// store keeps a nil *Store from becoming a stores.Store that is not nil.
-func store(s *Store, err error) (stores.Store, error) {
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
 }
 
 // Open returns a Store on a directory. It makes the directory, with mode 0700, if there is
