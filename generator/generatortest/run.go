@@ -3,6 +3,7 @@ package generatortest
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -33,8 +34,8 @@ func (s Scenario) result(r Result) Result {
 //
 //	go test -run 'TestMyGenerator/F5'
 //
-// A fault that fails prints one line: the first violation, and the command that repeats it and shows the
-// others and the script. A failing test also names the faults that do not apply.
+// A fault that fails prints one line: a duplicate, or else the first violation, the counts, and the command that
+// repeats it and shows the others and the script. A failing test also names the faults that do not apply.
 func Test[ID cmp.Ordered](t *testing.T, s Subject[ID]) {
 	skipped := map[string]string{} // the faults by reason
 	for _, scenario := range Catalogue() {
@@ -72,7 +73,8 @@ func (r Result) tell(t *testing.T) {
 	case r.Skipped != "":
 		t.Skip("does not apply: " + r.Skipped)
 	case r.Failed() && !testing.Verbose():
-		t.Errorf("%s; repeat it: go test -v -run '^%s$'", r.Violations[0], strings.ReplaceAll(t.Name(), "/", "$/^"))
+		worst := max(slices.IndexFunc(r.Violations, func(v Violation) bool { return v.Kind == Duplicate }), 0)
+		t.Errorf("%s; in all: %s; repeat it: go test -v -run '^%s$'", r.Violations[worst], r.Summary(), strings.ReplaceAll(t.Name(), "/", "$/^"))
 	case r.Failed():
 		for _, v := range r.Violations {
 			t.Error(v)
