@@ -30,7 +30,7 @@ var (
 	// ErrNotFound: the servers have no sequence of this name.
 	ErrNotFound = errors.New("no such sequence")
 	// ErrDenied: the servers do not know the token, or do not allow the request to it.
-	ErrDenied = errors.New("the server denies the request to this token")
+	ErrDenied = errors.New("the server denies the request: check WithToken")
 	// ErrRefused: the servers refuse the request, as by a count above their limit, or until
 	// an operator has repaired the store.
 	ErrRefused = errors.New("the server refuses the request")
