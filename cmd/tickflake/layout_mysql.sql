@@ -10,7 +10,7 @@ RETURN CASE WHEN id BETWEEN 0 AND {{.Largest}} THEN
 
 -- The smallest ID of the tick that contains an instant, for conditions such as
 --   WHERE id >= tickflake_min_id('2026-03-14') AND id < tickflake_min_id('2026-03-15')
--- An instant before the epoch gives 0, and one after the last tick a number above all IDs.
+-- An instant before the epoch gives 0, and one after the last tick the largest bigint.
 DROP FUNCTION IF EXISTS tickflake_min_id;
 CREATE FUNCTION tickflake_min_id(instant DATETIME(6)) RETURNS BIGINT DETERMINISTIC NO SQL
 RETURN CASE WHEN instant < TIMESTAMP'{{.Epoch}}' THEN 0 WHEN instant >= TIMESTAMP'{{.End}}' THEN {{.Above}} ELSE

@@ -13,7 +13,7 @@ $$;
 
 -- The smallest ID of the tick that contains an instant, for conditions such as
 --   WHERE id >= tickflake_min_id('2026-03-14 00:00+00') AND id < tickflake_min_id('2026-03-15 00:00+00')
--- An instant before the epoch gives 0, and one after the last tick a number above all IDs.
+-- An instant before the epoch gives 0, and one after the last tick the largest bigint.
 CREATE OR REPLACE FUNCTION tickflake_min_id(instant timestamptz) RETURNS bigint
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
   SELECT CASE WHEN instant < '{{.Epoch}}+00' THEN 0 WHEN instant >= '{{.End}}+00' THEN {{.Above}} ELSE
