@@ -18,7 +18,7 @@ func TestDashboards(t *testing.T) {
 	for _, file := range []string{"grafana.json", "service.json"} {
 		text, err := os.ReadFile(filepath.Join(dashboard, file))
 		require.NoError(t, err)
-		var board sdk.Dashboard
+		var board sdk.Dashboard //lint:ignore SA1019 its successor is for another format of files
 		assert.Empty(t, board.UnmarshalJSONStrict(text).Error(), file) // of no faults, it is an empty list and not nil
 		assert.Subset(t, []string{"stat", "timeseries", "row", "prometheus", "datasource", "query"}, matches(t, file, `"type": "(\w+)"`), file)
 	}
