@@ -19,7 +19,8 @@ func TestDashboards(t *testing.T) {
 		text, err := os.ReadFile(filepath.Join(dashboard, file))
 		require.NoError(t, err)
 		var board sdk.Dashboard //lint:ignore SA1019 its successor is for another format of files
-		assert.Empty(t, board.UnmarshalJSONStrict(text).Error(), file) // of no faults, it is an empty list and not nil
+		err = board.UnmarshalJSONStrict(text)
+		assert.Empty(t, err.Error(), file) // of no faults, it is an empty list and not nil
 		assert.Subset(t, []string{"stat", "timeseries", "row", "prometheus", "datasource", "query"}, matches(t, file, `"type": "(\w+)"`), file)
 	}
 }
