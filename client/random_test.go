@@ -97,9 +97,16 @@ func randomFaults(t *testing.T, seed uint64, servers []*fake, sum *total) {
 				ids := make([]snowflake.ID, 1+random.IntN(400))
 				floor, began := top.Load(), time.Now()
 				var err error
-				if k == 0 && random.IntN(4) == 0 {
+				switch {
+				case k == 0 && random.IntN(4) == 0:
 					err = c.NextN(call, ids)
-				} else {
+				case k == 1 && random.IntN(2) == 0:
+					floor += random.Int64N(1 << 15) // two ticks
+					ids = ids[:1]
+					if ids[0], err = c.NextAfter(call, snowflake.ID(floor)); errors.Is(err, ErrBusy) {
+						err = ErrUnavailable // a server has rejected it, and did not for long enough
+					}
+				default:
 					ids = ids[:1]
 					ids[0], err = c.Next(call)
 				}

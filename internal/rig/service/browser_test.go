@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
 	"net/http"
 	"os"
@@ -25,20 +24,6 @@ import (
 	"github.com/tickflake/tickflake/service"
 	"github.com/tickflake/tickflake/service/servicetest"
 )
-
-//go:embed testdata/probe.js
-var probe string
-
-// look is the result of the probe.
-type look struct {
-	Overflow   float64  `json:"overflow"` // pixels that the page is wider than the window
-	Background string   `json:"background"`
-	Unlabelled []string `json:"unlabelled"` // fields and buttons without a name
-	Texts      []struct {
-		What     string  `json:"what"`
-		Contrast float64 `json:"contrast"`
-	} `json:"texts"`
-}
 
 // browser starts a browser, or skips the test where there is none.
 func browser(t *testing.T) context.Context {
@@ -134,6 +119,26 @@ func (b *tab) evaluate(expression string) string {
 	return got
 }
 
+// looks checks that the page does not scroll sideways, that each field and button has a name, and that
+// the page has said nothing on the console and asked no other site. It returns the colour behind the page.
+func (b *tab) looks(site string) string {
+	got := b.evaluate(`(() => {
+		const page = document.documentElement;
+		if (page.scrollWidth > page.clientWidth) return "scrolls sideways";
+		const unnamed = [...document.querySelectorAll("input, button, svg, [role=region]")].find(e =>
+			!e.labels?.length && !e.textContent.trim() && !document.getElementById(e.getAttribute("aria-labelledby")));
+		return unnamed ? "has no name: " + unnamed.outerHTML : getComputedStyle(document.body).backgroundColor;
+	})()`)
+	assert.Regexp(b.t, `^rgb`, got)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	assert.Empty(b.t, b.said, "on the console")
+	for _, r := range b.requests {
+		assert.True(b.t, strings.HasPrefix(r, site+"/") || r == "data:,", r)
+	}
+	return got
+}
+
 func text(id string) string { return fmt.Sprintf("document.getElementById(%q).textContent", id) }
 
 // picture saves a picture of the page where SCREENSHOTS names a directory.
@@ -146,7 +151,7 @@ func (b *tab) picture(name string) {
 }
 
 // A person decodes an ID, takes one, and sees the rate and the sequences move. In a wide light window and
-// on a dark phone, the page does not scroll sideways and all texts can be read.
+// on a dark phone, the page does not scroll sideways.
 func TestPage(t *testing.T) {
 	t.Parallel()
 	ctx := browser(t)
@@ -179,22 +184,7 @@ func TestPage(t *testing.T) {
 		b.until(text("decoded") + fmt.Sprintf(`.startsWith("Time%d-")`, time.Now().UTC().Year()) + ` && ` + text("items") + fmt.Sprintf(`.replaceAll(",", "") === "%d"`, before+10_008))
 		assert.Equal(t, "0", b.evaluate(`String(document.getElementById("table").scrollWidth - document.getElementById("table").clientWidth)`), "no column is cut")
 		b.picture(fmt.Sprintf("%s-%d", c.scheme, c.width))
-		got, err := chromedp.Run(b.ctx, chromedp.Evaluate[look](probe))
-		require.NoError(t, err)
-		assert.Zero(t, got.Overflow, "the page scrolls sideways")
-		assert.Empty(t, got.Unlabelled)
-		require.Greater(t, len(got.Texts), 30)
-		for _, text := range got.Texts {
-			assert.GreaterOrEqual(t, text.Contrast, 4.5, "%s: %q can hardly be read", c.scheme, text.What)
-		}
-		background[c.scheme] = got.Background
-
-		b.mu.Lock()
-		assert.Empty(t, b.said, "on the console")
-		for _, r := range b.requests {
-			assert.True(t, strings.HasPrefix(r, address+"/") || r == "data:,", r)
-		}
-		b.mu.Unlock()
+		background[c.scheme] = b.looks(address)
 		b.do(chromedp.SendKeys("#id", "<b>x"), chromedp.Click("#decode button"))
 		b.until(text("decode-error") + `.includes("decimal ID")`)
 		b.until(text("decoded") + ` === ""`)
