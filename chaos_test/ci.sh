@@ -12,7 +12,7 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 reports=${REPORTS:-chaos-reports}
 tools=$(mktemp -d)
-trap 'rm -rf "$tools"' EXIT
+trap 'rm -rf "$tools"; [ -s "$reports/kernel.xml" ] || rm -f "$reports/kernel.xml"' EXIT # an empty file is no JUnit
 
 build() { # PACKAGE: with the versions of the clone, whatever the project that is tested has
 	(cd "$here/../cmd/tickflake-chaos" && go build -o "$tools/" "$1")
@@ -24,7 +24,8 @@ case ${1-} in
 catalogue)
 	mkdir -p "$reports"
 	build github.com/jstemmer/go-junit-report/v2
-	go test -v -count=1 -run "${RUN:-.}" "$PACKAGE" 2>&1 | "$tools/go-junit-report" -iocopy -out "$reports/catalogue.xml"
+	go test -v -count=1 -run "${RUN:-.}" "${PACKAGE:?want a Go package}" 2>&1 | "$tools/go-junit-report" -iocopy -out "$reports/catalogue.xml"
+	grep -q '<testcase' "$reports/catalogue.xml" || { echo "no test ran: check PACKAGE and RUN" >&2; exit 1; }
 	;;
 install)
 	missing=()
@@ -53,8 +54,8 @@ install)
 kernel)
 	mkdir -p "$reports"
 	build .
-	read -ra words <<<"${FAULTS-} ${FLAGS-}"
-	"$tools/tickflake-chaos" kernel --program "$PROGRAM" --format junit "${words[@]}" >"$reports/kernel.xml"
+	read -rd '' -a words <<<"${FAULTS-} ${FLAGS-}" || true # of several lines, too; the end of the text is no failure
+	"$tools/tickflake-chaos" kernel --program "${PROGRAM:?want the path of a program}" --format junit "${words[@]}" >"$reports/kernel.xml"
 	;;
 *) sed -n '2,/^set/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
 esac

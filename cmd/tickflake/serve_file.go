@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"reflect"
+	"regexp"
 	"strings"
 	"syscall"
 	"time"
@@ -59,6 +60,9 @@ type ruleEntry struct {
 	Step   string `yaml:"step,omitempty"`
 }
 
+// typeOfField is in the package's error for a field that is not known, and says nothing to a reader.
+var typeOfField = regexp.MustCompile(` not found in type \S+`)
+
 // read reads the file, if there is one, and returns the values of settings.
 func (f *file) read() (map[string]yaml.Node, error) {
 	if f.path == "" {
@@ -87,7 +91,7 @@ func (f *file) read() (map[string]yaml.Node, error) {
 	if err != nil {
 		shown := err.Error()
 		if wrong, ok := errors.AsType[*yaml.TypeError](err); ok {
-			shown = strings.Join(wrong.Errors, "; ")
+			shown = typeOfField.ReplaceAllString(strings.Join(wrong.Errors, "; "), " is not known")
 		}
 		return nil, cli.Usage(fmt.Errorf("%s: %s", f.path, strings.TrimPrefix(shown, "yaml: ")))
 	}

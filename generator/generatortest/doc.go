@@ -35,9 +35,9 @@
 // [Run] does the same and returns the Report. [RunScript] and [TestScript] take one
 // script: one of your own, or one from a bug report, read by [ParseScript].
 //
-// The clock is a [clocktest.Virtual]. No real time passes: a generator that waits for
-// an hour moves the clock by an hour and returns at once. The clock ticks in
-// microseconds.
+// The clock is a [clocktest.Virtual] of monoclock/clocktest. No real time passes: a
+// generator that waits for an hour moves the clock by an hour and returns at once. The
+// clock ticks in microseconds.
 //
 // # What a claim is
 //

@@ -84,7 +84,11 @@ func Failed(ctx context.Context, engine, op, key, namespace string, err error) e
 // OpenFailed returns the error of an engine whose server could not be used when the store
 // was opened. It wraps err, and that of ctx if ctx has ended. engine is as in [Failed].
 func OpenFailed(ctx context.Context, engine string, err error) error {
-	return fmt.Errorf("%s: open: %w; check that its servers are reachable and the credentials are right", engine, classify(withEnd(ctx, err)))
+	err = classify(withEnd(ctx, err))
+	if errors.Is(err, stores.Refused) { // the server was reached, and err says what it refuses
+		return fmt.Errorf("%s: open: %w", engine, err)
+	}
+	return fmt.Errorf("%s: open: %w; check that its servers are reachable and the credentials are right", engine, err)
 }
 
 // withEnd adds to err that ctx has ended, and, if that is its deadline, that this process is

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/sequence"
+	"github.com/tickflake/tickflake/stores"
 )
 
 // entry is a sequence that is open, or being opened. Once done is closed, the other
@@ -295,6 +296,8 @@ func (i *Issuer) refuseSequence(name string, err error) error {
 		shown := fmt.Errorf("there is no sequence %s: create it in the store of the servers, with 'tickflake sequence create %s'", name, name)
 		if i.Creates(name) {
 			shown = fmt.Errorf("there is no sequence %s yet: the first request for a number creates it, by a rule of this server", name)
+		} else if wrong, ok := errors.AsType[*stores.OptionError](err); ok { // no period of the sequence has such a name
+			shown = fmt.Errorf("there is no sequence %s: %w", name, wrong)
 		}
 		return &Refusal{Code: NotFound, Err: &hidden{shown, err}}
 	}

@@ -158,7 +158,7 @@ func TestRefused(t *testing.T) {
 		{"POST", "/v1/ids?n=10001", 400, `n is "10001": want 1 to 10000`},
 		{"POST", "/v1/ids?n=" + long, 400, `n is "99999999999999999999": want`},
 		{"POST", "/v1/ids?n=1&n=2", 400, "n is given 2 times"},
-		{"POST", "/v1/ids?count=5", 400, `parameter "count" is not known`},
+		{"POST", "/v1/ids?count=5", 400, `parameter "count" is not known: want n or after, or none`},
 		{"POST", "/v1/ids?" + long + "=5", 400, `parameter "99999999999999999999" is not known`},
 		{"POST", "/v1/ids?after=x", 400, "decimal ID"},
 		{"POST", "/v1/ids?n=1&after=-5", 400, "decimal ID"},

@@ -129,7 +129,7 @@ func (s *Server) count(r *http.Request, what string, most int64, other string) (
 	for key, values := range query {
 		switch {
 		case key != "n" && (key != other || other == ""):
-			return 0, "", badInput("parameter %.20q is not known: want n%s, or none", key, strings.TrimRight(" or "+other, " or"))
+			return 0, "", badInput("parameter %.20q is not known: want n%s, or none", key, strings.TrimSuffix(" or "+other, " or "))
 		case len(values) != 1 || values[0] == "":
 			return 0, "", badInput("%s is given %d times, as %.20q: want one value", key, len(values), values[0])
 		}

@@ -108,8 +108,12 @@ func (l *ledger) ended(at time.Duration, number int, how string) {
 	}
 	l.crashed = how
 	lines := strings.Split(strings.TrimSpace(strings.ToValidUTF8(string(l.log), "")), "\n")
-	if last := lines[len(lines)-1]; last != "" {
-		how += ": " + last
+	said := lines[len(lines)-1]
+	if i := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, "panic: ") }); i >= 0 {
+		said = lines[i] // the last line is one of the stack
+	}
+	if said != "" {
+		how += ": " + said
 	}
 	l.add(at, check.ID{Err: "the process ended by itself: " + how, Start: number})
 }
