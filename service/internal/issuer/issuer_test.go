@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -300,30 +299,4 @@ func TestSimilarTokens(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, "shop", client.Name, "byte %d", at)
 	}
-}
-
-// Servers that make one sequence at once give each number to one caller.
-func TestServersCreateAtOnce(t *testing.T) {
-	t.Parallel()
-	store, seen := storetest.NewMemory(), make(chan int64, 100)
-	var running sync.WaitGroup
-	for range 4 {
-		i := newIssuer(t, func(c *Config) { c.Store = store.Client() })
-		for n := range 10 {
-			running.Go(func() {
-				numbers, err := i.Number(t.Context(), i.Anyone(), fmt.Sprint("new-", n), 1)
-				if assert.NoError(t, err) {
-					seen <- int64(n)<<32 + numbers.First
-				}
-			})
-		}
-	}
-	running.Wait()
-	close(seen)
-	given := map[int64]bool{}
-	for number := range seen {
-		assert.False(t, given[number], "%d of sequence %d", number&(1<<32-1), number>>32)
-		given[number] = true
-	}
-	assert.Len(t, given, 40)
 }
