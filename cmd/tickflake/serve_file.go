@@ -10,10 +10,8 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/signal"
 	"reflect"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -178,15 +176,13 @@ func (f *file) changed() bool {
 // lookEvery is how often follow looks at the files.
 const lookEvery = 2 * time.Second
 
-// follow reads the clients anew at each SIGHUP, and when the file or one with a token has changed. It
-// returns when ended is closed, or at once where there are no clients: SIGHUP then ends the program.
-func (f file) follow(log *slog.Logger, running *service.Server, ended <-chan struct{}) {
+// follow reads the clients anew at each signal of asked, and when the file or one with a token has changed. It
+// returns when ended is closed, or at once where there are no clients.
+func (f file) follow(log *slog.Logger, running *service.Server, asked <-chan os.Signal, ended <-chan struct{}) {
 	if len(f.Clients) == 0 {
 		return
 	}
-	asked, look := make(chan os.Signal, 1), time.NewTicker(lookEvery)
-	signal.Notify(asked, syscall.SIGHUP)
-	defer signal.Stop(asked)
+	look := time.NewTicker(lookEvery)
 	defer look.Stop()
 	for {
 		select {
