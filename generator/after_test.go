@@ -25,7 +25,7 @@ func TestAfter(t *testing.T) {
 
 		"ahead, reject": {"grant:0-100 reject",
 			"next 0:0; after 5:3 behind:6ms/0s,seen; wants 0; next 0:1; stats rejections=1 lead=0s maxlead=0s"},
-		"ahead, borrow":            {"grant:0-100 borrow:5ms", "after 5:1 5:2; after 0:0 5:3; stats lead=5ms maxlead=5ms borrowed=1"},
+		"ahead, borrow":            {"grant:0-100 borrow:5ms", "after 5:1 5:2; stats lead=5ms maxlead=5ms borrowed=1; after 0:0 5:3"},
 		"ahead, borrow too short":  {"grant:0-100 borrow:4ms", "after 5:1 behind:5ms/4ms,seen; next 0:0; stats lead=0s"},
 		"ahead, wait":              {"grant:0-100 wait:5ms", "after 5:1 5:2; waits 5ms; stats waits=1 waited=5ms lead=0s; next 5:3"},
 		"ahead, wait too short":    {"grant:0-100 wait:4ms", "after 5:1 behind:5ms/4ms,seen; waits; next 0:0"},
