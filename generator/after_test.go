@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -112,6 +113,12 @@ func TestAfterExtendsTheGrant(t *testing.T) {
 			assert.Equal(t, borrowed, err == nil, "%v", err)
 			assert.Less(t, g.Stats().Granted, 31*time.Minute)
 		}
+		synctest.Wait()
+		_, limit := k.Granted()
+		seen, err := g.Layout().Max(limit.Add(-g.Layout().Tick)) // the IDs above it begin where the grant ends
+		require.NoError(t, err)
+		_, err = g.NextAfter(ctx, seen)
+		assert.NoError(t, err)
 	})
 }
 
