@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -25,7 +26,7 @@ func TestAfter(t *testing.T) {
 
 		"ahead, reject": {"grant:0-100 reject",
 			"next 0:0; after 5:3 behind:6ms/0s,seen; wants 0; next 0:1; stats rejections=1 lead=0s maxlead=0s"},
-		"ahead, borrow":            {"grant:0-100 borrow:5ms", "after 5:1 5:2; after 0:0 5:3; stats lead=5ms maxlead=5ms borrowed=1"},
+		"ahead, borrow":            {"grant:0-100 borrow:5ms", "after 5:1 5:2; stats lead=5ms maxlead=5ms borrowed=1; after 0:0 5:3"},
 		"ahead, borrow too short":  {"grant:0-100 borrow:4ms", "after 5:1 behind:5ms/4ms,seen; next 0:0; stats lead=0s"},
 		"ahead, wait":              {"grant:0-100 wait:5ms", "after 5:1 5:2; waits 5ms; stats waits=1 waited=5ms lead=0s; next 5:3"},
 		"ahead, wait too short":    {"grant:0-100 wait:4ms", "after 5:1 behind:5ms/4ms,seen; waits; next 0:0"},
@@ -112,6 +113,12 @@ func TestAfterExtendsTheGrant(t *testing.T) {
 			assert.Equal(t, borrowed, err == nil, "%v", err)
 			assert.Less(t, g.Stats().Granted, 31*time.Minute)
 		}
+		synctest.Wait()
+		_, limit := k.Granted()
+		seen, err := g.Layout().Max(limit.Add(-g.Layout().Tick)) // the IDs above it begin where the grant ends
+		require.NoError(t, err)
+		_, err = g.NextAfter(ctx, seen)
+		assert.NoError(t, err)
 	})
 }
 

@@ -21,7 +21,9 @@ var (
 	ErrDeleted = stores.Refused.New("sequence was deleted")
 	// ErrMoved: the sequence was moved to another store by [Export].
 	ErrMoved = stores.Refused.New("the sequence was moved")
-	// ErrByPeriod: the sequence is by period, and has no numbers of its own: see [OpenPeriods].
+	// ErrByPeriod: the sequence is by period, and has no numbers of its own: see [OpenPeriods]. With
+	// ErrNotFound: it would be a period of one, and is not made on demand, since it was deleted or no period
+	// has such a name.
 	ErrByPeriod = stores.Refused.New("the sequence is by period")
 	// ErrStore: an operation of the store failed; the cause is wrapped, and [stores.KindOf]
 	// tells whether the store refused it. A write may have taken effect all the same; a

@@ -180,6 +180,31 @@ func TestWentBack(t *testing.T) {
 	}
 }
 
+// TestSetCoversAll: a store forgets a sequence, and then writes of the one that was created in its place. The
+// number that an operator sets is above those of both, so the process that has the first one, and reads
+// only then, does not mark the cell again.
+func TestSetCoversAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := storetest.NewMemory()
+		empty := store.Snapshot()
+		d := sequence.Definition{Start: 1, Mode: ordered}
+		first := open(t, store, d)
+		assert.EqualValues(t, 1, nextN(t, first, 100))
+		empty()
+		second := open(t, store, d)
+		restore := store.Snapshot()
+		assert.EqualValues(t, 1, nextN(t, second, 50))
+		restore()
+		_, err := second.Next(t.Context())
+		require.ErrorIs(t, err, stores.ErrWentBack)
+		require.NoError(t, set(t, store, sequence.Change{Next: 5000}))
+		_, err = first.Next(t.Context())
+		assert.ErrorIs(t, err, sequence.ErrDeleted)
+		assert.False(t, inspect(t, store).WentBack)
+		assert.EqualValues(t, 5000, next(t, open(t, store, d)))
+	})
+}
+
 // stale is a store that answers the next reads with an older state of the cell.
 type stale struct {
 	*storetest.Memory

@@ -56,7 +56,8 @@ const floorFormat = 1
 // It may be called while processes run. A second call returns the same floor. There is no way
 // back to this store and namespace; another namespace of it can be imported to. Numbers that
 // processes have reserved cannot be given back any more: close them before, or they are missing.
-// A sequence by period takes its periods along, and none of them is exported by itself.
+// A sequence by period takes its periods along, and none of them is exported by itself, unless it is by
+// period as well.
 //
 // It returns soon after ctx ends. If ctx has no deadline, [DefaultTimeout] bounds each operation
 // of the store. The error is an [*stores.OptionError], or wraps [ErrNotFound], [stores.ErrWentBack] if
@@ -119,6 +120,10 @@ func (a *admin) exportPeriods(ctx context.Context, r cell.Sequence, to string) (
 		done[name] = true
 		period := a.of(name)
 		period.deleted = true
+		found, err := readCell(ctx, &period.calls, name)
+		if err != nil || found.Record.Period != "" { // it has periods of its own, and is exported by itself
+			return found.Record.Older, err
+		}
 		f, r, err := period.export(ctx, to)
 		if err == nil {
 			f.SHA256 = f.digest()

@@ -86,7 +86,7 @@ func (a *admin) demand(ctx context.Context, named bool, notFound error) (count.C
 			return d, notFound
 		}
 		if err := Period(d.Record.Period).check(period, named); err != nil {
-			return d, fmt.Errorf("sequence %q: %w: %w", a.name, ErrNotFound, err)
+			return d, drive.Wrap(fmt.Sprintf("sequence %q: %v: %v", a.name, ErrNotFound, err), ErrNotFound, ErrByPeriod, err)
 		}
 		found, err := readCell(ctx, &a.calls, a.name)
 		if err != nil || found.Version != 0 {

@@ -131,8 +131,8 @@ func Open(ctx context.Context, store stores.Store, name string, options ...Optio
 	switch {
 	case err != nil:
 		return nil, err
-	case found.Record.Deleted: // since it was made
-		return nil, a.notFound()
+	case found.Record.Deleted: // and not made anew
+		return nil, drive.Wrap(fmt.Sprintf("sequence %q: %v: the period was deleted: create it by this name", name, ErrNotFound), ErrNotFound, ErrByPeriod)
 	case found.Record.Period != "":
 		return nil, byPeriodError(name, found.Record)
 	case found.Record.Lost:

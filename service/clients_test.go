@@ -24,9 +24,10 @@ import (
 func TestReloadClients(t *testing.T) {
 	t.Parallel()
 	const stays, goes, comes, read = "a-token-that-stays", "a-token-that-goes", "a-token-that-comes", 10 * time.Second
+	shares := service.Client{Name: "shares", Token: "a-token-that-shares"}
 	bubble(t, func(t *testing.T) {
 		r := start(t, pipe, func(c *service.Config) {
-			c.Clients, c.ReadTimeout = []service.Client{{Name: "stays", Token: stays}, {Name: "goes", Token: goes}}, read
+			c.Clients, c.ReadTimeout = []service.Client{{Name: "stays", Token: stays}, {Name: "goes", Token: goes}, shares}, read
 		})
 		callers := make(map[string]map[string]servicetest.Caller)
 		served := func(protocol, token string) error { _, err := callers[protocol][token].IDs(1); return err }
@@ -37,18 +38,27 @@ func TestReloadClients(t *testing.T) {
 				assert.Equal(t, token != comes, served(protocol, token) == nil, protocol)
 			}
 		}
-		stream, err := tickflakev1.NewTickflakeClient(r.rpc()).Stream(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+goes))
-		require.NoError(t, err)
-		require.NoError(t, stream.Send(&tickflakev1.StreamRequest{Credit: 1}))
-		_, err = stream.Recv()
-		require.NoError(t, err)
+		both := r.rpc() // a proxy's connection
+		open := func(token string) tickflakev1.Tickflake_StreamClient {
+			s, err := tickflakev1.NewTickflakeClient(both).Stream(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token))
+			require.NoError(t, err)
+			return s
+		}
+		moves := func(s tickflakev1.Tickflake_StreamClient) {
+			require.NoError(t, s.Send(&tickflakev1.StreamRequest{Credit: 1}))
+			_, err := s.Recv()
+			require.NoError(t, err)
+		}
+		old, stream := open(shares.Token), open(goes)
+		moves(old)
+		moves(stream)
 		idle := r.connect(resp, "AUTH "+stays+"\r\nID\r\nAUTH "+goes+"\r\n")
 		var answers strings.Builder
 		ended := make(chan time.Time)
 		go func() { _, _ = io.Copy(&answers, idle); ended <- time.Now() }()
 		synctest.Wait()
 
-		clients := []service.Client{{Name: "comes", Token: comes}, {Name: "stays", Token: stays, NoIDs: true, Sequences: []string{"orders"}}}
+		clients := []service.Client{{Name: "comes", Token: comes}, {Name: "stays", Token: stays, NoIDs: true, Sequences: []string{"orders"}}, shares}
 		began := time.Now()
 		require.NoError(t, r.ReloadClients(func() ([]service.Client, error) { return clients, nil }))
 		for _, protocol := range servicetest.Protocols {
@@ -58,7 +68,8 @@ func TestReloadClients(t *testing.T) {
 		}
 		require.NoError(t, stream.Send(&tickflakev1.StreamRequest{Credit: 1}))
 		ends(t, codes.Unauthenticated, func() error { _, err := stream.Recv(); return err })
-		_, err = io.WriteString(idle, "PING\r\n")
+		moves(old)
+		_, err := io.WriteString(idle, "PING\r\n")
 		require.NoError(t, err)
 		assert.Equal(t, read, (<-ended).Sub(began))
 		assert.Contains(t, answers.String(), "\n-NOAUTH ", "any command")
@@ -66,11 +77,12 @@ func TestReloadClients(t *testing.T) {
 			_, err := callers[protocol][stays].Numbers("orders", 1)
 			assert.NoError(t, err, "%s: its connection stays", protocol)
 		}
+		moves(old)
 
 		away := errors.New("the file is away")
 		for want, read := range map[string]func() ([]service.Client, error){
 			away.Error():                func() ([]service.Client, error) { return clients[:1], away },
-			"at the start there were 2": func() ([]service.Client, error) { return nil, nil },
+			"at the start there were 3": func() ([]service.Client, error) { return nil, nil },
 			"its token has 5 bytes":     func() ([]service.Client, error) { return []service.Client{{Name: "short", Token: "short"}}, nil },
 		} {
 			require.ErrorContains(t, r.ReloadClients(read), want)

@@ -73,7 +73,7 @@ func (s *sequences) next(ctx context.Context, name string, count int64, row bool
 		options = append(options, sequence.WithOutage(0))
 	}
 	numbers, err := sequence.Open(bounded, store, name, options...)
-	if errors.Is(err, sequence.ErrByPeriod) {
+	if errors.Is(err, sequence.ErrByPeriod) && !errors.Is(err, sequence.ErrNotFound) {
 		var info sequence.Info
 		var period string
 		if info, err = sequence.Inspect(bounded, store, name); err == nil {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
@@ -214,6 +215,11 @@ func (s *serving) complete(log *slog.Logger) (err error) {
 // serve opens the listeners, the store and the sequences, and serves until ctx ends.
 func (s *serving) serve(ctx context.Context, log *slog.Logger) (err error) {
 	config := s.config
+	hangups := make(chan os.Signal, 1)
+	if len(s.file.Clients) > 0 { // else SIGHUP ends the program
+		signal.Notify(hangups, syscall.SIGHUP) // also while it starts, and while it releases its number
+		defer signal.Stop(hangups)
+	}
 	listeners, err := s.listen()
 	if err != nil {
 		return err
@@ -254,17 +260,17 @@ func (s *serving) serve(ctx context.Context, log *slog.Logger) (err error) {
 	}
 	s.greet(log, listeners)
 	s.notify(log, daemon.SdNotifyReady)
-	return s.until(ctx, log, running, gen.Keeper().Err)
+	return s.until(ctx, log, running, hangups, gen.Keeper().Err)
 }
 
 // until serves until ctx ends or the node number is lost for good, and drains. failure
 // returns the state of the lease.
-func (s *serving) until(ctx context.Context, log *slog.Logger, running *service.Server, failure func() error) error {
+func (s *serving) until(ctx context.Context, log *slog.Logger, running *service.Server, hangups <-chan os.Signal, failure func() error) error {
 	bounded, stop := context.WithCancelCause(ctx)
 	ended := make(chan struct{})
 	var helpers sync.WaitGroup
 	helpers.Go(func() { watch(bounded, failure, stop) })
-	helpers.Go(func() { s.file.follow(log, running, ended) })
+	helpers.Go(func() { s.file.follow(log, running, hangups, ended) })
 	helpers.Go(func() {
 		signals := make(chan os.Signal, 1)
 		cli.Notify(signals) // before the drain, so that no signal kills the process at its start

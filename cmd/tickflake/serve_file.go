@@ -10,11 +10,9 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/signal"
 	"reflect"
 	"regexp"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -32,6 +30,7 @@ type file struct {
 	path     string
 	warnings []string
 	seen     string // the stamps of the files as they were before they were read
+	looked   string // and at the last look
 
 	Clients []clientEntry  `yaml:"clients,omitempty"`
 	Create  []ruleEntry    `yaml:"create,omitempty"`
@@ -170,18 +169,24 @@ func stamps(paths ...string) (all string) {
 	return all
 }
 
-// lookEvery is how often follow looks at the files.
-const lookEvery = 5 * time.Second
+// changed reports at a look whether files have changed since they were read, and not since the look before:
+// half a list of clients may be a list, too.
+func (f *file) changed() bool {
+	before := f.looked
+	f.looked = stamps(append([]string{f.path}, f.tokens()...)...)
+	return f.looked == before && f.looked != f.seen
+}
 
-// follow reads the clients anew at each SIGHUP, and when the file or one with a token has changed. It
-// returns when ended is closed, or at once where there are no clients: SIGHUP then ends the program.
-func (f file) follow(log *slog.Logger, running *service.Server, ended <-chan struct{}) {
+// lookEvery is how often follow looks at the files.
+const lookEvery = 2 * time.Second
+
+// follow reads the clients anew at each signal of asked, and when the file or one with a token has changed. It
+// returns when ended is closed, or at once where there are no clients.
+func (f file) follow(log *slog.Logger, running *service.Server, asked <-chan os.Signal, ended <-chan struct{}) {
 	if len(f.Clients) == 0 {
 		return
 	}
-	asked, look := make(chan os.Signal, 1), time.NewTicker(lookEvery)
-	signal.Notify(asked, syscall.SIGHUP)
-	defer signal.Stop(asked)
+	look := time.NewTicker(lookEvery)
 	defer look.Stop()
 	for {
 		select {
@@ -189,7 +194,7 @@ func (f file) follow(log *slog.Logger, running *service.Server, ended <-chan str
 			return
 		case <-asked:
 		case <-look.C:
-			if stamps(append([]string{f.path}, f.tokens()...)...) == f.seen {
+			if !f.changed() {
 				continue
 			}
 		}
@@ -204,7 +209,9 @@ func (f file) follow(log *slog.Logger, running *service.Server, ended <-chan str
 		for _, warning := range next.warnings {
 			log.Warn(warning)
 		}
-		if err == nil && !reflect.DeepEqual([]any{f.Create, f.Rest}, []any{next.Create, next.Rest}) {
+		if err != nil {
+			next.Create, next.Rest = f.Create, f.Rest
+		} else if !reflect.DeepEqual([]any{f.Create, f.Rest}, []any{next.Create, next.Rest}) {
 			log.Warn("only the clients are read anew: restart the server for what else has changed in its file", "file", f.path)
 		}
 		f = next

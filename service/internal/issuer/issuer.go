@@ -128,15 +128,21 @@ func (i *Issuer) After(ctx context.Context, c *Client, seen snowflake.ID) (snowf
 }
 
 // after returns an ID above seen. Whatever the strategy borrows, a seen that nobody checked moves the
-// generator, and so all clients, no further ahead than MaxAfter, or than where it stands.
-func (i *Issuer) after(ctx context.Context, seen snowflake.ID) (snowflake.ID, error) {
+// generator, and so all clients, no further ahead than MaxAfter. Where the generator stands further ahead,
+// the next ID is the answer, if it is above seen: else each request could move it by a tick.
+func (i *Issuer) after(ctx context.Context, seen snowflake.ID) (id snowflake.ID, err error) {
 	if i.lead(seen) > i.config.MaxAfter {
-		limit := max(i.config.MaxAfter, i.config.Generator.Stats().Lead)
-		if lead := i.lead(seen); lead > limit {
-			return 0, i.refuse(&generator.LeadError{Cause: strategies.Behind, Lead: lead, Limit: limit, Seen: seen})
+		stands := i.config.Generator.Stats().Lead
+		lead := i.lead(seen)
+		if lead <= max(i.config.MaxAfter, stands) {
+			id, err = i.config.Generator.NextContext(ctx)
 		}
+		if err == nil && id <= seen {
+			err = &generator.LeadError{Cause: strategies.Behind, Lead: lead, Limit: i.config.MaxAfter, Seen: seen}
+		}
+	} else {
+		id, err = i.config.Generator.NextAfter(ctx, seen)
 	}
-	id, err := i.config.Generator.NextAfter(ctx, seen)
 	if errors.Is(err, snowflake.ErrRange) {
 		return 0, &Refusal{Code: BadInput, Err: err}
 	}

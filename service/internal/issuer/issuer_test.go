@@ -251,6 +251,14 @@ func TestAfter(t *testing.T) {
 		above, err := i.After(t.Context(), i.Anyone(), id)
 		require.NoError(t, err)
 		assert.Greater(t, above, id)
+		lead := i.config.Generator.Stats().Lead
+		for range 100 { // the largest ID of the tick in which it stands, again and again
+			seen, err := layout.Max(noon.Add(i.config.Generator.Stats().Lead))
+			require.NoError(t, err)
+			_, err = i.After(t.Context(), i.Anyone(), seen)
+			require.Equal(t, Busy, codeOf(t, err))
+		}
+		assert.Equal(t, lead, i.config.Generator.Stats().Lead)
 	}
 }
 

@@ -117,6 +117,17 @@ func TestSequences(t *testing.T) {
 			w.take("new-p.2027", 1, 3)
 			w.take("new-p.2029", 1, Failed)
 		}},
+		// A rule makes no period that was deleted, and no name that is none of a period.
+		"a rule, and periods": {nil, func(w *world) {
+			w.create("new-p", sequence.Definition{Mode: sequence.Ordered, Start: 1, Period: sequence.Yearly})
+			w.take("new-p.2027", 1, 1)
+			w.delete("new-p.2027")
+			w.take("new-p.2027", 1, NotFound)
+			w.take("new-p.27", 1, NotFound)
+			w.take("new-p.2028", 1, 1)
+			w.create("new-p.2027", sequence.Definition{Mode: sequence.Ordered, Start: 1})
+			w.take("new-p.2027", 1, 2)
+		}},
 		"the limit": {func(c *Config) { c.MaxSequences = 2 }, func(w *world) {
 			w.take("new-a", 1, 7)
 			w.take("new-b", 1, 7)

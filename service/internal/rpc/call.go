@@ -45,10 +45,13 @@ func callOf(ctx context.Context) *call {
 	return c
 }
 
-// asked says that the call has a whole request.
+// asked says that the call has a whole request. A stream of the client may have begun before the last call of
+// another one on the connection.
 func (c *call) asked() {
 	if c.client != nil {
-		connectionOf(c).Asked()
+		peer := connectionOf(c)
+		peer.Known(c.client)
+		peer.Asked()
 	}
 }
 
