@@ -47,6 +47,7 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 		return nil, err
 	}
 	transport := engine.NewTransport(&engine.Dialer{Most: most}, conns, trusted)
+	transport.DisableCompression = true // a proxy that compresses makes the ETag weak, which no condition takes
 	client, err := minio.New(at.Host, &minio.Options{
 		Creds: credentials.NewChainCredentials([]credentials.Provider{
 			&credentials.EnvAWS{}, &credentials.FileAWSCredentials{Profile: u.Own["profile"]}, &credentials.IAM{},
