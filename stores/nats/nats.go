@@ -13,6 +13,7 @@ import (
 
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/engine"
+	"github.com/tickflake/tickflake/stores/engine/dial"
 )
 
 // Store is a [stores.Store] on a JetStream key-value bucket. A method whose connection
@@ -28,9 +29,9 @@ import (
 type Store struct {
 	engine.Skeleton[uint64]
 	client   jetstream.JetStream
-	replicas int            // of a bucket that is made; 0: choose
-	dialer   *engine.Dialer // unused by a client given to New
-	finding  chan struct{}  // holds one while a goroutine looks for the bucket
+	replicas int           // of a bucket that is made; 0: choose
+	dialer   *dial.Dialer  // unused by a client given to New
+	finding  chan struct{} // holds one while a goroutine looks for the bucket
 
 	mu     sync.Mutex
 	bucket *bucket // nil until it has been found
@@ -51,7 +52,7 @@ func New(client jetstream.JetStream, namespace string) (*Store, error) {
 		return nil, errors.New("nats: New needs a client, but was given nil")
 	}
 	conn := client.Conn()
-	s := &Store{client: client, dialer: new(engine.Dialer), finding: make(chan struct{}, 1)}
+	s := &Store{client: client, dialer: new(dial.Dialer), finding: make(chan struct{}, 1)}
 	at := engine.At("nats", append(slices.Clone(conn.Opts.Servers), conn.Opts.Url)...)
 	s.Skeleton = engine.Skeleton[uint64]{
 		Texts: texts{s}, Unordered: true, Reads: 64, Namespace: namespace, At: func() string { return at },
