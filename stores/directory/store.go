@@ -284,7 +284,8 @@ func (s *Store) know(cells ...stores.Cell) {
 	}
 }
 
-// keys returns the keys in [from, to) that have a cell, in their order.
+// keys returns the keys in [from, to) that may have a cell, in their order. On some file systems, the name of a
+// file that is replaced meanwhile is not found, but that of the file that its writers lock stays.
 func (s *Store) keys(from, to string) ([]string, error) {
 	entries, err := os.ReadDir(s.path)
 	if err != nil {
@@ -292,12 +293,14 @@ func (s *Store) keys(from, to string) ([]string, error) {
 	}
 	var keys []string
 	for _, entry := range entries {
-		if key, ok := keyOf(entry.Name(), cellFile); ok && from <= key && key < to {
-			keys = append(keys, key)
+		for _, kind := range []string{cellFile, swapFile} {
+			if key, ok := keyOf(entry.Name(), kind); ok && from <= key && key < to {
+				keys = append(keys, key)
+			}
 		}
 	}
 	slices.Sort(keys) // in names, + stands for the slash
-	return keys, nil
+	return slices.Compact(keys), nil
 }
 
 func (s *Store) file(key, kind string) string {

@@ -6,8 +6,8 @@
 //
 //   - [URLFormat] or [ParseDriverURL] takes the URL apart without showing a password; [Withhold]
 //     hides what the driver says about it.
-//   - [Dialer] connects: it bounds the connections, and notices within seconds that a machine is gone.
-//     [NewTransport] does so for a driver that speaks HTTP, and heeds Retry-After.
+//   - Package dial connects: its Dialer bounds the connections, and notices within seconds that a machine is
+//     gone. Its Transport does so for a driver that speaks HTTP, and heeds Retry-After.
 //   - [Skeleton] makes a Store of an engine that keeps one text by key, under a revision: [Texts] has its
 //     three methods. An engine with a table of its own, such as one of SQL, writes the Store itself,
 //     with [NextVersion], [FormatCell], [ParseCell] and [JoinDamaged].

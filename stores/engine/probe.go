@@ -66,10 +66,10 @@ func Races[R comparable](ctx context.Context, s *Skeleton[R]) error {
 		}
 		won, err := race(ctx, s, is.Revision)
 		switch {
+		case won > 1: // also if others failed
+			return ErrRaces
 		case err != nil:
 			return err
-		case won > 1:
-			return ErrRaces
 		case won == 1 && is.Found:
 			return nil
 		}

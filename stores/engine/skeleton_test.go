@@ -90,6 +90,7 @@ func TestServersOfAProtocol(t *testing.T) {
 		"ignores that it is":     {&texts{ignoresNew: true}, engine.ErrIgnores, engine.ErrRaces},
 		"ignores revisions":      {&texts{ignoresOld: true}, engine.ErrIgnores, engine.ErrRaces},
 		"checks before it locks": {&texts{gap: 20 * time.Millisecond}, nil, engine.ErrRaces},
+		"and loses an answer":    {&texts{gap: 20 * time.Millisecond, lost: 2}, lost, engine.ErrRaces},
 		"busy for a moment":      {&texts{busy: 100}, engine.ErrBusy, nil},
 		"busy for ever":          {&texts{busy: 1e6}, engine.ErrBusy, engine.ErrBusy},
 		"loses an answer":        {&texts{lost: 2}, lost, lost},

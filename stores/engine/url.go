@@ -68,6 +68,9 @@ func cut(rawURL string, schemes, options []string) (*parts, error) {
 	return p, nil
 }
 
+// tlsOptions are those that need the scheme with TLS.
+var tlsOptions = []string{"cacert", "cert", "key"}
+
 // URLFormat is the form of the URLs of an engine whose driver has no URLs:
 //
 //	SCHEME://[USER[:PASSWORD]@]HOST[:PORT][,HOST[:PORT]…][/PATH][?OPTION=VALUE&…]
@@ -92,8 +95,7 @@ type URL struct {
 	Path           string            // without slashes at its end
 	Namespace      string            // [stores.DefaultNamespace] if the URL has none
 	Options        map[string]string // without the namespace
-
-	format *URLFormat
+	Secure         bool              // the scheme is that with TLS
 }
 
 // Refuse returns a [*stores.URLError] for a URL that the engine refuses.
@@ -108,11 +110,16 @@ func (f *URLFormat) Parse(rawURL string) (*URL, error) {
 	if err != nil {
 		return nil, err
 	}
-	u := &URL{Scheme: p.scheme, Namespace: p.namespace, Options: p.own, format: f}
+	u := &URL{Scheme: p.scheme, Namespace: p.namespace, Options: p.own, Secure: p.scheme == f.TLS.Name}
 	delete(u.Options, "namespace")
 	bad := func(problem string) (*URL, error) { return nil, p.refuse(problem, nil) }
 	if p.others != nil {
 		return bad("unknown option; there are " + strings.Join(options, ", "))
+	}
+	for _, name := range tlsOptions {
+		if u.Options[name] != "" && !u.Secure {
+			return bad("option " + name + " needs the scheme " + f.TLS.Name + "://")
+		}
 	}
 	at := strings.LastIndex(p.authority, "@")
 	user, password, _ := strings.Cut(p.authority[:max(at, 0)], ":")
@@ -123,7 +130,7 @@ func (f *URLFormat) Parse(rawURL string) (*URL, error) {
 		return bad("the user name or password is not percent-encoded; write % as %25")
 	}
 	port := f.Plain.Port
-	if p.scheme == f.TLS.Name {
+	if u.Secure {
 		port = f.TLS.Port
 	}
 	for host := range strings.SplitSeq(p.authority[at+1:], ",") {

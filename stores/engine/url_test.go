@@ -14,6 +14,7 @@ import (
 
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/engine"
+	"github.com/tickflake/tickflake/stores/engine/dial"
 )
 
 var format = engine.URLFormat{
@@ -25,7 +26,7 @@ var format = engine.URLFormat{
 // both parses a URL in both ways.
 func both(rawURL string) (u *engine.URL, d *engine.DriverURL, parse, driver error) {
 	if u, parse = format.Parse(rawURL); parse == nil {
-		_, parse = u.TLSConfig()
+		_, parse = dial.TLS(u)
 	}
 	d, driver = engine.ParseDriverURL(rawURL, []string{"x", "xs"}, "own")
 	return u, d, parse, driver
@@ -40,7 +41,7 @@ func TestURLs(t *testing.T) {
 	u, _, err, _ = both("XS://h")
 	require.NoError(t, err)
 	assert.Equal(t, []string{"h:100"}, u.Hosts)
-	config, err := u.TLSConfig()
+	config, err := dial.TLS(u)
 	require.NoError(t, err)
 	assert.NotNil(t, config)
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/engine"
+	"github.com/tickflake/tickflake/stores/engine/dial"
 )
 
 // Store is a [stores.Store] on etcd. It is safe for use by several goroutines at once. A Read is one round
@@ -89,14 +90,14 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	if (u.User == "") != (u.Password == "") {
 		return nil, u.Refuse("a user without a password, or a password without a user", nil)
 	}
-	tlsConfig, err := u.TLSConfig()
+	tlsConfig, err := dial.TLS(u)
 	if err != nil {
 		return nil, err
 	}
 	// The client lives as long as this context. So the context must outlive ctx, and ends
 	// with ctx only during clientv3.New.
 	alive, end := context.WithCancel(context.WithoutCancel(ctx))
-	dialer := &engine.Dialer{Most: most}
+	dialer := &dial.Dialer{Most: most}
 	config := clientv3.Config{
 		DialOptions: []grpc.DialOption{
 			grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {

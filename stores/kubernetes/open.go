@@ -15,6 +15,7 @@ import (
 
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/engine"
+	"github.com/tickflake/tickflake/stores/engine/dial"
 )
 
 func init() { stores.Register("k8s", open) }
@@ -97,7 +98,7 @@ func clientOf(config *rest.Config) (client rest.Interface, closeAll func() error
 	if err != nil {
 		return nil, nil, err
 	}
-	base := engine.NewTransport(&engine.Dialer{Most: most}, conns, trusted)
+	base := dial.NewTransport(&dial.Dialer{Most: most}, conns, trusted)
 	if settings.Proxy != nil {
 		base.Proxy = settings.Proxy
 	}

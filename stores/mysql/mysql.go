@@ -14,6 +14,7 @@ import (
 
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/engine"
+	"github.com/tickflake/tickflake/stores/engine/dial"
 	"github.com/tickflake/tickflake/stores/sqlstore"
 )
 
@@ -48,7 +49,7 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	dialer := new(engine.Dialer)
+	dialer := new(dial.Dialer)
 	config.DialFunc = dialer.Dial
 	connector, err := driver.NewConnector(config)
 	if err != nil {

@@ -35,9 +35,9 @@
 // is not changed. Note that "nats kv add" makes buckets with direct reads, which are refused:
 // give "nats stream edit KV_NAMESPACE --no-allow-direct", or let the Store make it.
 //
-// A Read is one round trip, and a Swap two, or one for a new cell. A List reads all cells
-// of a first part, such as node/, whatever its limit: plan for fleets of up to about
-// 10,000 node numbers.
+// A Read is one round trip, and a Swap two, or one for a new cell. A List asks for the names of all
+// cells of a first part, such as node/, whatever its limit, and then for each cell that it returns: plan
+// for fleets of up to about 10,000 node numbers.
 //
 // With more than one replica, each Read also writes the subject CONFIRM, which makes
 // sure that the answer does not come from a deposed leader. The server must know the header
@@ -81,7 +81,6 @@
 //	$JS.API.STREAM.INFO.KV_NAMESPACE
 //	$JS.API.STREAM.CREATE.KV_NAMESPACE     unless the bucket is there
 //	$JS.API.STREAM.MSG.GET.KV_NAMESPACE
-//	$JS.API.CONSUMER.CREATE.KV_NAMESPACE.> and $JS.API.CONSUMER.DELETE.KV_NAMESPACE.>
 //	$KV.NAMESPACE.>
 //
 // and to subscribe to _INBOX.>. To list, all but the second and the last.

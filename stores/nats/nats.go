@@ -1,7 +1,6 @@
 package nats
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/engine"
+	"github.com/tickflake/tickflake/stores/engine/dial"
 )
 
 // Store is a [stores.Store] on a JetStream key-value bucket. A method whose connection
@@ -23,15 +23,15 @@ import (
 // A Read is linearizable: the bucket's leader answers, and if there are several replicas, a
 // majority confirms by a write that the answer is the latest. That is two round trips, or one with
 // one replica. If the bucket was deleted, there is no cell; it takes up to a second to be sure of
-// that. A Swap takes two round trips, or one for a new cell, and three if a cell was deleted. A List reads
-// all cells, or, if all keys of the range have the same first part, all cells with that part; in a
-// cluster it may be out of date.
+// that. A Swap takes two round trips, or one for a new cell, and three if a cell was deleted. A List asks
+// for the names of all cells, or, if all keys of the range have the same first part, of those with that part, and
+// then for each cell that it returns, with up to 64 requests in flight; in a cluster it may be out of date.
 type Store struct {
 	engine.Skeleton[uint64]
 	client   jetstream.JetStream
-	replicas int            // of a bucket that is made; 0: choose
-	dialer   *engine.Dialer // unused by a client given to New
-	finding  chan struct{}  // holds one while a goroutine looks for the bucket
+	replicas int           // of a bucket that is made; 0: choose
+	dialer   *dial.Dialer  // unused by a client given to New
+	finding  chan struct{} // holds one while a goroutine looks for the bucket
 
 	mu     sync.Mutex
 	bucket *bucket // nil until it has been found
@@ -52,10 +52,10 @@ func New(client jetstream.JetStream, namespace string) (*Store, error) {
 		return nil, errors.New("nats: New needs a client, but was given nil")
 	}
 	conn := client.Conn()
-	s := &Store{client: client, dialer: new(engine.Dialer), finding: make(chan struct{}, 1)}
+	s := &Store{client: client, dialer: new(dial.Dialer), finding: make(chan struct{}, 1)}
 	at := engine.At("nats", append(slices.Clone(conn.Opts.Servers), conn.Opts.Url)...)
 	s.Skeleton = engine.Skeleton[uint64]{
-		Texts: texts{s}, Unordered: true, Namespace: namespace, At: func() string { return at },
+		Texts: texts{s}, Unordered: true, Reads: 64, Namespace: namespace, At: func() string { return at },
 		Explain: func(_ context.Context, err error) error { return refused(err) },
 	}
 	return s, nil
@@ -102,25 +102,18 @@ func (t texts) Scan(ctx context.Context, from, to string, _ int, found func(stri
 	if b == nil || err != nil {
 		return t.because(ctx, err)
 	}
-	watcher, err := b.kv.Watch(ctx, filter(from, to), jetstream.IgnoreDeletes())
+	// A watcher may miss an entry that is written meanwhile.
+	info, err := b.stream.Info(ctx, jetstream.WithSubjectFilter(b.prefix+filter(from, to)))
+	if errors.Is(err, jetstream.ErrStreamNotFound) && t.gone(ctx, b) {
+		return nil
+	}
 	if err != nil {
 		return t.because(ctx, err)
 	}
-	defer watcher.Stop() //nolint:errcheck // only frees what the watcher holds
-	for {
-		select {
-		case entry, ok := <-watcher.Updates():
-			if !ok {
-				return errors.Join(errors.New("the connection was closed"), ctx.Err())
-			}
-			if entry == nil { // all entries that existed at the beginning were read
-				return nil
-			}
-			found(fromSubject.Replace(entry.Key()), bytes.Clone(entry.Value()))
-		case <-ctx.Done():
-			return t.because(ctx, ctx.Err())
-		}
+	for subject := range info.State.Subjects {
+		found(fromSubject.Replace(strings.TrimPrefix(subject, b.prefix)), nil)
 	}
+	return nil
 }
 
 // In a subject, dots stand for the slashes of a key, so that a List can ask for the cells

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/engine"
+	"github.com/tickflake/tickflake/stores/engine/dial"
 )
 
 var urlFormat = engine.URLFormat{
@@ -47,7 +48,7 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 		return nil, err
 	}
 	// The driver leaves a connection open that the server has refused, or has not answered.
-	d := &dialer{engine.Dialer{Most: most, One: true}}
+	d := &dialer{dial.Dialer{Most: most, One: true}}
 	conn, err := connect(ctx, u, append(options, natsgo.SetCustomDialer(d)))
 	if err != nil {
 		_ = d.Close()
@@ -74,7 +75,7 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 const most = 4
 
 // dialer is a natsgo.CustomDialer.
-type dialer struct{ engine.Dialer }
+type dialer struct{ dial.Dialer }
 
 func (d *dialer) Dial(network, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), natsgo.DefaultTimeout)
@@ -118,7 +119,7 @@ func connectOptions(u *engine.URL) ([]natsgo.Option, error) {
 		}
 		options = append(options, nkey)
 	}
-	config, err := u.TLSConfig()
+	config, err := dial.TLS(u)
 	if config == nil || err != nil {
 		return options, err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/engine"
+	"github.com/tickflake/tickflake/stores/engine/dial"
 	"github.com/tickflake/tickflake/stores/sqlstore"
 )
 
@@ -71,7 +72,7 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	config.LookupFunc = func(ctx context.Context, host string) ([]string, error) {
 		return engine.Wait(ctx, func() ([]string, error) { return lookup(ctx, host) })
 	}
-	dialer := new(engine.Dialer)
+	dialer := new(dial.Dialer)
 	config.DialFunc = dialer.Dial
 	return sqlstore.Open(u, sqlstore.PostgreSQL(), stdlib.GetConnector(*config), dialer, 10*time.Minute)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/engine"
+	"github.com/tickflake/tickflake/stores/engine/dial"
 )
 
 func init() {
@@ -34,10 +35,10 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	opt.PipelinePoolSize = cmp.Or(opt.PipelinePoolSize, -1) // pipelines use the same connections
 	// A command keeps its connection until the server has answered, so that the pool counts
 	// the connections as the server does.
-	opt.ReadTimeout = cmp.Or(opt.ReadTimeout, engine.MaxSilence)
+	opt.ReadTimeout = cmp.Or(opt.ReadTimeout, dial.MaxSilence)
 	// The caller tries again. Five attempts for each of the four of a command hide the cause for seconds.
 	opt.DialerRetries = cmp.Or(opt.DialerRetries, 1)
-	opt.Dialer = (&engine.Dialer{TLS: opt.TLSConfig}).Dial // the driver then makes no handshake
+	opt.Dialer = (&dial.Dialer{TLS: opt.TLSConfig}).Dial // the driver then makes no handshake
 	if opt.MaxIdleConns == 0 {
 		opt.MaxIdleConns = 1 // so that a thousand processes do not keep thousands of connections
 	}

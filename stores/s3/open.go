@@ -13,6 +13,7 @@ import (
 
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/engine"
+	"github.com/tickflake/tickflake/stores/engine/dial"
 )
 
 func init() { stores.Register("s3", open) }
@@ -42,11 +43,12 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	case at.Host == "":
 		at = &url.URL{Scheme: "https", Host: "s3.amazonaws.com"} // the driver takes that of the region
 	}
-	trusted, err := u.Trust()
+	trusted, err := dial.Trust(u)
 	if err != nil {
 		return nil, err
 	}
-	transport := engine.NewTransport(&engine.Dialer{Most: most}, conns, trusted)
+	transport := dial.NewTransport(&dial.Dialer{Most: most}, conns, trusted)
+	transport.DisableCompression = true // a proxy that compresses makes the ETag weak, which no condition takes
 	client, err := minio.New(at.Host, &minio.Options{
 		Creds: credentials.NewChainCredentials([]credentials.Provider{
 			&credentials.EnvAWS{}, &credentials.FileAWSCredentials{Profile: u.Own["profile"]}, &credentials.IAM{},

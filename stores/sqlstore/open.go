@@ -8,12 +8,13 @@ import (
 
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/engine"
+	"github.com/tickflake/tickflake/stores/engine/dial"
 )
 
 // Open returns a Store for the URL of an engine, whose own parameter table is the name of the table. Its handle has up
 // to [MaxRunning] connections, and keeps one of them for the given time without use. connector must connect with
 // dialer. Closing the Store closes both. Open sends nothing. The error is a [*stores.URLError].
-func Open(u *engine.DriverURL, dialect Dialect, connector driver.Connector, dialer *engine.Dialer, idle time.Duration) (stores.Store, error) {
+func Open(u *engine.DriverURL, dialect Dialect, connector driver.Connector, dialer *dial.Dialer, idle time.Duration) (stores.Store, error) {
 	var opts []Option
 	if table, ok := u.Own["table"]; ok {
 		opts = append(opts, WithTable(table))
@@ -35,11 +36,11 @@ func Open(u *engine.DriverURL, dialect Dialect, connector driver.Connector, dial
 // counts a connection before its login.
 type patient struct {
 	driver.Connector
-	dialer *engine.Dialer
+	dialer *dial.Dialer
 }
 
 func (p patient) Connect(ctx context.Context) (driver.Conn, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), engine.MaxSilence)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dial.MaxSilence)
 	defer cancel()
 	return p.Connector.Connect(ctx)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/stores/engine"
+	"github.com/tickflake/tickflake/stores/engine/dial"
 	"github.com/tickflake/tickflake/stores/sqlstore"
 )
 
@@ -39,7 +40,7 @@ func TestOpen(t *testing.T) {
 	server, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer server.Close()
-	dialer := new(engine.Dialer)
+	dialer := new(dial.Dialer)
 	ended := make(chan error, 1)
 	dial := func(ctx context.Context) (net.Conn, error) { return dialer.Dial(ctx, "tcp", server.Addr().String()) }
 	s, err := sqlstore.Open(&engine.DriverURL{Namespace: "a"}, sqlstore.PostgreSQL(), silent{dial, ended}, dialer, time.Minute)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/tickflake/tickflake/stores/engine"
+	"github.com/tickflake/tickflake/stores/engine/dial"
 )
 
 // MaxRunning is how many statements of one Store may wait for an answer. It bounds the
@@ -41,7 +42,7 @@ func run[T any](ctx context.Context, s *Store, statement func(context.Context, *
 		long := ctx
 		if !s.dialect.cancels {
 			var cancel context.CancelFunc
-			long, cancel = context.WithTimeout(context.WithoutCancel(ctx), engine.MaxSilence)
+			long, cancel = context.WithTimeout(context.WithoutCancel(ctx), dial.MaxSilence)
 			defer cancel()
 		}
 		for range attempts {

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/stores/engine"
+	"github.com/tickflake/tickflake/stores/engine/dial"
 	"github.com/tickflake/tickflake/stores/sqlstore"
 )
 
@@ -80,7 +80,7 @@ func TestRunningStatementsAreBounded(t *testing.T) {
 		require.Len(t, waiting, sqlstore.MaxRunning+1, "a turn was free")
 		close(waiting[sqlstore.MaxRunning])
 		require.NoError(t, <-read)
-		time.Sleep(engine.MaxSilence) // of the bubble: the others are given up
+		time.Sleep(dial.MaxSilence) // of the bubble: the others are given up
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -308,6 +309,33 @@ func testManyCells(t *testing.T, open opener) {
 	want[500] = a.swap(want[500], "changed")
 	b.lists(want...)
 	b.listsRange(node(400), node(600), 150, want[400:550]...)
+
+	// A list also has the cells that are written meanwhile, each once.
+	var listed atomic.Bool
+	parallel(t, workers+1, func(worker int) error {
+		if worker == workers {
+			defer listed.Store(true)
+			for end := time.Now().Add(time.Second); time.Now().Before(end); {
+				ctx, cancel := limited()
+				list, err := b.List(ctx, "", "\x7f", all)
+				cancel()
+				for n := range max(cells, len(list)) {
+					if err != nil || n >= min(cells, len(list)) || list[n].Key != node(n) {
+						return fmt.Errorf("a list of %d cells, of which some are written meanwhile: %d, and not that of node %d in its place: %w", cells, len(list), n, err)
+					}
+				}
+			}
+			return nil
+		}
+		for n := worker; !listed.Load(); n = (n + workers) % cells {
+			is, ok, err := a.trySwap(want[n], "again")
+			if err != nil || !ok {
+				return fmt.Errorf("node %d: changed: %v, %w", n, ok, err)
+			}
+			want[n] = is
+		}
+		return nil
+	})
 }
 
 // A closed client does not affect others, and can be closed again. Its operations

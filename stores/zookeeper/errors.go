@@ -7,7 +7,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/tickflake/tickflake/stores"
-	"github.com/tickflake/tickflake/stores/engine"
+	"github.com/tickflake/tickflake/stores/engine/dial"
 )
 
 // refused makes the server's refusal wrap [stores.Refused].
@@ -28,7 +28,7 @@ var (
 
 // withLast returns err with the error of the last attempt to connect, unless a connection was made
 // since. The driver does not return it, but tries again until the caller gives up.
-func withLast(dialer *engine.Dialer, err error) error {
+func withLast(dialer *dial.Dialer, err error) error {
 	if last := dialer.LastError(); last != nil {
 		return fmt.Errorf("%w: %w", err, last)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/engine"
+	"github.com/tickflake/tickflake/stores/engine/dial"
 )
 
 // sessionTime bounds the wait for a server that does not answer: the driver
@@ -63,11 +64,11 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	if path := u.Path + "/"; strings.Contains(path, "//") || strings.Contains(path, "/./") || strings.Contains(path, "/../") {
 		return nil, u.Refuse("bad path after the host; want the chroot, like /a/b", nil)
 	}
-	config, err := u.TLSConfig()
+	config, err := dial.TLS(u)
 	if err != nil {
 		return nil, err
 	}
-	dialer := &engine.Dialer{Most: most, One: true, TLS: config}
+	dialer := &dial.Dialer{Most: most, One: true, TLS: config}
 	dial := func(network, addr string, timeout time.Duration) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/engine"
+	"github.com/tickflake/tickflake/stores/engine/dial"
 )
 
 // Store is a [stores.Store] on ZooKeeper. It is safe for use by several goroutines at
@@ -35,10 +36,10 @@ var _ stores.Store = (*Store)(nil)
 // times the session's time-out, unless its zk.Dialer bounds that. It logs each lost
 // connection to the package log, unless the connection was made with zk.WithLogger.
 func New(conn *zk.Conn, namespace string, acl ...zk.ACL) (*Store, error) {
-	return newStore(conn, new(engine.Dialer), "", namespace, acl)
+	return newStore(conn, new(dial.Dialer), "", namespace, acl)
 }
 
-func newStore(conn *zk.Conn, dialer *engine.Dialer, chroot, namespace string, acl []zk.ACL) (*Store, error) {
+func newStore(conn *zk.Conn, dialer *dial.Dialer, chroot, namespace string, acl []zk.ACL) (*Store, error) {
 	if err := stores.CheckNamespace(namespace); err != nil {
 		return nil, err
 	}

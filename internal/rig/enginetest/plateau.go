@@ -12,7 +12,7 @@ import (
 	"github.com/tickflake/tickflake/internal/rig/servers"
 	"github.com/tickflake/tickflake/internal/rig/servertest"
 	"github.com/tickflake/tickflake/stores"
-	"github.com/tickflake/tickflake/stores/engine"
+	"github.com/tickflake/tickflake/stores/engine/dial"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
@@ -20,7 +20,7 @@ var plateauTime = flag.Duration("plateau", 500*time.Millisecond, "how long a ser
 
 // Plateau checks that the connections of some clients, as their server counts them, stay
 // below a bound while the server misbehaves, and are at rest afterwards. On Linux, it also checks
-// that they are those of a [engine.Dialer].
+// that they are those of a [dial.Dialer].
 type Plateau struct {
 	Server *servers.Server
 
@@ -33,7 +33,7 @@ type Plateau struct {
 
 	// AtRest and AtMost are the connections of one client. While the network keeps connections
 	// open and passes nothing on, a server does not see that the client has closed them:
-	// there are AtMost more for each [engine.MaxSilence].
+	// there are AtMost more for each [dial.MaxSilence].
 	AtRest, AtMost int
 
 	// Locks are ways to make the server let writes wait until unlock, by their names.
@@ -136,7 +136,7 @@ func (p Plateau) run(t *testing.T, held bool, fault func(proxy *storetest.Proxy,
 	})
 	most := before + plateauClients*p.AtMost
 	if held {
-		most += plateauClients * p.AtMost * int(time.Since(begin)/engine.MaxSilence)
+		most += plateauClients * p.AtMost * int(time.Since(begin)/dial.MaxSilence)
 	}
 	for _, c := range clients {
 		c.wait(t)

@@ -26,7 +26,7 @@ func checkUnheard(t *testing.T, addr string) {
 		n++
 		const tcpUserTimeout = 18 // package syscall lacks it
 		if ms, err := syscall.GetsockoptInt(fd, syscall.IPPROTO_TCP, tcpUserTimeout); err != nil || ms == 0 || ms > 10_000 {
-			t.Errorf("a connection has the TCP_USER_TIMEOUT %d ms (%v), want 10 s: it must be made by a engine.Dialer", ms, err)
+			t.Errorf("a connection has the TCP_USER_TIMEOUT %d ms (%v), want 10 s: it must be made by a dial.Dialer", ms, err)
 		}
 	}
 	if n == 0 {

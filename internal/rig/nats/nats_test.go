@@ -239,7 +239,7 @@ func testSilent(t *testing.T, e enginetest.Engine) {
 
 // rights are those of the package's doc, for the namespace fleet.
 const rights = `publish: ["$JS.API.STREAM.INFO.KV_fleet", "$JS.API.STREAM.CREATE.KV_fleet", "$JS.API.STREAM.MSG.GET.KV_fleet",
-  "$JS.API.CONSUMER.CREATE.KV_fleet.>", "$JS.API.CONSUMER.DELETE.KV_fleet.>", "$KV.fleet.>"], subscribe: "_INBOX.>"`
+  "$KV.fleet.>"], subscribe: "_INBOX.>"`
 
 // The rights in the package's doc are enough, and needed. The server has its users in its file of
 // settings, so each change is a restart.

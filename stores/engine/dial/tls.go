@@ -1,25 +1,19 @@
-package engine
+package dial
 
 import (
 	"crypto/tls"
 	"crypto/x509"
 	"os"
+
+	"github.com/tickflake/tickflake/stores/engine"
 )
 
-// tlsOptions are the options that TLSConfig reads.
-var tlsOptions = []string{"cacert", "cert", "key"}
-
-// TLSConfig returns the TLS configuration that the URL asks for: the system's
+// TLS returns the TLS configuration that a URL asks for: the system's
 // certificate authorities or those in the file cacert, and the client's certificate
 // in the files cert and key, if there is one. It is nil if the scheme is the one without
-// TLS; an option that only TLS uses is then an error.
-func (u *URL) TLSConfig() (*tls.Config, error) {
-	if u.Scheme != u.format.TLS.Name {
-		for _, name := range tlsOptions {
-			if u.Options[name] != "" {
-				return nil, u.Refuse("option "+name+" needs the scheme "+u.format.TLS.Name+"://", nil)
-			}
-		}
+// TLS.
+func TLS(u *engine.URL) (*tls.Config, error) {
+	if !u.Secure {
 		return nil, nil
 	}
 	config, err := trust(u.Options["cacert"], u.Refuse)
@@ -39,7 +33,7 @@ func (u *URL) TLSConfig() (*tls.Config, error) {
 
 // Trust returns a TLS configuration with the authorities in the file of the engine's own parameter cacert,
 // in PEM, or the system's.
-func (u *DriverURL) Trust() (*tls.Config, error) { return trust(u.Own["cacert"], u.Refuse) }
+func Trust(u *engine.DriverURL) (*tls.Config, error) { return trust(u.Own["cacert"], u.Refuse) }
 
 func trust(file string, refuse func(string, error) error) (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}

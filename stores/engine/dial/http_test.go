@@ -1,4 +1,4 @@
-package engine_test
+package dial_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/stores"
-	"github.com/tickflake/tickflake/stores/engine"
+	"github.com/tickflake/tickflake/stores/engine/dial"
 )
 
 // A server that asks to wait is left alone for that long, by every request.
@@ -24,7 +24,7 @@ func TestRetryAfter(t *testing.T) {
 			w.WriteHeader(status)
 		}))
 		defer server.Close()
-		client := http.Client{Transport: engine.NewTransport(new(engine.Dialer), 1, nil)}
+		client := http.Client{Transport: dial.NewTransport(new(dial.Dialer), 1, nil)}
 		get := func() error {
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			if asked == 0 {

@@ -1,4 +1,4 @@
-package engine_test
+package dial_test
 
 import (
 	"context"
@@ -16,14 +16,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/stores/engine"
+	"github.com/tickflake/tickflake/stores/engine/dial"
 )
 
 func TestDialer(t *testing.T) {
 	server, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer server.Close()
-	var d engine.Dialer
+	var d dial.Dialer
 	first, err := d.Dial(t.Context(), "tcp", server.Addr().String())
 	require.NoError(t, err)
 	second, err := d.Dial(t.Context(), "tcp", server.Addr().String())
@@ -42,7 +42,7 @@ func TestDialer(t *testing.T) {
 	require.NoError(t, d.Close(), "again")
 	_, err = d.Dial(t.Context(), "tcp", server.Addr().String())
 	assert.ErrorIs(t, err, net.ErrClosed)
-	var refused engine.Dialer
+	var refused dial.Dialer
 	_, err = refused.Dial(context.Background(), "tcp", "127.0.0.1:1")
 	assert.ErrorIs(t, err, syscall.ECONNREFUSED)
 }
@@ -52,7 +52,7 @@ func TestDialerMost(t *testing.T) {
 	server, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer server.Close()
-	d := engine.Dialer{Most: 2}
+	d := dial.Dialer{Most: 2}
 	defer d.Close()
 	dial := func() (net.Conn, error) { return d.Dial(t.Context(), "tcp", server.Addr().String()) }
 	_, err = d.Dial(t.Context(), "tcp", "127.0.0.1:1")
@@ -99,7 +99,7 @@ func TestDialerTLS(t *testing.T) {
 	server := httptest.NewTLSServer(nil)
 	defer server.Close()
 	address := server.Listener.Addr().String()
-	d := engine.Dialer{One: true, TLS: &tls.Config{}}
+	d := dial.Dialer{One: true, TLS: &tls.Config{}}
 	defer d.Close()
 	_, err := d.Dial(t.Context(), "tcp", address)
 	require.ErrorAs(t, err, new(*tls.CertificateVerificationError))
@@ -118,5 +118,5 @@ func TestDialerTLS(t *testing.T) {
 // A server that has taken over the address of a silent one is reached before the default
 // grants end.
 func TestMaxSilence(t *testing.T) {
-	assert.Less(t, engine.MaxSilence, lease.DefaultWindow*2/3)
+	assert.Less(t, dial.MaxSilence, lease.DefaultWindow*2/3)
 }

@@ -1,4 +1,4 @@
-package engine_test
+package dial_test
 
 import (
 	"net"
@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/stores/engine"
+	"github.com/tickflake/tickflake/stores/engine/dial"
 )
 
 // Linux gives up a connection to a machine that has lost power.
@@ -16,7 +16,7 @@ func TestDialerGivesUp(t *testing.T) {
 	server, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer server.Close()
-	var d engine.Dialer
+	var d dial.Dialer
 	defer d.Close()
 	conn, err := d.Dial(t.Context(), "tcp", server.Addr().String())
 	require.NoError(t, err)
