@@ -11,6 +11,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/go-zookeeper/zk"
 
+	"github.com/tickflake/tickflake/bench/measure"
 	"github.com/tickflake/tickflake/bench/report"
 	"github.com/tickflake/tickflake/internal/rig/servers"
 	_ "github.com/tickflake/tickflake/stores/mysql" // the engines of the leases
@@ -217,23 +218,18 @@ func update(table string) func(context.Context, *sql.DB, int64) (int64, error) {
 // openTickets returns a client that asks the two servers in turn.
 func openTickets(_ context.Context, on []*servers.Server, _ int) (client, error) {
 	var dbs []*sql.DB
-	closeAll := func() error {
-		var errs []error
-		for _, db := range dbs {
-			errs = append(errs, db.Close())
-		}
-		return errors.Join(errs...)
-	}
+	var open measure.Closers
 	for i, s := range on {
 		db, err := s.SQL(map[string]string{"auto_increment_increment": strconv.Itoa(len(on)), "auto_increment_offset": strconv.Itoa(i + 1)})
 		if err != nil {
-			return client{}, errors.Join(err, closeAll())
+			return client{}, errors.Join(err, open.Close())
 		}
+		open.Add(db.Close)
 		dbs = append(dbs, db)
 	}
 	replace := insert("REPLACE INTO Tickets64 (stub) VALUES ('a')")
 	turn := 0
-	return client{close: closeAll, next: func(ctx context.Context) (int64, error) {
+	return client{close: open.Close, next: func(ctx context.Context) (int64, error) {
 		turn++
 		for {
 			id, err := replace(ctx, dbs[turn%len(dbs)])

@@ -2,75 +2,10 @@ package report
 
 import (
 	"math"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 )
-
-// An interval of 95% has the true median in 19 of 20 cases, or more; of few samples it is their
-// range.
-func TestIntervalCoversTheMedian(t *testing.T) {
-	few, _ := Cell{Samples: []float64{5, 1, 3}}.Summary()
-	assert.Equal(t, Summary{Median: 3, Lo: 1, Hi: 5}, few)
-	random := rand.New(rand.NewPCG(1, 2))
-	for _, n := range []int{6, 7, 10, 25} {
-		const runs = 4000
-		covered := 0
-		for range runs {
-			var c Cell
-			for range n {
-				c.Samples = append(c.Samples, random.ExpFloat64())
-			}
-			if s, _ := c.Summary(); s.Lo <= math.Ln2 && math.Ln2 <= s.Hi {
-				covered++
-			}
-		}
-		assert.InDelta(t, 0.97, float64(covered)/runs, 0.03, "%d samples", n)
-	}
-}
-
-func TestNoiseLeavesCountsOut(t *testing.T) {
-	r := &Report{Sections: []Section{{Tables: []Table{{Columns: make([]Column, 6), Rows: []Row{{Cells: []Cell{
-		{Samples: []float64{99, 100, 101}}, // ±1%
-		{Samples: []float64{90, 100, 101}}, // ±10%
-		{Samples: []float64{7, 7, 7}},      // a count
-		{Samples: []float64{5}},            // once
-		{Text: "–"},
-		{Samples: []float64{50, 100, 100}}, // ±50%
-	}}}}}}}}
-	typical, most, cells := r.Noise()
-	assert.Equal(t, 3, cells)
-	assert.InDelta(t, 0.10, typical, 1e-9)
-	assert.InDelta(t, 0.50, most, 1e-9)
-}
-
-func TestDifferenceOfKnownSamples(t *testing.T) {
-	low := Cell{Samples: []float64{1, 2, 3, 4, 5}}
-	d, _ := Cell{Samples: []float64{10, 6, 8, 9, 7}}.Against(low)
-	// All of 252 ways to part ten samples into five and five are alike, and two of
-	// them are as extreme.
-	assert.InDelta(t, 2.0/252, d.P, 1e-9)
-	assert.True(t, d.Significant)
-	d, _ = Cell{Samples: []float64{1, 3, 5, 4, 2}}.Against(low)
-	assert.False(t, d.Significant)
-}
-
-func TestFigure(t *testing.T) {
-	for want, v := range map[string]float64{
-		"0": 0, "12": 12, "4,096": 4096, "-1,234,567": -1234567, "33.1": 33.1249, "1.25": 1.25000001, "0.0331": 0.033121,
-		"244": 244.13, "38,500": 38499.7, "999": 999.49999, "1e-05": 1e-5, "?": math.NaN(), "9.99": 9.9940001, "10.0": 9.99999, "1,000": 999.99,
-	} {
-		assert.Equal(t, want, Figure(v), "%v", v)
-	}
-	// As many digits as the interval leaves; of one sample that is not exact nobody knows.
-	for want, c := range map[string]Cell{
-		"1.23": {Samples: []float64{1.234, 1.235}}, "1.2": {Samples: []float64{1.2, 1.234, 1.3}}, "40": {Samples: []float64{20, 41, 90}},
-		"1.7": {Samples: []float64{1.68}}, "1.68": One(1.68), "300": {Samples: []float64{300}}, "–": {},
-	} {
-		assert.Equal(t, want, c.Value())
-	}
-}
 
 // Those peers are ahead of a row that are significantly better.
 func TestAhead(t *testing.T) {

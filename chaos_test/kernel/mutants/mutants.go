@@ -131,7 +131,13 @@ func (p *process) next(now int64) (int64, error) {
 
 // twitter-archive/snowflake issue 6: a call that fails has reset the sequence, and the clock
 // comes back to the same tick.
-func openM1(w World) (func() (int64, error), error) {
+func openM1(w World) (func() (int64, error), error) { return openEqual(w, true) }
+
+// bwmarrin/snowflake issue 20, on the wall clock.
+func openM4(w World) (func() (int64, error), error) { return openEqual(w, false) }
+
+// openEqual looks for now == last first.
+func openEqual(w World, rejects bool) (func() (int64, error), error) {
 	p := process{World: w}
 	return func() (int64, error) {
 		now := p.now()
@@ -140,7 +146,7 @@ func openM1(w World) (func() (int64, error), error) {
 		} else {
 			p.seq = 0
 		}
-		if now < p.last {
+		if rejects && now < p.last {
 			return 0, p.behind(now)
 		}
 		return p.id(now), nil
@@ -181,20 +187,6 @@ func openM3(w World) (func() (int64, error), error) {
 		case now == p.last:
 			now = p.count(now)
 		default:
-			p.seq = 0
-		}
-		return p.id(now), nil
-	}, nil
-}
-
-// bwmarrin/snowflake issue 20, on the wall clock.
-func openM4(w World) (func() (int64, error), error) {
-	p := process{World: w}
-	return func() (int64, error) {
-		now := p.now()
-		if now == p.last {
-			now = p.count(now)
-		} else {
 			p.seq = 0
 		}
 		return p.id(now), nil

@@ -6,6 +6,12 @@ CREATE TABLE leaf_alloc (
 );
 INSERT INTO leaf_alloc VALUES ('orders', 1, 30);
 
+-- old
+BEGIN;
+UPDATE leaf_alloc SET max_id = max_id + step WHERE biz_tag = 'orders';
+SELECT max_id - step FROM leaf_alloc WHERE biz_tag = 'orders';
+COMMIT;
+
 -- take
 BEGIN;
 UPDATE leaf_alloc SET max_id = max_id + 1000000 WHERE biz_tag = 'orders';

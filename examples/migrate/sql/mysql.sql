@@ -9,6 +9,9 @@ CREATE TABLE order_lines (
   CONSTRAINT lines_of_order FOREIGN KEY (order_id) REFERENCES orders (id)
 );
 
+-- old
+INSERT INTO orders (item) VALUES ('ink') RETURNING id;
+
 -- widen
 ALTER TABLE order_lines DROP FOREIGN KEY lines_of_order;
 ALTER TABLE orders MODIFY id BIGINT NOT NULL AUTO_INCREMENT;
@@ -31,6 +34,10 @@ ALTER TABLE order_lines
 -- take
 ALTER TABLE orders AUTO_INCREMENT = 1010000;
 SELECT max(id) FROM orders WHERE id < 1010000;
+
+-- new
+INSERT INTO orders (id, item) VALUES (1009999, 'pen');
+DELETE FROM orders WHERE id = 1009999;
 
 -- largest
 SELECT max(id) FROM orders;

@@ -8,6 +8,9 @@ CREATE TABLE order_lines (
   quantity integer NOT NULL
 );
 
+-- old
+INSERT INTO orders (item) VALUES ('ink') RETURNING id;
+
 -- widen
 ALTER TABLE order_lines ALTER COLUMN order_id TYPE bigint;
 ALTER TABLE orders ALTER COLUMN id TYPE bigint;

@@ -30,20 +30,16 @@ func openService(ctx context.Context, at Place) (source Source, err error) {
 	if err != nil {
 		return Source{}, err
 	}
-	var closers []func() error // the last is called first
-	closeAll := func() error {
-		var failed error
-		for i := len(closers) - 1; i >= 0; i-- {
-			failed = errors.Join(failed, closers[i]())
-		}
-		return failed
+	closeAll := gen.Close
+	first := func(end func() error) { // what is opened last is closed first
+		rest := closeAll
+		closeAll = func() error { return errors.Join(end(), rest()) }
 	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, closeAll())
 		}
 	}()
-	closers = append(closers, gen.Close)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return Source{}, err
@@ -56,12 +52,12 @@ func openService(ctx context.Context, at Place) (source Source, err error) {
 	running, stop := context.WithCancel(context.Background()) // ended by Close, after the client
 	ended := make(chan error, 1)
 	go func() { ended <- server.Run(running) }()
-	closers = append(closers, func() error { stop(); return <-ended })
+	first(func() error { stop(); return <-ended })
 	ids, err := client.Open(ctx, []string{listener.Addr().String()}, client.WithLogger(log), client.WithTimeout(openLimit))
 	if err != nil {
 		return Source{}, err
 	}
-	closers = append(closers, ids.Close)
+	first(ids.Close)
 	return Source{
 		Next: withLead(gen, ids.Next),
 		// The server's memory was restored as well. It is told first, so that the client
