@@ -9,7 +9,7 @@ import (
 // machine runs a script.
 type machine[ID cmp.Ordered] struct {
 	judge   judge[ID]
-	world   world
+	world   *world
 	callers int
 
 	proc      Process[ID]
@@ -69,7 +69,7 @@ func (m *machine[ID]) steps(steps []Step) bool {
 // spins reports whether a call did nothing but read the clock, and was ended.
 func (m *machine[ID]) spins() bool {
 	select {
-	case <-m.world.spun():
+	case <-m.world.spin:
 		return true
 	default:
 		return false
@@ -84,11 +84,7 @@ func (m *machine[ID]) start() bool {
 		return false
 	}
 	var err error
-	if v, ok := m.world.(*virtual); ok {
-		m.proc, err = s.New(v.clock)
-	} else {
-		m.proc, err = s.New(nil)
-	}
+	m.proc, err = s.New(m.world.clock)
 	now := m.world.now()
 	// A script that begins at another time than all others does so to see that.
 	excused := m.begins && (now.Before(s.Epoch) || !s.End.IsZero() && !now.Before(s.End))
@@ -213,12 +209,12 @@ func part(d time.Duration, i, n int) time.Duration {
 func (m *machine[ID]) issue(p *Process[ID], l *line[ID], c call, n int) {
 	m.world.allow(1 + n/4096) // some thousand readings for each ID are plenty, beside one long wait
 	c.began = m.now(p)
-	passed, jumps := m.world.passed(), m.world.jumps()
+	passed, jumps := m.world.passed(), m.world.jumped.Load()
 	ids, filled, err := m.ask(p, c, n)
 	c.at = m.world.passed()
 	c.stall = c.at - passed
 	c.ended = m.now(p)
-	c.jumped = m.world.jumps() > jumps
+	c.jumped = m.world.jumped.Load() > jumps
 	m.judge.returned(l, *l, c, ids, filled, err)
 }
 
