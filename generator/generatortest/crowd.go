@@ -47,7 +47,7 @@ func (m *machine[ID]) together(n int) bool {
 	defer c.mu.Unlock()
 	c.over, c.left = true, 0
 	m.lost = m.lost || c.lost
-	return !m.lost && !m.spins()
+	return !m.lost && !m.world.spun.Load()
 }
 
 // streamOf is the number of a caller's own stream. Single calls use stream 1.

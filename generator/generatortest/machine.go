@@ -27,7 +27,7 @@ func (m *machine[ID]) run(script Script) {
 	defer func() { // even if a call ends this goroutine
 		m.judge.end()
 		switch {
-		case m.spins():
+		case m.world.spun.Load():
 			m.judge.violate(Stall, m.world.passed(), "a call read the clock %d times and did not end: it spins, or waits in steps too small for so long a time", patience)
 		case !whole || m.lost:
 			m.judge.violate(WrongError, m.world.passed(), "a call did not return: it ended its goroutine")
@@ -64,16 +64,6 @@ func (m *machine[ID]) steps(steps []Step) bool {
 		}
 	}
 	return true
-}
-
-// spins reports whether a call did nothing but read the clock, and was ended.
-func (m *machine[ID]) spins() bool {
-	select {
-	case <-m.world.spin:
-		return true
-	default:
-		return false
-	}
 }
 
 // start starts the first process, and reports whether to go on.
@@ -174,28 +164,20 @@ const rounds = 100
 
 // ids makes n calls, spread over d, and reports whether to go on.
 func (m *machine[ID]) ids(n int, d time.Duration) bool {
+	parts := n
 	if m.callers > 1 {
-		parts := 1
+		parts = 1
 		if d > 0 {
 			parts = min(n, rounds)
 		}
-		for i := range parts {
-			if !m.together(n*(i+1)/parts - n*i/parts) {
-				return false
-			}
-			m.world.pass(part(d, i+1, parts) - part(d, i, parts))
-		}
-		return true
 	}
-	each := d / time.Duration(n)
-	for range n {
-		m.issue(&m.proc, m.line, call{}, 1)
-		if each > 0 {
-			m.world.pass(each)
+	for i := range parts {
+		if m.callers == 1 {
+			m.issue(&m.proc, m.line, call{}, 1)
+		} else if !m.together(n*(i+1)/parts - n*i/parts) {
+			return false
 		}
-	}
-	if d > 0 {
-		m.world.pass(d - each*time.Duration(n))
+		m.world.pass(part(d, i+1, parts) - part(d, i, parts))
 	}
 	return true
 }

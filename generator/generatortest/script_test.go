@@ -4,11 +4,18 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	gt "github.com/tickflake/tickflake/generator/generatortest"
+)
+
+// The limits of scripts.
+const (
+	maxSteps = 100_000
+	maxTime  = 876_600 * time.Hour
 )
 
 func steps(s ...gt.Step) gt.Script { return gt.Script{Steps: s} }
@@ -72,7 +79,7 @@ func TestParseScriptRefuses(t *testing.T) {
 		"\ncallers 65":                        `script line 2: "callers 65": want 1 to 64`,
 		strings.Repeat("ü", 61):               `script line 1: "` + strings.Repeat("ü", 60) + `…": not known: ` + known,
 		"leap\n" + strings.Repeat("x", 1<<20): `script line 2: "` + strings.Repeat("x", 60) + `…": not known: ` + known,
-		strings.Repeat("leap\n", gt.MaxSteps) + "\nleap": `script line 100002: "leap": want at most 100000 steps`,
+		strings.Repeat("leap\n", maxSteps) + "\nleap": `script line 100002: "leap": want at most 100000 steps`,
 	} {
 		t.Run(text[:min(len(text), 40)], func(t *testing.T) {
 			s, err := gt.ParseScript(text)
@@ -83,7 +90,7 @@ func TestParseScriptRefuses(t *testing.T) {
 	}
 	_, err := gt.ParseScript("strategy fly")
 	assert.ErrorContains(t, err, `script line 1: "strategy fly": `)
-	_, err = gt.ParseScript(strings.Repeat("leap\n", gt.MaxSteps))
+	_, err = gt.ParseScript(strings.Repeat("leap\n", maxSteps))
 	assert.NoError(t, err)
 }
 
@@ -91,7 +98,7 @@ func TestParseScriptRefuses(t *testing.T) {
 func TestValidate(t *testing.T) {
 	for want, script := range map[string]gt.Script{
 		`script line 1: "callers -1": want 1 to 64`: {Callers: -1},
-		"": {Strategy: "mine", Steps: []gt.Step{{Do: gt.IDs, Count: gt.MaxIDs}, {Do: gt.StepWall, Count: gt.MaxRead}}}, // readings are no IDs
+		"": {Strategy: "mine", Steps: []gt.Step{{Do: gt.IDs, Count: 20_000_000}, {Do: gt.StepWall, Count: 1000}}}, // readings are no IDs
 		`script line 1: "0s": not known: want ids, batch, stream, pass, step, slew, freeze, coarse, suspend, leap, restart, crash or takeover`: steps(gt.Step{}),
 		`script step 1: "pass 0s" has a number, a rate or a time that it does not take`:                                                        steps(gt.Step{Do: gt.Pass, Rate: 1}),
 		`script step 2: "leap" has a number, a rate or a time that it does not take`:                                                           steps(gt.Step{Do: gt.Leap}, gt.Step{Do: gt.Leap, Count: math.MinInt}),

@@ -15,8 +15,7 @@ type world struct {
 	began time.Time          // by package time, in a bubble
 
 	reads atomic.Int64  // how often the clock may yet be read
-	spin  chan struct{} // closed when it was read more often than that: a call did nothing else, and was ended
-	once  sync.Once     // closes it
+	spun  atomic.Bool   // it was read more often than that: a call did nothing else, and was ended
 	crowd atomic.Bool   // several callers run
 	turn  atomic.Uint64 // counts the crowd's readings
 	park  atomic.Pointer[parking]
@@ -52,7 +51,7 @@ const patience = 1 << 22
 const resolution = time.Microsecond
 
 func newWorld(begin time.Time, system bool) *world {
-	w := &world{spin: make(chan struct{})}
+	w := new(world)
 	w.allow(1)
 	if system {
 		time.Sleep(time.Until(begin))
@@ -70,7 +69,7 @@ func newWorld(begin time.Time, system bool) *world {
 // spins: code that is not ours can be ended in no other way.
 func (w *world) read() {
 	if w.reads.Add(-1) < 0 {
-		w.once.Do(func() { close(w.spin) })
+		w.spun.Store(true)
 		runtime.Goexit()
 	}
 	if w.judging.Load() > 0 {
