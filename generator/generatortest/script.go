@@ -182,14 +182,7 @@ func (s Step) String() string {
 
 // has reports whether the script does any of the actions.
 func (s Script) has(actions ...Action) bool {
-	for _, step := range s.Steps {
-		for _, action := range actions {
-			if step.Do == action {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Steps, func(step Step) bool { return slices.Contains(actions, step.Do) })
 }
 
 // Validate returns an error for the first setting or step that [ParseScript] would refuse in the
