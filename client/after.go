@@ -115,7 +115,9 @@ func (c *Client) reaches(now int64, seen snowflake.ID) bool {
 		return true
 	}
 	for i := range c.queue {
-		if p := &c.queue[i]; now < p.expires && p.Last() > max(seen, c.last) {
+		if p := &c.queue[i]; c.isHeld(p, now) {
+			return false
+		} else if now < p.expires && p.Last() > max(seen, c.last) {
 			return true
 		}
 	}

@@ -124,6 +124,9 @@ func (c *Client) acquire(ctx context.Context, n uint64) (r *run, i, end uint64, 
 				until = 0
 			}
 		}
+		if len(c.queue) > 0 { // its first run is held, or there would be an ID
+			until = c.queue[0].held
+		}
 		c.sleep(ctx, now, until)
 	}
 }

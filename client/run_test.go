@@ -95,7 +95,7 @@ func switching(t *testing.T, seed uint64) (late int) {
 					asked[r.At(i)] = at
 				}
 				a.ids += n
-				a.runs = append(a.runs, pending{r, at + useWithin})
+				a.runs = append(a.runs, pending{Run: r, expires: at + useWithin})
 			}
 			c.accept(a)
 		default:

@@ -22,9 +22,7 @@ type stock struct {
 	copies  int           // how often Restored was called
 
 	flying   []uint64      // the numbers of the requests that run, ascending: those of one plan have the same
-	held     []fetch       // whose answers wait for those of requests with the same or lower numbers
-	release  *time.Timer   // ends the wait, or nil
-	asked    int64         // IDs that requests which run ask for, and those that are held
+	asked    int64         // IDs that requests which run ask for
 	launched uint64        // the number of the last plan
 	refusal  error         // the last one with which servers refused a request for IDs
 	refused  uint64        // the number of that request
@@ -41,6 +39,8 @@ type stock struct {
 type pending struct {
 	snowflake.Run
 	expires int64
+	number  uint64 // of the request; it waits for the answers to those with the same or lower numbers
+	held    int64  // but not beyond this time
 }
 
 const (
@@ -127,7 +127,7 @@ func (c *Client) advance(now int64, seen snowflake.ID) bool {
 	}
 	c.retire()
 	seen = max(seen, c.last)
-	for len(c.queue) > 0 {
+	for len(c.queue) > 0 && !c.isHeld(&c.queue[0], now) {
 		p := &c.queue[0]
 		if p.First <= seen {
 			skip := min(int64(seen-p.First)/p.Stride+1, p.Count)
@@ -148,6 +148,11 @@ func (c *Client) advance(now int64, seen snowflake.ID) bool {
 		c.pop()
 	}
 	return false
+}
+
+// isHeld reports whether a run waits for other answers.
+func (c *Client) isHeld(p *pending, now int64) bool {
+	return len(c.flying) > 0 && c.flying[0] <= p.number && now < p.held
 }
 
 func (c *Client) pop() { c.queue = c.queue[1:] }
@@ -182,7 +187,7 @@ func (c *Client) retire() {
 	}
 	c.current.Store(ended)
 	if left := int64(r.count - used); left > 0 {
-		c.enqueue(pending{snowflake.Run{First: r.at(used), Count: left, Stride: int64(r.stride)}, r.expires})
+		c.enqueue(pending{Run: snowflake.Run{First: r.at(used), Count: left, Stride: int64(r.stride)}, expires: r.expires})
 	}
 }
 
@@ -199,7 +204,6 @@ func (c *Client) drop() {
 	c.stats.Lost += uint64(c.queued)
 	c.queue, c.queued = nil, 0
 	c.copies++
-	c.acceptHeld(math.MaxUint64)
 }
 
 // floor is the largest ID that was taken. It may be out of date when floor returns.
@@ -222,51 +226,24 @@ func (c *Client) deliver(f fetch, err error) {
 	defer c.mu.Unlock()
 	i := slices.Index(c.flying, f.number)
 	c.flying = slices.Delete(c.flying, i, i+1)
-	c.held = append(c.held, f)
+	c.asked -= f.n
 	if refusal, ok := errors.AsType[*failure](err); err == errAllAway {
 		c.routes[forIDs].roundFailed(f.began)
 		c.missed++
 	} else if ok {
 		c.refusal, c.refused = refusal, f.number
 	}
-	limit := uint64(math.MaxUint64)
-	if len(c.flying) > 0 {
-		limit = c.flying[0]
+	now := c.now()
+	for i := range f.runs {
+		f.runs[i].number, f.runs[i].held = f.number, now+int64(longestHold)
 	}
-	c.acceptHeld(limit)
-	c.plan(c.now())
-	c.wake()
-}
-
-// acceptHeld accepts the answers to requests with numbers below a limit.
-func (c *Client) acceptHeld(below uint64) {
-	c.held = slices.DeleteFunc(c.held, func(f fetch) bool {
-		if f.number >= below {
-			return false
-		}
-		c.asked -= f.n
-		if c.closed || c.copies != f.copies {
-			c.stats.Fetched += uint64(f.ids)
-			c.stats.Lost += uint64(f.ids)
-		} else if f.ids > 0 {
-			c.accept(f.answer)
-		}
-		return true
-	})
-	switch {
-	case len(c.held) == 0 && c.release != nil:
-		c.release.Stop()
-		c.release = nil
-	case len(c.held) > 0 && c.release == nil:
-		c.release = time.AfterFunc(longestHold, c.endHold)
+	if c.closed || c.copies != f.copies {
+		c.stats.Fetched += uint64(f.ids)
+		c.stats.Lost += uint64(f.ids)
+	} else if f.ids > 0 {
+		c.accept(f.answer)
 	}
-}
-
-// endHold accepts all answers that are held.
-func (c *Client) endHold() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.acceptHeld(math.MaxUint64)
+	c.plan(now)
 	c.wake()
 }
 

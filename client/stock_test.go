@@ -175,7 +175,7 @@ func TestSkip(t *testing.T) {
 			c := offline()
 			c.last = last
 			r := snowflake.Run{First: 100, Count: 5, Stride: stride}
-			c.accept(answer{ids: 5, freshness: time.Second, runs: []pending{{r, 10}}})
+			c.accept(answer{ids: 5, freshness: time.Second, runs: []pending{{Run: r, expires: 10}}})
 			var got, want []snowflake.ID
 			for c.advance(0, 0) {
 				i, _ := c.current.Load().take(1)

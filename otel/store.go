@@ -57,25 +57,16 @@ type wrapper struct {
 	tracer   trace.Tracer
 }
 
-func (w *wrapper) List(ctx context.Context, from, to string, limit int) (cells []stores.Cell, err error) {
-	ctx, done := w.begin(ctx, "list", KeyKey.String(from))
-	err = errPanicked // unless the next call returns
-	defer func() { done(err) }()
-	return w.Store.List(ctx, from, to, limit)
+func (w *wrapper) List(ctx context.Context, from, to string, limit int) ([]stores.Cell, error) {
+	return report(ctx, w, "list", from, func(ctx context.Context) ([]stores.Cell, error) { return w.Store.List(ctx, from, to, limit) })
 }
 
-func (w *wrapper) Read(ctx context.Context, key string) (cell stores.Cell, err error) {
-	ctx, done := w.begin(ctx, "read", KeyKey.String(key))
-	err = errPanicked
-	defer func() { done(err) }()
-	return w.Store.Read(ctx, key)
+func (w *wrapper) Read(ctx context.Context, key string) (stores.Cell, error) {
+	return report(ctx, w, "read", key, func(ctx context.Context) (stores.Cell, error) { return w.Store.Read(ctx, key) })
 }
 
 func (w *wrapper) Swap(ctx context.Context, key string, version uint64, value []byte) (newVersion uint64, err error) {
-	ctx, done := w.begin(ctx, "swap", KeyKey.String(key))
-	err = errPanicked
-	defer func() { done(err) }()
-	return w.Store.Swap(ctx, key, version, value)
+	return report(ctx, w, "swap", key, func(ctx context.Context) (uint64, error) { return w.Store.Swap(ctx, key, version, value) })
 }
 
 // Durability asks the wrapped store, so that stores.CheckDurability sees its answer.
@@ -89,34 +80,34 @@ type lockerWrapper struct {
 }
 
 func (w *lockerWrapper) TryLock(ctx context.Context, key string) (unlock func(), err error) {
-	ctx, done := w.begin(ctx, "lock", KeyKey.String(key))
-	err = errPanicked
-	defer func() { done(err) }()
-	return w.locker.TryLock(ctx, key)
+	return report(ctx, w.wrapper, "lock", key, func(ctx context.Context) (func(), error) { return w.locker.TryLock(ctx, key) })
 }
 
 // errPanicked stands for the error of a call that did not return.
 var errPanicked = errors.New("the store panicked, or ended its goroutine")
 
-// begin begins an operation, which done ends.
-func (w *wrapper) begin(ctx context.Context, operation string, about ...attribute.KeyValue) (_ context.Context, done func(error)) {
+// report calls an operation, and reports it.
+func report[T any](ctx context.Context, w *wrapper, operation, key string, call func(context.Context) (T, error)) (answer T, err error) {
 	op := OperationKey.String(operation)
-	set := w.with(append(about, op)...)
+	set := w.with(KeyKey.String(key), op)
 	ctx, span := w.tracer.Start(ctx, "tickflake.store "+operation, trace.WithAttributes(set.ToSlice()...))
 	begin := time.Now()
-	return ctx, func(err error) {
+	err = errPanicked // unless the call returns
+	defer func() {
 		took := time.Since(begin)
-		came := []attribute.KeyValue{OutcomeKey.String(outcome(ctx, err))}
-		if kind := errorType(came[0].Value.AsString()); kind != "" {
+		outcome, kind := outcomeOf(ctx, err)
+		came := []attribute.KeyValue{OutcomeKey.String(outcome)}
+		if kind != "" {
 			came = append(came, errorTypeKey.String(kind))
-			err = exportable(err)
-			span.RecordError(err)
-			span.SetStatus(codes.Error, err.Error())
+			shown := exportable(err)
+			span.RecordError(shown)
+			span.SetStatus(codes.Error, shown.Error())
 		}
 		span.SetAttributes(came...)
 		span.End()
 		w.duration.Record(ctx, took.Seconds(), w.set(append(came, op)...))
-	}
+	}()
+	return call(ctx)
 }
 
 // exportable returns err with a text in UTF-8: otherwise OTLP refuses the whole batch of
@@ -131,42 +122,32 @@ func exportable(err error) error {
 // valid returns text with U+FFFD in place of bytes that are not UTF-8.
 func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
-// outcome is the value of [OutcomeKey].
-func outcome(ctx context.Context, err error) string {
-	switch {
-	case err == nil:
-		return "ok"
-	case errors.Is(err, stores.ErrConflict):
-		return "conflict"
-	case errors.Is(err, stores.ErrLocked):
-		return "locked"
-	case errors.Is(err, stores.ErrDamaged):
-		return "damaged"
-	case errors.Is(err, errPanicked):
-		return "error" // also if the context has ended
-	case stores.KindOf(err) == stores.Refused:
-		return "refused"
-	// Some drivers do not wrap the error of the context.
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return "timeout"
-	case errors.Is(err, context.Canceled), errors.Is(ctx.Err(), context.Canceled):
-		return "canceled"
-	}
-	return "error"
-}
-
 // errorTypeKey is the attribute of failures in OpenTelemetry's conventions. They recommend
 // it beside one of the library's own, such as [OutcomeKey], and only on failures.
 const errorTypeKey = attribute.Key("error.type")
 
-// errorType is the value of errorTypeKey for an outcome, or "" if the operation did not
-// fail.
-func errorType(outcome string) string {
-	switch outcome {
-	case "ok", "conflict", "locked": // the store answered
-		return ""
-	case "error":
-		return "_OTHER" // of the conventions
+// outcomeOf returns the value of [OutcomeKey], and that of errorTypeKey, which is "" if the store answered.
+func outcomeOf(ctx context.Context, err error) (outcome, kind string) {
+	switch {
+	case err == nil:
+		return "ok", ""
+	case errors.Is(err, stores.ErrConflict):
+		return "conflict", ""
+	case errors.Is(err, stores.ErrLocked):
+		return "locked", ""
+	case errors.Is(err, stores.ErrDamaged):
+		outcome = "damaged"
+	case errors.Is(err, errPanicked): // also if the context has ended
+		return "error", "_OTHER" // of the conventions
+	case stores.KindOf(err) == stores.Refused:
+		outcome = "refused"
+	// Some drivers do not wrap the error of the context.
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(ctx.Err(), context.DeadlineExceeded):
+		outcome = "timeout"
+	case errors.Is(err, context.Canceled), errors.Is(ctx.Err(), context.Canceled):
+		outcome = "canceled"
+	default:
+		return "error", "_OTHER"
 	}
-	return outcome
+	return outcome, outcome
 }

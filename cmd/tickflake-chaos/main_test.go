@@ -159,17 +159,6 @@ func fakeBench() {
 	}
 }
 
-// Every script that is printed is one that is read.
-func TestScriptsAreRead(t *testing.T) {
-	for _, f := range faultsBy(inVirtualTime) {
-		var text strings.Builder
-		require.NoError(t, writeScripts(&text, []fault{f}))
-		script, err := generatortest.ParseScript(text.String())
-		require.NoError(t, err, f.Fault)
-		assert.Equal(t, f.Script, script.Line())
-	}
-}
-
 // A path that the machine cannot run is found before it boots.
 func TestCheckProgram(t *testing.T) {
 	program := []byte("\x7fELF\x02\x01\x01" + strings.Repeat("\x00", 57)) // 64 bits, little-endian

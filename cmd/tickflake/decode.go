@@ -37,6 +37,7 @@ func newDecode(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "decode [ID...]",
 		Short:             "Take IDs apart",
+		Annotations:       command.Prints("decoded IDs"),
 		Long:              decodeHelp,
 		Example:           decodeExamples,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -45,9 +46,6 @@ func newDecode(c *command.Console) *cobra.Command {
 	format := formatFlag(cmd)
 	from := command.ChoiceFlag(cmd, "from", "`FORM` of the IDs given", formNames...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := c.Lost("decoded IDs"); err != nil {
-			return err
-		}
 		d := &decoder{Console: c, layout: *layout, parse: forms[*from].parse, json: *format == command.FormatJSON}
 		if len(args) == 0 {
 			return d.lines(cmd.Context())

@@ -72,11 +72,12 @@ type issue struct {
 
 func newGenerate(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "generate",
-		Short:   "Issue IDs, one per line",
-		Long:    generateHelp,
-		Example: generateExamples,
-		Args:    noArgs,
+		Use:         "generate",
+		Short:       "Issue IDs, one per line",
+		Annotations: command.Prints("IDs"),
+		Long:        generateHelp,
+		Example:     generateExamples,
+		Args:        noArgs,
 	}
 	g := &issue{Console: c, count: 1}
 	command.Flag(cmd, "count", "number `N` of IDs, at least 1 (default 1)", &g.count, atLeast("1", wholeNumber))
@@ -95,9 +96,6 @@ func newGenerate(c *command.Console) *cobra.Command {
 }
 
 func (g *issue) run(cmd *cobra.Command) error {
-	if err := g.Lost("IDs"); err != nil {
-		return err
-	}
 	pinned := cmd.Flags().Changed("node")
 	if g.noState {
 		if !pinned {

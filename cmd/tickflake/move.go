@@ -76,11 +76,12 @@ func allNodes(l *leases, cmd *cobra.Command) {
 
 func newLeaseExport(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "export",
-		Short:   "End the fleet of a store, and print its floors for another store",
-		Long:    leaseExportHelp,
-		Example: `  tickflake lease export --store ./ids --to etcd://10.0.0.1:2379 --yes > fleet.json`,
-		Args:    noArgs,
+		Use:         "export",
+		Short:       "End the fleet of a store, and print its floors for another store",
+		Annotations: command.Prints("floors"),
+		Long:        leaseExportHelp,
+		Example:     `  tickflake lease export --store ./ids --to etcd://10.0.0.1:2379 --yes > fleet.json`,
+		Args:        noArgs,
 	}
 	l := newLeases(c, cmd)
 	cmd.MarkFlagsMutuallyExclusive("layout", "store") // a store has one layout
@@ -100,11 +101,12 @@ func newLeaseExport(c *command.Console) *cobra.Command {
 
 func newSequenceExport(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "export NAME",
-		Short:   "End a sequence in a store, and print its floor for another store",
-		Long:    sequenceExportHelp,
-		Example: `  tickflake sequence export orders --store ./ids --to etcd://10.0.0.1 --yes > o.json`,
-		Args:    oneName,
+		Use:         "export NAME",
+		Short:       "End a sequence in a store, and print its floor for another store",
+		Annotations: command.Prints("floors"),
+		Long:        sequenceExportHelp,
+		Example:     `  tickflake sequence export orders --store ./ids --to etcd://10.0.0.1 --yes > o.json`,
+		Args:        oneName,
 	}
 	s := newSequences(c, cmd)
 	to, yes := moveFlags(cmd)
@@ -119,9 +121,6 @@ func newSequenceExport(c *command.Console) *cobra.Command {
 
 // export asks, exports from the store of the flags, and prints the document.
 func export(ctx context.Context, c *command.Console, p *place, what, to string, yes bool, do func(context.Context, stores.Store, string) (any, error)) error {
-	if err := c.Lost("floors"); err != nil {
-		return err
-	}
 	to = publicName(to)
 	if err := cell.CheckTo(to); err != nil {
 		return cli.Usage(fmt.Errorf("--to: %w", err))

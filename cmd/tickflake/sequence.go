@@ -89,9 +89,10 @@ func oneName(_ *cobra.Command, args []string) error {
 
 func newSequenceList(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List the sequences of a store",
-		Long:  sequenceListHelp,
+		Use:         "list",
+		Short:       "List the sequences of a store",
+		Annotations: command.Prints("sequences"),
+		Long:        sequenceListHelp,
 		Example: `  tickflake sequence list
   tickflake sequence list --store etcd://10.0.0.1:2379
   tickflake sequence list --format json | jq -r 'select(.left < 1000).name'`,
@@ -104,9 +105,6 @@ func newSequenceList(c *command.Console) *cobra.Command {
 }
 
 func (s *sequences) list(ctx context.Context, format string) error {
-	if err := s.Lost("sequences"); err != nil {
-		return err
-	}
 	all, damaged, err := list(ctx, s.place, sequence.List)
 	if err != nil {
 		return err
@@ -128,9 +126,10 @@ func (s *sequences) list(ctx context.Context, format string) error {
 
 func newSequenceShow(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "show NAME",
-		Short: "Show a sequence",
-		Long:  sequenceShowHelp,
+		Use:         "show NAME",
+		Short:       "Show a sequence",
+		Annotations: command.Prints("facts"),
+		Long:        sequenceShowHelp,
 		Example: `  tickflake sequence show orders
   tickflake sequence show orders --format json | jq .next`,
 		Args: oneName,
@@ -138,9 +137,6 @@ func newSequenceShow(c *command.Console) *cobra.Command {
 	s := newSequences(c, cmd)
 	format := formatFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := s.Lost("facts"); err != nil {
-			return err
-		}
 		info, err := s.inspect(cmd.Context(), args[0])
 		if err != nil {
 			return err

@@ -34,9 +34,10 @@ the numbers go to the terminal. Memory use does not grow with --count.`
 
 func newSequenceNext(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "next NAME",
-		Short: "Take numbers of a sequence, one per line",
-		Long:  sequenceNextHelp,
+		Use:         "next NAME",
+		Short:       "Take numbers of a sequence, one per line",
+		Annotations: command.Prints("numbers"),
+		Long:        sequenceNextHelp,
 		Example: `  tickflake sequence next orders
   tickflake sequence next orders --count 1000000 > numbers.txt
   tickflake sequence next orders --count 12 --row
@@ -54,9 +55,6 @@ func newSequenceNext(c *command.Console) *cobra.Command {
 }
 
 func (s *sequences) next(ctx context.Context, name string, count int64, row bool) (err error) {
-	if err := s.Lost("numbers"); err != nil {
-		return err
-	}
 	if err := s.mustExist(ctx); err != nil {
 		return err
 	}

@@ -72,9 +72,6 @@ const serveExamples = `  tickflake serve
   tickflake serve --store etcd://10.0.0.1:2379 --config /etc/tickflake/serve.yaml
   tickflake serve --print-config > serve.yaml`
 
-// releaseTimeout bounds the release of the node number at the end.
-const releaseTimeout = 5 * time.Second
-
 // protocols are the names of the flags of the addresses, and of sockets from systemd.
 var protocols = []string{"resp", "http", "grpc", "probes"}
 
@@ -244,7 +241,7 @@ func (s *serving) serve(ctx context.Context, log *slog.Logger) (err error) {
 	if err != nil {
 		return err
 	}
-	defer s.release(gen)
+	defer gen.Close()
 	config.Generator, config.Store = gen.Generator, gen.store
 	if s.place.url == "" {
 		sequences, err := s.openSequences(ctx)
@@ -299,15 +296,6 @@ func (s *serving) openSequences(ctx context.Context) (stores.Store, error) {
 	defer cancel()
 	store, err := place.open(bounded)
 	return store, place.ended(ctx, bounded, err)
-}
-
-// release gives the node number back, and closes the store. The lease logs its error, and the
-// IDs are unique even so.
-func (s *serving) release(gen *claimed) {
-	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout)
-	defer cancel()
-	_ = gen.CloseContext(ctx)
-	_ = gen.store.Close()
 }
 
 // watchEvery is how often watch looks.

@@ -6,7 +6,6 @@ import (
 	"net"
 	"os"
 	"reflect"
-	"regexp"
 	"strings"
 	"time"
 
@@ -285,12 +284,10 @@ func (s *serving) printSetting(name string, list bool, texts []string) error {
 	return err
 }
 
-var words = regexp.MustCompile(`\S+`)
-
 // wrap breaks a text into lines of at most so many bytes, unless a word is longer.
 func wrap(text string, width int) (lines []string) {
 	line := ""
-	for _, word := range words.FindAllString(text, -1) {
+	for word := range strings.FieldsSeq(text) {
 		if line != "" && len(line)+1+len(word) > width {
 			lines, line = append(lines, line), ""
 		}

@@ -33,9 +33,9 @@ func (m *machine[ID]) together(n int) bool {
 		}
 	}
 	m.world.allow(1)
-	m.world.meet(true)
-	defer m.world.meet(false)
-	c := &crowd[ID]{machine: m, jumps: m.world.jumps(), left: n, running: m.callers, done: make(chan struct{}), gone: make(chan struct{})}
+	m.world.crowd.Store(true)
+	defer m.world.crowd.Store(false)
+	c := &crowd[ID]{machine: m, jumps: m.world.jumped.Load(), left: n, running: m.callers, done: make(chan struct{}), gone: make(chan struct{})}
 	for i := range m.callers {
 		go c.call(i)
 	}
@@ -47,7 +47,7 @@ func (m *machine[ID]) together(n int) bool {
 	defer c.mu.Unlock()
 	c.over, c.left = true, 0
 	m.lost = m.lost || c.lost
-	return !m.lost && !m.spins()
+	return !m.lost && !m.world.spun.Load()
 }
 
 // streamOf is the number of a caller's own stream. Single calls use stream 1.
@@ -104,7 +104,7 @@ func (c *crowd[ID]) call(caller int) {
 			this.at = c.world.passed()
 			// One that began after a jump may meet an ID of a call that did not, and
 			// has not returned yet.
-			this.jumped = c.world.jumps() > c.jumps
+			this.jumped = c.world.jumped.Load() > c.jumps
 			c.judge.returned(c.line, before, this, ids, filled, err)
 		}
 		c.mu.Unlock()

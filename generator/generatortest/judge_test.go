@@ -33,21 +33,6 @@ func TestJudge(t *testing.T) {
 		{name: "duplicate of a call that a crash does not stop", script: "ids 1; crash at read 1", tape: []answer{is(at(0, 0)), is(at(0, 0))}, want: []string{
 			"duplicate: 0.0 was issued before, in step 1, call 1, 0s in (step 2, call 2, 0s in)",
 		}},
-		{name: "disorder", script: "ids 2", tape: []answer{is(at(0, 1)), is(at(0, 0))}, want: []string{
-			"disorder: 0.0 is not above 0.1, which had been returned before the call began (step 1, call 2, 0s in)",
-		}},
-		{name: "disorder in time too is one", script: "pass 1ms; ids 2", tape: []answer{is(at(1, 0)), is(at(0, 15))}, with: func(s *subject) { s.Tick = 2 * ms }, want: []string{
-			"disorder: 0.15 is not above 1.0, which had been returned before the call began (step 2, call 2, 1ms in)",
-		}},
-		{name: "disorder in time alone", script: "pass 9ms; ids 2", tape: []answer{is(at(9, 1)), is(at(9, 2))}, with: func(s *subject) {
-			s.Time = func(i tid) time.Time { return i.time().Add(-time.Duration(i&15) * ms) }
-			s.Tick = 5 * ms
-		}, want: []string{
-			"disorder: 9.2 is of 2026-06-01T12:00:00.007000Z, an earlier tick than one that had been returned before the call began: 2026-06-01T12:00:00.008000Z (step 2, call 2, 9ms in)",
-		}},
-		{name: "batch out of order", script: "batch 3", tape: []answer{is(at(0, 0)), is(at(0, 2)), is(at(0, 1))}, want: []string{
-			"disorder: 0.1 is not above 0.2, which had been returned before the call began (step 1, call 1, 0s in)",
-		}},
 		{name: "batch below what was before", script: "ids 1; batch 2", tape: []answer{is(at(0, 4)), is(at(0, 1)), is(at(0, 2))}, want: []string{
 			"disorder: 0.1 is not above 0.4, which had been returned before the call began (step 2, call 2, 0s in)",
 		}},
@@ -62,27 +47,14 @@ func TestJudge(t *testing.T) {
 		{name: "stream of an earlier tick", script: "pass 2ms; ids 1; stream 1", claim: claim(borrow(0), borrow(0)), tape: []answer{is(at(2, 0)), is(at(1, 15))}, with: func(s *subject) { s.Tick = 2 * ms }, want: []string{
 			"disorder: 1.15 is of 2026-06-01T12:00:00.001000Z, an earlier tick than one that had been returned before the call began: 2026-06-01T12:00:00.002000Z (step 3, call 2, 2ms in)",
 		}},
-		{name: "call of an earlier tick than a stream's", script: "pass 2ms; stream 1; ids 1", tape: []answer{is(at(2, 0)), is(at(1, 15))}, with: func(s *subject) { s.Tick = 2 * ms }, want: []string{
-			"disorder: 1.15 is of 2026-06-01T12:00:00.001000Z, an earlier tick than one that had been returned before the call began: 2026-06-01T12:00:00.002000Z (step 3, call 2, 2ms in)",
-		}},
 		{name: "the first after a restart stands for all", script: "pass 5ms; ids 2; crash; ids 2", claim: claim(borrow(2*ms), borrow(2*ms)), tape: []answer{is(at(5, 0)), is(at(7, 0)), is(at(5, 1)), is(at(5, 2))}, want: []string{
 			"disorder: 5.1 is not above 7.0, which had been returned before the call began (step 4, call 3, 5ms in)",
 		}},
 		{name: "the first tick after a restart stands for all", script: "pass 5ms; stream 1; crash; stream 2", claim: claim(borrow(2*ms), borrow(2*ms)), tape: []answer{is(at(7, 0)), is(at(5, 0)), is(at(5, 1))}, want: []string{
 			"disorder: 5.0 is of 2026-06-01T12:00:00.005000Z, an earlier tick than one that had been returned before the call began: 2026-06-01T12:00:00.007000Z (step 4, call 2, 5ms in)",
 		}},
-		{name: "stream again after a restart", script: "stream 1; crash; stream 1", tape: []answer{is(at(0, 5)), is(at(0, 4))}},
 
 		// Stalls.
-		{name: "wait for a free tick", script: "ids 1; pass 1ms; ids 1", claim: claim(wait(ms), wait(ms)), tape: []answer{is(at(0, 0)), after(1, is(at(1, 0)))}, want: []string{
-			"stall: the call took 1ns; at most 0s, since its tick was free (step 3, call 2, 1.000001ms in)",
-		}},
-		{name: "wait for the first tick", script: "ids 1", claim: claim(wait(ms), wait(ms)), tape: []answer{after(1, is(at(0, 0)))}, want: []string{
-			"stall: the call took 1ns; at most 0s, since its tick was free (step 1, call 1, 1ns in)",
-		}},
-		{name: "wait before the start for too long", script: "step -2ms; ids 1", claim: claim(wait(0), wait(2*ms)), tape: []answer{after(2*ms+1, is(at(0, 0)))}, want: []string{
-			"stall: the call took 2.000001ms; at most 2ms, since the clock was 2ms behind (step 2, call 1, 2.000001ms in)",
-		}},
 		{name: "exhausted, wait as claimed", script: "ids 2", claim: claim(wait(ms), wait(9*ms)), tape: []answer{is(at(0, 0)), after(ms, is(at(1, 0)))}},
 		{name: "exhausted, wait for too long", script: "ids 2", claim: claim(wait(ms), wait(9*ms)), tape: []answer{is(at(0, 0)), after(ms+1, is(at(1, 0)))}, want: []string{
 			"stall: the call took 1.000001ms; at most 1ms, as claimed for a tick that is used up (step 1, call 2, 1.000001ms in)",
@@ -91,10 +63,6 @@ func TestJudge(t *testing.T) {
 			"stall: the call took 6.000001ms; at most 6ms, as claimed (step 3, call 2, 6.000001ms in)",
 		}},
 		{name: "exhausted before a leap second, the bounds add up", script: "pass 999ms; ids 1; leap; ids 1", claim: claim(wait(ms), wait(2*time.Second)), tape: []answer{is(at(999, 0)), after(1001*ms, is(at(1000, 0)))}},
-		{name: "behind, wait as claimed", script: "pass 5ms; ids 1; step -4ms; ids 1", claim: claim(wait(9*ms), wait(5*ms)), tape: []answer{is(at(5, 0)), after(5*ms, is(at(6, 0)))}},
-		{name: "behind, wait for too long", script: "pass 5ms; ids 1; step -4ms; ids 1", claim: claim(wait(9*ms), wait(5*ms)), tape: []answer{is(at(5, 0)), after(5*ms+1, is(at(6, 0)))}, want: []string{
-			"stall: the call took 5.000001ms; at most 5ms, since the clock was 5ms behind (step 4, call 2, 10.000001ms in)",
-		}},
 		{name: "behind, waits though none is claimed", script: "pass 5ms; ids 1; step -2ms; ids 1", claim: claim(wait(9*ms), wait(0)), tape: []answer{is(at(5, 0)), after(3*ms, is(at(6, 0)))}, want: []string{
 			"stall: the call took 3ms; at most 0s, since the clock was behind, where no wait is claimed (step 4, call 2, 8ms in)",
 		}},
@@ -102,14 +70,6 @@ func TestJudge(t *testing.T) {
 			"stall: the call took 5ms; at most 0s, since the clock was at least 5.001ms behind, further than a wait may help (step 4, call 2, 14ms in)",
 		}},
 		{name: "behind by what a loan may help", script: "pass 9ms; ids 1; step -7ms; ids 1", claim: claim(wait(0), generatortest.Bound{Wait: 5 * ms, Borrow: 7 * ms}), tape: []answer{is(at(9, 0)), after(5*ms, is(at(9, 1)))}},
-		{name: "batch waits for all of it", script: "ids 1; pass 3ms; batch 2", claim: claim(wait(ms), wait(5*ms)), tape: []answer{is(at(0, 0)), after(5*ms, is(at(8, 0))), is(at(8, 1))}},
-		{name: "batch waits for too long", script: "batch 2", claim: claim(wait(5*ms), wait(ms)), tape: []answer{after(5*ms, is(at(5, 0))), after(1, is(at(5, 1)))}, want: []string{
-			"stall: the call took 5.000001ms; at most 5ms, as claimed (step 1, call 1, 5.000001ms in)",
-		}},
-		{name: "wait without Time", script: "ids 1", claim: claim(wait(5*ms), wait(ms)), tape: []answer{after(5*ms, is(at(5, 0)))}, with: func(s *subject) { s.Time = nil }},
-		{name: "wait without Time for too long", script: "ids 1", claim: claim(wait(5*ms), wait(ms)), tape: []answer{after(5*ms+1, is(at(5, 0)))}, with: func(s *subject) { s.Time = nil }, want: []string{
-			"stall: the call took 5.000001ms; at most 5ms, as claimed (step 1, call 1, 5.000001ms in)",
-		}},
 		{name: "wait after a restart", script: "ids 1; crash; pass 1ms; ids 1; pass 9ms; ids 1", claim: claim(wait(ms), wait(5*ms)), tape: []answer{is(at(0, 0)), after(5*ms, is(at(6, 0))), after(1, is(at(15, 0)))}, want: []string{
 			"stall: the call took 1ns; at most 0s, since its tick was free (step 6, call 3, 15.000001ms in)",
 		}},
@@ -119,22 +79,14 @@ func TestJudge(t *testing.T) {
 		}},
 
 		// Leads.
-		{name: "exhausted, ahead as claimed", script: "ids 2", claim: claim(borrow(3*ms), wait(9*ms)), tape: []answer{is(at(0, 0)), is(at(3, 0))}},
 		{name: "exhausted, ahead by more", script: "ids 2", claim: claim(borrow(3*ms), borrow(9*ms)), tape: []answer{is(at(0, 0)), is(at(4, 0))}, want: []string{
 			"lead: 4.0 is 4ms ahead of the clock; at most 3ms, as claimed for a tick that is used up (step 1, call 2, 0s in)",
 		}},
-		{name: "behind, ahead as claimed", script: "pass 5ms; ids 1; step -3ms; ids 1", claim: claim(wait(9*ms), borrow(3*ms)), tape: []answer{is(at(5, 0)), is(at(5, 1))}},
 		{name: "behind, ahead by more", script: "pass 5ms; ids 1; step -3ms; ids 1", claim: claim(borrow(9*ms), borrow(2*ms)), tape: []answer{is(at(5, 0)), is(at(5, 1))}, want: []string{
 			"lead: 5.1 is 3ms ahead of the clock; at most 2ms, as claimed for a clock that is behind (step 4, call 2, 5ms in)",
 		}},
-		{name: "ahead though its tick was free", script: "pass 999us; ids 1", claim: claim(borrow(9*ms), borrow(9*ms)), tape: []answer{is(at(1, 0))}, want: []string{
-			"lead: 1.0 is 1µs ahead of the clock; at most 0s, since its tick was free (step 2, call 1, 999µs in)",
-		}},
 		{name: "batch ahead for either cause", script: "batch 2", claim: claim(borrow(ms), borrow(3*ms)), tape: []answer{is(at(3, 0)), is(at(4, 0))}, want: []string{
 			"lead: 4.0 is 4ms ahead of the clock; at most 3ms, as claimed (step 1, call 1, 0s in)",
-		}},
-		{name: "stream ahead for either cause", script: "stream 2", claim: claim(borrow(ms), borrow(3*ms)), tape: []answer{is(at(3, 0)), is(at(4, 0))}, want: []string{
-			"lead: 4.0 is 4ms ahead of the clock; at most 3ms, as claimed (step 1, call 2, 0s in)",
 		}},
 		{name: "ahead in a frozen clock for either cause", script: "freeze 2s; ids 2", claim: claim(borrow(ms), borrow(3*ms)), tape: []answer{is(at(3, 0)), is(at(4, 0))}, want: []string{
 			"lead: 4.0 is 4ms ahead of the clock; at most 3ms, as claimed (step 2, call 2, 0s in)",
@@ -142,7 +94,6 @@ func TestJudge(t *testing.T) {
 		{name: "ahead after a restart for either cause", script: "ids 1; crash; ids 1; crash; ids 1", claim: claim(borrow(ms), borrow(3*ms)), tape: []answer{is(at(0, 0)), is(at(3, 0)), is(at(4, 0))}, want: []string{
 			"lead: 4.0 is 4ms ahead of the clock; at most 3ms, as claimed (step 5, call 3, 0s in)",
 		}},
-		{name: "lead is measured at the end of the call", script: "ids 2", claim: claim(wait(ms), wait(0)), tape: []answer{is(at(0, 0)), after(ms, is(at(1, 0)))}},
 		{name: "lead in the year 9999", script: "ids 1", claim: claim(borrow(ms), borrow(ms)), tape: []answer{is(at(0, 1))}, with: func(s *subject) { s.Time = func(tid) time.Time { return time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC) } }, want: []string{
 			"lead: 0.1 is 2562047h47m16.854775807s ahead of the clock; at most 0s, since its tick was free (step 1, call 1, 0s in)",
 			"lead: 1000.0 is 2562047h47m16.854775807s ahead of the clock; at most 1ms, as claimed for a clock that is behind (step 2, call 2, 1s in)",
@@ -157,51 +108,28 @@ func TestJudge(t *testing.T) {
 		}},
 
 		// Stale IDs.
-		{name: "of the tick in which the call began", script: "pass 999us; ids 1", tape: []answer{is(at(0, 0))}},
 		{name: "of a tick that was over", script: "pass 1ms; ids 1", tape: []answer{is(at(0, 0))}, want: []string{
 			"stale: 0.0 is of 2026-06-01T12:00:00.000000Z, but the call began at 2026-06-01T12:00:00.001000Z (step 2, call 1, 1ms in)",
 		}},
 		{name: "without Time", script: "pass 1ms; ids 3", tape: []answer{is(at(0, 0)), is(at(77, 0)), no}, with: func(s *subject) { s.Time = nil }},
 
 		// Rejections.
-		{name: "rejected though free", script: "ids 1; pass 1ms; ids 1", tape: []answer{is(at(0, 0)), no}, want: []string{
-			"rejected: the call failed though its tick was free: no (step 3, call 2, 1ms in)",
-		}},
-		{name: "rejected at first", script: "ids 1", tape: []answer{no}, want: []string{
-			"rejected: the call failed though its tick was free: no (step 1, call 1, 0s in)",
-		}},
-		{name: "rejected before the start", script: "step -1us; ids 1", tape: []answer{no}},
-		{name: "rejected before the start though claimed", script: "step -3ms; ids 1", claim: claim(wait(0), wait(3*ms)), tape: []answer{no}, want: []string{
-			"rejected: the call failed though its slot was at most 3ms ahead, and a generator that waits up to 3ms serves it: no (step 2, call 1, 0s in)",
-		}},
-		{name: "exhausted, rejects beyond its wait", script: "pass 500us; ids 2", claim: claim(wait(499*time.Microsecond), wait(time.Hour)), tape: []answer{is(at(0, 0)), no}},
-		{name: "exhausted, should wait", script: "pass 500us; ids 2", claim: claim(wait(500*time.Microsecond), wait(0)), tape: []answer{is(at(0, 0)), no}, want: []string{
-			"rejected: the call failed though its slot was at most 500µs ahead, and a generator that waits up to 500µs serves it: no (step 2, call 2, 500µs in)",
-		}},
-		{name: "exhausted, should borrow", script: "pass 500us; ids 2", claim: claim(borrow(500*time.Microsecond), wait(0)), tape: []answer{is(at(0, 0)), no}, want: []string{
-			"rejected: the call failed though its slot was at most 500µs ahead, and a generator that borrows up to 500µs serves it: no (step 2, call 2, 500µs in)",
-		}},
 		{name: "exhausted, has waited", script: "coarse 1ms; ids 2", claim: claim(wait(1200*time.Microsecond), wait(0)), tape: []answer{is(at(0, 0)), after(300*time.Microsecond, no)}},
 		{name: "exhausted, has waited and could have waited more", script: "coarse 1ms; ids 2", claim: claim(wait(1300*time.Microsecond), wait(0)), tape: []answer{is(at(0, 0)), after(300*time.Microsecond, no)}, want: []string{
 			"rejected: the call failed though its slot was at most 1ms ahead, and a generator that waits up to 1.3ms serves it: no (step 2, call 2, 300µs in)",
 		}},
-		{name: "behind, rejects beyond its wait", script: "pass 5ms; ids 1; step -2ms; ids 1", claim: claim(wait(time.Hour), generatortest.Bound{Wait: 3*ms - 1, Borrow: 3*ms - 1}), tape: []answer{is(at(5, 0)), no}},
 		{name: "behind, should wait", script: "pass 5ms; ids 1; step -2ms; ids 1", claim: claim(wait(0), wait(3*ms)), tape: []answer{is(at(5, 0)), no}, want: []string{
 			"rejected: the call failed though its slot was at most 3ms ahead, and a generator that waits up to 3ms serves it: no (step 4, call 2, 5ms in)",
 		}},
 		{name: "behind, should borrow", script: "pass 5ms; ids 1; step -2ms; ids 1", claim: claim(wait(0), borrow(3*ms)), tape: []answer{is(at(5, 0)), no}, want: []string{
 			"rejected: the call failed though its slot was at most 3ms ahead, and a generator that borrows up to 3ms serves it: no (step 4, call 2, 5ms in)",
 		}},
-		{name: "behind by a microsecond", script: "pass 5ms; ids 1; step -1us; ids 1", claim: claim(wait(9*ms), wait(0)), tape: []answer{is(at(5, 0)), no}},
 		{name: "batch may fail in part", script: "batch 2", tape: []answer{is(at(0, 0)), no}},
 		{name: "batch may fail where its tick is used up", script: "ids 1; batch 2", claim: claim(wait(9*ms), wait(9*ms)), tape: []answer{is(at(0, 0)), no}},
 		{name: "batch fails as a whole though its tick was free", script: "ids 1; pass 1ms; batch 2", tape: []answer{is(at(0, 0)), no}, want: []string{
 			"rejected: the call failed though its tick was free: no (step 3, call 2, 1ms in)",
 		}},
 		{name: "a process that has just started may fail", script: "ids 1; pass 1ms; crash; ids 2", tape: []answer{is(at(0, 0)), no, no}},
-		{name: "a process that has issued may not", script: "ids 1; pass 1ms; crash; ids 1; pass 1ms; ids 1", tape: []answer{is(at(0, 0)), is(at(1, 0)), no}, want: []string{
-			"rejected: the call failed though its tick was free: no (step 6, call 3, 2ms in)",
-		}},
 		{name: "rejected in the last tick", script: "begin end-1ms; ids 2", claim: claim(wait(9*ms), wait(9*ms)), tape: []answer{is(at(0, 0)), no, no}, with: func(s *subject) { s.End = noon.Add(ms) }},
 		{name: "rejected before the last tick", script: "begin end-2ms; ids 2", claim: claim(wait(9*ms), wait(9*ms)), tape: []answer{is(at(0, 0)), no, no}, with: func(s *subject) { s.End = noon.Add(2 * ms) }, want: []string{
 			"rejected: the call failed though its slot was at most 1ms ahead, and a generator that waits up to 9ms serves it: no (step 1, call 2, 0s in)",
@@ -209,9 +137,6 @@ func TestJudge(t *testing.T) {
 		{name: "rejected at the end", script: "begin end+0s; ids 1", tape: []answer{no, no}, with: func(s *subject) { s.End = noon }},
 
 		// Errors.
-		{name: "wrong error", script: "ids 2", tape: []answer{is(at(0, 0)), no}, with: func(s *subject) { s.CheckError = func(error) error { return errBad } }, want: []string{
-			"wrong-error: bad: no (step 1, call 2, 0s in)",
-		}},
 		{name: "right error", script: "ids 2", tape: []answer{is(at(0, 0)), no}, with: func(s *subject) {
 			s.CheckError = func(err error) error {
 				if err != errNo {
@@ -233,10 +158,8 @@ func TestJudge(t *testing.T) {
 		{name: "batch of too many", script: "batch 2", with: func(s *subject) { batches(s, 3, nil) }, want: []string{
 			"wrong-error: a batch of 2 filled 3, with the error <nil> (step 1, call 1, 0s in)",
 		}},
-		{name: "batch of none and an error", script: "ids 1; batch 2", with: func(s *subject) { batches(s, 0, errNo) }},
 
 		// The end of time.
-		{name: "last tick", script: "begin end-1us; ids 1", tape: []answer{is(at(1, 0)), no}, with: func(s *subject) { s.End = noon.Add(2 * ms) }},
 		{name: "ID for the end", script: "begin end-1us; ids 2", claim: claim(borrow(ms), wait(0)), tape: []answer{is(at(1, 0)), is(at(2, 0)), no}, with: func(s *subject) { s.End = noon.Add(2 * ms) }, want: []string{
 			"end-of-time: 2.0 is of 2026-06-01T12:00:00.002000Z, but time ends at 2026-06-01T12:00:00.002000Z (step 1, call 2, 0s in)",
 		}},
@@ -246,7 +169,6 @@ func TestJudge(t *testing.T) {
 		{name: "ID before the epoch", script: "step -1us; ids 1", claim: claim(wait(0), borrow(ms)), tape: []answer{is(at(0, 0))}, with: func(s *subject) { s.Epoch = noon }, want: []string{
 			"end-of-time: 0.0 was issued at 2026-06-01T11:59:59.999999Z, but time begins at 2026-06-01T12:00:00.000000Z (step 2, call 1, 0s in)",
 		}},
-		{name: "ID at the epoch", script: "ids 1", tape: []answer{is(at(0, 0))}, with: func(s *subject) { s.Epoch = noon }},
 		{name: "waits for the epoch", script: "step -1ms; ids 1", claim: claim(wait(0), wait(ms)), tape: []answer{after(ms, is(at(0, 0)))}, with: func(s *subject) { s.Epoch = noon }},
 
 		// Recovery.
@@ -262,30 +184,14 @@ func TestJudge(t *testing.T) {
 			"stall: the call took 1ns; at most 0s, since its tick was free (step 2, call 3, 2.000000001s in)",
 			"no-recovery: all faults had been over for 1s, and the call took 1ns (step 2, call 3, 2.000000001s in)",
 		}},
-		{name: "one call after the faults may wait", script: "pass 10s; ids 1; step -2s", claim: claim(wait(0), wait(2*time.Second)), tape: []answer{is(at(10_000, 0)), after(time.Second+ms, good)}},
 		{name: "recovers after its lead", script: "pass 1h; ids 1; step -1h", tape: []answer{is(at(3600_000, 0)), no}},
 
 		// The wall jumps in the middle of a call: it is not held to what depends on the clock at
 		// its begin and at its end, and is to all else. The next call is held to all.
-		{name: "ahead", script: "ids 1; step -2ms at read 1; ids 1", tape: []answer{is(at(0, 0)), looks(1, is(at(0, 1)))}},
-		{name: "ahead, and then the next", script: "ids 1; step -2ms at read 1; ids 2", tape: []answer{is(at(0, 0)), looks(1, is(at(0, 1))), is(at(0, 2))}, want: []string{
-			"lead: 0.2 is 2ms ahead of the clock; at most 0s, as claimed for a clock that is behind (step 3, call 3, 0s in)",
-		}},
-		{name: "batch ahead", script: "step -2ms at read 1; batch 2", tape: []answer{looks(1, is(at(0, 0))), is(at(0, 1))}},
-		{name: "batch not ahead", script: "step -2ms at read 1; batch 1; batch 1", tape: []answer{looks(1, is(at(0, 0))), is(at(0, 1))}, want: []string{
-			"lead: 0.1 is 2ms ahead of the clock; at most 0s, as claimed (step 3, call 2, 0s in)",
-		}},
 		{name: "stream ahead, and then the next", script: "step -2ms at read 1; stream 2", tape: []answer{looks(1, is(at(0, 0))), is(at(0, 1))}, want: []string{
 			"lead: 0.1 is 2ms ahead of the clock; at most 0s, as claimed (step 2, call 2, 0s in)",
 		}},
-		{name: "stale", script: "pass 5ms; step -3ms at read 1; ids 1", tape: []answer{looks(1, is(at(2, 0)))}},
 		{name: "free, and then behind", script: "ids 1; pass 1ms; step -2ms at read 1; ids 1", claim: claim(wait(0), wait(5*ms)), tape: []answer{is(at(0, 0)), looks(1, after(2*ms, is(at(1, 0))))}},
-		{name: "out of patience", script: "ids 1; pass 1ms; step -2ms at read 1; ids 1", claim: claim(wait(4*ms), wait(5*ms)), tape: []answer{is(at(0, 0)), looks(1, after(5*ms+1, is(at(4, 0))))}, want: []string{
-			"stall: the call took 5.000001ms; at most 5ms, as claimed (step 4, call 2, 6.000001ms in)",
-		}},
-		{name: "rejected, and then the next", script: "ids 1; step +5ms at read 1; ids 2", tape: []answer{is(at(0, 0)), looks(1, no), no}, want: []string{
-			"rejected: the call failed though its tick was free: no (step 3, call 3, 0s in)",
-		}},
 		{name: "back from the end", script: "begin end+1ms; step -2ms at read 1; ids 1", tape: []answer{looks(1, is(at(-2, 0))), no}, with: func(s *subject) { s.End = noon.Add(-ms) }},
 		{name: "past the epoch and back", script: "begin 2026-06-01T12:00:00Z; step +1h at read 1; step -1h at read 2; ids 1", tape: []answer{looks(2, is(at(3600_000, 0))), no}, with: func(s *subject) { s.Epoch = noon.Add(time.Minute) }},
 		{name: "wrong error", script: "ids 1; step +5ms at read 1; ids 1", tape: []answer{is(at(0, 0)), looks(1, no)}, with: func(s *subject) { s.CheckError = func(error) error { return errBad } }, want: []string{

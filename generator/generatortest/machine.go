@@ -9,7 +9,7 @@ import (
 // machine runs a script.
 type machine[ID cmp.Ordered] struct {
 	judge   judge[ID]
-	world   world
+	world   *world
 	callers int
 
 	proc      Process[ID]
@@ -27,7 +27,7 @@ func (m *machine[ID]) run(script Script) {
 	defer func() { // even if a call ends this goroutine
 		m.judge.end()
 		switch {
-		case m.spins():
+		case m.world.spun.Load():
 			m.judge.violate(Stall, m.world.passed(), "a call read the clock %d times and did not end: it spins, or waits in steps too small for so long a time", patience)
 		case !whole || m.lost:
 			m.judge.violate(WrongError, m.world.passed(), "a call did not return: it ended its goroutine")
@@ -66,16 +66,6 @@ func (m *machine[ID]) steps(steps []Step) bool {
 	return true
 }
 
-// spins reports whether a call did nothing but read the clock, and was ended.
-func (m *machine[ID]) spins() bool {
-	select {
-	case <-m.world.spun():
-		return true
-	default:
-		return false
-	}
-}
-
 // start starts the first process, and reports whether to go on.
 func (m *machine[ID]) start() bool {
 	s := m.judge.subject
@@ -84,11 +74,7 @@ func (m *machine[ID]) start() bool {
 		return false
 	}
 	var err error
-	if v, ok := m.world.(*virtual); ok {
-		m.proc, err = s.New(v.clock)
-	} else {
-		m.proc, err = s.New(nil)
-	}
+	m.proc, err = s.New(m.world.clock)
 	now := m.world.now()
 	// A script that begins at another time than all others does so to see that.
 	excused := m.begins && (now.Before(s.Epoch) || !s.End.IsZero() && !now.Before(s.End))
@@ -178,28 +164,20 @@ const rounds = 100
 
 // ids makes n calls, spread over d, and reports whether to go on.
 func (m *machine[ID]) ids(n int, d time.Duration) bool {
+	parts := n
 	if m.callers > 1 {
-		parts := 1
+		parts = 1
 		if d > 0 {
 			parts = min(n, rounds)
 		}
-		for i := range parts {
-			if !m.together(n*(i+1)/parts - n*i/parts) {
-				return false
-			}
-			m.world.pass(part(d, i+1, parts) - part(d, i, parts))
-		}
-		return true
 	}
-	each := d / time.Duration(n)
-	for range n {
-		m.issue(&m.proc, m.line, call{}, 1)
-		if each > 0 {
-			m.world.pass(each)
+	for i := range parts {
+		if m.callers == 1 {
+			m.issue(&m.proc, m.line, call{}, 1)
+		} else if !m.together(n*(i+1)/parts - n*i/parts) {
+			return false
 		}
-	}
-	if d > 0 {
-		m.world.pass(d - each*time.Duration(n))
+		m.world.pass(part(d, i+1, parts) - part(d, i, parts))
 	}
 	return true
 }
@@ -213,12 +191,12 @@ func part(d time.Duration, i, n int) time.Duration {
 func (m *machine[ID]) issue(p *Process[ID], l *line[ID], c call, n int) {
 	m.world.allow(1 + n/4096) // some thousand readings for each ID are plenty, beside one long wait
 	c.began = m.now(p)
-	passed, jumps := m.world.passed(), m.world.jumps()
+	passed, jumps := m.world.passed(), m.world.jumped.Load()
 	ids, filled, err := m.ask(p, c, n)
 	c.at = m.world.passed()
 	c.stall = c.at - passed
 	c.ended = m.now(p)
-	c.jumped = m.world.jumps() > jumps
+	c.jumped = m.world.jumped.Load() > jumps
 	m.judge.returned(l, *l, c, ids, filled, err)
 }
 

@@ -101,14 +101,7 @@ func (r *Result) violate(v Violation) {
 }
 
 // Failed reports whether any result failed.
-func (r Report) Failed() bool {
-	for _, result := range r.Results {
-		if result.Failed() {
-			return true
-		}
-	}
-	return false
-}
+func (r Report) Failed() bool { return slices.ContainsFunc(r.Results, Result.Failed) }
 
 // String returns the report as a table, followed by the violations.
 func (r Report) String() string {

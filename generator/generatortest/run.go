@@ -99,11 +99,7 @@ func RunScript[ID cmp.Ordered](s Subject[ID], script Script) Result {
 		callers: s.callers(script),
 		begins:  script.Begin != "",
 		line:    &line[ID]{},
-	}
-	if s.SystemTime {
-		m.world = newBubble(begin)
-	} else {
-		m.world = newVirtual(begin)
+		world:   newWorld(begin, s.SystemTime),
 	}
 	// In a goroutine of its own, because a call that spins ends its goroutine.
 	done := make(chan struct{})

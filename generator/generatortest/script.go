@@ -84,14 +84,6 @@ const (
 	Takeover Action = "takeover" // the process stops in the middle of a call for D, and another starts on its state meanwhile
 )
 
-// The settings' words.
-const (
-	strategyW = "strategy"
-	clockW    = "clock"
-	beginW    = "begin"
-	callersW  = "callers"
-)
-
 // The limits of a script: it must neither take all memory nor leave the years that
 // clocks can show.
 const (
@@ -119,11 +111,11 @@ func (s Script) lines() []string {
 			lines = append(lines, name+" "+value)
 		}
 	}
-	setting(strategyW, s.Strategy)
-	setting(clockW, s.Clock)
-	setting(beginW, s.Begin)
+	setting("strategy", s.Strategy)
+	setting("clock", s.Clock)
+	setting("begin", s.Begin)
 	if s.Callers != 0 {
-		setting(callersW, strconv.Itoa(s.Callers))
+		setting("callers", strconv.Itoa(s.Callers))
 	}
 	for _, step := range s.Steps {
 		lines = append(lines, step.String())
@@ -136,23 +128,25 @@ func (s Script) lines() []string {
 type form struct {
 	do         Action
 	args, tail string
-	example    string // for who writes it otherwise
+	most       int           // of N
+	longest    time.Duration // of D; a slew's depends on its rate
+	example    string        // for who writes it otherwise
 }
 
 var forms = []form{
-	{IDs, "N", "over D", "a number, such as ids 5000 or ids 5000 over 2s"},
-	{Batch, "N", "", "a number, such as batch 100"},
-	{Stream, "N", "", "a number, such as stream 100"},
-	{Pass, "D", "", "a time, such as pass 5ms"},
-	{StepWall, "D", "at read N", "a time, such as step -2ms or step -2ms at read 2"},
-	{Slew, "R for D", "", "a rate and a time, such as slew 0.5 for 2s"},
-	{Freeze, "D", "", "a time, such as freeze 5ms"},
-	{Coarse, "D", "", "a time, such as coarse 5ms"},
-	{Suspend, "D", "", "a time, such as suspend 5ms"},
-	{Leap, "", "", "nothing after leap"},
-	{Restart, "", "", "nothing after restart"},
-	{Crash, "", "at read N", "nothing more, or a reading, such as crash at read 2"},
-	{Takeover, "D", "", "a time, such as takeover 5ms"},
+	{IDs, "N", "over D", maxIDs, maxTime, "a number, such as ids 5000 or ids 5000 over 2s"},
+	{Batch, "N", "", maxBatch, 0, "a number, such as batch 100"},
+	{Stream, "N", "", maxIDs, 0, "a number, such as stream 100"},
+	{Pass, "D", "", 0, maxTime, "a time, such as pass 5ms"},
+	{StepWall, "D", "at read N", maxRead, maxTime, "a time, such as step -2ms or step -2ms at read 2"},
+	{Slew, "R for D", "", 0, maxTime, "a rate and a time, such as slew 0.5 for 2s"},
+	{Freeze, "D", "", 0, maxFreeze, "a time, such as freeze 5ms"},
+	{Coarse, "D", "", 0, maxCoarse, "a time, such as coarse 5ms"},
+	{Suspend, "D", "", 0, maxTime, "a time, such as suspend 5ms"},
+	{Leap, "", "", 0, 0, "nothing after leap"},
+	{Restart, "", "", 0, 0, "nothing after restart"},
+	{Crash, "", "at read N", maxRead, 0, "nothing more, or a reading, such as crash at read 2"},
+	{Takeover, "D", "", 0, maxTime, "a time, such as takeover 5ms"},
 }
 
 func formOf(do Action) (form, bool) {
@@ -162,13 +156,6 @@ func formOf(do Action) (form, bool) {
 	}
 	return forms[i], true
 }
-
-// takes reports whether the action has a value of a kind: N, D or R.
-func (f form) takes(kind string) bool {
-	return slices.Contains(strings.Fields(f.args+" "+f.tail), kind)
-}
-
-const notKnown = "not known: want ids, batch, stream, pass, step, slew, freeze, coarse, suspend, leap, restart, crash or takeover"
 
 // String returns the step's text.
 func (s Step) String() string {
@@ -195,49 +182,22 @@ func (s Step) String() string {
 
 // has reports whether the script does any of the actions.
 func (s Script) has(actions ...Action) bool {
-	for _, step := range s.Steps {
-		for _, action := range actions {
-			if step.Do == action {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Steps, func(step Step) bool { return slices.Contains(actions, step.Do) })
 }
 
-// Validate returns an error for the first step or setting that cannot be done, or nil. The
-// error names the step. Validate does not check Strategy, which may be a word of the
-// Subject's own; [ParseScript] and [SubjectOf] do.
+// Validate returns an error for the first setting or step that [ParseScript] would refuse in the
+// script's text, or that has a value which its text has no place for; or else nil. The error names
+// the line of [Script.String], or the step. Validate does not look at Strategy, which may be a word
+// of the Subject's own.
 func (s Script) Validate() error {
-	fail := func(line int, text, problem string) error {
-		return &scriptError{Step: line, Text: text, Problem: problem}
+	s.Strategy = ""
+	read, err := ParseScript(s.String())
+	if err != nil {
+		return err
 	}
-	if s.Callers < 0 || s.Callers > maxCallers {
-		return fail(0, fmt.Sprintf("%s %d", callersW, s.Callers), fmt.Sprintf("want 1 to %d", maxCallers))
-	}
-	if len(s.Steps) > maxSteps {
-		words, problem := tooManySteps(len(s.Steps))
-		return fail(0, strings.Join(words, " "), problem)
-	}
-	if _, err := s.begin(time.Time{}); err != nil {
-		return fail(0, beginW+" "+s.Begin, err.Error())
-	}
-	if _, err := ParseClockKind(s.Clock); s.Clock != "" && err != nil {
-		return fail(0, clockW+" "+s.Clock, err.Error())
-	}
-	ids, total := 0, time.Duration(0) // neither can overflow: each step is within the bounds by itself
 	for i, step := range s.Steps {
-		if problem := step.problem(); problem != "" {
-			return fail(i+1, step.String(), problem)
-		}
-		if step.Do != StepWall && step.Do != Crash { // whose count is of readings
-			ids += step.Count
-		}
-		if ids > maxIDs {
-			return fail(i+1, step.String(), fmt.Sprintf("that makes %d IDs in all: at most %d", ids, maxIDs))
-		}
-		if total += step.reach(); total > maxTime {
-			return fail(i+1, step.String(), fmt.Sprintf("that makes %s in all, there and back: at most %s", total, maxTime))
+		if i >= len(read.Steps) || read.Steps[i] != step {
+			return fmt.Errorf("script step %d: %q has a number, a rate or a time that it does not take", i+1, step)
 		}
 	}
 	return nil
@@ -262,69 +222,4 @@ func (s Step) reach() time.Duration {
 		return time.Duration(float64(s.Time) * max(1, s.Rate))
 	}
 	return s.Time.Abs()
-}
-
-// problem returns what is wrong with the step on its own, or "".
-func (s Step) problem() string {
-	f, ok := formOf(s.Do)
-	if !ok {
-		return notKnown
-	}
-	most, longest := maxIDs, time.Duration(maxTime)
-	switch s.Do {
-	case Batch:
-		most = maxBatch
-	case Freeze:
-		longest = maxFreeze
-	case Coarse:
-		longest = maxCoarse
-	case Slew:
-		if s.Rate < 0.1 {
-			longest = maxFreeze
-		} else if s.Rate > 1 {
-			longest = time.Duration(float64(maxTime) / s.Rate)
-		}
-	}
-	switch {
-	case f.args == "N" && (s.Count < 1 || s.Count > most):
-		return fmt.Sprintf("want 1 to %d IDs", most)
-	case f.tail == "at read N" && (s.Count < 0 || s.Count > maxRead):
-		return fmt.Sprintf("want reading 1 to %d", maxRead)
-	case s.Do == Slew && !(s.Rate >= 0 && s.Rate <= maxRate): // NaN is neither
-		return fmt.Sprintf("want a rate from 0 to %d, such as 0.5", maxRate)
-	case s.Count != 0 && !f.takes("N"):
-		return fmt.Sprintf("it takes no number of IDs, but has %d", s.Count)
-	case s.Time != 0 && !f.takes("D"):
-		return fmt.Sprintf("it takes no time, but has %s", s.Time)
-	case s.Rate != 0 && !f.takes("R"):
-		return fmt.Sprintf("it takes no rate, but has %g", s.Rate)
-	case s.Do != StepWall && s.Time < 0:
-		return "the time is negative"
-	case s.Time.Abs() > longest:
-		return fmt.Sprintf("the time is longer than %s", longest)
-	}
-	return ""
-}
-
-// scriptError is the error for a [Script] or its text. It is a type because [ParseScript]
-// adds the line to an error of Validate.
-type scriptError struct {
-	Line    int    // of the text, from 1 on, or 0 if there is no text
-	Step    int    // from 1 on, or 0 for a setting
-	Text    string // the words at fault
-	Problem string // what is wrong with them, and what would be right
-}
-
-func (e *scriptError) Error() string {
-	where := "script"
-	if e.Line > 0 {
-		where = fmt.Sprintf("script line %d", e.Line)
-	} else if e.Step > 0 {
-		where = fmt.Sprintf("script step %d", e.Step)
-	}
-	text := e.Text
-	if runes := []rune(text); len(runes) > 60 { // whole characters
-		text = string(runes[:60]) + "…"
-	}
-	return fmt.Sprintf("%s: %q: %s", where, text, e.Problem)
 }

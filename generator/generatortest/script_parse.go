@@ -2,6 +2,7 @@ package generatortest
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -9,12 +10,10 @@ import (
 	"github.com/tickflake/tickflake/strategies"
 )
 
-// ParseScript reads the text of a [Script] and validates it. The error names the line and
+// ParseScript reads the text of a [Script], and checks it. The error names the line and
 // quotes the words at fault.
 func ParseScript(text string) (Script, error) {
-	var s Script
-	lines := []int{0}      // of each step
-	at := map[string]int{} // the lines of the settings
+	var p parser
 	for i, line := range strings.Split(text, "\n") {
 		line, _, _ = strings.Cut(line, "#")
 		for _, part := range strings.Split(line, ";") {
@@ -22,76 +21,81 @@ func ParseScript(text string) (Script, error) {
 			if len(words) == 0 {
 				continue
 			}
-			problem := ""
-			if setting := s.setting(words[0]); setting != nil {
-				switch {
-				case len(s.Steps) > 0:
-					problem = "settings come before the first step"
-				case at[words[0]] > 0:
-					problem = "given twice"
-				case len(words) != 2:
-					problem = "want one word after " + words[0]
-				default:
-					problem = setting(words[1])
+			if problem := p.read(words); problem != "" {
+				quoted := []rune(strings.Join(words, " ")) // whole characters
+				if len(quoted) > 60 {
+					quoted = append(quoted[:60], '…')
 				}
-				at[words[0]] = i + 1
-			} else {
-				var step Step
-				step, problem = parseStep(words)
-				if len(s.Steps) == maxSteps { // the rest need not be looked at
-					words, problem = tooManySteps(maxSteps + 1)
-				}
-				s.Steps = append(s.Steps, step)
-				lines = append(lines, i+1)
-			}
-			if problem != "" {
-				return Script{}, &scriptError{Line: i + 1, Text: strings.Join(words, " "), Problem: problem}
+				return Script{}, fmt.Errorf("script line %d: %q: %s", i+1, string(quoted), problem)
 			}
 		}
 	}
-	if err := s.Validate(); err != nil {
-		e := err.(*scriptError)
-		if e.Line = lines[min(e.Step, len(lines)-1)]; e.Step == 0 {
-			e.Line = at[strings.Fields(e.Text)[0]]
-		}
-		return Script{}, e
-	}
-	return s, nil
+	return p.Script, nil
 }
 
-func tooManySteps(n int) (words []string, problem string) {
-	return []string{strconv.Itoa(n), "steps"}, fmt.Sprintf("want at most %d", maxSteps)
+// parser has what was read so far.
+type parser struct {
+	Script
+	given []string      // settings
+	ids   int           // of all steps
+	reach time.Duration // of all steps
 }
 
-// setting returns what sets a setting, and returns what is wrong with its text, or nil for another word.
-// Validate looks at the values.
-func (s *Script) setting(name string) func(value string) (problem string) {
-	text := func(field *string) func(string) string {
-		return func(value string) string { *field = value; return "" }
+// read reads a setting or a step, and returns what is wrong with it, or "".
+func (p *parser) read(words []string) (problem string) {
+	name := words[0]
+	switch {
+	case !slices.Contains([]string{"strategy", "clock", "begin", "callers"}, name):
+		return p.step(words)
+	case len(p.Steps) > 0:
+		return "settings come before the first step"
+	case slices.Contains(p.given, name):
+		return "given twice"
+	case len(words) != 2:
+		return "want one word after " + name
 	}
-	switch name {
-	case strategyW:
-		return func(value string) string {
-			s.Strategy = value
-			if _, err := strategies.Parse(value); err != nil {
-				return err.Error()
-			}
-			return ""
-		}
-	case clockW:
-		return text(&s.Clock)
-	case beginW:
-		return text(&s.Begin)
-	case callersW:
-		return func(value string) string {
-			n, err := strconv.Atoi(value)
-			if s.Callers = n; err != nil || n < 1 {
-				return fmt.Sprintf("want 1 to %d", maxCallers)
-			}
-			return ""
+	p.given = append(p.given, name)
+	var err error
+	switch text := words[1]; name {
+	case "strategy":
+		p.Strategy = text
+		_, err = strategies.Parse(text)
+	case "clock":
+		p.Clock = text
+		_, err = ParseClockKind(text)
+	case "begin":
+		p.Begin = text
+		_, err = p.begin(time.Time{})
+	case "callers":
+		if p.Callers, err = strconv.Atoi(text); err != nil || p.Callers < 1 || p.Callers > maxCallers {
+			return fmt.Sprintf("want 1 to %d", maxCallers)
 		}
 	}
-	return nil
+	if err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// step adds a step.
+func (p *parser) step(words []string) (problem string) {
+	s, problem := parseStep(words)
+	if problem != "" {
+		return problem
+	}
+	if s.Do != StepWall && s.Do != Crash { // whose count is of readings
+		p.ids += s.Count
+	}
+	p.reach += s.reach() // like ids, it cannot overflow: each step is within the bounds by itself
+	switch p.Steps = append(p.Steps, s); {
+	case len(p.Steps) > maxSteps:
+		return fmt.Sprintf("want at most %d steps", maxSteps)
+	case p.ids > maxIDs:
+		return fmt.Sprintf("that makes %d IDs in all: at most %d", p.ids, maxIDs)
+	case p.reach > maxTime:
+		return fmt.Sprintf("that makes %s in all, there and back: at most %s", p.reach, maxTime)
+	}
+	return ""
 }
 
 // noon is when the wall begins unless a script says otherwise.
@@ -124,7 +128,7 @@ func parseStep(words []string) (s Step, problem string) {
 	s.Do = Action(words[0])
 	f, ok := formOf(s.Do)
 	if !ok {
-		return s, notKnown
+		return s, "not known: want ids, batch, stream, pass, step, slew, freeze, coarse, suspend, leap, restart, crash or takeover"
 	}
 	want := strings.Fields(f.args)
 	if args := words[1:]; len(args) > len(want) {
@@ -137,21 +141,34 @@ func parseStep(words []string) (s Step, problem string) {
 		var err error
 		switch want[i] {
 		case "N":
-			if s.Count, err = strconv.Atoi(word); err != nil && f.args == "N" {
-				return s, "want a whole number of IDs"
-			} else if f.args != "N" && (err != nil || s.Count < 1) { // 0 would be at once
-				return s, fmt.Sprintf("want reading 1 to %d", maxRead)
+			s.Count, err = strconv.Atoi(word)
+			switch wrong := err != nil || s.Count < 1 || s.Count > f.most; {
+			case wrong && f.args == "N":
+				return s, fmt.Sprintf("want 1 to %d IDs", f.most)
+			case wrong:
+				return s, fmt.Sprintf("want reading 1 to %d", f.most)
 			}
 		case "R":
-			if s.Rate, err = strconv.ParseFloat(word, 64); err != nil {
-				return s, "want a rate, such as 0.5"
+			s.Rate, err = strconv.ParseFloat(word, 64)
+			switch {
+			case err != nil || !(s.Rate >= 0 && s.Rate <= maxRate): // NaN is neither
+				return s, fmt.Sprintf("want a rate from 0 to %d, such as 0.5", maxRate)
+			case s.Rate < 0.1:
+				f.longest = maxFreeze
+			case s.Rate > 1:
+				f.longest = time.Duration(float64(maxTime) / s.Rate)
 			}
 		case "D":
-			if s.Time, err = time.ParseDuration(word); err != nil {
+			s.Time, err = time.ParseDuration(word)
+			switch {
+			case err != nil:
 				return s, "want a time such as 5ms, 1.5s or 2h"
-			}
-			if i == 2 && s.Do == IDs && s.Time <= 0 {
+			case s.Do == IDs && s.Time <= 0: // 0 would be at once
 				return s, "want a time above zero after over"
+			case s.Do != StepWall && s.Time < 0:
+				return s, "the time is negative"
+			case s.Time.Abs() > f.longest:
+				return s, fmt.Sprintf("the time is longer than %s", f.longest)
 			}
 		default:
 			if word != want[i] {

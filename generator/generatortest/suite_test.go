@@ -30,11 +30,6 @@ func TestCatalogue(t *testing.T) {
 		assert.False(t, names[s.Name] || faults[s.Fault], s.Name)
 		names[s.Name], faults[s.Fault] = true, true
 		assert.NotEmpty(t, s.What)
-		for _, form := range []string{s.Script.Line(), s.Script.String()} {
-			again, err := gt.ParseScript(form)
-			require.NoError(t, err)
-			assert.Equal(t, s.Script, again)
-		}
 	}
 	for _, n := range []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 16, 17, 18} {
 		assert.True(t, faults[fmt.Sprintf("F%d", n)], n)

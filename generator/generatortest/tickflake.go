@@ -3,6 +3,7 @@ package generatortest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,10 +36,8 @@ var ClockKinds = []ClockKind{Raw, Mono, Resync}
 // ParseClockKind reads a [ClockKind]. The error for any other text quotes it and lists
 // the kinds.
 func ParseClockKind(text string) (ClockKind, error) {
-	for _, kind := range ClockKinds {
-		if text == string(kind) {
-			return kind, nil
-		}
+	if kind := ClockKind(text); slices.Contains(ClockKinds, kind) {
+		return kind, nil
 	}
 	return "", fmt.Errorf("clock %q: want raw, mono or resync", text)
 }

@@ -10,38 +10,19 @@ import (
 )
 
 // world is the time of a script.
-type world interface {
-	now() time.Time        // the wall
-	passed() time.Duration // true time since the script began
-	pass(d time.Duration)  // lets true time pass
-	fault(s Step)          // what a step does to the clock
-	calm()                 // ends all faults
-	meet(on bool)          // several callers are about to run, or have run
-	allow(calls int)       // so many calls may read the clock from now on
-	jumps() int64          // how often the wall has jumped by a reading
-	quiet(on bool)         // the judge is about to read the clock, or has read it
-	spun() <-chan struct{} // closed when a call did nothing but read the clock, and was ended
-
-	// hold stops the next caller that reads the clock, after skip more readings, until
-	// wake is called, which ends its goroutine if the process is dead. A second call of wake
-	// does nothing.
-	hold(skip int) (parked <-chan struct{}, wake func(dead bool))
-}
-
-// virtual is a world whose clock is handed to the generator.
-type virtual struct {
-	clock *clocktest.Virtual
+type world struct {
+	clock *clocktest.Virtual // is handed to the generator; nil: it reads package time, in a bubble of testing/synctest
+	began time.Time          // by package time, in a bubble
 
 	reads atomic.Int64  // how often the clock may yet be read
-	spin  chan struct{} // closed when it was read more often than that
-	once  sync.Once     // closes it
-	crowd atomic.Bool
+	spun  atomic.Bool   // it was read more often than that: a call did nothing else, and was ended
+	crowd atomic.Bool   // several callers run
 	turn  atomic.Uint64 // counts the crowd's readings
 	park  atomic.Pointer[parking]
 
 	judging atomic.Int32 // how many readings by the judge are under way
-	jumped  atomic.Int64
-	due     atomic.Bool // there are jumps that wait for their reading
+	jumped  atomic.Int64 // how often the wall has jumped by a reading
+	due     atomic.Bool  // there are jumps that wait for their reading
 	mu      sync.Mutex
 	waiting []jump // guarded by mu
 }
@@ -69,20 +50,26 @@ const patience = 1 << 22
 // a nanosecond before the tick's end.
 const resolution = time.Microsecond
 
-func newVirtual(begin time.Time) *virtual {
-	w := &virtual{clock: clocktest.NewVirtual(begin), spin: make(chan struct{})}
+func newWorld(begin time.Time, system bool) *world {
+	w := new(world)
+	w.allow(1)
+	if system {
+		time.Sleep(time.Until(begin))
+		w.began = time.Now()
+		return w
+	}
+	w.clock = clocktest.NewVirtual(begin)
 	w.clock.AutoAdvance(true)
 	w.clock.Coarse(resolution)
-	w.allow(1)
 	w.clock.OnRead(w.read)
 	return w
 }
 
 // read runs before each reading of the clock. It ends the goroutine of a call that
 // spins: code that is not ours can be ended in no other way.
-func (w *virtual) read() {
+func (w *world) read() {
 	if w.reads.Add(-1) < 0 {
-		w.once.Do(func() { close(w.spin) })
+		w.spun.Store(true)
 		runtime.Goexit()
 	}
 	if w.judging.Load() > 0 {
@@ -110,7 +97,7 @@ func (w *virtual) read() {
 // jump counts a reading for the jumps that wait for it, and carries out those whose
 // turn it is. A jump is counted before the wall shows it, so that no call that saw
 // it ends with the count it began with.
-func (w *virtual) jump() {
+func (w *world) jump() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	later := w.waiting[:0]
@@ -126,7 +113,8 @@ func (w *virtual) jump() {
 	w.due.Store(len(later) > 0)
 }
 
-func (w *virtual) quiet(on bool) {
+// quiet says that the judge is about to read the clock, or has read it.
+func (w *world) quiet(on bool) {
 	if on {
 		w.judging.Add(1)
 	} else {
@@ -134,12 +122,13 @@ func (w *virtual) quiet(on bool) {
 	}
 }
 
-func (w *virtual) allow(calls int)       { w.reads.Store(patience * int64(calls)) }
-func (w *virtual) jumps() int64          { return w.jumped.Load() }
-func (w *virtual) spun() <-chan struct{} { return w.spin }
-func (w *virtual) meet(on bool)          { w.crowd.Store(on) }
+// allow lets so many calls read the clock from now on.
+func (w *world) allow(calls int) { w.reads.Store(patience * int64(calls)) }
 
-func (w *virtual) hold(skip int) (parked <-chan struct{}, wake func(dead bool)) {
+// hold stops the next caller that reads the clock, after skip more readings, until
+// wake is called, which ends its goroutine if the process is dead. A second call of wake
+// does nothing.
+func (w *world) hold(skip int) (parked <-chan struct{}, wake func(dead bool)) {
 	p := &parking{parked: make(chan struct{}), wake: make(chan struct{})}
 	p.skip.Store(int64(skip))
 	w.park.Store(p)
@@ -153,11 +142,33 @@ func (w *virtual) hold(skip int) (parked <-chan struct{}, wake func(dead bool)) 
 	}
 }
 
-func (w *virtual) now() time.Time        { return w.clock.Wall() }
-func (w *virtual) passed() time.Duration { return w.clock.Passed() }
-func (w *virtual) pass(d time.Duration)  { w.clock.Advance(d) }
+// now is the wall.
+func (w *world) now() time.Time {
+	if w.clock == nil {
+		return time.Now().Round(0)
+	}
+	return w.clock.Wall()
+}
 
-func (w *virtual) fault(s Step) {
+// passed is the true time since the script began.
+func (w *world) passed() time.Duration {
+	if w.clock == nil {
+		return time.Since(w.began)
+	}
+	return w.clock.Passed()
+}
+
+// pass lets true time pass.
+func (w *world) pass(d time.Duration) {
+	if w.clock == nil {
+		time.Sleep(d)
+		return
+	}
+	w.clock.Advance(d)
+}
+
+// fault does to the clock what a step says.
+func (w *world) fault(s Step) {
 	switch s.Do {
 	case StepWall:
 		if s.Count > 0 {
@@ -181,7 +192,11 @@ func (w *virtual) fault(s Step) {
 	}
 }
 
-func (w *virtual) calm() {
+// calm ends all faults.
+func (w *world) calm() {
+	if w.clock == nil {
+		return
+	}
 	w.mu.Lock()
 	w.waiting = nil
 	w.due.Store(false)
@@ -190,27 +205,4 @@ func (w *virtual) calm() {
 	w.clock.Slew(1, 0)
 	w.clock.Coarse(resolution)
 	w.clock.Advance(time.Second) // a leap second that is still due
-}
-
-// bubble is the world of package time inside a bubble of testing/synctest, where time
-// passes when all goroutines wait.
-type bubble struct{ began time.Time }
-
-func newBubble(begin time.Time) bubble {
-	time.Sleep(time.Until(begin))
-	return bubble{time.Now()}
-}
-
-func (b bubble) now() time.Time        { return time.Now().Round(0) }
-func (b bubble) passed() time.Duration { return time.Since(b.began) }
-func (b bubble) pass(d time.Duration)  { time.Sleep(d) }
-func (b bubble) fault(Step)            {}
-func (b bubble) calm()                 {}
-func (b bubble) allow(int)             {}
-func (b bubble) jumps() int64          { return 0 }
-func (b bubble) quiet(bool)            {}
-func (b bubble) spun() <-chan struct{} { return nil }
-func (b bubble) meet(bool)             {}
-func (b bubble) hold(int) (<-chan struct{}, func(bool)) {
-	return nil, func(bool) {}
 }

@@ -85,6 +85,9 @@ func prepare(root *cobra.Command, c *Console, started *bool) {
 		// Cobra checks them after this function.
 		err := cmp.Or(cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups())
 		*started = err == nil
+		if things := cmd.Annotations[prints]; err == nil && things != "" && c.closed {
+			err = fmt.Errorf("standard output is closed, so the %s would be lost; to discard them, use > %s", things, os.DevNull)
+		}
 		return err
 	}
 	root.AddCommand(newMan())
@@ -96,6 +99,12 @@ func prepare(root *cobra.Command, c *Console, started *bool) {
 	}
 	root.InitDefaultCompletionCmd()
 }
+
+const prints = "prints"
+
+// Prints is the annotation of a command that fails if there is no standard output for the things
+// that it is to print.
+func Prints(things string) map[string]string { return map[string]string{prints: things} }
 
 // stray returns an error if the rest of a line that [cobra.Command.Find] read begins with a
 // word that is no subcommand of cmd. Cobra itself would speak of a flag after it, or show the
@@ -131,15 +140,6 @@ type Console struct {
 
 	name   string // of the program
 	closed bool   // there is no standard output
-}
-
-// Lost returns an error if the things that a command is to print would be lost, since there
-// is no standard output.
-func (c *Console) Lost(things string) error {
-	if !c.closed {
-		return nil
-	}
-	return fmt.Errorf("standard output is closed, so the %s would be lost; to discard them, use > %s", things, os.DevNull)
 }
 
 // Complain writes an error. It may quote text that another process wrote to a store.

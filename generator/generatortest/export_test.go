@@ -1,9 +1,0 @@
-package generatortest
-
-// The limits of scripts.
-const (
-	MaxIDs   = maxIDs
-	MaxRead  = maxRead
-	MaxTime  = maxTime
-	MaxSteps = maxSteps
-)
