@@ -9,6 +9,7 @@ require (
 	github.com/grafana/grafana-foundation-sdk/go v0.0.22
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/prometheus/client_golang v1.24.1
+	github.com/redis/go-redis/v9 v9.23.0
 	github.com/sony/sonyflake v1.2.0
 	github.com/stretchr/testify v1.12.1
 	github.com/tickflake/tickflake v0.0.0
@@ -31,7 +32,6 @@ require (
 )
 
 require (
-	github.com/redis/go-redis/v9 v9.23.0 // indirect
 	github.com/tickflake/tickflake/api v0.0.0 // indirect
 	github.com/tickflake/tickflake/client v0.0.0 // indirect
 	go.etcd.io/etcd/server/v3 v3.7.3 // indirect
