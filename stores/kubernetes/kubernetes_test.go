@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	coordination "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 
 	"github.com/tickflake/tickflake/stores"
@@ -96,6 +98,29 @@ func TestAnswers(t *testing.T) {
 		}
 		<-asked
 		_ = s.Close()
+	}
+}
+
+// A write names the very object that was read: another of the name may have taken its place.
+func TestUID(t *testing.T) {
+	var put coordination.Lease
+	is := `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"uid":"u","resourceVersion":"7","annotations":{"tickflake.io/cell":"5 old"}}}`
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.Method == http.MethodPut && json.NewDecoder(r.Body).Decode(&put) != nil {
+			t.Error("no object")
+		}
+		fmt.Fprint(w, is)
+	}))
+	defer server.Close()
+	s, err := open(t.Context(), kubeconfig(t, server.URL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close() //nolint:errcheck // the test has ended
+	_, err = s.Swap(t.Context(), "node/0000001", 5, []byte("new"))
+	if err != nil || put.UID != "u" || put.ResourceVersion != "7" {
+		t.Errorf("%v: it writes uid %q, resourceVersion %q", err, put.UID, put.ResourceVersion)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -21,10 +22,16 @@ import (
 const annotation = "tickflake.io/cell"
 
 // Store is a [stores.Store] on Lease objects, opened by a URL. It is safe for use by several goroutines at once.
-type Store struct{ engine.Skeleton[string] }
+type Store struct{ engine.Skeleton[revision] }
 
-// leases keeps texts as objects of the kind Lease, for the skeleton of package engine. The
-// revision of a text is its resourceVersion.
+// revision is that of an object. Without its uid, a server makes a Lease anew that was deleted since, whatever
+// the version that a PUT asks for.
+type revision struct {
+	uid     types.UID
+	version string
+}
+
+// leases keeps texts as objects of the kind Lease, for the skeleton of package engine.
 type leases struct {
 	client    rest.Interface
 	namespace string // of Kubernetes
@@ -32,29 +39,30 @@ type leases struct {
 }
 
 // Get reads one object. A request without a resourceVersion is answered by a majority of etcd.
-func (l *leases) Get(ctx context.Context, key string, _ bool) (engine.Text[string], error) {
+func (l *leases) Get(ctx context.Context, key string, _ bool) (engine.Text[revision], error) {
 	lease := new(coordination.Lease)
 	err := l.send(ctx, l.client.Get().Name(l.prefix+nameOf(key)), lease)
 	if err != nil {
 		if apierrors.IsNotFound(err) {
 			err = nil
 		}
-		return engine.Text[string]{Latest: true}, err
+		return engine.Text[revision]{Latest: true}, err
 	}
-	return engine.Text[string]{Bytes: []byte(lease.Annotations[annotation]), Found: true, Revision: lease.ResourceVersion, Latest: true}, nil
+	return engine.Text[revision]{Bytes: []byte(lease.Annotations[annotation]), Found: true, Revision: revision{lease.UID, lease.ResourceVersion}, Latest: true}, nil
 }
 
-// Put writes one object, if it still has the revision, or makes it, if that is "".
-func (l *leases) Put(ctx context.Context, key, revision string, text []byte) error {
+// Put writes one object, if it still has the revision, or makes it, if there is none.
+func (l *leases) Put(ctx context.Context, key string, at revision, text []byte) error {
 	lease := &coordination.Lease{ObjectMeta: meta.ObjectMeta{
-		Name: l.prefix + nameOf(key), Namespace: l.namespace, ResourceVersion: revision, Annotations: map[string]string{annotation: string(text)},
+		Name: l.prefix + nameOf(key), Namespace: l.namespace, UID: at.uid, ResourceVersion: at.version,
+		Annotations: map[string]string{annotation: string(text)},
 	}, Spec: show(text)}
 	request := l.client.Post()
-	if revision != "" {
+	if at != (revision{}) {
 		request = l.client.Put().Name(lease.Name)
 	}
 	err := l.send(ctx, request.Body(lease), lease)
-	if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) || revision != "" && apierrors.IsNotFound(err) {
+	if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) || at != (revision{}) && apierrors.IsNotFound(err) {
 		return stores.ErrConflict
 	}
 	return err

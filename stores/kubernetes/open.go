@@ -60,7 +60,7 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	if err != nil {
 		return nil, u.Refuse("kubeconfig", err)
 	}
-	return &Store{engine.Skeleton[string]{
+	return &Store{engine.Skeleton[revision]{
 		Texts: &leases{client: client, namespace: namespace, prefix: name}, Unordered: true, Namespace: u.Namespace,
 		At:      func() string { return engine.At("k8s", config.Host) },
 		Explain: func(_ context.Context, err error) error { return refused(err) },
