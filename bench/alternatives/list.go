@@ -190,7 +190,7 @@ func inSegments(most int64, fetch func(ctx context.Context, db *sql.DB, n int64)
 			return client{}, err
 		}
 		next, end := prefetched(func(ctx context.Context, n int64) (int64, error) { return fetch(ctx, db, n) }, most)
-		return client{next: numbers(next), close: func() error {
+		return client{next: next, close: func() error {
 			end()
 			return db.Close()
 		}}, nil

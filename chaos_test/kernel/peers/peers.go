@@ -145,8 +145,9 @@ type binary interface {
 	encoding.TextMarshaler
 }
 
-// texts completes a peer whose IDs are texts. open makes a generator on a clock.
-func texts[T binary](p Peer, at func(T) time.Time, open func(Clock) func() (T, error)) Peer {
+// texts completes a peer whose IDs are texts. system makes one as a program does, on the clock of the
+// system; on makes a generator on a clock. One of them may be nil: then the other serves every clock.
+func texts[T binary](p Peer, at func(T) time.Time, system func() (T, error), on func(Clock) func() (T, error)) Peer {
 	var none T
 	p.Bits = 8 * len(none)
 	parse := func(text string) (id T, err error) {
@@ -165,7 +166,10 @@ func texts[T binary](p Peer, at func(T) time.Time, open func(Clock) func() (T, e
 		return id[len(id)-1], err
 	}
 	p.New = func(clock Clock) (Generator, error) {
-		next := open(clock)
+		next := system
+		if system == nil || clock != System && on != nil {
+			next = on(clock)
+		}
 		return Generator{Loop: loop(next), Next: func() (string, error) {
 			id, err := next()
 			if err != nil {
@@ -176,6 +180,11 @@ func texts[T binary](p Peer, at func(T) time.Time, open func(Clock) func() (T, e
 		}}, nil
 	}
 	return p
+}
+
+// sure is a generator that never fails.
+func sure[T any](next func() T) func() (T, error) {
+	return func() (T, error) { return next(), nil }
 }
 
 func loop[T any](next func() (T, error)) func(n int) error {

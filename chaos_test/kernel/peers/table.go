@@ -71,46 +71,31 @@ func table() []Peer {
 		texts(Peer{
 			Name: "google/uuid v7", Module: "github.com/google/uuid", How: "uuid.NewV7()", Ordered: true, Restarts: true,
 			Tick: time.Millisecond, Full: Ahead, Epoch: in1970, PackageTime: true, Shared: true,
-		}, googleTime, func(Clock) func() (google.UUID, error) { return google.NewV7 }),
+		}, googleTime, google.NewV7, nil),
 		texts(Peer{Name: "google/uuid v4", Module: "github.com/google/uuid", How: "uuid.NewRandom()", Restarts: true, PackageTime: true, Shared: true},
-			func(google.UUID) time.Time { return time.Time{} }, func(Clock) func() (google.UUID, error) { return google.NewRandom }),
-		texts(gofrs7, gofrsTime, func(clock Clock) func() (gofrs.UUID, error) {
-			if clock == System {
-				return gofrs.NewV7
-			}
+			func(google.UUID) time.Time { return time.Time{} }, google.NewRandom, nil),
+		texts(gofrs7, gofrsTime, gofrs.NewV7, func(clock Clock) func() (gofrs.UUID, error) {
 			return gofrs.NewGenWithOptions(gofrs.WithEpochFunc(clock.Now)).NewV7
 		}),
-		texts(gofrs1, gofrsTime, func(clock Clock) func() (gofrs.UUID, error) {
+		texts(gofrs1, gofrsTime, nil, func(clock Clock) func() (gofrs.UUID, error) {
 			address := func() (net.HardwareAddr, error) { return net.HardwareAddr{2, 0, 0, 0, 0, node}, nil }
 			return gofrs.NewGenWithOptions(gofrs.WithEpochFunc(clock.Now), gofrs.WithHWAddrFunc(address)).NewV1
 		}),
-		texts(ulids, ulid.ULID.Timestamp, func(clock Clock) func() (ulid.ULID, error) {
-			if clock == System {
-				return func() (ulid.ULID, error) { return ulid.Make(), nil }
-			}
+		texts(ulids, ulid.ULID.Timestamp, sure(ulid.Make), func(clock Clock) func() (ulid.ULID, error) {
 			return monotonicULID(clock, ulid.Monotonic(mathrand.New(mathrand.NewSource(mathrand.Int63())), 0))
 		}),
 		// The README advises it for order and security.
-		texts(secure, ulid.ULID.Timestamp, func(clock Clock) func() (ulid.ULID, error) {
+		texts(secure, ulid.ULID.Timestamp, nil, func(clock Clock) func() (ulid.ULID, error) {
 			return monotonicULID(clock, ulid.Monotonic(rand.Reader, 0))
 		}),
-		texts(xids, xid.ID.Time, func(clock Clock) func() (xid.ID, error) {
-			if clock == System {
-				return func() (xid.ID, error) { return xid.New(), nil }
-			}
-			return func() (xid.ID, error) { return xid.NewWithTime(clock.Now()), nil }
+		texts(xids, xid.ID.Time, sure(xid.New), func(clock Clock) func() (xid.ID, error) {
+			return sure(func() xid.ID { return xid.NewWithTime(clock.Now()) })
 		}),
-		texts(ksuids, ksuid.KSUID.Time, func(clock Clock) func() (ksuid.KSUID, error) {
-			if clock == System {
-				return ksuid.NewRandom
-			}
+		texts(ksuids, ksuid.KSUID.Time, ksuid.NewRandom, func(clock Clock) func() (ksuid.KSUID, error) {
 			return func() (ksuid.KSUID, error) { return ksuid.NewRandomWithTime(clock.Now()) }
 		}),
-		texts(objects, bson.ObjectID.Timestamp, func(clock Clock) func() (bson.ObjectID, error) {
-			if clock == System {
-				return func() (bson.ObjectID, error) { return bson.NewObjectID(), nil }
-			}
-			return func() (bson.ObjectID, error) { return bson.NewObjectIDFromTimestamp(clock.Now()), nil }
+		texts(objects, bson.ObjectID.Timestamp, sure(bson.NewObjectID), func(clock Clock) func() (bson.ObjectID, error) {
+			return sure(func() bson.ObjectID { return bson.NewObjectIDFromTimestamp(clock.Now()) })
 		}),
 	}
 }
