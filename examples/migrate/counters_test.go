@@ -144,9 +144,10 @@ func TestAutoIncrement(t *testing.T) {
 	}
 }
 
-// counters are the old systems that count. A process claims so many numbers by the part old, or by
-// the parts that old names, which show the first, or 0 if another process was faster; it gives out those that leave the remainder. The parts
-// take and largest show the largest number less last, and after the part end old processes fail.
+// counters are the old systems that count. A process claims so many numbers by the part old, or by the
+// parts that old names, which show the first, or 0 if another process was faster; it gives out those that
+// leave the remainder. The parts take and largest show the largest number less last, and after the part
+// end old processes fail.
 var counters = []struct {
 	name, file, old, take, end    string
 	claim, last, delta, remainder int64
