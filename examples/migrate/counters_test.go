@@ -1,6 +1,7 @@
 package migrate_test
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -143,11 +144,12 @@ func TestAutoIncrement(t *testing.T) {
 	}
 }
 
-// counters are the old systems that count. A process claims so many numbers by the part old, which shows
-// the first, or 0 if another process was faster; it gives out those that leave the remainder. The parts
-// take and largest show the largest number less last, and after the part end old processes fail.
+// counters are the old systems that count. A process claims so many numbers by the part old, or by the
+// parts that old names, which show the first, or 0 if another process was faster; it gives out those that
+// leave the remainder. The parts take and largest show the largest number less last, and after the part
+// end old processes fail.
 var counters = []struct {
-	name, file, take, end         string
+	name, file, old, take, end    string
 	claim, last, delta, remainder int64
 	chosen                        sequence.Definition // the range, if it is not that of take
 }{
@@ -155,8 +157,8 @@ var counters = []struct {
 	{name: "MariaDB", file: "mysql", take: "take new", end: "widen done", claim: 1, delta: 1, chosen: sequence.Definition{Start: 10_000, Max: 1_009_999}},
 	{name: "Redis", take: "take", end: "end", claim: 1, delta: 1},
 	{name: "Leaf", file: "leaf", take: "take", end: "end", claim: 30, last: -1, delta: 1},
-	{name: "Tinyid", file: "tinyid", take: "take", end: "end", claim: 31, delta: 1},
-	{name: "Tinyid, one of two servers", file: "tinyid", take: "take", end: "end", claim: 31, delta: 2, remainder: 1},
+	{name: "Tinyid", file: "tinyid", old: "read claim", take: "take", end: "end", claim: 31, delta: 1},
+	{name: "Tinyid, one of two servers", file: "tinyid", old: "read claim", take: "take", end: "end", claim: 31, delta: 2, remainder: 1},
 }
 
 // Two old processes give out numbers while the guide's steps lead to a sequence: no number comes twice, and
@@ -180,7 +182,7 @@ func TestCounted(t *testing.T) {
 				var claimed []int64
 				return func(ctx context.Context) (int64, error) {
 					for len(claimed) == 0 {
-						first, err := run(ctx, "old")
+						first, err := run(ctx, cmp.Or(c.old, "old"))
 						if err != nil {
 							return 0, err
 						}
@@ -233,6 +235,9 @@ func TestCounted(t *testing.T) {
 			group.Go(func() error { return issue("new", 1000, orders.Next) })
 			require.NoError(t, group.Wait())
 
+			if c.file == "tinyid" {
+				assert.Zero(t, must(t, "read take claim", run), "a process that has read before claims what was taken")
+			}
 			largest := must(t, "largest", run) + c.last
 			for number, by := range seen {
 				mine := number >= definition.Start && number <= definition.Max

@@ -9,8 +9,10 @@ CREATE TABLE tiny_id_info (
 );
 INSERT INTO tiny_id_info VALUES ('orders', 1, 31, 1, 0, 0);
 
--- old
+-- read
 SET @before = (SELECT CONCAT(max_id, ' ', version) FROM tiny_id_info WHERE biz_type = 'orders');
+
+-- claim
 UPDATE tiny_id_info SET max_id = max_id + step, version = version + 1
   WHERE biz_type = 'orders' AND version = SUBSTRING_INDEX(@before, ' ', -1);
 SELECT IF(ROW_COUNT() = 1, CAST(SUBSTRING_INDEX(@before, ' ', 1) AS SIGNED) + 1, 0) FROM tiny_id_info WHERE biz_type = 'orders';
