@@ -78,7 +78,6 @@ type machine struct {
 type view struct {
 	Name                        string
 	Wall                        time.Time
-	Passed                      time.Duration // true time
 	Issued, Duplicates, Refused int
 	Waiting                     bool // in a call, until the page's time has come to its end
 	Calls                       []issued
@@ -86,13 +85,13 @@ type view struct {
 
 // issued is the outcome of a call.
 type issued struct {
-	ID             snowflake.ID
-	Time           time.Time     // that the ID carries
-	At             time.Duration // true time
-	Waited, Ahead  time.Duration // Ahead of the wall clock
-	Duplicate      bool
-	Error          string
-	Node, Sequence int64
+	ID            snowflake.ID
+	Time          time.Time     // that the ID carries
+	At            time.Duration // true time
+	Waited, Ahead time.Duration // Ahead of the wall clock
+	Duplicate     bool
+	Error         string
+	Sequence      int64
 }
 
 func newMachine(s generatortest.Subject[snowflake.ID]) (*machine, error) {
@@ -118,13 +117,13 @@ func (m *machine) pass(c call) {
 func (m *machine) next() {
 	before := m.clock.Passed()
 	id, err := m.process.Next()
-	now := issued{ID: id, At: m.clock.Passed(), Waited: m.clock.Passed() - before}
+	now := issued{ID: id, Waited: m.clock.Passed() - before}
 	if err != nil {
 		m.shown.Refused++
 		now.Error = err.Error()
 	} else {
 		d, _ := layout.Decode(id) // an ID of this layout
-		now.Time, now.Node, now.Sequence = d.Time, d.Node, d.Sequence
+		now.Time, now.Sequence = d.Time, d.Sequence
 		now.Ahead = max(d.Time.Sub(m.clock.Wall()), 0)
 		now.Duplicate = m.seen[id]
 		m.seen[id] = true
@@ -148,7 +147,7 @@ func (m *machine) restart() {
 
 func (m *machine) view() view {
 	v := m.shown
-	v.Name, v.Wall, v.Passed = m.name, m.clock.Wall(), m.clock.Passed()
+	v.Name, v.Wall = m.name, m.clock.Wall()
 	v.Waiting = m.clock.Passed() > m.passed
 	m.shown.Calls = nil
 	return v

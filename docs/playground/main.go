@@ -140,8 +140,7 @@ func plan(c call) (any, error) {
 
 // outcome is what a script did to a generator.
 type outcome struct {
-	Name    string
-	Summary string
+	Name string
 	generatortest.Result
 }
 
@@ -166,8 +165,7 @@ func script(c call) (any, error) {
 	}
 	var outcomes []outcome
 	for _, subject := range subjects(strategy, kind) {
-		r := generatortest.RunScript(subject, s)
-		outcomes = append(outcomes, outcome{subject.Name, r.Summary(), r})
+		outcomes = append(outcomes, outcome{subject.Name, generatortest.RunScript(subject, s)})
 	}
 	return outcomes, nil
 }
