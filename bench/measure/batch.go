@@ -55,8 +55,9 @@ func (b *Batch) Turn(ctx context.Context) (Figures, error) {
 		again := factor > 4 || calibrating && factor > 2
 		if calibrating || again {
 			longer := max(1, int(float64(b.n)*factor+0.5)/b.Unit) * b.Unit
-			again = again && b.n < b.Most && longer != b.n
-			b.n = max(min(longer, max(b.Most/b.Unit, 1)*b.Unit), b.Floor)
+			most := max(b.Most/b.Unit, 1) * b.Unit
+			again = again && b.n < most && longer != b.n
+			b.n = max(min(longer, most), b.Floor)
 		}
 		if !again || b.Target == 0 {
 			if !calibrating {

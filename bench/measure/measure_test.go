@@ -71,7 +71,7 @@ func TestBatch(t *testing.T) {
 			unit int
 			want int
 		}{
-			{40, 0, 125_000}, {40, 1024, 122 * 1024}, {39_000, 256, 256}, {time.Second, 1, 1}, {3 * time.Millisecond, 1, 2},
+			{40, 0, 125_000}, {40, 1024, 122 * 1024}, {39_000, 256, 256}, {time.Second, 1, 1}, {3 * time.Millisecond, 1, 2}, {0, 1000, 67_108_000},
 		} {
 			var asked []int
 			b := &Batch{Unit: test.unit, Target: 5 * time.Millisecond, Do: Simple(func(n int) error {
