@@ -22,7 +22,7 @@ func pages(t *testing.T) []string {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && path != "." && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "testdata"):
+		case entry.IsDir() && path != "." && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "testdata" || path == "bench/out"):
 			return fs.SkipDir
 		case strings.HasSuffix(path, ".md"):
 			found = append(found, path)
