@@ -126,8 +126,11 @@ func TestNextN(t *testing.T) {
 		c := open(t, s)
 		late(3 * time.Millisecond)
 		ids := make([]snowflake.ID, 175_000)
-		require.NoError(t, c.NextN(t.Context(), ids[:75_000]))
+		done := make(chan error)
+		go func() { done <- c.NextN(t.Context(), ids[:75_000]) }()
+		time.Sleep(time.Millisecond) // no ID is taken yet, so none is asked for in their place
 		assert.Equal(t, mostFetches, s[0].asked("Take"))
+		require.NoError(t, <-done)
 		assert.Zero(t, c.Stats().Disordered)
 		require.NoError(t, c.NextN(t.Context(), nil))
 		require.NoError(t, c.NextN(t.Context(), ids[75_000:]))
