@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http/httptest"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -134,6 +135,7 @@ func TestLayouts(t *testing.T) {
 			c.prefer(forIDs, c.servers[0])
 			time.Sleep(time.Duration(rand.Int64N(int64(100 * time.Millisecond))))
 		}
+		synctest.Wait() // for the requests that run
 		assert.ErrorIs(t, c.routes[forIDs].health[0].err, ErrLayout)
 	})
 }
