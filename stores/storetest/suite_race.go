@@ -155,11 +155,15 @@ func operations(c client, cell stores.Cell) []operation {
 	}
 	if locker, ok := c.Store.(stores.Locker); ok {
 		ops = append(ops, operation{"TryLock", func(ctx context.Context) error {
-			unlock, err := locker.TryLock(ctx, cell.Key)
-			if err == nil {
-				unlock()
+			for {
+				unlock, err := locker.TryLock(ctx, cell.Key)
+				if err == nil {
+					unlock()
+				}
+				if !errors.Is(err, stores.ErrLocked) { // else by a call before, which ended first and unlocks late
+					return err
+				}
 			}
-			return err
 		}})
 	}
 	return ops
