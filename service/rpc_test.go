@@ -3,6 +3,7 @@ package service_test
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -129,6 +130,11 @@ func TestRuns(t *testing.T) {
 		require.Len(t, ids, 3)
 		require.Greater(t, int64(ids[0]), seen)
 		all = append(all, ids...)
+		above := open(t, conn)
+		require.NoError(t, above.Send(&tickflakev1.StreamRequest{Credit: 3, After: int64(ids[2]) + 1<<(got.NodeBits+got.SequenceBits)}))
+		ids = receive(t, above, 3)
+		require.Greater(t, int64(ids[0]), int64(all[len(all)-1])+1<<(got.NodeBits+got.SequenceBits))
+		all = append(all, ids...)
 		credits := []int64{1, 5000, 2, 10_000, 3, 1}
 		stream := open(t, conn, credits...)
 		for _, credit := range credits {
@@ -179,6 +185,10 @@ func TestNumbersOverRPC(t *testing.T) {
 		require.Equal(t, []int64{100, 10, 3, 10_000, info.Next, info.Last, info.Left}, []int64{q.Start, q.Stride, q.Offset, q.Max, q.Next, q.Last, q.Left})
 		require.False(t, q.WentBack)
 	}
+	require.NoError(t, sequence.Create(t.Context(), r.store, "bills", sequence.Definition{Period: sequence.Yearly}))
+	got, err := client.GetSequence(t.Context(), &tickflakev1.GetSequenceRequest{Name: "bills"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"yearly", "0"}, []string{got.Sequence.Period, fmt.Sprint(got.Sequence.Next)})
 }
 
 // A drain ends streams, those of IDs after the request that they answer.

@@ -38,6 +38,8 @@ func TestCommands(t *testing.T) {
 		{"GET", array("INCR", "orders") + array("GET", "orders"), ":1\n$2\n<N>\n", ":1\n$2\n<N>\n"},
 		{"GET of a sequence to come", array("GET", "orders"), "$-1\n", "_\n"},
 
+		{"GET of one by period", array("GET", "bills"), "-ERR sequence bills: the sequence is by period, yearly: <any>\n", ""},
+
 		{"PING", array("PING") + array("PING", "a\r\nb") + "ping x\r\n", "+PONG\n$4\na\nb\n$1\nx\n", "+PONG\n$4\na\nb\n$1\nx\n"},
 		{"ECHO", array("ECHO", ""), "$0\n\n", "$0\n\n"},
 		{"SELECT", array("SELECT", "0") + array("SELECT", "1"), "+OK\n-ERR DB index is out of range: this server has database 0\n", ""},

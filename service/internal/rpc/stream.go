@@ -15,6 +15,7 @@ import (
 
 	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
 	"github.com/tickflake/tickflake/service/internal/issuer"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // Stream returns IDs under credit. It receives a request only when the one before is
@@ -37,7 +38,7 @@ func (s *Server) Stream(stream grpc.BidiStreamingServer[tickflakev1.StreamReques
 		}
 		began, bounded := time.Now(), s.issuer.Timeout(ctx)
 		var err error
-		runs, err = s.issuer.Runs(bounded, c.client, in.Credit, 0, runs[:0])
+		runs, err = s.issuer.Runs(bounded, c.client, in.Credit, snowflake.ID(in.After), runs[:0])
 		if err = s.done(bounded, c, "Stream", began, in.Credit, err); err != nil {
 			return err
 		}

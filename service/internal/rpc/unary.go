@@ -123,11 +123,15 @@ func (s *Server) getSequence(ctx context.Context, c *issuer.Client, in *tickflak
 		return nil, 0, err
 	}
 	d := info.Definition
-	return &tickflakev1.GetSequenceResponse{Sequence: &tickflakev1.Sequence{
-		Name: info.Name, Mode: modeOf(d.Mode),
+	q := &tickflakev1.Sequence{
+		Name: info.Name, Mode: modeOf(d.Mode), Period: string(d.Period),
 		Start: d.Start, Stride: d.Stride.By(), Offset: d.Stride.Offset(), Max: d.Max,
-		Next: info.Next, Last: info.Last, Left: info.Left, WentBack: info.WentBack,
-	}}, 0, nil
+		Last: info.Last, Left: info.Left, WentBack: info.WentBack,
+	}
+	if d.Period == "" {
+		q.Next = info.Next
+	}
+	return &tickflakev1.GetSequenceResponse{Sequence: q}, 0, nil
 }
 
 func modeOf(m sequence.Mode) tickflakev1.Mode {
