@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/generator"
-	"github.com/tickflake/tickflake/lease"
 	oteltickflake "github.com/tickflake/tickflake/otel"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores"
@@ -35,34 +34,15 @@ func Example() {
 	fmt.Println(id)
 }
 
-// The calls stand in README.md. It is compiled, and not run: there is no such server.
-func Example_store() {
+// It is compiled, and not run: there is no such server.
+func ExampleWrap() {
 	ctx := context.Background()
 	store, err := stores.Open(ctx, "etcd://10.0.0.5:2379")
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer store.Close()
-	keeper, err := lease.Claim(ctx, oteltickflake.Wrap(store))
-	if err != nil {
-		log.Fatal(err)
-	}
-	gen, err := generator.New(generator.WithLease(keeper))
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer gen.Close()
-}
-
-// The calls of sequences stand in README.md.
-func ExampleObserveSequence() {
-	ctx := context.Background()
-	store, err := stores.Open(ctx, "ids")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer store.Close()
-	orders, err := sequence.Open(ctx, store, "orders", sequence.WithDefinition(sequence.Definition{Start: 1}))
+	orders, err := sequence.Open(ctx, oteltickflake.Wrap(store), "orders")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -72,12 +52,6 @@ func ExampleObserveSequence() {
 		log.Fatal(err)
 	}
 	defer metrics.Unregister()
-
-	number, err := orders.Next(ctx)
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(number)
 }
 
 func ExampleCountIDs() {
