@@ -24,10 +24,8 @@ func (s *Server) Stream(stream grpc.BidiStreamingServer[tickflakev1.StreamReques
 	ctx := stream.Context()
 	c := callOf(ctx)
 	var (
-		in       tickflakev1.StreamRequest
-		out      tickflakev1.StreamResponse
-		runs     []issuer.Run
-		messages messages
+		in   tickflakev1.StreamRequest
+		runs []issuer.Run
 	)
 	for {
 		if err := stream.RecvMsg(&in); err != nil {
@@ -42,8 +40,7 @@ func (s *Server) Stream(stream grpc.BidiStreamingServer[tickflakev1.StreamReques
 		if err = s.done(bounded, c, "Stream", began, in.Credit, err); err != nil {
 			return err
 		}
-		out.Runs = messages.of(runs)
-		if err := stream.SendMsg(&out); err != nil {
+		if err := stream.SendMsg(&tickflakev1.StreamResponse{Runs: messagesOf(runs)}); err != nil {
 			return err
 		}
 	}
