@@ -21,7 +21,7 @@ type numbers struct {
 
 // takeNumbers answers POST /v1/sequences/{name}.
 func (s *Server) takeNumbers(r *http.Request, c *issuer.Client) (any, int64, error) {
-	n, _, err := s.count(r, "numbers", s.issuer.Config().MaxNumbers, "")
+	n, _, err := count(r, "")
 	if err != nil {
 		return nil, 0, err
 	}
