@@ -46,18 +46,9 @@ func (s *Server) Stream(stream grpc.BidiStreamingServer[tickflakev1.StreamReques
 	}
 }
 
-// kind is a kind of streams that a connection may have only few of. They may need no token, and
-// some last as long as the connection does.
-type kind uint8
-
-const (
-	ofHealth kind = iota
-	ofReflection
-	kinds
-)
-
-// maxOfKind is how many streams of a kind a connection may have: a program needs one.
-const maxOfKind = 4
+// maxOther is how many streams of health and reflection a connection may have: a program needs one of
+// each. They may need no token, and some last as long as the connection does.
+const maxOther = 4
 
 // enter counts a stream of the server or of a connection, unless there are too many.
 func enter(open *atomic.Int64, most int, whose string) error {
@@ -76,15 +67,14 @@ func (s *Server) intercept(srv any, ss grpc.ServerStream, info *grpc.StreamServe
 	began, c, ctx := time.Now(), callOf(ss.Context()), ss.Context()
 	open, most, whose, method := &s.streams, s.config.MaxStreams, "the server", "Stream"
 	if info.FullMethod != tickflakev1.Tickflake_Stream_FullMethodName {
-		connection, kind := connectionOf(ctx), ofReflection
-		if method = "Reflection"; info.FullMethod == grpc_health_v1.Health_Watch_FullMethodName {
-			kind, method = ofHealth, "Watch"
+		open, most, whose, method = &connectionOf(ctx).open, maxOther, "the connection", "Reflection"
+		if info.FullMethod == grpc_health_v1.Health_Watch_FullMethodName {
+			method = "Watch"
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithCancel(ctx)
 			defer cancel()
 			defer context.AfterFunc(s.draining, cancel)() // its handler waits for nothing else
 		}
-		open, most, whose = &connection.open[kind], maxOfKind, "the connection"
 	}
 	err := c.refused
 	if err == nil || method == "Watch" {
