@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/lease"
 	oteltickflake "github.com/tickflake/tickflake/otel"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores"
@@ -34,7 +35,7 @@ func Example() {
 	fmt.Println(id)
 }
 
-// It is compiled, and not run: there is no such server.
+// The first calls stand in README.md. It is compiled, and not run: there is no such server.
 func ExampleWrap() {
 	ctx := context.Background()
 	store, err := stores.Open(ctx, "etcd://10.0.0.5:2379")
@@ -42,6 +43,16 @@ func ExampleWrap() {
 		log.Fatal(err)
 	}
 	defer store.Close()
+	keeper, err := lease.Claim(ctx, oteltickflake.Wrap(store))
+	if err != nil {
+		log.Fatal(err)
+	}
+	gen, err := generator.New(generator.WithLease(keeper))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer gen.Close()
+
 	orders, err := sequence.Open(ctx, oteltickflake.Wrap(store), "orders")
 	if err != nil {
 		log.Fatal(err)
