@@ -15,8 +15,8 @@ import (
 // fetched ID if one is above seen, and drops those below it; otherwise it asks a server.
 //
 // A server rejects a seen that lies further ahead of its clock than it allows: 100 ms by default. Then the
-// call waits until it is allowed, if that is within [WithTimeout]; else the error wraps [ErrBusy], and
-// other calls are not harmed. The other errors are those of Next. The fallback of [WithFallback] has no
+// call asks the next one. If all reject it, the call waits until the first allows it, if that is within
+// [WithTimeout]; else the error wraps [ErrBusy], and other calls are not harmed. The other errors are those of Next. The fallback of [WithFallback] has no
 // part in it.
 func (c *Client) NextAfter(ctx context.Context, seen snowflake.ID) (snowflake.ID, error) {
 	now := c.now()
@@ -36,7 +36,7 @@ func (c *Client) NextAfter(ctx context.Context, seen snowflake.ID) (snowflake.ID
 func (c *Client) acquireAfter(ctx context.Context, seen snowflake.ID) (snowflake.ID, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	began, due := c.now(), int64(0) // due is when a server that has rejected seen will not
+	began, due := c.now(), int64(0) // due is when one of the servers that have rejected seen will not
 	for first := true; ; first = false {
 		now := c.now()
 		switch {
@@ -81,17 +81,26 @@ func (c *Client) acquireAfter(ctx context.Context, seen snowflake.ID) (snowflake
 // later call gets a smaller one. It is called with mu, and returns 0 if the ID may not be used.
 func (c *Client) askAfter(ctx context.Context, seen snowflake.ID) (snowflake.ID, error) {
 	copies := c.copies
+	var rejected *failure // with the shortest delay; guarded by mu
 	c.mu.Unlock()
 	a, err := ask(ctx, c, forAfter, c.hedging, func(ctx context.Context, s *server) (answer, error) {
 		a, err := c.take(ctx, s, 1, seen)
 		if status.Code(err) == codes.ResourceExhausted {
 			f := failureOf(s.address, err)
-			f.final = true // it is the fault of seen, perhaps: the server serves other calls
+			f.spared = true
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if rejected == nil || f.after < rejected.after {
+				rejected = f
+			}
 			return a, f
 		}
 		return a, err
 	})
 	c.mu.Lock()
+	if err == errAllAway && rejected != nil {
+		err = rejected
+	}
 	if err != nil {
 		return 0, err
 	}

@@ -86,16 +86,39 @@ func TestNextAfter(t *testing.T) {
 	})
 }
 
-// TestNextAfterElsewhere guards that the ID of a server whose clock is behind is above those of another
-// one that were returned before.
+// TestNextAfterElsewhere guards that the next server is asked when one rejects what was seen, that the call
+// waits for the first that allows it, and that the ID of a server whose clock is behind is above those of
+// another one that were returned before.
 func TestNextAfterElsewhere(t *testing.T) {
 	virtual(t, 2, func(t *testing.T, s []*fake) {
 		s[0].skew = time.Second
 		c := open(t, s)
-		first, _ := next(t, c)
+		last, _ := next(t, c)
+		for i, row := range []struct {
+			first, second fault
+			waits         time.Duration
+		}{
+			{busy(time.Second), fault{}, 0},
+			{busy(time.Second), busy(2 * time.Second), time.Second},
+			{busy(2 * time.Second), busy(time.Second), time.Second},
+			{away, busy(time.Second), time.Second},
+		} {
+			c.prefer(forAfter, c.servers[0])
+			s[0].has(row.first)
+			s[1].has(row.second)
+			time.AfterFunc(time.Second, func() { s[0].has(fault{}); s[1].has(fault{}) })
+			began, failures := time.Now(), c.Stats().Failures
+			id, err := c.NextAfter(t.Context(), last)
+			require.NoError(t, err)
+			assert.Greater(t, id, last)
+			assert.Equal(t, row.waits, time.Since(began), "row %d", i)
+			assert.Equal(t, row.first.err == away.err, c.Stats().Failures > failures, "row %d: a server that rejects serves others", i)
+			last = id
+			time.Sleep(10 * time.Second)
+		}
 		s[0].stop()
 		id, err := c.NextAfter(t.Context(), 1)
 		require.NoError(t, err)
-		assert.Greater(t, id, first)
+		assert.Greater(t, id, last)
 	})
 }

@@ -47,6 +47,7 @@ type failure struct {
 	cause  error         // the server's status, or the mistake in its answer
 	after  time.Duration // the delay that the server named, or 0
 	final  bool          // other servers would answer the same
+	spared bool          // it is the fault of the request, perhaps: the server serves other calls
 }
 
 func (f *failure) Error() string {

@@ -132,7 +132,7 @@ func use[T any](ctx context.Context, c *Client, k kind, s *server, request func(
 	if !ok {
 		f = failureOf(s.address, err)
 	}
-	if !f.final && ctx.Err() == nil && !callerEnds(ctx, bounded, f) {
+	if !f.final && !f.spared && ctx.Err() == nil && !callerEnds(ctx, bounded, f) {
 		c.failed(k, s, f)
 	}
 	return answer, f

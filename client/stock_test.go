@@ -170,32 +170,6 @@ func TestRefillAfterFailure(t *testing.T) {
 	})
 }
 
-// TestSkip guards that a run which overlaps what was taken loses those IDs, and no others.
-func TestSkip(t *testing.T) {
-	t.Parallel()
-	for _, stride := range []int64{1, 8} {
-		for last := snowflake.ID(90); last < 150; last++ {
-			c := offline()
-			c.last = last
-			r := snowflake.Run{First: 100, Count: 5, Stride: stride}
-			c.accept(answer{ids: 5, freshness: time.Second, runs: []pending{{Run: r, expires: 10}}})
-			var got, want []snowflake.ID
-			for c.advance(0, 0) {
-				i, _ := c.current.Load().take(1)
-				got = append(got, c.current.Load().at(i))
-			}
-			for i := range r.Count {
-				if r.At(i) > last {
-					want = append(want, r.At(i))
-				}
-			}
-			assert.Equal(t, want, got, "stride %d, after %d", stride, last)
-			assert.Equal(t, uint64(5-len(want)), c.stats.Disordered)
-			assert.Zero(t, c.queued)
-		}
-	}
-}
-
 // offline returns a client that sends no request.
 func offline() *Client {
 	c := &Client{config: &config{most: 1}, base: time.Now(), closed: true, stock: stock{changed: make(chan struct{}), span: time.Second}}

@@ -35,8 +35,8 @@ func Example() {
 	fmt.Println(id)
 }
 
-// The calls stand in README.md. It is compiled, and not run: there is no such server.
-func Example_store() {
+// The first calls stand in README.md. It is compiled, and not run: there is no such server.
+func ExampleWrap() {
 	ctx := context.Background()
 	store, err := stores.Open(ctx, "etcd://10.0.0.5:2379")
 	if err != nil {
@@ -52,17 +52,8 @@ func Example_store() {
 		log.Fatal(err)
 	}
 	defer gen.Close()
-}
 
-// The calls of sequences stand in README.md.
-func ExampleObserveSequence() {
-	ctx := context.Background()
-	store, err := stores.Open(ctx, "ids")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer store.Close()
-	orders, err := sequence.Open(ctx, store, "orders", sequence.WithDefinition(sequence.Definition{Start: 1}))
+	orders, err := sequence.Open(ctx, oteltickflake.Wrap(store), "orders")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -72,12 +63,6 @@ func ExampleObserveSequence() {
 		log.Fatal(err)
 	}
 	defer metrics.Unregister()
-
-	number, err := orders.Next(ctx)
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(number)
 }
 
 func ExampleCountIDs() {

@@ -3,6 +3,7 @@ package oteltickflake_test
 import (
 	"context"
 	"log/slog"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -53,34 +54,21 @@ func (r *recorder) points(attributes ...attribute.KeyValue) (values map[string]f
 	for _, s := range all.ScopeMetrics {
 		require.Equal(r.t, "tickflake", s.Scope.Name)
 		for _, one := range s.Metrics {
-			name := strings.TrimPrefix(one.Name, "tickflake.")
-			switch data := one.Data.(type) {
-			case metricdata.Sum[int64]:
-				pick(values, name, set, data.DataPoints)
-			case metricdata.Sum[float64]:
-				pick(values, name, set, data.DataPoints)
-			case metricdata.Gauge[int64]:
-				pick(values, name, set, data.DataPoints)
-			case metricdata.Gauge[float64]:
-				pick(values, name, set, data.DataPoints)
-			case metricdata.Histogram[float64]:
-				for _, p := range data.DataPoints {
-					if p.Attributes.Equals(&set) {
-						operations = append(operations, p)
-					}
+			points := reflect.ValueOf(one.Data).FieldByName("DataPoints") // of any kind of metric
+			for i := range points.Len() {
+				point := points.Index(i)
+				if of := point.FieldByName("Attributes").Interface().(attribute.Set); !of.Equals(&set) {
+					continue
+				}
+				if p, ok := point.Interface().(metricdata.HistogramDataPoint[float64]); ok {
+					operations = append(operations, p)
+				} else {
+					values[strings.TrimPrefix(one.Name, "tickflake.")] = point.FieldByName("Value").Convert(reflect.TypeFor[float64]()).Float()
 				}
 			}
 		}
 	}
 	return values, operations
-}
-
-func pick[N int64 | float64](values map[string]float64, name string, set attribute.Set, points []metricdata.DataPoint[N]) {
-	for _, p := range points {
-		if p.Attributes.Equals(&set) {
-			values[name] = float64(p.Value)
-		}
-	}
 }
 
 func (r *recorder) values(attributes ...attribute.KeyValue) map[string]float64 {

@@ -11,6 +11,7 @@ import (
 	"math"
 	"strings"
 
+	oteltickflake "github.com/tickflake/tickflake/otel"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service/internal/issuer"
 )
@@ -18,7 +19,7 @@ import (
 // Client is a program that may use the service. Printing it, logging it and encoding it as
 // JSON show its name only.
 type Client struct {
-	Name      string   // for logs: 1 to 64 visible characters of ASCII
+	Name      string   // for logs and metrics: 1 to 64 visible characters of ASCII
 	Token     string   // the secret by which the client is known: 16 to 256 visible characters of ASCII
 	TokenHash string   // instead of Token: its SHA-256 in hexadecimal
 	Rate      float64  // IDs and numbers per second, to 1e12; the state of a sequence counts as one; 0: no limit
@@ -50,6 +51,9 @@ func (c Client) credential(maxBatch int64) (issuer.Credential, error) {
 	k := issuer.Credential{Name: c.Name, Rate: c.Rate, Burst: c.Burst, NoIDs: c.NoIDs, Sequences: c.Sequences}
 	if len(c.Name) < 1 || len(c.Name) > maxName || !visible(c.Name) {
 		return k, fmt.Errorf("its name is %.80q: want 1 to %d visible characters of ASCII", c.Name, maxName)
+	}
+	if c.Name == oteltickflake.Others {
+		return k, fmt.Errorf("its name is %s, by which the metrics add up clients: give another", c.Name)
 	}
 	sum, err := c.sum()
 	if err != nil {
@@ -120,7 +124,7 @@ func (s *Server) ReloadClients(read func() ([]Client, error)) error {
 	c, credentials := s.config, []issuer.Credential(nil)
 	clients, err := read()
 	if err == nil && (len(clients) == 0 || len(c.Clients) == 0) {
-		err = bad("Clients", "there are %d, and at the start there were %d: restart the server, since this decides whether a token is needed", len(clients), len(c.Clients))
+		err = fmt.Errorf("service: there are %d clients, and at the start there were %d, so who needs a token would change: name at least one, or restart the server", len(clients), len(c.Clients))
 	}
 	if err == nil {
 		c.Clients = clients

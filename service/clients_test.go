@@ -81,9 +81,9 @@ func TestReloadClients(t *testing.T) {
 
 		away := errors.New("the file is away")
 		for want, read := range map[string]func() ([]service.Client, error){
-			away.Error():                func() ([]service.Client, error) { return clients[:1], away },
-			"at the start there were 3": func() ([]service.Client, error) { return nil, nil },
-			"its token has 5 bytes":     func() ([]service.Client, error) { return []service.Client{{Name: "short", Token: "short"}}, nil },
+			away.Error(): func() ([]service.Client, error) { return clients[:1], away },
+			"there are 0 clients, and at the start there were 3": func() ([]service.Client, error) { return nil, nil },
+			"its token has 5 bytes":                              func() ([]service.Client, error) { return []service.Client{{Name: "short", Token: "short"}}, nil },
 		} {
 			require.ErrorContains(t, r.ReloadClients(read), want)
 			assert.Len(t, lines(r.Log(), want), 1)

@@ -91,6 +91,7 @@ func TestConfigIsChecked(t *testing.T) {
 		"long hash":          {one(service.Client{TokenHash: hex.EncodeToString(sum[:]) + "00"}), "its token-hash has 66 characters"},
 		"hash of nothing":    {one(service.Client{TokenHash: hex.EncodeToString(empty[:])}), "empty token"},
 		"bad name":           {one(service.Client{Name: "a\nb", Token: token}), "its name"},
+		"name of others":     {one(service.Client{Name: "(others)", Token: token}), "its name is (others)"},
 		"negative rate":      {one(service.Client{Token: token, Rate: -1}), "its rate is -1"},
 		"burst alone":        {one(service.Client{Token: token, Burst: 5}), "no effect without a rate"},
 		"nothing allowed":    {one(service.Client{Token: token, NoIDs: true}), "it may do nothing"},

@@ -57,6 +57,7 @@ func TestMetrics(t *testing.T) {
 			assert.True(t, regexp.MustCompile("(?m)^tickflake_"+want+"$").MatchString(text), want)
 		}
 		assert.Contains(t, text, "go_goroutines ")
+		assert.Contains(t, text, `target_info{service_name="tickflake"} 1`)
 		assert.NotContains(t, text, "otel_scope_")
 		assert.NotContains(t, text, "certificate_remaining", "there is no TLS")
 

@@ -2,7 +2,9 @@ package service_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"strings"
@@ -19,6 +21,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 
 	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
 	"github.com/tickflake/tickflake/generator"
@@ -86,98 +90,91 @@ func ended[M any](stream interface{ Recv() (M, error) }) func() error {
 	return func() error { _, err := stream.Recv(); return err }
 }
 
-// Unary calls and streams answer with exactly as many IDs as were asked for, as runs whose form
-// Describe tells, and Decode takes apart.
+// Take and streams answer with exactly as many IDs as were asked for, as runs, and above one that was seen.
 func TestRuns(t *testing.T) {
 	t.Parallel()
-	for _, spec := range []string{"41/4/18", "time=40,sequence=12,node=8,tick=10ms,epoch=2020-01-01"} {
+	for spec, stride := range map[string]int64{"41/4/18": 1, "time=40,sequence=12,node=8,tick=10ms,epoch=2020-01-01": 1 << 8} {
 		layout, err := snowflake.ParseLayout(spec)
 		require.NoError(t, err)
 		r := start(t, listen, func(c *service.Config) {
-			c.Generator, c.Strategy, c.UseWithin = newGenerator(t, generator.WithLayout(layout)), "wait 1s", 1500*time.Millisecond
+			c.Generator, c.UseWithin = newGenerator(t, generator.WithLayout(layout)), 1500*time.Millisecond
 		})
 		conn := r.rpc()
-		client := tickflakev1.NewTickflakeClient(conn)
-		got, err := client.Describe(t.Context(), &tickflakev1.DescribeRequest{})
-		require.NoError(t, err)
-		parsed, err := snowflake.ParseLayout(got.Layout)
-		require.NoError(t, err)
-		require.Equal(t, layout.String(), parsed.String())
-		require.Equal(t, layout.Epoch.UTC(), got.Epoch.AsTime())
-		require.Equal(t, layout.Tick, got.Tick.AsDuration())
-		require.EqualValues(t, []int32{int32(layout.TimeBits), int32(layout.NodeBits), int32(layout.SequenceBits), 1}, []int32{got.TimeBits, got.NodeBits, got.SequenceBits, int32(got.Node)})
-		require.Equal(t, layout.Order == snowflake.TimeSequenceNode, got.NodeLast)
-		require.Equal(t, "wait 1s", got.Strategy)
-		require.Equal(t, 1500*time.Millisecond, got.UseWithin.AsDuration())
-		require.Equal(t, []int64{10_000, 1_000_000}, []int64{got.MaxBatch, got.MaxNumbers})
-
 		var all []snowflake.ID
+		ahead := func() int64 { // an ID of the tick after the last one
+			if all == nil {
+				return 0
+			}
+			return int64(all[len(all)-1]) + 1<<(layout.NodeBits+layout.SequenceBits)
+		}
 		for _, n := range []int64{0, 1, 7, 10_000} {
-			taken, err := client.Take(t.Context(), &tickflakev1.TakeRequest{Count: n})
+			seen := ahead()
+			taken, err := tickflakev1.NewTickflakeClient(conn).Take(t.Context(), &tickflakev1.TakeRequest{Count: n, After: seen})
 			require.NoError(t, err)
+			require.Equal(t, stride, taken.Runs[0].Stride)
 			ids := expand(t, taken.Runs)
 			require.Len(t, ids, int(max(n, 1)))
+			require.Greater(t, int64(ids[0]), seen)
 			all = append(all, ids...)
-			if got.NodeLast && n == 7 {
-				require.EqualValues(t, 1<<got.NodeBits, taken.Runs[0].Stride)
-			}
 		}
-		seen := int64(all[len(all)-1]) + 1<<(got.NodeBits+got.SequenceBits)
-		after, err := client.Take(t.Context(), &tickflakev1.TakeRequest{Count: 3, After: seen})
-		require.NoError(t, err)
-		ids := expand(t, after.Runs)
-		require.Len(t, ids, 3)
-		require.Greater(t, int64(ids[0]), seen)
-		all = append(all, ids...)
-		credits := []int64{1, 5000, 2, 10_000, 3, 1}
+		credits, seen := []int64{1, 5000, 2, 10_000, 3, 1}, ahead()
 		stream := open(t, conn, credits...)
-		for _, credit := range credits {
+		require.NoError(t, stream.Send(&tickflakev1.StreamRequest{Credit: 2, After: seen}))
+		for _, credit := range append(credits, 2) {
 			all = append(all, receive(t, stream, credit)...)
 		}
+		require.Greater(t, int64(all[len(all)-2]), seen)
 		require.NoError(t, stream.CloseSend())
 		_, err = stream.Recv()
 		require.ErrorIs(t, err, io.EOF, "more than the credit")
 		ends(t, codes.InvalidArgument, ended(open(t, conn, 10_001)))
 		require.IsIncreasing(t, all)
-
-		decoded, err := client.Decode(t.Context(), &tickflakev1.DecodeRequest{Id: int64(all[0])})
-		require.NoError(t, err)
-		want, err := layout.Decode(all[0])
-		require.NoError(t, err)
-		require.Equal(t, want, snowflake.Decoded{ID: snowflake.ID(decoded.Id), Time: decoded.Time.AsTime(), Node: decoded.Node, Parts: decoded.Parts, Sequence: decoded.Sequence})
 	}
 }
 
-func TestNumbersOverRPC(t *testing.T) {
-	t.Parallel()
-	r := start(t, listen, nil)
-	client := tickflakev1.NewTickflakeClient(r.rpc())
-	for mode, want := range map[sequence.Mode]tickflakev1.Mode{
-		sequence.Segmented: tickflakev1.Mode_MODE_SEGMENTED, sequence.Ordered: tickflakev1.Mode_MODE_ORDERED,
-	} {
-		name := "mode-" + mode.String()
-		require.NoError(t, sequence.Create(t.Context(), r.store, name, sequence.Definition{Mode: mode, Start: 100, Stride: sequence.Every(10, 3), Max: 10_000}))
-		for count, numbers := range [][]int64{{103, 103, 1, 10}, {113, 113, 1, 10}, {123, 133, 2, 10}} {
-			got, err := client.Number(t.Context(), &tickflakev1.NumberRequest{Name: name, Count: int64(count)})
-			require.NoError(t, err)
-			require.Equal(t, numbers, []int64{got.First, got.Last, got.Count, got.Stride})
-			require.Equal(t, want, got.Mode)
-		}
-		info, err := sequence.Inspect(t.Context(), r.store, name)
+// answered returns a function that calls a method, and returns its answer as JSON.
+func answered[In any, Out proto.Message](method func(context.Context, In, ...grpc.CallOption) (Out, error), in In) func(t *testing.T) string {
+	return func(t *testing.T) string {
+		out, err := method(t.Context(), in)
 		require.NoError(t, err)
-		var q *tickflakev1.Sequence
-		for was := int64(-1); was != info.Next; { // until no refill comes between the two
-			was = info.Next
-			got, err := client.GetSequence(t.Context(), &tickflakev1.GetSequenceRequest{Name: name})
-			require.NoError(t, err)
-			q = got.Sequence
-			info, err = sequence.Inspect(t.Context(), r.store, name)
-			require.NoError(t, err)
-		}
-		require.Equal(t, name, q.Name)
-		require.Equal(t, want, q.Mode)
-		require.Equal(t, []int64{100, 10, 3, 10_000, info.Next, info.Last, info.Left}, []int64{q.Start, q.Stride, q.Offset, q.Max, q.Next, q.Last, q.Left})
-		require.False(t, q.WentBack)
+		text, err := protojson.Marshal(out)
+		require.NoError(t, err)
+		var compact bytes.Buffer // protojson adds white space at random
+		require.NoError(t, json.Compact(&compact, text))
+		return compact.String()
+	}
+}
+
+// What each call answers: N stands for a number.
+func TestAnswersOfRPC(t *testing.T) {
+	t.Parallel()
+	layout, err := snowflake.ParseLayout("time=40,sequence=12,node=8,tick=10ms,epoch=2020-01-01")
+	require.NoError(t, err)
+	layout.Parts = []snowflake.Part{{Name: "rack", Bits: 4}, {Name: "host", Bits: 4}}
+	r := start(t, listen, func(c *service.Config) {
+		c.Generator, c.Strategy, c.UseWithin = newGenerator(t, generator.WithLayout(layout)), "wait 1s", 1500*time.Millisecond
+	})
+	for name, d := range map[string]sequence.Definition{
+		"bills": {Period: sequence.Yearly}, "tickets": {Mode: sequence.Ordered, Start: 100, Stride: sequence.Every(10, 3), Max: 10_000},
+	} {
+		require.NoError(t, sequence.Create(t.Context(), r.store, name, d))
+	}
+	id, err := layout.Min(layout.Epoch.Add(time.Hour))
+	require.NoError(t, err)
+	c := tickflakev1.NewTickflakeClient(r.rpc())
+	for _, row := range []struct {
+		call func(*testing.T) string
+		want string
+	}{
+		{answered(c.Describe, &tickflakev1.DescribeRequest{}), `{"layout":".*","epoch":"2020-01-01T00:00:00Z","tick":"0.010s","timeBits":40,"nodeBits":8,"sequenceBits":12,"nodeLast":true,"node":"1","strategy":"wait 1s","useWithin":"1.500s","maxBatch":"10000","maxNumbers":"1000000"}`},
+		{answered(c.Take, &tickflakev1.TakeRequest{}), `{"runs":.{"first":"N","count":"1","stride":"256","useWithin":"1.500s"}.}`},
+		{answered(c.Decode, &tickflakev1.DecodeRequest{Id: int64(id) + 0x312}), `{"id":"N","time":"2020-01-01T01:00:00Z","node":"18","parts":{"host":"2","rack":"1"},"sequence":"3"}`},
+		{answered(c.Number, &tickflakev1.NumberRequest{Name: "orders"}), `{"first":"1","last":"1","count":"1","stride":"1","mode":"MODE_SEGMENTED"}`},
+		{answered(c.Number, &tickflakev1.NumberRequest{Name: "tickets", Count: 2}), `{"first":"103","last":"113","count":"2","stride":"10","mode":"MODE_ORDERED"}`},
+		{answered(c.GetSequence, &tickflakev1.GetSequenceRequest{Name: "tickets"}), `{"sequence":{"name":"tickets","mode":"MODE_ORDERED","start":"100","stride":"10","offset":"3","max":"10000","next":"123","last":"113","left":"988"}}`},
+		{answered(c.GetSequence, &tickflakev1.GetSequenceRequest{Name: "bills"}), `{"sequence":{"name":"bills","mode":"MODE_SEGMENTED","stride":"1","max":"N","last":"-1","left":"N","period":"yearly"}}`},
+	} {
+		assert.Regexp(t, "^"+strings.ReplaceAll(row.want, `"N"`, `"[0-9]+"`)+"$", row.call(t))
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
@@ -180,8 +181,7 @@ func TestEnds(t *testing.T) {
 }
 
 // Clients with tokens, and the probes, find room whatever strangers do. A stranger has its
-// connection until the time to show a token is over. Beyond the limit of those that are known, a
-// connection is refused until another one ends.
+// connection until the time to show a token is over. TestRoom has the limit of those that are known.
 func TestLimit(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
@@ -191,11 +191,15 @@ func TestLimit(t *testing.T) {
 			c.MaxConnections, c.ReadTimeout = most, patience
 		})
 		served := func(c servicetest.Caller) error { _, err := c.IDs(1); return err }
-		known := make(map[string][]servicetest.Caller)
+		known := make(map[string]servicetest.Caller)
 		for _, protocol := range servicetest.Protocols {
-			known[protocol] = append(known[protocol], r.caller(protocol, token))
-			require.NoError(t, served(known[protocol][0]))
+			known[protocol] = r.caller(protocol, token)
+			require.NoError(t, served(known[protocol]))
 		}
+		begun := r.rpc()
+		stream, err := tickflakev1.NewTickflakeClient(begun).Stream(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token))
+		require.NoError(t, err)
+		synctest.Wait()
 		began := time.Now()
 		ended := make(chan time.Duration, 400)
 		for _, name := range append(servicetest.Protocols, probes) {
@@ -227,17 +231,18 @@ func TestLimit(t *testing.T) {
 		for range cap(ended) {
 			assert.LessOrEqual(t, <-ended, patience)
 		}
-		for protocol, callers := range known {
+		require.NoError(t, stream.Send(&tickflakev1.StreamRequest{Credit: 1}))
+		_, err = stream.Recv()
+		require.NoError(t, err, "a connection is known by the headers of a call")
+		require.NoError(t, begun.Close())
+		synctest.Wait()
+		for protocol, c := range known {
 			for range most - 1 {
-				callers = append(callers, r.caller(protocol, token))
-			}
-			for _, c := range callers {
 				require.NoError(t, served(c), protocol)
+				c = r.caller(protocol, token)
 			}
-			assert.Error(t, served(r.caller(protocol, token)), "%s: beyond the limit", protocol)
-			callers[0].Close()
-			synctest.Wait()
-			assert.NoError(t, served(r.caller(protocol, token)), protocol)
+			require.NoError(t, served(c), protocol)
+			assert.Error(t, served(r.caller(protocol, token)), "%s: its first connection has stayed, and this one is beyond the limit", protocol)
 		}
 	})
 }

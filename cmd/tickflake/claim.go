@@ -10,6 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
+	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/lease"
@@ -25,16 +28,57 @@ type claimed struct {
 	place *place
 }
 
+// issuing are the flags of a command that claims a node number to issue IDs.
+type issuing struct {
+	*place
+	layout   *snowflake.Layout
+	strategy *strategies.Strategy
+	node     int64         // -1: any
+	window   time.Duration // 0: that of the store
+}
+
+// newIssuing adds the flags. Each name is told to added.
+func newIssuing(cmd *cobra.Command, added func(name string)) *issuing {
+	i := &issuing{node: -1}
+	i.place = placeFlags(cmd, keptNodes, func() string { return layoutDirectory(*i.layout) })
+	added("store")
+	added("timeout")
+	i.layout = layoutFlag(cmd)
+	added("layout")
+	i.strategy = strategyFlag(cmd)
+	added("strategy")
+	command.Flag(cmd, "node", "node number `N`, from 0 to the layout's largest, or any (default any that is free)", &i.node, func(text string) (int64, error) {
+		if text == "any" {
+			return -1, nil
+		}
+		n, err := wholeNumber(text)
+		if err == nil && n < 0 {
+			err = fmt.Errorf("want any, or a number from 0 on, got %s", text)
+		}
+		return n, err
+	}, "any")
+	added("node")
+	durationFlag(cmd, "window", fmt.Sprintf("`DURATION` of a grant: after a kill, the next run with the same --node may have to wait for so long (default %s in a directory, %s elsewhere, at least 6 ticks)", lease.DefaultLocalWindow, lease.DefaultWindow), &i.window)
+	added("window")
+	return i
+}
+
 // claim claims a node number and returns a generator that issues IDs with it.
-func (p *place) claim(whole context.Context, layout snowflake.Layout, strategy strategies.Strategy, options ...lease.Option) (_ *claimed, err error) {
-	ctx, cancel := p.within(whole)
+func (i *issuing) claim(whole context.Context, log *slog.Logger) (_ *claimed, err error) {
+	ctx, cancel := i.within(whole)
 	defer cancel()
-	defer func() { err = p.ended(whole, ctx, err) }()
-	store, err := p.open(ctx)
+	defer func() { err = i.ended(whole, ctx, err) }()
+	store, err := i.open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	options = append(options, lease.WithLayout(layout))
+	options := []lease.Option{lease.WithLogger(log), lease.WithLayout(*i.layout)}
+	if i.node >= 0 {
+		options = append(options, lease.WithNode(lease.NodeNumber(i.node)))
+	}
+	if i.window > 0 {
+		options = append(options, lease.WithWindow(i.window))
+	}
 	if _, local := store.(stores.Locker); local {
 		// The processes of a directory share a clock. Their cells only tell how long ago
 		// they ran.
@@ -45,14 +89,14 @@ func (p *place) claim(whole context.Context, layout snowflake.Layout, strategy s
 		_ = store.Close()
 		return nil, configError(err)
 	}
-	gen, err := generator.New(generator.WithLease(keeper), generator.WithStrategy(strategy))
+	gen, err := generator.New(generator.WithLease(keeper), generator.WithStrategy(*i.strategy))
 	if err != nil {
 		_ = keeper.Close() // it logs its error
 		_ = store.Close()
 		return nil, configError(err)
 	}
 	awaitFloor(ctx, gen)
-	return &claimed{gen, store, p}, nil
+	return &claimed{gen, store, i.place}, nil
 }
 
 // awaitFloor waits for the grant to begin: up to a window ahead of the clock if the last

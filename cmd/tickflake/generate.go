@@ -14,9 +14,7 @@ import (
 	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/internal/cli"
-	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/snowflake"
-	"github.com/tickflake/tickflake/strategies"
 )
 
 const generateHelp = `Issue IDs and print one per line, in ascending order.
@@ -60,14 +58,10 @@ const (
 // issue is the command generate, with its flags.
 type issue struct {
 	*command.Console
-	place    *place
-	noState  bool
-	count    int64
-	node     int64 // if given
-	window   time.Duration
-	layout   *snowflake.Layout
-	strategy *strategies.Strategy
-	format   *string
+	*issuing
+	noState bool
+	count   int64
+	format  *string
 }
 
 func newGenerate(c *command.Console) *cobra.Command {
@@ -81,12 +75,8 @@ func newGenerate(c *command.Console) *cobra.Command {
 	}
 	g := &issue{Console: c, count: 1}
 	command.Flag(cmd, "count", "number `N` of IDs, at least 1 (default 1)", &g.count, atLeast("1", wholeNumber))
-	command.Flag(cmd, "node", "node number `N`, from 0 to the layout's largest (default any that is free)", &g.node, wholeNumber)
-	g.place = placeFlags(cmd, keptNodes, func() string { return layoutDirectory(*g.layout) })
+	g.issuing = newIssuing(cmd, func(string) {})
 	cmd.Flags().BoolVar(&g.noState, "no-state", false, "keep no state: IDs may repeat those of other runs")
-	durationFlag(cmd, "window", fmt.Sprintf("`DURATION` of a grant: after a kill, the next run with the same --node may have to wait for so long (default %s in a directory, %s elsewhere, at least 6 ticks)", lease.DefaultLocalWindow, lease.DefaultWindow), &g.window)
-	g.layout = layoutFlag(cmd)
-	g.strategy = strategyFlag(cmd)
 	g.format = command.ChoiceFlag(cmd, "format", "`FORM` of the IDs, json being what 'tickflake decode' prints", append(slices.Clone(formNames), command.FormatJSON)...)
 	for _, other := range []string{"store", "window", "timeout"} {
 		cmd.MarkFlagsMutuallyExclusive("no-state", other)
@@ -96,9 +86,8 @@ func newGenerate(c *command.Console) *cobra.Command {
 }
 
 func (g *issue) run(cmd *cobra.Command) error {
-	pinned := cmd.Flags().Changed("node")
 	if g.noState {
-		if !pinned {
+		if g.node < 0 {
 			g.node = rand.Int64N(g.layout.Capacity().Nodes)
 		}
 		gen, err := generator.New(generator.WithLayout(*g.layout), generator.WithNode(g.node), generator.WithStrategy(*g.strategy))
@@ -108,14 +97,7 @@ func (g *issue) run(cmd *cobra.Command) error {
 		fmt.Fprintln(g.Err, noStateWarning)
 		return g.print(cmd.Context(), gen.NextNContext)
 	}
-	options := []lease.Option{lease.WithLogger(logger(g.Err))}
-	if pinned {
-		options = append(options, lease.WithNode(lease.NodeNumber(g.node)))
-	}
-	if g.window > 0 {
-		options = append(options, lease.WithWindow(g.window))
-	}
-	gen, err := g.place.claim(cmd.Context(), *g.layout, *g.strategy, options...)
+	gen, err := g.claim(cmd.Context(), logger(g.Err))
 	switch {
 	case isA[cli.Interruption](err):
 		return cutShort(err, g.Out, "IDs", 0, g.count)

@@ -79,12 +79,17 @@ func newLease(c *command.Console) *cobra.Command {
 	return cmd
 }
 
-// newLeases adds the flags of the lease commands.
-func newLeases(c *command.Console, cmd *cobra.Command) *leases {
+// newLeases adds the flags of the lease commands. A store has one layout, so that a command needs none
+// beside it, unless it writes to an empty store.
+func newLeases(c *command.Console, cmd *cobra.Command, writesFirst bool) *leases {
 	l := &leases{Console: c}
+	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	l.place = placeFlags(cmd, keptNodes, func() string { return layoutDirectory(*l.layout) })
 	l.layout = layoutFlag(cmd)
 	cmd.Flags().Lookup("layout").Usage = "`NAME|SPEC` of the layout, to choose among the directories of the per-user state directory (default \"" + snowflake.Default().Name + "\")"
+	if !writesFirst {
+		cmd.MarkFlagsMutuallyExclusive("layout", "store")
+	}
 	return l
 }
 
@@ -97,11 +102,9 @@ func newLeaseList(c *command.Console) *cobra.Command {
 		Example: `  tickflake lease list
   tickflake lease list 0-3 --store 'etcd://10.0.0.1:2379?namespace=orders'
   tickflake lease list --format json | jq -r 'select(.state == "held").owner'`,
-		Args:              oneArg(0, "arguments", "at most one: a node number, or a range such as 0-3"),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Args: oneArg(0, "arguments", "at most one: a node number, or a range such as 0-3"),
 	}
-	l := newLeases(c, cmd)
-	cmd.MarkFlagsMutuallyExclusive("layout", "store") // a store has one layout
+	l := newLeases(c, cmd, false)
 	format := formatFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		from, to := int64(0), int64(maxNode)
@@ -151,11 +154,9 @@ func newLeaseRelease(c *command.Console) *cobra.Command {
 		Long:  leaseReleaseHelp,
 		Example: `  tickflake lease release 7
   tickflake lease release 7 --store etcd://10.0.0.1:2379 --yes`,
-		Args:              oneArg(1, "node numbers", "one"),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Args: oneArg(1, "node numbers", "one"),
 	}
-	l := newLeases(c, cmd)
-	cmd.MarkFlagsMutuallyExclusive("layout", "store") // a store has one layout
+	l := newLeases(c, cmd, false)
 	yes := cmd.Flags().Bool("yes", false, "do not ask")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		node, to, err := nodeRange(args[0])
@@ -233,8 +234,7 @@ func newLeaseCheck(c *command.Console) *cobra.Command {
   TICKFLAKE_STORE=postgres://ids:secret@db.example.com/ids tickflake lease check`,
 		Args: noArgs,
 	}
-	l := newLeases(c, cmd)
-	cmd.MarkFlagsMutuallyExclusive("layout", "store") // a store has one layout
+	l := newLeases(c, cmd, false)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return l.check(cmd.Context()) }
 	return cmd
 }
@@ -291,10 +291,9 @@ func newLeaseReserve(c *command.Console) *cobra.Command {
 		Long:  leaseReserveHelp,
 		Example: `  tickflake lease reserve 0-3 --until 2027-06-30
   tickflake lease reserve 7 --until 2027-06-30T12:00:00Z --store etcd://10.0.0.1:2379`,
-		Args:              oneArg(1, "arguments", "one: a node number, or a range such as 0-3"),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Args: oneArg(1, "arguments", "one: a node number, or a range such as 0-3"),
 	}
-	l := newLeases(c, cmd)
+	l := newLeases(c, cmd, true)
 	cmd.Flags().Lookup("layout").Usage = "`NAME|SPEC` of the layout of an empty store (default \"" + snowflake.Default().Name + "\")"
 	var until time.Time
 	command.Flag(cmd, "until", "`DATE` at which the reservation ends", &until, parseUntil)

@@ -83,8 +83,7 @@ func newLeaseExport(c *command.Console) *cobra.Command {
 		Example:     `  tickflake lease export --store ./ids --to etcd://10.0.0.1:2379 --yes > fleet.json`,
 		Args:        noArgs,
 	}
-	l := newLeases(c, cmd)
-	cmd.MarkFlagsMutuallyExclusive("layout", "store") // a store has one layout
+	l := newLeases(c, cmd, false)
 	allNodes(l, cmd)
 	to, yes := moveFlags(cmd)
 	running := cmd.Flags().Bool("running", false, "export although processes hold node numbers")
@@ -155,7 +154,8 @@ func newLeaseImport(c *command.Console) *cobra.Command {
 		Example: `  tickflake lease import fleet.json --store etcd://10.0.0.1:2379`,
 		Args:    oneDocument,
 	}
-	l := newLeases(c, cmd)
+	l := newLeases(c, cmd, true)
+	cmd.ValidArgsFunction = nil // files
 	allNodes(l, cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return importing(cmd.Context(), c, l.place, args[0], func(ctx context.Context, store stores.Store, floors lease.Floors) (string, error) {

@@ -77,6 +77,7 @@ func newSequenceCreate(c *command.Console) *cobra.Command {
 	var by, offset int64
 	command.Flag(cmd, "stride", "use each `N`th number only, with --offset (default 1)", &by, atLeast("1", wholeNumber))
 	command.Flag(cmd, "offset", "begin `N` numbers after the start, from 0 to the stride less 1, with --stride (default 0)", &offset, atLeast("0", wholeNumber))
+	cmd.MarkFlagsRequiredTogether("stride", "offset") // each site has an offset of its own
 	step := stepFlag(cmd)
 	period := command.ChoiceFlag(cmd, "period", "begin anew each `PERIOD`", "none", string(sequence.Yearly), string(sequence.Monthly), string(sequence.Daily))
 	reuse := cmd.Flags().Bool("reuse", false, "begin at the start after a deletion, and issue numbers again that were issued before")
@@ -84,10 +85,7 @@ func newSequenceCreate(c *command.Console) *cobra.Command {
 		if d.Mode, err = sequence.ParseMode(*mode); err != nil {
 			return err
 		}
-		switch stride := cmd.Flags().Changed("stride"); {
-		case stride != cmd.Flags().Changed("offset"):
-			return strideError(stride, by, offset)
-		case stride:
+		if by > 0 {
 			d.Stride = sequence.Every(by, offset)
 		}
 		if *period != "none" {
@@ -104,14 +102,6 @@ func newSequenceCreate(c *command.Console) *cobra.Command {
 		return s.create(cmd.Context(), args[0], d, options...)
 	}
 	return cmd
-}
-
-// strideError is the error of a stride without an offset, or the other way round.
-func strideError(stride bool, by, offset int64) error {
-	if stride {
-		return cli.Usage(fmt.Errorf("--stride %d needs --offset: every site has the same stride and an offset of its own, from 0 to %d", by, by-1))
-	}
-	return cli.Usage(fmt.Errorf("--offset %d needs --stride: every site has the same stride, above %d, and an offset of its own", offset, offset))
 }
 
 // maxFlag adds --max. none is the value of no maximum.

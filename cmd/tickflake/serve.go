@@ -20,7 +20,6 @@ import (
 	"github.com/tickflake/tickflake/service"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
-	"github.com/tickflake/tickflake/strategies"
 )
 
 const serveHelp = `Serve IDs and the numbers of sequences over the Redis protocol, gRPC and HTTP, so
@@ -79,15 +78,11 @@ var protocols = []string{"resp", "http", "grpc", "probes"}
 type serving struct {
 	*command.Console
 	*settings
-	place    *place
-	file     file
-	print    bool
-	layout   *snowflake.Layout
-	strategy *strategies.Strategy
-	window   time.Duration
-	node     int64 // -1: any
-	own      ownSettings
-	config   service.Config
+	*issuing
+	file   file
+	print  bool
+	own    ownSettings
+	config service.Config
 
 	logFormat *string
 }
@@ -100,7 +95,7 @@ func newServe(c *command.Console) *cobra.Command {
 		Example: serveExamples,
 	}
 	cmd.Flags().SortFlags = false
-	s := &serving{Console: c, settings: &settings{cmd: cmd}, node: -1}
+	s := &serving{Console: c, settings: &settings{cmd: cmd}}
 	s.table(cmd)
 	cmd.Flags().StringVar(&s.file.path, "config", os.Getenv(variable("config")), "`FILE` of settings and clients (default $"+variable("config")+", or else none)")
 	cmd.Flags().Lookup("config").DefValue = ""
@@ -113,16 +108,10 @@ func newServe(c *command.Console) *cobra.Command {
 // table makes the settings.
 func (s *serving) table(cmd *cobra.Command) {
 	s.fields(&s.own)
-	s.place = placeFlags(cmd, keptNodes, func() string { return layoutDirectory(*s.layout) })
-	s.keep("store")
-	s.keep("timeout")
-	s.layout = layoutFlag(cmd)
-	s.keep("layout").text = func() []string { return []string{layoutText(*s.layout)} }
-	s.strategy = strategyFlag(cmd)
-	s.keep("strategy")
-	s.nodeFlag(cmd)
-	durationFlag(cmd, "window", fmt.Sprintf("`DURATION` of a grant, see 'tickflake generate --help' (default %s in a directory, %s elsewhere)", lease.DefaultLocalWindow, lease.DefaultWindow), &s.window)
-	s.keep("window").text = func() []string {
+	s.issuing = newIssuing(cmd, func(name string) { s.keep(name) })
+	s.find("layout").text = func() []string { return []string{layoutText(*s.layout)} }
+	s.find("node").text = func() []string { return []string{choose(s.node < 0, "any", fmt.Sprint(s.node))} }
+	s.find("window").text = func() []string {
 		if s.window == 0 {
 			return nil
 		}
@@ -132,21 +121,6 @@ func (s *serving) table(cmd *cobra.Command) {
 	s.fields(&s.config)
 	s.logFormat = command.ChoiceFlag(cmd, "log-format", "`FORMAT` of the log on standard error; with json, standard output stays empty", formatText, command.FormatJSON)
 	s.keep("log-format")
-}
-
-// nodeFlag adds --node.
-func (s *serving) nodeFlag(cmd *cobra.Command) {
-	command.Flag(cmd, "node", "node number `N`, from 0 to the layout's largest, or any (default any that is free)", &s.node, func(text string) (int64, error) {
-		if text == "any" {
-			return -1, nil
-		}
-		n, err := wholeNumber(text)
-		if err == nil && n < 0 {
-			err = fmt.Errorf("want any, or a number from 0 on, got %s", text)
-		}
-		return n, err
-	}, "any")
-	s.keep("node").text = func() []string { return []string{choose(s.node < 0, "any", fmt.Sprint(s.node))} }
 }
 
 // layoutText returns the name of a preset, or the spec of another layout.
@@ -230,14 +204,7 @@ func (s *serving) serve(ctx context.Context, log *slog.Logger) (err error) {
 	if err := config.Check(); err != nil { // before a node number is claimed
 		return s.refused(err)
 	}
-	options := []lease.Option{lease.WithLogger(log)}
-	if s.node >= 0 {
-		options = append(options, lease.WithNode(lease.NodeNumber(s.node)))
-	}
-	if s.window > 0 {
-		options = append(options, lease.WithWindow(s.window))
-	}
-	gen, err := s.place.claim(ctx, *s.layout, *s.strategy, options...)
+	gen, err := s.claim(ctx, log)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ package servicetest
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"net"
 	"regexp"
@@ -244,7 +245,7 @@ func testTLS(t *testing.T, start Start) {
 	s := start(t, Settings{TLS: files})
 	plain := s.Dial
 	// with returns a service whose callers have a certificate, or none.
-	with := func(of *Authority, usage Usage) *Service {
+	with := func(of *Authority, usage x509.ExtKeyUsage) *Service {
 		c := &tls.Config{RootCAs: a.Pool(), ServerName: "server"}
 		if of != nil {
 			pair, err := tls.X509KeyPair(of.Issue(t, "client", usage, time.Hour))

@@ -17,10 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Usage is what a certificate is for.
-type Usage = x509.ExtKeyUsage
-
-// The usages of certificates.
+// What a certificate of [Authority.Issue] is for.
 const (
 	ForServers = x509.ExtKeyUsageServerAuth
 	ForClients = x509.ExtKeyUsageClientAuth
@@ -61,7 +58,7 @@ func (a *Authority) sign(t testing.TB, c *x509.Certificate) (*x509.Certificate, 
 }
 
 // Issue returns a certificate of a host, which is 127.0.0.1 as well, and its key, as PEM.
-func (a *Authority) Issue(t testing.TB, host string, usage Usage, valid time.Duration) (certificate, key []byte) {
+func (a *Authority) Issue(t testing.TB, host string, usage x509.ExtKeyUsage, valid time.Duration) (certificate, key []byte) {
 	t.Helper()
 	c, k := a.sign(t, &x509.Certificate{
 		Subject: pkix.Name{CommonName: host}, DNSNames: []string{host}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},

@@ -263,7 +263,9 @@ type StreamRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// credit is how many IDs the server may send for this request, from 1 to
 	// DescribeResponse.max_batch.
-	Credit        int64 `protobuf:"varint,1,opt,name=credit,proto3" json:"credit,omitempty"`
+	Credit int64 `protobuf:"varint,1,opt,name=credit,proto3" json:"credit,omitempty"`
+	// after is that of TakeRequest, for the IDs of this request.
+	After         int64 `protobuf:"varint,2,opt,name=after,proto3" json:"after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -301,6 +303,13 @@ func (*StreamRequest) Descriptor() ([]byte, []int) {
 func (x *StreamRequest) GetCredit() int64 {
 	if x != nil {
 		return x.Credit
+	}
+	return 0
+}
+
+func (x *StreamRequest) GetAfter() int64 {
+	if x != nil {
+		return x.After
 	}
 	return 0
 }
@@ -919,7 +928,11 @@ type Sequence struct {
 	Left int64 `protobuf:"varint,9,opt,name=left,proto3" json:"left,omitempty"`
 	// went_back is true after the store lost writes. No number is granted until an operator has
 	// raised next with "tickflake sequence set".
-	WentBack      bool `protobuf:"varint,10,opt,name=went_back,json=wentBack,proto3" json:"went_back,omitempty"`
+	WentBack bool `protobuf:"varint,10,opt,name=went_back,json=wentBack,proto3" json:"went_back,omitempty"`
+	// period says when numbers begin anew: "yearly", "monthly", "daily" or a name of an
+	// operator's. Such a sequence has no numbers, and next is 0: the sequences of its periods
+	// have them, as orders.2027. It is empty for any other sequence.
+	Period        string `protobuf:"bytes,11,opt,name=period,proto3" json:"period,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1024,6 +1037,13 @@ func (x *Sequence) GetWentBack() bool {
 	return false
 }
 
+func (x *Sequence) GetPeriod() string {
+	if x != nil {
+		return x.Period
+	}
+	return ""
+}
+
 var File_tickflake_v1_tickflake_proto protoreflect.FileDescriptor
 
 const file_tickflake_v1_tickflake_proto_rawDesc = "" +
@@ -1039,9 +1059,10 @@ const file_tickflake_v1_tickflake_proto_rawDesc = "" +
 	"\x05count\x18\x02 \x01(\x03R\x05count\x12\x16\n" +
 	"\x06stride\x18\x03 \x01(\x03R\x06stride\x128\n" +
 	"\n" +
-	"use_within\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\tuseWithin\"'\n" +
+	"use_within\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\tuseWithin\"=\n" +
 	"\rStreamRequest\x12\x16\n" +
-	"\x06credit\x18\x01 \x01(\x03R\x06credit\"7\n" +
+	"\x06credit\x18\x01 \x01(\x03R\x06credit\x12\x14\n" +
+	"\x05after\x18\x02 \x01(\x03R\x05after\"7\n" +
 	"\x0eStreamResponse\x12%\n" +
 	"\x04runs\x18\x01 \x03(\v2\x11.tickflake.v1.RunR\x04runs\"\x11\n" +
 	"\x0fDescribeRequest\"\xaf\x03\n" +
@@ -1085,7 +1106,7 @@ const file_tickflake_v1_tickflake_proto_rawDesc = "" +
 	"\x12GetSequenceRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"I\n" +
 	"\x13GetSequenceResponse\x122\n" +
-	"\bsequence\x18\x01 \x01(\v2\x16.tickflake.v1.SequenceR\bsequence\"\xf7\x01\n" +
+	"\bsequence\x18\x01 \x01(\v2\x16.tickflake.v1.SequenceR\bsequence\"\x8f\x02\n" +
 	"\bSequence\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
 	"\x04mode\x18\x02 \x01(\x0e2\x12.tickflake.v1.ModeR\x04mode\x12\x14\n" +
@@ -1097,7 +1118,8 @@ const file_tickflake_v1_tickflake_proto_rawDesc = "" +
 	"\x04last\x18\b \x01(\x03R\x04last\x12\x12\n" +
 	"\x04left\x18\t \x01(\x03R\x04left\x12\x1b\n" +
 	"\twent_back\x18\n" +
-	" \x01(\bR\bwentBack*B\n" +
+	" \x01(\bR\bwentBack\x12\x16\n" +
+	"\x06period\x18\v \x01(\tR\x06period*B\n" +
 	"\x04Mode\x12\x14\n" +
 	"\x10MODE_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eMODE_SEGMENTED\x10\x01\x12\x10\n" +

@@ -46,7 +46,7 @@ type access struct {
 
 var (
 	errNoToken  = errors.New("a token is needed")
-	errNoBearer = errors.New("a token is needed: send 'Authorization: Bearer TOKEN' once")
+	errNoBearer = errors.New("a token is needed: send one 'authorization: Bearer TOKEN', in gRPC as metadata")
 	errBadToken = errors.New("the token is not known")
 )
 

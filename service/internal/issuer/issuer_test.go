@@ -262,25 +262,9 @@ func TestAfter(t *testing.T) {
 	}
 }
 
-// An issuer whose generator stands ahead of the clock is not ready until a call is served again.
-func TestReadyAhead(t *testing.T) {
-	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		layout := snowflake.Default()
-		floor, err := layout.Min(time.Now().Add(5 * time.Second))
-		require.NoError(t, err)
-		i := newIssuer(t, nil, generator.WithLayout(layout), generator.WithFloor(floor), generator.WithStrategy(strategies.WaitUpTo(10*time.Second)))
-		refusal, ok := errors.AsType[*Refusal](i.Ready())
-		require.True(t, ok)
-		assert.Equal(t, Unavailable, refusal.Code)
-		assert.InDelta(t, 4*time.Second, refusal.RetryAfter, float64(time.Millisecond), "the timeout is 1s")
-		time.Sleep(refusal.RetryAfter)
-		assert.NoError(t, i.Ready())
-	})
-}
-
-// The spare is the least grant with which an issuer is ready.
-func TestSpare(t *testing.T) {
+// An issuer is ready while its grant has the spare, and again when a call would be served where its
+// generator stands ahead of the clock.
+func TestReady(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		layout, err := snowflake.ParseLayout("time=20,node=10,sequence=12,tick=1ms,epoch=2026-05-04T11:59:00Z")
@@ -291,6 +275,14 @@ func TestSpare(t *testing.T) {
 			require.Equal(t, left, i.config.Generator.Stats().Granted)
 			assert.Equal(t, ready, i.Ready() == nil, "%s of %s", left, spare)
 		}
+		floor, err := layout.Min(time.Now().Add(5 * time.Second))
+		require.NoError(t, err)
+		i := newIssuer(t, nil, generator.WithLayout(layout), generator.WithFloor(floor), generator.WithStrategy(strategies.WaitUpTo(10*time.Second)))
+		refusal := RefusalOf(i.Ready())
+		assert.Equal(t, Unavailable, refusal.Code)
+		assert.InDelta(t, 4*time.Second, refusal.RetryAfter, float64(time.Millisecond), "the timeout is 1s")
+		time.Sleep(refusal.RetryAfter)
+		assert.NoError(t, i.Ready())
 	})
 }
 

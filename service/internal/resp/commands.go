@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service/internal/issuer"
 	"github.com/tickflake/tickflake/snowflake"
 )
@@ -253,7 +254,9 @@ func (c *conn) number(r *reply, method string, began time.Time, name []byte, n i
 func (c *conn) get(r *reply, args [][]byte) error {
 	began, name := c.began(), c.sequence(args[1])
 	info, err := c.server.issuer.Inspect(c.ctx, c.client, name)
-	if err == nil {
+	if err == nil && info.Definition.Period != "" {
+		err = &issuer.Refusal{Code: issuer.NotFound, Err: fmt.Errorf("sequence %s: %w, %s: ask for one of its periods", name, sequence.ErrByPeriod, info.Definition.Period)}
+	} else if err == nil {
 		r.decimal(info.Last)
 	} else if issuer.RefusalOf(err).Code == issuer.NotFound && c.server.issuer.Creates(name) {
 		err = nil

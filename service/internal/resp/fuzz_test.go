@@ -53,24 +53,3 @@ func cut(in string, step uint16) (parts []string) {
 	}
 	return parts
 }
-
-// FuzzParser: commands do not depend on how bytes were split, and no more bytes are kept than
-// a command can have.
-func FuzzParser(f *testing.F) {
-	for _, seed := range []string{
-		"*1\r\n$4\r\nPING\r\n*2\r\n$4\r\nINCR\r\n$1\r\na\r\n", "PING\r\nID\n\r\nGET a\r\n", "*0\r\n*-1\r\n", "*1\r\n$-1\r\n",
-		"*4\r\n$20\r\naaaaaaaaaaaaaaaaaaaa\r\n$20\r\naaaaaaaaaaaaaaaaaaaa\r\n$20\r\n", "GET / HTTP/1.1\r\nHost: a\r\n\r\n", "*2147483648\r\n", "*1\r\n*1\r\n",
-	} {
-		f.Add(seed, uint16(7))
-	}
-	f.Fuzz(func(t *testing.T, in string, step uint16) {
-		commands, failed, left := parse(in)
-		again, failedAgain, leftAgain := parse(cut(in, step)...)
-		assert.Equal(t, commands, again)
-		assert.Equal(t, failed == "", failedAgain == "", "%q, %q", failed, failedAgain)
-		assert.LessOrEqual(t, max(left, leftAgain), maxCommand)
-		if failed != "" {
-			assert.Less(t, len(failed), 300)
-		}
-	})
-}

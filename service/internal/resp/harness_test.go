@@ -43,6 +43,7 @@ func newBed(t testing.TB, change func(*issuer.Config)) *bed {
 		MaxBatch:  10_000, MaxNumbers: 1_000_000, MaxSequences: 100,
 		Timeout: 2 * time.Second, UseWithin: time.Second,
 	}
+	require.NoError(t, sequence.Create(t.Context(), config.Store, "bills", sequence.Definition{Period: sequence.Yearly}))
 	if change != nil {
 		change(&config)
 	}

@@ -17,7 +17,8 @@ var (
 )
 
 // parser finds commands in bytes. It keeps nothing but the slice for the arguments, so
-// commands do not depend on how the bytes were split on their way.
+// commands do not depend on how the bytes were split on their way. The caller gives it no more than
+// maxCommand bytes.
 type parser struct{ args [][]byte }
 
 // next returns the arguments of the first command in in, and how many bytes it has. The
@@ -58,16 +59,10 @@ func (p *parser) next(in []byte) (args [][]byte, n int, err error) {
 			}
 		}
 		if end+2 > len(rest) {
-			if n+end+2 > maxCommand {
-				return nil, 0, errTooLong
-			}
 			return nil, 0, nil
 		}
 		p.args = append(p.args, rest[header:end:end])
 		n += end + 2
-	}
-	if n > maxCommand {
-		return nil, 0, errTooLong
 	}
 	return p.args, n, nil
 }

@@ -65,17 +65,8 @@ func (r *reply) all(values ...any) {
 
 // decimal writes n as a bulk string, which keeps all its bits in every language.
 func (r *reply) decimal(n int64) {
-	if n >= 1e18 { // IDs after the first years of a layout: 19 digits, written in place
-		r.b = append(r.b, "$19\r\n"...)
-		r.b = strconv.AppendInt(r.b, n, 10)
-		r.b = append(r.b, '\r', '\n')
-		return
-	}
 	var digits [20]byte
-	text := strconv.AppendInt(digits[:0], n, 10)
-	r.header('$', int64(len(text)))
-	r.b = append(r.b, text...)
-	r.b = append(r.b, '\r', '\n')
+	r.bulk(string(strconv.AppendInt(digits[:0], n, 10))) // no string is made
 }
 
 // fail writes an error. Clients read its first word.

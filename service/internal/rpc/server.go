@@ -100,7 +100,7 @@ type handshake struct {
 type connection struct {
 	credentials.AuthInfo
 	issuer.Peer
-	open [kinds]atomic.Int64 // streams; never above the limit of their kind
+	open atomic.Int64 // streams of health and reflection; never above the limit
 }
 
 func (h handshake) ServerHandshake(nc net.Conn) (net.Conn, credentials.AuthInfo, error) {

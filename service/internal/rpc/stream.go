@@ -15,6 +15,7 @@ import (
 
 	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
 	"github.com/tickflake/tickflake/service/internal/issuer"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // Stream returns IDs under credit. It receives a request only when the one before is
@@ -23,10 +24,8 @@ func (s *Server) Stream(stream grpc.BidiStreamingServer[tickflakev1.StreamReques
 	ctx := stream.Context()
 	c := callOf(ctx)
 	var (
-		in       tickflakev1.StreamRequest
-		out      tickflakev1.StreamResponse
-		runs     []issuer.Run
-		messages messages
+		in   tickflakev1.StreamRequest
+		runs []issuer.Run
 	)
 	for {
 		if err := stream.RecvMsg(&in); err != nil {
@@ -37,29 +36,19 @@ func (s *Server) Stream(stream grpc.BidiStreamingServer[tickflakev1.StreamReques
 		}
 		began, bounded := time.Now(), s.issuer.Timeout(ctx)
 		var err error
-		runs, err = s.issuer.Runs(bounded, c.client, in.Credit, 0, runs[:0])
+		runs, err = s.issuer.Runs(bounded, c.client, in.Credit, snowflake.ID(in.After), runs[:0])
 		if err = s.done(bounded, c, "Stream", began, in.Credit, err); err != nil {
 			return err
 		}
-		out.Runs = messages.of(runs)
-		if err := stream.SendMsg(&out); err != nil {
+		if err := stream.SendMsg(&tickflakev1.StreamResponse{Runs: messagesOf(runs)}); err != nil {
 			return err
 		}
 	}
 }
 
-// kind is a kind of streams that a connection may have only few of. They may need no token, and
-// some last as long as the connection does.
-type kind uint8
-
-const (
-	ofHealth kind = iota
-	ofReflection
-	kinds
-)
-
-// maxOfKind is how many streams of a kind a connection may have: a program needs one.
-const maxOfKind = 4
+// maxOther is how many streams of health and reflection a connection may have: a program needs one of
+// each. They may need no token, and some last as long as the connection does.
+const maxOther = 4
 
 // enter counts a stream of the server or of a connection, unless there are too many.
 func enter(open *atomic.Int64, most int, whose string) error {
@@ -78,15 +67,14 @@ func (s *Server) intercept(srv any, ss grpc.ServerStream, info *grpc.StreamServe
 	began, c, ctx := time.Now(), callOf(ss.Context()), ss.Context()
 	open, most, whose, method := &s.streams, s.config.MaxStreams, "the server", "Stream"
 	if info.FullMethod != tickflakev1.Tickflake_Stream_FullMethodName {
-		connection, kind := connectionOf(ctx), ofReflection
-		if method = "Reflection"; info.FullMethod == grpc_health_v1.Health_Watch_FullMethodName {
-			kind, method = ofHealth, "Watch"
+		open, most, whose, method = &connectionOf(ctx).open, maxOther, "the connection", "Reflection"
+		if info.FullMethod == grpc_health_v1.Health_Watch_FullMethodName {
+			method = "Watch"
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithCancel(ctx)
 			defer cancel()
 			defer context.AfterFunc(s.draining, cancel)() // its handler waits for nothing else
 		}
-		open, most, whose = &connection.open[kind], maxOfKind, "the connection"
 	}
 	err := c.refused
 	if err == nil || method == "Watch" {

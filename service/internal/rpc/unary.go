@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"strconv"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -16,36 +15,13 @@ import (
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-// message is the message of a run. Its two parts lie together, for one allocation.
-type message struct {
-	run    tickflakev1.Run
-	within durationpb.Duration
-}
-
-// messages are the messages of runs. They can be used again once they are sent.
-type messages struct{ list []*tickflakev1.Run }
-
-// of returns the messages of runs.
-func (m *messages) of(runs []issuer.Run) []*tickflakev1.Run {
-	if more := len(runs) - len(m.list); more > 0 {
-		block := make([]message, more)
-		for i := range block {
-			m.list = append(m.list, block[i].link())
-		}
-	}
-	list := m.list[:len(runs)]
-	for i := range runs {
-		from, to := &runs[i], list[i]
-		to.First, to.Count, to.Stride = int64(from.First), from.Count, from.Stride
-		to.UseWithin.Seconds = int64(from.UseWithin / time.Second)
-		to.UseWithin.Nanos = int32(from.UseWithin % time.Second)
+// messagesOf returns the messages of runs.
+func messagesOf(runs []issuer.Run) []*tickflakev1.Run {
+	list := make([]*tickflakev1.Run, len(runs))
+	for i, r := range runs {
+		list[i] = &tickflakev1.Run{First: int64(r.First), Count: r.Count, Stride: r.Stride, UseWithin: durationpb.New(r.UseWithin)}
 	}
 	return list
-}
-
-func (m *message) link() *tickflakev1.Run {
-	m.run.UseWithin = &m.within
-	return &m.run
 }
 
 // methods are those of the service that are not streams.
@@ -57,21 +33,11 @@ var methods = []grpc.MethodDesc{
 // take returns IDs.
 func (s *Server) take(ctx context.Context, c *issuer.Client, in *tickflakev1.TakeRequest) (*tickflakev1.TakeResponse, int64, error) {
 	n := cmp.Or(in.GetCount(), 1)
-	// One allocation for the usual answer, which has one run.
-	answer := new(struct {
-		response tickflakev1.TakeResponse
-		messages messages
-		message  message
-		list     [1]*tickflakev1.Run
-		runs     [1]issuer.Run
-	})
-	runs, err := s.issuer.Runs(ctx, c, n, snowflake.ID(in.GetAfter()), answer.runs[:0])
+	runs, err := s.issuer.Runs(ctx, c, n, snowflake.ID(in.GetAfter()), nil)
 	if err != nil {
 		return nil, 0, err
 	}
-	answer.messages.list = append(answer.list[:0], answer.message.link())
-	answer.response.Runs = answer.messages.of(runs)
-	return &answer.response, n, nil
+	return &tickflakev1.TakeResponse{Runs: messagesOf(runs)}, n, nil
 }
 
 // describe returns the layout, and the limits.
@@ -123,11 +89,15 @@ func (s *Server) getSequence(ctx context.Context, c *issuer.Client, in *tickflak
 		return nil, 0, err
 	}
 	d := info.Definition
-	return &tickflakev1.GetSequenceResponse{Sequence: &tickflakev1.Sequence{
-		Name: info.Name, Mode: modeOf(d.Mode),
+	q := &tickflakev1.Sequence{
+		Name: info.Name, Mode: modeOf(d.Mode), Period: string(d.Period),
 		Start: d.Start, Stride: d.Stride.By(), Offset: d.Stride.Offset(), Max: d.Max,
-		Next: info.Next, Last: info.Last, Left: info.Left, WentBack: info.WentBack,
-	}}, 0, nil
+		Last: info.Last, Left: info.Left, WentBack: info.WentBack,
+	}
+	if d.Period == "" {
+		q.Next = info.Next
+	}
+	return &tickflakev1.GetSequenceResponse{Sequence: q}, 0, nil
 }
 
 func modeOf(m sequence.Mode) tickflakev1.Mode {

@@ -12,20 +12,19 @@ import (
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-// chunkSize is how many bytes of an answer are written at once. A request holds one chunk
-// and its runs, however many IDs it asked for, so clients that do not read hold little.
-const chunkSize = 32 << 10
+const (
+	// chunkSize is how many bytes of an answer are written at once. A request holds one chunk
+	// and its runs, however many IDs it asked for, so clients that do not read hold little.
+	chunkSize = 32 << 10
+	longest   = 64 // bytes of an ID and of the texts beside it
+)
 
 // batch is the answer to a request for IDs.
 type batch struct {
-	server *Server
-	form   *form
-	runs   []issuer.Run
-	chunk  []byte
+	*form
+	n    int64
+	runs []issuer.Run
 }
-
-// maxRuns is how many runs a batch keeps for the next request.
-const maxRuns = 1024
 
 // form is how IDs are written.
 type form struct {
@@ -40,7 +39,7 @@ var (
 
 // takeIDs answers POST /v1/ids.
 func (s *Server) takeIDs(r *http.Request, c *issuer.Client) (any, int64, error) {
-	n, after, err := s.count(r, "IDs", s.issuer.Config().MaxBatch, "after")
+	n, after, err := count(r, "after")
 	var seen snowflake.ID
 	if err == nil && after != "" {
 		seen, err = issuer.ParseID(after)
@@ -50,35 +49,20 @@ func (s *Server) takeIDs(r *http.Request, c *issuer.Client) (any, int64, error) 
 	}
 	ctx := s.issuer.Timeout(r.Context())
 	defer ctx.Cancel()
-	b := s.batches.Get().(*batch)
-	b.server, b.form = s, &formJSON
+	b := &batch{form: &formJSON, n: n}
 	if strings.HasPrefix(r.Header.Get("Accept"), "text/plain") {
 		b.form = &formText
 	}
-	b.runs, err = s.issuer.Runs(ctx, c, n, seen, b.runs[:0])
-	if err != nil {
-		b.release()
+	if b.runs, err = s.issuer.Runs(ctx, c, n, seen, nil); err != nil {
 		return nil, 0, err
 	}
 	return b, n, nil
 }
 
-func (b *batch) release() {
-	if cap(b.runs) <= maxRuns {
-		b.server.batches.Put(b)
-	}
-}
-
 // ServeHTTP writes the IDs in chunks.
 func (b *batch) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
-	defer b.release()
-	w.Header()["Content-Type"] = b.form.kind
-	b.write(w)
-}
-
-func (b *batch) write(w io.Writer) {
-	const longest = 64 // bytes of an ID and of the texts beside it
-	out := append(b.chunk[:0], b.form.begin...)
+	w.Header()["Content-Type"] = b.kind
+	out := append(make([]byte, 0, min(chunkSize, (b.n+1)*longest)), b.begin...)
 	between := ""
 	for _, run := range b.runs {
 		id := int64(run.First)
@@ -90,11 +74,11 @@ func (b *batch) write(w io.Writer) {
 				out = out[:0]
 			}
 			out = strconv.AppendInt(append(out, between...), id, 10)
-			between = b.form.between
+			between = b.between
 			id += run.Stride
 		}
 	}
-	out = append(out, b.form.end...)
+	out = append(out, b.end...)
 	w.Write(out) // an error: the client has gone away
 }
 
@@ -104,9 +88,9 @@ func (s *Server) decode(r *http.Request, _ *issuer.Client) (any, int64, error) {
 	return d, 0, err
 }
 
-// count returns the n of a request, 1 by default, and the value of the other parameter that it may
-// have, if any. It refuses a request that has a body or others, for it means something that is not served.
-func (s *Server) count(r *http.Request, what string, most int64, other string) (n int64, value string, err error) {
+// count returns the n of a request, 1 by default, whatever its size, and the value of the other parameter
+// that it may have, if any. It refuses a request that has a body or others, for it means something that is not served.
+func count(r *http.Request, other string) (n int64, value string, err error) {
 	if r.ContentLength != 0 {
 		// A body of unknown length may be empty. The server's time to read bounds this read.
 		if r.ContentLength > 0 {
@@ -124,7 +108,7 @@ func (s *Server) count(r *http.Request, what string, most int64, other string) (
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return 0, "", badInput("the query of the address cannot be read: want n=1 to n=%d", most)
+		return 0, "", badInput("the query of the address cannot be read: want n=1, or more")
 	}
 	for key, values := range query {
 		switch {
@@ -136,8 +120,8 @@ func (s *Server) count(r *http.Request, what string, most int64, other string) (
 	}
 	text := cmp.Or(query.Get("n"), "1")
 	n, err = strconv.ParseInt(text, 10, 64)
-	if err != nil || n < 1 || n > most || text[0] == '+' {
-		return 0, "", badInput("n is %.20q: want 1 to %d %s in one request", text, most, what)
+	if err != nil || text[0] == '+' {
+		return 0, "", badInput("n is %.20q: want a number in digits", text)
 	}
 	return n, query.Get(other), nil
 }

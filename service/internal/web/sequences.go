@@ -21,7 +21,7 @@ type numbers struct {
 
 // takeNumbers answers POST /v1/sequences/{name}.
 func (s *Server) takeNumbers(r *http.Request, c *issuer.Client) (any, int64, error) {
-	n, _, err := s.count(r, "numbers", s.issuer.Config().MaxNumbers, "")
+	n, _, err := count(r, "")
 	if err != nil {
 		return nil, 0, err
 	}
@@ -43,9 +43,11 @@ type state struct {
 	Stride int64         `json:"stride"`
 	Offset int64         `json:"offset"`
 	Max    int64         `json:"max,string"`
-	Next   *string       `json:"next"` // null if none is left
+	Next   *string       `json:"next"` // null if none is left, or by period
 	Last   int64         `json:"last,string"`
 	Left   int64         `json:"left,string"`
+
+	Period sequence.Period `json:"period,omitempty"`
 }
 
 // inspect answers GET /v1/sequences/{name}.
@@ -59,9 +61,9 @@ func (s *Server) inspect(r *http.Request, c *issuer.Client) (any, int64, error) 
 	d := info.Definition
 	answer := state{
 		Name: info.Name, Mode: d.Mode, Start: d.Start, Stride: d.Stride.By(), Offset: d.Stride.Offset(),
-		Max: d.Max, Last: info.Last, Left: info.Left,
+		Max: d.Max, Last: info.Last, Left: info.Left, Period: d.Period,
 	}
-	if info.Left > 0 {
+	if info.Left > 0 && d.Period == "" {
 		next := strconv.FormatInt(info.Next, 10)
 		answer.Next = &next
 	}

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/tickflake/tickflake/service/internal/issuer"
@@ -41,7 +40,6 @@ type Server struct {
 	hosts   map[string]bool // names in lower case
 	mux     *http.ServeMux
 	origins *http.CrossOriginProtection
-	batches sync.Pool // of *batch
 	began   time.Time
 	http    *http.Server
 }
@@ -54,7 +52,6 @@ func New(i *issuer.Issuer, options Options) *Server {
 		hosts:   map[string]bool{"localhost": true},
 		mux:     http.NewServeMux(),
 		origins: http.NewCrossOriginProtection(),
-		batches: sync.Pool{New: func() any { return &batch{chunk: make([]byte, 0, chunkSize)} }},
 		began:   time.Now(),
 	}
 	if options.Probes {

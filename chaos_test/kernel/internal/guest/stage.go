@@ -105,10 +105,12 @@ func (s *Stage) run(f Fault) error {
 		s.start()
 	}
 	err := s.perform(func(*Stage) {
-		s.ready()
-		s.Progress("all subjects issue")
+		issue := s.ready()
 		s.first = s.clocks()
-		f.Run(s)
+		if issue {
+			s.Progress("all subjects issue")
+			f.Run(s)
+		}
 	})
 	s.stop()
 	s.second.stop()
@@ -155,12 +157,22 @@ func (s *Stage) await(limit time.Duration, all bool, done func(*ledger) bool) (l
 	return nil
 }
 
-// ready waits until each subject has issued an ID, or has failed.
-func (s *Stage) ready() {
-	if late := s.await(startLimit, false, (*ledger).issued); late != nil {
+// ready waits until each subject has issued an ID, or has failed. It reports false for a program of a
+// user that does neither: that is its result under the fault, and no fault of the bench.
+func (s *Stage) ready() bool {
+	late := s.await(startLimit, false, (*ledger).issued)
+	switch {
+	case late == nil:
+		s.await(peerLimit, true, (*ledger).issued)
+	case s.program == nil:
 		s.must(fmt.Errorf("%s has neither issued an ID nor failed within %v of its start", late.place.Subject, startLimit))
+	default:
+		number := s.number()
+		late.do(func(now time.Duration) {
+			late.add(now, check.ID{Err: fmt.Sprintf("it printed nothing within %v of its start", startLimit), Start: number})
+		})
 	}
-	s.await(peerLimit, true, (*ledger).issued)
+	return late == nil
 }
 
 // close ends all that a stage has started.
