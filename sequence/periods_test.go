@@ -124,7 +124,7 @@ func TestPeriodsAtOnce(t *testing.T) {
 			switch {
 			case err == nil:
 				require.False(t, deleted, "%s, step %d", name, step)
-			case deleted && (errors.Is(err, sequence.ErrNotFound) || errors.Is(err, sequence.ErrDeleted)):
+			case deleted && errors.Is(err, sequence.ErrNotFound):
 			case floor.Name != "" && errors.Is(err, sequence.ErrMoved), test.fault != storetest.None && errors.Is(err, sequence.ErrStore):
 			default:
 				require.NoError(t, err, "%s, step %d", name, step)
