@@ -335,7 +335,7 @@ func TestMove(t *testing.T) {
 		"was segmented": func(f *sequence.Floor) { f.Created.Start = 9 },
 		"name":          func(f *sequence.Floor) { f.Name = "A" },
 		"SHA-256":       func(f *sequence.Floor) { f.Index, f.Next = f.Index-1, f.Next-3 },
-		"most is 92233": func(f *sequence.Floor) { f.Index = 1 << 63; *f = sequence.Sealed(*f) },
+		"index is 9223": func(f *sequence.Floor) { f.Index = 1 << 63; *f = sequence.Sealed(*f) },
 		"its period":    func(f *sequence.Floor) { f.Periods = []sequence.Floor{*f}; *f = sequence.Sealed(*f) },
 		"imported or":   func(f *sequence.Floor) { f.To = "another"; *f = sequence.Sealed(*f) },
 	} {
