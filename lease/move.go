@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -228,7 +229,7 @@ func (k *Keeper) fence(ctx context.Context, c grant.Cell) (limit uint64, err err
 	for range drive.InARow {
 		switch was := c.Record; {
 		case c.Damaged:
-			return 0, k.bad[c.Node]
+			return 0, cmp.Or(k.bad[c.Node], error(stores.ErrDamaged))
 		case was.Reserved && was.Limit == k.end(): // the list may show a write that a crash undoes
 			if c, err = k.readCell(ctx, c.Node); err != nil {
 				return 0, err
