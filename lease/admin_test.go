@@ -77,13 +77,17 @@ func TestInspect(t *testing.T) {
 	assert.Equal(t, "reserved State(9)", fmt.Sprint(lease.Reserved, lease.State(9)))
 }
 
-// unlockable is a store whose locks fail.
+// unlockable is a store whose locks fail, and whose lists lack a damaged cell.
 type unlockable struct {
 	*storetest.Memory
 	err error
 }
 
 func (s unlockable) TryLock(context.Context, string) (func(), error) { return func() {}, s.err }
+
+func (s unlockable) List(ctx context.Context, from, to string, limit int) ([]stores.Cell, error) {
+	return must(s.Memory.List(ctx, from, to, limit)), &stores.DamagedError{Key: "node/0000008"}
+}
 
 // TestInspectFails: on a store that it must not write, the limits tell which numbers are held.
 func TestInspectFails(t *testing.T) {
@@ -95,7 +99,9 @@ func TestInspectFails(t *testing.T) {
 		fmt.Errorf("%w: it is", stores.ErrLocked): lease.Held,
 		fmt.Errorf("lock: %w", &stores.DamagedError{Problem: "its file cannot be used", Err: gone}): lease.Damaged,
 	} {
-		require.Equal(t, want, must(lease.List(t.Context(), unlockable{w.cells, lock}))[0].State, "%v", lock)
+		all, err := lease.List(t.Context(), unlockable{w.cells, lock})
+		require.ErrorIs(t, err, stores.ErrDamaged)
+		require.Equal(t, want, all[0].State, "%v", lock)
 	}
 	require.ErrorIs(t, second(lease.List(t.Context(), unlockable{w.cells, gone})), gone)
 }
