@@ -98,15 +98,21 @@ func (k *Keeper) damaged(node int64, err error) {
 	if k.bad[node] != nil {
 		return
 	}
-	if len(k.bad) >= maxDamaged {
-		clear(k.bad)
+	many := len(k.bad) >= maxDamaged
+	if many {
+		for other := range k.bad {
+			delete(k.bad, other)
+			break
+		}
 	}
 	k.bad[node] = damagedError(node, err)
-	k.log.Error("lease: "+k.bad[node].Error(), "node", node, kindAttr(err))
+	if !many {
+		k.log.Error("lease: "+k.bad[node].Error(), "node", node, kindAttr(err))
+	}
 }
 
-// maxDamaged bounds the damaged cells that are remembered. When there are more, every claim logs them
-// again, as far as the log is bounded.
+// maxDamaged bounds the damaged cells that are remembered and logged. Further cells are not
+// logged: every claim would log all of them.
 const maxDamaged = 64
 
 func damagedError(node int64, err error) error {
