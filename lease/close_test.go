@@ -82,16 +82,6 @@ func TestRelease(t *testing.T) {
 		"its limit is past": "claim k pin:0; 1h; close k; holding 0 released 0s",
 		"the store is away": "claim k pin:0; fate k any away 9; close k = not-released store '0 stays taken for a while: '; log 1 'lease: not released'; close k",
 	})
-	r := newRig(t)
-	gen, err := generator.New(generator.WithLease(r.claim(nil, pin(5))), generator.WithStrategy(strategies.BorrowUpTo(time.Hour)))
-	require.NoError(t, err)
-	stream := gen.Stream()
-	for range 100 { // so that its blocks grow
-		must(stream.Next())
-	}
-	last := must(gen.Layout().Decode(must(stream.Next()))).Time
-	require.NoError(t, gen.Close())
-	require.Equal(t, last.Add(time.Millisecond), r.holding(5).Limit, "with the slots that a stream has in reserve")
 }
 
 // TestEverythingAtOnce, on a store that fails in all its ways: for the race detector, and for locks that
