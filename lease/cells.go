@@ -132,33 +132,42 @@ func (k *Keeper) checkLayout(ctx context.Context) error {
 	for range drive.InARow {
 		version, r, err := k.readLayout(ctx)
 		if err != nil || version != 0 {
-			return cmp.Or(err, movedError(r.Move))
+			return cmp.Or(err, k.fits(r.Layout), movedError(r.Move))
 		}
-		if err = k.calls.Probe(ctx); err == nil {
-			_, err = k.calls.Swap(ctx, cell.LayoutKey, 0, k.newLayout().Encode())
-		}
-		if !errors.Is(err, stores.ErrConflict) {
+		if _, err = k.swapLayout(ctx, 0, k.newLayout()); !errors.Is(err, stores.ErrConflict) {
 			return err
 		}
 	}
 	return k.busy()
 }
 
-// readLayout reads the cell of the layout: its version is 0 if there is none. The error tells if it is
-// for another layout.
+// readLayout reads the cell of the layout: its version is 0 if there is none.
 func (k *Keeper) readLayout(ctx context.Context) (version uint64, r cell.Layout, err error) {
 	found, err := k.calls.Read(ctx, cell.LayoutKey)
 	if err != nil || found.Version == 0 {
 		return 0, r, err
 	}
-	r, err = cell.DecodeLayout(found.Value)
-	if err == nil {
-		err = k.fits(r.Layout)
-	}
-	if errors.Is(err, stores.ErrDamaged) {
+	if r, err = cell.DecodeLayout(found.Value); err != nil {
 		err = fmt.Errorf("cell of the layout: %w", err)
 	}
 	return found.Version, r, err
+}
+
+// swapLayout writes the cell of the layout. A store that has none is proved before.
+func (k *Keeper) swapLayout(ctx context.Context, version uint64, r cell.Layout) (uint64, error) {
+	if version == 0 {
+		if err := k.calls.Probe(ctx); err != nil {
+			return 0, err
+		}
+	}
+	return k.calls.Swap(ctx, cell.LayoutKey, version, r.Encode())
+}
+
+// swapReserved writes the cell of a node number that no process may claim before a limit.
+func (k *Keeper) swapReserved(ctx context.Context, was grant.Cell, floor, limit, window uint64) error {
+	r := cell.Node{Floor: floor, Limit: limit, Window: window, Reserved: true, Write: k.random(), Last: was.Record.Names(), Layout: k.spec}
+	_, err := k.calls.Swap(ctx, cell.NodeKey(was.Node), was.Version, k.encode(r))
+	return err
 }
 
 // newLayout is the cell of the layout that is made for a new store.

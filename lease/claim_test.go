@@ -166,25 +166,6 @@ func TestClaimWaits(t *testing.T) {
 	require.InDelta(t, 2*time.Minute, r.clock.Elapsed()-begin, float64(grant.Urgent))
 }
 
-// TestOthersAreFaster has another process take each number that a claim writes.
-func TestOthersAreFaster(t *testing.T) {
-	r := newRig(t)
-	r.run("client k; on k swap:node { claim o pin:7 }; claim k pin:7 = held conflict !store")
-	taken, node := 0, int64(0)
-	store := r.client(func(op storetest.Op) storetest.Fault {
-		if isSwap(op) {
-			taken++
-			node, _ = cell.NodeOf(op.Key)
-			r.claim(nil, pin(node))
-		}
-		return storetest.None
-	})
-	_, err := r.try(store)
-	require.ErrorIs(t, err, stores.ErrConflict)
-	require.ErrorContains(t, err, "8 times in a row: many processes claim at once")
-	require.Equal(t, 8, taken)
-}
-
 // TestSameFleet: the names of parts, and a wider time field, make no other layout; all else does.
 func TestSameFleet(t *testing.T) {
 	w := newRig(t)
@@ -207,7 +188,11 @@ func TestSameFleet(t *testing.T) {
 // TestLocks: on a Locker the lock holds a number, however long its process is silent, and a claim that fails
 // after it gives it back.
 func TestLocks(t *testing.T) {
-	scripts(t, map[string]string{"held": "claim k locks pin:1; 1h; claim o locks pin:1 = held locked; close k; claim o locks pin:1"})
+	scripts(t, map[string]string{
+		"held":                            "claim k locks pin:1; 1h; claim o locks pin:1 = held locked; close k; claim o locks pin:1",
+		"another is faster":               "client k; on k swap:node { claim o pin:7 }; claim k pin:7 = held conflict !store",
+		"others are faster, all the time": "client k; on k swap:node 99 { write it }; claim k = conflict '8 times in a row: many processes claim at once'",
+	})
 	other := "'" + string(cell.Node{Limit: 7, Write: "w", Layout: smallLayout(9).String()}.Encode()) + "'"
 	for _, fails := range []string{
 		"fate k read:node away 1+1", "fate k swap:node away 9", "fate k swap:node away 9; fate k read:node away 1+2",

@@ -82,16 +82,6 @@ func TestRelease(t *testing.T) {
 		"its limit is past": "claim k pin:0; 1h; close k; holding 0 released 0s",
 		"the store is away": "claim k pin:0; fate k any away 9; close k = not-released store '0 stays taken for a while: '; log 1 'lease: not released'; close k",
 	})
-	r := newRig(t)
-	gen, err := generator.New(generator.WithLease(r.claim(nil, pin(5))), generator.WithStrategy(strategies.BorrowUpTo(time.Hour)))
-	require.NoError(t, err)
-	stream := gen.Stream()
-	for range 100 { // so that its blocks grow
-		must(stream.Next())
-	}
-	last := must(gen.Layout().Decode(must(stream.Next()))).Time
-	require.NoError(t, gen.Close())
-	require.Equal(t, last.Add(time.Millisecond), r.holding(5).Limit, "with the slots that a stream has in reserve")
 }
 
 // TestEverythingAtOnce, on a store that fails in all its ways: for the race detector, and for locks that
@@ -159,31 +149,6 @@ func TestEverythingAtOnce(t *testing.T) {
 	}
 }
 
-// TestRestored: of an original and its clone, the one that is told of it shares no ID with the other,
-// whatever was in flight when the memory was copied.
-func TestRestored(t *testing.T) {
-	rows := map[string]string{}
-	for flight, says := range map[string]string{
-		"at rest":                    "",
-		"an extension has landed":    "fate a any lost 2; 15s; poll a;",
-		"an extension is on its way": "fate a any delayed 2; 15s; poll a;",
-	} {
-		for _, numbers := range []string{"bits:10", "bits:10 pin:5", "bits:0"} {
-			script := "claim a " + numbers + "; next a;" + says + "clone a b " + numbers + `; restored b deadline
-				err b; log 1 'lease: memory was restored, claiming anew'; deliver;`
-			for range 10 {
-				script += "next a = any; next b = any; 10s; poll a; poll b;"
-			}
-			rows[flight+" "+numbers] = script + map[string]string{
-				"bits:10":       "next a; next b; stats a Conflicts:0; stats b Conflicts:0",
-				"bits:10 pin:5": "next b; err a = lost held; stats a Conflicts:1",
-				"bits:0":        "next b; err a = 'no free node number'; stats a Conflicts:1",
-			}[numbers]
-		}
-	}
-	scripts(t, rows)
-}
-
 // TestF19_SnapshotClone restores a snapshot beside its original, and tells neither. It is the
 // documented limit of a lease: both issue the same IDs, but only until the next extension. The first to extend
 // makes the other find out, and take another number; both are served all the time.
@@ -202,6 +167,8 @@ func TestRestoredMeets(t *testing.T) {
 		"a store that is away": `claim k; next k; fate k any away 99; restored k = store; next k = ungranted store
 			heal k; 1s; poll k; stats k Claims:2; next k; close k; restored k = closed`,
 		"a refusal": "claim k; fails k refused; restored k deadline = refused !canceled",
+		"a clone's, beside its original": `claim a pin:5; next a; fate a any delayed 2; 15s; poll a; clone a b pin:5; restored b deadline
+			err b; log 1 'lease: memory was restored, claiming anew'; deliver; next a; 30s; poll a; next b; err a = lost held`,
 		// It grants nothing, though it lands: it is the original's, and so its number is not given back.
 		"an extension": `claim x bits:1 pin:1; claim k bits:1; close x; on k swap { distrust k }; 15s; poll k; next k = ungranted; stats k Remaining:0s
 			restored k; holds k 1; holding 0 held 45s`,

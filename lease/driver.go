@@ -156,19 +156,16 @@ func (d *driver) call(ctx context.Context, op grant.Op, r *grant.Result) (err er
 			return &stores.OptionError{Option: "WithClock", Err: err}
 		}
 		var found cell.Layout
-		r.Cell.Version, found, err = d.readLayout(ctx)
+		if r.Cell.Version, found, err = d.readLayout(ctx); err == nil && r.Cell.Version != 0 {
+			err = d.fits(found.Layout)
+		}
 		r.Move, r.First = found.Move, found.First
 	case op.Kind == grant.Read:
 		r.Cell, err = d.readCell(ctx, op.Node)
 	case layout:
-		if op.Version == 0 {
-			if err = d.calls.Probe(ctx); err != nil {
-				return err
-			}
-		}
 		made := d.newLayout()
 		r.First = made.First
-		r.Version, err = d.calls.Swap(ctx, cell.LayoutKey, op.Version, made.Encode())
+		r.Version, err = d.swapLayout(ctx, op.Version, made)
 		d.created = err == nil
 	default:
 		r.Version, err = d.calls.Swap(ctx, cell.NodeKey(op.Node), op.Version, d.encode(op.Record))

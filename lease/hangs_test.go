@@ -19,40 +19,28 @@ import (
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
-// hangCalls are the calls of this package that reach the store, and how many timeouts of an operation each
-// takes at most if its context does not end. Node 1 was claimed by a process that has crashed.
-var hangCalls = map[string]struct {
-	timeouts time.Duration
-	run      func(context.Context, stores.Store, *lease.Keeper) error
-}{
-	"Claim": {2, func(ctx context.Context, s stores.Store, _ *lease.Keeper) error {
-		k, err := lease.Claim(ctx, s, (&record{}).option())
-		if err == nil {
-			return k.Close()
-		}
-		return err
-	}},
-	"Export": {1, func(ctx context.Context, s stores.Store, _ *lease.Keeper) error {
-		return second(lease.Export(ctx, s, "new", lease.EvenIfRunning()))
-	}},
-	"Import": {1, func(ctx context.Context, s stores.Store, _ *lease.Keeper) error {
-		return lease.Import(ctx, s, lease.Sealed(lease.Floors{Format: 1, Export: "e", Layout: snowflake.Default().String()}))
-	}},
-	"Reserve": {1, func(ctx context.Context, s stores.Store, _ *lease.Keeper) error {
-		return lease.Reserve(ctx, s, 5, 9, time.Now().Add(time.Hour))
-	}},
-	"List": {1, func(ctx context.Context, s stores.Store, _ *lease.Keeper) error { return second(lease.List(ctx, s)) }},
-	"Inspect": {1, func(ctx context.Context, s stores.Store, _ *lease.Keeper) error {
-		return second(lease.Inspect(ctx, s, 1))
-	}},
-	"ForceRelease": {1, func(ctx context.Context, s stores.Store, _ *lease.Keeper) error { return lease.ForceRelease(ctx, s, 1) }},
-	"Keeper.Poll": {2, func(ctx context.Context, _ stores.Store, k *lease.Keeper) error {
-		return cmp.Or(second(k.Poll(ctx)), context.Canceled) // what it returns says how the lease is
-	}},
-	"Keeper.Restored":     {4, func(ctx context.Context, _ stores.Store, k *lease.Keeper) error { return k.Restored(ctx) }},
-	"Keeper.CloseContext": {2, func(ctx context.Context, _ stores.Store, k *lease.Keeper) error { return k.CloseContext(ctx) }},
-	"Keeper.Close":        {2, func(_ context.Context, _ stores.Store, k *lease.Keeper) error { return k.Close() }},
+// hangCalls are the calls of this package that reach the store. Node 1 was claimed by a process that has crashed.
+func hangCalls(ctx context.Context, s stores.Store, k *lease.Keeper) map[string]func() error {
+	floors := lease.Sealed(lease.Floors{Format: 1, Export: "e", Layout: snowflake.Default().String()})
+	return map[string]func() error{
+		"Claim":        func() error { return second(lease.Claim(ctx, s, (&record{}).option(), lease.WithPolling())) },
+		"Export":       func() error { return second(lease.Export(ctx, s, "new", lease.EvenIfRunning())) },
+		"Import":       func() error { return lease.Import(ctx, s, floors) },
+		"Reserve":      func() error { return lease.Reserve(ctx, s, 5, 9, time.Now().Add(time.Hour)) },
+		"List":         func() error { return second(lease.List(ctx, s)) },
+		"Inspect":      func() error { return second(lease.Inspect(ctx, s, 1)) },
+		"ForceRelease": func() error { return lease.ForceRelease(ctx, s, 1) },
+		"Keeper.Poll": func() error {
+			return cmp.Or(second(k.Poll(ctx)), context.Canceled) // what it returns says how the lease is
+		},
+		"Keeper.Restored":     func() error { return k.Restored(ctx) },
+		"Keeper.CloseContext": func() error { return k.CloseContext(ctx) },
+		"Keeper.Close":        func() error { return k.Close() },
+	}
 }
+
+// hangTimeouts are how many timeouts of an operation each takes at most if its context does not end, if not one.
+var hangTimeouts = map[string]time.Duration{"Claim": 2, "Keeper.Poll": 2, "Keeper.Restored": 4, "Keeper.CloseContext": 2, "Keeper.Close": 2}
 
 // TestHangs: every call returns when its context ends, or within its timeouts, whichever operation of the
 // store hangs, and also if the keeper's own goroutine or another call hangs in it as well. What only looks
@@ -60,7 +48,7 @@ var hangCalls = map[string]struct {
 func TestHangs(t *testing.T) {
 	const deadline = 300 * time.Millisecond
 	const anyKind, noKind = -1, -2
-	for name, c := range hangCalls {
+	for name := range hangCalls(t.Context(), nil, nil) {
 		hung := 0
 		for kind := anyKind; kind <= int(storetest.OpLock); kind++ {
 			for variant := range 8 {
@@ -97,7 +85,7 @@ func TestHangs(t *testing.T) {
 						go func() { _ = k.Restored(context.Background()) }()
 					}
 					synctest.Wait()
-					ctx, bound := context.Background(), c.timeouts*lease.DefaultTimeout
+					ctx, bound := context.Background(), max(hangTimeouts[name], 1)*lease.DefaultTimeout
 					if bounded {
 						limited, cancel := context.WithTimeout(ctx, deadline)
 						defer cancel()
@@ -112,7 +100,7 @@ func TestHangs(t *testing.T) {
 					_, _, _, _, _ = k.Node(), k.Err(), k.Stats(), k.Layout(), k.Clock()
 					_, _ = k.Granted()
 					assert.Zero(t, time.Since(begin), about)
-					err := c.run(ctx, s, k)
+					err := hangCalls(ctx, s, k)[name]()
 					took := time.Since(begin)
 					hanging.Store(noKind)
 					assert.NoError(t, k.CloseContext(context.Background()))

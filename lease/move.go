@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -97,8 +98,14 @@ func EvenIfRunning() ExportOption { return func(e *export) { e.running = true } 
 // exportLayout makes the cell of the layout final, and returns it.
 func (k *Keeper) exportLayout(ctx context.Context, to string, running bool) (r cell.Layout, err error) {
 	for range drive.InARow {
-		c, r, err := k.fleet(ctx)
-		if err != nil || r.Move.Exported() {
+		version, r, err := k.readLayout(ctx)
+		if err == nil && version == 0 {
+			err = drive.Wrap(fmt.Sprintf("a node number %v", ErrNeverClaimed), ErrNeverClaimed)
+		}
+		if err != nil {
+			return r, err
+		}
+		if k.timeline, err = timelineOf(r.Layout); err != nil || r.Move.Exported() {
 			return r, err
 		}
 		if err := movedError(r.Move); err != nil { // half imported
@@ -108,7 +115,7 @@ func (k *Keeper) exportLayout(ctx context.Context, to string, running bool) (r c
 			return r, err
 		}
 		r.Move = r.Move.ExportTo(to)
-		_, err = k.calls.Swap(ctx, cell.LayoutKey, c.Version, r.Encode())
+		_, err = k.swapLayout(ctx, version, r)
 		switch {
 		case err == nil:
 			return r, nil
@@ -122,25 +129,6 @@ func (k *Keeper) exportLayout(ctx context.Context, to string, running bool) (r c
 // newMover returns a keeper that only reads and writes cells, and has no clock.
 func newMover(store stores.Store) *Keeper {
 	return &Keeper{config: config{log: slog.Default()}, calls: drive.Calls{Store: store}, random: cell.Token, bad: map[int64]error{}}
-}
-
-// fleet reads the cell of the layout of a store that has one, and takes its layout over.
-func (k *Keeper) fleet(ctx context.Context) (c stores.Cell, r cell.Layout, err error) {
-	c, err = k.calls.Read(ctx, cell.LayoutKey)
-	switch {
-	case err != nil:
-		return c, r, err
-	case c.Version == 0:
-		return c, r, drive.Wrap(fmt.Sprintf("a node number %v", ErrNeverClaimed), ErrNeverClaimed)
-	}
-	r, err = cell.DecodeLayout(c.Value)
-	if err == nil {
-		k.timeline, err = timelineOf(r.Layout)
-	}
-	if err != nil {
-		err = fmt.Errorf("cell of the layout: %w", err)
-	}
-	return c, r, err
 }
 
 // timelineOf counts time by the layout of a text.
@@ -241,7 +229,7 @@ func (k *Keeper) fence(ctx context.Context, c grant.Cell) (limit uint64, err err
 	for range drive.InARow {
 		switch was := c.Record; {
 		case c.Damaged:
-			return 0, k.bad[c.Node]
+			return 0, cmp.Or(k.bad[c.Node], error(stores.ErrDamaged))
 		case was.Reserved && was.Limit == k.end(): // the list may show a write that a crash undoes
 			if c, err = k.readCell(ctx, c.Node); err != nil {
 				return 0, err
@@ -251,9 +239,7 @@ func (k *Keeper) fence(ctx context.Context, c grant.Cell) (limit uint64, err err
 			}
 			continue
 		default:
-			r := cell.Node{Floor: was.Limit, Limit: k.end(), Window: was.Window, Reserved: true, Write: k.random(), Last: was.Names(), Layout: k.spec}
-			_, err = k.calls.Swap(ctx, cell.NodeKey(c.Node), c.Version, k.encode(r))
-			if err == nil {
+			if err = k.swapReserved(ctx, c, was.Limit, k.end(), was.Window); err == nil {
 				return was.Limit, nil
 			}
 			if !errors.Is(err, stores.ErrConflict) {
@@ -309,12 +295,11 @@ func Import(ctx context.Context, store stores.Store, floors Floors) error {
 			}
 		}
 	}
-	c, complete, err := k.importing(ctx, floors.SHA256, true)
+	version, complete, err := k.importing(ctx, floors.SHA256, true)
 	if err != nil || complete {
 		return err
 	}
-	r := cell.Layout{Layout: k.spec, Move: &cell.Move{Import: floors.SHA256}}
-	_, err = k.calls.Swap(ctx, cell.LayoutKey, c.Version, r.Encode())
+	_, err = k.swapLayout(ctx, version, cell.Layout{Layout: k.spec, Move: &cell.Move{Import: floors.SHA256}})
 	return err // of unknown outcome: a second import repeats it
 }
 
@@ -353,26 +338,17 @@ func (k *Keeper) checkFloors(floors Floors) (err error) {
 
 // importing reads the cell of the layout, which it makes if the import has not begun, and reports
 // whether the import is complete.
-func (k *Keeper) importing(ctx context.Context, digest string, begun bool) (c stores.Cell, complete bool, err error) {
-	r := k.newLayout()
-	r.Move = &cell.Move{Import: digest, Importing: true}
-	c, err = k.calls.Read(ctx, cell.LayoutKey)
-	switch {
-	case err != nil:
-		return c, false, err
-	case c.Version != 0:
-		r, err = cell.DecodeLayout(c.Value)
-	case begun:
-		err = importLost("it had no cell of the layout any more")
-	default:
-		if err = k.calls.Probe(ctx); err == nil {
-			_, err = k.calls.Swap(ctx, cell.LayoutKey, 0, r.Encode())
-		}
+func (k *Keeper) importing(ctx context.Context, digest string, begun bool) (version uint64, complete bool, err error) {
+	version, r, err := k.readLayout(ctx)
+	if err == nil && version == 0 && !begun {
+		r = k.newLayout()
+		r.Move = &cell.Move{Import: digest, Importing: true}
+		version, err = k.swapLayout(ctx, 0, r)
 	}
 	switch {
-	case errors.Is(err, stores.ErrDamaged):
-		err = fmt.Errorf("cell of the layout: %w", err)
 	case err != nil:
+	case version == 0:
+		err = importLost("it had no cell of the layout any more")
 	case r.Move.Exported():
 		err = movedError(r.Move)
 	case r.Move.ImportOf() == digest:
@@ -382,7 +358,7 @@ func (k *Keeper) importing(ctx context.Context, digest string, begun bool) (c st
 	default:
 		err = refuseImport("this namespace was used before, or began with other floors, with the layout %s: import into an unused one", r.Layout)
 	}
-	return c, complete, err
+	return version, complete, err
 }
 
 // importFloor reserves a number until its floor, unless it has that.
@@ -398,7 +374,6 @@ func (k *Keeper) importFloor(ctx context.Context, f Floor) (written bool, err er
 	case c.Record.Limit >= f.Limit && c.Version != 0:
 		return false, nil // by an import that ended early
 	}
-	r := cell.Node{Floor: f.Limit, Limit: f.Limit, Reserved: true, Write: k.random(), Last: c.Record.Names(), Layout: k.spec}
-	_, err = k.calls.Swap(ctx, cell.NodeKey(f.Node), c.Version, k.encode(r))
+	err = k.swapReserved(ctx, c, f.Limit, f.Limit, 0)
 	return err == nil, err
 }

@@ -79,8 +79,7 @@ func (k *Keeper) reserve(ctx context.Context, node int64, limit uint64) error {
 			return drive.Wrap(fmt.Sprintf("%v: IDs with node number %d may be issued until %s: reserve it then", ErrHeld, node, k.time(was.Limit).Format(timeFormat)), ErrHeld)
 		}
 		limit := max(limit, was.Limit)
-		r := cell.Node{Floor: limit, Limit: limit, Window: k.config.window, Reserved: true, Write: k.random(), Last: was.Names(), Layout: k.spec}
-		_, err = k.calls.Swap(ctx, cell.NodeKey(node), c.Version, k.encode(r))
+		err = k.swapReserved(ctx, c, limit, limit, k.config.window)
 		if !errors.Is(err, stores.ErrConflict) {
 			return err // of unknown outcome: a second call repeats it
 		}

@@ -48,6 +48,7 @@ type rig struct {
 	seen    map[snowflake.ID]bool // all IDs of the scripts
 	stores  map[string]*storetest.Memory
 	saved   stores.Cell
+	last    string // the key of the last call
 	backups map[string]func()
 	floors  lease.Floors
 	cancel  context.CancelCauseFunc // of the call that waits
@@ -125,6 +126,7 @@ func (r *rule) meets(op storetest.Op) bool {
 func (r *rig) client(fault func(storetest.Op) storetest.Fault) *client {
 	c := &client{Memory: r.cells.Client()}
 	c.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
+		r.last = op.Key
 		if r.calls[op.Kind]++; fault != nil {
 			return fault(op)
 		}
@@ -438,7 +440,8 @@ func init() { // they run each other
 		"remember": func(l line) error { l.saved = l.cells.Peek(cell.NodeKey(number(l.args[0]))); return nil },
 		"shows":    func(l line) error { l.via.old, l.via.stays = &l.saved, len(l.args) > 1; return nil },
 
-		// What happens to the clock, to the store, and to a cell in it, which gets a text, or the one that it has.
+		// What happens to the clock, to the store, and to a cell in it, or to that of the present
+		// call, which gets a text, or the one that it has.
 		"step":     func(l line) error { l.clock.Step(duration(l.args[0])); return nil },
 		"deliver":  func(l line) error { l.cells.Deliver(0); return nil },
 		"snapshot": func(l line) error { l.backups[l.args[0]] = l.cells.Snapshot(); return nil },
@@ -545,7 +548,11 @@ func (l line) in() error {
 
 func (l line) writes() error {
 	key := l.args[0]
-	if key != cell.LayoutKey {
+	switch key {
+	case cell.LayoutKey:
+	case "it":
+		key = l.last
+	default:
 		key = cell.NodeKey(number(key))
 	}
 	value := l.cells.Peek(key).Value

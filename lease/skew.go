@@ -2,6 +2,7 @@ package lease
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -45,41 +46,53 @@ type doubt struct {
 // claim. waited says that it had to wait, so the cells are old.
 func (k *Keeper) checkFleet(ctx context.Context, cells []grant.Cell, others bool) (waited bool, err error) {
 	k.doubts = doubt{}
-	from, to := cell.NodesFrom, cell.NodesTo
-	if n := len(cells); k.holders(cells) >= leastFleet {
-		from, to = cell.NodeKey(cells[0].Node), cell.NodeKey(cells[n-1].Node)+"\x00"
+	d := doubt{from: cell.NodesFrom, to: cell.NodesTo, versions: map[int64]uint64{}}
+	theirs := k.living(nil, cells)
+	if n := len(cells); len(theirs) >= leastFleet {
+		d.from, d.to = cell.NodeKey(cells[0].Node), cell.NodeKey(cells[n-1].Node)+"\x00"
 	} else if others && int64(n) < k.nodes() {
-		if cells, err = k.list(ctx, cell.NodesFrom, cell.NodesTo, sampled); err != nil {
+		if cells, err = k.list(ctx, d.from, d.to, sampled); err != nil {
 			return false, err
 		}
+		theirs = k.living(nil, cells)
 	}
-	skew, nodes := k.skewOf(cells)
+	for _, c := range theirs {
+		d.versions[c.Node] = c.Version
+	}
+	skew, nodes := k.skewOf(theirs)
 	first := k.counters.claims.Load() == 0
-	if k.far(skew, cells) && k.strict && first && !(skew > 0 && (nodes < leastFleet || k.locker != nil)) {
+	if k.far(skew, theirs) && k.strict && first && !(skew > 0 && (nodes < leastFleet || k.locker != nil)) {
 		select {
 		case <-k.after(k.period / 2):
 		case <-ctx.Done():
 			return false, fmt.Errorf("%w: no time to see whether the others live: %w", drive.ContextError(ctx), k.skewError(skew, nodes))
 		}
-		before := versionsOf(cells)
-		if cells, err = k.list(ctx, from, to, sampled); err != nil {
-			return true, err
-		}
-		living := k.living(before, cells)
-		skew, nodes = k.skewOf(living)
-		k.counters.skew.Store(int64(skew))
-		if k.far(skew, living) {
-			return true, k.skewError(skew, nodes)
-		}
-		return true, nil
+		_, err = k.look(ctx, d)
+		return true, err
 	}
 	if skew.Abs() > k.span(0, k.config.window)/3 {
-		third := k.span(0, k.longestOf(cells)) / 3
-		k.doubts = doubt{versions: versionsOf(cells), from: from, to: to, again: third, due: k.elapsed() + third}
-		skew = 0
+		d.again = k.span(0, k.longestOf(theirs)) / 3
+		d.due = k.elapsed() + d.again
+		k.doubts, skew = d, 0
 	}
 	k.counters.skew.Store(int64(skew))
 	return false, nil
+}
+
+// look compares our clock with those of the holders that have written since a doubt began. The error is
+// that of the store, or that of a skew beyond the limit.
+func (k *Keeper) look(ctx context.Context, d doubt) (some bool, err error) {
+	cells, err := k.list(ctx, d.from, d.to, sampled)
+	if err != nil {
+		return false, err
+	}
+	living := k.living(d.versions, cells)
+	skew, nodes := k.skewOf(living)
+	k.counters.skew.Store(int64(skew))
+	if k.far(skew, living) {
+		err = k.skewError(skew, nodes)
+	}
+	return len(living) > 0, err
 }
 
 // settle compares our clock with those of the holders that have written since the claim.
@@ -93,71 +106,41 @@ func (k *Keeper) settle(ctx context.Context) {
 	d.asked++
 	bounded, cancel := context.WithTimeout(ctx, k.brief)
 	defer cancel()
-	cells, err := k.list(bounded, d.from, d.to, sampled)
-	living := k.living(d.versions, cells)
-	if err == nil {
-		skew, nodes := k.skewOf(living)
-		k.counters.skew.Store(int64(skew))
-		if k.far(skew, living) {
-			err := k.skewError(skew, nodes)
-			k.log.Warn("lease: "+err.Error(), kindAttr(err))
-		}
+	some, err := k.look(bounded, *d)
+	if errors.Is(err, ErrSkew) {
+		k.log.Warn("lease: "+err.Error(), kindAttr(err))
 	}
-	if len(living) > 0 || d.asked == 3 {
+	if some || d.asked == 3 {
 		k.doubts = doubt{}
 	}
 }
 
-func versionsOf(cells []grant.Cell) map[int64]uint64 {
-	versions := make(map[int64]uint64, len(cells))
-	for _, cell := range cells {
-		if cell.Version != 0 {
-			versions[cell.Node] = cell.Version
-		}
-	}
-	return versions
-}
-
-// living returns the cells of others that were written since they had these versions.
-func (k *Keeper) living(versions map[int64]uint64, cells []grant.Cell) []grant.Cell {
-	return slices.DeleteFunc(slices.Clone(cells), func(c grant.Cell) bool {
-		return versions[c.Node] == c.Version || !k.tells(c)
-	})
-}
-
-// tells reports whether a cell shows the clock of another process.
-func (k *Keeper) tells(c grant.Cell) bool {
-	r := c.Record
-	return r.Holder != "" && r.Holder != k.machine.Token() && r.Limit < k.end() && c.Node != k.node
-}
-
-func (k *Keeper) holders(cells []grant.Cell) (n int) {
+// living returns the cells that show the clocks of other processes, and were written since they had these
+// versions.
+func (k *Keeper) living(versions map[int64]uint64, cells []grant.Cell) (living []grant.Cell) {
 	for _, c := range cells {
-		if k.tells(c) {
-			n++
+		if r := c.Record; r.Holder != "" && r.Holder != k.machine.Token() && r.Limit < k.end() && c.Node != k.node && c.Version != versions[c.Node] {
+			living = append(living, c)
 		}
 	}
-	return n
+	return living
 }
 
-// longestOf is the longest window of the cells, and of ours.
+// longestOf is the longest window of the cells of others, and of ours.
 func (k *Keeper) longestOf(cells []grant.Cell) uint64 {
 	longest := k.config.window
 	for _, c := range cells {
-		if k.tells(c) {
-			longest = max(longest, c.Record.Window)
-		}
+		longest = max(longest, c.Record.Window)
 	}
 	return longest
 }
 
-// skewOf returns how far our clock is ahead of that of most holders, and how many they are.
+// skewOf returns how far our clock is ahead of that of most holders of these cells of others, and how many
+// they are.
 func (k *Keeper) skewOf(cells []grant.Cell) (skew time.Duration, nodes int) {
 	var clocks []uint64
 	for _, c := range cells {
-		if k.tells(c) {
-			clocks = append(clocks, clockOf(c.Record))
-		}
+		clocks = append(clocks, clockOf(c.Record))
 	}
 	theirs, nodes := commonest(clocks, k.longestOf(cells))
 	if nodes == 0 {

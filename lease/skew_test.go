@@ -16,7 +16,8 @@ import (
 var direction = map[bool]string{true: "ahead of", false: "behind"}
 
 // TestSkew starts a process among others, of which some live and some have crashed, with a clock that is
-// wrong or not. It looks at the estimate, the warning, and what a strict claim says.
+// wrong or not. It looks at the estimate, the warning, and what a strict claim says. The others are asked when
+// they have had the time to write, at most three times, and no longer than an extension can wait.
 func TestSkew(t *testing.T) {
 	for name, test := range map[string]struct {
 		living, crashed int
@@ -28,15 +29,17 @@ func TestSkew(t *testing.T) {
 		warns           bool // if it is beyond the limit
 		strict          int  // how many a strict claim is refused by, if it is beyond the limit
 		option          lease.Option
+		away            bool // the store lists no more after the claim
 	}{
 		"a fleet": {living: 5, skews: []time.Duration{0, 30 * time.Second, -30 * time.Second, 2 * time.Minute, -2 * time.Minute, 10 * time.Hour, -10 * time.Hour},
 			estimate: true, warns: true, strict: 5},
-		"a neighbour":               {living: 1, skews: []time.Duration{0, time.Hour}, estimate: true, warns: true},
-		"two, and we are behind":    {living: 2, skews: []time.Duration{-time.Hour}, estimate: true, warns: true, strict: 2},
-		"longer windows":            {living: 3, length: 10 * time.Minute, skews: []time.Duration{0, time.Hour, -time.Hour}, estimate: true, warns: true, strict: 3},
-		"a fleet that was stopped":  {crashed: 5, down: 8 * time.Hour, skews: []time.Duration{0}},
-		"our number, crashed":       {crashed: 3, apart: time.Second, down: time.Hour, skews: []time.Duration{0}, option: pin(0)},
-		"crashed at different hour": {living: 3, crashed: 12, apart: time.Minute, skews: []time.Duration{0}, estimate: true},
+		"a neighbour":                {living: 1, skews: []time.Duration{0, time.Hour}, estimate: true, warns: true},
+		"two, and we are behind":     {living: 2, skews: []time.Duration{-time.Hour}, estimate: true, warns: true, strict: 2},
+		"longer windows":             {living: 3, length: 10 * time.Minute, skews: []time.Duration{0, time.Hour, -time.Hour}, estimate: true, warns: true, strict: 3},
+		"a fleet that was stopped":   {crashed: 5, down: 8 * time.Hour, skews: []time.Duration{0}},
+		"our number, crashed":        {crashed: 3, apart: time.Second, down: time.Hour, skews: []time.Duration{0}, option: pin(0)},
+		"a store that lists no more": {living: 1, skews: []time.Duration{time.Hour}, away: true},
+		"crashed at different hour":  {living: 3, crashed: 12, apart: time.Minute, skews: []time.Duration{0}, estimate: true},
 	} {
 		for _, skew := range test.skews {
 			for _, strict := range []bool{false, true} {
@@ -57,14 +60,19 @@ func TestSkew(t *testing.T) {
 					ours := clocktest.NewVirtual(w.clock.Wall().Add(skew))
 					ours.AutoAdvance(true) // as the check waits; the others live on meanwhile
 					lists := 0
-					store := w.client(func(op storetest.Op) storetest.Fault {
-						if op.Kind == storetest.OpList {
-							if lists++; lists == 2 && strict {
-								w.pass(max(length, period)/2, fleet...)
-							}
+					store := w.cells.Client()
+					store.Before = func(ctx context.Context, op storetest.Op) storetest.Fault {
+						if op.Kind != storetest.OpList {
+							return storetest.None
 						}
-						return storetest.None
-					})
+						if lists++; lists == 2 && strict {
+							w.pass(max(length, period)/2, fleet...)
+						} else if lists > 1 && !strict {
+							deadline, ok := ctx.Deadline()
+							require.True(t, ok && time.Until(deadline) <= time.Second)
+						}
+						return map[bool]storetest.Fault{true: storetest.Unavailable}[test.away && lists > 1]
+					}
 					options := w.options(small(4), lease.WithFleetCheck(limit, strict), lease.WithClock(ours))
 					if test.option != nil {
 						options = append(options, test.option)
@@ -90,10 +98,16 @@ func TestSkew(t *testing.T) {
 					if skew.Abs() > length {
 						require.Zero(t, k.Stats().Skew, "nobody has written since")
 					}
-					for range 6 * length / period { // in steps of a third of our window
+					steps := 6 * length / period
+					for range steps { // of a third of our window
 						w.pass(third, fleet...)
 						ours.Advance(third)
 						k.Poll(t.Context())
+						k.Poll(t.Context())
+					}
+					require.EqualValues(t, steps, k.Stats().Extensions)
+					if test.away {
+						require.Equal(t, []any{1 + 3, uint64(3)}, []any{lists, k.Stats().Failures})
 					}
 					want := time.Duration(0)
 					if test.estimate {
@@ -105,44 +119,6 @@ func TestSkew(t *testing.T) {
 				})
 			}
 		}
-	}
-}
-
-// TestSkewIsSettled: the others are asked when they have had the time to write, at most three times, and
-// no longer than an extension can wait.
-func TestSkewIsSettled(t *testing.T) {
-	for _, lists := range []bool{true, false} {
-		w := newRig(t)
-		other := w.claim(nil)
-		ours := clocktest.NewVirtual(noon.Add(time.Hour))
-		asked := 0
-		store := w.cells.Client()
-		store.Before = func(ctx context.Context, op storetest.Op) storetest.Fault {
-			if op.Kind != storetest.OpList {
-				return storetest.None
-			}
-			if asked++; asked == 1 {
-				return storetest.None
-			}
-			deadline, ok := ctx.Deadline()
-			require.True(t, ok && time.Until(deadline) <= time.Second)
-			return map[bool]storetest.Fault{false: storetest.Unavailable}[lists]
-		}
-		k := w.claim(store, pin(900), lease.WithClock(ours))
-		for range 20 {
-			ours.Advance(third) // ours first
-			k.Poll(t.Context())
-			k.Poll(t.Context())
-			w.pass(third, other)
-		}
-		require.EqualValues(t, 20, k.Stats().Extensions)
-		if !lists {
-			require.Equal(t, []any{1 + 3, uint64(3), time.Duration(0)}, []any{asked, k.Stats().Failures, k.Stats().Skew})
-			continue
-		}
-		require.Equal(t, 1+2, asked)
-		require.InDelta(t, time.Hour, k.Stats().Skew, float64(2*third))
-		require.Equal(t, 1, w.log.count("ahead of the fleet, by the grants of 1 nodes (limit 1m0s)"), "%s", w.log)
 	}
 }
 

@@ -87,7 +87,7 @@ func (operator) Restored(*fleettest.Thread)   {}
 func (o operator) Main(*fleettest.Thread) {
 	f := o.f
 	for i, c := range f.cells {
-		store := fleettest.Client{P: o.Process, Store: f.Store}
+		store := fleettest.Client{P: o.Process}
 		o.Spawn("operator of "+c.name, func(t *fleettest.Thread) {
 			for f.Now < f.CalmSince+2*f.bound() {
 				if err := repair(store, c.name, f.definitions[i]); err != nil && !errors.Is(err, stores.ErrConflict) && !errors.Is(err, sequence.ErrLowered) {

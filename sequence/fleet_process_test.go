@@ -96,7 +96,7 @@ func (p *process) Main(t *fleettest.Thread) {
 
 // client is the process's way to the store.
 func (p *process) client() stores.Store {
-	var c stores.Store = client{fleettest.Client{P: p.Process, Store: p.f.Store}, p}
+	var c stores.Store = client{fleettest.Client{P: p.Process}, p}
 	if m := p.f.mutant; m != nil && m.store != nil {
 		c = m.store(p, c)
 	}

@@ -195,83 +195,84 @@ func (a *admin) create(ctx context.Context, d Definition, c creation) (count.Cel
 		}
 	}
 	id := "" // of the last write: each is of a sequence of its own
-	var unknown error
-	for range drive.InARow {
-		found, err := readCell(ctx, &a.calls, a.name)
-		if err != nil {
-			return found, err
-		}
-		if c.period && found.Version != 0 {
-			return found, nil
-		}
-		if found.Version != 0 && !found.Record.Deleted {
-			if theirs := definitionOf(found.Record); found.Record.ID != id && !same(d, theirs, found.Record.Created) {
-				return found, &DefinitionError{Name: a.name, Ours: d, Theirs: theirs}
-			}
-			if found.Record.Move.Exported() {
-				return found, movedError(a.name, found.Record)
-			}
-			return found, nil
-		}
-		if found.Record.Move.Exported() {
-			return found, movedError(a.name, found.Record)
-		}
-		if unknown != nil {
-			return found, unknown // the write has not landed so far
-		}
-		if found.Version == 0 {
-			if err := a.calls.Probe(ctx); err != nil {
-				return found, err
-			}
+	_, made, err := a.rewrite(ctx, func(found count.Cell) (cell.Sequence, error) {
+		was := found.Record
+		exists, theirs := found.Version != 0 && !was.Deleted, definitionOf(was)
+		switch {
+		case c.period && found.Version != 0:
+			return was, errDone
+		case exists && was.ID != id && !same(d, theirs, was.Created):
+			return was, &DefinitionError{Name: a.name, Ours: d, Theirs: theirs}
+		case was.Move.Exported():
+			return was, movedError(a.name, was)
+		case exists:
+			return was, errDone
 		}
 		id = cell.Token()
 		r := cell.Sequence{
-			ID: id, Creation: found.Record.Creation + 1, Mode: d.Mode.String(), Start: d.Start, Stride: d.Stride.by, Offset: d.Stride.offset,
-			Max: d.Max, MinStep: d.MinStep, MaxStep: d.MaxStep, Created: [3]int64{d.Max, d.MinStep, d.MaxStep},
-			Before: found.Record.Granted(), Writes: found.Record.Writes + 1, Write: cell.Token(), Last: found.Record.Names(),
-			Period: string(d.Period), Newest: found.Record.Newest, Older: cmp.Or(c.older, found.Record.Older),
+			ID: id, Creation: was.Creation + 1, Mode: d.Mode.String(), Start: d.Start, Stride: d.Stride.by, Offset: d.Stride.offset,
+			Max: d.Max, MinStep: d.MinStep, MaxStep: d.MaxStep, Created: [3]int64{d.Max, d.MinStep, d.MaxStep}, Before: was.Granted(),
+			Period: string(d.Period), Newest: was.Newest, Older: cmp.Or(c.older, was.Older),
 		}
 		if !c.fromStart {
 			r.Next = r.Index(r.Before)
 		}
-		if r.From, r.Most = r.Next, r.Next; r.Left() == 0 {
-			return found, &stores.OptionError{Option: "definition", Err: fmt.Errorf("sequence %q was deleted after numbers up to %d were granted, and none is left above them up to the maximum %d: give a higher maximum or another name, or issue numbers twice (FromStart, --reuse)", a.name, r.Before-1, d.Max)}
+		if r.Left() == 0 {
+			return was, &stores.OptionError{Option: "definition", Err: fmt.Errorf("sequence %q was deleted after numbers up to %d were granted, and none is left above them up to the maximum %d: give a higher maximum or another name, or issue numbers twice (FromStart, --reuse)", a.name, r.Before-1, d.Max)}
 		}
-		version, err := swapCell(ctx, &a.calls, a.name, found.Version, r)
-		switch {
-		case err == nil:
-			return count.Cell{Version: version, Record: r}, nil
-		case !errors.Is(err, stores.ErrConflict):
-			unknown = err
-		}
-	}
-	return count.Cell{}, a.busy()
+		return r, nil
+	})
+	return made, err
 }
 
-// change changes the cell of a sequence that exists.
+// change changes the cell of a sequence that exists. With an error, is has what was found.
 func (a *admin) change(ctx context.Context, change func(cell.Sequence) (cell.Sequence, error)) (was, is cell.Sequence, err error) {
+	from, to, err := a.rewrite(ctx, func(found count.Cell) (cell.Sequence, error) {
+		switch r := found.Record; {
+		case found.Version == 0 || r.Deleted && !a.deleted:
+			return r, a.notFound()
+		case r.Move.Exported():
+			return r, movedError(a.name, r)
+		default:
+			return change(r)
+		}
+	})
+	return from.Record, to.Record, err
+}
+
+// errDone says that a cell is as it is to be.
+var errDone = errors.New("done")
+
+// rewrite writes the cell as next has it, given what it is: again after a conflict, and not if next
+// returns an error, or errDone. After a write of unknown outcome it reads the cell once.
+func (a *admin) rewrite(ctx context.Context, next func(count.Cell) (cell.Sequence, error)) (was, is count.Cell, err error) {
 	var unknown error
 	for range drive.InARow {
-		c, err := readCell(ctx, &a.calls, a.name)
+		found, err := readCell(ctx, &a.calls, a.name)
+		if err == nil && is.Record.Write != "" && found.Record.Write == is.Record.Write {
+			return was, found, nil // the write has landed
+		}
+		r := found.Record
+		if err == nil {
+			r, err = next(found)
+		}
 		switch {
-		case err != nil && unknown == nil:
-			return was, is, err
-		case err == nil && is.Write != "" && c.Record.Write == is.Write:
-			return was, is, nil // the write has landed
+		case err == errDone:
+			return found, found, nil
 		case unknown != nil: // it has not landed so far, or that is unknown
 			return was, is, unknown
-		case c.Version == 0 || c.Record.Deleted && !a.deleted:
-			return was, is, a.notFound()
+		case err != nil:
+			return found, found, err
 		}
-		if was = c.Record; was.Move.Exported() {
-			return was, was, movedError(a.name, was)
+		if found.Version == 0 {
+			if err := a.calls.Probe(ctx); err != nil {
+				return found, found, err
+			}
 		}
-		if is, err = change(was); err != nil {
-			return was, is, err
-		}
-		is.From, is.Most = is.Next, max(is.Most, is.Next)
-		is.Writes, is.Write, is.Last = was.Writes+1, cell.Token(), was.Names()
-		_, err = swapCell(ctx, &a.calls, a.name, c.Version, is)
+		r.From, r.Most = r.Next, max(r.Most, r.Next)
+		r.Writes, r.Write, r.Last = found.Record.Writes+1, cell.Token(), found.Record.Names()
+		was, is = found, count.Cell{Record: r}
+		is.Version, err = swapCell(ctx, &a.calls, a.name, found.Version, r)
 		switch {
 		case err == nil:
 			return was, is, nil

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tickflake/tickflake/internal/cell"
+	"github.com/tickflake/tickflake/internal/count"
 	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/stores"
 )
@@ -191,6 +192,8 @@ func (f Floor) check() error {
 		return badFloor("%w", d.check())
 	case d.Mode != created.Mode || d.Start != created.Start || d.Stride != created.Stride || d.Period != created.Period:
 		return badFloor("its definition is %s, and was %s: mode, start, stride and period never change", d, created)
+	case f.Index > cell.MaxIndex || f.Before > 1<<63:
+		return badFloor("its index is %d, and it says that numbers up to %d were granted before: no sequence gets there", f.Index, f.Before)
 	case f.SHA256 != f.digest():
 		return badFloor("its SHA-256 is %s, and it says %q: it was damaged or edited: export again, which gives the same floor", f.digest(), f.SHA256)
 	}
@@ -210,38 +213,27 @@ func badFloor(format string, args ...any) error {
 // begin begins the sequence of one cell with a floor, and with the periods that stand in the cell.
 func (a *admin) begin(ctx context.Context, floor Floor, newest, older string) error {
 	d, created := floor.Definition.complete(), floor.Created.complete()
-	for range drive.InARow {
-		c, err := readCell(ctx, &a.calls, floor.Name)
-		r := c.Record
+	_, _, err := a.rewrite(ctx, func(found count.Cell) (cell.Sequence, error) {
+		r := found.Record
 		switch {
-		case err != nil:
-			return err
-		case c.Version == 0:
+		case found.Version == 0:
 			r = cell.Sequence{
 				ID: cell.Token(), Creation: 1, Mode: d.Mode.String(), Start: d.Start, Stride: d.Stride.by, Offset: d.Stride.offset,
 				Created: [3]int64{created.Max, created.MinStep, created.MaxStep}, Period: string(d.Period),
 			}
 		case r.Move.Exported():
-			return movedError(floor.Name, r)
+			return r, movedError(a.name, r)
 		case r.Move.ImportOf() == floor.SHA256 && (floor.Deleted || !r.Deleted):
-			return nil // imported before
+			return r, errDone // imported before
 		case r.Deleted || r.Move != nil || r.Most > 0 || r.Newest != "":
-			return badFloor("sequence %q had numbers in this namespace before, or was imported or deleted here: import into another namespace", floor.Name)
+			return r, badFloor("sequence %q had numbers in this namespace before, or was imported or deleted here: import into another namespace", a.name)
 		case !same(d, definitionOf(r), r.Created) && !same(created, definitionOf(r), r.Created):
-			return &DefinitionError{Name: floor.Name, Ours: d, Theirs: definitionOf(r)}
+			return r, &DefinitionError{Name: a.name, Ours: d, Theirs: definitionOf(r)}
 		}
 		r.Max, r.MinStep, r.MaxStep = d.Max, d.MinStep, d.MaxStep
-		r.Next, r.From, r.Most = floor.Index, floor.Index, floor.Index
-		r.Newest, r.Older, r.Deleted = newest, older, floor.Deleted
-		r.Before = max(r.Before, floor.Before)
-		r.Writes, r.Write, r.Last, r.Move = r.Writes+1, cell.Token(), r.Names(), &cell.Move{Import: floor.SHA256}
-		if _, err := cell.DecodeSequence(r.Encode()); err != nil {
-			return badFloor("%w", err)
-		}
-		_, err = swapCell(ctx, &a.calls, floor.Name, c.Version, r)
-		if !errors.Is(err, stores.ErrConflict) {
-			return err // of unknown outcome: a second import finds it
-		}
-	}
-	return a.busy()
+		r.Next, r.Before = floor.Index, max(r.Before, floor.Before)
+		r.Newest, r.Older, r.Deleted, r.Move = newest, older, floor.Deleted, &cell.Move{Import: floor.SHA256}
+		return r, nil
+	})
+	return err
 }

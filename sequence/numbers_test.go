@@ -18,20 +18,6 @@ import (
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
-// TestNoReserve reserves a segment only when a call needs it.
-func TestNoReserve(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := open(t, storetest.NewMemory(), sequence.Definition{MinStep: 3, MaxStep: 3}, sequence.WithOutage(0))
-		for i := range 7 {
-			next(t, s)
-			synctest.Wait()
-			require.EqualValues(t, 1+i/3, s.Stats().Refills)
-		}
-		require.NoError(t, s.Close())
-		assert.Zero(t, s.Stats().Lost)
-	})
-}
-
 // TestMaximum goes up to a maximum that is raised then, and to the last number that there can be.
 func TestMaximum(t *testing.T) {
 	for _, mode := range bothModes {
@@ -50,7 +36,12 @@ func TestMaximum(t *testing.T) {
 			exhausted(1, 0)
 			info := inspect(t, store)
 			assert.Equal(t, []int64{20, 0, 0}, []int64{info.Last, info.Left, info.Next})
-			require.NoError(t, set(t, store, sequence.Change{Max: 22}))
+			before, after, err := sequence.Set(t.Context(), store, "orders", sequence.Change{Max: 22, MinStep: 5, MaxStep: 6})
+			require.NoError(t, err)
+			assert.Equal(t, info, before)
+			info.Definition, info.Left, info.Next, info.Writes = s.Definition(), 2, 21, info.Writes+1
+			info.Definition.Max, info.Definition.MinStep, info.Definition.MaxStep = 22, 5, 6
+			assert.Equal(t, info, after)
 			time.Sleep(2 * time.Second) // the error is kept for a second
 			assert.EqualValues(t, 21, nextN(t, s, 2))
 			assert.EqualValues(t, 22, s.Definition().Max)

@@ -134,11 +134,16 @@ func (p *Periods) NextN(ctx context.Context, at time.Time, n int64) (first int64
 		return 0, fmt.Errorf("sequence %q: no number before the call's context ended: another call opens a period: %w", p.name, err)
 	}
 	defer p.turn.Leave()
-	opened, err := p.reopen(ctx, string(name), s)
-	if err != nil {
-		return 0, err
+	for {
+		opened, err := p.reopen(ctx, string(name), s)
+		if err != nil {
+			return 0, err
+		}
+		if first, err = opened.NextN(ctx, n); !errors.Is(err, ErrDeleted) {
+			return first, err
+		}
+		s = opened // it was deleted since: opened once more, it is not found
 	}
-	return opened.NextN(ctx, n)
 }
 
 // reopen opens a period whose sequence is not open, or is gone. The caller has the turn.

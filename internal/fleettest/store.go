@@ -11,7 +11,7 @@ import (
 
 // Store keeps the cells of a run. A request arrives some time after it was
 // sent, takes effect in that instant, and is answered some time later; any of that
-// may fail to happen. More than one can be in a run.
+// may fail to happen.
 type Store struct {
 	// Landed is told of each write that takes effect. p made it.
 	Landed func(p *Process, cell int, value []byte)
@@ -78,10 +78,7 @@ func (s *Store) Empty() {
 }
 
 // Client is a process's way to the store.
-type Client struct {
-	P     *Process
-	Store *Store // nil is the fleet's
-}
+type Client struct{ P *Process }
 
 type requestKind uint8
 
@@ -119,30 +116,23 @@ var (
 	errVersion = fmt.Errorf("fleet: another version: %w", stores.ErrConflict)
 )
 
-func (c Client) store() *Store {
-	if c.Store != nil {
-		return c.Store
-	}
-	return c.P.F.Store
-}
-
 // List is that of [stores.Store].
 func (c Client) List(ctx context.Context, from, to string, limit int) ([]stores.Cell, error) {
-	r := &request{s: c.store(), kind: listing, from: from, to: to}
+	r := &request{s: c.P.F.Store, kind: listing, from: from, to: to}
 	err := c.send(ctx, r)
 	return r.cells[:min(len(r.cells), limit)], err
 }
 
 // Read is that of [stores.Store].
 func (c Client) Read(ctx context.Context, key string) (stores.Cell, error) {
-	r := &request{s: c.store(), kind: reading, i: c.store().index(key)}
+	r := &request{s: c.P.F.Store, kind: reading, i: c.P.F.Store.index(key)}
 	err := c.send(ctx, r)
 	return r.cell, err
 }
 
 // Swap is that of [stores.Store].
 func (c Client) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
-	r := &request{s: c.store(), kind: swapping, i: c.store().index(key), version: version, value: value}
+	r := &request{s: c.P.F.Store, kind: swapping, i: c.P.F.Store.index(key), version: version, value: value}
 	err := c.send(ctx, r)
 	return r.cell.Version, err
 }
