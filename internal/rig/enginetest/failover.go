@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/internal/rig/servers"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
@@ -155,9 +156,8 @@ func testAsynchronous(t *testing.T, p *Pair) {
 	fleet.Step(-time.Minute, 0)
 	p.Promote(t)
 	fleet.recovered(t, "promoted")
-	report := fleet.Close(t)
-	report.CheckCalls(t)
-	require.NotZero(t, report.Stats.WentBack, "the processes have not noticed")
+	fleet.Close(t).CheckCalls(t)
+	require.NotZero(t, fleet.Stats.WentBack, "the processes have not noticed")
 }
 
 // Trio is three servers that choose a leader.
@@ -226,11 +226,11 @@ func (c *Trio) testLong(t *testing.T, fleet *Fleet) {
 	fleet.recovered(t, "two leaders")
 
 	leader, others := c.leader(t)
-	failed := fleet.Failed("ErrNotGranted")
+	failed := fleet.Failed(generator.ErrNotGranted)
 	require.NoError(t, leader.Kill())
 	require.NoError(t, others[0].Kill())
 	fleet.Step(2*time.Hour, 2)
-	require.Eventually(t, func() bool { return fleet.Failed("ErrNotGranted") >= failed+3 }, patience, 10*time.Millisecond,
+	require.Eventually(t, func() bool { return fleet.Failed(generator.ErrNotGranted) >= failed+3 }, patience, 10*time.Millisecond,
 		"grants do not end without a majority")
 	fleet.Crash(1)
 	fleet.Step(-3 * time.Second)

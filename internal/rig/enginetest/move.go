@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/internal/rig"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores"
@@ -28,18 +29,19 @@ var moveSequences = map[string]sequence.Definition{
 	"invoices": {Start: 7, Mode: sequence.Ordered, Stride: sequence.Every(3, 1)},
 }
 
-// Run makes the move, and returns the IDs and numbers that were issued twice.
-func (m Move) Run(t testing.TB) (twice []string) {
+// Run makes the move, and checks that no ID and no number is issued twice.
+func (m Move) Run(t testing.TB) {
 	const processes, enough = 3, 30
+	var ids rig.Ledger
 	start := func(open func() stores.Store, offset time.Duration) *Fleet {
-		return StartFleet(t, FleetConfig{Processes: processes, Window: time.Second, Timeout: 5 * time.Second, Offset: offset,
+		return StartFleet(t, FleetConfig{Processes: processes, Window: time.Second, Timeout: 5 * time.Second, Offset: offset, IDs: &ids,
 			Open: func(context.Context) (stores.Store, error) { return open(), nil }})
 	}
 	ctx, admin, target := t.Context(), m.From(), m.To()
 	began, old := time.Now(), start(m.From, 0)
 	old.Step(-time.Minute, 0)
 	old.WaitIssued(t, enough, time.Minute)
-	issued := map[string]map[int64]bool{}
+	issued := map[string]*rig.Ledger{}
 	take := func(store stores.Store, name string) *sequence.Sequence {
 		s, err := sequence.Open(ctx, store, name, sequence.WithDefinition(moveSequences[name]), sequence.WithLogger(slog.New(slog.DiscardHandler)))
 		require.NoError(t, err)
@@ -47,16 +49,13 @@ func (m Move) Run(t testing.TB) (twice []string) {
 		for range enough {
 			n, err := s.Next(Within(t))
 			require.NoError(t, err)
-			if issued[name][n] {
-				twice = append(twice, fmt.Sprintf("the number %d of %s", n, name))
-			}
-			issued[name][n] = true
+			issued[name].Add(name, 0, 0, n)
 		}
 		return s
 	}
 	before := map[string]*sequence.Sequence{}
 	for name := range moveSequences {
-		issued[name] = map[int64]bool{}
+		issued[name] = new(rig.Ledger)
 		before[name] = take(admin, name)
 	}
 
@@ -99,8 +98,8 @@ func (m Move) Run(t testing.TB) (twice []string) {
 		take(m.To(), name)
 		Until(t, func(ctx context.Context) error { // it has numbers of before
 			n, err := s.Next(ctx)
-			if err == nil && issued[name][n] {
-				twice = append(twice, fmt.Sprintf("the number %d of %s, after the move", n, name))
+			if err == nil {
+				issued[name].Add(name+", in the old store", 0, 0, n)
 			}
 			if errors.Is(err, sequence.ErrMoved) {
 				return nil
@@ -108,15 +107,14 @@ func (m Move) Run(t testing.TB) (twice []string) {
 			return fmt.Errorf("%s goes on in the old store: %d, %w", name, n, err)
 		})
 	}
-	moved := func() bool { return old.Failed("ErrMoved") >= processes }
+	moved := func() bool { return old.Failed(lease.ErrMoved) >= processes }
 	require.Eventually(t, moved, patience, 10*time.Millisecond, "processes of the old store are still granted IDs")
-	for _, f := range []*Fleet{old, young} {
-		f.Close(t).Check(t)
+	old.Close(t)
+	young.Close(t)
+	old.Check(t)
+	young.Check(t)
+	for _, numbers := range issued {
+		_, example := numbers.Twice()
+		assert.Empty(t, example, "issued twice")
 	}
-	for id, by := range young.seen {
-		if first, ok := old.seen[id]; ok {
-			twice = append(twice, fmt.Sprintf("the ID %v by %v, and by %v of the new store", id, first, by))
-		}
-	}
-	return twice
 }

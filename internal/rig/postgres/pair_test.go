@@ -64,12 +64,11 @@ func startPair(t testing.TB, synchronous bool) *enginetest.Pair {
 	t.Cleanup(func() { require.NoError(t, standby.Close()) })
 	db := admin(t, primary, "postgres")
 	require.Eventually(t, func() bool {
-		var n int
-		return db.QueryRow("SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'").Scan(&n) == nil && n == 1
+		return enginetest.Value(t, db, "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'") == "1"
 	}, time.Minute, 20*time.Millisecond, "the standby does not follow")
 
 	p.URL = pairURL(p) + "&sslmode=disable&namespace=fleet"
-	p.Promote = func(t testing.TB) { exec(t, admin(t, &standby, "postgres"), "SELECT pg_promote(true, 60)") }
+	p.Promote = func(t testing.TB) { enginetest.Exec(t, admin(t, &standby, "postgres"), "SELECT pg_promote(true, 60)") }
 	p.Return = func(testing.TB) { p.Front.Resume() } // it is the first host of the URL
 	p.Fence = func(t testing.TB) {
 		p.Link.Resume()
@@ -116,10 +115,11 @@ func permitOnlyTLS(t testing.TB, s *servers.Server) {
 	certificate := other.TLS.Certificates[0]
 	key, err := x509.MarshalPKCS8PrivateKey(certificate.PrivateKey)
 	require.NoError(t, err)
+	db := admin(t, s, "postgres")
 	write := func(file, text string) string {
 		return fmt.Sprintf("COPY (SELECT unnest(string_to_array('%s', E'\\n'))) TO PROGRAM 'umask 077; cat > %s'", text, filepath.Join(s.Dir, "data", file))
 	}
-	exec(t, admin(t, s, "postgres"),
+	enginetest.Exec(t, db,
 		write("server.crt", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Certificate[0]}))),
 		write("server.key", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}))),
 		write("pg_hba.conf", "hostssl all all all scram-sha-256\nhost replication all all scram-sha-256"),

@@ -392,6 +392,6 @@ func testMove(t *testing.T, s *servers.Server) {
 			inRedis = func() stores.Store { return enginetest.Open(t, s.At(s.Addr, "namespace=before")) }
 			move = enginetest.Move{From: inRedis, To: inDirectory}
 		}
-		assert.Empty(t, move.Run(t))
+		move.Run(t)
 	}
 }
