@@ -317,7 +317,7 @@ func (f *Fleet) Recovered() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for _, m := range f.Members {
-		w := &Worker{fleet: f, callers: []Caller{Redis(m.address(0))}, count: Client{Name: fmt.Sprintf("the check of server %d", m.Index)}}
+		w := &Worker{fleet: f, callers: []Caller{Protocols[0].Open(m.address(0))}, count: Client{Name: fmt.Sprintf("the check of server %d", m.Index)}}
 		for _, o := range operations[1:4] { // one of each kind
 			err := w.call(ctx, o)
 			for err != nil && ctx.Err() == nil && m.Running() {

@@ -26,7 +26,10 @@ func TestAlone(t *testing.T, s *servers.Server) {
 		"moved here": {From: in(t.TempDir()), To: at("here")},
 		"moved away": {From: at("away"), To: in(t.TempDir())},
 	} {
-		t.Run(name, func(t *testing.T) { move.Run(t) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			move.Run(t)
+		})
 	}
 }
 

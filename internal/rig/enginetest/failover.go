@@ -3,6 +3,8 @@ package enginetest
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -163,7 +165,8 @@ func testAsynchronous(t *testing.T, p *Pair) {
 // Trio is three servers that choose a leader.
 type Trio struct {
 	Members [3]*servers.Server
-	URL     string // of all, without a namespace
+	Wanted  []servers.Wanted // by which they were started
+	URL     string           // of all, with a namespace
 
 	// Leader returns the leader, or nil while that is unknown. All members run.
 	Leader func(context.Context) (*servers.Server, error)
@@ -173,8 +176,26 @@ type Trio struct {
 	Replace func(t testing.TB, killed *servers.Server)
 }
 
-// leader returns the leader, when there is one, and the others.
-func (c *Trio) leader(t testing.TB) (leader *servers.Server, others []*servers.Server) {
+// StartTrio starts them. Server i has the ports i and i+3 for the others.
+func StartTrio(t testing.TB, kind servers.Kind, settings func(i int, ports [6]int) []string) *Trio {
+	t.Helper()
+	var ports [6]int
+	for i := range ports {
+		ports[i] = servers.Port(t)
+	}
+	c := &Trio{}
+	var addrs []string
+	for i := range c.Members {
+		c.Wanted = append(c.Wanted, servers.Wanted{Kind: kind, Port: servers.Port(t), Settings: settings(i, ports)})
+		addrs = append(addrs, fmt.Sprint("127.0.0.1:", c.Wanted[i].Port))
+	}
+	c.Members = [3]*servers.Server(servers.ForAll(t, c.Wanted...))
+	c.URL = c.Members[0].At(strings.Join(addrs, ","), "namespace=failover")
+	return c
+}
+
+// Await returns the leader, when there is one, and the others.
+func (c *Trio) Await(t testing.TB) (leader *servers.Server, others []*servers.Server) {
 	t.Helper()
 	Until(t, func(ctx context.Context) (err error) {
 		if leader, err = c.Leader(ctx); err == nil && leader == nil {
@@ -197,7 +218,7 @@ func (c *Trio) leader(t testing.TB) (leader *servers.Server, others []*servers.S
 func (c *Trio) Test(t *testing.T) {
 	fleet := StartFleet(t, FleetConfig{Processes: 3, Window: 2 * time.Second, Timeout: time.Second,
 		Open: func(ctx context.Context) (stores.Store, error) { return stores.Open(ctx, c.URL) }})
-	leader, _ := c.leader(t)
+	leader, _ := c.Await(t)
 	require.NoError(t, leader.Kill())
 	fleet.Crash(0)
 	fleet.Step(-3 * time.Second)
@@ -216,7 +237,7 @@ func (c *Trio) Test(t *testing.T) {
 
 // testLong suspends the leader, and later kills the majority.
 func (c *Trio) testLong(t *testing.T, fleet *Fleet) {
-	leader, _ := c.leader(t)
+	leader, _ := c.Await(t)
 	require.NoError(t, leader.Suspend())
 	fleet.Step(time.Minute, 0)
 	fleet.Crash(2)
@@ -225,7 +246,7 @@ func (c *Trio) testLong(t *testing.T, fleet *Fleet) {
 	fleet.Crash(0)
 	fleet.recovered(t, "two leaders")
 
-	leader, others := c.leader(t)
+	leader, others := c.Await(t)
 	failed := fleet.Failed(generator.ErrNotGranted)
 	require.NoError(t, leader.Kill())
 	require.NoError(t, others[0].Kill())

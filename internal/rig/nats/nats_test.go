@@ -276,21 +276,18 @@ func TestRights(t *testing.T) {
 	})
 }
 
-// startTrio runs three servers, and returns the one that leads the bucket of the fleet.
-func startTrio(t *testing.T) *enginetest.Trio {
-	var routes, addrs []string
-	var wanted []servers.Wanted
-	for range 3 {
-		route, port := servers.Port(t), servers.Port(t)
-		routes = append(routes, fmt.Sprintf(`"nats://127.0.0.1:%d"`, route))
-		addrs = append(addrs, fmt.Sprint("127.0.0.1:", port))
-		wanted = append(wanted, servers.Wanted{Kind: servers.NATS, Port: port, Settings: []string{fmt.Sprintf(`cluster { name: test, listen: "127.0.0.1:%d", routes: [`, route)}})
-	}
-	for i := range wanted {
-		others := append(append([]string(nil), routes[:i]...), routes[i+1:]...)
-		wanted[i].Settings[0] += strings.Join(others, ", ") + "] }"
-	}
-	c := &enginetest.Trio{Members: [3]*servers.Server(servers.ForAll(t, wanted...)), URL: "nats://" + strings.Join(addrs, ",") + "?namespace=failover"}
+func TestFailover(t *testing.T) {
+	t.Parallel()
+	c := enginetest.StartTrio(t, servers.NATS, func(i int, ports [6]int) []string {
+		var others []string
+		for j := range 3 {
+			if j != i {
+				others = append(others, fmt.Sprintf(`"nats://127.0.0.1:%d"`, ports[j]))
+			}
+		}
+		return []string{fmt.Sprintf(`cluster { name: test, listen: "127.0.0.1:%d", routes: [%s] }`, ports[i], strings.Join(others, ", "))}
+	})
+	// The one that leads the bucket of the fleet.
 	c.Leader = func(ctx context.Context) (*servers.Server, error) {
 		stream, err := clientOf(t, c.Members[0].Addr).Stream(ctx, "KV_failover")
 		if err != nil || stream.CachedInfo().Cluster == nil {
@@ -304,12 +301,6 @@ func startTrio(t *testing.T) *enginetest.Trio {
 		}
 		return nil, nil
 	}
-	return c
-}
-
-func TestFailover(t *testing.T) {
-	t.Parallel()
-	c := startTrio(t)
 	t.Run("store", func(t *testing.T) {
 		enginetest.Long(t)
 		n := 0

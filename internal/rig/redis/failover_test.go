@@ -176,9 +176,7 @@ func startSentinel(t *testing.T, primary *servers.Server) string {
 	text := fmt.Sprintf("sentinel monitor ids %s %s 2\nsentinel auth-pass ids \"%s\"\n"+
 		"sentinel down-after-milliseconds ids 1000\nsentinel failover-timeout ids 5000\n", "127.0.0.1", primary.Port(), primary.Password)
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-	config, err := server.Redis(dir, port)
-	servertest.Need(t, err)
-	config.Args = append(append([]string{file}, config.Args...), "--sentinel")
+	config := server.Config{Path: servertest.Find(t, "redis-server", "redis-server"), Dir: dir, Args: []string{file, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--sentinel"}}
 	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	client := driver.NewSentinelClient(&driver.Options{Addr: addr})
 	t.Cleanup(func() { _ = client.Close() })

@@ -14,8 +14,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-
-	"github.com/tickflake/tickflake/internal/rig/server"
 )
 
 // Kubernetes is the API server alone: no controllers, and no nodes. It wants the address of an etcd
@@ -23,22 +21,16 @@ import (
 const Kubernetes Kind = "Kubernetes"
 
 func init() {
-	kinds[Kubernetes] = how{prepareKubernetes, versionOfKubernetes}
+	cache, _ := os.UserCacheDir() // or it is looked for in the working directory
+	kinds[Kubernetes] = how{name: "kubeapiserver", debian: "nothing, but build it: see internal/rig/kubeapiserver/main.go",
+		dirs: []string{filepath.Join(cache, "tickflake")}, prepare: prepareKubernetes, version: versionOfKubernetes}
 }
 
 // prepareKubernetes makes the user admin, who may do everything. His token is the server's password.
-func prepareKubernetes(_ context.Context, s *Server, w Wanted) (server.Config, error) {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return server.Config{}, err
-	}
-	path, err := server.Find("kubeapiserver", "nothing, but build it: see internal/rig/kubeapiserver/main.go", filepath.Join(cache, "tickflake"))
-	if err != nil {
-		return server.Config{}, err
-	}
+func prepareKubernetes(_ context.Context, s *Server, _ Wanted) ([]string, error) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
-		return server.Config{}, err
+		return nil, err
 	}
 	s.Password = rand.Text()
 	s.URL = "k8s://default?kubeconfig=" + s.Kubeconfig(s.Addr, s.Password)
@@ -48,14 +40,17 @@ func prepareKubernetes(_ context.Context, s *Server, w Wanted) (server.Config, e
 	block := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})
 	for file, content := range map[string][]byte{accounts: block, tokens: []byte(text)} {
 		if err := os.WriteFile(file, content, 0o600); err != nil {
-			return server.Config{}, err
+			return nil, err
 		}
 	}
-	return server.Config{Path: path, Dir: s.Dir, Args: append([]string{
-		"--bind-address=127.0.0.1", fmt.Sprint("--secure-port=", w.Port), "--cert-dir=" + s.Dir + "/certs",
+	return []string{
+		"--bind-address=127.0.0.1", "--secure-port=" + s.Port(), "--cert-dir=" + s.Dir + "/certs",
+		// With all its interfaces it takes twice as long to start.
+		"--runtime-config=api/all=false,api/v1=true,coordination.k8s.io/v1=true,rbac.authorization.k8s.io/v1=true," +
+			"authorization.k8s.io/v1=true,authentication.k8s.io/v1=true",
 		"--authorization-mode=RBAC", "--token-auth-file=" + tokens, "--service-cluster-ip-range=10.0.0.0/24",
 		"--service-account-issuer=https://tickflake.example", "--service-account-key-file=" + accounts, "--service-account-signing-key-file=" + accounts,
-	}, w.Settings...)}, nil
+	}, nil
 }
 
 // Kubeconfig returns a file by which the user of a token reaches a Kubernetes server through an address.

@@ -162,34 +162,6 @@ func testExpired(t *testing.T, e enginetest.Engine, beside *zk.Conn) {
 	enginetest.Swap(t, s, cell, "after")
 }
 
-// startTrio runs three servers that notice within a second or two that another has gone.
-func startTrio(t *testing.T) *enginetest.Trio {
-	// Whether a server leads is asked by the command srvr.
-	lines := []string{"tickTime=500", "initLimit=40", "syncLimit=3", "4lw.commands.whitelist=srvr"}
-	for i := range 3 {
-		lines = append(lines, fmt.Sprintf("server.%d=127.0.0.1:%d:%d", i+1, servers.Port(t), servers.Port(t)))
-	}
-	var wanted []servers.Wanted
-	for i := range 3 {
-		wanted = append(wanted, servers.Wanted{Kind: servers.ZooKeeper, Settings: append([]string{fmt.Sprint("myid=", i+1)}, lines...)})
-	}
-	c := &enginetest.Trio{Members: [3]*servers.Server(servers.ForAll(t, wanted...))}
-	c.URL = "zk://" + c.Members[0].Addr + "," + c.Members[1].Addr + "," + c.Members[2].Addr + "?namespace=fleet"
-	c.Leader = func(context.Context) (leader *servers.Server, err error) {
-		for _, m := range c.Members {
-			switch mode := mode(m.Addr); mode {
-			case "leader":
-				leader = m
-			case "follower":
-			default:
-				return nil, fmt.Errorf("a server is %q", mode)
-			}
-		}
-		return leader, nil
-	}
-	return c
-}
-
 // mode returns what the server says about itself.
 func mode(addr string) string {
 	conn, err := net.DialTimeout("tcp", addr, time.Second)
@@ -207,7 +179,27 @@ func mode(addr string) string {
 
 func TestFailover(t *testing.T) {
 	t.Parallel()
-	c := startTrio(t)
+	// They notice within a second or two that another has gone.
+	c := enginetest.StartTrio(t, servers.ZooKeeper, func(i int, ports [6]int) []string {
+		// Whether a server leads is asked by the command srvr.
+		lines := []string{fmt.Sprint("myid=", i+1), "tickTime=500", "initLimit=40", "syncLimit=3", "4lw.commands.whitelist=srvr"}
+		for j := range 3 {
+			lines = append(lines, fmt.Sprintf("server.%d=127.0.0.1:%d:%d", j+1, ports[j], ports[j+3]))
+		}
+		return lines
+	})
+	c.Leader = func(context.Context) (leader *servers.Server, err error) {
+		for _, m := range c.Members {
+			switch mode := mode(m.Addr); mode {
+			case "leader":
+				leader = m
+			case "follower":
+			default:
+				return nil, fmt.Errorf("a server is %q", mode)
+			}
+		}
+		return leader, nil
+	}
 	t.Run("deposed leader", func(t *testing.T) { testDeposed(t, c) })
 	t.Run("fleet", func(t *testing.T) { c.Test(t) })
 }
@@ -215,25 +207,13 @@ func TestFailover(t *testing.T) {
 // A leader that hung is replaced, and when it comes back it answers what it was asked before
 // it knows that. A Read through it does not show the state of before, and a Swap fails.
 func testDeposed(t *testing.T, c *enginetest.Trio) {
-	var leader *servers.Server
-	enginetest.Until(t, func(ctx context.Context) (err error) {
-		if leader, err = c.Leader(ctx); err == nil && leader == nil {
-			err = errors.New("no leader")
-		}
-		return err
-	})
-	var others []string
-	for _, m := range c.Members {
-		if m != leader {
-			others = append(others, m.Addr)
-		}
-	}
+	leader, others := c.Await(t)
 	proxy := storetest.NewProxy(t, leader.Addr)
 	conn, _, err := zk.Connect([]string{proxy.Addr()}, 10*time.Second, zk.WithLogger(quiet{}))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	old := newStore(t, conn, "deposed")
-	beside := enginetest.Open(t, "zk://"+strings.Join(others, ",")+"?namespace=deposed")
+	beside := enginetest.Open(t, "zk://"+others[0].Addr+","+others[1].Addr+"?namespace=deposed")
 	first := enginetest.Cell(t, old, "node/0000001", "first")
 
 	require.NoError(t, leader.Suspend())
