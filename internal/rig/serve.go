@@ -39,15 +39,15 @@ type Server struct {
 // Serve starts a server at free ports of 127.0.0.1, and returns when it is ready. The caller
 // closes it.
 func Serve(ctx context.Context, c ServeConfig) (_ *Server, err error) {
-	s := &Server{}
-	for _, address := range []*string{&s.RESP, &s.GRPC, &s.HTTP} {
+	s, probes := &Server{}, ""
+	for _, address := range []*string{&s.RESP, &s.GRPC, &s.HTTP, &probes} {
 		if *address, err = FreeAddress(); err != nil {
 			return nil, err
 		}
 	}
-	p := Config{Quit: syscall.SIGTERM, Ready: func(ctx context.Context) error { _, err := Get(ctx, "http://"+s.HTTP+"/readyz"); return err },
+	p := Config{Quit: syscall.SIGTERM, Ready: func(ctx context.Context) error { _, err := Get(ctx, "http://"+probes+"/readyz"); return err },
 		Env:  []string{"GORACE=" + os.Getenv("GORACE") + " atexit_sleep_ms=0"},
-		Args: append([]string{"serve", "--store", c.Store, "--resp", s.RESP, "--grpc", s.GRPC, "--http", s.HTTP}, c.Args...)}
+		Args: append([]string{"serve", "--store", c.Store, "--resp", s.RESP, "--grpc", s.GRPC, "--http", s.HTTP, "--probes", probes}, c.Args...)}
 	if p.Path, err = Build("./cmd/tickflake", c.Clock); err != nil {
 		return nil, err
 	}

@@ -11,26 +11,13 @@ import (
 
 	"github.com/tickflake/tickflake/internal/rig"
 	"github.com/tickflake/tickflake/internal/rig/servers"
-	"github.com/tickflake/tickflake/stores"
 )
 
 // TestAlone has the tests of an engine whose only server is killed under processes that are killed, too, and
 // the moves of a fleet between it and a directory.
 func TestAlone(t *testing.T, s *servers.Server) {
 	t.Run("processes", func(t *testing.T) { testProcesses(t, s) })
-	at := func(namespace string) func() stores.Store {
-		return func() stores.Store { return Open(t, s.At(s.Addr, "namespace="+namespace)) }
-	}
-	in := func(path string) func() stores.Store { return func() stores.Store { return Open(t, path) } }
-	for name, move := range map[string]Move{
-		"moved here": {From: in(t.TempDir()), To: at("here")},
-		"moved away": {From: at("away"), To: in(t.TempDir())},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			move.Run(t)
-		})
-	}
+	TestMoves(t, s)
 }
 
 // testProcesses runs "tickflake serve" on the store, under load. The processes are killed with -9, their clocks

@@ -4,7 +4,7 @@
 // You need these names: [Engine] runs the suites of storetest, the hangs and the plateau of
 // connections on a server; [TestRefusals] takes rights away from a store that is used;
 // [TestPair] and [Trio] let servers fail under a [Fleet], which issues IDs meanwhile;
-// [Move] moves a fleet between stores.
+// [TestMoves] moves a fleet between stores.
 package enginetest
 
 import (
@@ -331,9 +331,23 @@ func Works(t testing.TB, s stores.Store) {
 		require.NoError(t, err)
 		assert.Equal(t, cell, is)
 	}
+	assert.Equal(t, []stores.Cell{cell}, Cells(t, s))
+}
+
+// Cells lists all cells of a store.
+func Cells(t testing.TB, s stores.Store) []stores.Cell {
+	t.Helper()
 	cells, err := s.List(Within(t), "", "\x7f", 1<<30)
 	require.NoError(t, err)
-	assert.Equal(t, []stores.Cell{cell}, cells)
+	return cells
+}
+
+// Promises is what the server of a store promises.
+func Promises(t testing.TB, s stores.Store) stores.Durability {
+	t.Helper()
+	promises, err := stores.CheckDurability(Within(t), s)
+	require.NoError(t, err)
+	return promises
 }
 
 // Within is a context for what takes a moment.

@@ -89,20 +89,13 @@ WHERE namespace = ? AND cell = ?`, text, text, text, namespace, key)
 			}},
 	}.Test(t)
 	q.Test(t)
-	for _, test := range []struct {
-		name string
-		run  func(*testing.T, *servers.Server, *sql.DB)
-	}{
-		{"other ways", testOtherWays},
-		{"autocommit off", testAutocommitOff},
-		{"read-only", testReadOnly},
-		{"times made by hand", testTimes},
-		{"durability", testDurability},
-		{"round trips", testRoundTrips},
-		{"locked table", testLockedTable},
-	} {
-		t.Run(test.name, func(t *testing.T) { test.run(t, s, root) })
-	}
+	t.Run("other ways", func(t *testing.T) { testOtherWays(t, s, root) })
+	t.Run("autocommit off", func(t *testing.T) { testAutocommitOff(t, s, root) })
+	t.Run("read-only", func(t *testing.T) { testReadOnly(t, s, root) })
+	t.Run("times made by hand", func(t *testing.T) { testTimes(t, s, root) })
+	t.Run("durability", func(t *testing.T) { testDurability(t, s, root) })
+	t.Run("round trips", func(t *testing.T) { testRoundTrips(t, s, root) })
+	t.Run("locked table", func(t *testing.T) { testLockedTable(t, s, root) })
 }
 
 // table is that of a server.
@@ -220,9 +213,7 @@ func testAutocommitOff(t *testing.T, s *servers.Server, _ *sql.DB) {
 		assert.ErrorIs(t, err, sqlstore.ErrAutocommit)
 		assert.NotErrorIs(t, err, stores.ErrConflict)
 	}
-	cells, err := good.List(enginetest.Within(t), "", "\x7f", 1<<30)
-	require.NoError(t, err)
-	assert.Equal(t, []stores.Cell{cell}, cells)
+	assert.Equal(t, []stores.Cell{cell}, enginetest.Cells(t, good))
 	enginetest.Swap(t, good, cell, "w") // and it holds no lock
 }
 
@@ -255,19 +246,14 @@ func testTimes(t *testing.T, s *servers.Server, root *sql.DB) {
 }
 
 func testDurability(t *testing.T, s *servers.Server, root *sql.DB) {
-	promises := func() stores.Durability {
-		found, err := stores.CheckDurability(enginetest.Within(t), enginetest.Open(t, s.URL))
-		require.NoError(t, err)
-		return found
-	}
 	forgets := func(want, option string) { enginetest.Forgets(t, s.At(s.Addr, option), want) }
 	risk := func(setting string) {
-		found := promises()
+		found := enginetest.Promises(t, enginetest.Open(t, s.URL))
 		assert.Empty(t, found.Forgets)
 		require.Len(t, found.Risks, 1)
 		assert.Contains(t, found.Risks[0], setting)
 	}
-	assert.Zero(t, promises())
+	assert.Zero(t, enginetest.Promises(t, enginetest.Open(t, s.URL)))
 	enginetest.Exec(t, root, "CREATE TABLE loose LIKE tickflake_cells", "ALTER TABLE loose ENGINE=MyISAM")
 	forgets("MyISAM", "table=loose")
 	forgets("MyISAM", "table=ops.loose")

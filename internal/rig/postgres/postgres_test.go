@@ -101,17 +101,10 @@ WHERE namespace = $2 AND cell = $3`, text, namespace, key)
 	}.Test(t)
 	q := table(s)
 	q.Test(t)
-	for _, test := range []struct {
-		name string
-		run  func(*testing.T, enginetest.SQL)
-	}{
-		{"durable in spite of the role", testDurableInSpite},
-		{"stronger setting stays", testStrongerSetting},
-		{"round trips", testRoundTrips},
-		{"standby is not asked", testStandby},
-	} {
-		t.Run(test.name, func(t *testing.T) { test.run(t, q) })
-	}
+	t.Run("durable in spite of the role", func(t *testing.T) { testDurableInSpite(t, q) })
+	t.Run("stronger setting stays", func(t *testing.T) { testStrongerSetting(t, q) })
+	t.Run("round trips", func(t *testing.T) { testRoundTrips(t, q) })
+	t.Run("standby is not asked", func(t *testing.T) { testStandby(t, q) })
 }
 
 // table is that of a server.
@@ -225,9 +218,7 @@ func testStandby(t *testing.T, q enginetest.SQL) {
 	url := func(options ...string) string { return q.At("postgres", "standby", options...) }
 	store := enginetest.Open(t, url())
 	cell := enginetest.Cell(t, store, "node/0000001", "v")
-	promises, err := store.(*sqlstore.Store).Durability(enginetest.Within(t))
-	require.NoError(t, err)
-	assert.Zero(t, promises)
+	assert.Zero(t, enginetest.Promises(t, store))
 	enginetest.Exec(t, db, "ALTER TABLE tickflake_cells SET UNLOGGED", "CHECKPOINT")
 	enginetest.Forgets(t, url(), "ALTER TABLE \"tickflake_cells\" SET LOGGED")
 	enginetest.Exec(t, db, "ALTER TABLE tickflake_cells SET LOGGED", "CHECKPOINT")
@@ -242,7 +233,7 @@ func testStandby(t *testing.T, q enginetest.SQL) {
 	enginetest.NotPrimary(t, enginetest.Open(t, url()), enginetest.Open(t, url("table=missing")), cell)
 	brief, cancel := context.WithTimeout(t.Context(), 1e9)
 	defer cancel()
-	_, err = stores.Open(brief, strings.Replace(url("host=127.0.0.1,localhost&port="+q.Port()), q.Addr, "", 1))
+	_, err := stores.Open(brief, strings.Replace(url("host=127.0.0.1,localhost&port="+q.Port()), q.Addr, "", 1))
 	assert.ErrorContains(t, err, "server is in standby mode", "of several hosts, the primary is looked for")
 
 	restart(func() error { return os.Remove(file) })

@@ -42,23 +42,8 @@ type cluster struct {
 }
 
 func (c *cluster) at(addr string) *servers.Server {
-	for _, s := range c.servers {
-		if s.Addr == addr {
-			return s
-		}
-	}
-	return nil
-}
-
-// promoted waits until another server than old is the primary.
-func (c *cluster) promoted(t *testing.T, old *servers.Server) *servers.Server {
-	t.Helper()
-	var now *servers.Server
-	require.Eventually(t, func() bool {
-		now = c.primary(within(t))
-		return now != nil && now != old
-	}, patience, 50*time.Millisecond, "no replica is promoted")
-	return now
+	i := slices.IndexFunc(c.servers, func(s *servers.Server) bool { return s.Addr == addr })
+	return c.servers[i]
 }
 
 // owned closes the client with the store.
@@ -87,39 +72,31 @@ func (c *cluster) try(t *testing.T) {
 	all, none := c.fleet(t, 2), c.fleet(t, 0)
 	both := func(f func(*enginetest.Fleet)) { f(all); f(none) }
 
-	old := c.primary(within(t))
-	require.NotNil(t, old)
-	require.NoError(t, old.Kill())
-	begin := time.Now()
-	both(func(f *enginetest.Fleet) {
-		f.Crash(0)
-		f.Step(-3 * time.Second)
-	})
-	c.promoted(t, old)
-	t.Logf("killed: promoted after %v", time.Since(begin))
-	t.Logf("without confirmations: recovered %v later", none.WaitRecovered(t, 10, patience))
-	require.NoError(t, old.Start())
-	c.demote(t, old)
-	t.Logf("with 2 of 2: recovered %v after the former primary is back", all.WaitRecovered(t, 10, patience))
-
-	old = c.primary(within(t))
-	require.NotNil(t, old)
-	require.NoError(t, old.Suspend())
-	begin = time.Now()
-	both(func(f *enginetest.Fleet) {
-		f.Crash(1)
-		f.Step(2*time.Hour, 2)
-	})
-	c.promoted(t, old)
-	t.Logf("stopped: promoted after %v", time.Since(begin))
-	none.WaitIssued(t, 1, patience)
-	require.NoError(t, old.Resume()) // two primaries
-	both(func(f *enginetest.Fleet) { f.Crash(0) })
-	none.WaitIssued(t, 10, patience)
-	c.demote(t, old)
-	t.Logf("without confirmations: recovered %v later", none.WaitRecovered(t, 10, patience))
-	t.Logf("with 2 of 2: recovered %v later", all.WaitRecovered(t, 10, patience))
-
+	for name, away := range map[string]struct{ goes, comes func(*servers.Server) error }{
+		"killed":  {func(s *servers.Server) error { return s.Kill() }, func(s *servers.Server) error { return s.Process.Start() }},
+		"stopped": {func(s *servers.Server) error { return s.Suspend() }, func(s *servers.Server) error { return s.Resume() }},
+	} {
+		old := c.primary(within(t))
+		require.NotNil(t, old)
+		require.NoError(t, away.goes(old))
+		begin := time.Now()
+		both(func(f *enginetest.Fleet) {
+			f.Crash(1)
+			f.Step(-3*time.Second, 0)
+			f.Step(2*time.Hour, 2)
+		})
+		require.Eventually(t, func() bool {
+			now := c.primary(within(t))
+			return now != nil && now != old
+		}, patience, 50*time.Millisecond, "no replica is promoted")
+		t.Logf("%s: promoted after %v", name, time.Since(begin))
+		t.Logf("without confirmations: recovered %v later", none.WaitRecovered(t, 10, patience))
+		require.NoError(t, away.comes(old)) // there may be two primaries
+		both(func(f *enginetest.Fleet) { f.Crash(0) })
+		none.WaitIssued(t, 10, patience)
+		c.demote(t, old)
+		t.Logf("with the former primary: recovered %v and %v later", none.WaitRecovered(t, 10, patience), all.WaitRecovered(t, 10, patience))
+	}
 	all.Close(t).Check(t)
 	none.Close(t).CheckCalls(t)
 	n, example := none.IDs.Twice()

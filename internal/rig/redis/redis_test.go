@@ -79,18 +79,11 @@ func TestEngine(t *testing.T) {
 		TLS:     func(url string) string { return strings.Replace(url, "redis://", "rediss://", 1) },
 		Plateau: enginetest.Plateau{AtRest: 1, AtMost: 5},
 	}.Test(t)
-	for _, test := range []struct {
-		name string
-		run  func(*testing.T, *servers.Server)
-	}{
-		{"durability", testDurability},
-		{"denied", testDenied},
-		{"foreign data", testForeignData},
-		{"refusals", testRefusals},
-		{"move", testMove},
-	} {
-		t.Run(test.name, func(t *testing.T) { test.run(t, s) })
-	}
+	t.Run("durability", func(t *testing.T) { testDurability(t, s) })
+	t.Run("denied", func(t *testing.T) { testDenied(t, s) })
+	t.Run("foreign data", func(t *testing.T) { testForeignData(t, s) })
+	t.Run("refusals", func(t *testing.T) { testRefusals(t, s) })
+	enginetest.TestMoves(t, s)
 }
 
 // A cluster of one server, with a client that would rather ask replicas.
@@ -118,9 +111,7 @@ func TestConformanceOfCluster(t *testing.T) {
 	require.NoError(t, err)
 	_, err = store.Swap(within(t), "node/0000001", 0, nil)
 	assert.ErrorIs(t, err, redis.ErrReplicas, "WAIT goes to the server that has the cells")
-	promises, err := stores.CheckDurability(within(t), store)
-	require.NoError(t, err)
-	assert.Contains(t, strings.Join(promises.Risks, "\n"), "has 0 replicas, and 1 are to confirm")
+	assert.Contains(t, strings.Join(enginetest.Promises(t, store).Risks, "\n"), "has 0 replicas, and 1 are to confirm")
 }
 
 func TestReplicas(t *testing.T) {
@@ -170,23 +161,15 @@ func TestReplicas(t *testing.T) {
 	assert.Equal(t, cell, is)
 	assert.NotEqual(t, before, received())
 	beside := enginetest.Open(t, replica.URL)
-	cells, err := beside.List(within(t), "", "\x7f", 1<<30)
-	require.NoError(t, err)
-	assert.Equal(t, []stores.Cell{cell}, cells, "it has got the cell")
+	assert.Equal(t, []stores.Cell{cell}, enginetest.Cells(t, beside), "it has got the cell")
 	_, err = beside.Read(within(t), "node/0000001")
 	assert.ErrorContains(t, err, "READONLY", "but is not asked for it")
 	_, err = beside.Swap(within(t), cell.Key, cell.Version, nil)
 	assert.ErrorContains(t, err, "READONLY")
 	assert.NotErrorIs(t, err, stores.ErrConflict)
-	promises, err := stores.CheckDurability(within(t), beside)
-	require.NoError(t, err)
-	assert.Contains(t, strings.Join(promises.Risks, "\n"), `role is "slave"`)
-	promises, err = stores.CheckDurability(within(t), enginetest.Open(t, s.URL))
-	require.NoError(t, err)
-	assert.Contains(t, strings.Join(promises.Risks, "\n"), "has 1 replicas, and no write waits for them")
-	promises, err = stores.CheckDurability(within(t), lonely)
-	require.NoError(t, err)
-	assert.Zero(t, promises)
+	assert.Contains(t, strings.Join(enginetest.Promises(t, beside).Risks, "\n"), `role is "slave"`)
+	assert.Contains(t, strings.Join(enginetest.Promises(t, enginetest.Open(t, s.URL)).Risks, "\n"), "has 1 replicas, and no write waits for them")
+	assert.Zero(t, enginetest.Promises(t, lonely))
 
 	// A primary that misses the replicas it needs may have been replaced.
 	require.NoError(t, admin.ConfigSet(within(t), "min-replicas-to-write", "2").Err())
@@ -196,21 +179,16 @@ func TestReplicas(t *testing.T) {
 
 func testDurability(t *testing.T, s *servers.Server) {
 	store := enginetest.Open(t, s.URL)
-	promises, err := stores.CheckDurability(within(t), store)
-	require.NoError(t, err)
-	assert.Zero(t, promises)
+	assert.Zero(t, enginetest.Promises(t, store))
 	admin := client(t, s)
 	for _, set := range [][2]string{{"maxmemory-policy", "allkeys-lru"}, {"appendfsync", "everysec"}} {
 		require.NoError(t, admin.ConfigSet(within(t), set[0], set[1]).Err())
-		promises, err = stores.CheckDurability(within(t), store)
-		require.NoError(t, err)
+		promises := enginetest.Promises(t, store)
 		assert.Contains(t, strings.Join(promises.Risks, "\n"), set[0]+" is "+set[1])
 		assert.Empty(t, promises.Forgets)
 	}
 	require.NoError(t, admin.ConfigSet(within(t), "maxmemory", "100mb").Err())
-	promises, err = stores.CheckDurability(within(t), store)
-	require.NoError(t, err)
-	assert.Contains(t, strings.Join(promises.Forgets, "\n"), "maxmemory-policy is allkeys-lru with maxmemory 104857600")
+	assert.Contains(t, strings.Join(enginetest.Promises(t, store).Forgets, "\n"), "maxmemory-policy is allkeys-lru with maxmemory 104857600")
 	require.NoError(t, admin.ConfigSet(within(t), "maxmemory", "0").Err())
 
 	// The rights that the package's doc lists, and no others.
@@ -221,11 +199,8 @@ func testDurability(t *testing.T, s *servers.Server) {
 	is, err := poor.Read(within(t), cell.Key)
 	require.NoError(t, err)
 	assert.Equal(t, cell, is)
-	cells, err := poor.List(within(t), "", "\x7f", 9)
-	require.NoError(t, err)
-	assert.Equal(t, []stores.Cell{cell}, cells)
-	promises, err = stores.CheckDurability(within(t), poor)
-	require.NoError(t, err)
+	assert.Equal(t, []stores.Cell{cell}, enginetest.Cells(t, poor))
+	promises := enginetest.Promises(t, poor)
 	assert.Len(t, promises.Unknown, 5)
 	assert.Empty(t, promises.Forgets)
 
@@ -378,20 +353,4 @@ func testRefusals(t *testing.T, s *servers.Server) {
 		}
 	}
 	enginetest.TestRefusals(t, all)
-}
-
-// testMove moves a fleet and sequences from a directory to Redis, and from Redis to a directory,
-// while they are in use.
-func testMove(t *testing.T, s *servers.Server) {
-	inRedis := func() stores.Store { return enginetest.Open(t, s.At(s.Addr, "namespace=moved")) }
-	for _, fromRedis := range []bool{false, true} {
-		path := t.TempDir()
-		inDirectory := func() stores.Store { return enginetest.Open(t, path) }
-		move := enginetest.Move{From: inDirectory, To: inRedis}
-		if fromRedis {
-			inRedis = func() stores.Store { return enginetest.Open(t, s.At(s.Addr, "namespace=before")) }
-			move = enginetest.Move{From: inRedis, To: inDirectory}
-		}
-		move.Run(t)
-	}
 }

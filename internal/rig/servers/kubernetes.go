@@ -27,7 +27,7 @@ func init() {
 }
 
 // prepareKubernetes makes the user admin, who may do everything. His token is the server's password.
-func prepareKubernetes(_ context.Context, s *Server, _ Wanted) ([]string, error) {
+func prepareKubernetes(_ context.Context, s *Server, w Wanted) ([]string, error) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		return nil, err
@@ -43,14 +43,11 @@ func prepareKubernetes(_ context.Context, s *Server, _ Wanted) ([]string, error)
 			return nil, err
 		}
 	}
-	return []string{
+	return append([]string{
 		"--bind-address=127.0.0.1", "--secure-port=" + s.Port(), "--cert-dir=" + s.Dir + "/certs",
-		// With all its interfaces it takes twice as long to start.
-		"--runtime-config=api/all=false,api/v1=true,coordination.k8s.io/v1=true,rbac.authorization.k8s.io/v1=true," +
-			"authorization.k8s.io/v1=true,authentication.k8s.io/v1=true",
 		"--authorization-mode=RBAC", "--token-auth-file=" + tokens, "--service-cluster-ip-range=10.0.0.0/24",
 		"--service-account-issuer=https://tickflake.example", "--service-account-key-file=" + accounts, "--service-account-signing-key-file=" + accounts,
-	}, nil
+	}, w.Settings...), nil
 }
 
 // Kubeconfig returns a file by which the user of a token reaches a Kubernetes server through an address.

@@ -196,12 +196,6 @@ func (s *Server) At(addr string, options ...string) string {
 // replica of MariaDB takes 32 characters.
 var password = "s3" + rand.Text()[:20] + "/@:?#&%x"
 
-// Missing reports whether a server does not run because it is not installed.
-func (s *Server) Missing() bool {
-	_, missing := errors.AsType[*server.MissingError](s.Err)
-	return missing
-}
-
 // Dir makes a directory like those of the servers. The caller removes it.
 func Dir() (string, error) { return server.Dir(diskBase(), "") }
 

@@ -1,7 +1,6 @@
 package service
 
 import (
-	"crypto/tls"
 	"os/exec"
 	"regexp"
 	"strconv"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/tickflake/tickflake/internal/rig/servertest"
 	"github.com/tickflake/tickflake/service"
+	"github.com/tickflake/tickflake/service/servicetest"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
@@ -64,7 +64,7 @@ func TestRedisCLI(t *testing.T) {
 func TestRedisCLIGivesAToken(t *testing.T) {
 	t.Parallel()
 	const token = "correct-horse-battery"
-	server := serve(t, func(c *service.Config) { c.Clients = []service.Client{{Name: "shop", Token: token}} })
+	server := serve(t, func(s *servicetest.Settings) { s.Config.Clients = []service.Client{{Name: "shop", Token: token}} })
 	for _, args := range [][]string{{"-a", token}, {"--user", "shop", "-a", token}, {"-3", "-a", token}} {
 		_, err := snowflake.Parse(tool(t, "redis-cli", server.port, "", append(args, "--no-auth-warning", "ID")...))
 		assert.NoError(t, err, args)
@@ -75,8 +75,8 @@ func TestRedisCLIGivesAToken(t *testing.T) {
 
 func TestRedisCLIWithTLS(t *testing.T) {
 	t.Parallel()
-	certificate, ca := authority(t)
-	server := serve(t, func(c *service.Config) { c.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}} })
+	var ca string
+	server := serve(t, func(s *servicetest.Settings) { ca = withTLS(t, s) })
 	_, err := snowflake.Parse(tool(t, "redis-cli", server.port, "", "--tls", "--cacert", ca, "ID"))
 	require.NoError(t, err)
 }
@@ -107,7 +107,7 @@ func TestRedisBenchmark(t *testing.T) {
 // them, or a sequence of that name.
 func TestRedisBenchmarkIncr(t *testing.T) {
 	t.Parallel()
-	server := serve(t, func(c *service.Config) { c.Create = []service.Create{{Prefix: "counter"}} })
+	server := serve(t, func(s *servicetest.Settings) { s.Config.Create = []service.Create{{Prefix: "counter"}} })
 	out := tool(t, "redis-benchmark", server.port, "", "-q", "-n", "2000", "-P", "16", "-t", "incr")
 	assert.Contains(t, out, "requests per second")
 	assert.NotRegexp(t, `(?i)warn|error|could not`, out)
