@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -204,39 +203,6 @@ func testMadeOnDemand(t *testing.T, open func() stores.Store, exists func() bool
 	writing.Wait()
 	require.NoError(t, errors.Join(errs...))
 	assert.Len(t, Cells(t, all[0]), len(all))
-}
-
-// TestTrips counts the round trips of a store on one connection, which [Trips] counts in n. want
-// has those of each call; nil wants none in particular, but that the calls succeed.
-func TestTrips(t *testing.T, s stores.Store, n *atomic.Int64, want map[string]int64) {
-	took := func(what string, call func() error) {
-		t.Helper()
-		before := n.Load()
-		require.NoError(t, call(), what)
-		if want != nil {
-			assert.Equal(t, want[what], n.Load()-before, "round trips of %s", what)
-		}
-	}
-	cell, err := s.Read(Within(t), "node/0000001")
-	require.NoError(t, err)
-	swap := func() (err error) {
-		cell.Version, err = s.Swap(Within(t), cell.Key, cell.Version, []byte("v"))
-		return err
-	}
-	conflict := func() error {
-		if _, err := s.Swap(Within(t), cell.Key, 1, nil); !errors.Is(err, stores.ErrConflict) {
-			return fmt.Errorf("want a conflict: %w", err)
-		}
-		return nil
-	}
-	took("first Swap", swap)
-	for range 2 {
-		took("Swap", swap)
-		took("conflict", conflict)
-		took("Read", func() error { _, err := s.Read(Within(t), cell.Key); return err })
-		took("List", func() error { _, err := s.List(Within(t), "", "\x7f", 1<<30); return err })
-		took("Durability", func() error { _, err := stores.CheckDurability(Within(t), s); return err })
-	}
 }
 
 // TestDenied checks that a URL whose user, password or settings the server does not take is an

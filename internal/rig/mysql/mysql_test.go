@@ -94,7 +94,9 @@ WHERE namespace = ? AND cell = ?`, text, text, text, namespace, key)
 	t.Run("read-only", func(t *testing.T) { testReadOnly(t, s, root) })
 	t.Run("times made by hand", func(t *testing.T) { testTimes(t, s, root) })
 	t.Run("durability", func(t *testing.T) { testDurability(t, s, root) })
-	t.Run("round trips", func(t *testing.T) { testRoundTrips(t, s, root) })
+	t.Run("round trips", func(t *testing.T) {
+		enginetest.TestTrips(t, s, map[string]int64{"first Swap": 3, "Swap": 1, "conflict": 2, "Read": 2, "List": 1, "Durability": 3}, "table=trips")
+	})
 	t.Run("locked table", func(t *testing.T) { testLockedTable(t, s, root) })
 }
 
@@ -267,20 +269,4 @@ func testDurability(t *testing.T, s *servers.Server, root *sql.DB) {
 	enginetest.Exec(t, root, "SET GLOBAL innodb_flush_log_at_trx_commit = 0")
 	defer enginetest.Exec(t, root, "SET GLOBAL innodb_flush_log_at_trx_commit = 1")
 	forgets("innodb_flush_log_at_trx_commit is 0", "namespace=any")
-}
-
-func testRoundTrips(t *testing.T, s *servers.Server, _ *sql.DB) {
-	for _, interpolate := range []bool{true, false} {
-		dial, n := enginetest.Trips()
-		db := pool(t, s, s.Addr, func(c *driver.Config) { c.InterpolateParams, c.DialFunc = interpolate, dial })
-		db.SetMaxOpenConns(1)
-		name := fmt.Sprint("trips_", interpolate)
-		store, err := mysql.New(db, name, sqlstore.WithTable(name))
-		require.NoError(t, err)
-		var want map[string]int64
-		if interpolate {
-			want = map[string]int64{"first Swap": 3, "Swap": 1, "conflict": 2, "Read": 2, "List": 1, "Durability": 3}
-		}
-		enginetest.TestTrips(t, store, n, want)
-	}
 }

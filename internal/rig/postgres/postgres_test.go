@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/assert"
@@ -103,7 +102,9 @@ WHERE namespace = $2 AND cell = $3`, text, namespace, key)
 	q.Test(t)
 	t.Run("durable in spite of the role", func(t *testing.T) { testDurableInSpite(t, q) })
 	t.Run("stronger setting stays", func(t *testing.T) { testStrongerSetting(t, q) })
-	t.Run("round trips", func(t *testing.T) { testRoundTrips(t, q) })
+	t.Run("round trips", func(t *testing.T) {
+		enginetest.TestTrips(t, s, map[string]int64{"first Swap": 3, "Swap": 1, "conflict": 2, "Read": 1, "List": 1, "Durability": 2}, "table=trips")
+	})
 	t.Run("standby is not asked", func(t *testing.T) { testStandby(t, q) })
 }
 
@@ -189,28 +190,6 @@ func testStrongerSetting(t *testing.T, q enginetest.SQL) {
 	enginetest.Exec(t, db, see)
 	enginetest.Swap(t, store, cell, "")
 	assert.Equal(t, "UPDATE remote_apply", enginetest.Value(t, db, "SELECT level FROM seen"))
-}
-
-func testRoundTrips(t *testing.T, q enginetest.SQL) {
-	for mode, name := range map[pgx.QueryExecMode]string{pgx.QueryExecModeExec: "as_open", pgx.QueryExecModeCacheStatement: "by_default"} {
-		q.Database(t, name)
-		config, err := pgx.ParseConfig(q.At("postgres", name))
-		require.NoError(t, err)
-		config.DefaultQueryExecMode = mode
-		dial, n := enginetest.Trips()
-		config.DialFunc = dial
-		never := stdlib.OptionShouldPing(func(context.Context, stdlib.ShouldPingParams) bool { return false })
-		db := stdlib.OpenDB(*config, never)
-		defer func() { _ = db.Close() }()
-		db.SetMaxOpenConns(1)
-		store, err := postgres.New(db, "trips")
-		require.NoError(t, err)
-		var want map[string]int64
-		if mode == pgx.QueryExecModeExec {
-			want = map[string]int64{"first Swap": 3, "Swap": 1, "conflict": 2, "Read": 1, "List": 1, "Durability": 2}
-		}
-		enginetest.TestTrips(t, store, n, want)
-	}
 }
 
 func testStandby(t *testing.T, q enginetest.SQL) {

@@ -3,7 +3,6 @@ package redis
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"strconv"
 	"strings"
@@ -54,6 +53,9 @@ func as(s *servers.Server, user string, options ...string) string {
 	return strings.Replace(s.At(s.Addr, options...), "//default", "//"+user, 1)
 }
 
+// trips are the round trips of each call, also if replicas confirm it.
+var trips = map[string]int64{"first Swap": 1, "Swap": 1, "conflict": 1, "Read": 1, "List": 1, "Durability": 2}
+
 func within(t testing.TB) context.Context { return enginetest.Within(t) }
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
@@ -79,6 +81,7 @@ func TestEngine(t *testing.T) {
 		TLS:     func(url string) string { return strings.Replace(url, "redis://", "rediss://", 1) },
 		Plateau: enginetest.Plateau{AtRest: 1, AtMost: 5},
 	}.Test(t)
+	t.Run("round trips", func(t *testing.T) { enginetest.TestTrips(t, s, trips) })
 	t.Run("durability", func(t *testing.T) { testDurability(t, s) })
 	t.Run("denied", func(t *testing.T) { testDenied(t, s) })
 	t.Run("foreign data", func(t *testing.T) { testForeignData(t, s) })
@@ -146,6 +149,8 @@ func TestReplicas(t *testing.T) {
 		return enginetest.Open(t, s.At(s.Addr, "replicas=1", "namespace="+namespace))
 	})
 	toDisk("always")
+
+	enginetest.TestTrips(t, s, trips, "replicas=1")
 
 	// Each Read sends them something: new servers do not wait otherwise.
 	received := func() string {
@@ -299,27 +304,6 @@ func testForeignData(t *testing.T, s *servers.Server) {
 	assert.ErrorContains(t, err, "WRONGTYPE")
 	assert.NotErrorIs(t, err, stores.ErrConflict)
 	assert.Equal(t, "v", admin.Get(ctx, hash("string")).Val())
-}
-
-func TestRoundTrips(t *testing.T) {
-	t.Parallel()
-	s := start(t)
-	dial, n := enginetest.Trips()
-	options := client(t, s).Options()
-	options.PoolSize, options.Dialer = 1, dial
-	c := driver.NewClient(options)
-	t.Cleanup(func() { _ = c.Close() })
-	for _, replicas := range []int{0, 1} {
-		if replicas == 1 {
-			replicaOf(t, s)
-			require.Eventually(t, func() bool { return c.Wait(within(t), 1, time.Second).Val() == 1 }, 20*time.Second, time.Millisecond)
-		}
-		store, err := redis.New(c, fmt.Sprint("trips", replicas), redis.WithReplicas(replicas))
-		require.NoError(t, err)
-		_, err = stores.CheckDurability(within(t), store) // the client has another connection for pipelines
-		require.NoError(t, err)
-		enginetest.TestTrips(t, store, n, map[string]int64{"first Swap": 1, "Swap": 1, "conflict": 1, "Read": 1, "List": 1, "Durability": 2})
-	}
 }
 
 func testRefusals(t *testing.T, s *servers.Server) {

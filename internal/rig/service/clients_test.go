@@ -4,36 +4,17 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/internal/rig"
 	"github.com/tickflake/tickflake/service"
 	"github.com/tickflake/tickflake/service/servicetest"
 	"github.com/tickflake/tickflake/snowflake"
 )
-
-// once fails a test if something is issued twice.
-type once[T comparable] struct {
-	mu   sync.Mutex
-	seen map[T]string // who got it
-}
-
-func (o *once[T]) add(t *testing.T, who string, item T) {
-	t.Helper()
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.seen == nil {
-		o.seen = make(map[T]string)
-	}
-	if other, twice := o.seen[item]; twice {
-		t.Errorf("%s got %v, which %s has", who, item, other)
-	}
-	o.seen[item] = who
-}
 
 // number parses the text of an integer.
 func number(t *testing.T, text string) int64 {
@@ -46,9 +27,8 @@ func number(t *testing.T, text string) int64 {
 // shared is what all clients take from one server, so that no client gets what another one
 // has.
 type shared struct {
-	server          *program
-	ids             once[snowflake.ID]
-	tickets, orders once[int64]
+	server               *program
+	ids, tickets, orders rig.Ledger
 }
 
 // TestClients runs one process per client library through all tests.
@@ -77,6 +57,10 @@ func TestClients(t *testing.T) {
 			})
 		}
 	})
+	for _, issued := range []*rig.Ledger{&all.ids, &all.tickets, &all.orders} {
+		_, example := issued.Twice()
+		assert.Empty(t, example, "issued twice")
+	}
 	assert.NotRegexp(t, `"level":"(WARN|ERROR)"`, all.server.Output())
 }
 
@@ -94,7 +78,7 @@ func testIssues(t *testing.T, d *driver, all *shared) {
 	parts, err := snowflake.Default().Decode(id)
 	require.NoError(t, err)
 	require.WithinRange(t, parts.Time, before, time.Now().Add(time.Second))
-	all.ids.add(t, f.name, id)
+	all.ids.Add(f.name, 0, 0, id.Int64())
 
 	batch := d.good(d.call("IDS", "10"), "array").Items
 	require.Len(t, batch, 10)
@@ -104,16 +88,16 @@ func testIssues(t *testing.T, d *driver, all *shared) {
 		require.NoError(t, err)
 		require.Greater(t, id, last)
 		last = id
-		all.ids.add(t, f.name, id)
+		all.ids.Add(f.name, 0, 0, id.Int64())
 	}
 
-	for name, seen := range map[string]*once[int64]{"tickets": &all.tickets, "orders": &all.orders} {
+	for name, seen := range map[string]*rig.Ledger{"tickets": &all.tickets, "orders": &all.orders} {
 		first := number(t, d.good(d.method("incr", name), f.integer).Text)
-		seen.add(t, f.name, first)
+		seen.Add(f.name, 0, 0, first)
 		end := number(t, d.good(d.method(f.incrBy, name, "10"), f.integer).Text)
 		require.Greater(t, end, first+9)
 		for n := end - 9; n <= end; n++ { // the last of ten in a row
-			seen.add(t, f.name, n)
+			seen.Add(f.name, 0, 0, n)
 		}
 		require.GreaterOrEqual(t, number(t, d.good(d.method("get", name), f.text).Text), end)
 	}
