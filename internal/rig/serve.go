@@ -4,10 +4,7 @@ package rig
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -91,25 +88,8 @@ func FreeAddress() (string, error) {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), err
 }
 
-// Get asks for the page at the URL by a connection of its own. An answer other than 200 is an
-// error.
-func Get(ctx context.Context, url string) (string, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return "", err
-	}
-	request.Close = true
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = answer.Body.Close() }()
-	text, err := io.ReadAll(answer.Body)
-	if answer.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("GET %s: %s: %s", url, answer.Status, text)
-	}
-	return string(text), err
-}
+// Get asks for a page, as package server documents.
+func Get(ctx context.Context, url string) (string, error) { return server.Get(ctx, url, "") }
 
 // Size is what a process holds.
 type Size struct {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/internal/rig/servers"
+	"github.com/tickflake/tickflake/internal/rig/servertest"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
@@ -181,12 +182,12 @@ func StartTrio(t testing.TB, kind servers.Kind, settings func(i int, ports [6]in
 	t.Helper()
 	var ports [6]int
 	for i := range ports {
-		ports[i] = servers.Port(t)
+		ports[i] = servertest.Port(t)
 	}
 	c := &Trio{}
 	var addrs []string
 	for i := range c.Members {
-		c.Wanted = append(c.Wanted, servers.Wanted{Kind: kind, Port: servers.Port(t), Settings: settings(i, ports)})
+		c.Wanted = append(c.Wanted, servers.Wanted{Kind: kind, Port: servertest.Port(t), Settings: settings(i, ports)})
 		addrs = append(addrs, fmt.Sprint("127.0.0.1:", c.Wanted[i].Port))
 	}
 	c.Members = [3]*servers.Server(servers.ForAll(t, c.Wanted...))

@@ -81,42 +81,14 @@ type run struct {
 	name    string
 	ctx     context.Context
 	cancel  context.CancelFunc
-	store   mortal
+	crashed atomic.Bool
+	store   stores.Store
 	calls   sync.WaitGroup // of its callers
 
 	// Under the fleet's lock; gen is nil until the claim.
 	gen    *generator.Generator
 	issued int
 	last   error // of a start or a call
-}
-
-// mortal is the store of a run until it crashes. Then no operation begins.
-type mortal struct {
-	stores.Store
-	dead atomic.Bool
-}
-
-var errCrashed = errors.New("the process has crashed")
-
-func (m *mortal) List(ctx context.Context, from, to string, limit int) ([]stores.Cell, error) {
-	if m.dead.Load() {
-		return nil, errCrashed
-	}
-	return m.Store.List(ctx, from, to, limit)
-}
-
-func (m *mortal) Read(ctx context.Context, key string) (stores.Cell, error) {
-	if m.dead.Load() {
-		return stores.Cell{}, errCrashed
-	}
-	return m.Store.Read(ctx, key)
-}
-
-func (m *mortal) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
-	if m.dead.Load() {
-		return 0, errCrashed
-	}
-	return m.Store.Swap(ctx, key, version, value)
 }
 
 // wallClock is the machine's wall clock and an offset. It is a [monoclock.Source] as well.
@@ -177,13 +149,13 @@ func (f *Fleet) Step(d time.Duration, processes ...int) {
 	}
 }
 
-// Crash ends a process without a release: from now on it sends nothing to the store. Then
+// Crash ends a process without a release: its store is closed first, and sends nothing more. Then
 // it starts the process again, and does not wait until it has claimed.
 func (f *Fleet) Crash(process int) {
 	f.mu.Lock()
 	r := f.runs[process]
 	f.mu.Unlock()
-	r.store.dead.Store(true)
+	r.crashed.Store(true)
 	r.cancel()
 	f.start(process)
 }
@@ -221,8 +193,9 @@ func (r *run) live() {
 		r.calls.Go(r.call)
 	}
 	r.calls.Wait()
-	err := errors.Join(gen.Close(), r.store.Close())
-	if err != nil && !r.store.dead.Load() && !errors.Is(err, lease.ErrNotReleased) {
+	if r.crashed.Load() {
+		_, _ = r.store.Close(), gen.Close()
+	} else if err := errors.Join(gen.Close(), r.store.Close()); err != nil && !errors.Is(err, lease.ErrNotReleased) {
 		r.failed("close", err)
 	}
 }
@@ -234,13 +207,13 @@ func (r *run) open(ctx context.Context) (*generator.Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.store.Store = store
+	r.store = struct{ stores.Store }{store}
 	var clock monoclock.Interface = f.clocks[r.process]
 	if r.process%2 == 1 {
 		clock = monoclock.New(monoclock.WithSource(f.clocks[r.process]))
 	}
 	log := slog.New(slog.NewTextHandler(&f.logged, nil)).With("run", r.name)
-	keeper, err := lease.Claim(ctx, &r.store, lease.WithLayout(f.Layout), lease.WithClock(clock), lease.WithOwner(r.name),
+	keeper, err := lease.Claim(ctx, r.store, lease.WithLayout(f.Layout), lease.WithClock(clock), lease.WithOwner(r.name),
 		lease.WithWindow(f.Window), lease.WithTimeout(f.Timeout), lease.WithLogger(log))
 	if err != nil {
 		return nil, errors.Join(err, store.Close())

@@ -148,7 +148,7 @@ func TestSentinel(t *testing.T) {
 
 // startSentinel runs a sentinel that watches primary, and returns its address.
 func startSentinel(t *testing.T, primary *servers.Server) string {
-	dir, port := t.TempDir(), servers.Port(t)
+	dir, port := t.TempDir(), servertest.Port(t)
 	file := filepath.Join(dir, "sentinel.conf")
 	text := fmt.Sprintf("sentinel monitor ids %s %s 2\nsentinel auth-pass ids \"%s\"\n"+
 		"sentinel down-after-milliseconds ids 1000\nsentinel failover-timeout ids 5000\n", "127.0.0.1", primary.Port(), primary.Password)
@@ -171,7 +171,7 @@ func TestClusterFailover(t *testing.T) {
 	for range 5 {
 		c.servers = append(c.servers, start(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "1000",
 			"--cluster-allow-replica-migration", "no",
-			"--cluster-port", strconv.Itoa(servers.Port(t))))
+			"--cluster-port", strconv.Itoa(servertest.Port(t))))
 	}
 	// The first three are primaries, which elect. The first has the cells, and two replicas.
 	var admins []*driver.Client

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tickflake/tickflake/internal/rig/enginetest"
 	"github.com/tickflake/tickflake/internal/rig/servers"
+	"github.com/tickflake/tickflake/internal/rig/servertest"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/redis"
 	"github.com/tickflake/tickflake/stores/storetest"
@@ -93,7 +94,7 @@ func TestEngine(t *testing.T) {
 func TestConformanceOfCluster(t *testing.T) {
 	t.Parallel()
 	// By itself its bus takes the port 10000 above the other, which may be in use.
-	s := start(t, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(servers.Port(t)))
+	s := start(t, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(servertest.Port(t)))
 	admin := client(t, s)
 	require.NoError(t, admin.ClusterAddSlotsRange(within(t), 0, 16383).Err())
 	require.Eventually(t, func() bool {

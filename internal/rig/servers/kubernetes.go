@@ -5,15 +5,14 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/sha256"
-	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
+
+	"github.com/tickflake/tickflake/internal/rig/server"
 )
 
 // Kubernetes is the API server alone: no controllers, and no nodes. It wants the address of an etcd
@@ -67,22 +66,8 @@ current-context: c
 	return file
 }
 
-// versionOfKubernetes asks for it once the server is ready.
+// versionOfKubernetes is known once the server is ready.
 func versionOfKubernetes(ctx context.Context, s *Server) (string, error) {
-	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}} //nolint:gosec // its certificate is its own
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+s.Addr+"/readyz", nil)
-	if err != nil {
-		return "", err
-	}
-	request.Header.Set("Authorization", "Bearer "+s.Password)
-	answer, err := client.Do(request)
-	if err != nil {
-		return "", err
-	}
-	defer answer.Body.Close() //nolint:errcheck // it was only read
-	text, err := io.ReadAll(answer.Body)
-	if err == nil && answer.StatusCode != http.StatusOK {
-		err = fmt.Errorf("it is not ready: %s", text)
-	}
+	_, err := server.Get(ctx, "https://"+s.Addr+"/readyz", s.Password)
 	return "1.37", err
 }
