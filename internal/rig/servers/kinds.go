@@ -1,7 +1,6 @@
 package servers
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -184,10 +183,21 @@ func versionOfRedis(ctx context.Context, s *Server) (string, error) {
 	return version, err
 }
 
-// versionOfZooKeeper asks by the command srvr, which is the only one that is allowed by
-// default.
+// versionOfZooKeeper is known once it serves requests.
 func versionOfZooKeeper(ctx context.Context, s *Server) (string, error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.Addr)
+	answer, err := s.Srvr(ctx)
+	if err == nil && !strings.Contains(answer, "Mode: ") {
+		err = errors.New("it does not serve requests yet")
+	}
+	_, version, _ := strings.Cut(answer, "Zookeeper version: ")
+	version, _, _ = strings.Cut(version, "-")
+	return version, err
+}
+
+// Srvr is what a ZooKeeper says about itself by the command srvr, which is the only one that is allowed by
+// default.
+func (s *Server) Srvr(ctx context.Context) (string, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.Addr)
 	if err != nil {
 		return "", err
 	}
@@ -199,10 +209,5 @@ func versionOfZooKeeper(ctx context.Context, s *Server) (string, error) {
 		return "", err
 	}
 	answer, err := io.ReadAll(conn)
-	if err == nil && !bytes.Contains(answer, []byte("Mode: ")) {
-		err = errors.New("it does not serve requests yet")
-	}
-	_, version, _ := strings.Cut(string(answer), "Zookeeper version: ")
-	version, _, _ = strings.Cut(version, "-")
-	return version, err
+	return string(answer), err
 }

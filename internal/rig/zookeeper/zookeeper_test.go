@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"net"
 	"os"
@@ -162,21 +161,6 @@ func testExpired(t *testing.T, e enginetest.Engine, beside *zk.Conn) {
 	enginetest.Swap(t, s, cell, "after")
 }
 
-// mode returns what the server says about itself.
-func mode(addr string) string {
-	conn, err := net.DialTimeout("tcp", addr, time.Second)
-	if err != nil {
-		return ""
-	}
-	defer conn.Close() //nolint:errcheck // it is only read from
-	_ = conn.SetDeadline(time.Now().Add(time.Second))
-	_, _ = conn.Write([]byte("srvr"))
-	text, _ := io.ReadAll(conn)
-	_, mode, _ := strings.Cut(string(text), "Mode: ")
-	mode, _, _ = strings.Cut(mode, "\n")
-	return mode
-}
-
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	// They notice within a second or two that another has gone.
@@ -188,14 +172,13 @@ func TestFailover(t *testing.T) {
 		}
 		return lines
 	})
-	c.Leader = func(context.Context) (leader *servers.Server, err error) {
+	c.Leader = func(ctx context.Context) (leader *servers.Server, err error) {
 		for _, m := range c.Members {
-			switch mode := mode(m.Addr); mode {
-			case "leader":
+			says, err := m.Srvr(ctx)
+			if strings.Contains(says, "Mode: leader") {
 				leader = m
-			case "follower":
-			default:
-				return nil, fmt.Errorf("a server is %q", mode)
+			} else if !strings.Contains(says, "Mode: follower") {
+				return nil, fmt.Errorf("a server is %q: %v", says, err)
 			}
 		}
 		return leader, nil
