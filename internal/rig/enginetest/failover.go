@@ -47,7 +47,7 @@ func TestPair(t *testing.T, start func(t testing.TB, synchronous bool) *Pair) {
 		{"read waits for the standby", true, false, testReadWaits},
 		{"synchronous standby", true, false, testSynchronous},
 		{"old primary comes back", true, true, testComesBack},
-		{"asynchronous standby", false, true, testAsynchronous},
+		{"asynchronous standby", false, true, TestAsynchronous},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if test.long {
@@ -59,9 +59,9 @@ func TestPair(t *testing.T, start func(t testing.TB, synchronous bool) *Pair) {
 	}
 }
 
-func (p *Pair) fleet(t testing.TB) *Fleet {
+func (p *Pair) fleet(t testing.TB, processes int) *Fleet {
 	t.Helper()
-	return StartFleet(t, FleetConfig{Processes: 3, Window: 1500 * time.Millisecond, Timeout: time.Second,
+	return StartFleet(t, FleetConfig{Processes: processes, Window: 1500 * time.Millisecond, Timeout: time.Second,
 		Open: func(ctx context.Context) (stores.Store, error) { return stores.Open(ctx, p.URL) }})
 }
 
@@ -117,7 +117,7 @@ func testReadWaits(t *testing.T, p *Pair) {
 // A synchronous standby takes over from a primary that was killed. The clocks are stepped
 // and a process crashes meanwhile.
 func testSynchronous(t *testing.T, p *Pair) {
-	fleet := p.fleet(t)
+	fleet := p.fleet(t, 3)
 	fleet.Step(-time.Minute, 0)
 	require.NoError(t, p.Primary.Kill())
 	fleet.Step(time.Minute, 1)
@@ -130,7 +130,7 @@ func testSynchronous(t *testing.T, p *Pair) {
 // The primary cannot be reached and is replaced. Then it comes back without fencing, and clients
 // reach it first. It answers nothing, because it waits for its standby.
 func testComesBack(t *testing.T, p *Pair) {
-	fleet := p.fleet(t)
+	fleet := p.fleet(t, 3)
 	for _, proxy := range []*storetest.Proxy{p.Front, p.Link} {
 		proxy.Hold(storetest.ToServer)
 		proxy.Hold(storetest.ToClient)
@@ -149,18 +149,31 @@ func testComesBack(t *testing.T, p *Pair) {
 	fleet.Close(t).Check(t)
 }
 
-// A standby that lacks the last writes takes over. The processes notice it, report it, and
-// continue.
-func testAsynchronous(t *testing.T, p *Pair) {
-	fleet := p.fleet(t)
+// TestAsynchronous lets a standby take over that lacks the last writes. The processes notice it, report
+// it, and continue. Only IDs from before the end of the lost grants are issued twice.
+func TestAsynchronous(t *testing.T, p *Pair) {
+	fleet := p.fleet(t, 6)
 	p.isolate()
-	fleet.WaitRecovered(t, 1, patience)
+	for i := range 3 {
+		fleet.Crash(i) // the number that it claims now is free on the standby
+	}
+	fleet.WaitRecovered(t, 10, patience)
 	require.NoError(t, p.Primary.Kill())
+	lost, err := fleet.Layout.Min(time.Now().Add(fleet.Window)) // no lost grant ends later
+	require.NoError(t, err)
 	fleet.Step(-time.Minute, 0)
 	p.Promote(t)
+	for i := range 3 {
+		fleet.Crash(3 + i) // it may claim one of those
+	}
 	fleet.recovered(t, "promoted")
 	fleet.Close(t).CheckCalls(t)
+	// Each of the three that did not crash notices it, or, if another process that has
+	// noticed it took the number from above the lost grant, finds its number taken.
 	require.NotZero(t, fleet.Stats.WentBack, "the processes have not noticed")
+	require.GreaterOrEqual(t, fleet.Stats.WentBack+fleet.Stats.Conflicts, uint64(3))
+	n, example := fleet.IDs.From(int64(lost)).Twice()
+	require.Zero(t, n, "issued twice, after the lost grants: %s", example)
 }
 
 // Trio is three servers that choose a leader.

@@ -166,11 +166,8 @@ func testUnfit(t *testing.T, e enginetest.Engine) {
 			unfit, err := client.CreateStream(ctx, config)
 			require.NoError(t, err)
 			s := enginetest.Open(t, e.URL(e.Server.Addr, name)+"&forgetful=allow")
-			_, err1 := s.List(ctx, "", "\x7f", 1<<30)
-			_, err2 := s.Read(ctx, "node/0000001")
-			_, err3 := s.Swap(ctx, "node/0000001", 0, nil)
-			for _, err := range []error{err1, err2, err3} {
-				assert.ErrorIs(t, err, nats.ErrBucket)
+			for _, do := range enginetest.Operations(s, stores.Cell{Key: "node/0000001"}) {
+				assert.ErrorIs(t, do(ctx), nats.ErrBucket)
 			}
 			_, err = stores.Open(ctx, e.URL(e.Server.Addr, name))
 			assert.ErrorIs(t, err, stores.ErrForgets)

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,6 +24,7 @@ import (
 	"github.com/tickflake/tickflake/internal/rig/servertest"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/redis"
+	"github.com/tickflake/tickflake/stores/storetest"
 )
 
 // patience is how long a failover and the recovery of a fleet may take on a busy machine.
@@ -233,50 +233,18 @@ func TestClusterFailover(t *testing.T) {
 	c.try(t)
 }
 
-// A replica that lacks acknowledged writes is promoted, and no write has waited for it.
-// The living processes notice that their grants were lost. Only IDs from before the end of the
-// lost grants are issued twice, and IDs continue.
+// No write has waited for the replica.
 func TestPromotedReplicaLacksWrites(t *testing.T) {
 	t.Parallel()
-	primary := start(t)
-	replica := replicaOf(t, primary)
-	require.Eventually(t, func() bool { return client(t, primary).Wait(within(t), 1, time.Second).Val() == 1 }, patience, 50*time.Millisecond)
-	var now atomic.Pointer[servers.Server]
-	now.Store(primary)
-	const window = 2 * time.Second
-	fleet := enginetest.StartFleet(t, enginetest.FleetConfig{
-		Processes: 6, Window: window,
-		Open: func(context.Context) (stores.Store, error) {
-			client := driver.NewClient(&driver.Options{Addr: "follows the primary", Password: primary.Password, ContextTimeoutEnabled: true,
-				Dialer: func(ctx context.Context, network, _ string) (net.Conn, error) {
-					return new(net.Dialer).DialContext(ctx, network, now.Load().Addr)
-				}})
-			store, err := redis.New(client, "fleet")
-			return owned{store, client}, err
-		},
-	})
-	require.NoError(t, client(t, replica).ReplicaOf(within(t), "NO", "ONE").Err())
-	for i := range 3 {
-		fleet.Crash(i) // the number that it claims now is free on the replica
+	p := &enginetest.Pair{Primary: start(t)}
+	p.Front, p.Link = storetest.NewProxy(t, p.Primary.Addr), storetest.NewProxy(t, p.Primary.Addr)
+	p.Standby = start(t, "--replicaof", strings.Replace(p.Link.Addr(), ":", " ", 1))
+	require.Eventually(t, func() bool { return client(t, p.Primary).Wait(within(t), 1, time.Second).Val() == 1 }, patience, 50*time.Millisecond)
+	p.URL = p.Primary.At(p.Front.Addr(), "namespace=fleet")
+	p.Promote = func(t testing.TB) {
+		require.NoError(t, client(t, p.Standby).ReplicaOf(within(t), "NO", "ONE").Err())
+		p.Front.To(p.Standby.Addr)
+		p.Front.Cut()
 	}
-	fleet.WaitRecovered(t, 10, patience)
-	require.NoError(t, primary.Kill())
-	lost := time.Now().Add(window) // no lost grant ends later
-	now.Store(replica)
-	for i := range 3 {
-		fleet.Crash(3 + i) // it may claim one of those
-	}
-	t.Logf("recovered after %v", fleet.WaitRecovered(t, 10, patience))
-
-	fleet.Close(t).CheckCalls(t)
-	// Each of the three that did not crash notices it, or, if another process that has
-	// noticed it took the number from above the lost grant, finds its number taken.
-	assert.Positive(t, fleet.Stats.WentBack)
-	assert.GreaterOrEqual(t, fleet.Stats.WentBack+fleet.Stats.Conflicts, uint64(3))
-	first, err := fleet.Layout.Min(lost)
-	require.NoError(t, err)
-	n, example := fleet.IDs.From(int64(first)).Twice()
-	assert.Zero(t, n, "issued twice, after the lost grants: %s", example)
-	n, _ = fleet.IDs.Twice()
-	t.Logf("%d IDs were issued twice", n)
+	enginetest.TestAsynchronous(t, p)
 }
