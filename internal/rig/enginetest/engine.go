@@ -219,7 +219,7 @@ func (e Engine) testDown(t *testing.T) {
 func Operations(s stores.Store, cell stores.Cell) [3]func(context.Context) error {
 	return [3]func(context.Context) error{
 		func(ctx context.Context) error {
-			_, err := s.Swap(ctx, cell.Key, cell.Version, []byte("v"))
+			_, err := s.Swap(ctx, cell.Key, cell.Version, []byte("a value"))
 			return err
 		},
 		func(ctx context.Context) error { _, err := s.Read(ctx, cell.Key); return err },
