@@ -61,24 +61,23 @@ func TestRedisCLI(t *testing.T) {
 	})
 }
 
-func TestRedisCLIGivesAToken(t *testing.T) {
+func TestRedisCLIWithTLSAndTokens(t *testing.T) {
 	t.Parallel()
 	const token = "correct-horse-battery"
-	server := serve(t, func(s *servicetest.Settings) { s.Config.Clients = []service.Client{{Name: "shop", Token: token}} })
+	var ca string
+	server := serve(t, func(s *servicetest.Settings) {
+		ca = withTLS(t, s)
+		s.Config.Clients = []service.Client{{Name: "shop", Token: token}}
+	})
+	ask := func(args ...string) string {
+		return tool(t, "redis-cli", server.port, "", append([]string{"--tls", "--cacert", ca, "--no-auth-warning"}, append(args, "ID")...)...)
+	}
 	for _, args := range [][]string{{"-a", token}, {"--user", "shop", "-a", token}, {"-3", "-a", token}} {
-		_, err := snowflake.Parse(tool(t, "redis-cli", server.port, "", append(args, "--no-auth-warning", "ID")...))
+		_, err := snowflake.Parse(ask(args...))
 		assert.NoError(t, err, args)
 	}
-	assert.Contains(t, tool(t, "redis-cli", server.port, "", "ID"), "NOAUTH")
-	assert.Contains(t, tool(t, "redis-cli", server.port, "", "-a", token+"x", "--no-auth-warning", "ID"), "WRONGPASS")
-}
-
-func TestRedisCLIWithTLS(t *testing.T) {
-	t.Parallel()
-	var ca string
-	server := serve(t, func(s *servicetest.Settings) { ca = withTLS(t, s) })
-	_, err := snowflake.Parse(tool(t, "redis-cli", server.port, "", "--tls", "--cacert", ca, "ID"))
-	require.NoError(t, err)
+	assert.Contains(t, ask(), "NOAUTH")
+	assert.Contains(t, ask("-a", token+"x"), "WRONGPASS")
 }
 
 // redis-benchmark runs to its end without a warning, and takes as many numbers as it says.
