@@ -67,20 +67,29 @@ func TestEngine(t *testing.T) {
 		TLS:     func(url string) string { return strings.Replace(url, "zk://", "zks://u:p@", 1) },
 		Plateau: enginetest.Plateau{AtRest: 1, AtMost: 2},
 	}
-	t.Run("chroot", func(t *testing.T) {
-		enginetest.Works(t, enginetest.Open(t, "zk://"+s.Addr+"/some/where?namespace=x"))
-	})
-	t.Run("by hand", func(t *testing.T) { testByHand(t, e, conn) })
-	t.Run("rights", func(t *testing.T) { testRights(t, e, conn) })
-	t.Run("expired session", func(t *testing.T) { testExpired(t, e, conn) })
-	// A server that accepts connections and says nothing, as one that hangs, delays a client by
-	// some seconds, and then the next server is used.
-	t.Run("silent server", func(t *testing.T) {
-		silent, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		defer silent.Close() //nolint:errcheck // the test has ended
-		_, err = e.Open(t, silent.Addr().String()+","+s.Addr, "silent").Read(enginetest.Within(t), "node/0000001")
-		assert.NoError(t, err)
+	t.Run("own", func(t *testing.T) {
+		for name, test := range map[string]func(*testing.T){
+			"chroot": func(t *testing.T) {
+				enginetest.Works(t, enginetest.Open(t, "zk://"+s.Addr+"/some/where?namespace=x"))
+			},
+			"by hand":         func(t *testing.T) { testByHand(t, e, conn) },
+			"rights":          func(t *testing.T) { testRights(t, e, conn) },
+			"expired session": func(t *testing.T) { testExpired(t, e, conn) },
+			// A server that accepts connections and says nothing, as one that hangs, delays a client by
+			// some seconds, and then the next server is used.
+			"silent server": func(t *testing.T) {
+				silent, err := net.Listen("tcp", "127.0.0.1:0")
+				require.NoError(t, err)
+				defer silent.Close() //nolint:errcheck // the test has ended
+				_, err = e.Open(t, silent.Addr().String()+","+s.Addr, "silent").Read(enginetest.Within(t), "node/0000001")
+				assert.NoError(t, err)
+			},
+		} {
+			t.Run(name, func(t *testing.T) { // they wait most of their time
+				t.Parallel()
+				test(t)
+			})
+		}
 	})
 	conn.Close() // the connections of the server are counted
 	e.Test(t)
