@@ -34,6 +34,7 @@ require (
 require (
 	github.com/tickflake/tickflake/api v0.0.0 // indirect
 	github.com/tickflake/tickflake/client v0.0.0 // indirect
+	github.com/tickflake/tickflake/service v0.0.0-00010101000000-000000000000 // indirect
 	go.etcd.io/etcd/server/v3 v3.7.3 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 )
@@ -146,3 +147,5 @@ replace github.com/tickflake/tickflake/stores/zookeeper => ../stores/zookeeper
 replace github.com/tickflake/tickflake/api => ../api
 
 replace github.com/tickflake/tickflake/client => ../client
+
+replace github.com/tickflake/tickflake/service => ../service

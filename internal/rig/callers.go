@@ -4,27 +4,16 @@ package rig
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/logging"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/status"
-
-	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
 	"github.com/tickflake/tickflake/client"
+	"github.com/tickflake/tickflake/service/servicetest"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
@@ -44,9 +33,9 @@ var Protocols = []struct {
 	At   func(*Server) string
 	Open func(address string) Caller
 }{
-	{"go-redis", func(s *Server) string { return s.RESP }, Redis},
-	{"gRPC", func(s *Server) string { return s.GRPC }, GRPC},
-	{"HTTP", func(s *Server) string { return s.HTTP }, HTTP},
+	{"RESP", func(s *Server) string { return s.RESP }, open(servicetest.RESP)},
+	{"gRPC", func(s *Server) string { return s.GRPC }, open(servicetest.GRPC)},
+	{"HTTP", func(s *Server) string { return s.HTTP }, open(servicetest.HTTP)},
 }
 
 // Patience bounds a call: the machine may be busy.
@@ -74,7 +63,7 @@ func Class(err error) (name string, allowed bool) {
 		return "unavailable, clocks apart", true // the order goes before the call
 	case errors.As(err, &refused):
 		return "unavailable", true
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout(), errors.Is(err, redis.ErrPoolTimeout):
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
 		return "timeout", true
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &network):
 		return "connection", true
@@ -109,14 +98,7 @@ func (c goClient) IDs(ctx context.Context, n int) ([]int64, error) {
 	} else {
 		err = c.NextN(ctx, ids)
 	}
-	if err != nil {
-		return nil, c.refused(err)
-	}
-	values := make([]int64, n)
-	for i, id := range ids {
-		values[i] = int64(id)
-	}
-	return values, nil
+	return numbers(ids), c.refused(err)
 }
 
 func (c goClient) Numbers(ctx context.Context, name string, n int64) (int64, error) {
@@ -127,185 +109,85 @@ func (c goClient) Numbers(ctx context.Context, name string, n int64) (int64, err
 	return first, c.refused(err)
 }
 
-// Every connection that fails would be a line on standard error.
-func init() { logging.Disable() }
-
-// redisCaller is an ordinary Redis client.
-type redisCaller struct{ *redis.Client }
-
-// Redis makes a caller by go-redis, which uses one connection and repeats nothing by itself.
-func Redis(address string) Caller {
-	// After as many failed dials as the pool is large go-redis dials once a second only.
-	const pool = 10_000
-	return redisCaller{redis.NewClient(&redis.Options{Addr: address, MaxRetries: -1, PoolSize: pool, DialerRetries: 1,
-		DialTimeout: time.Second, ReadTimeout: Patience, WriteTimeout: Patience, ContextTimeoutEnabled: true})}
+// caller is that of the contract of the service, which is made anew after an error.
+type caller struct {
+	protocol, address string
+	made              servicetest.Caller
+	end               func() // closes its connections
 }
 
-func (c redisCaller) refused(err error) error {
-	if err == nil {
+func open(protocol string) func(address string) Caller {
+	return func(address string) Caller { return &caller{protocol: protocol, address: address} }
+}
+
+// ask makes a call. When ctx ends, its connection is closed.
+func (c *caller) ask(ctx context.Context, call func(servicetest.Caller) error) error {
+	if c.made == nil {
+		life, end := context.WithCancel(context.Background())
+		c.end = end
+		c.made = servicetest.NewCaller(c.protocol, func(ctx context.Context, _ string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, "tcp", c.address)
+			if err == nil {
+				context.AfterFunc(life, func() { _ = conn.Close() })
+			}
+			return conn, err
+		}, "")
+	}
+	stop := context.AfterFunc(ctx, c.end)
+	err := call(c.made)
+	if stop() && err == nil {
 		return nil
 	}
-	if word, _, _ := strings.Cut(err.Error(), " "); word == "TRYAGAIN" || word == "LOADING" {
-		return &Refused{word == "TRYAGAIN", err}
+	_ = c.Close()
+	if err != nil && ctx.Err() != nil {
+		return errors.Join(ctx.Err(), err)
+	}
+	if refusal, ok := errors.AsType[*servicetest.Refusal](err); ok {
+		switch refusal.Word {
+		case servicetest.Words[c.protocol]["busy"]:
+			return &Refused{true, err}
+		case servicetest.Words[c.protocol]["unavailable"]: // a connection of gRPC that fails says so as well
+			return &Refused{false, err}
+		}
 	}
 	return err
 }
 
-func (c redisCaller) IDs(ctx context.Context, n int) ([]int64, error) {
-	if n == 1 {
-		text, err := c.Do(ctx, "ID").Text()
-		if err != nil {
-			return nil, c.refused(err)
+func (c *caller) IDs(ctx context.Context, n int) (values []int64, err error) {
+	err = c.ask(ctx, func(made servicetest.Caller) error {
+		ids, err := made.IDs(int64(n))
+		if err == nil && len(ids) != n {
+			return fmt.Errorf("asked for %d and got %d", n, len(ids))
 		}
-		return integers([]string{text}, 1)
-	}
-	texts, err := c.Do(ctx, "IDS", n).StringSlice()
-	if err != nil {
-		return nil, c.refused(err)
-	}
-	return integers(texts, n)
+		values = numbers(ids)
+		return err
+	})
+	return values, err
 }
 
-func (c redisCaller) Numbers(ctx context.Context, name string, n int64) (int64, error) {
-	last, err := c.IncrBy(ctx, name, n).Result()
-	return last - n + 1, c.refused(err)
-}
-
-// integers reads n numbers.
-func integers(texts []string, n int) ([]int64, error) {
-	if len(texts) != n {
-		return nil, fmt.Errorf("asked for %d and got %d", n, len(texts))
+// numbers are IDs as a ledger has them.
+func numbers(ids []snowflake.ID) []int64 {
+	values := make([]int64, len(ids))
+	for i, id := range ids {
+		values[i] = int64(id)
 	}
-	values := make([]int64, n)
-	for i, text := range texts {
-		var err error
-		if values[i], err = strconv.ParseInt(text, 10, 64); err != nil {
-			return nil, err
-		}
+	return values
+}
+
+func (c *caller) Numbers(ctx context.Context, name string, n int64) (first int64, err error) {
+	err = c.ask(ctx, func(made servicetest.Caller) error {
+		last, err := made.Numbers(name, n)
+		first = last - n + 1
+		return err
+	})
+	return first, err
+}
+
+func (c *caller) Close() error {
+	if c.made != nil {
+		c.end()
+		c.made.Close()
+		c.made = nil
 	}
-	return values, nil
-}
-
-// rpcCaller calls the methods of gRPC.
-type rpcCaller struct {
-	tickflakev1.TickflakeClient
-	*grpc.ClientConn
-}
-
-// GRPC makes a caller by gRPC.
-func GRPC(address string) Caller {
-	// A server that is started again is soon tried.
-	soon := backoff.Config{BaseDelay: 5 * time.Millisecond, Multiplier: 1, MaxDelay: 5 * time.Millisecond}
-	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithConnectParams(grpc.ConnectParams{Backoff: soon, MinConnectTimeout: Patience}))
-	if err != nil {
-		panic(err) // a mistake in the options
-	}
-	return rpcCaller{tickflakev1.NewTickflakeClient(conn), conn}
-}
-
-// refused wraps a status that says so. A connection that fails has the status Unavailable as
-// well.
-func (c rpcCaller) refused(err error) error {
-	switch status.Code(err) {
-	case codes.ResourceExhausted:
-		return &Refused{true, err}
-	case codes.Unavailable:
-		return &Refused{false, err}
-	case codes.DeadlineExceeded:
-		return errors.Join(context.DeadlineExceeded, err)
-	}
-	return err
-}
-
-func (c rpcCaller) IDs(ctx context.Context, n int) ([]int64, error) {
-	answer, err := c.Take(ctx, &tickflakev1.TakeRequest{Count: int64(n)})
-	if err != nil {
-		return nil, c.refused(err)
-	}
-	var all []int64
-	for _, run := range answer.Runs {
-		for i := range run.Count {
-			all = append(all, run.First+i*run.Stride)
-		}
-	}
-	if len(all) != n {
-		return nil, fmt.Errorf("asked for %d and got %d", n, len(all))
-	}
-	return all, nil
-}
-
-func (c rpcCaller) Numbers(ctx context.Context, name string, n int64) (int64, error) {
-	answer, err := c.Number(ctx, &tickflakev1.NumberRequest{Name: name, Count: n})
-	if err != nil {
-		return 0, c.refused(err)
-	}
-	return answer.First, nil
-}
-
-// webCaller calls HTTP.
-type webCaller struct {
-	address   string
-	transport *http.Transport
-}
-
-// HTTP makes a caller by HTTP, with one connection.
-func HTTP(address string) Caller {
-	return webCaller{address, &http.Transport{MaxIdleConnsPerHost: 1}}
-}
-
-func (c webCaller) Close() error {
-	c.transport.CloseIdleConnections()
 	return nil
-}
-
-// post makes a request, and reads the answer into a value.
-func (c webCaller) post(ctx context.Context, path string, into any) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+c.address+path, nil)
-	if err != nil {
-		return err
-	}
-	answer, err := (&http.Client{Transport: c.transport}).Do(request)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = answer.Body.Close() }()
-	body, err := io.ReadAll(answer.Body)
-	if err != nil {
-		return err
-	}
-	switch answer.StatusCode {
-	case http.StatusOK:
-		return json.Unmarshal(body, into)
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		if answer.Header.Get("Retry-After") == "" {
-			return fmt.Errorf("status %s without Retry-After", answer.Status)
-		}
-		return &Refused{answer.StatusCode == http.StatusTooManyRequests, errors.New(string(body))}
-	}
-	return fmt.Errorf("status %s: %s", answer.Status, body)
-}
-
-func (c webCaller) IDs(ctx context.Context, n int) ([]int64, error) {
-	var answer struct {
-		IDs []string `json:"ids"`
-	}
-	if err := c.post(ctx, "/v1/ids?n="+strconv.Itoa(n), &answer); err != nil {
-		return nil, err
-	}
-	return integers(answer.IDs, n)
-}
-
-func (c webCaller) Numbers(ctx context.Context, name string, n int64) (int64, error) {
-	var answer struct {
-		First string `json:"first"`
-	}
-	if err := c.post(ctx, fmt.Sprintf("/v1/sequences/%s?n=%d", name, n), &answer); err != nil {
-		return 0, err
-	}
-	first, err := integers([]string{answer.First}, 1)
-	if err != nil {
-		return 0, err
-	}
-	return first[0], nil
 }

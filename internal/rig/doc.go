@@ -7,7 +7,7 @@
 //     starts. It removes what was built.
 //   - [Serve] runs the real "tickflake serve" in a process that is stopped, killed, frozen and
 //     started again at its addresses. Its wall clock can be stepped.
-//   - [Caller] asks a server: [GRPC], [HTTP], [Redis], or [GoClient].
+//   - [Caller] asks a server, by one of [Protocols] or as a [GoClient].
 //   - [Ledger] has what callers got and when. It finds values that came twice, and values out of
 //     the order of real time.
 //   - [Fleet] has servers of one store, and clients that load them. [Faults] are what can be done

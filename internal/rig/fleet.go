@@ -291,25 +291,24 @@ func (f *Fleet) Times(p Promise) int64 {
 
 // Check looks for values that came twice or out of order so far.
 func (f *Fleet) Check() {
-	found := func(p Promise, what string, before *int64, find func() (int64, string)) {
-		n, example := find()
-		if n > *before {
-			if *before == 0 { // one example of each
-				example = what + " " + example
-			} else {
-				example = ""
-			}
-			f.note(p, n-*before, example)
-			*before = n
-		}
-	}
 	f.checking.Lock()
 	defer f.checking.Unlock()
-	found(Unique, "ID", &f.found[0], f.IDs.Twice)
-	found(Unique, "number of the ordered sequence", &f.found[1], f.Numbers[Ordered].Twice)
-	found(Unique, "number of the segmented sequence", &f.found[2], f.Numbers[Segmented].Twice)
-	found(InOrder, "IDs of one source:", &f.found[3], func() (int64, string) { return f.IDs.Disorder(true) })
-	found(InOrder, "ordered sequence:", &f.found[4], func() (int64, string) { return f.Numbers[Ordered].Disorder(false) })
+	for i, look := range []struct {
+		promise Promise
+		what    string
+		find    func() (int64, string)
+	}{
+		{Unique, "ID", f.IDs.Twice},
+		{Unique, "number of the ordered sequence", f.Numbers[Ordered].Twice},
+		{Unique, "number of the segmented sequence", f.Numbers[Segmented].Twice},
+		{InOrder, "IDs of one source:", func() (int64, string) { return f.IDs.Disorder(true) }},
+		{InOrder, "ordered sequence:", func() (int64, string) { return f.Numbers[Ordered].Disorder(false) }},
+	} {
+		if n, example := look.find(); n > f.found[i] {
+			f.note(look.promise, n-f.found[i], look.what+" "+example)
+			f.found[i] = n
+		}
+	}
 }
 
 // Recovered breaks a promise unless each server serves IDs and both sequences within a minute.
@@ -317,7 +316,7 @@ func (f *Fleet) Recovered() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for _, m := range f.Members {
-		w := &Worker{fleet: f, callers: []Caller{Redis(m.address(0))}, count: Client{Name: fmt.Sprintf("the check of server %d", m.Index)}}
+		w := &Worker{fleet: f, callers: []Caller{Protocols[0].Open(m.address(0))}, count: Client{Name: fmt.Sprintf("the check of server %d", m.Index)}}
 		for _, o := range operations[1:4] { // one of each kind
 			err := w.call(ctx, o)
 			for err != nil && ctx.Err() == nil && m.Running() {

@@ -57,6 +57,13 @@ func (l *Ledger) Count() (n, highest int64) {
 	return n, highest
 }
 
+// From returns a ledger of the entries from a first value on.
+func (l *Ledger) From(first int64) *Ledger {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return &Ledger{entries: slices.DeleteFunc(slices.Clone(l.entries), func(e Entry) bool { return e.First < first })}
+}
+
 // sort sorts the entries by their values, readings after the values that they read. The
 // caller holds the lock.
 func (l *Ledger) sort() {

@@ -23,7 +23,7 @@ func TestClock(t *testing.T) {
 			s, err := Serve(t.Context(), ServeConfig{Store: t.TempDir(), Clock: true, Raw: raw})
 			require.NoError(t, err)
 			defer func() { assert.NoError(t, s.Close()) }()
-			c := Redis(s.RESP)
+			c := Protocols[0].Open(s.RESP)
 			defer c.Close()
 			ahead := func() bool {
 				ids, err := c.IDs(t.Context(), 1)

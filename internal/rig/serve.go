@@ -4,10 +4,7 @@ package rig
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -39,15 +36,15 @@ type Server struct {
 // Serve starts a server at free ports of 127.0.0.1, and returns when it is ready. The caller
 // closes it.
 func Serve(ctx context.Context, c ServeConfig) (_ *Server, err error) {
-	s := &Server{}
-	for _, address := range []*string{&s.RESP, &s.GRPC, &s.HTTP} {
+	s, probes := &Server{}, ""
+	for _, address := range []*string{&s.RESP, &s.GRPC, &s.HTTP, &probes} {
 		if *address, err = FreeAddress(); err != nil {
 			return nil, err
 		}
 	}
-	p := Config{Quit: syscall.SIGTERM, Ready: func(ctx context.Context) error { _, err := Get(ctx, "http://"+s.HTTP+"/readyz"); return err },
+	p := Config{Quit: syscall.SIGTERM, Ready: func(ctx context.Context) error { _, err := Get(ctx, "http://"+probes+"/readyz"); return err },
 		Env:  []string{"GORACE=" + os.Getenv("GORACE") + " atexit_sleep_ms=0"},
-		Args: append([]string{"serve", "--store", c.Store, "--resp", s.RESP, "--grpc", s.GRPC, "--http", s.HTTP}, c.Args...)}
+		Args: append([]string{"serve", "--store", c.Store, "--resp", s.RESP, "--grpc", s.GRPC, "--http", s.HTTP, "--probes", probes}, c.Args...)}
 	if p.Path, err = Build("./cmd/tickflake", c.Clock); err != nil {
 		return nil, err
 	}
@@ -91,25 +88,8 @@ func FreeAddress() (string, error) {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), err
 }
 
-// Get asks for the page at the URL by a connection of its own. An answer other than 200 is an
-// error.
-func Get(ctx context.Context, url string) (string, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return "", err
-	}
-	request.Close = true
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = answer.Body.Close() }()
-	text, err := io.ReadAll(answer.Body)
-	if answer.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("GET %s: %s: %s", url, answer.Status, text)
-	}
-	return string(text), err
-}
+// Get asks for a page, as package server documents.
+func Get(ctx context.Context, url string) (string, error) { return server.Get(ctx, url, "") }
 
 // Size is what a process holds.
 type Size struct {

@@ -206,8 +206,12 @@ func (w *Worker) Count() Client {
 func (f *Fleet) More(ctx context.Context, n int64) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	for _, w := range f.Clients {
-		for from := w.served(); w.served() < from+n; {
+	want := make([]int64, len(f.Clients))
+	for i, w := range f.Clients {
+		want[i] = w.served() + n
+	}
+	for i, w := range f.Clients {
+		for w.served() < want[i] {
 			Pause(ctx, time.Millisecond)
 			if ctx.Err() != nil {
 				return fmt.Errorf("%s is not served any more: %w; broken: %v", w.count.Name, ctx.Err(), f.Broken())

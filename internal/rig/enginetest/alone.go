@@ -11,54 +11,51 @@ import (
 
 	"github.com/tickflake/tickflake/internal/rig"
 	"github.com/tickflake/tickflake/internal/rig/servers"
-	"github.com/tickflake/tickflake/stores"
 )
 
 // TestAlone has the tests of an engine whose only server is killed under processes that are killed, too, and
 // the moves of a fleet between it and a directory.
 func TestAlone(t *testing.T, s *servers.Server) {
 	t.Run("processes", func(t *testing.T) { testProcesses(t, s) })
-	at := func(namespace string) func() stores.Store {
-		return func() stores.Store { return Open(t, s.At(s.Addr, "namespace="+namespace)) }
-	}
-	in := func(path string) func() stores.Store { return func() stores.Store { return Open(t, path) } }
-	for name, move := range map[string]Move{
-		"moved here": {From: in(t.TempDir()), To: at("here")},
-		"moved away": {From: at("away"), To: in(t.TempDir())},
-	} {
-		t.Run(name, func(t *testing.T) { assert.Empty(t, move.Run(t), "issued twice") })
-	}
+	TestMoves(t, s)
 }
 
 // testProcesses runs "tickflake serve" on the store, under load. The processes are killed with -9, their clocks
-// step, they are frozen for longer than a grant lasts, and so is the way to the store.
+// step, they are frozen for longer than a grant lasts, and so is the way to the store. Without -long each fault
+// meets one of the two processes, and grants are shorter.
 func testProcesses(t *testing.T, s *servers.Server) {
-	const window = 2 * time.Second
+	const between = 10 // calls of each client
+	window := time.Second
+	if *long {
+		window = 2 * time.Second
+	}
 	t.Cleanup(func() { _ = rig.Clean() })
-	f, err := rig.StartFleet(t.Context(), rig.FleetConfig{Store: s, Servers: 2, Networks: true, GoClients: 1, Rate: 20,
+	f, err := rig.StartFleet(t.Context(), rig.FleetConfig{Store: s, Servers: 2, Networks: true, GoClients: 1, Rate: 50,
 		Each: func(_ int, c *rig.ServeConfig) {
 			c.Clock = true
 			c.Args = append(c.Args, "--window", window.String(), "--strategy", "borrow:10s")
 		}})
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, f.Close()) }()
-	for _, fault := range []struct {
+	for i, fault := range []struct {
 		name string
 		draw rig.Draw
 	}{
 		{"server killed", rig.Draw{}},
-		{"server killed, clock stepped", rig.Draw{Offset: -2 * window}},
-		{"clock stepped", rig.Draw{Offset: 2 * window}},
+		{"server killed, clock stepped", rig.Draw{Offset: -4 * time.Second}},
+		{"clock stepped", rig.Draw{Offset: 4 * time.Second}},
 		{"server stopped for a while", rig.Draw{Length: 2 * window}},
 		{"store cut off, bytes held", rig.Draw{Length: 2 * window}},
 		{"store killed", rig.Draw{}},
 	} {
-		for _, m := range f.Members {
-			require.NoError(t, f.More(t.Context(), 20), fault.name)
-			require.NoError(t, f.Do(fault.name, m, fault.draw))
+		for j, m := range f.Members {
+			if *long || i%2 == j {
+				require.NoError(t, f.More(t.Context(), between), fault.name)
+				require.NoError(t, f.Do(fault.name, m, fault.draw))
+			}
 		}
 	}
-	require.NoError(t, f.More(t.Context(), 20))
+	require.NoError(t, f.More(t.Context(), between))
 	f.Recovered()
 	f.Rest()
 	f.Check()

@@ -4,7 +4,7 @@
 // You need these names: [Engine] runs the suites of storetest, the hangs and the plateau of
 // connections on a server; [TestRefusals] takes rights away from a store that is used;
 // [TestPair] and [Trio] let servers fail under a [Fleet], which issues IDs meanwhile;
-// [Move] moves a fleet between stores.
+// [TestMoves] moves a fleet between stores.
 package enginetest
 
 import (
@@ -201,9 +201,9 @@ func (e Engine) testDown(t *testing.T) {
 			assert.NotContains(t, fmt.Sprintf("%v %+v %q", err, err, err), e.Server.Password[:10])
 		}
 	}
-	says("read node/0000001", func(ctx context.Context) error { _, err := s.Read(ctx, "node/0000001"); return err })
-	says("swap node/0000001", func(ctx context.Context) error { _, err := s.Swap(ctx, "node/0000001", 0, nil); return err })
-	says("list", func(ctx context.Context) error { _, err := s.List(ctx, "", "\x7f", 9); return err })
+	for i, do := range Operations(s, stores.Cell{Key: "node/0000001"}) {
+		says([]string{"swap node/0000001", "read node/0000001", "list"}[i], do)
+	}
 	for _, url := range []string{e.URL(e.Server.Addr, "down"), e.TLS(e.URL(e.Server.Addr, "down"))} {
 		says("", func(ctx context.Context) error {
 			s, err := stores.Open(ctx, url)
@@ -212,6 +212,18 @@ func (e Engine) testDown(t *testing.T) {
 			}
 			return err
 		})
+	}
+}
+
+// Operations are those of a store: a Swap of the cell, a Read and a List.
+func Operations(s stores.Store, cell stores.Cell) [3]func(context.Context) error {
+	return [3]func(context.Context) error{
+		func(ctx context.Context) error {
+			_, err := s.Swap(ctx, cell.Key, cell.Version, []byte("a value"))
+			return err
+		},
+		func(ctx context.Context) error { _, err := s.Read(ctx, cell.Key); return err },
+		func(ctx context.Context) error { _, err := s.List(ctx, "", "\x7f", 9); return err },
 	}
 }
 
@@ -258,14 +270,7 @@ func TestRefusals(t *testing.T, all map[string]func(t *testing.T) Refusal) {
 				assert.NotErrorIs(t, err, stores.ErrConflict)
 			}
 			r.Refuse()
-			for what, do := range []func(context.Context) error{
-				func(ctx context.Context) error {
-					_, err := r.Store.Swap(ctx, key, cell.Version, []byte("refused"))
-					return err
-				},
-				func(ctx context.Context) error { _, err := r.Store.Read(ctx, key); return err },
-				func(ctx context.Context) error { _, err := r.Store.List(ctx, "", "\x7f", 9); return err },
-			} {
+			for what, do := range Operations(r.Store, cell) {
 				// The first use of a connection that the server has closed may fail otherwise, some
 				// servers wait until they close it, and NATS does not answer.
 				var err error
@@ -331,9 +336,23 @@ func Works(t testing.TB, s stores.Store) {
 		require.NoError(t, err)
 		assert.Equal(t, cell, is)
 	}
+	assert.Equal(t, []stores.Cell{cell}, Cells(t, s))
+}
+
+// Cells lists all cells of a store.
+func Cells(t testing.TB, s stores.Store) []stores.Cell {
+	t.Helper()
 	cells, err := s.List(Within(t), "", "\x7f", 1<<30)
 	require.NoError(t, err)
-	assert.Equal(t, []stores.Cell{cell}, cells)
+	return cells
+}
+
+// Promises is what the server of a store promises.
+func Promises(t testing.TB, s stores.Store) stores.Durability {
+	t.Helper()
+	promises, err := stores.CheckDurability(Within(t), s)
+	require.NoError(t, err)
+	return promises
 }
 
 // Within is a context for what takes a moment.

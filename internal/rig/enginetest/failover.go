@@ -3,12 +3,16 @@ package enginetest
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/internal/rig/servers"
+	"github.com/tickflake/tickflake/internal/rig/servertest"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
@@ -43,7 +47,7 @@ func TestPair(t *testing.T, start func(t testing.TB, synchronous bool) *Pair) {
 		{"read waits for the standby", true, false, testReadWaits},
 		{"synchronous standby", true, false, testSynchronous},
 		{"old primary comes back", true, true, testComesBack},
-		{"asynchronous standby", false, true, testAsynchronous},
+		{"asynchronous standby", false, true, TestAsynchronous},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if test.long {
@@ -55,9 +59,9 @@ func TestPair(t *testing.T, start func(t testing.TB, synchronous bool) *Pair) {
 	}
 }
 
-func (p *Pair) fleet(t testing.TB) *Fleet {
+func (p *Pair) fleet(t testing.TB, processes int) *Fleet {
 	t.Helper()
-	return StartFleet(t, FleetConfig{Processes: 3, Window: 1500 * time.Millisecond, Timeout: time.Second,
+	return StartFleet(t, FleetConfig{Processes: processes, Window: 1500 * time.Millisecond, Timeout: time.Second,
 		Open: func(ctx context.Context) (stores.Store, error) { return stores.Open(ctx, p.URL) }})
 }
 
@@ -113,7 +117,7 @@ func testReadWaits(t *testing.T, p *Pair) {
 // A synchronous standby takes over from a primary that was killed. The clocks are stepped
 // and a process crashes meanwhile.
 func testSynchronous(t *testing.T, p *Pair) {
-	fleet := p.fleet(t)
+	fleet := p.fleet(t, 3)
 	fleet.Step(-time.Minute, 0)
 	require.NoError(t, p.Primary.Kill())
 	fleet.Step(time.Minute, 1)
@@ -126,7 +130,7 @@ func testSynchronous(t *testing.T, p *Pair) {
 // The primary cannot be reached and is replaced. Then it comes back without fencing, and clients
 // reach it first. It answers nothing, because it waits for its standby.
 func testComesBack(t *testing.T, p *Pair) {
-	fleet := p.fleet(t)
+	fleet := p.fleet(t, 3)
 	for _, proxy := range []*storetest.Proxy{p.Front, p.Link} {
 		proxy.Hold(storetest.ToServer)
 		proxy.Hold(storetest.ToClient)
@@ -145,25 +149,38 @@ func testComesBack(t *testing.T, p *Pair) {
 	fleet.Close(t).Check(t)
 }
 
-// A standby that lacks the last writes takes over. The processes notice it, report it, and
-// continue.
-func testAsynchronous(t *testing.T, p *Pair) {
-	fleet := p.fleet(t)
+// TestAsynchronous lets a standby take over that lacks the last writes. The processes notice it, report
+// it, and continue. Only IDs from before the end of the lost grants are issued twice.
+func TestAsynchronous(t *testing.T, p *Pair) {
+	fleet := p.fleet(t, 6)
 	p.isolate()
-	fleet.WaitRecovered(t, 1, patience)
+	for i := range 3 {
+		fleet.Crash(i) // the number that it claims now is free on the standby
+	}
+	fleet.WaitRecovered(t, 10, patience)
 	require.NoError(t, p.Primary.Kill())
+	lost, err := fleet.Layout.Min(time.Now().Add(fleet.Window)) // no lost grant ends later
+	require.NoError(t, err)
 	fleet.Step(-time.Minute, 0)
 	p.Promote(t)
+	for i := range 3 {
+		fleet.Crash(3 + i) // it may claim one of those
+	}
 	fleet.recovered(t, "promoted")
-	report := fleet.Close(t)
-	report.CheckCalls(t)
-	require.NotZero(t, report.Stats.WentBack, "the processes have not noticed")
+	fleet.Close(t).CheckCalls(t)
+	// Each of the three that did not crash notices it, or, if another process that has
+	// noticed it took the number from above the lost grant, finds its number taken.
+	require.NotZero(t, fleet.Stats.WentBack, "the processes have not noticed")
+	require.GreaterOrEqual(t, fleet.Stats.WentBack+fleet.Stats.Conflicts, uint64(3))
+	n, example := fleet.IDs.From(int64(lost)).Twice()
+	require.Zero(t, n, "issued twice, after the lost grants: %s", example)
 }
 
 // Trio is three servers that choose a leader.
 type Trio struct {
 	Members [3]*servers.Server
-	URL     string // of all, without a namespace
+	Wanted  []servers.Wanted // by which they were started
+	URL     string           // of all, with a namespace
 
 	// Leader returns the leader, or nil while that is unknown. All members run.
 	Leader func(context.Context) (*servers.Server, error)
@@ -173,8 +190,26 @@ type Trio struct {
 	Replace func(t testing.TB, killed *servers.Server)
 }
 
-// leader returns the leader, when there is one, and the others.
-func (c *Trio) leader(t testing.TB) (leader *servers.Server, others []*servers.Server) {
+// StartTrio starts them. Server i has the ports i and i+3 for the others.
+func StartTrio(t testing.TB, kind servers.Kind, settings func(i int, ports [6]int) []string) *Trio {
+	t.Helper()
+	var ports [6]int
+	for i := range ports {
+		ports[i] = servertest.Port(t)
+	}
+	c := &Trio{}
+	var addrs []string
+	for i := range c.Members {
+		c.Wanted = append(c.Wanted, servers.Wanted{Kind: kind, Port: servertest.Port(t), Settings: settings(i, ports)})
+		addrs = append(addrs, fmt.Sprint("127.0.0.1:", c.Wanted[i].Port))
+	}
+	c.Members = [3]*servers.Server(servers.ForAll(t, c.Wanted...))
+	c.URL = c.Members[0].At(strings.Join(addrs, ","), "namespace=failover")
+	return c
+}
+
+// Await returns the leader, when there is one, and the others.
+func (c *Trio) Await(t testing.TB) (leader *servers.Server, others []*servers.Server) {
 	t.Helper()
 	Until(t, func(ctx context.Context) (err error) {
 		if leader, err = c.Leader(ctx); err == nil && leader == nil {
@@ -197,7 +232,7 @@ func (c *Trio) leader(t testing.TB) (leader *servers.Server, others []*servers.S
 func (c *Trio) Test(t *testing.T) {
 	fleet := StartFleet(t, FleetConfig{Processes: 3, Window: 2 * time.Second, Timeout: time.Second,
 		Open: func(ctx context.Context) (stores.Store, error) { return stores.Open(ctx, c.URL) }})
-	leader, _ := c.leader(t)
+	leader, _ := c.Await(t)
 	require.NoError(t, leader.Kill())
 	fleet.Crash(0)
 	fleet.Step(-3 * time.Second)
@@ -216,7 +251,7 @@ func (c *Trio) Test(t *testing.T) {
 
 // testLong suspends the leader, and later kills the majority.
 func (c *Trio) testLong(t *testing.T, fleet *Fleet) {
-	leader, _ := c.leader(t)
+	leader, _ := c.Await(t)
 	require.NoError(t, leader.Suspend())
 	fleet.Step(time.Minute, 0)
 	fleet.Crash(2)
@@ -225,12 +260,12 @@ func (c *Trio) testLong(t *testing.T, fleet *Fleet) {
 	fleet.Crash(0)
 	fleet.recovered(t, "two leaders")
 
-	leader, others := c.leader(t)
-	failed := fleet.Failed("ErrNotGranted")
+	leader, others := c.Await(t)
+	failed := fleet.Failed(generator.ErrNotGranted)
 	require.NoError(t, leader.Kill())
 	require.NoError(t, others[0].Kill())
 	fleet.Step(2*time.Hour, 2)
-	require.Eventually(t, func() bool { return fleet.Failed("ErrNotGranted") >= failed+3 }, patience, 10*time.Millisecond,
+	require.Eventually(t, func() bool { return fleet.Failed(generator.ErrNotGranted) >= failed+3 }, patience, 10*time.Millisecond,
 		"grants do not end without a majority")
 	fleet.Crash(1)
 	fleet.Step(-3 * time.Second)

@@ -8,10 +8,12 @@ import (
 	"math/bits"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/rig"
 	"github.com/tickflake/tickflake/internal/rig/server"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock"
@@ -24,14 +26,14 @@ import (
 type FleetConfig struct {
 	Processes int
 
-	// Open opens a store for one process, with a client of its own. The fleet closes it.
-	// It must not be a [stores.Locker].
+	// Open opens a store for one process, with a client of its own. The fleet closes it, and does
+	// not use it as a [stores.Locker].
 	Open func(ctx context.Context) (stores.Store, error)
 
 	Window  time.Duration // of the leases; 0 is 3 s
 	Timeout time.Duration // of an operation of the store; 0 is 500 ms
 	Offset  time.Duration // of the clocks at the start
-	Rate    int           // IDs per second of each of the two goroutines of a process; 0 is 200
+	IDs     *rig.Ledger   // of what is issued; nil is a new one
 }
 
 // A call of NextContext may take callTimeout. It has failed if it takes longer than
@@ -39,6 +41,7 @@ type FleetConfig struct {
 const (
 	callTimeout = time.Second
 	callLimit   = 20 * time.Second
+	callPause   = 5 * time.Millisecond
 	startLimit  = 5 * time.Second // of one try to open the store and to claim
 	closeLimit  = time.Minute
 )
@@ -52,8 +55,10 @@ const (
 //
 // All methods may be called from any goroutine. Those with a testing.TB may end the test.
 type Fleet struct {
-	config FleetConfig
-	layout snowflake.Layout
+	FleetConfig
+	Layout snowflake.Layout
+	Stats  lease.Stats // after Close: the sums of all keepers' counts
+
 	clocks []*wallClock
 	logged server.Output // of the keepers
 
@@ -62,31 +67,42 @@ type Fleet struct {
 	wg     sync.WaitGroup // of starting and closing runs
 	began  time.Time
 
-	mu     sync.Mutex // of all below
-	runs   []*run     // the present run of each process
-	all    []*run
-	seen   map[snowflake.ID]*run // who has issued it
-	report Report
+	mu         sync.Mutex // of all below
+	runs       []*run     // the present run of each process
+	all        []*run
+	failures   map[error]int // by the sentinels that they wrap
+	unexpected []string      // errors
 }
 
 // run is a process between its start and its crash.
 type run struct {
 	fleet   *Fleet
 	process int
-	number  int // of the process's runs, from 1
+	name    string
 	ctx     context.Context
 	cancel  context.CancelFunc
-	store   *mortal
+	crashed atomic.Bool
+	store   stores.Store
 	calls   sync.WaitGroup // of its callers
 
 	// Under the fleet's lock; gen is nil until the claim.
 	gen    *generator.Generator
 	issued int
-	high   snowflake.ID // the largest ID that a call has returned
-	last   error        // of a start or a call
+	last   error // of a start or a call
 }
 
-func (r *run) String() string { return fmt.Sprintf("process %d run %d", r.process, r.number) }
+// wallClock is the machine's wall clock and an offset. It is a [monoclock.Source] as well.
+type wallClock struct {
+	began  time.Time
+	offset atomic.Int64 // nanoseconds
+}
+
+func (c *wallClock) Now() time.Time {
+	return time.Now().Round(0).Add(time.Duration(c.offset.Load()))
+}
+func (c *wallClock) Wall() time.Time                        { return c.Now() }
+func (c *wallClock) Elapsed() time.Duration                 { return time.Since(c.began) }
+func (c *wallClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
 // StartFleet starts a fleet, which is closed when the test ends, and returns when each
 // process has issued an ID. If that takes more than a minute, the test fails at once.
@@ -98,12 +114,11 @@ func StartFleet(t testing.TB, config FleetConfig) *Fleet {
 	if config.Timeout == 0 {
 		config.Timeout = 500 * time.Millisecond
 	}
-	if config.Rate == 0 {
-		config.Rate = 200
+	if config.IDs == nil {
+		config.IDs = new(rig.Ledger)
 	}
-	f := &Fleet{config: config, layout: snowflake.Default(), began: time.Now(), runs: make([]*run, config.Processes),
-		seen: map[snowflake.ID]*run{}, report: Report{Errors: map[string]int{}, Examples: map[string]string{}}}
-	f.layout.NodeBits = bits.Len(uint(config.Processes))
+	f := &Fleet{FleetConfig: config, Layout: snowflake.Default(), began: time.Now(), runs: make([]*run, config.Processes), failures: map[error]int{}}
+	f.Layout.NodeBits = bits.Len(uint(config.Processes))
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	t.Cleanup(func() {
 		f.Close(t)
@@ -134,25 +149,23 @@ func (f *Fleet) Step(d time.Duration, processes ...int) {
 	}
 }
 
-// Crash ends a process without a release: from now on it sends nothing to the store. Then
+// Crash ends a process without a release: its store is closed first, and sends nothing more. Then
 // it starts the process again, and does not wait until it has claimed.
 func (f *Fleet) Crash(process int) {
 	f.mu.Lock()
 	r := f.runs[process]
 	f.mu.Unlock()
-	r.store.dead.Store(true)
+	r.crashed.Store(true)
 	r.cancel()
 	f.start(process)
 }
 
 // start starts a run of a process.
 func (f *Fleet) start(process int) {
-	r := &run{fleet: f, process: process, number: 1, store: &mortal{}}
+	r := &run{fleet: f, process: process}
 	r.ctx, r.cancel = context.WithCancel(f.ctx)
 	f.mu.Lock()
-	if old := f.runs[process]; old != nil {
-		r.number = old.number + 1
-	}
+	r.name = fmt.Sprintf("process %d of the fleet of %s, run %d of all", process, f.began.Format("15:04:05.000"), len(f.all)+1)
 	f.runs[process] = r
 	f.all = append(f.all, r)
 	f.mu.Unlock()
@@ -168,7 +181,7 @@ func (r *run) live() {
 		cancel()
 		if gen = opened; err != nil {
 			r.failed("start", err)
-			if !r.pause(time.After(50 * time.Millisecond)) {
+			if !r.pause(50 * time.Millisecond) {
 				return
 			}
 		}
@@ -180,8 +193,9 @@ func (r *run) live() {
 		r.calls.Go(r.call)
 	}
 	r.calls.Wait()
-	err := errors.Join(gen.Close(), r.store.Close())
-	if err != nil && !r.store.dead.Load() && !errors.Is(err, lease.ErrNotReleased) {
+	if r.crashed.Load() {
+		_, _ = r.store.Close(), gen.Close()
+	} else if err := errors.Join(gen.Close(), r.store.Close()); err != nil && !errors.Is(err, lease.ErrNotReleased) {
 		r.failed("close", err)
 	}
 }
@@ -189,18 +203,18 @@ func (r *run) live() {
 // open opens the store and claims. After an error, it leaves nothing behind.
 func (r *run) open(ctx context.Context) (*generator.Generator, error) {
 	f := r.fleet
-	store, err := f.config.Open(ctx)
+	store, err := f.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	r.store.Store = store
+	r.store = struct{ stores.Store }{store}
 	var clock monoclock.Interface = f.clocks[r.process]
 	if r.process%2 == 1 {
 		clock = monoclock.New(monoclock.WithSource(f.clocks[r.process]))
 	}
-	log := slog.New(slog.NewTextHandler(&f.logged, nil)).With("run", r.String())
-	keeper, err := lease.Claim(ctx, r.store, lease.WithLayout(f.layout), lease.WithClock(clock), lease.WithOwner(r.String()),
-		lease.WithWindow(f.config.Window), lease.WithTimeout(f.config.Timeout), lease.WithLogger(log))
+	log := slog.New(slog.NewTextHandler(&f.logged, nil)).With("run", r.name)
+	keeper, err := lease.Claim(ctx, r.store, lease.WithLayout(f.Layout), lease.WithClock(clock), lease.WithOwner(r.name),
+		lease.WithWindow(f.Window), lease.WithTimeout(f.Timeout), lease.WithLogger(log))
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
@@ -213,58 +227,58 @@ func (r *run) open(ctx context.Context) (*generator.Generator, error) {
 
 // call issues IDs until the run ends.
 func (r *run) call() {
-	ticker := time.NewTicker(time.Second / time.Duration(r.fleet.config.Rate))
-	defer ticker.Stop()
-	for r.pause(ticker.C) {
-		r.fleet.mu.Lock()
-		high := r.high
-		r.fleet.mu.Unlock()
-		begin := time.Now()
+	for r.pause(callPause) {
+		begin := time.Since(r.fleet.began)
 		ctx, cancel := context.WithTimeout(r.ctx, callTimeout)
 		id, err := r.gen.NextContext(ctx)
 		cancel()
-		r.took(time.Since(begin))
+		end := time.Since(r.fleet.began)
+		if end-begin > callLimit {
+			r.failed("slow call", fmt.Errorf("%v took %v", callTimeout, end-begin))
+		}
 		if err == nil {
-			r.record(id, high)
+			r.fleet.IDs.Add(r.name, int64(begin), int64(end), int64(id))
+			r.fleet.mu.Lock()
+			r.issued++
+			r.fleet.mu.Unlock()
 		} else if r.ctx.Err() == nil {
 			r.failed("call", err)
 		}
 	}
 }
 
-func (r *run) took(d time.Duration) {
-	r.fleet.mu.Lock()
-	defer r.fleet.mu.Unlock()
-	r.fleet.report.Slowest = max(r.fleet.report.Slowest, d)
-}
-
-// pause waits for c, and reports whether the run goes on.
-func (r *run) pause(c <-chan time.Time) bool {
+// pause waits, and reports whether the run goes on.
+func (r *run) pause(d time.Duration) bool {
 	select {
-	case <-c:
+	case <-time.After(d):
 	case <-r.ctx.Done():
 	}
 	return r.ctx.Err() == nil
 }
 
-// Issued returns the number of IDs so far.
-func (f *Fleet) Issued() int {
+// failed notes an error. Each error of a call has no grant or a clock that had gone back.
+func (r *run) failed(what string, err error) {
+	f := r.fleet
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.report.Issued
-}
-
-// Failed returns the number of errors so far that wrap a sentinel, by its name: see
-// Report.Errors.
-func (f *Fleet) Failed(sentinel string) (n int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for kind, count := range f.report.Errors {
-		if strings.Contains(kind, sentinel) {
-			n += count
+	r.last = err
+	expected := what == "start"
+	for _, sentinel := range []error{generator.ErrNotGranted, generator.ErrBehind, generator.ErrExhausted, lease.ErrMoved} {
+		if errors.Is(err, sentinel) {
+			f.failures[sentinel]++
+			expected = expected || what == "call" && sentinel != lease.ErrMoved
 		}
 	}
-	return n
+	if !expected || errors.Is(err, lease.ErrLost) {
+		f.unexpected = append(f.unexpected, fmt.Sprintf("%s, %s: %v", r.name, what, err))
+	}
+}
+
+// Failed returns the number of errors so far that wrap generator.ErrNotGranted or lease.ErrMoved.
+func (f *Fleet) Failed(sentinel error) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.failures[sentinel]
 }
 
 // WaitIssued waits until each process has issued n more IDs, and returns how long that took. If it takes longer than limit, the test fails at once.
@@ -289,14 +303,14 @@ func (f *Fleet) wait(t testing.TB, grants uint64, n int, limit time.Duration) ti
 		issued int // when it had the grants, or -1
 	}
 	begin := time.Now()
-	marks := make([]mark, f.config.Processes)
+	marks := make([]mark, f.Processes)
 	for {
 		waiting := ""
 		f.mu.Lock()
 		for i, r := range f.runs {
 			m := &marks[i]
 			if r.gen == nil {
-				waiting = fmt.Sprintf("%v has not claimed: %v", r, r.last)
+				waiting = fmt.Sprintf("%s has not claimed: %v", r.name, r.last)
 				continue
 			}
 			stats := r.gen.Keeper().Stats()
@@ -309,9 +323,9 @@ func (f *Fleet) wait(t testing.TB, grants uint64, n int, limit time.Duration) ti
 			}
 			switch {
 			case m.issued < 0:
-				waiting = fmt.Sprintf("%v has got %d grants: %v", r, got-m.grants, r.gen.Keeper().Err())
+				waiting = fmt.Sprintf("%s has got %d grants: %v", r.name, got-m.grants, r.gen.Keeper().Err())
 			case r.issued < m.issued+n:
-				waiting = fmt.Sprintf("%v has issued %d of %d: %v", r, r.issued-m.issued, n, r.last)
+				waiting = fmt.Sprintf("%s has issued %d of %d: %v", r.name, r.issued-m.issued, n, r.last)
 			}
 		}
 		f.mu.Unlock()
@@ -326,10 +340,9 @@ func (f *Fleet) wait(t testing.TB, grants uint64, n int, limit time.Duration) ti
 	}
 }
 
-// Close ends all processes, which release their node numbers, and returns what was seen. It
-// is an error of the test if that takes more than a minute. A second call returns the
-// same report.
-func (f *Fleet) Close(t testing.TB) *Report {
+// Close ends all processes, which release their node numbers, and returns the fleet. It is an
+// error of the test if that takes more than a minute. A second call does nothing more.
+func (f *Fleet) Close(t testing.TB) *Fleet {
 	t.Helper()
 	f.cancel()
 	done := make(chan struct{})
@@ -348,9 +361,43 @@ func (f *Fleet) Close(t testing.TB) *Report {
 	defer f.mu.Unlock()
 	for _, r := range f.all {
 		if r.gen != nil {
-			f.report.add(r.gen.Keeper().Stats())
+			s := r.gen.Keeper().Stats()
+			f.Stats.Claims += s.Claims
+			f.Stats.Extensions += s.Extensions
+			f.Stats.Conflicts += s.Conflicts
+			f.Stats.Failures += s.Failures
+			f.Stats.WentBack += s.WentBack
 			r.gen = nil
 		}
 	}
-	return &f.report
+	return f
+}
+
+// Check fails the test unless the fleet worked as with a store that loses nothing: no ID came
+// twice, no store went back, and all that CheckCalls says.
+func (f *Fleet) Check(t testing.TB) {
+	t.Helper()
+	f.CheckCalls(t)
+	if n, example := f.IDs.Twice(); n > 0 {
+		t.Errorf("%d were issued twice: %s", n, example)
+	}
+	if f.Stats.WentBack > 0 {
+		t.Errorf("the store went back %d times", f.Stats.WentBack)
+	}
+}
+
+// CheckCalls fails the test unless the IDs of each run ascend, each call has ended in time,
+// and each failed call had no grant or a clock that had gone back. It logs the counts.
+func (f *Fleet) CheckCalls(t testing.TB) {
+	t.Helper()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n, _ := f.IDs.Count()
+	t.Logf("%d IDs; %+v; errors: %v", n, f.Stats, f.failures)
+	if n, example := f.IDs.Disorder(true); n > 0 {
+		t.Errorf("%d in disorder: %s", n, example)
+	}
+	if n := len(f.unexpected); n > 0 {
+		t.Errorf("%d unexpected errors: %s", n, strings.Join(f.unexpected[:min(n, 10)], "; "))
+	}
 }

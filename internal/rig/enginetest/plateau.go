@@ -52,35 +52,34 @@ func (p Plateau) Run(t *testing.T) {
 	if p.Count == nil {
 		p.Count = func(context.Context) (int, error) { return Sockets(t, p.Server.Addr), nil }
 	}
+	wait := func(over func(time.Duration) bool) {
+		for !over(plateauTimeout) {
+		}
+	}
 	for name, lock := range p.Locks {
 		t.Run(name, func(t *testing.T) {
 			p.run(t, false, func(_ *storetest.Proxy, over func(time.Duration) bool) {
 				defer lock(t)()
-				for !over(plateauTimeout) {
-				}
+				wait(over)
 			})
 		})
 	}
 	t.Run("suspended", func(t *testing.T) {
 		p.run(t, false, func(_ *storetest.Proxy, over func(time.Duration) bool) {
-			for {
+			for end := false; !end && !over(plateauTimeout); {
 				servertest.Need(t, p.Server.Suspend())
-				end := over(2 * plateauTimeout)
+				end = over(2 * plateauTimeout)
 				servertest.Need(t, p.Server.Resume())
-				if end || over(plateauTimeout) {
-					return
-				}
 			}
 		})
 	})
-	for _, held := range [][]storetest.Direction{{storetest.ToServer}, {storetest.ToServer, storetest.ToClient}} {
-		t.Run(map[int]string{1: "requests held", 2: "all held"}[len(held)], func(t *testing.T) {
+	for name, held := range map[string][]storetest.Direction{"requests held": {storetest.ToServer}, "all held": {storetest.ToServer, storetest.ToClient}} {
+		t.Run(name, func(t *testing.T) {
 			p.run(t, true, func(proxy *storetest.Proxy, over func(time.Duration) bool) {
 				for _, d := range held {
 					proxy.Hold(d)
 				}
-				for !over(plateauTimeout) {
-				}
+				wait(over)
 				proxy.Cut()
 				proxy.Resume()
 			})
@@ -125,13 +124,8 @@ func (p Plateau) run(t *testing.T, held bool, fault func(proxy *storetest.Proxy,
 	})
 
 	begin := time.Now()
-	report := begin.Add(time.Minute)
 	fault(proxy, func(wait time.Duration) bool {
 		time.Sleep(wait) // the length of the fault
-		if time.Now().After(report) {
-			t.Logf("%v: at most %d connections of %d clients", time.Since(begin).Round(time.Second), peak.Load(), plateauClients)
-			report = report.Add(time.Minute)
-		}
 		return time.Since(begin) >= *plateauTime
 	})
 	most := before + plateauClients*p.AtMost
@@ -167,7 +161,6 @@ func (p Plateau) count() (int, error) {
 type plateauClient struct {
 	store stores.Store
 	key   string
-	done  atomic.Int64 // writes without an error
 }
 
 func (c *plateauClient) work(stop <-chan struct{}) {
@@ -177,8 +170,8 @@ func (c *plateauClient) work(stop <-chan struct{}) {
 		ctx, cancel := context.WithTimeout(context.Background(), plateauTimeout)
 		if err != nil {
 			cell, err = c.store.Read(ctx, c.key)
-		} else if cell.Version, err = c.store.Swap(ctx, c.key, cell.Version, nil); err == nil {
-			c.done.Add(1)
+		} else {
+			cell.Version, err = c.store.Swap(ctx, c.key, cell.Version, nil)
 		}
 		cancel()
 		select {

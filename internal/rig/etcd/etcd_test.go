@@ -64,9 +64,7 @@ func testByHand(t *testing.T, e enginetest.Engine) {
 		_, err := client.Put(ctx, "/byhand/"+name, "not a cell")
 		require.NoError(t, err)
 	}
-	cells, err := s.List(ctx, "", "\xff", 9)
-	require.NoError(t, err)
-	assert.Len(t, cells, 1)
+	assert.Len(t, enginetest.Cells(t, s), 1)
 }
 
 // More cells than one request of List asks for.
@@ -82,8 +80,7 @@ func testPages(t *testing.T, e enginetest.Engine) {
 		_, err := client.Txn(ctx).Then(puts...).Commit()
 		require.NoError(t, err)
 	}
-	list, err := s.List(ctx, "", "\x7f", 1<<30)
-	require.NoError(t, err)
+	list := enginetest.Cells(t, s)
 	require.Len(t, list, cells)
 	for i, cell := range list {
 		require.Equal(t, key(i), cell.Key)
@@ -140,21 +137,15 @@ func TestRights(t *testing.T) {
 	})
 }
 
-// startTrio runs a cluster of three.
-func startTrio(t *testing.T) (c *enginetest.Trio, members []servers.Wanted) {
-	var names []string
-	for i := range c.Members {
-		peer := fmt.Sprint("http://127.0.0.1:", servers.Port(t))
-		names = append(names, fmt.Sprintf("m%d=%s", i, peer))
-		members = append(members, servers.Wanted{Kind: servers.Etcd, Port: servers.Port(t),
-			Settings: []string{fmt.Sprint("name: m", i), "listen-peer-urls: " + peer, "initial-advertise-peer-urls: " + peer}})
-	}
-	var addrs []string
-	for i := range members {
-		members[i].Settings = append(members[i].Settings, "initial-cluster: "+strings.Join(names, ","))
-		addrs = append(addrs, fmt.Sprint("127.0.0.1:", members[i].Port))
-	}
-	c = &enginetest.Trio{Members: [3]*servers.Server(servers.ForAll(t, members...)), URL: "etcd://" + strings.Join(addrs, ",")}
+// With -long, a member that was killed is replaced by one with an empty directory, which the
+// majority needs later.
+func TestFailover(t *testing.T) {
+	t.Parallel()
+	c := enginetest.StartTrio(t, servers.Etcd, func(i int, ports [6]int) []string {
+		peer := func(j int) string { return fmt.Sprint("http://127.0.0.1:", ports[j]) }
+		return []string{fmt.Sprint("name: m", i), "listen-peer-urls: " + peer(i), "initial-advertise-peer-urls: " + peer(i),
+			fmt.Sprintf("initial-cluster: m0=%s,m1=%s,m2=%s", peer(0), peer(1), peer(2))}
+	})
 	c.Leader = func(ctx context.Context) (*servers.Server, error) {
 		for _, m := range c.Members {
 			status, err := clientOf(t, m.Addr).Status(ctx, m.Addr)
@@ -167,20 +158,12 @@ func startTrio(t *testing.T) (c *enginetest.Trio, members []servers.Wanted) {
 		}
 		return nil, errors.New("no member says that it leads")
 	}
-	return c, members
-}
-
-// With -long, a member that was killed is replaced by one with an empty directory, which the
-// majority needs later.
-func TestFailover(t *testing.T) {
-	t.Parallel()
-	c, members := startTrio(t)
 	c.Replace = func(t testing.TB, killed *servers.Server) {
 		for i, m := range c.Members {
 			if m != killed {
 				continue
 			}
-			peer := strings.TrimPrefix(members[i].Settings[1], "listen-peer-urls: ")
+			peer := strings.TrimPrefix(c.Wanted[i].Settings[1], "listen-peer-urls: ")
 			client := clientOf(t, c.Members[(i+1)%3].Addr)
 			list, err := client.MemberList(enginetest.Within(t))
 			require.NoError(t, err)
@@ -192,8 +175,8 @@ func TestFailover(t *testing.T) {
 				enginetest.Until(t, func(ctx context.Context) error { _, err := client.MemberRemove(ctx, member.ID); return err })
 				enginetest.Until(t, func(ctx context.Context) error { _, err := client.MemberAdd(ctx, []string{peer}); return err })
 			}
-			members[i].Settings = append(members[i].Settings, "initial-cluster-state: existing")
-			c.Members[i] = servers.ForAll(t, members[i])[0]
+			c.Wanted[i].Settings = append(c.Wanted[i].Settings, "initial-cluster-state: existing")
+			c.Members[i] = servers.ForAll(t, c.Wanted[i])[0]
 		}
 	}
 	c.Test(t)

@@ -56,7 +56,7 @@ func TestEngine(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(cache, "tickflake", "kubeapiserver")); err != nil {
 		t.Skip("the API server is not built: .ci/run nightly builds it, by the command in internal/rig/kubeapiserver")
 	}
-	back := servers.For(t, servers.Etcd)
+	back := servers.For(t, servers.Etcd, "unsafe-no-fsync: true") // it is never killed
 	s := servers.For(t, servers.Kubernetes, "--etcd-servers=http://"+back.Addr)
 	leases := admin(t, s).CoordinationV1().Leases("default")
 	e := enginetest.Engine{

@@ -133,9 +133,7 @@ func testStale(t *testing.T, e enginetest.Engine) {
 	client.next.Store(old)
 	enginetest.Swap(t, s, second, "third")
 	assert.Nil(t, client.next.Load(), "it was asked")
-	cells, err := s.List(enginetest.Within(t), "", "\x7f", 9)
-	require.NoError(t, err)
-	assert.Len(t, cells, 2, "what confirms is no cell")
+	assert.Len(t, enginetest.Cells(t, s), 2, "what confirms is no cell")
 }
 
 // Buckets that would lose cells, or show old ones, are refused and left alone. So is the stream
@@ -168,11 +166,8 @@ func testUnfit(t *testing.T, e enginetest.Engine) {
 			unfit, err := client.CreateStream(ctx, config)
 			require.NoError(t, err)
 			s := enginetest.Open(t, e.URL(e.Server.Addr, name)+"&forgetful=allow")
-			_, err1 := s.List(ctx, "", "\x7f", 1<<30)
-			_, err2 := s.Read(ctx, "node/0000001")
-			_, err3 := s.Swap(ctx, "node/0000001", 0, nil)
-			for _, err := range []error{err1, err2, err3} {
-				assert.ErrorIs(t, err, nats.ErrBucket)
+			for _, do := range enginetest.Operations(s, stores.Cell{Key: "node/0000001"}) {
+				assert.ErrorIs(t, do(ctx), nats.ErrBucket)
 			}
 			_, err = stores.Open(ctx, e.URL(e.Server.Addr, name))
 			assert.ErrorIs(t, err, stores.ErrForgets)
@@ -276,21 +271,18 @@ func TestRights(t *testing.T) {
 	})
 }
 
-// startTrio runs three servers, and returns the one that leads the bucket of the fleet.
-func startTrio(t *testing.T) *enginetest.Trio {
-	var routes, addrs []string
-	var wanted []servers.Wanted
-	for range 3 {
-		route, port := servers.Port(t), servers.Port(t)
-		routes = append(routes, fmt.Sprintf(`"nats://127.0.0.1:%d"`, route))
-		addrs = append(addrs, fmt.Sprint("127.0.0.1:", port))
-		wanted = append(wanted, servers.Wanted{Kind: servers.NATS, Port: port, Settings: []string{fmt.Sprintf(`cluster { name: test, listen: "127.0.0.1:%d", routes: [`, route)}})
-	}
-	for i := range wanted {
-		others := append(append([]string(nil), routes[:i]...), routes[i+1:]...)
-		wanted[i].Settings[0] += strings.Join(others, ", ") + "] }"
-	}
-	c := &enginetest.Trio{Members: [3]*servers.Server(servers.ForAll(t, wanted...)), URL: "nats://" + strings.Join(addrs, ",") + "?namespace=failover"}
+func TestFailover(t *testing.T) {
+	t.Parallel()
+	c := enginetest.StartTrio(t, servers.NATS, func(i int, ports [6]int) []string {
+		var others []string
+		for j := range 3 {
+			if j != i {
+				others = append(others, fmt.Sprintf(`"nats://127.0.0.1:%d"`, ports[j]))
+			}
+		}
+		return []string{fmt.Sprintf(`cluster { name: test, listen: "127.0.0.1:%d", routes: [%s] }`, ports[i], strings.Join(others, ", "))}
+	})
+	// The one that leads the bucket of the fleet.
 	c.Leader = func(ctx context.Context) (*servers.Server, error) {
 		stream, err := clientOf(t, c.Members[0].Addr).Stream(ctx, "KV_failover")
 		if err != nil || stream.CachedInfo().Cluster == nil {
@@ -304,12 +296,6 @@ func startTrio(t *testing.T) *enginetest.Trio {
 		}
 		return nil, nil
 	}
-	return c
-}
-
-func TestFailover(t *testing.T) {
-	t.Parallel()
-	c := startTrio(t)
 	t.Run("store", func(t *testing.T) {
 		enginetest.Long(t)
 		n := 0

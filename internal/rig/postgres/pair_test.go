@@ -9,17 +9,13 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/internal/rig/enginetest"
-	"github.com/tickflake/tickflake/internal/rig/server"
 	"github.com/tickflake/tickflake/internal/rig/servers"
-	"github.com/tickflake/tickflake/internal/rig/servertest"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
@@ -34,42 +30,16 @@ func startPair(t testing.TB, synchronous bool) *enginetest.Pair {
 	primary := servers.For(t, servers.PostgreSQL, settings...)
 	p := &enginetest.Pair{Primary: primary, Front: storetest.NewProxy(t, primary.Addr), Link: storetest.NewProxy(t, primary.Addr)}
 
-	const bins = "/usr/lib/postgresql/*/bin"
-	basebackup, err := server.Find("pg_basebackup", "postgresql", bins)
-	servertest.Need(t, err)
-	postgres, err := server.Find("postgres", "postgresql", bins)
-	servertest.Need(t, err)
-	dir, err := server.Dir("", "postgres")
-	require.NoError(t, err)
-	standby := *primary
-	standby.Dir, standby.Addr = dir, fmt.Sprint("127.0.0.1:", servers.Port(t))
-	standby.URL = primary.At(standby.Addr)
-	p.Standby = &standby
-	data := filepath.Join(dir, "data")
-	_, err = server.Run(t.Context(), server.Config{Path: basebackup, Dir: dir, User: "postgres", Env: []string{"PGPASSWORD=" + primary.Password},
-		Args: []string{"-h", "127.0.0.1", "-p", primary.Port(), "-U", "postgres", "-D", data, "-R", "-c", "fast", "--no-sync"}})
-	require.NoError(t, err)
 	_, link, _ := strings.Cut(p.Link.Addr(), ":")
-	standby.Process, err = server.Start(t.Context(), server.Config{Path: postgres, Dir: dir, User: "postgres", Quit: syscall.SIGQUIT,
-		Args: []string{"-D", data, "-k", dir, "-p", standby.Port(), "-c", "listen_addresses=127.0.0.1", "-c", "wal_retrieve_retry_interval=100ms",
-			"-c", fmt.Sprintf("primary_conninfo=host=127.0.0.1 port=%s user=postgres password='%s' application_name=standby sslmode=disable", link, primary.Password)},
-		Ready: func(ctx context.Context) error {
-			conn, err := pgx.Connect(ctx, standby.URL)
-			if err != nil {
-				return err
-			}
-			return conn.Close(ctx)
-		}})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, standby.Close()) })
+	p.Standby = servers.ForAll(t, servers.Wanted{Kind: servers.PostgreSQL, Copy: primary, Settings: []string{"-c", "wal_retrieve_retry_interval=100ms",
+		"-c", fmt.Sprintf("primary_conninfo=host=127.0.0.1 port=%s user=postgres password='%s' application_name=standby sslmode=disable", link, primary.Password)}})[0]
 	db := admin(t, primary, "postgres")
 	require.Eventually(t, func() bool {
-		var n int
-		return db.QueryRow("SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'").Scan(&n) == nil && n == 1
+		return enginetest.Value(t, db, "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'") == "1"
 	}, time.Minute, 20*time.Millisecond, "the standby does not follow")
 
 	p.URL = pairURL(p) + "&sslmode=disable&namespace=fleet"
-	p.Promote = func(t testing.TB) { exec(t, admin(t, &standby, "postgres"), "SELECT pg_promote(true, 60)") }
+	p.Promote = func(t testing.TB) { enginetest.Exec(t, admin(t, p.Standby, "postgres"), "SELECT pg_promote(true, 60)") }
 	p.Return = func(testing.TB) { p.Front.Resume() } // it is the first host of the URL
 	p.Fence = func(t testing.TB) {
 		p.Link.Resume()
@@ -116,10 +86,11 @@ func permitOnlyTLS(t testing.TB, s *servers.Server) {
 	certificate := other.TLS.Certificates[0]
 	key, err := x509.MarshalPKCS8PrivateKey(certificate.PrivateKey)
 	require.NoError(t, err)
+	db := admin(t, s, "postgres")
 	write := func(file, text string) string {
 		return fmt.Sprintf("COPY (SELECT unnest(string_to_array('%s', E'\\n'))) TO PROGRAM 'umask 077; cat > %s'", text, filepath.Join(s.Dir, "data", file))
 	}
-	exec(t, admin(t, s, "postgres"),
+	enginetest.Exec(t, db,
 		write("server.crt", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Certificate[0]}))),
 		write("server.key", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}))),
 		write("pg_hba.conf", "hostssl all all all scram-sha-256\nhost replication all all scram-sha-256"),

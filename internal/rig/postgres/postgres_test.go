@@ -7,13 +7,11 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/assert"
@@ -26,36 +24,12 @@ import (
 	"github.com/tickflake/tickflake/stores/sqlstore"
 )
 
-// at is the URL of a user and a database.
-func at(s *servers.Server, user, database string, options ...string) string {
-	u, _ := url.Parse(s.At(s.Addr, options...))
-	u.User, u.Path = url.UserPassword(user, s.Password), "/"+database
-	return u.String()
-}
-
 // admin returns a pool of the superuser's.
 func admin(t testing.TB, s *servers.Server, database string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("pgx", at(s, "postgres", database))
+	db, err := sql.Open("pgx", enginetest.SQL{Server: s}.At("postgres", database))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = db.Close() })
-	return db
-}
-
-func exec(t testing.TB, db *sql.DB, statements ...string) {
-	t.Helper()
-	for _, statement := range statements {
-		_, err := db.Exec(statement)
-		require.NoError(t, err, statement)
-	}
-}
-
-// database makes one with a user that owns nothing in it, and may do nothing but connect.
-func database(t testing.TB, s *servers.Server, name string) *sql.DB {
-	t.Helper()
-	exec(t, admin(t, s, "postgres"), "CREATE DATABASE "+name, fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s'", name, s.Password))
-	db := admin(t, s, name)
-	exec(t, db, "REVOKE ALL ON SCHEMA public FROM PUBLIC; GRANT USAGE ON SCHEMA public TO "+name)
 	return db
 }
 
@@ -108,7 +82,7 @@ WHERE namespace = $2 AND cell = $3`, text, namespace, key)
 				"writes cannot be cancelled": func(t testing.TB) func() {
 					db := admin(t, s, "postgres")
 					db.SetMaxOpenConns(1) // of which the lock is
-					exec(t, db, `SELECT pg_advisory_lock(1)`,
+					enginetest.Exec(t, db, `SELECT pg_advisory_lock(1)`,
 						`CREATE FUNCTION hang() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
   LOOP
     BEGIN
@@ -118,78 +92,55 @@ WHERE namespace = $2 AND cell = $3`, text, namespace, key)
   END LOOP; END $$`,
 						`CREATE TRIGGER hang BEFORE UPDATE ON tickflake_cells FOR EACH ROW EXECUTE FUNCTION hang()`)
 					return func() {
-						exec(t, db, `SELECT pg_advisory_unlock(1)`, `DROP FUNCTION hang CASCADE`)
+						enginetest.Exec(t, db, `SELECT pg_advisory_unlock(1)`, `DROP FUNCTION hang CASCADE`)
 						require.NoError(t, db.Close())
 					}
 				},
 			}},
 	}.Test(t)
-	for _, test := range []struct {
-		name string
-		run  func(*testing.T, *servers.Server)
-	}{
-		{"made on demand", testMadeOnDemand},
-		{"by a DBA", testByDBA},
-		{"another name", testAnotherName},
-		{"by hand", testByHand},
-		{"durable in spite of the role", testDurableInSpite},
-		{"stronger setting stays", testStrongerSetting},
-		{"round trips", testRoundTrips},
-		{"denied", testDenied},
-		{"refusals", testRefusals},
-		{"standby is not asked", testStandby},
-	} {
-		t.Run(test.name, func(t *testing.T) { test.run(t, s) })
-	}
-}
-
-func testMadeOnDemand(t *testing.T, s *servers.Server) {
-	db := database(t, s, "demand")
-	exec(t, db, "GRANT CREATE ON SCHEMA public TO demand")
-	enginetest.TestMadeOnDemand(t, func(t testing.TB) stores.Store { return enginetest.Open(t, at(s, "demand", "demand")) }, func() bool {
-		var exists bool
-		require.NoError(t, db.QueryRow("SELECT to_regclass('tickflake_cells') IS NOT NULL").Scan(&exists))
-		return exists
+	q := table(s)
+	q.Test(t)
+	t.Run("durable in spite of the role", func(t *testing.T) { testDurableInSpite(t, q) })
+	t.Run("stronger setting stays", func(t *testing.T) { testStrongerSetting(t, q) })
+	t.Run("round trips", func(t *testing.T) {
+		enginetest.TestTrips(t, s, map[string]int64{"first Swap": 3, "Swap": 1, "conflict": 2, "Read": 1, "List": 1, "Durability": 2}, "table=trips")
 	})
+	t.Run("standby is not asked", func(t *testing.T) { testStandby(t, q) })
 }
 
-func testByDBA(t *testing.T, s *servers.Server) {
-	db := database(t, s, "dba")
-	store := enginetest.Open(t, at(s, "dba", "dba"))
-	schema := store.(*sqlstore.Store).Schema()
-	_, err := store.Swap(enginetest.Within(t), "node/0000001", 0, []byte("v"))
-	require.ErrorContains(t, err, "permission denied")
-	assert.ErrorContains(t, err, strings.Join(strings.Fields(schema), " "))
-
-	exec(t, db, schema, schema) // as printed
-	_, err = store.Swap(enginetest.Within(t), "node/0000001", 0, []byte("v"))
-	require.ErrorContains(t, err, "permission denied")
-	assert.NotErrorIs(t, err, stores.ErrConflict)
-	exec(t, db, "GRANT SELECT, INSERT, UPDATE ON tickflake_cells TO dba")
-	enginetest.Works(t, store)
-}
-
-func testAnotherName(t *testing.T, s *servers.Server) {
-	db := database(t, s, "other")
-	exec(t, db, "CREATE SCHEMA ops AUTHORIZATION other")
-	enginetest.Works(t, enginetest.Open(t, at(s, "other", "other", "table=ops.User")))
-	var n int
-	require.NoError(t, db.QueryRow(`SELECT count(*) FROM ops."user" WHERE updated_at <= now()`).Scan(&n))
-	assert.Equal(t, 1, n)
-}
-
-// Without the key, two processes could make one cell, each its own row. Neither another
-// order of names nor a coarse time does harm.
-func testByHand(t *testing.T, s *servers.Server) {
-	db := database(t, s, "hand")
-	url := at(s, "postgres", "hand")
-	exec(t, db, enginetest.Open(t, url).(*sqlstore.Store).Schema(), `ALTER TABLE tickflake_cells DROP CONSTRAINT tickflake_cells_pkey, ALTER cell TYPE text COLLATE "en-x-icu",
-  ALTER updated_at TYPE timestamptz(0)`, `CREATE UNIQUE INDEX ON tickflake_cells (namespace, cell) WHERE version > 9`)
-	_, err := stores.Open(enginetest.Within(t), url)
-	require.ErrorIs(t, err, stores.Refused)
-	_, fix, _ := strings.Cut(err.Error(), "no key of namespace and cell is unique: ")
-	exec(t, db, fix)
-	enginetest.Works(t, enginetest.Open(t, url))
+// table is that of a server.
+func table(s *servers.Server) enginetest.SQL {
+	q := enginetest.SQL{Server: s, Home: "postgres", Root: func(t testing.TB, database string) *sql.DB { return admin(t, s, database) },
+		Make:     "CREATE DATABASE USER_;CREATE ROLE USER_ LOGIN PASSWORD '" + s.Password + "';ALTER DATABASE USER_ OWNER TO USER_",
+		NoCreate: "ALTER DATABASE USER_ OWNER TO postgres;REVOKE ALL ON SCHEMA public FROM PUBLIC;GRANT USAGE ON SCHEMA public TO USER_",
+		Grant:    "GRANT SELECT, INSERT, UPDATE ON tickflake_cells TO USER_;",
+		Foreign:  "CREATE SCHEMA ops AUTHORIZATION USER_", Table: [2]string{"ops.User", `ops."user"`}}
+	q.Denied = map[string]string{
+		strings.Replace(s.URL, "postgres:s3", "postgres:wr0ng", 1):      "password authentication failed",
+		q.At("nobody", "postgres"):                                      "password authentication failed",
+		q.At("postgres", "missing"):                                     "the database does not exist",
+		strings.Replace(s.URL, "sslmode=disable", "sslmode=require", 1): "TLS",
+	}
+	const disconnect = ";SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'USER_'"
+	const alter = "ALTER TABLE tickflake_cells "
+	q.Refusals = map[string][4]string{
+		"password": {"ALTER ROLE USER_ PASSWORD 'other'" + disconnect, "ALTER ROLE USER_ PASSWORD '" + s.Password + "'", "password authentication failed", "fix the URL"},
+		"login":    {"ALTER ROLE USER_ NOLOGIN" + disconnect, "ALTER ROLE USER_ LOGIN", "not permitted to log in", "fix the URL"},
+		"rights":   {"REVOKE ALL ON tickflake_cells FROM USER_", "GRANT ALL ON tickflake_cells TO USER_", "permission denied for table", "grant the rights"},
+		"readonly": {"ALTER ROLE USER_ SET default_transaction_read_only = on" + disconnect, "ALTER ROLE USER_ RESET ALL" + disconnect,
+			"read-only", sqlstore.ErrNotPrimary.Error()},
+		"columns": {alter + "RENAME version TO edition", alter + "RENAME edition TO version", "version", "with other columns"},
+		"types":   {alter + "ALTER value TYPE int USING 0", alter + "ALTER value TYPE text", "", "with other columns"},
+		"narrow":  {alter + "ALTER value TYPE varchar(1) USING 'x'", alter + "ALTER value TYPE text", "too long", "with other columns"},
+	}
+	q.New = map[string]string{
+		"own":         alter + "ADD COLUMN own int NOT NULL",
+		"ON CONFLICT": "CREATE RULE r AS ON UPDATE TO tickflake_cells DO NOTHING",
+	}
+	// Without the key, two processes could make one cell, each its own row.
+	q.Unfit = [][2]string{{`ALTER TABLE OURS DROP CONSTRAINT OURS_pkey, ALTER cell TYPE text COLLATE "en-x-icu", ALTER updated_at TYPE timestamptz(0);` +
+		"CREATE UNIQUE INDEX ON OURS (namespace, cell) WHERE version > 9", "no key of namespace and cell is unique: "}}
+	return q
 }
 
 // see makes a trigger that keeps the level of each commit of a cell in the table seen.
@@ -200,17 +151,16 @@ CREATE CONSTRAINT TRIGGER see AFTER INSERT OR UPDATE ON tickflake_cells
   DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION see()`
 
 // A role with synchronous_commit off gets durable writes from us, and no others.
-func testDurableInSpite(t *testing.T, s *servers.Server) {
-	db := database(t, s, "role")
-	exec(t, db, "ALTER ROLE postgres IN DATABASE role SET synchronous_commit = off")
-	other := admin(t, s, "role") // with the role's setting
-	store := enginetest.Open(t, at(s, "postgres", "role"))
+func testDurableInSpite(t *testing.T, q enginetest.SQL) {
+	db := q.Database(t, "role")
+	enginetest.Exec(t, db, "ALTER ROLE postgres IN DATABASE role SET synchronous_commit = off")
+	other := q.Root(t, "role") // with the role's setting
+	store := enginetest.Open(t, q.At("postgres", "role"))
 	cell := enginetest.Cell(t, store, "node/0000001", "made")
-	exec(t, db, see)
+	enginetest.Exec(t, db, see)
 	// synced tells whether all that was written so far has been synced.
-	synced := func() (is bool) {
-		require.NoError(t, db.QueryRow("SELECT pg_current_wal_flush_lsn() >= pg_current_wal_insert_lsn()").Scan(&is))
-		return is
+	synced := func() bool {
+		return enginetest.Value(t, db, "SELECT pg_current_wal_flush_lsn() >= pg_current_wal_insert_lsn()") == "true"
 	}
 	const rounds = 30
 	ours, others := 0, 0
@@ -220,7 +170,7 @@ func testDurableInSpite(t *testing.T, s *servers.Server) {
 			ours++
 		}
 		enginetest.Swap(t, store, stores.Cell{Key: fmt.Sprintf("node/%07d", 100+i)}, "")
-		exec(t, other, "UPDATE tickflake_cells SET value = 'another''s' WHERE cell = 'node/0000100'")
+		enginetest.Exec(t, other, "UPDATE tickflake_cells SET value = 'another''s' WHERE cell = 'node/0000100'")
 		if synced() {
 			others++
 		}
@@ -228,129 +178,41 @@ func testDurableInSpite(t *testing.T, s *servers.Server) {
 	assert.GreaterOrEqual(t, ours, rounds-2, "synced on return, but for what the server writes for itself")
 	assert.Less(t, others, rounds/2, "other writes of the same role")
 	for _, want := range []string{"INSERT on", "UPDATE off", "UPDATE on"} {
-		var n int
-		require.NoError(t, db.QueryRow("SELECT count(*) FROM seen WHERE level = $1", want).Scan(&n))
-		assert.Equal(t, rounds, n, want)
+		assert.Equal(t, fmt.Sprint(rounds), enginetest.Value(t, db, "SELECT count(*) FROM seen WHERE level = '"+want+"'"), want)
 	}
 }
 
 // A stronger setting is left as it is.
-func testStrongerSetting(t *testing.T, s *servers.Server) {
-	db := database(t, s, "stronger")
-	store := enginetest.Open(t, at(s, "postgres", "stronger", "synchronous_commit=remote_apply"))
+func testStrongerSetting(t *testing.T, q enginetest.SQL) {
+	db := q.Database(t, "stronger")
+	store := enginetest.Open(t, q.At("postgres", "stronger", "synchronous_commit=remote_apply"))
 	cell := enginetest.Cell(t, store, "node/0000001", "")
-	exec(t, db, see)
+	enginetest.Exec(t, db, see)
 	enginetest.Swap(t, store, cell, "")
-	var level string
-	require.NoError(t, db.QueryRow("SELECT level FROM seen").Scan(&level))
-	assert.Equal(t, "UPDATE remote_apply", level)
+	assert.Equal(t, "UPDATE remote_apply", enginetest.Value(t, db, "SELECT level FROM seen"))
 }
 
-func testRoundTrips(t *testing.T, s *servers.Server) {
-	for mode, name := range map[pgx.QueryExecMode]string{pgx.QueryExecModeExec: "as_open", pgx.QueryExecModeCacheStatement: "by_default"} {
-		database(t, s, name)
-		config, err := pgx.ParseConfig(at(s, "postgres", name))
-		require.NoError(t, err)
-		config.DefaultQueryExecMode = mode
-		dial, n := enginetest.Trips()
-		config.DialFunc = dial
-		never := stdlib.OptionShouldPing(func(context.Context, stdlib.ShouldPingParams) bool { return false })
-		db := stdlib.OpenDB(*config, never)
-		defer func() { _ = db.Close() }()
-		db.SetMaxOpenConns(1)
-		store, err := postgres.New(db, "trips")
-		require.NoError(t, err)
-		var want map[string]int64
-		if mode == pgx.QueryExecModeExec {
-			want = map[string]int64{"first Swap": 3, "Swap": 1, "conflict": 2, "Read": 1, "List": 1, "Durability": 2}
-		}
-		enginetest.TestTrips(t, store, n, want)
-	}
-}
-
-func testDenied(t *testing.T, s *servers.Server) {
-	enginetest.TestDenied(t, s, map[string]string{
-		strings.Replace(s.URL, "postgres:s3", "postgres:wr0ng", 1):      "password authentication failed",
-		at(s, "nobody", "postgres"):                                     "password authentication failed",
-		at(s, "postgres", "missing"):                                    "the database does not exist",
-		strings.Replace(s.URL, "sslmode=disable", "sslmode=require", 1): "TLS",
-	})
-}
-
-func testRefusals(t *testing.T, s *servers.Server) {
-	const disconnect = "; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'USER_'"
-	const table = "ALTER TABLE tickflake_cells "
-	all := map[string]func(*testing.T) enginetest.Refusal{}
-	for name, row := range map[string][4]string{ // how to refuse it, how to allow it again, what the error says and advises
-		"password": {"ALTER ROLE USER_ PASSWORD 'other'" + disconnect, "ALTER ROLE USER_ PASSWORD '" + s.Password + "'", "password authentication failed", "fix the URL"},
-		"login":    {"ALTER ROLE USER_ NOLOGIN" + disconnect, "ALTER ROLE USER_ LOGIN", "not permitted to log in", "fix the URL"},
-		"rights":   {"REVOKE ALL ON tickflake_cells FROM USER_", "GRANT ALL ON tickflake_cells TO USER_", "permission denied for table", "grant the rights"},
-		"readonly": {"ALTER ROLE USER_ SET default_transaction_read_only = on" + disconnect, "ALTER ROLE USER_ RESET ALL" + disconnect,
-			"read-only", sqlstore.ErrNotPrimary.Error()},
-		"columns": {table + "RENAME version TO edition", table + "RENAME edition TO version", "version", "with other columns"},
-		"types":   {table + "ALTER value TYPE int USING 0", table + "ALTER value TYPE text", "", "with other columns"},
-		"narrow":  {table + "ALTER value TYPE varchar(1) USING 'x'", table + "ALTER value TYPE text", "too long", "with other columns"},
-	} {
-		all[name] = func(t *testing.T) enginetest.Refusal {
-			db := database(t, s, name)
-			store := enginetest.Open(t, at(s, name, name))
-			exec(t, db, store.(*sqlstore.Store).Schema()+"GRANT ALL ON tickflake_cells TO "+name)
-			do := func(statements string) func() {
-				return func() { exec(t, db, strings.ReplaceAll(statements, "USER_", name)) }
-			}
-			return enginetest.Refusal{Store: store, Refuse: do(row[0]), Fix: do(row[1]), Want: row[2], Advice: row[3]}
-		}
-	}
-	enginetest.TestRefusals(t, all)
-	// What only a write of a new cell meets.
-	for name, statement := range map[string]string{
-		"own":         table + "ADD COLUMN own int NOT NULL",
-		"ON CONFLICT": "CREATE RULE r AS ON UPDATE TO tickflake_cells DO NOTHING",
-	} {
-		short := strings.ToLower(name[:2])
-		db := database(t, s, "new_"+short)
-		store := enginetest.Open(t, at(s, "postgres", "new_"+short))
-		exec(t, db, store.(*sqlstore.Store).Schema(), statement)
-		_, err := store.Swap(enginetest.Within(t), "node/0000001", 0, nil)
-		require.ErrorContains(t, err, name)
-		assert.ErrorContains(t, err, "with other columns")
-		assert.Equal(t, stores.Refused, stores.KindOf(err))
-	}
-}
-
-func testStandby(t *testing.T, s *servers.Server) {
-	db := database(t, s, "standby")
-	url := func(options ...string) string { return at(s, "postgres", "standby", options...) }
+func testStandby(t *testing.T, q enginetest.SQL) {
+	db := q.Database(t, "standby")
+	url := func(options ...string) string { return q.At("postgres", "standby", options...) }
 	store := enginetest.Open(t, url())
 	cell := enginetest.Cell(t, store, "node/0000001", "v")
-	promises, err := store.(*sqlstore.Store).Durability(enginetest.Within(t))
-	require.NoError(t, err)
-	assert.Zero(t, promises)
-	exec(t, db, "ALTER TABLE tickflake_cells SET UNLOGGED", "CHECKPOINT")
-	_, err = stores.Open(enginetest.Within(t), url())
-	assert.ErrorIs(t, err, stores.ErrForgets)
-	assert.ErrorContains(t, err, "ALTER TABLE \"tickflake_cells\" SET LOGGED")
-	enginetest.Open(t, url("forgetful=allow"))
-	exec(t, db, "ALTER TABLE tickflake_cells SET LOGGED", "CHECKPOINT")
+	assert.Zero(t, enginetest.Promises(t, store))
+	enginetest.Exec(t, db, "ALTER TABLE tickflake_cells SET UNLOGGED", "CHECKPOINT")
+	enginetest.Forgets(t, url(), "ALTER TABLE \"tickflake_cells\" SET LOGGED")
+	enginetest.Exec(t, db, "ALTER TABLE tickflake_cells SET LOGGED", "CHECKPOINT")
 
-	file := filepath.Join(s.Dir, "data", "standby.signal")
+	file := filepath.Join(q.Dir, "data", "standby.signal")
 	restart := func(change func() error) {
-		require.NoError(t, s.Kill())
+		require.NoError(t, q.Kill())
 		require.NoError(t, change())
-		require.NoError(t, s.Start())
+		require.NoError(t, q.Start())
 	}
 	restart(func() error { return os.WriteFile(file, nil, 0o644) })
-	standby := enginetest.Open(t, url())
-	_, err = standby.Read(enginetest.Within(t), cell.Key)
-	assert.ErrorIs(t, err, sqlstore.ErrNotPrimary)
-	_, err = enginetest.Open(t, url("table=missing")).Read(enginetest.Within(t), cell.Key)
-	assert.ErrorIs(t, err, sqlstore.ErrNotPrimary, "the table may not have come yet")
-	_, err = standby.Swap(enginetest.Within(t), cell.Key, cell.Version, []byte("w"))
-	assert.ErrorContains(t, err, "read-only")
-	assert.NotErrorIs(t, err, stores.ErrConflict)
+	enginetest.NotPrimary(t, enginetest.Open(t, url()), enginetest.Open(t, url("table=missing")), cell)
 	brief, cancel := context.WithTimeout(t.Context(), 1e9)
 	defer cancel()
-	_, err = stores.Open(brief, strings.Replace(url("host=127.0.0.1,localhost&port="+s.Port()), s.Addr, "", 1))
+	_, err := stores.Open(brief, strings.Replace(url("host=127.0.0.1,localhost&port="+q.Port()), q.Addr, "", 1))
 	assert.ErrorContains(t, err, "server is in standby mode", "of several hosts, the primary is looked for")
 
 	restart(func() error { return os.Remove(file) })

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,6 +24,7 @@ import (
 	"github.com/tickflake/tickflake/internal/rig/servertest"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/redis"
+	"github.com/tickflake/tickflake/stores/storetest"
 )
 
 // patience is how long a failover and the recovery of a fleet may take on a busy machine.
@@ -42,23 +42,8 @@ type cluster struct {
 }
 
 func (c *cluster) at(addr string) *servers.Server {
-	for _, s := range c.servers {
-		if s.Addr == addr {
-			return s
-		}
-	}
-	return nil
-}
-
-// promoted waits until another server than old is the primary.
-func (c *cluster) promoted(t *testing.T, old *servers.Server) *servers.Server {
-	t.Helper()
-	var now *servers.Server
-	require.Eventually(t, func() bool {
-		now = c.primary(within(t))
-		return now != nil && now != old
-	}, patience, 50*time.Millisecond, "no replica is promoted")
-	return now
+	i := slices.IndexFunc(c.servers, func(s *servers.Server) bool { return s.Addr == addr })
+	return c.servers[i]
 }
 
 // owned closes the client with the store.
@@ -87,45 +72,35 @@ func (c *cluster) try(t *testing.T) {
 	all, none := c.fleet(t, 2), c.fleet(t, 0)
 	both := func(f func(*enginetest.Fleet)) { f(all); f(none) }
 
-	old := c.primary(within(t))
-	require.NotNil(t, old)
-	require.NoError(t, old.Kill())
-	begin := time.Now()
-	both(func(f *enginetest.Fleet) {
-		f.Crash(0)
-		f.Step(-3 * time.Second)
-	})
-	c.promoted(t, old)
-	t.Logf("killed: promoted after %v", time.Since(begin))
-	t.Logf("without confirmations: recovered %v later", none.WaitRecovered(t, 10, patience))
-	require.NoError(t, old.Start())
-	c.demote(t, old)
-	t.Logf("with 2 of 2: recovered %v after the former primary is back", all.WaitRecovered(t, 10, patience))
-
-	old = c.primary(within(t))
-	require.NotNil(t, old)
-	require.NoError(t, old.Suspend())
-	begin = time.Now()
-	both(func(f *enginetest.Fleet) {
-		f.Crash(1)
-		f.Step(2*time.Hour, 2)
-	})
-	c.promoted(t, old)
-	t.Logf("stopped: promoted after %v", time.Since(begin))
-	none.WaitIssued(t, 1, patience)
-	require.NoError(t, old.Resume()) // two primaries
-	both(func(f *enginetest.Fleet) { f.Crash(0) })
-	none.WaitIssued(t, 10, patience)
-	c.demote(t, old)
-	t.Logf("without confirmations: recovered %v later", none.WaitRecovered(t, 10, patience))
-	t.Logf("with 2 of 2: recovered %v later", all.WaitRecovered(t, 10, patience))
-
-	all.Close(t).Check(t)
-	report := none.Close(t)
-	report.CheckCalls(t)
-	if n := len(report.Duplicates); n > 0 {
-		t.Logf("without confirmations, %d IDs were issued twice, such as %v", n, report.Duplicates[0])
+	for name, away := range map[string]struct{ goes, comes func(*servers.Server) error }{
+		"killed":  {func(s *servers.Server) error { return s.Kill() }, func(s *servers.Server) error { return s.Process.Start() }},
+		"stopped": {func(s *servers.Server) error { return s.Suspend() }, func(s *servers.Server) error { return s.Resume() }},
+	} {
+		old := c.primary(within(t))
+		require.NotNil(t, old)
+		require.NoError(t, away.goes(old))
+		begin := time.Now()
+		both(func(f *enginetest.Fleet) {
+			f.Crash(1)
+			f.Step(-3*time.Second, 0)
+			f.Step(2*time.Hour, 2)
+		})
+		require.Eventually(t, func() bool {
+			now := c.primary(within(t))
+			return now != nil && now != old
+		}, patience, 50*time.Millisecond, "no replica is promoted")
+		t.Logf("%s: promoted after %v", name, time.Since(begin))
+		t.Logf("without confirmations: recovered %v later", none.WaitRecovered(t, 10, patience))
+		require.NoError(t, away.comes(old)) // there may be two primaries
+		both(func(f *enginetest.Fleet) { f.Crash(0) })
+		none.WaitIssued(t, 10, patience)
+		c.demote(t, old)
+		t.Logf("with the former primary: recovered %v and %v later", none.WaitRecovered(t, 10, patience), all.WaitRecovered(t, 10, patience))
 	}
+	all.Close(t).Check(t)
+	none.Close(t).CheckCalls(t)
+	n, example := none.IDs.Twice()
+	t.Logf("without confirmations, %d IDs were issued twice: %s", n, example)
 }
 
 func TestSentinel(t *testing.T) {
@@ -173,14 +148,12 @@ func TestSentinel(t *testing.T) {
 
 // startSentinel runs a sentinel that watches primary, and returns its address.
 func startSentinel(t *testing.T, primary *servers.Server) string {
-	dir, port := t.TempDir(), servers.Port(t)
+	dir, port := t.TempDir(), servertest.Port(t)
 	file := filepath.Join(dir, "sentinel.conf")
 	text := fmt.Sprintf("sentinel monitor ids %s %s 2\nsentinel auth-pass ids \"%s\"\n"+
 		"sentinel down-after-milliseconds ids 1000\nsentinel failover-timeout ids 5000\n", "127.0.0.1", primary.Port(), primary.Password)
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-	config, err := server.Redis(dir, port)
-	servertest.Need(t, err)
-	config.Args = append(append([]string{file}, config.Args...), "--sentinel")
+	config := server.Config{Path: servertest.Find(t, "redis-server", "redis-server"), Dir: dir, Args: []string{file, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--sentinel"}}
 	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	client := driver.NewSentinelClient(&driver.Options{Addr: addr})
 	t.Cleanup(func() { _ = client.Close() })
@@ -198,7 +171,7 @@ func TestClusterFailover(t *testing.T) {
 	for range 5 {
 		c.servers = append(c.servers, start(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "1000",
 			"--cluster-allow-replica-migration", "no",
-			"--cluster-port", strconv.Itoa(servers.Port(t))))
+			"--cluster-port", strconv.Itoa(servertest.Port(t))))
 	}
 	// The first three are primaries, which elect. The first has the cells, and two replicas.
 	var admins []*driver.Client
@@ -260,49 +233,18 @@ func TestClusterFailover(t *testing.T) {
 	c.try(t)
 }
 
-// A replica that lacks acknowledged writes is promoted, and no write has waited for it.
-// The living processes notice that their grants were lost. Only IDs from before the end of the
-// lost grants are issued twice, and IDs continue.
+// No write has waited for the replica.
 func TestPromotedReplicaLacksWrites(t *testing.T) {
 	t.Parallel()
-	primary := start(t)
-	replica := replicaOf(t, primary)
-	require.Eventually(t, func() bool { return client(t, primary).Wait(within(t), 1, time.Second).Val() == 1 }, patience, 50*time.Millisecond)
-	var now atomic.Pointer[servers.Server]
-	now.Store(primary)
-	const window = 2 * time.Second
-	fleet := enginetest.StartFleet(t, enginetest.FleetConfig{
-		Processes: 6, Window: window,
-		Open: func(context.Context) (stores.Store, error) {
-			client := driver.NewClient(&driver.Options{Addr: "follows the primary", Password: primary.Password, ContextTimeoutEnabled: true,
-				Dialer: func(ctx context.Context, network, _ string) (net.Conn, error) {
-					return new(net.Dialer).DialContext(ctx, network, now.Load().Addr)
-				}})
-			store, err := redis.New(client, "fleet")
-			return owned{store, client}, err
-		},
-	})
-	require.NoError(t, client(t, replica).ReplicaOf(within(t), "NO", "ONE").Err())
-	for i := range 3 {
-		fleet.Crash(i) // the number that it claims now is free on the replica
+	p := &enginetest.Pair{Primary: start(t)}
+	p.Front, p.Link = storetest.NewProxy(t, p.Primary.Addr), storetest.NewProxy(t, p.Primary.Addr)
+	p.Standby = start(t, "--replicaof", strings.Replace(p.Link.Addr(), ":", " ", 1))
+	require.Eventually(t, func() bool { return client(t, p.Primary).Wait(within(t), 1, time.Second).Val() == 1 }, patience, 50*time.Millisecond)
+	p.URL = p.Primary.At(p.Front.Addr(), "namespace=fleet")
+	p.Promote = func(t testing.TB) {
+		require.NoError(t, client(t, p.Standby).ReplicaOf(within(t), "NO", "ONE").Err())
+		p.Front.To(p.Standby.Addr)
+		p.Front.Cut()
 	}
-	fleet.WaitRecovered(t, 10, patience)
-	require.NoError(t, primary.Kill())
-	lost := time.Now().Add(window) // no lost grant ends later
-	now.Store(replica)
-	for i := range 3 {
-		fleet.Crash(3 + i) // it may claim one of those
-	}
-	t.Logf("recovered after %v", fleet.WaitRecovered(t, 10, patience))
-
-	report := fleet.Close(t)
-	report.CheckCalls(t)
-	// Each of the three that did not crash notices it, or, if another process that has
-	// noticed it took the number from above the lost grant, finds its number taken.
-	assert.Positive(t, report.Stats.WentBack)
-	assert.GreaterOrEqual(t, report.Stats.WentBack+report.Stats.Conflicts, uint64(3))
-	for _, d := range report.Duplicates {
-		assert.True(t, d.Time.Before(lost), "issued twice, after the lost grants: %v", d)
-	}
-	t.Logf("%d IDs were issued twice", len(report.Duplicates))
+	enginetest.TestAsynchronous(t, p)
 }

@@ -3,7 +3,6 @@ package redis
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"strconv"
 	"strings"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/tickflake/tickflake/internal/rig/enginetest"
 	"github.com/tickflake/tickflake/internal/rig/servers"
+	"github.com/tickflake/tickflake/internal/rig/servertest"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/redis"
 	"github.com/tickflake/tickflake/stores/storetest"
@@ -54,6 +54,9 @@ func as(s *servers.Server, user string, options ...string) string {
 	return strings.Replace(s.At(s.Addr, options...), "//default", "//"+user, 1)
 }
 
+// trips are the round trips of each call, also if replicas confirm it.
+var trips = map[string]int64{"first Swap": 1, "Swap": 1, "conflict": 1, "Read": 1, "List": 1, "Durability": 2}
+
 func within(t testing.TB) context.Context { return enginetest.Within(t) }
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
@@ -79,25 +82,19 @@ func TestEngine(t *testing.T) {
 		TLS:     func(url string) string { return strings.Replace(url, "redis://", "rediss://", 1) },
 		Plateau: enginetest.Plateau{AtRest: 1, AtMost: 5},
 	}.Test(t)
-	for _, test := range []struct {
-		name string
-		run  func(*testing.T, *servers.Server)
-	}{
-		{"durability", testDurability},
-		{"denied", testDenied},
-		{"foreign data", testForeignData},
-		{"refusals", testRefusals},
-		{"move", testMove},
-	} {
-		t.Run(test.name, func(t *testing.T) { test.run(t, s) })
-	}
+	t.Run("round trips", func(t *testing.T) { enginetest.TestTrips(t, s, trips) })
+	t.Run("durability", func(t *testing.T) { testDurability(t, s) })
+	t.Run("denied", func(t *testing.T) { testDenied(t, s) })
+	t.Run("foreign data", func(t *testing.T) { testForeignData(t, s) })
+	t.Run("refusals", func(t *testing.T) { testRefusals(t, s) })
+	enginetest.TestMoves(t, s)
 }
 
 // A cluster of one server, with a client that would rather ask replicas.
 func TestConformanceOfCluster(t *testing.T) {
 	t.Parallel()
 	// By itself its bus takes the port 10000 above the other, which may be in use.
-	s := start(t, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(servers.Port(t)))
+	s := start(t, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(servertest.Port(t)))
 	admin := client(t, s)
 	require.NoError(t, admin.ClusterAddSlotsRange(within(t), 0, 16383).Err())
 	require.Eventually(t, func() bool {
@@ -118,9 +115,7 @@ func TestConformanceOfCluster(t *testing.T) {
 	require.NoError(t, err)
 	_, err = store.Swap(within(t), "node/0000001", 0, nil)
 	assert.ErrorIs(t, err, redis.ErrReplicas, "WAIT goes to the server that has the cells")
-	promises, err := stores.CheckDurability(within(t), store)
-	require.NoError(t, err)
-	assert.Contains(t, strings.Join(promises.Risks, "\n"), "has 0 replicas, and 1 are to confirm")
+	assert.Contains(t, strings.Join(enginetest.Promises(t, store).Risks, "\n"), "has 0 replicas, and 1 are to confirm")
 }
 
 func TestReplicas(t *testing.T) {
@@ -156,6 +151,8 @@ func TestReplicas(t *testing.T) {
 	})
 	toDisk("always")
 
+	enginetest.TestTrips(t, s, trips, "replicas=1")
+
 	// Each Read sends them something: new servers do not wait otherwise.
 	received := func() string {
 		info, err := client(t, replica).Info(within(t), "commandstats").Result()
@@ -170,23 +167,15 @@ func TestReplicas(t *testing.T) {
 	assert.Equal(t, cell, is)
 	assert.NotEqual(t, before, received())
 	beside := enginetest.Open(t, replica.URL)
-	cells, err := beside.List(within(t), "", "\x7f", 1<<30)
-	require.NoError(t, err)
-	assert.Equal(t, []stores.Cell{cell}, cells, "it has got the cell")
+	assert.Equal(t, []stores.Cell{cell}, enginetest.Cells(t, beside), "it has got the cell")
 	_, err = beside.Read(within(t), "node/0000001")
 	assert.ErrorContains(t, err, "READONLY", "but is not asked for it")
 	_, err = beside.Swap(within(t), cell.Key, cell.Version, nil)
 	assert.ErrorContains(t, err, "READONLY")
 	assert.NotErrorIs(t, err, stores.ErrConflict)
-	promises, err := stores.CheckDurability(within(t), beside)
-	require.NoError(t, err)
-	assert.Contains(t, strings.Join(promises.Risks, "\n"), `role is "slave"`)
-	promises, err = stores.CheckDurability(within(t), enginetest.Open(t, s.URL))
-	require.NoError(t, err)
-	assert.Contains(t, strings.Join(promises.Risks, "\n"), "has 1 replicas, and no write waits for them")
-	promises, err = stores.CheckDurability(within(t), lonely)
-	require.NoError(t, err)
-	assert.Zero(t, promises)
+	assert.Contains(t, strings.Join(enginetest.Promises(t, beside).Risks, "\n"), `role is "slave"`)
+	assert.Contains(t, strings.Join(enginetest.Promises(t, enginetest.Open(t, s.URL)).Risks, "\n"), "has 1 replicas, and no write waits for them")
+	assert.Zero(t, enginetest.Promises(t, lonely))
 
 	// A primary that misses the replicas it needs may have been replaced.
 	require.NoError(t, admin.ConfigSet(within(t), "min-replicas-to-write", "2").Err())
@@ -196,21 +185,16 @@ func TestReplicas(t *testing.T) {
 
 func testDurability(t *testing.T, s *servers.Server) {
 	store := enginetest.Open(t, s.URL)
-	promises, err := stores.CheckDurability(within(t), store)
-	require.NoError(t, err)
-	assert.Zero(t, promises)
+	assert.Zero(t, enginetest.Promises(t, store))
 	admin := client(t, s)
 	for _, set := range [][2]string{{"maxmemory-policy", "allkeys-lru"}, {"appendfsync", "everysec"}} {
 		require.NoError(t, admin.ConfigSet(within(t), set[0], set[1]).Err())
-		promises, err = stores.CheckDurability(within(t), store)
-		require.NoError(t, err)
+		promises := enginetest.Promises(t, store)
 		assert.Contains(t, strings.Join(promises.Risks, "\n"), set[0]+" is "+set[1])
 		assert.Empty(t, promises.Forgets)
 	}
 	require.NoError(t, admin.ConfigSet(within(t), "maxmemory", "100mb").Err())
-	promises, err = stores.CheckDurability(within(t), store)
-	require.NoError(t, err)
-	assert.Contains(t, strings.Join(promises.Forgets, "\n"), "maxmemory-policy is allkeys-lru with maxmemory 104857600")
+	assert.Contains(t, strings.Join(enginetest.Promises(t, store).Forgets, "\n"), "maxmemory-policy is allkeys-lru with maxmemory 104857600")
 	require.NoError(t, admin.ConfigSet(within(t), "maxmemory", "0").Err())
 
 	// The rights that the package's doc lists, and no others.
@@ -221,11 +205,8 @@ func testDurability(t *testing.T, s *servers.Server) {
 	is, err := poor.Read(within(t), cell.Key)
 	require.NoError(t, err)
 	assert.Equal(t, cell, is)
-	cells, err := poor.List(within(t), "", "\x7f", 9)
-	require.NoError(t, err)
-	assert.Equal(t, []stores.Cell{cell}, cells)
-	promises, err = stores.CheckDurability(within(t), poor)
-	require.NoError(t, err)
+	assert.Equal(t, []stores.Cell{cell}, enginetest.Cells(t, poor))
+	promises := enginetest.Promises(t, poor)
 	assert.Len(t, promises.Unknown, 5)
 	assert.Empty(t, promises.Forgets)
 
@@ -326,27 +307,6 @@ func testForeignData(t *testing.T, s *servers.Server) {
 	assert.Equal(t, "v", admin.Get(ctx, hash("string")).Val())
 }
 
-func TestRoundTrips(t *testing.T) {
-	t.Parallel()
-	s := start(t)
-	dial, n := enginetest.Trips()
-	options := client(t, s).Options()
-	options.PoolSize, options.Dialer = 1, dial
-	c := driver.NewClient(options)
-	t.Cleanup(func() { _ = c.Close() })
-	for _, replicas := range []int{0, 1} {
-		if replicas == 1 {
-			replicaOf(t, s)
-			require.Eventually(t, func() bool { return c.Wait(within(t), 1, time.Second).Val() == 1 }, 20*time.Second, time.Millisecond)
-		}
-		store, err := redis.New(c, fmt.Sprint("trips", replicas), redis.WithReplicas(replicas))
-		require.NoError(t, err)
-		_, err = stores.CheckDurability(within(t), store) // the client has another connection for pipelines
-		require.NoError(t, err)
-		enginetest.TestTrips(t, store, n, map[string]int64{"first Swap": 1, "Swap": 1, "conflict": 1, "Read": 1, "List": 1, "Durability": 2})
-	}
-}
-
 func testRefusals(t *testing.T, s *servers.Server) {
 	admin := client(t, s)
 	do := func(t testing.TB, command string) {
@@ -378,20 +338,4 @@ func testRefusals(t *testing.T, s *servers.Server) {
 		}
 	}
 	enginetest.TestRefusals(t, all)
-}
-
-// testMove moves a fleet and sequences from a directory to Redis, and from Redis to a directory,
-// while they are in use.
-func testMove(t *testing.T, s *servers.Server) {
-	inRedis := func() stores.Store { return enginetest.Open(t, s.At(s.Addr, "namespace=moved")) }
-	for _, fromRedis := range []bool{false, true} {
-		path := t.TempDir()
-		inDirectory := func() stores.Store { return enginetest.Open(t, path) }
-		move := enginetest.Move{From: inDirectory, To: inRedis}
-		if fromRedis {
-			inRedis = func() stores.Store { return enginetest.Open(t, s.At(s.Addr, "namespace=before")) }
-			move = enginetest.Move{From: inRedis, To: inDirectory}
-		}
-		assert.Empty(t, move.Run(t))
-	}
 }

@@ -3,8 +3,11 @@ package server
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"sync"
@@ -107,18 +110,29 @@ func (p *Process) Start() error { return p.start(context.Background(), true) }
 // is no such signal or the process still runs after ten seconds. It returns when the process has
 // gone. If it does not run, Stop does nothing.
 func (p *Process) Stop() error {
-	p.mu.Lock()
-	cmd, ended := p.cmd, p.ended
-	p.mu.Unlock()
-	if cmd != nil && p.config.Quit != nil && cmd.Process.Signal(p.config.Quit) == nil {
-		timer := time.NewTimer(quitWait)
-		defer timer.Stop()
-		select {
-		case <-ended:
-		case <-timer.C:
-		}
+	if cmd, ended := p.present(); cmd != nil && p.config.Quit != nil && cmd.Process.Signal(p.config.Quit) == nil {
+		within(quitWait, ended)
 	}
 	return p.Kill()
+}
+
+// present is the present run, or nil if it does not run.
+func (p *Process) present() (*exec.Cmd, <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cmd, p.ended
+}
+
+// within waits until ended is closed, and reports whether it is.
+func within(wait time.Duration, ended <-chan struct{}) bool {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-ended:
+		return true
+	case <-timer.C:
+		return false
+	}
 }
 
 // Kill ends the process, and those that it has started, with SIGKILL. It returns when
@@ -141,9 +155,7 @@ func (p *Process) Kill() error {
 // gone, and returns its error. It is killed, and the error says so, if it still runs after a
 // minute or what Config.Wait says.
 func (p *Process) End() error {
-	p.mu.Lock()
-	cmd := p.cmd
-	p.mu.Unlock()
+	cmd, _ := p.present()
 	if cmd == nil {
 		return fmt.Errorf("%s does not run", p.config.Path)
 	}
@@ -156,15 +168,8 @@ func (p *Process) End() error {
 // Wait waits until the process has ended by itself, and returns its error. It is killed, and
 // the error says so, if it still runs after a minute or what Config.Wait says.
 func (p *Process) Wait() error {
-	p.mu.Lock()
-	ended := p.ended
-	p.mu.Unlock()
-	timer := time.NewTimer(p.config.wait())
-	defer timer.Stop()
 	var late error
-	select {
-	case <-ended:
-	case <-timer.C:
+	if !within(p.config.wait(), p.Ended()) {
 		late = fmt.Errorf("%s has not ended after %v", p.config.Path, p.config.wait())
 	}
 	killed := p.Kill()
@@ -174,23 +179,18 @@ func (p *Process) Wait() error {
 // Ended returns a channel that is closed when the present run of the process has ended. The
 // process was started.
 func (p *Process) Ended() <-chan struct{} {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.ended
+	_, ended := p.present()
+	return ended
 }
 
 // Running reports whether the process was started and has not ended.
 func (p *Process) Running() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.cmd == nil {
-		return false
-	}
+	cmd, ended := p.present()
 	select {
-	case <-p.ended:
+	case <-ended:
 		return false
 	default:
-		return true
+		return cmd != nil
 	}
 }
 
@@ -215,12 +215,10 @@ func (p *Process) suspend(yes bool) error {
 
 // PID returns the process's id, or 0 if it does not run.
 func (p *Process) PID() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.cmd == nil {
-		return 0
+	if cmd, _ := p.present(); cmd != nil {
+		return cmd.Process.Pid
 	}
-	return p.cmd.Process.Pid
+	return 0
 }
 
 // Output returns the last 64 kB of the standard output and error of all runs of the
@@ -366,4 +364,29 @@ func (o *Output) String() string {
 		return string(o.kept[max(0, len(o.kept)-o.Most):])
 	}
 	return string(o.kept)
+}
+
+// loopback takes every certificate: the servers make their own.
+var loopback = http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}} //nolint:gosec // see above
+
+// Get asks for the page at the URL by a connection of its own, with a token unless it is empty. An answer
+// other than 200 is an error.
+func Get(ctx context.Context, url, token string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	answer, err := loopback.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close() //nolint:errcheck // it was only read
+	text, err := io.ReadAll(answer.Body)
+	if answer.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("GET %s: %s: %s", url, answer.Status, text)
+	}
+	return string(text), err
 }

@@ -1,7 +1,6 @@
 package servers
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -12,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5"
@@ -24,79 +24,89 @@ import (
 // how says how a kind is run, and how to ask it for its version, which it tells once it is
 // ready.
 type how struct {
-	prepare func(context.Context, *Server, Wanted) (server.Config, error)
+	name, debian string   // of the program and its package; "" is this program
+	dirs         []string // that have it, see server.Find
+	user         string   // who runs it, see server.Config
+	quit         os.Signal
+	url          url.URL // without the address; a user has a password
+
+	// prepare makes what is in the server's directory, and returns the arguments.
+	prepare func(context.Context, *Server, Wanted) ([]string, error)
 	version func(context.Context, *Server) (string, error)
 }
 
+// zookeeperJar is where Debian's package zookeeper puts the server; its manifest names
+// the other jars.
+const zookeeperJar = "/usr/share/java/zookeeper.jar"
+
 var kinds = map[Kind]how{
-	Directory:  {},
-	PostgreSQL: {preparePostgreSQL, versionOfSQL("SHOW server_version")},
-	MariaDB:    {prepareMariaDB, versionOfSQL("SELECT VERSION()")},
-	Redis:      {prepareRedis, versionOfRedis},
-	ZooKeeper:  {prepareZooKeeper, versionOfZooKeeper},
+	// SIGQUIT ends it at once, and it frees its shared memory.
+	PostgreSQL: {name: "postgres", debian: "postgresql", dirs: []string{"/usr/lib/postgresql/*/bin"}, user: "postgres", quit: syscall.SIGQUIT,
+		url:     url.URL{Scheme: "postgres", User: url.User("postgres"), Path: "postgres", RawQuery: "sslmode=disable"},
+		prepare: preparePostgreSQL, version: versionOfSQL("SHOW server_version")},
+	MariaDB: {name: "mariadbd", debian: "mariadb-server", dirs: []string{"/usr/sbin"}, user: "mysql",
+		url: url.URL{Scheme: "mysql", User: url.User("rig"), Path: "rig"}, prepare: prepareMariaDB, version: versionOfSQL("SELECT VERSION()")},
+	Redis: {name: "redis-server", debian: "redis-server", url: url.URL{Scheme: "redis", User: url.User("default"), Path: "0"},
+		prepare: prepareRedis, version: versionOfRedis},
+	ZooKeeper: {name: "java", debian: "default-jre-headless", quit: syscall.SIGTERM, url: url.URL{Scheme: "zk"},
+		prepare: prepareZooKeeper, version: versionOfZooKeeper},
 }
 
-func preparePostgreSQL(ctx context.Context, s *Server, w Wanted) (server.Config, error) {
-	s.Password = password
-	s.URL = s.url("postgres", "postgres", "postgres", "sslmode=disable")
-	config, err := server.PostgreSQL(ctx, s.Dir, w.Port, s.Password)
-	config.Args = append(config.Args, w.Settings...)
-	return config, err
-}
-
-func prepareMariaDB(ctx context.Context, s *Server, w Wanted) (server.Config, error) {
-	config, _, err := server.MariaDB(ctx, s.Dir, w.Port)
-	if err != nil {
-		return server.Config{}, err
+// tool runs a program of the server's package that makes its data.
+func (s *Server) tool(ctx context.Context, name string, args ...string) error {
+	path, err := server.Find(name, s.how.debian, s.how.dirs...)
+	if err == nil {
+		_, err = server.Run(ctx, server.Config{Path: path, Dir: s.Dir, User: s.how.user, Env: []string{"TMPDIR=" + s.Dir, "PGPASSWORD=" + s.Password}, Args: args})
 	}
-	s.Password = password
+	return err
+}
+
+func preparePostgreSQL(ctx context.Context, s *Server, w Wanted) (args []string, err error) {
+	file, data := filepath.Join(s.Dir, "password"), filepath.Join(s.Dir, "data")
+	if w.Copy != nil {
+		err = s.tool(ctx, "pg_basebackup", "-h", "127.0.0.1", "-p", w.Copy.Port(), "-U", "postgres", "-D", data, "-R", "-c", "fast", "--no-sync")
+	} else {
+		// All users may read the file, but not enter its directory.
+		err = errors.Join(os.WriteFile(file, []byte(s.Password+"\n"), 0o644),
+			s.tool(ctx, "initdb", "-D", data, "-U", "postgres", "-A", "scram-sha-256", "--pwfile", file, "-E", "UTF8", "--no-sync"))
+	}
+	return append([]string{"-D", data, "-k", s.Dir, "-p", s.Port(), "-c", "listen_addresses=127.0.0.1"}, w.Settings...), err
+}
+
+func prepareMariaDB(ctx context.Context, s *Server, w Wanted) ([]string, error) {
+	data := "--datadir=" + filepath.Join(s.Dir, "data")
+	if err := s.tool(ctx, "mariadb-install-db", "--no-defaults", data, "--auth-root-authentication-method=normal", "--skip-test-db"); err != nil {
+		return nil, err
+	}
 	// The server runs this file before it listens, at each start. It drops root, who has no
 	// password. No replica gets the statements.
 	file := filepath.Join(s.Dir, "init.sql")
 	text := fmt.Sprintf("SET sql_log_bin = 0;\nCREATE DATABASE IF NOT EXISTS rig;\nCREATE USER IF NOT EXISTS rig IDENTIFIED BY '%s';\n"+
 		"GRANT ALL ON *.* TO rig WITH GRANT OPTION;\nDELETE FROM mysql.global_priv WHERE User IN ('root', '');\nFLUSH PRIVILEGES;\n", s.Password)
-	// All users may read the file, but not enter its directory.
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		return server.Config{}, fmt.Errorf("write the first statements of MariaDB: %w", err)
-	}
-	config.Args = append(append(config.Args, "--init-file="+file), w.Settings...)
-	s.URL = s.url("mysql", "rig", "rig", "")
-	return config, nil
+	// A server that starts removes the temporary tables of all others in its directory of these.
+	return append([]string{"--no-defaults", data, "--socket=" + filepath.Join(s.Dir, "s"), "--bind-address=127.0.0.1", "--tmpdir=" + s.Dir,
+		"--port=" + s.Port(), "--pid-file=" + filepath.Join(s.Dir, "pid"), "--init-file=" + file}, w.Settings...), os.WriteFile(file, []byte(text), 0o644)
 }
 
-func prepareRedis(_ context.Context, s *Server, w Wanted) (server.Config, error) {
-	config, err := server.Redis(s.Dir, w.Port)
-	s.Password = password
-	config.Args = append(append(config.Args, "--requirepass", s.Password, "--masterauth", s.Password), w.Settings...)
-	s.URL = s.url("redis", "default", "0", "")
-	return config, err
+func prepareRedis(_ context.Context, s *Server, w Wanted) ([]string, error) {
+	return append([]string{"--port", s.Port(), "--bind", "127.0.0.1", "--dir", s.Dir, "--requirepass", s.Password, "--masterauth", s.Password}, w.Settings...), nil
 }
 
 // The last line of a name counts.
-func prepareZooKeeper(_ context.Context, s *Server, w Wanted) (server.Config, error) {
-	s.URL = "zk://" + s.Addr
-	config, err := server.ZooKeeper(s.Dir, w.Port)
-	if err != nil {
-		return config, err
+func prepareZooKeeper(_ context.Context, s *Server, w Wanted) ([]string, error) {
+	if _, err := os.Stat(zookeeperJar); err != nil {
+		return nil, &server.MissingError{Name: zookeeperJar, Package: "zookeeper"}
 	}
-	file, err := os.OpenFile(filepath.Join(s.Dir, "zoo.cfg"), os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		return config, err
-	}
+	lines := []string{"tickTime=2000", "dataDir=" + s.Dir, "clientPort=" + s.Port(), "clientPortAddress=127.0.0.1", "admin.enableServer=false", "maxClientCnxns=0"}
 	for _, line := range w.Settings {
-		if id, ok := strings.CutPrefix(line, "myid="); ok {
-			err = errors.Join(err, os.WriteFile(filepath.Join(s.Dir, "myid"), []byte(id), 0o600))
-			continue
+		if id, ok := strings.CutPrefix(line, "myid="); !ok {
+			lines = append(lines, line)
+		} else if err := os.WriteFile(filepath.Join(s.Dir, "myid"), []byte(id), 0o600); err != nil {
+			return nil, err
 		}
-		_, failed := fmt.Fprintln(file, line)
-		err = errors.Join(err, failed)
 	}
-	return config, errors.Join(err, file.Close())
-}
-
-func (s *Server) url(scheme, user, path, query string) string {
-	u := url.URL{Scheme: scheme, User: url.UserPassword(user, s.Password), Host: s.Addr, Path: path, RawQuery: query}
-	return u.String()
+	return []string{"-Xmx1000m", "-Dzookeeper.jmx.log4j.disable=true", "-cp", zookeeperJar + ":/usr/share/java/slf4j-nop.jar",
+		"org.apache.zookeeper.server.quorum.QuorumPeerMain", s.file()}, s.Configure(lines...)
 }
 
 // DSN is URL as the driver of MySQL wants it.
@@ -173,10 +183,21 @@ func versionOfRedis(ctx context.Context, s *Server) (string, error) {
 	return version, err
 }
 
-// versionOfZooKeeper asks by the command srvr, which is the only one that is allowed by
-// default.
+// versionOfZooKeeper is known once it serves requests.
 func versionOfZooKeeper(ctx context.Context, s *Server) (string, error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.Addr)
+	answer, err := s.Srvr(ctx)
+	if err == nil && !strings.Contains(answer, "Mode: ") {
+		err = errors.New("it does not serve requests yet")
+	}
+	_, version, _ := strings.Cut(answer, "Zookeeper version: ")
+	version, _, _ = strings.Cut(version, "-")
+	return version, err
+}
+
+// Srvr is what a ZooKeeper says about itself by the command srvr, which is the only one that is allowed by
+// default.
+func (s *Server) Srvr(ctx context.Context) (string, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.Addr)
 	if err != nil {
 		return "", err
 	}
@@ -188,10 +209,5 @@ func versionOfZooKeeper(ctx context.Context, s *Server) (string, error) {
 		return "", err
 	}
 	answer, err := io.ReadAll(conn)
-	if err == nil && !bytes.Contains(answer, []byte("Mode: ")) {
-		err = errors.New("it does not serve requests yet")
-	}
-	_, version, _ := strings.Cut(string(answer), "Zookeeper version: ")
-	version, _, _ = strings.Cut(version, "-")
-	return version, err
+	return string(answer), err
 }

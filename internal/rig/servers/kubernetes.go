@@ -5,13 +5,10 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/sha256"
-	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 
@@ -23,22 +20,16 @@ import (
 const Kubernetes Kind = "Kubernetes"
 
 func init() {
-	kinds[Kubernetes] = how{prepareKubernetes, versionOfKubernetes}
+	cache, _ := os.UserCacheDir() // or it is looked for in the working directory
+	kinds[Kubernetes] = how{name: "kubeapiserver", debian: "nothing, but build it: see internal/rig/kubeapiserver/main.go",
+		dirs: []string{filepath.Join(cache, "tickflake")}, prepare: prepareKubernetes, version: versionOfKubernetes}
 }
 
 // prepareKubernetes makes the user admin, who may do everything. His token is the server's password.
-func prepareKubernetes(_ context.Context, s *Server, w Wanted) (server.Config, error) {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return server.Config{}, err
-	}
-	path, err := server.Find("kubeapiserver", "nothing, but build it: see internal/rig/kubeapiserver/main.go", filepath.Join(cache, "tickflake"))
-	if err != nil {
-		return server.Config{}, err
-	}
+func prepareKubernetes(_ context.Context, s *Server, w Wanted) ([]string, error) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
-		return server.Config{}, err
+		return nil, err
 	}
 	s.Password = rand.Text()
 	s.URL = "k8s://default?kubeconfig=" + s.Kubeconfig(s.Addr, s.Password)
@@ -48,14 +39,14 @@ func prepareKubernetes(_ context.Context, s *Server, w Wanted) (server.Config, e
 	block := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})
 	for file, content := range map[string][]byte{accounts: block, tokens: []byte(text)} {
 		if err := os.WriteFile(file, content, 0o600); err != nil {
-			return server.Config{}, err
+			return nil, err
 		}
 	}
-	return server.Config{Path: path, Dir: s.Dir, Args: append([]string{
-		"--bind-address=127.0.0.1", fmt.Sprint("--secure-port=", w.Port), "--cert-dir=" + s.Dir + "/certs",
+	return append([]string{
+		"--bind-address=127.0.0.1", "--secure-port=" + s.Port(), "--cert-dir=" + s.Dir + "/certs",
 		"--authorization-mode=RBAC", "--token-auth-file=" + tokens, "--service-cluster-ip-range=10.0.0.0/24",
 		"--service-account-issuer=https://tickflake.example", "--service-account-key-file=" + accounts, "--service-account-signing-key-file=" + accounts,
-	}, w.Settings...)}, nil
+	}, w.Settings...), nil
 }
 
 // Kubeconfig returns a file by which the user of a token reaches a Kubernetes server through an address.
@@ -75,22 +66,8 @@ current-context: c
 	return file
 }
 
-// versionOfKubernetes asks for it once the server is ready.
+// versionOfKubernetes is known once the server is ready.
 func versionOfKubernetes(ctx context.Context, s *Server) (string, error) {
-	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}} //nolint:gosec // its certificate is its own
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+s.Addr+"/readyz", nil)
-	if err != nil {
-		return "", err
-	}
-	request.Header.Set("Authorization", "Bearer "+s.Password)
-	answer, err := client.Do(request)
-	if err != nil {
-		return "", err
-	}
-	defer answer.Body.Close() //nolint:errcheck // it was only read
-	text, err := io.ReadAll(answer.Body)
-	if err == nil && answer.StatusCode != http.StatusOK {
-		err = fmt.Errorf("it is not ready: %s", text)
-	}
+	_, err := server.Get(ctx, "https://"+s.Addr+"/readyz", s.Password)
 	return "1.37", err
 }

@@ -15,6 +15,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"strings"
 	"sync"
@@ -46,8 +47,9 @@ type Wanted struct {
 	// the last counts) and NATS.
 	Settings []string
 
-	Port int    // 0 is a free one
-	Base string // the directory of the server's own directory; "" is one that syncs to a disk
+	Copy *Server // of PostgreSQL: the data is a copy of this server's
+	Port int     // 0 is a free one
+	Base string  // the directory of the server's own directory; "" is one that syncs to a disk
 }
 
 // Server is one that runs, unless Err is set. Its process can be killed, started again on its
@@ -68,6 +70,8 @@ type Server struct {
 
 	// Err is why it does not run. If it is not installed, Err names Debian's package.
 	Err error
+
+	how how
 }
 
 // Start starts a server, and returns when it is ready. If ctx ends before, it fails. The
@@ -108,8 +112,8 @@ func All(ctx context.Context, wanted ...Wanted) (started []*Server, stop func() 
 
 // start starts the server. After an error, Close removes its files.
 func (s *Server) start(ctx context.Context, w Wanted) (err error) {
-	how, ok := kinds[w.Kind]
-	if !ok {
+	var ok bool
+	if s.how, ok = kinds[w.Kind]; !ok && w.Kind != Directory {
 		return fmt.Errorf("no server is called %q; import the package of servers that links it", w.Kind)
 	}
 	if w.Port == 0 {
@@ -120,7 +124,7 @@ func (s *Server) start(ctx context.Context, w Wanted) (err error) {
 	if w.Base == "" {
 		w.Base = diskBase()
 	}
-	if s.Dir, err = server.Dir(w.Base, ""); err != nil {
+	if s.Dir, err = server.Dir(w.Base, s.how.user); err != nil {
 		return err
 	}
 	if w.Kind == Directory {
@@ -128,12 +132,28 @@ func (s *Server) start(ctx context.Context, w Wanted) (err error) {
 		return nil
 	}
 	s.Addr = fmt.Sprint("127.0.0.1:", w.Port)
-	config, err := how.prepare(ctx, s, w)
+	at := s.how.url
+	at.Host = s.Addr
+	if at.User != nil {
+		s.Password = password
+		at.User = url.UserPassword(at.User.Username(), password)
+	}
+	s.URL = at.String()
+	config := server.Config{Dir: s.Dir, User: s.how.user, Quit: s.how.quit}
+	if s.how.name == "" {
+		config.Path, err = os.Executable()
+		config.Env = []string{linked(w.Kind) + "=" + s.file()}
+	} else {
+		config.Path, err = server.Find(s.how.name, s.how.debian, s.how.dirs...)
+	}
 	if err != nil {
 		return err
 	}
+	if config.Args, err = s.how.prepare(ctx, s, w); err != nil {
+		return err
+	}
 	config.Ready = func(ctx context.Context) (err error) {
-		s.Version, err = how.version(ctx, s)
+		s.Version, err = s.how.version(ctx, s)
 		return err
 	}
 	s.Process, err = server.Start(ctx, config)
@@ -176,12 +196,6 @@ func (s *Server) At(addr string, options ...string) string {
 // replica of MariaDB takes 32 characters.
 var password = "s3" + rand.Text()[:20] + "/@:?#&%x"
 
-// Missing reports whether a server does not run because it is not installed.
-func (s *Server) Missing() bool {
-	_, missing := errors.AsType[*server.MissingError](s.Err)
-	return missing
-}
-
 // Dir makes a directory like those of the servers. The caller removes it.
 func Dir() (string, error) { return server.Dir(diskBase(), "") }
 
@@ -210,26 +224,21 @@ func Reason(err error) string {
 // serve runs it by its file of settings. prepare returns the lines of that file, and makes
 // s.URL; ready asks whether it serves.
 func Linked(kind Kind, serve func(file string) error, prepare func(s *Server, w Wanted) ([]string, error), ready func(context.Context, *Server) error) {
-	env := "TICKFLAKE_RIG_" + strings.ToUpper(string(kind))
-	if file := os.Getenv(env); file != "" {
+	if file := os.Getenv(linked(kind)); file != "" {
 		fmt.Fprintln(os.Stderr, serve(file))
 		os.Exit(1)
 	}
 	kinds[kind] = how{
-		prepare: func(_ context.Context, s *Server, w Wanted) (server.Config, error) {
-			self, err := os.Executable()
-			if err != nil {
-				return server.Config{}, err
-			}
+		prepare: func(_ context.Context, s *Server, w Wanted) ([]string, error) {
 			lines, err := prepare(s, w)
-			if err == nil {
-				err = s.Configure(lines...)
-			}
-			return server.Config{Path: self, Dir: s.Dir, Env: []string{env + "=" + s.file()}}, err
+			return nil, errors.Join(err, s.Configure(lines...))
 		},
 		version: func(ctx context.Context, s *Server) (string, error) { return "", ready(ctx, s) },
 	}
 }
+
+// linked is the variable that makes this program the server, with its file of settings.
+func linked(kind Kind) string { return "TICKFLAKE_RIG_" + strings.ToUpper(string(kind)) }
 
 func (s *Server) file() string { return s.Dir + "/settings" }
 

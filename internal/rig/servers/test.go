@@ -4,7 +4,6 @@ import (
 	"os"
 	"testing"
 
-	"github.com/tickflake/tickflake/internal/rig/server"
 	"github.com/tickflake/tickflake/internal/rig/servertest"
 )
 
@@ -41,12 +40,4 @@ func ForAll(t testing.TB, wanted ...Wanted) []*Server {
 		servertest.Need(t, s.Err)
 	}
 	return all
-}
-
-// Port returns a port that nothing uses: see [server.Port].
-func Port(t testing.TB) int {
-	t.Helper()
-	n, err := server.Port()
-	servertest.Need(t, err)
-	return n
 }

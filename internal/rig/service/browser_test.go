@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -141,21 +140,12 @@ func (b *tab) looks(site string) string {
 
 func text(id string) string { return fmt.Sprintf("document.getElementById(%q).textContent", id) }
 
-// picture saves a picture of the page where SCREENSHOTS names a directory.
-func (b *tab) picture(name string) {
-	if dir := os.Getenv("SCREENSHOTS"); dir != "" {
-		png, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
-		require.NoError(b.t, err)
-		require.NoError(b.t, os.WriteFile(filepath.Join(dir, name+".png"), png, 0o600))
-	}
-}
-
 // A person decodes an ID, takes one, and sees the rate and the sequences move. In a wide light window and
 // on a dark phone, the page does not scroll sideways.
 func TestPage(t *testing.T) {
 	t.Parallel()
 	ctx := browser(t)
-	address := "http://" + run(t, servicetest.Settings{}).at[servicetest.HTTP]
+	address := "http://" + serve(t, nil).at[servicetest.HTTP]
 	ask := func(target string) {
 		got, err := http.Post(address+target, "", nil)
 		require.NoError(t, err)
@@ -183,7 +173,6 @@ func TestPage(t *testing.T) {
 		b.do(chromedp.Click("#take"))
 		b.until(text("decoded") + fmt.Sprintf(`.startsWith("Time%d-")`, time.Now().UTC().Year()) + ` && ` + text("items") + fmt.Sprintf(`.replaceAll(",", "") === "%d"`, before+10_008))
 		assert.Equal(t, "0", b.evaluate(`String(document.getElementById("table").scrollWidth - document.getElementById("table").clientWidth)`), "no column is cut")
-		b.picture(fmt.Sprintf("%s-%d", c.scheme, c.width))
 		background[c.scheme] = b.looks(address)
 		b.do(chromedp.SendKeys("#id", "<b>x"), chromedp.Click("#decode button"))
 		b.until(text("decode-error") + `.includes("decimal ID")`)
@@ -201,7 +190,6 @@ func TestPageAsksForToken(t *testing.T) {
 	s := run(t, servicetest.Settings{Config: service.Config{AccessLog: 1, Clients: []service.Client{{Name: "app", Token: token}}}})
 	b := open(t, ctx, "http://"+s.at[servicetest.HTTP], 390, "light")
 	b.until(text("state") + ` === "a token is needed"`)
-	b.picture("token")
 	b.do(chromedp.SendKeys("#token", "not-the-token"), chromedp.Click("#login button"))
 	b.until(text("login-error") + `.includes("not known")`)
 	b.do(chromedp.SendKeys("#token", token), chromedp.Click("#login button"))

@@ -1,41 +1,20 @@
 package service
 
 import (
-	"crypto/tls"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/rig"
 	"github.com/tickflake/tickflake/service"
+	"github.com/tickflake/tickflake/service/servicetest"
 	"github.com/tickflake/tickflake/snowflake"
-	"github.com/tickflake/tickflake/strategies"
 )
-
-// once fails a test if something is issued twice.
-type once[T comparable] struct {
-	mu   sync.Mutex
-	seen map[T]string // who got it
-}
-
-func (o *once[T]) add(t *testing.T, who string, item T) {
-	t.Helper()
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.seen == nil {
-		o.seen = make(map[T]string)
-	}
-	if other, twice := o.seen[item]; twice {
-		t.Errorf("%s got %v, which %s has", who, item, other)
-	}
-	o.seen[item] = who
-}
 
 // number parses the text of an integer.
 func number(t *testing.T, text string) int64 {
@@ -48,14 +27,13 @@ func number(t *testing.T, text string) int64 {
 // shared is what all clients take from one server, so that no client gets what another one
 // has.
 type shared struct {
-	server          *served
-	ids             once[snowflake.ID]
-	tickets, orders once[int64]
+	server               *program
+	ids, tickets, orders rig.Ledger
 }
 
 // TestClients runs one process per client library through all tests.
 func TestClients(t *testing.T) {
-	all := &shared{server: serve(t, nil)}
+	all := &shared{server: serve(t, func(s *servicetest.Settings) { s.Config.AccessLog = 0 })}
 	tests := []struct {
 		name string
 		run  func(*testing.T, *driver, *shared)
@@ -79,7 +57,11 @@ func TestClients(t *testing.T) {
 			})
 		}
 	})
-	assert.Empty(t, all.server.complaints(), "no line of the log is a warning or an error")
+	for _, issued := range []*rig.Ledger{&all.ids, &all.tickets, &all.orders} {
+		_, example := issued.Twice()
+		assert.Empty(t, example, "issued twice")
+	}
+	assert.NotRegexp(t, `"level":"(WARN|ERROR)"`, all.server.Output())
 }
 
 // Every client connects as it does by default, and gets IDs with all their bits and numbers
@@ -96,7 +78,7 @@ func testIssues(t *testing.T, d *driver, all *shared) {
 	parts, err := snowflake.Default().Decode(id)
 	require.NoError(t, err)
 	require.WithinRange(t, parts.Time, before, time.Now().Add(time.Second))
-	all.ids.add(t, f.name, id)
+	all.ids.Add(f.name, 0, 0, id.Int64())
 
 	batch := d.good(d.call("IDS", "10"), "array").Items
 	require.Len(t, batch, 10)
@@ -106,16 +88,16 @@ func testIssues(t *testing.T, d *driver, all *shared) {
 		require.NoError(t, err)
 		require.Greater(t, id, last)
 		last = id
-		all.ids.add(t, f.name, id)
+		all.ids.Add(f.name, 0, 0, id.Int64())
 	}
 
-	for name, seen := range map[string]*once[int64]{"tickets": &all.tickets, "orders": &all.orders} {
+	for name, seen := range map[string]*rig.Ledger{"tickets": &all.tickets, "orders": &all.orders} {
 		first := number(t, d.good(d.method("incr", name), f.integer).Text)
-		seen.add(t, f.name, first)
+		seen.Add(f.name, 0, 0, first)
 		end := number(t, d.good(d.method(f.incrBy, name, "10"), f.integer).Text)
 		require.Greater(t, end, first+9)
 		for n := end - 9; n <= end; n++ { // the last of ten in a row
-			seen.add(t, f.name, n)
+			seen.Add(f.name, 0, 0, n)
 		}
 		require.GreaterOrEqual(t, number(t, d.good(d.method("get", name), f.text).Text), end)
 	}
@@ -204,7 +186,7 @@ func testCluster(t *testing.T, d *driver, all *shared) {
 // refused, and is nowhere in the log.
 func testTokens(t *testing.T, d *driver, _ *shared) {
 	const token, wrong = "correct-horse-battery", "incorrect-horse-battery"
-	server := serve(t, func(c *service.Config) { c.Clients = []service.Client{{Name: "shop", Token: token}} })
+	server := serve(t, func(s *servicetest.Settings) { s.Config.Clients = []service.Client{{Name: "shop", Token: token}} })
 	f := d.foreign
 	for _, credentials := range [][]string{{token}, {"shop", token}} {
 		require.NotEqual(t, "error", d.connect(server.port, credentials...).Type)
@@ -213,16 +195,16 @@ func testTokens(t *testing.T, d *driver, _ *shared) {
 	for _, credentials := range [][]string{{wrong}, {"shop", wrong}, {"other", token}} {
 		d.refused(d.connect(server.port, credentials...), "WRONGPASS")
 	}
-	assert.NotContains(t, server.log.String(), token)
-	assert.NotContains(t, server.log.String(), wrong)
+	assert.NotContains(t, server.Output(), token)
+	assert.NotContains(t, server.Output(), wrong)
 }
 
 // What the strategy reject says reaches the program: no library repeats the command by
 // itself.
 func testTryAgain(t *testing.T, d *driver, _ *shared) {
-	layout := snowflake.Default()
-	layout.Tick, layout.TimeBits, layout.SequenceBits = time.Hour, 41, 4 // 16 IDs per hour
-	server := serve(t, nil, generator.WithLayout(layout), generator.WithStrategy(strategies.Reject()))
+	server := serve(t, func(s *servicetest.Settings) { // 16 IDs per hour
+		s.Layout, s.Strategy = "time=41,node=10,sequence=4,tick=1h,epoch=2025-01-01", "reject"
+	})
 	d.connected(server)
 	answer := d.call("ID")
 	for n := 1; answer.Type != "error"; n++ {
@@ -230,23 +212,27 @@ func testTryAgain(t *testing.T, d *driver, _ *shared) {
 		answer = d.call("ID")
 	}
 	d.refused(answer, "TRYAGAIN ")
-	assert.Equal(t, 1, server.requests("ID", "busy"))
+	d.connected(server)
+	d.good(d.call("INCR", "tickets"), d.foreign.integer)
+	assert.Equal(t, 1, server.requests(t, "ID", "busy", "INCR"))
 }
 
 // The error for a store that is away reaches the program: no library repeats the command by
 // itself.
 func testLoading(t *testing.T, d *driver, _ *shared) {
 	f := d.foreign
-	server := serve(t, func(c *service.Config) { c.Timeout = 50 * time.Millisecond })
+	server := serve(t, func(s *servicetest.Settings) { s.Config.Timeout = time.Second })
 	d.connected(server)
 	first := number(t, d.good(d.method("incr", "orders"), f.integer).Text)
-	server.away.Store(true)
+	server.away(t, true)
 	answer := d.method("incr", "orders")
 	require.Equal(t, "error", answer.Type)
 	assert.Contains(t, answer.Class+answer.Text, f.loading)
 	// One request: redis-py sends INCRBY for incr.
-	assert.Equal(t, 1, server.requests("INCR", "unavailable")+server.requests("INCRBY", "unavailable"))
-	server.away.Store(false)
+	d.connected(server)
+	d.good(d.call("ID"), f.text)
+	assert.Equal(t, 1, server.requests(t, "INCR(BY)?", "unavailable", "ID"))
+	server.away(t, false)
 	for end := time.Now().Add(patience); answer.Type != f.integer && time.Now().Before(end); {
 		answer = d.method("incr", "orders")
 	}
@@ -260,8 +246,8 @@ func testRestart(t *testing.T, d *driver, _ *shared) {
 	server := serve(t, nil)
 	d.connected(server)
 	before := number(t, d.good(d.call("INCR", "tickets"), f.integer).Text)
-	server.stop()
-	server.start()
+	require.NoError(t, server.End())
+	require.NoError(t, server.Start())
 	answer := d.call("INCR", "tickets")
 	t.Logf("the first call after a restart: %s %s", answer.Type, answer.Text)
 	if answer.Type == "error" {
@@ -277,15 +263,15 @@ func testAway(t *testing.T, d *driver, _ *shared) {
 	server := serve(t, nil)
 	d.connected(server)
 	before := number(t, d.good(d.call("INCR", "tickets"), f.integer).Text)
-	server.stop()
+	require.NoError(t, server.End())
 	var answer value
 	if f.keeps {
 		require.Equal(t, "null", d.ask("keep", map[string]any{"args": []string{"INCR", "tickets"}}).Type)
-		server.start()
+		require.NoError(t, server.Start())
 		answer = d.ask("kept", nil)
 	} else {
 		require.Equal(t, "error", d.call("INCR", "tickets").Type)
-		server.start()
+		require.NoError(t, server.Start())
 		if f.connects {
 			d.connected(server)
 		}
@@ -297,12 +283,12 @@ func testAway(t *testing.T, d *driver, _ *shared) {
 // Clients check the server's certificate, and give their token inside of TLS.
 func testTLS(t *testing.T, d *driver, _ *shared) {
 	const token = "correct-horse-battery"
-	certificate, ca := authority(t)
-	server := serve(t, func(c *service.Config) {
-		c.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}}
-		c.Clients = []service.Client{{Name: "shop", Token: token}}
+	var ca string
+	server := serve(t, func(s *servicetest.Settings) {
+		ca = withTLS(t, s)
+		s.Config.Clients = []service.Client{{Name: "shop", Token: token}}
 	})
-	_, other := authority(t)
+	other := withTLS(t, new(servicetest.Settings))
 	require.NotEqual(t, "error", d.ask("connect", map[string]any{"port": server.port, "ca": ca, "password": token}).Type)
 	_, err := snowflake.Parse(d.good(d.call("ID"), d.foreign.text).Text)
 	require.NoError(t, err)

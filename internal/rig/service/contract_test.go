@@ -7,15 +7,16 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
-	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/internal/rig"
-	"github.com/tickflake/tickflake/internal/rig/server"
-	"github.com/tickflake/tickflake/internal/rig/servertest"
+	"github.com/tickflake/tickflake/sequence"
+	"github.com/tickflake/tickflake/service"
 	"github.com/tickflake/tickflake/service/servicetest"
 )
 
@@ -32,33 +33,50 @@ func TestService(t *testing.T) {
 
 // program is a process of "tickflake serve".
 type program struct {
-	*rig.Process
-	at map[string]string // its addresses, by protocol
+	*rig.Server
+	at    map[string]string // its addresses, by protocol
+	port  int               // of the Redis protocol
+	store string            // the directory
 }
 
-// run runs "tickflake serve" with settings until the test ends. Sequences whose names begin with
-// "orders" and "tickets" are there.
+// tickets are segmented, and orders ordered, each with what comes after these words.
+var tickets, orders = service.Create{Prefix: "tickets", Definition: sequence.Definition{Start: 1}},
+	service.Create{Prefix: "orders", Definition: sequence.Definition{Start: 1, Mode: sequence.Ordered}}
+
+// serve runs "tickflake serve" with tickets and orders until the test ends. It logs every request, unless change,
+// which may be nil, says otherwise.
+func serve(t *testing.T, change func(*servicetest.Settings)) *program {
+	t.Helper()
+	s := servicetest.Settings{Config: service.Config{AccessLog: 1, Create: []service.Create{tickets, orders}}}
+	if change != nil {
+		change(&s)
+	}
+	return run(t, s)
+}
+
+// run runs "tickflake serve" with settings until the test ends.
 func run(t *testing.T, s servicetest.Settings) *program {
 	t.Helper()
-	const probes = "probes"
-	path, err := rig.Build("./cmd/tickflake", false)
-	require.NoError(t, err)
-	p := &program{at: make(map[string]string)}
 	dir, c := t.TempDir(), s.Config
-	settings := fmt.Sprintf("store: %s\naccess-log: %d\nlog-format: json\nnode: 1\n", filepath.Join(dir, "store"), c.AccessLog)
-	for _, name := range append([]string{probes}, servicetest.Protocols...) {
-		p.at[name] = net.JoinHostPort("127.0.0.1", fmt.Sprint(servertest.Port(t)))
-		settings += name + ": " + p.at[name] + "\n"
-	}
+	p := &program{store: filepath.Join(dir, "store")}
+	settings := fmt.Sprintf("access-log: %d\nlog-format: json\nnode: 1\n", c.AccessLog)
 	for name, value := range map[string]any{"layout": s.Layout, "strategy": s.Strategy, "max-batch": c.MaxBatch, "max-numbers": c.MaxNumbers, "request-timeout": c.Timeout} {
 		if text := fmt.Sprint(value); text != "" && text != "0" && text != "0s" {
 			settings += name + ": " + text + "\n"
 		}
 	}
 	if s.TLS != (servicetest.Files{}) {
-		settings += "tls-cert: " + s.TLS.Cert() + "\ntls-key: " + s.TLS.Key() + "\ntls-client-ca: " + s.TLS.ClientCA() + "\n"
+		settings += "tls-cert: " + s.TLS.Cert() + "\ntls-key: " + s.TLS.Key() + "\n"
+		if _, err := os.Stat(s.TLS.ClientCA()); err == nil {
+			settings += "tls-client-ca: " + s.TLS.ClientCA() + "\n"
+		}
 	}
-	settings += "create: [{prefix: orders, start: 1}, {prefix: tickets, mode: ordered, start: 1, max: 3}]\n"
+	if len(c.Create) > 0 {
+		settings += "create:\n"
+	}
+	for _, rule := range c.Create {
+		settings += fmt.Sprintf("- {prefix: %s, mode: %s, start: %d, max: %d}\n", rule.Prefix, rule.Definition.Mode, rule.Definition.Start, rule.Definition.Max)
+	}
 	if len(c.Clients) > 0 {
 		settings += "clients:\n"
 	}
@@ -74,11 +92,54 @@ func run(t *testing.T, s servicetest.Settings) *program {
 	}
 	file := filepath.Join(dir, "settings.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(settings), 0o600))
-	p.Process, err = server.Start(t.Context(), rig.Config{
-		Path: path, Args: []string{"serve", "--config", file}, Quit: syscall.SIGTERM,
-		Ready: func(ctx context.Context) error { _, err := rig.Get(ctx, "http://"+p.at[probes]+"/readyz"); return err },
-	})
+	var err error
+	p.Server, err = rig.Serve(t.Context(), rig.ServeConfig{Store: p.store, Args: []string{"--config", file}})
 	require.NoError(t, err, settings)
-	t.Cleanup(func() { require.NoError(t, p.Stop()) })
+	p.at = map[string]string{servicetest.RESP: p.RESP, servicetest.GRPC: p.GRPC, servicetest.HTTP: p.HTTP}
+	_, err = fmt.Sscanf(p.RESP, "127.0.0.1:%d", &p.port)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, p.Close())
+		if t.Failed() {
+			t.Logf("the server logged:\n%.5000s", p.Output())
+		}
+	})
 	return p
+}
+
+// away makes the store one that cannot be reached, or is there again.
+func (p *program) away(t *testing.T, yes bool) {
+	t.Helper()
+	if yes {
+		require.NoError(t, os.Rename(p.store, p.store+"-away"))
+		require.NoError(t, os.WriteFile(p.store, nil, 0o600))
+		return
+	}
+	require.NoError(t, os.Remove(p.store))
+	require.NoError(t, os.Rename(p.store+"-away", p.store))
+}
+
+// requests returns how many requests of methods, a pattern, the server has refused with a code. It waits until
+// the log has one, and one of the method last that was served later.
+func (p *program) requests(t *testing.T, methods, code, last string) (n int) {
+	t.Helper()
+	refused := regexp.MustCompile(`"method":"` + methods + `".*"code":"` + code + `"`)
+	served := regexp.MustCompile(`"msg":"request".*"method":"` + last + `".*"items":[1-9]`)
+	require.Eventually(t, func() bool {
+		n = len(refused.FindAllString(p.Output(), -1))
+		return n > 0 && served.MatchString(p.Output())
+	}, patience, time.Millisecond)
+	return n
+}
+
+// withTLS gives a server a certificate of a new authority, and returns the path of the authority's own.
+func withTLS(t *testing.T, s *servicetest.Settings) (path string) {
+	t.Helper()
+	a := servicetest.NewAuthority(t)
+	certificate, key := a.Issue(t, "localhost", servicetest.ForServers, time.Hour)
+	s.TLS = servicetest.NewFiles(t)
+	s.TLS.Put(t, certificate, key, a.PEM())
+	path = filepath.Join(t.TempDir(), "authority.pem")
+	require.NoError(t, os.Rename(s.TLS.ClientCA(), path)) // the clients have no certificates
+	return path
 }

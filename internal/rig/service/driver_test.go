@@ -153,7 +153,7 @@ func (d *driver) connect(port int, credentials ...string) value {
 }
 
 // connected makes a new client, which needs no token.
-func (d *driver) connected(s *served) {
+func (d *driver) connected(s *program) {
 	d.t.Helper()
 	require.NotEqual(d.t, "error", d.connect(s.port).Type)
 }

@@ -1,7 +1,6 @@
 package service
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -11,18 +10,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/service"
+	"github.com/tickflake/tickflake/service/servicetest"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
 const shopToken = "a-token-of-the-shop"
 
 // withShop asks for tokens.
-func withShop(c *service.Config) {
-	c.Clients = []service.Client{{Name: "shop", Token: shopToken, Sequences: []string{"*"}}}
+func withShop(s *servicetest.Settings) {
+	s.Config.Clients = []service.Client{{Name: "shop", Token: shopToken, Sequences: []string{"*"}}}
 }
-
-// address is where a server of the Redis protocol is.
-func (s *served) address() string { return fmt.Sprintf("127.0.0.1:%d", s.port) }
 
 // TestGoRedis is about the client of most Go programs, as it comes, in both versions of the
 // protocol.
@@ -33,7 +30,7 @@ func TestGoRedis(t *testing.T) {
 		if password == "" {
 			change = nil
 		}
-		ctx, addr := t.Context(), serve(t, change).address()
+		ctx, addr := t.Context(), serve(t, change).at[servicetest.RESP]
 		c := redis.NewClient(&redis.Options{Addr: addr, Protocol: version, Password: password})
 		defer c.Close()
 		assert.NoError(t, c.Ping(ctx).Err())
@@ -73,7 +70,7 @@ func TestGoRedis(t *testing.T) {
 		assert.NoError(t, err)
 		assert.EqualValues(t, 112, n)
 	}
-	addr := serve(t, withShop).address()
+	addr := serve(t, withShop).at[servicetest.RESP]
 	c := redis.NewClient(&redis.Options{Addr: addr, Password: "a-token-of-nobody", MaxRetries: -1})
 	defer c.Close()
 	assert.ErrorContains(t, c.Ping(t.Context()).Err(), "WRONGPASS")
@@ -81,8 +78,8 @@ func TestGoRedis(t *testing.T) {
 
 func TestRueidis(t *testing.T) {
 	t.Parallel()
-	for _, change := range []func(*service.Config){nil, withShop} {
-		ctx, addr := t.Context(), serve(t, change).address()
+	for _, change := range []func(*servicetest.Settings){nil, withShop} {
+		ctx, addr := t.Context(), serve(t, change).at[servicetest.RESP]
 		options := rueidis.ClientOption{InitAddress: []string{addr}}
 		if change != nil {
 			options.Password = shopToken
@@ -122,20 +119,20 @@ func TestRueidis(t *testing.T) {
 // TestRetry: clients repeat TRYAGAIN by themselves, and LOADING until they give up.
 func TestRetry(t *testing.T) {
 	t.Parallel()
-	limited := serve(t, func(c *service.Config) {
-		withShop(c)
-		c.Clients[0].Rate, c.Clients[0].Burst = 100, 1
+	limited := serve(t, func(s *servicetest.Settings) {
+		withShop(s)
+		s.Config.Clients[0].Rate, s.Config.Clients[0].Burst = 100, 1
 	})
-	c := redis.NewClient(&redis.Options{Addr: limited.address(), Password: shopToken, MaxRetries: 100})
+	c := redis.NewClient(&redis.Options{Addr: limited.at[servicetest.RESP], Password: shopToken, MaxRetries: 100})
 	defer c.Close()
 	for range 5 {
 		assert.NoError(t, c.Do(t.Context(), "ID").Err())
 	}
-	s := serve(t, func(c *service.Config) { c.Timeout = 20 * time.Millisecond })
-	c = redis.NewClient(&redis.Options{Addr: s.address(), MaxRetries: 3, MinRetryBackoff: -1, MaxRetryBackoff: -1})
+	s := serve(t, func(s *servicetest.Settings) { s.Config.Timeout = time.Second })
+	c = redis.NewClient(&redis.Options{Addr: s.at[servicetest.RESP], MaxRetries: 3, MinRetryBackoff: -1, MaxRetryBackoff: -1})
 	defer c.Close()
-	s.away.Store(true)
+	s.away(t, true)
 	assert.ErrorContains(t, c.Incr(t.Context(), "orders").Err(), "LOADING")
-	s.away.Store(false)
-	assert.Equal(t, 4, s.requests("INCR", "unavailable"), "one call and three repetitions")
+	assert.NoError(t, c.Do(t.Context(), "ID").Err())
+	assert.Equal(t, 4, s.requests(t, "INCR", "unavailable", "ID"), "one call and three repetitions")
 }

@@ -52,7 +52,6 @@ func TestPlayground(t *testing.T) {
 		b.until(text("planned") + `.includes("time=")`)
 		b.do(chromedp.SendKeys("#decode input", "x\r"))
 		b.until(text("decoded") + `.includes("decimal ID")`)
-		b.picture("playground-" + c.scheme)
 
 		b.looks(site.URL)
 		require.NoError(t, chromedp.Cancel(b.ctx))

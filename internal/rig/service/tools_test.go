@@ -1,7 +1,6 @@
 package service
 
 import (
-	"crypto/tls"
 	"os/exec"
 	"regexp"
 	"strconv"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/tickflake/tickflake/internal/rig/servertest"
 	"github.com/tickflake/tickflake/service"
+	"github.com/tickflake/tickflake/service/servicetest"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
@@ -61,34 +61,37 @@ func TestRedisCLI(t *testing.T) {
 	})
 }
 
-func TestRedisCLIGivesAToken(t *testing.T) {
+func TestRedisCLIWithTLSAndTokens(t *testing.T) {
 	t.Parallel()
 	const token = "correct-horse-battery"
-	server := serve(t, func(c *service.Config) { c.Clients = []service.Client{{Name: "shop", Token: token}} })
+	var ca string
+	server := serve(t, func(s *servicetest.Settings) {
+		ca = withTLS(t, s)
+		s.Config.Clients = []service.Client{{Name: "shop", Token: token}}
+	})
+	ask := func(args ...string) string {
+		return tool(t, "redis-cli", server.port, "", append([]string{"--tls", "--cacert", ca, "--no-auth-warning"}, append(args, "ID")...)...)
+	}
 	for _, args := range [][]string{{"-a", token}, {"--user", "shop", "-a", token}, {"-3", "-a", token}} {
-		_, err := snowflake.Parse(tool(t, "redis-cli", server.port, "", append(args, "--no-auth-warning", "ID")...))
+		_, err := snowflake.Parse(ask(args...))
 		assert.NoError(t, err, args)
 	}
-	assert.Contains(t, tool(t, "redis-cli", server.port, "", "ID"), "NOAUTH")
-	assert.Contains(t, tool(t, "redis-cli", server.port, "", "-a", token+"x", "--no-auth-warning", "ID"), "WRONGPASS")
-}
-
-func TestRedisCLIWithTLS(t *testing.T) {
-	t.Parallel()
-	certificate, ca := authority(t)
-	server := serve(t, func(c *service.Config) { c.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}} })
-	_, err := snowflake.Parse(tool(t, "redis-cli", server.port, "", "--tls", "--cacert", ca, "ID"))
-	require.NoError(t, err)
+	assert.Contains(t, ask(), "NOAUTH")
+	assert.Contains(t, ask("-a", token+"x"), "WRONGPASS")
 }
 
 // redis-benchmark runs to its end without a warning, and takes as many numbers as it says.
 func TestRedisBenchmark(t *testing.T) {
 	t.Parallel()
-	server := serve(t, nil)
+	// The test "incr" counts keys of its own, so it needs a rule that creates them.
+	server := serve(t, func(s *servicetest.Settings) {
+		s.Config.Create = append(s.Config.Create, service.Create{Prefix: "counter"})
+	})
 	rate := regexp.MustCompile(`[\d.]+ requests per second`)
 	for _, args := range [][]string{
 		{"-t", "ping"},
 		{"-t", "ping", "-P", "16"},
+		{"-t", "incr", "-P", "16"},
 		{"ID"},
 		{"-P", "16", "ID"},
 		{"-P", "16", "IDS", "10"},
@@ -101,16 +104,6 @@ func TestRedisBenchmark(t *testing.T) {
 		assert.NotRegexp(t, `(?i)warn|error|could not`, out, args)
 	}
 	assert.Equal(t, "6001", tool(t, "redis-cli", server.port, "", "INCR", "tickets"), "2,000 by INCR, and 4,000 by INCRBY")
-}
-
-// The test "incr" of redis-benchmark counts keys of its own, so it needs a rule that creates
-// them, or a sequence of that name.
-func TestRedisBenchmarkIncr(t *testing.T) {
-	t.Parallel()
-	server := serve(t, func(c *service.Config) { c.Create = []service.Create{{Prefix: "counter"}} })
-	out := tool(t, "redis-benchmark", server.port, "", "-q", "-n", "2000", "-P", "16", "-t", "incr")
-	assert.Contains(t, out, "requests per second")
-	assert.NotRegexp(t, `(?i)warn|error|could not`, out)
 }
 
 // The alerts are rules of Prometheus, and fire and stay silent when their tests say so.

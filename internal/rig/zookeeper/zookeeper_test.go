@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"net"
 	"os"
@@ -68,20 +67,29 @@ func TestEngine(t *testing.T) {
 		TLS:     func(url string) string { return strings.Replace(url, "zk://", "zks://u:p@", 1) },
 		Plateau: enginetest.Plateau{AtRest: 1, AtMost: 2},
 	}
-	t.Run("chroot", func(t *testing.T) {
-		enginetest.Works(t, enginetest.Open(t, "zk://"+s.Addr+"/some/where?namespace=x"))
-	})
-	t.Run("by hand", func(t *testing.T) { testByHand(t, e, conn) })
-	t.Run("rights", func(t *testing.T) { testRights(t, e, conn) })
-	t.Run("expired session", func(t *testing.T) { testExpired(t, e, conn) })
-	// A server that accepts connections and says nothing, as one that hangs, delays a client by
-	// some seconds, and then the next server is used.
-	t.Run("silent server", func(t *testing.T) {
-		silent, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		defer silent.Close() //nolint:errcheck // the test has ended
-		_, err = e.Open(t, silent.Addr().String()+","+s.Addr, "silent").Read(enginetest.Within(t), "node/0000001")
-		assert.NoError(t, err)
+	t.Run("own", func(t *testing.T) {
+		for name, test := range map[string]func(*testing.T){
+			"chroot": func(t *testing.T) {
+				enginetest.Works(t, enginetest.Open(t, "zk://"+s.Addr+"/some/where?namespace=x"))
+			},
+			"by hand":         func(t *testing.T) { testByHand(t, e, conn) },
+			"rights":          func(t *testing.T) { testRights(t, e, conn) },
+			"expired session": func(t *testing.T) { testExpired(t, e, conn) },
+			// A server that accepts connections and says nothing, as one that hangs, delays a client by
+			// some seconds, and then the next server is used.
+			"silent server": func(t *testing.T) {
+				silent, err := net.Listen("tcp", "127.0.0.1:0")
+				require.NoError(t, err)
+				defer silent.Close() //nolint:errcheck // the test has ended
+				_, err = e.Open(t, silent.Addr().String()+","+s.Addr, "silent").Read(enginetest.Within(t), "node/0000001")
+				assert.NoError(t, err)
+			},
+		} {
+			t.Run(name, func(t *testing.T) { // they wait most of their time
+				t.Parallel()
+				test(t)
+			})
+		}
 	})
 	conn.Close() // the connections of the server are counted
 	e.Test(t)
@@ -162,52 +170,28 @@ func testExpired(t *testing.T, e enginetest.Engine, beside *zk.Conn) {
 	enginetest.Swap(t, s, cell, "after")
 }
 
-// startTrio runs three servers that notice within a second or two that another has gone.
-func startTrio(t *testing.T) *enginetest.Trio {
-	// Whether a server leads is asked by the command srvr.
-	lines := []string{"tickTime=500", "initLimit=40", "syncLimit=3", "4lw.commands.whitelist=srvr"}
-	for i := range 3 {
-		lines = append(lines, fmt.Sprintf("server.%d=127.0.0.1:%d:%d", i+1, servers.Port(t), servers.Port(t)))
-	}
-	var wanted []servers.Wanted
-	for i := range 3 {
-		wanted = append(wanted, servers.Wanted{Kind: servers.ZooKeeper, Settings: append([]string{fmt.Sprint("myid=", i+1)}, lines...)})
-	}
-	c := &enginetest.Trio{Members: [3]*servers.Server(servers.ForAll(t, wanted...))}
-	c.URL = "zk://" + c.Members[0].Addr + "," + c.Members[1].Addr + "," + c.Members[2].Addr + "?namespace=fleet"
-	c.Leader = func(context.Context) (leader *servers.Server, err error) {
+func TestFailover(t *testing.T) {
+	t.Parallel()
+	// They notice within a second or two that another has gone.
+	c := enginetest.StartTrio(t, servers.ZooKeeper, func(i int, ports [6]int) []string {
+		// Whether a server leads is asked by the command srvr.
+		lines := []string{fmt.Sprint("myid=", i+1), "tickTime=500", "initLimit=40", "syncLimit=3", "4lw.commands.whitelist=srvr"}
+		for j := range 3 {
+			lines = append(lines, fmt.Sprintf("server.%d=127.0.0.1:%d:%d", j+1, ports[j], ports[j+3]))
+		}
+		return lines
+	})
+	c.Leader = func(ctx context.Context) (leader *servers.Server, err error) {
 		for _, m := range c.Members {
-			switch mode := mode(m.Addr); mode {
-			case "leader":
+			says, err := m.Srvr(ctx)
+			if strings.Contains(says, "Mode: leader") {
 				leader = m
-			case "follower":
-			default:
-				return nil, fmt.Errorf("a server is %q", mode)
+			} else if !strings.Contains(says, "Mode: follower") {
+				return nil, fmt.Errorf("a server is %q: %v", says, err)
 			}
 		}
 		return leader, nil
 	}
-	return c
-}
-
-// mode returns what the server says about itself.
-func mode(addr string) string {
-	conn, err := net.DialTimeout("tcp", addr, time.Second)
-	if err != nil {
-		return ""
-	}
-	defer conn.Close() //nolint:errcheck // it is only read from
-	_ = conn.SetDeadline(time.Now().Add(time.Second))
-	_, _ = conn.Write([]byte("srvr"))
-	text, _ := io.ReadAll(conn)
-	_, mode, _ := strings.Cut(string(text), "Mode: ")
-	mode, _, _ = strings.Cut(mode, "\n")
-	return mode
-}
-
-func TestFailover(t *testing.T) {
-	t.Parallel()
-	c := startTrio(t)
 	t.Run("deposed leader", func(t *testing.T) { testDeposed(t, c) })
 	t.Run("fleet", func(t *testing.T) { c.Test(t) })
 }
@@ -215,25 +199,13 @@ func TestFailover(t *testing.T) {
 // A leader that hung is replaced, and when it comes back it answers what it was asked before
 // it knows that. A Read through it does not show the state of before, and a Swap fails.
 func testDeposed(t *testing.T, c *enginetest.Trio) {
-	var leader *servers.Server
-	enginetest.Until(t, func(ctx context.Context) (err error) {
-		if leader, err = c.Leader(ctx); err == nil && leader == nil {
-			err = errors.New("no leader")
-		}
-		return err
-	})
-	var others []string
-	for _, m := range c.Members {
-		if m != leader {
-			others = append(others, m.Addr)
-		}
-	}
+	leader, others := c.Await(t)
 	proxy := storetest.NewProxy(t, leader.Addr)
 	conn, _, err := zk.Connect([]string{proxy.Addr()}, 10*time.Second, zk.WithLogger(quiet{}))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	old := newStore(t, conn, "deposed")
-	beside := enginetest.Open(t, "zk://"+strings.Join(others, ",")+"?namespace=deposed")
+	beside := enginetest.Open(t, "zk://"+others[0].Addr+","+others[1].Addr+"?namespace=deposed")
 	first := enginetest.Cell(t, old, "node/0000001", "first")
 
 	require.NoError(t, leader.Suspend())

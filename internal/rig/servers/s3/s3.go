@@ -3,11 +3,8 @@
 package s3
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +13,7 @@ import (
 	"github.com/versity/versitygw/backend/posix"
 	"github.com/versity/versitygw/embedgw"
 
+	"github.com/tickflake/tickflake/internal/rig/server"
 	"github.com/tickflake/tickflake/internal/rig/servers"
 )
 
@@ -34,15 +32,11 @@ func init() {
 // second, and takes no writes if there is a third. It does not sync: a write outlives the
 // process, and not a loss of power.
 func serve(file string) error {
-	f, err := os.Open(file)
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	var lines []string
-	for scan := bufio.NewScanner(f); scan.Scan(); {
-		lines = append(lines, scan.Text())
-	}
-	_ = f.Close() // it was only read
+	lines := strings.Fields(string(text))
 	dir, addr := lines[0], lines[1]
 	if err := os.MkdirAll(filepath.Join(dir, Bucket), 0o700); err != nil {
 		return err
@@ -72,17 +66,6 @@ func prepare(s *servers.Server, w servers.Wanted) ([]string, error) {
 }
 
 func ready(ctx context.Context, s *servers.Server) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.Addr+"/health", nil)
-	if err != nil {
-		return err
-	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	_ = answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("its health is %s", strings.ToLower(answer.Status))
-	}
-	return nil
+	_, err := server.Get(ctx, "http://"+s.Addr+"/health", "")
+	return err
 }
