@@ -60,6 +60,10 @@ type Skeleton[R comparable] struct {
 	// gives texts.
 	Reads int
 
+	// Version returns the revision of a text with a version, for an engine whose Put compares the versions itself,
+	// and returns a [*stores.DamagedError] for a text that is no cell. nil stands for an engine that cannot.
+	Version func(version uint64) R
+
 	// Explain returns the error of an operation with the kind of the server's refusal. nil leaves errors
 	// as they are.
 	Explain func(ctx context.Context, err error) error
@@ -181,14 +185,17 @@ func (s *Skeleton[R]) get(ctx context.Context, key string, latest bool) (stores.
 	return cell, text, err
 }
 
-// Swap replaces the value of a cell if it has that version: by one Put for a new cell, and else by a Get that
-// compares the version, and a Put on the condition that the revision is still that of the Get.
+// Swap replaces the value of a cell if it has that version: by one Put for a new cell or with Version, and else by a
+// Get that compares the version, and a Put on the condition that the revision is still that of the Get.
 func (s *Skeleton[R]) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
 	return Swap(ctx, s.Failed, key, version, value, s.swap)
 }
 
 func (s *Skeleton[R]) swap(ctx context.Context, version uint64, next stores.Cell) error {
 	key, text := next.Key, FormatCell(next.Version, next.Value)
+	if s.Version != nil {
+		return s.put(ctx, key, s.Version(version), text)
+	}
 	var at R // there is no text
 	if version != 0 {
 		var err error

@@ -50,7 +50,12 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
-	s.owned = true
+	s.Done = func() error {
+		if err := client.Close(); !errors.Is(err, driver.ErrClosed) {
+			return err
+		}
+		return nil
+	}
 	return s, nil
 }
 

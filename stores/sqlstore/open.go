@@ -28,7 +28,7 @@ func Open(u *engine.DriverURL, dialect Dialect, connector driver.Connector, dial
 		_ = db.Close() // there is no connection yet
 		return nil, u.Refuse("the parameter table cannot be used", err)
 	}
-	s.owned = true
+	s.Done = db.Close
 	return s, nil
 }
 
