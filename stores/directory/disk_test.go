@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -401,43 +400,6 @@ func TestDiskHangs(t *testing.T) {
 			nothingOpen(t, s)
 		})
 	}
-}
-
-// However often a caller tries again while the disk hangs, few calls wait for the disk, and
-// another directory is not affected.
-func TestFewCallsHang(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var busy atomic.Int32
-		back := make(chan struct{})
-		s := opened(t, state(t), func(step, _ string, do func() error) error {
-			if step == "lock" {
-				busy.Add(1)
-				defer busy.Add(-1)
-				<-back
-			}
-			return do()
-		})
-		cell := stores.Cell{Key: key}
-		before := runtime.NumGoroutine()
-		for range 100 {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			_, err := swap(ctx, s, cell, "value")
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-			_, err = s.TryLock(ctx, key)
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-			cancel()
-			synctest.Wait()
-			ctx, cancel = context.WithTimeout(t.Context(), time.Second)
-			_, err = s.List(ctx, "", "\x7f", 1)
-			assert.Equal(t, busy.Load() == maxCalls, err != nil, "with all places taken, each call waits for one")
-			cancel()
-		}
-		assert.EqualValues(t, maxCalls, busy.Load())
-		assert.Less(t, runtime.NumGoroutine(), before+2*maxCalls, "of 300 calls few are left")
-		written(t, opened(t, state(t), nil), cell, "value")
-		close(back)
-		written(t, s, cell, "value")
-	})
 }
 
 // A process that is stopped in a write, as here by the test, holds up the writers of that cell

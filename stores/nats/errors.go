@@ -23,12 +23,10 @@ func refused(err error) error {
 var (
 	errCredentials = stores.Refused.New("the server refuses the user, the password or a right: fix the URL, or grant the rights that the package doc lists")
 	errNoStreams   = stores.Refused.New("the server has no JetStream for this account: switch it on")
-	errNoBucket    = stores.Refused.New("another program has a stream under the name of the bucket: use another namespace")
 
 	refusals = map[error]error{
 		natsgo.ErrAuthorization: errCredentials, natsgo.ErrAuthExpired: errCredentials, natsgo.ErrAuthRevoked: errCredentials,
 		natsgo.ErrAccountAuthExpired: errCredentials, natsgo.ErrPermissionViolation: errCredentials,
 		jetstream.ErrJetStreamNotEnabled: errNoStreams, jetstream.ErrJetStreamNotEnabledForAccount: errNoStreams,
-		jetstream.ErrBadBucket: errNoBucket,
 	}
 )

@@ -1,16 +1,10 @@
 package nats
 
 import (
-	"context"
-	"errors"
-	"net"
 	"os"
 	"path/filepath"
 	"testing"
 
-	natsgo "github.com/nats-io/nats.go"
-
-	"github.com/tickflake/tickflake/stores/engine"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
@@ -38,32 +32,6 @@ func TestBadURL(t *testing.T) {
 	}
 	if _, err := New(nil, "a/b"); err == nil {
 		t.Errorf("New with a bad namespace: %v", err)
-	}
-}
-
-// hanging is a dialer that is refused at first, and then hangs while the context ends.
-type hanging struct {
-	dialed int
-	end    func()
-	back   chan struct{}
-}
-
-func (d *hanging) Dial(string, string) (net.Conn, error) {
-	if d.dialed++; d.dialed > 1 {
-		d.end()
-		<-d.back
-	}
-	return nil, errors.New("connection refused")
-}
-
-// The error at the end of the context says what the last attempt met.
-func TestConnectTellsTheReason(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	d := &hanging{end: cancel, back: make(chan struct{})}
-	defer close(d.back)
-	_, err := connect(ctx, &engine.URL{Scheme: "nats", Hosts: []string{"127.0.0.1:1"}}, []natsgo.Option{natsgo.SetCustomDialer(d)})
-	if !errors.Is(err, natsgo.ErrNoServers) {
-		t.Error(err)
 	}
 }
 

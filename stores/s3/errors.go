@@ -16,7 +16,7 @@ var (
 	errCredentials = stores.Refused.New("the server refuses the credentials: fix or renew them")
 	errRegion      = stores.Refused.New("the bucket is in another region: name it by region=")
 	errOrder       = stores.Refused.New("the bucket lists its objects in no order: take a general-purpose bucket")
-	errLogin       = stores.Refused.New("no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or give the machine or the pod a role")
+	errLogin       = stores.Passing.New("no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or give the machine or the pod a role")
 	errSlow        = stores.Passing.New("the server cannot answer now")
 
 	// advice has what to do against refusals of the server, by their codes.

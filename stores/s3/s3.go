@@ -136,7 +136,8 @@ func (b *bucket) Scan(ctx context.Context, from, to string, limit int, found fun
 	return ctx.Err() // which ends the iteration without an error
 }
 
-// ready fetches the credentials if there are none or they have expired: the driver would send without.
+// ready fetches the credentials if there are none or they have expired: the driver would send without. That there are
+// none may pass, as what gives a role may be away for a moment.
 func (b *bucket) ready() error {
 	value, err := b.client.GetCreds()
 	if err == nil && value.AccessKeyID == "" {

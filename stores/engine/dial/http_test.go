@@ -2,6 +2,7 @@ package dial_test
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -14,7 +15,12 @@ import (
 	"github.com/tickflake/tickflake/stores/engine/dial"
 )
 
-// A server that asks to wait is left alone for that long, by every request.
+type body struct{ closed bool }
+
+func (b *body) Read([]byte) (int, error) { return 0, io.EOF }
+func (b *body) Close() error             { b.closed = true; return nil }
+
+// A server that asks to wait is left alone for that long, by every request. What gives up closes its request.
 func TestRetryAfter(t *testing.T) {
 	for status, heeded := range map[int]bool{http.StatusTooManyRequests: true, http.StatusServiceUnavailable: true, http.StatusForbidden: false} {
 		asked := 0
@@ -31,8 +37,10 @@ func TestRetryAfter(t *testing.T) {
 				ctx = t.Context()
 			}
 			defer cancel()
-			r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
+			sent := new(body)
+			r, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, sent)
 			require.NoError(t, err)
+			defer func() { assert.True(t, sent.closed) }()
 			answer, err := client.Do(r)
 			if err == nil {
 				err = answer.Body.Close()
