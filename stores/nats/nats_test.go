@@ -15,11 +15,8 @@ func TestBadURL(t *testing.T) {
 		t.Fatal(err)
 	}
 	storetest.TestURLs(t, open, "nats://u:SECRET@h", map[string]string{
-		"etcd://u:SECRET@h":                "store URL: unknown scheme, want nats:// or tls://",
 		"nats://u:SECRET@h/path":           "a path after the host",
 		"nats://u:SECRET@h?x=SECRET":       "there are namespace, replicas, creds, nkey, cacert, cert, key",
-		"nats://u:SECRET@h?cert=/none":     "needs the scheme tls://",
-		"tls://u:SECRET@h?cert=/none":      "options cert and key",
 		"nats://u:SECRET@h?replicas=0":     "option replicas is not 1 to 5",
 		"nats://u:SECRET@h?replicas=6":     "option replicas is not 1 to 5",
 		"nats://u:SECRET@h?replicas=x":     "option replicas is not 1 to 5",

@@ -2,10 +2,8 @@ package sqlstore_test
 
 import (
 	"context"
-	"database/sql"
 	"database/sql/driver"
 	"errors"
-	"fmt"
 	"io"
 )
 
@@ -44,22 +42,3 @@ func (r *fakeRows) Next(dest []driver.Value) error {
 	r.rows = r.rows[1:]
 	return nil
 }
-
-// emptyServer is the driver of a MySQL without tables.
-type emptyServer struct{ driver.Conn }
-
-func init() { sql.Register("anotherdriver", emptyServer{fakeConn{}}) }
-
-func (s emptyServer) Open(string) (driver.Conn, error) { return s, nil }
-
-func (emptyServer) QueryContext(context.Context, string, []driver.NamedValue) (driver.Rows, error) {
-	return nil, &serverError{Number: 1146, Message: "no such table"}
-}
-
-// serverError is an error of the server as drivers have it.
-type serverError struct {
-	Number  uint16
-	Message string
-}
-
-func (e *serverError) Error() string { return fmt.Sprintf("error %d: %s", e.Number, e.Message) }

@@ -3,7 +3,7 @@ package zookeeper
 import (
 	"context"
 	"net"
-	"strings"
+	"path"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -61,7 +61,7 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if path := u.Path + "/"; strings.Contains(path, "//") || strings.Contains(path, "/./") || strings.Contains(path, "/../") {
+	if u.Path != "" && path.Clean(u.Path) != u.Path {
 		return nil, u.Refuse("bad path after the host; want the chroot, like /a/b", nil)
 	}
 	config, err := dial.TLS(u)
