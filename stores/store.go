@@ -51,7 +51,7 @@ type Store interface {
 	// such a late write is conditional on version, too.
 	//
 	// A version never recurs, not even after the store was restored from a backup:
-	// see [NextVersion].
+	// it grows by a random step of up to 2³².
 	Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error)
 
 	// Close ends what [Open] opened: connections and goroutines. It leaves the cells as

@@ -2,10 +2,7 @@ package directory
 
 import (
 	"context"
-	"fmt"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/tickflake/tickflake/stores/engine"
 )
@@ -24,9 +21,6 @@ type call struct {
 	context.Context
 	places chan struct{} // of its directory
 	inside bool          // it has a place
-	// busy says who has locked the file for which the call waits. It is nil unless waitLock
-	// waits, or the context ended there.
-	busy atomic.Pointer[error]
 }
 
 func (c *call) enter() error {
@@ -46,22 +40,19 @@ func (c *call) leave() {
 	}
 }
 
-// wait is [engine.Wait] with at most maxCalls calls at a time. Further calls wait for a
-// place, and leave nothing behind when their context ends.
-func wait[T any](ctx context.Context, path string, do func(*call) (T, error)) (T, error) {
-	c, began := &call{Context: ctx}, time.Now()
-	value, err := engine.Wait(ctx, func() (T, error) {
-		of, _ := places.LoadOrStore(path, make(chan struct{}, maxCalls))
-		c.places = of.(chan struct{})
-		defer c.leave()
-		if err := c.enter(); err != nil {
-			var none T
-			return none, err
-		}
-		return do(c)
-	})
-	if busy := c.busy.Load(); err != nil && busy != nil {
-		err = fmt.Errorf("%w, waited %s: if it is stopped, wake it or end it: %w", *busy, time.Since(began).Round(time.Millisecond), err)
+// place runs a call, as at most maxCalls at a time. Further calls wait for a place, and leave nothing
+// behind when their context ends.
+func place[T any](ctx context.Context, path string, do func(*call) (T, error)) (none T, err error) {
+	of, _ := places.LoadOrStore(path, make(chan struct{}, maxCalls))
+	c := &call{Context: ctx, places: of.(chan struct{})}
+	defer c.leave()
+	if err := c.enter(); err != nil {
+		return none, err
 	}
-	return value, err
+	return do(c)
+}
+
+// wait is place, and does not wait for the call when ctx has ended, as the skeleton does not.
+func wait[T any](ctx context.Context, path string, do func() (T, error)) (T, error) {
+	return engine.Wait(ctx, func() (T, error) { return place(ctx, path, func(*call) (T, error) { return do() }) })
 }

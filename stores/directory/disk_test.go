@@ -247,8 +247,7 @@ func (v *volatile) cut(t *testing.T) {
 	}
 }
 
-// Whatever Swap has acknowledged, and Read or List have shown, is there after a power
-// cut.
+// Whatever Swap has acknowledged, and Read has shown, is there after a power cut.
 func TestPowerCut(t *testing.T) {
 	for seed := range uint64(400) {
 		v := &volatile{random: rand.New(rand.NewPCG(seed, 1)), synced: make(map[string]bool)}
@@ -277,10 +276,8 @@ func TestPowerCut(t *testing.T) {
 					cell, err = s.Read(t.Context(), key)
 					require.NoError(t, err)
 				case looks == 1: // another process
-					cells, err := opened(t, dir, v.do).List(t.Context(), "", "\x7f", 1<<30)
+					cell, err = opened(t, dir, v.do).Read(t.Context(), key)
 					require.NoError(t, err)
-					require.Len(t, cells, 1)
-					cell = cells[0]
 				}
 			}
 			v.cut(t)
@@ -324,8 +321,9 @@ func TestSyncs(t *testing.T) {
 		{list, nil, "its own list"},
 		{read, nil, "its own cell"},
 		{start, nil, "to start again"},
-		{list, both[1:], "a list of what others have written"},
-		{read, nil, "a cell from the list"},
+		{list, nil, "a list, which guides only"},
+		{read, both[1:], "a cell that others have written"},
+		{read, nil, "the same again"},
 		{again, both, "a swap"},
 	} {
 		step.do()
@@ -384,7 +382,7 @@ func TestDiskHangs(t *testing.T) {
 			} else {
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 				assert.ErrorContains(t, err, " node/0000007: no answer yet: context deadline exceeded: the test is impatient")
-				assert.Equal(t, time.Minute, time.Since(begin))
+				assert.LessOrEqual(t, time.Since(begin), time.Minute+100*time.Millisecond)
 			}
 			other := opened(t, path, nil)
 			if step == "sync" { // it has the cell's lock until it is done

@@ -28,7 +28,7 @@ func (s *Store) TryLock(ctx context.Context, key string) (unlock func(), err err
 		unlock, err = s.waitHold(ctx, key)
 	}
 	if err != nil {
-		return nil, s.failed(ctx, "lock", key, err)
+		return nil, s.Failed(ctx, "lock", key, err)
 	}
 	return unlock, nil
 }
@@ -40,7 +40,7 @@ func (s *Store) waitHold(ctx context.Context, key string) (func(), error) {
 	// One of the two below sees the other's store, and unlocking twice does no harm.
 	var locked atomic.Pointer[func()]
 	var gone atomic.Bool
-	unlock, err := wait(ctx, s.path, func(*call) (func(), error) {
+	unlock, err := wait(ctx, s.path, func() (func(), error) {
 		unlock, err := s.lock(path)
 		if errors.Is(err, errBusy) {
 			err = stores.ErrLocked
@@ -143,23 +143,21 @@ func readHolder(f *os.File) string {
 func (s *Store) waitLock(c *call, key string) (unlock func(), err error) {
 	path := s.file(key, swapFile)
 	pauses := engine.Backoff{First: 100 * time.Microsecond, Last: 5 * time.Millisecond}
-	for {
+	for begin := time.Now(); ; {
 		unlock, err := s.lock(path)
 		if !errors.Is(err, errBusy) {
-			c.busy.Store(nil)
 			return unlock, s.ofCell(key, path, err)
 		}
-		busy := &err
-		if holder, _ := errors.AsType[lockedBy](err); string(holder) == self() {
-			busy = nil // its disk hangs
-		}
-		c.busy.Store(busy)
 		c.leave()
-		if err := pauses.Wait(c); err != nil {
-			return nil, err
+		ended := pauses.Wait(c)
+		if ended == nil {
+			ended = c.enter()
 		}
-		if err := c.enter(); err != nil {
-			return nil, err
+		if holder, _ := errors.AsType[lockedBy](err); ended != nil && string(holder) != self() { // else its disk hangs
+			return nil, fmt.Errorf("%w, waited %s: if it is stopped, wake it or end it: %w", err, time.Since(begin).Round(time.Millisecond), ended)
+		}
+		if ended != nil {
+			return nil, ended
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"unicode"
 
 	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/engine"
 )
 
 const ownDir = 0o700
@@ -102,7 +103,7 @@ func Open(ctx context.Context, path string) (*Store, error) {
 
 // openAny is Open on any file system: [stores.Open] asks for it.
 func openAny(ctx context.Context, path string) (*Store, error) {
-	s, err := wait(ctx, path, func(*call) (*Store, error) { return open(path, realDisk) })
+	s, err := wait(ctx, path, func() (*Store, error) { return open(path, realDisk) })
 	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		err = fmt.Errorf("directory %s: open: %w", path, err)
 	}
@@ -125,6 +126,8 @@ func open(path string, d disk) (*Store, error) {
 		return nil, unfit(path, "has no absolute path", err)
 	}
 	s := &Store{path: absolute, disk: d, synced: make(map[string]uint64)}
+	s.Skeleton = engine.Skeleton[uint64]{Texts: texts{s}, Reads: reading, At: func() string { return "directory " + absolute },
+		Version: func(version uint64) uint64 { return version }}
 	made, err := s.make()
 	if err != nil {
 		return nil, err

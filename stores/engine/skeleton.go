@@ -19,8 +19,8 @@ import (
 // at once. One that does not return soon after ctx has ended is left alone, and its results are dropped; so it
 // does not use what the caller of the Store may change.
 type Texts[R comparable] interface {
-	// Get returns the text of a key. With latest, it is linearizable; without, it may be from a server that
-	// lags behind.
+	// Get returns the text of a key. With latest, it is linearizable and no crash undoes it; without, it may be from a
+	// server that lags behind. The error of a text that an engine knows to be damaged is a [*stores.DamagedError].
 	Get(ctx context.Context, key string, latest bool) (Text[R], error)
 
 	// Put writes a text if the key still has the revision, and makes it if that is zero. If the revision
@@ -78,25 +78,26 @@ func (s *Skeleton[R]) List(ctx context.Context, from, to string, limit int) ([]s
 	if limit < 1 || from >= to {
 		return nil, nil
 	}
-	return List(ctx, s.Failed, func() (cells []stores.Cell, damaged []error, err error) {
-		l, err := Within(ctx, func() (*listing[R], error) {
-			l := &listing[R]{Skeleton: s, limit: limit}
-			err := s.Texts.Scan(ctx, from, to, limit, func(key string, text []byte) bool {
-				if from <= key && key < to && stores.CheckKey(key) == nil {
-					l.found = append(l.found, entry{key, text, true})
-				}
-				return s.Unordered || len(l.cells)+len(l.found) < limit || l.take(ctx)
-			})
-			if err == nil {
-				l.take(ctx)
+	l, err := Within(ctx, func() (*listing[R], error) {
+		l := &listing[R]{Skeleton: s, limit: limit}
+		err := s.Texts.Scan(ctx, from, to, limit, func(key string, text []byte) bool {
+			if from <= key && key < to && stores.CheckKey(key) == nil {
+				l.found = append(l.found, entry{key: key, text: text, there: true})
 			}
-			return l, cmp.Or(err, l.err)
+			return s.Unordered || len(l.cells)+len(l.found) < limit || l.take(ctx)
 		})
-		if err != nil {
-			return nil, nil, err
+		if err == nil {
+			l.take(ctx)
 		}
-		return l.cells, l.damaged, nil
+		return l, cmp.Or(err, l.err)
 	})
+	if err != nil {
+		return nil, s.Failed(ctx, "list", "", err)
+	}
+	if err := JoinDamaged(l.damaged); err != nil {
+		return l.cells, s.Failed(ctx, "list", "", err)
+	}
+	return l.cells, nil
 }
 
 // listing is a List that runs.
@@ -110,9 +111,10 @@ type listing[R comparable] struct {
 }
 
 type entry struct {
-	key   string
-	text  []byte
-	there bool
+	key     string
+	text    []byte
+	there   bool
+	damaged error // of a Get
 }
 
 // take makes cells of what was found, and reports whether more may be.
@@ -128,7 +130,7 @@ func (l *listing[R]) take(ctx context.Context) bool {
 		}
 		for _, e := range some {
 			cell, err := ParseCell(e.key, e.text)
-			switch {
+			switch err = cmp.Or(e.damaged, err); {
 			case !e.there: // it is gone since
 			case err != nil:
 				l.damaged = append(l.damaged, err)
@@ -157,6 +159,10 @@ func (l *listing[R]) read(ctx context.Context, some []entry) error {
 				return
 			}
 			is, err := l.Texts.Get(ctx, some[i].key, false)
+			if errors.Is(err, stores.ErrDamaged) {
+				some[i].damaged = err
+				return
+			}
 			if err != nil {
 				fail(err)
 			}
@@ -169,10 +175,14 @@ func (l *listing[R]) read(ctx context.Context, some []entry) error {
 
 // Read returns the cell of a key, as by a linearizable Get.
 func (s *Skeleton[R]) Read(ctx context.Context, key string) (stores.Cell, error) {
-	return Read(ctx, s.Failed, key, func(ctx context.Context, key string) (stores.Cell, error) {
-		cell, _, err := s.get(ctx, key, true)
-		return cell, err
-	})
+	cell, err := stores.Cell{}, stores.CheckKey(key)
+	if err == nil {
+		cell, _, err = s.get(ctx, key, true)
+	}
+	if err != nil {
+		return stores.Cell{}, s.Failed(ctx, "read", key, err)
+	}
+	return cell, nil
 }
 
 // get returns a cell and its text.
@@ -188,11 +198,17 @@ func (s *Skeleton[R]) get(ctx context.Context, key string, latest bool) (stores.
 // Swap replaces the value of a cell if it has that version: by one Put for a new cell or with Version, and else by a
 // Get that compares the version, and a Put on the condition that the revision is still that of the Get.
 func (s *Skeleton[R]) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
-	return Swap(ctx, s.Failed, key, version, value, s.swap)
+	next, err := nextVersion(key, version, value)
+	if err == nil {
+		err = s.swap(ctx, key, version, FormatCell(next, value))
+	}
+	if err != nil {
+		return 0, s.Failed(ctx, "swap", key, err)
+	}
+	return next, nil
 }
 
-func (s *Skeleton[R]) swap(ctx context.Context, version uint64, next stores.Cell) error {
-	key, text := next.Key, FormatCell(next.Version, next.Value)
+func (s *Skeleton[R]) swap(ctx context.Context, key string, version uint64, text []byte) error {
 	if s.Version != nil {
 		return s.put(ctx, key, s.Version(version), text)
 	}
