@@ -51,6 +51,7 @@ func tornStates() map[string][2]string {
 		"negative length":     {swap("length=9", "length=-9"), "its checksum does not match"},
 		"a changed value":     {swap("the value", "the valve"), "its checksum does not match"},
 		"another's":           {string(encode(stores.Cell{Key: "node/0000008", Version: 12, Value: some.Value})), "it is the cell node/0000008"},
+		"no key":              {string(encode(stores.Cell{Key: "A", Version: 12, Value: some.Value})), "its checksum does not match"},
 		"a line end":          {strings.ReplaceAll(good, "\n", "\r\n"), "its checksum does not match"},
 	}
 }

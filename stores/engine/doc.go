@@ -4,7 +4,7 @@
 // An engine is a package that calls [github.com/tickflake/tickflake/stores.Register] in an init, for the
 // schemes of its URLs, with a function that opens one:
 //
-//   - [URLFormat] or [ParseDriverURL] takes the URL apart without showing a password; [Withhold]
+//   - [ParseURL] or [ParseDriverURL] takes the URL apart without showing a password; [Withhold]
 //     hides what the driver says about it.
 //   - Package dial connects: its Dialer bounds the connections, and notices within seconds that a machine is
 //     gone. Its Transport does so for a driver that speaks HTTP, and heeds Retry-After.

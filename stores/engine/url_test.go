@@ -17,15 +17,9 @@ import (
 	"github.com/tickflake/tickflake/stores/engine/dial"
 )
 
-var format = engine.URLFormat{
-	Plain:   engine.URLScheme{Name: "x", Port: "99"},
-	TLS:     engine.URLScheme{Name: "xs", Port: "100"},
-	Options: []string{"own"},
-}
-
 // both parses a URL in both ways.
-func both(rawURL string) (u *engine.URL, d *engine.DriverURL, parse, driver error) {
-	if u, parse = format.Parse(rawURL); parse == nil {
+func both(rawURL string) (u, d *engine.URL, parse, driver error) {
+	if u, parse = engine.ParseURL(rawURL, "x:99", "xs:100", "own"); parse == nil {
 		_, parse = dial.TLS(u)
 	}
 	d, driver = engine.ParseDriverURL(rawURL, []string{"x", "xs"}, "own")
@@ -53,7 +47,7 @@ func TestURLs(t *testing.T) {
 	} {
 		_, d, _, err := both(c.url)
 		require.NoError(t, err, c.url)
-		assert.Equal(t, []string{c.namespace, c.own, c.rest}, []string{d.Namespace, d.Own["own"], d.URL.String()})
+		assert.Equal(t, []string{c.namespace, c.own, c.rest}, []string{d.Namespace, d.Options["own"], d.URL.String()})
 	}
 }
 

@@ -54,11 +54,6 @@ func New(client *clientv3.Client, namespace string) (*Store, error) {
 	}}, nil
 }
 
-var urlFormat = engine.URLFormat{
-	Plain: engine.URLScheme{Name: "etcd", Port: "2379"},
-	TLS:   engine.URLScheme{Name: "etcds", Port: "2379"},
-}
-
 func init() {
 	stores.Register("etcd", open)
 	stores.Register("etcds", open)
@@ -80,7 +75,7 @@ var reconnect = grpc.ConnectParams{
 // open opens a URL, as the package's doc describes it. If the URL has a user,
 // it waits for the server, to log in; else it does not wait.
 func open(ctx context.Context, rawURL string) (stores.Store, error) {
-	u, err := urlFormat.Parse(rawURL)
+	u, err := engine.ParseURL(rawURL, "etcd:2379", "etcds:2379")
 	if err != nil {
 		return nil, err
 	}

@@ -1,9 +1,14 @@
 package nats
 
 import (
+	"context"
+	"errors"
+	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/tickflake/tickflake/stores/storetest"
 )
@@ -29,6 +34,22 @@ func TestBadURL(t *testing.T) {
 	}
 	if _, err := New(nil, "a/b"); err == nil {
 		t.Errorf("New with a bad namespace: %v", err)
+	}
+}
+
+// Open gives up when its context ends, however many servers there are to wait for.
+func TestOpenEnds(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close() //nolint:errcheck // the test has ended
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	begin := time.Now()
+	_, err = open(ctx, "nats://"+strings.Repeat(silent.Addr().String()+",", 3)+silent.Addr().String())
+	if !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) > 5*time.Second {
+		t.Errorf("Open returned after %v: %v", time.Since(begin), err)
 	}
 }
 

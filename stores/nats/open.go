@@ -16,12 +16,6 @@ import (
 	"github.com/tickflake/tickflake/stores/engine/dial"
 )
 
-var urlFormat = engine.URLFormat{
-	Plain:   engine.URLScheme{Name: "nats", Port: "4222"},
-	TLS:     engine.URLScheme{Name: "tls", Port: "4222"},
-	Options: []string{"replicas", "creds", "nkey"},
-}
-
 func init() {
 	stores.Register("nats", open)
 	stores.Register("tls", open)
@@ -30,7 +24,7 @@ func init() {
 // open connects to the servers of a URL, as the package's doc describes it. It waits for
 // the connection, until ctx ends.
 func open(ctx context.Context, rawURL string) (stores.Store, error) {
-	u, err := urlFormat.Parse(rawURL)
+	u, err := engine.ParseURL(rawURL, "nats:4222", "tls:4222", "replicas", "creds", "nkey")
 	if err != nil {
 		return nil, err
 	}

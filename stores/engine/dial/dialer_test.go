@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http/httptest"
 	"runtime"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -31,7 +32,13 @@ func TestDialer(t *testing.T) {
 	require.NoError(t, first.Close())
 	assert.ErrorIs(t, first.Close(), net.ErrClosed)
 
-	// Close ends a wait for an answer.
+	// Close ends a wait for an answer, and for a connection.
+	ended, asked, before := make(chan error, 1), make(chan struct{}), net.DefaultResolver
+	tell := sync.OnceFunc(func() { close(asked) })
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) { tell(); <-ctx.Done(); return nil, ctx.Err() }}
+	defer func() { net.DefaultResolver = before }()
+	go func() { _, err := d.Dial(t.Context(), "tcp", "server.example:1"); ended <- err }()
+	<-asked
 	read := make(chan error)
 	go func() {
 		_, err := second.Read(make([]byte, 1))
@@ -39,6 +46,7 @@ func TestDialer(t *testing.T) {
 	}()
 	require.NoError(t, d.Close())
 	assert.ErrorIs(t, <-read, net.ErrClosed)
+	assert.ErrorIs(t, <-ended, context.Canceled)
 	require.NoError(t, d.Close(), "again")
 	_, err = d.Dial(t.Context(), "tcp", server.Addr().String())
 	assert.ErrorIs(t, err, net.ErrClosed)
