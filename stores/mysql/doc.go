@@ -41,11 +41,8 @@
 //
 // # To lose nothing
 //
-// One server loses nothing with innodb_flush_log_at_trx_commit = 1, and sync_binlog = 1
-// if it has a binary log. MySQL's defaults are these; MariaDB's sync_binlog is 0.
-// innodb_flush_log_at_trx_commit = 0, and a table of another engine than InnoDB, forget,
-// and are refused; other values are logged. With asynchronous replication, a failover
-// loses the last writes. The doc of [sqlstore.MySQL] says what to set.
+// The doc of [sqlstore.MySQL] says what to set. innodb_flush_log_at_trx_commit = 0, and a table of another engine than
+// InnoDB, forget, and are refused; other values are logged.
 //
 // # Failovers
 //

@@ -44,10 +44,8 @@
 //
 // # To lose nothing
 //
-// One server loses nothing with its default settings: each write is committed with
-// synchronous_commit = on, even where the database or the role has it off. An unlogged
-// table forgets, and is refused. fsync = off, and a failover to a standby that is not
-// synchronous, lose writes, and are logged. The doc of [sqlstore.PostgreSQL] says what to set.
+// One server loses nothing with its default settings. The doc of [sqlstore.PostgreSQL] says what to set for a standby. An
+// unlogged table forgets, and is refused; fsync = off, and a standby that is not synchronous, are logged.
 //
 // # Failovers
 //

@@ -25,13 +25,10 @@ type Dialect struct {
 	state  string // the session's state alone
 	sync   string // namespace, cell, version; syncs the cell, if it still has that version
 
-	guarded    bool             // insert and update do nothing in a session that commits nothing
-	cancels    bool             // the driver asks the server to cancel a statement whose context ends
-	noTable    func(error) bool // the error says that the table does not exist
-	duplicate  func(error) bool // the error of an insert says that there is such a row
-	rolledBack func(error) bool // the error says that another transaction was preferred, and nothing written
+	guarded bool // insert and update do nothing in a session that commits nothing
+	cancels bool // the driver asks the server to cancel a statement whose context ends
 
-	refused func(error) error // the refusal that the server's error stands for, or nil
+	says func(error) error // what the server's error stands for, of the errors in errors.go, or nil
 
 	durability func(ctx context.Context, conn *sql.Conn, d Dialect) (stores.Durability, error)
 }

@@ -25,11 +25,9 @@
 //
 // # Connections
 //
-// At most [MaxRunning] statements of a Store wait for an answer from the server. When the
-// context of a statement ends on MySQL or MariaDB, the server continues the statement, for
-// example waits for a lock, and counts the connection. So the statement keeps its connection
-// until the server has answered. On PostgreSQL, the driver must ask the server to cancel the
-// statement, as pgx and lib/pq do.
+// At most [MaxRunning] statements of a Store wait for an answer from the server. On MySQL and MariaDB, one whose
+// context has ended keeps its connection until then. On PostgreSQL, the driver must ask the server to cancel it, as
+// pgx and lib/pq do.
 //
 // # To lose nothing
 //

@@ -1,6 +1,10 @@
 package sqlstore
 
-import "github.com/tickflake/tickflake/stores"
+import (
+	"errors"
+
+	"github.com/tickflake/tickflake/stores"
+)
 
 var (
 	// ErrNotPrimary is wrapped by the error of a Read that a standby or a read-only
@@ -14,6 +18,11 @@ var (
 	errDenied = stores.Refused.New("the server refuses the user, the password or a right: fix the URL, or grant the rights that the engine's package doc lists")
 	errOther  = stores.Refused.New("the database does not exist, the table is another program's, with other columns, or the server does not take a parameter of the URL: fix the URL")
 	errUnfit  = stores.Refused.New("the table was not made by the statement of Schema, and IDs could be issued twice")
+
+	// These are no refusals: the store goes on.
+	errNoTable    = errors.New("the table does not exist")
+	errDuplicate  = errors.New("there is such a row")
+	errRolledBack = errors.New("another transaction was preferred, and nothing written")
 )
 
 // The states of the session that a statement runs in.

@@ -132,7 +132,7 @@ func (t texts) Scan(ctx context.Context, from, to string, most int, found func(s
 			}
 			return page, rows.Err()
 		})
-		if err != nil && t.dialect.noTable(err) {
+		if t.dialect.says(err) == errNoTable {
 			return nil // the first Swap makes it
 		}
 		if err != nil {
@@ -189,7 +189,7 @@ func (t texts) row(ctx context.Context, key string) (text engine.Text[uint64], s
 		err = conn.QueryRowContext(ctx, t.dialect.read, t.Namespace, key).Scan(&r.state, &r.version, &r.value)
 		return r, err
 	})
-	if err != nil && t.dialect.noTable(err) {
+	if t.dialect.says(err) == errNoTable {
 		// Without a table there is no cell, unless this is a replica that lacks the table so
 		// far.
 		got = row{}
@@ -218,7 +218,7 @@ func (t texts) Put(ctx context.Context, key string, version uint64, text []byte)
 		return err
 	}
 	written, err := t.write(ctx, version, cell)
-	if err != nil && t.dialect.noTable(err) {
+	if t.dialect.says(err) == errNoTable {
 		if version != 0 {
 			return stores.ErrConflict
 		}
@@ -245,7 +245,7 @@ func (t texts) write(ctx context.Context, version uint64, cell stores.Cell) (boo
 		return t.exec(ctx, t.dialect.update, int64(cell.Version), value, t.Namespace, cell.Key, int64(version))
 	}
 	written, err := t.exec(ctx, t.dialect.insert, t.Namespace, cell.Key, int64(cell.Version), value)
-	if err != nil && t.dialect.duplicate(err) {
+	if t.dialect.says(err) == errDuplicate {
 		return false, nil
 	}
 	return written, err
@@ -272,7 +272,7 @@ const tries = 100
 // written nothing.
 func again[T any](ctx context.Context, s *Store, statement func(context.Context, *sql.Conn) (T, error)) (got T, err error) {
 	for range tries {
-		if got, err = run(ctx, s, statement); err == nil || !s.dialect.rolledBack(err) {
+		if got, err = run(ctx, s, statement); s.dialect.says(err) != errRolledBack {
 			break
 		}
 	}
@@ -285,7 +285,7 @@ func again[T any](ctx context.Context, s *Store, statement func(context.Context,
 func (t texts) makeTable(ctx context.Context, cell stores.Cell) (bool, error) {
 	_, problem := t.exec(ctx, t.dialect.schema)
 	written, err := t.write(ctx, 0, cell)
-	if err != nil && problem != nil && t.dialect.noTable(err) {
+	if problem != nil && t.dialect.says(err) == errNoTable {
 		err = fmt.Errorf("table %s is missing, and making it failed: %w; have a user with the right to make it run: %s", t.table, problem, strings.Join(strings.Fields(t.Schema()), " "))
 	}
 	return written, err
@@ -295,8 +295,10 @@ func (t texts) makeTable(ctx context.Context, cell stores.Cell) (bool, error) {
 // Store if it was made by hand, in two or three round trips. If the table does not, the error is
 // of the kind [stores.Refused], and has the statement that changes it.
 func (s *Store) Durability(ctx context.Context) (stores.Durability, error) {
-	promises, err := run(ctx, s, func(ctx context.Context, conn *sql.Conn) (stores.Durability, error) {
-		return s.dialect.durability(ctx, conn, s.dialect)
+	promises, err := engine.Within(ctx, func() (stores.Durability, error) {
+		return run(ctx, s, func(ctx context.Context, conn *sql.Conn) (stores.Durability, error) {
+			return s.dialect.durability(ctx, conn, s.dialect)
+		})
 	})
 	if err != nil {
 		return stores.Durability{}, s.Failed(ctx, "ask for", "settings", err)
@@ -304,9 +306,12 @@ func (s *Store) Durability(ctx context.Context) (stores.Durability, error) {
 	return promises, nil
 }
 
-// explain makes the server's refusal wrap [stores.Refused].
-func (s *Store) explain(_ context.Context, err error) error {
-	if why := s.dialect.refused(err); why != nil {
+// explain makes the server's refusal wrap [stores.Refused], and tells why there was no answer in time.
+func (s *Store) explain(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		err = s.late(err)
+	}
+	if why := s.dialect.says(err); errors.Is(why, stores.Refused) {
 		err = fmt.Errorf("%w: %w", why, err)
 	}
 	return err
