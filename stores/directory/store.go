@@ -34,7 +34,7 @@ const (
 // survives a power cut. While another process writes the same cell, a Swap waits, until its context ends: the
 // error then names that process. After an error of the disk, it is unknown whether the value was
 // written, but the cell is the whole old one or the whole new one. A List reads the names of all files, and the cells
-// that it returns. A method whose context ends returns at once with an
+// that it returns. A method whose context ends returns soon with an
 // error that wraps the context's, even if the disk hangs. The call then still waits for the
 // disk, in a goroutine with a thread. A process has at most 16 such calls for each
 // directory: further calls wait for one of them to end.

@@ -11,22 +11,17 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// Wait runs call on a new goroutine, and returns the results of call, or, as soon as ctx
+// patience is how long Wait waits after the end of its context: the error of a driver that ends with it has the reason.
+const patience = 100 * time.Millisecond
+
+// Wait runs call on a new goroutine, and returns the results of call, or, 0.1 s after ctx
 // has ended, an error that wraps the context's. call then finishes in the background.
 // Wait is for drivers whose calls take no context, or do not end with it, and for
-// disks that hang. call must not use memory of the caller of the Store's method,
+// disks that hang; the [Skeleton] calls its Texts so. call must not use memory of the caller of the Store's method,
 // such as the value of a Swap, but a copy.
 //
 // If ctx has ended before, Wait does not run call.
-func Wait[T any](ctx context.Context, call func() (T, error)) (T, error) { return wait(ctx, 0, call) }
-
-// Within is [Wait] for a call whose driver ends with ctx, and then has 100 ms to return by itself: its
-// error has the reason. The [Skeleton] calls its Texts so.
-func Within[T any](ctx context.Context, call func() (T, error)) (T, error) {
-	return wait(ctx, 100*time.Millisecond, call)
-}
-
-func wait[T any](ctx context.Context, afterwards time.Duration, call func() (T, error)) (T, error) {
+func Wait[T any](ctx context.Context, call func() (T, error)) (T, error) {
 	type result struct {
 		value T
 		err   error
@@ -45,17 +40,12 @@ func wait[T any](ctx context.Context, afterwards time.Duration, call func() (T, 
 		return r.value, r.err
 	case <-ctx.Done():
 	}
-	timer := time.NewTimer(afterwards)
+	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
 	case r := <-done:
 		return r.value, r.err
 	case <-timer.C:
-	}
-	select {
-	case r := <-done: // both were ready
-		return r.value, r.err
-	default:
 		return none, fmt.Errorf("no answer yet: %w", pause.Ended(ctx))
 	}
 }

@@ -78,7 +78,7 @@ func (s *Skeleton[R]) List(ctx context.Context, from, to string, limit int) ([]s
 	if limit < 1 || from >= to {
 		return nil, nil
 	}
-	l, err := Within(ctx, func() (*listing[R], error) {
+	l, err := Wait(ctx, func() (*listing[R], error) {
 		l := &listing[R]{Skeleton: s, limit: limit}
 		err := s.Texts.Scan(ctx, from, to, limit, func(key string, text []byte) bool {
 			if from <= key && key < to && stores.CheckKey(key) == nil {
@@ -187,7 +187,7 @@ func (s *Skeleton[R]) Read(ctx context.Context, key string) (stores.Cell, error)
 
 // get returns a cell and its text.
 func (s *Skeleton[R]) get(ctx context.Context, key string, latest bool) (stores.Cell, Text[R], error) {
-	text, err := Within(ctx, func() (Text[R], error) { return s.Texts.Get(ctx, key, latest) })
+	text, err := Wait(ctx, func() (Text[R], error) { return s.Texts.Get(ctx, key, latest) })
 	if err != nil || !text.Found {
 		return stores.Cell{Key: key}, text, err
 	}
@@ -241,7 +241,7 @@ func (s *Skeleton[R]) swap(ctx context.Context, key string, version uint64, text
 }
 
 func (s *Skeleton[R]) put(ctx context.Context, key string, at R, text []byte) error {
-	_, err := Within(ctx, func() (struct{}, error) { return struct{}{}, s.Texts.Put(ctx, key, at, text) })
+	_, err := Wait(ctx, func() (struct{}, error) { return struct{}{}, s.Texts.Put(ctx, key, at, text) })
 	return err
 }
 

@@ -137,7 +137,7 @@ func filter(from, to string) string {
 func (s *Store) Durability(ctx context.Context) (stores.Durability, error) {
 	found := stores.Durability{Unknown: []string{
 		"sync_interval is unknown, because the server does not tell it, and its default loses up to two minutes of writes in a crash of the machine: set it to always"}}
-	stream, err := engine.Within(ctx, func() (jetstream.Stream, error) {
+	stream, err := engine.Wait(ctx, func() (jetstream.Stream, error) {
 		ctx, done := s.connected(ctx)
 		defer done()
 		stream, err := s.client.Stream(ctx, "KV_"+s.Namespace)

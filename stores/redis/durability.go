@@ -22,7 +22,7 @@ import (
 // risks, and appendonly no forgets. So do a maxmemory with an allkeys-… policy, which
 // evicts cells while the server runs, and a replica that takes writes.
 func (s *Store) Durability(ctx context.Context) (stores.Durability, error) {
-	promises, err := engine.Within(ctx, func() (stores.Durability, error) { return s.durability(ctx) })
+	promises, err := engine.Wait(ctx, func() (stores.Durability, error) { return s.durability(ctx) })
 	if err != nil {
 		return stores.Durability{}, s.Failed(ctx, "ask for", "settings", err)
 	}

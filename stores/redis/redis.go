@@ -55,7 +55,7 @@ func WithReplicas(n int) Option {
 //
 // Writes do not use the client's retries: a write that was applied the first
 // time would then report a conflict. Reads go to the primary even if the client
-// prefers replicas. An operation whose context has ended returns at once; unless
+// prefers replicas. An operation whose context has ended returns soon; unless
 // the client's option ContextTimeoutEnabled is set, its command continues in the
 // background until the client's ReadTimeout. With ContextTimeoutEnabled, or a short
 // ReadTimeout, a server that does not answer may count more connections than the client's

@@ -295,7 +295,7 @@ func (t texts) makeTable(ctx context.Context, cell stores.Cell) (bool, error) {
 // Store if it was made by hand, in two or three round trips. If the table does not, the error is
 // of the kind [stores.Refused], and has the statement that changes it.
 func (s *Store) Durability(ctx context.Context) (stores.Durability, error) {
-	promises, err := engine.Within(ctx, func() (stores.Durability, error) {
+	promises, err := engine.Wait(ctx, func() (stores.Durability, error) {
 		return run(ctx, s, func(ctx context.Context, conn *sql.Conn) (stores.Durability, error) {
 			return s.dialect.durability(ctx, conn, s.dialect)
 		})
