@@ -25,8 +25,8 @@ type Texts[R comparable] interface {
 
 	// Put writes a text if the key still has the revision, and makes it if that is zero. If the revision
 	// is another, it changes nothing and its error wraps [stores.ErrConflict]. It must not
-	// do so because of its own write, as a driver could that sends again: the Skeleton notices that only
-	// until another process writes. After any other error the outcome is unknown.
+	// do so because of its own write, as a driver could that sends again: a Skeleton without Version notices that, but
+	// only until another process writes. After any other error the outcome is unknown.
 	Put(ctx context.Context, key string, revision R, text []byte) error
 
 	// Scan gives the texts of the keys in [from, to) to found, in the order of the keys as bytes, until it

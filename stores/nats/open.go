@@ -54,11 +54,11 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 		return nil, engine.OpenFailed(ctx, engine.At("nats", u.Hosts...), refused(err))
 	}
 	closeAll := func() error { conn.Close(); return d.Close() }
+	var s *Store
 	client, err := jetstream.New(conn)
-	if err != nil {
-		return nil, errors.Join(err, closeAll())
+	if err == nil {
+		s, err = New(client, u.Namespace)
 	}
-	s, err := New(client, u.Namespace)
 	if err != nil {
 		return nil, errors.Join(err, closeAll())
 	}
