@@ -24,7 +24,7 @@ import (
 //
 // A method returns soon after its context has ended. All methods are safe for use by
 // several goroutines at once. An error without a [Kind] is Unknown, and is retried, a bare
-// fs.ErrPermission too: return it by [Failed], or as one of [Refused]. An error's text holds
+// fs.ErrPermission too: return it by the Failed of an engine, or as one of [Refused]. An error's text holds
 // no password. A key that [CheckKey] refuses, or a value that [CheckValue] refuses, is an
 // error, and the method sends nothing.
 type Store interface {

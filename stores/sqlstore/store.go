@@ -308,7 +308,7 @@ func (s *Store) Durability(ctx context.Context) (stores.Durability, error) {
 
 // explain makes the server's refusal wrap [stores.Refused], and tells why there was no answer in time.
 func (s *Store) explain(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		err = s.late(err)
 	}
 	if why := s.dialect.says(err); errors.Is(why, stores.Refused) {
