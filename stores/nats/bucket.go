@@ -29,27 +29,24 @@ type bucket struct {
 
 // find returns the bucket of the namespace. If there is none, it makes one if create,
 // else returns nil.
-func (s *Store) find(ctx context.Context, create bool) (*bucket, error) {
-	s.mu.Lock()
-	b := s.bucket
-	s.mu.Unlock()
-	if b != nil {
-		return b, ctx.Err()
-	}
+func (s *Store) find(ctx context.Context, create bool) (b *bucket, err error) {
 	// One request at a time: a cluster that gets several requests at once to make the same
 	// stream leaves some of them without an answer, and servers that do not know the
 	// new stream yet deny that it exists. Other processes may send such requests, too, so
 	// the loop below tries again.
 	select {
-	case s.finding <- struct{}{}:
-		defer func() { <-s.finding }()
+	case b = <-s.found:
+		defer func() { s.found <- b }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
+	}
+	if b != nil {
+		return b, ctx.Err()
 	}
 	again := pauses()
 	for {
 		attempt, cancel := context.WithTimeout(ctx, time.Second)
-		b, err := s.look(attempt, create)
+		b, err = s.look(attempt, create)
 		cancel()
 		if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, jetstream.ErrStreamNotFound) {
 			return b, err
@@ -73,10 +70,13 @@ func (s *Store) gone(ctx context.Context, b *bucket) bool {
 			return false
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.bucket == b {
-		s.bucket = nil
+	select {
+	case is := <-s.found:
+		if is == b {
+			is = nil
+		}
+		s.found <- is
+	case <-ctx.Done():
 	}
 	return true
 }
@@ -108,9 +108,6 @@ func (s *Store) look(ctx context.Context, create bool) (*bucket, error) {
 	case o.APIPrefix != "" && strings.TrimSuffix(o.APIPrefix, ".") != "$JS.API":
 		b.publish = strings.TrimSuffix(o.APIPrefix, ".") + "."
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.bucket = b
 	return b, nil
 }
 
