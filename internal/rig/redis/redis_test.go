@@ -264,7 +264,7 @@ func TestForgetfulServersAreRefused(t *testing.T) {
 	options.MaxRetries = -1
 	options.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
-		return cutAt{conn, "appendonly"}, err
+		return cutAt{conn, "appendfsync"}, err
 	}
 	c := driver.NewClient(options)
 	t.Cleanup(func() { _ = c.Close() })
