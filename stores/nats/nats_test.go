@@ -32,9 +32,6 @@ func TestBadURL(t *testing.T) {
 	if _, err := New(nil, "x"); err == nil {
 		t.Error("New took nil")
 	}
-	if _, err := New(nil, "a/b"); err == nil {
-		t.Errorf("New with a bad namespace: %v", err)
-	}
 }
 
 // Open gives up when its context ends, however many servers there are to wait for.
