@@ -23,24 +23,16 @@ const unlockTime = time.Second
 // it is locked. The lock ends with unlock or with the process. It belongs to the Store,
 // not to a goroutine. If the disk hangs, unlock returns after a second, and the lock ends
 // later.
-func (s *Store) TryLock(ctx context.Context, key string) (unlock func(), err error) {
-	if err = stores.CheckKey(key); err == nil {
-		unlock, err = s.waitHold(ctx, key)
-	}
-	if err != nil {
-		return nil, s.Failed(ctx, "lock", key, err)
-	}
-	return unlock, nil
-}
-
-// waitHold locks the holdFile of a cell. If ctx ends first, it unlocks what a disk that
-// hangs has locked too late.
-func (s *Store) waitHold(ctx context.Context, key string) (func(), error) {
+func (s *Store) TryLock(ctx context.Context, key string) (func(), error) {
 	path := s.file(key, holdFile)
-	// One of the two below sees the other's store, and unlocking twice does no harm.
+	// If ctx ends first, what a disk that hangs has locked too late is unlocked: one of the two below
+	// sees the other's store, and unlocking twice does no harm.
 	var locked atomic.Pointer[func()]
 	var gone atomic.Bool
 	unlock, err := wait(ctx, s.path, func() (func(), error) {
+		if err := stores.CheckKey(key); err != nil {
+			return nil, err
+		}
 		unlock, err := s.lock(path)
 		if errors.Is(err, errBusy) {
 			err = stores.ErrLocked
@@ -60,8 +52,9 @@ func (s *Store) waitHold(ctx context.Context, key string) (func(), error) {
 		if late := locked.Load(); late != nil {
 			go (*late)()
 		}
+		return nil, s.Failed(ctx, "lock", key, err)
 	}
-	return unlock, err
+	return unlock, nil
 }
 
 // brief returns an unlock that waits for the disk no longer than unlockTime. It takes no
