@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/url"
 	"strings"
 	"time"
 
@@ -121,3 +125,40 @@ func At(engine string, servers ...string) string {
 // up to half of each is left out at random, so that processes that began at once do not go on at
 // once. It is for one goroutine.
 type Backoff = pause.Backoff
+
+// classified is an error of a driver, with the kind that it has for every engine.
+type classified struct {
+	error
+	kind stores.Kind
+}
+
+func (c *classified) Unwrap() error { return c.error }
+
+func (c *classified) Is(target error) bool { return target == c.kind }
+
+// classify gives an error a kind, if nothing in it has one and its type tells: a file that may not
+// be used is Refused; no connection, no answer in time, and a context that has ended are Passing.
+func classify(err error) error {
+	kind := stores.KindOf(err)
+	if kind.Retryable() && kind != stores.Unknown && errors.Is(err, fs.ErrPermission) {
+		return &classified{err, stores.Refused} // stores.ErrOverloaded, of the end of the context, is stores.Passing
+	}
+	if kind != stores.Unknown {
+		return err
+	}
+	_, network := errors.AsType[*net.OpError](err)
+	_, name := errors.AsType[*net.DNSError](err)
+	_, web := errors.AsType[*url.Error](err) // whose cause net/http may hide
+	late, ok := errors.AsType[interface {
+		error
+		Timeout() bool
+	}](err)
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return &classified{err, stores.Refused}
+	case network, name, web, ok && late.Timeout(), errors.Is(err, context.Canceled), errors.Is(err, net.ErrClosed),
+		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return &classified{err, stores.Passing}
+	}
+	return err
+}
