@@ -217,21 +217,15 @@ func cutConsent(scheme, url string) (rest string, allowed bool, err error) {
 	if at < 0 {
 		return url, false, nil
 	}
-	var others []string
-	for option := range strings.SplitSeq(url[at+1:], "&") {
-		switch name, _, _ := strings.Cut(option, "="); {
-		case option == consent:
-			allowed = true
-		case name == consentName:
+	options := strings.Split(url[at+1:], "&")
+	others := slices.DeleteFunc(slices.Clone(options), func(option string) bool { return option == consent })
+	for _, option := range others {
+		if name, _, _ := strings.Cut(option, "="); name == consentName {
 			return "", false, &URLError{Scheme: scheme, Problem: "option " + consentName + ": want " + consent}
-		default:
-			others = append(others, option)
 		}
 	}
-	if len(others) == 0 {
-		return url[:at], allowed, nil
-	}
-	return url[:at+1] + strings.Join(others, "&"), allowed, nil
+	allowed = len(others) < len(options)
+	return strings.TrimSuffix(url[:at+1]+strings.Join(others, "&"), "?"), allowed, nil
 }
 
 // ErrForgets is wrapped by the error of [Open] for a store that forgets acknowledged

@@ -63,51 +63,37 @@ func TestOpenBySchemeOrPath(t *testing.T) {
 		assert.Equal(t, want, got)
 	}
 	got = "nothing"
-	for url, want := range map[string]string{
+	storetest.TestURLs(t, stores.Open, "", map[string]string{
 		"":                          "it is empty",
 		"localhost":                 "looks like a host",
 		"localhost:2379":            "looks like a host",
-		"localhost/ids":             "looks like a host",
-		"u:x9cret@h":                "looks like a host",
-		"user@host":                 "looks like a host",
+		"u:SECRET@h":                "looks like a host",
 		"./a@b":                     "looks like a host",
 		"10.0.0.5:2379":             "looks like a host",
 		"10.0.0.5":                  "looks like a host",
-		"db.example/ops":            "looks like a host",
-		"db.example":                "looks like a host",
 		"h1,h2":                     "looks like a host",
 		"ETCD/h":                    "looks like a host",
-		"LocalHost":                 "looks like a host",
 		"Redis":                     "looks like a host",
 		"tcp(h)/db":                 "looks like a host",
 		" ids":                      "begins or ends with a space",
 		"ids\n":                     "begins or ends with a space",
 		"ids/h1,h2":                 "looks like a host",
-		"[::1]":                     "looks like a host",
 		"db/ops?namespace=n":        "looks like a host",
-		"etcd":                      "looks like a host",
 		"postgres:db":               "looks like a host",
 		"~/ids":                     "in full",
-		"host=h password=x9cret":    "a = or a $ or quotes",
-		"password = 'x9cret'":       "a = or a $ or quotes",
+		"host=h password=SECRET":    "a = or a $ or quotes",
 		"$HOME/ids":                 "a = or a $ or quotes",
 		`"/srv/ids"`:                "a = or a $ or quotes",
-		"'/srv/ids'":                "a = or a $ or quotes",
 		"ids&forgetful=allow":       "a = or a $ or quotes",
 		"://h":                      "begins with no scheme",
-		"u:x9cret@x://h":            "begins with no scheme",
+		"u:SECRET@x://h":            "begins with no scheme",
 		"5x://h":                    "begins with no scheme",
-		"mongodb://u:x9cret@h":      `unknown scheme "mongodb"; want file:PATH, or one of etcd`,
+		"mongodb://u:SECRET@h":      `unknown scheme "mongodb"; want file:PATH, or one of etcd`,
 		"etcd://h":                  `does not import the engine for etcd URLs; add import _ "github.com/tickflake/tickflake/stores/etcd" and run go get github.com/tickflake/tickflake/stores/etcd`,
 		"ZKS://h":                   "stores/zookeeper",
-		"test://h?forgetful=x9cret": "want forgetful=allow",
+		"test://h?forgetful=SECRET": "want forgetful=allow",
 		"test://h?forgetful":        "want forgetful=allow",
-	} {
-		_, err := stores.Open(t.Context(), url)
-		require.ErrorContains(t, err, want, url)
-		isURLError(t, err, url)
-		hides(t, err, url)
-	}
+	})
 	assert.Equal(t, "nothing", got)
 	stores.Register("", nil)
 	_, err := stores.Open(t.Context(), "ids")
@@ -230,21 +216,4 @@ func TestOpenAsksWhetherTheStoreAnswers(t *testing.T) {
 	m.Fail(storetest.Unavailable, 1)
 	_, err := stores.Open(t.Context(), "test://h")
 	assert.ErrorIs(t, err, storetest.ErrFault)
-}
-
-func isURLError(t *testing.T, err error, rawURL string) {
-	t.Helper()
-	_, ok := errors.AsType[*stores.URLError](err)
-	require.True(t, ok, "%s: %v", rawURL, err)
-}
-
-// hides requires that neither an error nor a cause shows a part of the password,
-// however it is printed.
-func hides(t *testing.T, err error, rawURL string) {
-	t.Helper()
-	for e := err; e != nil; e = errors.Unwrap(e) {
-		text := fmt.Sprintf("%v %+v %#v", e, e, e)
-		assert.NotContains(t, text, "x9", rawURL)
-		assert.NotContains(t, text, "cret", rawURL)
-	}
 }

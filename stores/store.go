@@ -24,7 +24,7 @@ import (
 //
 // A method returns soon after its context has ended. All methods are safe for use by
 // several goroutines at once. An error without a [Kind] is Unknown, and is retried, a bare
-// fs.ErrPermission too: return it by [Failed], or as one of [Refused]. An error's text holds
+// fs.ErrPermission too: return it by the Failed of an engine, or as one of [Refused]. An error's text holds
 // no password. A key that [CheckKey] refuses, or a value that [CheckValue] refuses, is an
 // error, and the method sends nothing.
 type Store interface {
@@ -51,7 +51,7 @@ type Store interface {
 	// such a late write is conditional on version, too.
 	//
 	// A version never recurs, not even after the store was restored from a backup:
-	// see [NextVersion].
+	// it grows by a random step of up to 2³².
 	Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error)
 
 	// Close ends what [Open] opened: connections and goroutines. It leaves the cells as

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -57,15 +56,14 @@ func written(t *testing.T, s stores.Store, old stores.Cell, value string) stores
 	return cell
 }
 
-// failing is the real disk until a step, which fails in one of three ways: it does
+// failing is a disk until a step, which fails in one of three ways: it does
 // nothing, it is done and reported as failed, or half of it is done. If it is a crash,
 // all later steps do nothing, too. Locks are not among its steps.
 type failing struct {
-	step, way int
+	disk      disk
+	step, way int // how many steps there are up to the one that fails
 	crash     bool
 	err       error
-	done      int
-	what      string // the step that failed
 }
 
 const never = 1 << 30
@@ -81,79 +79,18 @@ func (f *failing) do(step, path string, do func() error) error {
 	if step == "lock" || step == "unlock" {
 		return do()
 	}
-	f.done++
+	f.step--
 	switch {
-	case f.done < f.step, f.done > f.step && !f.crash:
-		return do()
-	case f.done > f.step:
-		return f.err
-	}
-	f.what = step
-	switch {
-	case f.way == doesNothing, f.way == halfDone && step != "write":
+	case f.step > 0, f.step < 0 && !f.crash:
+		return f.disk(step, path, do)
+	case f.step < 0, f.way == doesNothing, f.way == halfDone && step != "write":
 	case step == "create": // do would leave it open
-		_ = os.WriteFile(path, nil, ownerOnly)
-	case do() == nil && f.way == halfDone:
+		_ = f.disk(step, path, func() error { return os.WriteFile(path, nil, ownerOnly) })
+	case f.disk(step, path, do) == nil && f.way == halfDone:
 		info, _ := os.Stat(path)
 		_ = os.Truncate(path, info.Size()/2)
 	}
 	return f.err
-}
-
-// Each step of the first and the second Swap of a cell fails, or is the process's
-// last. The cell is then the old one or the new one, and goes on from there. No file is left open.
-func TestEveryStepFails(t *testing.T) {
-	cause := errors.New("the test makes it fail")
-	for i := range 2 * ways * 2 {
-		crash, way, writes := i%2 == 1, i/2%ways, i/2/ways
-		for step := 1; ; step++ {
-			f := &failing{step: never, way: way, crash: crash, err: cause}
-			s := opened(t, state(t), f.do)
-			old := stores.Cell{Key: key}
-			for range writes {
-				old = written(t, s, old, "old")
-			}
-			f.step = f.done + step
-			made, err := swap(t.Context(), s, old, "new")
-			if f.what == "" {
-				require.NoError(t, err)
-				assert.Equal(t, 6, step, "a Swap has five")
-				break
-			}
-			about := fmt.Sprintf("crash: %v, way %d, %d written, step %d: %s", crash, way, writes, step, f.what)
-			require.ErrorIs(t, err, cause, about)
-			require.NotErrorIs(t, err, stores.ErrConflict, about)
-			assert.Zero(t, made, about)
-			if crash {
-				if _, err = s.Read(t.Context(), key); err == nil && step == 5 {
-					t.Errorf("%s: what is not on the disk was read", about)
-				}
-				s = opened(t, s.path, nil)
-				temps, err := filepath.Glob(filepath.Join(s.path, "*.tmp"))
-				require.NoError(t, err)
-				assert.Empty(t, temps, about)
-			}
-			goesOn(t, s, old, about)
-			nothingOpen(t, s)
-		}
-	}
-}
-
-// goesOn checks that the cell is the old one or the new one, and can be written.
-func goesOn(t *testing.T, s *Store, old stores.Cell, about string) {
-	t.Helper()
-	is, err := s.Read(t.Context(), old.Key)
-	require.NoError(t, err, about)
-	if is.Version != old.Version || string(is.Value) != string(old.Value) {
-		assert.Greater(t, is.Version, old.Version, about)
-		assert.Equal(t, "new", string(is.Value), about)
-	}
-	cells, err := s.List(t.Context(), "", "\x7f", 1<<30)
-	require.NoError(t, err, about)
-	if is.Version > 0 {
-		assert.Equal(t, []stores.Cell{is}, cells, about)
-	}
-	assert.Greater(t, written(t, s, is, "next").Version, is.Version, about)
 }
 
 // nothingOpen checks that no file of a directory is open.
@@ -174,10 +111,10 @@ func TestErrorsOfTheDisk(t *testing.T) {
 		syscall.EIO:    "input/output error",
 	} {
 		dir := state(t)
-		f := &failing{step: never, way: halfDone, err: &os.LinkError{Op: "rename", Old: dir, New: dir, Err: cause}}
+		f := &failing{disk: realDisk, step: never, way: halfDone, err: &os.LinkError{Op: "rename", Old: dir, New: dir, Err: cause}}
 		s := opened(t, dir, f.do)
 		cell := written(t, s, stores.Cell{Key: key}, "old")
-		f.step = f.done + 2 // the write
+		f.step = 2 // the write
 		_, err := swap(t.Context(), s, cell, "new")
 		require.ErrorIs(t, err, cause)
 		assert.ErrorContains(t, err, want)
@@ -197,7 +134,6 @@ type volatile struct {
 	random *rand.Rand
 	synced map[string]bool // by the path of a file, as it is now
 	undo   []func()        // of renames since then, the last one last
-	failed bool            // the next sync of the directory
 }
 
 func (v *volatile) do(step, path string, do func() error) error {
@@ -220,9 +156,6 @@ func (v *volatile) do(step, path string, do func() error) error {
 	case step == "sync" && isFile:
 		v.synced[path] = true
 		return nil
-	case step == "sync" && v.failed:
-		v.failed = false
-		return syscall.EIO
 	case step == "sync":
 		v.undo = nil
 		return nil
@@ -248,15 +181,21 @@ func (v *volatile) cut(t *testing.T) {
 	}
 }
 
-// Whatever Swap has acknowledged, and Read or List have shown, is there after a power
-// cut.
-func TestPowerCut(t *testing.T) {
-	for seed := range uint64(400) {
-		v := &volatile{random: rand.New(rand.NewPCG(seed, 1)), synced: make(map[string]bool)}
+// Each step of a Swap fails, or is the process's last, or the power is cut later. Whatever Swap has acknowledged and Read
+// has shown is there then; the cell is a whole old one or the whole new one, and can be written. No file is left open.
+func TestCrashesAndPowerCuts(t *testing.T) {
+	cause := errors.New("the test makes it fail")
+	for seed := range uint64(600) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		v := &volatile{random: random, synced: make(map[string]bool)}
 		dir := state(t)
-		var cell stores.Cell
+		var cell stores.Cell // which is relied on
 		for life := range 5 {
-			s := opened(t, dir, v.do)
+			f := &failing{disk: v.do, step: never, err: cause}
+			s := opened(t, dir, f.do)
+			temps, err := filepath.Glob(filepath.Join(dir, "*.tmp"))
+			require.NoError(t, err)
+			assert.Empty(t, temps)
 			is, err := s.Read(t.Context(), key)
 			require.NoError(t, err, "seed %d", seed)
 			require.GreaterOrEqual(t, is.Version, cell.Version, "seed %d, life %d: what was relied on is lost", seed, life)
@@ -265,26 +204,35 @@ func TestPowerCut(t *testing.T) {
 				require.NoError(t, err, "seed %d", seed)
 				require.True(t, before < is.Version && is.Version <= before+1<<32, "seed %d: version %d has the value of one after %d", seed, is.Version, before)
 			}
-			cell = is // which is relied on
-			for range v.random.IntN(4) {
-				v.failed = v.random.IntN(3) == 0
+			cell = is
+			for range random.IntN(4) {
+				f.step, f.way, f.crash = 1+random.IntN(10), random.IntN(ways), random.IntN(3) == 0 // a Swap has five steps
 				next, err := swap(t.Context(), s, cell, strconv.FormatUint(cell.Version, 10))
-				v.failed = false
-				looks := v.random.IntN(3)
-				switch {
-				case err == nil:
+				crashed := f.step <= 0 && f.crash
+				if !crashed {
+					f.step = never
+				}
+				if err == nil {
 					cell = next
-				case looks == 0:
-					cell, err = s.Read(t.Context(), key)
-					require.NoError(t, err)
-				case looks == 1: // another process
-					cells, err := opened(t, dir, v.do).List(t.Context(), "", "\x7f", 1<<30)
-					require.NoError(t, err)
-					require.Len(t, cells, 1)
-					cell = cells[0]
+					continue
+				}
+				require.ErrorIs(t, err, cause, "seed %d", seed)
+				reader := s
+				if random.IntN(2) == 0 { // another process
+					reader = opened(t, dir, v.do)
+				}
+				if is, err = reader.Read(t.Context(), key); err == nil {
+					cell = is
+				}
+				require.True(t, err == nil || crashed && reader == s, "seed %d: %v", seed, err)
+				if crashed {
+					break
 				}
 			}
-			v.cut(t)
+			nothingOpen(t, s)
+			if random.IntN(2) == 0 {
+				v.cut(t)
+			}
 		}
 	}
 }
@@ -325,8 +273,9 @@ func TestSyncs(t *testing.T) {
 		{list, nil, "its own list"},
 		{read, nil, "its own cell"},
 		{start, nil, "to start again"},
-		{list, both[1:], "a list of what others have written"},
-		{read, nil, "a cell from the list"},
+		{list, nil, "a list, which guides only"},
+		{read, both[1:], "a cell that others have written"},
+		{read, nil, "the same again"},
 		{again, both, "a swap"},
 	} {
 		step.do()
@@ -381,11 +330,11 @@ func TestDiskHangs(t *testing.T) {
 			err := call(ctx, s)
 			if step == "unlock" {
 				require.NoError(t, err)
-				assert.Equal(t, unlockTime, time.Since(begin), "it does not wait for the disk")
+				assert.LessOrEqual(t, time.Since(begin), unlockTime+100*time.Millisecond, "it does not wait for the disk")
 			} else {
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 				assert.ErrorContains(t, err, " node/0000007: no answer yet: context deadline exceeded: the test is impatient")
-				assert.Equal(t, time.Minute, time.Since(begin))
+				assert.LessOrEqual(t, time.Since(begin), time.Minute+100*time.Millisecond)
 			}
 			other := opened(t, path, nil)
 			if step == "sync" { // it has the cell's lock until it is done
@@ -403,37 +352,23 @@ func TestDiskHangs(t *testing.T) {
 	}
 }
 
-// However often a caller tries again while the disk hangs, few calls wait for the disk, and
-// another directory is not affected.
-func TestFewCallsHang(t *testing.T) {
+// With all places of a directory taken by calls that hang, another directory is not affected. Package disktest
+// counts the threads.
+func TestAllPlacesTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var busy atomic.Int32
-		back := make(chan struct{})
-		s := opened(t, state(t), func(step, _ string, do func() error) error {
-			if step == "lock" {
-				busy.Add(1)
-				defer busy.Add(-1)
+		back, cell := make(chan struct{}), stores.Cell{Key: key}
+		s := opened(t, state(t), func(_, path string, do func() error) error {
+			if filepath.Ext(path) == swapFile {
 				<-back
 			}
 			return do()
 		})
-		cell := stores.Cell{Key: key}
-		before := runtime.NumGoroutine()
-		for range 100 {
+		for range 2 * maxCalls {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			_, err := swap(ctx, s, cell, "value")
 			require.ErrorIs(t, err, context.DeadlineExceeded)
-			_, err = s.TryLock(ctx, key)
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-			cancel()
-			synctest.Wait()
-			ctx, cancel = context.WithTimeout(t.Context(), time.Second)
-			_, err = s.List(ctx, "", "\x7f", 1)
-			assert.Equal(t, busy.Load() == maxCalls, err != nil, "with all places taken, each call waits for one")
 			cancel()
 		}
-		assert.EqualValues(t, maxCalls, busy.Load())
-		assert.Less(t, runtime.NumGoroutine(), before+2*maxCalls, "of 300 calls few are left")
 		written(t, opened(t, state(t), nil), cell, "value")
 		close(back)
 		written(t, s, cell, "value")

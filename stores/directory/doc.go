@@ -30,9 +30,6 @@
 // the same host. A disk that acknowledges writes before they are made loses the last ones
 // in a power cut.
 //
-// Do not restore a directory from a backup or a snapshot: the cells are then out of date,
-// and IDs are issued twice. For the same reason, do not delete cells.
-//
 // The directory must belong to the user that the process runs as, and no other user
 // may write to it; [Open] makes it with mode 0700. On Windows, it inherits the
 // access rights of its parent directory.
@@ -54,7 +51,5 @@
 // whole old one or the whole new one.
 //
 // The checksum covers the text after it. A cell that cannot be read as it was written
-// is a [*stores.DamagedError], and is never overwritten, as it may be the only
-// record of the issued IDs. Versions grow by random steps, so a version that was
-// lost by restoring a backup does not recur.
+// is a [*stores.DamagedError], and is never overwritten.
 package directory

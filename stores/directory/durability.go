@@ -9,32 +9,32 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// place says where a file system keeps its files.
-type place uint8
+// keeper says where a file system keeps its files.
+type keeper uint8
 
 const (
-	local     place = iota
-	network         // on another host
-	memory          // lost when this host restarts
-	program         // a program decides
-	container       // in the container's own layer
+	local     keeper = iota
+	network          // on another host
+	memory           // lost when this host restarts
+	program          // a program decides
+	container        // in the container's own layer
 )
 
 // Durability asks Linux for the kind of the file system; on other systems it finds nothing.
 // A network file system forgets: a host reads a cell from its own cache, also after it has
 // locked the cell, and then replaces a newer one that another host has written.
 func (s *Store) Durability(ctx context.Context) (stores.Durability, error) {
-	promises, err := wait(ctx, s.path, func(*call) (stores.Durability, error) {
+	promises, err := wait(ctx, s.path, func() (stores.Durability, error) {
 		name, kept, err := fileSystem(s.path)
 		return promisesOf(s.path, name, kept), failedFile("look at its file system", err)
 	})
 	if err != nil {
-		return stores.Durability{}, s.failed(ctx, "ask for", "settings", err)
+		return stores.Durability{}, s.Failed(ctx, "ask for", "settings", err)
 	}
 	return promises, nil
 }
 
-func promisesOf(path, name string, kept place) (d stores.Durability) {
+func promisesOf(path, name string, kept keeper) (d stores.Durability) {
 	switch kept {
 	case network:
 		d.Forgets = []string{fmt.Sprintf("%s is on %s, a network file system, where hosts overwrite newer cells of each other: name a directory on a disk of this host, or a server", path, name)}
@@ -54,7 +54,7 @@ func (s *Store) Private(ctx context.Context) string {
 	if os.Getenv("KUBERNETES_SERVICE_HOST") != "" {
 		sign = "this process runs under Kubernetes"
 	}
-	own, err := wait(ctx, s.path, func(*call) (bool, error) {
+	own, err := wait(ctx, s.path, func() (bool, error) {
 		_, kept, err := fileSystem(s.path)
 		return kept == container, err
 	})

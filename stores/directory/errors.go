@@ -1,7 +1,6 @@
 package directory
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,7 +8,6 @@ import (
 	"syscall"
 
 	"github.com/tickflake/tickflake/stores"
-	"github.com/tickflake/tickflake/stores/engine"
 )
 
 // ErrUnfit is wrapped by the error for a directory that cannot keep cells safely: it
@@ -31,11 +29,6 @@ func unfitFor(problem string, err error) error {
 		return fmt.Errorf("%w: it %s", ErrUnfit, problem)
 	}
 	return fmt.Errorf("%w: it %s: %w", ErrUnfit, problem, err)
-}
-
-// failed returns the error of an operation.
-func (s *Store) failed(ctx context.Context, op, key string, err error) error {
-	return engine.Failed(ctx, "directory "+s.path, op, key, "", err)
 }
 
 // causeOf returns an error without the paths that it would repeat.

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"hash/crc64"
-	"strconv"
-	"strings"
 
 	"github.com/tickflake/tickflake/stores"
 )
@@ -30,46 +28,29 @@ func encode(c stores.Cell) []byte {
 // parse is the inverse of encode. It accepts only the contents that encode makes for
 // this key; for any other, problem says why not.
 func parse(data []byte, key string) (c stores.Cell, problem string) {
-	if len(data) == 0 {
-		return c, "it is empty"
-	}
 	header, value, ok := bytes.Cut(data, []byte("\n"))
-	rest, known := strings.CutPrefix(string(header), magic)
-	if !known {
-		return c, "it is not a cell of tickflake"
-	}
-	number, rest, _ := strings.Cut(rest, " ")
-	if f, err := strconv.ParseUint(number, 10, 32); err == nil && f != format {
-		return c, fmt.Sprintf("its format is %d, and this program knows format %d only", f, format)
-	}
-	if !ok {
-		return c, "its first line is cut off"
-	}
-	fields := make(map[string]string)
-	for _, field := range strings.Fields(rest) {
-		name, val, _ := strings.Cut(field, "=")
-		fields[name] = val
-	}
-	length, err := strconv.ParseUint(fields["length"], 10, 16)
+	var is, length int
+	var sum uint64
+	fields, _ := fmt.Sscanf(string(header), magic+"%d crc64=%x key=%s version=%d length=%d", &is, &sum, &c.Key, &c.Version, &length)
+	problem = "its checksum does not match: it was changed or damaged"
 	switch {
-	case err != nil || length > stores.MaxValue:
-		return c, fmt.Sprintf("its length, %q, is no number from 0 to %d", fields["length"], stores.MaxValue)
-	case len(value) <= int(length):
-		return c, fmt.Sprintf("it is cut off: %d bytes of %d", len(data), len(header)+1+int(length)+1)
+	case len(data) == 0:
+		problem = "it is empty"
+	case !bytes.HasPrefix(header, []byte(magic)):
+		problem = "it is not a cell of tickflake"
+	case fields > 0 && is != format:
+		problem = fmt.Sprintf("its format is %d, and this program knows format %d only", is, format)
+	case !ok:
+		problem = "its first line is cut off"
+	case fields > 2 && stores.CheckKey(c.Key) == nil && c.Key != key:
+		problem = "it is the cell " + c.Key
+	case fields == 5 && 0 <= length && length <= stores.MaxValue && len(value) <= length:
+		problem = fmt.Sprintf("it is cut off: %d bytes of %d", len(data), len(header)+1+length+1)
+	case fields == 5 && 0 <= length && length <= stores.MaxValue && c.Key == key && 0 < c.Version && c.Version < 1<<63:
+		c.Value = bytes.Clone(value[:length])
+		if bytes.Equal(encode(c), data) { // else another program has written it, or it was changed
+			return c, ""
+		}
 	}
-	c.Key = fields["key"]
-	if stores.CheckKey(c.Key) == nil && c.Key != key {
-		return stores.Cell{}, fmt.Sprintf("it is the cell %s", c.Key)
-	}
-	c.Version, err = strconv.ParseUint(fields["version"], 10, 63)
-	if err != nil || c.Version == 0 {
-		return stores.Cell{}, fmt.Sprintf("its version, %q, is no number from 1 to 2⁶³-1", fields["version"])
-	}
-	c.Value = bytes.Clone(value[:length])
-	// A file that differs in any byte from the result of encode was written by another
-	// program, or changed.
-	if c.Key != key || !bytes.Equal(encode(c), data) {
-		return stores.Cell{}, "its checksum does not match: it was changed or damaged"
-	}
-	return c, ""
+	return stores.Cell{}, problem
 }

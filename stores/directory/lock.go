@@ -23,24 +23,16 @@ const unlockTime = time.Second
 // it is locked. The lock ends with unlock or with the process. It belongs to the Store,
 // not to a goroutine. If the disk hangs, unlock returns after a second, and the lock ends
 // later.
-func (s *Store) TryLock(ctx context.Context, key string) (unlock func(), err error) {
-	if err = stores.CheckKey(key); err == nil {
-		unlock, err = s.waitHold(ctx, key)
-	}
-	if err != nil {
-		return nil, s.failed(ctx, "lock", key, err)
-	}
-	return unlock, nil
-}
-
-// waitHold locks the holdFile of a cell. If ctx ends first, it unlocks what a disk that
-// hangs has locked too late.
-func (s *Store) waitHold(ctx context.Context, key string) (func(), error) {
+func (s *Store) TryLock(ctx context.Context, key string) (func(), error) {
 	path := s.file(key, holdFile)
-	// One of the two below sees the other's store, and unlocking twice does no harm.
+	// If ctx ends first, what a disk that hangs has locked too late is unlocked: one of the two below
+	// sees the other's store, and unlocking twice does no harm.
 	var locked atomic.Pointer[func()]
 	var gone atomic.Bool
-	unlock, err := wait(ctx, s.path, func(*call) (func(), error) {
+	unlock, err := wait(ctx, s.path, func() (func(), error) {
+		if err := stores.CheckKey(key); err != nil {
+			return nil, err
+		}
 		unlock, err := s.lock(path)
 		if errors.Is(err, errBusy) {
 			err = stores.ErrLocked
@@ -60,8 +52,9 @@ func (s *Store) waitHold(ctx context.Context, key string) (func(), error) {
 		if late := locked.Load(); late != nil {
 			go (*late)()
 		}
+		return nil, s.Failed(ctx, "lock", key, err)
 	}
-	return unlock, err
+	return unlock, nil
 }
 
 // brief returns an unlock that waits for the disk no longer than unlockTime. It takes no
@@ -143,23 +136,21 @@ func readHolder(f *os.File) string {
 func (s *Store) waitLock(c *call, key string) (unlock func(), err error) {
 	path := s.file(key, swapFile)
 	pauses := engine.Backoff{First: 100 * time.Microsecond, Last: 5 * time.Millisecond}
-	for {
+	for begin := time.Now(); ; {
 		unlock, err := s.lock(path)
 		if !errors.Is(err, errBusy) {
-			c.busy.Store(nil)
 			return unlock, s.ofCell(key, path, err)
 		}
-		busy := &err
-		if holder, _ := errors.AsType[lockedBy](err); string(holder) == self() {
-			busy = nil // its disk hangs
-		}
-		c.busy.Store(busy)
 		c.leave()
-		if err := pauses.Wait(c); err != nil {
-			return nil, err
+		ended := pauses.Wait(c)
+		if ended == nil {
+			ended = c.enter()
 		}
-		if err := c.enter(); err != nil {
-			return nil, err
+		if holder, _ := errors.AsType[lockedBy](err); ended != nil && string(holder) != self() { // else its disk hangs
+			return nil, fmt.Errorf("%w, waited %s: if it is stopped, wake it or end it: %w", err, time.Since(begin).Round(time.Millisecond), ended)
+		}
+		if ended != nil {
+			return nil, ended
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"unicode"
 
 	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/engine"
 )
 
 const ownDir = 0o700
@@ -102,7 +103,7 @@ func Open(ctx context.Context, path string) (*Store, error) {
 
 // openAny is Open on any file system: [stores.Open] asks for it.
 func openAny(ctx context.Context, path string) (*Store, error) {
-	s, err := wait(ctx, path, func(*call) (*Store, error) { return open(path, realDisk) })
+	s, err := wait(ctx, path, func() (*Store, error) { return open(path, realDisk) })
 	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		err = fmt.Errorf("directory %s: open: %w", path, err)
 	}
@@ -125,7 +126,9 @@ func open(path string, d disk) (*Store, error) {
 		return nil, unfit(path, "has no absolute path", err)
 	}
 	s := &Store{path: absolute, disk: d, synced: make(map[string]uint64)}
-	made, err := s.make()
+	s.Skeleton = engine.Skeleton[uint64]{Texts: texts{s}, Reads: reading, At: func() string { return "directory " + absolute },
+		Version: func(version uint64) uint64 { return version }}
+	made, err := s.make(absolute)
 	if err != nil {
 		return nil, err
 	}
@@ -142,32 +145,28 @@ func open(path string, d disk) (*Store, error) {
 	return s, nil
 }
 
-// make makes the directory and its missing parents, and syncs the names of the new
+// make makes a directory and its missing parents, and syncs the names of the new
 // parents. prepare syncs the name of the directory itself.
-func (s *Store) make() (made bool, err error) {
-	var missing []string
-	for dir := s.path; ; dir = filepath.Dir(dir) {
-		_, err := os.Stat(dir)
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, fs.ErrNotExist) || dir == filepath.Dir(dir) {
-			return false, unfit(s.path, "cannot be looked at", err)
-		}
-		missing = append(missing, dir)
+func (s *Store) make(dir string) (made bool, err error) {
+	_, err = os.Stat(dir)
+	parent := filepath.Dir(dir)
+	switch {
+	case err == nil:
+		return false, nil
+	case !errors.Is(err, fs.ErrNotExist) || dir == parent:
+		return false, unfit(s.path, "cannot be looked at", err)
 	}
-	for i := len(missing) - 1; i >= 0; i-- {
-		if err := os.Mkdir(missing[i], ownDir); err != nil && !errors.Is(err, fs.ErrExist) {
-			return false, unfit(s.path, "cannot be made; make it, or name another", err)
-		}
-		if i == 0 {
-			break
-		}
-		if err := s.syncDir(filepath.Dir(missing[i])); err != nil {
-			return false, failedFile("sync directory "+filepath.Dir(missing[i]), err)
-		}
+	made, err = s.make(parent)
+	if made && err == nil {
+		err = failedFile("sync directory "+filepath.Dir(parent), s.syncDir(filepath.Dir(parent)))
 	}
-	return len(missing) > 0, nil
+	if err != nil {
+		return false, err
+	}
+	if err := os.Mkdir(dir, ownDir); err != nil && !errors.Is(err, fs.ErrExist) {
+		return false, unfit(s.path, "cannot be made; make it, or name another", err)
+	}
+	return true, nil
 }
 
 // problemOf returns why a directory cannot be used, or an empty string.

@@ -29,9 +29,12 @@ const (
 // for use by several goroutines at once, and any number of Stores, in any number of
 // processes on the host, can have the same directory.
 //
-// A Swap syncs a file and the directory. Read and List sync the directory if they
-// find a cell that may not be on the disk yet, so all cells that they return
-// survive a power cut. A method whose context ends returns at once with an
+// A Swap syncs a file and the directory, and a Read the directory if it
+// finds a cell that may not be on the disk yet, so what they return
+// survives a power cut. While another process writes the same cell, a Swap waits, until its context ends: the
+// error then names that process. After an error of the disk, it is unknown whether the value was
+// written, but the cell is the whole old one or the whole new one. A List reads the names of all files, and the cells
+// that it returns. A method whose context ends returns soon with an
 // error that wraps the context's, even if the disk hangs. The call then still waits for the
 // disk, in a goroutine with a thread. A process has at most 16 such calls for each
 // directory: further calls wait for one of them to end.
@@ -39,6 +42,7 @@ const (
 // If the file of a cell cannot be read as it was written, or its helper files cannot be
 // used, the error is a [*stores.DamagedError]. Other cells are not affected.
 type Store struct {
+	engine.Skeleton[uint64]
 	path string
 	disk disk
 
@@ -57,79 +61,61 @@ func realDisk(_, _ string, do func() error) error { return do() }
 // Path returns the absolute path of the directory.
 func (s *Store) Path() string { return s.path }
 
-// Close returns nil. A Store keeps open only the locks of TryLock, which end with
-// their unlock functions.
-func (s *Store) Close() error { return nil }
+// reading is how many cells of a List are read at once.
+const reading = 4
 
-// List returns the cells with keys in [from, to), at most limit of them, in the order of
-// their keys. It reads the names of all files, and the cells that it returns.
-func (s *Store) List(ctx context.Context, from, to string, limit int) ([]stores.Cell, error) {
-	if limit < 1 || from >= to {
-		return nil, nil
-	}
-	return engine.List(ctx, s.failed, func() ([]stores.Cell, []error, error) {
-		type listed struct {
-			cells   []stores.Cell
-			damaged []error
+// texts are the cells, for the skeleton. The revision of a text is its version.
+type texts struct{ *Store }
+
+func (t texts) Get(ctx context.Context, key string, latest bool) (engine.Text[uint64], error) {
+	return place(ctx, t.path, func(c *call) (none engine.Text[uint64], err error) {
+		cell, err := t.load(c, key)
+		if err == nil && latest {
+			err = t.settle(cell)
 		}
-		l, err := wait(ctx, s.path, func(c *call) (l listed, err error) {
-			l.cells, l.damaged, err = s.list(c, from, to, limit)
-			return l, err
-		})
-		return l.cells, l.damaged, err
+		if err != nil || cell.Version == 0 {
+			return none, err
+		}
+		return engine.Text[uint64]{Bytes: engine.FormatCell(cell.Version, cell.Value), Found: true}, nil
 	})
 }
 
-func (s *Store) list(c *call, from, to string, limit int) (cells []stores.Cell, damaged []error, err error) {
-	keys, err := s.keys(from, to)
+// Scan gives the keys alone. On some file systems, the name of a file that is replaced meanwhile is not found, but that
+// of the file that its writers lock stays.
+func (t texts) Scan(ctx context.Context, from, to string, _ int, found func(string, []byte) bool) error {
+	entries, err := place(ctx, t.path, func(*call) ([]os.DirEntry, error) {
+		entries, err := os.ReadDir(t.path)
+		if err != nil {
+			err = unfitFor("cannot be read", causeOf(err))
+		}
+		return entries, err
+	})
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	for _, key := range keys {
-		if len(cells) == limit {
+	var keys []string
+	for _, entry := range entries {
+		for _, kind := range []string{cellFile, swapFile} {
+			if key, ok := keyOf(entry.Name(), kind); ok && from <= key && key < to {
+				keys = append(keys, key)
+			}
+		}
+	}
+	slices.Sort(keys) // in names, + stands for the slash
+	for _, key := range slices.Compact(keys) {
+		if !found(key, nil) {
 			break
 		}
-		if err := c.Err(); err != nil {
-			return nil, nil, err
-		}
-		cell, err := s.load(c, key)
-		switch {
-		case errors.Is(err, stores.ErrDamaged):
-			damaged = append(damaged, err)
-		case err != nil:
-			return nil, nil, err
-		case cell.Version != 0:
-			cells = append(cells, cell)
-		}
 	}
-	if err := s.settle(cells...); err != nil {
-		return nil, nil, err
-	}
-	return cells, damaged, nil
+	return nil
 }
 
-// Read returns the cell of a key, or one with Version 0.
-func (s *Store) Read(ctx context.Context, key string) (stores.Cell, error) {
-	return engine.Read(ctx, s.failed, key, func(ctx context.Context, key string) (stores.Cell, error) {
-		return wait(ctx, s.path, func(c *call) (stores.Cell, error) {
-			cell, err := s.load(c, key)
-			if err == nil {
-				err = s.settle(cell)
-			}
-			return cell, err
-		})
-	})
-}
-
-// Swap replaces the value of a cell, if it has that version, and returns when the new one
-// is on the disk. While another process writes the same cell, it waits, until ctx ends: the
-// error then names that process. It does not wait for a lock of TryLock. After an error of the disk, it is unknown whether the value was
-// written, but the cell is the whole old one or the whole new one.
-func (s *Store) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
-	return engine.Swap(ctx, s.failed, key, version, value, func(ctx context.Context, version uint64, next stores.Cell) error {
-		_, err := wait(ctx, s.path, func(c *call) (struct{}, error) { return struct{}{}, s.swap(c, version, next) })
-		return err
-	})
+func (t texts) Put(ctx context.Context, key string, version uint64, text []byte) error {
+	next, err := engine.ParseCell(key, text)
+	if err == nil {
+		_, err = place(ctx, t.path, func(c *call) (struct{}, error) { return struct{}{}, t.swap(c, version, next) })
+	}
+	return err
 }
 
 func (s *Store) swap(c *call, version uint64, next stores.Cell) error {
@@ -257,50 +243,29 @@ func readRegular(path string) ([]byte, error) {
 	return nil, err
 }
 
-// settle makes sure that loaded cells survive a power cut, because the caller relies on
-// them. A writer that was killed, or could not sync the directory, may have left a cell
+// settle makes sure that a loaded cell survives a power cut, because the caller relies on
+// it. A writer that was killed, or could not sync the directory, may have left a cell
 // that is not on the disk yet.
-func (s *Store) settle(cells ...stores.Cell) error {
+func (s *Store) settle(c stores.Cell) error {
 	s.mu.Lock()
-	unsure := slices.ContainsFunc(cells, func(c stores.Cell) bool { return s.synced[c.Key] != c.Version })
+	sure := s.synced[c.Key] == c.Version
 	s.mu.Unlock()
-	if !unsure {
+	if sure {
 		return nil
 	}
 	if err := s.syncDir(s.path); err != nil {
 		return failedFile("sync directory", err)
 	}
-	s.know(cells...)
+	s.know(c)
 	return nil
 }
 
-// know notes that cells are on the disk. If two calls come in the wrong order, the next
+// know notes that a cell is on the disk. If two calls come in the wrong order, the next
 // reader syncs once more.
-func (s *Store) know(cells ...stores.Cell) {
+func (s *Store) know(c stores.Cell) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, c := range cells {
-		s.synced[c.Key] = c.Version
-	}
-}
-
-// keys returns the keys in [from, to) that may have a cell, in their order. On some file systems, the name of a
-// file that is replaced meanwhile is not found, but that of the file that its writers lock stays.
-func (s *Store) keys(from, to string) ([]string, error) {
-	entries, err := os.ReadDir(s.path)
-	if err != nil {
-		return nil, unfitFor("cannot be read", causeOf(err))
-	}
-	var keys []string
-	for _, entry := range entries {
-		for _, kind := range []string{cellFile, swapFile} {
-			if key, ok := keyOf(entry.Name(), kind); ok && from <= key && key < to {
-				keys = append(keys, key)
-			}
-		}
-	}
-	slices.Sort(keys) // in names, + stands for the slash
-	return slices.Compact(keys), nil
+	s.synced[c.Key] = c.Version
 }
 
 func (s *Store) file(key, kind string) string {
@@ -312,4 +277,54 @@ func keyOf(name, kind string) (key string, ok bool) {
 	key, ok = strings.CutSuffix(name, kind)
 	key = strings.ReplaceAll(key, "+", "/")
 	return key, ok && stores.CheckKey(key) == nil
+}
+
+// maxCalls is how many calls of a process may run in one directory. A call that a hanging
+// disk delays continues after its caller has given up, with a thread and perhaps an open
+// file, and Go ends a process that has 10,000 threads.
+const maxCalls = 16
+
+// places has, by the path of each directory that this process has used, a channel with capacity maxCalls: the places of
+// the calls that run.
+var places sync.Map
+
+// call is a call with its context.
+type call struct {
+	context.Context
+	places chan struct{} // of its directory
+	inside bool          // it has a place
+}
+
+func (c *call) enter() error {
+	select {
+	case c.places <- struct{}{}:
+		c.inside = true
+		return nil
+	case <-c.Done():
+		return c.Err()
+	}
+}
+
+func (c *call) leave() {
+	if c.inside {
+		c.inside = false
+		<-c.places
+	}
+}
+
+// place runs a call, as at most maxCalls at a time. Further calls wait for a place, and leave nothing
+// behind when their context ends.
+func place[T any](ctx context.Context, path string, do func(*call) (T, error)) (none T, err error) {
+	of, _ := places.LoadOrStore(path, make(chan struct{}, maxCalls))
+	c := &call{Context: ctx, places: of.(chan struct{})}
+	defer c.leave()
+	if err := c.enter(); err != nil {
+		return none, err
+	}
+	return do(c)
+}
+
+// wait is place, and does not wait for the call when ctx has ended, as the skeleton does not.
+func wait[T any](ctx context.Context, path string, do func() (T, error)) (T, error) {
+	return engine.Wait(ctx, func() (T, error) { return place(ctx, path, func(*call) (T, error) { return do() }) })
 }

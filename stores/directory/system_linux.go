@@ -6,7 +6,7 @@ import "syscall"
 // gives, as linux/magic.h and Lustre's sources name them.
 var kinds = map[uint32]struct {
 	name string
-	kept place
+	kept keeper
 }{
 	0x00006969: {"NFS", network},
 	0x0000517b: {"SMB", network},
@@ -36,7 +36,7 @@ var statfs = func(path string) (uint32, error) {
 
 // fileSystem returns the name of a file system that is not local, and where it keeps its
 // files.
-func fileSystem(path string) (name string, kept place, err error) {
+func fileSystem(path string) (name string, kept keeper, err error) {
 	number, err := statfs(path)
 	return kinds[number].name, kinds[number].kept, err
 }

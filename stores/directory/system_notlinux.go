@@ -2,4 +2,4 @@
 
 package directory
 
-func fileSystem(string) (name string, kept place, err error) { return "", local, nil }
+func fileSystem(string) (name string, kept keeper, err error) { return "", local, nil }

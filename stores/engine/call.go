@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/url"
 	"strings"
 	"time"
 
@@ -11,22 +15,17 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// Wait runs call on a new goroutine, and returns the results of call, or, as soon as ctx
+// patience is how long Wait waits after the end of its context: the error of a driver that ends with it has the reason.
+const patience = 100 * time.Millisecond
+
+// Wait runs call on a new goroutine, and returns the results of call, or, 0.1 s after ctx
 // has ended, an error that wraps the context's. call then finishes in the background.
 // Wait is for drivers whose calls take no context, or do not end with it, and for
-// disks that hang. call must not use memory of the caller of the Store's method,
+// disks that hang; the [Skeleton] calls its Texts so. call must not use memory of the caller of the Store's method,
 // such as the value of a Swap, but a copy.
 //
 // If ctx has ended before, Wait does not run call.
-func Wait[T any](ctx context.Context, call func() (T, error)) (T, error) { return wait(ctx, 0, call) }
-
-// Within is [Wait] for a call whose driver ends with ctx, and then has 100 ms to return by itself: its
-// error has the reason. The [Skeleton] calls its Texts so.
-func Within[T any](ctx context.Context, call func() (T, error)) (T, error) {
-	return wait(ctx, 100*time.Millisecond, call)
-}
-
-func wait[T any](ctx context.Context, afterwards time.Duration, call func() (T, error)) (T, error) {
+func Wait[T any](ctx context.Context, call func() (T, error)) (T, error) {
 	type result struct {
 		value T
 		err   error
@@ -45,17 +44,12 @@ func wait[T any](ctx context.Context, afterwards time.Duration, call func() (T, 
 		return r.value, r.err
 	case <-ctx.Done():
 	}
-	timer := time.NewTimer(afterwards)
+	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
 	case r := <-done:
 		return r.value, r.err
 	case <-timer.C:
-	}
-	select {
-	case r := <-done: // both were ready
-		return r.value, r.err
-	default:
 		return none, fmt.Errorf("no answer yet: %w", pause.Ended(ctx))
 	}
 }
@@ -125,4 +119,46 @@ func At(engine string, servers ...string) string {
 		return engine
 	}
 	return engine + " at " + strings.Join(hosts, ",")
+}
+
+// Backoff has the pauses between the tries of an operation. They double from First up to Last, and
+// up to half of each is left out at random, so that processes that began at once do not go on at
+// once. It is for one goroutine.
+type Backoff = pause.Backoff
+
+// classified is an error of a driver, with the kind that it has for every engine.
+type classified struct {
+	error
+	kind stores.Kind
+}
+
+func (c *classified) Unwrap() error { return c.error }
+
+func (c *classified) Is(target error) bool { return target == c.kind }
+
+// classify gives an error a kind, if nothing in it has one and its type tells: a file that may not
+// be used is Refused; no connection, no answer in time, and a context that has ended are Passing.
+func classify(err error) error {
+	kind := stores.KindOf(err)
+	if kind.Retryable() && kind != stores.Unknown && errors.Is(err, fs.ErrPermission) {
+		return &classified{err, stores.Refused} // stores.ErrOverloaded, of the end of the context, is stores.Passing
+	}
+	if kind != stores.Unknown {
+		return err
+	}
+	_, network := errors.AsType[*net.OpError](err)
+	_, name := errors.AsType[*net.DNSError](err)
+	_, web := errors.AsType[*url.Error](err) // whose cause net/http may hide
+	late, ok := errors.AsType[interface {
+		error
+		Timeout() bool
+	}](err)
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return &classified{err, stores.Refused}
+	case network, name, web, ok && late.Timeout(), errors.Is(err, context.Canceled), errors.Is(err, net.ErrClosed),
+		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return &classified{err, stores.Passing}
+	}
+	return err
 }

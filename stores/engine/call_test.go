@@ -3,12 +3,16 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
 	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -70,48 +74,18 @@ func TestAt(t *testing.T) {
 	assert.Equal(t, "pack at h:1,[::1]:2,h:3", engine.At("pack", "http://h:1", "", "https://u:x9@cret@[::1]:2", "u:x9cret@h:3"))
 }
 
-func TestWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		got, err := engine.Wait(t.Context(), func() (int, error) { return 7, nil })
-		require.NoError(t, err)
-		assert.Equal(t, 7, got)
-		cause := errors.New("refused")
-		_, err = engine.Wait(t.Context(), func() (int, error) { return 0, cause })
-		assert.Equal(t, cause, err)
-
-		hangs := make(chan struct{})
-		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("enough"))
-		defer cancel()
-		begin := time.Now()
-		_, err = engine.Wait(ctx, func() (int, error) { <-hangs; return 7, nil })
-		assert.ErrorIs(t, err, context.DeadlineExceeded)
-		assert.EqualError(t, err, "no answer yet: context deadline exceeded: enough")
-		assert.Equal(t, time.Second, time.Since(begin))
-		close(hangs)
-		_, err = engine.Wait(ctx, func() (int, error) { t.Error("it runs after the end"); return 0, nil })
-		assert.ErrorIs(t, err, context.DeadlineExceeded)
-	})
-}
-
-func TestCellText(t *testing.T) {
-	for _, value := range []string{"", "v", " a b ", "ä\n"} {
-		cell, err := engine.ParseCell("k", engine.FormatCell(1<<63-1, []byte(value)))
-		require.NoError(t, err)
-		assert.Equal(t, "k", cell.Key)
-		assert.Equal(t, uint64(1<<63-1), cell.Version)
-		assert.Equal(t, value, string(cell.Value))
+func TestNextVersion(t *testing.T) {
+	const last = 1<<63 - 1 // of all versions
+	seen := map[uint64]bool{}
+	for range 1000 {
+		next, err := engine.NextVersion("k", last-1<<32, nil)
+		assert.NoError(t, err)
+		assert.True(t, next > last-1<<32 && next <= last, next)
+		seen[next] = true
 	}
-	for _, text := range []string{"", "7", " v", "0 v", "07 v", "-7 v", "+7 v", "7x v", "9223372036854775808 v", "7 \xff", "7 \x00"} {
-		_, err := engine.ParseCell("node/7", []byte(text))
-		require.ErrorIs(t, err, stores.ErrDamaged, "%q", text)
-		damaged, ok := errors.AsType[*stores.DamagedError](err)
-		require.True(t, ok)
-		assert.Equal(t, "node/7", damaged.Key)
-	}
-	err := &stores.DamagedError{Key: "k", Problem: "it cannot be read", Err: context.Canceled}
-	assert.ErrorIs(t, err, context.Canceled)
-	assert.ErrorIs(t, err, stores.ErrDamaged)
-	assert.EqualError(t, err, `cell "k" is damaged: it cannot be read: context canceled`)
+	assert.Greater(t, len(seen), 990)
+	_, err := engine.NextVersion("k", last-1<<32+1, nil)
+	assert.ErrorIs(t, err, stores.ErrConflict)
 }
 
 func TestJoinDamaged(t *testing.T) {
@@ -124,4 +98,33 @@ func TestJoinDamaged(t *testing.T) {
 	assert.ErrorIs(t, err, stores.ErrDamaged)
 	assert.ErrorIs(t, err, errs[4])
 	assert.EqualError(t, err, `cell "a" is damaged: torn; cell "b" is damaged: torn; cell "c" is damaged: torn; and 2 more`)
+}
+
+// An error that has no kind gets that of its type, and one that has keeps it.
+func TestKind(t *testing.T) {
+	network := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+	refused := stores.Refused.New("the password is wrong")
+	failed := func(err error) error { return engine.Failed(t.Context(), "pack", "read", "k", "", err) }
+	for _, tt := range []struct {
+		err  error
+		want stores.Kind
+	}{
+		{failed(errors.New("gone")), stores.Unknown},
+		{failed(syscall.ENOSPC), stores.Unknown},
+		{failed(network), stores.Passing},
+		{failed(&net.DNSError{}), stores.Passing},
+		{failed(fmt.Errorf("read: %w", io.EOF)), stores.Passing},
+		{failed(io.ErrUnexpectedEOF), stores.Passing},
+		{failed(net.ErrClosed), stores.Passing},
+		{failed(context.Canceled), stores.Passing},
+		{failed(context.DeadlineExceeded), stores.Passing},
+		{failed(fmt.Errorf("%w: %w", stores.ErrOverloaded, fs.ErrPermission)), stores.Refused},
+		{failed(&fs.PathError{Err: syscall.EACCES}), stores.Refused},
+		{engine.OpenFailed(t.Context(), "pack", fs.ErrPermission), stores.Refused},
+		{failed(refused), stores.Refused},
+		{failed(fmt.Errorf("%w: %w", network, refused)), stores.Refused},
+	} {
+		assert.Equal(t, tt.want, stores.KindOf(tt.err), "%v", tt.err)
+		assert.Equal(t, tt.want != stores.Unknown, errors.Is(tt.err, tt.want), "%v", tt.err)
+	}
 }

@@ -2,53 +2,13 @@ package engine
 
 import (
 	"bytes"
-	"context"
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 
 	"github.com/tickflake/tickflake/stores"
 )
-
-// Failing returns the error of an operation, as [Failed] does, with what an engine adds.
-type Failing func(ctx context.Context, op, key string, err error) error
-
-// List is the List of a Store. list returns the cells, and an error for each cell that cannot be
-// read, which the error of List wraps: see [JoinDamaged].
-func List(ctx context.Context, failed Failing, list func() (cells []stores.Cell, damaged []error, err error)) ([]stores.Cell, error) {
-	cells, damaged, err := list()
-	if err != nil {
-		return nil, failed(ctx, "list", "", err)
-	}
-	if err := JoinDamaged(damaged); err != nil {
-		return cells, failed(ctx, "list", "", err)
-	}
-	return cells, nil
-}
-
-// Read is the Read of a Store: it checks the key, and calls read.
-func Read(ctx context.Context, failed Failing, key string, read func(ctx context.Context, key string) (stores.Cell, error)) (cell stores.Cell, err error) {
-	if err = stores.CheckKey(key); err == nil {
-		cell, err = read(ctx, key)
-	}
-	if err != nil {
-		return stores.Cell{}, failed(ctx, "read", key, err)
-	}
-	return cell, nil
-}
-
-// Swap is the Swap of a Store: it checks its arguments, draws the next version by [NextVersion], and calls swap with a copy of the
-// value, which replaces the cell if that has the version.
-func Swap(ctx context.Context, failed Failing, key string, version uint64, value []byte, swap func(ctx context.Context, version uint64, next stores.Cell) error) (uint64, error) {
-	next, err := NextVersion(key, version, value)
-	if err == nil {
-		err = swap(ctx, version, stores.Cell{Key: key, Version: next, Value: bytes.Clone(value)})
-	}
-	if err != nil {
-		return 0, failed(ctx, "swap", key, err)
-	}
-	return next, nil
-}
 
 // JoinDamaged returns one error for the cells that a List could not read, or nil if errs
 // is empty. It wraps each of them, and names the first ones.
@@ -93,4 +53,30 @@ func ParseCell(key string, text []byte) (stores.Cell, error) {
 		return stores.Cell{}, &stores.DamagedError{Key: key, Problem: "another program has written it; find out which one, and use another namespace"}
 	}
 	return stores.Cell{Key: key, Version: n, Value: value}, nil
+}
+
+// versionStep is the greatest difference between a version of a cell and the next one.
+// Random steps of up to 2³² leave room for about 2³² writes to each cell.
+const versionStep = 1 << 32
+
+// nextVersion checks the arguments of a Swap, and returns the version of the new value: a
+// random step from 1 to 2³² above version, and below 2⁶³.
+//
+// The error is that of [stores.CheckKey] or [stores.CheckValue], or wraps [stores.ErrConflict] if the version is
+// too great for any cell.
+//
+// A store that was restored from a backup gets new writes in place of the lost ones. If
+// versions only counted up, a new write and a lost one would have the same version, and a
+// Swap by a process that saw the lost write would change a cell that it has never seen.
+func nextVersion(key string, version uint64, value []byte) (uint64, error) {
+	if err := stores.CheckKey(key); err != nil {
+		return 0, err
+	}
+	if err := stores.CheckValue(value); err != nil {
+		return 0, err
+	}
+	if version > 1<<63-1-versionStep {
+		return 0, fmt.Errorf("%w: no cell has the version %d", stores.ErrConflict, version)
+	}
+	return version + 1 + rand.Uint64N(versionStep), nil
 }

@@ -4,13 +4,13 @@
 // An engine is a package that calls [github.com/tickflake/tickflake/stores.Register] in an init, for the
 // schemes of its URLs, with a function that opens one:
 //
-//   - [URLFormat] or [ParseDriverURL] takes the URL apart without showing a password; [Withhold]
+//   - [ParseURL] or [ParseDriverURL] takes the URL apart without showing a password; [Withhold]
 //     hides what the driver says about it.
 //   - Package dial connects: its Dialer bounds the connections, and notices within seconds that a machine is
 //     gone. Its Transport does so for a driver that speaks HTTP, and heeds Retry-After.
 //   - [Skeleton] makes a Store of an engine that keeps one text by key, under a revision: [Texts] has its
-//     three methods. An engine with a table of its own, such as one of SQL, writes the Store itself,
-//     with [NextVersion], [FormatCell], [ParseCell] and [JoinDamaged].
+//     three methods. An engine that keeps version and value in another form, such as a table of SQL, makes
+//     texts of them by [FormatCell] and [ParseCell].
 //   - [Heeds] and [Races] prove a server of a protocol that other programs speak, too.
 //   - [Wait] bounds the calls of a driver that does not end with its context.
 //   - [Failed], [OpenFailed] and [At] make the errors, which have a [github.com/tickflake/tickflake/stores.Kind].

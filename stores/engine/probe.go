@@ -60,7 +60,7 @@ const (
 // Probe, which is for the first process of a fleet and for operators: it makes 32 to 64 writes.
 func Races[R comparable](ctx context.Context, s *Skeleton[R]) error {
 	for range tries {
-		is, err := Within(ctx, func() (Text[R], error) { return s.Texts.Get(ctx, races, true) })
+		is, err := Wait(ctx, func() (Text[R], error) { return s.Texts.Get(ctx, races, true) })
 		if err != nil {
 			return err
 		}

@@ -19,14 +19,14 @@ import (
 // at once. One that does not return soon after ctx has ended is left alone, and its results are dropped; so it
 // does not use what the caller of the Store may change.
 type Texts[R comparable] interface {
-	// Get returns the text of a key. With latest, it is linearizable; without, it may be from a server that
-	// lags behind.
+	// Get returns the text of a key. With latest, it is linearizable and no crash undoes it; without, it may be from a
+	// server that lags behind. The error of a text that an engine knows to be damaged is a [*stores.DamagedError].
 	Get(ctx context.Context, key string, latest bool) (Text[R], error)
 
 	// Put writes a text if the key still has the revision, and makes it if that is zero. If the revision
 	// is another, it changes nothing and its error wraps [stores.ErrConflict]. It must not
-	// do so because of its own write, as a driver could that sends again: the Skeleton notices that only
-	// until another process writes. After any other error the outcome is unknown.
+	// do so because of its own write, as a driver could that sends again: a Skeleton without Version notices that, but
+	// only until another process writes. After any other error the outcome is unknown.
 	Put(ctx context.Context, key string, revision R, text []byte) error
 
 	// Scan gives the texts of the keys in [from, to) to found, in the order of the keys as bytes, until it
@@ -60,6 +60,10 @@ type Skeleton[R comparable] struct {
 	// gives texts.
 	Reads int
 
+	// Version returns the revision of a text with a version, for an engine whose Put compares the versions itself,
+	// and returns a [*stores.DamagedError] for a text that is no cell. nil stands for an engine that cannot.
+	Version func(version uint64) R
+
 	// Explain returns the error of an operation with the kind of the server's refusal. nil leaves errors
 	// as they are.
 	Explain func(ctx context.Context, err error) error
@@ -74,25 +78,26 @@ func (s *Skeleton[R]) List(ctx context.Context, from, to string, limit int) ([]s
 	if limit < 1 || from >= to {
 		return nil, nil
 	}
-	return List(ctx, s.Failed, func() (cells []stores.Cell, damaged []error, err error) {
-		l, err := Within(ctx, func() (*listing[R], error) {
-			l := &listing[R]{Skeleton: s, limit: limit}
-			err := s.Texts.Scan(ctx, from, to, limit, func(key string, text []byte) bool {
-				if from <= key && key < to && stores.CheckKey(key) == nil {
-					l.found = append(l.found, entry{key, text, true})
-				}
-				return s.Unordered || len(l.cells)+len(l.found) < limit || l.take(ctx)
-			})
-			if err == nil {
-				l.take(ctx)
+	l, err := Wait(ctx, func() (*listing[R], error) {
+		l := &listing[R]{Skeleton: s, limit: limit}
+		err := s.Texts.Scan(ctx, from, to, limit, func(key string, text []byte) bool {
+			if from <= key && key < to && stores.CheckKey(key) == nil {
+				l.found = append(l.found, entry{key: key, text: text, there: true})
 			}
-			return l, cmp.Or(err, l.err)
+			return s.Unordered || len(l.cells)+len(l.found) < limit || l.take(ctx)
 		})
-		if err != nil {
-			return nil, nil, err
+		if err == nil {
+			l.take(ctx)
 		}
-		return l.cells, l.damaged, nil
+		return l, cmp.Or(err, l.err)
 	})
+	if err != nil {
+		return nil, s.Failed(ctx, "list", "", err)
+	}
+	if err := JoinDamaged(l.damaged); err != nil {
+		return l.cells, s.Failed(ctx, "list", "", err)
+	}
+	return l.cells, nil
 }
 
 // listing is a List that runs.
@@ -106,9 +111,10 @@ type listing[R comparable] struct {
 }
 
 type entry struct {
-	key   string
-	text  []byte
-	there bool
+	key     string
+	text    []byte
+	there   bool
+	damaged error // of a Get
 }
 
 // take makes cells of what was found, and reports whether more may be.
@@ -124,7 +130,7 @@ func (l *listing[R]) take(ctx context.Context) bool {
 		}
 		for _, e := range some {
 			cell, err := ParseCell(e.key, e.text)
-			switch {
+			switch err = cmp.Or(e.damaged, err); {
 			case !e.there: // it is gone since
 			case err != nil:
 				l.damaged = append(l.damaged, err)
@@ -153,6 +159,10 @@ func (l *listing[R]) read(ctx context.Context, some []entry) error {
 				return
 			}
 			is, err := l.Texts.Get(ctx, some[i].key, false)
+			if errors.Is(err, stores.ErrDamaged) {
+				some[i].damaged = err
+				return
+			}
 			if err != nil {
 				fail(err)
 			}
@@ -165,15 +175,19 @@ func (l *listing[R]) read(ctx context.Context, some []entry) error {
 
 // Read returns the cell of a key, as by a linearizable Get.
 func (s *Skeleton[R]) Read(ctx context.Context, key string) (stores.Cell, error) {
-	return Read(ctx, s.Failed, key, func(ctx context.Context, key string) (stores.Cell, error) {
-		cell, _, err := s.get(ctx, key, true)
-		return cell, err
-	})
+	cell, err := stores.Cell{}, stores.CheckKey(key)
+	if err == nil {
+		cell, _, err = s.get(ctx, key, true)
+	}
+	if err != nil {
+		return stores.Cell{}, s.Failed(ctx, "read", key, err)
+	}
+	return cell, nil
 }
 
 // get returns a cell and its text.
 func (s *Skeleton[R]) get(ctx context.Context, key string, latest bool) (stores.Cell, Text[R], error) {
-	text, err := Within(ctx, func() (Text[R], error) { return s.Texts.Get(ctx, key, latest) })
+	text, err := Wait(ctx, func() (Text[R], error) { return s.Texts.Get(ctx, key, latest) })
 	if err != nil || !text.Found {
 		return stores.Cell{Key: key}, text, err
 	}
@@ -181,14 +195,23 @@ func (s *Skeleton[R]) get(ctx context.Context, key string, latest bool) (stores.
 	return cell, text, err
 }
 
-// Swap replaces the value of a cell if it has that version: by one Put for a new cell, and else by a Get that
-// compares the version, and a Put on the condition that the revision is still that of the Get.
+// Swap replaces the value of a cell if it has that version: by one Put for a new cell or with Version, and else by a
+// Get that compares the version, and a Put on the condition that the revision is still that of the Get.
 func (s *Skeleton[R]) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
-	return Swap(ctx, s.Failed, key, version, value, s.swap)
+	next, err := nextVersion(key, version, value)
+	if err == nil {
+		err = s.swap(ctx, key, version, FormatCell(next, value))
+	}
+	if err != nil {
+		return 0, s.Failed(ctx, "swap", key, err)
+	}
+	return next, nil
 }
 
-func (s *Skeleton[R]) swap(ctx context.Context, version uint64, next stores.Cell) error {
-	key, text := next.Key, FormatCell(next.Version, next.Value)
+func (s *Skeleton[R]) swap(ctx context.Context, key string, version uint64, text []byte) error {
+	if s.Version != nil {
+		return s.put(ctx, key, s.Version(version), text)
+	}
 	var at R // there is no text
 	if version != 0 {
 		var err error
@@ -218,7 +241,7 @@ func (s *Skeleton[R]) swap(ctx context.Context, version uint64, next stores.Cell
 }
 
 func (s *Skeleton[R]) put(ctx context.Context, key string, at R, text []byte) error {
-	_, err := Within(ctx, func() (struct{}, error) { return struct{}{}, s.Texts.Put(ctx, key, at, text) })
+	_, err := Wait(ctx, func() (struct{}, error) { return struct{}{}, s.Texts.Put(ctx, key, at, text) })
 	return err
 }
 

@@ -11,10 +11,8 @@
 //
 //	etcd://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][?namespace=NAME]
 //
-// or etcds:// with TLS, which has more options: cacert=FILE for the certificate
-// authorities to trust, in PEM, instead of the system's, and cert=FILE&key=FILE for
-// the client's certificate. The port is 2379 and the namespace stores.DefaultNamespace
-// if there is none. Special characters of the password are percent-encoded.
+// or etcds:// with TLS, which has the options cacert, cert and key. The port is 2379 and the namespace
+// stores.DefaultNamespace if there is none. Proxies of the environment are not used.
 //
 // # Format
 //
@@ -23,24 +21,15 @@
 // one for each 4,096 cells. Old revisions stay in etcd until it is compacted; configure
 // automatic compaction (--auto-compaction-retention).
 //
-// # Connections
-//
-// Opened by a URL, a store has one connection. While the server does not answer, gRPC closes it, and makes the next: at most
-// four to each server, where a closed one counts until the server has closed it too, or 15 seconds have passed.
-// It tries to connect about once a second, so it finds a server that is back. Proxies of the environment are not used.
-//
 // # To lose nothing
 //
 // With its defaults, etcd loses no acknowledged write: a majority has written it
 // to disk. These lose writes, and IDs are then issued twice: --unsafe-no-fsync, which a
-// client cannot detect; disks that acknowledge a sync before it is done; deleting keys; and
+// client cannot detect; disks that acknowledge a sync before it is done; and
 // restoring a snapshot, which takes the fleet back to an older state. After a restore, start
 // no process of the fleet before the time of the last write that the snapshot does not have,
 // plus one window of the lease. If clocks of the fleet ran ahead, take the time of the write
 // by the clock that was furthest ahead.
-//
-// A version is drawn at random and kept beside the value, since etcd's revisions go back
-// with a snapshot.
 //
 // # Failovers
 //

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
@@ -54,11 +55,6 @@ func New(client *clientv3.Client, namespace string) (*Store, error) {
 	}}, nil
 }
 
-var urlFormat = engine.URLFormat{
-	Plain: engine.URLScheme{Name: "etcd", Port: "2379"},
-	TLS:   engine.URLScheme{Name: "etcds", Port: "2379"},
-}
-
 func init() {
 	stores.Register("etcd", open)
 	stores.Register("etcds", open)
@@ -80,7 +76,7 @@ var reconnect = grpc.ConnectParams{
 // open opens a URL, as the package's doc describes it. If the URL has a user,
 // it waits for the server, to log in; else it does not wait.
 func open(ctx context.Context, rawURL string) (stores.Store, error) {
-	u, err := urlFormat.Parse(rawURL)
+	u, err := engine.ParseURL(rawURL, "etcd:2379", "etcds:2379")
 	if err != nil {
 		return nil, err
 	}
@@ -224,4 +220,51 @@ func (c once) Txn(ctx context.Context, in *pb.TxnRequest, opts ...grpc.CallOptio
 func (c once) Range(ctx context.Context, in *pb.RangeRequest, opts ...grpc.CallOption) (*pb.RangeResponse, error) {
 	resp, err := c.KVClient.Range(ctx, in, opts...)
 	return resp, why(ctx, err)
+}
+
+// why returns the error of a request, and makes it wrap the context's error if the context
+// has ended the request. The driver would return the context's error alone; only gRPC's
+// error names the cause, such as a refused connection.
+func why(ctx context.Context, err error) error {
+	code := status.Code(err)
+	if code != codes.DeadlineExceeded && code != codes.Canceled || ctx.Err() == nil {
+		return err
+	}
+	message := status.Convert(err).Message()
+	if message == ctx.Err().Error() {
+		return err
+	}
+	return fmt.Errorf("%w: %s", ctx.Err(), message) // not %w twice: the driver would take gRPC's out
+}
+
+// refused makes the server's refusal wrap [stores.Refused].
+func refused(err error) error {
+	answer, _ := errors.AsType[rpctypes.EtcdError](err)
+	switch answer {
+	case rpctypes.ErrUserEmpty, rpctypes.ErrAuthFailed, rpctypes.ErrPermissionDenied:
+		return fmt.Errorf("%w: %w", errCredentials, err)
+	case rpctypes.ErrNoSpace:
+		return fmt.Errorf("%w: %w", errNoSpace, err)
+	}
+	return err
+}
+
+var (
+	errCredentials = stores.Refused.New("the server refuses the user, the password or a right: fix the URL, or grant the right that the package doc names")
+	errNoSpace     = stores.Refused.New("the server is full and takes no writes: compact and defragment it, and disarm its alarm NOSPACE")
+)
+
+// explain adds that the context has ended, and gives refusals their kind. gRPC and the server, which knows
+// the deadline, report the end of the context by their own errors. The server's may come a moment before the
+// end.
+func explain(ctx context.Context, err error) error {
+	ended := ctx.Err()
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < 10*time.Millisecond && ended == nil ||
+		status.Code(err) == codes.DeadlineExceeded {
+		ended = context.DeadlineExceeded
+	}
+	if ended != nil && !errors.Is(err, ended) && !errors.Is(err, stores.ErrConflict) {
+		err = fmt.Errorf("%w: %w", ended, err)
+	}
+	return refused(err)
 }

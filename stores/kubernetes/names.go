@@ -1,9 +1,16 @@
 package kubernetes
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/tickflake/tickflake/stores"
+)
+
+var (
+	toName  = strings.NewReplacer("_", "z0", ".", "z1", "z", "z3")
+	toKey   = strings.NewReplacer("z0", "_", "z1", ".", "z2", "-", "z3", "z", ".", "/")
+	capital = regexp.MustCompile("[A-Z]")
 )
 
 // nameOf returns a key, a prefix or a namespace as a part of an object's name: parts with dots
@@ -11,48 +18,22 @@ import (
 // both ends. Slashes become dots. Every other character that may not stand where it stands becomes z
 // and one more, so that no two keys have one name, and z is one of these.
 func nameOf(key string) string {
-	var name strings.Builder
-	for i := range len(key) {
-		switch c := key[i]; {
-		case c == '/':
-			name.WriteByte('.')
-		case c == '_':
-			name.WriteString("z0")
-		case c == '.':
-			name.WriteString("z1")
-		case c == '-' && (i == 0 || i == len(key)-1 || key[i-1] == '/' || key[i+1] == '/'):
-			name.WriteString("z2")
-		case c == 'z':
-			name.WriteString("z3")
-		case 'A' <= c && c <= 'Z':
-			name.WriteString("z" + strings.ToLower(string(c)))
-		default:
-			name.WriteByte(c)
+	parts := strings.Split(key, "/")
+	for i, part := range parts {
+		part = capital.ReplaceAllStringFunc(toName.Replace(part), func(c string) string { return "z" + strings.ToLower(c) })
+		if rest, ok := strings.CutPrefix(part, "-"); ok {
+			part = "z2" + rest
 		}
+		if rest, ok := strings.CutSuffix(part, "-"); ok {
+			part = rest + "z2"
+		}
+		parts[i] = part
 	}
-	return name.String()
+	return strings.Join(parts, ".")
 }
 
 // keyOf returns the key of a name that nameOf has made, or false for any other name.
 func keyOf(name string) (key string, ok bool) {
-	var text strings.Builder
-	for i := 0; i < len(name); i++ {
-		switch c := name[i]; {
-		case c == '.':
-			text.WriteByte('/')
-		case c != 'z':
-			text.WriteByte(c)
-		case i+1 == len(name):
-			return "", false
-		default:
-			i++
-			at := strings.IndexByte("0123", name[i])
-			if at < 0 {
-				return "", false // no key has capital letters
-			}
-			text.WriteByte("_.-z"[at])
-		}
-	}
-	key = text.String()
+	key = toKey.Replace(name)
 	return key, stores.CheckKey(key) == nil && nameOf(key) == name
 }

@@ -70,10 +70,10 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 
 // configOf finds the server and the credentials: the kubeconfig of the URL, of KUBECONFIG
 // or of the home directory, or those of the pod.
-func configOf(u *engine.DriverURL) (*rest.Config, error) {
+func configOf(u *engine.URL) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = u.Own["kubeconfig"]
-	overrides := &clientcmd.ConfigOverrides{CurrentContext: u.Own["context"]}
+	rules.ExplicitPath = u.Options["kubeconfig"]
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: u.Options["context"]}
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
 	switch {
 	case clientcmd.IsEmptyConfig(err), errors.Is(err, rest.ErrNotInCluster):

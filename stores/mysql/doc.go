@@ -11,40 +11,26 @@
 //
 //	mysql://ids@db.example:3306/ops?tls=true&namespace=orders
 //
-// The default port is 3306. This package has three parameters:
+// The port is 3306, the namespace stores.DefaultNamespace and the table sqlstore.DefaultTable unless given.
+// This package has two more parameters:
 //
-//	namespace=NAME   the namespace, as stores.CheckNamespace permits; without it,
-//	                 stores.DefaultNamespace
-//	table=NAME       the table, also as DATABASE.TABLE;
-//	                 without it, sqlstore.DefaultTable
+//	table=NAME       the table, also as DATABASE.TABLE
 //	socket=PATH      a Unix socket to connect to instead of a host
 //
 // All others are the driver's, as in its DSN: tls=true for TLS (or the name of a
 // configuration that was registered with the driver), timeout, readTimeout and so on;
 // it takes an unknown name for a system variable. interpolateParams is
-// on unless the URL says otherwise. No error shows the password.
+// on unless the URL says otherwise.
 //
 // # Requirements
 //
-// MySQL 5.7, MariaDB 10.2 or later, and a connection to the primary: a proxy must not send
-// these reads to replicas. The first write makes the table
-// tickflake_cells, with InnoDB, if the user has the right CREATE on the database. Or a DBA
-// runs the statement of Schema, and the user needs SELECT, INSERT and UPDATE on the
-// table.
-//
-// Each operation is one statement and one round trip, and a Read of a cell that exists two,
-// if the driver's option interpolateParams is on. Without it, each statement takes two. A
-// Swap of a cell that was changed takes one more, to distinguish that from a session without
-// autocommit and from a damaged row.
+// MySQL 5.7, MariaDB 10.2 or later, and what package sqlstore says of the primary, the table and the rights. Without
+// the driver's option interpolateParams, each statement takes two round trips.
 //
 // # Connections
 //
-// Opened by a URL, a store keeps one connection, for up to three minutes without use, and
-// has at most four, even while the server does not answer: a connection whose operation
-// was given up counts until the server has answered, or 15 seconds have passed. On Linux it
-// is closed 10 seconds after the server's machine no longer acknowledges. The server may
-// count a closed connection for a moment, and up to its connect_timeout if the network
-// holds all bytes.
+// Opened by a URL, a store keeps its connection for up to three minutes without use. The server may
+// count a closed one up to its connect_timeout if the network holds all bytes.
 //
 // A statement that meets a lock, such as that of a transaction or of ALTER TABLE, waits
 // for a second and is sent again, until its context ends: unless the URL sets
@@ -55,12 +41,8 @@
 //
 // # To lose nothing
 //
-// One server loses nothing with innodb_flush_log_at_trx_commit = 1, and sync_binlog = 1
-// if it has a binary log. MySQL's defaults are these; MariaDB's sync_binlog is 0.
-// innodb_flush_log_at_trx_commit = 0, and a table of another engine than InnoDB, forget,
-// and are refused; other values are logged. With asynchronous replication, a failover
-// loses the last writes. The doc of [sqlstore.MySQL] says what to set. Never delete
-// rows, and never restore the table from a backup: IDs are then issued twice.
+// The doc of [sqlstore.MySQL] says what to set. innodb_flush_log_at_trx_commit = 0, and a table of another engine than
+// InnoDB, forget, and are refused; other values are logged.
 //
 // # Failovers
 //

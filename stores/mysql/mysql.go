@@ -61,7 +61,7 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 // configOf returns the driver's configuration. The driver parses only the parameters
 // and the address, which certificates are checked against; so a password with special
 // characters needs no second encoding.
-func configOf(source *engine.DriverURL) (*driver.Config, error) {
+func configOf(source *engine.URL) (*driver.Config, error) {
 	u := source.URL
 	fail := func(problem string, err error) (*driver.Config, error) {
 		return nil, source.Refuse(problem, err)

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	natsgo "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/tickflake/tickflake/stores"
@@ -22,7 +21,6 @@ var ErrBucket = stores.Refused.New("bucket is not fit for cells")
 type bucket struct {
 	client   jetstream.JetStream
 	stream   jetstream.Stream
-	kv       jetstream.KeyValue
 	name     string
 	prefix   string // of its subjects
 	publish  string // before prefix in published subjects
@@ -31,29 +29,26 @@ type bucket struct {
 
 // find returns the bucket of the namespace. If there is none, it makes one if create,
 // else returns nil.
-func (s *Store) find(ctx context.Context, create bool) (*bucket, error) {
-	s.mu.Lock()
-	b := s.bucket
-	s.mu.Unlock()
-	if b != nil {
-		return b, ctx.Err()
-	}
+func (s *Store) find(ctx context.Context, create bool) (b *bucket, err error) {
 	// One request at a time: a cluster that gets several requests at once to make the same
 	// stream leaves some of them without an answer, and servers that do not know the
 	// new stream yet deny that it exists. Other processes may send such requests, too, so
 	// the loop below tries again.
 	select {
-	case s.finding <- struct{}{}:
-		defer func() { <-s.finding }()
+	case b = <-s.found:
+		defer func() { s.found <- b }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
+	}
+	if b != nil {
+		return b, ctx.Err()
 	}
 	again := pauses()
 	for {
 		attempt, cancel := context.WithTimeout(ctx, time.Second)
-		b, err := s.look(attempt, create)
+		b, err = s.look(attempt, create)
 		cancel()
-		if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, jetstream.ErrStreamNotFound) && !errors.Is(err, jetstream.ErrBucketNotFound) {
+		if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, jetstream.ErrStreamNotFound) {
 			return b, err
 		}
 		if ended := again.Wait(ctx); ended != nil {
@@ -71,14 +66,17 @@ func (s *Store) gone(ctx context.Context, b *bucket) bool {
 		if again.Wait(ctx) != nil {
 			return false
 		}
-		if _, err := s.client.Stream(ctx, "KV_"+b.name); !errors.Is(err, jetstream.ErrStreamNotFound) {
+		if _, err := s.client.Stream(ctx, "KV_"+s.Namespace); !errors.Is(err, jetstream.ErrStreamNotFound) {
 			return false
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.bucket == b {
-		s.bucket = nil
+	select {
+	case is := <-s.found:
+		if is == b {
+			is = nil
+		}
+		s.found <- is
+	case <-ctx.Done():
 	}
 	return true
 }
@@ -102,26 +100,14 @@ func (s *Store) look(ctx context.Context, create bool) (*bucket, error) {
 	if problems := unfit(config); len(problems) > 0 {
 		return nil, fmt.Errorf("%w: %s: %s; change it with \"nats stream edit %s\", or take another namespace", ErrBucket, s.Namespace, strings.Join(problems, "; "), name)
 	}
-	kv, err := s.client.KeyValue(ctx, s.Namespace)
-	if err != nil {
-		return nil, fmt.Errorf("bucket %s: %w", s.Namespace, err)
-	}
-	b := &bucket{
-		client: s.client, stream: stream, kv: kv, name: s.Namespace,
-		prefix:   "$KV." + s.Namespace + ".",
-		replicas: config.Replicas,
-	}
-	// With another JetStream domain or account, a key-value client publishes with the
-	// prefix of its API. confirm must do the same.
+	b := &bucket{client: s.client, stream: stream, name: s.Namespace, prefix: "$KV." + s.Namespace + ".", replicas: config.Replicas}
+	// With another JetStream domain or account, one publishes with the prefix of its API.
 	switch o := s.client.Options(); {
 	case o.Domain != "":
 		b.publish = "$JS." + o.Domain + ".API."
 	case o.APIPrefix != "" && strings.TrimSuffix(o.APIPrefix, ".") != "$JS.API":
 		b.publish = strings.TrimSuffix(o.APIPrefix, ".") + "."
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.bucket = b
 	return b, nil
 }
 
@@ -164,8 +150,7 @@ func unfit(c jetstream.StreamConfig) []string {
 	check(c.Storage != jetstream.FileStorage, "it is kept in memory, want file storage (only a new bucket can have that)")
 	check(c.MaxMsgsPerSubject != 1, "its history is not 1 (--max-msgs-per-subject=1)")
 	check(c.MaxAge != 0, "its values expire (--max-age=0)")
-	check(c.MaxMsgs > 0 && c.Discard != jetstream.DiscardNew, "old values make room for new ones (--discard=new)")
-	check(c.MaxBytes > 0 && c.Discard != jetstream.DiscardNew, "old values make room for new ones (--discard=new)")
+	check((c.MaxMsgs > 0 || c.MaxBytes > 0) && c.Discard != jetstream.DiscardNew, "old values make room for new ones (--discard=new)")
 	check(c.AllowDirect || c.MirrorDirect, "replicas that lag behind answer reads (--no-allow-direct)")
 	check(c.Retention != jetstream.LimitsPolicy, "values go when they are consumed, want retention by limits")
 	check(c.PersistMode == jetstream.AsyncPersistMode, "writes are acknowledged before they are on file, want the default persistence mode")
@@ -213,7 +198,7 @@ func (b *bucket) confirm(ctx context.Context, key string, revision uint64) error
 	if b.replicas < 2 {
 		return nil
 	}
-	_, err := b.client.PublishMsg(ctx, natsgo.NewMsg(b.publish+b.prefix+"CONFIRM"),
+	_, err := b.client.Publish(ctx, b.publish+b.prefix+"CONFIRM", nil,
 		jetstream.WithExpectLastSequenceForSubject(revision, b.prefix+toSubject.Replace(key)),
 		jetstream.WithExpectStream("KV_"+b.name),
 		jetstream.WithRetryAttempts(0))
@@ -226,7 +211,7 @@ func (b *bucket) confirm(ctx context.Context, key string, revision uint64) error
 func (b *bucket) put(ctx context.Context, key string, revision uint64, text []byte) error {
 	again := pauses()
 	for {
-		_, err := b.kv.Update(ctx, toSubject.Replace(key), text, revision)
+		_, err := b.client.Publish(ctx, b.publish+b.prefix+toSubject.Replace(key), text, jetstream.WithExpectLastSequencePerSubject(revision))
 		if !isBusy(err) {
 			return err
 		}

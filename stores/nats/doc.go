@@ -12,18 +12,13 @@
 //
 //	nats://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][?namespace=NAME]
 //
-// or tls:// to insist on TLS. A user without a password is a token. The port is 4222
-// and the namespace stores.DefaultNamespace if there is none. Special characters of
-// the password are percent-encoded. The other options are
+// or tls:// to insist on TLS, which has the options cacert, cert and key. A user without a password is a token. The port
+// is 4222 and the namespace stores.DefaultNamespace if there is none. The other options are
 //
 //	replicas=N       copies of the bucket if it must be made, 1 to 5; without it 3
 //	                 in a cluster, else 1
 //	creds=FILE       the user's credentials, as made by nsc
 //	nkey=FILE        the seed of the user's key
-//	cacert=FILE      certificate authorities to trust, in PEM, instead of the system's
-//	cert=FILE&key=FILE   the client's certificate
-//
-// The last two lines need tls://. A lost connection is restored automatically.
 //
 // # Format
 //
@@ -35,36 +30,25 @@
 // is not changed. Note that "nats kv add" makes buckets with direct reads, which are refused:
 // give "nats stream edit KV_NAMESPACE --no-allow-direct", or let the Store make it.
 //
-// A Read is one round trip, and a Swap two, or one for a new cell. A List asks for the names of all
-// cells of a first part, such as node/, whatever its limit, and then for each cell that it returns: plan
-// for fleets of up to about 10,000 node numbers.
-//
-// With more than one replica, each Read also writes the subject CONFIRM, which makes
-// sure that the answer does not come from a deposed leader. The server must know the header
+// A List asks for the names of all cells of a first part, such as node/, whatever its limit: plan
+// for fleets of up to about 10,000 node numbers. With more than one replica, each Read also writes the subject CONFIRM,
+// which makes sure that the answer does not come from a deposed leader. The server must know the header
 // Nats-Expected-Last-Subject-Sequence-Subject; 2.15 does. With an older server that
 // does not, every Read of such a bucket fails.
 //
 // # To lose nothing
 //
-// With its defaults, NATS acknowledges a write when the operating
-// system has it, but syncs to disk only every two minutes. A write survives the end of the
+// With its defaults, NATS syncs a write to disk only every two minutes. It survives the end of the
 // server, even by SIGKILL, but not a power cut or a crash of the operating system: of
 // one machine, if the bucket has one replica, and of several at about the same time
-// if it has three. Two processes may then issue the same IDs. So set in the server's
-// configuration
+// if it has three. So set in the server's configuration
 //
 //	jetstream { sync_interval: always }
 //
 // and use three replicas on machines that do not fail together (a bucket made here has
 // three in a cluster). No client can see the server's sync_interval, so stores.Open
-// logs that it is unknown. While a process of the fleet may run, do not delete or purge the
-// bucket or its keys, do not restore an older backup, and do not change the number of
-// replicas from one to more (each process reads it once).
-//
-// # Connections
-//
-// Opened by a URL, a store has one connection. While the server does not answer, the driver closes it, and makes the next: at most
-// four to each server, where a closed one counts until the server has closed it too, or 15 seconds have passed.
+// logs that it is unknown. While a process of the fleet may run, do not change the number of
+// replicas from one to more: each process reads it once.
 //
 // # Failovers
 //

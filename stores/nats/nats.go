@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -29,12 +28,11 @@ import (
 type Store struct {
 	engine.Skeleton[uint64]
 	client   jetstream.JetStream
-	replicas int           // of a bucket that is made; 0: choose
-	dialer   *dial.Dialer  // unused by a client given to New
-	finding  chan struct{} // holds one while a goroutine looks for the bucket
+	replicas int          // of a bucket that is made; 0: choose
+	dialer   *dial.Dialer // unused by a client given to New
 
-	mu     sync.Mutex
-	bucket *bucket // nil until it has been found
+	// found holds the bucket, or nil until there is one. It is empty while a goroutine looks.
+	found chan *bucket
 }
 
 var _ stores.DurabilityChecker = (*Store)(nil)
@@ -52,7 +50,8 @@ func New(client jetstream.JetStream, namespace string) (*Store, error) {
 		return nil, errors.New("nats: New needs a client, but was given nil")
 	}
 	conn := client.Conn()
-	s := &Store{client: client, dialer: new(dial.Dialer), finding: make(chan struct{}, 1)}
+	s := &Store{client: client, dialer: new(dial.Dialer), found: make(chan *bucket, 1)}
+	s.found <- nil
 	at := engine.At("nats", append(slices.Clone(conn.Opts.Servers), conn.Opts.Url)...)
 	s.Skeleton = engine.Skeleton[uint64]{
 		Texts: texts{s}, Unordered: true, Reads: 64, Namespace: namespace, At: func() string { return at },
@@ -137,7 +136,7 @@ func filter(from, to string) string {
 func (s *Store) Durability(ctx context.Context) (stores.Durability, error) {
 	found := stores.Durability{Unknown: []string{
 		"sync_interval is unknown, because the server does not tell it, and its default loses up to two minutes of writes in a crash of the machine: set it to always"}}
-	stream, err := engine.Within(ctx, func() (jetstream.Stream, error) {
+	stream, err := engine.Wait(ctx, func() (jetstream.Stream, error) {
 		ctx, done := s.connected(ctx)
 		defer done()
 		stream, err := s.client.Stream(ctx, "KV_"+s.Namespace)

@@ -6,11 +6,10 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
-	natsgo "github.com/nats-io/nats.go"
-
-	"github.com/tickflake/tickflake/stores/engine"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
@@ -21,11 +20,8 @@ func TestBadURL(t *testing.T) {
 		t.Fatal(err)
 	}
 	storetest.TestURLs(t, open, "nats://u:SECRET@h", map[string]string{
-		"etcd://u:SECRET@h":                "store URL: unknown scheme, want nats:// or tls://",
 		"nats://u:SECRET@h/path":           "a path after the host",
 		"nats://u:SECRET@h?x=SECRET":       "there are namespace, replicas, creds, nkey, cacert, cert, key",
-		"nats://u:SECRET@h?cert=/none":     "needs the scheme tls://",
-		"tls://u:SECRET@h?cert=/none":      "options cert and key",
 		"nats://u:SECRET@h?replicas=0":     "option replicas is not 1 to 5",
 		"nats://u:SECRET@h?replicas=6":     "option replicas is not 1 to 5",
 		"nats://u:SECRET@h?replicas=x":     "option replicas is not 1 to 5",
@@ -36,34 +32,21 @@ func TestBadURL(t *testing.T) {
 	if _, err := New(nil, "x"); err == nil {
 		t.Error("New took nil")
 	}
-	if _, err := New(nil, "a/b"); err == nil {
-		t.Errorf("New with a bad namespace: %v", err)
+}
+
+// Open gives up when its context ends, however many servers there are to wait for.
+func TestOpenEnds(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and says nothing
+	if err != nil {
+		t.Fatal(err)
 	}
-}
-
-// hanging is a dialer that is refused at first, and then hangs while the context ends.
-type hanging struct {
-	dialed int
-	end    func()
-	back   chan struct{}
-}
-
-func (d *hanging) Dial(string, string) (net.Conn, error) {
-	if d.dialed++; d.dialed > 1 {
-		d.end()
-		<-d.back
-	}
-	return nil, errors.New("connection refused")
-}
-
-// The error at the end of the context says what the last attempt met.
-func TestConnectTellsTheReason(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	d := &hanging{end: cancel, back: make(chan struct{})}
-	defer close(d.back)
-	_, err := connect(ctx, &engine.URL{Scheme: "nats", Hosts: []string{"127.0.0.1:1"}}, []natsgo.Option{natsgo.SetCustomDialer(d)})
-	if !errors.Is(err, natsgo.ErrNoServers) {
-		t.Error(err)
+	defer silent.Close() //nolint:errcheck // the test has ended
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	begin := time.Now()
+	_, err = open(ctx, "nats://"+strings.Repeat(silent.Addr().String()+",", 3)+silent.Addr().String())
+	if !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) > 5*time.Second {
+		t.Errorf("Open returned after %v: %v", time.Since(begin), err)
 	}
 }
 

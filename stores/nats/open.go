@@ -1,8 +1,8 @@
 package nats
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"net"
 	"strconv"
 	"strings"
@@ -16,12 +16,6 @@ import (
 	"github.com/tickflake/tickflake/stores/engine/dial"
 )
 
-var urlFormat = engine.URLFormat{
-	Plain:   engine.URLScheme{Name: "nats", Port: "4222"},
-	TLS:     engine.URLScheme{Name: "tls", Port: "4222"},
-	Options: []string{"replicas", "creds", "nkey"},
-}
-
 func init() {
 	stores.Register("nats", open)
 	stores.Register("tls", open)
@@ -30,7 +24,7 @@ func init() {
 // open connects to the servers of a URL, as the package's doc describes it. It waits for
 // the connection, until ctx ends.
 func open(ctx context.Context, rawURL string) (stores.Store, error) {
-	u, err := urlFormat.Parse(rawURL)
+	u, err := engine.ParseURL(rawURL, "nats:4222", "tls:4222", "replicas", "creds", "nkey")
 	if err != nil {
 		return nil, err
 	}
@@ -49,21 +43,24 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	}
 	// The driver leaves a connection open that the server has refused, or has not answered.
 	d := &dialer{dial.Dialer{Most: most, One: true}}
-	conn, err := connect(ctx, u, append(options, natsgo.SetCustomDialer(d)))
+	stop := context.AfterFunc(ctx, func() { _ = d.Close() }) // which ends the attempt to connect
+	conn, err := connect(ctx, u, append(options, natsgo.SetCustomDialer(d), natsgo.SkipHostLookup()))
+	if !stop() && err == nil {
+		conn.Close()
+		err = ctx.Err()
+	}
 	if err != nil {
 		_ = d.Close()
 		return nil, engine.OpenFailed(ctx, engine.At("nats", u.Hosts...), refused(err))
 	}
 	closeAll := func() error { conn.Close(); return d.Close() }
+	var s *Store
 	client, err := jetstream.New(conn)
-	if err != nil {
-		_ = closeAll()
-		return nil, engine.OpenFailed(ctx, engine.At("nats", u.Hosts...), err)
+	if err == nil {
+		s, err = New(client, u.Namespace)
 	}
-	s, err := New(client, u.Namespace)
 	if err != nil {
-		_ = closeAll()
-		return nil, err
+		return nil, errors.Join(err, closeAll())
 	}
 	s.replicas, s.dialer = replicas, &d.Dialer
 	s.Done = closeAll
@@ -78,7 +75,7 @@ const most = 4
 type dialer struct{ dial.Dialer }
 
 func (d *dialer) Dial(network, address string) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), natsgo.DefaultTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), natsgo.DefaultTimeout) // Close ends it, too
 	defer cancel()
 	return d.Dialer.Dial(ctx, network, address)
 }
@@ -139,42 +136,14 @@ func tryCredentials(creds natsgo.Option) error {
 	return err
 }
 
-// connect is nats.Connect with a context. It tries again until ctx ends, unless the server
-// refuses; the timeout of each server ends its goroutine.
+// connect tries again until ctx ends, unless the server refuses.
 func connect(ctx context.Context, u *engine.URL, options []natsgo.Option) (*natsgo.Conn, error) {
-	servers := make([]string, len(u.Hosts))
-	for i, host := range u.Hosts {
-		servers[i] = u.Scheme + "://" + host
-	}
-	type result struct {
-		conn *natsgo.Conn
-		err  error
-	}
-	var last error // of the last attempt
+	servers := u.Scheme + "://" + strings.Join(u.Hosts, ","+u.Scheme+"://")
 	var pauses engine.Backoff
 	for {
-		if err := ctx.Err(); err != nil {
-			return nil, cmp.Or(last, err)
-		}
-		done := make(chan result)
-		go func() {
-			conn, err := natsgo.Connect(strings.Join(servers, ","), options...)
-			select {
-			case done <- result{conn, err}:
-			case <-ctx.Done():
-				if err == nil {
-					conn.Close()
-				}
-			}
-		}()
-		select {
-		case r := <-done:
-			if r.err == nil || !stores.KindOf(refused(r.err)).Retryable() || pauses.Wait(ctx) != nil {
-				return r.conn, r.err
-			}
-			last = r.err
-		case <-ctx.Done():
-			return nil, cmp.Or(last, ctx.Err())
+		conn, err := natsgo.Connect(servers, options...)
+		if err == nil || !stores.KindOf(refused(err)).Retryable() || pauses.Wait(ctx) != nil {
+			return conn, err
 		}
 	}
 }

@@ -10,41 +10,26 @@
 //
 //	postgres://ids@db.example:5432/ops?sslmode=verify-full&namespace=orders
 //
-// This package has two parameters:
-//
-//	namespace=NAME   the namespace, as stores.CheckNamespace permits; without it,
-//	                 stores.DefaultNamespace
-//	table=NAME       the table, also as SCHEMA.TABLE;
-//	                 without it, sqlstore.DefaultTable
-//
-// All others are pgx's, which are those of libpq: sslmode and sslrootcert for TLS,
+// The namespace is stores.DefaultNamespace unless given, and the table sqlstore.DefaultTable; table=NAME names another, also
+// as SCHEMA.TABLE. All other parameters are pgx's, which are those of libpq: sslmode and sslrootcert for TLS,
 // sslcert and sslkey, passfile, connect_timeout. The password may come from
 // PGPASSWORD or a passfile, too. Several hosts are given as
 // postgres:///db?host=a,b&port=5432,5432; then the primary among them is chosen, unless
 // target_session_attrs says otherwise. If a host does not answer within 2 seconds, the next
-// is tried, unless connect_timeout says otherwise. No error shows the password.
+// is tried, unless connect_timeout says otherwise.
 //
 // # Requirements
 //
-// PostgreSQL 9.5 or later, and a connection to the primary. The first write makes the table
-// tickflake_cells, if the user has the right CREATE on the schema. Or a DBA runs the
-// statement of Schema, and the user needs SELECT, INSERT and UPDATE on the table.
-//
-// Each operation is one statement and one round trip (with synchronous_standby_names, a Read
-// of a cell that exists two; a Swap of a cell that was changed two), on a pooled connection or
-// through a proxy such as PgBouncer. pgx adds one if the connection has been idle for
+// PostgreSQL 9.5 or later, and what package sqlstore says of the primary, the table and the rights. A pooled connection
+// will do, or a proxy such as PgBouncer. pgx adds a round trip if the connection has been idle for
 // a second, to check that it is alive, and one for each new statement that
 // it prepares; opened by a URL, it prepares none.
 //
 // # Connections
 //
-// Opened by a URL, a store keeps one connection, for up to ten minutes without use, and
-// has at most four, even while the server does not answer. When an operation is given up,
+// Opened by a URL, a store keeps its connection for up to ten minutes without use. When an operation is given up,
 // another connection asks the server to cancel its statement, which also ends the wait for a
-// lock. So there are at most eight. A connection whose operation was given up counts until
-// the server has answered, or 15 seconds have passed; then it is closed. On Linux it is
-// closed 10 seconds after the server's machine no longer acknowledges. The server may count
-// a closed connection for a moment. If the network keeps connections open and passes nothing
+// lock. So there are at most eight. If the network keeps connections open and passes nothing
 // on, as a proxy that hangs, the server does not see that they were closed, and counts them
 // until its authentication_timeout: with its default of a minute, about 20 in all.
 //
@@ -59,11 +44,8 @@
 //
 // # To lose nothing
 //
-// One server loses nothing with its default settings: each write is committed with
-// synchronous_commit = on, even where the database or the role has it off. An unlogged
-// table forgets, and is refused. fsync = off, and a failover to a standby that is not
-// synchronous, lose writes, and are logged. The doc of [sqlstore.PostgreSQL] says what to
-// set. Never delete rows or restore the table from a backup: IDs are then issued twice.
+// One server loses nothing with its default settings. The doc of [sqlstore.PostgreSQL] says what to set for a standby. An
+// unlogged table forgets, and is refused; fsync = off, and a standby that is not synchronous, are logged.
 //
 // # Failovers
 //

@@ -67,11 +67,6 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 			return err
 		}
 	}
-	// The resolver does not end a lookup when the context is canceled.
-	lookup := config.LookupFunc
-	config.LookupFunc = func(ctx context.Context, host string) ([]string, error) {
-		return engine.Wait(ctx, func() ([]string, error) { return lookup(ctx, host) })
-	}
 	dialer := new(dial.Dialer)
 	config.DialFunc = dialer.Dial
 	return sqlstore.Open(u, sqlstore.PostgreSQL(), stdlib.GetConnector(*config), dialer, 10*time.Minute)

@@ -12,31 +12,18 @@
 //
 //	rediss://ids:secret@redis.example:6379/0?replicas=1&namespace=orders
 //
-// rediss:// is TLS; the port is 6379 and the database 0 unless given. This package has two
-// parameters:
-//
-//	namespace=NAME   the namespace, as stores.CheckNamespace permits; without it,
-//	                 stores.DefaultNamespace
-//	replicas=N       as WithReplicas
-//
-// All others are those of the driver's ParseURL: dial_timeout, read_timeout and so
-// on. No error shows the password.
+// rediss:// is TLS; the port is 6379, the database 0 and the namespace stores.DefaultNamespace unless given. replicas=N
+// is [WithReplicas]. All other parameters are those of the driver's ParseURL: dial_timeout, read_timeout and so on.
 //
 // # Connections
 //
-// Opened by a URL, a store keeps one connection, and has at most four, unless the URL says
-// otherwise (max_idle_conns, pool_size), even while the server does not answer: a connection
-// whose operation was given up counts until the server has answered, or the read_timeout, by
-// default 15 seconds, has passed. On Linux it is closed 10 seconds after the server's machine
-// no longer acknowledges. The server may count a closed connection for a moment. If the
-// network keeps connections open and passes nothing on, as a proxy that hangs, the server
-// does not see that they were closed: it counts up to four more every 15 seconds, until its
-// setting timeout, which is off by default, ends them.
+// The URL sets how many connections a store keeps and has (max_idle_conns, pool_size), and when one that was given up ends
+// (read_timeout). If the network keeps connections open and passes nothing on, as a proxy that hangs, the server
+// counts up to four more every 15 seconds, until its setting timeout, which is off by default, ends them.
 //
 // # To lose nothing
 //
-// By default, Redis acknowledges a write before it is safe. If an acknowledged write is
-// lost, two processes issue the same IDs. With the
+// By default, Redis acknowledges a write before it is safe. With the
 // settings below a single server loses nothing in a crash. A failover can still lose
 // writes: Redis replicates asynchronously, and no setting makes it always choose a
 // replica that has all writes. If that is not acceptable, keep the cells in etcd, ZooKeeper
@@ -59,9 +46,6 @@
 //     takes writes and answers reads.
 //   - Do not delete or rename the keys, run FLUSHALL or FLUSHDB, or restore an old copy.
 //
-// A version grows by a random step of up to 2³². So if a server loses writes, new writes
-// in their place get other versions.
-//
 // # Failovers
 //
 // A URL names one server. For Sentinel and for a cluster, give [New] the driver's
@@ -76,8 +60,7 @@
 //
 // # Requirements
 //
-// Redis 5 or later. Each operation is one script and one round trip, a List one for
-// each 1,000 cells. The cells are the fields of the hash tickflake:{NAMESPACE}, and the
+// Redis 5 or later. The cells are the fields of the hash tickflake:{NAMESPACE}, and the
 // sorted set tickflake:{NAMESPACE}:keys has their keys in order; in a cluster both lie on
 // one shard. An ACL must permit EVAL, HGET, HSET, HDEL, ZADD and ZRANGEBYLEX on those
 // keys; WAIT for [WithReplicas]; PING for stores.Open, and CONFIG GET and INFO so that it

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,7 +26,7 @@ import (
 func (s *Store) Durability(ctx context.Context) (stores.Durability, error) {
 	promises, err := engine.Wait(ctx, func() (stores.Durability, error) { return s.durability(ctx) })
 	if err != nil {
-		return stores.Durability{}, engine.Failed(ctx, s.engine(), "ask for", "settings", "", refused(err))
+		return stores.Durability{}, s.Failed(ctx, "ask for", "settings", err)
 	}
 	return promises, nil
 }
@@ -40,12 +42,7 @@ func (s *Store) durability(ctx context.Context) (found stores.Durability, err er
 		return found, err
 	}
 	pipe := server.Pipeline()
-	names := []string{"appendonly", "appendfsync", "maxmemory", "maxmemory-policy"}
-	answers := make([]*driver.MapStringStringCmd, len(names))
-	for i, name := range names {
-		answers[i] = pipe.ConfigGet(ctx, name) // servers before 7 take one name
-	}
-	info := pipe.Info(ctx)
+	fsync, info := pipe.ConfigGet(ctx, "appendfsync"), pipe.Info(ctx)
 	commands, _ := pipe.Exec(ctx) // each answer has its own error
 	for _, command := range commands {
 		// Only the server's refusal leaves a setting unknown.
@@ -54,24 +51,17 @@ func (s *Store) durability(ctx context.Context) (found stores.Durability, err er
 			return found, err
 		}
 	}
-
 	facts := map[string]string{}
 	for line := range strings.Lines(info.Val()) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
 		facts[name] = value
 	}
-	// Many rented servers refuse CONFIG, and INFO tells all but appendfsync, too.
-	set := map[string]string{"maxmemory": facts["maxmemory"], "maxmemory-policy": facts["maxmemory_policy"]}
-	switch facts["aof_enabled"] {
-	case "0":
-		set["appendonly"] = "no"
-	case "1":
-		set["appendonly"] = "yes"
+	// Many rented servers refuse CONFIG, and INFO tells all but appendfsync.
+	set := map[string]string{
+		"appendonly":  map[string]string{"0": "no", "1": "yes"}[facts["aof_enabled"]],
+		"appendfsync": fsync.Val()["appendfsync"], "maxmemory": facts["maxmemory"], "maxmemory-policy": facts["maxmemory_policy"],
 	}
-	for i, name := range names {
-		if value, ok := answers[i].Val()[name]; ok {
-			set[name] = value
-		}
+	for _, name := range slices.Sorted(maps.Keys(set)) {
 		if set[name] == "" {
 			found.Unknown = append(found.Unknown, fmt.Sprintf("%s is unknown, because the server does not tell its settings: ask its operator", name))
 		}

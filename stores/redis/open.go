@@ -50,7 +50,12 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
-	s.owned = true
+	s.Done = func() error {
+		if err := client.Close(); !errors.Is(err, driver.ErrClosed) {
+			return err
+		}
+		return nil
+	}
 	return s, nil
 }
 
@@ -65,7 +70,7 @@ var words = []string{
 }
 
 // parseURL returns the URL without the parameters of this package, and the replicas.
-func parseURL(rawURL string) (u *engine.DriverURL, replicas int, err error) {
+func parseURL(rawURL string) (u *engine.URL, replicas int, err error) {
 	u, err = engine.ParseDriverURL(rawURL, []string{"redis", "rediss"}, "replicas")
 	if err != nil {
 		return nil, 0, err
@@ -78,7 +83,7 @@ func parseURL(rawURL string) (u *engine.DriverURL, replicas int, err error) {
 		// without a password, and the client would log in without either.
 		return nil, 0, u.Refuse("it has a user and no password; want user:password@host, or :password@host", nil)
 	}
-	if text, ok := u.Own["replicas"]; ok {
+	if text, ok := u.Options["replicas"]; ok {
 		replicas, err = strconv.Atoi(text)
 		if err != nil || replicas < 0 || replicas > 100 {
 			return nil, 0, u.Refuse("the parameter replicas cannot be used: want 0 to 100", nil)

@@ -16,14 +16,15 @@ import (
 )
 
 // Store is a [stores.Store] in a hash of a Redis server. It is safe for use by several
-// goroutines at once.
+// goroutines at once. Each operation is one round trip, and a List one for each 1,000 cells; a replica may answer a
+// List. If the error of a Swap wraps [ErrReplicas], the value was written, but too few replicas have received it. A Swap
+// is sent once.
 type Store struct {
-	client    driver.UniversalClient
-	owned     bool // Close closes the client
-	namespace string
-	hash      string // of the cells' texts by key
-	index     string // a sorted set of the keys, all with the same score
-	replicas  int
+	engine.Skeleton[uint64]
+	client   driver.UniversalClient
+	hash     string // of the cells' texts by key
+	index    string // a sorted set of the keys, all with the same score
+	replicas int
 }
 
 var _ stores.DurabilityChecker = (*Store)(nil)
@@ -54,7 +55,7 @@ func WithReplicas(n int) Option {
 //
 // Writes do not use the client's retries: a write that was applied the first
 // time would then report a conflict. Reads go to the primary even if the client
-// prefers replicas. An operation whose context has ended returns at once; unless
+// prefers replicas. An operation whose context has ended returns soon; unless
 // the client's option ContextTimeoutEnabled is set, its command continues in the
 // background until the client's ReadTimeout. With ContextTimeoutEnabled, or a short
 // ReadTimeout, a server that does not answer may count more connections than the client's
@@ -69,7 +70,11 @@ func New(client driver.UniversalClient, namespace string, opts ...Option) (*Stor
 	if err := stores.CheckNamespace(namespace); err != nil {
 		return nil, err
 	}
-	s := &Store{client: client, namespace: namespace, hash: "tickflake:{" + namespace + "}", index: "tickflake:{" + namespace + "}:keys"}
+	s := &Store{client: client, hash: "tickflake:{" + namespace + "}", index: "tickflake:{" + namespace + "}:keys"}
+	s.Skeleton = engine.Skeleton[uint64]{
+		Texts: texts{s}, Namespace: namespace, Version: func(version uint64) uint64 { return version }, At: s.at,
+		Explain: func(_ context.Context, err error) error { return refused(err) },
+	}
 	for i, opt := range opts {
 		if opt == nil {
 			return nil, fmt.Errorf("redis.New: option %d of %d is nil", i+1, len(opts))
@@ -79,18 +84,6 @@ func New(client driver.UniversalClient, namespace string, opts ...Option) (*Stor
 		}
 	}
 	return s, nil
-}
-
-// Close closes the client of a Store that was opened by a URL, and returns the driver's
-// error.
-func (s *Store) Close() error {
-	if !s.owned {
-		return nil
-	}
-	if err := s.client.Close(); err != nil && !errors.Is(err, driver.ErrClosed) {
-		return err
-	}
-	return nil
 }
 
 // A field's text is that of engine.FormatCell. The sorted set has each key of the hash
@@ -135,98 +128,23 @@ return answer`
 // of the server do not wait long for it.
 const page = 1000
 
-// List returns the cells with keys in [from, to), at most limit of them, in one round trip
-// for each 1,000 cells. A field that is no cell is a [*stores.DamagedError]. A List may be
-// answered by a replica.
-func (s *Store) List(ctx context.Context, from, to string, limit int) ([]stores.Cell, error) {
-	return engine.List(ctx, s.failed, func() ([]stores.Cell, []error, error) { return s.list(ctx, from, to, limit) })
-}
+// texts are the fields of the hash, for the skeleton. The revision of a text is its version.
+type texts struct{ *Store }
 
-func (s *Store) list(ctx context.Context, from, to string, limit int) (cells []stores.Cell, damaged []error, err error) {
-	for len(cells) < limit && from < to {
-		size := min(page, limit-len(cells))
-		texts, err := engine.Wait(ctx, func() ([]any, error) {
-			list := driver.NewCmd(ctx, "eval", listScript, 2, s.hash, s.index, from, to, size)
-			list.SetFirstKeyPos(3)
-			if err := s.client.Process(ctx, list); err != nil {
-				s.reload(ctx)
-				return nil, err
-			}
-			return list.Slice()
-		})
-		if err != nil {
-			return nil, nil, err
-		}
-		var last string
-		for i := 0; i+1 < len(texts); i += 2 {
-			key, _ := texts[i].(string)
-			last = key
-			text, ok := texts[i+1].(string)
-			if !ok {
-				continue // the cell does not exist, or not any more
-			}
-			cell, err := s.parse(key, text)
-			if err != nil {
-				damaged = append(damaged, err)
-				continue
-			}
-			cells = append(cells, cell)
-		}
-		if len(texts) < 2*size || last < from {
-			break // in an index that another program has written, the keys may be in no order
-		}
-		from = last + "\x00"
-	}
-	return cells, damaged, nil
-}
-
-func (s *Store) parse(key, text string) (stores.Cell, error) {
-	if err := stores.CheckKey(key); err != nil {
-		return stores.Cell{}, &stores.DamagedError{Key: key, Problem: "it is in " + s.index, Err: err}
-	}
-	return engine.ParseCell(key, []byte(text))
-}
-
-// Read returns the cell of a key, in one round trip. Its error is a [*stores.DamagedError]
-// if the field is no cell, and wraps [ErrReplicas] if too few replicas have received it.
-func (s *Store) Read(ctx context.Context, key string) (stores.Cell, error) {
-	return engine.Read(ctx, s.failed, key, s.read)
-}
-
-func (s *Store) read(ctx context.Context, key string) (stores.Cell, error) {
-	script := readScript
-	if s.replicas > 0 {
+func (t texts) Get(ctx context.Context, key string, _ bool) (engine.Text[uint64], error) {
+	script, text := readScript, ""
+	if t.replicas > 0 {
 		script = confirmedReadScript
 	}
-	text, err := engine.Wait(ctx, func() (string, error) {
-		read := driver.NewCmd(ctx, "eval", script, 1, s.hash, key)
-		if err := s.run(ctx, read, read); err != nil {
-			return "", err
-		}
-		return read.Text()
-	})
+	read := driver.NewCmd(ctx, "eval", script, 1, t.hash, key)
+	err := t.run(ctx, read, read)
+	if err == nil {
+		text, err = read.Text()
+	}
 	if errors.Is(err, driver.Nil) {
-		return stores.Cell{Key: key}, nil
+		return engine.Text[uint64]{}, nil
 	}
-	if err != nil {
-		return stores.Cell{}, err
-	}
-	return s.parse(key, text)
-}
-
-// Swap replaces the value of a cell, in one round trip. The command is sent once.
-//
-// Its error is a [*stores.DamagedError] if the field is no cell. If it wraps [ErrReplicas], the
-// value was written, but too few replicas have received it.
-func (s *Store) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
-	return engine.Swap(ctx, s.failed, key, version, value, func(ctx context.Context, version uint64, next stores.Cell) error {
-		text := string(engine.FormatCell(next.Version, next.Value))
-		written, err := engine.Wait(ctx, func() (bool, error) { return s.write(ctx, key, version, text) })
-		if err == nil && !written {
-			err = stores.ErrConflict
-		}
-		return err
-	})
+	return engine.Text[uint64]{Bytes: []byte(text), Found: true}, err
 }
 
 // once is a command that the client does not send again after a failure.
@@ -234,21 +152,49 @@ type once struct{ *driver.Cmd }
 
 func (once) NoRetry() bool { return true }
 
-func (s *Store) write(ctx context.Context, key string, version uint64, text string) (bool, error) {
-	swap := driver.NewCmd(ctx, "eval", swapScript, 2, s.hash, s.index, key, strconv.FormatUint(version, 10), text)
-	err := s.run(ctx, once{swap}, swap)
-	if text, ok := swap.Val().(string); ok {
-		_, err := s.parse(key, text)
-		return false, err
+func (t texts) Put(ctx context.Context, key string, version uint64, text []byte) error {
+	swap := driver.NewCmd(ctx, "eval", swapScript, 2, t.hash, t.index, key, strconv.FormatUint(version, 10), string(text))
+	err := t.run(ctx, once{swap}, swap)
+	switch is := swap.Val().(type) { // a conflict needs no replicas
+	case string:
+		if _, err := engine.ParseCell(key, []byte(is)); err != nil {
+			return err
+		}
+		return stores.ErrConflict
+	case int64:
+		if is == 0 {
+			return stores.ErrConflict
+		}
 	}
-	written, problem := swap.Int()
-	if problem == nil && written == 0 {
-		return false, nil // a conflict needs no replicas
+	return err
+}
+
+func (t texts) Scan(ctx context.Context, from, to string, most int, found func(string, []byte) bool) error {
+	for size := min(page, most); from < to; {
+		list := driver.NewCmd(ctx, "eval", listScript, 2, t.hash, t.index, from, to, size)
+		list.SetFirstKeyPos(3)
+		if err := t.client.Process(ctx, list); err != nil {
+			t.reload(ctx)
+			return err
+		}
+		texts, err := list.Slice()
+		if err != nil {
+			return err
+		}
+		var last string
+		for i := 0; i+1 < len(texts); i += 2 {
+			last, _ = texts[i].(string)
+			text, ok := texts[i+1].(string) // or the cell does not exist, or not any more
+			if ok && !found(last, []byte(text)) {
+				return nil
+			}
+		}
+		if len(texts) < 2*size || last < from {
+			break // in an index that another program has written, the keys may be in no order
+		}
+		from = last + "\x00"
 	}
-	if err == nil {
-		err = problem
-	}
-	return err == nil, err
+	return nil
 }
 
 // run runs a script on the primary, and waits for the replicas. It sends cmd, which is
@@ -304,16 +250,8 @@ func (s *Store) send(ctx context.Context, cmd driver.Cmder) error {
 
 const replicaTimeout = time.Second
 
-// failed returns the error of an operation.
-func (s *Store) failed(ctx context.Context, op, key string, err error) error {
-	if _, moved := driver.IsMovedError(err); moved {
-		err = fmt.Errorf("the server is one of a cluster, and another one has the cells: give redis.New a client of the cluster: %w", err)
-	}
-	return engine.Failed(ctx, s.engine(), op, key, s.namespace, refused(err))
-}
-
-// engine returns the name of the engine, and its servers if the client tells them.
-func (s *Store) engine() string {
+// at returns the name of the engine, and its servers if the client tells them.
+func (s *Store) at() string {
 	switch client := s.client.(type) {
 	case *driver.Client:
 		return engine.At("redis", client.Options().Addr)
@@ -345,6 +283,9 @@ var errCredentials = stores.Refused.New("the server refuses the user, the passwo
 func refused(err error) error {
 	if _, answered := errors.AsType[driver.Error](err); !answered {
 		return err
+	}
+	if _, moved := driver.IsMovedError(err); moved {
+		return fmt.Errorf("the server is one of a cluster, and another one has the cells: give redis.New a client of the cluster: %w", err)
 	}
 	for _, r := range refusals {
 		if strings.Contains(err.Error(), r.answer) {

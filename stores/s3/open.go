@@ -25,8 +25,8 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 		return nil, err
 	}
 	name := u.URL.Host
-	region := cmp.Or(u.Own["region"], os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"))
-	at, err := url.Parse(cmp.Or(u.Own["endpoint"], os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL")))
+	region := cmp.Or(u.Options["region"], os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"))
+	at, err := url.Parse(cmp.Or(u.Options["endpoint"], os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL")))
 	switch {
 	case u.URL.User != nil:
 		return nil, u.Refuse("credentials do not belong in it; they come from AWS's environment variables, a profile or a role", nil)
@@ -51,7 +51,7 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	transport.DisableCompression = true // a proxy that compresses makes the ETag weak, which no condition takes
 	client, err := minio.New(at.Host, &minio.Options{
 		Creds: credentials.NewChainCredentials([]credentials.Provider{
-			&credentials.EnvAWS{}, &credentials.FileAWSCredentials{Profile: u.Own["profile"]}, &credentials.IAM{},
+			&credentials.EnvAWS{}, &credentials.FileAWSCredentials{Profile: u.Options["profile"]}, &credentials.IAM{},
 		}),
 		Secure: at.Scheme == "https", Region: cmp.Or(region, "us-east-1"), Transport: transport,
 		MaxRetries: 1, // one attempt only: the second would find the first, and fail

@@ -188,7 +188,7 @@ func TestNoCredentials(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	_, err := s.Read(ctx, "node/0000001")
-	if !errors.Is(err, errLogin) && !errors.Is(err, context.DeadlineExceeded) || stores.KindOf(err) == stores.Unknown {
+	if !errors.Is(err, errLogin) && !errors.Is(err, context.DeadlineExceeded) || stores.KindOf(err) != stores.Passing {
 		t.Errorf("Read: %v", err)
 	}
 }

@@ -15,8 +15,7 @@
 // or a MySQL server that is read-only; still, a proxy in front of them must send it
 // to the primary.
 //
-// One table, tickflake_cells unless [WithTable] names another, with one row for each
-// cell. Never delete a row: it is the only record of the issued IDs. The
+// One table, tickflake_cells unless [WithTable] names another, with one row for each cell. The
 // first write makes the table if it is missing, for which the user needs the right to
 // create it. Or a DBA runs [Store.Schema] beforehand, and the user needs SELECT, INSERT
 // and UPDATE on it. All processes of a fleet must see the same table: a
@@ -26,19 +25,13 @@
 //
 // # Connections
 //
-// At most [MaxRunning] statements of a Store wait for an answer from the server. When the
-// context of a statement ends on MySQL or MariaDB, the server continues the statement, for
-// example waits for a lock, and counts the connection. So the statement keeps its connection
-// until the server has answered. On PostgreSQL, the driver must ask the server to cancel the
-// statement, as pgx and lib/pq do.
+// At most [MaxRunning] statements of a Store wait for an answer from the server. On MySQL and MariaDB, one whose
+// context has ended keeps its connection until then. On PostgreSQL, the driver must ask the server to cancel it, as
+// pgx and lib/pq do.
 //
 // # To lose nothing
 //
-// If an acknowledged write is lost, two processes issue the same IDs.
-// That happens if the server acknowledges writes before it syncs them, or if a
+// An acknowledged write is lost if the server acknowledges writes before it syncs them, or if a
 // replica that lacks some takes over. [Store.Durability] checks for both. The docs of
 // [PostgreSQL] and [MySQL] list the settings.
-//
-// A version grows by a random step of up to 2³². So if a server loses writes, new writes
-// in their place get other versions.
 package sqlstore

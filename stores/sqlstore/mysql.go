@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -43,19 +42,6 @@ func MySQL(number func(err error) uint16) Dialect {
 	const state = `CASE WHEN @@autocommit = 0 THEN '` + stateNoAutocommit + `'
   WHEN CAST(@@global.read_only AS CHAR) NOT IN ('0', 'OFF') OR @@global.innodb_read_only THEN '` + stateNotPrimary + `'
   ELSE '` + stateUnsynced + `' END`
-	is := func(want ...uint16) func(error) bool {
-		return func(err error) bool { return number != nil && slices.Contains(want, number(err)) }
-	}
-	// ER_HOST_NOT_PRIVILEGED; access denied to the database, the user, the table, the column,
-	// a right, and to a user without a password; a password that must be changed; a locked user;
-	// a blocked host; an unknown way to log in; no TLS
-	denied := is(1130, 1044, 1045, 1142, 1143, 1227, 1698, 1820, 1862, 3118, 4151, 1129, 1251, 1524, 3159)
-	// ER_OPTION_PREVENTS_STATEMENT, and a table, a transaction or a server that is read-only
-	readOnly := is(1290, 1036, 1792, 1836)
-	// ER_BAD_DB_ERROR, and no database at all; an unknown column, and one without a default;
-	// values that do not fit into a column, and characters that do not; a view; a syntax error;
-	// a system variable that is unknown, read-only or global, or does not take the value
-	other := is(1049, 1046, 1054, 1364, 1264, 1265, 1366, 1406, 1267, 1288, 1347, 1471, 1064, 1193, 1229, 1231, 1232, 1238)
 	return Dialect{
 		name:  "mysql",
 		quote: func(name string) string { return "`" + name + "`" },
@@ -81,18 +67,30 @@ WHERE namespace = ? AND cell = ? AND version = ? AND OCTET_LENGTH(value) <= 1024
 		// It must change the row, but neither version nor value.
 		sync: `UPDATE TABLE_NAME SET updated_at = updated_at + INTERVAL 1 MICROSECOND
 WHERE namespace = ? AND cell = ? AND version = ? AND @@autocommit = 1`,
-		guarded:   true,
-		noTable:   is(1146), // ER_NO_SUCH_TABLE
-		duplicate: is(1062), // ER_DUP_ENTRY
-		// ER_LOCK_DEADLOCK, and Galera's for a conflict between servers; ER_LOCK_WAIT_TIMEOUT
-		rolledBack: is(1213, 1205),
-		refused: func(err error) error {
-			switch {
-			case denied(err):
+		guarded: true,
+		says: func(err error) error {
+			if number == nil {
+				return nil
+			}
+			switch number(err) {
+			case 1146: // ER_NO_SUCH_TABLE
+				return errNoTable
+			case 1062: // ER_DUP_ENTRY
+				return errDuplicate
+			case 1213, 1205: // ER_LOCK_DEADLOCK, and Galera's for a conflict between servers; ER_LOCK_WAIT_TIMEOUT
+				return errRolledBack
+			// ER_HOST_NOT_PRIVILEGED; access denied to the database, the user, the table, the column,
+			// a right, and to a user without a password; a password that must be changed; a locked user;
+			// a blocked host; an unknown way to log in; no TLS
+			case 1130, 1044, 1045, 1142, 1143, 1227, 1698, 1820, 1862, 3118, 4151, 1129, 1251, 1524, 3159:
 				return errDenied
-			case readOnly(err):
+			// ER_OPTION_PREVENTS_STATEMENT, and a table, a transaction or a server that is read-only
+			case 1290, 1036, 1792, 1836:
 				return ErrNotPrimary
-			case other(err):
+			// ER_BAD_DB_ERROR, and no database at all; an unknown column, and one without a default;
+			// values that do not fit into a column, and characters that do not; a view; a syntax error;
+			// a system variable that is unknown, read-only or global, or does not take the value
+			case 1049, 1046, 1054, 1364, 1264, 1265, 1366, 1406, 1267, 1288, 1347, 1471, 1064, 1193, 1229, 1231, 1232, 1238:
 				return errOther
 			}
 			return nil

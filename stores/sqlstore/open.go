@@ -14,9 +14,9 @@ import (
 // Open returns a Store for the URL of an engine, whose own parameter table is the name of the table. Its handle has up
 // to [MaxRunning] connections, and keeps one of them for the given time without use. connector must connect with
 // dialer. Closing the Store closes both. Open sends nothing. The error is a [*stores.URLError].
-func Open(u *engine.DriverURL, dialect Dialect, connector driver.Connector, dialer *dial.Dialer, idle time.Duration) (stores.Store, error) {
+func Open(u *engine.URL, dialect Dialect, connector driver.Connector, dialer *dial.Dialer, idle time.Duration) (stores.Store, error) {
 	var opts []Option
-	if table, ok := u.Own["table"]; ok {
+	if table, ok := u.Options["table"]; ok {
 		opts = append(opts, WithTable(table))
 	}
 	db := sql.OpenDB(patient{connector, dialer})
@@ -28,7 +28,7 @@ func Open(u *engine.DriverURL, dialect Dialect, connector driver.Connector, dial
 		_ = db.Close() // there is no connection yet
 		return nil, u.Refuse("the parameter table cannot be used", err)
 	}
-	s.owned = true
+	s.Done = db.Close
 	return s, nil
 }
 

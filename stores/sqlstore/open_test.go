@@ -43,7 +43,7 @@ func TestOpen(t *testing.T) {
 	dialer := new(dial.Dialer)
 	ended := make(chan error, 1)
 	dial := func(ctx context.Context) (net.Conn, error) { return dialer.Dial(ctx, "tcp", server.Addr().String()) }
-	s, err := sqlstore.Open(&engine.DriverURL{Namespace: "a"}, sqlstore.PostgreSQL(), silent{dial, ended}, dialer, time.Minute)
+	s, err := sqlstore.Open(&engine.URL{Namespace: "a"}, sqlstore.PostgreSQL(), silent{dial, ended}, dialer, time.Minute)
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()

@@ -70,30 +70,30 @@ WHERE durable.level IS NOT NULL AND c.namespace = $3 AND c.cell = $4 AND c.versi
 		state: `SELECT ` + state,
 		sync: durable + `UPDATE TABLE_NAME AS c SET updated_at = now() FROM durable
 WHERE durable.level IS NOT NULL AND c.namespace = $1 AND c.cell = $2 AND c.version = $3`,
-		cancels:   true,
-		noTable:   func(err error) bool { return sqlState(err) == "42P01" },
-		duplicate: func(error) bool { return false },
-		rolledBack: func(err error) bool {
-			state := sqlState(err)
-			return state == "40001" || state == "40P01" // serialization failure, deadlock
-		},
-		refused:    postgresRefused,
+		cancels:    true,
+		says:       postgresSays,
 		durability: postgresDurability,
 	}
 }
 
-func postgresRefused(err error) error {
+func postgresSays(err error) error {
 	state := sqlState(err)
 	if len(state) != 5 {
 		return nil
 	}
-	switch {
-	case state == "42501", state[:2] == "28": // insufficient privilege, invalid authorization
+	switch state {
+	case "42P01":
+		return errNoTable
+	case "40001", "40P01": // serialization failure, deadlock
+		return errRolledBack
+	case "42501": // insufficient privilege
 		return errDenied
-	case state == "25006": // read-only transaction
+	case "25006": // read-only transaction
 		return ErrNotPrimary
 	}
 	switch state[:2] {
+	case "28": // invalid authorization
+		return errDenied
 	// A value that does not fit, a violated constraint, no such database or schema;
 	// columns, types and kinds of table that do not fit the statement; and a feature that the
 	// server lacks, or lacks for this table.

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/tickflake/tickflake/stores/engine"
+	"github.com/tickflake/tickflake/internal/pause"
 	"github.com/tickflake/tickflake/stores/engine/dial"
 )
 
@@ -20,8 +20,8 @@ const MaxRunning = 4
 // sent anything, as [sql.DB] does.
 const attempts = 3
 
-// run runs a statement and returns its result, or an error when ctx has ended. statement
-// must not use memory of the caller, since it may run longer.
+// run runs a statement and returns its result, at the latest some seconds after ctx has ended: the skeleton does
+// not wait for it. statement must not use memory of the caller.
 //
 // Most drivers close a connection when its context ends. But the server continues the
 // statement, for example waits for a lock, and counts the connection until the statement
@@ -31,29 +31,23 @@ const attempts = 3
 //
 // Invariant: s.running holds one element for each statement that may still be at the server
 // or waits for a connection; s.sent counts the former.
-func run[T any](ctx context.Context, s *Store, statement func(context.Context, *sql.Conn) (T, error)) (T, error) {
-	got, err := engine.Wait(ctx, func() (got T, err error) {
-		select {
-		case s.running <- struct{}{}:
-			defer func() { <-s.running }()
-		case <-ctx.Done():
-			return got, ctx.Err()
+func run[T any](ctx context.Context, s *Store, statement func(context.Context, *sql.Conn) (T, error)) (got T, err error) {
+	select {
+	case s.running <- struct{}{}:
+		defer func() { <-s.running }()
+	case <-ctx.Done():
+		return got, pause.Ended(ctx)
+	}
+	long := ctx
+	if !s.dialect.cancels {
+		var cancel context.CancelFunc
+		long, cancel = context.WithTimeout(context.WithoutCancel(ctx), dial.MaxSilence)
+		defer cancel()
+	}
+	for range attempts {
+		if got, err = send(ctx, long, s, statement); !errors.Is(err, driver.ErrBadConn) {
+			break
 		}
-		long := ctx
-		if !s.dialect.cancels {
-			var cancel context.CancelFunc
-			long, cancel = context.WithTimeout(context.WithoutCancel(ctx), dial.MaxSilence)
-			defer cancel()
-		}
-		for range attempts {
-			if got, err = send(ctx, long, s, statement); !errors.Is(err, driver.ErrBadConn) {
-				break
-			}
-		}
-		return got, err
-	})
-	if err != nil && ctx.Err() != nil {
-		err = s.late(err)
 	}
 	return got, err
 }

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -16,15 +17,18 @@ import (
 const DefaultTable = "tickflake_cells"
 
 // Store is a [stores.Store] in a table of a database. It is safe for use by several
-// goroutines at once.
+// goroutines at once. Each operation is one statement in its own transaction and one round trip. A Read takes two with
+// MySQL, MariaDB, and a PostgreSQL that has synchronous_standby_names; a Swap two if it finds another version, to see why,
+// and three if the table must be made first. A Swap is sent again only if the driver says that it was not sent, or the
+// server says that it was rolled back. If its error wraps [ErrAutocommit], or says that the table is missing and cannot
+// be made, nothing was changed.
 type Store struct {
-	db        *sql.DB
-	running   chan struct{} // see run
-	sent      atomic.Int32  // see run
-	owned     bool          // Close closes db
-	dialect   Dialect
-	namespace string
-	table     string
+	engine.Skeleton[uint64]
+	db      *sql.DB
+	running chan struct{} // see run
+	sent    atomic.Int32  // see run
+	dialect Dialect
+	table   string
 }
 
 var _ stores.DurabilityChecker = (*Store)(nil)
@@ -73,7 +77,11 @@ func New(db *sql.DB, dialect Dialect, namespace string, opts ...Option) (*Store,
 	if err := stores.CheckNamespace(namespace); err != nil {
 		return nil, err
 	}
-	s := &Store{db: db, running: make(chan struct{}, MaxRunning), namespace: namespace, table: DefaultTable}
+	s := &Store{db: db, running: make(chan struct{}, MaxRunning), table: DefaultTable}
+	s.Skeleton = engine.Skeleton[uint64]{
+		Texts: texts{s}, Namespace: namespace, Version: func(version uint64) uint64 { return version },
+		At: func() string { return s.dialect.name + " table " + s.table }, Explain: s.explain,
+	}
 	for i, opt := range opts {
 		if opt == nil {
 			return nil, fmt.Errorf("sqlstore.New: option %d of %d is nil", i+1, len(opts))
@@ -90,167 +98,109 @@ func New(db *sql.DB, dialect Dialect, namespace string, opts ...Option) (*Store,
 // semicolon and a new line, and leaves a table that exists as it is.
 func (s *Store) Schema() string { return s.dialect.schema + ";\n" }
 
-// Close closes the database handle of a Store that [Open] made, and returns the
-// driver's error.
-func (s *Store) Close() error {
-	if !s.owned {
-		return nil
-	}
-	return s.db.Close()
-}
+// texts are the rows of a namespace, for the skeleton. The revision of a text is its version.
+type texts struct{ *Store }
 
-// List returns the cells with keys in [from, to), at most limit of them, in one round
-// trip. A row that is no cell is a [*stores.DamagedError].
-func (s *Store) List(ctx context.Context, from, to string, limit int) ([]stores.Cell, error) {
-	from, to = bound(from), bound(to)
-	return engine.List(ctx, s.failed, func() (cells []stores.Cell, damaged []error, err error) {
-		for limit > len(cells) && from < to {
-			page, err := s.page(ctx, from, to, limit-len(cells))
-			if err != nil && s.dialect.noTable(err) {
-				break // the first Swap makes it
-			}
+// keyBytes are those that a key can have. Servers refuse some others, such as U+0000.
+const keyBytes = "-./0123456789_abcdefghijklmnopqrstuvwxyz"
+
+// Scan asks for a range that may be wider, since the skeleton leaves out other keys.
+func (t texts) Scan(ctx context.Context, from, to string, most int, found func(string, []byte) bool) error {
+	from = cmp.Or(from[:len(from)-len(strings.TrimLeft(from, keyBytes))], "-") // a server can take "" for NULL
+	if other := strings.TrimLeft(to, keyBytes); other != "" {
+		to = to[:len(to)-len(other)] + "{" // which follows z
+	}
+	type row struct {
+		key  string
+		text []byte
+	}
+	for {
+		page, err := again(ctx, t.Store, func(ctx context.Context, conn *sql.Conn) (page []row, err error) {
+			rows, err := conn.QueryContext(ctx, t.dialect.list, t.Namespace, from, to, most)
 			if err != nil {
-				return nil, nil, err
+				return nil, err
 			}
-			cells, damaged = append(cells, page.cells...), append(damaged, page.damaged...)
-			if len(page.damaged) == 0 {
-				break // with problems, fewer cells than limit do not mean the end
+			defer rows.Close()
+			for rows.Next() {
+				var key string
+				var version int64
+				var value []byte
+				if err := rows.Scan(&key, &version, &value); err != nil {
+					return nil, err
+				}
+				page = append(page, row{key, engine.FormatCell(uint64(version), value)})
 			}
-			next := bound(page.last + "\x00")
-			if next <= from {
-				break // the server has not kept to the range
-			}
-			from = next
+			return page, rows.Err()
+		})
+		if t.dialect.says(err) == errNoTable {
+			return nil // the first Swap makes it
 		}
-		return cells, damaged, nil
-	})
-}
-
-// bound returns a text that compares with all keys as b does, and that every server
-// accepts: servers refuse some strings, such as one with U+0000. It replaces the
-// first byte that no key has with the next one that a key can have, or with one above
-// them all, and drops the rest.
-func bound(b string) string {
-	const bytes = "-./0123456789_abcdefghijklmnopqrstuvwxyz{"
-	if b == "" {
-		return bytes[:1] // a server can take the empty string for NULL, which compares with nothing
-	}
-	for i := range len(b) {
-		next := strings.IndexFunc(bytes, func(r rune) bool { return byte(r) >= b[i] })
-		if next < 0 {
-			next = len(bytes) - 1
-		}
-		if bytes[next] != b[i] || b[i] == '{' {
-			return b[:i] + bytes[next:next+1]
-		}
-	}
-	return b
-}
-
-// rows are those of one statement.
-type rows struct {
-	cells   []stores.Cell
-	damaged []error
-	last    string // the key of the last row of either kind
-}
-
-func (s *Store) page(ctx context.Context, from, to string, limit int) (rows, error) {
-	return again(ctx, s, func(ctx context.Context, conn *sql.Conn) (got rows, err error) {
-		found, err := conn.QueryContext(ctx, s.dialect.list, s.namespace, from, to, limit)
 		if err != nil {
-			return rows{}, err
+			return err
 		}
-		defer found.Close()
-		for found.Next() {
-			var cell stores.Cell
-			var version int64
-			if err := found.Scan(&cell.Key, &version, &cell.Value); err != nil {
-				return rows{}, err
-			}
-			cell.Version, got.last = uint64(version), cell.Key
-			if problem := checkRow(cell.Key, version, cell.Value); problem != nil {
-				got.damaged = append(got.damaged, problem)
-			} else {
-				got.cells = append(got.cells, cell)
+		for _, r := range page {
+			if !found(r.key, r.text) {
+				return nil
 			}
 		}
-		return got, found.Err()
-	})
-}
-
-// checkRow returns an error for a row that no Swap can have written.
-func checkRow(key string, version int64, value []byte) error {
-	err := stores.CheckKey(key)
-	if err == nil {
-		err = stores.CheckValue(value)
+		if len(page) < most || page[len(page)-1].key < from { // the server has not kept to the range
+			return nil
+		}
+		from = page[len(page)-1].key + "-" // the next key, if there is one
 	}
-	if version > 0 && err == nil {
-		return nil
-	}
-	return &stores.DamagedError{Key: key, Problem: fmt.Sprintf("its row has the version %d; restore it, or use another namespace", version), Err: err}
 }
 
-// Read returns the cell of a key, in one round trip, or in two with MySQL, MariaDB, and a
-// PostgreSQL that has synchronous_standby_names. Its error wraps [ErrNotPrimary] if the
-// answer may be out of date, and [ErrAutocommit] if it may come from an old transaction; or
-// it is a [*stores.DamagedError].
-func (s *Store) Read(ctx context.Context, key string) (stores.Cell, error) {
-	return engine.Read(ctx, s.failed, key, s.read)
-}
-
-func (s *Store) read(ctx context.Context, key string) (stores.Cell, error) {
+// Get reads a row. Its error wraps [ErrNotPrimary] if the answer may be out of date, and [ErrAutocommit] if it may come
+// from an old transaction.
+func (t texts) Get(ctx context.Context, key string, _ bool) (text engine.Text[uint64], err error) {
 	var last uint64 // the version that the sync before has not found
 	for range tries {
-		cell, state, err := s.readOnce(ctx, key)
+		text, state, err := t.row(ctx, key)
 		if err == nil {
 			err = stateError(state)
 		}
-		if err != nil {
-			return stores.Cell{}, err
+		if err != nil || state != stateUnsynced || !text.Found {
+			return text, err
 		}
-		if state != stateUnsynced || cell.Version == 0 {
-			return cell, nil
+		if text.Revision == last {
+			return text, fmt.Errorf("a write of its row changed nothing, so it is unknown whether the row is safe: compare table %s with Schema, and look for triggers, rules and policies on it", t.table)
 		}
-		if cell.Version == last {
-			return stores.Cell{}, fmt.Errorf("a write of its row changed nothing, so it is unknown whether the row is safe: compare table %s with Schema, and look for triggers, rules and policies on it", s.table)
-		}
-		last = cell.Version
+		last = text.Revision
 		// A process that has lost the answer to a Swap relies on this cell. The server
 		// can show a write before it is synced and a replica has it. It acknowledges another
 		// write of the same row only after both writes are safe.
-		synced, err := s.exec(ctx, s.dialect.sync, s.namespace, key, int64(cell.Version))
-		if err != nil {
-			return stores.Cell{}, err
-		}
-		if synced {
-			return cell, nil
+		synced, err := t.exec(ctx, t.dialect.sync, t.Namespace, key, int64(text.Revision))
+		if err != nil || synced {
+			return text, err
 		}
 		// There was another write in between.
 	}
-	return stores.Cell{}, fmt.Errorf("others wrote it during each of %d attempts", tries)
+	return text, fmt.Errorf("others wrote it during each of %d attempts", tries)
 }
 
-// readOnce returns a cell, and the state of the session.
-func (s *Store) readOnce(ctx context.Context, key string) (stores.Cell, string, error) {
+// row reads a row, and the state of the session.
+func (t texts) row(ctx context.Context, key string) (text engine.Text[uint64], state string, err error) {
 	type row struct {
 		state   string
 		version sql.Null[int64]
 		value   []byte
 	}
-	got, err := again(ctx, s, func(ctx context.Context, conn *sql.Conn) (r row, err error) {
-		err = conn.QueryRowContext(ctx, s.dialect.read, s.namespace, key).Scan(&r.state, &r.version, &r.value)
+	got, err := again(ctx, t.Store, func(ctx context.Context, conn *sql.Conn) (r row, err error) {
+		err = conn.QueryRowContext(ctx, t.dialect.read, t.Namespace, key).Scan(&r.state, &r.version, &r.value)
 		return r, err
 	})
-	if err != nil && s.dialect.noTable(err) {
+	if t.dialect.says(err) == errNoTable {
 		// Without a table there is no cell, unless this is a replica that lacks the table so
 		// far.
 		got = row{}
-		got.state, err = s.state(ctx)
+		got.state, err = t.state(ctx)
 	}
 	if err == nil && got.version.Valid {
-		err = checkRow(key, got.version.V, got.value)
+		version := uint64(got.version.V)
+		text = engine.Text[uint64]{Bytes: engine.FormatCell(version, got.value), Found: true, Revision: version}
+		_, err = engine.ParseCell(key, text.Bytes)
 	}
-	return stores.Cell{Key: key, Version: uint64(got.version.V), Value: got.value}, got.state, err
+	return text, got.state, err
 }
 
 // state returns the state of a session.
@@ -261,41 +211,41 @@ func (s *Store) state(ctx context.Context) (string, error) {
 	})
 }
 
-// Swap replaces the value of a cell, in one round trip; in three if the table must
-// be made first; and in two if it finds another version, to see whether the row is damaged. It is one
-// statement in its own transaction. It is sent again only if the driver says that it was
-// not sent, or the server says that it was rolled back.
-//
-// If the error wraps [ErrAutocommit], or says that the table is missing and cannot
-// be made, nothing was changed.
-func (s *Store) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
-	return engine.Swap(ctx, s.failed, key, version, value, s.swap)
-}
-
-func (s *Store) swap(ctx context.Context, version uint64, cell stores.Cell) error {
-	written, err := s.write(ctx, version, cell)
-	if err != nil && s.dialect.noTable(err) {
+// Put writes a row, and makes the table if there is none.
+func (t texts) Put(ctx context.Context, key string, version uint64, text []byte) error {
+	cell, err := engine.ParseCell(key, text)
+	if err != nil {
+		return err
+	}
+	written, err := t.write(ctx, version, cell)
+	if t.dialect.says(err) == errNoTable {
 		if version != 0 {
 			return stores.ErrConflict
 		}
-		written, err = s.makeTable(ctx, cell)
+		written, err = t.makeTable(ctx, cell)
 	}
 	if err != nil || written {
 		return err
 	}
-	return s.whyNot(ctx, cell.Key)
+	_, state, err := t.row(ctx, key)
+	switch {
+	case errors.Is(err, stores.ErrDamaged), err != nil && t.dialect.guarded:
+		return err
+	case state == stateNoAutocommit:
+		return ErrAutocommit
+	}
+	return stores.ErrConflict
 }
 
 // write reports whether it has written the cell. If it has not, and returns no error, the
 // cell has another version, or the session commits nothing.
-func (s *Store) write(ctx context.Context, version uint64, cell stores.Cell) (bool, error) {
-	// A copy, since a driver may read it after the context has ended.
+func (t texts) write(ctx context.Context, version uint64, cell stores.Cell) (bool, error) {
 	value := string(cell.Value)
 	if version != 0 {
-		return s.exec(ctx, s.dialect.update, int64(cell.Version), value, s.namespace, cell.Key, int64(version))
+		return t.exec(ctx, t.dialect.update, int64(cell.Version), value, t.Namespace, cell.Key, int64(version))
 	}
-	written, err := s.exec(ctx, s.dialect.insert, s.namespace, cell.Key, int64(cell.Version), value)
-	if err != nil && s.dialect.duplicate(err) {
+	written, err := t.exec(ctx, t.dialect.insert, t.Namespace, cell.Key, int64(cell.Version), value)
+	if t.dialect.says(err) == errDuplicate {
 		return false, nil
 	}
 	return written, err
@@ -322,7 +272,7 @@ const tries = 100
 // written nothing.
 func again[T any](ctx context.Context, s *Store, statement func(context.Context, *sql.Conn) (T, error)) (got T, err error) {
 	for range tries {
-		if got, err = run(ctx, s, statement); err == nil || !s.dialect.rolledBack(err) {
+		if got, err = run(ctx, s, statement); s.dialect.says(err) != errRolledBack {
 			break
 		}
 	}
@@ -332,51 +282,36 @@ func again[T any](ctx context.Context, s *Store, statement func(context.Context,
 // makeTable makes the table and writes a new cell. If another process
 // makes the table at the same time, some servers report an error, so the write decides
 // whether there is a table.
-func (s *Store) makeTable(ctx context.Context, cell stores.Cell) (bool, error) {
-	_, problem := s.exec(ctx, s.dialect.schema)
-	written, err := s.write(ctx, 0, cell)
-	if err != nil && problem != nil && s.dialect.noTable(err) {
-		err = fmt.Errorf("table %s is missing, and making it failed: %w; have a user with the right to make it run: %s", s.table, problem, strings.Join(strings.Fields(s.Schema()), " "))
+func (t texts) makeTable(ctx context.Context, cell stores.Cell) (bool, error) {
+	_, problem := t.exec(ctx, t.dialect.schema)
+	written, err := t.write(ctx, 0, cell)
+	if problem != nil && t.dialect.says(err) == errNoTable {
+		err = fmt.Errorf("table %s is missing, and making it failed: %w; have a user with the right to make it run: %s", t.table, problem, strings.Join(strings.Fields(t.Schema()), " "))
 	}
 	return written, err
-}
-
-// whyNot returns the reason for a write that did nothing: another version, unless the row is
-// damaged or the session commits nothing.
-func (s *Store) whyNot(ctx context.Context, key string) error {
-	_, state, err := s.readOnce(ctx, key)
-	switch {
-	case errors.Is(err, stores.ErrDamaged), err != nil && s.dialect.guarded:
-		return err
-	case state == stateNoAutocommit:
-		return ErrAutocommit
-	}
-	return stores.ErrConflict
 }
 
 // Durability asks the server for its settings, and whether the table keeps the promises of a
 // Store if it was made by hand, in two or three round trips. If the table does not, the error is
 // of the kind [stores.Refused], and has the statement that changes it.
 func (s *Store) Durability(ctx context.Context) (stores.Durability, error) {
-	promises, err := run(ctx, s, func(ctx context.Context, conn *sql.Conn) (stores.Durability, error) {
-		return s.dialect.durability(ctx, conn, s.dialect)
+	promises, err := engine.Wait(ctx, func() (stores.Durability, error) {
+		return run(ctx, s, func(ctx context.Context, conn *sql.Conn) (stores.Durability, error) {
+			return s.dialect.durability(ctx, conn, s.dialect)
+		})
 	})
 	if err != nil {
-		return stores.Durability{}, engine.Failed(ctx, s.engine(), "ask for", "settings", "", s.refused(err))
+		return stores.Durability{}, s.Failed(ctx, "ask for", "settings", err)
 	}
 	return promises, nil
 }
 
-func (s *Store) engine() string { return s.dialect.name + " table " + s.table }
-
-// failed returns the error of an operation.
-func (s *Store) failed(ctx context.Context, op, key string, err error) error {
-	return engine.Failed(ctx, s.engine(), op, key, s.namespace, s.refused(err))
-}
-
-// refused makes the server's refusal wrap [stores.Refused].
-func (s *Store) refused(err error) error {
-	if why := s.dialect.refused(err); why != nil {
+// explain makes the server's refusal wrap [stores.Refused], and tells why there was no answer in time.
+func (s *Store) explain(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		err = s.late(err)
+	}
+	if why := s.dialect.says(err); errors.Is(why, stores.Refused) {
 		err = fmt.Errorf("%w: %w", why, err)
 	}
 	return err

@@ -194,7 +194,7 @@ func testDamaged(t *testing.T, s Server) {
 	name := fresh()
 	c := client{t, s.Open(t, s.Addr, name)}
 	good := c.swap(stores.Cell{Key: "z"}, "good")
-	for i, text := range []string{"", "garbage", "5", "5x v", " v", "0 v", "-5 v", "99999999999999999999 v", "5 " + strings.Repeat("ä", 600)} {
+	for i, text := range []string{"", "garbage", "5", "5x v", " v", "0 v", "07 v", "-5 v", "99999999999999999999 v", "5 " + strings.Repeat("ä", 600)} {
 		cell := c.swap(stores.Cell{Key: fmt.Sprint("a", i)}, "good")
 		s.Damage(t, name, cell.Key, text)
 		ctx, cancel := limited()

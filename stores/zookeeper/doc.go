@@ -11,36 +11,24 @@
 //
 //	zk://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/CHROOT][?namespace=NAME]
 //
-// or zks:// with TLS, which has more options: cacert=FILE for the certificate
-// authorities to trust, in PEM, instead of the system's, and cert=FILE&key=FILE for
-// the client's certificate. The port is 2181 (2281 with TLS), and the namespace
+// or zks:// with TLS, which has the options cacert, cert and key. The port is 2181 (2281 with TLS), and the namespace
 // stores.DefaultNamespace if there is none. With a user, the connection logs in with digest
-// credentials, and only this user can access the znodes; else they are open to all.
-// Special characters of the password are percent-encoded.
+// credentials, and only this user can access the znodes (the ACL auth::cdrwa); else they are open to all.
 //
 // # Format
 //
 // One persistent znode per cell: /CHROOT/NAMESPACE/KEY, with + for the slash in the key.
 // Its text of at most 1,100 bytes is the version and the value. The znode
-// /CHROOT/NAMESPACE is empty. Each Read writes to it, to make sure that the Read sees the
-// latest state.
+// /CHROOT/NAMESPACE is empty, and each Read writes to it. Cells do not depend on the session.
 //
-// A Read is two round trips, and a Swap two, or one for a new cell. A List asks for the
-// names of all cells. The server's limit of a message (jute.maxbuffer, 1 MiB) bounds them
+// A List asks for the names of all cells. The server's limit of a message (jute.maxbuffer, 1 MiB) bounds them
 // to about 50,000 cells in a namespace: plan for fleets of up to 40,000 node numbers.
-//
-// # Connections
-//
-// Opened by a URL, a store has one connection. While the server does not answer, the driver closes it, and makes the next: at most
-// four to each server, where a closed one counts until the server has closed it too, or 15 seconds have passed.
-// Cells do not depend on the session: it may expire, and the driver then begins another.
 //
 // # To lose nothing
 //
 // With its defaults, ZooKeeper loses no acknowledged write: a majority has
 // written it to disk. These lose writes, and IDs are then issued twice: forceSync=no, which
-// a client cannot detect; deleting znodes;
-// disks that acknowledge a sync before it is done; and restoring an older snapshot of the data
+// a client cannot detect; disks that acknowledge a sync before it is done; and restoring an older snapshot of the data
 // directory on a majority of the servers. Use an ensemble of three or five, with
 // dataLogDir on a disk that keeps what it has synced.
 //
@@ -55,7 +43,5 @@
 // # Rights
 //
 // On the znode /NAMESPACE: read, write and create. On those below: read and write. On
-// the znode above it: create, unless /NAMESPACE exists. To list, read is
-// enough. A user in the URL makes znodes that only this user can access (the
-// ACL auth::cdrwa).
+// the znode above it: create, unless /NAMESPACE exists. To list, read is enough.
 package zookeeper

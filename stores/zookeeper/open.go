@@ -3,7 +3,7 @@ package zookeeper
 import (
 	"context"
 	"net"
-	"strings"
+	"path"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -44,11 +44,6 @@ func (c *impatient) Read(b []byte) (int, error) {
 // connection whose server is silent, and makes the next.
 const most = 4
 
-var urlFormat = engine.URLFormat{
-	Plain: engine.URLScheme{Name: "zk", Port: "2181"},
-	TLS:   engine.URLScheme{Name: "zks", Port: "2281"},
-}
-
 func init() {
 	stores.Register("zk", open)
 	stores.Register("zks", open)
@@ -57,11 +52,11 @@ func init() {
 // open opens a URL, as the package's doc describes it. If the URL has a user,
 // it waits for a server, to log in; else it does not wait.
 func open(ctx context.Context, rawURL string) (stores.Store, error) {
-	u, err := urlFormat.Parse(rawURL)
+	u, err := engine.ParseURL(rawURL, "zk:2181", "zks:2281")
 	if err != nil {
 		return nil, err
 	}
-	if path := u.Path + "/"; strings.Contains(path, "//") || strings.Contains(path, "/./") || strings.Contains(path, "/../") {
+	if u.Path != "" && path.Clean(u.Path) != u.Path {
 		return nil, u.Refuse("bad path after the host; want the chroot, like /a/b", nil)
 	}
 	config, err := dial.TLS(u)

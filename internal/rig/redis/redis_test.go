@@ -245,7 +245,7 @@ func TestForgetfulServersAreRefused(t *testing.T) {
 	options.MaxRetries = -1
 	options.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
-		return cutAt{conn, "appendonly"}, err
+		return cutAt{conn, "appendfsync"}, err
 	}
 	c := driver.NewClient(options)
 	t.Cleanup(func() { _ = c.Close() })
@@ -289,8 +289,7 @@ func testForeignData(t *testing.T, s *servers.Server) {
 	require.NoError(t, admin.HSet(ctx, hash("junk"), "JUNK", "5 v").Err())
 	require.NoError(t, admin.ZAdd(ctx, hash("junk")+":keys", driver.Z{Member: "JUNK"}).Err())
 	cells, err := store.List(ctx, "", "\x7f", 1)
-	assert.ErrorIs(t, err, stores.ErrDamaged)
-	assert.ErrorContains(t, err, `cell "JUNK" is damaged`)
+	require.NoError(t, err)
 	assert.Equal(t, []stores.Cell{good}, cells)
 	// With other scores, a page ends before its begin.
 	for score, key := range []string{"y", "x", "z"} {

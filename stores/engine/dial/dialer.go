@@ -55,7 +55,7 @@ func (d *Dialer) Dial(ctx context.Context, network, address string) (net.Conn, e
 	if d.One {
 		d.closeOpen()
 	}
-	conn, err := d.dial(ctx, network, address)
+	conn, err := d.dial(ctx, cancel, network, address)
 	if err == nil && d.TLS != nil {
 		conn, err = d.secure(ctx, conn, address)
 	}
@@ -106,10 +106,10 @@ func (d *Dialer) secure(ctx context.Context, conn net.Conn, address string) (net
 	return secure, nil
 }
 
-func (d *Dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (d *Dialer) dial(ctx context.Context, cancel func(), network, address string) (net.Conn, error) {
 	dialer := net.Dialer{Control: limitUnheard,
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: unheard / 2, Interval: unheard / 2, Count: 2}}
-	c := &conn{dialer: d, address: address}
+	c := &conn{dialer: d, address: address, cancel: cancel}
 	if err := d.add(c); err != nil {
 		return nil, err
 	}
@@ -156,14 +156,16 @@ func (d *Dialer) remove(c *conn) {
 	delete(d.conns, c)
 }
 
-// Close closes all connections, including those that wait for an answer. Later calls of Dial
+// Close closes all connections, including those that wait for an answer, and ends calls of Dial. Later ones
 // fail with [net.ErrClosed].
 func (d *Dialer) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.closed = true
 	for c := range d.conns {
-		if c.Conn != nil { // it is connected
+		if c.Conn == nil {
+			c.cancel()
+		} else {
 			_ = c.Conn.Close() // an operation of the driver on it fails
 		}
 	}
@@ -176,6 +178,7 @@ type conn struct {
 	net.Conn // dialer.mu guards it, until Dial returns
 	dialer   *Dialer
 	address  string
+	cancel   func()       // ends Dial
 	closed   atomic.Bool  // the driver has closed it; never reset
 	reading  sync.RWMutex // read-locked by a Read of the driver, locked by linger
 }

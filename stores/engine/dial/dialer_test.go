@@ -6,8 +6,10 @@ import (
 	"crypto/x509"
 	"io"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/engine/dial"
 )
 
@@ -31,7 +34,13 @@ func TestDialer(t *testing.T) {
 	require.NoError(t, first.Close())
 	assert.ErrorIs(t, first.Close(), net.ErrClosed)
 
-	// Close ends a wait for an answer.
+	// Close ends a wait for an answer, and for a connection.
+	ended, asked, before := make(chan error, 1), make(chan struct{}), net.DefaultResolver
+	tell := sync.OnceFunc(func() { close(asked) })
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) { tell(); <-ctx.Done(); return nil, ctx.Err() }}
+	defer func() { net.DefaultResolver = before }()
+	go func() { _, err := d.Dial(t.Context(), "tcp", "server.example:1"); ended <- err }()
+	<-asked
 	read := make(chan error)
 	go func() {
 		_, err := second.Read(make([]byte, 1))
@@ -39,6 +48,7 @@ func TestDialer(t *testing.T) {
 	}()
 	require.NoError(t, d.Close())
 	assert.ErrorIs(t, <-read, net.ErrClosed)
+	assert.ErrorIs(t, <-ended, context.Canceled)
 	require.NoError(t, d.Close(), "again")
 	_, err = d.Dial(t.Context(), "tcp", server.Addr().String())
 	assert.ErrorIs(t, err, net.ErrClosed)
@@ -119,4 +129,46 @@ func TestDialerTLS(t *testing.T) {
 // grants end.
 func TestMaxSilence(t *testing.T) {
 	assert.Less(t, dial.MaxSilence, lease.DefaultWindow*2/3)
+}
+
+type body struct{ closed bool }
+
+func (b *body) Read([]byte) (int, error) { return 0, io.EOF }
+func (b *body) Close() error             { b.closed = true; return nil }
+
+// A server that asks to wait is left alone for that long, by every request. What gives up closes its request.
+func TestRetryAfter(t *testing.T) {
+	for status, heeded := range map[int]bool{http.StatusTooManyRequests: true, http.StatusServiceUnavailable: true, http.StatusForbidden: false} {
+		asked := 0
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			asked++
+			w.Header().Set("Retry-After", "3000000000") // a minute counts
+			w.WriteHeader(status)
+		}))
+		defer server.Close()
+		client := http.Client{Transport: dial.NewTransport(new(dial.Dialer), 1, nil)}
+		get := func() error {
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			if asked == 0 {
+				ctx = t.Context()
+			}
+			defer cancel()
+			sent := new(body)
+			r, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, sent)
+			require.NoError(t, err)
+			defer func() { assert.True(t, sent.closed) }()
+			answer, err := client.Do(r)
+			if err == nil {
+				err = answer.Body.Close()
+			}
+			return err
+		}
+		require.NoError(t, get())
+		err := get()
+		assert.Equal(t, heeded, asked == 1, "%d: %d requests", status, asked)
+		if heeded {
+			assert.Equal(t, stores.Passing, stores.KindOf(err))
+			assert.Regexp(t, `asks to wait for (1m0|5\d)s`, err)
+		}
+	}
 }

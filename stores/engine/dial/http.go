@@ -45,6 +45,9 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		select {
 		case <-timer.C:
 		case <-r.Context().Done():
+			if r.Body != nil {
+				_ = r.Body.Close() // it was not read
+			}
 			return nil, fmt.Errorf("%w for %v: %w", errWait, left.Round(time.Second), r.Context().Err())
 		}
 	}

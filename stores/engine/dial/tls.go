@@ -16,7 +16,7 @@ func TLS(u *engine.URL) (*tls.Config, error) {
 	if !u.Secure {
 		return nil, nil
 	}
-	config, err := trust(u.Options["cacert"], u.Refuse)
+	config, err := Trust(u)
 	if err != nil {
 		return nil, err
 	}
@@ -31,22 +31,20 @@ func TLS(u *engine.URL) (*tls.Config, error) {
 	return config, nil
 }
 
-// Trust returns a TLS configuration with the authorities in the file of the engine's own parameter cacert,
+// Trust returns a TLS configuration with the authorities in the file of the option cacert,
 // in PEM, or the system's.
-func Trust(u *engine.DriverURL) (*tls.Config, error) { return trust(u.Own["cacert"], u.Refuse) }
-
-func trust(file string, refuse func(string, error) error) (*tls.Config, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
+func Trust(u *engine.URL) (*tls.Config, error) {
+	config, file := &tls.Config{MinVersion: tls.VersionTLS12}, u.Options["cacert"]
 	if file == "" {
 		return config, nil
 	}
 	pem, err := os.ReadFile(file)
 	if err != nil {
-		return nil, refuse("option cacert", err)
+		return nil, u.Refuse("option cacert", err)
 	}
 	config.RootCAs = x509.NewCertPool()
 	if !config.RootCAs.AppendCertsFromPEM(pem) {
-		return nil, refuse("option cacert: no certificate in "+file, nil)
+		return nil, u.Refuse("option cacert: no certificate in "+file, nil)
 	}
 	return config, nil
 }
