@@ -253,7 +253,7 @@ var errDone = errors.New("done")
 // returns an error, or errDone. After a write of unknown outcome it reads the cell once.
 func (a *admin) rewrite(ctx context.Context, next func(count.Cell) (cell.Sequence, error)) (was, is count.Cell, err error) {
 	var unknown error
-	for range drive.InARow {
+	for tries := 0; tries < drive.InARow || unknown != nil; tries++ {
 		found, err := readCell(ctx, &a.calls, a.name)
 		if err == nil && is.Record.Write != "" && found.Record.Write == is.Record.Write {
 			return was, found, nil // the write has landed
