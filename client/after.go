@@ -16,8 +16,8 @@ import (
 //
 // A server rejects a seen that lies further ahead of its clock than it allows: 100 ms by default. Then the
 // call asks the next one. If all reject it, the call waits until the first allows it, if that is within
-// [WithTimeout]; else the error wraps [ErrBusy], and other calls are not harmed. The other errors are those of Next. The fallback of [WithFallback] has no
-// part in it.
+// [WithTimeout]; else the error wraps [ErrBusy], and other calls are not harmed. The other errors are those
+// of Next. The fallback of [WithFallback] has no part in it.
 func (c *Client) NextAfter(ctx context.Context, seen snowflake.ID) (snowflake.ID, error) {
 	now := c.now()
 	r := c.current.Load()
@@ -81,7 +81,7 @@ func (c *Client) acquireAfter(ctx context.Context, seen snowflake.ID) (snowflake
 // later call gets a smaller one. It is called with mu, and returns 0 if the ID may not be used.
 func (c *Client) askAfter(ctx context.Context, seen snowflake.ID) (snowflake.ID, error) {
 	copies := c.copies
-	var rejected *failure // with the shortest delay; guarded by mu
+	var rejected *failure // with the shortest delay, if any names one; guarded by mu
 	c.mu.Unlock()
 	a, err := ask(ctx, c, forAfter, c.hedging, func(ctx context.Context, s *server) (answer, error) {
 		a, err := c.take(ctx, s, 1, seen)
@@ -90,7 +90,7 @@ func (c *Client) askAfter(ctx context.Context, seen snowflake.ID) (snowflake.ID,
 			f.spared = true
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			if rejected == nil || f.after < rejected.after {
+			if rejected == nil || rejected.after == 0 || 0 < f.after && f.after < rejected.after {
 				rejected = f
 			}
 			return a, f

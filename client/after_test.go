@@ -102,6 +102,8 @@ func TestNextAfterElsewhere(t *testing.T) {
 			{busy(time.Second), busy(2 * time.Second), time.Second},
 			{busy(2 * time.Second), busy(time.Second), time.Second},
 			{away, busy(time.Second), time.Second},
+			{busy(0), busy(time.Second), time.Second},
+			{busy(time.Second), busy(0), time.Second},
 		} {
 			c.prefer(forAfter, c.servers[0])
 			s[0].has(row.first)

@@ -57,6 +57,17 @@ func TestCreate(t *testing.T) {
 		}
 		assert.ErrorIs(t, sequence.Create(ctx, store, "orders", sequence.Definition{}), want, fault)
 	}
+	swaps, other := 0, store.Client()
+	store.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
+		if op.Kind == storetest.OpSwap {
+			if swaps++; swaps == 8 {
+				return storetest.ReplyLost
+			}
+			assert.NoError(t, set(t, other, sequence.Change{MaxStep: int64(100 + swaps)}))
+		}
+		return storetest.None
+	}
+	assert.NoError(t, set(t, store, sequence.Change{Max: 6000}), "the last try has landed")
 }
 
 // TestBadInput checks that each is refused, and that nothing is changed in the store.

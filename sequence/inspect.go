@@ -27,7 +27,7 @@ type Info struct {
 
 // Create creates a sequence. It does nothing if the sequence exists with the same definition,
 // as it was created or as it is now; with another one the error is a [*DefinitionError], and for
-// a sequence that was moved to another store it wraps [ErrMoved].
+// a sequence that was moved to another store, or a new period of such a one, it wraps [ErrMoved].
 //
 // A sequence that was deleted can be created anew, also with another definition. It begins
 // above every number that the deleted ones of its name were granted: a process may hold some
@@ -207,6 +207,12 @@ func (a *admin) create(ctx context.Context, d Definition, c creation) (count.Cel
 			return was, movedError(a.name, was)
 		case exists:
 			return was, errDone
+		case found.Version == 0 && !c.period && d.Period == "":
+			named, err := a.demand(ctx, true, nil, true) // or an export could miss it
+			if err != nil && !errors.Is(err, ErrByPeriod) {
+				return was, err
+			}
+			c.older = named.Record.Older
 		}
 		id = cell.Token()
 		r := cell.Sequence{
@@ -247,7 +253,7 @@ var errDone = errors.New("done")
 // returns an error, or errDone. After a write of unknown outcome it reads the cell once.
 func (a *admin) rewrite(ctx context.Context, next func(count.Cell) (cell.Sequence, error)) (was, is count.Cell, err error) {
 	var unknown error
-	for range drive.InARow {
+	for tries := 0; tries < drive.InARow || unknown != nil; tries++ {
 		found, err := readCell(ctx, &a.calls, a.name)
 		if err == nil && is.Record.Write != "" && found.Record.Write == is.Record.Write {
 			return was, found, nil // the write has landed

@@ -111,7 +111,7 @@ func (a *admin) export(ctx context.Context, to string) (f Floor, r cell.Sequence
 }
 
 // exportPeriods ends the periods of a definition that was exported: those of its list, and those that
-// were created by name.
+// were created before it.
 func (a *admin) exportPeriods(ctx context.Context, r cell.Sequence, to string) (floors []Floor, err error) {
 	if _, err := a.makeNewest(ctx, r); err != nil { // a process may be about to
 		return nil, err

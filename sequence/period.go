@@ -68,13 +68,14 @@ const (
 func periodName(name, period string) string { return name + "." + period }
 
 // demand makes the sequence of a period, if its definition has such a period. The error is notFound if
-// there is no such definition.
+// there is no such definition. If the caller makes the cell itself, it names the period only, and returns
+// the definition, or the zero Cell.
 //
 // The cells of the periods form a list: the definition names the newest and the one before, and each
 // period the one before it. A period is named in the definition before its cell is made, and that
 // cell before the next one is named. So [Export], which ends the definition first, finds every period,
 // whatever a listing of the store says.
-func (a *admin) demand(ctx context.Context, named bool, notFound error) (count.Cell, error) {
+func (a *admin) demand(ctx context.Context, named bool, notFound error, nameOnly bool) (count.Cell, error) {
 	definition := a.of(a.base())
 	period := strings.TrimPrefix(a.name, definition.name+".")
 	for range drive.InARow {
@@ -83,10 +84,13 @@ func (a *admin) demand(ctx context.Context, named bool, notFound error) (count.C
 		case err != nil:
 			return d, err
 		case d.Record.Deleted || d.Record.Period == "":
-			return d, notFound
+			return count.Cell{}, notFound
 		}
 		if err := Period(d.Record.Period).check(period, named); err != nil {
-			return d, drive.Wrap(fmt.Sprintf("sequence %q: %v: %v", a.name, ErrNotFound, err), ErrNotFound, ErrByPeriod, err)
+			return count.Cell{}, drive.Wrap(fmt.Sprintf("sequence %q: %v: %v", a.name, ErrNotFound, err), ErrNotFound, ErrByPeriod, err)
+		}
+		if nameOnly && d.Record.Newest == period {
+			return d, nil
 		}
 		found, err := readCell(ctx, &a.calls, a.name)
 		if err != nil || found.Version != 0 {

@@ -61,7 +61,7 @@ type forgetful struct{ stores.Store }
 
 func (forgetful) List(context.Context, string, string, int) ([]stores.Cell, error) { return nil, nil }
 
-// TestPeriodsAtOnce makes a period, and at each of its steps another process does something, or the store
+// TestPeriodsAtOnce makes a period, on demand or by its name, and at each of its steps another process does something, or the store
 // fails. Then the definition is moved: the new store issues nothing that the old one has issued, and does
 // not make a deleted period anew.
 func TestPeriodsAtOnce(t *testing.T) {
@@ -84,7 +84,10 @@ func TestPeriodsAtOnce(t *testing.T) {
 		"reply lost":       {fault: storetest.ReplyLost},
 		"late":             {fault: storetest.Delayed},
 	} {
-		for step, done := 0, false; !done; step++ {
+		for step, done, byName := 0, false, false; !done || !byName; step++ {
+			if done {
+				step, byName = 0, true
+			}
 			memory, deleted := storetest.NewMemory(), false
 			issued := map[string]bool{}
 			take := func(p *sequence.Periods, in int) error {
@@ -119,7 +122,13 @@ func TestPeriodsAtOnce(t *testing.T) {
 				}
 				return test.fault
 			}
-			err := take(b, 2028)
+			var err error
+			if !byName {
+				err = take(b, 2028)
+			} else if err = sequence.Create(t.Context(), client, "orders.2028", sequence.Definition{Start: 1}); err == nil {
+				deleted = false
+				err = take(a, 2028)
+			}
 			done = ops <= step
 			switch {
 			case err == nil:
@@ -154,6 +163,7 @@ func TestPeriodsAtOnce(t *testing.T) {
 // TestPeriodsLimits has more periods in use than are open at once, and one that is deleted while it is open.
 func TestPeriodsLimits(t *testing.T) {
 	ctx, store := t.Context(), storetest.NewMemory()
+	require.NoError(t, sequence.Create(ctx, store, "orders.1998", sequence.Definition{}))
 	p := openPeriods(t, store)
 	take := func(in int) int64 { return must(p.Next(ctx, year(in))) }
 	for round := range int64(2) {
@@ -185,8 +195,9 @@ func TestPeriodsLimits(t *testing.T) {
 	require.NoError(t, sequence.Create(ctx, store, "orders.2027", sequence.Definition{Period: sequence.Yearly}))
 	must(sequence.Open(ctx, store, "orders.2027.2028"))
 	floor := must(sequence.Export(ctx, store, "orders", "new"))
-	require.Len(t, floor.Periods, 2*sequence.MaxOpenPeriods+2)
-	assert.Equal(t, "orders.1999", floor.Periods[len(floor.Periods)-1].Name, "it was created by name")
+	require.Len(t, floor.Periods, 2*sequence.MaxOpenPeriods+3)
+	assert.Equal(t, "orders.1999", floor.Periods[0].Name, "it was created by name")
+	assert.Equal(t, "orders.1998", floor.Periods[len(floor.Periods)-1].Name, "it was created before the definition")
 	require.Len(t, must(sequence.Export(ctx, store, "orders.2027", "new")).Periods, 1, "it is by period as well, and moved by itself")
 	used := storetest.NewMemory()
 	must(openPeriods(t, used).Next(ctx, year(3000)))

@@ -125,7 +125,7 @@ func Open(ctx context.Context, store stores.Store, name string, options ...Optio
 		found, err = a.create(ctx, *c.definition, creation{})
 	} else {
 		if found, err = a.find(ctx); errors.Is(err, ErrNotFound) {
-			found, err = a.demand(ctx, c.named, err)
+			found, err = a.demand(ctx, c.named, err, false)
 		}
 	}
 	switch {

@@ -151,9 +151,10 @@ func TestRefused(t *testing.T) {
 		status         int
 		text           string
 	}{
-		{"POST", "/v1/ids?n=abc", 400, `n is "abc": want a number in digits`},
+		{"POST", "/v1/ids?n=abc", 400, `n is "abc": want a whole number of up to 19 digits`},
 		{"POST", "/v1/ids?n=", 400, `n is given 1 times, as "": want one value`},
-		{"POST", "/v1/ids?n=%2B1", 400, "want a number in digits"},
+		{"POST", "/v1/ids?n=%2B1", 400, "want a whole number of up to 19 digits"},
+		{"POST", "/v1/ids?n=10000000000000000000", 400, "up to 19 digits"},
 		{"POST", "/v1/ids?n=10001", 400, `asked for 10001 IDs: want 1 to 10000 in one request`},
 		{"POST", "/v1/ids?n=" + long, 400, `n is "99999999999999999999": want`},
 		{"POST", "/v1/ids?n=1&n=2", 400, "n is given 2 times"},

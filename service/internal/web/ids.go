@@ -121,7 +121,7 @@ func count(r *http.Request, other string) (n int64, value string, err error) {
 	text := cmp.Or(query.Get("n"), "1")
 	n, err = strconv.ParseInt(text, 10, 64)
 	if err != nil || text[0] == '+' {
-		return 0, "", badInput("n is %.20q: want a number in digits", text)
+		return 0, "", badInput("n is %.20q: want a whole number of up to 19 digits", text)
 	}
 	return n, query.Get(other), nil
 }
