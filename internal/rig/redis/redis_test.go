@@ -149,8 +149,6 @@ func TestReplicas(t *testing.T) {
 	storetest.TestStore(t, func(t testing.TB, namespace string) stores.Store {
 		return enginetest.Open(t, s.At(s.Addr, "replicas=1", "namespace="+namespace))
 	})
-	toDisk("always")
-
 	enginetest.TestTrips(t, s, trips, "replicas=1")
 
 	// Each Read sends them something: new servers do not wait otherwise.
@@ -175,6 +173,7 @@ func TestReplicas(t *testing.T) {
 	assert.NotErrorIs(t, err, stores.ErrConflict)
 	assert.Contains(t, strings.Join(enginetest.Promises(t, beside).Risks, "\n"), `role is "slave"`)
 	assert.Contains(t, strings.Join(enginetest.Promises(t, enginetest.Open(t, s.URL)).Risks, "\n"), "has 1 replicas, and no write waits for them")
+	toDisk("always")
 	assert.Zero(t, enginetest.Promises(t, lonely))
 
 	// A primary that misses the replicas it needs may have been replaced.
