@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -41,8 +42,7 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The driver leaves a connection open that the server has refused, or has not answered.
-	d := &dialer{dial.Dialer{Most: most, One: true}}
+	d := newDialer()
 	stop := context.AfterFunc(ctx, func() { _ = d.Close() }) // which ends the attempt to connect
 	conn, err := connect(ctx, u, append(options, natsgo.SetCustomDialer(d), natsgo.SkipHostLookup()))
 	if !stop() && err == nil {
@@ -72,12 +72,44 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 const most = 4
 
 // dialer is a natsgo.CustomDialer.
-type dialer struct{ dial.Dialer }
+type dialer struct {
+	dial.Dialer
+	lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
+	open   context.Context // until Close
+	end    func()
+}
 
-func (d *dialer) Dial(network, address string) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), natsgo.DefaultTimeout) // Close ends it, too
-	defer cancel()
-	return d.Dialer.Dial(ctx, network, address)
+func newDialer() *dialer {
+	open, end := context.WithCancel(context.Background())
+	// The driver leaves a connection open that the server has refused, or has not answered.
+	return &dialer{Dialer: dial.Dialer{Most: most, One: true}, lookup: net.DefaultResolver.LookupNetIP, open: open, end: end}
+}
+
+// Dial tries the addresses of a host in turn. The driver would look for them without a context, and one Dial for all would
+// wait for the first, as of a machine that is gone, until its time is over.
+func (d *dialer) Dial(network, address string) (conn net.Conn, err error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(d.open, natsgo.DefaultTimeout)
+	addresses, err := d.lookup(ctx, "ip", host)
+	cancel()
+	for _, a := range addresses {
+		ctx, cancel := context.WithTimeout(d.open, natsgo.DefaultTimeout)
+		conn, err = d.Dialer.Dial(ctx, network, net.JoinHostPort(a.Unmap().String(), port))
+		cancel()
+		if err == nil {
+			break
+		}
+	}
+	return conn, err
+}
+
+// Close ends calls of Dial, too.
+func (d *dialer) Close() error {
+	d.end()
+	return d.Dialer.Close()
 }
 
 func connectOptions(u *engine.URL) ([]natsgo.Option, error) {

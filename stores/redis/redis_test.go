@@ -1,8 +1,10 @@
 package redis
 
 import (
+	"bufio"
 	"context"
 	"fmt"
+	"net"
 	"syscall"
 	"testing"
 	"time"
@@ -72,4 +74,30 @@ func TestNewOfBadThings(t *testing.T) {
 		_, err := New(c.client, c.namespace, c.opt)
 		assert.ErrorContains(t, err, c.want, fmt.Sprint(i))
 	}
+}
+
+// An answer that says nothing, as of a proxy, is no success, although the replicas confirm it.
+func TestAnswerWithoutResult(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { _ = listener.Close() }()
+	go func() {
+		for conn, err := listener.Accept(); err == nil; conn, err = listener.Accept() {
+			go func() {
+				defer func() { _ = conn.Close() }()
+				for lines := bufio.NewScanner(conn); lines.Scan(); {
+					if answer := map[string]string{"hello": "-ERR unknown command\r\n", "client": "+OK\r\n", "eval": "$-1\r\n", "wait": ":1\r\n"}[lines.Text()]; answer != "" {
+						_, _ = conn.Write([]byte(answer))
+					}
+				}
+			}()
+		}
+	}()
+	client := driver.NewClient(&driver.Options{Addr: listener.Addr().String()})
+	defer func() { _ = client.Close() }()
+	store, err := New(client, "a", WithReplicas(1))
+	require.NoError(t, err)
+	_, err = store.Swap(t.Context(), "k", 0, nil)
+	require.Error(t, err)
+	assert.NotErrorIs(t, err, stores.ErrConflict)
 }

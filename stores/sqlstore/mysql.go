@@ -69,7 +69,7 @@ WHERE namespace = ? AND cell = ? AND version = ? AND OCTET_LENGTH(value) <= 1024
 WHERE namespace = ? AND cell = ? AND version = ? AND @@autocommit = 1`,
 		guarded: true,
 		says: func(err error) error {
-			if number == nil {
+			if number == nil || err == nil {
 				return nil
 			}
 			switch number(err) {

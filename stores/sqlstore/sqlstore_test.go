@@ -56,7 +56,8 @@ func (s slowServer) QueryContext(ctx context.Context, _ string, _ []driver.Named
 func slowly(t *testing.T, answer func(ctx context.Context) error) (*sqlstore.Store, *sql.DB) {
 	db := sql.OpenDB(slowServer{answer: answer})
 	t.Cleanup(func() { _ = db.Close() })
-	s, err := sqlstore.New(db, sqlstore.MySQL(nil), "a")
+	// Only an error has a number.
+	s, err := sqlstore.New(db, sqlstore.MySQL(func(err error) uint16 { return uint16(len(err.Error())) }), "a")
 	require.NoError(t, err)
 	return s, db
 }

@@ -175,7 +175,7 @@ func TestFailover(t *testing.T) {
 	// They notice within a second or two that another has gone.
 	c := enginetest.StartTrio(t, servers.ZooKeeper, func(i int, ports [6]int) []string {
 		// Whether a server leads is asked by the command srvr.
-		lines := []string{fmt.Sprint("myid=", i+1), "tickTime=500", "initLimit=40", "syncLimit=3", "4lw.commands.whitelist=srvr"}
+		lines := []string{fmt.Sprint("myid=", i+1), "tickTime=500", "initLimit=40", "syncLimit=3", fmt.Sprint("maxSessionTimeout=", patientSession.Milliseconds()), "4lw.commands.whitelist=srvr"}
 		for j := range 3 {
 			lines = append(lines, fmt.Sprintf("server.%d=127.0.0.1:%d:%d", j+1, ports[j], ports[j+3]))
 		}
@@ -196,12 +196,15 @@ func TestFailover(t *testing.T) {
 	t.Run("fleet", func(t *testing.T) { c.Test(t) })
 }
 
+// patientSession is that of a client which does not leave a server that hangs for as long as an election may take.
+const patientSession = 5 * time.Minute
+
 // A leader that hung is replaced, and when it comes back it answers what it was asked before
 // it knows that. A Read through it does not show the state of before, and a Swap fails.
 func testDeposed(t *testing.T, c *enginetest.Trio) {
 	leader, others := c.Await(t)
 	proxy := storetest.NewProxy(t, leader.Addr)
-	conn, _, err := zk.Connect([]string{proxy.Addr()}, 10*time.Second, zk.WithLogger(quiet{}))
+	conn, _, err := zk.Connect([]string{proxy.Addr()}, patientSession, zk.WithLogger(quiet{}))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	old := newStore(t, conn, "deposed")
