@@ -50,7 +50,7 @@ func testMove(t *testing.T, from, to func() stores.Store) {
 	ctx, admin, target := t.Context(), from(), to()
 	began, old := time.Now(), start(from, 0)
 	old.Step(-time.Minute, 0)
-	old.WaitIssued(t, enough, time.Minute)
+	old.WaitIssued(t, enough)
 	issued := map[string]*rig.Ledger{}
 	take := func(store stores.Store, name string) *sequence.Sequence {
 		s, err := sequence.Open(ctx, store, name, sequence.WithDefinition(moveSequences[name]), sequence.WithLogger(slog.New(slog.DiscardHandler)))
@@ -82,7 +82,7 @@ func testMove(t *testing.T, from, to func() stores.Store) {
 	}
 	require.NoError(t, lease.Import(ctx, target, floors))
 	young := start(to, time.Until(began)) // with clocks at the IDs of before
-	young.WaitRecovered(t, enough, patience)
+	young.WaitRecovered(t, "moved")
 	for name, s := range before {
 		take(to(), name)
 		Until(t, func(ctx context.Context) error { // it has numbers of before
@@ -96,10 +96,7 @@ func testMove(t *testing.T, from, to func() stores.Store) {
 			return fmt.Errorf("%s goes on in the old store: %d, %w", name, n, err)
 		})
 	}
-	moved := func() bool { return old.Failed(lease.ErrMoved) >= processes }
-	require.Eventually(t, moved, patience, 10*time.Millisecond, "processes of the old store are still granted IDs")
-	old.Close(t)
-	young.Close(t)
+	old.WaitFailed(t, lease.ErrMoved, processes)
 	old.Check(t)
 	young.Check(t)
 	for _, numbers := range issued {

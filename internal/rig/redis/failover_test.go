@@ -90,15 +90,16 @@ func (c *cluster) try(t *testing.T) {
 			return now != nil && now != old
 		}, patience, 50*time.Millisecond, "no replica is promoted")
 		t.Logf("%s: promoted after %v", name, time.Since(begin))
-		t.Logf("without confirmations: recovered %v later", none.WaitRecovered(t, 10, patience))
+		none.WaitRecovered(t, "without confirmations")
 		require.NoError(t, away.comes(old)) // there may be two primaries
 		both(func(f *enginetest.Fleet) { f.Crash(0) })
-		none.WaitIssued(t, 10, patience)
+		none.WaitIssued(t, 10)
 		c.demote(t, old)
-		t.Logf("with the former primary: recovered %v and %v later", none.WaitRecovered(t, 10, patience), all.WaitRecovered(t, 10, patience))
+		none.WaitRecovered(t, "without confirmations, with the former primary")
+		all.WaitRecovered(t, "with the former primary")
 	}
-	all.Close(t).Check(t)
-	none.Close(t).CheckCalls(t)
+	all.Check(t)
+	none.CheckCalls(t)
 	n, example := none.IDs.Twice()
 	t.Logf("without confirmations, %d IDs were issued twice: %s", n, example)
 }
