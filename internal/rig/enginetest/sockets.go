@@ -12,11 +12,11 @@ import (
 	"github.com/tickflake/tickflake/internal/rig/servertest"
 )
 
-// Sockets returns how many connections the server at addr, "127.0.0.1:port", has accepted
+// sockets returns how many connections the server at addr, "127.0.0.1:port", has accepted
 // and not closed, also those that the other end has closed. Connections that the system
 // has accepted, and the server has not, do not count. It skips the test where there is no
 // /proc/net/tcp.
-func Sockets(t testing.TB, addr string) int {
+func sockets(t testing.TB, addr string) int {
 	t.Helper()
 	if runtime.GOOS != "linux" {
 		t.Skipf("the connections of a server are counted in /proc/net/tcp, which %s lacks", runtime.GOOS)

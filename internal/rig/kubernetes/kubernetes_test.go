@@ -70,9 +70,9 @@ func TestEngine(t *testing.T) {
 		Delete: map[string]func(testing.TB, string, string){"deleted": func(t testing.TB, namespace, key string) {
 			require.NoError(t, leases.Delete(enginetest.Within(t), name(namespace)+"."+name(key), meta.DeleteOptions{}))
 		}},
-		TLS:     func(url string) string { return url },
-		HTTP:    enginetest.HTTP{Conflict: http.StatusConflict, Busy: http.StatusTooManyRequests},
-		Plateau: enginetest.Plateau{AtRest: 4, AtMost: 16},
+		TLS:    func(url string) string { return url },
+		HTTP:   enginetest.HTTP{Conflict: http.StatusConflict, Busy: http.StatusTooManyRequests},
+		AtRest: 4, AtMost: 16,
 	}
 	e.Test(t)
 	t.Run("shown", func(t *testing.T) { testShown(t, s) })

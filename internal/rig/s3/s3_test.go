@@ -48,9 +48,9 @@ func TestEngine(t *testing.T) {
 		Delete: map[string]func(testing.TB, string, string){"deleted": func(t testing.TB, namespace, key string) {
 			require.NoError(t, client.RemoveObject(enginetest.Within(t), s3.Bucket, namespace+"/"+key+"!", minio.RemoveObjectOptions{}))
 		}},
-		TLS:     func(url string) string { return strings.Replace(url, "http:", "https:", 1) },
-		HTTP:    enginetest.HTTP{Conflict: http.StatusPreconditionFailed, Busy: http.StatusConflict},
-		Plateau: enginetest.Plateau{AtRest: 8, AtMost: 20},
+		TLS:    func(url string) string { return strings.Replace(url, "http:", "https:", 1) },
+		HTTP:   enginetest.HTTP{Conflict: http.StatusPreconditionFailed, Busy: http.StatusConflict},
+		AtRest: 8, AtMost: 20,
 	}
 	e.Test(t)
 	t.Run("requests", func(t *testing.T) { testRequests(t, s) })
