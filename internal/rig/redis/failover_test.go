@@ -19,7 +19,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/internal/rig/enginetest"
-	"github.com/tickflake/tickflake/internal/rig/server"
 	"github.com/tickflake/tickflake/internal/rig/servers"
 	"github.com/tickflake/tickflake/internal/rig/servertest"
 	"github.com/tickflake/tickflake/stores"
@@ -154,14 +153,12 @@ func startSentinel(t *testing.T, primary *servers.Server) string {
 	text := fmt.Sprintf("sentinel monitor ids %s %s 2\nsentinel auth-pass ids \"%s\"\n"+
 		"sentinel down-after-milliseconds ids 1000\nsentinel failover-timeout ids 5000\n", "127.0.0.1", primary.Port(), primary.Password)
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-	config := server.Config{Path: servertest.Find(t, "redis-server", "redis-server"), Dir: dir, Args: []string{file, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--sentinel"}}
+	config := servertest.Config{Path: servertest.Find(t, "redis-server", "redis-server"), Dir: dir, Args: []string{file, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--sentinel"}}
 	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	client := driver.NewSentinelClient(&driver.Options{Addr: addr})
 	t.Cleanup(func() { _ = client.Close() })
 	config.Ready = func(ctx context.Context) error { return client.Ping(ctx).Err() }
-	process, err := server.Start(t.Context(), config)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = process.Stop() })
+	servertest.Start(t, config)
 	return addr
 }
 
