@@ -73,23 +73,17 @@ func (e Engine) plateau(t *testing.T, held bool, fault func(proxy *storetest.Pro
 		clients = append(clients, c)
 	}
 	checkUnheard(t, proxy.Addr())
-	stop := make(chan struct{})
+	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	var once sync.Once
-	end := func() { once.Do(func() { close(stop) }); running.Wait() }
+	end := func() { stop(); running.Wait() }
 	defer end()
 	for _, c := range clients {
-		running.Go(func() { c.work(stop) })
+		running.Go(func() { c.work(ctx) })
 	}
 	var peak atomic.Int64 // the largest count so far; only the next goroutine writes it
 	running.Go(func() {
-		for {
+		for ; ctx.Err() == nil; time.Sleep(plateauPause) {
 			peak.Store(max(peak.Load(), int64(sockets(t, e.Server.Addr))))
-			select {
-			case <-stop:
-				return
-			case <-time.After(plateauPause):
-			}
 		}
 	})
 
@@ -126,22 +120,17 @@ type plateauClient struct {
 	key   string
 }
 
-func (c *plateauClient) work(stop <-chan struct{}) {
+func (c *plateauClient) work(ctx context.Context) {
 	cell := stores.Cell{Key: c.key}
 	var err error = context.Canceled // the cell is not known yet
-	for {
-		ctx, cancel := context.WithTimeout(context.Background(), plateauTimeout)
+	for ; ctx.Err() == nil; time.Sleep(plateauPause) {
+		call, cancel := context.WithTimeout(context.WithoutCancel(ctx), plateauTimeout)
 		if err != nil {
-			cell, err = c.store.Read(ctx, c.key)
+			cell, err = c.store.Read(call, c.key)
 		} else {
-			cell.Version, err = c.store.Swap(ctx, c.key, cell.Version, nil)
+			cell.Version, err = c.store.Swap(call, c.key, cell.Version, nil)
 		}
 		cancel()
-		select {
-		case <-stop:
-			return
-		case <-time.After(plateauPause):
-		}
 	}
 }
 

@@ -6,8 +6,6 @@ package s3
 import (
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -71,11 +69,7 @@ func TestEngine(t *testing.T) {
 // testRequests counts the requests that the package's doc tells, since each costs money.
 func testRequests(t *testing.T, s *servers.Server) {
 	var count atomic.Int64
-	back, err := url.Parse("http://" + s.Addr)
-	require.NoError(t, err)
-	forward := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
-		r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = back.Scheme, back.Host, r.In.Host
-	}}
+	forward := enginetest.Forward(s)
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		count.Add(1)
 		forward.ServeHTTP(w, r)
