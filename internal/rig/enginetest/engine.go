@@ -76,9 +76,13 @@ type Engine struct {
 	// HTTP is for an engine on HTTP.
 	HTTP HTTP
 
-	// Plateau has the bounds of the package doc, and of docs/bounds.md. The server and the
-	// way to open a store are added.
-	Plateau Plateau
+	// AtRest and AtMost are the connections of one client, as in the package doc and in docs/bounds.md. While the
+	// network keeps connections open and passes nothing on, a server does not see that the client has closed
+	// them: there are AtMost more for each [dial.MaxSilence].
+	AtRest, AtMost int
+
+	// Locks are ways to make the server let writes wait until unlock, by their names.
+	Locks map[string]func(t testing.TB) (unlock func())
 }
 
 // URL is that of a namespace at an address.
@@ -98,11 +102,7 @@ func (e Engine) Test(t *testing.T) {
 		storetest.TestServer(t, storetest.Server{Addr: e.Server.Addr, Open: open, Damage: e.Damage, Kill: e.Server.Kill, Start: e.Server.Start})
 	}
 	// First, while nothing else is connected.
-	t.Run("connections", func(t *testing.T) {
-		p := e.Plateau
-		p.Server, p.Open = e.Server, e.Open
-		p.Run(t)
-	})
+	t.Run("connections", e.testPlateau)
 	// Clients by Open and by New take turns, so that they meet in the same cells as well.
 	var opened atomic.Int64
 	t.Run("store", func(t *testing.T) {

@@ -123,8 +123,8 @@ func testSynchronous(t *testing.T, p *Pair) {
 	fleet.Step(time.Minute, 1)
 	fleet.Crash(2)
 	p.Promote(t)
-	fleet.recovered(t, "promoted")
-	fleet.Close(t).Check(t)
+	fleet.WaitRecovered(t, "promoted")
+	fleet.Check(t)
 }
 
 // The primary cannot be reached and is replaced. Then it comes back without fencing, and clients
@@ -137,7 +137,7 @@ func testComesBack(t *testing.T, p *Pair) {
 	}
 	fleet.Step(-time.Minute, 0)
 	p.Promote(t)
-	fleet.recovered(t, "promoted")
+	fleet.WaitRecovered(t, "promoted")
 
 	p.Return(t)
 	fleet.Step(time.Minute, 0)
@@ -145,8 +145,8 @@ func testComesBack(t *testing.T, p *Pair) {
 	fleet.Crash(1)
 	time.Sleep(2 * time.Second) // the fault: longer than a window
 	p.Fence(t)
-	fleet.recovered(t, "fenced")
-	fleet.Close(t).Check(t)
+	fleet.WaitRecovered(t, "fenced")
+	fleet.Check(t)
 }
 
 // TestAsynchronous lets a standby take over that lacks the last writes. The processes notice it, report
@@ -157,7 +157,7 @@ func TestAsynchronous(t *testing.T, p *Pair) {
 	for i := range 3 {
 		fleet.Crash(i) // the number that it claims now is free on the standby
 	}
-	fleet.WaitRecovered(t, 10, patience)
+	fleet.WaitRecovered(t, "standby cut off")
 	require.NoError(t, p.Primary.Kill())
 	lost, err := fleet.Layout.Min(time.Now().Add(fleet.Window)) // no lost grant ends later
 	require.NoError(t, err)
@@ -166,12 +166,12 @@ func TestAsynchronous(t *testing.T, p *Pair) {
 	for i := range 3 {
 		fleet.Crash(3 + i) // it may claim one of those
 	}
-	fleet.recovered(t, "promoted")
-	fleet.Close(t).CheckCalls(t)
+	fleet.WaitRecovered(t, "promoted")
+	stats := fleet.CheckCalls(t)
 	// Each of the three that did not crash notices it, or, if another process that has
 	// noticed it took the number from above the lost grant, finds its number taken.
-	require.NotZero(t, fleet.Stats.WentBack, "the processes have not noticed")
-	require.GreaterOrEqual(t, fleet.Stats.WentBack+fleet.Stats.Conflicts, uint64(3))
+	require.NotZero(t, stats.WentBack, "the processes have not noticed")
+	require.GreaterOrEqual(t, stats.WentBack+stats.Conflicts, uint64(3))
 	n, example := fleet.IDs.From(int64(lost)).Twice()
 	require.Zero(t, n, "issued twice, after the lost grants: %s", example)
 }
@@ -236,7 +236,7 @@ func (c *Trio) Test(t *testing.T) {
 	require.NoError(t, leader.Kill())
 	fleet.Crash(0)
 	fleet.Step(-3 * time.Second)
-	fleet.recovered(t, "leader killed")
+	fleet.WaitRecovered(t, "leader killed")
 	if *long && c.Replace != nil {
 		fleet.Crash(1)
 		c.Replace(t, leader)
@@ -246,7 +246,7 @@ func (c *Trio) Test(t *testing.T) {
 	if *long {
 		c.testLong(t, fleet)
 	}
-	fleet.Close(t).Check(t)
+	fleet.Check(t)
 }
 
 // testLong suspends the leader, and later kills the majority.
@@ -255,26 +255,18 @@ func (c *Trio) testLong(t *testing.T, fleet *Fleet) {
 	require.NoError(t, leader.Suspend())
 	fleet.Step(time.Minute, 0)
 	fleet.Crash(2)
-	fleet.recovered(t, "leader suspended")
+	fleet.WaitRecovered(t, "leader suspended")
 	require.NoError(t, leader.Resume())
 	fleet.Crash(0)
-	fleet.recovered(t, "two leaders")
+	fleet.WaitRecovered(t, "two leaders")
 
 	leader, others := c.Await(t)
-	failed := fleet.Failed(generator.ErrNotGranted)
 	require.NoError(t, leader.Kill())
 	require.NoError(t, others[0].Kill())
 	fleet.Step(2*time.Hour, 2)
-	require.Eventually(t, func() bool { return fleet.Failed(generator.ErrNotGranted) >= failed+3 }, patience, 10*time.Millisecond,
-		"grants do not end without a majority")
+	fleet.WaitFailed(t, generator.ErrNotGranted, 3) // grants end without a majority
 	fleet.Crash(1)
 	fleet.Step(-3 * time.Second)
 	require.NoError(t, others[0].Start())
-	fleet.recovered(t, "majority is back")
-}
-
-// recovered waits until the fleet has recovered, and tells how long that took.
-func (f *Fleet) recovered(t testing.TB, what string) {
-	t.Helper()
-	t.Logf("%s: recovered after %v", what, f.WaitRecovered(t, 10, patience))
+	fleet.WaitRecovered(t, "majority is back")
 }

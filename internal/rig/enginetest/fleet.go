@@ -30,10 +30,9 @@ type FleetConfig struct {
 	// not use it as a [stores.Locker].
 	Open func(ctx context.Context) (stores.Store, error)
 
-	Window  time.Duration // of the leases; 0 is 3 s
-	Timeout time.Duration // of an operation of the store; 0 is 500 ms
-	Offset  time.Duration // of the clocks at the start
-	IDs     *rig.Ledger   // of what is issued; nil is a new one
+	Window, Timeout time.Duration // of the leases, and of an operation of the store
+	Offset          time.Duration // of the clocks at the start
+	IDs             *rig.Ledger   // of what is issued; nil is a new one
 }
 
 // A call of NextContext may take callTimeout. It has failed if it takes longer than
@@ -43,7 +42,6 @@ const (
 	callLimit   = 20 * time.Second
 	callPause   = 5 * time.Millisecond
 	startLimit  = 5 * time.Second // of one try to open the store and to claim
-	closeLimit  = time.Minute
 )
 
 // Fleet issues IDs under load while the test does something to the servers of the store.
@@ -53,23 +51,23 @@ const (
 // behind, they borrow. There are few more node numbers than processes, so that new processes
 // use the numbers of crashed processes.
 //
-// All methods may be called from any goroutine. Those with a testing.TB may end the test.
+// Its methods are for the goroutine of the test, which they may end.
 type Fleet struct {
 	FleetConfig
 	Layout snowflake.Layout
-	Stats  lease.Stats // after Close: the sums of all keepers' counts
 
 	clocks []*wallClock
-	logged server.Output // of the keepers
+	runs   []*run // the present run of each process
+	count  int    // of runs
+	logged server.Output
 
 	ctx    context.Context // ends when the fleet is closed
 	cancel context.CancelFunc
-	wg     sync.WaitGroup // of starting and closing runs
+	living sync.WaitGroup
 	began  time.Time
 
-	mu         sync.Mutex // of all below
-	runs       []*run     // the present run of each process
-	all        []*run
+	mu         sync.Mutex    // of all below
+	stats      lease.Stats   // the sums of the keepers that were closed
 	failures   map[error]int // by the sentinels that they wrap
 	unexpected []string      // errors
 }
@@ -81,14 +79,9 @@ type run struct {
 	name    string
 	ctx     context.Context
 	cancel  context.CancelFunc
-	crashed atomic.Bool
-	store   stores.Store
-	calls   sync.WaitGroup // of its callers
-
-	// Under the fleet's lock; gen is nil until the claim.
-	gen    *generator.Generator
-	issued int
-	last   error // of a start or a call
+	keeper  atomic.Pointer[lease.Keeper] // nil until the claim
+	issued  atomic.Int64
+	last    error // of a start or a call; under the fleet's lock
 }
 
 // wallClock is the machine's wall clock and an offset. It is a [monoclock.Source] as well.
@@ -105,15 +98,9 @@ func (c *wallClock) Elapsed() time.Duration                 { return time.Since(
 func (c *wallClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
 // StartFleet starts a fleet, which is closed when the test ends, and returns when each
-// process has issued an ID. If that takes more than a minute, the test fails at once.
+// process has issued an ID.
 func StartFleet(t testing.TB, config FleetConfig) *Fleet {
 	t.Helper()
-	if config.Window == 0 {
-		config.Window = 3 * time.Second
-	}
-	if config.Timeout == 0 {
-		config.Timeout = 500 * time.Millisecond
-	}
 	if config.IDs == nil {
 		config.IDs = new(rig.Ledger)
 	}
@@ -121,116 +108,113 @@ func StartFleet(t testing.TB, config FleetConfig) *Fleet {
 	f.Layout.NodeBits = bits.Len(uint(config.Processes))
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	t.Cleanup(func() {
-		f.Close(t)
+		f.close()
 		if t.Failed() {
 			t.Logf("the keepers have logged:\n%s", &f.logged)
 		}
 	})
-	for range config.Processes {
-		f.clocks = append(f.clocks, &wallClock{began: f.began})
-	}
-	f.Step(config.Offset)
 	for i := range config.Processes {
+		f.clocks = append(f.clocks, &wallClock{began: f.began})
+		f.Step(config.Offset, i)
 		f.start(i)
 	}
-	f.WaitIssued(t, 1, time.Minute)
+	f.WaitIssued(t, 1)
 	return f
 }
 
 // Step steps the wall clocks of some processes, or of all if none is named.
 func (f *Fleet) Step(d time.Duration, processes ...int) {
-	if len(processes) == 0 {
-		for i := range f.clocks {
-			processes = append(processes, i)
-		}
-	}
 	for _, i := range processes {
 		f.clocks[i].offset.Add(int64(d))
+	}
+	if len(processes) == 0 {
+		for _, c := range f.clocks {
+			c.offset.Add(int64(d))
+		}
 	}
 }
 
 // Crash ends a process without a release: its store is closed first, and sends nothing more. Then
 // it starts the process again, and does not wait until it has claimed.
 func (f *Fleet) Crash(process int) {
-	f.mu.Lock()
-	r := f.runs[process]
-	f.mu.Unlock()
-	r.crashed.Store(true)
-	r.cancel()
+	f.runs[process].cancel()
 	f.start(process)
 }
 
 // start starts a run of a process.
 func (f *Fleet) start(process int) {
+	f.count++
 	r := &run{fleet: f, process: process}
+	r.name = fmt.Sprintf("process %d of the fleet of %s, run %d of all", process, f.began.Format("15:04:05.000"), f.count)
 	r.ctx, r.cancel = context.WithCancel(f.ctx)
-	f.mu.Lock()
-	r.name = fmt.Sprintf("process %d of the fleet of %s, run %d of all", process, f.began.Format("15:04:05.000"), len(f.all)+1)
 	f.runs[process] = r
-	f.all = append(f.all, r)
-	f.mu.Unlock()
-	f.wg.Go(r.live)
+	f.living.Go(r.live)
 }
 
 // live opens the store, claims, lets the callers issue IDs until the run ends, and closes.
 func (r *run) live() {
-	var gen *generator.Generator
-	for gen == nil {
-		ctx, cancel := context.WithTimeout(r.ctx, startLimit)
-		opened, err := r.open(ctx)
-		cancel()
-		if gen = opened; err != nil {
-			r.failed("start", err)
-			if !r.pause(50 * time.Millisecond) {
-				return
-			}
+	f := r.fleet
+	store, gen, err := r.open()
+	for ; err != nil; store, gen, err = r.open() {
+		r.failed("start", err)
+		if !r.pause(50 * time.Millisecond) {
+			return
 		}
 	}
-	r.fleet.mu.Lock()
-	r.gen = gen
-	r.fleet.mu.Unlock()
+	r.keeper.Store(gen.Keeper())
+	var calls sync.WaitGroup
 	for range 2 {
-		r.calls.Go(r.call)
+		calls.Go(func() { r.call(gen) })
 	}
-	r.calls.Wait()
-	if r.crashed.Load() {
-		_, _ = r.store.Close(), gen.Close()
-	} else if err := errors.Join(gen.Close(), r.store.Close()); err != nil && !errors.Is(err, lease.ErrNotReleased) {
+	calls.Wait()
+	if f.ctx.Err() == nil { // it has crashed
+		_, _ = store.Close(), gen.Close()
+	} else if err := errors.Join(gen.Close(), store.Close()); err != nil && !errors.Is(err, lease.ErrNotReleased) {
 		r.failed("close", err)
 	}
+	s := gen.Keeper().Stats()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stats.Claims += s.Claims
+	f.stats.Extensions += s.Extensions
+	f.stats.Conflicts += s.Conflicts
+	f.stats.Failures += s.Failures
+	f.stats.WentBack += s.WentBack
 }
 
 // open opens the store and claims. After an error, it leaves nothing behind.
-func (r *run) open(ctx context.Context) (*generator.Generator, error) {
+func (r *run) open() (stores.Store, *generator.Generator, error) {
 	f := r.fleet
-	store, err := f.Open(ctx)
+	ctx, cancel := context.WithTimeout(r.ctx, startLimit)
+	defer cancel()
+	opened, err := f.Open(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	r.store = struct{ stores.Store }{store}
+	store := struct{ stores.Store }{opened}
 	var clock monoclock.Interface = f.clocks[r.process]
 	if r.process%2 == 1 {
 		clock = monoclock.New(monoclock.WithSource(f.clocks[r.process]))
 	}
 	log := slog.New(slog.NewTextHandler(&f.logged, nil)).With("run", r.name)
-	keeper, err := lease.Claim(ctx, r.store, lease.WithLayout(f.Layout), lease.WithClock(clock), lease.WithOwner(r.name),
+	keeper, err := lease.Claim(ctx, store, lease.WithLayout(f.Layout), lease.WithClock(clock), lease.WithOwner(r.name),
 		lease.WithWindow(f.Window), lease.WithTimeout(f.Timeout), lease.WithLogger(log))
 	if err != nil {
-		return nil, errors.Join(err, store.Close())
+		return nil, nil, errors.Join(err, store.Close())
 	}
 	gen, err := generator.New(generator.WithLease(keeper), generator.WithStrategy(strategies.BorrowUpTo(24*time.Hour)))
 	if err != nil {
-		return nil, errors.Join(err, keeper.Close(), store.Close())
+		return nil, nil, errors.Join(err, keeper.Close(), store.Close())
 	}
-	return gen, nil
+	return store, gen, nil
 }
 
 // call issues IDs until the run ends.
-func (r *run) call() {
+func (r *run) call(gen *generator.Generator) {
 	for r.pause(callPause) {
 		begin := time.Since(r.fleet.began)
 		ctx, cancel := context.WithTimeout(r.ctx, callTimeout)
-		id, err := r.gen.NextContext(ctx)
+		id, err := gen.NextContext(ctx)
 		cancel()
 		end := time.Since(r.fleet.began)
 		if end-begin > callLimit {
@@ -238,9 +222,7 @@ func (r *run) call() {
 		}
 		if err == nil {
 			r.fleet.IDs.Add(r.name, int64(begin), int64(end), int64(id))
-			r.fleet.mu.Lock()
-			r.issued++
-			r.fleet.mu.Unlock()
+			r.issued.Add(1)
 		} else if r.ctx.Err() == nil {
 			r.failed("call", err)
 		}
@@ -274,130 +256,96 @@ func (r *run) failed(what string, err error) {
 	}
 }
 
-// Failed returns the number of errors so far that wrap generator.ErrNotGranted or lease.ErrMoved.
-func (f *Fleet) Failed(sentinel error) int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.failures[sentinel]
+// WaitFailed waits until there are n more errors that wrap generator.ErrNotGranted or lease.ErrMoved.
+func (f *Fleet) WaitFailed(t testing.TB, sentinel error, n int) {
+	t.Helper()
+	failed := func() int {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.failures[sentinel]
+	}
+	before := failed()
+	Until(t, func(context.Context) error {
+		if got := failed() - before; got < n {
+			return fmt.Errorf("%d more calls of %d have failed with %q", got, n, sentinel)
+		}
+		return nil
+	})
 }
 
-// WaitIssued waits until each process has issued n more IDs, and returns how long that took. If it takes longer than limit, the test fails at once.
-func (f *Fleet) WaitIssued(t testing.TB, n int, limit time.Duration) time.Duration {
+// WaitIssued waits until each process has issued n more IDs.
+func (f *Fleet) WaitIssued(t testing.TB, n int64) {
 	t.Helper()
-	return f.wait(t, 0, n, limit)
+	f.wait(t, "IDs", n, func(r *run) int64 { return r.issued.Load() })
 }
 
 // WaitRecovered waits until each process has got two grants, of which the store has
-// acknowledged the second after the call, and then has issued n more IDs. So the IDs are not those of a grant from before. It returns how long that took. If it takes longer than
-// limit, the test fails at once.
-func (f *Fleet) WaitRecovered(t testing.TB, n int, limit time.Duration) time.Duration {
+// acknowledged the second after the call, and then has issued more IDs. So the IDs are not those of a
+// grant from before. It logs what the fleet has recovered from, and how long that took.
+func (f *Fleet) WaitRecovered(t testing.TB, what string) {
 	t.Helper()
-	return f.wait(t, 2, n, limit)
-}
-
-func (f *Fleet) wait(t testing.TB, grants uint64, n int, limit time.Duration) time.Duration {
-	t.Helper()
-	type mark struct {
-		run    *run
-		grants uint64
-		issued int // when it had the grants, or -1
-	}
 	begin := time.Now()
-	marks := make([]mark, f.Processes)
-	for {
-		waiting := ""
-		f.mu.Lock()
-		for i, r := range f.runs {
-			m := &marks[i]
-			if r.gen == nil {
-				waiting = fmt.Sprintf("%s has not claimed: %v", r.name, r.last)
-				continue
-			}
-			stats := r.gen.Keeper().Stats()
-			got := stats.Claims + stats.Extensions
-			if m.run != r {
-				*m = mark{run: r, grants: got, issued: -1}
-			}
-			if m.issued < 0 && got >= m.grants+grants {
-				m.issued = r.issued
-			}
-			switch {
-			case m.issued < 0:
-				waiting = fmt.Sprintf("%s has got %d grants: %v", r.name, got-m.grants, r.gen.Keeper().Err())
-			case r.issued < m.issued+n:
-				waiting = fmt.Sprintf("%s has issued %d of %d: %v", r.name, r.issued-m.issued, n, r.last)
-			}
+	f.wait(t, "grants", 2, func(r *run) int64 {
+		if r.keeper.Load() == nil {
+			return 0
 		}
-		f.mu.Unlock()
-		took := time.Since(begin)
-		if waiting == "" {
-			return took
-		}
-		if took > limit {
-			t.Fatalf("after %v: %s", took.Round(time.Millisecond), waiting)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+		stats := r.keeper.Load().Stats()
+		return int64(stats.Claims + stats.Extensions)
+	})
+	f.WaitIssued(t, 10)
+	t.Logf("%s: recovered after %v", what, time.Since(begin))
 }
 
-// Close ends all processes, which release their node numbers, and returns the fleet. It is an
-// error of the test if that takes more than a minute. A second call does nothing more.
-func (f *Fleet) Close(t testing.TB) *Fleet {
+// wait waits until a count of each process is larger by n.
+func (f *Fleet) wait(t testing.TB, what string, n int64, count func(*run) int64) {
 	t.Helper()
-	f.cancel()
-	done := make(chan struct{})
-	go func() {
-		f.wg.Wait()
-		close(done)
-	}()
-	timer := time.NewTimer(closeLimit)
-	defer timer.Stop()
-	select {
-	case <-done:
-	case <-timer.C:
-		t.Errorf("the fleet has not closed after %v", closeLimit)
+	var before []int64
+	for _, r := range f.runs {
+		before = append(before, count(r))
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, r := range f.all {
-		if r.gen != nil {
-			s := r.gen.Keeper().Stats()
-			f.Stats.Claims += s.Claims
-			f.Stats.Extensions += s.Extensions
-			f.Stats.Conflicts += s.Conflicts
-			f.Stats.Failures += s.Failures
-			f.Stats.WentBack += s.WentBack
-			r.gen = nil
-		}
+	for i, r := range f.runs {
+		Until(t, func(context.Context) error {
+			if got := count(r) - before[i]; got < n {
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				return fmt.Errorf("%s has got %d of %d %s: %v", r.name, got, n, what, r.last)
+			}
+			return nil
+		})
 	}
-	return f
 }
 
-// Check fails the test unless the fleet worked as with a store that loses nothing: no ID came
+// close ends all processes, which release their node numbers.
+func (f *Fleet) close() {
+	f.cancel()
+	f.living.Wait()
+}
+
+// Check closes the fleet and fails the test unless it worked as with a store that loses nothing: no ID came
 // twice, no store went back, and all that CheckCalls says.
 func (f *Fleet) Check(t testing.TB) {
 	t.Helper()
-	f.CheckCalls(t)
+	stats := f.CheckCalls(t)
 	if n, example := f.IDs.Twice(); n > 0 {
 		t.Errorf("%d were issued twice: %s", n, example)
 	}
-	if f.Stats.WentBack > 0 {
-		t.Errorf("the store went back %d times", f.Stats.WentBack)
+	if stats.WentBack > 0 {
+		t.Errorf("the store went back %d times", stats.WentBack)
 	}
 }
 
-// CheckCalls fails the test unless the IDs of each run ascend, each call has ended in time,
-// and each failed call had no grant or a clock that had gone back. It logs the counts.
-func (f *Fleet) CheckCalls(t testing.TB) {
+// CheckCalls closes the fleet and fails the test unless the IDs of each run ascend, each call has ended in
+// time, and each failed call had no grant or a clock that had gone back. It returns the sums of all keepers' counts.
+func (f *Fleet) CheckCalls(t testing.TB) lease.Stats {
 	t.Helper()
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.close()
 	n, _ := f.IDs.Count()
-	t.Logf("%d IDs; %+v; errors: %v", n, f.Stats, f.failures)
+	t.Logf("%d IDs; %+v; errors: %v", n, f.stats, f.failures)
 	if n, example := f.IDs.Disorder(true); n > 0 {
 		t.Errorf("%d in disorder: %s", n, example)
 	}
 	if n := len(f.unexpected); n > 0 {
 		t.Errorf("%d unexpected errors: %s", n, strings.Join(f.unexpected[:min(n, 10)], "; "))
 	}
+	return f.stats
 }

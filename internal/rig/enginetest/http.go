@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/internal/rig/servers"
 	"github.com/tickflake/tickflake/stores"
 )
 
@@ -27,15 +29,14 @@ type HTTP struct{ Conflict, Busy int }
 // exchange is one request and its way to the server.
 type exchange struct {
 	http.ResponseWriter
-	send func() *http.Response
-	old  *http.Response // an earlier answer to a GET of the same text
+	send func() *httptest.ResponseRecorder
+	old  *httptest.ResponseRecorder // an earlier answer to a GET of the same text
 }
 
-func (x exchange) pass(answer *http.Response) {
-	maps.Copy(x.Header(), answer.Header)
-	x.WriteHeader(answer.StatusCode)
-	_, _ = io.Copy(x, answer.Body)
-	_ = answer.Body.Close()
+func (x exchange) pass(answer *httptest.ResponseRecorder) {
+	maps.Copy(x.Header(), answer.Header())
+	x.WriteHeader(answer.Code)
+	_, _ = x.Write(answer.Body.Bytes())
 }
 
 func (x exchange) answer(status int) {
@@ -48,7 +49,7 @@ func (exchange) lose() { panic(http.ErrAbortHandler) }
 // testHTTP has a proxy in front of the server that does what proxies and busy servers do to one request of
 // a Swap.
 func (e Engine) testHTTP(t *testing.T) {
-	conflict, busy := e.HTTP.Conflict, e.HTTP.Busy
+	conflict, busy, forward := e.HTTP.Conflict, e.HTTP.Busy, Forward(e.Server)
 	for name, test := range map[string]struct {
 		method string
 		serve  func(exchange)
@@ -70,28 +71,28 @@ func (e Engine) testHTTP(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var armed, keeping atomic.Bool
-			var old atomic.Pointer[http.Response]
+			var old atomic.Pointer[httptest.ResponseRecorder]
 			serve := func(w http.ResponseWriter, r *http.Request) {
 				body, err := io.ReadAll(r.Body)
 				assert.NoError(t, err)
-				x := exchange{ResponseWriter: w, old: old.Load(), send: func() *http.Response { return e.send(t, r, body) }}
+				x := exchange{ResponseWriter: w, old: old.Load(), send: func() *httptest.ResponseRecorder {
+					sent, answer := r.Clone(context.WithoutCancel(r.Context())), httptest.NewRecorder()
+					sent.Body = io.NopCloser(bytes.NewReader(body))
+					forward.ServeHTTP(answer, sent)
+					return answer
+				}}
 				switch {
 				case r.Method == test.method && armed.CompareAndSwap(true, false):
 					test.serve(x)
 				case r.Method == http.MethodGet && keeping.CompareAndSwap(true, false):
-					answer := x.send()
-					text, err := io.ReadAll(answer.Body)
-					assert.NoError(t, err)
-					kept := *answer
-					answer.Body, kept.Body = io.NopCloser(bytes.NewReader(text)), io.NopCloser(bytes.NewReader(text))
-					old.Store(&kept)
-					x.pass(answer)
+					old.Store(x.send())
+					x.pass(old.Load())
 				default:
 					x.pass(x.send())
 				}
 			}
 			proxy := httptest.NewUnstartedServer(http.HandlerFunc(serve))
-			if strings.HasPrefix(e.web(), "https") {
+			if web(e.Server) == "https" {
 				proxy.StartTLS()
 			} else {
 				proxy.Start()
@@ -126,24 +127,20 @@ func (e Engine) testHTTP(t *testing.T) {
 	}
 }
 
-// web is the scheme of the server and "://".
-func (e Engine) web() string {
-	if e.Server.Kind == "Kubernetes" {
-		return "https://"
+// web is the scheme of a server.
+func web(s *servers.Server) string {
+	if s.Kind == servers.Kubernetes {
+		return "https"
 	}
-	return "http://"
+	return "http"
 }
 
-// direct sends as the proxy does.
-var direct = http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // the certificate is the server's own
-
-func (e Engine) send(t testing.TB, r *http.Request, body []byte) *http.Response {
-	out, err := http.NewRequest(r.Method, e.web()+e.Server.Addr+r.URL.RequestURI(), bytes.NewReader(body))
-	assert.NoError(t, err)
-	out.Header, out.Host = r.Header.Clone(), r.Host // which a signature has
-	answer, err := direct.Do(out)
-	if !assert.NoError(t, err) {
-		panic(http.ErrAbortHandler)
+// Forward passes requests on to a server as they are: a signature has the host that was asked.
+func Forward(s *servers.Server) http.Handler {
+	return &httputil.ReverseProxy{
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, //nolint:gosec // the certificate is the server's own
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = web(s), s.Addr, r.In.Host
+		},
 	}
-	return answer
 }

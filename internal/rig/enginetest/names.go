@@ -14,15 +14,11 @@ import (
 // resolvers that hang.
 const Host = "hangs.test"
 
-// names is the name server of this process. It knows Host alone.
-var names = struct {
-	sync.Mutex
-	answering chan struct{} // closed while it answers
-}{answering: make(chan struct{})}
+// silence is locked while the name server of this process, which knows Host alone, does not answer.
+var silence sync.RWMutex
 
 // The resolver is never replaced again: drivers may read it at any time.
 func init() {
-	close(names.answering)
 	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
 		client, server := net.Pipe()
 		go serveNames(server)
@@ -30,20 +26,13 @@ func init() {
 	}}
 }
 
-// Resolve makes the resolver of this process say nothing, or answer again. Then it also
+// Resolve makes the resolver of this process say nothing, and by the next call answer again. Then it also
 // answers the questions that have waited.
 func Resolve(answers bool) {
-	names.Lock()
-	defer names.Unlock()
-	select {
-	case <-names.answering:
-		if !answers {
-			names.answering = make(chan struct{})
-		}
-	default:
-		if answers {
-			close(names.answering)
-		}
+	if answers {
+		silence.Unlock()
+	} else {
+		silence.Lock()
 	}
 }
 
@@ -70,10 +59,8 @@ func serveNames(conn net.Conn) {
 		if err != nil {
 			return
 		}
-		names.Lock()
-		answering := names.answering
-		names.Unlock()
-		<-answering
-		_, _ = conn.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(reply))), reply...))
+		silence.RLock()
+		_, _ = conn.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(reply))), reply...)) // it waits for no other lock
+		silence.RUnlock()
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tickflake/tickflake/internal/rig/servers"
 	"github.com/tickflake/tickflake/internal/rig/servertest"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/engine/dial"
@@ -18,28 +17,6 @@ import (
 
 var plateauTime = flag.Duration("plateau", 500*time.Millisecond, "how long a server misbehaves in each part of the tests of connections")
 
-// Plateau checks that the connections of some clients, as their server counts them, stay
-// below a bound while the server misbehaves, and are at rest afterwards. On Linux, it also checks
-// that they are those of a [dial.Dialer].
-type Plateau struct {
-	Server *servers.Server
-
-	// Open opens a client of a namespace through addr.
-	Open func(t testing.TB, addr, namespace string) stores.Store
-
-	// Count returns how many connections the server has, without the caller's own. nil
-	// stands for Sockets.
-	Count func(context.Context) (int, error)
-
-	// AtRest and AtMost are the connections of one client. While the network keeps connections
-	// open and passes nothing on, a server does not see that the client has closed them:
-	// there are AtMost more for each [dial.MaxSilence].
-	AtRest, AtMost int
-
-	// Locks are ways to make the server let writes wait until unlock, by their names.
-	Locks map[string]func(t testing.TB) (unlock func())
-}
-
 const (
 	plateauClients = 8
 	// It is shorter than most waits at a server, as with short windows.
@@ -47,79 +24,66 @@ const (
 	plateauPause   = 25 * time.Millisecond
 )
 
-// Run runs one subtest for each fault.
-func (p Plateau) Run(t *testing.T) {
-	if p.Count == nil {
-		p.Count = func(context.Context) (int, error) { return Sockets(t, p.Server.Addr), nil }
-	}
+// testPlateau checks, with one subtest for each fault, that the connections of some clients, as their server
+// counts them, stay below a bound while the server misbehaves, and are at rest afterwards. On Linux, it also
+// checks that they are those of a [dial.Dialer].
+func (e Engine) testPlateau(t *testing.T) {
 	wait := func(over func(time.Duration) bool) {
 		for !over(plateauTimeout) {
 		}
 	}
-	for name, lock := range p.Locks {
+	for name, lock := range e.Locks {
 		t.Run(name, func(t *testing.T) {
-			p.run(t, false, func(_ *storetest.Proxy, over func(time.Duration) bool) {
+			e.plateau(t, false, func(_ *storetest.Proxy, over func(time.Duration) bool) {
 				defer lock(t)()
 				wait(over)
 			})
 		})
 	}
 	t.Run("suspended", func(t *testing.T) {
-		p.run(t, false, func(_ *storetest.Proxy, over func(time.Duration) bool) {
+		e.plateau(t, false, func(_ *storetest.Proxy, over func(time.Duration) bool) {
 			for end := false; !end && !over(plateauTimeout); {
-				servertest.Need(t, p.Server.Suspend())
+				servertest.Need(t, e.Server.Suspend())
 				end = over(2 * plateauTimeout)
-				servertest.Need(t, p.Server.Resume())
+				servertest.Need(t, e.Server.Resume())
 			}
 		})
 	})
-	for name, held := range map[string][]storetest.Direction{"requests held": {storetest.ToServer}, "all held": {storetest.ToServer, storetest.ToClient}} {
-		t.Run(name, func(t *testing.T) {
-			p.run(t, true, func(proxy *storetest.Proxy, over func(time.Duration) bool) {
-				for _, d := range held {
-					proxy.Hold(d)
-				}
-				wait(over)
-				proxy.Cut()
-				proxy.Resume()
-			})
+	t.Run("held", func(t *testing.T) {
+		e.plateau(t, true, func(proxy *storetest.Proxy, over func(time.Duration) bool) {
+			proxy.Hold(storetest.ToServer)
+			proxy.Hold(storetest.ToClient)
+			wait(over)
+			proxy.Cut()
+			proxy.Resume()
 		})
-	}
+	})
 }
 
-// run opens the clients, lets fault run, and watches the server. over waits for some time,
+// plateau opens the clients, lets fault run, and watches the server. over waits for some time,
 // and reports whether the fault must end. held says that the fault hides closed connections
 // from the server.
-func (p Plateau) run(t *testing.T, held bool, fault func(proxy *storetest.Proxy, over func(time.Duration) bool)) {
-	before, err := p.count() // a driver may leave a connection of an earlier test
-	servertest.Need(t, err)
-	proxy := storetest.NewProxy(t, p.Server.Addr)
+func (e Engine) plateau(t *testing.T, held bool, fault func(proxy *storetest.Proxy, over func(time.Duration) bool)) {
+	before := sockets(t, e.Server.Addr) // a driver may leave a connection of an earlier test
+	proxy := storetest.NewProxy(t, e.Server.Addr)
 	var clients []*plateauClient
 	for i := range plateauClients {
-		c := &plateauClient{store: p.Open(t, proxy.Addr(), "plateau"), key: fmt.Sprintf("node/%07d", i)}
+		c := &plateauClient{store: e.Open(t, proxy.Addr(), "plateau"), key: fmt.Sprintf("node/%07d", i)}
 		c.wait(t) // and the table is made
 		clients = append(clients, c)
 	}
 	checkUnheard(t, proxy.Addr())
-	stop := make(chan struct{})
+	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	var once sync.Once
-	end := func() { once.Do(func() { close(stop) }); running.Wait() }
+	end := func() { stop(); running.Wait() }
 	defer end()
 	for _, c := range clients {
-		running.Go(func() { c.work(stop) })
+		running.Go(func() { c.work(ctx) })
 	}
 	var peak atomic.Int64 // the largest count so far; only the next goroutine writes it
 	running.Go(func() {
-		for {
-			if n, err := p.count(); err == nil {
-				peak.Store(max(peak.Load(), int64(n)))
-			}
-			select {
-			case <-stop:
-				return
-			case <-time.After(plateauPause):
-			}
+		for ; ctx.Err() == nil; time.Sleep(plateauPause) {
+			peak.Store(max(peak.Load(), int64(sockets(t, e.Server.Addr))))
 		}
 	})
 
@@ -128,32 +92,25 @@ func (p Plateau) run(t *testing.T, held bool, fault func(proxy *storetest.Proxy,
 		time.Sleep(wait) // the length of the fault
 		return time.Since(begin) >= *plateauTime
 	})
-	most := before + plateauClients*p.AtMost
+	most := before + plateauClients*e.AtMost
 	if held {
-		most += plateauClients * p.AtMost * int(time.Since(begin)/dial.MaxSilence)
+		most += plateauClients * e.AtMost * int(time.Since(begin)/dial.MaxSilence)
 	}
 	for _, c := range clients {
 		c.wait(t)
 	}
 	end()
-	atRest := before + plateauClients*p.AtRest
+	atRest := before + plateauClients*e.AtRest
 	Until(t, func(context.Context) error {
-		n, err := p.count()
-		if err == nil && n > atRest {
-			err = fmt.Errorf("%d connections after the fault, want at most %d", n, atRest)
+		if n := sockets(t, e.Server.Addr); n > atRest {
+			return fmt.Errorf("%d connections after the fault, want at most %d", n, atRest)
 		}
-		return err
+		return nil
 	})
 	t.Logf("at most %d connections of %d clients, in %v", peak.Load(), plateauClients, time.Since(begin).Round(time.Second))
 	if peak.Load() > int64(most) {
 		t.Errorf("%d connections of %d clients, want at most %d", peak.Load(), plateauClients, most)
 	}
-}
-
-func (p Plateau) count() (int, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), plateauTimeout)
-	defer cancel()
-	return p.Count(ctx)
 }
 
 // plateauClient uses a store as a keeper does, without its window: it reads its cell after
@@ -163,22 +120,17 @@ type plateauClient struct {
 	key   string
 }
 
-func (c *plateauClient) work(stop <-chan struct{}) {
+func (c *plateauClient) work(ctx context.Context) {
 	cell := stores.Cell{Key: c.key}
 	var err error = context.Canceled // the cell is not known yet
-	for {
-		ctx, cancel := context.WithTimeout(context.Background(), plateauTimeout)
+	for ; ctx.Err() == nil; time.Sleep(plateauPause) {
+		call, cancel := context.WithTimeout(context.WithoutCancel(ctx), plateauTimeout)
 		if err != nil {
-			cell, err = c.store.Read(ctx, c.key)
+			cell, err = c.store.Read(call, c.key)
 		} else {
-			cell.Version, err = c.store.Swap(ctx, c.key, cell.Version, nil)
+			cell.Version, err = c.store.Swap(call, c.key, cell.Version, nil)
 		}
 		cancel()
-		select {
-		case <-stop:
-			return
-		case <-time.After(plateauPause):
-		}
 	}
 }
 

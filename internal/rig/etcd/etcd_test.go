@@ -48,8 +48,8 @@ func TestEngine(t *testing.T) {
 			_, err := clientOf(t, s.Addr).Delete(enginetest.Within(t), "/"+namespace+"/"+key)
 			require.NoError(t, err)
 		}},
-		TLS:     func(url string) string { return strings.Replace(url, "etcd://", "etcds://u:p@", 1) },
-		Plateau: enginetest.Plateau{AtRest: 1, AtMost: 5}, // a closed connection counts for a moment
+		TLS:    func(url string) string { return strings.Replace(url, "etcd://", "etcds://u:p@", 1) },
+		AtRest: 1, AtMost: 5, // a closed connection counts for a moment
 	}
 	e.Test(t)
 	t.Run("by hand", func(t *testing.T) { testByHand(t, e) })

@@ -70,9 +70,9 @@ func TestEngine(t *testing.T) {
 		Delete: map[string]func(testing.TB, string, string){"deleted": func(t testing.TB, namespace, key string) {
 			require.NoError(t, leases.Delete(enginetest.Within(t), name(namespace)+"."+name(key), meta.DeleteOptions{}))
 		}},
-		TLS:     func(url string) string { return url },
-		HTTP:    enginetest.HTTP{Conflict: http.StatusConflict, Busy: http.StatusTooManyRequests},
-		Plateau: enginetest.Plateau{AtRest: 4, AtMost: 16},
+		TLS:    func(url string) string { return url },
+		HTTP:   enginetest.HTTP{Conflict: http.StatusConflict, Busy: http.StatusTooManyRequests},
+		AtRest: 4, AtMost: 16,
 	}
 	e.Test(t)
 	t.Run("shown", func(t *testing.T) { testShown(t, s) })
@@ -177,12 +177,12 @@ func testEtcdStopped(t *testing.T, s, back *servers.Server) {
 		Open: func(ctx context.Context) (stores.Store, error) {
 			return stores.Open(ctx, s.At(s.Addr, "namespace=stopped"))
 		}})
-	fleet.WaitIssued(t, 10, time.Minute)
+	fleet.WaitIssued(t, 10)
 	require.NoError(t, back.Suspend())
 	fleet.Crash(0)
 	fleet.Step(-time.Hour, 1)
 	resume := time.AfterFunc(3*time.Second, func() { _ = back.Resume() })
 	defer resume.Stop()
-	fleet.WaitRecovered(t, 10, 2*time.Minute)
-	fleet.Close(t).Check(t)
+	fleet.WaitRecovered(t, "etcd stopped")
+	fleet.Check(t)
 }

@@ -71,7 +71,7 @@ func TestEngine(t *testing.T) {
 			_, err := io.WriteString(conn, `INFO {"server_id":"x","version":"2.15.0","proto":1,"headers":true,"max_payload":1048576,"tls_required":true}`+"\r\n")
 			return err
 		},
-		Plateau: enginetest.Plateau{AtRest: 1, AtMost: 5}, // a closed connection counts for a moment
+		AtRest: 1, AtMost: 5, // a closed connection counts for a moment
 	}
 	e.Test(t)
 	t.Run("stale leader", func(t *testing.T) { testStale(t, e) })

@@ -65,38 +65,38 @@ WHERE namespace = $2 AND cell = $3`, text, namespace, key)
 			_, err := conn.Write([]byte("S"))
 			return err
 		},
-		Plateau: enginetest.Plateau{AtRest: 1, AtMost: 9, // a closed one counts until the server has seen it
-			Locks: map[string]func(t testing.TB) func(){
-				"rows locked": func(t testing.TB) func() {
-					db := admin(t, s, "postgres")
-					tx, err := db.Begin()
-					require.NoError(t, err)
-					_, err = tx.Exec("SELECT * FROM tickflake_cells FOR UPDATE")
-					require.NoError(t, err)
-					return func() {
-						require.NoError(t, tx.Rollback())
-						require.NoError(t, db.Close())
-					}
-				},
-				// As on a disk that hangs.
-				"writes cannot be cancelled": func(t testing.TB) func() {
-					db := admin(t, s, "postgres")
-					db.SetMaxOpenConns(1) // of which the lock is
-					enginetest.Exec(t, db, `SELECT pg_advisory_lock(1)`,
-						`CREATE FUNCTION hang() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+		AtRest: 1, AtMost: 9, // a closed one counts until the server has seen it
+		Locks: map[string]func(t testing.TB) func(){
+			"rows locked": func(t testing.TB) func() {
+				db := admin(t, s, "postgres")
+				tx, err := db.Begin()
+				require.NoError(t, err)
+				_, err = tx.Exec("SELECT * FROM tickflake_cells FOR UPDATE")
+				require.NoError(t, err)
+				return func() {
+					require.NoError(t, tx.Rollback())
+					require.NoError(t, db.Close())
+				}
+			},
+			// As on a disk that hangs.
+			"writes cannot be cancelled": func(t testing.TB) func() {
+				db := admin(t, s, "postgres")
+				db.SetMaxOpenConns(1) // of which the lock is
+				enginetest.Exec(t, db, `SELECT pg_advisory_lock(1)`,
+					`CREATE FUNCTION hang() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
   LOOP
     BEGIN
       PERFORM pg_advisory_xact_lock_shared(1); RETURN NEW;
     EXCEPTION WHEN query_canceled THEN -- it waits again
     END;
   END LOOP; END $$`,
-						`CREATE TRIGGER hang BEFORE UPDATE ON tickflake_cells FOR EACH ROW EXECUTE FUNCTION hang()`)
-					return func() {
-						enginetest.Exec(t, db, `SELECT pg_advisory_unlock(1)`, `DROP FUNCTION hang CASCADE`)
-						require.NoError(t, db.Close())
-					}
-				},
-			}},
+					`CREATE TRIGGER hang BEFORE UPDATE ON tickflake_cells FOR EACH ROW EXECUTE FUNCTION hang()`)
+				return func() {
+					enginetest.Exec(t, db, `SELECT pg_advisory_unlock(1)`, `DROP FUNCTION hang CASCADE`)
+					require.NoError(t, db.Close())
+				}
+			},
+		},
 	}.Test(t)
 	q := table(s)
 	q.Test(t)

@@ -19,7 +19,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/internal/rig/enginetest"
-	"github.com/tickflake/tickflake/internal/rig/server"
 	"github.com/tickflake/tickflake/internal/rig/servers"
 	"github.com/tickflake/tickflake/internal/rig/servertest"
 	"github.com/tickflake/tickflake/stores"
@@ -90,15 +89,16 @@ func (c *cluster) try(t *testing.T) {
 			return now != nil && now != old
 		}, patience, 50*time.Millisecond, "no replica is promoted")
 		t.Logf("%s: promoted after %v", name, time.Since(begin))
-		t.Logf("without confirmations: recovered %v later", none.WaitRecovered(t, 10, patience))
+		none.WaitRecovered(t, "without confirmations")
 		require.NoError(t, away.comes(old)) // there may be two primaries
 		both(func(f *enginetest.Fleet) { f.Crash(0) })
-		none.WaitIssued(t, 10, patience)
+		none.WaitIssued(t, 10)
 		c.demote(t, old)
-		t.Logf("with the former primary: recovered %v and %v later", none.WaitRecovered(t, 10, patience), all.WaitRecovered(t, 10, patience))
+		none.WaitRecovered(t, "without confirmations, with the former primary")
+		all.WaitRecovered(t, "with the former primary")
 	}
-	all.Close(t).Check(t)
-	none.Close(t).CheckCalls(t)
+	all.Check(t)
+	none.CheckCalls(t)
 	n, example := none.IDs.Twice()
 	t.Logf("without confirmations, %d IDs were issued twice: %s", n, example)
 }
@@ -153,14 +153,12 @@ func startSentinel(t *testing.T, primary *servers.Server) string {
 	text := fmt.Sprintf("sentinel monitor ids %s %s 2\nsentinel auth-pass ids \"%s\"\n"+
 		"sentinel down-after-milliseconds ids 1000\nsentinel failover-timeout ids 5000\n", "127.0.0.1", primary.Port(), primary.Password)
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-	config := server.Config{Path: servertest.Find(t, "redis-server", "redis-server"), Dir: dir, Args: []string{file, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--sentinel"}}
+	config := servertest.Config{Path: servertest.Find(t, "redis-server", "redis-server"), Dir: dir, Args: []string{file, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--sentinel"}}
 	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	client := driver.NewSentinelClient(&driver.Options{Addr: addr})
 	t.Cleanup(func() { _ = client.Close() })
 	config.Ready = func(ctx context.Context) error { return client.Ping(ctx).Err() }
-	process, err := server.Start(t.Context(), config)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = process.Stop() })
+	servertest.Start(t, config)
 	return addr
 }
 

@@ -79,8 +79,8 @@ func TestEngine(t *testing.T) {
 		Damage: func(t testing.TB, namespace, key, text string) {
 			require.NoError(t, client(t, s).HSet(within(t), "tickflake:{"+namespace+"}", key, text).Err())
 		},
-		TLS:     func(url string) string { return strings.Replace(url, "redis://", "rediss://", 1) },
-		Plateau: enginetest.Plateau{AtRest: 1, AtMost: 5},
+		TLS:    func(url string) string { return strings.Replace(url, "redis://", "rediss://", 1) },
+		AtRest: 1, AtMost: 5,
 	}.Test(t)
 	t.Run("round trips", func(t *testing.T) { enginetest.TestTrips(t, s, trips) })
 	t.Run("durability", func(t *testing.T) { testDurability(t, s) })

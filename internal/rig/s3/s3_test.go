@@ -6,8 +6,6 @@ package s3
 import (
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -48,9 +46,9 @@ func TestEngine(t *testing.T) {
 		Delete: map[string]func(testing.TB, string, string){"deleted": func(t testing.TB, namespace, key string) {
 			require.NoError(t, client.RemoveObject(enginetest.Within(t), s3.Bucket, namespace+"/"+key+"!", minio.RemoveObjectOptions{}))
 		}},
-		TLS:     func(url string) string { return strings.Replace(url, "http:", "https:", 1) },
-		HTTP:    enginetest.HTTP{Conflict: http.StatusPreconditionFailed, Busy: http.StatusConflict},
-		Plateau: enginetest.Plateau{AtRest: 8, AtMost: 20},
+		TLS:    func(url string) string { return strings.Replace(url, "http:", "https:", 1) },
+		HTTP:   enginetest.HTTP{Conflict: http.StatusPreconditionFailed, Busy: http.StatusConflict},
+		AtRest: 8, AtMost: 20,
 	}
 	e.Test(t)
 	t.Run("requests", func(t *testing.T) { testRequests(t, s) })
@@ -71,11 +69,7 @@ func TestEngine(t *testing.T) {
 // testRequests counts the requests that the package's doc tells, since each costs money.
 func testRequests(t *testing.T, s *servers.Server) {
 	var count atomic.Int64
-	back, err := url.Parse("http://" + s.Addr)
-	require.NoError(t, err)
-	forward := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
-		r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = back.Scheme, back.Host, r.In.Host
-	}}
+	forward := enginetest.Forward(s)
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		count.Add(1)
 		forward.ServeHTTP(w, r)

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -14,10 +15,7 @@ import (
 	"time"
 )
 
-const (
-	defaultWait = 60 * time.Second
-	keptOutput  = 64 << 10 // bytes of the last output of a process
-)
+const keptOutput = 64 << 10 // bytes of the last output of a process
 
 // quitWait is how long a process may take to end when it is asked to.
 var quitWait = 10 * time.Second
@@ -125,12 +123,10 @@ func (p *Process) present() (*exec.Cmd, <-chan struct{}) {
 
 // within waits until ended is closed, and reports whether it is.
 func within(wait time.Duration, ended <-chan struct{}) bool {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
 	select {
 	case <-ended:
 		return true
-	case <-timer.C:
+	case <-time.After(wait):
 		return false
 	}
 }
@@ -225,12 +221,7 @@ func (p *Process) PID() int {
 // process.
 func (p *Process) Output() string { return p.output.String() }
 
-func (c Config) wait() time.Duration {
-	if c.Wait <= 0 {
-		return defaultWait
-	}
-	return c.Wait
-}
+func (c Config) wait() time.Duration { return cmp.Or(c.Wait, time.Minute) }
 
 func (p *Process) start(ctx context.Context, again bool) error {
 	wait := p.config.wait()
@@ -250,11 +241,8 @@ func (p *Process) start(ctx context.Context, again bool) error {
 		default:
 			again = false
 		}
-		if stop := p.Kill(); stop != nil {
-			err = errors.Join(err, stop)
-		}
-		if !again {
-			return fmt.Errorf("%s: %w\n%s", p.config.Path, err, p.Output())
+		if stop := p.Kill(); stop != nil || !again {
+			return fmt.Errorf("%s: %w\n%s", p.config.Path, errors.Join(err, stop), p.Output())
 		}
 		time.Sleep(poll)
 	}

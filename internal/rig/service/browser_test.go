@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,27 +19,22 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/internal/rig/server"
+	"github.com/tickflake/tickflake/internal/rig/servertest"
 	"github.com/tickflake/tickflake/service"
 	"github.com/tickflake/tickflake/service/servicetest"
 )
 
 // browser starts a browser, or skips the test where there is none.
 func browser(t *testing.T) context.Context {
-	path := ""
-	names := []string{"chromium-headless-shell", "chromium", "google-chrome"}
-	for _, name := range names {
-		if found, err := exec.LookPath(name); err == nil {
-			path = found
+	var path string
+	var err error
+	for _, name := range []string{"chromium-headless-shell", "chromium", "google-chrome"} {
+		if path, err = server.Find(name, "chromium-headless-shell"); err == nil {
 			break
 		}
 	}
-	if path == "" {
-		why := fmt.Sprintf("no browser: looked for %s; to run it: apt-get install chromium-headless-shell", strings.Join(names, ", "))
-		if os.Getenv("TICKFLAKE_REQUIRE_SERVERS") == "1" {
-			t.Fatal(why)
-		}
-		t.Skip(why)
-	}
+	servertest.Need(t, err)
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.WSURLReadTimeout(time.Minute))
 	if os.Getuid() == 0 {
 		options = append(options, chromedp.NoSandbox) // which does not work for root

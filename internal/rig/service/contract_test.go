@@ -3,12 +3,12 @@ package service
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"testing"
 	"time"
 
@@ -59,42 +59,41 @@ func run(t *testing.T, s servicetest.Settings) *program {
 	t.Helper()
 	dir, c := t.TempDir(), s.Config
 	p := &program{store: filepath.Join(dir, "store")}
-	settings := fmt.Sprintf("access-log: %d\nlog-format: json\nnode: 1\n", c.AccessLog)
+	settings := map[string]any{"access-log": c.AccessLog, "log-format": "json", "node": 1}
 	for name, value := range map[string]any{"layout": s.Layout, "strategy": s.Strategy, "max-batch": c.MaxBatch, "max-numbers": c.MaxNumbers, "request-timeout": c.Timeout} {
 		if text := fmt.Sprint(value); text != "" && text != "0" && text != "0s" {
-			settings += name + ": " + text + "\n"
+			settings[name] = text
 		}
 	}
 	if s.TLS != (servicetest.Files{}) {
-		settings += "tls-cert: " + s.TLS.Cert() + "\ntls-key: " + s.TLS.Key() + "\n"
+		settings["tls-cert"], settings["tls-key"] = s.TLS.Cert(), s.TLS.Key()
 		if _, err := os.Stat(s.TLS.ClientCA()); err == nil {
-			settings += "tls-client-ca: " + s.TLS.ClientCA() + "\n"
+			settings["tls-client-ca"] = s.TLS.ClientCA()
 		}
 	}
-	if len(c.Create) > 0 {
-		settings += "create:\n"
+	add := func(list string, entry map[string]any) {
+		entries, _ := settings[list].([]any)
+		settings[list] = append(entries, entry)
 	}
-	for _, rule := range c.Create {
-		settings += fmt.Sprintf("- {prefix: %s, mode: %s, start: %d, max: %d}\n", rule.Prefix, rule.Definition.Mode, rule.Definition.Start, rule.Definition.Max)
-	}
-	if len(c.Clients) > 0 {
-		settings += "clients:\n"
+	for _, r := range c.Create {
+		add("create", map[string]any{"prefix": r.Prefix, "mode": r.Definition.Mode.String(), "start": r.Definition.Start, "max": r.Definition.Max})
 	}
 	for _, client := range c.Clients {
-		settings += fmt.Sprintf("- {name: %s, token-hash: %x, ids: %t", client.Name, sha256.Sum256([]byte(client.Token)), !client.NoIDs)
+		entry := map[string]any{"name": client.Name, "token-hash": fmt.Sprintf("%x", sha256.Sum256([]byte(client.Token))), "ids": !client.NoIDs}
 		if len(client.Sequences) > 0 {
-			settings += ", sequences: ['" + strings.Join(client.Sequences, "', '") + "']"
+			entry["sequences"] = client.Sequences
 		}
 		if client.Rate > 0 {
-			settings += fmt.Sprintf(", rate: %g, burst: %d", client.Rate, client.Burst)
+			entry["rate"], entry["burst"] = client.Rate, client.Burst
 		}
-		settings += "}\n"
+		add("clients", entry)
 	}
+	text, err := json.Marshal(settings) // which is YAML as well
+	require.NoError(t, err)
 	file := filepath.Join(dir, "settings.yaml")
-	require.NoError(t, os.WriteFile(file, []byte(settings), 0o600))
-	var err error
+	require.NoError(t, os.WriteFile(file, text, 0o600))
 	p.Server, err = rig.Serve(t.Context(), rig.ServeConfig{Store: p.store, Args: []string{"--config", file}})
-	require.NoError(t, err, settings)
+	require.NoError(t, err, string(text))
 	p.at = map[string]string{servicetest.RESP: p.RESP, servicetest.GRPC: p.GRPC, servicetest.HTTP: p.HTTP}
 	_, err = fmt.Sscanf(p.RESP, "127.0.0.1:%d", &p.port)
 	require.NoError(t, err)

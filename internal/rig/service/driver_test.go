@@ -6,8 +6,8 @@ package service
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -85,7 +85,12 @@ func (f foreign) start(t *testing.T) *driver {
 	path := f.find(t)
 	dir := "testdata"
 	if f.node {
-		dir = packages(t)
+		servertest.Find(t, "npm", "npm")
+		if err := install(); err != nil && os.Getenv(servertest.RequireEnv) != "1" {
+			t.Skip(err)
+		}
+		require.NoError(t, install())
+		dir = installed
 	}
 	cmd := exec.Command(path, f.program)
 	cmd.Dir = dir
@@ -139,15 +144,12 @@ func (d *driver) ask(do string, request map[string]any) value {
 	return answer
 }
 
-// connect makes a new client. credentials are a token, or a name and a token.
-func (d *driver) connect(port int, credentials ...string) value {
+// connect makes a new client with TLS. credentials are a token, or a name and a token.
+func (d *driver) connect(port int, ca string, credentials ...string) value {
 	d.t.Helper()
-	request := map[string]any{"port": port}
-	switch len(credentials) {
-	case 1:
-		request["password"] = credentials[0]
-	case 2:
-		request["user"], request["password"] = credentials[0], credentials[1]
+	request := map[string]any{"port": port, "ca": ca, "password": credentials[len(credentials)-1]}
+	if len(credentials) > 1 {
+		request["user"] = credentials[0]
 	}
 	return d.ask("connect", request)
 }
@@ -155,7 +157,7 @@ func (d *driver) connect(port int, credentials ...string) value {
 // connected makes a new client, which needs no token.
 func (d *driver) connected(s *program) {
 	d.t.Helper()
-	require.NotEqual(d.t, "error", d.connect(s.port).Type)
+	require.NotEqual(d.t, "error", d.ask("connect", map[string]any{"port": s.port}).Type)
 }
 
 // call sends a command, by the function of the library for any command.
@@ -191,42 +193,24 @@ func (d *driver) refused(v value, parts ...string) {
 	}
 }
 
-var installed struct {
-	once sync.Once
-	dir  string
-	err  error
-}
+// installed is a directory with the programs of testdata and the packages of npm that they import. TestMain
+// removes it.
+var installed string
 
-// packages returns a directory with the programs of testdata and the packages of npm that
-// they import.
-func packages(t *testing.T) string {
-	t.Helper()
-	npm := servertest.Find(t, "npm", "npm")
-	installed.once.Do(func() {
-		if installed.dir, installed.err = os.MkdirTemp("", "tickflake-foreign-"); installed.err != nil {
-			return
-		}
-		if installed.err = os.CopyFS(installed.dir, os.DirFS("testdata")); installed.err != nil {
-			return
-		}
-		cmd := exec.Command(npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel", "error")
-		cmd.Dir = installed.dir
-		if out, err := cmd.CombinedOutput(); err != nil {
-			installed.err = fmt.Errorf("npm ci: %w\n%s", err, out)
-		}
-	})
-	if installed.err != nil && os.Getenv(servertest.RequireEnv) != "1" {
-		t.Skip(installed.err)
+var install = sync.OnceValue(func() (err error) {
+	if installed, err = os.MkdirTemp("", "tickflake-foreign-"); err != nil {
+		return err
 	}
-	require.NoError(t, installed.err)
-	return installed.dir
-}
+	if err = os.CopyFS(installed, os.DirFS("testdata")); err == nil {
+		_, err = server.Run(context.Background(), server.Config{Path: "npm", Dir: installed,
+			Args: []string{"ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel", "error"}})
+	}
+	return err
+})
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if installed.dir != "" {
-		_ = os.RemoveAll(installed.dir)
-	}
+	_ = os.RemoveAll(installed) // "" is nothing
 	_ = rig.Clean()
 	os.Exit(code)
 }

@@ -64,8 +64,8 @@ func TestEngine(t *testing.T) {
 		Delete: map[string]func(testing.TB, string, string){"deleted": func(t testing.TB, namespace, key string) {
 			require.NoError(t, connOf(t, s.Addr).Delete("/"+namespace+"/"+strings.ReplaceAll(key, "/", "+"), -1))
 		}},
-		TLS:     func(url string) string { return strings.Replace(url, "zk://", "zks://u:p@", 1) },
-		Plateau: enginetest.Plateau{AtRest: 1, AtMost: 2},
+		TLS:    func(url string) string { return strings.Replace(url, "zk://", "zks://u:p@", 1) },
+		AtRest: 1, AtMost: 2,
 	}
 	t.Run("own", func(t *testing.T) {
 		for name, test := range map[string]func(*testing.T){

@@ -1,6 +1,8 @@
 package enginetest
 
 import (
+	"fmt"
+	"net"
 	"os"
 	"strconv"
 	"strings"
@@ -9,6 +11,35 @@ import (
 
 	"github.com/tickflake/tickflake/internal/rig/servertest"
 )
+
+// sockets returns how many connections the server at addr, "127.0.0.1:port", has accepted
+// and not closed, also those that the other end has closed. Connections that the system
+// has accepted, and the server has not, do not count.
+func sockets(t testing.TB, addr string) int {
+	t.Helper()
+	_, text, err := net.SplitHostPort(addr)
+	servertest.Need(t, err)
+	port, err := strconv.ParseUint(text, 10, 16)
+	servertest.Need(t, err)
+	local := fmt.Sprintf(":%04X", port)
+	n := 0
+	for _, file := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		table, err := os.ReadFile(file)
+		if os.IsNotExist(err) {
+			continue // no IPv6
+		}
+		servertest.Need(t, err)
+		for line := range strings.Lines(string(table)) {
+			// sl, local, remote, state, queues, timer, retransmits, user, timeout, inode
+			f := strings.Fields(line)
+			const established, closeWait = "01", "08"
+			if len(f) > 9 && strings.HasSuffix(f[1], local) && (f[3] == established || f[3] == closeWait) && f[9] != "0" {
+				n++
+			}
+		}
+	}
+	return n
+}
 
 // checkUnheard checks that this process gives its connections to addr, "127.0.0.1:port", up when the
 // other machine has acknowledged nothing for some seconds.

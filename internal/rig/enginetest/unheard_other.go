@@ -1,7 +1,0 @@
-//go:build !linux
-
-package enginetest
-
-import "testing"
-
-func checkUnheard(*testing.T, string) {}
