@@ -179,8 +179,7 @@ func (t *texts) Scan(ctx context.Context, from, to string, most int, found func(
 			return err
 		}
 		for _, kv := range resp.Kvs {
-			key := string(kv.Key[len(t.prefix):])
-			if stores.CheckKey(key) == nil && !found(key, kv.Value) {
+			if !found(string(kv.Key[len(t.prefix):]), kv.Value) {
 				return nil
 			}
 			next = string(kv.Key) + "\x00"
