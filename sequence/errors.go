@@ -22,8 +22,8 @@ var (
 	// ErrMoved: the sequence was moved to another store by [Export].
 	ErrMoved = stores.Refused.New("the sequence was moved")
 	// ErrByPeriod: the sequence is by period, and has no numbers of its own: see [OpenPeriods]. With
-	// ErrNotFound: it would be a period of one, and is not made on demand, since it was deleted or no period
-	// has such a name.
+	// ErrNotFound: it would be a period of one. It was deleted, no period has such a name, or, from Inspect, no
+	// number of it was taken yet.
 	ErrByPeriod = stores.Refused.New("the sequence is by period")
 	// ErrStore: an operation of the store failed; the cause is wrapped, and [stores.KindOf]
 	// tells whether the store refused it. A write may have taken effect all the same; a

@@ -28,6 +28,7 @@ type process struct {
 	closed bool // a Close has returned
 	clean  bool // all sequences were closed, and the rests are settled
 	cloned bool
+	untold bool // it is a clone, and not all of its sequences are told so
 }
 
 // opened is a Sequence of a process.
@@ -78,7 +79,9 @@ func (p *process) Main(t *fleettest.Thread) {
 			s := p.add(i, o.s.Clone(p.client(), p.options()...))
 			s.writes, s.most = o.writes, o.most
 		}
+		p.untold = true
 		p.Restored(t)
+		p.untold = false
 	} else if err := p.open(t); err != nil {
 		t.Tracef("cannot start: %v", err)
 		p.expect(t, err)
@@ -270,8 +273,9 @@ func (p *process) issue(t *fleettest.Thread, round int) error {
 	return err
 }
 
-// Ready reports whether p has opened its sequences.
-func (p *process) Ready() bool { return len(p.opened) == len(p.f.cells) }
+// Ready reports whether p has opened its sequences. A clone that closes one before it is told gives back what its
+// original has.
+func (p *process) Ready() bool { return len(p.opened) == len(p.f.cells) && !p.untold }
 
 // Close closes p in good order.
 func (p *process) Close(t *fleettest.Thread) bool {

@@ -28,6 +28,8 @@ type Info struct {
 // Create creates a sequence. It does nothing if the sequence exists with the same definition,
 // as it was created or as it is now; with another one the error is a [*DefinitionError], and for
 // a sequence that was moved to another store, or a new period of such a one, it wraps [ErrMoved].
+// A period of a sequence by period has the definition of that one, but for the period: another is a
+// DefinitionError as well.
 //
 // A sequence that was deleted can be created anew, also with another definition. It begins
 // above every number that the deleted ones of its name were granted: a process may hold some
@@ -176,6 +178,9 @@ func (a *admin) find(ctx context.Context) (count.Cell, error) {
 	cell, err := readCell(ctx, &a.calls, a.name)
 	if err == nil && (cell.Version == 0 || cell.Record.Deleted) {
 		err = a.notFound()
+		if d, other := a.definition(ctx); other == nil && cell.Version == 0 && isPeriod(d.Record, a.name) {
+			err = drive.Wrap(fmt.Sprintf("sequence %q: %v: no number of this period was taken yet: the first makes it", a.name, ErrNotFound), ErrNotFound, ErrByPeriod)
+		}
 	}
 	return cell, err
 }
@@ -207,12 +212,18 @@ func (a *admin) create(ctx context.Context, d Definition, c creation) (count.Cel
 			return was, movedError(a.name, was)
 		case exists:
 			return was, errDone
-		case found.Version == 0 && !c.period && d.Period == "":
-			named, err := a.demand(ctx, true, nil, true) // or an export could miss it
-			if err != nil && !errors.Is(err, ErrByPeriod) {
+		}
+		if !c.period && d.Period == "" {
+			if err := a.asDefined(ctx, d, was.Deleted); err != nil {
 				return was, err
 			}
-			c.older = named.Record.Older
+			if found.Version == 0 {
+				named, err := a.demand(ctx, true, nil, true) // or an export could miss it
+				if err != nil && !errors.Is(err, ErrByPeriod) {
+					return was, err
+				}
+				c.older = named.Record.Older
+			}
 		}
 		id = cell.Token()
 		r := cell.Sequence{

@@ -139,3 +139,26 @@ func (a *admin) definition(ctx context.Context) (count.Cell, error) {
 func (a *admin) of(name string) *admin {
 	return &admin{calls: callsOf(a.calls.Store, name, a.calls.Timeout), name: name}
 }
+
+// isPeriod reports whether a name is that of a period of the definition in a record.
+func isPeriod(r cell.Sequence, name string) bool {
+	return r.Period != "" && !r.Deleted && Period(r.Period).check(name[strings.LastIndexByte(name, '.')+1:], true) == nil
+}
+
+// asDefined returns an error if the sequence is a period of a definition that is not d. One that was deleted may need a
+// higher maximum.
+func (a *admin) asDefined(ctx context.Context, d Definition, deleted bool) error {
+	found, err := a.definition(ctx)
+	r := found.Record
+	if err != nil || !isPeriod(r, a.name) {
+		return err
+	}
+	ours, theirs := d, definitionOf(r)
+	if ours.Period = theirs.Period; deleted && d.Max > theirs.Max {
+		ours.Max = theirs.Max
+	}
+	if !same(ours, theirs, r.Created) {
+		return &DefinitionError{Name: a.base(), Ours: d, Theirs: theirs}
+	}
+	return nil
+}

@@ -160,6 +160,33 @@ func TestPeriodsAtOnce(t *testing.T) {
 	}
 }
 
+// TestPeriodIsAsDefined creates periods by their names.
+func TestPeriodIsAsDefined(t *testing.T) {
+	ctx, store := t.Context(), storetest.NewMemory()
+	d := sequence.Definition{Start: 1000, Max: 1002}
+	yearly := d
+	yearly.Period = sequence.Yearly
+	require.NoError(t, sequence.Create(ctx, store, "orders", yearly))
+	refused := func() {
+		t.Helper()
+		other, ok := errors.AsType[*sequence.DefinitionError](sequence.Create(ctx, store, "orders.2027", sequence.Definition{Start: 1}))
+		require.True(t, ok)
+		require.Equal(t, "orders", other.Name)
+		require.Equal(t, sequence.Yearly, other.Theirs.Period)
+		_, err := sequence.Inspect(ctx, store, "orders.2027")
+		require.ErrorIs(t, err, sequence.ErrNotFound)
+	}
+	refused()
+	_, err := sequence.Inspect(ctx, store, "orders.2027")
+	require.ErrorContains(t, err, "the first makes it")
+	require.NoError(t, sequence.Create(ctx, store, "orders.2027", d))
+	must(sequence.Delete(ctx, store, "orders.2027"))
+	refused()
+	d.Max = 2000
+	require.NoError(t, sequence.Create(ctx, store, "orders.2027", d))
+	require.NoError(t, sequence.Create(ctx, store, "orders.draft", sequence.Definition{Start: 1}), "it is no period")
+}
+
 // TestPeriodsLimits has more periods in use than are open at once, and one that is deleted while it is open.
 func TestPeriodsLimits(t *testing.T) {
 	ctx, store := t.Context(), storetest.NewMemory()
@@ -191,7 +218,7 @@ func TestPeriodsLimits(t *testing.T) {
 	assert.ErrorIs(t, second(p.Next(ctx, year(2015))), sequence.ErrClosed)
 	assert.NoError(t, p.Close())
 
-	require.NoError(t, sequence.Create(ctx, store, "orders.1999", sequence.Definition{}))
+	require.NoError(t, sequence.Create(ctx, store, "orders.1999", sequence.Definition{Start: 1}))
 	require.NoError(t, sequence.Create(ctx, store, "orders.2027", sequence.Definition{Period: sequence.Yearly}))
 	must(sequence.Open(ctx, store, "orders.2027.2028"))
 	floor := must(sequence.Export(ctx, store, "orders", "new"))

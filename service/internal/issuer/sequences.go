@@ -298,6 +298,8 @@ func (i *Issuer) refuseSequence(name string, err error) error {
 			shown = fmt.Errorf("there is no sequence %s yet: the first request for a number creates it, by a rule of this server", name)
 		} else if wrong, ok := errors.AsType[*stores.OptionError](err); ok { // no period of the sequence has such a name
 			shown = fmt.Errorf("there is no sequence %s: %w", name, wrong)
+		} else if errors.Is(err, sequence.ErrByPeriod) { // which was deleted, or was not asked for a number yet
+			shown = err
 		}
 		return &Refusal{Code: NotFound, Err: &hidden{shown, err}}
 	}
