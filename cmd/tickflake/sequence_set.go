@@ -256,6 +256,9 @@ func (s *sequences) delete(ctx context.Context, name string, yes bool) error {
 
 // grantedText names the numbers that were granted.
 func grantedText(info sequence.Info) string {
+	if info.Definition.Period != "" {
+		return "the sequences of its periods stay, and no other is made"
+	}
 	if !granted(info) {
 		return "no number was granted"
 	}
