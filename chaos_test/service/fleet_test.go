@@ -107,11 +107,13 @@ func TestFleet(t *testing.T) {
 // short makes segments short, so that a killed server mostly loses one.
 var short = map[string][]string{rig.Segmented: {"--step", "50"}}
 
-// busy checks that each client was told that the server is busy, or that none was.
+// busy checks that a client was told that the server is busy, or that none was.
 func busy(yes bool) func(*testing.T, *rig.Fleet) {
 	return func(t *testing.T, f *rig.Fleet) {
+		var told int64
 		for _, c := range f.Clients {
-			assert.Equal(t, yes, c.Count().Busy > 0, c.Count().Name)
+			told += c.Count().Busy
 		}
+		assert.Equal(t, yes, told > 0)
 	}
 }

@@ -40,3 +40,7 @@ var StartOf func(start any, perTick int64) (below uint64, err error)
 // FirstNode draws the node number with which a new directory begins, from 0 up to nodes. It is set before
 // main by tests alone, which want a number that they know.
 var FirstNode = rand.Int64N
+
+// OnDisk makes each directory stand on a disk of this host, whatever its file system is. It is set before main by
+// tests alone, whose temporary files may be in memory or in a container's own layer, of which a store warns.
+var OnDisk bool

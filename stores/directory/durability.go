@@ -25,13 +25,20 @@ const (
 // locked the cell, and then replaces a newer one that another host has written.
 func (s *Store) Durability(ctx context.Context) (stores.Durability, error) {
 	promises, err := wait(ctx, s.path, func() (stores.Durability, error) {
-		name, kept, err := fileSystem(s.path)
+		name, kept, err := s.fileSystem()
 		return promisesOf(s.path, name, kept), failedFile("look at its file system", err)
 	})
 	if err != nil {
 		return stores.Durability{}, s.Failed(ctx, "ask for", "settings", err)
 	}
 	return promises, nil
+}
+
+func (s *Store) fileSystem() (name string, kept keeper, err error) {
+	if seam.OnDisk {
+		return "", local, nil
+	}
+	return fileSystem(s.path)
 }
 
 func promisesOf(path, name string, kept keeper) (d stores.Durability) {
@@ -55,7 +62,7 @@ func (s *Store) Private(ctx context.Context) string {
 		sign = "this process runs under Kubernetes"
 	}
 	own, err := wait(ctx, s.path, func() (bool, error) {
-		_, kept, err := fileSystem(s.path)
+		_, kept, err := s.fileSystem()
 		return kept == container, err
 	})
 	if err == nil && own {
