@@ -84,8 +84,9 @@ func TestExportsAtOnce(t *testing.T) {
 			export new slow; granted k 0s 45s; in new; import; holding 0 reserved 45s`,
 		"a process extends before a read": `claim k bits:0; client slow; on slow read:node { 15s; poll k }
 			export new slow; granted k 0s 30s; in new; import; holding 0 reserved 30s`,
-		"others write a cell":    "claim k bits:0; client slow; on slow swap:node 99 { write 0 }; export another slow = conflict '8 times in a row'",
-		"the outcome is unknown": "claim k bits:2; client c; fate c swap:layout lost; export new c = store 'perhaps'; export another; floors new 1",
+		"others write a cell":            "claim k bits:0; client slow; on slow swap:node 99 { write 0 }; export another slow = conflict '8 times in a row'",
+		"a floor meets a damaged number": "claim k bits:0; export new; in new; write 0 rubbish; import = damaged 'node number 0 cannot be read'",
+		"the outcome is unknown":         "claim k bits:2; client c; fate c swap:layout lost; export new c = store 'perhaps'; export another; floors new 1",
 	})
 }
 
