@@ -231,7 +231,7 @@ func TestRollingRestart(t *testing.T) {
 	}
 }
 
-// TestSkewBeyondTimeout guards that a server whose clock is far behind is named.
+// TestSkewBeyondTimeout guards that a server whose clock is far behind is named, and asked again before it is there.
 func TestSkewBeyondTimeout(t *testing.T) {
 	virtual(t, 2, func(t *testing.T, s []*fake) {
 		s[0].skew = time.Hour
@@ -244,6 +244,11 @@ func TestSkewBeyondTimeout(t *testing.T) {
 		assert.ErrorContains(t, err, "server-2:9380: its IDs are 59m58")
 		assert.ErrorContains(t, err, "server-1:9380")
 		assert.InDelta(t, DefaultTimeout, time.Since(began), float64(time.Millisecond))
+		s[1].mu.Lock()
+		s[1].skew = time.Hour
+		s[1].mu.Unlock()
+		time.Sleep(longestLag)
+		next(t, c)
 	})
 }
 

@@ -146,7 +146,7 @@ func TestReserveRefuses(t *testing.T) {
 		r.refuses("Reserve", lease.Reserve(t.Context(), r.cells, args.from, args.to, args.until, r.options(small(2))...))
 	}
 	scripts(t, map[string]string{
-		"another layout": "reserve 0 1 1h bits:2; reserve 2 2 1h bits:3 = refused 'store holds cells for the layout'",
+		"another layout": "reserve 0 1 1h bits:2; reserve 2 2 1h bits:3 = refused 'the IDs of this store have the layout'",
 		// A process that an operator took for dead may issue until the end of its grant.
 		"a grant that has not ended": `claim k bits:2 pin:3; release 3; next k; reserve 3 3 1h bits:2 = held 'may be issued until 2029-06-01T12:00:30'
 			30s; reserve 3 3 1h bits:2; next k = ungranted`,

@@ -120,9 +120,9 @@ func damagedError(node int64, err error) error {
 		return err
 	}
 	if errors.Is(err, cell.ErrNewer) {
-		return fmt.Errorf("cell of node number %d: %w", node, err)
+		return fmt.Errorf("node number %d: %w", node, err)
 	}
-	return drive.Wrap(fmt.Sprintf("cell of node number %d cannot be read: %s: restore it, or, if no process can still issue IDs with that number, and the clock is past all its IDs, delete it",
+	return drive.Wrap(fmt.Sprintf("node number %d cannot be read: %s: restore it, or, if no process can still issue IDs with that number, and the clock is past all its IDs, delete it",
 		node, drive.OneLine(err)), err)
 }
 
@@ -148,7 +148,7 @@ func (k *Keeper) readLayout(ctx context.Context) (version uint64, r cell.Layout,
 		return 0, r, err
 	}
 	if r, err = cell.DecodeLayout(found.Value); err != nil {
-		err = fmt.Errorf("cell of the layout: %w", err)
+		err = fmt.Errorf("layout of the fleet: %w", err)
 	}
 	return found.Version, r, err
 }

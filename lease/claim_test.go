@@ -136,9 +136,9 @@ func TestClaimFails(t *testing.T) {
 		"all numbers are held":  {"claim a bits:0; client k", "bits:0", "'1 of 1 are held'", false},
 		"a window of ages":      {"claim a bits:0; write 0 '" + ages + "'; client k", "bits:0", "'1 of 1 are held'", false},
 		"the number is held":    {"claim a pin:1 locks owner:red\x1b[31m\u202ehost; client k", "pin:1 locks", "held 'held by red?[31m?host: '", false},
-		"the layout is another": {"claim a bits:8; client k", "bits:7", "refused 'store holds cells for the layout'", true},
-		"the layout is damaged": {"write layout rubbish; client k", "", "damaged 'cell of the layout: '", true},
-		"the number is damaged": {"write 1 rubbish; client k", "pin:1", "damaged 'cell of node number 1 cannot be read: '", true},
+		"the layout is another": {"claim a bits:8; client k", "bits:7", "refused 'the IDs of this store have the layout'", true},
+		"the layout is damaged": {"write layout rubbish; client k", "", "damaged 'layout of the fleet: '", true},
+		"the number is damaged": {"write 1 rubbish; client k", "pin:1", "damaged 'node number 1 cannot be read: '", true},
 		"no time is left":       {fmt.Sprintf("step %s; claim a bits:0; granted a %[1]s %s; 1ms; client k", left, left+time.Second), "bits:0", "end", true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -107,7 +107,7 @@ func TestLoss(t *testing.T) {
 	rows := map[string]string{
 		"another name of the write": "claim k bits:0; 15s; write 0; poll k; err k; stats k Conflicts:0 Extensions:1",
 		"damaged":                   "claim x bits:1 pin:1; claim k bits:1; close x; 15s; write 0 rubbish; poll k; log 1 'its cell is damaged'; next k; err k; holds k 1",
-		"damaged, pinned": `claim k pin:0; 15s; write 0 rubbish; poll k; next k; err k = damaged 'cell of node number 0 cannot be read'
+		"damaged, pinned": `claim k pin:0; 15s; write 0 rubbish; poll k; next k; err k = damaged 'node number 0 cannot be read'
 			stats k Conflicts:0 WentBack:0; close k = not-released`,
 		"and the next claim lands late": `claim x bits:1 pin:1; claim k bits:1 window:3s; close x; claim s bits:1 pin:0; fate k swap delayed 1+1
 			2s; poll k; deliver; 1s; calls; poll k; node k 1; calls 1`, // it is adopted, and not extended at once
@@ -219,7 +219,7 @@ func TestTwoVersions(t *testing.T) {
 		`{"format":2,`:                "its format is 2, and this process reads format 1",
 		`{"format":1,"more":{"a":1},`: `its field "more" is unknown to this process`,
 	} {
-		for key, where := range map[string]string{cell.NodeKey(1): "cell of node number 1: ", cell.LayoutKey: "cell of the layout: "} {
+		for key, where := range map[string]string{cell.NodeKey(1): "node number 1: ", cell.LayoutKey: "layout of the fleet: "} {
 			r := newRig(t)
 			r.run("claim o bits:2 pin:0; claim x bits:2 pin:1; close x")
 			theirs := bytes.Replace(r.cells.Peek(key).Value, []byte(`{"format":1,`), []byte(begin), 1)

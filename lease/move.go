@@ -347,14 +347,12 @@ func (k *Keeper) importing(ctx context.Context, digest string, begun bool) (vers
 	}
 	switch {
 	case err != nil:
-	case version == 0:
-		err = importLost("it had no cell of the layout any more")
 	case r.Move.Exported():
 		err = movedError(r.Move)
 	case r.Move.ImportOf() == digest:
 		complete = !r.Move.Importing
 	case begun:
-		err = importLost("its cell of the layout is of another use, with the layout %s", r.Layout)
+		err = importLost("it is empty or of another use, with the layout %q", r.Layout)
 	default:
 		err = refuseImport("this namespace was used before, or began with other floors, with the layout %s: import into an unused one", r.Layout)
 	}
@@ -371,7 +369,7 @@ func (k *Keeper) importFloor(ctx context.Context, f Floor) (written bool, err er
 		return false, k.bad[f.Node]
 	case c.Version != 0 && !c.Record.Reserved:
 		return false, refuseImport("node number %d was granted in this namespace before: import into an unused one", f.Node)
-	case c.Record.Limit >= f.Limit && c.Version != 0:
+	case c.Record.Limit >= f.Limit:
 		return false, nil // by an import that ended early
 	}
 	err = k.swapReserved(ctx, c, f.Limit, f.Limit, 0)

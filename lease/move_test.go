@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
@@ -74,8 +75,10 @@ func TestMove(t *testing.T) {
 	r.run("in third; import")
 }
 
-// TestExportsAtOnce exports while another export is faster, and then ends early.
+// TestExportsAtOnce exports while another export is faster, or ends early, and moves cells that others wrote.
 func TestExportsAtOnce(t *testing.T) {
+	layout := smallLayout(0)
+	last := "'" + string(cell.Node{Holder: "h", Limit: 1 << layout.TimeBits, Write: "w", Layout: layout.String()}.Encode()) + "'"
 	scripts(t, map[string]string{
 		"another is faster": `claim k bits:2; client fast; fate fast swap:node away
 			client slow; on slow swap:layout { export new fast = store 'export again to continue' }; export another slow; floors new 1`,
@@ -84,8 +87,11 @@ func TestExportsAtOnce(t *testing.T) {
 			export new slow; granted k 0s 45s; in new; import; holding 0 reserved 45s`,
 		"a process extends before a read": `claim k bits:0; client slow; on slow read:node { 15s; poll k }
 			export new slow; granted k 0s 30s; in new; import; holding 0 reserved 30s`,
-		"others write a cell":    "claim k bits:0; client slow; on slow swap:node 99 { write 0 }; export another slow = conflict '8 times in a row'",
-		"the outcome is unknown": "claim k bits:2; client c; fate c swap:layout lost; export new c = store 'perhaps'; export another; floors new 1",
+		"others write a cell":            "claim k bits:0; client slow; on slow swap:node 99 { write 0 }; export another slow = conflict '8 times in a row'",
+		"a floor meets a damaged number": "claim k bits:0; export new; in new; write 0 rubbish; import = damaged 'node number 0 cannot be read'",
+		"a floor meets a granted number": "claim k bits:0; export new; in new; write 0 " + last + "; import = refused 'was granted'",
+		"a number is held until the end": "claim k bits:0; write 0 " + last + "; export new; in new; import; holding 0 reserved " + layout.End().Sub(noon).String(),
+		"the outcome is unknown":         "claim k bits:2; client c; fate c swap:layout lost; export new c = store 'perhaps'; export another; floors new 1",
 	})
 }
 

@@ -178,7 +178,7 @@ func TestUnreadableCell(t *testing.T) {
 			second(sequence.Export(ctx, store, "orders", "new")), sequence.Create(ctx, store, "orders", sequence.Definition{}), listed,
 		} {
 			require.ErrorIs(t, err, stores.ErrDamaged)
-			assert.ErrorContains(t, err, `cell "seq/orders" is damaged: `)
+			assert.ErrorContains(t, err, `"seq/orders" is damaged: `)
 			assert.ErrorContains(t, err, says)
 			assert.Equal(t, !strings.Contains(says, newer), strings.Contains(err.Error(), "delete"), err)
 		}

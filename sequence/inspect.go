@@ -17,9 +17,9 @@ import (
 type Info struct {
 	Name       string
 	Definition Definition // with its defaults filled in
-	Next       int64      // the number that the next grant begins with, or 0 if none is left
+	Next       int64      // the number that the next grant begins with, or 0 if none is left, or if it is by period
 	Last       int64      // the highest number granted and not given back; one stride below the first if there is none
-	Left       int64      // numbers from Next to the maximum
+	Left       int64      // numbers from Next to the maximum; 0 if it is by period
 	Writes     uint64     // how often the sequence was written
 	WentBack   bool       // the store lost writes: no number is granted until [Set] raises Next
 	MovedTo    string     // the name of the store that [Export] moved it to, or empty: no number is granted here
@@ -175,14 +175,19 @@ func newAdmin(ctx context.Context, store stores.Store, name string) (admin, erro
 
 // find reads the cell of a sequence that exists.
 func (a *admin) find(ctx context.Context) (count.Cell, error) {
-	cell, err := readCell(ctx, &a.calls, a.name)
-	if err == nil && (cell.Version == 0 || cell.Record.Deleted) {
-		err = a.notFound()
-		if d, other := a.definition(ctx); other == nil && cell.Version == 0 && isPeriod(d.Record, a.name) {
-			err = drive.Wrap(fmt.Sprintf("sequence %q: %v: no number of this period was taken yet: the first makes it", a.name, ErrNotFound), ErrNotFound, ErrByPeriod)
-		}
+	found, err := readCell(ctx, &a.calls, a.name)
+	if err == nil && (found.Version == 0 || found.Record.Deleted) {
+		err = a.missing(ctx, found)
 	}
-	return cell, err
+	return found, err
+}
+
+// missing is the error for a sequence that was not created, or was deleted.
+func (a *admin) missing(ctx context.Context, found count.Cell) error {
+	if d, err := a.definition(ctx); err == nil && found.Version == 0 && a.isPeriod(d.Record) {
+		return drive.Wrap(fmt.Sprintf("sequence %q: %v: its first number makes it, as %[3]s is defined then: take one, or change %[3]s", a.name, ErrNotFound, a.base()), ErrNotFound, ErrByPeriod)
+	}
+	return a.notFound()
 }
 
 func (a *admin) notFound() error {
@@ -213,16 +218,13 @@ func (a *admin) create(ctx context.Context, d Definition, c creation) (count.Cel
 		case exists:
 			return was, errDone
 		}
-		if !c.period && d.Period == "" {
-			if err := a.asDefined(ctx, d, was.Deleted); err != nil {
+		if !c.period && d.Period == "" { // perhaps a period, which an export could miss
+			named, err := a.announce(ctx, func(r cell.Sequence) error { return a.asDefined(r, d, was.Deleted) })
+			if err != nil && err != errNoPeriod {
 				return was, err
 			}
-			if found.Version == 0 {
-				named, err := a.demand(ctx, true, nil, true) // or an export could miss it
-				if err != nil && !errors.Is(err, ErrByPeriod) {
-					return was, err
-				}
-				c.older = named.Record.Older
+			if err == nil && found.Version == 0 {
+				was.Older = named.Older
 			}
 		}
 		id = cell.Token()
@@ -247,7 +249,7 @@ func (a *admin) change(ctx context.Context, change func(cell.Sequence) (cell.Seq
 	from, to, err := a.rewrite(ctx, func(found count.Cell) (cell.Sequence, error) {
 		switch r := found.Record; {
 		case found.Version == 0 || r.Deleted && !a.deleted:
-			return r, a.notFound()
+			return r, a.missing(ctx, found)
 		case r.Move.Exported():
 			return r, movedError(a.name, r)
 		default:
@@ -373,12 +375,12 @@ func definitionOf(r cell.Sequence) Definition {
 }
 
 func infoOf(name string, r cell.Sequence) Info {
-	info := Info{Name: name, Definition: definitionOf(r), Last: r.LastNumber(), Left: int64(r.Left()), Writes: r.Writes, WentBack: r.Lost}
+	info := Info{Name: name, Definition: definitionOf(r), Last: r.LastNumber(), Writes: r.Writes, WentBack: r.Lost}
 	if r.Move.Exported() {
 		info.MovedTo = r.Move.Where()
 	}
-	if info.Left > 0 {
-		info.Next = r.Number(r.Next)
+	if r.Period == "" && r.Left() > 0 {
+		info.Next, info.Left = r.Number(r.Next), int64(r.Left())
 	}
 	return info
 }

@@ -113,8 +113,10 @@ func (a *admin) export(ctx context.Context, to string) (f Floor, r cell.Sequence
 // exportPeriods ends the periods of a definition that was exported: those of its list, and those that
 // were created before it.
 func (a *admin) exportPeriods(ctx context.Context, r cell.Sequence, to string) (floors []Floor, err error) {
-	if _, err := a.makeNewest(ctx, r); err != nil { // a process may be about to
-		return nil, err
+	if r.Newest != "" { // a process may be about to make it
+		if _, err := a.of(periodName(a.name, r.Newest)).makePeriod(ctx, r); err != nil {
+			return nil, err
+		}
 	}
 	done := map[string]bool{}
 	export := func(name string) (older string, err error) {

@@ -67,61 +67,72 @@ const (
 // periodName is the name of the sequence of a period.
 func periodName(name, period string) string { return name + "." + period }
 
-// demand makes the sequence of a period, if its definition has such a period. The error is notFound if
-// there is no such definition. If the caller makes the cell itself, it names the period only, and returns
-// the definition, or the zero Cell.
+// errNoPeriod says that a name is not that of a period.
+var errNoPeriod = errors.New("no period")
+
+// demand makes the cell of the period, if its definition has such a period, and returns it.
+func (a *admin) demand(ctx context.Context, named bool) (count.Cell, error) {
+	d, err := a.announce(ctx, func(r cell.Sequence) error {
+		err := Period(r.Period).check(a.period(), named)
+		if err != nil {
+			err = drive.Wrap(fmt.Sprintf("sequence %q: %v: %v", a.name, ErrNotFound, err), ErrNotFound, ErrByPeriod, err)
+		}
+		return err
+	})
+	if err == errNoPeriod {
+		err = a.notFound()
+	}
+	if err != nil {
+		return count.Cell{}, err
+	}
+	return a.makePeriod(ctx, d)
+}
+
+// announce names the period in its definition, unless its cell was made before, and returns the definition. The
+// error is errNoPeriod if there is none, or that of check.
 //
 // The cells of the periods form a list: the definition names the newest and the one before, and each
 // period the one before it. A period is named in the definition before its cell is made, and that
 // cell before the next one is named. So [Export], which ends the definition first, finds every period,
 // whatever a listing of the store says.
-func (a *admin) demand(ctx context.Context, named bool, notFound error, nameOnly bool) (count.Cell, error) {
+func (a *admin) announce(ctx context.Context, check func(definition cell.Sequence) error) (cell.Sequence, error) {
 	definition := a.of(a.base())
-	period := strings.TrimPrefix(a.name, definition.name+".")
-	for range drive.InARow {
-		d, err := a.definition(ctx)
+	if CheckName(definition.name) != nil {
+		return cell.Sequence{}, errNoPeriod
+	}
+	_, is, err := definition.rewrite(ctx, func(found count.Cell) (cell.Sequence, error) {
+		r := found.Record
+		switch err := check(r); {
+		case r.Deleted || r.Period == "":
+			return r, errNoPeriod
+		case err != nil:
+			return r, err
+		case r.Newest == a.period():
+			return r, errDone
+		}
+		made, err := readCell(ctx, &a.calls, a.name)
+		if err == nil && made.Version == 0 && r.Newest != "" {
+			_, err = a.of(periodName(definition.name, r.Newest)).makePeriod(ctx, r)
+		}
 		switch {
 		case err != nil:
-			return d, err
-		case d.Record.Deleted || d.Record.Period == "":
-			return count.Cell{}, notFound
+			return r, err
+		case made.Version != 0:
+			return r, errDone
+		case r.Move.Exported():
+			return r, movedError(definition.name, r)
 		}
-		if err := Period(d.Record.Period).check(period, named); err != nil {
-			return count.Cell{}, drive.Wrap(fmt.Sprintf("sequence %q: %v: %v", a.name, ErrNotFound, err), ErrNotFound, ErrByPeriod, err)
-		}
-		if nameOnly && d.Record.Newest == period {
-			return d, nil
-		}
-		found, err := readCell(ctx, &a.calls, a.name)
-		if err != nil || found.Version != 0 {
-			return found, err
-		}
-		if newest, err := definition.makeNewest(ctx, d.Record); err != nil || d.Record.Newest == period {
-			return newest, err
-		}
-		_, _, err = definition.change(ctx, func(r cell.Sequence) (cell.Sequence, error) {
-			if r.Write != d.Record.Write {
-				return r, stores.ErrConflict
-			}
-			r.Newest, r.Older = period, r.Newest
-			return r, nil
-		})
-		if err != nil && !errors.Is(err, stores.ErrConflict) {
-			return d, err
-		}
-	}
-	return count.Cell{}, a.busy()
+		r.Newest, r.Older = a.period(), r.Newest
+		return r, nil
+	})
+	return is.Record, err
 }
 
-// makeNewest makes the cell of the period that a definition names last, unless there is one.
-func (a *admin) makeNewest(ctx context.Context, r cell.Sequence) (count.Cell, error) {
-	if r.Newest == "" {
-		return count.Cell{}, nil
-	}
-	d := definitionOf(r)
+// makePeriod makes the cell of the period that a definition names last, or returns the one that there is.
+func (a *admin) makePeriod(ctx context.Context, definition cell.Sequence) (count.Cell, error) {
+	d := definitionOf(definition)
 	d.Period = ""
-	period := a.of(periodName(a.name, r.Newest))
-	return period.create(ctx, d, creation{period: true, older: r.Older})
+	return a.create(ctx, d, creation{period: true, older: definition.Older})
 }
 
 // base is the name up to the last dot, which is that of the definition if the sequence is a period.
@@ -140,24 +151,26 @@ func (a *admin) of(name string) *admin {
 	return &admin{calls: callsOf(a.calls.Store, name, a.calls.Timeout), name: name}
 }
 
-// isPeriod reports whether a name is that of a period of the definition in a record.
-func isPeriod(r cell.Sequence, name string) bool {
-	return r.Period != "" && !r.Deleted && Period(r.Period).check(name[strings.LastIndexByte(name, '.')+1:], true) == nil
+// period is the name after the last dot.
+func (a *admin) period() string { return a.name[strings.LastIndexByte(a.name, '.')+1:] }
+
+// isPeriod reports whether the sequence is a period of the definition in a record.
+func (a *admin) isPeriod(r cell.Sequence) bool {
+	return r.Period != "" && !r.Deleted && Period(r.Period).check(a.period(), true) == nil
 }
 
-// asDefined returns an error if the sequence is a period of a definition that is not d. One that was deleted may need a
-// higher maximum.
-func (a *admin) asDefined(ctx context.Context, d Definition, deleted bool) error {
-	found, err := a.definition(ctx)
-	r := found.Record
-	if err != nil || !isPeriod(r, a.name) {
-		return err
-	}
-	ours, theirs := d, definitionOf(r)
+// asDefined returns an error unless d is the definition of the sequence as a period of the one in r. One that was
+// deleted may need a higher maximum.
+func (a *admin) asDefined(r cell.Sequence, d Definition, deleted bool) error {
+	theirs := definitionOf(r)
+	ours := d
 	if ours.Period = theirs.Period; deleted && d.Max > theirs.Max {
 		ours.Max = theirs.Max
 	}
-	if !same(ours, theirs, r.Created) {
+	switch {
+	case !a.isPeriod(r):
+		return errNoPeriod
+	case !same(ours, theirs, r.Created):
 		return &DefinitionError{Name: a.base(), Ours: d, Theirs: theirs}
 	}
 	return nil

@@ -177,8 +177,9 @@ func TestPeriodIsAsDefined(t *testing.T) {
 		require.ErrorIs(t, err, sequence.ErrNotFound)
 	}
 	refused()
-	_, err := sequence.Inspect(ctx, store, "orders.2027")
-	require.ErrorContains(t, err, "the first makes it")
+	_, _, err := sequence.Set(ctx, store, "orders.2027", sequence.Change{Max: 1003})
+	require.ErrorContains(t, err, "its first number makes it")
+	require.Zero(t, must(sequence.Inspect(ctx, store, "orders")).Left)
 	require.NoError(t, sequence.Create(ctx, store, "orders.2027", d))
 	must(sequence.Delete(ctx, store, "orders.2027"))
 	refused()

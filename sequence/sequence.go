@@ -123,10 +123,8 @@ func Open(ctx context.Context, store stores.Store, name string, options ...Optio
 	var found count.Cell
 	if c.definition != nil {
 		found, err = a.create(ctx, *c.definition, creation{})
-	} else {
-		if found, err = a.find(ctx); errors.Is(err, ErrNotFound) {
-			found, err = a.demand(ctx, c.named, err, false)
-		}
+	} else if found, err = readCell(ctx, &a.calls, name); err == nil && (found.Version == 0 || found.Record.Deleted) {
+		found, err = a.demand(ctx, c.named)
 	}
 	switch {
 	case err != nil:

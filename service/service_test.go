@@ -211,6 +211,8 @@ func TestLimit(t *testing.T) {
 				}()
 			}
 		}
+		synctest.Wait()
+		assert.LessOrEqual(t, cap(ended)-len(ended), 64+3*most, "strangers are open, of them 64 to the listener of probes")
 		for _, name := range []string{web, probes} {
 			for _, path := range []string{"/livez", "/readyz"} {
 				code, _ := r.get(name, path)

@@ -19,7 +19,7 @@ func (e *DamagedError) Error() string {
 	if len(key) > MaxKey {
 		key = key[:MaxKey] + "…"
 	}
-	text := fmt.Sprintf("cell %q is damaged: %s", key, e.Problem)
+	text := fmt.Sprintf("%q is damaged: %s", key, e.Problem)
 	if e.Err != nil {
 		text += ": " + e.Err.Error()
 	}

@@ -1,6 +1,7 @@
 package stores
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tickflake/tickflake/internal/pause"
@@ -41,7 +43,11 @@ const (
 
 	// attempt bounds an Open without a deadline.
 	attempt = 10 * time.Second
+	// slow is when Open logs that it still waits.
+	slow = 2 * time.Second
 )
+
+var errNone = errors.New("no answer")
 
 // Open opens a store. The scheme of the URL decides on the engine, among those that the
 // program imports:
@@ -72,7 +78,7 @@ const (
 // acknowledged writes when it is killed and started again, or as it runs: the error wraps
 // [ErrForgets] and says what to set. The option forgetful=allow of the URL accepts such a store, for
 // tests: IDs are then issued twice after the server has stopped. What loses writes in
-// rarer events, and what the server does not tell, is logged once, by [slog.Default].
+// rarer events, what the server does not tell, and that it does not answer yet, is logged once, by [slog.Default].
 //
 // While the server does not answer, Open tries again until the deadline of ctx. Without
 // one, it tries once, for at most ten seconds. It returns within a second after ctx ends.
@@ -102,11 +108,17 @@ func Open(ctx context.Context, url string) (Store, error) {
 		ctx, cancel = context.WithTimeout(ctx, attempt)
 		defer cancel()
 	}
+	var failed atomic.Pointer[error]
+	failed.Store(&errNone)
+	defer time.AfterFunc(slow, func() {
+		until, _ := ctx.Deadline()
+		slog.Warn("the store does not answer yet", "scheme", cmp.Or(scheme, "file"), "until", until, "err", *failed.Load())
+	}).Stop()
 	store, err := open(ctx, url)
 	if err != nil {
 		return nil, err
 	}
-	promises, err := ask(ctx, store, again)
+	promises, err := ask(ctx, store, again, &failed)
 	if err == nil {
 		err = judge(scheme, promises, allowed)
 	}
@@ -117,8 +129,8 @@ func Open(ctx context.Context, url string) (Store, error) {
 	return store, nil
 }
 
-// ask asks an engine for its settings, until it answers if again, else once.
-func ask(ctx context.Context, store Store, again bool) (Durability, error) {
+// ask asks an engine for its settings, until it answers if again, else once. failed is why it asks again.
+func ask(ctx context.Context, store Store, again bool, failed *atomic.Pointer[error]) (Durability, error) {
 	var last error // the last one that ctx has not caused
 	var pauses pause.Backoff
 	for {
@@ -131,6 +143,7 @@ func ask(ctx context.Context, store Store, again bool) (Durability, error) {
 			last = err
 		}
 		if again {
+			failed.Store(&err)
 			end = pauses.Wait(ctx)
 		}
 		if end != nil && !errors.Is(last, end) {
@@ -147,9 +160,9 @@ func judge(scheme string, promises Durability, allowed bool) error {
 	if len(promises.Forgets) > 0 && !allowed {
 		return fmt.Errorf("%w: %s; %s in the URL accepts that IDs are then issued twice", ErrForgets, strings.Join(promises.Forgets, "; "), consent)
 	}
-	if risks := slices.Concat(promises.Forgets, promises.Risks); len(risks)+len(promises.Unknown) > 0 {
+	if risks := slices.Concat(promises.Forgets, promises.Risks, promises.Unknown); len(risks) > 0 {
 		slog.Warn("the store may lose acknowledged writes, and then IDs are issued twice",
-			"scheme", scheme, "risks", risks, "unknown", promises.Unknown)
+			"scheme", cmp.Or(scheme, "file"), "risks", strings.Join(risks, "; "))
 	}
 	return nil
 }

@@ -100,12 +100,16 @@ func TestOpenBySchemeOrPath(t *testing.T) {
 	assert.ErrorContains(t, err, `stores/directory"`)
 }
 
-func TestOpenOfForgetfulStores(t *testing.T) {
-	log := new(bytes.Buffer)
-	before := slog.Default()
+// logged returns what is logged by [slog.Default] during the test.
+func logged(t *testing.T) *bytes.Buffer {
+	log, before := new(bytes.Buffer), slog.Default()
 	slog.SetDefault(slog.New(slog.NewTextHandler(log, nil)))
 	t.Cleanup(func() { slog.SetDefault(before) })
+	return log
+}
 
+func TestOpenOfForgetfulStores(t *testing.T) {
+	log := logged(t)
 	var promises stores.Durability
 	s := register(func(context.Context, int) (stores.Durability, error) { return promises, nil })
 	for _, tt := range []struct {
@@ -150,6 +154,7 @@ func TestOpenWaitsForTheServer(t *testing.T) {
 			return stores.Durability{}, err
 		}
 	}
+	log := logged(t)
 	const ever, minute, second = 1 << 30, time.Minute, time.Second
 	for name, tt := range map[string]struct {
 		tell     answer
@@ -178,6 +183,7 @@ func TestOpenWaitsForTheServer(t *testing.T) {
 				continue // an Opener is not called again, and its error is final
 			}
 			synctest.Test(t, func(t *testing.T) {
+				log.Reset()
 				s := register(tt.tell)
 				if opening {
 					stores.Register("test", func(ctx context.Context, _ string) (stores.Store, error) { _, err := tt.tell(ctx, 1); return s, err })
@@ -194,6 +200,7 @@ func TestOpenWaitsForTheServer(t *testing.T) {
 				begin := time.Now()
 				_, err := stores.Open(ctx, "test://h")
 				took := time.Since(begin)
+				synctest.Wait()
 				for _, want := range tt.want {
 					assert.ErrorIs(t, err, want, name)
 				}
@@ -201,6 +208,7 @@ func TestOpenWaitsForTheServer(t *testing.T) {
 				assert.Equal(t, tt.want != nil && !opening, s.closed, name)
 				if tt.want != nil {
 					assert.Equal(t, tt.took, took, name)
+					assert.Equal(t, tt.took > second, strings.Count(log.String(), "does not answer yet") == 1, "%s: %s", name, log)
 				}
 				if tt.took == minute && s.asked > 2 {
 					assert.InDelta(t, 90, s.asked, 40, "a try each second at most, and each half at least")

@@ -44,7 +44,7 @@ numbers that was granted; without a maximum, LEFT and USED are -.
 
 With --format json each is an object on a line of its own with the fields name,
 state, definition, next (null if none is left), last (null if no number was
-granted), left, writes and error.
+granted), left (null if it is by period), writes and error.
 
 The exit code is 1 if a cell is damaged. Each is reported on standard error, too.`
 
@@ -95,7 +95,7 @@ func newSequenceList(c *command.Console) *cobra.Command {
 		Long:        sequenceListHelp,
 		Example: `  tickflake sequence list
   tickflake sequence list --store etcd://10.0.0.1:2379
-  tickflake sequence list --format json | jq -r 'select(.left < 1000).name'`,
+  tickflake sequence list --format json | jq -r 'select((.left // 1000) < 1000).name'`,
 		Args: noArgs,
 	}
 	s := newSequences(c, cmd)

@@ -25,8 +25,11 @@ type sequenceState struct {
 }
 
 func stateOf(info sequence.Info) sequenceState {
-	s := sequenceState{Name: info.Name, State: stateText(info), Definition: &info.Definition, Left: &info.Left, Writes: &info.Writes, info: info}
-	if info.Left > 0 && info.Definition.Period == "" {
+	s := sequenceState{Name: info.Name, State: stateText(info), Definition: &info.Definition, Writes: &info.Writes, info: info}
+	if info.Definition.Period == "" {
+		s.Left = &info.Left
+	}
+	if info.Left > 0 {
 		s.Next = &info.Next
 	}
 	if granted(info) {
@@ -44,7 +47,7 @@ func stateText(info sequence.Info) string {
 		return "went back"
 	case info.MovedTo != "":
 		return "moved"
-	case info.Left == 0:
+	case info.Left == 0 && info.Definition.Period == "":
 		return "used up"
 	}
 	return "ok"
@@ -57,7 +60,7 @@ func printSequences(w io.Writer, all []sequenceState, format string) error {
 			return []string{s.Name, s.State, "-", "-", "-", "-", "-"}
 		}
 		left, used := "-", "-"
-		if s.info.Definition.HasMax() {
+		if s.Left != nil && s.info.Definition.HasMax() {
 			left, used = fmt.Sprint(s.info.Left), usedText(s.info)
 		}
 		return []string{s.Name, s.State, s.info.Definition.Mode.String(), nextText(s.info), lastText(s.info), left, used}
@@ -67,7 +70,9 @@ func printSequences(w io.Writer, all []sequenceState, format string) error {
 // writeSequence describes a sequence.
 func writeSequence(w io.Writer, info sequence.Info) error {
 	left := "without a maximum"
-	if info.Definition.HasMax() {
+	if info.Definition.Period != "" {
+		left = "-"
+	} else if info.Definition.HasMax() {
 		left = fmt.Sprintf("%d up to the maximum %d (%s used)", info.Left, info.Definition.Max, usedText(info))
 	}
 	state := stateText(info)
@@ -87,7 +92,7 @@ func usedText(info sequence.Info) string {
 }
 
 func nextText(info sequence.Info) string {
-	if info.Left == 0 || info.Definition.Period != "" {
+	if info.Left == 0 {
 		return "-"
 	}
 	return fmt.Sprint(info.Next)
@@ -106,10 +111,10 @@ func summary(info sequence.Info) string {
 	switch {
 	case info.WentBack:
 		next += ", but the store went back"
-	case info.Left == 0:
-		next = "no number is left"
 	case info.Definition.Period != "":
 		next = fmt.Sprintf("each period begins with %d", info.Definition.First())
+	case info.Left == 0:
+		next = "no number is left"
 	}
 	return fmt.Sprintf("%s; %s", info.Definition, next)
 }

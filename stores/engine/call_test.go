@@ -97,7 +97,7 @@ func TestJoinDamaged(t *testing.T) {
 	err := engine.JoinDamaged(errs)
 	assert.ErrorIs(t, err, stores.ErrDamaged)
 	assert.ErrorIs(t, err, errs[4])
-	assert.EqualError(t, err, `cell "a" is damaged: torn; cell "b" is damaged: torn; cell "c" is damaged: torn; and 2 more`)
+	assert.EqualError(t, err, `"a" is damaged: torn; "b" is damaged: torn; "c" is damaged: torn; and 2 more`)
 }
 
 // An error that has no kind gets that of its type, and one that has keeps it.

@@ -276,6 +276,7 @@ var refusals = []struct {
 	{"WRONGTYPE ", stores.Refused.New("another program has data under the name of the cells: use another namespace")},
 	{"READONLY ", stores.Refused.New("the server is a replica, which takes no writes: connect to the primary")},
 	{"ERR unknown command", stores.Refused.New("the server has no scripts: use another server")},
+	{" is not supported: this is tickflake serve", stores.Refused.New("the server is no store: use the URL of its --store")},
 	{"ERR DB index is out of range", stores.Refused.New("the server has no such database: use another number in the URL")},
 }
 

@@ -237,7 +237,10 @@ func TestPromotedReplicaLacksWrites(t *testing.T) {
 	p := &enginetest.Pair{Primary: start(t)}
 	p.Front, p.Link = storetest.NewProxy(t, p.Primary.Addr), storetest.NewProxy(t, p.Primary.Addr)
 	p.Standby = start(t, "--replicaof", strings.Replace(p.Link.Addr(), ":", " ", 1))
-	require.Eventually(t, func() bool { return client(t, p.Primary).Wait(within(t), 1, time.Second).Val() == 1 }, patience, 50*time.Millisecond)
+	admin := client(t, p.Primary) // WAIT after no write of its connection counts a replica that does not stream yet
+	require.Eventually(t, func() bool {
+		return admin.Set(within(t), "x", "", 0).Err() == nil && admin.Wait(within(t), 1, time.Second).Val() == 1
+	}, patience, 50*time.Millisecond)
 	p.URL = p.Primary.At(p.Front.Addr(), "namespace=fleet")
 	p.Promote = func(t testing.TB) {
 		require.NoError(t, client(t, p.Standby).ReplicaOf(within(t), "NO", "ONE").Err())

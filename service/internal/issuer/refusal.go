@@ -124,8 +124,10 @@ func (i *Issuer) refuse(err error) *Refusal {
 		return ErrDraining
 	case errors.Is(err, generator.ErrNotGranted):
 		return &Refusal{Code: Unavailable, RetryAfter: time.Second, Err: &hidden{errNoGrant, err}}
-	case errors.Is(err, sequence.ErrNotFound), errors.Is(err, sequence.ErrDeleted), errors.Is(err, sequence.ErrByPeriod):
+	case errors.Is(err, sequence.ErrNotFound), errors.Is(err, sequence.ErrDeleted):
 		return &Refusal{Code: NotFound, Err: err}
+	case errors.Is(err, sequence.ErrByPeriod): // its text names a period to ask for
+		return &Refusal{Code: BadInput, Err: err}
 	case stores.KindOf(err) == stores.Loss, errors.Is(err, stores.Refused):
 		return &Refusal{Code: Failed, Err: &hidden{errStore, err}}
 	case errors.Is(err, sequence.ErrStore), errors.Is(err, sequence.ErrTimeout):

@@ -111,7 +111,7 @@ func TestSequences(t *testing.T) {
 		}},
 		"periods": {func(c *Config) { c.MaxSequences = 2 }, func(w *world) {
 			w.create("new-p", sequence.Definition{Start: 1, Period: sequence.Yearly})
-			w.take("new-p", 1, NotFound)
+			w.take("new-p", 1, BadInput)
 			w.take("new-p.2027", 2, 2)
 			w.take("new-p.2028", 1, 1)
 			w.take("new-p.2027", 1, 3)

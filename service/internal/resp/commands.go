@@ -255,7 +255,7 @@ func (c *conn) get(r *reply, args [][]byte) error {
 	began, name := c.began(), c.sequence(args[1])
 	info, err := c.server.issuer.Inspect(c.ctx, c.client, name)
 	if err == nil && info.Definition.Period != "" {
-		err = &issuer.Refusal{Code: issuer.NotFound, Err: fmt.Errorf("sequence %s: %w, %s: ask for one of its periods", name, sequence.ErrByPeriod, info.Definition.Period)}
+		err = &issuer.Refusal{Code: issuer.BadInput, Err: fmt.Errorf("sequence %s: %w, %s: ask for one of its periods", name, sequence.ErrByPeriod, info.Definition.Period)}
 	} else if err == nil {
 		r.decimal(info.Last)
 	} else if issuer.RefusalOf(err).Code == issuer.NotFound && c.server.issuer.Creates(name) {

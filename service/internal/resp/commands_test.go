@@ -37,7 +37,7 @@ func TestCommands(t *testing.T) {
 		{"GET of a sequence to come", array("GET", "orders"), "$-1\n", "_\n"},
 
 		{"GET of one by period", array("GET", "bills"), "-ERR sequence bills: the sequence is by period, yearly: <any>\n", ""},
-		{"GET of a period without a number", array("GET", "bills.2030"), "-ERR sequence \"bills.2030\": no such sequence: no number of this period was taken yet<any>\n", ""},
+		{"GET of a period without a number", array("GET", "bills.2030"), "-ERR sequence \"bills.2030\": no such sequence: its first number makes it<any>\n", ""},
 
 		{"PING", array("PING") + array("PING", "a\r\nb") + "ping x\r\n", "+PONG\n$4\na\nb\n$1\nx\n", "+PONG\n$4\na\nb\n$1\nx\n"},
 		{"ECHO", array("ECHO", ""), "$0\n\n", "$0\n\n"},

@@ -7,7 +7,7 @@ var refused = map[string]string{
 	"numbers are given out once and never taken back: use INCR, INCRBY and GET": "decr decrby set setnx setex psetex setrange mset msetnx getset getdel getex append del unlink incrbyfloat rename renamenx copy move restore flushall flushdb swapdb",
 	"a sequence does not expire": "expire expireat pexpire pexpireat persist ttl pttl expiretime pexpiretime",
 	"there are no transactions: send the commands as a pipeline, without MULTI and EXEC": "multi exec discard watch unwatch",
-	"there are no scripts: send the commands as a pipeline":                              "eval evalsha eval_ro evalsha_ro script function fcall fcall_ro",
+	"this is tickflake serve, and no store: it has no scripts; send a pipeline":          "eval evalsha eval_ro evalsha_ro script function fcall fcall_ro",
 	"this is no cluster: use a client for a single server":                               "cluster readonly readwrite asking sentinel",
 	"there are no channels and no messages":                                              "subscribe unsubscribe psubscribe punsubscribe ssubscribe sunsubscribe publish spublish pubsub monitor",
 	"there are no replicas: servers share a store":                                       "replicaof slaveof psync sync replconf role wait waitaof failover",

@@ -92,10 +92,7 @@ func (s *Server) getSequence(ctx context.Context, c *issuer.Client, in *tickflak
 	q := &tickflakev1.Sequence{
 		Name: info.Name, Mode: modeOf(d.Mode), Period: string(d.Period),
 		Start: d.Start, Stride: d.Stride.By(), Offset: d.Stride.Offset(), Max: d.Max,
-		Last: info.Last, Left: info.Left, WentBack: info.WentBack,
-	}
-	if d.Period == "" {
-		q.Next = info.Next
+		Next: info.Next, Last: info.Last, Left: info.Left, WentBack: info.WentBack,
 	}
 	return &tickflakev1.GetSequenceResponse{Sequence: q}, 0, nil
 }

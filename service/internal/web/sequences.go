@@ -63,7 +63,7 @@ func (s *Server) inspect(r *http.Request, c *issuer.Client) (any, int64, error) 
 		Name: info.Name, Mode: d.Mode, Start: d.Start, Stride: d.Stride.By(), Offset: d.Stride.Offset(),
 		Max: d.Max, Last: info.Last, Left: info.Left, Period: d.Period,
 	}
-	if info.Left > 0 && d.Period == "" {
+	if info.Left > 0 {
 		next := strconv.FormatInt(info.Next, 10)
 		answer.Next = &next
 	}
