@@ -171,24 +171,16 @@ func (t *texts) Put(ctx context.Context, key string, revision int64, text []byte
 // page is the largest number of keys that one request of Scan asks for.
 const page = 4096
 
-func (t *texts) Scan(ctx context.Context, from, to string, most int, found func(string, []byte) bool) error {
+func (t *texts) Scan(ctx context.Context, from, to string, most int, found func(string, []byte)) (more bool, err error) {
 	end := min(t.prefix+to, clientv3.GetPrefixRangeEnd(t.prefix))
-	for next := t.prefix + from; next < end; {
-		resp, err := t.kv.Get(ctx, next, clientv3.WithRange(end), clientv3.WithLimit(int64(min(page, most))))
-		if err != nil {
-			return err
-		}
-		for _, kv := range resp.Kvs {
-			if !found(string(kv.Key[len(t.prefix):]), kv.Value) {
-				return nil
-			}
-			next = string(kv.Key) + "\x00"
-		}
-		if !resp.More || len(resp.Kvs) == 0 {
-			return nil
-		}
+	resp, err := t.kv.Get(ctx, t.prefix+from, clientv3.WithRange(end), clientv3.WithLimit(int64(min(page, most))))
+	if err != nil {
+		return false, err
 	}
-	return nil
+	for _, kv := range resp.Kvs {
+		found(string(kv.Key[len(t.prefix):]), kv.Value)
+	}
+	return resp.More, nil
 }
 
 // once is a client that applies a transaction at most once. The driver repeats a

@@ -54,7 +54,7 @@ func New(client jetstream.JetStream, namespace string) (*Store, error) {
 	s.found <- nil
 	at := engine.At("nats", append(slices.Clone(conn.Opts.Servers), conn.Opts.Url)...)
 	s.Skeleton = engine.Skeleton[uint64]{
-		Texts: texts{s}, Unordered: true, Reads: 64, Namespace: namespace, At: func() string { return at },
+		Texts: texts{s}, Reads: 64, Namespace: namespace, At: func() string { return at },
 		Explain: func(_ context.Context, err error) error { return refused(err) },
 	}
 	return s, nil
@@ -94,25 +94,25 @@ func (t texts) Put(ctx context.Context, key string, revision uint64, text []byte
 	return t.because(ctx, err)
 }
 
-func (t texts) Scan(ctx context.Context, from, to string, _ int, found func(string, []byte) bool) error {
+func (t texts) Scan(ctx context.Context, from, to string, _ int, found func(string, []byte)) (more bool, err error) {
 	ctx, done := t.connected(ctx)
 	defer done()
 	b, err := t.find(ctx, false)
 	if b == nil || err != nil {
-		return t.because(ctx, err)
+		return false, t.because(ctx, err)
 	}
 	// A watcher may miss an entry that is written meanwhile.
 	info, err := b.stream.Info(ctx, jetstream.WithSubjectFilter(b.prefix+filter(from, to)))
 	if errors.Is(err, jetstream.ErrStreamNotFound) && t.gone(ctx, b) {
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return t.because(ctx, err)
+		return false, t.because(ctx, err)
 	}
 	for subject := range info.State.Subjects {
 		found(fromSubject.Replace(strings.TrimPrefix(subject, b.prefix)), nil)
 	}
-	return nil
+	return false, nil
 }
 
 // In a subject, dots stand for the slashes of a key, so that a List can ask for the cells

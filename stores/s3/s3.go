@@ -114,27 +114,38 @@ func (b *bucket) Put(ctx context.Context, key, etag string, text []byte) error {
 }
 
 // Scan lists names: one request for each thousand.
-func (b *bucket) Scan(ctx context.Context, from, to string, limit int, found func(key string, text []byte) bool) error {
+func (b *bucket) Scan(ctx context.Context, from, to string, most int, found func(key string, text []byte)) (more bool, err error) {
 	if err := b.ready(); err != nil {
-		return err
+		return false, err
 	}
-	before := ""
+	after := b.prefix + strings.TrimRight(from, "\x00")
+	if strings.HasSuffix(from, "\x00") {
+		after += end // the object of the key before
+	}
+	last := ""
 	for object := range b.client.ListObjectsIter(ctx, b.name, minio.ListObjectsOptions{
-		Prefix: b.prefix, StartAfter: b.prefix + strings.TrimRight(from, "\x00"), Recursive: true, MaxKeys: min(limit, page),
+		Prefix: b.prefix, StartAfter: after, Recursive: true, MaxKeys: min(most, page),
 	}) {
 		if object.Err != nil {
-			return object.Err
+			return false, object.Err
 		}
-		if object.Key <= before {
-			return errOrder
+		if object.Key <= last {
+			return false, errOrder
 		}
-		before = object.Key
-		key, ok := strings.CutSuffix(strings.TrimPrefix(object.Key, b.prefix), end)
-		if key >= to || ok && !found(key, nil) {
+		last = object.Key
+		key, ok := strings.CutSuffix(strings.TrimPrefix(last, b.prefix), end)
+		if key >= to {
 			break
 		}
+		if ok {
+			found(key, nil)
+			most--
+		}
+		if most == 0 {
+			return true, nil // more may follow, which would take a request to know
+		}
 	}
-	return ctx.Err() // which ends the iteration without an error
+	return false, ctx.Err() // which ends the iteration without an error
 }
 
 // ready fetches the credentials if there are none or they have expired: the driver would send without. That there are

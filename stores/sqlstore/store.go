@@ -1,7 +1,6 @@
 package sqlstore
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -105,8 +104,10 @@ type texts struct{ *Store }
 const keyBytes = "-./0123456789_abcdefghijklmnopqrstuvwxyz"
 
 // Scan asks for a range that may be wider, since the skeleton leaves out other keys.
-func (t texts) Scan(ctx context.Context, from, to string, most int, found func(string, []byte) bool) error {
-	from = cmp.Or(from[:len(from)-len(strings.TrimLeft(from, keyBytes))], "-") // a server can take "" for NULL
+func (t texts) Scan(ctx context.Context, from, to string, most int, found func(string, []byte)) (more bool, err error) {
+	if other := strings.TrimLeft(from, keyBytes); other != "" || from == "" { // a server can take "" for NULL
+		from = from[:len(from)-len(other)] + "-" // which is the lowest of keyBytes
+	}
 	if other := strings.TrimLeft(to, keyBytes); other != "" {
 		to = to[:len(to)-len(other)] + "{" // which follows z
 	}
@@ -114,40 +115,33 @@ func (t texts) Scan(ctx context.Context, from, to string, most int, found func(s
 		key  string
 		text []byte
 	}
-	for {
-		page, err := again(ctx, t.Store, func(ctx context.Context, conn *sql.Conn) (page []row, err error) {
-			rows, err := conn.QueryContext(ctx, t.dialect.list, t.Namespace, from, to, most)
-			if err != nil {
+	rows, err := again(ctx, t.Store, func(ctx context.Context, conn *sql.Conn) (page []row, err error) {
+		rows, err := conn.QueryContext(ctx, t.dialect.list, t.Namespace, from, to, most)
+		if err != nil {
+			return nil, err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var key string
+			var version int64
+			var value []byte
+			if err := rows.Scan(&key, &version, &value); err != nil {
 				return nil, err
 			}
-			defer rows.Close()
-			for rows.Next() {
-				var key string
-				var version int64
-				var value []byte
-				if err := rows.Scan(&key, &version, &value); err != nil {
-					return nil, err
-				}
-				page = append(page, row{key, engine.FormatCell(uint64(version), value)})
-			}
-			return page, rows.Err()
-		})
-		if t.dialect.says(err) == errNoTable {
-			return nil // the first Swap makes it
+			page = append(page, row{key, engine.FormatCell(uint64(version), value)})
 		}
-		if err != nil {
-			return err
-		}
-		for _, r := range page {
-			if !found(r.key, r.text) {
-				return nil
-			}
-		}
-		if len(page) < most || page[len(page)-1].key < from { // the server has not kept to the range
-			return nil
-		}
-		from = page[len(page)-1].key + "-" // the next key, if there is one
+		return page, rows.Err()
+	})
+	if t.dialect.says(err) == errNoTable {
+		return false, nil // the first Swap makes it
 	}
+	if err != nil {
+		return false, err
+	}
+	for _, r := range rows {
+		found(r.key, r.text)
+	}
+	return len(rows) == most, nil
 }
 
 // Get reads a row. Its error wraps [ErrNotPrimary] if the answer may be out of date, and [ErrAutocommit] if it may come

@@ -52,7 +52,6 @@ func newStore(conn *zk.Conn, dialer *dial.Dialer, chroot, namespace string, acl 
 	return &Store{engine.Skeleton[revision]{
 		Texts:     &texts{conn: conn, root: chroot + "/" + namespace, acl: acl},
 		Namespace: namespace,
-		Unordered: true,
 		Reads:     64,
 		At:        func() string { return engine.At("zookeeper", conn.Server()) },
 		Explain: func(ctx context.Context, err error) error {
@@ -116,15 +115,15 @@ func (t *texts) Put(ctx context.Context, key string, at revision, text []byte) (
 }
 
 // Scan asks for the names of all cells.
-func (t *texts) Scan(_ context.Context, _, _ string, _ int, found func(string, []byte) bool) error {
+func (t *texts) Scan(_ context.Context, _, _ string, _ int, found func(string, []byte)) (more bool, err error) {
 	names, _, err := t.conn.Children(t.root)
 	if errors.Is(err, zk.ErrNoNode) {
-		return nil
+		return false, nil
 	}
 	for _, name := range names {
 		found(strings.ReplaceAll(name, "+", "/"), nil)
 	}
-	return err
+	return false, err
 }
 
 // create makes a znode and its missing parents. It makes a parent only when the server
