@@ -2,7 +2,6 @@ package stores
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -118,28 +117,13 @@ func Open(ctx context.Context, url string) (Store, error) {
 }
 
 // ask asks an engine for its settings, until it answers if again, else once.
-func ask(ctx context.Context, store Store, again bool) (Durability, error) {
-	var last error // the last one that ctx has not caused
-	var pauses pause.Backoff
-	for {
-		promises, err := CheckDurability(ctx, store)
-		if err == nil || !KindOf(err).Retryable() {
-			return promises, err
-		}
-		end := pause.ContextError(ctx)
-		if last == nil || end == nil {
-			last = err
-		}
-		if again {
-			end = pauses.Wait(ctx)
-		}
-		if end != nil && !errors.Is(last, end) {
-			last = fmt.Errorf("%w: %w", end, last)
-		}
-		if end != nil || !again {
-			return promises, last
-		}
-	}
+func ask(ctx context.Context, store Store, again bool) (promises Durability, err error) {
+	retry := func(err error) bool { return again && KindOf(err).Retryable() }
+	err = pause.Retry(ctx, retry, func() (err error) {
+		promises, err = CheckDurability(ctx, store)
+		return err
+	})
+	return promises, err
 }
 
 // judge returns an error if a store must not be used, and logs its risks.

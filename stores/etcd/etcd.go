@@ -129,10 +129,8 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	if !stop() && err == nil {
 		err = errors.Join(ctx.Err(), client.Close())
 	}
-	if last := dialer.LastError(); err != nil && last != nil {
-		err = fmt.Errorf("%w: %w", err, last)
-	}
 	if err != nil {
+		err = dialer.Because(err)
 		end()
 		_ = dialer.Close()
 		return nil, engine.OpenFailed(ctx, engine.At("etcd", u.Hosts...), refused(err))

@@ -44,14 +44,22 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	}
 	d := newDialer()
 	stop := context.AfterFunc(ctx, func() { _ = d.Close() }) // which ends the attempt to connect
-	conn, err := connect(ctx, u, append(options, natsgo.SetCustomDialer(d), natsgo.SkipHostLookup()))
+	options = append(options, natsgo.SetCustomDialer(d), natsgo.SkipHostLookup())
+	servers := u.Scheme + "://" + strings.Join(u.Hosts, ","+u.Scheme+"://")
+	var conn *natsgo.Conn
+	err = engine.Retry(ctx, func() (err error) {
+		if conn, err = natsgo.Connect(servers, options...); err != nil && ctx.Err() != nil {
+			return ctx.Err() // which has closed the connections
+		}
+		return d.Because(refused(err))
+	})
 	if !stop() && err == nil {
 		conn.Close()
 		err = ctx.Err()
 	}
 	if err != nil {
 		_ = d.Close()
-		return nil, engine.OpenFailed(ctx, engine.At("nats", u.Hosts...), refused(err))
+		return nil, engine.OpenFailed(ctx, engine.At("nats", u.Hosts...), err)
 	}
 	closeAll := func() error { conn.Close(); return d.Close() }
 	var s *Store
@@ -166,16 +174,4 @@ func tryCredentials(creds natsgo.Option) error {
 	}
 	_, err := options.SignatureCB([]byte("nonce"))
 	return err
-}
-
-// connect tries again until ctx ends, unless the server refuses.
-func connect(ctx context.Context, u *engine.URL, options []natsgo.Option) (*natsgo.Conn, error) {
-	servers := u.Scheme + "://" + strings.Join(u.Hosts, ","+u.Scheme+"://")
-	var pauses engine.Backoff
-	for {
-		conn, err := natsgo.Connect(servers, options...)
-		if err == nil || !stores.KindOf(refused(err)).Retryable() || pauses.Wait(ctx) != nil {
-			return conn, err
-		}
-	}
 }

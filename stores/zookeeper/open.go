@@ -83,10 +83,14 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	var acl []zk.ACL
 	if u.User != "" {
 		acl = zk.AuthACL(zk.PermAll)
-		if err := login(ctx, conn, []byte(u.User+":"+u.Password)); err != nil {
-			err = engine.OpenFailed(ctx, name, withLast(dialer, refused(err)))
+		// The driver returns an error when it has tried each server once.
+		err := engine.Retry(ctx, func() error {
+			_, err := engine.Wait(ctx, func() (struct{}, error) { return struct{}{}, conn.AddAuth("digest", []byte(u.User+":"+u.Password)) })
+			return dialer.Because(refused(err))
+		})
+		if err != nil {
 			_ = closeAll()
-			return nil, err
+			return nil, engine.OpenFailed(ctx, name, err)
 		}
 	}
 	s, err := newStore(conn, dialer, u.Path, u.Namespace, acl)
@@ -97,16 +101,4 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	s.At = func() string { return name }
 	s.Done = closeAll
 	return s, nil
-}
-
-// login tries again until ctx ends, unless the server refuses: the driver returns an error when it
-// has tried each server once.
-func login(ctx context.Context, conn *zk.Conn, digest []byte) error {
-	var pauses engine.Backoff
-	for {
-		_, err := engine.Wait(ctx, func() (struct{}, error) { return struct{}{}, conn.AddAuth("digest", digest) })
-		if err == nil || !stores.KindOf(refused(err)).Retryable() || pauses.Wait(ctx) != nil {
-			return err
-		}
-	}
 }

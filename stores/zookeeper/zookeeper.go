@@ -56,7 +56,7 @@ func newStore(conn *zk.Conn, dialer *dial.Dialer, chroot, namespace string, acl 
 		At:        func() string { return engine.At("zookeeper", conn.Server()) },
 		Explain: func(ctx context.Context, err error) error {
 			if !errors.Is(err, stores.ErrConflict) && ctx.Err() != nil || errors.Is(err, zk.ErrNoServer) {
-				err = withLast(dialer, err)
+				err = dialer.Because(err)
 			}
 			return refused(err)
 		},
@@ -205,12 +205,3 @@ var (
 	errCredentials = stores.Refused.New("the server refuses the user, the password or a right: fix the URL, or the access rights of the znodes")
 	errEphemeral   = stores.Refused.New("the znode of the namespace is ephemeral, so another program made it: use another namespace")
 )
-
-// withLast returns err with the error of the last attempt to connect, unless a connection was made
-// since. The driver does not return it, but tries again until the caller gives up.
-func withLast(dialer *dial.Dialer, err error) error {
-	if last := dialer.LastError(); last != nil {
-		return fmt.Errorf("%w: %w", err, last)
-	}
-	return err
-}

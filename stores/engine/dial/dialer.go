@@ -65,12 +65,15 @@ func (d *Dialer) Dial(ctx context.Context, network, address string) (net.Conn, e
 	return conn, err
 }
 
-// LastError returns the error of the last Dial that has ended, or nil if it made a connection. Some
-// drivers do not return it.
-func (d *Dialer) LastError() error {
+// Because returns an error of the driver with that of the last Dial that has ended, unless that made a
+// connection. Some drivers do not return it. Of nil it returns nil.
+func (d *Dialer) Because(err error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.last
+	if err == nil || d.last == nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, d.last)
 }
 
 // closeOpen closes the connections as the driver would.
