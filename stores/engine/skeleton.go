@@ -30,8 +30,9 @@ type Texts[R comparable] interface {
 	Put(ctx context.Context, key string, revision R, text []byte) error
 
 	// Scan gives texts of keys in [from, to) to found: about most of them, or one page of the server, and of
-	// the lowest keys as bytes. more says that there are others above the highest that it has given. It may
-	// give a key twice, the keys of a page in any order, and keys that are not asked for, which are left out.
+	// the lowest keys as bytes. more says that there are others above the highest that it has given, which is not
+	// below from. It may give a key twice, the keys of a page in any order, and keys that are not asked for,
+	// which are left out.
 	Scan(ctx context.Context, from, to string, most int, found func(key string, text []byte)) (more bool, err error)
 }
 

@@ -60,10 +60,6 @@ func init() {
 	stores.Register("etcds", open)
 }
 
-// most bounds the connections to a server, as the server counts them: gRPC closes a
-// connection whose server is silent, and makes the next.
-const most = 4
-
 // reconnect is how the client connects again. By default, gRPC waits for up to two minutes
 // between attempts, and 20 seconds or more for a server that accepts and says nothing: a
 // server that is back, or that has taken over the address, would be found after the grants
@@ -93,7 +89,7 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	// The client lives as long as this context. So the context must outlive ctx, and ends
 	// with ctx only during clientv3.New.
 	alive, end := context.WithCancel(context.WithoutCancel(ctx))
-	dialer := &dial.Dialer{Most: most}
+	dialer := &dial.Dialer{Most: dial.MaxConns}
 	config := clientv3.Config{
 		DialOptions: []grpc.DialOption{
 			grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {

@@ -75,10 +75,6 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	return s, nil
 }
 
-// most bounds the connections to a server, as the server counts them: the driver closes a
-// connection whose server is silent, and makes the next.
-const most = 4
-
 // dialer is a natsgo.CustomDialer.
 type dialer struct {
 	dial.Dialer
@@ -90,7 +86,7 @@ type dialer struct {
 func newDialer() *dialer {
 	open, end := context.WithCancel(context.Background())
 	// The driver leaves a connection open that the server has refused, or has not answered.
-	return &dialer{Dialer: dial.Dialer{Most: most, One: true}, lookup: net.DefaultResolver.LookupNetIP, open: open, end: end}
+	return &dialer{Dialer: dial.Dialer{Most: dial.MaxConns, One: true}, lookup: net.DefaultResolver.LookupNetIP, open: open, end: end}
 }
 
 // Dial tries the addresses of a host in turn. The driver would look for them without a context, and one Dial for all would

@@ -118,9 +118,9 @@ func (b *bucket) Scan(ctx context.Context, from, to string, most int, found func
 	if err := b.ready(); err != nil {
 		return false, err
 	}
-	after := b.prefix + strings.TrimRight(from, "\x00")
-	if strings.HasSuffix(from, "\x00") {
-		after += end // the object of the key before
+	after := b.prefix + from
+	if i := strings.IndexFunc(from, func(r rune) bool { return r <= '!' }); i >= 0 {
+		after = b.prefix + from[:i] + end // the object of that key is below
 	}
 	last := ""
 	for object := range b.client.ListObjectsIter(ctx, b.name, minio.ListObjectsOptions{

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -100,17 +101,24 @@ func (s *Store) Schema() string { return s.dialect.schema + ";\n" }
 // texts are the rows of a namespace, for the skeleton. The revision of a text is its version.
 type texts struct{ *Store }
 
-// keyBytes are those that a key can have. Servers refuse some others, such as U+0000.
+// keyBytes are those that a key can have, in order. Servers refuse some others, such as U+0000.
 const keyBytes = "-./0123456789_abcdefghijklmnopqrstuvwxyz"
 
-// Scan asks for a range that may be wider, since the skeleton leaves out other keys.
+// bound returns a text in place of an end of a range, without other bytes. The same keys are below it.
+func bound(end string) string {
+	rest := strings.TrimLeft(end, keyBytes)
+	if rest == "" {
+		return end
+	}
+	above := "{" // which follows z
+	if i := strings.IndexFunc(keyBytes, func(b rune) bool { return byte(b) > rest[0] }); i >= 0 {
+		above = keyBytes[i : i+1]
+	}
+	return end[:len(end)-len(rest)] + above
+}
+
 func (t texts) Scan(ctx context.Context, from, to string, most int, found func(string, []byte)) (more bool, err error) {
-	if other := strings.TrimLeft(from, keyBytes); other != "" || from == "" { // a server can take "" for NULL
-		from = from[:len(from)-len(other)] + "-" // which is the lowest of keyBytes
-	}
-	if other := strings.TrimLeft(to, keyBytes); other != "" {
-		to = to[:len(to)-len(other)] + "{" // which follows z
-	}
+	from, to = cmp.Or(bound(from), "-"), bound(to) // a server can take "" for NULL
 	type row struct {
 		key  string
 		text []byte

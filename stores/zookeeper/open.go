@@ -40,10 +40,6 @@ func (c *impatient) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// most bounds the connections to a server, as the server counts them: the driver closes a
-// connection whose server is silent, and makes the next.
-const most = 4
-
 func init() {
 	stores.Register("zk", open)
 	stores.Register("zks", open)
@@ -63,7 +59,7 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	dialer := &dial.Dialer{Most: most, One: true, TLS: config}
+	dialer := &dial.Dialer{Most: dial.MaxConns, One: true, TLS: config}
 	dial := func(network, addr string, timeout time.Duration) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()

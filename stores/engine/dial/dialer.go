@@ -24,6 +24,10 @@ const unheard = 10 * time.Second
 // of the default window lasts longer: it survives an outage of 20 seconds.
 const MaxSilence = 15 * time.Second
 
+// MaxConns is how many connections a driver that has one at a time may have to a server, as the server counts them: it
+// closes one whose server is silent, and makes the next.
+const MaxConns = 4
+
 // Dialer connects the driver of an engine to its server. It notices soon that the other
 // machine is gone, so an engine need not close a connection because an answer is late. Its
 // zero value is ready for use, by several goroutines at once.
