@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync/atomic"
 
@@ -47,24 +48,16 @@ func WithTable(name string) Option {
 	}
 }
 
+var tableName = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]{0,62}\.)?[A-Za-z_][A-Za-z0-9_]{0,62}$`)
+
 func checkTable(name string) error {
-	shown := name
-	if len(shown) > 130 {
-		shown = shown[:130] + "…"
+	if tableName.MatchString(name) {
+		return nil
 	}
-	bad := fmt.Errorf("table %q: want up to 63 ASCII letters, digits and underscores, not beginning with a digit, with the name of a schema and a dot before it or not", shown)
-	parts := strings.Split(name, ".")
-	for _, part := range parts {
-		if len(parts) > 2 || len(part) == 0 || len(part) > 63 || '0' <= part[0] && part[0] <= '9' {
-			return bad
-		}
-		for _, r := range part {
-			if (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' {
-				return bad
-			}
-		}
+	if len(name) > 130 {
+		name = name[:130] + "…"
 	}
-	return nil
+	return fmt.Errorf("table %q: want up to 63 ASCII letters, digits and underscores, not beginning with a digit, with the name of a schema and a dot before it or not", name)
 }
 
 // New returns a Store of the cells of a namespace, in the database behind db. It

@@ -160,13 +160,14 @@ func (unspoken) Printf(string, ...any) {}
 // but by name. So a server that returns with another address is found, and TLS
 // can check the name.
 type servers struct {
-	mu         sync.Mutex
-	hosts      []string
-	next, last int // last: where a round ends
+	mu    sync.Mutex
+	hosts []string
+	next  int
+	tried int // since the last round, or the last good one, which counts
 }
 
 func (h *servers) Init(hosts []string) error {
-	h.hosts, h.next, h.last = hosts, 0, -1
+	h.hosts = hosts
 	return nil
 }
 
@@ -175,19 +176,19 @@ func (h *servers) Len() int { return len(h.hosts) }
 func (h *servers) Next() (host string, round bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	i := h.next
-	h.next = (i + 1) % len(h.hosts)
-	round = i == h.last
-	if h.last < 0 {
-		h.last = 0
+	host, round = h.hosts[h.next], h.tried == len(h.hosts)
+	h.next = (h.next + 1) % len(h.hosts)
+	if round {
+		h.tried = 0
 	}
-	return h.hosts[i], round
+	h.tried++
+	return host, round
 }
 
 func (h *servers) Connected() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.last = (h.next + len(h.hosts) - 1) % len(h.hosts)
+	h.tried = 1
 }
 
 // refused makes the server's refusal wrap [stores.Refused].
