@@ -260,6 +260,15 @@ func (s *Skeleton[R]) revision(ctx context.Context, key string, version uint64) 
 	return is.Revision, err
 }
 
+// Ask returns what ask finds out about the server, for the Durability of an engine. ask may hang.
+func (s *Skeleton[R]) Ask(ctx context.Context, ask func(context.Context) (stores.Durability, error)) (stores.Durability, error) {
+	promises, err := Wait(ctx, func() (stores.Durability, error) { return ask(ctx) })
+	if err != nil {
+		return stores.Durability{}, s.Failed(ctx, "ask for", "settings", err)
+	}
+	return promises, nil
+}
+
 // Close calls Done, and leaves it alone if it takes longer than a second.
 func (s *Skeleton[R]) Close() error {
 	if s.Done == nil {

@@ -134,24 +134,23 @@ func filter(from, to string) string {
 
 // Durability looks at the bucket, if there is one, in one round trip.
 func (s *Store) Durability(ctx context.Context) (stores.Durability, error) {
-	found := stores.Durability{Unknown: []string{
-		"sync_interval is unknown, because the server does not tell it, and its default loses up to two minutes of writes in a crash of the machine: set it to always"}}
-	stream, err := engine.Wait(ctx, func() (jetstream.Stream, error) {
+	return s.Ask(ctx, func(ctx context.Context) (stores.Durability, error) {
 		ctx, done := s.connected(ctx)
 		defer done()
+		found := stores.Durability{Unknown: []string{
+			"sync_interval is unknown, because the server does not tell it, and its default loses up to two minutes of writes in a crash of the machine: set it to always"}}
 		stream, err := s.client.Stream(ctx, "KV_"+s.Namespace)
-		return stream, s.because(ctx, err)
-	})
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			return found, nil
+		}
+		if err != nil {
+			return found, s.because(ctx, err)
+		}
+		for _, problem := range unfit(stream.CachedInfo().Config) {
+			found.Forgets = append(found.Forgets, "bucket "+s.Namespace+": "+problem)
+		}
 		return found, nil
-	}
-	if err != nil {
-		return stores.Durability{}, s.Failed(ctx, "ask", "settings", err)
-	}
-	for _, problem := range unfit(stream.CachedInfo().Config) {
-		found.Forgets = append(found.Forgets, "bucket "+s.Namespace+": "+problem)
-	}
-	return found, nil
+	})
 }
 
 // pauses are those between the tries of a request that the server cannot serve yet.

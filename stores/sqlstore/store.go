@@ -290,15 +290,11 @@ func (t texts) makeTable(ctx context.Context, cell stores.Cell) (bool, error) {
 // Store if it was made by hand, in two or three round trips. If the table does not, the error is
 // of the kind [stores.Refused], and has the statement that changes it.
 func (s *Store) Durability(ctx context.Context) (stores.Durability, error) {
-	promises, err := engine.Wait(ctx, func() (stores.Durability, error) {
+	return s.Ask(ctx, func(ctx context.Context) (stores.Durability, error) {
 		return run(ctx, s, func(ctx context.Context, conn *sql.Conn) (stores.Durability, error) {
 			return s.dialect.durability(ctx, conn, s.dialect)
 		})
 	})
-	if err != nil {
-		return stores.Durability{}, s.Failed(ctx, "ask for", "settings", err)
-	}
-	return promises, nil
 }
 
 // explain makes the server's refusal wrap [stores.Refused], and tells why there was no answer in time.
