@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -96,14 +97,15 @@ func (b *bucket) Put(ctx context.Context, key, etag string, text []byte) error {
 		return err
 	}
 	sum := sha256.Sum256(text) // a bucket with object lock wants one
-	options := minio.PutObjectOptions{ContentType: "text/plain; charset=utf-8", DisableMultipart: true,
+	// To sign a stream, the driver's default, takes more, and its reader is not safe when the server redirects.
+	options := minio.PutObjectOptions{ContentType: "text/plain; charset=utf-8", DisableMultipart: true, DisableContentSha256: true,
 		UserMetadata: map[string]string{"x-amz-checksum-sha256": base64.StdEncoding.EncodeToString(sum[:])}}
 	if etag == "" {
 		options.SetMatchETagExcept("*")
 	} else {
 		options.SetMatchETag(etag)
 	}
-	_, err := minio.Core{Client: b.client}.PutObject(ctx, b.name, b.prefix+key+end, bytes.NewReader(text), int64(len(text)), "", "", options)
+	_, err := minio.Core{Client: b.client}.PutObject(ctx, b.name, b.prefix+key+end, bytes.NewReader(text), int64(len(text)), "", hex.EncodeToString(sum[:]), options)
 	switch answer := minio.ToErrorResponse(err); {
 	case answer.StatusCode == http.StatusConflict:
 		return fmt.Errorf("%w: %w", engine.ErrBusy, err)
