@@ -130,29 +130,16 @@ func Open(ctx context.Context, url string) (Store, error) {
 }
 
 // ask asks an engine for its settings, until it answers if again, else once. failed is why it asks again.
-func ask(ctx context.Context, store Store, again bool, failed *atomic.Pointer[error]) (Durability, error) {
-	var last error // the last one that ctx has not caused
-	var pauses pause.Backoff
-	for {
-		promises, err := CheckDurability(ctx, store)
-		if err == nil || !KindOf(err).Retryable() {
-			return promises, err
-		}
-		end := pause.ContextError(ctx)
-		if last == nil || end == nil {
-			last = err
-		}
-		if again {
+func ask(ctx context.Context, store Store, again bool, failed *atomic.Pointer[error]) (promises Durability, err error) {
+	retry := func(err error) bool { return again && KindOf(err).Retryable() }
+	err = pause.Retry(ctx, retry, func() (err error) {
+		promises, err = CheckDurability(ctx, store)
+		if err != nil {
 			failed.Store(&err)
-			end = pauses.Wait(ctx)
 		}
-		if end != nil && !errors.Is(last, end) {
-			last = fmt.Errorf("%w: %w", end, last)
-		}
-		if end != nil || !again {
-			return promises, last
-		}
-	}
+		return err
+	})
+	return promises, err
 }
 
 // judge returns an error if a store must not be used, and logs its risks.
@@ -199,7 +186,9 @@ func SchemeOf(url string) (string, error) {
 	first = strings.ToLower(first)
 	known := first != "" && engineOf(first) != ""
 	switch {
-	case strings.ContainsAny(path, ":@?\x00"), first != "" && strings.ContainsAny(path, ",()"), first != "" && (known || first == "localhost" || strings.Contains(first[1:], ".")) && first != "..":
+	case strings.Contains(path, "?") && !strings.ContainsAny(path, ":@"):
+		return refuse("it has no scheme, and a ?; want file:PATH?namespace=NAME for a directory, or SCHEME://HOST?namespace=NAME")
+	case strings.ContainsAny(path, ":@\x00"), first != "" && strings.ContainsAny(path, ",()"), first != "" && (known || first == "localhost" || strings.Contains(first[1:], ".")) && first != "..":
 		return refuse("it has no scheme, and looks like a host; want SCHEME://HOST, such as etcd://localhost:2379, or file:PATH for a directory")
 	case strings.TrimSpace(path) != path:
 		return refuse("it has no scheme, and begins or ends with a space; want SCHEME://HOST, or file:PATH for a directory of such a name")

@@ -37,6 +37,32 @@ func (b *Backoff) Wait(ctx context.Context) error {
 	}
 }
 
+// Retry calls try again and again, with pauses, until it succeeds, again refuses its error, or ctx ends. The error is
+// the last one that the end of ctx has not caused, and wraps that of ctx if it has ended.
+func Retry(ctx context.Context, again func(error) bool, try func() error) error {
+	var last error
+	var pauses Backoff
+	for {
+		err := try()
+		if err == nil {
+			return nil
+		}
+		end, more := ContextError(ctx), again(err)
+		if last == nil || end == nil || !more {
+			last = err
+		}
+		if more {
+			end = pauses.Wait(ctx)
+		}
+		if end != nil && !errors.Is(last, end) {
+			last = fmt.Errorf("%w: %w", end, last)
+		}
+		if end != nil || !more {
+			return last
+		}
+	}
+}
+
 // Ended returns nil, or the error of a context that has ended, with its cause, or the cause alone if that
 // wraps the error.
 func Ended(ctx context.Context) error {

@@ -24,14 +24,12 @@ const (
 // A network file system forgets: a host reads a cell from its own cache, also after it has
 // locked the cell, and then replaces a newer one that another host has written.
 func (s *Store) Durability(ctx context.Context) (stores.Durability, error) {
-	promises, err := wait(ctx, s.path, func() (stores.Durability, error) {
-		name, kept, err := s.fileSystem()
-		return promisesOf(s.path, name, kept), failedFile("look at its file system", err)
+	return s.Ask(ctx, func(ctx context.Context) (stores.Durability, error) {
+		return place(ctx, s.path, func(*call) (stores.Durability, error) {
+			name, kept, err := s.fileSystem()
+			return promisesOf(s.path, name, kept), failedFile("look at its file system", err)
+		})
 	})
-	if err != nil {
-		return stores.Durability{}, s.Failed(ctx, "ask for", "settings", err)
-	}
-	return promises, nil
 }
 
 func (s *Store) fileSystem() (name string, kept keeper, err error) {

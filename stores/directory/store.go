@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 
@@ -82,7 +81,7 @@ func (t texts) Get(ctx context.Context, key string, latest bool) (engine.Text[ui
 
 // Scan gives the keys alone. On some file systems, the name of a file that is replaced meanwhile is not found, but that
 // of the file that its writers lock stays.
-func (t texts) Scan(ctx context.Context, from, to string, _ int, found func(string, []byte) bool) error {
+func (t texts) Scan(ctx context.Context, _, _ string, _ int, found func(string, []byte)) (more bool, err error) {
 	entries, err := place(ctx, t.path, func(*call) ([]os.DirEntry, error) {
 		entries, err := os.ReadDir(t.path)
 		if err != nil {
@@ -90,24 +89,14 @@ func (t texts) Scan(ctx context.Context, from, to string, _ int, found func(stri
 		}
 		return entries, err
 	})
-	if err != nil {
-		return err
-	}
-	var keys []string
 	for _, entry := range entries {
 		for _, kind := range []string{cellFile, swapFile} {
-			if key, ok := keyOf(entry.Name(), kind); ok && from <= key && key < to {
-				keys = append(keys, key)
+			if key, ok := keyOf(entry.Name(), kind); ok {
+				found(key, nil)
 			}
 		}
 	}
-	slices.Sort(keys) // in names, + stands for the slash
-	for _, key := range slices.Compact(keys) {
-		if !found(key, nil) {
-			break
-		}
-	}
-	return nil
+	return false, err
 }
 
 func (t texts) Put(ctx context.Context, key string, version uint64, text []byte) error {

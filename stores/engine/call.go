@@ -121,6 +121,12 @@ func At(engine string, servers ...string) string {
 	return engine + " at " + strings.Join(hosts, ",")
 }
 
+// Retry calls connect again and again, with pauses, until it succeeds, its error is not Retryable, or ctx ends. The error is
+// the last one that the end of ctx has not caused, and wraps that of ctx if it has ended.
+func Retry(ctx context.Context, connect func() error) error {
+	return pause.Retry(ctx, func(err error) bool { return stores.KindOf(err).Retryable() }, connect)
+}
+
 // Backoff has the pauses between the tries of an operation. They double from First up to Last, and
 // up to half of each is left out at random, so that processes that began at once do not go on at
 // once. It is for one goroutine.

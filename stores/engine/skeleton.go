@@ -29,10 +29,11 @@ type Texts[R comparable] interface {
 	// only until another process writes. After any other error the outcome is unknown.
 	Put(ctx context.Context, key string, revision R, text []byte) error
 
-	// Scan gives the texts of the keys in [from, to) to found, in the order of the keys as bytes, until it
-	// returns false. It may give other keys, too, which are left out. Most is how many are wanted,
-	// unless some are damaged. Skeleton's Unordered and Reads allow less.
-	Scan(ctx context.Context, from, to string, most int, found func(key string, text []byte) bool) error
+	// Scan gives texts of keys in [from, to) to found: about most of them, or one page of the server, and of
+	// the lowest keys as bytes. more says that there are others above the highest that it has given, which is not
+	// below from. It may give a key twice, the keys of a page in any order, and keys that are not asked for,
+	// which are left out.
+	Scan(ctx context.Context, from, to string, most int, found func(key string, text []byte)) (more bool, err error)
 }
 
 // Text is one from [Texts].
@@ -52,9 +53,6 @@ type Skeleton[R comparable] struct {
 	Texts     Texts[R]
 	Namespace string
 	At        func() string // the engine's name and its servers, as by [At]; for errors
-
-	// Unordered says that Scan gives keys in any order.
-	Unordered bool
 
 	// Reads says that Scan gives keys alone, and how many of their texts are read at once. 0 says that it
 	// gives texts.
@@ -78,19 +76,7 @@ func (s *Skeleton[R]) List(ctx context.Context, from, to string, limit int) ([]s
 	if limit < 1 || from >= to {
 		return nil, nil
 	}
-	l, err := Wait(ctx, func() (*listing[R], error) {
-		l := &listing[R]{Skeleton: s, limit: limit}
-		err := s.Texts.Scan(ctx, from, to, limit, func(key string, text []byte) bool {
-			if from <= key && key < to && stores.CheckKey(key) == nil {
-				l.found = append(l.found, entry{key: key, text: text, there: true})
-			}
-			return s.Unordered || len(l.cells)+len(l.found) < limit || l.take(ctx)
-		})
-		if err == nil {
-			l.take(ctx)
-		}
-		return l, cmp.Or(err, l.err)
-	})
+	l, err := Wait(ctx, func() (listing, error) { return s.list(ctx, from, to, limit) })
 	if err != nil {
 		return nil, s.Failed(ctx, "list", "", err)
 	}
@@ -100,57 +86,74 @@ func (s *Skeleton[R]) List(ctx context.Context, from, to string, limit int) ([]s
 	return l.cells, nil
 }
 
-// listing is a List that runs.
-type listing[R comparable] struct {
-	*Skeleton[R]
-	limit   int
-	found   []entry // that were not taken yet
+// listing is the result of a List.
+type listing struct {
 	cells   []stores.Cell
 	damaged []error
-	err     error // of a Get
 }
 
+// entry is what Scan has found.
 type entry struct {
 	key     string
 	text    []byte
-	there   bool
+	gone    bool  // since then
 	damaged error // of a Get
 }
 
-// take makes cells of what was found, and reports whether more may be.
-func (l *listing[R]) take(ctx context.Context) bool {
-	if l.Unordered {
-		slices.SortFunc(l.found, func(a, b entry) int { return strings.Compare(a.key, b.key) })
-	}
-	for len(l.found) > 0 && len(l.cells) < l.limit && l.err == nil {
-		some := l.found[:min(len(l.found), l.limit-len(l.cells))]
-		l.found = l.found[len(some):]
-		if l.err = l.read(ctx, some); l.err != nil {
-			break
-		}
-		for _, e := range some {
-			cell, err := ParseCell(e.key, e.text)
-			switch err = cmp.Or(e.damaged, err); {
-			case !e.there: // it is gone since
-			case err != nil:
-				l.damaged = append(l.damaged, err)
-			default:
-				l.cells = append(l.cells, cell)
+func (s *Skeleton[R]) list(ctx context.Context, from, to string, limit int) (l listing, err error) {
+	for more := true; more && from < to && len(l.cells) < limit; {
+		var page []entry
+		next := from
+		more, err = s.Texts.Scan(ctx, from, to, limit-len(l.cells), func(key string, text []byte) {
+			if key >= next {
+				next = key + "\x00"
 			}
+			if from <= key && key < to && stores.CheckKey(key) == nil {
+				page = append(page, entry{key: key, text: text})
+			}
+		})
+		if err != nil {
+			return l, err
+		}
+		slices.SortFunc(page, func(a, b entry) int { return strings.Compare(a.key, b.key) })
+		page = slices.CompactFunc(page, func(a, b entry) bool { return a.key == b.key })
+		for len(page) > 0 && len(l.cells) < limit {
+			some := page[:min(len(page), limit-len(l.cells))]
+			page = page[len(some):]
+			if err := s.read(ctx, some); err != nil {
+				return l, err
+			}
+			l.take(some)
+		}
+		more = more && next > from // else the server has not kept to the range
+		from = next
+	}
+	return l, nil
+}
+
+// take makes cells of entries.
+func (l *listing) take(some []entry) {
+	for _, e := range some {
+		cell, err := ParseCell(e.key, e.text)
+		switch err = cmp.Or(e.damaged, err); {
+		case e.gone:
+		case err != nil:
+			l.damaged = append(l.damaged, err)
+		default:
+			l.cells = append(l.cells, cell)
 		}
 	}
-	return len(l.cells) < l.limit && l.err == nil
 }
 
 // read reads the texts that Scan has not given.
-func (l *listing[R]) read(ctx context.Context, some []entry) error {
-	if l.Reads == 0 {
+func (s *Skeleton[R]) read(ctx context.Context, some []entry) error {
+	if s.Reads == 0 {
 		return nil
 	}
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	var reading sync.WaitGroup
-	free := make(chan struct{}, l.Reads)
+	free := make(chan struct{}, s.Reads)
 	for i := range some {
 		free <- struct{}{}
 		reading.Go(func() {
@@ -158,7 +161,7 @@ func (l *listing[R]) read(ctx context.Context, some []entry) error {
 			if ctx.Err() != nil {
 				return
 			}
-			is, err := l.Texts.Get(ctx, some[i].key, false)
+			is, err := s.Texts.Get(ctx, some[i].key, false)
 			if errors.Is(err, stores.ErrDamaged) {
 				some[i].damaged = err
 				return
@@ -166,7 +169,7 @@ func (l *listing[R]) read(ctx context.Context, some []entry) error {
 			if err != nil {
 				fail(err)
 			}
-			some[i].text, some[i].there = is.Bytes, is.Found
+			some[i].text, some[i].gone = is.Bytes, !is.Found
 		})
 	}
 	reading.Wait()
@@ -255,6 +258,15 @@ func (s *Skeleton[R]) revision(ctx context.Context, key string, version uint64) 
 		err = stores.ErrConflict
 	}
 	return is.Revision, err
+}
+
+// Ask returns what ask finds out about the server, for the Durability of an engine. ask may hang.
+func (s *Skeleton[R]) Ask(ctx context.Context, ask func(context.Context) (stores.Durability, error)) (stores.Durability, error) {
+	promises, err := Wait(ctx, func() (stores.Durability, error) { return ask(ctx) })
+	if err != nil {
+		return stores.Durability{}, s.Failed(ctx, "ask for", "settings", err)
+	}
+	return promises, nil
 }
 
 // Close calls Done, and leaves it alone if it takes longer than a second.

@@ -20,7 +20,9 @@ type texts struct {
 	ignoresNew, ignoresOld bool          // the condition that there is no text, or that it has the revision
 	gap                    time.Duration // between the check of a condition and the write
 	busy, lost             int           // so many writes fail: they are not made, or have lost their answers
-	order                  []string      // of the keys that Scan gives; the others are unknown to it
+	order                  []string      // the keys that Scan gives; the others are unknown to it
+	page                   int           // how many Scan gives at once, in order; 0: all
+	still                  bool          // Scan gives all again and again
 
 	mu    sync.Mutex
 	is    map[string][]byte
@@ -59,13 +61,19 @@ func (x *texts) Put(_ context.Context, key, revision string, text []byte) error 
 	return nil
 }
 
-func (x *texts) Scan(_ context.Context, _, _ string, _ int, found func(string, []byte) bool) error {
+func (x *texts) Scan(_ context.Context, from, _ string, most int, found func(string, []byte)) (more bool, err error) {
+	given := 0
 	for _, key := range x.order {
-		if !found(key, x.is[key]) {
-			break
+		switch {
+		case x.page > 0 && key < from && !x.still:
+			continue
+		case x.page > 0 && given == min(x.page, most) && !x.still:
+			return true, nil
 		}
+		found(key, x.is[key])
+		given++
 	}
-	return nil
+	return x.still, nil
 }
 
 func (x *texts) skeleton() *engine.Skeleton[string] {
@@ -107,26 +115,35 @@ func TestServersOfAProtocol(t *testing.T) {
 	}
 }
 
-// A List sorts and reads what an engine gives without order and texts, leaves out what is gone or no cell, goes on after
-// damaged cells, and reads no more than it returns.
+// A List sorts and reads what an engine gives without order and texts, asks for the next page of an engine that gives
+// pages, leaves out what is gone or no cell, goes on after damaged cells, reads no more than it returns, and ends with a
+// server that gives the same page for ever.
 func TestListOfSkeleton(t *testing.T) {
-	x := &texts{order: []string{"d", "b", "CONDITIONS", "damaged", "gone", "z", "a"}}
-	s := x.skeleton()
-	s.Unordered, s.Reads = true, 8
-	for _, key := range []string{"a", "b", "d", "z", "CONDITIONS"} {
-		x.is[key] = []byte("7 v")
-	}
-	x.is["damaged"] = nil
-	for limit, want := range []string{"", "a", "ab", "abd", "abdz", "abdz"} {
-		x.reads = 0
-		cells, err := s.List(t.Context(), "", "\x7f", limit)
-		keys := ""
-		for _, cell := range cells {
-			keys += cell.Key
+	inOrder := []string{"CONDITIONS", "a", "b", "d", "damaged", "gone", "z"}
+	for name, x := range map[string]*texts{
+		"no order":     {order: []string{"d", "b", "CONDITIONS", "damaged", "d", "gone", "z", "a"}},
+		"pages of 1":   {order: inOrder, page: 1},
+		"pages of 3":   {order: inOrder, page: 3},
+		"one page":     {order: inOrder, page: 9},
+		"stands still": {order: inOrder, page: 9, still: true},
+	} {
+		s := x.skeleton()
+		s.Reads = 8
+		for _, key := range []string{"a", "b", "d", "z", "CONDITIONS"} {
+			x.is[key] = []byte("7 v")
 		}
-		assert.Equal(t, want, keys)
-		assert.Equal(t, limit > 3, errors.Is(err, stores.ErrDamaged), err)
-		assert.NotContains(t, fmt.Sprint(err), "gone")
-		assert.True(t, limit > 3 || x.reads == limit, x.reads)
+		x.is["damaged"] = nil
+		for limit, want := range []string{"", "a", "ab", "abd", "abdz", "abdz"} {
+			x.reads = 0
+			cells, err := s.List(t.Context(), "", "\x7f", limit)
+			keys := ""
+			for _, cell := range cells {
+				keys += cell.Key
+			}
+			assert.Equal(t, want, keys, name)
+			assert.Equal(t, limit > 3, errors.Is(err, stores.ErrDamaged), err)
+			assert.NotContains(t, fmt.Sprint(err), "gone")
+			assert.True(t, limit > 3 || x.reads == limit, x.reads)
+		}
 	}
 }

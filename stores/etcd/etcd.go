@@ -60,10 +60,6 @@ func init() {
 	stores.Register("etcds", open)
 }
 
-// most bounds the connections to a server, as the server counts them: gRPC closes a
-// connection whose server is silent, and makes the next.
-const most = 4
-
 // reconnect is how the client connects again. By default, gRPC waits for up to two minutes
 // between attempts, and 20 seconds or more for a server that accepts and says nothing: a
 // server that is back, or that has taken over the address, would be found after the grants
@@ -93,7 +89,7 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	// The client lives as long as this context. So the context must outlive ctx, and ends
 	// with ctx only during clientv3.New.
 	alive, end := context.WithCancel(context.WithoutCancel(ctx))
-	dialer := &dial.Dialer{Most: most}
+	dialer := &dial.Dialer{Most: dial.MaxConns}
 	config := clientv3.Config{
 		DialOptions: []grpc.DialOption{
 			grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
@@ -129,10 +125,8 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	if !stop() && err == nil {
 		err = errors.Join(ctx.Err(), client.Close())
 	}
-	if last := dialer.LastError(); err != nil && last != nil {
-		err = fmt.Errorf("%w: %w", err, last)
-	}
 	if err != nil {
+		err = dialer.Because(err)
 		end()
 		_ = dialer.Close()
 		return nil, engine.OpenFailed(ctx, engine.At("etcd", u.Hosts...), refused(err))
@@ -171,24 +165,16 @@ func (t *texts) Put(ctx context.Context, key string, revision int64, text []byte
 // page is the largest number of keys that one request of Scan asks for.
 const page = 4096
 
-func (t *texts) Scan(ctx context.Context, from, to string, most int, found func(string, []byte) bool) error {
+func (t *texts) Scan(ctx context.Context, from, to string, most int, found func(string, []byte)) (more bool, err error) {
 	end := min(t.prefix+to, clientv3.GetPrefixRangeEnd(t.prefix))
-	for next := t.prefix + from; next < end; {
-		resp, err := t.kv.Get(ctx, next, clientv3.WithRange(end), clientv3.WithLimit(int64(min(page, most))))
-		if err != nil {
-			return err
-		}
-		for _, kv := range resp.Kvs {
-			if !found(string(kv.Key[len(t.prefix):]), kv.Value) {
-				return nil
-			}
-			next = string(kv.Key) + "\x00"
-		}
-		if !resp.More || len(resp.Kvs) == 0 {
-			return nil
-		}
+	resp, err := t.kv.Get(ctx, t.prefix+from, clientv3.WithRange(end), clientv3.WithLimit(int64(min(page, most))))
+	if err != nil {
+		return false, err
 	}
-	return nil
+	for _, kv := range resp.Kvs {
+		found(string(kv.Key[len(t.prefix):]), kv.Value)
+	}
+	return resp.More, nil
 }
 
 // once is a client that applies a transaction at most once. The driver repeats a

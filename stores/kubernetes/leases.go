@@ -70,12 +70,12 @@ func (l *leases) Put(ctx context.Context, key string, at revision, text []byte) 
 }
 
 // Scan reads all objects of the namespace, since Kubernetes cannot list a range.
-func (l *leases) Scan(ctx context.Context, _, _ string, _ int, found func(key string, text []byte) bool) error {
-	for next, more := "", true; more; more = next != "" {
+func (l *leases) Scan(ctx context.Context, _, _ string, _ int, found func(key string, text []byte)) (more bool, err error) {
+	for next, again := "", true; again; again = next != "" {
 		list := new(coordination.LeaseList)
 		options := &meta.ListOptions{Limit: 500, Continue: next}
 		if err := l.send(ctx, l.client.Get().VersionedParams(options, scheme.ParameterCodec), list); err != nil {
-			return err
+			return false, err
 		}
 		for i := range list.Items {
 			name, ours := strings.CutPrefix(list.Items[i].Name, l.prefix)
@@ -85,7 +85,7 @@ func (l *leases) Scan(ctx context.Context, _, _ string, _ int, found func(key st
 		}
 		next = list.Continue
 	}
-	return nil
+	return false, nil
 }
 
 // send sends a request once, and decodes the answer. The driver would print errors that it returns.

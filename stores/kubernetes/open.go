@@ -61,7 +61,7 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 		return nil, u.Refuse("kubeconfig", err)
 	}
 	return &Store{engine.Skeleton[revision]{
-		Texts: &leases{client: client, namespace: namespace, prefix: name}, Unordered: true, Namespace: u.Namespace,
+		Texts: &leases{client: client, namespace: namespace, prefix: name}, Namespace: u.Namespace,
 		At:      func() string { return engine.At("k8s", config.Host) },
 		Explain: func(_ context.Context, err error) error { return refused(err) },
 		Done:    closeAll,

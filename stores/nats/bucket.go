@@ -182,8 +182,11 @@ func (b *bucket) latest(ctx context.Context, key string) (engine.Text[uint64], e
 		if err == nil {
 			err = b.confirm(ctx, key, text.Revision)
 		}
+		if err == nil {
+			return text, nil
+		}
 		if !isConflict(err) && !isBusy(err) {
-			return text, err
+			return engine.Text[uint64]{}, err
 		}
 		if err := again.Wait(ctx); err != nil {
 			return engine.Text[uint64]{}, fmt.Errorf("it changed again and again: %w", err)

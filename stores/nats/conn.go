@@ -1,7 +1,6 @@
 package nats
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,8 +57,8 @@ func (s *Store) because(during context.Context, err error) error {
 	isNew := last != during.Value(lastError{})
 	tell := refused(last) != last && (isNew || !conn.IsConnected()) && !errors.Is(err, stores.ErrConflict)
 	if errors.Is(err, natsgo.ErrReconnectBufExceeded) {
-		err, last = errAway, cmp.Or(s.dialer.LastError(), last)
-		tell = last != nil
+		err = s.dialer.Because(errAway)
+		tell = err == errAway && last != nil
 	}
 	if tell {
 		err = fmt.Errorf("%w (the connection's last error: %w)", err, last)

@@ -54,7 +54,7 @@ func New(client jetstream.JetStream, namespace string) (*Store, error) {
 	s.found <- nil
 	at := engine.At("nats", append(slices.Clone(conn.Opts.Servers), conn.Opts.Url)...)
 	s.Skeleton = engine.Skeleton[uint64]{
-		Texts: texts{s}, Unordered: true, Reads: 64, Namespace: namespace, At: func() string { return at },
+		Texts: texts{s}, Reads: 64, Namespace: namespace, At: func() string { return at },
 		Explain: func(_ context.Context, err error) error { return refused(err) },
 	}
 	return s, nil
@@ -65,54 +65,54 @@ func New(client jetstream.JetStream, namespace string) (*Store, error) {
 type texts struct{ *Store }
 
 func (t texts) Get(ctx context.Context, key string, latest bool) (text engine.Text[uint64], err error) {
-	ctx, done := t.connected(ctx)
-	defer done()
-	b, err := t.find(ctx, false)
-	switch {
-	case err != nil || b == nil:
-	case latest:
-		text, err = b.latest(ctx, key)
-	default:
-		text, err = b.get(ctx, key)
-	}
-	if errors.Is(err, jetstream.ErrStreamNotFound) && t.gone(ctx, b) {
-		return engine.Text[uint64]{}, nil
-	}
-	return text, t.because(ctx, err)
+	err = t.use(ctx, false, func(ctx context.Context, b *bucket) (err error) {
+		if latest {
+			text, err = b.latest(ctx, key)
+		} else {
+			text, err = b.get(ctx, key)
+		}
+		return err
+	})
+	return text, err
 }
 
 func (t texts) Put(ctx context.Context, key string, revision uint64, text []byte) error {
-	ctx, done := t.connected(ctx)
-	defer done()
-	b, err := t.find(ctx, true)
-	if err == nil {
-		err = b.put(ctx, key, revision, text)
-	}
-	if isConflict(err) {
-		return fmt.Errorf("%w (%w)", stores.ErrConflict, err)
-	}
-	return t.because(ctx, err)
+	return t.use(ctx, true, func(ctx context.Context, b *bucket) error {
+		err := b.put(ctx, key, revision, text)
+		if isConflict(err) {
+			err = fmt.Errorf("%w (%w)", stores.ErrConflict, err)
+		}
+		return err
+	})
 }
 
-func (t texts) Scan(ctx context.Context, from, to string, _ int, found func(string, []byte) bool) error {
-	ctx, done := t.connected(ctx)
+func (t texts) Scan(ctx context.Context, from, to string, _ int, found func(string, []byte)) (more bool, err error) {
+	return false, t.use(ctx, false, func(ctx context.Context, b *bucket) error {
+		// A watcher may miss an entry that is written meanwhile.
+		info, err := b.stream.Info(ctx, jetstream.WithSubjectFilter(b.prefix+filter(from, to)))
+		if err != nil {
+			return err
+		}
+		for subject := range info.State.Subjects {
+			found(fromSubject.Replace(strings.TrimPrefix(subject, b.prefix)), nil)
+		}
+		return nil
+	})
+}
+
+// use calls do with the bucket of the namespace, which it makes if create. Else, if there is none, or not any more, it
+// returns nil: there are no cells.
+func (s *Store) use(ctx context.Context, create bool, do func(context.Context, *bucket) error) error {
+	ctx, done := s.connected(ctx)
 	defer done()
-	b, err := t.find(ctx, false)
-	if b == nil || err != nil {
-		return t.because(ctx, err)
+	b, err := s.find(ctx, create)
+	if err == nil && b != nil {
+		err = do(ctx, b)
 	}
-	// A watcher may miss an entry that is written meanwhile.
-	info, err := b.stream.Info(ctx, jetstream.WithSubjectFilter(b.prefix+filter(from, to)))
-	if errors.Is(err, jetstream.ErrStreamNotFound) && t.gone(ctx, b) {
+	if !create && errors.Is(err, jetstream.ErrStreamNotFound) && s.gone(ctx, b) {
 		return nil
 	}
-	if err != nil {
-		return t.because(ctx, err)
-	}
-	for subject := range info.State.Subjects {
-		found(fromSubject.Replace(strings.TrimPrefix(subject, b.prefix)), nil)
-	}
-	return nil
+	return s.because(ctx, err)
 }
 
 // In a subject, dots stand for the slashes of a key, so that a List can ask for the cells
@@ -134,24 +134,23 @@ func filter(from, to string) string {
 
 // Durability looks at the bucket, if there is one, in one round trip.
 func (s *Store) Durability(ctx context.Context) (stores.Durability, error) {
-	found := stores.Durability{Unknown: []string{
-		"sync_interval is unknown, because the server does not tell it, and its default loses up to two minutes of writes in a crash of the machine: set it to always"}}
-	stream, err := engine.Wait(ctx, func() (jetstream.Stream, error) {
+	return s.Ask(ctx, func(ctx context.Context) (stores.Durability, error) {
 		ctx, done := s.connected(ctx)
 		defer done()
+		found := stores.Durability{Unknown: []string{
+			"sync_interval is unknown, because the server does not tell it, and its default loses up to two minutes of writes in a crash of the machine: set it to always"}}
 		stream, err := s.client.Stream(ctx, "KV_"+s.Namespace)
-		return stream, s.because(ctx, err)
-	})
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			return found, nil
+		}
+		if err != nil {
+			return found, s.because(ctx, err)
+		}
+		for _, problem := range unfit(stream.CachedInfo().Config) {
+			found.Forgets = append(found.Forgets, "bucket "+s.Namespace+": "+problem)
+		}
 		return found, nil
-	}
-	if err != nil {
-		return stores.Durability{}, s.Failed(ctx, "ask", "settings", err)
-	}
-	for _, problem := range unfit(stream.CachedInfo().Config) {
-		found.Forgets = append(found.Forgets, "bucket "+s.Namespace+": "+problem)
-	}
-	return found, nil
+	})
 }
 
 // pauses are those between the tries of a request that the server cannot serve yet.

@@ -44,14 +44,22 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	}
 	d := newDialer()
 	stop := context.AfterFunc(ctx, func() { _ = d.Close() }) // which ends the attempt to connect
-	conn, err := connect(ctx, u, append(options, natsgo.SetCustomDialer(d), natsgo.SkipHostLookup()))
+	options = append(options, natsgo.SetCustomDialer(d), natsgo.SkipHostLookup())
+	servers := u.Scheme + "://" + strings.Join(u.Hosts, ","+u.Scheme+"://")
+	var conn *natsgo.Conn
+	err = engine.Retry(ctx, func() (err error) {
+		if conn, err = natsgo.Connect(servers, options...); err != nil && ctx.Err() != nil {
+			return ctx.Err() // which has closed the connections
+		}
+		return d.Because(refused(err))
+	})
 	if !stop() && err == nil {
 		conn.Close()
 		err = ctx.Err()
 	}
 	if err != nil {
 		_ = d.Close()
-		return nil, engine.OpenFailed(ctx, engine.At("nats", u.Hosts...), refused(err))
+		return nil, engine.OpenFailed(ctx, engine.At("nats", u.Hosts...), err)
 	}
 	closeAll := func() error { conn.Close(); return d.Close() }
 	var s *Store
@@ -67,10 +75,6 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	return s, nil
 }
 
-// most bounds the connections to a server, as the server counts them: the driver closes a
-// connection whose server is silent, and makes the next.
-const most = 4
-
 // dialer is a natsgo.CustomDialer.
 type dialer struct {
 	dial.Dialer
@@ -82,7 +86,7 @@ type dialer struct {
 func newDialer() *dialer {
 	open, end := context.WithCancel(context.Background())
 	// The driver leaves a connection open that the server has refused, or has not answered.
-	return &dialer{Dialer: dial.Dialer{Most: most, One: true}, lookup: net.DefaultResolver.LookupNetIP, open: open, end: end}
+	return &dialer{Dialer: dial.Dialer{Most: dial.MaxConns, One: true}, lookup: net.DefaultResolver.LookupNetIP, open: open, end: end}
 }
 
 // Dial tries the addresses of a host in turn. The driver would look for them without a context, and one Dial for all would
@@ -166,16 +170,4 @@ func tryCredentials(creds natsgo.Option) error {
 	}
 	_, err := options.SignatureCB([]byte("nonce"))
 	return err
-}
-
-// connect tries again until ctx ends, unless the server refuses.
-func connect(ctx context.Context, u *engine.URL, options []natsgo.Option) (*natsgo.Conn, error) {
-	servers := u.Scheme + "://" + strings.Join(u.Hosts, ","+u.Scheme+"://")
-	var pauses engine.Backoff
-	for {
-		conn, err := natsgo.Connect(servers, options...)
-		if err == nil || !stores.KindOf(refused(err)).Retryable() || pauses.Wait(ctx) != nil {
-			return conn, err
-		}
-	}
 }

@@ -12,7 +12,6 @@ import (
 	driver "github.com/redis/go-redis/v9"
 
 	"github.com/tickflake/tickflake/stores"
-	"github.com/tickflake/tickflake/stores/engine"
 )
 
 // Durability asks the server for its settings, by CONFIG GET and INFO, in two round trips.
@@ -24,11 +23,7 @@ import (
 // risks, and appendonly no forgets. So do a maxmemory with an allkeys-… policy, which
 // evicts cells while the server runs, and a replica that takes writes.
 func (s *Store) Durability(ctx context.Context) (stores.Durability, error) {
-	promises, err := engine.Wait(ctx, func() (stores.Durability, error) { return s.durability(ctx) })
-	if err != nil {
-		return stores.Durability{}, s.Failed(ctx, "ask for", "settings", err)
-	}
-	return promises, nil
+	return s.Ask(ctx, s.durability)
 }
 
 func (s *Store) durability(ctx context.Context) (found stores.Durability, err error) {

@@ -21,9 +21,23 @@ func init() {
 
 // open opens a URL, as the package's doc describes it. It sends nothing.
 func open(_ context.Context, rawURL string) (stores.Store, error) {
-	u, replicas, err := parseURL(rawURL)
+	u, err := engine.ParseDriverURL(rawURL, []string{"redis", "rediss"}, "replicas")
 	if err != nil {
 		return nil, err
+	}
+	if u.URL.Hostname() == "" {
+		return nil, u.Refuse("it names no host", nil)
+	}
+	if _, ok := u.URL.User.Password(); !ok && u.URL.User.Username() != "" {
+		// In redis://password@host, as in some manuals, the password is parsed as a user
+		// without a password, and the client would log in without either.
+		return nil, u.Refuse("it has a user and no password; want user:password@host, or :password@host", nil)
+	}
+	replicas := 0
+	if text, ok := u.Options["replicas"]; ok {
+		if replicas, err = strconv.Atoi(text); err != nil || replicas < 0 || replicas > 100 {
+			return nil, u.Refuse("the parameter replicas cannot be used: want 0 to 100", nil)
+		}
 	}
 	opt, err := driver.ParseURL(u.URL.String())
 	if err != nil {
@@ -67,27 +81,4 @@ var words = []string{
 	"min_idle_conns", "max_idle_conns", "max_active_conns", "max_concurrent_dials",
 	"pipeline_pool_size", "pipeline_read_buffer_size", "pipeline_write_buffer_size",
 	"conn_max_idle_time", "idle_timeout", "conn_max_lifetime", "max_conn_age", "conn_max_lifetime_jitter", "skip_verify",
-}
-
-// parseURL returns the URL without the parameters of this package, and the replicas.
-func parseURL(rawURL string) (u *engine.URL, replicas int, err error) {
-	u, err = engine.ParseDriverURL(rawURL, []string{"redis", "rediss"}, "replicas")
-	if err != nil {
-		return nil, 0, err
-	}
-	if u.URL.Hostname() == "" {
-		return nil, 0, u.Refuse("it names no host", nil)
-	}
-	if _, ok := u.URL.User.Password(); !ok && u.URL.User.Username() != "" {
-		// In redis://password@host, as in some manuals, the password is parsed as a user
-		// without a password, and the client would log in without either.
-		return nil, 0, u.Refuse("it has a user and no password; want user:password@host, or :password@host", nil)
-	}
-	if text, ok := u.Options["replicas"]; ok {
-		replicas, err = strconv.Atoi(text)
-		if err != nil || replicas < 0 || replicas > 100 {
-			return nil, 0, u.Refuse("the parameter replicas cannot be used: want 0 to 100", nil)
-		}
-	}
-	return u, replicas, nil
 }

@@ -171,32 +171,22 @@ func (t texts) Put(ctx context.Context, key string, version uint64, text []byte)
 	return cmp.Or(err, problem)
 }
 
-func (t texts) Scan(ctx context.Context, from, to string, most int, found func(string, []byte) bool) error {
-	for size := min(page, most); from < to; {
-		list := driver.NewCmd(ctx, "eval", listScript, 2, t.hash, t.index, from, to, size)
-		list.SetFirstKeyPos(3)
-		if err := t.client.Process(ctx, list); err != nil {
-			t.reload(ctx)
-			return err
-		}
-		texts, err := list.Slice()
-		if err != nil {
-			return err
-		}
-		var last string
-		for i := 0; i+1 < len(texts); i += 2 {
-			last, _ = texts[i].(string)
-			text, ok := texts[i+1].(string) // or the cell does not exist, or not any more
-			if ok && !found(last, []byte(text)) {
-				return nil
-			}
-		}
-		if len(texts) < 2*size || last < from {
-			break // in an index that another program has written, the keys may be in no order
-		}
-		from = last + "\x00"
+func (t texts) Scan(ctx context.Context, from, to string, most int, found func(string, []byte)) (more bool, err error) {
+	size := min(page, most)
+	list := driver.NewCmd(ctx, "eval", listScript, 2, t.hash, t.index, from, to, size)
+	list.SetFirstKeyPos(3)
+	if err := t.client.Process(ctx, list); err != nil {
+		t.reload(ctx)
+		return false, err
 	}
-	return nil
+	texts, err := list.Slice()
+	for i := 0; i+1 < len(texts); i += 2 {
+		key, _ := texts[i].(string)
+		if text, ok := texts[i+1].(string); ok { // else the cell does not exist, or not any more
+			found(key, []byte(text))
+		}
+	}
+	return len(texts) == 2*size, err
 }
 
 // run runs a script on the primary, and waits for the replicas. It sends cmd, which is

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -96,14 +97,15 @@ func (b *bucket) Put(ctx context.Context, key, etag string, text []byte) error {
 		return err
 	}
 	sum := sha256.Sum256(text) // a bucket with object lock wants one
-	options := minio.PutObjectOptions{ContentType: "text/plain; charset=utf-8", DisableMultipart: true,
+	// To sign a stream, the driver's default, takes more, and its reader is not safe when the server redirects.
+	options := minio.PutObjectOptions{ContentType: "text/plain; charset=utf-8", DisableMultipart: true, DisableContentSha256: true,
 		UserMetadata: map[string]string{"x-amz-checksum-sha256": base64.StdEncoding.EncodeToString(sum[:])}}
 	if etag == "" {
 		options.SetMatchETagExcept("*")
 	} else {
 		options.SetMatchETag(etag)
 	}
-	_, err := minio.Core{Client: b.client}.PutObject(ctx, b.name, b.prefix+key+end, bytes.NewReader(text), int64(len(text)), "", "", options)
+	_, err := minio.Core{Client: b.client}.PutObject(ctx, b.name, b.prefix+key+end, bytes.NewReader(text), int64(len(text)), "", hex.EncodeToString(sum[:]), options)
 	switch answer := minio.ToErrorResponse(err); {
 	case answer.StatusCode == http.StatusConflict:
 		return fmt.Errorf("%w: %w", engine.ErrBusy, err)
@@ -114,27 +116,38 @@ func (b *bucket) Put(ctx context.Context, key, etag string, text []byte) error {
 }
 
 // Scan lists names: one request for each thousand.
-func (b *bucket) Scan(ctx context.Context, from, to string, limit int, found func(key string, text []byte) bool) error {
+func (b *bucket) Scan(ctx context.Context, from, to string, most int, found func(key string, text []byte)) (more bool, err error) {
 	if err := b.ready(); err != nil {
-		return err
+		return false, err
 	}
-	before := ""
+	after := b.prefix + from
+	if i := strings.IndexFunc(from, func(r rune) bool { return r <= '!' }); i >= 0 {
+		after = b.prefix + from[:i] + end // the object of that key is below
+	}
+	last := ""
 	for object := range b.client.ListObjectsIter(ctx, b.name, minio.ListObjectsOptions{
-		Prefix: b.prefix, StartAfter: b.prefix + strings.TrimRight(from, "\x00"), Recursive: true, MaxKeys: min(limit, page),
+		Prefix: b.prefix, StartAfter: after, Recursive: true, MaxKeys: min(most, page),
 	}) {
 		if object.Err != nil {
-			return object.Err
+			return false, object.Err
 		}
-		if object.Key <= before {
-			return errOrder
+		if object.Key <= last {
+			return false, errOrder
 		}
-		before = object.Key
-		key, ok := strings.CutSuffix(strings.TrimPrefix(object.Key, b.prefix), end)
-		if key >= to || ok && !found(key, nil) {
+		last = object.Key
+		key, ok := strings.CutSuffix(strings.TrimPrefix(last, b.prefix), end)
+		if key >= to {
 			break
 		}
+		if ok {
+			found(key, nil)
+			most--
+		}
+		if most == 0 {
+			return true, nil // more may follow, which would take a request to know
+		}
 	}
-	return ctx.Err() // which ends the iteration without an error
+	return false, ctx.Err() // which ends the iteration without an error
 }
 
 // ready fetches the credentials if there are none or they have expired: the driver would send without. That there are

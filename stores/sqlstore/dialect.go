@@ -47,7 +47,8 @@ func (d Dialect) withTable(table string) Dialect {
 
 // unfit returns a refusal of a table that was made by hand and breaks the promises of a
 // Store, with the statement that changes it, or nil. query returns the name and the type of
-// each column that does not fit, and another row if no key of namespace and cell is unique.
+// each column that does not fit, INDEX and the name of each unique index that refuses cells, and another row
+// if no key of namespace and cell is unique.
 func (d Dialect) unfit(ctx context.Context, conn *sql.Conn, query string, args ...any) error {
 	found, err := conn.QueryContext(ctx, query, args...)
 	if err != nil {
@@ -61,6 +62,9 @@ func (d Dialect) unfit(ctx context.Context, conn *sql.Conn, query string, args .
 			return err
 		}
 		problem, change := "no key of namespace and cell is unique", "ADD UNIQUE (namespace, cell)"
+		if name == "INDEX" {
+			problem, change = fmt.Sprintf("unique index %s takes two cells for one", is), "DROP INDEX "+d.quote(is)
+		}
 		for line := range strings.Lines(d.schema) {
 			if words := strings.Fields(line); words[0] == name {
 				problem, change = fmt.Sprintf("column %s is %s", name, is), "MODIFY "+strings.TrimSuffix(strings.Join(words, " "), ",")

@@ -20,8 +20,8 @@
 // create it. Or a DBA runs [Store.Schema] beforehand, and the user needs SELECT, INSERT
 // and UPDATE on it. All processes of a fleet must see the same table: a
 // search_path can differ between users. [Store.Durability], which stores.Open asks, refuses a
-// table that was made by hand in a way that breaks a Store, as with updated_at in seconds on
-// MySQL or without a unique key, and says which statement changes it.
+// table that was made by hand in a way that breaks a Store, as with updated_at in seconds or
+// another unique index on MySQL, or without a unique key, and says which statement changes it.
 //
 // # Connections
 //

@@ -102,7 +102,8 @@ WHERE namespace = ? AND cell = ? AND version = ? AND @@autocommit = 1`,
 // mysqlUnfit looks for the columns that break CAS or a Read in a table made by hand:
 //   - names that are cut off, differ in case only, or sort in another order than their bytes;
 //   - versions and values that a lax server cuts off;
-//   - a time that does not change with each write, so that no Read ends.
+//   - a time that does not change with each write, so that no Read ends;
+//   - another unique index, which takes a new cell for one that it is not: each Swap of it would conflict.
 const mysqlUnfit = `SELECT LOWER(column_name), CONCAT_WS(' COLLATE ', column_type, collation_name) FROM information_schema.columns
 WHERE table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND table_name = ? AND NOT COALESCE(CASE LOWER(column_name)
   WHEN 'namespace' THEN character_maximum_length >= 48 AND RIGHT(COALESCE(collation_name, '_bin'), 4) = '_bin'
@@ -115,7 +116,11 @@ UNION ALL SELECT '', '' FROM information_schema.tables AS t
 WHERE table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND table_name = ? AND NOT EXISTS (
   SELECT 1 FROM information_schema.statistics AS k WHERE k.table_schema = t.table_schema AND k.table_name = t.table_name
   GROUP BY k.index_name HAVING MAX(k.non_unique) = 0 AND COUNT(k.sub_part) = 0 AND COUNT(*) = 2
-  AND SUM(LOWER(k.column_name) IN ('namespace', 'cell')) = 2)`
+  AND SUM(LOWER(k.column_name) IN ('namespace', 'cell')) = 2)
+UNION ALL SELECT 'INDEX', k.index_name FROM information_schema.statistics AS k
+WHERE k.table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND k.table_name = ? AND k.non_unique = 0
+GROUP BY k.index_name HAVING SUM(LOWER(k.column_name) IN ('namespace', 'cell', 'version', 'value')) = COUNT(*)
+  AND SUM(LOWER(k.column_name) IN ('namespace', 'cell') AND k.sub_part IS NULL) < 2`
 
 func mysqlDurability(ctx context.Context, conn *sql.Conn, d Dialect) (stores.Durability, error) {
 	var found stores.Durability
@@ -141,7 +146,7 @@ func mysqlDurability(ctx context.Context, conn *sql.Conn, d Dialect) (stores.Dur
 	if !ok {
 		schema, name = "", schema
 	}
-	if err := d.unfit(ctx, conn, mysqlUnfit, schema, name, schema, name); err != nil {
+	if err := d.unfit(ctx, conn, mysqlUnfit, schema, name, schema, name, schema, name); err != nil {
 		return found, err
 	}
 	var engine sql.NullString

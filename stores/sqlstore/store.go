@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync/atomic"
 
@@ -47,24 +48,16 @@ func WithTable(name string) Option {
 	}
 }
 
+var tableName = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]{0,62}\.)?[A-Za-z_][A-Za-z0-9_]{0,62}$`)
+
 func checkTable(name string) error {
-	shown := name
-	if len(shown) > 130 {
-		shown = shown[:130] + "…"
+	if tableName.MatchString(name) {
+		return nil
 	}
-	bad := fmt.Errorf("table %q: want up to 63 ASCII letters, digits and underscores, not beginning with a digit, with the name of a schema and a dot before it or not", shown)
-	parts := strings.Split(name, ".")
-	for _, part := range parts {
-		if len(parts) > 2 || len(part) == 0 || len(part) > 63 || '0' <= part[0] && part[0] <= '9' {
-			return bad
-		}
-		for _, r := range part {
-			if (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' {
-				return bad
-			}
-		}
+	if len(name) > 130 {
+		name = name[:130] + "…"
 	}
-	return nil
+	return fmt.Errorf("table %q: want up to 63 ASCII letters, digits and underscores, not beginning with a digit, with the name of a schema and a dot before it or not", name)
 }
 
 // New returns a Store of the cells of a namespace, in the database behind db. It
@@ -101,53 +94,55 @@ func (s *Store) Schema() string { return s.dialect.schema + ";\n" }
 // texts are the rows of a namespace, for the skeleton. The revision of a text is its version.
 type texts struct{ *Store }
 
-// keyBytes are those that a key can have. Servers refuse some others, such as U+0000.
+// keyBytes are those that a key can have, in order. Servers refuse some others, such as U+0000.
 const keyBytes = "-./0123456789_abcdefghijklmnopqrstuvwxyz"
 
-// Scan asks for a range that may be wider, since the skeleton leaves out other keys.
-func (t texts) Scan(ctx context.Context, from, to string, most int, found func(string, []byte) bool) error {
-	from = cmp.Or(from[:len(from)-len(strings.TrimLeft(from, keyBytes))], "-") // a server can take "" for NULL
-	if other := strings.TrimLeft(to, keyBytes); other != "" {
-		to = to[:len(to)-len(other)] + "{" // which follows z
+// bound returns a text in place of an end of a range, without other bytes. The same keys are below it.
+func bound(end string) string {
+	rest := strings.TrimLeft(end, keyBytes)
+	if rest == "" {
+		return end
 	}
+	above := "{" // which follows z
+	if i := strings.IndexFunc(keyBytes, func(b rune) bool { return byte(b) > rest[0] }); i >= 0 {
+		above = keyBytes[i : i+1]
+	}
+	return end[:len(end)-len(rest)] + above
+}
+
+func (t texts) Scan(ctx context.Context, from, to string, most int, found func(string, []byte)) (more bool, err error) {
+	from, to = cmp.Or(bound(from), "-"), bound(to) // a server can take "" for NULL
 	type row struct {
 		key  string
 		text []byte
 	}
-	for {
-		page, err := again(ctx, t.Store, func(ctx context.Context, conn *sql.Conn) (page []row, err error) {
-			rows, err := conn.QueryContext(ctx, t.dialect.list, t.Namespace, from, to, most)
-			if err != nil {
+	rows, err := again(ctx, t.Store, func(ctx context.Context, conn *sql.Conn) (page []row, err error) {
+		rows, err := conn.QueryContext(ctx, t.dialect.list, t.Namespace, from, to, most)
+		if err != nil {
+			return nil, err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var key string
+			var version int64
+			var value []byte
+			if err := rows.Scan(&key, &version, &value); err != nil {
 				return nil, err
 			}
-			defer rows.Close()
-			for rows.Next() {
-				var key string
-				var version int64
-				var value []byte
-				if err := rows.Scan(&key, &version, &value); err != nil {
-					return nil, err
-				}
-				page = append(page, row{key, engine.FormatCell(uint64(version), value)})
-			}
-			return page, rows.Err()
-		})
-		if t.dialect.says(err) == errNoTable {
-			return nil // the first Swap makes it
+			page = append(page, row{key, engine.FormatCell(uint64(version), value)})
 		}
-		if err != nil {
-			return err
-		}
-		for _, r := range page {
-			if !found(r.key, r.text) {
-				return nil
-			}
-		}
-		if len(page) < most || page[len(page)-1].key < from { // the server has not kept to the range
-			return nil
-		}
-		from = page[len(page)-1].key + "-" // the next key, if there is one
+		return page, rows.Err()
+	})
+	if t.dialect.says(err) == errNoTable {
+		return false, nil // the first Swap makes it
 	}
+	if err != nil {
+		return false, err
+	}
+	for _, r := range rows {
+		found(r.key, r.text)
+	}
+	return len(rows) == most, nil
 }
 
 // Get reads a row. Its error wraps [ErrNotPrimary] if the answer may be out of date, and [ErrAutocommit] if it may come
@@ -295,15 +290,11 @@ func (t texts) makeTable(ctx context.Context, cell stores.Cell) (bool, error) {
 // Store if it was made by hand, in two or three round trips. If the table does not, the error is
 // of the kind [stores.Refused], and has the statement that changes it.
 func (s *Store) Durability(ctx context.Context) (stores.Durability, error) {
-	promises, err := engine.Wait(ctx, func() (stores.Durability, error) {
+	return s.Ask(ctx, func(ctx context.Context) (stores.Durability, error) {
 		return run(ctx, s, func(ctx context.Context, conn *sql.Conn) (stores.Durability, error) {
 			return s.dialect.durability(ctx, conn, s.dialect)
 		})
 	})
-	if err != nil {
-		return stores.Durability{}, s.Failed(ctx, "ask for", "settings", err)
-	}
-	return promises, nil
 }
 
 // explain makes the server's refusal wrap [stores.Refused], and tells why there was no answer in time.

@@ -265,7 +265,7 @@ func testRanges(t *testing.T, open opener) {
 	}
 	for _, r := range [][2]string{
 		{"node/", "node0"}, {"seq/", "seq0"}, {"layout", "layout\x00"}, {"a", "a0"}, {"a/", "a0"}, {"a-", "a/"}, {"a/b", "a/b/"}, {"a/b", "a/b0"},
-		{"", "a"}, {"a\x00", "b"}, {"", "\x7f"}, {"m", "zz"}, {"node/0000001", "node/0000011"}, {"node/0000001\x00", "node/4194303\x00"},
+		{"", "a"}, {"a\x00", "b"}, {"a!", "b"}, {"", "\x7f"}, {"m", "zz"}, {"node/0000001", "node/0000011"}, {"node/0000001\x00", "node/4194303\x00"},
 		{"zz/", "zz0"}, {"zzz", "\x7f"}, {"", ""}, {"b", "a"}, {"a", "a"}, {"", "\xff\xff"}, {"A", "ä"}, {"%", "}"}, {"\x00", "\x01"},
 	} {
 		want := within(r[0], r[1])

@@ -40,10 +40,6 @@ func (c *impatient) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// most bounds the connections to a server, as the server counts them: the driver closes a
-// connection whose server is silent, and makes the next.
-const most = 4
-
 func init() {
 	stores.Register("zk", open)
 	stores.Register("zks", open)
@@ -63,7 +59,7 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	dialer := &dial.Dialer{Most: most, One: true, TLS: config}
+	dialer := &dial.Dialer{Most: dial.MaxConns, One: true, TLS: config}
 	dial := func(network, addr string, timeout time.Duration) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
@@ -83,10 +79,14 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	var acl []zk.ACL
 	if u.User != "" {
 		acl = zk.AuthACL(zk.PermAll)
-		if err := login(ctx, conn, []byte(u.User+":"+u.Password)); err != nil {
-			err = engine.OpenFailed(ctx, name, withLast(dialer, refused(err)))
+		// The driver returns an error when it has tried each server once.
+		err := engine.Retry(ctx, func() error {
+			_, err := engine.Wait(ctx, func() (struct{}, error) { return struct{}{}, conn.AddAuth("digest", []byte(u.User+":"+u.Password)) })
+			return dialer.Because(refused(err))
+		})
+		if err != nil {
 			_ = closeAll()
-			return nil, err
+			return nil, engine.OpenFailed(ctx, name, err)
 		}
 	}
 	s, err := newStore(conn, dialer, u.Path, u.Namespace, acl)
@@ -97,16 +97,4 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	s.At = func() string { return name }
 	s.Done = closeAll
 	return s, nil
-}
-
-// login tries again until ctx ends, unless the server refuses: the driver returns an error when it
-// has tried each server once.
-func login(ctx context.Context, conn *zk.Conn, digest []byte) error {
-	var pauses engine.Backoff
-	for {
-		_, err := engine.Wait(ctx, func() (struct{}, error) { return struct{}{}, conn.AddAuth("digest", digest) })
-		if err == nil || !stores.KindOf(refused(err)).Retryable() || pauses.Wait(ctx) != nil {
-			return err
-		}
-	}
 }

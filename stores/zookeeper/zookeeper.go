@@ -52,12 +52,11 @@ func newStore(conn *zk.Conn, dialer *dial.Dialer, chroot, namespace string, acl 
 	return &Store{engine.Skeleton[revision]{
 		Texts:     &texts{conn: conn, root: chroot + "/" + namespace, acl: acl},
 		Namespace: namespace,
-		Unordered: true,
 		Reads:     64,
 		At:        func() string { return engine.At("zookeeper", conn.Server()) },
 		Explain: func(ctx context.Context, err error) error {
 			if !errors.Is(err, stores.ErrConflict) && ctx.Err() != nil || errors.Is(err, zk.ErrNoServer) {
-				err = withLast(dialer, err)
+				err = dialer.Because(err)
 			}
 			return refused(err)
 		},
@@ -116,15 +115,15 @@ func (t *texts) Put(ctx context.Context, key string, at revision, text []byte) (
 }
 
 // Scan asks for the names of all cells.
-func (t *texts) Scan(_ context.Context, _, _ string, _ int, found func(string, []byte) bool) error {
+func (t *texts) Scan(_ context.Context, _, _ string, _ int, found func(string, []byte)) (more bool, err error) {
 	names, _, err := t.conn.Children(t.root)
 	if errors.Is(err, zk.ErrNoNode) {
-		return nil
+		return false, nil
 	}
 	for _, name := range names {
 		found(strings.ReplaceAll(name, "+", "/"), nil)
 	}
-	return err
+	return false, err
 }
 
 // create makes a znode and its missing parents. It makes a parent only when the server
@@ -161,13 +160,14 @@ func (unspoken) Printf(string, ...any) {}
 // but by name. So a server that returns with another address is found, and TLS
 // can check the name.
 type servers struct {
-	mu         sync.Mutex
-	hosts      []string
-	next, last int // last: where a round ends
+	mu    sync.Mutex
+	hosts []string
+	next  int
+	tried int // since the last round, or the last good one, which counts
 }
 
 func (h *servers) Init(hosts []string) error {
-	h.hosts, h.next, h.last = hosts, 0, -1
+	h.hosts = hosts
 	return nil
 }
 
@@ -176,19 +176,19 @@ func (h *servers) Len() int { return len(h.hosts) }
 func (h *servers) Next() (host string, round bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	i := h.next
-	h.next = (i + 1) % len(h.hosts)
-	round = i == h.last
-	if h.last < 0 {
-		h.last = 0
+	host, round = h.hosts[h.next], h.tried == len(h.hosts)
+	h.next = (h.next + 1) % len(h.hosts)
+	if round {
+		h.tried = 0
 	}
-	return h.hosts[i], round
+	h.tried++
+	return host, round
 }
 
 func (h *servers) Connected() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.last = (h.next + len(h.hosts) - 1) % len(h.hosts)
+	h.tried = 1
 }
 
 // refused makes the server's refusal wrap [stores.Refused].
@@ -206,12 +206,3 @@ var (
 	errCredentials = stores.Refused.New("the server refuses the user, the password or a right: fix the URL, or the access rights of the znodes")
 	errEphemeral   = stores.Refused.New("the znode of the namespace is ephemeral, so another program made it: use another namespace")
 )
-
-// withLast returns err with the error of the last attempt to connect, unless a connection was made
-// since. The driver does not return it, but tries again until the caller gives up.
-func withLast(dialer *dial.Dialer, err error) error {
-	if last := dialer.LastError(); last != nil {
-		return fmt.Errorf("%w: %w", err, last)
-	}
-	return err
-}

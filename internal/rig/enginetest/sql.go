@@ -146,8 +146,10 @@ func (q SQL) Test(t *testing.T) {
 			if row[1] != "" {
 				require.ErrorIs(t, err, stores.Refused)
 				require.ErrorContains(t, err, row[1])
-				_, fix, _ := strings.Cut(err.Error(), ": ALTER TABLE ")
-				Exec(t, root, "ALTER TABLE "+fix)
+				for problem := range strings.SplitSeq(err.Error(), "; ") {
+					_, fix, _ := strings.Cut(problem, ": ALTER TABLE ")
+					Exec(t, root, "ALTER TABLE "+fix)
+				}
 			}
 			store := Open(t, at)
 			for range 2 {

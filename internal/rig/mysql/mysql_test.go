@@ -129,6 +129,7 @@ func table(s *servers.Server) enginetest.SQL {
 		{"MODIFY version INT NOT NULL", "column version is int"},
 		{"MODIFY value TINYTEXT NOT NULL", "column value is tinytext"},
 		{"DROP PRIMARY KEY, ADD COLUMN id INT AUTO_INCREMENT PRIMARY KEY, ADD UNIQUE (namespace, cell, id), ADD UNIQUE (namespace, cell(7))", "no key of namespace and cell is unique: "},
+		{"ADD UNIQUE narrow (namespace, cell(7))", "unique index narrow takes two cells for one: "},
 		{"MODIFY value TEXT, MODIFY updated_at DATETIME(6) DEFAULT NOW(6), DROP PRIMARY KEY, ADD UNIQUE (cell, namespace)", ""},
 		{"MODIFY cell VARBINARY(200), MODIFY namespace VARCHAR(99) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", ""},
 	}, times...) {

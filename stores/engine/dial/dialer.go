@@ -24,6 +24,10 @@ const unheard = 10 * time.Second
 // of the default window lasts longer: it survives an outage of 20 seconds.
 const MaxSilence = 15 * time.Second
 
+// MaxConns is how many connections a driver that has one at a time may have to a server, as the server counts them: it
+// closes one whose server is silent, and makes the next.
+const MaxConns = 4
+
 // Dialer connects the driver of an engine to its server. It notices soon that the other
 // machine is gone, so an engine need not close a connection because an answer is late. Its
 // zero value is ready for use, by several goroutines at once.
@@ -65,12 +69,15 @@ func (d *Dialer) Dial(ctx context.Context, network, address string) (net.Conn, e
 	return conn, err
 }
 
-// LastError returns the error of the last Dial that has ended, or nil if it made a connection. Some
-// drivers do not return it.
-func (d *Dialer) LastError() error {
+// Because returns an error of the driver with that of the last Dial that has ended, unless that made a
+// connection. Some drivers do not return it. Of nil it returns nil.
+func (d *Dialer) Because(err error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.last
+	if err == nil || d.last == nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, d.last)
 }
 
 // closeOpen closes the connections as the driver would.

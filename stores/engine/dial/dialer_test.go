@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -113,12 +114,14 @@ func TestDialerTLS(t *testing.T) {
 	defer d.Close()
 	_, err := d.Dial(t.Context(), "tcp", address)
 	require.ErrorAs(t, err, new(*tls.CertificateVerificationError))
-	require.Equal(t, err, d.LastError())
+	failed := errors.New("failed")
+	require.EqualError(t, d.Because(failed), "failed: "+err.Error())
+	require.NoError(t, d.Because(nil))
 	d.TLS.RootCAs = x509.NewCertPool()
 	d.TLS.RootCAs.AddCert(server.Certificate())
 	first, err := d.Dial(t.Context(), "tcp", address)
 	require.NoError(t, err)
-	require.NoError(t, d.LastError())
+	require.Equal(t, failed, d.Because(failed))
 	_, err = d.Dial(t.Context(), "tcp", address)
 	require.NoError(t, err)
 	_, err = first.Read(make([]byte, 1))
