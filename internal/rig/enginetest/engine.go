@@ -368,13 +368,17 @@ const patience = 2 * time.Minute
 // pause is between the tries of a loop.
 func pause() { time.Sleep(20 * time.Millisecond) }
 
-// Until calls f, with some seconds each time, until it returns nil. If that takes two minutes,
-// the test fails at once.
+// Until calls f until it returns nil. A call has two seconds, as a server may never answer it, and after
+// a call that took longer, as on a slow disk, twice the time. After two minutes the test fails at once.
 func Until(t testing.TB, f func(context.Context) error) {
 	t.Helper()
-	for begin := time.Now(); ; pause() {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	begin, limit := time.Now(), 2*time.Second
+	for ; ; pause() {
+		ctx, cancel := context.WithTimeout(context.Background(), limit)
 		err := f(ctx)
+		if ctx.Err() != nil {
+			limit = min(2*limit, 30*time.Second)
+		}
 		cancel()
 		if err == nil {
 			return
