@@ -193,7 +193,8 @@ func (e Engine) testDown(t *testing.T) {
 	defer func() { require.NoError(t, e.Server.Start()) }()
 	says := func(want string, do func(context.Context) error) {
 		t.Helper()
-		err := refused(t, do)
+		// In a short time a driver may not have tried to connect.
+		err := Fails(t, func(err error) bool { return unreachable.MatchString(err.Error()) }, do)
 		require.ErrorContains(t, err, e.Name+": "+want)
 		assert.Regexp(t, unreachable, err.Error())
 		assert.True(t, stores.KindOf(err).Retryable(), err)
@@ -230,22 +231,6 @@ func Operations(s stores.Store, cell stores.Cell) [3]func(context.Context) error
 // unreachable is how drivers say that nothing listens.
 var unreachable = regexp.MustCompile("refused|no connection to a server|no servers available")
 
-// refused returns the error of an operation on a server that does not exist. In a short
-// time a driver may not have tried to connect, so refused tries again with more time, until
-// the error says that the connection was refused, or the time reaches ten seconds.
-func refused(t testing.TB, do func(context.Context) error) (err error) {
-	t.Helper()
-	for limit := 300 * time.Millisecond; limit < 10*time.Second; limit *= 2 {
-		ctx, cancel := context.WithTimeout(t.Context(), limit)
-		err = do(ctx)
-		cancel()
-		if err == nil || unreachable.MatchString(err.Error()) {
-			break
-		}
-	}
-	return err
-}
-
 // Refusal is a cause for which a server refuses what it has allowed before.
 type Refusal struct {
 	Store        stores.Store
@@ -273,15 +258,9 @@ func TestRefusals(t *testing.T, all map[string]func(t *testing.T) Refusal) {
 			for what, do := range Operations(r.Store, cell) {
 				// The first use of a connection that the server has closed may fail otherwise, some
 				// servers wait until they close it, and NATS does not answer.
-				var err error
-				for limit := Within(t); limit.Err() == nil; pause() {
-					ctx, cancel := context.WithTimeout(limit, time.Second)
-					err = do(ctx)
-					cancel()
-					if kind := stores.KindOf(err); err == nil || kind == stores.Refused || errors.Is(err, stores.ErrConflict) {
-						break
-					}
-				}
+				err := Fails(t, func(err error) bool {
+					return stores.KindOf(err) == stores.Refused || errors.Is(err, stores.ErrConflict)
+				}, do)
 				switch {
 				case what == 0:
 					refused(err, r.Want)
@@ -355,9 +334,9 @@ func Promises(t testing.TB, s stores.Store) stores.Durability {
 	return promises
 }
 
-// Within is a context for what takes a moment.
+// Within is a context for what takes a moment. It ends a hang: the disk of a busy machine takes seconds.
 func Within(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -368,11 +347,24 @@ const patience = 2 * time.Minute
 // pause is between the tries of a loop.
 func pause() { time.Sleep(20 * time.Millisecond) }
 
-// Until calls f until it returns nil. A call has two seconds, as a server may never answer it, and after
+// Fails calls do, as Until does, until its error is one that is wanted, and returns that: what is asked too early
+// or has too little time may fail otherwise. It returns nil if there is no error.
+func Fails(t testing.TB, wanted func(error) bool, do func(context.Context) error) (err error) {
+	t.Helper()
+	Until(t, func(ctx context.Context) error {
+		if err = do(ctx); err == nil || wanted(err) {
+			return nil
+		}
+		return err
+	})
+	return err
+}
+
+// Until calls f until it returns nil. A call has a second, as a server may never answer it, and after
 // a call that took longer, as on a slow disk, twice the time. After two minutes the test fails at once.
 func Until(t testing.TB, f func(context.Context) error) {
 	t.Helper()
-	begin, limit := time.Now(), 2*time.Second
+	begin, limit := time.Now(), time.Second
 	for ; ; pause() {
 		ctx, cancel := context.WithTimeout(context.Background(), limit)
 		err := f(ctx)
