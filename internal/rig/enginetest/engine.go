@@ -269,13 +269,7 @@ func TestRefusals(t *testing.T, all map[string]func(t *testing.T) Refusal) {
 				}
 			}
 			r.Fix()
-			Until(t, func(ctx context.Context) error {
-				is, err := r.Store.Read(ctx, key)
-				if err == nil {
-					_, err = r.Store.Swap(ctx, key, is.Version, []byte("after"))
-				}
-				return err
-			})
+			Write(t, r.Store, key, "after")
 		})
 	}
 }
@@ -295,6 +289,20 @@ func Cell(t testing.TB, s stores.Store, key, value string) stores.Cell {
 	cell, err := s.Read(Within(t), key)
 	require.NoError(t, err)
 	return Swap(t, s, cell, value)
+}
+
+// Write is [Cell] on a store that may not work yet.
+func Write(t testing.TB, s stores.Store, key, value string) (cell stores.Cell) {
+	t.Helper()
+	Until(t, func(ctx context.Context) error {
+		is, err := s.Read(ctx, key)
+		if err == nil {
+			is.Version, err = s.Swap(ctx, key, is.Version, []byte(value))
+		}
+		cell = stores.Cell{Key: key, Version: is.Version, Value: []byte(value)}
+		return err
+	})
+	return cell
 }
 
 // Swap replaces a cell, and returns the new one.
@@ -341,8 +349,8 @@ func Within(t testing.TB) context.Context {
 	return ctx
 }
 
-// patience is how long a failover and the recovery of a fleet may take on a busy machine.
-const patience = 2 * time.Minute
+// Patience is how long a failover and the recovery of a fleet may take on a busy machine.
+const Patience = 2 * time.Minute
 
 // pause is between the tries of a loop.
 func pause() { time.Sleep(20 * time.Millisecond) }
@@ -375,8 +383,8 @@ func Until(t testing.TB, f func(context.Context) error) {
 		if err == nil {
 			return
 		}
-		if time.Since(begin) > patience {
-			t.Fatalf("after %v: %v", patience, err)
+		if time.Since(begin) > Patience {
+			t.Fatalf("after %v: %v", Patience, err)
 		}
 	}
 }

@@ -71,7 +71,7 @@ func testByHand(t *testing.T, e enginetest.Engine) {
 func TestRights(t *testing.T) {
 	t.Parallel()
 	const password, inURL = "p@ss/wo:rd%?#", "p%40ss%2Fwo%3Ard%25%3F%23"
-	server, ctx := servers.For(t, servers.Etcd), enginetest.Within(t)
+	server, ctx := servers.For(t, servers.Etcd), t.Context()
 	root := clientOf(t, server.Addr)
 	must := func(_ any, err error) {
 		t.Helper()

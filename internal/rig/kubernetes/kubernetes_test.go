@@ -88,7 +88,7 @@ func name(text string) string {
 
 // testRights gives a service account the Role of the example, which is enough, and needed.
 func testRights(t *testing.T, s *servers.Server) {
-	client, ctx := admin(t, s), enginetest.Within(t)
+	client, ctx := admin(t, s), t.Context()
 	text, err := os.ReadFile(filepath.Join(rig.Top(), "examples", "kubernetes", "store.yaml"))
 	require.NoError(t, err)
 	var role rbac.Role
