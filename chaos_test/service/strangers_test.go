@@ -63,7 +63,8 @@ func besiege(t *testing.T, connections int, attack func(*testing.T, context.Cont
 	ctx := t.Context()
 	f, err := rig.StartFleet(ctx, rig.FleetConfig{Store: servers.For(t, servers.Directory), Servers: 1, Strict: true, Rate: 200,
 		Each: func(_ int, c *rig.ServeConfig) {
-			c.Args = append(c.Args, "--layout", "41/4/18", "--max-connections", fmt.Sprint(connections), "--read-timeout", readTimeout.String(), "--request-timeout", "1s")
+			// A request may wait for a slow disk.
+			c.Args = append(c.Args, "--layout", "41/4/18", "--max-connections", fmt.Sprint(connections), "--read-timeout", readTimeout.String(), "--request-timeout", "10s")
 		}})
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, f.Close()) }()

@@ -77,10 +77,11 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// withEngines is tickflake with three more engines: broken://, silent://, and shared://DIR, a directory whose
+// withEngines is tickflake with a --timeout of a minute by default, and with three more engines: broken://, silent://, and shared://DIR, a directory whose
 // processes know nothing of each other's end, as in a store that hosts share. Its server is away while
 // DIR/away exists, and hangs after the operations of the option after.
 func withEngines() {
+	defaultTimeout = time.Minute
 	stores.Register("broken", func(context.Context, string) (stores.Store, error) {
 		return nil, fmt.Errorf("no answer: %w", syscall.EPIPE) // as of a connection, and not of the output
 	})

@@ -92,9 +92,12 @@ type place struct {
 	directory func() string
 }
 
+// defaultTimeout is that of --timeout; a variable for our own tests, whose disk may be slow.
+var defaultTimeout = 5 * time.Second
+
 // placeFlags adds --store and --timeout.
 func placeFlags(cmd *cobra.Command, k kept, directory func() string) *place {
-	p := &place{kept: k, directory: directory, url: os.Getenv(storeVariable), source: "$" + storeVariable, timeout: 5 * time.Second}
+	p := &place{kept: k, directory: directory, url: os.Getenv(storeVariable), source: "$" + storeVariable, timeout: defaultTimeout}
 	usage := "`URL` of the store that keeps " + k.what + ", or a directory, see " + k.see + " (default $" + storeVariable + ", or else the per-user state directory)"
 	command.Flag(cmd, "store", usage, &p.url, func(s string) (string, error) {
 		if s == "" {

@@ -60,6 +60,9 @@ type Broken struct {
 	Examples []string `json:"examples"` // the first ones
 }
 
+// recovery is how long a fleet may take until it serves, on a slow disk of a busy machine.
+const recovery = 2 * time.Minute
+
 // mostShown bounds the examples of a broken promise.
 const mostShown = 10
 
@@ -311,9 +314,9 @@ func (f *Fleet) Check() {
 	}
 }
 
-// Recovered breaks a promise unless each server serves IDs and both sequences within a minute.
+// Recovered breaks a promise unless each server serves IDs and both sequences within two minutes.
 func (f *Fleet) Recovered() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), recovery)
 	defer cancel()
 	for _, m := range f.Members {
 		w := &Worker{fleet: f, callers: []Caller{Protocols[0].Open(m.address(0))}, count: Client{Name: fmt.Sprintf("the check of server %d", m.Index)}}

@@ -204,7 +204,7 @@ func (w *Worker) Count() Client {
 
 // More waits until so many more calls of each client are served.
 func (f *Fleet) More(ctx context.Context, n int64) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, recovery)
 	defer cancel()
 	want := make([]int64, len(f.Clients))
 	for i, w := range f.Clients {

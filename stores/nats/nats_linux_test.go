@@ -2,6 +2,7 @@ package nats
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"syscall"
@@ -35,7 +36,16 @@ func TestHostWithAddressThatHangs(t *testing.T) {
 	d.lookup = func(context.Context, string, string) ([]netip.Addr, error) {
 		return []netip.Addr{netip.MustParseAddr("127.0.0.2"), netip.MustParseAddr("127.0.0.1")}, nil
 	}
-	if conn, err := d.Dial("tcp", "host.example:"+port); err != nil || conn.RemoteAddr().String() != good.Addr().String() {
-		t.Errorf("Dial: %v", err)
+	conn, err := d.Dial("tcp", "host.example:"+port)
+	if err != nil || conn.RemoteAddr().String() != good.Addr().String() {
+		t.Fatalf("Dial: %v", err)
+	}
+	// The driver forgets to close the connection of an attempt that was not answered.
+	if _, err := d.Dial("tcp", "host.example:"+port); err != nil {
+		t.Errorf("Dial again: %v", err)
+	}
+	_ = conn.SetReadDeadline(time.Now())
+	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("the connection before: %v", err)
 	}
 }

@@ -77,12 +77,11 @@ func testRaceToSwap(t *testing.T, open opener) {
 
 	var mu sync.Mutex
 	next := make(map[uint64]stores.Cell) // by the version that a winner replaced
-	deadline := time.Now().Add(4 * patience)
 	parallel(t, racers, func(worker int) error {
-		c := clients[worker%clientsOfThem]
+		c, last := clients[worker%clientsOfThem], time.Now()
 		for won := 0; won < each; {
-			if time.Now().After(deadline) {
-				return fmt.Errorf("%d writes of %d in %v: all writers are in conflict", won, each, 4*patience)
+			if time.Since(last) > 4*patience {
+				return fmt.Errorf("no write in %v, after %d of %d: all writers are in conflict", 4*patience, won, each)
 			}
 			ctx, cancel := limited()
 			old, err := c.Read(ctx, node(1))
@@ -101,7 +100,7 @@ func testRaceToSwap(t *testing.T, open opener) {
 			if !ok {
 				continue
 			}
-			won++
+			won, last = won+1, time.Now()
 			mu.Lock()
 			other, twice := next[old.Version]
 			next[old.Version] = cell

@@ -193,7 +193,8 @@ func (e Engine) testDown(t *testing.T) {
 	defer func() { require.NoError(t, e.Server.Start()) }()
 	says := func(want string, do func(context.Context) error) {
 		t.Helper()
-		err := refused(t, do)
+		// In a short time a driver may not have tried to connect.
+		err := Fails(t, func(err error) bool { return unreachable.MatchString(err.Error()) }, do)
 		require.ErrorContains(t, err, e.Name+": "+want)
 		assert.Regexp(t, unreachable, err.Error())
 		assert.True(t, stores.KindOf(err).Retryable(), err)
@@ -230,22 +231,6 @@ func Operations(s stores.Store, cell stores.Cell) [3]func(context.Context) error
 // unreachable is how drivers say that nothing listens.
 var unreachable = regexp.MustCompile("refused|no connection to a server|no servers available")
 
-// refused returns the error of an operation on a server that does not exist. In a short
-// time a driver may not have tried to connect, so refused tries again with more time, until
-// the error says that the connection was refused, or the time reaches ten seconds.
-func refused(t testing.TB, do func(context.Context) error) (err error) {
-	t.Helper()
-	for limit := 300 * time.Millisecond; limit < 10*time.Second; limit *= 2 {
-		ctx, cancel := context.WithTimeout(t.Context(), limit)
-		err = do(ctx)
-		cancel()
-		if err == nil || unreachable.MatchString(err.Error()) {
-			break
-		}
-	}
-	return err
-}
-
 // Refusal is a cause for which a server refuses what it has allowed before.
 type Refusal struct {
 	Store        stores.Store
@@ -273,15 +258,9 @@ func TestRefusals(t *testing.T, all map[string]func(t *testing.T) Refusal) {
 			for what, do := range Operations(r.Store, cell) {
 				// The first use of a connection that the server has closed may fail otherwise, some
 				// servers wait until they close it, and NATS does not answer.
-				var err error
-				for limit := Within(t); limit.Err() == nil; pause() {
-					ctx, cancel := context.WithTimeout(limit, time.Second)
-					err = do(ctx)
-					cancel()
-					if kind := stores.KindOf(err); err == nil || kind == stores.Refused || errors.Is(err, stores.ErrConflict) {
-						break
-					}
-				}
+				err := Fails(t, func(err error) bool {
+					return stores.KindOf(err) == stores.Refused || errors.Is(err, stores.ErrConflict)
+				}, do)
 				switch {
 				case what == 0:
 					refused(err, r.Want)
@@ -290,13 +269,7 @@ func TestRefusals(t *testing.T, all map[string]func(t *testing.T) Refusal) {
 				}
 			}
 			r.Fix()
-			Until(t, func(ctx context.Context) error {
-				is, err := r.Store.Read(ctx, key)
-				if err == nil {
-					_, err = r.Store.Swap(ctx, key, is.Version, []byte("after"))
-				}
-				return err
-			})
+			Write(t, r.Store, key, "after")
 		})
 	}
 }
@@ -316,6 +289,20 @@ func Cell(t testing.TB, s stores.Store, key, value string) stores.Cell {
 	cell, err := s.Read(Within(t), key)
 	require.NoError(t, err)
 	return Swap(t, s, cell, value)
+}
+
+// Write is [Cell] on a store that may not work yet.
+func Write(t testing.TB, s stores.Store, key, value string) (cell stores.Cell) {
+	t.Helper()
+	Until(t, func(ctx context.Context) error {
+		is, err := s.Read(ctx, key)
+		if err == nil {
+			is.Version, err = s.Swap(ctx, key, is.Version, []byte(value))
+		}
+		cell = stores.Cell{Key: key, Version: is.Version, Value: []byte(value)}
+		return err
+	})
+	return cell
 }
 
 // Swap replaces a cell, and returns the new one.
@@ -355,32 +342,49 @@ func Promises(t testing.TB, s stores.Store) stores.Durability {
 	return promises
 }
 
-// Within is a context for what takes a moment.
+// Within is a context for what takes a moment. It ends a hang: the disk of a busy machine takes seconds.
 func Within(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// patience is how long a failover and the recovery of a fleet may take on a busy machine.
-const patience = 2 * time.Minute
+// Patience is how long a failover and the recovery of a fleet may take on a busy machine.
+const Patience = 2 * time.Minute
 
 // pause is between the tries of a loop.
 func pause() { time.Sleep(20 * time.Millisecond) }
 
-// Until calls f, with some seconds each time, until it returns nil. If that takes two minutes,
-// the test fails at once.
+// Fails calls do, as Until does, until its error is one that is wanted, and returns that: what is asked too early
+// or has too little time may fail otherwise. It returns nil if there is no error.
+func Fails(t testing.TB, wanted func(error) bool, do func(context.Context) error) (err error) {
+	t.Helper()
+	Until(t, func(ctx context.Context) error {
+		if err = do(ctx); err == nil || wanted(err) {
+			return nil
+		}
+		return err
+	})
+	return err
+}
+
+// Until calls f until it returns nil. A call has a second, as a server may never answer it, and after
+// a call that took longer, as on a slow disk, twice the time. After two minutes the test fails at once.
 func Until(t testing.TB, f func(context.Context) error) {
 	t.Helper()
-	for begin := time.Now(); ; pause() {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	begin, limit := time.Now(), time.Second
+	for ; ; pause() {
+		ctx, cancel := context.WithTimeout(context.Background(), limit)
 		err := f(ctx)
+		if ctx.Err() != nil {
+			limit = min(2*limit, 30*time.Second)
+		}
 		cancel()
 		if err == nil {
 			return
 		}
-		if time.Since(begin) > patience {
-			t.Fatalf("after %v: %v", patience, err)
+		if time.Since(begin) > Patience {
+			t.Fatalf("after %v: %v", Patience, err)
 		}
 	}
 }

@@ -261,12 +261,35 @@ func (c *Trio) testLong(t *testing.T, fleet *Fleet) {
 	fleet.WaitRecovered(t, "two leaders")
 
 	leader, others := c.Await(t)
-	require.NoError(t, leader.Kill())
-	require.NoError(t, others[0].Kill())
-	fleet.Step(2*time.Hour, 2)
-	fleet.WaitFailed(t, generator.ErrNotGranted, 3) // grants end without a majority
-	fleet.Crash(1)
-	fleet.Step(-3 * time.Second)
-	require.NoError(t, others[0].Start())
-	fleet.WaitRecovered(t, "majority is back")
+	fleet.outage(t, "majority killed", func() error { return errors.Join(leader.Kill(), others[0].Kill()) }, others[0].Start)
+}
+
+// outage lets the store be away until grants have ended. A clock steps meanwhile, and two processes crash, one
+// of them after its grant.
+func (f *Fleet) outage(t testing.TB, name string, begin, end func() error) {
+	t.Helper()
+	require.NoError(t, begin())
+	f.Step(2*time.Hour, 2)
+	f.Crash(0)
+	f.WaitFailed(t, generator.ErrNotGranted, 3)
+	f.Crash(1)
+	f.Step(-3 * time.Second)
+	require.NoError(t, end())
+	f.WaitRecovered(t, name)
+}
+
+// TestAlone has the tests of an engine that no other server stands in for: a fleet while the server is away in
+// each of these ways, given by how they begin and end, and the moves of a fleet between it and a directory.
+func TestAlone(t *testing.T, s *servers.Server, away map[string][2]func() error) {
+	t.Run("away", func(t *testing.T) {
+		fleet := StartFleet(t, FleetConfig{Processes: 3, Window: 2 * time.Second, Timeout: time.Second,
+			Open: func(ctx context.Context) (stores.Store, error) {
+				return stores.Open(ctx, s.At(s.Addr, "namespace=alone"))
+			}})
+		for name, way := range away {
+			fleet.outage(t, name, way[0], way[1])
+		}
+		fleet.Check(t)
+	})
+	TestMoves(t, s)
 }

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -31,6 +30,8 @@ type exchange struct {
 	http.ResponseWriter
 	send func() *httptest.ResponseRecorder
 	old  *httptest.ResponseRecorder // an earlier answer to a GET of the same text
+	end  func()                     // ends the call
+	gone <-chan struct{}            // the client has ended the request
 }
 
 func (x exchange) pass(answer *httptest.ResponseRecorder) {
@@ -66,16 +67,18 @@ func (e Engine) testHTTP(t *testing.T) {
 		"500":                {"PUT", func(x exchange) { x.answer(500) }, "before", stores.Passing},
 		"500_late":           {"PUT", func(x exchange) { x.send(); x.answer(500) }, "after", stores.Passing},
 		"503":                {"PUT", func(x exchange) { x.answer(503) }, "before", stores.Passing},
-		"stands_still":       {"PUT", func(x exchange) { time.Sleep(time.Second); x.lose() }, "before", stores.Passing}, // past the end of the call
+		"stands_still":       {"PUT", func(x exchange) { x.end(); <-x.gone; x.lose() }, "before", stores.Passing},
 		"stale_read":         {"GET", func(x exchange) { x.pass(x.old) }, "before", stores.ErrConflict},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var armed, keeping atomic.Bool
 			var old atomic.Pointer[httptest.ResponseRecorder]
+			ctx, end := context.WithCancel(Within(t))
+			defer end()
 			serve := func(w http.ResponseWriter, r *http.Request) {
 				body, err := io.ReadAll(r.Body)
 				assert.NoError(t, err)
-				x := exchange{ResponseWriter: w, old: old.Load(), send: func() *httptest.ResponseRecorder {
+				x := exchange{ResponseWriter: w, old: old.Load(), end: end, gone: r.Context().Done(), send: func() *httptest.ResponseRecorder {
 					sent, answer := r.Clone(context.WithoutCancel(r.Context())), httptest.NewRecorder()
 					sent.Body = io.NopCloser(bytes.NewReader(body))
 					forward.ServeHTTP(answer, sent)
@@ -110,9 +113,7 @@ func (e Engine) testHTTP(t *testing.T) {
 				cell = first // as a process that has read the old text believes
 			}
 			armed.Store(true)
-			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 			_, err = store.Swap(ctx, key, cell.Version, []byte("after"))
-			cancel()
 			assert.ErrorIs(t, err, test.want)
 			if test.want != stores.ErrConflict {
 				assert.NotErrorIs(t, err, stores.ErrConflict)

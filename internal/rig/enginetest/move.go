@@ -40,13 +40,22 @@ func testMove(t *testing.T, from, to string) {
 	began, old := time.Now(), start(from, 0)
 	old.Step(-time.Minute, 0)
 	old.WaitIssued(t, 30)
+	// Each may be called again, as it may lose its races with the fleet, and a disk may be slow.
+	again := func(step func(context.Context) error) {
+		Until(t, func(ctx context.Context) error {
+			err := step(ctx)
+			require.True(t, stores.KindOf(err).Retryable(), err)
+			return err
+		})
+	}
 	var floors lease.Floors
-	Until(t, func(ctx context.Context) (err error) { // it may lose its races with the fleet
+	again(func(ctx context.Context) (err error) {
 		floors, err = lease.Export(ctx, admin, "the new store", lease.EvenIfRunning())
 		return err
 	})
 	require.Len(t, floors.Nodes, processes)
-	require.NoError(t, lease.Import(t.Context(), Open(t, to), floors))
+	next := Open(t, to)
+	again(func(ctx context.Context) error { return lease.Import(ctx, next, floors) })
 	young := start(to, time.Until(began)) // with clocks at the IDs of before
 	young.WaitRecovered(t, "moved")
 	old.WaitFailed(t, lease.ErrMoved, processes)

@@ -69,7 +69,7 @@ func (e Engine) plateau(t *testing.T, held bool, fault func(proxy *storetest.Pro
 	var clients []*plateauClient
 	for i := range plateauClients {
 		c := &plateauClient{store: e.Open(t, proxy.Addr(), "plateau"), key: fmt.Sprintf("node/%07d", i)}
-		c.wait(t) // and the table is made
+		Write(t, c.store, c.key+"0", "") // and the table is made
 		clients = append(clients, c)
 	}
 	checkUnheard(t, proxy.Addr())
@@ -97,7 +97,7 @@ func (e Engine) plateau(t *testing.T, held bool, fault func(proxy *storetest.Pro
 		most += plateauClients * e.AtMost * int(time.Since(begin)/dial.MaxSilence)
 	}
 	for _, c := range clients {
-		c.wait(t)
+		Write(t, c.store, c.key+"0", "")
 	}
 	end()
 	atRest := before + plateauClients*e.AtRest
@@ -132,16 +132,4 @@ func (c *plateauClient) work(ctx context.Context) {
 		}
 		cancel()
 	}
-}
-
-// wait waits until the client writes.
-func (c *plateauClient) wait(t testing.TB) {
-	t.Helper()
-	Until(t, func(ctx context.Context) error {
-		cell, err := c.store.Read(ctx, c.key+"0")
-		if err == nil {
-			_, err = c.store.Swap(ctx, cell.Key, cell.Version, nil)
-		}
-		return err
-	})
 }

@@ -77,8 +77,7 @@ func TestEngine(t *testing.T) {
 	e.Test(t)
 	t.Run("shown", func(t *testing.T) { testShown(t, s) })
 	t.Run("rights", func(t *testing.T) { testRights(t, s) })
-	t.Run("etcd stopped", func(t *testing.T) { testEtcdStopped(t, s, back) })
-	enginetest.TestAlone(t, s)
+	enginetest.TestAlone(t, s, map[string][2]func() error{"killed": {s.Kill, s.Start}, "etcd stopped": {back.Suspend, back.Resume}})
 }
 
 // name is that of a cell as the package's doc describes it, for keys without special characters.
@@ -89,7 +88,7 @@ func name(text string) string {
 
 // testRights gives a service account the Role of the example, which is enough, and needed.
 func testRights(t *testing.T, s *servers.Server) {
-	client, ctx := admin(t, s), enginetest.Within(t)
+	client, ctx := admin(t, s), t.Context()
 	text, err := os.ReadFile(filepath.Join(rig.Top(), "examples", "kubernetes", "store.yaml"))
 	require.NoError(t, err)
 	var role rbac.Role
@@ -169,20 +168,4 @@ func testShown(t *testing.T, s *servers.Server) {
 		}
 	}
 	t.Errorf("no lease is held: %v", leases.Items)
-}
-
-// testEtcdStopped stops the etcd of an API server that runs, for longer than a grant lasts.
-func testEtcdStopped(t *testing.T, s, back *servers.Server) {
-	fleet := enginetest.StartFleet(t, enginetest.FleetConfig{Processes: 3, Window: 2 * time.Second, Timeout: time.Second,
-		Open: func(ctx context.Context) (stores.Store, error) {
-			return stores.Open(ctx, s.At(s.Addr, "namespace=stopped"))
-		}})
-	fleet.WaitIssued(t, 10)
-	require.NoError(t, back.Suspend())
-	fleet.Crash(0)
-	fleet.Step(-time.Hour, 1)
-	resume := time.AfterFunc(3*time.Second, func() { _ = back.Resume() })
-	defer resume.Stop()
-	fleet.WaitRecovered(t, "etcd stopped")
-	fleet.Check(t)
 }

@@ -190,7 +190,7 @@ func testLockedTable(t *testing.T, s *servers.Server, root *sql.DB) {
 			ids[id] = true
 		}
 		return len(ids) > 1
-	}, 20*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 	unlock()
 	require.NoError(t, <-swapped)
 }

@@ -76,7 +76,6 @@ func TestEngine(t *testing.T) {
 	e.Test(t)
 	t.Run("stale leader", func(t *testing.T) { testStale(t, e) })
 	t.Run("unfit buckets", func(t *testing.T) { testUnfit(t, e) })
-	t.Run("silent for long", func(t *testing.T) { testSilent(t, e) })
 }
 
 // stale is a client whose server is a leader that was deposed: it answers the next request for
@@ -194,44 +193,6 @@ func testUnfit(t *testing.T, e enginetest.Engine) {
 	assert.ErrorContains(t, err, "take another namespace")
 }
 
-// While a server accepts connections and says nothing, a store goes on to try, and finds the
-// server that is there in the end. The driver forgets to close the connections of these
-// attempts, and they must not count for ever.
-func testSilent(t *testing.T, e enginetest.Engine) {
-	enginetest.Long(t)
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer silent.Close() //nolint:errcheck // the test has ended
-	attempts := make(chan struct{}, 100)
-	go func() {
-		for {
-			conn, err := silent.Accept()
-			if err != nil {
-				return
-			}
-			attempts <- struct{}{}
-			go func() { // as a server that goes away when its client does
-				_, _ = io.Copy(io.Discard, conn)
-				_ = conn.Close()
-			}()
-		}
-	}()
-	proxy := storetest.NewProxy(t, e.Server.Addr)
-	s := e.Open(t, proxy.Addr(), "silent")
-	proxy.To(silent.Addr().String())
-	proxy.Cut()
-	late := time.After(2 * time.Minute)
-	for n := range 5 { // more than may count; each takes two seconds
-		select {
-		case <-attempts:
-		case <-late:
-			t.Fatalf("%d attempts", n)
-		}
-	}
-	proxy.To(e.Server.Addr)
-	enginetest.Until(t, func(ctx context.Context) error { _, err := s.Read(ctx, "node/0000001"); return err })
-}
-
 // rights are those of the package's doc, for the namespace fleet.
 const rights = `publish: ["$JS.API.STREAM.INFO.KV_fleet", "$JS.API.STREAM.CREATE.KV_fleet", "$JS.API.STREAM.MSG.GET.KV_fleet",
   "$KV.fleet.>"], subscribe: "_INBOX.>"`
@@ -250,11 +211,12 @@ func TestRights(t *testing.T) {
 	restart(password, rights)
 	url := "nats://flake:" + inURL + "@" + s.Addr
 	enginetest.Works(t, enginetest.Open(t, url+"?namespace=fleet"))
-	brief, cancel := context.WithTimeout(t.Context(), 3*time.Second) // it is not answered
-	defer cancel()
-	_, err := stores.Open(brief, url+"?namespace=other")
-	assert.ErrorIs(t, err, natsgo.ErrPermissionViolation)
-	_, err = stores.Open(enginetest.Within(t), "nats://flake:wrong-secret@"+s.Addr)
+	violated := func(err error) bool { return errors.Is(err, natsgo.ErrPermissionViolation) }
+	assert.Error(t, enginetest.Fails(t, violated, func(ctx context.Context) error { // it is not answered
+		_, err := stores.Open(ctx, url+"?namespace=other")
+		return err
+	}))
+	_, err := stores.Open(enginetest.Within(t), "nats://flake:wrong-secret@"+s.Addr)
 	require.ErrorIs(t, err, stores.Refused)
 	assert.ErrorContains(t, err, "nats at "+s.Addr+": open: ")
 	assert.NotContains(t, err.Error(), "wrong-secret")

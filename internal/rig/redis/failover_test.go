@@ -26,9 +26,6 @@ import (
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
-// patience is how long a failover and the recovery of a fleet may take on a busy machine.
-const patience = 2 * time.Minute
-
 // cluster is a primary with two replicas, of which one is promoted when the primary is gone.
 type cluster struct {
 	servers []*servers.Server
@@ -87,7 +84,7 @@ func (c *cluster) try(t *testing.T) {
 		require.Eventually(t, func() bool {
 			now := c.primary(within(t))
 			return now != nil && now != old
-		}, patience, 50*time.Millisecond, "no replica is promoted")
+		}, enginetest.Patience, 50*time.Millisecond, "no replica is promoted")
 		t.Logf("%s: promoted after %v", name, time.Since(begin))
 		none.WaitRecovered(t, "without confirmations")
 		require.NoError(t, away.comes(old)) // there may be two primaries
@@ -141,7 +138,7 @@ func TestSentinel(t *testing.T) {
 		require.Eventually(t, func() bool {
 			facts, err := client.Master(within(t), "ids").Result()
 			return err == nil && facts["num-slaves"] == "2" && facts["num-other-sentinels"] == "2"
-		}, patience, 50*time.Millisecond, "the sentinels have not found each other")
+		}, enginetest.Patience, 50*time.Millisecond, "the sentinels have not found each other")
 	}
 	c.try(t)
 }
@@ -191,19 +188,19 @@ func TestClusterFailover(t *testing.T) {
 	id, err := admins[0].ClusterMyID(within(t)).Result()
 	require.NoError(t, err)
 	for _, admin := range admins[3:] {
-		require.Eventually(t, func() bool { return admin.ClusterReplicate(within(t), id).Err() == nil }, patience, 50*time.Millisecond)
+		require.Eventually(t, func() bool { return admin.ClusterReplicate(within(t), id).Err() == nil }, enginetest.Patience, 50*time.Millisecond)
 	}
 	for _, admin := range admins {
 		require.Eventually(t, func() bool {
 			nodes, err := admin.ClusterNodes(within(t)).Result()
 			info, err2 := admin.ClusterInfo(within(t)).Result()
 			return err == nil && err2 == nil && strings.Count(nodes, "slave "+id) == 2 && strings.Contains(info, "cluster_state:ok")
-		}, patience, 50*time.Millisecond, "the cluster has not come up")
+		}, enginetest.Patience, 50*time.Millisecond, "the cluster has not come up")
 	}
 	require.Eventually(t, func() bool {
 		info, err := admins[0].Info(within(t), "replication").Result()
 		return err == nil && strings.Count(info, "state=online") == 2
-	}, patience, 50*time.Millisecond)
+	}, enginetest.Patience, 50*time.Millisecond)
 
 	addrs := []string{c.servers[1].Addr, c.servers[2].Addr}
 	c.open = func(namespace string, opts ...redis.Option) (stores.Store, error) {
@@ -240,7 +237,7 @@ func TestPromotedReplicaLacksWrites(t *testing.T) {
 	admin := client(t, p.Primary) // WAIT after no write of its connection counts a replica that does not stream yet
 	require.Eventually(t, func() bool {
 		return admin.Set(within(t), "x", "", 0).Err() == nil && admin.Wait(within(t), 1, time.Second).Val() == 1
-	}, patience, 50*time.Millisecond)
+	}, enginetest.Patience, 50*time.Millisecond)
 	p.URL = p.Primary.At(p.Front.Addr(), "namespace=fleet")
 	p.Promote = func(t testing.TB) {
 		require.NoError(t, client(t, p.Standby).ReplicaOf(within(t), "NO", "ONE").Err())

@@ -100,7 +100,7 @@ func TestConformanceOfCluster(t *testing.T) {
 	require.Eventually(t, func() bool {
 		info, err := admin.ClusterInfo(within(t)).Result()
 		return err == nil && strings.Contains(info, "cluster_state:ok")
-	}, 20*time.Second, 10*time.Millisecond)
+	}, enginetest.Patience, 10*time.Millisecond)
 	client := func(t testing.TB) *driver.ClusterClient {
 		client := driver.NewClusterClient(&driver.ClusterOptions{Addrs: []string{s.Addr}, Password: s.Password, ReadOnly: true})
 		t.Cleanup(func() { _ = client.Close() })
@@ -141,7 +141,7 @@ func TestReplicas(t *testing.T) {
 		_, err := lonely.Read(within(t), "node/0000001")
 		if confirmed++; err != nil {
 			confirmed = 0
-			require.Less(t, time.Since(begin), 20*time.Second, err)
+			require.Less(t, time.Since(begin), enginetest.Patience, err)
 		}
 	}
 	// A disk that takes longer than WAIT is not what is tried here.

@@ -52,7 +52,7 @@ func TestEngine(t *testing.T) {
 	}
 	e.Test(t)
 	t.Run("requests", func(t *testing.T) { testRequests(t, s) })
-	enginetest.TestAlone(t, s)
+	enginetest.TestAlone(t, s, map[string][2]func() error{"killed": {s.Kill, s.Start}, "stopped": {s.Suspend, s.Resume}})
 	bucket := s.Dir + "/data/" + s3.Bucket
 	refusal := func(advice string, reads bool, refuse, fix func() error) func(*testing.T) enginetest.Refusal {
 		return func(t *testing.T) enginetest.Refusal {

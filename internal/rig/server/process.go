@@ -44,8 +44,8 @@ type Config struct {
 	// nil, a process is ready at once.
 	Ready func(context.Context) error
 
-	// Wait is how long the process has to become ready or, with Run, to end. 0 is five
-	// minutes, since a disk may be slow.
+	// Wait is how long the process has to become ready or, with Run, to end. 0 is three
+	// minutes, as a disk may be slow.
 	Wait time.Duration
 
 	// Quit is the signal for Stop: the process ends at once and cleans up. nil stands
@@ -148,8 +148,8 @@ func (p *Process) Kill() error {
 }
 
 // End asks the process to end by the signal that it was configured with, waits until it has
-// gone, and returns its error. It is killed, and the error says so, if it still runs after five
-// minutes or what Config.Wait says.
+// gone, and returns its error. It is killed, and the error says so, if it still runs after
+// Config.Wait.
 func (p *Process) End() error {
 	cmd, _ := p.present()
 	if cmd == nil {
@@ -162,7 +162,7 @@ func (p *Process) End() error {
 }
 
 // Wait waits until the process has ended by itself, and returns its error. It is killed, and
-// the error says so, if it still runs after five minutes or what Config.Wait says.
+// the error says so, if it still runs after Config.Wait.
 func (p *Process) Wait() error {
 	var late error
 	if !within(p.config.wait(), p.Ended()) {
@@ -221,7 +221,7 @@ func (p *Process) PID() int {
 // process.
 func (p *Process) Output() string { return p.output.String() }
 
-func (c Config) wait() time.Duration { return cmp.Or(c.Wait, 5*time.Minute) }
+func (c Config) wait() time.Duration { return cmp.Or(c.Wait, 3*time.Minute) }
 
 func (p *Process) start(ctx context.Context, again bool) error {
 	wait := p.config.wait()

@@ -75,7 +75,8 @@ func preparePostgreSQL(ctx context.Context, s *Server, w Wanted) (args []string,
 
 func prepareMariaDB(ctx context.Context, s *Server, w Wanted) ([]string, error) {
 	data := "--datadir=" + filepath.Join(s.Dir, "data")
-	if err := s.tool(ctx, "mariadb-install-db", "--no-defaults", data, "--auth-root-authentication-method=normal", "--skip-test-db"); err != nil {
+	if err := s.tool(ctx, "mariadb-install-db", "--no-defaults", data, "--auth-root-authentication-method=normal", "--skip-test-db",
+		"--debug-no-sync", "--innodb-flush-method=nosync"); err != nil {
 		return nil, err
 	}
 	// The server runs this file before it listens, at each start. It drops root, who has no

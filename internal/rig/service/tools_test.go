@@ -51,24 +51,6 @@ func TestRedisCLI(t *testing.T) {
 	})
 }
 
-func TestRedisCLIWithTLSAndTokens(t *testing.T) {
-	t.Parallel()
-	const token = "correct-horse-battery"
-	var ca string
-	server := serve(t, func(s *servicetest.Settings) {
-		ca = withTLS(t, s)
-		s.Config.Clients = []service.Client{{Name: "shop", Token: token}}
-	})
-	ask := func(args ...string) string {
-		return tool(t, "redis-cli", server.port, "", append([]string{"--tls", "--cacert", ca, "--no-auth-warning"}, append(args, "ID")...)...)
-	}
-	for _, args := range [][]string{{"-a", token}, {"--user", "shop", "-a", token}, {"-3", "-a", token}} {
-		ascend(t, ask(args...))
-	}
-	assert.Contains(t, ask(), "NOAUTH")
-	assert.Contains(t, ask("-a", token+"x"), "WRONGPASS")
-}
-
 // redis-benchmark runs to its end without a warning, and takes as many numbers as it says.
 func TestRedisBenchmark(t *testing.T) {
 	t.Parallel()

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -212,36 +213,22 @@ func testDeposed(t *testing.T, c *enginetest.Trio) {
 	first := enginetest.Cell(t, old, "node/0000001", "first")
 
 	require.NoError(t, leader.Suspend())
-	var second uint64
-	enginetest.Until(t, func(ctx context.Context) error {
-		is, err := beside.Read(ctx, first.Key)
-		if err == nil {
-			second, err = beside.Swap(ctx, first.Key, is.Version, []byte("second"))
-		}
-		return err
-	})
-	type read struct {
-		cell stores.Cell
-		err  error
-	}
-	reads, swaps := make(chan read, 1), make(chan error, 1)
+	second := enginetest.Write(t, beside, first.Key, "second")
+	var is stores.Cell
+	var reading, swapping error
+	var asking sync.WaitGroup
 	ctx := enginetest.Within(t)
 	proxy.Hold(storetest.ToServer) // so that both requests have been sent when it goes on
-	go func() {
-		cell, err := old.Read(ctx, first.Key)
-		reads <- read{cell, err}
-	}()
+	asking.Go(func() { is, reading = old.Read(ctx, first.Key) })
 	require.True(t, proxy.Held(storetest.ToServer, 20*time.Second))
 	proxy.Pass(storetest.ToServer)
-	go func() {
-		_, err := old.Swap(ctx, first.Key, first.Version, []byte("late"))
-		swaps <- err
-	}()
+	asking.Go(func() { _, swapping = old.Swap(ctx, first.Key, first.Version, []byte("late")) })
 	require.True(t, proxy.Held(storetest.ToServer, 20*time.Second))
 	proxy.Resume()
 	require.NoError(t, leader.Resume())
-	if r := <-reads; r.err == nil {
-		assert.Equal(t, second, r.cell.Version, "Read through a deposed leader: %v", r.cell)
+	asking.Wait()
+	if reading == nil {
+		assert.Equal(t, second, is, "Read through a deposed leader")
 	}
-	assert.Error(t, <-swaps, "Swap through a deposed leader, of a version that was replaced")
+	assert.Error(t, swapping, "Swap through a deposed leader, of a version that was replaced")
 }
