@@ -29,7 +29,7 @@ func TestAction(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "newcomer")
 	servertest.Run(t, servertest.Config{Path: servertest.Find(t, "go", "golang-go"), Dir: rig.Top(), Wait: 5 * time.Minute,
-		Args: []string{"build", "-o", program, "./chaos_test/kernel/newcomer"}, Env: []string{"CGO_ENABLED=0"}})
+		Args: []string{"run", "-exec", "cp", "./chaos_test/kernel/newcomer", program}, Env: []string{"CGO_ENABLED=0"}})
 	given := map[string]string{"package": "./chaos_test", "run": "F5/^reject$/raw", "program": program, "faults": "step-back-1s\nstep-back-1h\n", "reports": dir}
 
 	text, err := os.ReadFile(filepath.Join(rig.Top(), "action.yml"))

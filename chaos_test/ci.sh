@@ -14,8 +14,8 @@ reports=${REPORTS:-chaos-reports}
 tools=$(mktemp -d)
 trap 'rm -rf "$tools"; [ -s "$reports/kernel.xml" ] || rm -f "$reports/kernel.xml"' EXIT # an empty file is no JUnit
 
-build() { # PACKAGE: with the versions of the clone, whatever the project that is tested has
-	(cd "$here/../cmd/tickflake-chaos" && go build -o "$tools/" "$1")
+build() { # PACKAGE NAME: with the versions of the clone, whatever the project that is tested has; "go run" links once
+	(cd "$here/../cmd/tickflake-chaos" && go run -exec cp "$1" "$tools/$2")
 }
 
 root() { if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi; }
@@ -23,7 +23,7 @@ root() { if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi; }
 case ${1-} in
 catalogue)
 	mkdir -p "$reports"
-	build github.com/jstemmer/go-junit-report/v2
+	build github.com/jstemmer/go-junit-report/v2 go-junit-report
 	go test -v -count=1 -run "${RUN:-.}" "${PACKAGE:?want a Go package}" 2>&1 | "$tools/go-junit-report" -iocopy -out "$reports/catalogue.xml"
 	grep -q '<testcase' "$reports/catalogue.xml" || { echo "no test ran: check PACKAGE and RUN" >&2; exit 1; }
 	;;
@@ -40,7 +40,7 @@ install)
 		root apt-get update
 		root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}"
 	fi
-	build .
+	build . tickflake-chaos
 	if [ -n "$foreign" ]; then
 		mkdir -p "$tools/lists/partial" "$tools/archives/partial"
 		echo "deb [arch=amd64 signed-by=$keys] http://deb.debian.org/debian bookworm main" >"$tools/sources.list"
@@ -53,7 +53,7 @@ install)
 	;;
 kernel)
 	mkdir -p "$reports"
-	build .
+	build . tickflake-chaos
 	read -rd '' -a words <<<"${FAULTS-} ${FLAGS-}" || true # of several lines, too; the end of the text is no failure
 	"$tools/tickflake-chaos" kernel --program "${PROGRAM:?want the path of a program}" --format junit "${words[@]}" >"$reports/kernel.xml"
 	;;

@@ -58,6 +58,10 @@ func otherPorts(t *testing.T) *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
+// cached has "go build -o FILE PACKAGE" take the linked program from the build cache, as "go run" does.
+const cached = `go() { if [ "$1" = build ]; then command go run -exec cp "$4" "$3"; else command go "$@"; fi; }
+`
+
 // bash runs commands in the top directory of the repository, and returns what they print. If one
 // fails the test fails, and those in the background are killed.
 func bash(t *testing.T, commands string, env ...string) string {
@@ -72,7 +76,7 @@ func bash(t *testing.T, commands string, env ...string) string {
 	}
 	return servertest.Run(t, servertest.Config{
 		Path: servertest.Find(t, "bash", "bash"), Dir: rig.Top(), Wait: 5 * time.Minute,
-		Args: []string{"-euo", "pipefail", "-c", "trap 'jobs -p | xargs -r kill -9' EXIT\n" + commands},
+		Args: []string{"-euo", "pipefail", "-c", cached + "trap 'jobs -p | xargs -r kill -9' EXIT\n" + commands},
 		Env:  append(env, "TMPDIR="+t.TempDir()),
 	})
 }

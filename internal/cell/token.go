@@ -8,8 +8,10 @@ import (
 	"time"
 )
 
-// readings is how many times Token reads the clock.
-const readings = 16
+const (
+	size     = 12 // bytes of a token
+	readings = 16 // of the clock, for a token
+)
 
 // Token draws a text that no other process draws, for the holder of a cell or for one
 // write. The random bytes of the operating system are not enough: a copy of a whole
@@ -17,16 +19,16 @@ const readings = 16
 // something of its own. So the instants of some readings of the clock are added, whose
 // nanoseconds differ from one machine to the other.
 func Token() string {
-	h := sha256.New()
-	var b [12]byte
-	rand.Read(b[:]) // never fails
-	h.Write(b[:])
+	var drawn [size]byte
+	rand.Read(drawn[:]) // never fails
+	all := append(make([]byte, 0, size+16*readings), drawn[:]...)
 	for range readings {
 		now := time.Now()
-		h.Write(binary.LittleEndian.AppendUint64(b[:0], uint64(now.UnixNano())))
-		h.Write(binary.LittleEndian.AppendUint64(b[:0], uint64(time.Since(begin))))
+		all = binary.LittleEndian.AppendUint64(all, uint64(now.UnixNano()))
+		all = binary.LittleEndian.AppendUint64(all, uint64(now.Sub(begin))) // monotonic
 	}
-	return hex.EncodeToString(h.Sum(nil)[:len(b)])
+	sum := sha256.Sum256(all)
+	return hex.EncodeToString(sum[:size])
 }
 
 // begin is where monotonic time is counted from.

@@ -61,6 +61,7 @@ type Mutant struct {
 	Seeds  int         // within how many of them it must be caught
 	Faults []FaultKind // that are more frequent than they are drawn to be
 	Caught string      // the check that must see it
+	From   uint64      // the first seed, so that the search is short
 }
 
 // Catch makes sure that a seed comes upon the failure by which a mutant is caught. It logs the other
@@ -69,7 +70,7 @@ func Catch[S Simulation](t *testing.T, m Mutant, make func(seed uint64) S) {
 	t.Run(m.Name, func(t *testing.T) {
 		t.Parallel()
 		earliest := map[string]uint64{}
-		for seed := range uint64(m.Seeds) {
+		for seed := m.From; seed < m.From+uint64(m.Seeds); seed++ {
 			s := make(seed)
 			f := s.Base()
 			f.KeepGoing = true
