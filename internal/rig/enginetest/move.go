@@ -33,7 +33,8 @@ func testMove(t *testing.T, from, to string) {
 	const processes = 3
 	var ids rig.Ledger
 	start := func(url string, offset time.Duration) *Fleet {
-		return StartFleet(t, FleetConfig{Processes: processes, Window: time.Second, Timeout: 5 * time.Second, Offset: offset, IDs: &ids,
+		// With a shorter window, the extensions alone are all that a slow disk can write.
+		return StartFleet(t, FleetConfig{Processes: processes, Window: 3 * time.Second, Timeout: 10 * time.Second, Offset: offset, IDs: &ids,
 			Open: func(ctx context.Context) (stores.Store, error) { return stores.Open(ctx, url) }})
 	}
 	admin := Open(t, from)
