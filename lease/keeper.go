@@ -248,7 +248,10 @@ func (k *Keeper) poll(ctx context.Context, late time.Duration) (next time.Durati
 		return k.retry - now
 	}
 	began := k.elapsed()
-	err := k.work(ctx)
+	var err error
+	if !k.rests() {
+		err = k.work(ctx)
+	}
 	if err == nil && k.machine.Held().Version != 0 && k.dueIn() > 0 {
 		k.settle(ctx)
 	}
@@ -263,6 +266,14 @@ func (k *Keeper) poll(ctx context.Context, late time.Duration) (next time.Durati
 		return k.failed(err, began)
 	}
 	return max(k.dueIn(), time.Millisecond)
+}
+
+// rests reports whether the machine has nothing to do now: for most polls, no name of a write is drawn.
+func (k *Keeper) rests() bool {
+	due := k.dueIn() <= 0
+	k.state.Lock()
+	defer k.state.Unlock()
+	return !due && !k.restored && k.machine.Rests()
 }
 
 // dueIn is the time until the next write of the lease.

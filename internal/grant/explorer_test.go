@@ -552,8 +552,12 @@ func (w *world) chain(s *state, in Input, x work) (op Op, depends, ok bool, err 
 	p := &s.procs[x.i]
 	plain := x.read == 0
 	for {
+		rests := p.m.Rests() && !in.Due && !in.Closing && !in.Restored
 		op = w.broken.next(s, p, in, p.m.Next(in))
 		p.told, in.Restored = false, false
+		if rests && op.Kind != None {
+			return Op{}, depends, true, errors.New("a machine that rests has something to do")
+		}
 		depends = depends || op.Kind == List || w.moves
 		if op.Why == Full && p.m.Sought().Busy && !w.locker {
 			return Op{}, depends, true, errors.New("a cell is locked, though the store locks none")

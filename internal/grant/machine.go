@@ -252,6 +252,10 @@ func (m *Machine) Claims() []Pending { return m.claims }
 // one tells.
 func (m *Machine) Suspects() bool { return m.suspect }
 
+// Rests reports whether Next has nothing to do unless an extension is due, or the input closes or restores.
+// A machine that suspects or raises is in doubt.
+func (m *Machine) Rests() bool { return m.held.Version != 0 && !m.doubt }
+
 // Keeps reports whether the lock of a number is still needed. The driver unlocks all others after each
 // call.
 func (m *Machine) Keeps(node int64) bool {

@@ -389,7 +389,7 @@ func (p *process) await(done func() (bool, error)) error {
 		if ok, err := done(); ok || err != nil {
 			return err
 		}
-		p.Sleep(10 * p.Tick)
+		p.Sleep(10 * time.Millisecond)
 	}
 }
 

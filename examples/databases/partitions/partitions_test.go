@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/examples/internal/exampletest"
+	"github.com/tickflake/tickflake/internal/rig"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
@@ -40,10 +41,14 @@ var dialects = []struct {
 	},
 }
 
+func TestMain(m *testing.M) { rig.Main(m, nil) }
+
 // print returns what the command prints.
 func print(t *testing.T, args ...string) string {
 	t.Helper()
-	out, err := exec.Command("go", append([]string{"run", "github.com/tickflake/tickflake/cmd/tickflake", "layout", "sql"}, args...)...).CombinedOutput()
+	program, err := rig.Build("./cmd/tickflake", false)
+	require.NoError(t, err)
+	out, err := exec.Command(program, append([]string{"layout", "sql"}, args...)...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return string(out)
 }
