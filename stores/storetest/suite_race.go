@@ -77,10 +77,14 @@ func testRaceToSwap(t *testing.T, open opener) {
 
 	var mu sync.Mutex
 	next := make(map[uint64]stores.Cell) // by the version that a winner replaced
+	last := time.Now()                   // when any of them has won
 	parallel(t, racers, func(worker int) error {
-		c, last := clients[worker%clientsOfThem], time.Now()
+		c := clients[worker%clientsOfThem]
 		for won := 0; won < each; {
-			if time.Since(last) > 4*patience {
+			mu.Lock()
+			stuck := time.Since(last) > 4*patience
+			mu.Unlock()
+			if stuck {
 				return fmt.Errorf("no write in %v, after %d of %d: all writers are in conflict", 4*patience, won, each)
 			}
 			ctx, cancel := limited()
@@ -100,8 +104,9 @@ func testRaceToSwap(t *testing.T, open opener) {
 			if !ok {
 				continue
 			}
-			won, last = won+1, time.Now()
+			won++
 			mu.Lock()
+			last = time.Now()
 			other, twice := next[old.Version]
 			next[old.Version] = cell
 			mu.Unlock()
