@@ -6,15 +6,16 @@
 //	go run ./chaos_test/soak --for 2m --store directory --json soak.json
 //
 // A fleet is three servers, each a process of the real "tickflake serve", on one store: a
-// directory, or an etcd that the command runs. Six clients take IDs and numbers of a segmented
-// and of an ordered sequence: three of package client, and one each of Redis, gRPC and HTTP that
-// asks the next server after an error. A server reads a clock that the soak steps: the third one
-// directly, the others through a monoclock, which sees a step when the server starts again.
+// directory, or an etcd, an S3 or an API server of Kubernetes that the command runs. Six clients
+// take IDs and numbers of a segmented and of an ordered sequence: three of package client, and one
+// each of Redis, gRPC and HTTP that asks the next server after an error. A server reads a clock that
+// the soak steps: the third one directly, the others through a monoclock, which sees a step when
+// the server starts again.
 //
 // Every few seconds one fault of package rig begins, and another one when it is over: a server is
 // killed or drained and started again; it is stopped by SIGSTOP for a while; the network between
-// the clients and a server, or between a server and etcd, is closed or holds all bytes back; a
-// clock is stepped; etcd is killed and started again. The third server is never ended, so that
+// the clients and a server, or between a server and the store, is closed or holds all bytes back; a
+// clock is stepped; the store is killed and started again. The third server is never ended, so that
 // its memory at the end can be compared with that at the start.
 //
 // These promises are checked:

@@ -23,6 +23,7 @@ import (
 	"github.com/tickflake/tickflake/internal/rig"
 	"github.com/tickflake/tickflake/internal/rig/servers"
 	_ "github.com/tickflake/tickflake/internal/rig/servers/etcd"
+	"github.com/tickflake/tickflake/internal/rig/servers/s3"
 )
 
 // settings say how to run a soak.
@@ -45,15 +46,17 @@ type settings struct {
 const (
 	serverCount = 3
 	goClients   = 3
-	// window is the length of a grant of etcd, so short that the store is sometimes away for
+	// window is the length of a grant of a server, so short that the store is sometimes away for
 	// longer.
 	window = "6s"
 )
 
 // stores are those of --store.
-var stores = []servers.Kind{servers.Directory, servers.Etcd}
+var stores = []servers.Kind{servers.Directory, servers.Etcd, servers.S3, servers.Kubernetes}
 
 func main() {
+	os.Setenv("AWS_ACCESS_KEY_ID", s3.User) // as the processes of the fleet take them
+	os.Setenv("AWS_SECRET_ACCESS_KEY", s3.Secret)
 	s := settings{progress: 10 * time.Second}
 	flag.DurationVar(&s.length, "for", time.Hour, "how `long` to run")
 	list := flag.String("store", "directory,etcd", "`stores`, each of which gets a fleet")
@@ -104,7 +107,7 @@ func (s settings) check(args []string) error {
 	}
 	for i, name := range s.stores {
 		if !slices.Contains(stores, name) || slices.Contains(s.stores[:i], name) {
-			return fmt.Errorf("want --store directory, etcd, or directory,etcd; got %s", s.stores)
+			return fmt.Errorf("want --store with some of %s; got %s", stores, s.stores)
 		}
 		if len(rig.FaultsOn(name, s.only.MatchString)) == 0 {
 			return fmt.Errorf("the %s fleet has no fault whose name matches --fault %s", name, s.only)
@@ -123,13 +126,24 @@ func soak(ctx context.Context, s settings, out io.Writer) (_ *Report, err error)
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	began := time.Now()
 	var fleets []*rig.Fleet
+	var behind *servers.Server // of Kubernetes, and no fault meets it
 	defer func() {
 		for _, f := range fleets {
 			err = errors.Join(err, f.Close(), f.Store.Close())
 		}
+		if behind != nil {
+			err = errors.Join(err, behind.Close())
+		}
 	}()
 	for _, kind := range s.stores {
-		f, err := s.start(ctx, kind)
+		var settings []string
+		if kind == servers.Kubernetes {
+			if behind, err = servers.Start(ctx, servers.Etcd); err != nil {
+				return nil, err
+			}
+			settings = append(settings, "--etcd-servers=http://"+behind.Addr)
+		}
+		f, err := s.start(ctx, kind, settings...)
 		if err != nil {
 			return nil, fmt.Errorf("start the %s fleet: %w", kind, err)
 		}
@@ -160,9 +174,9 @@ func soak(ctx context.Context, s settings, out io.Writer) (_ *Report, err error)
 	return newReport(s, fleets, start, end, time.Since(began)), nil
 }
 
-// start starts a fleet and its store.
-func (s settings) start(ctx context.Context, kind servers.Kind) (*rig.Fleet, error) {
-	store, err := servers.Start(ctx, kind)
+// start starts a fleet and its store, which has the settings.
+func (s settings) start(ctx context.Context, kind servers.Kind, settings ...string) (*rig.Fleet, error) {
+	store, err := servers.Start(ctx, kind, settings...)
 	if err != nil {
 		return nil, err
 	}

@@ -145,7 +145,7 @@ func newReport(s settings, fleets []*rig.Fleet, start, end []rig.Size, length ti
 
 // beyond says how the process has grown more than it may after so many calls.
 func (g Growth) beyond(served int64) (how []string) {
-	if g.Start.RSS == 0 || g.Process == string(servers.Etcd) { // it was being started again, or keeps all revisions
+	if g.Start.RSS == 0 || slices.Contains(stores, servers.Kind(g.Process)) { // it was being started again, or is a store
 		return nil
 	}
 	bytes := int64(mostBytes)
