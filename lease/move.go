@@ -263,7 +263,7 @@ func (k *Keeper) fence(ctx context.Context, c grant.Cell) (limit uint64, err err
 // again. A second import of the same floors does nothing. It returns soon after ctx ends. If ctx has
 // no deadline, [DefaultTimeout] bounds each operation of the store. Other errors wrap [ErrStore],
 // [stores.ErrDamaged], [stores.ErrConflict] if another import ran at the same time, or
-// [stores.ErrWentBack] if the store has lost a part of this import meanwhile.
+// [stores.ErrWentBack] if the store has lost a part of this import meanwhile, which can be a conflict as well.
 //
 // Import the floors of an export into one store only: two fleets that begin at the same floors
 // issue the same IDs.
@@ -279,6 +279,9 @@ func Import(ctx context.Context, store stores.Store, floors Floors) error {
 	if err != nil || complete {
 		return err
 	}
+	// The version of the layout between a look at all floors and the next: of a store that goes back to before a floor, it is
+	// another.
+	var between uint64
 	for _, again := range []bool{false, true} { // again finds floors that the store has lost meanwhile
 		for _, f := range floors.Nodes {
 			written, err := k.importFloor(ctx, f)
@@ -294,13 +297,19 @@ func Import(ctx context.Context, store stores.Store, floors Floors) error {
 				return err
 			}
 		}
+		version, complete, err := k.importing(ctx, floors.SHA256, true)
+		if err != nil || complete {
+			return err
+		}
+		if again {
+			version = between
+		}
+		between, err = k.swapLayout(ctx, version, cell.Layout{Layout: k.spec, Move: &cell.Move{Import: floors.SHA256, Importing: !again}})
+		if err != nil {
+			return err // of unknown outcome: a second import repeats it
+		}
 	}
-	version, complete, err := k.importing(ctx, floors.SHA256, true)
-	if err != nil || complete {
-		return err
-	}
-	_, err = k.swapLayout(ctx, version, cell.Layout{Layout: k.spec, Move: &cell.Move{Import: floors.SHA256}})
-	return err // of unknown outcome: a second import repeats it
+	return nil
 }
 
 func refuseImport(format string, args ...any) error {

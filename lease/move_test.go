@@ -100,6 +100,7 @@ func TestImportIsOvertaken(t *testing.T) {
 	rows := map[string]string{}
 	for name, others := range map[string]string{ // come before the second read of a cell
 		"lost its floor":        "on i read:node { back begun }; import i = went-back 'node number 0'",
+		"lost it after a look":  "on i read:layout 1+2 { back begun }; import i = conflict; import i; holding 0 reserved 30s",
 		"emptied":               "on i read:layout 1+1 { back empty }; import i = went-back",
 		"emptied and used":      "on i read:layout 1+1 { back empty; claim x bits:0 }; import i = went-back",
 		"emptied, used before":  "on i read:node { back empty; claim x bits:1 }; import i = went-back",

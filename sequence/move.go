@@ -171,15 +171,20 @@ func Import(ctx context.Context, store stores.Store, floor Floor) error {
 	if err != nil {
 		return err
 	}
-	// The definition comes last: before it, no period is made on demand.
-	var newest, older string
-	for _, period := range slices.Backward(floor.Periods) {
-		if err := a.of(period.Name).begin(ctx, period, "", newest); err != nil {
+	for range 2 { // again makes what the store has lost meanwhile, or a process would make a period from its start
+		// The definition comes last: before it, no period is made on demand.
+		var newest, older string
+		for _, period := range slices.Backward(floor.Periods) {
+			if err := a.of(period.Name).begin(ctx, period, "", newest); err != nil {
+				return err
+			}
+			newest, older = period.Name[len(floor.Name)+1:], newest
+		}
+		if err := a.begin(ctx, floor, newest, older); err != nil {
 			return err
 		}
-		newest, older = period.Name[len(floor.Name)+1:], newest
 	}
-	return a.begin(ctx, floor, newest, older)
+	return nil
 }
 
 // check returns an error unless the floor is as an export made it.

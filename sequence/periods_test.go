@@ -62,8 +62,8 @@ type forgetful struct{ stores.Store }
 func (forgetful) List(context.Context, string, string, int) ([]stores.Cell, error) { return nil, nil }
 
 // TestPeriodsAtOnce makes a period, on demand or by its name, and at each of its steps another process does something, or the store
-// fails. Then the definition is moved: the new store issues nothing that the old one has issued, and does
-// not make a deleted period anew.
+// fails. Then the definition is moved to a store that goes back before it has it: the new store issues nothing that the
+// old one has issued, and does not make a deleted period anew.
 func TestPeriodsAtOnce(t *testing.T) {
 	type other struct {
 		take   func(years ...int)
@@ -146,7 +146,14 @@ func TestPeriodsAtOnce(t *testing.T) {
 				export()
 			}
 			to := storetest.NewMemory()
-			require.NoError(t, sequence.Import(t.Context(), to, floor))
+			empty, lossy := to.Snapshot(), to.Client()
+			lossy.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
+				if op.Kind == storetest.OpSwap && op.Key == "seq/orders" {
+					empty()
+				}
+				return storetest.None
+			}
+			require.NoError(t, sequence.Import(t.Context(), lossy, floor))
 			c := openPeriods(t, to)
 			for in := 2026; in < 2030; in++ {
 				if err := take(c, in); in == 2028 && deleted {

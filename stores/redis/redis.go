@@ -182,9 +182,11 @@ func (t texts) Scan(ctx context.Context, from, to string, most int, found func(s
 	texts, err := list.Slice()
 	for i := 0; i+1 < len(texts); i += 2 {
 		key, _ := texts[i].(string)
-		if text, ok := texts[i+1].(string); ok { // else the cell does not exist, or not any more
-			found(key, []byte(text))
+		text, ok := texts[i+1].(string)
+		if !ok { // the cell does not exist, or not any more: no cell has this key, and the next page begins after it
+			key += "\x00"
 		}
+		found(key, []byte(text))
 	}
 	return len(texts) == 2*size, err
 }

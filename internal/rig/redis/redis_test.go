@@ -291,7 +291,7 @@ func testForeignData(t *testing.T, s *servers.Server) {
 	store := enginetest.Open(t, s.At(s.Addr, "namespace=junk"))
 	good := enginetest.Cell(t, store, "b", "good")
 	require.NoError(t, admin.HSet(ctx, hash("junk"), "JUNK", "5 v").Err())
-	require.NoError(t, admin.ZAdd(ctx, hash("junk")+":keys", driver.Z{Member: "JUNK"}).Err())
+	require.NoError(t, admin.ZAdd(ctx, hash("junk")+":keys", driver.Z{Member: "JUNK"}, driver.Z{Member: "a"}).Err()) // a was deleted
 	cells, err := store.List(ctx, "", "\x7f", 1)
 	require.NoError(t, err)
 	assert.Equal(t, []stores.Cell{good}, cells)
