@@ -160,11 +160,11 @@ func (a *admin) isPeriod(r cell.Sequence) bool {
 }
 
 // asDefined returns an error unless d is the definition of the sequence as a period of the one in r. One that was
-// deleted may need a higher maximum.
+// deleted may need a higher maximum, which must be named.
 func (a *admin) asDefined(r cell.Sequence, d Definition, deleted bool) error {
 	theirs := definitionOf(r)
 	ours := d
-	if ours.Period = theirs.Period; deleted && d.Max > theirs.Max {
+	if ours.Period = theirs.Period; deleted && d.HasMax() && d.Max > theirs.Max {
 		ours.Max = theirs.Max
 	}
 	switch {

@@ -190,6 +190,9 @@ func TestPeriodIsAsDefined(t *testing.T) {
 	require.NoError(t, sequence.Create(ctx, store, "orders.2027", d))
 	must(sequence.Delete(ctx, store, "orders.2027"))
 	refused()
+	d.Max = 0
+	_, ok := errors.AsType[*sequence.DefinitionError](sequence.Create(ctx, store, "orders.2027", d))
+	require.True(t, ok, "a maximum that is not named is no higher one")
 	d.Max = 2000
 	require.NoError(t, sequence.Create(ctx, store, "orders.2027", d))
 	require.NoError(t, sequence.Create(ctx, store, "orders.draft", sequence.Definition{Start: 1}), "it is no period")

@@ -64,6 +64,7 @@ type driver struct {
 	served  []*call // in ordered mode: they are to be told their numbers
 	unclear uint64  // how many numbers were given up, as the log is to be told
 	refused uint64  // the version of the last swap that met a conflict, or 0
+	damaged error   // of the last swap: the cell may be readable
 	lags    bool    // the last read showed that version: one that was replaced never recurs
 }
 
@@ -147,7 +148,7 @@ func (d *driver) Do(ctx context.Context, op count.Op) (r count.Result, err error
 	}
 	s.counters.failures.Add(1)
 	if op.Kind == count.Swap && r.Status == count.Damaged {
-		err = nil
+		d.damaged, err = err, nil
 	}
 	return r, err
 }
@@ -190,6 +191,9 @@ func (d *driver) Apply(e count.Event) (settled bool, err error) {
 // Busy returns the error of writes that all met those of other processes, or that followed from reads that are
 // out of date. The latter is no conflict: the next try waits, and the log is told.
 func (d *driver) Busy() error {
+	if d.damaged != nil {
+		return d.damaged
+	}
 	if d.lags || d.machine.Suspects() {
 		return drive.Wrap(fmt.Sprintf("sequence %q: the store answers reads that are out of date, and refuses the writes that follow from them: no number is granted until a read shows the last write; check that its reads are linearizable", d.name), ErrStore)
 	}

@@ -79,7 +79,7 @@ type kept struct {
 
 var (
 	keptNodes     = kept{"node numbers", "the store and for a node number", "above", "no node number was ever claimed here", "check --store"}
-	keptSequences = kept{"sequences", "the store", "'tickflake sequence --help'", "no sequence was ever created here", "create one, or check --store"}
+	keptSequences = kept{"sequences", "the store", "'tickflake sequence --help'", "no sequence was ever created here", "create a sequence, or check --store"}
 )
 
 // place is the store of the flags.
@@ -149,8 +149,8 @@ func (p *place) open(ctx context.Context) (stores.Store, error) {
 	}
 	path, err := p.defaultPath()
 	if err == nil {
-		var store *directory.Store
-		if store, err = directory.Open(ctx, path); err == nil {
+		var store stores.Store
+		if store, err = stores.Open(ctx, "file:"+path); err == nil {
 			return store, nil
 		}
 	}

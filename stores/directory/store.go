@@ -202,7 +202,7 @@ func (s *Store) loadLocked(key string) (stores.Cell, error) {
 	}
 	c, problem := parse(data, key)
 	if problem != "" {
-		return stores.Cell{}, &stores.DamagedError{Key: key, Problem: fmt.Sprintf("%s: %s; it is left as it is, and cannot be used. Move it away only if no ID can be issued twice then", filepath.Base(path), problem)}
+		return stores.Cell{}, &stores.DamagedError{Key: key, Problem: fmt.Sprintf("%s: %s; it is left as it is, and cannot be used. Move it away only if no ID or number can be issued twice then", filepath.Base(path), problem)}
 	}
 	return c, nil
 }
