@@ -72,7 +72,7 @@ func (c *cluster) try(t *testing.T) {
 		"killed":  {func(s *servers.Server) error { return s.Kill() }, func(s *servers.Server) error { return s.Process.Start() }},
 		"stopped": {func(s *servers.Server) error { return s.Suspend() }, func(s *servers.Server) error { return s.Resume() }},
 	} {
-		old := c.primary(within(t))
+		old := c.primary(enginetest.Within(t))
 		require.NotNil(t, old)
 		require.NoError(t, away.goes(old))
 		begin := time.Now()
@@ -82,7 +82,7 @@ func (c *cluster) try(t *testing.T) {
 			f.Step(2*time.Hour, 2)
 		})
 		require.Eventually(t, func() bool {
-			now := c.primary(within(t))
+			now := c.primary(enginetest.Within(t))
 			return now != nil && now != old
 		}, enginetest.Patience, 50*time.Millisecond, "no replica is promoted")
 		t.Logf("%s: promoted after %v", name, time.Since(begin))
@@ -128,15 +128,15 @@ func TestSentinel(t *testing.T) {
 	}
 	// Sentinel waits for ten seconds until it does so.
 	c.demote = func(t *testing.T, old *servers.Server) {
-		now := c.primary(within(t))
+		now := c.primary(enginetest.Within(t))
 		require.NotNil(t, now)
-		require.NoError(t, client(t, old).ReplicaOf(within(t), "127.0.0.1", now.Port()).Err())
+		require.NoError(t, client(t, old).ReplicaOf(enginetest.Within(t), "127.0.0.1", now.Port()).Err())
 	}
 	for _, addr := range addrs {
 		client := driver.NewSentinelClient(&driver.Options{Addr: addr})
 		t.Cleanup(func() { _ = client.Close() })
 		require.Eventually(t, func() bool {
-			facts, err := client.Master(within(t), "ids").Result()
+			facts, err := client.Master(enginetest.Within(t), "ids").Result()
 			return err == nil && facts["num-slaves"] == "2" && facts["num-other-sentinels"] == "2"
 		}, enginetest.Patience, 50*time.Millisecond, "the sentinels have not found each other")
 	}
@@ -175,30 +175,30 @@ func TestClusterFailover(t *testing.T) {
 		admins = append(admins, admin)
 		switch first := i == 0; {
 		case first:
-			require.NoError(t, admin.ClusterAddSlotsRange(within(t), 0, 16381).Err())
+			require.NoError(t, admin.ClusterAddSlotsRange(enginetest.Within(t), 0, 16381).Err())
 		case i < 3:
-			require.NoError(t, admin.ClusterAddSlots(within(t), 16381+i).Err())
+			require.NoError(t, admin.ClusterAddSlots(enginetest.Within(t), 16381+i).Err())
 		}
 	}
 	for i, s := range c.servers[1:] {
-		bus, err := client(t, s).ConfigGet(within(t), "cluster-port").Result()
+		bus, err := client(t, s).ConfigGet(enginetest.Within(t), "cluster-port").Result()
 		require.NoError(t, err)
-		require.NoError(t, admins[0].Do(within(t), "cluster", "meet", "127.0.0.1", s.Port(), bus["cluster-port"]).Err(), i)
+		require.NoError(t, admins[0].Do(enginetest.Within(t), "cluster", "meet", "127.0.0.1", s.Port(), bus["cluster-port"]).Err(), i)
 	}
-	id, err := admins[0].ClusterMyID(within(t)).Result()
+	id, err := admins[0].ClusterMyID(enginetest.Within(t)).Result()
 	require.NoError(t, err)
 	for _, admin := range admins[3:] {
-		require.Eventually(t, func() bool { return admin.ClusterReplicate(within(t), id).Err() == nil }, enginetest.Patience, 50*time.Millisecond)
+		require.Eventually(t, func() bool { return admin.ClusterReplicate(enginetest.Within(t), id).Err() == nil }, enginetest.Patience, 50*time.Millisecond)
 	}
 	for _, admin := range admins {
 		require.Eventually(t, func() bool {
-			nodes, err := admin.ClusterNodes(within(t)).Result()
-			info, err2 := admin.ClusterInfo(within(t)).Result()
+			nodes, err := admin.ClusterNodes(enginetest.Within(t)).Result()
+			info, err2 := admin.ClusterInfo(enginetest.Within(t)).Result()
 			return err == nil && err2 == nil && strings.Count(nodes, "slave "+id) == 2 && strings.Contains(info, "cluster_state:ok")
 		}, enginetest.Patience, 50*time.Millisecond, "the cluster has not come up")
 	}
 	require.Eventually(t, func() bool {
-		info, err := admins[0].Info(within(t), "replication").Result()
+		info, err := admins[0].Info(enginetest.Within(t), "replication").Result()
 		return err == nil && strings.Count(info, "state=online") == 2
 	}, enginetest.Patience, 50*time.Millisecond)
 
@@ -223,7 +223,7 @@ func TestClusterFailover(t *testing.T) {
 		}
 		return nil
 	}
-	_, err = enginetest.Open(t, c.servers[1].URL).Read(within(t), "node/0000001")
+	_, err = enginetest.Open(t, c.servers[1].URL).Read(enginetest.Within(t), "node/0000001")
 	assert.ErrorContains(t, err, "give redis.New a client of the cluster: MOVED ", "a URL names one server")
 	c.try(t)
 }
@@ -236,11 +236,11 @@ func TestPromotedReplicaLacksWrites(t *testing.T) {
 	p.Standby = start(t, "--replicaof", strings.Replace(p.Link.Addr(), ":", " ", 1))
 	admin := client(t, p.Primary) // WAIT after no write of its connection counts a replica that does not stream yet
 	require.Eventually(t, func() bool {
-		return admin.Set(within(t), "x", "", 0).Err() == nil && admin.Wait(within(t), 1, time.Second).Val() == 1
+		return admin.Set(enginetest.Within(t), "x", "", 0).Err() == nil && admin.Wait(enginetest.Within(t), 1, time.Second).Val() == 1
 	}, enginetest.Patience, 50*time.Millisecond)
 	p.URL = p.Primary.At(p.Front.Addr(), "namespace=fleet")
 	p.Promote = func(t testing.TB) {
-		require.NoError(t, client(t, p.Standby).ReplicaOf(within(t), "NO", "ONE").Err())
+		require.NoError(t, client(t, p.Standby).ReplicaOf(enginetest.Within(t), "NO", "ONE").Err())
 		p.Front.To(p.Standby.Addr)
 		p.Front.Cut()
 	}

@@ -57,8 +57,6 @@ func as(s *servers.Server, user string, options ...string) string {
 // trips are the round trips of each call, also if replicas confirm it.
 var trips = map[string]int64{"first Swap": 1, "Swap": 1, "conflict": 1, "Read": 1, "List": 1, "Durability": 2}
 
-func within(t testing.TB) context.Context { return enginetest.Within(t) }
-
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
 func TestEngine(t *testing.T) {
@@ -77,7 +75,7 @@ func TestEngine(t *testing.T) {
 			return store
 		},
 		Damage: func(t testing.TB, namespace, key, text string) {
-			require.NoError(t, client(t, s).HSet(within(t), "tickflake:{"+namespace+"}", key, text).Err())
+			require.NoError(t, client(t, s).HSet(enginetest.Within(t), "tickflake:{"+namespace+"}", key, text).Err())
 		},
 		TLS:    func(url string) string { return strings.Replace(url, "redis://", "rediss://", 1) },
 		AtRest: 1, AtMost: 5,
@@ -96,9 +94,9 @@ func TestConformanceOfCluster(t *testing.T) {
 	// By itself its bus takes the port 10000 above the other, which may be in use.
 	s := start(t, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(servertest.Port(t)))
 	admin := client(t, s)
-	require.NoError(t, admin.ClusterAddSlotsRange(within(t), 0, 16383).Err())
+	require.NoError(t, admin.ClusterAddSlotsRange(enginetest.Within(t), 0, 16383).Err())
 	require.Eventually(t, func() bool {
-		info, err := admin.ClusterInfo(within(t)).Result()
+		info, err := admin.ClusterInfo(enginetest.Within(t)).Result()
 		return err == nil && strings.Contains(info, "cluster_state:ok")
 	}, enginetest.Patience, 10*time.Millisecond)
 	client := func(t testing.TB) *driver.ClusterClient {
@@ -113,7 +111,7 @@ func TestConformanceOfCluster(t *testing.T) {
 	})
 	store, err := redis.New(client(t), "replicas", redis.WithReplicas(1))
 	require.NoError(t, err)
-	_, err = store.Swap(within(t), "node/0000001", 0, nil)
+	_, err = store.Swap(enginetest.Within(t), "node/0000001", 0, nil)
 	assert.ErrorIs(t, err, redis.ErrReplicas, "WAIT goes to the server that has the cells")
 	assert.Contains(t, strings.Join(enginetest.Promises(t, store).Risks, "\n"), "has 0 replicas, and 1 are to confirm")
 }
@@ -122,15 +120,15 @@ func TestReplicas(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	lonely := enginetest.Open(t, s.At(s.Addr, "replicas=1"))
-	_, err := lonely.Swap(within(t), "node/0000001", 0, []byte("v"))
+	_, err := lonely.Swap(enginetest.Within(t), "node/0000001", 0, []byte("v"))
 	require.ErrorIs(t, err, redis.ErrReplicas)
 	assert.NotErrorIs(t, err, stores.ErrConflict)
-	_, err = lonely.Read(within(t), "node/0000001")
+	_, err = lonely.Read(enginetest.Within(t), "node/0000001")
 	require.ErrorIs(t, err, redis.ErrReplicas, "it is not safe yet")
-	cell, err := enginetest.Open(t, s.URL).Read(within(t), "node/0000001")
+	cell, err := enginetest.Open(t, s.URL).Read(enginetest.Within(t), "node/0000001")
 	require.NoError(t, err)
 	assert.Equal(t, "v", string(cell.Value), "but written")
-	_, err = lonely.Swap(within(t), "node/0000001", 0, []byte("w"))
+	_, err = lonely.Swap(enginetest.Within(t), "node/0000001", 0, []byte("w"))
 	require.ErrorIs(t, err, stores.ErrConflict, "which is known without replicas")
 
 	replica := replicaOf(t, s)
@@ -138,7 +136,7 @@ func TestReplicas(t *testing.T) {
 	// Until the replica streams, which it begins up to a second after its copy. The copy alone confirms a Read that has
 	// begun before it, and not the next one.
 	for begin, confirmed := time.Now(), 0; confirmed < 2; {
-		_, err := lonely.Read(within(t), "node/0000001")
+		_, err := lonely.Read(enginetest.Within(t), "node/0000001")
 		if confirmed++; err != nil {
 			confirmed = 0
 			require.Less(t, time.Since(begin), enginetest.Patience, err)
@@ -147,7 +145,7 @@ func TestReplicas(t *testing.T) {
 	// A disk that takes longer than WAIT is not what is tried here.
 	toDisk := func(when string) {
 		for _, c := range []*driver.Client{admin, client(t, replica)} {
-			require.NoError(t, c.ConfigSet(within(t), "appendfsync", when).Err())
+			require.NoError(t, c.ConfigSet(enginetest.Within(t), "appendfsync", when).Err())
 		}
 	}
 	toDisk("no")
@@ -158,22 +156,22 @@ func TestReplicas(t *testing.T) {
 
 	// Each Read sends them something: new servers do not wait otherwise.
 	received := func() string {
-		info, err := client(t, replica).Info(within(t), "commandstats").Result()
+		info, err := client(t, replica).Info(enginetest.Within(t), "commandstats").Result()
 		require.NoError(t, err)
 		_, calls, _ := strings.Cut(info, "cmdstat_hdel:calls=")
 		calls, _, _ = strings.Cut(calls, ",")
 		return calls
 	}
 	before := received()
-	is, err := lonely.Read(within(t), "node/0000001")
+	is, err := lonely.Read(enginetest.Within(t), "node/0000001")
 	require.NoError(t, err)
 	assert.Equal(t, cell, is)
 	assert.NotEqual(t, before, received())
 	beside := enginetest.Open(t, replica.URL)
 	assert.Equal(t, []stores.Cell{cell}, enginetest.Cells(t, beside), "it has got the cell")
-	_, err = beside.Read(within(t), "node/0000001")
+	_, err = beside.Read(enginetest.Within(t), "node/0000001")
 	assert.ErrorContains(t, err, "READONLY", "but is not asked for it")
-	_, err = beside.Swap(within(t), cell.Key, cell.Version, nil)
+	_, err = beside.Swap(enginetest.Within(t), cell.Key, cell.Version, nil)
 	assert.ErrorContains(t, err, "READONLY")
 	assert.NotErrorIs(t, err, stores.ErrConflict)
 	assert.Contains(t, strings.Join(enginetest.Promises(t, beside).Risks, "\n"), `role is "slave"`)
@@ -182,8 +180,8 @@ func TestReplicas(t *testing.T) {
 	assert.Zero(t, enginetest.Promises(t, lonely))
 
 	// A primary that misses the replicas it needs may have been replaced.
-	require.NoError(t, admin.ConfigSet(within(t), "min-replicas-to-write", "2").Err())
-	_, err = lonely.Read(within(t), "node/0000001")
+	require.NoError(t, admin.ConfigSet(enginetest.Within(t), "min-replicas-to-write", "2").Err())
+	_, err = lonely.Read(enginetest.Within(t), "node/0000001")
 	assert.ErrorContains(t, err, "NOREPLICAS")
 }
 
@@ -192,21 +190,21 @@ func testDurability(t *testing.T, s *servers.Server) {
 	assert.Zero(t, enginetest.Promises(t, store))
 	admin := client(t, s)
 	for _, set := range [][2]string{{"maxmemory-policy", "allkeys-lru"}, {"appendfsync", "everysec"}} {
-		require.NoError(t, admin.ConfigSet(within(t), set[0], set[1]).Err())
+		require.NoError(t, admin.ConfigSet(enginetest.Within(t), set[0], set[1]).Err())
 		promises := enginetest.Promises(t, store)
 		assert.Contains(t, strings.Join(promises.Risks, "\n"), set[0]+" is "+set[1])
 		assert.Empty(t, promises.Forgets)
 	}
-	require.NoError(t, admin.ConfigSet(within(t), "maxmemory", "100mb").Err())
+	require.NoError(t, admin.ConfigSet(enginetest.Within(t), "maxmemory", "100mb").Err())
 	assert.Contains(t, strings.Join(enginetest.Promises(t, store).Forgets, "\n"), "maxmemory-policy is allkeys-lru with maxmemory 104857600")
-	require.NoError(t, admin.ConfigSet(within(t), "maxmemory", "0").Err())
+	require.NoError(t, admin.ConfigSet(enginetest.Within(t), "maxmemory", "0").Err())
 
 	// The rights that the package's doc lists, and no others.
-	require.NoError(t, admin.Do(within(t), "acl", "setuser", "poor", "on", ">"+s.Password, "~tickflake:*",
+	require.NoError(t, admin.Do(enginetest.Within(t), "acl", "setuser", "poor", "on", ">"+s.Password, "~tickflake:*",
 		"+eval", "+hget", "+hset", "+hdel", "+zadd", "+zrangebylex", "+ping").Err())
 	poor := enginetest.Open(t, as(s, "poor"))
 	cell := enginetest.Cell(t, poor, "poor", "v")
-	is, err := poor.Read(within(t), cell.Key)
+	is, err := poor.Read(enginetest.Within(t), cell.Key)
 	require.NoError(t, err)
 	assert.Equal(t, cell, is)
 	assert.Equal(t, []stores.Cell{cell}, enginetest.Cells(t, poor))
@@ -216,7 +214,7 @@ func testDurability(t *testing.T, s *servers.Server) {
 
 	require.NoError(t, s.Kill())
 	defer func() { require.NoError(t, s.Start()) }()
-	_, err = stores.CheckDurability(within(t), store)
+	_, err = stores.CheckDurability(enginetest.Within(t), store)
 	assert.ErrorContains(t, err, "redis at ")
 }
 
@@ -226,13 +224,13 @@ func testDurability(t *testing.T, s *servers.Server) {
 func TestForgetfulServersAreRefused(t *testing.T) {
 	t.Parallel()
 	s := start(t, "--appendonly", "no")
-	require.NoError(t, client(t, s).Do(within(t), "acl", "setuser", "rented", "on", ">"+s.Password, "~*", "+@all", "-config").Err())
+	require.NoError(t, client(t, s).Do(enginetest.Within(t), "acl", "setuser", "rented", "on", ">"+s.Password, "~*", "+@all", "-config").Err())
 	for url, want := range map[string]string{
 		s.URL:           "appendonly is no, so that a killed server loses all writes since the last snapshot: set it to yes",
 		as(s, "rented"): "appendonly is no",
 		replicaOf(t, start(t), "--replica-read-only", "no").URL: "connect to the primary",
 	} {
-		_, err := stores.Open(within(t), url)
+		_, err := stores.Open(enginetest.Within(t), url)
 		require.ErrorIs(t, err, stores.ErrForgets)
 		assert.ErrorContains(t, err, want)
 		assert.NotContains(t, err.Error(), "s3cret")
@@ -241,7 +239,7 @@ func TestForgetfulServersAreRefused(t *testing.T) {
 	enginetest.Cell(t, store, "k", "v")
 	require.NoError(t, s.Kill())
 	require.NoError(t, s.Start())
-	cell, err := store.Read(within(t), "k")
+	cell, err := store.Read(enginetest.Within(t), "k")
 	require.NoError(t, err)
 	assert.Zero(t, cell.Version, "which is the reason")
 
@@ -255,7 +253,7 @@ func TestForgetfulServersAreRefused(t *testing.T) {
 	t.Cleanup(func() { _ = c.Close() })
 	cut, err := redis.New(c, "n")
 	require.NoError(t, err)
-	_, err = stores.CheckDurability(within(t), cut)
+	_, err = stores.CheckDurability(enginetest.Within(t), cut)
 	assert.ErrorIs(t, err, net.ErrClosed)
 }
 
@@ -274,7 +272,7 @@ func (c cutAt) Write(b []byte) (int, error) {
 
 // A refusal is final, and not waited out.
 func testDenied(t *testing.T, s *servers.Server) {
-	require.NoError(t, client(t, s).Do(within(t), "acl", "setuser", "weak", "on", ">"+s.Password, "~*", "+@all", "-ping").Err())
+	require.NoError(t, client(t, s).Do(enginetest.Within(t), "acl", "setuser", "weak", "on", ">"+s.Password, "~*", "+@all", "-ping").Err())
 	enginetest.TestDenied(t, s, map[string]string{
 		strings.Replace(s.URL, "default:s3", "default:wr0ng", 1): "WRONGPASS",
 		"redis://" + s.Addr:                    "NOAUTH",
@@ -286,7 +284,7 @@ func testDenied(t *testing.T, s *servers.Server) {
 // Data of other programs under our key is neither taken for a cell nor overwritten, and
 // hides no cell.
 func testForeignData(t *testing.T, s *servers.Server) {
-	admin, ctx := client(t, s), within(t)
+	admin, ctx := client(t, s), enginetest.Within(t)
 	hash := func(namespace string) string { return "tickflake:{" + namespace + "}" }
 	store := enginetest.Open(t, s.At(s.Addr, "namespace=junk"))
 	good := enginetest.Cell(t, store, "b", "good")
@@ -317,7 +315,7 @@ func testRefusals(t *testing.T, s *servers.Server) {
 		for word := range strings.FieldsSeq(command) {
 			args = append(args, word)
 		}
-		require.NoError(t, admin.Do(within(t), args...).Err(), command)
+		require.NoError(t, admin.Do(enginetest.Within(t), args...).Err(), command)
 	}
 	all := map[string]func(*testing.T) enginetest.Refusal{}
 	for name, row := range map[string][4]string{ // how to refuse it, how to allow it again, what the error says and advises
@@ -335,7 +333,7 @@ func testRefusals(t *testing.T, s *servers.Server) {
 				Refuse: func() {
 					do(t, strings.ReplaceAll(row[0], "NAME", name))
 					// A connection keeps the rights of its login until it ends.
-					_ = admin.Do(within(t), "CLIENT", "KILL", "USER", name).Err()
+					_ = admin.Do(enginetest.Within(t), "CLIENT", "KILL", "USER", name).Err()
 				},
 				Fix: func() { do(t, strings.ReplaceAll(row[1], "NAME", name)) }}
 		}
