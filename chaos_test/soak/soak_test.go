@@ -40,7 +40,7 @@ func run(t *testing.T, s settings) *Report {
 // All promises hold on each store, and every client works. It runs alone: the soak compares the
 // size of its own process.
 func TestSoak(t *testing.T) {
-	r := run(t, short(stores...))
+	r := run(t, short(servers.Directory, servers.Etcd))
 	assert.Empty(t, r.Broken)
 	require.Len(t, r.Fleets, 2)
 	for _, f := range r.Fleets {
