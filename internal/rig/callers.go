@@ -65,7 +65,8 @@ func Class(err error) (name string, allowed bool) {
 		return "unavailable", true
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
 		return "timeout", true
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &network):
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &network),
+		strings.HasSuffix(err.Error(), "server closed idle connection"): // for which net/http has no value
 		return "connection", true
 	}
 	return "other: " + err.Error(), false
