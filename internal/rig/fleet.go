@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -265,7 +267,8 @@ func (f *Fleet) note(p Promise, times int64, example string) {
 		f.broken[p] = b
 	}
 	b.Count += times
-	if example != "" && len(b.Examples) < mostShown {
+	seen := func(e string) bool { return strings.HasSuffix(e, example) } // by an earlier check
+	if example != "" && len(b.Examples) < mostShown && !slices.ContainsFunc(b.Examples, seen) {
 		b.Examples = append(b.Examples, fmt.Sprintf("%s: %s: %s", f.Since(time.Now()), f.Store.Kind, example))
 	}
 }
