@@ -154,6 +154,7 @@ type fakeClient struct {
 	stuck   bool // keeps a connection that is dead
 	hopeful bool // takes no answer for a good one
 	left    bool // leaves its connection open at Close
+	runs    bool // leaves a goroutine at Close
 	dwells  bool // waits for an answer at Close
 	hasty   bool // sends a request again and again, without a pause
 	unlucky bool // fails for its own reason just before its context ends, the first time
@@ -249,6 +250,9 @@ func (c *fakeClient) Close() error {
 		_, _ = c.conn.Write([]byte("{}\n"))
 		_ = c.conn.SetDeadline(time.Now().Add(8 * time.Second))
 		_, _ = c.lines.ReadBytes('\n')
+	}
+	if c.runs {
+		go func() { select {} }()
 	}
 	if c.conn != nil && c.left {
 		leftOpen.Store(c.conn, true)

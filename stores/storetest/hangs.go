@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"net"
-	"os"
-	"runtime"
 	"runtime/pprof"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -73,15 +73,17 @@ const (
 // While the server closes every connection at once, Open tries again until its deadline, with
 // pauses.
 //
-// After that the clients reach the server again, and after Close no goroutine and no file
-// descriptor is left.
-//
-// It counts goroutines and descriptors, so it must not run in parallel with other tests. The
-// test needs its own server, since it stops it.
+// After that the clients reach the server again, and after Close no goroutine and, on Linux, no
+// connection is left. The test needs its own server, since it stops it.
 func TestHangs(t *testing.T, h Hangs) {
-	before := countResources()
+	r := &hangs{Hangs: h, worst: make(map[string]time.Duration)}
+	// Goroutines have the label of the one that starts them.
+	pprof.Do(context.Background(), pprof.Labels("hangs", fresh()), func(ctx context.Context) { r.run(ctx, t) })
+}
+
+func (r *hangs) run(ctx context.Context, t *testing.T) {
 	t.Run("calls", func(t *testing.T) {
-		r := &hangs{Hangs: h, T: t, worst: make(map[string]time.Duration)}
+		r.T = t
 		var running sync.WaitGroup
 		for _, w := range append(r.atOnce(), r.later()...) {
 			running.Go(func() { r.try(w) })
@@ -91,13 +93,14 @@ func TestHangs(t *testing.T, h Hangs) {
 		}
 		running.Wait()
 		// It hangs for all, so it comes last.
-		r.try(way{name: "server stopped", open: h.Addr, session: true,
-			hang: func() { r.must(h.Suspend()) }, heal: func() { r.must(h.Resume()) }})
+		r.try(way{name: "server stopped", open: NewProxy(t, r.Addr).Addr(), session: true,
+			hang: func() { r.must(r.Suspend()) }, heal: func() { r.must(r.Resume()) }})
 		for _, call := range slices.Sorted(maps.Keys(r.worst)) {
 			t.Logf("%s returned at most %v late", call, r.worst[call].Round(time.Millisecond))
 		}
 	})
-	before.wait(t)
+	label, _ := pprof.Label(ctx, "hangs")
+	r.wait(t, label)
 }
 
 // methods are the methods of a Store that take a context.
@@ -134,6 +137,7 @@ type hangs struct {
 
 	mu    sync.Mutex
 	worst map[string]time.Duration // by call: the longest time that it took after its context's end
+	addrs []string                 // of the servers that have hung
 }
 
 // way is one way to hang.
@@ -253,6 +257,9 @@ func (r *hangs) try(w way) {
 			return // the server does not answer at all
 		}
 	}
+	r.mu.Lock()
+	r.addrs = append(r.addrs, w.open)
+	r.mu.Unlock()
 	w.hang()
 	var calls sync.WaitGroup
 	for _, u := range users {
@@ -342,25 +349,28 @@ func (r *hangs) bounded(w way, call string, within time.Duration, run func() err
 	return err
 }
 
-// resources are counts of this process.
-type resources struct{ goroutines, descriptors int }
-
-func countResources() resources {
-	files, _ := os.ReadDir("/proc/self/fd") // 0 where there is none
-	return resources{runtime.NumGoroutine(), len(files)}
-}
-
-// wait waits until there are no more than before.
-func (before resources) wait(t *testing.T) {
+// wait waits until the test has left no goroutine but its own, and no connection.
+func (r *hangs) wait(t *testing.T, label string) {
 	t.Helper()
-	var now resources
+	var left []string
+	open := 0
 	for begin := time.Now(); time.Since(begin) < patience; pause() {
-		if now = countResources(); now.goroutines <= before.goroutines && now.descriptors <= before.descriptors {
+		left, open = goroutinesOf(label), connectionsTo(r.addrs)
+		if len(left) == 1 && open == 0 {
 			return
 		}
 	}
-	var stacks bytes.Buffer
-	_ = pprof.Lookup("goroutine").WriteTo(&stacks, 1)
-	t.Errorf("%d goroutines and %d descriptors are left, and there were %d and %d before:\n%s",
-		now.goroutines, now.descriptors, before.goroutines, before.descriptors, &stacks)
+	t.Errorf("%d connections are left, and these goroutines, of which one is the test's:\n%s", open, strings.Join(left, "\n\n"))
+}
+
+// goroutinesOf returns the stacks of the goroutines that have a label, as the profile of goroutines has them.
+func goroutinesOf(label string) (stacks []string) {
+	var all bytes.Buffer
+	_ = pprof.Lookup("goroutine").WriteTo(&all, 1)
+	for stack := range strings.SplitSeq(all.String(), "\n\n") {
+		if strings.Contains(stack, fmt.Sprintf("%q", label)) {
+			stacks = append(stacks, stack)
+		}
+	}
+	return stacks
 }

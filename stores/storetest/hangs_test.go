@@ -23,7 +23,7 @@ func TestHangingServers(t *testing.T) {
 		addr, namespace, _ := strings.Cut(rest, "/")
 		c := &fakeClient{
 			addr: addr, namespace: namespace,
-			patient: how == "patient", hopeful: how == "hopeful", left: how == "left", dwells: how == "dwells", hasty: how == "hasty", unlucky: how == "",
+			patient: how == "patient", hopeful: how == "hopeful", left: how == "left", dwells: how == "dwells", hasty: how == "hasty", unlucky: how == "", runs: how == "runs",
 		}
 		if how == "gives up" {
 			if _, err := c.Read(ctx, "a"); err != nil {
@@ -50,6 +50,7 @@ func TestHangsAreCaught(t *testing.T) {
 		"gives up": "calls",
 		"hasty":    "calls",
 		"left":     "",
+		"runs":     "",
 	} {
 		t.Run(how, func(t *testing.T) { caught(t, "TestHangingServers", how, by) })
 	}
