@@ -1,11 +1,12 @@
-// Package enginetest proves the engines of package stores on real servers. What holds for all
-// of them is written once, and is called by the folder of each engine beside this package.
+// Package engines proves the engines of package stores on real servers. What holds for all of them is written once;
+// the file of each engine has the rest. They are in one program, since they wait for servers most of their time, and so
+// wait at once. All tests of one engine are those whose names begin with its name: -run '^TestEtcd'.
 //
 // You need these names: [Engine] runs the suites of storetest, the hangs and the plateau of
-// connections on a server; [TestRefusals] takes rights away from a store that is used;
-// [TestPair] and [Trio] let servers fail under a [Fleet], which issues IDs meanwhile;
-// [TestMoves] moves a fleet between stores.
-package enginetest
+// connections on a server; [testRefusals] takes rights away from a store that is used;
+// [testPair] and [Trio] let servers fail under a [Fleet], which issues IDs meanwhile;
+// [testMoves] moves a fleet between stores.
+package engines
 
 import (
 	"context"
@@ -17,6 +18,7 @@ import (
 	"os"
 	"regexp"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -36,12 +38,11 @@ var long = flag.Bool("long", false, "run what takes long as well: slow failovers
 // Each store that is opened says what the server does not tell.
 func init() { slog.SetDefault(slog.New(slog.DiscardHandler)) }
 
-// Main runs the tests of an engine. By default, as many tests run at once as there are processors,
-// and these tests wait for servers most of their time.
-func Main(m *testing.M) {
+// By default, as many tests run at once as there are processors.
+func TestMain(m *testing.M) {
 	flag.Parse()
 	if given := flag.Lookup("test.parallel").Value; given.String() == fmt.Sprint(runtime.GOMAXPROCS(0)) {
-		_ = given.Set("16") // it is a number
+		_ = given.Set("8") // it is a number
 	}
 	os.Exit(m.Run())
 }
@@ -118,9 +119,10 @@ func (e Engine) Test(t *testing.T) {
 		t.Run(name, func(t *testing.T) { e.testDeleted(t, name, remove) })
 	}
 	t.Run("hangs", func(t *testing.T) {
+		host := strings.ToLower(string(e.Server.Kind)) + hanging
 		storetest.TestHangs(t, storetest.Hangs{Addr: e.Server.Addr, URL: e.URL, BeforeTLS: e.BeforeTLS,
 			TLS:  func(addr, namespace string) string { return e.TLS(e.URL(addr, namespace)) },
-			Host: Host, Resolve: Resolve, Suspend: e.Server.Suspend, Resume: e.Server.Resume})
+			Host: host, Resolve: resolve(host), Suspend: e.Server.Suspend, Resume: e.Server.Resume})
 	})
 	t.Run("faults", func(t *testing.T) { faults(t, e.Open) })
 	if e.HTTP != (HTTP{}) {
@@ -239,9 +241,9 @@ type Refusal struct {
 	Reads        bool   // Read and List are refused as well
 }
 
-// TestRefusals checks that a refusal is an error of the kind refused, even if it begins while the
+// testRefusals checks that a refusal is an error of the kind refused, even if it begins while the
 // store is used, and that the same store works again when the cause is gone.
-func TestRefusals(t *testing.T, all map[string]func(t *testing.T) Refusal) {
+func testRefusals(t *testing.T, all map[string]func(t *testing.T) Refusal) {
 	for name, prepare := range all {
 		t.Run(name, func(t *testing.T) {
 			r := prepare(t)

@@ -1,5 +1,4 @@
-// Package etcd has the tests of stores/etcd on real servers.
-package etcd
+package engines
 
 import (
 	"context"
@@ -13,15 +12,14 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
-	"github.com/tickflake/tickflake/internal/rig/enginetest"
 	"github.com/tickflake/tickflake/internal/rig/servers"
 	_ "github.com/tickflake/tickflake/internal/rig/servers/etcd"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/etcd"
 )
 
-// clientOf returns a client with the driver's default of 100 attempts.
-func clientOf(t testing.TB, addr string) *clientv3.Client {
+// etcdClient returns a client with the driver's default of 100 attempts.
+func etcdClient(t testing.TB, addr string) *clientv3.Client {
 	t.Helper()
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"http://" + addr}, Logger: zap.NewNop()})
 	require.NoError(t, err)
@@ -29,36 +27,35 @@ func clientOf(t testing.TB, addr string) *clientv3.Client {
 	return client
 }
 
-func TestMain(m *testing.M) { enginetest.Main(m) }
-
-func TestEngine(t *testing.T) {
+func TestEtcd(t *testing.T) {
+	t.Parallel()
 	s := servers.For(t, servers.Etcd)
-	e := enginetest.Engine{
+	e := Engine{
 		Name: "etcd at " + s.Addr, Server: s,
 		New: func(t testing.TB, addr, namespace string) stores.Store {
-			store, err := etcd.New(clientOf(t, addr), namespace)
+			store, err := etcd.New(etcdClient(t, addr), namespace)
 			require.NoError(t, err)
 			return store
 		},
 		Damage: func(t testing.TB, namespace, key, text string) {
-			_, err := clientOf(t, s.Addr).Put(enginetest.Within(t), "/"+namespace+"/"+key, text)
+			_, err := etcdClient(t, s.Addr).Put(Within(t), "/"+namespace+"/"+key, text)
 			require.NoError(t, err)
 		},
 		Delete: map[string]func(testing.TB, string, string){"deleted": func(t testing.TB, namespace, key string) {
-			_, err := clientOf(t, s.Addr).Delete(enginetest.Within(t), "/"+namespace+"/"+key)
+			_, err := etcdClient(t, s.Addr).Delete(Within(t), "/"+namespace+"/"+key)
 			require.NoError(t, err)
 		}},
 		TLS:    func(url string) string { return strings.Replace(url, "etcd://", "etcds://u:p@", 1) },
 		AtRest: 1, AtMost: 5, // a closed connection counts for a moment
 	}
 	e.Test(t)
-	t.Run("by hand", func(t *testing.T) { testByHand(t, e) })
+	t.Run("by hand", func(t *testing.T) { testEtcdByHand(t, e) })
 }
 
 // A text that is no cell hides none: a List goes on behind a page of them.
-func testByHand(t *testing.T, e enginetest.Engine) {
-	client, s, ctx := clientOf(t, e.Server.Addr), e.Open(t, e.Server.Addr, "byhand"), enginetest.Within(t)
-	enginetest.Cell(t, s, "node/0000005", "")
+func testEtcdByHand(t *testing.T, e Engine) {
+	client, s, ctx := etcdClient(t, e.Server.Addr), e.Open(t, e.Server.Addr, "byhand"), Within(t)
+	Cell(t, s, "node/0000005", "")
 	for _, name := range []string{"", "X", "a//b", "０"} { // no keys of ours
 		_, err := client.Put(ctx, "/byhand/"+name, "not a cell")
 		require.NoError(t, err)
@@ -68,11 +65,11 @@ func testByHand(t *testing.T, e enginetest.Engine) {
 }
 
 // The rights in the package's doc are enough, and needed.
-func TestRights(t *testing.T) {
+func TestEtcdRights(t *testing.T) {
 	t.Parallel()
 	const password, inURL = "p@ss/wo:rd%?#", "p%40ss%2Fwo%3Ard%25%3F%23"
 	server, ctx := servers.For(t, servers.Etcd), t.Context()
-	root := clientOf(t, server.Addr)
+	root := etcdClient(t, server.Addr)
 	must := func(_ any, err error) {
 		t.Helper()
 		require.NoError(t, err)
@@ -96,7 +93,7 @@ func TestRights(t *testing.T) {
 	defer root.Close() //nolint:errcheck // the test has ended
 	url := "etcd://flake:" + inURL + "@" + server.Addr
 
-	enginetest.Works(t, enginetest.Open(t, url+"?namespace=fleet"))
+	Works(t, Open(t, url+"?namespace=fleet"))
 	for _, denied := range []string{"etcd://" + server.Addr, url + "?namespace=other", "etcd://flake:wrong-secret@" + server.Addr} {
 		_, err := stores.Open(ctx, denied)
 		require.ErrorIs(t, err, stores.Refused, denied)
@@ -104,12 +101,12 @@ func TestRights(t *testing.T) {
 		assert.NotContains(t, err.Error(), "wrong-secret")
 		assert.NotContains(t, err.Error(), password)
 	}
-	refusal := func(refuse, fix func()) func(t *testing.T) enginetest.Refusal {
-		return func(t *testing.T) enginetest.Refusal {
-			return enginetest.Refusal{Store: enginetest.Open(t, url+"?namespace=fleet"), Refuse: refuse, Fix: fix, Advice: "fix the URL", Reads: true}
+	refusal := func(refuse, fix func()) func(t *testing.T) Refusal {
+		return func(t *testing.T) Refusal {
+			return Refusal{Store: Open(t, url+"?namespace=fleet"), Refuse: refuse, Fix: fix, Advice: "fix the URL", Reads: true}
 		}
 	}
-	enginetest.TestRefusals(t, map[string]func(t *testing.T) enginetest.Refusal{
+	testRefusals(t, map[string]func(t *testing.T) Refusal{
 		"right": refusal(func() { must(root.RoleRevokePermission(ctx, "cells", "/fleet/", end)) }, grant),
 		"password": refusal(func() { must(root.UserChangePassword(ctx, "flake", "other")) },
 			func() { must(root.UserChangePassword(ctx, "flake", password)) }),
@@ -119,16 +116,16 @@ func TestRights(t *testing.T) {
 
 // With -long, a member that was killed is replaced by one with an empty directory, which the
 // majority needs later.
-func TestFailover(t *testing.T) {
+func TestEtcdFailover(t *testing.T) {
 	t.Parallel()
-	c := enginetest.StartTrio(t, servers.Etcd, func(i int, ports [6]int) []string {
+	c := StartTrio(t, servers.Etcd, func(i int, ports [6]int) []string {
 		peer := func(j int) string { return fmt.Sprint("http://127.0.0.1:", ports[j]) }
 		return []string{fmt.Sprint("name: m", i), "listen-peer-urls: " + peer(i), "initial-advertise-peer-urls: " + peer(i),
 			fmt.Sprintf("initial-cluster: m0=%s,m1=%s,m2=%s", peer(0), peer(1), peer(2))}
 	})
 	c.Leader = func(ctx context.Context) (*servers.Server, error) {
 		for _, m := range c.Members {
-			status, err := clientOf(t, m.Addr).Status(ctx, m.Addr)
+			status, err := etcdClient(t, m.Addr).Status(ctx, m.Addr)
 			if err != nil {
 				return nil, err
 			}
@@ -144,20 +141,20 @@ func TestFailover(t *testing.T) {
 				continue
 			}
 			peer := strings.TrimPrefix(c.Wanted[i].Settings[1], "listen-peer-urls: ")
-			client := clientOf(t, c.Members[(i+1)%3].Addr)
-			list, err := client.MemberList(enginetest.Within(t))
+			client := etcdClient(t, c.Members[(i+1)%3].Addr)
+			list, err := client.MemberList(Within(t))
 			require.NoError(t, err)
 			for _, member := range list.Members {
 				if member.PeerURLs[0] != peer {
 					continue
 				}
 				// The cluster refuses both until its members have seen each other for some seconds.
-				enginetest.Until(t, func(context.Context) error {
-					_, err := client.MemberRemove(enginetest.Within(t), member.ID)
+				Until(t, func(context.Context) error {
+					_, err := client.MemberRemove(Within(t), member.ID)
 					return err
 				})
-				enginetest.Until(t, func(context.Context) error {
-					_, err := client.MemberAdd(enginetest.Within(t), []string{peer})
+				Until(t, func(context.Context) error {
+					_, err := client.MemberAdd(Within(t), []string{peer})
 					return err
 				})
 			}

@@ -1,4 +1,4 @@
-package enginetest
+package engines
 
 import (
 	"context"
@@ -35,9 +35,9 @@ type Pair struct {
 	EndWaiting func(t testing.TB)
 }
 
-// TestPair lets a standby take over, with -long in all of four ways. start starts a pair; without
+// testPair lets a standby take over, with -long in all of four ways. start starts a pair; without
 // synchronous, the primary does not wait for the standby.
-func TestPair(t *testing.T, start func(t testing.TB, synchronous bool) *Pair) {
+func testPair(t *testing.T, start func(t testing.TB, synchronous bool) *Pair) {
 	for _, test := range []struct {
 		name        string
 		synchronous bool
@@ -47,7 +47,7 @@ func TestPair(t *testing.T, start func(t testing.TB, synchronous bool) *Pair) {
 		{"read waits for the standby", true, false, testReadWaits},
 		{"synchronous standby", true, false, testSynchronous},
 		{"old primary comes back", true, true, testComesBack},
-		{"asynchronous standby", false, true, TestAsynchronous},
+		{"asynchronous standby", false, true, testAsynchronous},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if test.long {
@@ -149,9 +149,9 @@ func testComesBack(t *testing.T, p *Pair) {
 	fleet.Check(t)
 }
 
-// TestAsynchronous lets a standby take over that lacks the last writes. The processes notice it, report
+// testAsynchronous lets a standby take over that lacks the last writes. The processes notice it, report
 // it, and continue. Only IDs from before the end of the lost grants are issued twice.
-func TestAsynchronous(t *testing.T, p *Pair) {
+func testAsynchronous(t *testing.T, p *Pair) {
 	fleet := p.fleet(t, 6)
 	p.isolate()
 	for i := range 3 {
@@ -278,9 +278,9 @@ func (f *Fleet) outage(t testing.TB, name string, begin, end func() error) {
 	f.WaitRecovered(t, name)
 }
 
-// TestAlone has the tests of an engine that no other server stands in for: a fleet while the server is away in
+// testAlone has the tests of an engine that no other server stands in for: a fleet while the server is away in
 // each of these ways, given by how they begin and end, and the moves of a fleet between it and a directory.
-func TestAlone(t *testing.T, s *servers.Server, away map[string][2]func() error) {
+func testAlone(t *testing.T, s *servers.Server, away map[string][2]func() error) {
 	t.Run("away", func(t *testing.T) {
 		fleet := StartFleet(t, FleetConfig{Processes: 3, Window: 2 * time.Second, Timeout: time.Second,
 			Open: func(ctx context.Context) (stores.Store, error) {
@@ -291,5 +291,5 @@ func TestAlone(t *testing.T, s *servers.Server, away map[string][2]func() error)
 		}
 		fleet.Check(t)
 	})
-	TestMoves(t, s)
+	testMoves(t, s)
 }

@@ -1,7 +1,6 @@
 //go:build unix
 
-// Package kubernetes has the tests of stores/kubernetes on real servers.
-package kubernetes
+package engines
 
 import (
 	"bytes"
@@ -31,16 +30,13 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/internal/rig"
-	"github.com/tickflake/tickflake/internal/rig/enginetest"
 	"github.com/tickflake/tickflake/internal/rig/servers"
 	_ "github.com/tickflake/tickflake/internal/rig/servers/etcd"
 	"github.com/tickflake/tickflake/stores"
 	_ "github.com/tickflake/tickflake/stores/kubernetes"
 )
 
-func TestMain(m *testing.M) { enginetest.Main(m) }
-
-func admin(t testing.TB, s *servers.Server) *clients.Clientset {
+func kubeAdmin(t testing.TB, s *servers.Server) *clients.Clientset {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig(s.Addr, s.Password))
 	require.NoError(t, err)
@@ -50,7 +46,8 @@ func admin(t testing.TB, s *servers.Server) *clients.Clientset {
 }
 
 // Without the API server's program, which takes ten minutes to build, the test is skipped.
-func TestEngine(t *testing.T) {
+func TestKubernetes(t *testing.T) {
+	t.Parallel()
 	cache, err := os.UserCacheDir()
 	require.NoError(t, err)
 	if _, err := os.Stat(filepath.Join(cache, "tickflake", "kubeapiserver")); err != nil {
@@ -58,37 +55,37 @@ func TestEngine(t *testing.T) {
 	}
 	back := servers.For(t, servers.Etcd, "unsafe-no-fsync: true") // it is never killed
 	s := servers.For(t, servers.Kubernetes, "--etcd-servers=http://"+back.Addr)
-	leases := admin(t, s).CoordinationV1().Leases("default")
-	e := enginetest.Engine{
+	leases := kubeAdmin(t, s).CoordinationV1().Leases("default")
+	e := Engine{
 		Name: "k8s at " + s.Addr, Server: s,
 		Damage: func(t testing.TB, namespace, key, text string) {
 			patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{"tickflake.io/cell": text}}})
 			require.NoError(t, err)
-			_, err = leases.Patch(enginetest.Within(t), name(namespace)+"."+name(key), types.MergePatchType, patch, meta.PatchOptions{})
+			_, err = leases.Patch(Within(t), kubeName(namespace)+"."+kubeName(key), types.MergePatchType, patch, meta.PatchOptions{})
 			require.NoError(t, err)
 		},
 		Delete: map[string]func(testing.TB, string, string){"deleted": func(t testing.TB, namespace, key string) {
-			require.NoError(t, leases.Delete(enginetest.Within(t), name(namespace)+"."+name(key), meta.DeleteOptions{}))
+			require.NoError(t, leases.Delete(Within(t), kubeName(namespace)+"."+kubeName(key), meta.DeleteOptions{}))
 		}},
 		TLS:    func(url string) string { return url },
-		HTTP:   enginetest.HTTP{Conflict: http.StatusConflict, Busy: http.StatusTooManyRequests},
+		HTTP:   HTTP{Conflict: http.StatusConflict, Busy: http.StatusTooManyRequests},
 		AtRest: 4, AtMost: 16,
 	}
 	e.Test(t)
-	t.Run("shown", func(t *testing.T) { testShown(t, s) })
-	t.Run("rights", func(t *testing.T) { testRights(t, s) })
-	enginetest.TestAlone(t, s, map[string][2]func() error{"killed": {s.Kill, s.Start}, "etcd stopped": {back.Suspend, back.Resume}})
+	t.Run("shown", func(t *testing.T) { testKubeShown(t, s) })
+	t.Run("rights", func(t *testing.T) { testKubeRights(t, s) })
+	testAlone(t, s, map[string][2]func() error{"killed": {s.Kill, s.Start}, "etcd stopped": {back.Suspend, back.Resume}})
 }
 
-// name is that of a cell as the package's doc describes it, for keys without special characters.
-func name(text string) string {
+// kubeName is that of a cell as the package's doc describes it, for keys without special characters.
+func kubeName(text string) string {
 	text = strings.NewReplacer("z", "z3", "/", ".").Replace(text)
 	return regexp.MustCompile("[A-Z]").ReplaceAllStringFunc(text, func(c string) string { return "z" + strings.ToLower(c) })
 }
 
 // testRights gives a service account the Role of the example, which is enough, and needed.
-func testRights(t *testing.T, s *servers.Server) {
-	client, ctx := admin(t, s), t.Context()
+func testKubeRights(t *testing.T, s *servers.Server) {
+	client, ctx := kubeAdmin(t, s), t.Context()
 	text, err := os.ReadFile(filepath.Join(rig.Top(), "examples", "kubernetes", "store.yaml"))
 	require.NoError(t, err)
 	var role rbac.Role
@@ -109,12 +106,12 @@ func testRights(t *testing.T, s *servers.Server) {
 	allow := func(allowed ...string) {
 		changed := rbac.Role{ObjectMeta: meta.ObjectMeta{Name: role.Name}, Rules: []rbac.PolicyRule{role.Rules[0]}}
 		changed.Rules[0].Verbs = allowed
-		_, err := client.RbacV1().Roles("default").Update(enginetest.Within(t), &changed, meta.UpdateOptions{})
+		_, err := client.RbacV1().Roles("default").Update(Within(t), &changed, meta.UpdateOptions{})
 		require.NoError(t, err)
 		for _, verb := range verbs { // the server learns of a role some time later
 			review := &authorization.SubjectAccessReview{Spec: authorization.SubjectAccessReviewSpec{User: "system:serviceaccount:default:" + account.Name,
 				ResourceAttributes: &authorization.ResourceAttributes{Namespace: "default", Verb: verb, Group: "coordination.k8s.io", Resource: "leases"}}}
-			enginetest.Until(t, func(ctx context.Context) error {
+			Until(t, func(ctx context.Context) error {
 				is, err := client.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, meta.CreateOptions{})
 				if err == nil && is.Status.Allowed != slices.Contains(allowed, verb) {
 					err = errors.New("not yet")
@@ -125,17 +122,17 @@ func testRights(t *testing.T, s *servers.Server) {
 	}
 	allow(verbs...)
 	config := s.Kubeconfig(s.Addr, token.Status.Token)
-	store := enginetest.Open(t, "k8s://default/p?kubeconfig="+config)
-	enginetest.Works(t, store)
-	all := map[string]func(*testing.T) enginetest.Refusal{}
+	store := Open(t, "k8s://default/p?kubeconfig="+config)
+	Works(t, store)
+	all := map[string]func(*testing.T) Refusal{}
 	for _, verb := range []string{"get", "update"} { // which replace a cell
 		others := slices.DeleteFunc(slices.Clone(verbs), func(other string) bool { return other == verb })
-		all[verb] = func(*testing.T) enginetest.Refusal {
-			return enginetest.Refusal{Store: store, Refuse: func() { allow(others...) }, Fix: func() { allow(verbs...) },
+		all[verb] = func(*testing.T) Refusal {
+			return Refusal{Store: store, Refuse: func() { allow(others...) }, Fix: func() { allow(verbs...) },
 				Want: "cannot " + verb + " resource", Advice: "bind the Role"}
 		}
 	}
-	enginetest.TestRefusals(t, all)
+	testRefusals(t, all)
 	assert.ElementsMatch(t, []string{"get", "list", "create", "update"}, verbs)
 	for url, want := range map[string]string{
 		"k8s://kube-system?kubeconfig=" + config:                    `cannot get resource "leases"`,
@@ -146,19 +143,19 @@ func testRights(t *testing.T, s *servers.Server) {
 		assert.ErrorContains(t, err, want)
 		assert.NotContains(t, err.Error(), s.Password)
 	}
-	_, err = enginetest.Open(t, strings.Replace(s.URL, "default", "nowhere", 1)).Swap(ctx, "node/0000001", 0, nil)
+	_, err = Open(t, strings.Replace(s.URL, "default", "nowhere", 1)).Swap(ctx, "node/0000001", 0, nil)
 	require.ErrorIs(t, err, stores.Refused)
 	assert.ErrorContains(t, err, "no such namespace")
 }
 
 // testShown checks that kubectl get lease shows who holds a node number.
-func testShown(t *testing.T, s *servers.Server) {
-	g, err := generator.Open(enginetest.Within(t), s.At(s.Addr, "namespace=shown"))
+func testKubeShown(t *testing.T, s *servers.Server) {
+	g, err := generator.Open(Within(t), s.At(s.Addr, "namespace=shown"))
 	require.NoError(t, err)
 	defer g.Close() //nolint:errcheck // the test has ended
 	host, err := os.Hostname()
 	require.NoError(t, err)
-	leases, err := admin(t, s).CoordinationV1().Leases("default").List(enginetest.Within(t), meta.ListOptions{})
+	leases, err := kubeAdmin(t, s).CoordinationV1().Leases("default").List(Within(t), meta.ListOptions{})
 	require.NoError(t, err)
 	for i := range leases.Items {
 		if held := leases.Items[i].Spec; strings.HasPrefix(leases.Items[i].Name, "shown.node.") {

@@ -1,4 +1,4 @@
-package enginetest
+package engines
 
 import (
 	"context"
@@ -13,9 +13,9 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// TestMoves moves a fleet between a server and a directory while processes issue IDs from both, with clocks that
+// testMoves moves a fleet between a server and a directory while processes issue IDs from both, with clocks that
 // step back. No ID is issued twice. A sequence needs Read and Swap alone, so its moves are proved on memory.
-func TestMoves(t *testing.T, s *servers.Server) {
+func testMoves(t *testing.T, s *servers.Server) {
 	here, away := t.TempDir(), t.TempDir()
 	for name, urls := range map[string][2]string{
 		"moved here": {here, s.At(s.Addr, "namespace=here")},

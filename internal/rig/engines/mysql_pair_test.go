@@ -1,4 +1,4 @@
-package mysql
+package engines
 
 import (
 	"database/sql"
@@ -9,14 +9,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/internal/rig/enginetest"
 	"github.com/tickflake/tickflake/internal/rig/servers"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
-// startPair starts a primary, and a replica that is semi-synchronous or not. Clients reach
+// startMySQLPair starts a primary, and a replica that is semi-synchronous or not. Clients reach
 // the present primary by the front, an address that moves.
-func startPair(t testing.TB, semi bool) *enginetest.Pair {
+func startMySQLPair(t testing.TB, semi bool) *Pair {
 	t.Helper()
 	// The time-out is a day, in milliseconds.
 	settings := [2][]string{
@@ -28,35 +27,35 @@ func startPair(t testing.TB, semi bool) *enginetest.Pair {
 		settings[1] = append(settings[1], "--rpl-semi-sync-slave-enabled=1")
 	}
 	both := servers.ForAll(t, servers.Wanted{Kind: servers.MariaDB, Settings: settings[0]}, servers.Wanted{Kind: servers.MariaDB, Settings: settings[1]})
-	p := &enginetest.Pair{Primary: both[0], Standby: both[1], Front: storetest.NewProxy(t, both[0].Addr), Link: storetest.NewProxy(t, both[0].Addr)}
-	q := table(p.Primary)
-	enginetest.Exec(t, q.Root(t, q.Home), "SET GLOBAL rpl_semi_sync_master_enabled = 0") // until there is a replica
-	primary, replica := q.Database(t, "ops"), rootOf(t, p.Standby, "rig")
-	enginetest.Exec(t, primary, "CREATE USER replica IDENTIFIED BY '"+p.Primary.Password+"'", "GRANT REPLICATION SLAVE ON *.* TO replica")
+	p := &Pair{Primary: both[0], Standby: both[1], Front: storetest.NewProxy(t, both[0].Addr), Link: storetest.NewProxy(t, both[0].Addr)}
+	q := mysqlTable(p.Primary)
+	Exec(t, q.Root(t, q.Home), "SET GLOBAL rpl_semi_sync_master_enabled = 0") // until there is a replica
+	primary, replica := q.Database(t, "ops"), mysqlRoot(t, p.Standby, "rig")
+	Exec(t, primary, "CREATE USER replica IDENTIFIED BY '"+p.Primary.Password+"'", "GRANT REPLICATION SLAVE ON *.* TO replica")
 	host, port, _ := strings.Cut(p.Link.Addr(), ":")
-	enginetest.Exec(t, replica, fmt.Sprintf(`CHANGE MASTER TO MASTER_HOST = '%s', MASTER_PORT = %s, MASTER_USER = 'replica',
+	Exec(t, replica, fmt.Sprintf(`CHANGE MASTER TO MASTER_HOST = '%s', MASTER_PORT = %s, MASTER_USER = 'replica',
 MASTER_PASSWORD = '%s', MASTER_USE_GTID = slave_pos, MASTER_CONNECT_RETRY = 1`, host, port, p.Primary.Password), "SET GLOBAL read_only = ON", "START SLAVE")
 	if semi {
-		enginetest.Exec(t, primary, "SET GLOBAL rpl_semi_sync_master_enabled = 1")
+		Exec(t, primary, "SET GLOBAL rpl_semi_sync_master_enabled = 1")
 	}
 	require.Eventually(t, func() bool {
 		clients := "1"
 		if semi {
-			clients = enginetest.Value(t, primary, "SELECT variable_value FROM information_schema.global_status WHERE variable_name = 'Rpl_semi_sync_master_clients'")
+			clients = Value(t, primary, "SELECT variable_value FROM information_schema.global_status WHERE variable_name = 'Rpl_semi_sync_master_clients'")
 		}
-		return clients == "1" && enginetest.Value(t, replica, "SELECT @@gtid_slave_pos") == enginetest.Value(t, primary, "SELECT @@gtid_binlog_pos")
+		return clients == "1" && Value(t, replica, "SELECT @@gtid_slave_pos") == Value(t, primary, "SELECT @@gtid_binlog_pos")
 	}, time.Minute, 20*time.Millisecond, "the replica does not follow")
 
 	for _, s := range both {
-		s.URL = table(s).At("ops", "ops")
+		s.URL = mysqlTable(s).At("ops", "ops")
 	}
 	p.URL = p.Primary.At(p.Front.Addr(), "namespace=fleet")
 	p.Promote = func(t testing.TB) {
-		enginetest.Exec(t, replica, "STOP SLAVE IO_THREAD")
+		Exec(t, replica, "STOP SLAVE IO_THREAD")
 		require.Eventually(t, func() bool {
-			return enginetest.Value(t, replica, "SELECT count(*) FROM information_schema.processlist WHERE state LIKE 'Slave has read all relay log%'") == "1"
+			return Value(t, replica, "SELECT count(*) FROM information_schema.processlist WHERE state LIKE 'Slave has read all relay log%'") == "1"
 		}, time.Minute, 20*time.Millisecond, "the replica does not apply its relay log")
-		enginetest.Exec(t, replica, "STOP SLAVE", "RESET SLAVE ALL", "SET GLOBAL read_only = OFF")
+		Exec(t, replica, "STOP SLAVE", "RESET SLAVE ALL", "SET GLOBAL read_only = OFF")
 		lead(p, p.Standby)
 		p.Front.Resume()
 	}
@@ -67,7 +66,7 @@ MASTER_PASSWORD = '%s', MASTER_USE_GTID = slave_pos, MASTER_CONNECT_RETRY = 1`, 
 }
 
 // lead makes the front lead to a server.
-func lead(p *enginetest.Pair, to *servers.Server) {
+func lead(p *Pair, to *servers.Server) {
 	p.Front.To(to.Addr)
 	p.Front.Cut()
 }
@@ -79,7 +78,7 @@ func killWaiting(t testing.TB, root *sql.DB) {
 	const waiting = "SELECT COALESCE(MIN(id), 0) FROM information_schema.processlist WHERE user = 'ops' AND command = 'Query'"
 	killed := 0
 	require.Eventually(t, func() bool {
-		id := enginetest.Value(t, root, waiting)
+		id := Value(t, root, waiting)
 		if id != "0" {
 			killed++
 			_, _ = root.Exec("KILL QUERY " + id) // it may have ended
@@ -89,7 +88,7 @@ func killWaiting(t testing.TB, root *sql.DB) {
 	require.NotZero(t, killed, "nothing waited")
 }
 
-func TestFailover(t *testing.T) {
+func TestMySQLFailover(t *testing.T) {
 	t.Parallel()
-	enginetest.TestPair(t, startPair)
+	testPair(t, startMySQLPair)
 }

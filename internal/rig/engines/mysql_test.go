@@ -1,5 +1,4 @@
-// Package mysql has the tests of stores/mysql on real servers.
-package mysql
+package engines
 
 import (
 	"context"
@@ -15,21 +14,20 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/internal/rig/enginetest"
 	"github.com/tickflake/tickflake/internal/rig/servers"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/mysql"
 	"github.com/tickflake/tickflake/stores/sqlstore"
 )
 
-// rootOf returns a pool of who may do everything, in a database.
-func rootOf(t testing.TB, s *servers.Server, database string) *sql.DB {
+// mysqlRoot returns a pool of who may do everything, in a database.
+func mysqlRoot(t testing.TB, s *servers.Server, database string) *sql.DB {
 	t.Helper()
-	return pool(t, s, s.Addr, func(c *driver.Config) { c.User, c.DBName = "rig", database })
+	return mysqlPool(t, s, s.Addr, func(c *driver.Config) { c.User, c.DBName = "rig", database })
 }
 
-// pool returns one of a caller, whose settings Open would not make so.
-func pool(t testing.TB, s *servers.Server, addr string, change func(*driver.Config)) *sql.DB {
+// mysqlPool returns one of a caller, whose settings Open would not make so.
+func mysqlPool(t testing.TB, s *servers.Server, addr string, change func(*driver.Config)) *sql.DB {
 	t.Helper()
 	config := driver.NewConfig()
 	config.Net, config.Addr, config.User, config.Passwd, config.DBName = "tcp", addr, "ops", s.Password, "ops"
@@ -41,21 +39,20 @@ func pool(t testing.TB, s *servers.Server, addr string, change func(*driver.Conf
 	return db
 }
 
-func TestMain(m *testing.M) { enginetest.Main(m) }
-
-func TestEngine(t *testing.T) {
+func TestMySQL(t *testing.T) {
+	t.Parallel()
 	// A server that is lax, with a binary log.
 	s := servers.For(t, servers.MariaDB, "--max-connections=1000", "--character-set-server=latin1", "--default-storage-engine=MyISAM",
 		"--log-bin=bin", "--sync-binlog=1", "--binlog-format=STATEMENT")
-	q := table(s)
+	q := mysqlTable(s)
 	root := q.Database(t, "ops")
 	require.NoError(t, root.Ping()) // whose connection counts from now on
 	s.URL = q.At("ops", "ops")
-	enginetest.Engine{
+	Engine{
 		Name: "mysql table tickflake_cells", Server: s,
 		// A pool of the caller's that is set up in another way.
 		New: func(t testing.TB, addr, namespace string) stores.Store {
-			store, err := mysql.New(pool(t, s, addr, func(c *driver.Config) {
+			store, err := mysql.New(mysqlPool(t, s, addr, func(c *driver.Config) {
 				c.ClientFoundRows, c.InterpolateParams, c.ParseTime = true, false, true
 				c.Params = map[string]string{"tx_isolation": "'SERIALIZABLE'", "sql_mode": "''"}
 			}), namespace)
@@ -70,7 +67,7 @@ WHERE namespace = ? AND cell = ?`, text, text, text, namespace, key)
 		},
 		TLS: func(url string) string { return url + "&tls=skip-verify" },
 		BeforeTLS: func(conn net.Conn) error {
-			_, err := conn.Write(greeting())
+			_, err := conn.Write(mysqlGreeting())
 			return err
 		},
 		AtRest: 1, AtMost: 5, // a closed one counts until the server has seen it
@@ -90,16 +87,16 @@ WHERE namespace = ? AND cell = ?`, text, text, text, namespace, key)
 	t.Run("autocommit off", func(t *testing.T) { testAutocommitOff(t, s, root) })
 	t.Run("read-only", func(t *testing.T) { testReadOnly(t, s, root) })
 	t.Run("times made by hand", func(t *testing.T) { testTimes(t, s, root) })
-	t.Run("durability", func(t *testing.T) { testDurability(t, s, root) })
+	t.Run("durability", func(t *testing.T) { testMySQLDurability(t, s, root) })
 	t.Run("round trips", func(t *testing.T) {
-		enginetest.TestTrips(t, s, map[string]int64{"first Swap": 3, "Swap": 1, "conflict": 2, "Read": 2, "List": 1, "Durability": 3}, "table=trips")
+		testTrips(t, s, map[string]int64{"first Swap": 3, "Swap": 1, "conflict": 2, "Read": 2, "List": 1, "Durability": 3}, "table=trips")
 	})
 	t.Run("locked table", func(t *testing.T) { testLockedTable(t, s, root) })
 }
 
-// table is that of a server.
-func table(s *servers.Server) enginetest.SQL {
-	q := enginetest.SQL{Server: s, Home: "rig", Root: func(t testing.TB, database string) *sql.DB { return rootOf(t, s, database) },
+// mysqlTable is that of a server.
+func mysqlTable(s *servers.Server) SQL {
+	q := SQL{Server: s, Home: "rig", Root: func(t testing.TB, database string) *sql.DB { return mysqlRoot(t, s, database) },
 		Make:     "CREATE DATABASE USER_;CREATE USER USER_ IDENTIFIED BY '" + s.Password + "';GRANT CREATE, SELECT, INSERT, UPDATE ON USER_.* TO USER_",
 		NoCreate: "REVOKE CREATE ON USER_.* FROM USER_",
 		Foreign:  "GRANT CREATE, SELECT, INSERT, UPDATE ON ops.* TO USER_", Table: [2]string{"ops.select", "ops.`select`"}}
@@ -132,14 +129,14 @@ func table(s *servers.Server) enginetest.SQL {
 		{"ADD UNIQUE narrow (namespace, cell(7))", "unique index narrow takes two cells for one: "},
 		{"MODIFY value TEXT, MODIFY updated_at DATETIME(6) DEFAULT NOW(6), DROP PRIMARY KEY, ADD UNIQUE (cell, namespace)", ""},
 		{"MODIFY cell VARBINARY(200), MODIFY namespace VARCHAR(99) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", ""},
-	}, times...) {
+	}, mysqlTimes...) {
 		q.Unfit = append(q.Unfit, [2]string{"ALTER TABLE OURS " + row[0], row[1]})
 	}
 	return q
 }
 
-// greeting is the first packet of a server that has TLS: a handshake of version 10.
-func greeting() []byte {
+// mysqlGreeting is the first packet of a server that has TLS: a handshake of version 10.
+func mysqlGreeting() []byte {
 	const protocol41, tls, pluginAuth = 0x0200, 0x0800, 0x00080000
 	const flags = protocol41 | tls | 0x8000 /* secure connection */ | pluginAuth
 	packet := append([]byte{10}, "8.0.0\x00"...)
@@ -157,7 +154,7 @@ func greeting() []byte {
 func lockTable(t testing.TB, root *sql.DB) (unlock func()) {
 	conn, err := root.Conn(context.Background())
 	require.NoError(t, err)
-	_, err = conn.ExecContext(enginetest.Within(t), "LOCK TABLES ops.tickflake_cells WRITE")
+	_, err = conn.ExecContext(Within(t), "LOCK TABLES ops.tickflake_cells WRITE")
 	require.NoError(t, err)
 	return func() {
 		_, err := conn.ExecContext(context.Background(), "UNLOCK TABLES")
@@ -168,8 +165,8 @@ func lockTable(t testing.TB, root *sql.DB) (unlock func()) {
 
 // A call waits for a lock on the table, as ALTER TABLE has it, until its context ends.
 func testLockedTable(t *testing.T, s *servers.Server, root *sql.DB) {
-	store := enginetest.Open(t, s.At(s.Addr, "namespace=locked"))
-	cell := enginetest.Cell(t, store, "k", "v")
+	store := Open(t, s.At(s.Addr, "namespace=locked"))
+	cell := Cell(t, store, "k", "v")
 	unlock := lockTable(t, root)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
@@ -178,7 +175,7 @@ func testLockedTable(t *testing.T, s *servers.Server, root *sql.DB) {
 
 	swapped := make(chan error)
 	go func() {
-		_, err := store.Swap(enginetest.Within(t), "k", cell.Version, nil)
+		_, err := store.Swap(Within(t), "k", cell.Version, nil)
 		swapped <- err
 	}()
 	// The server has ended the statement once, and has it a second time.
@@ -196,37 +193,37 @@ func testLockedTable(t *testing.T, s *servers.Server, root *sql.DB) {
 }
 
 func testOtherWays(t *testing.T, s *servers.Server, _ *sql.DB) {
-	enginetest.Works(t, enginetest.Open(t, s.At("", "namespace=socket", "socket="+filepath.Join(s.Dir, "s"))))
+	Works(t, Open(t, s.At("", "namespace=socket", "socket="+filepath.Join(s.Dir, "s"))))
 	for _, namespace := range []string{"Fleet", "fleet", "FLEET"} {
-		enginetest.Works(t, enginetest.Open(t, s.At(s.Addr, "namespace="+namespace)))
+		Works(t, Open(t, s.At(s.Addr, "namespace="+namespace)))
 	}
 }
 
 // A session that never commits writes nothing, and says so.
 func testAutocommitOff(t *testing.T, s *servers.Server, _ *sql.DB) {
-	good, bad := enginetest.Open(t, s.At(s.Addr, "namespace=auto")), enginetest.Open(t, s.At(s.Addr, "namespace=auto", "autocommit=0"))
-	cell := enginetest.Cell(t, good, "node/0000001", "v")
-	_, err1 := bad.Swap(enginetest.Within(t), cell.Key, cell.Version, []byte("w"))
-	_, err2 := bad.Swap(enginetest.Within(t), "node/0000002", 0, []byte("w"))
-	_, err3 := bad.Read(enginetest.Within(t), cell.Key)
+	good, bad := Open(t, s.At(s.Addr, "namespace=auto")), Open(t, s.At(s.Addr, "namespace=auto", "autocommit=0"))
+	cell := Cell(t, good, "node/0000001", "v")
+	_, err1 := bad.Swap(Within(t), cell.Key, cell.Version, []byte("w"))
+	_, err2 := bad.Swap(Within(t), "node/0000002", 0, []byte("w"))
+	_, err3 := bad.Read(Within(t), cell.Key)
 	for _, err := range []error{err1, err2, err3} {
 		assert.ErrorIs(t, err, sqlstore.ErrAutocommit)
 		assert.NotErrorIs(t, err, stores.ErrConflict)
 	}
-	assert.Equal(t, []stores.Cell{cell}, enginetest.Cells(t, good))
-	enginetest.Swap(t, good, cell, "w") // and it holds no lock
+	assert.Equal(t, []stores.Cell{cell}, Cells(t, good))
+	Swap(t, good, cell, "w") // and it holds no lock
 }
 
 func testReadOnly(t *testing.T, s *servers.Server, root *sql.DB) {
-	store := enginetest.Open(t, s.At(s.Addr, "namespace=readonly"))
-	cell := enginetest.Cell(t, store, "node/0000001", "v")
-	enginetest.Exec(t, root, "SET GLOBAL read_only = 1")
-	defer enginetest.Exec(t, root, "SET GLOBAL read_only = 0")
-	enginetest.NotPrimary(t, store, enginetest.Open(t, s.At(s.Addr, "table=missing")), cell)
+	store := Open(t, s.At(s.Addr, "namespace=readonly"))
+	cell := Cell(t, store, "node/0000001", "v")
+	Exec(t, root, "SET GLOBAL read_only = 1")
+	defer Exec(t, root, "SET GLOBAL read_only = 0")
+	NotPrimary(t, store, Open(t, s.At(s.Addr, "table=missing")), cell)
 }
 
-// times are coarse, or stand still.
-var times = [][2]string{
+// mysqlTimes are coarse, or stand still.
+var mysqlTimes = [][2]string{
 	{"MODIFY updated_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP", "column updated_at is timestamp: "},
 	{"MODIFY updated_at DATETIME(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3)", "column updated_at is datetime(3): "},
 	{"MODIFY updated_at DATETIME(6) NULL", "column updated_at is datetime(6): "},
@@ -234,37 +231,37 @@ var times = [][2]string{
 
 // A Read in a table whose times are unfit, which was not asked for them, ends.
 func testTimes(t *testing.T, s *servers.Server, root *sql.DB) {
-	for i, row := range times {
+	for i, row := range mysqlTimes {
 		name := fmt.Sprint("times", i)
-		enginetest.Exec(t, root, "CREATE TABLE "+name+" LIKE tickflake_cells", "ALTER TABLE "+name+" "+row[0])
-		unasked, err := mysql.New(pool(t, s, s.Addr, func(*driver.Config) {}), "unasked", sqlstore.WithTable(name))
+		Exec(t, root, "CREATE TABLE "+name+" LIKE tickflake_cells", "ALTER TABLE "+name+" "+row[0])
+		unasked, err := mysql.New(mysqlPool(t, s, s.Addr, func(*driver.Config) {}), "unasked", sqlstore.WithTable(name))
 		require.NoError(t, err)
-		enginetest.Swap(t, unasked, stores.Cell{Key: "node/0000001"}, "")
-		_, err = unasked.Read(enginetest.Within(t), "node/0000001")
+		Swap(t, unasked, stores.Cell{Key: "node/0000001"}, "")
+		_, err = unasked.Read(Within(t), "node/0000001")
 		assert.ErrorContains(t, err, "a write of its row changed nothing", row[0])
 	}
 }
 
-func testDurability(t *testing.T, s *servers.Server, root *sql.DB) {
-	forgets := func(want, option string) { enginetest.Forgets(t, s.At(s.Addr, option), want) }
+func testMySQLDurability(t *testing.T, s *servers.Server, root *sql.DB) {
+	forgets := func(want, option string) { Forgets(t, s.At(s.Addr, option), want) }
 	risk := func(setting string) {
-		found := enginetest.Promises(t, enginetest.Open(t, s.URL))
+		found := Promises(t, Open(t, s.URL))
 		assert.Empty(t, found.Forgets)
 		require.Len(t, found.Risks, 1)
 		assert.Contains(t, found.Risks[0], setting)
 	}
-	assert.Zero(t, enginetest.Promises(t, enginetest.Open(t, s.URL)))
-	enginetest.Exec(t, root, "CREATE TABLE loose LIKE tickflake_cells", "ALTER TABLE loose ENGINE=MyISAM")
+	assert.Zero(t, Promises(t, Open(t, s.URL)))
+	Exec(t, root, "CREATE TABLE loose LIKE tickflake_cells", "ALTER TABLE loose ENGINE=MyISAM")
 	forgets("MyISAM", "table=loose")
 	forgets("MyISAM", "table=ops.loose")
 	// A server that makes every table with another engine.
-	enginetest.Exec(t, root, "SET GLOBAL enforce_storage_engine = MyISAM")
+	Exec(t, root, "SET GLOBAL enforce_storage_engine = MyISAM")
 	forgets("enforce_storage_engine is MyISAM", "table=fresh")
-	enginetest.Exec(t, root, "SET GLOBAL enforce_storage_engine = NULL", "SET GLOBAL sync_binlog = 0")
+	Exec(t, root, "SET GLOBAL enforce_storage_engine = NULL", "SET GLOBAL sync_binlog = 0")
 	risk("sync_binlog is 0")
-	enginetest.Exec(t, root, "SET GLOBAL sync_binlog = 1", "SET GLOBAL innodb_flush_log_at_trx_commit = 2")
+	Exec(t, root, "SET GLOBAL sync_binlog = 1", "SET GLOBAL innodb_flush_log_at_trx_commit = 2")
 	risk("innodb_flush_log_at_trx_commit is 2")
-	enginetest.Exec(t, root, "SET GLOBAL innodb_flush_log_at_trx_commit = 0")
-	defer enginetest.Exec(t, root, "SET GLOBAL innodb_flush_log_at_trx_commit = 1")
+	Exec(t, root, "SET GLOBAL innodb_flush_log_at_trx_commit = 0")
+	defer Exec(t, root, "SET GLOBAL innodb_flush_log_at_trx_commit = 1")
 	forgets("innodb_flush_log_at_trx_commit is 0", "namespace=any")
 }

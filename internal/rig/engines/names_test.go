@@ -1,21 +1,27 @@
-package enginetest
+package engines
 
 import (
 	"context"
 	"encoding/binary"
 	"io"
 	"net"
+	"strings"
 	"sync"
 
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// Host is a name of 127.0.0.1, in a process that imports this package, for tests of
-// resolvers that hang.
-const Host = "hangs.test"
+// hanging is the domain of names of 127.0.0.1, in this process, for tests of resolvers that hang.
+const hanging = ".hangs.test"
 
-// silence is locked while the name server of this process, which knows Host alone, does not answer.
-var silence sync.RWMutex
+// silences has, by name, a *sync.RWMutex that is locked while the name server of this process, which knows no other
+// names, does not answer.
+var silences sync.Map
+
+func silenceOf(name string) *sync.RWMutex {
+	silence, _ := silences.LoadOrStore(name, new(sync.RWMutex))
+	return silence.(*sync.RWMutex)
+}
 
 // The resolver is never replaced again: drivers may read it at any time.
 func init() {
@@ -26,13 +32,15 @@ func init() {
 	}}
 }
 
-// Resolve makes the resolver of this process say nothing, and by the next call answer again. Then it also
-// answers the questions that have waited.
-func Resolve(answers bool) {
-	if answers {
-		silence.Unlock()
-	} else {
-		silence.Lock()
+// resolve returns a function that makes the resolver of this process say nothing when it is asked for a name, and by the
+// next call answer again. Then it also answers the questions that have waited.
+func resolve(name string) func(answers bool) {
+	return func(answers bool) {
+		if answers {
+			silenceOf(name).Unlock()
+		} else {
+			silenceOf(name).Lock()
+		}
 	}
 }
 
@@ -49,8 +57,10 @@ func serveNames(conn net.Conn) {
 			return
 		}
 		m.Response, m.RecursionAvailable, m.Additionals = true, true, nil
-		switch asked := m.Questions[0]; {
-		case asked.Name.String() != Host+".":
+		asked := m.Questions[0]
+		name := strings.TrimSuffix(asked.Name.String(), ".")
+		switch {
+		case !strings.HasSuffix(name, hanging):
 			m.RCode = dnsmessage.RCodeNameError
 		case asked.Type == dnsmessage.TypeA:
 			m.Answers = []dnsmessage.Resource{{Header: dnsmessage.ResourceHeader{Name: asked.Name, Class: asked.Class}, Body: &dnsmessage.AResource{A: [4]byte{127, 0, 0, 1}}}}
@@ -59,8 +69,8 @@ func serveNames(conn net.Conn) {
 		if err != nil {
 			return
 		}
-		silence.RLock()
+		silenceOf(name).RLock()
 		_, _ = conn.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(reply))), reply...)) // it waits for no other lock
-		silence.RUnlock()
+		silenceOf(name).RUnlock()
 	}
 }

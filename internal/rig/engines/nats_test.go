@@ -1,5 +1,4 @@
-// Package nats has the tests of stores/nats on real servers.
-package nats
+package engines
 
 import (
 	"context"
@@ -17,7 +16,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/internal/rig/enginetest"
 	"github.com/tickflake/tickflake/internal/rig/servers"
 	linked "github.com/tickflake/tickflake/internal/rig/servers/nats"
 	"github.com/tickflake/tickflake/stores"
@@ -25,7 +23,7 @@ import (
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
-func clientOf(t testing.TB, addr string) jetstream.JetStream {
+func natsClient(t testing.TB, addr string) jetstream.JetStream {
 	t.Helper()
 	conn, err := natsgo.Connect("nats://"+addr, natsgo.MaxReconnects(-1), natsgo.ReconnectWait(50*time.Millisecond))
 	require.NoError(t, err)
@@ -35,35 +33,34 @@ func clientOf(t testing.TB, addr string) jetstream.JetStream {
 	return client
 }
 
-func TestMain(m *testing.M) { enginetest.Main(m) }
-
-func TestEngine(t *testing.T) {
+func TestNATS(t *testing.T) {
+	t.Parallel()
 	s := servers.For(t, servers.NATS)
 	remove := func(do func(ctx context.Context, kv jetstream.KeyValue, key string) error) func(testing.TB, string, string) {
 		return func(t testing.TB, namespace, key string) {
-			kv, err := clientOf(t, s.Addr).KeyValue(enginetest.Within(t), namespace)
+			kv, err := natsClient(t, s.Addr).KeyValue(Within(t), namespace)
 			require.NoError(t, err)
-			require.NoError(t, do(enginetest.Within(t), kv, strings.ReplaceAll(key, "/", ".")))
+			require.NoError(t, do(Within(t), kv, strings.ReplaceAll(key, "/", ".")))
 		}
 	}
-	e := enginetest.Engine{
+	e := Engine{
 		Name: "nats at " + s.Addr, Server: s,
 		New: func(t testing.TB, addr, namespace string) stores.Store {
-			store, err := nats.New(clientOf(t, addr), namespace)
+			store, err := nats.New(natsClient(t, addr), namespace)
 			require.NoError(t, err)
 			return store
 		},
 		Damage: func(t testing.TB, namespace, key, text string) {
-			kv, err := clientOf(t, s.Addr).KeyValue(enginetest.Within(t), namespace)
+			kv, err := natsClient(t, s.Addr).KeyValue(Within(t), namespace)
 			require.NoError(t, err)
-			_, err = kv.Put(enginetest.Within(t), strings.ReplaceAll(key, "/", "."), []byte(text))
+			_, err = kv.Put(Within(t), strings.ReplaceAll(key, "/", "."), []byte(text))
 			require.NoError(t, err)
 		},
 		Delete: map[string]func(testing.TB, string, string){
 			"deleted": remove(func(ctx context.Context, kv jetstream.KeyValue, key string) error { return kv.Delete(ctx, key) }),
 			"purged":  remove(func(ctx context.Context, kv jetstream.KeyValue, key string) error { return kv.Purge(ctx, key) }),
 			"bucket-deleted": remove(func(ctx context.Context, kv jetstream.KeyValue, _ string) error {
-				return clientOf(t, s.Addr).DeleteKeyValue(ctx, kv.Bucket())
+				return natsClient(t, s.Addr).DeleteKeyValue(ctx, kv.Bucket())
 			}),
 		},
 		TLS: func(url string) string { return strings.Replace(url, "nats://", "tls://", 1) },
@@ -110,37 +107,37 @@ func (s staleStream) GetLastMsgForSubject(ctx context.Context, subject string) (
 
 // A leader that does not know the latest write makes neither an old cell of a Read nor a write
 // over a cell that it does not know.
-func testStale(t *testing.T, e enginetest.Engine) {
-	client := stale{clientOf(t, e.Server.Addr), new(atomic.Pointer[jetstream.RawStreamMsg])}
+func testStale(t *testing.T, e Engine) {
+	client := stale{natsClient(t, e.Server.Addr), new(atomic.Pointer[jetstream.RawStreamMsg])}
 	s, err := nats.New(client, "stale")
 	require.NoError(t, err)
-	enginetest.Cell(t, e.Open(t, e.Server.Addr, "stale"), "other", "") // makes the bucket
-	first := enginetest.Cell(t, s, "a", "first")
-	stream, err := client.JetStream.Stream(enginetest.Within(t), "KV_stale")
+	Cell(t, e.Open(t, e.Server.Addr, "stale"), "other", "") // makes the bucket
+	first := Cell(t, s, "a", "first")
+	stream, err := client.JetStream.Stream(Within(t), "KV_stale")
 	require.NoError(t, err)
-	old, err := stream.GetLastMsgForSubject(enginetest.Within(t), "$KV.stale.a")
+	old, err := stream.GetLastMsgForSubject(Within(t), "$KV.stale.a")
 	require.NoError(t, err)
-	second := enginetest.Swap(t, s, first, "second")
+	second := Swap(t, s, first, "second")
 
 	client.next.Store(old)
-	is, err := s.Read(enginetest.Within(t), "a")
+	is, err := s.Read(Within(t), "a")
 	require.NoError(t, err)
 	assert.Equal(t, second, is)
 	client.next.Store(old)
-	_, err = s.Swap(enginetest.Within(t), "a", first.Version, []byte("late"))
+	_, err = s.Swap(Within(t), "a", first.Version, []byte("late"))
 	assert.ErrorIs(t, err, stores.ErrConflict)
 	client.next.Store(old)
-	enginetest.Swap(t, s, second, "third")
+	Swap(t, s, second, "third")
 	assert.Nil(t, client.next.Load(), "it was asked")
-	assert.Len(t, enginetest.Cells(t, s), 2, "what confirms is no cell")
+	assert.Len(t, Cells(t, s), 2, "what confirms is no cell")
 }
 
 // Buckets that would lose cells, or show old ones, are refused and left alone. So is the stream
 // of another program with the name of a bucket.
-func testUnfit(t *testing.T, e enginetest.Engine) {
-	client := clientOf(t, e.Server.Addr)
-	enginetest.Works(t, e.Open(t, e.Server.Addr, "fit"))
-	made, err := client.Stream(enginetest.Within(t), "KV_fit")
+func testUnfit(t *testing.T, e Engine) {
+	client := natsClient(t, e.Server.Addr)
+	Works(t, e.Open(t, e.Server.Addr, "fit"))
+	made, err := client.Stream(Within(t), "KV_fit")
 	require.NoError(t, err)
 	// like returns the settings of a bucket that we have made, with another name.
 	like := func(name string) jetstream.StreamConfig {
@@ -160,12 +157,12 @@ func testUnfit(t *testing.T, e enginetest.Engine) {
 		"noack":   func(c *jetstream.StreamConfig) { c.NoAck = true },
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, config := enginetest.Within(t), like(name)
+			ctx, config := Within(t), like(name)
 			change(&config)
 			unfit, err := client.CreateStream(ctx, config)
 			require.NoError(t, err)
-			s := enginetest.Open(t, e.URL(e.Server.Addr, name)+"&forgetful=allow")
-			for _, do := range enginetest.Operations(s, stores.Cell{Key: "node/0000001"}) {
+			s := Open(t, e.URL(e.Server.Addr, name)+"&forgetful=allow")
+			for _, do := range Operations(s, stores.Cell{Key: "node/0000001"}) {
 				assert.ErrorIs(t, do(ctx), nats.ErrBucket)
 			}
 			_, err = stores.Open(ctx, e.URL(e.Server.Addr, name))
@@ -175,31 +172,31 @@ func testUnfit(t *testing.T, e enginetest.Engine) {
 			assert.Zero(t, info.State.Msgs, "it has changed")
 		})
 	}
-	_, err = client.CreateKeyValue(enginetest.Within(t), jetstream.KeyValueConfig{Bucket: "added"}) // as "nats kv add"
+	_, err = client.CreateKeyValue(Within(t), jetstream.KeyValueConfig{Bucket: "added"}) // as "nats kv add"
 	require.NoError(t, err)
-	_, err = stores.Open(enginetest.Within(t), e.URL(e.Server.Addr, "added"))
+	_, err = stores.Open(Within(t), e.URL(e.Server.Addr, "added"))
 	assert.ErrorIs(t, err, stores.ErrForgets)
 
 	limits := like("limited")
 	limits.MaxBytes, limits.Description = 1<<20, "made by hand"
-	_, err = client.CreateStream(enginetest.Within(t), limits)
+	_, err = client.CreateStream(Within(t), limits)
 	require.NoError(t, err)
-	enginetest.Works(t, e.Open(t, e.Server.Addr, "limited"))
+	Works(t, e.Open(t, e.Server.Addr, "limited"))
 
-	_, err = client.CreateStream(enginetest.Within(t), jetstream.StreamConfig{Name: "KV_foreign", Subjects: []string{"foreign"}})
+	_, err = client.CreateStream(Within(t), jetstream.StreamConfig{Name: "KV_foreign", Subjects: []string{"foreign"}})
 	require.NoError(t, err)
-	_, err = enginetest.Open(t, e.URL(e.Server.Addr, "foreign")+"&forgetful=allow").Read(enginetest.Within(t), "node/0000001")
+	_, err = Open(t, e.URL(e.Server.Addr, "foreign")+"&forgetful=allow").Read(Within(t), "node/0000001")
 	assert.Equal(t, stores.Refused, stores.KindOf(err))
 	assert.ErrorContains(t, err, "take another namespace")
 }
 
-// rights are those of the package's doc, for the namespace fleet.
-const rights = `publish: ["$JS.API.STREAM.INFO.KV_fleet", "$JS.API.STREAM.CREATE.KV_fleet", "$JS.API.STREAM.MSG.GET.KV_fleet",
+// natsRights are those of the package's doc, for the namespace fleet.
+const natsRights = `publish: ["$JS.API.STREAM.INFO.KV_fleet", "$JS.API.STREAM.CREATE.KV_fleet", "$JS.API.STREAM.MSG.GET.KV_fleet",
   "$KV.fleet.>"], subscribe: "_INBOX.>"`
 
 // The rights in the package's doc are enough, and needed. The server has its users in its file of
 // settings, so each change is a restart.
-func TestRights(t *testing.T) {
+func TestNATSRights(t *testing.T) {
 	t.Parallel()
 	const password, inURL = "p@ss/wo:rd%?#", "p%40ss%2Fwo%3Ard%25%3F%23"
 	s := servers.For(t, servers.NATS)
@@ -208,34 +205,34 @@ func TestRights(t *testing.T) {
 		require.NoError(t, s.Configure(linked.Settings(s, fmt.Sprintf("authorization { users = [{user: flake, password: %q, permissions: {%s}}] }", password, permissions))...))
 		require.NoError(t, s.Start())
 	}
-	restart(password, rights)
+	restart(password, natsRights)
 	url := "nats://flake:" + inURL + "@" + s.Addr
-	enginetest.Works(t, enginetest.Open(t, url+"?namespace=fleet"))
+	Works(t, Open(t, url+"?namespace=fleet"))
 	violated := func(err error) bool { return errors.Is(err, natsgo.ErrPermissionViolation) }
-	assert.Error(t, enginetest.Fails(t, violated, func(ctx context.Context) error { // it is not answered
+	assert.Error(t, Fails(t, violated, func(ctx context.Context) error { // it is not answered
 		_, err := stores.Open(ctx, url+"?namespace=other")
 		return err
 	}))
-	_, err := stores.Open(enginetest.Within(t), "nats://flake:wrong-secret@"+s.Addr)
+	_, err := stores.Open(Within(t), "nats://flake:wrong-secret@"+s.Addr)
 	require.ErrorIs(t, err, stores.Refused)
 	assert.ErrorContains(t, err, "nats at "+s.Addr+": open: ")
 	assert.NotContains(t, err.Error(), "wrong-secret")
 
-	refusal := func(advice, password2, permissions string) func(*testing.T) enginetest.Refusal {
-		return func(t *testing.T) enginetest.Refusal {
-			return enginetest.Refusal{Store: enginetest.Open(t, url+"?namespace=fleet"), Advice: advice, Reads: true,
-				Refuse: func() { restart(password2, permissions) }, Fix: func() { restart(password, rights) }}
+	refusal := func(advice, password2, permissions string) func(*testing.T) Refusal {
+		return func(t *testing.T) Refusal {
+			return Refusal{Store: Open(t, url+"?namespace=fleet"), Advice: advice, Reads: true,
+				Refuse: func() { restart(password2, permissions) }, Fix: func() { restart(password, natsRights) }}
 		}
 	}
-	enginetest.TestRefusals(t, map[string]func(*testing.T) enginetest.Refusal{
-		"password": refusal("fix the URL", "other", rights),
+	testRefusals(t, map[string]func(*testing.T) Refusal{
+		"password": refusal("fix the URL", "other", natsRights),
 		"rights":   refusal("grant the rights", password, `publish: "nothing"`),
 	})
 }
 
-func TestFailover(t *testing.T) {
+func TestNATSFailover(t *testing.T) {
 	t.Parallel()
-	c := enginetest.StartTrio(t, servers.NATS, func(i int, ports [6]int) []string {
+	c := StartTrio(t, servers.NATS, func(i int, ports [6]int) []string {
 		var others []string
 		for j := range 3 {
 			if j != i {
@@ -246,7 +243,7 @@ func TestFailover(t *testing.T) {
 	})
 	// The one that leads the bucket of the fleet.
 	c.Leader = func(ctx context.Context) (*servers.Server, error) {
-		stream, err := clientOf(t, c.Members[0].Addr).Stream(ctx, "KV_failover")
+		stream, err := natsClient(t, c.Members[0].Addr).Stream(ctx, "KV_failover")
 		if err != nil || stream.CachedInfo().Cluster == nil {
 			return nil, errors.Join(errors.New("the bucket has no leader"), err)
 		}
@@ -259,11 +256,11 @@ func TestFailover(t *testing.T) {
 		return nil, nil
 	}
 	t.Run("store", func(t *testing.T) {
-		enginetest.Long(t)
+		Long(t)
 		n := 0
 		storetest.TestStore(t, func(t testing.TB, namespace string) stores.Store {
 			n++
-			return enginetest.Open(t, "nats://"+c.Members[n%3].Addr+"?namespace="+namespace)
+			return Open(t, "nats://"+c.Members[n%3].Addr+"?namespace="+namespace)
 		})
 	})
 	c.Test(t)

@@ -1,5 +1,4 @@
-// Package postgres has the tests of stores/postgres on real servers.
-package postgres
+package engines
 
 import (
 	"context"
@@ -17,31 +16,29 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/internal/rig/enginetest"
 	"github.com/tickflake/tickflake/internal/rig/servers"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/postgres"
 	"github.com/tickflake/tickflake/stores/sqlstore"
 )
 
-// admin returns a pool of the superuser's.
-func admin(t testing.TB, s *servers.Server, database string) *sql.DB {
+// postgresAdmin returns a pool of the superuser's.
+func postgresAdmin(t testing.TB, s *servers.Server, database string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("pgx", enginetest.SQL{Server: s}.At("postgres", database))
+	db, err := sql.Open("pgx", SQL{Server: s}.At("postgres", database))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
 
-func TestMain(m *testing.M) { enginetest.Main(m) }
-
-func TestEngine(t *testing.T) {
+func TestPostgres(t *testing.T) {
+	t.Parallel()
 	s := servers.For(t, servers.PostgreSQL, "-c", "max_connections=500", "-c", "wal_writer_delay=10s", "-c", "autovacuum=off", "-c", "wal_retrieve_retry_interval=100ms")
-	enginetest.Engine{
+	Engine{
 		Name: "postgres table tickflake_cells", Server: s,
 		// A pool of the caller's that is set up in another way.
 		New: func(t testing.TB, addr, namespace string) stores.Store {
-			pool, err := pgxpool.New(enginetest.Within(t), s.At(addr, "default_transaction_isolation=serializable", "synchronous_commit=off"))
+			pool, err := pgxpool.New(Within(t), s.At(addr, "default_transaction_isolation=serializable", "synchronous_commit=off"))
 			require.NoError(t, err)
 			t.Cleanup(pool.Close)
 			db := stdlib.OpenDBFromPool(pool)
@@ -52,7 +49,7 @@ func TestEngine(t *testing.T) {
 			return store
 		},
 		Damage: func(t testing.TB, namespace, key, text string) {
-			_, err := admin(t, s, "postgres").Exec(`UPDATE tickflake_cells SET version = CASE WHEN $1::text LIKE '5 %' THEN 5 ELSE -length($1) END, value = substr($1, 3)
+			_, err := postgresAdmin(t, s, "postgres").Exec(`UPDATE tickflake_cells SET version = CASE WHEN $1::text LIKE '5 %' THEN 5 ELSE -length($1) END, value = substr($1, 3)
 WHERE namespace = $2 AND cell = $3`, text, namespace, key)
 			require.NoError(t, err)
 		},
@@ -68,7 +65,7 @@ WHERE namespace = $2 AND cell = $3`, text, namespace, key)
 		AtRest: 1, AtMost: 9, // a closed one counts until the server has seen it
 		Locks: map[string]func(t testing.TB) func(){
 			"rows locked": func(t testing.TB) func() {
-				db := admin(t, s, "postgres")
+				db := postgresAdmin(t, s, "postgres")
 				tx, err := db.Begin()
 				require.NoError(t, err)
 				_, err = tx.Exec("SELECT * FROM tickflake_cells FOR UPDATE")
@@ -80,9 +77,9 @@ WHERE namespace = $2 AND cell = $3`, text, namespace, key)
 			},
 			// As on a disk that hangs.
 			"writes cannot be cancelled": func(t testing.TB) func() {
-				db := admin(t, s, "postgres")
+				db := postgresAdmin(t, s, "postgres")
 				db.SetMaxOpenConns(1) // of which the lock is
-				enginetest.Exec(t, db, `SELECT pg_advisory_lock(1)`,
+				Exec(t, db, `SELECT pg_advisory_lock(1)`,
 					`CREATE FUNCTION hang() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
   LOOP
     BEGIN
@@ -92,25 +89,25 @@ WHERE namespace = $2 AND cell = $3`, text, namespace, key)
   END LOOP; END $$`,
 					`CREATE TRIGGER hang BEFORE UPDATE ON tickflake_cells FOR EACH ROW EXECUTE FUNCTION hang()`)
 				return func() {
-					enginetest.Exec(t, db, `SELECT pg_advisory_unlock(1)`, `DROP FUNCTION hang CASCADE`)
+					Exec(t, db, `SELECT pg_advisory_unlock(1)`, `DROP FUNCTION hang CASCADE`)
 					require.NoError(t, db.Close())
 				}
 			},
 		},
 	}.Test(t)
-	q := table(s)
+	q := postgresTable(s)
 	q.Test(t)
 	t.Run("durable in spite of the role", func(t *testing.T) { testDurableInSpite(t, q) })
 	t.Run("stronger setting stays", func(t *testing.T) { testStrongerSetting(t, q) })
 	t.Run("round trips", func(t *testing.T) {
-		enginetest.TestTrips(t, s, map[string]int64{"first Swap": 3, "Swap": 1, "conflict": 2, "Read": 1, "List": 1, "Durability": 2}, "table=trips")
+		testTrips(t, s, map[string]int64{"first Swap": 3, "Swap": 1, "conflict": 2, "Read": 1, "List": 1, "Durability": 2}, "table=trips")
 	})
 	t.Run("standby is not asked", func(t *testing.T) { testStandby(t, q) })
 }
 
-// table is that of a server.
-func table(s *servers.Server) enginetest.SQL {
-	q := enginetest.SQL{Server: s, Home: "postgres", Root: func(t testing.TB, database string) *sql.DB { return admin(t, s, database) },
+// postgresTable is that of a server.
+func postgresTable(s *servers.Server) SQL {
+	q := SQL{Server: s, Home: "postgres", Root: func(t testing.TB, database string) *sql.DB { return postgresAdmin(t, s, database) },
 		Make:     "CREATE DATABASE USER_;CREATE ROLE USER_ LOGIN PASSWORD '" + s.Password + "';ALTER DATABASE USER_ OWNER TO USER_",
 		NoCreate: "ALTER DATABASE USER_ OWNER TO postgres;REVOKE ALL ON SCHEMA public FROM PUBLIC;GRANT USAGE ON SCHEMA public TO USER_",
 		Grant:    "GRANT SELECT, INSERT, UPDATE ON tickflake_cells TO USER_;",
@@ -151,26 +148,26 @@ CREATE CONSTRAINT TRIGGER see AFTER INSERT OR UPDATE ON tickflake_cells
   DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION see()`
 
 // A role with synchronous_commit off gets durable writes from us, and no others.
-func testDurableInSpite(t *testing.T, q enginetest.SQL) {
+func testDurableInSpite(t *testing.T, q SQL) {
 	db := q.Database(t, "role")
-	enginetest.Exec(t, db, "ALTER ROLE postgres IN DATABASE role SET synchronous_commit = off")
+	Exec(t, db, "ALTER ROLE postgres IN DATABASE role SET synchronous_commit = off")
 	other := q.Root(t, "role") // with the role's setting
-	store := enginetest.Open(t, q.At("postgres", "role"))
-	cell := enginetest.Cell(t, store, "node/0000001", "made")
-	enginetest.Exec(t, db, see)
+	store := Open(t, q.At("postgres", "role"))
+	cell := Cell(t, store, "node/0000001", "made")
+	Exec(t, db, see)
 	// synced tells whether all that was written so far has been synced.
 	synced := func() bool {
-		return enginetest.Value(t, db, "SELECT pg_current_wal_flush_lsn() >= pg_current_wal_insert_lsn()") == "true"
+		return Value(t, db, "SELECT pg_current_wal_flush_lsn() >= pg_current_wal_insert_lsn()") == "true"
 	}
 	const rounds = 30
 	ours, others := 0, 0
 	for i := range rounds {
-		cell = enginetest.Swap(t, store, cell, "ours")
+		cell = Swap(t, store, cell, "ours")
 		if synced() {
 			ours++
 		}
-		enginetest.Swap(t, store, stores.Cell{Key: fmt.Sprintf("node/%07d", 100+i)}, "")
-		enginetest.Exec(t, other, "UPDATE tickflake_cells SET value = 'another''s' WHERE cell = 'node/0000100'")
+		Swap(t, store, stores.Cell{Key: fmt.Sprintf("node/%07d", 100+i)}, "")
+		Exec(t, other, "UPDATE tickflake_cells SET value = 'another''s' WHERE cell = 'node/0000100'")
 		if synced() {
 			others++
 		}
@@ -178,29 +175,29 @@ func testDurableInSpite(t *testing.T, q enginetest.SQL) {
 	assert.GreaterOrEqual(t, ours, rounds-2, "synced on return, but for what the server writes for itself")
 	assert.Less(t, others, rounds/2, "other writes of the same role")
 	for _, want := range []string{"INSERT on", "UPDATE off", "UPDATE on"} {
-		assert.Equal(t, fmt.Sprint(rounds), enginetest.Value(t, db, "SELECT count(*) FROM seen WHERE level = '"+want+"'"), want)
+		assert.Equal(t, fmt.Sprint(rounds), Value(t, db, "SELECT count(*) FROM seen WHERE level = '"+want+"'"), want)
 	}
 }
 
 // A stronger setting is left as it is.
-func testStrongerSetting(t *testing.T, q enginetest.SQL) {
+func testStrongerSetting(t *testing.T, q SQL) {
 	db := q.Database(t, "stronger")
-	store := enginetest.Open(t, q.At("postgres", "stronger", "synchronous_commit=remote_apply"))
-	cell := enginetest.Cell(t, store, "node/0000001", "")
-	enginetest.Exec(t, db, see)
-	enginetest.Swap(t, store, cell, "")
-	assert.Equal(t, "UPDATE remote_apply", enginetest.Value(t, db, "SELECT level FROM seen"))
+	store := Open(t, q.At("postgres", "stronger", "synchronous_commit=remote_apply"))
+	cell := Cell(t, store, "node/0000001", "")
+	Exec(t, db, see)
+	Swap(t, store, cell, "")
+	assert.Equal(t, "UPDATE remote_apply", Value(t, db, "SELECT level FROM seen"))
 }
 
-func testStandby(t *testing.T, q enginetest.SQL) {
+func testStandby(t *testing.T, q SQL) {
 	db := q.Database(t, "standby")
 	url := func(options ...string) string { return q.At("postgres", "standby", options...) }
-	store := enginetest.Open(t, url())
-	cell := enginetest.Cell(t, store, "node/0000001", "v")
-	assert.Zero(t, enginetest.Promises(t, store))
-	enginetest.Exec(t, db, "ALTER TABLE tickflake_cells SET UNLOGGED", "CHECKPOINT")
-	enginetest.Forgets(t, url(), "ALTER TABLE \"tickflake_cells\" SET LOGGED")
-	enginetest.Exec(t, db, "ALTER TABLE tickflake_cells SET LOGGED", "CHECKPOINT")
+	store := Open(t, url())
+	cell := Cell(t, store, "node/0000001", "v")
+	assert.Zero(t, Promises(t, store))
+	Exec(t, db, "ALTER TABLE tickflake_cells SET UNLOGGED", "CHECKPOINT")
+	Forgets(t, url(), "ALTER TABLE \"tickflake_cells\" SET LOGGED")
+	Exec(t, db, "ALTER TABLE tickflake_cells SET LOGGED", "CHECKPOINT")
 
 	file := filepath.Join(q.Dir, "data", "standby.signal")
 	restart := func(change func() error) {
@@ -209,15 +206,15 @@ func testStandby(t *testing.T, q enginetest.SQL) {
 		require.NoError(t, q.Start())
 	}
 	restart(func() error { return os.WriteFile(file, nil, 0o644) })
-	enginetest.NotPrimary(t, enginetest.Open(t, url()), enginetest.Open(t, url("table=missing")), cell)
+	NotPrimary(t, Open(t, url()), Open(t, url("table=missing")), cell)
 	standby := func(err error) bool { return strings.Contains(err.Error(), "server is in standby mode") }
-	assert.Error(t, enginetest.Fails(t, standby, func(ctx context.Context) error {
+	assert.Error(t, Fails(t, standby, func(ctx context.Context) error {
 		_, err := stores.Open(ctx, strings.Replace(url("host=127.0.0.1,localhost&port="+q.Port()), q.Addr, "", 1))
 		return err
 	}), "of several hosts, the primary is looked for")
 
 	restart(func() error { return os.Remove(file) })
-	is, err := enginetest.Open(t, url()).Read(enginetest.Within(t), cell.Key)
+	is, err := Open(t, url()).Read(Within(t), cell.Key)
 	require.NoError(t, err)
 	assert.Equal(t, cell, is)
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package redis
+package engines
 
 import (
 	"context"
@@ -18,7 +18,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/internal/rig/enginetest"
 	"github.com/tickflake/tickflake/internal/rig/servers"
 	"github.com/tickflake/tickflake/internal/rig/servertest"
 	"github.com/tickflake/tickflake/stores"
@@ -50,8 +49,8 @@ type owned struct {
 
 func (o owned) Close() error { return o.client.Close() }
 
-func (c *cluster) fleet(t *testing.T, replicas int) *enginetest.Fleet {
-	return enginetest.StartFleet(t, enginetest.FleetConfig{
+func (c *cluster) fleet(t *testing.T, replicas int) *Fleet {
+	return StartFleet(t, FleetConfig{
 		// A try to read or write takes a second if the replicas do not answer.
 		Processes: 3, Window: 2 * time.Second, Timeout: 1500 * time.Millisecond,
 		Open: func(context.Context) (stores.Store, error) {
@@ -66,29 +65,29 @@ func (c *cluster) fleet(t *testing.T, replicas int) *enginetest.Fleet {
 // continues after the promotion, and may lose writes.
 func (c *cluster) try(t *testing.T) {
 	all, none := c.fleet(t, 2), c.fleet(t, 0)
-	both := func(f func(*enginetest.Fleet)) { f(all); f(none) }
+	both := func(f func(*Fleet)) { f(all); f(none) }
 
 	for name, away := range map[string]struct{ goes, comes func(*servers.Server) error }{
 		"killed":  {func(s *servers.Server) error { return s.Kill() }, func(s *servers.Server) error { return s.Process.Start() }},
 		"stopped": {func(s *servers.Server) error { return s.Suspend() }, func(s *servers.Server) error { return s.Resume() }},
 	} {
-		old := c.primary(enginetest.Within(t))
+		old := c.primary(Within(t))
 		require.NotNil(t, old)
 		require.NoError(t, away.goes(old))
 		begin := time.Now()
-		both(func(f *enginetest.Fleet) {
+		both(func(f *Fleet) {
 			f.Crash(1)
 			f.Step(-3*time.Second, 0)
 			f.Step(2*time.Hour, 2)
 		})
 		require.Eventually(t, func() bool {
-			now := c.primary(enginetest.Within(t))
+			now := c.primary(Within(t))
 			return now != nil && now != old
-		}, enginetest.Patience, 50*time.Millisecond, "no replica is promoted")
+		}, Patience, 50*time.Millisecond, "no replica is promoted")
 		t.Logf("%s: promoted after %v", name, time.Since(begin))
 		none.WaitRecovered(t, "without confirmations")
 		require.NoError(t, away.comes(old)) // there may be two primaries
-		both(func(f *enginetest.Fleet) { f.Crash(0) })
+		both(func(f *Fleet) { f.Crash(0) })
 		none.WaitIssued(t, 10)
 		c.demote(t, old)
 		none.WaitRecovered(t, "without confirmations, with the former primary")
@@ -100,12 +99,12 @@ func (c *cluster) try(t *testing.T) {
 	t.Logf("without confirmations, %d IDs were issued twice: %s", n, example)
 }
 
-func TestSentinel(t *testing.T) {
-	enginetest.Long(t)
+func TestRedisSentinel(t *testing.T) {
+	Long(t)
 	t.Parallel()
-	c := &cluster{servers: []*servers.Server{start(t)}}
+	c := &cluster{servers: []*servers.Server{startRedis(t)}}
 	for range 2 {
-		c.servers = append(c.servers, replicaOf(t, c.servers[0]))
+		c.servers = append(c.servers, redisReplica(t, c.servers[0]))
 	}
 	var addrs []string
 	for range 3 {
@@ -128,17 +127,17 @@ func TestSentinel(t *testing.T) {
 	}
 	// Sentinel waits for ten seconds until it does so.
 	c.demote = func(t *testing.T, old *servers.Server) {
-		now := c.primary(enginetest.Within(t))
+		now := c.primary(Within(t))
 		require.NotNil(t, now)
-		require.NoError(t, client(t, old).ReplicaOf(enginetest.Within(t), "127.0.0.1", now.Port()).Err())
+		require.NoError(t, redisClient(t, old).ReplicaOf(Within(t), "127.0.0.1", now.Port()).Err())
 	}
 	for _, addr := range addrs {
 		client := driver.NewSentinelClient(&driver.Options{Addr: addr})
 		t.Cleanup(func() { _ = client.Close() })
 		require.Eventually(t, func() bool {
-			facts, err := client.Master(enginetest.Within(t), "ids").Result()
+			facts, err := client.Master(Within(t), "ids").Result()
 			return err == nil && facts["num-slaves"] == "2" && facts["num-other-sentinels"] == "2"
-		}, enginetest.Patience, 50*time.Millisecond, "the sentinels have not found each other")
+		}, Patience, 50*time.Millisecond, "the sentinels have not found each other")
 	}
 	c.try(t)
 }
@@ -159,48 +158,48 @@ func startSentinel(t *testing.T, primary *servers.Server) string {
 	return addr
 }
 
-func TestClusterFailover(t *testing.T) {
-	enginetest.Long(t)
+func TestRedisClusterFailover(t *testing.T) {
+	Long(t)
 	t.Parallel()
 	c := &cluster{demote: func(*testing.T, *servers.Server) {}}
 	for range 5 {
-		c.servers = append(c.servers, start(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "1000",
+		c.servers = append(c.servers, startRedis(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "1000",
 			"--cluster-allow-replica-migration", "no",
 			"--cluster-port", strconv.Itoa(servertest.Port(t))))
 	}
 	// The first three are primaries, which elect. The first has the cells, and two replicas.
 	var admins []*driver.Client
 	for i, s := range c.servers {
-		admin := client(t, s)
+		admin := redisClient(t, s)
 		admins = append(admins, admin)
 		switch first := i == 0; {
 		case first:
-			require.NoError(t, admin.ClusterAddSlotsRange(enginetest.Within(t), 0, 16381).Err())
+			require.NoError(t, admin.ClusterAddSlotsRange(Within(t), 0, 16381).Err())
 		case i < 3:
-			require.NoError(t, admin.ClusterAddSlots(enginetest.Within(t), 16381+i).Err())
+			require.NoError(t, admin.ClusterAddSlots(Within(t), 16381+i).Err())
 		}
 	}
 	for i, s := range c.servers[1:] {
-		bus, err := client(t, s).ConfigGet(enginetest.Within(t), "cluster-port").Result()
+		bus, err := redisClient(t, s).ConfigGet(Within(t), "cluster-port").Result()
 		require.NoError(t, err)
-		require.NoError(t, admins[0].Do(enginetest.Within(t), "cluster", "meet", "127.0.0.1", s.Port(), bus["cluster-port"]).Err(), i)
+		require.NoError(t, admins[0].Do(Within(t), "cluster", "meet", "127.0.0.1", s.Port(), bus["cluster-port"]).Err(), i)
 	}
-	id, err := admins[0].ClusterMyID(enginetest.Within(t)).Result()
+	id, err := admins[0].ClusterMyID(Within(t)).Result()
 	require.NoError(t, err)
 	for _, admin := range admins[3:] {
-		require.Eventually(t, func() bool { return admin.ClusterReplicate(enginetest.Within(t), id).Err() == nil }, enginetest.Patience, 50*time.Millisecond)
+		require.Eventually(t, func() bool { return admin.ClusterReplicate(Within(t), id).Err() == nil }, Patience, 50*time.Millisecond)
 	}
 	for _, admin := range admins {
 		require.Eventually(t, func() bool {
-			nodes, err := admin.ClusterNodes(enginetest.Within(t)).Result()
-			info, err2 := admin.ClusterInfo(enginetest.Within(t)).Result()
+			nodes, err := admin.ClusterNodes(Within(t)).Result()
+			info, err2 := admin.ClusterInfo(Within(t)).Result()
 			return err == nil && err2 == nil && strings.Count(nodes, "slave "+id) == 2 && strings.Contains(info, "cluster_state:ok")
-		}, enginetest.Patience, 50*time.Millisecond, "the cluster has not come up")
+		}, Patience, 50*time.Millisecond, "the cluster has not come up")
 	}
 	require.Eventually(t, func() bool {
-		info, err := admins[0].Info(enginetest.Within(t), "replication").Result()
+		info, err := admins[0].Info(Within(t), "replication").Result()
 		return err == nil && strings.Count(info, "state=online") == 2
-	}, enginetest.Patience, 50*time.Millisecond)
+	}, Patience, 50*time.Millisecond)
 
 	addrs := []string{c.servers[1].Addr, c.servers[2].Addr}
 	c.open = func(namespace string, opts ...redis.Option) (stores.Store, error) {
@@ -223,26 +222,26 @@ func TestClusterFailover(t *testing.T) {
 		}
 		return nil
 	}
-	_, err = enginetest.Open(t, c.servers[1].URL).Read(enginetest.Within(t), "node/0000001")
+	_, err = Open(t, c.servers[1].URL).Read(Within(t), "node/0000001")
 	assert.ErrorContains(t, err, "give redis.New a client of the cluster: MOVED ", "a URL names one server")
 	c.try(t)
 }
 
 // No write has waited for the replica.
-func TestPromotedReplicaLacksWrites(t *testing.T) {
+func TestRedisAsynchronous(t *testing.T) {
 	t.Parallel()
-	p := &enginetest.Pair{Primary: start(t)}
+	p := &Pair{Primary: startRedis(t)}
 	p.Front, p.Link = storetest.NewProxy(t, p.Primary.Addr), storetest.NewProxy(t, p.Primary.Addr)
-	p.Standby = start(t, "--replicaof", strings.Replace(p.Link.Addr(), ":", " ", 1))
-	admin := client(t, p.Primary) // WAIT after no write of its connection counts a replica that does not stream yet
+	p.Standby = startRedis(t, "--replicaof", strings.Replace(p.Link.Addr(), ":", " ", 1))
+	admin := redisClient(t, p.Primary) // WAIT after no write of its connection counts a replica that does not stream yet
 	require.Eventually(t, func() bool {
-		return admin.Set(enginetest.Within(t), "x", "", 0).Err() == nil && admin.Wait(enginetest.Within(t), 1, time.Second).Val() == 1
-	}, enginetest.Patience, 50*time.Millisecond)
+		return admin.Set(Within(t), "x", "", 0).Err() == nil && admin.Wait(Within(t), 1, time.Second).Val() == 1
+	}, Patience, 50*time.Millisecond)
 	p.URL = p.Primary.At(p.Front.Addr(), "namespace=fleet")
 	p.Promote = func(t testing.TB) {
-		require.NoError(t, client(t, p.Standby).ReplicaOf(enginetest.Within(t), "NO", "ONE").Err())
+		require.NoError(t, redisClient(t, p.Standby).ReplicaOf(Within(t), "NO", "ONE").Err())
 		p.Front.To(p.Standby.Addr)
 		p.Front.Cut()
 	}
-	enginetest.TestAsynchronous(t, p)
+	testAsynchronous(t, p)
 }

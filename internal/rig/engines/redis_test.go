@@ -1,5 +1,4 @@
-// Package redis has the tests of stores/redis on real servers.
-package redis
+package engines
 
 import (
 	"context"
@@ -13,7 +12,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/internal/rig/enginetest"
 	"github.com/tickflake/tickflake/internal/rig/servers"
 	"github.com/tickflake/tickflake/internal/rig/servertest"
 	"github.com/tickflake/tickflake/stores"
@@ -21,27 +19,27 @@ import (
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
-// quiet drops the driver's log, which has a line for each refused connection.
-type quiet struct{}
+// quietRedis drops the driver's log, which has a line for each refused connection.
+type quietRedis struct{}
 
-func (quiet) Printf(context.Context, string, ...any) {}
+func (quietRedis) Printf(context.Context, string, ...any) {}
 
-func init() { driver.SetLogger(quiet{}) }
+func init() { driver.SetLogger(quietRedis{}) }
 
-// start runs a server that syncs each write, unless the settings say otherwise.
-func start(t testing.TB, settings ...string) *servers.Server {
+// startRedis runs a server that syncs each write, unless the settings say otherwise.
+func startRedis(t testing.TB, settings ...string) *servers.Server {
 	t.Helper()
 	return servers.For(t, servers.Redis, append([]string{"--save", "", "--appendonly", "yes", "--appendfsync", "always", "--repl-diskless-sync-delay", "0"}, settings...)...)
 }
 
-// replicaOf runs a replica.
-func replicaOf(t testing.TB, primary *servers.Server, settings ...string) *servers.Server {
+// redisReplica runs a replica.
+func redisReplica(t testing.TB, primary *servers.Server, settings ...string) *servers.Server {
 	t.Helper()
-	return start(t, append([]string{"--replicaof", "127.0.0.1 " + primary.Port()}, settings...)...)
+	return startRedis(t, append([]string{"--replicaof", "127.0.0.1 " + primary.Port()}, settings...)...)
 }
 
-// client returns one of the default user's.
-func client(t testing.TB, s *servers.Server) *driver.Client {
+// redisClient returns one of the default user's.
+func redisClient(t testing.TB, s *servers.Server) *driver.Client {
 	t.Helper()
 	c, err := s.Redis()
 	require.NoError(t, err)
@@ -49,19 +47,18 @@ func client(t testing.TB, s *servers.Server) *driver.Client {
 	return c
 }
 
-// as is the URL of a user.
-func as(s *servers.Server, user string, options ...string) string {
+// redisUser is the URL of a user.
+func redisUser(s *servers.Server, user string, options ...string) string {
 	return strings.Replace(s.At(s.Addr, options...), "//default", "//"+user, 1)
 }
 
-// trips are the round trips of each call, also if replicas confirm it.
-var trips = map[string]int64{"first Swap": 1, "Swap": 1, "conflict": 1, "Read": 1, "List": 1, "Durability": 2}
+// redisTrips are the round trips of each call, also if replicas confirm it.
+var redisTrips = map[string]int64{"first Swap": 1, "Swap": 1, "conflict": 1, "Read": 1, "List": 1, "Durability": 2}
 
-func TestMain(m *testing.M) { enginetest.Main(m) }
-
-func TestEngine(t *testing.T) {
-	s := start(t)
-	enginetest.Engine{
+func TestRedis(t *testing.T) {
+	t.Parallel()
+	s := startRedis(t)
+	Engine{
 		Name: "redis at " + s.Addr, Server: s,
 		// A client as it is by default, which retries commands.
 		New: func(t testing.TB, addr, namespace string) stores.Store {
@@ -75,30 +72,30 @@ func TestEngine(t *testing.T) {
 			return store
 		},
 		Damage: func(t testing.TB, namespace, key, text string) {
-			require.NoError(t, client(t, s).HSet(enginetest.Within(t), "tickflake:{"+namespace+"}", key, text).Err())
+			require.NoError(t, redisClient(t, s).HSet(Within(t), "tickflake:{"+namespace+"}", key, text).Err())
 		},
 		TLS:    func(url string) string { return strings.Replace(url, "redis://", "rediss://", 1) },
 		AtRest: 1, AtMost: 5,
 	}.Test(t)
-	t.Run("round trips", func(t *testing.T) { enginetest.TestTrips(t, s, trips) })
-	t.Run("durability", func(t *testing.T) { testDurability(t, s) })
-	t.Run("denied", func(t *testing.T) { testDenied(t, s) })
-	t.Run("foreign data", func(t *testing.T) { testForeignData(t, s) })
-	t.Run("refusals", func(t *testing.T) { testRefusals(t, s) })
-	enginetest.TestMoves(t, s)
+	t.Run("round trips", func(t *testing.T) { testTrips(t, s, redisTrips) })
+	t.Run("durability", func(t *testing.T) { testRedisDurability(t, s) })
+	t.Run("denied", func(t *testing.T) { testRedisDenied(t, s) })
+	t.Run("foreign data", func(t *testing.T) { testRedisForeignData(t, s) })
+	t.Run("refusals", func(t *testing.T) { testRedisRefusals(t, s) })
+	testMoves(t, s)
 }
 
 // A cluster of one server, with a client that would rather ask replicas.
-func TestConformanceOfCluster(t *testing.T) {
+func TestRedisCluster(t *testing.T) {
 	t.Parallel()
 	// By itself its bus takes the port 10000 above the other, which may be in use.
-	s := start(t, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(servertest.Port(t)))
-	admin := client(t, s)
-	require.NoError(t, admin.ClusterAddSlotsRange(enginetest.Within(t), 0, 16383).Err())
+	s := startRedis(t, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(servertest.Port(t)))
+	admin := redisClient(t, s)
+	require.NoError(t, admin.ClusterAddSlotsRange(Within(t), 0, 16383).Err())
 	require.Eventually(t, func() bool {
-		info, err := admin.ClusterInfo(enginetest.Within(t)).Result()
+		info, err := admin.ClusterInfo(Within(t)).Result()
 		return err == nil && strings.Contains(info, "cluster_state:ok")
-	}, enginetest.Patience, 10*time.Millisecond)
+	}, Patience, 10*time.Millisecond)
 	client := func(t testing.TB) *driver.ClusterClient {
 		client := driver.NewClusterClient(&driver.ClusterOptions{Addrs: []string{s.Addr}, Password: s.Password, ReadOnly: true})
 		t.Cleanup(func() { _ = client.Close() })
@@ -111,139 +108,139 @@ func TestConformanceOfCluster(t *testing.T) {
 	})
 	store, err := redis.New(client(t), "replicas", redis.WithReplicas(1))
 	require.NoError(t, err)
-	_, err = store.Swap(enginetest.Within(t), "node/0000001", 0, nil)
+	_, err = store.Swap(Within(t), "node/0000001", 0, nil)
 	assert.ErrorIs(t, err, redis.ErrReplicas, "WAIT goes to the server that has the cells")
-	assert.Contains(t, strings.Join(enginetest.Promises(t, store).Risks, "\n"), "has 0 replicas, and 1 are to confirm")
+	assert.Contains(t, strings.Join(Promises(t, store).Risks, "\n"), "has 0 replicas, and 1 are to confirm")
 }
 
-func TestReplicas(t *testing.T) {
+func TestRedisReplicas(t *testing.T) {
 	t.Parallel()
-	s := start(t)
-	lonely := enginetest.Open(t, s.At(s.Addr, "replicas=1"))
-	_, err := lonely.Swap(enginetest.Within(t), "node/0000001", 0, []byte("v"))
+	s := startRedis(t)
+	lonely := Open(t, s.At(s.Addr, "replicas=1"))
+	_, err := lonely.Swap(Within(t), "node/0000001", 0, []byte("v"))
 	require.ErrorIs(t, err, redis.ErrReplicas)
 	assert.NotErrorIs(t, err, stores.ErrConflict)
-	_, err = lonely.Read(enginetest.Within(t), "node/0000001")
+	_, err = lonely.Read(Within(t), "node/0000001")
 	require.ErrorIs(t, err, redis.ErrReplicas, "it is not safe yet")
-	cell, err := enginetest.Open(t, s.URL).Read(enginetest.Within(t), "node/0000001")
+	cell, err := Open(t, s.URL).Read(Within(t), "node/0000001")
 	require.NoError(t, err)
 	assert.Equal(t, "v", string(cell.Value), "but written")
-	_, err = lonely.Swap(enginetest.Within(t), "node/0000001", 0, []byte("w"))
+	_, err = lonely.Swap(Within(t), "node/0000001", 0, []byte("w"))
 	require.ErrorIs(t, err, stores.ErrConflict, "which is known without replicas")
 
-	replica := replicaOf(t, s)
-	admin := client(t, s)
+	replica := redisReplica(t, s)
+	admin := redisClient(t, s)
 	// Until the replica streams, which it begins up to a second after its copy. The copy alone confirms a Read that has
 	// begun before it, and not the next one.
 	for begin, confirmed := time.Now(), 0; confirmed < 2; {
-		_, err := lonely.Read(enginetest.Within(t), "node/0000001")
+		_, err := lonely.Read(Within(t), "node/0000001")
 		if confirmed++; err != nil {
 			confirmed = 0
-			require.Less(t, time.Since(begin), enginetest.Patience, err)
+			require.Less(t, time.Since(begin), Patience, err)
 		}
 	}
 	// A disk that takes longer than WAIT is not what is tried here.
 	toDisk := func(when string) {
-		for _, c := range []*driver.Client{admin, client(t, replica)} {
-			require.NoError(t, c.ConfigSet(enginetest.Within(t), "appendfsync", when).Err())
+		for _, c := range []*driver.Client{admin, redisClient(t, replica)} {
+			require.NoError(t, c.ConfigSet(Within(t), "appendfsync", when).Err())
 		}
 	}
 	toDisk("no")
 	storetest.TestStore(t, func(t testing.TB, namespace string) stores.Store {
-		return enginetest.Open(t, s.At(s.Addr, "replicas=1", "namespace="+namespace))
+		return Open(t, s.At(s.Addr, "replicas=1", "namespace="+namespace))
 	})
-	enginetest.TestTrips(t, s, trips, "replicas=1")
+	testTrips(t, s, redisTrips, "replicas=1")
 
 	// Each Read sends them something: new servers do not wait otherwise.
 	received := func() string {
-		info, err := client(t, replica).Info(enginetest.Within(t), "commandstats").Result()
+		info, err := redisClient(t, replica).Info(Within(t), "commandstats").Result()
 		require.NoError(t, err)
 		_, calls, _ := strings.Cut(info, "cmdstat_hdel:calls=")
 		calls, _, _ = strings.Cut(calls, ",")
 		return calls
 	}
 	before := received()
-	is, err := lonely.Read(enginetest.Within(t), "node/0000001")
+	is, err := lonely.Read(Within(t), "node/0000001")
 	require.NoError(t, err)
 	assert.Equal(t, cell, is)
 	assert.NotEqual(t, before, received())
-	beside := enginetest.Open(t, replica.URL)
-	assert.Equal(t, []stores.Cell{cell}, enginetest.Cells(t, beside), "it has got the cell")
-	_, err = beside.Read(enginetest.Within(t), "node/0000001")
+	beside := Open(t, replica.URL)
+	assert.Equal(t, []stores.Cell{cell}, Cells(t, beside), "it has got the cell")
+	_, err = beside.Read(Within(t), "node/0000001")
 	assert.ErrorContains(t, err, "READONLY", "but is not asked for it")
-	_, err = beside.Swap(enginetest.Within(t), cell.Key, cell.Version, nil)
+	_, err = beside.Swap(Within(t), cell.Key, cell.Version, nil)
 	assert.ErrorContains(t, err, "READONLY")
 	assert.NotErrorIs(t, err, stores.ErrConflict)
-	assert.Contains(t, strings.Join(enginetest.Promises(t, beside).Risks, "\n"), `role is "slave"`)
-	assert.Contains(t, strings.Join(enginetest.Promises(t, enginetest.Open(t, s.URL)).Risks, "\n"), "has 1 replicas, and no write waits for them")
+	assert.Contains(t, strings.Join(Promises(t, beside).Risks, "\n"), `role is "slave"`)
+	assert.Contains(t, strings.Join(Promises(t, Open(t, s.URL)).Risks, "\n"), "has 1 replicas, and no write waits for them")
 	toDisk("always")
-	assert.Zero(t, enginetest.Promises(t, lonely))
+	assert.Zero(t, Promises(t, lonely))
 
 	// A primary that misses the replicas it needs may have been replaced.
-	require.NoError(t, admin.ConfigSet(enginetest.Within(t), "min-replicas-to-write", "2").Err())
-	_, err = lonely.Read(enginetest.Within(t), "node/0000001")
+	require.NoError(t, admin.ConfigSet(Within(t), "min-replicas-to-write", "2").Err())
+	_, err = lonely.Read(Within(t), "node/0000001")
 	assert.ErrorContains(t, err, "NOREPLICAS")
 }
 
-func testDurability(t *testing.T, s *servers.Server) {
-	store := enginetest.Open(t, s.URL)
-	assert.Zero(t, enginetest.Promises(t, store))
-	admin := client(t, s)
+func testRedisDurability(t *testing.T, s *servers.Server) {
+	store := Open(t, s.URL)
+	assert.Zero(t, Promises(t, store))
+	admin := redisClient(t, s)
 	for _, set := range [][2]string{{"maxmemory-policy", "allkeys-lru"}, {"appendfsync", "everysec"}} {
-		require.NoError(t, admin.ConfigSet(enginetest.Within(t), set[0], set[1]).Err())
-		promises := enginetest.Promises(t, store)
+		require.NoError(t, admin.ConfigSet(Within(t), set[0], set[1]).Err())
+		promises := Promises(t, store)
 		assert.Contains(t, strings.Join(promises.Risks, "\n"), set[0]+" is "+set[1])
 		assert.Empty(t, promises.Forgets)
 	}
-	require.NoError(t, admin.ConfigSet(enginetest.Within(t), "maxmemory", "100mb").Err())
-	assert.Contains(t, strings.Join(enginetest.Promises(t, store).Forgets, "\n"), "maxmemory-policy is allkeys-lru with maxmemory 104857600")
-	require.NoError(t, admin.ConfigSet(enginetest.Within(t), "maxmemory", "0").Err())
+	require.NoError(t, admin.ConfigSet(Within(t), "maxmemory", "100mb").Err())
+	assert.Contains(t, strings.Join(Promises(t, store).Forgets, "\n"), "maxmemory-policy is allkeys-lru with maxmemory 104857600")
+	require.NoError(t, admin.ConfigSet(Within(t), "maxmemory", "0").Err())
 
 	// The rights that the package's doc lists, and no others.
-	require.NoError(t, admin.Do(enginetest.Within(t), "acl", "setuser", "poor", "on", ">"+s.Password, "~tickflake:*",
+	require.NoError(t, admin.Do(Within(t), "acl", "setuser", "poor", "on", ">"+s.Password, "~tickflake:*",
 		"+eval", "+hget", "+hset", "+hdel", "+zadd", "+zrangebylex", "+ping").Err())
-	poor := enginetest.Open(t, as(s, "poor"))
-	cell := enginetest.Cell(t, poor, "poor", "v")
-	is, err := poor.Read(enginetest.Within(t), cell.Key)
+	poor := Open(t, redisUser(s, "poor"))
+	cell := Cell(t, poor, "poor", "v")
+	is, err := poor.Read(Within(t), cell.Key)
 	require.NoError(t, err)
 	assert.Equal(t, cell, is)
-	assert.Equal(t, []stores.Cell{cell}, enginetest.Cells(t, poor))
-	promises := enginetest.Promises(t, poor)
+	assert.Equal(t, []stores.Cell{cell}, Cells(t, poor))
+	promises := Promises(t, poor)
 	assert.Len(t, promises.Unknown, 5)
 	assert.Empty(t, promises.Forgets)
 
 	require.NoError(t, s.Kill())
 	defer func() { require.NoError(t, s.Start()) }()
-	_, err = stores.CheckDurability(enginetest.Within(t), store)
+	_, err = stores.CheckDurability(Within(t), store)
 	assert.ErrorContains(t, err, "redis at ")
 }
 
 // A server that forgets what it has acknowledged is refused, unless the URL accepts it. INFO tells what CONFIG would, a
 // replica that takes writes loses them when it syncs with its primary, and a connection that is lost in the middle of the
 // questions leaves no setting unknown.
-func TestForgetfulServersAreRefused(t *testing.T) {
+func TestRedisForgets(t *testing.T) {
 	t.Parallel()
-	s := start(t, "--appendonly", "no")
-	require.NoError(t, client(t, s).Do(enginetest.Within(t), "acl", "setuser", "rented", "on", ">"+s.Password, "~*", "+@all", "-config").Err())
+	s := startRedis(t, "--appendonly", "no")
+	require.NoError(t, redisClient(t, s).Do(Within(t), "acl", "setuser", "rented", "on", ">"+s.Password, "~*", "+@all", "-config").Err())
 	for url, want := range map[string]string{
-		s.URL:           "appendonly is no, so that a killed server loses all writes since the last snapshot: set it to yes",
-		as(s, "rented"): "appendonly is no",
-		replicaOf(t, start(t), "--replica-read-only", "no").URL: "connect to the primary",
+		s.URL:                  "appendonly is no, so that a killed server loses all writes since the last snapshot: set it to yes",
+		redisUser(s, "rented"): "appendonly is no",
+		redisReplica(t, startRedis(t), "--replica-read-only", "no").URL: "connect to the primary",
 	} {
-		_, err := stores.Open(enginetest.Within(t), url)
+		_, err := stores.Open(Within(t), url)
 		require.ErrorIs(t, err, stores.ErrForgets)
 		assert.ErrorContains(t, err, want)
 		assert.NotContains(t, err.Error(), "s3cret")
 	}
-	store := enginetest.Open(t, s.At(s.Addr, "forgetful=allow", "namespace=n"))
-	enginetest.Cell(t, store, "k", "v")
+	store := Open(t, s.At(s.Addr, "forgetful=allow", "namespace=n"))
+	Cell(t, store, "k", "v")
 	require.NoError(t, s.Kill())
 	require.NoError(t, s.Start())
-	cell, err := store.Read(enginetest.Within(t), "k")
+	cell, err := store.Read(Within(t), "k")
 	require.NoError(t, err)
 	assert.Zero(t, cell.Version, "which is the reason")
 
-	options := client(t, s).Options()
+	options := redisClient(t, s).Options()
 	options.MaxRetries = -1
 	options.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
@@ -253,7 +250,7 @@ func TestForgetfulServersAreRefused(t *testing.T) {
 	t.Cleanup(func() { _ = c.Close() })
 	cut, err := redis.New(c, "n")
 	require.NoError(t, err)
-	_, err = stores.CheckDurability(enginetest.Within(t), cut)
+	_, err = stores.CheckDurability(Within(t), cut)
 	assert.ErrorIs(t, err, net.ErrClosed)
 }
 
@@ -271,23 +268,23 @@ func (c cutAt) Write(b []byte) (int, error) {
 }
 
 // A refusal is final, and not waited out.
-func testDenied(t *testing.T, s *servers.Server) {
-	require.NoError(t, client(t, s).Do(enginetest.Within(t), "acl", "setuser", "weak", "on", ">"+s.Password, "~*", "+@all", "-ping").Err())
-	enginetest.TestDenied(t, s, map[string]string{
+func testRedisDenied(t *testing.T, s *servers.Server) {
+	require.NoError(t, redisClient(t, s).Do(Within(t), "acl", "setuser", "weak", "on", ">"+s.Password, "~*", "+@all", "-ping").Err())
+	testDenied(t, s, map[string]string{
 		strings.Replace(s.URL, "default:s3", "default:wr0ng", 1): "WRONGPASS",
 		"redis://" + s.Addr:                    "NOAUTH",
-		as(s, "weak"):                          "NOPERM",
+		redisUser(s, "weak"):                   "NOPERM",
 		strings.Replace(s.URL, "/0", "/99", 1): "out of range",
 	})
 }
 
 // Data of other programs under our key is neither taken for a cell nor overwritten, and
 // hides no cell.
-func testForeignData(t *testing.T, s *servers.Server) {
-	admin, ctx := client(t, s), enginetest.Within(t)
+func testRedisForeignData(t *testing.T, s *servers.Server) {
+	admin, ctx := redisClient(t, s), Within(t)
 	hash := func(namespace string) string { return "tickflake:{" + namespace + "}" }
-	store := enginetest.Open(t, s.At(s.Addr, "namespace=junk"))
-	good := enginetest.Cell(t, store, "b", "good")
+	store := Open(t, s.At(s.Addr, "namespace=junk"))
+	good := Cell(t, store, "b", "good")
 	require.NoError(t, admin.HSet(ctx, hash("junk"), "JUNK", "5 v").Err())
 	require.NoError(t, admin.ZAdd(ctx, hash("junk")+":keys", driver.Z{Member: "JUNK"}, driver.Z{Member: "a"}).Err()) // a was deleted
 	cells, err := store.List(ctx, "", "\x7f", 1)
@@ -297,27 +294,27 @@ func testForeignData(t *testing.T, s *servers.Server) {
 	for score, key := range []string{"y", "x", "z"} {
 		require.NoError(t, admin.ZAdd(ctx, hash("order")+":keys", driver.Z{Member: key, Score: float64(score)}).Err())
 	}
-	_, err = enginetest.Open(t, s.At(s.Addr, "namespace=order")).List(ctx, "", "\x7f", 2)
+	_, err = Open(t, s.At(s.Addr, "namespace=order")).List(ctx, "", "\x7f", 2)
 	require.NoError(t, err)
 
 	require.NoError(t, admin.Set(ctx, hash("string"), "v", 0).Err())
-	store = enginetest.Open(t, s.At(s.Addr, "namespace=string"))
+	store = Open(t, s.At(s.Addr, "namespace=string"))
 	_, err = store.Swap(ctx, "a", 0, nil)
 	assert.ErrorContains(t, err, "WRONGTYPE")
 	assert.NotErrorIs(t, err, stores.ErrConflict)
 	assert.Equal(t, "v", admin.Get(ctx, hash("string")).Val())
 }
 
-func testRefusals(t *testing.T, s *servers.Server) {
-	admin := client(t, s)
+func testRedisRefusals(t *testing.T, s *servers.Server) {
+	admin := redisClient(t, s)
 	do := func(t testing.TB, command string) {
 		var args []any
 		for word := range strings.FieldsSeq(command) {
 			args = append(args, word)
 		}
-		require.NoError(t, admin.Do(enginetest.Within(t), args...).Err(), command)
+		require.NoError(t, admin.Do(Within(t), args...).Err(), command)
 	}
-	all := map[string]func(*testing.T) enginetest.Refusal{}
+	all := map[string]func(*testing.T) Refusal{}
 	for name, row := range map[string][4]string{ // how to refuse it, how to allow it again, what the error says and advises
 		"password":  {"ACL SETUSER NAME resetpass >other", "ACL SETUSER NAME >" + s.Password, "WRONGPASS", "fix the URL"},
 		"user":      {"ACL DELUSER NAME", "ACL SETUSER NAME on >" + s.Password + " ~* +@all", "WRONGPASS", "fix the URL"},
@@ -327,16 +324,16 @@ func testRefusals(t *testing.T, s *servers.Server) {
 		"type":      {"SET tickflake:{NAME} v", "DEL tickflake:{NAME}", "WRONGTYPE", "use another namespace"},
 		"alone":     {"REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE", "READONLY", "connect to the primary"},
 	} {
-		all[name] = func(t *testing.T) enginetest.Refusal {
+		all[name] = func(t *testing.T) Refusal {
 			do(t, "ACL SETUSER "+name+" on >"+s.Password+" ~* +@all")
-			return enginetest.Refusal{Store: enginetest.Open(t, as(s, name, "namespace="+name)), Want: row[2], Advice: row[3],
+			return Refusal{Store: Open(t, redisUser(s, name, "namespace="+name)), Want: row[2], Advice: row[3],
 				Refuse: func() {
 					do(t, strings.ReplaceAll(row[0], "NAME", name))
 					// A connection keeps the rights of its login until it ends.
-					_ = admin.Do(enginetest.Within(t), "CLIENT", "KILL", "USER", name).Err()
+					_ = admin.Do(Within(t), "CLIENT", "KILL", "USER", name).Err()
 				},
 				Fix: func() { do(t, strings.ReplaceAll(row[1], "NAME", name)) }}
 		}
 	}
-	enginetest.TestRefusals(t, all)
+	testRefusals(t, all)
 }

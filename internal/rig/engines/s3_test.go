@@ -1,7 +1,6 @@
 //go:build unix
 
-// Package s3 has the tests of stores/s3 on real servers.
-package s3
+package engines
 
 import (
 	"net/http"
@@ -17,7 +16,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/internal/rig/enginetest"
 	"github.com/tickflake/tickflake/internal/rig/servers"
 	"github.com/tickflake/tickflake/internal/rig/servers/s3"
 	"github.com/tickflake/tickflake/lease"
@@ -27,49 +25,49 @@ import (
 	_ "github.com/tickflake/tickflake/stores/s3"
 )
 
-func TestMain(m *testing.M) {
-	os.Setenv("AWS_ACCESS_KEY_ID", s3.User)
-	os.Setenv("AWS_SECRET_ACCESS_KEY", s3.Secret)
-	enginetest.Main(m)
+func init() {
+	_ = os.Setenv("AWS_ACCESS_KEY_ID", s3.User)
+	_ = os.Setenv("AWS_SECRET_ACCESS_KEY", s3.Secret)
 }
 
-func TestEngine(t *testing.T) {
+func TestS3(t *testing.T) {
+	t.Parallel()
 	s := servers.For(t, servers.S3)
 	client, err := minio.New(s.Addr, &minio.Options{Creds: credentials.NewStaticV4(s3.User, s3.Secret, "")})
 	require.NoError(t, err)
-	e := enginetest.Engine{
+	e := Engine{
 		Name: "s3 at " + s.Addr, Server: s,
 		Damage: func(t testing.TB, namespace, key, text string) {
-			_, err := client.PutObject(enginetest.Within(t), s3.Bucket, namespace+"/"+key+"!", strings.NewReader(text), int64(len(text)), minio.PutObjectOptions{})
+			_, err := client.PutObject(Within(t), s3.Bucket, namespace+"/"+key+"!", strings.NewReader(text), int64(len(text)), minio.PutObjectOptions{})
 			require.NoError(t, err)
 		},
 		Delete: map[string]func(testing.TB, string, string){"deleted": func(t testing.TB, namespace, key string) {
-			require.NoError(t, client.RemoveObject(enginetest.Within(t), s3.Bucket, namespace+"/"+key+"!", minio.RemoveObjectOptions{}))
+			require.NoError(t, client.RemoveObject(Within(t), s3.Bucket, namespace+"/"+key+"!", minio.RemoveObjectOptions{}))
 		}},
 		TLS:    func(url string) string { return strings.Replace(url, "http:", "https:", 1) },
-		HTTP:   enginetest.HTTP{Conflict: http.StatusPreconditionFailed, Busy: http.StatusConflict},
+		HTTP:   HTTP{Conflict: http.StatusPreconditionFailed, Busy: http.StatusConflict},
 		AtRest: 8, AtMost: 20,
 	}
 	e.Test(t)
-	t.Run("requests", func(t *testing.T) { testRequests(t, s) })
-	enginetest.TestAlone(t, s, map[string][2]func() error{"killed": {s.Kill, s.Start}, "stopped": {s.Suspend, s.Resume}})
+	t.Run("requests", func(t *testing.T) { testS3Requests(t, s) })
+	testAlone(t, s, map[string][2]func() error{"killed": {s.Kill, s.Start}, "stopped": {s.Suspend, s.Resume}})
 	bucket := s.Dir + "/data/" + s3.Bucket
-	refusal := func(advice string, reads bool, refuse, fix func() error) func(*testing.T) enginetest.Refusal {
-		return func(t *testing.T) enginetest.Refusal {
-			return enginetest.Refusal{Store: e.Open(t, s.Addr, "refused"), Advice: advice, Reads: reads,
+	refusal := func(advice string, reads bool, refuse, fix func() error) func(*testing.T) Refusal {
+		return func(t *testing.T) Refusal {
+			return Refusal{Store: e.Open(t, s.Addr, "refused"), Advice: advice, Reads: reads,
 				Refuse: func() { require.NoError(t, refuse()) }, Fix: func() { require.NoError(t, fix()) }}
 		}
 	}
-	enginetest.TestRefusals(t, map[string]func(*testing.T) enginetest.Refusal{
+	testRefusals(t, map[string]func(*testing.T) Refusal{
 		"bucket": refusal("make it", true, func() error { return os.Rename(bucket, bucket+"2") }, func() error { return os.Rename(bucket+"2", bucket) }),
 		"rights": refusal("grant the rights", false, func() error { return s3.ReadOnly(s, true) }, func() error { return s3.ReadOnly(s, false) }),
 	})
 }
 
 // testRequests counts the requests that the package's doc tells, since each costs money.
-func testRequests(t *testing.T, s *servers.Server) {
+func testS3Requests(t *testing.T, s *servers.Server) {
 	var count atomic.Int64
-	forward := enginetest.Forward(s)
+	forward := Forward(s)
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		count.Add(1)
 		forward.ServeHTTP(w, r)
@@ -81,12 +79,12 @@ func testRequests(t *testing.T, s *servers.Server) {
 		assert.True(t, count.Load() >= least && count.Load() <= most, "%s: %d requests, want %d to %d", what, count.Load(), least, most)
 	}
 	var store stores.Store
-	costs("open", 6, 6, func() { store = enginetest.Open(t, s.At(proxy.Listener.Addr().String(), "namespace=requests")) })
+	costs("open", 6, 6, func() { store = Open(t, s.At(proxy.Listener.Addr().String(), "namespace=requests")) })
 	layout := snowflake.Default()
 	layout.NodeBits, layout.Name, layout.Parts = 5, "", nil
 	clock := clocktest.NewVirtual(time.Now())
 	claim := func() (k *lease.Keeper) {
-		k, err := lease.Claim(enginetest.Within(t), store, lease.WithLayout(layout), lease.WithClock(clock), lease.WithPolling())
+		k, err := lease.Claim(Within(t), store, lease.WithLayout(layout), lease.WithClock(clock), lease.WithPolling())
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = k.Close() })
 		return k

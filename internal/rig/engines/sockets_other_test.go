@@ -1,6 +1,6 @@
 //go:build !linux
 
-package enginetest
+package engines
 
 import "testing"
 

@@ -1,4 +1,4 @@
-package enginetest
+package engines
 
 import (
 	"context"
@@ -124,7 +124,7 @@ func (q SQL) Test(t *testing.T) {
 		Works(t, Open(t, q.At("other", "other", "table="+q.Table[0])))
 		assert.Equal(t, "1", Value(t, root, "SELECT count(*) FROM "+q.Table[1]+" WHERE updated_at <= CURRENT_TIMESTAMP(6)"))
 	})
-	t.Run("denied", func(t *testing.T) { TestDenied(t, q.Server, q.Denied) })
+	t.Run("denied", func(t *testing.T) { testDenied(t, q.Server, q.Denied) })
 	all := map[string]func(*testing.T) Refusal{}
 	for name, row := range q.Refusals {
 		all[name] = func(t *testing.T) Refusal {
@@ -135,7 +135,7 @@ func (q SQL) Test(t *testing.T) {
 			return Refusal{Store: Open(t, q.At(name, name)), Refuse: do(row[0]), Fix: do(row[1]), Want: row[2], Advice: row[3]}
 		}
 	}
-	TestRefusals(t, all)
+	testRefusals(t, all)
 	for name, statement := range q.New {
 		t.Run("new cell, "+name, func(t *testing.T) {
 			database := "new_" + strings.ToLower(name[:2])
@@ -199,9 +199,9 @@ func Forgets(t testing.TB, url, want string) {
 	Open(t, url+"&forgetful=allow")
 }
 
-// TestDenied checks that a URL whose user, password or settings the server does not take is an
+// testDenied checks that a URL whose user, password or settings the server does not take is an
 // error with a text, which shows no part of the password. All but "TLS" are refusals, and final.
-func TestDenied(t *testing.T, s *servers.Server, urls map[string]string) {
+func testDenied(t *testing.T, s *servers.Server, urls map[string]string) {
 	for url, want := range urls {
 		passing := want == "TLS" // which a later try may have
 		err := Fails(t, func(err error) bool { return !passing || strings.Contains(err.Error(), want) }, func(ctx context.Context) error {

@@ -1,4 +1,4 @@
-package enginetest
+package engines
 
 import (
 	"errors"
@@ -57,8 +57,8 @@ func counted(t testing.TB, server string) (addr string, n *atomic.Int64) {
 	return listener.Addr().String(), n
 }
 
-// TestTrips counts the round trips of each call of a store that has no cell yet.
-func TestTrips(t *testing.T, server *servers.Server, want map[string]int64, options ...string) {
+// testTrips counts the round trips of each call of a store that has no cell yet.
+func testTrips(t *testing.T, server *servers.Server, want map[string]int64, options ...string) {
 	addr, n := counted(t, server.Addr)
 	s := Open(t, server.At(addr, append(options, "namespace=trips")...))
 	_ = Promises(t, s) // a client of Redis has another connection for this

@@ -1,5 +1,4 @@
-// Package zookeeper has the tests of stores/zookeeper on real servers.
-package zookeeper
+package engines
 
 import (
 	"context"
@@ -17,7 +16,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/internal/rig/enginetest"
 	"github.com/tickflake/tickflake/internal/rig/servers"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
@@ -27,43 +25,42 @@ import (
 // A server starts sooner with these, and there are many starts.
 func init() { _ = os.Setenv("JAVA_TOOL_OPTIONS", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1") }
 
-// connOf connects with a session that ends soon after its connection.
-func connOf(t testing.TB, addr string) *zk.Conn {
+// zkConn connects with a session that ends soon after its connection.
+func zkConn(t testing.TB, addr string) *zk.Conn {
 	t.Helper()
-	conn, _, err := zk.Connect([]string{addr}, 4*time.Second, zk.WithLogInfo(false), zk.WithLogger(quiet{}))
+	conn, _, err := zk.Connect([]string{addr}, 4*time.Second, zk.WithLogInfo(false), zk.WithLogger(quietZK{}))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	return conn
 }
 
-// quiet drops the driver's log.
-type quiet struct{}
+// quietZK drops the driver's log.
+type quietZK struct{}
 
-func (quiet) Printf(string, ...any) {}
+func (quietZK) Printf(string, ...any) {}
 
-func newStore(t testing.TB, conn *zk.Conn, namespace string) stores.Store {
+func zkStore(t testing.TB, conn *zk.Conn, namespace string) stores.Store {
 	t.Helper()
 	s, err := zookeeper.New(conn, namespace)
 	require.NoError(t, err)
 	return s
 }
 
-func TestMain(m *testing.M) { enginetest.Main(m) }
-
-func TestEngine(t *testing.T) {
+func TestZooKeeper(t *testing.T) {
+	t.Parallel()
 	s := servers.For(t, servers.ZooKeeper)
-	conn := connOf(t, s.Addr)
-	e := enginetest.Engine{
+	conn := zkConn(t, s.Addr)
+	e := Engine{
 		Name: "zookeeper at " + s.Addr, Server: s,
 		New: func(t testing.TB, addr, namespace string) stores.Store {
-			return newStore(t, connOf(t, addr), namespace)
+			return zkStore(t, zkConn(t, addr), namespace)
 		},
 		Damage: func(t testing.TB, namespace, key, text string) {
-			_, err := connOf(t, s.Addr).Set("/"+namespace+"/"+strings.ReplaceAll(key, "/", "+"), []byte(text), -1)
+			_, err := zkConn(t, s.Addr).Set("/"+namespace+"/"+strings.ReplaceAll(key, "/", "+"), []byte(text), -1)
 			require.NoError(t, err)
 		},
 		Delete: map[string]func(testing.TB, string, string){"deleted": func(t testing.TB, namespace, key string) {
-			require.NoError(t, connOf(t, s.Addr).Delete("/"+namespace+"/"+strings.ReplaceAll(key, "/", "+"), -1))
+			require.NoError(t, zkConn(t, s.Addr).Delete("/"+namespace+"/"+strings.ReplaceAll(key, "/", "+"), -1))
 		}},
 		TLS:    func(url string) string { return strings.Replace(url, "zk://", "zks://u:p@", 1) },
 		AtRest: 1, AtMost: 2,
@@ -71,18 +68,18 @@ func TestEngine(t *testing.T) {
 	t.Run("own", func(t *testing.T) {
 		for name, test := range map[string]func(*testing.T){
 			"chroot": func(t *testing.T) {
-				enginetest.Works(t, enginetest.Open(t, "zk://"+s.Addr+"/some/where?namespace=x"))
+				Works(t, Open(t, "zk://"+s.Addr+"/some/where?namespace=x"))
 			},
-			"by hand":         func(t *testing.T) { testByHand(t, e, conn) },
-			"rights":          func(t *testing.T) { testRights(t, e, conn) },
-			"expired session": func(t *testing.T) { testExpired(t, e, conn) },
+			"by hand":         func(t *testing.T) { testZKByHand(t, e, conn) },
+			"rights":          func(t *testing.T) { testZKRights(t, e, conn) },
+			"expired session": func(t *testing.T) { testZKExpired(t, e, conn) },
 			// A server that accepts connections and says nothing, as one that hangs, delays a client by
 			// some seconds, and then the next server is used.
 			"silent server": func(t *testing.T) {
 				silent, err := net.Listen("tcp", "127.0.0.1:0")
 				require.NoError(t, err)
 				defer silent.Close() //nolint:errcheck // the test has ended
-				_, err = e.Open(t, silent.Addr().String()+","+s.Addr, "silent").Read(enginetest.Within(t), "node/0000001")
+				_, err = e.Open(t, silent.Addr().String()+","+s.Addr, "silent").Read(Within(t), "node/0000001")
 				assert.NoError(t, err)
 			},
 		} {
@@ -97,9 +94,9 @@ func TestEngine(t *testing.T) {
 }
 
 // A text that is no cell hides none, and no version is taken for the data version of a znode.
-func testByHand(t *testing.T, e enginetest.Engine, conn *zk.Conn) {
-	s, ctx := e.Open(t, e.Server.Addr, "byhand"), enginetest.Within(t)
-	first := enginetest.Cell(t, s, "node/0000005", "first")
+func testZKByHand(t *testing.T, e Engine, conn *zk.Conn) {
+	s, ctx := e.Open(t, e.Server.Addr, "byhand"), Within(t)
+	first := Cell(t, s, "node/0000005", "first")
 	for _, name := range []string{"X", "a++b", "a"} {
 		_, err := conn.Create("/byhand/"+name, []byte("not a cell"), 0, zk.WorldACL(zk.PermAll))
 		require.NoError(t, err)
@@ -114,11 +111,11 @@ func testByHand(t *testing.T, e enginetest.Engine, conn *zk.Conn) {
 }
 
 // With a user, znodes are that user's alone. Rights can be taken away later.
-func testRights(t *testing.T, e enginetest.Engine, conn *zk.Conn) {
+func testZKRights(t *testing.T, e Engine, conn *zk.Conn) {
 	addr := e.Server.Addr
-	enginetest.Works(t, enginetest.Open(t, "zk://flake:p%40ss%2Fwo%3Ard%25%3F%23@"+addr+"?namespace=own"))
+	Works(t, Open(t, "zk://flake:p%40ss%2Fwo%3Ard%25%3F%23@"+addr+"?namespace=own"))
 	for _, url := range []string{"zk://" + addr, "zk://flake:wrong-secret@" + addr} {
-		_, err := stores.Open(enginetest.Within(t), url+"?namespace=own")
+		_, err := stores.Open(Within(t), url+"?namespace=own")
 		assert.ErrorIs(t, err, stores.Refused)
 		assert.NotContains(t, err.Error(), "secret")
 	}
@@ -130,31 +127,31 @@ func testRights(t *testing.T, e enginetest.Engine, conn *zk.Conn) {
 			}
 		}
 	}
-	enginetest.TestRefusals(t, map[string]func(*testing.T) enginetest.Refusal{"rights": func(t *testing.T) enginetest.Refusal {
-		return enginetest.Refusal{Store: e.Open(t, addr, "rights"), Advice: "access rights of the znodes", Reads: true,
+	testRefusals(t, map[string]func(*testing.T) Refusal{"rights": func(t *testing.T) Refusal {
+		return Refusal{Store: e.Open(t, addr, "rights"), Advice: "access rights of the znodes", Reads: true,
 			Refuse: rights(zk.PermAdmin), Fix: rights(zk.PermAll)}
 	}})
 	_, err := conn.Create("/ephemeral", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err)
-	_, err = e.Open(t, addr, "ephemeral").Swap(enginetest.Within(t), "node/0000001", 0, nil)
+	_, err = e.Open(t, addr, "ephemeral").Swap(Within(t), "node/0000001", 0, nil)
 	assert.Equal(t, stores.Refused, stores.KindOf(err))
 	assert.ErrorContains(t, err, "use another namespace")
 }
 
 // A session that the server has ended, because it has not heard from the client for
 // too long, is followed by another.
-func testExpired(t *testing.T, e enginetest.Engine, beside *zk.Conn) {
+func testZKExpired(t *testing.T, e Engine, beside *zk.Conn) {
 	proxy := storetest.NewProxy(t, e.Server.Addr)
-	conn := connOf(t, proxy.Addr())
-	s := newStore(t, conn, "expired")
-	cell := enginetest.Cell(t, s, "node/0000001", "before")
+	conn := zkConn(t, proxy.Addr())
+	s := zkStore(t, conn, "expired")
+	cell := Cell(t, s, "node/0000001", "before")
 	// The end of the session takes this with it.
 	_, err := conn.Create("/session", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err)
 	session := conn.SessionID()
 	proxy.Refuse()
 	proxy.Cut()
-	enginetest.Until(t, func(context.Context) error {
+	Until(t, func(context.Context) error {
 		if there, _, err := beside.Exists("/session"); there || err != nil {
 			return errors.Join(errors.New("the session does not expire"), err)
 		}
@@ -162,19 +159,19 @@ func testExpired(t *testing.T, e enginetest.Engine, beside *zk.Conn) {
 	})
 	proxy.Resume()
 	var is stores.Cell
-	enginetest.Until(t, func(ctx context.Context) (err error) {
+	Until(t, func(ctx context.Context) (err error) {
 		is, err = s.Read(ctx, cell.Key)
 		return err
 	})
 	assert.Equal(t, cell, is)
 	assert.NotEqual(t, session, conn.SessionID())
-	enginetest.Swap(t, s, cell, "after")
+	Swap(t, s, cell, "after")
 }
 
-func TestFailover(t *testing.T) {
+func TestZooKeeperFailover(t *testing.T) {
 	t.Parallel()
 	// They notice within a second or two that another has gone.
-	c := enginetest.StartTrio(t, servers.ZooKeeper, func(i int, ports [6]int) []string {
+	c := StartTrio(t, servers.ZooKeeper, func(i int, ports [6]int) []string {
 		// Whether a server leads is asked by the command srvr.
 		lines := []string{fmt.Sprint("myid=", i+1), "tickTime=500", "initLimit=40", "syncLimit=3", fmt.Sprint("maxSessionTimeout=", patientSession.Milliseconds()), "4lw.commands.whitelist=srvr"}
 		for j := range 3 {
@@ -193,7 +190,7 @@ func TestFailover(t *testing.T) {
 		}
 		return leader, nil
 	}
-	t.Run("deposed leader", func(t *testing.T) { testDeposed(t, c) })
+	t.Run("deposed leader", func(t *testing.T) { testZKDeposed(t, c) })
 	t.Run("fleet", func(t *testing.T) { c.Test(t) })
 }
 
@@ -202,22 +199,22 @@ const patientSession = 5 * time.Minute
 
 // A leader that hung is replaced, and when it comes back it answers what it was asked before
 // it knows that. A Read through it does not show the state of before, and a Swap fails.
-func testDeposed(t *testing.T, c *enginetest.Trio) {
+func testZKDeposed(t *testing.T, c *Trio) {
 	leader, others := c.Await(t)
 	proxy := storetest.NewProxy(t, leader.Addr)
-	conn, _, err := zk.Connect([]string{proxy.Addr()}, patientSession, zk.WithLogger(quiet{}))
+	conn, _, err := zk.Connect([]string{proxy.Addr()}, patientSession, zk.WithLogger(quietZK{}))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
-	old := newStore(t, conn, "deposed")
-	beside := enginetest.Open(t, "zk://"+others[0].Addr+","+others[1].Addr+"?namespace=deposed")
-	first := enginetest.Cell(t, old, "node/0000001", "first")
+	old := zkStore(t, conn, "deposed")
+	beside := Open(t, "zk://"+others[0].Addr+","+others[1].Addr+"?namespace=deposed")
+	first := Cell(t, old, "node/0000001", "first")
 
 	require.NoError(t, leader.Suspend())
-	second := enginetest.Write(t, beside, first.Key, "second")
+	second := Write(t, beside, first.Key, "second")
 	var is stores.Cell
 	var reading, swapping error
 	var asking sync.WaitGroup
-	ctx := enginetest.Within(t)
+	ctx := Within(t)
 	proxy.Hold(storetest.ToServer) // so that both requests have been sent when it goes on
 	asking.Go(func() { is, reading = old.Read(ctx, first.Key) })
 	require.True(t, proxy.Held(storetest.ToServer, 20*time.Second))
