@@ -110,6 +110,7 @@ func Open(ctx context.Context, url string) (Store, error) {
 	}
 	var failed atomic.Pointer[error]
 	failed.Store(&errNone)
+	ctx = pause.Noting(ctx, &failed)
 	defer time.AfterFunc(slow, func() {
 		until, _ := ctx.Deadline()
 		slog.Warn("the store does not answer yet", "scheme", cmp.Or(scheme, "file"), "until", until, "err", *failed.Load())
@@ -118,7 +119,7 @@ func Open(ctx context.Context, url string) (Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	promises, err := ask(ctx, store, again, &failed)
+	promises, err := ask(ctx, store, again)
 	if err == nil {
 		err = judge(scheme, promises, allowed)
 	}
@@ -129,14 +130,11 @@ func Open(ctx context.Context, url string) (Store, error) {
 	return store, nil
 }
 
-// ask asks an engine for its settings, until it answers if again, else once. failed is why it asks again.
-func ask(ctx context.Context, store Store, again bool, failed *atomic.Pointer[error]) (promises Durability, err error) {
+// ask asks an engine for its settings, until it answers if again, else once.
+func ask(ctx context.Context, store Store, again bool) (promises Durability, err error) {
 	retry := func(err error) bool { return again && KindOf(err).Retryable() }
 	err = pause.Retry(ctx, retry, func() (err error) {
 		promises, err = CheckDurability(ctx, store)
-		if err != nil {
-			failed.Store(&err)
-		}
 		return err
 	})
 	return promises, err

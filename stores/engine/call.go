@@ -127,6 +127,10 @@ func Retry(ctx context.Context, connect func() error) error {
 	return pause.Retry(ctx, func(err error) bool { return stores.KindOf(err).Retryable() }, connect)
 }
 
+// Note notes why the server was not reached, unless err is nil, for a warning of [stores.Open] while it waits. ctx is
+// that of the opener. [Retry] does so, too.
+func Note(ctx context.Context, err error) { pause.Note(ctx, err) }
+
 // Backoff has the pauses between the tries of an operation. They double from First up to Last, and
 // up to half of each is left out at random, so that processes that began at once do not go on at
 // once. It is for one goroutine.
