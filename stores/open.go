@@ -47,8 +47,6 @@ const (
 	slow = 2 * time.Second
 )
 
-var errNone = errors.New("no answer")
-
 // Open opens a store. The scheme of the URL decides on the engine, among those that the
 // program imports:
 //
@@ -109,7 +107,7 @@ func Open(ctx context.Context, url string) (Store, error) {
 		defer cancel()
 	}
 	var failed atomic.Pointer[error]
-	failed.Store(&errNone)
+	failed.Store(new(errors.New("no answer")))
 	ctx = pause.Noting(ctx, &failed)
 	defer time.AfterFunc(slow, func() {
 		until, _ := ctx.Deadline()

@@ -216,9 +216,7 @@ func TestOpenWaitsForTheServer(t *testing.T) {
 					assert.Equal(t, tt.took, took, name)
 					assert.Equal(t, tt.took > second, strings.Count(log.String(), "does not answer yet") == 1, "%s: %s", name, log)
 				}
-				if opening || errors.Is(err, away) {
-					assert.Equal(t, tt.took > second, strings.Contains(log.String(), away.Error()), name)
-				}
+				assert.Equal(t, (opening || errors.Is(err, away)) && tt.took > second, strings.Contains(log.String(), away.Error()), name)
 				if tt.took == minute && s.asked > 2 {
 					assert.InDelta(t, 90, s.asked, 40, "a try each second at most, and each half at least")
 				}

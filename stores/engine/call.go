@@ -127,8 +127,7 @@ func Retry(ctx context.Context, connect func() error) error {
 	return pause.Retry(ctx, func(err error) bool { return stores.KindOf(err).Retryable() }, connect)
 }
 
-// Note notes why the server was not reached, unless err is nil, for a warning of [stores.Open] while it waits. ctx is
-// that of the opener. [Retry] does so, too.
+// Note notes why a server was not reached, unless err is nil, for the warning of [stores.Open], whose context ctx is.
 func Note(ctx context.Context, err error) { pause.Note(ctx, err) }
 
 // Backoff has the pauses between the tries of an operation. They double from First up to Last, and
