@@ -17,12 +17,13 @@ import (
 // list lists the cells of a range of keys, at most limit. Damaged ones may be missing.
 func (k *Keeper) list(ctx context.Context, from, to string, limit int) ([]grant.Cell, error) {
 	list, err := k.calls.List(ctx, from, to, limit)
-	if errors.Is(err, stores.ErrDamaged) {
-		k.damaged(-1, err)
-		err = nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, stores.ErrDamaged) {
 		return nil, err
+	}
+	for _, bad := range drive.DamagedCells(err) {
+		if node, ok := cell.NodeOf(bad.Key); ok && node < k.nodes() {
+			k.damaged(node, bad)
+		}
 	}
 	cells := make([]grant.Cell, 0, len(list))
 	for _, found := range list {
@@ -91,8 +92,7 @@ func (k *Keeper) decode(node int64, found stores.Cell) (grant.Cell, error) {
 	return c, nil
 }
 
-// damaged notes a cell that cannot be read, or, if node is -1, that a list lacks some
-// cells. It costs only that number, and is logged once.
+// damaged notes a cell that cannot be read. It costs only that number, and is logged once.
 func (k *Keeper) damaged(node int64, err error) {
 	k.counters.failures.Add(1)
 	if k.bad[node] != nil {
@@ -116,9 +116,6 @@ func (k *Keeper) damaged(node int64, err error) {
 const maxDamaged = 64
 
 func damagedError(node int64, err error) error {
-	if node < 0 {
-		return err
-	}
 	if errors.Is(err, cell.ErrNewer) {
 		return fmt.Errorf("node number %d: %w", node, err)
 	}

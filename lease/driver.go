@@ -370,7 +370,8 @@ func (d *driver) full() error {
 		if len(sought.Cells) == 1 {
 			c := sought.Cells[0]
 			if c.Record.Reserved && !c.Taken {
-				return reservedError(d.node, d.time(c.Record.Limit).Format(timeFormat))
+				until := d.time(c.Record.Limit)
+				return reservedError(d.node, until.Format(timeFormat), reservedUntil{until})
 			}
 			if sought.Busy {
 				owner = c.Record.Owner

@@ -93,6 +93,11 @@ func movedError(m *cell.Move) error {
 	return nil
 }
 
-func reservedError(node int64, until string) error {
-	return drive.Wrap(fmt.Sprintf("node number %d is reserved until %s: wait until then, or use another number", node, until), ErrHeld)
+func reservedError(node int64, until string, more ...error) error {
+	return drive.Wrap(fmt.Sprintf("node number %d is reserved until %s: wait until then, or use another number", node, until), append(more, ErrHeld)...)
 }
+
+// reservedUntil is the end of a reservation, in the error of a claim that may wait for it.
+type reservedUntil struct{ time.Time }
+
+func (r reservedUntil) Error() string { return "reserved until " + r.Format(timeFormat) }

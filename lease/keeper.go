@@ -75,8 +75,9 @@ type Keeper struct {
 // claim, not the Keeper. If no node number is free, or the store does not answer,
 // Claim fails at once, or, if ctx has a deadline, tries again until then: the error
 // then also wraps that of ctx. An error of the kind [stores.Refused], as when the store
-// refuses, ends it at once. It returns soon after ctx ends. Without a deadline, the timeout
-// of [WithTimeout] bounds each operation of the store, and the first failure ends the claim.
+// refuses, ends it at once, and so does a reservation of the number of [WithNode] past the
+// deadline. It returns soon after ctx ends. Without a deadline, the timeout of [WithTimeout]
+// bounds each operation of the store, and the first failure ends the claim.
 //
 // The error is a [*NoFreeNodeError] if all node numbers are held, a
 // [*LayoutMismatchError] if the store's cells are for another layout, and an
@@ -135,7 +136,8 @@ func (k *Keeper) claimFirst(ctx context.Context) error {
 			<-ctx.Done()
 			return ended(before, ctx) // it says more than the error of the last, interrupted try
 		}
-		if _, ok := ctx.Deadline(); !ok && ctx.Err() == nil {
+		until, _ := errors.AsType[reservedUntil](err)
+		if deadline, ok := ctx.Deadline(); ctx.Err() == nil && (!ok || until.Sub(k.clock.Now()) > time.Until(deadline)) {
 			return err
 		}
 		if before == nil && ctx.Err() == nil {

@@ -37,7 +37,7 @@ func TestMove(t *testing.T) {
 		r.run(fmt.Sprintf("claim n bits:2 pin:%d = held; 2h; claim n bits:2 pin:%[1]d; step -2h", f.Node))
 		require.GreaterOrEqual(t, r.members["n"].Held().Floor, f.Limit)
 	}
-	r.run("import") // it is complete
+	r.run("calls; import; calls 1") // it is complete
 
 	forged := func(nodes ...lease.Floor) func(*lease.Floors) {
 		return func(f *lease.Floors) { f.Nodes = nodes; *f = lease.Sealed(*f) }
@@ -88,6 +88,7 @@ func TestExportsAtOnce(t *testing.T) {
 		"a process extends before a read": `claim k bits:0; client slow; on slow read:node { 15s; poll k }
 			export new slow; granted k 0s 30s; in new; import; holding 0 reserved 30s`,
 		"others write a cell":            "claim k bits:0; client slow; on slow swap:node 99 { write 0 }; export another slow = conflict '8 times in a row'",
+		"a listed write is undone":       "claim k bits:0; snapshot held; export new; client c; on c read:node { back held }; export new c; holding 0 reserved",
 		"a floor meets a damaged number": "claim k bits:0; export new; in new; write 0 rubbish; import = damaged 'node number 0 cannot be read'",
 		"a floor meets a granted number": "claim k bits:0; export new; in new; write 0 " + last + "; import = refused 'was granted'",
 		"a number is held until the end": "claim k bits:0; write 0 " + last + "; export new; in new; import; holding 0 reserved " + layout.End().Sub(noon).String(),
@@ -106,6 +107,8 @@ func TestImportIsOvertaken(t *testing.T) {
 		"emptied, used before":  "on i read:node { back empty; claim x bits:1 }; import i = went-back",
 		"other floors":          "on i read:layout 1+1 { back empty; cut; import }; import i = went-back",
 		"complete and used":     "on i read:node { import; claim x bits:0 }; import i",
+		"complete after a look": "on i read:layout 1+1 { import; claim x bits:0 }; import i",
+		"away":                  "fate i swap:node away; fate i read:layout away 1+1; import i = store 'swap node/'", // one timeout is enough
 		"complete and exported": "on i read:layout 1+1 { import; export newer }; import i = moved",
 	} {
 		rows[name] = `claim o bits:0; export new; 1h; in new; client i; snapshot empty

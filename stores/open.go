@@ -47,8 +47,6 @@ const (
 	slow = 2 * time.Second
 )
 
-var errNone = errors.New("no answer")
-
 // Open opens a store. The scheme of the URL decides on the engine, among those that the
 // program imports:
 //
@@ -109,7 +107,8 @@ func Open(ctx context.Context, url string) (Store, error) {
 		defer cancel()
 	}
 	var failed atomic.Pointer[error]
-	failed.Store(&errNone)
+	failed.Store(new(errors.New("no answer")))
+	ctx = pause.Noting(ctx, &failed)
 	defer time.AfterFunc(slow, func() {
 		until, _ := ctx.Deadline()
 		slog.Warn("the store does not answer yet", "scheme", cmp.Or(scheme, "file"), "until", until, "err", *failed.Load())
@@ -118,7 +117,7 @@ func Open(ctx context.Context, url string) (Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	promises, err := ask(ctx, store, again, &failed)
+	promises, err := ask(ctx, store, again)
 	if err == nil {
 		err = judge(scheme, promises, allowed)
 	}
@@ -129,14 +128,11 @@ func Open(ctx context.Context, url string) (Store, error) {
 	return store, nil
 }
 
-// ask asks an engine for its settings, until it answers if again, else once. failed is why it asks again.
-func ask(ctx context.Context, store Store, again bool, failed *atomic.Pointer[error]) (promises Durability, err error) {
+// ask asks an engine for its settings, until it answers if again, else once.
+func ask(ctx context.Context, store Store, again bool) (promises Durability, err error) {
 	retry := func(err error) bool { return again && KindOf(err).Retryable() }
 	err = pause.Retry(ctx, retry, func() (err error) {
 		promises, err = CheckDurability(ctx, store)
-		if err != nil {
-			failed.Store(&err)
-		}
 		return err
 	})
 	return promises, err

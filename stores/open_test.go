@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/internal/pause"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
@@ -187,7 +188,11 @@ func TestOpenWaitsForTheServer(t *testing.T) {
 				log.Reset()
 				s := register(tt.tell)
 				if opening {
-					stores.Register("test", func(ctx context.Context, _ string) (stores.Store, error) { _, err := tt.tell(ctx, 1); return s, err })
+					stores.Register("test", func(ctx context.Context, _ string) (stores.Store, error) {
+						pause.Note(ctx, away)
+						_, err := tt.tell(ctx, 1)
+						return s, err
+					})
 				}
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
@@ -211,6 +216,7 @@ func TestOpenWaitsForTheServer(t *testing.T) {
 					assert.Equal(t, tt.took, took, name)
 					assert.Equal(t, tt.took > second, strings.Count(log.String(), "does not answer yet") == 1, "%s: %s", name, log)
 				}
+				assert.Equal(t, (opening || errors.Is(err, away)) && tt.took > second, strings.Contains(log.String(), away.Error()), name)
 				if tt.took == minute && s.asked > 2 {
 					assert.InDelta(t, 90, s.asked, 40, "a try each second at most, and each half at least")
 				}

@@ -36,9 +36,6 @@ var update = flag.Bool("update", false, "write what the program prints into the 
 func TestMain(m *testing.M) {
 	seam.FirstNode = func(int64) int64 { return 0 } // the scripts know which
 	seam.OnDisk = true
-	if signal.Ignored(os.Interrupt) { // a shell does so for what runs in its background
-		signal.Notify(make(chan os.Signal, 1), os.Interrupt) // the programs that are started do not ignore it
-	}
 	testscript.Main(m, map[string]func(){"tickflake": withEngines})
 }
 
@@ -61,6 +58,9 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 //	until PATTERN PROGRAM ARGS...         run a program until its output is like PATTERN
 //	terminal CODE PATTERN ANSWER ARGS...  run tickflake on a terminal, wait for PATTERN, and type ANSWER
 func TestScripts(t *testing.T) {
+	if signal.Ignored(os.Interrupt) { // a shell does so for what runs in its background
+		signal.Notify(make(chan os.Signal, 1), os.Interrupt) // the programs that are started do not ignore it
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:                "testdata",
 		UpdateScripts:      *update,

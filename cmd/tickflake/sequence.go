@@ -40,7 +40,8 @@ The state of each sequence is one of
 
 const sequenceListHelp = `List the sequences of a store. LAST is the highest number that was granted and
 not given back, LEFT how many there are up to the maximum, and USED the part of the
-numbers that was granted; without a maximum, LEFT and USED are -.
+numbers that was granted; without a maximum, LEFT and USED are -. A sequence by
+period, whose MODE says which, has no numbers: those of its periods have them.
 
 With --format json each is an object on a line of its own with the fields name,
 state, definition, next (null if none is left), last (null if no number was

@@ -59,11 +59,14 @@ func printSequences(w io.Writer, all []sequenceState, format string) error {
 		if s.Error != "" {
 			return []string{s.Name, s.State, "-", "-", "-", "-", "-"}
 		}
-		left, used := "-", "-"
+		left, used, mode := "-", "-", s.info.Definition.Mode.String()
+		if period := s.info.Definition.Period; period != "" {
+			mode += ", " + string(period)
+		}
 		if s.Left != nil && s.info.Definition.HasMax() {
 			left, used = fmt.Sprint(s.info.Left), usedText(s.info)
 		}
-		return []string{s.Name, s.State, s.info.Definition.Mode.String(), nextText(s.info), lastText(s.info), left, used}
+		return []string{s.Name, s.State, mode, nextText(s.info), lastText(s.info), left, used}
 	})
 }
 

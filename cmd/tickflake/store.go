@@ -14,6 +14,7 @@ import (
 
 	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/internal/cli"
+	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/directory"
@@ -276,25 +277,10 @@ func list[T any](ctx context.Context, p *place, f func(context.Context, stores.S
 		return nil, nil, nil
 	}
 	all, err = ask(ctx, p, f)
-	if damaged = damagedCells(err); len(damaged) > 0 {
+	if damaged = drive.DamagedCells(err); len(damaged) > 0 {
 		err = nil
 	}
 	return all, damaged, err
-}
-
-// damagedCells returns the errors of the cells that a store could not list.
-func damagedCells(err error) (all []*stores.DamagedError) {
-	switch e := err.(type) {
-	case *stores.DamagedError:
-		return append(all, e)
-	case interface{ Unwrap() error }:
-		return damagedCells(e.Unwrap())
-	case interface{ Unwrap() []error }:
-		for _, err := range e.Unwrap() {
-			all = append(all, damagedCells(err)...)
-		}
-	}
-	return all
 }
 
 // with opens the store and calls f, within --timeout.

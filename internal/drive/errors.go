@@ -63,3 +63,18 @@ func IsNil(x any) bool {
 	v := reflect.ValueOf(x)
 	return v.Kind() == reflect.Pointer && v.IsNil()
 }
+
+// DamagedCells returns the errors of the cells that a store could not list, out of that of the list.
+func DamagedCells(err error) (all []*stores.DamagedError) {
+	switch e := err.(type) {
+	case *stores.DamagedError:
+		return append(all, e)
+	case interface{ Unwrap() error }:
+		return DamagedCells(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, err := range e.Unwrap() {
+			all = append(all, DamagedCells(err)...)
+		}
+	}
+	return all
+}

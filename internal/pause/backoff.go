@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 )
 
@@ -47,6 +48,7 @@ func Retry(ctx context.Context, again func(error) bool, try func() error) error 
 		if err == nil {
 			return nil
 		}
+		Note(ctx, err)
 		end, more := ContextError(ctx), again(err)
 		if last == nil || end == nil || !more {
 			last = err
@@ -60,6 +62,20 @@ func Retry(ctx context.Context, again func(error) bool, try func() error) error 
 		if end != nil || !more {
 			return last
 		}
+	}
+}
+
+type noted struct{}
+
+// Noting returns a context by which [Note] keeps the last error in a variable.
+func Noting(ctx context.Context, last *atomic.Pointer[error]) context.Context {
+	return context.WithValue(ctx, noted{}, last)
+}
+
+// Note notes why the work of a context has not succeeded yet. A nil changes nothing. [Retry] notes each failure.
+func Note(ctx context.Context, err error) {
+	if last, ok := ctx.Value(noted{}).(*atomic.Pointer[error]); ok && err != nil {
+		last.Store(&err)
 	}
 }
 

@@ -127,6 +127,9 @@ func Retry(ctx context.Context, connect func() error) error {
 	return pause.Retry(ctx, func(err error) bool { return stores.KindOf(err).Retryable() }, connect)
 }
 
+// Note notes why a server was not reached, unless err is nil, for the warning of [stores.Open], whose context ctx is.
+func Note(ctx context.Context, err error) { pause.Note(ctx, err) }
+
 // Backoff has the pauses between the tries of an operation. They double from First up to Last, and
 // up to half of each is left out at random, so that processes that began at once do not go on at
 // once. It is for one goroutine.

@@ -92,8 +92,9 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	dialer := &dial.Dialer{Most: dial.MaxConns}
 	config := clientv3.Config{
 		DialOptions: []grpc.DialOption{
-			grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
-				return dialer.Dial(ctx, "tcp", addr)
+			grpc.WithContextDialer(func(dialing context.Context, addr string) (conn net.Conn, err error) {
+				defer func() { engine.Note(ctx, err) }()
+				return dialer.Dial(dialing, "tcp", addr)
 			}),
 			grpc.WithConnectParams(reconnect),
 		},

@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -63,9 +64,6 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 // characters needs no second encoding.
 func configOf(source *engine.URL) (*driver.Config, error) {
 	u := source.URL
-	fail := func(problem string, err error) (*driver.Config, error) {
-		return nil, source.Refuse(problem, err)
-	}
 	var socket string
 	params := []string{"interpolateParams=true"} // the last one counts
 	for param := range strings.SplitSeq(u.RawQuery, "&") {
@@ -74,7 +72,7 @@ func configOf(source *engine.URL) (*driver.Config, error) {
 		case name == "socket":
 			socket, _ = url.QueryUnescape(value)
 		case name == "strict":
-			return fail("it has the parameter strict, which the driver no longer has", nil) // the driver would panic
+			return nil, source.Refuse("it has the parameter strict, which the driver no longer has", nil) // the driver would panic
 		case param != "":
 			params = append(params, strings.ReplaceAll(param, "/", "%2F"))
 		}
@@ -82,25 +80,21 @@ func configOf(source *engine.URL) (*driver.Config, error) {
 	database := strings.TrimPrefix(u.Path, "/")
 	switch {
 	case database == "":
-		return fail("it names no database; want mysql://user:password@host:port/database", nil)
+		return nil, source.Refuse("it names no database; want mysql://user:password@host:port/database", nil)
 	case socket == "" && u.Hostname() == "":
-		return fail("it names no host, nor a socket", nil)
+		return nil, source.Refuse("it names no host, nor a socket", nil)
 	case socket != "" && u.Host != "":
-		return fail("it names a host and a socket", nil)
+		return nil, source.Refuse("it names a host and a socket", nil)
 	case strings.ContainsAny(u.Host, "()"):
-		return fail("its host is not a host name", nil)
+		return nil, source.Refuse("its host is not a host name", nil)
 	}
 	address := ""
 	if socket == "" {
-		port := u.Port()
-		if port == "" {
-			port = "3306"
-		}
-		address = fmt.Sprintf("tcp(%s)", net.JoinHostPort(u.Hostname(), port))
+		address = fmt.Sprintf("tcp(%s)", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "3306")))
 	}
 	config, err := driver.ParseDSN(address + "/?" + strings.Join(params, "&"))
 	if err != nil {
-		return fail("the driver does not take its parameters", engine.Withhold(err, culprit(params), words...))
+		return nil, source.Refuse("the driver does not take its parameters", engine.Withhold(err, culprit(params), words...))
 	}
 	if socket != "" {
 		config.Net, config.Addr = "unix", socket

@@ -182,11 +182,8 @@ func (b *bucket) latest(ctx context.Context, key string) (engine.Text[uint64], e
 		if err == nil {
 			err = b.confirm(ctx, key, text.Revision)
 		}
-		if err == nil {
-			return text, nil
-		}
-		if !isConflict(err) && !isBusy(err) {
-			return engine.Text[uint64]{}, err
+		if !errors.Is(err, errConflict) && !errors.Is(err, errBusy) {
+			return text, err
 		}
 		if err := again.Wait(ctx); err != nil {
 			return engine.Text[uint64]{}, fmt.Errorf("it changed again and again: %w", err)
@@ -215,7 +212,7 @@ func (b *bucket) put(ctx context.Context, key string, revision uint64, text []by
 	again := pauses()
 	for {
 		_, err := b.client.Publish(ctx, b.publish+b.prefix+toSubject.Replace(key), text, jetstream.WithExpectLastSequencePerSubject(revision))
-		if !isBusy(err) {
+		if !errors.Is(err, errBusy) {
 			return err
 		}
 		if err := again.Wait(ctx); err != nil {

@@ -81,7 +81,8 @@ var (
 	errNoStreams   = stores.Refused.New("the server has no JetStream for this account: switch it on")
 
 	refusals = map[error]error{
-		natsgo.ErrAuthorization: errCredentials, natsgo.ErrAuthExpired: errCredentials, natsgo.ErrAuthRevoked: errCredentials,
+		natsgo.ErrNoInfoReceived: stores.Refused.New("the server is no NATS server: fix the URL"),
+		natsgo.ErrAuthorization:  errCredentials, natsgo.ErrAuthExpired: errCredentials, natsgo.ErrAuthRevoked: errCredentials,
 		natsgo.ErrAccountAuthExpired: errCredentials, natsgo.ErrPermissionViolation: errCredentials,
 		jetstream.ErrJetStreamNotEnabled: errNoStreams, jetstream.ErrJetStreamNotEnabledForAccount: errNoStreams,
 	}

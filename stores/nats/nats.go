@@ -79,7 +79,7 @@ func (t texts) Get(ctx context.Context, key string, latest bool) (text engine.Te
 func (t texts) Put(ctx context.Context, key string, revision uint64, text []byte) error {
 	return t.use(ctx, true, func(ctx context.Context, b *bucket) error {
 		err := b.put(ctx, key, revision, text)
-		if isConflict(err) {
+		if errors.Is(err, errConflict) {
 			err = fmt.Errorf("%w (%w)", stores.ErrConflict, err)
 		}
 		return err
@@ -158,15 +158,11 @@ func pauses() engine.Backoff {
 	return engine.Backoff{First: time.Millisecond, Last: 50 * time.Millisecond}
 }
 
-func isConflict(err error) bool {
-	var api *jetstream.APIError
-	return errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence
-}
+var (
+	errConflict = &jetstream.APIError{ErrorCode: jetstream.JSErrCodeStreamWrongLastSequence}
 
-// isBusy reports that the server refused a write because another one to the same key
-// is not yet committed. It says nothing about the version, so a retry is right,
-// and it is safe because the server has dropped the refused write.
-func isBusy(err error) bool {
-	var api *jetstream.APIError
-	return errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant
-}
+	// errBusy says that the server refused a write because another one to the same key
+	// is not yet committed. It says nothing about the version, so a retry is right,
+	// and it is safe because the server has dropped the refused write.
+	errBusy = &jetstream.APIError{ErrorCode: jetstream.JSErrCodeStreamWrongLastSequenceConstant}
+)

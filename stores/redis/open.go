@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"sync"
 
 	driver "github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
@@ -43,9 +44,7 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	if err != nil {
 		return nil, u.Refuse("the driver does not take it", engine.Withhold(err, err.Error(), words...))
 	}
-	if opt.PoolSize == 0 {
-		opt.PoolSize = 4
-	}
+	opt.PoolSize = cmp.Or(opt.PoolSize, 4)
 	opt.PipelinePoolSize = cmp.Or(opt.PipelinePoolSize, -1) // pipelines use the same connections
 	// A command keeps its connection until the server has answered, so that the pool counts
 	// the connections as the server does.
@@ -53,9 +52,7 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	// The caller tries again. Five attempts for each of the four of a command hide the cause for seconds.
 	opt.DialerRetries = cmp.Or(opt.DialerRetries, 1)
 	opt.Dialer = (&dial.Dialer{TLS: opt.TLSConfig}).Dial // the driver then makes no handshake
-	if opt.MaxIdleConns == 0 {
-		opt.MaxIdleConns = 1 // so that a thousand processes do not keep thousands of connections
-	}
+	opt.MaxIdleConns = cmp.Or(opt.MaxIdleConns, 1)       // so that a thousand processes do not keep thousands of connections
 	// Maintenance notifications are a feature of one vendor, and cost a round trip.
 	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 
@@ -64,12 +61,7 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
-	s.Done = func() error {
-		if err := client.Close(); !errors.Is(err, driver.ErrClosed) {
-			return err
-		}
-		return nil
-	}
+	s.Done = sync.OnceValue(client.Close)
 	return s, nil
 }
 

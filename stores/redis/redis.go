@@ -269,16 +269,18 @@ var refusals = []struct {
 	{"READONLY ", stores.Refused.New("the server is a replica, which takes no writes: connect to the primary")},
 	{"ERR unknown command", stores.Refused.New("the server has no scripts: use another server")},
 	{" is not supported: this is tickflake serve", stores.Refused.New("the server is no store: use the URL of its --store")},
+	{"redis: invalid reply", errOther},
+	{"redis: can't parse", errOther},
 	{"ERR DB index is out of range", stores.Refused.New("the server has no such database: use another number in the URL")},
 }
 
-var errCredentials = stores.Refused.New("the server refuses the user, the password or a command: fix the URL, or allow the commands that the package doc lists")
+var (
+	errCredentials = stores.Refused.New("the server refuses the user, the password or a command: fix the URL, or allow the commands that the package doc lists")
+	errOther       = stores.Refused.New("the server is no Redis server: fix the URL")
+)
 
 // refused makes the server's refusal wrap [stores.Refused].
 func refused(err error) error {
-	if _, answered := errors.AsType[driver.Error](err); !answered {
-		return err
-	}
 	if _, moved := driver.IsMovedError(err); moved {
 		return fmt.Errorf("the server is one of a cluster, and another one has the cells: give redis.New a client of the cluster: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http/httptest"
 	"syscall"
 	"testing"
 	"time"
@@ -17,12 +18,16 @@ import (
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
-// A server that refuses the connection is the cause that Open names, also after a second.
-func TestConnectionRefused(t *testing.T) {
+// A server that refuses the connection is the cause that Open names, also after a second. One of another kind is refused.
+func TestOtherServers(t *testing.T) {
 	t.Parallel()
+	web := httptest.NewServer(nil)
+	defer web.Close()
+	_, err := stores.Open(t.Context(), "redis://"+web.Listener.Addr().String())
+	require.ErrorIs(t, err, stores.Refused)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	_, err := stores.Open(ctx, "redis://127.0.0.1:1")
+	_, err = stores.Open(ctx, "redis://127.0.0.1:1")
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 }
 

@@ -31,7 +31,7 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	case u.URL.User != nil:
 		return nil, u.Refuse("credentials do not belong in it; they come from AWS's environment variables, a profile or a role", nil)
 	case s3utils.CheckValidBucketNameStrict(name) != nil:
-		return nil, u.Refuse("want s3://BUCKET or s3://BUCKET/PREFIX, and the server as ?endpoint=https://HOST", nil)
+		return nil, u.Refuse("want s3://BUCKET or s3://BUCKET/PREFIX, a bucket of 3 to 63 lower-case letters, digits, dots and hyphens, and the server as ?endpoint=https://HOST", nil)
 	case u.URL.RawQuery != "":
 		return nil, u.Refuse("unknown option; there are endpoint, region, profile, cacert and namespace", nil)
 	case err != nil || at.String() != "" && (at.Host == "" || at.Scheme != "http" && at.Scheme != "https") || at.User != nil || strings.Trim(at.Path, "/") != "":

@@ -109,7 +109,7 @@ func (b *bucket) Put(ctx context.Context, key, etag string, text []byte) error {
 	switch answer := minio.ToErrorResponse(err); {
 	case answer.StatusCode == http.StatusConflict:
 		return fmt.Errorf("%w: %w", engine.ErrBusy, err)
-	case answer.StatusCode == http.StatusPreconditionFailed, answer.Code == minio.NoSuchKey: // the object that is to have the ETag is gone
+	case answer.StatusCode == http.StatusPreconditionFailed, answer.Code == minio.NoSuchKey && etag != "": // the object of the ETag is gone
 		return fmt.Errorf("%w (%w)", stores.ErrConflict, err)
 	}
 	return err
@@ -150,8 +150,7 @@ func (b *bucket) Scan(ctx context.Context, from, to string, most int, found func
 	return false, ctx.Err() // which ends the iteration without an error
 }
 
-// ready fetches the credentials if there are none or they have expired: the driver would send without. That there are
-// none may pass, as what gives a role may be away for a moment.
+// ready fetches the credentials if there are none or they have expired: the driver would send without.
 func (b *bucket) ready() error {
 	value, err := b.client.GetCreds()
 	if err == nil && value.AccessKeyID == "" {
@@ -189,8 +188,9 @@ var (
 	errCredentials = stores.Refused.New("the server refuses the credentials: fix or renew them")
 	errRegion      = stores.Refused.New("the bucket is in another region: name it by region=")
 	errOrder       = stores.Refused.New("the bucket lists its objects in no order: take a general-purpose bucket")
-	errLogin       = stores.Passing.New("no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or give the machine or the pod a role")
+	errLogin       = stores.Refused.New("no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or give the machine or the pod a role")
 	errSlow        = stores.Passing.New("the server cannot answer now")
+	errOther       = stores.Refused.New("the server speaks no S3: fix the endpoint")
 
 	// advice has what to do against refusals of the server, by their codes.
 	advice = map[string]error{
@@ -214,8 +214,10 @@ func (b *bucket) explain(err error) error {
 	case errors.Is(err, engine.ErrIgnores), errors.Is(err, engine.ErrRaces):
 		return fmt.Errorf("%s: %w", b.server(), err)
 	case kind != nil:
+	case code == http.StatusNotFound, code == http.StatusMethodNotAllowed, code == http.StatusNotImplemented:
+		return fmt.Errorf("%w: %s", errOther, answer.Code) // err may have a page of HTML
 	case code == http.StatusTooManyRequests, code >= http.StatusInternalServerError:
-		kind = fmt.Errorf("%w: %s", errSlow, answer.Code)
+		return fmt.Errorf("%w: %s", errSlow, answer.Code)
 	case code == http.StatusForbidden, code == http.StatusUnauthorized:
 		kind = errRights
 	case code == http.StatusMovedPermanently:

@@ -29,6 +29,7 @@ func TestBadURL(t *testing.T) {
 	t.Setenv("AWS_REGION", "eu-central-1")
 	storetest.TestURLs(t, open, "s3://bucket", map[string]string{
 		"s3://":                                       "want s3://BUCKET",
+		"s3://b?region=x":                             "want s3://BUCKET",
 		"s3://key:SECRET@bucket?region=x":             "credentials do not belong",
 		"s3://bucket?endpoint=h:9000":                 "want https://HOST",
 		"s3://bucket?endpoint=http://u:SECRET%40h":    "want https://HOST",
@@ -122,6 +123,8 @@ func TestProbe(t *testing.T) {
 		"credentials":           {&fake{status: 400, code: "ExpiredToken"}, errCredentials},
 		"region":                {&fake{status: 301, code: "PermanentRedirect"}, errRegion},
 		"clock":                 {&fake{status: 403, code: "RequestTimeTooSkewed"}, advice["RequestTimeTooSkewed"]},
+		"a web server":          {&fake{status: 405}, errOther},
+		"an empty web server":   {&fake{status: 404, code: "NoSuchKey"}, errOther},
 		"slow down":             {&fake{status: 503, code: "SlowDown"}, errSlow},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -179,7 +182,7 @@ func TestRisks(t *testing.T) {
 	}
 }
 
-// Without credentials the error says where they are looked for, at the end of the context or before.
+// Without credentials the store is refused, unless it takes too long to look for them.
 func TestNoCredentials(t *testing.T) {
 	s := new(fake).open(t)
 	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "HOME": t.TempDir(), "AWS_EC2_METADATA_DISABLED": "true"} {
@@ -188,7 +191,7 @@ func TestNoCredentials(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	_, err := s.Read(ctx, "node/0000001")
-	if !errors.Is(err, errLogin) && !errors.Is(err, context.DeadlineExceeded) || stores.KindOf(err) != stores.Passing {
+	if stores.KindOf(err) != stores.Refused && !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Read: %v", err)
 	}
 }

@@ -65,7 +65,7 @@ func (c Code) GRPC() codes.Code { return outcomes[c].grpc }
 func (c Code) HTTP() int { return outcomes[c].http }
 
 // Refusal is the error of every request that is not served. Its text is safe to show to the
-// client: it names no address, user or token.
+// client: it names no address, user or token, but the public name of the store that a fleet moved to.
 type Refusal struct {
 	Code       Code
 	RetryAfter time.Duration // for Busy and Unavailable
@@ -92,7 +92,7 @@ var (
 	errInternal = errors.New("internal error: see the server's log")
 	// The causes name addresses and users of the store, so clients do not see them.
 	errStore   = errors.New("the store of the sequence failed: see the server's log")
-	errNoGrant = errors.New("no time is granted: the server's store is away; see the server's log")
+	errNoGrant = errors.New("no time is granted, as while the server's store is away: see the server's log")
 )
 
 type timeoutError struct{ after time.Duration }
@@ -123,7 +123,13 @@ func (i *Issuer) refuse(err error) *Refusal {
 	case errors.Is(err, generator.ErrClosed), errors.Is(err, sequence.ErrClosed):
 		return ErrDraining
 	case errors.Is(err, generator.ErrNotGranted):
-		return &Refusal{Code: Unavailable, RetryAfter: time.Second, Err: &hidden{errNoGrant, err}}
+		shown := errNoGrant
+		if grant, ok := errors.AsType[*generator.GrantError](err); ok && errors.Is(grant.Err, lease.ErrMoved) {
+			shown = grant.Err
+		}
+		return &Refusal{Code: Unavailable, RetryAfter: time.Second, Err: &hidden{shown, err}}
+	case errors.Is(err, sequence.ErrMoved):
+		return &Refusal{Code: Failed, Err: err}
 	case errors.Is(err, sequence.ErrNotFound), errors.Is(err, sequence.ErrDeleted):
 		return &Refusal{Code: NotFound, Err: err}
 	case errors.Is(err, sequence.ErrByPeriod): // its text names a period to ask for

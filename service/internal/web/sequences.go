@@ -2,7 +2,6 @@ package web
 
 import (
 	"net/http"
-	"strconv"
 
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service/internal/issuer"
@@ -43,9 +42,9 @@ type state struct {
 	Stride int64         `json:"stride"`
 	Offset int64         `json:"offset"`
 	Max    int64         `json:"max,string"`
-	Next   *string       `json:"next"` // null if none is left, or by period
-	Last   int64         `json:"last,string"`
-	Left   int64         `json:"left,string"`
+	Next   *int64        `json:"next,string"` // null if none is left, or by period
+	Last   *int64        `json:"last,string"` // null by period, as Left
+	Left   *int64        `json:"left,string"`
 
 	Period sequence.Period `json:"period,omitempty"`
 }
@@ -61,11 +60,13 @@ func (s *Server) inspect(r *http.Request, c *issuer.Client) (any, int64, error) 
 	d := info.Definition
 	answer := state{
 		Name: info.Name, Mode: d.Mode, Start: d.Start, Stride: d.Stride.By(), Offset: d.Stride.Offset(),
-		Max: d.Max, Last: info.Last, Left: info.Left, Period: d.Period,
+		Max: d.Max, Period: d.Period,
+	}
+	if d.Period == "" {
+		answer.Last, answer.Left = &info.Last, &info.Left
 	}
 	if info.Left > 0 {
-		next := strconv.FormatInt(info.Next, 10)
-		answer.Next = &next
+		answer.Next = &info.Next
 	}
 	return answer, 0, nil
 }
