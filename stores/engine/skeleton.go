@@ -32,7 +32,7 @@ type Texts[R comparable] interface {
 	// Scan gives texts of keys in [from, to) to found: about most of them, or one page of the server, and of
 	// the lowest keys as bytes. more says that there are others above the highest that it has given, which is not
 	// below from. It may give a key twice, the keys of a page in any order, and keys that are not asked for,
-	// which are left out.
+	// which are left out. from and to are not empty, and have the bytes of keys alone, but for a { at the end.
 	Scan(ctx context.Context, from, to string, most int, found func(key string, text []byte)) (more bool, err error)
 }
 
@@ -86,6 +86,22 @@ func (s *Skeleton[R]) List(ctx context.Context, from, to string, limit int) ([]s
 	return l.cells, nil
 }
 
+// keyBytes are those that a key can have, in order. Servers refuse some others, such as U+0000.
+const keyBytes = "-./0123456789_abcdefghijklmnopqrstuvwxyz"
+
+// bound returns a text in place of an end of a range, without other bytes. The same keys are below it.
+func bound(end string) string {
+	rest := strings.TrimLeft(end, keyBytes)
+	if rest == "" {
+		return cmp.Or(end, "-") // a server can take "" for NULL
+	}
+	above := "{" // which follows z
+	if i := strings.IndexFunc(keyBytes, func(b rune) bool { return byte(b) > rest[0] }); i >= 0 {
+		above = keyBytes[i : i+1]
+	}
+	return end[:len(end)-len(rest)] + above
+}
+
 // listing is the result of a List.
 type listing struct {
 	cells   []stores.Cell
@@ -104,7 +120,7 @@ func (s *Skeleton[R]) list(ctx context.Context, from, to string, limit int) (l l
 	for more := true; more && from < to && len(l.cells) < limit; {
 		var page []entry
 		next := from
-		more, err = s.Texts.Scan(ctx, from, to, limit-len(l.cells), func(key string, text []byte) {
+		more, err = s.Texts.Scan(ctx, bound(from), bound(to), limit-len(l.cells), func(key string, text []byte) {
 			if key >= next {
 				next = key + "\x00"
 			}

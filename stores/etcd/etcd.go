@@ -167,8 +167,7 @@ func (t *texts) Put(ctx context.Context, key string, revision int64, text []byte
 const page = 4096
 
 func (t *texts) Scan(ctx context.Context, from, to string, most int, found func(string, []byte)) (more bool, err error) {
-	end := min(t.prefix+to, clientv3.GetPrefixRangeEnd(t.prefix))
-	resp, err := t.kv.Get(ctx, t.prefix+from, clientv3.WithRange(end), clientv3.WithLimit(int64(min(page, most))))
+	resp, err := t.kv.Get(ctx, t.prefix+from, clientv3.WithRange(t.prefix+to), clientv3.WithLimit(int64(min(page, most))))
 	if err != nil {
 		return false, err
 	}

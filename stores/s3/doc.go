@@ -18,10 +18,9 @@
 //
 // Credentials never stand in the URL. As for every S3 client, they are those of the environment
 // (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN), of a profile in ~/.aws/credentials, or of
-// the role of the machine, the container or the pod. Without any, the store is refused at once. They are renewed
-// before they expire. They need s3:GetObject and s3:PutObject on BUCKET/PREFIX/NAMESPACE/*, and s3:ListBucket on
-// BUCKET: without it the server answers 403 for a cell that does not exist. The clock must be within 15 minutes of
-// the server's.
+// the role of the machine, the container or the pod, which may come later: without any, Open waits for them. They are
+// renewed before they expire. They need s3:GetObject and s3:PutObject on BUCKET/PREFIX/NAMESPACE/*, and s3:ListBucket on
+// BUCKET: else the server answers 403 for a cell that does not exist. The clock must be within 15 minutes of the server's.
 //
 // # Which servers
 //

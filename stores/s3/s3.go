@@ -59,17 +59,14 @@ type bucket struct {
 
 const (
 	// conns bounds the connections that are used, and most also counts those that the server
-	// has not closed yet. reading bounds the requests of one List at once.
-	conns   = 16
-	most    = 2 * conns
-	reading = 8
-	page    = 1000 // names of one request: no server gives more
+	// has not closed yet.
+	conns = 16
+	most  = 2 * conns
+	page  = 1000 // names of one request: no server gives more
 
 	// end is the end of each object's name: servers on a file system cannot have the objects a and
 	// a/b, and the objects a! and a/b! stand in the order of the keys a and a/b.
 	end = "!"
-
-	maxText = stores.MaxValue + 64 // more than a version and a space take
 )
 
 // Get reads one object, in one request.
@@ -85,8 +82,8 @@ func (b *bucket) Get(ctx context.Context, key string, _ bool) (engine.Text[strin
 	if err != nil {
 		return none, err
 	}
-	defer body.Close() //nolint:errcheck // it was only read
-	text, err := io.ReadAll(io.LimitReader(body, maxText))
+	defer body.Close()                                                //nolint:errcheck // it was only read
+	text, err := io.ReadAll(io.LimitReader(body, stores.MaxValue+64)) // more than a version and a space take
 	return engine.Text[string]{Bytes: text, Found: true, Revision: info.ETag, Latest: true}, err
 }
 
@@ -120,13 +117,9 @@ func (b *bucket) Scan(ctx context.Context, from, to string, most int, found func
 	if err := b.ready(); err != nil {
 		return false, err
 	}
-	after := b.prefix + from
-	if i := strings.IndexFunc(from, func(r rune) bool { return r <= '!' }); i >= 0 {
-		after = b.prefix + from[:i] + end // the object of that key is below
-	}
 	last := ""
 	for object := range b.client.ListObjectsIter(ctx, b.name, minio.ListObjectsOptions{
-		Prefix: b.prefix, StartAfter: after, Recursive: true, MaxKeys: min(most, page),
+		Prefix: b.prefix, StartAfter: b.prefix + from, Recursive: true, MaxKeys: min(most, page),
 	}) {
 		if object.Err != nil {
 			return false, object.Err
@@ -150,7 +143,8 @@ func (b *bucket) Scan(ctx context.Context, from, to string, most int, found func
 	return false, ctx.Err() // which ends the iteration without an error
 }
 
-// ready fetches the credentials if there are none or they have expired: the driver would send without.
+// ready fetches the credentials if there are none or they have expired: the driver would send without. That there are
+// none may pass, as what gives a role may be away for a moment.
 func (b *bucket) ready() error {
 	value, err := b.client.GetCreds()
 	if err == nil && value.AccessKeyID == "" {
@@ -188,7 +182,7 @@ var (
 	errCredentials = stores.Refused.New("the server refuses the credentials: fix or renew them")
 	errRegion      = stores.Refused.New("the bucket is in another region: name it by region=")
 	errOrder       = stores.Refused.New("the bucket lists its objects in no order: take a general-purpose bucket")
-	errLogin       = stores.Refused.New("no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or give the machine or the pod a role")
+	errLogin       = stores.Passing.New("no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or give the machine or the pod a role")
 	errSlow        = stores.Passing.New("the server cannot answer now")
 	errOther       = stores.Refused.New("the server speaks no S3: fix the endpoint")
 

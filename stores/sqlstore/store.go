@@ -1,7 +1,6 @@
 package sqlstore
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -94,24 +93,7 @@ func (s *Store) Schema() string { return s.dialect.schema + ";\n" }
 // texts are the rows of a namespace, for the skeleton. The revision of a text is its version.
 type texts struct{ *Store }
 
-// keyBytes are those that a key can have, in order. Servers refuse some others, such as U+0000.
-const keyBytes = "-./0123456789_abcdefghijklmnopqrstuvwxyz"
-
-// bound returns a text in place of an end of a range, without other bytes. The same keys are below it.
-func bound(end string) string {
-	rest := strings.TrimLeft(end, keyBytes)
-	if rest == "" {
-		return end
-	}
-	above := "{" // which follows z
-	if i := strings.IndexFunc(keyBytes, func(b rune) bool { return byte(b) > rest[0] }); i >= 0 {
-		above = keyBytes[i : i+1]
-	}
-	return end[:len(end)-len(rest)] + above
-}
-
 func (t texts) Scan(ctx context.Context, from, to string, most int, found func(string, []byte)) (more bool, err error) {
-	from, to = cmp.Or(bound(from), "-"), bound(to) // a server can take "" for NULL
 	type row struct {
 		key  string
 		text []byte
