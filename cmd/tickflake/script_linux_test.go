@@ -24,6 +24,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
 
+	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/stores"
@@ -36,10 +37,10 @@ var update = flag.Bool("update", false, "write what the program prints into the 
 func TestMain(m *testing.M) {
 	seam.FirstNode = func(int64) int64 { return 0 } // the scripts know which
 	seam.OnDisk = true
-	if signal.Ignored(os.Interrupt) && filepath.Base(os.Args[0]) != "tickflake" { // a shell does so for what runs in its background
+	if signal.Ignored(os.Interrupt) && strings.HasSuffix(os.Args[0], ".test") { // a shell does so for what runs in its background
 		signal.Notify(make(chan os.Signal, 1), os.Interrupt) // the programs that are started do not ignore it
 	}
-	testscript.Main(m, map[string]func(){"tickflake": withEngines})
+	testscript.Main(m, map[string]func(){"tickflake": func() { withEngines(); main() }, "tickflakes": func() { withEngines(); many() }})
 }
 
 // commands are those of the scripts beside the ones of testscript; see TestScripts.
@@ -81,7 +82,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// withEngines is tickflake with a --timeout of a minute by default, and with three more engines: broken://, silent://, and shared://DIR, a directory whose
+// withEngines gives tickflake a --timeout of a minute by default, and three more engines: broken://, silent://, and shared://DIR, a directory whose
 // processes know nothing of each other's end, as in a store that hosts share. Its server is away while
 // DIR/away exists, and hangs after the operations of the option after.
 func withEngines() {
@@ -111,7 +112,18 @@ func withEngines() {
 		s.Store, err = directory.Open(ctx, u.Path)
 		return s, err
 	})
-	main()
+}
+
+// many is tickflake for each line of its input, in one process. Each has to end with the exit code that is
+// the argument, or with any.
+func many() {
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		code := strconv.Itoa(command.Run(context.Background(), newRoot, strings.Fields(lines.Text()), strings.NewReader(""), os.Stdout, os.Stderr))
+		if code != os.Args[1] && os.Args[1] != "any" {
+			fmt.Printf("exit code %s of: %s\n", code, lines.Text())
+			os.Exit(1)
+		}
+	}
 }
 
 type shared struct {
