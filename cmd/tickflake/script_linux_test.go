@@ -37,7 +37,7 @@ var update = flag.Bool("update", false, "write what the program prints into the 
 func TestMain(m *testing.M) {
 	seam.FirstNode = func(int64) int64 { return 0 } // the scripts know which
 	seam.OnDisk = true
-	_ = flag.Set("test.parallel", "8") // most of what runs waits
+	_ = flag.Set("test.parallel", "8")                                          // most of what runs waits
 	if signal.Ignored(os.Interrupt) && strings.HasSuffix(os.Args[0], ".test") { // a shell does so for what runs in its background
 		signal.Notify(make(chan os.Signal, 1), os.Interrupt) // the programs that are started do not ignore it
 	}
