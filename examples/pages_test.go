@@ -5,6 +5,7 @@ package examples
 
 import (
 	"context"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,7 +23,10 @@ import (
 	"github.com/tickflake/tickflake/internal/rig/servertest"
 )
 
-func TestMain(m *testing.M) { rig.Main(m, nil) }
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "8") // most of what runs waits
+	rig.Main(m, nil)
+}
 
 // read returns the text of a file of the repository.
 func read(t *testing.T, path string) string {
@@ -110,6 +114,7 @@ func interpreter(t *testing.T, language string) string {
 
 // The commands of the pages run when they are pasted, but for the ports.
 func TestPages(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		page, heading string
 		prints        []string

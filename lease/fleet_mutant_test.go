@@ -94,7 +94,7 @@ var mutants = []mutant{
 		},
 	}, {
 		// It asks for the cell's version anew, and goes by what it knew of the rest.
-		Mutant: fleettest.Mutant{Name: "M9 an unknown outcome is taken for a failure", Seeds: 2000},
+		Mutant: fleettest.Mutant{Name: "M9 an unknown outcome is taken for a failure", From: 90, Seeds: 2000},
 		store:  func(_ *process, s stores.Store) stores.Store { return fleettest.Retrying{Store: s} },
 	}, {
 		Mutant: fleettest.Mutant{Name: "M11 the release comes before the seal", From: 80, Seeds: 1000, Faults: []fleettest.FaultKind{fleettest.Shutdown, fleettest.Shutdown, fleettest.Shutdown}},
@@ -107,7 +107,7 @@ var mutants = []mutant{
 			return errors.Join(err, p.close(t, ctx))
 		},
 	}, {
-		Mutant: fleettest.Mutant{Name: "M11 a release of unknown outcome undoes the seal", From: 400, Seeds: 1000, Faults: []fleettest.FaultKind{fleettest.Shutdown, fleettest.Shutdown, fleettest.Shutdown}},
+		Mutant: fleettest.Mutant{Name: "M11 a release of unknown outcome undoes the seal", From: 500, Seeds: 1000, Faults: []fleettest.FaultKind{fleettest.Shutdown, fleettest.Shutdown, fleettest.Shutdown}},
 		close: func(p *process, t *fleettest.Thread, ctx context.Context) error {
 			grant := p.k.Used()
 			err := p.close(t, ctx)
@@ -126,7 +126,7 @@ var mutants = []mutant{
 		},
 	}, {
 		// What its own last ID is has no answer, and so the clock's tick stands in.
-		Mutant: fleettest.Mutant{Name: "M13 a release with no ID issued goes below the floor", From: 380, Seeds: 2000, Faults: []fleettest.FaultKind{fleettest.Shutdown, fleettest.Shutdown, fleettest.StepLarge}},
+		Mutant: fleettest.Mutant{Name: "M13 a release with no ID issued goes below the floor", From: 650, Seeds: 2000, Faults: []fleettest.FaultKind{fleettest.Shutdown, fleettest.Shutdown, fleettest.StepLarge}},
 		next: func(p *process, _ grant.Input, op *grant.Op) {
 			if op.Kind == grant.Swap && op.Why == grant.Release && p.last == 0 {
 				op.Record.Limit = min(op.Record.Limit, p.clockTick())

@@ -15,7 +15,7 @@ import (
 // TestFleet runs processes that share node numbers, each on a clock that wanders,
 // through everything that can happen to them and to their store. See fleet.
 func TestFleet(t *testing.T) {
-	fleettest.Test(t, 500, func(seed uint64) *fleet { return newFleet(seed, nil, nil) })
+	fleettest.Test(t, 250, func(seed uint64) *fleet { return newFleet(seed, nil, nil) })
 }
 
 // profiles have a fleet meet one fault of the catalogue, and no other: draw changes what was drawn, and
@@ -69,7 +69,7 @@ func (f *fleet) alone() {
 func TestFleetUnder(t *testing.T) {
 	for _, p := range profiles {
 		t.Run(p.name, func(t *testing.T) {
-			p.check(t, fleettest.Test(t, 150, func(seed uint64) *fleet { return newFleet(seed, nil, p.draw) }))
+			p.check(t, fleettest.Test(t, 80, func(seed uint64) *fleet { return newFleet(seed, nil, p.draw) }))
 		})
 	}
 }

@@ -14,7 +14,7 @@ import (
 // TestFleet runs processes that share sequences through everything that can happen to them
 // and to their store. See fleet.
 func TestFleet(t *testing.T) {
-	fleettest.Test(t, 300, func(seed uint64) *fleet { return newFleet(seed, nil) })
+	fleettest.Test(t, 160, func(seed uint64) *fleet { return newFleet(seed, nil) })
 }
 
 // TestFleetStale makes sure that stale reads, every fifth one, cost few numbers: a process that takes
@@ -22,7 +22,7 @@ func TestFleet(t *testing.T) {
 func TestFleetStale(t *testing.T) {
 	var numbers [2]int
 	for i, p := range []uint64{0, 205} {
-		numbers[i] = fleettest.Test(t, 60, func(seed uint64) *fleet {
+		numbers[i] = fleettest.Test(t, 30, func(seed uint64) *fleet {
 			f := newFleet(seed, nil)
 			f.PStale = p
 			return f

@@ -24,6 +24,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
 
+	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/stores"
@@ -36,7 +37,8 @@ var update = flag.Bool("update", false, "write what the program prints into the 
 func TestMain(m *testing.M) {
 	seam.FirstNode = func(int64) int64 { return 0 } // the scripts know which
 	seam.OnDisk = true
-	testscript.Main(m, map[string]func(){"tickflake": withEngines})
+	_ = flag.Set("test.parallel", "8") // most of what runs waits
+	testscript.Main(m, map[string]func(){"tickflake": func() { withEngines(); main() }, "tickflakes": func() { withEngines(); many() }})
 }
 
 // commands are those of the scripts beside the ones of testscript; see TestScripts.
@@ -81,7 +83,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// withEngines is tickflake with a --timeout of a minute by default, and with three more engines: broken://, silent://, and shared://DIR, a directory whose
+// withEngines gives tickflake a --timeout of a minute by default, and three more engines: broken://, silent://, and shared://DIR, a directory whose
 // processes know nothing of each other's end, as in a store that hosts share. Its server is away while
 // DIR/away exists, and hangs after the operations of the option after.
 func withEngines() {
@@ -111,7 +113,18 @@ func withEngines() {
 		s.Store, err = directory.Open(ctx, u.Path)
 		return s, err
 	})
-	main()
+}
+
+// many is tickflake for each line of its input, in one process. Each has to end with the exit code that is
+// the argument, or with any.
+func many() {
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		code := strconv.Itoa(command.Run(context.Background(), newRoot, strings.Fields(lines.Text()), strings.NewReader(""), os.Stdout, os.Stderr))
+		if code != os.Args[1] && os.Args[1] != "any" {
+			fmt.Printf("exit code %s of: %s\n", code, lines.Text())
+			os.Exit(1)
+		}
+	}
 }
 
 type shared struct {

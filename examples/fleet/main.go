@@ -7,9 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"time"
 
@@ -34,15 +32,10 @@ func main() {
 }
 
 func run(ctx context.Context) (err error) {
-	dir, err := os.MkdirTemp("", "fleet")
+	defer func() { err = errors.Join(err, rig.Clean()) }()
+	path, err := rig.Build("./examples/fleet/worker", false)
 	if err != nil {
 		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	path := filepath.Join(dir, "worker")
-	out, err := exec.CommandContext(ctx, "go", "build", "-o", path, "github.com/tickflake/tickflake/examples/fleet/worker").CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("build the worker: %w\n%s", err, out)
 	}
 	// One server; a real fleet has three or more, on machines of their own.
 	server, err := servers.Start(ctx, servers.Etcd)
@@ -59,14 +52,14 @@ func run(ctx context.Context) (err error) {
 			err = errors.Join(err, w.Kill())
 		}
 	}()
-	start := func(n int) error { // n workers, until each has issued 200 IDs
+	start := func(n int) error { // n workers, until each has issued 50 IDs
 		enough := make(chan error, n)
 		for range n {
 			name, ids := fmt.Sprint("worker ", len(workers)+1), 0
 			w, err := rig.Start(ctx, rig.Config{Path: path, Args: []string{"--store", server.URL}, Quit: syscall.SIGTERM, Line: func(text string) {
 				id, err := snowflake.Parse(text)
 				issued.Add(name, 0, 0, id.Int64())
-				if ids++; ids == 200 || err != nil {
+				if ids++; ids == 50 || err != nil {
 					select {
 					case enough <- err:
 					default: // a further error

@@ -65,9 +65,9 @@ func run(t *testing.T, dir, name string, args ...string) string {
 
 // The adapter passes the tests that the original package has for itself.
 func TestOriginalsTestsPass(t *testing.T) {
-	folder := func(pkg string) string { return strings.TrimSpace(run(t, ".", "go", "list", "-f", "{{.Dir}}", pkg)) }
-	theirs := filepath.Join(folder(original), "snowflake_test.go")
-	ours := filepath.Join(folder(adapter), "original_test.go")
+	folders := strings.Fields(run(t, ".", "go", "list", "-f", "{{.Dir}}", original, adapter))
+	theirs := filepath.Join(folders[0], "snowflake_test.go")
+	ours := filepath.Join(folders[1], "original_test.go")
 	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {ours: theirs}})
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "overlay.json")

@@ -14,8 +14,8 @@ var (
 		"order":            {procs: 2, cells: 2, ticks: 2, window: 1, net: 1, order: true},
 		"two cells":        {procs: 2, cells: 2, ticks: 2, window: 1, net: 1},
 		"plain":            {procs: 2, cells: 1, ticks: 2, window: 1, net: 1, plain: true},
-		"back":             {procs: 2, cells: 1, ticks: 2, window: 1, back: true, kept: 2},
-		"stale":            {procs: 2, cells: 1, ticks: 2, window: 1, stale: 2, kept: 2},
+		"back":             {procs: 2, cells: 1, ticks: 2, window: 1, back: true, kept: 1},
+		"stale":            {procs: 2, cells: 1, ticks: 2, window: 1, stale: 1, kept: 1},
 		"told":             {procs: 2, cells: 1, ticks: 2, window: 1, net: 1, copied: true},
 		"untold":           {procs: 2, cells: 1, ticks: 2, window: 1, untold: true},
 		"locker":           {procs: 2, cells: 2, ticks: 2, window: 1, locker: true},
@@ -27,6 +27,8 @@ var (
 		"moves":            {procs: 2, cells: 2, ticks: 3, window: 1, net: 1, moves: true},
 	}
 	large = map[string]*world{
+		"back, two names":           {procs: 2, cells: 1, ticks: 2, window: 1, back: true, kept: 2},
+		"stale twice":               {procs: 2, cells: 1, ticks: 2, window: 1, stale: 2, kept: 2},
 		"plain, two cells":          {procs: 2, cells: 2, ticks: 2, window: 1, plain: true},
 		"back, writes land twice":   {procs: 2, cells: 1, ticks: 2, window: 1, back: true, twice: true, kept: 2},
 		"back, late writes":         {procs: 2, cells: 1, ticks: 2, window: 1, net: 1, back: true, kept: 2},

@@ -315,7 +315,7 @@ func testManyCells(t *testing.T, open opener) {
 	parallel(t, workers+1, func(worker int) error {
 		if worker == workers {
 			defer listed.Store(true)
-			for end := time.Now().Add(time.Second); time.Now().Before(end); {
+			for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end); {
 				ctx, cancel := limited()
 				list, err := b.List(ctx, "", "\x7f", all)
 				cancel()

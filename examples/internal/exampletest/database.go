@@ -31,7 +31,7 @@ func Open(t testing.TB, driver, dsn string) *sql.DB {
 // Schema creates the table of examples/databases.
 func Schema(t testing.TB, db *sql.DB) {
 	t.Helper()
-	text, err := os.ReadFile("../schema.sql")
+	text, err := os.ReadFile("schema.sql")
 	require.NoError(t, err)
 	_, err = db.Exec(string(text))
 	require.NoError(t, err)

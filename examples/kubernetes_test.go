@@ -1,8 +1,6 @@
 //go:build unix
 
-// Package kubernetes tests the manifests in this directory: Kubernetes's own types accept
-// them, and the HTTP service and "tickflake serve" run with them.
-package kubernetes
+package examples
 
 import (
 	"bytes"
@@ -34,8 +32,6 @@ import (
 	_ "github.com/tickflake/tickflake/stores/directory" // a path in stores.Open
 )
 
-func TestMain(m *testing.M) { rig.Main(m, nil) }
-
 // manifest is what a file holds.
 type manifest struct {
 	services []corev1.Service
@@ -48,7 +44,7 @@ type manifest struct {
 // have, or that comes twice, is an error, as is a value that its field cannot hold.
 func load(t *testing.T, file string) (m manifest) {
 	t.Helper()
-	text, err := os.ReadFile(file)
+	text, err := os.ReadFile(filepath.Join("kubernetes", file))
 	require.NoError(t, err)
 	for document := range bytes.SplitSeq(text, []byte("\n---\n")) {
 		var is metav1.TypeMeta
@@ -108,9 +104,10 @@ func certificate(t *testing.T, dir string) *http.Client {
 	return server.Client()
 }
 
-// The container of each manifest runs as it says: it takes the arguments and the environment, listens
+// Kubernetes's own types accept each manifest, and its container runs as it says: it takes the arguments and the environment, listens
 // at the ports, answers the probes, serves, and releases its node number when it ends.
 func TestPodsRun(t *testing.T) {
+	t.Parallel()
 	const anyNode = -1 // node number
 	for _, c := range []struct {
 		file, program, issue string
@@ -125,6 +122,7 @@ func TestPodsRun(t *testing.T) {
 			if testing.Short() {
 				t.Skip("-short builds no program")
 			}
+			t.Parallel()
 			m := load(t, c.file)
 			names(t, m)
 			container, root, store := m.pod.Spec.Containers[0], t.TempDir(), t.TempDir()

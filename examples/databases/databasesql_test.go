@@ -1,4 +1,4 @@
-package databasesql_test
+package databases_test
 
 import (
 	"database/sql"
@@ -14,7 +14,8 @@ import (
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-func TestMariaDB(t *testing.T) {
+func TestDatabaseSQLOnMariaDB(t *testing.T) {
+	t.Parallel()
 	dsn, gen := exampletest.MariaDB(t), exampletest.IDs(t)
 	exampletest.Schema(t, exampletest.Open(t, "mysql", dsn))
 	for _, mode := range []string{"", "&interpolateParams=true"} {
@@ -35,7 +36,8 @@ func TestMariaDB(t *testing.T) {
 	}
 }
 
-func TestPostgreSQL(t *testing.T) {
+func TestDatabaseSQLOnPostgreSQL(t *testing.T) {
+	t.Parallel()
 	url, gen := exampletest.PostgreSQL(t), exampletest.IDs(t)
 	exampletest.Schema(t, exampletest.Open(t, "pgx", url))
 	for _, mode := range []string{"cache_statement", "describe_exec"} {

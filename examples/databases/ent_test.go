@@ -1,4 +1,4 @@
-package ent_test
+package databases_test
 
 import (
 	"encoding/json"
@@ -20,21 +20,22 @@ import (
 
 // orders is the package that uses ent. It imports the package orderdb, which ent generates
 // from the schema and which is not in the repository.
-const orders = "testdata/orders"
+const orders = "ent/testdata/orders"
 
-// TestOrders generates the package orderdb, overlays it on the package orders, and runs
+// TestEnt generates the package orderdb, overlays it on the package orders, and runs
 // the tests of that, on PostgreSQL and on MariaDB.
-func TestOrders(t *testing.T) {
+func TestEnt(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short generates no code")
 	}
+	t.Parallel()
 	run := func(args ...string) string {
 		return servertest.Run(t, servertest.Config{Path: servertest.Find(t, "go", "golang-go"), Args: args, Wait: 5 * time.Minute})
 	}
 	_, err := os.ReadDir(orders) // run again when it changes
 	require.NoError(t, err)
 	generated := t.TempDir()
-	require.NoError(t, entc.Generate("./schema", &gen.Config{Target: generated, Package: "github.com/tickflake/tickflake/examples/databases/ent/" + orders + "/orderdb"}))
+	require.NoError(t, entc.Generate("./ent/schema", &gen.Config{Target: generated, Package: "github.com/tickflake/tickflake/examples/databases/" + orders + "/orderdb"}))
 
 	overlay := map[string]map[string]string{"Replace": {}}
 	at, err := filepath.Abs(filepath.Join(orders, "orderdb"))

@@ -1,4 +1,4 @@
-package pgxnative_test
+package databases_test
 
 import (
 	"testing"
@@ -13,7 +13,8 @@ import (
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-func TestOrders(t *testing.T) {
+func TestPgx(t *testing.T) {
+	t.Parallel()
 	url, gen, ctx := exampletest.PostgreSQL(t), exampletest.IDs(t), t.Context()
 	exampletest.Schema(t, exampletest.Open(t, "pgx", url))
 	for _, mode := range []string{"cache_statement", "cache_describe", "describe_exec", "exec", "simple_protocol"} {
@@ -27,7 +28,7 @@ func TestOrders(t *testing.T) {
 			batch.Queue("UPDATE orders SET replaces = $1 WHERE id = $2", &ids[0], ids[1])
 			batch.Queue("UPDATE orders SET replaces = $1 WHERE id = $2", (*snowflake.ID)(nil), ids[2])
 			require.NoError(t, db.SendBatch(ctx, batch).Close())
-			want := []pgxnative.Order{{ids[0], "ada", nil}, {ids[1], "bob", &ids[0]}, {ids[2], "cyd", nil}}
+			want := []pgxnative.Order{{ID: ids[0], Customer: "ada"}, {ID: ids[1], Customer: "bob", Replaces: &ids[0]}, {ID: ids[2], Customer: "cyd"}}
 			got, err := pgxnative.Get(ctx, db, ids...)
 			require.NoError(t, err)
 			assert.Equal(t, want, got)

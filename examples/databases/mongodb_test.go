@@ -1,4 +1,4 @@
-package mongodb_test
+package databases_test
 
 import (
 	"math"
@@ -15,7 +15,7 @@ import (
 
 // Debian has no MongoDB, so this tests the bytes that the driver would send: an ID is a 64-bit integer,
 // small or large, and nothing else is read as one.
-func TestOrders(t *testing.T) {
+func TestMongoDB(t *testing.T) {
 	first, err := exampletest.IDs(t).Next()
 	require.NoError(t, err)
 	for id, replaces := range map[snowflake.ID]*snowflake.ID{first: nil, 0: &first, 1 << 31: nil, math.MaxInt64: &first} {

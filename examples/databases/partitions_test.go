@@ -1,5 +1,4 @@
-// Package partitions has the test of the SQL that "tickflake layout sql" prints, on real databases.
-package partitions
+package databases_test
 
 import (
 	"database/sql"
@@ -56,6 +55,7 @@ func print(t *testing.T, args ...string) string {
 // The functions agree with the library for the first and the last ID of each layout, for those of a
 // day, and beside them; an ID that the layout cannot have is NULL.
 func TestFunctions(t *testing.T) {
+	t.Parallel()
 	for _, d := range dialects {
 		t.Run(d.name, func(t *testing.T) {
 			db := d.open(t)
@@ -118,6 +118,7 @@ func minID(t *testing.T, db *sql.DB, at time.Time) (id int64) {
 // A table by month keeps each row in the partition of its month, and a query by day reads one
 // partition by the primary key.
 func TestMonths(t *testing.T) {
+	t.Parallel()
 	const byDay = "SELECT id FROM orders WHERE id >= tickflake_min_id('2026-03-14') AND id < tickflake_min_id('2026-03-15') ORDER BY id"
 	inside, outside := exampletest.Around(t, exampletest.Day)
 	for _, d := range dialects {

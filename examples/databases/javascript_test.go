@@ -1,4 +1,4 @@
-package javascript_test
+package databases_test
 
 import (
 	"bytes"
@@ -44,7 +44,7 @@ func TestStringsSurvive(t *testing.T) {
 		Status int    // of the order that came back
 		Body   string
 	}
-	node(t, &got, nil, "testdata/page.mjs", server.URL+"/orders?customer=ada", server.URL+"/orders")
+	node(t, &got, nil, "javascript/testdata/page.mjs", server.URL+"/orders?customer=ada", server.URL+"/orders")
 	assert.Equal(t, "string", got.Type)
 	require.Equal(t, http.StatusOK, got.Status, got.Body)
 	var order javascript.Order
@@ -69,7 +69,7 @@ func TestDecode(t *testing.T) {
 		}
 		Sorted []snowflake.ID
 	}
-	node(t, &got, map[string]any{"strings": ids}, "testdata/ids.mjs")
+	node(t, &got, map[string]any{"strings": ids}, "javascript/testdata/ids.mjs")
 	require.Len(t, got.Decoded, len(ids))
 	for i, id := range ids {
 		want, err := layout.Decode(id)

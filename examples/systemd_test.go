@@ -1,4 +1,6 @@
-package systemd
+//go:build unix
+
+package examples
 
 import (
 	"os"
@@ -11,16 +13,17 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/internal/rig"
 	"github.com/tickflake/tickflake/internal/rig/servertest"
 )
 
-const unit = "tickflake.service"
+const unit = "systemd/tickflake.service"
 
 // systemd accepts the units, and rates the service as well confined.
 func TestUnits(t *testing.T) {
 	analyze := servertest.Find(t, "systemd-analyze", "systemd")
 	dir := t.TempDir()
-	files, err := filepath.Glob("tickflake*.s*")
+	files, err := filepath.Glob("systemd/tickflake*.s*")
 	require.NoError(t, err)
 	require.Len(t, files, 4)
 	program := filepath.Join(dir, "tickflake") // verify asks whether it is there
@@ -29,7 +32,7 @@ func TestUnits(t *testing.T) {
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
-		copied := filepath.Join(dir, file)
+		copied := filepath.Join(dir, filepath.Base(file))
 		require.NoError(t, os.WriteFile(copied, []byte(strings.ReplaceAll(string(text), "/usr/local/bin/tickflake", program)), 0o600))
 		args = append(args, copied)
 	}
@@ -37,7 +40,7 @@ func TestUnits(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 	assert.Empty(t, string(out), "a setting that systemd does not know is a warning")
 
-	out, err = exec.Command(analyze, "security", "--offline=true", "--threshold=20", filepath.Join(dir, unit)).CombinedOutput()
+	out, err = exec.Command(analyze, "security", "--offline=true", "--threshold=20", filepath.Join(dir, filepath.Base(unit))).CombinedOutput()
 	assert.NoError(t, err, "above 2.0 of 10:\n%s", out)
 }
 
@@ -49,8 +52,10 @@ func TestCommandLine(t *testing.T) {
 	require.NoError(t, err)
 	line := regexp.MustCompile(`(?m)^ExecStart=/usr/local/bin/tickflake (.*)$`).FindStringSubmatch(string(text))
 	require.NotNil(t, line)
-	args := append([]string{"run", "github.com/tickflake/tickflake/cmd/tickflake"}, strings.Fields(strings.ReplaceAll(line[1], "${CREDENTIALS_DIRECTORY}/serve.yaml", file))...)
-	out, err := exec.Command("go", append(args, "--print-config")...).Output()
+	program, err := rig.Build("./cmd/tickflake", false)
+	require.NoError(t, err)
+	args := strings.Fields(strings.ReplaceAll(line[1], "${CREDENTIALS_DIRECTORY}/serve.yaml", file))
+	out, err := exec.Command(program, append(args, "--print-config")...).Output()
 	require.NoError(t, err)
 	assert.Contains(t, string(out), "\nlog-format: json\n")
 	assert.Contains(t, string(out), "\ndrain-timeout: 10s\n")

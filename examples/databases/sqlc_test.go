@@ -1,4 +1,4 @@
-package sqlc_test
+package databases_test
 
 import (
 	"os"
@@ -18,14 +18,15 @@ import (
 // Each bigint column of the schema has an override, by a pointer where the column may be NULL, and each
 // query is one of that schema on PostgreSQL. Package pgxnative tests that IDs go in and out by pgx, as in
 // the code that sqlc generates.
-func TestConfig(t *testing.T) {
+func TestSqlc(t *testing.T) {
+	t.Parallel()
 	url := exampletest.PostgreSQL(t)
 	exampletest.Schema(t, exampletest.Open(t, "pgx", url))
 	conn, err := pgx.Connect(t.Context(), url)
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, conn.Close(t.Context())) }()
 
-	config, err := os.ReadFile("sqlc.yaml")
+	config, err := os.ReadFile("sqlc/sqlc.yaml")
 	require.NoError(t, err)
 	override := "          - column: orders.%s\n            go_type: {import: github.com/tickflake/tickflake/snowflake, type: ID%s}\n"
 	var want string
@@ -35,7 +36,7 @@ func TestConfig(t *testing.T) {
 	_, configured, _ := strings.Cut(string(config), "        overrides:\n")
 	assert.Equal(t, want, configured)
 
-	queries, err := os.ReadFile("queries.sql")
+	queries, err := os.ReadFile("sqlc/queries.sql")
 	require.NoError(t, err)
 	argument := regexp.MustCompile(`sqlc\.arg\(\w+\)`)
 	for query := range strings.SplitSeq(strings.TrimSpace(string(queries)), "\n\n") {

@@ -1,4 +1,4 @@
-package gormid_test
+package databases_test
 
 import (
 	"testing"
@@ -17,9 +17,15 @@ import (
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-func TestPostgreSQL(t *testing.T) { testPlugin(t, postgres.Open(exampletest.PostgreSQL(t))) }
+func TestGormOnPostgreSQL(t *testing.T) {
+	t.Parallel()
+	testPlugin(t, postgres.Open(exampletest.PostgreSQL(t)))
+}
 
-func TestMariaDB(t *testing.T) { testPlugin(t, gormmysql.Open(exampletest.MariaDB(t))) }
+func TestGormOnMariaDB(t *testing.T) {
+	t.Parallel()
+	testPlugin(t, gormmysql.Open(exampletest.MariaDB(t)))
+}
 
 func testPlugin(t *testing.T, dialect gorm.Dialector) {
 	gen := exampletest.IDs(t)

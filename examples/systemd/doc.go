@@ -1,2 +1,0 @@
-// Package systemd tests the units in this directory.
-package systemd
