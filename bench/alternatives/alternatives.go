@@ -110,7 +110,7 @@ func measureWays(ctx context.Context, run *measure.Run) (s report.Section) {
 			measure.Find(loads, ours, "crowd").Base = base
 		}
 	}
-	run.Measure(ctx, measure.Pick(run, 2, 3), 0, loads...)
+	run.Measure(ctx, measure.Pick(run, 1, 3), 0, loads...)
 	for _, w := range ways {
 		for _, c := range w.clients {
 			if err := c.close(); err != nil && ctx.Err() == nil {
