@@ -144,7 +144,7 @@ func (w *way) start(ctx context.Context, run *measure.Run, started []*servers.Se
 		return nil
 	}
 	load := func(at string, unit int, do func(ctx context.Context, n int) error) {
-		b := &measure.Batch{Unit: unit, Most: measure.Pick(run, 10, 24) * tick, Target: measure.Pick(run, 15*time.Millisecond, 60*time.Millisecond)}
+		b := &measure.Batch{Unit: unit, LeadIn: measure.Pick(run, -1, 0), Most: measure.Pick(run, 10, 24) * tick, Target: measure.Pick(run, 15*time.Millisecond, 60*time.Millisecond)}
 		if w.ticks {
 			b.LeadIn = unit
 		}
