@@ -80,7 +80,14 @@ func TestAnyScriptUnderALease(t *testing.T) { anyScript(t, claim.leased, 1, acro
 // the Go scheduler, and need several runs to show again.
 func TestAnyScriptAmongCallers(t *testing.T) { anyScript(t, claim.subject, 8, inProcess...) }
 
+// searches are so many scripts for each strategy and clock; -rapid.checks, as nightly sets it, asks for more.
+const searches = "30"
+
 func anyScript(t *testing.T, subjectOf func(claim, generatortest.ClockKind, ...generator.Option) generatortest.Subject[snowflake.ID], callers int, actions ...generatortest.Action) {
+	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {
+		require.NoError(t, checks.Value.Set(searches))
+		t.Cleanup(func() { _ = checks.Value.Set(checks.DefValue) })
+	}
 	for _, c := range claims {
 		for _, kind := range clocksOf(generatortest.Script{Callers: callers}) {
 			t.Run(c.name+"/"+string(kind), func(t *testing.T) {

@@ -110,7 +110,7 @@ func measureWays(ctx context.Context, run *measure.Run) (s report.Section) {
 			measure.Find(loads, ours, "crowd").Base = base
 		}
 	}
-	run.Measure(ctx, measure.Pick(run, 2, 3), 0, loads...)
+	run.Measure(ctx, measure.Pick(run, 1, 3), 0, loads...)
 	for _, w := range ways {
 		for _, c := range w.clients {
 			if err := c.close(); err != nil && ctx.Err() == nil {
@@ -144,7 +144,7 @@ func (w *way) start(ctx context.Context, run *measure.Run, started []*servers.Se
 		return nil
 	}
 	load := func(at string, unit int, do func(ctx context.Context, n int) error) {
-		b := &measure.Batch{Unit: unit, Most: measure.Pick(run, 10, 24) * tick, Target: measure.Pick(run, 15*time.Millisecond, 60*time.Millisecond)}
+		b := &measure.Batch{Unit: unit, LeadIn: measure.Pick(run, -1, 0), Most: measure.Pick(run, 10, 24) * tick, Target: measure.Pick(run, 15*time.Millisecond, 60*time.Millisecond)}
 		if w.ticks {
 			b.LeadIn = unit
 		}

@@ -91,7 +91,7 @@ func (e engine) measure(ctx context.Context, run *measure.Run, server *servers.S
 		tables, loads = append(tables, t), append(loads, t.Load)
 	}
 	// The first chunk of each is to warm up.
-	run.Measure(ctx, measure.Pick(run, 3, 5), measure.Pick(run, 20_000, 1_000_000)/tables[0].chunkRows()-1, loads...)
+	run.Measure(ctx, measure.Pick(run, 1, 5), measure.Pick(run, 20_000, 1_000_000)/tables[0].chunkRows()-1, loads...)
 	for _, t := range tables {
 		err = errors.Join(err, t.Err)
 		if t.Err == nil && ctx.Err() == nil {

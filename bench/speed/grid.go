@@ -46,7 +46,7 @@ func measureGrid(ctx context.Context, run *measure.Run, target time.Duration, li
 			g.Add(ctx, c.Case, c.base, n).At = fmt.Sprint("g", n)
 		}
 	}
-	run.Measure(ctx, 3, 0, g.Loads...)
+	run.Measure(ctx, measure.Pick(run, 1, 3), 0, g.Loads...)
 	g.End(&s)
 	return g, s
 }

@@ -119,7 +119,7 @@ func measureLatency(ctx context.Context, run *measure.Run) (s report.Section) {
 	}
 	next, empty := loads[len(loads)-len(cases)+1], loads[len(loads)-len(cases)]
 	next.Base = empty
-	run.Measure(ctx, 3, 0, loads...)
+	run.Measure(ctx, measure.Pick(run, 1, 3), 0, loads...)
 	measure.Failed(&s, loads)
 	for i, at := range schedules {
 		s.Tables = append(s.Tables, latencyTable(at, loads[i*len(cases):(i+1)*len(cases)]))

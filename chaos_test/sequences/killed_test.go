@@ -18,7 +18,7 @@ import (
 	"github.com/tickflake/tickflake/sequence"
 )
 
-var kills = flag.Int("kills", 60, "kill so many processes of a segmented sequence, and a quarter as many of an ordered one")
+var kills = flag.Int("kills", 40, "kill so many processes of a segmented sequence, and a quarter as many of an ordered one")
 
 // Three processes take numbers of one sequence and are killed with kill -9 and started
 // again. No number is issued twice, and no more are missing than the documented bound for each

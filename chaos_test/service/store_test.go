@@ -21,6 +21,9 @@ import (
 // of it.
 const window = 6 * time.Second
 
+// poll is the pause of a loop that looks for a change.
+const poll = 10 * time.Millisecond
+
 // The store of a server is killed, or stops answering and takes writes late. IDs go on while
 // the grant lasts, and the numbers of a segment while it lasts. Then calls are refused: LOADING,
 // 503 and UNAVAILABLE. When the store is back all go on by themselves, and nothing is issued
@@ -109,6 +112,7 @@ func testStoreIsAway(t *testing.T, away, back func(*servers.Server) error) {
 			err := take(name, c)
 			assert.True(t, err == nil || time.Since(began) > window/2, "%s, IDs after %v: %v", name, time.Since(began), err)
 		})
+		rig.Pause(ctx, poll)
 	}
 	together(func(name string, c rig.Caller) {
 		refused("the ordered numbers of "+name, func() error { return count(name, c, rig.Ordered) })
@@ -140,6 +144,6 @@ func eventually(ctx context.Context, f func() error) error {
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		rig.Pause(ctx, time.Millisecond)
+		rig.Pause(ctx, poll)
 	}
 }

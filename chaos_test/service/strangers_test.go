@@ -61,7 +61,7 @@ func TestNoGrowth(t *testing.T) {
 
 func besiege(t *testing.T, connections int, attack func(*testing.T, context.Context, *rig.Server)) {
 	ctx := t.Context()
-	f, err := rig.StartFleet(ctx, rig.FleetConfig{Store: servers.For(t, servers.Directory), Servers: 1, Strict: true, Rate: 200,
+	f, err := rig.StartFleet(ctx, rig.FleetConfig{Store: servers.For(t, servers.Directory), Servers: 1, Strict: true, Rate: 50,
 		Each: func(_ int, c *rig.ServeConfig) {
 			// A request may wait for a slow disk.
 			c.Args = append(c.Args, "--layout", "41/4/18", "--max-connections", fmt.Sprint(connections), "--read-timeout", readTimeout.String(), "--request-timeout", "10s")
@@ -224,7 +224,7 @@ func neverRead(t *testing.T, ctx context.Context, a *rig.Server) {
 			t.Logf("at most %d MiB", high>>20)
 			assert.Less(t, high, int64(mostMemory))
 			return
-		case <-time.After(5 * time.Millisecond):
+		case <-time.After(5 * poll):
 			high = max(high, a.Size(ctx).RSS)
 		}
 	}

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { rig.Main(m, nil) }
 
 // short is a soak for a test.
 func short(stores ...servers.Kind) settings {
-	return settings{length: 6 * time.Second, stores: stores, rate: 50, every: 500 * time.Millisecond, step: time.Second, only: regexp.MustCompile(""), progress: time.Second, seed: 1}
+	return settings{length: 4 * time.Second, stores: stores, rate: 50, every: 500 * time.Millisecond, step: time.Second, only: regexp.MustCompile(""), progress: 200 * time.Millisecond, seed: 1}
 }
 
 func run(t *testing.T, s settings) *Report {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/tickflake/tickflake/generator"
@@ -113,7 +114,7 @@ func Tickflake(s strategies.Strategy, kind ClockKind, opts ...generator.Option) 
 		Tick:       tick,
 		Epoch:      epoch,
 		End:        end,
-		CheckError: checkTickflakeError,
+		CheckError: tickflakeErrors(),
 	}
 }
 
@@ -122,6 +123,23 @@ func boundOf(l seam.Limits) Bound {
 		return Bound{Wait: Forever, Borrow: Forever}
 	}
 	return Bound{Wait: l.Wait, Borrow: l.Borrow}
+}
+
+// tickflakeErrors returns what checks the errors of a tickflake generator that is not closed. While a
+// clock stands still, all calls fail alike: what was right once is not checked again.
+func tickflakeErrors() func(error) error {
+	var right atomic.Pointer[generator.LeadError]
+	return func(err error) error {
+		lead, ok := err.(*generator.LeadError)
+		if before := right.Load(); ok && before != nil && *before == *lead {
+			return nil
+		}
+		wrong := checkTickflakeError(err)
+		if ok && wrong == nil {
+			right.Store(lead)
+		}
+		return wrong
+	}
 }
 
 // checkTickflakeError returns what is wrong with an error of a tickflake generator that

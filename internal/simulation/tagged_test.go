@@ -4,6 +4,7 @@ package simulation
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -41,33 +42,61 @@ func TestSimulation(t *testing.T) {
 	require.NoError(t, err, out)
 }
 
-// TestMutants breaks a line of the code at a time, and sees the simulation fail.
+// TestMutants breaks a line of the code at a time, and sees the simulation fail. All are built into one
+// program, where a variable of the environment says which is broken.
 func TestMutants(t *testing.T) {
 	if testing.Short() {
-		t.Skip("eight builds")
+		t.Skip("a build, and nine runs")
 	}
-	for _, m := range []struct{ name, file, line, broken, caught string }{
-		{"M6, a write without a comparison", "internal/window/ticks.go", "if s.free.CompareAndSwap(free, end) {", "if s.free.Store(end); true {", "duplicate"},
-		{"a change that does not seal", "internal/window/span.go", "free := s.free.Or(sealed) &^ sealed", "free := s.free.Load() &^ sealed", "after the end"},
-		{"a channel that is taken after the look", "generator/grant.go", "c.waitFor(g, changed, ", "c.waitFor(g, g.window.Changed(), ", "not told"},
-		{"a number of a sealed window", "internal/window/numbers.go", "if free+n > s.soft.Load() {", "if free&^sealed+n > s.soft.Load() {", "order: "},
-		{"a seen ID of another node is ignored", "generator/after.go", "if id&(1<<nodeBits-1) >= node {", "if id&(1<<nodeBits-1) == node {", "not above"},
-		{"a node number that becomes smaller under a seen ID", "generator/after.go", "id > seen {", "id > 0 {", "not above"},
-		{"a wait for a seen ID moves the word", "generator/after.go", "if err := c.wait(g, floor,", "if front.Span.TakeOver(front.Slot, floor); false {\n}\nif err := c.wait(g, floor,", "moved"},
-		{"a drift that counts twice", "monoclock/clock.go", "c.caughtUp.CompareAndSwap(before, before+int64(drift))", "c.caughtUp.Add(int64(drift))", "a reading of"},
-	} {
-		t.Run(m.name, func(t *testing.T) {
-			file, err := filepath.Abs(filepath.Join("../..", m.file))
-			require.NoError(t, err)
+	mutants := []struct{ name, file, line, broken, caught string }{
+		{"M6, a write without a comparison", "internal/window/ticks.go", "if s.free.CompareAndSwap(free, end) {",
+			"if BROKEN {\ns.free.Store(end)\n}\nif BROKEN || s.free.CompareAndSwap(free, end) {", "duplicate"},
+		{"a change that does not seal", "internal/window/span.go", "free := s.free.Or(sealed) &^ sealed",
+			"var free uint64\nif BROKEN {\nfree = s.free.Load() &^ sealed\n} else {\nfree = s.free.Or(sealed) &^ sealed\n}", "after the end"},
+		{"a channel that is taken after the look", "generator/grant.go", "c.waitFor(g, changed, ", "if BROKEN {\nchanged = g.window.Changed()\n}\nc.waitFor(g, changed, ", "not told"},
+		{"a number of a sealed window", "internal/window/numbers.go", "free := s.free.Load()\n\t\tif free+n > s.soft.Load() {",
+			"free, begin := s.free.Load(), uint64(0)\nif begin = free; BROKEN {\nbegin &^= sealed\n}\nif begin+n > s.soft.Load() {", "order: "},
+		{"a seen ID of another node is ignored", "generator/after.go", "if id&(1<<nodeBits-1) >= node {", "if low := id&(1<<nodeBits-1); low == node || !BROKEN && low > node {", "not above"},
+		{"a node number that becomes smaller under a seen ID", "generator/after.go", "id > seen {", "id > seen || BROKEN {", "not above"},
+		{"a wait for a seen ID moves the word", "generator/after.go", "if err := c.wait(g, floor,", "if BROKEN {\nfront.Span.TakeOver(front.Slot, floor)\n}\nif err := c.wait(g, floor,", "moved"},
+		{"a drift that counts twice", "monoclock/clock.go", "c.caughtUp.CompareAndSwap(before, before+int64(drift))",
+			"if BROKEN {\nc.caughtUp.Add(int64(drift))\nreturn\n}\nc.caughtUp.CompareAndSwap(before, before+int64(drift))", "a reading of"},
+	}
+	dir, replaced, texts := t.TempDir(), map[string]string{}, map[string]string{}
+	for i, m := range mutants {
+		file, err := filepath.Abs(filepath.Join("../..", m.file))
+		require.NoError(t, err)
+		if texts[file] == "" {
 			text, err := os.ReadFile(file)
 			require.NoError(t, err)
-			require.Equal(t, 1, strings.Count(string(text), m.line))
-			mutant, overlay := filepath.Join(t.TempDir(), "mutant.go"), filepath.Join(t.TempDir(), "overlay.json")
-			require.NoError(t, os.WriteFile(mutant, []byte(strings.Replace(string(text), m.line, m.broken, 1)), 0o600))
-			files, err := json.Marshal(map[string]any{"Replace": map[string]string{file: mutant}})
-			require.NoError(t, err)
-			require.NoError(t, os.WriteFile(overlay, files, 0o600))
-			out, err := simulate(t, "-overlay="+overlay)
+			texts[file] = string(text)
+			in := filepath.Dir(file)
+			texts[filepath.Join(in, "broken.go")] = "package " + filepath.Base(in) + "\n\nimport \"os\"\n\nvar broken = os.Getenv(\"BROKEN\")\n"
+		}
+		require.Equal(t, 1, strings.Count(texts[file], m.line), m.name)
+		texts[file] = strings.Replace(texts[file], m.line, strings.ReplaceAll(m.broken, "BROKEN", fmt.Sprintf("(broken == %q)", fmt.Sprint(i))), 1)
+	}
+	for file, text := range texts {
+		replaced[file] = filepath.Join(dir, fmt.Sprint(len(replaced), ".go"))
+		require.NoError(t, os.WriteFile(replaced[file], []byte(text), 0o600))
+	}
+	files, err := json.Marshal(map[string]any{"Replace": replaced})
+	require.NoError(t, err)
+	program, overlay := filepath.Join(dir, "program"), filepath.Join(dir, "overlay.json")
+	require.NoError(t, os.WriteFile(overlay, files, 0o600))
+	out, err := simulate(t, "-overlay="+overlay, "-c", "-o", program)
+	require.NoError(t, err, out)
+	run := func(broken, seeds string) (string, error) {
+		cmd := exec.CommandContext(t.Context(), program, "-test.failfast")
+		cmd.Env = append(os.Environ(), "BROKEN="+broken, "SEEDS="+seeds)
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	out, err = run("", "200")
+	require.NoError(t, err, "none is broken: %s", out)
+	for i, m := range mutants {
+		t.Run(m.name, func(t *testing.T) {
+			out, err := run(fmt.Sprint(i), "")
 			require.Error(t, err)
 			assert.Contains(t, out, m.caught)
 		})

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net"
@@ -196,12 +197,12 @@ func (p *Proxy) connect(client net.Conn) {
 // receive reads all incoming bytes, also while they are held, so that the bytes of an end
 // that closes its connection are not lost.
 func (p *Proxy) receive(c *proxied, d Direction) {
+	buffer := make([]byte, 64<<10)
 	for {
-		buffer := make([]byte, 64<<10)
 		n, err := c.ends[d].Read(buffer)
 		p.mu.Lock()
 		if n > 0 && !c.over[d] {
-			c.chunk[d] = append(c.chunk[d], buffer[:n])
+			c.chunk[d] = append(c.chunk[d], bytes.Clone(buffer[:n]))
 		}
 		if err != nil && !c.over[d] {
 			c.chunk[d] = append(c.chunk[d], nil)
