@@ -208,7 +208,7 @@ func (b *bucket) explain(err error) error {
 	case errors.Is(err, engine.ErrIgnores), errors.Is(err, engine.ErrRaces):
 		return fmt.Errorf("%s: %w", b.server(), err)
 	case kind != nil:
-	case code == http.StatusNotFound, code == http.StatusMethodNotAllowed, code == http.StatusNotImplemented:
+	case code == http.StatusNotFound && !errors.Is(err, stores.ErrConflict), code == http.StatusMethodNotAllowed, code == http.StatusNotImplemented:
 		return fmt.Errorf("%w: %s", errOther, answer.Code) // err may have a page of HTML
 	case code == http.StatusTooManyRequests, code >= http.StatusInternalServerError:
 		return fmt.Errorf("%w: %s", errSlow, answer.Code)
