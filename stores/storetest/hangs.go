@@ -77,7 +77,7 @@ const (
 // connection is left. The test needs its own server, since it stops it.
 func TestHangs(t *testing.T, h Hangs) {
 	r := &hangs{Hangs: h, worst: make(map[string]time.Duration)}
-	// Goroutines have the label of the one that starts them.
+	// Goroutines have the label of the one that starts them, but for those that a timer starts.
 	pprof.Do(context.Background(), pprof.Labels("hangs", fresh()), func(ctx context.Context) { r.run(ctx, t) })
 }
 
