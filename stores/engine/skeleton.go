@@ -89,8 +89,7 @@ func (s *Skeleton[R]) List(ctx context.Context, from, to string, limit int) ([]s
 // keyBytes are those that a key can have. Servers refuse some others, such as U+0000.
 const keyBytes = "-./0123456789_abcdefghijklmnopqrstuvwxyz"
 
-// bound returns the lowest text that is not below an end of a range and has key bytes alone, or {, which follows z. The
-// same keys are below it, and a List that goes on from it meets nothing again.
+// bound returns the lowest text of key bytes, or {, that is not below an end of a range: no key is between them.
 func bound(end string) string {
 	rest := strings.TrimLeft(end, keyBytes)
 	n := len(end) - len(rest)
@@ -100,7 +99,7 @@ func bound(end string) string {
 	case rest[0] < 'z':
 		return bound(end[:n] + string(rest[0]+1))
 	case n == 0:
-		return "{"
+		return "{" // which follows z
 	}
 	return bound(end[:n-1] + string(end[n-1]+1))
 }

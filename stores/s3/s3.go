@@ -58,8 +58,7 @@ type bucket struct {
 }
 
 const (
-	// conns bounds the connections that are used, and most also counts those that the server
-	// has not closed yet.
+	// conns bounds the connections that are used, and most also counts those that the server has not closed yet.
 	conns = 16
 	most  = 2 * conns
 	page  = 1000 // names of one request: no server gives more
