@@ -31,8 +31,8 @@ type Store interface {
 	// List returns the cells whose keys are in [from, to), in the order of their keys
 	// as bytes, at most limit of them: a caller who gets limit cells goes on from the
 	// last key plus "\x00". A limit below 1 gives none. It may be out of date, or show a
-	// write that a crash undoes: it only guides which cell to try. If the store finds that a
-	// cell is damaged, the error wraps [ErrDamaged], and comes with the cells that are
+	// write that a crash undoes: it only guides which cell to try. If the store finds that
+	// cells are damaged, the error wraps a [*DamagedError] of each, and comes with those that are
 	// not: a list reads on past damaged cells up to its limit, so a page that is shorter than
 	// the limit is the last. from and to are compared with keys and need not be keys themselves.
 	List(ctx context.Context, from, to string, limit int) ([]Cell, error)

@@ -32,7 +32,7 @@ type Texts[R comparable] interface {
 	// Scan gives texts of keys in [from, to) to found: about most of them, or one page of the server, and of
 	// the lowest keys as bytes. more says that there are others above the highest that it has given, which is not
 	// below from. It may give a key twice, the keys of a page in any order, and keys that are not asked for,
-	// which are left out. from and to are not empty, and have the bytes of keys alone, but for a { at the end.
+	// which are left out. from and to are not empty, and have the bytes of keys alone, or are {.
 	Scan(ctx context.Context, from, to string, most int, found func(key string, text []byte)) (more bool, err error)
 }
 
@@ -86,20 +86,22 @@ func (s *Skeleton[R]) List(ctx context.Context, from, to string, limit int) ([]s
 	return l.cells, nil
 }
 
-// keyBytes are those that a key can have, in order. Servers refuse some others, such as U+0000.
+// keyBytes are those that a key can have. Servers refuse some others, such as U+0000.
 const keyBytes = "-./0123456789_abcdefghijklmnopqrstuvwxyz"
 
-// bound returns a text in place of an end of a range, without other bytes. The same keys are below it.
+// bound returns the lowest text of key bytes, or {, that is not below an end of a range: no key is between them.
 func bound(end string) string {
 	rest := strings.TrimLeft(end, keyBytes)
-	if rest == "" {
+	n := len(end) - len(rest)
+	switch {
+	case rest == "":
 		return cmp.Or(end, "-") // a server can take "" for NULL
+	case rest[0] < 'z':
+		return bound(end[:n] + string(rest[0]+1))
+	case n == 0:
+		return "{" // which follows z
 	}
-	above := "{" // which follows z
-	if i := strings.IndexFunc(keyBytes, func(b rune) bool { return byte(b) > rest[0] }); i >= 0 {
-		above = keyBytes[i : i+1]
-	}
-	return end[:len(end)-len(rest)] + above
+	return bound(end[:n-1] + string(end[n-1]+1))
 }
 
 // listing is the result of a List.

@@ -224,8 +224,7 @@ func why(ctx context.Context, err error) error {
 
 // refused makes the server's refusal wrap [stores.Refused].
 func refused(err error) error {
-	answer, _ := errors.AsType[rpctypes.EtcdError](err)
-	switch answer {
+	switch answer, _ := errors.AsType[rpctypes.EtcdError](err); answer {
 	case rpctypes.ErrUserEmpty, rpctypes.ErrAuthFailed, rpctypes.ErrPermissionDenied:
 		return fmt.Errorf("%w: %w", errCredentials, err)
 	case rpctypes.ErrNoSpace:

@@ -58,8 +58,7 @@ type bucket struct {
 }
 
 const (
-	// conns bounds the connections that are used, and most also counts those that the server
-	// has not closed yet.
+	// conns bounds the connections that are used, and most also counts those that the server has not closed yet.
 	conns = 16
 	most  = 2 * conns
 	page  = 1000 // names of one request: no server gives more
@@ -208,7 +207,7 @@ func (b *bucket) explain(err error) error {
 	case errors.Is(err, engine.ErrIgnores), errors.Is(err, engine.ErrRaces):
 		return fmt.Errorf("%s: %w", b.server(), err)
 	case kind != nil:
-	case code == http.StatusNotFound, code == http.StatusMethodNotAllowed, code == http.StatusNotImplemented:
+	case code == http.StatusNotFound && !errors.Is(err, stores.ErrConflict), code == http.StatusMethodNotAllowed, code == http.StatusNotImplemented:
 		return fmt.Errorf("%w: %s", errOther, answer.Code) // err may have a page of HTML
 	case code == http.StatusTooManyRequests, code >= http.StatusInternalServerError:
 		return fmt.Errorf("%w: %s", errSlow, answer.Code)

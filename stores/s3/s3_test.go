@@ -73,7 +73,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, f.asked[question])
 	case r.URL.Query().Has("list-type"):
 		fmt.Fprint(w, "<ListBucketResult><Contents><Key>p/tickflake/b!</Key></Contents><Contents><Key>p/tickflake/a!</Key></Contents></ListBucketResult>")
-	case r.Method == http.MethodGet && !ok:
+	case !ok && (r.Method == http.MethodGet || same != "" && !f.ignoresOld):
 		fail(http.StatusNotFound, "NoSuchKey")
 	case r.Method == http.MethodGet:
 		tag := etag(text)
@@ -130,9 +130,9 @@ func TestProbe(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := test.server.open(t)
 			_, err := s.Durability(t.Context())
-			probe := s.Probe(t.Context())
-			if !errors.Is(err, test.want) || (test.want == nil || test.server.status != 0) && !errors.Is(probe, test.want) {
-				t.Errorf("Durability: %v; Probe: %v; want %v", err, probe, test.want)
+			probe, gone := s.Probe(t.Context()), s.Failed(t.Context(), "swap", "gone", s.bucket.Put(t.Context(), "gone", "tag", nil))
+			if !errors.Is(err, test.want) || test.want == nil && !errors.Is(gone, stores.ErrConflict) || (test.want == nil || test.server.status != 0) && !errors.Is(probe, test.want) {
+				t.Errorf("Durability: %v; Probe: %v; want %v; Put, of an object that is gone: %v", err, probe, test.want, gone)
 			}
 			if test.want == engine.ErrIgnores && (!strings.Contains(err.Error(), "FakeStore") || !strings.Contains(probe.Error(), "FakeStore")) {
 				t.Errorf("the server is not named: %v; %v", err, probe)

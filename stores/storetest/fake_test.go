@@ -184,7 +184,7 @@ func (c *fakeClient) call(ctx context.Context, q request) ([]stores.Cell, error)
 	case err != nil:
 		return nil, err
 	case a.Damaged:
-		return a.Cells, &stores.DamagedError{Key: q.Key}
+		return a.Cells, &stores.DamagedError{Key: q.Key + q.From}
 	case a.Error != "":
 		return nil, fmt.Errorf("%s: %w", a.Error, stores.ErrConflict)
 	}

@@ -77,11 +77,12 @@ const (
 // connection is left. The test needs its own server, since it stops it.
 func TestHangs(t *testing.T, h Hangs) {
 	r := &hangs{Hangs: h, worst: make(map[string]time.Duration)}
-	// Goroutines have the label of the one that starts them.
-	pprof.Do(context.Background(), pprof.Labels("hangs", fresh()), func(ctx context.Context) { r.run(ctx, t) })
+	label := fresh()
+	// Goroutines have the label of the one that starts them, but for those that a timer starts.
+	pprof.Do(t.Context(), pprof.Labels("hangs", label), func(context.Context) { r.run(t); r.wait(t, label) })
 }
 
-func (r *hangs) run(ctx context.Context, t *testing.T) {
+func (r *hangs) run(t *testing.T) {
 	t.Run("calls", func(t *testing.T) {
 		r.T = t
 		var running sync.WaitGroup
@@ -99,8 +100,6 @@ func (r *hangs) run(ctx context.Context, t *testing.T) {
 			t.Logf("%s returned at most %v late", call, r.worst[call].Round(time.Millisecond))
 		}
 	})
-	label, _ := pprof.Label(ctx, "hangs")
-	r.wait(t, label)
 }
 
 // methods are the methods of a Store that take a context.

@@ -216,8 +216,9 @@ func testDamaged(t *testing.T, s Server) {
 			pause() // it may be out of date
 		}
 		check("List", err)
-		if problem := differs(cells, []stores.Cell{good}); problem != "" {
-			t.Errorf("List, the text is %.12q: %s", text, problem)
+		bad, _ := errors.AsType[*stores.DamagedError](err)
+		if problem := differs(cells, []stores.Cell{good}); problem != "" || bad == nil || bad.Key != cell.Key {
+			t.Errorf("List, the text is %.12q: %s, and the damaged cell is %v", text, problem, bad)
 		}
 		cancel()
 	}

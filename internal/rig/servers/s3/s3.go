@@ -3,15 +3,20 @@
 package s3
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
+	sdk "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/versity/versitygw/backend/meta"
 	"github.com/versity/versitygw/backend/posix"
 	"github.com/versity/versitygw/embedgw"
+	"github.com/versity/versitygw/s3response"
 
 	"github.com/tickflake/tickflake/internal/rig/server"
 	"github.com/tickflake/tickflake/internal/rig/servers"
@@ -45,10 +50,34 @@ func serve(file string) error {
 	if err != nil {
 		return err
 	}
-	return embedgw.RunVersityGW(context.Background(), back, &embedgw.Config{
+	return embedgw.RunVersityGW(context.Background(), &whole{Posix: back}, &embedgw.Config{
 		RootUserAccess: User, RootUserSecret: Secret, Readonly: len(lines) > 2, Ports: []string{addr}, HealthPath: "/health",
 		MaxConnections: 1000, MaxRequests: 1000, MultipartMaxParts: 10000, KeepAlive: true, Quiet: true,
 	})
+}
+
+// whole lists each object once, as S3 does: a file that replaces another moves in some directories, as those in memory,
+// so who reads one meanwhile meets it twice, or not at all.
+type whole struct {
+	*posix.Posix
+	listing sync.RWMutex // or writing
+}
+
+func (w *whole) ListObjectsV2(ctx context.Context, in *sdk.ListObjectsV2Input) (s3response.ListObjectsV2Result, error) {
+	w.listing.Lock()
+	defer w.listing.Unlock()
+	return w.Posix.ListObjectsV2(ctx, in)
+}
+
+func (w *whole) PutObject(ctx context.Context, in s3response.PutObjectInput) (s3response.PutObjectOutput, error) {
+	text, err := io.ReadAll(in.Body) // for which a list does not wait
+	if err != nil {
+		return s3response.PutObjectOutput{}, err
+	}
+	in.Body = bytes.NewReader(text)
+	w.listing.RLock()
+	defer w.listing.RUnlock()
+	return w.Posix.PutObject(ctx, in)
 }
 
 // ReadOnly starts a server again that takes no writes, or takes them again.
