@@ -17,7 +17,6 @@ import (
 	"net"
 	"os"
 	"regexp"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -38,12 +37,8 @@ var long = flag.Bool("long", false, "run what takes long as well: slow failovers
 // Each store that is opened says what the server does not tell.
 func init() { slog.SetDefault(slog.New(slog.DiscardHandler)) }
 
-// By default, as many tests run at once as there are processors.
 func TestMain(m *testing.M) {
-	flag.Parse()
-	if given := flag.Lookup("test.parallel").Value; given.String() == fmt.Sprint(runtime.GOMAXPROCS(0)) {
-		_ = given.Set("8") // it is a number
-	}
+	_ = flag.Set("test.parallel", "8") // if it is not given: by default, it is the number of processors
 	os.Exit(m.Run())
 }
 

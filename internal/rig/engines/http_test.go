@@ -95,7 +95,7 @@ func (e Engine) testHTTP(t *testing.T) {
 				}
 			}
 			proxy := httptest.NewUnstartedServer(http.HandlerFunc(serve))
-			if web(e.Server) == "https" {
+			if e.Server.Kind == servers.Kubernetes {
 				proxy.StartTLS()
 			} else {
 				proxy.Start()
@@ -128,20 +128,16 @@ func (e Engine) testHTTP(t *testing.T) {
 	}
 }
 
-// web is the scheme of a server.
-func web(s *servers.Server) string {
-	if s.Kind == servers.Kubernetes {
-		return "https"
-	}
-	return "http"
-}
-
 // Forward passes requests on to a server as they are: a signature has the host that was asked.
 func Forward(s *servers.Server) http.Handler {
+	scheme := "http"
+	if s.Kind == servers.Kubernetes {
+		scheme = "https"
+	}
 	return &httputil.ReverseProxy{
 		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, //nolint:gosec // the certificate is the server's own
 		Rewrite: func(r *httputil.ProxyRequest) {
-			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = web(s), s.Addr, r.In.Host
+			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = scheme, s.Addr, r.In.Host
 		},
 	}
 }

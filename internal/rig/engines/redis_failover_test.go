@@ -104,7 +104,7 @@ func TestRedisSentinel(t *testing.T) {
 	t.Parallel()
 	c := &cluster{servers: []*servers.Server{startRedis(t)}}
 	for range 2 {
-		c.servers = append(c.servers, redisReplica(t, c.servers[0]))
+		c.servers = append(c.servers, startRedis(t, "--replicaof", "127.0.0.1 "+c.servers[0].Port()))
 	}
 	var addrs []string
 	for range 3 {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	driver "github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -19,23 +20,13 @@ import (
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
-// quietRedis drops the driver's log, which has a line for each refused connection.
-type quietRedis struct{}
-
-func (quietRedis) Printf(context.Context, string, ...any) {}
-
-func init() { driver.SetLogger(quietRedis{}) }
+// The driver logs a line for each refused connection.
+func init() { logging.Disable() }
 
 // startRedis runs a server that syncs each write, unless the settings say otherwise.
 func startRedis(t testing.TB, settings ...string) *servers.Server {
 	t.Helper()
 	return servers.For(t, servers.Redis, append([]string{"--save", "", "--appendonly", "yes", "--appendfsync", "always", "--repl-diskless-sync-delay", "0"}, settings...)...)
-}
-
-// redisReplica runs a replica.
-func redisReplica(t testing.TB, primary *servers.Server, settings ...string) *servers.Server {
-	t.Helper()
-	return startRedis(t, append([]string{"--replicaof", "127.0.0.1 " + primary.Port()}, settings...)...)
 }
 
 // redisClient returns one of the default user's.
@@ -128,7 +119,7 @@ func TestRedisReplicas(t *testing.T) {
 	_, err = lonely.Swap(Within(t), "node/0000001", 0, []byte("w"))
 	require.ErrorIs(t, err, stores.ErrConflict, "which is known without replicas")
 
-	replica := redisReplica(t, s)
+	replica := startRedis(t, "--replicaof", "127.0.0.1 "+s.Port())
 	admin := redisClient(t, s)
 	// Until the replica streams, which it begins up to a second after its copy. The copy alone confirms a Read that has
 	// begun before it, and not the next one.
@@ -225,7 +216,7 @@ func TestRedisForgets(t *testing.T) {
 	for url, want := range map[string]string{
 		s.URL:                  "appendonly is no, so that a killed server loses all writes since the last snapshot: set it to yes",
 		redisUser(s, "rented"): "appendonly is no",
-		redisReplica(t, startRedis(t), "--replica-read-only", "no").URL: "connect to the primary",
+		startRedis(t, "--replicaof", "127.0.0.1 "+startRedis(t).Port(), "--replica-read-only", "no").URL: "connect to the primary",
 	} {
 		_, err := stores.Open(Within(t), url)
 		require.ErrorIs(t, err, stores.ErrForgets)

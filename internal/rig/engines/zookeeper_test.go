@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"math"
 	"net"
 	"os"
@@ -25,19 +27,17 @@ import (
 // A server starts sooner with these, and there are many starts.
 func init() { _ = os.Setenv("JAVA_TOOL_OPTIONS", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1") }
 
+// quiet drops the driver's log.
+var quiet = log.New(io.Discard, "", 0)
+
 // zkConn connects with a session that ends soon after its connection.
 func zkConn(t testing.TB, addr string) *zk.Conn {
 	t.Helper()
-	conn, _, err := zk.Connect([]string{addr}, 4*time.Second, zk.WithLogInfo(false), zk.WithLogger(quietZK{}))
+	conn, _, err := zk.Connect([]string{addr}, 4*time.Second, zk.WithLogInfo(false), zk.WithLogger(quiet))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	return conn
 }
-
-// quietZK drops the driver's log.
-type quietZK struct{}
-
-func (quietZK) Printf(string, ...any) {}
 
 func zkStore(t testing.TB, conn *zk.Conn, namespace string) stores.Store {
 	t.Helper()
@@ -202,7 +202,7 @@ const patientSession = 5 * time.Minute
 func testZKDeposed(t *testing.T, c *Trio) {
 	leader, others := c.Await(t)
 	proxy := storetest.NewProxy(t, leader.Addr)
-	conn, _, err := zk.Connect([]string{proxy.Addr()}, patientSession, zk.WithLogger(quietZK{}))
+	conn, _, err := zk.Connect([]string{proxy.Addr()}, patientSession, zk.WithLogger(quiet))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	old := zkStore(t, conn, "deposed")

@@ -21,7 +21,7 @@ func ForAll(t testing.TB, wanted ...Wanted) []*Server {
 		t.Skip("it runs a server, which takes longer than -short allows")
 	}
 	for i := range wanted {
-		if wanted[i].Base == "" && wanted[i].Kind != S3 { // its list misses files that are renamed, if they are in memory
+		if wanted[i].Base == "" {
 			wanted[i].Base = os.TempDir() // not t.TempDir, which other users cannot enter
 		}
 	}
