@@ -3,6 +3,7 @@ package storetest_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"hash/crc32"
 	"math"
@@ -72,6 +73,11 @@ func caught(t *testing.T, test, how, by string) {
 	assert.ErrorAs(t, err, new(*exec.ExitError))
 	assert.Contains(t, string(out), "--- FAIL: "+failed)
 	assert.NotContains(t, string(out), "panic:")
+}
+
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "6") // if it is not given: what is to fail waits most of its time
+	os.Exit(m.Run())
 }
 
 // hurry keeps a test that is to fail from waiting for long.
