@@ -37,7 +37,9 @@ standard input) that 'tickflake lease export' printed. The first grant of each n
 number begins at or above its floor, whatever any clock says.
 
 No process gets a number before the import is complete. If it ends early, run it
-again. Once it is complete, running it again does nothing.`
+again. Once it is complete, running it again does nothing. Import a file to the one
+store that it names: two stores with its floors issue the same IDs. Sequences do not
+move with the fleet: 'tickflake sequence export' moves each.`
 
 const sequenceExportHelp = `End a sequence in a store, and print the floor with which it continues in another
 store: its definition, and the first number that was not granted. 'tickflake sequence
@@ -159,7 +161,7 @@ func newLeaseImport(c *command.Console) *cobra.Command {
 	allNodes(l, cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return importing(cmd.Context(), c, l.place, args[0], func(ctx context.Context, store stores.Store, floors lease.Floors) (string, error) {
-			return fmt.Sprintf("the fleet is imported, with the floors of %d node numbers", len(floors.Nodes)), lease.Import(ctx, store, floors)
+			return fmt.Sprintf("the fleet is imported, with the floors of %d node numbers that were exported to %s", len(floors.Nodes), floors.To), lease.Import(ctx, store, floors)
 		})
 	}
 	return cmd

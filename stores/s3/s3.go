@@ -146,7 +146,7 @@ func (b *bucket) Scan(ctx context.Context, from, to string, most int, found func
 // none may pass, as what gives a role may be away for a moment.
 func (b *bucket) ready() error {
 	value, err := b.client.GetCreds()
-	if err == nil && value.AccessKeyID == "" {
+	if err == nil && value.SecretAccessKey == "" {
 		err = errLogin
 	}
 	return err

@@ -185,7 +185,7 @@ func TestRisks(t *testing.T) {
 // Without credentials the error says where they are looked for, at the end of the context or before.
 func TestNoCredentials(t *testing.T) {
 	s := new(fake).open(t)
-	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "HOME": t.TempDir(), "AWS_EC2_METADATA_DISABLED": "true"} {
+	for name, value := range map[string]string{"AWS_SECRET_ACCESS_KEY": "", "HOME": t.TempDir(), "AWS_EC2_METADATA_DISABLED": "true"} {
 		t.Setenv(name, value)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)

@@ -293,7 +293,7 @@ func (i *Issuer) refuseSequence(name string, err error) error {
 		return r
 	}
 	if errors.Is(err, sequence.ErrNotFound) {
-		shown := fmt.Errorf("there is no sequence %s: create it in the store of the servers, with 'tickflake sequence create %s'", name, name)
+		shown := fmt.Errorf("there is no sequence %s: create it in the store of the servers, with 'tickflake sequence create %s', or import it if they have moved to another store", name, name)
 		if i.Creates(name) && !errors.Is(err, sequence.ErrByPeriod) {
 			shown = fmt.Errorf("there is no sequence %s yet: the first request for a number creates it, by a rule of this server", name)
 		} else if wrong, ok := errors.AsType[*stores.OptionError](err); ok { // no period of the sequence has such a name
