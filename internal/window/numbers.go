@@ -24,7 +24,21 @@ func NewNumbers() *Numbers {
 // Quick is [Numbers.Count] in the common case. It fails when the last of the numbers lies at or
 // beyond the soft limit, and when the present range has ended: then the caller goes on with
 // Count. It is apart because one call with the results of both would cost a sixth more.
-func (w *Numbers) Quick(n uint64) (first uint64, ok bool) { return w.span.Load().count(n) }
+func (w *Numbers) Quick(n uint64) (first uint64, ok bool) {
+	s := w.span.Load()
+	if first, ok = s.count(n); ok && !s.Original() {
+		ok = w.giveUp(s, n)
+	}
+	return first, ok
+}
+
+// giveUp gives up n numbers, and the rest of their range, which are those of another memory: see
+// [Span.Original]. It returns false.
+func (w *Numbers) giveUp(s *Span, n uint64) bool {
+	w.lost.Add(n)
+	s.Abandon()
+	return false
+}
 
 func (s *Span) count(n uint64) (first uint64, ok bool) {
 	for {
@@ -57,6 +71,9 @@ func (w *Numbers) Count(n uint64) (first uint64, more, ok bool) {
 	case free&sealed != 0: // current completes the change
 	case free+n <= s.limit.Load():
 		if s.free.CompareAndSwap(free, free+n) {
+			if !s.Original() {
+				return 0, true, w.giveUp(s, n)
+			}
 			return free, queued == nil && free+n > s.soft.Load(), true
 		}
 	case queued == nil || queued.limit.Load()-queued.from < n:
