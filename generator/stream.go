@@ -66,21 +66,26 @@ func (s *Stream) NextContext(ctx context.Context) (snowflake.ID, error) {
 }
 
 func (s *Stream) issue(ctx context.Context) (snowflake.ID, error) {
-	if s.next == s.end || uint64(s.g.now())-s.from >= s.lifetime || s.span.Passed(s.tickEnd) {
-		if err := s.reserve(ctx); err != nil {
-			return 0, err
+	for {
+		if s.next == s.end || uint64(s.g.now())-s.from >= s.lifetime || s.span.Passed(s.tickEnd) {
+			if err := s.reserve(ctx); err != nil {
+				return 0, err
+			}
 		}
+		slot := s.next
+		s.next++
+		if s.span.Original() {
+			return s.g.id(slot, s.span), nil
+		}
+		s.span.Abandon() // and the block has ended
 	}
-	slot := s.next
-	s.next++
-	return s.g.id(slot, s.span), nil
 }
 
 // reserve drops the rest of the block and takes a new one.
 func (s *Stream) reserve(ctx context.Context) error {
 	g := s.g
 	span := g.window.Span()
-	slot, end, ok := g.take(span, g.now(), g.queue.gate.Load(), min(max(1, 2*(s.next-s.first)), s.largest))
+	slot, end, ok := g.take(span, g.now(), g.queue.gate.Load(), min(max(1, 2*(s.next-s.first)), s.largest)) // issue looks whose they are
 	if !ok {
 		// One slot only: a strategy that decides about each slot by itself must be
 		// asked for each.

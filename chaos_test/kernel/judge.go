@@ -84,6 +84,8 @@ func judgeCopy(f guest.Fault, s subject.Subject, a again, stderr string) (broken
 	switch {
 	case a.idle && s.Group == Ours:
 		return "the original or the copy issued nothing after the snapshot", ""
+	case f.VMClock && s.Group == Ours && s.Restarts && !strings.Contains(stderr, told):
+		return fmt.Sprintf("%sthe log does not say %q", twice, told), ""
 	case a.ids == 0:
 		return "", ""
 	case s.Group != Ours:
@@ -92,6 +94,12 @@ func judgeCopy(f guest.Fault, s subject.Subject, a again, stderr string) (broken
 		return "", twice + knownFixed
 	case !f.Shared:
 		return "", twice + knownOneStore
+	case f.VMClock:
+		calls := fmt.Sprintf("%sin %d of %d copies, where a call was in flight", twice, a.seen, a.copies)
+		if a.ids > a.seen*max(s.Batch, 1) {
+			return calls + ": one call each", ""
+		}
+		return "", calls
 	case f.Told:
 		return twice + "the copy called Restored before", ""
 	case s.Leased:
@@ -107,6 +115,9 @@ func judgeCopy(f guest.Fault, s subject.Subject, a again, stderr string) (broken
 	}
 	return fmt.Sprintf("%sits reserve is at most %d", twice, s.Reserve), ""
 }
+
+// told is in the log of all of ours that VMClock has told of a copy.
+const told = `by="/dev/vmclock0, `
 
 // noticed is in the log of a keeper that found a write of its copy.
 const noticed = "lease: lost"

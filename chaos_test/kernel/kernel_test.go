@@ -28,7 +28,7 @@ var (
 )
 
 // needsMachine skips a test where no machine can be booted, unless CI says that it must be.
-func needsMachine(t *testing.T) {
+func needsMachine(t *testing.T, find func() (Kernel, error)) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("-short boots no machine")
@@ -38,7 +38,7 @@ func needsMachine(t *testing.T) {
 	}
 	_, err := machine.Version(t.Context())
 	if err == nil {
-		_, err = Find()
+		_, err = find()
 	}
 	switch {
 	case err == nil:
@@ -58,7 +58,9 @@ func TestMain(m *testing.M) {
 // run runs faults, and tells on standard error how far it is.
 func run(t *testing.T, o Options) Report {
 	t.Helper()
-	needsMachine(t)
+	if o.Kernel.Image == "" {
+		needsMachine(t, Find)
+	}
 	begin := time.Now()
 	o.Seed, o.Cuts = uint64(begin.UnixNano()), *cutsFlag
 	if o.Kills == 0 {
@@ -133,6 +135,18 @@ func TestFaults(t *testing.T) {
 		}
 		t.Run(f.Name, func(t *testing.T) { checkRows(t, r, f) })
 	}
+}
+
+// TestVMClock shows that our generators notice copies of their machine's memory, where the hypervisor tells.
+func TestVMClock(t *testing.T) {
+	var found Kernel
+	needsMachine(t, func() (_ Kernel, err error) { found, err = machine.FindVMClock(t.Context()); return found, err })
+	if *allFlag {
+		t.Skip("TestFaults has it")
+	}
+	const fault = "copy-shared-vmclock"
+	r := run(t, Options{Kernel: found, Faults: []string{fault}, Groups: []Group{Ours}})
+	checkRows(t, r, Fault{Name: fault})
 }
 
 // isSlow reports whether a promise was broken by a call that took long, or by a grant that ended before its
@@ -224,7 +238,7 @@ func TestPowerCutsOfDeafDisk(t *testing.T) {
 	if !*allFlag {
 		t.Skip("only with -kernel.all: it takes half a minute")
 	}
-	needsMachine(t)
+	needsMachine(t, Find)
 	found, err := Find()
 	require.NoError(t, err)
 	b := &bench{o: Options{Seed: 3, Cuts: 5, Kernel: found, Progress: func(f, s string) { t.Log(f, s) }}, dir: t.TempDir()}

@@ -96,6 +96,8 @@ func (w *core) Revoke() { w.supersede(w.newSpan(Range{Node: w.current().node}, 0
 func (w *core) Watch(marker *word.Uint64) {
 	w.marker = marker
 	w.mark.Store(marker.Load())
+	s := w.span.Load() // counted numbers from 0 on extend it
+	s.marker, s.mark = marker, w.mark.Load()
 }
 
 // SetMark says what the marker is in the memory that the next grants are made to. The keeper calls it before
