@@ -83,11 +83,11 @@ func (g *Generator) acquireAfter(c *call, seen snowflake.ID) (snowflake.ID, erro
 			if err != nil {
 				return 0, err
 			}
-			switch id := g.id(slot, span); {
-			case !span.Original():
+			if id := g.id(slot, span); id > seen {
+				if span.Original() {
+					return id, nil
+				}
 				span.Abandon()
-			case id > seen:
-				return id, nil
 			}
 			continue // the node number has become a smaller one, or this memory is a copy; the slot is dropped
 		}

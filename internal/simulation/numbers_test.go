@@ -8,6 +8,7 @@ import "github.com/tickflake/tickflake/internal/window"
 // queues ranges and revokes them, and a caller seals.
 func numbers(r *run) func() {
 	w := window.NewNumbers()
+	w.Watch(&r.marker)
 	var (
 		ranges   []window.Range // that the keeper has put in, ascending
 		put      uint64         // how many numbers they have
@@ -34,6 +35,7 @@ func numbers(r *run) func() {
 		r.note("queues %+v, and is to be asked from %d on", next, more)
 		torn, queueing = torn || sealing, true
 		w.Queue(next, more)
+		torn = torn || r.unnoticed()    // as a call abandons its span
 		if queueing = false; !sealing { // a sealed window takes no range
 			r.told(changed, "Queue")
 		}
@@ -81,6 +83,9 @@ func numbers(r *run) func() {
 		case next <= last:
 			r.failf("not granted: %d to %d, of %v", first, last, ranges)
 		}
+		if r.current != nil {
+			r.original(r.current, first)
+		}
 		for n := first; n <= last; n++ {
 			if taken[n] {
 				r.failf("duplicate: %d, of %d to %d", n, first, last)
@@ -109,12 +114,17 @@ func numbers(r *run) func() {
 			}
 		})
 	}
+	r.copied(pick(r, 0, 0, 1, 3))
 	r.spawn("keeper", func(c *caller) {
 		for {
 			c.idle = true
 			r.await(func() bool { return asked }, forever)
 			c.idle = false
 			switch asked = false; {
+			case r.unnoticed():
+				before := after
+				r.notice(w, func() uint64 { return before })
+				revoked, asked = before, true
 			case after >= window.MaxNumbers:
 				seal()
 			case r.IntN(12) == 0:
@@ -137,6 +147,9 @@ func numbers(r *run) func() {
 			r.failf("numbers lost: %d were taken, %d are left and %d were given up, of %d", len(taken), rest, lost, put)
 		}
 		for range rest {
+			if !sealed && r.unnoticed() {
+				break
+			}
 			if count(1) == sealed {
 				r.failf("served: %t, with %d left; sealed: %t", !sealed, w.Rest(), sealed)
 			}

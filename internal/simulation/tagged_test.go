@@ -46,19 +46,23 @@ func TestSimulation(t *testing.T) {
 // program, where a variable of the environment says which is broken.
 func TestMutants(t *testing.T) {
 	if testing.Short() {
-		t.Skip("a build, and nine runs")
+		t.Skip("a build, and twelve runs")
 	}
 	mutants := []struct{ name, file, line, broken, caught string }{
 		{"M6, a write without a comparison", "internal/window/ticks.go", "if s.free.CompareAndSwap(free, end) {",
 			"if BROKEN {\ns.free.Store(end)\n}\nif BROKEN || s.free.CompareAndSwap(free, end) {", "duplicate"},
 		{"a change that does not seal", "internal/window/span.go", "free := s.free.Or(sealed) &^ sealed",
-			"var free uint64\nif BROKEN {\nfree = s.free.Load() &^ sealed\n} else {\nfree = s.free.Or(sealed) &^ sealed\n}", "after the end"},
+			"var free uint64\nif BROKEN {\nfree = s.free.Load() &^ sealed\n} else {\nfree = s.free.Or(sealed) &^ sealed\n}", "order: "},
 		{"a channel that is taken after the look", "generator/grant.go", "c.waitFor(g, changed, ", "if BROKEN {\nchanged = g.window.Changed()\n}\nc.waitFor(g, changed, ", "not told"},
 		{"a number of a sealed window", "internal/window/numbers.go", "free := s.free.Load()\n\t\tif free+n > s.soft.Load() {",
-			"free, begin := s.free.Load(), uint64(0)\nif begin = free; BROKEN {\nbegin &^= sealed\n}\nif begin+n > s.soft.Load() {", "order: "},
+			"free, begin := s.free.Load(), uint64(0)\nif begin = free; BROKEN {\nbegin &^= sealed\n}\nif begin+n > s.soft.Load() {", "issued after Seal"},
 		{"a seen ID of another node is ignored", "generator/after.go", "if id&(1<<nodeBits-1) >= node {", "if low := id&(1<<nodeBits-1); low == node || !BROKEN && low > node {", "not above"},
 		{"a node number that becomes smaller under a seen ID", "generator/after.go", "id > seen {", "id > seen || BROKEN {", "not above"},
 		{"a wait for a seen ID moves the word", "generator/after.go", "if err := c.wait(g, floor,", "if BROKEN {\nfront.Span.TakeOver(front.Slot, floor)\n}\nif err := c.wait(g, floor,", "moved"},
+		{"a copy is looked for before the slot is taken", "generator/generator.go", "span.TakeFree(slot) && span.Original() {",
+			"(!BROKEN && span.TakeFree(slot) && span.Original() || BROKEN && span.Original() && span.TakeFree(slot)) {", "a copy returns"},
+		{"streams forget copies", "generator/stream.go", "if s.span.Original() {", "if BROKEN || s.span.Original() {", "a copy returns"},
+		{"a sequence forgets copies", "internal/window/numbers.go", "ok && !s.Original() {", "ok && !BROKEN && !s.Original() {", "a copy returns"},
 		{"a drift that counts twice", "monoclock/clock.go", "c.caughtUp.CompareAndSwap(before, before+int64(drift))",
 			"if BROKEN {\nc.caughtUp.Add(int64(drift))\nreturn\n}\nc.caughtUp.CompareAndSwap(before, before+int64(drift))", "a reading of"},
 	}
