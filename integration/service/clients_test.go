@@ -39,7 +39,7 @@ func ascend(t *testing.T, texts ...string) (ids []snowflake.ID) {
 // shared is what all clients take from one server, so that no client gets what another one
 // has.
 type shared struct {
-	server               *program
+	server               *served
 	ids, tickets, orders fleet.Ledger
 }
 

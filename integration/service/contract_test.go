@@ -31,8 +31,8 @@ func TestService(t *testing.T) {
 	})
 }
 
-// program is a process of "tickflake serve".
-type program struct {
+// served is a process of "tickflake serve".
+type served struct {
 	*fleet.Server
 	at    map[string]string // its addresses, by protocol
 	port  int               // of the Redis protocol
@@ -45,7 +45,7 @@ var tickets, orders = service.Create{Prefix: "tickets", Definition: sequence.Def
 
 // serve runs "tickflake serve" with tickets and orders until the test ends. It logs every request, unless change,
 // which may be nil, says otherwise.
-func serve(t *testing.T, change func(*servicetest.Settings)) *program {
+func serve(t *testing.T, change func(*servicetest.Settings)) *served {
 	t.Helper()
 	s := servicetest.Settings{Config: service.Config{AccessLog: 1, Create: []service.Create{tickets, orders}}}
 	if change != nil {
@@ -55,10 +55,10 @@ func serve(t *testing.T, change func(*servicetest.Settings)) *program {
 }
 
 // run runs "tickflake serve" with settings until the test ends.
-func run(t *testing.T, s servicetest.Settings) *program {
+func run(t *testing.T, s servicetest.Settings) *served {
 	t.Helper()
 	dir, c := t.TempDir(), s.Config
-	p := &program{store: filepath.Join(dir, "store")}
+	p := &served{store: filepath.Join(dir, "store")}
 	settings := map[string]any{"access-log": c.AccessLog, "log-format": "json", "node": 1}
 	for name, value := range map[string]any{"layout": s.Layout, "strategy": s.Strategy, "max-batch": c.MaxBatch, "max-numbers": c.MaxNumbers, "request-timeout": c.Timeout} {
 		if text := fmt.Sprint(value); text != "" && text != "0" && text != "0s" {
@@ -107,7 +107,7 @@ func run(t *testing.T, s servicetest.Settings) *program {
 }
 
 // away makes the store one that cannot be reached, or is there again.
-func (p *program) away(t *testing.T, yes bool) {
+func (p *served) away(t *testing.T, yes bool) {
 	t.Helper()
 	if yes {
 		require.NoError(t, os.Rename(p.store, p.store+"-away"))
@@ -120,7 +120,7 @@ func (p *program) away(t *testing.T, yes bool) {
 
 // requests returns how many requests of methods, a pattern, the server has refused with a code. It waits until
 // the log has one, and one of the method last that was served later.
-func (p *program) requests(t *testing.T, methods, code, last string) (n int) {
+func (p *served) requests(t *testing.T, methods, code, last string) (n int) {
 	t.Helper()
 	refused := regexp.MustCompile(`"method":"` + methods + `".*"code":"` + code + `"`)
 	served := regexp.MustCompile(`"msg":"request".*"method":"` + last + `".*"items":[1-9]`)

@@ -2,6 +2,13 @@
 // servicetest against "tickflake serve", the page in a browser, and clients of the Redis protocol
 // that others have written: ioredis, node-redis, redis-py, phpredis, redis-rb, redis-cli and
 // redis-benchmark.
+//
+// It also puts the service through faults, through the wire: clocks are stepped, the store is away, servers are
+// killed and restarted under load, and strangers send bad input while others work. Longer runs:
+//
+//	go test ./integration/service -run TestFleet/^killed -service.kills 500
+//	go test ./integration/service -run TestFleet/rolling -service.restarts 50
+//	go test ./integration/service -run TestNoGrowth -service.soak 1h -timeout 2h
 package service
 
 import (
@@ -154,7 +161,7 @@ func (d *driver) connect(port int, ca string, credentials ...string) value {
 }
 
 // connected makes a new client, which needs no token.
-func (d *driver) connected(s *program) {
+func (d *driver) connected(s *served) {
 	d.t.Helper()
 	require.NotEqual(d.t, "error", d.ask("connect", map[string]any{"port": s.port}).Type)
 }
