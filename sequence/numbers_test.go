@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/internal/cell"
+	"github.com/tickflake/tickflake/internal/vmclock/vmclocktest"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
@@ -115,4 +116,35 @@ func heap() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
+}
+
+// TestCopied guards that each call notices that its memory was copied, and that the copy leaves what is reserved to its
+// original, also when it ends.
+func TestCopied(t *testing.T) {
+	for _, mode := range bothModes {
+		t.Run(mode.String(), func(t *testing.T) {
+			device, store := vmclocktest.New(t), storetest.NewMemory()
+			s := open(t, store, sequence.Definition{Mode: mode, Start: 1, MinStep: 10, MaxStep: 10}, sequence.WithVMClock(device.Path))
+			var last int64
+			for range 3 {
+				granted := inspect(t, store).Next
+				device.Copy()
+				n := next(t, s)
+				assert.GreaterOrEqual(t, n, granted)
+				if mode == segmented {
+					assert.Equal(t, n+1, next(t, s))
+				}
+				granted = inspect(t, store).Next
+				device.Copy()
+				last = nextN(t, s, 3)
+				assert.GreaterOrEqual(t, last, granted)
+			}
+			granted := inspect(t, store).Next
+			device.Copy()
+			require.NoError(t, s.Close())
+			assert.Equal(t, granted, inspect(t, store).Next, "a copy gives nothing back")
+			assert.Equal(t, device.Path+", disruption_marker", s.Stats().VMClock)
+			assert.EqualValues(t, 7, s.Stats().Copies)
+		})
+	}
 }
