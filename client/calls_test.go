@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
 	"github.com/tickflake/tickflake/internal/vmclock"
 	"github.com/tickflake/tickflake/internal/vmclock/vmclocktest"
 	"github.com/tickflake/tickflake/snowflake"
@@ -56,10 +57,21 @@ func testRestored(t *testing.T, device string, restore func(*Client)) {
 		restore(c)
 		require.NoError(t, c.NextN(t.Context(), ids))
 		assert.Greater(t, ids[0], after+6, "not the rest of the run")
+		next(t, c)
+		s[0].has(fault{change: func(*tickflakev1.TakeResponse) { // amid a batch that has begun
+			s[0].fault = fault{}
+			restore(c)
+		}})
+		first := c.current.Load().at(0)
+		ids = make([]snowflake.ID, 20)
+		require.NoError(t, c.NextN(t.Context(), ids))
+		if device != vmclock.Off { // else the program holds its calls
+			assert.Greater(t, ids[0], first+9)
+		}
 		restore(c)
 		after, err := c.NextAfter(t.Context(), ids[0])
 		require.NoError(t, err)
-		assert.Greater(t, after, ids[0]+9)
+		assert.Greater(t, after, ids[19])
 	})
 }
 

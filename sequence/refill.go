@@ -103,7 +103,6 @@ func (d *driver) Input() (in count.Input, err error) {
 }
 
 func (d *driver) After(in *count.Input) {
-	d.copied = d.notice() || d.copied
 	in.Used, in.Closing, in.Restored = d.window.Used(), d.Sequence.closing, d.restored
 	d.restored = false
 }
