@@ -58,10 +58,11 @@ func testRestored(t *testing.T, device string, restore func(*Client)) {
 		require.NoError(t, c.NextN(t.Context(), ids))
 		assert.Greater(t, ids[0], after+6, "not the rest of the run")
 		next(t, c)
-		s[0].has(fault{change: func(*tickflakev1.TakeResponse) { // amid a batch that has begun
+		amid := fault{change: func(*tickflakev1.TakeResponse) {
 			s[0].fault = fault{}
 			restore(c)
-		}})
+		}}
+		s[0].has(amid) // a batch that has begun
 		first := c.current.Load().at(0)
 		ids = make([]snowflake.ID, 20)
 		require.NoError(t, c.NextN(t.Context(), ids))
@@ -72,6 +73,11 @@ func testRestored(t *testing.T, device string, restore func(*Client)) {
 		after, err := c.NextAfter(t.Context(), ids[0])
 		require.NoError(t, err)
 		assert.Greater(t, after, ids[19])
+		s[0].has(amid)
+		before = s[0].asked("Take")
+		after, err = c.NextAfter(t.Context(), after+1<<30)
+		require.NoError(t, err)
+		assert.Equal(t, before+2, s[0].asked("Take"), "the first answer is the original's")
 	})
 }
 

@@ -239,7 +239,6 @@ func (c *Client) wake() {
 func (c *Client) deliver(f fetch, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.notice()
 	i := slices.Index(c.flying, f.number)
 	c.flying = slices.Delete(c.flying, i, i+1)
 	c.asked -= f.n
