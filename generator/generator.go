@@ -3,7 +3,6 @@ package generator
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"time"
 
 	"github.com/tickflake/tickflake/internal/seam"
@@ -60,8 +59,7 @@ type Generator struct {
 	ids      assembly
 	window   *window.Ticks                        // hands out the slots
 	lease    *lease.Keeper                        // or nil
-	store    stores.Store                         // opened by Open, or nil
-	closed   atomic.Bool                          // the lease is being released, or was: set once
+	opened   *opened                              // by Open, or nil
 	after    func(time.Duration) <-chan time.Time // waits by a clock that is not the machine's, or nil
 	elapsed  func() time.Duration                 // measures a wait that was cut short
 	patience time.Duration                        // for a grant, of a call without a deadline
@@ -337,7 +335,12 @@ func (g *Generator) Keeper() *lease.Keeper { return g.lease }
 // did not make the generator. Closing the generator closes the store, so close the sequences first:
 // afterwards the operations of a store with a connection fail, while a directory has nothing to
 // close and goes on answering.
-func (g *Generator) Store() stores.Store { return g.store }
+func (g *Generator) Store() stores.Store {
+	if g.opened == nil {
+		return nil
+	}
+	return g.opened.store
+}
 
 // Restored says that the process's memory was restored or copied: from a VM's snapshot,
 // by SnapStart or by CRIU. Call it before the next ID. It revokes the rest of the
@@ -362,16 +365,17 @@ func (g *Generator) Close() error { return g.CloseContext(context.Background()) 
 // that are waiting return it within about 2 ms, and streams stop. Calls that run at
 // the same time may still get their ID. Then it releases the lease, if there is one,
 // closes the store if [Open] opened it, and returns their errors: after an error, the
-// node number may stay held until it expires. It returns soon after ctx ends; closing the
-// store takes a second more at most. A second call does nothing and returns nil.
+// node number may stay held until it expires. It returns soon after ctx ends, and what is left to do
+// goes on by itself. Further calls wait for the same, and return the same error.
 func (g *Generator) CloseContext(ctx context.Context) error {
 	g.window.Seal()
-	if g.lease == nil || g.closed.Swap(true) {
+	switch {
+	case g.lease == nil:
 		return nil
+	case g.opened == nil:
+		return g.lease.CloseContext(ctx)
 	}
-	err := g.lease.CloseContext(ctx)
-	if g.store != nil {
-		err = join(err, g.store.Close())
-	}
-	return err
+	return g.opened.ending.Wait(ctx, lease.ErrNotReleased, func(ctx context.Context) error {
+		return join(g.lease.CloseContext(ctx), g.opened.store.Close())
+	})
 }
