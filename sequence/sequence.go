@@ -68,8 +68,8 @@ type Sequence struct {
 	// that write returned, the served ones included.
 	served, regulars uint64
 
-	turn   drive.Turn // its owner alone runs the machine, and uses closed
-	closed bool       // the rest was given back, or could not be
+	turn   drive.Turn // its owner alone runs the machine
+	ending drive.Ending
 }
 
 type driven = drive.Machine[count.Input, count.Op, count.Result, count.Event]
