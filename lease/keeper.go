@@ -51,7 +51,7 @@ type Keeper struct {
 	seen      map[int64]sighting
 	bad       map[int64]error // damaged cells that were logged
 	doubts    doubt
-	ended     window.Range // the last grant whose end was logged
+	ended     window.Range // the grant whose end was logged, while it lasts
 
 	due      time.Duration // elapsed time of the next extension
 	retry    time.Duration // elapsed time before which there is no call of the store
