@@ -74,6 +74,7 @@ func (k *Keeper) Stats() Stats {
 // failed notes the failure of a try that began at an elapsed time, and returns the time until
 // the next try.
 func (k *Keeper) failed(err error, began time.Duration) time.Duration {
+	k.window.Unwant(k.window.Wanted()) // a call that still waits wants it again
 	k.setErr(err)
 	if k.failures++; k.failures == 1 {
 		k.since = k.clock.Now()

@@ -101,6 +101,22 @@ func TestTriesWhileTheStoreIsAway(t *testing.T) {
 	}
 }
 
+// TestWishOfAnOutage: a tick far ahead that a call has wanted while the store was away is not granted when it is back.
+func TestWishOfAnOutage(t *testing.T) {
+	w, gone := newRig(t), away(false)
+	k := w.claim(w.client(gone.fault))
+	far := k.Limit() + uint64(20*time.Hour/time.Millisecond)
+	gone = true
+	k.Window().Want(far)
+	w.keep(k, third, func() {})
+	gone = false
+	w.keep(k, period, func() {})
+	require.LessOrEqual(t, k.Stats().Remaining, period)
+	k.Window().Want(far)
+	w.keep(k, time.Second, func() {})
+	require.Greater(t, k.Stats().Remaining, 19*time.Hour, "else it is")
+}
+
 // TestLoss has a keeper find that its cell is another's. The log and the error say why. It uses the rest of
 // its grant up, and claims another number, or ends if the number was pinned.
 func TestLoss(t *testing.T) {

@@ -8,7 +8,7 @@ import "github.com/tickflake/tickflake/internal/word"
 type Ticks struct {
 	core
 	err  word.Pointer[failure]
-	want word.Uint64 // only grows
+	want word.Uint64 // the latest tick that a call wants, or 0; it falls only to 0
 }
 
 type failure struct{ err error }
@@ -90,15 +90,19 @@ func (w *Ticks) Fail(err error) {
 func (w *Ticks) Ask() { w.ask() }
 
 // Want notes that an issuer wants a slot of tick, before it waits for a grant: the clock and the word do
-// not tell, since no slot near it is taken yet. A wish is not withdrawn; no keeper extends for one that
-// its grant has reached.
+// not tell, since no slot near it is taken yet. It wants it again with each look at the window, as Unwant
+// may have withdrawn the wish of another as well.
 func (w *Ticks) Want(tick uint64) {
 	if old := w.want.Load(); old < tick && !w.want.CompareAndSwap(old, tick) {
 		w.Want(tick) // another caller was first
 	}
 }
 
-// Wanted returns the latest tick that an issuer has wanted, or 0.
+// Unwant withdraws a wish: its call has ended, or a try to extend the grant to it has failed. So no grant
+// reaches far ahead for a call that is long over.
+func (w *Ticks) Unwant(tick uint64) { w.want.CompareAndSwap(tick, 0) }
+
+// Wanted returns the latest tick that an issuer wants, or 0.
 func (w *Ticks) Wanted() uint64 { return w.want.Load() }
 
 // More receives after a slot at or beyond the soft limit was asked for: the keeper
