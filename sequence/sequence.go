@@ -281,7 +281,7 @@ func (s *Sequence) issued() uint64 {
 		return s.counters.issued.Load()
 	}
 	granted := s.counters.granted.Load()
-	return granted - min(granted, s.window.Rest()+s.window.Lost())
+	return granted - min(granted, s.window.Unused())
 }
 
 // ended is the error of a call whose ctx has ended, or whose timeout has. It wraps the last

@@ -50,7 +50,6 @@ type core struct {
 	changed word.Pointer[signal]
 
 	more chan struct{} // of capacity 1; nil for counted numbers
-	lost *word.Uint64  // the slots that were given up; only grows; nil for ticks
 }
 
 type signal struct{ ch chan struct{} }
