@@ -97,7 +97,8 @@ func newAssembly(l snowflake.Layout) assembly {
 
 // New returns a generator. It needs a node number: from a keeper by [WithLease], or a
 // fixed one by [WithNode], which is safe only while one process issues IDs with it and
-// no process is started again. [Open] does all of it in one call.
+// no process is started again. [Open] does all of it in one call. Make one generator and keep it: a new one
+// for each ID costs microseconds instead of nanoseconds.
 //
 // The defaults are the layout [snowflake.Default], a [monoclock.Clock], and a wait of up
 // to a second when the next slot lies ahead of the clock.
@@ -125,6 +126,14 @@ func newGenerator(c config) (*Generator, error) {
 	if err != nil {
 		return nil, err
 	}
+	switch {
+	case c.window != nil || c.lease != nil:
+	case c.ownClock || inBubble():
+		c.window = c.fixed()
+	default:
+		c.share()
+		now = c.clock.Now()
+	}
 	g := &Generator{
 		clock:    c.clock,
 		nanos:    nanosOf(c.clock),
@@ -138,6 +147,7 @@ func newGenerator(c config) (*Generator, error) {
 		strategy: c.strategy,
 		layout:   &c.layout,
 		ids:      newAssembly(c.layout),
+		window:   c.window,
 		lease:    c.lease,
 		turn:     make(chan struct{}, 1),
 	}
@@ -149,23 +159,16 @@ func newGenerator(c config) (*Generator, error) {
 	g.after, g.elapsed = seam.Waiting(c.clock)
 	g.queue.ring.prev, g.queue.ring.next = &g.queue.ring, &g.queue.ring
 	g.queue.gate.Store(g.lifetime)
-	endTick := g.tick(int64(g.lifetime-1)) + 1
-	g.end = endTick << g.seqBits
+	g.end = issuingTicks(c.layout) << g.seqBits
 	exhausted, behind := seam.LimitsOf(c.strategy)
 	g.allowed = g.tick(int64(min(exhausted.Always, behind.Always)))
 	g.patience = max(exhausted.Wait, behind.Wait)
-	switch {
-	case c.window != nil:
-		g.window = c.window
-	case c.lease != nil:
+	if c.lease != nil {
 		ticks, err := seam.Bind(c.lease)
 		if err != nil {
 			return nil, &stores.OptionError{Option: "WithLease", Err: err}
 		}
 		g.window = ticks.(*window.Ticks)
-	default:
-		g.window = window.NewTicks(g.seqBits, endTick)
-		g.window.Grant(window.Range{Node: c.node, To: endTick}, endTick)
 	}
 	// Slots before the clock's tick are not ours, even if the clock goes back before
 	// the first call, and those up to the floor are another system's.
@@ -362,7 +365,7 @@ func (g *Generator) Restored(ctx context.Context) error {
 func (g *Generator) Close() error { return g.CloseContext(context.Background()) }
 
 // CloseContext ends the generator for good: later calls return [ErrClosed], those
-// that are waiting return it within about 2 ms, and streams stop. Calls that run at
+// that are waiting return it within about 2 ms, and streams stop, with [WithNode] when their tick ends. Calls that run at
 // the same time may still get their ID. Then it releases the lease, if there is one,
 // closes the store if [Open] opened it, and returns their errors: after an error, the
 // node number may stay held until it expires. It returns soon after ctx ends, and what is left to do

@@ -28,18 +28,29 @@ func NewTicks(bits uint8, end uint64) *Ticks {
 	return w
 }
 
-// Start skips the slots before tick. It works only until the first slot
-// is taken: an issuer calls it with its clock's tick before it issues.
+// Share returns another window with the word of w, whose grant stays as it is. Sealing that window ends it
+// alone.
+func (w *Ticks) Share() *Ticks {
+	c := &Ticks{core: core{unit: w.unit, end: w.end, shared: true}}
+	c.span.Store(w.span.Load())
+	c.changed.Store(&signal{make(chan struct{})})
+	c.err.Store(&failure{})
+	return c
+}
+
+// Start skips the slots before tick: an issuer calls it with its clock's tick before it issues.
 func (w *Ticks) Start(tick uint64) {
 	// A keeper that changes the node number meanwhile seals the word: then the next span starts there.
 	for slot := w.slot(tick); ; {
 		s := w.current()
 		free := s.free.Load()
-		if s.ended || free&sealed == 0 && (free != s.begin.Load() || free >= slot) {
+		if s.ended || free&sealed == 0 && free >= slot {
 			return
 		}
-		if free&sealed == 0 && s.free.CompareAndSwap(free, slot) {
-			s.begin.Store(slot)
+		if fresh := free == s.begin.Load(); free&sealed == 0 && s.free.CompareAndSwap(free, slot) {
+			if fresh {
+				s.begin.Store(slot)
+			}
 			return
 		}
 	}
