@@ -10,6 +10,7 @@ import (
 	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/grant"
 	"github.com/tickflake/tickflake/internal/span"
+	"github.com/tickflake/tickflake/internal/window"
 	"github.com/tickflake/tickflake/stores"
 )
 
@@ -73,6 +74,7 @@ func (k *Keeper) Stats() Stats {
 // failed notes the failure of a try that began at an elapsed time, and returns the time until
 // the next try.
 func (k *Keeper) failed(err error, began time.Duration) time.Duration {
+	k.window.Unwant(k.window.Wanted()) // a call that still waits wants it again
 	k.setErr(err)
 	if k.failures++; k.failures == 1 {
 		k.since = k.clock.Now()
@@ -112,10 +114,18 @@ func (k *Keeper) pauseBetween(ago time.Duration) (pause time.Duration, granted b
 // that took so long, or nil.
 func (k *Keeper) noteEnd(err error, took time.Duration) {
 	used := k.granted()
-	if k.ended == used || used.To == 0 || k.tick() < used.To || err == nil && k.late > 0 {
+	switch {
+	case used.To > 0 && k.tick() < used.To:
+		k.ended = window.Range{}
+		return
+	case k.ended == used, used.To == 0, err == nil && k.late > 0:
 		return // the next step extends a grant that ended because this process did not run
 	}
-	k.ended = used
+	// A write of the same outage may have landed, when its limit was past: the next step extends that, too.
+	logged := used.Extends(k.ended)
+	if k.ended = used; logged {
+		return
+	}
 	if err = cmp.Or(err, k.Err()); err == nil {
 		err = fmt.Errorf("extending the grant took %s, and the window is %s: choose a longer window", took.Round(time.Millisecond), k.period)
 	}

@@ -68,8 +68,8 @@ type Sequence struct {
 	// that write returned, the served ones included.
 	served, regulars uint64
 
-	turn   drive.Turn // its owner alone runs the machine, and uses closed
-	closed bool       // the rest was given back, or could not be
+	turn   drive.Turn // its owner alone runs the machine
+	ending drive.Ending
 }
 
 type driven = drive.Machine[count.Input, count.Op, count.Result, count.Event]
@@ -281,7 +281,7 @@ func (s *Sequence) issued() uint64 {
 		return s.counters.issued.Load()
 	}
 	granted := s.counters.granted.Load()
-	return granted - min(granted, s.window.Rest()+s.window.Lost())
+	return granted - min(granted, s.window.Unused())
 }
 
 // ended is the error of a call whose ctx has ended, or whose timeout has. It wraps the last
