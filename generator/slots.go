@@ -95,7 +95,7 @@ func (g *Generator) over(front window.Front, now int64) error {
 
 // cause is why the next slot lies ahead of now.
 func (g *Generator) cause(front window.Front, now int64) strategies.Cause {
-	if now >= 0 && !front.Fresh && (front.Slot-1)>>g.seqBits == g.tick(now) {
+	if now >= 0 && !front.Fresh && front.Last == g.tick(now) {
 		return strategies.Exhausted
 	}
 	return strategies.Behind
