@@ -226,11 +226,7 @@ func (g *Generator) NextContext(ctx context.Context) (snowflake.ID, error) {
 // that is loaded after the reading. All of the ID but its slot is computed before the addition.
 func (g *Generator) quick() (id snowflake.ID, now int64, ok bool) {
 	span := g.window.Span()
-	if g.steady {
-		now = int64(time.Since(g.began)) + g.base
-	} else {
-		now = g.now()
-	}
+	now = g.now()
 	end := span.Adding()
 	tick := end >> (g.seqBits & 63)
 	id = g.ids.id(0, tick, span.Node())
