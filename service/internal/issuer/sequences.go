@@ -46,7 +46,7 @@ func (i *Issuer) Number(ctx context.Context, c *Client, name string, n int64) (N
 		if err == nil {
 			return got, nil
 		}
-		deleted := errors.Is(err, sequence.ErrDeleted)
+		deleted := seq != nil && errors.Is(err, sequence.ErrDeleted)
 		if deleted {
 			i.drop(name, seq)
 		}
@@ -227,10 +227,10 @@ func (i *Issuer) fill(e *entry, name string) {
 	ctx, cancel := context.WithTimeoutCause(i.ctx, max(i.config.Timeout, time.Second), i.timeout)
 	defer cancel()
 	// A rule says how a sequence is created, and not how it must be: an operator may have created
-	// it, or its period, or a server whose rule was another one. It makes no period.
+	// it, or its period, or a server whose rule was another one. It makes no period, and none that was deleted.
 	options := i.config.Sequences // without room to append: each append copies it
 	seq, err := sequence.Open(ctx, i.config.Store, name, options...)
-	if rule := i.rule(name); rule != nil && errors.Is(err, sequence.ErrNotFound) && !errors.Is(err, sequence.ErrByPeriod) {
+	if rule := i.rule(name); rule != nil && errors.Is(err, sequence.ErrNotFound) && !errors.Is(err, sequence.ErrByPeriod) && !errors.Is(err, sequence.ErrDeleted) {
 		seq, err = sequence.Open(ctx, i.config.Store, name, append(options, sequence.WithDefinition(rule.Definition))...)
 		if _, exists := errors.AsType[*sequence.DefinitionError](err); exists { // since a moment ago
 			seq, err = sequence.Open(ctx, i.config.Store, name, options...)
@@ -293,12 +293,14 @@ func (i *Issuer) refuseSequence(name string, err error) error {
 		return r
 	}
 	if errors.Is(err, sequence.ErrNotFound) {
-		shown := fmt.Errorf("there is no sequence %s: create it in the store of the servers, with 'tickflake sequence create %s', or import it if they have moved to another store", name, name)
-		if i.Creates(name) && !errors.Is(err, sequence.ErrByPeriod) {
+		shown := fmt.Errorf("there is no sequence %s: create it in the store of the servers, with 'tickflake sequence create %s'", name, name)
+		if errors.Is(err, sequence.ErrDeleted) {
+			shown = err
+		} else if i.Creates(name) && !errors.Is(err, sequence.ErrByPeriod) {
 			shown = fmt.Errorf("there is no sequence %s yet: the first request for a number creates it, by a rule of this server", name)
 		} else if wrong, ok := errors.AsType[*stores.OptionError](err); ok { // no period of the sequence has such a name
 			shown = fmt.Errorf("there is no sequence %s: %w", name, wrong)
-		} else if errors.Is(err, sequence.ErrByPeriod) { // which was deleted, or was not asked for a number yet
+		} else if errors.Is(err, sequence.ErrByPeriod) { // which was not asked for a number yet
 			shown = err
 		}
 		return &Refusal{Code: NotFound, Err: &hidden{shown, err}}
