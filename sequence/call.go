@@ -61,7 +61,6 @@ func (s *Sequence) wait(ctx context.Context, n uint64) (uint64, error) {
 	case r.err == errEnded:
 		return 0, s.ended(ctx, s.Err())
 	case r.err == nil && r.mark != s.config.page.Marker().Load(): // the original returns it
-		s.counters.lost.Add(n)
 		return s.wait(ctx, n)
 	}
 	return r.index, r.err

@@ -22,6 +22,10 @@ type (
 // Mapped is the word at an address outside of the heap.
 func Mapped(at unsafe.Pointer) *Uint64 { return (*Uint64)(at) }
 
+// AddedBits is how many bits a sequence must have for its slots to be taken by addition. In a simulation
+// it is less, so that a few calls reach the end of a tick.
+const AddedBits = 8
+
 // Name tells the observer of a simulation the name of a word. Here it does nothing.
 func Name[W any](*W, string) {}
 
