@@ -43,6 +43,9 @@ func (p *Page) By() string { return p.by }
 // none is the page without a device.
 var none = &Page{marker: new(word.Uint64)}
 
+// devices is where the devices are.
+var devices = "/dev/vmclock*"
+
 // pages are those that were opened, by device, so that each is mapped, and logged, once.
 var pages struct {
 	sync.Mutex
@@ -63,7 +66,7 @@ func Open(device string, log *slog.Logger) (*Page, error) {
 	}
 	p, path := none, device
 	if path == "" {
-		found, _ := filepath.Glob("/dev/vmclock*") // the pattern is valid
+		found, _ := filepath.Glob(devices) // the pattern is valid
 		if len(found) > 0 {
 			path = found[0]
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"log/slog"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -66,4 +67,30 @@ func TestOpenOnce(t *testing.T) {
 	off, err := Open(Off, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	assert.Empty(t, off.By())
+}
+
+// TestOpenFirst guards that a device that cannot be used is told of, and keeps no process from starting.
+func TestOpenFirst(t *testing.T) {
+	defer func(before string) { devices = before }(devices)
+	for said, spoil := range map[string]func(*testing.T, *vmclocktest.Device){
+		"INFO msg=\"vmclock: copies of this machine's memory are noticed\"":     func(*testing.T, *vmclocktest.Device) {},
+		"WARN msg=\"vmclock: copies of this machine's memory are not noticed\"": func(_ *testing.T, d *vmclocktest.Device) { d.Set(8, 2) },
+		"by a udev rule": func(t *testing.T, d *vmclocktest.Device) {
+			if os.Geteuid() == 0 {
+				t.Skip("root may read all")
+			}
+			require.NoError(t, os.Chmod(d.Path, 0))
+		},
+	} {
+		t.Run(said, func(t *testing.T) {
+			d := vmclocktest.New(t)
+			spoil(t, d)
+			var log bytes.Buffer
+			devices, pages.by = d.Path, nil
+			p, err := Open("", slog.New(slog.NewTextHandler(&log, nil)))
+			require.NoError(t, err)
+			assert.Contains(t, log.String(), said)
+			assert.Equal(t, strings.Contains(log.String(), "are noticed"), p.By() != "")
+		})
+	}
 }
