@@ -83,7 +83,7 @@ func (k *Keeper) restore() bool {
 	if k.closing.Load() { // the release goes by the grant
 		return false
 	}
-	k.distrust(k.page.Marker().Load(), "Restored")
+	k.distrust(k.page.Marker.Load(), "Restored")
 	return true
 }
 
@@ -92,9 +92,9 @@ func (k *Keeper) restore() bool {
 func (k *Keeper) notice() {
 	k.state.Lock()
 	defer k.state.Unlock()
-	if mark := k.page.Marker().Load(); mark != k.mark {
+	if mark := k.page.Marker.Load(); mark != k.mark {
 		k.counters.copies.Add(1)
-		k.distrust(mark, k.page.By())
+		k.distrust(mark, k.page.By)
 	}
 }
 

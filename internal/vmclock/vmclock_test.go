@@ -40,10 +40,10 @@ func TestOpen(t *testing.T) {
 				return
 			}
 			require.NoError(t, err)
-			assert.Equal(t, d.Path+", "+test.by, p.By())
-			before := p.Marker().Load()
+			assert.Equal(t, d.Path+", "+test.by, p.By)
+			before := p.Marker.Load()
 			d.Set(test.marker, 77)
-			assert.NotEqual(t, before, p.Marker().Load())
+			assert.NotEqual(t, before, p.Marker.Load())
 		})
 	}
 	short := vmclocktest.New(t).Path
@@ -52,21 +52,6 @@ func TestOpen(t *testing.T) {
 	require.NoError(t, os.Truncate(short, 112))
 	_, err = Open(short, slog.New(slog.DiscardHandler))
 	assert.ErrorContains(t, err, "has 112 bytes, want 4096")
-}
-
-// TestOpenOnce guards that each keeper and sequence of a process has the same page, and that the log tells of it once.
-func TestOpenOnce(t *testing.T) {
-	var log bytes.Buffer
-	path := vmclocktest.New(t).Path
-	first, err := Open(path, slog.New(slog.NewTextHandler(&log, nil)))
-	require.NoError(t, err)
-	second, err := Open(path, slog.New(slog.NewTextHandler(&log, nil)))
-	require.NoError(t, err)
-	assert.Same(t, first, second)
-	assert.Equal(t, 1, bytes.Count(log.Bytes(), []byte("are noticed")))
-	off, err := Open(Off, slog.New(slog.DiscardHandler))
-	require.NoError(t, err)
-	assert.Empty(t, off.By())
 }
 
 // TestOpenFirst guards that a device that cannot be used is told of, and keeps no process from starting.
@@ -89,8 +74,11 @@ func TestOpenFirst(t *testing.T) {
 			devices, pages.by = d.Path, nil
 			p, err := Open("", slog.New(slog.NewTextHandler(&log, nil)))
 			require.NoError(t, err)
-			assert.Contains(t, log.String(), said)
-			assert.Equal(t, strings.Contains(log.String(), "are noticed"), p.By() != "")
+			again, err := Open(Auto, slog.New(slog.NewTextHandler(&log, nil)))
+			require.NoError(t, err)
+			assert.Same(t, p, again)
+			assert.Equal(t, 1, strings.Count(log.String(), said), "each keeper and sequence opens it, and the log tells once")
+			assert.Equal(t, strings.Contains(log.String(), "are noticed"), p.By != "")
 		})
 	}
 }
