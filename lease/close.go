@@ -88,11 +88,12 @@ func (k *Keeper) restore() bool {
 }
 
 // notice does what Restored does if the device says that this memory is a copy. It also looks after the
-// window was sealed, so that no copy lowers the limit under its original.
+// window was sealed, so that no copy lowers the limit under its original. The caller has the turn.
 func (k *Keeper) notice() {
 	k.state.Lock()
 	defer k.state.Unlock()
 	if mark := k.page.Marker.Load(); mark != k.mark {
+		k.retry = 0 // what failed before was another claim
 		k.counters.copies.Add(1)
 		k.distrust(mark, k.page.By)
 	}
