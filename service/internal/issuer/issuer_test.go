@@ -305,21 +305,6 @@ func TestReady(t *testing.T) {
 	})
 }
 
-// A token is known by its whole hash.
-func TestSimilarTokens(t *testing.T) {
-	t.Parallel()
-	for at := range sha256.Size {
-		similar := sha256.Sum256([]byte("a"))
-		similar[at] ^= 1
-		i := newIssuer(t, func(c *Config) {
-			c.Clients = []*Client{NewClient("similar", similar, Rights{IDs: true}), named("shop", "a", Rights{IDs: true}), NewClient("last", similar, Rights{IDs: true})}
-		})
-		client, err := i.Authenticate("a", false)
-		require.NoError(t, err)
-		assert.Equal(t, "shop", client.Name, "byte %d", at)
-	}
-}
-
 // A number has one form, as in Redis.
 func TestParseCount(t *testing.T) {
 	t.Parallel()

@@ -61,7 +61,7 @@ var conditions = [Codes]struct {
 	OutOfRange:      {"out_of_range", "ERR", codes.OutOfRange, http.StatusConflict, slog.LevelInfo},
 	Failed:          {"failed", "ERR", codes.FailedPrecondition, http.StatusConflict, slog.LevelError},
 	Unread:          {"unread", "ERR", codes.Unavailable, 0, slog.LevelWarn}, // nobody reads an answer
-	Canceled:        {"canceled", "ERR", codes.Canceled, 0, slog.LevelInfo}, // nobody reads an answer of HTTP
+	Canceled:        {"canceled", "ERR", codes.Canceled, 0, slog.LevelInfo},  // nobody reads an answer of HTTP
 }
 
 func (c Code) String() string { return conditions[c].name }
