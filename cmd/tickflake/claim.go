@@ -88,7 +88,7 @@ func (i *issuing) claim(whole context.Context, log *slog.Logger) (_ *claimed, er
 	if i.window > 0 {
 		options = append(options, lease.WithWindow(i.window))
 	}
-	if _, local := store.(stores.Locker); local {
+	if store.Traits().TryLock != nil {
 		// The processes of a directory share a clock. Their cells only tell how long ago
 		// they ran.
 		options = append(options, lease.WithFleetCheck(math.MaxInt64, false))

@@ -140,9 +140,6 @@ func (i *Issuer) refuse(err error) *Refusal {
 	if _, ok := errors.AsType[*sequence.ExhaustedError](err); ok {
 		return &Refusal{Code: OutOfRange, Err: err}
 	}
-	if option, ok := errors.AsType[*stores.OptionError](err); ok && option.Option == "definition" {
-		return &Refusal{Code: OutOfRange, Err: err} // it was deleted, and its rule has no number above those that were granted
-	}
 	switch {
 	case errors.Is(err, context.Canceled):
 		return &Refusal{Code: Canceled, Err: err}
@@ -154,8 +151,6 @@ func (i *Issuer) refuse(err error) *Refusal {
 			shown = grant.Err
 		}
 		return Later(&hidden{shown, err})
-	case errors.Is(err, sequence.ErrMoved):
-		return &Refusal{Code: Failed, Err: err}
 	case errors.Is(err, sequence.ErrNotFound), errors.Is(err, sequence.ErrDeleted):
 		return &Refusal{Code: NotFound, Err: err}
 	case errors.Is(err, sequence.ErrByPeriod): // its text names a period to ask for

@@ -283,10 +283,10 @@ func (i *Issuer) fill(e *entry) {
 // stored opens a sequence of the store, or creates it by a rule.
 func (i *Issuer) stored(ctx context.Context, name string) (*sequence.Sequence, error) {
 	// A rule says how a sequence is created, and not how it must be: an operator may have created
-	// it, or its period, or a server whose rule was another one. It makes no period.
+	// it, or its period, or a server whose rule was another one. It makes no period, and none that was deleted.
 	options := i.config.Sequences // without room to append: each append copies it
 	seq, err := sequence.Open(ctx, i.config.Store, name, options...)
-	if d := i.rule(name); d != nil && errors.Is(err, sequence.ErrNotFound) && !errors.Is(err, sequence.ErrByPeriod) {
+	if d := i.rule(name); d != nil && errors.Is(err, sequence.ErrNotFound) && !errors.Is(err, sequence.ErrByPeriod) && !errors.Is(err, sequence.ErrDeleted) {
 		seq, err = sequence.Open(ctx, i.config.Store, name, append(options, sequence.WithDefinition(*d))...)
 		if _, exists := errors.AsType[*sequence.DefinitionError](err); exists { // since a moment ago
 			seq, err = sequence.Open(ctx, i.config.Store, name, options...)
@@ -362,12 +362,14 @@ func (i *Issuer) refuseSequence(name string, err error) error {
 		return r
 	}
 	if errors.Is(err, sequence.ErrNotFound) {
-		shown := fmt.Errorf("there is no sequence %s: create it in the store of the servers, with 'tickflake sequence create %s', or import it if they have moved to another store", name, name)
-		if i.Creates(name) && !errors.Is(err, sequence.ErrByPeriod) {
+		shown := fmt.Errorf("there is no sequence %s: create it in the store of the servers, with 'tickflake sequence create %s'", name, name)
+		if errors.Is(err, sequence.ErrDeleted) {
+			shown = err
+		} else if i.Creates(name) && !errors.Is(err, sequence.ErrByPeriod) {
 			shown = fmt.Errorf("there is no sequence %s yet: the first request for a number creates it, by a rule of this server", name)
 		} else if wrong, ok := errors.AsType[*stores.OptionError](err); ok { // no period of the sequence has such a name
 			shown = fmt.Errorf("there is no sequence %s: %w", name, wrong)
-		} else if errors.Is(err, sequence.ErrByPeriod) { // which was deleted, or was not asked for a number yet
+		} else if errors.Is(err, sequence.ErrByPeriod) { // which was not asked for a number yet
 			shown = err
 		}
 		return &Refusal{Code: NotFound, Err: &hidden{shown, err}}

@@ -259,11 +259,12 @@ func TestSequences(t *testing.T) {
 			assert.EqualValues(w, 3, w.dropped.Load())
 			assert.Zero(w, w.Count())
 		}},
-		// A rule has no number above those of a sequence that was used up: its end is the truth.
-		"deleted at its end": {nil, func(w *world) {
+		// It may be continued in another store.
+		"a rule does not make anew what was deleted": {nil, func(w *world) {
 			w.take("num-a", 3, 3)
 			w.delete("num-a")
-			w.take("num-a", 1, OutOfRange)
+			w.take("num-a", 1, NotFound)
+			w.take("num-a", 1, NotFound)
 		}},
 		"dropped by a request that had another of that name": {nil, func(w *world) {
 			w.take("new-a", 1, 7)
