@@ -45,6 +45,10 @@ type Span struct {
 	// no slot.
 	begin word.Uint64
 
+	// lost is how many slots were given up in the spans before this one. It is set before the window
+	// moves on to this span, so that a look at one span tells what was handed out.
+	lost word.Uint64
+
 	// Not written again.
 	node     int64
 	sequence uint64 // mask of the sequence in a slot
@@ -74,6 +78,7 @@ func (w *core) newSpan(r Range, more uint64) *Span {
 	word.Name(&s.adding, "adding")
 	word.Name(&s.queued, "queued")
 	word.Name(&s.begin, "begin")
+	word.Name(&s.lost, "lost")
 	s.begin.Store(math.MaxUint64)
 	s.adding.Store(shut)
 	if w.unit >= word.AddedBits {
@@ -115,13 +120,15 @@ func (w *core) succeed(s *Span) {
 	} else if free == s.begin.Load() {
 		next.begin.Store(first)
 	}
+	lost := s.lost.Load()
 	if next.ended {
 		first |= sealed
+	} else {
+		lost += s.rest(free, next)
 	}
+	next.lost.Store(lost) // all callers store the same: the limits of an ended span do not change
 	next.free.CompareAndSwap(0, first)
-	if w.span.CompareAndSwap(s, next) && w.lost != nil && !next.ended {
-		w.lost.Add(s.rest(free, next))
-	}
+	w.span.CompareAndSwap(s, next)
 }
 
 // rest is how many numbers of the span and of the one that is queued behind it, unless that

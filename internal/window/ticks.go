@@ -8,7 +8,7 @@ import "github.com/tickflake/tickflake/internal/word"
 type Ticks struct {
 	core
 	err  word.Pointer[failure]
-	want word.Uint64 // only grows
+	want word.Uint64 // the latest tick that a call wants, or 0; it falls only to 0
 }
 
 type failure struct{ err error }
@@ -30,18 +30,29 @@ func NewTicks(bits uint8, end uint64) *Ticks {
 	return w
 }
 
-// Start skips the slots before tick. It works only until the first slot
-// is taken: an issuer calls it with its clock's tick before it issues.
+// Share returns another window with the word of w, whose grant stays as it is. Sealing that window ends it
+// alone.
+func (w *Ticks) Share() *Ticks {
+	c := &Ticks{core: core{unit: w.unit, end: w.end, shared: true}}
+	c.span.Store(w.span.Load())
+	c.changed.Store(&signal{make(chan struct{})})
+	c.err.Store(&failure{})
+	return c
+}
+
+// Start skips the slots before tick: an issuer calls it with its clock's tick before it issues.
 func (w *Ticks) Start(tick uint64) {
 	// A keeper that changes the node number meanwhile seals the word: then the next span starts there.
 	for slot := w.slot(tick); ; {
 		s := w.current()
 		free := s.free.Load()
-		if s.ended || free&sealed == 0 && (free != s.begin.Load() || free >= slot) {
+		if s.ended || free&sealed == 0 && free >= slot {
 			return
 		}
-		if free&sealed == 0 && s.free.CompareAndSwap(free, slot) {
-			s.begin.Store(slot)
+		if fresh := free == s.begin.Load(); free&sealed == 0 && s.free.CompareAndSwap(free, slot) {
+			if fresh {
+				s.begin.Store(slot)
+			}
 			return
 		}
 	}
@@ -97,15 +108,19 @@ func (w *Ticks) Fail(err error) {
 func (w *Ticks) Ask() { w.ask() }
 
 // Want notes that an issuer wants a slot of tick, before it waits for a grant: the clock and the word do
-// not tell, since no slot near it is taken yet. A wish is not withdrawn; no keeper extends for one that
-// its grant has reached.
+// not tell, since no slot near it is taken yet. It wants it again with each look at the window, as Unwant
+// may have withdrawn the wish of another as well.
 func (w *Ticks) Want(tick uint64) {
 	if old := w.want.Load(); old < tick && !w.want.CompareAndSwap(old, tick) {
 		w.Want(tick) // another caller was first
 	}
 }
 
-// Wanted returns the latest tick that an issuer has wanted, or 0.
+// Unwant withdraws a wish: its call has ended, or a try to extend the grant to it has failed. So no grant
+// reaches far ahead for a call that is long over.
+func (w *Ticks) Unwant(tick uint64) { w.want.CompareAndSwap(tick, 0) }
+
+// Wanted returns the latest tick that an issuer wants, or 0.
 func (w *Ticks) Wanted() uint64 { return w.want.Load() }
 
 // More receives after a slot at or beyond the soft limit was asked for: the keeper

@@ -211,7 +211,7 @@ func TestNothingIsGrantedAtFirst(t *testing.T) {
 }
 
 // TestStart guards that a clock that goes back before the first ID does not reach ticks
-// before the issuer's start, and that Start moves nothing after the first ID.
+// before the issuer's start, and that Start moves nothing back.
 func TestStart(t *testing.T) {
 	w := granted(10, 20, 20)
 	w.Start(15)
@@ -221,8 +221,30 @@ func TestStart(t *testing.T) {
 	w.Start(12)
 	assert.Empty(t, take(w, 12, 0, 1))
 	assert.Equal(t, []uint64{60}, take(w, 15, 0, 1))
-	w.Start(18)
+	w.Start(15)
 	assert.Equal(t, []uint64{61}, take(w, 15, 0, 1))
+	w.Start(18)
+	assert.False(t, w.Front().Fresh)
+	assert.Equal(t, []uint64{72}, take(w, 18, 0, 1))
+}
+
+// TestShare guards that two windows of one word give no slot twice, and that each is sealed alone.
+func TestShare(t *testing.T) {
+	w := granted(10, 20, 20)
+	a, b := w.Share(), w.Share()
+	assert.Equal(t, []uint64{40}, take(a, 10, 0, 1))
+	assert.Equal(t, []uint64{41}, take(b, 10, 0, 1))
+	changed := a.Changed()
+	end, first := a.Seal()
+	assert.True(t, first && closed(changed))
+	assert.EqualValues(t, 11, end)
+	end, first = a.Seal()
+	assert.False(t, first)
+	assert.EqualValues(t, 11, end)
+	assert.Empty(t, take(a, 10, 0, 1))
+	assert.True(t, a.Front().Sealed)
+	assert.Equal(t, []uint64{42}, take(b, 10, 0, 1))
+	assert.Empty(t, take(b, 20, 0, 1), "the grant has ended, and nobody is asked")
 }
 
 func TestFront(t *testing.T) {
