@@ -218,27 +218,23 @@ func (g *Generator) NextContext(ctx context.Context) (snowflake.ID, error) {
 	return id, nil
 }
 
-// quick issues one ID in the common case: the next slot lies in the clock's tick, and is not
-// the first of it, whose sequence may begin elsewhere. Else, and when another caller takes the
-// slot first, it fails, and returns its reading of the clock for issue.
+// quick issues one ID in the common case: additions are open in the clock's tick. Else, and when its
+// slot is dropped, it fails, and returns its reading of the clock for issue.
 //
-// Other callers' swaps fail while this one is between the load of the word and its own swap.
-// So the clock is read before the load, and no call comes after it. The slot's tick begins at
-// a multiple of tickNs, which is compared with the reading: dividing the reading would keep the
-// swap waiting. So would a span that is loaded after the reading, and an ID that is computed
-// after the swap would keep the next call's reading waiting. All this saves 4 ns of 40.
+// The clock is read before the look at what is open, and no call comes after it, so that hardly any
+// caller is held up between the look and the addition. The tick begins at a multiple of tickNs, which is
+// compared with the reading: dividing the reading would keep the addition waiting. So would a span
+// that is loaded after the reading. All of the ID but its slot is computed before the addition.
 func (g *Generator) quick() (id snowflake.ID, now int64, ok bool) {
 	span := g.window.Span()
-	if g.steady {
-		now = int64(time.Since(g.began)) + g.base
-	} else {
-		now = g.now()
-	}
-	slot := span.Free()
-	tick := slot >> (g.seqBits & 63)
-	id = g.ids.id(slot, tick, span.Node())
-	if uint64(now)-tick*uint64(g.tickNs) < uint64(g.tickNs) && slot&g.sequence != 0 && uint64(now) < g.queue.gate.Load() && span.TakeFree(slot) {
-		return id, now, true
+	now = g.now()
+	end := span.Adding()
+	tick := end >> (g.seqBits & 63)
+	id = g.ids.id(0, tick, span.Node())
+	if uint64(now)-tick*uint64(g.tickNs) < uint64(g.tickNs) && end&1 == 0 && uint64(now) < g.queue.gate.Load() {
+		if slot, ok := span.Add(end); ok {
+			return id + snowflake.ID(slot*g.ids.perSlot), now, true
+		}
 	}
 	return 0, now, false
 }

@@ -90,7 +90,7 @@ func (k *Keeper) failed(err error, began time.Duration) time.Duration {
 	}
 	now := k.elapsed()
 	switch {
-	case k.locker == nil && stores.KindOf(err) != stores.Loss && !k.machine.Suspects():
+	case !k.locking() && stores.KindOf(err) != stores.Loss && !k.machine.Suspects():
 		pause, granted := k.pauseBetween(now - began)
 		if k.failures == 1 || granted != k.paced {
 			pause = grant.Spread(pause, pick(k.random()))
@@ -189,7 +189,7 @@ func (k *Keeper) setErr(err error) {
 func (k *Keeper) third() time.Duration { return k.span(0, k.config.window) / 3 }
 
 // pause is the time between two looks at a state that may change without the store, and between
-// two tries on a Locker, whose processes are on one host.
+// two tries on a store with locks, whose processes are on one host.
 func (k *Keeper) pause() time.Duration {
 	return min(max(k.span(0, k.config.window)/12, time.Millisecond), time.Second)
 }

@@ -69,7 +69,7 @@ func TestHangs(t *testing.T) {
 					}
 					var s stores.Store = memory
 					if !locks {
-						s = struct{ stores.Store }{memory}
+						s = memory.Memory
 					}
 					silent := (&record{}).option()
 					must(lease.Claim(t.Context(), s, silent, lease.WithPolling(), pin(1)))

@@ -123,7 +123,7 @@ func newKeeper(store stores.Store, options []Option) (*Keeper, error) {
 	}
 	k.calls = drive.Calls{Store: store, Timeout: c.timeout, Failed: k.callFailed, Watch: k.watch}
 	k.machine = grant.New(grant.Config{
-		Owner: c.owner, Layout: c.spec, Window: c.window, End: c.end(), Nodes: c.nodes(), Pinned: c.node, Locker: c.locker != nil,
+		Owner: c.owner, Layout: c.spec, Window: c.window, End: c.end(), Nodes: c.nodes(), Pinned: c.node, Locker: c.locking(),
 	}, k.random())
 	k.protocol = &k.machine
 	return k, nil
@@ -160,7 +160,7 @@ func (k *Keeper) claimFirst(ctx context.Context) error {
 
 // claimAgain is the time until the next try of a first claim.
 func (k *Keeper) claimAgain(began time.Duration, failures int) time.Duration {
-	if k.locker != nil {
+	if k.locking() {
 		return k.pause()
 	}
 	now := k.elapsed()
@@ -243,7 +243,7 @@ func (k *Keeper) poll(ctx context.Context, late time.Duration) (next time.Durati
 	}
 	k.publish() // time may have passed
 	if now := k.elapsed(); now < k.retry {
-		if k.locker == nil { // the grant may have ended early, by a step of the clock
+		if !k.locking() { // the grant may have ended early, by a step of the clock
 			pause, _ := k.pauseBetween(0)
 			k.retry = min(k.retry, now+pause)
 		}

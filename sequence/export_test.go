@@ -15,12 +15,6 @@ func (s *Sequence) Hook(random func() string, machine func(*count.Machine) drive
 	s.ending.Inline = true
 }
 
-// Sealed returns a floor with the digest that an export would give it.
-func Sealed(f Floor) Floor {
-	f.SHA256 = f.digest()
-	return f
-}
-
 // Machine is a copy of the machine of the Sequence.
 func (s *Sequence) Machine() count.Machine { return s.machine }
 

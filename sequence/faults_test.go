@@ -84,7 +84,6 @@ func TestHangs(t *testing.T) {
 			func(ctx context.Context) error { return sequence.Create(ctx, store, "orders", sequence.Definition{}) },
 			func(ctx context.Context) error { return second(sequence.List(ctx, store)) },
 			func(ctx context.Context) error { return second(sequence.Delete(ctx, store, "orders")) },
-			func(ctx context.Context) error { return second(sequence.Export(ctx, store, "orders", "new")) },
 			func(ctx context.Context) error {
 				go func() { waiting <- second(s.Next(context.Background())) }()
 				synctest.Wait()
@@ -187,9 +186,7 @@ func TestWentBack(t *testing.T) {
 				require.ErrorIs(t, err, stores.ErrWentBack)
 				assert.Equal(t, []uint64{1, 0}, []uint64{s.Stats().WentBack, uint64(s.Stats().Reserved)})
 			}
-			for _, err := range []error{
-				second(sequence.Open(t.Context(), store, "orders")), second(sequence.Export(t.Context(), store, "orders", "new")), remove(t, store),
-			} {
+			for _, err := range []error{second(sequence.Open(t.Context(), store, "orders")), remove(t, store)} {
 				require.ErrorIs(t, err, stores.ErrWentBack, "the mark must not be lost")
 			}
 			require.True(t, inspect(t, store).WentBack)

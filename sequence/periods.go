@@ -78,15 +78,15 @@ func OpenPeriods(ctx context.Context, store stores.Store, name string, period Pe
 	if c.definition != nil {
 		d := *c.definition
 		d.Period = period
-		found, err = a.create(ctx, d, creation{})
+		found, err = a.create(ctx, d, creation{onDemand: true})
 	} else {
 		found, err = a.find(ctx)
 	}
 	switch {
 	case err != nil:
 		return nil, err
-	case found.Record.Move.Exported():
-		return nil, movedError(name, found.Record)
+	case found.Record.Deleted:
+		return nil, a.gone()
 	case found.Record.Period != string(period):
 		theirs := definitionOf(found.Record)
 		ours := theirs
