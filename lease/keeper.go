@@ -98,6 +98,11 @@ func Claim(ctx context.Context, store stores.Store, options ...Option) (*Keeper,
 	if err != nil {
 		return nil, err
 	}
+	if s, ok := store.(interface{ Private(context.Context) string }); ok { // a directory
+		if why := s.Private(ctx); why != "" {
+			k.log.Warn("lease: " + why)
+		}
+	}
 	if err := k.claimFirst(ctx); err != nil {
 		return nil, err
 	}
