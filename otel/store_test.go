@@ -76,6 +76,7 @@ func (b broken) Traits() stores.Traits {
 	return stores.Traits{
 		TryLock:    func(ctx context.Context, _ string) (func(), error) { return func() {}, b.answer(ctx) },
 		Scattered:  true,
+		Private:    func(context.Context) string { return "" },
 		Window:     time.Hour,
 		Durability: func(ctx context.Context) (stores.Durability, error) { return stores.Durability{}, b.answer(ctx) },
 		Probe:      b.answer,

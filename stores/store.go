@@ -83,6 +83,9 @@ type Traits struct {
 	// duplicates rarer and not impossible, a new store begins with a random one.
 	Scattered bool
 
+	// Private returns why each host or container is likely to have a store of its own here, or "". A lease logs it.
+	Private func(ctx context.Context) string
+
 	// Window, above 0, is of a store whose writes are dear: the length of the grants of a lease that was given no other.
 	Window time.Duration
 
