@@ -78,7 +78,7 @@ func (b broken) Traits() stores.Traits {
 		Scattered:  true,
 		Window:     time.Hour,
 		Durability: func(ctx context.Context) (stores.Durability, error) { return stores.Durability{}, b.answer(ctx) },
-		Probe:      b.answer,
+		Probe:      func(ctx context.Context, _ bool) error { return b.answer(ctx) },
 	}
 }
 
