@@ -79,7 +79,7 @@ func (b broken) Traits() stores.Traits {
 		Private:    func(context.Context) string { return "" },
 		Window:     time.Hour,
 		Durability: func(ctx context.Context) (stores.Durability, error) { return stores.Durability{}, b.answer(ctx) },
-		Probe:      b.answer,
+		Probe:      func(ctx context.Context, _ bool) error { return b.answer(ctx) },
 	}
 }
 
