@@ -106,7 +106,7 @@ func TestRedisCluster(t *testing.T) {
 
 	// A URL may name any server of a cluster. A caller's client of one server fails at once where another has the cells, and is
 	// warned before.
-	port := strconv.Itoa(servertest.Port(t))
+	port := strconv.Itoa(program.PortFor(t))
 	other := startRedis(t, "--cluster-enabled", "yes", "--cluster-port", port)
 	require.NoError(t, admin.Do(Within(t), "cluster", "meet", "127.0.0.1", other.Port(), port).Err())
 	require.Eventually(t, func() bool {
