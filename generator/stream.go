@@ -3,6 +3,7 @@ package generator
 import (
 	"context"
 	"iter"
+	"time"
 
 	"github.com/tickflake/tickflake/internal/window"
 	"github.com/tickflake/tickflake/snowflake"
@@ -67,7 +68,13 @@ func (s *Stream) NextContext(ctx context.Context) (snowflake.ID, error) {
 
 func (s *Stream) issue(ctx context.Context) (snowflake.ID, error) {
 	for {
-		if s.next == s.end || uint64(s.g.now())-s.from >= s.lifetime || s.span.Passed(s.tickEnd) {
+		var now int64
+		if s.g.steady { // as in Generator.quick: the call of an interface would cost 1 ns of 25
+			now = int64(time.Since(s.g.began)) + s.g.base
+		} else {
+			now = s.g.now()
+		}
+		if s.next == s.end || uint64(now)-s.from >= s.lifetime || s.span.Passed(s.tickEnd) {
 			if err := s.reserve(ctx); err != nil {
 				return 0, err
 			}

@@ -100,6 +100,11 @@ func Claim(ctx context.Context, store stores.Store, options ...Option) (*Keeper,
 	if err != nil {
 		return nil, err
 	}
+	if private := k.traits.Private; private != nil {
+		if why := private(ctx); why != "" {
+			k.log.Warn("lease: " + why)
+		}
+	}
 	if err := k.claimFirst(ctx); err != nil {
 		return nil, err
 	}

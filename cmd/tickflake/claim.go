@@ -18,7 +18,6 @@ import (
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
-	"github.com/tickflake/tickflake/stores/directory"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -78,11 +77,6 @@ func (i *issuing) claim(whole context.Context, log *slog.Logger) (_ *claimed, er
 	store, err := i.open(ctx)
 	if err != nil {
 		return nil, err
-	}
-	if local, ok := store.(*directory.Store); ok {
-		if why := local.Private(ctx); why != "" {
-			log.Warn(why)
-		}
 	}
 	options := []lease.Option{lease.WithLogger(log), lease.WithLayout(*i.layout), lease.WithVMClock(*i.vmclock)}
 	if i.node >= 0 {
