@@ -111,8 +111,8 @@ func read(device string) (*Page, error) {
 		return nil, fmt.Errorf("vmclock: %w", err)
 	}
 	p, err := parse(page, device)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("vmclock: %s: %w", device, err), unmapPage(page))
+	if err != nil { // the page stays mapped: there is one
+		return nil, fmt.Errorf("vmclock: %s: %w", device, err)
 	}
 	return p, nil
 }
