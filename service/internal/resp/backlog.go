@@ -63,11 +63,7 @@ func (c *conn) write(out []byte) error {
 	c.writes.Add(1)
 	if !c.watched.Load() { // watch looks at writes after it has reset watched, so one of both sees the other
 		c.watched.Store(true)
-		if c.watchdog == nil {
-			c.watchdog = time.AfterFunc(stuckAfter, c.watch)
-		} else {
-			c.watchdog.Reset(stuckAfter)
-		}
+		c.watchdog.Reset(stuckAfter)
 	}
 	_, err := c.nc.Write(out)
 	if c.writes.Add(1)&absorbing != 0 {
@@ -86,8 +82,7 @@ func (c *conn) watch() {
 	n := c.writes.Load()
 	switch {
 	case n&1 == 0:
-	case n != c.seen:
-		c.seen = n
+	case n != c.seen.Swap(n):
 		c.watched.Store(true)
 		c.watchdog.Reset(stuckAfter)
 	case c.writes.CompareAndSwap(n, n|absorbing):
