@@ -17,7 +17,8 @@ const (
 	maxBacklog  = 64 << 20 // bytes of it
 	maxPacked   = 8 << 20  // bytes of it, compressed
 	stuckAfter  = 50 * time.Millisecond
-	progress    = 4 << 10 // bytes that a client has to send within the ReadTimeout meanwhile
+	progress    = 4 << 10 // bytes that a client has to send within each ReadTimeout meanwhile
+	longest     = 6       // ReadTimeouts that it may send for without a read
 )
 
 // backlog is what a client has sent, and the server has not looked at.
@@ -106,12 +107,12 @@ func (c *conn) absorb(during uint64) {
 	}
 	part, timeout, fresh := new(bytes.Buffer), c.server.issuer.Config().ReadTimeout, 0
 	c.backlog.writer.Reset(part)
-	in, room := make([]byte, maxCommand), maxPacked-c.backlog.packed()
+	in, room, end := make([]byte, maxCommand), maxPacked-c.backlog.packed(), time.Now().Add(longest*timeout)
 	for c.writes.Load() == during && !c.server.closing() && part.Len() < room && c.backlog.left < maxBacklog {
 		n, err := c.nc.Read(in)
 		c.backlog.left += n
 		_, _ = c.backlog.writer.Write(in[:n]) // to memory
-		if fresh += n; fresh >= progress {
+		if fresh += n; fresh >= progress && time.Now().Before(end) {
 			fresh = 0
 			c.written = time.Now().Add(timeout)
 			c.nc.SetWriteDeadline(c.written)
