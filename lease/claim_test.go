@@ -73,8 +73,6 @@ func TestClaimOptions(t *testing.T) {
 		"Inspect":      func(s stores.Store) error { return second(lease.Inspect(t.Context(), s, 1)) },
 		"ForceRelease": func(s stores.Store) error { return lease.ForceRelease(t.Context(), s, 1) },
 		"Reserve":      func(s stores.Store) error { return lease.Reserve(t.Context(), s, 1, 1, noon) },
-		"Export":       func(s stores.Store) error { return second(lease.Export(t.Context(), s, "new", lease.EvenIfRunning())) },
-		"Import":       func(s stores.Store) error { return lease.Import(t.Context(), s, lease.Floors{}) },
 	} {
 		newRig(t).refuses(name, call(nil))
 		newRig(t).refuses(name, call(noMemory))

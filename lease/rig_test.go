@@ -50,7 +50,6 @@ type rig struct {
 	saved   stores.Cell
 	last    string // the key of the last call
 	backups map[string]func()
-	floors  lease.Floors
 	cancel  context.CancelCauseFunc // of the call that waits
 }
 
@@ -452,9 +451,6 @@ func init() { // they run each other
 		// What an operator does, through the client that the last argument names, if it names one.
 		"release": func(l line) error { return lease.ForceRelease(l.Context(), l.store(), number(l.args[0])) },
 		"reserve": line.reserves, // from, to, until
-		"export":  line.exports,
-		"cut":     func(l line) error { l.floors.Nodes = nil; l.floors = lease.Sealed(l.floors); return nil }, // other floors
-		"import":  func(l line) error { return lease.Import(l.Context(), l.store(), l.floors) },
 
 		// What is to be. Times are counted from noon, and calls since the last such line.
 		"err":   func(l line) error { return l.Err() },
@@ -464,12 +460,8 @@ func init() { // they run each other
 			require.EqualValues(l, number(l.args[0]), l.log.count(l.args[1]), "%s", l.log)
 			return nil
 		},
-		"calls": line.tells,
-		"stats": line.stats,
-		"floors": func(l line) error {
-			require.Equal(l, l.args, []string{l.floors.To, fmt.Sprint(len(l.floors.Nodes))})
-			return nil
-		},
+		"calls":   line.tells,
+		"stats":   line.stats,
 		"granted": line.granted,
 		"holding": line.holdings, // a number's state, and its limit
 		"same":    line.same,     // the cell of a number, before and after a block
@@ -577,14 +569,6 @@ func (l line) store() stores.Store {
 		m = l.members[l.args[n-1]]
 	}
 	return l.storeOf(m)
-}
-
-func (l line) exports() error {
-	floors, err := lease.Export(l.Context(), l.store(), l.args[0], lease.EvenIfRunning())
-	if err == nil {
-		l.floors = floors
-	}
-	return err
 }
 
 func (l line) reserves() error {

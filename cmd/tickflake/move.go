@@ -7,39 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/cli"
-	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores"
 )
-
-const leaseExportHelp = `End the fleet of a store, and print the floors with which it continues in another
-store: the layout, and the limit of each node number. 'tickflake lease import' reads
-them there. docs/move.md has all steps.
-
-No process is granted anything by this store any more, whatever any clock says. That
-cannot be undone; another namespace of the same server can be imported to. While a
-node number is held, the command refuses; with --running it does not, and running
-processes issue the rest of their grants.
-
-It writes each node number of the layout once. If it ends early, run it again: it
-continues, and prints the same floors. It asks first, unless --yes is given.`
-
-const leaseImportHelp = `Begin a fleet in an unused namespace of a store, with the floors in FILE (- for
-standard input) that 'tickflake lease export' printed. The first grant of each node
-number begins at or above its floor, whatever any clock says.
-
-No process gets a number before the import is complete. If it ends early, run it
-again. Once it is complete, running it again does nothing. Import a file to the one
-store that it names: two stores with its floors issue the same IDs. Sequences do not
-move with the fleet: 'tickflake sequence export' moves each.`
 
 const sequenceExportHelp = `End a sequence in a store, and print the floor with which it continues in another
 store: its definition, and the first number that was not granted. 'tickflake sequence
@@ -67,37 +43,6 @@ func moveFlags(cmd *cobra.Command) (to *string, yes *bool) {
 	command.Require(cmd, "to")
 	command.CompleteFlag(cmd, "to")
 	return to, cmd.Flags().Bool("yes", false, "do not ask")
-}
-
-// allNodes gives a command that writes all node numbers a minute by default.
-func allNodes(l *leases, cmd *cobra.Command) {
-	l.timeout = time.Minute
-	timeout := cmd.Flags().Lookup("timeout")
-	timeout.Usage = strings.Replace(timeout.Usage, "5s", l.timeout.String(), 1)
-}
-
-func newLeaseExport(c *command.Console) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:         "export",
-		Short:       "End the fleet of a store, and print its floors for another store",
-		Annotations: command.Prints("floors"),
-		Long:        leaseExportHelp,
-		Example:     `  tickflake lease export --store ./ids --to etcd://10.0.0.1:2379 --yes > fleet.json`,
-		Args:        noArgs,
-	}
-	l := newLeases(c, cmd, false)
-	allNodes(l, cmd)
-	to, yes := moveFlags(cmd)
-	running := cmd.Flags().Bool("running", false, "export although processes hold node numbers")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return export(cmd.Context(), c, l.place, "the fleet", *to, *yes, func(ctx context.Context, store stores.Store, to string) (any, error) {
-			if *running {
-				return lease.Export(ctx, store, to, lease.EvenIfRunning())
-			}
-			return lease.Export(ctx, store, to)
-		})
-	}
-	return cmd
 }
 
 func newSequenceExport(c *command.Console) *cobra.Command {
@@ -134,10 +79,7 @@ func export(ctx context.Context, c *command.Console, p *place, what, to string, 
 		return err
 	}
 	document, err := ask(ctx, p, func(ctx context.Context, store stores.Store) (any, error) { return do(ctx, store, to) })
-	switch {
-	case errors.Is(err, lease.ErrHeld):
-		return fmt.Errorf("%w (--running)", err)
-	case err != nil:
+	if err != nil {
 		return err
 	}
 	text, err := json.MarshalIndent(document, "", "  ")
@@ -146,25 +88,6 @@ func export(ctx context.Context, c *command.Console, p *place, what, to string, 
 	}
 	_, err = fmt.Fprintf(c.Out, "%s\n", text)
 	return err
-}
-
-func newLeaseImport(c *command.Console) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "import FILE",
-		Short:   "Begin a fleet in a store with the floors of another one",
-		Long:    leaseImportHelp,
-		Example: `  tickflake lease import fleet.json --store etcd://10.0.0.1:2379`,
-		Args:    oneDocument,
-	}
-	l := newLeases(c, cmd, true)
-	cmd.ValidArgsFunction = nil // files
-	allNodes(l, cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return importing(cmd.Context(), c, l.place, args[0], func(ctx context.Context, store stores.Store, floors lease.Floors) (string, error) {
-			return fmt.Sprintf("the fleet is imported, with the floors of %d node numbers that were exported to %s", len(floors.Nodes), floors.To), lease.Import(ctx, store, floors)
-		})
-	}
-	return cmd
 }
 
 func newSequenceImport(c *command.Console) *cobra.Command {
