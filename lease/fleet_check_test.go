@@ -33,7 +33,7 @@ func (f *fleet) newStore() {
 	n := f.numbers()
 	f.ids = make(map[snowflake.ID]struct{}, 1024)
 	f.stamped, f.limits, f.undone = make([]uint64, n), make([]uint64, n), make([][][2]uint64, n)
-	f.Store = f.NewStore(append(keys, cell.LayoutKey))
+	f.Store = f.NewStore(append(keys, cell.FleetKey))
 	f.Store.Landed = func(p *fleettest.Process, c int, value []byte) {
 		node := int64(c)
 		if node >= f.numbers() {

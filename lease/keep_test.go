@@ -218,14 +218,14 @@ func TestTwoVersions(t *testing.T) {
 		`{"format":2,`:                "its format is 2, and this process reads format 1",
 		`{"format":1,"more":{"a":1},`: `its field "more" is unknown to this process`,
 	} {
-		for key, where := range map[string]string{cell.NodeKey(1): "node number 1: ", cell.LayoutKey: "layout of the fleet: "} {
+		for key, where := range map[string]string{cell.NodeKey(1): "node number 1: ", cell.FleetKey: "cell of the fleet: "} {
 			r := newRig(t)
 			r.run("claim o bits:2 pin:0; claim x bits:2 pin:1; close x")
 			theirs := bytes.Replace(r.cells.Peek(key).Value, []byte(`{"format":1,`), []byte(begin), 1)
 			r.write(key, theirs)
 			refused := fmt.Sprintf(" = damaged '%s' '%s: upgrade this process';", where, says)
 			r.run("claim y bits:2 pin:1" + refused + "reserve 1 1 8760h bits:2" + refused)
-			if key != cell.LayoutKey {
+			if key != cell.FleetKey {
 				r.run("release 1" + refused + "claim y bits:2; claim z bits:2; claim x bits:2 = 'no free node number'")
 				require.ErrorContains(t, r.holding(1).Err, where)
 			}

@@ -51,11 +51,15 @@ func (m *Move) Exported() bool { return m != nil && m.Export != "" }
 
 // Where returns the name of the new store for an error or a list. A cell that was edited by hand
 // may hold any text.
-func (m *Move) Where() string {
-	if CheckTo(m.To) != nil {
+func (m *Move) Where() string { return Where(m.To) }
+
+// Where returns the name of a store that cells were moved to, for an error or a list. A cell that was edited
+// by hand may hold any text.
+func Where(to string) string {
+	if CheckTo(to) != nil {
 		return "another store"
 	}
-	return m.To
+	return to
 }
 
 // ImportOf returns the digest of the document that the cells began with, or "".
