@@ -30,6 +30,9 @@ type mutant struct {
 	check func(*process) bool
 	// close closes the process.
 	close func(*process, *fleettest.Thread, context.Context) error
+
+	moves bool // the fleet moves to other stores, with this in place of what does it
+	steps
 }
 
 // TestFleetCatches makes sure that a simulation of each mutant comes upon an ID that
