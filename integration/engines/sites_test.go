@@ -64,7 +64,7 @@ func testSites(t *testing.T, s *servers.Server) {
 		}
 	}
 	require.NotEmpty(t, moving.Later)
-	young := start(next, 0, time.Until(began)-time.Minute) // with clocks at the IDs of before
+	young := start(next, 0, time.Until(began)) // with clocks at the IDs of before
 	young.WaitRecovered(t, "moved")
 	old.WaitFailed(t, lease.ErrMoved, 3)
 	for _, f := range []*Fleet{old, other, young} {
