@@ -137,27 +137,16 @@ func refuseFleet(format string, args ...any) error {
 	return &stores.OptionError{Option: "SetFleet", Err: fmt.Errorf(format, args...)}
 }
 
-// beginLater reserves a number up to a limit, or checks that it was.
+// beginLater reserves a number up to a limit, or, if the fleet has begun, checks that it was.
 func (k *Keeper) beginLater(ctx context.Context, node int64, limit uint64, reserve bool) error {
-	for range drive.InARow {
-		c, err := k.readCell(ctx, node)
-		switch {
-		case err != nil:
-			return err
-		case c.Damaged:
-			return k.bad[node]
-		case c.Record.MovedTo != "":
-			return movedError(node, c.Record.MovedTo)
-		case c.Record.Limit >= limit && (c.Record.Reserved || !reserve):
-			return nil
-		case !reserve || c.Version != 0 && !c.Record.Reserved:
-			return refuseFleet("node number %d was granted in this namespace before, up to %s: use another namespace", node, k.time(c.Record.Limit).Format(time.RFC3339))
-		}
-		if err = k.swapReserved(ctx, c, limit, 0); !errors.Is(err, stores.ErrConflict) {
-			return err
-		}
+	if reserve {
+		return k.reserve(ctx, node, limit)
 	}
-	return k.busy()
+	c, err := k.readCell(ctx, node)
+	if err == nil && c.Record.Limit < limit {
+		err = refuseFleet("node number %d was founded to begin before %s: use another namespace", node, k.time(limit).Format(time.RFC3339))
+	}
+	return err
 }
 
 // End gives node numbers away for good, to be founded in another store: no process is granted a tick

@@ -19,7 +19,7 @@ import (
 // TestFleetMoves has an operator move node numbers between two or three stores, while the processes of all
 // of them run, and whatever happens to the others happens to the operator.
 func TestFleetMoves(t *testing.T) {
-	sums := fleettest.Test(t, 250, func(seed uint64) *fleet { return newFleet(seed, &mutant{moves: true}, nil) })
+	sums := fleettest.Test(t, 150, func(seed uint64) *fleet { return newFleet(seed, &mutant{moves: true}, nil) })
 	for _, what := range []string{"moves", "moves that were cut off", "numbers that begin later", "IDs of a new site"} {
 		require.Positive(t, sums[what], what)
 	}
@@ -89,16 +89,6 @@ type operator struct {
 	f *fleet
 }
 
-// steps are those of a move.
-type steps struct {
-	// end ends numbers at a site. swap, if a mutant has it, changes what it writes to the cell of a
-	// number that was as it was, and reports whether it writes it.
-	end  func(o *operator, ctx context.Context, m move) (lease.Fleet, error)
-	swap func(was, now *cell.Node) bool
-	// found founds them at another one.
-	found func(o *operator, ctx context.Context, m move, fleet lease.Fleet) error
-}
-
 func (o *operator) Ready() bool                  { return true }
 func (o *operator) Close(*fleettest.Thread) bool { return true }
 func (o *operator) Restored(*fleettest.Thread)   {}
@@ -106,22 +96,19 @@ func (o *operator) Restored(*fleettest.Thread)   {}
 // Main makes the moves that are left.
 func (o *operator) Main(t *fleettest.Thread) {
 	f := o.f
-	do := f.mutant.steps
-	if do.end == nil {
-		do.end = (*operator).end
-	}
-	if do.found == nil {
-		do.found = (*operator).found
+	found := f.mutant.found
+	if found == nil {
+		found = (*operator).found
 	}
 	for t.Pass(f.Between(0, 3*f.Period)); f.moved < len(f.moves); t.Pass(f.Between(0, 3*f.Period)) {
 		i := f.moved // another operator may be at it, too
 		m := f.moves[i]
 		ctx, end := t.Within(fleettest.Never)
-		fleet, err := do.end(o, ctx, m)
+		fleet, err := lease.End(ctx, o.client(m.from), m.nodes.From, m.nodes.To-1, "elsewhere", o.options()...)
 		if err == nil {
 			f.Tally["numbers that begin later"] += len(fleet.Later)
 			f.has[m.to] = m.nodes
-			err = do.found(o, ctx, m, fleet)
+			err = found(o, ctx, m, fleet)
 		}
 		end()
 		t.Tracef("moves %+v: %v", m, err)
@@ -147,130 +134,33 @@ func (o *operator) options() []lease.Option {
 	return []lease.Option{lease.WithLayout(o.f.layout), lease.WithClock(fleettest.Clock{P: o.Process}), lease.WithWindow(w), lease.WithTimeout(time.Hour), lease.WithLogger(o.Log())}
 }
 
-func (o *operator) end(ctx context.Context, m move) (lease.Fleet, error) {
-	var store stores.Store = o.client(m.from)
-	if swap := o.f.mutant.swap; swap != nil {
-		store = &rewriting{store, map[string]cell.Node{}, swap}
-	}
-	return lease.End(ctx, store, m.nodes.From, m.nodes.To-1, "elsewhere", o.options()...)
-}
-
 func (o *operator) found(ctx context.Context, m move, fleet lease.Fleet) error {
 	return lease.SetFleet(ctx, o.client(m.to), fleet, o.options()...)
 }
 
-// rewriting changes what is written to the cells of node numbers.
-type rewriting struct {
-	stores.Store
-	was  map[string]cell.Node
-	swap func(was, now *cell.Node) bool
-}
-
-func (s *rewriting) note(c stores.Cell) { s.was[c.Key], _ = cell.DecodeNode(c.Value) }
-
-func (s *rewriting) List(ctx context.Context, from, to string, limit int) ([]stores.Cell, error) {
-	list, err := s.Store.List(ctx, from, to, limit)
-	for _, c := range list {
-		s.note(c)
-	}
-	return list, err
-}
-
-func (s *rewriting) Read(ctx context.Context, key string) (stores.Cell, error) {
-	c, err := s.Store.Read(ctx, key)
-	s.note(c)
-	return c, err
-}
-
-func (s *rewriting) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
-	if now, err := cell.DecodeNode(value); err == nil && key != cell.FleetKey {
-		if was := s.was[key]; !s.swap(&was, &now) {
-			return 1, nil
-		}
-		value = now.Encode()
-	}
-	return s.Store.Swap(ctx, key, version, value)
-}
-
-// limits are those of the cells of a move now: the lowest and the highest.
-func (o *operator) limits(m move) (low, high time.Time) {
-	f := o.f
+// lowest is the lowest limit of the cells of a move.
+func (f *fleet) lowest(m move) time.Time {
 	from := int64(m.from)*(f.numbers()+1) + m.nodes.From
-	limits := f.checks.limits[from : from+m.nodes.To-m.nodes.From]
-	at := func(tick uint64) time.Time { return f.layout.Epoch.Add(time.Duration(tick) * f.layout.Tick) }
-	return at(slices.Min(limits)), at(slices.Max(limits))
+	return f.layout.Epoch.Add(time.Duration(slices.Min(f.limits[from:from+m.nodes.To-m.nodes.From])) * f.layout.Tick)
 }
 
-// twice ends numbers, and once more, so that what is told is what the cells say.
-func twice(o *operator, ctx context.Context, m move) (fleet lease.Fleet, err error) {
-	if _, err = o.end(ctx, m); err == nil {
-		fleet, err = o.end(ctx, m)
-	}
-	return fleet, err
-}
-
-// told changes what the end of numbers tells.
-func told(change func(o *operator, m move, had lease.Fleet, tells *lease.Fleet)) func(*operator, context.Context, move) (lease.Fleet, error) {
-	return func(o *operator, ctx context.Context, m move) (lease.Fleet, error) {
-		had, err := lease.ReadFleet(ctx, o.client(m.from))
-		if err != nil {
-			return had, err
-		}
-		tells, err := o.end(ctx, m)
-		change(o, m, had, &tells)
-		return tells, err
-	}
-}
-
-func forget(now *cell.Node) bool { now.Floor, now.Limit = 0, 0; return true }
-
-// moveMutants break the rules of package grant for fleets that move.
+// moveMutants break the rules of package grant for fleets that move. The explorer has more: it sees one number.
 var moveMutants = []mutant{
 	{
-		Mutant: fleettest.Mutant{Name: "only numbers that were claimed get final cells", Seeds: 2000},
-		steps:  steps{swap: func(was, _ *cell.Node) bool { return was.Write != "" }},
-	}, {
-		Mutant: fleettest.Mutant{Name: "only numbers that are held get final cells", Seeds: 500},
-		steps:  steps{swap: func(was, _ *cell.Node) bool { return was.Holder != "" }},
-	}, {
-		Mutant: fleettest.Mutant{Name: "limits are read before all cells are final", Seeds: 500},
-		steps: steps{end: func(o *operator, ctx context.Context, m move) (lease.Fleet, error) {
-			_, floor := o.limits(m)
-			_, err := o.end(ctx, m)
-			return lease.Fleet{From: m.nodes.From, To: m.nodes.To - 1, Floor: floor}, err
-		}},
-	}, {
-		Mutant: fleettest.Mutant{Name: "the other fleet is founded before the end has finished", Seeds: 500},
-		steps: steps{end: func(o *operator, ctx context.Context, m move) (lease.Fleet, error) {
-			_, floor := o.limits(m)
-			fleet := lease.Fleet{From: m.nodes.From, To: m.nodes.To - 1, Floor: floor}
-			o.f.has[m.to] = m.nodes
-			_ = o.found(ctx, m, fleet)
-			_, err := o.end(ctx, m)
-			return fleet, err
-		}},
-	}, {
-		Mutant: fleettest.Mutant{Name: "a final cell forgets its limit", Seeds: 500},
-		steps:  steps{end: twice, swap: func(_, now *cell.Node) bool { return forget(now) }},
-	}, {
-		Mutant: fleettest.Mutant{Name: "limits of free cells are left out", Seeds: 3000, Faults: []fleettest.FaultKind{fleettest.Shutdown, fleettest.Shutdown, fleettest.StepLarge}},
-		steps:  steps{end: twice, swap: func(was, now *cell.Node) bool { return was.Holder != "" || forget(now) }},
-	}, {
-		Mutant: fleettest.Mutant{Name: "what is told is without the fleet's floor", Seeds: 2000},
-		steps: steps{end: told(func(_ *operator, _ move, had lease.Fleet, tells *lease.Fleet) {
-			if tells.Floor.Equal(had.Floor) {
-				tells.Floor = time.Time{}
-			}
-		})},
-	}, {
-		Mutant: fleettest.Mutant{Name: "limits far ahead of the clock are dropped", Seeds: 500},
-		steps:  steps{end: told(func(_ *operator, _ move, _ lease.Fleet, tells *lease.Fleet) { tells.Later = nil })},
+		Mutant: fleettest.Mutant{Name: "limits far ahead of the clock are dropped", From: 100, Seeds: 1000, Faults: []fleettest.FaultKind{fleettest.StepHours, fleettest.StepHours}},
+		found: func(o *operator, ctx context.Context, m move, fleet lease.Fleet) error {
+			fleet.Later = nil
+			return o.found(ctx, m, fleet)
+		},
 	}, {
 		Mutant: fleettest.Mutant{Name: "the floor is the lowest limit", Seeds: 500},
-		steps:  steps{end: told(func(o *operator, m move, _ lease.Fleet, tells *lease.Fleet) { tells.Floor, _ = o.limits(m) })},
+		found: func(o *operator, ctx context.Context, m move, fleet lease.Fleet) error {
+			fleet.Floor = o.f.lowest(m)
+			return o.found(ctx, m, fleet)
+		},
 	}, {
-		Mutant: fleettest.Mutant{Name: "the fleet's cell is written before the reservations", Seeds: 2000},
-		steps: steps{found: func(o *operator, ctx context.Context, m move, fleet lease.Fleet) error {
+		Mutant: fleettest.Mutant{Name: "the fleet's cell is written before the reservations", From: 390, Seeds: 2000},
+		found: func(o *operator, ctx context.Context, m move, fleet lease.Fleet) error {
 			later := fleet.Later
 			fleet.Later = nil
 			if err := o.found(ctx, m, fleet); err != nil {
@@ -280,7 +170,7 @@ var moveMutants = []mutant{
 				_ = lease.Reserve(ctx, o.client(m.to), b.Node, b.Node, b.Until, o.options()...)
 			}
 			return nil
-		}},
+		},
 	},
 }
 
