@@ -3,7 +3,6 @@ package lease_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +16,7 @@ import (
 )
 
 // TestFleetMoves has an operator move node numbers between two or three stores, while the processes of all
-// of them run, and whatever happens to the others happens to the operator.
+// of them run, and whatever happens to the others happens to the operator. The explorer has the mutants.
 func TestFleetMoves(t *testing.T) {
 	sums := fleettest.Test(t, 150, func(seed uint64) *fleet { return newFleet(seed, &mutant{moves: true}, nil) })
 	for _, what := range []string{"moves", "moves that were cut off", "numbers that begin later", "IDs of a new site"} {
@@ -96,10 +95,6 @@ func (o *operator) Restored(*fleettest.Thread)   {}
 // Main makes the moves that are left.
 func (o *operator) Main(t *fleettest.Thread) {
 	f := o.f
-	found := f.mutant.found
-	if found == nil {
-		found = (*operator).found
-	}
 	for t.Pass(f.Between(0, 3*f.Period)); f.moved < len(f.moves); t.Pass(f.Between(0, 3*f.Period)) {
 		i := f.moved // another operator may be at it, too
 		m := f.moves[i]
@@ -108,7 +103,7 @@ func (o *operator) Main(t *fleettest.Thread) {
 		if err == nil {
 			f.Tally["numbers that begin later"] += len(fleet.Later)
 			f.has[m.to] = m.nodes
-			err = found(o, ctx, m, fleet)
+			err = lease.SetFleet(ctx, o.client(m.to), fleet, o.options()...)
 		}
 		end()
 		t.Tracef("moves %+v: %v", m, err)
@@ -132,52 +127,4 @@ func (o *operator) client(site int) siteClient {
 func (o *operator) options() []lease.Option {
 	w := max(time.Duration(o.f.longest), 6*o.f.layout.Tick)
 	return []lease.Option{lease.WithLayout(o.f.layout), lease.WithClock(fleettest.Clock{P: o.Process}), lease.WithWindow(w), lease.WithTimeout(time.Hour), lease.WithLogger(o.Log())}
-}
-
-func (o *operator) found(ctx context.Context, m move, fleet lease.Fleet) error {
-	return lease.SetFleet(ctx, o.client(m.to), fleet, o.options()...)
-}
-
-// lowest is the lowest limit of the cells of a move.
-func (f *fleet) lowest(m move) time.Time {
-	from := int64(m.from)*(f.numbers()+1) + m.nodes.From
-	return f.layout.Epoch.Add(time.Duration(slices.Min(f.limits[from:from+m.nodes.To-m.nodes.From])) * f.layout.Tick)
-}
-
-// moveMutants break the rules of package grant for fleets that move. The explorer has more: it sees one number.
-var moveMutants = []mutant{
-	{
-		Mutant: fleettest.Mutant{Name: "limits far ahead of the clock are dropped", From: 100, Seeds: 1000, Faults: []fleettest.FaultKind{fleettest.StepHours, fleettest.StepHours}},
-		found: func(o *operator, ctx context.Context, m move, fleet lease.Fleet) error {
-			fleet.Later = nil
-			return o.found(ctx, m, fleet)
-		},
-	}, {
-		Mutant: fleettest.Mutant{Name: "the floor is the lowest limit", Seeds: 500},
-		found: func(o *operator, ctx context.Context, m move, fleet lease.Fleet) error {
-			fleet.Floor = o.f.lowest(m)
-			return o.found(ctx, m, fleet)
-		},
-	}, {
-		Mutant: fleettest.Mutant{Name: "the fleet's cell is written before the reservations", From: 390, Seeds: 2000},
-		found: func(o *operator, ctx context.Context, m move, fleet lease.Fleet) error {
-			later := fleet.Later
-			fleet.Later = nil
-			if err := o.found(ctx, m, fleet); err != nil {
-				return err
-			}
-			for _, b := range later {
-				_ = lease.Reserve(ctx, o.client(m.to), b.Node, b.Node, b.Until, o.options()...)
-			}
-			return nil
-		},
-	},
-}
-
-// TestFleetMovesCatches makes sure that a simulation of each mutant comes upon an ID that is issued twice.
-func TestFleetMovesCatches(t *testing.T) {
-	for _, m := range moveMutants {
-		m.moves, m.Caught = true, "duplicate"
-		fleettest.Catch(t, m.Mutant, func(seed uint64) *fleet { return newFleet(seed, &m, nil) })
-	}
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/tickflake/tickflake/internal/fleettest"
 	"github.com/tickflake/tickflake/internal/grant"
 	"github.com/tickflake/tickflake/internal/window"
-	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/stores"
 )
 
@@ -33,8 +32,6 @@ type mutant struct {
 	close func(*process, *fleettest.Thread, context.Context) error
 
 	moves bool // the fleet moves to other stores
-	// found founds one of them.
-	found func(*operator, context.Context, move, lease.Fleet) error
 }
 
 // TestFleetCatches makes sure that a simulation of each mutant comes upon an ID that

@@ -33,6 +33,7 @@ const (
 	forgets     mutant = "FORGETS"
 	freeForgets mutant = "FREE_FORGETS"
 	noFloor     mutant = "NO_FLOOR"
+	lowest      mutant = "LOWEST"
 	noFar       mutant = "NO_FAR"
 	cellFirst   mutant = "CELL_FIRST"
 )
@@ -105,6 +106,7 @@ var mutants = []struct {
 	{forgets, "a final cell forgets its limit", moving, errUnique},
 	{freeForgets, "that of a number that no process holds", moving, errUnique},
 	{noFloor, "what founds the new store is made without the fleet's floor", world{procs: 2, cells: 2, ticks: 3, moves: true, floor: 2}, errUnique},
+	{lowest, "the new fleet's floor is the lowest limit", moving, errUnique},
 	{noFar, "a limit far ahead of the clock is dropped", moving, errUnique},
 	{cellFirst, "the new fleet's cell comes before the reservation", moving, errUnique},
 	{forget, "the store forgets a cell", world{procs: 2, cells: 1, ticks: 2}, errUnique},

@@ -911,7 +911,10 @@ func (w *world) move(s *state, now uint64) error {
 		if w.broken == earlyLimit {
 			old.Limit = s.seen
 		}
-		f := Found([]Cell{{Record: old}}, floor, now, 0)
+		f := Found([]Cell{{Node: 9, Record: Final(cell.Node{}, floor, "new", "")}, {Record: old}}, floor, now, 0) // 9 was never claimed
+		if w.broken == lowest {
+			f.Floor = floor
+		}
 		s.floor[1] = f.Floor
 		if len(f.Later) > 0 && w.broken != noFar && (w.broken != cellFirst || stage == parked && s.cells[1].version == 0) {
 			return put(1, cell.Node{Floor: old.Limit, Limit: old.Limit, Reserved: true, Write: "operator"})
