@@ -8,6 +8,7 @@ import (
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/grant"
+	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/stores"
 )
 
@@ -53,7 +54,7 @@ func (k *Keeper) readCell(ctx context.Context, node int64) (grant.Cell, error) {
 	return k.decode(node, found)
 }
 
-// lock locks a cell if the store is a Locker, until unlock.
+// lock locks a cell if the store has locks, until unlock.
 func (k *Keeper) lock(ctx context.Context, node int64) error {
 	unlock, err := k.calls.TryLock(ctx, cell.NodeKey(node))
 	if err == nil {
@@ -158,12 +159,12 @@ func readFleet(ctx context.Context, calls *drive.Calls) (version uint64, f cell.
 	switch {
 	case err != nil:
 		err = fmt.Errorf("cell of the fleet: %w", err)
-	case f.Move.Exported():
-		err = fmt.Errorf("%w to %s by an earlier version: start this process with that store", ErrMoved, f.Move.Where())
-	case f.Move != nil && f.Move.Importing:
+	case f.Move.Export != "":
+		err = fmt.Errorf("%w to %s by an earlier version: start this process with that store", ErrMoved, cell.Where(f.Move.To))
+	case f.Move.Importing:
 		err = fmt.Errorf("%w to this store by an earlier version, and its import is not complete: complete it with that version", ErrMoved)
 	}
-	f.Move = nil // of an import that is complete
+	f.Move.Import = "" // it is complete
 	return found.Version, f, err
 }
 
@@ -184,8 +185,8 @@ func (k *Keeper) swapFleet(ctx context.Context, version uint64, f cell.Fleet) (u
 // newFleet is the cell of a new fleet.
 func (k *Keeper) newFleet(nodes cell.Nodes) cell.Fleet {
 	f := cell.Fleet{Layout: k.spec, Nodes: nodes}
-	if s, ok := k.calls.Store.(stores.Scatterer); ok {
-		f.First = nodes.From + s.FirstNode(nodes.To-nodes.From)
+	if k.traits.Scattered {
+		f.First = nodes.From + seam.FirstNode(nodes.To-nodes.From)
 	}
 	return f
 }

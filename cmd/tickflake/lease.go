@@ -248,8 +248,8 @@ func (l *leases) check(ctx context.Context) error {
 	l.consent()
 	d, err := ask(ctx, l.place, func(ctx context.Context, store stores.Store) (stores.Durability, error) {
 		d, err := stores.CheckDurability(ctx, store)
-		if err == nil {
-			err = stores.Probe(ctx, store)
+		if probe := store.Traits().Probe; err == nil && probe != nil {
+			err = probe(ctx)
 		}
 		return d, err
 	})

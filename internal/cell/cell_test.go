@@ -72,13 +72,16 @@ func TestCells(t *testing.T) {
 	got, err := DecodeSequence(older.Encode())
 	require.NoError(t, err)
 	assert.Equal(t, []int64{10 + MaxIndex - 1, 10 + MaxIndex - 1}, []int64{got.Max, got.Created[0]}, "no maximum, as it was written before")
-	longest := Sequence{ID: strings.Repeat("x", 24), Older: strings.Repeat("x", 32), Creation: 1 << 63, Mode: "segmented", Start: 1 << 62, Stride: 1 << 62, Offset: 1 << 62, Max: 1 << 62,
+	for move, deleted := range map[string]bool{`{"import":"digest"}`: false, `{"export":"e","to":"new"}`: true} {
+		text := strings.Replace(string(older.Encode()), `"next"`, `"newest":"2027","older":"2026","move":`+move+`,"next"`, 1)
+		got, err := DecodeSequence([]byte(text))
+		require.NoError(t, err)
+		assert.Equal(t, deleted, got.Deleted, "an earlier version moved it")
+	}
+	longest := Sequence{ID: strings.Repeat("x", 24), Creation: 1 << 63, Mode: "segmented", Start: 1 << 62, Stride: 1 << 62, Offset: 1 << 62, Max: 1 << 62,
 		MinStep: 1 << 62, MaxStep: 1 << 62, Created: [3]int64{1 << 62, 1 << 62, 1 << 62}, Next: 1 << 63, From: 1 << 63, Most: 1 << 63,
 		Before: 1 << 63, Writes: 1 << 63, Write: strings.Repeat("x", 24), Last: slices.Repeat([]string{strings.Repeat("x", 24)}, Kept), Lost: true, Deleted: true,
-		Move: &Move{Export: strings.Repeat("x", 24), To: strings.Repeat("/", MaxTo), Import: Digest("")}}
-	assert.NoError(t, stores.CheckValue(longest.Encode()))
-	longest.Next, longest.From, longest.Most, longest.Before, longest.Lost = 0, 0, 0, 0, false // a definition
-	longest.Period, longest.Newest = strings.Repeat("x", 16), longest.Older
+		Period: strings.Repeat("x", 16)}
 	assert.NoError(t, stores.CheckValue(longest.Encode()))
 	gone := Gone{Nodes{512, 1024}, strings.Repeat("x", MaxTo)}
 	spec, all, long := node(asNode).Layout, Nodes{0, 1024}, []Gone{gone, gone, gone, gone, gone}
@@ -224,14 +227,14 @@ func TestNames(t *testing.T) {
 	require.Error(t, stores.CheckValue(n.Encode()), "no name is left to go")
 }
 
-// TestMove: the name of a store shows no password, and is one line, also if it was edited in its cell.
-func TestMove(t *testing.T) {
+// TestStoreNames: the name of a store shows no password, and is one line, also if it was edited in its cell.
+func TestStoreNames(t *testing.T) {
 	for _, to := range []string{
 		"the new store", strings.Repeat("x", MaxTo), "./ids", "file:/var/lib/ids", "postgres://[::1]:5432/ids",
 		"etcd://etcd-0.etcd.infra.svc.cluster.local:2379,etcd-1.etcd.infra.svc.cluster.local:2379,etcd-2.etcd.infra.svc.cluster.local:2379",
 	} {
 		require.NoError(t, CheckTo(to))
-		require.Equal(t, to, (&Move{To: to}).Where())
+		require.Equal(t, to, Where(to))
 	}
 	for _, to := range []string{
 		"", strings.Repeat("x", MaxTo+1), strings.Repeat("<", MaxTo/5), "two\nlines", "\x1b[2J", "\xff",
@@ -240,16 +243,8 @@ func TestMove(t *testing.T) {
 		err := CheckTo(to)
 		require.Error(t, err, to)
 		require.NotContains(t, err.Error(), "s3cr3t")
-		require.Equal(t, "another store", (&Move{To: to}).Where())
+		require.Equal(t, "another store", Where(to))
 	}
-	var none *Move
-	require.False(t, none.Exported())
-	require.Empty(t, none.ExportTo("new").Import)
-	imported := &Move{Import: "digest"}
-	require.False(t, imported.Exported())
-	exported := imported.ExportTo("new")
-	require.True(t, exported.Exported())
-	require.Equal(t, &Move{Export: exported.Export, To: "new", Import: "digest"}, exported)
 }
 
 func TestNodeKeys(t *testing.T) {

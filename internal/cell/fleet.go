@@ -1,9 +1,13 @@
 package cell
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
@@ -25,8 +29,12 @@ type Fleet struct {
 	Floor uint64 `json:"floor,omitempty"`
 	// Gone are the numbers that have left for good, the latest last.
 	Gone []Gone `json:"gone,omitempty"`
-	// Move is what an earlier version wrote that moved fleets by documents.
-	Move *Move `json:"move,omitempty"`
+	// Move is what an earlier version wrote that moved fleets by documents: this store was exported to To, or
+	// is half imported, if it says so.
+	Move struct {
+		Export, To, Import string
+		Importing          bool
+	} `json:"move,omitzero"`
 }
 
 // Nodes are the node numbers from From up to, but not including, To.
@@ -90,6 +98,33 @@ func DecodeFleet(value []byte) (Fleet, error) {
 		return Fleet{}, Damaged("its floor is tick %d, and the time of its layout ends at tick %d; it was edited by hand", f.Floor, uint64(1)<<layout.TimeBits)
 	}
 	return f, nil
+}
+
+// MaxTo is the length in bytes, in JSON, of the longest name of a store in a cell.
+const MaxTo = 300
+
+// CheckTo returns an error unless to can name the store that numbers leave to. All processes that use
+// the old store show the name in an error, so it is one line, and nothing in it can be a password.
+func CheckTo(to string) error {
+	n := len(EncodeJSON(to)) - len(`""`)
+	switch {
+	case to == "" || n > MaxTo:
+		return fmt.Errorf("name of the new store of %d bytes: want 1 to %d", n, MaxTo)
+	case strings.ContainsFunc(to, func(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError }):
+		return errors.New("name of the new store is not one line of printable characters")
+	case strings.ContainsAny(to, "@=?#%") || strings.Contains(strings.ToLower(to), "passw"):
+		return errors.New("name of the new store may show a password: want a URL without user, password and options, or a name without @ = ? # %")
+	}
+	return nil
+}
+
+// Where returns the name of a store that cells were moved to, for an error or a list. A cell that was edited
+// by hand may hold any text.
+func Where(to string) string {
+	if CheckTo(to) != nil {
+		return "another store"
+	}
+	return to
 }
 
 // parsed is a text of a layout with its layout.
