@@ -19,27 +19,29 @@ import (
 // numbers. Stores with one layout whose numbers differ need nothing in common, and their IDs never meet: one
 // for each region or data centre.
 type Fleet struct {
-	Layout   snowflake.Layout // of the IDs
-	From, To int64            // the first and the last node number; once Ended, of those that left last
-	Floor    time.Time        // no claim begins before it; zero: there is none
-	Ended    bool             // all numbers have left
+	Layout snowflake.Layout `json:"layout"` // of the IDs
+	From   int64            `json:"from"`   // the first node number; once Ended, of those that left last
+	To     int64            `json:"to"`     // the last one
+	Floor  time.Time        `json:"floor,omitzero"`
+	Ended  bool             `json:"ended"` // all numbers have left
 	// Left are the numbers that were moved to other stores by [End], the latest last.
-	Left []Moving
-	// Later are the numbers that begin later than Floor. [End] returns them, [SetFleet] reserves them, and
-	// [ReadFleet] leaves them to [List].
-	Later []Beginning
+	Left []Gone `json:"left,omitempty"`
+	// Later are the numbers that begin later than Floor, before which no claim begins. [End] returns
+	// them, [SetFleet] reserves them, and [ReadFleet] leaves them to [List].
+	Later []Later `json:"later,omitempty"`
 }
 
-// Moving are node numbers that were moved to another store.
-type Moving struct {
-	From, To int64  // the first and the last
-	Store    string // the name of the store that has them, or empty if it was forgotten
+// Gone are node numbers that were moved to another store.
+type Gone struct {
+	From  int64  `json:"from"`
+	To    int64  `json:"to"`    // the last
+	Store string `json:"store"` // the name of the store that has them, or empty if it was forgotten
 }
 
-// Beginning is when a node number begins.
-type Beginning struct {
-	Node  int64
-	Until time.Time // no process claims it before
+// Later is a node number that no process claims before a time.
+type Later struct {
+	Node  int64     `json:"node"`
+	Until time.Time `json:"until"`
 }
 
 // ReadFleet returns what a store is for. It writes nothing. The error wraps [ErrNeverClaimed] if
@@ -60,7 +62,7 @@ func ReadFleet(ctx context.Context, store stores.Store) (Fleet, error) {
 		fleet.Floor = t.until(f.Floor)
 	}
 	for _, g := range f.Gone {
-		fleet.Left = append(fleet.Left, Moving{From: g.From, To: g.To - 1, Store: g.Store})
+		fleet.Left = append(fleet.Left, Gone{From: g.From, To: g.To - 1, Store: g.Store})
 		if fleet.Ended {
 			fleet.From, fleet.To = g.From, g.To-1
 		}
@@ -101,13 +103,13 @@ func SetFleet(ctx context.Context, store stores.Store, f Fleet, options ...Optio
 	want.Floor = k.limitAt(f.Floor)
 	switch {
 	case f.From < 0 || f.To < f.From || f.To >= k.nodes():
-		return refuseFleet("node numbers %d to %d: want a range within 0 to %d", f.From, f.To, k.nodes()-1)
+		return refuse("SetFleet", "node numbers %d to %d: want a range within 0 to %d", f.From, f.To, k.nodes()-1)
 	case want.Floor >= k.end():
-		return refuseFleet("floor %s: want a time before the end of the layout, %s", f.Floor.UTC().Format(time.RFC3339), k.layout.End().Format(time.RFC3339))
+		return refuse("SetFleet", "floor %s: want a time before the end of the layout, %s", f.Floor.UTC().Format(time.RFC3339), k.layout.End().Format(time.RFC3339))
 	}
 	for _, b := range f.Later {
 		if !want.Nodes.Has(b.Node) {
-			return refuseFleet("node number %d begins later, and is none of %d to %d", b.Node, f.From, f.To)
+			return refuse("SetFleet", "node number %d begins later, and is none of %d to %d", b.Node, f.From, f.To)
 		}
 	}
 	for range drive.InARow {
@@ -116,10 +118,16 @@ func SetFleet(ctx context.Context, store stores.Store, f Fleet, options ...Optio
 			return err
 		}
 		if has := k.fleet; version != 0 && (has.Nodes != want.Nodes || has.Floor != want.Floor || len(has.Gone) > 0) {
-			return refuseFleet("the store has another fleet, of the node numbers %d to %d from %s on: use another namespace", has.Nodes.From, has.Nodes.To-1, k.time(has.Floor).Format(time.RFC3339))
+			return refuse("SetFleet", "the store has another fleet, of the node numbers %d to %d from %s on: use another namespace", has.Nodes.From, has.Nodes.To-1, k.time(has.Floor).Format(time.RFC3339))
 		}
 		for _, b := range f.Later { // (D)
-			if err := k.beginLater(ctx, b.Node, k.limitAt(b.Until), version == 0); err != nil {
+			limit := k.limitAt(b.Until)
+			if version == 0 {
+				err = k.reserve(ctx, b.Node, limit)
+			} else if c, failed := k.readCell(ctx, b.Node); failed != nil || c.Record.Limit < limit {
+				err = cmp.Or(failed, refuse("SetFleet", "node number %d was not founded to begin at %s: use another namespace", b.Node, b.Until.Format(time.RFC3339)))
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -133,20 +141,8 @@ func SetFleet(ctx context.Context, store stores.Store, f Fleet, options ...Optio
 	return k.busy()
 }
 
-func refuseFleet(format string, args ...any) error {
-	return &stores.OptionError{Option: "SetFleet", Err: fmt.Errorf(format, args...)}
-}
-
-// beginLater reserves a number up to a limit, or, if the fleet has begun, checks that it was.
-func (k *Keeper) beginLater(ctx context.Context, node int64, limit uint64, reserve bool) error {
-	if reserve {
-		return k.reserve(ctx, node, limit)
-	}
-	c, err := k.readCell(ctx, node)
-	if err == nil && c.Record.Limit < limit {
-		err = refuseFleet("node number %d was founded to begin before %s: use another namespace", node, k.time(limit).Format(time.RFC3339))
-	}
-	return err
+func refuse(option, format string, args ...any) error {
+	return &stores.OptionError{Option: option, Err: fmt.Errorf(format, args...)}
 }
 
 // End gives node numbers away for good, to be founded in another store: no process is granted a tick
@@ -173,7 +169,7 @@ func End(ctx context.Context, store stores.Store, from, to int64, newStore strin
 		return Fleet{}, err
 	}
 	if err := cell.CheckTo(newStore); err != nil {
-		return Fleet{}, refuseEnd("%w", err)
+		return Fleet{}, refuse("End", "%w", err)
 	}
 	_, f, err := knownFleet(ctx, &drive.Calls{Store: store})
 	if err != nil {
@@ -201,13 +197,9 @@ func End(ctx context.Context, store stores.Store, from, to int64, newStore strin
 		other.Floor = k.until(founding.Floor)
 	}
 	for _, c := range founding.Later {
-		other.Later = append(other.Later, Beginning{Node: c.Node, Until: k.until(c.Record.Limit)})
+		other.Later = append(other.Later, Later{Node: c.Node, Until: k.until(c.Record.Limit)})
 	}
 	return other, nil
-}
-
-func refuseEnd(format string, args ...any) error {
-	return &stores.OptionError{Option: "End", Err: fmt.Errorf(format, args...)}
 }
 
 // narrowTo takes numbers out of the fleet's cell, unless that was done before.
@@ -236,14 +228,14 @@ func (k *Keeper) narrowTo(ctx context.Context, leaving cell.Nodes, to string) er
 		case has == cell.Nodes{}:
 			return endedError(&f)
 		case leaving.From >= leaving.To || leaving.From < has.From || leaving.To > has.To || leaving.From != has.From && leaving.To != has.To:
-			return refuseEnd("node numbers %d to %d: want some at the lower or the upper end of those of this store, %d to %d", leaving.From, leaving.To-1, has.From, has.To-1)
+			return refuse("End", "node numbers %d to %d: want some at the lower or the upper end of those of this store, %d to %d", leaving.From, leaving.To-1, has.From, has.To-1)
 		}
 		if err := k.checkAhead(ctx, leaving); err != nil {
 			return err
 		}
 		f.Nodes, f.Gone = rest, append(slices.Clip(f.Gone), cell.Gone{Nodes: leaving, Store: to})
 		if err := stores.CheckValue(f.Encode()); err != nil {
-			return refuseEnd("this fleet has given numbers away %d times, and its cell has no room for more: end all of it", len(f.Gone)-1)
+			return refuse("End", "this fleet has given numbers away %d times, and its cell has no room for more: end all of it", len(f.Gone)-1)
 		}
 		_, err = k.swapFleet(ctx, version, f)
 		switch {
@@ -365,7 +357,7 @@ func (k *Keeper) has(node int64) error {
 			return movedError(node, g.Store)
 		}
 	}
-	return &stores.OptionError{Option: "WithNode", Err: fmt.Errorf("node number %d is none of this store's, which has %d to %d: see 'tickflake lease fleet'", node, f.Nodes.From, f.Nodes.To-1)}
+	return refuse("WithNode", "node number %d is none of this store's, which has %d to %d: see 'tickflake lease fleet'", node, f.Nodes.From, f.Nodes.To-1)
 }
 
 // numbers is how many node numbers the store has.

@@ -38,7 +38,7 @@ type Holding struct {
 	Node  int64
 	State State
 	// Owner is the text that the last holder gave with [WithOwner], or empty if it
-	// released the number; of one that was Moved, the name of the store that has it. Another
+	// released the number; of one that is Moved, the name of the store that has it. Another
 	// process wrote it: it may contain anything.
 	Owner string
 	// Limit is the end of the time that was granted, or of the reservation. No later

@@ -597,7 +597,7 @@ func (l line) founds() error {
 		case "floor":
 			f.Floor = noon.Add(duration(value))
 		case "later":
-			f.Later = []lease.Beginning{{Node: f.From, Until: noon.Add(duration(value))}}
+			f.Later = []lease.Later{{Node: f.From, Until: noon.Add(duration(value))}}
 		}
 	}
 	return lease.SetFleet(l.Context(), l.store(), f, l.options(flags(l.args)...)...)

@@ -32,7 +32,7 @@ NODES is a number, a range such as 512-1023, or a part of a layout that names it
 parts, such as datacenter=3. --later gives a number that begins later than the floor.
 
 With --format json the fleet is an object with the fields layout, from, to, floor,
-ended, left (to which stores numbers were moved) and later.`
+ended and left (to which stores numbers were moved).`
 
 const leaseEndHelp = `Give node numbers away for good: those in NODES, at the lower or the upper end of
 what the store has, or all. It prints the command that founds another store with
@@ -48,50 +48,6 @@ A number whose limit is more than two windows ahead of this clock begins later i
 the other store; if most are, the command refuses, since the clock is wrong. It
 writes each number once. If it ends early, run it again: it continues, and prints
 the same numbers. It asks first, unless --yes is given.`
-
-// fleet is the JSON of a fleet, and of the command that founds it.
-type fleet struct {
-	Layout string           `json:"layout"`
-	From   int64            `json:"from"`
-	To     int64            `json:"to"`
-	Floor  string           `json:"floor"`
-	Ended  bool             `json:"ended"`
-	Left   []movedTo        `json:"left"`
-	Later  []beginning      `json:"later"`
-	Found  *foundingCommand `json:"found,omitempty"`
-}
-
-type movedTo struct {
-	From  int64  `json:"from"`
-	To    int64  `json:"to"`
-	Store string `json:"store"`
-}
-
-type beginning struct {
-	Node  int64  `json:"node"`
-	Until string `json:"until"`
-}
-
-// foundingCommand founds another store. Now is the time by the clock that limits were compared with.
-type foundingCommand struct {
-	Command string `json:"command"`
-	Store   string `json:"store"`
-	Now     string `json:"now"`
-}
-
-func fleetOf(of lease.Fleet) fleet {
-	f := fleet{Layout: of.Layout.String(), From: of.From, To: of.To, Ended: of.Ended, Left: []movedTo{}, Later: []beginning{}}
-	if !of.Floor.IsZero() {
-		f.Floor = of.Floor.UTC().Format(time.RFC3339Nano)
-	}
-	for _, m := range of.Left {
-		f.Left = append(f.Left, movedTo(m))
-	}
-	for _, b := range of.Later {
-		f.Later = append(f.Later, beginning{b.Node, b.Until.UTC().Format(time.RFC3339Nano)})
-	}
-	return f
-}
 
 // nodesOf reads a node number, a range, or a part of a layout as in datacenter=3.
 func nodesOf(text string, layout snowflake.Layout) (from, to int64, err error) {
@@ -143,7 +99,7 @@ func newLeaseFleet(c *command.Console) *cobra.Command {
 			if err = cmp.Or(err, late); err != nil {
 				return cli.Usage(fmt.Errorf("--later %q: %w", text, err))
 			}
-			want.Later = append(want.Later, lease.Beginning{Node: n, Until: at})
+			want.Later = append(want.Later, lease.Later{Node: n, Until: at})
 		}
 		return l.fleet(cmd.Context(), *nodes, want, cmd.Flags().Changed("layout"), *format)
 	}
@@ -177,7 +133,7 @@ func (l *leases) fleet(ctx context.Context, nodes string, want lease.Fleet, layo
 	if err != nil {
 		return err
 	}
-	return l.show(fleetOf(f), format)
+	return l.show(f, format)
 }
 
 // fleetError turns an error about what was asked for into a usage error.
@@ -189,7 +145,7 @@ func fleetError(err error) error {
 }
 
 // show prints a fleet.
-func (l *leases) show(f fleet, format string) error {
+func (l *leases) show(f lease.Fleet, format string) error {
 	if format == command.FormatJSON {
 		return json.NewEncoder(l.Out).Encode(f)
 	}
@@ -197,7 +153,11 @@ func (l *leases) show(f fleet, format string) error {
 	if f.Ended {
 		nodes = "none, the fleet has ended"
 	}
-	rows := [][]string{{"layout", f.Layout}, {"nodes", nodes}, {"floor", cmp.Or(f.Floor, "none")}}
+	floor := "none"
+	if !f.Floor.IsZero() {
+		floor = f.Floor.Format(time.RFC3339Nano)
+	}
+	rows := [][]string{{"layout", f.Layout.String()}, {"nodes", nodes}, {"floor", floor}}
 	for _, m := range f.Left {
 		rows = append(rows, []string{"left", fmt.Sprintf("%d to %d, to %s", m.From, m.To, cell.Where(m.Store))})
 	}
@@ -250,38 +210,40 @@ func (l *leases) end(ctx context.Context, nodes, to string, yes bool, format str
 	if err := l.Confirm(ctx, yes, "end", question, fmt.Errorf("%s have not ended", which)); err != nil {
 		return err
 	}
-	now := time.Now()
+	now := time.Now().UTC()
 	other, err := ask(ctx, l.place, func(ctx context.Context, store stores.Store) (lease.Fleet, error) {
 		return lease.End(ctx, store, f.From, f.To, name, lease.WithTimeout(l.timeout))
 	})
 	if err != nil {
 		return fleetError(err)
 	}
-	founds := fleetOf(other)
-	founds.Found = &foundingCommand{Store: name, Now: now.UTC().Format(time.RFC3339)}
-	store := quote(to)
+	store, layout := quote(to), other.Layout.String()
 	if name != to { // it has a password or a namespace
 		store = `"$NEW"`
 	}
-	words := []string{fmt.Sprintf("tickflake lease fleet --store %s --layout %s --nodes %d-%d", store, quote(founds.Layout), f.From, f.To)}
-	if founds.Floor != "" {
-		words[0] += " --floor " + founds.Floor
+	found := fmt.Sprintf("tickflake lease fleet --store %s --layout %s --nodes %d-%d", store, quote(layout), f.From, f.To)
+	if !other.Floor.IsZero() {
+		found += " --floor " + other.Floor.Format(time.RFC3339Nano)
 	}
-	for _, b := range founds.Later {
-		words = append(words, fmt.Sprintf("--later %d=%s", b.Node, b.Until))
+	for _, b := range other.Later {
+		found += fmt.Sprintf(" \\\n  --later %d=%s", b.Node, b.Until.Format(time.RFC3339Nano))
 	}
-	founds.Found.Command = strings.Join(words, " \\\n  ")
 	if format == command.FormatJSON {
-		return json.NewEncoder(l.Out).Encode(founds)
+		return json.NewEncoder(l.Out).Encode(struct {
+			lease.Fleet
+			Store   string    `json:"store"`
+			Command string    `json:"command"`
+			Now     time.Time `json:"now"` // that limits were compared with
+		}{other, name, found, now})
 	}
 	fmt.Fprintf(l.Out, "# %s have left for %s. Found that store with them, once, before a process uses it:\n", which, name)
 	if name != to {
 		fmt.Fprintf(l.Out, "# NEW is its URL.\n")
 	}
-	if len(founds.Later) > 0 {
-		fmt.Fprintf(l.Out, "# Those with --later were granted more than two windows ahead of this clock, which says %s.\n", founds.Found.Now)
+	if len(other.Later) > 0 {
+		fmt.Fprintf(l.Out, "# Those with --later were granted more than two windows ahead of this clock, which says %s.\n", now.Format(time.RFC3339))
 	}
-	_, err = fmt.Fprintln(l.Out, founds.Found.Command)
+	_, err = fmt.Fprintln(l.Out, found)
 	return err
 }
 
