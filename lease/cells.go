@@ -194,9 +194,6 @@ func (k *Keeper) newFleet(nodes cell.Nodes) cell.Fleet {
 // swapReserved writes the cell of a node number that no process may claim before a limit.
 func (k *Keeper) swapReserved(ctx context.Context, was grant.Cell, limit, window uint64) error {
 	r := cell.Node{Floor: limit, Limit: limit, Window: window, Reserved: true, Write: k.random(), Last: was.Record.Names(), Layout: k.spec}
-	if limit > k.end() { // by a process with a wider time field
-		r.Layout = was.Record.Layout
-	}
 	_, err := k.calls.Swap(ctx, cell.NodeKey(was.Node), was.Version, k.encode(r))
 	return err
 }

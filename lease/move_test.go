@@ -63,6 +63,8 @@ func TestEnd(t *testing.T) {
 		"a process extends before a read":    "claim k bits:0; client slow; fate slow swap:node lost; on slow read:node { 15s; poll k }; end 0 0 new slow = store; end 0 0 new; granted k 0s 30s; later 0 0 floor:30s",
 		"others write a cell":                "claim k bits:0; client slow; on slow swap:node 99 { write 0 }; end 0 0 another slow = conflict '8 times in a row'",
 		"a listed write is undone":           "claim k bits:0; snapshot held; end 0 0 new; client c; on c read:node { back held }; end 0 0 new c; holding 0 moved 30s",
+		"it is cut off, and another name":    "found 0 1 bits:1; client c; fate c swap:node away; end 0 1 new c = store; end 0 1 elsewhere = moved 'to new'; end 0 1 new",
+		"a reservation is late":              "found 0 0 bits:0; client c; on c read:node { end 0 0 new }; reserve 0 0 1h bits:0 c = moved 'was moved to new'; holding 0 moved",
 		"a damaged number":                   "claim k bits:0; write 0 rubbish; end 0 0 new = damaged 'node number 0 cannot be read'",
 		"the outcome is unknown":             "claim k bits:2; client c; fate c swap:layout lost; end 0 3 new c = store 'perhaps'; end 0 3 new; later 0 3 floor:30s",
 		"the store went back": `claim k bits:0; snapshot then; 15s; poll k; back then; end 0 0 new; later 0 0 floor:30s
@@ -92,10 +94,11 @@ func TestEndIsCutOff(t *testing.T) {
 // one comes down, whoever ends the fleet.
 func TestWiderTime(t *testing.T) {
 	r := newRig(t)
-	narrow, wide := smallLayout(1), smallLayout(1)
+	narrow, wide := smallLayout(2), smallLayout(2)
 	narrow.TimeBits, wide.Parts = 38, nil // noon is in its 55th month of 104
 	end := narrow.End()
 	k := r.claim(nil, lease.WithLayout(narrow), pin(0))
+	r.run("end 2 3 away")
 	r.clock.Step(end.Sub(noon))
 	r.claim(nil, lease.WithLayout(wide), pin(1)) // granted past the narrow end
 	past := r.holding(1).Limit
@@ -105,6 +108,7 @@ func TestWiderTime(t *testing.T) {
 	f, err := lease.ReadFleet(t.Context(), r.cells)
 	require.NoError(t, err)
 	require.Equal(t, wide.String(), f.Layout.String())
+	require.Equal(t, []lease.Gone{{From: 2, To: 3, Store: "away"}}, f.Left)
 	r.clock.Step(end.Sub(noon))
 	f, err = lease.End(t.Context(), r.cells, 0, 1, "new", r.options()...)
 	require.NoError(t, err)

@@ -143,9 +143,7 @@ func (m *Machine) nextRaise(in Input) Op {
 	found := &m.raise.found
 	limit := max(m.held.Limit, found.Limit) // another process may have been granted more
 	r := m.unheld(in, limit, limit, found.Names())
-	if r.MovedTo = found.MovedTo; found.Limit > m.End { // by a process with a wider time field
-		r.Layout = found.Layout
-	}
+	r.MovedTo = found.MovedTo // what has left stays final
 	return Op{Kind: Swap, Why: Raise, Node: m.held.Node, Version: m.raise.version, Record: r}
 }
 
