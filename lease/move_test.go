@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/lease"
 )
 
@@ -33,6 +34,7 @@ func TestSites(t *testing.T) {
 // TestEnd ends fleets, and founds others with their numbers. Whoever holds one uses it up, and no more; whoever
 // gets one begins where it ended.
 func TestEnd(t *testing.T) {
+	long := strings.Repeat("n", cell.MaxTo)
 	const old = "claim x bits:2 pin:0; claim p bits:2 pin:3; claim f bits:2; close x;"
 	scripts(t, map[string]string{
 		"all": old + `end 0 3 new; later 0 3 floor:30s; fleet 0 3 ended 0-3:new; holding 3 moved 30s; holding 0 moved 0s; end 0 3 new; later 0 3 floor:30s
@@ -62,6 +64,8 @@ func TestEnd(t *testing.T) {
 		"a process extends before the write": "claim k bits:0; client slow; on slow swap:node { 15s; poll k }; end 0 0 new slow; later 0 0 floor:45s",
 		"a process extends before a read":    "claim k bits:0; client slow; fate slow swap:node lost; on slow read:node { 15s; poll k }; end 0 0 new slow = store; end 0 0 new; granted k 0s 30s; later 0 0 floor:30s",
 		"others write a cell":                "claim k bits:0; client slow; on slow swap:node 99 { write 0 }; end 0 0 another slow = conflict '8 times in a row'",
+		"what a list shows is read":          "found 0 0 bits:0; end 0 0 new; client c; fate c read:node away; end 0 0 new c = store",
+		"names for which there is no room":   "found 0 7 bits:3; end 7 7 " + long + "; end 6 6 " + long + "; end 5 5 " + long + "; end 4 4 " + long + "; end 7 7 new = moved; end 7 7 " + long,
 		"a listed write is undone":           "claim k bits:0; snapshot held; end 0 0 new; client c; on c read:node { back held }; end 0 0 new c; holding 0 moved 30s",
 		"it is cut off, and another name":    "found 0 1 bits:1; client c; fate c swap:node away; end 0 1 new c = store; end 0 1 elsewhere = moved 'to new'; end 0 1 new",
 		"a reservation is late":              "found 0 0 bits:0; client c; on c read:node { end 0 0 new }; reserve 0 0 1h bits:0 c = moved 'was moved to new'; holding 0 moved",
