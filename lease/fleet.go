@@ -184,10 +184,16 @@ func End(ctx context.Context, store stores.Store, from, to int64, newStore strin
 		return Fleet{}, err
 	}
 	leaving := cell.Nodes{From: from, To: to + 1}
-	if err := k.narrowTo(ctx, leaving, newStore); err != nil {
-		return Fleet{}, err
+	if from < 0 || to < from || to >= k.nodes() {
+		return Fleet{}, refuse("End", "node numbers %d to %d: want a range within 0 to %d", from, to, k.nodes()-1)
 	}
-	cells, err := k.finish(ctx, leaving, newStore)
+	cells, err := k.listAll(ctx, leaving)
+	if err == nil {
+		err = k.narrowTo(ctx, leaving, newStore, cells)
+	}
+	if err == nil {
+		err = k.finish(ctx, cells, newStore)
+	}
 	if err != nil {
 		return Fleet{}, err
 	}
@@ -203,7 +209,7 @@ func End(ctx context.Context, store stores.Store, from, to int64, newStore strin
 }
 
 // narrowTo takes numbers out of the fleet's cell, unless that was done before.
-func (k *Keeper) narrowTo(ctx context.Context, leaving cell.Nodes, to string) error {
+func (k *Keeper) narrowTo(ctx context.Context, leaving cell.Nodes, to string, cells []grant.Cell) error {
 	for range drive.InARow {
 		version, f, err := knownFleet(ctx, &k.calls)
 		if err != nil {
@@ -227,11 +233,12 @@ func (k *Keeper) narrowTo(ctx context.Context, leaving cell.Nodes, to string) er
 		switch {
 		case has == cell.Nodes{}:
 			return endedError(&f)
-		case leaving.From >= leaving.To || leaving.From < has.From || leaving.To > has.To || leaving.From != has.From && leaving.To != has.To:
+		case leaving.From < has.From || leaving.To > has.To || leaving.From != has.From && leaving.To != has.To:
 			return refuse("End", "node numbers %d to %d: want some at the lower or the upper end of those of this store, %d to %d", leaving.From, leaving.To-1, has.From, has.To-1)
 		}
-		if err := k.checkAhead(ctx, leaving); err != nil {
-			return err
+		if later := grant.Found(cells, f.Floor, k.tick(), k.config.window).Later; 2*len(later) > len(cells) {
+			return fmt.Errorf("%w: %d of %d node numbers were granted further ahead of this clock, which says %s, than two windows, as %d until %s: set this clock right, or wait",
+				ErrSkew, len(later), len(cells), k.clock.Now().UTC().Format(time.RFC3339), later[0].Node, k.time(later[0].Record.Limit).Format(time.RFC3339))
 		}
 		f.Nodes, f.Gone = rest, append(slices.Clip(f.Gone), cell.Gone{Nodes: leaving, Store: to})
 		if err := stores.CheckValue(f.Encode()); err != nil {
@@ -248,73 +255,46 @@ func (k *Keeper) narrowTo(ctx context.Context, leaving cell.Nodes, to string) er
 	return k.busy()
 }
 
-// checkAhead refuses to give numbers away of which most have limits far ahead of the clock.
-func (k *Keeper) checkAhead(ctx context.Context, leaving cell.Nodes) error {
-	later, first := int64(0), grant.Cell{}
-	err := k.eachBlock(ctx, leaving, func(cells []grant.Cell) error {
-		for _, c := range grant.Found(cells, k.fleet.Floor, k.tick(), k.config.window).Later {
-			later, first = later+1, c
-		}
-		return nil
-	})
-	if n := leaving.To - leaving.From; err == nil && 2*later > n {
-		return fmt.Errorf("%w: %d of %d node numbers were granted further ahead of this clock, which says %s, than two windows, as %d until %s: set this clock right, or wait",
-			ErrSkew, later, n, k.clock.Now().UTC().Format(time.RFC3339), first.Node, k.time(first.Record.Limit).Format(time.RFC3339))
-	}
-	return err
-}
-
-// eachBlock lists the cells of numbers, also those that do not exist, some thousands at a time.
-func (k *Keeper) eachBlock(ctx context.Context, nodes cell.Nodes, do func([]grant.Cell) error) error {
+// listAll lists the cells of numbers, also those that do not exist.
+func (k *Keeper) listAll(ctx context.Context, nodes cell.Nodes) (all []grant.Cell, err error) {
 	for from := nodes.From; from < nodes.To; from += listed {
 		n := min(listed, nodes.To-from)
 		found, err := k.list(ctx, cell.NodeKey(from), cell.NodeKey(from+n-1)+"\x00", int(n))
 		if err != nil {
-			return err
+			return nil, err
 		}
-		cells := make([]grant.Cell, n)
-		for i := range cells {
-			cells[i] = grant.Cell{Node: from + int64(i), Damaged: k.bad[from+int64(i)] != nil}
+		for node := from; node < from+n; node++ {
+			all = append(all, grant.Cell{Node: node, Damaged: k.bad[node] != nil})
 		}
 		for _, c := range found {
-			if i := c.Node - from; i >= 0 && i < n {
-				cells[i] = c
+			if nodes.Has(c.Node) {
+				all[c.Node-nodes.From] = c
 			}
 		}
-		if err := do(cells); err != nil {
-			return err
-		}
 	}
-	return nil
+	return all, nil
 }
 
 // listed is how many node numbers are listed at a time.
 const listed = 4096
 
-// finish makes the cells of all numbers final (A), and returns them. Those that are held come last, so that their
-// processes have the rest of a fresh grant when all is done.
-func (k *Keeper) finish(ctx context.Context, leaving cell.Nodes, to string) (final []grant.Cell, err error) {
-	var held []grant.Cell
-	finish := func(cells []grant.Cell) error {
-		for _, c := range cells {
-			c, err := k.final(ctx, c, to)
-			if err != nil {
-				return fmt.Errorf("%d of %d node numbers have left, run it again to continue: %w", len(final), leaving.To-leaving.From, err)
+// finish makes all cells final (A), and the records in them those that are. Those that are held come last, so that
+// their processes have the rest of a fresh grant when all is done.
+func (k *Keeper) finish(ctx context.Context, cells []grant.Cell, to string) (err error) {
+	done := 0
+	for _, held := range []bool{false, true} {
+		for i := range cells {
+			c := &cells[i]
+			if held != (c.Record.Holder != "") {
+				continue
 			}
-			final = append(final, c)
+			if *c, err = k.final(ctx, *c, to); err != nil {
+				return fmt.Errorf("%d of %d node numbers have left, run it again to continue: %w", done, len(cells), err)
+			}
+			done++
 		}
-		return nil
 	}
-	err = k.eachBlock(ctx, leaving, func(cells []grant.Cell) error {
-		holders := slices.DeleteFunc(slices.Clone(cells), func(c grant.Cell) bool { return c.Record.Holder == "" })
-		held = append(held, holders...)
-		return finish(slices.DeleteFunc(cells, func(c grant.Cell) bool { return c.Record.Holder != "" }))
-	})
-	if err == nil {
-		err = finish(held)
-	}
-	slices.SortFunc(final, func(a, b grant.Cell) int { return cmp.Compare(a.Node, b.Node) })
-	return final, err
+	return nil
 }
 
 // final makes the cell of a number final, which is as a list had it, and returns it.
