@@ -68,7 +68,7 @@ func (e *NoFreeNodeError) Is(target error) bool { return target == stores.Passin
 type LayoutMismatchError struct{ Ours, Theirs snowflake.Layout }
 
 func (e *LayoutMismatchError) Error() string {
-	return fmt.Sprintf("the IDs of this store have the layout %s, and not %s: use that layout, or another namespace for IDs that never meet those; if it was set by mistake and no ID was issued, found another namespace with 'tickflake lease fleet --layout %[2]s' before processes use it", e.Theirs, e.Ours)
+	return fmt.Sprintf("the IDs of this store have the layout %s, and not %s: use that layout, or another namespace for IDs that never meet those ('tickflake lease fleet' sets its layout by --layout)", e.Theirs, e.Ours)
 }
 
 // Is reports whether target is [stores.Refused].
