@@ -72,6 +72,9 @@ func TestClaimOptions(t *testing.T) {
 		"List":         func(s stores.Store) error { return second(lease.List(t.Context(), s)) },
 		"Inspect":      func(s stores.Store) error { return second(lease.Inspect(t.Context(), s, 1)) },
 		"ForceRelease": func(s stores.Store) error { return lease.ForceRelease(t.Context(), s, 1) },
+		"SetFleet":     func(s stores.Store) error { return lease.SetFleet(t.Context(), s, lease.Fleet{}) },
+		"ReadFleet":    func(s stores.Store) error { return second(lease.ReadFleet(t.Context(), s)) },
+		"End":          func(s stores.Store) error { return second(lease.End(t.Context(), s, 0, 0, "new")) },
 		"Reserve":      func(s stores.Store) error { return lease.Reserve(t.Context(), s, 1, 1, noon) },
 	} {
 		newRig(t).refuses(name, call(nil))

@@ -23,6 +23,9 @@ func hangCalls(ctx context.Context, s stores.Store, k *lease.Keeper) map[string]
 	return map[string]func() error{
 		"Claim":        func() error { return second(lease.Claim(ctx, s, (&record{}).option(), lease.WithPolling())) },
 		"Reserve":      func() error { return lease.Reserve(ctx, s, 5, 9, time.Now().Add(time.Hour)) },
+		"SetFleet":     func() error { return lease.SetFleet(ctx, s, lease.Fleet{To: 1023}) },
+		"ReadFleet":    func() error { return second(lease.ReadFleet(ctx, s)) },
+		"End":          func() error { return second(lease.End(ctx, s, 5, 9, "new")) },
 		"List":         func() error { return second(lease.List(ctx, s)) },
 		"Inspect":      func() error { return second(lease.Inspect(ctx, s, 1)) },
 		"ForceRelease": func() error { return lease.ForceRelease(ctx, s, 1) },
