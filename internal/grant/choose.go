@@ -65,9 +65,10 @@ func (m *Machine) better(a, b *Cell, r Rank) bool {
 // place is how far a number is from the first one of the store.
 func (m *Machine) place(c *Cell) int64 {
 	f := &m.probe.fleet
-	n := f.Nodes.To - f.Nodes.From
-	return (c.Node - f.Nodes.From - f.first() + n) % n
+	return (c.Node - f.Nodes.From - f.first() + f.count()) % f.count()
 }
+
+func (f *Fleet) count() int64 { return f.Nodes.To - f.Nodes.From }
 
 // first is how far the number that a Locker begins with is from the least one of the store. It may have left.
 func (f *Fleet) first() int64 {

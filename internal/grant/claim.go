@@ -89,9 +89,9 @@ func (m *Machine) nextFirst(in Input) Op {
 		return Op{Kind: Read, Why: First, Node: m.Pinned}
 	}
 	f := &m.probe.fleet
-	m.probe.search = NewSearch(f.Nodes, in.Pick)
+	m.probe.search = NewSearch(f.count(), in.Pick)
 	if m.Locker {
-		m.probe.search = Search{Nodes: f.Nodes, First: f.first()}
+		m.probe.search = Search{Nodes: f.count(), First: f.first()}
 	}
 	return m.probe.list(First)
 }
@@ -100,7 +100,7 @@ func (m *Machine) nextFirst(in Input) Op {
 func (p *probe) list(why Why) Op {
 	search := p.search
 	from, n := search.Block()
-	return Op{Kind: List, Why: why, Node: from, N: n}
+	return Op{Kind: List, Why: why, Node: p.fleet.Nodes.From + from, N: n}
 }
 
 // claim claims a cell.
@@ -216,7 +216,7 @@ func (m *Machine) doneCandidate(in Input, op Op, r Result) []Event {
 		p.taken(op.Node, r.Status == Locked)
 	case op.Kind == Read && op.Why == First:
 		p.stage = searching
-		p.search = Search{Nodes: cell.Nodes{To: 1}, Done: 1}
+		p.search = Search{Nodes: 1, Done: 1}
 		p.cells = []Cell{r.Cell}
 	case op.Kind == Read && broken:
 		p.taken(op.Node, false)

@@ -324,7 +324,7 @@ func TestSought(t *testing.T) {
 // TestManyClaims has as many claims of unknown outcome as are remembered: one of their numbers is tried again.
 func TestManyClaims(t *testing.T) {
 	m := mine()
-	m.probe.stage, m.probe.search, m.probe.cells = searching, Search{Nodes: ten, Done: 10}, []Cell{theirs(3, 4, 900, free)}
+	m.probe.stage, m.probe.search, m.probe.cells = searching, Search{Nodes: 10, Done: 10}, []Cell{theirs(3, 4, 900, free)}
 	for len(m.probe.waiting) < maxClaims {
 		require.EqualValues(t, 3, m.Next(now).Node)
 		m.probe.waiting = append(m.probe.waiting, theirs(5, 4, 1050, still))
@@ -372,7 +372,7 @@ func TestClaims(t *testing.T) {
 		"the clock is past the end":        {machine: mine(func(m *Machine) { m.End = 1000 }), cells: []Cell{none(3)}, why: EndOfTime},
 	} {
 		m := test.machine
-		m.probe.stage, m.probe.search, m.probe.cells, m.probe.others = searching, Search{Nodes: ten, Done: 10}, test.cells, test.others
+		m.probe.stage, m.probe.search, m.probe.cells, m.probe.others = searching, Search{Nodes: 10, Done: 10}, test.cells, test.others
 		op := m.Next(now)
 		require.Equal(t, []any{test.why, test.version, test.from, test.limit}, []any{op.Why, op.Version, op.Record.Floor, op.Record.Limit}, name)
 		if op.Why == Claim {

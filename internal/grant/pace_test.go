@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/tickflake/tickflake/internal/cell"
 )
 
 func TestRetry(t *testing.T) {
@@ -65,11 +63,10 @@ func TestExtendAt(t *testing.T) {
 func TestSearch(t *testing.T) {
 	for _, nodes := range []int64{1, 256, 1000, 1 << 14} {
 		read := make([]bool, nodes)
-		s := NewSearch(cell.Nodes{From: 7, To: 7 + nodes}, 12345)
+		s := NewSearch(nodes, 12345)
 		require.Equal(t, 12345%nodes/256*256, s.First)
 		for most := int64(256); !s.Settled(NoRank); most = min(2*most, lastBlock) {
 			from, n := s.Block()
-			from -= 7
 			require.Positive(t, n)
 			require.True(t, n == most || from+n == nodes || s.Done == nodes, "%d numbers from %d on", n, from)
 			for node := from; node < from+n; node++ {
@@ -87,7 +84,7 @@ func TestSettled(t *testing.T) {
 		4096: {true, true, true, false}, 8191: {true, true, true, false}, 8192: {true, true, true, true},
 	} {
 		for rank, want := range want {
-			s := Search{Nodes: cell.Nodes{To: 8192}, Done: done}
+			s := Search{Nodes: 8192, Done: done}
 			require.Equal(t, want, s.Settled(Rank(rank)), "rank %d after %d numbers", rank, done)
 		}
 	}

@@ -1,12 +1,10 @@
 package grant
 
-import "github.com/tickflake/tickflake/internal/cell"
-
 // Search says which node numbers a claim reads. It reads blocks of numbers, from a random
 // block on, until it finds a free number, so a claim among millions reads few.
 type Search struct {
-	Nodes cell.Nodes
-	First int64 // how far the number that it began with is from the least one
+	Nodes int64 // how many node numbers there are
+	First int64 // the number that it began with
 	Done  int64 // how many numbers it has read
 	block int64 // the length of the next block, if it is not the first
 }
@@ -20,23 +18,21 @@ const (
 )
 
 // NewSearch begins at a block that pick chooses.
-func NewSearch(nodes cell.Nodes, pick uint64) Search {
-	return Search{Nodes: nodes, First: int64(pick%uint64(nodes.To-nodes.From)) / firstBlock * firstBlock}
+func NewSearch(nodes int64, pick uint64) Search {
+	return Search{Nodes: nodes, First: int64(pick%uint64(nodes)) / firstBlock * firstBlock}
 }
-
-func (p *Search) all() int64 { return p.Nodes.To - p.Nodes.From }
 
 // Block returns the next block: n numbers from one on.
 func (p *Search) Block() (from, n int64) {
-	from = (p.First + p.Done) % p.all()
-	n = min(max(p.block, firstBlock), p.all()-p.Done, p.all()-from)
+	from = (p.First + p.Done) % p.Nodes
+	n = min(max(p.block, firstBlock), p.Nodes-p.Done, p.Nodes-from)
 	p.Done += n
 	p.block = min(2*max(p.block, firstBlock), lastBlock)
-	return p.Nodes.From + from, n
+	return from, n
 }
 
 // Settled reports whether no further block is needed, if the best candidate so far has this
 // rank.
 func (p *Search) Settled(rank Rank) bool {
-	return rank == Ready || p.Done >= p.all() || rank != NoRank && p.Done >= enough
+	return rank == Ready || p.Done >= p.Nodes || rank != NoRank && p.Done >= enough
 }
