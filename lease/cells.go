@@ -198,19 +198,15 @@ func (k *Keeper) swapReserved(ctx context.Context, was grant.Cell, limit, window
 	return err
 }
 
-// narrow reports whether the time field of the fleet's cell is narrower than that of our layout.
-func (k *Keeper) narrow() bool {
-	theirs, err := cell.ParseLayout(k.fleet.Layout)
-	return err == nil && theirs.TimeBits < k.layout.TimeBits
-}
-
-// widened is the fleet's cell with our time field.
-func (k *Keeper) widened() cell.Fleet {
-	f := k.fleet
-	layout, _ := cell.ParseLayout(f.Layout) // it was read
-	layout.TimeBits = k.layout.TimeBits
-	f.Layout = layout.String()
-	return f
+// widened is the fleet's cell with our time field, if that is wider.
+func (k *Keeper) widened() (f cell.Fleet, wider bool) {
+	f = k.fleet
+	layout, err := cell.ParseLayout(f.Layout)
+	if wider = err == nil && layout.TimeBits < k.layout.TimeBits; wider {
+		layout.TimeBits = k.layout.TimeBits
+		f.Layout = layout.String()
+	}
+	return f, wider
 }
 
 // fits returns a [*LayoutMismatchError] unless the layout of the text puts each slot into

@@ -159,13 +159,14 @@ func (d *driver) call(ctx context.Context, op grant.Op, r *grant.Result) (err er
 		if r.Cell.Version, err = d.readFleet(ctx); err == nil && r.Cell.Version != 0 {
 			err = d.has(d.node)
 		}
-		r.Fleet = grant.Fleet{Nodes: d.fleet.Nodes, Floor: d.fleet.Floor, First: d.fleet.First, Narrow: d.narrow()}
+		_, narrow := d.widened()
+		r.Fleet = grant.Fleet{Nodes: d.fleet.Nodes, Floor: d.fleet.Floor, First: d.fleet.First, Narrow: narrow}
 	case op.Kind == grant.Read:
 		r.Cell, err = d.readCell(ctx, op.Node)
 	case fleet:
 		f := d.newFleet(cell.AllNodes(d.layout))
 		if op.Version != 0 {
-			f = d.widened()
+			f, _ = d.widened()
 		}
 		r.Version, err = d.swapFleet(ctx, op.Version, f)
 		r.Fleet = grant.Fleet{Nodes: f.Nodes, Floor: f.Floor, First: f.First}
