@@ -11,7 +11,6 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
@@ -74,7 +73,7 @@ func (l *leases) Scan(ctx context.Context, _, _ string, _ int, found func(key st
 	for next, again := "", true; again; again = next != "" {
 		list := new(coordination.LeaseList)
 		options := &meta.ListOptions{Limit: 500, Continue: next}
-		if err := l.send(ctx, l.client.Get().VersionedParams(options, scheme.ParameterCodec), list); err != nil {
+		if err := l.send(ctx, l.client.Get().VersionedParams(options, runtime.NewParameterCodec(scheme)), list); err != nil {
 			return false, err
 		}
 		for i := range list.Items {

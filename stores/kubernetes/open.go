@@ -8,7 +8,11 @@ import (
 	"strings"
 
 	coordination "k8s.io/api/coordination/v1"
-	"k8s.io/client-go/kubernetes/scheme"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/transport"
@@ -84,10 +88,21 @@ func configOf(u *engine.URL) (*rest.Config, error) {
 	return config, err
 }
 
+// scheme has the one kind of objects that the package uses, and the server's errors. That of client-go
+// has every kind of Kubernetes, in 50 more packages.
+var scheme = newScheme()
+
+func newScheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	utilruntime.Must(coordination.AddToScheme(s)) // fails only for kinds that clash
+	meta.AddToGroupVersion(s, schema.GroupVersion{Version: "v1"})
+	return s
+}
+
 // clientOf returns a client of the API of leases with connections of its own.
 func clientOf(config *rest.Config) (client rest.Interface, closeAll func() error, err error) {
 	config.GroupVersion, config.APIPath = &coordination.SchemeGroupVersion, "/apis"
-	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	config.QPS = -1 // no limiter: what to send is little, and must not wait
 	config.NextProtos = []string{"http/1.1"}
 	settings, err := config.TransportConfig()
