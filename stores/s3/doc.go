@@ -7,6 +7,8 @@
 //
 //	tickflake generate --store 's3://BUCKET?region=eu-central-1'
 //
+// It brings 19 modules of others into a program.
+//
 // # URLs
 //
 //	s3://BUCKET[/PREFIX][?endpoint=URL&region=NAME&profile=NAME&cacert=FILE&namespace=NAME]
