@@ -18,7 +18,7 @@ import (
 	"github.com/tickflake/tickflake/internal/rig/servertest"
 )
 
-// The steps of action.yml run as they stand, as GitHub runs them: on a package of this repository
+// The steps of action/action.yml run as they stand, as GitHub runs them: on a package of this repository
 // that keeps its promises, and on a program that does not.
 func TestAction(t *testing.T) {
 	bash := servertest.Find(t, "bash", "bash")
@@ -32,7 +32,7 @@ func TestAction(t *testing.T) {
 		Args: []string{"run", "-exec", "cp", "./chaos_test/kernel/newcomer", program}, Env: []string{"CGO_ENABLED=0"}})
 	given := map[string]string{"package": "./chaos_test", "run": "F5/^reject$/raw", "program": program, "faults": "none\nstep-back-1s\n", "reports": dir}
 
-	text, err := os.ReadFile(filepath.Join(rig.Top(), "action.yml"))
+	text, err := os.ReadFile(filepath.Join("action", "action.yml"))
 	require.NoError(t, err)
 	var action struct {
 		Inputs map[string]struct{ Default string }
@@ -62,7 +62,7 @@ func TestAction(t *testing.T) {
 		require.Equal(t, "bash", step.Shell)
 		require.Regexp(t, `^inputs\.(package|program) != ''$`, step.If)
 		cmd := exec.CommandContext(t.Context(), bash, "--noprofile", "--norc", "-eo", "pipefail", "-c", step.Run)
-		cmd.Dir, cmd.Env = rig.Top(), append(os.Environ(), "GITHUB_ACTION_PATH="+rig.Top())
+		cmd.Dir, cmd.Env = rig.Top(), append(os.Environ(), "GITHUB_ACTION_PATH="+filepath.Join(rig.Top(), "chaos_test", "action"))
 		for name, value := range step.Env {
 			cmd.Env = append(cmd.Env, name+"="+input.ReplaceAllStringFunc(value, func(found string) string {
 				name := input.FindStringSubmatch(found)[1]
