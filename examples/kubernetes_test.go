@@ -104,6 +104,23 @@ func certificate(t *testing.T, dir string) *http.Client {
 	return server.Client()
 }
 
+// Each resource and image that "kubectl apply -k" takes is in the manifests.
+func TestKustomization(t *testing.T) {
+	text, err := os.ReadFile("kubernetes/kustomization.yaml")
+	require.NoError(t, err)
+	var k struct {
+		APIVersion, Kind string
+		Resources        []string
+		Images           []struct{ Name, NewName, NewTag string }
+	}
+	require.NoError(t, yaml.UnmarshalStrict(text, &k))
+	assert.Equal(t, "kustomize.config.k8s.io/v1beta1 Kustomization", k.APIVersion+" "+k.Kind)
+	require.Len(t, k.Resources, 1)
+	require.Len(t, k.Images, 1)
+	name, _, _ := strings.Cut(load(t, k.Resources[0]).pod.Spec.Containers[0].Image, ":")
+	assert.Equal(t, k.Images[0].Name, name)
+}
+
 // Kubernetes's own types accept each manifest, and its container runs as it says: it takes the arguments and the environment, listens
 // at the ports, answers the probes, serves, and releases its node number when it ends.
 func TestPodsRun(t *testing.T) {
@@ -141,7 +158,7 @@ func TestPodsRun(t *testing.T) {
 				case "config":
 					made := strings.Fields(servertest.Run(t, servertest.Config{Path: path, Args: []string{"serve", "token"}}))
 					token = made[1]
-					require.NoError(t, os.WriteFile(filepath.Join(dir, "serve.yaml"), []byte("clients:\n  - {name: shop, token-hash: "+made[3]+"}\n"), 0o600))
+					require.NoError(t, os.WriteFile(filepath.Join(dir, "clients.yaml"), []byte("clients:\n  - {name: shop, token-hash: "+made[3]+"}\n"), 0o600))
 				}
 			}
 			replace, ports := []string{"=/etc/", "=" + root + "/etc/"}, map[string]string{}

@@ -92,6 +92,12 @@ func (s *serving) greet(log *slog.Logger, listeners map[string]net.Listener) {
 		}
 	}
 	log.Info("serving", addresses...)
+	for _, l := range listeners {
+		if at, ok := l.Addr().(*net.TCPAddr); ok && !at.IP.IsLoopback() && s.place.url == "" {
+			log.Warn("other machines reach this server, and its store is a directory: another server with one of its own issues the same IDs; give both one --store", "directory", s.place.name())
+			break
+		}
+	}
 	if *s.logFormat == command.FormatJSON {
 		return
 	}
