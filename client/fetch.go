@@ -6,7 +6,7 @@ import (
 	"math"
 	"time"
 
-	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
+	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
 	"github.com/tickflake/tickflake/snowflake"
 )
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
+	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
 )
 
 // Number returns the next number of a sequence. It is [Client.Numbers] for one number.

@@ -33,7 +33,7 @@ func number(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer invoices.Close() // gives the rest of its numbers back; its error is logged
+	defer invoices.Close()    // gives the rest of its numbers back; its error is logged
 	return invoices.Next(ctx) // 1, 2, 3, …
 }
 

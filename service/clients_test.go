@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 
-	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
+	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
 	"github.com/tickflake/tickflake/service"
 	"github.com/tickflake/tickflake/service/servicetest"
 )

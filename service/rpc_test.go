@@ -24,7 +24,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
-	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
+	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service"

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/examples/internal/exampletest"
-	"github.com/tickflake/tickflake/internal/rig"
+	"github.com/tickflake/tickflake/integration/fleet"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
@@ -40,12 +40,12 @@ var dialects = []struct {
 	},
 }
 
-func TestMain(m *testing.M) { rig.Main(m, nil) }
+func TestMain(m *testing.M) { fleet.Main(m, nil) }
 
 // print returns what the command prints.
 func print(t *testing.T, args ...string) string {
 	t.Helper()
-	program, err := rig.Build("./cmd/tickflake", false)
+	program, err := fleet.Build("./cmd/tickflake", false)
 	require.NoError(t, err)
 	out, err := exec.Command(program, append([]string{"layout", "sql"}, args...)...).CombinedOutput()
 	require.NoError(t, err, "%s", out)

@@ -132,7 +132,7 @@ func (l *leases) send(ctx context.Context, method, name string, query url.Values
 	if err != nil {
 		return err
 	}
-	defer answer.Body.Close() //nolint:errcheck // it was read
+	defer answer.Body.Close()                         //nolint:errcheck // it was read
 	if answer.StatusCode == http.StatusUnauthorized { // a new certificate needs a new connection
 		l.user.Exec.forget()
 		l.client.CloseIdleConnections()

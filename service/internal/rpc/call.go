@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/tap"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
+	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
 	"github.com/tickflake/tickflake/service/internal/issuer"
 )
 

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 
-	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
+	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
 	"github.com/tickflake/tickflake/service/internal/issuer"
 	"github.com/tickflake/tickflake/snowflake"
 )
