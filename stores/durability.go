@@ -48,7 +48,7 @@ func CheckDurability(ctx context.Context, store Store) (Durability, error) {
 
 // Prober is a [Store] that can prove by writes that its server keeps the promises of a Store, which some
 // servers of its protocol break under load. It is proved before the first process of a fleet writes, before a
-// sequence is created, and by "tickflake lease check"; [Probe] does it. The error is [Refused] if
+// sequence is created, and by "tickflake store check"; [Probe] does it. The error is [Refused] if
 // the server breaks one. It is safe for use by several goroutines at once.
 type Prober interface {
 	Store

@@ -293,14 +293,14 @@ func (c *httpCaller) request(method, path string) ([]byte, error) {
 	}
 	var problem struct {
 		Code, Detail string
-		After        float64 `json:"retry_after"`
+		After        float64 `json:"retry_after_seconds"`
 	}
 	if err := json.Unmarshal(body, &problem); err != nil {
 		return nil, fmt.Errorf("status %s: %s", answer.Status, body)
 	}
 	seconds, _ := strconv.ParseFloat(answer.Header.Get("Retry-After"), 64)
 	if seconds < problem.After || seconds >= problem.After+1 {
-		return nil, fmt.Errorf("Retry-After is %g, and retry_after %g", seconds, problem.After)
+		return nil, fmt.Errorf("Retry-After is %g, and retry_after_seconds %g", seconds, problem.After)
 	}
 	return nil, &Refusal{fmt.Sprintf("%d %s", answer.StatusCode, problem.Code), problem.Detail, time.Duration(problem.After * float64(time.Second))}
 }

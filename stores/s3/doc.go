@@ -28,7 +28,7 @@
 //
 // A process that opens the store proves that the server heeds If-None-Match and If-Match, and
 // refuses one that ignores them. Before the first process of a fleet writes, before a sequence is created, and in
-// "tickflake lease check", it also proves that of 32 writes at once on one condition one succeeds. Two objects of the
+// "tickflake store check", it also proves that of 32 writes at once on one condition one succeeds. Two objects of the
 // namespace in capitals, CONDITIONS! and RACES!, serve for that. The tests use versitygw. Amazon S3,
 // Cloudflare R2, Tigris, Ceph and MinIO document both conditions. Directory buckets (S3 Express) are refused.
 //
@@ -54,7 +54,7 @@
 // Amazon S3 keeps acknowledged writes. What can still lose them: a lifecycle rule that expires objects under
 // PREFIX/; a person or a tool that deletes objects or restores old versions of them; replication to a second bucket that
 // the fleet is moved to. A versioned bucket keeps an old version for each write, so let a rule expire
-// noncurrent versions; object lock with a default retention keeps them all for its time. "tickflake lease check" names
+// noncurrent versions; object lock with a default retention keeps them all for its time. "tickflake store check" names
 // such rules, versions and locks, if it may ask (s3:GetLifecycleConfiguration, s3:GetBucketVersioning,
 // s3:GetBucketObjectLockConfiguration).
 package s3

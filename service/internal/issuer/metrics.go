@@ -59,8 +59,10 @@ func (i *Issuer) Measure(provider metric.MeterProvider, s State) (unregister fun
 	turned := counter("connections_refused", "{connection}", "Connections beyond the limit, or unknown ones that made room for others, by protocol.")
 	sequences := gauge("sequences", "{sequence}", "Sequences that are open.")
 	mostSequences := gauge("sequences_limit", "{sequence}", "Sequences that are open at most.")
-	current := gauge("clients_current", "{server}", "1 while the clients are those that were given last, 0 after new ones could not be used. Only with clients.")
 	ready := gauge("ready", "{server}", "1 while the server is ready, else 0.")
+	current, err := meter.Int64ObservableGauge("tickflake.config.last_reload_successful",
+		metric.WithDescription("1 if the clients that were given last are used, 0 if they could not be. Only with clients."))
+	made, errs = append(made, current), append(errs, err)
 	remaining, err := meter.Float64ObservableGauge("tickflake.service.certificate_remaining", metric.WithUnit("s"),
 		metric.WithDescription("Time until the TLS certificate expires; below 0, it has expired. Only with TLS."))
 	made, errs = append(made, remaining), append(errs, err)

@@ -21,7 +21,7 @@ type problem struct {
 	Detail string `json:"detail"`
 	Code   string `json:"code"` // of the refusal
 
-	RetryAfter float64 `json:"retry_after,omitempty"` // seconds
+	RetryAfter float64 `json:"retry_after_seconds,omitempty"` // seconds
 }
 
 // statusError is the cause of a refusal that has a status of its own.
