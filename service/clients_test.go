@@ -39,12 +39,12 @@ func TestReloadClients(t *testing.T) {
 			}
 		}
 		both := r.rpc() // a proxy's connection
-		open := func(token string) tickflakev1.Tickflake_StreamClient {
-			s, err := tickflakev1.NewTickflakeClient(both).Stream(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token))
+		open := func(token string) tickflakev1.TickflakeService_StreamClient {
+			s, err := tickflakev1.NewTickflakeServiceClient(both).Stream(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token))
 			require.NoError(t, err)
 			return s
 		}
-		moves := func(s tickflakev1.Tickflake_StreamClient) {
+		moves := func(s tickflakev1.TickflakeService_StreamClient) {
 			require.NoError(t, s.Send(&tickflakev1.StreamRequest{Credit: 1}))
 			_, err := s.Recv()
 			require.NoError(t, err)

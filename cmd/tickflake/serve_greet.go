@@ -127,8 +127,8 @@ func (s *serving) greeting(listeners map[string]net.Listener) string {
 	}
 	if l := listeners["grpc"]; l != nil {
 		grpc := "  grpcurl" + choose(secure, "", " -plaintext") + choose(token, ` -H "Authorization: Bearer $TOKEN"`, "")
-		fmt.Fprintf(&ids, "%s -d '{\"count\":3}' %s tickflake.v1.Tickflake/Take\n", grpc, s.reach(l))
-		fmt.Fprintf(&numbers, "%s -d '{\"name\":\"orders\"}' %s tickflake.v1.Tickflake/Number\n", grpc, s.reach(l))
+		fmt.Fprintf(&ids, "%s -d '{\"count\":3}' %s tickflake.v1.TickflakeService/Take\n", grpc, s.reach(l))
+		fmt.Fprintf(&numbers, "%s -d '{\"name\":\"orders\"}' %s tickflake.v1.TickflakeService/Number\n", grpc, s.reach(l))
 	}
 	create := "  " + program() + " sequence create orders" + s.storeArgument() + "\n"
 	return "IDs, from another terminal:\n" + ids.String() +

@@ -86,7 +86,7 @@ func NewCaller(protocol string, dial Dial, token string) Caller {
 		if err != nil {
 			panic(err) // a mistake in the options
 		}
-		return &grpcCaller{conn, tickflakev1.NewTickflakeClient(conn), token}
+		return &grpcCaller{conn, tickflakev1.NewTickflakeServiceClient(conn), token}
 	case HTTP:
 		connect := func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, HTTP) }
 		return &httpCaller{&http.Transport{DialContext: connect, DialTLSContext: connect, ForceAttemptHTTP2: true}, token}
@@ -208,7 +208,7 @@ func number(texts []string, err error) (int64, error) {
 // grpcCaller calls the methods of gRPC.
 type grpcCaller struct {
 	conn  *grpc.ClientConn
-	api   tickflakev1.TickflakeClient
+	api   tickflakev1.TickflakeServiceClient
 	token string
 }
 
