@@ -30,11 +30,11 @@ func (c *Client) Number(ctx context.Context, name string) (int64, error) {
 //
 // The fallback of [WithFallback] has no part in it.
 func (c *Client) Numbers(ctx context.Context, name string, n int64) (first, stride int64, err error) {
-	if n < 1 { // the protocol takes 0 for 1
+	if n < 1 {
 		return 0, 0, fmt.Errorf("%w: asked for %d numbers, want 1 or more", ErrRefused, n)
 	}
 	what := fmt.Sprintf("numbers of sequence %q", name)
-	request := &tickflakev1.NumberRequest{Name: name, Count: n}
+	request := &tickflakev1.NumberRequest{Name: name, Count: &n}
 	for {
 		began := c.now()
 		answer, err := ask(ctx, c, forNumbers, 0, func(ctx context.Context, s *server) (*tickflakev1.NumberResponse, error) {

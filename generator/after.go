@@ -19,7 +19,7 @@ import (
 //   - A call that waits for seen delays no call of Next: it stands outside the queue, and takes its
 //     slot when the clock reaches it, up to about a millisecond late.
 //   - A call that borrows moves the generator ahead to seen, and later calls find it there. Beyond the
-//     lease's grant it asks the keeper for one that reaches seen.
+//     lease's grant it asks the keeper for one that reaches seen, until the call ends.
 //   - Else the error is a [*LeadError] that names seen and matches [ErrBehind].
 //
 // So a wrong seen moves the generator no further than the strategy borrows; with a strategy that
@@ -102,7 +102,11 @@ func (g *Generator) acquireAfter(c *call, seen snowflake.ID) (snowflake.ID, erro
 		case strategies.ActionBorrow:
 			if max(tick, next) >= front.Limit>>g.seqBits {
 				g.window.Want(next)
-				if err := c.awaitGrant(g, front, changed); err != nil {
+				err := c.awaitGrant(g, front, changed)
+				if !c.began.IsZero() || g.window.Err() != nil { // else the next extension is for it: this call does not wait
+					g.window.Unwant(next)
+				}
+				if err != nil {
 					return 0, err
 				}
 				continue

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 
+	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
@@ -61,8 +62,14 @@ func Open(ctx context.Context, url string, opts ...Option) (*Generator, error) {
 	if err != nil {
 		return nil, join(err, join(keeper.CloseContext(ctx), store.Close()))
 	}
-	g.store = store
+	g.opened = &opened{store: store}
 	return g, nil
+}
+
+// opened is what Close gives back: the store, once the number is released.
+type opened struct {
+	store  stores.Store
+	ending drive.Ending
 }
 
 // claimOptions returns the options of the claim: those of the generator that the lease

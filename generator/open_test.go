@@ -58,6 +58,28 @@ func TestOpenClosesTheStore(t *testing.T) {
 	assert.Equal(t, map[int64]lease.State{7: lease.Released}, holdings(t, s.cells))
 }
 
+// TestCloseGoesOn guards that a Close whose context ends while the store hangs, which ignores contexts, releases the
+// number all the same, and closes the store after that.
+func TestCloseGoesOn(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s, goOn := register(), make(chan struct{})
+		g, err := generator.Open(t.Context(), "opentest://", generator.WithNode(7))
+		require.NoError(t, err)
+		s.Store.(*storetest.Memory).Before = func(context.Context, storetest.Op) storetest.Fault {
+			<-goOn
+			return storetest.None
+		}
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.ErrorIs(t, g.CloseContext(ended), lease.ErrNotReleased)
+		assert.Zero(t, s.closed)
+		close(goOn)
+		require.NoError(t, g.Close(), "it waits for the same")
+		assert.Equal(t, 1, s.closed)
+		assert.Equal(t, map[int64]lease.State{7: lease.Released}, holdings(t, s.cells))
+	})
+}
+
 // TestOpenGivesBack guards that a step that fails leaves neither an open store nor a
 // node number that is held.
 func TestOpenGivesBack(t *testing.T) {

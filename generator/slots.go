@@ -95,7 +95,7 @@ func (g *Generator) over(front window.Front, now int64) error {
 
 // cause is why the next slot lies ahead of now.
 func (g *Generator) cause(front window.Front, now int64) strategies.Cause {
-	if now >= 0 && !front.Fresh && (front.Slot-1)>>g.seqBits == g.tick(now) {
+	if now >= 0 && !front.Fresh && front.Last == g.tick(now) {
 		return strategies.Exhausted
 	}
 	return strategies.Behind
@@ -144,8 +144,13 @@ func nanosOf(clock monoclock.Interface) nanoClock {
 }
 
 // now is the clock's reading in nanoseconds since the epoch, below zero before
-// it.
-func (g *Generator) now() int64 { return g.nanos.UnixNano() - g.epoch }
+// it. It is inlined, and a steady clock is read without a call of its interface.
+func (g *Generator) now() int64 {
+	if g.steady {
+		return int64(time.Since(g.began)) + g.base
+	}
+	return g.nanos.UnixNano() - g.epoch
+}
 
 // tick is the tick that now lies in, and 0 before the epoch.
 func (g *Generator) tick(now int64) uint64 {

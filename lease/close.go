@@ -15,22 +15,22 @@ import (
 // timeout of [WithTimeout].
 //
 // The error wraps [ErrNotReleased]: the node number then stays held until it expires, and
-// the Keeper is closed in any case. A second call does nothing and returns nil. A
+// the Keeper is closed in any case. Further calls return the same error. A
 // program that closes its generator need not close the Keeper.
 func (k *Keeper) Close() error { return k.CloseContext(context.Background()) }
 
 // CloseContext is [Keeper.Close], but returns soon after ctx ends, whatever the store does.
-// It seals the window in any case.
+// It seals the window in any case, and the release goes on by itself.
 func (k *Keeper) CloseContext(ctx context.Context) error {
 	k.seal()
 	k.cancel()
-	if err := k.turn.Take(ctx); err != nil { // a call of the store hangs
-		return fmt.Errorf("%w, and stays taken for a while: %w", ErrNotReleased, turnError(err))
-	}
+	return k.ending.Wait(ctx, ErrNotReleased, k.release)
+}
+
+// release releases the node number, once an earlier call of the store has ended.
+func (k *Keeper) release(ctx context.Context) error {
+	_ = k.turn.Take(context.Background())
 	defer k.turn.Leave()
-	if k.closed {
-		return nil
-	}
 	k.closed = true
 	defer k.unlock(func(int64) bool { return false })
 	node := k.machine.Held().Node

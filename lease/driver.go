@@ -261,7 +261,7 @@ func (k *Keeper) busy() error {
 func (k *Keeper) claimed(e grant.Event) {
 	clear(k.seen)
 	k.recovered()
-	if k.locker == nil { // others may have claimed at the same time
+	if !k.locking() { // others may have claimed at the same time
 		k.due += grant.Spread(k.third(), pick(k.random())) - k.third()
 	}
 	k.counters.claims.Add(1)

@@ -23,6 +23,7 @@ type Protocol = protocol
 // Hook replaces what is left to chance, the protocol, and the end of the goroutine.
 func (k *Keeper) Hook(random func() string, protocol func(*grant.Machine) Protocol, cancel func()) {
 	k.random, k.cancel = random, cancel
+	k.ending.Inline = true
 	if k.machine.Held().Version == 0 {
 		k.machine = grant.New(k.machine.Config, random())
 	}

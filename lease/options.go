@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"math"
@@ -22,7 +23,7 @@ import (
 // takes another.
 const DefaultWindow = 30 * time.Second
 
-// DefaultLocalWindow is [DefaultWindow] for a [stores.Locker]. A Locker has no network that
+// DefaultLocalWindow is [DefaultWindow] for a store with locks, such as a directory. It has no network that
 // can fail, and after a crash a process may start again at once with the same number.
 const DefaultLocalWindow = 3 * time.Second
 
@@ -39,7 +40,7 @@ const DefaultFleetLimit = time.Minute
 type Option func(*config)
 
 type config struct {
-	locker stores.Locker // or nil if the store is none
+	traits stores.Traits // of the store
 
 	timeline
 	clock   monoclock.Interface
@@ -73,7 +74,7 @@ func WithClock(clock monoclock.Interface) Option { return func(c *config) { c.cl
 // WithWindow sets the length of a grant: from 6 ticks to 366 days. The store is
 // written once per third of it, and an outage of up to two thirds has no effect. After a
 // crash, the rest of the grant is never issued. The default is [DefaultWindow], or
-// [DefaultLocalWindow] for a [stores.Locker], or what a [stores.Windower] says.
+// [DefaultLocalWindow] for a store with locks, or what the [stores.Traits] say.
 func WithWindow(d time.Duration) Option { return func(c *config) { c.period = d } }
 
 // WithTimeout sets how long each operation of the store may take: [DefaultTimeout] by
@@ -81,7 +82,7 @@ func WithWindow(d time.Duration) Option { return func(c *config) { c.period = d 
 func WithTimeout(d time.Duration) Option { return func(c *config) { c.timeout = d } }
 
 // WithNode claims the node number that source gives, instead of any free number.
-// On a [stores.Locker] the claim fails while another living process holds that number. On
+// On a store with locks, such as a directory, the claim fails while another living process holds that number. On
 // other stores it takes the number over, and the process that held it ends with an error
 // that wraps [ErrLost] when its grant is used up: the last to start wins, and no ID is
 // issued twice even so.
@@ -141,7 +142,7 @@ func configure(store stores.Store, options []Option) (config, error) {
 	fail := func(option string, err error) (config, error) {
 		return config{}, &stores.OptionError{Option: option, Err: err}
 	}
-	c.locker, _ = store.(stores.Locker)
+	c.traits = store.Traits()
 	for i, option := range options {
 		if option == nil {
 			return fail("Claim", fmt.Errorf("option %d of %d %w", i+1, len(options), drive.ErrNil))
@@ -160,12 +161,10 @@ func configure(store stores.Store, options []Option) (config, error) {
 	c.spec = c.layout.String()
 	if c.period == 0 {
 		c.period = DefaultWindow
-		if c.locker != nil {
+		if c.locking() {
 			c.period = DefaultLocalWindow
 		}
-		if w, ok := store.(stores.Windower); ok {
-			c.period = w.Window()
-		}
+		c.period = cmp.Or(c.traits.Window, c.period)
 		c.period = max(c.period, 6*c.layout.Tick)
 	}
 	if c.period < 6*c.layout.Tick || c.period > maxWindow {
@@ -220,6 +219,9 @@ const (
 	maxWindow = 366 * 24 * time.Hour
 	maxOwner  = 200
 )
+
+// locking reports whether the store knows which processes live.
+func (c *config) locking() bool { return c.traits.TryLock != nil }
 
 // pinned reports whether WithNode has fixed the node number.
 func (c *config) pinned() bool { return c.node >= 0 }

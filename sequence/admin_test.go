@@ -140,8 +140,6 @@ func TestBadInput(t *testing.T) {
 		{second(sequence.Inspect(ctx, store, "absent")), `sequence "absent": no such sequence`},
 		{second(sequence.Open(ctx, store, "absent")), "create it"},
 		{second(sequence.Delete(ctx, store, "absent")), "no such sequence"},
-		{second(sequence.Export(ctx, store, "absent", "new")), "no such sequence"},
-		{second(sequence.Export(ctx, store, "orders", "")), "name of the new store"},
 	} {
 		if tt.want == "" {
 			assert.NoError(t, tt.err, i)
@@ -175,7 +173,7 @@ func TestUnreadableCell(t *testing.T) {
 		require.Equal(t, []sequence.Info{must(sequence.Inspect(ctx, store, "other"))}, infos)
 		for _, err := range []error{
 			second(s.Next(ctx)), second(sequence.Open(ctx, store, "orders")), set(t, store, sequence.Change{Next: 100}), remove(t, store),
-			second(sequence.Export(ctx, store, "orders", "new")), sequence.Create(ctx, store, "orders", sequence.Definition{}), listed,
+			sequence.Create(ctx, store, "orders", sequence.Definition{}), listed,
 		} {
 			require.ErrorIs(t, err, stores.ErrDamaged)
 			assert.ErrorContains(t, err, `"seq/orders" is damaged: `)
@@ -233,6 +231,7 @@ func TestCreateAnew(t *testing.T) {
 		}
 		above := int64(0)
 		for _, d := range tt.deleted {
+			require.NoError(t, sequence.Create(ctx, store, "orders", d))
 			s := open(t, store, d, sequence.WithPolling())
 			above = max(above, nextN(t, s, 7)+6*d.Stride.By()+1)
 			require.NoError(t, s.Close())
@@ -249,11 +248,6 @@ func TestCreateAnew(t *testing.T) {
 		create(above, start(1)) // after one that was granted nothing
 		require.NoError(t, remove(t, store))
 		create(1, start(1), sequence.FromStart())
-		floor := must(sequence.Export(ctx, store, "orders", "new"))
-		store = storetest.NewMemory()
-		require.NoError(t, sequence.Import(ctx, store, floor))
-		require.NoError(t, remove(t, store))
-		create(above, start(1)) // after a move
 	}
 }
 
@@ -274,78 +268,68 @@ func TestDefinitionJSON(t *testing.T) {
 	assert.Equal(t, "ordered, from 1 to 99, stride 2 with offset 1", sequence.Definition{Start: 1, Max: 99, Mode: ordered, Stride: sequence.Every(2, 1)}.String())
 }
 
-// TestMove moves a sequence that a process uses. Each step is made twice, and each operation
-// fails once before, with and without an effect.
-func TestMove(t *testing.T) {
-	ctx, old, to := t.Context(), storetest.NewMemory(), storetest.NewMemory()
+// TestDelete deletes a sequence that processes use, and continues it in another store. Each operation fails once
+// before, with and without an effect, and what the processes have sent lands later.
+func TestDelete(t *testing.T) {
 	created := sequence.Definition{Start: 10, Stride: sequence.Every(3, 1), Max: 1000, MinStep: 5, MaxStep: 5}
-	failing := func(store *storetest.Memory, do func(stores.Store) error) {
-		for n, done := 0, false; !done; n++ {
-			calls, faulty := 0, store.Client()
-			faulty.Before = func(context.Context, storetest.Op) storetest.Fault {
-				if calls++; calls > n/2 {
-					return []storetest.Fault{storetest.Unavailable, storetest.ReplyLost}[n%2]
-				}
-				return storetest.None
+	for n, done := 0, false; !done; n++ {
+		old := storetest.NewMemory()
+		var processes []*sequence.Sequence
+		issued := map[int64]bool{}
+		take := func(s *sequence.Sequence) error {
+			number, err := s.Next(t.Context())
+			if err == nil {
+				require.False(t, issued[number], "%d comes twice", number)
+				issued[number] = true
 			}
-			err := do(faulty)
-			if done = err == nil; !done {
-				require.ErrorIs(t, err, sequence.ErrStore)
+			return err
+		}
+		for range 3 {
+			process := open(t, old, created, sequence.WithOutage(0), sequence.WithPolling())
+			require.NoError(t, take(process))
+			processes = append(processes, process)
+		}
+		require.NoError(t, set(t, old, sequence.Change{Max: 2000}))
+
+		calls, faulty := 0, old.Client()
+		faulty.Before = func(context.Context, storetest.Op) storetest.Fault {
+			if calls++; calls > n/2 {
+				return []storetest.Fault{storetest.Unavailable, storetest.ReplyLost}[n%2]
 			}
+			return storetest.None
 		}
-	}
-	process := open(t, old, created, sequence.WithOutage(0))
-	require.EqualValues(t, 11, next(t, process))
-	require.NoError(t, set(t, old, sequence.Change{Max: 2000}))
-	var floor sequence.Floor
-	failing(old, func(store stores.Store) (err error) {
-		floor, err = sequence.Export(ctx, store, "orders", "new")
-		return err
-	})
-	require.Equal(t, floor, must(sequence.Export(ctx, old, "orders", "elsewhere")))
-
-	// The process hands out its reserve, and no more. Nothing changes the old cell.
-	for want := int64(14); want < floor.Next; want += 3 {
-		require.Equal(t, want, next(t, process))
-	}
-	for _, err := range []error{
-		second(process.Next(ctx)), second(sequence.Open(ctx, old, "orders")), sequence.Create(ctx, old, "orders", created),
-		set(t, old, sequence.Change{Next: 700}), remove(t, old), sequence.Import(ctx, old, floor),
-	} {
-		require.ErrorIs(t, err, sequence.ErrMoved)
-	}
-	require.NoError(t, process.Close())
-	assert.Equal(t, "new", inspect(t, old).MovedTo)
-
-	require.NoError(t, sequence.Create(ctx, to, "orders", created), "one that was not used is taken")
-	failing(to, func(store stores.Store) error { return sequence.Import(ctx, store, floor) })
-	process = open(t, to, created, sequence.WithOutage(0)) // as it was created
-	require.Equal(t, floor.Next, next(t, process))
-	require.NoError(t, sequence.Import(ctx, to, floor))
-	require.Equal(t, floor.Next+3, next(t, process), "never set back")
-	require.EqualValues(t, 2000, inspect(t, to).Definition.Max)
-	require.NoError(t, process.Close())
-	third := storetest.NewMemory()
-	require.NoError(t, sequence.Create(ctx, third, "orders", sequence.Definition{Start: 9}))
-	require.ErrorAs(t, sequence.Import(ctx, third, floor), new(*sequence.DefinitionError))
-	for want, change := range map[string]func(*sequence.Floor){
-		"format is 0":   func(f *sequence.Floor) { f.Format = 0 },
-		"newer version": func(f *sequence.Floor) { f.Format = 2 },
-		`export ""`:     func(f *sequence.Floor) { f.Export = "" },
-		"start -1":      func(f *sequence.Floor) { f.Definition.Start = -1 },
-		"was segmented": func(f *sequence.Floor) { f.Created.Start = 9 },
-		"name":          func(f *sequence.Floor) { f.Name = "A" },
-		"SHA-256":       func(f *sequence.Floor) { f.Index, f.Next = f.Index-1, f.Next-3 },
-		"index is 9223": func(f *sequence.Floor) { f.Index = 1 << 63; *f = sequence.Sealed(*f) },
-		"its period":    func(f *sequence.Floor) { f.Periods = []sequence.Floor{*f}; *f = sequence.Sealed(*f) },
-		"imported or":   func(f *sequence.Floor) { f.To = "another"; *f = sequence.Sealed(*f) },
-	} {
-		bad, store := floor, storetest.NewMemory()
-		if change(&bad); want == "imported or" {
-			store = to
+		info, err := sequence.Delete(t.Context(), faulty, "orders")
+		if done = err == nil; !done {
+			require.ErrorIs(t, err, sequence.ErrStore)
+			info = must(sequence.Delete(t.Context(), old, "orders"))
 		}
-		err := sequence.Import(ctx, store, bad)
-		require.ErrorIs(t, err, stores.Refused)
-		require.ErrorContains(t, err, want)
+		require.Equal(t, info, must(sequence.Delete(t.Context(), old, "orders")), "it can be called again")
+		require.ErrorIs(t, second(sequence.Open(t.Context(), old, "orders")), sequence.ErrDeleted)
+		require.ErrorIs(t, second(sequence.Open(t.Context(), old, "orders", sequence.WithDefinition(created))), sequence.ErrDeleted, "no program makes it anew")
+
+		d, ok := info.Continued()
+		require.True(t, ok)
+		require.Equal(t, sequence.Definition{Start: 55, Stride: sequence.Every(3, 1), Max: 2000, MinStep: 5, MaxStep: 5}, d)
+		to := open(t, storetest.NewMemory(), d)
+		require.EqualValues(t, 56, next(t, to))
+		for _, process := range processes {
+			for err = take(process); err == nil; err = take(process) {
+			}
+			require.ErrorIs(t, err, sequence.ErrDeleted)
+		}
+		require.Len(t, issued, 15, "the processes use up what they have")
+		require.NotContains(t, issued, int64(56))
+		require.NoError(t, processes[0].Close())
+		require.ErrorIs(t, set(t, old, sequence.Change{Next: 700}), sequence.ErrNotFound)
 	}
+	store := storetest.NewMemory()
+	require.NoError(t, sequence.Create(t.Context(), store, "orders", sequence.Definition{Start: 1, Period: sequence.Yearly}))
+	d, ok := must(sequence.Delete(t.Context(), store, "orders")).Continued()
+	require.True(t, ok)
+	require.EqualValues(t, []any{int64(1), sequence.Yearly}, []any{d.Start, d.Period})
+	require.ErrorIs(t, second(sequence.OpenPeriods(t.Context(), store, "orders", sequence.Yearly, sequence.WithDefinition(d))), sequence.ErrDeleted)
+	store = storetest.NewMemory()
+	nextN(t, open(t, store, sequence.Definition{Max: 1}, sequence.WithPolling()), 2)
+	_, ok = must(sequence.Delete(t.Context(), store, "orders")).Continued()
+	require.False(t, ok, "no number is left")
 }

@@ -14,11 +14,11 @@ import (
 // wait fail with [ErrClosed]. It does not close the store.
 //
 // The error wraps [ErrNotGivenBack]: the reserved numbers are then never issued, and the
-// Sequence is closed in any case. A second call does nothing and returns nil.
+// Sequence is closed in any case. Further calls return the same error.
 func (s *Sequence) Close() error { return s.CloseContext(context.Background()) }
 
 // CloseContext is [Sequence.Close], but returns soon after ctx ends, also while the store hangs.
-// No number is issued any more in any case.
+// No number is issued any more in any case, and the numbers are given back all the same if the store answers.
 func (s *Sequence) CloseContext(ctx context.Context) error {
 	s.mu.Lock()
 	if !s.closing {
@@ -31,14 +31,13 @@ func (s *Sequence) CloseContext(ctx context.Context) error {
 	})
 	s.window.Seal()
 	s.mu.Unlock()
-	if err := s.takeTurn(ctx); err != nil { // a call of the store hangs
-		return drive.Wrap(fmt.Sprintf("sequence %q: %v: the store does not answer: %v", s.name, ErrNotGivenBack, context.Cause(ctx)), ErrNotGivenBack, ErrStore, err)
-	}
+	return s.ending.Wait(ctx, fmt.Errorf("sequence %q: %w", s.name, ErrNotGivenBack), s.giveBack)
+}
+
+// giveBack gives the rest back, once an earlier call of the store has ended.
+func (s *Sequence) giveBack(ctx context.Context) error {
+	_ = s.takeTurn(context.WithoutCancel(ctx))
 	defer s.turn.Leave()
-	if s.closed {
-		return nil
-	}
-	s.closed = true
 	defer s.settled.Store(true)
 	s.mu.Lock()
 	rest := s.machine.Unused(s.window.Used())

@@ -17,13 +17,12 @@ var (
 	ErrClosed = errors.New("sequence is closed: open it again")
 	// ErrNotFound: the store has no sequence of this name.
 	ErrNotFound = stores.Refused.New("no such sequence")
-	// ErrDeleted: the sequence was deleted while it was open, and perhaps created anew.
+	// ErrDeleted: the sequence was deleted, and perhaps created anew since it was opened. With ErrNotFound:
+	// it is to be created anew, or opened in another store that continues it.
 	ErrDeleted = stores.Refused.New("sequence was deleted")
-	// ErrMoved: the sequence was moved to another store by [Export].
-	ErrMoved = stores.Refused.New("the sequence was moved")
 	// ErrByPeriod: the sequence is by period, and has no numbers of its own: see [OpenPeriods]. With
-	// ErrNotFound: it would be a period of one. It was deleted, no period has such a name, or, from Inspect, no
-	// number of it was taken yet.
+	// ErrNotFound: it would be a period of one. No period has such a name, or, from Inspect, no number of it was
+	// taken yet.
 	ErrByPeriod = stores.Refused.New("the sequence is by period")
 	// ErrStore: an operation of the store failed; the cause is wrapped, and [stores.KindOf]
 	// tells whether the store refused it. A write may have taken effect all the same; a
@@ -79,10 +78,5 @@ func (e *ExhaustedError) Is(target error) bool { return target == stores.Refused
 
 // byPeriodError is the error for the definition of a sequence by period.
 func byPeriodError(name string, r cell.Sequence) error {
-	return fmt.Errorf("sequence %q: %w, %s: take the numbers of a period, such as %s", name, ErrByPeriod, r.Period, periodName(name, cmp.Or(Period(r.Period).example(), r.Newest, "NAME")))
-}
-
-// movedError is the error for a sequence that was moved to another store.
-func movedError(name string, r cell.Sequence) error {
-	return fmt.Errorf("sequence %q: %w", name, drive.Moved(ErrMoved, r.Move))
+	return fmt.Errorf("sequence %q: %w, %s: take the numbers of a period, such as %s", name, ErrByPeriod, r.Period, periodName(name, cmp.Or(Period(r.Period).example(), "NAME")))
 }

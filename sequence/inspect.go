@@ -1,7 +1,6 @@
 package sequence
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,12 +21,24 @@ type Info struct {
 	Left       int64      // numbers from Next to the maximum; 0 if it is by period
 	Writes     uint64     // how often the sequence was written
 	WentBack   bool       // the store lost writes: no number is granted until [Set] raises Next
-	MovedTo    string     // the name of the store that [Export] moved it to, or empty: no number is granted here
+}
+
+// Continued is the definition with which the sequence goes on in another store, once [Delete] has returned
+// this state: it starts at the next number, or, if it is by period, as before. ok is false if no number
+// is left.
+func (i Info) Continued() (d Definition, ok bool) {
+	d = i.Definition
+	if !d.HasMax() {
+		d.Max = 0 // or it would be the last that this one can reach
+	}
+	if d.Period == "" {
+		d.Start = i.Next - d.Stride.Offset()
+	}
+	return d, d.Period != "" || i.Left > 0
 }
 
 // Create creates a sequence. It does nothing if the sequence exists with the same definition,
-// as it was created or as it is now; with another one the error is a [*DefinitionError], and for
-// a sequence that was moved to another store, or a new period of such a one, it wraps [ErrMoved].
+// as it was created or as it is now; with another one the error is a [*DefinitionError].
 // A period of a sequence by period has the definition of that one, but for the period: another is a
 // DefinitionError as well.
 //
@@ -61,10 +72,8 @@ type CreateOption func(*creation)
 
 type creation struct {
 	fromStart bool
-	// period says that the sequence is that of a period, and is made on demand: one that exists is
-	// taken as it is, and so is one that was deleted. older is the period that was made before it.
-	period bool
-	older  string
+	onDemand  bool // it is not asked for by name: one that was deleted is taken as it is,
+	period    bool // and a period also if it has another definition
 }
 
 // FromStart lets a sequence that is created after a deletion begin at its start. The numbers
@@ -122,8 +131,7 @@ type Change struct {
 // Set changes a sequence while processes use it, and returns its state before and after.
 // Each process sees the change at its next refill, and goes on with the numbers that it has
 // reserved until then. The error wraps [ErrLowered] if the change would grant a number twice,
-// [ErrMoved] if the sequence was moved, and [ErrNotFound] if there is no such sequence; then
-// nothing is changed.
+// and [ErrNotFound] if there is no such sequence; then nothing is changed.
 func Set(ctx context.Context, store stores.Store, name string, change Change) (before, after Info, err error) {
 	a, err := newAdmin(ctx, store, name)
 	if err == nil && change == (Change{}) {
@@ -141,16 +149,26 @@ func Set(ctx context.Context, store stores.Store, name string, change Change) (b
 
 // Delete deletes a sequence, and returns its last state. Processes that use it stop at their
 // next refill, with an error that wraps [ErrDeleted], and issue the numbers that they have
-// reserved until then. The store keeps a small cell, from which [Create] knows these numbers. The error
-// wraps [ErrNotFound] if there is no such sequence, [ErrMoved] if it was moved, and
+// reserved until then. Only [Create] makes a sequence of this name again: the store keeps a small cell,
+// from which it knows these numbers. The error wraps [ErrNotFound] if there is no such sequence, and
 // [stores.ErrWentBack] if the store lost writes and [Set] has not raised the next number since.
+//
+// No number from Next on was granted, and none is: so a sequence with [Info.Continued] in another store
+// goes on where this one ends, while processes still use up what they have reserved. Continue it in one
+// place only, and do not create it here again. A second call returns the same, until it is.
 func Delete(ctx context.Context, store stores.Store, name string) (Info, error) {
 	a, err := newAdmin(ctx, store, name)
 	if err != nil {
 		return Info{}, err
 	}
-	was, _, err := a.change(ctx, func(r cell.Sequence) (cell.Sequence, error) {
-		if r.Lost { // the next sequence of this name would begin too low
+	_, is, err := a.rewrite(ctx, func(found count.Cell) (cell.Sequence, error) {
+		r := found.Record
+		switch {
+		case found.Version == 0:
+			return r, a.missing(ctx, found)
+		case r.Deleted:
+			return r, errDone
+		case r.Lost: // the next sequence of this name would begin too low
 			return r, lostError(name, r)
 		}
 		r.Deleted = true
@@ -159,14 +177,13 @@ func Delete(ctx context.Context, store stores.Store, name string) (Info, error) 
 	if err != nil {
 		return Info{}, err
 	}
-	return infoOf(name, was), nil
+	return infoOf(name, is.Record), nil
 }
 
 // admin works on the cell of one sequence, without a Sequence.
 type admin struct {
-	calls   drive.Calls
-	name    string
-	deleted bool // change changes a deleted sequence as well
+	calls drive.Calls
+	name  string
 }
 
 func newAdmin(ctx context.Context, store stores.Store, name string) (admin, error) {
@@ -184,10 +201,18 @@ func (a *admin) find(ctx context.Context) (count.Cell, error) {
 
 // missing is the error for a sequence that was not created, or was deleted.
 func (a *admin) missing(ctx context.Context, found count.Cell) error {
-	if d, err := a.definition(ctx); err == nil && found.Version == 0 && a.isPeriod(d.Record) {
+	if found.Version != 0 {
+		return a.gone()
+	}
+	if d, err := a.definition(ctx); err == nil && a.isPeriod(d.Record) {
 		return drive.Wrap(fmt.Sprintf("sequence %q: %v: its first number makes it, as %[3]s is defined then: take one, or change %[3]s", a.name, ErrNotFound, a.base()), ErrNotFound, ErrByPeriod)
 	}
 	return a.notFound()
+}
+
+// gone is the error for a sequence that was deleted.
+func (a *admin) gone() error {
+	return drive.Wrap(fmt.Sprintf("sequence %q: %v in this store: open it in the store that continues it, or create it anew by its name", a.name, ErrDeleted), ErrNotFound, ErrDeleted)
 }
 
 func (a *admin) notFound() error {
@@ -209,29 +234,23 @@ func (a *admin) create(ctx context.Context, d Definition, c creation) (count.Cel
 		was := found.Record
 		exists, theirs := found.Version != 0 && !was.Deleted, definitionOf(was)
 		switch {
-		case c.period && found.Version != 0:
+		case c.onDemand && was.Deleted, c.period && found.Version != 0:
 			return was, errDone
 		case exists && was.ID != id && !same(d, theirs, was.Created):
 			return was, &DefinitionError{Name: a.name, Ours: d, Theirs: theirs}
-		case was.Move.Exported():
-			return was, movedError(a.name, was)
 		case exists:
 			return was, errDone
 		}
-		if !c.period && d.Period == "" { // perhaps a period, which an export could miss
-			named, err := a.announce(ctx, func(r cell.Sequence) error { return a.asDefined(r, d, was.Deleted) })
-			if err != nil && err != errNoPeriod {
+		if !c.period && d.Period == "" { // perhaps a period
+			if err := a.asDefined(ctx, d, was.Deleted); err != nil {
 				return was, err
-			}
-			if err == nil && found.Version == 0 {
-				was.Older = named.Older
 			}
 		}
 		id = cell.Token()
 		r := cell.Sequence{
 			ID: id, Creation: was.Creation + 1, Mode: d.Mode.String(), Start: d.Start, Stride: d.Stride.by, Offset: d.Stride.offset,
 			Max: d.Max, MinStep: d.MinStep, MaxStep: d.MaxStep, Created: [3]int64{d.Max, d.MinStep, d.MaxStep}, Before: was.Granted(),
-			Period: string(d.Period), Newest: was.Newest, Older: cmp.Or(c.older, was.Older),
+			Period: string(d.Period),
 		}
 		if !c.fromStart {
 			r.Next = r.Index(r.Before)
@@ -247,14 +266,10 @@ func (a *admin) create(ctx context.Context, d Definition, c creation) (count.Cel
 // change changes the cell of a sequence that exists. With an error, is has what was found.
 func (a *admin) change(ctx context.Context, change func(cell.Sequence) (cell.Sequence, error)) (was, is cell.Sequence, err error) {
 	from, to, err := a.rewrite(ctx, func(found count.Cell) (cell.Sequence, error) {
-		switch r := found.Record; {
-		case found.Version == 0 || r.Deleted && !a.deleted:
-			return r, a.missing(ctx, found)
-		case r.Move.Exported():
-			return r, movedError(a.name, r)
-		default:
-			return change(r)
+		if found.Version == 0 || found.Record.Deleted {
+			return found.Record, a.missing(ctx, found)
 		}
+		return change(found.Record)
 	})
 	return from.Record, to.Record, err
 }
@@ -376,9 +391,6 @@ func definitionOf(r cell.Sequence) Definition {
 
 func infoOf(name string, r cell.Sequence) Info {
 	info := Info{Name: name, Definition: definitionOf(r), Last: r.LastNumber(), Writes: r.Writes, WentBack: r.Lost}
-	if r.Move.Exported() {
-		info.MovedTo = r.Move.Where()
-	}
 	if r.Period == "" && r.Left() > 0 {
 		info.Next, info.Left = r.Number(r.Next), int64(r.Left())
 	}

@@ -38,7 +38,8 @@ type config struct {
 	after   func(time.Duration) <-chan time.Time
 }
 
-// WithDefinition makes [Open] create the sequence if there is none, as [Create] does.
+// WithDefinition makes [Open] create the sequence if there is none, as [Create] does, but for one that was
+// deleted.
 func WithDefinition(d Definition) Option { return func(c *config) { c.definition = &d } }
 
 // WithTimeout sets how long each operation of the store may take, and how long a call without

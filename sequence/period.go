@@ -2,7 +2,6 @@ package sequence
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -58,7 +57,7 @@ func (p Period) check(name string, named bool) error {
 }
 
 // maxPeriod is the length in bytes of the longest text of a Period, and maxName that of the longest name of
-// a period: its cell has the name of another one.
+// a period.
 const (
 	maxPeriod = 16
 	maxName   = 32
@@ -67,72 +66,23 @@ const (
 // periodName is the name of the sequence of a period.
 func periodName(name, period string) string { return name + "." + period }
 
-// errNoPeriod says that a name is not that of a period.
-var errNoPeriod = errors.New("no period")
-
-// demand makes the cell of the period, if its definition has such a period, and returns it.
+// demand makes the cell of the period, if its definition has such a period, and returns it. One that was
+// deleted stays so. A process that has read the definition just before that was deleted makes it as well.
 func (a *admin) demand(ctx context.Context, named bool) (count.Cell, error) {
-	d, err := a.announce(ctx, func(r cell.Sequence) error {
-		err := Period(r.Period).check(a.period(), named)
-		if err != nil {
-			err = drive.Wrap(fmt.Sprintf("sequence %q: %v: %v", a.name, ErrNotFound, err), ErrNotFound, ErrByPeriod, err)
-		}
-		return err
-	})
-	if err == errNoPeriod {
-		err = a.notFound()
-	}
-	if err != nil {
+	definition, err := a.definition(ctx)
+	r := definition.Record
+	switch {
+	case err != nil:
 		return count.Cell{}, err
+	case r.Period == "" || r.Deleted:
+		return count.Cell{}, a.notFound()
 	}
-	return a.makePeriod(ctx, d)
-}
-
-// announce names the period in its definition, unless its cell was made before, and returns the definition. The
-// error is errNoPeriod if there is none, or that of check.
-//
-// The cells of the periods form a list: the definition names the newest and the one before, and each
-// period the one before it. A period is named in the definition before its cell is made, and that
-// cell before the next one is named. So [Export], which ends the definition first, finds every period,
-// whatever a listing of the store says.
-func (a *admin) announce(ctx context.Context, check func(definition cell.Sequence) error) (cell.Sequence, error) {
-	definition := a.of(a.base())
-	if CheckName(definition.name) != nil {
-		return cell.Sequence{}, errNoPeriod
+	if err := Period(r.Period).check(a.period(), named); err != nil {
+		return count.Cell{}, drive.Wrap(fmt.Sprintf("sequence %q: %v: %v", a.name, ErrNotFound, err), ErrNotFound, ErrByPeriod, err)
 	}
-	_, is, err := definition.rewrite(ctx, func(found count.Cell) (cell.Sequence, error) {
-		r := found.Record
-		switch err := check(r); {
-		case r.Deleted || r.Period == "":
-			return r, errNoPeriod
-		case err != nil:
-			return r, err
-		case r.Newest == a.period():
-			return r, errDone
-		}
-		made, err := readCell(ctx, &a.calls, a.name)
-		if err == nil && made.Version == 0 && r.Newest != "" {
-			_, err = a.of(periodName(definition.name, r.Newest)).makePeriod(ctx, r)
-		}
-		switch {
-		case err != nil:
-			return r, err
-		case made.Version != 0:
-			return r, errDone
-		case r.Move.Exported():
-			return r, movedError(definition.name, r)
-		}
-		r.Newest, r.Older = a.period(), r.Newest
-		return r, nil
-	})
-	return is.Record, err
-}
-
-// makePeriod makes the cell of the period that a definition names last, or returns the one that there is.
-func (a *admin) makePeriod(ctx context.Context, definition cell.Sequence) (count.Cell, error) {
-	d := definitionOf(definition)
+	d := definitionOf(r)
 	d.Period = ""
-	return a.create(ctx, d, creation{period: true, older: definition.Older})
+	return a.create(ctx, d, creation{onDemand: true, period: true})
 }
 
 // base is the name up to the last dot, which is that of the definition if the sequence is a period.
@@ -146,11 +96,6 @@ func (a *admin) definition(ctx context.Context) (count.Cell, error) {
 	return readCell(ctx, &a.calls, a.base())
 }
 
-// of returns the admin of another sequence of the store.
-func (a *admin) of(name string) *admin {
-	return &admin{calls: callsOf(a.calls.Store, name, a.calls.Timeout), name: name}
-}
-
 // period is the name after the last dot.
 func (a *admin) period() string { return a.name[strings.LastIndexByte(a.name, '.')+1:] }
 
@@ -159,18 +104,19 @@ func (a *admin) isPeriod(r cell.Sequence) bool {
 	return r.Period != "" && !r.Deleted && Period(r.Period).check(a.period(), true) == nil
 }
 
-// asDefined returns an error unless d is the definition of the sequence as a period of the one in r. One that was
+// asDefined returns an error unless d is the definition of the sequence as a period, if it is one. One that was
 // deleted may need a higher maximum, which must be named.
-func (a *admin) asDefined(r cell.Sequence, d Definition, deleted bool) error {
-	theirs := definitionOf(r)
+func (a *admin) asDefined(ctx context.Context, d Definition, deleted bool) error {
+	definition, err := a.definition(ctx)
+	if err != nil || !a.isPeriod(definition.Record) {
+		return err
+	}
+	theirs := definitionOf(definition.Record)
 	ours := d
 	if ours.Period = theirs.Period; deleted && d.HasMax() && d.Max > theirs.Max {
 		ours.Max = theirs.Max
 	}
-	switch {
-	case !a.isPeriod(r):
-		return errNoPeriod
-	case !same(ours, theirs, r.Created):
+	if !same(ours, theirs, definition.Record.Created) {
 		return &DefinitionError{Name: a.base(), Ours: d, Theirs: theirs}
 	}
 	return nil

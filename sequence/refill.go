@@ -106,8 +106,6 @@ func (d *driver) Kind(op count.Op) (drive.Kind, error) {
 	switch {
 	case op.Why == count.Exhausted:
 		return drive.None, d.exhausted()
-	case op.Why == count.Exported:
-		return drive.None, movedError(d.name, d.machine.Known().Record)
 	case op.Kind == count.None:
 		return drive.None, nil
 	case op.Why == count.Mark:

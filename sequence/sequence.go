@@ -68,8 +68,8 @@ type Sequence struct {
 	// that write returned, the served ones included.
 	served, regulars uint64
 
-	turn   drive.Turn // its owner alone runs the machine, and uses closed
-	closed bool       // the rest was given back, or could not be
+	turn   drive.Turn // its owner alone runs the machine
+	ending drive.Ending
 }
 
 type driven = drive.Machine[count.Input, count.Op, count.Result, count.Event]
@@ -102,9 +102,9 @@ type failure struct {
 // [*DefinitionError] if the sequence exists with another definition than that of
 // WithDefinition. Else it wraps
 //
-//   - [ErrNotFound]: there is no such sequence, and no WithDefinition,
+//   - [ErrNotFound]: there is no such sequence, and no WithDefinition; or, with [ErrDeleted], it was
+//     deleted: only [Create] makes it anew, since it may be continued in another store,
 //   - [ErrByPeriod]: the sequence is by period,
-//   - [ErrMoved]: the sequence was moved to another store,
 //   - [stores.ErrWentBack]: the store lost writes, and nothing is granted until [Set],
 //   - [stores.ErrDamaged]: the cell cannot be read, as after it was edited by hand,
 //   - [ErrStore]: the store failed.
@@ -122,21 +122,19 @@ func Open(ctx context.Context, store stores.Store, name string, options ...Optio
 	a := admin{calls: callsOf(store, name, c.timeout), name: name}
 	var found count.Cell
 	if c.definition != nil {
-		found, err = a.create(ctx, *c.definition, creation{})
-	} else if found, err = readCell(ctx, &a.calls, name); err == nil && (found.Version == 0 || found.Record.Deleted) {
+		found, err = a.create(ctx, *c.definition, creation{onDemand: true})
+	} else if found, err = readCell(ctx, &a.calls, name); err == nil && found.Version == 0 {
 		found, err = a.demand(ctx, c.named)
 	}
 	switch {
 	case err != nil:
 		return nil, err
-	case found.Record.Deleted: // and not made anew
-		return nil, drive.Wrap(fmt.Sprintf("sequence %q: %v: the period was deleted: create it by this name", name, ErrNotFound), ErrNotFound, ErrByPeriod)
+	case found.Record.Deleted:
+		return nil, a.gone()
 	case found.Record.Period != "":
 		return nil, byPeriodError(name, found.Record)
 	case found.Record.Lost:
 		return nil, lostError(name, found.Record)
-	case found.Record.Move.Exported():
-		return nil, movedError(name, found.Record)
 	}
 	r := found.Record
 	s := &Sequence{
@@ -162,7 +160,7 @@ func Open(ctx context.Context, store stores.Store, name string, options ...Optio
 //     nothing is granted until [Set],
 //   - [stores.ErrDamaged]: the cell cannot be read, as after it was edited by hand,
 //   - [ErrStore] with an error of the kind [stores.Refused]: a retry does not help,
-//   - [ErrDeleted], [ErrMoved] or [ErrClosed].
+//   - [ErrDeleted] or [ErrClosed].
 func (s *Sequence) Next(ctx context.Context) (int64, error) {
 	if index, ok := s.window.Quick(1); ok {
 		return s.first + int64(index)*s.stride, nil
@@ -281,7 +279,7 @@ func (s *Sequence) issued() uint64 {
 		return s.counters.issued.Load()
 	}
 	granted := s.counters.granted.Load()
-	return granted - min(granted, s.window.Rest()+s.window.Lost())
+	return granted - min(granted, s.window.Unused())
 }
 
 // ended is the error of a call whose ctx has ended, or whose timeout has. It wraps the last

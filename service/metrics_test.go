@@ -69,8 +69,9 @@ func TestMetrics(t *testing.T) {
 		assert.NotContains(t, text, "certificate_remaining", "there is no TLS")
 
 		// A sequence that was deleted has no metrics, and those of a new one of its name begin anew.
-		_, err = sequence.Delete(t.Context(), r.store, "orders")
+		last, err := sequence.Delete(t.Context(), r.store, "orders")
 		require.NoError(t, err)
+		require.NoError(t, sequence.Create(t.Context(), r.store, "orders", last.Definition))
 		_, err = redis.Numbers("orders", 1000) // more than the rest of the segment
 		require.NoError(t, err)
 		assert.Contains(t, servicetest.Metrics(t, r.Dial, ""), `tickflake_sequence="orders"} 1000`)

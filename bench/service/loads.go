@@ -121,7 +121,7 @@ func (r rpc) unary(ctx context.Context, n int) (measure.Figures, error) {
 	left.Store(int64(n))
 	return together(callers, func(i int) (done int, err error) {
 		for left.Add(-1) >= 0 {
-			answer, err := r[i%len(r)].Take(ctx, &tickflakev1.TakeRequest{Count: 1})
+			answer, err := r[i%len(r)].Take(ctx, &tickflakev1.TakeRequest{Count: new(int64(1))})
 			if err != nil {
 				return done, err
 			}

@@ -34,6 +34,7 @@ type issuing struct {
 	*place
 	layout   *snowflake.Layout
 	strategy *strategies.Strategy
+	start    strategies.SequenceStart
 	node     int64         // -1: any
 	window   time.Duration // 0: that of the store
 }
@@ -48,6 +49,8 @@ func newIssuing(cmd *cobra.Command, added func(name string)) *issuing {
 	added("layout")
 	i.strategy = strategyFlag(cmd)
 	added("strategy")
+	command.Flag(cmd, "sequence-start", "`SPEC` of where a tick's sequence begins: zero, or random:N, below N, so that the few IDs of slow callers spread over N shards by id % N (default zero)", &i.start, strategies.ParseSequenceStart, "zero", "random:")
+	added("sequence-start")
 	command.Flag(cmd, "node", "node number `N`, from 0 to the layout's largest, or any (default any that is free)", &i.node, func(text string) (int64, error) {
 		if text == "any" {
 			return -1, nil
@@ -85,7 +88,7 @@ func (i *issuing) claim(whole context.Context, log *slog.Logger) (_ *claimed, er
 	if i.window > 0 {
 		options = append(options, lease.WithWindow(i.window))
 	}
-	if _, local := store.(stores.Locker); local {
+	if store.Traits().TryLock != nil {
 		// The processes of a directory share a clock. Their cells only tell how long ago
 		// they ran.
 		options = append(options, lease.WithFleetCheck(math.MaxInt64, false))
@@ -95,7 +98,7 @@ func (i *issuing) claim(whole context.Context, log *slog.Logger) (_ *claimed, er
 		_ = store.Close()
 		return nil, configError(err)
 	}
-	gen, err := generator.New(generator.WithLease(keeper), generator.WithStrategy(*i.strategy))
+	gen, err := generator.New(append(i.options(), generator.WithLease(keeper))...)
 	if err != nil {
 		_ = keeper.Close() // it logs its error
 		_ = store.Close()
@@ -103,6 +106,11 @@ func (i *issuing) claim(whole context.Context, log *slog.Logger) (_ *claimed, er
 	}
 	awaitFloor(ctx, gen)
 	return &claimed{gen, store, i.place}, nil
+}
+
+// options are those of a generator.
+func (i *issuing) options() []generator.Option {
+	return []generator.Option{generator.WithStrategy(*i.strategy), generator.WithSequenceStart(i.start)}
 }
 
 // awaitFloor waits for the grant to begin: up to a window ahead of the clock if the last
@@ -166,6 +174,9 @@ func configError(err error) error {
 		return err
 	}
 	flag := strings.ToLower(strings.TrimPrefix(refused.Option, "With"))
+	if flag == "sequencestart" {
+		flag = "sequence-start"
+	}
 	err = fmt.Errorf("--%s: %w", flag, refused.Err)
 	if flag == "layout" {
 		return err

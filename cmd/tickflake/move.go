@@ -16,7 +16,6 @@ import (
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores"
 )
 
@@ -39,27 +38,7 @@ number begins at or above its floor, whatever any clock says.
 No process gets a number before the import is complete. If it ends early, run it
 again. Once it is complete, running it again does nothing. Import a file to the one
 store that it names: two stores with its floors issue the same IDs. Sequences do not
-move with the fleet: 'tickflake sequence export' moves each.`
-
-const sequenceExportHelp = `End a sequence in a store, and print the floor with which it continues in another
-store: its definition, and the first number that was not granted. 'tickflake sequence
-import' reads it there. docs/move.md has all steps.
-
-No process is granted a number by this store any more. That cannot be undone; another
-namespace of the same server can be imported to. Running processes hand out the
-numbers that they have reserved, and then their calls fail.
-
-A sequence by period takes its periods along. None of them is exported by itself.
-
-Running the command again prints the same floor. It asks first, unless --yes is
-given.`
-
-const sequenceImportHelp = `Begin a sequence in a store, with the floor in FILE (- for standard input) that
-'tickflake sequence export' printed. The next number is the first that the old store
-has not granted, and the definition is the same.
-
-A sequence of this name from which a number was granted is refused. Running the
-command again does nothing.`
+move with the fleet: 'tickflake sequence delete' prints what continues each.`
 
 // moveFlags adds the flags of an export: the name of the new store, and --yes.
 func moveFlags(cmd *cobra.Command) (to *string, yes *bool) {
@@ -95,26 +74,6 @@ func newLeaseExport(c *command.Console) *cobra.Command {
 				return lease.Export(ctx, store, to, lease.EvenIfRunning())
 			}
 			return lease.Export(ctx, store, to)
-		})
-	}
-	return cmd
-}
-
-func newSequenceExport(c *command.Console) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:         "export NAME",
-		Short:       "End a sequence in a store, and print its floor for another store",
-		Annotations: command.Prints("floors"),
-		Long:        sequenceExportHelp,
-		Example:     `  tickflake sequence export orders --store ./ids --to etcd://10.0.0.1 --yes > o.json`,
-		Args:        oneName,
-	}
-	s := newSequences(c, cmd)
-	to, yes := moveFlags(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return export(cmd.Context(), c, s.place, fmt.Sprintf("sequence %q", args[0]), *to, *yes, func(ctx context.Context, store stores.Store, to string) (any, error) {
-			floor, err := sequence.Export(ctx, store, args[0], to)
-			return floor, sequenceError(err)
 		})
 	}
 	return cmd
@@ -162,28 +121,6 @@ func newLeaseImport(c *command.Console) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return importing(cmd.Context(), c, l.place, args[0], func(ctx context.Context, store stores.Store, floors lease.Floors) (string, error) {
 			return fmt.Sprintf("the fleet is imported, with the floors of %d node numbers that were exported to %s", len(floors.Nodes), floors.To), lease.Import(ctx, store, floors)
-		})
-	}
-	return cmd
-}
-
-func newSequenceImport(c *command.Console) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "import FILE",
-		Short:   "Begin a sequence in a store with the floor of another one",
-		Long:    sequenceImportHelp,
-		Example: `  tickflake sequence import orders.json --store etcd://10.0.0.1:2379`,
-		Args:    oneDocument,
-	}
-	s := newSequences(c, cmd)
-	cmd.ValidArgsFunction = nil // files
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return importing(cmd.Context(), c, s.place, args[0], func(ctx context.Context, store stores.Store, floor sequence.Floor) (string, error) {
-			if err := sequence.Import(ctx, store, floor); err != nil {
-				return "", err
-			}
-			info, err := sequence.Inspect(ctx, store, floor.Name)
-			return fmt.Sprintf("sequence %q is imported: %s", floor.Name, summary(info)), err
 		})
 	}
 	return cmd

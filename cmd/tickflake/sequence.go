@@ -33,7 +33,6 @@ The state of each sequence is one of
   went back  the store lost writes, and no numbers are granted: find the highest
              number that was used; 'tickflake sequence set NAME --next N' with a
              higher one ends that
-  moved      'tickflake sequence export' moved it to another store
   damaged    its cell cannot be read: no process uses or overwrites it
 
 ` + sequenceStoresHelp
@@ -70,7 +69,7 @@ func newSequence(c *command.Console) *cobra.Command {
   tickflake sequence next orders
   tickflake sequence list --store 'postgres://ids@db.example.com/ids?namespace=shop'`,
 	}
-	cmd.AddCommand(newSequenceCreate(c), newSequenceNext(c), newSequenceList(c), newSequenceShow(c), newSequenceSet(c), newSequenceDelete(c), newSequenceExport(c), newSequenceImport(c))
+	cmd.AddCommand(newSequenceCreate(c), newSequenceNext(c), newSequenceList(c), newSequenceShow(c), newSequenceSet(c), newSequenceDelete(c))
 	return cmd
 }
 

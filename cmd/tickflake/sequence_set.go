@@ -52,10 +52,21 @@ name begins above all numbers that were ever granted, also those that were given
 back. A sequence that went back is not deleted: raise its next number first, with
 'tickflake sequence set'.
 
+The command prints the 'tickflake sequence create' that continues the sequence in
+another store. Run that in one store only; docs/move.md has all steps. Deleting it
+once more prints the same.
+
+With --format json it prints an object as 'tickflake sequence list' does, with two
+fields more: continued, the definition that continues it, or null if no number is
+left, and command, or null if only a program knows the names of its periods.
+
 The command asks first, unless --yes is given. Without a terminal, give --yes.`
 
 // modes are the modes of a sequence, the default first.
 var modes = []string{sequence.Segmented.String(), sequence.Ordered.String()}
+
+// periods are those that need no program to name them, and the default before them.
+var periods = []string{"none", string(sequence.Yearly), string(sequence.Monthly), string(sequence.Daily)}
 
 func newSequenceCreate(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
@@ -79,7 +90,7 @@ func newSequenceCreate(c *command.Console) *cobra.Command {
 	command.Flag(cmd, "offset", "begin `N` numbers after the start, from 0 to the stride less 1, with --stride (default 0)", &offset, atLeast("0", wholeNumber))
 	cmd.MarkFlagsRequiredTogether("stride", "offset") // each site has an offset of its own
 	step := stepFlag(cmd)
-	period := command.ChoiceFlag(cmd, "period", "begin anew each `PERIOD`", "none", string(sequence.Yearly), string(sequence.Monthly), string(sequence.Daily))
+	period := command.ChoiceFlag(cmd, "period", "begin anew each `PERIOD`", periods...)
 	reuse := cmd.Flags().Bool("reuse", false, "begin at the start after a deletion, and issue numbers again that were issued before")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		if d.Mode, err = sequence.ParseMode(*mode); err != nil {
@@ -229,18 +240,20 @@ func newSequenceDelete(c *command.Console) *cobra.Command {
 		Args: oneName,
 	}
 	s := newSequences(c, cmd)
+	format := formatFlag(cmd)
 	yes := cmd.Flags().Bool("yes", false, "do not ask")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return s.delete(cmd.Context(), args[0], *yes) }
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return s.delete(cmd.Context(), args[0], *format, *yes) }
 	return cmd
 }
 
-func (s *sequences) delete(ctx context.Context, name string, yes bool) error {
+func (s *sequences) delete(ctx context.Context, name, format string, yes bool) error {
 	info, err := s.inspect(ctx, name)
-	if err != nil {
+	before := errors.Is(err, sequence.ErrDeleted)
+	if err != nil && !before {
 		return err
 	}
 	question := fmt.Sprintf("sequence %q: %s\n%s; a new sequence of this name begins above all that were ever granted\ndelete it?", name, summary(info), grantedText(info))
-	yes = yes || info.WentBack // that one is refused
+	yes = yes || before || info.WentBack // that one is refused
 	if err := s.Confirm(ctx, yes, "deletion", question, fmt.Errorf("sequence %q was not deleted", name)); err != nil {
 		return err
 	}
@@ -250,8 +263,7 @@ func (s *sequences) delete(ctx context.Context, name string, yes bool) error {
 	if err != nil {
 		return sequenceError(err)
 	}
-	_, err = fmt.Fprintf(s.Out, "sequence %q is deleted; %s\n", name, grantedText(last))
-	return err
+	return printDeleted(s.Out, last, format)
 }
 
 // grantedText names the numbers that were granted.

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/sequence"
@@ -45,8 +47,6 @@ func stateText(info sequence.Info) string {
 	switch {
 	case info.WentBack:
 		return "went back"
-	case info.MovedTo != "":
-		return "moved"
 	case info.Left == 0 && info.Definition.Period == "":
 		return "used up"
 	}
@@ -68,6 +68,49 @@ func printSequences(w io.Writer, all []sequenceState, format string) error {
 		}
 		return []string{s.Name, s.State, mode, nextText(s.info), lastText(s.info), left, used}
 	})
+}
+
+// printDeleted writes the last state of a sequence, and how it is continued.
+func printDeleted(w io.Writer, last sequence.Info, format string) error {
+	deleted := struct {
+		sequenceState
+		Continued *sequence.Definition `json:"continued"`
+		Command   *string              `json:"command"`
+	}{sequenceState: stateOf(last)}
+	deleted.State = "deleted"
+	text := "no number is left to continue with"
+	if d, ok := last.Continued(); ok {
+		deleted.Continued = &d
+		text = "to continue it in another store, have its program create it there: " + d.String()
+		if d.Period == "" || slices.Contains(periods, string(d.Period)) {
+			create := createCommand(last.Name, d)
+			deleted.Command = &create
+			text = "to continue it in another store, run this with the --store of that:\n  " + create
+		}
+	}
+	if format == command.FormatJSON {
+		return json.NewEncoder(w).Encode(deleted)
+	}
+	_, err := fmt.Fprintf(w, "sequence %q is deleted; %s\n%s\n", last.Name, grantedText(last), text)
+	return err
+}
+
+// createCommand is the command that creates a sequence with a definition.
+func createCommand(name string, d sequence.Definition) string {
+	text := fmt.Sprintf("tickflake sequence create %s --mode %s --start %d", name, d.Mode, d.Start)
+	if d.HasMax() {
+		text += fmt.Sprintf(" --max %d", d.Max)
+	}
+	if d.Stride.By() > 1 {
+		text += fmt.Sprintf(" --stride %d --offset %d", d.Stride.By(), d.Stride.Offset())
+	}
+	if d.Mode == sequence.Segmented {
+		text += fmt.Sprintf(" --step %d-%d", d.MinStep, d.MaxStep)
+	}
+	if d.Period != "" {
+		text += fmt.Sprintf(" --period %s", d.Period)
+	}
+	return text
 }
 
 // writeSequence describes a sequence.

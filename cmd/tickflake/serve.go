@@ -55,6 +55,7 @@ With clients, each request needs a token; a client uses the sequences of its lis
 only. Without clients every program may ask. An address that is not on loopback needs
 clients or --open, and TLS or --plaintext. At SIGHUP, and within five seconds of a
 change of the file or of a token-file, the clients are read anew, and nothing else.
+A client with 'metrics: true' may read /metrics.
 
 SIGINT or SIGTERM ends the server in order: it is not ready for --unready-for, then
 takes no new connection, finishes the requests that run, and releases its node
@@ -81,6 +82,7 @@ type serving struct {
 	*issuing
 	file   file
 	print  bool
+	check  string // a probe to ask; empty: serve
 	own    ownSettings
 	config service.Config
 
@@ -100,6 +102,13 @@ func newServe(c *command.Console) *cobra.Command {
 	cmd.Flags().StringVar(&s.file.path, "config", os.Getenv(variable("config")), "`FILE` of settings and clients (default $"+variable("config")+", or else none)")
 	cmd.Flags().Lookup("config").DefValue = ""
 	cmd.Flags().BoolVar(&s.print, "print-config", false, "print all settings as a file for --config, and end")
+	command.Flag(cmd, "check", "ask the server that runs with these settings whether it is `ready or live`, and end: 0 is the exit code if it is (ready, if neither is named)", &s.check, func(text string) (string, error) {
+		if text != "ready" && text != "live" {
+			return "", fmt.Errorf("want ready or live, got %q", text)
+		}
+		return text, nil
+	}, "ready", "live")
+	cmd.Flags().Lookup("check").NoOptDefVal = "ready"
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return s.run(cmd.Context()) }
 	cmd.AddCommand(newServeToken(c))
 	return cmd
@@ -148,6 +157,9 @@ func (s *serving) run(ctx context.Context) error {
 	if s.print {
 		return s.printConfig()
 	}
+	if s.check != "" {
+		return s.ask(ctx)
+	}
 	log := s.log()
 	err := s.complete(log)
 	for _, warning := range append(s.strays(os.Environ()), s.file.warnings...) {
@@ -192,10 +204,8 @@ func (s *serving) complete(log *slog.Logger) (err error) {
 func (s *serving) serve(ctx context.Context, log *slog.Logger) (err error) {
 	config := s.config
 	hangups := make(chan os.Signal, 1)
-	if len(s.file.Clients) > 0 { // else SIGHUP ends the program
-		signal.Notify(hangups, syscall.SIGHUP) // also while it starts, and while it releases its number
-		defer signal.Stop(hangups)
-	}
+	signal.Notify(hangups, syscall.SIGHUP) // also while it starts, and while it releases its number: it must end nothing
+	defer signal.Stop(hangups)
 	listeners, err := s.listen()
 	if err != nil {
 		return err

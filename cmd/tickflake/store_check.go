@@ -65,8 +65,8 @@ func (s *storeCheck) run(ctx context.Context) error {
 	s.consent()
 	d, err := ask(ctx, s.place, func(ctx context.Context, store stores.Store) (stores.Durability, error) {
 		d, err := stores.CheckDurability(ctx, store)
-		if err == nil {
-			err = stores.Probe(ctx, store)
+		if probe := store.Traits().Probe; err == nil && probe != nil {
+			err = probe(ctx)
 		}
 		return d, err
 	})

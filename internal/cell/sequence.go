@@ -43,11 +43,8 @@ type Sequence struct {
 	Created [3]int64 `json:"created"`
 
 	// Period says when numbers begin anew, in the definition of a sequence by period, which grants
-	// none itself. Newest is the name of the period that was made last, and Older that of the one
-	// made before it. The cell of a period has as Older the one made before itself.
+	// none itself.
 	Period string `json:"period,omitempty"`
-	Newest string `json:"newest,omitempty"`
-	Older  string `json:"older,omitempty"`
 
 	// Next is the first index that is granted to no process.
 	Next uint64 `json:"next"`
@@ -68,10 +65,16 @@ type Sequence struct {
 	Last []string `json:"last,omitempty"`
 	// Lost says that the store has lost writes: no index is granted.
 	Lost bool `json:"lost,omitempty"`
-	// Deleted says that the sequence was deleted.
+	// Deleted says that the sequence was deleted: no index of it is granted any more.
 	Deleted bool `json:"deleted,omitempty"`
-	// Move says that the sequence was moved, or is nil. It is not changed.
-	Move *Move `json:"move,omitempty"`
+}
+
+// earlier has the fields of cells of earlier versions: which periods were made, and where the sequence was
+// moved to or from. One that was moved away is a deleted one.
+type earlier struct {
+	*Sequence
+	Newest, Older any
+	Move          struct{ Export, To, Import string }
 }
 
 // Names returns the names of the last writes of the cell, the newest first and at most [Kept]: the
@@ -92,9 +95,11 @@ const MaxIndex = 1<<62 - 1
 // [Sequence.End], as an older version has written it, is read as End.
 func DecodeSequence(value []byte) (Sequence, error) {
 	var s Sequence
-	if err := DecodeJSON(value, Format, &s); err != nil {
+	was := earlier{Sequence: &s}
+	if err := DecodeJSON(value, Format, &was); err != nil {
 		return Sequence{}, err
 	}
+	s.Deleted = s.Deleted || was.Move.Export != ""
 	if err := checkNames(s.Write, s.Last); err != nil {
 		return Sequence{}, err
 	}

@@ -47,9 +47,6 @@ func (m *Machine) nextMark(in Input) Op {
 	case c.Record.Writes > r.Writes: // Set has changed them since
 		r.Max, r.MinStep, r.MaxStep = c.Record.Max, c.Record.MinStep, c.Record.MaxStep
 	}
-	if c.Record.Move.Exported() {
-		r.Move = c.Record.Move // (7)
-	}
 	r.Most = max(r.Most, m.top, m.back.most, most)
 	r.Writes, r.Creation = max(r.Writes, c.Record.Writes), max(r.Creation, c.Record.Creation)+1
 	r.Next, r.From, r.Lost, r.Deleted = r.Most, r.Most, true, false

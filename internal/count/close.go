@@ -9,7 +9,7 @@ func (m *Machine) nextClose(in Input) Op {
 	if n := len(m.owned); n > 0 && m.owned[n-1].To == low { // (3)
 		low = max(m.owned[n-1].From, min(m.used, low))
 	}
-	if c.Record.Move.Exported() || low == c.Record.Next && len(m.pending) == 0 { // (7)
+	if low == c.Record.Next && len(m.pending) == 0 {
 		return Op{}
 	}
 	r := c.Record

@@ -33,9 +33,9 @@
 //     indexes are never used.
 //  6. In ordered mode, a grant goes to calls that had arrived before its write was sent, and that
 //     still run: so each of its numbers was granted within the call that returns it.
-//  7. An export makes the cell final: no index of it is granted or given back any more. The
-//     export and the next index are one write, so every grant of this store ends at or below
-//     the index at which the new store begins. A mark keeps the export.
+//  7. A deletion makes the sequence final: no index of it is granted or given back any more. The
+//     deletion and the next index are one write, so every grant ends at or below the index at which
+//     the sequence is continued, anew or in another store.
 //
 // No line depends on a clock, a timeout or the length of a pause.
 //

@@ -29,8 +29,8 @@ type keys struct {
 func (w *world) Key(s *state, buf []byte) []byte {
 	k := &keys{w, s, s.flight, buf}
 	r := &s.now.Record
-	k.Add(uint64(r.Next), uint64(r.Max), uint64(s.issued), uint64(s.issued>>8), uint64(s.high), uint64(s.floor))
-	k.Flags(r.Lost, r.Deleted, r.Move.Exported(), s.copied != nil, s.history.begun)
+	k.Add(uint64(r.Next), uint64(r.Max), uint64(s.issued), uint64(s.issued>>8), uint64(s.high))
+	k.Flags(r.Lost, r.Deleted, s.copied != nil, s.history.begun)
 	k.Add(uint64(r.Creation))
 	if w.named() {
 		if len(k.flight) > 1 {
@@ -124,7 +124,7 @@ func (k *keys) version(v uint64) uint64 {
 // record appends a record.
 func (k *keys) record(r *cell.Sequence) {
 	k.Add(uint64(r.Next), uint64(r.From), uint64(r.Most), uint64(r.Writes), uint64(r.Creation), uint64(r.Max), uint64(r.Before), k.role(r.Write))
-	k.Flags(r.Lost, r.Deleted, r.Move.Exported(), r.ID == k.now.Record.ID)
+	k.Flags(r.Lost, r.Deleted, r.ID == k.now.Record.ID)
 }
 
 // process appends a process.

@@ -91,6 +91,7 @@ var (
 	backFar      = world{procs: 2, numbers: 4, step: 2, batch: 1, writes: 4, flying: answered, back: true, lose: true}
 	backAgain    = world{procs: 2, numbers: 3, step: 1, batch: 1, writes: 4, flying: 1, back: true, lose: true}
 	backSet      = world{procs: 2, numbers: 2, step: 1, batch: 1, writes: 5, back: true}
+	deletedWorld = world{procs: 2, numbers: 4, step: 2, batch: 1, kept: 1, lose: true, remove: true}
 	orderedWorld = world{procs: 2, numbers: 4, step: 2, batch: 1, kept: 1, calls: 2, ordered: true, lose: true}
 )
 
@@ -261,6 +262,10 @@ var mutants = []struct {
 				r.Creation = m.known.Record.Creation
 			}
 		}),
+	}},
+	{deletedWorld, mutant{
+		name: "DELETED", change: "machine: a deletion is ignored", catch: errDeleted,
+		done: reading(func(_ *Machine, r *cell.Sequence) { r.Deleted = false }),
 	}},
 	{plainWorld, mutant{name: "SWAP", change: "store: writes ignore the version", catch: errOwners, lax: true, blind: func(*write) bool { return true }}},
 	{plainWorld, mutant{name: "SET", change: "operator: lowers next", catch: errOwners, lax: true, lower: true}},

@@ -151,8 +151,8 @@ func (t *try) land(s *state, f write) error {
 		case t.lax && !old.Lost:
 		case old.Lost:
 			return errMarked
-		case s.floor > 0 && !s.history.over:
-			return errMoved
+		case old.Deleted:
+			return errDeleted
 		case r.Next > old.Indexes():
 			return errMaximum
 		case r.From != old.Next || r.Next <= r.From || r.Max != old.Max:
@@ -165,8 +165,8 @@ func (t *try) land(s *state, f write) error {
 		switch {
 		case old.Lost:
 			return errMarked
-		case s.floor > 0 && !s.history.over:
-			return errMoved
+		case old.Deleted:
+			return errDeleted
 		case r.Next < uint64(s.history.safe):
 			return errUnsafe
 		case !t.lax && (r.Next > old.Next || r.Max != old.Max):
@@ -230,23 +230,17 @@ func (t *try) outside() {
 		s.put(r, write{owner: nobody}, t.world)
 		t.done(explore.Say(what, int(n)), s, nil)
 	}
-	if t.others && !r.Deleted && !r.Lost && !r.Move.Exported() {
+	if t.others && !r.Deleted && !r.Lost {
 		for n := r.Next + 1; n <= min(t.numbers, r.Indexes()); n++ {
 			change("an operator raises next to %d", n, func(_ *state, r *cell.Sequence) { r.Next = n })
 		}
 	}
-	if t.maximum && !r.Deleted && !r.Lost && !r.Move.Exported() {
+	if t.maximum && !r.Deleted && !r.Lost {
 		for n := max(r.Next, 1); n <= t.numbers; n++ {
 			if n != r.Indexes() {
 				change("an operator changes the maximum to %d", n-1, func(_ *state, r *cell.Sequence) { r.Max = int64(n) - 1 })
 			}
 		}
-	}
-	if t.move && !r.Move.Exported() && !r.Deleted {
-		change("the sequence is exported, %d", 0, func(s *state, r *cell.Sequence) {
-			r.Move = &cell.Move{Export: "e", To: "elsewhere"}
-			s.floor = uint8(r.Next) + 1
-		})
 	}
 	if t.remove && !r.Deleted {
 		change("the sequence is deleted, %d", 0, func(_ *state, r *cell.Sequence) { r.Deleted = true })
@@ -271,7 +265,7 @@ func (t *try) outside() {
 	}
 	if t.back {
 		t.goesBack()
-		if r.Lost && !r.Move.Exported() {
+		if r.Lost {
 			change("an operator raises next above all in use, to %d", uint64(t.was.history.peak), func(s *state, r *cell.Sequence) {
 				r.Next, r.Lost = uint64(s.history.peak), false
 				s.history.safe = s.history.peak

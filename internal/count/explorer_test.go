@@ -34,7 +34,6 @@ type world struct {
 	back    bool // the store goes back, once
 	stale   int  // a read returns an older state of the cell: one of so many
 	restore bool // the memory of a process is copied, and restored beside or in place of the original
-	move    bool // the sequence is exported
 	remove  bool // the sequence is deleted, and created anew
 
 	plain bool // everything is in the key, to check that what is left out does not matter
@@ -63,7 +62,6 @@ type state struct {
 		returned    bool  // something was given back
 	}
 	copied *process // the memory to be restored
-	floor  uint8    // of an export, plus 1; or 0
 }
 
 // stored is a state of the cell.
@@ -208,7 +206,7 @@ var (
 	errRead     = errors.New("a number is granted of which the process has read that it was granted")
 	errMarked   = errors.New("a number is granted from a marked cell")
 	errUnsafe   = errors.New("a number is granted below the next that an operator has raised")
-	errMoved    = errors.New("an exported sequence is written")
+	errDeleted  = errors.New("a number of a deleted sequence is granted or given back")
 	errCell     = errors.New("the cell says what cannot be")
 	errStarved  = errors.New("a process gets no number, though the store answers")
 	errOverfull = errors.New("the store may have gone back, and the window has numbers")
@@ -387,7 +385,7 @@ func (t *try) issue(s *state, p *process, from, n uint8) error {
 // mayOpen reports whether a process can open the sequence.
 func (s *state) mayOpen() bool {
 	r := &s.now.Record
-	return s.now.Version != 0 && !r.Lost && !r.Deleted && !r.Move.Exported()
+	return s.now.Version != 0 && !r.Lost && !r.Deleted
 }
 
 // open returns a process that has opened the sequence.

@@ -83,7 +83,6 @@ type Why uint8
 const (
 	Idle      Why = iota // there is nothing to do
 	Exhausted            // None: fewer indexes are left than the process needs
-	Exported             // None: the sequence was moved to another store. The process keeps what it owns
 
 	Doubt     // Read: what the cell has, and what became of the last write
 	Suspicion // Read: the store may have gone back

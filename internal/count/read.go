@@ -71,7 +71,7 @@ func (m *Machine) doneRead(in Input, c Cell) []Event {
 		return m.suspect(c, past == missing)
 	case r.Lost: // (9)
 		return m.revoke(in, Marked, c)
-	case r.ID != k.ID, r.Deleted:
+	case r.ID != k.ID, r.Deleted: // (7)
 		return m.revoke(in, Deleted, c)
 	case r.Creation != k.Creation: // (9)
 		events := m.revoke(in, Raised, c)

@@ -10,13 +10,9 @@ func (m *Machine) nextRefill(in Input, fresh bool) Op {
 	switch c := m.known; {
 	case in.Want == 0:
 		return Op{}
-	case !enough || c.Record.Move.Exported(): // (7)
-		if !fresh {
-			return Op{Kind: Read, Why: Doubt} // the maximum may have been raised
-		}
-		if c.Record.Move.Exported() {
-			return Op{Why: Exported}
-		}
+	case !enough && !fresh:
+		return Op{Kind: Read, Why: Doubt} // the maximum may have been raised
+	case !enough:
 		return Op{Why: Exhausted}
 	default:
 		r := c.Record

@@ -109,8 +109,14 @@ func numbers(r *run) func() {
 			}
 		})
 	}
+	issued := uint64(0)
 	r.spawn("keeper", func(c *caller) {
 		for {
+			if n := put - w.Unused(); n < issued && !sealing {
+				r.failf("a count that falls: %d numbers were issued, and %d before that", n, issued)
+			} else if !sealing {
+				issued = n
+			}
 			c.idle = true
 			r.await(func() bool { return asked }, forever)
 			c.idle = false

@@ -43,8 +43,10 @@ type run struct {
 	urgency  []int // by caller
 	changes  []int // steps at which the most urgent loses it
 
-	steps, progress int // so far, and when a call ended last
-	tells           int // how often a change of the window was told
+	steps, progress int            // so far, and when a call ended last
+	tells           int            // how often a change of the window was told
+	backs           uint64         // how often the clock was stepped back
+	met             map[string]int // how often a caller was held up across something
 	tracing         bool
 	trace           []string // the last steps
 	failure         string
@@ -66,7 +68,7 @@ const (
 
 // perform runs a program with a seed.
 func perform(p program, seed uint64, trace bool) *run {
-	r := &run{Rand: rand.New(rand.NewPCG(seed, 0x7469636b666c616b)), tracing: trace, rested: func() {}, moved: func(*caller, word.Access) {}}
+	r := &run{Rand: rand.New(rand.NewPCG(seed, 0x7469636b666c616b)), tracing: trace, met: map[string]int{}, rested: func() {}, moved: func(*caller, word.Access) {}}
 	r.clock = clocktest.NewVirtual(epoch.Add(time.Duration(r.IntN(2000)) * 10 * us))
 	r.schedule = schedule(r.IntN(3))
 	for range 1 + r.IntN(4) {
@@ -96,15 +98,21 @@ func perform(p program, seed uint64, trace bool) *run {
 	return r
 }
 
-// search runs a program with n seeds.
-func search(t *testing.T, p program, n int) {
+// search runs a program with n seeds. It returns what callers were held up across, and how often.
+func search(t *testing.T, p program, n int) (met map[string]int) {
 	t.Helper()
+	met = map[string]int{}
 	for seed := range uint64(n) {
-		if r := perform(p, seed, false); r.failure != "" {
+		r := perform(p, seed, false)
+		for what, often := range r.met {
+			met[what] += often
+		}
+		if r.failure != "" {
 			again := perform(p, seed, true)
 			t.Fatalf("seed %d: %s\n%s\nwith the trace: %s", seed, r.failure, strings.Join(again.trace, "\n"), again.failure)
 		}
 	}
+	return met
 }
 
 // caller is a coroutine: it runs until it pauses, and it pauses where others may run first.

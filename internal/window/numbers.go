@@ -1,7 +1,5 @@
 package window
 
-import "github.com/tickflake/tickflake/internal/word"
-
 // Numbers is the window of a sequence: it hands out each granted number once, in ascending
 // order. Make one with [NewNumbers]. Its methods are safe for use by several goroutines at
 // once; only Queue and Revoke have one caller at a time, the keeper.
@@ -15,9 +13,8 @@ const MaxNumbers = 1<<62 - 1
 // NewNumbers returns a window of counted numbers below [MaxNumbers]. Its ranges count in
 // numbers. Its issuer is not asked by a channel, but by Count. Nothing is granted yet.
 func NewNumbers() *Numbers {
-	w := &Numbers{core{end: MaxNumbers, lost: new(word.Uint64)}}
+	w := &Numbers{core{end: MaxNumbers}}
 	w.begin()
-	word.Name(w.lost, "lost")
 	return w
 }
 
@@ -111,4 +108,11 @@ func (w *Numbers) Rest() uint64 {
 
 // Lost is how many counted numbers were given up: the rests of ranges that were left for
 // another one, or revoked.
-func (w *Numbers) Lost() uint64 { return w.lost.Load() }
+func (w *Numbers) Lost() uint64 { return w.current().lost.Load() }
+
+// Unused is how many granted numbers were not handed out: Rest and Lost, at one instant. What was
+// granted, less it, does not fall.
+func (w *Numbers) Unused() uint64 {
+	s := w.current()
+	return s.lost.Load() + s.rest(s.free.Load()&^sealed, nil)
+}

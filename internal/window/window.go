@@ -49,8 +49,8 @@ type core struct {
 	// its last look, so that no change falls between the look and the wait.
 	changed word.Pointer[signal]
 
-	more chan struct{} // of capacity 1; nil for counted numbers
-	lost *word.Uint64  // the slots that were given up; only grows; nil for ticks
+	more   chan struct{} // of capacity 1; nil for counted numbers
+	shared bool          // others hand out slots of the same span
 }
 
 type signal struct{ ch chan struct{} }
@@ -121,6 +121,15 @@ func (w *core) Seal() (end uint64, first bool) {
 	over.limit.Store(s.limit.Load())
 	over.queued.Store(s.queued.Load())
 	over.ended = true
+	if w.shared {
+		end = w.unitEnd(s.free.Load())
+		over.free.Store(end | sealed)
+		if !w.span.CompareAndSwap(s, over) {
+			return w.Seal() // another call was first
+		}
+		w.fire()
+		return end >> w.unit, true
+	}
 	if !s.next.CompareAndSwap(nil, over) {
 		return w.Seal() // another change was first
 	}

@@ -4,6 +4,9 @@ package word
 
 import "math/rand/v2"
 
+// AddedBits is how many bits a sequence must have for its slots to be taken by addition.
+const AddedBits = 3
+
 // Op is what an access does.
 type Op uint8
 

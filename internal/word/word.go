@@ -18,6 +18,10 @@ type (
 	Pointer[T any] = atomic.Pointer[T]
 )
 
+// AddedBits is how many bits a sequence must have for its slots to be taken by addition. In a simulation
+// it is less, so that a few calls reach the end of a tick.
+const AddedBits = 8
+
 // Name tells the observer of a simulation the name of a word. Here it does nothing.
 func Name[W any](*W, string) {}
 

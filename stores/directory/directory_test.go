@@ -40,7 +40,7 @@ func TestFiles(t *testing.T) {
 	t.Chdir(t.TempDir())
 	assert.Equal(t, filepath.Join(home, "a", "b", "state"), s.Path())
 	written(t, s, stores.Cell{Key: key}, "value")
-	unlock, err := s.TryLock(t.Context(), key)
+	unlock, err := s.lockCell(t.Context(), key)
 	require.NoError(t, err)
 	unlock()
 	for name, mode := range map[string]os.FileMode{"../..": 0o700, "..": 0o700, ".": 0o700, "node+0000007.cell": 0o600, "node+0000007.hold": 0o600, "node+0000007.swap": 0o600} {
@@ -108,7 +108,7 @@ func uses(t *testing.T, s *Store) map[string]error {
 	_, errs["list"] = s.List(t.Context(), "", "\x7f", 9)
 	_, errs["swap"] = s.Swap(t.Context(), key, 0, []byte("new"))
 	_, errs["late swap"] = s.Swap(t.Context(), key, 12, []byte("new"))
-	unlock, err := s.TryLock(t.Context(), key)
+	unlock, err := s.lockCell(t.Context(), key)
 	if errs["lock"] = err; err == nil {
 		unlock()
 	}

@@ -303,7 +303,7 @@ func TestSyncs(t *testing.T) {
 // makes later is conditional, and a lock that it makes too late is not kept.
 func TestDiskHangs(t *testing.T) {
 	lock := func(ctx context.Context, s *Store) error {
-		unlock, err := s.TryLock(ctx, key)
+		unlock, err := s.lockCell(ctx, key)
 		if err == nil {
 			unlock()
 			unlock()

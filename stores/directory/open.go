@@ -91,7 +91,7 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	promises, err := s.Durability(ctx)
+	promises, err := stores.CheckDurability(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func open(path string, d disk) (*Store, error) {
 	}
 	s := &Store{path: absolute, disk: d, synced: make(map[string]uint64)}
 	s.Skeleton = engine.Skeleton[uint64]{Texts: texts{s}, Reads: reading, At: func() string { return "directory " + absolute },
-		Version: func(version uint64) uint64 { return version }}
+		Version: func(version uint64) uint64 { return version }, Ask: s.ask}
 	made, err := s.make(absolute)
 	if err != nil {
 		return nil, err

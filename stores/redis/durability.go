@@ -14,7 +14,7 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// Durability asks the server for its settings, by CONFIG GET and INFO, in two round trips.
+// ask asks the server for its settings, by CONFIG GET and INFO, in two round trips.
 // Settings that neither tells, as on many rented servers, are unknown.
 //
 // With appendfsync everysec or no, the process of the server can be killed: the system
@@ -22,11 +22,7 @@ import (
 // acknowledges up to two seconds of writes that the system has not got.) So both are
 // risks, and appendonly no forgets. So do a maxmemory with an allkeys-… policy, which
 // evicts cells while the server runs, and a replica that takes writes.
-func (s *Store) Durability(ctx context.Context) (stores.Durability, error) {
-	return s.Ask(ctx, s.durability)
-}
-
-func (s *Store) durability(ctx context.Context) (found stores.Durability, err error) {
+func (s *Store) ask(ctx context.Context) (found stores.Durability, err error) {
 	var server driver.Cmdable = s.client
 	if cluster, ok := s.client.(*driver.ClusterClient); ok {
 		if server, err = cluster.MasterForKey(ctx, s.hash); err != nil {

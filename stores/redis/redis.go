@@ -28,7 +28,7 @@ type Store struct {
 	replicas int
 }
 
-var _ stores.DurabilityChecker = (*Store)(nil)
+var _ stores.Store = (*Store)(nil)
 
 // Option is an option of [New].
 type Option func(*Store) error
@@ -74,7 +74,7 @@ func New(client driver.UniversalClient, namespace string, opts ...Option) (*Stor
 	s := &Store{client: client, hash: "tickflake:{" + namespace + "}", index: "tickflake:{" + namespace + "}:keys"}
 	s.Skeleton = engine.Skeleton[uint64]{
 		Texts: texts{s}, Namespace: namespace, Version: func(version uint64) uint64 { return version }, At: s.at,
-		Explain: func(_ context.Context, err error) error { return refused(err) },
+		Explain: func(_ context.Context, err error) error { return refused(err) }, Ask: s.ask,
 	}
 	for i, opt := range opts {
 		if opt == nil {

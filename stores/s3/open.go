@@ -61,9 +61,12 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	}
 	prefix := strings.TrimLeft(strings.Trim(u.URL.Path, "/")+"/"+u.Namespace+"/", "/")
 	b := &bucket{client: client, name: name, prefix: prefix, server: transport.Server}
-	return &Store{engine.Skeleton[string]{
+	s := &Store{bucket: b}
+	s.Skeleton = engine.Skeleton[string]{
 		Texts: b, Reads: conns / 2, Namespace: u.Namespace, At: func() string { return engine.At("s3", at.Host) },
 		Explain: func(_ context.Context, err error) error { return b.explain(err) },
+		Ask:     s.ask,
 		Done:    transport.Close,
-	}, b}, nil
+	}
+	return s, nil
 }

@@ -26,23 +26,27 @@ type Store struct {
 	bucket *bucket
 }
 
-var _, _, _ = stores.DurabilityChecker(&Store{}), stores.Prober(&Store{}), stores.Windower(&Store{})
+var _ stores.Store = (*Store)(nil)
 
-// Window is 5 minutes: each write costs money.
-func (*Store) Window() time.Duration { return 5 * time.Minute }
+// Traits has a window of 5 minutes: each write costs money.
+func (s *Store) Traits() stores.Traits {
+	traits := s.Skeleton.Traits()
+	traits.Window, traits.Probe = 5*time.Minute, s.probe
+	return traits
+}
 
-// Durability checks that the server heeds conditions, and asks for what deletes cells or keeps all that they
+// ask checks that the server heeds conditions, and asks for what deletes cells or keeps all that they
 // were.
-func (s *Store) Durability(ctx context.Context) (stores.Durability, error) {
+func (s *Store) ask(ctx context.Context) (stores.Durability, error) {
 	if err := engine.Heeds(ctx, &s.Skeleton, "00000000000000000000000000000000"); err != nil {
-		return stores.Durability{}, engine.OpenFailed(ctx, s.At(), s.bucket.explain(err))
+		return stores.Durability{}, err
 	}
 	return stores.Durability{Risks: s.bucket.risks(ctx)}, nil
 }
 
-// Probe checks that of many writes at once on one condition, one succeeds. It is for the first process of a
+// probe checks that of many writes at once on one condition, one succeeds. It is for the first process of a
 // fleet, and for operators: it makes 32 to 64 writes.
-func (s *Store) Probe(ctx context.Context) error {
+func (s *Store) probe(ctx context.Context) error {
 	if err := engine.Races(ctx, &s.Skeleton); err != nil {
 		return s.Failed(ctx, "probe", "conditions", err)
 	}

@@ -119,6 +119,7 @@ func (i *Issuer) Measure(provider metric.MeterProvider, s State) (unregister fun
 	turned := counter("connections_refused", "{connection}", "Connections beyond the limit, or unknown ones that made room for others, by protocol.")
 	sequences := gauge("sequences", "{sequence}", "Sequences that are open.")
 	mostSequences := gauge("sequences_limit", "{sequence}", "Sequences that are open at most.")
+	evicted := counter("sequences_closed", "{sequence}", "Sequences that were closed, since they were unused for longest and others needed the room.")
 	ready := gauge("ready", "{server}", "1 while the server is ready, else 0.")
 	current, err := meter.Int64ObservableGauge("tickflake.config.last_reload_successful",
 		metric.WithDescription("1 if the clients that were given last are used, 0 if they could not be. Only with clients."))
@@ -174,6 +175,7 @@ func (i *Issuer) Measure(provider metric.MeterProvider, s State) (unregister fun
 		}
 		to.ObserveInt64(sequences, int64(i.Count()))
 		to.ObserveInt64(mostSequences, int64(i.config.MaxSequences))
+		to.ObserveInt64(evicted, i.evicted.Load())
 		to.ObserveInt64(ready, one(i.Ready() == nil))
 		if end, ok := s.Expiry(); ok {
 			to.ObserveFloat64(remaining, time.Until(end).Seconds())

@@ -81,8 +81,8 @@ func (Mode) EnumDescriptor() ([]byte, []int) {
 // TakeRequest asks for IDs.
 type TakeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// count is how many IDs to return, from 1 to DescribeResponse.max_batch. 0 means 1.
-	Count int64 `protobuf:"varint,1,opt,name=count,proto3" json:"count,omitempty"`
+	// count is how many IDs to return, from 1 to DescribeResponse.max_batch; 1 if it is not set.
+	Count *int64 `protobuf:"varint,1,opt,name=count,proto3,oneof" json:"count,omitempty"`
 	// after is an ID of the same layout that the client has seen, from whatever server: all IDs of
 	// the answer are larger. 0 means none. If it lies further ahead of the server's clock than the
 	// server allows, the status is RESOURCE_EXHAUSTED.
@@ -122,8 +122,8 @@ func (*TakeRequest) Descriptor() ([]byte, []int) {
 }
 
 func (x *TakeRequest) GetCount() int64 {
-	if x != nil {
-		return x.Count
+	if x != nil && x.Count != nil {
+		return *x.Count
 	}
 	return 0
 }
@@ -679,8 +679,8 @@ type NumberRequest struct {
 	// name is the sequence's name: 1 to 64 characters of a-z, 0-9, dot, underscore and hyphen,
 	// but not "." or "..".
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// count is how many numbers to return, from 1 to DescribeResponse.max_numbers. 0 means 1.
-	Count         int64 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
+	// count is how many numbers to return, from 1 to DescribeResponse.max_numbers; 1 if it is not set.
+	Count         *int64 `protobuf:"varint,2,opt,name=count,proto3,oneof" json:"count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -723,8 +723,8 @@ func (x *NumberRequest) GetName() string {
 }
 
 func (x *NumberRequest) GetCount() int64 {
-	if x != nil {
-		return x.Count
+	if x != nil && x.Count != nil {
+		return *x.Count
 	}
 	return 0
 }
@@ -1048,10 +1048,11 @@ var File_tickflake_v1_tickflake_proto protoreflect.FileDescriptor
 
 const file_tickflake_v1_tickflake_proto_rawDesc = "" +
 	"\n" +
-	"\x1ctickflake/v1/tickflake.proto\x12\ftickflake.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"9\n" +
-	"\vTakeRequest\x12\x14\n" +
-	"\x05count\x18\x01 \x01(\x03R\x05count\x12\x14\n" +
-	"\x05after\x18\x02 \x01(\x03R\x05after\"5\n" +
+	"\x1ctickflake/v1/tickflake.proto\x12\ftickflake.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"H\n" +
+	"\vTakeRequest\x12\x19\n" +
+	"\x05count\x18\x01 \x01(\x03H\x00R\x05count\x88\x01\x01\x12\x14\n" +
+	"\x05after\x18\x02 \x01(\x03R\x05afterB\b\n" +
+	"\x06_count\"5\n" +
 	"\fTakeResponse\x12%\n" +
 	"\x04runs\x18\x01 \x03(\v2\x11.tickflake.v1.RunR\x04runs\"\x83\x01\n" +
 	"\x03Run\x12\x14\n" +
@@ -1093,10 +1094,11 @@ const file_tickflake_v1_tickflake_proto_rawDesc = "" +
 	"\n" +
 	"PartsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"9\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"H\n" +
 	"\rNumberRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05count\x18\x02 \x01(\x03R\x05count\"\x90\x01\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x19\n" +
+	"\x05count\x18\x02 \x01(\x03H\x00R\x05count\x88\x01\x01B\b\n" +
+	"\x06_count\"\x90\x01\n" +
 	"\x0eNumberResponse\x12\x14\n" +
 	"\x05first\x18\x01 \x01(\x03R\x05first\x12\x12\n" +
 	"\x04last\x18\x02 \x01(\x03R\x04last\x12\x14\n" +
@@ -1203,6 +1205,8 @@ func file_tickflake_v1_tickflake_proto_init() {
 	if File_tickflake_v1_tickflake_proto != nil {
 		return
 	}
+	file_tickflake_v1_tickflake_proto_msgTypes[0].OneofWrappers = []any{}
+	file_tickflake_v1_tickflake_proto_msgTypes[9].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

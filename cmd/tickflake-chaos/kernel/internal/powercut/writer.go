@@ -63,7 +63,7 @@ func (s told) Swap(ctx context.Context, key string, version uint64, value []byte
 	return next, err
 }
 
-var _ stores.Locker = told{}
+var _ stores.Store = told{}
 
 // Write issues IDs and numbers on the directory until ctx ends, and tells each fact. It returns an
 // error if nothing can be claimed.
