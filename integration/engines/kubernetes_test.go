@@ -83,6 +83,7 @@ func TestKubernetes(t *testing.T) {
 	e.Test(t)
 	t.Run("shown", func(t *testing.T) { testKubeShown(t, s) })
 	t.Run("rights", func(t *testing.T) { testKubeRights(t, s) })
+	t.Run("manifests", func(t *testing.T) { testKubeManifests(t, s) })
 	testAlone(t, s, map[string][2]func() error{"killed": {s.Kill, s.Start}, "etcd stopped": {back.Suspend, back.Resume}})
 }
 
@@ -153,6 +154,33 @@ func testKubeRights(t *testing.T, s *servers.Server) {
 	_, err = Open(t, strings.Replace(s.URL, "default", "nowhere", 1)).Swap(ctx, "node/0000001", 0, nil)
 	require.ErrorIs(t, err, stores.Refused)
 	assert.ErrorContains(t, err, "no such namespace")
+}
+
+// testKubeManifests has the server validate each object of the examples: a field that Kubernetes does not have, or
+// a value that it cannot hold, is an error.
+func testKubeManifests(t *testing.T, s *servers.Server) {
+	files, err := filepath.Glob(filepath.Join(fleet.Top(), "examples", "kubernetes", "*.yaml"))
+	require.NoError(t, err)
+	n := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for document := range bytes.SplitSeq(text, []byte("\n---\n")) {
+			var o object
+			require.NoError(t, yaml.Unmarshal(document, &o))
+			group, kind := o["apiVersion"].(string), o["kind"].(string)
+			prefix := "/apis/" + group
+			switch {
+			case kind == "Kustomization":
+				continue
+			case group == "v1":
+				prefix = "/api/v1"
+			}
+			kube(t, s, http.MethodPost, prefix+"/namespaces/default/"+strings.ToLower(kind)+"s?dryRun=All&fieldValidation=Strict", o)
+			n++
+		}
+	}
+	assert.Greater(t, n, 10)
 }
 
 // testKubeShown checks that kubectl get lease shows who holds a node number.
