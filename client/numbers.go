@@ -36,11 +36,15 @@ func (c *Client) Numbers(ctx context.Context, name string, n int64) (first, stri
 	what := fmt.Sprintf("numbers of sequence %q", name)
 	request := &tickflakev1.NumberRequest{Name: name, Count: &n}
 	for {
-		began := c.now()
+		began, mark := c.now(), c.marker.Load()
 		answer, err := ask(ctx, c, forNumbers, 0, func(ctx context.Context, s *server) (*tickflakev1.NumberResponse, error) {
 			return checkNumbers(ctx, s, request)
 		})
 		c.mu.Lock()
+		if err == nil && c.marker.Load() != mark { // the original returns them
+			c.mu.Unlock()
+			continue
+		}
 		if err == nil {
 			c.stats.Numbers += uint64(n)
 		} else if err = c.again(ctx, forNumbers, what, began, err); err == nil {

@@ -39,7 +39,7 @@ func (g *Generator) NextAfter(ctx context.Context, seen snowflake.ID) (snowflake
 	}
 	span, now := g.window.Span(), g.now()
 	if g.above(seen, span.Node()) <= max(span.Free(), g.tick(now)<<g.seqBits) {
-		if slot, _, ok := g.take(span, now, g.queue.gate.Load(), 1); ok {
+		if slot, _, ok := g.take(span, now, g.queue.gate.Load(), 1); ok && span.Original() {
 			return g.id(slot, span), nil
 		}
 	}
@@ -84,9 +84,12 @@ func (g *Generator) acquireAfter(c *call, seen snowflake.ID) (snowflake.ID, erro
 				return 0, err
 			}
 			if id := g.id(slot, span); id > seen {
-				return id, nil
+				if span.Original() {
+					return id, nil
+				}
+				span.Abandon()
 			}
-			continue // the node number has become a smaller one; the slot is dropped
+			continue // the node number has become a smaller one, or this memory is a copy; the slot is dropped
 		}
 		c.apart = true
 		// The slot lies beyond the next one, so while calls are in the queue it is not free: they
@@ -112,6 +115,10 @@ func (g *Generator) acquireAfter(c *call, seen snowflake.ID) (snowflake.ID, erro
 				continue
 			}
 			if front.Span.TakeOver(front.Slot, floor) {
+				if !front.Span.Original() {
+					front.Span.Abandon()
+					continue
+				}
 				g.noteBorrow(next, now)
 				return g.id(floor, front.Span), nil
 			}

@@ -232,7 +232,7 @@ func (g *Generator) quick() (id snowflake.ID, now int64, ok bool) {
 	tick := end >> (g.seqBits & 63)
 	id = g.ids.id(0, tick, span.Node())
 	if uint64(now)-tick*uint64(g.tickNs) < uint64(g.tickNs) && end&1 == 0 && uint64(now) < g.queue.gate.Load() {
-		if slot, ok := span.Add(end); ok {
+		if slot, ok := span.Add(end); ok && span.Original() {
 			return id + snowflake.ID(slot*g.ids.perSlot), now, true
 		}
 	}
@@ -241,13 +241,9 @@ func (g *Generator) quick() (id snowflake.ID, now int64, ok bool) {
 
 // issue issues one ID in all cases. now is a reading of the clock.
 func (g *Generator) issue(ctx context.Context, now int64) (snowflake.ID, error) {
-	span := g.window.Span()
-	slot, _, ok := g.take(span, now, g.queue.gate.Load(), 1)
-	if !ok {
-		var err error
-		if span, slot, _, err = g.acquire(&call{ctx: ctx}, 1); err != nil {
-			return 0, err
-		}
+	span, slot, _, err := g.reserve(&call{ctx: ctx}, now, 1)
+	if err != nil {
+		return 0, err
 	}
 	return g.id(slot, span), nil
 }
@@ -275,18 +271,21 @@ func (g *Generator) NextN(ids []snowflake.ID) (int, error) {
 // NextNContext is [Generator.NextN], but gives up when ctx ends.
 func (g *Generator) NextNContext(ctx context.Context, ids []snowflake.ID) (int, error) {
 	c := call{ctx: ctx}
+	var before *window.Span // of the IDs that are filled
 	for filled := 0; filled < len(ids); {
-		if err := ended(ctx); err != nil {
+		var span *window.Span
+		var slot, end uint64
+		err := ended(ctx)
+		if err == nil {
+			span, slot, end, err = g.reserve(&c, g.now(), uint64(len(ids)-filled))
+		}
+		if before != nil && !before.Original() {
+			filled = 0 // the original returns them
+		}
+		if err != nil {
 			return filled, err
 		}
-		span := g.window.Span()
-		slot, end, ok := g.take(span, g.now(), g.queue.gate.Load(), uint64(len(ids)-filled))
-		if !ok {
-			var err error
-			if span, slot, end, err = g.acquire(&c, uint64(len(ids)-filled)); err != nil {
-				return filled, err
-			}
-		}
+		before = span
 		batch, id, stride := ids[filled:][:end-slot], g.id(slot, span), snowflake.ID(g.ids.perSlot)
 		for i := range batch {
 			batch[i] = id
@@ -305,13 +304,9 @@ func (g *Generator) NextRun(ctx context.Context, n int64) (snowflake.Run, error)
 		return snowflake.Run{}, err
 	}
 	count := min(uint64(max(n, 1)), g.sequence+1)
-	span := g.window.Span()
-	slot, end, ok := g.take(span, g.now(), g.queue.gate.Load(), count)
-	if !ok {
-		var err error
-		if span, slot, end, err = g.acquire(&call{ctx: ctx}, count); err != nil {
-			return snowflake.Run{}, err
-		}
+	span, slot, end, err := g.reserve(&call{ctx: ctx}, g.now(), count)
+	if err != nil {
+		return snowflake.Run{}, err
 	}
 	return snowflake.Run{First: g.id(slot, span), Count: int64(end - slot), Stride: int64(g.ids.perSlot)}, nil
 }

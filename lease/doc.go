@@ -59,7 +59,7 @@
 //
 // The memory of a process must not be copied or rolled back, as by a fork or by restoring
 // a VM's snapshot beside its original, unless the copy calls [Keeper.Restored] before it
-// issues an ID. Without that call it issues the same IDs until its next extension finds
+// issues an ID. or the machine has a VMClock: [WithVMClock]. Else it issues the same IDs until its next extension finds
 // the copy: for a third of a window at most while the store answers, and until the end of the
 // grant if it does not.
 package lease

@@ -31,6 +31,10 @@ type Stats struct {
 	// so a skew of more than a third of a window shows only when others have extended
 	// their grants since the claim: some thirds of a window later.
 	Skew time.Duration
+	// Copies are the times that this memory was found to be a copy, by VMClock: the device and its field, or ""
+	// if only [Keeper.Restored] tells. See [WithVMClock].
+	Copies  uint64
+	VMClock string
 	// Node is the node number that IDs are issued with. Remaining is the time from the
 	// clock to the limit of its grant: below zero past it, and 0 if nothing is granted.
 	Node      int64
@@ -42,8 +46,8 @@ type Stats struct {
 
 // counters only grow, except skew, which is set.
 type counters struct {
-	claims, extensions, conflicts, releases, failures, wentBack, pauses atomic.Uint64
-	skew                                                                atomic.Int64
+	claims, extensions, conflicts, releases, failures, wentBack, pauses, copies atomic.Uint64
+	skew                                                                        atomic.Int64
 }
 
 // Stats returns the counts so far. They are read one after the other, not at one
@@ -63,6 +67,8 @@ func (k *Keeper) Stats() Stats {
 		WentBack:   k.counters.wentBack.Load(),
 		Pauses:     k.counters.pauses.Load(),
 		Skew:       time.Duration(k.counters.skew.Load()),
+		Copies:     k.counters.copies.Load(),
+		VMClock:    k.page.By(),
 		Node:       used.Node,
 		Remaining:  remaining,
 		Window:     k.period,

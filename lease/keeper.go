@@ -67,7 +67,9 @@ type Keeper struct {
 	used     window.Range // the grant of the window
 	given    window.Range // the same, also after it was revoked
 	bound    bool
-	restored bool // nothing is granted until the owner of the turn has told the machine
+	restored bool   // nothing is granted until the owner of the turn has told the machine
+	by       string // what has said so
+	mark     uint64 // the marker of page in the memory that all grants since were made to
 
 	closing atomic.Bool // set by the first Close with state locked, so that nothing is granted after it; never reset
 }
@@ -98,6 +100,11 @@ func Claim(ctx context.Context, store stores.Store, options ...Option) (*Keeper,
 	if err != nil {
 		return nil, err
 	}
+	if s, ok := store.(interface{ Private(context.Context) string }); ok { // a directory
+		if why := s.Private(ctx); why != "" {
+			k.log.Warn("lease: " + why)
+		}
+	}
 	if err := k.claimFirst(ctx); err != nil {
 		return nil, err
 	}
@@ -116,6 +123,8 @@ func newKeeper(store stores.Store, options []Option) (*Keeper, error) {
 		config: c, window: window.NewTicks(uint8(c.layout.SequenceBits), c.end()), random: cell.Token, cancel: func() {},
 		turn: drive.NewTurn(), locks: map[int64]func(){}, seen: map[int64]sighting{}, bad: map[int64]error{},
 	}
+	k.mark = c.page.Marker().Load()
+	k.window.Watch(c.page.Marker())
 	k.calls = drive.Calls{Store: store, Timeout: c.timeout, Failed: k.callFailed, Watch: k.watch}
 	k.machine = grant.New(grant.Config{
 		Owner: c.owner, Layout: c.spec, Window: c.window, End: c.end(), Nodes: c.nodes(), Pinned: c.node, Locker: c.locking(),
@@ -236,6 +245,7 @@ func (k *Keeper) poll(ctx context.Context, late time.Duration) (next time.Durati
 		k.noteEnd(nil, 0)
 		return k.pause()
 	}
+	k.notice()
 	k.publish() // time may have passed
 	if now := k.elapsed(); now < k.retry {
 		if !k.locking() { // the grant may have ended early, by a step of the clock

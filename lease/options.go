@@ -11,6 +11,7 @@ import (
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/seam"
+	"github.com/tickflake/tickflake/internal/vmclock"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
@@ -57,6 +58,8 @@ type config struct {
 	polling bool
 	skew    time.Duration
 	strict  bool
+	device  string // see WithVMClock
+	page    *vmclock.Page
 
 	elapsed func() time.Duration
 	after   func(time.Duration) <-chan time.Time
@@ -123,6 +126,12 @@ func WithLogger(log *slog.Logger) Option { return func(c *config) { c.log = log 
 func WithFleetCheck(limit time.Duration, strict bool) Option {
 	return func(c *config) { c.skew, c.strict = limit, strict }
 }
+
+// WithVMClock names the VMClock device by which the Keeper notices that its memory is a copy, as of a
+// virtual machine's snapshot: then it does what [Keeper.Restored] does, before another ID is returned. "off"
+// is none. The default is the first /dev/vmclock*, if there is one that this user may read; [Stats] says so.
+// All systems but Linux have none. A named device that cannot be used is an error.
+func WithVMClock(device string) Option { return func(c *config) { c.device = device } }
 
 // WithPolling makes a Keeper without a goroutine: it works only within [Keeper.Poll]. It is
 // meant for tests in virtual time, where nothing may happen by itself.
@@ -202,6 +211,10 @@ func configure(store stores.Store, options []Option) (config, error) {
 	}
 	c.lines = drive.NewLog(c.log.Handler(), c.elapsed)
 	c.log = slog.New(c.lines)
+	var err error
+	if c.page, err = vmclock.Open(c.device, c.log); err != nil {
+		return fail("WithVMClock", err)
+	}
 	return c, nil
 }
 

@@ -319,6 +319,44 @@ func TestSlowPeers(t *testing.T) {
 	}
 }
 
+// A client that sends a pipeline of any length before it reads gets all replies. One that never reads is cut off,
+// which the log and the metrics tell.
+func TestLongPipeline(t *testing.T) {
+	t.Parallel()
+	const n, seconds = 20_000, 30
+	bubble(t, func(t *testing.T) {
+		r := start(t, pipe, func(c *service.Config) { c.ReadTimeout = time.Second })
+		c := r.connect(resp, "")
+		require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
+		for range seconds {
+			time.Sleep(time.Second / 2)
+			_, err := io.WriteString(c, strings.Repeat("INCR orders\r\nPING\r\n", n/seconds+1))
+			require.NoError(t, err)
+		}
+		go func() { _, _ = io.WriteString(c, "QUIT\r\n") }()
+		in := bufio.NewReader(c)
+		for want := range n {
+			line, err := in.ReadString('\n')
+			require.NoError(t, err)
+			require.Equal(t, fmt.Sprintf(":%d\r\n", want+1), line)
+			line, err = in.ReadString('\n')
+			require.NoError(t, err)
+			require.Equal(t, "+PONG\r\n", line)
+		}
+		_, err := io.Copy(io.Discard, in)
+		require.NoError(t, err)
+
+		c = r.connect(resp, "")
+		for err == nil {
+			_, err = io.WriteString(c, "PING\r\n")
+			time.Sleep(time.Second / 2)
+		}
+		synctest.Wait()
+		assert.Len(t, lines(r.Log(), `"code":"unread"`), 1)
+		assert.Regexp(t, `(?m)^tickflake_service_requests_total{.*code="unread",.*protocol="resp"} 1$`, servicetest.Metrics(t, r.Dial, ""))
+	})
+}
+
 // A client of HTTP/2 that takes no body of an answer, or reads nothing, holds its request for a
 // bounded time.
 func TestUnreadBody(t *testing.T) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
@@ -120,6 +122,7 @@ func (s *serving) table(cmd *cobra.Command) {
 	s.issuing = newIssuing(cmd, func(name string) { s.keep(name) })
 	s.find("layout").text = func() []string { return []string{layoutText(*s.layout)} }
 	s.find("node").text = func() []string { return []string{choose(s.node < 0, "any", fmt.Sprint(s.node))} }
+	s.find("vmclock").text = func() []string { return []string{cmp.Or(s.vmclock, "auto")} }
 	s.find("window").text = func() []string {
 		if s.window == 0 {
 			return nil
@@ -225,6 +228,7 @@ func (s *serving) serve(ctx context.Context, log *slog.Logger) (err error) {
 	}
 	defer gen.Close()
 	config.Generator, config.Store = gen.Generator, gen.store
+	config.Sequences = append(config.Sequences, sequence.WithVMClock(s.vmclock))
 	if s.place.url == "" {
 		sequences, err := s.openSequences(ctx)
 		if err != nil {
@@ -237,7 +241,7 @@ func (s *serving) serve(ctx context.Context, log *slog.Logger) (err error) {
 	if err != nil {
 		return s.refused(err)
 	}
-	s.greet(log, listeners)
+	s.greet(log, listeners, gen.Keeper().Stats().VMClock)
 	s.notify(log, daemon.SdNotifyReady)
 	return s.until(ctx, log, running, hangups, gen.Keeper().Err)
 }

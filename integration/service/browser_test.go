@@ -24,12 +24,13 @@ import (
 	"github.com/tickflake/tickflake/service/servicetest"
 )
 
-// browser starts a browser, or skips the test where there is none.
+// browser starts a browser, or skips the test where there is none. A whole one comes first: it asks for more, such as
+// the page's icon.
 func browser(t *testing.T) context.Context {
 	var path string
 	var err error
-	for _, name := range []string{"chromium-headless-shell", "chromium", "google-chrome"} {
-		if path, err = program.Find(name, "chromium-headless-shell"); err == nil {
+	for _, name := range []string{"chromium", "google-chrome", "chromium-headless-shell"} {
+		if path, err = program.Find(name, "chromium"); err == nil {
 			break
 		}
 	}

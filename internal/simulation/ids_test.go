@@ -41,6 +41,7 @@ type ids struct {
 	asked   int // of these, or in the channel, those before the present grant
 	askFrom uint64
 	revoked bool // since the last grant
+	copies  int  // of the memory
 	lost    bool // grants nothing any more
 
 	sealing, closed bool   // a call that seals has begun, and one has returned
@@ -67,6 +68,8 @@ type call struct {
 	low, high time.Duration // readings of the clock, from the epoch
 	reading   time.Duration // the last
 	seen      *snowflake.ID // of NextAfter
+	looked    bool          // at the marker, since it took a slot
+	saw       uint64        // it was this
 
 	// Of additions.
 	alone bool   // no other act had not ended when it began
@@ -112,6 +115,7 @@ func issuing(r *run) func() {
 		p.end-- // there is no room for a slot after it
 	}
 	p.window = window.NewTicks(uint8(p.bits), p.end)
+	p.window.Watch(&r.marker)
 	now := p.now()
 	floor := now + uint64(r.IntN(4)) - min(now, uint64(r.IntN(4)))
 	p.give(window.Range{Node: p.node(), From: floor, To: max(floor, now) + p.some()})
@@ -138,6 +142,8 @@ func issuing(r *run) func() {
 		})
 	}
 	r.spawn("keeper", p.keep)
+	p.copies = pick(r, 0, 0, 0, 1, 3)
+	r.copied(p.copies)
 	r.disturb(r.IntN(12), func() {
 		if len(p.live) > 0 && r.IntN(2) == 0 {
 			p.live[r.IntN(len(p.live))].cancel()
@@ -410,6 +416,7 @@ func (p *ids) call(c *caller, last *snowflake.ID, ctx *cancelled, seen *snowflak
 	}
 	for _, id := range ids {
 		slot, tick, node := p.decode(id)
+		p.original(c, slot)
 		switch {
 		case p.issued[id]:
 			p.failf("duplicate: %d", id)
@@ -542,6 +549,16 @@ func (p *ids) keep(c *caller) {
 
 // answer grants more, or refuses.
 func (p *ids) answer() {
+	if p.unnoticed() {
+		end := p.act()
+		p.changes++
+		p.notice(p.window, func() uint64 { return p.window.Used() << p.bits })
+		p.changes++
+		end()
+		p.held.To = 0 // another grant
+		p.move()
+		return
+	}
 	refuses := p.IntN(4) == 0
 	p.lost = p.lost || refuses && p.IntN(32) == 0
 	switch {
@@ -601,7 +618,7 @@ func (p *ids) give(g window.Range) {
 	p.asked = p.asks
 	p.window.Grant(g, more)
 	p.changes++
-	if f := p.window.Front(); !p.sealing {
+	if f := p.window.Front(); !p.sealing && !p.unnoticed() {
 		if f.Node != g.Node || f.Limit < min(g.To, p.end)<<p.bits {
 			p.failf("not taken: %+v, and the window has %+v", g, f)
 		}
@@ -631,7 +648,7 @@ func (p *ids) finish() {
 	}
 	slices.Sort(slots)
 	for i, slot := range slots[min(1, len(slots)):] {
-		if p.streams || slot>>p.bits != slots[i]>>p.bits {
+		if p.streams || p.copies > 0 || slot>>p.bits != slots[i]>>p.bits {
 			continue
 		}
 		at, ok := p.skipped[slot+1]
@@ -651,6 +668,9 @@ func (p *ids) finish() {
 	p.clock.Freeze(0)
 	p.clock.Coarse(0)
 	p.clock.Slew(1, 0)
+	if p.unnoticed() {
+		p.notice(p.window, func() uint64 { return p.window.Used() << p.bits })
+	}
 	p.give(window.Range{Node: p.held.Node, From: p.held.To, To: math.MaxUint64 >> 1})
 	p.clock.Advance(2 * time.Second) // a leap second is over
 	p.clock.Step(max(0, time.Duration(p.window.Front().Slot>>p.bits)*p.layout.Tick-p.clock.Wall().Sub(epoch)) + 2*p.layout.Tick)

@@ -46,13 +46,13 @@ func TestSimulation(t *testing.T) {
 // program, where a variable of the environment says which is broken.
 func TestMutants(t *testing.T) {
 	if testing.Short() {
-		t.Skip("a build, and fourteen runs")
+		t.Skip("a build, and seventeen runs")
 	}
 	mutants := []struct{ name, file, line, broken, caught string }{
 		{"M6, a write without a comparison", "internal/window/ticks.go", "if s.free.CompareAndSwap(free, end) {",
 			"if BROKEN {\ns.free.Store(end)\n}\nif BROKEN || s.free.CompareAndSwap(free, end) {", "duplicate"},
 		{"additions that are open before the tick's first swap", "internal/window/ticks.go", "end := min(slot+n, (slot|s.sequence)+1)",
-			"end := min(slot+n, (slot|s.sequence)+1)\nif BROKEN {\ns.steer(end)\n}", "not granted"},
+			"end := min(slot+n, (slot|s.sequence)+1)\nif BROKEN {\ns.steer(end)\n}", "stale: "},
 		{"additions without a margin and a check", "internal/window/ticks.go", "slot < end || s.shut(end, slot)", "slot < end || BROKEN || s.shut(end, slot)", "not granted"},
 		{"additions that a batch goes past", "internal/window/ticks.go", "if end >= to {", "if end >= to && !BROKEN {", "dropped"},
 		{"a slot behind the end that was seen", "internal/window/ticks.go", "return slot < end+s.margin", "return slot < end+s.margin || BROKEN", "not granted"},
@@ -66,6 +66,10 @@ func TestMutants(t *testing.T) {
 		{"a seen ID of another node is ignored", "generator/after.go", "if id&(1<<nodeBits-1) >= node {", "if low := id&(1<<nodeBits-1); low == node || !BROKEN && low > node {", "not above"},
 		{"a node number that becomes smaller under a seen ID", "generator/after.go", "id > seen {", "id > seen || BROKEN {", "not above"},
 		{"a wait for a seen ID moves the word", "generator/after.go", "if err := c.wait(g, floor,", "if BROKEN {\nfront.Span.TakeOver(front.Slot, floor)\n}\nif err := c.wait(g, floor,", "moved"},
+		{"a copy is looked for before the slot is taken", "generator/generator.go", "if slot, ok := span.Add(end); ok && span.Original() {",
+			"early := BROKEN && span.Original()\nif slot, ok := span.Add(end); ok && (early || span.Original()) {", "a copy returns"},
+		{"streams forget copies", "generator/stream.go", "if s.span.Original() {", "if BROKEN || s.span.Original() {", "a copy returns"},
+		{"a sequence forgets copies", "internal/window/numbers.go", "ok && !s.Original() {", "ok && !BROKEN && !s.Original() {", "a copy returns"},
 		{"a drift that counts twice", "monoclock/clock.go", "c.caughtUp.CompareAndSwap(before, before+int64(drift))",
 			"if BROKEN {\nc.caughtUp.Add(int64(drift))\nreturn\n}\nc.caughtUp.CompareAndSwap(before, before+int64(drift))", "a reading of"},
 	}

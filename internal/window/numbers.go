@@ -21,7 +21,14 @@ func NewNumbers() *Numbers {
 // Quick is [Numbers.Count] in the common case. It fails when the last of the numbers lies at or
 // beyond the soft limit, and when the present range has ended: then the caller goes on with
 // Count. It is apart because one call with the results of both would cost a sixth more.
-func (w *Numbers) Quick(n uint64) (first uint64, ok bool) { return w.span.Load().count(n) }
+func (w *Numbers) Quick(n uint64) (first uint64, ok bool) {
+	s := w.span.Load()
+	if first, ok = s.count(n); ok && !s.Original() {
+		s.Abandon() // what was taken counts as handed out: the original does that
+		ok = false
+	}
+	return first, ok
+}
 
 func (s *Span) count(n uint64) (first uint64, ok bool) {
 	for {
@@ -54,6 +61,10 @@ func (w *Numbers) Count(n uint64) (first uint64, more, ok bool) {
 	case free&sealed != 0: // current completes the change
 	case free+n <= s.limit.Load():
 		if s.free.CompareAndSwap(free, free+n) {
+			if !s.Original() {
+				s.Abandon()
+				return 0, true, false
+			}
 			return free, queued == nil && free+n > s.soft.Load(), true
 		}
 	case queued == nil || queued.limit.Load()-queued.from < n:

@@ -57,6 +57,8 @@ type Span struct {
 	ended    bool   // the span of a sealed window, in which no slot is taken
 	from     uint64 // the first slot that is granted
 	window   *core
+	marker   *word.Uint64 // see Original
+	mark     uint64
 }
 
 // cacheLine is the distance at which two words do not disturb each other on
@@ -70,7 +72,7 @@ const sealed = 1 << 63
 const shut = 1
 
 func (w *core) newSpan(r Range, more uint64) *Span {
-	s := &Span{node: r.Node, from: w.slot(r.From), bits: w.unit, sequence: 1<<w.unit - 1, window: w}
+	s := &Span{node: r.Node, from: w.slot(r.From), bits: w.unit, sequence: 1<<w.unit - 1, window: w, marker: w.marker, mark: w.mark.Load()}
 	word.Name(&s.free, "free")
 	word.Name(&s.soft, "soft")
 	word.Name(&s.limit, "limit")
@@ -97,6 +99,21 @@ func (w *core) slot(unit uint64) uint64 { return min(unit, w.end>>w.unit) << w.u
 func (w *core) unitEnd(free uint64) uint64 {
 	mask := uint64(1)<<w.unit - 1
 	return (free + mask) &^ mask
+}
+
+// Original reports whether this memory is the one that the span was granted to. A copy of the memory has
+// the same span, and its original issues those slots. A caller looks after it has taken a slot and before
+// it returns it: so of one memory that was copied only calls between the two can return it twice.
+func (s *Span) Original() bool { return s.marker.Load() == s.mark }
+
+// Abandon revokes the rest of a span that is not [Span.Original], and asks the keeper, who finds that it has
+// to claim anew.
+func (s *Span) Abandon() {
+	if s.next.CompareAndSwap(nil, s.window.newSpan(Range{Node: s.node}, 0)) {
+		s.window.current() // carries out the change
+		s.window.fire()
+	}
+	s.window.ask()
 }
 
 // raise raises the soft limit to soft.

@@ -33,7 +33,7 @@ func NewTicks(bits uint8, end uint64) *Ticks {
 // Share returns another window with the word of w, whose grant stays as it is. Sealing that window ends it
 // alone.
 func (w *Ticks) Share() *Ticks {
-	c := &Ticks{core: core{unit: w.unit, end: w.end, shared: true}}
+	c := &Ticks{core: core{unit: w.unit, end: w.end, marker: w.marker, shared: true}}
 	c.span.Store(w.span.Load())
 	c.changed.Store(&signal{make(chan struct{})})
 	c.err.Store(&failure{})

@@ -35,9 +35,13 @@ type twin struct {
 	done chan struct{}
 }
 
-// copyMachine saves a machine with its disk, and lets a copy go on beside it. The original
-// goes on in any case: it must hear of an error.
-func (s *session) copy(ctx context.Context) (err error) {
+// rolled is how long a machine goes on before it goes back.
+const rolled = 300 * time.Millisecond
+
+// copy saves a machine with its disk, and lets a copy go on beside it, or in its place: then the original stands
+// still meanwhile. The original goes on in any case: it must hear of an error. Of several copies, each ends
+// before the answer.
+func (s *session) copy(ctx context.Context, rollback bool) (err error) {
 	defer func() { err = errors.Join(err, s.m.Resume()) }()
 	memory := s.disk + ".memory"
 	defer os.Remove(memory)
@@ -48,6 +52,11 @@ func (s *session) copy(ctx context.Context) (err error) {
 	if err := powercut.Copy(ctx, s.disk, image); err != nil {
 		return err
 	}
+	if rollback {
+		if err := errors.Join(s.m.Resume(), sleep(ctx, rolled.String()), s.m.Pause()); err != nil {
+			return errors.Join(err, os.Remove(image))
+		}
+	}
 	config := s.b.config(s.fault)
 	config.Saved, config.Disks = memory, []machine.Disk{{Image: image}}
 	t := &twin{done: make(chan struct{})}
@@ -55,7 +64,7 @@ func (s *session) copy(ctx context.Context) (err error) {
 		return errors.Join(err, os.Remove(image))
 	}
 	t.s.disk, t.s.kernel, t.s.fault, t.s.deadline = image, s.kernel, s.fault, s.deadline
-	s.twin = t
+	s.twins = append(s.twins, t)
 	go func() {
 		defer close(t.done)
 		defer t.s.close()
@@ -63,33 +72,50 @@ func (s *session) copy(ctx context.Context) (err error) {
 			t.err = t.s.follow(ctx)
 		}
 	}()
-	return nil
-}
-
-// join waits for the copy, and adds what it has shown. A machine that was not copied has
-// nothing to add.
-func (s *session) join(failed error) error {
-	if s.twin == nil {
-		return failed
+	if !s.fault.VMClock {
+		return nil
 	}
-	t := s.twin
-	s.twin = nil
-	if failed != nil {
-		_ = t.s.m.Kill()
+	if !rollback {
+		err = s.m.Resume()
 	}
 	<-t.done
-	if err := errors.Join(failed, t.err); err != nil {
-		return err
+	return errors.Join(err, t.err)
+}
+
+// join waits for the copies, and adds what they have shown. A machine that was not copied has
+// nothing to add.
+func (s *session) join(failed error) error {
+	twins := s.twins
+	s.twins = nil
+	for _, t := range twins {
+		if failed != nil {
+			_ = t.s.m.Kill()
+		}
+		<-t.done
+		failed = errors.Join(failed, t.err)
+	}
+	if failed != nil || len(twins) == 0 {
+		return failed
 	}
 	s.out.again = map[string]again{}
 	for name, original := range s.out.results {
-		copied, ok := t.s.out.results[name]
-		if !ok {
-			return fmt.Errorf("the copy sent no result of %s", name)
+		var all again
+		ids := original.IDs
+		for _, t := range twins {
+			copied, ok := t.s.out.results[name]
+			if !ok {
+				return fmt.Errorf("the copy sent no result of %s", name)
+			}
+			one := compare(ids, copied.IDs)
+			all = again{all.ids + one.ids, max(all.span, one.span), all.idle || one.idle, all.copies + 1, all.seen}
+			if one.ids > 0 {
+				all.seen++
+			}
+			ids = append(ids, copied.IDs...) // nor do two copies issue the same
+			original.Verdict = add(original.Verdict, copied.Verdict)
+			original.Crashed, original.Stderr = cmp.Or(original.Crashed, copied.Crashed), original.Stderr+copied.Stderr
 		}
-		s.out.again[name] = compare(original.IDs, copied.IDs)
-		original.Verdict = add(original.Verdict, copied.Verdict)
-		original.Crashed, original.Stderr = cmp.Or(original.Crashed, copied.Crashed), original.Stderr+copied.Stderr
+		s.out.again[name] = all
 		s.out.results[name] = original
 	}
 	return nil
@@ -121,6 +147,8 @@ type again struct {
 	span int64
 	// idle says that one of the two issued nothing after the snapshot: nothing was compared.
 	idle bool
+	// copies is how many there were, and seen in how many of them an ID came twice.
+	copies, seen int
 }
 
 // compare compares the IDs that an original and its copy issued after the snapshot.

@@ -71,7 +71,8 @@ func judge(f guest.Fault, s subject.Subject, v Verdict) (broken []string, known 
 	if stored := ours && (s.Leased || s.Shares); stored && len(f.Causes) > 0 && !v.Named && (v.Failed > 0 || s.Reserve == 0) {
 		broken = append(broken, fmt.Sprintf("neither an error nor the log says %q; its first error: %s", f.Causes, cmp.Or(v.Error, "none")))
 	}
-	if s.Bound >= 0 && v.Stall > s.Bound+grace {
+	// A machine that is saved again and again stalls; the faults that copy it once show waits.
+	if s.Bound >= 0 && !f.VMClock && v.Stall > s.Bound+grace {
 		broken = append(broken, fmt.Sprintf("a call took %v; its strategy allows %v", v.Stall, s.Bound))
 	}
 	return broken, known
@@ -84,6 +85,8 @@ func judgeCopy(f guest.Fault, s subject.Subject, a again, stderr string) (broken
 	switch {
 	case a.idle && s.Group == Ours:
 		return "the original or the copy issued nothing after the snapshot", ""
+	case f.VMClock && s.Group == Ours && s.Restarts && !strings.Contains(stderr, told):
+		return fmt.Sprintf("%sthe log does not say %q", twice, told), ""
 	case a.ids == 0:
 		return "", ""
 	case s.Group != Ours:
@@ -92,6 +95,12 @@ func judgeCopy(f guest.Fault, s subject.Subject, a again, stderr string) (broken
 		return "", twice + knownFixed
 	case !f.Shared:
 		return "", twice + knownOneStore
+	case f.VMClock:
+		calls := fmt.Sprintf("%sin %d of %d copies, where a call was in flight", twice, a.seen, a.copies)
+		if a.ids > a.seen*max(s.Batch, 1) {
+			return calls + ": one call each", ""
+		}
+		return "", calls
 	case f.Told:
 		return twice + "the copy called Restored before", ""
 	case s.Leased:
@@ -107,6 +116,9 @@ func judgeCopy(f guest.Fault, s subject.Subject, a again, stderr string) (broken
 	}
 	return fmt.Sprintf("%sits reserve is at most %d", twice, s.Reserve), ""
 }
+
+// told is in the log of all of ours that VMClock has told of a copy.
+const told = `by="/dev/vmclock0, `
 
 // noticed is in the log of a keeper that found a write of its copy.
 const noticed = "lease: lost"

@@ -108,7 +108,7 @@ type Options struct {
 	Args    []string // of Program
 	Ordered bool     // the IDs of one process of Program must ascend
 	Cuts    int      // power cuts per file system; 0: 3
-	Kills   int      // of the fault that kills; 0: 100
+	Kills   int      // of the fault that kills, and copies of those with VMClock; 0: 100, and 6
 	Seed    uint64
 	// Parallel is how many machines run at a time; 0: one per two processors, at least one.
 	Parallel int

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"os"
@@ -24,11 +25,11 @@ var (
 	allFlag   = flag.Bool("kernel.all", false, "run all faults, on as many machines as they need")
 	faultFlag = flag.String("kernel.fault", "", "run this fault only")
 	cutsFlag  = flag.Int("kernel.cuts", 0, "power cuts per file system; 0: 3")
-	killsFlag = flag.Int("kernel.kills", 0, "kills of the fault that kills; 0: 100")
+	killsFlag = flag.Int("kernel.kills", 0, "kills of the fault that kills, and copies of those with VMClock; 0: 100, and 6")
 )
 
 // needsMachine skips a test where no machine can be booted, unless CI says that it must be.
-func needsMachine(t *testing.T) {
+func needsMachine(t *testing.T, find func() (Kernel, error)) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("-short boots no machine")
@@ -38,7 +39,7 @@ func needsMachine(t *testing.T) {
 	}
 	_, err := machine.Version(t.Context())
 	if err == nil {
-		_, err = Find()
+		_, err = find()
 	}
 	switch {
 	case err == nil:
@@ -58,7 +59,9 @@ func TestMain(m *testing.M) {
 // run runs faults, and tells on standard error how far it is.
 func run(t *testing.T, o Options) Report {
 	t.Helper()
-	needsMachine(t)
+	if o.Kernel.Image == "" {
+		needsMachine(t, Find)
+	}
 	begin := time.Now()
 	o.Seed, o.Cuts = uint64(begin.UnixNano()), *cutsFlag
 	if o.Kills == 0 {
@@ -133,6 +136,23 @@ func TestFaults(t *testing.T) {
 		}
 		t.Run(f.Name, func(t *testing.T) { checkRows(t, r, f) })
 	}
+}
+
+// TestVMClock shows that our generators notice copies of their machine's memory, where the hypervisor tells.
+func TestVMClock(t *testing.T) {
+	if *allFlag {
+		t.Skip("TestFaults has it")
+	}
+	var found Kernel
+	needsMachine(t, func() (_ Kernel, err error) { found, err = machine.FindVMClock(t.Context()); return found, err })
+	const fault = "copy-shared-vmclock"
+	o := Options{Kernel: found, Faults: []string{fault}, Kills: cmp.Or(*killsFlag, 2)}
+	for _, s := range subject.All() {
+		if s.Group == Ours && s.Restarts {
+			o.Subjects = append(o.Subjects, s.Name)
+		}
+	}
+	checkRows(t, run(t, o), Fault{Name: fault})
 }
 
 // isSlow reports whether a promise was broken by a call that took long, or by a grant that ended before its
@@ -224,7 +244,7 @@ func TestPowerCutsOfDeafDisk(t *testing.T) {
 	if !*allFlag {
 		t.Skip("only with -kernel.all: it takes half a minute")
 	}
-	needsMachine(t)
+	needsMachine(t, Find)
 	found, err := Find()
 	require.NoError(t, err)
 	b := &bench{o: Options{Seed: 3, Cuts: 5, Kernel: found, Progress: func(f, s string) { t.Log(f, s) }}, dir: t.TempDir()}
@@ -244,10 +264,13 @@ func TestJudgeCopy(t *testing.T) {
 	fixed := subject.Subject{Group: Ours}
 	peer := subject.Subject{Group: Peers}
 	shared := guest.Fault{Copied: true, Shared: true, Window: 3 * time.Second}
-	told, cloned := shared, shared
-	told.Told, cloned.Shared = true, false
+	told, cloned, clock := shared, shared, shared
+	told.Told, cloned.Shared, clock.VMClock = true, false, true
+	batches := leased
+	batches.Batch = 8
 	millis := func(n int64) again { return again{ids: 9, span: n << 22} }
 	const log = "WARN lease: lost, a copy of this process wrote to the cell"
+	const tells = "WARN lease: memory was restored, claiming anew node=7 by=\"/dev/vmclock0, disruption_marker\""
 	for _, test := range []struct {
 		name   string
 		f      guest.Fault
@@ -269,6 +292,11 @@ func TestJudgeCopy(t *testing.T) {
 		{"beyond the reserve", shared, segmented, again{ids: 9}, "", true, "its reserve is at most 8"},
 		{"ordered", shared, ordered, again{ids: 1}, "", true, "its reserve is at most 0"},
 		{"the store was copied", cloned, leased, again{ids: 7}, "", false, "7 IDs came twice: " + knownOneStore},
+		{"by VMClock", clock, leased, again{copies: 3}, tells, false, ""},
+		{"not told by VMClock", clock, leased, again{}, log, true, `the log does not say "by=`},
+		{"a call in flight", clock, leased, again{ids: 1, seen: 1, copies: 3}, tells, false, "1 IDs came twice: in 1 of 3 copies, where a call was in flight"},
+		{"a batch in flight", clock, batches, again{ids: 16, seen: 2, copies: 3}, tells, false, "in 2 of 3 copies"},
+		{"two calls", clock, leased, again{ids: 2, seen: 1, copies: 3}, tells, true, "in 1 of 3 copies, where a call was in flight: one call each"},
 		{"a fixed node number", told, fixed, again{ids: 7}, "", false, knownFixed},
 		{"a peer", told, peer, again{ids: 7}, "", false, knownNoCall},
 	} {

@@ -144,7 +144,7 @@ func needs(f guest.Fault) string {
 	if f.Own {
 		return ""
 	}
-	return fmt.Sprint(f.NoRTC, f.Network, f.Modules)
+	return fmt.Sprint(f.NoRTC, f.Network, f.VMClock, f.Modules)
 }
 
 // work runs faults on one machine after another until none is left.

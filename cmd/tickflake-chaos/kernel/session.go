@@ -45,14 +45,14 @@ type session struct {
 	fault    guest.Fault // the one that runs
 	deadline time.Time   // for it
 	out      outcome     // of it
-	twin     *twin       // that runs beside it
+	twins    []*twin     // that run beside it, or have
 
 	waking sync.WaitGroup // see answer
 }
 
 // config is the machine that a fault needs.
 func (b *bench) config(f guest.Fault) machine.Config {
-	return machine.Config{NoRTC: f.NoRTC, Modules: f.Modules, Network: f.Network}
+	return machine.Config{NoRTC: f.NoRTC, VMClock: f.VMClock, Modules: f.Modules, Network: f.Network}
 }
 
 // boot starts a machine, with a fresh state disk before the disks of c, and waits until
@@ -81,6 +81,11 @@ func (b *bench) bootOnce(ctx context.Context, fault string, c machine.Config) (s
 		}
 	}()
 	c.Kernel = b.o.Kernel
+	if c.VMClock {
+		if c.Kernel, err = machine.FindVMClock(ctx); err != nil {
+			return nil, errSkip(err.Error())
+		}
+	}
 	if c.Saved == "" {
 		if err := format(ctx, s.disk, "ext4", stateSize); err != nil {
 			return nil, err
@@ -233,8 +238,8 @@ func (s *session) answer(ctx context.Context, question string) (err error) {
 		})
 	case guest.Stores: // all that is asked for consents to a store that is gone with this program
 		a.Text = fmt.Sprintf("redis://10.0.2.2:%s/0?forgetful=allow", s.b.stores.Port())
-	case guest.Copy:
-		err = s.copy(ctx)
+	case guest.Copy, guest.Rollback:
+		err = s.copy(ctx, verb == guest.Rollback)
 	default:
 		err = errors.New("the host cannot do that")
 	}

@@ -5,6 +5,7 @@ package issuer
 
 import (
 	"cmp"
+	"container/list"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -72,12 +73,13 @@ type Issuer struct {
 	cancel context.CancelFunc
 
 	mu        sync.Mutex
-	sequences map[string]*entry   // none is added after closing
-	open      map[*Client]*recent // those that are open, by who asked for them first
-	leaving   map[*entry]bool     // those that are being closed for the room of others
-	opening   int                 // entries that are being opened
-	closing   bool                // set once, by Close
-	evicted   atomic.Int64        // sequences that were closed unused, for the room of others; only grows
+	sequences map[string]*entry // none is added after closing
+	recent    list.List         // entries that are open: the one that was used last stands first
+	open      map[*Client]int   // how many of these each client asked for first; none is 0
+	leaving   map[*entry]bool   // entries that are being closed for the room of others
+	opening   int               // entries that are being opened
+	closing   bool              // set once, by Close
+	evicted   atomic.Int64      // sequences that were closed unused, for the room of others; only grows
 }
 
 // New returns an Issuer. The caller keeps the generator and the store, and closes them after
@@ -88,7 +90,7 @@ func New(c Config) *Issuer {
 	if c.Observer == nil {
 		c.Observer = NewObserver(slog.New(slog.DiscardHandler), 0)
 	}
-	i := &Issuer{Observer: c.Observer, config: c, layout: c.Generator.Layout(), timeout: &timeoutError{c.Timeout}, sequences: make(map[string]*entry), open: make(map[*Client]*recent), leaving: make(map[*entry]bool)}
+	i := &Issuer{Observer: c.Observer, config: c, layout: c.Generator.Layout(), timeout: &timeoutError{c.Timeout}, sequences: make(map[string]*entry), open: make(map[*Client]int), leaving: make(map[*entry]bool)}
 	i.ctx, i.cancel = context.WithCancel(context.Background())
 	i.access.Store(&access{})
 	if i.SetClients(c.Clients); len(c.Clients) == 0 {

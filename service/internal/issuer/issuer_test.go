@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
@@ -122,6 +124,17 @@ func TestRefusals(t *testing.T) {
 	assert.Contains(t, Cause(i.refuse(in(errors.New("odd")))), secret)
 	assert.Equal(t, Internal, RefusalOf(errors.New(secret)).Code)
 	assert.NotContains(t, RefusalOf(errors.New(secret)).Error(), secret)
+}
+
+// What one protocol tells its client to repeat, all do, and nothing else.
+func TestConditions(t *testing.T) {
+	t.Parallel()
+	for code, c := range conditions {
+		again := Code(code) == Busy || Code(code) == Unavailable
+		assert.Equal(t, again, c.resp == "TRYAGAIN" || c.resp == "LOADING", c.name)
+		assert.Equal(t, again || Code(code) == Internal, c.http == http.StatusTooManyRequests || c.http >= 500, c.name)
+		assert.Equal(t, again, (c.grpc == codes.ResourceExhausted || c.grpc == codes.Unavailable) && c.http > 0, c.name)
+	}
 }
 
 // The time of a run counts from its tick, where that lies ahead of the clock.
@@ -244,7 +257,9 @@ func TestAfter(t *testing.T) {
 		id, err := i.ID(t.Context(), i.Anyone())
 		require.NoError(t, err)
 		assert.Less(t, id, at(0), "nothing has moved")
-		for seen, code := range map[snowflake.ID]Code{-1: BadInput, math.MaxInt64: OutOfRange, at(layout.End().Sub(noon) - layout.Tick): OutOfRange} {
+		last, err := layout.Compose(layout.End().Add(-1), 1, 1<<12-1)
+		require.NoError(t, err)
+		for seen, code := range map[snowflake.ID]Code{-1: BadInput, math.MaxInt64: OutOfRange, last: OutOfRange, last - 1: Busy} {
 			_, err = i.After(t.Context(), i.Anyone(), seen)
 			assert.Equal(t, code, codeOf(t, err), "%d", seen)
 		}
@@ -301,21 +316,6 @@ func TestReady(t *testing.T) {
 		time.Sleep(refusal.RetryAfter)
 		assert.NoError(t, i.Ready())
 	})
-}
-
-// A token is known by its whole hash.
-func TestSimilarTokens(t *testing.T) {
-	t.Parallel()
-	for at := range sha256.Size {
-		similar := sha256.Sum256([]byte("a"))
-		similar[at] ^= 1
-		i := newIssuer(t, func(c *Config) {
-			c.Clients = []*Client{NewClient("similar", similar, Rights{IDs: true}), named("shop", "a", Rights{IDs: true}), NewClient("last", similar, Rights{IDs: true})}
-		})
-		client, err := i.Authenticate("a", false)
-		require.NoError(t, err)
-		assert.Equal(t, "shop", client.Name, "byte %d", at)
-	}
 }
 
 // A number has one form, as in Redis.

@@ -32,6 +32,7 @@ const (
 	Unavailable                 // repeat after RetryAfter, or ask another server
 	OutOfRange                  // the sequence or the time field has ended: do not repeat
 	Failed                      // the store needs an operator: do not repeat
+	Unread                      // the client does not read its replies
 	Canceled                    // the client has gone away
 )
 
@@ -59,7 +60,8 @@ var conditions = [Codes]struct {
 	Unavailable:     {"unavailable", "LOADING", codes.Unavailable, http.StatusServiceUnavailable, slog.LevelWarn},
 	OutOfRange:      {"out_of_range", "ERR", codes.OutOfRange, http.StatusConflict, slog.LevelInfo},
 	Failed:          {"failed", "ERR", codes.FailedPrecondition, http.StatusConflict, slog.LevelError},
-	Canceled:        {"canceled", "ERR", codes.Canceled, 0, slog.LevelInfo}, // nobody reads an answer of HTTP
+	Unread:          {"unread", "ERR", codes.Unavailable, 0, slog.LevelWarn}, // nobody reads an answer
+	Canceled:        {"canceled", "ERR", codes.Canceled, 0, slog.LevelInfo},  // nobody reads an answer of HTTP
 }
 
 func (c Code) String() string { return conditions[c].name }

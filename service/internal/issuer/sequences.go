@@ -28,7 +28,7 @@ type entry struct {
 	mode    sequence.Mode      // which never changes
 	dropped func()
 	users   atomic.Int64  // calls that have the entry; rises under mu only, so none comes to an entry without users under mu
-	place   *list.Element // in open[client] while the sequence is open; guarded by mu
+	place   *list.Element // in recent; nil until the sequence is open; guarded by mu
 }
 
 // Numbers is the answer to a request for numbers: first, first + Stride, …, last.
@@ -204,7 +204,7 @@ func (i *Issuer) find(ctx context.Context, c *Client, name string) (*entry, erro
 		i.opening++
 		go i.fill(e)
 	case e.place != nil:
-		i.open[e.client].MoveToFront(e.place)
+		i.recent.MoveToFront(e.place)
 	}
 	e.users.Add(1)
 	i.mu.Unlock()
@@ -249,7 +249,8 @@ func (i *Issuer) fill(e *entry) {
 	if err == nil {
 		d := seq.Definition()
 		e.seq, e.by, e.mode, e.dropped = seq, d.Stride.By(), d.Mode, sync.OnceFunc(dropped)
-		i.add(e)
+		e.place = i.recent.PushFront(e)
+		i.open[e.client]++
 	} else {
 		delete(i.sequences, e.name)
 	}
@@ -294,70 +295,34 @@ func (i *Issuer) stored(ctx context.Context, name string) (*sequence.Sequence, e
 	return seq, err
 }
 
-// room returns the entry that has to go for another one of its client, or nil if there is room: of the client if
-// that is at its bound, else of the client that would have the most open. It is the one that was not used for longest.
-// It is called with mu.
+// room returns the entry that has to go for another one of its client, or nil if there is room: of the client if that
+// is at its bound, else of the client that would have the most open, the one that was not used for longest. It is
+// called with mu.
 func (i *Issuer) room(e *entry) (*entry, error) {
-	own, open := i.open[e.client], 0
-	most := own.len()
-	if may := e.client.rights.Load(); may != nil && may.MaxSequences > 0 && most >= may.MaxSequences {
-		if unused := own.unused(); unused != nil {
-			return unused, nil
+	from, most := e.client, i.open[e.client]
+	if may := from.rights.Load(); may == nil || may.MaxSequences == 0 || most < may.MaxSequences {
+		if i.recent.Len() < i.config.MaxSequences {
+			return nil, nil
 		}
-		return nil, Later(fmt.Errorf("sequence %s: client %s uses its largest number of sequences, %d", e.name, e.client.Name, most))
-	}
-	for _, other := range i.open {
-		open += other.len()
-	}
-	if open < i.config.MaxSequences {
-		return nil, nil
-	}
-	unused := own.unused()
-	for _, other := range i.open {
-		if one := other.unused(); one != nil && (unused == nil || other.len() > most) {
-			unused, most = one, other.len()
+		for client, n := range i.open {
+			if n > most {
+				from, most = client, n
+			}
 		}
 	}
-	if unused == nil {
-		return nil, Later(fmt.Errorf("sequence %s: the server's largest number of sequences, %d, is open and in use", e.name, open))
-	}
-	return unused, nil
-}
-
-// recent are the entries of a client: the one that was used last stands first. Guarded by mu.
-type recent struct{ list.List }
-
-func (r *recent) len() int {
-	if r == nil {
-		return 0
-	}
-	return r.Len()
-}
-
-// unused returns the entry that was not used for longest and has no call, or nil.
-func (r *recent) unused() *entry {
-	if r == nil {
-		return nil
-	}
-	for at := r.Back(); at != nil; at = at.Prev() {
-		if e := at.Value.(*entry); e.users.Load() == 0 {
-			return e
+	for at := i.recent.Back(); at != nil; at = at.Prev() {
+		if one := at.Value.(*entry); one.client == from && one.users.Load() == 0 {
+			return one, nil
 		}
 	}
-	return nil
+	return nil, Later(fmt.Errorf("sequence %s: there is no room: client %q uses all of its %d open sequences", e.name, from.Name, most))
 }
 
-// add and remove keep open. They are called with mu.
-func (i *Issuer) add(e *entry) {
-	if i.open[e.client] == nil {
-		i.open[e.client] = new(recent)
-	}
-	e.place = i.open[e.client].PushFront(e)
-}
-
+// remove takes an entry out that is open. It is called with mu.
 func (i *Issuer) remove(e *entry) {
 	delete(i.sequences, e.name)
-	if own := i.open[e.client]; own.Remove(e.place) != nil && own.Len() == 0 {
+	i.recent.Remove(e.place)
+	if i.open[e.client]--; i.open[e.client] == 0 {
 		delete(i.open, e.client)
 	}
 }

@@ -30,11 +30,12 @@ const Never time.Duration = -1
 
 // ID is one line of a subject: an ID that was issued, or a call that failed.
 type ID struct {
-	Text  string
-	Err   string        // text of the failed call; then there is no Text
-	Took  time.Duration // of the call, by CLOCK_MONOTONIC; less than 0: not stated
-	Lead  time.Duration // of the ID by its generator's clock
-	Start int           // which process of the subject: 0 is the first
+	Text   string
+	Err    string        // text of the failed call; then there is no Text
+	Took   time.Duration // of the call, by CLOCK_MONOTONIC; less than 0: not stated
+	Lead   time.Duration // of the ID by its generator's clock
+	Marker uint64        // of VMClock after the call, or 0
+	Start  int           // which process of the subject: 0 is the first
 }
 
 // Bounds of a checker.

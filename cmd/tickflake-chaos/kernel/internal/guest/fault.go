@@ -17,6 +17,7 @@ type Fault struct {
 	Restarts bool          // processes end and are started again
 	Copied   bool          // the machine is copied with its memory and its disk, and both go on
 	Told     bool          // the subjects of the copy are told: Restored
+	VMClock  bool          // the machine has the device VMClock; it is copied often, amid calls
 	Shared   bool          // stores are on a server on the host: see Stores
 	Window   time.Duration // the grant of the subjects that have a lease; 0: its default
 	Causes   []string      // what the system says to a write that the fault fails: one of these

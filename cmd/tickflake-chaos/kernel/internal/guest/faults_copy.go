@@ -3,9 +3,12 @@
 package guest
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"time"
+
+	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel/internal/subject"
 )
 
 // Bounds of the faults that stop or copy the machine.
@@ -19,6 +22,9 @@ const (
 	// connections to the store are dead, about 4 s on a busy host.
 	aside = copyWindow + 5*time.Second
 )
+
+// copies is how often a machine with VMClock is copied, unless the run says otherwise.
+const copies = 6
 
 func copyFaults() []Fault {
 	all := []Fault{
@@ -51,8 +57,34 @@ func copyFaults() []Fault {
 				Run: func(s *Stage) { twins(s, call.told) },
 			})
 		}
+		all = append(all, Fault{
+			Name: "copy-" + store.name + "-vmclock", Kind: "copy",
+			About: "snapshots of a machine with the device VMClock, amid calls, are restored beside their original and in its place: " + store.about,
+			Limit: 4 * DefaultLimit, Window: copyWindow, Copied: true, Network: true, Shared: store.shared, VMClock: true, Run: often,
+		})
 	}
 	return all
+}
+
+// often goes on in many machines, one after the other, amid calls. A copy keeps only IDs that were returned
+// after the snapshot: subjects tell the marker that the device had then.
+func often(s *Stage) {
+	s.Issue(time.Second)
+	for _, l := range s.ledgers {
+		l.do(func(time.Duration) { l.keep = true })
+	}
+	s.Mark()
+	for i := range cmp.Or(s.Kills, copies) {
+		s.Issue(time.Duration(s.Rand.Int64N(int64(200 * time.Millisecond))))
+		before := subject.Marker()
+		if s.Ask([]string{Copy, Rollback}[i%2]) == Copied {
+			for _, l := range s.ledgers {
+				l.do(func(time.Duration) { l.ids, l.before = nil, before })
+			}
+			break
+		}
+	}
+	s.Issue(aside)
 }
 
 // twins goes on in two machines.

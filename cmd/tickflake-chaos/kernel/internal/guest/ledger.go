@@ -31,8 +31,10 @@ type ledger struct {
 	held  bool // it waits for a command
 	keep  bool // all IDs from now on
 	ids   []string
-	log   []byte // its end
-	cause bool   // an error or the log had one of the causes of the fault
+	// before is the marker of VMClock up to which IDs are not kept: see often. 0: all are.
+	before uint64
+	log    []byte // its end
+	cause  bool   // an error or the log had one of the causes of the fault
 	// crashed is how a process ended that nothing here has killed: a panic.
 	crashed string
 }
@@ -68,7 +70,9 @@ func (l *ledger) line(number int, text string) {
 		default:
 			id := subject.Parse(text)
 			id.Start = number
-			l.add(now, id)
+			for id.Text = range strings.SplitSeq(id.Text, subject.And) {
+				l.add(now, id)
+			}
 		}
 	})
 }
@@ -78,7 +82,7 @@ func (l *ledger) add(now time.Duration, id check.ID) {
 	l.check.Add(now, id)
 	l.look(id.Err)
 	l.lines++
-	if l.keep && id.Err == "" && len(l.ids) < kept {
+	if l.keep && id.Err == "" && (l.before == 0 || id.Marker > l.before) && len(l.ids) < kept {
 		l.ids = append(l.ids, id.Text)
 	}
 }

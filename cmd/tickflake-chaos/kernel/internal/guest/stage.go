@@ -73,7 +73,7 @@ func (s *Stage) addSubjects(r Request, f Fault) {
 		server = s.Ask(Stores)
 	}
 	for i, name := range r.Subjects {
-		l := &ledger{stage: s, check: check.New(), place: subject.Place{Subject: name, Dir: filepath.Join(s.Dir, name), Window: f.Window}}
+		l := &ledger{stage: s, check: check.New(), place: subject.Place{Subject: name, Dir: filepath.Join(s.Dir, name), Window: f.Window, Busy: f.VMClock}}
 		if server != "" {
 			l.place.Store = fmt.Sprintf("%s&namespace=%s-%d", server, r.Run, i)
 		}

@@ -16,7 +16,7 @@ type Request struct {
 	Subjects []string `json:"subjects,omitempty"` // names; "program" is /program of the initramfs
 	Args     []string `json:"args,omitempty"`     // of /program
 	Seed     uint64   `json:"seed,omitempty"`
-	Kills    int      `json:"kills,omitempty"` // kernel.Options.Kills
+	Kills    int      `json:"kills,omitempty"` // kernel.Options.Kills: how often a fault kills, or copies
 
 	Answer *Answer `json:"answer,omitempty"` // to an Ask
 }
@@ -70,7 +70,8 @@ const Program = "program"
 
 // What a guest asks for, further to the verbs that name themselves.
 const (
-	Stores = "stores" // the URL of a server for stores, as the machine reaches it
-	Copy   = "copy"   // save the machine, and continue a copy beside it; the copy's answer is Copied
-	Copied = "copied"
+	Stores   = "stores"   // the URL of a server for stores, as the machine reaches it
+	Copy     = "copy"     // save the machine, and continue a copy beside it; the copy's answer is Copied
+	Rollback = "rollback" // save the machine, let it go on for a while, and then continue the copy in its place
+	Copied   = "copied"
 )

@@ -19,6 +19,7 @@ type Kernel struct {
 	Image   string // vmlinuz
 	Modules string // lib/modules/VERSION
 	Version string // 6.1.0-56-cloud-amd64
+	QEMU    string // its path; "": that of PATH
 }
 
 // Find returns the newest cloud kernel of Debian in the first of these directories that
@@ -41,6 +42,40 @@ func Find() (Kernel, error) {
 	}
 	return Kernel{}, fmt.Errorf("machine: there is no boot/vmlinuz-*-cloud-amd64 with lib/modules in %s: install Debian's package linux-image-cloud-amd64, or unpack it into one of these directories, or name its directory in TICKFLAKE_KERNEL",
 		strings.Join(dirs, " or "))
+}
+
+// FindVMClock returns a kernel with the module of the device VMClock, and a QEMU with the device: those of
+// $TICKFLAKE_VMCLOCK, or of the user's cache directory (tickflake/vmclock). Its error says how to get them.
+func FindVMClock(ctx context.Context) (Kernel, error) {
+	dir := os.Getenv("TICKFLAKE_VMCLOCK")
+	if dir == "" {
+		d, err := os.UserCacheDir()
+		if err != nil {
+			return Kernel{}, fmt.Errorf("machine: %w", err)
+		}
+		dir = filepath.Join(d, "tickflake", "vmclock")
+	}
+	k, ok := kernelIn(dir)
+	if !ok {
+		return k, fmt.Errorf("machine: there is no boot/vmlinuz-*-cloud-amd64 with lib/modules in %s: cmd/tickflake-chaos/kernel/vmclock.sh downloads one of Linux 6.13 or later, or name its directory in TICKFLAKE_VMCLOCK", dir)
+	}
+	program, err := find()
+	if own := filepath.Join(dir, "usr", "bin", qemu); exists(own) {
+		program, k.QEMU, err = own, own, nil
+	}
+	if err != nil {
+		return k, err
+	}
+	// It exits with 0 in any case.
+	if said, err := exec.CommandContext(ctx, program, "-device", "vmclock,help").CombinedOutput(); err != nil || strings.Contains(string(said), "not found") {
+		return k, fmt.Errorf("machine: %s has no device vmclock: cmd/tickflake-chaos/kernel/vmclock.sh downloads one of version 10 or later", program)
+	}
+	return k, nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // cache is where Fetch puts a kernel.

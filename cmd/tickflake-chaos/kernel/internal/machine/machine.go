@@ -23,6 +23,7 @@ type Config struct {
 	Modules []string // kernel modules that process 1 loads; /modules lists their files, dependencies first
 	Disks   []Disk   // /dev/vda, /dev/vdb, ...; their modules are in /modules
 	NoRTC   bool     // boots at 1970
+	VMClock bool     // has the device /dev/vmclock0; its module is in /modules
 	Network bool     // eth0, where the host is 10.0.2.2; its modules are in /modules
 	Saved   string   // a file of Save: the machine continues there instead of booting
 }
@@ -57,9 +58,11 @@ type Machine struct {
 // Boot starts a machine. It ends when ctx ends, by Kill, or when its guest turns it off.
 // It also ends with this program, however that ends.
 func Boot(ctx context.Context, c Config) (_ *Machine, err error) {
-	program, err := find()
-	if err != nil {
-		return nil, err
+	program := c.Kernel.QEMU
+	if program == "" {
+		if program, err = find(); err != nil {
+			return nil, err
+		}
 	}
 	m := &Machine{done: make(chan struct{})}
 	var image string

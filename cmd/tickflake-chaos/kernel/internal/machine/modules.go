@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 )
@@ -28,8 +29,15 @@ func modules(dir string, names []string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("modules: %w", err)
 	}
+	builtin, err := os.ReadFile(filepath.Join(dir, "modules.builtin"))
+	if err != nil {
+		return nil, fmt.Errorf("modules: %w", err)
+	}
 	var order []string
 	seen := map[string]bool{}
+	for line := range strings.Lines(string(builtin)) {
+		seen[moduleName(strings.TrimSuffix(path.Base(strings.TrimSpace(line)), ".ko"))] = true
+	}
 	var visit func(name, by string) error
 	visit = func(name, by string) error {
 		name = moduleName(name)

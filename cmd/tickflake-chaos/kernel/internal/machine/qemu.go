@@ -71,6 +71,9 @@ func arguments(c Config, initramfs string) []string {
 		a = append(a, "-blockdev", fmt.Sprintf(`{"node-name":"disk%d",%s}`, i, node),
 			"-device", fmt.Sprintf("virtio-blk-pci,drive=disk%d,write-zeroes=off,discard=off", i))
 	}
+	if c.VMClock {
+		a = append(a, "-device", "vmclock")
+	}
 	if c.NoRTC {
 		a = append(a, "-rtc", "base=1970-01-01T00:00:00")
 	}

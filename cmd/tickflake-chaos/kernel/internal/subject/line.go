@@ -18,6 +18,9 @@ const (
 	Log  = "# "
 )
 
+// And stands between the IDs of one call.
+const And = ","
+
 // errorText is how much of an error is printed, in bytes.
 const errorText = 600
 
@@ -34,8 +37,10 @@ func Parse(line string) check.ID {
 	case id == "!":
 		return check.ID{Took: time.Duration(n), Err: rest}
 	}
-	lead, _ := strconv.ParseInt(rest, 10, 64) // 0 is none
-	return check.ID{Text: id, Took: time.Duration(n), Lead: time.Duration(lead)}
+	lead, marker, _ := strings.Cut(rest, " ")
+	ahead, _ := strconv.ParseInt(lead, 10, 64) // 0 is none
+	of, _ := strconv.ParseUint(marker, 10, 64) // 0 is none
+	return check.ID{Text: id, Took: time.Duration(n), Lead: time.Duration(ahead), Marker: of}
 }
 
 // failure is the line of a call that failed.

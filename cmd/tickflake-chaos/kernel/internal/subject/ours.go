@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tickflake/tickflake/generator"
@@ -26,6 +27,7 @@ const (
 
 	openLimit   = 10 * time.Second // for a store
 	fixedNode   = 7                // the node number of generators without a lease
+	batch       = 8                // IDs of a call
 	randomBelow = 64               // bounds a random start of each tick's sequence
 )
 
@@ -61,6 +63,15 @@ func ours() []Subject {
 		s.How += fmt.Sprintf(", WithSequenceStart(StartRandom(%d))", randomBelow)
 		all = append(all, s)
 	}
+	all = append(all, formSubject("batches", batch, func(gen *generator.Generator) func(context.Context) (string, time.Duration, error) {
+		return func(ctx context.Context) (string, time.Duration, error) {
+			ids := make([]snowflake.ID, batch)
+			_, err := gen.NextNContext(ctx, ids)
+			return strings.ReplaceAll(strings.Trim(fmt.Sprint(ids), "[]"), " ", And), 0, err
+		}
+	}), formSubject("a stream", 1, func(gen *generator.Generator) func(context.Context) (string, time.Duration, error) {
+		return withLead(gen, gen.Stream().NextContext)
+	}))
 	return append(all, sequenceSubject(sequence.Segmented), sequenceSubject(sequence.Ordered), serviceSubject())
 }
 
@@ -93,6 +104,23 @@ func strategySubject(name, how, clock string, leased bool, strategy strategies.S
 		return generatorSource(gen), nil
 	}
 	return s
+}
+
+// formSubject issues under a lease by other calls than NextContext. Its tick is long, so that a block of a stream lasts.
+func formSubject(name string, batch int, next func(*generator.Generator) func(context.Context) (string, time.Duration, error)) Subject {
+	layout := snowflake.Default()
+	layout.Tick, layout.TimeBits, layout.SequenceBits = 64*layout.Tick, layout.TimeBits-6, layout.SequenceBits+6
+	return Subject{
+		Name: name + ", lease", Group: Ours, How: "generator.Open, a directory, a tick of " + layout.Tick.String(),
+		Ordered: true, Restarts: true, Shares: true, Leased: true, Batch: batch, Bound: 2 * time.Second,
+		Open: func(ctx context.Context, at Place) (Source, error) {
+			gen, err := openGenerator(ctx, at, true, generator.WithLayout(layout))
+			if err != nil {
+				return Source{}, err
+			}
+			return Source{Next: next(gen), Restored: gen.Restored, Close: gen.Close}, nil
+		},
+	}
 }
 
 func openGenerator(ctx context.Context, at Place, leased bool, options ...generator.Option) (*generator.Generator, error) {

@@ -149,18 +149,23 @@ func live(ctx context.Context, at Place, commands <-chan string, out printer) (e
 		for n, began := 0, time.Now(); n < burst && (n == 0 || time.Since(began) < interval); n++ {
 			begin := time.Now()
 			id, lead, err := source.Next(ctx)
+			marker := Marker() // at once: what was returned before a snapshot is the copy's too
 			took := time.Since(begin)
 			if err != nil && ctx.Err() != nil {
 				break // the call was ended from here
 			}
-			line := fmt.Sprintf("%s %d %d", id, took, lead)
+			line := fmt.Sprintf("%s %d %d %d", id, took, lead, marker)
 			if err != nil {
 				line = failure(took, err)
 			}
 			lines = append(lines, line)
 		}
 		out.print(lines...)
-		timer.Reset(interval - jitter + rand.N(2*jitter+1))
+		pause := interval - jitter + rand.N(2*jitter+1)
+		if at.Busy {
+			pause /= 10
+		}
+		timer.Reset(pause)
 	}
 }
 

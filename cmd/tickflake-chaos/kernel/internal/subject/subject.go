@@ -5,7 +5,8 @@
 // emulated processor. They meet the same faults: a signal is for all of them. Each prints lines, which
 // begin with its number in the process:
 //
-//	ID TOOK LEAD           an ID, as text without spaces, how many nanoseconds the call took, and how many the ID is ahead of the generator's clock
+//	ID TOOK LEAD MARKER    an ID, as text without spaces, or several with "," between, how many nanoseconds the call took, how many
+//	                       the ID is ahead of the generator's clock, and the marker of VMClock after the call, or 0
 //	! TOOK TEXT            a call failed, with the text of its error
 //	# TEXT                 a record of its log
 //	+                      its generator is made
@@ -55,6 +56,8 @@ type Subject struct {
 	Leased bool
 	// Reserve is how many numbers it reserves at most: a copy of its memory has the same.
 	Reserve int
+	// Batch is how many IDs a call returns, if it is more than one.
+	Batch int
 	// Bound is the longest that a call may wait by its strategy; less than 0: nothing promised.
 	Bound time.Duration
 	// Open makes the generator, in its process.
@@ -67,6 +70,7 @@ type Place struct {
 	Dir     string        // its state
 	Store   string        // URL of its store; "": a directory in its state
 	Window  time.Duration // of a lease; 0: its default
+	Busy    bool          // it issues almost without a pause
 	Log     io.Writer     `json:"-"`
 }
 
