@@ -46,7 +46,7 @@ func TestAction(t *testing.T) {
 	}
 	require.NoError(t, yaml.Unmarshal(text, &action))
 	assert.Equal(t, "composite", action.Runs.Using)
-	readme, err := os.ReadFile("README.md")
+	readme, err := os.ReadFile(filepath.Join(fleet.Top(), "chaos_test", "README.md"))
 	require.NoError(t, err)
 	_, snippet, _ := strings.Cut(string(readme), "```yaml\n")
 	snippet, _, _ = strings.Cut(snippet, "```")
