@@ -82,8 +82,8 @@ func TestKubernetes(t *testing.T) {
 	}
 	e.Test(t)
 	t.Run("shown", func(t *testing.T) { testKubeShown(t, s) })
-	t.Run("rights", func(t *testing.T) { testKubeRights(t, s) })
 	t.Run("manifests", func(t *testing.T) { testKubeManifests(t, s) })
+	t.Run("rights", func(t *testing.T) { testKubeRights(t, s) })
 	testAlone(t, s, map[string][2]func() error{"killed": {s.Kill, s.Start}, "etcd stopped": {back.Suspend, back.Resume}})
 }
 
