@@ -227,7 +227,11 @@ func (g *Generator) NextContext(ctx context.Context) (snowflake.ID, error) {
 // that is loaded after the reading. All of the ID but its slot is computed before the addition.
 func (g *Generator) quick() (id snowflake.ID, now int64, ok bool) {
 	span := g.window.Span()
-	now = g.now()
+	if g.steady {
+		now = int64(time.Since(g.began)) + g.base
+	} else {
+		now = g.now()
+	}
 	end := span.Adding()
 	tick := end >> (g.seqBits & 63)
 	id = g.ids.id(0, tick, span.Node())

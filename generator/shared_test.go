@@ -3,6 +3,7 @@ package generator_test
 import (
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -69,4 +70,18 @@ func TestOneNumberApart(t *testing.T) {
 	mustNext(t, b)
 	_, err = stream.Next()
 	require.ErrorIs(t, err, generator.ErrClosed, "its tick is over")
+}
+
+// The time of a bubble is a fake clock, which has nothing in common with that outside, or of another bubble.
+func TestOneNumberInBubbles(t *testing.T) {
+	mustNext(t, newGenerator(t, generator.WithNode(3)))
+	for range 2 {
+		inBubble(t, func(t *testing.T) {
+			time.Sleep(time.Second)
+			g := newGenerator(t, generator.WithNode(3))
+			d, err := g.Layout().Decode(mustNext(t, g))
+			require.NoError(t, err)
+			require.Equal(t, time.Now().UTC(), d.Time)
+		})
+	}
 }

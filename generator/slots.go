@@ -163,13 +163,8 @@ func nanosOf(clock monoclock.Interface) nanoClock {
 }
 
 // now is the clock's reading in nanoseconds since the epoch, below zero before
-// it. It is inlined, and a steady clock is read without a call of its interface.
-func (g *Generator) now() int64 {
-	if g.steady {
-		return int64(time.Since(g.began)) + g.base
-	}
-	return g.nanos.UnixNano() - g.epoch
-}
+// it. Next and streams read a steady clock without this call.
+func (g *Generator) now() int64 { return g.nanos.UnixNano() - g.epoch }
 
 // tick is the tick that now lies in, and 0 before the epoch.
 func (g *Generator) tick(now int64) uint64 {

@@ -100,8 +100,8 @@ func Claim(ctx context.Context, store stores.Store, options ...Option) (*Keeper,
 	if err != nil {
 		return nil, err
 	}
-	if s, ok := store.(interface{ Private(context.Context) string }); ok { // a directory
-		if why := s.Private(ctx); why != "" {
+	if private := k.traits.Private; private != nil {
+		if why := private(ctx); why != "" {
 			k.log.Warn("lease: " + why)
 		}
 	}

@@ -76,9 +76,10 @@ func (b broken) Traits() stores.Traits {
 	return stores.Traits{
 		TryLock:    func(ctx context.Context, _ string) (func(), error) { return func() {}, b.answer(ctx) },
 		Scattered:  true,
+		Private:    func(context.Context) string { return "" },
 		Window:     time.Hour,
 		Durability: func(ctx context.Context) (stores.Durability, error) { return stores.Durability{}, b.answer(ctx) },
-		Probe:      b.answer,
+		Probe:      func(ctx context.Context, _ bool) error { return b.answer(ctx) },
 	}
 }
 

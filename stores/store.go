@@ -83,6 +83,9 @@ type Traits struct {
 	// duplicates rarer and not impossible, a new store begins with a random one.
 	Scattered bool
 
+	// Private returns why each host or container is likely to have a store of its own here, or "". A lease logs it.
+	Private func(ctx context.Context) string
+
 	// Window, above 0, is of a store whose writes are dear: the length of the grants of a lease that was given no other.
 	Window time.Duration
 
@@ -90,10 +93,11 @@ type Traits struct {
 	// not answer, or refuses.
 	Durability func(ctx context.Context) (Durability, error)
 
-	// Probe looks by many writes for a server that breaks the promises of a Store, which some of its protocol
-	// do under load. It is called before the first process of a fleet writes, before a sequence is created,
-	// and by "tickflake store check". The error is [Refused] if the server breaks one.
-	Probe func(ctx context.Context) error
+	// Probe looks by many writes for a server that breaks the promises of a Store, as some of its protocol
+	// do under load. It is called before the first process of a fleet writes and before a sequence is created; if a server has
+	// passed before, it does nothing then. "tickflake store check" probes again. The error is [Refused] if
+	// the server breaks a promise; a store that was opened by a URL is refused from then on.
+	Probe func(ctx context.Context, again bool) error
 }
 
 // Cell is the value of one key in a [Store].

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
@@ -62,6 +64,21 @@ func testEtcdByHand(t *testing.T, e Engine) {
 	}
 	cells, err := s.List(ctx, "", "\x7f", 1)
 	assert.True(t, err == nil && len(cells) == 1, "%v, %v", cells, err)
+}
+
+// A server that is full answers reads, and the probe finds it.
+func TestEtcdFull(t *testing.T) {
+	t.Parallel()
+	s := servers.For(t, servers.Etcd, "quota-backend-bytes: 262144")
+	store, client := Open(t, s.URL), etcdClient(t, s.Addr)
+	require.NoError(t, store.Traits().Probe(Within(t), true))
+	require.Eventually(t, func() bool {
+		_, err := client.Put(Within(t), "big", strings.Repeat("x", 100_000))
+		return errors.Is(err, rpctypes.ErrNoSpace)
+	}, Patience, time.Millisecond)
+	err := store.Traits().Probe(Within(t), true)
+	require.ErrorIs(t, err, stores.Refused)
+	require.ErrorContains(t, err, "disarm its alarm")
 }
 
 // The rights in the package's doc are enough, and needed.

@@ -2,6 +2,7 @@ package engines
 
 import (
 	"context"
+	"crypto/rand"
 	"net"
 	"strconv"
 	"strings"
@@ -102,6 +103,28 @@ func TestRedisCluster(t *testing.T) {
 	_, err = store.Swap(Within(t), "node/0000001", 0, nil)
 	assert.ErrorIs(t, err, redis.ErrReplicas, "WAIT goes to the server that has the cells")
 	assert.Contains(t, strings.Join(Promises(t, store).Risks, "\n"), "has 0 replicas, and 1 are to confirm")
+
+	// A URL may name any server of a cluster. A caller's client of one server fails at once where another has the cells, and is
+	// warned before.
+	port := strconv.Itoa(program.PortFor(t))
+	other := startRedis(t, "--cluster-enabled", "yes", "--cluster-port", port)
+	require.NoError(t, admin.Do(Within(t), "cluster", "meet", "127.0.0.1", other.Port(), port).Err())
+	require.Eventually(t, func() bool {
+		info, err := redisClient(t, other).ClusterInfo(Within(t)).Result()
+		return err == nil && strings.Contains(info, "cluster_state:ok")
+	}, Patience, 10*time.Millisecond)
+	for _, url := range []string{s.URL, other.URL} {
+		Cell(t, Open(t, strings.Replace(url, "/0", "/0?namespace="+rand.Text(), 1)), "node/0000001", "value")
+	}
+	store, err = redis.New(redisClient(t, s), "one")
+	require.NoError(t, err)
+	assert.Contains(t, strings.Join(Promises(t, store).Risks, "\n"), "one of a cluster")
+	store, err = redis.New(redisClient(t, other), "one")
+	require.NoError(t, err)
+	_, err = stores.CheckDurability(Within(t), store)
+	require.ErrorIs(t, err, stores.Refused)
+	require.ErrorContains(t, err, "MOVED ")
+	require.ErrorContains(t, err, s.Addr)
 }
 
 func TestRedisReplicas(t *testing.T) {

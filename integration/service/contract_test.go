@@ -79,7 +79,7 @@ func run(t *testing.T, s servicetest.Settings) *served {
 		add("create", map[string]any{"prefix": r.Prefix, "mode": r.Definition.Mode.String(), "start": r.Definition.Start, "max": r.Definition.Max})
 	}
 	for _, client := range c.Clients {
-		entry := map[string]any{"name": client.Name, "token-hash": fmt.Sprintf("%x", sha256.Sum256([]byte(client.Token))), "ids": !client.NoIDs}
+		entry := map[string]any{"name": client.Name, "token-hash": fmt.Sprintf("%x", sha256.Sum256([]byte(client.Token))), "ids": !client.NoIDs, "metrics": client.Metrics}
 		if len(client.Sequences) > 0 {
 			entry["sequences"] = client.Sequences
 		}

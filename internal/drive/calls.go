@@ -90,7 +90,7 @@ func (c *Calls) Swap(ctx context.Context, key string, version uint64, value []by
 	return version, c.error("swap", key, err)
 }
 
-// probeTimeout bounds Probe, which makes some sixty writes.
+// probeTimeout bounds Probe, which makes hundreds of writes.
 const probeTimeout = 10 * time.Second
 
 // Probe looks for a server that breaks its promises before the first cell of a kind is made, if the store can: see
@@ -104,7 +104,7 @@ func (c *Calls) Probe(ctx context.Context) error {
 	bounded.Timeout = max(c.Timeout, probeTimeout)
 	ctx, end := bounded.within(ctx)
 	defer end()
-	return c.error("probe", "store", probe(ctx))
+	return c.error("probe", "store", probe(ctx, false))
 }
 
 // TryLock locks a cell if the store has locks, and else does nothing. unlock is not nil,

@@ -49,10 +49,10 @@ func promisesOf(path, name string, kept keeper) (d stores.Durability) {
 	return d
 }
 
-// Private returns why no other host or container is likely to see the directory, so that each has a directory
+// private returns why no other host or container is likely to see the directory, so that each has a directory
 // of its own and issues the IDs of the others: the process runs under Kubernetes, or the directory
 // is in its container's own layer. Without such a sign, which only Linux shows, it returns "".
-func (s *Store) Private(ctx context.Context) string {
+func (s *Store) private(ctx context.Context) string {
 	sign := ""
 	if os.Getenv("KUBERNETES_SERVICE_HOST") != "" {
 		sign = "this process runs under Kubernetes"

@@ -54,7 +54,7 @@ var _ stores.Store = (*Store)(nil)
 // Traits has locks: this host knows which processes live. Directories are scattered, since each pod may have its own.
 func (s *Store) Traits() stores.Traits {
 	traits := s.Skeleton.Traits()
-	traits.TryLock, traits.Scattered = s.lockCell, true
+	traits.TryLock, traits.Scattered, traits.Private = s.lockCell, true, s.private
 	return traits
 }
 

@@ -60,7 +60,7 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 		return nil, u.Refuse("bucket or endpoint", err)
 	}
 	prefix := strings.TrimLeft(strings.Trim(u.URL.Path, "/")+"/"+u.Namespace+"/", "/")
-	b := &bucket{client: client, name: name, prefix: prefix, server: transport.Server}
+	b := &bucket{client: client, name: name, prefix: prefix, transport: transport}
 	s := &Store{bucket: b}
 	s.Skeleton = engine.Skeleton[string]{
 		Texts: b, Reads: conns / 2, Namespace: u.Namespace, At: func() string { return engine.At("s3", at.Host) },

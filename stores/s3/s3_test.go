@@ -130,7 +130,7 @@ func TestProbe(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := test.server.open(t)
 			_, err := stores.CheckDurability(t.Context(), s)
-			probe, gone := s.probe(t.Context()), s.Failed(t.Context(), "swap", "gone", s.bucket.Put(t.Context(), "gone", "tag", nil))
+			probe, gone := s.probe(t.Context(), true), s.Failed(t.Context(), "swap", "gone", s.bucket.Put(t.Context(), "gone", "tag", nil))
 			if !errors.Is(err, test.want) || test.want == nil && !errors.Is(gone, stores.ErrConflict) || (test.want == nil || test.server.status != 0) && !errors.Is(probe, test.want) {
 				t.Errorf("Durability: %v; Probe: %v; want %v; Put, of an object that is gone: %v", err, probe, test.want, gone)
 			}

@@ -56,10 +56,10 @@ func TestHangsAreCaught(t *testing.T) {
 	}
 }
 
-// TestHangs calls everything that has a context, but for locks and probes: a store behind a network has no
-// locks, and a probe needs a server that answers.
+// TestHangs calls everything that has a context, but for what a store behind a network does not have, locks and a
+// private place, and for probes: a probe needs a server that answers.
 func TestHangsCallsEveryMethod(t *testing.T) {
-	called := append(storetest.Methods(), "TryLock", "Probe")
+	called := append(storetest.Methods(), "TryLock", "Private", "Probe")
 	check := func(name string, of reflect.Type) {
 		if of.Kind() == reflect.Func && of.NumIn() > 0 && of.In(0) == reflect.TypeFor[context.Context]() && !slices.Contains(called, name) {
 			t.Errorf("TestHangs does not call %s", name)

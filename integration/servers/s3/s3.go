@@ -33,9 +33,13 @@ func init() {
 	servers.Linked(servers.S3, serve, prepare, ready)
 }
 
+// Other is the setting of a server on the data of another one, with which it races: neither sees the writes that
+// the other has under way.
+func Other(s *servers.Server) string { return "data=" + s.Dir + "/data" }
+
 // serve runs versitygw over the directory in the first line of a file, at the address in the
-// second, and takes no writes if there is a third. It does not sync: a write outlives the
-// process, and not a loss of power.
+// second. A third is the setting of Other, or else says that it takes no writes. It does not sync: a write outlives
+// the process, and not a loss of power.
 func serve(file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -43,15 +47,19 @@ func serve(file string) error {
 	}
 	lines := strings.Fields(string(text))
 	dir, addr := lines[0], lines[1]
+	data, other := strings.CutPrefix(lines[len(lines)-1], "data=")
+	if other {
+		dir = data
+	}
 	if err := os.MkdirAll(filepath.Join(dir, Bucket), 0o700); err != nil {
 		return err
 	}
-	back, err := posix.New(dir, meta.XattrMeta{}, posix.PosixOpts{Concurrency: 100})
+	back, err := posix.New(dir, meta.XattrMeta{}, posix.PosixOpts{Concurrency: 100, ForceNoObjLockFile: other})
 	if err != nil {
 		return err
 	}
 	return embedgw.RunVersityGW(context.Background(), &whole{Posix: back}, &embedgw.Config{
-		RootUserAccess: User, RootUserSecret: Secret, Readonly: len(lines) > 2, Ports: []string{addr}, HealthPath: "/health",
+		RootUserAccess: User, RootUserSecret: Secret, Readonly: len(lines) > 2 && !other, Ports: []string{addr}, HealthPath: "/health",
 		MaxConnections: 1000, MaxRequests: 1000, MultipartMaxParts: 10000, KeepAlive: true, Quiet: true,
 	})
 }

@@ -267,7 +267,9 @@ func (i *Issuer) fill(e *entry) {
 	if unused != nil { // the call waits, so that no more are about to be closed than are being opened
 		ctx, cancel := context.WithTimeoutCause(context.Background(), timeout, i.timeout)
 		defer cancel()
-		_ = unused.end(ctx) // the sequence logs what it could not give back
+		if err := unused.end(ctx); err != nil && !errors.Is(err, sequence.ErrDeleted) {
+			i.log.Warn("a sequence that made room could not give its numbers back", "sequence", unused.name, "error", err)
+		}
 	}
 	i.mu.Lock()
 	i.opening--

@@ -13,8 +13,9 @@ import (
 // the client for the server: so while a write waits, the server reads on, carries nothing out, and keeps what it reads
 // compressed, for long pipelines say much the same again and again.
 const (
-	maxBacklogs = 8       // connections that have a backlog at a time; others are cut off, as one that never reads
-	maxBacklog  = 8 << 20 // bytes of it, compressed
+	maxBacklogs = 4        // connections that have a backlog at a time; others are cut off, as one that never reads
+	maxBacklog  = 64 << 20 // bytes of it
+	maxPacked   = 8 << 20  // bytes of it, compressed
 	stuckAfter  = 50 * time.Millisecond
 	progress    = 4 << 10 // bytes that a client has to send within the ReadTimeout meanwhile
 )
@@ -23,11 +24,12 @@ const (
 type backlog struct {
 	parts  []*bytes.Buffer // each a stream of flate; the first is being read
 	in     io.ReadCloser   // of the first part; nil before its first byte
+	left   int             // bytes of all parts, before they were compressed
 	writer *flate.Writer
 }
 
-// size is how many bytes the backlog holds.
-func (b *backlog) size() (n int) {
+// packed is how many bytes the backlog takes.
+func (b *backlog) packed() (n int) {
 	for _, part := range b.parts {
 		n += part.Len()
 	}
@@ -45,6 +47,7 @@ func (b *backlog) read(p []byte) int {
 			b.parts, b.in = b.parts[1:], nil
 		}
 		if n > 0 {
+			b.left -= n
 			return n
 		}
 	}
@@ -108,9 +111,10 @@ func (c *conn) absorb(during uint64) {
 	}
 	part, timeout, fresh := new(bytes.Buffer), c.server.issuer.Config().ReadTimeout, 0
 	c.backlog.writer.Reset(part)
-	in, room := make([]byte, maxCommand), maxBacklog-c.backlog.size()
-	for c.writes.Load() == during && !c.server.closing() && part.Len() < room {
+	in, room := make([]byte, maxCommand), maxPacked-c.backlog.packed()
+	for c.writes.Load() == during && !c.server.closing() && part.Len() < room && c.backlog.left < maxBacklog {
 		n, err := c.nc.Read(in)
+		c.backlog.left += n
 		_, _ = c.backlog.writer.Write(in[:n]) // to memory
 		if fresh += n; fresh >= progress {
 			fresh = 0

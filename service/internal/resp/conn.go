@@ -288,8 +288,7 @@ func (c *conn) close() {
 		c.watchdog.Stop()
 	}
 	if c.backlog != nil {
-		c.backlog.parts, c.backlog.in = nil, nil
-		c.server.backlogs <- c.backlog
+		c.server.backlogs <- &backlog{writer: c.backlog.writer}
 	}
 	if c.server.ctx.Err() != nil {
 		if tls, ok := c.nc.(interface{ NetConn() net.Conn }); ok {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
@@ -124,8 +125,8 @@ func formSubject(name string, batch int, next func(*generator.Generator) func(co
 }
 
 func openGenerator(ctx context.Context, at Place, leased bool, options ...generator.Option) (*generator.Generator, error) {
-	if !leased {
-		return generator.New(append(options, generator.WithNode(fixedNode))...)
+	if !leased { // with a clock of its own, or all subjects of this number would share a word
+		return generator.New(append([]generator.Option{generator.WithNode(fixedNode), generator.WithClock(monoclock.New())}, options...)...)
 	}
 	options = append(options, generator.WithLeaseOptions(lease.WithLogger(at.logger())))
 	if at.Window > 0 {
