@@ -33,7 +33,8 @@ such a loss, IDs and numbers are issued twice.
   risks     in rarer events: loss of power, a failover
   unknown   the server does not say
 
-A server of S3 is also probed: of several conditional writes at once, one must succeed.
+A server of S3 is also probed: of several conditional writes at once, one must
+succeed.
 
 Each line names a setting and what to set. The exit code is 1 if the store forgets.`
 
