@@ -22,7 +22,7 @@ var run = []struct {
 	count          int
 	tests          []string
 }{
-	{"README.md", "go", 3, []string{"TestReadmeProgram"}},
+	{"README.md", "sh", 1, []string{"TestPages"}},
 	{"chaos_test/README.md", "yaml", 1, []string{"TestAction"}},
 	{"docs/layout.md", "console", 0, []string{"TestDocs"}},
 	{"docs/migrate/bwmarrin.md", "sh", 1, []string{"TestOneLineChange"}},

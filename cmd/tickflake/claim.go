@@ -159,9 +159,12 @@ func (c *claimed) Close() {
 	_ = c.store.Close()
 }
 
-// logger writes the warnings of leases and stores, for standard error.
+// logLevel is --log-level, for all commands but serve, which has its own.
+var logLevel slog.LevelVar
+
+// logger writes what leases and stores say, for standard error.
 func logger(w io.Writer) *slog.Logger {
-	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: &logLevel}))
 }
 
 // configError turns an error of [generator.New] or [lease.Claim] into one that names the
