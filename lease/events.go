@@ -68,7 +68,7 @@ func (k *Keeper) Stats() Stats {
 		Pauses:     k.counters.pauses.Load(),
 		Skew:       time.Duration(k.counters.skew.Load()),
 		Copies:     k.counters.copies.Load(),
-		VMClock:    k.page.By(),
+		VMClock:    k.page.By,
 		Node:       used.Node,
 		Remaining:  remaining,
 		Window:     k.period,

@@ -129,7 +129,7 @@ func WithFleetCheck(limit time.Duration, strict bool) Option {
 
 // WithVMClock names the VMClock device by which the Keeper notices that its memory is a copy, as of a
 // virtual machine's snapshot: then it does what [Keeper.Restored] does, before another ID is returned. "off"
-// is none. The default is the first /dev/vmclock*, if there is one that this user may read; [Stats] says so.
+// is none. The default, "auto", is the first /dev/vmclock*, if there is one that this user may read; [Stats] says so.
 // All systems but Linux have none. A named device that cannot be used is an error.
 func WithVMClock(device string) Option { return func(c *config) { c.device = device } }
 

@@ -36,7 +36,7 @@ type issuing struct {
 	start    strategies.SequenceStart
 	node     int64         // -1: any
 	window   time.Duration // 0: that of the store
-	vmclock  string        // "": the first device
+	vmclock  *string
 }
 
 // newIssuing adds the flags. Each name is told to added.
@@ -64,12 +64,7 @@ func newIssuing(cmd *cobra.Command, added func(name string)) *issuing {
 	added("node")
 	durationFlag(cmd, "window", fmt.Sprintf("`DURATION` of a grant: after a kill, the next run with the same --node may have to wait for so long (default %s in a directory, %s elsewhere, at least 6 ticks)", lease.DefaultLocalWindow, lease.DefaultWindow), &i.window)
 	added("window")
-	command.Flag(cmd, "vmclock", "`DEVICE` by which a copy of this machine's memory is noticed, auto or off (default auto: the first /dev/vmclock*, if there is one)", &i.vmclock, func(text string) (string, error) {
-		if text == "auto" {
-			text = ""
-		}
-		return text, nil
-	}, "auto", "off")
+	i.vmclock = cmd.Flags().String("vmclock", "auto", "`DEVICE` by which a copy of this machine's memory is noticed, off, or auto, the first /dev/vmclock* if there is one")
 	added("vmclock")
 	return i
 }
@@ -83,7 +78,7 @@ func (i *issuing) claim(whole context.Context, log *slog.Logger) (_ *claimed, er
 	if err != nil {
 		return nil, err
 	}
-	options := []lease.Option{lease.WithLogger(log), lease.WithLayout(*i.layout), lease.WithVMClock(i.vmclock)}
+	options := []lease.Option{lease.WithLogger(log), lease.WithLayout(*i.layout), lease.WithVMClock(*i.vmclock)}
 	if i.node >= 0 {
 		options = append(options, lease.WithNode(lease.NodeNumber(i.node)))
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -122,7 +121,6 @@ func (s *serving) table(cmd *cobra.Command) {
 	s.issuing = newIssuing(cmd, func(name string) { s.keep(name) })
 	s.find("layout").text = func() []string { return []string{layoutText(*s.layout)} }
 	s.find("node").text = func() []string { return []string{choose(s.node < 0, "any", fmt.Sprint(s.node))} }
-	s.find("vmclock").text = func() []string { return []string{cmp.Or(s.vmclock, "auto")} }
 	s.find("window").text = func() []string {
 		if s.window == 0 {
 			return nil
@@ -228,7 +226,7 @@ func (s *serving) serve(ctx context.Context, log *slog.Logger) (err error) {
 	}
 	defer gen.Close()
 	config.Generator, config.Store = gen.Generator, gen.store
-	config.Sequences = append(config.Sequences, sequence.WithVMClock(s.vmclock))
+	config.Sequences = append(config.Sequences, sequence.WithVMClock(*s.vmclock))
 	if s.place.url == "" {
 		sequences, err := s.openSequences(ctx)
 		if err != nil {
