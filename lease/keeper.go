@@ -117,7 +117,7 @@ func newKeeper(store stores.Store, options []Option) (*Keeper, error) {
 	}
 	k.calls = drive.Calls{Store: store, Timeout: c.timeout, Failed: k.callFailed, Watch: k.watch}
 	k.machine = grant.New(grant.Config{
-		Owner: c.owner, Layout: c.spec, Window: c.window, End: c.end(), Nodes: c.nodes(), Pinned: c.node, Locker: c.locker != nil,
+		Owner: c.owner, Layout: c.spec, Window: c.window, End: c.end(), Nodes: c.nodes(), Pinned: c.node, Locker: c.locker != nil, Whole: c.whole,
 	}, k.random())
 	k.protocol = &k.machine
 	return k, nil

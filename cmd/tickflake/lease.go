@@ -76,6 +76,7 @@ func newLease(c *command.Console) *cobra.Command {
   tickflake lease check --store redis://10.0.0.1`,
 	}
 	cmd.AddCommand(newLeaseList(c), newLeaseRelease(c), newLeaseReserve(c), newLeaseCheck(c), newLeaseExport(c), newLeaseImport(c))
+	addExec(cmd, c)
 	return cmd
 }
 

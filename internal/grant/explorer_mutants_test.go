@@ -25,6 +25,7 @@ const (
 	lower    mutant = "LOWER"
 	byToken  mutant = "TOKEN"
 	sameTick mutant = "SAME_TICK"
+	lowered  mutant = "LOWERED"
 )
 
 // next changes an operation.
@@ -85,6 +86,7 @@ var mutants = []struct {
 	{lower, "an extension goes to the clock and a window, though the limit is above", world{procs: 2, cells: 1, ticks: 3}, errUnique},
 	{noRaise, "the word is not raised to the floor of a new number", world{procs: 2, cells: 2, ticks: 2}, errUnique},
 	{sameTick, "the word is raised to the floor only, and not above the last tick", world{procs: 2, cells: 2, ticks: 2, order: true}, errOrdered},
+	{lowered, "a release lowers the limit, though the window does not know what was stamped", world{procs: 2, cells: 1, ticks: 2, apart: true}, errUnique},
 	{noFloor, "the import does not begin at the floor of the export", world{procs: 2, cells: 2, ticks: 2, moves: true}, errUnique},
 	{forget, "the store forgets a cell", world{procs: 2, cells: 1, ticks: 2}, errUnique},
 }

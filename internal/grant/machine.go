@@ -15,6 +15,7 @@ type Config struct {
 	Nodes         int64  // how many node numbers there are
 	Pinned        int64  // the only node number to claim, or -1 for any
 	Locker        bool   // the store is a Locker: a cell that is not locked is free
+	Whole         bool   // a release keeps the limit: the window does not see which ticks are stamped
 }
 
 // Input is what a [Machine] is told with each call. Its uniqueness rests on Used, Grant, Name,
