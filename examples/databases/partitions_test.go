@@ -43,7 +43,7 @@ var dialects = []struct {
 func TestMain(m *testing.M) { rig.Main(m, nil) }
 
 // print returns what the command prints.
-func print(t *testing.T, args ...string) string {
+func print(t testing.TB, args ...string) string {
 	t.Helper()
 	program, err := rig.Build("./cmd/tickflake", false)
 	require.NoError(t, err)
