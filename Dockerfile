@@ -7,7 +7,8 @@
 #
 # It listens at all addresses of the container, so it asks for TLS and for clients in a file of
 # --config, or for --plaintext and --open. Without a store the state is in the volume /state. Containers with
-# volumes of their own issue the same IDs: give a fleet a store by TICKFLAKE_STORE.
+# volumes of their own issue the same IDs: give a fleet a store by TICKFLAKE_STORE. The health command knows the
+# variables and no flags of the server: give TLS by TICKFLAKE_TLS_CERT, or an address for it by TICKFLAKE_PROBES.
 FROM golang:1.26 AS build
 WORKDIR /src
 COPY . .
@@ -23,5 +24,6 @@ ENV XDG_STATE_HOME=/state TICKFLAKE_RESP=:6380 TICKFLAKE_HTTP=:8380 TICKFLAKE_GR
 VOLUME /state
 EXPOSE 6380 8380 9380
 USER 65532:65532
+HEALTHCHECK --interval=10s CMD ["/tickflake", "serve", "--check"]
 ENTRYPOINT ["/tickflake"]
 CMD ["serve"]

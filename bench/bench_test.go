@@ -17,11 +17,11 @@ import (
 	"github.com/tickflake/tickflake/bench/measure"
 	"github.com/tickflake/tickflake/bench/report"
 	"github.com/tickflake/tickflake/bench/service"
+	"github.com/tickflake/tickflake/integration/fleet"
 	"github.com/tickflake/tickflake/internal/cli"
-	"github.com/tickflake/tickflake/internal/rig"
 )
 
-func TestMain(m *testing.M) { rig.Main(m, service.Children) }
+func TestMain(m *testing.M) { fleet.Main(m, service.Children) }
 
 // A quick run fills every cell of every section, but for those of servers that are not installed,
 // and no ID comes twice where it must not.

@@ -39,14 +39,14 @@ import (
 	"github.com/tickflake/tickflake/bench/report"
 	"github.com/tickflake/tickflake/bench/service"
 	"github.com/tickflake/tickflake/bench/speed"
-	"github.com/tickflake/tickflake/chaos_test/kernel"
+	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel"
+	"github.com/tickflake/tickflake/integration/fleet"
 	"github.com/tickflake/tickflake/internal/cli"
-	"github.com/tickflake/tickflake/internal/rig"
 )
 
 func main() {
 	kernel.Main() // in the virtual machine, this program is process 1
-	rig.Children(service.Children)
+	fleet.Children(service.Children)
 	os.Exit(execute(cli.Context(), program{sections: sections(), out: os.Stdout, err: os.Stderr}, os.Args[1:]))
 }
 

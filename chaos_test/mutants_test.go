@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/tickflake/tickflake/chaos_test/kernel/mutants"
+	"github.com/tickflake/tickflake/chaos_test/mutants"
 	"github.com/tickflake/tickflake/generator/generatortest"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 )

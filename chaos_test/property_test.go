@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/tickflake/tickflake/chaos_test/kernel/mutants"
+	"github.com/tickflake/tickflake/chaos_test/mutants"
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/generator/generatortest"
 	"github.com/tickflake/tickflake/snowflake"

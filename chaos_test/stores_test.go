@@ -22,14 +22,19 @@ func openFiles(path string) (*files, error) {
 	return &files{Store: store}, err
 }
 
-func (f *files) TryLock(ctx context.Context, key string) (func(), error) {
-	unlock, err := f.Store.TryLock(ctx, key)
-	if err == nil {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.unlocks = append(f.unlocks, unlock)
+func (f *files) Traits() stores.Traits {
+	traits := f.Store.Traits()
+	lock := traits.TryLock
+	traits.TryLock = func(ctx context.Context, key string) (func(), error) {
+		unlock, err := lock(ctx, key)
+		if err == nil {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.unlocks = append(f.unlocks, unlock)
+		}
+		return unlock, err
 	}
-	return unlock, err
+	return traits
 }
 
 // Crash frees the locks.

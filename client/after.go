@@ -22,7 +22,7 @@ func (c *Client) NextAfter(ctx context.Context, seen snowflake.ID) (snowflake.ID
 	now := c.now()
 	r := c.current.Load()
 	if now < r.expires && r.next() > seen { // and so are all IDs behind it
-		if i := r.free.Add(1) - 1; i < r.count {
+		if i := r.free.Add(1) - 1; i < r.count && c.original(r) {
 			if i == r.soft {
 				c.refill()
 			}
@@ -38,6 +38,7 @@ func (c *Client) acquireAfter(ctx context.Context, seen snowflake.ID) (snowflake
 	defer c.mu.Unlock()
 	began, due := c.now(), int64(0) // due is when one of the servers that have rejected seen will not
 	for first := true; ; first = false {
+		c.notice()
 		now := c.now()
 		switch {
 		case c.closed:
@@ -47,7 +48,7 @@ func (c *Client) acquireAfter(ctx context.Context, seen snowflake.ID) (snowflake
 				continue // the time of the IDs was up
 			}
 			r := c.current.Load()
-			if i, end := r.take(1); i < end {
+			if i, end := r.take(1); i < end && c.original(r) {
 				if i == r.soft {
 					c.plan(now)
 				}
@@ -105,6 +106,7 @@ func (c *Client) askAfter(ctx context.Context, seen snowflake.ID) (snowflake.ID,
 		return 0, err
 	}
 	c.stats.Fetched++
+	c.notice()
 	if copies != c.copies {
 		c.stats.Lost++
 		return 0, nil

@@ -15,15 +15,28 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
+	"github.com/tickflake/tickflake/internal/vmclock"
+	"github.com/tickflake/tickflake/internal/vmclock/vmclocktest"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
 // TestRestored guards that no ID that was fetched or asked for before is issued.
 func TestRestored(t *testing.T) {
+	t.Run("told by the program", func(t *testing.T) {
+		testRestored(t, vmclock.Off, func(c *Client) { require.NoError(t, c.Restored(t.Context())) })
+	})
+	t.Run("told by VMClock", func(t *testing.T) {
+		device := vmclocktest.New(t)
+		testRestored(t, device.Path, func(*Client) { device.Copy() })
+	})
+}
+
+func testRestored(t *testing.T, device string, restore func(*Client)) {
 	virtual(t, 1, func(t *testing.T, s []*fake) {
-		c := open(t, s, WithPrefetch(10, 10))
+		c := open(t, s, WithPrefetch(10, 10), WithVMClock(device))
 		id, _ := next(t, c)
-		require.NoError(t, c.Restored(t.Context()))
+		restore(c)
 		after, _ := next(t, c)
 		assert.Greater(t, after, id+9)
 
@@ -33,12 +46,42 @@ func TestRestored(t *testing.T) {
 		}
 		synctest.Wait()
 		before := s[0].asked("Take")
-		require.NoError(t, c.Restored(t.Context()))
+		restore(c)
 		s[0].set(func() { id = snowflake.ID(s[0].free&0xfff) + after&^0xfff }) // the IDs that are on their way lie below
 		after, _ = next(t, c)
 		assert.Greater(t, s[0].asked("Take"), before)
 		assert.GreaterOrEqual(t, after, id)
 		assert.GreaterOrEqual(t, c.Stats().Lost, uint64(10))
+
+		ids := make([]snowflake.ID, 3)
+		restore(c)
+		require.NoError(t, c.NextN(t.Context(), ids))
+		assert.Greater(t, ids[0], after+6, "not the rest of the run")
+		next(t, c)
+		amid := fault{change: func(*tickflakev1.TakeResponse) {
+			s[0].fault = fault{}
+			restore(c)
+		}}
+		s[0].has(amid) // a batch that has begun
+		first := c.current.Load().at(0)
+		ids = make([]snowflake.ID, 20)
+		require.NoError(t, c.NextN(t.Context(), ids))
+		if device != vmclock.Off { // else the program holds its calls
+			assert.Greater(t, ids[0], first+9)
+		}
+		restore(c)
+		after, err := c.NextAfter(t.Context(), ids[0])
+		require.NoError(t, err)
+		assert.Greater(t, after, ids[19])
+		var taken []int64
+		s[0].has(fault{change: func(r *tickflakev1.TakeResponse) {
+			if taken = append(taken, r.Runs[0].First); len(taken) == 1 {
+				restore(c)
+			}
+		}, after: true})
+		after, err = c.NextAfter(t.Context(), after+1<<30)
+		require.NoError(t, err)
+		assert.NotEqual(t, taken[0], int64(after), "the answer is the original's")
 	})
 }
 

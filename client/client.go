@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/word"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
@@ -23,6 +24,7 @@ type Client struct {
 
 	// Not written again.
 	*config
+	marker  *word.Uint64 // of the page
 	servers []*server
 	ctx     context.Context // of the requests for IDs; ends with Close
 	cancel  context.CancelFunc
@@ -51,11 +53,12 @@ func Open(ctx context.Context, servers []string, options ...Option) (*Client, er
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{base: time.Now(), config: config}
+	c := &Client{base: time.Now(), config: config, marker: config.page.Marker()}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.current.Store(ended)
 	c.changed = make(chan struct{})
 	c.span = longestSpan
+	c.mark = c.marker.Load()
 	for k := range c.routes {
 		c.routes[k] = route{preferred: rand.IntN(len(servers)), health: make([]health, len(servers))}
 	}

@@ -49,7 +49,8 @@
 // The monotonic clock of Linux stops while the machine is suspended. IDs that were fetched
 // before may be issued after it, and their time is older by the length of the suspend. A
 // snapshot of a virtual machine that is started twice has the same fetched IDs twice: open
-// the client after the snapshot was restored, or call [Client.Restored] before the next ID.
+// the client after the snapshot was restored, or call [Client.Restored] before the next ID, unless the
+// machine has a VMClock: [WithVMClock].
 //
 // The IDs of a fallback are neither fresh nor in order with the others, and unique only if
 // the fallback makes them so: see [WithFallback].

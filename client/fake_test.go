@@ -21,7 +21,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
+	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
@@ -54,6 +54,7 @@ type fault struct {
 	err    error                           // its answer
 	delay  time.Duration                   // of the answer, after the IDs were taken
 	change func(*tickflakev1.TakeResponse) // of the answer
+	after  bool                            // only to a request for an ID above another
 	number func(*tickflakev1.NumberResponse)
 }
 
@@ -247,7 +248,7 @@ func (f *fake) Take(ctx context.Context, r *tickflakev1.TakeRequest) (*tickflake
 		f.free += n
 		left -= n
 	}
-	if f.change != nil {
+	if f.change != nil && (!f.after || r.GetAfter() != 0) {
 		f.change(response)
 	}
 	f.mu.Unlock()

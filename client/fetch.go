@@ -6,7 +6,7 @@ import (
 	"math"
 	"time"
 
-	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
+	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
@@ -38,7 +38,7 @@ func (c *Client) take(ctx context.Context, s *server, n int64, seen snowflake.ID
 	checked, floor, layout := s.checked, c.floor(), c.layout
 	c.mu.Unlock()
 	asked := c.now() // the server reads its clock later than this
-	response, err := s.stub.Take(ctx, &tickflakev1.TakeRequest{Count: n, After: int64(seen)})
+	response, err := s.stub.Take(ctx, &tickflakev1.TakeRequest{Count: &n, After: int64(seen)})
 	if err != nil {
 		return answer{}, err
 	}

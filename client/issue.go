@@ -23,7 +23,7 @@ func (c *Client) Next(ctx context.Context) (snowflake.ID, error) {
 	now := c.now()
 	r := c.current.Load()
 	if now < r.expires {
-		if i := r.free.Add(1) - 1; i < r.count {
+		if i := r.free.Add(1) - 1; i < r.count && c.original(r) {
 			if i == r.soft {
 				c.refill()
 			}
@@ -42,24 +42,29 @@ func (c *Client) Next(ctx context.Context) (snowflake.ID, error) {
 // is true to the promise of freshness at the moment at which the call took it: a call that
 // waits for more IDs than servers issue at once returns with IDs that are older by its wait.
 func (c *Client) NextN(ctx context.Context, ids []snowflake.ID) error {
-	for len(ids) > 0 {
-		r, i, end, cause := c.takeN(ctx, uint64(len(ids)))
+	mark := c.marker.Load()
+	for left := ids; len(left) > 0; {
+		r, i, end, cause := c.takeN(ctx, uint64(len(left)))
+		if now := c.marker.Load(); now != mark && len(left) < len(ids) {
+			mark, left = now, ids // the original returns those before
+			continue
+		}
 		if cause != nil {
-			for j := range ids {
+			for j := range left {
 				id, err := c.fallBack(ctx, cause)
 				if err != nil {
 					return err
 				}
-				ids[j] = id
+				left[j] = id
 			}
 			return nil
 		}
 		id := r.at(i)
-		for j := range ids[:end-i] {
-			ids[j] = id
+		for j := range left[:end-i] {
+			left[j] = id
 			id += r.stride
 		}
-		ids = ids[end-i:]
+		left = left[end-i:]
 	}
 	return nil
 }
@@ -69,7 +74,7 @@ func (c *Client) takeN(ctx context.Context, n uint64) (r *run, i, end uint64, er
 	now := c.now()
 	r = c.current.Load()
 	if now < r.expires {
-		if i, end = r.take(n); i < end {
+		if i, end = r.take(n); i < end && c.original(r) {
 			if i <= r.soft && r.soft < end {
 				c.refill()
 			}
@@ -85,13 +90,14 @@ func (c *Client) acquire(ctx context.Context, n uint64) (r *run, i, end uint64, 
 	defer c.mu.Unlock()
 	began, missed, waited := c.launched, c.missed, int64(-1)
 	for {
+		c.notice()
 		now := c.now()
 		switch {
 		case c.closed:
 			return nil, 0, 0, ErrClosed
 		case c.advance(now, 0):
 			r := c.current.Load()
-			if i, end := r.take(n); i < end {
+			if i, end := r.take(n); i < end && c.original(r) {
 				if i <= r.soft && r.soft < end {
 					c.plan(now)
 				}

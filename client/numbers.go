@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
+	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
 )
 
 // Number returns the next number of a sequence. It is [Client.Numbers] for one number.
@@ -30,17 +30,21 @@ func (c *Client) Number(ctx context.Context, name string) (int64, error) {
 //
 // The fallback of [WithFallback] has no part in it.
 func (c *Client) Numbers(ctx context.Context, name string, n int64) (first, stride int64, err error) {
-	if n < 1 { // the protocol takes 0 for 1
+	if n < 1 {
 		return 0, 0, fmt.Errorf("%w: asked for %d numbers, want 1 or more", ErrRefused, n)
 	}
 	what := fmt.Sprintf("numbers of sequence %q", name)
-	request := &tickflakev1.NumberRequest{Name: name, Count: n}
+	request := &tickflakev1.NumberRequest{Name: name, Count: &n}
 	for {
-		began := c.now()
+		began, mark := c.now(), c.marker.Load()
 		answer, err := ask(ctx, c, forNumbers, 0, func(ctx context.Context, s *server) (*tickflakev1.NumberResponse, error) {
 			return checkNumbers(ctx, s, request)
 		})
 		c.mu.Lock()
+		if err == nil && c.marker.Load() != mark { // the original returns them
+			c.mu.Unlock()
+			continue
+		}
 		if err == nil {
 			c.stats.Numbers += uint64(n)
 		} else if err = c.again(ctx, forNumbers, what, began, err); err == nil {

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 
+	"github.com/tickflake/tickflake/internal/vmclock"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
@@ -42,6 +43,8 @@ type config struct {
 	timeout   time.Duration
 	fallback  Fallback
 	logger    *slog.Logger
+	device    string // see WithVMClock
+	page      *vmclock.Page
 	dial      []grpc.DialOption // of a test
 	target    string            // a test's scheme, before the address
 }
@@ -109,6 +112,12 @@ func WithFallback(f Fallback) Option { return func(c *config) { c.fallback = f }
 // WithLogger sets the log. The default is [slog.Default] at the time of Open.
 func WithLogger(l *slog.Logger) Option { return func(c *config) { c.logger = l } }
 
+// WithVMClock names the VMClock device by which the client notices that its memory is a copy, as of a virtual
+// machine's snapshot: then it does what [Client.Restored] does, before another ID is returned. "off" is none.
+// The default is the first /dev/vmclock*, if there is one that this user may read; [Stats] says so. All systems
+// but Linux have none. A named device that cannot be used is an error of [Open].
+func WithVMClock(device string) Option { return func(c *config) { c.device = device } }
+
 func configure(servers []string, options []Option) (*config, error) {
 	c := &config{least: 1, most: math.MaxInt64, freshness: math.MaxInt64, hedging: DefaultHedging, timeout: DefaultTimeout}
 	for _, option := range options {
@@ -146,6 +155,10 @@ func configure(servers []string, options []Option) (*config, error) {
 	}
 	if strings.ContainsFunc(c.token, func(r rune) bool { return r < '!' || r > '~' }) {
 		return nil, fmt.Errorf("%w: WithToken: the token has characters other than visible ASCII", ErrOption)
+	}
+	var err error
+	if c.page, err = vmclock.Open(c.device, c.logger); err != nil {
+		return nil, fmt.Errorf("%w: WithVMClock: %w", ErrOption, err)
 	}
 	return c, nil
 }

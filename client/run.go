@@ -20,6 +20,7 @@ type run struct {
 	stride  snowflake.ID
 	count   uint64
 	expires int64  // on the client's clock: from then on no ID is taken
+	mark    uint64 // the marker of the page in the memory to which the IDs were given
 	soft    uint64 // the index whose taker asks for more IDs, or math.MaxUint64
 
 	_ [cacheLine]byte

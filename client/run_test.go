@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/internal/word"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
@@ -28,7 +29,7 @@ func TestWordIsAlone(t *testing.T) {
 
 // TestNextAllocatesNothing is not parallel: it counts the allocations of the process.
 func TestNextAllocatesNothing(t *testing.T) {
-	c := &Client{base: time.Now()}
+	c := &Client{base: time.Now(), marker: new(word.Uint64)}
 	c.current.Store(&run{first: 1, stride: 1, count: 1 << 40, expires: math.MaxInt64, soft: math.MaxUint64})
 	ctx, ids := t.Context(), make([]snowflake.ID, 10)
 	assert.Zero(t, testing.AllocsPerRun(1000, func() {

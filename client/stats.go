@@ -13,6 +13,11 @@ type Stats struct {
 	Disordered uint64 // IDs that were dropped because they were not above the last one
 	Lost       uint64 // IDs that were dropped by [Client.Restored] and [Client.Close]
 
+	// Copies are the times that this memory was found to be a copy, by VMClock: the device and its field, or ""
+	// if only [Client.Restored] tells. See [WithVMClock].
+	Copies  uint64
+	VMClock string
+
 	Waits     uint64        // calls of Next, NextN and NextAfter that waited for a server; the others touched no network
 	Waited    time.Duration // by these calls, in all
 	Requests  uint64        // requests for IDs, of which Hedges were sent because another was late
@@ -43,6 +48,7 @@ func (c *Client) Stats() Stats {
 	s := c.stats
 	r := c.current.Load()
 	s.Issued += r.count - uint64(r.rest())
+	s.VMClock = c.page.By()
 	s.Ahead = r.rest() + c.queued
 	s.Rate = c.level / c.span.Seconds()
 	s.Servers = make([]ServerStats, len(c.servers))

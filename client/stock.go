@@ -19,7 +19,8 @@ type stock struct {
 	queued  int64         // the number of their IDs
 	wanted  int64         // IDs that calls wait for
 	changed chan struct{} // closed when calls that wait should look again
-	copies  int           // how often Restored was called
+	copies  int           // how often all was dropped: by Restored, or since the device said that this memory is a copy
+	mark    uint64        // the marker of the page since then
 
 	flying   []uint64      // the numbers of the requests that run, ascending: those of one plan have the same
 	asked    int64         // IDs that requests which run ask for
@@ -160,7 +161,7 @@ func (c *Client) pop() { c.queue = c.queue[1:] }
 // publish makes the first pending run the current one. The one before it has ended.
 func (c *Client) publish(p pending, now int64) {
 	c.plan(now)
-	r := &run{first: p.First, stride: snowflake.ID(p.Stride), count: uint64(p.Count), expires: p.expires, soft: math.MaxUint64}
+	r := &run{mark: c.mark, first: p.First, stride: snowflake.ID(p.Stride), count: uint64(p.Count), expires: p.expires, soft: math.MaxUint64}
 	// At this index the IDs at hand and asked for fall below low.
 	soft := c.queued + c.asked - c.low()
 	if soft < 0 { // no request could be sent: try again soon
@@ -198,12 +199,26 @@ func (c *Client) enqueue(p pending) {
 	c.queued += p.Count
 }
 
+// original reports whether this memory is the one that a run was given to. A copy of the memory has the same
+// run, so a call looks after it has taken an ID and before it returns it.
+func (c *Client) original(r *run) bool { return c.marker.Load() == r.mark }
+
+// notice does what Restored does if the device says that this memory is a copy.
+func (c *Client) notice() {
+	if c.marker.Load() != c.mark {
+		c.drop()
+		c.stats.Copies++
+		c.logger.Warn("tickflake: memory was restored, and its IDs are left to the original", "ids", c.stats.Lost, "by", c.page.By())
+	}
+}
+
 // drop gives up all IDs that were fetched, and those that were asked for.
 func (c *Client) drop() {
 	c.retire()
 	c.stats.Lost += uint64(c.queued)
 	c.queue, c.queued = nil, 0
 	c.copies++
+	c.mark = c.marker.Load()
 }
 
 // floor is the largest ID that was taken. It may be out of date when floor returns.

@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
+	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
+	"github.com/tickflake/tickflake/internal/word"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
@@ -172,7 +173,7 @@ func TestRefillAfterFailure(t *testing.T) {
 
 // offline returns a client that sends no request.
 func offline() *Client {
-	c := &Client{config: &config{most: 1}, base: time.Now(), closed: true, stock: stock{changed: make(chan struct{}), span: time.Second}}
+	c := &Client{config: &config{most: 1}, marker: new(word.Uint64), base: time.Now(), closed: true, stock: stock{changed: make(chan struct{}), span: time.Second}}
 	c.current.Store(ended)
 	return c
 }

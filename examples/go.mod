@@ -2,6 +2,23 @@ module github.com/tickflake/tickflake/examples
 
 go 1.26.0
 
+replace (
+	github.com/tickflake/tickflake => ../
+	github.com/tickflake/tickflake/client => ../client
+	github.com/tickflake/tickflake/cmd => ../cmd
+	github.com/tickflake/tickflake/integration => ../integration
+	github.com/tickflake/tickflake/otel => ../otel
+	github.com/tickflake/tickflake/service => ../service
+	github.com/tickflake/tickflake/stores/etcd => ../stores/etcd
+	github.com/tickflake/tickflake/stores/kubernetes => ../stores/kubernetes
+	github.com/tickflake/tickflake/stores/mysql => ../stores/mysql
+	github.com/tickflake/tickflake/stores/nats => ../stores/nats
+	github.com/tickflake/tickflake/stores/postgres => ../stores/postgres
+	github.com/tickflake/tickflake/stores/redis => ../stores/redis
+	github.com/tickflake/tickflake/stores/s3 => ../stores/s3
+	github.com/tickflake/tickflake/stores/zookeeper => ../stores/zookeeper
+)
+
 require (
 	entgo.io/ent v0.14.5
 	github.com/bwmarrin/snowflake v0.3.0
@@ -13,10 +30,11 @@ require (
 	github.com/sony/sonyflake v1.2.0
 	github.com/stretchr/testify v1.12.1
 	github.com/tickflake/tickflake v0.0.0
+	github.com/tickflake/tickflake/integration v0.0.0
 	github.com/tickflake/tickflake/otel v0.0.0
 	github.com/tickflake/tickflake/stores/etcd v0.0.0
 	go.mongodb.org/mongo-driver/v2 v2.9.3
-	go.opentelemetry.io/otel v1.45.0
+	go.opentelemetry.io/otel v1.47.0
 	go.opentelemetry.io/otel/exporters/prometheus v0.67.0
 	go.opentelemetry.io/otel/exporters/stdout/stdouttrace v1.45.0
 	go.opentelemetry.io/otel/sdk v1.45.0
@@ -29,14 +47,6 @@ require (
 	k8s.io/apimachinery v0.37.2
 	pgregory.net/rapid v1.3.0
 	sigs.k8s.io/yaml v1.6.0
-)
-
-require (
-	github.com/tickflake/tickflake/api v0.0.0 // indirect
-	github.com/tickflake/tickflake/client v0.0.0 // indirect
-	github.com/tickflake/tickflake/service v0.0.0-00010101000000-000000000000 // indirect
-	go.etcd.io/etcd/server/v3 v3.7.3 // indirect
-	go.yaml.in/yaml/v3 v3.0.5 // indirect
 )
 
 require (
@@ -82,7 +92,8 @@ require (
 	github.com/sirupsen/logrus v1.10.2 // indirect
 	github.com/soheilhy/cmux v0.1.5 // indirect
 	github.com/spf13/pflag v1.0.10 // indirect
-	github.com/tickflake/tickflake/internal/rig v0.0.0
+	github.com/tickflake/tickflake/client v0.0.0 // indirect
+	github.com/tickflake/tickflake/service v0.0.0 // indirect
 	github.com/tmc/grpc-websocket-proxy v0.0.0-20220101234140-673ab2c3ae75 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
 	github.com/xiang90/probing v0.0.0-20221125231312-a49e3df8f510 // indirect
@@ -93,18 +104,21 @@ require (
 	go.etcd.io/etcd/client/pkg/v3 v3.7.3 // indirect
 	go.etcd.io/etcd/client/v3 v3.7.3 // indirect
 	go.etcd.io/etcd/pkg/v3 v3.7.3 // indirect
+	go.etcd.io/etcd/server/v3 v3.7.3 // indirect
 	go.etcd.io/raft/v3 v3.7.0 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc v0.68.0 // indirect
 	go.opentelemetry.io/otel/exporters/otlp/otlptrace v1.45.0 // indirect
 	go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc v1.45.0 // indirect
-	go.opentelemetry.io/otel/metric v1.45.0 // indirect
-	go.opentelemetry.io/otel/trace v1.45.0 // indirect
+	go.opentelemetry.io/otel/log v1.47.0 // indirect
+	go.opentelemetry.io/otel/metric v1.47.0 // indirect
+	go.opentelemetry.io/otel/trace v1.47.0 // indirect
 	go.opentelemetry.io/proto/otlp v1.11.0 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
-	go.uber.org/zap v1.27.1 // indirect
+	go.uber.org/zap v1.28.0 // indirect
 	go.yaml.in/yaml/v2 v2.4.4 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/mod v0.41.0 // indirect
 	golang.org/x/net v0.61.0 // indirect
@@ -113,7 +127,7 @@ require (
 	golang.org/x/time v0.16.0 // indirect
 	golang.org/x/tools v0.51.0 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20260817212433-ac3dfec99bb1 // indirect
-	google.golang.org/genproto/googleapis/rpc v0.0.0-20260817212433-ac3dfec99bb1 // indirect
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20261026165753-2ffab32bce7e // indirect
 	google.golang.org/grpc v1.85.0 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
@@ -125,27 +139,3 @@ require (
 	sigs.k8s.io/randfill v1.0.0 // indirect
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2 // indirect
 )
-
-replace (
-	github.com/tickflake/tickflake => ../
-	github.com/tickflake/tickflake/otel => ../otel
-	github.com/tickflake/tickflake/stores/etcd => ../stores/etcd
-)
-
-replace github.com/tickflake/tickflake/internal/rig => ../internal/rig
-
-replace github.com/tickflake/tickflake/stores/nats => ../stores/nats
-
-replace github.com/tickflake/tickflake/stores/mysql => ../stores/mysql
-
-replace github.com/tickflake/tickflake/stores/postgres => ../stores/postgres
-
-replace github.com/tickflake/tickflake/stores/redis => ../stores/redis
-
-replace github.com/tickflake/tickflake/stores/zookeeper => ../stores/zookeeper
-
-replace github.com/tickflake/tickflake/api => ../api
-
-replace github.com/tickflake/tickflake/client => ../client
-
-replace github.com/tickflake/tickflake/service => ../service

@@ -25,8 +25,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/tickflake/tickflake/internal/rig"
-	"github.com/tickflake/tickflake/internal/rig/servertest"
+	"github.com/tickflake/tickflake/integration/fleet"
+	"github.com/tickflake/tickflake/integration/program"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/stores"
 	_ "github.com/tickflake/tickflake/stores/directory" // a path in stores.Open
@@ -126,7 +126,7 @@ func TestPodsRun(t *testing.T) {
 			m := load(t, c.file)
 			names(t, m)
 			container, root, store := m.pod.Spec.Containers[0], t.TempDir(), t.TempDir()
-			path, err := rig.Build(c.program, false)
+			path, err := fleet.Build(c.program, false)
 			require.NoError(t, err)
 
 			// The files that the manifest mounts, and ports that are free here.
@@ -139,14 +139,14 @@ func TestPodsRun(t *testing.T) {
 				case "tls":
 					client = certificate(t, dir)
 				case "config":
-					made := strings.Fields(servertest.Run(t, servertest.Config{Path: path, Args: []string{"serve", "token"}}))
+					made := strings.Fields(program.RunFor(t, program.Config{Path: path, Args: []string{"serve", "token"}}))
 					token = made[1]
 					require.NoError(t, os.WriteFile(filepath.Join(dir, "serve.yaml"), []byte("clients:\n  - {name: shop, token-hash: "+made[3]+"}\n"), 0o600))
 				}
 			}
 			replace, ports := []string{"=/etc/", "=" + root + "/etc/"}, map[string]string{}
 			for _, port := range container.Ports {
-				free := strconv.Itoa(servertest.Port(t))
+				free := strconv.Itoa(program.PortFor(t))
 				replace = append(replace, "=:"+strconv.Itoa(int(port.ContainerPort)), "=127.0.0.1:"+free)
 				ports[port.Name] = "127.0.0.1:" + free
 			}
@@ -169,16 +169,16 @@ func TestPodsRun(t *testing.T) {
 				env = append(env, e.Name+"="+value)
 				replace = append(replace, "$("+e.Name+")", value)
 			}
-			config := servertest.Config{Path: path, Env: env, Quit: syscall.SIGTERM}
+			config := program.Config{Path: path, Env: env, Quit: syscall.SIGTERM}
 			for _, arg := range container.Args {
 				config.Args = append(config.Args, strings.NewReplacer(replace...).Replace(arg))
 			}
 			probe := func(ctx context.Context, p *corev1.Probe) error {
-				_, err := rig.Get(ctx, "http://"+ports[p.HTTPGet.Port.StrVal]+p.HTTPGet.Path)
+				_, err := fleet.Get(ctx, "http://"+ports[p.HTTPGet.Port.StrVal]+p.HTTPGet.Path)
 				return err
 			}
 			config.Ready = func(ctx context.Context) error { return probe(ctx, container.StartupProbe) }
-			p := servertest.Start(t, config)
+			p := program.For(t, config)
 			require.NoError(t, probe(t.Context(), container.LivenessProbe))
 			require.NoError(t, probe(t.Context(), container.ReadinessProbe))
 

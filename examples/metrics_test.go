@@ -21,8 +21,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/internal/rig"
-	"github.com/tickflake/tickflake/internal/rig/servertest"
+	"github.com/tickflake/tickflake/integration/fleet"
+	"github.com/tickflake/tickflake/integration/program"
 )
 
 const dashboard = "../otel/dashboard"
@@ -53,9 +53,9 @@ func TestDashboards(t *testing.T) {
 	}
 }
 
-// ready is a servertest.Config's Ready for a server that answers.
+// ready is a program.Config's Ready for a server that answers.
 func ready(url string) func(context.Context) error {
-	return func(ctx context.Context) error { _, err := rig.Get(ctx, url); return err }
+	return func(ctx context.Context) error { _, err := fleet.Get(ctx, url); return err }
 }
 
 // until waits until Prometheus has collected or evaluated enough.
@@ -68,14 +68,14 @@ func until(t *testing.T, enough func() bool, missing string) {
 
 // The commands of the README of otel work, in their order, on other ports, and what they show fits together.
 func TestMetrics(t *testing.T) {
-	servertest.Find(t, "prometheus", "prometheus")
+	program.FindFor(t, "prometheus", "prometheus")
 	t.Parallel()
-	bash, _ := servertest.Find(t, "bash", "bash"), servertest.Find(t, "curl", "curl")
-	address := func() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(servertest.Port(t))) }
+	bash, _ := program.FindFor(t, "bash", "bash"), program.FindFor(t, "curl", "curl")
+	address := func() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(program.PortFor(t))) }
 	example, traced, prometheus := address(), address(), address()
 
 	// A copy of the dashboard, in which Prometheus collects often.
-	dir := servertest.Dir(t, "")
+	dir := program.DirFor(t, "")
 	require.NoError(t, os.CopyFS(dir, os.DirFS(dashboard)))
 	config, err := os.ReadFile(filepath.Join(dashboard, "prometheus.yml"))
 	require.NoError(t, err)
@@ -94,27 +94,27 @@ func TestMetrics(t *testing.T) {
 	require.Len(t, commands, 7)
 	for _, found := range commands {
 		command := found[1]
-		config := servertest.Config{Path: bash, Args: []string{"-c", "set -o pipefail; " + elsewhere.Replace(command)}, Dir: rig.Top(),
+		config := program.Config{Path: bash, Args: []string{"-c", "set -o pipefail; " + elsewhere.Replace(command)}, Dir: fleet.Top(),
 			Env: []string{"TMPDIR=" + dir}, Wait: 5 * time.Minute}
 		switch {
 		case strings.HasPrefix(command, "go get "):
 			// The module is not there before a release.
 		case strings.Contains(command, "-traces"):
 			config.Ready = ready("http://" + traced + "/metrics")
-			p := servertest.Start(t, config)
+			p := program.For(t, config)
 			for _, span := range []string{"lock", "list", "swap"} {
 				until(t, func() bool { return strings.Contains(p.Output(), `"Name": "tickflake.store `+span+`"`) }, "no span "+span)
 			}
 			require.NoError(t, p.Kill())
 		case strings.HasPrefix(command, "go run "):
 			config.Ready = ready("http://" + example + "/metrics")
-			servertest.Start(t, config)
+			program.For(t, config)
 		case strings.HasPrefix(command, "prometheus "):
 			config.Ready = ready("http://" + prometheus + "/-/ready")
-			servertest.Start(t, config)
+			program.For(t, config)
 			checkAnswers(t, prometheus)
 		default:
-			assert.NotEmpty(t, strings.TrimSpace(servertest.Run(t, config)), command)
+			assert.NotEmpty(t, strings.TrimSpace(program.RunFor(t, config)), command)
 		}
 	}
 }
@@ -122,7 +122,7 @@ func TestMetrics(t *testing.T) {
 // ask calls Prometheus's API, and fails on warnings.
 func ask(t *testing.T, server, path string, parameters url.Values, data any) {
 	t.Helper()
-	body, err := rig.Get(t.Context(), "http://"+server+"/api/v1/"+path+"?"+parameters.Encode())
+	body, err := fleet.Get(t.Context(), "http://"+server+"/api/v1/"+path+"?"+parameters.Encode())
 	require.NoError(t, err)
 	var answer struct {
 		Status   string

@@ -18,20 +18,19 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/internal/rig"
-	"github.com/tickflake/tickflake/internal/rig/server"
-	"github.com/tickflake/tickflake/internal/rig/servertest"
+	"github.com/tickflake/tickflake/integration/fleet"
+	"github.com/tickflake/tickflake/integration/program"
 )
 
 func TestMain(m *testing.M) {
 	_ = flag.Set("test.parallel", "8") // most of what runs waits
-	rig.Main(m, nil)
+	fleet.Main(m, nil)
 }
 
 // read returns the text of a file of the repository.
 func read(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(rig.Top(), path))
+	text, err := os.ReadFile(filepath.Join(fleet.Top(), path))
 	require.NoError(t, err)
 	return string(text)
 }
@@ -57,7 +56,7 @@ func blocks(t *testing.T, page, heading string) map[string][]string {
 func otherPorts(t *testing.T) *strings.Replacer {
 	var pairs []string
 	for _, port := range []string{"6380", "8080", "8081", "8082", "8380"} {
-		pairs = append(pairs, port, strconv.Itoa(servertest.Port(t)))
+		pairs = append(pairs, port, strconv.Itoa(program.PortFor(t)))
 	}
 	return strings.NewReplacer(pairs...)
 }
@@ -72,14 +71,14 @@ func bash(t *testing.T, commands string, env ...string) string {
 	t.Helper()
 	for name, debian := range map[string]string{"curl": "curl", "redis-cli": "redis-tools", "npm": "npm", "node": "nodejs"} {
 		if strings.Contains(commands, name+" ") {
-			servertest.Find(t, name, debian)
+			program.FindFor(t, name, debian)
 		}
 	}
 	if strings.Contains(commands, "python3 ") {
 		commands = strings.ReplaceAll(commands, "python3 ", interpreter(t, "python")+" ")
 	}
-	return servertest.Run(t, servertest.Config{
-		Path: servertest.Find(t, "bash", "bash"), Dir: rig.Top(), Wait: 5 * time.Minute,
+	return program.RunFor(t, program.Config{
+		Path: program.FindFor(t, "bash", "bash"), Dir: fleet.Top(), Wait: 5 * time.Minute,
 		Args: []string{"-euo", "pipefail", "-c", cached + "trap 'jobs -p | xargs -r kill -9' EXIT\n" + commands},
 		Env:  append(env, "TMPDIR="+t.TempDir()),
 	})
@@ -105,9 +104,9 @@ const fourLines = `^\d{15,19}\n\W*(\d{15,19}\W+){3}(\d+)\n(\d+)\n`
 func interpreter(t *testing.T, language string) string {
 	t.Helper()
 	l := languages[language]
-	path := servertest.Find(t, l.name, l.debian, "/usr/bin")
+	path := program.FindFor(t, l.name, l.debian, "/usr/bin")
 	if l.probe != nil && exec.Command(path, l.probe...).Run() != nil {
-		servertest.Need(t, &server.MissingError{Name: "the Redis client of " + l.name, Package: l.library})
+		program.Need(t, &program.MissingError{Name: "the Redis client of " + l.name, Package: l.library})
 	}
 	return path
 }
@@ -148,14 +147,14 @@ func TestServicePage(t *testing.T) {
 	t.Parallel()
 	store := filepath.Join(t.TempDir(), "store")
 	ports := otherPorts(t)
-	serve := servertest.Config{Args: []string{"serve", "--store", store, "--grpc", "off",
+	serve := program.Config{Args: []string{"serve", "--store", store, "--grpc", "off",
 		"--resp", ports.Replace("127.0.0.1:6380"), "--http", ports.Replace("127.0.0.1:8380")}}
-	serve.Path, _ = rig.Build("./cmd/tickflake", false)
+	serve.Path, _ = fleet.Build("./cmd/tickflake", false)
 	serve.Ready = func(ctx context.Context) error {
-		_, err := rig.Get(ctx, ports.Replace("http://127.0.0.1:8380/readyz"))
+		_, err := fleet.Get(ctx, ports.Replace("http://127.0.0.1:8380/readyz"))
 		return err
 	}
-	servertest.Start(t, serve)
+	program.For(t, serve)
 
 	page := blocks(t, "docs/service.md", "")
 	prints := []string{
@@ -182,7 +181,7 @@ func TestServicePage(t *testing.T) {
 			}
 			path := filepath.Join(dir, "page."+l.extension)
 			require.NoError(t, os.WriteFile(path, []byte(ports.Replace(page[name][0])), 0o600))
-			out := servertest.Run(t, servertest.Config{Path: command, Args: []string{path}})
+			out := program.RunFor(t, program.Config{Path: command, Args: []string{path}})
 			match := regexp.MustCompile(l.prints).FindStringSubmatch(out)
 			require.NotNil(t, match, "%s", out)
 			number, err := strconv.Atoi(match[2])

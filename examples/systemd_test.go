@@ -13,15 +13,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/internal/rig"
-	"github.com/tickflake/tickflake/internal/rig/servertest"
+	"github.com/tickflake/tickflake/integration/fleet"
+	"github.com/tickflake/tickflake/integration/program"
 )
 
 const unit = "systemd/tickflake.service"
 
 // systemd accepts the units, and rates the service as well confined.
 func TestUnits(t *testing.T) {
-	analyze := servertest.Find(t, "systemd-analyze", "systemd")
+	analyze := program.FindFor(t, "systemd-analyze", "systemd")
 	dir := t.TempDir()
 	files, err := filepath.Glob("systemd/tickflake*.s*")
 	require.NoError(t, err)
@@ -52,7 +52,7 @@ func TestCommandLine(t *testing.T) {
 	require.NoError(t, err)
 	line := regexp.MustCompile(`(?m)^ExecStart=/usr/local/bin/tickflake (.*)$`).FindStringSubmatch(string(text))
 	require.NotNil(t, line)
-	program, err := rig.Build("./cmd/tickflake", false)
+	program, err := fleet.Build("./cmd/tickflake", false)
 	require.NoError(t, err)
 	args := strings.Fields(strings.ReplaceAll(line[1], "${CREDENTIALS_DIRECTORY}/serve.yaml", file))
 	out, err := exec.Command(program, append(args, "--print-config")...).Output()

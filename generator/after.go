@@ -19,7 +19,7 @@ import (
 //   - A call that waits for seen delays no call of Next: it stands outside the queue, and takes its
 //     slot when the clock reaches it, up to about a millisecond late.
 //   - A call that borrows moves the generator ahead to seen, and later calls find it there. Beyond the
-//     lease's grant it asks the keeper for one that reaches seen.
+//     lease's grant it asks the keeper for one that reaches seen, until the call ends.
 //   - Else the error is a [*LeadError] that names seen and matches [ErrBehind].
 //
 // So a wrong seen moves the generator no further than the strategy borrows; with a strategy that
@@ -39,7 +39,7 @@ func (g *Generator) NextAfter(ctx context.Context, seen snowflake.ID) (snowflake
 	}
 	span, now := g.window.Span(), g.now()
 	if g.above(seen, span.Node()) <= max(span.Free(), g.tick(now)<<g.seqBits) {
-		if slot, _, ok := g.take(span, now, g.queue.gate.Load(), 1); ok {
+		if slot, _, ok := g.take(span, now, g.queue.gate.Load(), 1); ok && span.Original() {
 			return g.id(slot, span), nil
 		}
 	}
@@ -84,9 +84,12 @@ func (g *Generator) acquireAfter(c *call, seen snowflake.ID) (snowflake.ID, erro
 				return 0, err
 			}
 			if id := g.id(slot, span); id > seen {
-				return id, nil
+				if span.Original() {
+					return id, nil
+				}
+				span.Abandon()
 			}
-			continue // the node number has become a smaller one; the slot is dropped
+			continue // the node number has become a smaller one, or this memory is a copy; the slot is dropped
 		}
 		c.apart = true
 		// The slot lies beyond the next one, so while calls are in the queue it is not free: they
@@ -102,12 +105,20 @@ func (g *Generator) acquireAfter(c *call, seen snowflake.ID) (snowflake.ID, erro
 		case strategies.ActionBorrow:
 			if max(tick, next) >= front.Limit>>g.seqBits {
 				g.window.Want(next)
-				if err := c.awaitGrant(g, front, changed); err != nil {
+				err := c.awaitGrant(g, front, changed)
+				if !c.began.IsZero() || g.window.Err() != nil { // else the next extension is for it: this call does not wait
+					g.window.Unwant(next)
+				}
+				if err != nil {
 					return 0, err
 				}
 				continue
 			}
 			if front.Span.TakeOver(front.Slot, floor) {
+				if !front.Span.Original() {
+					front.Span.Abandon()
+					continue
+				}
 				g.noteBorrow(next, now)
 				return g.id(floor, front.Span), nil
 			}

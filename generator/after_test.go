@@ -46,7 +46,9 @@ func TestAfter(t *testing.T) {
 		"beyond the grant, and the bound": {"grant:0-3 borrow:4ms", "after 5:1 behind; wants 0"},
 		"beyond the grant, by a wait":     {"grant:0-3 wait:5ms", "after 5:1 ungranted:3ms:7ms+10ms; waits 2*5ms; asked; next ungranted"},
 		"the grant comes": {"machine grant:0-3 borrow:5ms,wait:1s",
-			"go after 5:1; back -; gate true; next 0:0; asked; grant 1 0 6; back 5:2"},
+			"go after 5:1; back -; gate true; next 0:0; asked; wants 5; grant 1 0 6; back 5:2; wants 0"},
+		"the grant does not come":                      {"machine grant:0-3 borrow:5ms,wait:1s", "go after 5:1; back -; wants 5; sleep 1s; back ungranted; wants 0"},
+		"the keeper fails, and the call does not wait": {"grant:0-3 borrow:5ms", "fail away; after 5:1 ungranted; wants 0"},
 
 		"a wait holds no call up": {"machine grant:0-5000 wait:10s",
 			"go after 2000:1; go after 1:1; back 2*-; gate true; next 0:0..3; took 0s; sleep 1s; next 1000:0; back - 1:2; sleep 1s; back 2000:2; next 2000:3"},

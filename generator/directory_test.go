@@ -1,6 +1,7 @@
 package generator_test
 
 import (
+	"bytes"
 	"log/slog"
 	"path/filepath"
 	"testing"
@@ -34,4 +35,14 @@ func TestDirectoriesBeginApart(t *testing.T) {
 		}
 		assert.Greater(t, len(seen), 4, layout)
 	}
+}
+
+// What a directory warns of goes to the logger that the lease was given.
+func TestWarningOfADirectory(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+	var log bytes.Buffer
+	g, err := generator.Open(t.Context(), t.TempDir(), generator.WithLeaseOptions(lease.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))))
+	require.NoError(t, err)
+	require.NoError(t, g.Close())
+	assert.Contains(t, log.String(), " is a directory, and ")
 }

@@ -3,12 +3,11 @@ package generator
 import (
 	"context"
 	"errors"
-	"log/slog"
 
+	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
-	"github.com/tickflake/tickflake/stores/directory"
 	_ "github.com/tickflake/tickflake/stores/directory" // the store that needs no server
 )
 
@@ -26,7 +25,8 @@ import (
 // later step fails, it releases the number and closes the store.
 //
 // [WithLayout], [WithClock] and [WithNode] apply to the lease as well: WithNode pins the
-// number that is claimed. [WithLeaseOptions] passes further options to the lease.
+// number that is claimed. [WithLeaseOptions] passes further options to the lease, such as a logger. What
+// [stores.Open] logs goes to [slog.Default].
 // [WithLease] cannot be combined with Open.
 //
 // The error is a [*stores.OptionError], one of [stores.Open], or one of [lease.Claim].
@@ -46,11 +46,6 @@ func Open(ctx context.Context, url string, opts ...Option) (*Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	if local, ok := store.(*directory.Store); ok {
-		if why := local.Private(ctx); why != "" {
-			slog.Warn(why)
-		}
-	}
 	keeper, err := lease.Claim(ctx, store, claim...)
 	if err != nil {
 		return nil, join(err, store.Close())
@@ -61,8 +56,14 @@ func Open(ctx context.Context, url string, opts ...Option) (*Generator, error) {
 	if err != nil {
 		return nil, join(err, join(keeper.CloseContext(ctx), store.Close()))
 	}
-	g.store = store
+	g.opened = &opened{store: store}
 	return g, nil
+}
+
+// opened is what Close gives back: the store, once the number is released.
+type opened struct {
+	store  stores.Store
+	ending drive.Ending
 }
 
 // claimOptions returns the options of the claim: those of the generator that the lease

@@ -2,6 +2,7 @@ package generator_test
 
 import (
 	"context"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -9,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/cell"
+	"github.com/tickflake/tickflake/internal/vmclock/vmclocktest"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/snowflake"
@@ -56,6 +59,28 @@ func TestOpenClosesTheStore(t *testing.T) {
 	require.NoError(t, g.Close())
 	assert.Equal(t, 1, s.closed)
 	assert.Equal(t, map[int64]lease.State{7: lease.Released}, holdings(t, s.cells))
+}
+
+// TestCloseGoesOn guards that a Close whose context ends while the store hangs, which ignores contexts, releases the
+// number all the same, and closes the store after that.
+func TestCloseGoesOn(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s, goOn := register(), make(chan struct{})
+		g, err := generator.Open(t.Context(), "opentest://", generator.WithNode(7))
+		require.NoError(t, err)
+		s.Store.(*storetest.Memory).Before = func(context.Context, storetest.Op) storetest.Fault {
+			<-goOn
+			return storetest.None
+		}
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.ErrorIs(t, g.CloseContext(ended), lease.ErrNotReleased)
+		assert.Zero(t, s.closed)
+		close(goOn)
+		require.NoError(t, g.Close(), "it waits for the same")
+		assert.Equal(t, 1, s.closed)
+		assert.Equal(t, map[int64]lease.State{7: lease.Released}, holdings(t, s.cells))
+	})
 }
 
 // TestOpenGivesBack guards that a step that fails leaves neither an open store nor a
@@ -178,4 +203,79 @@ func TestRestored(t *testing.T) {
 	alone, err := generator.New(generator.WithNode(1))
 	require.NoError(t, err)
 	require.ErrorIs(t, alone.Restored(t.Context()), generator.ErrNoLease)
+}
+
+// TestCopied guards that each call notices that its memory was copied, and that the copy leaves the number to its
+// original, also when it ends.
+func TestCopied(t *testing.T) {
+	device, cells := vmclocktest.New(t), storetest.NewMemory()
+	keeper, err := lease.Claim(t.Context(), cells, lease.WithVMClock(device.Path), lease.WithLogger(slog.New(slog.DiscardHandler)))
+	require.NoError(t, err)
+	g, err := generator.New(generator.WithLease(keeper))
+	require.NoError(t, err)
+	stream, one := g.Stream(), make([]snowflake.ID, 1)
+	calls := map[string]func() (snowflake.ID, error){
+		"Next":      g.Next,
+		"NextN":     func() (snowflake.ID, error) { _, err := g.NextN(one); return one[0], err },
+		"NextRun":   func() (snowflake.ID, error) { run, err := g.NextRun(t.Context(), 1); return run.First, err },
+		"NextAfter": func() (snowflake.ID, error) { return g.NextAfter(t.Context(), 0) },
+		"a stream":  stream.Next,
+	}
+	nodes, copies := map[int64]bool{}, uint64(0)
+	check := func(name string, issue func() (snowflake.ID, error)) {
+		id, err := issue()
+		require.NoError(t, err, name)
+		d, err := g.Layout().Decode(id)
+		require.NoError(t, err)
+		assert.False(t, nodes[d.Node], "%s: the number of an original", name)
+		nodes[d.Node] = true
+		device.Copy()
+		copies++
+	}
+	for name, issue := range calls {
+		check(name, issue)
+	}
+	check("and again", g.Next)
+	key := cell.NodeKey(g.Node())
+	before, err := cells.Read(t.Context(), key)
+	require.NoError(t, err)
+	require.NoError(t, g.Close())
+	after, err := cells.Read(t.Context(), key)
+	require.NoError(t, err)
+	assert.Equal(t, before, after, "a copy does not release")
+	assert.Equal(t, copies, keeper.Stats().Copies)
+	assert.Equal(t, device.Path+", disruption_marker", keeper.Stats().VMClock)
+}
+
+// TestCopiedBatch guards that a batch that was begun before the copy has no ID of the original.
+func TestCopiedBatch(t *testing.T) {
+	device := vmclocktest.New(t)
+	clock := &copier{Clock: monoclock.New()}
+	keeper, err := lease.Claim(t.Context(), storetest.NewMemory(), lease.WithVMClock(device.Path), lease.WithClock(clock), lease.WithLogger(slog.New(slog.DiscardHandler)))
+	require.NoError(t, err)
+	g, err := generator.New(generator.WithLease(keeper))
+	require.NoError(t, err)
+	defer g.Close()
+	ids := make([]snowflake.ID, 10_000) // of three ticks
+	clock.reads, clock.copy = -2, device.Copy
+	n, err := g.NextN(ids)
+	require.NoError(t, err)
+	require.Len(t, ids, n)
+	first, err := g.Layout().Decode(ids[0])
+	require.NoError(t, err)
+	assert.Equal(t, g.Node(), first.Node)
+}
+
+// copier is a clock at one of whose readings the memory is copied.
+type copier struct {
+	*monoclock.Clock
+	reads int
+	copy  func()
+}
+
+func (c *copier) Now() time.Time {
+	if c.reads++; c.reads == 0 && c.copy != nil {
+		c.copy()
+	}
+	return c.Clock.Now()
 }

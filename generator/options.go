@@ -49,10 +49,12 @@ func WithLayout(l snowflake.Layout) Option {
 
 // WithNode sets the node number, from 0 to the layout's largest.
 //
-// In [New] it is a promise of the caller: no other generator uses the number at the same
-// time, and a new one with the same number starts with a clock later than the last ID of
-// the old one. A step back followed by a restart breaks that promise, and IDs repeat. It
-// is fine for a program that runs once, and for tests.
+// In [New] it is a promise of the caller: no other process uses the number at the same
+// time, and a process that starts with it has a clock later than the last ID of
+// the one before. A step back followed by a restart breaks that promise, and IDs repeat. It
+// is fine for a program that runs once, and for tests. Within a process, generators of one number and
+// layout share one clock and issue no ID twice, unless they were given clocks by [WithClock] or run in
+// bubbles of testing/synctest. If one borrows, the others find the clock behind.
 //
 // In [Open] it pins the number that is claimed, and no ID repeats: see [lease.WithNode].
 func WithNode(n int64) Option {
@@ -66,7 +68,8 @@ func WithNodeParts(parts ...int64) Option {
 	return func(c *config) { c.parts, c.option = append([]int64{}, parts...), "WithNodeParts" }
 }
 
-// WithClock sets the clock. The default is [monoclock.New].
+// WithClock sets the clock. The default is [monoclock.New], once for each number of [WithNode]. With this
+// option, generators of one number share nothing: no two of them may run in turn or at once.
 func WithClock(clock monoclock.Interface) Option {
 	return func(c *config) { c.clock, c.ownClock = clock, true }
 }

@@ -27,6 +27,25 @@ func (g *Generator) take(span *window.Span, now int64, gate, n uint64) (slot, en
 	return slot, end, ok
 }
 
+// reserve reserves up to n slots of one tick as take does, or else acquire. Those that the original of this
+// memory has too are dropped.
+func (g *Generator) reserve(c *call, now int64, n uint64) (span *window.Span, slot, end uint64, err error) {
+	for {
+		span = g.window.Span()
+		var ok bool
+		if slot, end, ok = g.take(span, now, g.queue.gate.Load(), n); !ok {
+			if span, slot, end, err = g.acquire(c, n); err != nil {
+				return nil, 0, 0, err
+			}
+		}
+		if span.Original() {
+			return span, slot, end, nil
+		}
+		span.Abandon()
+		now = g.now()
+	}
+}
+
 // acquire reserves up to n slots of one tick as take does, but carries out the
 // strategy's decisions for as long as take fails. Calls that wait are served in the order
 // of the queue.
@@ -95,7 +114,7 @@ func (g *Generator) over(front window.Front, now int64) error {
 
 // cause is why the next slot lies ahead of now.
 func (g *Generator) cause(front window.Front, now int64) strategies.Cause {
-	if now >= 0 && !front.Fresh && (front.Slot-1)>>g.seqBits == g.tick(now) {
+	if now >= 0 && !front.Fresh && front.Last == g.tick(now) {
 		return strategies.Exhausted
 	}
 	return strategies.Behind
@@ -144,7 +163,7 @@ func nanosOf(clock monoclock.Interface) nanoClock {
 }
 
 // now is the clock's reading in nanoseconds since the epoch, below zero before
-// it.
+// it. Next and streams read a steady clock without this call.
 func (g *Generator) now() int64 { return g.nanos.UnixNano() - g.epoch }
 
 // tick is the tick that now lies in, and 0 before the epoch.

@@ -50,11 +50,11 @@ func (g *Generator) Stats() Stats {
 	}
 	now, front := g.now(), g.window.Front()
 	if !front.Sealed {
-		last := front.Slot
-		if !front.Fresh {
-			last--
+		last := front.Last
+		if front.Fresh {
+			last = front.Slot >> g.seqBits
 		}
-		s.Lead = max(0, g.leadOf(last>>g.seqBits, now))
+		s.Lead = max(0, g.leadOf(last, now))
 	}
 	s.Granted = g.leadOf(front.End()>>g.seqBits, now)
 	if d, ok := g.clock.(interface{ Drift() time.Duration }); ok {

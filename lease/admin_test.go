@@ -83,7 +83,10 @@ type unlockable struct {
 	err error
 }
 
-func (s unlockable) TryLock(context.Context, string) (func(), error) { return func() {}, s.err }
+func (s unlockable) Traits() stores.Traits {
+	fail := func(context.Context, string) (func(), error) { return func() {}, s.err }
+	return stores.Traits{TryLock: fail}
+}
 
 func (s unlockable) List(ctx context.Context, from, to string, limit int) ([]stores.Cell, error) {
 	return must(s.Memory.List(ctx, from, to, limit)), &stores.DamagedError{Key: "node/0000008"}

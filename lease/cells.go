@@ -9,6 +9,7 @@ import (
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/grant"
+	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/stores"
 )
 
@@ -54,7 +55,7 @@ func (k *Keeper) readCell(ctx context.Context, node int64) (grant.Cell, error) {
 	return k.decode(node, found)
 }
 
-// lock locks a cell if the store is a Locker, until unlock.
+// lock locks a cell if the store has locks, until unlock.
 func (k *Keeper) lock(ctx context.Context, node int64) error {
 	unlock, err := k.calls.TryLock(ctx, cell.NodeKey(node))
 	if err == nil {
@@ -170,8 +171,8 @@ func (k *Keeper) swapReserved(ctx context.Context, was grant.Cell, floor, limit,
 // newLayout is the cell of the layout that is made for a new store.
 func (k *Keeper) newLayout() cell.Layout {
 	r := cell.Layout{Layout: k.spec}
-	if s, ok := k.calls.Store.(stores.Scatterer); ok {
-		r.First = s.FirstNode(k.nodes())
+	if k.traits.Scattered {
+		r.First = seam.FirstNode(k.nodes())
 	}
 	return r
 }

@@ -202,7 +202,7 @@ func TestLocks(t *testing.T) {
 	} {
 		r := newRig(t)
 		r.run("client k; " + fails + "; claim k locks pin:1 = !held")
-		unlock, err := r.cells.Client().Locking().TryLock(t.Context(), cell.NodeKey(1))
+		unlock, err := r.cells.Client().Locking().Traits().TryLock(t.Context(), cell.NodeKey(1))
 		require.NoError(t, err, fails)
 		unlock()
 	}

@@ -15,22 +15,22 @@ import (
 // timeout of [WithTimeout].
 //
 // The error wraps [ErrNotReleased]: the node number then stays held until it expires, and
-// the Keeper is closed in any case. A second call does nothing and returns nil. A
+// the Keeper is closed in any case. Further calls return the same error. A
 // program that closes its generator need not close the Keeper.
 func (k *Keeper) Close() error { return k.CloseContext(context.Background()) }
 
 // CloseContext is [Keeper.Close], but returns soon after ctx ends, whatever the store does.
-// It seals the window in any case.
+// It seals the window in any case, and the release goes on by itself.
 func (k *Keeper) CloseContext(ctx context.Context) error {
 	k.seal()
 	k.cancel()
-	if err := k.turn.Take(ctx); err != nil { // a call of the store hangs
-		return fmt.Errorf("%w, and stays taken for a while: %w", ErrNotReleased, turnError(err))
-	}
+	return k.ending.Wait(ctx, ErrNotReleased, k.release)
+}
+
+// release releases the node number, once an earlier call of the store has ended.
+func (k *Keeper) release(ctx context.Context) error {
+	_ = k.turn.Take(context.Background())
 	defer k.turn.Leave()
-	if k.closed {
-		return nil
-	}
 	k.closed = true
 	defer k.unlock(func(int64) bool { return false })
 	node := k.machine.Held().Node
@@ -71,26 +71,44 @@ func (k *Keeper) seal() {
 // until ctx ends, unless its error is of the kind [stores.Refused]; the error is that of
 // [Claim]. After an error nothing is granted, and the Keeper keeps trying.
 func (k *Keeper) Restored(ctx context.Context) error {
-	if !k.distrust() {
+	if !k.restore() {
 		return ErrClosed
 	}
 	return k.claimFirst(ctx)
 }
 
-// distrust takes the grant back, and keeps a round that is under way from granting. Once
-// the window is sealed it does nothing and returns false: the release goes by the grant.
-func (k *Keeper) distrust() bool {
+func (k *Keeper) restore() bool {
 	k.state.Lock()
 	defer k.state.Unlock()
-	if k.closing.Load() {
+	if k.closing.Load() { // the release goes by the grant
 		return false
 	}
-	k.restored = true
+	k.distrust(k.page.Marker().Load(), "Restored")
+	return true
+}
+
+// notice does what Restored does if the device says that this memory is a copy. It also looks after the
+// window was sealed, so that no copy lowers the limit under its original.
+func (k *Keeper) notice() {
+	k.state.Lock()
+	defer k.state.Unlock()
+	if mark := k.page.Marker().Load(); mark != k.mark {
+		k.counters.copies.Add(1)
+		k.distrust(mark, k.page.By())
+	}
+}
+
+// distrust takes the grant back, and keeps a round that is under way from granting. The caller holds state.
+func (k *Keeper) distrust(mark uint64, by string) {
+	k.restored, k.mark, k.by = true, mark, by
+	if k.closing.Load() {
+		return
+	}
 	k.err = errRestored
 	k.window.Fail(k.err)
+	k.window.SetMark(mark)
 	k.window.Revoke()
 	k.used, k.given = window.Range{Node: k.used.Node}, window.Range{}
-	return true
 }
 
 var errRestored = errors.New("this process's memory was restored, and no number is claimed since")

@@ -44,7 +44,7 @@
 // However long the store misbehaves, a Keeper has one goroutine, and one call of the store at
 // a time. After a failure it tries once per three tenths of a window, and at least every 9
 // seconds while nothing is granted, unless the layout has more than 9,000 node numbers; a first
-// claim begins with 40 ms and doubles that. On a [stores.Locker] it tries once per
+// claim begins with 40 ms and doubles that. On a store with locks, such as a directory, it tries once per
 // second, or once per twelfth of a window below 12 seconds. A try has at most 8 rounds of a
 // few calls, and lists up to 4,096 cells in a call. The Keeper remembers
 // at most 64 names of writes, 8 claims, 4,096 versions of others' cells and 64 damaged cells.
@@ -59,7 +59,7 @@
 //
 // The memory of a process must not be copied or rolled back, as by a fork or by restoring
 // a VM's snapshot beside its original, unless the copy calls [Keeper.Restored] before it
-// issues an ID. Without that call it issues the same IDs until its next extension finds
+// issues an ID. or the machine has a VMClock: [WithVMClock]. Else it issues the same IDs until its next extension finds
 // the copy: for a third of a window at most while the store answers, and until the end of the
 // grant if it does not.
 package lease

@@ -69,6 +69,7 @@ func (d *driver) After(in *grant.Input) {
 
 // input reads the clock and the window, and what Close and Restored have said.
 func (k *Keeper) input() grant.Input {
+	k.notice()
 	name := k.random()
 	in := grant.Input{Now: k.tick(), Used: k.window.Used(), Wanted: k.window.Wanted(), Name: name, Pick: pick(name), Due: k.dueIn() <= 0, Closing: k.closed}
 	k.state.Lock()
@@ -261,7 +262,7 @@ func (k *Keeper) busy() error {
 func (k *Keeper) claimed(e grant.Event) {
 	clear(k.seen)
 	k.recovered()
-	if k.locker == nil { // others may have claimed at the same time
+	if !k.locking() { // others may have claimed at the same time
 		k.due += grant.Spread(k.third(), pick(k.random())) - k.third()
 	}
 	k.counters.claims.Add(1)
@@ -357,7 +358,14 @@ func (k *Keeper) foundText(e grant.Event) string {
 
 // forgot notes that the machine has forgotten all, as the memory was restored.
 func (k *Keeper) forgot() {
-	k.log.Warn("lease: memory was restored, claiming anew", "node", k.granted().Node)
+	k.state.Lock()
+	node, by := k.used.Node, k.by
+	k.state.Unlock()
+	text := "claiming anew"
+	if k.closed {
+		text = "its number is left to the original"
+	}
+	k.log.Warn("lease: memory was restored, "+text, "node", node, "by", by)
 	k.retry, k.failures = 0, 0
 	clear(k.seen)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/grant"
 	"github.com/tickflake/tickflake/internal/span"
+	"github.com/tickflake/tickflake/internal/window"
 	"github.com/tickflake/tickflake/stores"
 )
 
@@ -30,6 +31,10 @@ type Stats struct {
 	// so a skew of more than a third of a window shows only when others have extended
 	// their grants since the claim: some thirds of a window later.
 	Skew time.Duration
+	// Copies are the times that this memory was found to be a copy, by VMClock: the device and its field, or ""
+	// if only [Keeper.Restored] tells. See [WithVMClock].
+	Copies  uint64
+	VMClock string
 	// Node is the node number that IDs are issued with. Remaining is the time from the
 	// clock to the limit of its grant: below zero past it, and 0 if nothing is granted.
 	Node      int64
@@ -41,13 +46,14 @@ type Stats struct {
 
 // counters only grow, except skew, which is set.
 type counters struct {
-	claims, extensions, conflicts, releases, failures, wentBack, pauses atomic.Uint64
-	skew                                                                atomic.Int64
+	claims, extensions, conflicts, releases, failures, wentBack, pauses, copies atomic.Uint64
+	skew                                                                        atomic.Int64
 }
 
 // Stats returns the counts so far. They are read one after the other, not at one
 // instant. It never waits for the store.
 func (k *Keeper) Stats() Stats {
+	k.notice()
 	used := k.granted()
 	remaining := time.Duration(0)
 	if used.To > 0 {
@@ -62,6 +68,8 @@ func (k *Keeper) Stats() Stats {
 		WentBack:   k.counters.wentBack.Load(),
 		Pauses:     k.counters.pauses.Load(),
 		Skew:       time.Duration(k.counters.skew.Load()),
+		Copies:     k.counters.copies.Load(),
+		VMClock:    k.page.By(),
 		Node:       used.Node,
 		Remaining:  remaining,
 		Window:     k.period,
@@ -73,6 +81,7 @@ func (k *Keeper) Stats() Stats {
 // failed notes the failure of a try that began at an elapsed time, and returns the time until
 // the next try.
 func (k *Keeper) failed(err error, began time.Duration) time.Duration {
+	k.window.Unwant(k.window.Wanted()) // a call that still waits wants it again
 	k.setErr(err)
 	if k.failures++; k.failures == 1 {
 		k.since = k.clock.Now()
@@ -88,7 +97,7 @@ func (k *Keeper) failed(err error, began time.Duration) time.Duration {
 	}
 	now := k.elapsed()
 	switch {
-	case k.locker == nil && stores.KindOf(err) != stores.Loss && !k.machine.Suspects():
+	case !k.locking() && stores.KindOf(err) != stores.Loss && !k.machine.Suspects():
 		pause, granted := k.pauseBetween(now - began)
 		if k.failures == 1 || granted != k.paced {
 			pause = grant.Spread(pause, pick(k.random()))
@@ -112,10 +121,18 @@ func (k *Keeper) pauseBetween(ago time.Duration) (pause time.Duration, granted b
 // that took so long, or nil.
 func (k *Keeper) noteEnd(err error, took time.Duration) {
 	used := k.granted()
-	if k.ended == used || used.To == 0 || k.tick() < used.To || err == nil && k.late > 0 {
+	switch {
+	case used.To > 0 && k.tick() < used.To:
+		k.ended = window.Range{}
+		return
+	case k.ended == used, used.To == 0, err == nil && k.late > 0:
 		return // the next step extends a grant that ended because this process did not run
 	}
-	k.ended = used
+	// A write of the same outage may have landed, when its limit was past: the next step extends that, too.
+	logged := used.Extends(k.ended)
+	if k.ended = used; logged {
+		return
+	}
 	if err = cmp.Or(err, k.Err()); err == nil {
 		err = fmt.Errorf("extending the grant took %s, and the window is %s: choose a longer window", took.Round(time.Millisecond), k.period)
 	}
@@ -179,7 +196,7 @@ func (k *Keeper) setErr(err error) {
 func (k *Keeper) third() time.Duration { return k.span(0, k.config.window) / 3 }
 
 // pause is the time between two looks at a state that may change without the store, and between
-// two tries on a Locker, whose processes are on one host.
+// two tries on a store with locks, whose processes are on one host.
 func (k *Keeper) pause() time.Duration {
 	return min(max(k.span(0, k.config.window)/12, time.Millisecond), time.Second)
 }

@@ -23,6 +23,7 @@ type Protocol = protocol
 // Hook replaces what is left to chance, the protocol, and the end of the goroutine.
 func (k *Keeper) Hook(random func() string, protocol func(*grant.Machine) Protocol, cancel func()) {
 	k.random, k.cancel = random, cancel
+	k.ending.Inline = true
 	if k.machine.Held().Version == 0 {
 		k.machine = grant.New(k.machine.Config, random())
 	}
@@ -34,7 +35,7 @@ func (k *Keeper) Hook(random func() string, protocol func(*grant.Machine) Protoc
 
 func (k *Keeper) ClaimFirst(ctx context.Context) error { return k.claimFirst(ctx) }
 func (k *Keeper) SealNow()                             { k.seal() }
-func (k *Keeper) Distrust()                            { k.distrust() }
+func (k *Keeper) Distrust()                            { k.restore() }
 func (k *Keeper) Window() *window.Ticks                { return k.window }
 func (k *Keeper) Held() grant.Held                     { return k.machine.Held() }
 func (k *Keeper) Machine() grant.Machine               { return k.machine }

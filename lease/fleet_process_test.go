@@ -173,7 +173,9 @@ type lockingClient struct {
 	p *process
 }
 
-func (c lockingClient) TryLock(ctx context.Context, key string) (func(), error) {
+func (c lockingClient) Traits() stores.Traits { return stores.Traits{TryLock: c.tryLock} }
+
+func (c lockingClient) tryLock(ctx context.Context, key string) (func(), error) {
 	f := c.p.f
 	f.Current.Hiccup()
 	if ctx.Err() != nil {

@@ -61,7 +61,7 @@ type Holding struct {
 // returns the others together with the store's error, which wraps
 // [stores.ErrDamaged]. Any other error wraps [ErrStore].
 //
-// On a [stores.Locker] a number is Held if its holder is alive. To find out, List locks
+// On a store with locks, such as a directory, a number is Held if its holder is alive. To find out, List locks
 // the cells that were not released, one after the other, and unlocks each at once. The
 // lock fails if the holder is alive, and disturbs no process. If it succeeds, a process
 // that claims at the same moment takes another number, or, if its number is pinned,
@@ -104,7 +104,7 @@ func Inspect(ctx context.Context, store stores.Store, node int64) (Holding, erro
 // [DefaultTimeout] bounds each operation of the store. The error wraps
 //
 //   - [ErrNeverClaimed]: the number has no cell,
-//   - [ErrHeld]: the store is a [stores.Locker], and the holder is alive; or the number is
+//   - [ErrHeld]: the store has locks, and the holder is alive; or the number is
 //     reserved,
 //   - [stores.ErrConflict]: the cell was written meanwhile, so its holder is alive,
 //   - [stores.ErrDamaged]: the cell is damaged; it is left as it is,
@@ -208,7 +208,7 @@ func inspect(ctx context.Context, calls *drive.Calls, node int64, c stores.Cell)
 		return h, nil
 	}
 	h.State = Held
-	_, locks := calls.Store.(stores.Locker)
+	locks := calls.Store.Traits().TryLock != nil
 	if locks {
 		unlock, err := calls.TryLock(ctx, c.Key)
 		switch {

@@ -101,6 +101,22 @@ func TestTriesWhileTheStoreIsAway(t *testing.T) {
 	}
 }
 
+// TestWishOfAnOutage: a tick far ahead that a call has wanted while the store was away is not granted when it is back.
+func TestWishOfAnOutage(t *testing.T) {
+	w, gone := newRig(t), away(false)
+	k := w.claim(w.client(gone.fault))
+	far := k.Limit() + uint64(20*time.Hour/time.Millisecond)
+	gone = true
+	k.Window().Want(far)
+	w.keep(k, third, func() {})
+	gone = false
+	w.keep(k, period, func() {})
+	require.LessOrEqual(t, k.Stats().Remaining, period)
+	k.Window().Want(far)
+	w.keep(k, time.Second, func() {})
+	require.Greater(t, k.Stats().Remaining, 19*time.Hour, "else it is")
+}
+
 // TestLoss has a keeper find that its cell is another's. The log and the error say why. It uses the rest of
 // its grant up, and claims another number, or ends if the number was pinned.
 func TestLoss(t *testing.T) {
@@ -158,6 +174,9 @@ func TestTroubleIsLogged(t *testing.T) {
 			fails k none; keep k 30s; err k; next k; log 1 'lease: recovered'`,
 		"the store answers, and too late": `claim k timeout:1m; on k swap { 1m }; 10s; poll k; log 1 'lease: grant ended'
 			log 1 'err="extending the grant took 1m0s, and the window is 30s: choose a longer window"'`,
+		"a write of an outage lands late": `claim k; fate k swap lost; fate k any away 99; 10s; poll k; keep k 50s; log 1 'lease: grant ended'
+			heal k; keep k 30s; next k; log 1 'lease: recovered'; log 1 'lease: grant ended'
+			fails k passing; keep k 1m; log 2 'lease: grant ended'`,
 	})
 }
 

@@ -25,7 +25,8 @@ import (
 // generator that issues the IDs; closing the generator closes the Keeper.
 //
 // A Keeper is safe for use by several goroutines at once. It owns one goroutine, which
-// ends when the Keeper is closed; a Keeper that was made [WithPolling] has none.
+// ends when the Keeper is closed; a Keeper that was made [WithPolling] has none. The first Close has
+// one more, which ends with the release.
 type Keeper struct {
 	config
 	window   *window.Ticks
@@ -33,8 +34,8 @@ type Keeper struct {
 	calls    drive.Calls
 	counters counters
 
-	cancel   context.CancelFunc // ends the goroutine
-	finished chan struct{}      // closed when it has ended; nil without one
+	cancel context.CancelFunc // ends the goroutine
+	ending drive.Ending       // releases the number
 
 	// The goroutine that has the turn works on the lease, and it alone uses the fields from here to
 	// the next group.
@@ -50,7 +51,7 @@ type Keeper struct {
 	seen      map[int64]sighting
 	bad       map[int64]error // damaged cells that were logged
 	doubts    doubt
-	ended     window.Range // the last grant whose end was logged
+	ended     window.Range // the grant whose end was logged, while it lasts
 
 	due      time.Duration // elapsed time of the next extension
 	retry    time.Duration // elapsed time before which there is no call of the store
@@ -66,9 +67,11 @@ type Keeper struct {
 	used     window.Range // the grant of the window
 	given    window.Range // the same, also after it was revoked
 	bound    bool
-	restored bool // nothing is granted until the owner of the turn has told the machine
+	restored bool   // nothing is granted until the owner of the turn has told the machine
+	by       string // what has said so
+	mark     uint64 // the marker of page in the memory that all grants since were made to
 
-	closing atomic.Bool // set by the first Close, before the window is sealed, and never reset
+	closing atomic.Bool // set by the first Close with state locked, so that nothing is granted after it; never reset
 }
 
 // Claim claims a node number, and returns the Keeper that holds it. ctx bounds the
@@ -97,6 +100,11 @@ func Claim(ctx context.Context, store stores.Store, options ...Option) (*Keeper,
 	if err != nil {
 		return nil, err
 	}
+	if private := k.traits.Private; private != nil {
+		if why := private(ctx); why != "" {
+			k.log.Warn("lease: " + why)
+		}
+	}
 	if err := k.claimFirst(ctx); err != nil {
 		return nil, err
 	}
@@ -115,9 +123,11 @@ func newKeeper(store stores.Store, options []Option) (*Keeper, error) {
 		config: c, window: window.NewTicks(uint8(c.layout.SequenceBits), c.end()), random: cell.Token, cancel: func() {},
 		turn: drive.NewTurn(), locks: map[int64]func(){}, seen: map[int64]sighting{}, bad: map[int64]error{},
 	}
+	k.mark = c.page.Marker().Load()
+	k.window.Watch(c.page.Marker())
 	k.calls = drive.Calls{Store: store, Timeout: c.timeout, Failed: k.callFailed, Watch: k.watch}
 	k.machine = grant.New(grant.Config{
-		Owner: c.owner, Layout: c.spec, Window: c.window, End: c.end(), Nodes: c.nodes(), Pinned: c.node, Locker: c.locker != nil, Whole: c.whole,
+		Owner: c.owner, Layout: c.spec, Window: c.window, End: c.end(), Nodes: c.nodes(), Pinned: c.node, Locker: c.locking(), Whole: c.whole,
 	}, k.random())
 	k.protocol = &k.machine
 	return k, nil
@@ -154,7 +164,7 @@ func (k *Keeper) claimFirst(ctx context.Context) error {
 
 // claimAgain is the time until the next try of a first claim.
 func (k *Keeper) claimAgain(began time.Duration, failures int) time.Duration {
-	if k.locker != nil {
+	if k.locking() {
 		return k.pause()
 	}
 	now := k.elapsed()
@@ -163,7 +173,7 @@ func (k *Keeper) claimAgain(began time.Duration, failures int) time.Duration {
 
 func (k *Keeper) tryClaim(ctx context.Context) error {
 	if err := k.turn.Take(ctx); err != nil {
-		return turnError(err)
+		return fmt.Errorf("an earlier call of the store has not ended: %w", err)
 	}
 	defer k.turn.Leave()
 	if k.closing.Load() {
@@ -193,9 +203,8 @@ func ended(err error, ctx context.Context) error {
 // start starts the goroutine that keeps the lease.
 func (k *Keeper) start() {
 	ctx, cancel := context.WithCancel(context.Background())
-	k.cancel, k.finished = cancel, make(chan struct{})
+	k.cancel = cancel
 	go func() {
-		defer close(k.finished)
 		for late := time.Duration(0); ; {
 			next := k.poll(ctx, late)
 			due := k.elapsed() + next
@@ -208,11 +217,6 @@ func (k *Keeper) start() {
 			late = k.elapsed() - due
 		}
 	}()
-}
-
-// turnError is the error of a turn that was not had in time.
-func turnError(err error) error {
-	return fmt.Errorf("an earlier call of the store has not ended: %w", err)
 }
 
 // Poll does one step of the Keeper's work: it extends the grant if that is due, or claims
@@ -241,9 +245,10 @@ func (k *Keeper) poll(ctx context.Context, late time.Duration) (next time.Durati
 		k.noteEnd(nil, 0)
 		return k.pause()
 	}
+	k.notice()
 	k.publish() // time may have passed
 	if now := k.elapsed(); now < k.retry {
-		if k.locker == nil { // the grant may have ended early, by a step of the clock
+		if !k.locking() { // the grant may have ended early, by a step of the clock
 			pause, _ := k.pauseBetween(0)
 			k.retry = min(k.retry, now+pause)
 		}

@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"math"
@@ -10,6 +11,7 @@ import (
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/seam"
+	"github.com/tickflake/tickflake/internal/vmclock"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
@@ -22,7 +24,7 @@ import (
 // takes another.
 const DefaultWindow = 30 * time.Second
 
-// DefaultLocalWindow is [DefaultWindow] for a [stores.Locker]. A Locker has no network that
+// DefaultLocalWindow is [DefaultWindow] for a store with locks, such as a directory. It has no network that
 // can fail, and after a crash a process may start again at once with the same number.
 const DefaultLocalWindow = 3 * time.Second
 
@@ -39,7 +41,7 @@ const DefaultFleetLimit = time.Minute
 type Option func(*config)
 
 type config struct {
-	locker stores.Locker // or nil if the store is none
+	traits stores.Traits // of the store
 
 	timeline
 	clock   monoclock.Interface
@@ -57,6 +59,8 @@ type config struct {
 	whole   bool // the limit stays at a release
 	skew    time.Duration
 	strict  bool
+	device  string // see WithVMClock
+	page    *vmclock.Page
 
 	elapsed func() time.Duration
 	after   func(time.Duration) <-chan time.Time
@@ -74,7 +78,7 @@ func WithClock(clock monoclock.Interface) Option { return func(c *config) { c.cl
 // WithWindow sets the length of a grant: from 6 ticks to 366 days. The store is
 // written once per third of it, and an outage of up to two thirds has no effect. After a
 // crash, the rest of the grant is never issued. The default is [DefaultWindow], or
-// [DefaultLocalWindow] for a [stores.Locker], or what a [stores.Windower] says.
+// [DefaultLocalWindow] for a store with locks, or what the [stores.Traits] say.
 func WithWindow(d time.Duration) Option { return func(c *config) { c.period = d } }
 
 // WithTimeout sets how long each operation of the store may take: [DefaultTimeout] by
@@ -82,7 +86,7 @@ func WithWindow(d time.Duration) Option { return func(c *config) { c.period = d 
 func WithTimeout(d time.Duration) Option { return func(c *config) { c.timeout = d } }
 
 // WithNode claims the node number that source gives, instead of any free number.
-// On a [stores.Locker] the claim fails while another living process holds that number. On
+// On a store with locks, such as a directory, the claim fails while another living process holds that number. On
 // other stores it takes the number over, and the process that held it ends with an error
 // that wraps [ErrLost] when its grant is used up: the last to start wins, and no ID is
 // issued twice even so.
@@ -124,6 +128,12 @@ func WithFleetCheck(limit time.Duration, strict bool) Option {
 	return func(c *config) { c.skew, c.strict = limit, strict }
 }
 
+// WithVMClock names the VMClock device by which the Keeper notices that its memory is a copy, as of a
+// virtual machine's snapshot: then it does what [Keeper.Restored] does, before another ID is returned. "off"
+// is none. The default is the first /dev/vmclock*, if there is one that this user may read; [Stats] says so.
+// All systems but Linux have none. A named device that cannot be used is an error.
+func WithVMClock(device string) Option { return func(c *config) { c.device = device } }
+
 // WithPolling makes a Keeper without a goroutine: it works only within [Keeper.Poll]. It is
 // meant for tests in virtual time, where nothing may happen by itself.
 func WithPolling() Option { return func(c *config) { c.polling = true } }
@@ -146,7 +156,7 @@ func configure(store stores.Store, options []Option) (config, error) {
 	fail := func(option string, err error) (config, error) {
 		return config{}, &stores.OptionError{Option: option, Err: err}
 	}
-	c.locker, _ = store.(stores.Locker)
+	c.traits = store.Traits()
 	for i, option := range options {
 		if option == nil {
 			return fail("Claim", fmt.Errorf("option %d of %d %w", i+1, len(options), drive.ErrNil))
@@ -165,12 +175,10 @@ func configure(store stores.Store, options []Option) (config, error) {
 	c.spec = c.layout.String()
 	if c.period == 0 {
 		c.period = DefaultWindow
-		if c.locker != nil {
+		if c.locking() {
 			c.period = DefaultLocalWindow
 		}
-		if w, ok := store.(stores.Windower); ok {
-			c.period = w.Window()
-		}
+		c.period = cmp.Or(c.traits.Window, c.period)
 		c.period = max(c.period, 6*c.layout.Tick)
 	}
 	if c.period < 6*c.layout.Tick || c.period > maxWindow {
@@ -208,6 +216,10 @@ func configure(store stores.Store, options []Option) (config, error) {
 	}
 	c.lines = drive.NewLog(c.log.Handler(), c.elapsed)
 	c.log = slog.New(c.lines)
+	var err error
+	if c.page, err = vmclock.Open(c.device, c.log); err != nil {
+		return fail("WithVMClock", err)
+	}
 	return c, nil
 }
 
@@ -225,6 +237,9 @@ const (
 	maxWindow = 366 * 24 * time.Hour
 	maxOwner  = 200
 )
+
+// locking reports whether the store knows which processes live.
+func (c *config) locking() bool { return c.traits.TryLock != nil }
 
 // pinned reports whether WithNode has fixed the node number.
 func (c *config) pinned() bool { return c.node >= 0 }

@@ -73,7 +73,7 @@ func (k *Keeper) reserve(ctx context.Context, node int64, limit uint64) error {
 			return k.bad[node]
 		case was.Reserved && was.Limit >= limit:
 			return nil
-		case was.Holder != "" && k.locker == nil && was.Limit+was.Window >= k.tick():
+		case was.Holder != "" && !k.locking() && was.Limit+was.Window >= k.tick():
 			return heldError(node, was.Owner)
 		case !was.Reserved && was.Limit > k.tick():
 			return drive.Wrap(fmt.Sprintf("%v: IDs with node number %d may be issued until %s: reserve it then", ErrHeld, node, k.time(was.Limit).Format(timeFormat)), ErrHeld)

@@ -143,12 +143,10 @@ func (r *rig) client(fault func(storetest.Op) storetest.Fault) *client {
 	return c
 }
 
-// locker is a client of a store that is a Locker.
+// locker is a client of a store with locks.
 type locker struct{ *client }
 
-func (l locker) TryLock(ctx context.Context, key string) (func(), error) {
-	return l.Locking().TryLock(ctx, key)
-}
+func (l locker) Traits() stores.Traits { return l.Locking().Traits() }
 
 func (c *client) Read(ctx context.Context, key string) (stores.Cell, error) {
 	found, err := c.Memory.Read(ctx, key)
@@ -563,7 +561,7 @@ func (l line) writes() error {
 	return nil
 }
 
-// storeOf is a member's, a Locker if the line says so.
+// storeOf is a member's, with locks if the line says so.
 func (l line) storeOf(m *member) stores.Store {
 	if slices.Contains(l.args, "locks") {
 		return locker{m.via}

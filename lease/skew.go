@@ -27,7 +27,7 @@ const (
 	sampled = 256
 	// leastFleet is how many others must agree that our clock is ahead before a first claim
 	// waits to see whether they are alive. One or two may have crashed some time ago, and on
-	// a Locker's single host all of them may.
+	// the single host of a store with locks all of them may.
 	leastFleet = 3
 )
 
@@ -61,7 +61,7 @@ func (k *Keeper) checkFleet(ctx context.Context, cells []grant.Cell, others bool
 	}
 	skew, nodes := k.skewOf(theirs)
 	first := k.counters.claims.Load() == 0
-	if k.far(skew, theirs) && k.strict && first && !(skew > 0 && (nodes < leastFleet || k.locker != nil)) {
+	if k.far(skew, theirs) && k.strict && first && !(skew > 0 && (nodes < leastFleet || k.locking())) {
 		select {
 		case <-k.after(k.period / 2):
 		case <-ctx.Done():
@@ -194,7 +194,7 @@ const maxSeen = 4096
 
 // sight notes whether a cell has had its version for two windows of our own time.
 func (k *Keeper) sight(c *grant.Cell) {
-	if k.locker != nil || c.Record.Holder == "" || k.pinned() {
+	if k.locking() || c.Record.Holder == "" || k.pinned() {
 		return
 	}
 	s, ok := k.seen[c.Node]

@@ -2,6 +2,21 @@ module github.com/tickflake/tickflake/otel
 
 go 1.26.0
 
+replace (
+	github.com/tickflake/tickflake => ../
+	github.com/tickflake/tickflake/client => ../client
+	github.com/tickflake/tickflake/cmd => ../cmd
+	github.com/tickflake/tickflake/service => ../service
+	github.com/tickflake/tickflake/stores/etcd => ../stores/etcd
+	github.com/tickflake/tickflake/stores/kubernetes => ../stores/kubernetes
+	github.com/tickflake/tickflake/stores/mysql => ../stores/mysql
+	github.com/tickflake/tickflake/stores/nats => ../stores/nats
+	github.com/tickflake/tickflake/stores/postgres => ../stores/postgres
+	github.com/tickflake/tickflake/stores/redis => ../stores/redis
+	github.com/tickflake/tickflake/stores/s3 => ../stores/s3
+	github.com/tickflake/tickflake/stores/zookeeper => ../stores/zookeeper
+)
+
 require (
 	github.com/stretchr/testify v1.12.1
 	github.com/tickflake/tickflake v0.0.0
@@ -22,5 +37,3 @@ require (
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 )
-
-replace github.com/tickflake/tickflake => ../

@@ -72,6 +72,7 @@ var leaseMetrics = []row[lease.Stats]{
 	{counter, "tickflake.lease.failures", "{failure}", "Operations of the store that failed, and cells that could not be read.", func(s lease.Stats) any { return s.Failures }},
 	{counter, "tickflake.lease.store_went_back", "{time}", "Times that the store had lost acknowledged writes.", func(s lease.Stats) any { return s.WentBack }},
 	{counter, "tickflake.lease.pauses", "{pause}", "Times that the process or its machine was stopped until its grant had ended.", func(s lease.Stats) any { return s.Pauses }},
+	{counter, "tickflake.lease.copies", "{time}", "Times that the process found that its machine's memory is a copy.", func(s lease.Stats) any { return s.Copies }},
 	{gauge, "tickflake.lease.skew", "s", "How far the clock was ahead of the fleet's at the last claim, once others that are alive confirm it; below 0, behind.", func(s lease.Stats) any { return s.Skew }},
 	{gauge, "tickflake.lease.remaining", "s", "From the clock to the limit of the grant; below 0, IDs fail.", func(s lease.Stats) any { return s.Remaining }},
 	{gauge, "tickflake.lease.window", "s", "The length of a grant.", func(s lease.Stats) any { return s.Window }},

@@ -41,12 +41,12 @@ func TestObserve(t *testing.T) {
 	_, err = gen.Next()
 	require.ErrorIs(t, err, generator.ErrNotGranted)
 	all := values()
-	assert.Len(t, all, 19)
+	assert.Len(t, all, 20)
 	assert.Equal(t, []float64{7, 1, -15, -15, 30}, []float64{all["generator.node"], all["lease.claims"], all["generator.granted"], all["lease.remaining"], all["lease.window"]})
 
 	require.NoError(t, gen.Close())
 	all = values()
-	assert.Len(t, all, 16)
+	assert.Len(t, all, 17)
 	assert.Equal(t, 1.0, all["lease.releases"])
 	r.end(metrics)
 	assert.Empty(t, values())
@@ -101,13 +101,13 @@ func TestObserveSequences(t *testing.T) {
 	assert.Empty(t, r.of(oteltickflake.Others))
 	add("c", 100)
 	add("d", 200)
-	assert.Len(t, r.of("b"), 15)
+	assert.Len(t, r.of("b"), 16)
 	assert.Empty(t, r.of("c"))
 	c, d, others := opened["c"].Stats(), opened["d"].Stats(), r.of(oteltickflake.Others)
-	assert.Len(t, others, 11, "no step, last, left and utilization")
+	assert.Len(t, others, 12, "no step, last, left and utilization")
 	for name, want := range map[string]float64{
 		"issued": 300, "refills": float64(c.Refills + d.Refills), "refill_time": (c.Waited + d.Waited).Seconds(), "starved": float64(c.Starved + d.Starved),
-		"lost": float64(c.Lost + d.Lost), "conflicts": 0, "failures": 0, "store_went_back": 0,
+		"lost": float64(c.Lost + d.Lost), "conflicts": 0, "failures": 0, "store_went_back": 0, "copies": 0,
 		"rate": c.Rate + d.Rate, "reserved": float64(c.Reserved + d.Reserved), "gap_bound": float64(c.GapBound + d.GapBound),
 	} {
 		assert.InDelta(t, want, others["sequence."+name], 1e-9, name)
@@ -121,7 +121,7 @@ func TestObserveSequences(t *testing.T) {
 	add("e", 5)
 	assert.Equal(t, 5.0, r.of("e")["sequence.issued"])
 	require.NoError(t, opened["b"].Close())
-	assert.Len(t, r.of("b"), 8, "a closed sequence has counters, and no state")
+	assert.Len(t, r.of("b"), 9, "a closed sequence has counters, and no state")
 	require.NoError(t, opened["d"].Close())
 	assert.Equal(t, 300.0, r.of(oteltickflake.Others)["sequence.issued"])
 	assert.Zero(t, r.of(oteltickflake.Others)["sequence.gap_bound"])

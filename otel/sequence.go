@@ -129,6 +129,7 @@ func add(sum *sequence.Stats, stats sequence.Stats, open bool) {
 	sum.Conflicts += stats.Conflicts
 	sum.Failures += stats.Failures
 	sum.WentBack += stats.WentBack
+	sum.Copies += stats.Copies
 	if open {
 		sum.Rate += stats.Rate
 		sum.Reserved += stats.Reserved
@@ -151,6 +152,7 @@ var sequenceMetrics = []row[numbers]{
 	{counter, "tickflake.sequence.conflicts", "{conflict}", "Writes that another process's write preceded.", func(s numbers) any { return s.Conflicts }},
 	{counter, "tickflake.sequence.failures", "{failure}", "Operations of the store that failed.", func(s numbers) any { return s.Failures }},
 	{counter, "tickflake.sequence.store_went_back", "{time}", "Times that the store had lost acknowledged writes.", func(s numbers) any { return s.WentBack }},
+	{counter, "tickflake.sequence.copies", "{time}", "Times that the process found that its machine's memory is a copy.", func(s numbers) any { return s.Copies }},
 	{gauge, "tickflake.sequence.rate", "{number}/s", "Numbers per second that the process needs: up at once, and down slowly.", func(s numbers) any { return s.Rate }},
 	{single, "tickflake.sequence.step", "{number}", "Numbers that the next refill reserves; 0 in ordered mode.", func(s numbers) any { return s.Step }},
 	{gauge, "tickflake.sequence.reserved", "{number}", "Numbers that are granted to the process and not issued.", func(s numbers) any { return s.Reserved }},

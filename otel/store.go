@@ -18,8 +18,7 @@ import (
 )
 
 // Wrap returns a store that passes every operation on to store and reports it: its time in
-// the histogram tickflake.store.operation.duration, and a span. It is a [stores.Locker] if
-// store is one. Give it to [lease.Claim] and [sequence.Open]. Closing it closes store.
+// the histogram tickflake.store.operation.duration, and a span. It has the traits of store. Give it to [lease.Claim] and [sequence.Open]. Closing it closes store.
 //
 // A keeper extends its grant in the background, and a sequence gets its numbers there, so
 // those spans are the roots of their traces. The spans of a claim or a release are children
@@ -40,11 +39,7 @@ func Wrap(store stores.Store, options ...Option) stores.Store {
 		otel.Handle(err)
 		duration = noop.Float64Histogram{}
 	}
-	w := &wrapper{Store: store, config: c, duration: duration, tracer: c.tracers.Tracer(scope)}
-	if locker, ok := store.(stores.Locker); ok {
-		return &lockerWrapper{wrapper: w, locker: locker}
-	}
-	return w
+	return &wrapper{Store: store, config: c, duration: duration, tracer: c.tracers.Tracer(scope)}
 }
 
 // boundaries are those of the histogram, in seconds: from a local disk to a timeout.
@@ -69,18 +64,15 @@ func (w *wrapper) Swap(ctx context.Context, key string, version uint64, value []
 	return report(ctx, w, "swap", key, func(ctx context.Context) (uint64, error) { return w.Store.Swap(ctx, key, version, value) })
 }
 
-// Durability asks the wrapped store, so that stores.CheckDurability sees its answer.
-func (w *wrapper) Durability(ctx context.Context) (stores.Durability, error) {
-	return stores.CheckDurability(ctx, w.Store)
-}
-
-type lockerWrapper struct {
-	*wrapper
-	locker stores.Locker
-}
-
-func (w *lockerWrapper) TryLock(ctx context.Context, key string) (unlock func(), err error) {
-	return report(ctx, w.wrapper, "lock", key, func(ctx context.Context) (func(), error) { return w.locker.TryLock(ctx, key) })
+// Traits reports the locks, too.
+func (w *wrapper) Traits() stores.Traits {
+	traits := w.Store.Traits()
+	if lock := traits.TryLock; lock != nil {
+		traits.TryLock = func(ctx context.Context, key string) (unlock func(), err error) {
+			return report(ctx, w, "lock", key, func(ctx context.Context) (func(), error) { return lock(ctx, key) })
+		}
+	}
+	return traits
 }
 
 // errPanicked stands for the error of a call that did not return.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,8 +34,7 @@ func TestWrappedStore(t *testing.T) {
 					cells[namespace] = storetest.NewMemory()
 				}
 				store := r.wrap(wrapped(cells[namespace].Client()))
-				_, locks := store.(stores.Locker)
-				require.Equal(t, name == "locker", locks)
+				require.Equal(t, name == "locker", store.Traits().TryLock != nil)
 				return store
 			})
 		})
@@ -72,11 +72,28 @@ func (b broken) Swap(ctx context.Context, _ string, version uint64, _ []byte) (u
 	return version, b.answer(ctx)
 }
 
-func (b broken) TryLock(ctx context.Context, _ string) (func(), error) {
-	return func() {}, b.answer(ctx)
+func (b broken) Traits() stores.Traits {
+	return stores.Traits{
+		TryLock:    func(ctx context.Context, _ string) (func(), error) { return func() {}, b.answer(ctx) },
+		Scattered:  true,
+		Private:    func(context.Context) string { return "" },
+		Window:     time.Hour,
+		Durability: func(ctx context.Context) (stores.Durability, error) { return stores.Durability{}, b.answer(ctx) },
+		Probe:      func(ctx context.Context, _ bool) error { return b.answer(ctx) },
+	}
 }
 
 func (b broken) Close() error { return nil }
+
+// A wrapped store loses no trait: without the window of S3 it would cost ten times as much, and without the probe a server
+// that ignores conditions would be trusted.
+func TestWrappedTraits(t *testing.T) {
+	for name, is := range map[string]stores.Traits{"traits of the test": broken{}.Traits(), "wrapped": record(t).wrap(broken{}).Traits()} {
+		for field, value := range reflect.ValueOf(is).Fields() {
+			assert.False(t, value.IsZero(), "%s: %s", name, field.Name)
+		}
+	}
+}
 
 // Every operation is reported with its time and outcome, however it ends, below the span of the
 // caller. No option replaces its attributes, and no bytes reach an exporter that are not UTF-8: it
@@ -103,18 +120,18 @@ func TestOutcomes(t *testing.T) {
 		{broken{err: cause}, 0, "error", "_OTHER", "no such key: \uFFFD, ü"},
 		{broken{panics: true}, -1, "error", "_OTHER", "the store panicked"},
 	} {
-		for operation, do := range map[string]func(context.Context, stores.Locker) error{
-			"list": func(ctx context.Context, s stores.Locker) error { _, err := s.List(ctx, key, "node0", 9); return err },
-			"read": func(ctx context.Context, s stores.Locker) error { _, err := s.Read(ctx, key); return err },
-			"swap": func(ctx context.Context, s stores.Locker) error { _, err := s.Swap(ctx, key, 5, nil); return err },
-			"lock": func(ctx context.Context, s stores.Locker) error { _, err := s.TryLock(ctx, key); return err },
+		for operation, do := range map[string]func(context.Context, stores.Store) error{
+			"list": func(ctx context.Context, s stores.Store) error { _, err := s.List(ctx, key, "node0", 9); return err },
+			"read": func(ctx context.Context, s stores.Store) error { _, err := s.Read(ctx, key); return err },
+			"swap": func(ctx context.Context, s stores.Store) error { _, err := s.Swap(ctx, key, 5, nil); return err },
+			"lock": func(ctx context.Context, s stores.Store) error { _, err := s.Traits().TryLock(ctx, key); return err },
 		} {
 			t.Run(c.outcome+" "+operation, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					r := record(t)
 					c.store.took = took
 					store := r.wrap(c.store, oteltickflake.WithNamespace("or\xc3ders"), oteltickflake.WithAttributes(
-						oteltickflake.OperationKey.String("mine"), oteltickflake.OutcomeKey.String("mine"))).(stores.Locker)
+						oteltickflake.OperationKey.String("mine"), oteltickflake.OutcomeKey.String("mine")))
 					ctx, parent := r.tracer.Tracer("test").Start(t.Context(), "the caller")
 					lasts := took
 					switch {

@@ -25,9 +25,9 @@ func TestTables(t *testing.T) {
 			Lead: 5 * time.Second, MaxLead: 6 * time.Second, Granted: 7 * time.Second, Drift: 8 * time.Second}, 9}) +
 		check(t, idMetrics, 1) +
 		check(t, leaseMetrics, lease.Stats{Claims: 1, Extensions: 2, Conflicts: 3, Releases: 4, Failures: 5, WentBack: 6, Pauses: 7,
-			Skew: 8 * time.Second, Remaining: 9 * time.Second, Window: 10 * time.Second}) +
+			Copies: 8, Skew: 9 * time.Second, Remaining: 10 * time.Second, Window: 11 * time.Second}) +
 		check(t, sequenceMetrics, numbers{sequence.Stats{Issued: 1, Refills: 2, Waited: 3 * time.Second, Starved: 4, Lost: 5, Conflicts: 6,
-			Failures: 7, WentBack: 8, Rate: 9, Step: 10, Reserved: 11, GapBound: 12, Last: 13, Left: 14}, 15})
+			Failures: 7, WentBack: 8, Copies: 9, Rate: 10, Step: 11, Reserved: 12, GapBound: 13, Last: 14, Left: 15}, 16})
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
 	before, rest, found := strings.Cut(string(readme), "-update. Edits are lost. -->\n\n")

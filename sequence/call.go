@@ -16,12 +16,14 @@ type call struct {
 	n          uint64
 	arrival    uint64
 	index      uint64        // of a call that is served in ordered mode
+	mark       uint64        // with it: of the memory that it was granted to
 	until      time.Duration // elapsed time at which a call without a deadline ends; else 0
 	done       chan result   // capacity 1: the queue sends once, when the call leaves it served or failed
 }
 
 type result struct {
 	index uint64
+	mark  uint64 // of the memory that it was granted to
 	err   error
 }
 
@@ -55,8 +57,11 @@ func (s *Sequence) wait(ctx context.Context, n uint64) (uint64, error) {
 	case <-timeout:
 		r = s.leaveQueue(c)
 	}
-	if r.err == errEnded {
+	switch {
+	case r.err == errEnded:
 		return 0, s.ended(ctx, s.Err())
+	case r.err == nil && r.mark != s.config.page.Marker().Load(): // the original returns it
+		return s.wait(ctx, n)
 	}
 	return r.index, r.err
 }
@@ -152,7 +157,7 @@ func (s *Sequence) serve() {
 	s.calls(func(c *call) bool {
 		index, _, ok := s.window.Count(c.n)
 		if ok {
-			s.answer(c, result{index: index})
+			s.answer(c, result{index: index, mark: s.mark})
 		}
 		return ok
 	})
@@ -171,7 +176,7 @@ func (s *Sequence) serveOrdered(index, end, upto uint64) (served []*call) {
 			return false
 		case c.n <= end-index:
 			s.remove(c)
-			c.index = index
+			c.index, c.mark = index, s.mark
 			served = append(served, c)
 			index += c.n
 		case c.n > r.Left():

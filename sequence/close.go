@@ -14,11 +14,11 @@ import (
 // wait fail with [ErrClosed]. It does not close the store.
 //
 // The error wraps [ErrNotGivenBack]: the reserved numbers are then never issued, and the
-// Sequence is closed in any case. A second call does nothing and returns nil.
+// Sequence is closed in any case. Further calls return the same error.
 func (s *Sequence) Close() error { return s.CloseContext(context.Background()) }
 
 // CloseContext is [Sequence.Close], but returns soon after ctx ends, also while the store hangs.
-// No number is issued any more in any case.
+// No number is issued any more in any case, and the numbers are given back all the same if the store answers.
 func (s *Sequence) CloseContext(ctx context.Context) error {
 	s.mu.Lock()
 	if !s.closing {
@@ -31,14 +31,13 @@ func (s *Sequence) CloseContext(ctx context.Context) error {
 	})
 	s.window.Seal()
 	s.mu.Unlock()
-	if err := s.takeTurn(ctx); err != nil { // a call of the store hangs
-		return drive.Wrap(fmt.Sprintf("sequence %q: %v: the store does not answer: %v", s.name, ErrNotGivenBack, context.Cause(ctx)), ErrNotGivenBack, ErrStore, err)
-	}
+	return s.ending.Wait(ctx, fmt.Errorf("sequence %q: %w", s.name, ErrNotGivenBack), s.giveBack)
+}
+
+// giveBack gives the rest back, once an earlier call of the store has ended.
+func (s *Sequence) giveBack(ctx context.Context) error {
+	_ = s.takeTurn(context.WithoutCancel(ctx))
 	defer s.turn.Leave()
-	if s.closed {
-		return nil
-	}
-	s.closed = true
 	defer s.settled.Store(true)
 	s.mu.Lock()
 	rest := s.machine.Unused(s.window.Used())
@@ -74,8 +73,26 @@ func (s *Sequence) Restored(ctx context.Context) error {
 		s.mu.Unlock()
 		return ErrClosed
 	}
-	s.restored = true
-	s.revoke(s.machine.Unused(s.window.Used()))
+	s.distrust(s.config.page.Marker().Load())
 	s.mu.Unlock()
 	return s.poll(ctx)
+}
+
+// notice does what Restored does if the device says that this memory is a copy, and reports that. It also
+// looks after the window was sealed, so that no copy gives the numbers of its original back. The caller holds mu.
+func (s *Sequence) notice() bool {
+	mark := s.config.page.Marker().Load()
+	if mark == s.mark {
+		return false
+	}
+	s.counters.copies.Add(1)
+	s.distrust(mark)
+	return true
+}
+
+// distrust gives up what is reserved. The caller holds mu.
+func (s *Sequence) distrust(mark uint64) {
+	s.restored, s.mark = true, mark
+	s.window.SetMark(mark)
+	s.revoke(s.machine.Unused(s.window.Used()))
 }

@@ -62,6 +62,6 @@
 //
 // The memory of a process must not be copied or rolled back, as by a fork or by restoring a
 // VM's snapshot beside its original, unless the copy calls [Sequence.Restored] before it
-// takes a number. Without that call it repeats the numbers that were reserved in segmented
+// takes a number. or the machine has a VMClock: [WithVMClock]. Else it repeats the numbers that were reserved in segmented
 // mode, at most two segments, and in either mode those of a write that was in flight.
 package sequence

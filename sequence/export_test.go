@@ -12,6 +12,7 @@ import (
 // Hook replaces the random names, the machine, and the wait of a call for others of its process.
 func (s *Sequence) Hook(random func() string, machine func(*count.Machine) driven, await func(ready func() bool)) {
 	s.random, s.driven, s.await = random, machine(&s.machine), await
+	s.ending.Inline = true
 }
 
 // Machine is a copy of the machine of the Sequence.

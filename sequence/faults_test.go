@@ -40,9 +40,30 @@ func TestCloseFails(t *testing.T) {
 			require.ErrorIs(t, err, sequence.ErrNotGivenBack)
 			require.ErrorContains(t, err, says)
 			assert.EqualValues(t, 9, s.Stats().Lost)
-			assert.NoError(t, s.Close(), "again")
+			assert.Equal(t, err, s.Close(), "again")
 		})
 	}
+}
+
+// TestCloseGoesOn: a Close whose context ends while a call of the store hangs gives the numbers back when it has ended.
+func TestCloseGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, set := faulty()
+		s := open(t, store, sequence.Definition{MinStep: 10, MaxStep: 10}, sequence.WithOutage(0))
+		next(t, s)
+		set(hangs)
+		go func() { _, _ = s.NextN(t.Context(), 12) }()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		require.ErrorIs(t, s.CloseContext(ctx), sequence.ErrNotGivenBack)
+		set(storetest.None)
+		time.Sleep(sequence.DefaultTimeout)
+		synctest.Wait()
+		info, err := sequence.Inspect(t.Context(), store, "orders")
+		require.NoError(t, err)
+		assert.EqualValues(t, 1, info.Next)
+	})
 }
 
 // TestHangs has a store whose calls end with their contexts only.

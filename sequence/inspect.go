@@ -18,6 +18,7 @@ type Info struct {
 	Definition Definition // with its defaults filled in
 	Next       int64      // the number that the next grant begins with, or 0 if none is left, or if it is by period
 	Last       int64      // the highest number granted and not given back; one stride below the first if there is none
+	Granted    int64      // the highest number ever granted to this name, also if it was given back; -1 if there is none
 	Left       int64      // numbers from Next to the maximum; 0 if it is by period
 	Writes     uint64     // how often the sequence was written
 	WentBack   bool       // the store lost writes: no number is granted until [Set] raises Next
@@ -390,7 +391,7 @@ func definitionOf(r cell.Sequence) Definition {
 }
 
 func infoOf(name string, r cell.Sequence) Info {
-	info := Info{Name: name, Definition: definitionOf(r), Last: r.LastNumber(), Writes: r.Writes, WentBack: r.Lost}
+	info := Info{Name: name, Definition: definitionOf(r), Last: r.LastNumber(), Granted: int64(r.Granted()) - 1, Writes: r.Writes, WentBack: r.Lost}
 	if r.Period == "" && r.Left() > 0 {
 		info.Next, info.Left = r.Number(r.Next), int64(r.Left())
 	}

@@ -1,6 +1,7 @@
 package sequence_test
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"runtime"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/internal/cell"
+	"github.com/tickflake/tickflake/internal/vmclock/vmclocktest"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
@@ -115,4 +117,41 @@ func heap() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
+}
+
+// TestCopied guards that each call notices that its memory was copied, and that the copy leaves what is reserved to its
+// original, also when it ends.
+func TestCopied(t *testing.T) {
+	for _, mode := range bothModes {
+		t.Run(mode.String(), func(t *testing.T) {
+			device, store := vmclocktest.New(t), storetest.NewMemory()
+			s := open(t, store, sequence.Definition{Mode: mode, Start: 1, MinStep: 10, MaxStep: 10}, sequence.WithVMClock(device.Path))
+			next(t, s)
+			for range 3 {
+				granted := inspect(t, store).Next
+				device.Copy()
+				assert.GreaterOrEqual(t, next(t, s), granted)
+				granted = inspect(t, store).Next
+				device.Copy()
+				assert.GreaterOrEqual(t, nextN(t, s, 3), granted)
+			}
+			amid := true
+			store.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
+				if op.Kind == storetest.OpSwap && amid {
+					amid = false
+					device.Copy() // the original gets what is granted
+				}
+				return storetest.None
+			}
+			granted := inspect(t, store).Next
+			device.Copy()
+			assert.Greater(t, next(t, s), granted, "it is granted by a write that was sent before the copy")
+			granted = inspect(t, store).Next
+			device.Copy()
+			require.NoError(t, s.Close())
+			assert.Equal(t, granted, inspect(t, store).Next, "a copy gives nothing back")
+			assert.Equal(t, device.Path+", disruption_marker", s.Stats().VMClock)
+			assert.EqualValues(t, 9, s.Stats().Copies)
+		})
+	}
 }

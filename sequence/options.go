@@ -7,6 +7,7 @@ import (
 
 	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/seam"
+	"github.com/tickflake/tickflake/internal/vmclock"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/stores"
 )
@@ -32,6 +33,9 @@ type config struct {
 	polling    bool
 	names      func(time.Time) string // of periods, or nil
 	named      bool                   // a function has named the period that is opened
+
+	device string // see WithVMClock
+	page   *vmclock.Page
 
 	lines   *drive.Log // bounds the lines of log
 	elapsed func() time.Duration
@@ -61,6 +65,10 @@ func WithLogger(log *slog.Logger) Option { return func(c *config) { c.log = log 
 // its monotonic time counts, and no clock can break uniqueness. The default is
 // [monoclock.New].
 func WithClock(clock monoclock.Interface) Option { return func(c *config) { c.clock = clock } }
+
+// WithVMClock is [lease.WithVMClock] for a Sequence: it names the device by which the Sequence notices that
+// its memory is a copy, and then does what [Sequence.Restored] does, before another number is returned. "off" is none.
+func WithVMClock(device string) Option { return func(c *config) { c.device = device } }
 
 // WithPolling makes a Sequence without goroutines: a call that finds no number calls the
 // store by itself, and [Sequence.Poll] reserves the next segment. It is meant for tests in
@@ -95,6 +103,10 @@ func configure(options []Option) (*config, error) {
 	}
 	c.lines = drive.NewLog(c.log.Handler(), c.elapsed)
 	c.log = slog.New(c.lines)
+	var err error
+	if c.page, err = vmclock.Open(c.device, c.log); err != nil {
+		return fail("WithVMClock", err)
+	}
 	return c, nil
 }
 

@@ -148,6 +148,11 @@ func (p *Periods) NextN(ctx context.Context, at time.Time, n int64) (first int64
 
 // reopen opens a period whose sequence is not open, or is gone. The caller has the turn.
 func (p *Periods) reopen(ctx context.Context, name string, gone *openPeriod) (*openPeriod, error) {
+	if p.names != nil { // one with a dot would be looked for under another sequence
+		if err := Period("").check(name, true); err != nil {
+			return nil, err
+		}
+	}
 	all := maps.Clone(*p.open.Load())
 	if s := all[name]; s != nil && s != gone { // another call has opened it
 		return s, nil

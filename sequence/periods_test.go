@@ -256,6 +256,7 @@ func TestPeriodNames(t *testing.T) {
 		{"fiscal", fiscal, year(2027), "fy27", nil, []string{"fy28", "2028"}},
 		{sequence.Yearly, nil, year(10000), "is not yearly: want a name such as 2027", nil, nil},
 		{"fiscal", none, year(2027), "want 1 to 32 characters and no dot", nil, nil},
+		{"fiscal", func(time.Time) string { return "2027.1" }, year(2027), "no dot", nil, nil},
 		{"fiscal", func(time.Time) string { return strings.Repeat("x", 33) }, year(2027), "want 1 to 32", nil, nil},
 		{"fiscal", func(time.Time) string { return "FY" }, year(2027), "'F'", nil, nil},
 		{"Fiscal", fiscal, year(2027), `period "Fiscal": want yearly, monthly, daily, or`, nil, nil},

@@ -62,6 +62,7 @@ type driver struct {
 	// Without mu: callers need it for their next calls, and a handler of the log may use the
 	// Sequence.
 	served  []*call // in ordered mode: they are to be told their numbers
+	copied  bool    // a copy was noticed, as the log is to be told
 	unclear uint64  // how many numbers were given up, as the log is to be told
 	refused uint64  // the version of the last swap that met a conflict, or 0
 	damaged error   // of the last swap: the cell may be readable
@@ -71,11 +72,14 @@ type driver struct {
 func (d *driver) Lock() { d.mu.Lock() }
 
 func (d *driver) Unlock() {
-	served, unclear := d.served, d.unclear
-	d.served, d.unclear = nil, 0
+	served, copied, unclear := d.served, d.copied, d.unclear
+	d.served, d.copied, d.unclear = nil, false, 0
 	d.mu.Unlock()
 	for _, c := range served {
-		c.done <- result{index: c.index}
+		c.done <- result{index: c.index, mark: c.mark}
+	}
+	if copied {
+		d.config.log.Warn("sequence: memory was restored, and its numbers are left to the original", "sequence", d.name, "by", d.config.page.By())
 	}
 	if unclear > 0 {
 		d.config.log.Warn("sequence: numbers were given up: a read showed an older state than was known, and too many writes followed to know whether the store went back", "sequence", d.name, "numbers", unclear)
@@ -88,6 +92,7 @@ func (d *driver) Input() (in count.Input, err error) {
 	if s.closing && !d.closing {
 		return in, ErrClosed
 	}
+	d.copied = s.notice() || d.copied
 	in = count.Input{Name: s.random(), Arrived: s.arrived, Closing: d.closing, Restored: s.restored}
 	s.restored = false
 	if !d.closing {

@@ -56,6 +56,7 @@ type Sequence struct {
 	failure  failure    // the last, if no refill has succeeded since
 	closing  bool       // set by the first Close, before the window is sealed, and never reset
 	restored bool       // the window was revoked, and the machine is to be told
+	mark     uint64     // the marker of the page in the memory that all grants since were made to
 	rate     rate
 	turns    turns
 	// machine decides what is written to the store. What it says has happened is carried out
@@ -68,16 +69,16 @@ type Sequence struct {
 	// that write returned, the served ones included.
 	served, regulars uint64
 
-	turn   drive.Turn // its owner alone runs the machine, and uses closed
-	closed bool       // the rest was given back, or could not be
+	turn   drive.Turn // its owner alone runs the machine
+	ending drive.Ending
 }
 
 type driven = drive.Machine[count.Input, count.Op, count.Result, count.Event]
 
 // counters only grow.
 type counters struct {
-	granted, issued, lost, refills, waited, conflicts, failures, starved, wentBack atomic.Uint64
-	largest                                                                        atomic.Uint64 // batch
+	granted, issued, lost, refills, waited, conflicts, failures, starved, wentBack, copies atomic.Uint64
+	largest                                                                                atomic.Uint64 // batch
 }
 
 // failure is why there is no number.
@@ -142,6 +143,8 @@ func Open(ctx context.Context, store stores.Store, name string, options ...Optio
 		config: c, store: callsOf(store, name, c.timeout), name: name, ordered: r.Mode == Ordered.String(), done: make(chan struct{}),
 		random: cell.Token, turn: drive.NewTurn(),
 	}
+	s.mark = c.page.Marker().Load()
+	s.window.Watch(c.page.Marker())
 	s.machine = count.New(found, s.ordered)
 	s.driven = &s.machine
 	s.ring.next, s.ring.prev = &s.ring, &s.ring
@@ -259,6 +262,8 @@ func (s *Sequence) Stats() Stats {
 		Starved:   s.counters.starved.Load(),
 		Lost:      lost,
 		WentBack:  s.counters.wentBack.Load(),
+		Copies:    s.counters.copies.Load(),
+		VMClock:   s.config.page.By(),
 		Rate:      rate,
 		Last:      r.LastNumber(),
 		Left:      int64(r.Left()),
@@ -279,7 +284,7 @@ func (s *Sequence) issued() uint64 {
 		return s.counters.issued.Load()
 	}
 	granted := s.counters.granted.Load()
-	return granted - min(granted, s.window.Rest()+s.window.Lost())
+	return granted - min(granted, s.window.Unused())
 }
 
 // ended is the error of a call whose ctx has ended, or whose timeout has. It wraps the last

@@ -12,6 +12,10 @@ type Stats struct {
 	Starved   uint64        // calls that waited for the store; 0 in ordered mode, where every call does
 	Lost      uint64        // numbers that this process was granted and will never issue; it never falls
 	WentBack  uint64        // times that the store had lost acknowledged writes: [stores.ErrWentBack]
+	// Copies are the times that this memory was found to be a copy, by VMClock: the device and its field, or ""
+	// if only [Sequence.Restored] tells. See [WithVMClock].
+	Copies  uint64
+	VMClock string
 
 	Rate     float64 // numbers per second that this process takes: up at once, and down slowly
 	Step     int64   // how many numbers the next refill reserves; 0 in ordered mode

@@ -24,8 +24,13 @@ type Client struct {
 	TokenHash string   // instead of Token: its SHA-256 in hexadecimal
 	Rate      float64  // IDs and numbers per second, to 1e12; the state of a sequence counts as one; 0: no limit
 	Burst     int      // IDs and numbers at once, to 1e9, if there is a Rate; by default a second's, and at least MaxBatch
-	NoIDs     bool     // the client may only use sequences
+	NoIDs     bool     // the client may take no IDs
 	Sequences []string // that the client may use: names, or prefixes that end with *; none by default
+	Metrics   bool     // the client may read /metrics, which names clients and sequences
+
+	// MaxSequences is how many sequences the client may have open at once: beyond it, the one that it has not used for
+	// longest is closed. By default the server's: where that is reached, the client with the most closes one.
+	MaxSequences int
 }
 
 // Format writes the name, whatever the verb.
@@ -46,43 +51,38 @@ const (
 	maxBurst = 1e9
 )
 
-// credential checks the client.
-func (c Client) credential(maxBatch int64) (issuer.Credential, error) {
-	k := issuer.Credential{Name: c.Name, Rate: c.Rate, Burst: c.Burst, NoIDs: c.NoIDs, Sequences: c.Sequences}
-	if len(c.Name) < 1 || len(c.Name) > maxName || !visible(c.Name) {
-		return k, fmt.Errorf("its name is %.80q: want 1 to %d visible characters of ASCII", c.Name, maxName)
-	}
-	if c.Name == oteltickflake.Others {
-		return k, fmt.Errorf("its name is %s, by which the metrics add up clients: give another", c.Name)
-	}
-	sum, err := c.sum()
-	if err != nil {
-		return k, err
-	}
-	k.Token = sum
+// check returns the hash of the client's token, and its rights.
+func (c Client) check(maxBatch int64) (sum [sha256.Size]byte, may issuer.Rights, err error) {
+	may = issuer.Rights{IDs: !c.NoIDs, Metrics: c.Metrics, Sequences: c.Sequences, MaxSequences: c.MaxSequences, Rate: c.Rate, Burst: c.Burst}
+	sum, err = c.sum()
 	switch {
+	case len(c.Name) < 1 || len(c.Name) > maxName || !visible(c.Name):
+		err = fmt.Errorf("its name is %.80q: want 1 to %d visible characters of ASCII", c.Name, maxName)
+	case c.Name == oteltickflake.Others:
+		err = fmt.Errorf("its name is %s, by which the metrics add up clients: give another", c.Name)
+	case err != nil:
 	case !(c.Rate >= 0 && c.Rate <= maxRate): // also if it is no number
-		return k, fmt.Errorf("its rate is %g: want 0, which is no limit, to %g per second", c.Rate, float64(maxRate))
+		err = fmt.Errorf("its rate is %g: want 0, which is no limit, to %g per second", c.Rate, float64(maxRate))
 	case c.Burst < 0 || c.Burst > maxBurst:
-		return k, fmt.Errorf("its burst is %d: want 1 to %d, or 0 for the default", c.Burst, int(maxBurst))
+		err = fmt.Errorf("its burst is %d: want 1 to %d, or 0 for the default", c.Burst, int(maxBurst))
 	case c.Burst > 0 && c.Rate == 0:
-		return k, fmt.Errorf("its burst of %d has no effect without a rate", c.Burst)
-	case c.Burst == 0 && c.Rate > 0:
-		k.Burst = int(max(math.Ceil(min(c.Rate, maxBurst)), float64(maxBatch)))
+		err = fmt.Errorf("its burst of %d has no effect without a rate", c.Burst)
+	case c.MaxSequences < 0:
+		err = fmt.Errorf("its largest number of sequences is %d: want 1 or more, or 0 for the server's", c.MaxSequences)
+	case c.NoIDs && len(c.Sequences) == 0 && !c.Metrics:
+		err = errors.New("it may take no IDs, has no sequences and may not read the metrics: it may do nothing")
 	}
-	if c.NoIDs && len(c.Sequences) == 0 {
-		return k, errors.New("it may take no IDs and has no sequences: it may do nothing")
+	if c.Burst == 0 && c.Rate > 0 {
+		may.Burst = int(max(math.Ceil(min(c.Rate, maxBurst)), float64(maxBatch)))
 	}
 	for _, pattern := range c.Sequences {
-		name, open := strings.CutSuffix(pattern, "*")
-		if open && name == "" {
-			continue
-		}
-		if err := sequence.CheckName(name); err != nil {
-			return k, fmt.Errorf("its sequences: %w", err)
+		if name, open := strings.CutSuffix(pattern, "*"); err == nil && (!open || name != "") {
+			if wrong := sequence.CheckName(name); wrong != nil {
+				err = fmt.Errorf("its sequences: %w", wrong)
+			}
 		}
 	}
-	return k, nil
+	return sum, may, err
 }
 
 // sum returns the SHA-256 of the client's token.
@@ -121,14 +121,14 @@ func visible(text string) bool {
 func (s *Server) ReloadClients(read func() ([]Client, error)) error {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
-	c, credentials := s.config, []issuer.Credential(nil)
+	c, known := s.config, []*issuer.Client(nil)
 	clients, err := read()
 	if err == nil && (len(clients) == 0 || len(c.Clients) == 0) {
 		err = fmt.Errorf("service: there are %d clients, and at the start there were %d, so who needs a token would change: name at least one, or restart the server", len(clients), len(c.Clients))
 	}
 	if err == nil {
 		c.Clients = clients
-		credentials, err = c.credentials()
+		known, err = c.clients()
 	}
 	if err != nil {
 		s.issuer.Stale()
@@ -139,7 +139,7 @@ func (s *Server) ReloadClients(read func() ([]Client, error)) error {
 		c.Logger.Error("new clients cannot be used: those that were read before stay", about...)
 		return err
 	}
-	s.issuer.SetClients(credentials)
+	s.issuer.SetClients(known)
 	for _, p := range s.parts {
 		p.limited.forget()
 	}

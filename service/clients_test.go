@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 
-	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
+	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
 	"github.com/tickflake/tickflake/service"
 	"github.com/tickflake/tickflake/service/servicetest"
 )
@@ -58,11 +58,11 @@ func TestReloadClients(t *testing.T) {
 		go func() { _, _ = io.Copy(&answers, idle); ended <- time.Now() }()
 		synctest.Wait()
 
-		clients := []service.Client{{Name: "comes", Token: comes}, {Name: "stays", Token: stays, NoIDs: true, Sequences: []string{"orders"}}, shares}
+		clients := []service.Client{{Name: "comes", Token: comes}, {Name: "stays", Token: stays, NoIDs: true, Metrics: true, Sequences: []string{"orders"}}, shares}
 		began := time.Now()
 		require.NoError(t, r.ReloadClients(func() ([]service.Client, error) { return clients, nil }))
 		for _, protocol := range servicetest.Protocols {
-			servicetest.Refused(t, protocol, "unauthenticated", served(protocol, goes))
+			servicetest.Refused(t, protocol, map[bool]string{true: "unauthenticated", false: "wrong_token"}[protocol == resp], served(protocol, goes))
 			servicetest.Refused(t, protocol, "forbidden", served(protocol, stays))
 			require.NoError(t, func() error { _, err := r.caller(protocol, comes).IDs(1); return err }())
 		}

@@ -25,7 +25,7 @@ import (
 // New checks the configuration, and fails with an error that names the field and the numbers.
 // The listeners stay open then. It starts nothing.
 func New(c Config) (*Server, error) {
-	credentials, err := c.complete()
+	clients, err := c.complete()
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +35,7 @@ func New(c Config) (*Server, error) {
 	}
 	s.ctx, s.abort = context.WithCancelCause(context.Background())
 	s.issuer = issuer.New(issuer.Config{
-		Generator: c.Generator, Store: c.Store, Sequences: append([]sequence.Option{sequence.WithLogger(c.Logger)}, c.Sequences...), Create: rules(c.Create), Clients: credentials, Strategy: c.Strategy, Opened: s.opened, Observer: issuer.NewObserver(c.Logger, c.AccessLog),
+		Generator: c.Generator, Store: c.Store, Sequences: append([]sequence.Option{sequence.WithLogger(c.Logger)}, c.Sequences...), Rule: c.rule, Clients: clients, Strategy: c.Strategy, Opened: s.opened, Observer: issuer.NewObserver(c.Logger, c.AccessLog),
 		MaxBatch: c.MaxBatch, MaxAfter: c.MaxAfter, MaxNumbers: c.MaxNumbers, MaxSequences: c.MaxSequences, MaxObserved: c.MaxObserved,
 		Timeout: c.Timeout, UseWithin: c.UseWithin, Spare: c.Spare,
 		IdleTimeout: c.IdleTimeout, ReadTimeout: c.ReadTimeout, MaxStreams: c.MaxConnections, TLS: c.TLS,
@@ -80,12 +80,14 @@ func (s *Server) add(p issuer.Protocol, l net.Listener, create func() server) {
 	s.parts = append(s.parts, one)
 }
 
-func rules(create []Create) []issuer.Create {
-	rules := make([]issuer.Create, len(create))
-	for i, c := range create {
-		rules[i] = issuer.Create(c)
+// rule returns the definition of the first rule that fits the name of a sequence, or nil.
+func (c *Config) rule(name string) *sequence.Definition {
+	for i := range c.Create {
+		if strings.HasPrefix(name, c.Create[i].Prefix) {
+			return &c.Create[i].Definition
+		}
 	}
-	return rules
+	return nil
 }
 
 // bad returns an error about a field.
@@ -101,7 +103,7 @@ func (c Config) Check() error {
 }
 
 // complete sets the defaults, and checks all fields.
-func (c *Config) complete() ([]issuer.Credential, error) {
+func (c *Config) complete() ([]*issuer.Client, error) {
 	if c.Generator == nil {
 		return nil, bad("Generator", "is nil: give one that generator.Open or generator.New returned")
 	}
@@ -115,7 +117,7 @@ func (c *Config) complete() ([]issuer.Credential, error) {
 }
 
 // check sets the defaults of the fields that need no generator, and checks these fields.
-func (c *Config) check() ([]issuer.Credential, error) {
+func (c *Config) check() ([]*issuer.Client, error) {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
@@ -124,7 +126,7 @@ func (c *Config) check() ([]issuer.Credential, error) {
 			return nil, err
 		}
 	}
-	return c.credentials()
+	return c.clients()
 }
 
 // limits sets the defaults of the fields that are numbers or durations, and checks their
@@ -275,22 +277,23 @@ func asksForCertificate(c *tls.Config) bool {
 		c.ClientAuth == tls.RequireAnyClientCert && (c.VerifyConnection != nil || c.VerifyPeerCertificate != nil)
 }
 
-func (c *Config) credentials() ([]issuer.Credential, error) {
+// clients makes the clients.
+func (c *Config) clients() ([]*issuer.Client, error) {
 	names, sums := make(map[string]bool), make(map[[sha256.Size]byte]string)
-	var all []issuer.Credential
+	var all []*issuer.Client
 	for i, client := range c.Clients {
-		k, err := client.credential(c.MaxBatch)
-		if other, taken := sums[k.Token]; err == nil && taken {
-			err = fmt.Errorf("%s has the same token as %s: give each its own", k.Name, other)
+		sum, may, err := client.check(c.MaxBatch)
+		if other, taken := sums[sum]; err == nil && taken {
+			err = fmt.Errorf("%s has the same token as %s: give each its own", client.Name, other)
 		}
-		if err == nil && names[k.Name] {
-			err = fmt.Errorf("the name %q is taken by another client", k.Name)
+		if err == nil && names[client.Name] {
+			err = fmt.Errorf("the name %q is taken by another client", client.Name)
 		}
 		if err != nil {
 			return nil, &FieldError{Field: "Clients", Index: i, Err: err}
 		}
-		names[k.Name], sums[k.Token] = true, k.Name
-		all = append(all, k)
+		names[client.Name], sums[sum] = true, client.Name
+		all = append(all, issuer.NewClient(client.Name, sum, may))
 	}
 	return all, nil
 }

@@ -95,6 +95,8 @@ func TestConfigIsChecked(t *testing.T) {
 		"negative rate":      {one(service.Client{Token: token, Rate: -1}), "its rate is -1"},
 		"burst alone":        {one(service.Client{Token: token, Burst: 5}), "no effect without a rate"},
 		"nothing allowed":    {one(service.Client{Token: token, NoIDs: true}), "it may do nothing"},
+		"metrics alone":      {one(service.Client{Token: token, NoIDs: true, Metrics: true}), ""},
+		"negative sequences": {one(service.Client{Token: token, MaxSequences: -1}), "its largest number of sequences is -1"},
 		"bad pattern":        {one(service.Client{Token: token, Sequences: []string{"a b*"}}), "its sequences"},
 		"one name": {func(c *service.Config) {
 			c.Clients = []service.Client{{Name: "a", Token: token}, {Name: "a", Token: token + "2"}}

@@ -4,9 +4,17 @@ go 1.26.0
 
 replace (
 	github.com/tickflake/tickflake => ../
-	github.com/tickflake/tickflake/api => ../api
 	github.com/tickflake/tickflake/client => ../client
+	github.com/tickflake/tickflake/cmd => ../cmd
 	github.com/tickflake/tickflake/otel => ../otel
+	github.com/tickflake/tickflake/stores/etcd => ../stores/etcd
+	github.com/tickflake/tickflake/stores/kubernetes => ../stores/kubernetes
+	github.com/tickflake/tickflake/stores/mysql => ../stores/mysql
+	github.com/tickflake/tickflake/stores/nats => ../stores/nats
+	github.com/tickflake/tickflake/stores/postgres => ../stores/postgres
+	github.com/tickflake/tickflake/stores/redis => ../stores/redis
+	github.com/tickflake/tickflake/stores/s3 => ../stores/s3
+	github.com/tickflake/tickflake/stores/zookeeper => ../stores/zookeeper
 )
 
 require (
@@ -14,13 +22,14 @@ require (
 	github.com/prometheus/client_golang v1.24.1
 	github.com/stretchr/testify v1.12.1
 	github.com/tickflake/tickflake v0.0.0
-	github.com/tickflake/tickflake/api v0.0.0-00010101000000-000000000000
-	github.com/tickflake/tickflake/otel v0.0.0-00010101000000-000000000000
+	github.com/tickflake/tickflake/client v0.0.0
+	github.com/tickflake/tickflake/otel v0.0.0
 	go.opentelemetry.io/otel v1.45.0
 	go.opentelemetry.io/otel/exporters/prometheus v0.67.0
 	go.opentelemetry.io/otel/metric v1.45.0
 	go.opentelemetry.io/otel/sdk v1.45.0
 	go.opentelemetry.io/otel/sdk/metric v1.45.0
+	golang.org/x/text v0.42.0
 	golang.org/x/time v0.16.0
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260817212433-ac3dfec99bb1
 	google.golang.org/grpc v1.85.0
@@ -49,5 +58,4 @@ require (
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/net v0.60.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
-	golang.org/x/text v0.42.0 // indirect
 )

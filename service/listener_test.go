@@ -28,8 +28,8 @@ func TestRoom(t *testing.T) {
 	gen, err := generator.New(generator.WithNode(1))
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, gen.Close()) }()
-	i := issuer.New(issuer.Config{Generator: gen, Clients: []issuer.Credential{{Name: "shop", Token: sha256.Sum256(nil)}}})
-	client, err := i.Authenticate("")
+	i := issuer.New(issuer.Config{Generator: gen, Clients: []*issuer.Client{issuer.NewClient("shop", sha256.Sum256(nil), issuer.Rights{IDs: true})}})
+	client, err := i.Authenticate("", false)
 	require.NoError(t, err)
 	synctest.Test(t, func(t *testing.T) {
 		const patience = 10 * time.Second

@@ -24,7 +24,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
-	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
+	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service"
@@ -107,13 +107,13 @@ func TestRuns(t *testing.T) {
 			}
 			return int64(all[len(all)-1]) + 1<<(layout.NodeBits+layout.SequenceBits)
 		}
-		for _, n := range []int64{0, 1, 7, 10_000} {
+		for _, n := range []int64{1, 7, 10_000} {
 			seen := ahead()
-			taken, err := tickflakev1.NewTickflakeClient(conn).Take(t.Context(), &tickflakev1.TakeRequest{Count: n, After: seen})
+			taken, err := tickflakev1.NewTickflakeClient(conn).Take(t.Context(), &tickflakev1.TakeRequest{Count: &n, After: seen})
 			require.NoError(t, err)
 			require.Equal(t, stride, taken.Runs[0].Stride)
 			ids := expand(t, taken.Runs)
-			require.Len(t, ids, int(max(n, 1)))
+			require.Len(t, ids, int(n))
 			require.Greater(t, int64(ids[0]), seen)
 			all = append(all, ids...)
 		}
@@ -170,7 +170,7 @@ func TestAnswersOfRPC(t *testing.T) {
 		{answered(c.Take, &tickflakev1.TakeRequest{}), `{"runs":.{"first":"N","count":"1","stride":"256","useWithin":"1.500s"}.}`},
 		{answered(c.Decode, &tickflakev1.DecodeRequest{Id: int64(id) + 0x312}), `{"id":"N","time":"2020-01-01T01:00:00Z","node":"18","parts":{"host":"2","rack":"1"},"sequence":"3"}`},
 		{answered(c.Number, &tickflakev1.NumberRequest{Name: "orders"}), `{"first":"1","last":"1","count":"1","stride":"1","mode":"MODE_SEGMENTED"}`},
-		{answered(c.Number, &tickflakev1.NumberRequest{Name: "tickets", Count: 2}), `{"first":"103","last":"113","count":"2","stride":"10","mode":"MODE_ORDERED"}`},
+		{answered(c.Number, &tickflakev1.NumberRequest{Name: "tickets", Count: new(int64(2))}), `{"first":"103","last":"113","count":"2","stride":"10","mode":"MODE_ORDERED"}`},
 		{answered(c.GetSequence, &tickflakev1.GetSequenceRequest{Name: "tickets"}), `{"sequence":{"name":"tickets","mode":"MODE_ORDERED","start":"100","stride":"10","offset":"3","max":"10000","next":"123","last":"113","left":"988"}}`},
 		{answered(c.GetSequence, &tickflakev1.GetSequenceRequest{Name: "bills"}), `{"sequence":{"name":"bills","mode":"MODE_SEGMENTED","stride":"1","max":"N","last":"-1","period":"yearly"}}`},
 	} {
@@ -234,7 +234,7 @@ func TestCancel(t *testing.T) {
 		client := tickflakev1.NewTickflakeClient(r.rpc())
 		ctx, cancel := context.WithCancel(t.Context())
 		failed := make(chan error)
-		go func() { _, err := client.Take(ctx, &tickflakev1.TakeRequest{Count: 10_000}); failed <- err }()
+		go func() { _, err := client.Take(ctx, &tickflakev1.TakeRequest{Count: new(int64(10_000))}); failed <- err }()
 		stream, err := client.Stream(ctx)
 		require.NoError(t, err)
 		require.NoError(t, stream.Send(&tickflakev1.StreamRequest{Credit: 10_000}))
@@ -288,7 +288,7 @@ func TestEveryMethodAsksForTheToken(t *testing.T) {
 	got, err := client.Describe(ctx, &tickflakev1.DescribeRequest{})
 	require.NoError(t, err)
 	require.Equal(t, []int64{70, 70}, []int64{got.MaxBatch, got.MaxNumbers}, "a client that asks for no more is not refused")
-	_, err = client.Take(ctx, &tickflakev1.TakeRequest{Count: got.MaxBatch})
+	_, err = client.Take(ctx, &tickflakev1.TakeRequest{Count: &got.MaxBatch})
 	require.NoError(t, err)
 	stream, err := client.Stream(ctx)
 	require.NoError(t, err)
@@ -355,7 +355,7 @@ func TestCallsWithoutARequest(t *testing.T) {
 		synctest.Wait()
 		began := time.Now()
 		late := begin(conn)
-		require.Equal(t, codes.DeadlineExceeded, status.Code(late.RecvMsg(&tickflakev1.TakeResponse{})))
+		require.Equal(t, codes.Unavailable, status.Code(late.RecvMsg(&tickflakev1.TakeResponse{})))
 		assert.Equal(t, 2*time.Second, time.Since(began))
 		_, err := tickflakev1.NewTickflakeClient(conn).Take(t.Context(), &tickflakev1.TakeRequest{})
 		require.NoError(t, err)

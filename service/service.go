@@ -46,7 +46,8 @@ type Config struct {
 	Sequences []sequence.Option // for each sequence that is opened
 	Create    []Create          // sequences that are created when they are first asked for; the first rule that fits counts
 
-	// MaxSequences and MaxObserved bound memory and series: a sequence that is observed has 15 series,
+	// MaxSequences and MaxObserved bound memory and series. Where another sequence needs the room, the one that was not used
+	// for longest is closed, of the client with the most. A sequence that is observed has 15 series,
 	// a client one, and the others of each are added up as "(others)".
 	MaxSequences int `setting:"max-sequences" default:"10000" least:"1" most:"1000000" usage:"sequences are open at once, at most"`
 	MaxObserved  int `setting:"max-observed" default:"100" least:"1" most:"1000000" usage:"sequences, and as many clients, have metrics of their own, at most; the others are added up as (others)"`

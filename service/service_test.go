@@ -22,7 +22,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
+	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service"
 	"github.com/tickflake/tickflake/service/servicetest"
@@ -267,7 +267,7 @@ func TestSlowPeers(t *testing.T) {
 		{resp, "half a command", "*1\r\n$4\r\nPI", "", false, read, read},
 		{resp, "half a command after one", "PING\r\n*1\r\n", "", false, read, read},
 		{resp, "a byte now and then", "x", strings.Repeat("x", 100), false, read, read},
-		{resp, "commands, and reads nothing", "PING\r\n", strings.Repeat("PING\r\n", 100), true, read, read},
+		{resp, "commands, and reads nothing", "PING\r\n", strings.Repeat("PING\r\n", 100), true, read, read + time.Second}, // its next byte finds it
 		{rpc, "nothing", "", "", false, read, read},
 		{rpc, "half a preface", preface[:10], "", false, read, read},
 		{rpc, "a preface", preface, "", false, read, ping},
@@ -317,6 +317,44 @@ func TestSlowPeers(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A client that sends a pipeline of any length before it reads gets all replies. One that never reads is cut off,
+// which the log and the metrics tell.
+func TestLongPipeline(t *testing.T) {
+	t.Parallel()
+	const n, seconds = 20_000, 30
+	bubble(t, func(t *testing.T) {
+		r := start(t, pipe, func(c *service.Config) { c.ReadTimeout = time.Second })
+		c := r.connect(resp, "")
+		require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
+		for range seconds {
+			time.Sleep(time.Second / 2)
+			_, err := io.WriteString(c, strings.Repeat("INCR orders\r\nPING\r\n", n/seconds+1))
+			require.NoError(t, err)
+		}
+		go func() { _, _ = io.WriteString(c, "QUIT\r\n") }()
+		in := bufio.NewReader(c)
+		for want := range n {
+			line, err := in.ReadString('\n')
+			require.NoError(t, err)
+			require.Equal(t, fmt.Sprintf(":%d\r\n", want+1), line)
+			line, err = in.ReadString('\n')
+			require.NoError(t, err)
+			require.Equal(t, "+PONG\r\n", line)
+		}
+		_, err := io.Copy(io.Discard, in)
+		require.NoError(t, err)
+
+		c = r.connect(resp, "")
+		for err == nil {
+			_, err = io.WriteString(c, "PING\r\n")
+			time.Sleep(time.Second / 2)
+		}
+		synctest.Wait()
+		assert.Len(t, lines(r.Log(), `"code":"unread"`), 1)
+		assert.Regexp(t, `(?m)^tickflake_service_requests_total{.*code="unread",.*protocol="resp"} 1$`, servicetest.Metrics(t, r.Dial, ""))
+	})
 }
 
 // A client of HTTP/2 that takes no body of an answer, or reads nothing, holds its request for a

@@ -10,6 +10,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
 )
 
 // ReloadTLS returns a configuration of TLS 1.2 and later with the certificate and the key of
@@ -82,6 +85,10 @@ func (r *reloader) reload() error {
 	for _, path := range r.paths {
 		var content []byte
 		if content, err = os.ReadFile(path); err != nil {
+			seen = err.Error()
+			break
+		}
+		if content, _, err = transform.Bytes(unicode.BOMOverride(transform.Nop), content); err != nil { // of an editor of Windows
 			seen = err.Error()
 			break
 		}

@@ -19,7 +19,7 @@ var (
 	// does not fit its field, or an instant lies outside the layout's lifetime.
 	ErrRange = errors.New("out of range")
 
-	// ErrType: a JSON, SQL or BSON value of a kind that holds no ID, such as a JSON
+	// ErrType: a JSON, SQL, BSON or MessagePack value of a kind that holds no ID, such as a JSON
 	// object or an SQL NULL.
 	ErrType = errors.New("wrong type")
 

@@ -28,6 +28,11 @@ import (
 //   - JSON: a string, "1541815603606036480", because JavaScript rounds numbers above
 //     1<<53. For a field that may be null, use a *ID: a [database/sql.Null] of ID
 //     becomes {"V":"1541815603606036480","Valid":true}.
+//   - MessagePack: an integer with github.com/vmihailenco/msgpack, through [ID.MarshalMsgpack];
+//     ugorji/go/codec writes 8 bytes, through [ID.MarshalBinary].
+//   - A parameter of a web request: gin and echo, gorilla/schema and fiber refuse what [Parse] refuses,
+//     through [ID.UnmarshalParam] and [ID.UnmarshalText]. go-playground/form takes "-5" and "007" until you
+//     register Parse with its RegisterCustomTypeFunc.
 //   - Text for programs: [ID.String], decimal. It sorts as text only among IDs of
 //     equal length.
 //   - Text that must sort, be short, or be typed by people: [ID.Base32], [ID.Base58]
@@ -42,7 +47,7 @@ import (
 // No generator issues a negative ID; only a conversion such as ID(-5) makes one. That
 // is a bug in the caller, and every method shows it without a panic. Methods with an
 // error result ([ID.AppendText], [ID.MarshalText], [ID.MarshalJSON], [ID.AppendBinary],
-// [ID.MarshalBinary] and [ID.Value]) return an error that wraps [ErrRange], so that no
+// [ID.MarshalBinary], [ID.MarshalBSONValue], [ID.MarshalMsgpack] and [ID.Value]) return an error that wraps [ErrRange], so that no
 // value is stored that cannot be read back. Methods without one write it: [ID.String]
 // and [ID.LogValue] with a minus sign, [ID.Bytes] and the three fixed-width forms as
 // the unsigned number with the same 64 bits. Every parser refuses all of these.
@@ -139,6 +144,10 @@ func (id *ID) UnmarshalText(text []byte) error {
 	*id = v
 	return nil
 }
+
+// UnmarshalParam is [ID.UnmarshalText] for web frameworks that bind a parameter by its kind, which is that of
+// an int64: gin and echo ask for this method first, and would else take "-5" and "007".
+func (id *ID) UnmarshalParam(text string) error { return id.UnmarshalText([]byte(text)) }
 
 // MarshalJSON implements [json.Marshaler]: a JSON string with the decimal form,
 // because a JavaScript number keeps only 53 bits. It fails, with [ErrRange],

@@ -31,8 +31,9 @@ func (id ID) Base32() string { return base32Form.format(id) }
 // Base58 returns the ID as 11 characters of the alphabet that Bitcoin
 // addresses use, which leaves out 0, O, I and l: "4aaW4SzAyQK". It is as short
 // as [ID.Base62] without the look-alikes. Compared byte by byte, the texts sort
-// as the IDs do; under a collation that ignores case, different IDs may compare
-// equal. [ParseBase58] reads it back.
+// as the IDs do. Under a language's collation, the default of many databases, they do not, and where it
+// ignores case, different IDs compare equal: declare the column COLLATE "C" (PostgreSQL) or ascii_bin
+// (MySQL), or take [ID.Base32], which sorts under all of them. [ParseBase58] reads it back.
 //
 // Only the alphabet is Bitcoin's: there is no checksum, and the padding is to a
 // fixed width. Other alphabets of 58 characters are in use (Flickr's puts the
@@ -41,9 +42,8 @@ func (id ID) Base58() string { return base58Form.format(id) }
 
 // Base62 returns the ID as 11 characters from 0-9, A-Z and a-z, in this order:
 // "1ptWyK4WgZU". Choose it for programs that expect every ASCII letter and
-// digit; it is no shorter than [ID.Base58]. Compared byte by byte, the texts
-// sort as the IDs do; under a collation that ignores case, different IDs may
-// compare equal. [ParseBase62] reads it back.
+// digit; it is no shorter than [ID.Base58]. It sorts as that does.
+// [ParseBase62] reads it back.
 //
 // Some encoders put the lower case first; their texts do not mix with these.
 func (id ID) Base62() string { return base62Form.format(id) }

@@ -42,7 +42,7 @@ type form struct {
 var forms = []form{
 	{name: "decimal", alphabet: "0123456789",
 		write: func(id snowflake.ID) (string, error) { b, err := id.MarshalText(); return string(b), err },
-		read:  func(id *snowflake.ID, s string) error { return id.UnmarshalText([]byte(s)) }},
+		read:  (*snowflake.ID).UnmarshalParam},
 	{name: "base32", alphabet: "0123456789ABCDEFGHJKMNPQRSTVWXYZ", accepted: "abcdefghjkmnpqrstvwxyzIiLlOo", width: 13,
 		write: always(snowflake.ID.Base32), read: into(snowflake.ParseBase32)},
 	{name: "base58", alphabet: "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz", width: 11,
@@ -64,6 +64,9 @@ var forms = []form{
 	{name: "SQL",
 		write: func(id snowflake.ID) (string, error) { v, err := id.Value(); return fmt.Sprint(v), err },
 		read:  func(id *snowflake.ID, s string) error { return id.Scan(s) }},
+	{name: "msgpack",
+		write: func(id snowflake.ID) (string, error) { b, err := id.MarshalMsgpack(); return string(b), err },
+		read:  func(id *snowflake.ID, s string) error { return id.UnmarshalMsgpack([]byte(s)) }},
 }
 
 // digits are the forms of digits.
@@ -136,7 +139,7 @@ func TestFormsKnownValues(t *testing.T) {
 	} {
 		raw := tc.id.Bytes()
 		slices.Reverse(raw[:])
-		known := []string{tc.decimal, tc.base32, tc.base58, tc.base62, tc.bytes, `"` + tc.decimal + `"`, "\x12" + string(raw[:]), tc.decimal}
+		known := []string{tc.decimal, tc.base32, tc.base58, tc.base62, tc.bytes, `"` + tc.decimal + `"`, "\x12" + string(raw[:]), tc.decimal, "\xd3" + tc.bytes}
 		for i, f := range forms {
 			text, err := f.write(tc.id)
 			if tc.id < 0 && f.width == 0 {
@@ -280,6 +283,15 @@ func TestFormsRefuse(t *testing.T) {
 		{"BSON", "\x0812345678", snowflake.ErrType, "type 0x08, want an integer of 64 or 32 bits"}, // a bool
 		{"BSON", "\x0112345678", snowflake.ErrType, "type 0x01, want an integer of 64 or 32 bits"}, // a double, which rounds
 		{"SQL", "", snowflake.ErrLength, "want 1 to 19 digits"},
+		{"msgpack", "", snowflake.ErrLength, "no value"},
+		{"msgpack", "\x05\x05", snowflake.ErrLength, "1 bytes follow the first, want 0"},
+		{"msgpack", "\xd3\x00\x00\x00\x00\x00\x00\x00", snowflake.ErrLength, "7 bytes follow the first, want 8"},
+		{"msgpack", "\xd3\xff\xff\xff\xff\xff\xff\xff\xff", snowflake.ErrRange, "is negative or above 9223372036854775807"},
+		{"msgpack", "\xcf\x80\x00\x00\x00\x00\x00\x00\x00", snowflake.ErrRange, "is negative or above 9223372036854775807"},
+		{"msgpack", "\xd0\x80", snowflake.ErrRange, "is negative or above 9223372036854775807"},
+		{"msgpack", "\xff", snowflake.ErrType, "first byte 0xff, want an integer that is not negative"},
+		{"msgpack", "\xc0", snowflake.ErrType, "first byte 0xc0, want an integer that is not negative"}, // nil
+		{"msgpack", "\xcb12345678", snowflake.ErrType, "first byte 0xcb, want an integer that is not negative"},
 	} {
 		for _, f := range forms {
 			if f.name == tc.form {
@@ -303,6 +315,10 @@ func TestFormsAccept(t *testing.T) {
 		{`"\u00312\u0033"`, forms[5].read, 123},
 		{`null`, forms[5].read, untouchedID},
 		{"\x10\x01\x02\x00\x00", forms[6].read, 513},
+		{"\x7f", forms[8].read, 127},
+		{"\xcc\xff", forms[8].read, 255},
+		{"\xcd\x80\x01", forms[8].read, 1<<15 + 1},
+		{"\xd2\x7f\x00\x00\x01", forms[8].read, 127<<24 + 1},
 	} {
 		got := untouchedID
 		require.NoError(t, tc.read(&got, tc.text), tc.text)

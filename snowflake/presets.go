@@ -16,7 +16,8 @@ func Default() Layout {
 
 // Twitter returns the layout of Twitter's (X's) IDs: 41 bits of 1ms from
 // 2010-11-04T01:42:54.657Z, until 2080-07-10T17:30:30.209Z; 5 bits datacenter,
-// 5 bits worker; 12 bits sequence. Source: IdWorker.scala in
+// 5 bits worker; 12 bits sequence. Twitter's own IDs from before that November were a plain counter: those below
+// 30,000,000,000 decode to the first seconds after the epoch, which tell nothing. Source: IdWorker.scala in
 // twitter-archive/snowflake.
 func Twitter() Layout {
 	return Layout{

@@ -27,9 +27,11 @@ type told struct {
 	closed bool
 }
 
-func (s *told) Durability(ctx context.Context) (stores.Durability, error) {
-	s.asked++
-	return s.tell(ctx, s.asked)
+func (s *told) Traits() stores.Traits {
+	return stores.Traits{Durability: func(ctx context.Context) (stores.Durability, error) {
+		s.asked++
+		return s.tell(ctx, s.asked)
+	}}
 }
 
 func (s *told) Close() error { s.closed = true; return nil }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -59,6 +60,44 @@ type Store interface {
 	// once. Later operations return soon, and those that need what was closed fail. Close
 	// has no context: if the server hangs, it returns after at most a second.
 	Close() error
+
+	// Traits returns what the store is and can do besides. A type that embeds a Store has its traits. One that
+	// passes calls on to a Store in a field returns those of that Store, or the lease loses what they promise.
+	Traits() Traits
+}
+
+// Traits are what a [Store] is and can do besides keeping cells. Each field may be left out: those of an engine of
+// your own can be the zero value. Its functions are safe for use by several goroutines at once.
+type Traits struct {
+	// TryLock is of a store that knows whether the process that holds a cell is alive, as a store on the
+	// same host can. A process locks a cell before it claims it, and keeps the lock for as long as it
+	// holds the cell; any end of the process, also a crash, unlocks it. A cell that is not locked is free,
+	// and a locked cell is not. Locks only save waiting: uniqueness rests on Swap alone.
+	//
+	// TryLock does not wait for the holder. If the cell is locked already, by this process or another, the
+	// error wraps [ErrLocked]. unlock may be called more than once.
+	TryLock func(ctx context.Context, key string) (unlock func(), err error)
+
+	// Scattered says that the store is easily taken for one store where there are several, as a directory is when
+	// each pod has one of its own. So that these do not all begin with the same node number, which makes
+	// duplicates rarer and not impossible, a new store begins with a random one.
+	Scattered bool
+
+	// Private returns why each host or container is likely to have a store of its own here, or "". A lease logs it.
+	Private func(ctx context.Context) string
+
+	// Window, above 0, is of a store whose writes are dear: the length of the grants of a lease that was given no other.
+	Window time.Duration
+
+	// Durability asks the server for its settings; see [CheckDurability]. Its error says that the server does
+	// not answer, or refuses.
+	Durability func(ctx context.Context) (Durability, error)
+
+	// Probe looks by many writes for a server that breaks the promises of a Store, as some of its protocol
+	// do under load. It is called before the first process of a fleet writes and before a sequence is created; if a server has
+	// passed before, it does nothing then. "tickflake lease check" probes again. The error is [Refused] if
+	// the server breaks a promise; a store that was opened by a URL is refused from then on.
+	Probe func(ctx context.Context, again bool) error
 }
 
 // Cell is the value of one key in a [Store].
@@ -82,29 +121,6 @@ var ErrConflict = Passing.New("cell was changed by another process")
 // ErrDamaged is wrapped by the error for a cell that cannot be read as it was
 // written.
 var ErrDamaged = Loss.New("cell is damaged")
-
-// Locker is a [Store] that knows whether the process that holds a cell is alive,
-// as a store on the same host can. A process locks a cell before it claims it, and
-// keeps the lock for as long as it holds the cell; any end of the process, also a crash,
-// unlocks it. A cell that is not locked is free, and a locked cell is not.
-//
-// Locks only save waiting. Uniqueness rests on Swap alone.
-type Locker interface {
-	Store
-
-	// TryLock locks the cell of a key without waiting for its holder. If it is
-	// locked already, by this process or another, the error wraps [ErrLocked]. unlock may
-	// be called more than once.
-	TryLock(ctx context.Context, key string) (unlock func(), err error)
-}
-
-// Scatterer is a [Store] that is easily taken for one store where there are several, as a directory is when each
-// pod has one of its own. So that these do not all begin with the same node number, which makes duplicates rarer and
-// not impossible, FirstNode draws the number with which a new store begins, from 0 up to nodes.
-type Scatterer interface {
-	Store
-	FirstNode(nodes int64) int64
-}
 
 // ErrLocked is wrapped by the error of a TryLock for a cell that is locked.
 var ErrLocked = Passing.New("cell is locked by a living process")

@@ -43,10 +43,7 @@ func (c chain) Decide(s Situation) Decision {
 func (c chain) String() string {
 	members := make([]string, len(c))
 	for i, member := range c {
-		members[i] = text(member)
-		if _, nested := member.(perCause); nested {
-			members[i] = "(" + members[i] + ")"
-		}
+		members[i] = nested(member)
 	}
 	return strings.Join(members, ",")
 }
@@ -85,7 +82,7 @@ func (p perCause) of(cause Cause) Strategy {
 }
 
 func (p perCause) String() string {
-	return "exhausted=" + text(p.exhausted) + "/behind=" + text(p.behind)
+	return "exhausted=" + nested(p.exhausted) + "/behind=" + nested(p.behind)
 }
 
 func (p perCause) validate() error {
@@ -98,10 +95,14 @@ func (p perCause) validate() error {
 	return nil
 }
 
-// text returns s for a message.
-func text(s Strategy) string {
+// nested returns the text of a member: that of a [PerCause] stands in parentheses.
+func nested(s Strategy) string {
+	text := fmt.Sprintf("%T", s)
 	if s, ok := s.(fmt.Stringer); ok {
-		return s.String()
+		text = s.String()
 	}
-	return fmt.Sprintf("%T", s)
+	if _, ok := s.(perCause); ok {
+		return "(" + text + ")"
+	}
+	return text
 }

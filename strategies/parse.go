@@ -15,18 +15,17 @@ import (
 //	borrow:1s
 //	borrow:1s,wait:5s                    a chain: the first that does not reject
 //	exhausted=wait:1s/behind=reject      one per cause, in this order
+//	(exhausted=wait/behind=reject),wait  parentheses around a member
 //	default, twitter, leaf, last-timestamp-plus-one
 //
 // Durations are written as [time.ParseDuration] reads them. The strategies of
-// this package print themselves in this form, except that a [PerCause] inside a
-// [Chain] or inside another PerCause cannot be read back. The error wraps
-// [ErrInvalid].
+// this package print themselves in this form. The error wraps [ErrInvalid].
 func Parse(s string) (Strategy, error) {
 	rest, ok := strings.CutPrefix(s, "exhausted=")
 	if !ok {
 		return parseChain(s)
 	}
-	exhausted, behind, ok := strings.Cut(rest, "/behind=")
+	exhausted, behind, ok := cut(rest, "/behind=")
 	if !ok {
 		return nil, parseError(s, `"exhausted=…" must be followed by "/behind=…"`)
 	}
@@ -42,19 +41,40 @@ func Parse(s string) (Strategy, error) {
 }
 
 func parseChain(s string) (Strategy, error) {
-	words := strings.Split(s, ",")
-	members := make([]Strategy, len(words))
-	for i, word := range words {
-		member, err := parseWord(word)
+	var members []Strategy
+	for more := true; more; {
+		var word string
+		word, s, more = cut(s, ",")
+		parse := parseWord
+		if inner, ok := strings.CutPrefix(word, "("); ok && strings.HasSuffix(inner, ")") {
+			word, parse = inner[:len(inner)-1], Parse
+		}
+		member, err := parse(word)
 		if err != nil {
 			return nil, err
 		}
-		members[i] = member
+		members = append(members, member)
 	}
 	if len(members) == 1 {
 		return members[0], nil
 	}
 	return Chain(members...), nil
+}
+
+// cut is [strings.Cut] at the first separator that is in no parentheses.
+func cut(s, separator string) (before, after string, found bool) {
+	depth := 0
+	for i := range len(s) {
+		switch {
+		case s[i] == '(':
+			depth++
+		case s[i] == ')':
+			depth--
+		case depth == 0 && strings.HasPrefix(s[i:], separator):
+			return s[:i], s[i+len(separator):], true
+		}
+	}
+	return s, "", false
 }
 
 func parseWord(word string) (Strategy, error) {

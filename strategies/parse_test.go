@@ -25,6 +25,8 @@ func TestParse(t *testing.T) {
 		"last-timestamp-plus-one": strategies.LastTimestampPlusOne(),
 		"exhausted=wait:1s/behind=borrow:1s,wait": strategies.PerCause(strategies.WaitUpTo(time.Second),
 			strategies.Chain(strategies.BorrowUpTo(time.Second), strategies.Wait())),
+		"(twitter),(wait)": strategies.Chain(strategies.LikeTwitter(), strategies.Wait()),
+		"exhausted=(exhausted=wait/behind=reject),reject/behind=leaf": strategies.PerCause(strategies.Chain(strategies.LikeTwitter(), strategies.Reject()), strategies.LikeLeaf()),
 	} {
 		got, err := strategies.Parse(text)
 		require.NoError(t, err, text)
@@ -53,6 +55,10 @@ func TestParseRefuses(t *testing.T) {
 		"exhausted=wait/behind=":      "want reject",
 		"behind=wait/exhausted=wait":  "want reject",
 		strings.Repeat("wait", 10):    `waitwait": not known`,
+		"(wait":                       "want reject",
+		"wait)":                       "want reject",
+		"(wait)(wait)":                "want reject",
+		"((exhausted=wait))":          "/behind=",
 		strings.Repeat("wait", 1<<16): "want reject",
 	} {
 		_, err := strategies.Parse(text)
@@ -63,7 +69,7 @@ func TestParseRefuses(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, seed := range []string{"reject", "borrow:1s,wait:5s", "exhausted=wait:1s/behind=reject", "wait:-1s", "leaf,,"} {
+	for _, seed := range []string{"reject", "borrow:1s,wait:5s", "exhausted=wait:1s/behind=reject", "wait:-1s", "leaf,,", "twitter,wait", "exhausted=leaf/behind=(leaf),wait"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -75,10 +81,20 @@ func FuzzParse(f *testing.F) {
 		require.NoError(t, strategies.Validate(s))
 		printed := fmt.Sprint(s)
 		again, err := strategies.Parse(printed)
-		if strings.Contains(printed, "(") || strings.Count(printed, "exhausted=") > 1 {
-			return // nested, as "twitter,reject" is: not to be read back
-		}
 		require.NoError(t, err, printed)
 		assert.Equal(t, printed, fmt.Sprint(again))
 	})
+}
+
+func TestParseSequenceStart(t *testing.T) {
+	for _, want := range []strategies.SequenceStart{strategies.StartZero(), strategies.StartRandom(1), strategies.StartRandom(4096)} {
+		got, err := strategies.ParseSequenceStart(want.String())
+		require.NoError(t, err)
+		assert.Equal(t, want, got)
+	}
+	for _, text := range []string{"", "random", "random:", "random:0", "random:-1", "random:+8", "random:08", "zero:8", strings.Repeat("9", 1000)} {
+		_, err := strategies.ParseSequenceStart(text)
+		require.ErrorIs(t, err, strategies.ErrInvalid, text)
+		assert.Less(t, len(err.Error()), 200)
+	}
 }

@@ -1,6 +1,10 @@
 package strategies
 
-import "fmt"
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
 
 // SequenceStart says where the sequence of a new tick begins. It changes the
 // low bits of IDs, never their order. The zero SequenceStart is [StartZero].
@@ -56,4 +60,22 @@ func (s SequenceStart) String() string {
 		return "zero"
 	}
 	return fmt.Sprintf("random:%d", s.below)
+}
+
+// ParseSequenceStart reads what String prints: zero, or random:N, as a flag or a configuration file holds
+// it. The error wraps [ErrInvalid].
+func ParseSequenceStart(s string) (SequenceStart, error) {
+	if s == StartZero().String() {
+		return StartZero(), nil
+	}
+	if digits, ok := strings.CutPrefix(s, "random:"); ok {
+		below, err := strconv.ParseInt(digits, 10, 64)
+		if start := StartRandom(below); err == nil && below > 0 && start.String() == s {
+			return start, nil
+		}
+	}
+	if len(s) > 40 {
+		s = s[:40] + "…"
+	}
+	return SequenceStart{}, fmt.Errorf("%w sequence start %q: want zero, or random:N with N from 1 to the IDs per tick of the layout, such as random:256", ErrInvalid, s)
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/tickflake/tickflake/bench/measure"
 	"github.com/tickflake/tickflake/bench/report"
-	"github.com/tickflake/tickflake/internal/rig/servers"
+	"github.com/tickflake/tickflake/integration/servers"
 	_ "github.com/tickflake/tickflake/stores/mysql" // the engines of the leases
 	_ "github.com/tickflake/tickflake/stores/postgres"
 	_ "github.com/tickflake/tickflake/stores/redis"

@@ -11,7 +11,7 @@ import (
 
 	"github.com/tickflake/tickflake/bench/report"
 	"github.com/tickflake/tickflake/generator"
-	"github.com/tickflake/tickflake/internal/rig/servers"
+	"github.com/tickflake/tickflake/integration/servers"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores"

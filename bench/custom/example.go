@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tickflake/tickflake/chaos_test/kernel/peers"
+	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel/peers"
 )
 
 // The example waits until the tick of its ID begins.

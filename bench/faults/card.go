@@ -11,7 +11,7 @@ import (
 
 	"github.com/tickflake/tickflake/bench/measure"
 	"github.com/tickflake/tickflake/bench/report"
-	"github.com/tickflake/tickflake/chaos_test/kernel"
+	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel"
 )
 
 // Sections returns the two sections.

@@ -10,7 +10,7 @@ import (
 	"github.com/tickflake/tickflake/bench/generators"
 	"github.com/tickflake/tickflake/bench/measure"
 	"github.com/tickflake/tickflake/bench/report"
-	"github.com/tickflake/tickflake/chaos_test/kernel"
+	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel"
 	"github.com/tickflake/tickflake/generator/generatortest"
 	"github.com/tickflake/tickflake/strategies"
 )

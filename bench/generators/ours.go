@@ -12,6 +12,7 @@ import (
 	"github.com/tickflake/tickflake/bench/report"
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/publicid"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/snowflake"
@@ -125,10 +126,10 @@ func Wide() snowflake.Layout {
 // opener makes the generator of a case.
 type opener func(context.Context) (*generator.Generator, error)
 
-// fixed makes a generator with a fixed node number.
+// fixed makes a generator with a fixed node number and a clock of its own, so that it shares no word with another case.
 func fixed(layout snowflake.Layout, opts ...generator.Option) opener {
 	return func(context.Context) (*generator.Generator, error) {
-		return generator.New(append(opts, generator.WithLayout(layout), generator.WithNode(0))...)
+		return generator.New(append(opts, generator.WithLayout(layout), generator.WithNode(0), generator.WithClock(monoclock.New()))...)
 	}
 }
 

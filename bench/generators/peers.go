@@ -10,7 +10,7 @@ import (
 	"github.com/bwmarrin/snowflake"
 
 	"github.com/tickflake/tickflake/bench/report"
-	"github.com/tickflake/tickflake/chaos_test/kernel/peers"
+	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel/peers"
 )
 
 // Names of peers in targets and texts.

@@ -16,9 +16,9 @@ import (
 
 	"github.com/tickflake/tickflake/bench/measure"
 	"github.com/tickflake/tickflake/bench/report"
-	"github.com/tickflake/tickflake/chaos_test/kernel/peers"
+	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel/peers"
 	"github.com/tickflake/tickflake/generator"
-	"github.com/tickflake/tickflake/internal/rig/servers"
+	"github.com/tickflake/tickflake/integration/servers"
 )
 
 // Sections returns the section.

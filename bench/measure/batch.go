@@ -4,8 +4,6 @@ import (
 	"context"
 	"runtime"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // Batch is an operation that can be repeated. Its turn is a batch that takes about the target
@@ -109,11 +107,4 @@ func (b *Batch) measure(ctx context.Context) (took time.Duration, f Figures, err
 		took = time.Duration(wall * n)
 	}
 	return took, f, nil
-}
-
-// CPUTime returns the processor time that this process has used.
-func CPUTime() (time.Duration, error) {
-	var usage unix.Rusage
-	err := unix.Getrusage(unix.RUSAGE_SELF, &usage)
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano()), err
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/tickflake/tickflake/bench/report"
 	"github.com/tickflake/tickflake/client"
 	"github.com/tickflake/tickflake/generator"
-	"github.com/tickflake/tickflake/internal/rig"
-	"github.com/tickflake/tickflake/internal/rig/servers"
+	"github.com/tickflake/tickflake/integration/fleet"
+	"github.com/tickflake/tickflake/integration/servers"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/snowflake"
 )
@@ -33,7 +33,7 @@ const (
 
 // paced makes loads of one goroutine's calls for one ID at the pace, of a generator in this
 // process and of a client of the server.
-func paced(ctx context.Context, server *rig.Server, box time.Duration, open *measure.Closers) []*measure.Load {
+func paced(ctx context.Context, server *fleet.Server, box time.Duration, open *measure.Closers) []*measure.Load {
 	library := &measure.Load{Row: libraryRow, Group: report.Ours, Served: true}
 	ours := &measure.Load{Row: clientRow, Group: report.Ours, Served: true}
 	dir, err := servers.Dir()
@@ -97,7 +97,7 @@ func pace(box time.Duration, next func() error, waits func() uint64) (measure.Fi
 // measureIdle opens connections to the RESP port, in ten steps, each of which asks for one ID
 // and then does nothing, and looks at the server's memory after each step: "used" and "resident"
 // are in KiB for each connection of the step.
-func measureIdle(ctx context.Context, server *rig.Server, each int) *measure.Load {
+func measureIdle(ctx context.Context, server *fleet.Server, each int) *measure.Load {
 	l := &measure.Load{Row: idleRow, Group: report.Ours, Samples: measure.Samples{Figures: map[string][]float64{}}}
 	var conns []net.Conn
 	defer func() {
@@ -135,8 +135,8 @@ func measureIdle(ctx context.Context, server *rig.Server, each int) *measure.Loa
 }
 
 // metrics asks the server for those without labels.
-func metrics(ctx context.Context, server *rig.Server) (map[string]float64, error) {
-	text, err := rig.Get(ctx, "http://"+server.HTTP+"/metrics")
+func metrics(ctx context.Context, server *fleet.Server) (map[string]float64, error) {
+	text, err := fleet.Get(ctx, "http://"+server.HTTP+"/metrics")
 	all := map[string]float64{}
 	for line := range strings.Lines(text) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")

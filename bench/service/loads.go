@@ -20,10 +20,10 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
 	"github.com/tickflake/tickflake/bench/measure"
-	"github.com/tickflake/tickflake/internal/rig"
-	"github.com/tickflake/tickflake/internal/rig/servers"
+	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
+	"github.com/tickflake/tickflake/integration/fleet"
+	"github.com/tickflake/tickflake/integration/servers"
 )
 
 const (
@@ -121,7 +121,7 @@ func (r rpc) unary(ctx context.Context, n int) (measure.Figures, error) {
 	left.Store(int64(n))
 	return together(callers, func(i int) (done int, err error) {
 		for left.Add(-1) >= 0 {
-			answer, err := r[i%len(r)].Take(ctx, &tickflakev1.TakeRequest{Count: 1})
+			answer, err := r[i%len(r)].Take(ctx, &tickflakev1.TakeRequest{Count: new(int64(1))})
 			if err != nil {
 				return done, err
 			}
@@ -261,7 +261,7 @@ func skimRESP(in *bufio.Reader) (int, error) {
 // emptyChild names the process of the empty handler.
 const emptyChild = "empty handler"
 
-// Children are the children of the program: see [rig.Children].
+// Children are the children of the program: see [fleet.Children].
 var Children = map[string]func([]byte) error{emptyChild: func(addr []byte) error {
 	l, err := net.Listen("tcp", strings.Trim(string(addr), `"`))
 	if err != nil {
@@ -283,10 +283,10 @@ func (emptyHandler) Take(context.Context, *tickflakev1.TakeRequest) (*tickflakev
 
 // startEmpty runs the empty handler.
 func startEmpty(ctx context.Context, open *measure.Closers) (addr string, pid int, err error) {
-	if addr, err = rig.FreeAddress(); err != nil {
+	if addr, err = fleet.FreeAddress(); err != nil {
 		return "", 0, err
 	}
-	c, err := rig.Child(emptyChild, addr)
+	c, err := fleet.Child(emptyChild, addr)
 	if err != nil {
 		return "", 0, err
 	}
@@ -297,7 +297,7 @@ func startEmpty(ctx context.Context, open *measure.Closers) (addr string, pid in
 		}
 		return conn.Close()
 	}
-	p, err := rig.Start(ctx, c)
+	p, err := fleet.Start(ctx, c)
 	if err != nil {
 		return "", 0, err
 	}

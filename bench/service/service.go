@@ -1,6 +1,6 @@
 // Package service measures the service: the real server in a process of its own, asked over the
 // Redis protocol, gRPC and HTTP, beside a private Redis that counts. Its program must begin with
-// [rig.Children] of [Children].
+// [fleet.Children] of [Children].
 package service
 
 import (
@@ -14,8 +14,8 @@ import (
 
 	"github.com/tickflake/tickflake/bench/measure"
 	"github.com/tickflake/tickflake/bench/report"
-	"github.com/tickflake/tickflake/internal/rig"
-	"github.com/tickflake/tickflake/internal/rig/servers"
+	"github.com/tickflake/tickflake/integration/fleet"
+	"github.com/tickflake/tickflake/integration/servers"
 )
 
 // Sections returns the one section.
@@ -85,17 +85,17 @@ func measureService(ctx context.Context, run *measure.Run) (s report.Section) {
 }
 
 // start runs the server, with its sequence.
-func start(ctx context.Context, open *measure.Closers) (*rig.Server, error) {
+func start(ctx context.Context, open *measure.Closers) (*fleet.Server, error) {
 	dir, err := servers.Dir()
 	if err != nil {
 		return nil, err
 	}
-	open.Add(func() error { return errors.Join(os.RemoveAll(dir), rig.Clean()) })
+	open.Add(func() error { return errors.Join(os.RemoveAll(dir), fleet.Clean()) })
 	store := filepath.Join(dir, "store")
-	if _, err := rig.Tickflake(ctx, false, "sequence", "create", counted, "--store", store); err != nil {
+	if _, err := fleet.Tickflake(ctx, false, "sequence", "create", counted, "--store", store); err != nil {
 		return nil, err
 	}
-	server, err := rig.Serve(ctx, rig.ServeConfig{Store: store, Args: []string{"--layout", layout}})
+	server, err := fleet.Serve(ctx, fleet.ServeConfig{Store: store, Args: []string{"--layout", layout}})
 	if err == nil {
 		open.Add(server.Close)
 	}
@@ -103,7 +103,7 @@ func start(ctx context.Context, open *measure.Closers) (*rig.Server, error) {
 }
 
 // list returns all loads but the connections at rest.
-func list(ctx context.Context, server *rig.Server, redis *servers.Server, box time.Duration, open *measure.Closers) (all []*measure.Load) {
+func list(ctx context.Context, server *fleet.Server, redis *servers.Server, box time.Duration, open *measure.Closers) (all []*measure.Load) {
 	add := func(row, at string, group report.Group, pid, unit int, base *measure.Load, err error, do func(context.Context, int) (measure.Figures, error)) *measure.Load {
 		b := &measure.Batch{Do: do, Unit: 1, Target: box, LeadIn: -1, Floor: unit, CPU: func() (time.Duration, error) { return measure.CPUOf(pid) }}
 		l := &measure.Load{Row: row, At: at, Group: group, Turn: b.Turn, Base: base, Served: true, Samples: measure.Samples{Err: err}}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tickflake/tickflake/chaos_test/kernel"
+	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel"
 	"github.com/tickflake/tickflake/generator/generatortest"
 )
 

@@ -16,8 +16,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tickflake/tickflake/chaos_test/kernel"
 	"github.com/tickflake/tickflake/cmd/internal/command"
+	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel"
 )
 
 const kernelHelp = `Put generators through the faults of 'tickflake-chaos list --kernel', or those given,

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tickflake/tickflake/chaos_test/kernel"
 	"github.com/tickflake/tickflake/cmd/internal/command"
+	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel"
 )
 
 const listHelp = `List the faults in virtual time: the number, the name, and what happens. Those with

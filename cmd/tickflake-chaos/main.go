@@ -8,14 +8,14 @@
 //	tickflake-chaos kernel step-back-1s
 //	tickflake-chaos kernel --program ./mine
 //
-// It is the packages generator/generatortest and chaos_test/kernel at a shell.
+// It is the packages generator/generatortest and cmd/tickflake-chaos/kernel at a shell.
 package main
 
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/tickflake/tickflake/chaos_test/kernel"
 	"github.com/tickflake/tickflake/cmd/internal/command"
+	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel"
 )
 
 const rootHelp = `tickflake-chaos puts generators of unique IDs through faults, and checks their

@@ -18,7 +18,6 @@ import (
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
-	"github.com/tickflake/tickflake/stores/directory"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -32,21 +31,25 @@ type claimed struct {
 // claiming are the flags of a command that claims a node number.
 type claiming struct {
 	*place
-	layout *snowflake.Layout
-	node   int64         // -1: any
-	window time.Duration // 0: that of the store
+	layout  *snowflake.Layout
+	node    int64         // -1: any
+	window  time.Duration // 0: that of the store
+	vmclock string        // "": the first device
 }
 
 // issuing are the flags of a command that claims a node number to issue IDs.
 type issuing struct {
 	*claiming
 	strategy *strategies.Strategy
+	start    strategies.SequenceStart
 }
 
 // newIssuing adds the flags. Each name is told to added.
 func newIssuing(cmd *cobra.Command, added func(name string)) *issuing {
 	i := &issuing{strategy: strategyFlag(cmd)}
 	added("strategy")
+	command.Flag(cmd, "sequence-start", "`SPEC` of where a tick's sequence begins: zero, or random:N, below N, so that the few IDs of slow callers spread over N shards by id % N (default zero)", &i.start, strategies.ParseSequenceStart, "zero", "random:")
+	added("sequence-start")
 	i.claiming = newClaiming(cmd, added)
 	return i
 }
@@ -72,6 +75,13 @@ func newClaiming(cmd *cobra.Command, added func(name string)) *claiming {
 	added("node")
 	durationFlag(cmd, "window", fmt.Sprintf("`DURATION` of a grant: after a kill, the next run with the same --node may have to wait for so long (default %s in a directory, %s elsewhere, at least 6 ticks)", lease.DefaultLocalWindow, lease.DefaultWindow), &i.window)
 	added("window")
+	command.Flag(cmd, "vmclock", "`DEVICE` by which a copy of this machine's memory is noticed, auto or off (default auto: the first /dev/vmclock*, if there is one)", &i.vmclock, func(text string) (string, error) {
+		if text == "auto" {
+			text = ""
+		}
+		return text, nil
+	}, "auto", "off")
+	added("vmclock")
 	return i
 }
 
@@ -84,7 +94,7 @@ func (i *issuing) claim(whole context.Context, log *slog.Logger) (_ *claimed, er
 	if err != nil {
 		return nil, err
 	}
-	gen, err := generator.New(generator.WithLease(keeper), generator.WithStrategy(*i.strategy))
+	gen, err := generator.New(append(i.options(), generator.WithLease(keeper))...)
 	if err != nil {
 		_ = keeper.Close() // it logs its error
 		_ = store.Close()
@@ -100,19 +110,14 @@ func (i *claiming) keeper(ctx context.Context, log *slog.Logger, options ...leas
 	if err != nil {
 		return nil, nil, err
 	}
-	if local, ok := store.(*directory.Store); ok {
-		if why := local.Private(ctx); why != "" {
-			log.Warn(why)
-		}
-	}
-	options = append(options, lease.WithLogger(log), lease.WithLayout(*i.layout))
+	options = append(options, lease.WithLogger(log), lease.WithLayout(*i.layout), lease.WithVMClock(i.vmclock))
 	if i.node >= 0 {
 		options = append(options, lease.WithNode(lease.NodeNumber(i.node)))
 	}
 	if i.window > 0 {
 		options = append(options, lease.WithWindow(i.window))
 	}
-	if _, local := store.(stores.Locker); local {
+	if store.Traits().TryLock != nil {
 		// The processes of a directory share a clock. Their cells only tell how long ago
 		// they ran.
 		options = append(options, lease.WithFleetCheck(math.MaxInt64, false))
@@ -123,6 +128,11 @@ func (i *claiming) keeper(ctx context.Context, log *slog.Logger, options ...leas
 		return nil, nil, configError(err)
 	}
 	return keeper, store, nil
+}
+
+// options are those of a generator.
+func (i *issuing) options() []generator.Option {
+	return []generator.Option{generator.WithStrategy(*i.strategy), generator.WithSequenceStart(i.start)}
 }
 
 // awaitFloor waits for the grant to begin: up to a window ahead of the clock if the last
@@ -183,6 +193,9 @@ func configError(err error) error {
 		return err
 	}
 	flag := strings.ToLower(strings.TrimPrefix(refused.Option, "With"))
+	if flag == "sequencestart" {
+		flag = "sequence-start"
+	}
 	err = fmt.Errorf("--%s: %w", flag, refused.Err)
 	if flag == "layout" {
 		return err

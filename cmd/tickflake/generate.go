@@ -90,7 +90,7 @@ func (g *issue) run(cmd *cobra.Command) error {
 		if g.node < 0 {
 			g.node = rand.Int64N(g.layout.Capacity().Nodes)
 		}
-		gen, err := generator.New(generator.WithLayout(*g.layout), generator.WithNode(g.node), generator.WithStrategy(*g.strategy))
+		gen, err := generator.New(append(g.options(), generator.WithLayout(*g.layout), generator.WithNode(g.node))...)
 		if err != nil {
 			return configError(err)
 		}

@@ -175,7 +175,11 @@ func sqlOf(l snowflake.Layout) (layoutSQL, error) {
 	}
 	s.Fields = []sqlField{{"node", nodeShift, 1<<l.NodeBits - 1}, {"sequence", sequenceShift, 1<<l.SequenceBits - 1}}
 	for _, p := range slices.Backward(l.Parts) {
-		s.Fields = append(s.Fields, sqlField{strings.ReplaceAll(p.Name, "-", "_"), nodeShift, 1<<p.Bits - 1})
+		f := sqlField{strings.ReplaceAll(p.Name, "-", "_"), nodeShift, 1<<p.Bits - 1}
+		if f.Name == "min_id" || slices.ContainsFunc(s.Fields, func(other sqlField) bool { return other.Name == f.Name }) {
+			return layoutSQL{}, fmt.Errorf("part %s: there is another function tickflake_%s: give the part another name", p.Name, f.Name)
+		}
+		s.Fields = append(s.Fields, f)
 		nodeShift += p.Bits
 	}
 	return s, nil

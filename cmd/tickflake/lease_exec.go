@@ -255,13 +255,19 @@ func (h *held) left() (time.Duration, error) {
 		h.limit = limit
 	}
 	err := h.keeper.Err()
-	if errors.Is(err, stores.ErrWentBack) { // another process may have the number
+	switch { // another process may have the number
+	case h.keeper.Stats().Copies > 0:
+		return 0, errCopied
+	case errors.Is(err, stores.ErrWentBack):
 		return 0, err
 	}
 	return time.Until(h.limit), cmp.Or(err, errLate)
 }
 
-var errLate = errors.New("another process took it, or this process or its store came too late")
+var (
+	errLate   = errors.New("another process took it, or this process or its store came too late")
+	errCopied = errors.New("this machine's memory is a copy, and its original has the number")
+)
 
 // exitOf is the end of a program as a shell reports it.
 func exitOf(state *os.ProcessState) error {

@@ -144,6 +144,9 @@ func (s shared) ask(ctx context.Context) error {
 	return nil
 }
 
+// Traits has no locks.
+func (shared) Traits() stores.Traits { return stores.Traits{} }
+
 func (s shared) List(ctx context.Context, from, to string, limit int) ([]stores.Cell, error) {
 	if err := s.ask(ctx); err != nil {
 		return nil, err

@@ -252,7 +252,7 @@ func (s *sequences) delete(ctx context.Context, name, format string, yes bool) e
 	if err != nil && !before {
 		return err
 	}
-	question := fmt.Sprintf("sequence %q: %s\n%s; a new sequence of this name begins above all that were ever granted\ndelete it?", name, summary(info), grantedText(info))
+	question := fmt.Sprintf("sequence %q: %s\n%s\ndelete it?", name, summary(info), grantedText(info))
 	yes = yes || before || info.WentBack // that one is refused
 	if err := s.Confirm(ctx, yes, "deletion", question, fmt.Errorf("sequence %q was not deleted", name)); err != nil {
 		return err
@@ -266,13 +266,17 @@ func (s *sequences) delete(ctx context.Context, name, format string, yes bool) e
 	return printDeleted(s.Out, last, format)
 }
 
-// grantedText names the numbers that were granted.
+// grantedText names the numbers that were granted, and the one above which a new sequence begins.
 func grantedText(info sequence.Info) string {
 	if info.Definition.Period != "" {
 		return "the sequences of its periods stay, and no other is made"
 	}
-	if !granted(info) {
-		return "no number was granted"
+	text := "no number was granted"
+	if granted(info) {
+		text = fmt.Sprintf("the numbers from %d to %d were granted and not given back", info.Definition.First(), info.Last)
 	}
-	return fmt.Sprintf("the numbers from %d to %d were granted and not given back", info.Definition.First(), info.Last)
+	if info.Granted >= info.Definition.First() {
+		text += fmt.Sprintf("; a new sequence of this name begins above %d, the highest that was ever granted", info.Granted)
+	}
+	return text
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
@@ -55,6 +57,7 @@ With clients, each request needs a token; a client uses the sequences of its lis
 only. Without clients every program may ask. An address that is not on loopback needs
 clients or --open, and TLS or --plaintext. At SIGHUP, and within five seconds of a
 change of the file or of a token-file, the clients are read anew, and nothing else.
+A client with 'metrics: true' may read /metrics.
 
 SIGINT or SIGTERM ends the server in order: it is not ready for --unready-for, then
 takes no new connection, finishes the requests that run, and releases its node
@@ -81,6 +84,7 @@ type serving struct {
 	*issuing
 	file   file
 	print  bool
+	check  string // a probe to ask; empty: serve
 	own    ownSettings
 	config service.Config
 
@@ -100,6 +104,13 @@ func newServe(c *command.Console) *cobra.Command {
 	cmd.Flags().StringVar(&s.file.path, "config", os.Getenv(variable("config")), "`FILE` of settings and clients (default $"+variable("config")+", or else none)")
 	cmd.Flags().Lookup("config").DefValue = ""
 	cmd.Flags().BoolVar(&s.print, "print-config", false, "print all settings as a file for --config, and end")
+	command.Flag(cmd, "check", "ask the server that runs with these settings whether it is `ready or live`, and end: 0 is the exit code if it is (ready, if neither is named)", &s.check, func(text string) (string, error) {
+		if text != "ready" && text != "live" {
+			return "", fmt.Errorf("want ready or live, got %q", text)
+		}
+		return text, nil
+	}, "ready", "live")
+	cmd.Flags().Lookup("check").NoOptDefVal = "ready"
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return s.run(cmd.Context()) }
 	cmd.AddCommand(newServeToken(c))
 	return cmd
@@ -111,6 +122,7 @@ func (s *serving) table(cmd *cobra.Command) {
 	s.issuing = newIssuing(cmd, func(name string) { s.keep(name) })
 	s.find("layout").text = func() []string { return []string{layoutText(*s.layout)} }
 	s.find("node").text = func() []string { return []string{choose(s.node < 0, "any", fmt.Sprint(s.node))} }
+	s.find("vmclock").text = func() []string { return []string{cmp.Or(s.vmclock, "auto")} }
 	s.find("window").text = func() []string {
 		if s.window == 0 {
 			return nil
@@ -143,6 +155,9 @@ func (s *serving) run(ctx context.Context) error {
 	}
 	if s.print {
 		return s.printConfig()
+	}
+	if s.check != "" {
+		return s.ask(ctx)
 	}
 	log := s.log()
 	err := s.complete(log)
@@ -187,10 +202,8 @@ func (s *serving) complete(log *slog.Logger) (err error) {
 func (s *serving) serve(ctx context.Context, log *slog.Logger) (err error) {
 	config := s.config
 	hangups := make(chan os.Signal, 1)
-	if len(s.file.Clients) > 0 { // else SIGHUP ends the program
-		signal.Notify(hangups, syscall.SIGHUP) // also while it starts, and while it releases its number
-		defer signal.Stop(hangups)
-	}
+	signal.Notify(hangups, syscall.SIGHUP) // also while it starts, and while it releases its number: it must end nothing
+	defer signal.Stop(hangups)
 	listeners, err := s.listen()
 	if err != nil {
 		return err
@@ -210,6 +223,7 @@ func (s *serving) serve(ctx context.Context, log *slog.Logger) (err error) {
 	}
 	defer gen.Close()
 	config.Generator, config.Store = gen.Generator, gen.store
+	config.Sequences = append(config.Sequences, sequence.WithVMClock(s.vmclock))
 	if s.place.url == "" {
 		sequences, err := s.openSequences(ctx)
 		if err != nil {
@@ -222,7 +236,7 @@ func (s *serving) serve(ctx context.Context, log *slog.Logger) (err error) {
 	if err != nil {
 		return s.refused(err)
 	}
-	s.greet(log, listeners)
+	s.greet(log, listeners, gen.Keeper().Stats().VMClock)
 	s.notify(log, daemon.SdNotifyReady)
 	return s.until(ctx, log, running, hangups, gen.Keeper().Err)
 }

@@ -46,6 +46,8 @@ type clientEntry struct {
 	Burst     *int     `yaml:"burst,omitempty"` // nil: that of the rate
 	IDs       *bool    `yaml:"ids,omitempty"`
 	Sequences []string `yaml:"sequences,omitempty"`
+	Metrics   bool     `yaml:"metrics,omitempty"`
+	Open      int      `yaml:"max-sequences,omitempty"`
 }
 
 // ruleEntry is a rule of the file. Its names are those of the flags of "tickflake sequence create".
@@ -122,7 +124,7 @@ func (f *file) clients() ([]service.Client, error) {
 	f.seen += stamps(f.tokens()...)
 	var clients []service.Client
 	for _, c := range f.Clients {
-		client := service.Client{Name: c.Name, TokenHash: c.TokenHash, NoIDs: c.IDs != nil && !*c.IDs, Sequences: c.Sequences}
+		client := service.Client{Name: c.Name, TokenHash: c.TokenHash, NoIDs: c.IDs != nil && !*c.IDs, Sequences: c.Sequences, Metrics: c.Metrics, MaxSequences: c.Open}
 		if c.Rate != nil {
 			if client.Rate = *c.Rate; client.Rate == 0 {
 				return nil, cli.Usage(fmt.Errorf("%s: client %s: rate: want above 0; leave it out for no limit", f.path, c.Name))
@@ -180,12 +182,10 @@ func (f *file) changed() bool {
 // lookEvery is how often follow looks at the files.
 const lookEvery = 2 * time.Second
 
-// follow reads the clients anew at each signal of asked, and when the file or one with a token has changed. It
-// returns when ended is closed, or at once where there are no clients.
+// follow reads the clients anew at each signal of asked, and when the file or one with a token has changed. Where
+// there are no clients it warns at the signal: to reload harms nothing. It returns when ended is closed.
 func (f file) follow(log *slog.Logger, running *service.Server, asked <-chan os.Signal, ended <-chan struct{}) {
-	if len(f.Clients) == 0 {
-		return
-	}
+	none := len(f.Clients) == 0 // which no later file changes
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
 	for {
@@ -193,8 +193,12 @@ func (f file) follow(log *slog.Logger, running *service.Server, asked <-chan os.
 		case <-ended:
 			return
 		case <-asked:
+			if none {
+				log.Warn("SIGHUP: the server has no clients that could be read anew: restart it for other settings")
+				continue
+			}
 		case <-look.C:
-			if !f.changed() {
+			if none || !f.changed() {
 				continue
 			}
 		}
@@ -262,7 +266,7 @@ func readToken(path string) (string, error) {
 		return "", err
 	}
 	defer in.Close() //nolint:errcheck // it was only read
-	text, err := io.ReadAll(io.LimitReader(in, maxToken+1))
+	text, err := io.ReadAll(command.Text(io.LimitReader(in, maxToken+1)))
 	if err != nil {
 		return "", err
 	}

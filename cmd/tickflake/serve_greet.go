@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -83,15 +84,15 @@ func (s *serving) listenError(protocol, address string, err error) error {
 	return fmt.Errorf("%s: cannot listen at %s: %w", s.source(protocol), address, err)
 }
 
-// greet logs the addresses, and shows how to call them.
-func (s *serving) greet(log *slog.Logger, listeners map[string]net.Listener) {
-	var addresses []any
+// greet logs the addresses, and by what copies of memory are noticed, and shows how to call them.
+func (s *serving) greet(log *slog.Logger, listeners map[string]net.Listener, vmclock string) {
+	attrs := []any{slog.String("copies noticed by", cmp.Or(vmclock, "nothing"))}
 	for _, protocol := range protocols {
 		if l := listeners[protocol]; l != nil {
-			addresses = append(addresses, slog.String(protocol, l.Addr().String()))
+			attrs = append(attrs, slog.String(protocol, l.Addr().String()))
 		}
 	}
-	log.Info("serving", addresses...)
+	log.Info("serving", attrs...)
 	if *s.logFormat == command.FormatJSON {
 		return
 	}

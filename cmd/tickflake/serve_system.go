@@ -2,10 +2,14 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"net/http"
 	"reflect"
 	"strings"
 
@@ -37,6 +41,39 @@ func (s *serving) notify(log *slog.Logger, state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
 		log.Warn("systemd is not told the state", "state", state, "error", err)
 	}
+}
+
+// ask asks the server that runs with these settings, at the address of its probes or of HTTP, as --check says.
+func (s *serving) ask(ctx context.Context) error {
+	address, scheme := s.own.Probes, "http"
+	if address == off {
+		address, scheme = s.own.HTTP, choose(s.own.TLSCert == "", "http", "https")
+	}
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || port == "0" {
+		return cli.Usage(errors.New("--check asks at --probes or --http: give one of them a port"))
+	}
+	if ip := net.ParseIP(host); host == "" || ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	ctx, cancel := s.place.within(ctx)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+net.JoinHostPort(host, port)+"/"+choose(s.check == "live", "livez", "readyz"), nil)
+	if err != nil {
+		return err
+	}
+	// Whose certificate it is does not matter: a probe tells nothing.
+	answer, err := (&http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}).RoundTrip(r)
+	if err != nil {
+		return fmt.Errorf("the server at %s does not answer: %w", address, err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode == http.StatusOK {
+		return nil
+	}
+	var problem struct{ Detail string }
+	_ = json.NewDecoder(answer.Body).Decode(&problem) // it may be of another program
+	return fmt.Errorf("the server at %s is not %s: %s", address, s.check, cmp.Or(problem.Detail, answer.Status))
 }
 
 // refused turns an error of service.New into one that names the setting.

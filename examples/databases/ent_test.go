@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	_ "github.com/tickflake/tickflake/examples/databases/ent/schema" // run again when it changes
-	"github.com/tickflake/tickflake/internal/rig"
-	"github.com/tickflake/tickflake/internal/rig/servertest"
+	"github.com/tickflake/tickflake/integration/fleet"
+	"github.com/tickflake/tickflake/integration/program"
 )
 
 // orders is the package that uses ent. It imports the package orderdb, which ent generates
@@ -30,7 +30,7 @@ func TestEnt(t *testing.T) {
 	}
 	t.Parallel()
 	run := func(args ...string) string {
-		return servertest.Run(t, servertest.Config{Path: servertest.Find(t, "go", "golang-go"), Args: args, Wait: 5 * time.Minute})
+		return program.RunFor(t, program.Config{Path: program.FindFor(t, "go", "golang-go"), Args: args, Wait: 5 * time.Minute})
 	}
 	_, err := os.ReadDir(orders) // run again when it changes
 	require.NoError(t, err)
@@ -53,7 +53,7 @@ func TestEnt(t *testing.T) {
 
 	// Vet wants to enter the directories of packages, and those of orderdb do not exist.
 	args := []string{"test", "-count=1", "-v", "-vet=off", "-overlay=" + file, "./" + orders}
-	if rig.Race {
+	if fleet.Race {
 		args = append(args, "-race")
 	}
 	out := run(args...)

@@ -16,7 +16,7 @@ import (
 	"github.com/tickflake/tickflake/examples/databases/javascript"
 	"github.com/tickflake/tickflake/examples/internal/exampletest"
 	"github.com/tickflake/tickflake/generator"
-	"github.com/tickflake/tickflake/internal/rig/servertest"
+	"github.com/tickflake/tickflake/integration/program"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
@@ -25,7 +25,7 @@ func node(t *testing.T, result any, input any, script string, args ...string) {
 	t.Helper()
 	stdin, err := json.Marshal(input)
 	require.NoError(t, err)
-	command := exec.CommandContext(t.Context(), servertest.Find(t, "node", "nodejs"), append([]string{script}, args...)...)
+	command := exec.CommandContext(t.Context(), program.FindFor(t, "node", "nodejs"), append([]string{script}, args...)...)
 	var stdout, stderr bytes.Buffer
 	command.Stdin, command.Stdout, command.Stderr = bytes.NewReader(stdin), &stdout, &stderr
 	require.NoError(t, command.Run(), "%s", &stderr)

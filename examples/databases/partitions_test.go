@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/examples/internal/exampletest"
-	"github.com/tickflake/tickflake/internal/rig"
+	"github.com/tickflake/tickflake/integration/fleet"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
@@ -23,29 +23,30 @@ var dialects = []struct {
 	name    string
 	open    func(testing.TB) *sql.DB
 	table   string
+	zone    string // after an instant in UTC
 	explain string
 	want    []string
 }{
 	{
 		"postgres", func(t testing.TB) *sql.DB { return exampletest.Open(t, "pgx", exampletest.PostgreSQL(t)) },
-		"CREATE TABLE orders (id bigint PRIMARY KEY) PARTITION BY RANGE (id)",
+		"CREATE TABLE orders (id bigint PRIMARY KEY) PARTITION BY RANGE (id)", "+00",
 		"EXPLAIN (COSTS OFF) ", []string{"orders_2026_03_pkey", "Index Cond"},
 	},
 	{
 		"mysql", func(t testing.TB) *sql.DB {
 			return exampletest.Open(t, "mysql", exampletest.MariaDB(t)+"&multiStatements=true&parseTime=true")
 		},
-		"CREATE TABLE orders (id BIGINT PRIMARY KEY)",
+		"CREATE TABLE orders (id BIGINT PRIMARY KEY)", "",
 		"EXPLAIN PARTITIONS ", []string{"p2026_03 range", "PRIMARY"},
 	},
 }
 
-func TestMain(m *testing.M) { rig.Main(m, nil) }
+func TestMain(m *testing.M) { fleet.Main(m, nil) }
 
 // print returns what the command prints.
 func print(t testing.TB, args ...string) string {
 	t.Helper()
-	program, err := rig.Build("./cmd/tickflake", false)
+	program, err := fleet.Build("./cmd/tickflake", false)
 	require.NoError(t, err)
 	out, err := exec.Command(program, append([]string{"layout", "sql"}, args...)...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
@@ -119,10 +120,10 @@ func minID(t *testing.T, db *sql.DB, at time.Time) (id int64) {
 // partition by the primary key.
 func TestMonths(t *testing.T) {
 	t.Parallel()
-	const byDay = "SELECT id FROM orders WHERE id >= tickflake_min_id('2026-03-14') AND id < tickflake_min_id('2026-03-15') ORDER BY id"
 	inside, outside := exampletest.Around(t, exampletest.Day)
 	for _, d := range dialects {
 		t.Run(d.name, func(t *testing.T) {
+			byDay := strings.ReplaceAll("SELECT id FROM orders WHERE id >= tickflake_min_id('2026-03-14+00') AND id < tickflake_min_id('2026-03-15+00') ORDER BY id", "+00", d.zone)
 			db := d.open(t)
 			_, err := db.Exec(d.table)
 			require.NoError(t, err)

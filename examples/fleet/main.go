@@ -11,9 +11,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tickflake/tickflake/internal/rig"
-	"github.com/tickflake/tickflake/internal/rig/servers"
-	_ "github.com/tickflake/tickflake/internal/rig/servers/etcd"
+	"github.com/tickflake/tickflake/integration/fleet"
+	"github.com/tickflake/tickflake/integration/servers"
+	_ "github.com/tickflake/tickflake/integration/servers/etcd"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
@@ -32,8 +32,8 @@ func main() {
 }
 
 func run(ctx context.Context) (err error) {
-	defer func() { err = errors.Join(err, rig.Clean()) }()
-	path, err := rig.Build("./examples/fleet/worker", false)
+	defer func() { err = errors.Join(err, fleet.Clean()) }()
+	path, err := fleet.Build("./examples/fleet/worker", false)
 	if err != nil {
 		return err
 	}
@@ -45,8 +45,8 @@ func run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, server.Close()) }()
 	fmt.Println("the store is", server.URL)
 
-	var issued rig.Ledger
-	var workers []*rig.Process
+	var issued fleet.Ledger
+	var workers []*fleet.Process
 	defer func() {
 		for _, w := range workers {
 			err = errors.Join(err, w.Kill())
@@ -56,7 +56,7 @@ func run(ctx context.Context) (err error) {
 		enough := make(chan error, n)
 		for range n {
 			name, ids := fmt.Sprint("worker ", len(workers)+1), 0
-			w, err := rig.Start(ctx, rig.Config{Path: path, Args: []string{"--store", server.URL}, Quit: syscall.SIGTERM, Line: func(text string) {
+			w, err := fleet.Start(ctx, fleet.Config{Path: path, Args: []string{"--store", server.URL}, Quit: syscall.SIGTERM, Line: func(text string) {
 				id, err := snowflake.Parse(text)
 				issued.Add(name, 0, 0, id.Int64())
 				if ids++; ids == 50 || err != nil {
@@ -94,7 +94,7 @@ func run(ctx context.Context) (err error) {
 	if err := start(1); err != nil {
 		return err
 	}
-	for _, w := range []*rig.Process{workers[0], workers[2], workers[3]} {
+	for _, w := range []*fleet.Process{workers[0], workers[2], workers[3]} {
 		if err := w.End(); err != nil {
 			return err
 		}

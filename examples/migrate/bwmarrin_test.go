@@ -17,7 +17,7 @@ import (
 
 	"github.com/tickflake/tickflake/adapters/bwmarrin/snowflake"
 	"github.com/tickflake/tickflake/generator"
-	"github.com/tickflake/tickflake/internal/rig/servertest"
+	"github.com/tickflake/tickflake/integration/program"
 	"github.com/tickflake/tickflake/lease"
 	flake "github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
@@ -59,8 +59,8 @@ func run(t *testing.T, dir, name string, args ...string) string {
 	if testing.Short() {
 		t.Skip("-short runs no command")
 	}
-	path := servertest.Find(t, name, name)
-	return servertest.Run(t, servertest.Config{Path: path, Dir: dir, Args: args, Wait: 5 * time.Minute})
+	path := program.FindFor(t, name, name)
+	return program.RunFor(t, program.Config{Path: path, Dir: dir, Args: args, Wait: 5 * time.Minute})
 }
 
 // The adapter passes the tests that the original package has for itself.

@@ -43,7 +43,8 @@ func testHang(t *testing.T, disk Disk) {
 	require.NoError(t, err)
 	gen, err := generator.Open(t.Context(), path, generator.WithLeaseOptions(lease.WithLogger(slog.New(slog.DiscardHandler)), lease.WithWindow(300*time.Millisecond)))
 	require.NoError(t, err)
-	unlock, err := store.TryLock(t.Context(), key())
+	lock := store.Traits().TryLock
+	unlock, err := lock(t.Context(), key())
 	require.NoError(t, err)
 	calls := map[string]func(context.Context) error{
 		"directory.Open":        func(ctx context.Context) error { _, err := directory.Open(ctx, path); return err },
@@ -55,8 +56,8 @@ func testHang(t *testing.T, disk Disk) {
 		"Store.Close":           func(context.Context) error { return store.Close() },
 		"unlock":                func(context.Context) error { unlock(); return nil },
 		"Generator.NextContext": func(ctx context.Context) error { _, err := gen.NextContext(ctx); return err },
-		"Store.TryLock": func(ctx context.Context) error {
-			unlock, err := store.TryLock(ctx, key())
+		"TryLock": func(ctx context.Context) error {
+			unlock, err := lock(ctx, key())
 			if err == nil {
 				unlock()
 			}

@@ -90,28 +90,33 @@ func (c *Calls) Swap(ctx context.Context, key string, version uint64, value []by
 	return version, c.error("swap", key, err)
 }
 
-// probeTimeout bounds Probe, which makes some sixty writes.
+// probeTimeout bounds Probe, which makes hundreds of writes.
 const probeTimeout = 10 * time.Second
 
-// Probe proves a store before its first cell of a kind is made: see [stores.Probe].
+// Probe looks for a server that breaks its promises before the first cell of a kind is made, if the store can: see
+// [stores.Traits].
 func (c *Calls) Probe(ctx context.Context) error {
+	probe := c.Store.Traits().Probe
+	if probe == nil {
+		return nil
+	}
 	bounded := *c
 	bounded.Timeout = max(c.Timeout, probeTimeout)
 	ctx, end := bounded.within(ctx)
 	defer end()
-	return c.error("probe", "store", stores.Probe(ctx, c.Store))
+	return c.error("probe", "store", probe(ctx, false))
 }
 
-// TryLock locks a cell if the store is a [stores.Locker], and else does nothing. unlock is not nil,
+// TryLock locks a cell if the store has locks, and else does nothing. unlock is not nil,
 // also with an error.
 func (c *Calls) TryLock(ctx context.Context, key string) (unlock func(), err error) {
-	locker, ok := c.Store.(stores.Locker)
-	if !ok {
+	lock := c.Store.Traits().TryLock
+	if lock == nil {
 		return func() {}, nil
 	}
 	ctx, end := c.within(ctx)
 	defer end()
-	if unlock, err = locker.TryLock(ctx, key); err != nil {
+	if unlock, err = lock(ctx, key); err != nil {
 		unlock = func() {}
 	}
 	return unlock, c.error("lock", key, err)

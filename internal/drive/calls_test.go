@@ -77,7 +77,10 @@ func (s failing) List(context.Context, string, string, int) ([]stores.Cell, erro
 	return nil, s.err
 }
 func (s failing) Swap(context.Context, string, uint64, []byte) (uint64, error) { return 0, s.err }
-func (s failing) TryLock(context.Context, string) (func(), error)              { return nil, s.err }
+func (s failing) Traits() stores.Traits {
+	fail := func(context.Context, string) (func(), error) { return nil, s.err }
+	return stores.Traits{TryLock: fail}
+}
 
 func TestErrors(t *testing.T) {
 	late := func(e *drive.CallError) { e.Late, e.Since = 1500*time.Millisecond, time.Unix(0, 0) }
@@ -123,7 +126,7 @@ func TestErrors(t *testing.T) {
 		}
 		require.Equal(t, []int{10, 10}, []int{begun, ended}, "each call is watched, also if it fails")
 	}
-	unlock, err := (&drive.Calls{Store: struct{ stores.Store }{}}).TryLock(t.Context(), "k")
+	unlock, err := (&drive.Calls{Store: storetest.NewMemory()}).TryLock(t.Context(), "k")
 	require.NoError(t, err, "a store without locks")
 	unlock()
 	locking := &drive.Calls{Store: storetest.NewMemory().Locking()}

@@ -7,7 +7,7 @@
 //   - [Run] is the loop that asks a machine for its next operation, carries it out, tells the machine the
 //     result, and acts on what that means.
 //   - [Turn] lets one goroutine at a time run a machine, and others wait for it as long as
-//     their contexts allow.
+//     their contexts allow, and [Ending] ends something although the context of who asked has ended.
 //   - [Log] bounds the lines of a log.
 //   - [Wrap], [OneLine], [Printable], [ContextError], [Busy] and [Moved] make the errors that users
 //     read.

@@ -19,22 +19,38 @@ const (
 // goroutines at once.
 type Log struct {
 	slog.Handler
-	elapsed func() time.Duration
+	*bound // that of all loggers made of this one by With
+}
 
+type bound struct {
+	elapsed func() time.Duration
 	mu      sync.Mutex
 	budgets map[slog.Level]*budget // three levels are in use
 }
 
 // NewLog returns a Log that passes its lines to a handler, and counts its minutes by a clock.
 func NewLog(h slog.Handler, elapsed func() time.Duration) *Log {
-	return &Log{Handler: h, elapsed: elapsed}
+	return &Log{h, &bound{elapsed: elapsed}}
 }
+
+// WithAttrs is that of a [slog.Handler].
+func (l *Log) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &Log{l.Handler.WithAttrs(attrs), l.bound}
+}
+
+// WithGroup is that of a [slog.Handler].
+func (l *Log) WithGroup(name string) slog.Handler { return &Log{l.Handler.WithGroup(name), l.bound} }
 
 // budget is how many lines may still be passed.
 type budget struct {
 	lines, dropped int
 	since          time.Duration // the last time that lines were added
-	last           *slog.Record  // the line that waits for the budget, or nil
+	last           *line         // that waits for the budget, or nil
+}
+
+type line struct {
+	slog.Record
+	to slog.Handler
 }
 
 // Handle passes a line, or keeps it until [Log.Flush].
@@ -54,8 +70,7 @@ func (l *Log) Handle(ctx context.Context, r slog.Record) error {
 	if b.last != nil {
 		b.dropped++
 	}
-	r = r.Clone()
-	b.last = &r
+	b.last = &line{r.Clone(), l.Handler}
 	l.mu.Unlock()
 	l.Flush(ctx)
 	return nil
@@ -64,7 +79,7 @@ func (l *Log) Handle(ctx context.Context, r slog.Record) error {
 // Flush passes the lines that wait, as far as the budgets go. It is to be called with each step.
 func (l *Log) Flush(ctx context.Context) {
 	l.mu.Lock()
-	var lines []slog.Record
+	var lines []*line
 	for _, b := range l.budgets {
 		n := (l.elapsed() - b.since) / logEvery
 		b.lines = int(min(time.Duration(b.lines)+n, logBurst))
@@ -75,11 +90,11 @@ func (l *Log) Flush(ctx context.Context) {
 		if b.dropped > 0 {
 			b.last.AddAttrs(slog.Int("dropped", b.dropped))
 		}
-		lines = append(lines, *b.last)
+		lines = append(lines, b.last)
 		b.lines, b.dropped, b.last = b.lines-1, 0, nil
 	}
 	l.mu.Unlock()
-	for _, r := range lines {
-		_ = l.Handler.Handle(ctx, r) // a Logger has no use for the error either
+	for _, line := range lines {
+		_ = line.to.Handle(ctx, line.Record) // a Logger has no use for the error either
 	}
 }

@@ -140,6 +140,9 @@ func (c Client) Swap(ctx context.Context, key string, version uint64, value []by
 // Close does nothing.
 func (c Client) Close() error { return nil }
 
+// Traits returns none.
+func (c Client) Traits() stores.Traits { return stores.Traits{} }
+
 // Retrying is the mutant of a client that takes a write of unknown outcome for one that has
 // failed, and makes it once more with the version that it finds.
 type Retrying struct{ stores.Store }

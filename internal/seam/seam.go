@@ -37,7 +37,7 @@ var LimitsOf func(strategy any) (exhausted, behind Limits)
 // unless the start fits a sequence of perTick IDs. Package strategies sets it.
 var StartOf func(start any, perTick int64) (below uint64, err error)
 
-// FirstNode draws the node number with which a new directory begins, from 0 up to nodes. It is set before
+// FirstNode draws the node number with which a new scattered store begins, from 0 up to nodes. It is set before
 // main by tests alone, which want a number that they know.
 var FirstNode = rand.Int64N
 

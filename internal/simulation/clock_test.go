@@ -23,6 +23,7 @@ func (r *run) disturb(n int, also func()) {
 			switch fault := r.IntN(12); fault {
 			case 0, 1, 2:
 				r.clock.Step(-pick(r, some(), ms, 3*ms, 20*ms, time.Second, time.Hour))
+				r.backs++
 			case 3:
 				r.clock.Step(pick(r, some(), 3*ms, time.Second))
 			case 4:

@@ -41,6 +41,7 @@ type ids struct {
 	asked   int // of these, or in the channel, those before the present grant
 	askFrom uint64
 	revoked bool // since the last grant
+	copies  int  // of the memory
 	lost    bool // grants nothing any more
 
 	sealing, closed bool   // a call that seals has begun, and one has returned
@@ -53,7 +54,10 @@ type ids struct {
 	highest snowflake.ID      // that a call other than a stream's has returned
 	latest  uint64            // tick that a call has returned
 	live    []*cancelled      // the contexts of calls
-	skipped map[uint64]uint64 // slots that calls of NextAfter have taken or dropped: from the slot after them to the first
+	skipped map[uint64]uint64 // slots that calls of NextAfter have taken or dropped, and additions dropped: from the slot after them to the first
+
+	acts, acting  int // calls, closes and changes of the window that have begun, and those that have not ended
+	heldUp, seals int // callers that are held up, and how often one has sealed a word
 }
 
 // call is a caller's present call.
@@ -64,12 +68,33 @@ type call struct {
 	low, high time.Duration // readings of the clock, from the epoch
 	reading   time.Duration // the last
 	seen      *snowflake.ID // of NextAfter
+	looked    bool          // at the marker, since it took a slot
+	saw       uint64        // it was this
+
+	// Of additions.
+	alone bool   // no other act had not ended when it began
+	acts  int    // that had begun then, this one among them
+	added bool   // it has added
+	end   uint64 // the last look at adding
+	at    moment // of that look
+}
+
+// moment is what may change while a caller is held up between its look at adding and its addition.
+type moment struct{ tick, backs, changes uint64 }
+
+func (p *ids) moment() moment { return moment{p.now(), p.backs, uint64(p.changes)} }
+
+// act counts a call, a close or a change of the window until the function that it returns is called.
+func (p *ids) act() (end func()) {
+	p.acts++
+	p.acting++
+	return func() { p.acting-- }
 }
 
 // issuing is the program of a generator.
 func issuing(r *run) func() {
 	p := &ids{
-		run: r, bits: r.IntN(5), issued: map[snowflake.ID]bool{}, skipped: map[uint64]uint64{}, highest: -1, most: pick(r, 0, 20*us, 400*us, 3*ms),
+		run: r, bits: r.IntN(6), issued: map[snowflake.ID]bool{}, skipped: map[uint64]uint64{}, highest: -1, most: pick(r, 0, 20*us, 400*us, 3*ms),
 		layout: snowflake.Layout{Epoch: epoch, Tick: ms, TimeBits: 41, NodeBits: 2, Order: pick(r, snowflake.TimeNodeSequence, snowflake.TimeSequenceNode)},
 	}
 	p.streams = r.IntN(3) == 0
@@ -90,6 +115,7 @@ func issuing(r *run) func() {
 		p.end-- // there is no room for a slot after it
 	}
 	p.window = window.NewTicks(uint8(p.bits), p.end)
+	p.window.Watch(&r.marker)
 	now := p.now()
 	floor := now + uint64(r.IntN(4)) - min(now, uint64(r.IntN(4)))
 	p.give(window.Range{Node: p.node(), From: floor, To: max(floor, now) + p.some()})
@@ -100,7 +126,7 @@ func issuing(r *run) func() {
 		panic(err)
 	}
 	p.gen, r.rested, r.moved = gen, p.rest, p.moved
-	closes := pick(r, 0, 0, 0, 0, 1, 2) // calls that close the generator, in part as its keeper does
+	closes := pick(r, 0, 0, 0, 1, 2, 3) // calls that close the generator, in part as its keeper does
 	for i := range 1 + r.IntN(4) {
 		r.spawn(fmt.Sprint("caller ", i), func(c *caller) {
 			stream := gen.Stream()
@@ -109,11 +135,15 @@ func issuing(r *run) func() {
 				p.calls(c, stream, &last)
 			}
 			if i < closes {
+				c.call = call{}
+				p.await(func() bool { return p.heldUp > 0 }, r.clock.Passed()+pick(r, 0, ms, time.Second))
 				p.close()
 			}
 		})
 	}
 	r.spawn("keeper", p.keep)
+	p.copies = pick(r, 0, 0, 0, 1, 3)
+	r.copied(p.copies)
 	r.disturb(r.IntN(12), func() {
 		if len(p.live) > 0 && r.IntN(2) == 0 {
 			p.live[r.IntN(len(p.live))].cancel()
@@ -198,7 +228,7 @@ func (p *ids) After(d time.Duration) <-chan time.Time {
 // rest checks that no call waits for a grant that exists, or that will never come.
 func (p *ids) rest() {
 	for _, c := range p.callers {
-		if c.done || c.awaits == nil || c.idle || !c.call.dry {
+		if p.heldUp > 0 || c.done || c.awaits == nil || c.idle || !c.call.dry { // who is held up may be about to tell
 			continue
 		}
 		f := p.window.Front()
@@ -247,6 +277,15 @@ func (p *ids) calls(c *caller, stream *generator.Stream, last *snowflake.ID) {
 		for range 1 + p.IntN(40) {
 			p.call(c, last, nil, nil, one(stream.Next))
 		}
+	case kind == 1 && p.IntN(2) == 0: // often the rest of a tick
+		p.call(c, nil, nil, nil, func() ([]snowflake.ID, error) {
+			run, err := p.gen.NextRun(context.Background(), 1<<min(p.bits, 8))
+			ids := make([]snowflake.ID, run.Count)
+			for i := range ids {
+				ids[i] = run.First + snowflake.ID(int64(i)*run.Stride)
+			}
+			return ids, err
+		})
 	case kind <= 1:
 		ids := make([]snowflake.ID, 1+p.IntN(3<<min(p.bits, 6)))
 		p.call(c, nil, nil, nil, func() ([]snowflake.ID, error) {
@@ -300,6 +339,16 @@ func (p *ids) above(seen *snowflake.ID) uint64 {
 // moved checks how far a call of NextAfter has moved the word, also if it fails afterwards: no further
 // ahead of the clock than the strategy borrows. So no other call waits for what that one has seen.
 func (p *ids) moved(c *caller, a word.Access) {
+	switch {
+	case a.Name == "adding" && a.Op == word.Load:
+		c.call.end, c.call.at = a.Old, p.moment()
+		p.holdUp()
+	case a.Op == word.Or: // seals the word
+		p.seals++
+		p.holdUp()
+	case a.Name == "free" && a.Op == word.Add:
+		p.adds(&c.call, a.Old)
+	}
 	if c.call.seen == nil || a.Name != "free" || a.Op != word.CompareAndSwap || a.Failed || a.Old == 0 || c.call.high < c.call.low {
 		return // the last: nor did it, but complete a change of the window
 	}
@@ -310,11 +359,49 @@ func (p *ids) moved(c *caller, a word.Access) {
 	p.skipped[a.New] = max(a.Old, slot>>p.bits<<p.bits)
 }
 
+// holdUp lets the others go on for a while, one time of eight, or until one has sealed the word.
+func (p *ids) holdUp() {
+	if p.IntN(8) == 0 {
+		seals, until := p.seals, p.steps+p.IntN(pick(p.run, 100, 1000))
+		p.heldUp++
+		p.await(func() bool { return p.steps >= until || p.seals > seals }, p.clock.Passed()+pick(p.run, 20*us, 2*ms, time.Minute))
+		p.heldUp--
+	}
+}
+
+// adds notes an addition by which a call has moved the word past slot. It drops the slot if that lies behind
+// the tick of which it saw additions open; that happens only to a call that overlaps another, and once.
+func (p *ids) adds(c *call, slot uint64) {
+	late := p.moment()
+	for what, met := range map[string]bool{
+		"the end of the tick": late.tick > c.at.tick,
+		"a step back":         late.backs > c.at.backs,
+		"a change":            late.changes > c.at.changes && slot>>63 != 0,
+		"the seal":            p.closed && slot>>63 != 0,
+	} {
+		if met {
+			p.met[what]++
+		}
+	}
+	switch {
+	case c.added:
+		p.failf("dropped: a call adds twice")
+	case slot>>p.bits == c.end>>p.bits: // it is issued, or is found to be lost
+	case c.alone && c.acts == p.acts:
+		p.failf("dropped: slot %#x, by a call that saw additions open up to %#x, and overlaps no other", slot, c.end)
+	default:
+		p.skipped[slot+1] = slot
+	}
+	c.added = true
+}
+
 // call makes a call and checks what it returns. Of a stream, last is what it has issued; seen is that of
 // NextAfter.
 func (p *ids) call(c *caller, last *snowflake.ID, ctx *cancelled, seen *snowflake.ID, issue func() ([]snowflake.ID, error)) {
 	p.Before()
-	c.call = call{heard: p.tells, low: math.MaxInt64, high: math.MinInt64, asks: p.asks, seen: seen}
+	alone := p.acting == 0
+	defer p.act()()
+	c.call = call{heard: p.tells, low: math.MaxInt64, high: math.MinInt64, asks: p.asks, seen: seen, alone: alone, acts: p.acts}
 	floor, latest, closed, changes, revoked := p.highest, p.latest, p.closed, p.changes, p.revoked
 	ended := ctx != nil && ctx.err != nil
 	ids, err := issue()
@@ -329,6 +416,7 @@ func (p *ids) call(c *caller, last *snowflake.ID, ctx *cancelled, seen *snowflak
 	}
 	for _, id := range ids {
 		slot, tick, node := p.decode(id)
+		p.original(c, slot)
 		switch {
 		case p.issued[id]:
 			p.failf("duplicate: %d", id)
@@ -413,6 +501,7 @@ func (p *ids) decode(id snowflake.ID) (slot, tick uint64, node int64) {
 
 // close ends the generator, or the window as a keeper does that is closed.
 func (p *ids) close() {
+	defer p.act()()
 	p.sealing = true
 	changed := p.window.Changed()
 	if p.IntN(2) == 0 {
@@ -460,6 +549,16 @@ func (p *ids) keep(c *caller) {
 
 // answer grants more, or refuses.
 func (p *ids) answer() {
+	if p.unnoticed() {
+		end := p.act()
+		p.changes++
+		p.notice(p.window, func() uint64 { return p.window.Used() << p.bits })
+		p.changes++
+		end()
+		p.held.To = 0 // another grant
+		p.move()
+		return
+	}
 	refuses := p.IntN(4) == 0
 	p.lost = p.lost || refuses && p.IntN(32) == 0
 	switch {
@@ -502,6 +601,7 @@ func (p *ids) give(g window.Range) {
 	if p.lost {
 		return
 	}
+	defer p.act()()
 	more := g.To - min(g.To, uint64(p.IntN(4)))
 	if p.IntN(8) == 0 {
 		more = g.To + 2 // the keeper is asked only when all is used up
@@ -518,7 +618,7 @@ func (p *ids) give(g window.Range) {
 	p.asked = p.asks
 	p.window.Grant(g, more)
 	p.changes++
-	if f := p.window.Front(); !p.sealing {
+	if f := p.window.Front(); !p.sealing && !p.unnoticed() {
 		if f.Node != g.Node || f.Limit < min(g.To, p.end)<<p.bits {
 			p.failf("not taken: %+v, and the window has %+v", g, f)
 		}
@@ -528,6 +628,7 @@ func (p *ids) give(g window.Range) {
 
 // revoke takes back the rest of the grant.
 func (p *ids) revoke() {
+	defer p.act()()
 	changed := p.window.Changed()
 	p.changes++
 	p.window.Revoke()
@@ -547,7 +648,7 @@ func (p *ids) finish() {
 	}
 	slices.Sort(slots)
 	for i, slot := range slots[min(1, len(slots)):] {
-		if p.streams || slot>>p.bits != slots[i]>>p.bits {
+		if p.streams || p.copies > 0 || slot>>p.bits != slots[i]>>p.bits {
 			continue
 		}
 		at, ok := p.skipped[slot+1]
@@ -567,6 +668,9 @@ func (p *ids) finish() {
 	p.clock.Freeze(0)
 	p.clock.Coarse(0)
 	p.clock.Slew(1, 0)
+	if p.unnoticed() {
+		p.notice(p.window, func() uint64 { return p.window.Used() << p.bits })
+	}
 	p.give(window.Range{Node: p.held.Node, From: p.held.To, To: math.MaxUint64 >> 1})
 	p.clock.Advance(2 * time.Second) // a leap second is over
 	p.clock.Step(max(0, time.Duration(p.window.Front().Slot>>p.bits)*p.layout.Tick-p.clock.Wall().Sub(epoch)) + 2*p.layout.Tick)

@@ -8,6 +8,7 @@ import "github.com/tickflake/tickflake/internal/window"
 // queues ranges and revokes them, and a caller seals.
 func numbers(r *run) func() {
 	w := window.NewNumbers()
+	w.Watch(&r.marker)
 	var (
 		ranges   []window.Range // that the keeper has put in, ascending
 		put      uint64         // how many numbers they have
@@ -81,6 +82,9 @@ func numbers(r *run) func() {
 		case next <= last:
 			r.failf("not granted: %d to %d, of %v", first, last, ranges)
 		}
+		if r.current != nil {
+			r.original(r.current, first)
+		}
 		for n := first; n <= last; n++ {
 			if taken[n] {
 				r.failf("duplicate: %d, of %d to %d", n, first, last)
@@ -109,12 +113,24 @@ func numbers(r *run) func() {
 			}
 		})
 	}
+	copies := pick(r, 0, 0, 1, 3) // what is dropped then is not counted
+	r.copied(copies)
+	issued := uint64(0)
 	r.spawn("keeper", func(c *caller) {
 		for {
+			if n := put - w.Unused(); n < issued && !sealing && copies == 0 {
+				r.failf("a count that falls: %d numbers were issued, and %d before that", n, issued)
+			} else if !sealing {
+				issued = n
+			}
 			c.idle = true
 			r.await(func() bool { return asked }, forever)
 			c.idle = false
 			switch asked = false; {
+			case r.unnoticed():
+				before := after
+				r.notice(w, func() uint64 { return before })
+				revoked, asked = before, true
 			case after >= window.MaxNumbers:
 				seal()
 			case r.IntN(12) == 0:
@@ -133,10 +149,13 @@ func numbers(r *run) func() {
 			r.failf("%d calls were the first to seal", seals)
 		}
 		rest, lost := w.Rest(), w.Lost()
-		if !torn && uint64(len(taken))+rest+lost != put {
+		if !torn && copies == 0 && uint64(len(taken))+rest+lost != put {
 			r.failf("numbers lost: %d were taken, %d are left and %d were given up, of %d", len(taken), rest, lost, put)
 		}
 		for range rest {
+			if !sealed && r.unnoticed() {
+				break
+			}
 			if count(1) == sealed {
 				r.failf("served: %t, with %d left; sealed: %t", !sealed, w.Rest(), sealed)
 			}

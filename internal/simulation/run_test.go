@@ -39,15 +39,66 @@ type run struct {
 	rested  func()                     // is called before time passes because all callers wait
 	moved   func(*caller, word.Access) // is called after each access by a caller
 
+	marker word.Uint64 // of the memory, which is copied when it changes
+	marks  []mark      // of grants, ascending
+
 	schedule schedule
 	urgency  []int // by caller
 	changes  []int // steps at which the most urgent loses it
 
-	steps, progress int // so far, and when a call ended last
-	tells           int // how often a change of the window was told
+	steps, progress int            // so far, and when a call ended last
+	tells           int            // how often a change of the window was told
+	backs           uint64         // how often the clock was stepped back
+	met             map[string]int // how often a caller was held up across something
 	tracing         bool
 	trace           []string // the last steps
 	failure         string
+}
+
+// mark is what the marker was when all was granted from a slot or number on.
+type mark struct{ from, value uint64 }
+
+// copied spawns a caller that copies the memory a few times.
+func (r *run) copied(times int) {
+	r.spawn("copier", func(*caller) {
+		for range times {
+			for range r.IntN(80) {
+				r.Before()
+			}
+			r.marker.Store(r.marker.Load() + 1)
+		}
+	})
+}
+
+// unnoticed reports whether the memory was copied since the last grant.
+func (r *run) unnoticed() bool {
+	r.current, r.next = nil, r.current // no step
+	defer func() { r.current = r.next }()
+	return r.marker.Load() != r.marks[len(r.marks)-1].value
+}
+
+// notice makes a keeper notice that the memory was copied: nothing is granted any more that was granted before,
+// but above it, from a slot or number on.
+func (r *run) notice(w interface {
+	SetMark(uint64)
+	Revoke()
+}, from func() uint64) {
+	value := r.marker.Load()
+	w.SetMark(value)
+	w.Revoke()
+	r.marks = append(r.marks, mark{from(), value})
+}
+
+// original checks that the caller has looked at the marker since it took a slot or number, and that the
+// grant was made to the memory that it saw. The memory may have been copied after the look, and before the call has returned.
+func (r *run) original(c *caller, at uint64) {
+	i := len(r.marks) - 1
+	for r.marks[i].from > at {
+		i--
+	}
+	if !c.call.looked || c.call.saw != r.marks[i].value {
+		r.failf("a copy returns %#x, which its original has: it looked %t and saw %d, the grant had %d", at, c.call.looked, c.call.saw, r.marks[i].value)
+	}
 }
 
 // schedule is how the next caller is picked. They find different bugs: the first mixes thoroughly; the
@@ -66,7 +117,9 @@ const (
 
 // perform runs a program with a seed.
 func perform(p program, seed uint64, trace bool) *run {
-	r := &run{Rand: rand.New(rand.NewPCG(seed, 0x7469636b666c616b)), tracing: trace, rested: func() {}, moved: func(*caller, word.Access) {}}
+	r := &run{Rand: rand.New(rand.NewPCG(seed, 0x7469636b666c616b)), tracing: trace, met: map[string]int{}, rested: func() {}, moved: func(*caller, word.Access) {}}
+	word.Name(&r.marker, "marker")
+	r.marks = []mark{{}}
 	r.clock = clocktest.NewVirtual(epoch.Add(time.Duration(r.IntN(2000)) * 10 * us))
 	r.schedule = schedule(r.IntN(3))
 	for range 1 + r.IntN(4) {
@@ -96,15 +149,21 @@ func perform(p program, seed uint64, trace bool) *run {
 	return r
 }
 
-// search runs a program with n seeds.
-func search(t *testing.T, p program, n int) {
+// search runs a program with n seeds. It returns what callers were held up across, and how often.
+func search(t *testing.T, p program, n int) (met map[string]int) {
 	t.Helper()
+	met = map[string]int{}
 	for seed := range uint64(n) {
-		if r := perform(p, seed, false); r.failure != "" {
+		r := perform(p, seed, false)
+		for what, often := range r.met {
+			met[what] += often
+		}
+		if r.failure != "" {
 			again := perform(p, seed, true)
 			t.Fatalf("seed %d: %s\n%s\nwith the trace: %s", seed, r.failure, strings.Join(again.trace, "\n"), again.failure)
 		}
 	}
+	return met
 }
 
 // caller is a coroutine: it runs until it pauses, and it pauses where others may run first.
@@ -256,6 +315,10 @@ func (r *run) After(a word.Access) {
 	case c == nil:
 	case a.Name == "changed":
 		c.call.heard = r.tells
+	case a.Name == "marker":
+		c.call.looked, c.call.saw = true, a.New
+	case a.Name == "free" && (a.Op == word.CompareAndSwap || a.Op == word.Add) && !a.Failed:
+		c.call.looked = false
 	case a.Name == "err" && a.Op == word.Load:
 		c.call.dry = true
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/internal/fleettest"
@@ -26,8 +27,14 @@ func seeds(t *testing.T) int {
 	return n
 }
 
-// TestIDs finds nothing wrong with the generator.
-func TestIDs(t *testing.T) { search(t, issuing, seeds(t)) }
+// TestIDs finds nothing wrong with the generator, also when callers are held up before they add.
+func TestIDs(t *testing.T) {
+	met := search(t, issuing, 4*seeds(t))
+	t.Logf("held up between the look and the addition: %v", met)
+	for _, what := range []string{"the end of the tick", "a step back", "a change", "the seal"} {
+		assert.NotZero(t, met[what], what)
+	}
+}
 
 // TestNumbers finds nothing wrong with windows of counted numbers.
 func TestNumbers(t *testing.T) { search(t, numbers, 2*seeds(t)) }

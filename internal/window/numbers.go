@@ -1,7 +1,5 @@
 package window
 
-import "github.com/tickflake/tickflake/internal/word"
-
 // Numbers is the window of a sequence: it hands out each granted number once, in ascending
 // order. Make one with [NewNumbers]. Its methods are safe for use by several goroutines at
 // once; only Queue and Revoke have one caller at a time, the keeper.
@@ -15,16 +13,22 @@ const MaxNumbers = 1<<62 - 1
 // NewNumbers returns a window of counted numbers below [MaxNumbers]. Its ranges count in
 // numbers. Its issuer is not asked by a channel, but by Count. Nothing is granted yet.
 func NewNumbers() *Numbers {
-	w := &Numbers{core{end: MaxNumbers, lost: new(word.Uint64)}}
+	w := &Numbers{core{end: MaxNumbers}}
 	w.begin()
-	word.Name(w.lost, "lost")
 	return w
 }
 
 // Quick is [Numbers.Count] in the common case. It fails when the last of the numbers lies at or
 // beyond the soft limit, and when the present range has ended: then the caller goes on with
 // Count. It is apart because one call with the results of both would cost a sixth more.
-func (w *Numbers) Quick(n uint64) (first uint64, ok bool) { return w.span.Load().count(n) }
+func (w *Numbers) Quick(n uint64) (first uint64, ok bool) {
+	s := w.span.Load()
+	if first, ok = s.count(n); ok && !s.Original() {
+		s.Abandon() // what was taken counts as handed out: the original does that
+		ok = false
+	}
+	return first, ok
+}
 
 func (s *Span) count(n uint64) (first uint64, ok bool) {
 	for {
@@ -57,6 +61,10 @@ func (w *Numbers) Count(n uint64) (first uint64, more, ok bool) {
 	case free&sealed != 0: // current completes the change
 	case free+n <= s.limit.Load():
 		if s.free.CompareAndSwap(free, free+n) {
+			if !s.Original() {
+				s.Abandon()
+				return 0, true, false
+			}
 			return free, queued == nil && free+n > s.soft.Load(), true
 		}
 	case queued == nil || queued.limit.Load()-queued.from < n:
@@ -111,4 +119,11 @@ func (w *Numbers) Rest() uint64 {
 
 // Lost is how many counted numbers were given up: the rests of ranges that were left for
 // another one, or revoked.
-func (w *Numbers) Lost() uint64 { return w.lost.Load() }
+func (w *Numbers) Lost() uint64 { return w.current().lost.Load() }
+
+// Unused is how many granted numbers were not handed out: Rest and Lost, at one instant. What was
+// granted, less it, does not fall.
+func (w *Numbers) Unused() uint64 {
+	s := w.current()
+	return s.lost.Load() + s.rest(s.free.Load()&^sealed, nil)
+}

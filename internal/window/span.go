@@ -16,9 +16,10 @@ import (
 type Span struct {
 	_ [cacheLine]byte
 	// free is the first slot that is not taken: tick<<bits | sequence. It only grows,
-	// and a slot belongs to the caller that moved free past it. For this reason no
-	// slot is issued twice, and IDs come in order. A sealed free is above every slot and
-	// does not change; its bits below the seal keep its last value.
+	// and a slot belongs to the caller whose swap or addition moved free past it. For this
+	// reason no slot is issued twice, and IDs come in order. A sealed free is above every slot.
+	// Its bits below the seal have its last value, and 1 more for each addition of a caller that
+	// was held up: they tell too high a use, never too low.
 	free word.Uint64
 	_    [cacheLine - 8]byte
 
@@ -26,6 +27,14 @@ type Span struct {
 	// limit is the limit of the grant. Both only grow, and soft is at most limit.
 	soft, limit word.Uint64
 	next        word.Pointer[Span] // nil until the end of this one; set once
+
+	// adding is where the additions of a tick end: margin slots before the tick does. It is odd when
+	// they are shut. It only grows, and each swap that takes slots of a tick sees to it, before its
+	// call returns, that adding is of this tick or a later one, and shut or later if free has reached
+	// it. So a caller that sees it open gets a slot of its tick, unless another call that it overlaps
+	// moves free past the tick meanwhile. Soft limits are whole ticks: all slots of a tick lie below
+	// that of which a swap has taken one.
+	adding word.Uint64
 
 	// queued is the span of a range behind this one, or nil: see Queue. A caller that
 	// finds too few numbers here makes it next.
@@ -36,13 +45,20 @@ type Span struct {
 	// no slot.
 	begin word.Uint64
 
+	// lost is how many slots were given up in the spans before this one. It is set before the window
+	// moves on to this span, so that a look at one span tells what was handed out.
+	lost word.Uint64
+
 	// Not written again.
 	node     int64
 	sequence uint64 // mask of the sequence in a slot
 	bits     uint8  // of the sequence
+	margin   uint64 // a quarter of a tick's slots, or 0 if none are taken by addition
 	ended    bool   // the span of a sealed window, in which no slot is taken
 	from     uint64 // the first slot that is granted
 	window   *core
+	marker   *word.Uint64 // see Original
+	mark     uint64
 }
 
 // cacheLine is the distance at which two words do not disturb each other on
@@ -52,15 +68,24 @@ const cacheLine = 64
 // sealed is the bit of free that ends a span. Slots have at most 63 bits.
 const sealed = 1 << 63
 
+// shut is the bit of adding that ends the additions.
+const shut = 1
+
 func (w *core) newSpan(r Range, more uint64) *Span {
-	s := &Span{node: r.Node, from: w.slot(r.From), bits: w.unit, sequence: 1<<w.unit - 1, window: w}
+	s := &Span{node: r.Node, from: w.slot(r.From), bits: w.unit, sequence: 1<<w.unit - 1, window: w, marker: w.marker, mark: w.mark.Load()}
 	word.Name(&s.free, "free")
 	word.Name(&s.soft, "soft")
 	word.Name(&s.limit, "limit")
 	word.Name(&s.next, "next")
+	word.Name(&s.adding, "adding")
 	word.Name(&s.queued, "queued")
 	word.Name(&s.begin, "begin")
+	word.Name(&s.lost, "lost")
 	s.begin.Store(math.MaxUint64)
+	s.adding.Store(shut)
+	if w.unit >= word.AddedBits {
+		s.margin = 1 << (w.unit - 2)
+	}
 	s.limit.Store(w.slot(r.To))
 	s.soft.Store(min(w.slot(more), w.slot(r.To)))
 	return s
@@ -74,6 +99,21 @@ func (w *core) slot(unit uint64) uint64 { return min(unit, w.end>>w.unit) << w.u
 func (w *core) unitEnd(free uint64) uint64 {
 	mask := uint64(1)<<w.unit - 1
 	return (free + mask) &^ mask
+}
+
+// Original reports whether this memory is the one that the span was granted to. A copy of the memory has
+// the same span, and its original issues those slots. A caller looks after it has taken a slot and before
+// it returns it: so of one memory that was copied only calls between the two can return it twice.
+func (s *Span) Original() bool { return s.marker.Load() == s.mark }
+
+// Abandon revokes the rest of a span that is not [Span.Original], and asks the keeper, who finds that it has
+// to claim anew.
+func (s *Span) Abandon() {
+	if s.next.CompareAndSwap(nil, s.window.newSpan(Range{Node: s.node}, 0)) {
+		s.window.current() // carries out the change
+		s.window.fire()
+	}
+	s.window.ask()
 }
 
 // raise raises the soft limit to soft.
@@ -97,13 +137,15 @@ func (w *core) succeed(s *Span) {
 	} else if free == s.begin.Load() {
 		next.begin.Store(first)
 	}
+	lost := s.lost.Load()
 	if next.ended {
 		first |= sealed
+	} else {
+		lost += s.rest(free, next)
 	}
+	next.lost.Store(lost) // all callers store the same: the limits of an ended span do not change
 	next.free.CompareAndSwap(0, first)
-	if w.span.CompareAndSwap(s, next) && w.lost != nil && !next.ended {
-		w.lost.Add(s.rest(free, next))
-	}
+	w.span.CompareAndSwap(s, next)
 }
 
 // rest is how many numbers of the span and of the one that is queued behind it, unless that

@@ -8,7 +8,7 @@ import "github.com/tickflake/tickflake/internal/word"
 type Ticks struct {
 	core
 	err  word.Pointer[failure]
-	want word.Uint64 // only grows
+	want word.Uint64 // the latest tick that a call wants, or 0; it falls only to 0
 }
 
 type failure struct{ err error }
@@ -18,7 +18,9 @@ type failure struct{ err error }
 func NewTicks(bits uint8, end uint64) *Ticks {
 	w := &Ticks{core: core{
 		unit: bits,
-		end:  min(end, (sealed-1)>>bits) << bits, // the slot after the last must not look sealed
+		// The slot after the last must not look sealed, and a sealed word must not overflow by the
+		// additions of callers that were held up: of more than four million, the memory has no room.
+		end:  min(end, (sealed-1<<22)>>bits) << bits,
 		more: make(chan struct{}, 1),
 	}}
 	w.begin()
@@ -28,18 +30,29 @@ func NewTicks(bits uint8, end uint64) *Ticks {
 	return w
 }
 
-// Start skips the slots before tick. It works only until the first slot
-// is taken: an issuer calls it with its clock's tick before it issues.
+// Share returns another window with the word of w, whose grant stays as it is. Sealing that window ends it
+// alone.
+func (w *Ticks) Share() *Ticks {
+	c := &Ticks{core: core{unit: w.unit, end: w.end, marker: w.marker, shared: true}}
+	c.span.Store(w.span.Load())
+	c.changed.Store(&signal{make(chan struct{})})
+	c.err.Store(&failure{})
+	return c
+}
+
+// Start skips the slots before tick: an issuer calls it with its clock's tick before it issues.
 func (w *Ticks) Start(tick uint64) {
 	// A keeper that changes the node number meanwhile seals the word: then the next span starts there.
 	for slot := w.slot(tick); ; {
 		s := w.current()
 		free := s.free.Load()
-		if s.ended || free&sealed == 0 && (free != s.begin.Load() || free >= slot) {
+		if s.ended || free&sealed == 0 && free >= slot {
 			return
 		}
-		if free&sealed == 0 && s.free.CompareAndSwap(free, slot) {
-			s.begin.Store(slot)
+		if fresh := free == s.begin.Load(); free&sealed == 0 && s.free.CompareAndSwap(free, slot) {
+			if fresh {
+				s.begin.Store(slot)
+			}
 			return
 		}
 	}
@@ -57,6 +70,7 @@ type Front struct {
 	// Fresh says that no slot of this node number, and no slot of the tick before Slot,
 	// was taken yet: the sequence did not run out.
 	Fresh  bool
+	Last   uint64 // the tick of the last slot that was taken, if it is not Fresh
 	Sealed bool
 
 	Span *Span
@@ -73,7 +87,11 @@ func (w *Ticks) Front() Front {
 	if free&sealed != 0 && !s.ended {
 		return w.Front() // current completes the change
 	}
-	return Front{Node: s.node, Slot: free &^ sealed, Limit: s.limit.Load(), Fresh: free == s.begin.Load(), Sealed: s.ended, Span: s}
+	last := free&^sealed - 1
+	if adding := s.adding.Load(); adding > shut {
+		last = min(last, adding) // additions whose slots were dropped may have gone on into the next tick
+	}
+	return Front{Node: s.node, Slot: free &^ sealed, Limit: s.limit.Load(), Fresh: free == s.begin.Load(), Last: last >> s.bits, Sealed: s.ended, Span: s}
 }
 
 // Err returns why the keeper has no further grant, or nil.
@@ -90,15 +108,19 @@ func (w *Ticks) Fail(err error) {
 func (w *Ticks) Ask() { w.ask() }
 
 // Want notes that an issuer wants a slot of tick, before it waits for a grant: the clock and the word do
-// not tell, since no slot near it is taken yet. A wish is not withdrawn; no keeper extends for one that
-// its grant has reached.
+// not tell, since no slot near it is taken yet. It wants it again with each look at the window, as Unwant
+// may have withdrawn the wish of another as well.
 func (w *Ticks) Want(tick uint64) {
 	if old := w.want.Load(); old < tick && !w.want.CompareAndSwap(old, tick) {
 		w.Want(tick) // another caller was first
 	}
 }
 
-// Wanted returns the latest tick that an issuer has wanted, or 0.
+// Unwant withdraws a wish: its call has ended, or a try to extend the grant to it has failed. So no grant
+// reaches far ahead for a call that is long over.
+func (w *Ticks) Unwant(tick uint64) { w.want.CompareAndSwap(tick, 0) }
+
+// Wanted returns the latest tick that an issuer wants, or 0.
 func (w *Ticks) Wanted() uint64 { return w.want.Load() }
 
 // More receives after a slot at or beyond the soft limit was asked for: the keeper
@@ -152,6 +174,7 @@ func (s *Span) Take(tick, ahead, below, n uint64) (slot, end uint64, ok bool) {
 		}
 		end := min(slot+n, (slot|s.sequence)+1)
 		if s.free.CompareAndSwap(free, end) {
+			s.steer(end)
 			return slot, end, true
 		}
 	}
@@ -160,13 +183,39 @@ func (s *Span) Take(tick, ahead, below, n uint64) (slot, end uint64, ok bool) {
 // Free returns the first slot that is not taken. It is no slot when the span has ended.
 func (s *Span) Free() uint64 { return s.free.Load() }
 
-// TakeFree takes slot, which Free returned. It fails when another caller was first, when the
-// span has ended, and when slot is not below the soft limit: then Take asks for more. The
-// caller sees to it that the clock has reached the slot's tick.
+// steer opens the additions of a tick of which slots up to end were taken, or shuts them if they end
+// there or before.
+func (s *Span) steer(end uint64) {
+	if s.margin == 0 {
+		return
+	}
+	to := ((end - 1) | s.sequence) + 1 - s.margin
+	if end >= to {
+		to |= shut
+	}
+	for adding := s.adding.Load(); adding < to; adding = s.adding.Load() {
+		s.adding.CompareAndSwap(adding, to)
+	}
+}
+
+// Adding returns where the additions of a tick end: a slot of this tick. It is odd when they are shut.
+func (s *Span) Adding() (end uint64) { return s.adding.Load() }
+
+// Add takes the next slot by addition, which does not fail, however many callers there are. The caller
+// has seen that additions are open up to end, and that the clock is in end's tick. The slot is of that
+// tick, or Add drops it and fails, because other calls have used the tick up since, or the span has ended.
 //
 // It is inlined: a call would cost 1 ns of 36.
-func (s *Span) TakeFree(slot uint64) bool {
-	return slot < s.soft.Load() && s.free.CompareAndSwap(slot, slot+1)
+func (s *Span) Add(end uint64) (slot uint64, ok bool) {
+	slot = s.free.Add(1) - 1
+	return slot, slot < end || s.shut(end, slot)
+}
+
+// shut shuts the additions that were open up to end, where slot or one before it was taken, and reports
+// whether slot is of the tick nevertheless.
+func (s *Span) shut(end, slot uint64) bool {
+	s.adding.CompareAndSwap(end, end|shut)
+	return slot < end+s.margin
 }
 
 // TakeAt reserves up to n slots as Take does, from slot on, however far ahead that is.
@@ -176,13 +225,20 @@ func (s *Span) TakeAt(slot, n uint64) (end uint64, ok bool) {
 		return 0, false
 	}
 	end = min(slot+n, (slot|s.sequence)+1)
-	return end, s.free.CompareAndSwap(slot, end)
+	if ok = s.free.CompareAndSwap(slot, end); ok {
+		s.steer(end)
+	}
+	return end, ok
 }
 
 // TakeOver reserves slot, which lies beyond free, the next one by a [Front]. The slots between the
 // two are dropped. It fails when free is no longer the next, or slot is not granted.
 func (s *Span) TakeOver(free, slot uint64) bool {
-	return (slot < s.soft.Load() || s.open(slot)) && s.free.CompareAndSwap(free, slot+1)
+	if slot >= s.soft.Load() && !s.open(slot) || !s.free.CompareAndSwap(free, slot+1) {
+		return false
+	}
+	s.steer(slot + 1)
+	return true
 }
 
 // open asks the keeper for more, and reports whether slot, which is beyond the soft

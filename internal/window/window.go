@@ -41,6 +41,11 @@ type core struct {
 	unit uint8  // a range counts in units of 1<<unit slots: in ticks, or in numbers
 	end  uint64 // the slot after the last of all
 
+	// marker is the word that differs in each copy of the memory. mark is its value in the memory by which
+	// the keeper was granted what it puts in: only the keeper changes it, before it revokes.
+	marker *word.Uint64
+	mark   word.Uint64
+
 	// span is the node number that is held now, with its word. It moves from a span to
 	// the next of that span after its word was sealed, and does not go back.
 	span word.Pointer[Span]
@@ -49,14 +54,19 @@ type core struct {
 	// its last look, so that no change falls between the look and the wait.
 	changed word.Pointer[signal]
 
-	more chan struct{} // of capacity 1; nil for counted numbers
-	lost *word.Uint64  // the slots that were given up; only grows; nil for ticks
+	more   chan struct{} // of capacity 1; nil for counted numbers
+	shared bool          // others hand out slots of the same span
 }
 
 type signal struct{ ch chan struct{} }
 
+// never is the marker of a window that no keeper has given one.
+var never word.Uint64
+
 // begin makes a window in which nothing is granted.
 func (w *core) begin() {
+	w.marker = &never
+	word.Name(&w.mark, "mark")
 	word.Name(&w.span, "span")
 	word.Name(&w.changed, "changed")
 	s := w.newSpan(Range{}, 0)
@@ -81,6 +91,18 @@ func (w *core) ask() {
 // Revoke takes back the rest of the grant: until the next Grant, Take fails. Taken slots
 // stay taken.
 func (w *core) Revoke() { w.supersede(w.newSpan(Range{Node: w.current().node}, 0)) }
+
+// Watch gives the window the marker of the memory, before anything is granted.
+func (w *core) Watch(marker *word.Uint64) {
+	w.marker = marker
+	w.mark.Store(marker.Load())
+	s := w.span.Load() // counted numbers from 0 on extend it
+	s.marker, s.mark = marker, w.mark.Load()
+}
+
+// SetMark says what the marker is in the memory that the next grants are made to. The keeper calls it before
+// Revoke, when it finds that this memory is a copy.
+func (w *core) SetMark(mark uint64) { w.mark.Store(mark) }
 
 // supersede replaces the present span by next. It does nothing to a sealed window.
 func (w *core) supersede(next *Span) {
@@ -121,6 +143,15 @@ func (w *core) Seal() (end uint64, first bool) {
 	over.limit.Store(s.limit.Load())
 	over.queued.Store(s.queued.Load())
 	over.ended = true
+	if w.shared {
+		end = w.unitEnd(s.free.Load())
+		over.free.Store(end | sealed)
+		if !w.span.CompareAndSwap(s, over) {
+			return w.Seal() // another call was first
+		}
+		w.fire()
+		return end >> w.unit, true
+	}
 	if !s.next.CompareAndSwap(nil, over) {
 		return w.Seal() // another change was first
 	}

@@ -72,32 +72,122 @@ func TestTake(t *testing.T) {
 	assert.EqualValues(t, 20, w.Used())
 }
 
-func TestTakeFree(t *testing.T) {
-	w := granted(10, 12, 11)
-	take(w, 10, 0, 2)
+// adds is how many bits of sequence let slots be taken by addition: 256 slots a tick, of which the last 64
+// are left to swaps.
+const adds = 8
+
+// added takes a slot by addition as an issuer does whose clock is in tick.
+func added(w *window.Ticks, tick uint64) (slot uint64, ok bool) {
 	s := w.Span()
-	assert.EqualValues(t, 42, s.Free())
-	assert.True(t, s.TakeFree(42))
-	assert.False(t, s.TakeFree(42), "it was taken")
-	assert.EqualValues(t, 43, s.Free())
-	assert.True(t, s.TakeFree(43))
-	assert.False(t, s.TakeFree(44), "a slot at the soft limit is left to Take, which asks for more")
-	assert.EqualValues(t, 44, s.Free())
-	assert.True(t, s.Passed(43))
-	assert.False(t, s.Passed(44))
+	end := s.Adding()
+	if end&1 != 0 || end>>adds != tick {
+		return 0, false
+	}
+	return s.Add(end)
+}
 
-	assert.Equal(t, []uint64{44}, take(w, 11, 0, 1))
-	assert.True(t, s.TakeFree(45), "Take has raised the soft limit")
-	assert.True(t, s.TakeFree(46))
-	assert.True(t, s.TakeFree(47))
-	assert.False(t, s.TakeFree(48), "a slot that is not granted")
-
-	w = granted(10, 20, 20)
+func TestAdd(t *testing.T) {
+	w := window.NewTicks(adds, 1<<40)
+	w.Grant(window.Range{Node: 1, From: 10, To: 12}, 11)
+	_, ok := added(w, 10)
+	assert.False(t, ok, "no swap has taken a slot of the tick")
 	take(w, 10, 0, 1)
-	s = w.Span()
-	w.Seal()
-	assert.False(t, s.TakeFree(s.Free()), "the span has ended")
-	assert.False(t, w.Span().TakeFree(w.Span().Free()), "the window is sealed")
+	for want := uint64(10<<adds + 1); want <= 10<<adds+192; want++ {
+		slot, ok := added(w, 10)
+		require.True(t, ok, "%d", want)
+		assert.Equal(t, want, slot)
+	}
+	_, ok = added(w, 10)
+	assert.False(t, ok, "the last quarter of a tick is left to swaps")
+	assert.EqualValues(t, 10<<adds+193, w.Span().Free())
+
+	assert.Equal(t, []uint64{11 << adds}, take(w, 11, 0, 1))
+	assert.True(t, asked(w), "the swap asks for the whole tick")
+	_, ok = added(w, 10)
+	assert.False(t, ok, "additions are of a later tick")
+	slot, ok := added(w, 11)
+	assert.True(t, ok)
+	assert.EqualValues(t, 11<<adds+1, slot)
+	take(w, 11, 0, 189)
+	slot, ok = added(w, 11)
+	assert.True(t, ok)
+	assert.EqualValues(t, 11<<adds+191, slot, "the last before the margin")
+	take(w, 11, 0, 1)
+	_, ok = added(w, 11)
+	assert.False(t, ok, "a swap went past the end of additions")
+
+	small := granted(10, 12, 11)
+	for range 4 {
+		take(small, 10, 0, 1)
+		assert.EqualValues(t, 1, small.Span().Adding()&1, "small ticks have no additions")
+	}
+}
+
+// TestAddLate has a caller that saw additions open up to end, and adds when others have gone on.
+func TestAddLate(t *testing.T) {
+	const end = 10<<adds + 192
+	for name, c := range map[string]struct {
+		meanwhile func(*window.Ticks)
+		slot      uint64 // 0: it is dropped
+		used      uint64
+	}{
+		"at the end":          {func(w *window.Ticks) { take(w, 10, 0, 191) }, end, 11},
+		"the last":            {func(w *window.Ticks) { take(w, 10, 0, 254) }, end + 63, 11},
+		"the tick is used up": {func(w *window.Ticks) { take(w, 10, 0, 255) }, 0, 12},
+		"the next tick":       {func(w *window.Ticks) { take(w, 11, 0, 1) }, 0, 12},
+		"sealed":              {func(w *window.Ticks) { w.Seal() }, 0, 11},
+		"sealed at the end":   {func(w *window.Ticks) { take(w, 10, 0, 255); w.Seal() }, 0, 11},
+		"another number":      {func(w *window.Ticks) { w.Grant(window.Range{Node: 2, To: 30}, 30) }, 0, 11},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := window.NewTicks(adds, 1<<40)
+			w.Grant(window.Range{Node: 1, From: 10, To: 20}, 20)
+			take(w, 10, 0, 1)
+			s := w.Span()
+			require.EqualValues(t, end, s.Adding())
+			c.meanwhile(w)
+			slot, ok := s.Add(end)
+			assert.Equal(t, c.slot > 0, ok)
+			if ok {
+				assert.Equal(t, c.slot, slot)
+			}
+			assert.NotEqual(t, uint64(end), s.Adding(), "additions of the tick are shut, or of a later tick")
+			assert.Equal(t, c.used, w.Used())
+		})
+	}
+}
+
+// TestAddingFollowsSwaps guards that each kind of swap opens and shuts the additions of its tick, and
+// that a late one opens none of a tick that others have left.
+func TestAddingFollowsSwaps(t *testing.T) {
+	w := window.NewTicks(adds, 1<<40)
+	w.Grant(window.Range{Node: 1, From: 10, To: 30}, 30)
+	s := w.Span()
+	adding := func(tick, slot uint64) { t.Helper(); assert.Equal(t, tick<<adds+slot, s.Adding()) }
+	take(w, 10, 0, 191)
+	adding(10, 192)
+	_, ok := s.TakeAt(10<<adds+191, 1)
+	assert.True(t, ok)
+	adding(10, 193) // odd: shut
+	assert.EqualValues(t, 10, w.Front().Last)
+	assert.True(t, s.TakeOver(10<<adds+192, 12<<adds+5))
+	adding(12, 192)
+	assert.True(t, s.TakeOver(12<<adds+6, 12<<adds+255))
+	adding(12, 193)
+	_, ok = s.Add(12<<adds + 192) // as a caller that was held up
+	assert.False(t, ok)
+	front := w.Front()
+	assert.EqualValues(t, 13<<adds+1, front.Slot)
+	assert.EqualValues(t, 12, front.Last, "a dropped slot was not taken")
+	_, ok = s.TakeAt(front.Slot, 255)
+	assert.True(t, ok)
+	adding(13, 193)
+	assert.EqualValues(t, 13, w.Front().Last)
+	take(w, 14, 0, 1)
+	_, ok = s.TakeAt(14<<adds, 1)
+	assert.False(t, ok, "it was taken")
+	assert.False(t, s.TakeOver(14<<adds, 15<<adds))
+	adding(14, 192)
 }
 
 func TestTakeDrawsTheStart(t *testing.T) {
@@ -121,7 +211,7 @@ func TestNothingIsGrantedAtFirst(t *testing.T) {
 }
 
 // TestStart guards that a clock that goes back before the first ID does not reach ticks
-// before the issuer's start, and that Start moves nothing after the first ID.
+// before the issuer's start, and that Start moves nothing back.
 func TestStart(t *testing.T) {
 	w := granted(10, 20, 20)
 	w.Start(15)
@@ -131,8 +221,30 @@ func TestStart(t *testing.T) {
 	w.Start(12)
 	assert.Empty(t, take(w, 12, 0, 1))
 	assert.Equal(t, []uint64{60}, take(w, 15, 0, 1))
-	w.Start(18)
+	w.Start(15)
 	assert.Equal(t, []uint64{61}, take(w, 15, 0, 1))
+	w.Start(18)
+	assert.False(t, w.Front().Fresh)
+	assert.Equal(t, []uint64{72}, take(w, 18, 0, 1))
+}
+
+// TestShare guards that two windows of one word give no slot twice, and that each is sealed alone.
+func TestShare(t *testing.T) {
+	w := granted(10, 20, 20)
+	a, b := w.Share(), w.Share()
+	assert.Equal(t, []uint64{40}, take(a, 10, 0, 1))
+	assert.Equal(t, []uint64{41}, take(b, 10, 0, 1))
+	changed := a.Changed()
+	end, first := a.Seal()
+	assert.True(t, first && closed(changed))
+	assert.EqualValues(t, 11, end)
+	end, first = a.Seal()
+	assert.False(t, first)
+	assert.EqualValues(t, 11, end)
+	assert.Empty(t, take(a, 10, 0, 1))
+	assert.True(t, a.Front().Sealed)
+	assert.Equal(t, []uint64{42}, take(b, 10, 0, 1))
+	assert.Empty(t, take(b, 20, 0, 1), "the grant has ended, and nobody is asked")
 }
 
 func TestFront(t *testing.T) {
@@ -142,6 +254,8 @@ func TestFront(t *testing.T) {
 	take(w, 10, 0, 1)
 	f = w.Front()
 	assert.Equal(t, window.Front{Node: 1, Slot: 41, Limit: 80}, plain(f))
+	take(w, 10, 0, 3)
+	assert.EqualValues(t, 10, w.Front().Last, "the next slot is of another tick")
 	w.Seal()
 	assert.Equal(t, window.Front{Node: 1, Slot: 44, Limit: 80, Sealed: true}, plain(w.Front()))
 }
@@ -293,17 +407,17 @@ func TestSealUnused(t *testing.T) {
 	assert.EqualValues(t, 10, end)
 }
 
-// TestAllBits guards a layout whose slots take all 63 bits: the slot after the last must
-// not look sealed.
+// TestAllBits guards a layout whose slots take all 63 bits: the slot after the last must not look sealed,
+// and there is room for four million additions more before a sealed word overflows.
 func TestAllBits(t *testing.T) {
+	const end = 1<<51 - 1<<(22-12)
 	w := window.NewTicks(12, 1<<51)
 	w.Grant(window.Range{To: math.MaxUint64}, math.MaxUint64)
-	for range 2 {
-		w.Span().Take(1<<51-2, 1, 0, 4096)
-	}
+	assert.Len(t, take(w, end-1, 0, 4096), 4096)
+	assert.Empty(t, take(w, end-1, 1, 1))
 	front := w.Front()
 	assert.False(t, front.Sealed)
-	assert.Less(t, front.Slot, uint64(1)<<63)
+	assert.EqualValues(t, end<<12, front.Slot)
 }
 
 // TestChangesAmongIssuers guards the one fact that everything rests on: each slot is

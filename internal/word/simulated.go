@@ -2,7 +2,13 @@
 
 package word
 
-import "math/rand/v2"
+import (
+	"math/rand/v2"
+	"unsafe"
+)
+
+// AddedBits is how many bits a sequence must have for its slots to be taken by addition.
+const AddedBits = 3
 
 // Op is what an access does.
 type Op uint8
@@ -56,6 +62,9 @@ func Below(n uint64) uint64 {
 
 // Name gives a word the name that accesses to it show.
 func Name[W any](w *W, name string) { any(w).(interface{ setName(string) }).setName(name) }
+
+// Mapped is a word of its own: a simulation maps no memory.
+func Mapped(unsafe.Pointer) *Uint64 { return new(Uint64) }
 
 // Uint64 is a plain value with the methods of atomic.Uint64.
 type Uint64 struct {

@@ -9,6 +9,7 @@ package word
 import (
 	"math/rand/v2"
 	"sync/atomic"
+	"unsafe"
 )
 
 // Uint64, Int64 and Pointer are those of sync/atomic.
@@ -17,6 +18,13 @@ type (
 	Int64          = atomic.Int64
 	Pointer[T any] = atomic.Pointer[T]
 )
+
+// Mapped is the word at an address outside of the heap.
+func Mapped(at unsafe.Pointer) *Uint64 { return (*Uint64)(at) }
+
+// AddedBits is how many bits a sequence must have for its slots to be taken by addition. In a simulation
+// it is less, so that a few calls reach the end of a tick.
+const AddedBits = 8
 
 // Name tells the observer of a simulation the name of a word. Here it does nothing.
 func Name[W any](*W, string) {}

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -19,7 +18,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
+	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
@@ -55,16 +54,16 @@ func (r *Refusal) Error() string { return r.Word + ": " + r.Text }
 // refusals.
 var Words = map[string]map[string]string{
 	RESP: {
-		"internal": "ERR", "bad_input": "ERR", "unauthenticated": "NOAUTH", "forbidden": "NOPERM", "not_found": "ERR",
+		"internal": "ERR", "bad_input": "ERR", "unauthenticated": "NOAUTH", "wrong_token": "WRONGPASS", "forbidden": "NOPERM", "not_found": "ERR",
 		"busy": "TRYAGAIN", "unavailable": "LOADING", "out_of_range": "ERR", "failed": "ERR",
 	},
 	GRPC: {
-		"internal": "Internal", "bad_input": "InvalidArgument", "unauthenticated": "Unauthenticated", "forbidden": "PermissionDenied", "not_found": "NotFound",
+		"internal": "Internal", "bad_input": "InvalidArgument", "unauthenticated": "Unauthenticated", "wrong_token": "Unauthenticated", "forbidden": "PermissionDenied", "not_found": "NotFound",
 		"busy": "ResourceExhausted", "unavailable": "Unavailable", "out_of_range": "OutOfRange", "failed": "FailedPrecondition",
 	},
 	HTTP: {
-		"internal": "500 internal", "bad_input": "400 bad_input", "unauthenticated": "401 unauthenticated", "forbidden": "403 forbidden", "not_found": "404 not_found",
-		"busy": "429 busy", "unavailable": "503 unavailable", "out_of_range": "409 out_of_range", "failed": "500 failed",
+		"internal": "500 internal", "bad_input": "400 bad_input", "unauthenticated": "401 unauthenticated", "wrong_token": "401 wrong_token", "forbidden": "403 forbidden", "not_found": "404 not_found",
+		"busy": "429 busy", "unavailable": "503 unavailable", "out_of_range": "409 out_of_range", "failed": "409 failed",
 	},
 }
 
@@ -102,8 +101,7 @@ type respCaller struct {
 	in    *bufio.Reader
 }
 
-// command sends a command and returns its answer: one text, or several. What AUTH says, the
-// command says again.
+// command sends a command and returns its answer: one text, or several.
 func (c *respCaller) command(words ...string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -118,8 +116,9 @@ func (c *respCaller) command(words ...string) ([]string, error) {
 			if _, err := io.WriteString(conn, "AUTH "+c.token+"\r\n"); err != nil {
 				return nil, err
 			}
-			_, err = readReply(c.in)
-			if _, refused := errors.AsType[*Refusal](err); err != nil && !refused {
+			if _, err = readReply(c.in); err != nil {
+				_ = conn.Close()
+				c.conn = nil
 				return nil, err
 			}
 		}
@@ -234,7 +233,7 @@ func call[In, Out any](c *grpcCaller, method func(context.Context, In, ...grpc.C
 }
 
 func (c *grpcCaller) IDs(n int64) (ids []snowflake.ID, err error) {
-	answer, err := call(c, c.api.Take, &tickflakev1.TakeRequest{Count: n})
+	answer, err := call(c, c.api.Take, &tickflakev1.TakeRequest{Count: &n})
 	for _, r := range answer.GetRuns() {
 		run := snowflake.Run{First: snowflake.ID(r.First), Count: r.Count, Stride: r.Stride}
 		for i := range run.Count {
@@ -245,7 +244,7 @@ func (c *grpcCaller) IDs(n int64) (ids []snowflake.ID, err error) {
 }
 
 func (c *grpcCaller) Numbers(name string, n int64) (int64, error) {
-	answer, err := call(c, c.api.Number, &tickflakev1.NumberRequest{Name: name, Count: n})
+	answer, err := call(c, c.api.Number, &tickflakev1.NumberRequest{Name: name, Count: &n})
 	return answer.GetLast(), err
 }
 

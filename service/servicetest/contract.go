@@ -90,6 +90,7 @@ const (
 	shop    = "shop-0123456789abcdef"
 	slow    = "slow-0123456789abcdef"
 	numbers = "numbers-0123456789abc"
+	watch   = "watch-0123456789abcdef"
 	stray   = "stray-0123456789abcdef"
 )
 
@@ -102,13 +103,16 @@ var requests = []struct {
 }{
 	{"no token", "", ids(1), "unauthenticated", "oken"},
 	{"no token for a sequence", "", take("orders", 1), "unauthenticated", "oken"},
-	{"an unknown token", stray, ids(1), "unauthenticated", "oken"},
+	{"an unknown token", stray, ids(1), "wrong_token", "the token is not known"},
+	{"a client that may read the metrics only", watch, ids(1), "forbidden", "client watch may read the metrics only"},
 	{"a client without IDs", numbers, ids(1), "forbidden", "client numbers may not take IDs"},
 	{"another's sequence", numbers, take("tickets", 1), "forbidden", "client numbers may not use sequence tickets"},
 	{"a sequence whose name begins so", numbers, take("tickets-10", 1), "forbidden", "may not use sequence tickets-10"},
 	{"a prefix without its end", numbers, take("orders", 1), "forbidden", "may not use sequence orders"},
 	{"a look at another's sequence", numbers, look("tickets"), "forbidden", "may not use sequence tickets"},
 	{"too many IDs", shop, ids(101), "bad_input", "want 1 to 100"},
+	{"no IDs", shop, ids(0), "bad_input", "asked for 0 IDs: want 1 to 100"},
+	{"no numbers", shop, take("orders", 0), "bad_input", "asked for 0 numbers: want 1 to 1000"},
 	{"fewer than no IDs", shop, ids(-1), "bad_input", "want 1 to 100"},
 	{"too many numbers", shop, take("orders", 1001), "bad_input", "want 1 to 1000"},
 	{"a bad name", shop, take("Orders", 1), "bad_input", "lower-case"},
@@ -142,6 +146,7 @@ func testRequests(t *testing.T, start Start) {
 		},
 		Clients: []service.Client{
 			{Name: "shop", Token: shop, Sequences: []string{"*"}},
+			{Name: "watch", Token: watch, NoIDs: true, Metrics: true},
 			{Name: "slow", Token: slow, Rate: 0.001, Burst: 2},
 			{Name: "numbers", Token: numbers, NoIDs: true, Sequences: []string{"tickets-1", "orders-*"}},
 		},
@@ -185,7 +190,7 @@ func testRequests(t *testing.T, start Start) {
 			})
 		})
 	}
-	metrics := Metrics(t, s.Dial, shop)
+	metrics := Metrics(t, s.Dial, watch)
 	says := func(text, format string, args ...any) {
 		pattern := fmt.Sprintf("(?m)"+format, args...)
 		assert.True(t, regexp.MustCompile(pattern).MatchString(text), pattern)
@@ -205,7 +210,7 @@ func testRequests(t *testing.T, start Start) {
 	for _, name := range []string{"shop", "slow", "numbers"} {
 		says(s.Log(), `client"?[=:]"?%s`, name)
 	}
-	for _, token := range []string{shop, slow, numbers, stray} {
+	for _, token := range []string{shop, slow, numbers, watch, stray} {
 		assert.NotContains(t, s.Log()+shown.String(), token)
 	}
 }

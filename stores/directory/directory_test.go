@@ -1,7 +1,9 @@
 package directory
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -40,7 +42,7 @@ func TestFiles(t *testing.T) {
 	t.Chdir(t.TempDir())
 	assert.Equal(t, filepath.Join(home, "a", "b", "state"), s.Path())
 	written(t, s, stores.Cell{Key: key}, "value")
-	unlock, err := s.TryLock(t.Context(), key)
+	unlock, err := s.lockCell(t.Context(), key)
 	require.NoError(t, err)
 	unlock()
 	for name, mode := range map[string]os.FileMode{"../..": 0o700, "..": 0o700, ".": 0o700, "node+0000007.cell": 0o600, "node+0000007.hold": 0o600, "node+0000007.swap": 0o600} {
@@ -64,6 +66,27 @@ func TestFiles(t *testing.T) {
 	assert.NoFileExists(t, filepath.Join(s.Path(), "node+0000008.cell.tmp"))
 }
 
+// Kubernetes widens the mode at each start of a pod with fsGroup. Open says so, and takes the right away from the group.
+func TestOpenAfterFSGroup(t *testing.T) {
+	if !checkMode {
+		t.Skip("this system has no modes")
+	}
+	log, before := new(bytes.Buffer), slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(log, nil)))
+	t.Cleanup(func() { slog.SetDefault(before) })
+	s := opened(t, state(t), nil)
+	for _, cell := range []string{key, "node/0000008"} { // it is empty, and then it has cells
+		require.NoError(t, os.Chmod(s.Path(), 0o770|os.ModeSetgid))
+		log.Reset()
+		opened(t, s.Path(), nil)
+		info, err := os.Stat(s.Path())
+		require.NoError(t, err)
+		assert.Equal(t, os.FileMode(0o700), info.Mode().Perm())
+		assert.Contains(t, log.String(), "fsGroup")
+		written(t, s, stores.Cell{Key: cell}, "value")
+	}
+}
+
 func TestOpenRefuses(t *testing.T) {
 	root := t.TempDir()
 	file := filepath.Join(root, "file")
@@ -78,6 +101,7 @@ func TestOpenRefuses(t *testing.T) {
 	for mode, want := range map[os.FileMode]string{0o755: "", 0o770: "has the mode 0770", 0o707: "has the mode 0707", 0o720: "has the mode 0720"} {
 		dir := filepath.Join(root, mode.String())
 		require.NoError(t, os.Mkdir(dir, 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "notes"), nil, 0o600)) // so no store has made it
 		require.NoError(t, os.Chmod(dir, mode))
 		if checkMode {
 			cases[dir] = want
@@ -108,7 +132,7 @@ func uses(t *testing.T, s *Store) map[string]error {
 	_, errs["list"] = s.List(t.Context(), "", "\x7f", 9)
 	_, errs["swap"] = s.Swap(t.Context(), key, 0, []byte("new"))
 	_, errs["late swap"] = s.Swap(t.Context(), key, 12, []byte("new"))
-	unlock, err := s.TryLock(t.Context(), key)
+	unlock, err := s.lockCell(t.Context(), key)
 	if errs["lock"] = err; err == nil {
 		unlock()
 	}

@@ -20,15 +20,13 @@ const (
 	container        // in the container's own layer
 )
 
-// Durability asks Linux for the kind of the file system; on other systems it finds nothing.
+// ask asks Linux for the kind of the file system; on other systems it finds nothing.
 // A network file system forgets: a host reads a cell from its own cache, also after it has
 // locked the cell, and then replaces a newer one that another host has written.
-func (s *Store) Durability(ctx context.Context) (stores.Durability, error) {
-	return s.Ask(ctx, func(ctx context.Context) (stores.Durability, error) {
-		return place(ctx, s.path, func(*call) (stores.Durability, error) {
-			name, kept, err := s.fileSystem()
-			return promisesOf(s.path, name, kept), failedFile("look at its file system", err)
-		})
+func (s *Store) ask(ctx context.Context) (stores.Durability, error) {
+	return place(ctx, s.path, func(*call) (stores.Durability, error) {
+		name, kept, err := s.fileSystem()
+		return promisesOf(s.path, name, kept), failedFile("look at its file system", err)
 	})
 }
 
@@ -51,10 +49,10 @@ func promisesOf(path, name string, kept keeper) (d stores.Durability) {
 	return d
 }
 
-// Private returns why no other host or container is likely to see the directory, so that each has a directory
+// private returns why no other host or container is likely to see the directory, so that each has a directory
 // of its own and issues the IDs of the others: the process runs under Kubernetes, or the directory
 // is in its container's own layer. Without such a sign, which only Linux shows, it returns "".
-func (s *Store) Private(ctx context.Context) string {
+func (s *Store) private(ctx context.Context) string {
 	sign := ""
 	if os.Getenv("KUBERNETES_SERVICE_HOST") != "" {
 		sign = "this process runs under Kubernetes"
@@ -71,6 +69,3 @@ func (s *Store) Private(ctx context.Context) string {
 	}
 	return fmt.Sprintf("%s is a directory, and %s: each pod with a directory of its own issues the IDs of the others; take k8s://NAMESPACE or s3://BUCKET", s.path, sign)
 }
-
-// FirstNode draws a random number: see [stores.Scatterer].
-func (*Store) FirstNode(nodes int64) int64 { return seam.FirstNode(nodes) }

@@ -64,7 +64,7 @@ func TestPrivate(t *testing.T) {
 		t.Setenv("KUBERNETES_SERVICE_HOST", tt.pod)
 		s, err := Open(t.Context(), t.TempDir())
 		require.NoError(t, err)
-		says := s.Private(t.Context())
+		says := s.Traits().Private(t.Context())
 		assert.Equal(t, tt.want == "", says == "", says)
 		assert.Contains(t, says, tt.want)
 	}

@@ -51,8 +51,8 @@ func failedFile(op string, err error) error {
 	err = causeOf(err)
 	var advice error
 	switch {
-	case errors.Is(err, syscall.ENOSPC):
-		advice = errors.New("free some space")
+	case errors.Is(err, errDiskFull), errors.Is(err, syscall.EDQUOT):
+		advice = stores.Refused.New("free some space")
 	case errors.Is(err, syscall.EROFS):
 		advice = stores.Refused.New("mount the file system for writing, or name another directory")
 	case errors.Is(err, fs.ErrPermission):

@@ -19,11 +19,11 @@ import (
 // unlockTime is how long unlock waits for a disk that hangs.
 const unlockTime = time.Second
 
-// TryLock locks the cell of a key, or returns an error that wraps [stores.ErrLocked] if
+// lockCell locks the cell of a key, or returns an error that wraps [stores.ErrLocked] if
 // it is locked. The lock ends with unlock or with the process. It belongs to the Store,
 // not to a goroutine. If the disk hangs, unlock returns after a second, and the lock ends
 // later.
-func (s *Store) TryLock(ctx context.Context, key string) (func(), error) {
+func (s *Store) lockCell(ctx context.Context, key string) (func(), error) {
 	path := s.file(key, holdFile)
 	// If ctx ends first, what a disk that hangs has locked too late is unlocked: one of the two below
 	// sees the other's store, and unlocking twice does no harm.

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -91,7 +93,7 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	promises, err := s.Durability(ctx)
+	promises, err := stores.CheckDurability(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +129,7 @@ func open(path string, d disk) (*Store, error) {
 	}
 	s := &Store{path: absolute, disk: d, synced: make(map[string]uint64)}
 	s.Skeleton = engine.Skeleton[uint64]{Texts: texts{s}, Reads: reading, At: func() string { return "directory " + absolute },
-		Version: func(version uint64) uint64 { return version }}
+		Version: func(version uint64) uint64 { return version }, Ask: s.ask}
 	made, err := s.make(absolute)
 	if err != nil {
 		return nil, err
@@ -139,7 +141,7 @@ func open(path string, d disk) (*Store, error) {
 	if problem := problemOf(info); problem != "" {
 		return nil, unfit(s.path, problem, nil)
 	}
-	if err := s.prepare(made); err != nil {
+	if err := s.prepare(made, info.Mode()); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -177,19 +179,33 @@ func problemOf(info fs.FileInfo) string {
 	case !mode.IsDir():
 		return "is not a directory"
 	case !mine:
-		return fmt.Sprintf("belongs to %s, and this process runs as user %d: run it as that user, or name another directory", owner, os.Geteuid())
-	case checkMode && mode.Perm()&0o022 != 0:
-		return fmt.Sprintf("has the mode %#o, so other users can write to it: if none of them has, run chmod 700 on it", mode.Perm())
+		return fmt.Sprintf("belongs to %s, and this process runs as user %d: run it as that user, or name another directory; on a mounted volume, one of its own below the mount", owner, os.Geteuid())
+	case checkMode && mode.Perm()&0o002 != 0:
+		return wide(mode)
 	}
 	return ""
 }
 
+func wide(mode fs.FileMode) string {
+	return fmt.Sprintf("has the mode %#o, so other users can write to it: if none of them has, run chmod 700 on it; on a Kubernetes volume with fsGroup, name a directory of its own below the mount, and set fsGroupChangePolicy: OnRootMismatch", mode.Perm())
+}
+
 // prepare removes the files of Swaps whose process was killed, and syncs the name of the
-// directory.
-func (s *Store) prepare(made bool) error {
+// directory. It takes the group's right to write away, which Kubernetes gives to a volume with fsGroup at each start of a
+// pod, unless the directory has other files than the store's: it is then not one that a store has made.
+func (s *Store) prepare(made bool, mode fs.FileMode) error {
 	entries, err := os.ReadDir(s.path)
 	if err != nil {
 		return unfit(s.path, "cannot be read", err)
+	}
+	if checkMode && mode.Perm()&0o020 != 0 {
+		if slices.ContainsFunc(entries, func(e os.DirEntry) bool { return !isOurs(e.Name()) }) {
+			return unfit(s.path, wide(mode), nil)
+		}
+		if err := os.Chmod(s.path, ownDir); err != nil {
+			return unfit(s.path, wide(mode), err)
+		}
+		slog.Warn("the state directory could be written by its group, as on a Kubernetes volume with fsGroup: its mode is 0700 again", "path", s.path, "mode", fmt.Sprintf("%#o", mode.Perm()))
 	}
 	used := false
 	for _, entry := range entries {
@@ -215,6 +231,14 @@ func (s *Store) prepare(made bool) error {
 		return nil // the user who made it may have had more rights there
 	}
 	return failedFile("sync directory "+parent, err)
+}
+
+// isOurs reports whether a file of this name is one of a cell.
+func isOurs(name string) bool {
+	return slices.ContainsFunc([]string{cellFile, tempFile, swapFile, holdFile}, func(kind string) bool {
+		_, ok := keyOf(name, kind)
+		return ok
+	})
 }
 
 // DefaultPath returns the directory for the cells of the user that the process runs

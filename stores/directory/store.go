@@ -24,7 +24,7 @@ const (
 	ownerOnly = 0o600
 )
 
-// Store is a [stores.Locker] on the files of a directory. Make one with [Open]. It is safe
+// Store is a [stores.Store] on the files of a directory. Make one with [Open]. It is safe
 // for use by several goroutines at once, and any number of Stores, in any number of
 // processes on the host, can have the same directory.
 //
@@ -49,7 +49,14 @@ type Store struct {
 	synced map[string]uint64 // by key, the version that is known to be on the disk
 }
 
-var _ stores.Locker = (*Store)(nil)
+var _ stores.Store = (*Store)(nil)
+
+// Traits has locks: this host knows which processes live. Directories are scattered, since each pod may have its own.
+func (s *Store) Traits() stores.Traits {
+	traits := s.Skeleton.Traits()
+	traits.TryLock, traits.Scattered, traits.Private = s.lockCell, true, s.private
+	return traits
+}
 
 // disk runs one step of a write or of a lock on the file or directory at a path: create, write, sync, rename,
 // remove, lock or unlock. Tests make a step fail, hang, or be lost.

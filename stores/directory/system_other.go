@@ -14,6 +14,8 @@ const (
 	readLocks = false
 )
 
+var errDiskFull = errors.ErrUnsupported
+
 func lockFile(*os.File) error   { return errors.ErrUnsupported }
 func unlockFile(*os.File) error { return errors.ErrUnsupported }
 

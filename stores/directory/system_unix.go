@@ -16,6 +16,8 @@ const (
 	readLocks = false // a process that has a replaced file open still reads the old one
 )
 
+const errDiskFull = syscall.ENOSPC
+
 // lockFile locks an open file without waiting. The lock belongs to this opening of
 // it, so it excludes others in the same process too.
 func lockFile(f *os.File) error {

@@ -14,6 +14,8 @@ const (
 	readLocks = true  // an open file cannot be replaced
 )
 
+const errDiskFull = windows.ERROR_DISK_FULL
+
 // lockFile locks an open file without waiting. The lock belongs to this opening of
 // it, so it excludes others in the same process too.
 func lockFile(f *os.File) error {

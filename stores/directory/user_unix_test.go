@@ -85,7 +85,7 @@ func asUser(t *testing.T, root string) {
 
 	chmod(s.Path(), 0o700)
 	require.NoError(t, os.WriteFile(hold, nil, 0o400))
-	_, err = s.TryLock(t.Context(), key)
+	_, err = s.lockCell(t.Context(), key)
 	assert.ErrorIs(t, err, stores.ErrDamaged)
 	assert.ErrorIs(t, err, stores.Refused, "the lock, and not the cell")
 	is, err := s.Read(t.Context(), key)

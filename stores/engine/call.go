@@ -92,6 +92,9 @@ func withEnd(ctx context.Context, err error) error {
 	if end == nil || errors.Is(err, stores.ErrConflict) {
 		return err
 	}
+	if web, ok := errors.AsType[*url.Error](err); ok && (errors.Is(web.Err, end) || web.Err == context.Cause(ctx)) {
+		err = fmt.Errorf("no answer yet: %w", err) // what follows its URL only repeats the end
+	}
 	if !errors.Is(err, end) {
 		err = fmt.Errorf("%w: %w", end, err)
 	}

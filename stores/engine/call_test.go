@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"net/url"
 	"runtime"
 	"strings"
 	"sync"
@@ -38,6 +39,8 @@ func TestFailed(t *testing.T) {
 	err = engine.Failed(ended, "pack", "swap", "k", "", stores.ErrConflict)
 	assert.NotErrorIs(t, err, context.Canceled, "a conflict is certain")
 	assert.EqualError(t, engine.Failed(ended, "pack", "read", "k", "", context.Canceled), "pack: read k: context canceled")
+	web := &url.Error{Op: "Get", URL: "http://h/", Err: context.Canceled}
+	assert.EqualError(t, engine.Failed(ended, "pack", "read", "k", "", web), `pack: read k: no answer yet: Get "http://h/": context canceled`)
 	late, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Hour))
 	defer cancel()
 	assert.ErrorIs(t, engine.Failed(late, "pack", "read", "k", "", cause), context.DeadlineExceeded)

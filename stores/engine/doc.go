@@ -11,7 +11,7 @@
 //   - [Skeleton] makes a Store of an engine that keeps one text by key, under a revision: [Texts] has its
 //     three methods. An engine that keeps version and value in another form, such as a table of SQL, makes
 //     texts of them by [FormatCell] and [ParseCell].
-//   - [Heeds] and [Races] prove a server of a protocol that other programs speak, too.
+//   - [Heeds] and [Races] look for the faults of a server of a protocol that other programs speak, too.
 //   - [Wait] bounds the calls of a driver that does not end with its context.
 //   - [Failed], [OpenFailed] and [At] make the errors, which have a [github.com/tickflake/tickflake/stores.Kind].
 //

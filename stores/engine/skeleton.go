@@ -48,7 +48,7 @@ type Text[R comparable] struct {
 // version that is drawn at random, since revisions go back when a server is restored from a backup. It is
 // safe for use by several goroutines at once.
 //
-// An engine embeds it in its Store, and adds what it knows besides, such as Durability.
+// An engine embeds it in its Store, and can add to its Traits.
 type Skeleton[R comparable] struct {
 	Texts     Texts[R]
 	Namespace string
@@ -65,6 +65,10 @@ type Skeleton[R comparable] struct {
 	// Explain returns the error of an operation with the kind of the server's refusal. nil leaves errors
 	// as they are.
 	Explain func(ctx context.Context, err error) error
+
+	// Ask asks the server for its settings, as Durability of [stores.Traits]; it may hang. nil stands for an engine whose
+	// server does not tell.
+	Ask func(ctx context.Context) (stores.Durability, error)
 
 	// Done ends what the engine has opened, as Close of a Store. nil does nothing.
 	Done func() error
@@ -278,9 +282,16 @@ func (s *Skeleton[R]) revision(ctx context.Context, key string, version uint64) 
 	return is.Revision, err
 }
 
-// Ask returns what ask finds out about the server, for the Durability of an engine. ask may hang.
-func (s *Skeleton[R]) Ask(ctx context.Context, ask func(context.Context) (stores.Durability, error)) (stores.Durability, error) {
-	promises, err := Wait(ctx, func() (stores.Durability, error) { return ask(ctx) })
+// Traits has the Durability of Ask.
+func (s *Skeleton[R]) Traits() (t stores.Traits) {
+	if s.Ask != nil {
+		t.Durability = s.durability
+	}
+	return t
+}
+
+func (s *Skeleton[R]) durability(ctx context.Context) (stores.Durability, error) {
+	promises, err := Wait(ctx, func() (stores.Durability, error) { return s.Ask(ctx) })
 	if err != nil {
 		return stores.Durability{}, s.Failed(ctx, "ask for", "settings", err)
 	}

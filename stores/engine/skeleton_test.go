@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -19,7 +20,8 @@ import (
 type texts struct {
 	ignoresNew, ignoresOld bool          // the condition that there is no text, or that it has the revision
 	gap                    time.Duration // between the check of a condition and the write
-	busy, lost             int           // so many writes fail: they are not made, or have lost their answers
+	busy                   int           // so many writes fail
+	fails, lost            int           // one of so many fails; the first so many that win have lost their answers
 	order                  []string      // the keys that Scan gives; the others are unknown to it
 	page                   int           // how many Scan gives at once, in order; 0: all
 	still                  bool          // Scan gives all again and again
@@ -27,7 +29,10 @@ type texts struct {
 	mu    sync.Mutex
 	is    map[string][]byte
 	reads int
+	puts  int
 }
+
+var errLost = errors.New("the answer is lost")
 
 func (x *texts) Get(_ context.Context, key string, _ bool) (engine.Text[string], error) {
 	x.mu.Lock()
@@ -41,7 +46,10 @@ func (x *texts) Put(_ context.Context, key, revision string, text []byte) error 
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	was, ok := x.is[key]
+	x.puts++
 	switch {
+	case x.fails > 0 && x.puts%x.fails == 0:
+		return errLost
 	case x.busy > 0:
 		x.busy--
 		return engine.ErrBusy
@@ -56,7 +64,7 @@ func (x *texts) Put(_ context.Context, key, revision string, text []byte) error 
 	x.is[key] = bytes.Clone(text)
 	if x.lost > 0 {
 		x.lost--
-		return errors.New("the answer is lost")
+		return errLost
 	}
 	return nil
 }
@@ -82,7 +90,6 @@ func (x *texts) skeleton() *engine.Skeleton[string] {
 }
 
 func TestServersOfAProtocol(t *testing.T) {
-	lost := errors.New("the answer is lost")
 	for name, test := range map[string]struct {
 		server       *texts
 		heeds, races error
@@ -90,27 +97,36 @@ func TestServersOfAProtocol(t *testing.T) {
 		"honest":                 {&texts{}, nil, nil},
 		"ignores that it is":     {&texts{ignoresNew: true}, engine.ErrIgnores, engine.ErrRaces},
 		"ignores revisions":      {&texts{ignoresOld: true}, engine.ErrIgnores, engine.ErrRaces},
-		"checks before it locks": {&texts{gap: 20 * time.Millisecond}, nil, engine.ErrRaces},
-		"and loses an answer":    {&texts{gap: 20 * time.Millisecond, lost: 2}, lost, engine.ErrRaces},
+		"checks before it locks": {&texts{gap: time.Millisecond}, nil, engine.ErrRaces},
+		"and loses answers":      {&texts{gap: time.Millisecond, lost: 1}, errLost, engine.ErrRaces},
 		"busy for a moment":      {&texts{busy: 100}, engine.ErrBusy, nil},
 		"busy for ever":          {&texts{busy: 1e6}, engine.ErrBusy, engine.ErrBusy},
-		"loses an answer":        {&texts{lost: 2}, lost, lost},
+		"fails every third time": {&texts{fails: 3}, errLost, nil},
+		"fails":                  {&texts{fails: 1}, errLost, errLost},
+		"loses an answer":        {&texts{lost: 1}, errLost, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, check := range []struct {
-				run  func(*engine.Skeleton[string]) error
-				want error
-			}{
-				{func(s *engine.Skeleton[string]) error { return engine.Heeds(t.Context(), s, "another") }, test.heeds},
-				{func(s *engine.Skeleton[string]) error { return engine.Races(t.Context(), s) }, test.races},
-			} {
-				err := check.run(test.server.skeleton())
-				if check.want == lost {
-					assert.EqualError(t, err, lost.Error())
-				} else {
-					assert.ErrorIs(t, err, check.want)
+			synctest.Test(t, func(t *testing.T) {
+				assert.ErrorIs(t, engine.Heeds(t.Context(), test.server.skeleton(), "another"), test.heeds)
+				s := test.server.skeleton()
+				assert.ErrorIs(t, engine.Races(t.Context(), s, false), test.races)
+				server := &texts{}
+				s.Texts, server.is = server, test.server.is // it was repaired
+				puts := func() int { return server.puts }
+				switch test.races {
+				case engine.ErrRaces: // until the mark is deleted
+					assert.ErrorIs(t, engine.Races(t.Context(), s, true), engine.ErrRaces)
+					assert.ErrorIs(t, engine.Heeds(t.Context(), s, "another"), engine.ErrRaces)
+					assert.Zero(t, puts())
+					delete(server.is, engine.Mark)
+					assert.NoError(t, engine.Races(t.Context(), s, false))
+				case nil: // it is not probed twice, unless that is wanted
+					assert.NoError(t, engine.Races(t.Context(), s, false))
+					assert.Zero(t, puts())
+					assert.NoError(t, engine.Races(t.Context(), s, true))
+					assert.Greater(t, puts(), 700)
 				}
-			}
+			})
 		})
 	}
 }

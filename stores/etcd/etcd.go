@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"sync"
 	"time"
@@ -28,6 +29,18 @@ import (
 type Store struct{ engine.Skeleton[int64] }
 
 var _ stores.Store = (*Store)(nil)
+
+// Traits has a probe that the server takes writes: one that is full answers reads, and settings that lose writes it has none.
+func (s *Store) Traits() stores.Traits { return stores.Traits{Probe: s.probe} }
+
+func (s *Store) probe(ctx context.Context, _ bool) error {
+	const none = math.MaxInt64 // no key has this revision, so the server writes nothing
+	_, err := engine.Wait(ctx, func() (struct{}, error) { return struct{}{}, s.Texts.Put(ctx, "probe", none, nil) })
+	if errors.Is(err, stores.ErrConflict) {
+		return nil
+	}
+	return s.Failed(ctx, "probe", "writes", err)
+}
 
 // New returns a Store that uses the caller's client. The caller closes it when no
 // Store uses it any more. The Store keeps the cells of a namespace, which separates fleets

@@ -35,7 +35,7 @@ type Store struct {
 	found chan *bucket
 }
 
-var _ stores.DurabilityChecker = (*Store)(nil)
+var _ stores.Store = (*Store)(nil)
 
 // New returns a Store that uses the caller's client. The caller closes its connection
 // when no Store uses it any more. The cells of a namespace are a bucket of that name;
@@ -55,7 +55,7 @@ func New(client jetstream.JetStream, namespace string) (*Store, error) {
 	at := engine.At("nats", append(slices.Clone(conn.Opts.Servers), conn.Opts.Url)...)
 	s.Skeleton = engine.Skeleton[uint64]{
 		Texts: texts{s}, Reads: 64, Namespace: namespace, At: func() string { return at },
-		Explain: func(_ context.Context, err error) error { return refused(err) },
+		Explain: func(_ context.Context, err error) error { return refused(err) }, Ask: s.ask,
 	}
 	return s, nil
 }
@@ -132,25 +132,23 @@ func filter(from, to string) string {
 	return toSubject.Replace(part) + ".>"
 }
 
-// Durability looks at the bucket, if there is one, in one round trip.
-func (s *Store) Durability(ctx context.Context) (stores.Durability, error) {
-	return s.Ask(ctx, func(ctx context.Context) (stores.Durability, error) {
-		ctx, done := s.connected(ctx)
-		defer done()
-		found := stores.Durability{Unknown: []string{
-			"sync_interval is unknown, because the server does not tell it, and its default loses up to two minutes of writes in a crash of the machine: set it to always"}}
-		stream, err := s.client.Stream(ctx, "KV_"+s.Namespace)
-		if errors.Is(err, jetstream.ErrStreamNotFound) {
-			return found, nil
-		}
-		if err != nil {
-			return found, s.because(ctx, err)
-		}
-		for _, problem := range unfit(stream.CachedInfo().Config) {
-			found.Forgets = append(found.Forgets, "bucket "+s.Namespace+": "+problem)
-		}
+// ask looks at the bucket, if there is one, in one round trip.
+func (s *Store) ask(ctx context.Context) (stores.Durability, error) {
+	ctx, done := s.connected(ctx)
+	defer done()
+	found := stores.Durability{Unknown: []string{
+		"sync_interval is unknown, because the server does not tell it, and its default loses up to two minutes of writes in a crash of the machine: set it to always"}}
+	stream, err := s.client.Stream(ctx, "KV_"+s.Namespace)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return found, nil
-	})
+	}
+	if err != nil {
+		return found, s.because(ctx, err)
+	}
+	for _, problem := range unfit(stream.CachedInfo().Config) {
+		found.Forgets = append(found.Forgets, "bucket "+s.Namespace+": "+problem)
+	}
+	return found, nil
 }
 
 // pauses are those between the tries of a request that the server cannot serve yet.

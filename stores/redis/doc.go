@@ -48,7 +48,8 @@
 //
 // # Failovers
 //
-// A URL names one server. For Sentinel and for a cluster, give [New] the driver's
+// A URL names one server. If that is one of a cluster, the store asks it for the others when it is opened. For Sentinel, and
+// for a cluster of which any server may be away then, give [New] the driver's
 // NewFailoverClient or NewClusterClient: they find the new primary, and IDs continue without
 // a restart. Set their ContextTimeoutEnabled.
 //

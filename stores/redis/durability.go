@@ -14,7 +14,7 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// Durability asks the server for its settings, by CONFIG GET and INFO, in two round trips.
+// ask asks the server for its settings, by CONFIG GET and INFO, in two round trips.
 // Settings that neither tells, as on many rented servers, are unknown.
 //
 // With appendfsync everysec or no, the process of the server can be killed: the system
@@ -22,13 +22,10 @@ import (
 // acknowledges up to two seconds of writes that the system has not got.) So both are
 // risks, and appendonly no forgets. So do a maxmemory with an allkeys-… policy, which
 // evicts cells while the server runs, and a replica that takes writes.
-func (s *Store) Durability(ctx context.Context) (stores.Durability, error) {
-	return s.Ask(ctx, s.durability)
-}
-
-func (s *Store) durability(ctx context.Context) (found stores.Durability, err error) {
-	var server driver.Cmdable = s.client
-	if cluster, ok := s.client.(*driver.ClusterClient); ok {
+func (s *Store) ask(ctx context.Context) (found stores.Durability, err error) {
+	var server driver.Cmdable = s.client()
+	cluster, ok := s.client().(*driver.ClusterClient)
+	if ok {
 		if server, err = cluster.MasterForKey(ctx, s.hash); err != nil {
 			return found, err
 		}
@@ -37,7 +34,7 @@ func (s *Store) durability(ctx context.Context) (found stores.Durability, err er
 		return found, err
 	}
 	pipe := server.Pipeline()
-	fsync, info := pipe.ConfigGet(ctx, "appendfsync"), pipe.Info(ctx)
+	fsync, info, cells := pipe.ConfigGet(ctx, "appendfsync"), pipe.Info(ctx), pipe.HGet(ctx, s.hash, "")
 	commands, _ := pipe.Exec(ctx) // each answer has its own error
 	for _, command := range commands {
 		// Only the server's refusal leaves a setting unknown.
@@ -50,6 +47,17 @@ func (s *Store) durability(ctx context.Context) (found stores.Durability, err er
 	for line := range strings.Lines(info.Val()) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
 		facts[name] = value
+	}
+	_, moved := driver.IsMovedError(cells.Err())
+	switch {
+	case ok || !moved && facts["cluster_enabled"] != "1":
+	case s.cluster != nil:
+		s.cluster()
+		return s.ask(ctx)
+	case moved:
+		return found, cells.Err()
+	default:
+		found.Risks = append(found.Risks, "the server is one of a cluster, and the store fails when another one gets the cells: give redis.New a client of the cluster")
 	}
 	// Many rented servers refuse CONFIG, and INFO tells all but appendfsync.
 	set := map[string]string{

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	driver "github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
@@ -56,12 +57,37 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	// Maintenance notifications are a feature of one vendor, and cost a round trip.
 	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 
+	each := *opt // of the servers of a cluster
 	client := driver.NewClient(opt)
 	s, err := New(client, u.Namespace, WithReplicas(replicas))
 	if err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
-	s.Done = sync.OnceValue(client.Close)
+	// cluster is nil until the server has said that it is one of a cluster, and then never changes.
+	var cluster atomic.Pointer[driver.ClusterClient]
+	s.client = func() driver.UniversalClient {
+		if of := cluster.Load(); of != nil {
+			return of
+		}
+		return client
+	}
+	s.cluster = func() {
+		of := driver.NewClusterClient(&driver.ClusterOptions{Addrs: []string{opt.Addr}, Dialer: opt.Dialer,
+			NewClient: func(node *driver.Options) *driver.Client {
+				own := each
+				own.Addr, own.MaxRetries = node.Addr, node.MaxRetries
+				return driver.NewClient(&own)
+			}})
+		if !cluster.CompareAndSwap(nil, of) {
+			_ = of.Close() // it has no connection yet
+		}
+	}
+	s.Done = sync.OnceValue(func() error {
+		if of := cluster.Load(); of != nil {
+			_ = of.Close()
+		}
+		return client.Close()
+	})
 	return s, nil
 }
 

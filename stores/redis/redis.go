@@ -22,13 +22,14 @@ import (
 // is sent once.
 type Store struct {
 	engine.Skeleton[uint64]
-	client   driver.UniversalClient
+	client   func() driver.UniversalClient
+	cluster  func() // makes client one of the cluster that its server belongs to; nil with a caller's client
 	hash     string // of the cells' texts by key
 	index    string // a sorted set of the keys, all with the same score
 	replicas int
 }
 
-var _ stores.DurabilityChecker = (*Store)(nil)
+var _ stores.Store = (*Store)(nil)
 
 // Option is an option of [New].
 type Option func(*Store) error
@@ -71,10 +72,10 @@ func New(client driver.UniversalClient, namespace string, opts ...Option) (*Stor
 	if err := stores.CheckNamespace(namespace); err != nil {
 		return nil, err
 	}
-	s := &Store{client: client, hash: "tickflake:{" + namespace + "}", index: "tickflake:{" + namespace + "}:keys"}
+	s := &Store{client: func() driver.UniversalClient { return client }, hash: "tickflake:{" + namespace + "}", index: "tickflake:{" + namespace + "}:keys"}
 	s.Skeleton = engine.Skeleton[uint64]{
 		Texts: texts{s}, Namespace: namespace, Version: func(version uint64) uint64 { return version }, At: s.at,
-		Explain: func(_ context.Context, err error) error { return refused(err) },
+		Explain: func(_ context.Context, err error) error { return s.explain(err) }, Ask: s.ask,
 	}
 	for i, opt := range opts {
 		if opt == nil {
@@ -175,7 +176,7 @@ func (t texts) Scan(ctx context.Context, from, to string, most int, found func(s
 	size := min(page, most)
 	list := driver.NewCmd(ctx, "eval", listScript, 2, t.hash, t.index, from, to, size)
 	list.SetFirstKeyPos(3)
-	if err := t.client.Process(ctx, list); err != nil {
+	if err := t.client().Process(ctx, list); err != nil {
 		t.reload(ctx)
 		return false, err
 	}
@@ -206,19 +207,19 @@ func (s *Store) run(ctx context.Context, cmd driver.Cmder, eval *driver.Cmd) err
 // By itself, the driver asks only once a minute, or when a server tells it to. A server that
 // is gone tells nothing.
 func (s *Store) reload(ctx context.Context) {
-	if cluster, ok := s.client.(*driver.ClusterClient); ok {
+	if cluster, ok := s.client().(*driver.ClusterClient); ok {
 		cluster.ReloadState(ctx)
 	}
 }
 
 func (s *Store) send(ctx context.Context, cmd driver.Cmder) error {
 	if s.replicas == 0 {
-		return s.client.Process(ctx, cmd)
+		return s.client().Process(ctx, cmd)
 	}
 	// WAIT covers only the operations of its own connection, so both are sent together.
 	// The cluster's client has a connection to each server.
-	pipe := s.client.Pipeline
-	if cluster, ok := s.client.(*driver.ClusterClient); ok {
+	pipe := s.client().Pipeline
+	if cluster, ok := s.client().(*driver.ClusterClient); ok {
 		shard, err := cluster.MasterForKey(ctx, s.hash)
 		if err != nil {
 			return err
@@ -246,7 +247,7 @@ const replicaTimeout = time.Second
 
 // at returns the name of the engine, and its servers if the client tells them.
 func (s *Store) at() string {
-	switch client := s.client.(type) {
+	switch client := s.client().(type) {
 	case *driver.Client:
 		return engine.At("redis", client.Options().Addr)
 	case *driver.ClusterClient:
@@ -279,10 +280,16 @@ var (
 	errOther       = stores.Refused.New("the server is no Redis server: fix the URL")
 )
 
-// refused makes the server's refusal wrap [stores.Refused].
-func refused(err error) error {
+// errCluster is that of a client of one server in a cluster.
+var errCluster = stores.Refused.New("the server is one of a cluster, and another one has the cells: give redis.New a client of the cluster")
+
+// explain makes the server's refusal wrap [stores.Refused].
+func (s *Store) explain(err error) error {
 	if _, moved := driver.IsMovedError(err); moved {
-		return fmt.Errorf("the server is one of a cluster, and another one has the cells: give redis.New a client of the cluster: %w", err)
+		if _, ok := s.client().(*driver.ClusterClient); ok {
+			return err // it is asking which server has them
+		}
+		return fmt.Errorf("%w: %w", errCluster, err)
 	}
 	for _, r := range refusals {
 		if strings.Contains(err.Error(), r.answer) {

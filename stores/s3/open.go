@@ -60,10 +60,13 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 		return nil, u.Refuse("bucket or endpoint", err)
 	}
 	prefix := strings.TrimLeft(strings.Trim(u.URL.Path, "/")+"/"+u.Namespace+"/", "/")
-	b := &bucket{client: client, name: name, prefix: prefix, server: transport.Server}
-	return &Store{engine.Skeleton[string]{
+	b := &bucket{client: client, name: name, prefix: prefix, transport: transport}
+	s := &Store{bucket: b}
+	s.Skeleton = engine.Skeleton[string]{
 		Texts: b, Reads: conns / 2, Namespace: u.Namespace, At: func() string { return engine.At("s3", at.Host) },
 		Explain: func(_ context.Context, err error) error { return b.explain(err) },
+		Ask:     s.ask,
 		Done:    transport.Close,
-	}, b}, nil
+	}
+	return s, nil
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/engine"
+	"github.com/tickflake/tickflake/stores/engine/dial"
 )
 
 // Store is a [stores.Store] on a bucket, opened by a URL. It is safe for use by several goroutines at once.
@@ -26,24 +27,30 @@ type Store struct {
 	bucket *bucket
 }
 
-var _, _, _ = stores.DurabilityChecker(&Store{}), stores.Prober(&Store{}), stores.Windower(&Store{})
+var _ stores.Store = (*Store)(nil)
 
-// Window is 5 minutes: each write costs money.
-func (*Store) Window() time.Duration { return 5 * time.Minute }
+// Traits has a window of 5 minutes: each write costs money.
+func (s *Store) Traits() stores.Traits {
+	traits := s.Skeleton.Traits()
+	traits.Window, traits.Probe = 5*time.Minute, s.probe
+	return traits
+}
 
-// Durability checks that the server heeds conditions, and asks for what deletes cells or keeps all that they
+// ask checks that the server heeds conditions, and asks for what deletes cells or keeps all that they
 // were.
-func (s *Store) Durability(ctx context.Context) (stores.Durability, error) {
+func (s *Store) ask(ctx context.Context) (stores.Durability, error) {
 	if err := engine.Heeds(ctx, &s.Skeleton, "00000000000000000000000000000000"); err != nil {
-		return stores.Durability{}, engine.OpenFailed(ctx, s.At(), s.bucket.explain(err))
+		return stores.Durability{}, err
 	}
 	return stores.Durability{Risks: s.bucket.risks(ctx)}, nil
 }
 
-// Probe checks that of many writes at once on one condition, one succeeds. It is for the first process of a
-// fleet, and for operators: it makes 32 to 64 writes.
-func (s *Store) Probe(ctx context.Context) error {
-	if err := engine.Races(ctx, &s.Skeleton); err != nil {
+// probe looks for a server that heeds no conditions under load. Its connections are new: what balances the load
+// between servers can choose once more.
+func (s *Store) probe(ctx context.Context, again bool) error {
+	s.bucket.transport.CloseIdleConnections()
+	defer s.bucket.transport.CloseIdleConnections()
+	if err := engine.Races(ctx, &s.Skeleton, again); err != nil {
 		return s.Failed(ctx, "probe", "conditions", err)
 	}
 	return nil
@@ -51,10 +58,10 @@ func (s *Store) Probe(ctx context.Context) error {
 
 // bucket keeps texts as objects of a bucket, for the skeleton. The revision of a text is its ETag.
 type bucket struct {
-	client *minio.Client
-	name   string
-	prefix string        // of the objects of one namespace, with a slash at its end
-	server func() string // the name of the server
+	client    *minio.Client
+	name      string
+	prefix    string // of the objects of one namespace, with a slash at its end
+	transport *dial.Transport
 }
 
 const (
@@ -203,9 +210,11 @@ func (b *bucket) explain(err error) error {
 	kind, code := advice[answer.Code], answer.StatusCode
 	switch {
 	case answer.Code == "NotImplemented":
-		return fmt.Errorf("%s: %w: %w", b.server(), engine.ErrIgnores, err)
-	case errors.Is(err, engine.ErrIgnores), errors.Is(err, engine.ErrRaces):
-		return fmt.Errorf("%s: %w", b.server(), err)
+		return fmt.Errorf("%s: %w: %w", b.transport.Server(), engine.ErrIgnores, err)
+	case errors.Is(err, engine.ErrIgnores):
+		return fmt.Errorf("%s: %w", b.transport.Server(), err)
+	case errors.Is(err, engine.ErrRaces):
+		return fmt.Errorf("%s: %w; then delete the object %s, by which all processes refuse this one, and run tickflake lease check", b.transport.Server(), err, b.prefix+engine.Mark+end)
 	case kind != nil:
 	case code == http.StatusNotFound && !errors.Is(err, stores.ErrConflict), code == http.StatusMethodNotAllowed, code == http.StatusNotImplemented:
 		return fmt.Errorf("%w: %s", errOther, answer.Code) // err may have a page of HTML

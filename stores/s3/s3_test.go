@@ -129,8 +129,8 @@ func TestProbe(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := test.server.open(t)
-			_, err := s.Durability(t.Context())
-			probe, gone := s.Probe(t.Context()), s.Failed(t.Context(), "swap", "gone", s.bucket.Put(t.Context(), "gone", "tag", nil))
+			_, err := stores.CheckDurability(t.Context(), s)
+			probe, gone := s.probe(t.Context(), true), s.Failed(t.Context(), "swap", "gone", s.bucket.Put(t.Context(), "gone", "tag", nil))
 			if !errors.Is(err, test.want) || test.want == nil && !errors.Is(gone, stores.ErrConflict) || (test.want == nil || test.server.status != 0) && !errors.Is(probe, test.want) {
 				t.Errorf("Durability: %v; Probe: %v; want %v; Put, of an object that is gone: %v", err, probe, test.want, gone)
 			}
@@ -168,7 +168,7 @@ func TestRisks(t *testing.T) {
 		"versions locked": {versions: versioned, lock: locked, want: []string{"is versioned", "for 9 days"}},
 	} {
 		s := (&fake{asked: map[string]string{"lifecycle": test.rules, "versioning": test.versions, "object-lock": test.lock}}).open(t)
-		is, err := s.Durability(t.Context())
+		is, err := stores.CheckDurability(t.Context(), s)
 		ok := err == nil && len(is.Risks) == len(test.want)
 		for i := range test.want {
 			ok = ok && strings.Contains(is.Risks[i], test.want[i])

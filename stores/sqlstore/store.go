@@ -31,7 +31,7 @@ type Store struct {
 	table   string
 }
 
-var _ stores.DurabilityChecker = (*Store)(nil)
+var _ stores.Store = (*Store)(nil)
 
 // Option is an option of [New].
 type Option func(*Store) error
@@ -72,7 +72,7 @@ func New(db *sql.DB, dialect Dialect, namespace string, opts ...Option) (*Store,
 	s := &Store{db: db, running: make(chan struct{}, MaxRunning), table: DefaultTable}
 	s.Skeleton = engine.Skeleton[uint64]{
 		Texts: texts{s}, Namespace: namespace, Version: func(version uint64) uint64 { return version },
-		At: func() string { return s.dialect.name + " table " + s.table }, Explain: s.explain,
+		At: func() string { return s.dialect.name + " table " + s.table }, Explain: s.explain, Ask: s.ask,
 	}
 	for i, opt := range opts {
 		if opt == nil {
@@ -268,14 +268,12 @@ func (t texts) makeTable(ctx context.Context, cell stores.Cell) (bool, error) {
 	return written, err
 }
 
-// Durability asks the server for its settings, and whether the table keeps the promises of a
+// ask asks the server for its settings, and whether the table keeps the promises of a
 // Store if it was made by hand, in two or three round trips. If the table does not, the error is
 // of the kind [stores.Refused], and has the statement that changes it.
-func (s *Store) Durability(ctx context.Context) (stores.Durability, error) {
-	return s.Ask(ctx, func(ctx context.Context) (stores.Durability, error) {
-		return run(ctx, s, func(ctx context.Context, conn *sql.Conn) (stores.Durability, error) {
-			return s.dialect.durability(ctx, conn, s.dialect)
-		})
+func (s *Store) ask(ctx context.Context) (stores.Durability, error) {
+	return run(ctx, s, func(ctx context.Context, conn *sql.Conn) (stores.Durability, error) {
+		return s.dialect.durability(ctx, conn, s.dialect)
 	})
 }
 

@@ -228,8 +228,10 @@ func (b *broken) Swap(ctx context.Context, key string, version uint64, value []b
 	return next, err
 }
 
-func (b *broken) TryLock(ctx context.Context, key string) (func(), error) {
-	unlock, err := b.LockingMemory.TryLock(ctx, key)
+func (b *broken) Traits() stores.Traits { return stores.Traits{TryLock: b.tryLock} }
+
+func (b *broken) tryLock(ctx context.Context, key string) (func(), error) {
+	unlock, err := b.LockingMemory.Traits().TryLock(ctx, key)
 	switch {
 	case b.how == "many locks" && errors.Is(err, stores.ErrLocked):
 		return func() {}, nil

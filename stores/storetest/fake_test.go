@@ -243,6 +243,8 @@ func (c *fakeClient) Swap(ctx context.Context, key string, version uint64, value
 	return cell.Version, err
 }
 
+func (*fakeClient) Traits() stores.Traits { return stores.Traits{} }
+
 func (c *fakeClient) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -56,15 +56,19 @@ func TestHangsAreCaught(t *testing.T) {
 	}
 }
 
-// TestHangs calls every method that has a context, but for TryLock: a store behind a network
-// has no locks.
+// TestHangs calls everything that has a context, but for what a store behind a network does not have, locks and a
+// private place, and for probes: a probe needs a server that answers.
 func TestHangsCallsEveryMethod(t *testing.T) {
-	for _, of := range []reflect.Type{reflect.TypeFor[stores.Store](), reflect.TypeFor[stores.DurabilityChecker](), reflect.TypeFor[stores.Locker]()} {
-		for m := range of.Methods() {
-			hasContext := m.Type.NumIn() > 0 && m.Type.In(0) == reflect.TypeFor[context.Context]()
-			if hasContext && m.Name != "TryLock" && !slices.Contains(storetest.Methods(), m.Name) {
-				t.Errorf("TestHangs does not call %s of %v", m.Name, of)
-			}
+	called := append(storetest.Methods(), "TryLock", "Private", "Probe")
+	check := func(name string, of reflect.Type) {
+		if of.Kind() == reflect.Func && of.NumIn() > 0 && of.In(0) == reflect.TypeFor[context.Context]() && !slices.Contains(called, name) {
+			t.Errorf("TestHangs does not call %s", name)
 		}
+	}
+	for m := range reflect.TypeFor[stores.Store]().Methods() {
+		check(m.Name, m.Type)
+	}
+	for f := range reflect.TypeFor[stores.Traits]().Fields() {
+		check(f.Name, f.Type)
 	}
 }

@@ -14,8 +14,8 @@ import (
 
 // Memory is a [stores.Store] in memory, with faults on demand, for tests of programs
 // that use a store. Make the first with [NewMemory], and with Client one more for
-// each process of the test; they share only the cells. It is no
-// [stores.Locker]; Locking returns one.
+// each process of the test; they share only the cells. It has no
+// locks; Locking returns one that has.
 //
 // It is deterministic: it starts no goroutine, never sleeps, reads no clock, and draws
 // no random numbers: versions count up, for all cells together. Two runs with the same
@@ -58,7 +58,7 @@ const (
 	OpList OpKind = iota
 	OpRead
 	OpSwap
-	OpLock // TryLock
+	OpLock // TryLock of the traits
 )
 
 // String returns the name of the operation, such as "swap".
@@ -131,6 +131,9 @@ func (m *Memory) Close() error {
 	m.Crash()
 	return nil
 }
+
+// Traits returns none.
+func (*Memory) Traits() stores.Traits { return stores.Traits{} }
 
 // List returns at most limit cells with keys in [from, to), in the order of their keys.
 func (m *Memory) List(ctx context.Context, from, to string, limit int) ([]stores.Cell, error) {

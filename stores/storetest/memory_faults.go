@@ -112,22 +112,21 @@ func (m *Memory) Snapshot() (restore func()) {
 	}
 }
 
-// LockingMemory is a [Memory] that is a [stores.Locker].
+// LockingMemory is a [Memory] with locks.
 type LockingMemory struct{ *Memory }
 
-var (
-	_ stores.Store  = (*Memory)(nil)
-	_ stores.Locker = LockingMemory{}
-)
+var _, _ stores.Store = (*Memory)(nil), LockingMemory{}
 
-// Locking returns the same client as a [stores.Locker]. The locks of all clients of
-// the same cells exclude each other.
+// Locking returns the same client with locks. Those of all clients of the same cells exclude each other.
 func (m *Memory) Locking() LockingMemory { return LockingMemory{m} }
 
-// TryLock locks the cell of a key, or returns an error that wraps
-// [stores.ErrLocked]. For a TryLock, Delayed is the same as Unavailable, and with
+// Traits has the locks.
+func (m LockingMemory) Traits() stores.Traits { return stores.Traits{TryLock: m.tryLock} }
+
+// tryLock locks the cell of a key, or returns an error that wraps
+// [stores.ErrLocked]. For it, Delayed is the same as Unavailable, and with
 // ReplyLost nothing is locked, either: the lock is in the process itself.
-func (m LockingMemory) TryLock(ctx context.Context, key string) (unlock func(), err error) {
+func (m LockingMemory) tryLock(ctx context.Context, key string) (unlock func(), err error) {
 	op := Op{Kind: OpLock, Key: key}
 	fault, err := m.begin(ctx, op)
 	if err != nil {

@@ -31,7 +31,7 @@ func TestMemoryUnavailable(t *testing.T) {
 	assert.ErrorIs(t, err, storetest.ErrFault)
 	_, err = m.Client().Read(t.Context(), "node/7")
 	assert.NoError(t, err, "another client is well")
-	_, err = m.Locking().TryLock(t.Context(), "node/7")
+	_, err = m.Locking().Traits().TryLock(t.Context(), "node/7")
 	assert.ErrorIs(t, err, storetest.ErrFault)
 	assert.Equal(t, was, m.Peek("node/7"))
 	swap(t, m, was, "new")
@@ -103,7 +103,7 @@ func TestMemoryHooks(t *testing.T) {
 	cells, err := m.List(ctx, "", "z", 9)
 	require.NoError(t, err)
 	assert.Len(t, cells, 2)
-	_, err = m.Locking().TryLock(ctx, "node/7")
+	_, err = m.Locking().Traits().TryLock(ctx, "node/7")
 	require.NoError(t, err)
 	fault = storetest.Unavailable
 	_, err = m.Swap(ctx, cell.Key, cell.Version, []byte("more"))
@@ -139,23 +139,23 @@ func swapWith(ctx context.Context, t *testing.T, m stores.Store, old stores.Cell
 func TestMemoryCrashFreesLocks(t *testing.T) {
 	m := storetest.NewMemory()
 	other := m.Client()
-	unlock, err := m.Locking().TryLock(t.Context(), "node/7")
+	unlock, err := m.Locking().Traits().TryLock(t.Context(), "node/7")
 	require.NoError(t, err)
-	theirs, err := other.Locking().TryLock(t.Context(), "node/8")
+	theirs, err := other.Locking().Traits().TryLock(t.Context(), "node/8")
 	require.NoError(t, err)
 	m.Crash()
-	_, err = other.Locking().TryLock(t.Context(), "node/7")
+	_, err = other.Locking().Traits().TryLock(t.Context(), "node/7")
 	require.NoError(t, err)
 	unlock()
-	_, err = m.Locking().TryLock(t.Context(), "node/7")
+	_, err = m.Locking().Traits().TryLock(t.Context(), "node/7")
 	assert.ErrorIs(t, err, stores.ErrLocked, "an unlock of before the crash frees nothing")
-	_, err = m.Locking().TryLock(t.Context(), "node/8")
+	_, err = m.Locking().Traits().TryLock(t.Context(), "node/8")
 	assert.ErrorIs(t, err, stores.ErrLocked, "that was another's")
 	theirs()
 	m.Fail(storetest.ReplyLost, 1)
-	_, err = m.Locking().TryLock(t.Context(), "node/8")
+	_, err = m.Locking().Traits().TryLock(t.Context(), "node/8")
 	assert.ErrorIs(t, err, storetest.ErrFault)
-	_, err = m.Locking().TryLock(t.Context(), "node/8")
+	_, err = m.Locking().Traits().TryLock(t.Context(), "node/8")
 	assert.NoError(t, err)
 }
 
@@ -179,7 +179,7 @@ func TestMemorySnapshot(t *testing.T) {
 
 func TestMemoryClose(t *testing.T) {
 	m := storetest.NewMemory()
-	_, err := m.Locking().TryLock(t.Context(), "node/7")
+	_, err := m.Locking().Traits().TryLock(t.Context(), "node/7")
 	require.NoError(t, err)
 	require.NoError(t, m.Close())
 	require.NoError(t, m.Close())
@@ -187,7 +187,7 @@ func TestMemoryClose(t *testing.T) {
 	assert.EqualError(t, err, "read node/7: storetest: the Memory is closed")
 	_, err = m.Swap(t.Context(), "node/7", 0, nil)
 	assert.Error(t, err)
-	_, err = m.Client().Locking().TryLock(t.Context(), "node/7")
+	_, err = m.Client().Locking().Traits().TryLock(t.Context(), "node/7")
 	assert.NoError(t, err)
 }
 

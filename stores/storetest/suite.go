@@ -23,8 +23,8 @@ var patience = 30 * time.Second // a variable for our own tests
 type opener = func(t testing.TB, namespace string) stores.Store
 
 // TestStore checks, in one subtest for each promise, that a [stores.Store] keeps the
-// promises of its doc, without faults, and those of [stores.Locker] if it is
-// one.
+// promises of its doc, without faults, and those of its locks if it has
+// them.
 //
 // Each call of open returns an independent client of the cells of a namespace, as
 // another process would have. The names are new ones in every run, so one server can

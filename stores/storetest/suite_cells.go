@@ -234,8 +234,8 @@ func testRefused(t *testing.T, open opener) {
 		if _, err := c.Swap(ctx, key, 0, []byte("value")); err == nil || errors.Is(err, stores.ErrConflict) {
 			t.Errorf("Swap(%q): error %v", key, err)
 		}
-		if locker, ok := c.Store.(stores.Locker); ok {
-			if _, err := locker.TryLock(ctx, key); err == nil || errors.Is(err, stores.ErrLocked) {
+		if lock := c.Traits().TryLock; lock != nil {
+			if _, err := lock(ctx, key); err == nil || errors.Is(err, stores.ErrLocked) {
 				t.Errorf("TryLock(%q): error %v", key, err)
 			}
 		}

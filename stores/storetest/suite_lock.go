@@ -11,8 +11,8 @@ import (
 
 func testLocks(t *testing.T, open opener) {
 	a, b := pair(t, open)
-	if _, ok := a.Store.(stores.Locker); !ok {
-		t.Logf("%T is no stores.Locker, so there is nothing to check", a.Store)
+	if a.Traits().TryLock == nil {
+		t.Logf("%T has no locks, so there is nothing to check", a.Store)
 		return
 	}
 	// A cell that does not exist can be locked.
@@ -47,7 +47,7 @@ func (c client) locks(key string) func() {
 	c.t.Helper()
 	ctx, cancel := limited()
 	defer cancel()
-	unlock, err := c.Store.(stores.Locker).TryLock(ctx, key)
+	unlock, err := c.Traits().TryLock(ctx, key)
 	if err != nil {
 		c.t.Fatalf("TryLock(%s): %v", key, err)
 	}
@@ -58,7 +58,7 @@ func (c client) locked(key string) {
 	c.t.Helper()
 	ctx, cancel := limited()
 	defer cancel()
-	unlock, err := c.Store.(stores.Locker).TryLock(ctx, key)
+	unlock, err := c.Traits().TryLock(ctx, key)
 	if err == nil {
 		unlock()
 	}
@@ -71,16 +71,16 @@ func (c client) locked(key string) {
 func testLockRace(t *testing.T, open opener) {
 	const racers, each = 8, 50
 	clients := several(t, racers/2, open)
-	if _, ok := clients[0].Store.(stores.Locker); !ok {
-		t.Logf("%T is no stores.Locker, so there is nothing to check", clients[0].Store)
+	if clients[0].Traits().TryLock == nil {
+		t.Logf("%T has no locks, so there is nothing to check", clients[0].Store)
 		return
 	}
 	var holders, got atomic.Int32
 	parallel(t, racers, func(worker int) error {
-		locker := clients[worker%len(clients)].Store.(stores.Locker)
+		lock := clients[worker%len(clients)].Traits().TryLock
 		for range each {
 			ctx, cancel := limited()
-			unlock, err := locker.TryLock(ctx, node(3))
+			unlock, err := lock(ctx, node(3))
 			cancel()
 			if errors.Is(err, stores.ErrLocked) {
 				continue

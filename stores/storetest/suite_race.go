@@ -157,10 +157,10 @@ func operations(c client, cell stores.Cell) []operation {
 			return err
 		}},
 	}
-	if locker, ok := c.Store.(stores.Locker); ok {
+	if lock := c.Traits().TryLock; lock != nil {
 		ops = append(ops, operation{"TryLock", func(ctx context.Context) error {
 			for {
-				unlock, err := locker.TryLock(ctx, cell.Key)
+				unlock, err := lock(ctx, cell.Key)
 				if err == nil {
 					unlock()
 				}

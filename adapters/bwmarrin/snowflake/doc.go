@@ -9,7 +9,7 @@
 // # What is better
 //
 //   - [NewLeasedNode] issues IDs that are unique across restarts and processes, whatever the clocks
-//     say. [NewNode] keeps no state across a restart, but continues after its IDs in this process.
+//     say. [NewNode] keeps no state across a restart; within a process, nodes of one number issue no ID twice.
 //   - A call in a full millisecond sleeps, and does not keep a processor busy.
 //   - [Node.GenerateContext] returns an error instead of waiting or panicking.
 //
@@ -17,8 +17,7 @@
 //
 //   - NewNode fails if the layout that [Epoch], [NodeBits] and [StepBits] describe cannot work now.
 //     The original wraps around and continues.
-//   - Nodes with the same number, layout and epoch share their state in a process. Under
-//     testing/synctest, set an Epoch before the year 2000, and give each bubble its own number.
+//   - Under testing/synctest, set an Epoch before the year 2000.
 //   - [ParseBase32] and [ParseBase58] refuse what is no ID. The original reads many such texts
 //     as a wrong number.
 //   - [ID.Base32] and [ID.Base58] write a negative number as the unsigned one with the

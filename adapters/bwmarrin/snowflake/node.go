@@ -3,7 +3,6 @@ package snowflake
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/tickflake/tickflake/generator"
@@ -12,10 +11,7 @@ import (
 )
 
 // Node issues IDs, to any number of goroutines. Make one with [NewNode] or [NewLeasedNode].
-type Node struct {
-	gen    *generator.Generator
-	leased bool
-}
+type Node struct{ gen *generator.Generator }
 
 // patient waits without a limit, since Generate returns no error. For a clock that is behind the grant
 // it borrows up to an hour: with a lease that is safe, and a service that starts again cannot pause.
@@ -23,30 +19,16 @@ func patient() generator.Option {
 	return generator.WithStrategy(strategies.PerCause(strategies.Wait(), strategies.Chain(strategies.BorrowUpTo(time.Hour), strategies.Wait())))
 }
 
-// shared has the generators of NewNode, by the layout and the number.
-var (
-	sharedMu sync.Mutex
-	shared   = map[string]*generator.Generator{}
-)
-
 // NewNode returns a node with a number of the caller's choice, 0 to 1023 unless [NodeBits] was changed,
 // which every process that runs at the same time must have for itself. No state is kept: start a process
-// again only with a clock later than its last ID. [NewLeasedNode] needs neither. All nodes of one number
-// in the process share their sequence. The error is a [*stores.OptionError].
+// again only with a clock later than its last ID. [NewLeasedNode] needs neither. Nodes of one number
+// in one process never issue an ID twice. The error is a [*stores.OptionError].
 func NewNode(node int64) (*Node, error) {
-	key := fmt.Sprint(Epoch, NodeBits, StepBits, node)
-	sharedMu.Lock()
-	defer sharedMu.Unlock()
-	gen := shared[key]
-	if gen == nil {
-		var err error
-		gen, err = generator.New(generator.WithLayout(Layout()), generator.WithNode(node), patient())
-		if err != nil {
-			return nil, err
-		}
-		shared[key] = gen
+	gen, err := generator.New(generator.WithLayout(Layout()), generator.WithNode(node), patient())
+	if err != nil {
+		return nil, err
 	}
-	return &Node{gen: gen}, nil
+	return &Node{gen}, nil
 }
 
 // NewLeasedNode returns a node whose number and time are granted by a store, so its IDs are unique across
@@ -65,7 +47,7 @@ func NewLeasedNode(keeper *lease.Keeper, options ...generator.Option) (*Node, er
 	if err != nil {
 		return nil, err
 	}
-	return &Node{gen: gen, leased: true}, nil
+	return &Node{gen}, nil
 }
 
 // Generate issues one ID. It waits while the present millisecond is full, while the lease has no
@@ -94,11 +76,6 @@ func (n *Node) GenerateContext(ctx context.Context) (ID, error) {
 // Generator returns the generator behind the node, with all its methods. Close the node, not it.
 func (n *Node) Generator() *generator.Generator { return n.gen }
 
-// Close releases the lease, and [Node.Generate] panics from then on. The error is that of
-// [generator.Generator.Close]. It does nothing to a node without a lease.
-func (n *Node) Close() error {
-	if !n.leased {
-		return nil
-	}
-	return n.gen.Close()
-}
+// Close releases the lease, if there is one, and [Node.Generate] panics from then on. The error is that of
+// [generator.Generator.Close].
+func (n *Node) Close() error { return n.gen.Close() }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,23 +47,6 @@ func TestGenerateWaits(t *testing.T) {
 		assert.Equal(t, 4*time.Millisecond, time.Since(begin).Truncate(time.Millisecond))
 		assert.Zero(t, node.Generator().Stats().BorrowedTicks)
 	})
-}
-
-// Nodes of one number, made at any time by any goroutine, never issue the same ID, also after Close.
-func TestNodesOfOneNumber(t *testing.T) {
-	var group sync.WaitGroup
-	var seen sync.Map
-	for range 8 {
-		group.Go(func() {
-			for range 500 {
-				node, err := snowflake.NewNode(5)
-				assert.NoError(t, err)
-				_, twice := seen.LoadOrStore(node.Generate(), true)
-				assert.False(t, twice || node.Close() != nil)
-			}
-		})
-	}
-	group.Wait()
 }
 
 // The parts of an ID are those that the layout says, the default one is Twitter's, and what cannot

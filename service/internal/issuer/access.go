@@ -3,7 +3,6 @@ package issuer
 import (
 	"crypto/sha256"
 	"crypto/subtle"
-	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -12,29 +11,33 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Credential holds the rights of a client, and the token by which it is known.
-type Credential struct {
-	Name      string
-	Token     [sha256.Size]byte // SHA-256 of the token
-	Rate      float64           // IDs and numbers per second; 0: no limit
-	Burst     int               // IDs and numbers at once
-	NoIDs     bool              // the client may only use sequences
-	Sequences []string          // names, or prefixes that end with *; empty: none
-}
-
-// Client is who asks. Connections share it, and so share its rate.
+// Client is who asks, as its token says. Connections share it, and so share its rate.
 type Client struct {
-	Name   string // empty: nobody in particular, where the configuration has no clients
-	token  [sha256.Size]byte
-	rights atomic.Pointer[rights] // replaced as a whole; nil, for good, once the token is no longer known
+	Name   string                 // empty: nobody in particular, where the configuration has no clients
+	token  [sha256.Size]byte      // SHA-256 of the token
+	rights atomic.Pointer[Rights] // replaced as a whole; nil, for good, once the token is no longer known
 	items  *atomic.Int64          // that it got; nil for nobody in particular
 }
 
-// rights are what a client may do. They do not change.
-type rights struct {
-	ids       bool
-	sequences []string
-	limiter   *rate.Limiter // nil: no limit
+// Rights are what a client may do. They do not change.
+type Rights struct {
+	IDs, Metrics bool
+	Sequences    []string // names, or prefixes that end with *; empty: none
+	MaxSequences int      // that it may have open at once; 0: as many as there is room for
+	Rate         float64  // IDs and numbers per second; 0: no limit
+	Burst        int      // IDs and numbers at once
+
+	limiter *rate.Limiter // nil: no limit
+}
+
+// NewClient returns a client for [Issuer.SetClients].
+func NewClient(name string, token [sha256.Size]byte, may Rights) *Client {
+	c := &Client{Name: name, token: token}
+	if may.Rate > 0 {
+		may.limiter = rate.NewLimiter(rate.Limit(may.Rate), max(may.Burst, 1))
+	}
+	c.rights.Store(&may)
+	return c
 }
 
 // access is a set of clients. It does not change, but for what they got.
@@ -44,16 +47,10 @@ type access struct {
 	items   map[string]*atomic.Int64 // by the names of the clients that have a series of their own
 }
 
-var (
-	errNoToken  = errors.New("a token is needed")
-	errNoBearer = errors.New("a token is needed: send one 'authorization: Bearer TOKEN', in gRPC as metadata")
-	errBadToken = errors.New("the token is not known")
-)
-
 // SetClients replaces the clients. A client that keeps its name and its token keeps its connections,
 // and has its new rights at once; if its limit stays, it keeps what it has spent. One that is no longer
 // there is refused from now on. Requests that run are served.
-func (i *Issuer) SetClients(credentials []Credential) {
+func (i *Issuer) SetClients(clients []*Client) {
 	i.setting.Lock()
 	defer i.setting.Unlock()
 	old := i.access.Load()
@@ -62,33 +59,27 @@ func (i *Issuer) SetClients(credentials []Credential) {
 		gone[c.token] = c
 	}
 	now := &access{items: make(map[string]*atomic.Int64)}
-	for _, c := range credentials {
+	for _, c := range clients {
 		if items := old.items[c.Name]; items != nil {
 			now.items[c.Name] = items
 		}
 	}
-	for _, c := range credentials {
-		client := gone[c.Token]
-		if client != nil && client.Name == c.Name {
-			delete(gone, c.Token)
-		} else {
-			client = &Client{Name: c.Name, token: c.Token, items: now.items[c.Name]}
-			if client.items == nil && len(now.items) < i.config.MaxObserved {
-				client.items = new(atomic.Int64)
-				now.items[c.Name] = client.items
-			} else if client.items == nil {
-				client.items = &i.others
-			}
-		}
-		may := &rights{ids: !c.NoIDs, sequences: c.Sequences}
-		if limit, burst := rate.Limit(c.Rate), max(c.Burst, 1); c.Rate > 0 {
-			may.limiter = rate.NewLimiter(limit, burst)
-			if was := client.rights.Load(); was != nil && was.limiter != nil && was.limiter.Limit() == limit && was.limiter.Burst() == burst {
+	for _, c := range clients {
+		if client := gone[c.token]; client != nil && client.Name == c.Name {
+			delete(gone, c.token)
+			may, was := c.rights.Load(), client.rights.Load()
+			if was.limiter != nil && was.Rate == may.Rate && was.Burst == may.Burst {
 				may.limiter = was.limiter
 			}
+			client.rights.Store(may)
+			c = client
+		} else if c.items = now.items[c.Name]; c.items == nil && len(now.items) < i.config.MaxObserved {
+			c.items = new(atomic.Int64)
+			now.items[c.Name] = c.items
+		} else if c.items == nil {
+			c.items = &i.others
 		}
-		client.rights.Store(may)
-		now.tokens, now.clients = append(now.tokens, c.Token), append(now.clients, client)
+		now.tokens, now.clients = append(now.tokens, c.token), append(now.clients, c)
 	}
 	i.access.Store(now)
 	i.stale.Store(false)
@@ -107,24 +98,25 @@ func (c *Client) Gone() bool { return c.rights.Load() == nil }
 // configuration has clients.
 func (i *Issuer) Anyone() *Client { return i.anyone }
 
-// Bearer returns the client of a request with these values of the header authorization.
-func (i *Issuer) Bearer(values []string) (*Client, error) {
+// Bearer returns the client of a request with these values of the header authorization. If the client is known
+// and may not do what it asks, the metrics or all else, there is an error as well.
+func (i *Issuer) Bearer(values []string, metrics bool) (*Client, error) {
 	if i.anyone != nil {
 		return i.anyone, nil
 	}
 	if len(values) != 1 {
-		return nil, &Refusal{Code: Unauthenticated, Err: errNoBearer}
+		return nil, ErrNoToken
 	}
 	scheme, token, _ := strings.Cut(values[0], " ")
-	if !strings.EqualFold(scheme, "bearer") {
-		return nil, &Refusal{Code: Unauthenticated, Err: errNoBearer}
+	if token = strings.TrimSpace(token); !strings.EqualFold(scheme, "bearer") || token == "" {
+		return nil, ErrNoToken
 	}
-	return i.Authenticate(strings.TrimSpace(token))
+	return i.Authenticate(token, metrics)
 }
 
-// Authenticate returns the client of a token. The time that it takes does not depend on the
+// Authenticate returns the client of a token, as Bearer does. The time that it takes does not depend on the
 // token, nor on which client it belongs to.
-func (i *Issuer) Authenticate(token string) (*Client, error) {
+func (i *Issuer) Authenticate(token string, metrics bool) (*Client, error) {
 	sum, access := sha256.Sum256([]byte(token)), i.access.Load()
 	found := -1
 	for n := range access.tokens {
@@ -133,20 +125,29 @@ func (i *Issuer) Authenticate(token string) (*Client, error) {
 		}
 	}
 	if found < 0 {
-		return nil, &Refusal{Code: Unauthenticated, Err: errBadToken}
+		return nil, ErrBadToken
 	}
-	return access.clients[found], nil
+	c := access.clients[found]
+	may, err := rightsOf(c)
+	switch {
+	case err != nil:
+	case metrics && !may.Metrics:
+		err = Refuse(Forbidden, "client %s may not read the metrics", c.Name)
+	case !metrics && may.Metrics && !may.IDs && len(may.Sequences) == 0:
+		err = Refuse(Forbidden, "client %s may read the metrics only, over HTTP", c.Name)
+	}
+	return c, err
 }
 
 // rightsOf returns what a client may do.
-func rightsOf(c *Client) (*rights, error) {
+func rightsOf(c *Client) (*Rights, error) {
 	if c == nil {
-		return nil, &Refusal{Code: Unauthenticated, Err: errNoToken}
+		return nil, ErrNoToken
 	}
 	if r := c.rights.Load(); r != nil {
 		return r, nil
 	}
-	return nil, &Refusal{Code: Unauthenticated, Err: errBadToken}
+	return nil, ErrBadToken
 }
 
 // admit refuses a request for n IDs that the client may not make now.
@@ -155,8 +156,8 @@ func (i *Issuer) admit(c *Client, n int64) error {
 	if err != nil {
 		return err
 	}
-	if !may.ids {
-		return &Refusal{Code: Forbidden, Err: fmt.Errorf("client %s may not take IDs", c.Name)}
+	if !may.IDs {
+		return Refuse(Forbidden, "client %s may not take IDs", c.Name)
 	}
 	return may.spend(c, n)
 }
@@ -176,26 +177,25 @@ func (i *Issuer) Largest(c *Client) (ids, numbers int64) {
 const maxWait = 24 * time.Hour
 
 // spend takes n off the rate of the client.
-func (r *rights) spend(c *Client, n int64) error {
+func (r *Rights) spend(c *Client, n int64) error {
 	if r.limiter == nil {
 		return nil
 	}
 	if burst := int64(r.limiter.Burst()); n > burst {
-		return &Refusal{Code: BadInput, Err: fmt.Errorf("client %s asked for %d at once: its limit is %d", c.Name, n, burst)}
+		return Refuse(BadInput, "client %s asked for %d at once: its limit is %d", c.Name, n, burst)
 	}
 	now := time.Now()
 	if !r.limiter.AllowN(now, int(n)) {
-		limit := float64(r.limiter.Limit())
 		// A caller that took tokens since may leave too few, or time may have brought enough.
-		wait := max(time.Millisecond, time.Duration(min((float64(n)-r.limiter.TokensAt(now))/limit, maxWait.Seconds())*float64(time.Second)))
-		return &Refusal{Code: Busy, RetryAfter: wait, Err: fmt.Errorf("client %s is above its rate of %g per second: wait %s", c.Name, limit, wait.Round(time.Millisecond))}
+		wait := max(time.Millisecond, time.Duration(min((float64(n)-r.limiter.TokensAt(now))/r.Rate, maxWait.Seconds())*float64(time.Second)))
+		return &Refusal{Code: Busy, RetryAfter: wait, Err: fmt.Errorf("client %s is above its rate of %g per second: wait %s", c.Name, r.Rate, wait.Round(time.Millisecond))}
 	}
 	return nil
 }
 
 // sequence reports whether the sequence may be used.
-func (r *rights) sequence(name string) bool {
-	for _, pattern := range r.sequences {
+func (r *Rights) sequence(name string) bool {
+	for _, pattern := range r.Sequences {
 		prefix, open := strings.CutSuffix(pattern, "*")
 		if name == pattern || open && strings.HasPrefix(name, prefix) {
 			return true

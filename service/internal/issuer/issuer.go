@@ -5,12 +5,14 @@ package issuer
 
 import (
 	"cmp"
+	"container/list"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,10 +29,11 @@ type Config struct {
 	Generator *generator.Generator // required
 	Store     stores.Store         // of the sequences; nil: there are none
 	Sequences []sequence.Option    // for each sequence that is opened
-	Create    []Create             // sequences that are created when they are first asked for
-	Clients   []Credential         // empty: anybody may do anything
-	Strategy  string               // of the generator, as text
-	Observer  *Observer            // counts and logs the requests; by default one that logs nothing
+	Clients   []*Client            // empty: anybody may do anything
+	// Rule returns the definition of a sequence that is created when it is first asked for, or nil. Nil: there is none.
+	Rule     func(name string) *sequence.Definition
+	Strategy string    // of the generator, as text
+	Observer *Observer // counts and logs the requests; by default one that logs nothing
 
 	// Opened is called with each sequence that is opened, and the function that it returns
 	// when the sequence is dropped or closed. Nil: nothing is called.
@@ -52,13 +55,6 @@ type Config struct {
 	TLS         *tls.Config   // nil: no TLS
 }
 
-// Create is a rule: a sequence whose name begins with Prefix is created when it is first
-// asked for.
-type Create struct {
-	Prefix     string
-	Definition sequence.Definition
-}
-
 // Issuer answers requests. Its methods are safe for concurrent use.
 type Issuer struct {
 	*Observer
@@ -78,8 +74,12 @@ type Issuer struct {
 
 	mu        sync.Mutex
 	sequences map[string]*entry // none is added after closing
+	recent    list.List         // entries that are open: the one that was used last stands first
+	open      map[*Client]int   // how many of these each client asked for first; none is 0
+	leaving   map[*entry]bool   // entries that are being closed for the room of others
 	opening   int               // entries that are being opened
 	closing   bool              // set once, by Close
+	evicted   atomic.Int64      // sequences that were closed unused, for the room of others; only grows
 }
 
 // New returns an Issuer. The caller keeps the generator and the store, and closes them after
@@ -90,12 +90,11 @@ func New(c Config) *Issuer {
 	if c.Observer == nil {
 		c.Observer = NewObserver(slog.New(slog.DiscardHandler), 0)
 	}
-	i := &Issuer{Observer: c.Observer, config: c, layout: c.Generator.Layout(), timeout: &timeoutError{c.Timeout}, sequences: make(map[string]*entry)}
+	i := &Issuer{Observer: c.Observer, config: c, layout: c.Generator.Layout(), timeout: &timeoutError{c.Timeout}, sequences: make(map[string]*entry), open: make(map[*Client]int), leaving: make(map[*entry]bool)}
 	i.ctx, i.cancel = context.WithCancel(context.Background())
 	i.access.Store(&access{})
 	if i.SetClients(c.Clients); len(c.Clients) == 0 {
-		i.anyone = &Client{}
-		i.anyone.rights.Store(&rights{ids: true, sequences: []string{"*"}})
+		i.anyone = NewClient("", [32]byte{}, Rights{IDs: true, Metrics: true, Sequences: []string{"*"}})
 	}
 	return i
 }
@@ -131,6 +130,12 @@ func (i *Issuer) After(ctx context.Context, c *Client, seen snowflake.ID) (snowf
 // generator, and so all clients, no further ahead than MaxAfter. Where the generator stands further ahead,
 // the next ID is the answer, if it is above seen: else each request could move it by a tick.
 func (i *Issuer) after(ctx context.Context, seen snowflake.ID) (id snowflake.ID, err error) {
+	if _, err := i.Decode(seen); err != nil {
+		return 0, err
+	}
+	if last, err := i.layout.Compose(i.layout.End().Add(-1), i.config.Generator.Node(), 1<<i.layout.SequenceBits-1); err == nil && seen >= last {
+		return 0, Refuse(OutOfRange, "the layout has no ID above the seen ID %d: check where that comes from", seen)
+	}
 	if i.lead(seen) > i.config.MaxAfter {
 		stands := i.config.Generator.Stats().Lead
 		lead := i.lead(seen)
@@ -142,9 +147,6 @@ func (i *Issuer) after(ctx context.Context, seen snowflake.ID) (id snowflake.ID,
 		}
 	} else {
 		id, err = i.config.Generator.NextAfter(ctx, seen)
-	}
-	if errors.Is(err, snowflake.ErrRange) {
-		return 0, &Refusal{Code: BadInput, Err: err}
 	}
 	if err != nil {
 		return 0, i.refuse(err)
@@ -202,12 +204,8 @@ func (i *Issuer) lead(id snowflake.ID) time.Duration {
 	return max(0, d.Time.Sub(i.config.Generator.Clock().Now()))
 }
 
-// Decode returns the parts of an ID in decimal digits.
-func (i *Issuer) Decode(text string) (snowflake.Decoded, error) {
-	id, err := ParseID(text)
-	if err != nil {
-		return snowflake.Decoded{}, err
-	}
+// Decode returns the parts of an ID.
+func (i *Issuer) Decode(id snowflake.ID) (snowflake.Decoded, error) {
 	d, err := i.layout.Decode(id)
 	if err != nil {
 		return d, &Refusal{Code: BadInput, Err: err}
@@ -224,6 +222,16 @@ func ParseID(text string) (snowflake.ID, error) {
 	return id, nil
 }
 
+// ParseCount reads how many IDs or numbers a request asks for. A number has one form: neither 007 nor +7 is 7.
+func ParseCount(text string) (int64, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if digits := strings.TrimPrefix(text, "-"); err == nil && (text == "0" || '1' <= digits[0] && digits[0] <= '9') {
+		return n, nil
+	}
+	// A copy, so that no text of a request is made for the error alone.
+	return 0, Refuse(BadInput, "%.20q is not an integer or out of range: want up to 19 decimal digits, without a plus and zeros before", strings.Clone(text))
+}
+
 // Ready returns nil while the generator's grant has time to spare, a call that waits up to the
 // timeout would get an ID, and the issuer does not drain. It never asks the store.
 func (i *Issuer) Ready() error {
@@ -231,8 +239,7 @@ func (i *Issuer) Ready() error {
 		return ErrDraining
 	}
 	if left := i.config.Generator.Stats().Granted; left < i.config.Spare {
-		return &Refusal{Code: Unavailable, RetryAfter: time.Second,
-			Err: fmt.Errorf("the grant has %s left, and readiness asks for %s: check the store", left.Round(time.Millisecond), i.config.Spare)}
+		return Later(fmt.Errorf("the grant has %s left, and readiness asks for %s: check the store", left.Round(time.Millisecond), i.config.Spare))
 	}
 	if err := i.config.Generator.Ready(i.config.Timeout); err != nil {
 		r := i.refuse(err)
@@ -247,7 +254,7 @@ func (i *Issuer) Drain() { i.draining.Store(true) }
 // batch checks how many IDs or numbers a request asks for.
 func (i *Issuer) batch(what string, n, most int64) error {
 	if n < 1 || n > most {
-		return &Refusal{Code: BadInput, Err: fmt.Errorf("asked for %d %s: want 1 to %d in one request", n, what, most)}
+		return Refuse(BadInput, "asked for %d %s: want 1 to %d in one request", n, what, most)
 	}
 	return nil
 }

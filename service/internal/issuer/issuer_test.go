@@ -6,12 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
+	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
@@ -31,7 +35,14 @@ func newIssuer(t *testing.T, change func(*Config), options ...generator.Option) 
 	g, err := generator.New(append([]generator.Option{generator.WithNode(1)}, options...)...)
 	require.NoError(t, err)
 	c := Config{
-		Generator: g, Store: storetest.NewMemory(), Create: []Create{{Prefix: "new-", Definition: sequence.Definition{Start: 7}}},
+		Generator: g, Store: storetest.NewMemory(), Rule: func(name string) *sequence.Definition {
+			for prefix, d := range map[string]sequence.Definition{"new-": {Start: 7}, "num-": {Mode: sequence.Ordered, Start: 1, Max: 3}} {
+				if strings.HasPrefix(name, prefix) {
+					return &d
+				}
+			}
+			return nil
+		},
 		Sequences: []sequence.Option{quiet}, MaxBatch: 100, MaxNumbers: 1000, MaxSequences: 10, Timeout: time.Second, UseWithin: time.Second, Spare: time.Millisecond,
 	}
 	if change != nil {
@@ -52,6 +63,11 @@ func bubble(t *testing.T, f func(t *testing.T)) {
 		time.Sleep(time.Until(noon))
 		f(t)
 	})
+}
+
+// named returns a client with a token.
+func named(name, token string, may Rights) *Client {
+	return NewClient(name, sha256.Sum256([]byte(token)), may)
 }
 
 var quiet = sequence.WithLogger(slog.New(slog.DiscardHandler))
@@ -110,6 +126,17 @@ func TestRefusals(t *testing.T) {
 	assert.NotContains(t, RefusalOf(errors.New(secret)).Error(), secret)
 }
 
+// What one protocol tells its client to repeat, all do, and nothing else.
+func TestConditions(t *testing.T) {
+	t.Parallel()
+	for code, c := range conditions {
+		again := Code(code) == Busy || Code(code) == Unavailable
+		assert.Equal(t, again, c.resp == "TRYAGAIN" || c.resp == "LOADING", c.name)
+		assert.Equal(t, again || Code(code) == Internal, c.http == http.StatusTooManyRequests || c.http >= 500, c.name)
+		assert.Equal(t, again, (c.grpc == codes.ResourceExhausted || c.grpc == codes.Unavailable) && c.http > 0, c.name)
+	}
+}
+
 // The time of a run counts from its tick, where that lies ahead of the clock.
 func TestUseWithinOfBorrowedIDs(t *testing.T) {
 	t.Parallel()
@@ -119,7 +146,7 @@ func TestUseWithinOfBorrowedIDs(t *testing.T) {
 	runs, err := i.Runs(t.Context(), i.Anyone(), 5*per, 0, nil)
 	require.NoError(t, err)
 	for _, run := range runs {
-		d, err := i.Decode(run.First.String())
+		d, err := i.Decode(run.First)
 		require.NoError(t, err)
 		assert.Equal(t, time.Second+d.Time.Sub(noon), run.UseWithin)
 	}
@@ -131,11 +158,11 @@ func TestRate(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		i := newIssuer(t, func(c *Config) {
-			c.Clients = []Credential{{Name: "shop", Token: sha256.Sum256([]byte("a")), Rate: 10, Burst: 20, Sequences: []string{"*"}}}
+			c.Clients = []*Client{named("shop", "a", Rights{IDs: true, Rate: 10, Burst: 20, Sequences: []string{"*"}})}
 		})
-		one, err := i.Authenticate("a")
+		one, err := i.Authenticate("a", false)
 		require.NoError(t, err)
-		two, err := i.Authenticate("a")
+		two, err := i.Authenticate("a", false)
 		require.NoError(t, err)
 		_, err = i.Runs(t.Context(), one, 15, 0, nil)
 		require.NoError(t, err)
@@ -159,14 +186,14 @@ func TestRate(t *testing.T) {
 // that stays, who is gone is refused, and what each got is counted by name, as far as the bound allows.
 func TestSetClients(t *testing.T) {
 	t.Parallel()
-	client := func(name, token string, rate float64) Credential {
-		return Credential{Name: name, Token: sha256.Sum256([]byte(token)), Rate: rate, Burst: 10}
+	client := func(name, token string, rate float64) *Client {
+		return named(name, token, Rights{IDs: true, Rate: rate, Burst: 10})
 	}
 	i := newIssuer(t, func(c *Config) {
-		c.MaxObserved, c.Clients = 2, []Credential{client("stays", "a", 1e-9), client("moves", "b", 0), client("goes", "c", 0)}
+		c.MaxObserved, c.Clients = 2, []*Client{client("stays", "a", 1e-9), client("moves", "b", 0), client("goes", "c", 0)}
 	})
 	took := func(token string, n int64) (*Client, error) {
-		c, err := i.Authenticate(token)
+		c, err := i.Authenticate(token, false)
 		if err == nil {
 			_, err = i.Runs(t.Context(), c, n, 0, nil)
 			i.Served(RESP, c, 1, n)
@@ -181,13 +208,13 @@ func TestSetClients(t *testing.T) {
 	require.NoError(t, err)
 	assert.EqualValues(t, 30, i.others.Load(), "the third of two")
 
-	i.SetClients([]Credential{client("moves", "d", 0), client("stays", "a", 1e-9), client("comes", "c", 0)})
+	i.SetClients([]*Client{client("moves", "d", 0), client("stays", "a", 1e-9), client("comes", "c", 0)})
 	for _, gone := range []*Client{moves, goes} {
 		_, err = i.ID(t.Context(), gone)
-		assert.Equal(t, Unauthenticated, codeOf(t, err), gone.Name)
+		assert.Equal(t, WrongToken, codeOf(t, err), gone.Name)
 	}
-	_, err = i.Authenticate("b")
-	assert.Equal(t, Unauthenticated, codeOf(t, err))
+	_, err = i.Authenticate("b", false)
+	assert.Equal(t, WrongToken, codeOf(t, err))
 	same, err := took("a", 2)
 	assert.Same(t, stays, same)
 	assert.Equal(t, Busy, codeOf(t, err), "its limit stays")
@@ -198,7 +225,7 @@ func TestSetClients(t *testing.T) {
 	require.NoError(t, err)
 	assert.EqualValues(t, 35, i.others.Load(), "there are two")
 
-	i.SetClients([]Credential{client("stays", "a", 0), client("comes", "e", 0)})
+	i.SetClients([]*Client{client("stays", "a", 0), client("comes", "e", 0)})
 	_, err = i.Runs(t.Context(), stays, 50, 0, nil)
 	assert.NoError(t, err, "it has no limit any longer")
 	assert.Len(t, i.access.Load().items, 2, "a name that is gone makes room")
@@ -230,8 +257,12 @@ func TestAfter(t *testing.T) {
 		id, err := i.ID(t.Context(), i.Anyone())
 		require.NoError(t, err)
 		assert.Less(t, id, at(0), "nothing has moved")
-		_, err = i.After(t.Context(), i.Anyone(), -1)
-		assert.Equal(t, BadInput, codeOf(t, err))
+		last, err := layout.Compose(layout.End().Add(-1), 1, 1<<12-1)
+		require.NoError(t, err)
+		for seen, code := range map[snowflake.ID]Code{-1: BadInput, math.MaxInt64: OutOfRange, last: OutOfRange, last - 1: Busy} {
+			_, err = i.After(t.Context(), i.Anyone(), seen)
+			assert.Equal(t, code, codeOf(t, err), "%d", seen)
+		}
 		id, err = i.After(t.Context(), i.Anyone(), at(most))
 		require.NoError(t, err)
 		assert.Greater(t, id, at(most))
@@ -287,17 +318,16 @@ func TestReady(t *testing.T) {
 	})
 }
 
-// A token is known by its whole hash.
-func TestSimilarTokens(t *testing.T) {
+// A number has one form, as in Redis.
+func TestParseCount(t *testing.T) {
 	t.Parallel()
-	for at := range sha256.Size {
-		similar := sha256.Sum256([]byte("a"))
-		similar[at] ^= 1
-		i := newIssuer(t, func(c *Config) {
-			c.Clients = []Credential{{Name: "similar", Token: similar}, {Name: "shop", Token: sha256.Sum256([]byte("a"))}, {Name: "last", Token: similar}}
-		})
-		client, err := i.Authenticate("a")
+	for text, want := range map[string]int64{"0": 0, "7": 7, "-1": -1, "9223372036854775807": math.MaxInt64} {
+		n, err := ParseCount(text)
 		require.NoError(t, err)
-		assert.Equal(t, "shop", client.Name, "byte %d", at)
+		assert.Equal(t, want, n)
+	}
+	for _, text := range []string{"", "+1", "007", "-0", "-01", "1_0", " 1", "1 ", "0x1", "1.5", "9223372036854775808", "١"} {
+		_, err := ParseCount(text)
+		assert.Equal(t, BadInput, codeOf(t, err), "%q", text)
 	}
 }

@@ -59,6 +59,7 @@ func (i *Issuer) Measure(provider metric.MeterProvider, s State) (unregister fun
 	turned := counter("connections_refused", "{connection}", "Connections beyond the limit, or unknown ones that made room for others, by protocol.")
 	sequences := gauge("sequences", "{sequence}", "Sequences that are open.")
 	mostSequences := gauge("sequences_limit", "{sequence}", "Sequences that are open at most.")
+	evicted := counter("sequences_closed", "{sequence}", "Sequences that were closed, since they were unused for longest and others needed the room.")
 	current := gauge("clients_current", "{server}", "1 while the clients are those that were given last, 0 after new ones could not be used. Only with clients.")
 	ready := gauge("ready", "{server}", "1 while the server is ready, else 0.")
 	remaining, err := meter.Float64ObservableGauge("tickflake.service.certificate_remaining", metric.WithUnit("s"),
@@ -107,6 +108,7 @@ func (i *Issuer) Measure(provider metric.MeterProvider, s State) (unregister fun
 		}
 		to.ObserveInt64(sequences, int64(i.Count()))
 		to.ObserveInt64(mostSequences, int64(i.config.MaxSequences))
+		to.ObserveInt64(evicted, i.evicted.Load())
 		to.ObserveInt64(ready, one(i.Ready() == nil))
 		if end, ok := s.Expiry(); ok {
 			to.ObserveFloat64(remaining, time.Until(end).Seconds())

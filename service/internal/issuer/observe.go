@@ -132,7 +132,7 @@ func (o *Observer) Done(r Request) {
 		c.refused[code].Add(1)
 		if code != Canceled {
 			if l := &o.lines[code]; l.limit.Allow() {
-				o.write(level(code), r, l.suppressed.Swap(0))
+				o.write(conditions[code].level, r, l.suppressed.Swap(0))
 				return
 			}
 			o.lines[code].suppressed.Add(1)
@@ -178,18 +178,6 @@ func (o *Observer) Items() (items int64) {
 func (o *Observer) Opened(p Protocol) { o.counts[p].open.Add(1); o.counts[p].opened.Add(1) }
 func (o *Observer) Closed(p Protocol) { o.counts[p].open.Add(-1) }
 func (o *Observer) Turned(p Protocol) { o.counts[p].turned.Add(1) }
-
-// level returns the level of a line about a refused request: what an operator has to know is
-// above slog.LevelInfo.
-func level(c Code) slog.Level {
-	switch c {
-	case Internal, Failed:
-		return slog.LevelError
-	case Unavailable:
-		return slog.LevelWarn
-	}
-	return slog.LevelInfo
-}
 
 // maxText is how many bytes of an error are logged.
 const maxText = 1024

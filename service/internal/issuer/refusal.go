@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -15,54 +16,64 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// Code is the kind of a Refusal: the client decides by it what to do next.
+// Code is the condition for which a request is not served: the client decides by it what to do next.
 type Code uint8
 
 const (
 	Internal        Code = iota // a bug, or an error that is not known here
 	BadInput                    // change the request
+	BadMethod                   // the path of the request has other methods
+	BadHost                     // the request calls the server by a name that is not its own
 	Unauthenticated             // give a token
+	WrongToken                  // give another token
 	Forbidden                   // the client may not do this
 	NotFound                    // there is no such sequence
 	Busy                        // repeat after RetryAfter: the strategy or a rate limit rejected the request
 	Unavailable                 // repeat after RetryAfter, or ask another server
 	OutOfRange                  // the sequence or the time field has ended: do not repeat
 	Failed                      // the store needs an operator: do not repeat
+	Unread                      // the client does not read its replies
 	Canceled                    // the client has gone away
 )
 
 // Codes is the number of codes.
 const Codes = int(Canceled) + 1
 
-// outcomes are the codes in the words of the protocols: one table for all.
-var outcomes = [Codes]struct {
-	name string // in counts, logs and problems
-	resp string // the first word of the error, by which clients repeat
-	grpc codes.Code
-	http int
+// conditions are the codes in the words of the protocols, and in the log. All protocols answer from this
+// table: what is to be repeated with one is so with each. Proxies and clients of HTTP repeat a 5xx by themselves.
+var conditions = [Codes]struct {
+	name  string // in counts, logs and problems
+	resp  string // the first word of the error, by which clients repeat
+	grpc  codes.Code
+	http  int
+	level slog.Level // what an operator has to know is above slog.LevelInfo
 }{
-	Internal:        {"internal", "ERR", codes.Internal, http.StatusInternalServerError},
-	BadInput:        {"bad_input", "ERR", codes.InvalidArgument, http.StatusBadRequest},
-	Unauthenticated: {"unauthenticated", "NOAUTH", codes.Unauthenticated, http.StatusUnauthorized},
-	Forbidden:       {"forbidden", "NOPERM", codes.PermissionDenied, http.StatusForbidden},
-	NotFound:        {"not_found", "ERR", codes.NotFound, http.StatusNotFound},
-	Busy:            {"busy", "TRYAGAIN", codes.ResourceExhausted, http.StatusTooManyRequests},
-	Unavailable:     {"unavailable", "LOADING", codes.Unavailable, http.StatusServiceUnavailable},
-	OutOfRange:      {"out_of_range", "ERR", codes.OutOfRange, http.StatusConflict},
-	Failed:          {"failed", "ERR", codes.FailedPrecondition, http.StatusInternalServerError},
-	Canceled:        {"canceled", "ERR", codes.Canceled, 0}, // nobody reads an answer of HTTP
+	Internal:        {"internal", "ERR", codes.Internal, http.StatusInternalServerError, slog.LevelError},
+	BadInput:        {"bad_input", "ERR", codes.InvalidArgument, http.StatusBadRequest, slog.LevelInfo},
+	BadMethod:       {"bad_method", "ERR", codes.Unimplemented, http.StatusMethodNotAllowed, slog.LevelInfo},
+	BadHost:         {"bad_host", "ERR", codes.PermissionDenied, http.StatusMisdirectedRequest, slog.LevelInfo},
+	Unauthenticated: {"unauthenticated", "NOAUTH", codes.Unauthenticated, http.StatusUnauthorized, slog.LevelInfo},
+	WrongToken:      {"wrong_token", "WRONGPASS", codes.Unauthenticated, http.StatusUnauthorized, slog.LevelInfo},
+	Forbidden:       {"forbidden", "NOPERM", codes.PermissionDenied, http.StatusForbidden, slog.LevelInfo},
+	NotFound:        {"not_found", "ERR", codes.NotFound, http.StatusNotFound, slog.LevelInfo},
+	Busy:            {"busy", "TRYAGAIN", codes.ResourceExhausted, http.StatusTooManyRequests, slog.LevelInfo},
+	Unavailable:     {"unavailable", "LOADING", codes.Unavailable, http.StatusServiceUnavailable, slog.LevelWarn},
+	OutOfRange:      {"out_of_range", "ERR", codes.OutOfRange, http.StatusConflict, slog.LevelInfo},
+	Failed:          {"failed", "ERR", codes.FailedPrecondition, http.StatusConflict, slog.LevelError},
+	Unread:          {"unread", "ERR", codes.Unavailable, 0, slog.LevelWarn}, // nobody reads an answer
+	Canceled:        {"canceled", "ERR", codes.Canceled, 0, slog.LevelInfo},  // nobody reads an answer of HTTP
 }
 
-func (c Code) String() string { return outcomes[c].name }
+func (c Code) String() string { return conditions[c].name }
 
 // RESP returns the first word of an error of the Redis protocol.
-func (c Code) RESP() string { return outcomes[c].resp }
+func (c Code) RESP() string { return conditions[c].resp }
 
 // GRPC returns the code of a status.
-func (c Code) GRPC() codes.Code { return outcomes[c].grpc }
+func (c Code) GRPC() codes.Code { return conditions[c].grpc }
 
 // HTTP returns the status of an answer.
-func (c Code) HTTP() int { return outcomes[c].http }
+func (c Code) HTTP() int { return conditions[c].http }
 
 // Refusal is the error of every request that is not served. Its text is safe to show to the
 // client: it names no address, user or token, but the public name of the store that a fleet moved to.
@@ -70,6 +81,16 @@ type Refusal struct {
 	Code       Code
 	RetryAfter time.Duration // for Busy and Unavailable
 	Err        error
+}
+
+// Refuse returns a refusal with a text.
+func Refuse(code Code, format string, args ...any) *Refusal {
+	return &Refusal{Code: code, Err: fmt.Errorf(format, args...)}
+}
+
+// Later returns a refusal of a request that may be repeated soon.
+func Later(err error) *Refusal {
+	return &Refusal{Code: Unavailable, RetryAfter: time.Second, Err: err}
 }
 
 func (r *Refusal) Error() string { return r.Err.Error() }
@@ -85,8 +106,13 @@ func RefusalOf(err error) *Refusal {
 	return &Refusal{Code: Internal, Err: errInternal}
 }
 
-// ErrDraining refuses requests that come too late.
-var ErrDraining = &Refusal{Code: Unavailable, RetryAfter: time.Second, Err: errors.New("the server is about to stop: ask another one")}
+var (
+	// ErrDraining refuses requests that come too late.
+	ErrDraining = Later(errors.New("the server is about to stop: ask another one"))
+	// ErrNoToken refuses requests without a token, and ErrBadToken those with one that no client has.
+	ErrNoToken  = Refuse(Unauthenticated, "a token is needed: send AUTH, or one 'authorization: Bearer TOKEN', in gRPC as metadata")
+	ErrBadToken = Refuse(WrongToken, "the token is not known")
+)
 
 var (
 	errInternal = errors.New("internal error: see the server's log")
@@ -124,7 +150,7 @@ func (i *Issuer) refuse(err error) *Refusal {
 		if grant, ok := errors.AsType[*generator.GrantError](err); ok && errors.Is(grant.Err, lease.ErrMoved) {
 			shown = grant.Err
 		}
-		return &Refusal{Code: Unavailable, RetryAfter: time.Second, Err: &hidden{shown, err}}
+		return Later(&hidden{shown, err})
 	case errors.Is(err, sequence.ErrNotFound), errors.Is(err, sequence.ErrDeleted):
 		return &Refusal{Code: NotFound, Err: err}
 	case errors.Is(err, sequence.ErrByPeriod): // its text names a period to ask for
@@ -132,9 +158,9 @@ func (i *Issuer) refuse(err error) *Refusal {
 	case stores.KindOf(err) == stores.Loss, errors.Is(err, stores.Refused):
 		return &Refusal{Code: Failed, Err: &hidden{errStore, err}}
 	case errors.Is(err, sequence.ErrStore), errors.Is(err, sequence.ErrTimeout):
-		return &Refusal{Code: Unavailable, RetryAfter: time.Second, Err: &hidden{errStore, err}}
+		return Later(&hidden{errStore, err})
 	case errors.Is(err, context.DeadlineExceeded):
-		return &Refusal{Code: Unavailable, RetryAfter: time.Second, Err: i.timeout}
+		return Later(i.timeout)
 	}
 	return &Refusal{Code: Internal, Err: &hidden{errInternal, err}}
 }

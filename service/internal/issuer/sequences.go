@@ -1,26 +1,34 @@
 package issuer
 
 import (
+	"container/list"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores"
 )
 
-// entry is a sequence that is open, or being opened. Once done is closed, the other
-// fields do not change.
+// entry is a sequence that is open, or being opened. Once done is closed, err, seq, by, mode and dropped
+// do not change.
 type entry struct {
+	name    string
+	client  *Client // who asked for it first
 	done    chan struct{}
 	err     error
 	seq     *sequence.Sequence // nil until it is open; written under mu as well
 	by      int64              // the stride, which never changes
 	mode    sequence.Mode      // which never changes
 	dropped func()
+	users   atomic.Int64  // calls that have the entry; rises under mu only, so none comes to an entry without users under mu
+	place   *list.Element // in recent; nil until the sequence is open; guarded by mu
 }
 
 // Numbers is the answer to a request for numbers: first, first + Stride, …, last.
@@ -42,13 +50,17 @@ func (i *Issuer) Number(ctx context.Context, c *Client, name string, n int64) (N
 		return Numbers{}, err
 	}
 	for again := false; ; again = true {
-		got, seq, err := i.take(ctx, name, n)
-		if err == nil {
-			return got, nil
+		e, err := i.find(ctx, c, name)
+		if err != nil {
+			return Numbers{}, i.refuseSequence(name, err)
 		}
-		deleted := seq != nil && errors.Is(err, sequence.ErrDeleted)
+		first, err := e.take(ctx, n)
+		if err == nil {
+			return Numbers{First: first, Last: first + (n-1)*e.by, Count: n, Stride: e.by, Mode: e.mode}, nil
+		}
+		deleted := errors.Is(err, sequence.ErrDeleted)
 		if deleted {
-			i.drop(name, seq)
+			i.drop(e)
 		}
 		if again || !deleted { // else it may have been created anew
 			return Numbers{}, i.refuseSequence(name, err)
@@ -56,19 +68,13 @@ func (i *Issuer) Number(ctx context.Context, c *Client, name string, n int64) (N
 	}
 }
 
-// take takes n numbers of a sequence, and opens it if it is not open.
-func (i *Issuer) take(ctx context.Context, name string, n int64) (Numbers, *sequence.Sequence, error) {
-	e, err := i.open(ctx, name)
-	if err != nil {
-		return Numbers{}, nil, err
-	}
-	var first int64
+// take takes n numbers of the sequence of an entry that find returned.
+func (e *entry) take(ctx context.Context, n int64) (first int64, err error) {
+	defer e.users.Add(-1)
 	if n == 1 {
-		first, err = e.seq.Next(ctx)
-	} else {
-		first, err = e.seq.NextN(ctx, n)
+		return e.seq.Next(ctx)
 	}
-	return Numbers{First: first, Last: first + (n-1)*e.by, Count: n, Stride: e.by, Mode: e.mode}, e.seq, err
+	return e.seq.NextN(ctx, n)
 }
 
 // Inspect returns the state of a sequence in the store. It takes one off the client's rate,
@@ -139,18 +145,20 @@ func (i *Issuer) Close(ctx context.Context) error {
 	i.mu.Unlock()
 	i.cancel()
 	open := i.opened()
+	i.mu.Lock()
+	open = slices.AppendSeq(open, maps.Keys(i.leaving))
+	i.mu.Unlock()
 	results, slots := make(chan error, len(open)), make(chan struct{}, closeAtOnce)
 	for _, e := range open {
 		slots <- struct{}{}
 		go func() {
-			e.dropped()
-			results <- e.seq.CloseContext(ctx)
+			results <- e.end(ctx)
 			<-slots
 		}()
 	}
 	var lost []error
 	for range open {
-		if err := <-results; err != nil {
+		if err := <-results; err != nil && !errors.Is(err, sequence.ErrDeleted) { // by an operator: its numbers are nobody's
 			lost = append(lost, err)
 		}
 	}
@@ -161,7 +169,7 @@ func (i *Issuer) Close(ctx context.Context) error {
 }
 
 // enter refuses a request about a sequence that the client may not make, and returns the client's rights.
-func (i *Issuer) enter(c *Client, name string) (*rights, error) {
+func (i *Issuer) enter(c *Client, name string) (*Rights, error) {
 	may, err := rightsOf(c)
 	if err != nil {
 		return nil, err
@@ -170,117 +178,180 @@ func (i *Issuer) enter(c *Client, name string) (*rights, error) {
 		return nil, &Refusal{Code: BadInput, Err: err}
 	}
 	if !may.sequence(name) {
-		return nil, &Refusal{Code: Forbidden, Err: fmt.Errorf("client %s may not use sequence %s", c.Name, name)}
+		return nil, Refuse(Forbidden, "client %s may not use sequence %s", c.Name, name)
 	}
 	if i.config.Store == nil {
-		return nil, &Refusal{Code: NotFound, Err: fmt.Errorf("sequence %s: this server has no store of sequences", name)}
+		return nil, Refuse(NotFound, "sequence %s: this server has no store of sequences", name)
 	}
 	return may, nil
 }
 
-// open returns the sequence of the name, and opens it if it is not. One caller opens it; the
-// others wait.
-func (i *Issuer) open(ctx context.Context, name string) (*entry, error) {
+// find returns the entry of the name, for a call that the entry counts from now on, and opens the sequence if
+// it is not open. One caller opens it; the others wait.
+func (i *Issuer) find(ctx context.Context, c *Client, name string) (*entry, error) {
 	i.mu.Lock()
 	e := i.sequences[name]
-	if e == nil {
-		if err := i.room(name); err != nil {
-			i.mu.Unlock()
-			return nil, err
-		}
-		e = &entry{done: make(chan struct{})}
+	switch {
+	case e == nil && i.closing:
+		i.mu.Unlock()
+		return nil, ErrDraining
+	case e == nil && i.opening >= i.config.MaxSequences: // some may fail, as while the store is away
+		i.mu.Unlock()
+		return nil, Later(fmt.Errorf("sequence %s: the server is opening %d others", name, i.opening))
+	case e == nil:
+		e = &entry{name: name, client: c, done: make(chan struct{})}
 		i.sequences[name] = e
 		i.opening++
-		go i.fill(e, name)
+		go i.fill(e)
+	case e.place != nil:
+		i.recent.MoveToFront(e.place)
 	}
+	e.users.Add(1)
 	i.mu.Unlock()
+	err := error(nil)
 	select {
 	case <-e.done: // without a look at ctx, which would start its timer
-		return e, e.err
+		err = e.err
 	default:
-	}
-	select {
-	case <-e.done:
-		return e, e.err
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-}
-
-// room refuses to open another sequence if there may be none. It is called with mu.
-func (i *Issuer) room(name string) error {
-	switch most := i.config.MaxSequences; {
-	case i.closing:
-		return ErrDraining
-	case len(i.sequences) < most:
-		return nil
-	case i.opening > 0: // some may fail, as while the store is away
-		return &Refusal{Code: Unavailable, RetryAfter: time.Second, Err: fmt.Errorf("sequence %s: the server has its largest number of sequences open, %d, or is opening them: %d", name, most, i.opening)}
-	default:
-		return &Refusal{Code: Failed, Err: fmt.Errorf("sequence %s: the server has its largest number of sequences open, %d", name, most)}
-	}
-}
-
-// fill opens the sequence of an entry. It ends soon after the timeout or Close. A failed entry is
-// removed, so that the next request tries again.
-func (i *Issuer) fill(e *entry, name string) {
-	ctx, cancel := context.WithTimeoutCause(i.ctx, max(i.config.Timeout, time.Second), i.timeout)
-	defer cancel()
-	// A rule says how a sequence is created, and not how it must be: an operator may have created
-	// it, or its period, or a server whose rule was another one. It makes no period, and none that was deleted.
-	options := i.config.Sequences // without room to append: each append copies it
-	seq, err := sequence.Open(ctx, i.config.Store, name, options...)
-	if rule := i.rule(name); rule != nil && errors.Is(err, sequence.ErrNotFound) && !errors.Is(err, sequence.ErrByPeriod) && !errors.Is(err, sequence.ErrDeleted) {
-		seq, err = sequence.Open(ctx, i.config.Store, name, append(options, sequence.WithDefinition(rule.Definition))...)
-		if _, exists := errors.AsType[*sequence.DefinitionError](err); exists { // since a moment ago
-			seq, err = sequence.Open(ctx, i.config.Store, name, options...)
+		select {
+		case <-e.done:
+			err = e.err
+		case <-ctx.Done():
+			err = context.Cause(ctx)
 		}
 	}
+	if err != nil {
+		e.users.Add(-1)
+		return nil, err
+	}
+	return e, nil
+}
+
+// fill opens the sequence of an entry, and closes one that is unused where there is no room. It ends soon after
+// the timeout or Close. A failed entry is removed, so that the next request tries again.
+func (i *Issuer) fill(e *entry) {
+	timeout := max(i.config.Timeout, time.Second)
+	ctx, cancel := context.WithTimeoutCause(i.ctx, timeout, i.timeout)
+	defer cancel()
+	seq, err := i.stored(ctx, e.name)
 	dropped := func() {}
 	if err == nil && i.config.Opened != nil {
 		dropped = i.config.Opened(seq) // without mu: it may wait for a reader of Count
 	}
+	var unused *entry
 	i.mu.Lock()
-	i.opening--
-	closing := i.closing
-	if err == nil && !closing {
+	if err == nil && i.closing {
+		err = sequence.ErrClosed
+	}
+	if err == nil {
+		unused, err = i.room(e)
+	}
+	if err == nil {
 		d := seq.Definition()
-		e.seq, e.by, e.mode, e.dropped = seq, d.Stride.By(), d.Mode, dropped
+		e.seq, e.by, e.mode, e.dropped = seq, d.Stride.By(), d.Mode, sync.OnceFunc(dropped)
+		e.place = i.recent.PushFront(e)
+		i.open[e.client]++
 	} else {
-		delete(i.sequences, name)
+		delete(i.sequences, e.name)
+	}
+	if unused != nil {
+		i.remove(unused)
+		i.leaving[unused] = true
+		i.evicted.Add(1)
 	}
 	i.mu.Unlock()
-	if closing && err == nil {
+	if err != nil && seq != nil {
 		dropped()
 		_ = seq.CloseContext(ctx) // it has no numbers yet, so it asks nothing of the store
 	}
-	if closing {
-		err = sequence.ErrClosed // also if Close has ended the context
+	if unused != nil { // the call waits, so that no more are about to be closed than are being opened
+		ctx, cancel := context.WithTimeoutCause(context.Background(), timeout, i.timeout)
+		defer cancel()
+		if err := unused.end(ctx); err != nil && !errors.Is(err, sequence.ErrDeleted) {
+			i.log.Warn("a sequence that made room could not give its numbers back", "sequence", unused.name, "error", err)
+		}
 	}
+	i.mu.Lock()
+	i.opening--
+	delete(i.leaving, unused)
+	if i.closing && err != nil { // also if Close has ended the context
+		err = sequence.ErrClosed
+	}
+	i.mu.Unlock()
 	e.err = err
 	close(e.done)
 }
 
-// rule returns the rule by which a sequence is created, or nil.
-func (i *Issuer) rule(name string) *Create {
-	for n := range i.config.Create {
-		if rule := &i.config.Create[n]; strings.HasPrefix(name, rule.Prefix) {
-			return rule
+// stored opens a sequence of the store, or creates it by a rule.
+func (i *Issuer) stored(ctx context.Context, name string) (*sequence.Sequence, error) {
+	// A rule says how a sequence is created, and not how it must be: an operator may have created
+	// it, or its period, or a server whose rule was another one. It makes no period, and none that was deleted.
+	options := i.config.Sequences // without room to append: each append copies it
+	seq, err := sequence.Open(ctx, i.config.Store, name, options...)
+	if d := i.rule(name); d != nil && errors.Is(err, sequence.ErrNotFound) && !errors.Is(err, sequence.ErrByPeriod) && !errors.Is(err, sequence.ErrDeleted) {
+		seq, err = sequence.Open(ctx, i.config.Store, name, append(options, sequence.WithDefinition(*d))...)
+		if _, exists := errors.AsType[*sequence.DefinitionError](err); exists { // since a moment ago
+			seq, err = sequence.Open(ctx, i.config.Store, name, options...)
 		}
 	}
-	return nil
+	return seq, err
+}
+
+// room returns the entry that has to go for another one of its client, or nil if there is room: of the client if that
+// is at its bound, else of the client that would have the most open, the one that was not used for longest. It is
+// called with mu.
+func (i *Issuer) room(e *entry) (*entry, error) {
+	from, most := e.client, i.open[e.client]
+	if may := from.rights.Load(); may == nil || may.MaxSequences == 0 || most < may.MaxSequences {
+		if i.recent.Len() < i.config.MaxSequences {
+			return nil, nil
+		}
+		for client, n := range i.open {
+			if n > most {
+				from, most = client, n
+			}
+		}
+	}
+	for at := i.recent.Back(); at != nil; at = at.Prev() {
+		if one := at.Value.(*entry); one.client == from && one.users.Load() == 0 {
+			return one, nil
+		}
+	}
+	return nil, Later(fmt.Errorf("sequence %s: there is no room: client %q uses all of its %d open sequences", e.name, from.Name, most))
+}
+
+// remove takes an entry out that is open. It is called with mu.
+func (i *Issuer) remove(e *entry) {
+	delete(i.sequences, e.name)
+	i.recent.Remove(e.place)
+	if i.open[e.client]--; i.open[e.client] == 0 {
+		delete(i.open, e.client)
+	}
+}
+
+// end ends the metrics of a sequence, and gives its numbers back.
+func (e *entry) end(ctx context.Context) error {
+	e.dropped()
+	return e.seq.CloseContext(ctx)
+}
+
+// rule returns the definition of a sequence that is created when it is first asked for, or nil.
+func (i *Issuer) rule(name string) *sequence.Definition {
+	if i.config.Rule == nil || i.config.Store == nil {
+		return nil
+	}
+	return i.config.Rule(name)
 }
 
 // Creates reports whether the sequence is created when a number is first asked for.
-func (i *Issuer) Creates(name string) bool { return i.config.Store != nil && i.rule(name) != nil }
+func (i *Issuer) Creates(name string) bool { return i.rule(name) != nil }
 
 // drop forgets a sequence that was deleted.
-func (i *Issuer) drop(name string, seq *sequence.Sequence) {
+func (i *Issuer) drop(e *entry) {
 	i.mu.Lock()
-	e := i.sequences[name]
-	ours := e != nil && e.seq == seq && !i.closing // else Close does it
+	ours := i.sequences[e.name] == e && !i.closing // else Close does it
 	if ours {
-		delete(i.sequences, name)
+		i.remove(e)
 	}
 	i.mu.Unlock()
 	if ours {

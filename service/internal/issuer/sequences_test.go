@@ -1,8 +1,12 @@
 package issuer
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -22,19 +26,27 @@ type world struct {
 	*testing.T
 	*Issuer
 	store           *storetest.Memory
-	held            atomic.Pointer[chan struct{}] // operations wait for it; nil: they do not
+	held            atomic.Pointer[held] // operations wait for it; nil: they do not
 	opened, dropped atomic.Int64
+	as              *Client      // who asks; nil: anyone
 	asked           []chan error // calls that wait
 }
 
-// hold makes operations of the store wait until free, or until their context ends.
-func (w *world) hold() { wait := make(chan struct{}); w.held.Store(&wait) }
-func (w *world) free() { close(*w.held.Swap(nil)) }
+func (w *world) client() *Client { return cmp.Or(w.as, w.Anyone()) }
+
+type held struct {
+	of   string // a sequence; empty: all
+	free chan struct{}
+}
+
+// hold makes operations of the store wait until free, or until their context ends: all, or those of a sequence.
+func (w *world) hold(of string) { w.held.Store(&held{of, make(chan struct{})}) }
+func (w *world) free()          { close(w.held.Swap(nil).free) }
 
 // take takes n numbers, and wants the last of them, or a [Code].
 func (w *world) take(name string, n int64, want any) {
 	w.Helper()
-	got, err := w.Number(w.Context(), w.Anyone(), name, n)
+	got, err := w.Number(w.Context(), w.client(), name, n)
 	if code, refused := want.(Code); refused {
 		assert.Equal(w, code, codeOf(w.T, err), "%s: %v", name, err)
 	} else if assert.NoError(w, err, name) {
@@ -45,7 +57,7 @@ func (w *world) take(name string, n int64, want any) {
 // begin takes a number while the test goes on.
 func (w *world) begin(ctx context.Context, name string) {
 	result := make(chan error, 1)
-	go func() { _, err := w.Number(ctx, w.Anyone(), name, 1); result <- err }()
+	go func() { _, err := w.Number(ctx, w.client(), name, 1); result <- err }()
 	w.asked = append(w.asked, result)
 	synctest.Wait()
 }
@@ -61,6 +73,14 @@ func (w *world) ends(want Code) {
 		}
 	}
 	w.asked = nil
+}
+
+// isOpen wants these sequences to be open, and no others.
+func (w *world) isOpen(names ...string) {
+	w.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	assert.ElementsMatch(w, names, slices.Collect(maps.Keys(w.sequences)))
 }
 
 func (w *world) create(name string, d sequence.Definition) {
@@ -115,7 +135,8 @@ func TestSequences(t *testing.T) {
 			w.take("new-p.2027", 2, 2)
 			w.take("new-p.2028", 1, 1)
 			w.take("new-p.2027", 1, 3)
-			w.take("new-p.2029", 1, Failed)
+			w.take("new-p.2029", 1, 1)
+			w.isOpen("new-p.2027", "new-p.2029")
 		}},
 		// A rule makes no period that was deleted, and no name that is none of a period.
 		"a rule, and periods": {nil, func(w *world) {
@@ -128,24 +149,85 @@ func TestSequences(t *testing.T) {
 			w.create("new-p.2027", sequence.Definition{Mode: sequence.Ordered, Start: 1})
 			w.take("new-p.2027", 1, 2)
 		}},
+		// The one that was not used for longest makes room, and gives its numbers back.
 		"the limit": {func(c *Config) { c.MaxSequences = 2 }, func(w *world) {
 			w.take("new-a", 1, 7)
 			w.take("new-b", 1, 7)
 			w.take("new-a", 1, 8)
-			w.take("new-c", 1, Failed)
+			w.take("new-c", 1, 7)
+			w.isOpen("new-a", "new-c")
+			info, err := sequence.Inspect(w.Context(), w.store, "new-b")
+			require.NoError(w, err)
+			assert.EqualValues(w, 7, info.Last)
+			w.take("absent", 1, NotFound)
+			w.isOpen("new-a", "new-c")
+			w.take("new-b", 1, 8)
+			w.isOpen("new-b", "new-c")
+			assert.EqualValues(w, 2, w.evicted.Load())
+		}},
+		// A sequence with a call that waits is not closed under it.
+		"the limit, in use": {func(c *Config) { c.MaxSequences = 1 }, func(w *world) {
+			w.create("a", sequence.Definition{Mode: sequence.Ordered})
+			w.take("a", 1, 0)
+			w.hold("a")
+			w.begin(w.Context(), "a")
+			w.take("new-b", 1, Unavailable)
+			w.isOpen("a")
+			w.free()
+			w.ends(served)
+			w.take("new-b", 1, 7)
+			w.isOpen("new-b")
+		}},
+		"closed while one makes room": {func(c *Config) { c.MaxSequences = 1 }, func(w *world) {
+			w.take("new-a", 1, 7)
+			w.hold("new-a")
+			w.begin(w.Context(), "new-b")
+			time.AfterFunc(100*time.Millisecond, w.free)
+			began := time.Now()
+			require.NoError(w, w.Close(w.Context()))
+			assert.Equal(w, 100*time.Millisecond, time.Since(began))
+			w.ends(Unavailable)
+			info, err := sequence.Inspect(w.Context(), w.store, "new-a")
+			require.NoError(w, err)
+			assert.EqualValues(w, 7, info.Last, "its numbers were given back")
+		}},
+		// Nobody fills the room of others: the client with the most closes one, or the one at its own bound.
+		"the limit, and clients": {func(c *Config) {
+			c.MaxSequences = 4
+			c.Clients = []*Client{named("a", "a", Rights{Sequences: []string{"*"}}), named("b", "b", Rights{Sequences: []string{"*"}}), named("c", "c", Rights{Sequences: []string{"*"}, MaxSequences: 1})}
+		}, func(w *world) {
+			as := func(token string, names ...string) {
+				var err error
+				w.as, err = w.Authenticate(token, false)
+				require.NoError(w, err)
+				for _, name := range names {
+					w.take(name, 1, 7)
+				}
+			}
+			as("a", "new-a")
+			as("c", "new-c1", "new-c2")
+			w.isOpen("new-a", "new-c2")
+			as("b", "new-b1", "new-b2", "new-b3", "new-b4")
+			w.isOpen("new-a", "new-b3", "new-b4", "new-c2")
+			as("a", "new-a2")
+			w.isOpen("new-a", "new-a2", "new-b4", "new-c2")
+			w.SetClients(nil)
+			assert.Equal(w, 4, w.Count())
 		}},
 		// Names that strangers ask for while the store is away do not refuse others for good.
 		"the limit while one is being opened": {func(c *Config) { c.MaxSequences = 1 }, func(w *world) {
-			w.hold()
+			w.hold("")
 			w.begin(w.Context(), "other")
+			began := time.Now()
 			w.take("new-a", 1, Unavailable)
+			assert.Zero(w, time.Since(began))
 			w.free()
 			w.ends(NotFound)
 			w.take("new-a", 1, 7)
 		}},
 		"one opens, and one that goes away fails alone": {nil, func(w *world) {
 			ctx, leave := context.WithCancel(w.Context())
-			w.hold()
+			w.hold("")
 			w.begin(ctx, "new-a")
 			first := w.asked
 			w.asked = nil
@@ -185,24 +267,27 @@ func TestSequences(t *testing.T) {
 			w.take("num-a", 1, NotFound)
 		}},
 		"dropped by a request that had another of that name": {nil, func(w *world) {
+			w.take("num-a", 1, 1)
+			old := w.sequences["num-a"]
+			w.drop(old)
+			w.take("num-a", 1, 2)
+			w.drop(old)
+			w.isOpen("num-a")
+		}}, // An operator deleted it: that is no loss of the server.
+		"deleted, and closed": {nil, func(w *world) {
 			w.take("new-a", 1, 7)
-			w.take("new-b", 1, 7)
-			open := w.OpenTo(w.Anyone())
-			w.drop("new-a", open[1])
-			assert.Equal(w, 2, w.Count())
-			w.drop("new-a", open[0])
-			w.drop("new-a", open[0])
-			assert.Equal(w, 1, w.Count())
+			w.delete("new-a")
+			require.NoError(w, w.Close(w.Context()))
 		}},
 		"closed while one is being opened": {nil, func(w *world) {
-			w.hold()
+			w.hold("")
 			w.begin(w.Context(), "new-a")
 			require.NoError(w, w.Close(w.Context()))
 			w.ends(Unavailable)
 			w.take("new-b", 1, Unavailable)
 		}},
 		"closed while the store hangs": {func(c *Config) { c.Store = deaf{c.Store} }, func(w *world) {
-			w.hold()
+			w.hold("")
 			w.begin(w.Context(), "new-a")
 			require.NoError(w, w.Close(w.Context()))
 			w.free()
@@ -238,10 +323,10 @@ func TestSequences(t *testing.T) {
 			t.Parallel()
 			bubble(t, func(t *testing.T) {
 				w := &world{T: t, store: storetest.NewMemory()}
-				w.store.Before = func(ctx context.Context, _ storetest.Op) storetest.Fault {
-					if wait := w.held.Load(); wait != nil {
+				w.store.Before = func(ctx context.Context, op storetest.Op) storetest.Fault {
+					if wait := w.held.Load(); wait != nil && strings.HasSuffix(op.Key, wait.of) {
 						select {
-						case <-*wait:
+						case <-wait.free:
 						case <-ctx.Done():
 							return storetest.Unavailable
 						}
@@ -251,7 +336,6 @@ func TestSequences(t *testing.T) {
 				w.Issuer = newIssuer(t, func(config *Config) {
 					config.Store, config.Timeout = w.store, time.Hour
 					config.Sequences = []sequence.Option{quiet, sequence.WithTimeout(time.Second)}
-					config.Create = append(config.Create, Create{Prefix: "num-", Definition: sequence.Definition{Mode: sequence.Ordered, Start: 1, Max: 3}})
 					config.Opened = func(*sequence.Sequence) func() {
 						w.opened.Add(1)
 						return func() { w.dropped.Add(1) }

@@ -28,7 +28,7 @@ func (c *conn) echo(r *reply, args [][]byte) error {
 }
 
 func (c *conn) selectDB(r *reply, args [][]byte) error {
-	if n, err := integer(args[1]); err != nil || n != 0 {
+	if string(args[1]) != "0" {
 		r.fail("ERR", "DB index is out of range: this server has database 0")
 		return nil
 	}
@@ -59,9 +59,9 @@ func (c *conn) authenticate(r *reply, name, token string) bool {
 		return false
 	}
 	began := c.began()
-	client, err := c.server.issuer.Authenticate(token)
+	client, err := c.server.issuer.Authenticate(token, false)
 	if err == nil && name != "" && name != "default" && name != client.Name {
-		err = &issuer.Refusal{Code: issuer.Unauthenticated, Err: errors.New("the token is not that of the name")}
+		err = issuer.Refuse(issuer.WrongToken, "the token is not that of the name")
 	}
 	if err == nil {
 		c.count()
@@ -69,12 +69,7 @@ func (c *conn) authenticate(r *reply, name, token string) bool {
 		c.peer.Known(client)
 		return true
 	}
-	before := len(r.b)
-	if c.done(r, "AUTH", began, 0, err) == nil {
-		// A wrong token has a code of its own, by which clients give up.
-		r.b = r.b[:before]
-		r.fail("WRONGPASS", issuer.RefusalOf(err).Error())
-	}
+	_ = c.done(r, "AUTH", began, 0, err) // which ends no connection
 	return false
 }
 
@@ -122,7 +117,7 @@ func (c *conn) hello(r *reply, args [][]byte) error {
 		return nil
 	}
 	if c.client == nil {
-		r.fail("NOAUTH", "HELLO needs a token here: send HELLO 3 AUTH default TOKEN, or AUTH before")
+		r.refuse(issuer.ErrNoToken)
 		return nil
 	}
 	c.three, c.name, r.three = three, name, three

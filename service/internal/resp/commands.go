@@ -2,11 +2,8 @@ package resp
 
 import (
 	"bytes"
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -61,7 +58,7 @@ func (c *conn) execute(args [][]byte) error {
 	case cmd == nil:
 		c.refuseCommand(r, name)
 	case c.client == nil && !cmd.open:
-		r.fail("NOAUTH", "Authentication required: send AUTH with your token.")
+		r.refuse(issuer.ErrNoToken)
 	case len(args) < cmd.least || cmd.most > 0 && len(args) > cmd.most:
 		r.fail("ERR", "wrong number of arguments for '"+strings.ToLower(string(name))+"' command")
 	default:
@@ -122,7 +119,7 @@ func (c *conn) done(r *reply, method string, began time.Time, items int64, err e
 	return nil
 }
 
-var errAfter = &issuer.Refusal{Code: issuer.BadInput, Err: errors.New("syntax error in ID: want ID, or ID AFTER id")}
+var errAfter = issuer.Refuse(issuer.BadInput, "syntax error in ID: want ID, or ID AFTER id")
 
 // takeID is ID [AFTER id].
 func (c *conn) takeID(r *reply, args [][]byte) error {
@@ -145,20 +142,9 @@ func (c *conn) takeID(r *reply, args [][]byte) error {
 	return c.done(r, "ID", began, 1, err)
 }
 
-var errNotInteger = &issuer.Refusal{Code: issuer.BadInput, Err: errors.New("value is not an integer or out of range")}
-
-// integer reads an argument as Redis does.
-func integer(arg []byte) (int64, error) {
-	n, err := strconv.ParseInt(string(arg), 10, 64)
-	if err != nil {
-		return 0, errNotInteger
-	}
-	return n, nil
-}
-
 func (c *conn) takeIDs(r *reply, args [][]byte) error {
 	began := c.began()
-	n, err := integer(args[1])
+	n, err := issuer.ParseCount(string(args[1]))
 	if err != nil {
 		return c.done(r, "IDS", began, 0, err)
 	}
@@ -182,7 +168,11 @@ func (c *conn) takeIDs(r *reply, args [][]byte) error {
 
 func (c *conn) decode(r *reply, args [][]byte) error {
 	began := c.began()
-	d, err := c.server.issuer.Decode(string(args[1]))
+	id, err := issuer.ParseID(string(args[1]))
+	var d snowflake.Decoded
+	if err == nil {
+		d, err = c.server.issuer.Decode(id)
+	}
 	if err == nil {
 		writeDecoded(r, d)
 	}
@@ -233,10 +223,7 @@ func (c *conn) incr(r *reply, args [][]byte) error {
 
 func (c *conn) incrBy(r *reply, args [][]byte) error {
 	began := c.began()
-	n, err := integer(args[2])
-	if err == nil && n < 1 {
-		err = &issuer.Refusal{Code: issuer.BadInput, Err: fmt.Errorf("INCRBY %d: numbers are given out once and never taken back, so the amount must be 1 or more", n)}
-	}
+	n, err := issuer.ParseCount(string(args[2]))
 	if err != nil {
 		return c.done(r, "INCRBY", began, 0, err)
 	}
@@ -255,7 +242,7 @@ func (c *conn) get(r *reply, args [][]byte) error {
 	began, name := c.began(), c.sequence(args[1])
 	info, err := c.server.issuer.Inspect(c.ctx, c.client, name)
 	if err == nil && info.Definition.Period != "" {
-		err = &issuer.Refusal{Code: issuer.BadInput, Err: fmt.Errorf("sequence %s: %w, %s: ask for one of its periods", name, sequence.ErrByPeriod, info.Definition.Period)}
+		err = issuer.Refuse(issuer.BadInput, "sequence %s: %w, %s: ask for one of its periods", name, sequence.ErrByPeriod, info.Definition.Period)
 	} else if err == nil {
 		r.decimal(info.Last)
 	} else if issuer.RefusalOf(err).Code == issuer.NotFound && c.server.issuer.Creates(name) {

@@ -23,16 +23,15 @@ func TestCommands(t *testing.T) {
 	for _, test := range []struct{ name, in, two, three string }{
 		{"an ID", array("ID"), id, id},
 		{"an ID above one", array("ID", "AFTER", "5") + "id after 0\r\n", id + id, id + id},
-		{"an ID above one too far ahead", array("ID", "AFTER", "9223372036854775807"), "-TRYAGAIN IDs above the seen ID <any>\n", ""},
+		{"an ID above one too far ahead", array("ID", "AFTER", "9123372036854775807") + array("ID", "AFTER", "9223372036854775807"), "-TRYAGAIN IDs above the seen ID <any>\n-ERR the layout has no ID above <any>\n", ""},
 		{"an ID above none", array("ID", "AFTER", "x") + array("ID", "AFTER") + array("ID", "BEFORE", "1"), "-ERR decimal ID <any>\n-ERR syntax error in ID: <any>\n-ERR syntax error in ID: <any>\n", ""},
 		{"IDs", array("IDS", "2"), "*2\n" + id + id, "*2\n" + id + id},
-		{"a number of IDs that is none", array("IDS", "x"), "-ERR value is not an integer or out of range\n", ""},
+		{"a number of IDs that is none", array("IDS", "x"), "-ERR \"x\" is not an integer or out of range: <any>\n", ""},
 		{"DECODE", array("DECODE", "250322690530082816"), "*8\n" + fields, "%4\n" + fields},
 		{"DECODE of no ID", array("DECODE", "x1"), "-ERR <any>\n", ""},
 
 		{"numbers", array("INCR", "orders") + array("INCRBY", "orders", "10") + array("incr", "orders"), ":1\n:11\n:12\n", ":1\n:11\n:12\n"},
-		{"an amount below 1", array("INCRBY", "o", "-1"), "-ERR INCRBY -1: numbers are given out once and never taken back, so the amount must be 1 or more\n", ""},
-		{"an amount that is none", array("INCRBY", "o", "1.5"), "-ERR value is not an integer or out of range\n", ""},
+		{"an amount below 1", array("INCRBY", "o", "-1"), "-ERR asked for -1 numbers: want 1 to 1000000 in one request\n", ""},
 		{"GET", array("INCR", "orders") + array("GET", "orders"), ":1\n$2\n<N>\n", ":1\n$2\n<N>\n"},
 		{"GET of a sequence to come", array("GET", "orders"), "$-1\n", "_\n"},
 
@@ -82,17 +81,18 @@ func TestCommands(t *testing.T) {
 func TestAuthentication(t *testing.T) {
 	t.Parallel()
 	clients := func(c *issuer.Config) {
-		c.Clients = []issuer.Credential{credential("shop"), credential("blog")}
-		c.Clients[1].NoIDs = true
-		c.Clients[1].Sequences = []string{"orders"}
+		c.Clients = []*issuer.Client{
+			client("shop", issuer.Rights{IDs: true, Sequences: []string{"*"}}), client("blog", issuer.Rights{Sequences: []string{"orders"}}), client("watch", issuer.Rights{Metrics: true}),
+		}
 	}
-	refused := "-NOAUTH Authentication required: send AUTH with your token.\n"
+	refused := "-NOAUTH a token is needed: send AUTH, <any>\n"
 	for _, test := range []struct{ name, in, want string }{
 		{"nothing without a token", array("ID") + array("IDS", "1") + array("INCR", "orders") + array("GET", "orders") + array("DECODE", "1") + array("PING") + array("INFO") + array("COMMAND") + array("CONFIG", "GET", "save") + array("CLIENT", "ID"), strings.Repeat(refused, 10)},
-		{"HELLO without a token", array("HELLO", "3") + array("PING"), "-NOAUTH HELLO needs a token here: <any>\n" + refused},
+		{"HELLO without a token", array("HELLO", "3") + array("PING"), refused + refused},
 		{"a token", array("AUTH", "token-shop") + array("ID"), "+OK\n" + id},
 		{"the name that clients send by default", array("AUTH", "default", "token-shop") + array("ID"), "+OK\n" + id},
 		{"another's name", array("AUTH", "blog", "token-shop") + array("ID"), "-WRONGPASS the token is not that of the name\n" + refused},
+		{"a client that may read the metrics only", array("AUTH", "token-watch") + array("PING"), "-NOPERM client watch may read the metrics only, over HTTP\n" + refused},
 		{"no token of ours", array("AUTH", "token-none") + array("ID"), "-WRONGPASS the token is not known\n" + refused},
 		{"HELLO", array("HELLO", "3", "AUTH", "default", "token-shop", "SETNAME", "me") + array("CLIENT", "GETNAME"), "%7\n<any>*0\n$2\nme\n"},
 		{"HELLO with a wrong token", array("HELLO", "3", "AUTH", "default", "token-none") + array("HELLO", "2"), "-WRONGPASS the token is not known\n-NOAUTH <any>\n"},

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/tickflake/tickflake/service/internal/issuer"
@@ -36,6 +37,13 @@ type conn struct {
 	due     time.Time // the read deadline of nc
 	written time.Time // the write deadline of nc
 
+	writes   atomic.Uint64 // begins and ends of writes, and absorbing
+	watched  atomic.Bool   // watchdog is going to look at writes
+	watchdog *time.Timer
+	seen     uint64        // of watch alone: writes, at its last look
+	absorbed chan struct{} // absorb has ended
+	backlog  *backlog      // of absorb while it runs; nil if there is none
+
 	first [1 << 10]byte // for the bytes that end a wait: those of a usual pipeline
 
 	requests, items int64 // served, and not yet counted by the observer
@@ -51,7 +59,7 @@ type buffer struct {
 }
 
 func newConn(s *Server, nc net.Conn) *conn {
-	return &conn{server: s, nc: nc, peer: issuer.PeerOf(nc), ctx: s.issuer.Timeout(s.ctx), client: s.issuer.Anyone(), id: s.lastID.Add(1), last: time.Now()}
+	return &conn{server: s, nc: nc, peer: issuer.PeerOf(nc), ctx: s.issuer.Timeout(s.ctx), client: s.issuer.Anyone(), id: s.lastID.Add(1), last: time.Now(), absorbed: make(chan struct{}, 1)}
 }
 
 // serve answers commands until the connection ends.
@@ -140,6 +148,9 @@ func (c *conn) wait(p []byte) (int, error) {
 			// be on their way.
 			c.linger = !c.written.IsZero() && time.Since(c.last) < c.server.issuer.Config().ReadTimeout
 			return 0, context.Canceled
+		}
+		if n := c.behind(p); n > 0 {
+			return n, nil
 		}
 		n, err := c.nc.Read(p)
 		switch {
@@ -252,9 +263,14 @@ func (c *conn) flush() error {
 			return err // abort may have come before the deadline
 		}
 	}
-	_, err := c.nc.Write(out)
+	err := c.write(out)
+	if errors.Is(err, os.ErrDeadlineExceeded) && c.server.ctx.Err() == nil {
+		c.server.issuer.Done(issuer.Request{Protocol: issuer.RESP, Method: "reply", Remote: c.nc.RemoteAddr().String(), Client: c.client, Err: errUnread})
+	}
 	return err
 }
+
+var errUnread = issuer.Refuse(issuer.Unread, "the client did not read its replies in time: its connection was closed, and what it had asked for is lost")
 
 var past = time.Unix(1, 0)
 
@@ -268,6 +284,12 @@ func (c *conn) abort() { c.nc.SetDeadline(past) }
 // away replies that are on their way, so what still comes is read for a while.
 func (c *conn) close() {
 	c.count()
+	if c.watchdog != nil {
+		c.watchdog.Stop()
+	}
+	if c.backlog != nil {
+		c.server.backlogs <- &backlog{writer: c.backlog.writer}
+	}
 	if c.server.ctx.Err() != nil {
 		if tls, ok := c.nc.(interface{ NetConn() net.Conn }); ok {
 			tls.NetConn().Close() // without a last message, for which TLS would wait

@@ -27,7 +27,7 @@ func FuzzServer(f *testing.F) {
 			return
 		}
 		// INCR makes no sequence here: its store would be the same for both runs.
-		b := newBed(t, func(c *issuer.Config) { c.MaxBatch, c.Create = 50, nil })
+		b := newBed(t, func(c *issuer.Config) { c.MaxBatch, c.Rule = 50, nil })
 		count := func(out string) (n int) {
 			for rest := out; rest != ""; n++ {
 				var err error

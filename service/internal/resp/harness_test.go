@@ -39,8 +39,13 @@ func newBed(t testing.TB, change func(*issuer.Config)) *bed {
 	config := issuer.Config{
 		Generator: g, Store: storetest.NewMemory(), Strategy: "reject",
 		Sequences: []sequence.Option{sequence.WithLogger(slog.New(slog.DiscardHandler))},
-		Create:    []issuer.Create{{Prefix: "o", Definition: sequence.Definition{Start: 1}}},
-		MaxBatch:  10_000, MaxNumbers: 1_000_000, MaxSequences: 100,
+		Rule: func(name string) *sequence.Definition {
+			if strings.HasPrefix(name, "o") {
+				return &sequence.Definition{Start: 1}
+			}
+			return nil
+		},
+		MaxBatch: 10_000, MaxNumbers: 1_000_000, MaxSequences: 100,
 		Timeout: 2 * time.Second, UseWithin: time.Second,
 	}
 	require.NoError(t, sequence.Create(t.Context(), config.Store, "bills", sequence.Definition{Period: sequence.Yearly}))
@@ -154,7 +159,7 @@ func readReply(in string) (rest string, err error) {
 	return in, fmt.Errorf("kind %q", kind)
 }
 
-// credential returns a client whose token is token-NAME.
-func credential(name string) issuer.Credential {
-	return issuer.Credential{Name: name, Token: sha256.Sum256([]byte("token-" + name)), Sequences: []string{"*"}}
+// client returns a client whose token is token-NAME.
+func client(name string, may issuer.Rights) *issuer.Client {
+	return issuer.NewClient(name, sha256.Sum256([]byte("token-"+name)), may)
 }

@@ -22,9 +22,10 @@ const (
 
 // Server serves one listener. Its methods are safe for concurrent use.
 type Server struct {
-	issuer  *issuer.Issuer
-	began   time.Time
-	buffers sync.Pool // of *buffer: what a command and its reply need while they are under way
+	issuer   *issuer.Issuer
+	began    time.Time
+	backlogs chan *backlog // those that no connection has
+	buffers  sync.Pool     // of *buffer: what a command and its reply need while they are under way
 
 	// A connection looks at draining after it has set its deadline and before it waits.
 	// Shutdown ends draining before it ends all deadlines. So no connection waits on.
@@ -42,7 +43,10 @@ type Server struct {
 
 // New returns a server.
 func New(i *issuer.Issuer) *Server {
-	s := &Server{issuer: i, began: time.Now()}
+	s := &Server{issuer: i, began: time.Now(), backlogs: make(chan *backlog, maxBacklogs)}
+	for range maxBacklogs {
+		s.backlogs <- &backlog{}
+	}
 	s.draining, s.drain = context.WithCancel(context.Background())
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.buffers.New = func() any { return &buffer{in: make([]byte, maxCommand)} }

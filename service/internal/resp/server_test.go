@@ -80,12 +80,12 @@ func TestDrainReadsWhatComes(t *testing.T) {
 // nothing.
 func TestAllocations(t *testing.T) {
 	b := newBed(t, func(c *issuer.Config) {
-		c.Create[0].Definition = sequence.Definition{MinStep: 1e6} // a refill allocates
+		c.Rule = func(string) *sequence.Definition { return &sequence.Definition{MinStep: 1e6} } // a refill allocates
 	})
 	c := newConn(b.Server, &script{})
 	c.take()
 	discard := c.nc.(*script)
-	for _, in := range []string{array("ID"), "id\r\n", array("IDS", "50"), array("PING"), array("INCR", "orders"), array("INCRBY", "orders", "3")} {
+	for _, in := range []string{array("ID"), "id\r\n", array("IDS", "50"), array("PING"), array("INCR", "orders"), array("INCRBY", "orders", "123")} {
 		pipeline := strings.Repeat(in, 16)
 		assert.Zero(t, testing.AllocsPerRun(100, func() {
 			c.have = copy(c.buffer.in, pipeline)

@@ -7,7 +7,6 @@ import (
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/reflection/grpc_reflection_v1"
@@ -16,7 +15,7 @@ import (
 	"google.golang.org/grpc/tap"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
+	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
 	"github.com/tickflake/tickflake/service/internal/issuer"
 )
 
@@ -73,7 +72,7 @@ func (s *Server) begin(ctx context.Context, info *tap.Info) (context.Context, er
 		}
 	}
 	if c.client = s.issuer.Anyone(); c.client == nil {
-		if c.client, c.refused = s.issuer.Bearer(info.Header["authorization"]); c.refused == nil {
+		if c.client, c.refused = s.issuer.Bearer(info.Header["authorization"], false); c.refused == nil {
 			connectionOf(ctx).Known(c.client)
 		}
 	}
@@ -128,7 +127,7 @@ func (s *Server) receive(receive func(any) error, request any) error {
 	case err := <-received:
 		return err
 	case <-timer.C:
-		return status.Error(codes.DeadlineExceeded, "the request did not come in time")
+		return statusOf(errNoMove)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 
-	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
+	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
 	"github.com/tickflake/tickflake/service/internal/issuer"
 	"github.com/tickflake/tickflake/snowflake"
 )
@@ -56,11 +56,10 @@ func enter(open *atomic.Int64, most int, whose string) error {
 		return nil
 	}
 	open.Add(-1)
-	return &issuer.Refusal{Code: issuer.Unavailable, RetryAfter: time.Second,
-		Err: fmt.Errorf("%s has its largest number of streams open, %d", whose, most)}
+	return issuer.Later(fmt.Errorf("%s has its largest number of streams open, %d", whose, most))
 }
 
-var errNoMove = &issuer.Refusal{Code: issuer.Unavailable, Err: errors.New("the stream did not move in time: open a new one")}
+var errNoMove = issuer.Refuse(issuer.Unavailable, "the call did not move in time: make a new one")
 
 // intercept runs the handler of a stream.
 func (s *Server) intercept(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {

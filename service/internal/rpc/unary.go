@@ -1,15 +1,13 @@
 package rpc
 
 import (
-	"cmp"
 	"context"
-	"strconv"
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	tickflakev1 "github.com/tickflake/tickflake/api/tickflake/v1"
+	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service/internal/issuer"
 	"github.com/tickflake/tickflake/snowflake"
@@ -30,9 +28,17 @@ var methods = []grpc.MethodDesc{
 	method("Number", (*Server).number), method("GetSequence", (*Server).getSequence),
 }
 
+// countOf returns how many IDs or numbers a request asks for: 1, if it does not say.
+func countOf(n *int64) int64 {
+	if n == nil {
+		return 1
+	}
+	return *n
+}
+
 // take returns IDs.
 func (s *Server) take(ctx context.Context, c *issuer.Client, in *tickflakev1.TakeRequest) (*tickflakev1.TakeResponse, int64, error) {
-	n := cmp.Or(in.GetCount(), 1)
+	n := countOf(in.Count)
 	runs, err := s.issuer.Runs(ctx, c, n, snowflake.ID(in.GetAfter()), nil)
 	if err != nil {
 		return nil, 0, err
@@ -62,7 +68,7 @@ func (s *Server) describe(_ context.Context, c *issuer.Client, _ *tickflakev1.De
 
 // decode returns the parts of an ID.
 func (s *Server) decode(_ context.Context, _ *issuer.Client, in *tickflakev1.DecodeRequest) (*tickflakev1.DecodeResponse, int64, error) {
-	d, err := s.issuer.Decode(strconv.FormatInt(in.GetId(), 10))
+	d, err := s.issuer.Decode(snowflake.ID(in.GetId()))
 	if err != nil {
 		return nil, 0, err
 	}
@@ -73,7 +79,7 @@ func (s *Server) decode(_ context.Context, _ *issuer.Client, in *tickflakev1.Dec
 
 // number returns numbers of a sequence.
 func (s *Server) number(ctx context.Context, c *issuer.Client, in *tickflakev1.NumberRequest) (*tickflakev1.NumberResponse, int64, error) {
-	n, err := s.issuer.Number(ctx, c, in.GetName(), cmp.Or(in.GetCount(), 1))
+	n, err := s.issuer.Number(ctx, c, in.GetName(), countOf(in.Count))
 	if err != nil {
 		return nil, 0, err
 	}

@@ -47,6 +47,8 @@ type status struct {
 	MaxLead float64 `json:"max_lead"`
 	Grant   float64 `json:"grant"` // that is left; below 0: it has ended
 	Drift   float64 `json:"drift"`
+	VMClock string  `json:"vmclock"` // by what copies of memory are noticed; "": they are not
+	Copies  uint64  `json:"copies"`  // that were
 
 	Waits      uint64 `json:"waits"`
 	Rejections uint64 `json:"rejections"`
@@ -77,6 +79,10 @@ func (s *Server) status(_ *http.Request, c *issuer.Client) (any, int64, error) {
 		Ready: true, Uptime: time.Since(s.began).Seconds(), Items: s.issuer.Items(), Node: g.Node(),
 		Lead: stats.Lead.Seconds(), MaxLead: stats.MaxLead.Seconds(), Grant: stats.Granted.Seconds(), Drift: stats.Drift.Seconds(),
 		Waits: stats.Waits, Rejections: stats.Rejections, Sequences: []openSequence{},
+	}
+	if k := g.Keeper(); k != nil {
+		stats := k.Stats()
+		answer.VMClock, answer.Copies = stats.VMClock, stats.Copies
 	}
 	if err := s.issuer.Ready(); err != nil {
 		answer.Ready, answer.Reason = false, err.Error()

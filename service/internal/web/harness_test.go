@@ -124,13 +124,14 @@ func newServer(t testing.TB, change func(*issuer.Config, *Options)) *service {
 
 // clients are those of a server that asks for tokens.
 func clients(c *issuer.Config, _ *Options) {
-	for name, one := range map[string]issuer.Credential{ordersToken: {Sequences: []string{"orders"}}, ticketsToken: {NoIDs: true, Sequences: []string{"tick*"}}} {
-		one.Name, one.Token = name[:6], sha256.Sum256([]byte(name))
-		c.Clients = append(c.Clients, one)
+	for token, may := range map[string]issuer.Rights{
+		ordersToken: {IDs: true, Metrics: true, Sequences: []string{"orders"}}, ticketsToken: {Sequences: []string{"tick*"}}, metricsToken: {Metrics: true},
+	} {
+		c.Clients = append(c.Clients, issuer.NewClient(token[:6], sha256.Sum256([]byte(token)), may))
 	}
 }
 
-const ordersToken, ticketsToken = "orders-token-123456", "tickets-token-12345"
+const ordersToken, ticketsToken, metricsToken = "orders-token-123456", "tickets-token-12345", "metrics-token-12345"
 
 // answer is an answer that conforms to the document.
 type answer struct {

@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"io"
+	"mime"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -50,8 +51,11 @@ func (s *Server) takeIDs(r *http.Request, c *issuer.Client) (any, int64, error) 
 	ctx := s.issuer.Timeout(r.Context())
 	defer ctx.Cancel()
 	b := &batch{form: &formJSON, n: n}
-	if strings.HasPrefix(r.Header.Get("Accept"), "text/plain") {
-		b.form = &formText
+	first, _, _ := strings.Cut(r.Header.Get("Accept"), ",")
+	if kind, about, err := mime.ParseMediaType(first); err == nil && kind == "text/plain" {
+		if q, err := strconv.ParseFloat(about["q"], 64); err != nil || q > 0 { // q=0 says: not this one
+			b.form = &formText
+		}
 	}
 	if b.runs, err = s.issuer.Runs(ctx, c, n, seen, nil); err != nil {
 		return nil, 0, err
@@ -84,7 +88,11 @@ func (b *batch) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 
 // decode answers GET /v1/ids/{id}.
 func (s *Server) decode(r *http.Request, _ *issuer.Client) (any, int64, error) {
-	d, err := s.issuer.Decode(r.PathValue("id"))
+	id, err := issuer.ParseID(r.PathValue("id"))
+	if err != nil {
+		return nil, 0, err
+	}
+	d, err := s.issuer.Decode(id)
 	return d, 0, err
 }
 
@@ -114,16 +122,14 @@ func count(r *http.Request, other string) (n int64, value string, err error) {
 		switch {
 		case key != "n" && (key != other || other == ""):
 			return 0, "", badInput("parameter %.20q is not known: want n%s, or none", key, strings.TrimSuffix(" or "+other, " or "))
-		case len(values) != 1 || values[0] == "":
-			return 0, "", badInput("%s is given %d times, as %.20q: want one value", key, len(values), values[0])
+		case len(values) > 1:
+			return 0, "", badInput("%s is given %d times: want one value", key, len(values))
+		case values[0] == "":
+			return 0, "", badInput("%s has no value: want %s=NUMBER", key, key)
 		}
 	}
-	text := cmp.Or(query.Get("n"), "1")
-	n, err = strconv.ParseInt(text, 10, 64)
-	if err != nil || text[0] == '+' {
-		return 0, "", badInput("n is %.20q: want a whole number of up to 19 digits", text)
-	}
-	return n, query.Get(other), nil
+	n, err = issuer.ParseCount(cmp.Or(query.Get("n"), "1"))
+	return n, query.Get(other), err
 }
 
 // noQuery returns a handler that refuses requests with parameters.

@@ -3,8 +3,6 @@ package web
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"math"
 	"net/http"
 	"strconv"
@@ -24,26 +22,18 @@ type problem struct {
 	RetryAfter float64 `json:"retry_after,omitempty"` // seconds
 }
 
-// statusError is the cause of a refusal that has a status of its own.
-type statusError struct {
-	status int
-	text   string
-}
-
-func (e *statusError) Error() string { return e.text }
-
 // The refusals of this package.
 var (
-	errPath   = &issuer.Refusal{Code: issuer.NotFound, Err: errors.New("there is no such path: GET /v1/openapi.yaml lists the paths")}
-	errHost   = &issuer.Refusal{Code: issuer.Forbidden, Err: &statusError{http.StatusMisdirectedRequest, "the Host header is no name of this server: call it by its address, or add the name to the server's hosts (--host)"}}
-	errOrigin = &issuer.Refusal{Code: issuer.Forbidden, Err: errors.New("a page of another site sent this request: only pages of this server may")}
+	errPath   = issuer.Refuse(issuer.NotFound, "there is no such path: GET /v1/openapi.yaml lists the paths")
+	errHost   = issuer.Refuse(issuer.BadHost, "the Host header is no name of this server: call it by its address, or add the name to the server's hosts (--host)")
+	errOrigin = issuer.Refuse(issuer.Forbidden, "a page of another site sent this request: only pages of this server may")
 	errBody   = badInput("the request has a body: send none, and write the number into the address, as in POST /v1/ids?n=10")
 	errQuery  = badInput("the address has a query: this path takes no parameters")
-	errBug    = errors.New("internal error: see the server's log")
+	errBug    = issuer.Refuse(issuer.Internal, "internal error: see the server's log")
 )
 
 func badInput(format string, args ...any) error {
-	return &issuer.Refusal{Code: issuer.BadInput, Err: fmt.Errorf(format, args...)}
+	return issuer.Refuse(issuer.BadInput, format, args...)
 }
 
 // notFound returns the refusal of a request that has no route, and takes out of the headers
@@ -51,7 +41,7 @@ func badInput(format string, args ...any) error {
 func notFound(h http.Header, method string) error {
 	h.Del("Location")
 	if allow := h.Get("Allow"); allow != "" {
-		return &issuer.Refusal{Code: issuer.BadInput, Err: &statusError{http.StatusMethodNotAllowed, fmt.Sprintf("method %.20q is not one of this path: want %s", method, allow)}}
+		return issuer.Refuse(issuer.BadMethod, "method %.20q is not one of this path: want %s", method, allow)
 	}
 	return errPath
 }
@@ -59,19 +49,15 @@ func notFound(h http.Header, method string) error {
 // writeError answers a request with a problem.
 func writeError(w http.ResponseWriter, err error) {
 	r := issuer.RefusalOf(err)
-	p := problem{Type: "about:blank", Status: r.Code.HTTP(), Detail: r.Error(), Code: r.Code.String()}
-	if e, ok := errors.AsType[*statusError](err); ok {
-		p.Status = e.status
-	}
+	p := problem{Type: "about:blank", Title: http.StatusText(r.Code.HTTP()), Status: r.Code.HTTP(), Detail: r.Error(), Code: r.Code.String()}
 	h := w.Header()
-	if r.Code == issuer.Unauthenticated {
+	if p.Status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", `Bearer realm="tickflake"`)
 	}
 	if r.RetryAfter > 0 {
 		p.RetryAfter = r.RetryAfter.Round(time.Microsecond).Seconds()
 		h.Set("Retry-After", strconv.FormatInt(int64(math.Ceil(r.RetryAfter.Seconds())), 10))
 	}
-	p.Title = http.StatusText(p.Status)
 	writeJSON(w, p.Status, "application/problem+json", p)
 }
 

@@ -13,7 +13,7 @@ import (
 // route is a method and a path that the server answers.
 type route struct {
 	pattern string // of [http.ServeMux]
-	open    bool   // needs no token
+	need    need
 	handle  handler
 }
 
@@ -22,27 +22,36 @@ type route struct {
 // written as JSON. items is the number of IDs or numbers that the client gets.
 type handler func(r *http.Request, c *issuer.Client) (answer any, items int64, err error)
 
+// need is what a client needs for a route.
+type need uint8
+
+const (
+	nothing need = iota // also no token
+	token               // of a client that may do more than read the metrics
+	metrics             // the right to read them
+)
+
 // probes is how many routes are for probes: the first ones.
 const probes = 2
 
 // list returns the routes.
 func (s *Server) list() []route {
 	routes := []route{
-		{"GET /livez", true, s.live},
-		{"GET /readyz", true, s.ready},
-		{"POST /v1/ids", false, s.takeIDs},
-		{"GET /v1/ids/{id}", false, noQuery(s.decode)},
-		{"POST /v1/sequences/{name}", false, s.takeNumbers},
-		{"GET /v1/sequences/{name}", false, noQuery(s.inspect)},
-		{"GET /v1/layout", false, noQuery(s.describe)},
-		{"GET /v1/status", false, noQuery(s.status)},
-		{"GET /v1/openapi.yaml", true, file("openapi.yaml", "application/yaml")},
-		{"GET /{$}", true, file("index.html", "text/html; charset=utf-8")},
-		{"GET /app.js", true, file("app.js", "text/javascript; charset=utf-8")},
-		{"GET /style.css", true, file("style.css", "text/css; charset=utf-8")},
+		{"GET /livez", nothing, s.live},
+		{"GET /readyz", nothing, s.ready},
+		{"POST /v1/ids", token, s.takeIDs},
+		{"GET /v1/ids/{id}", token, noQuery(s.decode)},
+		{"POST /v1/sequences/{name}", token, s.takeNumbers},
+		{"GET /v1/sequences/{name}", token, noQuery(s.inspect)},
+		{"GET /v1/layout", token, noQuery(s.describe)},
+		{"GET /v1/status", token, noQuery(s.status)},
+		{"GET /v1/openapi.yaml", nothing, file("openapi.yaml", "application/yaml")},
+		{"GET /{$}", nothing, file("index.html", "text/html; charset=utf-8")},
+		{"GET /app.js", nothing, file("app.js", "text/javascript; charset=utf-8")},
+		{"GET /style.css", nothing, file("style.css", "text/css; charset=utf-8")},
 	}
 	if s.options.Metrics != nil {
-		routes = append(routes, route{"GET /metrics", false, func(*http.Request, *issuer.Client) (any, int64, error) {
+		routes = append(routes, route{"GET /metrics", metrics, func(*http.Request, *issuer.Client) (any, int64, error) {
 			return s.options.Metrics, 0, nil
 		}})
 	}
@@ -87,7 +96,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		bug := recover()
 		if bug != nil {
 			s.log.Error("a handler panicked: please report this", "method", x.done.Method, "panic", fmt.Sprint(bug), "stack", string(debug.Stack()))
-			x.done.Err = &issuer.Refusal{Code: issuer.Internal, Err: errBug}
+			x.done.Err = errBug
 		}
 		x.done.Duration = time.Since(began)
 		s.issuer.Done(x.done)
@@ -115,11 +124,11 @@ func (s *Server) serve(to route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		x := w.(*exchange)
 		x.found, x.done.Method = true, to.pattern
-		client, err := s.issuer.Bearer(r.Header["Authorization"])
+		client, err := s.issuer.Bearer(r.Header["Authorization"], to.need == metrics)
 		x.done.Client = client
 		s.admit(x, r, client)
 		var answer any
-		if err == nil || to.open {
+		if err == nil || to.need == nothing {
 			answer, x.done.Items, err = to.handle(r, client)
 		}
 		if x.done.Err = err; err != nil {

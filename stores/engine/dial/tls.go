@@ -1,6 +1,7 @@
 package dial
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"os"
@@ -43,7 +44,7 @@ func Trust(u *engine.URL) (*tls.Config, error) {
 		return nil, u.Refuse("option cacert", err)
 	}
 	config.RootCAs = x509.NewCertPool()
-	if !config.RootCAs.AppendCertsFromPEM(pem) {
+	if !config.RootCAs.AppendCertsFromPEM(bytes.TrimPrefix(pem, []byte("\ufeff"))) { // of an editor of Windows
 		return nil, u.Refuse("option cacert: no certificate in "+file, nil)
 	}
 	return config, nil

@@ -1,0 +1,116 @@
+//go:build linux
+
+package guest
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel/internal/subject"
+)
+
+// Bounds of the faults that stop or copy the machine.
+const (
+	suspended = 5 * time.Second
+	stopTime  = 10 * time.Second
+	// copyWindow is the length of a lease's grant, so short that its end is seen.
+	copyWindow = 3 * time.Second
+	// aside is how long an original and its copy issue beside each other: more than a
+	// window, so that all that can come twice does, and than the copy takes to find that its
+	// connections to the store are dead, about 4 s on a busy host.
+	aside = copyWindow + 5*time.Second
+)
+
+// copies is how often a machine with VMClock is copied, unless the run says otherwise.
+const copies = 6
+
+func copyFaults() []Fault {
+	all := []Fault{
+		{
+			Name: "suspend-5s", Kind: "copy", About: "the machine is suspended to RAM for 5 s",
+			Run: suspend,
+		},
+		{
+			Name: "pause-10s", Kind: "copy", About: "the host stops the machine's processors for 10 s",
+			Run: func(s *Stage) {
+				s.Issue(time.Second)
+				s.Mark()
+				s.Ask(fmt.Sprint("pause ", stopTime))
+				s.Issue(2 * time.Second)
+			},
+		},
+	}
+	for _, store := range []struct {
+		name, about string
+		shared      bool
+	}{{"shared", "the store is a server on the host", true}, {"cloned", "the stores are on its disk, which is copied too", false}} {
+		for _, call := range []struct {
+			name, about string
+			told        bool
+		}{{"", "no process calls Restored", false}, {"-told", "the copy calls Restored before its next ID", true}} {
+			all = append(all, Fault{
+				Name: "copy-" + store.name + call.name, Kind: "copy",
+				About: "a snapshot of the machine is restored beside its original: " + store.about + ", and " + call.about,
+				Limit: 2 * DefaultLimit, Window: copyWindow, Copied: true, Network: true, Shared: store.shared, Told: call.told,
+				Run: func(s *Stage) { twins(s, call.told) },
+			})
+		}
+		all = append(all, Fault{
+			Name: "copy-" + store.name + "-vmclock", Kind: "copy",
+			About: "snapshots of a machine with the device VMClock, amid calls, are restored beside their original and in its place: " + store.about,
+			Limit: 4 * DefaultLimit, Window: copyWindow, Copied: true, Network: true, Shared: store.shared, VMClock: true, Run: often,
+		})
+	}
+	return all
+}
+
+// often goes on in many machines, one after the other, amid calls. A copy keeps only IDs that were returned
+// after the snapshot: subjects tell the marker that the device had then.
+func often(s *Stage) {
+	s.Issue(time.Second)
+	for _, l := range s.ledgers {
+		l.do(func(time.Duration) { l.keep = true })
+	}
+	s.Mark()
+	for i := range cmp.Or(s.Kills, copies) {
+		s.Issue(time.Duration(s.Rand.Int64N(int64(200 * time.Millisecond))))
+		before := subject.Marker()
+		if s.Ask([]string{Copy, Rollback}[i%2]) == Copied {
+			for _, l := range s.ledgers {
+				l.do(func(time.Duration) { l.ids, l.before = nil, before })
+			}
+			break
+		}
+	}
+	s.Issue(aside)
+}
+
+// twins goes on in two machines.
+func twins(s *Stage, told bool) {
+	s.Issue(time.Second)
+	s.Hold()
+	for _, l := range s.ledgers {
+		l.do(func(time.Duration) { l.keep = true })
+	}
+	which := s.Ask(Copy)
+	s.Mark()
+	s.Release(told && which == Copied)
+	s.Issue(aside)
+}
+
+// suspend suspends the machine to RAM. The host wakes it: an alarm of the hardware clock
+// may come before a slow machine sleeps, and would be lost.
+func suspend(s *Stage) {
+	s.Issue(time.Second)
+	if err := os.WriteFile("/sys/power/mem_sleep", []byte("deep"), 0); err != nil {
+		s.must(fmt.Errorf("prepare to suspend: %w", err))
+	}
+	s.Mark()
+	s.Ask(fmt.Sprint("wake ", suspended))
+	if err := os.WriteFile("/sys/power/state", []byte("mem"), 0); err != nil {
+		s.must(fmt.Errorf("suspend to RAM: %w", err))
+	}
+	s.Issue(2 * time.Second)
+}

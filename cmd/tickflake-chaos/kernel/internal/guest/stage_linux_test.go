@@ -1,0 +1,24 @@
+package guest
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel/internal/check"
+)
+
+// A program of a user that prints nothing has failed under a fault, and others can follow.
+func TestMuteProgram(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Stage{ctx: t.Context(), begin: time.Now()}
+		l := &ledger{stage: s, check: check.New()}
+		s.carrier = &carrier{stage: s, ledgers: []*ledger{l}, program: []string{"mute"}}
+		assert.False(t, s.ready())
+		verdict := l.result(0).Verdict
+		assert.Zero(t, verdict.IDs)
+		assert.Contains(t, verdict.Error, "it printed nothing")
+	})
+}

@@ -1,0 +1,184 @@
+package machine
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Kernel is a kernel of Debian: the image, and the directory of its modules.
+type Kernel struct {
+	Image   string // vmlinuz
+	Modules string // lib/modules/VERSION
+	Version string // 6.1.0-56-cloud-amd64
+	QEMU    string // its path; "": that of PATH
+}
+
+// Find returns the newest cloud kernel of Debian in the first of these directories that
+// has one: $TICKFLAKE_KERNEL, the user's cache directory (tickflake/kernel), / . Its
+// error says how to get one.
+func Find() (Kernel, error) {
+	var dirs []string
+	if d := os.Getenv("TICKFLAKE_KERNEL"); d != "" {
+		dirs = []string{d} // A directory that was named and is wrong must not go unseen.
+	} else {
+		if d, err := cache(); err == nil {
+			dirs = append(dirs, d)
+		}
+		dirs = append(dirs, "/")
+	}
+	for _, d := range dirs {
+		if k, ok := kernelIn(d); ok {
+			return k, nil
+		}
+	}
+	return Kernel{}, fmt.Errorf("machine: there is no boot/vmlinuz-*-cloud-amd64 with lib/modules in %s: install Debian's package linux-image-cloud-amd64, or unpack it into one of these directories, or name its directory in TICKFLAKE_KERNEL",
+		strings.Join(dirs, " or "))
+}
+
+// FindVMClock returns a kernel with the module of the device VMClock, and a QEMU with the device: those of
+// $TICKFLAKE_VMCLOCK, or of the user's cache directory (tickflake/vmclock). Its error says how to get them.
+func FindVMClock(ctx context.Context) (Kernel, error) {
+	dir := os.Getenv("TICKFLAKE_VMCLOCK")
+	if dir == "" {
+		d, err := os.UserCacheDir()
+		if err != nil {
+			return Kernel{}, fmt.Errorf("machine: %w", err)
+		}
+		dir = filepath.Join(d, "tickflake", "vmclock")
+	}
+	k, ok := kernelIn(dir)
+	if !ok {
+		return k, fmt.Errorf("machine: there is no boot/vmlinuz-*-cloud-amd64 with lib/modules in %s: cmd/tickflake-chaos/kernel/vmclock.sh downloads one of Linux 6.13 or later, or name its directory in TICKFLAKE_VMCLOCK", dir)
+	}
+	program, err := find()
+	if own := filepath.Join(dir, "usr", "bin", qemu); exists(own) {
+		program, k.QEMU, err = own, own, nil
+	}
+	if err != nil {
+		return k, err
+	}
+	// It exits with 0 in any case.
+	if said, err := exec.CommandContext(ctx, program, "-device", "vmclock,help").CombinedOutput(); err != nil || strings.Contains(string(said), "not found") {
+		return k, fmt.Errorf("machine: %s has no device vmclock: cmd/tickflake-chaos/kernel/vmclock.sh downloads one of version 10 or later", program)
+	}
+	return k, nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// cache is where Fetch puts a kernel.
+func cache() (string, error) {
+	d, err := os.UserCacheDir()
+	return filepath.Join(d, "tickflake", "kernel"), err
+}
+
+// kernelIn returns the newest kernel in a directory.
+func kernelIn(dir string) (Kernel, bool) {
+	images, _ := filepath.Glob(filepath.Join(escape(dir), "boot", "vmlinuz-*-cloud-amd64"))
+	var found []Kernel
+	for _, image := range images {
+		version := strings.TrimPrefix(filepath.Base(image), "vmlinuz-")
+		modules := filepath.Join(dir, "lib", "modules", version)
+		if s, err := os.Stat(modules); err == nil && s.IsDir() {
+			found = append(found, Kernel{Image: image, Modules: modules, Version: version})
+		}
+	}
+	if len(found) == 0 {
+		return Kernel{}, false
+	}
+	return slices.MaxFunc(found, func(a, b Kernel) int { return compareVersions(a.Version, b.Version) }), true
+}
+
+// escape makes a path mean itself in a pattern.
+func escape(path string) string {
+	return regexp.MustCompile(`[][*?\\]`).ReplaceAllString(path, `\$0`)
+}
+
+var digits = regexp.MustCompile(`\d+`)
+
+// compareVersions compares the numbers in two versions.
+func compareVersions(a, b string) int {
+	return slices.CompareFunc(digits.FindAllString(a, -1), digits.FindAllString(b, -1), func(x, y string) int {
+		i, _ := strconv.Atoi(x)
+		j, _ := strconv.Atoi(y)
+		return cmp.Compare(i, j)
+	})
+}
+
+// unpack downloads a package into a directory of its own, and moves its modules, and then its image, to
+// where Find looks: it takes an image that has modules. Another process may have moved the same files.
+const unpack = `set -eu
+apt-get download "$1"
+dpkg-deb -x ./*.deb .
+mkdir -p ../lib/modules ../boot
+mv -T "lib/modules/$2" "../lib/modules/$2" || [ -e "../lib/modules/$2" ]
+mv "boot/vmlinuz-$2" ../boot/`
+
+// Fetch downloads Debian's cloud kernel with apt-get into the user's cache directory,
+// unless it is there already. It needs no rights. It tells said what is downloaded; said may be
+// nil.
+func Fetch(ctx context.Context, said func(string)) (k Kernel, err error) {
+	const meta = "linux-image-cloud-amd64"
+	dir, err := cache()
+	if err != nil {
+		return k, fmt.Errorf("machine: %w", err)
+	}
+	depends, err := output(ctx, "", "apt-cache", "depends", meta)
+	if err != nil {
+		return k, fmt.Errorf("machine: a kernel cannot be downloaded: %w: unpack Debian's package %s by hand, and name its directory in TICKFLAKE_KERNEL", err, meta)
+	}
+	name := regexp.MustCompile(`linux-image-\d\S*-cloud-amd64`).FindString(depends)
+	if name == "" {
+		return k, fmt.Errorf("machine: apt-cache knows no package %s: run apt-get update; distributions other than Debian do not have it", meta)
+	}
+	version := strings.TrimPrefix(name, "linux-image-")
+	if k, ok := kernelIn(dir); ok && k.Version == version {
+		return k, nil
+	}
+	if said != nil {
+		said("downloads the kernel " + version + ", about 30 MB")
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return k, fmt.Errorf("machine: %w", err)
+	}
+	temp, err := os.MkdirTemp(dir, "download-")
+	if err != nil {
+		return k, fmt.Errorf("machine: %w", err)
+	}
+	defer os.RemoveAll(temp)
+	if _, err := output(ctx, temp, "sh", "-c", unpack, "sh", name, version); err != nil {
+		return k, err
+	}
+	k, ok := kernelIn(dir)
+	if !ok {
+		return k, fmt.Errorf("machine: package %s has no kernel and modules that could be moved to %s", name, dir)
+	}
+	return k, nil
+}
+
+// output runs a program in a directory. Its error has what the program said.
+func output(ctx context.Context, dir, program string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "LC_ALL=C")
+	cmd.WaitDelay = time.Second // for a child that keeps the output open
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("machine: %s: %w: %s", strings.Join(append([]string{program}, args...), " "), err, strings.TrimSpace(stderr.String()))
+	}
+	return string(out), nil
+}

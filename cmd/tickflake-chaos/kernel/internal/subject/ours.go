@@ -1,0 +1,201 @@
+package subject
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/monoclock"
+	"github.com/tickflake/tickflake/sequence"
+	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
+	_ "github.com/tickflake/tickflake/stores/redis"
+	"github.com/tickflake/tickflake/strategies"
+)
+
+const (
+	// The clocks of a subject.
+	monotonic = "monoclock"
+	raw       = "raw"
+
+	openLimit   = 10 * time.Second // for a store
+	fixedNode   = 7                // the node number of generators without a lease
+	batch       = 8                // IDs of a call
+	randomBelow = 64               // bounds a random start of each tick's sequence
+)
+
+// wall is the raw wall clock: every step reaches the generator.
+type wall struct{}
+
+func (wall) Now() time.Time { return time.Now().Round(0) } // without the monotonic reading
+
+// ours returns the strategies on each clock, with and without a lease, the sequences and
+// the service.
+func ours() []Subject {
+	var all []Subject
+	for _, s := range []struct {
+		name, how string
+		strategy  strategies.Strategy
+		waits     time.Duration // at most
+	}{
+		{"default", "Default()", strategies.Default(), time.Second},
+		{"reject", "Reject()", strategies.Reject(), 0},
+		{"wait 5ms", "WaitUpTo(5ms)", strategies.WaitUpTo(5 * time.Millisecond), 5 * time.Millisecond},
+		{"borrow 1s", "BorrowUpTo(1s)", strategies.BorrowUpTo(time.Second), 0},
+	} {
+		for _, clock := range []string{monotonic, raw} {
+			for _, leased := range []bool{true, false} {
+				all = append(all, strategySubject(s.name, s.how, clock, leased, s.strategy, s.waits))
+			}
+		}
+	}
+	// A random start needs no more than the best and the worst setting.
+	for _, leased := range []bool{true, false} {
+		clock := map[bool]string{true: monotonic, false: raw}[leased]
+		s := strategySubject("random start", "Default()", clock, leased, strategies.Default(), time.Second, generator.WithSequenceStart(strategies.StartRandom(randomBelow)))
+		s.How += fmt.Sprintf(", WithSequenceStart(StartRandom(%d))", randomBelow)
+		all = append(all, s)
+	}
+	all = append(all, formSubject("batches", batch, func(gen *generator.Generator) func(context.Context) (string, time.Duration, error) {
+		return func(ctx context.Context) (string, time.Duration, error) {
+			ids := make([]snowflake.ID, batch)
+			_, err := gen.NextNContext(ctx, ids)
+			return strings.ReplaceAll(strings.Trim(fmt.Sprint(ids), "[]"), " ", And), 0, err
+		}
+	}), formSubject("a stream", 1, func(gen *generator.Generator) func(context.Context) (string, time.Duration, error) {
+		return withLead(gen, gen.Stream().NextContext)
+	}))
+	return append(all, sequenceSubject(sequence.Segmented), sequenceSubject(sequence.Ordered), serviceSubject())
+}
+
+// strategySubject promises what the documentation of package generator does: order in one
+// process, whatever the clock does; no duplicate across restarts with a lease only; and
+// no wait beyond the strategy's. Waits for slots and for a grant are counted apart, so
+// with a lease there are two.
+func strategySubject(name, how, clock string, leased bool, strategy strategies.Strategy, waits time.Duration, more ...generator.Option) Subject {
+	s := Subject{
+		Name: name + ", " + clock, Group: Ours, Ordered: true, Restarts: leased, Shares: leased, Leased: leased,
+		Bound: waits,
+	}
+	options := append([]generator.Option{generator.WithStrategy(strategy)}, more...)
+	source := fmt.Sprintf("New(WithNode(%d))", fixedNode)
+	if leased {
+		s.Name += ", lease"
+		s.Bound *= 2
+		source = "Open, a directory"
+	}
+	s.How = fmt.Sprintf("generator.%s, strategies.%s", source, how)
+	if clock == raw {
+		s.How += ", WithClock of time.Now"
+		options = append(options, generator.WithClock(wall{}))
+	}
+	s.Open = func(ctx context.Context, at Place) (Source, error) {
+		gen, err := openGenerator(ctx, at, leased, options...)
+		if err != nil {
+			return Source{}, err
+		}
+		return generatorSource(gen), nil
+	}
+	return s
+}
+
+// formSubject issues under a lease by other calls than NextContext. Its tick is long, so that a block of a stream lasts.
+func formSubject(name string, batch int, next func(*generator.Generator) func(context.Context) (string, time.Duration, error)) Subject {
+	layout := snowflake.Default()
+	layout.Tick, layout.TimeBits, layout.SequenceBits = 64*layout.Tick, layout.TimeBits-6, layout.SequenceBits+6
+	return Subject{
+		Name: name + ", lease", Group: Ours, How: "generator.Open, a directory, a tick of " + layout.Tick.String(),
+		Ordered: true, Restarts: true, Shares: true, Leased: true, Batch: batch, Bound: 2 * time.Second,
+		Open: func(ctx context.Context, at Place) (Source, error) {
+			gen, err := openGenerator(ctx, at, true, generator.WithLayout(layout))
+			if err != nil {
+				return Source{}, err
+			}
+			return Source{Next: next(gen), Restored: gen.Restored, Close: gen.Close}, nil
+		},
+	}
+}
+
+func openGenerator(ctx context.Context, at Place, leased bool, options ...generator.Option) (*generator.Generator, error) {
+	if !leased { // with a clock of its own, or all subjects of this number would share a word
+		return generator.New(append([]generator.Option{generator.WithNode(fixedNode), generator.WithClock(monoclock.New())}, options...)...)
+	}
+	options = append(options, generator.WithLeaseOptions(lease.WithLogger(at.logger())))
+	if at.Window > 0 {
+		options = append(options, generator.WithLeaseOptions(lease.WithWindow(at.Window)))
+	}
+	ctx, cancel := context.WithTimeout(ctx, openLimit)
+	defer cancel()
+	return generator.Open(ctx, at.store("ids"), options...)
+}
+
+// store returns the URL of a store: a directory in the subject's state, whose name may
+// have a comma, unless there is a server.
+func (at Place) store(name string) string {
+	return cmp.Or(at.Store, "file:"+filepath.Join(at.Dir, name))
+}
+
+func (at Place) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(at.Log, nil))
+}
+
+func generatorSource(gen *generator.Generator) Source {
+	s := Source{Next: withLead(gen, gen.NextContext), Close: gen.Close}
+	if gen.Keeper() != nil {
+		s.Restored = gen.Restored
+	}
+	return s
+}
+
+// withLead tells of each ID how far it is ahead of the clock of its generator, or 0.
+func withLead(gen *generator.Generator, next func(context.Context) (snowflake.ID, error)) func(context.Context) (string, time.Duration, error) {
+	return func(ctx context.Context) (string, time.Duration, error) {
+		id, err := next(ctx)
+		if err != nil {
+			return "", 0, err
+		}
+		d, err := gen.Layout().Decode(id)
+		return id.String(), max(d.Time.Sub(gen.Clock().Now()), 0), err
+	}
+}
+
+// sequenceSubject promises what docs/sequences.md does: no number twice, by any process,
+// and order in a process. A call without a deadline waits for the store up to the timeout.
+func sequenceSubject(mode sequence.Mode) Subject {
+	reserve := 2 * sequence.DefaultMaxStep // a segment, and the next one
+	if mode == sequence.Ordered {
+		reserve = 0
+	}
+	return Subject{
+		Name: mode.String() + " sequence", Group: Ours, How: fmt.Sprintf("sequence.Open, %s, a directory", mode),
+		Ordered: true, Restarts: true, Shares: true, Reserve: reserve, Bound: sequence.DefaultTimeout,
+		Open: func(ctx context.Context, at Place) (Source, error) {
+			bounded, cancel := context.WithTimeout(ctx, openLimit)
+			defer cancel()
+			store, err := stores.Open(bounded, at.store("numbers"))
+			if err != nil {
+				return Source{}, err
+			}
+			numbers, err := sequence.Open(bounded, store, "orders", sequence.WithLogger(at.logger()), sequence.WithDefinition(sequence.Definition{Mode: mode, Start: 1}))
+			if err != nil {
+				return Source{}, errors.Join(err, store.Close())
+			}
+			return Source{
+				Next: func(ctx context.Context) (string, time.Duration, error) {
+					n, err := numbers.Next(ctx)
+					return strconv.FormatInt(n, 10), 0, err
+				},
+				Restored: numbers.Restored,
+				Close:    func() error { return errors.Join(numbers.Close(), store.Close()) },
+			}, nil
+		},
+	}
+}

@@ -1,0 +1,316 @@
+package kernel
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/chaos_test/mutants"
+	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel/internal/guest"
+	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel/internal/machine"
+	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel/internal/powercut"
+	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel/internal/subject"
+)
+
+var (
+	allFlag   = flag.Bool("kernel.all", false, "run all faults, on as many machines as they need")
+	faultFlag = flag.String("kernel.fault", "", "run this fault only")
+	cutsFlag  = flag.Int("kernel.cuts", 0, "power cuts per file system; 0: 3")
+	killsFlag = flag.Int("kernel.kills", 0, "kills of the fault that kills, and copies of those with VMClock; 0: 100, and 6")
+)
+
+// needsMachine skips a test where no machine can be booted, unless CI says that it must be.
+func needsMachine(t *testing.T, find func() (Kernel, error)) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("-short boots no machine")
+	}
+	if built, ok := debug.ReadBuildInfo(); ok && slices.Contains(built.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		t.Skip("the race detector makes an emulated machine so slow that it starves")
+	}
+	_, err := machine.Version(t.Context())
+	if err == nil {
+		_, err = find()
+	}
+	switch {
+	case err == nil:
+	case os.Getenv("TICKFLAKE_REQUIRE_SERVERS") != "":
+		t.Fatal(err)
+	default:
+		t.Skip(err)
+	}
+}
+
+func TestMain(m *testing.M) {
+	subject.Add(subjects()...)
+	Main()
+	os.Exit(m.Run())
+}
+
+// run runs faults, and tells on standard error how far it is.
+func run(t *testing.T, o Options) Report {
+	t.Helper()
+	if o.Kernel.Image == "" {
+		needsMachine(t, Find)
+	}
+	begin := time.Now()
+	o.Seed, o.Cuts = uint64(begin.UnixNano()), *cutsFlag
+	if o.Kills == 0 {
+		o.Kills = *killsFlag
+	}
+	t.Logf("seed %d", o.Seed)
+	o.Progress = func(fault, text string) {
+		fmt.Fprintf(os.Stderr, "%5.1fs %s: %s\n", time.Since(begin).Seconds(), fault, text)
+	}
+	r, err := Run(t.Context(), o)
+	assert.NoError(t, err) // the report has the other faults
+	t.Logf("%s, QEMU %s, %v", r.Kernel, r.QEMU, time.Since(begin))
+	return r
+}
+
+// fast are the faults of a plain go test, and its subjects: one machine runs them in a few seconds, for
+// both tests.
+func fast() (o Options) {
+	o.Faults = []string{"none", "step-back-1s"}
+	for _, s := range subject.All() {
+		if s.Group == Ours || s.Name == mutants.Control || slices.Contains(o.Faults, catches[s.Name]) {
+			o.Subjects = append(o.Subjects, s.Name)
+		}
+	}
+	return o
+}
+
+// ran is the report of fast, once a test has run it.
+var ran *Report
+
+func runFast(t *testing.T) Report {
+	if ran == nil {
+		r := run(t, fast())
+		ran = &r
+	}
+	return *ran
+}
+
+// TestFaults shows that our generators keep their promises.
+func TestFaults(t *testing.T) {
+	o := fast()
+	chosen := *allFlag || *faultFlag != ""
+	if chosen {
+		o.Subjects, o.Faults = nil, nil
+	}
+	if *faultFlag != "" {
+		o.Faults = []string{*faultFlag}
+	}
+	var r Report
+	if chosen {
+		r = run(t, o)
+	} else {
+		r = runFast(t)
+	}
+	// A busy host slows an emulated machine down, now here, now there. What is slow by itself is so
+	// again.
+	again := o
+	again.Faults = nil
+	for _, row := range r.Rows {
+		if row.Group == Ours && slices.ContainsFunc(row.Broken, isSlow) && !slices.Contains(again.Faults, row.Fault) {
+			again.Faults = append(again.Faults, row.Fault)
+		}
+	}
+	if len(again.Faults) > 0 {
+		t.Logf("once more, since it was slow: %s", again.Faults)
+		r.Rows = slices.DeleteFunc(slices.Clone(r.Rows), func(row Row) bool { return slices.Contains(again.Faults, row.Fault) })
+		r.Rows = append(r.Rows, run(t, again).Rows...)
+	}
+	for _, f := range Faults() {
+		if len(o.Faults) > 0 && !slices.Contains(o.Faults, f.Name) {
+			continue
+		}
+		t.Run(f.Name, func(t *testing.T) { checkRows(t, r, f) })
+	}
+}
+
+// TestVMClock shows that our generators notice copies of their machine's memory, where the hypervisor tells.
+func TestVMClock(t *testing.T) {
+	if *allFlag {
+		t.Skip("TestFaults has it")
+	}
+	var found Kernel
+	needsMachine(t, func() (_ Kernel, err error) { found, err = machine.FindVMClock(t.Context()); return found, err })
+	const fault = "copy-shared-vmclock"
+	o := Options{Kernel: found, Faults: []string{fault}, Kills: cmp.Or(*killsFlag, 2)}
+	for _, s := range subject.All() {
+		if s.Group == Ours && s.Restarts {
+			o.Subjects = append(o.Subjects, s.Name)
+		}
+	}
+	checkRows(t, run(t, o), Fault{Name: fault})
+}
+
+// isSlow reports whether a promise was broken by a call that took long, or by a grant that ended before its
+// keeper had the processor.
+func isSlow(promise string) bool {
+	return strings.HasPrefix(promise, "a call took") || strings.Contains(promise, "though nothing happened; the first: grant of node")
+}
+
+// checkRows looks at the rows of a fault.
+func checkRows(t *testing.T, r Report, f Fault) {
+	if i := slices.IndexFunc(r.Skipped, func(s Skip) bool { return s.Fault == f.Name }); i >= 0 {
+		if os.Getenv("TICKFLAKE_REQUIRE_SERVERS") != "" {
+			t.Fatal(r.Skipped[i].Why)
+		}
+		t.Skip(r.Skipped[i].Why)
+	}
+	ours := 0
+	for _, row := range r.Rows {
+		if row.Fault != f.Name {
+			continue
+		}
+		v := row.Verdict
+		t.Logf("%-40s %7d IDs, %d duplicates, %d disorder, %d failed, stall %v, lead %v, recovery %v %s %s %v",
+			row.Subject, v.IDs, v.Duplicates, v.Disorder, v.Failed, v.Stall, v.Lead, v.Recovery, v.Error, row.Known, row.Broken)
+		if row.Group == Ours {
+			ours++
+		}
+		// A promise that another generator breaks is a finding of the report.
+		if row.Group == Ours || row.Subject == mutants.Control {
+			assert.Empty(t, row.Broken, "%s under %s", row.Subject, row.Fault)
+		}
+	}
+	require.Positive(t, ours, "no generator of ours met the fault")
+}
+
+// catches has the fault that catches each mutant.
+var catches = map[string]string{
+	"M1": "step-back-1s", "M3": "step-back-1s", "M4": "step-back-1s",
+	"M8": "step-back-1h",
+	"M2": "restart-back-1s", "M12": "restart-back-1s",
+	"M5": "sigstop", "M13": "sigstop",
+	"M6": "sigkill", "M10": "sigkill",
+}
+
+// TestMutantsAreCaught shows that the bench finds the bugs of known generators, and none in
+// the sound one beside them. On a busy host a machine is so slow that a bug may pass by
+// chance: what was not caught is tried again. Without -kernel.all it is those of the fast faults.
+func TestMutantsAreCaught(t *testing.T) {
+	var left []string
+	for _, m := range subjects() {
+		if m.Name != mutants.Control && (*allFlag || slices.Contains(fast().Subjects, m.Name)) {
+			require.Contains(t, catches, m.Name)
+			left = append(left, m.Name)
+		}
+	}
+	for attempt := 0; attempt < 3 && len(left) > 0; attempt++ {
+		o := Options{Subjects: append(slices.Clone(left), mutants.Control), Kills: 30}
+		for _, name := range left {
+			if !slices.Contains(o.Faults, catches[name]) {
+				o.Faults = append(o.Faults, catches[name])
+			}
+		}
+		var r Report
+		if attempt == 0 && !*allFlag {
+			o, r = fast(), runFast(t)
+		} else {
+			r = run(t, o)
+		}
+		require.Len(t, r.Rows, len(o.Faults)*len(o.Subjects))
+		for _, row := range r.Rows {
+			broken := strings.Join(row.Broken, "; ")
+			switch {
+			case row.Group == Ours: // as TestFaults finds
+			case row.Subject == mutants.Control:
+				require.Empty(t, broken, "the sound generator under %s", row.Fault)
+			case broken != "":
+				t.Logf("%s: caught by %s: %s", row.Subject, row.Fault, broken)
+				if row.Fault == catches[row.Subject] {
+					left = slices.DeleteFunc(left, func(name string) bool { return name == row.Subject })
+				}
+			}
+		}
+	}
+	require.Empty(t, left, "not caught")
+}
+
+// A disk that ignores flushes loses acknowledged writes, and the suite says so.
+func TestPowerCutsOfDeafDisk(t *testing.T) {
+	if !*allFlag {
+		t.Skip("only with -kernel.all: it takes half a minute")
+	}
+	needsMachine(t, Find)
+	found, err := Find()
+	require.NoError(t, err)
+	b := &bench{o: Options{Seed: 3, Cuts: 5, Kernel: found, Progress: func(f, s string) { t.Log(f, s) }}, dir: t.TempDir()}
+	faults := guest.List()
+	fault := faults[slices.IndexFunc(faults, func(f guest.Fault) bool { return f.Name == powercut.Prefix+"ext4" })]
+	out, err := cutPower(t.Context(), b, fault, "ext4", true)
+	require.NoError(t, err)
+	assert.NotEmpty(t, out.rows[0].Broken)
+	t.Log(out.rows[0].Broken)
+}
+
+// No mutant breaks what a copy may repeat, so the judgement itself is looked at.
+func TestJudgeCopy(t *testing.T) {
+	leased := subject.Subject{Group: Ours, Restarts: true, Leased: true}
+	segmented := subject.Subject{Group: Ours, Restarts: true, Reserve: 8}
+	ordered := subject.Subject{Group: Ours, Restarts: true}
+	fixed := subject.Subject{Group: Ours}
+	peer := subject.Subject{Group: Peers}
+	shared := guest.Fault{Copied: true, Shared: true, Window: 3 * time.Second}
+	told, cloned, clock := shared, shared, shared
+	told.Told, cloned.Shared, clock.VMClock = true, false, true
+	batches := leased
+	batches.Batch = 8
+	millis := func(n int64) again { return again{ids: 9, span: n << 22} }
+	const log = "WARN lease: lost, a copy of this process wrote to the cell"
+	const tells = "WARN lease: memory was restored, claiming anew node=7 by=\"/dev/vmclock0, disruption_marker\""
+	for _, test := range []struct {
+		name   string
+		f      guest.Fault
+		s      subject.Subject
+		a      again
+		log    string
+		broken bool
+		text   string
+	}{
+		{"nothing came twice", told, leased, again{}, log, false, ""},
+		{"nothing was issued", told, leased, again{idle: true}, log, true, "issued nothing after the snapshot"},
+		{"a peer issued nothing", told, peer, again{idle: true}, "", false, ""},
+		{"told", told, leased, again{ids: 1}, log, true, "1 IDs came twice: the copy called Restored before"},
+		{"told, segmented", told, segmented, again{ids: 1}, "", true, "called Restored before"},
+		{"in the window", shared, leased, millis(3000), log, false, "the last 3s after the snapshot, in the rest of a window of 3s"},
+		{"after the window", shared, leased, millis(3001), log, true, "the last 3.001s after the snapshot"},
+		{"not noticed", shared, leased, millis(1000), "INFO lease: claimed", true, `the log says "lease: lost": false`},
+		{"in the reserve", shared, segmented, again{ids: 8}, "", false, "the rest of its reserve of at most 8"},
+		{"beyond the reserve", shared, segmented, again{ids: 9}, "", true, "its reserve is at most 8"},
+		{"ordered", shared, ordered, again{ids: 1}, "", true, "its reserve is at most 0"},
+		{"the store was copied", cloned, leased, again{ids: 7}, "", false, "7 IDs came twice: " + knownOneStore},
+		{"by VMClock", clock, leased, again{copies: 3}, tells, false, ""},
+		{"not told by VMClock", clock, leased, again{}, log, true, `the log does not say "by=`},
+		{"a call in flight", clock, leased, again{ids: 1, seen: 1, copies: 3}, tells, false, "1 IDs came twice: in 1 of 3 copies, where a call was in flight"},
+		{"a batch in flight", clock, batches, again{ids: 16, seen: 2, copies: 3}, tells, false, "in 2 of 3 copies"},
+		{"two calls", clock, leased, again{ids: 2, seen: 1, copies: 3}, tells, true, "in 1 of 3 copies, where a call was in flight: one call each"},
+		{"a fixed node number", told, fixed, again{ids: 7}, "", false, knownFixed},
+		{"a peer", told, peer, again{ids: 7}, "", false, knownNoCall},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			broken, known := judgeCopy(test.f, test.s, test.a, test.log)
+			text, none := known, broken
+			if test.broken {
+				text, none = broken, known
+			}
+			require.Empty(t, none)
+			if test.text == "" {
+				require.Empty(t, text)
+			}
+			require.Contains(t, text, test.text)
+		})
+	}
+}

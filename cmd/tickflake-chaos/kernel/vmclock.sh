@@ -1,0 +1,41 @@
+#!/bin/sh
+# Downloads what the faults with the device VMClock need, without rights, into a directory of the
+# user's cache or the one that is given: the newest cloud kernel of Debian's trixie-backports, and, where
+# the installed QEMU has no such device, that of bookworm-backports. The lists of packages are its own, so
+# apt-get installs nothing of them later.
+set -eu
+to=${1:-${XDG_CACHE_HOME:-$HOME/.cache}/tickflake/vmclock}
+[ -z "$(ls "$to"/boot/vmlinuz-* 2>/dev/null)" ] || exit 0
+mkdir -p "$to"
+cd "$(mktemp -d "$to/download-XXXXXX")"
+trap 'rm -rf "$PWD"' EXIT
+mkdir -p lists/partial cache/archives/partial
+keys=/usr/share/keyrings/debian-archive-keyring.gpg
+for suite in bookworm-backports trixie-backports; do
+	echo "deb [signed-by=$keys arch=amd64] http://deb.debian.org/debian $suite main"
+done >sources.list
+cat >apt.conf <<-END
+	Dir::Etc::sourcelist "$PWD/sources.list";
+	Dir::Etc::sourceparts "-";
+	Dir::State::lists "$PWD/lists";
+	Dir::Cache "$PWD/cache";
+	APT::Sandbox::User "$(id -un)";
+END
+export APT_CONFIG="$PWD/apt.conf"
+apt-get update
+kernel=$(apt-cache madison linux-image-cloud-amd64 | awk '/trixie-backports/ {print $3; exit}')
+version=$(apt-cache show "linux-image-cloud-amd64=$kernel" | sed -n 's/^Depends:.*linux-image-\([^ ,]*-cloud-amd64\).*/\1/p')
+apt-get download "linux-base-$version" "linux-binary-$version" "linux-modules-$version"
+if qemu-system-x86_64 -device vmclock,help 2>&1 | grep -q 'not found'; then
+	qemu=$(apt-cache madison qemu-system-x86 | awk '/bookworm-backports/ {print $3; exit}')
+	apt-get download "qemu-system-x86=$qemu" "qemu-system-data=$qemu" "seabios/bookworm-backports"
+fi
+for package in *.deb; do dpkg-deb -x "$package" .; done
+modules=usr/lib/modules/$version
+find "$modules" -name '*.ko.xz' -exec xz -d {} +
+rm -rf "$to/usr" "$to/lib"
+mkdir -p "$to/boot" "$to/lib/modules" "$to/usr"
+if [ -e usr/bin/qemu-system-x86_64 ]; then mv usr/bin usr/share "$to/usr/"; fi
+mv "$modules/vmlinuz" "vmlinuz-$version"
+mv "$modules" "$to/lib/modules/"
+mv "vmlinuz-$version" "$to/boot/" # last: it says that all is there

@@ -1,0 +1,267 @@
+package engines
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	driver "github.com/go-sql-driver/mysql"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/integration/servers"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/mysql"
+	"github.com/tickflake/tickflake/stores/sqlstore"
+)
+
+// mysqlRoot returns a pool of who may do everything, in a database.
+func mysqlRoot(t testing.TB, s *servers.Server, database string) *sql.DB {
+	t.Helper()
+	return mysqlPool(t, s, s.Addr, func(c *driver.Config) { c.User, c.DBName = "rig", database })
+}
+
+// mysqlPool returns one of a caller, whose settings Open would not make so.
+func mysqlPool(t testing.TB, s *servers.Server, addr string, change func(*driver.Config)) *sql.DB {
+	t.Helper()
+	config := driver.NewConfig()
+	config.Net, config.Addr, config.User, config.Passwd, config.DBName = "tcp", addr, "ops", s.Password, "ops"
+	change(config)
+	connector, err := driver.NewConnector(config)
+	require.NoError(t, err)
+	db := sql.OpenDB(connector)
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+func TestMySQL(t *testing.T) {
+	t.Parallel()
+	// A server that is lax, with a binary log.
+	s := servers.For(t, servers.MariaDB, "--max-connections=1000", "--character-set-server=latin1", "--default-storage-engine=MyISAM",
+		"--log-bin=bin", "--sync-binlog=1", "--binlog-format=STATEMENT")
+	q := mysqlTable(s)
+	root := q.Database(t, "ops")
+	require.NoError(t, root.Ping()) // whose connection counts from now on
+	s.URL = q.At("ops", "ops")
+	Engine{
+		Name: "mysql table tickflake_cells", Server: s,
+		// A pool of the caller's that is set up in another way.
+		New: func(t testing.TB, addr, namespace string) stores.Store {
+			store, err := mysql.New(mysqlPool(t, s, addr, func(c *driver.Config) {
+				c.ClientFoundRows, c.InterpolateParams, c.ParseTime = true, false, true
+				c.Params = map[string]string{"tx_isolation": "'SERIALIZABLE'", "sql_mode": "''"}
+			}), namespace)
+			require.NoError(t, err)
+			require.NoError(t, store.Close(), "which leaves the caller's pool open")
+			return store
+		},
+		Damage: func(t testing.TB, namespace, key, text string) {
+			_, err := root.Exec(`UPDATE ops.tickflake_cells SET version = IF(? LIKE '5 %', 5, -LENGTH(?)), value = SUBSTR(?, 3)
+WHERE namespace = ? AND cell = ?`, text, text, text, namespace, key)
+			require.NoError(t, err)
+		},
+		TLS: func(url string) string { return url + "&tls=skip-verify" },
+		BeforeTLS: func(conn net.Conn) error {
+			_, err := conn.Write(mysqlGreeting())
+			return err
+		},
+		AtRest: 1, AtMost: 5, // a closed one counts until the server has seen it
+		Locks: map[string]func(t testing.TB) func(){
+			"rows locked": func(t testing.TB) func() {
+				tx, err := root.Begin()
+				require.NoError(t, err)
+				_, err = tx.Exec("SELECT * FROM ops.tickflake_cells FOR UPDATE")
+				require.NoError(t, err)
+				return func() { require.NoError(t, tx.Rollback()) }
+			},
+			"table locked": func(t testing.TB) func() { return lockTable(t, root) },
+		},
+	}.Test(t)
+	q.Test(t)
+	t.Run("other ways", func(t *testing.T) { testOtherWays(t, s, root) })
+	t.Run("autocommit off", func(t *testing.T) { testAutocommitOff(t, s, root) })
+	t.Run("read-only", func(t *testing.T) { testReadOnly(t, s, root) })
+	t.Run("times made by hand", func(t *testing.T) { testTimes(t, s, root) })
+	t.Run("durability", func(t *testing.T) { testMySQLDurability(t, s, root) })
+	t.Run("round trips", func(t *testing.T) {
+		testTrips(t, s, map[string]int64{"first Swap": 3, "Swap": 1, "conflict": 2, "Read": 2, "List": 1, "Durability": 3}, "table=trips")
+	})
+	t.Run("locked table", func(t *testing.T) { testLockedTable(t, s, root) })
+}
+
+// mysqlTable is that of a server.
+func mysqlTable(s *servers.Server) SQL {
+	q := SQL{Server: s, Home: "rig", Root: func(t testing.TB, database string) *sql.DB { return mysqlRoot(t, s, database) },
+		Make:     "CREATE DATABASE USER_;CREATE USER USER_ IDENTIFIED BY '" + s.Password + "';GRANT CREATE, SELECT, INSERT, UPDATE ON USER_.* TO USER_",
+		NoCreate: "REVOKE CREATE ON USER_.* FROM USER_",
+		Foreign:  "GRANT CREATE, SELECT, INSERT, UPDATE ON ops.* TO USER_", Table: [2]string{"ops.select", "ops.`select`"}}
+	q.Denied = map[string]string{
+		strings.Replace(s.URL, "rig:s3", "rig:wr0ng", 1): "Access denied",
+		q.At("ops", "missing"):                           "denied",
+		q.At("who", "ops"):                               "Access denied",
+		q.At("ops", "ops", "tls=true"):                   "TLS",
+		q.At("ops", "ops", "no_such_variable=1"):         "no_such_variable",
+	}
+	const alter, kill = "ALTER TABLE tickflake_cells ", ";KILL USER USER_"
+	const ours = "UPDATE tickflake_cells SET value = '1';" // which fits
+	q.Refusals = map[string][4]string{
+		"password": {"ALTER USER USER_ IDENTIFIED BY 'other'" + kill, "ALTER USER USER_ IDENTIFIED BY '" + s.Password + "'", "Access denied", "fix the URL"},
+		"locked":   {"ALTER USER USER_ ACCOUNT LOCK" + kill, "ALTER USER USER_ ACCOUNT UNLOCK", "account is locked", "fix the URL"},
+		"rights":   {"REVOKE ALL ON USER_.* FROM USER_" + kill, "GRANT ALL ON USER_.* TO USER_", "denied", "grant the rights"},
+		"readonly": {"SET GLOBAL read_only = 1", "SET GLOBAL read_only = 0", "read-only", sqlstore.ErrNotPrimary.Error()},
+		"columns":  {alter + "CHANGE version edition BIGINT", alter + "CHANGE edition version BIGINT", "version", "with other columns"},
+		"types":    {ours + alter + "MODIFY value INT", alter + "MODIFY value VARCHAR(1024)", "", "with other columns"},
+		"narrow":   {ours + alter + "MODIFY value VARCHAR(1)", alter + "MODIFY value VARCHAR(1024)", "too long", "with other columns"},
+		"dropped":  {"DROP DATABASE USER_" + kill, "CREATE DATABASE USER_", "Unknown database", "the database does not exist"},
+	}
+	q.New = map[string]string{"own": alter + "ADD COLUMN own int NOT NULL"}
+	for _, row := range append([][2]string{
+		{"MODIFY namespace VARCHAR(48) CHARACTER SET ascii COLLATE ascii_general_ci", "column namespace is varchar(48) COLLATE ascii_general_ci: "},
+		{"MODIFY cell VARCHAR(40) CHARACTER SET ascii COLLATE ascii_bin", "column cell is varchar(40) COLLATE ascii_bin: "},
+		{"MODIFY version INT NOT NULL", "column version is int"},
+		{"MODIFY value TINYTEXT NOT NULL", "column value is tinytext"},
+		{"DROP PRIMARY KEY, ADD COLUMN id INT AUTO_INCREMENT PRIMARY KEY, ADD UNIQUE (namespace, cell, id), ADD UNIQUE (namespace, cell(7))", "no key of namespace and cell is unique: "},
+		{"ADD UNIQUE narrow (namespace, cell(7))", "unique index narrow takes two cells for one: "},
+		{"MODIFY value TEXT, MODIFY updated_at DATETIME(6) DEFAULT NOW(6), DROP PRIMARY KEY, ADD UNIQUE (cell, namespace)", ""},
+		{"MODIFY cell VARBINARY(200), MODIFY namespace VARCHAR(99) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", ""},
+	}, mysqlTimes...) {
+		q.Unfit = append(q.Unfit, [2]string{"ALTER TABLE OURS " + row[0], row[1]})
+	}
+	return q
+}
+
+// mysqlGreeting is the first packet of a server that has TLS: a handshake of version 10.
+func mysqlGreeting() []byte {
+	const protocol41, tls, pluginAuth = 0x0200, 0x0800, 0x00080000
+	const flags = protocol41 | tls | 0x8000 /* secure connection */ | pluginAuth
+	packet := append([]byte{10}, "8.0.0\x00"...)
+	packet = append(packet, 1, 0, 0, 0)                    // the connection's id
+	packet = append(packet, "12345678\x00"...)             // the challenge
+	packet = append(packet, flags&0xff, flags>>8&0xff)     // half of the flags
+	packet = append(packet, 45, 2, 0)                      // character set, status
+	packet = append(packet, flags>>16&0xff, flags>>24, 21) // the other half, length of the challenge
+	packet = append(packet, make([]byte, 10)...)
+	packet = append(packet, "123456789012\x00mysql_native_password\x00"...)
+	return append([]byte{byte(len(packet)), 0, 0, 0}, packet...)
+}
+
+// lockTable locks the table as ALTER TABLE does.
+func lockTable(t testing.TB, root *sql.DB) (unlock func()) {
+	conn, err := root.Conn(context.Background())
+	require.NoError(t, err)
+	_, err = conn.ExecContext(Within(t), "LOCK TABLES ops.tickflake_cells WRITE")
+	require.NoError(t, err)
+	return func() {
+		_, err := conn.ExecContext(context.Background(), "UNLOCK TABLES")
+		require.NoError(t, err)
+		require.NoError(t, conn.Close())
+	}
+}
+
+// A call waits for a lock on the table, as ALTER TABLE has it, until its context ends.
+func testLockedTable(t *testing.T, s *servers.Server, root *sql.DB) {
+	store := Open(t, s.At(s.Addr, "namespace=locked"))
+	cell := Cell(t, store, "k", "v")
+	unlock := lockTable(t, root)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err := store.Read(ctx, "k")
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+
+	swapped := make(chan error)
+	go func() {
+		_, err := store.Swap(Within(t), "k", cell.Version, nil)
+		swapped <- err
+	}()
+	// The server has ended the statement once, and has it a second time.
+	ids := make(map[int64]bool)
+	require.Eventually(t, func() bool {
+		var id int64
+		err := root.QueryRow("SELECT query_id FROM information_schema.processlist WHERE user = 'ops' AND info LIKE 'UPDATE%'").Scan(&id)
+		if err == nil {
+			ids[id] = true
+		}
+		return len(ids) > 1
+	}, time.Minute, 10*time.Millisecond)
+	unlock()
+	require.NoError(t, <-swapped)
+}
+
+func testOtherWays(t *testing.T, s *servers.Server, _ *sql.DB) {
+	Works(t, Open(t, s.At("", "namespace=socket", "socket="+filepath.Join(s.Dir, "s"))))
+	for _, namespace := range []string{"Fleet", "fleet", "FLEET"} {
+		Works(t, Open(t, s.At(s.Addr, "namespace="+namespace)))
+	}
+}
+
+// A session that never commits writes nothing, and says so.
+func testAutocommitOff(t *testing.T, s *servers.Server, _ *sql.DB) {
+	good, bad := Open(t, s.At(s.Addr, "namespace=auto")), Open(t, s.At(s.Addr, "namespace=auto", "autocommit=0"))
+	cell := Cell(t, good, "node/0000001", "v")
+	_, err1 := bad.Swap(Within(t), cell.Key, cell.Version, []byte("w"))
+	_, err2 := bad.Swap(Within(t), "node/0000002", 0, []byte("w"))
+	_, err3 := bad.Read(Within(t), cell.Key)
+	for _, err := range []error{err1, err2, err3} {
+		assert.ErrorIs(t, err, sqlstore.ErrAutocommit)
+		assert.NotErrorIs(t, err, stores.ErrConflict)
+	}
+	assert.Equal(t, []stores.Cell{cell}, Cells(t, good))
+	Swap(t, good, cell, "w") // and it holds no lock
+}
+
+func testReadOnly(t *testing.T, s *servers.Server, root *sql.DB) {
+	store := Open(t, s.At(s.Addr, "namespace=readonly"))
+	cell := Cell(t, store, "node/0000001", "v")
+	Exec(t, root, "SET GLOBAL read_only = 1")
+	defer Exec(t, root, "SET GLOBAL read_only = 0")
+	NotPrimary(t, store, Open(t, s.At(s.Addr, "table=missing")), cell)
+}
+
+// mysqlTimes are coarse, or stand still.
+var mysqlTimes = [][2]string{
+	{"MODIFY updated_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP", "column updated_at is timestamp: "},
+	{"MODIFY updated_at DATETIME(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3)", "column updated_at is datetime(3): "},
+	{"MODIFY updated_at DATETIME(6) NULL", "column updated_at is datetime(6): "},
+}
+
+// A Read in a table whose times are unfit, which was not asked for them, ends.
+func testTimes(t *testing.T, s *servers.Server, root *sql.DB) {
+	for i, row := range mysqlTimes {
+		name := fmt.Sprint("times", i)
+		Exec(t, root, "CREATE TABLE "+name+" LIKE tickflake_cells", "ALTER TABLE "+name+" "+row[0])
+		unasked, err := mysql.New(mysqlPool(t, s, s.Addr, func(*driver.Config) {}), "unasked", sqlstore.WithTable(name))
+		require.NoError(t, err)
+		Swap(t, unasked, stores.Cell{Key: "node/0000001"}, "")
+		_, err = unasked.Read(Within(t), "node/0000001")
+		assert.ErrorContains(t, err, "a write of its row changed nothing", row[0])
+	}
+}
+
+func testMySQLDurability(t *testing.T, s *servers.Server, root *sql.DB) {
+	forgets := func(want, option string) { Forgets(t, s.At(s.Addr, option), want) }
+	risk := func(setting string) {
+		found := Promises(t, Open(t, s.URL))
+		assert.Empty(t, found.Forgets)
+		require.Len(t, found.Risks, 1)
+		assert.Contains(t, found.Risks[0], setting)
+	}
+	assert.Zero(t, Promises(t, Open(t, s.URL)))
+	Exec(t, root, "CREATE TABLE loose LIKE tickflake_cells", "ALTER TABLE loose ENGINE=MyISAM")
+	forgets("MyISAM", "table=loose")
+	forgets("MyISAM", "table=ops.loose")
+	// A server that makes every table with another engine.
+	Exec(t, root, "SET GLOBAL enforce_storage_engine = MyISAM")
+	forgets("enforce_storage_engine is MyISAM", "table=fresh")
+	Exec(t, root, "SET GLOBAL enforce_storage_engine = NULL", "SET GLOBAL sync_binlog = 0")
+	risk("sync_binlog is 0")
+	Exec(t, root, "SET GLOBAL sync_binlog = 1", "SET GLOBAL innodb_flush_log_at_trx_commit = 2")
+	risk("innodb_flush_log_at_trx_commit is 2")
+	Exec(t, root, "SET GLOBAL innodb_flush_log_at_trx_commit = 0")
+	defer Exec(t, root, "SET GLOBAL innodb_flush_log_at_trx_commit = 1")
+	forgets("innodb_flush_log_at_trx_commit is 0", "namespace=any")
+}

@@ -1,0 +1,267 @@
+package engines
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	natsgo "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/integration/servers"
+	linked "github.com/tickflake/tickflake/integration/servers/nats"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/nats"
+	"github.com/tickflake/tickflake/stores/storetest"
+)
+
+func natsClient(t testing.TB, addr string) jetstream.JetStream {
+	t.Helper()
+	conn, err := natsgo.Connect("nats://"+addr, natsgo.MaxReconnects(-1), natsgo.ReconnectWait(50*time.Millisecond))
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	client, err := jetstream.New(conn)
+	require.NoError(t, err)
+	return client
+}
+
+func TestNATS(t *testing.T) {
+	t.Parallel()
+	s := servers.For(t, servers.NATS)
+	remove := func(do func(ctx context.Context, kv jetstream.KeyValue, key string) error) func(testing.TB, string, string) {
+		return func(t testing.TB, namespace, key string) {
+			kv, err := natsClient(t, s.Addr).KeyValue(Within(t), namespace)
+			require.NoError(t, err)
+			require.NoError(t, do(Within(t), kv, strings.ReplaceAll(key, "/", ".")))
+		}
+	}
+	e := Engine{
+		Name: "nats at " + s.Addr, Server: s,
+		New: func(t testing.TB, addr, namespace string) stores.Store {
+			store, err := nats.New(natsClient(t, addr), namespace)
+			require.NoError(t, err)
+			return store
+		},
+		Damage: func(t testing.TB, namespace, key, text string) {
+			kv, err := natsClient(t, s.Addr).KeyValue(Within(t), namespace)
+			require.NoError(t, err)
+			_, err = kv.Put(Within(t), strings.ReplaceAll(key, "/", "."), []byte(text))
+			require.NoError(t, err)
+		},
+		Delete: map[string]func(testing.TB, string, string){
+			"deleted": remove(func(ctx context.Context, kv jetstream.KeyValue, key string) error { return kv.Delete(ctx, key) }),
+			"purged":  remove(func(ctx context.Context, kv jetstream.KeyValue, key string) error { return kv.Purge(ctx, key) }),
+			"bucket-deleted": remove(func(ctx context.Context, kv jetstream.KeyValue, _ string) error {
+				return natsClient(t, s.Addr).DeleteKeyValue(ctx, kv.Bucket())
+			}),
+		},
+		TLS: func(url string) string { return strings.Replace(url, "nats://", "tls://", 1) },
+		BeforeTLS: func(conn net.Conn) error {
+			_, err := io.WriteString(conn, `INFO {"server_id":"x","version":"2.15.0","proto":1,"headers":true,"max_payload":1048576,"tls_required":true}`+"\r\n")
+			return err
+		},
+		AtRest: 1, AtMost: 5, // a closed connection counts for a moment
+	}
+	e.Test(t)
+	t.Run("stale leader", func(t *testing.T) { testStale(t, e) })
+	t.Run("unfit buckets", func(t *testing.T) { testUnfit(t, e) })
+}
+
+// stale is a client whose server is a leader that was deposed: it answers the next request for
+// a message with an old one. Its buckets have replicas.
+type stale struct {
+	jetstream.JetStream
+	next *atomic.Pointer[jetstream.RawStreamMsg]
+}
+
+func (c stale) Stream(ctx context.Context, name string) (jetstream.Stream, error) {
+	stream, err := c.JetStream.Stream(ctx, name)
+	return staleStream{stream, c.next}, err
+}
+
+type staleStream struct {
+	jetstream.Stream
+	next *atomic.Pointer[jetstream.RawStreamMsg]
+}
+
+func (s staleStream) CachedInfo() *jetstream.StreamInfo {
+	info := *s.Stream.CachedInfo()
+	info.Config.Replicas = 3
+	return &info
+}
+
+func (s staleStream) GetLastMsgForSubject(ctx context.Context, subject string) (*jetstream.RawStreamMsg, error) {
+	if old := s.next.Swap(nil); old != nil {
+		return old, nil
+	}
+	return s.Stream.GetLastMsgForSubject(ctx, subject)
+}
+
+// A leader that does not know the latest write makes neither an old cell of a Read nor a write
+// over a cell that it does not know.
+func testStale(t *testing.T, e Engine) {
+	client := stale{natsClient(t, e.Server.Addr), new(atomic.Pointer[jetstream.RawStreamMsg])}
+	s, err := nats.New(client, "stale")
+	require.NoError(t, err)
+	Cell(t, e.Open(t, e.Server.Addr, "stale"), "other", "") // makes the bucket
+	first := Cell(t, s, "a", "first")
+	stream, err := client.JetStream.Stream(Within(t), "KV_stale")
+	require.NoError(t, err)
+	old, err := stream.GetLastMsgForSubject(Within(t), "$KV.stale.a")
+	require.NoError(t, err)
+	second := Swap(t, s, first, "second")
+
+	client.next.Store(old)
+	is, err := s.Read(Within(t), "a")
+	require.NoError(t, err)
+	assert.Equal(t, second, is)
+	client.next.Store(old)
+	_, err = s.Swap(Within(t), "a", first.Version, []byte("late"))
+	assert.ErrorIs(t, err, stores.ErrConflict)
+	client.next.Store(old)
+	Swap(t, s, second, "third")
+	assert.Nil(t, client.next.Load(), "it was asked")
+	assert.Len(t, Cells(t, s), 2, "what confirms is no cell")
+}
+
+// Buckets that would lose cells, or show old ones, are refused and left alone. So is the stream
+// of another program with the name of a bucket.
+func testUnfit(t *testing.T, e Engine) {
+	client := natsClient(t, e.Server.Addr)
+	Works(t, e.Open(t, e.Server.Addr, "fit"))
+	made, err := client.Stream(Within(t), "KV_fit")
+	require.NoError(t, err)
+	// like returns the settings of a bucket that we have made, with another name.
+	like := func(name string) jetstream.StreamConfig {
+		config := made.CachedInfo().Config
+		config.Name, config.Subjects = "KV_"+name, []string{"$KV." + name + ".>"}
+		return config
+	}
+	for name, change := range map[string]func(*jetstream.StreamConfig){
+		"memory":  func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage },
+		"history": func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 5 },
+		"age":     func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour },
+		"count":   func(c *jetstream.StreamConfig) { c.MaxMsgs, c.Discard = 10, jetstream.DiscardOld },
+		"bytes":   func(c *jetstream.StreamConfig) { c.MaxBytes, c.Discard = 1000, jetstream.DiscardOld },
+		"direct":  func(c *jetstream.StreamConfig) { c.AllowDirect = true },
+		"work":    func(c *jetstream.StreamConfig) { c.Retention = jetstream.WorkQueuePolicy },
+		"async":   func(c *jetstream.StreamConfig) { c.PersistMode = jetstream.AsyncPersistMode },
+		"noack":   func(c *jetstream.StreamConfig) { c.NoAck = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, config := Within(t), like(name)
+			change(&config)
+			unfit, err := client.CreateStream(ctx, config)
+			require.NoError(t, err)
+			s := Open(t, e.URL(e.Server.Addr, name)+"&forgetful=allow")
+			for _, do := range Operations(s, stores.Cell{Key: "node/0000001"}) {
+				assert.ErrorIs(t, do(ctx), nats.ErrBucket)
+			}
+			_, err = stores.Open(ctx, e.URL(e.Server.Addr, name))
+			assert.ErrorIs(t, err, stores.ErrForgets)
+			info, err := unfit.Info(ctx)
+			require.NoError(t, err)
+			assert.Zero(t, info.State.Msgs, "it has changed")
+		})
+	}
+	_, err = client.CreateKeyValue(Within(t), jetstream.KeyValueConfig{Bucket: "added"}) // as "nats kv add"
+	require.NoError(t, err)
+	_, err = stores.Open(Within(t), e.URL(e.Server.Addr, "added"))
+	assert.ErrorIs(t, err, stores.ErrForgets)
+
+	limits := like("limited")
+	limits.MaxBytes, limits.Description = 1<<20, "made by hand"
+	_, err = client.CreateStream(Within(t), limits)
+	require.NoError(t, err)
+	Works(t, e.Open(t, e.Server.Addr, "limited"))
+
+	_, err = client.CreateStream(Within(t), jetstream.StreamConfig{Name: "KV_foreign", Subjects: []string{"foreign"}})
+	require.NoError(t, err)
+	_, err = Open(t, e.URL(e.Server.Addr, "foreign")+"&forgetful=allow").Read(Within(t), "node/0000001")
+	assert.Equal(t, stores.Refused, stores.KindOf(err))
+	assert.ErrorContains(t, err, "take another namespace")
+}
+
+// natsRights are those of the package's doc, for the namespace fleet.
+const natsRights = `publish: ["$JS.API.STREAM.INFO.KV_fleet", "$JS.API.STREAM.CREATE.KV_fleet", "$JS.API.STREAM.MSG.GET.KV_fleet",
+  "$KV.fleet.>"], subscribe: "_INBOX.>"`
+
+// The rights in the package's doc are enough, and needed. The server has its users in its file of
+// settings, so each change is a restart.
+func TestNATSRights(t *testing.T) {
+	t.Parallel()
+	const password, inURL = "p@ss/wo:rd%?#", "p%40ss%2Fwo%3Ard%25%3F%23"
+	s := servers.For(t, servers.NATS)
+	restart := func(password, permissions string) {
+		require.NoError(t, s.Kill())
+		require.NoError(t, s.Configure(linked.Settings(s, fmt.Sprintf("authorization { users = [{user: flake, password: %q, permissions: {%s}}] }", password, permissions))...))
+		require.NoError(t, s.Start())
+	}
+	restart(password, natsRights)
+	url := "nats://flake:" + inURL + "@" + s.Addr
+	Works(t, Open(t, url+"?namespace=fleet"))
+	violated := func(err error) bool { return errors.Is(err, natsgo.ErrPermissionViolation) }
+	assert.Error(t, Fails(t, violated, func(ctx context.Context) error { // it is not answered
+		_, err := stores.Open(ctx, url+"?namespace=other")
+		return err
+	}))
+	_, err := stores.Open(Within(t), "nats://flake:wrong-secret@"+s.Addr)
+	require.ErrorIs(t, err, stores.Refused)
+	assert.ErrorContains(t, err, "nats at "+s.Addr+": open: ")
+	assert.NotContains(t, err.Error(), "wrong-secret")
+
+	refusal := func(advice, password2, permissions string) func(*testing.T) Refusal {
+		return func(t *testing.T) Refusal {
+			return Refusal{Store: Open(t, url+"?namespace=fleet"), Advice: advice, Reads: true,
+				Refuse: func() { restart(password2, permissions) }, Fix: func() { restart(password, natsRights) }}
+		}
+	}
+	testRefusals(t, map[string]func(*testing.T) Refusal{
+		"password": refusal("fix the URL", "other", natsRights),
+		"rights":   refusal("grant the rights", password, `publish: "nothing"`),
+	})
+}
+
+func TestNATSFailover(t *testing.T) {
+	t.Parallel()
+	c := StartTrio(t, servers.NATS, func(i int, ports [6]int) []string {
+		var others []string
+		for j := range 3 {
+			if j != i {
+				others = append(others, fmt.Sprintf(`"nats://127.0.0.1:%d"`, ports[j]))
+			}
+		}
+		return []string{fmt.Sprintf(`cluster { name: test, listen: "127.0.0.1:%d", routes: [%s] }`, ports[i], strings.Join(others, ", "))}
+	})
+	// The one that leads the bucket of the fleet.
+	c.Leader = func(ctx context.Context) (*servers.Server, error) {
+		stream, err := natsClient(t, c.Members[0].Addr).Stream(ctx, "KV_failover")
+		if err != nil || stream.CachedInfo().Cluster == nil {
+			return nil, errors.Join(errors.New("the bucket has no leader"), err)
+		}
+		assert.Equal(t, 3, stream.CachedInfo().Config.Replicas)
+		for _, m := range c.Members {
+			if stream.CachedInfo().Cluster.Leader == "n"+m.Port() {
+				return m, nil
+			}
+		}
+		return nil, nil
+	}
+	t.Run("store", func(t *testing.T) {
+		Long(t)
+		n := 0
+		storetest.TestStore(t, func(t testing.TB, namespace string) stores.Store {
+			n++
+			return Open(t, "nats://"+c.Members[n%3].Addr+"?namespace="+namespace)
+		})
+	})
+	c.Test(t)
+}

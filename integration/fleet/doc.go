@@ -1,0 +1,19 @@
+// Package fleet puts the service under load and through faults, for tests, the soak and
+// benchmarks: real processes on real stores, and a record of all that they issue.
+//
+// You need these names:
+//
+//   - [Main] runs the tests of a package, or makes its test binary the process that [Child]
+//     starts. It removes what was built.
+//   - [Serve] runs the real "tickflake serve" in a process that is stopped, killed, frozen and
+//     started again at its addresses. Its wall clock can be stepped.
+//   - [Caller] asks a server, by one of [Protocols] or as a [GoClient].
+//   - [Ledger] has what callers got and when. It finds values that came twice, and values out of
+//     the order of real time.
+//   - [Fleet] has servers of one store, and clients that load them. [Faults] are what can be done
+//     to it; the promises that do not hold are in [Fleet.Broken].
+//
+// Package servers, below this one, runs a server of each store.
+//
+// Only modules that are never published may import this one.
+package fleet

@@ -1,0 +1,358 @@
+//go:build unix
+
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tickflake/tickflake/client"
+	"github.com/tickflake/tickflake/integration/servers"
+	"github.com/tickflake/tickflake/stores/storetest"
+)
+
+// The sequences of a fleet.
+const (
+	Ordered   = "ordered"
+	Segmented = "segmented"
+)
+
+// FleetConfig says how to run a [Fleet].
+type FleetConfig struct {
+	Store   *servers.Server // of all servers
+	Servers int
+	Each    func(i int, c *ServeConfig) // changes how server i is run, from 0 on; or nil
+	// Networks puts a proxy between the clients and each server, and between each server and
+	// the store, for faults.
+	Networks bool
+	// Sequences has flags of "tickflake sequence create" by the name of a sequence, in addition
+	// to the mode.
+	Sequences map[string][]string
+
+	GoClients int     // in addition to a client of each other protocol
+	Rate      float64 // calls per second of each client; 0 is as many as it can
+	// Strict says that no call may fail, as clients ask another server when one is away. Servers
+	// and clients then have more time than the disk of a busy machine needs.
+	Strict bool
+}
+
+// Promise is one that can be broken.
+type Promise string
+
+// The promises of the service.
+const (
+	Unique  Promise = "no ID or number comes twice"
+	InOrder Promise = "IDs and ordered numbers are in order"
+	Known   Promise = "calls fail only because no server serves them now"
+	Ending  Promise = "every call returns"
+	Lives   Promise = "no server ends by itself"
+	Returns Promise = "servers serve again after a fault"
+	Bounded Promise = "no process grows"
+)
+
+// Broken is a promise that does not hold.
+type Broken struct {
+	Promise  Promise  `json:"promise"`
+	Count    int64    `json:"count"`
+	Examples []string `json:"examples"` // the first ones
+}
+
+// recovery is how long a fleet may take until it serves, on a slow disk of a busy machine.
+const recovery = 2 * time.Minute
+
+// mostShown bounds the examples of a broken promise.
+const mostShown = 10
+
+// Member is one server of a fleet.
+type Member struct {
+	*Server
+	Index   int                // from 1
+	clients []*storetest.Proxy // with networks: before the server, by protocol as in Protocols
+	store   *storetest.Proxy   // with networks and a store that has a server: before the store
+}
+
+// Fleet is servers of one store and their clients, which take IDs and the numbers of an ordered
+// and of a segmented sequence. All that they get is in ledgers. Its methods may be called from
+// any goroutine, if their docs do not say otherwise.
+type Fleet struct {
+	FleetConfig
+	Members []*Member
+	Clients []*Worker
+	IDs     Ledger
+	Numbers map[string]*Ledger // by sequence
+
+	began   time.Time
+	created map[string]bool // stores with their sequences
+	closers []func() error
+	working sync.WaitGroup
+	rest    func() // ends the work
+
+	mu     sync.Mutex // of all below
+	faults map[string]int64
+	broken map[Promise]*Broken
+
+	checking sync.Mutex
+	found    [5]int64 // by earlier checks
+}
+
+// StartFleet starts a fleet, and returns when all its servers are ready and all clients work.
+// The caller closes it.
+func StartFleet(ctx context.Context, c FleetConfig) (_ *Fleet, err error) {
+	f := &Fleet{FleetConfig: c, began: time.Now(), created: map[string]bool{}, faults: map[string]int64{}, broken: map[Promise]*Broken{},
+		Numbers: map[string]*Ledger{Ordered: {}, Segmented: {}}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.Close())
+		}
+	}()
+	for i := range c.Servers {
+		if err := f.startMember(ctx, i); err != nil {
+			return nil, err
+		}
+	}
+	if err := f.openClients(ctx); err != nil {
+		return nil, err
+	}
+	working, rest := context.WithCancel(context.Background())
+	f.rest = rest
+	for _, w := range f.Clients {
+		for range w.goroutines {
+			f.working.Go(func() { w.run(working) })
+		}
+	}
+	return f, nil
+}
+
+// startMember starts a server, with the sequences in its store.
+func (f *Fleet) startMember(ctx context.Context, i int) (err error) {
+	m := &Member{Index: i + 1}
+	config := ServeConfig{Store: f.Store.URL}
+	if f.Strict {
+		config.Args = []string{"--request-timeout", Patience.String(), "--drain-timeout", (4 * Patience).String()}
+	}
+	if f.Each != nil {
+		f.Each(i, &config)
+	}
+	for _, name := range []string{Ordered, Segmented} {
+		if f.created[config.Store+name] {
+			continue
+		}
+		args := []string{"sequence", "create", name, "--mode", name, "--store", config.Store}
+		if _, err := Tickflake(ctx, config.Clock, append(args, f.Sequences[name]...)...); err != nil {
+			return err
+		}
+		f.created[config.Store+name] = true
+	}
+	if f.Networks && f.Store.Addr != "" {
+		if m.store, err = f.proxy(f.Store.Addr); err != nil {
+			return err
+		}
+		config.Store = f.Store.At(m.store.Addr())
+	}
+	if m.Server, err = Serve(ctx, config); err != nil {
+		return err
+	}
+	f.closers = append(f.closers, m.Server.Close)
+	for _, p := range Protocols {
+		if f.Networks {
+			proxy, err := f.proxy(p.At(m.Server))
+			if err != nil {
+				return err
+			}
+			m.clients = append(m.clients, proxy)
+		}
+	}
+	f.Members = append(f.Members, m)
+	return nil
+}
+
+func (f *Fleet) proxy(address string) (*storetest.Proxy, error) {
+	p, err := storetest.StartProxy(address)
+	if err == nil {
+		f.closers = append(f.closers, func() error { p.Close(); return nil })
+	}
+	return p, err
+}
+
+// address is that of a protocol, by its index, for clients.
+func (m *Member) address(protocol int) string {
+	if len(m.clients) > 0 {
+		return m.clients[protocol].Addr()
+	}
+	return Protocols[protocol].At(m.Server)
+}
+
+func (f *Fleet) openClients(ctx context.Context) error {
+	var options []client.Option
+	if f.Strict {
+		options = append(options, client.WithTimeout(Patience))
+	}
+	var addresses []string
+	for _, m := range f.Members {
+		addresses = append(addresses, m.address(1))
+	}
+	for i := range f.GoClients {
+		c, err := GoClient(ctx, addresses, options...)
+		if err != nil {
+			return err
+		}
+		f.add(fmt.Sprint("Go client ", i+1), 2, c)
+	}
+	for i, p := range Protocols {
+		var callers []Caller
+		for _, m := range f.Members {
+			callers = append(callers, p.Open(m.address(i)))
+		}
+		f.add(p.Name, 1, callers...)
+	}
+	return nil
+}
+
+func (f *Fleet) add(name string, goroutines int, callers ...Caller) {
+	for _, c := range callers {
+		f.closers = append(f.closers, c.Close)
+	}
+	f.Clients = append(f.Clients, &Worker{fleet: f, callers: callers, goroutines: goroutines,
+		count: Client{Name: name, Errors: map[string]int64{}, Examples: map[string]string{}, Stalls: map[string]Stall{}}})
+}
+
+// Rest ends the work of the clients, and returns when all calls have. A call that has not
+// returned a minute after its deadline breaks a promise.
+func (f *Fleet) Rest() {
+	f.rest()
+	ended := make(chan struct{})
+	go func() { f.working.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(Patience + time.Minute):
+		f.Break(Ending, "a call has not returned a minute after its deadline")
+	}
+}
+
+// Close ends the clients, the servers and the proxies. The store stays.
+func (f *Fleet) Close() error {
+	if f.rest != nil {
+		f.rest()
+		f.working.Wait()
+	}
+	var errs []error
+	for len(f.closers) > 0 {
+		last := len(f.closers) - 1
+		errs = append(errs, f.closers[last]())
+		f.closers = f.closers[:last]
+	}
+	return errors.Join(errs...)
+}
+
+// Since is the time from the start of the fleet.
+func (f *Fleet) Since(t time.Time) time.Duration { return t.Sub(f.began).Round(time.Millisecond) }
+
+// Break notes that a promise is broken.
+func (f *Fleet) Break(p Promise, format string, args ...any) {
+	f.note(p, 1, fmt.Sprintf(format, args...))
+}
+
+// note notes that a promise was broken so many times, with an example unless that is empty.
+func (f *Fleet) note(p Promise, times int64, example string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	b := f.broken[p]
+	if b == nil {
+		b = &Broken{Promise: p}
+		f.broken[p] = b
+	}
+	b.Count += times
+	seen := func(e string) bool { return strings.HasSuffix(e, example) } // by an earlier check
+	if example != "" && len(b.Examples) < mostShown && !slices.ContainsFunc(b.Examples, seen) {
+		b.Examples = append(b.Examples, fmt.Sprintf("%s: %s: %s", f.Since(time.Now()), f.Store.Kind, example))
+	}
+}
+
+// Broken returns the promises that do not hold.
+func (f *Fleet) Broken() (broken []Broken) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, p := range []Promise{Unique, InOrder, Known, Ending, Lives, Returns, Bounded} {
+		if b := f.broken[p]; b != nil {
+			broken = append(broken, *b)
+		}
+	}
+	return broken
+}
+
+// Times is how often a promise was broken.
+func (f *Fleet) Times(p Promise) int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if b := f.broken[p]; b != nil {
+		return b.Count
+	}
+	return 0
+}
+
+// Check looks for values that came twice or out of order so far.
+func (f *Fleet) Check() {
+	f.checking.Lock()
+	defer f.checking.Unlock()
+	for i, look := range []struct {
+		promise Promise
+		what    string
+		find    func() (int64, string)
+	}{
+		{Unique, "ID", f.IDs.Twice},
+		{Unique, "number of the ordered sequence", f.Numbers[Ordered].Twice},
+		{Unique, "number of the segmented sequence", f.Numbers[Segmented].Twice},
+		{InOrder, "IDs of one source:", func() (int64, string) { return f.IDs.Disorder(true) }},
+		{InOrder, "ordered sequence:", func() (int64, string) { return f.Numbers[Ordered].Disorder(false) }},
+	} {
+		if n, example := look.find(); n > f.found[i] {
+			f.note(look.promise, n-f.found[i], look.what+" "+example)
+			f.found[i] = n
+		}
+	}
+}
+
+// Recovered breaks a promise unless each server serves IDs and both sequences within two minutes.
+func (f *Fleet) Recovered() {
+	ctx, cancel := context.WithTimeout(context.Background(), recovery)
+	defer cancel()
+	for _, m := range f.Members {
+		w := &Worker{fleet: f, callers: []Caller{Protocols[0].Open(m.address(0))}, count: Client{Name: fmt.Sprintf("the check of server %d", m.Index)}}
+		for _, o := range operations[1:4] { // one of each kind
+			err := w.call(ctx, o)
+			for err != nil && ctx.Err() == nil && m.Running() {
+				Pause(ctx, 10*time.Millisecond)
+				err = w.call(ctx, o)
+			}
+			if !m.Running() {
+				f.ended(m)
+				break
+			}
+			if err != nil {
+				f.Break(Returns, "server %d does not serve after the last fault: %v", m.Index, err)
+			}
+		}
+		_ = w.callers[0].Close() // it has been read
+	}
+}
+
+// ended notes that a server has ended by itself.
+func (f *Fleet) ended(m *Member) {
+	output := m.Output()
+	f.Break(Lives, "server %d: %s", m.Index, output[max(0, len(output)-1000):])
+}
+
+// Pause waits, unless ctx ends.
+func Pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

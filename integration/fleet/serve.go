@@ -1,0 +1,123 @@
+//go:build unix
+
+package fleet
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/tickflake/tickflake/integration/program"
+	"github.com/tickflake/tickflake/integration/stepped"
+)
+
+// ServeConfig says how to run "tickflake serve".
+type ServeConfig struct {
+	Store string   // its URL, or a directory
+	Args  []string // more flags
+	Clock bool     // the wall clock can be stepped, see Server.Clock
+	Raw   bool     // with Clock: the server reads it directly, not through a monoclock
+}
+
+// Server is a process of "tickflake serve". Its methods are those of a [Process]: Kill and
+// Start start it again at its addresses, End drains it, Suspend freezes it.
+type Server struct {
+	*Process
+	RESP, GRPC, HTTP string       // addresses
+	Clock            stepped.Page // if it has one
+	dir              string
+}
+
+// Serve starts a server at free ports of 127.0.0.1, and returns when it is ready. The caller
+// closes it.
+func Serve(ctx context.Context, c ServeConfig) (_ *Server, err error) {
+	s, probes := &Server{}, ""
+	for _, address := range []*string{&s.RESP, &s.GRPC, &s.HTTP, &probes} {
+		if *address, err = FreeAddress(); err != nil {
+			return nil, err
+		}
+	}
+	p := Config{Quit: syscall.SIGTERM, Ready: func(ctx context.Context) error { _, err := Get(ctx, "http://"+probes+"/readyz"); return err },
+		Env:  []string{"GORACE=" + os.Getenv("GORACE") + " atexit_sleep_ms=0"},
+		Args: append([]string{"serve", "--store", c.Store, "--resp", s.RESP, "--grpc", s.GRPC, "--http", s.HTTP, "--probes", probes}, c.Args...)}
+	if p.Path, err = Build("./cmd/tickflake", c.Clock); err != nil {
+		return nil, err
+	}
+	if s.dir, err = program.Dir("", ""); err != nil {
+		return nil, err
+	}
+	if c.Clock {
+		var env []string
+		if s.Clock, env, err = page(filepath.Join(s.dir, "clock"), c.Raw); err != nil {
+			return nil, err
+		}
+		p.Env = append(p.Env, env...)
+	}
+	if s.Process, err = program.Start(ctx, p); err != nil {
+		_ = os.RemoveAll(s.dir)
+		return nil, err
+	}
+	return s, nil
+}
+
+// Close ends the server, by SIGTERM or, after ten seconds, by SIGKILL.
+func (s *Server) Close() error {
+	err := s.Stop()
+	_ = os.RemoveAll(s.dir) // of the system's temporary directory
+	return err
+}
+
+// Tickflake runs the program tickflake with the arguments, and returns its output. With clock it
+// is the program of servers whose clocks are stepped.
+func Tickflake(ctx context.Context, clock bool, args ...string) (string, error) {
+	path, err := Build("./cmd/tickflake", clock)
+	if err != nil {
+		return "", err
+	}
+	return program.Run(ctx, Config{Path: path, Args: args})
+}
+
+// FreeAddress returns an address of 127.0.0.1 at which no other process listens.
+func FreeAddress() (string, error) {
+	port, err := program.Port()
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), err
+}
+
+// Get asks for a page, as package server documents.
+func Get(ctx context.Context, url string) (string, error) { return program.Get(ctx, url, "") }
+
+// Size is what a process holds.
+type Size struct {
+	Process    string `json:"-"`
+	PID        int    `json:"pid"`
+	RSS        int64  `json:"rss"` // bytes
+	Goroutines int64  `json:"goroutines,omitempty"`
+	Files      int64  `json:"files"` // descriptors
+}
+
+// Size asks the server how much it holds, by the names of Prometheus. It is zero if the server
+// does not answer.
+func (s *Server) Size(ctx context.Context) Size {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	size := Size{PID: s.PID()}
+	text, _ := Get(ctx, "http://"+s.HTTP+"/metrics")
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		number, _ := strconv.ParseFloat(value, 64)
+		switch name {
+		case "process_resident_memory_bytes":
+			size.RSS = int64(number)
+		case "go_goroutines":
+			size.Goroutines = int64(number)
+		case "process_open_fds":
+			size.Files = int64(number)
+		}
+	}
+	return size
+}

@@ -1,0 +1,14 @@
+// Package program runs programs for tests and benchmarks: a private process on a
+// free port of the loopback interface, with its data in a temporary directory.
+//
+// [Start] runs any program until it is stopped, and [Run] until it ends. Package servers, beside this
+// one, knows how to run the servers of the stores. Tests use [For] and [RunFor], which clean up after them.
+//
+// A server that is not installed is a [*MissingError], which names Debian's package.
+// Some servers refuse to run as root, as programs in a container do. Then they run with the
+// rights of another user, who must own the directory.
+//
+// On Linux a server ends when the program ends, even if it is killed. On other
+// systems it keeps running if the program is killed. The package works on Unix. On other
+// systems all servers are missing.
+package program

@@ -1,0 +1,237 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/tickflake/tickflake/integration/fleet"
+	"github.com/tickflake/tickflake/integration/servers"
+	_ "github.com/tickflake/tickflake/integration/servers/etcd"
+	"github.com/tickflake/tickflake/integration/servers/s3"
+)
+
+// settings say how to run a soak.
+type settings struct {
+	length time.Duration
+	stores []servers.Kind
+	rate   float64        // calls per second of each client
+	every  time.Duration  // the longest pause between two faults, and half of the longest fault
+	step   time.Duration  // the largest offset of a clock
+	only   *regexp.Regexp // the names of faults
+	seed   uint64
+
+	progress time.Duration // between two lines
+	faults   []fleet.Fault // in addition
+	each     func(i int, c *fleet.ServeConfig)
+	ordered  []string // more flags of the creation of the ordered sequence
+	until    string   // it ends when a broken promise or an example of it says this; empty: never
+}
+
+const (
+	serverCount = 3
+	goClients   = 3
+	// window is the length of a grant of a server, so short that the store is sometimes away for
+	// longer.
+	window = "6s"
+)
+
+// stores are those of --store.
+var stores = []servers.Kind{servers.Directory, servers.Etcd, servers.S3, servers.Kubernetes}
+
+func main() {
+	os.Setenv("AWS_ACCESS_KEY_ID", s3.User) // as the processes of the fleet take them
+	os.Setenv("AWS_SECRET_ACCESS_KEY", s3.Secret)
+	s := settings{progress: 10 * time.Second}
+	flag.DurationVar(&s.length, "for", time.Hour, "how `long` to run")
+	list := flag.String("store", "directory,etcd", "`stores`, each of which gets a fleet")
+	flag.Float64Var(&s.rate, "rate", 25, "calls per second of each client; a third of them take several IDs or numbers")
+	flag.DurationVar(&s.every, "every", 3*time.Second, "the longest pause between two faults of a fleet, and half the longest fault")
+	flag.DurationVar(&s.step, "step", 2*time.Second, "how far a clock is stepped from the right time, at most")
+	only := flag.String("fault", "", "make only faults whose names match this regular `expression`")
+	flag.Uint64Var(&s.seed, "seed", rand.Uint64(), "of the faults")
+	path := flag.String("json", "", "write the report to this `file`")
+	flag.Parse()
+	for name := range strings.SplitSeq(*list, ",") {
+		s.stores = append(s.stores, servers.Kind(name))
+	}
+	var err error
+	if s.only, err = regexp.Compile(*only); err == nil {
+		err = s.check(flag.Args())
+	}
+	fail(err)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	report, err := soak(ctx, s, os.Stdout)
+	if err == nil {
+		err = report.save(*path)
+	}
+	fail(errors.Join(err, fleet.Clean()))
+	report.print(os.Stdout)
+	if len(report.Broken) > 0 {
+		os.Exit(1)
+	}
+}
+
+// fail ends the program if there is an error.
+func fail(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "soak:", err)
+		os.Exit(2)
+	}
+}
+
+func (s settings) check(args []string) error {
+	switch {
+	case len(args) > 0:
+		return fmt.Errorf("it takes no argument, got %q", args[0])
+	case s.length <= 0 || s.every <= 0 || s.step < 0:
+		return fmt.Errorf("want --for and --every above 0, and --step from 0 on, got %s, %s and %s", s.length, s.every, s.step)
+	case s.rate <= 0 || s.rate > 10_000:
+		return fmt.Errorf("want a --rate above 0, to 10000, got %g", s.rate)
+	}
+	for i, name := range s.stores {
+		if !slices.Contains(stores, name) || slices.Contains(s.stores[:i], name) {
+			return fmt.Errorf("want --store with some of %s; got %s", stores, s.stores)
+		}
+		if len(fleet.FaultsOn(name, s.only.MatchString)) == 0 {
+			return fmt.Errorf("the %s fleet has no fault whose name matches --fault %s", name, s.only)
+		}
+	}
+	return nil
+}
+
+// warmUp is the time before the first look at the memory. A short soak takes a tenth of its
+// length.
+const warmUp = time.Minute
+
+// soak runs the fleets, until ctx ends or the length is over, and prints its progress. The
+// error says that it could not run.
+func soak(ctx context.Context, s settings, out io.Writer) (_ *Report, err error) {
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	began := time.Now()
+	var fleets []*fleet.Fleet
+	var behind *servers.Server // of Kubernetes, and no fault meets it
+	defer func() {
+		for _, f := range fleets {
+			err = errors.Join(err, f.Close(), f.Store.Close())
+		}
+		if behind != nil {
+			err = errors.Join(err, behind.Close())
+		}
+	}()
+	for _, kind := range s.stores {
+		var settings []string
+		if kind == servers.Kubernetes {
+			if behind, err = servers.Start(ctx, servers.Etcd); err != nil {
+				return nil, err
+			}
+			settings = append(settings, "--etcd-servers=http://"+behind.Addr)
+		}
+		f, err := s.start(ctx, kind, settings...)
+		if err != nil {
+			return nil, fmt.Errorf("start the %s fleet: %w", kind, err)
+		}
+		fleets = append(fleets, f)
+	}
+	fmt.Fprintf(out, "seed %d: %d fleets of %d servers and %d clients, for %s\n", s.seed, len(fleets), serverCount, len(fleets[0].Clients), s.length)
+
+	bounded, cancel := context.WithTimeout(ctx, s.length)
+	defer cancel()
+	var trouble sync.WaitGroup
+	for _, f := range fleets {
+		faults := append(fleet.FaultsOn(f.Store.Kind, s.only.MatchString), s.faults...)
+		trouble.Go(func() {
+			f.Disturb(bounded, fleet.Disturbance{Faults: faults, Every: s.every, Step: s.step, Seed: s.seed})
+		})
+	}
+	start := s.follow(bounded, fleets, out)
+	cancel()
+	trouble.Wait()
+	for _, f := range fleets {
+		f.Recovered()
+	}
+	end := sizes(fleets)
+	for _, f := range fleets {
+		f.Rest()
+		f.Check()
+	}
+	return newReport(s, fleets, start, end, time.Since(began)), nil
+}
+
+// start starts a fleet and its store, which has the settings.
+func (s settings) start(ctx context.Context, kind servers.Kind, settings ...string) (*fleet.Fleet, error) {
+	store, err := servers.Start(ctx, kind, settings...)
+	if err != nil {
+		return nil, err
+	}
+	f, err := fleet.StartFleet(ctx, fleet.FleetConfig{Store: store, Servers: serverCount, Networks: true, GoClients: goClients, Rate: s.rate,
+		Sequences: map[string][]string{fleet.Ordered: s.ordered},
+		Each: func(i int, c *fleet.ServeConfig) {
+			c.Clock, c.Raw = true, i == serverCount-1
+			if kind != servers.Directory {
+				c.Args = []string{"--window", window}
+			}
+			if s.each != nil {
+				s.each(i, c)
+			}
+		}})
+	if err != nil {
+		err = errors.Join(err, store.Close())
+	}
+	return f, err
+}
+
+// follow checks the ledgers and prints the progress until ctx ends, or the promise is broken
+// that s waits for. It returns the sizes of the processes after the warm-up.
+func (s settings) follow(ctx context.Context, fleets []*fleet.Fleet, out io.Writer) (start []fleet.Size) {
+	progress := time.NewTicker(s.progress)
+	defer progress.Stop()
+	warmed := time.After(min(warmUp, s.length/10))
+	for {
+		select {
+		case <-ctx.Done():
+			return start
+		case <-warmed:
+			start = sizes(fleets)
+		case now := <-progress.C:
+			var texts []string
+			over := false
+			for _, f := range fleets {
+				f.Check()
+				texts = append(texts, newFleet(f).String())
+				over = over || s.until != "" && strings.Contains(fmt.Sprint(f.Broken()), s.until)
+			}
+			fmt.Fprintf(out, "%-8s %s\n", fleets[0].Since(now).Round(time.Second), strings.Join(texts, "; "))
+			if over {
+				return start
+			}
+		}
+	}
+}
+
+func (r *Report) save(path string) error {
+	if path == "" {
+		return nil
+	}
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(text, '\n'), 0o644)
+}

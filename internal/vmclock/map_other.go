@@ -1,0 +1,9 @@
+//go:build !linux
+
+package vmclock
+
+import "errors"
+
+func mapPage(string) ([]byte, error) { return nil, errors.ErrUnsupported }
+
+func unmapPage([]byte) error { return nil }

@@ -1,0 +1,138 @@
+// Package vmclock tells a copy of this machine's memory from its original: by the page of a VMClock
+// device, in which the hypervisor changes a marker before a restored machine runs its first instruction.
+// The page is that of Linux's include/uapi/linux/vmclock-abi.h, in little-endian order:
+//
+//	0 u32 magic "VCLK"      12 u32 seq_count, odd while the hypervisor writes
+//	4 u32 size              16 u64 disruption_marker: of copies and live migrations
+//	8 u16 version           24 u64 flags
+//	                       104 u64 vm_generation_counter: of copies, if a flag says so
+//
+// You need these names: [Open] returns a [Page], whose [Page.Marker] is the word to compare.
+package vmclock
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/tickflake/tickflake/internal/word"
+)
+
+// Off stands for no device.
+const Off = "off"
+
+// Page is that of a device. It stays mapped until the process ends.
+type Page struct {
+	marker *word.Uint64
+	by     string // see By
+}
+
+// Marker is the word that has another value in each copy of the memory. It is read only; nobody writes it
+// if there is no device. A caller whose memory may be a copy compares it with what it was when its grant was made.
+func (p *Page) Marker() *word.Uint64 { return p.marker }
+
+// By says by what copies are noticed, as "/dev/vmclock0, vm_generation_counter"; "" if they are not.
+func (p *Page) By() string { return p.by }
+
+// none is the page without a device.
+var none = &Page{marker: new(word.Uint64)}
+
+// pages are those that were opened, by device, so that each is mapped, and logged, once.
+var pages struct {
+	sync.Mutex
+	by map[string]*Page
+}
+
+// Open maps the page of a device, or of the first /dev/vmclock* if device is empty. It logs a device that
+// is found, and one that cannot be used. Then, and if there is none, the page stands for none; for a device
+// that was named, it is an error.
+func Open(device string, log *slog.Logger) (*Page, error) {
+	if device == Off {
+		return none, nil
+	}
+	pages.Lock()
+	defer pages.Unlock()
+	if p := pages.by[device]; p != nil {
+		return p, nil
+	}
+	p, path := none, device
+	if path == "" {
+		found, _ := filepath.Glob("/dev/vmclock*") // the pattern is valid
+		if len(found) > 0 {
+			path = found[0]
+		}
+	}
+	if path != "" {
+		found, err := read(path)
+		switch {
+		case err == nil:
+			p = found
+			log.Info("vmclock: copies of this machine's memory are noticed", "by", p.by)
+		case device != "":
+			return nil, err
+		case errors.Is(err, fs.ErrPermission):
+			log.Info("vmclock: copies of this machine's memory are not noticed: give this user's group the device by a udev rule: "+
+				`KERNEL=="vmclock*", GROUP="tickflake", MODE="0440"`, "err", err)
+		default:
+			log.Warn("vmclock: copies of this machine's memory are not noticed", "err", err)
+		}
+	}
+	if pages.by == nil {
+		pages.by = map[string]*Page{}
+	}
+	pages.by[device] = p
+	return p, nil
+}
+
+// The layout of the page.
+const (
+	pageSize = 4096 // that can be mapped
+	magic    = 'V' | 'C'<<8 | 'L'<<16 | 'K'<<24
+
+	sequenceAt, disruptionAt, flagsAt, generationAt = 12, 16, 24, 104
+
+	hasGeneration = 1 << 8 // of the flags
+	reads         = 1000   // of a page that is being written
+)
+
+func read(device string) (*Page, error) {
+	page, err := mapPage(device)
+	if err != nil {
+		return nil, fmt.Errorf("vmclock: %w", err)
+	}
+	p, err := parse(page, device)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("vmclock: %s: %w", device, err), unmapPage(page))
+	}
+	return p, nil
+}
+
+// parse checks a page, and chooses its marker.
+func parse(page []byte, device string) (*Page, error) {
+	sequence := (*atomic.Uint32)(unsafe.Pointer(&page[sequenceAt]))
+	for range reads {
+		before := sequence.Load()
+		odd := binary.LittleEndian.Uint32(binary.NativeEndian.AppendUint32(nil, before))&1 != 0
+		is, size, version, flags := binary.LittleEndian.Uint32(page), binary.LittleEndian.Uint32(page[4:]), binary.LittleEndian.Uint16(page[8:]), binary.LittleEndian.Uint64(page[flagsAt:])
+		at, by := disruptionAt, "disruption_marker"
+		if flags&hasGeneration != 0 && size >= generationAt+8 {
+			at, by = generationAt, "vm_generation_counter"
+		}
+		switch {
+		case is != magic:
+			return nil, fmt.Errorf("it is no VMClock: its magic is %#x, want %#x", is, magic)
+		case odd || sequence.Load() != before:
+			continue
+		case version != 1 || size < flagsAt+8:
+			return nil, fmt.Errorf("its version is %d and its size %d, want version 1 and at least %d bytes", version, size, flagsAt+8)
+		}
+		return &Page{word.Mapped(unsafe.Pointer(&page[at])), device + ", " + by}, nil
+	}
+	return nil, fmt.Errorf("its page was being written in %d reads", reads)
+}
