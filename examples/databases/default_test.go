@@ -72,7 +72,7 @@ func (d *database) one(c *pgx.Conn, query string) (n int64) {
 func TestDefault(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t, "41/4/3")
-	const sessions, rows = 50, 60
+	const sessions, rows = 50, 40
 	var group sync.WaitGroup
 	var inserted atomic.Int64
 	for session := range sessions {
