@@ -75,6 +75,7 @@ func newLease(c *command.Console) *cobra.Command {
   tickflake lease release 7 --store etcd://10.0.0.1:2379`,
 	}
 	cmd.AddCommand(newLeaseList(c), newLeaseRelease(c), newLeaseReserve(c), newLeaseFleet(c), newLeaseEnd(c))
+	addExec(cmd, c)
 	return cmd
 }
 
