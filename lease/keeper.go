@@ -128,7 +128,7 @@ func newKeeper(store stores.Store, options []Option) (*Keeper, error) {
 	k.window.Watch(c.page.Marker)
 	k.calls = drive.Calls{Store: store, Timeout: c.timeout, Failed: k.callFailed, Watch: k.watch}
 	k.machine = grant.New(grant.Config{
-		Owner: c.owner, Layout: c.spec, Window: c.window, End: c.end(), Pinned: c.node, Locker: c.locking(),
+		Owner: c.owner, Layout: c.spec, Window: c.window, End: c.end(), Pinned: c.node, Locker: c.locking(), Whole: c.whole,
 	}, k.random())
 	k.protocol = &k.machine
 	return k, nil

@@ -56,6 +56,7 @@ type config struct {
 	log     *slog.Logger
 	lines   *drive.Log // the handler of log
 	polling bool
+	whole   bool // the limit stays at a release
 	skew    time.Duration
 	strict  bool
 	device  string // see WithVMClock
@@ -136,6 +137,10 @@ func WithVMClock(device string) Option { return func(c *config) { c.device = dev
 // WithPolling makes a Keeper without a goroutine: it works only within [Keeper.Poll]. It is
 // meant for tests in virtual time, where nothing may happen by itself.
 func WithPolling() Option { return func(c *config) { c.polling = true } }
+
+// WithWholeGrant has [Keeper.Close] leave the limit of the grant where it is, so that the next grant of the number
+// begins there: for IDs that are issued without a generator of this library, so that nobody knows the last one.
+func WithWholeGrant() Option { return func(c *config) { c.whole = true } }
 
 // checkStore returns an error if the store of the function is nil.
 func checkStore(function string, store stores.Store) error {
