@@ -63,12 +63,14 @@ const noRestart = "it keeps no state across a restart (Process.Restart)"
 func (m *machine[ID]) steps(steps []Step) bool {
 	for i, step := range steps {
 		m.judge.begin(i + 1)
-		ok := m.do(step)
-		if !slices.Contains([]Action{IDs, Batch, Stream}, step.Do) {
+		if step.Do == Takeover { // its calls come after its begin
 			m.judge.did(step, m.world.passed())
 		}
-		if !ok {
+		if !m.do(step) {
 			return false
+		}
+		if !slices.Contains([]Action{IDs, Batch, Stream, Takeover}, step.Do) {
+			m.judge.did(step, m.world.passed())
 		}
 	}
 	return true

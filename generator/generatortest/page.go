@@ -52,8 +52,7 @@ func WritePage(w io.Writer, title string, failures ...Failure) error {
 // The picture's measures.
 const (
 	width, left, right = 960.0, 110.0, 60.0
-	top, chart, lane   = 60.0, 240.0, 30.0
-	letter             = 7.0 // the width of one, about
+	top, lane, letter  = 60.0, 30.0, 7.0 // a letter is about so wide
 )
 
 // draw writes the picture.
@@ -65,6 +64,8 @@ func (f Failure) draw(b *strings.Builder) {
 	slices.SortStableFunc(events, func(a, b Event) int {
 		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Step, b.Step), cmp.Compare(a.Call, b.Call))
 	})
+	events = slices.Compact(events)
+	events = events[:1+slices.Index(events, f.Again)] // what came later is of no use
 	processes := 1
 	var walls []time.Duration
 	for _, e := range events {
@@ -73,6 +74,7 @@ func (f Failure) draw(b *strings.Builder) {
 	}
 	slices.Sort(walls)
 	walls = slices.Compact(walls)
+	chart := min(240, 40*float64(len(walls)-1))
 	up := places(len(walls), func(i int) time.Duration { return walls[i] - walls[max(0, i-1)] })
 	along := places(len(events), func(i int) time.Duration { return events[i].At - events[max(0, i-1)].At })
 	x := func(i int) float64 { return left + along[i]*(width-left-right) }
@@ -80,7 +82,7 @@ func (f Failure) draw(b *strings.Builder) {
 		i, _ := slices.BinarySearch(walls, e.Wall)
 		return top + chart - up[i]*chart
 	}
-	row := func(process int) float64 { return top + chart + lane*float64(process+1) }
+	row := func(process int) float64 { return top + chart + lane*float64(process+2) }
 	bottom := row(processes)
 
 	fmt.Fprintf(b, "<svg viewBox=\"0 0 %g %g\" role=\"img\" aria-label=\"the clock over true time, and the processes\">\n", width, bottom+lane)
@@ -130,25 +132,25 @@ func (f Failure) draw(b *strings.Builder) {
 			ends = x(i) + letter*float64(len(at)+2)
 		}
 		if e.Do == "" {
-			fmt.Fprintf(b, "<g class=\"p%d\"><circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\"/><circle cx=\"%[2]f\" cy=\"%.1f\" r=\"3.5\"/></g>\n", e.Process%4, x(i), y(e), row(e.Process))
+			fmt.Fprintf(b, "<g class=\"p%d\"><circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\"/><circle cx=\"%.1[2]f\" cy=\"%.1[4]f\" r=\"3.5\"/></g>\n", e.Process%4, x(i), y(e), row(e.Process))
 		}
 	}
 	text("", "end", left-16, y(events[0])+4, "the clock")
 	text("", "end", left-16, bottom+4, "true time")
 	// The two calls.
 	for i, e := range events {
-		if !marked(e) || i > 0 && e == events[i-1] { // the history has it, too
+		if !marked(e) {
 			continue
 		}
-		word, anchor := "here", "middle"
+		word, from := "here", y(e)-14
 		if f.First != nil {
 			if word = "again"; e == *f.First {
-				word = "first"
+				word, from = "first", y(e)+22
 				fmt.Fprintf(b, "<path class=\"same\" d=\"M%.1f %.1fH%g\"/>\n", x(i), y(e), width-right)
 			}
 		}
-		fmt.Fprintf(b, "<g class=\"bad\"><circle class=\"twice\" cx=\"%.1f\" cy=\"%.1f\" r=\"8\"/><circle class=\"twice\" cx=\"%[1]f\" cy=\"%.1f\" r=\"8\"/></g>\n", x(i), y(e), row(e.Process))
-		text("bad", anchor, x(i), y(e)-14, strings.TrimSpace(word+" "+e.ID))
+		fmt.Fprintf(b, "<g class=\"bad\"><circle class=\"twice\" cx=\"%.1f\" cy=\"%.1f\" r=\"8\"/><circle class=\"twice\" cx=\"%.1[1]f\" cy=\"%.1[3]f\" r=\"8\"/></g>\n", x(i), y(e), row(e.Process))
+		text("bad", "middle", x(i), from, word)
 	}
 	fmt.Fprint(b, "</svg>\n<p>Up: the machine's clock. Right: true time. Each dot is a call, and the dashed line is the clock's reading at the first of the two. Both axes keep the order, and draw long gaps shorter.</p>\n")
 }
