@@ -14,11 +14,11 @@ import (
 
 // Failure is a broken promise as [WritePage] shows it.
 type Failure struct {
-	Title   string   // such as "F5 repeated-steps"
-	Lines   []string // what there is to say
-	Again   Event    // the call that broke the promise
-	First   *Event   // the earlier call, if there are two
-	History []Event  // what else happened, in any order; without it, there is no picture
+	Title   string   `json:"title,omitempty"`   // such as "F5 repeated-steps"
+	Lines   []string `json:"lines,omitempty"`   // what there is to say
+	Again   Event    `json:"again"`             // the call that broke the promise
+	First   *Event   `json:"first,omitempty"`   // the earlier call, if there are two
+	History []Event  `json:"history,omitempty"` // what else happened, in any order; without it, there is no picture
 }
 
 // Failure returns what a page shows of a failed result: the least script, if [Shrink] has found one.
@@ -66,14 +66,17 @@ func (f Failure) draw(b *strings.Builder) {
 	})
 	events = slices.Compact(events)
 	events = events[:1+slices.Index(events, f.Again)] // what came later is of no use
-	processes := 1
+	var processes []int
 	var walls []time.Duration
 	for _, e := range events {
-		processes = max(processes, e.Process+1)
+		if e.Do == "" {
+			processes = append(processes, e.Process)
+		}
 		walls = append(walls, e.Wall)
 	}
+	slices.Sort(processes)
 	slices.Sort(walls)
-	walls = slices.Compact(walls)
+	processes, walls = slices.Compact(processes), slices.Compact(walls)
 	chart := min(240, 40*float64(len(walls)-1))
 	up := places(len(walls), func(i int) time.Duration { return walls[i] - walls[max(0, i-1)] })
 	along := places(len(events), func(i int) time.Duration { return events[i].At - events[max(0, i-1)].At })
@@ -82,8 +85,11 @@ func (f Failure) draw(b *strings.Builder) {
 		i, _ := slices.BinarySearch(walls, e.Wall)
 		return top + chart - up[i]*chart
 	}
-	row := func(process int) float64 { return top + chart + lane*float64(process+2) }
-	bottom := row(processes)
+	row := func(process int) float64 {
+		i, _ := slices.BinarySearch(processes, process)
+		return top + chart + lane*float64(i+2)
+	}
+	bottom := row(math.MaxInt)
 
 	fmt.Fprintf(b, "<svg viewBox=\"0 0 %g %g\" role=\"img\" aria-label=\"the clock over true time, and the processes\">\n", width, bottom+lane)
 	text := func(class, anchor string, x, y float64, text string) {
@@ -97,7 +103,7 @@ func (f Failure) draw(b *strings.Builder) {
 		}
 		line += fmt.Sprintf("%.1f,%.1f ", x(i), y(e))
 	}
-	for process := range processes {
+	for _, process := range processes {
 		is := func(e Event) bool { return e.Process == process && e.Do == "" }
 		if first := slices.IndexFunc(events, is); first >= 0 {
 			last := first
@@ -127,7 +133,7 @@ func (f Failure) draw(b *strings.Builder) {
 	fmt.Fprintf(b, "<polyline class=\"wall\" points=\"%s\"/>\n", line)
 	marked := func(e Event) bool { return e == f.Again || f.First != nil && e == *f.First }
 	for i, e := range events {
-		if at := e.At.String(); e.Do == "" && (i == 0 || marked(e) || i == len(events)-1) && x(i) > ends {
+		if at := e.At.Round(time.Microsecond).String(); e.Do == "" && (i == 0 || marked(e) || i == len(events)-1) && x(i) > ends {
 			text("", "middle", x(i), bottom+4, at)
 			ends = x(i) + letter*float64(len(at)+2)
 		}
@@ -136,7 +142,7 @@ func (f Failure) draw(b *strings.Builder) {
 		}
 	}
 	text("", "end", left-16, y(events[0])+4, "the clock")
-	text("", "end", left-16, bottom+4, "true time")
+	text("", "end", left-45, bottom+4, "true time")
 	// The two calls.
 	for i, e := range events {
 		if !marked(e) {
@@ -152,7 +158,7 @@ func (f Failure) draw(b *strings.Builder) {
 		fmt.Fprintf(b, "<g class=\"bad\"><circle class=\"twice\" cx=\"%.1f\" cy=\"%.1f\" r=\"8\"/><circle class=\"twice\" cx=\"%.1[1]f\" cy=\"%.1[3]f\" r=\"8\"/></g>\n", x(i), y(e), row(e.Process))
 		text("bad", "middle", x(i), from, word)
 	}
-	fmt.Fprint(b, "</svg>\n<p>Up: the machine's clock. Right: true time. Each dot is a call, and the dashed line is the clock's reading at the first of the two. Both axes keep the order, and draw long gaps shorter.</p>\n")
+	fmt.Fprint(b, "</svg>\n<p>Up: the machine's clock. Right: true time. Each dot is a call, or a line of a program when it came; the dashed line is the clock's reading at the first of the two. Both axes keep the order, and draw long gaps shorter.</p>\n")
 }
 
 // places returns where n things in order stand between 0 and 1: each after the one before, by the
