@@ -22,8 +22,10 @@ var run = []struct {
 	count          int
 	tests          []string
 }{
-	{"README.md", "go", 3, []string{"TestReadmeProgram"}},
+	{"README.md", "sh", 1, []string{"TestPages"}},
 	{"chaos_test/README.md", "yaml", 1, []string{"TestAction"}},
+	{"docs/exec.md", "python", 1, []string{"TestExecPage"}},
+	{"docs/exec.md", "js", 1, []string{"TestExecPage"}},
 	{"docs/layout.md", "console", 0, []string{"TestDocs"}},
 	{"docs/migrate/bwmarrin.md", "sh", 1, []string{"TestOneLineChange"}},
 	{"docs/migrate/README.md", "console", 0, []string{"TestDocs"}},
@@ -64,6 +66,7 @@ var notRun = map[string]string{
 	"GapBound = 2 × MaxStep":          "a formula",
 	"try (JedisPooled ids":            "Java; the page says that no test runs it",
 	"strategy borrow:1s":              "a script, whose words go test ./generator/generatortest parses",
+	"sh found.sh":                     "the script fleet.txtar of the command line runs it",
 }
 
 // allowed reports whether a line is one of notRun, and notes that.
