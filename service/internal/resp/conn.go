@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"runtime"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -285,7 +284,6 @@ func (c *conn) flush() error {
 		return err // also where the client reads as fast as the server writes
 	}
 	if c.fd != 0 {
-		runtime.Gosched() // the others read first: a client of many connections then has their replies together
 		n, err := c.put(out)
 		if n < len(out) && err == nil {
 			c.buffer.reply.b, err = out[:copy(out, out[n:])], errLeave
