@@ -88,4 +88,5 @@ func TestDrainDuringTurn(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, c.pipelines > steady, leave)
 	}
+	assert.NoError(t, c.answer(), "nothing is left")
 }
