@@ -121,3 +121,19 @@ func TestWiderTime(t *testing.T) {
 	_, err = r.try(nil, lease.WithLayout(narrow))
 	require.Error(t, err)
 }
+
+// TestMovedByDocuments: what an earlier version exported, or half imported, stays refused, and what it had
+// imported goes on.
+func TestMovedByDocuments(t *testing.T) {
+	layout := `{"format":1,"layout":"` + smallLayout(1).String() + `","move":`
+	rows := map[string]string{"imported": "write layout '" + layout + `{"import":"digest"}}` + "'; claim k bits:1; fleet 0 1; end 0 1 new; later 0 1 floor:30s"}
+	for name, move := range map[string]string{
+		"'to new by an earlier version'":   `{"export":"e","to":"new","import":"digest"}}`,
+		"'its import is not complete'":     `{"import":"digest","importing":true}}`,
+		"'to another store by an earlier'": `{"export":"e","to":"user:s3cr3t@h"}}`,
+	} {
+		moved := " = moved " + name + ";"
+		rows[strings.Trim(name, "'")] = "write layout '" + layout + move + "';" + strings.Join([]string{"claim k bits:1", "found 0 1 bits:1", "end 0 1 new", "fleet", "reserve 0 0 1h bits:1"}, moved) + moved
+	}
+	scripts(t, rows)
+}
