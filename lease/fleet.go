@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tickflake/tickflake/internal/cell"
@@ -197,8 +198,12 @@ func End(ctx context.Context, store stores.Store, from, to int64, newStore strin
 	if err != nil {
 		return Fleet{}, err
 	}
+	for i := range cells { // an earlier version, or a reservation, leaves the fleet's cell with a narrower time field
+		theirs, _ := cell.ParseLayout(cells[i].Record.Layout)
+		k.layout.TimeBits = max(k.layout.TimeBits, theirs.TimeBits)
+	}
 	founding := grant.Found(cells, k.fleet.Floor, k.tick(), k.config.window)
-	other := Fleet{Layout: layout.Clone(), From: from, To: to}
+	other := Fleet{Layout: k.layout.Clone(), From: from, To: to}
 	if founding.Floor > 0 {
 		other.Floor = k.until(founding.Floor)
 	}
@@ -241,7 +246,11 @@ func (k *Keeper) narrowTo(ctx context.Context, leaving cell.Nodes, to string, ce
 				ErrSkew, len(later), len(cells), k.clock.Now().UTC().Format(time.RFC3339), later[0].Node, k.time(later[0].Record.Limit).Format(time.RFC3339))
 		}
 		f.Nodes, f.Gone = rest, append(slices.Clip(f.Gone), cell.Gone{Nodes: leaving, Store: to})
-		if err := stores.CheckValue(f.Encode()); err != nil {
+		last := f // there must be room to end the rest
+		if rest != (cell.Nodes{}) {
+			last.Nodes, last.Gone = cell.Nodes{}, append(slices.Clip(f.Gone), cell.Gone{Nodes: rest, Store: strings.Repeat("-", cell.MaxTo)})
+		}
+		if err := stores.CheckValue(last.Encode()); err != nil {
 			return refuse("End", "this fleet has given numbers away %d times, and its cell has no room for more: end all of it", len(f.Gone)-1)
 		}
 		_, err = k.swapFleet(ctx, version, f)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -120,6 +121,33 @@ func TestWiderTime(t *testing.T) {
 	require.Equal(t, past, r.holding(1).Limit)
 	_, err = r.try(nil, lease.WithLayout(narrow))
 	require.Error(t, err)
+}
+
+// TestWiderReservation: a number that is reserved past the time field of the fleet's cell begins no sooner elsewhere.
+func TestWiderReservation(t *testing.T) {
+	r := newRig(t)
+	narrow, wide := smallLayout(1), smallLayout(1)
+	narrow.TimeBits = 38
+	r.claim(nil, lease.WithLayout(narrow), pin(0))
+	until := narrow.End().Add(time.Hour)
+	require.NoError(t, lease.Reserve(t.Context(), r.cells, 1, 1, until, r.options(lease.WithLayout(wide))...))
+	f, err := lease.End(t.Context(), r.cells, 0, 1, "new", r.options()...)
+	require.NoError(t, err)
+	require.Equal(t, wide.String(), f.Layout.String())
+	require.Equal(t, []lease.Later{{Node: 1, Until: until}}, f.Later)
+}
+
+// TestEndHasRoom: however often a fleet has given numbers away, all of it can end.
+func TestEndHasRoom(t *testing.T) {
+	r := newRig(t)
+	r.run("found 0 63 bits:6")
+	for node := int64(63); ; node-- {
+		if _, err := lease.End(t.Context(), r.cells, node, node, "new", r.options()...); err != nil {
+			require.ErrorContains(t, err, "no room for more: end all of it")
+			r.run(fmt.Sprintf("end 0 %d %s", node, strings.Repeat("n", cell.MaxTo)))
+			return
+		}
+	}
 }
 
 // TestMovedByDocuments: what an earlier version exported, or half imported, stays refused, and what it had
