@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tickflake/tickflake/internal/cell"
@@ -157,7 +158,7 @@ func refuse(option, format string, args ...any) error {
 //
 // End writes every number once, also those that were never claimed. If it fails or ends before its end, call it again: it
 // continues, and returns the same numbers. Those with limits more than two windows after the clock
-// come back in Later. If these are most, End refuses with an error that wraps [ErrSkew], and changes nothing: the clock is
+// come back in Later. If most are these and not reserved, End refuses with an error that wraps [ErrSkew], and changes nothing: the clock is
 // wrong, or theirs were.
 //
 // Only the options [WithClock] and [WithTimeout] count. It returns soon after ctx ends, or when an operation of
@@ -197,8 +198,12 @@ func End(ctx context.Context, store stores.Store, from, to int64, newStore strin
 	if err != nil {
 		return Fleet{}, err
 	}
+	for i := range cells { // an earlier version, or a reservation, leaves the fleet's cell with a narrower time field
+		theirs, _ := cell.ParseLayout(cells[i].Record.Layout)
+		k.layout.TimeBits = max(k.layout.TimeBits, theirs.TimeBits)
+	}
 	founding := grant.Found(cells, k.fleet.Floor, k.tick(), k.config.window)
-	other := Fleet{Layout: layout.Clone(), From: from, To: to}
+	other := Fleet{Layout: k.layout.Clone(), From: from, To: to}
 	if founding.Floor > 0 {
 		other.Floor = k.until(founding.Floor)
 	}
@@ -236,12 +241,18 @@ func (k *Keeper) narrowTo(ctx context.Context, leaving cell.Nodes, to string, ce
 		case leaving.From < has.From || leaving.To > has.To || leaving.From != has.From && leaving.To != has.To:
 			return refuse("End", "node numbers %d to %d: want some at the lower or the upper end of those of this store, %d to %d", leaving.From, leaving.To-1, has.From, has.To-1)
 		}
-		if later := grant.Found(cells, f.Floor, k.tick(), k.config.window).Later; 2*len(later) > len(cells) {
+		later := grant.Found(cells, f.Floor, k.tick(), k.config.window).Later
+		later = slices.DeleteFunc(later, func(c grant.Cell) bool { return c.Record.Reserved }) // they tell of no clock
+		if 2*len(later) > len(cells) {
 			return fmt.Errorf("%w: %d of %d node numbers were granted further ahead of this clock, which says %s, than two windows, as %d until %s: set this clock right, or wait",
 				ErrSkew, len(later), len(cells), k.clock.Now().UTC().Format(time.RFC3339), later[0].Node, k.time(later[0].Record.Limit).Format(time.RFC3339))
 		}
 		f.Nodes, f.Gone = rest, append(slices.Clip(f.Gone), cell.Gone{Nodes: leaving, Store: to})
-		if err := stores.CheckValue(f.Encode()); err != nil {
+		last := f // there must be room to end the rest
+		if rest != (cell.Nodes{}) {
+			last.Nodes, last.Gone = cell.Nodes{}, append(slices.Clip(f.Gone), cell.Gone{Nodes: rest, Store: strings.Repeat("-", cell.MaxTo)})
+		}
+		if err := stores.CheckValue(last.Encode()); err != nil {
 			return refuse("End", "this fleet has given numbers away %d times, and its cell has no room for more: end all of it", len(f.Gone)-1)
 		}
 		_, err = k.swapFleet(ctx, version, f)
@@ -326,8 +337,8 @@ func (k *Keeper) final(ctx context.Context, c grant.Cell, to string) (grant.Cell
 	return c, k.busy()
 }
 
-// has returns an error unless a number is one of this store's. Any number, -1, is.
-func (k *Keeper) has(node int64) error {
+// has returns an error unless a number, given to an option or a function, is one of this store's. Any number, -1, is.
+func (k *Keeper) has(option string, node int64) error {
 	f := &k.fleet
 	if node < 0 || f.Nodes.Has(node) {
 		return nil
@@ -337,7 +348,7 @@ func (k *Keeper) has(node int64) error {
 			return movedError(node, g.Store)
 		}
 	}
-	return refuse("WithNode", "node number %d is none of this store's, which has %d to %d: see 'tickflake lease fleet'", node, f.Nodes.From, f.Nodes.To-1)
+	return refuse(option, "node number %d is none of this store's, which has %d to %d: see 'tickflake lease fleet'", node, f.Nodes.From, f.Nodes.To-1)
 }
 
 // numbers is how many node numbers the store has.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -16,7 +17,7 @@ func TestSites(t *testing.T) {
 	scripts(t, map[string]string{
 		"numbers": `found 4 6 bits:3; fleet 4 6; claim a bits:3; claim b bits:3; claim c bits:3; claim d bits:3 = '3 of 3 are held'
 			claim p bits:3 pin:3 = refused 'node number 3 is none of this store' 'which has 4 to 6'; claim p bits:3 pin:6
-			reserve 6 7 1h bits:3 = held; reserve 7 7 1h bits:3 = refused 'none of this store'`,
+			reserve 6 7 1h bits:3 = held; reserve 7 7 1h bits:3 = refused 'Reserve: node number 7 is none of this store'`,
 		"numbers, locked": `found 4 6 bits:3; claim a bits:3 locks; holds a 4; claim b bits:3 locks; holds b 5; claim c bits:3 locks; claim d bits:3 locks = '3 of 3'`,
 		"a floor":         "found 0 1 bits:1 floor:1h0m0.0000001s; fleet 0 1 floor:1h0m0.001s; claim k bits:1; granted k 1h0m0.001s 1h0m30.001s; claim p bits:1 pin:1; granted p 1h0m0.001s 1h0m30.001s",
 		"numbers that are later": `found 0 1 bits:1 later:2h; holding 0 reserved 2h0m0s; fleet 0 1; claim a bits:1; holds a 1; claim b bits:1 = '2 of 2 are held'
@@ -54,6 +55,7 @@ func TestEnd(t *testing.T) {
 		"a limit far ahead":  "step 1h; claim k bits:2 pin:2; step -1h; claim x bits:2 pin:1; end 0 3 new; later 0 3 floor:30s 2:1h0m30s; in new; found; holding 2 reserved 1h0m30s; step 30s; claim n bits:2 pin:2 = held",
 		"limits far ahead":   "step 1h; claim k bits:1 pin:0; claim x bits:1 pin:1; step -1h; end 0 1 new = '2 of 2 node numbers were granted further ahead of this clock, which says 2029-06-01T12:00:00Z'; fleet 0 1; 15s; poll k; err k; holding 0 held",
 		"a reserved one":     "reserve 0 0 1h bits:1; end 0 1 new; later 0 1 0:1h0m0s",
+		"all are reserved":   "reserve 0 1 1h bits:1; end 0 1 new; later 0 1 0:1h0m0s 1:1h0m0s",
 		"the end of time":    "claim k bits:0; write 0 '" + fmt.Sprintf(`{"format":1,"limit":%d,"write":"w","layout":"%s"}`, uint64(1)<<smallLayout(0).TimeBits, smallLayout(0)) + "'; end 0 0 new = '1 of 1'",
 		"a floor of its own": "found 0 1 bits:1 floor:1h; end 0 1 new; later 0 1 floor:1h0m0s; holding 1 moved 1h0m0s",
 		"no fleet":           "end 0 0 new = never-claimed",
@@ -137,4 +139,31 @@ func TestMovedByDocuments(t *testing.T) {
 		rows[strings.Trim(name, "'")] = "write layout '" + layout + move + "';" + strings.Join([]string{"claim k bits:1", "found 0 1 bits:1", "end 0 1 new", "fleet", "reserve 0 0 1h bits:1"}, moved) + moved
 	}
 	scripts(t, rows)
+}
+
+// TestWiderReservation: a number that is reserved past the time field of the fleet's cell begins no sooner elsewhere.
+func TestWiderReservation(t *testing.T) {
+	r := newRig(t)
+	narrow, wide := smallLayout(1), smallLayout(1)
+	narrow.TimeBits = 38
+	r.claim(nil, lease.WithLayout(narrow), pin(0))
+	until := narrow.End().Add(time.Hour)
+	require.NoError(t, lease.Reserve(t.Context(), r.cells, 1, 1, until, r.options(lease.WithLayout(wide))...))
+	f, err := lease.End(t.Context(), r.cells, 0, 1, "new", r.options()...)
+	require.NoError(t, err)
+	require.Equal(t, wide.String(), f.Layout.String())
+	require.Equal(t, []lease.Later{{Node: 1, Until: until}}, f.Later)
+}
+
+// TestEndHasRoom: however often a fleet has given numbers away, all of it can end.
+func TestEndHasRoom(t *testing.T) {
+	r := newRig(t)
+	r.run("found 0 63 bits:6")
+	for node := int64(63); ; node-- {
+		if _, err := lease.End(t.Context(), r.cells, node, node, "new", r.options()...); err != nil {
+			require.ErrorContains(t, err, "no room for more: end all of it")
+			r.run(fmt.Sprintf("end 0 %d %s", node, strings.Repeat("n", cell.MaxTo)))
+			return
+		}
+	}
 }

@@ -45,8 +45,8 @@ founded. Running processes issue the rest of their grants, then use another numb
 or fail with the name of the new store if there is none.
 
 A number whose limit is more than two windows ahead of this clock begins later in
-the other store; if most are, the command refuses, since the clock is wrong. It
-writes each number once. If it ends early, run it again: it continues, and prints
+the other store; if most are, and not reserved, the command refuses, since the
+clock is wrong. It writes each number once. If it ends early, run it again: it continues, and prints
 the same numbers. It asks first, unless --yes is given.`
 
 // nodesOf reads a node number, a range, or a part of a layout as in datacenter=3.
@@ -218,7 +218,7 @@ func (l *leases) end(ctx context.Context, nodes, to string, yes bool, format str
 		return fleetError(err)
 	}
 	store, layout := quote(to), other.Layout.String()
-	if name != to { // it has a password or a namespace
+	if name != to || !strings.Contains(to, "/") { // it has a password or a namespace, or is a name for people
 		store = `"$NEW"`
 	}
 	found := fmt.Sprintf("tickflake lease fleet --store %s --layout %s --nodes %d-%d", store, quote(layout), f.From, f.To)
@@ -237,7 +237,7 @@ func (l *leases) end(ctx context.Context, nodes, to string, yes bool, format str
 		}{other, name, found, now})
 	}
 	fmt.Fprintf(l.Out, "# %s have left for %s. Found that store with them, once, before a process uses it:\n", which, name)
-	if name != to {
+	if store == `"$NEW"` {
 		fmt.Fprintf(l.Out, "# NEW is its URL.\n")
 	}
 	if len(other.Later) > 0 {

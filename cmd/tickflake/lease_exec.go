@@ -222,12 +222,17 @@ func (e *execution) supervise(cmd *exec.Cmd, h *held, signals <-chan os.Signal) 
 	}()
 	window := h.keeper.Stats().Window
 	told, killed := false, false
+	said := make(chan struct{})
 	for {
 		left, why := h.left()
 		if left <= window/4 && !told {
 			told = true
-			e.Complain(fmt.Errorf("node number %d is granted until %s and was not extended: %w; the program is ended", h.node, h.limit.UTC().Format(time.RFC3339Nano), why))
 			send(syscall.SIGTERM)
+			complaint := fmt.Errorf("node number %d is granted until %s and was not extended: %w; the program is ended", h.node, h.limit.UTC().Format(time.RFC3339Nano), why)
+			go func() { // standard error may be a pipe that is full, and SIGKILL must not wait for its reader
+				defer close(said)
+				e.Complain(complaint)
+			}()
 		}
 		if left <= window/12 && !killed {
 			killed = true
@@ -241,6 +246,10 @@ func (e *execution) supervise(cmd *exec.Cmd, h *held, signals <-chan os.Signal) 
 		case <-time.After(min(window/60, 250*time.Millisecond)):
 		case <-ended:
 			if told {
+				select {
+				case <-said:
+				case <-time.After(time.Second):
+				}
 				return cli.Exit(exitNotExtended)
 			}
 			return exitOf(cmd.ProcessState)
