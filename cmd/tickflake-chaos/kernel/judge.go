@@ -20,7 +20,7 @@ const (
 	knownRestart  = "a fixed node number without a store: nothing is kept across a restart"
 	knownNoCall   = "it has no call for restored memory"
 	knownFixed    = "a fixed node number without a store, which the copy has too"
-	knownOneStore = "its store was copied with its memory, so nothing can notice"
+	knownOneStore = "its store was copied with its memory, so each claims in its own"
 )
 
 // judged is the row of a subject. again is what its copy has issued too.
