@@ -127,7 +127,7 @@ func TestShrink(t *testing.T) {
 	for script, want := range map[string]string{
 		"pass 1s; batch 100; stream 5; freeze 1ms; pass 2s; step -2h; ids 50; pass 3h; ids 4; step -7ms; ids 100 over 10ms; ids 1": "ids 1; step -1µs; ids 2 over 1ms",
 		"ids 1; pass 1ms; freeze 2s; ids 9000":     "pass 1ms; ids 4097",
-		"batch 1; step -1s; ids 2 over 2s":         "ids 1; step -1µs; ids 2 over 1ms",
+		"batch 1; step -1s; ids 2 over 2s":         "ids 1; step -1s; ids 1",
 		"callers 2; pass 1ms; freeze 2s; ids 9000": "", // it fails by chance
 		"ids 1; pass 1s; ids 1":                    "",
 	} {
