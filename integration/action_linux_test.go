@@ -78,6 +78,7 @@ func TestAction(t *testing.T) {
 		t.Logf("%s: %v\n%s", step.Name, err, out)
 		if err != nil {
 			failed = append(failed, step.Name)
+			assert.Contains(t, string(out), "IDs are duplicates: ", "it is printed, too")
 		}
 	}
 	assert.Equal(t, []string{"The faults on a real kernel"}, failed, "the program issues IDs twice")

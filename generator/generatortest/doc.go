@@ -1,21 +1,35 @@
-// Package generatortest puts a generator of IDs through clock faults and reports the
-// result. It takes any generator: tickflake's, another library's, your own. Call it from
-// your tests, and your CI tells you when a clock that steps back makes your generator
-// issue an ID twice.
+// Package generatortest puts a generator of IDs through clock faults: tickflake's, another
+// library's, or your own. Paste this test, and put your generator into it:
+//
+//	func TestClockFaults(t *testing.T) {
+//		generatortest.TestFunc(t, func(now func() time.Time) func() (int64, error) {
+//			return mine.New(now).Next // reads the time by now, instead of time.Now
+//		})
+//	}
+//
+// Each fault is a subtest. One that fails says which calls returned the same ID, and the least
+// script of calls and faults that makes them do so:
+//
+//	--- FAIL: TestClockFaults/F2-step-back-large
+//	    duplicate: 7292171059200000, first in step 1, call 1, 0s in; again in step 3, call 11, 10ms in;
+//	    script: ids 1; step -10ms; ids 10 over 10ms; in all: 1301 duplicate;
+//	    repeat it: go test -v -run '^TestClockFaults$/^F2-step-back-large$'
+//
+// "go test -artifacts" leaves a picture of each failure: failure.html.
 //
 // You need these names:
 //
-//   - [Subject]: the generator: how to start it on a clock, what it claims, and how to
+//   - [TestFunc]: what stands above. No ID may come twice, whatever the clock does.
+//   - [Test]: also judges order, waits, errors and the time in the IDs, with several callers at once.
+//   - [Subject]: the generator, for Test: how to start it on a clock, what it claims, and how to
 //     read its IDs. Only Name and New are required; each further field adds checks.
-//   - [Test]: runs every fault of the catalogue as a subtest.
 //   - [Claim]: what callers of the generator may rely on.
 //   - [Script]: calls and clock faults in order, as text: "ids 5000; step -1s; ids 100".
 //   - [Report]: the outcome of [Run]: per script the counts, and each broken promise as a
-//     [Violation]. It prints as a table and as JSON.
+//     [Violation] with its calls. It prints as a table and as JSON.
+//   - [Shrink] and [WritePage]: the least script that fails as a result does, and its picture.
 //
-// # How to use it
-//
-// As a test, each fault is a subtest that can be run alone:
+// # Test
 //
 //	func TestMyGenerator(t *testing.T) {
 //		generatortest.Test(t, generatortest.Subject[int64]{
@@ -30,10 +44,12 @@
 //		})
 //	}
 //
-//	go test -run 'TestMyGenerator/F5'
-//
 // [Run] does the same and returns the Report. [RunScript] and [TestScript] take one
 // script: one of your own, or one from a bug report, read by [ParseScript].
+//
+// In F11 to F13 the process ends or stops, and another goes on from what it has kept. They run for
+// a Process with a Restart. A generator that keeps nothing has one that makes a fresh generator;
+// these are the faults that it fails.
 //
 // The clock is a [clocktest.Virtual] of monoclock/clocktest. No real time passes: a
 // generator that waits for an hour moves the clock by an hour and returns at once. The
@@ -117,7 +133,7 @@
 //
 // # What is not supported
 //
-//   - A generator that reads package time cannot be given a wrong clock. It runs
+//   - A generator that calls time.Now itself cannot be given a wrong clock. It runs
 //     inside a bubble of testing/synctest only, and only through the scripts in which
 //     the clock is right. See SystemTime in [Subject], also for calls that hang there.
 //   - A call that spins, reading the clock without ever waiting, is ended after some

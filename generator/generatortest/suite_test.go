@@ -45,14 +45,17 @@ func TestCatalogue(t *testing.T) {
 	assert.NotEqual(t, "mine", gt.Catalogue()[0].Name)
 }
 
+// locked is the naive generator for several callers.
+var locked = gt.Subject[int64]{Name: "naive", New: func(clock *clocktest.Virtual) (gt.Process[int64], error) {
+	var mu sync.Mutex
+	next := naive(clock.Now)
+	return gt.Process[int64]{Next: func() (int64, error) { mu.Lock(); defer mu.Unlock(); return next() }}, nil
+}}
+
 // A failing test has a line for each fault, which repeats it, and for the faults that do not apply.
 func TestFailingTestPrints(t *testing.T) {
 	if os.Getenv("FAIL") != "" {
-		gt.Test(t, gt.Subject[int64]{Name: "naive", New: func(clock *clocktest.Virtual) (gt.Process[int64], error) {
-			var mu sync.Mutex
-			next := naive(clock.Now)
-			return gt.Process[int64]{Next: func() (int64, error) { mu.Lock(); defer mu.Unlock(); return next() }}, nil
-		}})
+		gt.Test(t, locked)
 		return
 	}
 	for _, flag := range []string{"-test.v=false", "-test.v"} {
@@ -73,7 +76,7 @@ func TestFailingTestPrints(t *testing.T) {
 			if filepath.Base(path) == "failure.html" {
 				page, err := os.ReadFile(path)
 				assert.NoError(t, err)
-				pages, pictures = pages+1, pictures+strings.Count(string(page), "<svg")
+				pages, pictures = pages+1, pictures+strings.Count(string(page), ">again</text>")
 			}
 			return err
 		}))
@@ -123,10 +126,11 @@ func TestFunc(t *testing.T) {
 
 // The least script that fails has no step, no ID and no time too many.
 func TestShrink(t *testing.T) {
-	s := gt.Subject[int64]{Name: "naive", New: newNaive}
+	s := locked
 	for script, want := range map[string]string{
 		"pass 1s; batch 100; stream 5; freeze 1ms; pass 2s; step -2h; ids 50; pass 3h; ids 4; step -7ms; ids 100 over 10ms; ids 1": "ids 1; step -1µs; ids 2 over 1ms",
 		"ids 1; pass 1ms; freeze 2s; ids 9000":     "pass 1ms; ids 4097",
+		"batch 1; step -1s; ids 2 over 2s":         "ids 1; step -1s; ids 1",
 		"callers 2; pass 1ms; freeze 2s; ids 9000": "", // it fails by chance
 		"ids 1; pass 1s; ids 1":                    "",
 	} {
