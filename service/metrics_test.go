@@ -30,6 +30,7 @@ func TestMetrics(t *testing.T) {
 		r := start(t, pipe, func(c *service.Config) {
 			c.MeterProvider = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
 			c.MaxObserved = 1
+			c.StoreName = "etcd://a:2379"
 		})
 		redis := r.caller(resp, "")
 		for i, name := range []string{"orders", "orders2", "orders3"} {
@@ -57,7 +58,7 @@ func TestMetrics(t *testing.T) {
 			assert.True(t, regexp.MustCompile("(?m)^tickflake_"+want+"$").MatchString(text), want)
 		}
 		assert.Contains(t, text, "go_goroutines ")
-		assert.Contains(t, text, `target_info{service_name="tickflake"} 1`)
+		assert.Contains(t, text, `target_info{service_name="tickflake",tickflake_store="etcd://a:2379"} 1`)
 		assert.NotContains(t, text, "otel_scope_")
 		assert.NotContains(t, text, "certificate_remaining", "there is no TLS")
 

@@ -187,7 +187,7 @@ func (s *serving) log() *slog.Logger {
 // store and the listeners.
 func (s *serving) complete(log *slog.Logger) (err error) {
 	c := &s.config
-	c.Strategy, c.Logger = fmt.Sprint(*s.strategy), log
+	c.Strategy, c.StoreName, c.Logger = fmt.Sprint(*s.strategy), s.place.name(), log
 	if c.Create, err = s.file.rules(); err != nil {
 		return err
 	}

@@ -64,10 +64,15 @@ function show(now) {
   }
   before = now;
   $("items").textContent = number.format(now.items);
-  $("lead").textContent = `${span(now.lead)}, ${span(now.max_lead)}`;
+  $("uptime").textContent = span(now.uptime);
+  $("lead").textContent = span(now.lead);
+  $("most").textContent = span(now.max_lead);
   $("grant").textContent = span(now.grant);
   $("node").textContent = now.node;
-  $("waits").textContent = `${number.format(now.waits)}, ${number.format(now.rejections)}`;
+  $("waits").textContent = number.format(now.waits);
+  $("rejections").textContent = number.format(now.rejections);
+  $("store").textContent = now.store || "not named";
+  $("copies").textContent = now.vmclock ? `${now.vmclock}: ${now.copies} so far` : "nothing";
 
   $("none").hidden = now.sequences.length > 0;
   $("table").hidden = now.sequences.length === 0;
