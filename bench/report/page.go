@@ -27,6 +27,7 @@ var functions = map[string]any{
 	"css":     func() htmltemplate.CSS { return htmltemplate.CSS(style) },
 	"heading": heading,
 	"cells":   cells,
+	"inc":     func(i int) int { return i + 1 },
 	"note":    func(t Table, r Row) int { return slices.Index(notes(t), r.Note) + 1 },
 	"notes":   notes,
 	"mark":    func(t Target) string { return map[State]string{Met: "✓", Missed: "✗", Open: "?"}[t.State()] },
@@ -53,6 +54,11 @@ func (r *Report) Markdown(to io.Writer, folder string) error {
 // Markdown writes the table as one of Markdown.
 func (t *Table) Markdown(to io.Writer) error {
 	return markdownForm.ExecuteTemplate(to, "table", t)
+}
+
+// TargetsMarkdown writes the targets as a page, for those who maintain the project.
+func (r *Report) TargetsMarkdown(to io.Writer) error {
+	return markdownForm.ExecuteTemplate(to, "targets", view{r, ""})
 }
 
 // Summary writes the verdicts and targets, for a terminal.
@@ -117,7 +123,7 @@ func brief(s Section) (all []extract) {
 		}
 		for _, r := range t.Rows {
 			if is.rows == nil || slices.Contains(is.rows, r.Name) {
-				row := Row{Name: r.Name}
+				row := Row{Name: r.Name, Note: r.Note}
 				for _, c := range e.Brief.Columns {
 					row.Cells = append(row.Cells, t.Cell(r.Name, c.ID))
 				}
@@ -155,6 +161,24 @@ func (v view) Opening() Table {
 		}
 	}
 	return t
+}
+
+// Borrowed says of which run the figures of [view.Which] are that this run has not measured. It is empty
+// if there are none.
+func (v view) Borrowed() string {
+	_, cost := v.orPublished("cost")
+	if _, kernel := v.orPublished("kernel"); !cost && !kernel {
+		return ""
+	}
+	return fmt.Sprintf("not measured in this run: of the published run, %s, on %s.", v.Published.Began.UTC().Format("2006-01-02"), v.Published.Machine.CPU)
+}
+
+// Verdict is that of a section. One that the machine disturbed compares nothing.
+func (v view) Verdict(s Section) string {
+	if s.Verdict != "" && (v.Unusable() != "" || s.Unusable() != "") {
+		return "The machine was disturbed, so these figures compare nothing."
+	}
+	return s.Verdict
 }
 
 // Title names the library, the machine and the one answer.
