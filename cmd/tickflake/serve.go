@@ -51,7 +51,7 @@ sequences are created when they are first asked for, segmented and from 1 by def
       rate: 10000              # IDs and numbers per second; default no limit
       burst: 20000             # at once; default a second's, and at least max-batch
       ids: true                # false: only sequences
-      sequences: [orders, invoices-*]
+      sequences: [orders, invoices.*]
 
 With clients, each request needs a token; a client uses the sequences of its list
 only. Without clients every program may ask. An address that is not on loopback needs
