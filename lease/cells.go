@@ -1,7 +1,6 @@
 package lease
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +12,7 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// This file reads the cells of node numbers and of the layout.
+// This file reads the cells of node numbers and that of the fleet.
 
 // list lists the cells of a range of keys, at most limit. Damaged ones may be missing.
 func (k *Keeper) list(ctx context.Context, from, to string, limit int) ([]grant.Cell, error) {
@@ -124,57 +123,90 @@ func damagedError(node int64, err error) error {
 		node, drive.OneLine(err)), err)
 }
 
-// checkLayout checks that the store's cells are for our layout. It writes the cell of the
-// layout if there is none.
-func (k *Keeper) checkLayout(ctx context.Context) error {
+// checkFleet reads the fleet's cell, and makes it if there is none. The error is also that of a fleet with another
+// layout, or that has ended.
+func (k *Keeper) checkFleet(ctx context.Context) error {
 	for range drive.InARow {
-		version, r, err := k.readLayout(ctx)
+		version, err := k.readFleet(ctx)
 		if err != nil || version != 0 {
-			return cmp.Or(err, k.fits(r.Layout), movedError(r.Move))
+			return err
 		}
-		if _, err = k.swapLayout(ctx, 0, k.newLayout()); !errors.Is(err, stores.ErrConflict) {
+		if _, err = k.swapFleet(ctx, 0, k.newFleet(cell.AllNodes(k.layout))); !errors.Is(err, stores.ErrConflict) {
 			return err
 		}
 	}
 	return k.busy()
 }
 
-// readLayout reads the cell of the layout: its version is 0 if there is none.
-func (k *Keeper) readLayout(ctx context.Context) (version uint64, r cell.Layout, err error) {
-	found, err := k.calls.Read(ctx, cell.LayoutKey)
-	if err != nil || found.Version == 0 {
-		return 0, r, err
+// readFleet reads the fleet's cell into k.fleet: its version is 0 if there is none.
+func (k *Keeper) readFleet(ctx context.Context) (version uint64, err error) {
+	version, k.fleet, err = readFleet(ctx, &k.calls)
+	if err == nil && version != 0 {
+		err = k.fits(k.fleet.Layout)
 	}
-	if r, err = cell.DecodeLayout(found.Value); err != nil {
-		err = fmt.Errorf("layout of the fleet: %w", err)
+	if err == nil && version != 0 && k.fleet.Nodes == (cell.Nodes{}) {
+		err = endedError(&k.fleet)
 	}
-	return found.Version, r, err
+	return version, err
 }
 
-// swapLayout writes the cell of the layout. A store that has none is proved before.
-func (k *Keeper) swapLayout(ctx context.Context, version uint64, r cell.Layout) (uint64, error) {
+func readFleet(ctx context.Context, calls *drive.Calls) (version uint64, f cell.Fleet, err error) {
+	found, err := calls.Read(ctx, cell.FleetKey)
+	if err != nil || found.Version == 0 {
+		return 0, f, err
+	}
+	f, err = cell.DecodeFleet(found.Value)
+	switch {
+	case err != nil:
+		err = fmt.Errorf("cell of the fleet: %w", err)
+	case f.Move.Export != "":
+		err = fmt.Errorf("%w to %s by an earlier version: start this process with that store", ErrMoved, cell.Where(f.Move.To))
+	case f.Move.Importing:
+		err = fmt.Errorf("%w to this store by an earlier version, and its import is not complete: complete it with that version", ErrMoved)
+	}
+	f.Move.Import = "" // it is complete
+	return found.Version, f, err
+}
+
+// swapFleet writes the fleet's cell. A store that has none is proved before.
+func (k *Keeper) swapFleet(ctx context.Context, version uint64, f cell.Fleet) (uint64, error) {
 	if version == 0 {
 		if err := k.calls.Probe(ctx); err != nil {
 			return 0, err
 		}
 	}
-	return k.calls.Swap(ctx, cell.LayoutKey, version, r.Encode())
+	version, err := k.calls.Swap(ctx, cell.FleetKey, version, f.Encode())
+	if err == nil {
+		k.fleet = f
+	}
+	return version, err
+}
+
+// newFleet is the cell of a new fleet.
+func (k *Keeper) newFleet(nodes cell.Nodes) cell.Fleet {
+	f := cell.Fleet{Layout: k.spec, Nodes: nodes}
+	if k.traits.Scattered {
+		f.First = nodes.From + seam.FirstNode(nodes.To-nodes.From)
+	}
+	return f
 }
 
 // swapReserved writes the cell of a node number that no process may claim before a limit.
-func (k *Keeper) swapReserved(ctx context.Context, was grant.Cell, floor, limit, window uint64) error {
-	r := cell.Node{Floor: floor, Limit: limit, Window: window, Reserved: true, Write: k.random(), Last: was.Record.Names(), Layout: k.spec}
+func (k *Keeper) swapReserved(ctx context.Context, was grant.Cell, limit, window uint64) error {
+	r := cell.Node{Floor: limit, Limit: limit, Window: window, Reserved: true, Write: k.random(), Last: was.Record.Names(), Layout: k.spec}
 	_, err := k.calls.Swap(ctx, cell.NodeKey(was.Node), was.Version, k.encode(r))
 	return err
 }
 
-// newLayout is the cell of the layout that is made for a new store.
-func (k *Keeper) newLayout() cell.Layout {
-	r := cell.Layout{Layout: k.spec}
-	if k.traits.Scattered {
-		r.First = seam.FirstNode(k.nodes())
+// widened is the fleet's cell with our time field, if that is wider.
+func (k *Keeper) widened() (f cell.Fleet, wider bool) {
+	f = k.fleet
+	layout, err := cell.ParseLayout(f.Layout)
+	if wider = err == nil && layout.TimeBits < k.layout.TimeBits; wider {
+		layout.TimeBits = k.layout.TimeBits
+		f.Layout = layout.String()
 	}
-	return r
+	return f, wider
 }
 
 // fits returns a [*LayoutMismatchError] unless the layout of the text puts each slot into

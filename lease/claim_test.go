@@ -72,9 +72,10 @@ func TestClaimOptions(t *testing.T) {
 		"List":         func(s stores.Store) error { return second(lease.List(t.Context(), s)) },
 		"Inspect":      func(s stores.Store) error { return second(lease.Inspect(t.Context(), s, 1)) },
 		"ForceRelease": func(s stores.Store) error { return lease.ForceRelease(t.Context(), s, 1) },
+		"SetFleet":     func(s stores.Store) error { return lease.SetFleet(t.Context(), s, lease.Fleet{}) },
+		"ReadFleet":    func(s stores.Store) error { return second(lease.ReadFleet(t.Context(), s)) },
+		"End":          func(s stores.Store) error { return second(lease.End(t.Context(), s, 0, 0, "new")) },
 		"Reserve":      func(s stores.Store) error { return lease.Reserve(t.Context(), s, 1, 1, noon) },
-		"Export":       func(s stores.Store) error { return second(lease.Export(t.Context(), s, "new", lease.EvenIfRunning())) },
-		"Import":       func(s stores.Store) error { return lease.Import(t.Context(), s, lease.Floors{}) },
 	} {
 		newRig(t).refuses(name, call(nil))
 		newRig(t).refuses(name, call(noMemory))
@@ -139,7 +140,7 @@ func TestClaimFails(t *testing.T) {
 		"reserved for long":     {"reserve 1 1 8760h; client k", "pin:1", "held 'is reserved until 2030-06-01'", true},
 		"reserved for a minute": {"reserve 1 1 1m; client k", "pin:1", "held 'is reserved until 2029-06-01'", false},
 		"the layout is another": {"claim a bits:8; client k", "bits:7", "refused 'the IDs of this store have the layout'", true},
-		"the layout is damaged": {"write layout rubbish; client k", "", "damaged 'layout of the fleet: '", true},
+		"the fleet is damaged":  {"write layout rubbish; client k", "", "damaged 'cell of the fleet: '", true},
 		"the number is damaged": {"write 1 rubbish; client k", "pin:1", "damaged 'node number 1 cannot be read: '", true},
 		"no time is left":       {fmt.Sprintf("step %s; claim a bits:0; granted a %[1]s %s; 1ms; client k", left, left+time.Second), "bits:0", "end", true},
 	} {

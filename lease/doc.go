@@ -15,7 +15,8 @@
 //     neighbours are the options.
 //   - [List] and [ForceRelease]: list the state of node numbers, and release the number
 //     of a process that has died.
-//   - [Export] and [Import]: move a fleet to another store.
+//   - [SetFleet], [ReadFleet] and [End]: say which node numbers a store has, and move them to
+//     another one.
 //   - [Reserve]: keeps node numbers for systems that do not use the store.
 //   - [Keeper.Restored]: for a process whose memory was restored or cloned.
 //   - [NoFreeNodeError], [ErrStore], [ErrHeld]: the errors; [stores.KindOf] tells whether a
@@ -37,7 +38,8 @@
 // all node numbers are held. Then the generator's calls fail or wait, and succeed
 // again when there is a grant.
 //
-// One more cell keeps the fleet's layout. Every claim reads it, and refuses another layout.
+// One more cell, the fleet's, says which layout and which node numbers the store is for, and from when
+// on. Every claim reads it and keeps to it.
 //
 // # Bounds
 //
@@ -59,7 +61,7 @@
 //
 // The memory of a process must not be copied or rolled back, as by a fork or by restoring
 // a VM's snapshot beside its original, unless the copy calls [Keeper.Restored] before it
-// issues an ID. or the machine has a VMClock: [WithVMClock]. Else it issues the same IDs until its next extension finds
+// issues an ID, or the machine has a VMClock: [WithVMClock]. Else it issues the same IDs until its next extension finds
 // the copy: for a third of a window at most while the store answers, and until the end of the
 // grant if it does not.
 package lease

@@ -39,7 +39,7 @@ type driver struct {
 	*Keeper
 	token   string // the machine's, before it was told the last result
 	why     error  // why the last cell was not to be had
-	created bool   // this run has made the cell of the layout
+	created bool   // this run has made the fleet's cell
 	landed  bool   // this run has claimed or extended
 }
 
@@ -95,7 +95,7 @@ func (d *driver) Kind(op grant.Op) (drive.Kind, error) {
 	case d.landed && !d.closed: // a write of unknown outcome has landed: the next step may extend it
 		return drive.None, nil
 	case op.Kind == grant.Swap:
-		if op.Why == grant.Layout || op.Why == grant.Raise {
+		if op.Why == grant.OfFleet || op.Why == grant.Raise {
 			return drive.Prepare, nil
 		}
 		return drive.Write, nil
@@ -132,7 +132,7 @@ func (d *driver) Do(ctx context.Context, op grant.Op) (r grant.Result, failed er
 	switch {
 	case r.Cell.Damaged:
 		r.Status, err = grant.Damaged, d.bad[op.Node]
-	case r.Status == grant.Damaged && op.Node != grant.LayoutNode && !d.pinned() && op.Why != grant.Extend:
+	case r.Status == grant.Damaged && op.Node != grant.FleetNode && !d.pinned() && op.Why != grant.Extend:
 		d.damaged(op.Node, err)
 		err = d.bad[op.Node]
 	}
@@ -144,7 +144,7 @@ func (d *driver) Do(ctx context.Context, op grant.Op) (r grant.Result, failed er
 
 // call makes the call of the store.
 func (d *driver) call(ctx context.Context, op grant.Op, r *grant.Result) (err error) {
-	layout := op.Node == grant.LayoutNode
+	fleet := op.Node == grant.FleetNode
 	switch {
 	case op.Kind == grant.Seal:
 		r.Used, _ = d.window.Seal()
@@ -152,22 +152,25 @@ func (d *driver) call(ctx context.Context, op grant.Op, r *grant.Result) (err er
 		return d.lock(ctx, op.Node)
 	case op.Kind == grant.List:
 		r.Cells, err = d.list(ctx, cell.NodeKey(op.Node), cell.NodeKey(op.Node+op.N-1)+"\x00", int(op.N))
-	case op.Kind == grant.Read && layout:
+	case op.Kind == grant.Read && fleet:
 		if err := d.layout.ValidateAt(d.clock.Now()); err != nil {
 			return &stores.OptionError{Option: "WithClock", Err: err}
 		}
-		var found cell.Layout
-		if r.Cell.Version, found, err = d.readLayout(ctx); err == nil && r.Cell.Version != 0 {
-			err = d.fits(found.Layout)
+		if r.Cell.Version, err = d.readFleet(ctx); err == nil && r.Cell.Version != 0 {
+			err = d.has(d.node)
 		}
-		r.Move, r.First = found.Move, found.First
+		_, narrow := d.widened()
+		r.Fleet = grant.Fleet{Nodes: d.fleet.Nodes, Floor: d.fleet.Floor, First: d.fleet.First, Narrow: narrow}
 	case op.Kind == grant.Read:
 		r.Cell, err = d.readCell(ctx, op.Node)
-	case layout:
-		made := d.newLayout()
-		r.First = made.First
-		r.Version, err = d.swapLayout(ctx, op.Version, made)
-		d.created = err == nil
+	case fleet:
+		f := d.newFleet(cell.AllNodes(d.layout))
+		if op.Version != 0 {
+			f, _ = d.widened()
+		}
+		r.Version, err = d.swapFleet(ctx, op.Version, f)
+		r.Fleet = grant.Fleet{Nodes: f.Nodes, Floor: f.Floor, First: f.First}
+		d.created = err == nil && op.Version == 0
 	default:
 		r.Version, err = d.calls.Swap(ctx, cell.NodeKey(op.Node), op.Version, d.encode(op.Record))
 	}
@@ -199,7 +202,7 @@ func (d *driver) checkFirst(ctx context.Context, op grant.Op, r *grant.Result) e
 	if op.Kind == grant.Read {
 		cells = []grant.Cell{r.Cell}
 	}
-	waited, err := d.checkFleet(ctx, cells, !d.created && max(op.N, 1) < d.nodes())
+	waited, err := d.checkClock(ctx, cells, !d.created && max(op.N, 1) < d.numbers())
 	if err == nil && waited {
 		err = d.call(ctx, op, r)
 	}
@@ -228,8 +231,6 @@ func (d *driver) Apply(e grant.Event) (settled bool, err error) {
 		err = d.wentBack(e)
 	case grant.Forgot:
 		d.forgot()
-	case grant.Moved:
-		return true, movedError(e.Move)
 	case grant.Broken:
 		return true, d.why
 	default:
@@ -289,8 +290,10 @@ func (d *driver) loses(e grant.Event) error {
 		by = "its cell is damaged"
 	case e.Record.Holder == d.token:
 		by = "a copy of this process's memory wrote to it: a snapshot was restored beside its original"
+	case e.Record.MovedTo != "":
+		by = "an operator moved it to " + cell.Where(e.Record.MovedTo)
 	case e.Record.Reserved:
-		by = "an operator reserved it, or moved the fleet to another store"
+		by = "an operator reserved it"
 	case e.Record.Holder == "":
 		by = "another process took and released it, or an operator released it"
 	}
@@ -300,6 +303,8 @@ func (d *driver) loses(e grant.Event) error {
 	}
 	d.log.Warn("lease: lost, "+by, attrs...)
 	switch {
+	case d.pinned() && e.Record.MovedTo != "":
+		d.lost = movedError(e.Range.Node, e.Record.MovedTo, ErrLost, stores.ErrConflict)
 	case d.pinned() && e.Record.Reserved:
 		d.lost = drive.Wrap(fmt.Sprintf("node number %d is %v: %s: start this process again", e.Range.Node, ErrLost, by), ErrHeld, ErrLost, stores.ErrConflict)
 	case d.pinned():
@@ -377,6 +382,9 @@ func (d *driver) full() error {
 		owner := ""
 		if len(sought.Cells) == 1 {
 			c := sought.Cells[0]
+			if c.Record.MovedTo != "" {
+				return movedError(d.node, c.Record.MovedTo)
+			}
 			if c.Record.Reserved && !c.Taken {
 				until := d.time(c.Record.Limit)
 				return reservedError(d.node, until.Format(timeFormat), reservedUntil{until})
@@ -387,7 +395,7 @@ func (d *driver) full() error {
 		}
 		return heldError(d.node, owner, cmp.Or(d.why, ErrHeld))
 	}
-	e := &NoFreeNodeError{Held: sought.Others, Nodes: d.nodes()}
+	e := &NoFreeNodeError{Held: sought.Others, Nodes: d.numbers()}
 	if sought.Soonest > 0 {
 		e.Soonest = d.time(sought.Soonest)
 	}

@@ -33,8 +33,8 @@ var (
 	// ErrNotReleased: a lease was closed, and its release failed. The node number stays held
 	// until it expires. There is no other effect.
 	ErrNotReleased = errors.New("node number was not released")
-	// ErrMoved: the fleet was moved to another store by [Export], or its [Import] to this one
-	// is not complete.
+	// ErrMoved: the fleet, or the node number, was moved to another store by [End]. The text names
+	// that store.
 	ErrMoved = stores.Refused.New("the fleet was moved")
 	// ErrNeverClaimed: a node number has no cell in the store.
 	ErrNeverClaimed = errors.New("was never claimed in this store: check the store and the namespace")
@@ -68,7 +68,7 @@ func (e *NoFreeNodeError) Is(target error) bool { return target == stores.Passin
 type LayoutMismatchError struct{ Ours, Theirs snowflake.Layout }
 
 func (e *LayoutMismatchError) Error() string {
-	return fmt.Sprintf("the IDs of this store have the layout %s, and not %s: use that layout, or another namespace for IDs that never meet those", e.Theirs, e.Ours)
+	return fmt.Sprintf("the IDs of this store have the layout %s, and not %s: use that layout, or another namespace for IDs that never meet those ('tickflake lease fleet' sets its layout by --layout)", e.Theirs, e.Ours)
 }
 
 // Is reports whether target is [stores.Refused].
@@ -81,16 +81,13 @@ func heldError(node int64, owner string, more ...error) error {
 	return drive.Wrap(fmt.Sprintf("node number %d is held by %s: end that, or give each process a number of its own", node, owner), append([]error{ErrHeld}, more...)...)
 }
 
-// movedError is the error for a store from which, or to which, a fleet was moved, or nil if a
-// process may claim its numbers.
-func movedError(m *cell.Move) error {
-	switch {
-	case m.Exported():
-		return drive.Moved(ErrMoved, m)
-	case m != nil && m.Importing:
-		return fmt.Errorf("%w to this store, and its import is not complete: finish it with tickflake lease import", ErrMoved)
-	}
-	return nil
+// endedError is the error for a fleet that has ended.
+func endedError(f *cell.Fleet) error {
+	return fmt.Errorf("%w to %s, and nothing is granted here any more: start this process with that store, after it was founded", ErrMoved, cell.Where(f.Gone[len(f.Gone)-1].Store))
+}
+
+func movedError(node int64, to string, more ...error) error {
+	return drive.Wrap(fmt.Sprintf("node number %d was moved to %s: start this process with that store, or with another number", node, cell.Where(to)), append(more, ErrMoved)...)
 }
 
 func reservedError(node int64, until string, more ...error) error {

@@ -47,13 +47,6 @@ func (k *Keeper) Used() window.Range                   { return k.used }
 // Ordinal is the number in a host name.
 var Ordinal = ordinal
 
-// Sealed returns floors with the count and the digest that an export would give them.
-func Sealed(f Floors) Floors {
-	f.Count = len(f.Nodes)
-	f.SHA256 = f.digest()
-	return f
-}
-
 // Clone returns a keeper with a copy of k's memory, as a snapshot that is restored beside
 // its original has, on a store of its own.
 func (k *Keeper) Clone(store stores.Store, options []Option) (*Keeper, error) {

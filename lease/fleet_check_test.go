@@ -18,32 +18,36 @@ import (
 // checks is what a run knows that no process does.
 type checks struct {
 	ids     map[snowflake.ID]struct{} // all that were issued
-	stamped []uint64                  // by node number: the tick after the latest that an ID was issued in
-	limits  []uint64                  // by node number: that of its cell
-	undone  [][][2]uint64             // by node number: the ticks that were granted, and the store has lost since
+	stamped []uint64                  // by cell: the tick after the latest that an ID was issued in
+	limits  []uint64                  // by cell
+	undone  [][][2]uint64             // by cell: the ticks that were granted, and the store has lost since
 }
 
-// newStore makes the cells of a run: those of the node numbers, and that of the layout after them. It
+// newStore makes the cells of a run: those of the node numbers of each site, and that of its fleet after them. It
 // looks at each write that takes effect.
 func (f *fleet) newStore() {
 	var keys []string
-	for node := range f.numbers() {
-		keys = append(keys, cell.NodeKey(node))
+	for site := range f.stores {
+		for node := range f.numbers() {
+			keys = append(keys, prefix(site)+cell.NodeKey(node))
+		}
+		keys = append(keys, prefix(site)+cell.FleetKey)
 	}
-	n := f.numbers()
+	n := len(keys)
 	f.ids = make(map[snowflake.ID]struct{}, 1024)
 	f.stamped, f.limits, f.undone = make([]uint64, n), make([]uint64, n), make([][][2]uint64, n)
-	f.Store = f.NewStore(append(keys, cell.LayoutKey))
+	f.Store = f.NewStore(keys)
 	f.Store.Landed = func(p *fleettest.Process, c int, value []byte) {
-		node := int64(c)
-		if node >= f.numbers() {
+		node := int64(c) % (f.numbers() + 1)
+		if node == f.numbers() {
+			f.open[c/int(f.numbers()+1)] = true
 			return
 		}
 		to := limitOf(value)
-		if to < f.stamped[node] {
-			f.Fail("limit below an ID", "%s sets node %d to %s, but there is an ID of tick %s", p.Name, node, f.tickText(to), f.tickText(f.stamped[node]-1))
+		if to < f.stamped[c] {
+			f.Fail("limit below an ID", "%s sets node %d to %s, but there is an ID of tick %s", p.Name, node, f.tickText(to), f.tickText(f.stamped[c]-1))
 		}
-		f.limits[node] = to
+		f.limits[c] = to
 		f.Note(uint64(node)<<48 ^ to)
 	}
 	f.Store.Rewound = func(c int, value []byte) {
@@ -100,7 +104,14 @@ func (f *fleet) issued(t *caller, id snowflake.ID) {
 	if f.Trace != nil {
 		t.Tracef("issues tick %s of node %d, ID %d", f.tickText(tick), node, id)
 	}
-	undone := f.isUndone(node, tick)
+	if p.site > 0 {
+		f.Tally["IDs of a new site"]++
+	}
+	if !f.has[p.site].Has(node) {
+		f.Fail("another site's number", "%s issues tick %s of node %d on site %d", p.Name, f.tickText(tick), node, p.site)
+	}
+	c := int64(p.site)*(f.numbers()+1) + node
+	undone := f.isUndone(c, tick)
 	if _, ok := f.ids[id]; ok && undone {
 		f.Tally["repeats"]++ // a process that came after the store went back could not know
 	} else if ok {
@@ -112,8 +123,8 @@ func (f *fleet) issued(t *caller, id snowflake.ID) {
 			p.Name, f.tickText(tick), node, f.tickText(t.least))
 	}
 	if !undone {
-		f.stamped[node] = max(f.stamped[node], tick+1)
-		if limit := f.limits[node]; tick >= limit {
+		f.stamped[c] = max(f.stamped[c], tick+1)
+		if limit := f.limits[c]; tick >= limit {
 			f.Fail("ID beyond the limit", "%s issues tick %s of node %d, whose limit is %s", p.Name, f.tickText(tick), node, f.tickText(limit))
 		}
 	}
@@ -149,7 +160,7 @@ func (f *fleet) refused(t *caller, err error) {
 		p.excuse = ""
 		// Between the old grant and the next there may be ticks that are another's.
 		gap := p.k.Holds() && p.k.Held().Floor > p.k.Used().To
-		if !gap && !f.holdsOther(p) && none.Past > 0 && f.Calm && f.Now > max(f.CalmSince, p.Started, p.lost)+f.bound() {
+		if f.stores == 1 && !gap && !f.holdsOther(p) && none.Past > 0 && f.Calm && f.Now > max(f.CalmSince, p.Started, p.lost)+f.bound() {
 			f.Fail("error in the calm", "%s: %v", p.Name, err)
 		}
 	case errors.As(err, &lead):

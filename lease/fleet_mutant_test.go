@@ -30,6 +30,8 @@ type mutant struct {
 	check func(*process) bool
 	// close closes the process.
 	close func(*process, *fleettest.Thread, context.Context) error
+
+	moves bool // the fleet moves to other stores
 }
 
 // TestFleetCatches makes sure that a simulation of each mutant comes upon an ID that

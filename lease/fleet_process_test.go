@@ -25,6 +25,7 @@ type process struct {
 	*fleettest.Process
 	f *fleet
 
+	site     int // whose store it uses
 	k        *lease.Keeper
 	gen      *generator.Generator
 	node     int64 // of WithNode, or -1
@@ -75,6 +76,9 @@ const (
 )
 
 func (f *fleet) launch(base *fleettest.Process) fleettest.Program {
+	if base.M.ID == f.count {
+		return &operator{base, f}
+	}
 	p := &process{Process: base, f: f, node: -1, largest: -1, owned: map[int64]uint64{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.OnStep = p.look
@@ -83,6 +87,10 @@ func (f *fleet) launch(base *fleettest.Process) fleettest.Program {
 			if by == p {
 				delete(f.locks, key)
 			}
+		}
+	}
+	if f.stores > 1 {
+		for p.site = f.Rng.IntN(f.stores); !f.open[p.site]; p.site = f.Rng.IntN(f.stores) {
 		}
 	}
 	f.all = append(f.all, p)
@@ -134,7 +142,9 @@ func (p *process) Main(t *fleettest.Thread) {
 	}
 }
 
-func (p *process) client() fleettest.Client { return fleettest.Client{P: p.Process} }
+func (p *process) client() siteClient {
+	return siteClient{fleettest.Client{P: p.Process}, prefix(p.site)}
+}
 
 func (p *process) newKeeper() (*lease.Keeper, error) {
 	f := p.f
@@ -169,7 +179,7 @@ func (p *process) newKeeper() (*lease.Keeper, error) {
 
 // lockingClient is a process's way to a store that knows who is alive.
 type lockingClient struct {
-	fleettest.Client
+	siteClient
 	p *process
 }
 
@@ -177,6 +187,7 @@ func (c lockingClient) Traits() stores.Traits { return stores.Traits{TryLock: c.
 
 func (c lockingClient) tryLock(ctx context.Context, key string) (func(), error) {
 	f := c.p.f
+	key = c.prefix + key
 	f.Current.Hiccup()
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -222,6 +233,7 @@ func (p *process) failed(t *fleettest.Thread, err error) {
 	switch {
 	case errors.As(err, new(*lease.NoFreeNodeError)), errors.Is(err, lease.ErrStore), errors.Is(err, lease.ErrHeld), errors.Is(err, stores.ErrConflict),
 		errors.Is(err, context.Canceled), errors.Is(err, lease.ErrClosed):
+	case f.stores > 1 && errors.Is(err, stores.Refused): // the number has left
 	case errors.Is(err, lease.ErrSkew), errors.As(err, new(*stores.OptionError)):
 		if f.Calm {
 			p.err, p.excuse = err, fmt.Sprintf("%T", err)

@@ -2,6 +2,7 @@ package lease_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -75,7 +76,7 @@ func TestFleetUnder(t *testing.T) {
 }
 
 // fleet is one run of the simulation: machines with processes that hold leases and issue
-// IDs, over one store.
+// IDs, over one store, or those of some sites.
 type fleet struct {
 	*fleettest.Fleet
 	plan
@@ -83,6 +84,7 @@ type fleet struct {
 
 	all   []*process // in the order of their start
 	locks map[string]*process
+	sites
 }
 
 // plan is drawn from a seed before the first step, beside what may go wrong.
@@ -110,6 +112,7 @@ func newFleet(seed uint64, m *mutant, alone func(*fleet)) *fleet {
 	f := &fleet{Fleet: fleettest.New(seed), locks: map[string]*process{}}
 	f.mutant = m
 	f.drawSize()
+	f.drawSites()
 	var more []fleettest.FaultKind
 	if m != nil {
 		more = m.Faults
@@ -131,6 +134,11 @@ func newFleet(seed uint64, m *mutant, alone func(*fleet)) *fleet {
 	f.Launch = f.launch
 	for range f.count {
 		f.Boot()
+	}
+	if len(f.moves) > 0 {
+		f.Kinds = slices.DeleteFunc(f.Kinds, func(k fleettest.FaultKind) bool { return k == fleettest.Rewind })
+		f.MostProcesses += 10
+		f.Boot() // that of the operator
 	}
 	return f
 }
@@ -202,7 +210,7 @@ func (f *fleet) Play() {
 	f.Chaos()
 	for _, since := range []int64{f.bound(), f.longest} {
 		f.Run(f.Now + f.bound())
-		if !f.Over {
+		if !f.Over && len(f.moves) == 0 {
 			f.checkLiveness(since)
 		}
 	}

@@ -14,19 +14,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
 // hangCalls are the calls of this package that reach the store. Node 1 was claimed by a process that has crashed.
 func hangCalls(ctx context.Context, s stores.Store, k *lease.Keeper) map[string]func() error {
-	floors := lease.Sealed(lease.Floors{Format: 1, Export: "e", Layout: snowflake.Default().String()})
 	return map[string]func() error{
 		"Claim":        func() error { return second(lease.Claim(ctx, s, (&record{}).option(), lease.WithPolling())) },
-		"Export":       func() error { return second(lease.Export(ctx, s, "new", lease.EvenIfRunning())) },
-		"Import":       func() error { return lease.Import(ctx, s, floors) },
 		"Reserve":      func() error { return lease.Reserve(ctx, s, 5, 9, time.Now().Add(time.Hour)) },
+		"SetFleet":     func() error { return lease.SetFleet(ctx, s, lease.Fleet{To: 1023}) },
+		"ReadFleet":    func() error { return second(lease.ReadFleet(ctx, s)) },
+		"End":          func() error { return second(lease.End(ctx, s, 5, 9, "new")) },
 		"List":         func() error { return second(lease.List(ctx, s)) },
 		"Inspect":      func() error { return second(lease.Inspect(ctx, s, 1)) },
 		"ForceRelease": func() error { return lease.ForceRelease(ctx, s, 1) },

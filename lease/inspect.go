@@ -22,11 +22,12 @@ const (
 	Released              // the last process released it
 	Expired               // the last process ended without a release; the number is free
 	Reserved              // no process may claim it before its Limit: see [Reserve]
+	Moved                 // it belongs to another store for good: see [End]
 )
 
 // String returns the name of the state, such as "held".
 func (s State) String() string {
-	if names := [...]string{"damaged", "held", "released", "expired", "reserved"}; int(s) < len(names) {
+	if names := [...]string{"damaged", "held", "released", "expired", "reserved", "moved"}; int(s) < len(names) {
 		return names[s]
 	}
 	return fmt.Sprintf("State(%d)", uint8(s))
@@ -37,7 +38,8 @@ type Holding struct {
 	Node  int64
 	State State
 	// Owner is the text that the last holder gave with [WithOwner], or empty if it
-	// released the number. Another process wrote it: it may contain anything.
+	// released the number; of one that is Moved, the name of the store that has it. Another
+	// process wrote it: it may contain anything.
 	Owner string
 	// Limit is the end of the time that was granted, or of the reservation. No later
 	// holder issues IDs before it.
@@ -106,6 +108,7 @@ func Inspect(ctx context.Context, store stores.Store, node int64) (Holding, erro
 //   - [ErrNeverClaimed]: the number has no cell,
 //   - [ErrHeld]: the store has locks, and the holder is alive; or the number is
 //     reserved,
+//   - [ErrMoved]: the number belongs to another store,
 //   - [stores.ErrConflict]: the cell was written meanwhile, so its holder is alive,
 //   - [stores.ErrDamaged]: the cell is damaged; it is left as it is,
 //   - [ErrStore]: the store failed. If a swap failed, the number may be released: call
@@ -123,6 +126,8 @@ func ForceRelease(ctx context.Context, store stores.Store, node int64) error {
 	switch {
 	case err != nil:
 		return damagedError(node, err)
+	case r.MovedTo != "":
+		return movedError(node, r.MovedTo)
 	case r.Reserved:
 		return reservedError(node, r.Until)
 	case r.Holder == "":
@@ -201,6 +206,9 @@ func inspect(ctx context.Context, calls *drive.Calls, node int64, c stores.Cell)
 		Limit: t.time(r.Limit), Window: t.span(0, r.Window), Layout: layout.Clone(),
 	}
 	switch {
+	case r.MovedTo != "":
+		h.State, h.Owner = Moved, r.MovedTo
+		return h, nil
 	case r.Reserved && h.Limit.After(time.Now()):
 		h.State = Reserved
 		return h, nil

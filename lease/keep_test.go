@@ -134,7 +134,6 @@ func TestLoss(t *testing.T) {
 		"given back": {"release 0", `another process took and released it, or an operator released it" node=0`,
 			"", "node number 0 is held by another process: "},
 		"a clone's": {"clone k c; poll c", "a copy of this process", "", "node number 0 is held by "},
-		"moved":     {"export new", "an operator reserved it, or moved the fleet to another store", "= moved 'to new'", "start this process again"},
 	} {
 		found := "15s; " + test.happens + "; poll k; stats k Conflicts:1 WentBack:0; log 1 'lease: lost, " + test.log + "'; next k;"
 		rows[name] = "claim x bits:1 pin:1; claim k bits:1; close x;" + found + "err k " + test.free
@@ -238,17 +237,14 @@ func TestTwoVersions(t *testing.T) {
 		`{"format":2,`:                "its format is 2, and this process reads format 1",
 		`{"format":1,"more":{"a":1},`: `its field "more" is unknown to this process`,
 	} {
-		for key, where := range map[string]string{cell.NodeKey(1): "node number 1: ", cell.LayoutKey: "layout of the fleet: "} {
+		for key, where := range map[string]string{cell.NodeKey(1): "node number 1: ", cell.FleetKey: "cell of the fleet: "} {
 			r := newRig(t)
 			r.run("claim o bits:2 pin:0; claim x bits:2 pin:1; close x")
 			theirs := bytes.Replace(r.cells.Peek(key).Value, []byte(`{"format":1,`), []byte(begin), 1)
 			r.write(key, theirs)
 			refused := fmt.Sprintf(" = damaged '%s' '%s: upgrade this process';", where, says)
-			r.run("claim y bits:2 pin:1" + refused + "reserve 1 1 8760h bits:2" + refused + "export new" + refused)
-			if key == cell.LayoutKey {
-				r.floors = lease.Sealed(lease.Floors{Format: 1, Export: "e", Layout: smallLayout(2).String()})
-				r.run("import" + refused)
-			} else {
+			r.run("claim y bits:2 pin:1" + refused + "reserve 1 1 8760h bits:2" + refused)
+			if key != cell.FleetKey {
 				r.run("release 1" + refused + "claim y bits:2; claim z bits:2; claim x bits:2 = 'no free node number'")
 				require.ErrorContains(t, r.holding(1).Err, where)
 			}

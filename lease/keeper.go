@@ -52,6 +52,7 @@ type Keeper struct {
 	bad       map[int64]error // damaged cells that were logged
 	doubts    doubt
 	ended     window.Range // the grant whose end was logged, while it lasts
+	fleet     cell.Fleet   // as it was read last
 
 	due      time.Duration // elapsed time of the next extension
 	retry    time.Duration // elapsed time before which there is no call of the store
@@ -84,14 +85,14 @@ type Keeper struct {
 //
 // The error is a [*NoFreeNodeError] if all node numbers are held, a
 // [*LayoutMismatchError] if the store's cells are for another layout, and an
-// [*stores.OptionError] if an option is out of range or nil. Else it wraps
+// [*stores.OptionError] if an option is out of range or nil, or the number of [WithNode] is none of the store's. Else it wraps
 //
 //   - [ErrHeld]: the number of [WithNode] is held by another living process, or reserved,
 //   - [ErrStore]: the store failed,
-//   - [stores.ErrDamaged]: the cell of the layout, or of the number of [WithNode], is damaged,
+//   - [stores.ErrDamaged]: the fleet's cell, or that of the number of [WithNode], is damaged,
 //   - [ErrSkew]: the clock is far from the fleet's, and [WithFleetCheck] is strict,
 //   - [ErrEndOfTime]: no node number has time left in the layout,
-//   - [ErrMoved]: the fleet was moved to another store, or the import to this one is not complete.
+//   - [ErrMoved]: the fleet, or the number of [WithNode], was moved to another store by [End].
 func Claim(ctx context.Context, store stores.Store, options ...Option) (*Keeper, error) {
 	if err := checkStore("Claim", store); err != nil {
 		return nil, err
@@ -127,7 +128,7 @@ func newKeeper(store stores.Store, options []Option) (*Keeper, error) {
 	k.window.Watch(c.page.Marker())
 	k.calls = drive.Calls{Store: store, Timeout: c.timeout, Failed: k.callFailed, Watch: k.watch}
 	k.machine = grant.New(grant.Config{
-		Owner: c.owner, Layout: c.spec, Window: c.window, End: c.end(), Nodes: c.nodes(), Pinned: c.node, Locker: c.locking(),
+		Owner: c.owner, Layout: c.spec, Window: c.window, End: c.end(), Pinned: c.node, Locker: c.locking(),
 	}, k.random())
 	k.protocol = &k.machine
 	return k, nil

@@ -37,16 +37,15 @@ func Reserve(ctx context.Context, store stores.Store, from, to int64, until time
 		return &stores.OptionError{Option: "Reserve", Err: fmt.Errorf("until %s: want a time after now, %s, and before the end of the layout, %s",
 			until.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339), end.UTC().Format(time.RFC3339))}
 	}
-	if err := k.checkLayout(ctx); err != nil {
+	if err := k.checkFleet(ctx); err != nil {
 		return err
 	}
-	limit := k.tickOf(until)
-	if k.time(limit).Before(until) {
-		limit++ // the first tick that does not begin before until
-	}
-	limit = min(limit, k.end())
 	for node := from; node <= to; node++ {
-		if err := k.reserve(ctx, node, limit); err != nil {
+		err := k.has(node)
+		if err == nil {
+			err = k.reserve(ctx, node, k.limitAt(until))
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -71,6 +70,8 @@ func (k *Keeper) reserve(ctx context.Context, node int64, limit uint64) error {
 		switch {
 		case c.Damaged:
 			return k.bad[node]
+		case was.MovedTo != "":
+			return movedError(node, was.MovedTo)
 		case was.Reserved && was.Limit >= limit:
 			return nil
 		case was.Holder != "" && !k.locking() && was.Limit+was.Window >= k.tick():
@@ -79,7 +80,7 @@ func (k *Keeper) reserve(ctx context.Context, node int64, limit uint64) error {
 			return drive.Wrap(fmt.Sprintf("%v: IDs with node number %d may be issued until %s: reserve it then", ErrHeld, node, k.time(was.Limit).Format(timeFormat)), ErrHeld)
 		}
 		limit := max(limit, was.Limit)
-		err = k.swapReserved(ctx, c, limit, limit, k.config.window)
+		err = k.swapReserved(ctx, c, limit, k.config.window)
 		if !errors.Is(err, stores.ErrConflict) {
 			return err // of unknown outcome: a second call repeats it
 		}

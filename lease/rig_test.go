@@ -50,7 +50,7 @@ type rig struct {
 	saved   stores.Cell
 	last    string // the key of the last call
 	backups map[string]func()
-	floors  lease.Floors
+	fleet   lease.Fleet             // that the last end returned
 	cancel  context.CancelCauseFunc // of the call that waits
 }
 
@@ -262,7 +262,7 @@ func first[T any](x T, _ error) T { return x }
 func second[T any](_ T, err error) error { return err }
 
 // isSwap reports whether an operation writes the cell of a node number.
-func isSwap(op storetest.Op) bool { return op.Kind == storetest.OpSwap && op.Key != cell.LayoutKey }
+func isSwap(op storetest.Op) bool { return op.Kind == storetest.OpSwap && op.Key != cell.FleetKey }
 
 func pin(node int64) lease.Option { return lease.WithNode(lease.NodeNumber(node)) }
 
@@ -450,9 +450,8 @@ func init() { // they run each other
 		// What an operator does, through the client that the last argument names, if it names one.
 		"release": func(l line) error { return lease.ForceRelease(l.Context(), l.store(), number(l.args[0])) },
 		"reserve": line.reserves, // from, to, until
-		"export":  line.exports,
-		"cut":     func(l line) error { l.floors.Nodes = nil; l.floors = lease.Sealed(l.floors); return nil }, // other floors
-		"import":  func(l line) error { return lease.Import(l.Context(), l.store(), l.floors) },
+		"end":     line.ends,     // from, to, the name of the other store
+		"found":   line.founds,   // from and to, or what the last end returned
 
 		// What is to be. Times are counted from noon, and calls since the last such line.
 		"err":   func(l line) error { return l.Err() },
@@ -462,13 +461,11 @@ func init() { // they run each other
 			require.EqualValues(l, number(l.args[0]), l.log.count(l.args[1]), "%s", l.log)
 			return nil
 		},
-		"calls": line.tells,
-		"stats": line.stats,
-		"floors": func(l line) error {
-			require.Equal(l, l.args, []string{l.floors.To, fmt.Sprint(len(l.floors.Nodes))})
-			return nil
-		},
+		"calls":   line.tells,
+		"stats":   line.stats,
 		"granted": line.granted,
+		"fleet":   line.fleets,   // what the store has
+		"later":   line.laters,   // what the last end returned
 		"holding": line.holdings, // a number's state, and its limit
 		"same":    line.same,     // the cell of a number, before and after a block
 	}
@@ -547,7 +544,7 @@ func (l line) in() error {
 func (l line) writes() error {
 	key := l.args[0]
 	switch key {
-	case cell.LayoutKey:
+	case cell.FleetKey:
 	case "it":
 		key = l.last
 	default:
@@ -577,18 +574,62 @@ func (l line) store() stores.Store {
 	return l.storeOf(m)
 }
 
-func (l line) exports() error {
-	floors, err := lease.Export(l.Context(), l.store(), l.args[0], lease.EvenIfRunning())
-	if err == nil {
-		l.floors = floors
-	}
-	return err
-}
-
 func (l line) reserves() error {
 	until := noon.Add(duration(l.args[2]))
 	return lease.Reserve(l.Context(), l.store(), number(l.args[0]), number(l.args[1]), until, l.options(flags(l.args)...)...)
 }
+
+func (l line) ends() error {
+	f, err := lease.End(l.Context(), l.store(), number(l.args[0]), number(l.args[1]), l.args[2], l.options(flags(l.args)...)...)
+	if err == nil {
+		l.fleet = f
+	}
+	return err
+}
+
+func (l line) founds() error {
+	f := l.fleet
+	if len(l.args) > 1 {
+		f = lease.Fleet{From: number(l.args[0]), To: number(l.args[1])}
+	}
+	for _, word := range l.args {
+		switch name, value, _ := strings.Cut(word, ":"); name {
+		case "floor":
+			f.Floor = noon.Add(duration(value))
+		case "later":
+			f.Later = []lease.Later{{Node: f.From, Until: noon.Add(duration(value))}}
+		}
+	}
+	return lease.SetFleet(l.Context(), l.store(), f, l.options(flags(l.args)...)...)
+}
+
+// about is a fleet in words.
+func about(f lease.Fleet) (words []string) {
+	words = []string{fmt.Sprint(f.From), fmt.Sprint(f.To)}
+	if !f.Floor.IsZero() {
+		words = append(words, "floor:"+f.Floor.Sub(noon).String())
+	}
+	if f.Ended {
+		words = append(words, "ended")
+	}
+	for _, g := range f.Left {
+		words = append(words, fmt.Sprintf("%d-%d:%s", g.From, g.To, g.Store))
+	}
+	for _, b := range f.Later {
+		words = append(words, fmt.Sprintf("%d:%s", b.Node, b.Until.Sub(noon)))
+	}
+	return words
+}
+
+func (l line) fleets() error {
+	f, err := lease.ReadFleet(l.Context(), l.store())
+	if err == nil {
+		require.Equal(l, l.args, about(f))
+	}
+	return err
+}
+
+func (l line) laters() error { require.Equal(l, l.args, about(l.fleet)); return nil }
 
 func (l line) stats() error {
 	text := " " + strings.Trim(fmt.Sprintf("%+v", l.Stats()), "{}") + " "

@@ -41,16 +41,16 @@ type doubt struct {
 	asked    int
 }
 
-// checkFleet compares our clock with the fleet's by the cells that a claim has read, or, if
+// checkClock compares our clock with the fleet's by the cells that a claim has read, or, if
 // these are too few, by a sample of all cells. The error is that of a strict first
 // claim. waited says that it had to wait, so the cells are old.
-func (k *Keeper) checkFleet(ctx context.Context, cells []grant.Cell, others bool) (waited bool, err error) {
+func (k *Keeper) checkClock(ctx context.Context, cells []grant.Cell, others bool) (waited bool, err error) {
 	k.doubts = doubt{}
 	d := doubt{from: cell.NodesFrom, to: cell.NodesTo, versions: map[int64]uint64{}}
 	theirs := k.living(nil, cells)
 	if n := len(cells); len(theirs) >= leastFleet {
 		d.from, d.to = cell.NodeKey(cells[0].Node), cell.NodeKey(cells[n-1].Node)+"\x00"
-	} else if others && int64(n) < k.nodes() {
+	} else if others && int64(n) < k.numbers() {
 		if cells, err = k.list(ctx, d.from, d.to, sampled); err != nil {
 			return false, err
 		}

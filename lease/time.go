@@ -15,7 +15,7 @@ type timeline struct {
 }
 
 // nodes is the number of node numbers, which is at most the number of keys.
-func (t *timeline) nodes() int64 { return 1 << min(t.layout.NodeBits, 22) }
+func (t *timeline) nodes() int64 { return cell.AllNodes(t.layout).To }
 
 // end is the tick at which the layout's time ends.
 func (t *timeline) end() uint64 { return 1 << t.layout.TimeBits }
@@ -23,6 +23,27 @@ func (t *timeline) end() uint64 { return 1 << t.layout.TimeBits }
 // tickOf is the tick of an instant, or 0 before the epoch.
 func (t *timeline) tickOf(at time.Time) uint64 {
 	return uint64(max(at.Sub(t.layout.Epoch), 0) / t.layout.Tick)
+}
+
+// limitAt is the first tick that does not begin before an instant, or the end of time for an instant past it or
+// past what 64-bit nanoseconds can express.
+func (t *timeline) limitAt(at time.Time) uint64 {
+	limit := min(t.tickOf(at), t.end())
+	if t.time(limit).Before(at) {
+		limit++
+	}
+	if t.time(limit).Before(at) {
+		return t.end()
+	}
+	return min(limit, t.end())
+}
+
+// until is an instant with this limit: [timeline.limitAt] of it is not below.
+func (t *timeline) until(limit uint64) time.Time {
+	if at := t.time(limit); limit < t.end() && t.limitAt(at) == limit {
+		return at
+	}
+	return t.layout.End()
 }
 
 // span is the time from one tick to another. It saturates, and is below zero if the

@@ -19,7 +19,8 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-const leaseHelp = `Show the node numbers of a store, release and reserve them, and check the store.
+const leaseHelp = `Show the node numbers of a store, release and reserve them, say which numbers a store
+has, move them to another one, and check the store.
 
 A node number is
 
@@ -28,8 +29,8 @@ A node number is
   released   by its last process, and free
   expired    its last process ended without a release: in a directory at once,
              elsewhere one window after UNTIL; free
-  reserved   until UNTIL, see 'tickflake lease reserve'; all numbers of a fleet that
-             was exported, until the end of the layout
+  reserved   until UNTIL, see 'tickflake lease reserve'
+  moved      to the store in OWNER, for good, see 'tickflake lease end'
   damaged    its cell cannot be read: no process claims or overwrites it
 
 UNTIL is the limit of the last grant. The next grant begins there, whatever any
@@ -68,14 +69,14 @@ type leases struct {
 func newLease(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lease",
-		Short: "Show, release and reserve node numbers; check a store, and move a fleet",
+		Short: "Show, release, reserve and move node numbers; check a store",
 		Long:  leaseHelp,
 		Example: `  tickflake lease list
   tickflake lease list 7 --store 'postgres://ids@db.example.com/ids?namespace=orders'
   tickflake lease release 7 --store etcd://10.0.0.1:2379
   tickflake lease check --store redis://10.0.0.1`,
 	}
-	cmd.AddCommand(newLeaseList(c), newLeaseRelease(c), newLeaseReserve(c), newLeaseCheck(c), newLeaseExport(c), newLeaseImport(c))
+	cmd.AddCommand(newLeaseList(c), newLeaseRelease(c), newLeaseReserve(c), newLeaseCheck(c), newLeaseFleet(c), newLeaseEnd(c))
 	return cmd
 }
 

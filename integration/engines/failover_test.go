@@ -291,5 +291,4 @@ func testAlone(t *testing.T, s *servers.Server, away map[string][2]func() error)
 		}
 		fleet.Check(t)
 	})
-	testMoves(t, s)
 }

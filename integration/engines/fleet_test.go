@@ -33,6 +33,7 @@ type FleetConfig struct {
 	Window, Timeout time.Duration // of the leases, and of an operation of the store
 	Offset          time.Duration // of the clocks at the start
 	IDs             *fleet.Ledger // of what is issued; nil is a new one
+	From, To        int64         // the numbers of its site, of 0 to 7; 0 to 0 are all, of as many as the processes need
 }
 
 // A call of NextContext may take callTimeout. It has failed if it takes longer than
@@ -106,6 +107,9 @@ func StartFleet(t testing.TB, config FleetConfig) *Fleet {
 	}
 	f := &Fleet{FleetConfig: config, Layout: snowflake.Default(), began: time.Now(), runs: make([]*run, config.Processes), failures: map[error]int{}}
 	f.Layout.NodeBits = bits.Len(uint(config.Processes))
+	if f.To > 0 {
+		f.Layout.NodeBits = 3
+	}
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	t.Cleanup(func() {
 		f.close()
@@ -230,6 +234,9 @@ func (r *run) call(gen *generator.Generator) {
 			r.failed("slow call", fmt.Errorf("%v took %v", callTimeout, end-begin))
 		}
 		if err == nil {
+			if node := int64(id) >> r.fleet.Layout.SequenceBits & r.fleet.Layout.MaxNode(); r.fleet.To > 0 && (node < r.fleet.From || node > r.fleet.To) {
+				r.failed("another site's number", fmt.Errorf("%d", node))
+			}
 			r.fleet.IDs.Add(r.name, int64(begin), int64(end), int64(id))
 			r.issued.Add(1)
 		} else if r.ctx.Err() == nil {

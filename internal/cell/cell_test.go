@@ -83,9 +83,27 @@ func TestCells(t *testing.T) {
 		Before: 1 << 63, Writes: 1 << 63, Write: strings.Repeat("x", 24), Last: slices.Repeat([]string{strings.Repeat("x", 24)}, Kept), Lost: true, Deleted: true,
 		Period: strings.Repeat("x", 16)}
 	assert.NoError(t, stores.CheckValue(longest.Encode()))
-	layout, err := DecodeLayout(Layout{Layout: node(asNode).Layout}.Encode())
-	require.NoError(t, err)
-	assert.Equal(t, node(asNode).Layout, layout.Layout)
+	gone := Gone{Nodes{512, 1024}, strings.Repeat("x", MaxTo)}
+	spec, all, long := node(asNode).Layout, Nodes{0, 1024}, []Gone{gone, gone, gone, gone, gone}
+	for i, f := range []Fleet{
+		{Layout: spec, Nodes: all}, // as it was written before
+		{Layout: spec, Nodes: all, First: 7, Floor: 1<<41 - 1},
+		{Layout: spec, Nodes: Nodes{1023, 1024}, Gone: []Gone{gone}},
+		{Layout: spec, Gone: []Gone{gone}}, // it has ended
+		{Layout: spec, Gone: long},         // names of other stores, but the last, are dropped
+	} {
+		text := f.Encode()
+		require.NoError(t, stores.CheckValue(text))
+		require.Equal(t, i == 0, string(text) == `{"format":1,"layout":"`+spec+`"}`)
+		got, err := DecodeFleet(text)
+		require.NoError(t, err)
+		if f.Format = Format; i == 4 {
+			require.Equal(t, []string{"", "", gone.Store}, []string{got.Gone[0].Store, got.Gone[2].Store, got.Gone[4].Store})
+			continue
+		}
+		require.Equal(t, f, got)
+	}
+	require.Equal(t, gone.Store, long[0].Store, "the value that was written is as it was")
 }
 
 // TestEdited edits cells by hand.
@@ -135,8 +153,13 @@ func TestEdited(t *testing.T) {
 			{`"most":40`, `"most":9223372036854775808`, "the most is 9223372036854775808"},
 			{`"writes":4`, `"before":9223372036854775809,"writes":4`, "numbers up to 9223372036854775809 were granted before"},
 		}},
-		{string(Layout{Layout: "41/10/12"}.Encode()), func(b []byte) error { _, err := DecodeLayout(b); return err }, []edit{
+		{string(Fleet{Layout: "41/10/12"}.Encode()), func(b []byte) error { _, err := DecodeFleet(b); return err }, []edit{
 			{`"layout":"`, `"layout":"x`, "its layout is"},
+			{`}`, `,"first":1024}`, "its first node number is 1024"},
+			{`}`, `,"floor":2199023255552}`, "its floor is tick 2199023255552"},
+			{`}`, `,"nodes":{"from":5,"to":5}}`, "the node numbers from 5 to 4"},
+			{`}`, `,"nodes":{"from":-1,"to":5}}`, "the node numbers from -1 to 4"},
+			{`}`, `,"gone":[{"from":0,"to":1025}]}`, "the node numbers from 0 to 1024, and its layout has 1024"},
 		}},
 	} {
 		for _, e := range append(both, c.edits...) {
@@ -204,14 +227,14 @@ func TestNames(t *testing.T) {
 	require.Error(t, stores.CheckValue(n.Encode()), "no name is left to go")
 }
 
-// TestMove: the name of a store shows no password, and is one line, also if it was edited in its cell.
-func TestMove(t *testing.T) {
+// TestStoreNames: the name of a store shows no password, and is one line, also if it was edited in its cell.
+func TestStoreNames(t *testing.T) {
 	for _, to := range []string{
 		"the new store", strings.Repeat("x", MaxTo), "./ids", "file:/var/lib/ids", "postgres://[::1]:5432/ids",
 		"etcd://etcd-0.etcd.infra.svc.cluster.local:2379,etcd-1.etcd.infra.svc.cluster.local:2379,etcd-2.etcd.infra.svc.cluster.local:2379",
 	} {
 		require.NoError(t, CheckTo(to))
-		require.Equal(t, to, (&Move{To: to}).Where())
+		require.Equal(t, to, Where(to))
 	}
 	for _, to := range []string{
 		"", strings.Repeat("x", MaxTo+1), strings.Repeat("<", MaxTo/5), "two\nlines", "\x1b[2J", "\xff",
@@ -220,16 +243,8 @@ func TestMove(t *testing.T) {
 		err := CheckTo(to)
 		require.Error(t, err, to)
 		require.NotContains(t, err.Error(), "s3cr3t")
-		require.Equal(t, "another store", (&Move{To: to}).Where())
+		require.Equal(t, "another store", Where(to))
 	}
-	var none *Move
-	require.False(t, none.Exported())
-	require.Empty(t, none.ExportTo("new").Import)
-	imported := &Move{Import: "digest"}
-	require.False(t, imported.Exported())
-	exported := imported.ExportTo("new")
-	require.True(t, exported.Exported())
-	require.Equal(t, &Move{Export: exported.Export, To: "new", Import: "digest"}, exported)
 }
 
 func TestNodeKeys(t *testing.T) {

@@ -43,6 +43,9 @@ type Node struct {
 	Window uint64 `json:"window,omitempty"`
 	// Reserved: no process may claim the cell before Limit.
 	Reserved bool `json:"reserved,omitempty"`
+	// MovedTo is the name of the store that the number has left to, for good: the cell is final. Floor and
+	// Limit are then where the number begins there.
+	MovedTo string `json:"moved_to,omitempty"`
 	// Write is the name of this write. It is new and random, so that the writer recognizes
 	// its own write, and a copy of the writer's memory does not take it for its own.
 	Write string `json:"write"`

@@ -3,12 +3,10 @@ package drive
 import (
 	"context"
 	"errors"
-	"fmt"
 	"reflect"
 	"strings"
 	"unicode"
 
-	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/pause"
 	"github.com/tickflake/tickflake/stores"
 )
@@ -46,11 +44,6 @@ func ContextError(ctx context.Context) error { return pause.Ended(ctx) }
 // Busy returns the error of [InARow] writes that all met those of other processes. The text says so,
 // and what to do.
 func Busy(text string) error { return Wrap(text, ErrStore, stores.ErrConflict) }
-
-// Moved returns an error that wraps moved, for cells that were moved to another store.
-func Moved(moved error, m *cell.Move) error {
-	return fmt.Errorf("%w to %s, and nothing is granted here any more: start this process with that store, after the import there", moved, m.Where())
-}
 
 // ErrNil is why an option or an argument is refused.
 var ErrNil = errors.New("is nil")

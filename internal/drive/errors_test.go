@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
@@ -17,12 +16,6 @@ func TestErrorsOfBoth(t *testing.T) {
 	require.EqualError(t, busy, "text")
 	require.ErrorIs(t, busy, drive.ErrStore)
 	require.ErrorIs(t, busy, stores.ErrConflict)
-
-	sentinel := errors.New("it was moved")
-	moved := drive.Moved(sentinel, &cell.Move{To: "the new store"})
-	require.ErrorIs(t, moved, sentinel)
-	require.ErrorContains(t, moved, "it was moved to the new store, and")
-	require.ErrorContains(t, drive.Moved(sentinel, &cell.Move{To: "etcd://user:s3cr3t@h"}), "to another store, and")
 
 	require.Equal(t, "a; b; c", drive.OneLine(errors.New("a\r\nb\rc")))
 

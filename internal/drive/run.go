@@ -26,7 +26,7 @@ const (
 	Ask
 	// Write is a swap. Once it is acknowledged, the run ends.
 	Write
-	// Prepare is a swap that has to come before any Write: it makes the cell of the layout, or raises or
+	// Prepare is a swap that has to come before any Write: it makes the fleet's cell, or raises or
 	// marks a cell of a store that went back. It need not wait for the outcome of a Write.
 	Prepare
 )

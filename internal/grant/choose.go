@@ -63,11 +63,24 @@ func (m *Machine) better(a, b *Cell, r Rank) bool {
 }
 
 // place is how far a number is from the first one of the store.
-func (m *Machine) place(c *Cell) int64 { return (c.Node - m.probe.first + m.Nodes) % m.Nodes }
+func (m *Machine) place(c *Cell) int64 {
+	f := &m.probe.fleet
+	return (c.Node - f.Nodes.From - f.first() + f.count()) % f.count()
+}
+
+func (f *Fleet) count() int64 { return f.Nodes.To - f.Nodes.From }
+
+// first is how far the number that a Locker begins with is from the least one of the store. It may have left.
+func (f *Fleet) first() int64 {
+	if !f.Nodes.Has(f.First) {
+		return 0
+	}
+	return f.First - f.Nodes.From
+}
 
 func (m *Machine) rank(in Input, c *Cell) Rank {
 	switch {
-	case c.Taken, c.Damaged, c.Record.Reserved && c.Record.Limit > in.Now:
+	case c.Taken, c.Damaged, c.Record.MovedTo != "", c.Record.Reserved && c.Record.Limit > in.Now, !m.probe.fleet.Nodes.Has(c.Node):
 		return NoRank
 	case m.Pinned >= 0:
 		return Ready // even if it is held: the last process to start wins
@@ -78,7 +91,7 @@ func (m *Machine) rank(in Input, c *Cell) Rank {
 	switch {
 	case !free:
 		return NoRank
-	case max(c.Record.Limit, m.least) > in.Now:
+	case max(c.Record.Limit, m.lowest()) > in.Now:
 		return Ahead
 	case guess:
 		return Guess

@@ -13,7 +13,8 @@ type probe struct {
 	landed  Cell   // of one that has landed, until it is locked
 
 	stage   stage
-	first   int64 // the number that a Locker begins with
+	fleet   Fleet
+	version uint64 // of the fleet's cell
 	search  Search
 	cells   []Cell // candidates
 	others  int64  // numbers that are held, reserved or damaged
@@ -29,14 +30,14 @@ type probe struct {
 type stage uint8
 
 const (
-	layoutUnread stage = iota
-	layoutMissing
+	fleetUnread  stage = iota
+	fleetMissing       // or its layout is too narrow
 	firstUnread
 	searching
 )
 
 // nextClaim returns what to do to claim a number: it finds out what has become of claims of
-// unknown outcome, checks the layout, reads node numbers until it can claim one of them,
+// unknown outcome, reads the fleet's cell, then node numbers until it can claim one of them,
 // locks it on a Locker, and claims it.
 func (m *Machine) nextClaim(in Input) Op {
 	p := &m.probe
@@ -49,10 +50,10 @@ func (m *Machine) nextClaim(in Input) Op {
 		return Op{}
 	}
 	switch p.stage {
-	case layoutUnread:
-		return Op{Kind: Read, Why: Layout, Node: LayoutNode}
-	case layoutMissing:
-		return Op{Kind: Swap, Why: Layout, Node: LayoutNode}
+	case fleetUnread:
+		return Op{Kind: Read, Why: OfFleet, Node: FleetNode}
+	case fleetMissing:
+		return Op{Kind: Swap, Why: OfFleet, Node: FleetNode, Version: p.version}
 	case firstUnread:
 		return m.nextFirst(in)
 	}
@@ -87,9 +88,10 @@ func (m *Machine) nextFirst(in Input) Op {
 	if m.Pinned >= 0 {
 		return Op{Kind: Read, Why: First, Node: m.Pinned}
 	}
-	m.probe.search = NewSearch(m.Nodes, in.Pick)
+	f := &m.probe.fleet
+	m.probe.search = NewSearch(f.count(), in.Pick)
 	if m.Locker {
-		m.probe.search = Search{Nodes: m.Nodes, First: m.probe.first}
+		m.probe.search = Search{Nodes: f.count(), First: f.first()}
 	}
 	return m.probe.list(First)
 }
@@ -98,12 +100,12 @@ func (m *Machine) nextFirst(in Input) Op {
 func (p *probe) list(why Why) Op {
 	search := p.search
 	from, n := search.Block()
-	return Op{Kind: List, Why: why, Node: from, N: n}
+	return Op{Kind: List, Why: why, Node: p.fleet.Nodes.From + from, N: n}
 }
 
 // claim claims a cell.
 func (m *Machine) claim(in Input, c Cell) Op {
-	floor := max(in.Now, c.Record.Limit, m.least) // (1)
+	floor := max(in.Now, c.Record.Limit, m.lowest()) // (1)
 	if floor >= m.End {
 		return Op{Why: EndOfTime}
 	}
@@ -177,22 +179,23 @@ func (m *Machine) doneAdopt(r Result) []Event {
 	return nil
 }
 
-// doneLayout notes whether the store is for this layout, and was not moved.
-func (m *Machine) doneLayout(op Op, r Result) []Event {
+// lowest is the tick below which no claim begins, whatever the cell says.
+func (m *Machine) lowest() uint64 { return max(m.least, m.probe.fleet.Floor) }
+
+// doneFleet notes which numbers the store has.
+func (m *Machine) doneFleet(op Op, r Result) []Event {
 	p := &m.probe
-	p.first = r.First
+	if p.fleet = r.Fleet; op.Kind == Read {
+		p.version = r.Cell.Version
+	}
 	switch {
 	case r.Status == Damaged:
-		return []Event{{Kind: Broken, Range: span(LayoutNode)}}
+		return []Event{{Kind: Broken, Range: span(FleetNode)}}
 	case r.Status == Failed:
-	case op.Kind == Swap && r.Status == OK:
-		p.stage = firstUnread
-	case op.Kind == Swap: // another process was faster
-		p.stage = layoutUnread
-	case r.Cell.Version == 0:
-		p.stage = layoutMissing
-	case r.Move.Exported() || r.Move != nil && r.Move.Importing:
-		return []Event{{Kind: Moved, Move: r.Move}}
+	case op.Kind == Swap && r.Status != OK: // another process was faster
+		p.stage = fleetUnread
+	case op.Kind == Read && (p.version == 0 || p.fleet.Narrow):
+		p.stage = fleetMissing
 	default:
 		p.stage = firstUnread
 	}
@@ -213,7 +216,7 @@ func (m *Machine) doneCandidate(in Input, op Op, r Result) []Event {
 		p.taken(op.Node, r.Status == Locked)
 	case op.Kind == Read && op.Why == First:
 		p.stage = searching
-		p.search = Search{Nodes: m.Nodes, Done: m.Nodes}
+		p.search = Search{Nodes: 1, Done: 1}
 		p.cells = []Cell{r.Cell}
 	case op.Kind == Read && broken:
 		p.taken(op.Node, false)

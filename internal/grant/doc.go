@@ -8,6 +8,7 @@
 //   - machine.go: the state, and the order of a step's operations,
 //   - claim.go: what a claim may do next,
 //   - hold.go: what an extension, a release and a store that went back may do next,
+//   - fleet.go: which numbers a store has, and how they go to another one,
 //   - choose.go, search.go: which number a claim takes,
 //   - pace.go: when something is tried. Uniqueness depends on nothing in these three.
 //

@@ -37,7 +37,7 @@ func (w *world) Key(s *state, buf []byte) []byte {
 	var places [8]place
 	var names [32]string
 	k := &keys{w, s, buf, places[:0], names[:0]}
-	k.Add(s.witness, uint64(min(s.stamper, 0)+2), uint64(s.phase), uint64(s.stale), uint64(s.moved)) // of a living stamper, process says so
+	k.Add(s.witness, uint64(min(s.stamper, 0)+2), uint64(s.phase), uint64(s.stale), uint64(s.moved), s.floor[1], s.seen) // of a living stamper, process says so
 	for n := range w.cells {
 		k.kept(int64(n), &s.cells[n])
 	}
@@ -80,7 +80,7 @@ func (k *keys) kept(n int64, c *kept) {
 // record appends what everybody sees in a record.
 func (k *keys) record(r *cell.Node, looked bool) {
 	k.Add(r.Limit)
-	k.Flags(!looked || r.Holder != "", r.Reserved)
+	k.Flags(!looked || r.Holder != "", r.Reserved, r.MovedTo != "")
 	if looked {
 		k.Add(r.Floor)
 	}

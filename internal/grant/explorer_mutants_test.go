@@ -21,10 +21,21 @@ const (
 	noCAS    mutant = "NO_CAS"
 	noRaise  mutant = "NO_RAISE"
 	forget   mutant = "FORGET"
-	noFloor  mutant = "NO_FLOOR"
 	lower    mutant = "LOWER"
 	byToken  mutant = "TOKEN"
 	sameTick mutant = "SAME_TICK"
+
+	// Of a fleet that moves.
+	onlyClaimed mutant = "ONLY_CLAIMED"
+	onlyHeld    mutant = "ONLY_HELD"
+	earlyLimit  mutant = "EARLY_LIMIT"
+	earlyFound  mutant = "EARLY_FOUND"
+	forgets     mutant = "FORGETS"
+	freeForgets mutant = "FREE_FORGETS"
+	noFloor     mutant = "NO_FLOOR"
+	lowest      mutant = "LOWEST"
+	noFar       mutant = "NO_FAR"
+	cellFirst   mutant = "CELL_FIRST"
 )
 
 // next changes an operation.
@@ -65,6 +76,9 @@ func (x mutant) result(p *proc, in Input, op Op, r Result) Result {
 	return r
 }
 
+// moving is a world in which the fleet moves.
+var moving = world{procs: 2, cells: 2, ticks: 3, moves: true}
+
 // mutants are the ways to break the protocol, each with a small world in which a search finds a
 // tick that is stamped twice, or a step back of the order.
 var mutants = []struct {
@@ -85,7 +99,16 @@ var mutants = []struct {
 	{lower, "an extension goes to the clock and a window, though the limit is above", world{procs: 2, cells: 1, ticks: 3}, errUnique},
 	{noRaise, "the word is not raised to the floor of a new number", world{procs: 2, cells: 2, ticks: 2}, errUnique},
 	{sameTick, "the word is raised to the floor only, and not above the last tick", world{procs: 2, cells: 2, ticks: 2, order: true}, errOrdered},
-	{noFloor, "the import does not begin at the floor of the export", world{procs: 2, cells: 2, ticks: 2, moves: true}, errUnique},
+	{onlyClaimed, "only a number that was claimed gets a final cell", moving, errUnique},
+	{onlyHeld, "only a number that is held gets a final cell", moving, errUnique},
+	{earlyLimit, "the limit is read before the cell is final", moving, errUnique},
+	{earlyFound, "the new store is founded before the cell is final", moving, errUnique},
+	{forgets, "a final cell forgets its limit", moving, errUnique},
+	{freeForgets, "that of a number that no process holds", moving, errUnique},
+	{noFloor, "what founds the new store is made without the fleet's floor", world{procs: 2, cells: 2, ticks: 3, moves: true, floor: 2}, errUnique},
+	{lowest, "the new fleet's floor is the lowest limit", moving, errUnique},
+	{noFar, "a limit far ahead of the clock is dropped", moving, errUnique},
+	{cellFirst, "the new fleet's cell comes before the reservation", moving, errUnique},
 	{forget, "the store forgets a cell", world{procs: 2, cells: 1, ticks: 2}, errUnique},
 }
 

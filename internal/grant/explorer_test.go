@@ -65,10 +65,11 @@ type world struct {
 	untold bool // or not told; then ticks that were granted to both are not looked at
 
 	locker   bool
-	pinned   bool // all processes want node number 0
-	damaged  bool // a cell is damaged
-	reserves bool // an operator reserves cells
-	moves    bool // the fleet moves to another store: cell 1 is that of node number 0 there
+	pinned   bool   // all processes want node number 0
+	damaged  bool   // a cell is damaged
+	reserves bool   // an operator reserves cells
+	moves    bool   // the fleet moves to another store: cell 1 is that of node number 0 there
+	floor    uint64 // world.moves: of the fleet, which itself came from a store that is gone: ticks below were stamped there
 
 	broken mutant
 }
@@ -87,6 +88,8 @@ type state struct {
 	phase phase          // of the store that goes back
 	stale int            // older states that were read
 	moved moved
+	floor [maxCells]uint64 // world.moves: of the fleet of each store
+	seen  uint64           // mutant earlyLimit: of cell 0, when the fleet ended
 	net   [maxNet]message
 	inNet int
 	procs [maxProcs]proc
@@ -116,9 +119,10 @@ const (
 type moved uint8
 
 const (
-	exported moved = iota + 1 // the cell of the layout is final
-	fenced                    // and that of the node number
-	imported                  // the new store can be used
+	ended   moved = iota + 1 // the fleet's cell has no number
+	final                    // and the cell of the number is final
+	founded                  // the new store can be used
+	parked                   // mutant cellFirst: and the number is reserved there
 )
 
 // kept is a cell of the store.
@@ -200,7 +204,10 @@ func (w *few) revoke() { w.Range, w.open = window.Range{}, false }
 // Start returns a world in which nothing was granted, for each witness.
 func (w *world) Start() (all []state) {
 	for witness := uint64(1); witness <= w.ticks; witness++ {
-		s := state{witness: witness, stamper: nobody}
+		s := state{witness: witness, stamper: nobody, floor: [maxCells]uint64{w.floor}}
+		if witness < w.floor {
+			s.stamper = dead
+		}
 		for i := range w.procs {
 			w.restart(&s, i)
 		}
@@ -210,7 +217,7 @@ func (w *world) Start() (all []state) {
 }
 
 func (w *world) config() Config {
-	c := Config{Layout: "layout", Window: w.window, End: w.ticks + 1, Nodes: int64(w.cells), Pinned: -1, Locker: w.locker}
+	c := Config{Layout: "layout", Window: w.window, End: w.ticks + 1, Pinned: -1, Locker: w.locker}
 	if w.pinned {
 		c.Pinned = 0
 	}
@@ -569,12 +576,15 @@ func (w *world) chain(s *state, in Input, x work) (op Op, depends, ok bool, err 
 		if op.Why == Raise && p.win.To > 0 { // on one read alone, or while it may still stamp
 			return Op{}, depends, true, w.unless(errStopped)
 		}
-		if op.Kind == Swap && op.Why != Layout {
+		if op.Kind == Swap && op.Why != OfFleet {
 			return op, depends, plain, w.follows(s, op)
 		}
 		held := p.m.Held()
 		r, was := w.read(s, x, op)
-		plain = plain || was
+		if plain = plain || was; r.Status == Failed { // the store has no number
+			p.m.Begin()
+			return Op{}, depends, plain, nil
+		}
 		events := p.m.Done(in, op, w.broken.result(p, in, op, r))
 		quiet := len(events) == 0
 		if err := w.happened(s, x.i, held, events); err != nil || !quiet {
@@ -601,7 +611,7 @@ func (w *world) read(s *state, x work, op Op) (r Result, stale bool) {
 	i, node := x.i, x.node
 	at := func(n int64) Cell {
 		c := &s.cells[n]
-		if o := &s.older[n]; x.read > 0 && o.last > 0 && op.Why != Layout && s.stale < w.stale {
+		if o := &s.older[n]; x.read > 0 && o.last > 0 && op.Why != OfFleet && s.stale < w.stale {
 			c, stale = o, true
 		}
 		if w.back && op.Kind != Seal && op.Kind != Lock {
@@ -623,9 +633,8 @@ func (w *world) read(s *state, x work, op Op) (r Result, stale bool) {
 			c.lock = i + 1
 		}
 	case Read:
-		if op.Node == LayoutNode {
-			r.Cell, r.Move = w.fleet(s, node)
-			break
+		if op.Node == FleetNode {
+			return w.fleet(s, node), false
 		}
 		r.Cell = at(op.Node)
 		if r.Cell.Damaged {
@@ -649,17 +658,15 @@ func (w *world) read(s *state, x work, op Op) (r Result, stale bool) {
 	return r, stale
 }
 
-// fleet returns the cell of the layout, of the store with that cell.
-func (w *world) fleet(s *state, node int64) (Cell, *cell.Move) {
-	c := Cell{Node: LayoutNode, Version: 1}
+// fleet is a read of the fleet's cell, of the store that has that cell.
+func (w *world) fleet(s *state, node int64) Result {
 	switch {
 	case !w.moves:
-	case node == 0 && s.moved >= exported:
-		return c, &cell.Move{Export: "export"}
-	case node == 1 && s.moved < imported:
-		return c, &cell.Move{Import: "import", Importing: true}
+		return Result{Cell: Cell{Node: FleetNode, Version: 1}, Fleet: Fleet{Nodes: cell.Nodes{To: int64(w.cells)}}}
+	case node == 0 && s.moved >= ended, node == 1 && s.moved < founded:
+		return Result{Status: Failed}
 	}
-	return c, nil
+	return Result{Cell: Cell{Node: FleetNode, Version: 1}, Fleet: Fleet{Nodes: cell.Nodes{From: node, To: node + 1}, Floor: s.floor[node]}}
 }
 
 // follows checks that a write names the writes before it.
@@ -749,8 +756,8 @@ func (w *world) network(s *state, emit *emitter) {
 	// anything. As it may happen at any time, there may be any number of them.
 	for n := range int64(w.cells) {
 		c := &s.cells[n]
-		if w.moves && n == 1 && s.moved < imported {
-			continue // no process uses it yet
+		if w.moves && n == 1 && s.moved < founded || c.record.MovedTo != "" {
+			continue // no process uses it yet, or any more
 		}
 		for limit := max(c.record.Limit, 1) + 1; limit <= w.ticks+1 && !c.damaged; limit++ {
 			for variant := range uint8(3) {
@@ -855,29 +862,65 @@ func (w *world) faults(s *state, emit *emitter) {
 	}
 }
 
-// operator moves the fleet, as package lease exports and imports it: it makes the cell of the layout
-// final, then that of the node number, which keeps its limit as its floor. The new store begins there.
+// operator moves the fleet, as package lease ends it and founds it in another store: it ends it in the fleet's
+// cell, makes that of the number final, and founds the new store by that.
 func (w *world) operator(s *state, emit *emitter) {
-	if !w.moves || s.moved == imported {
+	last := founded
+	if w.broken == cellFirst {
+		last = parked
+	}
+	if !w.moves || s.moved == last {
 		return
 	}
-	next := emit.copy()
-	next.moved++
-	var err error
-	name := func(n int, r cell.Node) {
-		r.Reserved, r.Write, r.Layout = true, "operator", "layout"
-		err = w.land(next, message{by: nobody, node: int64(n), record: r}, false)
-	}
-	switch old := s.cells[0].record; next.moved {
-	case fenced:
-		name(0, cell.Node{Floor: old.Limit, Limit: w.ticks + 1})
-	case imported:
-		if w.broken == noFloor {
-			old.Floor = 0
+	for _, now := range []uint64{0, w.ticks} { // by an operator's clock that is behind, or ahead
+		next := emit.copy()
+		next.moved++
+		emit.step(explore.Say("an operator moves the fleet, stage %d, clock %d", int(next.moved), int(now)), w.move(next, now))
+		if s.moved < final {
+			return // it does not look at the clock
 		}
-		name(1, cell.Node{Floor: old.Floor, Limit: old.Floor})
 	}
-	emit.step(explore.Say("an operator moves the fleet, stage %d", int(next.moved)), err)
+}
+
+// move is a stage of a move.
+func (w *world) move(s *state, now uint64) error {
+	stage, old, floor := s.moved, s.cells[0].record, s.floor[0]
+	if w.broken == noFloor {
+		floor = 0
+	}
+	if w.broken == earlyFound && stage != ended {
+		stage = final + founded - stage
+	}
+	put := func(n int64, r cell.Node) error {
+		r.Layout, r.Last = "layout", r.Last[:min(len(r.Last), w.kept)]
+		return w.land(s, message{by: nobody, node: n, record: r}, false)
+	}
+	switch stage {
+	case ended:
+		s.seen = old.Limit
+	case final:
+		r := Final(old, floor, "new", "operator")
+		if w.broken == forgets || w.broken == freeForgets && old.Holder == "" {
+			r.Floor, r.Limit = floor, floor
+		}
+		if w.broken == onlyClaimed && s.cells[0].version == 0 || w.broken == onlyHeld && old.Holder == "" {
+			return nil
+		}
+		return put(0, r)
+	case founded, parked:
+		if w.broken == earlyLimit {
+			old.Limit = s.seen
+		}
+		f := Found([]Cell{{Node: 9, Record: Final(cell.Node{}, floor, "new", "")}, {Record: old}}, floor, now, 0) // 9 was never claimed
+		if w.broken == lowest {
+			f.Floor = floor
+		}
+		s.floor[1] = f.Floor
+		if len(f.Later) > 0 && w.broken != noFar && (w.broken != cellFirst || stage == parked && s.cells[1].version == 0) {
+			return put(1, cell.Node{Floor: old.Limit, Limit: old.Limit, Reserved: true, Write: "operator"})
+		}
+	}
+	return nil
 }
 
 // drop has the store forget a cell.

@@ -25,6 +25,7 @@ var (
 		"reserved":         {procs: 2, cells: 1, ticks: 3, window: 1, reserves: true},
 		"reserved, pinned": {procs: 2, cells: 1, ticks: 3, window: 1, reserves: true, pinned: true},
 		"moves":            {procs: 2, cells: 2, ticks: 3, window: 1, net: 1, moves: true},
+		"moves again":      {procs: 2, cells: 2, ticks: 3, window: 1, net: 1, moves: true, floor: 2},
 	}
 	large = map[string]*world{
 		"back, two names":           {procs: 2, cells: 1, ticks: 2, window: 1, back: true, kept: 2},

@@ -140,8 +140,11 @@ func (m *Machine) lose(in Input, found cell.Node) []Event {
 // nextRaise raises the cell of a store that went back. Its limit becomes ours again, so that no
 // later claim is granted our ticks a second time.
 func (m *Machine) nextRaise(in Input) Op {
-	limit := max(m.held.Limit, m.raise.found.Limit) // another process may have been granted more
-	return Op{Kind: Swap, Why: Raise, Node: m.held.Node, Version: m.raise.version, Record: m.unheld(in, limit, limit, m.raise.found.Names())}
+	found := &m.raise.found
+	limit := max(m.held.Limit, found.Limit) // another process may have been granted more
+	r := m.unheld(in, limit, limit, found.Names())
+	r.MovedTo = found.MovedTo // what has left stays final
+	return Op{Kind: Swap, Why: Raise, Node: m.held.Node, Version: m.raise.version, Record: r}
 }
 
 // doneRaise notes the outcome. Whatever another process wrote meanwhile, and whether the write

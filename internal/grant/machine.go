@@ -12,7 +12,6 @@ type Config struct {
 	Owner, Layout string
 	Window        uint64 // the length of a grant
 	End           uint64 // the end of the layout's time: no limit is above it
-	Nodes         int64  // how many node numbers there are
 	Pinned        int64  // the only node number to claim, or -1 for any
 	Locker        bool   // the store has locks: a cell that is not locked is free
 }
@@ -120,13 +119,13 @@ const (
 	None OpKind = iota // nothing: see Why
 	Read               // the cell of Node
 	List               // the cells of N numbers from Node on
-	Swap               // the cell of Node from Version to Record, or to Layout
+	Swap               // the cell of Node from Version to Record, or that of the fleet to one for the layout
 	Lock               // the cell of Node
 	Seal               // the window, and then read how far it is used
 )
 
-// LayoutNode stands for the cell of the fleet's layout, among the node numbers of operations.
-const LayoutNode = -1
+// FleetNode stands for the fleet's cell, among the node numbers of operations.
+const FleetNode = -1
 
 // Why says what an operation is for, or why there is none.
 type Why uint8
@@ -141,7 +140,7 @@ const (
 	Suspicion // Read: the store may have gone back
 	Outcome   // Read: what has become of a claim
 	Adopt     // Lock: of a claim that has landed
-	Layout    // Read, Swap: does the store hold cells of this layout
+	OfFleet   // Read, Swap: which numbers the store has
 	First     // Read, List: the first candidates of a claim
 	Candidate // List: further ones; Lock, Read: the best
 	Claim     // Swap
@@ -184,12 +183,11 @@ type Cell struct {
 // Result is what an operation gave.
 type Result struct {
 	Status  Status
-	Version uint64     // of Swap
-	Cell    Cell       // of Read, but of the layout
-	Cells   []Cell     // of List: those that exist
-	Move    *cell.Move // of Read of the layout; Cell has its version
-	First   int64      // of Read and Swap of the layout: the number that a Locker begins with
-	Used    uint64     // of Seal
+	Version uint64 // of Swap
+	Cell    Cell   // of Read; of the fleet's cell it has the version
+	Cells   []Cell // of List: those that exist
+	Fleet   Fleet  // of Read and Swap of the fleet's cell. One that has no number for this process is Failed
+	Used    uint64 // of Seal
 }
 
 // EventKind is what has happened.
@@ -213,8 +211,6 @@ const (
 	WentBack
 	// Forgot: nothing is known any more, since the memory was restored.
 	Forgot
-	// Moved: the fleet was moved to or from this store: no claim is possible.
-	Moved
 	// Broken: the cell of Range.Node is damaged, and its number is pinned, so there is no
 	// other.
 	Broken
@@ -225,7 +221,6 @@ type Event struct {
 	Kind   EventKind
 	Range  window.Range
 	Record cell.Node
-	Move   *cell.Move
 }
 
 // Grant is the range that the window may have now. It has no ticks while nothing is held, or the
@@ -303,8 +298,8 @@ func (m *Machine) Done(in Input, op Op, r Result) []Event {
 		return m.doneOutcome(op, r)
 	case Adopt:
 		return m.doneAdopt(r)
-	case Layout:
-		return m.doneLayout(op, r)
+	case OfFleet:
+		return m.doneFleet(op, r)
 	case First, Candidate:
 		return m.doneCandidate(in, op, r)
 	case Claim:

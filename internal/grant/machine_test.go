@@ -15,12 +15,15 @@ import (
 // mine is a keeper that may have node numbers 0 to 9, at tick 1000 with a window of 100 ticks, which has
 // been used up to 1005.
 func mine(change ...func(*Machine)) Machine {
-	m := New(Config{Owner: "host", Layout: "L", Window: 100, End: 10_000, Nodes: 10, Pinned: -1}, "me")
+	m := New(Config{Owner: "host", Layout: "L", Window: 100, End: 10_000, Pinned: -1}, "me")
+	m.probe.fleet.Nodes = ten
 	for _, c := range change {
 		c(&m)
 	}
 	return m
 }
+
+var ten = cell.Nodes{To: 10}
 
 var now = Input{Now: 1000, Used: 1005, Grant: window.Range{Node: 5, From: 950, To: 1050}, Name: "new", Due: true}
 
@@ -38,6 +41,9 @@ func holding(m *Machine) {
 func pinned(m *Machine) { m.Pinned = 5 }
 func locker(m *Machine) { m.Locker = true }
 
+// thousand is before the first list of 1,000 numbers.
+func thousand(m *Machine) { m.probe.fleet.Nodes.To, m.probe.stage = 1000, firstUnread }
+
 // theirs is a cell that another process wrote.
 func theirs(node int64, version, limit uint64, change ...func(*Cell)) Cell {
 	c := Cell{Node: node, Version: version}
@@ -51,6 +57,7 @@ func theirs(node int64, version, limit uint64, change ...func(*Cell)) Cell {
 func free(c *Cell)      { c.Record.Holder, c.Record.Owner = "", "" }
 func still(c *Cell)     { c.Still = true }
 func reserved(c *Cell)  { c.Record.Reserved = true; free(c) }
+func left(c *Cell)      { c.Record.MovedTo = "new"; free(c) }
 func broken(c *Cell)    { c.Damaged = true }
 func none(n int64) Cell { return Cell{Node: n} }
 
@@ -107,7 +114,7 @@ func TestSecondRead(t *testing.T) {
 	} {
 		m := mine(holding)
 		m.doubt, m.suspect = true, true
-		c := theirs(5, 9, test.limit)
+		c := theirs(5, 9, test.limit, left)
 		c.Record.Last = test.last
 		op := m.Next(now)
 		require.Equal(t, Op{Kind: Read, Why: Suspicion, Node: 5}, op, name)
@@ -121,6 +128,7 @@ func TestSecondRead(t *testing.T) {
 		if test.raises {
 			require.Equal(t, []uint64{9, max(1050, test.limit)}, []uint64{op.Version, op.Record.Limit}, name)
 			require.Empty(t, op.Record.Holder, name)
+			require.Equal(t, "new", op.Record.MovedTo, "what has left stays final")
 		} else if len(kinds) == 1 {
 			require.EqualValues(t, 1200, m.least, "no claim begins below any limit that was read")
 		}
@@ -166,7 +174,8 @@ func TestHeld(t *testing.T) {
 		{"nothing has landed", mine(doubt), now, []Result{ours("third", 1050)}, nil, Swap, Extend},
 		{"an extension has landed", mine(doubt), now, []Result{ours("second", 1150)}, []EventKind{Extended}, Swap, Extend},
 		{"the read failed", mine(doubt), now, []Result{failed}, nil, Read, Doubt},
-		{"a copy of this process has it", mine(doubt), now, []Result{ours("copy", 1150)}, []EventKind{Lost}, Read, Layout},
+		{"a copy of this process has it", mine(doubt), now, []Result{ours("copy", 1150)}, []EventKind{Lost}, Read, OfFleet},
+		{"it has left", mine(doubt), now, []Result{{Cell: Cell{Node: 5, Version: 9, Record: Final(ours("third", 1050).Cell.Record, 0, "new", "final")}}}, []EventKind{Lost}, Read, OfFleet},
 		{"it was the only one", mine(doubt, pinned), now, []Result{others(1050, 1150)}, []EventKind{Lost}, None, Over},
 		{"also number 0", mine(doubt, pinned0), now, []Result{damaged}, []EventKind{Broken}, Read, Doubt},
 
@@ -178,8 +187,8 @@ func TestHeld(t *testing.T) {
 		{"a claim began below it", mine(doubt), now, []Result{others(1049, 1150)}, []EventKind{Suspected}, Read, Suspicion},
 		{"it was an older state", mine(suspect), now, []Result{ours("third", 1050)}, []EventKind{Trusted}, Swap, Extend},
 		{"and an extension has landed", mine(suspect), now, []Result{ours("first", 1150)}, []EventKind{Trusted, Extended}, Swap, Extend},
-		{"and another process has it", mine(suspect), now, []Result{others(1050, 1150, "third")}, []EventKind{Trusted, Lost}, Read, Layout},
-		{"and raised", mine(suspect), now, []Result{gone, {Version: 9}}, []EventKind{WentBack}, Read, Layout},
+		{"and another process has it", mine(suspect), now, []Result{others(1050, 1150, "third")}, []EventKind{Trusted, Lost}, Read, OfFleet},
+		{"and raised", mine(suspect), now, []Result{gone, {Version: 9}}, []EventKind{WentBack}, Read, OfFleet},
 		{"and raised, or that is unknown", mine(suspect), now, []Result{gone, failed}, nil, Read, Suspicion},
 	} {
 		m, kinds := test.m, []EventKind(nil)
@@ -199,9 +208,9 @@ func TestHeld(t *testing.T) {
 // the next operation.
 func TestClaiming(t *testing.T) {
 	gone, failed, conflict, damaged, locked := Result{}, Result{Status: Failed}, Result{Status: Conflict}, Result{Status: Damaged}, Result{Status: Locked}
-	done, read := Result{Version: 9}, func(c Cell) Result { return Result{Cell: c} }
-	layout := read(Cell{Node: LayoutNode, Version: 3})
-	moved := func(move cell.Move) Result { return Result{Cell: layout.Cell, Move: &move} }
+	done, read := Result{Version: 9, Fleet: Fleet{Nodes: ten}}, func(c Cell) Result { return Result{Cell: c} }
+	fleet := func(f Fleet) Result { return Result{Cell: Cell{Node: FleetNode, Version: 3}, Fleet: f} }
+	layout := fleet(Fleet{Nodes: ten})
 	// All numbers are held but for 3 and 4.
 	cells := []Cell{theirs(3, 4, 900, free), theirs(4, 4, 950, free)}
 	for _, n := range []int64{0, 1, 2, 5, 6, 7, 8, 9} {
@@ -220,11 +229,12 @@ func TestClaiming(t *testing.T) {
 		node    int64
 		claims  int // of unknown outcome
 	}{
-		{"it is missing", mine(), []Result{gone}, nil, Swap, Layout, LayoutNode, 0},
-		{"another process wrote it", mine(), []Result{gone, conflict}, nil, Read, Layout, LayoutNode, 0},
+		{"it is missing", mine(), []Result{gone}, nil, Swap, OfFleet, FleetNode, 0},
+		{"another process wrote it", mine(), []Result{gone, conflict}, nil, Read, OfFleet, FleetNode, 0},
 		{"it is written", mine(), []Result{gone, done}, nil, List, First, 0, 0},
-		{"the fleet was moved", mine(), []Result{moved(cell.Move{Export: "e"})}, []EventKind{Moved}, Read, Layout, LayoutNode, 0},
-		{"or is being moved", mine(), []Result{moved(cell.Move{Import: "i", Importing: true})}, []EventKind{Moved}, Read, Layout, LayoutNode, 0},
+		{"its time field is narrow", mine(), []Result{fleet(Fleet{Nodes: ten, Narrow: true})}, nil, Swap, OfFleet, FleetNode, 0},
+		{"it is widened", mine(), []Result{fleet(Fleet{Nodes: ten, Narrow: true}), done}, nil, List, First, 0, 0},
+		{"it has some numbers", mine(), []Result{fleet(Fleet{Nodes: cell.Nodes{From: 6, To: 9}})}, nil, List, First, 6, 0},
 
 		{"another process was faster", mine(), []Result{layout, listed, conflict}, nil, Swap, Claim, 4, 0},
 		{"also for the other one", mine(), []Result{layout, listed, conflict, conflict}, nil, None, Full, 0, 0},
@@ -272,7 +282,7 @@ func TestSought(t *testing.T) {
 		"and had none before it":             {nil, []Result{{Status: Conflict}, {Status: Conflict}}, Sought{Others: 2}, 0},
 		"and another one holds what is left": {[]Cell{theirs(300, 4, 1050)}, []Result{{Status: Conflict}}, Sought{Others: 2, Soonest: 1150}, 1050},
 	} {
-		m := mine(func(m *Machine) { m.Nodes, m.probe.stage = 1000, firstUnread })
+		m := mine(thousand)
 		op := m.Next(next)
 		require.Equal(t, Op{Kind: List, Why: First, Node: 256, N: 256}, op)
 		m.Done(next, op, Result{Cells: test.cells})
@@ -288,7 +298,7 @@ func TestSought(t *testing.T) {
 		require.Equal(t, test.most, m.most, name)
 	}
 
-	m := mine(locker, func(m *Machine) { m.Nodes, m.probe.stage = 1000, firstUnread })
+	m := mine(locker, thousand)
 	op := m.Next(next)
 	require.Equal(t, Op{Kind: List, Why: First, Node: 0, N: 256}, op, "a locker begins with the lowest")
 	m.Done(next, op, Result{})
@@ -302,7 +312,7 @@ func TestSought(t *testing.T) {
 	m.probe.taken(2, false)
 	require.EqualValues(t, 3, m.Sought().Others, "each once")
 
-	m = mine(func(m *Machine) { m.Nodes, m.probe.stage = 1000, firstUnread })
+	m = mine(thousand)
 	var held []Cell
 	for n := range int64(256) {
 		held = append(held, theirs(256+n, 4, 1050))
@@ -349,15 +359,17 @@ func TestClaims(t *testing.T) {
 		version, from uint64
 		limit         uint64
 	}{
-		"one up to the end":               {machine: mine(), cells: []Cell{theirs(3, 4, 9950, free)}, why: Claim, version: 4, from: 9950, limit: 10_000},
-		"one after the store went back":   {machine: mine(func(m *Machine) { m.least = 1300 }), cells: []Cell{theirs(3, 4, 1200, free)}, why: Claim, version: 4, from: 1300, limit: 1400},
-		"one that is past by a grace":     {machine: mine(), cells: []Cell{theirs(3, 4, 899)}, why: Claim, version: 4, from: 1000, limit: 1105},
-		"none that is past by less":       {machine: mine(), cells: []Cell{theirs(3, 4, 900)}, why: Full},
-		"one that was reserved until now": {machine: mine(), cells: []Cell{theirs(3, 4, 1000, reserved)}, why: Claim, version: 4, from: 1000, limit: 1105},
-		"a pinned one, whoever holds it":  {machine: mine(pinned), cells: []Cell{theirs(5, 4, 1050)}, why: Claim, version: 4, from: 1050, limit: 1150},
-		"all are at the end":              {machine: mine(), cells: []Cell{theirs(3, 4, 10_000, free), theirs(4, 4, 10_000)}, why: EndOfTime},
-		"all are at the end, or held":     {machine: mine(), cells: []Cell{theirs(3, 4, 10_000, free)}, others: 1, why: Full},
-		"the clock is past the end":       {machine: mine(func(m *Machine) { m.End = 1000 }), cells: []Cell{none(3)}, why: EndOfTime},
+		"one up to the end":                {machine: mine(), cells: []Cell{theirs(3, 4, 9950, free)}, why: Claim, version: 4, from: 9950, limit: 10_000},
+		"one after the store went back":    {machine: mine(func(m *Machine) { m.least = 1300 }), cells: []Cell{theirs(3, 4, 1200, free)}, why: Claim, version: 4, from: 1300, limit: 1400},
+		"one that is past by a grace":      {machine: mine(), cells: []Cell{theirs(3, 4, 899)}, why: Claim, version: 4, from: 1000, limit: 1105},
+		"none that is past by less":        {machine: mine(), cells: []Cell{theirs(3, 4, 900)}, why: Full},
+		"one that was reserved until now":  {machine: mine(), cells: []Cell{theirs(3, 4, 1000, reserved)}, why: Claim, version: 4, from: 1000, limit: 1105},
+		"a pinned one, whoever holds it":   {machine: mine(pinned), cells: []Cell{theirs(5, 4, 1050)}, why: Claim, version: 4, from: 1050, limit: 1150},
+		"one below the fleet's floor":      {machine: mine(func(m *Machine) { m.probe.fleet.Floor = 1300 }), cells: []Cell{none(3)}, why: Claim, from: 1300, limit: 1400},
+		"none that has left, or never was": {machine: mine(), cells: []Cell{theirs(3, 4, 900, left), none(10)}, why: Full},
+		"all are at the end":               {machine: mine(), cells: []Cell{theirs(3, 4, 10_000, free), theirs(4, 4, 10_000)}, why: EndOfTime},
+		"all are at the end, or held":      {machine: mine(), cells: []Cell{theirs(3, 4, 10_000, free)}, others: 1, why: Full},
+		"the clock is past the end":        {machine: mine(func(m *Machine) { m.End = 1000 }), cells: []Cell{none(3)}, why: EndOfTime},
 	} {
 		m := test.machine
 		m.probe.stage, m.probe.search, m.probe.cells, m.probe.others = searching, Search{Nodes: 10, Done: 10}, test.cells, test.others
@@ -379,8 +391,8 @@ func TestChoose(t *testing.T) {
 		nodes   []int64 // any of them
 		rank    Rank
 	}{
-		"a locker's first number":       {mine(locker, func(m *Machine) { m.Nodes, m.probe.first = 10, 5 }), []Cell{none(4), none(7), none(6), none(0)}, []int64{6}, Ready},
-		"and what follows the last one": {mine(locker, func(m *Machine) { m.Nodes, m.probe.first = 10, 8 }), []Cell{none(4), none(7), none(6), none(0)}, []int64{0}, Ready},
+		"a locker's first number":       {mine(locker, func(m *Machine) { m.probe.fleet.First = 5 }), []Cell{none(4), none(7), none(6), none(0)}, []int64{6}, Ready},
+		"and what follows the last one": {mine(locker, func(m *Machine) { m.probe.fleet.First = 8 }), []Cell{none(4), none(7), none(6), none(0)}, []int64{0}, Ready},
 		"equal ones are drawn from":     {mine(), []Cell{far, guess, ready, fresh, other}, []int64{1, 2}, Ready},
 		"then guesses":                  {mine(), []Cell{far, guess, near, other}, []int64{3}, Guess},
 		"which are drawn from as well":  {mine(), []Cell{guess, theirs(7, 4, 100), theirs(8, 4, 100)}, []int64{3, 7, 8}, Guess},

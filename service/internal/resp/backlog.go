@@ -17,7 +17,8 @@ const (
 	maxBacklog  = 64 << 20 // bytes of it
 	maxPacked   = 8 << 20  // bytes of it, compressed
 	stuckAfter  = 50 * time.Millisecond
-	progress    = 4 << 10 // bytes that a client has to send within the ReadTimeout meanwhile
+	progress    = 4 << 10 // bytes that a client has to send within each ReadTimeout meanwhile
+	longest     = 6       // ReadTimeouts that it may send for without a read
 )
 
 // backlog is what a client has sent, and the server has not looked at.
@@ -63,11 +64,7 @@ func (c *conn) write(out []byte) error {
 	c.writes.Add(1)
 	if !c.watched.Load() { // watch looks at writes after it has reset watched, so one of both sees the other
 		c.watched.Store(true)
-		if c.watchdog == nil {
-			c.watchdog = time.AfterFunc(stuckAfter, c.watch)
-		} else {
-			c.watchdog.Reset(stuckAfter)
-		}
+		c.watchdog.Reset(stuckAfter)
 	}
 	_, err := c.nc.Write(out)
 	if c.writes.Add(1)&absorbing != 0 {
@@ -86,8 +83,7 @@ func (c *conn) watch() {
 	n := c.writes.Load()
 	switch {
 	case n&1 == 0:
-	case n != c.seen:
-		c.seen = n
+	case n != c.seen.Swap(n):
 		c.watched.Store(true)
 		c.watchdog.Reset(stuckAfter)
 	case c.writes.CompareAndSwap(n, n|absorbing):
@@ -111,12 +107,12 @@ func (c *conn) absorb(during uint64) {
 	}
 	part, timeout, fresh := new(bytes.Buffer), c.server.issuer.Config().ReadTimeout, 0
 	c.backlog.writer.Reset(part)
-	in, room := make([]byte, maxCommand), maxPacked-c.backlog.packed()
+	in, room, end := make([]byte, maxCommand), maxPacked-c.backlog.packed(), time.Now().Add(longest*timeout)
 	for c.writes.Load() == during && !c.server.closing() && part.Len() < room && c.backlog.left < maxBacklog {
 		n, err := c.nc.Read(in)
 		c.backlog.left += n
 		_, _ = c.backlog.writer.Write(in[:n]) // to memory
-		if fresh += n; fresh >= progress {
+		if fresh += n; fresh >= progress && time.Now().Before(end) {
 			fresh = 0
 			c.written = time.Now().Add(timeout)
 			c.nc.SetWriteDeadline(c.written)

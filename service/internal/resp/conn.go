@@ -40,7 +40,7 @@ type conn struct {
 	writes   atomic.Uint64 // begins and ends of writes, and absorbing
 	watched  atomic.Bool   // watchdog is going to look at writes
 	watchdog *time.Timer
-	seen     uint64        // of watch alone: writes, at its last look
+	seen     atomic.Uint64 // writes, at the last look
 	absorbed chan struct{} // absorb has ended
 	backlog  *backlog      // of absorb while it runs; nil if there is none
 
@@ -59,7 +59,10 @@ type buffer struct {
 }
 
 func newConn(s *Server, nc net.Conn) *conn {
-	return &conn{server: s, nc: nc, peer: issuer.PeerOf(nc), ctx: s.issuer.Timeout(s.ctx), client: s.issuer.Anyone(), id: s.lastID.Add(1), last: time.Now(), absorbed: make(chan struct{}, 1)}
+	c := &conn{server: s, nc: nc, peer: issuer.PeerOf(nc), ctx: s.issuer.Timeout(s.ctx), client: s.issuer.Anyone(), id: s.lastID.Add(1), last: time.Now(), absorbed: make(chan struct{}, 1)}
+	c.watchdog = time.AfterFunc(time.Hour, c.watch)
+	c.watchdog.Stop() // until the first write
+	return c
 }
 
 // serve answers commands until the connection ends.
@@ -284,9 +287,7 @@ func (c *conn) abort() { c.nc.SetDeadline(past) }
 // away replies that are on their way, so what still comes is read for a while.
 func (c *conn) close() {
 	c.count()
-	if c.watchdog != nil {
-		c.watchdog.Stop()
-	}
+	c.watchdog.Stop()
 	if c.backlog != nil {
 		c.server.backlogs <- &backlog{writer: c.backlog.writer}
 	}

@@ -1,0 +1,344 @@
+package lease
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tickflake/tickflake/internal/cell"
+	"github.com/tickflake/tickflake/internal/drive"
+	"github.com/tickflake/tickflake/internal/grant"
+	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
+)
+
+// Fleet says what a store is for: the processes that use it, and no others, issue IDs with these node
+// numbers. Stores with one layout whose numbers differ need nothing in common, and their IDs never meet: one
+// for each region or data centre.
+type Fleet struct {
+	Layout snowflake.Layout `json:"layout"` // of the IDs
+	From   int64            `json:"from"`   // the first node number; once Ended, of those that left last
+	To     int64            `json:"to"`     // the last one
+	Floor  time.Time        `json:"floor,omitzero"`
+	Ended  bool             `json:"ended"` // all numbers have left
+	// Left are the numbers that were moved to other stores by [End], the latest last.
+	Left []Gone `json:"left,omitempty"`
+	// Later are the numbers that begin later than Floor, before which no claim begins. [End] returns
+	// them, [SetFleet] reserves them, and [ReadFleet] leaves them to [List].
+	Later []Later `json:"later,omitempty"`
+}
+
+// Gone are node numbers that were moved to another store.
+type Gone struct {
+	From  int64  `json:"from"`
+	To    int64  `json:"to"`    // the last
+	Store string `json:"store"` // the name of the store that has them, or empty if it was forgotten
+}
+
+// Later is a node number that no process claims before a time.
+type Later struct {
+	Node  int64     `json:"node"`
+	Until time.Time `json:"until"`
+}
+
+// ReadFleet returns what a store is for. It writes nothing. The error wraps [ErrNeverClaimed] if
+// the store has no fleet yet, [ErrMoved] for one that an earlier version moved, [stores.ErrDamaged] or
+// [ErrStore]. It returns soon after ctx ends. If ctx has no deadline, [DefaultTimeout] bounds the operation.
+func ReadFleet(ctx context.Context, store stores.Store) (Fleet, error) {
+	if err := checkStore("ReadFleet", store); err != nil {
+		return Fleet{}, err
+	}
+	_, f, err := knownFleet(ctx, &drive.Calls{Store: store})
+	if err != nil {
+		return Fleet{}, err
+	}
+	layout, err := cell.ParseLayout(f.Layout)
+	t := timeline{layout: layout}
+	fleet := Fleet{Layout: layout.Clone(), From: f.Nodes.From, To: f.Nodes.To - 1, Ended: f.Nodes == cell.Nodes{}}
+	if f.Floor > 0 {
+		fleet.Floor = t.until(f.Floor)
+	}
+	for _, g := range f.Gone {
+		fleet.Left = append(fleet.Left, Gone{From: g.From, To: g.To - 1, Store: g.Store})
+		if fleet.Ended {
+			fleet.From, fleet.To = g.From, g.To-1
+		}
+	}
+	return fleet, err
+}
+
+// knownFleet reads the fleet's cell, which there must be.
+func knownFleet(ctx context.Context, calls *drive.Calls) (version uint64, f cell.Fleet, err error) {
+	version, f, err = readFleet(ctx, calls)
+	if err == nil && version == 0 {
+		err = drive.Wrap(fmt.Sprintf("a node number %v", ErrNeverClaimed), ErrNeverClaimed)
+	}
+	return version, f, err
+}
+
+// SetFleet founds a fleet in a store that has none: it says which node numbers the store has, and
+// from when on. A claim on an unused store founds one with all numbers of its layout and no floor, so set the fleet
+// before a process uses the store. What it has never grows, and the floor never moves.
+//
+// Of f it takes Layout (the zero Layout is that of [WithLayout]), From, To, Floor and Later. To set the same again is
+// success, so if SetFleet fails, call it again; one that was begun and given up may still land. A store with
+// another fleet is refused with an [*stores.OptionError]. Only the options [WithLayout], [WithClock] and [WithTimeout]
+// count. It returns soon after ctx ends, or when an operation of the store takes longer than the timeout. Other
+// errors are those of [Claim].
+func SetFleet(ctx context.Context, store stores.Store, f Fleet, options ...Option) error {
+	if err := checkStore("SetFleet", store); err != nil {
+		return err
+	}
+	if f.Layout.TimeBits != 0 {
+		options = append(slices.Clip(options), WithLayout(f.Layout))
+	}
+	k, err := newKeeper(store, options)
+	if err != nil {
+		return err
+	}
+	want := k.newFleet(cell.Nodes{From: f.From, To: f.To + 1})
+	want.Floor = k.limitAt(f.Floor)
+	switch {
+	case f.From < 0 || f.To < f.From || f.To >= k.nodes():
+		return refuse("SetFleet", "node numbers %d to %d: want a range within 0 to %d", f.From, f.To, k.nodes()-1)
+	case want.Floor >= k.end():
+		return refuse("SetFleet", "floor %s: want a time before the end of the layout, %s", f.Floor.UTC().Format(time.RFC3339), k.layout.End().Format(time.RFC3339))
+	}
+	for _, b := range f.Later {
+		if !want.Nodes.Has(b.Node) {
+			return refuse("SetFleet", "node number %d begins later, and is none of %d to %d", b.Node, f.From, f.To)
+		}
+	}
+	for range drive.InARow {
+		version, err := k.readFleet(ctx)
+		if err != nil {
+			return err
+		}
+		if has := k.fleet; version != 0 && (has.Nodes != want.Nodes || has.Floor != want.Floor || len(has.Gone) > 0) {
+			return refuse("SetFleet", "the store has another fleet, of the node numbers %d to %d from %s on: use another namespace", has.Nodes.From, has.Nodes.To-1, k.time(has.Floor).Format(time.RFC3339))
+		}
+		for _, b := range f.Later { // (D)
+			limit := k.limitAt(b.Until)
+			if version == 0 {
+				err = k.reserve(ctx, b.Node, limit)
+			} else if c, failed := k.readCell(ctx, b.Node); failed != nil || c.Record.Limit < limit {
+				err = cmp.Or(failed, refuse("SetFleet", "node number %d was not founded to begin at %s: use another namespace", b.Node, b.Until.Format(time.RFC3339)))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if version == 0 {
+			_, err = k.swapFleet(ctx, 0, want)
+		}
+		if !errors.Is(err, stores.ErrConflict) {
+			return err // of unknown outcome: a second call repeats it
+		}
+	}
+	return k.busy()
+}
+
+func refuse(option, format string, args ...any) error {
+	return &stores.OptionError{Option: option, Err: fmt.Errorf(format, args...)}
+}
+
+// End gives node numbers away for good, to be founded in another store: no process is granted a tick
+// of them by this store any more, whatever any clock says. If they are not all that the store has, they are at the lower
+// or the upper end of these, and the fleet goes on with the rest. End returns the fleet that [SetFleet]
+// founds in the other store. Found it in one store only, or two fleets issue the same IDs.
+//
+// Processes that still hold such a number issue the rest of their grants, two thirds of a window or more if the store
+// answered before, and then claim another number; if there is none, or theirs was pinned, their calls fail with
+// an error that wraps [ErrMoved]. to names the other store there, in at most 300 bytes and one line: a URL without
+// user, password and options, or a name without the characters @ = ? # %.
+//
+// End writes every number once, also those that were never claimed. If it fails or ends before its end, call it again: it
+// continues, and returns the same numbers. Those with limits more than two windows after the clock
+// come back in Later. If these are most, End refuses with an error that wraps [ErrSkew], and changes nothing: the clock is
+// wrong, or theirs were.
+//
+// Only the options [WithClock] and [WithTimeout] count. It returns soon after ctx ends, or when an operation of
+// the store takes longer than the timeout. Other errors are an [*stores.OptionError], or wrap [ErrNeverClaimed] if
+// the store has no fleet, [ErrMoved] if the numbers were moved elsewhere, [stores.ErrDamaged] for a cell that cannot be
+// read, [stores.ErrConflict] if other processes write the same cells all the time, or [ErrStore].
+func End(ctx context.Context, store stores.Store, from, to int64, newStore string, options ...Option) (Fleet, error) {
+	if err := checkStore("End", store); err != nil {
+		return Fleet{}, err
+	}
+	if err := cell.CheckTo(newStore); err != nil {
+		return Fleet{}, refuse("End", "%w", err)
+	}
+	_, f, err := knownFleet(ctx, &drive.Calls{Store: store})
+	if err != nil {
+		return Fleet{}, err
+	}
+	layout, err := cell.ParseLayout(f.Layout)
+	if err != nil {
+		return Fleet{}, err
+	}
+	k, err := newKeeper(store, append(slices.Clip(options), WithLayout(layout)))
+	if err != nil {
+		return Fleet{}, err
+	}
+	leaving := cell.Nodes{From: from, To: to + 1}
+	if from < 0 || to < from || to >= k.nodes() {
+		return Fleet{}, refuse("End", "node numbers %d to %d: want a range within 0 to %d", from, to, k.nodes()-1)
+	}
+	cells, err := k.listAll(ctx, leaving)
+	if err == nil {
+		err = k.narrowTo(ctx, leaving, newStore, cells)
+	}
+	if err == nil {
+		err = k.finish(ctx, cells, newStore)
+	}
+	if err != nil {
+		return Fleet{}, err
+	}
+	founding := grant.Found(cells, k.fleet.Floor, k.tick(), k.config.window)
+	other := Fleet{Layout: layout.Clone(), From: from, To: to}
+	if founding.Floor > 0 {
+		other.Floor = k.until(founding.Floor)
+	}
+	for _, c := range founding.Later {
+		other.Later = append(other.Later, Later{Node: c.Node, Until: k.until(c.Record.Limit)})
+	}
+	return other, nil
+}
+
+// narrowTo takes numbers out of the fleet's cell, unless that was done before.
+func (k *Keeper) narrowTo(ctx context.Context, leaving cell.Nodes, to string, cells []grant.Cell) error {
+	for range drive.InARow {
+		version, f, err := knownFleet(ctx, &k.calls)
+		if err != nil {
+			return err
+		}
+		k.fleet = f
+		has := f.Nodes
+		if i := slices.IndexFunc(f.Gone, func(g cell.Gone) bool { return g.Nodes == leaving }); i >= 0 {
+			if name := cmp.Or(f.Gone[i].Store, to); name != to { // (E)
+				return movedError(leaving.From, name)
+			}
+			return nil
+		}
+		rest := cell.Nodes{From: has.From, To: leaving.From}
+		if leaving.From == has.From {
+			rest = cell.Nodes{From: leaving.To, To: has.To}
+		}
+		if rest.From == rest.To {
+			rest = cell.Nodes{}
+		}
+		switch {
+		case has == cell.Nodes{}:
+			return endedError(&f)
+		case leaving.From < has.From || leaving.To > has.To || leaving.From != has.From && leaving.To != has.To:
+			return refuse("End", "node numbers %d to %d: want some at the lower or the upper end of those of this store, %d to %d", leaving.From, leaving.To-1, has.From, has.To-1)
+		}
+		if later := grant.Found(cells, f.Floor, k.tick(), k.config.window).Later; 2*len(later) > len(cells) {
+			return fmt.Errorf("%w: %d of %d node numbers were granted further ahead of this clock, which says %s, than two windows, as %d until %s: set this clock right, or wait",
+				ErrSkew, len(later), len(cells), k.clock.Now().UTC().Format(time.RFC3339), later[0].Node, k.time(later[0].Record.Limit).Format(time.RFC3339))
+		}
+		f.Nodes, f.Gone = rest, append(slices.Clip(f.Gone), cell.Gone{Nodes: leaving, Store: to})
+		if err := stores.CheckValue(f.Encode()); err != nil {
+			return refuse("End", "this fleet has given numbers away %d times, and its cell has no room for more: end all of it", len(f.Gone)-1)
+		}
+		_, err = k.swapFleet(ctx, version, f)
+		switch {
+		case err == nil:
+			return nil
+		case !errors.Is(err, stores.ErrConflict): // of unknown outcome
+			return fmt.Errorf("the node numbers have perhaps left: try again: %w", err)
+		}
+	}
+	return k.busy()
+}
+
+// listAll lists the cells of numbers, also those that do not exist.
+func (k *Keeper) listAll(ctx context.Context, nodes cell.Nodes) (all []grant.Cell, err error) {
+	for from := nodes.From; from < nodes.To; from += listed {
+		n := min(listed, nodes.To-from)
+		found, err := k.list(ctx, cell.NodeKey(from), cell.NodeKey(from+n-1)+"\x00", int(n))
+		if err != nil {
+			return nil, err
+		}
+		for node := from; node < from+n; node++ {
+			all = append(all, grant.Cell{Node: node, Damaged: k.bad[node] != nil})
+		}
+		for _, c := range found {
+			if nodes.Has(c.Node) {
+				all[c.Node-nodes.From] = c
+			}
+		}
+	}
+	return all, nil
+}
+
+// listed is how many node numbers are listed at a time.
+const listed = 4096
+
+// finish makes all cells final (A), and the records in them those that are. Those that are held come last, so that
+// their processes have the rest of a fresh grant when all is done.
+func (k *Keeper) finish(ctx context.Context, cells []grant.Cell, to string) (err error) {
+	done := 0
+	for _, held := range []bool{false, true} {
+		for i := range cells {
+			c := &cells[i]
+			if held != (c.Record.Holder != "") {
+				continue
+			}
+			if *c, err = k.final(ctx, *c, to); err != nil {
+				return fmt.Errorf("%d of %d node numbers have left, run it again to continue: %w", done, len(cells), err)
+			}
+			done++
+		}
+	}
+	return nil
+}
+
+// final makes the cell of a number final, which is as a list had it, and returns it.
+func (k *Keeper) final(ctx context.Context, c grant.Cell, to string) (grant.Cell, error) {
+	for i := range drive.InARow {
+		switch {
+		case c.Damaged:
+			return c, cmp.Or(k.bad[c.Node], error(stores.ErrDamaged))
+		case c.Record.MovedTo == "":
+			r := grant.Final(c.Record, k.fleet.Floor, to, k.random())
+			r.Layout = cmp.Or(r.Layout, k.spec)
+			version, err := k.calls.Swap(ctx, cell.NodeKey(c.Node), c.Version, k.encode(r))
+			if err == nil {
+				return grant.Cell{Node: c.Node, Version: version, Record: r}, nil
+			}
+			if !errors.Is(err, stores.ErrConflict) {
+				return c, err // of unknown outcome: a second call reads it
+			}
+		case c.Record.MovedTo != to: // (E)
+			return c, movedError(c.Node, c.Record.MovedTo)
+		case i > 0:
+			return c, nil
+		} // a list may show a write that a crash undoes
+		var err error
+		if c, err = k.readCell(ctx, c.Node); err != nil {
+			return c, err
+		}
+	}
+	return c, k.busy()
+}
+
+// has returns an error unless a number is one of this store's. Any number, -1, is.
+func (k *Keeper) has(node int64) error {
+	f := &k.fleet
+	if node < 0 || f.Nodes.Has(node) {
+		return nil
+	}
+	for _, g := range f.Gone {
+		if g.Has(node) {
+			return movedError(node, g.Store)
+		}
+	}
+	return refuse("WithNode", "node number %d is none of this store's, which has %d to %d: see 'tickflake lease fleet'", node, f.Nodes.From, f.Nodes.To-1)
+}
+
+// numbers is how many node numbers the store has.
+func (k *Keeper) numbers() int64 { return k.fleet.Nodes.To - k.fleet.Nodes.From }
