@@ -223,6 +223,7 @@ func (s *serving) serve(ctx context.Context, log *slog.Logger) (err error) {
 	}
 	defer gen.Close()
 	config.Generator, config.Store = gen.Generator, gen.store
+	config.StoreName += site(ctx, gen.store)
 	config.Sequences = append(config.Sequences, sequence.WithVMClock(s.vmclock))
 	if s.place.url == "" {
 		sequences, err := s.openSequences(ctx)
@@ -236,7 +237,7 @@ func (s *serving) serve(ctx context.Context, log *slog.Logger) (err error) {
 	if err != nil {
 		return s.refused(err)
 	}
-	s.greet(log, listeners, gen.Keeper().Stats().VMClock)
+	s.greet(log, listeners, config.StoreName, gen.Keeper().Stats().VMClock)
 	s.notify(log, daemon.SdNotifyReady)
 	return s.until(ctx, log, running, hangups, gen.Keeper().Err)
 }
