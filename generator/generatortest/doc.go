@@ -1,7 +1,31 @@
 // Package generatortest puts a generator of IDs through clock faults and reports the
-// result. It takes any generator: tickflake's, another library's, your own. Call it from
-// your tests, and your CI tells you when a clock that steps back makes your generator
-// issue an ID twice.
+// result. It takes any generator: tickflake's, another library's, your own. This is a whole
+// test, of a generator that reads the time from a function; put yours in place of the five lines:
+//
+//	package mine
+//
+//	import (
+//		"testing"
+//
+//		"github.com/tickflake/tickflake/generator/generatortest"
+//		"github.com/tickflake/tickflake/monoclock/clocktest"
+//	)
+//
+//	func TestMyGenerator(t *testing.T) {
+//		generatortest.Test(t, generatortest.Subject[int64]{
+//			Name: "mine",
+//			New: func(clock *clocktest.Virtual) (generatortest.Process[int64], error) {
+//				sequence := int64(0)
+//				next := func() (int64, error) {
+//					sequence++
+//					return clock.Now().UnixMilli()<<12 | sequence%4096, nil
+//				}
+//				return generatortest.Process[int64]{Next: next}, nil
+//			},
+//		})
+//	}
+//
+// Each fault is a subtest, so "go test -run TestMyGenerator/F5" repeats one.
 //
 // You need these names:
 //
@@ -15,25 +39,9 @@
 //
 // # How to use it
 //
-// As a test, each fault is a subtest that can be run alone:
-//
-//	func TestMyGenerator(t *testing.T) {
-//		generatortest.Test(t, generatortest.Subject[int64]{
-//			Name: "mine",
-//			New: func(clock *clocktest.Virtual) (generatortest.Process[int64], error) {
-//				return generatortest.Process[int64]{Next: mine.New(clock.Now, clock.Sleep).Next}, nil
-//			},
-//			Claim: generatortest.Claim{Exhausted: generatortest.Bound{Wait: generatortest.Forever}},
-//			Time:  func(id int64) time.Time { return mine.Epoch.Add(time.Duration(id>>22) * time.Millisecond) },
-//			Tick:  time.Millisecond,
-//			Epoch: mine.Epoch,
-//		})
-//	}
-//
-//	go test -run 'TestMyGenerator/F5'
-//
-// [Run] does the same and returns the Report. [RunScript] and [TestScript] take one
-// script: one of your own, or one from a bug report, read by [ParseScript].
+// [Run] does the same as [Test] and returns the Report. [RunScript] and [TestScript] take one
+// script: one of your own, or one from a bug report, read by [ParseScript]. Fill in Claim, Time,
+// Tick and Epoch of the Subject, and more is checked.
 //
 // The clock is a [clocktest.Virtual] of monoclock/clocktest. No real time passes: a
 // generator that waits for an hour moves the clock by an hour and returns at once. The
