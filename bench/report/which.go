@@ -24,7 +24,7 @@ var candidates = []struct{ name, cost, faults, takeIf string }{
 // measured is that of the published run, and marked so. It has no rows if neither has anything.
 func (v view) Which() Table {
 	t := Table{ID: "which", Title: "Which one, and why", RowName: "generator", Columns: []Column{
-		{ID: "duplicates", Title: "IDs issued twice, in all faults of a real kernel"}, {ID: "step", Title: "a clock stepped back"},
+		{ID: "duplicates", Title: "duplicates in the faults of a real kernel"}, {ID: "step", Title: "a clock stepped back 1 h costs"},
 		{ID: "ns", Title: "time", Unit: "ns/ID", Better: Less}, {ID: "bits", Title: "width", Unit: "bits"}, {ID: "if", Title: "take it if"}}}
 	cost, costIsOld := v.orPublished("cost")
 	kernel, kernelIsOld := v.orPublished("kernel")
@@ -47,7 +47,7 @@ func (v view) Which() Table {
 		}
 		if j >= 0 {
 			row.Cells[0] = marked(twice(repeated, repeated.Rows[j]), kernelIsOld)
-			row.Cells[1] = marked(Cell{Text: "1 s: " + price(clocks.Cell(c.faults, "step-back-1s")) + "; 1 h: " + price(clocks.Cell(c.faults, "step-back-1h"))}, kernelIsOld)
+			row.Cells[1] = marked(Cell{Text: price(clocks.Cell(c.faults, "step-back-1h"))}, kernelIsOld)
 		}
 		if i >= 0 {
 			row.Note = times.Rows[i].Note
@@ -87,7 +87,7 @@ func twice(t *Table, row Row) Cell {
 			told = told || strings.HasSuffix(fault, "-told")
 			add("copies of the machine")
 		case strings.HasPrefix(fault, "restart-"):
-			add("a restart after a step back")
+			add("restarts after a step back")
 		default:
 			add(fault)
 		}
@@ -105,5 +105,5 @@ func price(c Cell) string {
 	if c.Mark == Good {
 		return "nothing"
 	}
-	return strings.NewReplacer("stall", "calls wait", "lead", "IDs are ahead by", " err", " calls fail", " disorder", " out of order").Replace(text)
+	return strings.NewReplacer("stall", "calls blocked, at least", "lead", "IDs ahead by", " err", " calls fail", " disorder", " out of order").Replace(text)
 }
