@@ -9,11 +9,13 @@
 # --config, or for --plaintext and --open. Without a store the state is in the volume /state. Containers with
 # volumes of their own issue the same IDs: give a fleet a store by TICKFLAKE_STORE. The health command knows the
 # variables and no flags of the server: give TLS by TICKFLAKE_TLS_CERT, or an address for it by TICKFLAKE_PROBES.
-FROM golang:1.26 AS build
+FROM --platform=$BUILDPLATFORM golang:1.26 AS build
+ARG TARGETOS TARGETARCH
 WORKDIR /src
 COPY . .
 ENV CGO_ENABLED=0
-RUN go build -ldflags=-s -o /out/tickflake ./cmd/tickflake
+# .git is copied, too: the program's version is that of the tag or the commit.
+RUN GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath -ldflags=-s -o /out/tickflake ./cmd/tickflake
 RUN mkdir -m 0700 /out/state
 
 FROM scratch

@@ -36,7 +36,6 @@ require (
 	github.com/tickflake/tickflake/stores/zookeeper v0.0.0
 	golang.org/x/perf v0.0.0-20260908200009-22c9c6c9d4da
 	golang.org/x/sys v0.49.0
-	gonum.org/v1/gonum v0.17.0
 	google.golang.org/grpc v1.85.0
 )
 

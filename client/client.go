@@ -53,7 +53,7 @@ func Open(ctx context.Context, servers []string, options ...Option) (*Client, er
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{base: time.Now(), config: config, marker: config.page.Marker()}
+	c := &Client{base: time.Now(), config: config, marker: config.page.Marker}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.current.Store(ended)
 	c.changed = make(chan struct{})

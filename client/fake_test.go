@@ -28,7 +28,7 @@ import (
 // fake is a server whose faults a test sets. It issues IDs as a server does: above all that
 // it issued before, by its own clock, and one run per tick.
 type fake struct {
-	tickflakev1.UnimplementedTickflakeServer
+	tickflakev1.UnimplementedTickflakeServiceServer
 	address string
 	node    int64
 	network *network
@@ -158,7 +158,7 @@ func (f *fake) listen() {
 	defer f.network.mu.Unlock()
 	f.network.listeners[f.address] = l
 	f.server = grpc.NewServer()
-	tickflakev1.RegisterTickflakeServer(f.server, f)
+	tickflakev1.RegisterTickflakeServiceServer(f.server, f)
 	go f.server.Serve(l)
 }
 

@@ -152,7 +152,7 @@ func TestTLS(t *testing.T) {
 	require.NoError(t, err)
 	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: own, ClientAuth: tls.RequireAnyClientCert, MinVersion: tls.VersionTLS13})))
 	s := &fake{layout: layout(), maxBatch: 10, useWithin: time.Second, calls: map[string]int{}}
-	tickflakev1.RegisterTickflakeServer(server, s)
+	tickflakev1.RegisterTickflakeServiceServer(server, s)
 	go server.Serve(l)
 	t.Cleanup(server.Stop)
 

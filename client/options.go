@@ -114,7 +114,7 @@ func WithLogger(l *slog.Logger) Option { return func(c *config) { c.logger = l }
 
 // WithVMClock names the VMClock device by which the client notices that its memory is a copy, as of a virtual
 // machine's snapshot: then it does what [Client.Restored] does, before another ID is returned. "off" is none.
-// The default is the first /dev/vmclock*, if there is one that this user may read; [Stats] says so. All systems
+// The default, "auto", is the first /dev/vmclock*, if there is one that this user may read; [Stats] says so. All systems
 // but Linux have none. A named device that cannot be used is an error of [Open].
 func WithVMClock(device string) Option { return func(c *config) { c.device = device } }
 

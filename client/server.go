@@ -30,7 +30,7 @@ type server struct {
 	address string
 	index   int // in Client.servers
 	conn    *grpc.ClientConn
-	stub    tickflakev1.TickflakeClient
+	stub    tickflakev1.TickflakeServiceClient
 	// connects is the number of connections that were made. It is raised before a connection
 	// takes its first request. So an answer came from the server that was checked if connects
 	// was the same before the check and after the answer.
@@ -57,7 +57,7 @@ func dial(address string, c *config) (*server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: servers: %s: %w", ErrOption, address, err)
 	}
-	s.conn, s.stub = conn, tickflakev1.NewTickflakeClient(conn)
+	s.conn, s.stub = conn, tickflakev1.NewTickflakeServiceClient(conn)
 	return s, nil
 }
 

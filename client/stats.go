@@ -48,7 +48,7 @@ func (c *Client) Stats() Stats {
 	s := c.stats
 	r := c.current.Load()
 	s.Issued += r.count - uint64(r.rest())
-	s.VMClock = c.page.By()
+	s.VMClock = c.page.By
 	s.Ahead = r.rest() + c.queued
 	s.Rate = c.level / c.span.Seconds()
 	s.Servers = make([]ServerStats, len(c.servers))

@@ -208,7 +208,7 @@ func (c *Client) notice() {
 	if c.marker.Load() != c.mark {
 		c.drop()
 		c.stats.Copies++
-		c.logger.Warn("tickflake: memory was restored, and its IDs are left to the original", "ids", c.stats.Lost, "by", c.page.By())
+		c.logger.Warn("tickflake: memory was restored, and its IDs are left to the original", "ids", c.stats.Lost, "by", c.page.By)
 	}
 }
 

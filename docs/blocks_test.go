@@ -22,8 +22,10 @@ var run = []struct {
 	count          int
 	tests          []string
 }{
-	{"README.md", "go", 3, []string{"TestReadmeProgram"}},
+	{"README.md", "sh", 1, []string{"TestPages"}},
 	{"chaos_test/README.md", "yaml", 1, []string{"TestAction"}},
+	{"docs/exec.md", "python", 1, []string{"TestExecPage"}},
+	{"docs/exec.md", "js", 1, []string{"TestExecPage"}},
 	{"docs/layout.md", "console", 0, []string{"TestDocs"}},
 	{"docs/migrate/bwmarrin.md", "sh", 1, []string{"TestOneLineChange"}},
 	{"docs/migrate/README.md", "console", 0, []string{"TestDocs"}},

@@ -18,12 +18,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/tickflake/tickflake/integration/fleet"
 	"github.com/tickflake/tickflake/integration/program"
@@ -32,59 +27,105 @@ import (
 	_ "github.com/tickflake/tickflake/stores/directory" // a path in stores.Open
 )
 
-// manifest is what a file holds.
-type manifest struct {
-	services []corev1.Service
-	selector *metav1.LabelSelector
-	headless string // that a StatefulSet names
-	pod      corev1.PodTemplateSpec
+// object is of Kubernetes, with what the tests look at.
+type object struct {
+	Kind     string
+	Metadata struct {
+		Name   string
+		Labels map[string]string
+	}
+	Spec struct {
+		ClusterIP   string    `yaml:"clusterIP"`
+		ServiceName string    `yaml:"serviceName"`
+		Selector    yaml.Node // of a Service, labels; else matchLabels
+		Ports       []struct {
+			TargetPort string `yaml:"targetPort"`
+		}
+		Template struct {
+			Metadata struct{ Labels map[string]string }
+			Spec     struct{ Containers []container }
+		}
+	}
 }
 
-// load reads a file as the API server does with strict validation: a field that Kubernetes does not
-// have, or that comes twice, is an error, as is a value that its field cannot hold.
+type container struct {
+	Image string
+	Args  []string
+	Env   []struct {
+		Name, Value string
+		ValueFrom   *struct {
+			SecretKeyRef *struct{ Name, Key string } `yaml:"secretKeyRef"`
+			FieldRef     *struct {
+				FieldPath string `yaml:"fieldPath"`
+			} `yaml:"fieldRef"`
+		} `yaml:"valueFrom"`
+	}
+	Ports []struct {
+		Name          string
+		ContainerPort int `yaml:"containerPort"`
+	}
+	StartupProbe   probe `yaml:"startupProbe"`
+	LivenessProbe  probe `yaml:"livenessProbe"`
+	ReadinessProbe probe `yaml:"readinessProbe"`
+	VolumeMounts   []struct {
+		Name      string
+		MountPath string `yaml:"mountPath"`
+	} `yaml:"volumeMounts"`
+}
+
+type probe struct {
+	HTTPGet struct{ Path, Port string } `yaml:"httpGet"`
+}
+
+// manifest is what a file holds.
+type manifest struct {
+	services []object
+	workload object // a Deployment or StatefulSet
+	container
+}
+
+// load reads a file. Package engines has an API server validate it.
 func load(t *testing.T, file string) (m manifest) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("kubernetes", file))
 	require.NoError(t, err)
 	for document := range bytes.SplitSeq(text, []byte("\n---\n")) {
-		var is metav1.TypeMeta
-		require.NoError(t, yaml.Unmarshal(document, &is))
-		var service corev1.Service
-		var set appsv1.StatefulSet
-		var deployment appsv1.Deployment
-		into := map[string]any{"v1 Service": &service, "policy/v1 PodDisruptionBudget": &policyv1.PodDisruptionBudget{},
-			"v1 ServiceAccount": &corev1.ServiceAccount{}, "rbac.authorization.k8s.io/v1 Role": &rbacv1.Role{},
-			"rbac.authorization.k8s.io/v1 RoleBinding": &rbacv1.RoleBinding{}, "apps/v1 StatefulSet": &set, "apps/v1 Deployment": &deployment}[is.APIVersion+" "+is.Kind]
-		require.NotNil(t, into, is)
-		require.NoError(t, yaml.UnmarshalStrict(document, into), is.Kind)
-		switch into {
-		case &service:
-			m.services = append(m.services, service)
-		case &set:
-			m.selector, m.headless, m.pod = set.Spec.Selector, set.Spec.ServiceName, set.Spec.Template
-		case &deployment:
-			m.selector, m.pod = deployment.Spec.Selector, deployment.Spec.Template
+		var o object
+		require.NoError(t, yaml.Unmarshal(document, &o))
+		switch o.Kind {
+		case "Service":
+			m.services = append(m.services, o)
+		case "Deployment", "StatefulSet":
+			m.workload = o
 		}
 	}
-	require.Len(t, m.pod.Spec.Containers, 1)
+	require.Len(t, m.workload.Spec.Template.Spec.Containers, 1)
+	m.container = m.workload.Spec.Template.Spec.Containers[0]
 	return m
 }
 
 // names checks that each label, port and service that one part of a file names is in another.
 func names(t *testing.T, m manifest) {
-	assert.Subset(t, m.pod.Labels, m.selector.MatchLabels)
-	ports, headless := map[string]bool{}, m.headless == ""
-	for _, port := range m.pod.Spec.Containers[0].Ports {
+	labels, spec := m.workload.Spec.Template.Metadata.Labels, m.workload.Spec
+	var selector struct {
+		MatchLabels map[string]string `yaml:"matchLabels"`
+	}
+	require.NoError(t, spec.Selector.Decode(&selector))
+	assert.Subset(t, labels, selector.MatchLabels)
+	ports, headless := map[string]bool{}, spec.ServiceName == ""
+	for _, port := range m.Ports {
 		ports[port.Name] = true
 	}
 	for _, service := range m.services {
-		assert.Subset(t, m.pod.Labels, service.Spec.Selector, service.Name)
+		var selected map[string]string
+		require.NoError(t, service.Spec.Selector.Decode(&selected))
+		assert.Subset(t, labels, selected, service.Metadata.Name)
 		for _, port := range service.Spec.Ports {
-			assert.Contains(t, ports, port.TargetPort.StrVal, service.Name)
+			assert.Contains(t, ports, port.TargetPort, service.Metadata.Name)
 		}
-		headless = headless || service.Name == m.headless && service.Spec.ClusterIP == corev1.ClusterIPNone
+		headless = headless || service.Metadata.Name == spec.ServiceName && service.Spec.ClusterIP == "None"
 	}
-	assert.True(t, headless, "no headless service is called %q", m.headless)
+	assert.True(t, headless, "no headless service is called %q", spec.ServiceName)
 }
 
 // certificate writes what cert-manager would, the certificate of a test server for 127.0.0.1 and its key, and
@@ -104,7 +145,22 @@ func certificate(t *testing.T, dir string) *http.Client {
 	return server.Client()
 }
 
-// Kubernetes's own types accept each manifest, and its container runs as it says: it takes the arguments and the environment, listens
+// Each resource and image that "kubectl apply -k" takes is in the manifests.
+func TestKustomization(t *testing.T) {
+	text, err := os.ReadFile("kubernetes/kustomization.yaml")
+	require.NoError(t, err)
+	var k struct {
+		Resources []string
+		Images    []struct{ Name string }
+	}
+	require.NoError(t, yaml.Unmarshal(text, &k))
+	require.Len(t, k.Resources, 1)
+	require.Len(t, k.Images, 1)
+	name, _, _ := strings.Cut(load(t, k.Resources[0]).Image, ":")
+	assert.Equal(t, k.Images[0].Name, name)
+}
+
+// The container of each manifest runs as it says: it takes the arguments and the environment, listens
 // at the ports, answers the probes, serves, and releases its node number when it ends.
 func TestPodsRun(t *testing.T) {
 	t.Parallel()
@@ -125,7 +181,7 @@ func TestPodsRun(t *testing.T) {
 			t.Parallel()
 			m := load(t, c.file)
 			names(t, m)
-			container, root, store := m.pod.Spec.Containers[0], t.TempDir(), t.TempDir()
+			container, root, store := m.container, t.TempDir(), t.TempDir()
 			path, err := fleet.Build(c.program, false)
 			require.NoError(t, err)
 
@@ -141,13 +197,13 @@ func TestPodsRun(t *testing.T) {
 				case "config":
 					made := strings.Fields(program.RunFor(t, program.Config{Path: path, Args: []string{"serve", "token"}}))
 					token = made[1]
-					require.NoError(t, os.WriteFile(filepath.Join(dir, "serve.yaml"), []byte("clients:\n  - {name: shop, token-hash: "+made[3]+"}\n"), 0o600))
+					require.NoError(t, os.WriteFile(filepath.Join(dir, "clients.yaml"), []byte("clients:\n  - {name: shop, token-hash: "+made[3]+"}\n"), 0o600))
 				}
 			}
 			replace, ports := []string{"=/etc/", "=" + root + "/etc/"}, map[string]string{}
 			for _, port := range container.Ports {
 				free := strconv.Itoa(program.PortFor(t))
-				replace = append(replace, "=:"+strconv.Itoa(int(port.ContainerPort)), "=127.0.0.1:"+free)
+				replace = append(replace, "=:"+strconv.Itoa(port.ContainerPort), "=127.0.0.1:"+free)
 				ports[port.Name] = "127.0.0.1:" + free
 			}
 			env := []string{"TICKFLAKE_PORT=tcp://10.0.0.1:443"} // as a service of the name tickflake would set it
@@ -173,8 +229,8 @@ func TestPodsRun(t *testing.T) {
 			for _, arg := range container.Args {
 				config.Args = append(config.Args, strings.NewReplacer(replace...).Replace(arg))
 			}
-			probe := func(ctx context.Context, p *corev1.Probe) error {
-				_, err := fleet.Get(ctx, "http://"+ports[p.HTTPGet.Port.StrVal]+p.HTTPGet.Path)
+			probe := func(ctx context.Context, p probe) error {
+				_, err := fleet.Get(ctx, "http://"+ports[p.HTTPGet.Port]+p.HTTPGet.Path)
 				return err
 			}
 			config.Ready = func(ctx context.Context) error { return probe(ctx, container.StartupProbe) }

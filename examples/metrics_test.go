@@ -16,8 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grafana/grafana-foundation-sdk/go/cog/plugins"
-	sdk "github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -37,20 +35,6 @@ func matches(t *testing.T, file, pattern string) (found []string) {
 	}
 	require.NotEmpty(t, found)
 	return found
-}
-
-// The dashboards have no field that Grafana's own types do not know, and no panel or query of a kind
-// whose fields those types do not check.
-func TestDashboards(t *testing.T) {
-	plugins.RegisterDefaultPlugins()
-	for _, file := range []string{"grafana.json", "service.json"} {
-		text, err := os.ReadFile(filepath.Join(dashboard, file))
-		require.NoError(t, err)
-		var board sdk.Dashboard //lint:ignore SA1019 its successor is for another format of files
-		err = board.UnmarshalJSONStrict(text)
-		assert.Empty(t, err.Error(), file) // of no faults, it is an empty list and not nil
-		assert.Subset(t, []string{"stat", "timeseries", "row", "prometheus", "datasource", "query"}, matches(t, file, `"type": "(\w+)"`), file)
-	}
 }
 
 // ready is a program.Config's Ready for a server that answers.

@@ -118,6 +118,7 @@ func TestPages(t *testing.T) {
 		page, heading string
 		prints        []string
 	}{
+		{"README.md", "The first IDs", []string{`(?m)^(\d{15,19}\n){10}`, `The state is in `}},
 		{"examples/README.md", "An HTTP service", []string{
 			`\{"granted":"[1-9].*"node":\d+\}\n`, `\{"id":"\d+"\}\n`, `lease: released node=\d+`}},
 		{"examples/README.md", "A fleet on etcd", []string{
@@ -133,7 +134,7 @@ func TestPages(t *testing.T) {
 		t.Run(c.page+" "+c.heading, func(t *testing.T) {
 			t.Parallel()
 			commands := otherPorts(t).Replace(strings.Join(blocks(t, c.page, c.heading)["sh"], ""))
-			out := bash(t, commands)
+			out := bash(t, commands, "XDG_STATE_HOME="+t.TempDir())
 			for _, pattern := range c.prints {
 				assert.Regexp(t, pattern, out)
 			}

@@ -246,36 +246,3 @@ func TestCopied(t *testing.T) {
 	assert.Equal(t, copies, keeper.Stats().Copies)
 	assert.Equal(t, device.Path+", disruption_marker", keeper.Stats().VMClock)
 }
-
-// TestCopiedBatch guards that a batch that was begun before the copy has no ID of the original.
-func TestCopiedBatch(t *testing.T) {
-	device := vmclocktest.New(t)
-	clock := &copier{Clock: monoclock.New()}
-	keeper, err := lease.Claim(t.Context(), storetest.NewMemory(), lease.WithVMClock(device.Path), lease.WithClock(clock), lease.WithLogger(slog.New(slog.DiscardHandler)))
-	require.NoError(t, err)
-	g, err := generator.New(generator.WithLease(keeper))
-	require.NoError(t, err)
-	defer g.Close()
-	ids := make([]snowflake.ID, 10_000) // of three ticks
-	clock.reads, clock.copy = -2, device.Copy
-	n, err := g.NextN(ids)
-	require.NoError(t, err)
-	require.Len(t, ids, n)
-	first, err := g.Layout().Decode(ids[0])
-	require.NoError(t, err)
-	assert.Equal(t, g.Node(), first.Node)
-}
-
-// copier is a clock at one of whose readings the memory is copied.
-type copier struct {
-	*monoclock.Clock
-	reads int
-	copy  func()
-}
-
-func (c *copier) Now() time.Time {
-	if c.reads++; c.reads == 0 && c.copy != nil {
-		c.copy()
-	}
-	return c.Clock.Now()
-}

@@ -18,7 +18,7 @@ import (
 	"github.com/tickflake/tickflake/integration/program"
 )
 
-// The steps of action.yml run as they stand, as GitHub runs them: on a package of this repository
+// The steps of action/action.yml run as they stand, as GitHub runs them: on a package of this repository
 // that keeps its promises, and on a program that does not.
 func TestAction(t *testing.T) {
 	bash := program.FindFor(t, "bash", "bash")
@@ -32,7 +32,7 @@ func TestAction(t *testing.T) {
 		Args: []string{"run", "-exec", "cp", "./cmd/tickflake-chaos/kernel/newcomer", newcomer}, Env: []string{"CGO_ENABLED=0"}})
 	given := map[string]string{"package": "./chaos_test", "run": "F5/^reject$/raw", "program": newcomer, "faults": "none\nstep-back-1s\n", "reports": dir}
 
-	text, err := os.ReadFile(filepath.Join(fleet.Top(), "action.yml"))
+	text, err := os.ReadFile(filepath.Join(fleet.Top(), "chaos_test", "action", "action.yml"))
 	require.NoError(t, err)
 	var action struct {
 		Inputs map[string]struct{ Default string }
@@ -46,7 +46,7 @@ func TestAction(t *testing.T) {
 	}
 	require.NoError(t, yaml.Unmarshal(text, &action))
 	assert.Equal(t, "composite", action.Runs.Using)
-	readme, err := os.ReadFile("README.md")
+	readme, err := os.ReadFile(filepath.Join(fleet.Top(), "chaos_test", "README.md"))
 	require.NoError(t, err)
 	_, snippet, _ := strings.Cut(string(readme), "```yaml\n")
 	snippet, _, _ = strings.Cut(snippet, "```")
@@ -62,7 +62,7 @@ func TestAction(t *testing.T) {
 		require.Equal(t, "bash", step.Shell)
 		require.Regexp(t, `^inputs\.(package|program) != ''$`, step.If)
 		cmd := exec.CommandContext(t.Context(), bash, "--noprofile", "--norc", "-eo", "pipefail", "-c", step.Run)
-		cmd.Dir, cmd.Env = fleet.Top(), append(os.Environ(), "GITHUB_ACTION_PATH="+fleet.Top())
+		cmd.Dir, cmd.Env = fleet.Top(), append(os.Environ(), "GITHUB_ACTION_PATH="+filepath.Join(fleet.Top(), "chaos_test", "action"))
 		for name, value := range step.Env {
 			cmd.Env = append(cmd.Env, name+"="+input.ReplaceAllStringFunc(value, func(found string) string {
 				name := input.FindStringSubmatch(found)[1]

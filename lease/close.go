@@ -83,18 +83,19 @@ func (k *Keeper) restore() bool {
 	if k.closing.Load() { // the release goes by the grant
 		return false
 	}
-	k.distrust(k.page.Marker().Load(), "Restored")
+	k.distrust(k.page.Marker.Load(), "Restored")
 	return true
 }
 
 // notice does what Restored does if the device says that this memory is a copy. It also looks after the
-// window was sealed, so that no copy lowers the limit under its original.
+// window was sealed, so that no copy lowers the limit under its original. The caller has the turn.
 func (k *Keeper) notice() {
 	k.state.Lock()
 	defer k.state.Unlock()
-	if mark := k.page.Marker().Load(); mark != k.mark {
+	if mark := k.page.Marker.Load(); mark != k.mark {
+		k.retry = 0 // what failed before was another claim
 		k.counters.copies.Add(1)
-		k.distrust(mark, k.page.By())
+		k.distrust(mark, k.page.By)
 	}
 }
 

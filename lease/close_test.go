@@ -230,3 +230,14 @@ func deadline(t *testing.T) context.Context {
 	t.Cleanup(cancel)
 	return ctx
 }
+
+// TestWholeGrant: the next grant begins where this one ends, though no ID of it is known to be issued.
+func TestWholeGrant(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := storetest.NewMemory()
+		k := must(lease.Claim(t.Context(), store, lease.WithWholeGrant()))
+		_, limit := k.Granted()
+		require.NoError(t, k.Close())
+		require.Equal(t, limit, must(lease.Inspect(t.Context(), store, k.Node())).Limit)
+	})
+}

@@ -53,6 +53,7 @@ type counters struct {
 // Stats returns the counts so far. They are read one after the other, not at one
 // instant. It never waits for the store.
 func (k *Keeper) Stats() Stats {
+	k.notice()
 	used := k.granted()
 	remaining := time.Duration(0)
 	if used.To > 0 {
@@ -68,7 +69,7 @@ func (k *Keeper) Stats() Stats {
 		Pauses:     k.counters.pauses.Load(),
 		Skew:       time.Duration(k.counters.skew.Load()),
 		Copies:     k.counters.copies.Load(),
-		VMClock:    k.page.By(),
+		VMClock:    k.page.By,
 		Node:       used.Node,
 		Remaining:  remaining,
 		Window:     k.period,

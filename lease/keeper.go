@@ -124,11 +124,11 @@ func newKeeper(store stores.Store, options []Option) (*Keeper, error) {
 		config: c, window: window.NewTicks(uint8(c.layout.SequenceBits), c.end()), random: cell.Token, cancel: func() {},
 		turn: drive.NewTurn(), locks: map[int64]func(){}, seen: map[int64]sighting{}, bad: map[int64]error{},
 	}
-	k.mark = c.page.Marker().Load()
-	k.window.Watch(c.page.Marker())
+	k.mark = c.page.Marker.Load()
+	k.window.Watch(c.page.Marker)
 	k.calls = drive.Calls{Store: store, Timeout: c.timeout, Failed: k.callFailed, Watch: k.watch}
 	k.machine = grant.New(grant.Config{
-		Owner: c.owner, Layout: c.spec, Window: c.window, End: c.end(), Pinned: c.node, Locker: c.locking(),
+		Owner: c.owner, Layout: c.spec, Window: c.window, End: c.end(), Pinned: c.node, Locker: c.locking(), Whole: c.whole,
 	}, k.random())
 	k.protocol = &k.machine
 	return k, nil

@@ -56,6 +56,7 @@ type config struct {
 	log     *slog.Logger
 	lines   *drive.Log // the handler of log
 	polling bool
+	whole   bool // the limit stays at a release
 	skew    time.Duration
 	strict  bool
 	device  string // see WithVMClock
@@ -129,13 +130,17 @@ func WithFleetCheck(limit time.Duration, strict bool) Option {
 
 // WithVMClock names the VMClock device by which the Keeper notices that its memory is a copy, as of a
 // virtual machine's snapshot: then it does what [Keeper.Restored] does, before another ID is returned. "off"
-// is none. The default is the first /dev/vmclock*, if there is one that this user may read; [Stats] says so.
+// is none. The default, "auto", is the first /dev/vmclock*, if there is one that this user may read; [Stats] says so.
 // All systems but Linux have none. A named device that cannot be used is an error.
 func WithVMClock(device string) Option { return func(c *config) { c.device = device } }
 
 // WithPolling makes a Keeper without a goroutine: it works only within [Keeper.Poll]. It is
 // meant for tests in virtual time, where nothing may happen by itself.
 func WithPolling() Option { return func(c *config) { c.polling = true } }
+
+// WithWholeGrant has [Keeper.Close] leave the limit of the grant where it is, so that the next grant of the number
+// begins there: for IDs that are issued without a generator of this library, so that nobody knows the last one.
+func WithWholeGrant() Option { return func(c *config) { c.whole = true } }
 
 // checkStore returns an error if the store of the function is nil.
 func checkStore(function string, store stores.Store) error {

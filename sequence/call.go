@@ -60,7 +60,7 @@ func (s *Sequence) wait(ctx context.Context, n uint64) (uint64, error) {
 	switch {
 	case r.err == errEnded:
 		return 0, s.ended(ctx, s.Err())
-	case r.err == nil && r.mark != s.config.page.Marker().Load(): // the original returns it
+	case r.err == nil && r.mark != s.config.page.Marker.Load(): // the original returns it
 		return s.wait(ctx, n)
 	}
 	return r.index, r.err

@@ -73,7 +73,7 @@ func (s *Sequence) Restored(ctx context.Context) error {
 		s.mu.Unlock()
 		return ErrClosed
 	}
-	s.distrust(s.config.page.Marker().Load())
+	s.distrust(s.config.page.Marker.Load())
 	s.mu.Unlock()
 	return s.poll(ctx)
 }
@@ -81,7 +81,7 @@ func (s *Sequence) Restored(ctx context.Context) error {
 // notice does what Restored does if the device says that this memory is a copy, and reports that. It also
 // looks after the window was sealed, so that no copy gives the numbers of its original back. The caller holds mu.
 func (s *Sequence) notice() bool {
-	mark := s.config.page.Marker().Load()
+	mark := s.config.page.Marker.Load()
 	if mark == s.mark {
 		return false
 	}

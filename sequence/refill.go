@@ -79,7 +79,7 @@ func (d *driver) Unlock() {
 		c.done <- result{index: c.index, mark: c.mark}
 	}
 	if copied {
-		d.config.log.Warn("sequence: memory was restored, and its numbers are left to the original", "sequence", d.name, "by", d.config.page.By())
+		d.config.log.Warn("sequence: memory was restored, and its numbers are left to the original", "sequence", d.name, "by", d.config.page.By)
 	}
 	if unclear > 0 {
 		d.config.log.Warn("sequence: numbers were given up: a read showed an older state than was known, and too many writes followed to know whether the store went back", "sequence", d.name, "numbers", unclear)

@@ -143,8 +143,8 @@ func Open(ctx context.Context, store stores.Store, name string, options ...Optio
 		config: c, store: callsOf(store, name, c.timeout), name: name, ordered: r.Mode == Ordered.String(), done: make(chan struct{}),
 		random: cell.Token, turn: drive.NewTurn(),
 	}
-	s.mark = c.page.Marker().Load()
-	s.window.Watch(c.page.Marker())
+	s.mark = c.page.Marker.Load()
+	s.window.Watch(c.page.Marker)
 	s.machine = count.New(found, s.ordered)
 	s.driven = &s.machine
 	s.ring.next, s.ring.prev = &s.ring, &s.ring
@@ -263,7 +263,7 @@ func (s *Sequence) Stats() Stats {
 		Lost:      lost,
 		WentBack:  s.counters.wentBack.Load(),
 		Copies:    s.counters.copies.Load(),
-		VMClock:   s.config.page.By(),
+		VMClock:   s.config.page.By,
 		Rate:      rate,
 		Last:      r.LastNumber(),
 		Left:      int64(r.Left()),

@@ -116,7 +116,7 @@ func visible(text string) bool {
 // there is refused, and its connections end within ReadTimeout. No request of another is harmed.
 //
 // If read fails, or what it returns does not fit, the clients stay as they are, the log and the metric
-// tickflake.service.clients_current say so, and ReloadClients returns the error. It also fails if
+// tickflake.config.last_reload_successful say so, and ReloadClients returns the error. It also fails if
 // there were no clients, or if there would be none: whether a token is needed does not change.
 func (s *Server) ReloadClients(read func() ([]Client, error)) error {
 	s.reloading.Lock()

@@ -39,12 +39,12 @@ func TestReloadClients(t *testing.T) {
 			}
 		}
 		both := r.rpc() // a proxy's connection
-		open := func(token string) tickflakev1.Tickflake_StreamClient {
-			s, err := tickflakev1.NewTickflakeClient(both).Stream(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token))
+		open := func(token string) tickflakev1.TickflakeService_StreamClient {
+			s, err := tickflakev1.NewTickflakeServiceClient(both).Stream(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token))
 			require.NoError(t, err)
 			return s
 		}
-		moves := func(s tickflakev1.Tickflake_StreamClient) {
+		moves := func(s tickflakev1.TickflakeService_StreamClient) {
 			require.NoError(t, s.Send(&tickflakev1.StreamRequest{Credit: 1}))
 			_, err := s.Recv()
 			require.NoError(t, err)
@@ -87,11 +87,11 @@ func TestReloadClients(t *testing.T) {
 		} {
 			require.ErrorContains(t, r.ReloadClients(read), want)
 			assert.Len(t, lines(r.Log(), want), 1)
-			assert.Contains(t, servicetest.Metrics(t, r.Dial, stays), "\ntickflake_service_clients_current 0\n")
+			assert.Contains(t, servicetest.Metrics(t, r.Dial, stays), "\ntickflake_config_last_reload_successful 0\n")
 			require.NoError(t, r.ReloadClients(func() ([]service.Client, error) { return clients, nil }))
 		}
 		text := servicetest.Metrics(t, r.Dial, stays)
-		assert.Contains(t, text, "\ntickflake_service_clients_current 1\n")
+		assert.Contains(t, text, "\ntickflake_config_last_reload_successful 1\n")
 		assert.Contains(t, text, `tickflake_service_client_items_total{tickflake_service_client="stays"} 7`)
 	})
 }

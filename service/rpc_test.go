@@ -58,7 +58,7 @@ type idStream = grpc.BidiStreamingClient[tickflakev1.StreamRequest, tickflakev1.
 // open opens a stream, and asks for IDs.
 func open(t *testing.T, conn *grpc.ClientConn, credits ...int64) idStream {
 	t.Helper()
-	stream, err := tickflakev1.NewTickflakeClient(conn).Stream(t.Context())
+	stream, err := tickflakev1.NewTickflakeServiceClient(conn).Stream(t.Context())
 	require.NoError(t, err)
 	for _, credit := range credits {
 		require.NoError(t, stream.Send(&tickflakev1.StreamRequest{Credit: credit}))
@@ -109,7 +109,7 @@ func TestRuns(t *testing.T) {
 		}
 		for _, n := range []int64{1, 7, 10_000} {
 			seen := ahead()
-			taken, err := tickflakev1.NewTickflakeClient(conn).Take(t.Context(), &tickflakev1.TakeRequest{Count: &n, After: seen})
+			taken, err := tickflakev1.NewTickflakeServiceClient(conn).Take(t.Context(), &tickflakev1.TakeRequest{Count: &n, After: seen})
 			require.NoError(t, err)
 			require.Equal(t, stride, taken.Runs[0].Stride)
 			ids := expand(t, taken.Runs)
@@ -161,7 +161,7 @@ func TestAnswersOfRPC(t *testing.T) {
 	}
 	id, err := layout.Min(layout.Epoch.Add(time.Hour))
 	require.NoError(t, err)
-	c := tickflakev1.NewTickflakeClient(r.rpc())
+	c := tickflakev1.NewTickflakeServiceClient(r.rpc())
 	for _, row := range []struct {
 		call func(*testing.T) string
 		want string
@@ -185,7 +185,7 @@ func TestDrainOfStreams(t *testing.T) {
 		r := start(t, pipe, func(c *service.Config) { c.Generator, c.UseWithin = four(t, strategies.Wait()), 1500*time.Millisecond })
 		conn := r.rpc()
 		health := grpc_health_v1.NewHealthClient(conn)
-		watch, err := health.Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: tickflakev1.Tickflake_ServiceDesc.ServiceName})
+		watch, err := health.Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: tickflakev1.TickflakeService_ServiceDesc.ServiceName})
 		require.NoError(t, err)
 		state, err := watch.Recv()
 		require.NoError(t, err)
@@ -195,7 +195,7 @@ func TestDrainOfStreams(t *testing.T) {
 		require.NoError(t, reflected.Send(&grpc_reflection_v1.ServerReflectionRequest{MessageRequest: &grpc_reflection_v1.ServerReflectionRequest_ListServices{}}))
 		listed, err := reflected.Recv()
 		require.NoError(t, err)
-		require.Contains(t, listed.String(), tickflakev1.Tickflake_ServiceDesc.ServiceName)
+		require.Contains(t, listed.String(), tickflakev1.TickflakeService_ServiceDesc.ServiceName)
 		idle := open(t, conn, 4)
 		receive(t, idle, 4)
 		busy := open(t, conn, 3, 1)
@@ -231,7 +231,7 @@ func TestCancel(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		r := start(t, pipe, func(c *service.Config) { c.Generator, c.Timeout = four(t, strategies.Wait()), time.Hour })
-		client := tickflakev1.NewTickflakeClient(r.rpc())
+		client := tickflakev1.NewTickflakeServiceClient(r.rpc())
 		ctx, cancel := context.WithCancel(t.Context())
 		failed := make(chan error)
 		go func() { _, err := client.Take(ctx, &tickflakev1.TakeRequest{Count: new(int64(10_000))}); failed <- err }()
@@ -262,7 +262,7 @@ func TestEveryMethodAsksForTheToken(t *testing.T) {
 	})
 	conn := r.rpc()
 	names := []string{grpc_health_v1.Health_Check_FullMethodName, grpc_health_v1.Health_List_FullMethodName, grpc_health_v1.Health_Watch_FullMethodName, grpc_reflection_v1.ServerReflection_ServerReflectionInfo_FullMethodName}
-	desc := tickflakev1.Tickflake_ServiceDesc
+	desc := tickflakev1.TickflakeService_ServiceDesc
 	for _, m := range desc.Methods {
 		names = append(names, "/"+desc.ServiceName+"/"+m.MethodName)
 	}
@@ -283,7 +283,7 @@ func TestEveryMethodAsksForTheToken(t *testing.T) {
 			assert.Equal(t, !strings.Contains(name, ".health."), status.Code(err) == codes.Unauthenticated, "%s: %v", name, err)
 		}
 	}
-	client := tickflakev1.NewTickflakeClient(conn)
+	client := tickflakev1.NewTickflakeServiceClient(conn)
 	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "bearer "+token)
 	got, err := client.Describe(ctx, &tickflakev1.DescribeRequest{})
 	require.NoError(t, err)
@@ -324,7 +324,7 @@ func TestLimitsOfCalls(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, http.StatusRequestHeaderFieldsTooLarge, response.StatusCode)
 
-	client := tickflakev1.NewTickflakeClient(conn)
+	client := tickflakev1.NewTickflakeServiceClient(conn)
 	_, err = client.Number(t.Context(), &tickflakev1.NumberRequest{Name: strings.Repeat("a", 16<<10)})
 	require.Equal(t, codes.ResourceExhausted, status.Code(err), err)
 	require.Empty(t, status.Convert(err).Details(), "it is of no use to repeat it")
@@ -341,7 +341,7 @@ func TestCallsWithoutARequest(t *testing.T) {
 		const most, each = 1024, 100
 		r := start(t, pipe, nil)
 		begin := func(conn *grpc.ClientConn) grpc.ClientStream {
-			stream, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true}, tickflakev1.Tickflake_Take_FullMethodName)
+			stream, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true}, tickflakev1.TickflakeService_Take_FullMethodName)
 			require.NoError(t, err)
 			return stream
 		}
@@ -357,7 +357,7 @@ func TestCallsWithoutARequest(t *testing.T) {
 		late := begin(conn)
 		require.Equal(t, codes.Unavailable, status.Code(late.RecvMsg(&tickflakev1.TakeResponse{})))
 		assert.Equal(t, 2*time.Second, time.Since(began))
-		_, err := tickflakev1.NewTickflakeClient(conn).Take(t.Context(), &tickflakev1.TakeRequest{})
+		_, err := tickflakev1.NewTickflakeServiceClient(conn).Take(t.Context(), &tickflakev1.TakeRequest{})
 		require.NoError(t, err)
 	})
 }

@@ -197,7 +197,7 @@ func TestLimit(t *testing.T) {
 			require.NoError(t, served(known[protocol]))
 		}
 		begun := r.rpc()
-		stream, err := tickflakev1.NewTickflakeClient(begun).Stream(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token))
+		stream, err := tickflakev1.NewTickflakeServiceClient(begun).Stream(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token))
 		require.NoError(t, err)
 		synctest.Wait()
 		began := time.Now()
@@ -398,7 +398,7 @@ func TestSlowStreams(t *testing.T) {
 	}{"nothing is sent": {0, time.Hour}, "nothing is read": {requests, 10 * time.Second}} {
 		bubble(t, func(t *testing.T) {
 			r := start(t, pipe, nil)
-			api := tickflakev1.NewTickflakeClient(r.rpc(grpc.WithStaticStreamWindowSize(1 << 16)))
+			api := tickflakev1.NewTickflakeServiceClient(r.rpc(grpc.WithStaticStreamWindowSize(1 << 16)))
 			stream, err := api.Stream(t.Context())
 			require.NoError(t, err)
 			sent := make(chan struct{})
@@ -435,7 +435,7 @@ func TestStrangersDoNotDelayTheDrain(t *testing.T) {
 	t.Parallel()
 	const token, preface = "a-token-of-the-shop", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 	const post = "POST /v1/ids HTTP/1.1\r\nHost: localhost\r\n"
-	const settings, take = "\x00\x00\x00\x04\x00\x00\x00\x00\x00", "\x00\x00\x32\x01\x04\x00\x00\x00\x01\x83\x86\x44\x1c/tickflake.v1.Tickflake/Take\x5f\x10application/grpc"
+	const settings, take = "\x00\x00\x00\x04\x00\x00\x00\x00\x00", "\x00\x00\x39\x01\x04\x00\x00\x00\x01\x83\x86\x44\x23/tickflake.v1.TickflakeService/Take\x5f\x10application/grpc"
 	for name, clients := range map[string][]service.Client{"tokens": {{Name: "shop", Token: token}}, "no tokens": nil} {
 		bubble(t, func(t *testing.T) {
 			r := start(t, pipe, func(c *service.Config) { c.Clients, c.ReadTimeout = clients, time.Minute })

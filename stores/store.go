@@ -95,7 +95,7 @@ type Traits struct {
 
 	// Probe looks by many writes for a server that breaks the promises of a Store, as some of its protocol
 	// do under load. It is called before the first process of a fleet writes and before a sequence is created; if a server has
-	// passed before, it does nothing then. "tickflake lease check" probes again. The error is [Refused] if
+	// passed before, it does nothing then. "tickflake store check" probes again. The error is [Refused] if
 	// the server breaks a promise; a store that was opened by a URL is refused from then on.
 	Probe func(ctx context.Context, again bool) error
 }

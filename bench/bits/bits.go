@@ -5,11 +5,9 @@ package bits
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
-
-	"gonum.org/v1/gonum/stat"
-	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/tickflake/tickflake/bench/generators"
 	"github.com/tickflake/tickflake/bench/measure"
@@ -101,14 +99,25 @@ func measureSpread(ctx context.Context, run *measure.Run) (s report.Section) {
 // spread divides IDs by their lowest bytes over 2 to 256 shards, a power of two. It returns the
 // share of the fullest, and the probability of at least as uneven a spread by chance.
 func spread(low []byte, shards int) (most, p float64) {
-	counts, expected := make([]float64, shards), make([]float64, shards)
+	counts, expected, square := make([]float64, shards), float64(len(low))/float64(shards), 0.
 	for _, b := range low {
 		counts[int(b)%shards]++
 	}
-	for i := range expected {
-		expected[i] = float64(len(low)) / float64(shards)
+	for _, n := range counts {
+		square += (n - expected) * (n - expected) / expected
 	}
-	return slices.Max(counts) / float64(len(low)), distuv.ChiSquared{K: float64(shards - 1)}.Survival(stat.ChiSquare(counts, expected))
+	return slices.Max(counts) / float64(len(low)), survival(square, shards-1)
+}
+
+// survival is the probability that chi-squared with k degrees of freedom, an odd number, exceeds x: the
+// incomplete gamma function from 1/2 on, in steps of 1.
+func survival(x float64, k int) float64 {
+	p := math.Erfc(math.Sqrt(x / 2))
+	for a := .5; a < float64(k)/2; a++ {
+		gamma, _ := math.Lgamma(a + 1)
+		p += math.Exp(a*math.Log(x/2) - x/2 - gamma)
+	}
+	return p
 }
 
 // judged is a cell with a probability.

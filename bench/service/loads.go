@@ -100,7 +100,7 @@ func together(n int, f func(i int) (done int, err error)) (measure.Figures, erro
 }
 
 // rpc is a client of a gRPC server, with a few connections.
-type rpc []tickflakev1.TickflakeClient
+type rpc []tickflakev1.TickflakeServiceClient
 
 // dialGRPC makes a client of the server at an address, unless that could not be had.
 func dialGRPC(addr string, failed error, open *measure.Closers) (r rpc, err error) {
@@ -110,7 +110,7 @@ func dialGRPC(addr string, failed error, open *measure.Closers) (r rpc, err erro
 			return nil, errors.Join(err, failed)
 		}
 		open.Add(conn.Close)
-		r = append(r, tickflakev1.NewTickflakeClient(conn))
+		r = append(r, tickflakev1.NewTickflakeServiceClient(conn))
 	}
 	return r, nil
 }
@@ -268,13 +268,13 @@ var Children = map[string]func([]byte) error{emptyChild: func(addr []byte) error
 		return err
 	}
 	s := grpc.NewServer()
-	tickflakev1.RegisterTickflakeServer(s, emptyHandler{})
+	tickflakev1.RegisterTickflakeServiceServer(s, emptyHandler{})
 	return s.Serve(l)
 }}
 
 // emptyHandler answers Take without an ID of a generator: what gRPC costs by itself.
 type emptyHandler struct {
-	tickflakev1.UnimplementedTickflakeServer
+	tickflakev1.UnimplementedTickflakeServiceServer
 }
 
 func (emptyHandler) Take(context.Context, *tickflakev1.TakeRequest) (*tickflakev1.TakeResponse, error) {

@@ -38,29 +38,40 @@ type claimed struct {
 	place *place
 }
 
+// claiming are the flags of a command that claims a node number.
+type claiming struct {
+	*place
+	layout  *snowflake.Layout
+	node    int64         // -1: any
+	window  time.Duration // 0: that of the store
+	vmclock *string
+}
+
 // issuing are the flags of a command that claims a node number to issue IDs.
 type issuing struct {
-	*place
-	layout   *snowflake.Layout
+	*claiming
 	strategy *strategies.Strategy
 	start    strategies.SequenceStart
-	node     int64         // -1: any
-	window   time.Duration // 0: that of the store
-	vmclock  string        // "": the first device
 }
 
 // newIssuing adds the flags. Each name is told to added.
 func newIssuing(cmd *cobra.Command, added func(name string)) *issuing {
-	i := &issuing{node: -1}
+	i := &issuing{strategy: strategyFlag(cmd)}
+	added("strategy")
+	command.Flag(cmd, "sequence-start", "`SPEC` of where a tick's sequence begins: zero, or random:N, below N, so that the few IDs of slow callers spread over N shards by id % N (default zero)", &i.start, strategies.ParseSequenceStart, "zero", "random:")
+	added("sequence-start")
+	i.claiming = newClaiming(cmd, added)
+	return i
+}
+
+// newClaiming adds the flags. Each name is told to added.
+func newClaiming(cmd *cobra.Command, added func(name string)) *claiming {
+	i := &claiming{node: -1}
 	i.place = placeFlags(cmd, keptNodes, func() string { return layoutDirectory(*i.layout) })
 	added("store")
 	added("timeout")
 	i.layout = layoutFlag(cmd)
 	added("layout")
-	i.strategy = strategyFlag(cmd)
-	added("strategy")
-	command.Flag(cmd, "sequence-start", "`SPEC` of where a tick's sequence begins: zero, or random:N, below N, so that the few IDs of slow callers spread over N shards by id % N (default zero)", &i.start, strategies.ParseSequenceStart, "zero", "random:")
-	added("sequence-start")
 	command.Flag(cmd, "node", "node number `N`, from 0 to the layout's largest, or any (default any that is free)", &i.node, func(text string) (int64, error) {
 		if text == "any" {
 			return -1, nil
@@ -74,12 +85,7 @@ func newIssuing(cmd *cobra.Command, added func(name string)) *issuing {
 	added("node")
 	durationFlag(cmd, "window", fmt.Sprintf("`DURATION` of a grant: after a kill, the next run with the same --node may have to wait for so long (default %s in a directory, %s elsewhere, at least 6 ticks)", lease.DefaultLocalWindow, lease.DefaultWindow), &i.window)
 	added("window")
-	command.Flag(cmd, "vmclock", "`DEVICE` by which a copy of this machine's memory is noticed, auto or off (default auto: the first /dev/vmclock*, if there is one)", &i.vmclock, func(text string) (string, error) {
-		if text == "auto" {
-			text = ""
-		}
-		return text, nil
-	}, "auto", "off")
+	i.vmclock = cmd.Flags().String("vmclock", "auto", "`DEVICE` by which a copy of this machine's memory is noticed, off, or auto, the first /dev/vmclock* if there is one")
 	added("vmclock")
 	return i
 }
@@ -89,11 +95,27 @@ func (i *issuing) claim(whole context.Context, log *slog.Logger) (_ *claimed, er
 	ctx, cancel := i.within(whole)
 	defer cancel()
 	defer func() { err = i.ended(whole, ctx, err) }()
-	store, err := i.open(ctx)
+	keeper, store, err := i.keeper(ctx, log)
 	if err != nil {
 		return nil, err
 	}
-	options := []lease.Option{lease.WithLogger(log), lease.WithLayout(*i.layout), lease.WithVMClock(i.vmclock)}
+	gen, err := generator.New(append(i.options(), generator.WithLease(keeper))...)
+	if err != nil {
+		_ = keeper.Close() // it logs its error
+		_ = store.Close()
+		return nil, configError(err)
+	}
+	awaitFloor(ctx, gen)
+	return &claimed{gen, store, i.place}, nil
+}
+
+// keeper opens the store, and claims a node number.
+func (i *claiming) keeper(ctx context.Context, log *slog.Logger, options ...lease.Option) (*lease.Keeper, stores.Store, error) {
+	store, err := i.open(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	options = append(options, lease.WithLogger(log), lease.WithLayout(*i.layout), lease.WithVMClock(*i.vmclock))
 	if i.node >= 0 {
 		options = append(options, lease.WithNode(lease.NodeNumber(i.node)))
 	}
@@ -108,16 +130,9 @@ func (i *issuing) claim(whole context.Context, log *slog.Logger) (_ *claimed, er
 	keeper, err := lease.Claim(ctx, store, options...)
 	if err != nil {
 		_ = store.Close()
-		return nil, configError(err)
+		return nil, nil, configError(err)
 	}
-	gen, err := generator.New(append(i.options(), generator.WithLease(keeper))...)
-	if err != nil {
-		_ = keeper.Close() // it logs its error
-		_ = store.Close()
-		return nil, configError(err)
-	}
-	awaitFloor(ctx, gen)
-	return &claimed{gen, store, i.place}, nil
+	return keeper, store, nil
 }
 
 // options are those of a generator.
@@ -169,9 +184,12 @@ func (c *claimed) Close() {
 	_ = c.store.Close()
 }
 
-// logger writes the warnings of leases and stores, for standard error.
+// logLevel is --log-level, for all commands but serve, which has its own.
+var logLevel slog.LevelVar
+
+// logger writes what leases and stores say, for standard error.
 func logger(w io.Writer) *slog.Logger {
-	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: &logLevel}))
 }
 
 // configError turns an error of [generator.New] or [lease.Claim] into one that names the

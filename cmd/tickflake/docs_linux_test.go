@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,6 +25,7 @@ import (
 
 	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/service/servicetest"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // placeholders are words of the documentation that stand for a value.
@@ -68,6 +70,47 @@ func TestDocs(t *testing.T) {
 	}))
 	assert.Positive(t, ran)
 	assert.Greater(t, parsed, 50)
+}
+
+// TestExecPage runs the programs of docs/exec.md, also with a clock that was set back by an hour.
+func TestExecPage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/exec.md")
+	require.NoError(t, err)
+	for _, p := range []struct{ language, program, behind string }{
+		{"python", "python3", "import time; ns = time.time_ns; time.time_ns = lambda: ns() - 3600 * 10**9\n"},
+		{"js", "node", "const now = Date.now; Date.now = () => now() - 3600e3\n"},
+	} {
+		t.Run(p.program, func(t *testing.T) {
+			t.Parallel()
+			if _, err := exec.LookPath(p.program); err != nil {
+				t.Skip(err)
+			}
+			_, code, found := strings.Cut(string(page), "```"+p.language+"\n")
+			require.True(t, found)
+			code, _, _ = strings.Cut(code, "```")
+			layout, dir := snowflake.Twitter(), t.TempDir()
+			for _, before := range []string{"", p.behind} {
+				require.NoError(t, os.WriteFile(filepath.Join(dir, "program"), []byte(before+code), 0o600))
+				shown, err := exec.Command("tickflake", "lease", "exec", "--store", filepath.Join(dir, "state"), "--layout", "twitter", "--node", "700", "--",
+					"sh", "-c", `echo $LEASE_FLOOR_ID; exec $0 `+filepath.Join(dir, "program"), p.program).Output()
+				require.NoError(t, err)
+				var ids []snowflake.ID
+				for text := range strings.FieldsSeq(string(shown)) {
+					id, err := snowflake.Parse(text)
+					require.NoError(t, err)
+					ids = append(ids, id)
+					d, err := layout.Decode(id)
+					require.NoError(t, err)
+					require.EqualValues(t, 700, d.Node)
+				}
+				require.Len(t, ids, 5001)
+				floor, ids := ids[0], ids[1:]
+				require.Equal(t, before != "", floor == ids[0], "it begins at the floor if its clock is behind")
+				require.Less(t, floor-1, ids[0])
+				require.True(t, slices.IsSorted(ids) && len(slices.Compact(ids)) == 5000)
+			}
+		})
+	}
 }
 
 // exportedErrors returns the exported errors of a package of the repository, each with the first

@@ -24,5 +24,34 @@ CREATE OR REPLACE FUNCTION tickflake_{{.Name}}(id bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
   SELECT CASE WHEN id BETWEEN 0 AND {{$.Largest}} THEN id >> {{.Shift}} & {{.Mask}} END
 $$;
+{{end}}{{with .Next}}
+-- The next ID of this database, for a column: id bigint PRIMARY KEY DEFAULT tickflake_next()
+-- The database is node {{.Node}}, and nothing else may be. Reserve the number in the store of the fleet. If 'lease list' shows
+-- it before, begin when its UNTIL is past:
+--   tickflake lease reserve {{.Node}} --until {{.Until}} --store URL
+-- The sequence has the last tick and the sequence number within it. While the clock is behind, it counts on.
+CREATE SEQUENCE IF NOT EXISTS tickflake_slot MINVALUE 0 START 0 MAXVALUE {{.LastSlot}};
+
+CREATE OR REPLACE FUNCTION tickflake_next() RETURNS bigint
+LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+  slot bigint;
+  first bigint; -- of the clock's tick
+BEGIN
+  -- The lock ends with this block and not with the transaction, since the block ends with an exception. What
+  -- sequences count stays.
+  BEGIN
+    PERFORM pg_advisory_xact_lock({{.Lock}}, 'tickflake_slot'::regclass::oid::int);
+    slot := nextval('tickflake_slot');
+    first := ((extract(epoch FROM clock_timestamp()) * 1000000)::bigint - {{$.EpochMicros}}) / {{$.Tick}} << {{.SequenceBits}};
+    IF slot < first THEN
+      slot := setval('tickflake_slot', first);
+    END IF;
+    RAISE SQLSTATE 'TICK0';
+  EXCEPTION WHEN SQLSTATE 'TICK0' THEN
+  END;
+  RETURN slot >> {{.SequenceBits}} << {{$.TimeShift}} | {{.NodeBits}} | ((slot & {{.SequenceMask}}) << {{.SequenceShift}});
+END
+$$;
 {{end}}{{range .Months}}
 CREATE TABLE {{$.Table}}_{{.Name}} PARTITION OF {{$.Table}} FOR VALUES FROM ({{.From}}) TO ({{.To}});{{end}}

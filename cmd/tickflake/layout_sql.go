@@ -27,6 +27,10 @@ month of its IDs: on PostgreSQL one CREATE TABLE a month, for a table declared
 with PARTITION BY RANGE (id); on MySQL and MariaDB one ALTER TABLE, where the
 first partition also has all older IDs, and one named later has all newer ones.
 
+With --node N, also print tickflake_next() for PostgreSQL, the default of a column of
+IDs. The database is then one more node, whose number 'tickflake lease reserve' keeps
+for it; examples/databases says what it promises.
+
 SQL counts time in microseconds, so a layout with a finer tick or epoch is refused.`
 
 //go:embed layout_postgres.sql
@@ -51,6 +55,7 @@ func newLayoutSQL(c *command.Console) *cobra.Command {
 		Long:  layoutSQLHelp,
 		Example: `  tickflake layout sql --dialect postgres | psql
   tickflake layout sql twitter --dialect mysql
+  tickflake layout sql --node 1023
   tickflake layout sql --partitions orders --from 2027-01 --months 12`,
 		Args:              oneArg(0, "layouts", "at most one: a name or a spec"),
 		ValidArgsFunction: cobra.FixedCompletions(layoutCompletions(), cobra.ShellCompDirectiveNoFileComp),
@@ -78,6 +83,8 @@ func newLayoutSQL(c *command.Console) *cobra.Command {
 		}
 		return n, err
 	})
+	node := int64(-1)
+	command.Flag(cmd, "node", "node number `N` of the database, for tickflake_next()", &node, atLeast("0", wholeNumber))
 	cmd.Flags().SortFlags = false
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		l := snowflake.Default()
@@ -96,6 +103,11 @@ func newLayoutSQL(c *command.Console) *cobra.Command {
 				return cli.Usage(err)
 			}
 		}
+		if node >= 0 {
+			if err := s.issue(l, node, *dialect); err != nil {
+				return cli.Usage(fmt.Errorf("--node: %w", err))
+			}
+		}
 		return s.print(c.Out, *dialect)
 	}
 	return cmd
@@ -111,6 +123,17 @@ type layoutSQL struct {
 	Fields            []sqlField
 	Table             string
 	Months            []sqlMonth
+	Next              *sqlNext // or nil
+}
+
+// sqlNext is what tickflake_next() knows beside that. A slot is a tick and a sequence number.
+type sqlNext struct {
+	Node, NodeBits              int64 // the number, and where it stands in an ID
+	Until                       string
+	LastSlot                    int64
+	Lock                        int // the class of the advisory lock
+	SequenceBits, SequenceShift int
+	SequenceMask                int64
 }
 
 // sqlField is a number in an ID.
@@ -178,6 +201,22 @@ func (s *layoutSQL) partition(l snowflake.Layout, table string, first time.Time,
 			return err
 		}
 		s.Months = append(s.Months, sqlMonth{month.Format("2006_01"), from, to})
+	}
+	return nil
+}
+
+// issue adds the function that issues IDs of a node.
+func (s *layoutSQL) issue(l snowflake.Layout, node int64, dialect string) error {
+	if dialect != "postgres" {
+		return fmt.Errorf("not on %s: a function there would hold a row until the caller commits; take IDs of a server", dialect)
+	}
+	if err := l.CheckNode(node); err != nil {
+		return err
+	}
+	shift, sequence := s.Fields[0].Shift, s.Fields[1]
+	s.Next = &sqlNext{
+		Node: node, NodeBits: node << shift, Until: l.End().UTC().Add(-l.Tick).Format(time.RFC3339), LastSlot: s.Largest>>s.TimeShift<<l.SequenceBits | sequence.Mask,
+		Lock: 0x7469636b, SequenceBits: l.SequenceBits, SequenceShift: sequence.Shift, SequenceMask: sequence.Mask,
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ type layoutInfo struct {
 	Name         string     `json:"name"`
 	Spec         string     `json:"spec"`
 	Epoch        string     `json:"epoch"`
-	Tick         string     `json:"tick"`
+	Tick         float64    `json:"tick_seconds"`
 	TimeBits     int        `json:"time_bits"`
 	NodeBits     int        `json:"node_bits"`
 	SequenceBits int        `json:"sequence_bits"`
@@ -47,7 +47,7 @@ type partJSON struct {
 func infoOf(l snowflake.Layout) layoutInfo {
 	capacity := l.Capacity()
 	i := layoutInfo{
-		Name: l.Name, Spec: l.String(), Epoch: l.Epoch.UTC().Format(time.RFC3339Nano), Tick: l.Tick.String(),
+		Name: l.Name, Spec: l.String(), Epoch: l.Epoch.UTC().Format(time.RFC3339Nano), Tick: l.Tick.Seconds(),
 		TimeBits: l.TimeBits, NodeBits: l.NodeBits, SequenceBits: l.SequenceBits, Order: l.Order.String(), Parts: make([]partJSON, len(l.Parts)),
 		IDsPerTick: capacity.IDsPerTick, IDsPerSecond: capacity.IDsPerSecond, Nodes: capacity.Nodes, Years: capacity.Years,
 		Last: capacity.Last.Format(time.RFC3339Nano), Over: !time.Now().Before(l.End()), layout: l,
@@ -65,7 +65,7 @@ func printLayouts(w io.Writer, format string, layouts ...layoutInfo) error {
 		if i.Over {
 			ends += " (over)"
 		}
-		return []string{i.Name, i.fields(), i.Tick, i.layout.Epoch.UTC().Format(time.DateOnly), ends, command.Number(i.IDsPerSecond), command.Number(i.Nodes)}
+		return []string{i.Name, i.fields(), i.layout.Tick.String(), i.layout.Epoch.UTC().Format(time.DateOnly), ends, command.Number(i.IDsPerSecond), command.Number(i.Nodes)}
 	})
 }
 
@@ -89,7 +89,7 @@ func (i layoutInfo) describe(w io.Writer, more ...[]string) error {
 	}
 	return command.Table(w, nil, append([][]string{
 		{"fields", fmt.Sprintf("%s: %d of 63 bits", i.fields(), usedBits(i.layout))},
-		{"tick", i.Tick},
+		{"tick", i.layout.Tick.String()},
 		{"epoch", i.Epoch},
 		{"lifetime", command.Number(i.Years) + " years"},
 		{"last instant", last},

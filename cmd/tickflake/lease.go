@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -20,7 +19,7 @@ import (
 )
 
 const leaseHelp = `Show the node numbers of a store, release and reserve them, say which numbers a store
-has, move them to another one, and check the store.
+has, and move them to another one.
 
 A node number is
 
@@ -44,8 +43,8 @@ const leaseListHelp = `List the node numbers that were ever claimed or reserved,
 number, or a range such as 0-3.
 
 With --format json each is an object on a line of its own with the fields node,
-state, owner, until, remaining (of the grant), ahead (the holder's clock, null
-if unknown), window, layout and error; durations are in nanoseconds.
+state, owner, until, remaining_seconds (of the grant), ahead_seconds (the holder's
+clock, null if unknown), window_seconds, layout and error.
 
 The exit code is 1 if a cell is damaged. Each is reported on standard error, too.
 So is a damaged cell that is no node number's.`
@@ -69,14 +68,14 @@ type leases struct {
 func newLease(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lease",
-		Short: "Show, release, reserve and move node numbers; check a store",
+		Short: "Show, release, reserve and move node numbers",
 		Long:  leaseHelp,
 		Example: `  tickflake lease list
   tickflake lease list 7 --store 'postgres://ids@db.example.com/ids?namespace=orders'
-  tickflake lease release 7 --store etcd://10.0.0.1:2379
-  tickflake lease check --store redis://10.0.0.1`,
+  tickflake lease release 7 --store etcd://10.0.0.1:2379`,
 	}
-	cmd.AddCommand(newLeaseList(c), newLeaseRelease(c), newLeaseReserve(c), newLeaseCheck(c), newLeaseFleet(c), newLeaseEnd(c))
+	cmd.AddCommand(newLeaseList(c), newLeaseRelease(c), newLeaseReserve(c), newLeaseFleet(c), newLeaseEnd(c))
+	addExec(cmd, c)
 	return cmd
 }
 
@@ -102,7 +101,7 @@ func newLeaseList(c *command.Console) *cobra.Command {
 		Long:        leaseListHelp,
 		Example: `  tickflake lease list
   tickflake lease list 0-3 --store 'etcd://10.0.0.1:2379?namespace=orders'
-  tickflake lease list --format json | jq -r 'select(.state == "held").owner'`,
+  tickflake lease list -o json | jq -r 'select(.state == "held").owner'`,
 		Args: oneArg(0, "arguments", "at most one: a node number, or a range such as 0-3"),
 	}
 	l := newLeases(c, cmd, false)
@@ -212,75 +211,6 @@ func nodeRange(s string) (from, to int64, err error) {
 		return 0, 0, cli.Usage(fmt.Errorf("want a node number from 0 to %d or a range such as 0-3, got %q", int64(maxNode), s))
 	}
 	return from, to, nil
-}
-
-const leaseCheckHelp = `Ask the store's server which of its settings can lose acknowledged writes. After
-such a loss, IDs are issued twice.
-
-  forgets   when the server is killed and started again, or as it runs: tickflake
-            refuses the store
-  risks     in rarer events: loss of power, a failover
-  unknown   the server does not say
-
-A server of S3 is also probed: of several conditional writes at once, one must succeed.
-
-Each line names a setting and what to set. The exit code is 1 if the store forgets.`
-
-func newLeaseCheck(c *command.Console) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "check",
-		Short: "Check whether a store can lose acknowledged writes",
-		Long:  leaseCheckHelp,
-		Example: `  tickflake lease check --store redis://10.0.0.1
-  TICKFLAKE_STORE=postgres://ids:secret@db.example.com/ids tickflake lease check`,
-		Args: noArgs,
-	}
-	l := newLeases(c, cmd, false)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return l.check(cmd.Context()) }
-	return cmd
-}
-
-func (l *leases) check(ctx context.Context) error {
-	if err := l.mustExist(ctx); err != nil { // before the URL gets an option
-		return err
-	}
-	slog.SetDefault(slog.New(slog.DiscardHandler)) // stores.Open logs the same
-	l.consent()
-	probed := ""
-	d, err := ask(ctx, l.place, func(ctx context.Context, store stores.Store) (stores.Durability, error) {
-		d, err := stores.CheckDurability(ctx, store)
-		if probe := store.Traits().Probe; err == nil && probe != nil {
-			begin := time.Now()
-			err = probe(ctx, true)
-			probed = fmt.Sprintf("writes succeed and fail as promised, in %v", time.Since(begin).Round(time.Millisecond))
-		}
-		return d, err
-	})
-	if err != nil {
-		return err
-	}
-	var rows [][]string
-	for _, part := range []struct {
-		word      string
-		sentences []string
-	}{{"forgets", d.Forgets}, {"risks", d.Risks}, {"unknown", d.Unknown}} {
-		for _, sentence := range part.sentences {
-			rows = append(rows, []string{fmt.Sprintf("%-7s", part.word), command.Visible(sentence)})
-		}
-	}
-	if probed != "" {
-		rows = append(rows, []string{"probed ", probed})
-	}
-	if err := command.Table(l.Out, nil, rows); err != nil {
-		return err
-	}
-	switch {
-	case len(d.Forgets) > 0:
-		return command.ErrReported
-	case len(d.Risks)+len(d.Unknown) == 0:
-		_, err = fmt.Fprintf(l.Out, "%s: no setting is known to lose acknowledged writes\n", command.Visible(l.name()))
-	}
-	return err
 }
 
 const leaseReserveHelp = `Reserve node numbers for systems that do not use this store, such as another ID

@@ -12,17 +12,17 @@ import (
 // untilFormat is that of limits: the milliseconds are the ticks of most layouts.
 const untilFormat = "2006-01-02T15:04:05.000Z"
 
-// holding is the JSON of a node number. Durations are in nanoseconds.
+// holding is the JSON of a node number.
 type holding struct {
-	Node      int64          `json:"node"`
-	State     string         `json:"state"`
-	Owner     string         `json:"owner"`
-	Until     string         `json:"until"`
-	Remaining time.Duration  `json:"remaining"`
-	Ahead     *time.Duration `json:"ahead"`
-	Window    time.Duration  `json:"window"`
-	Layout    string         `json:"layout"`
-	Error     string         `json:"error"`
+	Node      int64    `json:"node"`
+	State     string   `json:"state"`
+	Owner     string   `json:"owner"`
+	Until     string   `json:"until"`
+	Remaining float64  `json:"remaining_seconds"`
+	Ahead     *float64 `json:"ahead_seconds"`
+	Window    float64  `json:"window_seconds"`
+	Layout    string   `json:"layout"`
+	Error     string   `json:"error"`
 
 	of  lease.Holding
 	now time.Time
@@ -34,11 +34,12 @@ func holdingOf(of lease.Holding, now time.Time) holding {
 		h.Error = of.Err.Error()
 		return h
 	}
-	h.Until, h.Remaining = of.Limit.UTC().Format(time.RFC3339Nano), of.Limit.Sub(now)
-	h.Window, h.Layout = of.Window, of.Layout.String()
+	h.Until, h.Remaining = of.Limit.UTC().Format(time.RFC3339Nano), of.Limit.Sub(now).Seconds()
+	h.Window, h.Layout = of.Window.Seconds(), of.Layout.String()
 	// An extension that is overdue says nothing of the holder's clock.
 	if of.State == lease.Held && (of.Ahead != 0 || h.Remaining >= h.Window/3*2) {
-		h.Ahead = &of.Ahead
+		ahead := of.Ahead.Seconds()
+		h.Ahead = &ahead
 	}
 	return h
 }
@@ -50,14 +51,14 @@ func (h holding) row() []string {
 
 // clock returns how far the holder's clock is ahead of this one, and the error of that.
 func (h holding) clock() string {
-	known := h.Window / 6
+	known := h.of.Window / 6
 	switch {
 	case h.Ahead == nil:
 		return "-"
-	case *h.Ahead <= known:
+	case h.of.Ahead <= known:
 		return fmt.Sprintf("±%s", roundly(known))
 	}
-	return fmt.Sprintf("+%s ±%s", roundly(*h.Ahead), roundly(known))
+	return fmt.Sprintf("+%s ±%s", roundly(h.of.Ahead), roundly(known))
 }
 
 func ownerText(h lease.Holding) string {

@@ -54,6 +54,9 @@ func newRoot(c *command.Console) *cobra.Command {
   tickflake sequence next orders
   tickflake serve`,
 	}
-	root.AddCommand(newGenerate(c), newDecode(c), newLayout(c), newLease(c), newSequence(c), newServe(c))
+	warn := new(slog.LevelVar)
+	warn.Set(slog.LevelWarn)
+	root.PersistentFlags().TextVar(&logLevel, "log-level", warn, "`LEVEL` from which on the log is written to standard error: debug, info, warn or error")
+	root.AddCommand(newGenerate(c), newDecode(c), newLayout(c), newLease(c), newSequence(c), newStore(c), newServe(c))
 	return root
 }

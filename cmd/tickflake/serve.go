@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,7 +87,7 @@ type serving struct {
 	own    ownSettings
 	config service.Config
 
-	logFormat *string
+	logFormat, logLevel *string
 }
 
 func newServe(c *command.Console) *cobra.Command {
@@ -122,7 +121,6 @@ func (s *serving) table(cmd *cobra.Command) {
 	s.issuing = newIssuing(cmd, func(name string) { s.keep(name) })
 	s.find("layout").text = func() []string { return []string{layoutText(*s.layout)} }
 	s.find("node").text = func() []string { return []string{choose(s.node < 0, "any", fmt.Sprint(s.node))} }
-	s.find("vmclock").text = func() []string { return []string{cmp.Or(s.vmclock, "auto")} }
 	s.find("window").text = func() []string {
 		if s.window == 0 {
 			return nil
@@ -133,7 +131,11 @@ func (s *serving) table(cmd *cobra.Command) {
 	s.fields(&s.config)
 	s.logFormat = command.ChoiceFlag(cmd, "log-format", "`FORMAT` of the log on standard error; with json, standard output stays empty", formatText, command.FormatJSON)
 	s.keep("log-format")
+	s.logLevel = command.ChoiceFlag(cmd, "log-level", "`LEVEL` from which on the log is written", "info", "debug", "warn", "error")
+	s.keep("log-level")
 }
+
+var slogLevels = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
 
 // layoutText returns the name of a preset, or the spec of another layout.
 func layoutText(l snowflake.Layout) string {
@@ -172,9 +174,10 @@ func (s *serving) run(ctx context.Context) error {
 
 // log returns the logger of the server.
 func (s *serving) log() *slog.Logger {
-	var handler slog.Handler = slog.NewTextHandler(s.Err, nil)
+	options := &slog.HandlerOptions{Level: slogLevels[*s.logLevel]}
+	var handler slog.Handler = slog.NewTextHandler(s.Err, options)
 	if *s.logFormat == command.FormatJSON {
-		handler = slog.NewJSONHandler(s.Err, nil)
+		handler = slog.NewJSONHandler(s.Err, options)
 	}
 	log := slog.New(handler)
 	if s.Err == os.Stderr { // the command is the process
@@ -224,7 +227,7 @@ func (s *serving) serve(ctx context.Context, log *slog.Logger) (err error) {
 	defer gen.Close()
 	config.Generator, config.Store = gen.Generator, gen.store
 	config.StoreName += site(ctx, gen.store)
-	config.Sequences = append(config.Sequences, sequence.WithVMClock(s.vmclock))
+	config.Sequences = append(config.Sequences, sequence.WithVMClock(*s.vmclock))
 	if s.place.url == "" {
 		sequences, err := s.openSequences(ctx)
 		if err != nil {

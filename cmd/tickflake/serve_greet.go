@@ -93,6 +93,12 @@ func (s *serving) greet(log *slog.Logger, listeners map[string]net.Listener, sto
 		}
 	}
 	log.Info("serving", attrs...)
+	for _, l := range listeners {
+		if at, ok := l.Addr().(*net.TCPAddr); ok && !at.IP.IsLoopback() && s.place.url == "" {
+			log.Warn("other machines reach this server, and its store is a directory: another server with one of its own issues the same IDs; give both one --store", "directory", s.place.name())
+			break
+		}
+	}
 	if *s.logFormat == command.FormatJSON {
 		return
 	}
@@ -122,8 +128,8 @@ func (s *serving) greeting(listeners map[string]net.Listener) string {
 	}
 	if l := listeners["grpc"]; l != nil {
 		grpc := "  grpcurl" + choose(secure, "", " -plaintext") + choose(token, ` -H "Authorization: Bearer $TOKEN"`, "")
-		fmt.Fprintf(&ids, "%s -d '{\"count\":3}' %s tickflake.v1.Tickflake/Take\n", grpc, s.reach(l))
-		fmt.Fprintf(&numbers, "%s -d '{\"name\":\"orders\"}' %s tickflake.v1.Tickflake/Number\n", grpc, s.reach(l))
+		fmt.Fprintf(&ids, "%s -d '{\"count\":3}' %s tickflake.v1.TickflakeService/Take\n", grpc, s.reach(l))
+		fmt.Fprintf(&numbers, "%s -d '{\"name\":\"orders\"}' %s tickflake.v1.TickflakeService/Number\n", grpc, s.reach(l))
 	}
 	create := "  " + program() + " sequence create orders" + s.storeArgument() + "\n"
 	return "IDs, from another terminal:\n" + ids.String() +

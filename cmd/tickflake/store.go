@@ -48,7 +48,7 @@ host, or the URL of a store that several hosts share:
 
 ?namespace=NAME at the end of a URL separates fleets that share a store. The packages
 under stores/ document all options of their URLs. A store that forgets acknowledged
-writes when its server is killed is refused; see 'tickflake lease check'.
+writes when its server is killed is refused; see 'tickflake store check'.
 
 The default is the per-user state directory, $XDG_STATE_HOME/tickflake or
 ~/.local/state/tickflake (macOS: ~/Library/Application Support/tickflake, Windows:
@@ -80,6 +80,7 @@ type kept struct {
 
 var (
 	keptNodes     = kept{"node numbers", "the store and for a node number", "above", "no node number was ever claimed here", "check --store"}
+	keptCells     = kept{"node numbers or sequences", "the store", "'tickflake store --help'", "no store was ever used here", "check --store"}
 	keptSequences = kept{"sequences", "the store", "'tickflake sequence --help'", "no sequence was ever created here", "create a sequence, or check --store"}
 )
 

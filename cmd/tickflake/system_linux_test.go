@@ -109,7 +109,7 @@ func TestCommandsWhileADiskHangs(t *testing.T) {
 			back := hang()
 			hung := []*process{running}
 			for _, args := range []string{
-				"generate", "lease list", "lease list 0-3", "lease check", "lease release 0 --yes", "lease reserve 7 --until 2090-02-02",
+				"generate", "lease list", "lease list 0-3", "store check", "lease release 0 --yes", "lease reserve 7 --until 2090-02-02",
 				"sequence create invoices", "sequence next orders", "sequence list", "sequence show orders",
 				"sequence set orders --next 100 --yes", "sequence delete orders --yes",
 			} {
@@ -182,7 +182,7 @@ func TestImage(t *testing.T) {
 			image[name] += value + " "
 		}
 	}
-	require.Equal(t, []string{"golang:1.26 AS build", "scratch"}, stages)
+	require.Equal(t, []string{"--platform=$BUILDPLATFORM golang:1.26 AS build", "scratch"}, stages)
 	mod, err := os.ReadFile("../../go.mod")
 	require.NoError(t, err)
 	assert.Contains(t, string(mod), "\ngo 1.26", "the version of the image's Go")

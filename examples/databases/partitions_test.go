@@ -44,7 +44,7 @@ var dialects = []struct {
 func TestMain(m *testing.M) { fleet.Main(m, nil) }
 
 // print returns what the command prints.
-func print(t *testing.T, args ...string) string {
+func print(t testing.TB, args ...string) string {
 	t.Helper()
 	program, err := fleet.Build("./cmd/tickflake", false)
 	require.NoError(t, err)

@@ -5,6 +5,7 @@ package engines
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,15 +20,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	authentication "k8s.io/api/authentication/v1"
-	authorization "k8s.io/api/authorization/v1"
-	core "k8s.io/api/core/v1"
-	rbac "k8s.io/api/rbac/v1"
-	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	clients "k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
-	"sigs.k8s.io/yaml"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/integration/fleet"
@@ -37,14 +30,33 @@ import (
 	_ "github.com/tickflake/tickflake/stores/kubernetes"
 )
 
-func kubeAdmin(t testing.TB, s *servers.Server) *clients.Clientset {
+type object = map[string]any
+
+// kube is a request to an API server by its administrator, and the answer.
+func kube(t testing.TB, s *servers.Server, method, path string, body object) (answer object) {
 	t.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig(s.Addr, s.Password))
+	text, err := json.Marshal(body)
 	require.NoError(t, err)
-	client, err := clients.NewForConfig(config)
+	request, err := http.NewRequestWithContext(Within(t), method, "https://"+s.Addr+path, bytes.NewReader(text))
 	require.NoError(t, err)
-	return client
+	request.Header.Set("Authorization", "Bearer "+s.Password)
+	request.Header.Set("Content-Type", "application/json")
+	if method == http.MethodPatch {
+		request.Header.Set("Content-Type", "application/merge-patch+json")
+	}
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}} //nolint:gosec // it is ours
+	got, err := client.Do(request)
+	require.NoError(t, err)
+	defer got.Body.Close() //nolint:errcheck // it was read
+	require.NoError(t, json.NewDecoder(got.Body).Decode(&answer))
+	require.Less(t, got.StatusCode, 300, "%s %s: %v", method, path, answer)
+	return answer
 }
+
+const (
+	kubeLeases = "/apis/coordination.k8s.io/v1/namespaces/default/leases/"
+	kubeRoles  = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/"
+)
 
 // Without the API server's program, which takes ten minutes to build, the test is skipped.
 func TestKubernetes(t *testing.T) {
@@ -56,17 +68,13 @@ func TestKubernetes(t *testing.T) {
 	}
 	back := servers.For(t, servers.Etcd, "unsafe-no-fsync: true") // it is never killed
 	s := servers.For(t, servers.Kubernetes, "--etcd-servers=http://"+back.Addr)
-	leases := kubeAdmin(t, s).CoordinationV1().Leases("default")
 	e := Engine{
 		Name: "k8s at " + s.Addr, Server: s,
 		Damage: func(t testing.TB, namespace, key, text string) {
-			patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{"tickflake.io/cell": text}}})
-			require.NoError(t, err)
-			_, err = leases.Patch(Within(t), kubeName(namespace)+"."+kubeName(key), types.MergePatchType, patch, meta.PatchOptions{})
-			require.NoError(t, err)
+			kube(t, s, http.MethodPatch, kubeLeases+kubeName(namespace)+"."+kubeName(key), object{"metadata": object{"annotations": object{"tickflake.io/cell": text}}})
 		},
 		Delete: map[string]func(testing.TB, string, string){"deleted": func(t testing.TB, namespace, key string) {
-			require.NoError(t, leases.Delete(Within(t), kubeName(namespace)+"."+kubeName(key), meta.DeleteOptions{}))
+			kube(t, s, http.MethodDelete, kubeLeases+kubeName(namespace)+"."+kubeName(key), object{})
 		}},
 		TLS:    func(url string) string { return url },
 		HTTP:   HTTP{Conflict: http.StatusConflict, Busy: http.StatusTooManyRequests},
@@ -74,6 +82,7 @@ func TestKubernetes(t *testing.T) {
 	}
 	e.Test(t)
 	t.Run("shown", func(t *testing.T) { testKubeShown(t, s) })
+	t.Run("manifests", func(t *testing.T) { testKubeManifests(t, s) })
 	t.Run("rights", func(t *testing.T) { testKubeRights(t, s) })
 	testAlone(t, s, map[string][2]func() error{"killed": {s.Kill, s.Start}, "etcd stopped": {back.Suspend, back.Resume}})
 }
@@ -86,43 +95,41 @@ func kubeName(text string) string {
 
 // testKubeRights gives a service account the Role of the example, which is enough, and needed.
 func testKubeRights(t *testing.T, s *servers.Server) {
-	client, ctx := kubeAdmin(t, s), t.Context()
+	ctx := t.Context()
 	text, err := os.ReadFile(filepath.Join(fleet.Top(), "examples", "kubernetes", "store.yaml"))
 	require.NoError(t, err)
-	var role rbac.Role
-	var binding rbac.RoleBinding
+	var role, binding object
 	documents := bytes.Split(text, []byte("\n---\n"))
-	require.NoError(t, yaml.UnmarshalStrict(documents[1], &role))
-	require.NoError(t, yaml.UnmarshalStrict(documents[2], &binding))
-	account := &core.ServiceAccount{ObjectMeta: meta.ObjectMeta{Name: binding.Subjects[0].Name}}
-	_, err = client.CoreV1().ServiceAccounts("default").Create(ctx, account, meta.CreateOptions{})
-	require.NoError(t, err)
-	token, err := client.CoreV1().ServiceAccounts("default").CreateToken(ctx, account.Name, &authentication.TokenRequest{}, meta.CreateOptions{})
-	require.NoError(t, err)
-	_, err = client.RbacV1().Roles("default").Create(ctx, &role, meta.CreateOptions{})
-	require.NoError(t, err)
-	_, err = client.RbacV1().RoleBindings("default").Create(ctx, &binding, meta.CreateOptions{})
-	require.NoError(t, err)
-	verbs := role.Rules[0].Verbs
+	require.NoError(t, yaml.Unmarshal(documents[1], &role))
+	require.NoError(t, yaml.Unmarshal(documents[2], &binding))
+	account := binding["subjects"].([]any)[0].(object)["name"].(string)
+	const accounts = "/api/v1/namespaces/default/serviceaccounts"
+	kube(t, s, http.MethodPost, accounts, object{"metadata": object{"name": account}})
+	token := kube(t, s, http.MethodPost, accounts+"/"+account+"/token", object{})["status"].(object)["token"].(string)
+	kube(t, s, http.MethodPost, kubeRoles+"roles", role)
+	kube(t, s, http.MethodPost, kubeRoles+"rolebindings", binding)
+	rule := role["rules"].([]any)[0].(object)
+	var verbs []string
+	for _, verb := range rule["verbs"].([]any) {
+		verbs = append(verbs, verb.(string))
+	}
 	allow := func(allowed ...string) {
-		changed := rbac.Role{ObjectMeta: meta.ObjectMeta{Name: role.Name}, Rules: []rbac.PolicyRule{role.Rules[0]}}
-		changed.Rules[0].Verbs = allowed
-		_, err := client.RbacV1().Roles("default").Update(Within(t), &changed, meta.UpdateOptions{})
-		require.NoError(t, err)
+		rule["verbs"] = allowed
+		kube(t, s, http.MethodPut, kubeRoles+"roles/"+role["metadata"].(object)["name"].(string), role)
 		for _, verb := range verbs { // the server learns of a role some time later
-			review := &authorization.SubjectAccessReview{Spec: authorization.SubjectAccessReviewSpec{User: "system:serviceaccount:default:" + account.Name,
-				ResourceAttributes: &authorization.ResourceAttributes{Namespace: "default", Verb: verb, Group: "coordination.k8s.io", Resource: "leases"}}}
-			Until(t, func(ctx context.Context) error {
-				is, err := client.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, meta.CreateOptions{})
-				if err == nil && is.Status.Allowed != slices.Contains(allowed, verb) {
-					err = errors.New("not yet")
+			review := object{"spec": object{"user": "system:serviceaccount:default:" + account,
+				"resourceAttributes": object{"namespace": "default", "verb": verb, "group": "coordination.k8s.io", "resource": "leases"}}}
+			Until(t, func(context.Context) error {
+				is := kube(t, s, http.MethodPost, "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
+				if is["status"].(object)["allowed"] != slices.Contains(allowed, verb) {
+					return errors.New("not yet")
 				}
-				return err
+				return nil
 			})
 		}
 	}
 	allow(verbs...)
-	config := s.Kubeconfig(s.Addr, token.Status.Token)
+	config := s.Kubeconfig(s.Addr, token)
 	store := Open(t, "k8s://default/p?kubeconfig="+config)
 	Works(t, store)
 	all := map[string]func(*testing.T) Refusal{}
@@ -149,6 +156,33 @@ func testKubeRights(t *testing.T, s *servers.Server) {
 	assert.ErrorContains(t, err, "no such namespace")
 }
 
+// testKubeManifests has the server validate each object of the examples: a field that Kubernetes does not have, or
+// a value that it cannot hold, is an error.
+func testKubeManifests(t *testing.T, s *servers.Server) {
+	files, err := filepath.Glob(filepath.Join(fleet.Top(), "examples", "kubernetes", "*.yaml"))
+	require.NoError(t, err)
+	n := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for document := range bytes.SplitSeq(text, []byte("\n---\n")) {
+			var o object
+			require.NoError(t, yaml.Unmarshal(document, &o))
+			group, kind := o["apiVersion"].(string), o["kind"].(string)
+			prefix := "/apis/" + group
+			switch {
+			case kind == "Kustomization":
+				continue
+			case group == "v1":
+				prefix = "/api/v1"
+			}
+			kube(t, s, http.MethodPost, prefix+"/namespaces/default/"+strings.ToLower(kind)+"s?dryRun=All&fieldValidation=Strict", o)
+			n++
+		}
+	}
+	assert.Greater(t, n, 10)
+}
+
 // testKubeShown checks that kubectl get lease shows who holds a node number.
 func testKubeShown(t *testing.T, s *servers.Server) {
 	g, err := generator.Open(Within(t), s.At(s.Addr, "namespace=shown"))
@@ -156,8 +190,9 @@ func testKubeShown(t *testing.T, s *servers.Server) {
 	defer g.Close() //nolint:errcheck // the test has ended
 	host, err := os.Hostname()
 	require.NoError(t, err)
-	lease, err := kubeAdmin(t, s).CoordinationV1().Leases("default").Get(Within(t), fmt.Sprintf("shown.node.%07d", g.Keeper().Node()), meta.GetOptions{})
+	spec := kube(t, s, http.MethodGet, kubeLeases+fmt.Sprintf("shown.node.%07d", g.Keeper().Node()), nil)["spec"].(object)
+	assert.Contains(t, spec["holderIdentity"], host)
+	renewed, err := time.Parse(time.RFC3339, spec["renewTime"].(string))
 	require.NoError(t, err)
-	assert.Contains(t, *lease.Spec.HolderIdentity, host)
-	assert.WithinDuration(t, time.Now(), lease.Spec.RenewTime.Time, time.Minute)
+	assert.WithinDuration(t, time.Now(), renewed, time.Minute)
 }

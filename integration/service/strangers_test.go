@@ -239,7 +239,7 @@ func neverReceive(t testing.TB, ctx context.Context, addr string) {
 	defer func() { _ = conn.Close() }()
 	ctx, cancel := context.WithTimeout(ctx, 2*readTimeout)
 	defer cancel()
-	s, err := tickflakev1.NewTickflakeClient(conn).Stream(ctx)
+	s, err := tickflakev1.NewTickflakeServiceClient(conn).Stream(ctx)
 	if err != nil {
 		return // beyond the limit of connections
 	}

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"strconv"
 	"syscall"
 	"time"
 )
@@ -81,15 +82,23 @@ type usage struct{ error }
 
 func (u usage) Unwrap() error { return u.error }
 
+// Exit ends a command with the exit code of a program that it has run, and with no other word.
+type Exit int
+
+func (e Exit) Error() string { return "exit code " + strconv.Itoa(int(e)) }
+
 // Code returns the exit code of a command that ended with err, which may be nil: [Done],
-// 128 plus the number of the signal for an [Interruption], [Misuse] for an error of
-// [Usage], and else [Failed].
+// 128 plus the number of the signal for an [Interruption], that of an [Exit], [Misuse] for an
+// error of [Usage], and else [Failed].
 func Code(err error) int {
 	var interrupted Interruption
 	var bad usage
+	var exit Exit
 	switch {
 	case err == nil:
 		return Done
+	case errors.As(err, &exit):
+		return int(exit)
 	case errors.As(err, &interrupted):
 		return signaled + int(interrupted.Signal)
 	case errors.As(err, &bad):

@@ -24,6 +24,7 @@ const (
 	lower    mutant = "LOWER"
 	byToken  mutant = "TOKEN"
 	sameTick mutant = "SAME_TICK"
+	lowered  mutant = "LOWERED"
 
 	// Of a fleet that moves.
 	onlyClaimed mutant = "ONLY_CLAIMED"
@@ -99,6 +100,7 @@ var mutants = []struct {
 	{lower, "an extension goes to the clock and a window, though the limit is above", world{procs: 2, cells: 1, ticks: 3}, errUnique},
 	{noRaise, "the word is not raised to the floor of a new number", world{procs: 2, cells: 2, ticks: 2}, errUnique},
 	{sameTick, "the word is raised to the floor only, and not above the last tick", world{procs: 2, cells: 2, ticks: 2, order: true}, errOrdered},
+	{lowered, "a release lowers the limit, though the window does not know what was stamped", world{procs: 2, cells: 1, ticks: 2, apart: true}, errUnique},
 	{onlyClaimed, "only a number that was claimed gets a final cell", moving, errUnique},
 	{onlyHeld, "only a number that is held gets a final cell", moving, errUnique},
 	{earlyLimit, "the limit is read before the cell is final", moving, errUnique},

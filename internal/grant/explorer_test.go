@@ -70,6 +70,7 @@ type world struct {
 	reserves bool   // an operator reserves cells
 	moves    bool   // the fleet moves to another store: cell 1 is that of node number 0 there
 	floor    uint64 // world.moves: of the fleet, which itself came from a store that is gone: ticks below were stamped there
+	apart    bool   // ticks are stamped without the window, which does not know which
 
 	broken mutant
 }
@@ -221,6 +222,7 @@ func (w *world) config() Config {
 	if w.pinned {
 		c.Pinned = 0
 	}
+	c.Whole = w.apart && w.broken != lowered
 	return c
 }
 
@@ -373,7 +375,9 @@ func (w *world) stamp(s *state, i int, emit *emitter) {
 		if w.order {
 			win.where = win.Node
 		}
-		win.used = t + 1
+		if !w.apart {
+			win.used = t + 1
+		}
 		if w.broken == m13 {
 			win.issued = t + 1
 		}

@@ -24,6 +24,7 @@ var (
 		"stale, damaged":   {procs: 1, cells: 1, ticks: 2, window: 1, stale: 1, kept: 1, damaged: true},
 		"reserved":         {procs: 2, cells: 1, ticks: 3, window: 1, reserves: true},
 		"reserved, pinned": {procs: 2, cells: 1, ticks: 3, window: 1, reserves: true, pinned: true},
+		"apart":            {procs: 2, cells: 1, ticks: 3, window: 1, net: 1, apart: true},
 		"moves":            {procs: 2, cells: 2, ticks: 3, window: 1, net: 1, moves: true},
 		"moves again":      {procs: 2, cells: 2, ticks: 3, window: 1, net: 1, moves: true, floor: 2},
 	}

@@ -18,7 +18,10 @@ func (m *Machine) nextHeld(in Input) Op {
 		// (3) While the window has another grant, used says nothing about this one, and no slot
 		// of it was taken.
 		limit := h.Floor
-		if in.Grant.To > 0 && in.Grant.Node == h.Node && in.Grant.From == h.Floor {
+		switch {
+		case m.Whole:
+			limit = h.Limit
+		case in.Grant.To > 0 && in.Grant.Node == h.Node && in.Grant.From == h.Floor:
 			limit = min(max(h.Floor, m.used), h.Limit)
 		}
 		return Op{Kind: Swap, Why: Release, Node: h.Node, Version: h.Version, Record: m.unheld(in, h.Floor, limit, h.names)}

@@ -14,6 +14,7 @@ type Config struct {
 	End           uint64 // the end of the layout's time: no limit is above it
 	Pinned        int64  // the only node number to claim, or -1 for any
 	Locker        bool   // the store has locks: a cell that is not locked is free
+	Whole         bool   // a release keeps the limit: the window does not see which ticks are stamped
 }
 
 // Input is what a [Machine] is told with each call. Its uniqueness rests on Used, Grant, Name,

@@ -22,5 +22,3 @@ func mapPage(device string) ([]byte, error) {
 	}
 	return page, nil
 }
-
-func unmapPage(page []byte) error { return syscall.Munmap(page) }

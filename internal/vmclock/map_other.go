@@ -5,5 +5,3 @@ package vmclock
 import "errors"
 
 func mapPage(string) ([]byte, error) { return nil, errors.ErrUnsupported }
-
-func unmapPage([]byte) error { return nil }

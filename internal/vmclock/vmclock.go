@@ -7,7 +7,7 @@
 //	8 u16 version           24 u64 flags
 //	                       104 u64 vm_generation_counter: of copies, if a flag says so
 //
-// You need these names: [Open] returns a [Page], whose [Page.Marker] is the word to compare.
+// You need these names: [Open] returns a [Page], whose Marker is the word to compare.
 package vmclock
 
 import (
@@ -24,24 +24,25 @@ import (
 	"github.com/tickflake/tickflake/internal/word"
 )
 
-// Off stands for no device.
-const Off = "off"
+// Auto stands for the first device, as the empty string does, and Off for none.
+const (
+	Auto = "auto"
+	Off  = "off"
+)
 
 // Page is that of a device. It stays mapped until the process ends.
 type Page struct {
-	marker *word.Uint64
-	by     string // see By
+	// Marker is the word that has another value in each copy of the memory. Nobody writes it if there is no
+	// device. A caller compares it with what it was when its grant was made.
+	Marker *word.Uint64
+	By     string // by what copies are noticed, as "/dev/vmclock0, vm_generation_counter"; "" if they are not
 }
 
-// Marker is the word that has another value in each copy of the memory. It is read only; nobody writes it
-// if there is no device. A caller whose memory may be a copy compares it with what it was when its grant was made.
-func (p *Page) Marker() *word.Uint64 { return p.marker }
-
-// By says by what copies are noticed, as "/dev/vmclock0, vm_generation_counter"; "" if they are not.
-func (p *Page) By() string { return p.by }
-
 // none is the page without a device.
-var none = &Page{marker: new(word.Uint64)}
+var none = &Page{Marker: new(word.Uint64)}
+
+// devices is where the devices are.
+var devices = "/dev/vmclock*"
 
 // pages are those that were opened, by device, so that each is mapped, and logged, once.
 var pages struct {
@@ -49,12 +50,15 @@ var pages struct {
 	by map[string]*Page
 }
 
-// Open maps the page of a device, or of the first /dev/vmclock* if device is empty. It logs a device that
+// Open maps the page of a device, or of the first /dev/vmclock* for Auto. It logs a device that
 // is found, and one that cannot be used. Then, and if there is none, the page stands for none; for a device
 // that was named, it is an error.
 func Open(device string, log *slog.Logger) (*Page, error) {
-	if device == Off {
+	switch device {
+	case Off:
 		return none, nil
+	case Auto:
+		device = ""
 	}
 	pages.Lock()
 	defer pages.Unlock()
@@ -63,7 +67,7 @@ func Open(device string, log *slog.Logger) (*Page, error) {
 	}
 	p, path := none, device
 	if path == "" {
-		found, _ := filepath.Glob("/dev/vmclock*") // the pattern is valid
+		found, _ := filepath.Glob(devices) // the pattern is valid
 		if len(found) > 0 {
 			path = found[0]
 		}
@@ -73,7 +77,7 @@ func Open(device string, log *slog.Logger) (*Page, error) {
 		switch {
 		case err == nil:
 			p = found
-			log.Info("vmclock: copies of this machine's memory are noticed", "by", p.by)
+			log.Info("vmclock: copies of this machine's memory are noticed", "by", p.By)
 		case device != "":
 			return nil, err
 		case errors.Is(err, fs.ErrPermission):
@@ -107,8 +111,8 @@ func read(device string) (*Page, error) {
 		return nil, fmt.Errorf("vmclock: %w", err)
 	}
 	p, err := parse(page, device)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("vmclock: %s: %w", device, err), unmapPage(page))
+	if err != nil { // the page stays mapped: there is one
+		return nil, fmt.Errorf("vmclock: %s: %w", device, err)
 	}
 	return p, nil
 }

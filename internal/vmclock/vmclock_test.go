@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"log/slog"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -39,10 +40,10 @@ func TestOpen(t *testing.T) {
 				return
 			}
 			require.NoError(t, err)
-			assert.Equal(t, d.Path+", "+test.by, p.By())
-			before := p.Marker().Load()
+			assert.Equal(t, d.Path+", "+test.by, p.By)
+			before := p.Marker.Load()
 			d.Set(test.marker, 77)
-			assert.NotEqual(t, before, p.Marker().Load())
+			assert.NotEqual(t, before, p.Marker.Load())
 		})
 	}
 	short := vmclocktest.New(t).Path
@@ -53,17 +54,31 @@ func TestOpen(t *testing.T) {
 	assert.ErrorContains(t, err, "has 112 bytes, want 4096")
 }
 
-// TestOpenOnce guards that each keeper and sequence of a process has the same page, and that the log tells of it once.
-func TestOpenOnce(t *testing.T) {
-	var log bytes.Buffer
-	path := vmclocktest.New(t).Path
-	first, err := Open(path, slog.New(slog.NewTextHandler(&log, nil)))
-	require.NoError(t, err)
-	second, err := Open(path, slog.New(slog.NewTextHandler(&log, nil)))
-	require.NoError(t, err)
-	assert.Same(t, first, second)
-	assert.Equal(t, 1, bytes.Count(log.Bytes(), []byte("are noticed")))
-	off, err := Open(Off, slog.New(slog.DiscardHandler))
-	require.NoError(t, err)
-	assert.Empty(t, off.By())
+// TestOpenFirst guards that a device that cannot be used is told of, and keeps no process from starting.
+func TestOpenFirst(t *testing.T) {
+	defer func(before string) { devices = before }(devices)
+	for said, spoil := range map[string]func(*testing.T, *vmclocktest.Device){
+		"INFO msg=\"vmclock: copies of this machine's memory are noticed\"":     func(*testing.T, *vmclocktest.Device) {},
+		"WARN msg=\"vmclock: copies of this machine's memory are not noticed\"": func(_ *testing.T, d *vmclocktest.Device) { d.Set(8, 2) },
+		"by a udev rule": func(t *testing.T, d *vmclocktest.Device) {
+			if os.Geteuid() == 0 {
+				t.Skip("root may read all")
+			}
+			require.NoError(t, os.Chmod(d.Path, 0))
+		},
+	} {
+		t.Run(said, func(t *testing.T) {
+			d := vmclocktest.New(t)
+			spoil(t, d)
+			var log bytes.Buffer
+			devices, pages.by = d.Path, nil
+			p, err := Open("", slog.New(slog.NewTextHandler(&log, nil)))
+			require.NoError(t, err)
+			again, err := Open(Auto, slog.New(slog.NewTextHandler(&log, nil)))
+			require.NoError(t, err)
+			assert.Same(t, p, again)
+			assert.Equal(t, 1, strings.Count(log.String(), said), "each keeper and sequence opens it, and the log tells once")
+			assert.Equal(t, strings.Contains(log.String(), "are noticed"), p.By != "")
+		})
+	}
 }

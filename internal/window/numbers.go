@@ -19,27 +19,14 @@ func NewNumbers() *Numbers {
 }
 
 // Quick is [Numbers.Count] in the common case. It fails when the last of the numbers lies at or
-// beyond the soft limit, and when the present range has ended: then the caller goes on with
-// Count. It is apart because one call with the results of both would cost a sixth more.
+// beyond the soft limit, when the present range has ended or is another memory's, and when another caller was
+// first: then the caller goes on with Count. It is apart because one call with the results of both would
+// cost a sixth more, and is inlined.
 func (w *Numbers) Quick(n uint64) (first uint64, ok bool) {
 	s := w.span.Load()
-	if first, ok = s.count(n); ok && !s.Original() {
-		s.Abandon() // what was taken counts as handed out: the original does that
-		ok = false
-	}
-	return first, ok
-}
-
-func (s *Span) count(n uint64) (first uint64, ok bool) {
-	for {
-		free := s.free.Load()
-		if free+n > s.soft.Load() { // no sum overflows: see MaxNumbers
-			return 0, false
-		}
-		if s.free.CompareAndSwap(free, free+n) {
-			return free, true
-		}
-	}
+	marker, mark := s.marker, s.mark // before the swap, which later loads wait for
+	first = s.free.Load()
+	return first, first+n <= s.soft.Load() /* no sum overflows: see MaxNumbers */ && s.free.CompareAndSwap(first, first+n) && marker.Load() == mark
 }
 
 // Count takes n counted numbers in a row, from first on, without waiting. When fewer are left
@@ -62,7 +49,7 @@ func (w *Numbers) Count(n uint64) (first uint64, more, ok bool) {
 	case free+n <= s.limit.Load():
 		if s.free.CompareAndSwap(free, free+n) {
 			if !s.Original() {
-				s.Abandon()
+				s.Abandon() // what was taken counts as handed out: the original does that
 				return 0, true, false
 			}
 			return free, queued == nil && free+n > s.soft.Load(), true

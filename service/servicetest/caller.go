@@ -85,7 +85,7 @@ func NewCaller(protocol string, dial Dial, token string) Caller {
 		if err != nil {
 			panic(err) // a mistake in the options
 		}
-		return &grpcCaller{conn, tickflakev1.NewTickflakeClient(conn), token}
+		return &grpcCaller{conn, tickflakev1.NewTickflakeServiceClient(conn), token}
 	case HTTP:
 		connect := func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, HTTP) }
 		return &httpCaller{&http.Transport{DialContext: connect, DialTLSContext: connect, ForceAttemptHTTP2: true}, token}
@@ -207,7 +207,7 @@ func number(texts []string, err error) (int64, error) {
 // grpcCaller calls the methods of gRPC.
 type grpcCaller struct {
 	conn  *grpc.ClientConn
-	api   tickflakev1.TickflakeClient
+	api   tickflakev1.TickflakeServiceClient
 	token string
 }
 
@@ -292,14 +292,14 @@ func (c *httpCaller) request(method, path string) ([]byte, error) {
 	}
 	var problem struct {
 		Code, Detail string
-		After        float64 `json:"retry_after"`
+		After        float64 `json:"retry_after_seconds"`
 	}
 	if err := json.Unmarshal(body, &problem); err != nil {
 		return nil, fmt.Errorf("status %s: %s", answer.Status, body)
 	}
 	seconds, _ := strconv.ParseFloat(answer.Header.Get("Retry-After"), 64)
 	if seconds < problem.After || seconds >= problem.After+1 {
-		return nil, fmt.Errorf("Retry-After is %g, and retry_after %g", seconds, problem.After)
+		return nil, fmt.Errorf("Retry-After is %g, and retry_after_seconds %g", seconds, problem.After)
 	}
 	return nil, &Refusal{fmt.Sprintf("%d %s", answer.StatusCode, problem.Code), problem.Detail, time.Duration(problem.After * float64(time.Second))}
 }

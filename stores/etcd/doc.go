@@ -7,6 +7,8 @@
 //     this package for it.
 //   - [New]: a Store with the caller's own client.
 //
+// It brings 16 modules of others into a program.
+//
 // # URLs
 //
 //	etcd://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][?namespace=NAME]

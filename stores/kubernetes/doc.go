@@ -6,13 +6,17 @@
 //
 //	tickflake generate --store k8s://default
 //
+// It brings 1 module of others into a program.
+//
 // # URLs
 //
 //	k8s://NAMESPACE[/PREFIX][?kubeconfig=FILE&context=NAME&namespace=NAME]
 //
 // NAMESPACE is one of Kubernetes; the option namespace separates fleets in it, as with every
 // store. In a pod, the server and the credentials are those of its service account; elsewhere,
-// those of a kubeconfig: the file of the option, else of KUBECONFIG, else ~/.kube/config.
+// those of a kubeconfig: the file of the option, else of KUBECONFIG, else ~/.kube/config. A user there logs in
+// by a token, a certificate, a password or a program (exec); the files are read anew while the process runs. A
+// user with any other field, such as "as", is refused.
 //
 // # Format
 //

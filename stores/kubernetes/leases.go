@@ -1,19 +1,16 @@
 package kubernetes
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"strings"
-
-	coordination "k8s.io/api/coordination/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
+	"time"
 
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/engine"
@@ -27,43 +24,62 @@ type Store struct{ engine.Skeleton[revision] }
 
 // revision is that of an object. Without its uid, a server makes a Lease anew that was deleted since, whatever
 // the version that a PUT asks for.
-type revision struct {
-	uid     types.UID
-	version string
+type revision struct{ uid, version string }
+
+// lease is an object of the kind Lease, in what the package reads and writes of it.
+type lease struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Metadata   struct {
+		Name            string            `json:"name"`
+		UID             string            `json:"uid,omitempty"`
+		ResourceVersion string            `json:"resourceVersion,omitempty"`
+		Annotations     map[string]string `json:"annotations"`
+	} `json:"metadata"`
+	Spec spec `json:"spec"`
+}
+
+// spec is what kubectl get lease shows.
+type spec struct {
+	HolderIdentity string `json:"holderIdentity,omitempty"`
+	RenewTime      string `json:"renewTime,omitempty"`
 }
 
 // leases keeps texts as objects of the kind Lease, for the skeleton of package engine.
 type leases struct {
-	client    rest.Interface
+	client    *http.Client
+	server    *url.URL
+	cluster   *cluster
+	user      *user
 	namespace string // of Kubernetes
 	prefix    string // of the objects' names
 }
 
 // Get reads one object. A request without a resourceVersion is answered by a majority of etcd.
 func (l *leases) Get(ctx context.Context, key string, _ bool) (engine.Text[revision], error) {
-	lease := new(coordination.Lease)
-	err := l.send(ctx, l.client.Get().Name(l.prefix+nameOf(key)), lease)
+	var found lease
+	err := l.send(ctx, http.MethodGet, l.prefix+nameOf(key), nil, nil, &found)
 	if err != nil {
-		if apierrors.IsNotFound(err) {
+		if codeOf(err) == http.StatusNotFound {
 			err = nil
 		}
 		return engine.Text[revision]{Latest: true}, err
 	}
-	return engine.Text[revision]{Bytes: []byte(lease.Annotations[annotation]), Found: true, Revision: revision{lease.UID, lease.ResourceVersion}, Latest: true}, nil
+	is := found.Metadata
+	return engine.Text[revision]{Bytes: []byte(is.Annotations[annotation]), Found: true, Revision: revision{is.UID, is.ResourceVersion}, Latest: true}, nil
 }
 
 // Put writes one object, if it still has the revision, or makes it, if there is none.
 func (l *leases) Put(ctx context.Context, key string, at revision, text []byte) error {
-	lease := &coordination.Lease{ObjectMeta: meta.ObjectMeta{
-		Name: l.prefix + nameOf(key), Namespace: l.namespace, UID: at.uid, ResourceVersion: at.version,
-		Annotations: map[string]string{annotation: string(text)},
-	}, Spec: show(text)}
-	request := l.client.Post()
+	put := lease{APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Spec: show(text)}
+	put.Metadata.Name, put.Metadata.UID, put.Metadata.ResourceVersion = l.prefix+nameOf(key), at.uid, at.version
+	put.Metadata.Annotations = map[string]string{annotation: string(text)}
+	method, name := http.MethodPost, ""
 	if at != (revision{}) {
-		request = l.client.Put().Name(lease.Name)
+		method, name = http.MethodPut, put.Metadata.Name
 	}
-	err := l.send(ctx, request.Body(lease), lease)
-	if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) || at != (revision{}) && apierrors.IsNotFound(err) {
+	err := l.send(ctx, method, name, nil, put, &put)
+	if code := codeOf(err); code == http.StatusConflict || code == http.StatusNotFound && name != "" {
 		return stores.ErrConflict
 	}
 	return err
@@ -72,43 +88,90 @@ func (l *leases) Put(ctx context.Context, key string, at revision, text []byte) 
 // Scan reads all objects of the namespace, since Kubernetes cannot list a range.
 func (l *leases) Scan(ctx context.Context, _, _ string, _ int, found func(key string, text []byte)) (more bool, err error) {
 	for next, again := "", true; again; again = next != "" {
-		list := new(coordination.LeaseList)
-		options := &meta.ListOptions{Limit: 500, Continue: next}
-		if err := l.send(ctx, l.client.Get().VersionedParams(options, scheme.ParameterCodec), list); err != nil {
+		var list struct {
+			Metadata struct{ Continue string }
+			Items    []lease
+		}
+		if err := l.send(ctx, http.MethodGet, "", url.Values{"limit": {"500"}, "continue": {next}}, nil, &list); err != nil {
 			return false, err
 		}
-		for i := range list.Items {
-			name, ours := strings.CutPrefix(list.Items[i].Name, l.prefix)
+		for _, item := range list.Items {
+			name, ours := strings.CutPrefix(item.Metadata.Name, l.prefix)
 			if key, ok := keyOf(name); ours && ok {
-				found(key, []byte(list.Items[i].Annotations[annotation]))
+				found(key, []byte(item.Metadata.Annotations[annotation]))
 			}
 		}
-		next = list.Continue
+		next = list.Metadata.Continue
 	}
 	return false, nil
 }
 
-// send sends a request once, and decodes the answer. The driver would print errors that it returns.
-func (l *leases) send(ctx context.Context, request *rest.Request, into runtime.Object) error {
-	ctx = klog.NewContext(ctx, klog.Logger{})
-	return request.Namespace(l.namespace).Resource("leases").MaxRetries(0).Do(ctx).Into(into)
+// send sends a request once, and decodes the answer.
+func (l *leases) send(ctx context.Context, method, name string, query url.Values, body, into any) error {
+	at := l.server.JoinPath("apis/coordination.k8s.io/v1/namespaces", l.namespace, "leases", name)
+	at.RawQuery = query.Encode()
+	var text bytes.Buffer
+	if body != nil {
+		if err := json.NewEncoder(&text).Encode(body); err != nil {
+			return err
+		}
+	}
+	request, err := http.NewRequestWithContext(ctx, method, at.String(), &text)
+	if err != nil {
+		return err
+	}
+	request.Header = http.Header{"Accept": {"application/json"}, "Content-Type": {"application/json"}, "User-Agent": {"tickflake"}}
+	login, err := l.user.authorization(ctx, l.cluster)
+	if err != nil {
+		return err
+	}
+	if login != "" {
+		request.Header.Set("Authorization", login)
+	}
+	answer, err := l.client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()                         //nolint:errcheck // it was read
+	if answer.StatusCode == http.StatusUnauthorized { // a new certificate needs a new connection
+		l.user.Exec.forget()
+		l.client.CloseIdleConnections()
+	}
+	if answer.StatusCode > 299 {
+		said := &answerError{code: answer.StatusCode}
+		_ = json.NewDecoder(answer.Body).Decode(said) // a proxy answers in another form
+		return said
+	}
+	return json.NewDecoder(answer.Body).Decode(into)
+}
+
+// answerError is an answer with an error in it.
+type answerError struct {
+	code    int
+	Message string
+}
+
+func (e *answerError) Error() string {
+	return fmt.Sprintf("%d %s", e.code, cmp.Or(e.Message, http.StatusText(e.code)))
+}
+
+// codeOf returns the status of an answer with an error, or 0.
+func codeOf(err error) int {
+	if answer, ok := errors.AsType[*answerError](err); ok {
+		return answer.code
+	}
+	return 0
 }
 
 // show is what kubectl get lease shows of a cell: the holder of a node number. Nothing
 // reads it.
-func show(text []byte) (spec coordination.LeaseSpec) {
+func show(text []byte) spec {
 	_, value, _ := strings.Cut(string(text), " ")
 	var node struct{ Holder, Owner string }
 	if json.Unmarshal([]byte(value), &node) != nil || node.Holder == "" {
-		return spec
+		return spec{}
 	}
-	now := meta.NowMicro()
-	spec.RenewTime = &now
-	spec.HolderIdentity = &node.Holder
-	if node.Owner != "" {
-		spec.HolderIdentity = &node.Owner
-	}
-	return spec
+	return spec{cmp.Or(node.Owner, node.Holder), time.Now().UTC().Format("2006-01-02T15:04:05.000000Z")}
 }
 
 var (
@@ -121,25 +184,20 @@ var (
 
 // refused gives the server's answer its kind. Its text names the right that is missing.
 func refused(err error) error {
-	for _, answer := range []struct {
-		is   func(error) bool
-		kind error
-	}{
-		{apierrors.IsForbidden, errRight},
-		{apierrors.IsUnauthorized, errLogin},
-		{apierrors.IsNotFound, errHome}, // of a write; a Read knows it as no cell
-		{apierrors.IsTooManyRequests, errSlow},
-		{apierrors.IsResourceExpired, errSlow}, // a List that has taken too long
-		{apierrors.IsServerTimeout, errSlow},
-		{apierrors.IsTimeout, errSlow},
-		{apierrors.IsServiceUnavailable, errSlow},
-		{apierrors.IsInternalError, errSlow},
-		{apierrors.IsInvalid, errInvalid},
-		{apierrors.IsBadRequest, errInvalid},
-	} {
-		if err != nil && answer.is(err) {
-			return fmt.Errorf("%w: %w", answer.kind, err)
-		}
+	var kind error
+	switch code := codeOf(err); {
+	case code == http.StatusForbidden:
+		kind = errRight
+	case code == http.StatusUnauthorized:
+		kind = errLogin
+	case code == http.StatusNotFound: // of a write; a Read knows it as no cell
+		kind = errHome
+	case code == http.StatusBadRequest, code == http.StatusUnprocessableEntity:
+		kind = errInvalid
+	case code == http.StatusTooManyRequests, code == http.StatusGone, code >= 500: // a List that has taken too long is gone
+		kind = errSlow
+	default:
+		return err
 	}
-	return err
+	return fmt.Errorf("%w: %w", kind, err)
 }

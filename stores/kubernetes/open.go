@@ -2,16 +2,12 @@ package kubernetes
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
-
-	coordination "k8s.io/api/coordination/v1"
-	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/client-go/transport"
 
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/engine"
@@ -52,60 +48,28 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	case len(name) > maxPrefix:
 		return nil, u.Refuse(fmt.Sprintf("prefix and option namespace take %d characters of a name of Kubernetes, in which a capital letter, z, _ and . count twice; want at most %d", len(name), maxPrefix), nil)
 	}
-	config, err := configOf(u)
-	if err != nil {
-		return nil, err
+	found, user, err := find(u.Options["kubeconfig"], u.Options["context"])
+	if errors.Is(err, errNoCluster) {
+		return nil, u.Refuse(err.Error(), nil)
 	}
-	client, closeAll, err := clientOf(config)
-	if err != nil {
-		return nil, u.Refuse("kubeconfig", err)
+	var server, proxy *url.URL
+	var trusted *tls.Config
+	if err == nil {
+		server, trusted, proxy, err = connect(found, user)
 	}
-	return &Store{engine.Skeleton[revision]{
-		Texts: &leases{client: client, namespace: namespace, prefix: name}, Namespace: u.Namespace,
-		At:      func() string { return engine.At("k8s", config.Host) },
-		Explain: func(_ context.Context, err error) error { return refused(err) },
-		Done:    closeAll,
-	}}, nil
-}
-
-// configOf finds the server and the credentials: the kubeconfig of the URL, of KUBECONFIG
-// or of the home directory, or those of the pod.
-func configOf(u *engine.URL) (*rest.Config, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = u.Options["kubeconfig"]
-	overrides := &clientcmd.ConfigOverrides{CurrentContext: u.Options["context"]}
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
-	switch {
-	case clientcmd.IsEmptyConfig(err), errors.Is(err, rest.ErrNotInCluster):
-		err = u.Refuse("no cluster; run in a pod with a service account, or name a kubeconfig by KUBECONFIG or kubeconfig=FILE", nil)
-	case err != nil:
-		err = u.Refuse("kubeconfig", engine.Withhold(err, err.Error(), "context", "cluster", "server", "certificate"))
-	}
-	return config, err
-}
-
-// clientOf returns a client of the API of leases with connections of its own.
-func clientOf(config *rest.Config) (client rest.Interface, closeAll func() error, err error) {
-	config.GroupVersion, config.APIPath = &coordination.SchemeGroupVersion, "/apis"
-	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
-	config.QPS = -1 // no limiter: what to send is little, and must not wait
-	config.NextProtos = []string{"http/1.1"}
-	settings, err := config.TransportConfig()
 	if err != nil {
-		return nil, nil, err
-	}
-	trusted, err := transport.TLSConfigFor(settings)
-	if err != nil {
-		return nil, nil, err
+		return nil, u.Refuse("kubeconfig", engine.Withhold(err, err.Error(), "no such context", "context", "cluster", "user", "server", "certificate", "proxy-url", "exec"))
 	}
 	base := dial.NewTransport(&dial.Dialer{Most: most}, conns, trusted)
-	if settings.Proxy != nil {
-		base.Proxy = settings.Proxy
+	if proxy != nil {
+		base.Proxy = http.ProxyURL(proxy)
 	}
-	wrapped, err := transport.HTTPWrappersForConfig(settings, base)
-	if err != nil {
-		return nil, nil, err
-	}
-	client, err = rest.RESTClientForConfigAndClient(config, &http.Client{Transport: wrapped})
-	return client, base.Close, err
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // a write goes out once
+	client := &http.Client{Transport: base, CheckRedirect: stay}
+	return &Store{engine.Skeleton[revision]{
+		Texts: &leases{client: client, server: server, cluster: found, user: user, namespace: namespace, prefix: name}, Namespace: u.Namespace,
+		At:      func() string { return engine.At("k8s", server.Host) },
+		Explain: func(_ context.Context, err error) error { return refused(err) },
+		Done:    base.Close,
+	}}, nil
 }

@@ -7,6 +7,8 @@
 //     package for it.
 //   - [New]: a Store on the caller's own database handle.
 //
+// It brings 2 modules of others into a program.
+//
 // # URLs
 //
 //	mysql://ids@db.example:3306/ops?tls=true&namespace=orders

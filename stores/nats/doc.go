@@ -8,6 +8,8 @@
 //   - [New]: a Store with the caller's own JetStream client.
 //   - [ErrBucket]: the bucket of the namespace could lose cells.
 //
+// It brings 6 modules of others into a program.
+//
 // # URLs
 //
 //	nats://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][?namespace=NAME]

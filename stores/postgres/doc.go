@@ -6,6 +6,8 @@
 //     URL; import this package for it.
 //   - [New]: a Store on the caller's own database handle.
 //
+// It brings 6 modules of others into a program.
+//
 // # URLs
 //
 //	postgres://ids@db.example:5432/ops?sslmode=verify-full&namespace=orders

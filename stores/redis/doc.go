@@ -8,6 +8,8 @@
 //     cluster.
 //   - [ErrReplicas]: too few replicas have confirmed a write.
 //
+// It brings 4 modules of others into a program.
+//
 // # URLs
 //
 //	rediss://ids:secret@redis.example:6379/0?replicas=1&namespace=orders

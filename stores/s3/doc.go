@@ -7,6 +7,8 @@
 //
 //	tickflake generate --store 's3://BUCKET?region=eu-central-1'
 //
+// It brings 19 modules of others into a program.
+//
 // # URLs
 //
 //	s3://BUCKET[/PREFIX][?endpoint=URL&region=NAME&profile=NAME&cacert=FILE&namespace=NAME]
@@ -26,7 +28,7 @@
 //
 // A process that opens the store checks that the server heeds If-None-Match and If-Match, and
 // refuses one that ignores them. Before the first process of a fleet writes it also probes, once in the life of a
-// namespace, and again in "tickflake lease check", whether of 8 writes at once on one condition one succeeds: 96 times, which
+// namespace, and again in "tickflake store check", whether of 8 writes at once on one condition one succeeds: 96 times, which
 // takes as long as about 70 requests one after the other. Two gateways of versitygw that race on one directory were
 // found in 300 of 300 probes; to find a server that races more rarely, probe again. One that was found is refused by
 // all processes, until the object REFUSED! of the namespace is deleted. Objects in capitals serve for
@@ -55,7 +57,7 @@
 // Amazon S3 keeps acknowledged writes. What can still lose them: a lifecycle rule that expires objects under
 // PREFIX/; a person or a tool that deletes objects or restores old versions of them; replication to a second bucket that
 // the fleet is moved to. A versioned bucket keeps an old version for each write, so let a rule expire
-// noncurrent versions; object lock with a default retention keeps them all for its time. "tickflake lease check" names
+// noncurrent versions; object lock with a default retention keeps them all for its time. "tickflake store check" names
 // such rules, versions and locks, if it may ask (s3:GetLifecycleConfiguration, s3:GetBucketVersioning,
 // s3:GetBucketObjectLockConfiguration).
 package s3

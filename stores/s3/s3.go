@@ -214,7 +214,7 @@ func (b *bucket) explain(err error) error {
 	case errors.Is(err, engine.ErrIgnores):
 		return fmt.Errorf("%s: %w", b.transport.Server(), err)
 	case errors.Is(err, engine.ErrRaces):
-		return fmt.Errorf("%s: %w; then delete the object %s, by which all processes refuse this one, and run tickflake lease check", b.transport.Server(), err, b.prefix+engine.Mark+end)
+		return fmt.Errorf("%s: %w; then delete the object %s, by which all processes refuse this one, and run tickflake store check", b.transport.Server(), err, b.prefix+engine.Mark+end)
 	case kind != nil:
 	case code == http.StatusNotFound && !errors.Is(err, stores.ErrConflict), code == http.StatusMethodNotAllowed, code == http.StatusNotImplemented:
 		return fmt.Errorf("%w: %s", errOther, answer.Code) // err may have a page of HTML

@@ -7,6 +7,8 @@
 //     this package for it.
 //   - [New]: a Store with a connection of the caller's.
 //
+// It brings 1 module of others into a program.
+//
 // # URLs
 //
 //	zk://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/CHROOT][?namespace=NAME]

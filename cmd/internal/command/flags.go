@@ -15,10 +15,13 @@ func Flag[T any](cmd *cobra.Command, name, usage string, value *T, parse func(st
 	CompleteFlag(cmd, name, words...)
 }
 
+// short are the flags that have a letter, too, the one that other programs give them.
+var short = map[string]string{"format": "o", "count": "n"}
+
 // Var adds a flag, whose text parse turns into *value. The usage has the default, if the help is to
 // show it, and in backquotes the name of the value.
 func Var[T any](cmd *cobra.Command, name, usage string, value *T, parse func(string) (T, error)) *pflag.Flag {
-	flag := cmd.Flags().VarPF(parsed[T]{value, parse}, name, "", usage)
+	flag := cmd.Flags().VarPF(parsed[T]{value, parse}, name, short[name], usage)
 	flag.DefValue = "" // so that the help does not add it
 	return flag
 }

@@ -144,7 +144,7 @@ func TestVMClock(t *testing.T) {
 		t.Skip("TestFaults has it")
 	}
 	var found Kernel
-	needsMachine(t, func() (_ Kernel, err error) { found, err = machine.FindVMClock(t.Context()); return found, err })
+	needsMachine(t, func() (_ Kernel, err error) { found, err = machine.FindVMClock(); return found, err })
 	const fault = "copy-shared-vmclock"
 	o := Options{Kernel: found, Faults: []string{fault}, Kills: cmp.Or(*killsFlag, 2)}
 	for _, s := range subject.All() {

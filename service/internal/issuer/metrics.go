@@ -3,10 +3,17 @@ package issuer
 import (
 	"context"
 	"errors"
+	"net/http"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"google.golang.org/genproto/googleapis/rpc/code"
+	"google.golang.org/grpc/codes"
+
+	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
 )
 
 // scope names the instrumentation in metrics, as in package otel.
@@ -27,12 +34,65 @@ type State struct {
 	Others         string                   // the name of the clients beyond MaxObserved, added up
 }
 
-// Took records how long a request took. On RESP it is one pipeline in 16 of a connection.
-func (o *Observer) Took(p Protocol, d time.Duration) {
-	for _, h := range o.durations {
-		h.Record(context.Background(), d.Seconds(), o.attributes[p]...)
+// Piped records how long one pipeline in 16 of a connection of RESP took.
+func (o *Observer) Piped(d time.Duration) {
+	for _, h := range o.durations[RESP] {
+		h.Record(context.Background(), d.Seconds())
 	}
 }
+
+// kind has what the attributes of a request depend on.
+type kind struct {
+	protocol Protocol
+	method   string
+	code     Code // Codes: it was served
+}
+
+// took records how long a request took, with the attributes of OpenTelemetry's conventions for servers.
+func (o *Observer) took(r Request) {
+	if len(o.durations[r.Protocol]) == 0 {
+		return
+	}
+	k := kind{r.Protocol, r.Method, Code(Codes)}
+	if r.Err != nil {
+		k.code = RefusalOf(r.Err).Code
+	}
+	options, ok := o.attributes.Load(k)
+	if !ok { // methods are of a known set, and so are kinds
+		options, _ = o.attributes.LoadOrStore(k, []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(k.attributes(o.secure)...))})
+	}
+	for _, h := range o.durations[r.Protocol] {
+		h.Record(context.Background(), r.Duration.Seconds(), options.([]metric.RecordOption)...)
+	}
+}
+
+func (k kind) attributes(secure bool) (all []attribute.KeyValue) {
+	status, rpc := http.StatusOK, codes.OK
+	if int(k.code) != Codes {
+		all = append(all, semconv.ErrorTypeKey.String(k.code.String()))
+		status, rpc = k.code.HTTP(), k.code.GRPC()
+	}
+	if k.protocol == GRPC {
+		return append(all, semconv.RPCSystemNameGRPC, semconv.RPCMethod(tickflakev1.TickflakeService_ServiceDesc.ServiceName+"/"+k.method), semconv.RPCResponseStatusCode(code.Code(rpc).String()))
+	}
+	scheme := "http"
+	if secure && k.protocol == HTTP {
+		scheme = "https"
+	}
+	all = append(all, semconv.URLScheme(scheme))
+	if method, route, ok := strings.Cut(k.method, " "); ok {
+		all = append(all, semconv.HTTPRequestMethodKey.String(method), semconv.HTTPRoute(route))
+	} else {
+		all = append(all, semconv.HTTPRequestMethodOther)
+	}
+	if status != 0 {
+		all = append(all, semconv.HTTPResponseStatusCode(status))
+	}
+	return all
+}
+
+// boundaries are those of the conventions, and others for answers that take microseconds.
+var boundaries = metric.WithExplicitBucketBoundaries(5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, .01, .025, .05, .1, .25, .5, 1, 2.5, 5)
 
 // Measure reports the requests, the connections and the state to a provider, until
 // unregister. Call it before the first request.
@@ -60,15 +120,23 @@ func (i *Issuer) Measure(provider metric.MeterProvider, s State) (unregister fun
 	sequences := gauge("sequences", "{sequence}", "Sequences that are open.")
 	mostSequences := gauge("sequences_limit", "{sequence}", "Sequences that are open at most.")
 	evicted := counter("sequences_closed", "{sequence}", "Sequences that were closed, since they were unused for longest and others needed the room.")
-	current := gauge("clients_current", "{server}", "1 while the clients are those that were given last, 0 after new ones could not be used. Only with clients.")
 	ready := gauge("ready", "{server}", "1 while the server is ready, else 0.")
+	current, err := meter.Int64ObservableGauge("tickflake.config.last_reload_successful",
+		metric.WithDescription("1 if the clients that were given last are used, 0 if they could not be. Only with clients."))
+	made, errs = append(made, current), append(errs, err)
 	remaining, err := meter.Float64ObservableGauge("tickflake.service.certificate_remaining", metric.WithUnit("s"),
 		metric.WithDescription("Time until the TLS certificate expires; below 0, it has expired. Only with TLS."))
 	made, errs = append(made, remaining), append(errs, err)
-	duration, err := meter.Float64Histogram("tickflake.service.request.duration", metric.WithUnit("s"),
-		metric.WithDescription("Time of a request, by protocol; on RESP, of one pipeline in 16."),
-		metric.WithExplicitBucketBoundaries(5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, .01, .025, .05, .1, .25, .5, 1, 2.5, 5))
-	if err := errors.Join(append(errs, err)...); err != nil {
+	var durations [Protocols]metric.Float64Histogram
+	for _, p := range s.Protocols {
+		name, description := [...]string{RESP: "tickflake.service.pipeline.duration", GRPC: "rpc.server.call.duration", HTTP: "http.server.request.duration", Probes: "http.server.request.duration"}[p], "Time of a request."
+		if p == RESP {
+			description = "Time of one pipeline in 16 of the Redis protocol."
+		}
+		durations[p], err = meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(description), boundaries)
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
 	var protocols [Protocols]metric.MeasurementOption
@@ -80,7 +148,6 @@ func (i *Issuer) Measure(provider metric.MeterProvider, s State) (unregister fun
 			codes[p][c] = metric.WithAttributeSet(attribute.NewSet(name, codeKey.String(Code(c).String())))
 		}
 		codes[p][Codes] = metric.WithAttributeSet(attribute.NewSet(name, codeKey.String("ok")))
-		i.attributes[p] = []metric.RecordOption{protocols[p]}
 	}
 	registration, err := meter.RegisterCallback(func(_ context.Context, to metric.Observer) error {
 		for _, p := range s.Protocols {
@@ -118,7 +185,10 @@ func (i *Issuer) Measure(provider metric.MeterProvider, s State) (unregister fun
 	if err != nil {
 		return nil, err
 	}
-	i.durations = append(i.durations, duration)
+	for _, p := range s.Protocols {
+		i.durations[p] = append(i.durations[p], durations[p])
+	}
+	_, i.secure = s.Expiry()
 	return registration.Unregister, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -80,8 +81,10 @@ type Observer struct {
 	lines   [Codes]lines // a flood of one code does not hide another
 
 	// Set by Issuer.Measure, before the first request.
-	durations  []metric.Float64Histogram
-	attributes [Protocols][]metric.RecordOption
+	durations [Protocols][]metric.Float64Histogram
+	secure    bool // there is TLS, but for probes
+
+	attributes sync.Map // of a request's kind: []metric.RecordOption
 }
 
 type counts struct {
@@ -121,7 +124,7 @@ func (o *Observer) Logs() bool { return o.sample > 0 }
 func (o *Observer) Done(r Request) {
 	c := &o.counts[r.Protocol]
 	if r.Protocol != RESP { // its pipelines are timed
-		o.Took(r.Protocol, r.Duration)
+		o.took(r)
 	}
 	if r.Err == nil {
 		c.served.Add(1)

@@ -227,7 +227,7 @@ func (c *conn) answer() error {
 	c.count()
 	c.last = time.Now()
 	if !began.IsZero() && pos > 0 {
-		c.server.issuer.Took(issuer.RESP, c.last.Sub(began))
+		c.server.issuer.Piped(c.last.Sub(began))
 	}
 	switch {
 	case c.have == 0:

@@ -67,7 +67,7 @@ func (s *Server) begin(ctx context.Context, info *tap.Info) (context.Context, er
 		grpc_reflection_v1alpha.ServerReflection_ServerReflectionInfo_FullMethodName:
 		// A stream has timeouts of its own.
 	default:
-		if other = !strings.HasPrefix(info.FullMethodName, "/"+tickflakev1.Tickflake_ServiceDesc.ServiceName+"/"); other {
+		if other = !strings.HasPrefix(info.FullMethodName, "/"+tickflakev1.TickflakeService_ServiceDesc.ServiceName+"/"); other {
 			c.Context = s.issuer.Timeout(ctx) // grpc-go cancels ctx, and so the timer, when the call ends
 		}
 	}

@@ -39,7 +39,7 @@ const (
 
 // Server serves one listener. Its methods are safe for concurrent use.
 type Server struct {
-	tickflakev1.UnimplementedTickflakeServer
+	tickflakev1.UnimplementedTickflakeServiceServer
 
 	issuer   *issuer.Issuer
 	config   *issuer.Config
@@ -60,7 +60,7 @@ func New(i *issuer.Issuer) *Server {
 		transport = credentials.NewTLS(s.config.TLS)
 	}
 	s.grpc = grpc.NewServer(append(options(s.config), grpc.Creds(handshake{transport, i.Anyone()}), grpc.InTapHandle(s.begin), grpc.StreamInterceptor(s.intercept))...)
-	desc := tickflakev1.Tickflake_ServiceDesc
+	desc := tickflakev1.TickflakeService_ServiceDesc
 	desc.Methods = methods
 	s.grpc.RegisterService(&desc, s)
 	s.health = &checks{Server: health.NewServer(), issuer: i}

@@ -65,7 +65,7 @@ var errNoMove = issuer.Refuse(issuer.Unavailable, "the call did not move in time
 func (s *Server) intercept(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	began, c, ctx := time.Now(), callOf(ss.Context()), ss.Context()
 	open, most, whose, method := &s.streams, s.config.MaxStreams, "the server", "Stream"
-	if info.FullMethod != tickflakev1.Tickflake_Stream_FullMethodName {
+	if info.FullMethod != tickflakev1.TickflakeService_Stream_FullMethodName {
 		open, most, whose, method = &connectionOf(ctx).open, maxOther, "the connection", "Reflection"
 		if info.FullMethod == grpc_health_v1.Health_Watch_FullMethodName {
 			method = "Watch"
@@ -209,7 +209,7 @@ func (c *checks) look() {
 		return
 	}
 	c.last = status
-	for _, service := range []string{"", tickflakev1.Tickflake_ServiceDesc.ServiceName} {
+	for _, service := range []string{"", tickflakev1.TickflakeService_ServiceDesc.ServiceName} {
 		c.SetServingStatus(service, status)
 	}
 }

@@ -36,18 +36,18 @@ func (s *Server) describe(_ *http.Request, c *issuer.Client) (any, int64, error)
 	}, 0, nil
 }
 
-// status is the answer to GET /v1/status, which the page asks for. Durations are in seconds.
+// status is the answer to GET /v1/status, which the page asks for.
 type status struct {
 	Ready   bool    `json:"ready"`
 	Reason  string  `json:"reason,omitempty"` // why it is not
-	Uptime  float64 `json:"uptime"`
+	Uptime  float64 `json:"uptime_seconds"`
 	Items   int64   `json:"items"` // IDs and numbers since the start, by all protocols
 	Store   string  `json:"store"` // without a password; "": its name is not known
 	Node    int64   `json:"node"`
-	Lead    float64 `json:"lead"`
-	MaxLead float64 `json:"max_lead"`
-	Grant   float64 `json:"grant"` // that is left; below 0: it has ended
-	Drift   float64 `json:"drift"`
+	Lead    float64 `json:"lead_seconds"`
+	MaxLead float64 `json:"max_lead_seconds"`
+	Grant   float64 `json:"grant_seconds"` // that is left; below 0: it has ended
+	Drift   float64 `json:"drift_seconds"`
 	VMClock string  `json:"vmclock"` // by what copies of memory are noticed; "": they are not
 	Copies  uint64  `json:"copies"`  // that were
 

@@ -1,7 +1,9 @@
 package web
 
 import (
+	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -202,8 +204,8 @@ func TestRefused(t *testing.T) {
 	assert.Equal(t, "GET, HEAD, POST", s.ask(t, "PUT", "/v1/sequences/orders").Header.Get("Allow"))
 }
 
-// A request with a body means something that is not served: to ignore it would give one ID to
-// "curl -d n=10".
+// A body has the parameters in JSON. Any other means something that is not served: to ignore it would give
+// one ID to "curl -d n=10".
 func TestBody(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, nil)
@@ -217,13 +219,25 @@ func TestBody(t *testing.T) {
 		{"Content-Length: 4", "n=10", 400},
 		{"Transfer-Encoding: chunked", "1\r\nn\r\n0\r\n\r\n", 400},
 		{"Transfer-Encoding: chunked", "zz\r\n", 400},
-		{"Content-Length: 9223372036854775807", "n=10", 400},
+		{"Content-Length: 9223372036854775807", strings.Repeat(" ", 2000), 400},
+		{"Content-Length: 9\r\nContent-Type: application/json", `{"n": 10}`, 200},
+		{"Content-Length: 9\r\nContent-Type: application/json; charset=utf-8", `{"n":"7"}`, 200},
+		{"Content-Length: 9", `{"n": 10}`, 400},
+		{"Content-Length: 10\r\nContent-Type: application/json", `{"n": [1]}`, 400},
+		{"Content-Length: 10\r\nContent-Type: application/json", `{"n":1} {}`, 400},
 	} {
 		for _, path := range []string{"/v1/ids", "/v1/sequences/orders"} {
 			got := s.send(t, "POST "+path+" HTTP/1.1\r\nHost: localhost\r\n"+c.header+"\r\n\r\n"+c.body)
 			assert.Equal(t, c.status, got.StatusCode, "%s: %s", c.header, got.body)
-			assert.Equal(t, c.status == 400, strings.Contains(got.body, "has a body"), got.body)
+			assert.Equal(t, c.status == 400, strings.Contains(got.body, "the body is not served"), got.body)
+			if n := regexp.MustCompile(`\d+`).FindString(c.body); c.status == 200 && n > "1" {
+				assert.Regexp(t, `"count":`+n+`,|^{"ids":\[("\d+",){`+n+`}`, strings.Replace(got.body, `"]`, `",`, 1))
+			}
 		}
+	}
+	for query, body := range map[string]string{"?n=1": `{"n":10}`, "": `{"m":10}`} {
+		got := s.send(t, fmt.Sprintf("POST /v1/ids%s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 8\r\nContent-Type: application/json\r\n\r\n%s", query, body))
+		assert.Equal(t, 400, got.StatusCode, got.body)
 	}
 }
 

@@ -1,7 +1,10 @@
 package web
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -96,27 +99,54 @@ func (s *Server) decode(r *http.Request, _ *issuer.Client) (any, int64, error) {
 	return d, 0, err
 }
 
-// count returns the n of a request, 1 by default, whatever its size, and the value of the other parameter
-// that it may have, if any. It refuses a request that has a body or others, for it means something that is not served.
-func count(r *http.Request, other string) (n int64, value string, err error) {
-	if r.ContentLength != 0 {
-		// A body of unknown length may be empty. The server's time to read bounds this read.
-		if r.ContentLength > 0 {
-			return 0, "", errBody
-		}
-		if _, err := io.ReadFull(r.Body, make([]byte, 1)); err != io.EOF {
-			return 0, "", errBody
-		}
-		if peer, ok := r.Context().Value(peerKey{}).(issuer.Peer); ok {
-			peer.Asked()
-		}
-	}
-	if r.URL.RawQuery == "" {
-		return 1, "", nil
-	}
+// maxBody is how many bytes of a body are read.
+const maxBody = 1 << 10
+
+// parameters returns those of the query or, in place of it, of a body: an object in JSON with the same
+// names, whose values are numbers or texts.
+func parameters(r *http.Request) (url.Values, error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return 0, "", badInput("the query of the address cannot be read: want n=1, or more")
+		return nil, badInput("the query of the address cannot be read: want n=1, or more")
+	}
+	if r.ContentLength == 0 {
+		return query, nil
+	}
+	// The server's time to read bounds this read.
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	if err != nil || len(body) > maxBody {
+		return nil, errBody
+	}
+	if peer, ok := r.Context().Value(peerKey{}).(issuer.Peer); ok {
+		peer.Asked()
+	}
+	if len(body) == 0 { // its length was unknown
+		return query, nil
+	}
+	var object map[string]any
+	in := json.NewDecoder(bytes.NewReader(body))
+	in.UseNumber()
+	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if kind != "application/json" || len(query) > 0 || in.Decode(&object) != nil || in.More() {
+		return nil, errBody
+	}
+	for name, value := range object {
+		switch value.(type) {
+		case string, json.Number:
+			query.Set(name, fmt.Sprint(value))
+		default:
+			return nil, errBody
+		}
+	}
+	return query, nil
+}
+
+// count returns the n of a request, 1 by default, whatever its size, and the value of the other parameter
+// that it may have, if any. It refuses a request that has others, for it means something that is not served.
+func count(r *http.Request, other string) (n int64, value string, err error) {
+	query, err := parameters(r)
+	if err != nil {
+		return 0, "", err
 	}
 	for key, values := range query {
 		switch {

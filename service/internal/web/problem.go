@@ -19,7 +19,7 @@ type problem struct {
 	Detail string `json:"detail"`
 	Code   string `json:"code"` // of the refusal
 
-	RetryAfter float64 `json:"retry_after,omitempty"` // seconds
+	RetryAfter float64 `json:"retry_after_seconds,omitempty"`
 }
 
 // The refusals of this package.
@@ -27,7 +27,7 @@ var (
 	errPath   = issuer.Refuse(issuer.NotFound, "there is no such path: GET /v1/openapi.yaml lists the paths")
 	errHost   = issuer.Refuse(issuer.BadHost, "the Host header is no name of this server: call it by its address, or add the name to the server's hosts (--host)")
 	errOrigin = issuer.Refuse(issuer.Forbidden, "a page of another site sent this request: only pages of this server may")
-	errBody   = badInput("the request has a body: send none, and write the number into the address, as in POST /v1/ids?n=10")
+	errBody   = badInput(`the body is not served: send none, or in place of a query an object in JSON of at most 1,024 bytes, such as {"n":10}, as application/json`)
 	errQuery  = badInput("the address has a query: this path takes no parameters")
 	errBug    = issuer.Refuse(issuer.Internal, "internal error: see the server's log")
 )

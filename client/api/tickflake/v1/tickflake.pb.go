@@ -1125,8 +1125,8 @@ const file_tickflake_v1_tickflake_proto_rawDesc = "" +
 	"\x04Mode\x12\x14\n" +
 	"\x10MODE_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eMODE_SEGMENTED\x10\x01\x12\x10\n" +
-	"\fMODE_ORDERED\x10\x022\xbc\x03\n" +
-	"\tTickflake\x12=\n" +
+	"\fMODE_ORDERED\x10\x022\xc3\x03\n" +
+	"\x10TickflakeService\x12=\n" +
 	"\x04Take\x12\x19.tickflake.v1.TakeRequest\x1a\x1a.tickflake.v1.TakeResponse\x12G\n" +
 	"\x06Stream\x12\x1b.tickflake.v1.StreamRequest\x1a\x1c.tickflake.v1.StreamResponse(\x010\x01\x12I\n" +
 	"\bDescribe\x12\x1d.tickflake.v1.DescribeRequest\x1a\x1e.tickflake.v1.DescribeResponse\x12C\n" +
@@ -1181,18 +1181,18 @@ var file_tickflake_v1_tickflake_proto_depIdxs = []int32{
 	0,  // 8: tickflake.v1.NumberResponse.mode:type_name -> tickflake.v1.Mode
 	14, // 9: tickflake.v1.GetSequenceResponse.sequence:type_name -> tickflake.v1.Sequence
 	0,  // 10: tickflake.v1.Sequence.mode:type_name -> tickflake.v1.Mode
-	1,  // 11: tickflake.v1.Tickflake.Take:input_type -> tickflake.v1.TakeRequest
-	4,  // 12: tickflake.v1.Tickflake.Stream:input_type -> tickflake.v1.StreamRequest
-	6,  // 13: tickflake.v1.Tickflake.Describe:input_type -> tickflake.v1.DescribeRequest
-	8,  // 14: tickflake.v1.Tickflake.Decode:input_type -> tickflake.v1.DecodeRequest
-	10, // 15: tickflake.v1.Tickflake.Number:input_type -> tickflake.v1.NumberRequest
-	12, // 16: tickflake.v1.Tickflake.GetSequence:input_type -> tickflake.v1.GetSequenceRequest
-	2,  // 17: tickflake.v1.Tickflake.Take:output_type -> tickflake.v1.TakeResponse
-	5,  // 18: tickflake.v1.Tickflake.Stream:output_type -> tickflake.v1.StreamResponse
-	7,  // 19: tickflake.v1.Tickflake.Describe:output_type -> tickflake.v1.DescribeResponse
-	9,  // 20: tickflake.v1.Tickflake.Decode:output_type -> tickflake.v1.DecodeResponse
-	11, // 21: tickflake.v1.Tickflake.Number:output_type -> tickflake.v1.NumberResponse
-	13, // 22: tickflake.v1.Tickflake.GetSequence:output_type -> tickflake.v1.GetSequenceResponse
+	1,  // 11: tickflake.v1.TickflakeService.Take:input_type -> tickflake.v1.TakeRequest
+	4,  // 12: tickflake.v1.TickflakeService.Stream:input_type -> tickflake.v1.StreamRequest
+	6,  // 13: tickflake.v1.TickflakeService.Describe:input_type -> tickflake.v1.DescribeRequest
+	8,  // 14: tickflake.v1.TickflakeService.Decode:input_type -> tickflake.v1.DecodeRequest
+	10, // 15: tickflake.v1.TickflakeService.Number:input_type -> tickflake.v1.NumberRequest
+	12, // 16: tickflake.v1.TickflakeService.GetSequence:input_type -> tickflake.v1.GetSequenceRequest
+	2,  // 17: tickflake.v1.TickflakeService.Take:output_type -> tickflake.v1.TakeResponse
+	5,  // 18: tickflake.v1.TickflakeService.Stream:output_type -> tickflake.v1.StreamResponse
+	7,  // 19: tickflake.v1.TickflakeService.Describe:output_type -> tickflake.v1.DescribeResponse
+	9,  // 20: tickflake.v1.TickflakeService.Decode:output_type -> tickflake.v1.DecodeResponse
+	11, // 21: tickflake.v1.TickflakeService.Number:output_type -> tickflake.v1.NumberResponse
+	13, // 22: tickflake.v1.TickflakeService.GetSequence:output_type -> tickflake.v1.GetSequenceResponse
 	17, // [17:23] is the sub-list for method output_type
 	11, // [11:17] is the sub-list for method input_type
 	11, // [11:11] is the sub-list for extension type_name

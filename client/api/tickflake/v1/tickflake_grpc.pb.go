@@ -21,15 +21,15 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Tickflake_Take_FullMethodName        = "/tickflake.v1.Tickflake/Take"
-	Tickflake_Stream_FullMethodName      = "/tickflake.v1.Tickflake/Stream"
-	Tickflake_Describe_FullMethodName    = "/tickflake.v1.Tickflake/Describe"
-	Tickflake_Decode_FullMethodName      = "/tickflake.v1.Tickflake/Decode"
-	Tickflake_Number_FullMethodName      = "/tickflake.v1.Tickflake/Number"
-	Tickflake_GetSequence_FullMethodName = "/tickflake.v1.Tickflake/GetSequence"
+	TickflakeService_Take_FullMethodName        = "/tickflake.v1.TickflakeService/Take"
+	TickflakeService_Stream_FullMethodName      = "/tickflake.v1.TickflakeService/Stream"
+	TickflakeService_Describe_FullMethodName    = "/tickflake.v1.TickflakeService/Describe"
+	TickflakeService_Decode_FullMethodName      = "/tickflake.v1.TickflakeService/Decode"
+	TickflakeService_Number_FullMethodName      = "/tickflake.v1.TickflakeService/Number"
+	TickflakeService_GetSequence_FullMethodName = "/tickflake.v1.TickflakeService/GetSequence"
 )
 
-// TickflakeClient is the client API for Tickflake service.
+// TickflakeServiceClient is the client API for TickflakeService service.
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
@@ -52,7 +52,7 @@ const (
 //	OUT_OF_RANGE: the sequence or the layout's time has ended. Do not repeat the call.
 //	INVALID_ARGUMENT, UNAUTHENTICATED, PERMISSION_DENIED, NOT_FOUND: correct the request.
 //	FAILED_PRECONDITION: the store needs an operator.
-type TickflakeClient interface {
+type TickflakeServiceClient interface {
 	// Take returns IDs, as runs.
 	Take(ctx context.Context, in *TakeRequest, opts ...grpc.CallOption) (*TakeResponse, error)
 	// Stream returns IDs, as runs, for as long as the client asks for them. Each request adds
@@ -73,27 +73,27 @@ type TickflakeClient interface {
 	GetSequence(ctx context.Context, in *GetSequenceRequest, opts ...grpc.CallOption) (*GetSequenceResponse, error)
 }
 
-type tickflakeClient struct {
+type tickflakeServiceClient struct {
 	cc grpc.ClientConnInterface
 }
 
-func NewTickflakeClient(cc grpc.ClientConnInterface) TickflakeClient {
-	return &tickflakeClient{cc}
+func NewTickflakeServiceClient(cc grpc.ClientConnInterface) TickflakeServiceClient {
+	return &tickflakeServiceClient{cc}
 }
 
-func (c *tickflakeClient) Take(ctx context.Context, in *TakeRequest, opts ...grpc.CallOption) (*TakeResponse, error) {
+func (c *tickflakeServiceClient) Take(ctx context.Context, in *TakeRequest, opts ...grpc.CallOption) (*TakeResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(TakeResponse)
-	err := c.cc.Invoke(ctx, Tickflake_Take_FullMethodName, in, out, cOpts...)
+	err := c.cc.Invoke(ctx, TickflakeService_Take_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
 	return out, nil
 }
 
-func (c *tickflakeClient) Stream(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[StreamRequest, StreamResponse], error) {
+func (c *tickflakeServiceClient) Stream(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[StreamRequest, StreamResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Tickflake_ServiceDesc.Streams[0], Tickflake_Stream_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &TickflakeService_ServiceDesc.Streams[0], TickflakeService_Stream_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -102,50 +102,50 @@ func (c *tickflakeClient) Stream(ctx context.Context, opts ...grpc.CallOption) (
 }
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type Tickflake_StreamClient = grpc.BidiStreamingClient[StreamRequest, StreamResponse]
+type TickflakeService_StreamClient = grpc.BidiStreamingClient[StreamRequest, StreamResponse]
 
-func (c *tickflakeClient) Describe(ctx context.Context, in *DescribeRequest, opts ...grpc.CallOption) (*DescribeResponse, error) {
+func (c *tickflakeServiceClient) Describe(ctx context.Context, in *DescribeRequest, opts ...grpc.CallOption) (*DescribeResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(DescribeResponse)
-	err := c.cc.Invoke(ctx, Tickflake_Describe_FullMethodName, in, out, cOpts...)
+	err := c.cc.Invoke(ctx, TickflakeService_Describe_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
 	return out, nil
 }
 
-func (c *tickflakeClient) Decode(ctx context.Context, in *DecodeRequest, opts ...grpc.CallOption) (*DecodeResponse, error) {
+func (c *tickflakeServiceClient) Decode(ctx context.Context, in *DecodeRequest, opts ...grpc.CallOption) (*DecodeResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(DecodeResponse)
-	err := c.cc.Invoke(ctx, Tickflake_Decode_FullMethodName, in, out, cOpts...)
+	err := c.cc.Invoke(ctx, TickflakeService_Decode_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
 	return out, nil
 }
 
-func (c *tickflakeClient) Number(ctx context.Context, in *NumberRequest, opts ...grpc.CallOption) (*NumberResponse, error) {
+func (c *tickflakeServiceClient) Number(ctx context.Context, in *NumberRequest, opts ...grpc.CallOption) (*NumberResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(NumberResponse)
-	err := c.cc.Invoke(ctx, Tickflake_Number_FullMethodName, in, out, cOpts...)
+	err := c.cc.Invoke(ctx, TickflakeService_Number_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
 	return out, nil
 }
 
-func (c *tickflakeClient) GetSequence(ctx context.Context, in *GetSequenceRequest, opts ...grpc.CallOption) (*GetSequenceResponse, error) {
+func (c *tickflakeServiceClient) GetSequence(ctx context.Context, in *GetSequenceRequest, opts ...grpc.CallOption) (*GetSequenceResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(GetSequenceResponse)
-	err := c.cc.Invoke(ctx, Tickflake_GetSequence_FullMethodName, in, out, cOpts...)
+	err := c.cc.Invoke(ctx, TickflakeService_GetSequence_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
 	return out, nil
 }
 
-// TickflakeServer is the server API for Tickflake service.
-// All implementations must embed UnimplementedTickflakeServer
+// TickflakeServiceServer is the server API for TickflakeService service.
+// All implementations must embed UnimplementedTickflakeServiceServer
 // for forward compatibility.
 //
 // Tickflake issues 64-bit IDs that sort by time, and counted numbers.
@@ -167,7 +167,7 @@ func (c *tickflakeClient) GetSequence(ctx context.Context, in *GetSequenceReques
 //	OUT_OF_RANGE: the sequence or the layout's time has ended. Do not repeat the call.
 //	INVALID_ARGUMENT, UNAUTHENTICATED, PERMISSION_DENIED, NOT_FOUND: correct the request.
 //	FAILED_PRECONDITION: the store needs an operator.
-type TickflakeServer interface {
+type TickflakeServiceServer interface {
 	// Take returns IDs, as runs.
 	Take(context.Context, *TakeRequest) (*TakeResponse, error)
 	// Stream returns IDs, as runs, for as long as the client asks for them. Each request adds
@@ -186,184 +186,184 @@ type TickflakeServer interface {
 	Number(context.Context, *NumberRequest) (*NumberResponse, error)
 	// GetSequence returns the state of a sequence in the store.
 	GetSequence(context.Context, *GetSequenceRequest) (*GetSequenceResponse, error)
-	mustEmbedUnimplementedTickflakeServer()
+	mustEmbedUnimplementedTickflakeServiceServer()
 }
 
-// UnimplementedTickflakeServer must be embedded to have
+// UnimplementedTickflakeServiceServer must be embedded to have
 // forward compatible implementations.
 //
 // NOTE: this should be embedded by value instead of pointer to avoid a nil
 // pointer dereference when methods are called.
-type UnimplementedTickflakeServer struct{}
+type UnimplementedTickflakeServiceServer struct{}
 
-func (UnimplementedTickflakeServer) Take(context.Context, *TakeRequest) (*TakeResponse, error) {
+func (UnimplementedTickflakeServiceServer) Take(context.Context, *TakeRequest) (*TakeResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Take not implemented")
 }
-func (UnimplementedTickflakeServer) Stream(grpc.BidiStreamingServer[StreamRequest, StreamResponse]) error {
+func (UnimplementedTickflakeServiceServer) Stream(grpc.BidiStreamingServer[StreamRequest, StreamResponse]) error {
 	return status.Error(codes.Unimplemented, "method Stream not implemented")
 }
-func (UnimplementedTickflakeServer) Describe(context.Context, *DescribeRequest) (*DescribeResponse, error) {
+func (UnimplementedTickflakeServiceServer) Describe(context.Context, *DescribeRequest) (*DescribeResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Describe not implemented")
 }
-func (UnimplementedTickflakeServer) Decode(context.Context, *DecodeRequest) (*DecodeResponse, error) {
+func (UnimplementedTickflakeServiceServer) Decode(context.Context, *DecodeRequest) (*DecodeResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Decode not implemented")
 }
-func (UnimplementedTickflakeServer) Number(context.Context, *NumberRequest) (*NumberResponse, error) {
+func (UnimplementedTickflakeServiceServer) Number(context.Context, *NumberRequest) (*NumberResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Number not implemented")
 }
-func (UnimplementedTickflakeServer) GetSequence(context.Context, *GetSequenceRequest) (*GetSequenceResponse, error) {
+func (UnimplementedTickflakeServiceServer) GetSequence(context.Context, *GetSequenceRequest) (*GetSequenceResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetSequence not implemented")
 }
-func (UnimplementedTickflakeServer) mustEmbedUnimplementedTickflakeServer() {}
-func (UnimplementedTickflakeServer) testEmbeddedByValue()                   {}
+func (UnimplementedTickflakeServiceServer) mustEmbedUnimplementedTickflakeServiceServer() {}
+func (UnimplementedTickflakeServiceServer) testEmbeddedByValue()                          {}
 
-// UnsafeTickflakeServer may be embedded to opt out of forward compatibility for this service.
-// Use of this interface is not recommended, as added methods to TickflakeServer will
+// UnsafeTickflakeServiceServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to TickflakeServiceServer will
 // result in compilation errors.
-type UnsafeTickflakeServer interface {
-	mustEmbedUnimplementedTickflakeServer()
+type UnsafeTickflakeServiceServer interface {
+	mustEmbedUnimplementedTickflakeServiceServer()
 }
 
-func RegisterTickflakeServer(s grpc.ServiceRegistrar, srv TickflakeServer) {
-	// If the following call panics, it indicates UnimplementedTickflakeServer was
+func RegisterTickflakeServiceServer(s grpc.ServiceRegistrar, srv TickflakeServiceServer) {
+	// If the following call panics, it indicates UnimplementedTickflakeServiceServer was
 	// embedded by pointer and is nil.  This will cause panics if an
 	// unimplemented method is ever invoked, so we test this at initialization
 	// time to prevent it from happening at runtime later due to I/O.
 	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
 		t.testEmbeddedByValue()
 	}
-	s.RegisterService(&Tickflake_ServiceDesc, srv)
+	s.RegisterService(&TickflakeService_ServiceDesc, srv)
 }
 
-func _Tickflake_Take_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+func _TickflakeService_Take_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(TakeRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
 	if interceptor == nil {
-		return srv.(TickflakeServer).Take(ctx, in)
+		return srv.(TickflakeServiceServer).Take(ctx, in)
 	}
 	info := &grpc.UnaryServerInfo{
 		Server:     srv,
-		FullMethod: Tickflake_Take_FullMethodName,
+		FullMethod: TickflakeService_Take_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(TickflakeServer).Take(ctx, req.(*TakeRequest))
+		return srv.(TickflakeServiceServer).Take(ctx, req.(*TakeRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
 
-func _Tickflake_Stream_Handler(srv interface{}, stream grpc.ServerStream) error {
-	return srv.(TickflakeServer).Stream(&grpc.GenericServerStream[StreamRequest, StreamResponse]{ServerStream: stream})
+func _TickflakeService_Stream_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(TickflakeServiceServer).Stream(&grpc.GenericServerStream[StreamRequest, StreamResponse]{ServerStream: stream})
 }
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type Tickflake_StreamServer = grpc.BidiStreamingServer[StreamRequest, StreamResponse]
+type TickflakeService_StreamServer = grpc.BidiStreamingServer[StreamRequest, StreamResponse]
 
-func _Tickflake_Describe_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+func _TickflakeService_Describe_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DescribeRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
 	if interceptor == nil {
-		return srv.(TickflakeServer).Describe(ctx, in)
+		return srv.(TickflakeServiceServer).Describe(ctx, in)
 	}
 	info := &grpc.UnaryServerInfo{
 		Server:     srv,
-		FullMethod: Tickflake_Describe_FullMethodName,
+		FullMethod: TickflakeService_Describe_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(TickflakeServer).Describe(ctx, req.(*DescribeRequest))
+		return srv.(TickflakeServiceServer).Describe(ctx, req.(*DescribeRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
 
-func _Tickflake_Decode_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+func _TickflakeService_Decode_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DecodeRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
 	if interceptor == nil {
-		return srv.(TickflakeServer).Decode(ctx, in)
+		return srv.(TickflakeServiceServer).Decode(ctx, in)
 	}
 	info := &grpc.UnaryServerInfo{
 		Server:     srv,
-		FullMethod: Tickflake_Decode_FullMethodName,
+		FullMethod: TickflakeService_Decode_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(TickflakeServer).Decode(ctx, req.(*DecodeRequest))
+		return srv.(TickflakeServiceServer).Decode(ctx, req.(*DecodeRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
 
-func _Tickflake_Number_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+func _TickflakeService_Number_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(NumberRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
 	if interceptor == nil {
-		return srv.(TickflakeServer).Number(ctx, in)
+		return srv.(TickflakeServiceServer).Number(ctx, in)
 	}
 	info := &grpc.UnaryServerInfo{
 		Server:     srv,
-		FullMethod: Tickflake_Number_FullMethodName,
+		FullMethod: TickflakeService_Number_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(TickflakeServer).Number(ctx, req.(*NumberRequest))
+		return srv.(TickflakeServiceServer).Number(ctx, req.(*NumberRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
 
-func _Tickflake_GetSequence_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+func _TickflakeService_GetSequence_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(GetSequenceRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
 	if interceptor == nil {
-		return srv.(TickflakeServer).GetSequence(ctx, in)
+		return srv.(TickflakeServiceServer).GetSequence(ctx, in)
 	}
 	info := &grpc.UnaryServerInfo{
 		Server:     srv,
-		FullMethod: Tickflake_GetSequence_FullMethodName,
+		FullMethod: TickflakeService_GetSequence_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(TickflakeServer).GetSequence(ctx, req.(*GetSequenceRequest))
+		return srv.(TickflakeServiceServer).GetSequence(ctx, req.(*GetSequenceRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
 
-// Tickflake_ServiceDesc is the grpc.ServiceDesc for Tickflake service.
+// TickflakeService_ServiceDesc is the grpc.ServiceDesc for TickflakeService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
-var Tickflake_ServiceDesc = grpc.ServiceDesc{
-	ServiceName: "tickflake.v1.Tickflake",
-	HandlerType: (*TickflakeServer)(nil),
+var TickflakeService_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "tickflake.v1.TickflakeService",
+	HandlerType: (*TickflakeServiceServer)(nil),
 	Methods: []grpc.MethodDesc{
 		{
 			MethodName: "Take",
-			Handler:    _Tickflake_Take_Handler,
+			Handler:    _TickflakeService_Take_Handler,
 		},
 		{
 			MethodName: "Describe",
-			Handler:    _Tickflake_Describe_Handler,
+			Handler:    _TickflakeService_Describe_Handler,
 		},
 		{
 			MethodName: "Decode",
-			Handler:    _Tickflake_Decode_Handler,
+			Handler:    _TickflakeService_Decode_Handler,
 		},
 		{
 			MethodName: "Number",
-			Handler:    _Tickflake_Number_Handler,
+			Handler:    _TickflakeService_Number_Handler,
 		},
 		{
 			MethodName: "GetSequence",
-			Handler:    _Tickflake_GetSequence_Handler,
+			Handler:    _TickflakeService_GetSequence_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{
 		{
 			StreamName:    "Stream",
-			Handler:       _Tickflake_Stream_Handler,
+			Handler:       _TickflakeService_Stream_Handler,
 			ServerStreams: true,
 			ClientStreams: true,
 		},

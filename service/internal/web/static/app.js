@@ -54,7 +54,7 @@ function draw() {
 function show(now) {
   say(now.ready ? "ready" : "not ready: " + now.reason, now.ready ? "good" : "bad");
   // After a restart of the server its counts begin anew. Every rate is that since the status before.
-  const seconds = before ? now.uptime - before.uptime : 0;
+  const seconds = before ? now.uptime_seconds - before.uptime_seconds : 0;
   const issued = new Map(before?.sequences.map((s) => [s.name, s.issued]));
   if (seconds > 0 && now.items >= before.items) {
     rates.push((now.items - before.items) / seconds);
@@ -64,10 +64,10 @@ function show(now) {
   }
   before = now;
   $("items").textContent = number.format(now.items);
-  $("uptime").textContent = span(now.uptime);
-  $("lead").textContent = span(now.lead);
-  $("most").textContent = span(now.max_lead);
-  $("grant").textContent = span(now.grant);
+  $("uptime").textContent = span(now.uptime_seconds);
+  $("lead").textContent = span(now.lead_seconds);
+  $("most").textContent = span(now.max_lead_seconds);
+  $("grant").textContent = span(now.grant_seconds);
   $("node").textContent = now.node;
   $("waits").textContent = number.format(now.waits);
   $("rejections").textContent = number.format(now.rejections);

@@ -21,6 +21,8 @@ const (
 	// window, so that all that can come twice does, and than the copy takes to find that its
 	// connections to the store are dead, about 4 s on a busy host.
 	aside = copyWindow + 5*time.Second
+	// revived is how long a copy may take to find that its connections are dead, and to claim, on a busy host.
+	revived = time.Minute
 )
 
 // copies is how often a machine with VMClock is copied, unless the run says otherwise.
@@ -81,10 +83,11 @@ func often(s *Stage) {
 			for _, l := range s.ledgers {
 				l.do(func(time.Duration) { l.ids, l.before = nil, before })
 			}
+			s.await(revived, false, func(l *ledger) bool { return locked(l, func() bool { return len(l.ids) > 0 }) })
 			break
 		}
 	}
-	s.Issue(aside)
+	s.Issue(time.Second)
 }
 
 // twins goes on in two machines.

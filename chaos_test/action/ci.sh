@@ -15,7 +15,7 @@ tools=$(mktemp -d)
 trap 'rm -rf "$tools"; [ -s "$reports/kernel.xml" ] || rm -f "$reports/kernel.xml"' EXIT # an empty file is no JUnit
 
 build() { # PACKAGE NAME: with the versions of the clone, whatever the project that is tested has; "go run" links once
-	(cd "$here/../cmd/tickflake-chaos" && go run -exec cp "$1" "$tools/$2")
+	(cd "$here/../../cmd/tickflake-chaos" && go run -exec cp "$1" "$tools/$2")
 }
 
 root() { if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi; }

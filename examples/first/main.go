@@ -1,0 +1,44 @@
+// First prints ten IDs. Run it again, or set the clock back before: no ID comes twice.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/stores/directory"
+)
+
+func main() {
+	if err := run(); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	state, err := directory.DefaultPath() // below your home; for a service, a directory such as /var/lib/orders
+	if err != nil {
+		return err
+	}
+	state = filepath.Join(state, "first")
+	gen, err := generator.Open(ctx, state) // claims a node number and a range of time
+	if err != nil {
+		return err
+	}
+	defer gen.Close() // releases them; its error is logged
+	for range 10 {
+		id, err := gen.NextContext(ctx)
+		if err != nil {
+			return err
+		}
+		fmt.Println(id)
+	}
+	fmt.Fprintf(os.Stderr, "The state is in %s. Next: go test work, or see what is claimed: go run ./cmd/tickflake lease list --store %[1]s\n", state)
+	return nil
+}
