@@ -244,5 +244,7 @@ func TestCopied(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, before, after, "a copy does not release")
 	assert.Equal(t, copies, keeper.Stats().Copies)
+	device.Copy()
+	assert.Equal(t, copies+1, keeper.Stats().Copies, "at once")
 	assert.Equal(t, device.Path+", disruption_marker", keeper.Stats().VMClock)
 }

@@ -17,7 +17,8 @@ import (
 
 // protocol is a [grant.Machine], or one that a simulation breaks.
 type protocol interface {
-	drive.Machine[grant.Input, grant.Op, grant.Result, grant.Event]
+	Next(grant.Input) grant.Op
+	Done(grant.Input, grant.Op, grant.Result) []grant.Event
 	Grant() window.Range
 }
 
@@ -31,12 +32,15 @@ func (k *Keeper) work(ctx context.Context) error {
 		k.machine.Begin() // what a claim has read is old by the next step
 		k.unlock(k.machine.Keeps)
 	}()
-	return drive.Run[grant.Input, grant.Op, grant.Result, grant.Event](ctx, k.protocol, &driver{Keeper: k})
+	return drive.Run(ctx, &driver{Keeper: k})
 }
 
 // driver gives a keeper to one run of its machine.
 type driver struct {
 	*Keeper
+	in      grant.Input
+	op      grant.Op
+	result  grant.Result
 	token   string // the machine's, before it was told the last result
 	why     error  // why the last cell was not to be had
 	created bool   // this run has made the fleet's cell
@@ -49,22 +53,23 @@ func (*driver) Lock() {}
 // Unlock does nothing.
 func (*driver) Unlock() {}
 
-// Input is what the machine is told before an operation.
-func (d *driver) Input() (grant.Input, error) {
+// Next asks the machine for the next operation.
+func (d *driver) Next() (drive.Kind, error) {
 	if d.closing.Load() && !d.closed {
-		return grant.Input{}, ErrClosed
+		return drive.None, ErrClosed
 	}
-	in := d.input()
-	if in.Restored {
+	if d.in = d.input(); d.in.Restored {
 		d.forgot()
 	}
-	return in, nil
+	d.op = d.protocol.Next(d.in)
+	return d.kind(d.op)
 }
 
-// After is the input after an operation.
-func (d *driver) After(in *grant.Input) {
-	*in = d.input()
+// Done tells the machine what became of it.
+func (d *driver) Done() (settled bool, err error) {
+	d.in = d.input()
 	d.token = d.machine.Token()
+	return drive.Act(d.protocol.Done(d.in, d.op, d.result), d.apply)
 }
 
 // input reads the clock and the window, and what Close and Restored have said.
@@ -86,8 +91,8 @@ func pick(name string) uint64 {
 	return h.Sum64()
 }
 
-// Kind returns what an operation is, or why there is nothing to do.
-func (d *driver) Kind(op grant.Op) (drive.Kind, error) {
+// kind returns what an operation is, or why there is nothing to do.
+func (d *driver) kind(op grant.Op) (drive.Kind, error) {
 	d.unlock(d.machine.Keeps)
 	switch {
 	case op.Kind == grant.None:
@@ -116,11 +121,13 @@ func (d *driver) idle(why grant.Why) error {
 	return nil
 }
 
-// Do carries an operation out.
-func (d *driver) Do(ctx context.Context, op grant.Op) (r grant.Result, failed error) {
-	err := d.call(ctx, op, &r)
+// Do carries the operation out.
+func (d *driver) Do(ctx context.Context) (failed error) {
+	op, r := d.op, &d.result
+	*r = grant.Result{}
+	err := d.call(ctx, op, r)
 	if op.Why == grant.First && err == nil {
-		err = d.checkFirst(ctx, op, &r)
+		err = d.checkFirst(ctx, op, r)
 	}
 	if d.machine.Held().Version == 0 {
 		d.sight(&r.Cell)
@@ -139,7 +146,7 @@ func (d *driver) Do(ctx context.Context, op grant.Op) (r grant.Result, failed er
 	if err != nil {
 		d.why = err
 	}
-	return r, failed
+	return failed
 }
 
 // call makes the call of the store.
@@ -209,8 +216,8 @@ func (d *driver) checkFirst(ctx context.Context, op grant.Op, r *grant.Result) e
 	return err
 }
 
-// Apply acts on an event.
-func (d *driver) Apply(e grant.Event) (settled bool, err error) {
+// apply acts on an event.
+func (d *driver) apply(e grant.Event) (settled bool, err error) {
 	switch e.Kind {
 	case grant.Claimed:
 		d.landed = true

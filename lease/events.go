@@ -53,8 +53,12 @@ type counters struct {
 // Stats returns the counts so far. They are read one after the other, not at one
 // instant. It never waits for the store.
 func (k *Keeper) Stats() Stats {
-	k.notice()
-	used := k.granted()
+	k.state.Lock()
+	used, copies := k.used, k.counters.copies.Load()
+	if k.page.Marker.Load() != k.mark { // the next step notices it
+		copies++
+	}
+	k.state.Unlock()
 	remaining := time.Duration(0)
 	if used.To > 0 {
 		remaining = k.time(used.To).Sub(k.clock.Now())
@@ -68,7 +72,7 @@ func (k *Keeper) Stats() Stats {
 		WentBack:   k.counters.wentBack.Load(),
 		Pauses:     k.counters.pauses.Load(),
 		Skew:       time.Duration(k.counters.skew.Load()),
-		Copies:     k.counters.copies.Load(),
+		Copies:     copies,
 		VMClock:    k.page.By,
 		Node:       used.Node,
 		Remaining:  remaining,

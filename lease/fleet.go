@@ -45,7 +45,7 @@ type Later struct {
 }
 
 // ReadFleet returns what a store is for. It writes nothing. The error wraps [ErrNeverClaimed] if
-// the store has no fleet yet, [ErrMoved] for one that an earlier version moved, [stores.ErrDamaged] or
+// the store has no fleet yet, [stores.ErrDamaged] or
 // [ErrStore]. It returns soon after ctx ends. If ctx has no deadline, [DefaultTimeout] bounds the operation.
 func ReadFleet(ctx context.Context, store stores.Store) (Fleet, error) {
 	if err := checkStore("ReadFleet", store); err != nil {

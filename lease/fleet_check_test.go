@@ -23,24 +23,21 @@ type checks struct {
 	undone  [][][2]uint64             // by cell: the ticks that were granted, and the store has lost since
 }
 
-// newStore makes the cells of a run: those of the node numbers of each site, and that of its fleet after them. It
+// newStore makes the cells of a run: those of the node numbers, and that of the fleet after them. It
 // looks at each write that takes effect.
 func (f *fleet) newStore() {
 	var keys []string
-	for site := range f.stores {
-		for node := range f.numbers() {
-			keys = append(keys, prefix(site)+cell.NodeKey(node))
-		}
-		keys = append(keys, prefix(site)+cell.FleetKey)
+	for node := range f.numbers() {
+		keys = append(keys, cell.NodeKey(node))
 	}
+	keys = append(keys, cell.FleetKey)
 	n := len(keys)
 	f.ids = make(map[snowflake.ID]struct{}, 1024)
 	f.stamped, f.limits, f.undone = make([]uint64, n), make([]uint64, n), make([][][2]uint64, n)
 	f.Store = f.NewStore(keys)
 	f.Store.Landed = func(p *fleettest.Process, c int, value []byte) {
-		node := int64(c) % (f.numbers() + 1)
+		node := int64(c)
 		if node == f.numbers() {
-			f.open[c/int(f.numbers()+1)] = true
 			return
 		}
 		to := limitOf(value)
@@ -104,14 +101,7 @@ func (f *fleet) issued(t *caller, id snowflake.ID) {
 	if f.Trace != nil {
 		t.Tracef("issues tick %s of node %d, ID %d", f.tickText(tick), node, id)
 	}
-	if p.site > 0 {
-		f.Tally["IDs of a new site"]++
-	}
-	if !f.has[p.site].Has(node) {
-		f.Fail("another site's number", "%s issues tick %s of node %d on site %d", p.Name, f.tickText(tick), node, p.site)
-	}
-	c := int64(p.site)*(f.numbers()+1) + node
-	undone := f.isUndone(c, tick)
+	undone := f.isUndone(node, tick)
 	if _, ok := f.ids[id]; ok && undone {
 		f.Tally["repeats"]++ // a process that came after the store went back could not know
 	} else if ok {
@@ -123,8 +113,8 @@ func (f *fleet) issued(t *caller, id snowflake.ID) {
 			p.Name, f.tickText(tick), node, f.tickText(t.least))
 	}
 	if !undone {
-		f.stamped[c] = max(f.stamped[c], tick+1)
-		if limit := f.limits[c]; tick >= limit {
+		f.stamped[node] = max(f.stamped[node], tick+1)
+		if limit := f.limits[node]; tick >= limit {
 			f.Fail("ID beyond the limit", "%s issues tick %s of node %d, whose limit is %s", p.Name, f.tickText(tick), node, f.tickText(limit))
 		}
 	}
@@ -160,7 +150,7 @@ func (f *fleet) refused(t *caller, err error) {
 		p.excuse = ""
 		// Between the old grant and the next there may be ticks that are another's.
 		gap := p.k.Holds() && p.k.Held().Floor > p.k.Used().To
-		if f.stores == 1 && !gap && !f.holdsOther(p) && none.Past > 0 && f.Calm && f.Now > max(f.CalmSince, p.Started, p.lost)+f.bound() {
+		if !gap && !f.holdsOther(p) && none.Past > 0 && f.Calm && f.Now > max(f.CalmSince, p.Started, p.lost)+f.bound() {
 			f.Fail("error in the calm", "%s: %v", p.Name, err)
 		}
 	case errors.As(err, &lead):

@@ -30,8 +30,6 @@ type mutant struct {
 	check func(*process) bool
 	// close closes the process.
 	close func(*process, *fleettest.Thread, context.Context) error
-
-	moves bool // the fleet moves to other stores
 }
 
 // TestFleetCatches makes sure that a simulation of each mutant comes upon an ID that
@@ -53,7 +51,7 @@ func (p *process) release(ctx context.Context) error {
 	if op.Kind != grant.Swap {
 		return nil
 	}
-	_, err := p.client().Swap(ctx, cell.NodeKey(op.Node), op.Version, op.Record.Encode())
+	_, err := fleettest.Client{P: p.Process}.Swap(ctx, cell.NodeKey(op.Node), op.Version, op.Record.Encode())
 	return err
 }
 

@@ -25,7 +25,6 @@ type process struct {
 	*fleettest.Process
 	f *fleet
 
-	site     int // whose store it uses
 	k        *lease.Keeper
 	gen      *generator.Generator
 	node     int64 // of WithNode, or -1
@@ -76,9 +75,6 @@ const (
 )
 
 func (f *fleet) launch(base *fleettest.Process) fleettest.Program {
-	if base.M.ID == f.count {
-		return &operator{base, f}
-	}
 	p := &process{Process: base, f: f, node: -1, largest: -1, owned: map[int64]uint64{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.OnStep = p.look
@@ -87,10 +83,6 @@ func (f *fleet) launch(base *fleettest.Process) fleettest.Program {
 			if by == p {
 				delete(f.locks, key)
 			}
-		}
-	}
-	if f.stores > 1 {
-		for p.site = f.Rng.IntN(f.stores); !f.open[p.site]; p.site = f.Rng.IntN(f.stores) {
 		}
 	}
 	f.all = append(f.all, p)
@@ -142,10 +134,6 @@ func (p *process) Main(t *fleettest.Thread) {
 	}
 }
 
-func (p *process) client() siteClient {
-	return siteClient{fleettest.Client{P: p.Process}, prefix(p.site)}
-}
-
 func (p *process) newKeeper() (*lease.Keeper, error) {
 	f := p.f
 	window := f.Period
@@ -160,9 +148,10 @@ func (p *process) newKeeper() (*lease.Keeper, error) {
 		p.node = int64(p.M.ID) % f.numbers()
 		options = append(options, pin(p.node))
 	}
-	var store stores.Store = p.client()
+	client := fleettest.Client{P: p.Process}
+	var store stores.Store = client
 	if f.locking {
-		store = lockingClient{p.client(), p}
+		store = lockingClient{client, p}
 	}
 	if f.mutant != nil && f.mutant.store != nil {
 		store = f.mutant.store(p, store)
@@ -179,7 +168,7 @@ func (p *process) newKeeper() (*lease.Keeper, error) {
 
 // lockingClient is a process's way to a store that knows who is alive.
 type lockingClient struct {
-	siteClient
+	fleettest.Client
 	p *process
 }
 
@@ -187,7 +176,6 @@ func (c lockingClient) Traits() stores.Traits { return stores.Traits{TryLock: c.
 
 func (c lockingClient) tryLock(ctx context.Context, key string) (func(), error) {
 	f := c.p.f
-	key = c.prefix + key
 	f.Current.Hiccup()
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -233,7 +221,6 @@ func (p *process) failed(t *fleettest.Thread, err error) {
 	switch {
 	case errors.As(err, new(*lease.NoFreeNodeError)), errors.Is(err, lease.ErrStore), errors.Is(err, lease.ErrHeld), errors.Is(err, stores.ErrConflict),
 		errors.Is(err, context.Canceled), errors.Is(err, lease.ErrClosed):
-	case f.stores > 1 && errors.Is(err, stores.Refused): // the number has left
 	case errors.Is(err, lease.ErrSkew), errors.As(err, new(*stores.OptionError)):
 		if f.Calm {
 			p.err, p.excuse = err, fmt.Sprintf("%T", err)

@@ -68,6 +68,7 @@ func TestEnd(t *testing.T) {
 		"names for which there is no room":   "found 0 7 bits:3; end 7 7 " + long + "; end 6 6 " + long + "; end 5 5 " + long + "; end 4 4 " + long + "; end 7 7 new = moved; end 7 7 " + long,
 		"a listed write is undone":           "claim k bits:0; snapshot held; end 0 0 new; client c; on c read:node { back held }; end 0 0 new c; holding 0 moved 30s",
 		"it is cut off, and another name":    "found 0 1 bits:1; client c; fate c swap:node away; end 0 1 new c = store; end 0 1 elsewhere = moved 'to new'; end 0 1 new",
+		"it is cut off, and has a floor":     "found 0 1 bits:1 floor:1h; client c; fate c swap:node away; end 0 1 new c = store; end 0 1 new; later 0 1 floor:1h0m0s; holding 1 moved 1h0m0s",
 		"a reservation is late":              "found 0 0 bits:0; client c; on c read:node { end 0 0 new }; reserve 0 0 1h bits:0 c = moved 'was moved to new'; holding 0 moved",
 		"a damaged number":                   "claim k bits:0; write 0 rubbish; end 0 0 new = damaged 'node number 0 cannot be read'",
 		"the outcome is unknown":             "claim k bits:2; client c; fate c swap:layout lost; end 0 3 new c = store 'perhaps'; end 0 3 new; later 0 3 floor:30s",
@@ -120,20 +121,4 @@ func TestWiderTime(t *testing.T) {
 	require.Equal(t, past, r.holding(1).Limit)
 	_, err = r.try(nil, lease.WithLayout(narrow))
 	require.Error(t, err)
-}
-
-// TestMovedByDocuments: what an earlier version exported, or half imported, stays refused, and what it had
-// imported goes on.
-func TestMovedByDocuments(t *testing.T) {
-	layout := `{"format":1,"layout":"` + smallLayout(1).String() + `","move":`
-	rows := map[string]string{"imported": "write layout '" + layout + `{"import":"digest"}}` + "'; claim k bits:1; fleet 0 1; end 0 1 new; later 0 1 floor:30s"}
-	for name, move := range map[string]string{
-		"'to new by an earlier version'":   `{"export":"e","to":"new","import":"digest"}}`,
-		"'its import is not complete'":     `{"import":"digest","importing":true}}`,
-		"'to another store by an earlier'": `{"export":"e","to":"user:s3cr3t@h"}}`,
-	} {
-		moved := " = moved " + name + ";"
-		rows[strings.Trim(name, "'")] = "write layout '" + layout + move + "';" + strings.Join([]string{"claim k bits:1", "found 0 1 bits:1", "end 0 1 new", "fleet", "reserve 0 0 1h bits:1"}, moved) + moved
-	}
-	scripts(t, rows)
 }

@@ -218,9 +218,6 @@ func (d *Definition) UnmarshalJSON(text []byte) error {
 		stride = Every(j.Stride, *j.Offset)
 	}
 	*d = Definition{Mode: j.Mode, Start: j.Start, Stride: stride, Max: j.Max, MinStep: j.MinStep, MaxStep: j.MaxStep, Period: j.Period}
-	if d.Max == math.MaxInt64 && d.end() < d.Max { // as an older version wrote a definition without a maximum
-		d.Max = 0
-	}
 	return nil
 }
 

@@ -9,8 +9,11 @@ import (
 
 // The simulation of a fleet sees and replaces these parts of a Sequence.
 
+// Driven is what a Sequence runs.
+type Driven = driven
+
 // Hook replaces the random names, the machine, and the wait of a call for others of its process.
-func (s *Sequence) Hook(random func() string, machine func(*count.Machine) driven, await func(ready func() bool)) {
+func (s *Sequence) Hook(random func() string, machine func(*count.Machine) Driven, await func(ready func() bool)) {
 	s.random, s.driven, s.await = random, machine(&s.machine), await
 	s.ending.Inline = true
 }

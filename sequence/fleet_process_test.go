@@ -10,7 +10,6 @@ import (
 
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/count"
-	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/fleettest"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores"
@@ -170,7 +169,7 @@ func (p *process) add(i int, s *sequence.Sequence) *opened {
 	o := &opened{p: p, s: s, c: c, id: known.ID, key: cell.SequenceKey(c.name), creation: known.Creation, returned: -1}
 	o.reads(known)
 	rng := rand.New(rand.NewPCG(p.f.Rng.Uint64(), 0))
-	s.Hook(func() string { return strconv.FormatUint(rng.Uint64(), 36) }, func(m *count.Machine) drive.Machine[count.Input, count.Op, count.Result, count.Event] {
+	s.Hook(func() string { return strconv.FormatUint(rng.Uint64(), 36) }, func(m *count.Machine) sequence.Driven {
 		return watched{m, o}
 	}, func(ready func() bool) { p.f.Current.Await(ready) })
 	p.opened = append(p.opened, o)

@@ -51,13 +51,16 @@ func (s *Sequence) takeTurn(ctx context.Context) error {
 func (s *Sequence) work(ctx context.Context, closing bool) error {
 	began := s.config.elapsed()
 	defer func() { s.counters.waited.Add(uint64(max(s.config.elapsed()-began, 0))) }()
-	return drive.Run(ctx, s.driven, &driver{Sequence: s, closing: closing})
+	return drive.Run(ctx, &driver{Sequence: s, closing: closing})
 }
 
 // driver is the [drive.Driver] of a Sequence.
 type driver struct {
 	*Sequence
 	closing bool // the rest is to be given back
+	in      count.Input
+	op      count.Op
+	result  count.Result
 
 	// Without mu: callers need it for their next calls, and a handler of the log may use the
 	// Sequence.
@@ -86,29 +89,21 @@ func (d *driver) Unlock() {
 	}
 }
 
-// Input gives the reserved numbers to the calls that wait, and counts what the others want.
-func (d *driver) Input() (in count.Input, err error) {
+// Next gives the reserved numbers to the calls that wait, and counts what the others want.
+func (d *driver) Next() (drive.Kind, error) {
 	s := d.Sequence
 	if s.closing && !d.closing {
-		return in, ErrClosed
+		return drive.None, ErrClosed
 	}
 	d.copied = s.notice() || d.copied
-	in = count.Input{Name: s.random(), Arrived: s.arrived, Closing: d.closing, Restored: s.restored}
+	d.in = count.Input{Name: s.random(), Arrived: s.arrived, Closing: d.closing, Restored: s.restored}
 	s.restored = false
 	if !d.closing {
-		in.Want, in.Need = s.wanted()
+		d.in.Want, d.in.Need = s.wanted()
 	}
-	in.Used = s.window.Used()
-	return in, nil
-}
-
-func (d *driver) After(in *count.Input) {
-	in.Used, in.Closing, in.Restored = d.window.Used(), d.Sequence.closing, d.restored
-	d.restored = false
-}
-
-func (d *driver) Kind(op count.Op) (drive.Kind, error) {
-	switch {
+	d.in.Used = s.window.Used()
+	d.op = s.driven.Next(d.in)
+	switch op := d.op; {
 	case op.Why == count.Exhausted:
 		return drive.None, d.exhausted()
 	case op.Kind == count.None:
@@ -121,10 +116,18 @@ func (d *driver) Kind(op count.Op) (drive.Kind, error) {
 	return drive.Ask, nil
 }
 
-// Do carries an operation out. A swap that finds a damaged cell is no error: the next read tells
+// Done acts on what has happened before mu is unlocked, so that no Close and no Restored comes in between.
+func (d *driver) Done() (settled bool, err error) {
+	d.in.Used, d.in.Closing, d.in.Restored = d.window.Used(), d.Sequence.closing, d.restored
+	d.restored = false
+	return drive.Act(d.driven.Done(d.in, d.op, d.result), d.apply)
+}
+
+// Do carries the operation out. A swap that finds a damaged cell is no error: the next read tells
 // more.
-func (d *driver) Do(ctx context.Context, op count.Op) (r count.Result, err error) {
-	s := d.Sequence
+func (d *driver) Do(ctx context.Context) (err error) {
+	s, op, r := d.Sequence, d.op, &d.result
+	*r = count.Result{}
 	switch op.Kind {
 	case count.Seal:
 		r.Used, _ = s.window.Seal()
@@ -138,12 +141,12 @@ func (d *driver) Do(ctx context.Context, op count.Op) (r count.Result, err error
 	}
 	switch {
 	case err == nil:
-		return r, nil
+		return nil
 	case errors.Is(err, stores.ErrConflict):
 		s.counters.conflicts.Add(1)
 		d.refused = op.Version
 		r.Status = count.Conflict
-		return r, nil
+		return nil
 	case errors.Is(err, stores.ErrDamaged):
 		r.Status = count.Damaged
 	default:
@@ -153,12 +156,11 @@ func (d *driver) Do(ctx context.Context, op count.Op) (r count.Result, err error
 	if op.Kind == count.Swap && r.Status == count.Damaged {
 		d.damaged, err = err, nil
 	}
-	return r, err
+	return err
 }
 
-// Apply acts on what has happened, before mu is unlocked, so that no Close and no Restored comes in
-// between.
-func (d *driver) Apply(e count.Event) (settled bool, err error) {
+// apply acts on an event.
+func (d *driver) apply(e count.Event) (settled bool, err error) {
 	s := d.Sequence
 	switch e.Kind {
 	case count.Granted:

@@ -73,7 +73,11 @@ type Sequence struct {
 	ending drive.Ending
 }
 
-type driven = drive.Machine[count.Input, count.Op, count.Result, count.Event]
+// driven is a [count.Machine], or one that a simulation breaks.
+type driven interface {
+	Next(count.Input) count.Op
+	Done(count.Input, count.Op, count.Result) []count.Event
+}
 
 // counters only grow.
 type counters struct {

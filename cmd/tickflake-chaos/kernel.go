@@ -26,7 +26,7 @@ stepped, slewed and suspended, processes killed, disks cut off. The generators a
 tickflake's and those of other projects. Each table is one fault; the last one has
 all faults, by generator. ✗ is a broken promise: one of another project does not
 change the exit code. ! are duplicates that are documented. STALL is the longest
-call, less that of an idle thread. JSON is one object; JUnit is one test suite per
+call, less that of an idle thread; a program shows no STALL and no LEAD. JSON is one object; JUnit is one test suite per
 fault and one test case per generator. Most faults take about 12 seconds, 4 of them
 for the boot, and the longest about a minute; all take about 7 minutes on two
 processors.
@@ -61,7 +61,7 @@ func newKernel(c *command.Console) *cobra.Command {
 		Short: "Put generators, or a program of yours, through faults on a real kernel",
 		Long:  kernelHelp,
 		Example: `  tickflake-chaos kernel step-back-1s
-  tickflake-chaos kernel --subject tickflake --format junit > kernel.xml
+  tickflake-chaos kernel --subject tickflake --junit kernel.xml
   CGO_ENABLED=0 go build -o mine . && tickflake-chaos kernel --program ./mine`,
 	}
 	takeFaults(cmd, &chosen, func(cmd *cobra.Command, args []string) []string {
@@ -86,7 +86,7 @@ func newKernel(c *command.Console) *cobra.Command {
 	})
 	cmd.Flags().BoolVar(&o.Ordered, "ordered", false, "with --program, the IDs of a process must ascend")
 	cmd.MarkFlagsMutuallyExclusive("subject", "program")
-	format := formatFlag(cmd)
+	output := outputFlags(cmd)
 	faultArgs := cmd.Args
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		err := faultArgs(cmd, args)
@@ -106,7 +106,7 @@ func newKernel(c *command.Console) *cobra.Command {
 				o.Faults = append(o.Faults, f.Fault)
 			}
 		}
-		return runKernel(cmd.Context(), c, o, len(chosen), *format)
+		return runKernel(cmd.Context(), c, o, len(chosen), output)
 	}
 	return cmd
 }
@@ -133,7 +133,7 @@ func subjectCompletions() []cobra.Completion {
 }
 
 // runKernel runs the faults, of which there are so many, and reports them.
-func runKernel(ctx context.Context, c *command.Console, o kernel.Options, total int, format string) error {
+func runKernel(ctx context.Context, c *command.Console, o kernel.Options, total int, flags *output) error {
 	if bench.platform != kernelPlatform {
 		return fmt.Errorf("the virtual machine needs %s, as this program is its process 1, and this is %s; 'tickflake-chaos run' runs everywhere, in virtual time", kernelPlatform, bench.platform)
 	}
@@ -162,8 +162,8 @@ func runKernel(ctx context.Context, c *command.Console, o kernel.Options, total 
 		return err
 	}
 	suites := suitesOf(report)
-	out := &reporter{Console: c, format: format, header: []string{"", "GENERATOR", ">IDS", ">ERRORS", ">DUPLICATES", ">DISORDER", ">STALL", ">LEAD", ">RECOVERY"}}
-	switch format {
+	out := &reporter{Console: c, output: flags, header: []string{"", "GENERATOR", ">IDS", ">ERRORS", ">DUPLICATES", ">DISORDER", ">STALL", ">LEAD", ">RECOVERY"}}
+	switch *flags.format {
 	case formatTable:
 		fmt.Fprintf(c.Out, "%s, QEMU %s\n\n", report.Kernel, report.QEMU)
 	case command.FormatJSON:
@@ -176,7 +176,7 @@ func runKernel(ctx context.Context, c *command.Console, o kernel.Options, total 
 			return err
 		}
 	}
-	if format == formatTable && len(suites) > 1 {
+	if *flags.format == formatTable && len(suites) > 1 {
 		writeGenerators(c, suites)
 	}
 	if writeErr := out.end(); writeErr != nil {
@@ -228,7 +228,13 @@ func kernelRow(r kernel.Row) row {
 		recovery = "never"
 	}
 	one.figures = []string{command.Number(v.IDs), command.Number(v.Failed), command.Number(v.Duplicates), command.Number(v.Disorder), shortTime(v.Stall), shortTime(v.Lead), recovery}
+	if r.Group == kernel.Program { // it says neither how long a call took nor what its clock showed
+		one.figures[4], one.figures[5] = "", ""
+	}
 	if len(r.Broken) > 0 {
+		if v.Twice != nil {
+			one.failure = *v.Twice
+		}
 		one.broken = command.Visible(fmt.Sprintf("%s, %s: %s", r.Fault, r.Subject, r.Broken[0]))
 		for _, promise := range r.Broken[1:] {
 			one.details = append(one.details, command.Visible(promise))

@@ -128,7 +128,9 @@ func fakeBench() {
 		Skipped: []kernel.Skip{{Fault: "three", Why: "there is no nbdkit"}},
 	}
 	if is == string(group) {
-		report = kernel.Report{Rows: []kernel.Row{{Fault: "one", Subject: "it", Group: group, Broken: []string{"2 duplicates"}}}}
+		report = kernel.Report{Rows: []kernel.Row{{Fault: "one", Subject: "it", Group: group, Broken: []string{"2 duplicates"}, Verdict: kernel.Verdict{IDs: 1, Duplicates: 2, Twice: &generatortest.Failure{
+			Again: generatortest.Event{ID: "7", At: 2}, First: &generatortest.Event{ID: "7", At: 1}, History: []generatortest.Event{{At: 0}},
+		}}}}}
 	}
 	bench.platform = kernelPlatform
 	if is == "elsewhere" {

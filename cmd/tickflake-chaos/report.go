@@ -1,10 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -12,15 +16,21 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tickflake/tickflake/cmd/internal/command"
+	"github.com/tickflake/tickflake/generator/generatortest"
 )
 
-const (
-	formatTable = "table"
-	formatJUnit = "junit"
-)
+const formatTable = "table"
 
-func formatFlag(cmd *cobra.Command) *string {
-	return command.ChoiceFlag(cmd, "format", "output `FORMAT`", formatTable, command.FormatJSON, formatJUnit)
+// output is where a report goes, and how: the flags.
+type output struct {
+	format *string
+	junit  string // a path, or empty
+}
+
+func outputFlags(cmd *cobra.Command) *output {
+	o := &output{format: command.ChoiceFlag(cmd, "format", "output `FORMAT`", formatTable, command.FormatJSON)}
+	cmd.Flags().StringVar(&o.junit, "junit", "", "write JUnit's XML to `FILE`, too, and pictures of what failed beside it, as FILE with the suffix .html")
+	return o
 }
 
 // suite is one table of a report: a generator and its scenarios, or a fault and its generators.
@@ -46,8 +56,12 @@ type row struct {
 
 	broken  string // the promise that did not hold; empty: all held
 	details []string
-	peer    bool // of another project: a broken promise does not count
+	failure generatortest.Failure // how it did not
+	peer    bool                  // of another project: a broken promise does not count
 }
+
+// title is the name without the blanks of a column.
+func (r row) title() string { return strings.Join(strings.Fields(r.name), " ") }
 
 func (r row) mark() string {
 	switch {
@@ -61,15 +75,16 @@ func (r row) mark() string {
 	return "✓"
 }
 
-// reporter writes a report in the format of --format, suite by suite.
+// reporter writes a report as its flags say, suite by suite.
 type reporter struct {
 	*command.Console
-	format string
+	*output
 	header []string
 
-	marks  map[string]int // how many rows have a mark
-	failed int            // rows whose broken promise counts
-	junit  junit.Testsuites
+	marks    map[string]int // how many rows have a mark
+	failed   int            // rows whose broken promise counts
+	suites   junit.Testsuites
+	failures []generatortest.Failure
 }
 
 // write writes a suite; object is its JSON, if it has any of its own.
@@ -83,22 +98,23 @@ func (r *reporter) write(object any, s suite) error {
 		if row.broken != "" && !row.peer {
 			r.failed++
 		}
+		if row.broken != "" {
+			row.failure.Title = s.name + ": " + row.title()
+			row.failure.Lines = append([]string{row.broken}, row.details...)
+			r.failures = append(r.failures, row.failure)
+		}
 	}
-	switch r.format {
-	case command.FormatJSON:
-		if object != nil {
-			if err := json.NewEncoder(r.Out).Encode(object); err != nil {
-				return err
-			}
-		}
-	case formatJUnit: // a file begins with the number of its suites
-		r.junit.AddSuite(junitOf(s))
-		return nil
-	default:
-		if begun {
-			fmt.Fprintln(r.Out)
-		}
+	r.suites.AddSuite(junitOf(s))
+	switch {
+	case *r.format == formatTable && begun:
+		fmt.Fprintln(r.Out)
+		fallthrough
+	case *r.format == formatTable:
 		writeSuite(r.Out, r.header, s)
+	case object != nil:
+		if err := json.NewEncoder(r.Out).Encode(object); err != nil {
+			return err
+		}
 	}
 	return r.Out.Flush()
 }
@@ -132,14 +148,9 @@ func indented(lines []string) string {
 	return "  " + strings.Join(lines, "\n  ") + "\n"
 }
 
-// end writes the rest, and counts in a table the rows by their marks.
+// end counts in a table the rows by their marks, and writes the files.
 func (r *reporter) end() error {
-	switch {
-	case r.format == formatJUnit:
-		r.junit.Name = "tickflake-chaos"
-		fmt.Fprint(r.Out, xml.Header)
-		return r.junit.WriteXML(r.Out)
-	case r.format == formatTable && r.marks != nil:
+	if *r.format == formatTable && r.marks != nil {
 		fmt.Fprintf(r.Out, "\n%d ✓, %d ✗, %d -", r.marks["✓"], r.marks["✗"], r.marks["-"])
 		if known := r.marks["!"]; known > 0 {
 			fmt.Fprintf(r.Out, ", %d ! with duplicates that are documented", known)
@@ -149,7 +160,28 @@ func (r *reporter) end() error {
 		}
 		fmt.Fprintln(r.Out)
 	}
-	return nil
+	if r.junit == "" {
+		return nil
+	}
+	r.suites.Name = "tickflake-chaos"
+	var text bytes.Buffer
+	text.WriteString(xml.Header)
+	if err := errors.Join(r.suites.WriteXML(&text), os.WriteFile(r.junit, text.Bytes(), 0o644)); err != nil {
+		return err
+	}
+	page := strings.TrimSuffix(r.junit, filepath.Ext(r.junit)) + ".html"
+	if len(r.failures) == 0 { // nor is one left of an earlier run
+		if err := os.Remove(page); !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	text.Reset()
+	_ = generatortest.WritePage(&text, "tickflake-chaos: what failed", r.failures...) // to memory
+	if *r.format == formatTable {
+		fmt.Fprintf(r.Out, "pictures of what failed: %s\n", page)
+	}
+	return os.WriteFile(page, text.Bytes(), 0o644)
 }
 
 // verdict returns the error of a report with a broken promise that counts.
@@ -166,7 +198,7 @@ func junitOf(s suite) junit.Testsuite {
 	seconds := func(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }
 	suite := junit.Testsuite{Name: s.name, Time: seconds(s.took)}
 	for _, r := range s.rows {
-		test := junit.Testcase{Classname: s.name, Name: strings.Join(strings.Fields(r.name), " "), Time: seconds(r.took)}
+		test := junit.Testcase{Classname: s.name, Name: r.title(), Time: seconds(r.took)}
 		switch {
 		case r.skipped != "":
 			test.Skipped = &junit.Result{Message: r.skipped}

@@ -28,7 +28,7 @@ fault: ✓ all promises kept, ✗ a promise broken, - does not apply. STALL is t
 longest call, LEAD the furthest that an ID was ahead of its clock. The promises are:
 no ID twice; each ID above all IDs that were returned before its call began; no stall
 and no lead beyond what the strategy allows; the right error. Violations are listed
-below the table, each with the script that repeats it.
+below the table, each with the shortest script found that repeats it.
 
 ` + settingsHelp
 
@@ -46,7 +46,8 @@ number for all processes of a script. With --no-lease the generator has a fixed 
 number and keeps no state, so scripts with restarts do not apply.
 
 JSON is one object per generator, on a line of its own; times are in nanoseconds.
-JUnit is one test suite per generator and one test case per script.`
+JUnit is one test suite per generator and one test case per script; the pictures show
+the clock, the processes and the two calls.`
 
 // all is the value that stands for every other value of a flag.
 const all = "all"
@@ -70,7 +71,7 @@ type settings struct {
 	strategies []string
 	clocks     []generatortest.ClockKind
 	noLease    bool
-	format     *string
+	output     *output
 }
 
 func newSettings(c *command.Console, cmd *cobra.Command) *settings {
@@ -96,7 +97,7 @@ func newSettings(c *command.Console, cmd *cobra.Command) *settings {
 		return appendNew(s.clocks, kind), nil
 	}, "raw", "mono", "resync", all)
 	cmd.Flags().BoolVar(&s.noLease, "no-lease", false, "use a fixed node number and keep no state across restarts")
-	s.format = formatFlag(cmd)
+	s.output = outputFlags(cmd)
 	return s
 }
 
@@ -119,7 +120,7 @@ func newRun(c *command.Console) *cobra.Command {
 		Example: `  tickflake-chaos run
   tickflake-chaos run F5 leap-second --clock raw
   tickflake-chaos run --strategy borrow:1s,wait:5s --strategy reject --clock all
-  tickflake-chaos run --strategy all --clock all --format junit > chaos.xml`,
+  tickflake-chaos run --strategy all --clock all --junit chaos.xml`,
 	}
 	takeFaults(cmd, &chosen, func(_ *cobra.Command, args []string) []string { return args }, inVirtualTime)
 	s := newSettings(c, cmd)
@@ -129,7 +130,7 @@ func newRun(c *command.Console) *cobra.Command {
 			scenarios = append(scenarios, f.scenario)
 		}
 		_, err := s.run(cmd.Context(), "default", []generatortest.ClockKind{generatortest.Raw, generatortest.Mono}, scenarios...)
-		if *s.format == formatTable && len(args) == 0 {
+		if *s.output.format == formatTable && len(args) == 0 {
 			var left []string
 			for _, f := range faultsBy(inTests) {
 				left = append(left, f.Fault)
@@ -202,7 +203,7 @@ func (s *settings) run(ctx context.Context, strategy string, clocks []generatort
 	if len(s.clocks) > 0 {
 		clocks = s.clocks
 	}
-	out := &reporter{Console: s.Console, format: *s.format, header: []string{"", "SCENARIO", ">IDS", ">ERRORS", ">DUPLICATES", ">DISORDER", ">STALL", ">LEAD"}}
+	out := &reporter{Console: s.Console, output: s.output, header: []string{"", "SCENARIO", ">IDS", ">ERRORS", ">DUPLICATES", ">DISORDER", ">STALL", ">LEAD"}}
 	done := 0
 	for _, name := range chosen {
 		strategy, err := strategies.Parse(name) // --strategy has checked its own
@@ -259,7 +260,10 @@ func attempt(ctx context.Context, subject func() generatortest.Subject[snowflake
 	}
 	done := make(chan generatortest.Result, 1)
 	began := time.Now()
-	go func() { done <- generatortest.Run(subject(), scenario).Results[0] }()
+	go func() {
+		s := subject()
+		done <- generatortest.Shrink(s, generatortest.Run(s, scenario).Results[0])
+	}()
 	select {
 	case <-ctx.Done():
 		return generatortest.Result{}, 0, false
@@ -280,18 +284,12 @@ func rowOf(r generatortest.Result, took time.Duration) row {
 		one.skipped = "does not apply: " + r.Skipped
 		return one
 	case r.Failed():
-		one.broken = fmt.Sprintf("%s: %s", strings.TrimSpace(r.Fault+" "+r.Name), r.Summary())
-		listed := 0
-		for _, n := range r.Violated {
-			listed += n
+		lines := r.Lines()
+		one.broken = fmt.Sprintf("%s: %s", strings.TrimSpace(r.Fault+" "+r.Name), lines[0])
+		for _, line := range lines[1:] {
+			one.details = append(one.details, strings.ReplaceAll(line, "\n", "\n  "))
 		}
-		if len(r.Violations) < listed {
-			one.broken += fmt.Sprintf("; the first %d of each:", generatortest.MaxViolations)
-		}
-		for _, v := range r.Violations {
-			one.details = append(one.details, strings.ReplaceAll(v.String(), "\n", "\n  "))
-		}
-		one.details = append(one.details, "script: "+r.Script)
+		one.failure = r.Failure()
 	}
 	one.figures = []string{command.Number(r.Issued), command.Number(r.Errors), command.Number(r.Duplicates), command.Number(r.Disorder), r.LongestStall.String(), r.LargestLead.String()}
 	return one

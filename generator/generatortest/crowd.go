@@ -147,7 +147,7 @@ func (m *machine[ID]) killed(n int) bool {
 	s := m.stop(n - 1)
 	s.wake(true)
 	<-s.done
-	m.judge.beside(m.world.passed(), s.ids)
+	m.judge.beside(m.line.process, m.world.passed(), s.ids)
 	m.lost = m.lost || s.gone && !s.held
 	return !m.lost
 }
@@ -159,7 +159,7 @@ func (m *machine[ID]) killed(n int) bool {
 // whether to go on.
 func (m *machine[ID]) takeover(d time.Duration) bool {
 	const each = 20
-	old := m.proc
+	old, number := m.proc, m.line.process
 	s := m.stop(m.takeovers % 3)
 	defer s.wake(false) // whatever happens, or the call is held for good
 	m.takeovers++
@@ -170,7 +170,7 @@ func (m *machine[ID]) takeover(d time.Duration) bool {
 	m.world.pass(d)
 	next, ok := m.another()
 	if ok {
-		m.proc, m.line, m.streams = next, &line[ID]{unknown: true}, nil
+		m.proc, m.line, m.streams = next, &line[ID]{unknown: true, process: m.starts}, nil
 		for range each {
 			m.issue(&m.proc, m.line, call{}, 1)
 		}
@@ -183,11 +183,11 @@ func (m *machine[ID]) takeover(d time.Duration) bool {
 	}
 	// The old process may be anything by now but a source of IDs twice. What its
 	// calls are worth is judged at the end, among all.
-	m.judge.beside(m.world.passed(), s.ids)
+	m.judge.beside(number, m.world.passed(), s.ids)
 	for range each {
 		m.world.allow(1)
 		id, err := old.Next()
-		m.judge.beside(m.world.passed(), one(id, err))
+		m.judge.beside(number, m.world.passed(), one(id, err))
 		if ok {
 			m.issue(&m.proc, m.line, call{}, 1)
 		}

@@ -14,15 +14,20 @@ import (
 
 // naive is a generator as they are often written: it counts within a millisecond
 // and begins anew in another. It needs a lock, which the example leaves out.
-func naive(clock *clocktest.Virtual) (generatortest.Process[int64], error) {
+func naive(now func() time.Time) func() (int64, error) {
 	var last, seq int64
-	return generatortest.Process[int64]{Next: func() (int64, error) {
-		now := clock.Now().UnixMilli()
-		if seq++; now != last {
-			last, seq = now, 0
+	return func() (int64, error) {
+		ms := now().UnixMilli()
+		if seq++; ms != last {
+			last, seq = ms, 0
 		}
-		return now<<12 | seq, nil
-	}}, nil
+		return ms<<12 | seq, nil
+	}
+}
+
+// newNaive starts it on a clock that goes wrong.
+func newNaive(clock *clocktest.Virtual) (generatortest.Process[int64], error) {
+	return generatortest.Process[int64]{Next: naive(clock.Now)}, nil
 }
 
 // A naive generator meets some faults of the catalogue. In a test of your own,
@@ -30,7 +35,7 @@ func naive(clock *clocktest.Virtual) (generatortest.Process[int64], error) {
 func Example() {
 	subject := generatortest.Subject[int64]{
 		Name: "naive",
-		New:  naive,
+		New:  newNaive,
 		Time: func(id int64) time.Time { return time.UnixMilli(id >> 12) },
 		Tick: time.Millisecond,
 	}
@@ -60,7 +65,7 @@ func ExampleRunScript() {
 	if err != nil {
 		log.Fatal(err) // names the line, and what would be right
 	}
-	r := generatortest.RunScript(generatortest.Subject[int64]{Name: "naive", New: naive}, script)
+	r := generatortest.RunScript(generatortest.Subject[int64]{Name: "naive", New: newNaive}, script)
 	fmt.Println(r.Script)
 	fmt.Println(r.Issued, "IDs,", r.Duplicates, "issued twice")
 	fmt.Println(r.Summary())

@@ -15,8 +15,11 @@ type judge[ID cmp.Ordered] struct {
 	warped  bool // the clock does more than jump: bounds of causes that follow each other add up
 	leaps   bool // the wall may go back as time passes, even while others wait
 
-	step  int
-	calls int
+	wall func() time.Duration // the wall, less the wall as the script began
+
+	process int // that of the call that is judged, or of what the machine does
+	step    int
+	calls   int
 
 	// ids are all IDs issued, and starts are the indexes at which the steps begin.
 	// While every ID is above all before it, there is no duplicate; the first that is
@@ -26,23 +29,26 @@ type judge[ID cmp.Ordered] struct {
 	notes  []note
 	doubt  bool
 	most   ID
+
+	drawn bool    // the history is wanted
+	done  []Event // the steps without a call, if so
 }
 
 // note says in which call IDs were issued, and when: those from this index on, up to
 // the index of the next note.
 type note struct {
-	index, call int
-	at          time.Duration
-	several     bool // all in that call; else, each in the next
+	index, call, process int
+	at, wall             time.Duration
+	several              bool // all in that call; else, each in the next
 }
 
 // line is what callers got from a process, and from those whose state it started on.
 type line[ID cmp.Ordered] struct {
-	floor   ID         // the largest that Next or NextN returned
-	floors  bool       // there is one
-	streams map[int]ID // the last of each stream
-	start   time.Time  // when the first process started: it may hold what was before for others'
-	top     time.Time  // the latest tick of any ID
+	process int         // the number of the process
+	floor   int         // the index of the largest that Next or NextN returned, and 1; 0: there is none
+	streams map[int]int // so that of the last of each stream
+	start   time.Time   // when the first process started: it may hold what was before for others'
+	top     time.Time   // the latest tick of any ID
 	tops    bool
 	// unknown says that the process started on the state of another and has issued
 	// nothing yet. More than the IDs of this line may bind it; its first ID, even if
@@ -62,7 +68,12 @@ type call struct {
 }
 
 func (j *judge[ID]) violate(kind Kind, at time.Duration, format string, args ...any) {
-	j.result.violate(Violation{Kind: kind, Step: j.step, Call: j.calls, At: at, Detail: fmt.Sprintf(format, args...)})
+	j.result.violate(Violation{Kind: kind, Event: j.now(at), Detail: fmt.Sprintf(format, args...)})
+}
+
+// now is an event of the call that is judged, at an instant of true time.
+func (j *judge[ID]) now(at time.Duration) Event {
+	return Event{Process: j.process, Step: j.step, Call: j.calls, At: at, Wall: j.wall()}
 }
 
 // begin notes that a step begins.
@@ -71,16 +82,27 @@ func (j *judge[ID]) begin(step int) {
 	j.starts = append(j.starts, len(j.ids))
 }
 
+// did notes that a step was done that makes no call.
+func (j *judge[ID]) did(s Step, at time.Duration) {
+	if j.drawn {
+		e := j.now(at)
+		e.Do = s.String()
+		j.done = append(j.done, e)
+	}
+}
+
 // returned judges a call that filled so many of ids, and returned err. The line is as it was when the
 // call began, except that other callers may have added to it; before is its floor then.
 func (j *judge[ID]) returned(l *line[ID], before line[ID], c call, ids []ID, filled int, err error) {
 	j.calls++
+	j.process = l.process
 	if !c.shared {
 		j.stalled(before, c)
 	}
 	got := min(max(filled, 0), len(ids))
+	wall := j.wall()
 	for _, id := range ids[:got] {
-		j.issued(l, &before, c, id)
+		j.issued(l, &before, c, id, wall)
 	}
 	if err != nil {
 		j.result.Errors++
@@ -124,14 +146,14 @@ func (j *judge[ID]) stalled(before line[ID], c call) {
 }
 
 // issued judges one ID.
-func (j *judge[ID]) issued(l *line[ID], before *line[ID], c call, id ID) {
+func (j *judge[ID]) issued(l *line[ID], before *line[ID], c call, id ID, wall time.Duration) {
 	j.result.Issued++
 	if len(j.ids) > 0 && id <= j.most {
 		j.doubt = true
 	} else {
 		j.most = id
 	}
-	j.add(id, c.at, c.several)
+	j.add(id, c.at, wall, c.several)
 	ordered := j.inOrder(l, before, c, id)
 	if j.subject.Time != nil {
 		j.onTime(l, before, c, id, ordered)
@@ -141,26 +163,27 @@ func (j *judge[ID]) issued(l *line[ID], before *line[ID], c call, id ID) {
 
 // beside notes a call of a process that another has taken over from. The call may fail
 // in any way, but must not return an ID that was issued before.
-func (j *judge[ID]) beside(at time.Duration, ids []ID) {
+func (j *judge[ID]) beside(process int, at time.Duration, ids []ID) {
 	j.calls++
+	j.process = process
 	for _, id := range ids {
 		j.result.Issued++
 		j.doubt = true
-		j.add(id, at, false)
+		j.add(id, at, j.wall(), false)
 	}
 }
 
 // add keeps an ID, and its origin if the last note does not cover it.
-func (j *judge[ID]) add(id ID, at time.Duration, several bool) {
+func (j *judge[ID]) add(id ID, at, wall time.Duration, several bool) {
 	i := len(j.ids)
 	j.ids = append(j.ids, id)
 	if len(j.notes) > 0 {
 		last := j.notes[len(j.notes)-1]
-		if last.at == at && last.several == several && last.callOf(i) == j.calls {
+		if last == (note{last.index, last.call, j.process, at, wall, several}) && last.callOf(i) == j.calls {
 			return
 		}
 	}
-	j.notes = append(j.notes, note{i, j.calls, at, several})
+	j.notes = append(j.notes, note{i, j.calls, j.process, at, wall, several})
 }
 
 func (n note) callOf(index int) int {
@@ -176,38 +199,54 @@ func (j *judge[ID]) noteOf(index int) note {
 	return j.notes[i-1]
 }
 
+// event is the call that issued the ID with this index.
+func (j *judge[ID]) event(index int) Event {
+	n := j.noteOf(index)
+	return Event{ID: fmt.Sprint(j.ids[index]), Process: n.process, Step: j.stepOf(index), Call: n.callOf(index), At: n.at, Wall: n.wall}
+}
+
 // inOrder judges the order, and notes the ID for the calls to come. It reports
 // whether the ID is in order.
 func (j *judge[ID]) inOrder(l *line[ID], before *line[ID], c call, id ID) (ordered bool) {
+	this := len(j.ids)
 	if c.stream > 0 {
-		last, any := l.streams[c.stream]
-		if ordered = !any || id > last; !ordered {
-			j.disorder(c, "%v is not above %v, which the stream had returned", id, last)
+		last := l.streams[c.stream]
+		if ordered = last == 0 || id > j.ids[last-1]; !ordered {
+			j.disorder(last, "%v is not above %v, which the stream had returned", id, j.ids[last-1])
 		}
 		if l.streams == nil {
-			l.streams = map[int]ID{}
+			l.streams = map[int]int{}
 		}
-		l.streams[c.stream] = id
+		l.streams[c.stream] = this
 		return ordered
 	}
-	if ordered = !before.floors || id > before.floor; !ordered {
-		j.disorder(c, "%v is not above %v, which had been returned before the call began", id, before.floor)
+	if ordered = before.floor == 0 || id > j.ids[before.floor-1]; !ordered {
+		j.disorder(before.floor, "%v is not above %v, which had been returned before the call began", id, j.ids[before.floor-1])
 	}
 	if c.several { // the next of the batch comes after this one
-		before.floor, before.floors = id, true
+		before.floor = this
 	}
-	if !l.floors || id > l.floor || l.unknown {
-		l.floor, l.floors = id, true
+	if l.floor == 0 || id > j.ids[l.floor-1] || l.unknown {
+		l.floor = this
 	}
 	return ordered
 }
 
-// disorder notes an ID that is out of order.
-func (j *judge[ID]) disorder(c call, format string, args ...any) {
+// disorder notes that the last ID is out of order: after that with this index, and 1, if it is not 0.
+func (j *judge[ID]) disorder(after int, format string, args ...any) {
 	j.result.Disorder++
-	if !j.subject.Claim.Unordered {
-		j.violate(Disorder, c.at, format, args...)
+	if j.subject.Claim.Unordered {
+		return
 	}
+	v := Violation{Kind: Disorder}
+	if j.result.tells(Disorder) {
+		v.Event, v.Detail = j.event(len(j.ids)-1), fmt.Sprintf(format, args...)
+		if after > 0 {
+			first := j.event(after - 1)
+			v.First = &first
+		}
+	}
+	j.result.violate(v)
 }
 
 // onTime judges the time that an ID carries, in order or not.
@@ -215,7 +254,7 @@ func (j *judge[ID]) onTime(l *line[ID], before *line[ID], c call, id ID, ordered
 	s := j.subject
 	tick := s.Time(id)
 	if ordered && before.tops && tick.Before(before.top) {
-		j.disorder(c, "%v is of %s, an earlier tick than one that had been returned before the call began: %s", id, show(tick), show(before.top))
+		j.disorder(0, "%v is of %s, an earlier tick than one that had been returned before the call began: %s", id, show(tick), show(before.top))
 	}
 	if !l.tops || tick.After(l.top) || l.unknown {
 		l.top, l.tops = tick, true
@@ -329,8 +368,11 @@ func (j *judge[ID]) lead(l line[ID], now time.Time) (time.Duration, cause) {
 	return lead, exhausted
 }
 
-// end looks for IDs that were issued twice.
+// end looks for IDs that were issued twice, and keeps the history.
 func (j *judge[ID]) end() {
+	if j.drawn {
+		j.draw()
+	}
 	if !j.doubt {
 		return
 	}
@@ -342,14 +384,29 @@ func (j *judge[ID]) end() {
 		return cmp.Or(cmp.Compare(j.ids[a], j.ids[b]), cmp.Compare(a, b))
 	})
 	for i := 1; i < len(order); i++ {
-		first, again := order[i-1], order[i]
-		if j.ids[first] == j.ids[again] {
+		if before, again := order[i-1], order[i]; j.ids[before] == j.ids[again] {
 			j.result.Duplicates++
-			was, is := j.noteOf(first), j.noteOf(again)
-			j.result.violate(Violation{Kind: Duplicate, Step: j.stepOf(again), Call: is.callOf(again), At: is.at,
-				Detail: fmt.Sprintf("%v was issued before, in step %d, call %d, %s in", j.ids[again], j.stepOf(first), was.callOf(first), was.at)})
+			v := Violation{Kind: Duplicate}
+			if j.result.tells(Duplicate) {
+				first := j.event(before)
+				v.Event, v.First, v.Detail = j.event(again), &first, first.ID+" was issued twice"
+			}
+			j.result.violate(v)
 		}
 	}
+}
+
+// drawable is about how many events a history has at most.
+const drawable = 200
+
+// draw keeps the history: the steps that make no call, and of the calls an even selection.
+func (j *judge[ID]) draw() {
+	each := 1 + len(j.notes)/drawable
+	for i := 0; i < len(j.notes); i += each {
+		j.result.History = append(j.result.History, j.event(j.notes[i].index))
+	}
+	j.result.History = append(j.result.History, j.done...)
+	slices.SortStableFunc(j.result.History, func(a, b Event) int { return cmp.Or(cmp.Compare(a.Step, b.Step), cmp.Compare(a.Call, b.Call)) })
 }
 
 // stepOf returns the step in which the ID with this index was issued.

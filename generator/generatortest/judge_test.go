@@ -25,20 +25,20 @@ func TestJudge(t *testing.T) {
 		// Duplicates and order.
 		{name: "good", script: "ids 40; pass 5ms; ids 3; batch 5; stream 5; ids 1", claim: claim(borrow(10*ms), borrow(10*ms))},
 		{name: "duplicate", script: "ids 2; pass 1ms; ids 2", claim: generatortest.Claim{Unordered: true}, tape: []answer{is(at(0, 0)), is(at(0, 1)), is(at(1, 0)), is(at(1, 0))}, want: []string{
-			"duplicate: 1.0 was issued before, in step 3, call 3, 1ms in (step 3, call 4, 1ms in)",
+			"duplicate: 1.0, first in step 3, call 3, 1ms in; again in step 3, call 4, 1ms in",
 		}},
 		{name: "duplicate after a batch and an error", script: "ids 1; batch 3; pass 1ms; ids 2; batch 2", claim: generatortest.Claim{Unordered: true}, tape: []answer{is(at(0, 0)), is(at(0, 1)), is(at(0, 3)), is(at(0, 2)), is(at(1, 1)), no, is(at(1, 0)), is(at(1, 1))}, with: func(s *subject) { s.Time = nil }, want: []string{
-			"duplicate: 1.1 was issued before, in step 4, call 3, 1ms in (step 5, call 5, 1ms in)",
+			"duplicate: 1.1, first in step 4, call 3, 1ms in; again in step 5, call 5, 1ms in",
 		}},
 		{name: "duplicate of a call that a crash does not stop", script: "ids 1; crash at read 1", tape: []answer{is(at(0, 0)), is(at(0, 0))}, want: []string{
-			"duplicate: 0.0 was issued before, in step 1, call 1, 0s in (step 2, call 2, 0s in)",
+			"duplicate: 0.0, first in step 1, call 1, 0s in; again in step 2, call 2, 0s in",
 		}},
 		{name: "batch below what was before", script: "ids 1; batch 2", tape: []answer{is(at(0, 4)), is(at(0, 1)), is(at(0, 2))}, want: []string{
 			"disorder: 0.1 is not above 0.4, which had been returned before the call began (step 2, call 2, 0s in)",
 		}},
 		{name: "call below a batch", script: "batch 2; ids 1", tape: []answer{is(at(0, 4)), is(at(0, 5)), is(at(0, 5))}, want: []string{
 			"disorder: 0.5 is not above 0.5, which had been returned before the call began (step 2, call 2, 0s in)",
-			"duplicate: 0.5 was issued before, in step 1, call 1, 0s in (step 2, call 2, 0s in)",
+			"duplicate: 0.5, first in step 1, call 1, 0s in; again in step 2, call 2, 0s in",
 		}},
 		{name: "stream among others in one tick", script: "ids 1; stream 2; ids 1; stream 1", tape: []answer{is(at(0, 5)), is(at(0, 1)), is(at(0, 9)), is(at(0, 6)), is(at(0, 10))}},
 		{name: "stream out of order", script: "stream 1; ids 1; stream 1", tape: []answer{is(at(0, 5)), is(at(0, 6)), is(at(0, 4))}, want: []string{

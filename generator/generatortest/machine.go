@@ -3,6 +3,7 @@ package generatortest
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -28,6 +29,7 @@ func (m *machine[ID]) run(script Script) {
 		m.judge.end()
 		switch {
 		case m.world.spun.Load():
+			m.judge.result.spun = true
 			m.judge.violate(Stall, m.world.passed(), "a call read the clock %d times and did not end: it spins, or waits in steps too small for so long a time", patience)
 		case !whole || m.lost:
 			m.judge.violate(WrongError, m.world.passed(), "a call did not return: it ended its goroutine")
@@ -39,7 +41,7 @@ func (m *machine[ID]) run(script Script) {
 	}
 	switch {
 	case m.proc.Restart == nil && script.has(Restart, Crash, Takeover):
-		m.judge.result.Skipped = "it keeps no state across a restart (Process.Restart)"
+		m.judge.result.Skipped = noRestart
 		if m.proc.Close != nil {
 			_ = m.proc.Close() // not judged, since it does not apply
 		}
@@ -55,12 +57,20 @@ func (m *machine[ID]) run(script Script) {
 	whole = true
 }
 
+const noRestart = "it keeps no state across a restart (Process.Restart)"
+
 // steps carries out the steps, and reports whether it came to their end.
 func (m *machine[ID]) steps(steps []Step) bool {
 	for i, step := range steps {
 		m.judge.begin(i + 1)
+		if step.Do == Takeover { // its calls come after its begin
+			m.judge.did(step, m.world.passed())
+		}
 		if !m.do(step) {
 			return false
+		}
+		if !slices.Contains([]Action{IDs, Batch, Stream, Takeover}, step.Do) {
+			m.judge.did(step, m.world.passed())
 		}
 	}
 	return true
@@ -133,7 +143,7 @@ func (m *machine[ID]) do(s Step) bool {
 		}
 		next, ok := m.another()
 		if ok {
-			m.proc, m.streams, m.line.streams, m.line.unknown = next, nil, nil, true
+			m.proc, m.streams, m.line.streams, m.line.unknown, m.line.process = next, nil, nil, true, m.starts
 		}
 		return ok
 	case Takeover:
@@ -148,9 +158,13 @@ func (m *machine[ID]) do(s Step) bool {
 func (m *machine[ID]) another() (Process[ID], bool) {
 	m.world.allow(1)
 	m.starts++
+	m.judge.process = m.starts
 	next, err := m.proc.Restart()
 	if err == nil && next.Next == nil {
 		err = fmt.Errorf("the process has no Next")
+	}
+	if next.Restart == nil {
+		next.Restart = m.proc.Restart
 	}
 	if err != nil {
 		m.judge.violate(NoStart, m.world.passed(), "restart at %s: %v", show(m.world.now()), err)

@@ -39,6 +39,14 @@ type Result struct {
 	// kind. Violated counts all of them by kind.
 	Violations []Violation  `json:"violations,omitempty"`
 	Violated   map[Kind]int `json:"violated,omitempty"`
+
+	// Least is the outcome of the least script found that fails so, if [Shrink] has looked for
+	// it. It has a History: the calls that returned an ID, of many about 200, and the steps
+	// between them.
+	Least   *Result `json:"least,omitempty"`
+	History []Event `json:"history,omitempty"`
+
+	spun bool // a call did not end
 }
 
 // MaxViolations is how many violations of a kind a [Result] describes.
@@ -61,18 +69,40 @@ const (
 	NoRecovery Kind = "no-recovery" // after the faults, calls were not served at once
 )
 
-// Violation is one broken promise.
+// Event is a call that returned an ID, or another moment of a script.
+type Event struct {
+	ID      string        `json:"id,omitempty"` // that the call returned
+	Do      string        `json:"do,omitempty"` // what happened, if it was no call
+	Process int           `json:"process"`      // 0 is the first; each start on the state of another counts
+	Step    int           `json:"step"`         // of the script, from 1 on; 0 is before the first step, one more than the last is after it
+	Call    int           `json:"call"`         // the number of calls until then
+	At      time.Duration `json:"atNs"`         // true time since the script began
+	Wall    time.Duration `json:"wallNs"`       // how far the wall was from where it began
+}
+
+// String says where in a script it was, on one line.
+func (e Event) String() string {
+	return fmt.Sprintf("step %d, call %d, %s in", e.Step, e.Call, e.At)
+}
+
+// Violation is one broken promise, and the call that broke it.
 type Violation struct {
-	Kind   Kind          `json:"kind"`
-	Step   int           `json:"step"`   // of the script, from 1 on; 0 is before the first step, one more than the last is after it
-	Call   int           `json:"call"`   // the number of calls until then
-	At     time.Duration `json:"atNs"`   // true time since the script began
-	Detail string        `json:"detail"` // what happened, with the numbers
+	Kind Kind `json:"kind"`
+	Event
+	First  *Event `json:"first,omitempty"` // the earlier call, which returned the same ID, or one that is not below
+	Detail string `json:"detail"`          // what happened, with the numbers
 }
 
 // String returns the violation on one line.
 func (v Violation) String() string {
-	return fmt.Sprintf("%s: %s (step %d, call %d, %s in)", v.Kind, v.Detail, v.Step, v.Call, v.At)
+	if v.Kind != Duplicate || v.First == nil {
+		return fmt.Sprintf("%s: %s (%s)", v.Kind, v.Detail, v.Event)
+	}
+	first, again := "first", "again"
+	if v.First.Process != v.Process {
+		first, again = fmt.Sprintf("first by process %d", v.First.Process), fmt.Sprintf("again by process %d", v.Process)
+	}
+	return fmt.Sprintf("%s: %s, %s in %s; %s in %s", v.Kind, v.ID, first, v.First, again, v.Event)
 }
 
 // OK reports whether the script ran without a violation.
@@ -94,10 +124,38 @@ func (r *Result) violate(v Violation) {
 	if r.Violated == nil {
 		r.Violated = map[Kind]int{}
 	}
-	r.Violated[v.Kind]++
-	if r.Violated[v.Kind] <= MaxViolations {
+	if r.tells(v.Kind) {
 		r.Violations = append(r.Violations, v)
 	}
+	r.Violated[v.Kind]++
+}
+
+// tells reports whether the next violation of the kind is described.
+func (r *Result) tells(kind Kind) bool { return r.Violated[kind] < MaxViolations }
+
+// Worst returns the violation to look at first: of the least script if there is one, and a
+// duplicate before others. It is the zero Violation if there is none.
+func (r Result) Worst() Violation {
+	if r.Least != nil {
+		return r.Least.Worst()
+	}
+	if len(r.Violations) == 0 {
+		return Violation{}
+	}
+	return r.Violations[max(0, slices.IndexFunc(r.Violations, func(v Violation) bool { return v.Kind == Duplicate }))]
+}
+
+// Lines says what a failure was, on a screen: how often each promise was broken, the first
+// violations, and the script that repeats them. All are those of the least script if there is one.
+func (r Result) Lines() []string {
+	lines, told := []string{"in all: " + r.Summary()}, r
+	if r.Least != nil {
+		lines, told = append(lines, "the least script that fails so has:"), *r.Least
+	}
+	for _, v := range told.Violations {
+		lines = append(lines, v.String())
+	}
+	return append(lines, "script: "+told.Script)
 }
 
 // Failed reports whether any result failed.
@@ -117,11 +175,7 @@ func (r Report) String() string {
 		mark := "✓"
 		if res.Failed() {
 			mark = "✗"
-			fmt.Fprintf(&below, "\n%s under %s: %s; the first:\n", r.Subject, title, res.Summary())
-			for _, v := range res.Violations {
-				fmt.Fprintf(&below, "  %s\n", v)
-			}
-			fmt.Fprintf(&below, "  script: %s\n", res.Script)
+			fmt.Fprintf(&below, "\n%s under %s:\n  %s\n", r.Subject, title, strings.Join(res.Lines(), "\n  "))
 		}
 		note := "" // an empty cell would leave trailing blanks
 		if res.Note != "" {

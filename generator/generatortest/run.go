@@ -2,12 +2,16 @@ package generatortest
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
-	"slices"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/tickflake/tickflake/monoclock/clocktest"
 )
 
 // Run puts a generator through the scenarios, or the whole [Catalogue] if none are
@@ -34,13 +38,14 @@ func (s Scenario) result(r Result) Result {
 //
 //	go test -run 'TestMyGenerator/F5'
 //
-// A fault that fails prints one line: a duplicate, or else the first violation, the counts, and the command that
-// repeats it and shows the others and the script. A failing test also names the faults that do not apply.
+// A fault that fails prints one line: a duplicate, or else the first violation, the least script that has it, the
+// counts, and the command that repeats it and shows the others. A failing test also names the faults that do not
+// apply. With go test -artifacts, each fault that fails leaves a page with a picture: failure.html.
 func Test[ID cmp.Ordered](t *testing.T, s Subject[ID]) {
 	skipped := map[string]string{} // the faults by reason
 	for _, scenario := range Catalogue() {
 		t.Run(scenario.Fault+"-"+scenario.Name, func(t *testing.T) {
-			r := test(t, s, scenario.Script)
+			r := scenario.result(test(t, s, scenario.Script))
 			if r.Skipped != "" {
 				skipped[r.Skipped] += " " + scenario.Fault
 			}
@@ -48,8 +53,42 @@ func Test[ID cmp.Ordered](t *testing.T, s Subject[ID]) {
 		})
 	}
 	for why, faults := range skipped {
+		if why == noRestart {
+			why += fmt.Sprintf(joins, *new(ID))
+		}
 		t.Logf("skipped%s: %s", faults, why)
 	}
+}
+
+// joins tells a generator without state how to take part.
+const joins = `. If it keeps none, a fresh one takes its place:
+	process.Restart = func() (generatortest.Process[%T], error) {
+		return start(clock) // what New does
+	}`
+
+// TestFunc puts a generator that reads the time through the [Catalogue] as [Test] does. It is a call that returns
+// one ID; the function makes a new one that reads the time by now instead of time.Now:
+//
+//	generatortest.TestFunc(t, func(now func() time.Time) func() (int64, error) {
+//		return mine.New(now).Next
+//	})
+//
+// What is judged is that no ID comes twice, also not after a restart, where the function makes another generator,
+// and that calls are served when the faults are over. A call may fail, and may wait for as long as it likes: by
+// reading now again and again, or by time.Sleep. There is one call at a time, except that a takeover (F13) starts
+// another generator while a call of the first is stopped. The generator must start no goroutine.
+func TestFunc[ID cmp.Ordered](t *testing.T, start func(now func() time.Time) func() (ID, error)) {
+	t.Helper()
+	anything := Bound{Wait: Forever, Borrow: Forever}
+	Test(t, Subject[ID]{
+		Name:  t.Name(),
+		Claim: Claim{Exhausted: anything, Behind: anything, Unordered: true},
+		New: func(clock *clocktest.Virtual) (Process[ID], error) {
+			now := (&reader{clock: clock, slept: time.Now(), at: -1}).now
+			return Process[ID]{Next: start(now), Restart: func() (Process[ID], error) { return Process[ID]{Next: start(now)}, nil }}, nil
+		},
+		sleeps: true,
+	})
 }
 
 // TestScript runs one script as a test.
@@ -58,28 +97,36 @@ func TestScript[ID cmp.Ordered](t *testing.T, s Subject[ID], script Script) {
 	test(t, s, script).tell(t)
 }
 
+// test runs a script, and looks for the least that fails so.
 func test[ID cmp.Ordered](t *testing.T, s Subject[ID], script Script) (r Result) {
-	if !s.SystemTime {
-		return RunScript(s, script)
+	if !s.SystemTime && !s.sleeps {
+		return Shrink(s, RunScript(s, script))
 	}
-	synctest.Test(t, func(*testing.T) { r = RunScript(s, script) })
+	synctest.Test(t, func(*testing.T) { r = Shrink(s, RunScript(s, script)) })
 	return r
 }
 
 // tell has a test end as the result says.
 func (r Result) tell(t *testing.T) {
 	t.Helper()
-	switch {
-	case r.Skipped != "":
+	if r.Skipped != "" {
 		t.Skip("does not apply: " + r.Skipped)
-	case r.Failed() && !testing.Verbose():
-		worst := max(slices.IndexFunc(r.Violations, func(v Violation) bool { return v.Kind == Duplicate }), 0)
-		t.Errorf("%s; in all: %s; repeat it: go test -v -run '^%s$'", r.Violations[worst], r.Summary(), strings.ReplaceAll(t.Name(), "/", "$/^"))
-	case r.Failed():
-		for _, v := range r.Violations {
-			t.Error(v)
-		}
-		t.Logf("in all: %s; the script: %s", r.Summary(), r.Script)
+	}
+	if !r.Failed() {
+		return
+	}
+	lines := r.Lines()
+	if testing.Verbose() {
+		t.Error(strings.Join(lines, "\n"))
+	} else {
+		t.Errorf("%s; %s; %s; repeat it: go test -v -run '^%s$'", r.Worst(), lines[len(lines)-1], lines[0], strings.ReplaceAll(t.Name(), "/", "$/^"))
+	}
+	page, err := os.Create(filepath.Join(t.ArtifactDir(), "failure.html"))
+	if err == nil {
+		err = errors.Join(WritePage(page, t.Name(), r.Failure()), page.Close())
+	}
+	if err != nil {
+		t.Log(err)
 	}
 }
 
@@ -89,17 +136,23 @@ func (r Result) tell(t *testing.T) {
 // With one caller the same script has the same result every time. With several, the Go
 // scheduler interleaves them.
 func RunScript[ID cmp.Ordered](s Subject[ID], script Script) Result {
+	return runScript(s, script, false)
+}
+
+func runScript[ID cmp.Ordered](s Subject[ID], script Script, drawn bool) Result {
 	r := Result{Name: "script", Script: script.Line()}
 	if r.Skipped = s.unfit(script); r.Skipped != "" {
 		return r
 	}
 	begin, _ := script.begin(s.End) // Validate has checked it
+	w := newWorld(begin, s.SystemTime)
 	m := machine[ID]{
-		judge:   judge[ID]{subject: &s, result: &r, warped: script.has(Slew, Freeze, Coarse, Leap), leaps: script.has(Leap)},
+		judge: judge[ID]{subject: &s, result: &r, warped: script.has(Slew, Freeze, Coarse, Leap), leaps: script.has(Leap), drawn: drawn,
+			wall: func() time.Duration { return w.moved(begin) }},
 		callers: s.callers(script),
 		begins:  script.Begin != "",
 		line:    &line[ID]{},
-		world:   newWorld(begin, s.SystemTime),
+		world:   w,
 	}
 	// In a goroutine of its own, because a call that spins ends its goroutine.
 	done := make(chan struct{})
@@ -113,7 +166,7 @@ func RunScript[ID cmp.Ordered](s Subject[ID], script Script) Result {
 
 // callers is how many issue the IDs.
 func (s *Subject[ID]) callers(script Script) int {
-	if s.SystemTime {
+	if s.SystemTime || s.sleeps {
 		return 1
 	}
 	return max(1, script.Callers)

@@ -58,6 +58,8 @@ type Subject[ID cmp.Ordered] struct {
 	// sleep while it holds a mutex, and the others would block forever. A script does
 	// not end if a call reads the time over and over without a sleep.
 	SystemTime bool
+
+	sleeps bool // it may wait by package time, in a bubble as with SystemTime
 }
 
 // Process is a running generator.
@@ -78,7 +80,8 @@ type Process[ID cmp.Ordered] struct {
 	// Restart starts another process on the state that this one leaves behind, closed
 	// or not. The old one may still be running, stopped in the middle of a call where
 	// it reads the clock: Restart must not need a lock that the call holds there.
-	// Without Restart, scripts that restart do not apply.
+	// Without Restart, scripts that restart do not apply. A Process without one that it
+	// starts goes on with this one.
 	Restart func() (Process[ID], error)
 }
 

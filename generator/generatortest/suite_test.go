@@ -3,8 +3,10 @@ package generatortest_test
 import (
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -48,22 +50,96 @@ func TestFailingTestPrints(t *testing.T) {
 	if os.Getenv("FAIL") != "" {
 		gt.Test(t, gt.Subject[int64]{Name: "naive", New: func(clock *clocktest.Virtual) (gt.Process[int64], error) {
 			var mu sync.Mutex
-			p, err := naive(clock)
-			return gt.Process[int64]{Next: func() (int64, error) { mu.Lock(); defer mu.Unlock(); return p.Next() }}, err
+			next := naive(clock.Now)
+			return gt.Process[int64]{Next: func() (int64, error) { mu.Lock(); defer mu.Unlock(); return next() }}, nil
 		}})
 		return
 	}
-	for flag, each := range map[string]int{"-test.v=false": 1, "-test.v": 6} {
-		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFailingTestPrints$", flag)
+	for _, flag := range []string{"-test.v=false", "-test.v"} {
+		dir := t.TempDir()
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFailingTestPrints$", flag, "-test.artifacts", "-test.outputdir="+dir)
 		cmd.Env = append(os.Environ(), "FAIL=yes")
 		out, err := cmd.CombinedOutput()
 		require.Error(t, err)
 		text := string(out)
-		assert.Contains(t, text, "skipped F11 F12 F13: it keeps no state across a restart (Process.Restart)\n")
-		assert.Equal(t, each*strings.Count(text, "--- FAIL: TestFailingTestPrints/"), strings.Count(text, "(step "), text)
-		assert.Equal(t, flag == "-test.v", strings.Contains(text, "the script: ids 50 over 10ms; step -1ms;"))
-		one := regexp.MustCompile(`duplicate: .*; in all: \d+ disorder, \d+ duplicate; repeat it: go test -v -run '\^TestFailingTestPrints\$/\^F1-step-back-small\$'\n`)
+		assert.Contains(t, text, "skipped F11 F12 F13: it keeps no state across a restart (Process.Restart). If it keeps none, a fresh one takes its place:\n        \tprocess.Restart = func() (generatortest.Process[int64], error) {\n")
+		failed := strings.Count(text, "--- FAIL: TestFailingTestPrints/")
+		assert.Equal(t, failed, strings.Count(text, "script: "), text)
+		one := regexp.MustCompile(`duplicate: (\d+), first in step 1, call 1, 0s in; again in .*; script: ids 1; step -.*; in all: 110 disorder, 36 duplicate; repeat it: go test -v -run '\^TestFailingTestPrints\$/\^F1-step-back-small\$'\n`)
 		assert.Equal(t, flag != "-test.v", one.MatchString(text), text)
+		assert.Equal(t, flag == "-test.v", strings.Contains(text, "in all: 110 disorder, 36 duplicate\n        the least script that fails so has:\n"), text)
+		pages, pictures := 0, 0
+		require.NoError(t, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+			if filepath.Base(path) == "failure.html" {
+				page, err := os.ReadFile(path)
+				assert.NoError(t, err)
+				pages, pictures = pages+1, pictures+strings.Count(string(page), "<svg")
+			}
+			return err
+		}))
+		assert.Equal(t, failed, pages)
+		assert.Equal(t, failed-1, pictures, "all but that of several callers")
+	}
+}
+
+// A generator that only reads the time meets the faults of its clock and the restarts, and may wait by reading
+// on or by sleeping.
+func TestFunc(t *testing.T) {
+	if os.Getenv("FAIL") != "" {
+		gt.TestFunc(t, naive)
+		return
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFunc$", "-test.v=false")
+	cmd.Env = append(os.Environ(), "FAIL=yes")
+	out, err := cmd.CombinedOutput()
+	require.Error(t, err)
+	assert.Regexp(t, `duplicate: \d+, first in step 1, call 1, 0s in; again in .*; script: ids 1; step -.*; repeat it: .*/\^F1-`, string(out))
+	assert.Regexp(t, `duplicate: \d+, first by process 0 in .*; again by process 1 in .*; script: ids 1; crash; ids 1; in all: .*/\^F12-`, string(out))
+
+	for name, wait := range map[string]func(now func() time.Time, d time.Duration){
+		"reading": func(now func() time.Time, d time.Duration) {
+			for end := now().Add(d); now().Before(end); {
+			}
+		},
+		"sleeping": func(_ func() time.Time, d time.Duration) { time.Sleep(d) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var last atomic.Int64 // what it keeps across a restart
+			gt.TestFunc(t, func(now func() time.Time) func() (int64, error) {
+				return func() (int64, error) {
+					for {
+						was, is := last.Load(), now()
+						if next := max(was+1, is.UnixMilli()<<12); next>>12 > is.UnixMilli() {
+							wait(now, time.UnixMilli(next>>12).Sub(is))
+						} else if last.CompareAndSwap(was, next) {
+							return next, nil
+						}
+					}
+				}
+			})
+		})
+	}
+}
+
+// The least script that fails has no step, no ID and no time too many.
+func TestShrink(t *testing.T) {
+	s := gt.Subject[int64]{Name: "naive", New: newNaive}
+	for script, want := range map[string]string{
+		"pass 1s; batch 100; stream 5; freeze 1ms; pass 2s; step -2h; ids 50; pass 3h; ids 4; step -7ms; ids 100 over 10ms; ids 1": "ids 1; step -1µs; ids 2 over 1ms",
+		"ids 1; pass 1ms; freeze 2s; ids 9000":     "pass 1ms; ids 4097",
+		"callers 2; pass 1ms; freeze 2s; ids 9000": "", // it fails by chance
+		"ids 1; pass 1s; ids 1":                    "",
+	} {
+		r := gt.Shrink(s, gt.RunScript(s, parse(script)))
+		if want == "" {
+			assert.Nil(t, r.Least, script)
+			continue
+		}
+		require.NotNil(t, r.Least, script)
+		assert.Equal(t, want, r.Least.Script)
+		assert.Equal(t, r.Least.Violations, gt.RunScript(s, parse(want)).Violations)
+		assert.Contains(t, r.Lines(), "script: "+want)
+		assert.Equal(t, gt.Duplicate, r.Worst().Kind)
 	}
 }
 
@@ -76,15 +152,16 @@ func TestReportPrints(t *testing.T) {
 ✗  F0 mine      10   1       3           4         1ms    8ms
 -  F17 the-end  -    -       -           -         -      -  does not apply: it does not say when its time ends (Subject.End)
 
-tape under F0 mine: 4 disorder, 3 duplicate, 1 lead, 1 rejected; the first:
+tape under F0 mine:
+  in all: 4 disorder, 3 duplicate, 1 lead, 1 rejected
   disorder: 0.0 is not above 0.1, which had been returned before the call began (step 1, call 2, 0s in)
   disorder: 0.0 is not above 0.1, which had been returned before the call began (step 1, call 3, 0s in)
   disorder: 0.0 is not above 0.1, which had been returned before the call began (step 1, call 4, 0s in)
   lead: 9.0 is 8ms ahead of the clock; at most 0s, since its tick was free (step 1, call 6, 1ms in)
   rejected: the call failed though its tick was free: no (step 3, call 7, 11ms in)
-  duplicate: 0.0 was issued before, in step 1, call 2, 0s in (step 1, call 3, 0s in)
-  duplicate: 0.0 was issued before, in step 1, call 3, 0s in (step 1, call 4, 0s in)
-  duplicate: 0.0 was issued before, in step 1, call 4, 0s in (step 1, call 5, 0s in)
+  duplicate: 0.0, first in step 1, call 2, 0s in; again in step 1, call 3, 0s in
+  duplicate: 0.0, first in step 1, call 3, 0s in; again in step 1, call 4, 0s in
+  duplicate: 0.0, first in step 1, call 4, 0s in; again in step 1, call 5, 0s in
   script: ids 6; pass 10ms; ids 1
 `, r.String())
 	assert.True(t, r.Failed())
@@ -98,7 +175,7 @@ tape under F0 mine: 4 disorder, 3 duplicate, 1 lead, 1 rejected; the first:
 	var again gt.Report
 	require.NoError(t, json.Unmarshal(text, &again))
 	assert.Equal(t, r, again)
-	assert.Contains(t, string(text), `{"kind":"duplicate","step":1,"call":3,"atNs":0,"detail":"0.0 was`)
+	assert.Contains(t, string(text), `{"kind":"duplicate","id":"0.0","process":0,"step":1,"call":3,"atNs":0,"wallNs":0,"first":{"id":"0.0",`)
 }
 
 // system is a generator that reads package time and sleeps.

@@ -68,12 +68,12 @@ func newWorld(begin time.Time, system bool) *world {
 // read runs before each reading of the clock. It ends the goroutine of a call that
 // spins: code that is not ours can be ended in no other way.
 func (w *world) read() {
+	if w.judging.Load() > 0 {
+		return // with several callers perhaps a call's reading too; then the next one counts
+	}
 	if w.reads.Add(-1) < 0 {
 		w.spun.Store(true)
 		runtime.Goexit()
-	}
-	if w.judging.Load() > 0 {
-		return // with several callers perhaps a call's reading too; then the next one counts
 	}
 	// One reading in four, in a pattern that never repeats: with every fourth, calls
 	// of four readings would always meet at the same.
@@ -150,6 +150,13 @@ func (w *world) now() time.Time {
 	return w.clock.Wall()
 }
 
+// moved is how far the wall is from an instant. The reading is the judge's.
+func (w *world) moved(from time.Time) time.Duration {
+	w.quiet(true)
+	defer w.quiet(false)
+	return w.now().Sub(from)
+}
+
 // passed is the true time since the script began.
 func (w *world) passed() time.Duration {
 	if w.clock == nil {
@@ -205,4 +212,40 @@ func (w *world) calm() {
 	w.clock.Slew(1, 0)
 	w.clock.Coarse(resolution)
 	w.clock.Advance(time.Second) // a leap second that is still due
+}
+
+// reader is the time for a generator that knows no clock, and so waits by reading the time, or by
+// time.Sleep in a bubble.
+type reader struct {
+	clock *clocktest.Virtual
+
+	mu    sync.Mutex    // of all below; it is not held while the clock is read
+	slept time.Time     // by package time, up to which the clock has moved
+	at    time.Duration // true time of the last reading
+	reads int           // so many were at that time
+	step  time.Duration // by which the next moves it
+}
+
+// busy is how many readings at one time are a burst. Those that follow wait.
+const busy = 1 << 14
+
+func (r *reader) now() time.Time {
+	r.follow()
+	return r.clock.Now()
+}
+
+// follow moves the clock by what the generator has slept, and further at each reading if it spins.
+func (r *reader) follow() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if slept := time.Since(r.slept); slept > 0 {
+		r.clock.Sleep(slept)
+		r.slept = r.slept.Add(slept)
+	}
+	if passed := r.clock.Passed(); passed != r.at {
+		r.at, r.reads, r.step = passed, 0, resolution
+	} else if r.reads++; r.reads > busy {
+		r.clock.Sleep(r.step)
+		r.at, r.step = r.clock.Passed(), min(2*r.step, 24*time.Hour)
+	}
 }

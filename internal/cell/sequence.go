@@ -69,14 +69,6 @@ type Sequence struct {
 	Deleted bool `json:"deleted,omitempty"`
 }
 
-// earlier has the fields of cells of earlier versions: which periods were made, and where the sequence was
-// moved to or from. One that was moved away is a deleted one.
-type earlier struct {
-	*Sequence
-	Newest, Older any
-	Move          struct{ Export, To, Import string }
-}
-
 // Names returns the names of the last writes of the cell, the newest first and at most [Kept]: the
 // next write has them as its Last. The zero Sequence, that of no cell, has none.
 func (s Sequence) Names() []string { return names(s.Write, s.Last) }
@@ -95,11 +87,9 @@ const MaxIndex = 1<<62 - 1
 // [Sequence.End], as an older version has written it, is read as End.
 func DecodeSequence(value []byte) (Sequence, error) {
 	var s Sequence
-	was := earlier{Sequence: &s}
-	if err := DecodeJSON(value, Format, &was); err != nil {
+	if err := DecodeJSON(value, Format, &s); err != nil {
 		return Sequence{}, err
 	}
-	s.Deleted = s.Deleted || was.Move.Export != ""
 	if err := checkNames(s.Write, s.Last); err != nil {
 		return Sequence{}, err
 	}

@@ -2,7 +2,7 @@
 // package sequence. What both packages have stands here once.
 //
 //   - [Calls] makes all calls of the store, each within the timeout, and sorts their errors. The
-//     administration of both packages (list, reserve, release, export, import, create, set,
+//     administration of both packages (list, reserve, release, found, end, create, set,
 //     delete) makes its calls through it as well.
 //   - [Run] is the loop that asks a machine for its next operation, carries it out, tells the machine the
 //     result, and acts on what that means.

@@ -9,13 +9,6 @@ import (
 // conflict the next one follows at once.
 const InARow = 8
 
-// Machine is a machine of the protocol, such as grant.Machine: it is asked for the next operation, and
-// told what became of it.
-type Machine[Input, Op, Result, Event any] interface {
-	Next(Input) Op
-	Done(Input, Op, Result) []Event
-}
-
 // Kind says what an operation is for a run.
 type Kind uint8
 
@@ -31,42 +24,52 @@ const (
 	Prepare
 )
 
-// Driver is what a package gives to a run: the inputs of its machine, and the acts that follow from its
-// results. Run holds the lock while it calls a machine, and all methods but Do.
-type Driver[Input, Op, Result, Event any] interface {
+// Driver is a machine of the protocol, such as grant.Machine, with its inputs, its present operation, and the acts that
+// follow from its results. Run holds the lock while it calls a method, but for Do.
+type Driver interface {
 	sync.Locker
-	// Input returns what the machine is told before an operation. An error ends the run.
-	Input() (Input, error)
-	// After changes an input to what it is after the operation: calls of the store take time.
-	After(*Input)
-	// Kind returns what an operation is. With None it returns why there is nothing to do, or nil.
-	Kind(Op) (Kind, error)
-	// Do carries an operation out. An error of a Write or a Prepare says that its outcome is
+	// Next asks the machine for the next operation, and returns what that is. With None it returns why there is
+	// nothing to do, or nil.
+	Next() (Kind, error)
+	// Do carries the operation out. An error of a Write or a Prepare says that its outcome is
 	// unknown, and an error of an Ask that it failed. A conflict is a result and no error; so is
 	// anything else that the machine decides by.
-	Do(context.Context, Op) (Result, error)
-	// Apply acts on an event. settled reports that what was written has landed, or never will. The
-	// first error ends the run, once all events of the operation were applied.
-	Apply(Event) (settled bool, err error)
+	Do(context.Context) error
+	// Done tells the machine what became of the operation, with the input as it is then: calls of the store take time.
+	// It acts on all that has happened. settled reports that what was written has landed, or never will. An error
+	// ends the run.
+	Done() (settled bool, err error)
 	// Busy returns the error of InARow writes that all met those of other processes.
 	Busy() error
 }
 
+// Act acts on each event. settled reports that it was so for one of them, and the error is the first.
+func Act[Event any](events []Event, act func(Event) (settled bool, err error)) (settled bool, err error) {
+	for _, e := range events {
+		now, failed := act(e)
+		settled = settled || now
+		if err == nil {
+			err = failed
+		}
+	}
+	return settled, err
+}
+
 // Run runs a machine until a write is acknowledged, or there is nothing to do now. The package doc
 // says what it keeps to. It returns soon after ctx ends, as the calls of the store do.
-func Run[Input, Op, Result, Event any](ctx context.Context, m Machine[Input, Op, Result, Event], d Driver[Input, Op, Result, Event]) error {
+func Run(ctx context.Context, d Driver) error {
 	var unknown error // of the last write, whose outcome is unknown
 	var of Kind       // what that write was
 	for writes := 0; writes < InARow; {
-		in, op, kind, err := next(m, d)
+		kind, err := locked(d, d.Next)
 		switch {
 		case kind == None:
 			return err
 		case unknown != nil && (kind == Write || kind == of): // it has not landed so far
 			return unknown
 		}
-		result, failed := d.Do(ctx, op)
-		settled, err := done(m, d, in, op, result)
+		failed := d.Do(ctx)
+		settled, err := locked(d, d.Done)
 		if settled {
 			unknown, of = nil, None
 		}
@@ -94,27 +97,8 @@ func Run[Input, Op, Result, Event any](ctx context.Context, m Machine[Input, Op,
 	return d.Busy()
 }
 
-func next[Input, Op, Result, Event any](m Machine[Input, Op, Result, Event], d Driver[Input, Op, Result, Event]) (in Input, op Op, kind Kind, err error) {
+func locked[T any](d Driver, do func() (T, error)) (T, error) {
 	d.Lock()
 	defer d.Unlock()
-	if in, err = d.Input(); err != nil {
-		return in, op, None, err
-	}
-	op = m.Next(in)
-	kind, err = d.Kind(op)
-	return in, op, kind, err
-}
-
-func done[Input, Op, Result, Event any](m Machine[Input, Op, Result, Event], d Driver[Input, Op, Result, Event], in Input, op Op, r Result) (settled bool, err error) {
-	d.Lock()
-	defer d.Unlock()
-	d.After(&in)
-	for _, e := range m.Done(in, op, r) {
-		now, failed := d.Apply(e)
-		settled = settled || now
-		if err == nil {
-			err = failed
-		}
-	}
-	return settled, err
+	return do()
 }

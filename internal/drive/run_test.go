@@ -24,24 +24,14 @@ import (
 type script struct {
 	sync.Mutex
 	words []string
+	op    string
 	done  []string
 }
 
 var errFull, errClosed, errBusy, errEnd = errors.New("full"), errors.New("closed"), errors.New("busy"), errors.New("end")
 
-func (s *script) Input() (int, error) {
-	if s.words[0] == "closed" {
-		return 0, errClosed
-	}
-	return len(s.done), nil
-}
-
-func (s *script) After(in *int) { *in = -*in }
-
-func (s *script) Next(int) string { return s.words[0] }
-
-func (s *script) Kind(op string) (drive.Kind, error) {
-	switch strings.TrimRight(op, "?!+^") {
+func (s *script) Next() (drive.Kind, error) {
+	switch s.op = s.words[0]; strings.TrimRight(s.op, "?!+^") {
 	case "ask":
 		return drive.Ask, nil
 	case "write":
@@ -50,44 +40,28 @@ func (s *script) Kind(op string) (drive.Kind, error) {
 		return drive.Prepare, nil
 	case "full":
 		return drive.None, errFull
+	case "closed":
+		return drive.None, errClosed
 	}
 	return drive.None, nil
 }
 
-func (s *script) Do(_ context.Context, op string) (string, error) {
+func (s *script) Do(context.Context) error {
 	s.Lock() // Run does not hold it
 	defer s.Unlock()
-	s.done = append(s.done, op)
+	s.done = append(s.done, s.op)
 	s.words = s.words[1:]
-	if strings.HasSuffix(op, "?") {
-		return op, errors.New(op + " of " + s.done[0])
+	if strings.HasSuffix(s.op, "?") {
+		return errors.New(s.op + " of " + s.done[0])
 	}
-	return op, nil
+	return nil
 }
 
-func (s *script) Done(in int, op, result string) []string {
-	if in != 1-len(s.done) || op != result {
-		panic("the input of another operation, or another result")
-	}
-	switch {
-	case op == "write":
-		return []string{"", "settled"}
-	case op == "ask+":
-		return []string{"settled", ""}
-	case op == "ask^":
-		return []string{"end", "", "full"}
-	}
-	return []string{""}
-}
-
-func (s *script) Apply(event string) (settled bool, err error) {
-	switch event {
-	case "end":
-		err = errEnd
-	case "full":
-		err = errFull // the first error counts
-	}
-	return event == "settled", err
+func (s *script) Done() (settled bool, err error) {
+	events := map[string]string{"write": ". settled", "ask+": "settled .", "ask^": "end . full"}[s.op]
+	return drive.Act(strings.Fields(events), func(event string) (bool, error) {
+		return event == "settled", map[string]error{"end": errEnd, "full": errFull}[event] // the first error counts
+	})
 }
 
 func (s *script) Busy() error { return errBusy }
@@ -116,7 +90,7 @@ func TestRun(t *testing.T) {
 	} {
 		s := &script{words: strings.Fields(words)}
 		all := len(s.words)
-		err := drive.Run(t.Context(), s, s)
+		err := drive.Run(t.Context(), s)
 		assert.Len(t, s.done, want.done, words)
 		assert.Len(t, s.words, all-want.done, words)
 		if want.err == "" {

@@ -49,7 +49,7 @@ func (f *Fleet) NewStore(keys []string) *Store {
 	return &Store{f: f, keys: keys, cells: make([]storedCell, len(keys))}
 }
 
-func (s *Store) index(key string) int { return slices.Index(s.keys, key) }
+func (s *Store) cell(key string) *storedCell { return &s.cells[slices.Index(s.keys, key)] }
 
 // rewind brings the cells of a backup back, and makes one for the next time. Of the grants
 // since, each process that holds one has it still, but the store knows nothing of
@@ -80,26 +80,13 @@ func (s *Store) Empty() {
 // Client is a process's way to the store.
 type Client struct{ P *Process }
 
-type requestKind uint8
-
-const (
-	listing requestKind = iota
-	reading
-	swapping
-)
-
 // request is an operation on its way.
 type request struct {
-	f       *Fleet
-	s       *Store
-	p       *Process
-	t       *Thread // who waits for the reply, or nil
-	kind    requestKind
-	i       int // of the cell
-	from    string
-	to      string
-	version uint64
-	value   []byte
+	f      *Fleet
+	p      *Process
+	t      *Thread // who waits for the reply, or nil
+	what   string
+	effect func(*request) // is what it does when it arrives, and sets what it is answered
 
 	back    int64 // how long the reply takes, or -1 if there will be none
 	arrived bool
@@ -118,23 +105,45 @@ var (
 
 // List is that of [stores.Store].
 func (c Client) List(ctx context.Context, from, to string, limit int) ([]stores.Cell, error) {
-	r := &request{s: c.P.F.Store, kind: listing, from: from, to: to}
-	err := c.send(ctx, r)
-	return r.cells[:min(len(r.cells), limit)], err
+	r := c.send(ctx, "list", func(r *request) {
+		r.cells = nil
+		for i, key := range r.f.Store.keys {
+			cell := r.f.Store.cells[i].Cell
+			if cell.Version == 0 || key < from || key >= to {
+				continue
+			}
+			if r.f.Stale && r.f.Often(128) { // a listing may be out of date
+				if old := r.f.Store.cells[i].stale(r.f, 2); old.Version > 0 {
+					cell = old
+				}
+			}
+			r.cells = append(r.cells, cell)
+		}
+	})
+	return r.cells[:min(len(r.cells), limit)], r.err
 }
 
 // Read is that of [stores.Store].
 func (c Client) Read(ctx context.Context, key string) (stores.Cell, error) {
-	r := &request{s: c.P.F.Store, kind: reading, i: c.P.F.Store.index(key)}
-	err := c.send(ctx, r)
-	return r.cell, err
+	r := c.send(ctx, "read "+key, func(r *request) {
+		cell := r.f.Store.cell(key)
+		r.cell = cell.Cell
+		if !r.f.Calm && r.f.PStale > 0 && r.f.Often(r.f.PStale) {
+			r.cell = cell.stale(r.f, len(cell.earlier))
+		}
+		r.cell.Key = key
+	})
+	return r.cell, r.err
 }
 
 // Swap is that of [stores.Store].
 func (c Client) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
-	r := &request{s: c.P.F.Store, kind: swapping, i: c.P.F.Store.index(key), version: version, value: value}
-	err := c.send(ctx, r)
-	return r.cell.Version, err
+	what := "swap " + key
+	if s := c.P.F.Store; c.P.F.Trace != nil {
+		what = fmt.Sprintf("%s, version %d, %s", what, version, s.Text(value))
+	}
+	r := c.send(ctx, what, func(r *request) { r.cell.Version, r.err = r.f.Store.swap(r, key, version, value) })
+	return r.cell.Version, r.err
 }
 
 // Close does nothing.
@@ -161,26 +170,27 @@ func (s Retrying) Swap(ctx context.Context, key string, version uint64, value []
 }
 
 // send sends a request, and waits for what comes of it.
-func (c Client) send(ctx context.Context, r *request) error {
+func (c Client) send(ctx context.Context, what string, effect func(*request)) *request {
 	p := c.P
 	f, t := p.F, p.F.Current
+	r := &request{f: f, p: p, t: t, what: what, effect: effect}
 	t.Hiccup()
-	if ctx.Err() != nil {
-		return ctx.Err()
+	if r.err = ctx.Err(); r.err != nil {
+		return r
 	}
-	r.f, r.p, r.t = f, p, t
 	f.Tally["requests"]++
 	over := f.Now + p.Timeout
 	there := f.Between(1, f.Latency)
 	r.back = f.Between(1, f.Latency)
 	fate := f.fate(p.M)
-	t.Tracef("sends %s (%s)", r, fate)
+	t.Tracef("sends %s (%s)", what, fate)
 	switch fate {
 	case Served:
 		f.At(there, r.arrive)
 	case Refused:
 		t.Pass(there)
-		return ErrNoReply
+		r.err = ErrNoReply
+		return r
 	case Lost:
 	case Unanswered:
 		r.back = -1
@@ -194,7 +204,7 @@ func (c Client) send(ctx context.Context, r *request) error {
 		f.At(there, r.arrive)
 		again.holdUp(f.Between(there, 4*f.Period))
 	case Retried: // the driver sends it again, and tells only of the second time
-		f.At(there, func() { r.effect(); r.arrive() })
+		f.At(there, func() { r.effect(r); r.arrive() })
 	}
 	for !r.done && f.Now < over && ctx.Err() == nil && !t.dead {
 		t.Pass(over - f.Now)
@@ -207,13 +217,13 @@ func (c Client) send(ctx context.Context, r *request) error {
 	default:
 		r.err = ErrNoReply
 	}
-	t.Tracef("has %s: %v", r, r.err)
+	t.Tracef("has %s: %v", what, r.err)
+	answer := *r // no later arrival changes it
 	if !r.done {
-		r.cell, r.cells = stores.Cell{}, nil
+		answer.cell, answer.cells = stores.Cell{}, nil
 	}
-	err := r.err
 	t.Hiccup()
-	return err
+	return &answer
 }
 
 // holdUp has a request that is not answered arrive in d, or when the faults are over
@@ -229,8 +239,8 @@ func (r *request) arrive() {
 	if r.arrived {
 		return
 	}
-	r.arrived = true
-	r.effect()
+	r.arrived, r.err = true, nil
+	r.effect(r)
 	if r.back >= 0 && r.t != nil && r.f.reaches(r.p.M) {
 		r.f.At(r.back, func() {
 			if r.t != nil {
@@ -241,40 +251,11 @@ func (r *request) arrive() {
 	}
 }
 
-func (r *request) effect() {
-	s := r.s
-	r.err = nil
-	switch r.kind {
-	case listing:
-		r.cells = nil
-		for i, key := range s.keys {
-			cell := s.cells[i].Cell
-			if cell.Version == 0 || key < r.from || key >= r.to {
-				continue
-			}
-			if r.f.Stale && r.f.Often(128) { // a listing may be out of date
-				if old := s.cells[i].stale(r.f, 2); old.Version > 0 {
-					cell = old
-				}
-			}
-			r.cells = append(r.cells, cell)
-		}
-	case reading:
-		r.cell = s.cells[r.i].Cell
-		if !r.f.Calm && r.f.PStale > 0 && r.f.Often(r.f.PStale) {
-			r.cell = s.cells[r.i].stale(r.f, len(s.cells[r.i].earlier))
-		}
-		r.cell.Key = s.keys[r.i]
-	case swapping:
-		r.cell, r.err = s.swap(r)
-	}
-}
-
 // swap is where a simulation checks the promises of its protocol, see Landed.
-func (s *Store) swap(r *request) (stores.Cell, error) {
-	f, cell := s.f, &s.cells[r.i]
-	if cell.Version != r.version {
-		return stores.Cell{}, errVersion
+func (s *Store) swap(r *request, key string, expected uint64, value []byte) (version uint64, err error) {
+	f, cell := s.f, s.cell(key)
+	if cell.Version != expected {
+		return 0, errVersion
 	}
 	if r.t == nil {
 		f.Tally["late writes"]++
@@ -284,16 +265,16 @@ func (s *Store) swap(r *request) (stores.Cell, error) {
 		cell.earlier[0] = cell.Cell
 	}
 	s.versions++
-	version := s.versions
+	version = s.versions
 	if s.Recur {
 		version = cell.Version + 1
 	}
-	cell.Cell = stores.Cell{Key: s.keys[r.i], Version: version, Value: r.value}
-	s.Landed(r.p, r.i, r.value)
+	cell.Cell = stores.Cell{Key: key, Version: version, Value: value}
+	s.Landed(r.p, slices.Index(s.keys, key), value)
 	if f.Trace != nil {
-		f.Tracef("store: %s has version %d by %s, %s", s.keys[r.i], version, r.p.Name, s.Text(r.value))
+		f.Tracef("store: %s has version %d by %s, %s", key, version, r.p.Name, s.Text(value))
 	}
-	return cell.Cell, nil
+	return version, nil
 }
 
 // Fate is what becomes of a request.
@@ -335,13 +316,3 @@ func (f *Fleet) fate(m *Machine) Fate {
 
 // reaches reports whether the store and m reach each other.
 func (f *Fleet) reaches(m *Machine) bool { return f.Now >= m.cut && f.Now >= f.Away }
-
-func (r *request) String() string {
-	switch r.kind {
-	case listing:
-		return "list"
-	case reading:
-		return "read " + r.s.keys[r.i]
-	}
-	return fmt.Sprintf("swap %s, version %d, %s", r.s.keys[r.i], r.version, r.s.Text(r.value))
-}

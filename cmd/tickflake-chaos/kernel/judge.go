@@ -20,7 +20,7 @@ const (
 	knownRestart  = "a fixed node number without a store: nothing is kept across a restart"
 	knownNoCall   = "it has no call for restored memory"
 	knownFixed    = "a fixed node number without a store, which the copy has too"
-	knownOneStore = "its store was copied with its memory, so nothing can notice"
+	knownOneStore = "its store was copied with its memory, so each claims in its own"
 )
 
 // judged is the row of a subject. again is what its copy has issued too.
@@ -51,9 +51,9 @@ func judge(f guest.Fault, s subject.Subject, v Verdict) (broken []string, known 
 	switch {
 	case v.Duplicates == 0:
 	case !f.Restarts || s.Restarts:
-		broken = append(broken, fmt.Sprintf("%d of %d IDs are duplicates", v.Duplicates, v.IDs))
+		broken = append(broken, fmt.Sprintf("%d of %d IDs are duplicates%s", v.Duplicates, v.IDs, twice(v)))
 	case v.Again > 0: // no restart explains these
-		broken = append(broken, fmt.Sprintf("%d of %d IDs are duplicates of the same process", v.Again, v.IDs))
+		broken = append(broken, fmt.Sprintf("%d of %d IDs are duplicates of the same process%s", v.Again, v.IDs, twice(v)))
 	default:
 		known = knownRestart
 	}
@@ -76,6 +76,16 @@ func judge(f guest.Fault, s subject.Subject, v Verdict) (broken []string, known 
 		broken = append(broken, fmt.Sprintf("a call took %v; its strategy allows %v", v.Stall, s.Bound))
 	}
 	return broken, known
+}
+
+// twice says which calls returned the first ID that came twice.
+func twice(v Verdict) string {
+	if v.Twice == nil {
+		return ""
+	}
+	first, again := v.Twice.First, v.Twice.Again
+	return fmt.Sprintf(": %s first from process %d, %v in; again from process %d, %v in", again.ID,
+		first.Process, first.At.Round(time.Millisecond), again.Process, again.At.Round(time.Millisecond))
 }
 
 // judgeCopy judges what an original and its copy have both issued: it returns the promise

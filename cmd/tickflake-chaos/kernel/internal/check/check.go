@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tickflake/tickflake/generator/generatortest"
 )
 
 // Verdict is what was counted of one subject under one fault. Counts of all its
@@ -22,6 +24,8 @@ type Verdict struct {
 	Error      string        `json:"error,omitempty"` // text of the first failed call
 	Named      bool          `json:"named,omitempty"` // an error or the log named the cause of the fault
 	Stuck      bool          `json:"stuck,omitempty"` // no ID was issued after the fault was over
+	// Twice is the first duplicate, with what happened until then. True time is CLOCK_MONOTONIC.
+	Twice *generatortest.Failure `json:"twice,omitempty"`
 }
 
 // Never is the Recovery of a subject that issued nothing after its last failed call, or
@@ -36,6 +40,7 @@ type ID struct {
 	Lead   time.Duration // of the ID by its generator's clock
 	Marker uint64        // of VMClock after the call, or 0
 	Start  int           // which process of the subject: 0 is the first
+	Wall   time.Duration // CLOCK_REALTIME when the line came
 }
 
 // Bounds of a checker.
@@ -48,13 +53,17 @@ const (
 	hangs = 500 * time.Millisecond
 	// errorText is how much of an error is kept, in bytes.
 	errorText = 600
+	// drawn is how many events are kept for a picture, and apart how far they are.
+	drawn, apart = 400, 20 * time.Millisecond
 )
 
 // Checker counts one subject under one fault. Instants are durations since any start. It
 // is for one goroutine at a time.
 type Checker struct {
 	v    Verdict
-	seen map[string]int // by which process, the last one
+	seen map[string]sight // the last time
+
+	history []generatortest.Event
 
 	longest time.Duration    // call
 	running map[int]*process // by number
@@ -63,6 +72,12 @@ type Checker struct {
 	mark     time.Duration
 	recovers bool          // the first ID after the last failed call is in v.Recovery
 	hung     time.Duration // how long the last call of the last process did not return
+}
+
+// sight is when an ID was seen.
+type sight struct {
+	start    int // of which process
+	at, wall time.Duration
 }
 
 // process is one that runs.
@@ -84,13 +99,18 @@ func (p *process) ran(took, by time.Duration) time.Duration {
 }
 
 // New returns a checker.
-func New() *Checker { return &Checker{seen: map[string]int{}, running: map[int]*process{}} }
+func New() *Checker { return &Checker{seen: map[string]sight{}, running: map[int]*process{}} }
 
 // Mark notes that the fault happens at this instant: Recovery is measured from here. The
 // first of several marks counts.
 func (c *Checker) Mark(at time.Duration) {
 	if !c.marked {
 		c.marked, c.mark, c.recovers = true, at, false
+		fault := generatortest.Event{Do: "the fault", At: at}
+		if n := len(c.history); n > 0 {
+			fault.Wall = c.history[n-1].Wall
+		}
+		c.history = append(c.history, fault)
 	}
 }
 
@@ -154,13 +174,19 @@ func (c *Checker) Add(at time.Duration, id ID) {
 	}
 	c.v.IDs++
 	c.v.Stuck = false
-	if by, dup := c.seen[id.Text]; dup {
+	now := generatortest.Event{ID: id.Text, Process: id.Start, At: at, Wall: id.Wall}
+	if before, dup := c.seen[id.Text]; dup {
 		c.v.Duplicates++
-		if by == id.Start {
+		if before.start == id.Start {
 			c.v.Again++
 		}
+		if c.v.Twice == nil {
+			first := generatortest.Event{ID: id.Text, Process: before.start, At: before.at, Wall: before.wall}
+			c.v.Twice = &generatortest.Failure{First: &first, Again: now, History: c.history}
+		}
 	}
-	c.seen[id.Text] = id.Start
+	c.seen[id.Text] = sight{id.Start, at, id.Wall}
+	c.draw(now)
 	if p.last != "" && !less(p.last, id.Text) {
 		c.v.Disorder++
 	}
@@ -169,6 +195,22 @@ func (c *Checker) Add(at time.Duration, id ID) {
 	if c.marked && !c.recovers {
 		c.recovers, c.v.Recovery = true, at-c.mark
 	}
+}
+
+// draw keeps an event for the picture, unless one of the process has been kept just before, from which the clock
+// has not jumped.
+func (c *Checker) draw(e generatortest.Event) {
+	n := len(c.history)
+	if c.v.Twice != nil || n >= drawn {
+		return
+	}
+	if n > 0 {
+		last := c.history[n-1]
+		if passed, moved := e.At-last.At, e.Wall-last.Wall; e.Process == last.Process && passed < apart && (moved-passed).Abs() < apart {
+			return
+		}
+	}
+	c.history = append(c.history, e)
 }
 
 func (c *Checker) fail(text string) {

@@ -79,6 +79,7 @@ func (l *ledger) line(number int, text string) {
 
 // add counts an ID or a failed call. The caller has locked mu.
 func (l *ledger) add(now time.Duration, id check.ID) {
+	id.Wall = l.stage.wall()
 	l.check.Add(now, id)
 	l.look(id.Err)
 	l.lines++

@@ -1,0 +1,175 @@
+package generatortest
+
+import (
+	"cmp"
+	_ "embed" // page.css
+	"fmt"
+	"html"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Failure is a broken promise as [WritePage] shows it.
+type Failure struct {
+	Title   string   `json:"title,omitempty"`   // such as "F5 repeated-steps"
+	Lines   []string `json:"lines,omitempty"`   // what there is to say
+	Again   Event    `json:"again"`             // the call that broke the promise
+	First   *Event   `json:"first,omitempty"`   // the earlier call, if there are two
+	History []Event  `json:"history,omitempty"` // what else happened, in any order; without it, there is no picture
+}
+
+// Failure returns what a page shows of a failed result: the least script, if [Shrink] has found one.
+func (r Result) Failure() Failure {
+	worst := r.Worst()
+	f := Failure{Title: strings.TrimSpace(r.Fault + " " + r.Name), Lines: r.Lines(), Again: worst.Event, First: worst.First}
+	if r.Least != nil {
+		f.History = r.Least.History
+	}
+	return f
+}
+
+//go:embed page.css
+var pageStyle string
+
+// WritePage writes failures as one page of HTML that needs no other file. Each has a picture: the
+// machine's clock over true time, the processes below it, and the two calls that returned one ID.
+func WritePage(w io.Writer, title string, failures ...Failure) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "<!DOCTYPE html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\"><title>%s</title>\n<style>\n%s</style>\n<h1>%[1]s</h1>\n", html.EscapeString(title), pageStyle)
+	for _, f := range failures {
+		fmt.Fprintf(&b, "<h2>%s</h2>\n<pre>%s</pre>\n", html.EscapeString(f.Title), html.EscapeString(strings.Join(f.Lines, "\n")))
+		if len(f.History) > 0 {
+			f.draw(&b)
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// The picture's measures.
+const (
+	width, left, right = 960.0, 110.0, 60.0
+	top, lane, letter  = 60.0, 30.0, 7.0 // a letter is about so wide
+)
+
+// draw writes the picture.
+func (f Failure) draw(b *strings.Builder) {
+	events := append(slices.Clone(f.History), f.Again)
+	if f.First != nil {
+		events = append(events, *f.First)
+	}
+	slices.SortStableFunc(events, func(a, b Event) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Step, b.Step), cmp.Compare(a.Call, b.Call))
+	})
+	events = slices.Compact(events)
+	events = events[:1+slices.Index(events, f.Again)] // what came later is of no use
+	var processes []int
+	var walls []time.Duration
+	for _, e := range events {
+		if e.Do == "" {
+			processes = append(processes, e.Process)
+		}
+		walls = append(walls, e.Wall)
+	}
+	slices.Sort(processes)
+	slices.Sort(walls)
+	processes, walls = slices.Compact(processes), slices.Compact(walls)
+	chart := min(240, 40*float64(len(walls)-1))
+	up := places(len(walls), func(i int) time.Duration { return walls[i] - walls[max(0, i-1)] })
+	along := places(len(events), func(i int) time.Duration { return events[i].At - events[max(0, i-1)].At })
+	x := func(i int) float64 { return left + along[i]*(width-left-right) }
+	y := func(e Event) float64 {
+		i, _ := slices.BinarySearch(walls, e.Wall)
+		return top + chart - up[i]*chart
+	}
+	row := func(process int) float64 {
+		i, _ := slices.BinarySearch(processes, process)
+		return top + chart + lane*float64(i+2)
+	}
+	bottom := row(math.MaxInt)
+
+	fmt.Fprintf(b, "<svg viewBox=\"0 0 %g %g\" role=\"img\" aria-label=\"the clock over true time, and the processes\">\n", width, bottom+lane)
+	text := func(class, anchor string, x, y float64, text string) {
+		fmt.Fprintf(b, "<text class=\"%s\" text-anchor=\"%s\" x=\"%.1f\" y=\"%.1f\">%s</text>\n", class, anchor, x, y, html.EscapeString(text))
+	}
+	// The clock, which jumps where a step has made it jump.
+	line := ""
+	for i, e := range events {
+		if i > 0 && e.Do != "" {
+			line += fmt.Sprintf("%.1f,%.1f ", x(i), y(events[i-1]))
+		}
+		line += fmt.Sprintf("%.1f,%.1f ", x(i), y(e))
+	}
+	for _, process := range processes {
+		is := func(e Event) bool { return e.Process == process && e.Do == "" }
+		if first := slices.IndexFunc(events, is); first >= 0 {
+			last := first
+			for i := first; i < len(events); i++ {
+				if is(events[i]) {
+					last = i
+				}
+			}
+			fmt.Fprintf(b, "<path class=\"lane\" d=\"M%.1f %.1fH%.1f\"/>\n", x(first), row(process), x(last))
+		}
+		text("", "end", left-16, row(process)+4, fmt.Sprintf("process %d", process))
+	}
+	labels := make([]float64, 3) // where the last label of each row of them ends
+	ends := 0.0                  // and that of true times
+	for i, e := range events {
+		if e.Do != "" {
+			fmt.Fprintf(b, "<path class=\"rule\" d=\"M%.1f %gV%g\"/>\n", x(i), top-10, bottom-lane/2)
+			for n := range labels {
+				if labels[n] < x(i) {
+					text("", "start", x(i), 15+15*float64(n), e.Do)
+					labels[n] = x(i) + letter*float64(len(e.Do)+1)
+					break
+				}
+			}
+		}
+	}
+	fmt.Fprintf(b, "<polyline class=\"wall\" points=\"%s\"/>\n", line)
+	marked := func(e Event) bool { return e == f.Again || f.First != nil && e == *f.First }
+	for i, e := range events {
+		if at := e.At.Round(time.Microsecond).String(); e.Do == "" && (i == 0 || marked(e) || i == len(events)-1) && x(i) > ends {
+			text("", "middle", x(i), bottom+4, at)
+			ends = x(i) + letter*float64(len(at)+2)
+		}
+		if e.Do == "" {
+			fmt.Fprintf(b, "<g class=\"p%d\"><circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\"/><circle cx=\"%.1[2]f\" cy=\"%.1[4]f\" r=\"3.5\"/></g>\n", e.Process%4, x(i), y(e), row(e.Process))
+		}
+	}
+	text("", "end", left-16, y(events[0])+4, "the clock")
+	text("", "end", left-45, bottom+4, "true time")
+	// The two calls.
+	for i, e := range events {
+		if !marked(e) {
+			continue
+		}
+		word, from := "here", y(e)-14
+		if f.First != nil {
+			if word = "again"; e == *f.First {
+				word, from = "first", y(e)+22
+				fmt.Fprintf(b, "<path class=\"same\" d=\"M%.1f %.1fH%g\"/>\n", x(i), y(e), width-right)
+			}
+		}
+		fmt.Fprintf(b, "<g class=\"bad\"><circle class=\"twice\" cx=\"%.1f\" cy=\"%.1f\" r=\"8\"/><circle class=\"twice\" cx=\"%.1[1]f\" cy=\"%.1[3]f\" r=\"8\"/></g>\n", x(i), y(e), row(e.Process))
+		text("bad", "middle", x(i), from, word)
+	}
+	fmt.Fprint(b, "</svg>\n<p>Up: the machine's clock. Right: true time. Each dot is a call, or a line of a program when it came; the dashed line is the clock's reading at the first of the two. Both axes keep the order, and draw long gaps shorter.</p>\n")
+}
+
+// places returns where n things in order stand between 0 and 1: each after the one before, by the
+// logarithm of the gap between them.
+func places(n int, gap func(i int) time.Duration) []float64 {
+	at := make([]float64, n)
+	for i := 1; i < n; i++ {
+		at[i] = at[i-1] + 1 + math.Log1p(float64(gap(i))/float64(time.Microsecond))/3
+	}
+	for i := range at {
+		at[i] /= max(1, at[n-1])
+	}
+	return at
+}

@@ -1,0 +1,115 @@
+package generatortest
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// The bounds of a search for the least script.
+const (
+	maxTries     = 500
+	maxShrinking = 3 * time.Second
+)
+
+// Shrink returns a failed result with Least: the outcome of the shortest script found that breaks the
+// same promise, a duplicate before others. Steps are left out, and numbers and times made smaller, for
+// as long as that helps: 3 seconds at most. A result of several callers comes back as it is, since its
+// script fails by chance; so does one that did not fail, or in which a call did not end.
+func Shrink[ID cmp.Ordered](s Subject[ID], r Result) Result {
+	script, err := ParseScript(r.Script)
+	if err != nil || !r.Failed() || r.spun || s.callers(script) > 1 {
+		return r
+	}
+	worst := r.Worst()
+	began, tries := time.Now(), 0
+	fails := func(steps []Step) bool {
+		if tries++; len(steps) == 0 || tries > maxTries || time.Since(began) > maxShrinking {
+			return false
+		}
+		tried := script
+		tried.Steps = steps
+		got := RunScript(s, tried)
+		if got.spun { // each such try takes half a second
+			tries = maxTries
+		}
+		return got.Violated[worst.Kind] > 0
+	}
+	least := script.Steps
+	if upTo := least[:min(worst.Step, len(least))]; fails(upTo) {
+		least = upTo
+	}
+	for before := 0; before != tries; {
+		before = tries
+		if fewer := fewerSteps(least, fails); len(fewer) < len(least) {
+			least = fewer
+		} else if smaller, ok := smallerSteps(least, fails); ok {
+			least = smaller
+		} else {
+			break
+		}
+	}
+	script.Steps = least
+	if got := runScript(s, script, true); got.Violated[worst.Kind] > 0 { // else it fails by chance
+		r.Least = &got
+	}
+	return r
+}
+
+// fewerSteps leaves out steps as long as the rest fails: half of them at first, in the end one by one.
+func fewerSteps(steps []Step, fails func([]Step) bool) []Step {
+	for size := max(1, len(steps)/2); size > 0; size /= 2 {
+		for from := 0; from < len(steps); {
+			if rest := slices.Concat(steps[:from], steps[min(from+size, len(steps)):]); fails(rest) {
+				steps = rest
+			} else {
+				from += size
+			}
+		}
+	}
+	return steps
+}
+
+// round are the numbers and the times that are tried, in order.
+var (
+	roundCounts = []int{0, 1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 4097, 5000, 10_000}
+	roundTimes  = []time.Duration{0, time.Microsecond, time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, time.Second, 10 * time.Second, time.Minute, 10 * time.Minute, time.Hour, 24 * time.Hour}
+)
+
+// smallerSteps makes the numbers and times of steps as small as they can be one by one, and reports
+// whether any became smaller.
+func smallerSteps(steps []Step, fails func([]Step) bool) (_ []Step, any bool) {
+	steps = slices.Clone(steps)
+	try := func(i int, change Step) bool {
+		tried := slices.Clone(steps)
+		tried[i] = change
+		if !fails(tried) {
+			return false
+		}
+		steps, any = tried, true
+		return true
+	}
+	for i, step := range steps {
+		if step.Do == Batch || step.Do == Stream {
+			try(i, Step{Do: IDs, Count: step.Count})
+			step = steps[i]
+		}
+		for _, n := range roundCounts {
+			change := step
+			if change.Count = n; n >= step.Count || try(i, change) {
+				break
+			}
+		}
+		step = steps[i]
+		for _, d := range roundTimes {
+			change := step
+			if change.Time = d; step.Time < 0 {
+				change.Time = -d
+			}
+			if d >= step.Time.Abs() || try(i, change) {
+				break
+			}
+		}
+	}
+	return steps, any
+}
