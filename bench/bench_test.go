@@ -91,6 +91,11 @@ func TestStoredRun(t *testing.T) {
 	got, err := os.ReadFile("../docs/results.md")
 	require.NoError(t, err)
 	assert.Equal(t, want.String(), string(got))
+	var targets bytes.Buffer
+	require.NoError(t, r.TargetsMarkdown(&targets))
+	got, err = os.ReadFile("targets.md")
+	require.NoError(t, err)
+	assert.Equal(t, targets.String(), string(got))
 	charts, err := filepath.Glob("../docs/results/*.svg")
 	require.NoError(t, err)
 	assert.Len(t, charts, len(r.Charts()))

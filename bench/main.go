@@ -27,6 +27,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -148,7 +149,9 @@ func (p program) run(ctx context.Context) error {
 		}
 		return p.deliver(r, root, folder)
 	}
+	published, _ := report.Read(filepath.Join(root, "docs", "results.json")) // without it, what is not measured is missing
 	r := p.measure(ctx, commit(root))
+	r.Published = published
 	err = p.deliver(r, root, folder)
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: the report is incomplete", errors.Join(context.Cause(ctx), err))

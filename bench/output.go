@@ -83,6 +83,7 @@ func (p program) deliver(r *report.Report, root, folder string) error {
 			docs := filepath.Join(root, "docs")
 			err = os.RemoveAll(filepath.Join(docs, "results")) // the charts of an older report
 			all(filepath.Join(docs, "results.json"), filepath.Join(docs, "results.md"), filepath.Join(docs, "results"))
+			write(filepath.Join(root, "bench", "targets.md"), func(to *bytes.Buffer) error { return r.TargetsMarkdown(to) })
 			readme := filepath.Join(root, "README.md")
 			write(readme, func(to *bytes.Buffer) error {
 				old, err := os.ReadFile(readme)

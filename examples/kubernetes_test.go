@@ -197,7 +197,9 @@ func TestPodsRun(t *testing.T) {
 				case "config":
 					made := strings.Fields(program.RunFor(t, program.Config{Path: path, Args: []string{"serve", "token"}}))
 					token = made[1]
-					require.NoError(t, os.WriteFile(filepath.Join(dir, "clients.yaml"), []byte("clients:\n  - {name: shop, token-hash: "+made[3]+"}\n"), 0o600))
+					clients, err := os.ReadFile("kubernetes/config/clients.yaml")
+					require.NoError(t, err)
+					require.NoError(t, os.WriteFile(filepath.Join(dir, "clients.yaml"), bytes.Replace(clients, []byte(`"`+strings.Repeat("0", 63)+`1"`), []byte(made[3]), 1), 0o600))
 				}
 			}
 			replace, ports := []string{"=/etc/", "=" + root + "/etc/"}, map[string]string{}

@@ -13,27 +13,28 @@
 //   - [Generator.Store]: the store that Open opened, for package sequence.
 //   - [WithFloor]: IDs above those of another system.
 //
-// For example:
+// For example, in a program that imports stores/directory:
 //
 //	gen, err := generator.Open(ctx, "ids") // a directory, or the URL of a server
+//	if err != nil {
+//		return err
+//	}
 //	defer gen.Close()
 //	id, err := gen.NextContext(ctx)
 //
 // # How it works
 //
-// An ID packs the time, the number of the node that issued it, and a sequence
-// number, as Twitter's Snowflake did; a [snowflake.Layout] says how many bits each gets.
-// A [Generator] counts slots, tick by tick, and hands out each once:
+// An ID has the time, the number of the node that issued it, and a sequence number, as in
+// Twitter's Snowflake. A [snowflake.Layout] says how many bits each has. The time is counted in
+// ticks, usually of a millisecond. A tick with a sequence number is a slot, and a [Generator]
+// hands out each slot once:
 //
 //	next = max(last slot + 1, first slot of the clock's tick)
 //
-// One atomic word holds the next slot. A clock that is stepped back, stands
-// still or repeats itself changes only the second operand, so no slot is issued
-// twice. The next slot may then lie ahead of the clock, and a strategy decides:
-// wait, borrow from the future, or reject. [Generator.NextAfter] has a third operand: the first slot
-// above the seen ID. The word and the ticks that it may use are in
-// a window, which the keeper of package lease fills and the generator empties; neither
-// calls the other.
+// One atomic word holds the last slot. A clock that is stepped back, stands still or repeats
+// itself changes only the second operand, so no slot is issued twice. The next slot may then
+// lie ahead of the clock. A strategy decides what to do: wait, borrow from the future, or
+// reject. [Generator.NextAfter] adds a third operand: the first slot above the seen ID.
 //
 // # Guarantees
 //
@@ -45,11 +46,10 @@
 // or at the same time, and their clocks may do anything. Package
 // [github.com/tickflake/tickflake/lease] states the requirements.
 //
-// Between generators without a lease: IDs are distinct if the node numbers are
-// distinct. A node number given to [New] by [WithNode] is the caller's promise that no other
-// generator uses it at the same time, and that a new one with the same number starts with
-// a clock later than the last ID of the old one. A step back followed by a restart breaks
-// that promise.
+// Between generators without a lease: IDs are distinct if the node numbers are. By [WithNode]
+// the caller of [New] promises two things: no other generator uses the number at the same
+// time, and the clock of a later one is past the last ID of the one before. A step back
+// before a restart breaks the second promise.
 //
 // IDs are not secret: they show when and where they were issued, and the next
 // one can be guessed.

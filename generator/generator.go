@@ -222,9 +222,9 @@ func (g *Generator) NextContext(ctx context.Context) (snowflake.ID, error) {
 // slot is dropped, it fails, and returns its reading of the clock for issue.
 //
 // The clock is read before the look at what is open, and no call comes after it, so that hardly any
-// caller is held up between the look and the addition. The tick begins at a multiple of tickNs, which is
-// compared with the reading: dividing the reading would keep the addition waiting. So would a span
-// that is loaded after the reading. All of the ID but its slot is computed before the addition.
+// caller is held up between the look and the addition. Load the span before the clock, and compute the ID
+// before the addition: either would otherwise sit on the critical path. For the same reason the reading is
+// compared with the tick's beginning, a multiple of tickNs, and not divided.
 func (g *Generator) quick() (id snowflake.ID, now int64, ok bool) {
 	span := g.window.Span()
 	if g.steady {

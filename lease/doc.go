@@ -1,13 +1,12 @@
 // Package lease makes IDs unique across restarts, machines and pauses, without trust in
-// any clock. It grants a process a node number together with a range of ticks,
-// and no other process ever gets the same ticks of that number:
+// any clock. It grants a process a node number and a range of ticks, the units of an ID's
+// time. No other process ever gets the same ticks of that number. Most programs call
+// generator.Open, which does this:
 //
 //	store, err := directory.Open(ctx, path)
 //	keeper, err := lease.Claim(ctx, store)
 //	gen, err := generator.New(generator.WithLease(keeper))
 //	defer gen.Close()
-//
-// generator.Open does all of that in one call.
 //
 // You need these names:
 //
@@ -24,15 +23,16 @@
 //
 // # How it works
 //
-// A [stores.Store] keeps one small cell per node number: its holder, and the limit up to
-// which ticks are granted. A Keeper claims a cell: it raises the limit by
-// compare-and-swap, and the added ticks are its grant. It raises the limit again when a
-// third of the grant is used; the first time, at a random instant before that, so that a fleet
-// that starts at once does not write at once. If another process took the cell meanwhile, the rest of the
-// grant is still the Keeper's own, and it claims another cell. So uniqueness
-// depends only on counting, and no clock, timeout or pause can break it: a process that
-// was frozen for an hour wakes up with ticks of its own. Package internal/grant
-// has the rules, with the argument for each.
+// A [stores.Store] keeps a small cell for each node number: its holder, and the limit up to
+// which ticks are granted. A Keeper claims a cell: it raises the limit by compare-and-swap, and
+// the added ticks are its grant. When a third of the grant is used, it raises the limit again.
+// (The first time it does so earlier, at a random instant: a fleet that starts at once should
+// not write at once.) If another process took the cell meanwhile, the rest of the grant is still
+// the Keeper's own, and it claims another cell.
+//
+// So uniqueness depends only on counting. No clock, timeout or pause can break it: a process
+// that was frozen for an hour wakes up with ticks of its own. Package internal/grant has the
+// rules, with the argument for each.
 //
 // There may be no grant: if the store does not answer for longer than the grant lasts, or
 // all node numbers are held. Then the generator's calls fail or wait, and succeed
@@ -54,14 +54,14 @@
 //
 // # Requirements
 //
-// The store must be linearizable and durable, as [stores.Store] says. If it was restored
-// from a backup, or failed over to a replica that was behind, the processes with higher limits
-// than the store has now notice it at their next extension, stop using their grants, and
-// raise their cells again: [stores.ErrWentBack]. A process that starts later cannot notice it.
+// The store must be linearizable and durable, as [stores.Store] says. It may go back: by a
+// restore from a backup, or a failover to a replica that was behind. A process whose limit is
+// higher than the store's then notices it at its next extension, stops using its grant, and
+// raises its cell again: [stores.ErrWentBack]. A process that starts later cannot notice it.
 //
 // The memory of a process must not be copied or rolled back, as by a fork or by restoring
 // a VM's snapshot beside its original, unless the copy calls [Keeper.Restored] before it
-// issues an ID, or the machine has a VMClock: [WithVMClock]. Else it issues the same IDs until its next extension finds
-// the copy: for a third of a window at most while the store answers, and until the end of the
-// grant if it does not.
+// issues an ID, or the machine has a VMClock: [WithVMClock]. Else both issue the same IDs until
+// the next extension finds the copy. That is a third of a window at most while the store
+// answers, and else the rest of the grant.
 package lease

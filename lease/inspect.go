@@ -96,11 +96,10 @@ func Inspect(ctx context.Context, store stores.Store, node int64) (Holding, erro
 // ForceRelease releases a node number whose holder ended without a release, so that others
 // need not wait until it expires.
 //
-// It is safe even if the holder is still alive. It does not lower the limit of
-// the cell, so the next holder begins where this holder's grant ends; this holder issues
-// the rest of that, finds at its next extension that the cell was changed, and claims
-// another number. One that had to have this number ends with an error that wraps [ErrLost]
-// when its grant is used up.
+// It is safe even if the holder is still alive. ForceRelease does not lower the limit of
+// the cell, so the next holder begins where this holder's grant ends. This holder issues
+// the rest of its grant, finds at its next extension that the cell was changed, and claims
+// another number. A holder pinned to this number fails with [ErrLost] once its grant is used up.
 //
 // It does nothing to a released number. It returns soon after ctx ends. If ctx has no deadline,
 // [DefaultTimeout] bounds each operation of the store. The error wraps

@@ -48,12 +48,16 @@ func newMeters(c *Config) (*meters, error) {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}
 	// The name is that of OTEL_SERVICE_NAME, if it is set.
-	about, err := resource.Merge(resource.NewSchemaless(attribute.String("service.name", "tickflake")), resource.Environment())
+	about := []attribute.KeyValue{attribute.String("service.name", "tickflake")}
+	if c.StoreName != "" {
+		about = append(about, attribute.String("tickflake.store", c.StoreName))
+	}
+	target, err := resource.Merge(resource.NewSchemaless(about...), resource.Environment())
 	if err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	m.providers = append(m.providers, sdkmetric.NewMeterProvider(sdkmetric.WithReader(exporter), sdkmetric.WithResource(about)))
+	m.providers = append(m.providers, sdkmetric.NewMeterProvider(sdkmetric.WithReader(exporter), sdkmetric.WithResource(target)))
 	m.handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: scrapesAtOnce})
 	return m, nil
 }

@@ -30,6 +30,7 @@ func TestMetrics(t *testing.T) {
 		r := start(t, pipe, func(c *service.Config) {
 			c.MeterProvider = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
 			c.MaxObserved = 1
+			c.StoreName = "etcd://a:2379"
 		})
 		redis := r.caller(resp, "")
 		for i, name := range []string{"orders", "orders2", "orders3"} {
@@ -64,7 +65,7 @@ func TestMetrics(t *testing.T) {
 		assert.Contains(t, text, `http_server_request_duration_seconds_count{error_type="bad_input",http_request_method="GET",http_response_status_code="400",http_route="/v1/ids/{id}",url_scheme="http"} 1`)
 		assert.Contains(t, text, `http_server_request_duration_seconds_count{error_type="not_found",http_request_method="_OTHER",http_response_status_code="404",url_scheme="http"} 1`)
 		assert.Contains(t, text, "go_goroutines ")
-		assert.Contains(t, text, `target_info{service_name="tickflake"} 1`)
+		assert.Contains(t, text, `target_info{service_name="tickflake",tickflake_store="etcd://a:2379"} 1`)
 		assert.NotContains(t, text, "otel_scope_")
 		assert.NotContains(t, text, "certificate_remaining", "there is no TLS")
 

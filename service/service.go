@@ -40,6 +40,7 @@ import (
 type Config struct {
 	Generator *generator.Generator // of the IDs; the caller closes it after Run
 	Strategy  string               // of the generator, as text, for people that ask; nothing depends on it
+	StoreName string               // of the generator's store, as text without a password, for people that ask; nothing depends on it
 
 	// Store holds the sequences. Without one there are none. The caller closes it after Run.
 	Store     stores.Store

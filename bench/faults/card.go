@@ -191,13 +191,7 @@ func repeating(t *report.Table, some func(report.Row) bool) (subjects, faults []
 // doInSome says of which peers an ID came twice in some faults.
 func doInSome(t *report.Table) string {
 	theirs := func(r report.Row) bool { return r.Group == report.Peers }
-	switch peers, _ := repeating(t, theirs); len(peers) {
-	case 0:
-		return "no peer does"
-	case 1:
-		return "of the peers, " + peers[0] + " does"
-	default:
-		all := slices.DeleteFunc(slices.Clone(t.Rows), func(r report.Row) bool { return !theirs(r) })
-		return fmt.Sprintf("%d of %d peers do", len(peers), len(all))
-	}
+	peers, _ := repeating(t, theirs)
+	all := slices.DeleteFunc(slices.Clone(t.Rows), func(r report.Row) bool { return !theirs(r) })
+	return fmt.Sprintf("%d of %s do", len(peers), report.Count(len(all), "peer"))
 }

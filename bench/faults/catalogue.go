@@ -141,5 +141,5 @@ func catalogueVerdict(s report.Section) string {
 	if len(ours) > 0 {
 		said += ", except in " + report.List(ours)
 	}
-	return said + "; " + doInSome(t) + "."
+	return said + "; " + doInSome(t) + ", and the others read the machine's clock: see “" + kernelTitle + "”."
 }

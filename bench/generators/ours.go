@@ -180,7 +180,7 @@ func Stream(name string, layout snowflake.Layout) Case {
 
 // Public encodes one number after the other for strangers.
 func Public() Case {
-	return Case{Name: "publicid.Encode", Group: report.Ours, Bits: 79, Clockless: true, Note: "the public form of an ID that there is: ten rounds of AES", Open: func(context.Context) (Source, error) {
+	return Case{Name: "publicid.Encode", Group: report.Ours, Bits: 79, Clockless: true, Note: "the public form of an ID that there is: ten rounds of AES; its floor is an atomic addition", Open: func(context.Context) (Source, error) {
 		codec, err := publicid.New([]byte("a secret of at least 16 bytes"))
 		return Source{Loop: func() Loop {
 			number := start.UnixMilli() << 22
@@ -206,7 +206,7 @@ func Numbers(size int) Case {
 // number is a case of one sequence. Its segments have the largest step, so the store is
 // hardly ever asked: the case shows the cost of a number that is in reserve.
 func number(name string, unit int, loop func(*sequence.Sequence) Loop) Case {
-	return Case{Name: name, Group: report.Ours, Bits: 63, Clockless: true, Unit: unit, Note: "a counted number, in segmented mode: no clock is read", Open: func(ctx context.Context) (Source, error) {
+	return Case{Name: name, Group: report.Ours, Bits: 63, Clockless: true, Unit: unit, Note: "a counted number, in segmented mode: no clock is read, and its floor is an atomic addition", Open: func(ctx context.Context) (Source, error) {
 		store := storetest.NewMemory()
 		s, err := sequence.Open(ctx, store, "orders", sequence.WithLogger(slog.New(slog.DiscardHandler)),
 			sequence.WithDefinition(sequence.Definition{Start: 1, MinStep: sequence.MaxStep, MaxStep: sequence.MaxStep}))

@@ -16,7 +16,6 @@ type engine struct {
 	placeholder func(n int) string // of the parameter with the number, from 1
 	logQuery    string             // asks for the position in the log, in bytes
 	size        func(ctx context.Context, db *sql.DB, table string) (size, error)
-	about       string
 }
 
 // size is that of a table at the end.
@@ -32,14 +31,12 @@ func engines() []engine {
 		placeholder: func(n int) string { return fmt.Sprint("$", n) },
 		logQuery:    "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint",
 		size:        sizeInPostgreSQL,
-		about:       "PostgreSQL keeps rows in the order in which they come, and the index beside them. UUIDs have its type uuid.",
 	}, {
 		kind: servers.MariaDB, id: "mariadb",
 		column:      func(k key) string { return k.maria },
 		placeholder: func(int) string { return "?" },
 		logQuery:    "SELECT CAST(VARIABLE_VALUE AS unsigned) FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'INNODB_LSN_CURRENT'",
 		size:        sizeInMariaDB,
-		about:       "MariaDB's InnoDB keeps rows inside the index of their primary key, which is the table. UUIDs have the type BINARY(16), as is usual: MariaDB's own type UUID stores the bytes in another order.",
 	}}
 }
 

@@ -10,12 +10,13 @@ import (
 
 // Sizes in a chart, in CSS pixels.
 const (
-	barsWidth  = 480 // which a phone shows whole
-	linesWidth = 800
-	barHeight  = 18
-	lineHeight = 300 // of a chart of lines, without its axis
-	axisHeight = 44
-	charWidth  = 6.8 // about that of a letter
+	barsWidth   = 480 // which a phone shows whole
+	linesWidth  = 800
+	barHeight   = 18
+	lineHeight  = 300 // of a chart of lines, without its axis
+	axisHeight  = 44
+	titleHeight = 22
+	charWidth   = 6.8 // about that of a letter
 )
 
 // shades are the colours of a group's lines, in turn. The style sheet has a variable for each.
@@ -74,8 +75,10 @@ func (t *Table) chart() string {
 	}
 	height := draw(width)
 	label := html.EscapeString(t.Chart.Title + "; all figures are in the table " + t.Title)
-	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" width="%g" height="%g" role="img" aria-label="%s" font-family="'Liberation Sans',Arial,sans-serif" font-size="12">%s</svg>`,
-		width, height, width, height, label, d.svg.String())
+	height += titleHeight
+	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" width="%g" height="%g" role="img" aria-label="%s" font-family="'Liberation Sans',Arial,sans-serif" font-size="12">`+
+		`<text y="13" font-weight="bold" style="fill:var(--ink)">%s</text><g transform="translate(0 %d)">%s</g></svg>`,
+		width, height, width, height, label, html.EscapeString(t.Chart.Title), titleHeight, d.svg.String())
 }
 
 func (d *drawing) text(x, y float64, anchor, shade, text string) {

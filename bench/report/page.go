@@ -27,6 +27,7 @@ var functions = map[string]any{
 	"css":     func() htmltemplate.CSS { return htmltemplate.CSS(style) },
 	"heading": heading,
 	"cells":   cells,
+	"inc":     func(i int) int { return i + 1 },
 	"note":    func(t Table, r Row) int { return slices.Index(notes(t), r.Note) + 1 },
 	"notes":   notes,
 	"mark":    func(t Target) string { return map[State]string{Met: "✓", Missed: "✗", Open: "?"}[t.State()] },
@@ -53,6 +54,11 @@ func (r *Report) Markdown(to io.Writer, folder string) error {
 // Markdown writes the table as one of Markdown.
 func (t *Table) Markdown(to io.Writer) error {
 	return markdownForm.ExecuteTemplate(to, "table", t)
+}
+
+// TargetsMarkdown writes the targets as a page, for those who maintain the project.
+func (r *Report) TargetsMarkdown(to io.Writer) error {
+	return markdownForm.ExecuteTemplate(to, "targets", view{r, ""})
 }
 
 // Summary writes the verdicts and targets, for a terminal.
@@ -85,10 +91,9 @@ var inMarkdown = []struct {
 }{
 	{"cost", []string{"ns", "floor", "allocs"}, []string{"Next", "Next, under a lease", "Stream.Next", "NextN(1024)", "NextAfter", "Sequence.Next", "publicid.Encode",
 		"bwmarrin/snowflake, 22-bit sequence", "rs/xid", "MongoDB ObjectID", "oklog/ulid", "segmentio/ksuid", "google/uuid v4", "google/uuid v7"}},
-	{"ceiling-cores", []string{"g1", "g2", "g64"}, nil},
-	{"scaling", []string{"g1", "g2", "g8", "g64"}, []string{"Next", "Stream.Next", "Sequence.Next", "bwmarrin/snowflake, 22-bit sequence", "rs/xid", "google/uuid v7"}},
+	{"ceiling-cores", []string{"g1", "g64"}, []string{"Next, default layout", "bwmarrin/snowflake", "floor: clock read + compare-and-swap, a word each"}},
+	{"scaling", nil, nil},
 	{"latency-1000000", []string{"p50", "p99", "p999"}, []string{"empty loop", "Next, default layout", "bwmarrin/snowflake", "sony/sonyflake", "rs/xid", "google/uuid v7"}},
-	{"faults-summary", []string{"fine", "price", "wrong"}, []string{"tickflake Default(), lease", "tickflake Default(), monoclock", "gofrs/uuid v7", "oklog/ulid", "rs/xid"}},
 	{"kernel-answer", []string{"restart-back-1s", "step-back-1h", "copy-shared-told"}, nil},
 	{"waste-chances", nil, nil},
 	{"ways", []string{"1", "rate"}, []string{"tickflake, alone", "tickflake, lease in PostgreSQL", "tickflake sequence in PostgreSQL, segmented", "tickflake sequence in PostgreSQL, ordered",
@@ -117,7 +122,7 @@ func brief(s Section) (all []extract) {
 		}
 		for _, r := range t.Rows {
 			if is.rows == nil || slices.Contains(is.rows, r.Name) {
-				row := Row{Name: r.Name}
+				row := Row{Name: r.Name, Note: r.Note}
 				for _, c := range e.Brief.Columns {
 					row.Cells = append(row.Cells, t.Cell(r.Name, c.ID))
 				}
@@ -155,6 +160,24 @@ func (v view) Opening() Table {
 		}
 	}
 	return t
+}
+
+// Borrowed says of which run the figures of [view.Which] are that this run has not measured. It is empty
+// if there are none.
+func (v view) Borrowed() string {
+	_, cost := v.orPublished("cost")
+	if _, kernel := v.orPublished("kernel"); !cost && !kernel {
+		return ""
+	}
+	return fmt.Sprintf("not measured in this run: of the published run, %s, on %s.", v.Published.Began.UTC().Format("2006-01-02"), v.Published.Machine.CPU)
+}
+
+// Verdict is that of a section. One that the machine disturbed compares nothing.
+func (v view) Verdict(s Section) string {
+	if s.Verdict != "" && (v.Unusable() != "" || s.Unusable() != "") {
+		return "The machine was disturbed, so these figures compare nothing."
+	}
+	return s.Verdict
 }
 
 // Title names the library, the machine and the one answer.

@@ -61,3 +61,39 @@ func TestClean(t *testing.T) {
 	r.Sections = append(r.Sections, r.Sections[0])
 	assert.Error(t, r.Check(), "each ID once")
 }
+
+// A run without a section shows what the published run has of it, marked.
+func TestWhich(t *testing.T) {
+	table := func(id, column string, rows ...Row) Table {
+		return Table{ID: id, Columns: []Column{{ID: column}}, Rows: rows}
+	}
+	cost := Section{ID: "cost", Tables: []Table{{ID: "cost", Columns: []Column{{ID: "ns"}, {ID: "bits"}}, Rows: []Row{{Name: "rs/xid", Cells: []Cell{One(56), One(96)}}}}}}
+	kernel := Section{ID: "kernel", Tables: []Table{table("kernel-duplicates", "copy-shared", Row{Name: "rs/xid", Cells: []Cell{One(1571)}}),
+		{ID: "kernel-card-clock", Columns: []Column{{ID: "step-back-1h"}}, Rows: []Row{{Name: "rs/xid", Cells: []Cell{{Text: "stall 2 s"}}}}}}}
+	old := &Report{Sections: []Section{cost, kernel}}
+	for _, test := range []struct {
+		run                   Report
+		twice, step, ns, from string
+	}{
+		{Report{}, "–", "–", "–", ""},
+		{*old, "1,571: copies of the machine that nobody tells of", "calls blocked, at least 2 s", "56", ""},
+		{Report{Sections: []Section{cost}, Published: old}, "1,571: copies of the machine that nobody tells of †", "calls blocked, at least 2 s †", "56", "published"},
+		{Report{Sections: []Section{kernel}, Published: old}, "1,571: copies of the machine that nobody tells of", "calls blocked, at least 2 s", "56 †", "published"},
+	} {
+		v := view{&test.run, ""}
+		which := v.Which()
+		assert.Equal(t, []string{test.twice, test.step, test.ns},
+			[]string{which.Cell("rs/xid", "duplicates").Value(), which.Cell("rs/xid", "step").Value(), which.Cell("rs/xid", "ns").Value()})
+		assert.Contains(t, v.Borrowed(), test.from)
+		assert.Equal(t, test.from == "", v.Borrowed() == "")
+	}
+}
+
+// A run that the machine disturbed compares nothing.
+func TestDisturbed(t *testing.T) {
+	s := Section{Verdict: "no peer is faster."}
+	assert.Equal(t, s.Verdict, view{&Report{}, ""}.Verdict(s))
+	assert.Contains(t, view{&Report{Machine: Machine{Stolen: mostStolen}}, ""}.Verdict(s), "disturbed")
+	s.Stolen = mostStolen
+	assert.Contains(t, view{&Report{}, ""}.Verdict(s), "disturbed")
+}

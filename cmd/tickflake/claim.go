@@ -21,6 +21,16 @@ import (
 	"github.com/tickflake/tickflake/strategies"
 )
 
+// site says which node numbers a store has, behind its name, or "" for those of the whole layout. Without an answer
+// it says nothing: the claim read the cell, and nothing depends on the text.
+func site(ctx context.Context, store stores.Store) string {
+	f, err := lease.ReadFleet(ctx, store)
+	if err != nil || f.From == 0 && f.To+1 >= f.Layout.Capacity().Nodes {
+		return ""
+	}
+	return fmt.Sprintf(", node numbers %d to %d", f.From, f.To)
+}
+
 // claimed is a generator with a lease, and its store.
 type claimed struct {
 	*generator.Generator

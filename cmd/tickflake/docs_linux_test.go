@@ -130,6 +130,7 @@ func exportedErrors(t *testing.T, name string) (errs [][]string) {
 	add := func(prefix, one, text string) {
 		text = regexp.MustCompile("^An? ").ReplaceAllString(pkg.Synopsis(text), "")
 		text = strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(text, one), " is"), ":")
+		text = regexp.MustCompile("[;:] .*").ReplaceAllString(strings.TrimLeft(text, " "), "") // the doc says the rest
 		errs = append(errs, []string{"`" + prefix + name + "." + one + "`", strings.Trim(regexp.MustCompile(`\[(\S+)]`).ReplaceAllString(text, "$1"), " .")})
 	}
 	for _, group := range pkg.Vars {

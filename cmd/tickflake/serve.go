@@ -50,7 +50,7 @@ sequences are created when they are first asked for, segmented and from 1 by def
       rate: 10000              # IDs and numbers per second; default no limit
       burst: 20000             # at once; default a second's, and at least max-batch
       ids: true                # false: only sequences
-      sequences: [orders, invoices-*]
+      sequences: [orders, invoices.*]
 
 With clients, each request needs a token; a client uses the sequences of its list
 only. Without clients every program may ask. An address that is not on loopback needs
@@ -190,7 +190,7 @@ func (s *serving) log() *slog.Logger {
 // store and the listeners.
 func (s *serving) complete(log *slog.Logger) (err error) {
 	c := &s.config
-	c.Strategy, c.Logger = fmt.Sprint(*s.strategy), log
+	c.Strategy, c.StoreName, c.Logger = fmt.Sprint(*s.strategy), s.place.name(), log
 	if c.Create, err = s.file.rules(); err != nil {
 		return err
 	}
@@ -226,6 +226,7 @@ func (s *serving) serve(ctx context.Context, log *slog.Logger) (err error) {
 	}
 	defer gen.Close()
 	config.Generator, config.Store = gen.Generator, gen.store
+	config.StoreName += site(ctx, gen.store)
 	config.Sequences = append(config.Sequences, sequence.WithVMClock(*s.vmclock))
 	if s.place.url == "" {
 		sequences, err := s.openSequences(ctx)
@@ -239,7 +240,7 @@ func (s *serving) serve(ctx context.Context, log *slog.Logger) (err error) {
 	if err != nil {
 		return s.refused(err)
 	}
-	s.greet(log, listeners, gen.Keeper().Stats().VMClock)
+	s.greet(log, listeners, config.StoreName, gen.Keeper().Stats().VMClock)
 	s.notify(log, daemon.SdNotifyReady)
 	return s.until(ctx, log, running, hangups, gen.Keeper().Err)
 }

@@ -36,6 +36,7 @@ func main() {
 
 func run(out string) error {
 	serve := out == ""
+	log.Print("building the program for the browser: some seconds, and up to a minute the first time")
 	if serve {
 		var err error
 		if out, err = os.MkdirTemp("", "playground"); err != nil {

@@ -18,9 +18,9 @@ import (
 var layout = snowflake.Default()
 
 // subjects are the generators that are compared, both with the default layout.
-func subjects(s strategies.Strategy, kind generatortest.ClockKind) []generatortest.Subject[snowflake.ID] {
+func subjects(s strategies.Strategy, kind generatortest.ClockKind, pinned bool) []generatortest.Subject[snowflake.ID] {
 	ours := leasetest.Leased{
-		Strategy: s, Clock: kind, Layout: layout, Window: 3 * time.Second,
+		Strategy: s, Clock: kind, Layout: layout, Window: 3 * time.Second, AnyNode: !pinned,
 		Options: []generator.Option{generator.WithLayout(layout)},
 	}.Subject()
 	ours.Name = "tickflake with a store"

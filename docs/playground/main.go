@@ -22,6 +22,7 @@ var start = time.Date(2027, 1, 1, 12, 0, 0, 0, time.UTC)
 type call struct {
 	Strategy string
 	Clock    generatortest.ClockKind
+	Pinned   bool  // the processes of tickflake have one node number; else any that is free
 	Millis   int64 // of true time that passes, or of a fault
 	IDs      int   // from each generator
 	Text     string
@@ -81,7 +82,7 @@ func begin(c call) (any, error) {
 		return nil, err
 	}
 	machines = nil
-	for _, s := range subjects(strategy, c.Clock) {
+	for _, s := range subjects(strategy, c.Clock, c.Pinned) {
 		m, err := newMachine(s)
 		if err != nil {
 			return nil, err
@@ -164,7 +165,7 @@ func script(c call) (any, error) {
 		return nil, err
 	}
 	var outcomes []outcome
-	for _, subject := range subjects(strategy, kind) {
+	for _, subject := range subjects(strategy, kind, c.Pinned) {
 		outcomes = append(outcomes, outcome{subject.Name, generatortest.RunScript(subject, s)})
 	}
 	return outcomes, nil

@@ -154,6 +154,7 @@ func TestPage(t *testing.T) {
 		b := open(t, ctx, address, c.width, c.scheme)
 		b.until(text("state") + ` === "ready"`)
 		b.until(text("rate") + ` === "0"`)
+		b.until(text("store") + `.endsWith("/store")`)
 		before, err := strconv.Atoi(strings.ReplaceAll(b.evaluate(text("items")), ",", ""))
 		require.NoError(t, err)
 		ask("/v1/ids?n=10000")

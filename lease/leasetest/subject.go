@@ -47,6 +47,9 @@ type Leased struct {
 	// Layout is the layout of the IDs, by default one with 16 IDs per tick, as that of
 	// [generatortest.Tickflake].
 	Layout snowflake.Layout
+	// AnyNode lets each process take any node number that is free. By default all are pinned to number 0,
+	// which is the harder case: the next process begins where the grant before ends.
+	AnyNode bool
 	// Options are further ones for the generator.
 	Options []generator.Option
 }
@@ -97,10 +100,14 @@ func (l Leased) start(fault *clocktest.Virtual, open func() (stores.Store, error
 	}
 	p := &polledClock{Virtual: fault}
 	clock := l.Clock.Of(p)
-	keeper, err := lease.Claim(context.Background(), store,
-		lease.WithClock(clock), lease.WithLayout(l.Layout), lease.WithWindow(l.Window), lease.WithNode(lease.NodeNumber(0)),
+	claim := []lease.Option{
+		lease.WithClock(clock), lease.WithLayout(l.Layout), lease.WithWindow(l.Window),
 		lease.WithTimeout(time.Minute), // in real time: many tests write to the disk
-		lease.WithPolling(), lease.WithLogger(slog.New(slog.DiscardHandler)))
+		lease.WithPolling(), lease.WithLogger(slog.New(slog.DiscardHandler))}
+	if !l.AnyNode {
+		claim = append(claim, lease.WithNode(lease.NodeNumber(0)))
+	}
+	keeper, err := lease.Claim(context.Background(), store, claim...)
 	if err != nil {
 		return fail(fmt.Errorf("claim: %w", err))
 	}

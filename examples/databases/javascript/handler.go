@@ -3,6 +3,7 @@ package javascript
 
 import (
 	"encoding/json"
+	"log/slog"
 	"net/http"
 
 	"github.com/tickflake/tickflake/generator"
@@ -22,7 +23,8 @@ func Handler(gen *generator.Generator) http.Handler {
 	mux.HandleFunc("POST /orders", func(w http.ResponseWriter, r *http.Request) {
 		id, err := gen.NextContext(r.Context())
 		if err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			slog.ErrorContext(r.Context(), "no ID", "err", err) // it may name the store's host and user
+			http.Error(w, "no ID now: try again", http.StatusServiceUnavailable)
 			return
 		}
 		answer(w, Order{ID: id, Customer: r.FormValue("customer")})

@@ -31,9 +31,10 @@ type Config struct {
 	Sequences []sequence.Option    // for each sequence that is opened
 	Clients   []*Client            // empty: anybody may do anything
 	// Rule returns the definition of a sequence that is created when it is first asked for, or nil. Nil: there is none.
-	Rule     func(name string) *sequence.Definition
-	Strategy string    // of the generator, as text
-	Observer *Observer // counts and logs the requests; by default one that logs nothing
+	Rule      func(name string) *sequence.Definition
+	Strategy  string    // of the generator, as text
+	StoreName string    // of the generator, as text without a password
+	Observer  *Observer // counts and logs the requests; by default one that logs nothing
 
 	// Opened is called with each sequence that is opened, and the function that it returns
 	// when the sequence is dropped or closed. Nil: nothing is called.

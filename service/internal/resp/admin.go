@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -229,6 +230,11 @@ func (c *conn) info(r *reply, _ [][]byte) error {
 	line("\r\n# Persistence\r\nloading:%s", loading)
 	line("\r\n# Replication\r\nrole:master\r\nconnected_slaves:0")
 	line("\r\n# Tickflake\r\nready:%s", ready)
+	noticed := ""
+	if k := config.Generator.Keeper(); k != nil {
+		noticed = k.Stats().VMClock
+	}
+	line("store:%s\r\ncopies_noticed_by:%s", config.StoreName, cmp.Or(noticed, "nothing"))
 	line("layout:%s\r\nnode:%d\r\nstrategy:%s", layout, config.Generator.Node(), config.Strategy)
 	line("max_batch:%d\r\nmax_numbers:%d", config.MaxBatch, config.MaxNumbers)
 	c.infoSequences(line)

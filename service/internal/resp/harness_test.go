@@ -37,7 +37,7 @@ func newBed(t testing.TB, change func(*issuer.Config)) *bed {
 	require.NoError(t, err)
 	t.Cleanup(func() { g.Close() })
 	config := issuer.Config{
-		Generator: g, Store: storetest.NewMemory(), Strategy: "reject",
+		Generator: g, Store: storetest.NewMemory(), Strategy: "reject", StoreName: "memory",
 		Sequences: []sequence.Option{sequence.WithLogger(slog.New(slog.DiscardHandler))},
 		Rule: func(name string) *sequence.Definition {
 			if strings.HasPrefix(name, "o") {

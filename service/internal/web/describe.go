@@ -42,6 +42,7 @@ type status struct {
 	Reason  string  `json:"reason,omitempty"` // why it is not
 	Uptime  float64 `json:"uptime_seconds"`
 	Items   int64   `json:"items"` // IDs and numbers since the start, by all protocols
+	Store   string  `json:"store"` // without a password; "": its name is not known
 	Node    int64   `json:"node"`
 	Lead    float64 `json:"lead_seconds"`
 	MaxLead float64 `json:"max_lead_seconds"`
@@ -76,7 +77,7 @@ func (s *Server) status(_ *http.Request, c *issuer.Client) (any, int64, error) {
 	g := s.issuer.Config().Generator
 	stats := g.Stats()
 	answer := status{
-		Ready: true, Uptime: time.Since(s.began).Seconds(), Items: s.issuer.Items(), Node: g.Node(),
+		Ready: true, Uptime: time.Since(s.began).Seconds(), Items: s.issuer.Items(), Store: s.issuer.Config().StoreName, Node: g.Node(),
 		Lead: stats.Lead.Seconds(), MaxLead: stats.MaxLead.Seconds(), Grant: stats.Granted.Seconds(), Drift: stats.Drift.Seconds(),
 		Waits: stats.Waits, Rejections: stats.Rejections, Sequences: []openSequence{},
 	}

@@ -71,7 +71,7 @@ func TestAnswers(t *testing.T) {
 	for _, c := range []struct{ method, target, want string }{
 		{"GET", "/v1/ids/" + id, `{"id":"ID","time":"T","node":1,"parts":{},"sequence":N}`},
 		{"GET", "/v1/layout", `{"layout":".*","epoch":"2025-01-01T00:00:00Z","tick_seconds":0.001,"time_bits":41,"node_bits":10,"sequence_bits":12,"node_last":false,"node":1,"strategy":"wait up to 1s","max_batch":10000,"max_numbers":1000000}`},
-		{"GET", "/v1/status", `{"ready":true,"uptime_seconds":N,"items":1,"node":1,.*"sequences":\[\],"more":0}`},
+		{"GET", "/v1/status", `{"ready":true,"uptime_seconds":N,"items":1,"store":"memory","node":1,.*"sequences":\[\],"more":0}`},
 		{"POST", "/v1/sequences/orders", `{"name":"orders","mode":"segmented","first":"1","last":"1","count":1,"stride":1}`},
 		{"POST", "/v1/sequences/orders?n=10", `{"name":"orders","mode":"segmented","first":"2","last":"11","count":10,"stride":1}`},
 		{"GET", "/v1/sequences/tickets", `{"name":"tickets","mode":"ordered","start":"1","stride":1,"offset":0,"max":"3","next":"1","last":"0","left":"3"}`},

@@ -64,10 +64,15 @@ function show(now) {
   }
   before = now;
   $("items").textContent = number.format(now.items);
-  $("lead").textContent = `${span(now.lead_seconds)}, ${span(now.max_lead_seconds)}`;
+  $("uptime").textContent = span(now.uptime_seconds);
+  $("lead").textContent = span(now.lead_seconds);
+  $("most").textContent = span(now.max_lead_seconds);
   $("grant").textContent = span(now.grant_seconds);
   $("node").textContent = now.node;
-  $("waits").textContent = `${number.format(now.waits)}, ${number.format(now.rejections)}`;
+  $("waits").textContent = number.format(now.waits);
+  $("rejections").textContent = number.format(now.rejections);
+  $("store").textContent = now.store || "not named";
+  $("copies").textContent = now.vmclock ? `${now.vmclock}: ${now.copies} so far` : "nothing";
 
   $("none").hidden = now.sequences.length > 0;
   $("table").hidden = now.sequences.length === 0;
