@@ -37,10 +37,12 @@ func (s *Sequence) wait(ctx context.Context, n uint64) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if s.config.polling {
+	for again := s.config.polling; again; { // once more if the memory was copied amid the write
+		mark := s.config.page.Marker.Load()
 		if err := s.poll(ctx); err != nil && s.quit(c) {
 			return 0, err
 		}
+		again = s.config.page.Marker.Load() != mark
 	}
 	if s.await != nil {
 		s.await(func() bool { return len(c.done) > 0 || ctx.Err() != nil })

@@ -125,7 +125,7 @@ func TestCopied(t *testing.T) {
 	for _, mode := range bothModes {
 		t.Run(mode.String(), func(t *testing.T) {
 			device, store := vmclocktest.New(t), storetest.NewMemory()
-			s := open(t, store, sequence.Definition{Mode: mode, Start: 1, MinStep: 10, MaxStep: 10}, sequence.WithVMClock(device.Path))
+			s := open(t, store, sequence.Definition{Mode: mode, Start: 1, MinStep: 10, MaxStep: 10}, sequence.WithVMClock(device.Path), sequence.WithPolling())
 			next(t, s)
 			for range 3 {
 				granted := inspect(t, store).Next

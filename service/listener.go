@@ -262,6 +262,14 @@ func (c *counted) Close() error {
 	return c.Conn.Close()
 }
 
+// SyscallConn returns the descriptor.
+func (c *counted) SyscallConn() (syscall.RawConn, error) {
+	if socket, ok := c.Conn.(syscall.Conn); ok {
+		return socket.SyscallConn()
+	}
+	return nil, errors.ErrUnsupported
+}
+
 // CloseWrite tells the peer that nothing more comes. The server of HTTP does it before it
 // drops a request that it has not read.
 func (c *counted) CloseWrite() error {

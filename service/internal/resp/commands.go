@@ -149,6 +149,9 @@ func (c *conn) takeIDs(r *reply, args [][]byte) error {
 		return c.done(r, "IDS", began, 0, err)
 	}
 	b := c.buffer
+	if c.fd != 0 && n > int64(maxPending/maxDecimal) {
+		return errLeave // its reply is not written at once
+	}
 	b.runs, err = c.server.issuer.Runs(c.ctx, c.client, n, 0, b.runs[:0])
 	if err != nil {
 		return c.done(r, "IDS", began, 0, err)
@@ -156,7 +159,7 @@ func (c *conn) takeIDs(r *reply, args [][]byte) error {
 	r.array(int(n))
 	for _, run := range b.runs {
 		for k := range run.Count {
-			if r.decimal(int64(run.At(k))); len(r.b) >= maxPending {
+			if r.decimal(int64(run.At(k))); len(r.b) >= maxPending && c.fd == 0 {
 				if err := c.flush(); err != nil {
 					return err
 				}

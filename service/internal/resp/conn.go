@@ -1,12 +1,14 @@
 package resp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"net"
 	"os"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/tickflake/tickflake/service/internal/issuer"
@@ -16,6 +18,8 @@ import (
 type conn struct {
 	server *Server
 	nc     net.Conn
+	raw    syscall.RawConn // of nc; nil where package net reads and writes
+	fd     uintptr         // of raw, while turn answers; else 0
 	peer   issuer.Peer     // of nc
 	ctx    *issuer.Timeout // of the commands
 	client *issuer.Client  // nil until a token is given, where one is needed
@@ -47,7 +51,7 @@ type conn struct {
 	first [1 << 10]byte // for the bytes that end a wait: those of a usual pipeline
 
 	requests, items int64 // served, and not yet counted by the observer
-	pipelines       uint8 // answered, modulo 256
+	pipelines       int   // answered
 }
 
 // buffer holds the memory of a pipeline. A connection that waits for its client has none.
@@ -59,7 +63,7 @@ type buffer struct {
 }
 
 func newConn(s *Server, nc net.Conn) *conn {
-	c := &conn{server: s, nc: nc, peer: issuer.PeerOf(nc), ctx: s.issuer.Timeout(s.ctx), client: s.issuer.Anyone(), id: s.lastID.Add(1), last: time.Now(), absorbed: make(chan struct{}, 1)}
+	c := &conn{server: s, nc: nc, raw: rawOf(nc), peer: issuer.PeerOf(nc), ctx: s.issuer.Timeout(s.ctx), client: s.issuer.Anyone(), id: s.lastID.Add(1), last: time.Now(), absorbed: make(chan struct{}, 1)}
 	c.watchdog = time.AfterFunc(time.Hour, c.watch)
 	c.watchdog.Stop() // until the first write
 	return c
@@ -110,7 +114,7 @@ func (c *conn) read() error {
 	if err != nil {
 		return err
 	}
-	if c.buffer == nil {
+	if c.buffer == nil && n > 0 {
 		c.take()
 		copy(c.buffer.in, target[:n])
 	}
@@ -140,7 +144,7 @@ func (c *conn) extend() bool {
 	return true
 }
 
-// wait reads into p, not beyond the time that the client has.
+// wait reads into p, not beyond the time that the client has. It reads nothing if turn has answered what came.
 func (c *conn) wait(p []byte) (int, error) {
 	for {
 		if limit := c.limit(); c.due.IsZero() || c.due.After(limit) {
@@ -149,18 +153,20 @@ func (c *conn) wait(p []byte) (int, error) {
 		if c.server.closing() {
 			// What the client still sends is not carried out, and must not cut off replies that may
 			// be on their way.
-			c.linger = !c.written.IsZero() && time.Since(c.last) < c.server.issuer.Config().ReadTimeout
+			c.linger = c.pipelines > 0 && time.Since(c.last) < c.server.issuer.Config().ReadTimeout
 			return 0, context.Canceled
 		}
 		if n := c.behind(p); n > 0 {
 			return n, nil
 		}
-		n, err := c.nc.Read(p)
+		n, err := c.receive(p)
 		switch {
 		case n > 0:
 			return n, nil
-		case err == nil:
+		case err == nil && c.raw == nil:
 			return 0, io.ErrNoProgress
+		case err == nil:
+			return 0, nil
 		case !errors.Is(err, os.ErrDeadlineExceeded):
 			return 0, err
 		}
@@ -169,6 +175,22 @@ func (c *conn) wait(p []byte) (int, error) {
 		}
 	}
 }
+
+// receive reads into p, or lets turn answer while it waits, which keeps the way from one wait to the next short.
+func (c *conn) receive(p []byte) (int, error) {
+	if c.raw == nil {
+		return c.nc.Read(p)
+	}
+	var err error
+	waited := c.raw.Read(func(fd uintptr) (leave bool) {
+		leave, err = c.turn(fd)
+		return leave
+	})
+	return 0, cmp.Or(waited, err)
+}
+
+// errLeave ends a turn: what comes next may wait for the client, who may wait for absorb to read.
+var errLeave = errors.New("to be answered outside of a wait")
 
 func (c *conn) deadline(t time.Time) {
 	c.due = t
@@ -179,9 +201,13 @@ func (c *conn) deadline(t time.Time) {
 // more than a few commands.
 const timed = 16
 
-// answer carries out the commands that are complete, and writes their replies together.
-func (c *conn) answer() error {
+// answer carries out the commands that are complete, and writes their replies together. After errLeave it goes on
+// where it was.
+func (c *conn) answer() (failed error) {
 	b := c.buffer
+	if b == nil {
+		return nil
+	}
 	pos := 0
 	var began time.Time
 	if c.client != nil && c.client.Gone() {
@@ -190,7 +216,7 @@ func (c *conn) answer() error {
 	if c.pipelines++; c.pipelines%timed == 1 {
 		began = time.Now()
 	}
-	for pos < c.have && !c.quit {
+	for failed == nil && pos < c.have && !c.quit {
 		args, n, err := b.parser.next(b.in[pos:c.have])
 		if err == nil && n == 0 && pos == 0 && c.have == len(b.in) {
 			err = errTooLong
@@ -211,16 +237,16 @@ func (c *conn) answer() error {
 			c.asked = true
 			c.peer.Asked()
 		}
-		if err := c.execute(args); err != nil {
-			return err
-		}
-		if len(b.reply.b) >= maxPending {
-			if err := c.flush(); err != nil {
-				return err
-			}
+		if failed = c.execute(args); failed == errLeave {
+			pos -= n // it was not carried out
+		} else if failed == nil && len(b.reply.b) >= maxPending {
+			failed = c.flush()
 		}
 	}
 	c.have = copy(b.in, b.in[pos:c.have])
+	if failed != nil {
+		return failed
+	}
 	if err := c.flush(); err != nil {
 		return err
 	}
@@ -256,6 +282,13 @@ func (c *conn) flush() error {
 	c.buffer.reply.b = out[:0]
 	if err := c.server.ctx.Err(); err != nil {
 		return err // also where the client reads as fast as the server writes
+	}
+	if c.fd != 0 {
+		n, err := c.put(out)
+		if n < len(out) && err == nil {
+			c.buffer.reply.b, err = out[:copy(out, out[n:])], errLeave
+		}
+		return err
 	}
 	// The deadline is set early rather than for each pipeline, which would cost a part of it.
 	timeout := c.server.issuer.Config().ReadTimeout
