@@ -10,6 +10,7 @@
 //   - [Generator.Close]: releases the node number.
 //   - [Generator.Ready]: whether a call would be served now, for a readiness probe.
 //   - [Generator.Stats]: counts for a dashboard.
+//   - [Generator.Layout]: its Decode returns when, and by which node, an ID was issued.
 //   - [Generator.Store]: the store that Open opened, for package sequence.
 //   - [WithFloor]: IDs above those of another system.
 //

@@ -68,7 +68,7 @@ func (e *NoFreeNodeError) Is(target error) bool { return target == stores.Passin
 type LayoutMismatchError struct{ Ours, Theirs snowflake.Layout }
 
 func (e *LayoutMismatchError) Error() string {
-	return fmt.Sprintf("the IDs of this store have the layout %s, and not %s: use that layout, or another namespace for IDs that never meet those ('tickflake lease fleet' sets its layout by --layout)", e.Theirs, e.Ours)
+	return fmt.Sprintf("the IDs of this store have the layout %s, and not %s: use that layout, or, for IDs that never meet those, another namespace or directory ('tickflake lease fleet' and 'lease reserve' found it with --layout)", e.Theirs, e.Ours)
 }
 
 // Is reports whether target is [stores.Refused].

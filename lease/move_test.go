@@ -24,7 +24,7 @@ func TestSites(t *testing.T) {
 			found 0 1 bits:1 later:1h; found 0 1 bits:1 later:3h = refused 'node number 0 was not founded to begin at'; 2h; claim b bits:1; granted b 2h0m0s 2h0m30s`,
 		"the same again":      "found 4 6 bits:3 floor:1h; found 4 6 bits:3 floor:1h; found 4 6 bits:3 = refused 'another fleet, of the node numbers 4 to 6 from 2029-06-01T13:00:00Z'; found 4 7 bits:3 floor:1h = refused",
 		"after a claim":       "fleet = never-claimed; claim k bits:3; fleet 0 7; found 0 7 bits:3; found 0 6 bits:3 = refused 'another fleet'",
-		"another layout":      "found 0 7 bits:3; claim k bits:2 = refused 'sets its layout by --layout'; found 0 3 bits:2 = refused 'the IDs of this store have the layout'",
+		"another layout":      "found 0 7 bits:3; claim k bits:2 = refused 'found it with --layout'; found 0 3 bits:2 = refused 'the IDs of this store have the layout'",
 		"a number is granted": "client c; on c swap:node { claim k bits:1 pin:0 }; found 0 1 bits:1 later:1h c = held",
 		"a claim is faster":   "client c; on c swap:layout { claim k bits:1 }; found 1 1 bits:1 c = refused 'another fleet, of the node numbers 0 to 1'",
 		"it is cut off":       "client c; fate c swap:layout lost; found 0 0 bits:1 later:1h c = store; holding 0 reserved 1h0m0s; found 0 0 bits:1 later:1h; fleet 0 0",

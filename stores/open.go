@@ -185,7 +185,7 @@ func SchemeOf(url string) (string, error) {
 	case strings.Contains(path, "?") && !strings.ContainsAny(path, ":@"):
 		return refuse("it has no scheme, and a ?; want file:PATH?namespace=NAME for a directory, or SCHEME://HOST?namespace=NAME")
 	case strings.ContainsAny(path, ":@\x00"), first != "" && strings.ContainsAny(path, ",()"), first != "" && (known || first == "localhost" || strings.Contains(first[1:], ".")) && first != "..":
-		return refuse("it has no scheme, and looks like a host; want SCHEME://HOST, such as etcd://localhost:2379, or file:PATH for a directory")
+		return refuse("it has no SCHEME://, and looks like a host; want SCHEME://HOST, such as etcd://localhost:2379, or file:PATH for a directory")
 	case strings.TrimSpace(path) != path:
 		return refuse("it has no scheme, and begins or ends with a space; want SCHEME://HOST, or file:PATH for a directory of such a name")
 	case strings.ContainsAny(path, "=$'\"`"):

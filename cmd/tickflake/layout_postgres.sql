@@ -26,10 +26,11 @@ LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
 $$;
 {{end}}{{with .Next}}
 -- The next ID of this database, for a column: id bigint PRIMARY KEY DEFAULT tickflake_next()
--- The database is node {{.Node}}, and nothing else may be. Reserve the number in the store of the fleet. If 'lease list' shows
--- it before, begin when its UNTIL is past:
+-- The database is node {{.Node}}, and nothing else may be: a copy of it that takes inserts needs another number. Reserve the
+-- number in the store that your programs share. If 'lease list' shows it already, begin when its UNTIL is past:
 --   tickflake lease reserve {{.Node}} --until {{.Until}} --store URL
--- The sequence has the last tick and the sequence number within it. While the clock is behind, it counts on.
+-- The sequence has the last tick and the sequence number within it. While the clock is behind, it counts on. Other roles
+-- that insert need: GRANT UPDATE ON SEQUENCE tickflake_slot TO ...
 CREATE SEQUENCE IF NOT EXISTS tickflake_slot MINVALUE 0 START 0 MAXVALUE {{.LastSlot}};
 
 CREATE OR REPLACE FUNCTION tickflake_next() RETURNS bigint

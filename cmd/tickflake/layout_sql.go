@@ -208,7 +208,7 @@ func (s *layoutSQL) partition(l snowflake.Layout, table string, first time.Time,
 // issue adds the function that issues IDs of a node.
 func (s *layoutSQL) issue(l snowflake.Layout, node int64, dialect string) error {
 	if dialect != "postgres" {
-		return fmt.Errorf("not on %s: a function there would hold a row until the caller commits; take IDs of a server", dialect)
+		return fmt.Errorf("not on %s: a function there would hold a row until the caller commits; take IDs of 'tickflake serve'", dialect)
 	}
 	if err := l.CheckNode(node); err != nil {
 		return err

@@ -218,8 +218,8 @@ generator during a migration: no process claims them before the date.
 
 NODES is a number, or a range such as 0-3. DATE is 2026-12-31 (to its end, in UTC)
 or 2026-12-31T12:00:00Z. A reservation can be lengthened and not shortened. Numbers
-that are held are refused. The layout is the one of the store, or in an empty
-store --layout.`
+that are held are refused. An empty store gets the layout of --layout, for good: its
+processes need the same.`
 
 func newLeaseReserve(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
@@ -274,7 +274,7 @@ func (l *leases) reserve(ctx context.Context, from, to int64, until time.Time, l
 		if to > from {
 			nodes = fmt.Sprintf("node numbers %d to %d are", from, to)
 		}
-		fmt.Fprintf(l.Out, "%s reserved until %s\n", nodes, until.Format(untilFormat))
+		fmt.Fprintf(l.Out, "%s reserved until %s; the layout is %s\n", nodes, until.Format(untilFormat), reserved[0].Layout)
 	}
 	for _, h := range kept {
 		fmt.Fprintf(l.Out, "node number %d is reserved until %s: that was its limit before, and no limit is lowered\n", h.Node, h.Limit.UTC().Format(untilFormat))

@@ -72,7 +72,12 @@ func addExec(to *cobra.Command, c *command.Console) {
 		Long:  leaseExecHelp,
 		Example: `  tickflake lease exec --store etcd://10.0.0.1:2379 -- java -jar orders.jar
   tickflake lease exec --node 7 --env WORKER_ID -- python3 orders.py`,
-		Args:                  cobra.MinimumNArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("want a program to run, such as in: tickflake lease exec -- python3 orders.py")
+			}
+			return nil
+		},
 		DisableFlagsInUseLine: true,
 	}
 	cmd.Flags().SetInterspersed(false) // flags after CMD are its own

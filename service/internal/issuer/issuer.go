@@ -240,7 +240,7 @@ func (i *Issuer) Ready() error {
 		return ErrDraining
 	}
 	if left := i.config.Generator.Stats().Granted; left < i.config.Spare {
-		return Later(fmt.Errorf("the grant has %s left, and readiness asks for %s: check the store", left.Round(time.Millisecond), i.config.Spare))
+		return Later(fmt.Errorf("the grant has %s left, and readiness asks for %s: check the store", max(left, 0).Round(time.Millisecond), i.config.Spare))
 	}
 	if err := i.config.Generator.Ready(i.config.Timeout); err != nil {
 		r := i.refuse(err)

@@ -315,6 +315,8 @@ func TestReady(t *testing.T) {
 		assert.InDelta(t, 4*time.Second, refusal.RetryAfter, float64(time.Millisecond), "the timeout is 1s")
 		time.Sleep(refusal.RetryAfter)
 		assert.NoError(t, i.Ready())
+		time.Sleep(left)
+		assert.ErrorContains(t, i.Ready(), "the grant has 0s left")
 	})
 }
 
