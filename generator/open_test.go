@@ -236,6 +236,10 @@ func TestCopied(t *testing.T) {
 		check(name, issue)
 	}
 	check("and again", g.Next)
+	require.NoError(t, g.Restored(t.Context()))
+	assert.Equal(t, copies, keeper.Stats().Copies, "the device said so first, and the count does not fall")
+	device.Copy()
+	copies++
 	key := cell.NodeKey(g.Node())
 	before, err := cells.Read(t.Context(), key)
 	require.NoError(t, err)

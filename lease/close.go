@@ -94,13 +94,15 @@ func (k *Keeper) notice() {
 	defer k.state.Unlock()
 	if mark := k.page.Marker.Load(); mark != k.mark {
 		k.retry = 0 // what failed before was another claim
-		k.counters.copies.Add(1)
 		k.distrust(mark, k.page.By)
 	}
 }
 
 // distrust takes the grant back, and keeps a round that is under way from granting. The caller holds state.
 func (k *Keeper) distrust(mark uint64, by string) {
+	if mark != k.mark {
+		k.counters.copies.Add(1)
+	}
 	k.restored, k.mark, k.by = true, mark, by
 	if k.closing.Load() {
 		return

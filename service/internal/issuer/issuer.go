@@ -170,7 +170,12 @@ func (i *Issuer) Runs(ctx context.Context, c *Client, n int64, seen snowflake.ID
 	if err := i.admit(c, n); err != nil {
 		return runs, err
 	}
+	all, had, copies := n, len(runs), i.copies(n)
 	add := func(run snowflake.Run) {
+		if now := i.copies(all); now != copies {
+			n, runs, copies = all, runs[:had], now // the original returns those, and perhaps this one
+			return
+		}
 		n -= run.Count
 		runs = append(runs, Run{run, i.config.UseWithin + i.lead(run.First)})
 	}
@@ -193,6 +198,15 @@ func (i *Issuer) Runs(ctx context.Context, c *Client, n int64, seen snowflake.ID
 		add(run)
 	}
 	return runs, nil
+}
+
+// copies is how often this memory was found to be a copy of another. A request for one ID does not ask.
+func (i *Issuer) copies(n int64) uint64 {
+	k := i.config.Generator.Keeper()
+	if k == nil || n == 1 {
+		return 0
+	}
+	return k.Stats().Copies
 }
 
 // lead returns how far an ID that was borrowed lies ahead of the clock, or 0. Its time is
