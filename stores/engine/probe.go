@@ -80,7 +80,7 @@ const (
 	lanes   = 2  // races at once
 	laps    = 24 // of a lane, one after the other; each has two races
 	writers = 8  // at once, on one condition
-	tries   = 10 // of a race that another process disturbs, or whose writes fail
+	tries   = 10 // of a race whose writes fail
 )
 
 // Races looks for a server that checks the condition of a Put before it locks the key: in each of 96 races, of 8
@@ -101,7 +101,7 @@ func Races[R comparable](ctx context.Context, s *Skeleton[R], again bool) error 
 		go func() {
 			var err error
 			for n := 0; n < laps && err == nil; n++ {
-				err = lap(racing, s, fmt.Sprint(races, lane*laps+n))
+				err = lap(racing, s, fmt.Sprint(races, lane*laps+n), again)
 			}
 			ended <- err
 		}()
@@ -115,7 +115,7 @@ func Races[R comparable](ctx context.Context, s *Skeleton[R], again bool) error 
 			}
 		}
 	}
-	if err == nil {
+	if err == nil || err == errPassed {
 		err = Retry(ctx, func() error { return marked(ctx, s) }) // by a process that has probed at the same time
 	}
 	switch {
@@ -142,11 +142,15 @@ func leave[R comparable](ctx context.Context, s *Skeleton[R], key string) error 
 	})
 }
 
+// errPassed ends a lap that others disturb, of whom one has ended its probe.
+var errPassed = errors.New("the server has passed the probe of another process")
+
 // lap has writes race to make a text, and then to replace it. If there was one, they replace it twice.
-func lap[R comparable](ctx context.Context, s *Skeleton[R], key string) (err error) {
+func lap[R comparable](ctx context.Context, s *Skeleton[R], key string, again bool) (err error) {
 	var at R // there is no text yet
 	var pauses Backoff
 	for left, n := 2, 0; left > 0; n++ {
+		was := at
 		won, failed := race(ctx, s, key, &at, left > 1)
 		switch {
 		case won > 1:
@@ -154,11 +158,17 @@ func lap[R comparable](ctx context.Context, s *Skeleton[R], key string) (err err
 		case failed != nil && s.Explain != nil:
 			failed = s.Explain(ctx, failed)
 		}
+		if won == 0 && failed == nil && at != was { // another process has won: it gets ahead
+			if mark, err := s.latest(ctx, passed); err == nil && mark.Found && !again {
+				return errPassed
+			}
+			n--
+		}
 		switch {
 		case failed == nil && won == 1:
 			left--
 		case n >= tries || !stores.KindOf(failed).Retryable():
-			return cmp.Or(failed, ErrBusy) // others race, too
+			return cmp.Or(failed, ErrBusy)
 		default:
 			if end := pauses.Wait(ctx); end != nil {
 				return cmp.Or(failed, end)

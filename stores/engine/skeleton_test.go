@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -129,6 +130,30 @@ func TestServersOfAProtocol(t *testing.T) {
 			})
 		})
 	}
+}
+
+// far is a server at some distance, so that writes of several processes mix.
+type far struct{ *texts }
+
+func (f far) Put(ctx context.Context, key, revision string, text []byte) error {
+	way := func() { time.Sleep(time.Duration(1+rand.IntN(10)) * time.Millisecond) }
+	way()
+	defer way()
+	return f.texts.Put(ctx, key, revision, text)
+}
+
+// All processes that begin at once on a new store get ahead: those that others disturb take the result of the first.
+func TestManyProbeAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &texts{}
+		s := server.skeleton()
+		s.Texts = far{server}
+		var probing sync.WaitGroup
+		for range 30 {
+			probing.Go(func() { assert.NoError(t, engine.Races(t.Context(), s, false)) })
+		}
+		probing.Wait()
+	})
 }
 
 // A List sorts and reads what an engine gives without order and texts, asks for the next page of an engine that gives
