@@ -302,7 +302,9 @@ func (g *Generator) NextNContext(ctx context.Context, ids []snowflake.ID) (int, 
 
 // NextRun reserves up to n IDs of one node and one tick in one step, and gives up when ctx
 // ends. There are fewer than n when the tick ends before that: call again for the rest. An n
-// below 1 counts as 1. The errors are those of [Generator.NextContext].
+// below 1 counts as 1. The errors are those of [Generator.NextContext]. Whoever joins several runs into one
+// answer, and counts on VMClock, looks at the lease's Stats().Copies after the last one: a copy of memory is noticed
+// for each run by itself.
 func (g *Generator) NextRun(ctx context.Context, n int64) (snowflake.Run, error) {
 	if err := ended(ctx); err != nil {
 		return snowflake.Run{}, err
