@@ -46,8 +46,8 @@ or fail with the name of the new store if there is none.
 
 A number whose limit is more than two windows ahead of this clock begins later in
 the other store; if most are, and not reserved, the command refuses, since the
-clock is wrong. It writes each number once. If it ends early, run it again: it continues, and prints
-the same numbers. It asks first, unless --yes is given.`
+clock is wrong. It writes each number once. If it ends early, run it again: it
+continues, and prints the same numbers. It asks first, unless --yes is given.`
 
 // nodesOf reads a node number, a range, or a part of a layout as in datacenter=3.
 func nodesOf(text string, layout snowflake.Layout) (from, to int64, err error) {
