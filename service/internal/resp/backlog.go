@@ -82,7 +82,7 @@ func (c *conn) watch() {
 	c.watched.Store(false)
 	n := c.writes.Load()
 	switch {
-	case n&1 == 0:
+	case n&1 == 0, n&absorbing != 0: // or another watch, which was late, has begun to absorb
 	case n != c.seen.Swap(n):
 		c.watched.Store(true)
 		c.watchdog.Reset(stuckAfter)
@@ -116,6 +116,9 @@ func (c *conn) absorb(during uint64) {
 			fresh = 0
 			c.written = time.Now().Add(timeout)
 			c.nc.SetWriteDeadline(c.written)
+			if c.server.ctx.Err() != nil {
+				c.abort() // it may have come before the deadline
+			}
 		}
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			c.nc.SetReadDeadline(time.Now().Add(timeout)) // write looks at absorbing before it ends this wait
