@@ -18,7 +18,7 @@ const (
 	maxPacked   = 8 << 20  // bytes of it, compressed
 	stuckAfter  = 50 * time.Millisecond
 	progress    = 4 << 10 // bytes that a client has to send within each ReadTimeout meanwhile
-	longest     = 6       // ReadTimeouts that it may send for without a read
+	longest     = 3       // ReadTimeouts that it may send for without a read
 )
 
 // backlog is what a client has sent, and the server has not looked at.
