@@ -199,6 +199,8 @@ func neverRead(t *testing.T, ctx context.Context, a *fleet.Server) {
 		all.Go(func() {
 			each(t, ctx, mostConnections/3, []string{addr}, func(conn net.Conn) {
 				_ = conn.(*net.TCPConn).SetReadBuffer(4096)
+				// One that goes on sending is cut off after four read timeouts of 10 seconds.
+				_ = conn.SetDeadline(time.Now().Add(2 * time.Minute))
 				requests := strings.Repeat(text, 100)
 				for {
 					// It fails when the server has closed the connection.
