@@ -104,10 +104,10 @@ func TestWiderTime(t *testing.T) {
 	narrow, wide := smallLayout(2), smallLayout(2)
 	narrow.TimeBits, wide.Parts = 38, nil // noon is in its 55th month of 104
 	end := narrow.End()
-	k := r.claim(nil, lease.WithLayout(narrow), pin(0))
+	k := r.claim(nil, lease.WithLayout(narrow), lease.WithNode(0))
 	r.run("end 2 3 away")
 	r.clock.Step(end.Sub(noon))
-	r.claim(nil, lease.WithLayout(wide), pin(1)) // granted past the narrow end
+	r.claim(nil, lease.WithLayout(wide), lease.WithNode(1)) // granted past the narrow end
 	past := r.holding(1).Limit
 	require.True(t, past.After(end))
 	r.clock.Step(noon.Sub(end))
@@ -146,7 +146,7 @@ func TestWiderReservation(t *testing.T) {
 	r := newRig(t)
 	narrow, wide := smallLayout(1), smallLayout(1)
 	narrow.TimeBits = 38
-	r.claim(nil, lease.WithLayout(narrow), pin(0))
+	r.claim(nil, lease.WithLayout(narrow), lease.WithNode(0))
 	until := narrow.End().Add(time.Hour)
 	require.NoError(t, lease.Reserve(t.Context(), r.cells, 1, 1, until, r.options(lease.WithLayout(wide))...))
 	f, err := lease.End(t.Context(), r.cells, 0, 1, "new", r.options()...)
