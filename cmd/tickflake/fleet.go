@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -108,10 +109,12 @@ func newLeaseFleet(c *command.Console) *cobra.Command {
 
 // fleet creates a fleet, unless no nodes are given, and prints it.
 func (l *leases) fleet(ctx context.Context, nodes string, want lease.Fleet, layoutGiven bool, format string) error {
-	if nodes == "" {
-		if err := l.mustExist(ctx); err != nil {
-			return err
-		}
+	made, err := l.missing(ctx)
+	if nodes == "" && err == nil && made != "" {
+		err = l.missingError(made)
+	}
+	if err != nil {
+		return err
 	}
 	f, err := ask(ctx, l.place, func(ctx context.Context, store stores.Store) (lease.Fleet, error) {
 		f, err := lease.ReadFleet(ctx, store)
@@ -130,6 +133,9 @@ func (l *leases) fleet(ctx context.Context, nodes string, want lease.Fleet, layo
 		}
 		return lease.ReadFleet(ctx, store)
 	})
+	if err != nil && made != "" {
+		_ = os.Remove(made) // unless it has cells
+	}
 	if err != nil {
 		return err
 	}
@@ -241,7 +247,7 @@ func (l *leases) end(ctx context.Context, nodes, to string, yes bool, format str
 		fmt.Fprintf(l.Out, "# NEW is its URL.\n")
 	}
 	if len(other.Later) > 0 {
-		fmt.Fprintf(l.Out, "# Those with --later were granted more than two windows ahead of this clock, which says %s.\n", now.Format(time.RFC3339))
+		fmt.Fprintf(l.Out, "# Those with --later were granted more than two windows ahead of the clock when they left; this one says %s.\n", now.Format(time.RFC3339))
 	}
 	_, err = fmt.Fprintln(l.Out, found)
 	return err
