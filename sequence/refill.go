@@ -102,7 +102,7 @@ func (d *driver) Next() (drive.Kind, error) {
 		d.in.Want, d.in.Need = s.wanted()
 	}
 	d.in.Used = s.window.Used()
-	d.op = s.driven.Next(d.in)
+	d.op = s.machine.Next(d.in)
 	switch op := d.op; {
 	case op.Why == count.Exhausted:
 		return drive.None, d.exhausted()
@@ -120,7 +120,7 @@ func (d *driver) Next() (drive.Kind, error) {
 func (d *driver) Done() (settled bool, err error) {
 	d.in.Used, d.in.Closing, d.in.Restored = d.window.Used(), d.Sequence.closing, d.restored
 	d.restored = false
-	return drive.Act(d.driven.Done(d.in, d.op, d.result), d.apply)
+	return drive.Act(d.machine.Done(d.in, d.op, d.result), d.apply)
 }
 
 // Do carries the operation out. A swap that finds a damaged cell is no error: the next read tells

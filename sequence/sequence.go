@@ -36,7 +36,6 @@ type Sequence struct {
 
 	// A simulation replaces these.
 	random func() string           // draws names of writes
-	driven driven                  // the machine
 	await  func(ready func() bool) // lets others run until ready; else nil
 
 	counters counters
@@ -71,12 +70,6 @@ type Sequence struct {
 
 	turn   drive.Turn // its owner alone runs the machine
 	ending drive.Ending
-}
-
-// driven is a [count.Machine], or one that a simulation breaks.
-type driven interface {
-	Next(count.Input) count.Op
-	Done(count.Input, count.Op, count.Result) []count.Event
 }
 
 // counters only grow.
@@ -141,19 +134,20 @@ func Open(ctx context.Context, store stores.Store, name string, options ...Optio
 	case found.Record.Lost:
 		return nil, lostError(name, found.Record)
 	}
-	r := found.Record
+	return newSequence(c, store, name, count.New(found, found.Record.Mode == Ordered.String())), nil
+}
+
+// newSequence returns a Sequence of what is known of the cell.
+func newSequence(c *config, store stores.Store, name string, known count.Machine) *Sequence {
+	r := known.Known().Record
 	s := &Sequence{
 		window: window.NewNumbers(), first: r.Start + r.Offset, stride: r.Stride,
 		config: c, store: callsOf(store, name, c.timeout), name: name, ordered: r.Mode == Ordered.String(), done: make(chan struct{}),
-		random: cell.Token, turn: drive.NewTurn(),
+		random: cell.Token, machine: known, mark: c.page.Marker.Load(), rate: rate{at: c.elapsed()}, turn: drive.NewTurn(),
 	}
-	s.mark = c.page.Marker.Load()
 	s.window.Watch(c.page.Marker)
-	s.machine = count.New(found, s.ordered)
-	s.driven = &s.machine
 	s.ring.next, s.ring.prev = &s.ring, &s.ring
-	s.rate.at = c.elapsed()
-	return s, nil
+	return s
 }
 
 // Next returns the next number. In segmented mode it mostly takes a number that is reserved
