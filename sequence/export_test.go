@@ -1,15 +1,24 @@
 package sequence
 
 import (
+	"context"
+
 	"github.com/tickflake/tickflake/internal/count"
 	"github.com/tickflake/tickflake/stores"
 )
 
 // The simulation of a fleet sees and replaces these parts of a Sequence.
 
-// Hook replaces the random names, and the wait of a call for others of its process. It returns the ID of the sequence.
-func (s *Sequence) Hook(random func() string, await func(ready func() bool)) (id string) {
-	s.random, s.await, s.ending.Inline = random, await, true
+// WithAwait makes a Sequence without goroutines: a call that finds no number calls the store by itself, and await
+// lets others of the process run until ready. [Sequence.Poll] reserves the next segment.
+func WithAwait(await func(ready func() bool)) Option { return func(c *config) { c.await = await } }
+
+// Poll does what a goroutine of the Sequence does by itself.
+func (s *Sequence) Poll(ctx context.Context) error { return s.poll(ctx) }
+
+// Hook replaces the random names, and returns the ID of the sequence.
+func (s *Sequence) Hook(random func() string) (id string) {
+	s.random, s.ending.Inline = random, true
 	return s.machine.Known().Record.ID
 }
 

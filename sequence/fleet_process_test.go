@@ -114,7 +114,7 @@ func (c client) Swap(ctx context.Context, key string, version uint64, value []by
 
 func (p *process) options() []sequence.Option {
 	return []sequence.Option{
-		sequence.WithPolling(), sequence.WithClock(fleettest.Clock{P: p.Process}), sequence.WithLogger(p.Log()),
+		sequence.WithAwait(func(ready func() bool) { p.f.Current.Await(ready) }), sequence.WithClock(fleettest.Clock{P: p.Process}), sequence.WithLogger(p.Log()),
 		sequence.WithTimeout(time.Hour), sequence.WithOutage(time.Duration(p.f.outage)),
 	}
 }
@@ -146,7 +146,7 @@ func (p *process) open(t *fleettest.Thread) error {
 func (p *process) add(i int, s *sequence.Sequence) {
 	rng := rand.New(rand.NewPCG(p.f.Rng.Uint64(), 0))
 	c := p.f.cells[i]
-	id := s.Hook(func() string { return strconv.FormatUint(rng.Uint64(), 36) }, func(ready func() bool) { p.f.Current.Await(ready) })
+	id := s.Hook(func() string { return strconv.FormatUint(rng.Uint64(), 36) })
 	p.opened = append(p.opened, &opened{p: p, s: s, c: c, id: id, key: cell.SequenceKey(c.name), returned: -1})
 }
 
@@ -168,12 +168,12 @@ func (p *process) expect(t *fleettest.Thread, err error) {
 
 func (f *fleet) has(kind fleettest.FaultKind) bool { return slices.Contains(f.Kinds, kind) }
 
-// keep polls the sequences, as the goroutines of a Sequence do by themselves.
+// keep refills the sequences, as the goroutines of a Sequence do by themselves.
 func (p *process) keep(t *fleettest.Thread) {
 	for !p.Closing {
 		for _, s := range p.opened {
 			ctx, end := t.Within(p.f.timeout)
-			_, err := s.s.Poll(ctx)
+			err := s.s.Poll(ctx)
 			end()
 			if err != nil {
 				p.expect(t, err)

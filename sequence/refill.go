@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/tickflake/tickflake/internal/cell"
@@ -14,17 +13,7 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// Poll refills if a segment is due or a call waits, as a goroutine of the Sequence does by
-// itself. It is meant for a Sequence that was made [WithPolling]. It returns the time until the
-// next refill is due, which is math.MaxInt64 until more numbers are taken, and an error of
-// [Sequence.Next]. It returns soon after ctx ends.
-func (s *Sequence) Poll(ctx context.Context) (next time.Duration, err error) {
-	if err = s.poll(ctx); err == nil && !s.window.Short() {
-		return math.MaxInt64, nil
-	}
-	return max(time.Duration(s.retry.Load())-s.config.elapsed(), 0), err
-}
-
+// poll refills if a segment is due or a call waits. It returns soon after ctx ends.
 func (s *Sequence) poll(ctx context.Context) error {
 	if err := s.takeTurn(ctx); err != nil {
 		return err
@@ -37,11 +26,11 @@ func (s *Sequence) poll(ctx context.Context) error {
 
 // takeTurn takes the turn.
 func (s *Sequence) takeTurn(ctx context.Context) error {
-	if s.await != nil {
-		s.await(func() bool { return s.turn.Free() || ctx.Err() != nil })
+	if s.config.await != nil {
+		s.config.await(func() bool { return s.turn.Free() || ctx.Err() != nil })
 	}
 	if s.turn.Take(ctx) != nil {
-		return s.ended(ctx, s.Err())
+		return s.ended(ctx)
 	}
 	return nil
 }

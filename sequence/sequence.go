@@ -33,10 +33,7 @@ type Sequence struct {
 	name    string
 	ordered bool
 	done    chan struct{} // closed by the first Close
-
-	// A simulation replaces these.
-	random func() string           // draws names of writes
-	await  func(ready func() bool) // lets others run until ready; else nil
+	random  func() string // draws names of writes
 
 	counters counters
 
@@ -286,18 +283,16 @@ func (s *Sequence) issued() uint64 {
 }
 
 // ended is the error of a call whose ctx has ended, or whose timeout has. It wraps the last
-// error of the store, which may be nil.
-func (s *Sequence) ended(ctx context.Context, last error) error {
-	reason, errs := "", []error{ctx.Err()}
-	if ctx.Err() == nil {
-		reason, errs[0] = fmt.Sprintf("within %s", s.config.timeout), ErrTimeout
-	} else {
-		reason = "before the call's context ended: " + ctx.Err().Error()
-		if cause := context.Cause(ctx); !errors.Is(ctx.Err(), cause) {
+// error of the store.
+func (s *Sequence) ended(ctx context.Context) error {
+	reason, errs := fmt.Sprintf("within %s", s.config.timeout), []error{ErrTimeout}
+	if err := ctx.Err(); err != nil {
+		reason, errs[0] = "before the call's context ended: "+err.Error(), err
+		if cause := context.Cause(ctx); !errors.Is(err, cause) {
 			reason, errs = reason+": "+cause.Error(), append(errs, cause)
 		}
 	}
-	if last == nil {
+	if last := s.Err(); last == nil {
 		reason += ": the store has not answered yet"
 	} else {
 		reason, errs = reason+": "+last.Error(), append(errs, last)
