@@ -54,6 +54,29 @@ func Say(text string, numbers ...int) Step {
 	return s
 }
 
+// Paths calls do once for each way through what it picks: pick(n) is 0 to n-1, and do depends on nothing else.
+func Paths(do func(pick func(n int) int)) {
+	var picked, of []int
+	for more := true; more; {
+		at := 0
+		do(func(n int) int {
+			if at == len(picked) {
+				picked, of = append(picked, 0), append(of, n)
+			}
+			at++
+			return picked[at-1]
+		})
+		for more = false; !more && len(picked) > 0; {
+			last := len(picked) - 1
+			if picked[last]++; picked[last] < of[last] {
+				more = true
+			} else {
+				picked, of = picked[:last], of[:last]
+			}
+		}
+	}
+}
+
 // String is the text of the step in a script.
 func (s Step) String() string {
 	var args []any
