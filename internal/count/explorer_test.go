@@ -412,12 +412,8 @@ func (t *try) process(s *state, i int8, p *process) (explore.Step, error) {
 			return t.work(s, i, p, want, need)
 		}
 	case kind == 2 && !p.closing:
-		p.closing, p.window.sealed, p.calls = true, !t.early, nil
-		in := p.input("")
-		op := t.ops(p, in)
-		p.restored = false
-		_, err := t.tell(s, i, p, in, op, Result{Used: uint64(p.window.used)})
-		return say(i, "closes"), err
+		p.closing, p.calls = true, nil
+		return t.work(s, i, p, 0, 0)
 	case kind == 3 && t.lose:
 		t.end(s, i)
 		return say(i, "ends"), nil
@@ -442,26 +438,22 @@ func (t *try) end(s *state, i int8) {
 		}
 		s.flight = append(s.flight, f)
 	}
-	s.now = s.now.without(i)
+	if s.now.owner == i {
+		now := *s.now
+		now.owner, s.now = nobody, &now
+	}
 }
 
-// leave ends a process that has closed.
+// leave ends a process that has closed, and no other.
 func (t *try) leave(s *state, i int8) error {
+	if !s.running[i].closing {
+		return nil
+	}
 	t.end(s, i)
 	if t.clean && s.issued != 1<<s.now.Record.Next-1 {
 		return errGap
 	}
 	return nil
-}
-
-// without is the cell when a process that may have written it has ended.
-func (c *stored) without(i int8) *stored {
-	if c.owner != i {
-		return c
-	}
-	copied := *c
-	copied.owner = nobody
-	return &copied
 }
 
 // waits begins or ends a call in ordered mode.
@@ -513,10 +505,7 @@ func (t *try) work(s *state, i int8, p *process, want, need uint64) (explore.Ste
 		p.restored = false
 		switch op.Kind {
 		case None:
-			if p.closing {
-				return in.says(i, "has nothing to do"), t.leave(s, i)
-			}
-			return in.says(i, "has nothing to do"), nil
+			return in.says(i, "has nothing to do"), t.leave(s, i)
 		case Seal:
 			p.window.sealed = !t.early
 			_, err := t.tell(s, i, p, in, op, Result{Used: uint64(p.window.used)})
