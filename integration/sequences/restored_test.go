@@ -28,13 +28,13 @@ func definition(mode sequence.Mode) sequence.Definition {
 	return sequence.Definition{Mode: mode, Start: 1, MinStep: segment, MaxStep: segment}
 }
 
-// users opens a sequence for several processes. They poll, so that no refill is out while the
+// users opens a sequence for several processes. They reserve nothing ahead, so that no refill is out while the
 // test changes the store.
 func users(t testing.TB, p place, mode sequence.Mode, n int) []*user {
 	t.Helper()
 	all := make([]*user, n)
 	for i := range all {
-		q, err := sequence.Open(t.Context(), p.open(t), "orders", sequence.WithPolling(), sequence.WithTimeout(time.Minute),
+		q, err := sequence.Open(t.Context(), p.open(t), "orders", sequence.WithOutage(0), sequence.WithTimeout(time.Minute),
 			sequence.WithLogger(slog.New(slog.DiscardHandler)), sequence.WithDefinition(definition(mode)))
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = q.Close() })
@@ -56,7 +56,6 @@ func (u *user) one() error {
 	if err == nil {
 		assert.False(u.t, u.taken[number], "it has issued %d twice", number)
 		u.taken[number] = true
-		_, _ = u.Poll(u.t.Context()) // what it finds, a later call returns
 	}
 	return err
 }
