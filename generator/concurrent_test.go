@@ -105,11 +105,14 @@ func steppingClock() monoclock.Interface {
 
 func TestOrderOfHistory(t *testing.T) {
 	stepping := generator.WithClock(steppingClock())
+	own := strategies.Func(func(strategies.Situation) strategies.Decision {
+		return strategies.Decision{Action: strategies.ActionBorrow}
+	})
 	for name, opts := range map[string][]generator.Option{
 		"steady":    nil,
 		"exhausted": {generator.WithLayout(snowflake.Sonyflake()), generator.WithStrategy(strategies.BorrowUpTo(time.Hour))},
 		"stepping":  {stepping, generator.WithStrategy(strategies.BorrowUpTo(time.Hour))},
-		"own":       {stepping, generator.WithStrategy(borrower{})},
+		"own":       {stepping, generator.WithStrategy(own)},
 		"waiting":   {stepping, generator.WithStrategy(strategies.Wait())},
 	} {
 		t.Run(name, func(t *testing.T) {

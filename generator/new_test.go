@@ -158,20 +158,9 @@ func TestTextOfALongLead(t *testing.T) {
 	}
 }
 
+// The error of All is its last element.
 func TestAll(t *testing.T) {
 	g := newGenerator(t)
-	last := snowflake.ID(-1)
-	n := 0
-	for id, err := range g.All(context.Background()) {
-		require.NoError(t, err)
-		require.Greater(t, id, last)
-		last = id
-		if n++; n == 1000 {
-			break
-		}
-	}
-	assert.Equal(t, 1000, n)
-
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var errs []error

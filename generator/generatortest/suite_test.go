@@ -256,17 +256,3 @@ type mute struct{ error }
 
 func (mute) Error() string   { return "lead" }
 func (m mute) Unwrap() error { return m.error }
-
-func TestSubjectOf(t *testing.T) {
-	for text, want := range map[string]string{
-		"ids 1": "wait:1s on raw", "strategy reject; clock mono": "reject on mono", "clock resync": "wait:1s on resync",
-	} {
-		s, err := gt.SubjectOf(parse(text))
-		require.NoError(t, err)
-		assert.Equal(t, want, s.Name)
-	}
-	for _, s := range []gt.Script{{Strategy: "fly"}, {Clock: "sun"}} {
-		_, err := gt.SubjectOf(s)
-		assert.Error(t, err)
-	}
-}
