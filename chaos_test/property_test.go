@@ -180,7 +180,7 @@ func TestScriptsReplay(t *testing.T) {
 		again, err := generatortest.ParseScript(saved)
 		require.NoError(t, err, scenario.Fault)
 		for _, kind := range generatortest.ClockKinds {
-			subject := table[0].subject(kind)
+			subject := claims[0].subject(kind)
 			assert.Equal(t, generatortest.RunScript(subject, scenario.Script), generatortest.RunScript(subject, again), "%s on %s", scenario.Fault, kind)
 		}
 		assert.Equal(t, generatortest.RunScript(broken("M4"), scenario.Script), generatortest.RunScript(broken("M4"), again), scenario.Fault)
