@@ -68,10 +68,9 @@ func nodesOf(text string, layout snowflake.Layout) (from, to int64, err error) {
 
 func newLeaseFleet(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:         "fleet",
-		Short:       "Show which node numbers a store has, or found its fleet",
-		Annotations: command.Prints("facts"),
-		Long:        leaseFleetHelp,
+		Use:   "fleet",
+		Short: "Show which node numbers a store has, or found its fleet",
+		Long:  leaseFleetHelp,
 		Example: `  tickflake lease fleet --store etcd://10.0.0.1:2379
   tickflake lease fleet --nodes 512-1023 --store etcd://eu.example.com
   tickflake lease fleet --datacenter 3 --layout twitter --store etcd://eu.example.com`,
@@ -166,10 +165,9 @@ func (l *leases) show(f lease.Fleet, format string) error {
 
 func newLeaseEnd(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:         "end [NODES]",
-		Short:       "Give node numbers away, and print what founds a store with them",
-		Annotations: command.Prints("commands"),
-		Long:        leaseEndHelp,
+		Use:   "end [NODES]",
+		Short: "Give node numbers away, and print what founds a store with them",
+		Long:  leaseEndHelp,
 		Example: `  tickflake lease end --store ./ids --to etcd://10.0.0.1:2379 --yes
   tickflake lease end 512-1023 --store etcd://10.0.0.1 --to etcd://10.0.9.1`,
 		Args: oneArg(0, "arguments", "at most one: a range such as 512-1023, or a part such as datacenter=3"),
@@ -217,11 +215,11 @@ func (l *leases) end(ctx context.Context, nodes, to string, yes bool, format str
 	if err != nil {
 		return fleetError(err)
 	}
-	store, layout := quote(to), other.Layout.String()
+	store, layout := quoted(to), other.Layout.String()
 	if name != to || !strings.Contains(to, "/") { // it has a password or a namespace, or is a name for people
 		store = `"$NEW"`
 	}
-	found := fmt.Sprintf("tickflake lease fleet --store %s --layout %s --nodes %d-%d", store, quote(layout), f.From, f.To)
+	found := fmt.Sprintf("tickflake lease fleet --store %s --layout %s --nodes %d-%d", store, quoted(layout), f.From, f.To)
 	if !other.Floor.IsZero() {
 		found += " --floor " + other.Floor.Format(time.RFC3339Nano)
 	}
@@ -246,6 +244,3 @@ func (l *leases) end(ctx context.Context, nodes, to string, yes bool, format str
 	_, err = fmt.Fprintln(l.Out, found)
 	return err
 }
-
-// quote returns a word for a shell.
-func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }

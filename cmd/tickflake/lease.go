@@ -95,10 +95,9 @@ func newLeases(c *command.Console, cmd *cobra.Command, writesFirst bool) *leases
 
 func newLeaseList(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:         "list [NODES]",
-		Short:       "List node numbers and their holders",
-		Annotations: command.Prints("node numbers"),
-		Long:        leaseListHelp,
+		Use:   "list [NODES]",
+		Short: "List node numbers and their holders",
+		Long:  leaseListHelp,
 		Example: `  tickflake lease list
   tickflake lease list 0-3 --store 'etcd://10.0.0.1:2379?namespace=orders'
   tickflake lease list -o json | jq -r 'select(.state == "held").owner'`,
