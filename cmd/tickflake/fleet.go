@@ -178,7 +178,7 @@ func newLeaseEnd(c *command.Console) *cobra.Command {
 	timeout.Usage = strings.Replace(timeout.Usage, "5s", l.timeout.String(), 1)
 	format := formatFlag(cmd)
 	to := cmd.Flags().String("to", "", "`URL` or name of the new store, for the errors of processes that still use this one; user, password and options of a URL are left out")
-	command.Require(cmd, "to")
+	_ = cmd.MarkFlagRequired("to") // it was just added
 	command.CompleteFlag(cmd, "to")
 	yes := cmd.Flags().Bool("yes", false, "do not ask")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -74,7 +74,7 @@ func newGenerate(c *command.Console) *cobra.Command {
 	}
 	g := &issue{Console: c, count: 1}
 	command.Flag(cmd, "count", "number `N` of IDs, at least 1 (default 1)", &g.count, atLeast("1", wholeNumber))
-	g.issuing = newIssuing(cmd, func(string) {})
+	g.issuing = newIssuing(cmd)
 	cmd.Flags().BoolVar(&g.noState, "no-state", false, "keep no state: IDs may repeat those of other runs")
 	g.format = command.ChoiceFlag(cmd, "format", "`FORM` of the IDs, json being what 'tickflake decode' prints", append(slices.Clone(formNames), command.FormatJSON)...)
 	for _, other := range []string{"store", "window", "timeout"} {

@@ -59,9 +59,6 @@ func newSequence(c *command.Console) *cobra.Command {
 		Use:   "sequence",
 		Short: "Create and use sequences of counted numbers",
 		Long:  sequenceHelp,
-		Example: `  tickflake sequence create orders
-  tickflake sequence next orders
-  tickflake sequence list --store 'postgres://ids@db.example.com/ids?namespace=shop'`,
 	}
 	cmd.AddCommand(newSequenceCreate(c), newSequenceNext(c), newSequenceList(c), newSequenceSet(c), newSequenceDelete(c))
 	return cmd
