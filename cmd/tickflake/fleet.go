@@ -69,10 +69,9 @@ func nodesOf(text string, layout snowflake.Layout) (from, to int64, err error) {
 
 func newLeaseFleet(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:         "fleet",
-		Short:       "Show which node numbers a store has, or create its fleet",
-		Annotations: command.Prints("facts"),
-		Long:        leaseFleetHelp,
+		Use:   "fleet",
+		Short: "Show which node numbers a store has, or create its fleet",
+		Long:  leaseFleetHelp,
 		Example: `  tickflake lease fleet --store etcd://10.0.0.1:2379
   tickflake lease fleet --nodes 512-1023 --store etcd://eu.example.com
   tickflake lease fleet --datacenter 3 --layout twitter --store etcd://eu.example.com`,
@@ -172,10 +171,9 @@ func (l *leases) show(f lease.Fleet, format string) error {
 
 func newLeaseEnd(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:         "end [NODES]",
-		Short:       "Give node numbers away, and print what creates a store's fleet with them",
-		Annotations: command.Prints("commands"),
-		Long:        leaseEndHelp,
+		Use:   "end [NODES]",
+		Short: "Give node numbers away, and print what creates a store's fleet with them",
+		Long:  leaseEndHelp,
 		Example: `  tickflake lease end --store ./ids --to etcd://10.0.0.1:2379 --yes
   tickflake lease end 512-1023 --store etcd://10.0.0.1 --to etcd://10.0.9.1`,
 		Args: oneArg(0, "arguments", "at most one: a range such as 512-1023, or a part such as datacenter=3"),
@@ -186,7 +184,7 @@ func newLeaseEnd(c *command.Console) *cobra.Command {
 	timeout.Usage = strings.Replace(timeout.Usage, "5s", l.timeout.String(), 1)
 	format := formatFlag(cmd)
 	to := cmd.Flags().String("to", "", "`URL` or name of the new store, for the errors of processes that still use this one; user, password and options of a URL are left out")
-	command.Require(cmd, "to")
+	_ = cmd.MarkFlagRequired("to") // it was just added
 	command.CompleteFlag(cmd, "to")
 	yes := cmd.Flags().Bool("yes", false, "do not ask")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -223,11 +221,11 @@ func (l *leases) end(ctx context.Context, nodes, to string, yes bool, format str
 	if err != nil {
 		return fleetError(err)
 	}
-	store, layout := quote(to), other.Layout.String()
+	store, layout := quoted(to), other.Layout.String()
 	if name != to || !strings.Contains(to, "/") { // it has a password or a namespace, or is a name for people
 		store = `"$NEW"`
 	}
-	found := fmt.Sprintf("tickflake lease fleet --store %s --layout %s --nodes %d-%d", store, quote(layout), f.From, f.To)
+	found := fmt.Sprintf("tickflake lease fleet --store %s --layout %s --nodes %d-%d", store, quoted(layout), f.From, f.To)
 	if !other.Floor.IsZero() {
 		found += " --floor " + other.Floor.Format(time.RFC3339Nano)
 	}
@@ -252,6 +250,3 @@ func (l *leases) end(ctx context.Context, nodes, to string, yes bool, format str
 	_, err = fmt.Fprintln(l.Out, found)
 	return err
 }
-
-// quote returns a word for a shell.
-func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
