@@ -1,3 +1,10 @@
+// Package servicetest asks a service as its clients do. The tests of package service use it, and
+// others against "tickflake serve".
+//
+// You need these names:
+//
+//   - [NewCaller]: asks over a protocol.
+//   - [NewAuthority]: makes certificates.
 package servicetest
 
 import (
@@ -91,6 +98,14 @@ func NewCaller(protocol string, dial Dial, token string) Caller {
 		return &httpCaller{&http.Transport{DialContext: connect, DialTLSContext: connect, ForceAttemptHTTP2: true}, token}
 	}
 	panic("no protocol " + protocol)
+}
+
+// Metrics returns the metrics of a service, read with a token unless it is empty.
+func Metrics(dial Dial, token string) (string, error) {
+	c := NewCaller(HTTP, dial, token).(*httpCaller)
+	defer c.Close()
+	body, err := c.request(http.MethodGet, "/metrics")
+	return string(body), err
 }
 
 // respCaller speaks the Redis protocol by itself.
