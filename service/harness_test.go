@@ -58,25 +58,13 @@ func newGenerator(t *testing.T, options ...generator.Option) *generator.Generato
 	return g
 }
 
-// listener is a listener under test, and how a client connects to it.
-type listener interface {
-	net.Listener
-	dial(context.Context) (net.Conn, error)
-}
-
-// tcp listens on loopback.
-type tcp struct{ net.Listener }
-
-func (l tcp) dial(ctx context.Context) (net.Conn, error) {
-	return new(net.Dialer).DialContext(ctx, "tcp", l.Addr().String())
-}
-
-func listen(t *testing.T) listener {
+// listen listens on loopback.
+func listen(t *testing.T) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
-	return tcp{l}
+	return l
 }
 
 // pipes is a listener in memory, for time that is not the machine's.
@@ -86,7 +74,7 @@ type pipes struct {
 	closed chan struct{}
 }
 
-func pipe(*testing.T) listener {
+func pipe(*testing.T) net.Listener {
 	return &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
 }
 
@@ -133,7 +121,7 @@ type running struct {
 // start runs a service of all protocols with a store, on listeners of TCP or in memory. Sequences
 // whose names begin with "orders" are there. The test fails if Run returns an error, unless the
 // test takes it from ended.
-func start(t *testing.T, listen func(*testing.T) listener, change func(*service.Config)) *running {
+func start(t *testing.T, listen func(*testing.T) net.Listener, change func(*service.Config)) *running {
 	t.Helper()
 	log, store := &logs{}, storetest.NewMemory()
 	r := &running{t: t, log: log.String, store: store, ended: make(chan error, 1)}
@@ -146,8 +134,13 @@ func start(t *testing.T, listen func(*testing.T) listener, change func(*service.
 		}
 		return storetest.None
 	}
-	listeners := map[string]listener{servicetest.RESP: listen(t), servicetest.GRPC: listen(t), servicetest.HTTP: listen(t), probes: listen(t)}
-	r.dial = func(ctx context.Context, name string) (net.Conn, error) { return listeners[name].dial(ctx) }
+	listeners := map[string]net.Listener{servicetest.RESP: listen(t), servicetest.GRPC: listen(t), servicetest.HTTP: listen(t), probes: listen(t)}
+	r.dial = func(ctx context.Context, name string) (net.Conn, error) {
+		if p, ok := listeners[name].(*pipes); ok {
+			return p.dial(ctx)
+		}
+		return new(net.Dialer).DialContext(ctx, "tcp", listeners[name].Addr().String())
+	}
 	c := service.Config{
 		Store: store, RESP: listeners[servicetest.RESP], GRPC: listeners[servicetest.GRPC], HTTP: listeners[servicetest.HTTP], Probes: listeners[probes],
 		Create: []service.Create{{Prefix: "orders", Definition: sequence.Definition{Start: 1}}}, Logger: log.logger(),
