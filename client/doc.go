@@ -24,7 +24,7 @@
 //
 // Uniqueness. A server issues each ID once, and the client returns each ID once. This depends
 // on no clock, and on no answer: the IDs of an answer that was lost are never issued again.
-// So the client may repeat every request, and ask several servers at once.
+// So the client may repeat every request.
 //
 // Order. If one call of a Client returned before another call of the same Client began, its IDs
 // are smaller. This also holds when the client changes its server: it drops IDs that are not
@@ -57,11 +57,11 @@
 // # Servers
 //
 // A client draws a server, and stays with it. When that server fails, says that it is about to
-// stop, or rejects a request, the client asks another one. When an answer is late, it asks
-// another one as well, and takes the answer that comes first. If a server rejected a request,
-// the client asks it again after the delay that the server named. If it failed, that delay
-// doubles from 50 ms to a quarter of the timeout, at most 2 s, and is drawn from the upper half.
-// A call fails with [ErrUnavailable] when no server has answered for [WithTimeout].
+// stop, rejects a request, or has not answered for [WithTimeout], the client asks another one.
+// If a server rejected a request, the client asks it again after the delay that the server
+// named. If it failed, that delay doubles from 50 ms to a quarter of the timeout, at most 2 s,
+// and is drawn from the upper half. A call fails with [ErrUnavailable] when no server has
+// answered for [WithTimeout].
 //
 // All servers must have the same layout. The client asks each server for it on every new
 // connection, before it takes IDs, and refuses one that has another.

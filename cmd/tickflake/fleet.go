@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -68,10 +69,9 @@ func nodesOf(text string, layout snowflake.Layout) (from, to int64, err error) {
 
 func newLeaseFleet(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:         "fleet",
-		Short:       "Show which node numbers a store has, or create its fleet",
-		Annotations: command.Prints("facts"),
-		Long:        leaseFleetHelp,
+		Use:   "fleet",
+		Short: "Show which node numbers a store has, or create its fleet",
+		Long:  leaseFleetHelp,
 		Example: `  tickflake lease fleet --store etcd://10.0.0.1:2379
   tickflake lease fleet --nodes 512-1023 --store etcd://eu.example.com
   tickflake lease fleet --datacenter 3 --layout twitter --store etcd://eu.example.com`,
@@ -108,10 +108,12 @@ func newLeaseFleet(c *command.Console) *cobra.Command {
 
 // fleet creates a fleet, unless no nodes are given, and prints it.
 func (l *leases) fleet(ctx context.Context, nodes string, want lease.Fleet, layoutGiven bool, format string) error {
-	if nodes == "" {
-		if err := l.mustExist(ctx); err != nil {
-			return err
-		}
+	made, err := l.missing(ctx)
+	if nodes == "" && err == nil && made != "" {
+		err = l.missingError(made)
+	}
+	if err != nil {
+		return err
 	}
 	f, err := ask(ctx, l.place, func(ctx context.Context, store stores.Store) (lease.Fleet, error) {
 		f, err := lease.ReadFleet(ctx, store)
@@ -130,6 +132,9 @@ func (l *leases) fleet(ctx context.Context, nodes string, want lease.Fleet, layo
 		}
 		return lease.ReadFleet(ctx, store)
 	})
+	if err != nil && made != "" {
+		_ = os.Remove(made) // unless it has cells
+	}
 	if err != nil {
 		return err
 	}
@@ -166,10 +171,9 @@ func (l *leases) show(f lease.Fleet, format string) error {
 
 func newLeaseEnd(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:         "end [NODES]",
-		Short:       "Give node numbers away for good, to another store",
-		Annotations: command.Prints("commands"),
-		Long:        leaseEndHelp,
+		Use:   "end [NODES]",
+		Short: "Give node numbers away for good, to another store",
+		Long:  leaseEndHelp,
 		Example: `  tickflake lease end --store ./ids --to etcd://10.0.0.1:2379 --yes
   tickflake lease end 512-1023 --store etcd://10.0.0.1 --to etcd://10.0.9.1`,
 		Args: oneArg(0, "arguments", "at most one: a range such as 512-1023, or a part such as datacenter=3"),
@@ -180,7 +184,7 @@ func newLeaseEnd(c *command.Console) *cobra.Command {
 	timeout.Usage = strings.Replace(timeout.Usage, "5s", l.timeout.String(), 1)
 	format := formatFlag(cmd)
 	to := cmd.Flags().String("to", "", "`URL` or name of the new store, for the errors of processes that still use this one; user, password and options of a URL are left out")
-	command.Require(cmd, "to")
+	_ = cmd.MarkFlagRequired("to") // it was just added
 	command.CompleteFlag(cmd, "to")
 	yes := cmd.Flags().Bool("yes", false, "do not ask")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -217,11 +221,11 @@ func (l *leases) end(ctx context.Context, nodes, to string, yes bool, format str
 	if err != nil {
 		return fleetError(err)
 	}
-	store, layout := quote(to), other.Layout.String()
+	store, layout := quoted(to), other.Layout.String()
 	if name != to || !strings.Contains(to, "/") { // it has a password or a namespace, or is a name for people
 		store = `"$NEW"`
 	}
-	found := fmt.Sprintf("tickflake lease fleet --store %s --layout %s --nodes %d-%d", store, quote(layout), f.From, f.To)
+	found := fmt.Sprintf("tickflake lease fleet --store %s --layout %s --nodes %d-%d", store, quoted(layout), f.From, f.To)
 	if !other.Floor.IsZero() {
 		found += " --floor " + other.Floor.Format(time.RFC3339Nano)
 	}
@@ -241,11 +245,8 @@ func (l *leases) end(ctx context.Context, nodes, to string, yes bool, format str
 		fmt.Fprintf(l.Out, "# NEW is its URL.\n")
 	}
 	if len(other.Later) > 0 {
-		fmt.Fprintf(l.Out, "# Those with --later were granted more than two windows ahead of this clock, which says %s.\n", now.Format(time.RFC3339))
+		fmt.Fprintf(l.Out, "# Those with --later were granted more than two windows ahead of the clock when they left; this one says %s.\n", now.Format(time.RFC3339))
 	}
 	_, err = fmt.Fprintln(l.Out, found)
 	return err
 }
-
-// quote returns a word for a shell.
-func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }

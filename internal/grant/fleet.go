@@ -34,29 +34,32 @@ type Fleet struct {
 	Narrow bool       // its time field is narrower than ours, and is widened before a claim
 }
 
-// Final is the final cell of a number that leaves to a store, and has this cell, or none. name is that of
-// the write.
-func Final(was cell.Node, floor uint64, to, name string) cell.Node {
-	limit := max(was.Limit, floor) // (B)
-	return cell.Node{Floor: limit, Limit: limit, Window: was.Window, MovedTo: to, Write: name, Last: was.Names(), Layout: was.Layout}
+// Far reports whether the limit in a cell is far ahead of now, the tick of a clock: by more than two windows of
+// the last holder, or least. No limit at the fleet's floor is.
+func Far(was cell.Node, floor, now, least uint64) bool {
+	return was.Limit > max(floor, now+2*max(was.Window, least))
 }
 
-// Founding is what creates the fleet of another store with numbers that have left this one.
+// Final is the final cell of a number that leaves to a store, and has this cell, or none. later says that its
+// limit is far ahead of the clock (C): that stands in the cell, so that what creates the other fleet is the same
+// whenever it is made. name is that of the write.
+func Final(was cell.Node, floor uint64, later bool, to, name string) cell.Node {
+	limit := max(was.Limit, floor) // (B)
+	return cell.Node{Floor: limit, Limit: limit, Window: was.Window, MovedTo: to, Later: later, Write: name, Last: was.Names(), Layout: was.Layout}
+}
+
+// Founding is what creates the fleet of another store with numbers that have left this one, of which all
+// final cells were added (B).
 type Founding struct {
-	Floor uint64
+	Floor uint64 // at first that of the fleet which they leave
 	Later []Cell // the numbers that begin above, at their limits
 }
 
-// Found makes a founding of the final cells of all numbers that leave (B). now is the tick of the clock by
-// which a limit is far ahead: by more than two windows of the last holder, or least.
-func Found(final []Cell, floor, now, least uint64) Founding {
-	f := Founding{Floor: floor}
-	for _, c := range final { // (C)
-		if c.Record.Limit <= max(floor, now+2*max(c.Record.Window, least)) {
-			f.Floor = max(f.Floor, c.Record.Limit)
-		} else {
-			f.Later = append(f.Later, c)
-		}
+// Add adds the final cell of a number.
+func (f *Founding) Add(c Cell) {
+	if c.Record.Later { // (C)
+		f.Later = append(f.Later, c)
+		return
 	}
-	return f
+	f.Floor = max(f.Floor, c.Record.Limit)
 }
