@@ -78,10 +78,10 @@ type Keeper struct {
 // Claim claims a node number, and returns the Keeper that holds it. ctx bounds the
 // claim, not the Keeper. If no node number is free, or the store does not answer,
 // Claim fails at once, or, if ctx has a deadline, tries again until then: the error
-// then also wraps that of ctx. An error of the kind [stores.Refused], as when the store
-// refuses, ends it at once, and so does a reservation of the number of [WithNode] past the
-// deadline. It returns soon after ctx ends. Without a deadline, the timeout of [WithTimeout]
-// bounds each operation of the store, and the first failure ends the claim.
+// then also wraps that of ctx. It ends at once if the store refuses, or another error has the
+// kind [stores.Refused], and if the number of [WithNode] is reserved until after the deadline.
+// It returns soon after ctx ends. Without a deadline, the timeout of [WithTimeout] bounds each
+// operation of the store, and the first failure ends the claim.
 //
 // The error is a [*NoFreeNodeError] if all node numbers are held, a
 // [*LayoutMismatchError] if the store's cells are for another layout, and an
@@ -143,7 +143,7 @@ func (k *Keeper) claimFirst(ctx context.Context) error {
 		if err == nil || !mayPass(err) {
 			return err
 		}
-		if before != nil && pause.Ended(ctx) != nil { // the store may have noticed that before the timer of ctx
+		if before != nil && pause.Ended(ctx) != nil { // the store may see the deadline before ctx does
 			<-ctx.Done()
 			return ended(before, ctx) // it says more than the error of the last, interrupted try
 		}
@@ -230,7 +230,7 @@ func (k *Keeper) Poll(ctx context.Context) (next time.Duration, err error) {
 	return next, k.Err()
 }
 
-// poll is Poll for a goroutine that was woken so late.
+// poll is Poll for a goroutine that woke late by this much.
 func (k *Keeper) poll(ctx context.Context, late time.Duration) (next time.Duration) {
 	if k.turn.Take(ctx) != nil {
 		return k.pause()

@@ -15,8 +15,8 @@ type call struct {
 	prev, next *call // guarded by mu; nil when it is in no queue
 	n          uint64
 	arrival    uint64
-	index      uint64        // of a call that is served in ordered mode
-	mark       uint64        // with it: of the memory that it was granted to
+	index      uint64        // that the call got in ordered mode
+	mark       uint64        // the marker of the memory that the index was granted to
 	until      time.Duration // elapsed time at which a call without a deadline ends; else 0
 	done       chan result   // capacity 1: the queue sends once, when the call leaves it served or failed
 }
@@ -65,7 +65,7 @@ func (s *Sequence) wait(ctx context.Context, n uint64) (uint64, error) {
 var errEnded = errors.New("ended")
 
 // join puts a call at the end of the queue, and starts a refill if none runs. It fails if
-// the sequence is closed, or if such a call has failed a moment ago for good.
+// the sequence is closed, or if a call like this one has just failed for good.
 func (s *Sequence) join(n uint64, limited bool) (*call, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
