@@ -315,7 +315,7 @@ func checkProgram(path string) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return err
 	} else if err != nil {
-		return fmt.Errorf("%s: %w: the virtual machine has no shell and no interpreter, so it runs compiled programs only", path, err)
+		return fmt.Errorf("%s is no compiled program (%w), and the virtual machine has no shell and no interpreter", path, err)
 	}
 	defer file.Close()
 	header := file.FileHeader
