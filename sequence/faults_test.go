@@ -57,6 +57,7 @@ func TestCloseGoesOn(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		require.ErrorIs(t, s.CloseContext(ctx), sequence.ErrNotGivenBack)
+		require.ErrorIs(t, second(s.Next(t.Context())), sequence.ErrClosed, "9 are reserved")
 		set(storetest.None)
 		time.Sleep(sequence.DefaultTimeout)
 		synctest.Wait()

@@ -129,7 +129,7 @@ func Open(ctx context.Context, store stores.Store, name string, options ...Optio
 	case found.Record.Period != "":
 		return nil, byPeriodError(name, found.Record)
 	case found.Record.Lost:
-		return nil, lostError(name, found.Record)
+		return nil, lostError(name, found.Record, marked)
 	}
 	return newSequence(c, store, name, count.New(found, found.Record.Mode == Ordered.String())), nil
 }
