@@ -85,7 +85,7 @@ func (s *Sequence) join(n uint64, limited bool) (*call, error) {
 	}
 	c.prev, c.next = s.ring.prev, &s.ring
 	c.prev.next, c.next.prev = c, c
-	s.begin()
+	s.start()
 	return c, nil
 }
 
@@ -184,12 +184,12 @@ func (s *Sequence) ask() {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.begin()
+	s.start()
 }
 
-// begin starts the goroutine that refills, unless it runs. It ends when there is nothing to
+// start starts the goroutine that refills, unless it runs. It ends when there is nothing to
 // do, or soon after Close.
-func (s *Sequence) begin() {
+func (s *Sequence) start() {
 	if s.config.await == nil && !s.closing && s.busy.CompareAndSwap(false, true) {
 		go s.refill()
 	}
@@ -265,7 +265,7 @@ func (s *Sequence) gather() {
 // turn, or the sequence is closed.
 func (s *Sequence) pause() {
 	s.mu.Lock()
-	until := s.turns.until
+	until := s.pauses.until
 	if f := &s.failure; f.err != nil && !f.final {
 		until = max(until, f.until)
 	}
@@ -339,7 +339,7 @@ func (s *Sequence) noted(err error) (level slog.Level, message string, attrs []a
 	pause := time.Second
 	switch {
 	case conflict:
-		pause = 0 // turns says when
+		pause = 0 // pauses says when
 	case f.count < 6 && kind.Retryable():
 		pause = 20 * time.Millisecond << f.count
 	}

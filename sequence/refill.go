@@ -126,7 +126,7 @@ func (d *driver) Do(ctx context.Context) (err error) {
 	case count.Swap:
 		began := s.config.elapsed()
 		r.Version, err = swapCell(ctx, &s.store, s.name, op.Version, op.Record)
-		s.takeTurns(began, err)
+		s.noteWrite(began, err)
 	}
 	switch {
 	case err == nil:
@@ -198,17 +198,17 @@ func (d *driver) Busy() error {
 	return drive.Busy(fmt.Sprintf("sequence %q: %d writes in a row met those of other processes: it is written too often; use larger steps, or one service for all processes", d.name, drive.InARow))
 }
 
-// takeTurns notes a write that began at an elapsed time.
-func (s *Sequence) takeTurns(began time.Duration, err error) {
+// noteWrite notes a write that began at an elapsed time.
+func (s *Sequence) noteWrite(began time.Duration, err error) {
 	elapsed := s.config.elapsed()
 	took := max(elapsed-began, 0) // a clock may go back
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case err == nil:
-		s.turns.wrote(elapsed, took, s.config.timeout/4) // or calls without a deadline would fail on a slow store
+		s.pauses.wrote(elapsed, took, s.config.timeout/4) // or calls without a deadline would fail on a slow store
 	case errors.Is(err, stores.ErrConflict):
-		s.turns.conflict(elapsed, took)
+		s.pauses.conflict(elapsed, took)
 	}
 }
 

@@ -54,7 +54,7 @@ type Sequence struct {
 	restored bool       // the window was revoked, and the machine is to be told
 	mark     uint64     // the marker of the page in the memory that all grants since were made to
 	rate     rate
-	turns    turns
+	pauses   pauses
 	// machine decides what is written to the store. What it says has happened is carried out
 	// before mu is unlocked, so that no Close and no Restored comes in between.
 	machine count.Machine
