@@ -15,8 +15,7 @@ type call struct {
 	prev, next *call // guarded by mu; nil when it is in no queue
 	n          uint64
 	arrival    uint64
-	index      uint64        // of a call that is served in ordered mode
-	mark       uint64        // with it: of the memory that it was granted to
+	result     result        // of a call that is served in ordered mode
 	until      time.Duration // elapsed time at which a call without a deadline ends; else 0
 	done       chan result   // capacity 1: the queue sends once, when the call leaves it served or failed
 }
@@ -163,7 +162,7 @@ func (s *Sequence) serveOrdered(index, end, upto uint64) (served []*call) {
 			return false
 		case c.n <= end-index:
 			s.remove(c)
-			c.index, c.mark = index, s.mark
+			c.result = result{index: index, mark: s.mark}
 			served = append(served, c)
 			index += c.n
 		case c.n > r.Left():

@@ -68,7 +68,7 @@ func (d *driver) Unlock() {
 	d.served, d.copied, d.unclear = nil, false, 0
 	d.mu.Unlock()
 	for _, c := range served {
-		c.done <- result{index: c.index, mark: c.mark}
+		c.done <- c.result
 	}
 	if copied {
 		d.config.log.Warn("sequence: memory was restored, and its numbers are left to the original", "sequence", d.name, "by", d.config.page.By)
