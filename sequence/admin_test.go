@@ -187,18 +187,10 @@ func TestUnreadableCell(t *testing.T) {
 
 // A cell that can be read and not be written tells why, and not that others write it too often.
 func TestUnwritable(t *testing.T) {
-	store := storetest.NewMemory()
-	s := open(t, unwritable{store}, sequence.Definition{}, sequence.WithOutage(0))
+	store := refusing{storetest.NewMemory(), new(error)}
+	s := open(t, store, sequence.Definition{}, sequence.WithOutage(0))
+	*store.refuse = &stores.DamagedError{Key: "seq/orders", Problem: "permission denied"}
 	assert.ErrorContains(t, second(s.Next(t.Context())), "permission denied")
-}
-
-type unwritable struct{ *storetest.Memory }
-
-func (u unwritable) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
-	if version == 0 {
-		return u.Memory.Swap(ctx, key, version, value)
-	}
-	return 0, &stores.DamagedError{Key: key, Problem: "permission denied"}
 }
 
 // TestCreateAnew deletes sequences that were granted numbers, and creates others: each begins

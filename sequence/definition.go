@@ -144,13 +144,11 @@ func (d Definition) complete() Definition {
 	if d.Max == 0 {
 		d.Max = d.end()
 	}
-	switch {
-	case d.MinStep == 0 && d.MaxStep == 0:
-		d.MinStep, d.MaxStep = DefaultMinStep, DefaultMaxStep
-	case d.MinStep == 0:
-		d.MinStep = min(DefaultMinStep, d.MaxStep)
-	case d.MaxStep == 0:
+	if d.MaxStep == 0 {
 		d.MaxStep = max(DefaultMaxStep, d.MinStep)
+	}
+	if d.MinStep == 0 {
+		d.MinStep = min(DefaultMinStep, d.MaxStep)
 	}
 	return d
 }

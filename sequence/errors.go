@@ -67,10 +67,11 @@ func exhausted(name string, r cell.Sequence, asked, left uint64) *ExhaustedError
 }
 
 func (e *ExhaustedError) Error() string {
+	remedy := "raise the maximum with tickflake sequence set, or begin another sequence"
 	if e.End {
-		return fmt.Sprintf("sequence %q has %d numbers left up to the end of its range, %d, and the call asked for %d: begin another sequence", e.Name, e.Left, e.Max, e.Asked)
+		remedy = "that is the end of its range, so begin another sequence"
 	}
-	return fmt.Sprintf("sequence %q has %d numbers left up to its maximum %d, and the call asked for %d: raise the maximum with tickflake sequence set, or begin another sequence", e.Name, e.Left, e.Max, e.Asked)
+	return fmt.Sprintf("sequence %q has %d numbers left up to its maximum %d, and the call asked for %d: %s", e.Name, e.Left, e.Max, e.Asked, remedy)
 }
 
 // Is reports whether target is [stores.Refused].

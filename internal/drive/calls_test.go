@@ -201,7 +201,15 @@ type gaveUp struct{}
 func (*gaveUp) Error() string        { return "gave up" }
 func (*gaveUp) Is(target error) bool { return target == context.DeadlineExceeded }
 
-func TestPrintable(t *testing.T) {
+func TestTexts(t *testing.T) {
+	busy := drive.Busy("text")
+	require.EqualError(t, busy, "text")
+	require.ErrorIs(t, busy, drive.ErrStore)
+	require.ErrorIs(t, busy, stores.ErrConflict)
+	require.Equal(t, "a; b; c", drive.OneLine(errors.New("a\r\nb\rc")))
 	require.Equal(t, "höst 7, process 3", drive.Printable("höst 7, process 3"))
 	require.Equal(t, "a?b?[2J\ufffd?", drive.Printable("a\nb\x1b[2J\xff\u202e"))
+	for x, want := range map[any]bool{nil: true, (*storetest.Memory)(nil): true, storetest.NewMemory(): false, "": false} {
+		require.Equal(t, want, drive.IsNil(x))
+	}
 }

@@ -19,8 +19,6 @@ type Store struct {
 	Rewound func(cell int, value []byte)
 	// Text shows a value in the trace.
 	Text func(value []byte) string
-	// Recur has versions begin again when the store goes back, against the contract.
-	Recur bool
 
 	f        *Fleet
 	keys     []string
@@ -266,9 +264,6 @@ func (s *Store) swap(r *request, key string, expected uint64, value []byte) (ver
 	}
 	s.versions++
 	version = s.versions
-	if s.Recur {
-		version = cell.Version + 1
-	}
 	cell.Cell = stores.Cell{Key: key, Version: version, Value: value}
 	s.Landed(r.p, slices.Index(s.keys, key), value)
 	if f.Trace != nil {
