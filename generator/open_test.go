@@ -179,41 +179,24 @@ func TestRestored(t *testing.T) {
 	require.ErrorIs(t, alone.Restored(t.Context()), generator.ErrNoLease)
 }
 
-// TestCopied guards that each call notices that its memory was copied, and that the copy leaves the number to its
-// original, also when it ends.
+// TestCopied guards that a copy of the memory issues with another number, and leaves the first to its original, also
+// when it ends; internal/simulation copies it amid each call.
 func TestCopied(t *testing.T) {
 	device, cells := vmclocktest.New(t), storetest.NewMemory()
 	keeper, err := lease.Claim(t.Context(), cells, lease.WithVMClock(device.Path), lease.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
 	g, err := generator.New(generator.WithLease(keeper))
 	require.NoError(t, err)
-	stream, one := g.Stream(), make([]snowflake.ID, 1)
-	calls := map[string]func() (snowflake.ID, error){
-		"Next":      g.Next,
-		"NextN":     func() (snowflake.ID, error) { _, err := g.NextN(one); return one[0], err },
-		"NextRun":   func() (snowflake.ID, error) { run, err := g.NextRun(t.Context(), 1); return run.First, err },
-		"NextAfter": func() (snowflake.ID, error) { return g.NextAfter(t.Context(), 0) },
-		"a stream":  stream.Next,
-	}
-	nodes, copies := map[int64]bool{}, uint64(0)
-	check := func(name string, issue func() (snowflake.ID, error)) {
-		id, err := issue()
-		require.NoError(t, err, name)
-		d, err := g.Layout().Decode(id)
-		require.NoError(t, err)
-		assert.False(t, nodes[d.Node], "%s: the number of an original", name)
-		nodes[d.Node] = true
+	for copies := range uint64(3) {
+		node := g.Node()
 		device.Copy()
-		copies++
+		assert.Equal(t, copies+1, keeper.Stats().Copies, "at once")
+		mustNext(t, g)
+		assert.NotEqual(t, node, g.Node())
+		require.NoError(t, g.Restored(t.Context()))
+		assert.Equal(t, copies+1, keeper.Stats().Copies, "the device said so first")
 	}
-	for name, issue := range calls {
-		check(name, issue)
-	}
-	check("and again", g.Next)
-	require.NoError(t, g.Restored(t.Context()))
-	assert.Equal(t, copies, keeper.Stats().Copies, "the device said so first, and the count does not fall")
 	device.Copy()
-	copies++
 	key := cell.NodeKey(g.Node())
 	before, err := cells.Read(t.Context(), key)
 	require.NoError(t, err)
@@ -221,8 +204,6 @@ func TestCopied(t *testing.T) {
 	after, err := cells.Read(t.Context(), key)
 	require.NoError(t, err)
 	assert.Equal(t, before, after, "a copy does not release")
-	assert.Equal(t, copies, keeper.Stats().Copies)
-	device.Copy()
-	assert.Equal(t, copies+1, keeper.Stats().Copies, "at once")
+	assert.EqualValues(t, 4, keeper.Stats().Copies)
 	assert.Equal(t, device.Path+", disruption_marker", keeper.Stats().VMClock)
 }
