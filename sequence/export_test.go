@@ -1,6 +1,9 @@
 package sequence
 
 import (
+	"context"
+	"time"
+
 	"github.com/tickflake/tickflake/internal/count"
 	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/window"
@@ -17,6 +20,11 @@ func (s *Sequence) Hook(random func() string, machine func(*count.Machine) Drive
 	s.random, s.driven, s.await = random, machine(&s.machine), await
 	s.ending.Inline = true
 }
+
+// WithPolling makes a Sequence without goroutines: Poll reserves the next segment.
+func WithPolling() Option { return func(c *config) { c.polling = true } }
+
+func (s *Sequence) Poll(ctx context.Context) (next time.Duration, err error) { return s.polled(ctx) }
 
 // Machine is a copy of the machine of the Sequence.
 func (s *Sequence) Machine() count.Machine { return s.machine }

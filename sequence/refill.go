@@ -14,11 +14,10 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// Poll refills if a segment is due or a call waits, as a goroutine of the Sequence does by
-// itself. It is meant for a Sequence that was made [WithPolling]. It returns the time until the
+// polled refills if a segment is due or a call waits, for a [seam.Poller]. It returns the time until the
 // next refill is due, which is math.MaxInt64 until more numbers are taken, and an error of
-// [Sequence.Next]. It returns soon after ctx ends.
-func (s *Sequence) Poll(ctx context.Context) (next time.Duration, err error) {
+// [Sequence.Next].
+func (s *Sequence) polled(ctx context.Context) (next time.Duration, err error) {
 	if err = s.poll(ctx); err == nil && !s.window.Short() {
 		return math.MaxInt64, nil
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/count"
 	"github.com/tickflake/tickflake/internal/drive"
+	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/internal/window"
 	"github.com/tickflake/tickflake/stores"
 	_ "github.com/tickflake/tickflake/stores/directory" // the store that needs no server
@@ -153,6 +154,7 @@ func Open(ctx context.Context, store stores.Store, name string, options ...Optio
 	s.driven = &s.machine
 	s.ring.next, s.ring.prev = &s.ring, &s.ring
 	s.rate.at = c.elapsed()
+	c.polling = seam.Polled(ctx, s.polled) || c.polling
 	return s, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores"
 )
@@ -20,6 +21,7 @@ const segment = 10 // the step of the segmented sequences here
 // user is one process of a sequence that the store forgets.
 type user struct {
 	*sequence.Sequence
+	seam.Poller
 	t     testing.TB
 	taken map[int64]bool
 }
@@ -34,11 +36,12 @@ func users(t testing.TB, p place, mode sequence.Mode, n int) []*user {
 	t.Helper()
 	all := make([]*user, n)
 	for i := range all {
-		q, err := sequence.Open(t.Context(), p.open(t), "orders", sequence.WithPolling(), sequence.WithTimeout(time.Minute),
+		all[i] = &user{t: t, taken: map[int64]bool{}}
+		q, err := sequence.Open(all[i].In(t.Context()), p.open(t), "orders", sequence.WithTimeout(time.Minute),
 			sequence.WithLogger(slog.New(slog.DiscardHandler)), sequence.WithDefinition(definition(mode)))
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = q.Close() })
-		all[i] = &user{q, t, map[int64]bool{}}
+		all[i].Sequence = q
 	}
 	return all
 }
