@@ -15,7 +15,6 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
-	"github.com/tickflake/tickflake/internal/seam"
 	oteltickflake "github.com/tickflake/tickflake/otel"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores"
@@ -91,7 +90,7 @@ func (r *recorder) end(registration interface{ Unregister() error }) {
 
 // open opens a sequence.
 func open(t testing.TB, store stores.Store, name string, d sequence.Definition) *sequence.Sequence {
-	s, err := sequence.Open(new(seam.Poller).In(t.Context()), store, name, sequence.WithDefinition(d), sequence.WithLogger(slog.New(slog.DiscardHandler)))
+	s, err := sequence.Open(t.Context(), store, name, sequence.WithDefinition(d), sequence.WithOutage(0), sequence.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
 	return s
 }

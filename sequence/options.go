@@ -30,7 +30,6 @@ type config struct {
 	log        *slog.Logger
 	clock      monoclock.Interface
 	definition *Definition            // or nil
-	polling    bool                   // for a [seam.Poller]: a call that finds no number calls the store by itself
 	names      func(time.Time) string // of periods, or nil
 	named      bool                   // a function has named the period that is opened
 
@@ -40,6 +39,7 @@ type config struct {
 	lines   *drive.Log // bounds the lines of log
 	elapsed func() time.Duration
 	after   func(time.Duration) <-chan time.Time
+	await   func(ready func() bool) // of a simulation without goroutines: lets others run until ready; else nil
 }
 
 // WithDefinition makes [Open] create the sequence if there is none, as [Create] does, but for one that was

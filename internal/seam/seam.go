@@ -46,9 +46,9 @@ var FirstNode = rand.Int64N
 // tests alone, whose temporary files may be in memory or in a container's own layer, of which a store warns.
 var OnDisk bool
 
-// Poller stands in for the goroutines of a *lease.Keeper or a *sequence.Sequence, in tests in virtual time, where nothing
-// may happen by itself: what is opened with its context has none, and works only within Poll. The package that opens it
-// sets Poll, which returns the time until the next step is due, and the keeper's or the sequence's error.
+// Poller stands in for the goroutine of a *lease.Keeper, in tests in virtual time, where nothing may happen by itself: one
+// that is claimed with its context has none, and works only within Poll. Package lease sets Poll, which returns the time
+// until the next step is due, and the keeper's error.
 type Poller struct {
 	Poll func(context.Context) (next time.Duration, err error)
 }

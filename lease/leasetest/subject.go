@@ -106,7 +106,7 @@ func (l Leased) start(fault *clocktest.Virtual, open func() (stores.Store, error
 		lease.WithTimeout(time.Minute), // in real time: many tests write to the disk
 		lease.WithLogger(slog.New(slog.DiscardHandler))}
 	if !l.AnyNode {
-		claim = append(claim, lease.WithNode(lease.NodeNumber(0)))
+		claim = append(claim, lease.WithNode(0))
 	}
 	keeper, err := lease.Claim(p.In(context.Background()), store, claim...)
 	if err != nil {

@@ -92,7 +92,7 @@ func TestLayouts(t *testing.T) {
 // leased returns a node with the number 1 under a lease.
 func leased(t *testing.T, ctx context.Context, store stores.Store, options ...lease.Option) *snowflake.Node {
 	t.Helper()
-	options = append([]lease.Option{quiet, lease.WithLayout(snowflake.Layout()), lease.WithNode(lease.NodeNumber(1))}, options...)
+	options = append([]lease.Option{quiet, lease.WithLayout(snowflake.Layout()), lease.WithNode(1)}, options...)
 	keeper, err := lease.Claim(ctx, store, options...)
 	require.NoError(t, err)
 	node, err := snowflake.NewLeasedNode(keeper)
