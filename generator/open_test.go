@@ -152,6 +152,7 @@ func TestLeaseOptions(t *testing.T) {
 	require.ErrorContains(t, err, "Open claims a new lease")
 	_, err = generator.New(generator.WithNode(1), generator.WithLeaseOptions(lease.WithWindow(time.Second)))
 	require.ErrorContains(t, err, "lease.Claim")
+	require.ErrorIs(t, newGenerator(t).Restored(t.Context()), generator.ErrNoLease)
 	g, err := generator.New(generator.WithLease(k), generator.WithLayout(snowflake.Default()))
 	require.NoError(t, err)
 	_, err = generator.New(generator.WithLease(k))
@@ -161,26 +162,8 @@ func TestLeaseOptions(t *testing.T) {
 	require.Error(t, err, "it is closed")
 }
 
-// TestRestored guards that a copy of the process's memory and its original issue no ID
-// twice once the copy says that it is one.
-func TestRestored(t *testing.T) {
-	register()
-	g, err := generator.Open(t.Context(), "opentest://")
-	require.NoError(t, err)
-	defer g.Close()
-	node := g.Node()
-	before := mustNext(t, g)
-	require.NoError(t, g.Restored(t.Context()))
-	assert.NotEqual(t, node, g.Node())
-	assert.Greater(t, mustNext(t, g), before)
-
-	alone, err := generator.New(generator.WithNode(1))
-	require.NoError(t, err)
-	require.ErrorIs(t, alone.Restored(t.Context()), generator.ErrNoLease)
-}
-
-// TestCopied guards that a copy of the memory issues with another number, and leaves the first to its original, also
-// when it ends; internal/simulation copies it amid each call.
+// TestCopied guards that a copy of the memory issues with another number once the device or the program says that it is
+// one, and leaves the first to its original, also when it ends; internal/simulation copies it amid each call.
 func TestCopied(t *testing.T) {
 	device, cells := vmclocktest.New(t), storetest.NewMemory()
 	keeper, err := lease.Claim(t.Context(), cells, lease.WithVMClock(device.Path), lease.WithLogger(slog.New(slog.DiscardHandler)))
@@ -193,7 +176,11 @@ func TestCopied(t *testing.T) {
 		assert.Equal(t, copies+1, keeper.Stats().Copies, "at once")
 		mustNext(t, g)
 		assert.NotEqual(t, node, g.Node())
+		node = g.Node()
+		before := mustNext(t, g)
 		require.NoError(t, g.Restored(t.Context()))
+		assert.NotEqual(t, node, g.Node())
+		assert.Greater(t, mustNext(t, g), before)
 		assert.Equal(t, copies+1, keeper.Stats().Copies, "the device said so first")
 	}
 	device.Copy()
