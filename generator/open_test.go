@@ -88,11 +88,13 @@ func TestCloseGoesOn(t *testing.T) {
 func TestOpenGivesBack(t *testing.T) {
 	other := snowflake.Default()
 	other.NodeBits, other.SequenceBits = 8, 14
+	short := snowflake.Default() // for a start below 3000
+	short.SequenceBits = 2
 	for name, opts := range map[string][]generator.Option{
 		"the claim fails": {generator.WithLeaseOptions(lease.WithWindow(-time.Second))},
 		"another layout":  {generator.WithLayout(other)},
 		"the generator fails": {generator.WithSequenceStart(strategies.StartRandom(3000)),
-			generator.WithLeaseOptions(lease.WithLayout(other), lease.WithLayout(narrowNow()))},
+			generator.WithLeaseOptions(lease.WithLayout(other), lease.WithLayout(short))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := register()
@@ -109,13 +111,6 @@ func TestOpenGivesBack(t *testing.T) {
 			}
 		})
 	}
-}
-
-// narrowNow is the narrow layout, whose sequence is too short for a start below 3000.
-func narrowNow() snowflake.Layout {
-	l := snowflake.Default()
-	l.SequenceBits = 2
-	return l
 }
 
 func TestOpenPassesOptions(t *testing.T) {
