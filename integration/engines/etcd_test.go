@@ -32,7 +32,7 @@ func etcdClient(t testing.TB, addr string) *clientv3.Client {
 func TestEtcd(t *testing.T) {
 	t.Parallel()
 	s := servers.For(t, servers.Etcd)
-	e := Engine{
+	Engine{
 		Name: "etcd at " + s.Addr, Server: s,
 		New: func(t testing.TB, addr, namespace string) stores.Store {
 			store, err := etcd.New(etcdClient(t, addr), namespace)
@@ -49,21 +49,7 @@ func TestEtcd(t *testing.T) {
 		}},
 		TLS:    func(url string) string { return strings.Replace(url, "etcd://", "etcds://u:p@", 1) },
 		AtRest: 1, AtMost: 5, // a closed connection counts for a moment
-	}
-	e.Test(t)
-	t.Run("by hand", func(t *testing.T) { testEtcdByHand(t, e) })
-}
-
-// A text that is no cell hides none: a List goes on behind a page of them.
-func testEtcdByHand(t *testing.T, e Engine) {
-	client, s, ctx := etcdClient(t, e.Server.Addr), e.Open(t, e.Server.Addr, "byhand"), Within(t)
-	Cell(t, s, "node/0000005", "")
-	for _, name := range []string{"", "X", "a//b", "０"} { // no keys of ours
-		_, err := client.Put(ctx, "/byhand/"+name, "not a cell")
-		require.NoError(t, err)
-	}
-	cells, err := s.List(ctx, "", "\x7f", 1)
-	assert.True(t, err == nil && len(cells) == 1, "%v, %v", cells, err)
+	}.Test(t)
 }
 
 // A server that is full answers reads, and the probe finds it.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"runtime/pprof"
 	"slices"
@@ -76,7 +75,7 @@ const (
 // After that the clients reach the server again, and after Close no goroutine and, on Linux, no
 // connection is left. The test needs its own server, since it stops it.
 func TestHangs(t *testing.T, h Hangs) {
-	r := &hangs{Hangs: h, worst: make(map[string]time.Duration)}
+	r := &hangs{Hangs: h}
 	label := fresh()
 	// Goroutines have the label of the one that starts them, but for those that a timer starts.
 	pprof.Do(t.Context(), pprof.Labels("hangs", label), func(context.Context) { r.run(t); r.wait(t, label) })
@@ -96,9 +95,6 @@ func (r *hangs) run(t *testing.T) {
 		// It hangs for all, so it comes last.
 		r.try(way{name: "server stopped", open: NewProxy(t, r.Addr).Addr(), session: true,
 			hang: func() { r.must(r.Suspend()) }, heal: func() { r.must(r.Resume()) }})
-		for _, call := range slices.Sorted(maps.Keys(r.worst)) {
-			t.Logf("%s returned at most %v late", call, r.worst[call].Round(time.Millisecond))
-		}
 	})
 }
 
@@ -135,8 +131,7 @@ type hangs struct {
 	*testing.T
 
 	mu    sync.Mutex
-	worst map[string]time.Duration // by call: the longest time that it took after its context's end
-	addrs []string                 // of the servers that have hung
+	addrs []string // of the servers that have hung
 }
 
 // way is one way to hang.
@@ -338,13 +333,9 @@ func (r *hangs) bounded(w way, call string, within time.Duration, run func() err
 		r.Errorf("%s: %s, which had %v, has not returned %v later", w.name, call, within, patience)
 		return nil
 	}
-	late := time.Since(begin) - within
-	if late > soon {
+	if late := time.Since(begin) - within; late > soon {
 		r.Errorf("%s: %s, which had %v, returned %v later: %v", w.name, call, within, late, err)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.worst[call] = max(r.worst[call], late)
 	return err
 }
 

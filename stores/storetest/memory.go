@@ -104,7 +104,7 @@ type cells struct {
 	mu       sync.Mutex
 	order    []stores.Cell // by key; the Value of each is never written to
 	versions uint64        // given to a value so far, to any cell
-	late     []Late
+	late     []Op
 	locks    map[string]*held
 }
 

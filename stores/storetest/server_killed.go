@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"sync"
 	"testing"
@@ -17,105 +18,57 @@ func testKilled(t *testing.T, s Server) {
 	name := fresh()
 	writer, idle := client{t, s.Open(t, s.Addr, name)}, client{t, s.Open(t, s.Addr, name)}
 	idle.read(node(1))
-
-	c := &counter{client: writer, acked: make(chan int, 1), stop: make(chan struct{})}
-	var counting sync.WaitGroup
-	counting.Go(c.count)
-	defer counting.Wait()
-	defer close(c.stop)
-	for kill := range kills {
-		// At different moments of the writes.
-		for range 5 * (kill + 1) {
-			c.wait(t)
-		}
-		if err := s.Kill(); err != nil {
-			t.Fatalf("Kill: %v", err)
-		}
-		if err := s.Start(); err != nil {
-			t.Fatalf("Start: %v", err)
-		}
-		atLeast := c.wait(t)
-		is := recovered(t, idle, node(1))
-		if n, err := strconv.Atoi(string(is.Value)); err != nil || n < atLeast {
-			t.Fatalf("the idle client reads %v after %d was acknowledged", show(is), atLeast)
-		}
-	}
-}
-
-// counter counts up the number in a cell, and tells of each acknowledged write.
-type counter struct {
-	client
-	acked chan int
-	stop  chan struct{}
-}
-
-func (c *counter) wait(t *testing.T) int {
-	t.Helper()
-	select {
-	case n, ok := <-c.acked:
-		if !ok {
-			t.FailNow() // count has said why
-		}
-		return n
-	case <-time.After(2 * recovery):
-		t.Fatalf("no write was acknowledged for %v", 2*recovery)
-		return 0
-	}
-}
-
-func (c *counter) count() {
-	defer close(c.acked)
 	cell, acked := absent(1), 0
-	for {
-		next, err := c.once(cell, acked+1)
-		if err != nil {
-			// Its outcome is unknown. The last one's is not.
-			is, ok := c.look()
-			if !ok {
-				return
-			}
-			n, err := strconv.Atoi(string(is.Value))
-			if acked == 0 && is.Version == 0 {
-				n, err = 0, nil
-			}
-			if err != nil || n < acked || n > acked+1 {
-				c.t.Errorf("%d was acknowledged, %d written, and the cell is %v", acked, acked+1, show(is))
-				return
-			}
-			cell, acked = is, n
-			continue
+	counted := func(c client) stores.Cell {
+		is := recovered(t, c, cell.Key)
+		n, err := strconv.Atoi(string(is.Value))
+		if acked == 0 && is.Version == 0 {
+			n, err = 0, nil
 		}
-		cell, acked = next, acked+1
-		select {
-		case c.acked <- acked:
-		case <-c.stop:
+		if err != nil || n < acked || n > acked+1 {
+			t.Fatalf("%d was acknowledged, %d written at most, and a client reads %v", acked, acked+1, show(is))
+		}
+		acked = n
+		return is
+	}
+	count := func() {
+		ctx, cancel := context.WithTimeout(context.Background(), brief)
+		defer cancel()
+		value := []byte(strconv.Itoa(acked + 1))
+		version, err := writer.Swap(ctx, cell.Key, cell.Version, value)
+		if err != nil {
+			cell = counted(writer) // the outcome of this one is unknown; that of the last is not
 			return
 		}
+		cell, acked = stores.Cell{Key: cell.Key, Version: version, Value: value}, acked+1
 	}
-}
-
-func (c *counter) once(cell stores.Cell, n int) (stores.Cell, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), brief)
-	defer cancel()
-	value := []byte(strconv.Itoa(n))
-	version, err := c.Swap(ctx, cell.Key, cell.Version, value)
-	return stores.Cell{Key: cell.Key, Version: version, Value: value}, err
-}
-
-// look reads until it can, or until the test has ended.
-func (c *counter) look() (stores.Cell, bool) {
-	for {
-		ctx, cancel := context.WithTimeout(context.Background(), brief)
-		cell, err := c.Read(ctx, node(1))
-		cancel()
-		if err == nil {
-			return cell, true
+	var killing sync.WaitGroup
+	defer killing.Wait()
+	for kill := range kills {
+		for range 5 * (kill + 1) { // at different moments of the writes
+			count()
 		}
-		select {
-		case <-c.stop:
-			return cell, false
-		default:
-			pause()
+		started := make(chan error, 1)
+		killing.Go(func() {
+			err := s.Kill()
+			started <- errors.Join(err, s.Start())
+		})
+		for running := true; running; {
+			select {
+			case err := <-started:
+				if err != nil {
+					t.Fatalf("Kill and Start: %v", err)
+				}
+				running = false
+			default:
+				count()
+			}
 		}
+		for before, begin := acked, time.Now(); acked == before; count() {
+			if time.Since(begin) > 2*recovery {
+				t.Fatalf("no write was acknowledged for %v", 2*recovery)
+			}
+		}
+		counted(idle)
 	}
 }
