@@ -119,17 +119,12 @@ func (m LockingMemory) tryLock(ctx context.Context, key string) (unlock func(), 
 	if err != nil {
 		return nil, err
 	}
-	var mine *held
-	if fault == None {
-		mine, err = m.lock(key)
-	}
+	mine, err := m.lock(key)
 	if spoiled := m.end(ctx, op, fault); spoiled != nil {
+		m.cells.unlock(key, mine)
 		return nil, spoiled
 	}
-	if err != nil {
-		return nil, err
-	}
-	return func() { m.cells.unlock(key, mine) }, nil
+	return func() { m.cells.unlock(key, mine) }, err
 }
 
 // Crash frees every cell that this client has locked, as the end of its process
@@ -164,7 +159,7 @@ func (m *Memory) lock(key string) (*held, error) {
 func (c *cells) unlock(key string, lock *held) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.locks[key] == lock {
+	if lock != nil && c.locks[key] == lock {
 		delete(c.locks, key)
 	}
 }
