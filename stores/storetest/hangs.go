@@ -132,7 +132,7 @@ type way struct {
 	open       string // the address for the URL
 	secure     bool   // with TLS
 	session    bool   // the server answers until hang is called
-	hang, heal func()
+	hang, heal func() // of a session
 }
 
 func (r *hangs) must(err error) {
@@ -143,7 +143,6 @@ func (r *hangs) must(err error) {
 
 // atOnce returns the ways in which a server hangs from the beginning.
 func (r *hangs) atOnce() []way {
-	nothing := func() {}
 	ways := []way{
 		{name: "says nothing", open: silent(r.T, nil)},
 		{name: "no answer to the ClientHello", open: silent(r.T, r.BeforeTLS), secure: true},
@@ -152,9 +151,6 @@ func (r *hangs) atOnce() []way {
 		ways = append(ways, way{name: "no answer to the SYN", open: addr})
 	} else {
 		r.Logf("left out: no answer to the SYN: %v", err)
-	}
-	for i := range ways {
-		ways[i].hang, ways[i].heal = nothing, nothing
 	}
 	return ways
 }
@@ -248,7 +244,9 @@ func (r *hangs) try(w way) {
 	r.mu.Lock()
 	r.addrs = append(r.addrs, w.open)
 	r.mu.Unlock()
-	w.hang()
+	if w.session {
+		w.hang()
+	}
 	var calling sync.WaitGroup
 	for _, u := range users {
 		calling.Go(func() {
@@ -276,8 +274,8 @@ func (r *hangs) try(w way) {
 		calling.Go(func() { _ = r.bounded(w, "Close", 0, s.Close) })
 	}
 	calling.Wait()
-	w.heal()
 	if w.session {
+		w.heal()
 		recovered(r.T, client{r.T, recovers}, node(1))
 		r.must(recovers.Close())
 	}
