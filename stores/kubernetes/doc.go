@@ -16,7 +16,7 @@
 // store. In a pod, the server and the credentials are those of its service account; elsewhere,
 // those of a kubeconfig: the file of the option, else of KUBECONFIG, else ~/.kube/config. A user there logs in
 // by a token, a certificate or a program (exec); the files are read anew while the process runs. A
-// user with any other field, such as "as" or "password", which Kubernetes no longer takes, is refused.
+// user with any other field is refused: "as", and a user name with a password, which Kubernetes no longer takes.
 //
 // # Format
 //

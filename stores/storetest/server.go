@@ -48,8 +48,8 @@ const (
 var recovery = 60 * time.Second // a variable for our own tests
 
 // TestServer checks a [stores.Store], in one subtest for each fault: cells are damaged, the
-// server is killed, the connection is cut before or after the write has reached the server, or anywhere, or
-// the write comes too late. The test needs its own server, since it kills it.
+// server is killed, the connection is cut before the write has reached the server or anywhere else, or
+// the write and its answer come too late. The test needs its own server, since it kills it.
 //
 // After a lost connection, a Store or its driver may send a write again, but the Store must
 // not return [stores.ErrConflict] because of its own write. And a client must recover when
