@@ -26,8 +26,7 @@ import (
 type FleetConfig struct {
 	Processes int
 
-	// Open opens a store for one process, with a client of its own. The fleet closes it, and
-	// uses no locks of it.
+	// Open opens a store for one process, with a client of its own. The fleet closes it.
 	Open func(ctx context.Context) (stores.Store, error)
 
 	Window, Timeout time.Duration // of the leases, and of an operation of the store
@@ -182,11 +181,10 @@ func (r *run) open() (stores.Store, *generator.Generator, error) {
 	f := r.fleet
 	ctx, cancel := context.WithTimeout(r.ctx, startLimit)
 	defer cancel()
-	opened, err := f.Open(ctx)
+	store, err := f.Open(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	store := lockless{opened}
 	var clock monoclock.Interface = f.clocks[r.process]
 	if r.process%2 == 1 {
 		clock = monoclock.New(monoclock.WithSource(f.clocks[r.process]))
@@ -202,15 +200,6 @@ func (r *run) open() (stores.Store, *generator.Generator, error) {
 		return nil, nil, errors.Join(err, keeper.Close(), store.Close())
 	}
 	return store, gen, nil
-}
-
-// lockless is a store without locks: a run that crashes within this process would leave them locked.
-type lockless struct{ stores.Store }
-
-func (l lockless) Traits() stores.Traits {
-	traits := l.Store.Traits()
-	traits.TryLock = nil
-	return traits
 }
 
 // call issues IDs until the run ends.

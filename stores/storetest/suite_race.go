@@ -148,7 +148,8 @@ type operation struct {
 	run  func(context.Context) error
 }
 
-func operations(c client, cell stores.Cell) []operation {
+// operations are the methods of a Store that take a context.
+func operations(c stores.Store, cell stores.Cell) []operation {
 	ops := []operation{
 		{"List", func(ctx context.Context) error { _, err := c.List(ctx, "", "\x7f", all); return err }},
 		{"Read", func(ctx context.Context) error { _, err := c.Read(ctx, cell.Key); return err }},
