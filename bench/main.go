@@ -148,9 +148,7 @@ func (p program) run(ctx context.Context) error {
 		}
 		return p.deliver(r)
 	}
-	published, _ := report.Read(filepath.Join(root, "docs", "results.json")) // without it, what is not measured is missing
 	r := p.measure(ctx, commit())
-	r.Published = published
 	err := p.deliver(r)
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: the report is incomplete", errors.Join(context.Cause(ctx), err))

@@ -132,10 +132,7 @@ func (s *Set) Load(ctx context.Context, c Case, base *Case, goroutines int) *mea
 		for i := range loops {
 			loops[i] = source.Loop()
 		}
-		b.Elsewhere = append(b.Elsewhere, measure.Simple(func(n int) error { return together(loops, n/max(c.Unit, 1)) }))
-	}
-	if l.Err == nil {
-		b.Do, b.Elsewhere = b.Elsewhere[0], b.Elsewhere[1:]
+		b.Do = append(b.Do, measure.Simple(func(n int) error { return together(loops, n/max(c.Unit, 1)) }))
 	}
 	if base != nil {
 		l.Base = s.Load(ctx, *base, nil, goroutines)

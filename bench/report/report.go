@@ -31,8 +31,6 @@ type Report struct {
 	Seed        uint64    `json:"seed"`                  // of the random order of the cases
 	Machine     Machine   `json:"machine"`
 	Sections    []Section `json:"sections"`
-
-	Published *Report `json:"-"` // has the sections that this run did not measure; may be nil
 }
 
 // Machine is the machine of a run, and how much of it other programs used.
