@@ -1,6 +1,6 @@
 // Command bench measures what an ID costs on this machine, beside the least that it can
-// cost, beside other generators, and beside other ways to make an ID. It writes a report
-// as HTML, as Markdown and as JSON, and its figures as text for benchstat.
+// cost, beside other generators, and beside other ways to make an ID. It writes a page of HTML
+// for people, and for machines JSON, and text for benchstat.
 //
 //	go run ./bench                          # about 14 minutes; writes bench/out/index.html
 //	go run ./bench --quick                  # about half a minute, to see how it looks

@@ -1,5 +1,5 @@
-// Package report is a run of the benchmark: its samples and statistics, and its forms as JSON,
-// HTML, Markdown, a summary for a terminal, and benchfmt text for benchstat.
+// Package report is a run of the benchmark: its samples and statistics, and its forms: a page of
+// HTML, a summary for a terminal, Markdown to be published, JSON, and benchfmt text for benchstat.
 //
 // You need these names: [Report] has [Section] values, a section has [Table] and [Target]
 // values, and a [Cell] of a table has one sample per round. A [Chart] shows its table.
