@@ -92,7 +92,7 @@ var inMarkdown = []struct {
 	{"cost", []string{"ns", "floor", "allocs"}, []string{"Next", "Next, under a lease", "Stream.Next", "NextN(1024)", "NextAfter", "Sequence.Next", "publicid.Encode",
 		"bwmarrin/snowflake, 22-bit sequence", "rs/xid", "MongoDB ObjectID", "oklog/ulid", "segmentio/ksuid", "google/uuid v4", "google/uuid v7"}},
 	{"ceiling-cores", []string{"g1", "g64"}, []string{"Next, default layout", "bwmarrin/snowflake", "floor: clock read + compare-and-swap, a word each"}},
-	{"scaling", nil, nil},
+	{"scaling", []string{"g1", "g2", "g64"}, []string{"floor: clock read + atomic addition", "Next", "Stream.Next", "Sequence.Next", "bwmarrin/snowflake, 22-bit sequence", "rs/xid", "google/uuid v7"}},
 	{"latency-1000000", []string{"p50", "p99", "p999"}, []string{"empty loop", "Next, default layout", "bwmarrin/snowflake", "sony/sonyflake", "rs/xid", "google/uuid v7"}},
 	{"kernel-answer", []string{"restart-back-1s", "step-back-1h", "copy-shared-told"}, nil},
 	{"waste-chances", nil, nil},

@@ -153,12 +153,12 @@ func Texts(all ...string) (cells []Cell) {
 	return cells
 }
 
-// Chart shows a column of its table as bars, one per row, or all columns as lines, one per row.
+// Chart shows a column of its table as bars, one per row.
 type Chart struct {
 	ID     string `json:"id"` // unique in the report: it names a file
 	Title  string `json:"title"`
-	Column string `json:"column,omitempty"` // of the bars; "": lines
-	Label  string `json:"label"`            // of the values
+	Column string `json:"column"`
+	Label  string `json:"label"` // of the values
 }
 
 // Section returns the section with the ID. It is empty if there is none.

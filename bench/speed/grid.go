@@ -197,9 +197,7 @@ func measureScaling(ctx context.Context, run *measure.Run) report.Section {
 	for i, r := range distances.Rows {
 		distances.Rows[i].Note = "its floor: " + strings.TrimPrefix(measure.Find(g.Loads, r.Name, "g1").Base.Row, "floor: ")
 	}
-	s.Tables = []report.Table{g.table(report.Table{ID: "scaling", Title: "Million IDs per second, all goroutines together", Base: nextName,
-		Chart: &report.Chart{ID: "scaling", Title: "IDs per second by number of goroutines", Label: "million IDs per second"},
-	}, "million/s", report.More, func(l *measure.Load) report.Cell {
+	s.Tables = []report.Table{g.table(report.Table{ID: "scaling", Title: "Million IDs per second, all goroutines together", Base: nextName}, "million/s", report.More, func(l *measure.Load) report.Cell {
 		return l.Of("wall", func(ns float64) float64 { return 1e3 / ns })
 	}), distances}
 	// Who is as far from the floor with two goroutines as with one loses nothing to sharing.
