@@ -9,7 +9,7 @@
 # --config, or for --plaintext and --open. Without a store the state is in the volume /state. Containers with
 # volumes of their own issue the same IDs: give a fleet a store by TICKFLAKE_STORE. The health command knows the
 # variables and no flags of the server: give TLS by TICKFLAKE_TLS_CERT, or an address for it by TICKFLAKE_PROBES.
-FROM --platform=$BUILDPLATFORM golang:1.26 AS build
+FROM --platform=$BUILDPLATFORM docker.io/library/golang:1.26 AS build
 ARG TARGETOS TARGETARCH
 WORKDIR /src
 COPY . .

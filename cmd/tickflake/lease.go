@@ -224,46 +224,42 @@ func newLeaseReserve(c *command.Console) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return l.reserve(cmd.Context(), from, to, until, cmd.Flags().Changed("layout"))
+		var reserved []lease.Holding
+		err = l.with(cmd.Context(), func(ctx context.Context, store stores.Store) error {
+			err := lease.Reserve(ctx, store, from, to, until, lease.WithLayout(*l.layout), lease.WithTimeout(l.timeout))
+			var other *lease.LayoutMismatchError
+			if errors.As(err, &other) && !cmd.Flags().Changed("layout") {
+				err = lease.Reserve(ctx, store, from, to, until, lease.WithLayout(other.Theirs), lease.WithTimeout(l.timeout))
+			}
+			for node := from; err == nil && node <= to; node++ {
+				var h lease.Holding
+				h, err = lease.Inspect(ctx, store, node)
+				reserved = append(reserved, h)
+			}
+			return err
+		})
+		if err != nil {
+			var option *stores.OptionError
+			if errors.As(err, &option) && option.Option == "Reserve" {
+				return cli.Usage(option.Err)
+			}
+			return err
+		}
+		// A limit that was later stays as it was.
+		kept := slices.DeleteFunc(slices.Clone(reserved), func(h lease.Holding) bool { return h.Limit.Sub(until) < h.Layout.Tick })
+		if len(kept) < len(reserved) {
+			nodes := fmt.Sprintf("node number %d is", from)
+			if to > from {
+				nodes = fmt.Sprintf("node numbers %d to %d are", from, to)
+			}
+			fmt.Fprintf(l.Out, "%s reserved until %s; the layout is %s\n", nodes, until.Format(untilFormat), reserved[0].Layout)
+		}
+		for _, h := range kept {
+			fmt.Fprintf(l.Out, "node number %d is reserved until %s: that was its limit before, and no limit is lowered\n", h.Node, h.Limit.UTC().Format(untilFormat))
+		}
+		return nil // a failed write shows when the output is flushed
 	}
 	return cmd
-}
-
-func (l *leases) reserve(ctx context.Context, from, to int64, until time.Time, layoutGiven bool) error {
-	var reserved []lease.Holding
-	err := l.with(ctx, func(ctx context.Context, store stores.Store) error {
-		err := lease.Reserve(ctx, store, from, to, until, lease.WithLayout(*l.layout), lease.WithTimeout(l.timeout))
-		var other *lease.LayoutMismatchError
-		if errors.As(err, &other) && !layoutGiven {
-			err = lease.Reserve(ctx, store, from, to, until, lease.WithLayout(other.Theirs), lease.WithTimeout(l.timeout))
-		}
-		for node := from; err == nil && node <= to; node++ {
-			var h lease.Holding
-			h, err = lease.Inspect(ctx, store, node)
-			reserved = append(reserved, h)
-		}
-		return err
-	})
-	if err != nil {
-		var option *stores.OptionError
-		if errors.As(err, &option) && option.Option == "Reserve" {
-			return cli.Usage(option.Err)
-		}
-		return err
-	}
-	// A limit that was later stays as it was.
-	kept := slices.DeleteFunc(slices.Clone(reserved), func(h lease.Holding) bool { return h.Limit.Sub(until) < h.Layout.Tick })
-	if len(kept) < len(reserved) {
-		nodes := fmt.Sprintf("node number %d is", from)
-		if to > from {
-			nodes = fmt.Sprintf("node numbers %d to %d are", from, to)
-		}
-		fmt.Fprintf(l.Out, "%s reserved until %s; the layout is %s\n", nodes, until.Format(untilFormat), reserved[0].Layout)
-	}
-	for _, h := range kept {
-		fmt.Fprintf(l.Out, "node number %d is reserved until %s: that was its limit before, and no limit is lowered\n", h.Node, h.Limit.UTC().Format(untilFormat))
-	}
-	return nil // a failed write shows when the output is flushed
 }
 
 // parseUntil reads an instant, or a date, which stands for its end in UTC.

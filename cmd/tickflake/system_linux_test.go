@@ -182,7 +182,7 @@ func TestImage(t *testing.T) {
 			image[name] += value + " "
 		}
 	}
-	require.Equal(t, []string{"--platform=$BUILDPLATFORM golang:1.26 AS build", "scratch"}, stages)
+	require.Equal(t, []string{"--platform=$BUILDPLATFORM docker.io/library/golang:1.26 AS build", "scratch"}, stages)
 	mod, err := os.ReadFile("../../go.mod")
 	require.NoError(t, err)
 	assert.Contains(t, string(mod), "\ngo 1.26", "the version of the image's Go")
