@@ -95,6 +95,17 @@ func wholeNumber(s string) (int64, error) {
 	return n, nil
 }
 
+// upTo returns what reads a number from 1 to most.
+func upTo(most int64) func(string) (int, error) {
+	return func(s string) (int, error) {
+		n, err := wholeNumber(s)
+		if err == nil && (n < 1 || n > most) {
+			err = fmt.Errorf("want 1 to %d, got %d", most, n)
+		}
+		return int(n), err
+	}
+}
+
 // numberRange reads a number or a range such as 0-3, within least to most.
 func numberRange(s string, least, most int64) (from, to int64, ok bool) {
 	first, last, isRange := strings.Cut(s, "-")

@@ -120,13 +120,7 @@ func newLayoutPlan(c *command.Console) *cobra.Command {
 	}
 	number("rate", "peak rate `R` of one node, in IDs per second", &demand.RatePerNode)
 	number("years", "number `Y` of years that the layout must last from its epoch, not from now", &demand.Years)
-	command.Flag(cmd, "bits", "number `N` of bits that an ID may take, 53 if it must survive as a JavaScript number (default 63)", &demand.Bits, func(s string) (int, error) {
-		n, err := wholeNumber(s)
-		if err == nil && (n < 1 || n > 63) { // Plan takes 0 for the default
-			err = fmt.Errorf("want 1 to 63, got %d", n)
-		}
-		return int(n), err
-	})
+	command.Flag(cmd, "bits", "number `N` of bits that an ID may take, 53 if it must survive as a JavaScript number (default 63)", &demand.Bits, upTo(63)) // Plan takes 0 for the default
 	epoch := snowflake.Default().Epoch.Format(time.DateOnly)
 	command.Flag(cmd, "epoch", "`INSTANT` from which time counts, such as 2026-01-01 (default "+epoch+")", &demand.Epoch, snowflake.ParseEpoch)
 	cmd.Flags().SortFlags = false
@@ -145,19 +139,8 @@ func newLayoutPlan(c *command.Console) *cobra.Command {
 			info.Demand = &demandJSON{demand.Nodes, demand.RatePerNode, demand.Years}
 			return printLayouts(c.Out, *format, info)
 		}
-		return info.describe(c.Out, []string{"demand", demandText(demand, cmd.Flags().Changed)})
+		return info.describe(c.Out, []string{"demand", fmt.Sprintf("%s nodes, %s IDs per second per node, %s years from the epoch",
+			command.Number(demand.Nodes), command.Number(demand.RatePerNode), command.Number(demand.Years))})
 	}
 	return cmd
-}
-
-// demandText returns a demand, and says what in it was not given.
-func demandText(d snowflake.Demand, given func(flag string) bool) string {
-	note := func(flag string) string {
-		if given(flag) {
-			return ""
-		}
-		return " (default of --" + flag + ")"
-	}
-	return fmt.Sprintf("%s nodes, %s IDs per second per node%s, %s years from the epoch%s",
-		command.Number(d.Nodes), command.Number(d.RatePerNode), note("rate"), command.Number(d.Years), note("years"))
 }

@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 
 // commands are those of the scripts beside the ones of testscript; see TestScripts.
 var commands = map[string]func(*testscript.TestScript, bool, []string){
-	"exits": exits, "fails": fails, "start": start, "signal": signalTo, "close": closePipe, "end": end, "until": until, "terminal": terminal,
+	"exits": exits, "fails": fails, "start": start, "signal": signalTo, "close": closePipe, "end": end, "until": until,
 }
 
 // TestScripts runs the stories in testdata with the program as a process of its own. They use the
@@ -58,7 +58,6 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 //	close NAME                            close the pipe of its output
 //	end CODE NAME                         wait for its end; its output is that of this command
 //	until PATTERN PROGRAM ARGS...         run a program until its output is like PATTERN
-//	terminal CODE PATTERN ANSWER ARGS...  run tickflake on a terminal, wait for PATTERN, and type ANSWER
 func TestScripts(t *testing.T) {
 	if signal.Ignored(os.Interrupt) { // a shell does so for what runs in its background
 		signal.Notify(make(chan os.Signal, 1), os.Interrupt) // the programs that are started do not ignore it

@@ -138,7 +138,8 @@ func (p *place) within(ctx context.Context) (context.Context, context.CancelFunc
 // open opens the store.
 func (p *place) open(ctx context.Context) (stores.Store, error) {
 	if p.url != "" {
-		return p.openURL(ctx, p.url)
+		store, err := stores.Open(ctx, p.url)
+		return store, p.urlError(err)
 	}
 	path, err := p.defaultPath()
 	if err == nil {
@@ -148,11 +149,6 @@ func (p *place) open(ctx context.Context) (stores.Store, error) {
 		}
 	}
 	return nil, fmt.Errorf("%w; --store names another directory or a store", err)
-}
-
-func (p *place) openURL(ctx context.Context, url string) (stores.Store, error) {
-	store, err := stores.Open(ctx, url)
-	return store, p.urlError(err)
 }
 
 // urlError turns the error of a URL that names no store into a usage error.
