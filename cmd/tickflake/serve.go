@@ -62,8 +62,8 @@ SIGINT or SIGTERM ends the server in order: it is not ready for --unready-for, t
 takes no new connection, finishes the requests that run, and releases its node
 number. A second signal cuts that short, and a third one kills it; signals within
 100 ms count as one. If the server loses its --node for good, it ends with the exit
-code 1, so that a supervisor can start it again. systemd can pass the sockets resp,
-http, grpc and probes, and is told when the server is ready.
+code 1, so that a supervisor can start it again. systemd is told when the server is
+ready.
 
 ` + nodeStoresHelp + `
 Sequences are in the directory ` + sequenceDirectory + ` beside them, or in the store.`
@@ -73,7 +73,7 @@ const serveExamples = `  tickflake serve
   tickflake serve --store etcd://10.0.0.1:2379 --config /etc/tickflake/serve.yaml
   tickflake serve --print-config > serve.yaml`
 
-// protocols are the names of the flags of the addresses, and of sockets from systemd.
+// protocols are the names of the flags of the addresses.
 var protocols = []string{"resp", "http", "grpc", "probes"}
 
 // serving is the command serve, with its settings.

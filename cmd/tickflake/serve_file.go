@@ -108,9 +108,6 @@ func textsOf(n yaml.Node, list bool) (texts []string, err error) {
 		nodes = n.Content
 	}
 	for _, node := range nodes {
-		if node.Kind == yaml.AliasNode {
-			node = node.Alias
-		}
 		if node.Kind != yaml.ScalarNode || node.Tag == "!!null" {
 			return nil, errors.New("want a value")
 		}
