@@ -47,7 +47,7 @@ or fail with the name of the new store if there is none.
 A number whose limit is more than two windows ahead of this clock begins later in
 the other store; if most are, and not reserved, the command refuses, since the
 clock is wrong. It writes each number once. If it ends early, run it again: it
-continues, and prints the same numbers. It asks first, unless --yes is given.`
+continues, and prints the same numbers.`
 
 // nodesOf reads a node number, a range, or a part of a layout as in datacenter=3.
 func nodesOf(text string, layout snowflake.Layout) (from, to int64, err error) {
@@ -175,7 +175,7 @@ func newLeaseEnd(c *command.Console) *cobra.Command {
 	to := cmd.Flags().String("to", "", "`URL` or name of the new store, for the errors of processes that still use this one; user, password and options of a URL are left out")
 	_ = cmd.MarkFlagRequired("to") // it was just added
 	command.CompleteFlag(cmd, "to")
-	yes := cmd.Flags().Bool("yes", false, "do not ask")
+	yes := cmd.Flags().Bool("yes", false, "do not ask, which needs a terminal")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		name := publicName(*to)

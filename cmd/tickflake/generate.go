@@ -46,14 +46,6 @@ const (
 	flushEvery = 100 * time.Millisecond
 )
 
-// issue is the command generate, with its flags.
-type issue struct {
-	*command.Console
-	*issuing
-	count  int64
-	format *string
-}
-
 func newGenerate(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "generate",
@@ -62,43 +54,37 @@ func newGenerate(c *command.Console) *cobra.Command {
 		Example: generateExamples,
 		Args:    noArgs,
 	}
-	g := &issue{Console: c, count: 1}
-	command.Flag(cmd, "count", "number `N` of IDs, at least 1 (default 1)", &g.count, atLeast("1", wholeNumber))
-	g.issuing = newIssuing(cmd)
-	g.format = command.ChoiceFlag(cmd, "format", "`FORM` of the IDs, json being what 'tickflake decode' prints", append(slices.Clone(formNames), command.FormatJSON)...)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return g.run(cmd) }
-	return cmd
-}
-
-func (g *issue) run(cmd *cobra.Command) error {
-	gen, err := g.claim(cmd.Context(), logger(g.Err))
-	switch {
-	case isA[cli.Interruption](err):
-		return cutShort(err, g.Out, "IDs", 0, g.count)
-	case err != nil:
-		return err
-	}
-	defer gen.Close()
-	return g.print(cmd.Context(), gen.NextNContext)
-}
-
-// print issues the IDs, and writes a line for each in the format.
-func (g *issue) print(ctx context.Context, take func(context.Context, []snowflake.ID) (int, error)) error {
-	line := func(id snowflake.ID) (string, error) {
-		decoded, err := g.layout.Decode(id)
-		if err != nil {
-			return "", err
+	count := int64(1)
+	command.Flag(cmd, "count", "number `N` of IDs, at least 1 (default 1)", &count, atLeast("1", wholeNumber))
+	g := newIssuing(cmd)
+	format := command.ChoiceFlag(cmd, "format", "`FORM` of the IDs, json being what 'tickflake decode' prints", append(slices.Clone(formNames), command.FormatJSON)...)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		ctx := cmd.Context()
+		gen, err := g.claim(ctx, logger(c.Err))
+		switch {
+		case isA[cli.Interruption](err):
+			return cutShort(err, c.Out, "IDs", 0, count)
+		case err != nil:
+			return err
 		}
-		object, err := decoded.MarshalJSON()
-		return string(object), err
+		defer gen.Close()
+		line := func(id snowflake.ID) (string, error) {
+			decoded, err := g.layout.Decode(id)
+			if err != nil {
+				return "", err
+			}
+			object, err := decoded.MarshalJSON()
+			return string(object), err
+		}
+		if form, ok := forms[*format]; ok {
+			line = func(id snowflake.ID) (string, error) { return form.format(id), nil }
+		}
+		// A batch of at most one tick's IDs waits for at most one tick, so the strategy
+		// decides about it as about a single ID.
+		batch := min(maxBatch, g.layout.Capacity().IDsPerTick)
+		return printLines(ctx, c.Out, "IDs", count, batch, gen.NextNContext, line)
 	}
-	if form, ok := forms[*g.format]; ok {
-		line = func(id snowflake.ID) (string, error) { return form.format(id), nil }
-	}
-	// A batch of at most one tick's IDs waits for at most one tick, so the strategy
-	// decides about it as about a single ID.
-	batch := min(maxBatch, g.layout.Capacity().IDsPerTick)
-	return printLines(ctx, g.Out, "IDs", g.count, batch, take, line)
+	return cmd
 }
 
 // printLines takes count things, up to batch at a time, and writes a line for each.

@@ -55,9 +55,7 @@ const leaseReleaseHelp = `Release a node number whose process is gone.
 That is rarely needed: a number is free one window after UNTIL, and in a directory
 as soon as its process has ended. It is safe if the holder is alive after all: the
 next grant begins where the holder's grant ends, and the holder claims another
-number. In a directory, the number of a process that is alive is not released.
-
-The command asks first, unless --yes is given. Without a terminal, give --yes.`
+number. In a directory, the number of a process that is alive is not released.`
 
 // leases is common to the lease commands.
 type leases struct {
@@ -147,7 +145,7 @@ func newLeaseRelease(c *command.Console) *cobra.Command {
 		Args: oneArg(1, "node numbers", "one"),
 	}
 	l := newLeases(c, cmd, false)
-	yes := cmd.Flags().Bool("yes", false, "do not ask")
+	yes := cmd.Flags().Bool("yes", false, "do not ask, which needs a terminal")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		node, to, err := nodeRange(args[0])
 		if err == nil && node != to {

@@ -254,18 +254,13 @@ func fails(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// child returns a command in the directory of a script, with the variables that scripts set.
-func child(ts *testscript.TestScript, name string, args ...string) *exec.Cmd {
-	cmd := exec.Command(name, args...)
+func start(ts *testscript.TestScript, _ bool, args []string) {
+	cmd := exec.Command(args[2], args[3:]...)
 	cmd.Dir, cmd.Env = ts.MkAbs("."), os.Environ()
 	for _, variable := range []string{"XDG_STATE_HOME", "TICKFLAKE_STORE", "TOKEN"} {
 		cmd.Env = append(cmd.Env, variable+"="+ts.Getenv(variable))
 	}
-	return cmd
-}
-
-func start(ts *testscript.TestScript, _ bool, args []string) {
-	p, err := launch(child(ts, args[2], args[3:]...), args[1])
+	p, err := launch(cmd, args[1])
 	ts.Check(err)
 	ts.Defer(p.kill)
 	processes(ts)[args[0]] = p

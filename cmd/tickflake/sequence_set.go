@@ -40,8 +40,7 @@ use it. A sequence is never set back: the next number is not lowered, and the
 maximum not below a number that was granted.
 
 The command prints the sequence before and after. With --next it asks first, since
-the numbers between are never issued; --yes answers that. Without a terminal, give
---yes.
+the numbers between are never issued.
 
 If the store lost writes, the sequence went back, and no numbers are granted. Then
 give --next with a number above all that were used.`
@@ -58,9 +57,7 @@ once more prints the same.
 
 With --format json it prints an object as 'tickflake sequence list' does, with two
 fields more: continued, the definition that continues it, or null if no number is
-left, and command, or null if only a program knows the names of its periods.
-
-The command asks first, unless --yes is given. Without a terminal, give --yes.`
+left, and command, or null if only a program knows the names of its periods.`
 
 // modes are the modes of a sequence, the default first.
 var modes = []string{sequence.Segmented.String(), sequence.Ordered.String()}
@@ -194,7 +191,7 @@ func newSequenceSet(c *command.Console) *cobra.Command {
 	step := stepFlag(cmd)
 	cmd.Flags().Lookup("step").Usage = "numbers that a process reserves at a time, a range `MIN-MAX` or one number"
 	cmd.MarkFlagsOneRequired("next", "max", "step")
-	yes := cmd.Flags().Bool("yes", false, "do not ask")
+	yes := cmd.Flags().Bool("yes", false, "do not ask, which needs a terminal")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		change.MinStep, change.MaxStep = step.least, step.most
 		ctx, name := cmd.Context(), args[0]
@@ -234,7 +231,7 @@ func newSequenceDelete(c *command.Console) *cobra.Command {
 	}
 	s := newSequences(c, cmd)
 	format := formatFlag(cmd)
-	yes := cmd.Flags().Bool("yes", false, "do not ask")
+	yes := cmd.Flags().Bool("yes", false, "do not ask, which needs a terminal")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx, name := cmd.Context(), args[0]
 		info, err := s.inspect(ctx, name)

@@ -209,17 +209,14 @@ func (p *place) consent() {
 // store, or that the disk hung for all of --timeout.
 func (p *place) missing(ctx context.Context) (string, error) {
 	scheme, err := p.scheme()
-	if err != nil {
+	if err != nil || scheme != "" && scheme != "file" {
 		return "", err
 	}
 	path := p.url
-	switch {
-	case path == "":
+	if path == "" {
 		path, err = p.defaultPath()
-	case scheme == "file":
+	} else if scheme == "file" {
 		path, err = directory.PathOf(path)
-	case scheme != "":
-		return "", nil
 	}
 	if err != nil {
 		return "", nil // the error of open says more
@@ -230,11 +227,11 @@ func (p *place) missing(ctx context.Context) (string, error) {
 		_, err := os.Stat(path)
 		return !errors.Is(err, os.ErrNotExist), nil
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return "", fmt.Errorf("directory %s: %w", path, err)
-	case found:
-		return "", nil
+	}
+	if found {
+		path = ""
 	}
 	return path, nil
 }

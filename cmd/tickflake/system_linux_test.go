@@ -74,9 +74,8 @@ func TestCommandsWhileADiskHangs(t *testing.T) {
 				return p
 			}
 			require.NoError(t, exec.Command("tickflake", "sequence", "create", "orders", "--store", path).Run())
-			running := start("generate --window 300ms --timeout 1s --count 1000000000000", `^\d`)
 			back := hang()
-			hung := []*process{running}
+			var hung []*process
 			for _, args := range []string{
 				"generate", "lease list", "lease list 0-3", "store check", "lease release 0 --yes", "lease reserve 7 --until 2090-02-02",
 				"sequence create invoices", "sequence next orders", "sequence list", "sequence list orders",
@@ -86,14 +85,8 @@ func TestCommandsWhileADiskHangs(t *testing.T) {
 			}
 			for _, p := range hung {
 				said, err := p.out.ReadString('\n')
-				for err == nil && p == running && !strings.HasPrefix(said, "tickflake: ") { // IDs, and the log
-					said, err = p.out.ReadString('\n')
-				}
 				require.NoError(t, err, p.cmd.Args)
-				switch {
-				case p == running:
-					assert.Contains(t, said, "grant of node 0 ended")
-				case strings.Contains(said, "(--timeout)") || kind == "silent FUSE": // a frozen disk can be read
+				if strings.Contains(said, "(--timeout)") || kind == "silent FUSE" { // a frozen disk can be read
 					assert.Contains(t, said, "gave up after 500ms (--timeout)", p.cmd.Args)
 					assert.Contains(t, said, path)
 				}
