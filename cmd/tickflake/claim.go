@@ -109,7 +109,7 @@ func (i *claiming) keeper(ctx context.Context, log *slog.Logger, options ...leas
 	}
 	options = append(options, lease.WithLogger(log), lease.WithLayout(*i.layout), lease.WithVMClock(*i.vmclock))
 	if i.node >= 0 {
-		options = append(options, lease.WithNode(lease.NodeNumber(i.node)))
+		options = append(options, lease.WithNode(i.node))
 	}
 	if i.window > 0 {
 		options = append(options, lease.WithWindow(i.window))

@@ -130,14 +130,15 @@ func TestReference(t *testing.T) {
 	add(root)
 	serve, _, err := root.Find([]string{"serve"})
 	require.NoError(t, err)
-	page += "\n## Settings of the service\n\nEach is a flag, a variable and a key of the [file](service.md#settings).\n\n| flag | default | meaning |\n|---|---|---|\n"
+	page += "\n## Settings of the service\n\nEach is a flag, a variable and a key of the [file](service.md#settings); `tickflake serve --help` says more.\n\n| flag | default | meaning |\n|---|---|---|\n"
 	serve.Flags().VisitAll(func(f *pflag.Flag) {
 		value, usage := pflag.UnquoteUsage(f)
 		shown := strings.Trim(f.DefValue, "[]")
 		if found := inText.FindStringSubmatchIndex(usage); found != nil {
 			shown, usage = strings.Trim(usage[found[2]:found[3]], `"`), usage[:found[0]]
 		}
-		usage = strings.ReplaceAll(strings.TrimPrefix(usage, value+" "), ", see above", "") // the column before has the value's name
+		usage = strings.TrimPrefix(usage, value+" ")                                    // which stands in the column before
+		usage = regexp.MustCompile("(, see above|[;:] ).*").ReplaceAllString(usage, "") // --help says the rest
 		row("`--"+strings.TrimSpace(f.Name+" "+value)+"`", cmp.Or(shown, "–"), usage)
 	})
 	page += "\n## Metrics\n\n[The table of all metrics](../otel/README.md#the-metrics) stands beside the alerts on them; " +

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -19,14 +20,14 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-const leaseFleetHelp = `Show which node numbers a store has, and from when on; or, with --nodes, found its
+const leaseFleetHelp = `Show which node numbers a store has, and from when on; or, with --nodes, create its
 fleet with them.
 
 Stores with one layout and different numbers are sites of it, such as regions:
-they need nothing in common, and their IDs never meet. Found each before a process
-uses it, since the first process of an unused store founds a fleet with all
-numbers. What a store has never grows, and its floor never moves; 'tickflake lease
-end' takes numbers away. To found the same again is no error.
+they need nothing in common, and their IDs never meet. Create each fleet before a
+process uses the store: else the first process creates one with all numbers. A store
+never gets more numbers, and its floor never moves; 'tickflake lease end' takes
+numbers away. To create the same fleet again is no error.
 
 NODES is a number, a range such as 512-1023, or a part of a layout that names its
 parts, such as datacenter=3. --later gives a number that begins later than the floor.
@@ -35,14 +36,14 @@ With --format json the fleet is an object with the fields layout, from, to, floo
 ended and left (to which stores numbers were moved).`
 
 const leaseEndHelp = `Give node numbers away for good: those in NODES, at the lower or the upper end of
-what the store has, or all. It prints the command that founds another store with
-them: run that once, for one store, before a process uses it. docs/move.md has all
-steps.
+what the store has, or all. It prints the command that creates the fleet of another
+store with them: run that once, for one store, before a process uses it.
+docs/move.md has all steps.
 
 No process is granted anything with these numbers by this store any more, whatever
-any clock says. That cannot be undone; another namespace of the same server can be
-founded. Running processes issue the rest of their grants, then use another number,
-or fail with the name of the new store if there is none.
+any clock says. That cannot be undone; to stay on the same server, use another
+namespace of it. Running processes issue the rest of their grants, then use another
+number, or fail with the name of the new store if there is none.
 
 A number whose limit is more than two windows ahead of this clock begins later in
 the other store; if most are, and not reserved, the command refuses, since the
@@ -69,7 +70,7 @@ func nodesOf(text string, layout snowflake.Layout) (from, to int64, err error) {
 func newLeaseFleet(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fleet",
-		Short: "Show which node numbers a store has, or found its fleet",
+		Short: "Show which node numbers a store has, or create its fleet",
 		Long:  leaseFleetHelp,
 		Example: `  tickflake lease fleet --store etcd://10.0.0.1:2379
   tickflake lease fleet --nodes 512-1023 --store etcd://eu.example.com
@@ -78,7 +79,7 @@ func newLeaseFleet(c *command.Console) *cobra.Command {
 	}
 	l := newLeases(c, cmd, true)
 	format := formatFlag(cmd)
-	nodes := cmd.Flags().String("nodes", "", "`NODES` to found a fleet with")
+	nodes := cmd.Flags().String("nodes", "", "`NODES` to create a fleet with")
 	datacenter := cmd.Flags().String("datacenter", "", "`N`, the same as --nodes datacenter=N")
 	var want lease.Fleet
 	command.Flag(cmd, "floor", "`DATE` before which no process claims a number", &want.Floor, parseUntil)
@@ -100,10 +101,12 @@ func newLeaseFleet(c *command.Console) *cobra.Command {
 			}
 			want.Later = append(want.Later, lease.Later{Node: n, Until: at})
 		}
-		if *nodes == "" {
-			if err := l.mustExist(cmd.Context()); err != nil {
-				return err
-			}
+		made, err := l.missing(cmd.Context())
+		if *nodes == "" && err == nil && made != "" {
+			err = l.missingError(made)
+		}
+		if err != nil {
+			return err
 		}
 		f, err := ask(cmd.Context(), l.place, func(ctx context.Context, store stores.Store) (lease.Fleet, error) {
 			f, err := lease.ReadFleet(ctx, store)
@@ -122,6 +125,9 @@ func newLeaseFleet(c *command.Console) *cobra.Command {
 			}
 			return lease.ReadFleet(ctx, store)
 		})
+		if err != nil && made != "" {
+			_ = os.Remove(made) // unless it has cells
+		}
 		if err != nil {
 			return err
 		}
@@ -161,7 +167,7 @@ func (l *leases) show(f lease.Fleet, format string) error {
 func newLeaseEnd(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "end [NODES]",
-		Short: "Give node numbers away, and print what founds a store with them",
+		Short: "Give node numbers away, and print what creates a fleet with them",
 		Long:  leaseEndHelp,
 		Example: `  tickflake lease end --store ./ids --to etcd://10.0.0.1:2379 --yes
   tickflake lease end 512-1023 --store etcd://10.0.0.1 --to etcd://10.0.9.1`,
@@ -223,12 +229,12 @@ func newLeaseEnd(c *command.Console) *cobra.Command {
 				Now     time.Time `json:"now"` // that limits were compared with
 			}{other, name, found, now})
 		}
-		fmt.Fprintf(l.Out, "# %s have left for %s. Found that store with them, once, before a process uses it:\n", which, name)
+		fmt.Fprintf(l.Out, "# %s have left for %s. Create its fleet with them, once, before a process uses that store:\n", which, name)
 		if store == `"$NEW"` {
 			fmt.Fprintf(l.Out, "# NEW is its URL.\n")
 		}
 		if len(other.Later) > 0 {
-			fmt.Fprintf(l.Out, "# Those with --later were granted more than two windows ahead of this clock, which says %s.\n", now.Format(time.RFC3339))
+			fmt.Fprintf(l.Out, "# Those with --later were granted more than two windows ahead of the clock when they left; this one says %s.\n", now.Format(time.RFC3339))
 		}
 		_, err = fmt.Fprintln(l.Out, found)
 		return err

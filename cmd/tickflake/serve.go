@@ -230,7 +230,7 @@ func (s *serving) serve(ctx context.Context, log *slog.Logger) (err error) {
 	if err != nil {
 		return s.refused(err)
 	}
-	s.greet(log, listeners, config.StoreName, gen.Keeper().Stats().VMClock)
+	s.greet(log, listeners, config.StoreName)
 	s.notify(log, daemon.SdNotifyReady)
 	return s.until(ctx, log, running, hangups, gen.Keeper().Err)
 }
