@@ -118,21 +118,3 @@ func numberRange(s string, least, most int64) (from, to int64, ok bool) {
 	}
 	return from, to, err == nil && least <= from && from <= to && to <= most
 }
-
-func noArgs(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return fmt.Errorf("%s takes no arguments, got %q", cmd.Name(), args[0])
-	}
-	return nil
-}
-
-// oneArg checks that there is one argument, or none if least is 0. things are its kind, and
-// want says which.
-func oneArg(least int, things, want string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) < least || len(args) > 1 {
-			return fmt.Errorf("%d %s given, want %s", len(args), things, want)
-		}
-		return nil
-	}
-}

@@ -75,7 +75,7 @@ func newLeaseFleet(c *command.Console) *cobra.Command {
 		Example: `  tickflake lease fleet --store etcd://10.0.0.1:2379
   tickflake lease fleet --nodes 512-1023 --store etcd://eu.example.com
   tickflake lease fleet --datacenter 3 --layout twitter --store etcd://eu.example.com`,
-		Args: noArgs,
+		Args: cobra.NoArgs,
 	}
 	l := newLeases(c, cmd, true)
 	format := formatFlag(cmd)
@@ -171,7 +171,7 @@ func newLeaseEnd(c *command.Console) *cobra.Command {
 		Long:  leaseEndHelp,
 		Example: `  tickflake lease end --store ./ids --to etcd://10.0.0.1:2379 --yes
   tickflake lease end 512-1023 --store etcd://10.0.0.1 --to etcd://10.0.9.1`,
-		Args: oneArg(0, "arguments", "at most one: a range such as 512-1023, or a part such as datacenter=3"),
+		Args: cobra.MaximumNArgs(1),
 	}
 	l := newLeases(c, cmd, false)
 	l.timeout = time.Minute // it writes all node numbers

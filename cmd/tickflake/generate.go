@@ -52,7 +52,7 @@ func newGenerate(c *command.Console) *cobra.Command {
 		Short:   "Issue IDs, one per line",
 		Long:    generateHelp,
 		Example: generateExamples,
-		Args:    noArgs,
+		Args:    cobra.NoArgs,
 	}
 	count := int64(1)
 	command.Flag(cmd, "count", "number `N` of IDs, at least 1 (default 1)", &count, atLeast("1", wholeNumber))

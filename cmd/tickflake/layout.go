@@ -38,10 +38,6 @@ Node and sequence get the bits that they need, and the time field all the others
 The output states the demand that the layout is for. If the demand does not fit, the
 error says what would fit, and the exit code is 1.`
 
-// defaultDemand is what a service needs at most, in most cases: a burst of 10,000 IDs per
-// second in each process, for a working life.
-var defaultDemand = snowflake.Demand{RatePerNode: 10_000, Years: 50}
-
 func newLayout(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "layout",
@@ -59,7 +55,7 @@ func newLayoutList(c *command.Console) *cobra.Command {
 		Long:  layoutListHelp,
 		Example: `  tickflake layout list
   tickflake layout list --format json | jq -r 'select(.over | not).name'`,
-		Args: noArgs,
+		Args: cobra.NoArgs,
 	}
 	format := formatFlag(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
@@ -80,7 +76,7 @@ func newLayoutShow(c *command.Console) *cobra.Command {
 		Example: `  tickflake layout show twitter
   tickflake layout show 41/10/12,epoch=2026-01-01
   tickflake layout show time=39,sequence=8,machine=16,tick=10ms --format json`,
-		Args:              oneArg(1, "layouts", "one: a name or a spec"),
+		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.FixedCompletions(layoutCompletions(), cobra.ShellCompDirectiveNoFileComp),
 	}
 	format := formatFlag(cmd)
@@ -105,9 +101,10 @@ func newLayoutPlan(c *command.Console) *cobra.Command {
 		Example: `  tickflake layout plan --nodes 3000
   tickflake layout plan --nodes 100 --rate 50000 --years 30
   tickflake layout plan --nodes 16 --rate 500 --years 50 --epoch 2026-01-01 --bits 53`,
-		Args: noArgs,
+		Args: cobra.NoArgs,
 	}
-	demand := defaultDemand
+	// What a service needs at most, in most cases: a burst of 10,000 IDs per second in each process, for a working life.
+	demand := snowflake.Demand{RatePerNode: 10_000, Years: 50}
 	command.Flag(cmd, "nodes", "number `N` of generators that issue IDs at once", &demand.Nodes, wholeNumber)
 	number := func(name, usage string, value *float64) {
 		command.Flag(cmd, name, fmt.Sprintf("%s (default %g)", usage, *value), value, func(s string) (float64, error) {

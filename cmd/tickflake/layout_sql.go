@@ -57,7 +57,7 @@ func newLayoutSQL(c *command.Console) *cobra.Command {
   tickflake layout sql twitter --dialect mysql
   tickflake layout sql --node 1023
   tickflake layout sql --partitions orders --from 2027-01 --months 12`,
-		Args:              oneArg(0, "layouts", "at most one: a name or a spec"),
+		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: cobra.FixedCompletions(layoutCompletions(), cobra.ShellCompDirectiveNoFileComp),
 	}
 	dialect := command.ChoiceFlag(cmd, "dialect", "`DIALECT` of the SQL; mysql is for MariaDB too", "postgres", "mysql")

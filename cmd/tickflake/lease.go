@@ -97,7 +97,7 @@ func newLeaseList(c *command.Console) *cobra.Command {
 		Example: `  tickflake lease list
   tickflake lease list 0-3 --store 'etcd://10.0.0.1:2379?namespace=orders'
   tickflake lease list -o json | jq -r 'select(.state == "held").owner'`,
-		Args: oneArg(0, "arguments", "at most one: a node number, or a range such as 0-3"),
+		Args: cobra.MaximumNArgs(1),
 	}
 	l := newLeases(c, cmd, false)
 	format := formatFlag(cmd)
@@ -142,7 +142,7 @@ func newLeaseRelease(c *command.Console) *cobra.Command {
 		Long:  leaseReleaseHelp,
 		Example: `  tickflake lease release 7
   tickflake lease release 7 --store etcd://10.0.0.1:2379 --yes`,
-		Args: oneArg(1, "node numbers", "one"),
+		Args: cobra.ExactArgs(1),
 	}
 	l := newLeases(c, cmd, false)
 	yes := cmd.Flags().Bool("yes", false, "do not ask, which needs a terminal")
@@ -210,7 +210,7 @@ func newLeaseReserve(c *command.Console) *cobra.Command {
 		Long:  leaseReserveHelp,
 		Example: `  tickflake lease reserve 0-3 --until 2027-06-30
   tickflake lease reserve 7 --until 2027-06-30T12:00:00Z --store etcd://10.0.0.1:2379`,
-		Args: oneArg(1, "arguments", "one: a node number, or a range such as 0-3"),
+		Args: cobra.ExactArgs(1),
 	}
 	l := newLeases(c, cmd, true)
 	cmd.Flags().Lookup("layout").Usage = "`NAME|SPEC` of the layout of an empty store (default \"" + snowflake.Default().Name + "\")"

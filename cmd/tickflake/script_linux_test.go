@@ -132,39 +132,31 @@ type shared struct {
 	left *atomic.Int64 // operations
 }
 
-func (s shared) ask(ctx context.Context) error {
+// asked does an operation, unless the server hangs or is away.
+func asked[T any](ctx context.Context, s shared, do func() (T, error)) (answer T, err error) {
 	if s.left.Add(-1) < 0 {
 		<-ctx.Done()
-		return ctx.Err()
+		return answer, ctx.Err()
 	}
 	if _, err := os.Stat(s.away); err == nil {
-		return errors.New("nobody answers")
+		return answer, errors.New("nobody answers")
 	}
-	return nil
+	return do()
 }
 
 // Traits has no locks.
 func (shared) Traits() stores.Traits { return stores.Traits{} }
 
 func (s shared) List(ctx context.Context, from, to string, limit int) ([]stores.Cell, error) {
-	if err := s.ask(ctx); err != nil {
-		return nil, err
-	}
-	return s.Store.List(ctx, from, to, limit)
+	return asked(ctx, s, func() ([]stores.Cell, error) { return s.Store.List(ctx, from, to, limit) })
 }
 
 func (s shared) Read(ctx context.Context, key string) (stores.Cell, error) {
-	if err := s.ask(ctx); err != nil {
-		return stores.Cell{}, err
-	}
-	return s.Store.Read(ctx, key)
+	return asked(ctx, s, func() (stores.Cell, error) { return s.Store.Read(ctx, key) })
 }
 
 func (s shared) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
-	if err := s.ask(ctx); err != nil {
-		return 0, err
-	}
-	return s.Store.Swap(ctx, key, version, value)
+	return asked(ctx, s, func() (uint64, error) { return s.Store.Swap(ctx, key, version, value) })
 }
 
 // process is a program that runs, until a test lets it end.

@@ -295,7 +295,7 @@ func newServeToken(c *command.Console) *cobra.Command {
 		Short:   "Make a token for a client, and print it with its hash",
 		Long:    serveTokenHelp,
 		Example: "  tickflake serve token",
-		Args:    noArgs,
+		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			token := rand.Text()
 			sum := sha256.Sum256([]byte(token))

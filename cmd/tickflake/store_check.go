@@ -44,7 +44,7 @@ func newStoreCheck(c *command.Console) *cobra.Command {
 		Long:  storeCheckHelp,
 		Example: `  tickflake store check --store redis://10.0.0.1
   TICKFLAKE_STORE=postgres://ids:secret@db.example.com/ids tickflake store check`,
-		Args: noArgs,
+		Args: cobra.NoArgs,
 	}
 	place := placeFlags(cmd, keptCells, func() string { return "" })
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
