@@ -20,7 +20,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/cmd/internal/command"
-	"github.com/tickflake/tickflake/service/servicetest"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
@@ -106,21 +105,6 @@ func TestExecPage(t *testing.T) {
 				require.True(t, slices.IsSorted(ids) && len(slices.Compact(ids)) == 5000)
 			}
 		})
-	}
-}
-
-// TestServiceErrors makes sure that the table of docs/service.md has each code of the service, with its
-// words in the protocols.
-func TestServiceErrors(t *testing.T) {
-	text, err := os.ReadFile("../../docs/service.md")
-	require.NoError(t, err)
-	for code, word := range servicetest.Words[servicetest.RESP] {
-		cells := regexp.MustCompile("(?m)^\\| `" + code + "` \\|(.*?)\\|(.*?)\\|(.*?)\\|").FindStringSubmatch(string(text))
-		if assert.NotNil(t, cells, code) {
-			assert.Contains(t, cells[1], "`"+word+"`", code)
-			assert.Equal(t, servicetest.Words[servicetest.HTTP][code], strings.TrimSpace(cells[2])+" "+code)
-			assert.Equal(t, strings.ToLower(servicetest.Words[servicetest.GRPC][code]), strings.ToLower(strings.NewReplacer("_", "", "`", "", " ", "").Replace(cells[3])))
-		}
 	}
 }
 
