@@ -62,15 +62,15 @@ var requests = []struct {
 }
 
 func ids(n int64) func(servicetest.Caller) error {
-	return func(c servicetest.Caller) error { _, err := c.IDs(n); return err }
+	return func(c servicetest.Caller) error { _, err := c.IDs(context.Background(), n); return err }
 }
 
 func take(name string, n int64) func(servicetest.Caller) error {
-	return func(c servicetest.Caller) error { _, err := c.Numbers(name, n); return err }
+	return func(c servicetest.Caller) error { _, err := c.Numbers(context.Background(), name, n); return err }
 }
 
 func look(name string) func(servicetest.Caller) error {
-	return func(c servicetest.Caller) error { _, err := c.Granted(name); return err }
+	return func(c servicetest.Caller) error { _, err := c.Granted(context.Background(), name); return err }
 }
 
 // refused checks that a call of a protocol was refused with a code.
@@ -104,16 +104,16 @@ func TestRequests(t *testing.T) {
 	for _, protocol := range servicetest.Protocols {
 		c := r.caller(protocol, shop)
 		for range 2 {
-			got, err := c.IDs(50)
+			got, err := c.IDs(t.Context(), 50)
 			require.NoError(t, err, protocol)
 			require.Len(t, got, 50, protocol)
 			all = append(all, got...)
-			number, err := c.Numbers("orders", 3)
+			number, err := c.Numbers(t.Context(), "orders", 3)
 			require.NoError(t, err, protocol)
 			require.Equal(t, last+3, number, protocol)
 			last = number
 		}
-		highest, err := c.Granted("orders")
+		highest, err := c.Granted(t.Context(), "orders")
 		require.NoError(t, err, protocol)
 		require.GreaterOrEqual(t, highest, last, protocol)
 	}

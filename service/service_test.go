@@ -48,7 +48,7 @@ func TestRun(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := start(t, pipe, nil)
 		for i, protocol := range servicetest.Protocols {
-			last, err := r.caller(protocol, "").Numbers("orders", 2)
+			last, err := r.caller(protocol, "").Numbers(t.Context(), "orders", 2)
 			require.NoError(t, err)
 			assert.EqualValues(t, 2*(i+1), last)
 		}
@@ -95,7 +95,7 @@ func TestDrain(t *testing.T) {
 		assert.Equal(t, http.StatusOK, code)
 		time.Sleep(unready - 100*time.Millisecond)
 		each(func(protocol string) {
-			_, err := r.caller(protocol, "").IDs(1)
+			_, err := r.caller(protocol, "").IDs(t.Context(), 1)
 			assert.NoError(t, err, "new connections are served")
 		})
 		release := r.hold()
@@ -108,7 +108,7 @@ func TestDrain(t *testing.T) {
 			release()
 		}()
 		each(func(protocol string) {
-			last, err := r.caller(protocol, "").Numbers("orders-"+protocol, 1)
+			last, err := r.caller(protocol, "").Numbers(t.Context(), "orders-"+protocol, 1)
 			assert.NoError(t, err)
 			assert.EqualValues(t, 1, last)
 		})
@@ -131,7 +131,7 @@ func TestEnds(t *testing.T) {
 			for _, protocol := range servicetest.Protocols {
 				c := r.caller(protocol, "")
 				go func() {
-					last, err := c.Numbers("orders-"+protocol, 1)
+					last, err := c.Numbers(r.t.Context(), "orders-"+protocol, 1)
 					assert.Error(r.t, err, "%s: %d", protocol, last)
 				}()
 			}
@@ -139,7 +139,7 @@ func TestEnds(t *testing.T) {
 			r.stop()
 		}, nil, []string{"resp: requests were cut off", "grpc: requests were cut off", "http: requests were cut off", "longer than DrainTimeout, 10s"}, 10 * time.Second},
 		"numbers are lost": {func(r *running) {
-			_, err := r.caller(resp, "").Numbers("orders", 1)
+			_, err := r.caller(resp, "").Numbers(r.t.Context(), "orders", 1)
 			require.NoError(r.t, err)
 			r.store.Fail(storetest.Unavailable, 1000)
 			r.stop()
@@ -190,7 +190,7 @@ func TestLimit(t *testing.T) {
 			c.Clients = []service.Client{{Name: "shop", Token: token}}
 			c.MaxConnections, c.ReadTimeout = most, patience
 		})
-		served := func(c servicetest.Caller) error { _, err := c.IDs(1); return err }
+		served := func(c servicetest.Caller) error { _, err := c.IDs(t.Context(), 1); return err }
 		known := make(map[string]servicetest.Caller)
 		for _, protocol := range servicetest.Protocols {
 			known[protocol] = r.caller(protocol, token)
@@ -452,7 +452,7 @@ func TestStrangersDoNotDelayTheDrain(t *testing.T) {
 			}
 			each(func(protocol string) {
 				c := servicetest.NewCaller(protocol, r.dial, map[bool]string{true: token}[clients != nil])
-				_, err := c.IDs(1)
+				_, err := c.IDs(t.Context(), 1)
 				assert.NoError(t, err)
 				c.Close()
 			})
@@ -489,7 +489,7 @@ func TestAcceptFails(t *testing.T) {
 			}
 		})
 		each(func(protocol string) {
-			_, err := r.caller(protocol, "").IDs(1)
+			_, err := r.caller(protocol, "").IDs(t.Context(), 1)
 			assert.NoError(t, err)
 		})
 		assert.Len(t, lines(r.log(), "connections cannot be accepted now"), 3)
