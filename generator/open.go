@@ -6,7 +6,6 @@ import (
 
 	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
 	_ "github.com/tickflake/tickflake/stores/directory" // the store that needs no server
 )
@@ -75,7 +74,7 @@ func (c *config) claimOptions() ([]lease.Option, error) {
 	}
 	options := []lease.Option{lease.WithLayout(c.layout), lease.WithClock(c.clock)}
 	if c.option != "" {
-		options = append(options, lease.WithNode(func(snowflake.Layout) (int64, error) { return checked.node, nil }))
+		options = append(options, lease.WithNode(checked.node))
 	}
 	return append(options, c.leaseOptions...), nil
 }

@@ -34,7 +34,7 @@ func TestInspect(t *testing.T) {
 				store = w.cells.Locking()
 			}
 			claim := func(store stores.Store, node int64, ahead time.Duration) *lease.Keeper {
-				return w.claim(store, pin(node), at(ahead), lease.WithWindow(period), lease.WithOwner(fmt.Sprint("owner ", node)))
+				return w.claim(store, lease.WithNode(node), at(ahead), lease.WithWindow(period), lease.WithOwner(fmt.Sprint("owner ", node)))
 			}
 			claim(store, 4, 12*time.Minute)
 			claim(store, 5, -3*period/2) // the limit is past, by less than a window
@@ -95,7 +95,7 @@ func (s unlockable) List(ctx context.Context, from, to string, limit int) ([]sto
 // TestInspectFails: on a store that it must not write, the limits tell which numbers are held.
 func TestInspectFails(t *testing.T) {
 	w := newRig(t)
-	w.claim(w.cells, pin(7), at(0))
+	w.claim(w.cells, lease.WithNode(7), at(0))
 	gone := stores.Passing.New("connection refused")
 	for lock, want := range map[error]lease.State{
 		stores.Refused.New("read only"):           lease.Held,

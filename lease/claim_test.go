@@ -49,12 +49,10 @@ func TestClaimOptions(t *testing.T) {
 		"no layout":                 {"WithLayout", []lease.Option{lease.WithLayout(snowflake.Layout{})}},
 		"at the end of time":        {"WithLayout", []lease.Option{at(end)}},
 		"before the epoch":          {"WithLayout", []lease.Option{at(snowflake.Default().Epoch.Add(-1))}},
-		"a number below zero":       {"WithNode", []lease.Option{pin(-1)}},
-		"a number above all":        {"WithNode", []lease.Option{pin(1024)}},
-		"no source":                 {"WithNode", []lease.Option{lease.WithNode(nil)}},
-		"a source that fails":       {"WithNode", []lease.Option{lease.WithNode(lease.NodeFromEnv("TICKFLAKE_NOT_SET"))}},
-		"the last number of stores": {"", []lease.Option{lease.WithLayout(wide), pin(1<<22 - 1)}}, // whatever the layout has
-		"above the last number":     {"WithNode", []lease.Option{lease.WithLayout(wide), pin(1 << 22)}},
+		"a number below zero":       {"WithNode", []lease.Option{lease.WithNode(-1)}},
+		"a number above all":        {"WithNode", []lease.Option{lease.WithNode(1024)}},
+		"the last number of stores": {"", []lease.Option{lease.WithLayout(wide), lease.WithNode(1<<22 - 1)}}, // whatever the layout has
+		"above the last number":     {"WithNode", []lease.Option{lease.WithLayout(wide), lease.WithNode(1 << 22)}},
 	} {
 		w := newRig(t)
 		k, err := w.try(nil, test.options...)
@@ -79,32 +77,6 @@ func TestClaimOptions(t *testing.T) {
 	} {
 		newRig(t).refuses(name, call(nil))
 		newRig(t).refuses(name, call(noMemory))
-	}
-}
-
-func TestNodeSources(t *testing.T) {
-	for host, want := range map[string]int64{
-		"web-0": 0, "a-b-12": 12, "web-7.web.default.svc.cluster.local": 7, "web-007": 7, "web--7": 7,
-		"web": -1, "-7": -1, "7": -1, "web-": -1, "web-+7": -1, "web-7x": -1, "": -1, "web-99999999999999999999": -1,
-	} {
-		got, err := lease.Ordinal(host)
-		if want < 0 {
-			require.ErrorContains(t, err, fmt.Sprintf("%q", host), host)
-			continue
-		}
-		require.NoError(t, err)
-		require.Equal(t, want, got, host)
-	}
-	const name = "TICKFLAKE_TEST_NODE"
-	for text, want := range map[string]int64{"7": 7, " 12\n": 12, "": -1, "1.5": -1, "0x10": -1} {
-		t.Setenv(name, text)
-		got, err := lease.NodeFromEnv(name)(snowflake.Default())
-		if want < 0 {
-			require.ErrorContains(t, err, name)
-			continue
-		}
-		require.NoError(t, err)
-		require.Equal(t, want, got)
 	}
 }
 
@@ -222,7 +194,7 @@ func (l lateTimer) Deadline() (time.Time, bool) { return l.deadline, true }
 func TestReasonAtALateDeadline(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		cells, log := storetest.NewMemory(), &record{}
-		holder := must(lease.Claim(t.Context(), cells.Client().Locking(), pin(7), log.option()))
+		holder := must(lease.Claim(t.Context(), cells.Client().Locking(), lease.WithNode(7), log.option()))
 		defer holder.Close()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -233,7 +205,7 @@ func TestReasonAtALateDeadline(t *testing.T) {
 			}
 			return storetest.None
 		}
-		_, err := lease.Claim(lateTimer{ctx, time.Now().Add(time.Second)}, punctual, pin(7), log.option())
+		_, err := lease.Claim(lateTimer{ctx, time.Now().Add(time.Second)}, punctual, lease.WithNode(7), log.option())
 		assert.ErrorIs(t, err, lease.ErrHeld)
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
 	})

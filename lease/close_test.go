@@ -61,7 +61,7 @@ func TestCloseEndsTheGoroutine(t *testing.T) {
 				close(goOn)
 				synctest.Wait()
 				require.EqualValues(t, 1, k.Stats().Releases, "nobody asks again")
-				next := must(lease.Claim(t.Context(), store, log.option(), pin(k.Node())))
+				next := must(lease.Claim(t.Context(), store, log.option(), lease.WithNode(k.Node())))
 				require.NoError(t, next.Close())
 				require.NoError(t, k.Close())
 				require.NoError(t, gen.Close())

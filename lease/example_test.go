@@ -17,7 +17,7 @@ import (
 func ExampleList() {
 	ctx := context.Background()
 	store := storetest.NewMemory() // in production, directory.Open, etcd.Open, …
-	keeper, err := lease.Claim(ctx, store, lease.WithOwner("orders-1"), lease.WithNode(lease.NodeNumber(7)),
+	keeper, err := lease.Claim(ctx, store, lease.WithOwner("orders-1"), lease.WithNode(7),
 		lease.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		log.Fatal(err)
@@ -45,7 +45,7 @@ func ExampleList() {
 func ExampleWithNode() {
 	ctx := context.Background()
 	store := storetest.NewMemory()
-	keeper, err := lease.Claim(ctx, store, lease.WithNode(lease.NodeNumber(7)), // or lease.NodeFromStatefulSet()
+	keeper, err := lease.Claim(ctx, store, lease.WithNode(7),
 		lease.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		log.Fatal(err)
@@ -57,7 +57,7 @@ func ExampleWithNode() {
 	defer gen.Close()
 	fmt.Println(gen.Node())
 
-	_, err = lease.Claim(ctx, store, lease.WithNode(lease.NodeNumber(5000)))
+	_, err = lease.Claim(ctx, store, lease.WithNode(5000))
 	fmt.Println(err)
 	// Output:
 	// 7
@@ -77,7 +77,7 @@ func ExampleReserve() {
 	}
 	defer keeper.Close()
 	fmt.Println("another number:", keeper.Node() > 3)
-	_, err = lease.Claim(ctx, store, silent, lease.WithNode(lease.NodeNumber(2)))
+	_, err = lease.Claim(ctx, store, silent, lease.WithNode(2))
 	fmt.Println("a reserved one:", errors.Is(err, lease.ErrHeld))
 	// Output:
 	// <nil>

@@ -44,9 +44,6 @@ func (k *Keeper) Free() bool                           { return k.turn.Free() }
 func (k *Keeper) Holds() bool                          { return k.machine.Held().Version != 0 }
 func (k *Keeper) Used() window.Range                   { return k.used }
 
-// Ordinal is the number in a host name.
-var Ordinal = ordinal
-
 // Clone returns a keeper with a copy of k's memory, as a snapshot that is restored beside
 // its original has, on a store of its own.
 func (k *Keeper) Clone(store stores.Store, options []Option) (*Keeper, error) {

@@ -80,9 +80,9 @@ func knownFleet(ctx context.Context, calls *drive.Calls) (version uint64, f cell
 	return version, f, err
 }
 
-// SetFleet founds a fleet in a store that has none: it says which node numbers the store has, and
-// from when on. A claim on an unused store founds one with all numbers of its layout and no floor, so set the fleet
-// before a process uses the store. What it has never grows, and the floor never moves.
+// SetFleet creates the fleet of a store that has none: it says which node numbers the store has, and
+// from when on. A claim on an unused store creates one with all numbers of its layout and no floor, so set the
+// fleet before a process uses the store. A store never gets more numbers, and its floor never moves.
 //
 // Of f it takes Layout (the zero Layout is that of [WithLayout]), From, To, Floor and Later. To set the same again is
 // success, so if SetFleet fails, call it again; one that was begun and given up may still land. A store with
@@ -126,7 +126,7 @@ func SetFleet(ctx context.Context, store stores.Store, f Fleet, options ...Optio
 			if version == 0 {
 				err = k.reserve(ctx, b.Node, limit)
 			} else if c, failed := k.readCell(ctx, b.Node); failed != nil || c.Record.Limit < limit {
-				err = cmp.Or(failed, refuse("SetFleet", "node number %d was not founded to begin at %s: use another namespace", b.Node, b.Until.Format(time.RFC3339)))
+				err = cmp.Or(failed, refuse("SetFleet", "node number %d was not created to begin at %s: use another namespace", b.Node, b.Until.Format(time.RFC3339)))
 			}
 			if err != nil {
 				return err
@@ -146,10 +146,10 @@ func refuse(option, format string, args ...any) error {
 	return &stores.OptionError{Option: option, Err: fmt.Errorf(format, args...)}
 }
 
-// End gives node numbers away for good, to be founded in another store: no process is granted a tick
-// of them by this store any more, whatever any clock says. If they are not all that the store has, they are at the lower
-// or the upper end of these, and the fleet goes on with the rest. End returns the fleet that [SetFleet]
-// founds in the other store. Found it in one store only, or two fleets issue the same IDs.
+// End gives node numbers away for good, to another store: this store grants no process a tick of them any more,
+// whatever any clock says. Give all numbers that the store has, or some at their lower or upper end: then the fleet
+// goes on with the rest. End returns the fleet that [SetFleet] creates in the other store. Create it in one store
+// only, or two fleets issue the same IDs.
 //
 // Processes that still hold such a number issue the rest of their grants, two thirds of a window or more if the store
 // answered before, and then claim another number; if there is none, or theirs was pinned, their calls fail with
@@ -188,21 +188,13 @@ func End(ctx context.Context, store stores.Store, from, to int64, newStore strin
 	if from < 0 || to < from || to >= k.nodes() {
 		return Fleet{}, refuse("End", "node numbers %d to %d: want a range within 0 to %d", from, to, k.nodes()-1)
 	}
-	cells, err := k.listAll(ctx, leaving)
-	if err == nil {
-		err = k.narrowTo(ctx, leaving, newStore, cells)
+	if err := k.narrowTo(ctx, leaving, newStore); err != nil {
+		return Fleet{}, err
 	}
-	if err == nil {
-		err = k.finish(ctx, cells, newStore)
-	}
+	founding, err := k.finish(ctx, leaving, newStore)
 	if err != nil {
 		return Fleet{}, err
 	}
-	for i := range cells { // an earlier version, or a reservation, leaves the fleet's cell with a narrower time field
-		theirs, _ := cell.ParseLayout(cells[i].Record.Layout)
-		k.layout.TimeBits = max(k.layout.TimeBits, theirs.TimeBits)
-	}
-	founding := grant.Found(cells, k.fleet.Floor, k.tick(), k.config.window)
 	other := Fleet{Layout: k.layout.Clone(), From: from, To: to}
 	if founding.Floor > 0 {
 		other.Floor = k.until(founding.Floor)
@@ -214,7 +206,7 @@ func End(ctx context.Context, store stores.Store, from, to int64, newStore strin
 }
 
 // narrowTo takes numbers out of the fleet's cell, unless that was done before.
-func (k *Keeper) narrowTo(ctx context.Context, leaving cell.Nodes, to string, cells []grant.Cell) error {
+func (k *Keeper) narrowTo(ctx context.Context, leaving cell.Nodes, to string) error {
 	for range drive.InARow {
 		version, f, err := knownFleet(ctx, &k.calls)
 		if err != nil {
@@ -241,11 +233,8 @@ func (k *Keeper) narrowTo(ctx context.Context, leaving cell.Nodes, to string, ce
 		case leaving.From < has.From || leaving.To > has.To || leaving.From != has.From && leaving.To != has.To:
 			return refuse("End", "node numbers %d to %d: want some at the lower or the upper end of those of this store, %d to %d", leaving.From, leaving.To-1, has.From, has.To-1)
 		}
-		later := grant.Found(cells, f.Floor, k.tick(), k.config.window).Later
-		later = slices.DeleteFunc(later, func(c grant.Cell) bool { return c.Record.Reserved }) // they tell of no clock
-		if 2*len(later) > len(cells) {
-			return fmt.Errorf("%w: %d of %d node numbers were granted further ahead of this clock, which says %s, than two windows, as %d until %s: set this clock right, or wait",
-				ErrSkew, len(later), len(cells), k.clock.Now().UTC().Format(time.RFC3339), later[0].Node, k.time(later[0].Record.Limit).Format(time.RFC3339))
+		if err := k.checkLimits(ctx, leaving); err != nil {
+			return err
 		}
 		f.Nodes, f.Gone = rest, append(slices.Clip(f.Gone), cell.Gone{Nodes: leaving, Store: to})
 		last := f // there must be room to end the rest
@@ -266,46 +255,77 @@ func (k *Keeper) narrowTo(ctx context.Context, leaving cell.Nodes, to string, ce
 	return k.busy()
 }
 
-// listAll lists the cells of numbers, also those that do not exist.
-func (k *Keeper) listAll(ctx context.Context, nodes cell.Nodes) (all []grant.Cell, err error) {
+// checkLimits returns an error if most limits of numbers are far ahead of the clock. Those of reservations tell of
+// no clock.
+func (k *Keeper) checkLimits(ctx context.Context, nodes cell.Nodes) error {
+	far, last := int64(0), grant.Cell{}
+	err := k.eachCell(ctx, nodes, func(c grant.Cell) error {
+		if !c.Record.Reserved && k.isFar(c.Record) {
+			far++
+			last = c
+		}
+		return nil
+	})
+	if err == nil && 2*far > nodes.To-nodes.From {
+		err = fmt.Errorf("%w: %d of %d node numbers were granted further ahead of this clock, which says %s, than two windows, as %d until %s: set this clock right, or wait",
+			ErrSkew, far, nodes.To-nodes.From, k.clock.Now().UTC().Format(time.RFC3339), last.Node, k.time(last.Record.Limit).Format(time.RFC3339))
+	}
+	return err
+}
+
+func (k *Keeper) isFar(r cell.Node) bool {
+	return grant.Far(r, k.fleet.Floor, k.tick(), k.config.window)
+}
+
+// eachCell calls each with the cells of numbers, also those that do not exist.
+func (k *Keeper) eachCell(ctx context.Context, nodes cell.Nodes, each func(grant.Cell) error) error {
 	for from := nodes.From; from < nodes.To; from += listed {
-		n := min(listed, nodes.To-from)
-		found, err := k.list(ctx, cell.NodeKey(from), cell.NodeKey(from+n-1)+"\x00", int(n))
-		if err != nil {
-			return nil, err
-		}
-		for node := from; node < from+n; node++ {
-			all = append(all, grant.Cell{Node: node, Damaged: k.bad[node] != nil})
-		}
-		for _, c := range found {
-			if nodes.Has(c.Node) {
-				all[c.Node-nodes.From] = c
+		to := min(from+listed, nodes.To)
+		found, err := k.list(ctx, cell.NodeKey(from), cell.NodeKey(to), listed)
+		for node := from; node < to && err == nil; node++ {
+			c := grant.Cell{Node: node, Damaged: k.bad[node] != nil}
+			if len(found) > 0 && found[0].Node == node {
+				c, found = found[0], found[1:]
 			}
+			err = each(c)
+		}
+		if err != nil {
+			return err
 		}
 	}
-	return all, nil
+	return nil
 }
 
 // listed is how many node numbers are listed at a time.
 const listed = 4096
 
-// finish makes all cells final (A), and the records in them those that are. Those that are held come last, so that
-// their processes have the rest of a fresh grant when all is done.
-func (k *Keeper) finish(ctx context.Context, cells []grant.Cell, to string) (err error) {
-	done := 0
-	for _, held := range []bool{false, true} {
-		for i := range cells {
-			c := &cells[i]
-			if held != (c.Record.Holder != "") {
-				continue
-			}
-			if *c, err = k.final(ctx, *c, to); err != nil {
-				return fmt.Errorf("%d of %d node numbers have left, run it again to continue: %w", done, len(cells), err)
-			}
-			done++
+// finish makes all cells final (A), and returns what founds another store by these. Those that are held come last,
+// so that their processes have the rest of a fresh grant when all is done.
+func (k *Keeper) finish(ctx context.Context, leaving cell.Nodes, to string) (grant.Founding, error) {
+	founding, done, held := grant.Founding{Floor: k.fleet.Floor}, 0, []grant.Cell(nil)
+	leave := func(c grant.Cell) error {
+		c, err := k.final(ctx, c, to)
+		if err != nil {
+			return fmt.Errorf("%d of %d node numbers have left, run it again to continue: %w", done, leaving.To-leaving.From, err)
 		}
+		done++
+		founding.Add(c)
+		// An earlier version, or a reservation, leaves the fleet's cell with a narrower time field.
+		theirs, _ := cell.ParseLayout(c.Record.Layout)
+		k.layout.TimeBits = max(k.layout.TimeBits, theirs.TimeBits)
+		return nil
 	}
-	return nil
+	err := k.eachCell(ctx, leaving, func(c grant.Cell) error {
+		if c.Record.Holder != "" {
+			held = append(held, c)
+			return nil
+		}
+		return leave(c)
+	})
+	for i := 0; i < len(held) && err == nil; i++ {
+		err = leave(held[i])
+	}
+	return founding, err
 }
 
 // final makes the cell of a number final, which is as a list had it, and returns it.
@@ -315,7 +335,7 @@ func (k *Keeper) final(ctx context.Context, c grant.Cell, to string) (grant.Cell
 		case c.Damaged:
 			return c, cmp.Or(k.bad[c.Node], error(stores.ErrDamaged))
 		case c.Record.MovedTo == "":
-			r := grant.Final(c.Record, k.fleet.Floor, to, k.random())
+			r := grant.Final(c.Record, k.fleet.Floor, k.isFar(c.Record), to, k.random())
 			r.Layout = cmp.Or(r.Layout, k.spec)
 			version, err := k.calls.Swap(ctx, cell.NodeKey(c.Node), c.Version, k.encode(r))
 			if err == nil {

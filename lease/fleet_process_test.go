@@ -158,7 +158,7 @@ func (p *process) newKeeper() (*lease.Keeper, error) {
 	}
 	if f.Often(f.pinned) {
 		p.node = int64(p.M.ID) % f.numbers()
-		options = append(options, pin(p.node))
+		options = append(options, lease.WithNode(p.node))
 	}
 	var store stores.Store = p.client()
 	if f.locking {

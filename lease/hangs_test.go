@@ -71,9 +71,9 @@ func TestHangs(t *testing.T) {
 						s = memory.Memory
 					}
 					silent := (&record{}).option()
-					must(lease.Claim(t.Context(), s, silent, lease.WithPolling(), pin(1)))
+					must(lease.Claim(t.Context(), s, silent, lease.WithPolling(), lease.WithNode(1)))
 					memory.Crash()
-					options := []lease.Option{silent, pin(2)}
+					options := []lease.Option{silent, lease.WithNode(2)}
 					if name == "Keeper.Poll" {
 						options = append(options, lease.WithPolling())
 					}

@@ -50,8 +50,8 @@ type config struct {
 	timeout time.Duration // of one operation
 	brief   time.Duration // of an operation that is not urgent, so that it does not delay others
 
-	source  NodeSource // or nil
-	node    int64      // given by source, or -1
+	pin     *int64 // of WithNode, or nil
+	node    int64  // the same, or -1
 	owner   string
 	log     *slog.Logger
 	lines   *drive.Log // the handler of log
@@ -85,7 +85,7 @@ func WithWindow(d time.Duration) Option { return func(c *config) { c.period = d 
 // default.
 func WithTimeout(d time.Duration) Option { return func(c *config) { c.timeout = d } }
 
-// WithNode claims the node number that source gives, instead of any free number.
+// WithNode claims this node number, instead of any free one.
 // On a store with locks, such as a directory, the claim fails while another living process holds that number. On
 // other stores it takes the number over, and the process that held it ends with an error
 // that wraps [ErrLost] when its grant is used up: the last to start wins, and no ID is
@@ -95,14 +95,7 @@ func WithTimeout(d time.Duration) Option { return func(c *config) { c.timeout = 
 // to a window ahead of the clock, and a window further with each crash in a row.
 // Until the clock gets there, also after a clean stop, the strategy decides about every
 // call; with a free number there is no such wait.
-func WithNode(source NodeSource) Option {
-	return func(c *config) {
-		if source == nil {
-			source = func(snowflake.Layout) (int64, error) { return 0, drive.ErrNil }
-		}
-		c.source = source
-	}
-}
+func WithNode(node int64) Option { return func(c *config) { c.pin = &node } }
 
 // WithOwner sets the text that shows people the holder of a node number, of at most
 // 200 bytes. The default is the host name and the process ID.
@@ -194,18 +187,15 @@ func configure(store stores.Store, options []Option) (config, error) {
 	if len(c.owner) > maxOwner {
 		return fail("WithOwner", fmt.Errorf("%d bytes: want at most %d", len(c.owner), maxOwner))
 	}
-	if c.source != nil {
-		node, err := c.source(c.layout)
-		if err == nil {
-			err = c.layout.CheckNode(node)
-		}
-		if err == nil && node >= c.nodes() {
-			err = fmt.Errorf("node %d is %w: a store keeps numbers from 0 to %d", node, snowflake.ErrRange, c.nodes()-1)
+	if c.pin != nil {
+		c.node = *c.pin
+		err := c.layout.CheckNode(c.node)
+		if err == nil && c.node >= c.nodes() {
+			err = fmt.Errorf("node %d is %w: a store keeps numbers from 0 to %d", c.node, snowflake.ErrRange, c.nodes()-1)
 		}
 		if err != nil {
 			return fail("WithNode", err)
 		}
-		c.node = node
 	}
 	if n := c.longest(); n > stores.MaxValue {
 		return fail("WithOwner", fmt.Errorf("with this owner and the layout %s a cell takes %d bytes: want at most %d", c.spec, n, stores.MaxValue))

@@ -264,8 +264,6 @@ func second[T any](_ T, err error) error { return err }
 // isSwap reports whether an operation writes the cell of a node number.
 func isSwap(op storetest.Op) bool { return op.Kind == storetest.OpSwap && op.Key != cell.FleetKey }
 
-func pin(node int64) lease.Option { return lease.WithNode(lease.NodeNumber(node)) }
-
 // small is a layout of a few node numbers.
 func small(nodeBits int) lease.Option { return lease.WithLayout(smallLayout(nodeBits)) }
 
@@ -390,7 +388,7 @@ func flags(words []string) (options []lease.Option) {
 	for _, word := range words {
 		switch name, value, _ := strings.Cut(word, ":"); name {
 		case "pin":
-			options = append(options, pin(number(value)))
+			options = append(options, lease.WithNode(number(value)))
 		case "bits":
 			options = append(options, small(int(number(value))))
 		case "window":

@@ -37,7 +37,7 @@ func TestSkew(t *testing.T) {
 		"two, and we are behind":     {living: 2, skews: []time.Duration{-time.Hour}, estimate: true, warns: true, strict: 2},
 		"longer windows":             {living: 3, length: 10 * time.Minute, skews: []time.Duration{0, time.Hour, -time.Hour}, estimate: true, warns: true, strict: 3},
 		"a fleet that was stopped":   {crashed: 5, down: 8 * time.Hour, skews: []time.Duration{0}},
-		"our number, crashed":        {crashed: 3, apart: time.Second, down: time.Hour, skews: []time.Duration{0}, option: pin(0)},
+		"our number, crashed":        {crashed: 3, apart: time.Second, down: time.Hour, skews: []time.Duration{0}, option: lease.WithNode(0)},
 		"a store that lists no more": {living: 1, skews: []time.Duration{time.Hour}, away: true},
 		"crashed at different hour":  {living: 3, crashed: 12, apart: time.Minute, skews: []time.Duration{0}, estimate: true},
 	} {
@@ -46,7 +46,7 @@ func TestSkew(t *testing.T) {
 				t.Run(name+" "+skew.String(), func(t *testing.T) {
 					w := newRig(t)
 					for node := range int64(test.crashed) {
-						w.claim(nil, small(4), pin(node))
+						w.claim(nil, small(4), lease.WithNode(node))
 						w.clock.Advance(test.apart)
 					}
 					w.clock.Advance(test.down)

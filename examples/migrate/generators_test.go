@@ -126,7 +126,7 @@ func TestOldGenerators(t *testing.T) {
 
 // Without a MachineID, sonyflake takes the number that PrivateAddress returns.
 func TestPrivateAddress(t *testing.T) {
-	node, ourErr := migrate.PrivateAddress(snowflake.SonyflakeV1())
+	node, ourErr := migrate.PrivateAddress()
 	old, theirErr := sonyflake.New(sonyflake.Settings{})
 	if theirErr != nil {
 		require.ErrorIs(t, theirErr, sonyflake.ErrNoPrivateAddress)

@@ -5,13 +5,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"net"
-
-	"github.com/tickflake/tickflake/snowflake"
 )
 
-// PrivateAddress is a function for lease.WithNode: it returns the number that sonyflake takes without a
-// MachineID, the low 16 bits of the first private IPv4 address.
-func PrivateAddress(snowflake.Layout) (int64, error) {
+// PrivateAddress returns the number for lease.WithNode that sonyflake takes without a MachineID: the low 16 bits
+// of the first private IPv4 address.
+func PrivateAddress() (int64, error) {
 	addresses, err := net.InterfaceAddrs()
 	for _, a := range addresses {
 		if ip, ok := a.(*net.IPNet); ok && ip.IP.IsPrivate() && ip.IP.To4() != nil {

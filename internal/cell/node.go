@@ -46,6 +46,8 @@ type Node struct {
 	// MovedTo is the name of the store that the number has left to, for good: the cell is final. Floor and
 	// Limit are then where the number begins there.
 	MovedTo string `json:"moved_to,omitempty"`
+	// Later: the limit was far ahead of the clock when the number left, so it begins later there than others.
+	Later bool `json:"later,omitempty"`
 	// Write is the name of this write. It is new and random, so that the writer recognizes
 	// its own write, and a copy of the writer's memory does not take it for its own.
 	Write string `json:"write"`

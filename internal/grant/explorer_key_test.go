@@ -80,7 +80,7 @@ func (k *keys) kept(n int64, c *kept) {
 // record appends what everybody sees in a record.
 func (k *keys) record(r *cell.Node, looked bool) {
 	k.Add(r.Limit)
-	k.Flags(!looked || r.Holder != "", r.Reserved, r.MovedTo != "")
+	k.Flags(!looked || r.Holder != "", r.Reserved, r.MovedTo != "", r.Later)
 	if looked {
 		k.Add(r.Floor)
 	}

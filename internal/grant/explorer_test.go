@@ -880,7 +880,7 @@ func (w *world) operator(s *state, emit *emitter) {
 		next := emit.copy()
 		next.moved++
 		emit.step(explore.Say("an operator moves the fleet, stage %d, clock %d", int(next.moved), int(now)), w.move(next, now))
-		if s.moved < final {
+		if next.moved != final {
 			return // it does not look at the clock
 		}
 	}
@@ -903,7 +903,7 @@ func (w *world) move(s *state, now uint64) error {
 	case ended:
 		s.seen = old.Limit
 	case final:
-		r := Final(old, floor, "new", "operator")
+		r := Final(old, floor, Far(old, floor, now, 0), "new", "operator")
 		if w.broken == forgets || w.broken == freeForgets && old.Holder == "" {
 			r.Floor, r.Limit = floor, floor
 		}
@@ -915,7 +915,9 @@ func (w *world) move(s *state, now uint64) error {
 		if w.broken == earlyLimit {
 			old.Limit = s.seen
 		}
-		f := Found([]Cell{{Node: 9, Record: Final(cell.Node{}, floor, "new", "")}, {Record: old}}, floor, now, 0) // 9 was never claimed
+		f := Founding{Floor: floor}
+		f.Add(Cell{Node: 9, Record: Final(cell.Node{}, floor, false, "new", "")}) // was never claimed
+		f.Add(Cell{Record: old})
 		if w.broken == lowest {
 			f.Floor = floor
 		}

@@ -146,7 +146,7 @@ func (m *Machine) nextRaise(in Input) Op {
 	found := &m.raise.found
 	limit := max(m.held.Limit, found.Limit) // another process may have been granted more
 	r := m.unheld(in, limit, limit, found.Names())
-	r.MovedTo = found.MovedTo // what has left stays final
+	r.MovedTo, r.Later = found.MovedTo, found.Later // what has left stays final
 	return Op{Kind: Swap, Why: Raise, Node: m.held.Node, Version: m.raise.version, Record: r}
 }
 

@@ -175,7 +175,7 @@ func TestHeld(t *testing.T) {
 		{"an extension has landed", mine(doubt), now, []Result{ours("second", 1150)}, []EventKind{Extended}, Swap, Extend},
 		{"the read failed", mine(doubt), now, []Result{failed}, nil, Read, Doubt},
 		{"a copy of this process has it", mine(doubt), now, []Result{ours("copy", 1150)}, []EventKind{Lost}, Read, OfFleet},
-		{"it has left", mine(doubt), now, []Result{{Cell: Cell{Node: 5, Version: 9, Record: Final(ours("third", 1050).Cell.Record, 0, "new", "final")}}}, []EventKind{Lost}, Read, OfFleet},
+		{"it has left", mine(doubt), now, []Result{{Cell: Cell{Node: 5, Version: 9, Record: Final(ours("third", 1050).Cell.Record, 0, false, "new", "final")}}}, []EventKind{Lost}, Read, OfFleet},
 		{"it was the only one", mine(doubt, pinned), now, []Result{others(1050, 1150)}, []EventKind{Lost}, None, Over},
 		{"also number 0", mine(doubt, pinned0), now, []Result{damaged}, []EventKind{Broken}, Read, Doubt},
 

@@ -105,7 +105,7 @@ func (l Leased) start(fault *clocktest.Virtual, open func() (stores.Store, error
 		lease.WithTimeout(time.Minute), // in real time: many tests write to the disk
 		lease.WithPolling(), lease.WithLogger(slog.New(slog.DiscardHandler))}
 	if !l.AnyNode {
-		claim = append(claim, lease.WithNode(lease.NodeNumber(0)))
+		claim = append(claim, lease.WithNode(0))
 	}
 	keeper, err := lease.Claim(context.Background(), store, claim...)
 	if err != nil {

@@ -91,7 +91,7 @@ func TestLayouts(t *testing.T) {
 // leased returns a node with the number 1 under a lease.
 func leased(t *testing.T, store stores.Store, options ...lease.Option) *snowflake.Node {
 	t.Helper()
-	options = append([]lease.Option{quiet, lease.WithLayout(snowflake.Layout()), lease.WithNode(lease.NodeNumber(1))}, options...)
+	options = append([]lease.Option{quiet, lease.WithLayout(snowflake.Layout()), lease.WithNode(1)}, options...)
 	keeper, err := lease.Claim(t.Context(), store, options...)
 	require.NoError(t, err)
 	node, err := snowflake.NewLeasedNode(keeper)
