@@ -48,7 +48,6 @@ func (f *fleet) newStore() {
 			f.Fail("limit below an ID", "%s sets node %d to %s, but there is an ID of tick %s", p.Name, node, f.tickText(to), f.tickText(f.stamped[c]-1))
 		}
 		f.limits[c] = to
-		f.Note(uint64(node)<<48 ^ to)
 	}
 	f.Store.Rewound = func(c int, value []byte) {
 		node, to := int64(c), limitOf(value)
@@ -65,7 +64,6 @@ func (f *fleet) newStore() {
 			}
 		}
 	}
-	f.Store.Text = func(value []byte) string { return string(value) }
 }
 
 // limitOf is the limit of a record, or 0 if there is none.
@@ -99,11 +97,8 @@ func (f *fleet) isUndone(node int64, tick uint64) bool {
 func (f *fleet) issued(t *caller, id snowflake.ID) {
 	p := t.p
 	tick, node := f.parts(id)
-	f.Note(uint64(id))
 	f.Issued++
-	if f.Trace != nil {
-		t.Tracef("issues tick %s of node %d, ID %d", f.tickText(tick), node, id)
-	}
+	t.Tracef("issues tick %d of node %d, ID %d", tick, node, id)
 	if p.site > 0 {
 		f.Tally["IDs of a new site"]++
 	}
@@ -146,7 +141,6 @@ func (f *fleet) issued(t *caller, id snowflake.ID) {
 func (f *fleet) refused(t *caller, err error) {
 	p := t.p
 	f.Tally["refusals"]++
-	f.Note(uint64(len(fmt.Sprintf("%T", err))))
 	t.Tracef("fails: %T", err)
 	var none *generator.GrantError
 	var lead *generator.LeadError

@@ -44,7 +44,6 @@ func (c *ledger) landed(p *fleettest.Process, r cell.Sequence) {
 	f, was := c.f, c.record
 	c.record = r
 	c.before[r.Write] = was.Write
-	f.Note(r.Next ^ r.Writes<<32)
 	if r.ID != was.ID && was.ID != "" && !was.Deleted && !r.Lost {
 		f.Fail("created over another", "%s creates %s anew: %s", p.Name, c.name, text(was))
 	}
@@ -164,7 +163,6 @@ func (f *fleet) issued(t call, number int64) {
 	s, p, l, n := t.s, t.s.p, t.s.life(), t.n
 	r := l.most
 	f.Issued += int(n)
-	f.Note(uint64(number))
 	t.Tracef("%s issues %d, and %d in all", l.c.name, number, n)
 	if t.late {
 		f.Fail("close", "%s has closed %s, and issues %d", p.Name, l.c.name, number)
