@@ -94,7 +94,7 @@ func (k *Keeper) decode(node int64, found stores.Cell) (grant.Cell, error) {
 
 // damaged notes a cell that cannot be read. It costs only that number, and is logged once.
 func (k *Keeper) damaged(node int64, err error) {
-	k.counters.failures.Add(1)
+	k.tally(&k.stats.Failures)
 	if k.bad[node] != nil {
 		return
 	}

@@ -226,7 +226,7 @@ func (d *driver) apply(e grant.Event) (settled bool, err error) {
 		d.landed = true
 		d.extended(e)
 	case grant.Released:
-		d.counters.releases.Add(1)
+		d.tally(&d.stats.Releases)
 		d.log.Info("lease: released", "node", e.Range.Node, "from", d.time(e.Record.Limit))
 	case grant.Lost:
 		err = d.loses(e)
@@ -254,7 +254,7 @@ func (d *driver) Busy() error {
 	if h.Version == 0 {
 		return d.busy()
 	}
-	d.counters.failures.Add(1)
+	d.tally(&d.stats.Failures)
 	if d.machine.Suspects() {
 		return d.suspicion
 	}
@@ -262,7 +262,7 @@ func (d *driver) Busy() error {
 }
 
 func (k *Keeper) busy() error {
-	k.counters.failures.Add(1)
+	k.tally(&k.stats.Failures)
 	return drive.Busy(fmt.Sprintf("%v, %d times in a row: many processes claim at once", stores.ErrConflict, drive.InARow))
 }
 
@@ -273,14 +273,14 @@ func (k *Keeper) claimed(e grant.Event) {
 	if !k.locking() { // others may have claimed at the same time
 		k.due += grant.Spread(k.third(), pick(k.random())) - k.third()
 	}
-	k.counters.claims.Add(1)
+	k.tally(&k.stats.Claims)
 	k.log.Info("lease: claimed", "node", e.Range.Node, "from", k.time(e.Range.From), "until", k.time(e.Range.To))
 }
 
 // extended notes that the cell has our limit.
 func (k *Keeper) extended(e grant.Event) {
 	k.recovered()
-	k.counters.extensions.Add(1)
+	k.tally(&k.stats.Extensions)
 	k.log.Debug("lease: extended", "node", e.Range.Node, "until", k.time(e.Range.To))
 }
 
@@ -290,7 +290,7 @@ func (d *driver) loses(e grant.Event) error {
 	if d.closed {
 		return nil // the cell is not ours, so there is no release
 	}
-	d.counters.conflicts.Add(1)
+	d.tally(&d.stats.Conflicts)
 	by := "another process took it"
 	switch {
 	case e.Record.Write == "":
@@ -345,7 +345,7 @@ func (k *Keeper) trusts(e grant.Event) {
 // from the grant, since a process that started later may have been granted it too.
 func (k *Keeper) wentBack(e grant.Event) error {
 	k.revoke()
-	k.counters.wentBack.Add(1)
+	k.tally(&k.stats.WentBack)
 	err := fmt.Errorf("%w: node number %d was granted to this process up to %s (tick %d), and %s: look for duplicate IDs from before that limit",
 		stores.ErrWentBack, e.Range.Node, k.time(e.Range.To).Format(timeFormat), e.Range.To, k.foundText(e))
 	k.log.Error("lease: "+err.Error(), "node", e.Range.Node, kindAttr(err))

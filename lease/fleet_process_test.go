@@ -314,13 +314,9 @@ func (p *process) Close(t *fleettest.Thread) bool {
 	}
 	ctx, end := t.Within(d)
 	defer end()
-	closing := p.close
-	if f.mutant != nil && f.mutant.close != nil && p.gen != nil {
-		closing = func(t *fleettest.Thread, ctx context.Context) error { return f.mutant.close(p, t, ctx) }
-	}
-	t.Tracef("has closed: %v", closing(t, ctx))
-	p.closed = p.gen != nil && p.k.Window().Front().Sealed // from now on there are no IDs
-	return p.closed || p.gen == nil                        // else a mutant has undone it
+	t.Tracef("has closed: %v", p.close(t, ctx))
+	p.closed = p.gen != nil // from now on there are no IDs
+	return true
 }
 
 // close closes the generator, or the keeper. The window is sealed whatever the keeper is

@@ -60,7 +60,7 @@ func (k *Keeper) checkClock(ctx context.Context, cells []grant.Cell, others bool
 		d.versions[c.Node] = c.Version
 	}
 	skew, nodes := k.skewOf(theirs)
-	first := k.counters.claims.Load() == 0
+	first := k.Stats().Claims == 0
 	if k.far(skew, theirs) && k.strict && first && !(skew > 0 && (nodes < leastFleet || k.locking())) {
 		select {
 		case <-k.after(k.period / 2):
@@ -75,7 +75,7 @@ func (k *Keeper) checkClock(ctx context.Context, cells []grant.Cell, others bool
 		d.due = k.elapsed() + d.again
 		k.doubts, skew = d, 0
 	}
-	k.counters.skew.Store(int64(skew))
+	k.setSkew(skew)
 	return false, nil
 }
 
@@ -88,11 +88,17 @@ func (k *Keeper) look(ctx context.Context, d doubt) (some bool, err error) {
 	}
 	living := k.living(d.versions, cells)
 	skew, nodes := k.skewOf(living)
-	k.counters.skew.Store(int64(skew))
+	k.setSkew(skew)
 	if k.far(skew, living) {
 		err = k.skewError(skew, nodes)
 	}
 	return len(living) > 0, err
+}
+
+func (k *Keeper) setSkew(skew time.Duration) {
+	k.state.Lock()
+	defer k.state.Unlock()
+	k.stats.Skew = skew
 }
 
 // settle compares our clock with those of the holders that have written since the claim.
