@@ -191,13 +191,6 @@ func (k *Keeper) newFleet(nodes cell.Nodes) cell.Fleet {
 	return f
 }
 
-// swapReserved writes the cell of a node number that no process may claim before a limit.
-func (k *Keeper) swapReserved(ctx context.Context, was grant.Cell, limit, window uint64) error {
-	r := cell.Node{Floor: limit, Limit: limit, Window: window, Reserved: true, Write: k.random(), Last: was.Record.Names(), Layout: k.spec}
-	_, err := k.calls.Swap(ctx, cell.NodeKey(was.Node), was.Version, k.encode(r))
-	return err
-}
-
 // widened is the fleet's cell with our time field, if that is wider.
 func (k *Keeper) widened() (f cell.Fleet, wider bool) {
 	f = k.fleet
