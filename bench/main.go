@@ -94,7 +94,7 @@ func execute(ctx context.Context, p program, args []string) int {
 	only := flags.String("only", "", "run only these `SECTIONS`, with commas: "+strings.Join(p.ids(), ", "))
 	flags.Uint64Var(&p.seed, "seed", 0, "seed of the random order of the cases; 0: another one each time")
 	flags.StringVar(&p.from, "from", "", "measure nothing, and write the report of this JSON `FILE` again")
-	flags.StringVar(&p.folder, "out", "", "`DIRECTORY` to write to (default: bench/out of the repository)")
+	flags.StringVar(&p.folder, "out", filepath.Join(root, "bench", "out"), "`DIRECTORY` to write to")
 	flags.BoolVar(&p.publish, "publish", false, "also write docs/results.md and the table of the README, if the run is complete and less than 2% of the processors' time was stolen")
 	err := flags.Parse(args)
 	switch {
@@ -133,8 +133,7 @@ func (p program) run(ctx context.Context) error {
 	if p.publish && (p.quick || len(p.only) > 0) {
 		return cli.Usage(errors.New("--publish: it needs all sections of a full run, without --quick and --only"))
 	}
-	root, folder, err := p.destination() // before the measurements, which take minutes
-	if err != nil {
+	if err := os.MkdirAll(p.folder, 0o755); err != nil { // before the measurements, which take minutes
 		return err
 	}
 	if p.from != "" {
@@ -147,12 +146,12 @@ func (p program) run(ctx context.Context) error {
 				p.sections[at].Conclude(&r.Sections[i])
 			}
 		}
-		return p.deliver(r, root, folder)
+		return p.deliver(r)
 	}
 	published, _ := report.Read(filepath.Join(root, "docs", "results.json")) // without it, what is not measured is missing
-	r := p.measure(ctx, commit(root))
+	r := p.measure(ctx, commit())
 	r.Published = published
-	err = p.deliver(r, root, folder)
+	err := p.deliver(r)
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: the report is incomplete", errors.Join(context.Cause(ctx), err))
 	}

@@ -11,40 +11,21 @@ import (
 	"strings"
 
 	"github.com/tickflake/tickflake/bench/report"
+	"github.com/tickflake/tickflake/integration/fleet"
 )
 
-// destination returns the top of the repository, which is the working directory or above it, or
-// "", and the folder to write to, which it makes.
-func (p program) destination() (root, folder string, err error) {
-	const module = "module github.com/tickflake/tickflake\n"
-	at, err := os.Getwd()
-	for ; err == nil && root == "" && at != filepath.Dir(at); at = filepath.Dir(at) {
-		if text, err := os.ReadFile(filepath.Join(at, "go.mod")); err == nil && strings.Contains("\n"+string(text), "\n"+module) {
-			root = at
-		}
-	}
-	folder = p.folder
-	if root == "" && (folder == "" || p.publish) {
-		return "", "", errors.Join(err, errors.New("neither the working directory nor one above it has the go.mod of tickflake: run bench in a clone of its repository, or say where to write with --out"))
-	}
-	if folder == "" {
-		folder = filepath.Join(root, "bench", "out")
-	}
-	return root, folder, os.MkdirAll(folder, 0o755)
-}
+// root is the top of the repository.
+var root = fleet.Top()
 
 // commit is that of the code in the repository. It is empty if Git does not tell.
-func commit(root string) string {
-	out, err := exec.Command("git", "-C", root, "describe", "--always", "--dirty", "--exclude=*").Output()
-	if err != nil || root == "" {
-		return ""
-	}
+func commit() string {
+	out, _ := exec.Command("git", "-C", root, "describe", "--always", "--dirty", "--exclude=*").Output()
 	return strings.TrimSpace(string(out))
 }
 
 // deliver writes the report in all forms, and prints the summary and the names of the files, also
 // of those that are there after an error.
-func (p program) deliver(r *report.Report, root, folder string) error {
+func (p program) deliver(r *report.Report) error {
 	var summary bytes.Buffer
 	err := errors.Join(r.Check(), r.Summary(&summary))
 	write := func(name string, render func(*bytes.Buffer) error) {
@@ -74,7 +55,7 @@ func (p program) deliver(r *report.Report, root, folder string) error {
 			write(filepath.Join(charts, name), func(to *bytes.Buffer) error { to.WriteString(svg); return nil })
 		}
 	}
-	in := func(name string) string { return filepath.Join(folder, name) }
+	in := func(name string) string { return filepath.Join(p.folder, name) }
 	write(in("index.html"), func(to *bytes.Buffer) error { return r.HTML(to) })
 	all(in("report.json"), in("report.md"), in("charts"))
 	write(in("report.txt"), func(to *bytes.Buffer) error { return r.Benchfmt(to) })

@@ -3,6 +3,7 @@ package chaos_test
 import (
 	"fmt"
 	"regexp"
+	"runtime/debug"
 	"slices"
 	"testing"
 	"time"
@@ -89,6 +90,12 @@ func onEveryStrategy(t *testing.T, script generatortest.Script) {
 		})
 	}
 }
+
+// raceDetector says that calls take ten times as long.
+var raceDetector = func() bool {
+	built, ok := debug.ReadBuildInfo()
+	return ok && slices.Contains(built.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
+}()
 
 // clocksOf are the clocks to run a script on: all, or one if the race detector is on
 // and there is one caller, because then no goroutines run at the same time.

@@ -11,7 +11,6 @@ import (
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/generator/generatortest"
 	"github.com/tickflake/tickflake/lease/leasetest"
-	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
@@ -29,19 +28,9 @@ func always(wait, borrow time.Duration) generatortest.Claim {
 	return generatortest.Claim{Exhausted: b, Behind: b}
 }
 
-// claims are those of the table, and of compositions that users make.
-var claims = append(table[:len(table):len(table)],
-	claim{"wait-then-borrow", strategies.Chain(strategies.WaitUpTo(2*time.Millisecond), strategies.BorrowUpTo(2*time.Second)), always(2*time.Millisecond, 2*time.Second)},
-	claim{"wait-when-exhausted-borrow-when-behind", strategies.PerCause(strategies.WaitUpTo(time.Second), strategies.BorrowUpTo(time.Minute)), generatortest.Claim{
-		Exhausted: generatortest.Bound{Wait: time.Second},
-		Behind:    generatortest.Bound{Borrow: time.Minute},
-	}},
-	claim{"of-ones-own", strategies.Func(borrowEvenMilliseconds), always(3*time.Millisecond, 10*time.Millisecond)},
-)
-
-// table holds the rows of the table in docs/strategy.md. Their promises are written
-// by hand, so that a strategy that decides otherwise fails.
-var table = []claim{
+// claims are those of the table in docs/strategy.md, and of compositions that users make. Their
+// promises are written by hand, so that a strategy that decides otherwise fails.
+var claims = []claim{
 	{"reject", strategies.Reject(), always(0, 0)},
 	{"wait", strategies.WaitUpTo(5 * time.Millisecond), always(5*time.Millisecond, 0)},
 	{"wait-forever", strategies.Wait(), always(generatortest.Forever, 0)},
@@ -54,6 +43,12 @@ var table = []claim{
 		Behind:    generatortest.Bound{Wait: 5 * time.Millisecond},
 	}},
 	{"last-timestamp-plus-one", strategies.LastTimestampPlusOne(), always(0, 24*time.Hour)},
+	{"wait-then-borrow", strategies.Chain(strategies.WaitUpTo(2*time.Millisecond), strategies.BorrowUpTo(2*time.Second)), always(2*time.Millisecond, 2*time.Second)},
+	{"wait-when-exhausted-borrow-when-behind", strategies.PerCause(strategies.WaitUpTo(time.Second), strategies.BorrowUpTo(time.Minute)), generatortest.Claim{
+		Exhausted: generatortest.Bound{Wait: time.Second},
+		Behind:    generatortest.Bound{Borrow: time.Minute},
+	}},
+	{"of-ones-own", strategies.Func(borrowEvenMilliseconds), always(3*time.Millisecond, 10*time.Millisecond)},
 }
 
 // borrowEvenMilliseconds is a strategy made outside the strategies package: it waits a
@@ -108,7 +103,7 @@ func parses(strategy string) bool {
 	return err == nil
 }
 
-// The command line knows every strategy but the one made here.
+// The command line knows every strategy but the one made here, and that their limits are the claims.
 func TestScriptsOfClaims(t *testing.T) {
 	for _, c := range claims {
 		s := c.script(generatortest.Script{Steps: []generatortest.Step{{Do: generatortest.IDs, Count: 1}}}, generatortest.Mono)
@@ -117,50 +112,9 @@ func TestScriptsOfClaims(t *testing.T) {
 		assert.Equal(t, s, again)
 		assert.Equal(t, c.name == "of-ones-own", s.Strategy == "", c.name)
 		if s.Strategy != "" {
-			subject, err := generatortest.SubjectOf(s)
+			strategy, err := strategies.Parse(s.Strategy)
 			require.NoError(t, err)
-			assert.Equal(t, c.Claim, subject.Claim, c.name)
-		}
-	}
-}
-
-func TestLimitsAreTheClaims(t *testing.T) {
-	for _, c := range claims {
-		if c.name != "of-ones-own" { // nothing can be known of it
-			assert.Equal(t, c.Claim, generatortest.Tickflake(c.strategy, generatortest.Raw).Claim, c.name)
-		}
-	}
-}
-
-// The table in docs/strategy.md, to the millisecond: what a call does after a step back of a raw
-// wall clock. The scripts judge the same to a tick, and with all else that goes wrong.
-func TestTableOfStrategies(t *testing.T) {
-	const ms = time.Millisecond
-	for _, c := range table {
-		for _, step := range []time.Duration{ms, 2 * ms, 5 * ms, time.Second, 5 * time.Second, time.Hour, 365 * 24 * time.Hour} {
-			t.Run(c.name+"/"+step.String(), func(t *testing.T) {
-				clock := clocktest.NewVirtual(time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC))
-				clock.AutoAdvance(true)
-				gen, err := generator.New(generator.WithClock(clock), generator.WithNode(0), generator.WithStrategy(c.strategy))
-				require.NoError(t, err)
-				_, err = gen.Next()
-				require.NoError(t, err)
-				clock.Step(-step)
-				_, err = gen.Next()
-				if step <= max(c.Behind.Wait, c.Behind.Borrow) {
-					require.NoError(t, err)
-					assert.Equal(t, max(0, step-c.Behind.Borrow), clock.Passed(), "waits until the rest can be borrowed")
-					return
-				}
-				var behind *generator.LeadError
-				require.ErrorAs(t, err, &behind)
-				require.ErrorIs(t, err, generator.ErrBehind)
-				assert.Equal(t, step, behind.Lead)
-				assert.Zero(t, clock.Passed(), "rejected at once")
-				clock.Advance(step)
-				_, err = gen.Next()
-				require.NoError(t, err, "caught up")
-			})
+			assert.Equal(t, c.Claim, generatortest.Tickflake(strategy, generatortest.Raw).Claim, c.name)
 		}
 	}
 }

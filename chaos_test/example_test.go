@@ -29,7 +29,7 @@ func Example() {
 		Tick: time.Millisecond,
 	}
 	for _, fault := range generatortest.Catalogue()[:5] {
-		result := generatortest.Run(naive, fault).Results[0]
+		result := generatortest.Run(naive, fault)[0]
 		fmt.Println(fault.Fault, fault.Name, "failed:", result.Failed(), "duplicates:", result.Duplicates)
 	}
 	// Output:

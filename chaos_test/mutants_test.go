@@ -35,7 +35,7 @@ func TestMutantsAreCaught(t *testing.T) {
 				t.Skip("its processes run beside each other: the fleet of lease and a real kernel catch it")
 			}
 			found := map[string]bool{}
-			for _, r := range generatortest.Run(broken(m.Name)).Results {
+			for _, r := range generatortest.Run(broken(m.Name)) {
 				for kind := range r.Violated {
 					found[r.Fault+" "+string(kind)] = true
 				}

@@ -127,48 +127,6 @@ func mustHold(t rapid.TB, r generatortest.Result, script generatortest.Script) {
 	}
 }
 
-// TestShrinking breaks the generator and checks the script that is left.
-func TestShrinking(t *testing.T) {
-	// By chance, some searches end with a step too many. The result is not saved: the
-	// next run would replay it, and neither search nor shrink.
-	for name, value := range map[string]string{"rapid.seed": "2", "rapid.nofailfile": "true"} {
-		was := flag.Lookup(name).Value.String()
-		require.NoError(t, flag.Set(name, value))
-		t.Cleanup(func() { _ = flag.Set(name, was) })
-	}
-	subject := broken("M4")
-	found := &finding{TB: t}
-	rapid.Check(found, func(t *rapid.T) {
-		script := faults(inProcess...).Draw(t, "script")
-		r := generatortest.RunScript(subject, script)
-		if r.Duplicates > 0 {
-			found.script = script
-			t.Fatalf("%d duplicates", r.Duplicates)
-		}
-	})
-	require.True(t, found.failed, "the mutant was not caught")
-	t.Logf("shrunk to: %s", found.script.Line())
-	assert.LessOrEqual(t, len(found.script.Steps), 4, found.script.Line())
-	again, err := generatortest.ParseScript(found.script.String())
-	require.NoError(t, err)
-	assert.Positive(t, generatortest.RunScript(subject, again).Duplicates, "it can be replayed")
-}
-
-// finding takes what rapid would fail with.
-type finding struct {
-	rapid.TB
-	script generatortest.Script
-	failed bool
-}
-
-func (f *finding) Helper()                 {}
-func (f *finding) Errorf(string, ...any)   { f.failed = true }
-func (f *finding) Fatalf(string, ...any)   { f.failed = true }
-func (f *finding) Fail()                   { f.failed = true }
-func (f *finding) FailNow()                { f.failed = true }
-func (f *finding) Logf(s string, a ...any) {}
-func (f *finding) Failed() bool            { return f.failed }
-
 // TestScriptsReplay runs a saved script once more, and expects equal figures: for the
 // generator, and for one that fails.
 func TestScriptsReplay(t *testing.T) {
@@ -180,7 +138,7 @@ func TestScriptsReplay(t *testing.T) {
 		again, err := generatortest.ParseScript(saved)
 		require.NoError(t, err, scenario.Fault)
 		for _, kind := range generatortest.ClockKinds {
-			subject := table[0].subject(kind)
+			subject := claims[0].subject(kind)
 			assert.Equal(t, generatortest.RunScript(subject, scenario.Script), generatortest.RunScript(subject, again), "%s on %s", scenario.Fault, kind)
 		}
 		assert.Equal(t, generatortest.RunScript(broken("M4"), scenario.Script), generatortest.RunScript(broken("M4"), again), scenario.Fault)

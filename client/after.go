@@ -84,7 +84,7 @@ func (c *Client) askAfter(ctx context.Context, seen snowflake.ID) (snowflake.ID,
 	copies := c.copies
 	var rejected *failure // with the shortest delay, if any names one; guarded by mu
 	c.mu.Unlock()
-	a, err := ask(ctx, c, forAfter, c.hedging, func(ctx context.Context, s *server) (answer, error) {
+	a, err := ask(ctx, c, forAfter, func(ctx context.Context, s *server) (answer, error) {
 		a, err := c.take(ctx, s, 1, seen)
 		if status.Code(err) == codes.ResourceExhausted {
 			f := failureOf(s.address, err)

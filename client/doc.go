@@ -24,7 +24,7 @@
 //
 // Uniqueness. A server issues each ID once, and the client returns each ID once. This depends
 // on no clock, and on no answer: the IDs of an answer that was lost are never issued again.
-// So the client may repeat every request, and ask several servers at once.
+// So the client may repeat every request.
 //
 // Order. An ID that one call of a Client returned before another call of the same Client
 // began is smaller than those of the other call. This holds when the client changes its
@@ -58,9 +58,8 @@
 // # Servers
 //
 // A client begins with a server that it draws, and stays with it. When that server fails,
-// says that it is about to stop, or rejects a request, the client asks another one. When an
-// answer is late, it asks another one as well, and takes the answer that comes first. It asks
-// a server that rejected a request again after the delay that the server named, and one that
+// says that it is about to stop, rejects a request, or has not answered for [WithTimeout], the
+// client asks another one. It asks a server that rejected a request again after the delay that the server named, and one that
 // failed after a delay that doubles from 50 ms to a quarter of the timeout, at most 2 s, and is
 // drawn from the upper half. A call fails with
 // [ErrUnavailable] when no server has answered for [WithTimeout].

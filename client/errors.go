@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -105,44 +104,10 @@ func retryDelay(s *status.Status) time.Duration {
 	return 0
 }
 
-// unavailable is the error of a request that no server served.
-type unavailable struct {
-	since    time.Duration // how long no server has served a request
-	failures []error       // the last of each server
-}
+// unavailable is the error of a request that no server served. It names the last failure of each server.
+type unavailable struct{ error }
 
-func (u *unavailable) Error() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s for %s: see what each says", ErrUnavailable, u.since.Round(time.Millisecond))
-	for _, err := range u.failures {
-		b.WriteString("; " + err.Error())
-	}
-	return b.String()
-}
-
-func (u *unavailable) Unwrap() []error { return append([]error{ErrUnavailable}, u.failures...) }
-
-// endedBy is the error of a call whose context ended.
-type endedBy struct {
-	ctx    error
-	what   string
-	reason error // why the call had to wait, if that is known
-}
-
-func (e *endedBy) Error() string {
-	text := fmt.Sprintf("%s: %s", e.what, e.ctx)
-	if e.reason != nil {
-		text += "; " + e.reason.Error()
-	}
-	return text
-}
-
-func (e *endedBy) Unwrap() []error {
-	if e.reason == nil {
-		return []error{e.ctx}
-	}
-	return []error{e.ctx, e.reason}
-}
+func (u *unavailable) Unwrap() error { return u.error }
 
 // endOf returns the error of a call that waited until its context ended.
 func endOf(ctx context.Context, what string, reason error) error {
@@ -150,5 +115,8 @@ func endOf(ctx context.Context, what string, reason error) error {
 	if ended := ctx.Err(); !errors.Is(err, ended) {
 		err = fmt.Errorf("%w: %w", ended, err)
 	}
-	return &endedBy{ctx: err, what: what, reason: reason}
+	if reason != nil { // why the call had to wait
+		err = fmt.Errorf("%w; %w", err, reason)
+	}
+	return fmt.Errorf("%s: %w", what, err)
 }

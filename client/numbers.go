@@ -37,7 +37,7 @@ func (c *Client) Numbers(ctx context.Context, name string, n int64) (first, stri
 	request := &tickflakev1.NumberRequest{Name: name, Count: &n}
 	for {
 		began, mark := c.now(), c.marker.Load()
-		answer, err := ask(ctx, c, forNumbers, 0, func(ctx context.Context, s *server) (*tickflakev1.NumberResponse, error) {
+		answer, err := ask(ctx, c, forNumbers, func(ctx context.Context, s *server) (*tickflakev1.NumberResponse, error) {
 			return checkNumbers(ctx, s, request)
 		})
 		c.mu.Lock()

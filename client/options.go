@@ -19,11 +19,8 @@ import (
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-// The defaults of the options.
-const (
-	DefaultTimeout = 3 * time.Second       // see [WithTimeout]
-	DefaultHedging = 50 * time.Millisecond // see [WithHedging]
-)
+// DefaultTimeout is that of [WithTimeout].
+const DefaultTimeout = 3 * time.Second
 
 // Fallback issues an ID while no server does. The cause wraps [ErrUnavailable]. The error of
 // the fallback becomes that of the call.
@@ -39,7 +36,6 @@ type config struct {
 	freshness time.Duration
 	least     int64
 	most      int64
-	hedging   time.Duration
 	timeout   time.Duration
 	fallback  Fallback
 	logger    *slog.Logger
@@ -83,12 +79,6 @@ func WithPrefetch(least, most int64) Option {
 	return func(c *config) { c.least, c.most = least, most }
 }
 
-// WithHedging sets how late, from 0 on, the answer to a request for IDs may be before the client asks
-// another server as well. The default is [DefaultHedging]. With 0 it asks one server at a
-// time. Requests for numbers are never sent twice at a time, because the numbers of the later
-// answer would be lost.
-func WithHedging(delay time.Duration) Option { return func(c *config) { c.hedging = delay } }
-
 // WithTimeout sets how long the client waits for the answer of a server, and how long no
 // server may have answered before calls fail with [ErrUnavailable]. The default is
 // [DefaultTimeout], the least 1 ms. After that time calls fail as soon as a new attempt has failed, or at once
@@ -119,7 +109,7 @@ func WithLogger(l *slog.Logger) Option { return func(c *config) { c.logger = l }
 func WithVMClock(device string) Option { return func(c *config) { c.device = device } }
 
 func configure(servers []string, options []Option) (*config, error) {
-	c := &config{least: 1, most: math.MaxInt64, freshness: math.MaxInt64, hedging: DefaultHedging, timeout: DefaultTimeout}
+	c := &config{least: 1, most: math.MaxInt64, freshness: math.MaxInt64, timeout: DefaultTimeout}
 	for _, option := range options {
 		if option != nil {
 			option(c)
@@ -135,8 +125,6 @@ func configure(servers []string, options []Option) (*config, error) {
 		return nil, fmt.Errorf("%w: WithFreshness: %s, want 1ms or more", ErrOption, c.freshness)
 	case c.least < 1 || c.most < c.least:
 		return nil, fmt.Errorf("%w: WithPrefetch: %d to %d, want 1 <= least <= most", ErrOption, c.least, c.most)
-	case c.hedging < 0:
-		return nil, fmt.Errorf("%w: WithHedging: %s, want 0 or more", ErrOption, c.hedging)
 	case c.timeout < time.Millisecond:
 		return nil, fmt.Errorf("%w: WithTimeout: %s, want 1ms or more", ErrOption, c.timeout)
 	}

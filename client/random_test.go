@@ -59,7 +59,7 @@ func randomFaults(t *testing.T, seed uint64, servers []*fake, sum *total) {
 		skews[s.node] = between(0, 40*time.Millisecond)
 		s.layout, s.useWithin, s.skew, s.maxBatch = l, useWithin, skews[s.node], 200
 	}
-	c := open(t, servers, WithPrefetch(50, 10_000), WithTimeout(500*time.Millisecond), WithHedging(20*time.Millisecond))
+	c := open(t, servers, WithPrefetch(50, 10_000), WithTimeout(500*time.Millisecond))
 
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -162,7 +162,7 @@ func randomFaults(t *testing.T, seed uint64, servers []*fake, sum *total) {
 	sum.Lock()
 	defer sum.Unlock()
 	for name, n := range map[string]uint64{"issued": s.Issued, "expired": s.Expired, "disordered": s.Disordered,
-		"lost": s.Lost, "hedges": s.Hedges, "failures": s.Failures, "waits": s.Waits} {
+		"lost": s.Lost, "failures": s.Failures, "waits": s.Waits} {
 		sum.of[name] += n
 	}
 }

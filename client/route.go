@@ -1,6 +1,7 @@
 package client
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -134,11 +135,11 @@ func (c *Client) away(k kind, now int64) error {
 	if r.since == 0 {
 		return nil
 	}
-	u := &unavailable{since: time.Duration(now - r.since)}
+	err := fmt.Errorf("%w for %s: see what each says", ErrUnavailable, time.Duration(now-r.since).Round(time.Millisecond))
 	for i := range r.health {
-		if err := r.health[i].err; err != nil {
-			u.failures = append(u.failures, err)
+		if h := &r.health[i]; h.err != nil {
+			err = fmt.Errorf("%w; %w", err, h.err)
 		}
 	}
-	return u
+	return &unavailable{err}
 }

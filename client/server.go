@@ -112,6 +112,24 @@ func (c *Client) agree(s *server, layout snowflake.Layout) error {
 // errMoved says that an answer may have come from a server that is not checked.
 var errMoved = errors.New("the connection changed during the request")
 
+// errAllAway says that no server may be asked now: the route knows why.
+var errAllAway = errors.New("all servers are away")
+
+// ask sends the request to one server after the other, until one serves it or refuses it for all.
+func ask[T any](ctx context.Context, c *Client, k kind, request func(context.Context, *server) (T, error)) (none T, err error) {
+	for _, s := range c.candidates(k) {
+		answer, err := use(ctx, c, k, s, request)
+		if err == nil {
+			c.prefer(k, s)
+			return answer, nil
+		}
+		if f, ok := errors.AsType[*failure](err); ok && f.final || ctx.Err() != nil {
+			return none, err
+		}
+	}
+	return none, errAllAway
+}
+
 // use sends one request to a server within the timeout, and keeps the books about it.
 func use[T any](ctx context.Context, c *Client, k kind, s *server, request func(context.Context, *server) (T, error)) (answer T, err error) {
 	bounded, cancel := context.WithTimeout(ctx, c.timeout)

@@ -20,11 +20,10 @@ type Stats struct {
 
 	Waits     uint64        // calls of Next, NextN and NextAfter that waited for a server; the others touched no network
 	Waited    time.Duration // by these calls, in all
-	Requests  uint64        // requests for IDs, of which Hedges were sent because another was late
-	Hedges    uint64
-	Failures  uint64 // requests that a server failed or rejected
-	Fallbacks uint64 // IDs of the fallback
-	Numbers   uint64 // numbers of sequences
+	Requests  uint64        // requests for IDs
+	Failures  uint64        // requests that a server failed or rejected
+	Fallbacks uint64        // IDs of the fallback
+	Numbers   uint64        // numbers of sequences
 
 	Ahead   int64   // IDs that are fetched and not taken; some of them may have expired
 	Rate    float64 // IDs per second, of the last quarter of the freshness

@@ -107,7 +107,7 @@ func (c *Client) plan(now int64) {
 		f := fetch{n: n, number: c.launched, copies: c.copies, began: now}
 		c.running.Go(func() {
 			var err error
-			f.answer, err = ask(c.ctx, c, forIDs, c.hedging, func(ctx context.Context, s *server) (answer, error) { return c.take(ctx, s, f.n, 0) })
+			f.answer, err = ask(c.ctx, c, forIDs, func(ctx context.Context, s *server) (answer, error) { return c.take(ctx, s, f.n, 0) })
 			c.deliver(f, err)
 		})
 	}

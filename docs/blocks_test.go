@@ -48,7 +48,7 @@ var notRun = map[string]string{
 	"curl -X POST 'http://127":        "TestServicePage of examples runs it",
 	"redis-cli -p 6380 ID":            "TestServicePage of examples runs it",
 	"grpcurl ":                        "a program that Debian does not have; TestServeGreeting calls the same method",
-	"sha256sum --check ":              "needs a published release; .ci/dist writes the file",
+	"sha256sum --check ":              "needs a published release; GoReleaser writes the file",
 	"CGO_ENABLED=0 go install ":       "needs a published release; .ci/release-check installs the command",
 	"pip install ":                    "downloads a program; api/check generates the Go code",
 	"python -m grpc_tools.protoc ":    "as pip install",
@@ -66,7 +66,7 @@ var notRun = map[string]string{
 	"GapBound = 2 × MaxStep":          "a formula",
 	"try (JedisPooled ids":            "Java; the page says that no test runs it",
 	"strategy borrow:1s":              "a script, whose words go test ./generator/generatortest parses",
-	"sh found.sh":                     "the script fleet.txtar of the command line runs it",
+	"sh create.sh":                    "the script fleet.txtar of the command line runs it",
 }
 
 // allowed reports whether a line is one of notRun, and notes that.

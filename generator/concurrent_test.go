@@ -20,12 +20,12 @@ import (
 	"github.com/tickflake/tickflake/strategies"
 )
 
-// operation is one call in a recorded history: the logical times of its begin
-// and its return, and what it returned.
-type operation struct {
-	begin, end int64
-	ids        []snowflake.ID
-	stream     bool
+// highest is the largest number that was raised.
+type highest struct{ atomic.Int64 }
+
+func (h *highest) raise(n snowflake.ID) {
+	for old := h.Load(); old < int64(n) && !h.CompareAndSwap(old, int64(n)); old = h.Load() {
+	}
 }
 
 // checkHistory lets goroutines call g in every way, calls times each, until at least two calls have
@@ -36,65 +36,54 @@ func checkHistory(t *testing.T, g *generator.Generator, calls int) {
 	const goroutines = 4
 	// Goroutines that share one processor hardly ever overlap, so they get threads.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(goroutines, runtime.GOMAXPROCS(0))))
-	var now atomic.Int64
-	var history []operation
-	for round, overlaps := 0, false; !overlaps; round++ {
-		require.Less(t, round, 100, "no two calls overlapped: the history shows nothing")
-		histories := make([][]operation, goroutines)
+	var ids, ticks highest // that were returned: of calls that are no stream's, and of all
+	var running atomic.Int32
+	var overlaps atomic.Bool
+	var all []snowflake.ID
+	tick := g.Layout().NodeBits + g.Layout().SequenceBits
+	for round := 0; !overlaps.Load(); round++ {
+		require.Less(t, round, 100, "no two calls overlapped: this shows nothing")
+		issued := make([][]snowflake.ID, goroutines)
 		var group errgroup.Group
 		for i := range goroutines {
 			group.Go(func() error {
 				s, last := g.Stream(), snowflake.ID(-1)
 				for j := range calls {
-					op := operation{begin: now.Add(1), ids: make([]snowflake.ID, 1), stream: (i+j)%4 == 0}
+					got, stream := make([]snowflake.ID, 1), (i+j)%4 == 0
+					above, from := ids.Load(), ticks.Load()
+					if running.Add(1) > 1 {
+						overlaps.Store(true)
+					}
 					var err error
 					switch {
-					case op.stream:
-						if op.ids[0], err = s.Next(); err == nil && op.ids[0] <= last {
-							err = fmt.Errorf("stream went from %d to %d", last, op.ids[0])
-						}
-						last = op.ids[0]
+					case stream:
+						above = int64(last)
+						got[0], err = s.Next()
+						last = got[0]
 					case j%7 == 0:
-						op.ids = make([]snowflake.ID, 10)
-						_, err = g.NextN(op.ids)
+						got = make([]snowflake.ID, 10)
+						_, err = g.NextN(got)
 					default:
-						op.ids[0], err = g.Next()
+						got[0], err = g.Next()
 					}
-					if err != nil {
+					running.Add(-1)
+					end := got[len(got)-1]
+					if ticks.raise(end >> tick); !stream {
+						ids.raise(end)
+					}
+					switch {
+					case err != nil:
 						return err
+					case int64(got[0]) <= above || int64(got[0]>>tick) < from:
+						return fmt.Errorf("call %d returned %d, above %d and tick %d had been returned; of a stream: %t", j, got[0], above, from, stream)
 					}
-					op.end = now.Add(1)
-					histories[i] = append(histories[i], op)
+					issued[i] = append(issued[i], got...)
 				}
 				return nil
 			})
 		}
 		require.NoError(t, group.Wait())
-		for _, op := range slices.Concat(histories...) {
-			history = append(history, op)
-			overlaps = overlaps || op.end > op.begin+1
-		}
-	}
-
-	l := g.Layout()
-	tick := l.NodeBits + l.SequenceBits
-	var all []snowflake.ID
-	byEnd := slices.Clone(history)
-	slices.SortFunc(byEnd, func(a, b operation) int { return int(a.end - b.end) })
-	slices.SortFunc(history, func(a, b operation) int { return int(a.begin - b.begin) })
-	ended, ordered, any := 0, snowflake.ID(-1), snowflake.ID(-1)
-	for _, op := range history {
-		for ; byEnd[ended].end < op.begin; ended++ {
-			last := byEnd[ended].ids[len(byEnd[ended].ids)-1]
-			if any = max(any, last); !byEnd[ended].stream {
-				ordered = max(ordered, last)
-			}
-		}
-		require.GreaterOrEqual(t, op.ids[0]>>tick, max(any, 0)>>tick, "of an earlier tick than %d, which had been returned", any)
-		if !op.stream {
-			require.Greater(t, op.ids[0], ordered, "not above one that had been returned")
-		}
-		all = append(all, op.ids...)
+		all = append(all, slices.Concat(issued...)...)
 	}
 	slices.Sort(all)
 	require.Len(t, slices.Compact(slices.Clone(all)), len(all), "an ID twice")
@@ -116,11 +105,14 @@ func steppingClock() monoclock.Interface {
 
 func TestOrderOfHistory(t *testing.T) {
 	stepping := generator.WithClock(steppingClock())
+	own := strategies.Func(func(strategies.Situation) strategies.Decision {
+		return strategies.Decision{Action: strategies.ActionBorrow}
+	})
 	for name, opts := range map[string][]generator.Option{
 		"steady":    nil,
 		"exhausted": {generator.WithLayout(snowflake.Sonyflake()), generator.WithStrategy(strategies.BorrowUpTo(time.Hour))},
 		"stepping":  {stepping, generator.WithStrategy(strategies.BorrowUpTo(time.Hour))},
-		"own":       {stepping, generator.WithStrategy(borrower{})},
+		"own":       {stepping, generator.WithStrategy(own)},
 		"waiting":   {stepping, generator.WithStrategy(strategies.Wait())},
 	} {
 		t.Run(name, func(t *testing.T) {

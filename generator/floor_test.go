@@ -2,7 +2,6 @@ package generator_test
 
 import (
 	"fmt"
-	"math"
 	"testing"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/snowflake"
-	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
 	"github.com/tickflake/tickflake/strategies"
 )
@@ -62,35 +60,6 @@ func TestFloor(t *testing.T) {
 				})
 			}
 		}
-	}
-}
-
-func TestFloorRefused(t *testing.T) {
-	clock := newHandClock()
-	at := func(ahead time.Duration) snowflake.ID {
-		id, err := snowflake.Default().Min(clock.Now().Add(ahead))
-		require.NoError(t, err)
-		return id
-	}
-	for want, floor := range map[string]snowflake.ID{
-		"":                           at(10*time.Second - time.Millisecond),
-		"10.001s ahead of the clock": at(10 * time.Second),
-		"negative":                   -1,
-		"ahead of the clock":         math.MaxInt64,
-	} {
-		options := []generator.Option{generator.WithClock(clock), generator.WithFloor(floor)}
-		g, err := generator.New(append(options, generator.WithNode(0))...)
-		if want == "" {
-			require.NoError(t, err)
-			assert.ErrorIs(t, second(g.Next()), generator.ErrBehind, "the strategy decides")
-			continue
-		}
-		refused := new(stores.OptionError)
-		require.ErrorAs(t, err, &refused)
-		assert.Equal(t, "WithFloor", refused.Option)
-		assert.ErrorContains(t, err, want)
-		_, err = generator.Open(t.Context(), "no-such-engine://", options...)
-		assert.ErrorAs(t, err, &refused, "before anything is opened")
 	}
 }
 

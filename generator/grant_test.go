@@ -1,6 +1,7 @@
 package generator_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -87,7 +88,7 @@ func TestReady(t *testing.T) {
 func TestChangesAmongCallers(t *testing.T) {
 	layout := wide()
 	layout.NodeBits, layout.SequenceBits = 2, 2 // 4 IDs a tick: the callers run ahead of the clock
-	g, w := granted(t, layout, monoclock.New(), window.Range{Node: 1, To: forever}, generator.WithStrategy(strategies.BorrowUpTo(time.Hour)))
+	g, w := granted(t, layout, monoclock.New(), window.Range{Node: 1, To: math.MaxUint64}, generator.WithStrategy(strategies.BorrowUpTo(time.Hour)))
 	stop := make(chan struct{})
 	var changes errgroup.Group
 	changes.Go(func() error {
@@ -96,7 +97,7 @@ func TestChangesAmongCallers(t *testing.T) {
 			case <-stop:
 				return nil
 			default:
-				w.Grant(window.Range{Node: node, To: forever}, forever)
+				w.Grant(window.Range{Node: node, To: math.MaxUint64}, math.MaxUint64)
 			}
 		}
 	})

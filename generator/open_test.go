@@ -118,36 +118,6 @@ func narrowNow() snowflake.Layout {
 	return l
 }
 
-// TestOpenRefusesBeforeItOpens guards that an option that is wrong opens nothing.
-func TestOpenRefusesBeforeItOpens(t *testing.T) {
-	for name, opt := range map[string]generator.Option{
-		"WithNode":          generator.WithNode(5000),
-		"WithNodeParts":     generator.WithNodeParts(1, 2),
-		"WithStrategy":      generator.WithStrategy(nil),
-		"WithClock":         generator.WithClock(nil),
-		"WithLease":         generator.WithLease(nil),
-		"New":               nil,
-		"WithSequenceStart": generator.WithSequenceStart(strategies.StartRandom(-1)),
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := register()
-			_, err := generator.Open(t.Context(), "opentest://", opt)
-			var config *stores.OptionError
-			require.ErrorAs(t, err, &config)
-			assert.Equal(t, name, config.Option)
-			assert.Zero(t, s.closed)
-			assert.Empty(t, holdings(t, s.cells))
-		})
-	}
-	_, err := generator.New(generator.WithNode(1), generator.WithLeaseOptions(lease.WithWindow(time.Second)))
-	require.ErrorContains(t, err, "lease.Claim")
-	for _, url := range []string{"", "localhost:2379", "nosuch://host"} {
-		_, err := generator.Open(t.Context(), url)
-		var wrong *stores.URLError
-		require.ErrorAs(t, err, &wrong, url)
-	}
-}
-
 func TestOpenPassesOptions(t *testing.T) {
 	register()
 	clock := monoclock.New()
@@ -178,6 +148,10 @@ func TestLeaseOptions(t *testing.T) {
 		require.ErrorAs(t, err, &config)
 		assert.Equal(t, option, config.Option)
 	}
+	_, err = generator.Open(t.Context(), "no-such-engine://", generator.WithLease(k))
+	require.ErrorContains(t, err, "Open claims a new lease")
+	_, err = generator.New(generator.WithNode(1), generator.WithLeaseOptions(lease.WithWindow(time.Second)))
+	require.ErrorContains(t, err, "lease.Claim")
 	g, err := generator.New(generator.WithLease(k), generator.WithLayout(snowflake.Default()))
 	require.NoError(t, err)
 	_, err = generator.New(generator.WithLease(k))

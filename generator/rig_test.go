@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -160,13 +159,6 @@ func granted(t testing.TB, l snowflake.Layout, c monoclock.Interface, r window.R
 func grant(l snowflake.Layout, node, from, to int64) window.Range {
 	base := int64(noon.Sub(l.Epoch) / l.Tick)
 	return window.Range{Node: node, From: uint64(base + from), To: uint64(base + to)}
-}
-
-// borrower is a strategy from outside: it borrows whatever the lead.
-type borrower struct{}
-
-func (borrower) Decide(strategies.Situation) strategies.Decision {
-	return strategies.Decision{Action: strategies.ActionBorrow}
 }
 
 // row is a script for one generator.
@@ -409,9 +401,7 @@ func (r *rig) run(words []string) {
 		r.expect(args[1], got)
 		assert.Equal(r.t, before, r.g.Stats(), "nothing is counted")
 		if r.w != nil {
-			if r.w != nil {
-				assert.Empty(r.t, r.w.More(), "the keeper is not asked")
-			}
+			assert.Empty(r.t, r.w.More(), "the keeper is not asked")
 		}
 	case "gate":
 		assert.Equal(r.t, args[0], strconv.FormatBool(r.g.GateOpen()))
@@ -615,6 +605,3 @@ func expand(words []string) (all []string) {
 	}
 	return all
 }
-
-// forever is the end of a grant that does not end.
-const forever = uint64(math.MaxUint64)

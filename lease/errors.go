@@ -68,7 +68,7 @@ func (e *NoFreeNodeError) Is(target error) bool { return target == stores.Passin
 type LayoutMismatchError struct{ Ours, Theirs snowflake.Layout }
 
 func (e *LayoutMismatchError) Error() string {
-	return fmt.Sprintf("the IDs of this store have the layout %s, and not %s: use that layout, or, for IDs that never meet those, another namespace or directory ('tickflake lease fleet' and 'lease reserve' found it with --layout)", e.Theirs, e.Ours)
+	return fmt.Sprintf("the IDs of this store have the layout %s, and not %s: use that layout, or, for IDs that never meet those, another namespace or directory (give 'tickflake lease fleet' or 'lease reserve' --layout there)", e.Theirs, e.Ours)
 }
 
 // Is reports whether target is [stores.Refused].
@@ -83,7 +83,7 @@ func heldError(node int64, owner string, more ...error) error {
 
 // endedError is the error for a fleet that has ended.
 func endedError(f *cell.Fleet) error {
-	return fmt.Errorf("%w to %s, and nothing is granted here any more: start this process with that store, after it was founded", ErrMoved, cell.Where(f.Gone[len(f.Gone)-1].Store))
+	return fmt.Errorf("%w to %s, and nothing is granted here any more: start this process with that store, once its fleet was created", ErrMoved, cell.Where(f.Gone[len(f.Gone)-1].Store))
 }
 
 func movedError(node int64, to string, more ...error) error {

@@ -80,9 +80,9 @@ func knownFleet(ctx context.Context, calls *drive.Calls) (version uint64, f cell
 	return version, f, err
 }
 
-// SetFleet founds a fleet in a store that has none: it says which node numbers the store has, and
-// from when on. A claim on an unused store founds one with all numbers of its layout and no floor, so set the fleet
-// before a process uses the store. What it has never grows, and the floor never moves.
+// SetFleet creates the fleet of a store that has none: it says which node numbers the store has, and
+// from when on. A claim on an unused store creates one with all numbers of its layout and no floor, so set the
+// fleet before a process uses the store. A store never gets more numbers, and its floor never moves.
 //
 // Of f it takes Layout (the zero Layout is that of [WithLayout]), From, To, Floor and Later. To set the same again is
 // success, so if SetFleet fails, call it again; one that was begun and given up may still land. A store with
@@ -119,7 +119,7 @@ func SetFleet(ctx context.Context, store stores.Store, f Fleet, options ...Optio
 			if version == 0 {
 				err = k.reserve(ctx, b.Node, limit)
 			} else if c, failed := k.readCell(ctx, b.Node); failed != nil || c.Record.Limit < limit {
-				err = cmp.Or(failed, refuse("SetFleet", "node number %d was not founded to begin at %s: use another namespace", b.Node, b.Until.Format(time.RFC3339)))
+				err = cmp.Or(failed, refuse("SetFleet", "node number %d was not created to begin at %s: use another namespace", b.Node, b.Until.Format(time.RFC3339)))
 			}
 			if err != nil {
 				return err
@@ -151,10 +151,10 @@ func refuse(option, format string, args ...any) error {
 	return &stores.OptionError{Option: option, Err: fmt.Errorf(format, args...)}
 }
 
-// End gives node numbers away for good, to be founded in another store: no process is granted a tick
-// of them by this store any more, whatever any clock says. If they are not all that the store has, they are at the lower
-// or the upper end of these, and the fleet goes on with the rest. End returns the fleet that [SetFleet]
-// founds in the other store. Found it in one store only, or two fleets issue the same IDs.
+// End gives node numbers away for good, to another store: this store grants no process a tick of them any more,
+// whatever any clock says. Give all numbers that the store has, or some at their lower or upper end: then the fleet
+// goes on with the rest. End returns the fleet that [SetFleet] creates in the other store. Create it in one store
+// only, or two fleets issue the same IDs.
 //
 // Processes that still hold such a number issue the rest of their grants, two thirds of a window or more if the store
 // answered before, and then claim another number; if there is none, or theirs was pinned, their calls fail with

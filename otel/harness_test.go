@@ -90,7 +90,7 @@ func (r *recorder) end(registration interface{ Unregister() error }) {
 
 // open opens a sequence.
 func open(t testing.TB, store stores.Store, name string, d sequence.Definition) *sequence.Sequence {
-	s, err := sequence.Open(t.Context(), store, name, sequence.WithDefinition(d), sequence.WithPolling(), sequence.WithLogger(slog.New(slog.DiscardHandler)))
+	s, err := sequence.Open(t.Context(), store, name, sequence.WithDefinition(d), sequence.WithOutage(0), sequence.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
 	return s
 }

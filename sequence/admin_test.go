@@ -232,7 +232,7 @@ func TestCreateAnew(t *testing.T) {
 		above := int64(0)
 		for _, d := range tt.deleted {
 			require.NoError(t, sequence.Create(ctx, store, "orders", d))
-			s := open(t, store, d, sequence.WithPolling())
+			s := open(t, store, d, sequence.WithOutage(0))
 			above = max(above, nextN(t, s, 7)+6*d.Stride.By()+1)
 			require.NoError(t, s.Close())
 			require.NoError(t, remove(t, store))
@@ -285,7 +285,7 @@ func TestDelete(t *testing.T) {
 			return err
 		}
 		for range 3 {
-			process := open(t, old, created, sequence.WithOutage(0), sequence.WithPolling())
+			process := open(t, old, created, sequence.WithOutage(0))
 			require.NoError(t, take(process))
 			processes = append(processes, process)
 		}
@@ -329,7 +329,7 @@ func TestDelete(t *testing.T) {
 	require.EqualValues(t, []any{int64(1), sequence.Yearly}, []any{d.Start, d.Period})
 	require.ErrorIs(t, second(sequence.OpenPeriods(t.Context(), store, "orders", sequence.Yearly, sequence.WithDefinition(d))), sequence.ErrDeleted)
 	store = storetest.NewMemory()
-	nextN(t, open(t, store, sequence.Definition{Max: 1}, sequence.WithPolling()), 2)
+	nextN(t, open(t, store, sequence.Definition{Max: 1}, sequence.WithOutage(0)), 2)
 	_, ok = must(sequence.Delete(t.Context(), store, "orders")).Continued()
 	require.False(t, ok, "no number is left")
 }

@@ -29,55 +29,40 @@ type result struct {
 
 // wait waits in the queue for n indexes in a row.
 func (s *Sequence) wait(ctx context.Context, n uint64) (uint64, error) {
-	if ctx.Err() != nil {
-		return 0, s.ended(ctx, nil)
-	}
-	_, limited := ctx.Deadline()
-	c, err := s.join(n, limited)
-	if err != nil {
-		return 0, err
-	}
-	for again := s.config.polling; again; { // once more if the memory was copied amid the write
-		mark := s.config.page.Marker.Load()
-		if err := s.poll(ctx); err != nil && s.quit(c) {
+	for {
+		if ctx.Err() != nil {
+			return 0, s.ended(ctx)
+		}
+		_, limited := ctx.Deadline()
+		c, err := s.join(n, limited)
+		if err != nil {
 			return 0, err
 		}
-		again = s.config.page.Marker.Load() != mark
+		for s.config.await != nil && len(c.done) == 0 && ctx.Err() == nil {
+			if err := s.poll(ctx); err != nil && s.quit(c) {
+				return 0, err
+			}
+		}
+		var r result
+		select {
+		case r = <-c.done:
+		case <-ctx.Done():
+			if s.quit(c) {
+				return 0, s.ended(ctx)
+			}
+			r = <-c.done
+		}
+		if r.err == errEnded {
+			return 0, s.ended(ctx)
+		}
+		if r.err != nil || r.mark == s.config.page.Marker.Load() { // else the original returns it
+			return r.index, r.err
+		}
 	}
-	if s.await != nil {
-		s.await(func() bool { return len(c.done) > 0 || ctx.Err() != nil })
-	}
-	var timeout <-chan time.Time
-	if s.config.polling && !limited { // there is no goroutine that watches
-		timeout = s.config.after(s.config.timeout)
-	}
-	var r result
-	select {
-	case r = <-c.done:
-	case <-ctx.Done():
-		r = s.leaveQueue(c)
-	case <-timeout:
-		r = s.leaveQueue(c)
-	}
-	switch {
-	case r.err == errEnded:
-		return 0, s.ended(ctx, s.Err())
-	case r.err == nil && r.mark != s.config.page.Marker.Load(): // the original returns it
-		return s.wait(ctx, n)
-	}
-	return r.index, r.err
 }
 
-// errEnded stands for the error of a call that is over before it was served.
+// errEnded stands for the error of a call without a deadline whose timeout has passed.
 var errEnded = errors.New("ended")
-
-// leaveQueue takes a call out of the queue, or returns what it was answered meanwhile.
-func (s *Sequence) leaveQueue(c *call) result {
-	if s.quit(c) {
-		return result{err: errEnded}
-	}
-	return <-c.done
-}
 
 // join puts a call at the end of the queue, and starts a refill if none runs. It fails if
 // the sequence is closed, or if such a call has failed a moment ago for good.
@@ -95,7 +80,7 @@ func (s *Sequence) join(n uint64, limited bool) (*call, error) {
 	}
 	s.arrived++
 	c := &call{n: n, arrival: s.arrived, done: make(chan result, 1)}
-	if !limited && !s.config.polling {
+	if !limited {
 		c.until = s.config.elapsed() + s.config.timeout
 	}
 	c.prev, c.next = s.ring.prev, &s.ring
@@ -194,7 +179,7 @@ func (s *Sequence) serveOrdered(index, end, upto uint64) (served []*call) {
 // ask starts a refill that no call waits for, unless one runs, or the last one failed a
 // moment ago.
 func (s *Sequence) ask() {
-	if s.config.polling || s.busy.Load() || int64(s.config.elapsed()) < s.retry.Load() {
+	if s.config.await != nil || s.busy.Load() || int64(s.config.elapsed()) < s.retry.Load() {
 		return
 	}
 	s.mu.Lock()
@@ -205,7 +190,7 @@ func (s *Sequence) ask() {
 // begin starts the goroutine that refills, unless it runs. It ends when there is nothing to
 // do, or soon after Close.
 func (s *Sequence) begin() {
-	if !s.config.polling && !s.closing && s.busy.CompareAndSwap(false, true) {
+	if s.config.await == nil && !s.closing && s.busy.CompareAndSwap(false, true) {
 		go s.refill()
 	}
 }

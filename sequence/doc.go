@@ -13,7 +13,6 @@
 //   - [OpenPeriods] and [Periods]: numbers that begin anew each year, month or day.
 //   - [Definition], [Segmented] and [Ordered]: which numbers, and how they are given out.
 //   - [Create], [Inspect], [List], [Set] and [Delete]: manage sequences.
-//   - [Export] and [Import]: move a sequence to another store.
 //   - [Sequence.Restored]: for a process whose memory was restored or cloned.
 //   - [ExhaustedError], [ErrNotFound], [stores.ErrWentBack]: the errors; [stores.KindOf] tells
 //     whether a retry helps.
@@ -62,6 +61,6 @@
 //
 // The memory of a process must not be copied or rolled back, as by a fork or by restoring a
 // VM's snapshot beside its original, unless the copy calls [Sequence.Restored] before it
-// takes a number. or the machine has a VMClock: [WithVMClock]. Else it repeats the numbers that were reserved in segmented
-// mode, at most two segments, and in either mode those of a write that was in flight.
+// takes a number, or the machine has a VMClock: [WithVMClock]. Else it repeats the numbers that were reserved in
+// segmented mode, at most two segments, and in either mode those of a write that was in flight.
 package sequence

@@ -1,21 +1,25 @@
 package sequence
 
 import (
+	"context"
+
 	"github.com/tickflake/tickflake/internal/count"
-	"github.com/tickflake/tickflake/internal/drive"
-	"github.com/tickflake/tickflake/internal/window"
 	"github.com/tickflake/tickflake/stores"
 )
 
 // The simulation of a fleet sees and replaces these parts of a Sequence.
 
-// Driven is what a Sequence runs.
-type Driven = driven
+// WithAwait makes a Sequence without goroutines: a call that finds no number calls the store by itself, and await
+// lets others of the process run until ready. [Sequence.Poll] reserves the next segment.
+func WithAwait(await func(ready func() bool)) Option { return func(c *config) { c.await = await } }
 
-// Hook replaces the random names, the machine, and the wait of a call for others of its process.
-func (s *Sequence) Hook(random func() string, machine func(*count.Machine) Driven, await func(ready func() bool)) {
-	s.random, s.driven, s.await = random, machine(&s.machine), await
-	s.ending.Inline = true
+// Poll does what a goroutine of the Sequence does by itself.
+func (s *Sequence) Poll(ctx context.Context) error { return s.poll(ctx) }
+
+// Hook replaces the random names, and returns the ID of the sequence.
+func (s *Sequence) Hook(random func() string) (id string) {
+	s.random, s.ending.Inline = random, true
+	return s.machine.Known().Record.ID
 }
 
 // Machine is a copy of the machine of the Sequence.
@@ -23,18 +27,6 @@ func (s *Sequence) Machine() count.Machine { return s.machine }
 
 // Used is the first index that the window has not handed out.
 func (s *Sequence) Used() uint64 { return s.window.Used() }
-
-// Arrived is the number of the last call that has waited.
-func (s *Sequence) Arrived() uint64 { return s.arrived }
-
-// Serve gives the first numbers of a range to the calls that wait, without the window.
-func (s *Sequence) Serve(r count.Range) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, c := range s.serveOrdered(r.From, r.To, s.arrived) {
-		c.done <- result{index: c.index}
-	}
-}
 
 // Clone returns a Sequence with a copy of what s knows, as a snapshot that is restored beside
 // its original has, on a store of its own. It has not the numbers of the window, which Restored
@@ -44,12 +36,5 @@ func (s *Sequence) Clone(store stores.Store, options ...Option) *Sequence {
 	if err != nil {
 		panic(err)
 	}
-	c := &Sequence{
-		window: window.NewNumbers(), first: s.first, stride: s.stride,
-		config: config, store: callsOf(store, s.name, config.timeout), name: s.name, ordered: s.ordered, done: make(chan struct{}),
-		random: s.random, machine: s.machine, rate: s.rate, turn: drive.NewTurn(),
-	}
-	c.driven = &c.machine
-	c.ring.next, c.ring.prev = &c.ring, &c.ring
-	return c
+	return newSequence(config, store, s.name, s.machine)
 }

@@ -78,7 +78,6 @@ func TestHangs(t *testing.T) {
 		waiting := make(chan error, 1)
 		for i, do := range []func(ctx context.Context) error{
 			func(ctx context.Context) error { return second(s.NextN(ctx, 3)) },
-			func(ctx context.Context) error { return second(s.Poll(ctx)) },
 			s.Restored,
 			func(ctx context.Context) error { return second(sequence.Open(ctx, store, "orders")) },
 			func(ctx context.Context) error { return sequence.Create(ctx, store, "orders", sequence.Definition{}) },

@@ -66,31 +66,20 @@ func (p *process) change(ctx context.Context, kind fleettest.FaultKind, i int) e
 	return err
 }
 
-// operator raises the sequences that a process has marked, once the faults are over, and
-// the maximum of all others.
-type operator struct {
-	*fleettest.Process
-	f *fleet
-}
-
+// repairSequences starts an operator on a machine of its own.
 func (f *fleet) repairSequences() {
 	f.Boot()
 	f.Machines[f.count].StartLater(f.Period / 2)
 }
 
-func (operator) Ready() bool                  { return false }
-func (operator) Close(*fleettest.Thread) bool { return false }
-func (operator) Restored(*fleettest.Thread)   {}
-
-// Main repairs each sequence, and does so again while processes may still find that the store
-// went back.
-func (o operator) Main(*fleettest.Thread) {
-	f := o.f
+// operate raises the sequences that a process has marked, once the faults are over, and the maximum of all
+// others, and does so again while processes may still find that the store went back.
+func (p *process) operate() {
+	f := p.f
 	for i, c := range f.cells {
-		store := fleettest.Client{P: o.Process}
-		o.Spawn("operator of "+c.name, func(t *fleettest.Thread) {
+		p.Spawn("operator of "+c.name, func(t *fleettest.Thread) {
 			for f.Now < f.CalmSince+2*f.bound() {
-				if err := repair(store, c.name, f.definitions[i]); err != nil && !errors.Is(err, stores.ErrConflict) && !errors.Is(err, sequence.ErrLowered) {
+				if err := repair(fleettest.Client{P: p.Process}, c.name, f.definitions[i]); err != nil && !errors.Is(err, stores.ErrConflict) && !errors.Is(err, sequence.ErrLowered) {
 					f.Fail("operator", "cannot repair %s: %v", c.name, err)
 				}
 				t.Pass(f.bound() / 16)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/internal/cell"
-	"github.com/tickflake/tickflake/internal/count"
 	"github.com/tickflake/tickflake/internal/fleettest"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores"
@@ -22,7 +21,7 @@ type process struct {
 	opened  []*opened
 	origin  *process // whose memory it has a copy of, or nil
 	issuers int
-	known   map[string]bool // by the name of a write: it knows that it has landed
+	known   map[string]bool // by the name of a write: it was told that it has landed
 
 	closed bool // a Close has returned
 	clean  bool // all sequences were closed, and the rests are settled
@@ -38,12 +37,6 @@ type opened struct {
 	id  string
 	key string
 
-	sent         cell.Sequence // the last record that was to be written
-	creation     uint64        // of the sequence
-	writes, most uint64        // that the process has read, or written
-	noticed      bool          // that the store went back, and has no grant since
-	grants       int           // how many it has had
-
 	issued    int64
 	largest   int64 // batch that was asked for
 	abandoned int64 // numbers of calls for more than a step that have failed
@@ -56,9 +49,6 @@ type opened struct {
 func (s *opened) life() *life { return s.c.lives[s.id] }
 
 func (f *fleet) launch(base *fleettest.Process) fleettest.Program {
-	if base.M.ID >= f.count {
-		return operator{base, f}
-	}
 	p := &process{Process: base, f: f, known: map[string]bool{}}
 	for _, o := range f.all {
 		if o.M == base.M && o.cloned {
@@ -72,11 +62,14 @@ func (f *fleet) launch(base *fleettest.Process) fleettest.Program {
 // Main opens the sequences, and starts the threads that use them.
 func (p *process) Main(t *fleettest.Thread) {
 	f := p.f
+	if p.M.ID >= f.count {
+		p.operate()
+		return
+	}
 	if p.origin != nil && !p.origin.Closing {
 		f.Tally["clones"]++
 		for i, o := range p.origin.opened {
-			s := p.add(i, o.s.Clone(p.client(), p.options()...))
-			s.writes, s.most = o.writes, o.most
+			p.add(i, o.s.Clone(p.client(), p.options()...))
 		}
 		p.untold = true
 		p.Restored(t)
@@ -105,7 +98,7 @@ func (p *process) client() stores.Store {
 	return c
 }
 
-// client notes which writes the process knows to have landed.
+// client notes which writes the process is told to have landed.
 type client struct {
 	fleettest.Client
 	p *process
@@ -114,24 +107,14 @@ type client struct {
 func (c client) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
 	now, err := c.Client.Swap(ctx, key, version, value)
 	if err == nil {
-		r := decode(value)
-		c.p.known[r.Write] = true
-		for _, s := range c.p.opened {
-			if s.key == key && s.sent.Write == r.Write {
-				s.reads(r)
-			}
-		}
+		c.p.known[decode(value).Write] = true
 	}
 	return now, err
 }
 
-func (s *opened) reads(r cell.Sequence) {
-	s.writes, s.most = max(s.writes, r.Writes), max(s.most, r.Most)
-}
-
 func (p *process) options() []sequence.Option {
 	return []sequence.Option{
-		sequence.WithPolling(), sequence.WithClock(fleettest.Clock{P: p.Process}), sequence.WithLogger(p.Log()),
+		sequence.WithAwait(func(ready func() bool) { p.f.Current.Await(ready) }), sequence.WithClock(fleettest.Clock{P: p.Process}), sequence.WithLogger(p.Log()),
 		sequence.WithTimeout(time.Hour), sequence.WithOutage(time.Duration(p.f.outage)),
 	}
 }
@@ -139,21 +122,19 @@ func (p *process) options() []sequence.Option {
 // open opens all sequences, and creates those that are missing.
 func (p *process) open(t *fleettest.Thread) error {
 	f := p.f
+	ctx, end := t.Within(2 * f.Period)
+	defer end()
 	for i, c := range f.cells {
-		name := c.name
-		ctx, end := t.Within(2 * f.Period)
 		options := p.options()
 		if f.Often(512) {
 			options = append(options, sequence.WithDefinition(f.definitions[i]))
 		}
-		s, err := sequence.Open(ctx, p.client(), name, options...)
+		s, err := sequence.Open(ctx, p.client(), c.name, options...)
 		if errors.Is(err, sequence.ErrNotFound) {
-			err = sequence.Create(ctx, p.client(), name, f.definitions[i])
-			if err == nil {
-				s, err = sequence.Open(ctx, p.client(), name, p.options()...)
+			if err = sequence.Create(ctx, p.client(), c.name, f.definitions[i]); err == nil {
+				s, err = sequence.Open(ctx, p.client(), c.name, p.options()...)
 			}
 		}
-		end()
 		if err != nil {
 			return err
 		}
@@ -162,18 +143,11 @@ func (p *process) open(t *fleettest.Thread) error {
 	return nil
 }
 
-func (p *process) add(i int, s *sequence.Sequence) *opened {
-	c := p.f.cells[i]
-	m := s.Machine()
-	known := m.Known().Record
-	o := &opened{p: p, s: s, c: c, id: known.ID, key: cell.SequenceKey(c.name), creation: known.Creation, returned: -1}
-	o.reads(known)
+func (p *process) add(i int, s *sequence.Sequence) {
 	rng := rand.New(rand.NewPCG(p.f.Rng.Uint64(), 0))
-	s.Hook(func() string { return strconv.FormatUint(rng.Uint64(), 36) }, func(m *count.Machine) sequence.Driven {
-		return watched{m, o}
-	}, func(ready func() bool) { p.f.Current.Await(ready) })
-	p.opened = append(p.opened, o)
-	return o
+	c := p.f.cells[i]
+	id := s.Hook(func() string { return strconv.FormatUint(rng.Uint64(), 36) })
+	p.opened = append(p.opened, &opened{p: p, s: s, c: c, id: id, key: cell.SequenceKey(c.name), returned: -1})
 }
 
 // expect makes sure that an error is one that can be.
@@ -194,12 +168,12 @@ func (p *process) expect(t *fleettest.Thread, err error) {
 
 func (f *fleet) has(kind fleettest.FaultKind) bool { return slices.Contains(f.Kinds, kind) }
 
-// keep polls the sequences, as the goroutines of a Sequence do by themselves.
+// keep refills the sequences, as the goroutines of a Sequence do by themselves.
 func (p *process) keep(t *fleettest.Thread) {
 	for !p.Closing {
 		for _, s := range p.opened {
 			ctx, end := t.Within(p.f.timeout)
-			_, err := s.s.Poll(ctx)
+			err := s.s.Poll(ctx)
 			end()
 			if err != nil {
 				p.expect(t, err)
@@ -219,11 +193,10 @@ type call struct {
 	s *opened
 	n int64
 
-	began         int64 // true time
-	late          bool  // a Close had returned
-	warned        bool  // the process had noticed that the store went back
-	grants        int   // of the sequence, by then
-	floor, latest int64 // returned before it, by the process and by any process; or -1
+	late          bool   // a Close had returned
+	warned        bool   // the process had noticed that the store went back
+	refills       uint64 // of the sequence, by then
+	floor, latest int64  // returned before it, by the process and by any process; or -1
 }
 
 // issue makes one call.
@@ -233,7 +206,7 @@ func (p *process) issue(t *fleettest.Thread, round int) error {
 	if f.Calm {
 		s = p.opened[round%len(p.opened)]
 	}
-	c := call{t, s, 1, f.Now, p.closed, s.noticed, s.grants, s.returned, s.life().latest}
+	c := call{t, s, 1, p.closed, s.noticed(), s.s.Stats().Refills, s.returned, s.life().latest}
 	timeout := f.timeout
 	if f.batch > 1 && f.Often(f.pBatch) {
 		c.n += f.Rng.Int64N(f.batch)
@@ -244,11 +217,11 @@ func (p *process) issue(t *fleettest.Thread, round int) error {
 	s.running += c.n
 	s.largest = max(s.largest, c.n)
 	ctx, end := t.Within(timeout)
-	next := s.s.Next
-	if c.n > 1 {
-		next = func(ctx context.Context) (int64, error) { return s.s.NextN(ctx, c.n) }
+	next := s.s.NextN
+	if c.n == 1 {
+		next = func(ctx context.Context, _ int64) (int64, error) { return s.s.Next(ctx) }
 	}
-	first, err := next(ctx)
+	first, err := next(ctx, c.n)
 	end()
 	s.running -= c.n
 	if err == nil {
@@ -313,82 +286,5 @@ func (p *process) Restored(t *fleettest.Thread) {
 			p.expect(t, err)
 		}
 		end()
-	}
-}
-
-// watched is a machine whose steps the run sees.
-type watched struct {
-	*count.Machine
-	s *opened
-}
-
-func (w watched) Next(in count.Input) count.Op {
-	s, m := w.s, w.Machine
-	op := m.Next(in)
-	if x := s.p.f.mutant; x != nil && x.next != nil {
-		op = x.next(s, m, in, op)
-	}
-	s.sent = op.Record
-	return op
-}
-
-// Done holds what the machine makes of a read against what the process has seen before, and what is in
-// the store.
-func (w watched) Done(in count.Input, op count.Op, r count.Result) []count.Event {
-	s, m, p := w.s, w.Machine, w.s.p
-	f := p.f
-	known := m.Known().Record
-	if f.mutant != nil && f.mutant.done != nil {
-		f.mutant.done(s, m, &op, r)
-	}
-	events := m.Done(in, op, r)
-	if op.Kind == count.Read && r.Status == count.OK && !in.Restored {
-		s.looks(m, r.Cell, events)
-	}
-	for _, e := range events {
-		f.Current.Tracef("%s: operation %d for %d ended with %d: event %d, %v %v, lost %d", s.c.name, op.Kind, op.Why, r.Status, e.Kind, e.Range, e.Ranges, e.Lost)
-		switch e.Kind {
-		case count.Suspected, count.WentBack, count.Marked:
-			s.noticed = true
-		case count.Trusted:
-			f.Tally["trusted"]++
-			s.noticed = false
-			s.grants++
-			if !s.c.past(r.Cell.Record, known.Write) {
-				f.Fail("trusted a store that went back", "%s knows write %d of %s, which is not in the past of %s", p.Name, known.Writes, s.c.name, text(r.Cell.Record))
-			}
-		case count.Unclear:
-			f.Tally["unclear"]++
-		case count.Granted:
-			s.noticed = false
-			s.grants++
-			if op.Kind == count.Read {
-				f.Tally["adopted"]++
-				s.adopts(e.Range)
-			}
-		}
-	}
-	return events
-}
-
-// looks makes sure that a read that shows less than was read before does not go unnoticed.
-func (s *opened) looks(m *count.Machine, c count.Cell, events []count.Event) {
-	p, r := s.p, c.Record
-	less := c.Version == 0 || r.ID == s.id && r.Writes < s.writes || r.ID == s.id && r.Most < s.most || r.ID != s.id && r.Creation <= s.creation && !r.Lost
-	marked := len(events) > 0 && events[0].Kind == count.Marked
-	if less && !m.Suspects() && !marked && !r.Deleted {
-		p.f.Fail("went back unnoticed", "%s has seen %d writes and the most %d of %s, and reads %s: %+v", p.Name, s.writes, s.most, s.c.name, text(r), events)
-	}
-	if !less && r.ID == s.id {
-		s.reads(r)
-	}
-}
-
-// adopts notes that the process knows its write that has granted a range.
-func (s *opened) adopts(r count.Range) {
-	for _, g := range s.life().grants {
-		if g.owner == s.p.Process && g.From == r.From {
-			s.p.known[g.write] = true
-		}
 	}
 }

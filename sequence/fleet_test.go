@@ -134,14 +134,11 @@ func (f *fleet) drawSequences() {
 		f.definitions = append(f.definitions, d)
 		name := fmt.Sprintf("s%d", i)
 		keys = append(keys, cell.SequenceKey(name))
-		f.cells = append(f.cells, &ledger{f: f, name: name, before: map[string]string{}, lives: map[string]*life{}, issued: map[int64]*life{}})
+		f.cells = append(f.cells, &ledger{f: f, name: name, lives: map[string]*life{}, issued: map[int64]*life{}})
 	}
 	f.Store = f.NewStore(keys)
 	f.Store.Landed = func(p *fleettest.Process, i int, value []byte) { f.cells[i].landed(p, decode(value)) }
 	f.Store.Rewound = func(i int, value []byte) { f.cells[i].rewound(decode(value)) }
-	if f.mutant != nil && f.mutant.recur {
-		f.Store.Recur = true
-	}
 }
 
 func decode(value []byte) cell.Sequence {

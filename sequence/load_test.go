@@ -67,7 +67,6 @@ func TestUnderLoad(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 			assert.NoError(t, s.Restored(ctx))
-			assert.NoError(t, second(s.Poll(ctx)))
 			assert.ErrorAs(t, second(s.NextN(context.Background(), 2_000_000)), new(*sequence.ExhaustedError), mode)
 			group.Wait()
 			require.NoError(t, s.Close())

@@ -52,7 +52,7 @@ func TestMaximum(t *testing.T) {
 	}
 	for _, d := range []sequence.Definition{{Start: math.MaxInt64 - 5, Stride: sequence.Every(3, 1)}, {}} {
 		store := storetest.NewMemory()
-		s := open(t, store, d, sequence.WithPolling())
+		s := open(t, store, d, sequence.WithOutage(0))
 		if info := inspect(t, store); info.Left > 2 {
 			require.NoError(t, set(t, store, sequence.Change{Next: info.Left - 2})) // the number of the last index but one
 		}
@@ -125,7 +125,7 @@ func TestCopied(t *testing.T) {
 	for _, mode := range bothModes {
 		t.Run(mode.String(), func(t *testing.T) {
 			device, store := vmclocktest.New(t), storetest.NewMemory()
-			s := open(t, store, sequence.Definition{Mode: mode, Start: 1, MinStep: 10, MaxStep: 10}, sequence.WithVMClock(device.Path), sequence.WithPolling())
+			s := open(t, store, sequence.Definition{Mode: mode, Start: 1, MinStep: 10, MaxStep: 10}, sequence.WithVMClock(device.Path), sequence.WithOutage(0))
 			next(t, s)
 			for range 3 {
 				granted := inspect(t, store).Next

@@ -29,8 +29,7 @@ type config struct {
 	outage     time.Duration
 	log        *slog.Logger
 	clock      monoclock.Interface
-	definition *Definition // or nil
-	polling    bool
+	definition *Definition            // or nil
 	names      func(time.Time) string // of periods, or nil
 	named      bool                   // a function has named the period that is opened
 
@@ -40,6 +39,7 @@ type config struct {
 	lines   *drive.Log // bounds the lines of log
 	elapsed func() time.Duration
 	after   func(time.Duration) <-chan time.Time
+	await   func(ready func() bool) // of a simulation without goroutines: lets others run until ready; else nil
 }
 
 // WithDefinition makes [Open] create the sequence if there is none, as [Create] does, but for one that was
@@ -69,11 +69,6 @@ func WithClock(clock monoclock.Interface) Option { return func(c *config) { c.cl
 // WithVMClock is [lease.WithVMClock] for a Sequence: it names the device by which the Sequence notices that
 // its memory is a copy, and then does what [Sequence.Restored] does, before another number is returned. "off" is none.
 func WithVMClock(device string) Option { return func(c *config) { c.device = device } }
-
-// WithPolling makes a Sequence without goroutines: a call that finds no number calls the
-// store by itself, and [Sequence.Poll] reserves the next segment. It is meant for tests in
-// virtual time, where nothing may happen by itself.
-func WithPolling() Option { return func(c *config) { c.polling = true } }
 
 func configure(options []Option) (*config, error) {
 	c := &config{timeout: DefaultTimeout, outage: DefaultOutage, log: slog.Default(), clock: monoclock.New()}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -29,16 +28,17 @@ type Periods struct {
 	names   func(time.Time) string
 	options []Option
 
-	// open has the sequences by period. The map never changes: it is replaced, under mu.
-	open atomic.Pointer[map[string]*openPeriod]
+	// open has the sequences by period; nil: p is closed. A map never changes: the owner of the turn, or Close,
+	// replaces it.
+	open atomic.Pointer[periods]
 	// opens counts the periods that were opened. A period that was used after the last one was
 	// opened has the same count, so calls write to it once for each that is opened.
 	opens atomic.Uint64
 
-	turn   drive.Turn // its owner alone opens periods
-	mu     sync.Mutex
-	closed bool
+	turn drive.Turn // its owner alone opens periods
 }
+
+type periods map[string]*openPeriod
 
 type openPeriod struct {
 	*Sequence
@@ -95,7 +95,7 @@ func OpenPeriods(ctx context.Context, store stores.Store, name string, period Pe
 	}
 	p := &Periods{store: store, name: name, layout: period.layout(), names: c.names, turn: drive.NewTurn()}
 	p.options = append(options[:len(options):len(options)], func(c *config) { c.definition, c.named = nil, true })
-	p.open.Store(&map[string]*openPeriod{})
+	p.open.Store(&periods{})
 	return p, nil
 }
 
@@ -117,7 +117,7 @@ func (p *Periods) NextN(ctx context.Context, at time.Time, n int64) (first int64
 	} else {
 		name = append(name, p.names(at)...)
 	}
-	s := (*p.open.Load())[string(name)]
+	s := p.all()[string(name)]
 	if s != nil {
 		if opens := p.opens.Load(); s.used.Load() != opens {
 			s.used.Store(opens)
@@ -153,12 +153,13 @@ func (p *Periods) reopen(ctx context.Context, name string, gone *openPeriod) (*o
 			return nil, err
 		}
 	}
-	all := maps.Clone(*p.open.Load())
+	was := p.open.Load()
+	if was == nil {
+		return nil, ErrClosed
+	}
+	all := maps.Clone(*was)
 	if s := all[name]; s != nil && s != gone { // another call has opened it
 		return s, nil
-	}
-	if _, open := p.replace(nil); !open {
-		return nil, ErrClosed
 	}
 	delete(all, name)
 	opened, err := Open(ctx, p.store, periodName(p.name, name), p.options...)
@@ -172,36 +173,29 @@ func (p *Periods) reopen(ctx context.Context, name string, gone *openPeriod) (*o
 		s.used.Store(p.opens.Add(1))
 		all[name] = s
 	}
-	was, open := p.replace(all)
-	for name, s := range was {
+	if !p.open.CompareAndSwap(was, &all) {
+		return nil, cmp.Or(err, ErrClosed) // what was opened has no numbers
+	}
+	for name, s := range *was {
 		if all[name] != s {
 			_ = s.CloseContext(ctx) // it logs what it cannot give back
 		}
 	}
-	switch {
-	case err != nil:
-		return nil, err
-	case !open:
-		return nil, ErrClosed // what was opened has no numbers
-	}
-	return all[name], nil
+	return all[name], err
 }
 
-// replace replaces the open periods, unless all is nil or p is closed, and returns those before, and
-// whether p is open.
-func (p *Periods) replace(all map[string]*openPeriod) (was map[string]*openPeriod, open bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if all == nil || p.closed {
-		return nil, !p.closed
+// all are the periods that are open.
+func (p *Periods) all() periods {
+	if all := p.open.Load(); all != nil {
+		return *all
 	}
-	return *p.open.Swap(&all), true
+	return nil
 }
 
 // Stats returns the counts of the periods that are open, by the names of the periods.
 func (p *Periods) Stats() map[string]Stats {
 	all := map[string]Stats{}
-	for name, s := range *p.open.Load() {
+	for name, s := range p.all() {
 		all[name] = s.Stats()
 	}
 	return all
@@ -210,7 +204,7 @@ func (p *Periods) Stats() map[string]Stats {
 // Restored is [Sequence.Restored] for the periods that are open.
 func (p *Periods) Restored(ctx context.Context) error {
 	var errs []error
-	for _, s := range *p.open.Load() {
+	for _, s := range p.all() {
 		if err := s.Restored(ctx); !errors.Is(err, ErrClosed) {
 			errs = append(errs, err)
 		}
@@ -221,13 +215,11 @@ func (p *Periods) Restored(ctx context.Context) error {
 // Close closes the periods that are open, as [Sequence.Close] does: no number is issued any more. The
 // errors wrap [ErrNotGivenBack]. A second call does nothing and returns nil.
 func (p *Periods) Close() error {
-	p.mu.Lock()
-	p.closed = true
-	all := p.open.Swap(&map[string]*openPeriod{})
-	p.mu.Unlock()
 	var errs []error
-	for _, s := range *all {
-		errs = append(errs, s.Close())
+	if all := p.open.Swap(nil); all != nil {
+		for _, s := range *all {
+			errs = append(errs, s.Close())
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -50,7 +50,7 @@ func ExampleOpenPeriods() {
 
 func openPeriods(t testing.TB, store stores.Store, options ...sequence.Option) *sequence.Periods {
 	t.Helper()
-	options = append([]sequence.Option{quiet, sequence.WithPolling(), sequence.WithDefinition(sequence.Definition{Start: 1})}, options...)
+	options = append([]sequence.Option{quiet, sequence.WithOutage(0), sequence.WithDefinition(sequence.Definition{Start: 1})}, options...)
 	return must(sequence.OpenPeriods(t.Context(), store, "orders", sequence.Yearly, options...))
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/tickflake/tickflake/internal/cell"
@@ -14,17 +13,7 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// Poll refills if a segment is due or a call waits, as a goroutine of the Sequence does by
-// itself. It is meant for a Sequence that was made [WithPolling]. It returns the time until the
-// next refill is due, which is math.MaxInt64 until more numbers are taken, and an error of
-// [Sequence.Next]. It returns soon after ctx ends.
-func (s *Sequence) Poll(ctx context.Context) (next time.Duration, err error) {
-	if err = s.poll(ctx); err == nil && !s.window.Short() {
-		return math.MaxInt64, nil
-	}
-	return max(time.Duration(s.retry.Load())-s.config.elapsed(), 0), err
-}
-
+// poll refills if a segment is due or a call waits. It returns soon after ctx ends.
 func (s *Sequence) poll(ctx context.Context) error {
 	if err := s.takeTurn(ctx); err != nil {
 		return err
@@ -37,11 +26,11 @@ func (s *Sequence) poll(ctx context.Context) error {
 
 // takeTurn takes the turn.
 func (s *Sequence) takeTurn(ctx context.Context) error {
-	if s.await != nil {
-		s.await(func() bool { return s.turn.Free() || ctx.Err() != nil })
+	if s.config.await != nil {
+		s.config.await(func() bool { return s.turn.Free() || ctx.Err() != nil })
 	}
 	if s.turn.Take(ctx) != nil {
-		return s.ended(ctx, s.Err())
+		return s.ended(ctx)
 	}
 	return nil
 }
@@ -102,7 +91,7 @@ func (d *driver) Next() (drive.Kind, error) {
 		d.in.Want, d.in.Need = s.wanted()
 	}
 	d.in.Used = s.window.Used()
-	d.op = s.driven.Next(d.in)
+	d.op = s.machine.Next(d.in)
 	switch op := d.op; {
 	case op.Why == count.Exhausted:
 		return drive.None, d.exhausted()
@@ -120,7 +109,7 @@ func (d *driver) Next() (drive.Kind, error) {
 func (d *driver) Done() (settled bool, err error) {
 	d.in.Used, d.in.Closing, d.in.Restored = d.window.Used(), d.Sequence.closing, d.restored
 	d.restored = false
-	return drive.Act(d.driven.Done(d.in, d.op, d.result), d.apply)
+	return drive.Act(d.machine.Done(d.in, d.op, d.result), d.apply)
 }
 
 // Do carries the operation out. A swap that finds a damaged cell is no error: the next read tells

@@ -33,11 +33,7 @@ type Sequence struct {
 	name    string
 	ordered bool
 	done    chan struct{} // closed by the first Close
-
-	// A simulation replaces these.
-	random func() string           // draws names of writes
-	driven driven                  // the machine
-	await  func(ready func() bool) // lets others run until ready; else nil
+	random  func() string // draws names of writes
 
 	counters counters
 
@@ -71,12 +67,6 @@ type Sequence struct {
 
 	turn   drive.Turn // its owner alone runs the machine
 	ending drive.Ending
-}
-
-// driven is a [count.Machine], or one that a simulation breaks.
-type driven interface {
-	Next(count.Input) count.Op
-	Done(count.Input, count.Op, count.Result) []count.Event
 }
 
 // counters only grow.
@@ -141,19 +131,20 @@ func Open(ctx context.Context, store stores.Store, name string, options ...Optio
 	case found.Record.Lost:
 		return nil, lostError(name, found.Record)
 	}
-	r := found.Record
+	return newSequence(c, store, name, count.New(found, found.Record.Mode == Ordered.String())), nil
+}
+
+// newSequence returns a Sequence of what is known of the cell.
+func newSequence(c *config, store stores.Store, name string, known count.Machine) *Sequence {
+	r := known.Known().Record
 	s := &Sequence{
 		window: window.NewNumbers(), first: r.Start + r.Offset, stride: r.Stride,
 		config: c, store: callsOf(store, name, c.timeout), name: name, ordered: r.Mode == Ordered.String(), done: make(chan struct{}),
-		random: cell.Token, turn: drive.NewTurn(),
+		random: cell.Token, machine: known, mark: c.page.Marker.Load(), rate: rate{at: c.elapsed()}, turn: drive.NewTurn(),
 	}
-	s.mark = c.page.Marker.Load()
 	s.window.Watch(c.page.Marker)
-	s.machine = count.New(found, s.ordered)
-	s.driven = &s.machine
 	s.ring.next, s.ring.prev = &s.ring, &s.ring
-	s.rate.at = c.elapsed()
-	return s, nil
+	return s
 }
 
 // Next returns the next number. In segmented mode it mostly takes a number that is reserved
@@ -292,18 +283,16 @@ func (s *Sequence) issued() uint64 {
 }
 
 // ended is the error of a call whose ctx has ended, or whose timeout has. It wraps the last
-// error of the store, which may be nil.
-func (s *Sequence) ended(ctx context.Context, last error) error {
-	reason, errs := "", []error{ctx.Err()}
-	if ctx.Err() == nil {
-		reason, errs[0] = fmt.Sprintf("within %s", s.config.timeout), ErrTimeout
-	} else {
-		reason = "before the call's context ended: " + ctx.Err().Error()
-		if cause := context.Cause(ctx); !errors.Is(ctx.Err(), cause) {
+// error of the store.
+func (s *Sequence) ended(ctx context.Context) error {
+	reason, errs := fmt.Sprintf("within %s", s.config.timeout), []error{ErrTimeout}
+	if err := ctx.Err(); err != nil {
+		reason, errs[0] = "before the call's context ended: "+err.Error(), err
+		if cause := context.Cause(ctx); !errors.Is(err, cause) {
 			reason, errs = reason+": "+cause.Error(), append(errs, cause)
 		}
 	}
-	if last == nil {
+	if last := s.Err(); last == nil {
 		reason += ": the store has not answered yet"
 	} else {
 		reason, errs = reason+": "+last.Error(), append(errs, last)

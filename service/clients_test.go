@@ -62,8 +62,8 @@ func TestReloadClients(t *testing.T) {
 		began := time.Now()
 		require.NoError(t, r.ReloadClients(func() ([]service.Client, error) { return clients, nil }))
 		for _, protocol := range servicetest.Protocols {
-			servicetest.Refused(t, protocol, map[bool]string{true: "unauthenticated", false: "wrong_token"}[protocol == resp], served(protocol, goes))
-			servicetest.Refused(t, protocol, "forbidden", served(protocol, stays))
+			refused(t, protocol, map[bool]string{true: "unauthenticated", false: "wrong_token"}[protocol == resp], served(protocol, goes))
+			refused(t, protocol, "forbidden", served(protocol, stays))
 			require.NoError(t, func() error { _, err := r.caller(protocol, comes).IDs(1); return err }())
 		}
 		require.NoError(t, stream.Send(&tickflakev1.StreamRequest{Credit: 1}))
@@ -86,11 +86,11 @@ func TestReloadClients(t *testing.T) {
 			"its token has 5 bytes":                              func() ([]service.Client, error) { return []service.Client{{Name: "short", Token: "short"}}, nil },
 		} {
 			require.ErrorContains(t, r.ReloadClients(read), want)
-			assert.Len(t, lines(r.Log(), want), 1)
-			assert.Contains(t, servicetest.Metrics(t, r.Dial, stays), "\ntickflake_config_last_reload_successful 0\n")
+			assert.Len(t, lines(r.log(), want), 1)
+			assert.Contains(t, r.metrics(stays), "\ntickflake_config_last_reload_successful 0\n")
 			require.NoError(t, r.ReloadClients(func() ([]service.Client, error) { return clients, nil }))
 		}
-		text := servicetest.Metrics(t, r.Dial, stays)
+		text := r.metrics(stays)
 		assert.Contains(t, text, "\ntickflake_config_last_reload_successful 1\n")
 		assert.Contains(t, text, `tickflake_service_client_items_total{tickflake_service_client="stays"} 7`)
 	})

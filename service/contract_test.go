@@ -1,42 +1,246 @@
 package service_test
 
 import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"regexp"
+	"strconv"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service"
 	"github.com/tickflake/tickflake/service/servicetest"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
-// The service passes its contract in this process.
-func TestService(t *testing.T) {
+// The tokens of the clients, and one that is nobody's. A token is in no log, metric or answer.
+const (
+	shop    = "shop-0123456789abcdef"
+	slow    = "slow-0123456789abcdef"
+	numbers = "numbers-0123456789abc"
+	watch   = "watch-0123456789abcdef"
+	stray   = "stray-0123456789abcdef"
+)
+
+// requests are requests, and how each is refused.
+var requests = []struct {
+	name, token string
+	ask         func(servicetest.Caller) error
+	code        string
+	text        string // in the refusal
+}{
+	{"no token", "", ids(1), "unauthenticated", "oken"},
+	{"no token for a sequence", "", take("orders", 1), "unauthenticated", "oken"},
+	{"an unknown token", stray, ids(1), "wrong_token", "the token is not known"},
+	{"a client that may read the metrics only", watch, ids(1), "forbidden", "client watch may read the metrics only"},
+	{"a client without IDs", numbers, ids(1), "forbidden", "client numbers may not take IDs"},
+	{"another's sequence", numbers, take("tickets", 1), "forbidden", "client numbers may not use sequence tickets"},
+	{"a sequence whose name begins so", numbers, take("tickets-10", 1), "forbidden", "may not use sequence tickets-10"},
+	{"a prefix without its end", numbers, take("orders", 1), "forbidden", "may not use sequence orders"},
+	{"a look at another's sequence", numbers, look("tickets"), "forbidden", "may not use sequence tickets"},
+	{"too many IDs", shop, ids(101), "bad_input", "want 1 to 100"},
+	{"no IDs", shop, ids(0), "bad_input", "asked for 0 IDs: want 1 to 100"},
+	{"no numbers", shop, take("orders", 0), "bad_input", "asked for 0 numbers: want 1 to 1000"},
+	{"fewer than no IDs", shop, ids(-1), "bad_input", "want 1 to 100"},
+	{"too many numbers", shop, take("orders", 1001), "bad_input", "want 1 to 1000"},
+	{"a bad name", shop, take("Orders", 1), "bad_input", "lower-case"},
+	{"no sequence", shop, take("absent", 1), "not_found", "tickflake sequence create absent"},
+	{"a look at no sequence", shop, look("absent"), "not_found", "tickflake sequence create absent"},
+	{"the end of a sequence", shop, take("tickets", 4), "out_of_range", "3 numbers left"},
+	{"more than a burst", slow, ids(3), "bad_input", "its limit is 2"},
+	{"above a rate", slow, ids(2), "busy", "client slow is above its rate of 0.001 per second"},
+}
+
+func ids(n int64) func(servicetest.Caller) error {
+	return func(c servicetest.Caller) error { _, err := c.IDs(n); return err }
+}
+
+func take(name string, n int64) func(servicetest.Caller) error {
+	return func(c servicetest.Caller) error { _, err := c.Numbers(name, n); return err }
+}
+
+func look(name string) func(servicetest.Caller) error {
+	return func(c servicetest.Caller) error { _, err := c.Granted(name); return err }
+}
+
+// refused checks that a call of a protocol was refused with a code.
+func refused(t testing.TB, protocol, code string, err error) *servicetest.Refusal {
+	t.Helper()
+	require.IsType(t, &servicetest.Refusal{}, err, "%s, %s: %v", protocol, code, err)
+	r := err.(*servicetest.Refusal)
+	assert.Equal(t, servicetest.Words[protocol][code], r.Word, "%s: %s", protocol, r.Text)
+	if repeat := code == "busy" || code == "unavailable"; protocol != resp {
+		assert.Equal(t, repeat, r.After > 0, "%s, %s: repeat after %s", protocol, code, r.After)
+	}
+	return r
+}
+
+// Each protocol serves from one generator and one set of sequences, refuses what the others
+// refuse, and counts and logs it.
+func TestRequests(t *testing.T) {
 	t.Parallel()
-	servicetest.TestService(t, func(t *testing.T, s servicetest.Settings) *servicetest.Service {
-		var options []generator.Option
-		if s.Layout != "" {
-			layout, err := snowflake.ParseLayout(s.Layout)
-			require.NoError(t, err)
-			options = append(options, generator.WithLayout(layout))
+	r := start(t, listen, func(c *service.Config) {
+		c.MaxBatch, c.MaxNumbers, c.AccessLog = 100, 1000, 1
+		c.Create = append(c.Create, service.Create{Prefix: "tickets", Definition: sequence.Definition{Mode: sequence.Ordered, Start: 1, Max: 3}})
+		c.Clients = []service.Client{
+			{Name: "shop", Token: shop, Sequences: []string{"*"}},
+			{Name: "watch", Token: watch, NoIDs: true, Metrics: true},
+			{Name: "slow", Token: slow, Rate: 0.001, Burst: 2},
+			{Name: "numbers", Token: numbers, NoIDs: true, Sequences: []string{"tickets-1", "orders-*"}},
 		}
-		if s.Strategy != "" {
-			strategy, err := strategies.Parse(s.Strategy)
-			require.NoError(t, err)
-			options = append(options, generator.WithStrategy(strategy))
+	})
+	var all []snowflake.ID
+	var last int64
+	for _, protocol := range servicetest.Protocols {
+		c := r.caller(protocol, shop)
+		for range 2 {
+			got, err := c.IDs(50)
+			require.NoError(t, err, protocol)
+			require.Len(t, got, 50, protocol)
+			all = append(all, got...)
+			number, err := c.Numbers("orders", 3)
+			require.NoError(t, err, protocol)
+			require.Equal(t, last+3, number, protocol)
+			last = number
 		}
-		r := start(t, listen, func(c *service.Config) {
-			own := *c
-			*c = s.Config
-			c.Generator, c.Store, c.Logger, c.RESP, c.GRPC, c.HTTP = newGenerator(t, options...), own.Store, own.Logger, own.RESP, own.GRPC, own.HTTP
-			if s.TLS != (servicetest.Files{}) {
-				var err error
-				c.TLS, err = service.ReloadTLS(s.TLS.Cert(), s.TLS.Key(), s.TLS.ClientCA(), c.Logger)
-				require.NoError(t, err)
+		highest, err := c.Granted("orders")
+		require.NoError(t, err, protocol)
+		require.GreaterOrEqual(t, highest, last, protocol)
+	}
+	require.IsIncreasing(t, all)
+	require.NoError(t, ids(1)(r.caller(rpc, slow))) // two more IDs are above the rate
+	require.NoError(t, take("orders-1", 1)(r.caller(rpc, numbers)))
+
+	want := map[string]map[string]int{resp: {}, rpc: {}, web: {}}
+	var shown strings.Builder
+	for _, row := range requests {
+		for _, protocol := range servicetest.Protocols {
+			t.Run(row.name+"/"+protocol, func(t *testing.T) {
+				refusal := refused(t, protocol, row.code, row.ask(r.caller(protocol, row.token)))
+				assert.Contains(t, refusal.Text, row.text)
+				shown.WriteString(refusal.Text)
+				if protocol == resp && row.code == "unauthenticated" {
+					return // only AUTH counts as a request here
+				}
+				want[protocol][row.code]++
+			})
+		}
+	}
+	metrics := r.metrics(watch)
+	says := func(text, format string, args ...any) { assert.Regexp(t, fmt.Sprintf("(?m)"+format, args...), text) }
+	for protocol, codes := range want {
+		for code, n := range codes {
+			says(metrics, `^tickflake_service_requests_total{.*code="%s",.*protocol="%s"} %d$`, code, protocol, n)
+			says(r.log(), `"protocol":"%s".*"code":"%s"`, protocol, code)
+		}
+		n := 2 * (50 + 3)
+		if protocol == rpc {
+			n += 2 // of the clients slow and numbers
+		}
+		says(metrics, `^tickflake_service_items_total{.*protocol="%s"} %d$`, protocol, n)
+	}
+	for _, name := range []string{"shop", "slow", "numbers"} {
+		says(r.log(), `"client":"%s"`, name)
+	}
+	for _, token := range []string{shop, slow, numbers, watch, stray} {
+		assert.NotContains(t, r.log()+shown.String()+metrics, token)
+	}
+}
+
+// What the strategy of the generator decides reaches the caller: it rejects a request, or the
+// request waits until the timeout of the service.
+func TestStrategy(t *testing.T) {
+	t.Parallel()
+	hourly, err := snowflake.ParseLayout("time=41,node=10,sequence=0,tick=1h,epoch=2025-01-01")
+	require.NoError(t, err)
+	for _, c := range []struct {
+		strategy    strategies.Strategy
+		code, text  string
+		least, most time.Duration
+	}{
+		{strategies.Reject(), "busy", "", time.Nanosecond, time.Hour},
+		{strategies.Wait(), "unavailable", "not served within 20ms, the server's timeout of a request", time.Second, time.Second},
+	} {
+		bubble(t, func(t *testing.T) {
+			r := start(t, pipe, func(config *service.Config) {
+				config.Generator = newGenerator(t, generator.WithLayout(hourly), generator.WithStrategy(c.strategy))
+				config.Timeout = 20 * time.Millisecond
+			})
+			for _, protocol := range servicetest.Protocols {
+				refusal := refused(t, protocol, c.code, ids(2)(r.caller(protocol, ""))) // one hour has one
+				assert.Contains(t, refusal.Text, c.text, protocol)
+				assert.True(t, protocol == resp || c.least <= refusal.After && refusal.After <= c.most, "%s: %s", protocol, refusal.After)
 			}
 		})
-		return &r.Service
+	}
+}
+
+// All protocols ask for TLS, and for a certificate of the client where there is an authority of
+// clients. A peer without them gets nothing, and does not harm the others.
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	a, stranger := servicetest.NewAuthority(t), servicetest.NewAuthority(t)
+	files := servicetest.NewFiles(t)
+	certificate, key := a.Issue(t, "server", servicetest.ForServers, 100*time.Hour)
+	files.Put(t, certificate, key, a.PEM())
+	r := start(t, listen, func(c *service.Config) {
+		var err error
+		c.TLS, err = service.ReloadTLS(files.Cert(), files.Key(), files.ClientCA(), c.Logger)
+		require.NoError(t, err)
 	})
+	plain := r.dial
+	// with makes callers with a certificate, or without one.
+	with := func(of *servicetest.Authority, usage x509.ExtKeyUsage) servicetest.Dial {
+		c := &tls.Config{RootCAs: a.Pool(), ServerName: "server"}
+		if of != nil {
+			pair, err := tls.X509KeyPair(of.Issue(t, "client", usage, time.Hour))
+			require.NoError(t, err)
+			// In GetClientCertificate also one of which the server knows no authority is sent.
+			c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
+		}
+		return func(ctx context.Context, protocol string) (net.Conn, error) {
+			nc, err := plain(ctx, protocol)
+			if err != nil {
+				return nil, err
+			}
+			config := c.Clone()
+			config.NextProtos = map[string][]string{rpc: {"h2"}, web: {"h2"}}[protocol]
+			conn := tls.Client(nc, config)
+			if err := conn.HandshakeContext(ctx); err != nil {
+				_ = nc.Close()
+				return nil, err
+			}
+			return conn, nil
+		}
+	}
+	good := with(a, servicetest.ForClients)
+	for _, protocol := range servicetest.Protocols {
+		known := servicetest.NewCaller(protocol, good, "")
+		defer known.Close()
+		require.NoError(t, ids(1)(known), protocol)
+		for name, bad := range map[string]servicetest.Dial{
+			"no certificate": with(nil, 0), "a stranger's": with(stranger, servicetest.ForClients), "a server's": with(a, servicetest.ForServers), "no TLS": plain,
+		} {
+			c := servicetest.NewCaller(protocol, bad, "")
+			assert.Error(t, ids(1)(c), "%s, %s", name, protocol)
+			c.Close()
+		}
+		assert.NoError(t, ids(1)(known), protocol)
+	}
+	r.dial = good
+	found := regexp.MustCompile(`(?m)^tickflake_service_certificate_remaining_seconds\S* (\S+)$`).FindStringSubmatch(r.metrics(""))
+	require.Len(t, found, 2)
+	remaining, err := strconv.ParseFloat(found[1], 64)
+	require.NoError(t, err)
+	assert.InDelta(t, 360_000, remaining, 600)
 }

@@ -58,25 +58,13 @@ func newGenerator(t *testing.T, options ...generator.Option) *generator.Generato
 	return g
 }
 
-// listener is a listener under test, and how a client connects to it.
-type listener interface {
-	net.Listener
-	dial(context.Context) (net.Conn, error)
-}
-
-// tcp listens on loopback.
-type tcp struct{ net.Listener }
-
-func (l tcp) dial(ctx context.Context) (net.Conn, error) {
-	return new(net.Dialer).DialContext(ctx, "tcp", l.Addr().String())
-}
-
-func listen(t *testing.T) listener {
+// listen listens on loopback.
+func listen(t *testing.T) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
-	return tcp{l}
+	return l
 }
 
 // pipes is a listener in memory, for time that is not the machine's.
@@ -86,7 +74,7 @@ type pipes struct {
 	closed chan struct{}
 }
 
-func pipe(*testing.T) listener {
+func pipe(*testing.T) net.Listener {
 	return &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
 }
 
@@ -120,7 +108,8 @@ const probes = "probes"
 // running is a service under test.
 type running struct {
 	*service.Server
-	servicetest.Service
+	dial   servicetest.Dial // of a listener, by the name of its protocol, or probes; without TLS
+	log    func() string    // what it has logged
 	t      *testing.T
 	config service.Config
 	store  *storetest.Memory
@@ -132,10 +121,10 @@ type running struct {
 // start runs a service of all protocols with a store, on listeners of TCP or in memory. Sequences
 // whose names begin with "orders" are there. The test fails if Run returns an error, unless the
 // test takes it from ended.
-func start(t *testing.T, listen func(*testing.T) listener, change func(*service.Config)) *running {
+func start(t *testing.T, listen func(*testing.T) net.Listener, change func(*service.Config)) *running {
 	t.Helper()
 	log, store := &logs{}, storetest.NewMemory()
-	r := &running{t: t, store: store, ended: make(chan error, 1)}
+	r := &running{t: t, log: log.String, store: store, ended: make(chan error, 1)}
 	store.Before = func(ctx context.Context, _ storetest.Op) storetest.Fault {
 		if wait := r.held.Load(); wait != nil {
 			select {
@@ -145,10 +134,13 @@ func start(t *testing.T, listen func(*testing.T) listener, change func(*service.
 		}
 		return storetest.None
 	}
-	listeners := map[string]listener{servicetest.RESP: listen(t), servicetest.GRPC: listen(t), servicetest.HTTP: listen(t), probes: listen(t)}
-	r.Service = servicetest.Service{Log: log.String, Dial: func(ctx context.Context, protocol string) (net.Conn, error) {
-		return listeners[protocol].dial(ctx)
-	}}
+	listeners := map[string]net.Listener{servicetest.RESP: listen(t), servicetest.GRPC: listen(t), servicetest.HTTP: listen(t), probes: listen(t)}
+	r.dial = func(ctx context.Context, name string) (net.Conn, error) {
+		if p, ok := listeners[name].(*pipes); ok {
+			return p.dial(ctx)
+		}
+		return new(net.Dialer).DialContext(ctx, "tcp", listeners[name].Addr().String())
+	}
 	c := service.Config{
 		Store: store, RESP: listeners[servicetest.RESP], GRPC: listeners[servicetest.GRPC], HTTP: listeners[servicetest.HTTP], Probes: listeners[probes],
 		Create: []service.Create{{Prefix: "orders", Definition: sequence.Definition{Start: 1}}}, Logger: log.logger(),
@@ -175,15 +167,23 @@ func start(t *testing.T, listen func(*testing.T) listener, change func(*service.
 
 // caller returns a caller of a protocol, until the test ends.
 func (r *running) caller(protocol, token string) servicetest.Caller {
-	c := servicetest.NewCaller(protocol, r.Dial, token)
+	c := servicetest.NewCaller(protocol, r.dial, token)
 	r.t.Cleanup(c.Close)
 	return c
+}
+
+// metrics returns the metrics, read with a token.
+func (r *running) metrics(token string) string {
+	r.t.Helper()
+	text, err := servicetest.Metrics(r.dial, token)
+	require.NoError(r.t, err)
+	return text
 }
 
 // rpc returns a connection of gRPC.
 func (r *running) rpc(options ...grpc.DialOption) *grpc.ClientConn {
 	c, err := grpc.NewClient("passthrough:///service", append(options, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return r.Dial(ctx, servicetest.GRPC) }))...)
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return r.dial(ctx, servicetest.GRPC) }))...)
 	require.NoError(r.t, err)
 	r.t.Cleanup(func() { _ = c.Close() })
 	return c
@@ -192,7 +192,7 @@ func (r *running) rpc(options ...grpc.DialOption) *grpc.ClientConn {
 // connect connects to a listener, and sends a text meanwhile.
 func (r *running) connect(name, send string) net.Conn {
 	r.t.Helper()
-	c, err := r.Dial(r.t.Context(), name)
+	c, err := r.dial(r.t.Context(), name)
 	require.NoError(r.t, err)
 	r.t.Cleanup(func() { _ = c.Close() })
 	if send != "" { // a pipe tells its reader of an empty text

@@ -39,7 +39,7 @@ func TestMetrics(t *testing.T) {
 		}
 		_, err := r.caller(rpc, "").IDs(10)
 		require.NoError(t, err)
-		text := servicetest.Metrics(t, r.Dial, "")
+		text := r.metrics("")
 		for _, want := range []string{
 			`service_items_total{.*protocol="resp"} 18`,
 			`service_connections{.*protocol="resp"} 1`,
@@ -60,7 +60,7 @@ func TestMetrics(t *testing.T) {
 		for _, path := range []string{"/v1/ids/x", "/nosuch"} {
 			r.get(web, path)
 		}
-		text = servicetest.Metrics(t, r.Dial, "")
+		text = r.metrics("")
 		assert.Contains(t, text, `http_server_request_duration_seconds_count{http_request_method="GET",http_response_status_code="200",http_route="/metrics",url_scheme="http"} 1`)
 		assert.Contains(t, text, `http_server_request_duration_seconds_count{error_type="bad_input",http_request_method="GET",http_response_status_code="400",http_route="/v1/ids/{id}",url_scheme="http"} 1`)
 		assert.Contains(t, text, `http_server_request_duration_seconds_count{error_type="not_found",http_request_method="_OTHER",http_response_status_code="404",url_scheme="http"} 1`)
@@ -75,7 +75,7 @@ func TestMetrics(t *testing.T) {
 		require.NoError(t, sequence.Create(t.Context(), r.store, "orders", last.Definition))
 		_, err = redis.Numbers("orders", 1000) // more than the rest of the segment
 		require.NoError(t, err)
-		assert.Contains(t, servicetest.Metrics(t, r.Dial, ""), `tickflake_sequence="orders"} 1000`)
+		assert.Contains(t, r.metrics(""), `tickflake_sequence="orders"} 1000`)
 
 		for _, want := range []bool{true, false} {
 			var other metricdata.ResourceMetrics

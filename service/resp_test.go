@@ -19,7 +19,7 @@ import (
 // exchange sends a text and the end of the stream on a new connection, and returns the replies.
 func (r *running) exchange(in string) string {
 	r.t.Helper()
-	c, err := r.Dial(r.t.Context(), resp)
+	c, err := r.dial(r.t.Context(), resp)
 	require.NoError(r.t, err)
 	defer c.Close()
 	go func() {

@@ -248,7 +248,7 @@ func TestCancel(t *testing.T) {
 		r.stop()
 		require.NoError(t, <-r.ended)
 		assert.Less(t, time.Since(began), 2*time.Second)
-		assert.Len(t, lines(r.Log(), `"code":"canceled"`), 0, "what the client did is no line of the log")
+		assert.Len(t, lines(r.log(), `"code":"canceled"`), 0, "what the client did is no line of the log")
 	})
 }
 

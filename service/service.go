@@ -77,7 +77,7 @@ type Config struct {
 	MaxBatch int64 `setting:"max-batch" default:"10000" least:"1" most:"1000000" usage:"IDs in one request, at most"`
 	// MaxAfter bounds what a client may do to the others by an ID that it says it has seen: where the
 	// strategy borrows, it moves the generator ahead no further than that.
-	MaxAfter   time.Duration `setting:"max-after" default:"100ms" least:"1ms" most:"24h" usage:"that an ID may lie ahead of the clock of which a client asks for one that is larger, at most"`
+	MaxAfter   time.Duration `setting:"max-after" default:"100ms" least:"1ms" most:"24h" usage:"that the ID of a request for a larger one may lie ahead of the clock, at most"`
 	MaxNumbers int64         `setting:"max-numbers" default:"1000000" least:"1" most:"9007199254740992" usage:"numbers of a sequence in one request, at most"`
 	// MaxConnections is of each listener. In all there are 256 fewer than the process may open files.
 	MaxConnections int           `setting:"max-connections" default:"16384" least:"1" most:"10000000" usage:"connections to each address, at most"`

@@ -57,7 +57,7 @@ func TestRun(t *testing.T) {
 		require.NoError(t, <-r.ended)
 		require.Error(t, r.Ready())
 		for _, protocol := range append(servicetest.Protocols, probes) {
-			_, err := r.Dial(t.Context(), protocol)
+			_, err := r.dial(t.Context(), protocol)
 			assert.Error(t, err, protocol)
 		}
 		info, err := sequence.Inspect(t.Context(), r.store, "orders")
@@ -102,7 +102,7 @@ func TestDrain(t *testing.T) {
 		go func() {
 			time.Sleep(200 * time.Millisecond)
 			for _, protocol := range servicetest.Protocols {
-				_, err := r.Dial(t.Context(), protocol)
+				_, err := r.dial(t.Context(), protocol)
 				assert.Error(t, err)
 			}
 			release()
@@ -354,8 +354,8 @@ func TestLongPipeline(t *testing.T) {
 		}
 		assert.InDelta(t, 4*time.Second, time.Since(began), float64(time.Second), "it sends, but not for ever")
 		synctest.Wait()
-		assert.Len(t, lines(r.Log(), `"code":"unread"`), 1)
-		assert.Regexp(t, `(?m)^tickflake_service_requests_total{.*code="unread",.*protocol="resp"} 1$`, servicetest.Metrics(t, r.Dial, ""))
+		assert.Len(t, lines(r.log(), `"code":"unread"`), 1)
+		assert.Regexp(t, `(?m)^tickflake_service_requests_total{.*code="unread",.*protocol="resp"} 1$`, r.metrics(""))
 	})
 }
 
@@ -379,10 +379,10 @@ func TestUnreadBody(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 			synctest.Wait()
-			assert.Empty(t, lines(r.Log(), "POST /v1/ids"), "the answer waits for the client")
+			assert.Empty(t, lines(r.log(), "POST /v1/ids"), "the answer waits for the client")
 			time.Sleep(read + timeout)
 			synctest.Wait()
-			assert.Len(t, lines(r.Log(), "POST /v1/ids"), 1)
+			assert.Len(t, lines(r.log(), "POST /v1/ids"), 1)
 		})
 	}
 }
@@ -451,7 +451,7 @@ func TestStrangersDoNotDelayTheDrain(t *testing.T) {
 				}
 			}
 			each(func(protocol string) {
-				c := servicetest.NewCaller(protocol, r.Dial, map[bool]string{true: token}[clients != nil])
+				c := servicetest.NewCaller(protocol, r.dial, map[bool]string{true: token}[clients != nil])
 				_, err := c.IDs(1)
 				assert.NoError(t, err)
 				c.Close()
@@ -492,6 +492,6 @@ func TestAcceptFails(t *testing.T) {
 			_, err := r.caller(protocol, "").IDs(1)
 			assert.NoError(t, err)
 		})
-		assert.Len(t, lines(r.Log(), "connections cannot be accepted now"), 3)
+		assert.Len(t, lines(r.log(), "connections cannot be accepted now"), 3)
 	})
 }

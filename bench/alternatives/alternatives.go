@@ -14,6 +14,7 @@ import (
 
 	"github.com/tickflake/tickflake/bench/measure"
 	"github.com/tickflake/tickflake/bench/report"
+	"github.com/tickflake/tickflake/integration/fleet"
 	"github.com/tickflake/tickflake/integration/servers"
 	"github.com/tickflake/tickflake/sequence"
 )
@@ -47,7 +48,7 @@ type way struct {
 
 	clients []*client
 	err     error // why it is not measured
-	ids     []int64
+	issued  fleet.Ledger
 }
 
 // client makes IDs, as one process does.
@@ -156,7 +157,8 @@ func (w *way) start(ctx context.Context, run *measure.Run, started []*servers.Se
 			err := do(ctx, n)
 			took := time.Since(began)
 			for _, c := range w.clients {
-				w.ids = append(w.ids, c.ids...)
+				slices.Sort(c.ids) // runs of numbers take less room
+				w.issued.Add(w.name, 0, 0, c.ids...)
 				c.ids = c.ids[:0]
 			}
 			return measure.Figures{"wall": float64(took) / float64(max(n, 1))}, err
@@ -209,18 +211,6 @@ func (c *client) rush(ctx context.Context, n int) error {
 	return err
 }
 
-// repeats sorts the IDs, and returns how many are there a second time, or more often.
-func repeats(ids []int64) int {
-	slices.Sort(ids)
-	n := 0
-	for i := 1; i < len(ids); i++ {
-		if ids[i] == ids[i-1] {
-			n++
-		}
-	}
-	return n
-}
-
 func tables(ways []*way, loads []*measure.Load) []report.Table {
 	micros := func(ns float64) float64 { return ns / 1e3 }
 	t := report.Table{ID: "ways", Title: "Time per ID", RowName: "way", Base: aloneName, Columns: []report.Column{
@@ -233,7 +223,6 @@ func tables(ways []*way, loads []*measure.Load) []report.Table {
 	}}
 	crowd := report.Table{ID: "crowd", Title: "1,000 callers of one client", RowName: "way", Detail: true, Columns: []report.Column{
 		{ID: "rate", Title: "together", Unit: "IDs/s", Better: report.More},
-		{ID: "gain", Title: "× one caller", Better: report.More},
 	}}
 	for _, w := range ways {
 		one, two, many := measure.Find(loads, w.name, "1"), measure.Find(loads, w.name, "2"), measure.Find(loads, w.name, "crowd")
@@ -243,23 +232,17 @@ func tables(ways []*way, loads []*measure.Load) []report.Table {
 		if err := errors.Join(w.err, one.Err, two.Err, many.Err); err != nil {
 			row.Note = "not measured, or not to the end: " + servers.Reason(err)
 		}
-		if len(w.ids) > 0 && w.group != report.Floor {
-			all, again := report.Figure(float64(len(w.ids))), repeats(w.ids)
-			row.Cells[3] = report.Cell{Text: "none of " + all, Mark: report.Good}
-			if again > 0 {
-				row.Cells[3] = report.Cell{Text: report.Figure(float64(again)) + " of " + all, Mark: report.Bad}
+		if n, greatest := w.issued.Count(); n > 0 {
+			row.Cells[3] = report.Cell{Text: "none of " + report.Figure(float64(n)), Mark: report.Good}
+			if again, example := w.issued.Twice(); again > 0 {
+				row.Cells[3] = report.Cell{Text: report.Figure(float64(again)) + " of " + report.Figure(float64(n)), Mark: report.Bad}
+				row.Note = example
 			}
-			row.Cells[4] = report.One(float64(len(fmt.Sprint(slices.Max(w.ids)))))
+			row.Cells[4] = report.One(float64(len(fmt.Sprint(greatest))))
 		}
 		t.Rows = append(t.Rows, row)
 		if w.crowd {
-			var gain report.Cell
-			for i, ns := range many.Figures["wall"] {
-				if i < len(one.Figures["wall"]) {
-					gain.Samples = append(gain.Samples, one.Figures["wall"][i]/ns)
-				}
-			}
-			crowd.Rows = append(crowd.Rows, report.Row{Name: w.name, Group: w.group, Cells: []report.Cell{many.Of("wall", func(ns float64) float64 { return 1e9 / ns }), gain}})
+			crowd.Rows = append(crowd.Rows, report.Row{Name: w.name, Group: w.group, Cells: []report.Cell{many.Of("wall", func(ns float64) float64 { return 1e9 / ns })}})
 		}
 	}
 	return []report.Table{t, crowd}

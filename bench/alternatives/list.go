@@ -38,7 +38,7 @@ func list() (all []*way) {
 			all = append(all, w)
 		}
 	}
-	add(alone(), syncFloor(), &way{
+	add(alone(), &way{
 		name: postgresSequence, needs: postgres, crowd: true,
 		note:  "nextval: one request, and a sync of the log every 32nd time",
 		setUp: statements("CREATE SEQUENCE ids"),
@@ -75,15 +75,10 @@ func list() (all []*way) {
 		setUp: statements("CREATE TABLE Tickets64 (id bigint unsigned AUTO_INCREMENT PRIMARY KEY, stub char(1) NOT NULL, UNIQUE KEY stub (stub))"),
 		open:  openTickets,
 	}, &way{
-		name: "MariaDB segments of 1000, the next prefetched", needs: maria, published: cosID,
-		note:  "as Tinyid does it: one transaction in 1000 IDs, in the background",
-		setUp: segmentTable("segments"),
-		open:  inSegments(0, update("segments")),
-	}, &way{
 		name: "MariaDB segments, doubled while used up quickly", needs: maria, published: cosID,
 		note:  "as Leaf does it: from 1000 up to 512,000, the next prefetched",
-		setUp: segmentTable("growing"),
-		open:  inSegments(512_000, update("growing")),
+		setUp: statements("CREATE TABLE segments (tag varchar(128) PRIMARY KEY, last bigint NOT NULL)", "INSERT INTO segments VALUES ('order', 0)"),
+		open:  inSegments(512_000, update),
 	})
 	add(ours("MariaDB", maria[0])...)
 	add(&way{
@@ -143,10 +138,6 @@ func statements(all ...string) func(context.Context, []*servers.Server) error {
 	}
 }
 
-func segmentTable(name string) func(context.Context, []*servers.Server) error {
-	return statements("CREATE TABLE "+name+" (tag varchar(128) PRIMARY KEY, last bigint NOT NULL)", "INSERT INTO "+name+" VALUES ('order', 0)")
-}
-
 // opener opens a client, as [way.open] does.
 type opener = func(ctx context.Context, on []*servers.Server, number int) (client, error)
 
@@ -198,21 +189,19 @@ func inSegments(most int64, fetch func(ctx context.Context, db *sql.DB, n int64)
 }
 
 // update reserves IDs in a row of the table, in a transaction.
-func update(table string) func(context.Context, *sql.DB, int64) (int64, error) {
-	return func(ctx context.Context, db *sql.DB, n int64) (last int64, err error) {
-		tx, err := db.BeginTx(ctx, nil)
-		if err != nil {
-			return 0, err
-		}
-		defer func() { _ = tx.Rollback() }() // after a commit, it does nothing
-		if _, err := tx.ExecContext(ctx, "UPDATE "+table+" SET last = last + ? WHERE tag = 'order'", n); err != nil {
-			return 0, err
-		}
-		if err := tx.QueryRowContext(ctx, "SELECT last FROM "+table+" WHERE tag = 'order'").Scan(&last); err != nil {
-			return 0, err
-		}
-		return last, tx.Commit()
+func update(ctx context.Context, db *sql.DB, n int64) (last int64, err error) {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return 0, err
 	}
+	defer func() { _ = tx.Rollback() }() // after a commit, it does nothing
+	if _, err := tx.ExecContext(ctx, "UPDATE segments SET last = last + ? WHERE tag = 'order'", n); err != nil {
+		return 0, err
+	}
+	if err := tx.QueryRowContext(ctx, "SELECT last FROM segments WHERE tag = 'order'").Scan(&last); err != nil {
+		return 0, err
+	}
+	return last, tx.Commit()
 }
 
 // openTickets returns a client that asks the two servers in turn.

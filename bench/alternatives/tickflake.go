@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/tickflake/tickflake/bench/report"
@@ -81,30 +79,4 @@ func counted(server string, p place, m sequence.Mode, note string) *way {
 			}
 			return client{next: s.Next, close: func() error { return errors.Join(s.Close(), store.Close()) }}, nil
 		}}
-}
-
-// syncFloor is the least that it takes to make a number durable.
-func syncFloor() *way {
-	return &way{
-		name: "write 4 kB to the disk and sync it", group: report.Floor,
-		note: "no ID: what a durable server does before it answers",
-		open: func(context.Context, []*servers.Server, int) (client, error) {
-			dir, err := servers.Dir()
-			if err != nil {
-				return client{}, err
-			}
-			file, err := os.Create(filepath.Join(dir, "block"))
-			if err != nil {
-				return client{}, errors.Join(err, os.RemoveAll(dir))
-			}
-			block := make([]byte, 4096)
-			return client{
-				next: func(context.Context) (int64, error) {
-					_, err := file.WriteAt(block, 0)
-					return 0, errors.Join(err, file.Sync())
-				},
-				close: func() error { return errors.Join(file.Close(), os.RemoveAll(dir)) },
-			}, nil
-		},
-	}
 }

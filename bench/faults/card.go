@@ -63,6 +63,11 @@ func counted(n int) report.Cell {
 	return report.Cell{Samples: []float64{float64(n)}, Text: number(n)}
 }
 
+// counts are those that every card shows, by the IDs of their quantities.
+func counts(duplicates, disorder, failed int, stall, lead time.Duration) map[string]report.Cell {
+	return map[string]report.Cell{"duplicates": counted(duplicates), "disorder": counted(disorder), "errors": counted(failed), "stall": lasts(stall), "lead": lasts(lead)}
+}
+
 func lasts(d time.Duration) report.Cell {
 	if d <= 0 {
 		return counted(0)
@@ -101,42 +106,17 @@ func (c card) grid(t report.Table, faults []kernel.Fault, column report.Column, 
 
 func shown(o outcome) report.Cell { return o.cell }
 
-// summary counts the outcomes of each subject.
-func (c card) summary() report.Table {
-	t := report.Table{ID: c.prefix + "summary", Title: "Number of faults by outcome", RowName: "generator", Detail: true, Columns: []report.Column{
-		{ID: "fine", Title: "✓ unnoticed"}, {ID: "price", Title: "at a price"}, {ID: "wrong", Title: "✗ wrong"}, {ID: "none", Title: "– not run"}}}
-	for _, r := range c.grid(report.Table{}, c.faults, report.Column{}, shown).Rows {
-		var n [4]float64
-		for _, cell := range r.Cells {
-			switch {
-			case cell.Mark == report.Good:
-				n[0]++
-			case cell.Mark == report.Bad:
-				n[2]++
-			case cell.Text == notRun:
-				n[3]++
-			default:
-				n[1]++
-			}
-		}
-		r.Cells = nil
-		for _, x := range n {
-			r.Cells = append(r.Cells, report.One(x))
-		}
-		t.Rows = append(t.Rows, r)
-	}
-	return t
-}
-
 // quantity is a count of every outcome, whatever was promised.
 type quantity struct {
 	id, title, unit string
 	better          report.Better
 }
 
-// quantities has a table for each.
-func (c card) quantities(list []quantity) (all []report.Table) {
-	for _, q := range list {
+// quantities has a table for each. where ends the titles of those of every card.
+func (c card) quantities(where string, more ...quantity) (all []report.Table) {
+	for _, q := range append([]quantity{{"duplicates", "IDs issued twice" + where, "IDs", report.Less}, {"disorder", "IDs out of order" + where, "IDs", report.Less},
+		{"errors", "Calls and starts that failed" + where, "", report.Less}, {"stall", "Longest stall of a call" + where, "s", report.Less},
+		{"lead", "Largest lead of an ID over its clock" + where, "s", report.Less}}, more...) {
 		all = append(all, c.grid(report.Table{ID: q.id, Title: q.title, Detail: true}, c.faults, report.Column{Unit: q.unit, Better: q.better},
 			func(o outcome) report.Cell { return o.counts[q.id] }))
 	}

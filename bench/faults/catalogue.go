@@ -69,12 +69,9 @@ func measureCatalogue(ctx context.Context, run *measure.Run) report.Section {
 	short.subjects = slices.DeleteFunc(slices.Clone(c.subjects), func(s report.Row) bool { return s.Group == report.Ours && !strings.Contains(s.Name, defaultName) })
 	return report.Section{Tables: append([]report.Table{
 		short.grid(report.Table{ID: "default", Title: "Score card of the default strategy, and of peers", Detail: true}, c.faults, report.Column{}, shown),
-		c.list("The faults"), short.summary(),
+		c.list("The faults"),
 		c.grid(report.Table{ID: "card", Title: "Score card of all strategies", Detail: true}, c.faults, report.Column{}, shown), how(short, list),
-	}, c.quantities([]quantity{
-		{"stall", "Longest stall of a call", "s", report.Less}, {"errors", "Calls that failed", "calls", report.Less}, {"lead", "Largest lead of an ID over the clock", "s", report.Less},
-		{"duplicates", "IDs issued twice", "IDs", report.Less}, {"order", "IDs out of order", "IDs", report.Less},
-	})...)}
+	}, c.quantities("")...)}
 }
 
 // kinds are the violations, the worst first, in words that fit a cell.
@@ -107,9 +104,8 @@ func judge(s generators.Subject, got generatortest.Result) outcome {
 	if got.Fault == "F17" || got.Fault == "F18" { // there is no ID that is safe, so a call that fails is right
 		failed = 0
 	}
-	return outcome{cell: effect(broken, failed, got.Disorder, got.LongestStall, got.LargestLead, s.Tick), skipped: got.Skipped, counts: map[string]report.Cell{
-		"stall": lasts(got.LongestStall), "errors": counted(got.Errors), "lead": lasts(got.LargestLead), "duplicates": counted(got.Duplicates), "order": counted(got.Disorder),
-	}}
+	return outcome{cell: effect(broken, failed, got.Disorder, got.LongestStall, got.LargestLead, s.Tick), skipped: got.Skipped,
+		counts: counts(got.Duplicates, got.Disorder, got.Errors, got.LongestStall, got.LargestLead)}
 }
 
 // how says how each was driven, what it was held to, and what was not run.

@@ -71,19 +71,16 @@ func name(subject string, group kernel.Group) string {
 }
 
 // ofKernel makes the tables and targets of a report.
-func ofKernel(got kernel.Report, faults []kernel.Fault, subjects []kernel.SubjectInfo) report.Section {
+func ofKernel(got kernel.Report, faults []kernel.Fault, subjects []kernel.Subject) report.Section {
 	c := card{prefix: "kernel-", outcomes: map[[2]string]outcome{}}
 	rows := map[[2]string]kernel.Row{}
 	for _, r := range got.Rows {
 		key := [2]string{name(r.Subject, r.Group), r.Fault}
 		rows[key], c.outcomes[key] = r, judgeRow(r)
 	}
-	for _, f := range faults {
-		if slices.ContainsFunc(got.Rows, func(r kernel.Row) bool { return r.Fault == f.Name }) {
-			c.faults = append(c.faults, f)
-		}
-	}
-	made := map[string]string{}
+	c.faults = slices.DeleteFunc(slices.Clone(faults), func(f kernel.Fault) bool {
+		return !slices.ContainsFunc(got.Rows, func(r kernel.Row) bool { return r.Fault == f.Name })
+	})
 	for _, r := range got.Rows { // in the order of subjects; some meet one fault only
 		s := report.Row{Name: name(r.Subject, r.Group), Group: report.Peers}
 		if r.Group == kernel.Ours {
@@ -92,9 +89,6 @@ func ofKernel(got kernel.Report, faults []kernel.Fault, subjects []kernel.Subjec
 		if !slices.ContainsFunc(c.subjects, func(is report.Row) bool { return is.Name == s.Name }) {
 			c.subjects = append(c.subjects, s)
 		}
-	}
-	for _, s := range subjects {
-		made[name(s.Name, s.Group)] = s.How
 	}
 
 	out := report.Section{Targets: targets(got, len(c.faults), len(faults)), Tables: []report.Table{facts(got, c)}}
@@ -108,12 +102,7 @@ func ofKernel(got kernel.Report, faults []kernel.Fault, subjects []kernel.Subjec
 		id, title string
 		of        func(kernel.Row) string
 	}{
-		{"known", "Documented exceptions", func(r kernel.Row) string {
-			if r.Group != kernel.Ours {
-				return "" // the documentation of others is not ours to quote
-			}
-			return r.Known
-		}},
+		{"known", "Documented exceptions", known},
 		{"counts", "Power cuts, and NFS", func(r kernel.Row) string { return r.Note }},
 		{"broken", "Promises that did not hold", func(r kernel.Row) string { return strings.Join(r.Broken, "; ") }},
 		{"error", "First call or start that failed", func(r kernel.Row) string { return r.Verdict.Error }},
@@ -121,20 +110,26 @@ func ofKernel(got kernel.Report, faults []kernel.Fault, subjects []kernel.Subjec
 		out.Tables = append(out.Tables, c.sentences(q.id, q.title, func(subject, fault string) string { return q.of(rows[[2]string{subject, fault}]) }))
 	}
 	how := report.Table{ID: "kernel-how", Title: "How each was made", RowName: "generator", Detail: true, Columns: []report.Column{{ID: "made", Title: "made by"}}}
-	for _, s := range c.subjects {
-		how.Rows = append(how.Rows, report.Row{Name: s.Name, Group: s.Group, Cells: report.Texts(made[s.Name])})
+	for _, s := range subjects {
+		if i := slices.IndexFunc(c.subjects, func(is report.Row) bool { return is.Name == name(s.Name, s.Group) }); i >= 0 {
+			how.Rows = append(how.Rows, report.Row{Name: c.subjects[i].Name, Group: c.subjects[i].Group, Cells: report.Texts(s.How)})
+		}
 	}
-	out.Tables = append(out.Tables, c.list("The faults on a real kernel"), c.summary(), how)
-	out.Tables = append(out.Tables, c.quantities([]quantity{
-		{"duplicates", "IDs issued twice on a real kernel", "IDs", report.Less}, {"disorder", "IDs out of order on a real kernel", "IDs", report.Less},
-		{"errors", "Calls and starts that failed on a real kernel", "", report.Less}, {"stall", "Longest stall of a call on a real kernel", "s", report.Less},
-		{"lead", "Largest lead of an ID over its clock on a real kernel", "s", report.Less}, {"recovery", "Time until no call failed any more", "s", report.Less}, {"ids", "IDs counted", "IDs", ""},
-	})...)
+	out.Tables = append(out.Tables, c.list("The faults on a real kernel"), how)
+	out.Tables = append(out.Tables, c.quantities(" on a real kernel", quantity{"recovery", "Time until no call failed any more", "s", report.Less}, quantity{"ids", "IDs counted", "IDs", ""})...)
 	out.Tables = slices.DeleteFunc(out.Tables, func(t report.Table) bool { return len(t.Rows) == 0 })
 	for _, skip := range got.Skipped {
 		out.Note("The fault %s was not run: %s.", skip.Fault, strings.TrimSuffix(skip.Why, "."))
 	}
 	return out
+}
+
+// known is the documented exception: the documentation of others is not ours to quote.
+func known(r kernel.Row) string {
+	if r.Group != kernel.Ours {
+		return ""
+	}
+	return r.Known
 }
 
 func judgeRow(r kernel.Row) outcome {
@@ -149,14 +144,12 @@ func judgeRow(r kernel.Row) outcome {
 	case len(r.Broken) > 0:
 		broken = strings.TrimPrefix(price.Text, "✓")
 	}
-	o := outcome{cell: price, counts: map[string]report.Cell{
-		"duplicates": counted(v.Duplicates), "disorder": counted(v.Disorder), "errors": counted(v.Failed), "stall": lasts(v.Stall), "lead": lasts(v.Lead),
-		"recovery": lasts(v.Recovery), "ids": counted(v.IDs),
-	}}
+	o := outcome{cell: price, counts: counts(v.Duplicates, v.Disorder, v.Failed, v.Stall, v.Lead)}
+	o.counts["recovery"], o.counts["ids"] = lasts(v.Recovery), counted(v.IDs)
 	if broken != "" || len(r.Broken) > 0 {
 		o.cell = report.Cell{Text: strings.TrimSpace("✗ " + broken), Mark: report.Bad}
 	}
-	if r.Known != "" && r.Group == kernel.Ours {
+	if known(r) != "" {
 		o.cell = report.Cell{Text: "✗ " + broken + "*", Mark: report.Bad}
 	}
 	if v.Recovery < 0 { // it issued nothing after its last failed call
@@ -197,14 +190,11 @@ func facts(got kernel.Report, c card) report.Table {
 	for _, r := range got.Rows {
 		ids += r.Verdict.IDs
 	}
-	t := report.Table{ID: "kernel-run", Title: "The machine", RowName: "of the run", Columns: []report.Column{{ID: "is", Title: "was"}}}
-	for _, line := range [][2]string{
-		{"kernel", got.Kernel}, {"emulator", "QEMU " + strings.TrimPrefix(got.QEMU, "QEMU ")},
-		{"faults", number(len(c.faults))}, {"generators", number(len(c.subjects))}, {"IDs counted", number(ids)},
-	} {
-		t.Rows = append(t.Rows, report.Row{Name: line[0], Cells: report.Texts(line[1])})
-	}
-	return t
+	return report.Table{ID: "kernel-run", Title: "The machine", RowName: "of the run", Columns: []report.Column{{ID: "is", Title: "was"}}, Rows: []report.Row{
+		{Name: "kernel", Cells: report.Texts(got.Kernel)}, {Name: "emulator", Cells: report.Texts("QEMU " + got.QEMU)},
+		{Name: "faults", Cells: report.Texts(number(len(c.faults)))}, {Name: "generators", Cells: report.Texts(number(len(c.subjects)))},
+		{Name: "IDs counted", Cells: report.Texts(number(ids))},
+	}}
 }
 
 // targets hold tickflake to its promises. A run without all faults does not decide them.

@@ -94,16 +94,6 @@ func Ours() []Case {
 		ahead,
 		Next("Next, random start", Wide(), generator.WithSequenceStart(strategies.StartRandom(100))),
 		Stream("Stream.Next", Wide()),
-		ours("for range All", Wide(), fixed(Wide()), func(g *generator.Generator) Loop {
-			return func(n int) error {
-				for _, err := range g.All(context.Background()) {
-					if n--; err != nil || n < 0 {
-						return err
-					}
-				}
-				return nil
-			}
-		}),
 		ours("NextAfter", Wide(), fixed(Wide()), func(g *generator.Generator) Loop { // each answers the one before
 			var seen snowflake.ID
 			return loop(func() (id snowflake.ID, err error) {

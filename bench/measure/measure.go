@@ -76,14 +76,10 @@ type Load struct {
 	// Served says that other processes do the work, so that the kernel takes the processor
 	// away by right: only stolen time disturbs.
 	Served bool
-	Samples
-}
 
-// Samples are the figures of the rounds.
-type Samples struct {
-	Figures   map[string][]float64
-	Disturbed []bool // in which rounds the machine disturbed the turn
-	Err       error  // why the samples end, if the load failed
+	Figures   map[string][]float64 // of the rounds
+	Disturbed []bool               // in which rounds the machine disturbed the turn
+	Err       error                // why the figures end, if the load failed
 }
 
 // Measure gives each load its turn once per round, in an order that is drawn anew for every

@@ -89,9 +89,9 @@ func TestBatch(t *testing.T) {
 	})
 }
 
-// samplesOf are of rounds that take so long, of which some are disturbed.
-func samplesOf(ns float64, rounds, disturbed int) Samples {
-	s := Samples{Figures: map[string][]float64{}, Disturbed: make([]bool, rounds)}
+// measured is a load whose rounds took so long, of which some were disturbed.
+func measured(ns float64, rounds, disturbed int) *Load {
+	s := &Load{Figures: map[string][]float64{}, Disturbed: make([]bool, rounds)}
 	for i := range rounds {
 		wall := ns
 		if s.Disturbed[i] = i < disturbed; s.Disturbed[i] {
@@ -104,6 +104,7 @@ func samplesOf(ns float64, rounds, disturbed int) Samples {
 
 // A round counts if neither of a pair was disturbed, and too few decide nothing.
 func TestPair(t *testing.T) {
+	pair := func(load, base *Load) Pair { load.Base = base; return load.Pair() }
 	target := report.Target{ID: "t", Want: 1, AtMost: true} // 1.5 misses it
 	for name, test := range map[string]struct {
 		rounds, disturbed int
@@ -116,7 +117,7 @@ func TestPair(t *testing.T) {
 		"just a half":          {24, 12, ""},
 		"nothing was measured": {0, 0, "not measured"},
 	} {
-		p := Compare(samplesOf(3, test.rounds, test.disturbed), samplesOf(2, test.rounds, 0))
+		p := pair(measured(3, test.rounds, test.disturbed), measured(2, test.rounds, 0))
 		got := p.Judge(target)
 		assert.Equal(t, test.want, got.Open, name)
 		for _, ratio := range got.Got.Samples {
@@ -124,9 +125,9 @@ func TestPair(t *testing.T) {
 		}
 		assert.Len(t, got.Got.Samples, test.rounds-test.disturbed, name)
 	}
-	p := Compare(samplesOf(3, 16, 2), samplesOf(2, 16, 3))
+	p := pair(measured(3, 16, 2), measured(2, 16, 3))
 	assert.Equal(t, "13 of 16 rounds count", p.Judge(target).Beside)
 	assert.InDelta(t, 2.0/3, p.Rates().Cell().Median(), 1e-9)
 	assert.InDelta(t, 1, p.Per(p).Cell().Median(), 1e-9)
-	assert.Equal(t, "disturbed", Compare(samplesOf(3, 2, 2), samplesOf(2, 2, 0)).Cell().Text)
+	assert.Equal(t, "disturbed", pair(measured(3, 2, 2), measured(2, 2, 0)).Cell().Text)
 }

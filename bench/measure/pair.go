@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/shirou/gopsutil/v4/cpu"
@@ -55,6 +56,13 @@ func threads(pid string, field int) (sum time.Duration, err error) {
 	return sum, nil
 }
 
+// CPUTime is the processor time that this process has used.
+func CPUTime() (time.Duration, error) {
+	var used syscall.Rusage
+	err := syscall.Getrusage(syscall.RUSAGE_SELF, &used)
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano()), err
+}
+
 // Times is the time of all processors so far.
 func Times() cpu.TimesStat {
 	all, err := cpu.Times(false)
@@ -82,25 +90,21 @@ type Pair struct {
 	wall, cpu []float64 // cpu is empty if the system does not tell
 }
 
-// Pair compares the times of the load with those of its base. It is empty if there is none.
+// Pair compares the times of the load with those of its base. It is empty if there is none. A
+// round counts if neither was disturbed.
 func (l *Load) Pair() Pair {
-	if l.Base == nil {
-		return Pair{}
-	}
-	return Compare(l.Samples, l.Base.Samples)
-}
-
-// Compare makes the pair of a load and its base. A round counts if neither was disturbed.
-func Compare(load, base Samples) Pair {
 	ratios := func(figure string) (all []float64) {
-		for i := range min(len(load.Figures[figure]), len(base.Figures[figure])) {
-			ratio := load.Figures[figure][i] / base.Figures[figure][i]
-			if load.Disturbed[i] || base.Disturbed[i] {
+		for i := range min(len(l.Figures[figure]), len(l.Base.Figures[figure])) {
+			ratio := l.Figures[figure][i] / l.Base.Figures[figure][i]
+			if l.Disturbed[i] || l.Base.Disturbed[i] {
 				ratio = math.NaN()
 			}
 			all = append(all, ratio)
 		}
 		return all
+	}
+	if l.Base == nil {
+		return Pair{}
 	}
 	return Pair{ratios("wall"), ratios("cpu")}
 }

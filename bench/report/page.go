@@ -246,7 +246,7 @@ func (v view) Facts() [][2]string {
 	if m.MemoryBytes > 0 {
 		machine += fmt.Sprintf(", %.1f GiB", float64(m.MemoryBytes)/(1<<30))
 	}
-	all := [][2]string{
+	return slices.DeleteFunc([][2]string{
 		{"Commit", v.Commit},
 		{"Run", fmt.Sprintf("%s, %s, by `%s`", v.Began.UTC().Format("2006-01-02 15:04 UTC"), time.Duration(v.Seconds*float64(time.Second)).Round(time.Second), v.Command)},
 		{"Machine", machine},
@@ -254,11 +254,7 @@ func (v view) Facts() [][2]string {
 		{"Clock source", m.ClockSource},
 		{"Go", m.Go},
 		{"Stolen", fmt.Sprintf("%.1f%% of the processors' time, by the hypervisor", m.Stolen)},
-	}
-	if typical, most, cells := v.Noise(); cells > 0 {
-		all = append(all, [2]string{"Noise", fmt.Sprintf("half of the figures within ±%s, nine in ten within ±%s", Percent(typical), Percent(most))})
-	}
-	return slices.DeleteFunc(all, func(f [2]string) bool { return f[1] == "" })
+	}, func(f [2]string) bool { return f[1] == "" })
 }
 
 // AllowedDelay is the share of a batch's time for which the threads of the process together may

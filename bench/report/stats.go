@@ -82,24 +82,6 @@ func (c Cell) Against(base Cell) (Difference, bool) {
 	return d, true
 }
 
-// Noise returns how much the rounds of a run differ: the spread that half of the cells have at
-// most, and nine in ten. Cells whose samples are all alike are counts, and are left out.
-func (r *Report) Noise() (typical, most float64, cells int) {
-	var spreads []float64
-	r.cells(func(_ *Table, _ *Row, _ *Column, c *Cell) {
-		s, ok := c.Summary()
-		if spread := s.Spread(); ok && len(c.Samples) > 1 && spread >= 0 && !c.constant() {
-			spreads = append(spreads, spread)
-		}
-	})
-	if len(spreads) == 0 {
-		return 0, 0, 0
-	}
-	slices.Sort(spreads)
-	at := func(q float64) float64 { return spreads[int(math.Ceil(q*float64(len(spreads))))-1] }
-	return at(0.5), at(0.9), len(spreads)
-}
-
 // State says whether a target is met.
 type State string
 

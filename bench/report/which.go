@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -69,34 +70,28 @@ func (v view) orPublished(id string) (s *Section, old bool) {
 
 // twice says how many IDs of a row came twice, and where.
 func twice(t *Table, row Row) Cell {
-	sum, told := 0.0, false
-	var where []string
-	add := func(what string) {
-		if !slices.Contains(where, what) {
-			where = append(where, what)
-		}
-	}
+	sum := 0.0
+	copies, where := "copies of the machine that nobody tells of", map[string]bool{}
 	for i, c := range row.Cells {
-		n := c.Median()
-		if !(n > 0) { // none, or not run
+		n, fault := c.Median(), t.Columns[i].ID
+		switch {
+		case !(n > 0): // none, or not run
 			continue
+		case strings.HasSuffix(fault, "-told"):
+			copies = "copies of the machine"
+			fallthrough
+		case strings.HasPrefix(fault, "copy-"):
+			fault = "~" // the last, whose name is not known yet
+		case strings.HasPrefix(fault, "restart-"):
+			fault = "restarts after a step back"
 		}
 		sum += n
-		switch fault := t.Columns[i].ID; {
-		case strings.HasPrefix(fault, "copy-"):
-			told = told || strings.HasSuffix(fault, "-told")
-			add("copies of the machine")
-		case strings.HasPrefix(fault, "restart-"):
-			add("restarts after a step back")
-		default:
-			add(fault)
-		}
+		where[fault] = true
 	}
 	if sum == 0 {
 		return Cell{Text: "none", Mark: Good}
 	}
-	text := strings.Replace(List(where), "copies of the machine", map[bool]string{true: "copies of the machine", false: "copies of the machine that nobody tells of"}[told], 1)
-	return Cell{Text: fmt.Sprintf("%s: %s", Figure(sum), text), Mark: Bad}
+	return Cell{Text: strings.Replace(fmt.Sprintf("%s: %s", Figure(sum), List(slices.Sorted(maps.Keys(where)))), "~", copies, 1), Mark: Bad}
 }
 
 // price is what a cell of a card says that a fault cost, in words for a reader who has not seen the card.

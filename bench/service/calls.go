@@ -1,18 +1,13 @@
 package service
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/tickflake/tickflake/bench/measure"
@@ -98,25 +93,22 @@ func pace(box time.Duration, next func() error, waits func() uint64) (measure.Fi
 // and then does nothing, and looks at the server's memory after each step: "used" and "resident"
 // are in KiB for each connection of the step.
 func measureIdle(ctx context.Context, server *fleet.Server, each int) *measure.Load {
-	l := &measure.Load{Row: idleRow, Group: report.Ours, Samples: measure.Samples{Figures: map[string][]float64{}}}
-	var conns []net.Conn
-	defer func() {
-		for _, conn := range conns {
-			_ = conn.Close()
-		}
-	}()
-	first, failed := metrics(ctx, server)
+	l := &measure.Load{Row: idleRow, Group: report.Ours, Figures: map[string][]float64{}}
+	var open measure.Closers
+	defer func() { _ = open.Close() }()
+	first, err := server.Metrics(ctx)
 	before := first
 	for range 10 {
 		for range each {
-			conn, err := idle(ctx, server.RESP)
-			if l.Err = errors.Join(failed, err); l.Err != nil {
-				return l
+			caller := fleet.Protocols[0].Open(server.RESP) // whose connection stays
+			open.Add(caller.Close)
+			_, failed := caller.IDs(ctx, 1)
+			if err = errors.Join(err, failed); err != nil {
+				break
 			}
-			conns = append(conns, conn)
 		}
-		after, err := metrics(ctx, server)
-		if l.Err = err; err != nil {
+		after, failed := server.Metrics(ctx)
+		if l.Err = errors.Join(err, failed); l.Err != nil {
 			return l
 		}
 		per := func(figure string, names ...string) {
@@ -130,36 +122,6 @@ func measureIdle(ctx context.Context, server *fleet.Server, each int) *measure.L
 		per("resident", "process_resident_memory_bytes")
 		before = after
 	}
-	l.Figures["goroutines"] = []float64{(before["go_goroutines"] - first["go_goroutines"]) / float64(len(conns))}
+	l.Figures["goroutines"] = []float64{(before["go_goroutines"] - first["go_goroutines"]) / float64(10*each)}
 	return l
-}
-
-// metrics asks the server for those without labels.
-func metrics(ctx context.Context, server *fleet.Server) (map[string]float64, error) {
-	text, err := fleet.Get(ctx, "http://"+server.HTTP+"/metrics")
-	all := map[string]float64{}
-	for line := range strings.Lines(text) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
-		all[name], _ = strconv.ParseFloat(value, 64) // 0 is no number
-	}
-	return all, err
-}
-
-// idle opens a connection, and takes an ID by it.
-func idle(ctx context.Context, addr string) (net.Conn, error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
-	if err != nil {
-		return nil, err
-	}
-	context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })
-	if _, err = conn.Write([]byte("*1\r\n$2\r\nID\r\n")); err == nil {
-		var line string
-		if line, err = bufio.NewReaderSize(conn, 64).ReadString('\n'); err == nil && !strings.HasPrefix(line, "$") {
-			err = fmt.Errorf("the answer to ID is %q", line)
-		}
-	}
-	if err != nil {
-		return nil, errors.Join(err, conn.Close())
-	}
-	return conn, nil
 }

@@ -106,7 +106,7 @@ func start(ctx context.Context, open *measure.Closers) (*fleet.Server, error) {
 func list(ctx context.Context, server *fleet.Server, redis *servers.Server, box time.Duration, open *measure.Closers) (all []*measure.Load) {
 	add := func(row, at string, group report.Group, pid, unit int, base *measure.Load, err error, do func(context.Context, int) (measure.Figures, error)) *measure.Load {
 		b := &measure.Batch{Do: do, Unit: 1, Target: box, LeadIn: -1, Floor: unit, CPU: func() (time.Duration, error) { return measure.CPUOf(pid) }}
-		l := &measure.Load{Row: row, At: at, Group: group, Turn: b.Turn, Base: base, Served: true, Samples: measure.Samples{Err: err}}
+		l := &measure.Load{Row: row, At: at, Group: group, Turn: b.Turn, Base: base, Served: true, Err: err}
 		all = append(all, l)
 		return l
 	}

@@ -42,7 +42,7 @@ var quantiles = []struct {
 // late makes a load of the schedule, whose turns have the quantiles and the greatest of the latencies in µs, how many IDs
 // per second were reached, and whether the turn was stopped.
 func late(c generators.Case, at schedule, source generators.Source, failed error) *measure.Load {
-	l := &measure.Load{Row: c.Name, At: at.String(), Group: c.Group, Samples: measure.Samples{Err: failed}}
+	l := &measure.Load{Row: c.Name, At: at.String(), Group: c.Group, Err: failed}
 	if failed != nil {
 		return l
 	}

@@ -192,6 +192,12 @@ func (s *settings) replay(ctx context.Context, name string, from io.Reader) (ski
 	return s.run(ctx, strategy, []generatortest.ClockKind{clock}, generatortest.Scenario{Name: name, Script: script})
 }
 
+// results are those of a generator, as JSON.
+type results struct {
+	Subject string                 `json:"subject"`
+	Results []generatortest.Result `json:"results"`
+}
+
 // run runs the scenarios for each strategy on each clock of the flags, or else those given, and
 // reports them. It returns [command.ErrReported] if a promise was broken, and why the first
 // scenario was skipped that was.
@@ -211,7 +217,7 @@ func (s *settings) run(ctx context.Context, strategy string, clocks []generatort
 			return "", err
 		}
 		for _, clock := range clocks {
-			r := generatortest.Report{Subject: s.title(name, fmt.Sprint(strategy), clock)}
+			r := results{Subject: s.title(name, fmt.Sprint(strategy), clock)}
 			table := suite{name: r.Subject}
 			for _, scenario := range scenarios {
 				scenario.Script.Strategy, scenario.Script.Clock = fmt.Sprint(strategy), string(clock) // so that the script in the report repeats the run
@@ -262,7 +268,7 @@ func attempt(ctx context.Context, subject func() generatortest.Subject[snowflake
 	began := time.Now()
 	go func() {
 		s := subject()
-		done <- generatortest.Shrink(s, generatortest.Run(s, scenario).Results[0])
+		done <- generatortest.Shrink(s, generatortest.Run(s, scenario)[0])
 	}()
 	select {
 	case <-ctx.Done():

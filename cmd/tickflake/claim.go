@@ -54,24 +54,19 @@ type issuing struct {
 	start    strategies.SequenceStart
 }
 
-// newIssuing adds the flags. Each name is told to added.
-func newIssuing(cmd *cobra.Command, added func(name string)) *issuing {
+// newIssuing adds the flags.
+func newIssuing(cmd *cobra.Command) *issuing {
 	i := &issuing{strategy: strategyFlag(cmd)}
-	added("strategy")
-	command.Flag(cmd, "sequence-start", "`SPEC` of where a tick's sequence begins: zero, or random:N, below N, so that the few IDs of slow callers spread over N shards by id % N (default zero)", &i.start, strategies.ParseSequenceStart, "zero", "random:")
-	added("sequence-start")
-	i.claiming = newClaiming(cmd, added)
+	command.Flag(cmd, "sequence-start", "`SPEC` of where a tick's sequence begins: zero, or random:N, below N, so that the few IDs of slow callers spread over N shards by id % N (default zero)", &i.start, strategies.ParseSequenceStart, "zero")
+	i.claiming = newClaiming(cmd)
 	return i
 }
 
-// newClaiming adds the flags. Each name is told to added.
-func newClaiming(cmd *cobra.Command, added func(name string)) *claiming {
+// newClaiming adds the flags.
+func newClaiming(cmd *cobra.Command) *claiming {
 	i := &claiming{node: -1}
 	i.place = placeFlags(cmd, keptNodes, func() string { return layoutDirectory(*i.layout) })
-	added("store")
-	added("timeout")
 	i.layout = layoutFlag(cmd)
-	added("layout")
 	command.Flag(cmd, "node", "node number `N`, from 0 to the layout's largest, or any (default any that is free)", &i.node, func(text string) (int64, error) {
 		if text == "any" {
 			return -1, nil
@@ -82,11 +77,8 @@ func newClaiming(cmd *cobra.Command, added func(name string)) *claiming {
 		}
 		return n, err
 	}, "any")
-	added("node")
 	durationFlag(cmd, "window", fmt.Sprintf("`DURATION` of a grant: after a kill, the next run with the same --node may have to wait for so long (default %s in a directory, %s elsewhere, at least 6 ticks)", lease.DefaultLocalWindow, lease.DefaultWindow), &i.window)
-	added("window")
 	i.vmclock = cmd.Flags().String("vmclock", "auto", "`DEVICE` by which a copy of this machine's memory is noticed, off, or auto, the first /dev/vmclock* if there is one")
-	added("vmclock")
 	return i
 }
 

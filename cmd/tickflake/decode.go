@@ -37,7 +37,6 @@ func newDecode(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "decode [ID...]",
 		Short:             "Take IDs apart",
-		Annotations:       command.Prints("decoded IDs"),
 		Long:              decodeHelp,
 		Example:           decodeExamples,
 		ValidArgsFunction: cobra.NoFileCompletions,

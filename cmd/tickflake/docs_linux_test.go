@@ -4,10 +4,6 @@ import (
 	"bufio"
 	"cmp"
 	"errors"
-	"go/ast"
-	"go/doc"
-	"go/parser"
-	"go/token"
 	"io"
 	"io/fs"
 	"os"
@@ -113,43 +109,6 @@ func TestExecPage(t *testing.T) {
 	}
 }
 
-// exportedErrors returns the exported errors of a package of the repository, each with the first
-// sentence of its doc.
-func exportedErrors(t *testing.T, name string) (errs [][]string) {
-	dir, fset := "../../"+name, token.NewFileSet()
-	paths, err := filepath.Glob(dir + "/*.go")
-	require.NoError(t, err)
-	var files []*ast.File
-	for _, path := range paths {
-		file, err := parser.ParseFile(fset, path, nil, parser.ParseComments)
-		require.NoError(t, err)
-		files = append(files, file)
-	}
-	pkg, err := doc.NewFromFiles(fset, files, "github.com/tickflake/tickflake/"+name)
-	require.NoError(t, err)
-	add := func(prefix, one, text string) {
-		text = regexp.MustCompile("^An? ").ReplaceAllString(pkg.Synopsis(text), "")
-		text = strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(text, one), " is"), ":")
-		text = regexp.MustCompile("[;:] .*").ReplaceAllString(strings.TrimLeft(text, " "), "") // the doc says the rest
-		errs = append(errs, []string{"`" + prefix + name + "." + one + "`", strings.Trim(regexp.MustCompile(`\[(\S+)]`).ReplaceAllString(text, "$1"), " .")})
-	}
-	for _, group := range pkg.Vars {
-		for _, spec := range group.Decl.Specs {
-			for _, one := range spec.(*ast.ValueSpec).Names {
-				if strings.HasPrefix(one.Name, "Err") {
-					add("", one.Name, cmp.Or(spec.(*ast.ValueSpec).Doc.Text(), group.Doc))
-				}
-			}
-		}
-	}
-	for _, one := range pkg.Types {
-		if strings.HasSuffix(one.Name, "Error") {
-			add("*", one.Name, one.Doc)
-		}
-	}
-	return errs
-}
-
 // TestServiceErrors makes sure that the table of docs/service.md has each code of the service, with its
 // words in the protocols.
 func TestServiceErrors(t *testing.T) {
@@ -165,10 +124,10 @@ func TestServiceErrors(t *testing.T) {
 	}
 }
 
-// TestReference makes sure that docs/reference.md has every command, every setting of serve, and
-// every error. -update writes it.
+// TestReference makes sure that docs/reference.md has every command and every setting of serve. -update
+// writes it.
 func TestReference(t *testing.T) {
-	page := "# Commands, settings, metrics and errors\n\n<!-- Written by go test ./cmd/tickflake -run TestReference -update. Edits are lost. -->\n\n" +
+	page := "# Commands and settings\n\n<!-- Written by go test ./cmd/tickflake -run TestReference -update. Edits are lost. -->\n\n" +
 		"`--help` after any command has its flags.\n\n| command | does |\n|---|---|\n"
 	row := func(cells ...string) {
 		page += "| " + strings.ReplaceAll(strings.ReplaceAll(strings.Join(cells, "\x00"), "|", "\\|"), "\x00", " | ") + " |\n"
@@ -187,25 +146,21 @@ func TestReference(t *testing.T) {
 	add(root)
 	serve, _, err := root.Find([]string{"serve"})
 	require.NoError(t, err)
-	page += "\n## Settings of the service\n\nEach is a flag, a variable and a key of the [file](service.md#settings).\n\n| flag | default | meaning |\n|---|---|---|\n"
+	page += "\n## Settings of the service\n\nEach is a flag, a variable and a key of the [file](service.md#settings); `tickflake serve --help` says more.\n\n| flag | default | meaning |\n|---|---|---|\n"
 	serve.Flags().VisitAll(func(f *pflag.Flag) {
 		value, usage := pflag.UnquoteUsage(f)
 		shown := strings.Trim(f.DefValue, "[]")
 		if found := inText.FindStringSubmatchIndex(usage); found != nil {
 			shown, usage = strings.Trim(usage[found[2]:found[3]], `"`), usage[:found[0]]
 		}
-		usage = strings.ReplaceAll(strings.TrimPrefix(usage, value+" "), ", see above", "") // the column before has the value's name
+		usage = strings.TrimPrefix(usage, value+" ")                                    // which stands in the column before
+		usage = regexp.MustCompile("(, see above|[;:] ).*").ReplaceAllString(usage, "") // --help says the rest
 		row("`--"+strings.TrimSpace(f.Name+" "+value)+"`", cmp.Or(shown, "–"), usage)
 	})
 	page += "\n## Metrics\n\n[The table of all metrics](../otel/README.md#the-metrics) stands beside the alerts on them; " +
 		"[the service](../service/README.md) has some of its own.\n" +
-		"\n## Errors\n\n[Errors, and what to do](operate.md#errors-and-what-to-do) has the remedies; " +
-		"[the service](service.md#errors) has codes instead.\n\n| error | says |\n|---|---|\n"
-	for _, name := range []string{"generator", "lease", "sequence", "stores", "snowflake", "strategies", "publicid", "service", "client"} {
-		for _, e := range exportedErrors(t, name) {
-			row(e...)
-		}
-	}
+		"\n## Errors\n\n[Errors, and what to do](operate.md#errors-and-what-to-do) has the remedies, the doc of each package its errors; " +
+		"[the service](service.md#errors) has codes instead.\n"
 	if *update {
 		require.NoError(t, os.WriteFile("../../docs/reference.md", []byte(page), 0o644))
 	}

@@ -39,14 +39,7 @@ func strategyFlag(cmd *cobra.Command) *strategies.Strategy {
 	usage := "`SPEC` of the strategy for full ticks and for a clock that was stepped back: " +
 		"reject, wait, wait:5ms, borrow:1s, a chain like borrow:1s,wait:5s, one per cause like exhausted=wait/behind=reject, or a name: default, twitter, leaf, last-timestamp-plus-one"
 	command.Flag(cmd, "strategy", fmt.Sprintf("%s (default %q)", usage, fmt.Sprint(strategy)), &strategy, strategies.Parse,
-		cobra.CompletionWithDesc("default", "wait up to a second"),
-		cobra.CompletionWithDesc("reject", "fail at once"),
-		cobra.CompletionWithDesc("wait", "wait without a limit"),
-		cobra.CompletionWithDesc("wait:5ms", "wait up to 5ms"),
-		cobra.CompletionWithDesc("borrow:1s", "issue IDs up to 1s ahead of the clock"),
-		cobra.CompletionWithDesc("borrow:1s,wait:5s", "the first that does not reject"),
-		cobra.CompletionWithDesc("exhausted=wait/behind=reject", "one per cause"),
-		"twitter", "leaf", "last-timestamp-plus-one")
+		"default", "reject", "wait", "wait:5ms", "borrow:1s", "borrow:1s,wait:5s", "exhausted=wait/behind=reject", "twitter", "leaf", "last-timestamp-plus-one")
 	return &strategy
 }
 

@@ -20,14 +20,14 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-const leaseFleetHelp = `Show which node numbers a store has, and from when on; or, with --nodes, found its
+const leaseFleetHelp = `Show which node numbers a store has, and from when on; or, with --nodes, create its
 fleet with them.
 
 Stores with one layout and different numbers are sites of it, such as regions:
-they need nothing in common, and their IDs never meet. Found each before a process
-uses it, since the first process of an unused store founds a fleet with all
-numbers. What a store has never grows, and its floor never moves; 'tickflake lease
-end' takes numbers away. To found the same again is no error.
+they need nothing in common, and their IDs never meet. Create each fleet before a
+process uses the store: else the first process creates one with all numbers. A store
+never gets more numbers, and its floor never moves; 'tickflake lease end' takes
+numbers away. To create the same fleet again is no error.
 
 NODES is a number, a range such as 512-1023, or a part of a layout that names its
 parts, such as datacenter=3. --later gives a number that begins later than the floor.
@@ -36,14 +36,14 @@ With --format json the fleet is an object with the fields layout, from, to, floo
 ended and left (to which stores numbers were moved).`
 
 const leaseEndHelp = `Give node numbers away for good: those in NODES, at the lower or the upper end of
-what the store has, or all. It prints the command that founds another store with
-them: run that once, for one store, before a process uses it. docs/move.md has all
-steps.
+what the store has, or all. It prints the command that creates the fleet of another
+store with them: run that once, for one store, before a process uses it.
+docs/move.md has all steps.
 
 No process is granted anything with these numbers by this store any more, whatever
-any clock says. That cannot be undone; another namespace of the same server can be
-founded. Running processes issue the rest of their grants, then use another number,
-or fail with the name of the new store if there is none.
+any clock says. That cannot be undone; to stay on the same server, use another
+namespace of it. Running processes issue the rest of their grants, then use another
+number, or fail with the name of the new store if there is none.
 
 A number whose limit is more than two windows ahead of this clock begins later in
 the other store; if most are, and not reserved, the command refuses, since the
@@ -69,10 +69,9 @@ func nodesOf(text string, layout snowflake.Layout) (from, to int64, err error) {
 
 func newLeaseFleet(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:         "fleet",
-		Short:       "Show which node numbers a store has, or found its fleet",
-		Annotations: command.Prints("facts"),
-		Long:        leaseFleetHelp,
+		Use:   "fleet",
+		Short: "Show which node numbers a store has, or create its fleet",
+		Long:  leaseFleetHelp,
 		Example: `  tickflake lease fleet --store etcd://10.0.0.1:2379
   tickflake lease fleet --nodes 512-1023 --store etcd://eu.example.com
   tickflake lease fleet --datacenter 3 --layout twitter --store etcd://eu.example.com`,
@@ -80,7 +79,7 @@ func newLeaseFleet(c *command.Console) *cobra.Command {
 	}
 	l := newLeases(c, cmd, true)
 	format := formatFlag(cmd)
-	nodes := cmd.Flags().String("nodes", "", "`NODES` to found a fleet with")
+	nodes := cmd.Flags().String("nodes", "", "`NODES` to create a fleet with")
 	datacenter := cmd.Flags().String("datacenter", "", "`N`, the same as --nodes datacenter=N")
 	var want lease.Fleet
 	command.Flag(cmd, "floor", "`DATE` before which no process claims a number", &want.Floor, parseUntil)
@@ -107,7 +106,7 @@ func newLeaseFleet(c *command.Console) *cobra.Command {
 	return cmd
 }
 
-// fleet founds a fleet, unless no nodes are given, and prints it.
+// fleet creates a fleet, unless no nodes are given, and prints it.
 func (l *leases) fleet(ctx context.Context, nodes string, want lease.Fleet, layoutGiven bool, format string) error {
 	made, err := l.missing(ctx)
 	if nodes == "" && err == nil && made != "" {
@@ -172,10 +171,9 @@ func (l *leases) show(f lease.Fleet, format string) error {
 
 func newLeaseEnd(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:         "end [NODES]",
-		Short:       "Give node numbers away, and print what founds a store with them",
-		Annotations: command.Prints("commands"),
-		Long:        leaseEndHelp,
+		Use:   "end [NODES]",
+		Short: "Give node numbers away, and print what creates a store's fleet with them",
+		Long:  leaseEndHelp,
 		Example: `  tickflake lease end --store ./ids --to etcd://10.0.0.1:2379 --yes
   tickflake lease end 512-1023 --store etcd://10.0.0.1 --to etcd://10.0.9.1`,
 		Args: oneArg(0, "arguments", "at most one: a range such as 512-1023, or a part such as datacenter=3"),
@@ -186,7 +184,7 @@ func newLeaseEnd(c *command.Console) *cobra.Command {
 	timeout.Usage = strings.Replace(timeout.Usage, "5s", l.timeout.String(), 1)
 	format := formatFlag(cmd)
 	to := cmd.Flags().String("to", "", "`URL` or name of the new store, for the errors of processes that still use this one; user, password and options of a URL are left out")
-	command.Require(cmd, "to")
+	_ = cmd.MarkFlagRequired("to") // it was just added
 	command.CompleteFlag(cmd, "to")
 	yes := cmd.Flags().Bool("yes", false, "do not ask")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -195,7 +193,7 @@ func newLeaseEnd(c *command.Console) *cobra.Command {
 	return cmd
 }
 
-// end ends the numbers of nodes, or all, and prints what founds another store with them.
+// end ends the numbers of nodes, or all, and prints what creates the fleet of another store with them.
 func (l *leases) end(ctx context.Context, nodes, to string, yes bool, format string) error {
 	name := publicName(to)
 	if err := cell.CheckTo(name); err != nil {
@@ -223,11 +221,11 @@ func (l *leases) end(ctx context.Context, nodes, to string, yes bool, format str
 	if err != nil {
 		return fleetError(err)
 	}
-	store, layout := quote(to), other.Layout.String()
+	store, layout := quoted(to), other.Layout.String()
 	if name != to || !strings.Contains(to, "/") { // it has a password or a namespace, or is a name for people
 		store = `"$NEW"`
 	}
-	found := fmt.Sprintf("tickflake lease fleet --store %s --layout %s --nodes %d-%d", store, quote(layout), f.From, f.To)
+	found := fmt.Sprintf("tickflake lease fleet --store %s --layout %s --nodes %d-%d", store, quoted(layout), f.From, f.To)
 	if !other.Floor.IsZero() {
 		found += " --floor " + other.Floor.Format(time.RFC3339Nano)
 	}
@@ -242,7 +240,7 @@ func (l *leases) end(ctx context.Context, nodes, to string, yes bool, format str
 			Now     time.Time `json:"now"` // that limits were compared with
 		}{other, name, found, now})
 	}
-	fmt.Fprintf(l.Out, "# %s have left for %s. Found that store with them, once, before a process uses it:\n", which, name)
+	fmt.Fprintf(l.Out, "# %s have left for %s. Create its fleet with them, once, before a process uses that store:\n", which, name)
 	if store == `"$NEW"` {
 		fmt.Fprintf(l.Out, "# NEW is its URL.\n")
 	}
@@ -252,6 +250,3 @@ func (l *leases) end(ctx context.Context, nodes, to string, yes bool, format str
 	_, err = fmt.Fprintln(l.Out, found)
 	return err
 }
-
-// quote returns a word for a shell.
-func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }

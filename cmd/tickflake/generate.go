@@ -66,16 +66,15 @@ type issue struct {
 
 func newGenerate(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:         "generate",
-		Short:       "Issue IDs, one per line",
-		Annotations: command.Prints("IDs"),
-		Long:        generateHelp,
-		Example:     generateExamples,
-		Args:        noArgs,
+		Use:     "generate",
+		Short:   "Issue IDs, one per line",
+		Long:    generateHelp,
+		Example: generateExamples,
+		Args:    noArgs,
 	}
 	g := &issue{Console: c, count: 1}
 	command.Flag(cmd, "count", "number `N` of IDs, at least 1 (default 1)", &g.count, atLeast("1", wholeNumber))
-	g.issuing = newIssuing(cmd, func(string) {})
+	g.issuing = newIssuing(cmd)
 	cmd.Flags().BoolVar(&g.noState, "no-state", false, "keep no state: IDs may repeat those of other runs")
 	g.format = command.ChoiceFlag(cmd, "format", "`FORM` of the IDs, json being what 'tickflake decode' prints", append(slices.Clone(formNames), command.FormatJSON)...)
 	for _, other := range []string{"store", "window", "timeout"} {
@@ -124,12 +123,11 @@ func (g *issue) print(ctx context.Context, take func(context.Context, []snowflak
 	// A batch of at most one tick's IDs waits for at most one tick, so the strategy
 	// decides about it as about a single ID.
 	batch := min(maxBatch, g.layout.Capacity().IDsPerTick)
-	return printLines(ctx, g.Out, "IDs", g.count, batch, take, line, func(int64) {})
+	return printLines(ctx, g.Out, "IDs", g.count, batch, take, line)
 }
 
-// printLines takes count things, up to batch at a time, and writes a line for each. shown is told
-// now and then how many are written.
-func printLines[T any](ctx context.Context, out *bufio.Writer, things string, count, batch int64, take func(context.Context, []T) (int, error), line func(T) (string, error), shown func(int64)) error {
+// printLines takes count things, up to batch at a time, and writes a line for each.
+func printLines[T any](ctx context.Context, out *bufio.Writer, things string, count, batch int64, take func(context.Context, []T) (int, error), line func(T) (string, error)) error {
 	some := make([]T, batch)
 	var flushed time.Time
 	for written := int64(0); written < count; {
@@ -155,9 +153,6 @@ func printLines[T any](ctx context.Context, out *bufio.Writer, things string, co
 		if now := time.Now(); now.Sub(flushed) >= flushEvery {
 			if err := out.Flush(); err != nil {
 				return err
-			}
-			if !flushed.IsZero() { // a short run shows nothing
-				shown(written)
 			}
 			flushed = now
 		}

@@ -47,9 +47,6 @@ func newLayout(c *command.Console) *cobra.Command {
 		Use:   "layout",
 		Short: "List, show and plan layouts: what the bits of an ID mean",
 		Long:  layoutHelp,
-		Example: `  tickflake layout list
-  tickflake layout show twitter
-  tickflake layout plan --nodes 3000`,
 	}
 	cmd.AddCommand(newLayoutList(c), newLayoutShow(c), newLayoutPlan(c), newLayoutSQL(c))
 	return cmd
@@ -134,7 +131,7 @@ func newLayoutPlan(c *command.Console) *cobra.Command {
 	command.Flag(cmd, "epoch", "`INSTANT` from which time counts, such as 2026-01-01 (default "+epoch+")", &demand.Epoch, snowflake.ParseEpoch)
 	cmd.Flags().SortFlags = false
 	format := formatFlag(cmd)
-	command.Require(cmd, "nodes")
+	_ = cmd.MarkFlagRequired("nodes") // it was just added
 	cmd.RunE = func(*cobra.Command, []string) error {
 		l, err := snowflake.Plan(demand)
 		if errors.Is(err, snowflake.ErrDemand) {

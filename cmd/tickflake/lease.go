@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -70,9 +71,6 @@ func newLease(c *command.Console) *cobra.Command {
 		Use:   "lease",
 		Short: "Show, release, reserve and move node numbers",
 		Long:  leaseHelp,
-		Example: `  tickflake lease list
-  tickflake lease list 7 --store 'postgres://ids@db.example.com/ids?namespace=orders'
-  tickflake lease release 7 --store etcd://10.0.0.1:2379`,
 	}
 	cmd.AddCommand(newLeaseList(c), newLeaseRelease(c), newLeaseReserve(c), newLeaseFleet(c), newLeaseEnd(c))
 	addExec(cmd, c)
@@ -95,10 +93,9 @@ func newLeases(c *command.Console, cmd *cobra.Command, writesFirst bool) *leases
 
 func newLeaseList(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:         "list [NODES]",
-		Short:       "List node numbers and their holders",
-		Annotations: command.Prints("node numbers"),
-		Long:        leaseListHelp,
+		Use:   "list [NODES]",
+		Short: "List node numbers and their holders",
+		Long:  leaseListHelp,
 		Example: `  tickflake lease list
   tickflake lease list 0-3 --store 'etcd://10.0.0.1:2379?namespace=orders'
   tickflake lease list -o json | jq -r 'select(.state == "held").owner'`,
@@ -107,44 +104,37 @@ func newLeaseList(c *command.Console) *cobra.Command {
 	l := newLeases(c, cmd, false)
 	format := formatFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		from, to := int64(0), int64(maxNode)
-		if len(args) > 0 {
-			var err error
-			if from, to, err = nodeRange(args[0]); err != nil {
-				return err
+		from, to, err := nodeRange(cmp.Or(strings.Join(args, ""), fmt.Sprint("0-", maxNode)))
+		if err != nil {
+			return err
+		}
+		all, damaged, err := list(cmd.Context(), l.place, lease.List)
+		if err != nil {
+			return err
+		}
+		var bad []error
+		for _, c := range damaged {
+			if node, ok := cell.NodeOf(c.Key); !ok {
+				bad = append(bad, c)
+			} else {
+				all = append(all, lease.Holding{Node: node, State: lease.Damaged, Err: c})
 			}
 		}
-		return l.list(cmd.Context(), from, to, *format)
+		slices.SortFunc(all, func(a, b lease.Holding) int { return cmp.Compare(a.Node, b.Node) })
+		var rows []holding
+		for _, h := range all {
+			if h.Node < from || h.Node > to {
+				continue
+			}
+			rows = append(rows, holdingOf(h, time.Now()))
+			if h.Err != nil {
+				bad = append(bad, h.Err)
+			}
+		}
+		err = command.Print(l.Out, *format, rows, []string{"NODE", "STATE", "OWNER", "UNTIL", "CLOCK"}, holding.row)
+		return cmp.Or(err, l.Report(bad...))
 	}
 	return cmd
-}
-
-func (l *leases) list(ctx context.Context, from, to int64, format string) error {
-	all, damaged, err := list(ctx, l.place, lease.List)
-	if err != nil {
-		return err
-	}
-	var bad []error
-	for _, c := range damaged {
-		if node, ok := cell.NodeOf(c.Key); !ok {
-			bad = append(bad, c)
-		} else {
-			all = append(all, lease.Holding{Node: node, State: lease.Damaged, Err: c})
-		}
-	}
-	slices.SortFunc(all, func(a, b lease.Holding) int { return cmp.Compare(a.Node, b.Node) })
-	var rows []holding
-	for _, h := range all {
-		if h.Node < from || h.Node > to {
-			continue
-		}
-		rows = append(rows, holdingOf(h, time.Now()))
-		if h.Err != nil {
-			bad = append(bad, h.Err)
-		}
-	}
-	err = command.Print(l.Out, format, rows, []string{"NODE", "STATE", "OWNER", "UNTIL", "CLOCK"}, holding.row)
-	return cmp.Or(err, l.Report(bad...))
 }
 
 func newLeaseRelease(c *command.Console) *cobra.Command {
@@ -163,42 +153,36 @@ func newLeaseRelease(c *command.Console) *cobra.Command {
 		if err == nil && node != to {
 			err = cli.Usage(fmt.Errorf("want one node number, got %q", args[0]))
 		}
+		ctx := cmd.Context()
+		if err == nil {
+			err = l.mustExist(ctx)
+		}
 		if err != nil {
 			return err
 		}
-		return l.release(cmd.Context(), node, *yes)
+		h, err := ask(ctx, l.place, func(ctx context.Context, store stores.Store) (lease.Holding, error) {
+			return lease.Inspect(ctx, store, node)
+		})
+		switch {
+		case err != nil:
+			return err
+		case h.Err != nil:
+			return h.Err
+		case h.State == lease.Released:
+			_, err := fmt.Fprintf(l.Out, "node number %d was released before\n", node)
+			return err
+		}
+		question := fmt.Sprintf("node number %d is %s, by %s, until %s\nrelease it?", h.Node, h.State, ownerText(h), untilText(h, time.Now()))
+		if err := l.Confirm(ctx, *yes, "release", question, fmt.Errorf("node number %d was not released", node)); err != nil {
+			return err
+		}
+		err = l.with(ctx, func(ctx context.Context, store stores.Store) error { return lease.ForceRelease(ctx, store, node) })
+		if err == nil {
+			_, err = fmt.Fprintf(l.Out, "node number %d is released; its next grant begins at %s\n", node, h.Limit.UTC().Format(untilFormat))
+		}
+		return err
 	}
 	return cmd
-}
-
-func (l *leases) release(ctx context.Context, node int64, yes bool) error {
-	if err := l.mustExist(ctx); err != nil {
-		return err
-	}
-	h, err := ask(ctx, l.place, func(ctx context.Context, store stores.Store) (lease.Holding, error) {
-		return lease.Inspect(ctx, store, node)
-	})
-	switch {
-	case err != nil:
-		return err
-	case h.Err != nil:
-		return h.Err
-	case h.State == lease.Released:
-		_, err := fmt.Fprintf(l.Out, "node number %d was released before\n", node)
-		return err
-	}
-	question := fmt.Sprintf("node number %d is %s, by %s, until %s\nrelease it?", h.Node, h.State, ownerText(h), untilText(h, time.Now()))
-	if err := l.Confirm(ctx, yes, "release", question, fmt.Errorf("node number %d was not released", node)); err != nil {
-		return err
-	}
-	err = l.with(ctx, func(ctx context.Context, store stores.Store) error {
-		return lease.ForceRelease(ctx, store, node)
-	})
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(l.Out, "node number %d is released; its next grant begins at %s\n", node, h.Limit.UTC().Format(untilFormat))
-	return err
 }
 
 // maxNode is the largest node number of any layout.
@@ -234,7 +218,7 @@ func newLeaseReserve(c *command.Console) *cobra.Command {
 	cmd.Flags().Lookup("layout").Usage = "`NAME|SPEC` of the layout of an empty store (default \"" + snowflake.Default().Name + "\")"
 	var until time.Time
 	command.Flag(cmd, "until", "`DATE` at which the reservation ends", &until, parseUntil)
-	command.Require(cmd, "until")
+	_ = cmd.MarkFlagRequired("until") // it was just added
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		from, to, err := nodeRange(args[0])
 		if err != nil {

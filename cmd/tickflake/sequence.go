@@ -37,22 +37,16 @@ The state of each sequence is one of
 
 ` + sequenceStoresHelp
 
-const sequenceListHelp = `List the sequences of a store. LAST is the highest number that was granted and
-not given back, LEFT how many there are up to the maximum, and USED the part of the
-numbers that was granted; without a maximum, LEFT and USED are -. A sequence by
-period, whose MODE says which, has no numbers: those of its periods have them.
+const sequenceListHelp = `List the sequences of a store, or the one of a name. LAST is the highest number that
+was granted and not given back, LEFT how many there are up to the maximum, and USED
+the part of the numbers that was granted; without a maximum, LEFT and USED are -. A
+sequence by period has no numbers: those of its periods have them.
 
 With --format json each is an object on a line of its own with the fields name,
 state, definition, next (null if none is left), last (null if no number was
 granted), left (null if it is by period), writes and error.
 
 The exit code is 1 if a cell is damaged. Each is reported on standard error, too.`
-
-const sequenceShowHelp = `Show a sequence: its definition, the next number, the highest number that was
-granted and not given back, how many are left up to the maximum, and how often it
-was written.
-
-With --format json it is an object as 'tickflake sequence list' prints it.`
 
 // sequences is common to the sequence commands.
 type sequences struct {
@@ -65,11 +59,8 @@ func newSequence(c *command.Console) *cobra.Command {
 		Use:   "sequence",
 		Short: "Create and use sequences of counted numbers",
 		Long:  sequenceHelp,
-		Example: `  tickflake sequence create orders
-  tickflake sequence next orders
-  tickflake sequence list --store 'postgres://ids@db.example.com/ids?namespace=shop'`,
 	}
-	cmd.AddCommand(newSequenceCreate(c), newSequenceNext(c), newSequenceList(c), newSequenceShow(c), newSequenceSet(c), newSequenceDelete(c))
+	cmd.AddCommand(newSequenceCreate(c), newSequenceNext(c), newSequenceList(c), newSequenceSet(c), newSequenceDelete(c))
 	return cmd
 }
 
@@ -89,18 +80,27 @@ func oneName(_ *cobra.Command, args []string) error {
 
 func newSequenceList(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:         "list",
-		Short:       "List the sequences of a store",
-		Annotations: command.Prints("sequences"),
-		Long:        sequenceListHelp,
+		Use:   "list [NAME]",
+		Short: "List the sequences of a store",
+		Long:  sequenceListHelp,
 		Example: `  tickflake sequence list
   tickflake sequence list --store etcd://10.0.0.1:2379
-  tickflake sequence list --format json | jq -r 'select((.left // 1000) < 1000).name'`,
-		Args: noArgs,
+  tickflake sequence list orders -o json | jq .next
+  tickflake sequence list -o json | jq -r 'select((.left // 1000) < 1000).name'`,
+		Args: oneArg(0, "names", "at most one: that of the sequence"),
 	}
 	s := newSequences(c, cmd)
 	format := formatFlag(cmd)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return s.list(cmd.Context(), *format) }
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return s.list(cmd.Context(), *format)
+		}
+		info, err := s.inspect(cmd.Context(), args[0])
+		if err != nil {
+			return err
+		}
+		return printSequences(s.Out, []sequenceState{stateOf(info)}, *format)
+	}
 	return cmd
 }
 
@@ -122,31 +122,6 @@ func (s *sequences) list(ctx context.Context, format string) error {
 	}
 	slices.SortFunc(states, func(a, b sequenceState) int { return cmp.Compare(a.Name, b.Name) })
 	return cmp.Or(printSequences(s.Out, states, format), s.Report(bad...))
-}
-
-func newSequenceShow(c *command.Console) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:         "show NAME",
-		Short:       "Show a sequence",
-		Annotations: command.Prints("facts"),
-		Long:        sequenceShowHelp,
-		Example: `  tickflake sequence show orders
-  tickflake sequence show orders --format json | jq .next`,
-		Args: oneName,
-	}
-	s := newSequences(c, cmd)
-	format := formatFlag(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		info, err := s.inspect(cmd.Context(), args[0])
-		if err != nil {
-			return err
-		}
-		if *format == command.FormatJSON {
-			return printSequences(s.Out, []sequenceState{stateOf(info)}, *format)
-		}
-		return writeSequence(s.Out, info)
-	}
-	return cmd
 }
 
 // inspect returns the state of a sequence.

@@ -29,15 +29,13 @@ those that are not printed are never issued.
 A sequence by period gives numbers of the present period, by this machine's clock and
 time zone. NAME.2027 is one of its periods, and is made if it was not made before.
 
-On a terminal, a run that takes long shows its progress on standard error, unless
-the numbers go to the terminal. Memory use does not grow with --count.`
+Memory use does not grow with --count.`
 
 func newSequenceNext(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:         "next NAME",
-		Short:       "Take numbers of a sequence, one per line",
-		Annotations: command.Prints("numbers"),
-		Long:        sequenceNextHelp,
+		Use:   "next NAME",
+		Short: "Take numbers of a sequence, one per line",
+		Long:  sequenceNextHelp,
 		Example: `  tickflake sequence next orders
   tickflake sequence next orders --count 1000000 > numbers.txt
   tickflake sequence next orders --count 12 --row
@@ -99,21 +97,12 @@ func (s *sequences) next(ctx context.Context, name string, count int64, row bool
 			return n, nil
 		}
 	}
-	show, began := func(string) {}, time.Now()
-	if !s.Screen {
-		show = s.Progress()
-	}
-	defer show("")
 	return printLines(ctx, s.Out, "numbers", count, 1, func(ctx context.Context, one []int64) (taken int, err error) {
 		if one[0], err = take(ctx); err != nil {
-			show("")
 			return 0, s.stopped(ctx, err)
 		}
 		return 1, nil
-	}, func(n int64) (string, error) { return strconv.FormatInt(n, 10), nil }, func(written int64) {
-		rate := command.Number(int64(float64(written) / time.Since(began).Seconds()))
-		show(fmt.Sprintf("%s of %s numbers, %s per second", command.Number(written), command.Number(count), rate))
-	})
+	}, func(n int64) (string, error) { return strconv.FormatInt(n, 10), nil })
 }
 
 // unstarted returns the error of a run that printed no number.

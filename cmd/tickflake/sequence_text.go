@@ -55,18 +55,15 @@ func stateText(info sequence.Info) string {
 
 // printSequences writes a table, or one JSON object per line.
 func printSequences(w io.Writer, all []sequenceState, format string) error {
-	return command.Print(w, format, all, []string{"NAME", "STATE", "MODE", "NEXT", "LAST", "LEFT", "USED"}, func(s sequenceState) []string {
+	return command.Print(w, format, all, []string{"NAME", "STATE", "NEXT", "LAST", "LEFT", "USED", "DEFINITION"}, func(s sequenceState) []string {
 		if s.Error != "" {
 			return []string{s.Name, s.State, "-", "-", "-", "-", "-"}
 		}
-		left, used, mode := "-", "-", s.info.Definition.Mode.String()
-		if period := s.info.Definition.Period; period != "" {
-			mode += ", " + string(period)
-		}
+		left, used := "-", "-"
 		if s.Left != nil && s.info.Definition.HasMax() {
 			left, used = fmt.Sprint(s.info.Left), usedText(s.info)
 		}
-		return []string{s.Name, s.State, mode, nextText(s.info), lastText(s.info), left, used}
+		return []string{s.Name, s.State, nextText(s.info), lastText(s.info), left, used, s.info.Definition.String()}
 	})
 }
 
@@ -111,24 +108,6 @@ func createCommand(name string, d sequence.Definition) string {
 		text += fmt.Sprintf(" --period %s", d.Period)
 	}
 	return text
-}
-
-// writeSequence describes a sequence.
-func writeSequence(w io.Writer, info sequence.Info) error {
-	left := "without a maximum"
-	if info.Definition.Period != "" {
-		left = "-"
-	} else if info.Definition.HasMax() {
-		left = fmt.Sprintf("%d up to the maximum %d (%s used)", info.Left, info.Definition.Max, usedText(info))
-	}
-	state := stateText(info)
-	if info.WentBack {
-		state += ": the store lost writes; see 'tickflake sequence --help'"
-	}
-	return command.Table(w, nil, [][]string{
-		{"name", info.Name}, {"state", state}, {"definition", info.Definition.String()},
-		{"next", nextText(info)}, {"last", lastText(info)}, {"left", left}, {"writes", fmt.Sprint(info.Writes)},
-	})
 }
 
 // usedText returns the part of the numbers that was granted, rounded down: 100% is all.

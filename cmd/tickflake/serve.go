@@ -118,7 +118,8 @@ func newServe(c *command.Console) *cobra.Command {
 // table makes the settings.
 func (s *serving) table(cmd *cobra.Command) {
 	s.fields(&s.own)
-	s.issuing = newIssuing(cmd, func(name string) { s.keep(name) })
+	s.issuing = newIssuing(cmd)
+	s.keepAll()
 	s.find("layout").text = func() []string { return []string{layoutText(*s.layout)} }
 	s.find("node").text = func() []string { return []string{choose(s.node < 0, "any", fmt.Sprint(s.node))} }
 	s.find("window").text = func() []string {
@@ -130,9 +131,8 @@ func (s *serving) table(cmd *cobra.Command) {
 
 	s.fields(&s.config)
 	s.logFormat = command.ChoiceFlag(cmd, "log-format", "`FORMAT` of the log on standard error; with json, standard output stays empty", formatText, command.FormatJSON)
-	s.keep("log-format")
 	s.logLevel = command.ChoiceFlag(cmd, "log-level", "`LEVEL` from which on the log is written", "info", "debug", "warn", "error")
-	s.keep("log-level")
+	s.keepAll()
 }
 
 var slogLevels = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
@@ -240,7 +240,7 @@ func (s *serving) serve(ctx context.Context, log *slog.Logger) (err error) {
 	if err != nil {
 		return s.refused(err)
 	}
-	s.greet(log, listeners, config.StoreName, gen.Keeper().Stats().VMClock)
+	s.greet(log, listeners, config.StoreName)
 	s.notify(log, daemon.SdNotifyReady)
 	return s.until(ctx, log, running, hangups, gen.Keeper().Err)
 }

@@ -294,12 +294,11 @@ The token has at least 128 random bits. It is not kept anywhere.`
 
 func newServeToken(c *command.Console) *cobra.Command {
 	return &cobra.Command{
-		Use:         "token",
-		Short:       "Make a token for a client, and print it with its hash",
-		Annotations: command.Prints("token and its hash"),
-		Long:        serveTokenHelp,
-		Example:     "  tickflake serve token",
-		Args:        noArgs,
+		Use:     "token",
+		Short:   "Make a token for a client, and print it with its hash",
+		Long:    serveTokenHelp,
+		Example: "  tickflake serve token",
+		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			token := rand.Text()
 			sum := sha256.Sum256([]byte(token))

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -84,9 +83,9 @@ func (s *serving) listenError(protocol, address string, err error) error {
 	return fmt.Errorf("%s: cannot listen at %s: %w", s.source(protocol), address, err)
 }
 
-// greet logs the store, by what copies of memory are noticed, and the addresses, and shows how to call them.
-func (s *serving) greet(log *slog.Logger, listeners map[string]net.Listener, store, vmclock string) {
-	attrs := []any{slog.String("store", store), slog.String("copies noticed by", cmp.Or(vmclock, "nothing"))}
+// greet logs the store and the addresses, and shows how to call them.
+func (s *serving) greet(log *slog.Logger, listeners map[string]net.Listener, store string) {
+	attrs := []any{slog.String("store", store)}
 	for _, protocol := range protocols {
 		if l := listeners[protocol]; l != nil {
 			attrs = append(attrs, slog.String(protocol, l.Addr().String()))

@@ -65,6 +65,15 @@ func (s *settings) keep(name string) *setting {
 	return one
 }
 
+// keepAll makes settings of the flags that were added since.
+func (s *settings) keepAll() {
+	s.cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if s.find(f.Name) == nil {
+			s.keep(f.Name)
+		}
+	})
+}
+
 // fields makes a setting of each field of a struct that has the tag "setting". The range is that of the
 // service, but for a least value above 0: a 0 would be the default there.
 func (s *settings) fields(of any) {

@@ -63,15 +63,6 @@ Any other store can hold sequences beside node numbers.`
 // sequenceDirectory is the directory of the sequences in the per-user state directory.
 const sequenceDirectory = "sequences"
 
-// storeSchemes begin the URLs that completion offers.
-func storeSchemes() []string {
-	all := []string{"file:"}
-	for _, scheme := range stores.Schemes()[1:] {
-		all = append(all, scheme+"://")
-	}
-	return all
-}
-
 // kept names the things that a command keeps in a store.
 type kept struct {
 	what, toWait, see string // for the texts of the flags
@@ -101,13 +92,13 @@ var defaultTimeout = 5 * time.Second
 func placeFlags(cmd *cobra.Command, k kept, directory func() string) *place {
 	p := &place{kept: k, directory: directory, url: os.Getenv(storeVariable), source: "$" + storeVariable, timeout: defaultTimeout}
 	usage := "`URL` of the store that keeps " + k.what + ", or a directory, see " + k.see + " (default $" + storeVariable + ", or else the per-user state directory)"
-	command.Flag(cmd, "store", usage, &p.url, func(s string) (string, error) {
+	command.Var(cmd, "store", usage, &p.url, func(s string) (string, error) {
 		if s == "" {
 			return "", errors.New("want a directory or a URL")
 		}
 		p.source = "--store"
 		return s, nil
-	}, storeSchemes()...)
+	})
 	durationFlag(cmd, "timeout", "`DURATION` to wait for "+k.toWait+", at most", &p.timeout)
 	return p
 }

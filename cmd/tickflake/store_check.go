@@ -19,7 +19,6 @@ func newStore(c *command.Console) *cobra.Command {
 		Long: `Check a store, whether it has node numbers or sequences.
 
 ` + storesHelp + "A directory there is checked as a whole.",
-		Example: `  tickflake store check --store redis://10.0.0.1`,
 	}
 	cmd.AddCommand(newStoreCheck(c))
 	return cmd

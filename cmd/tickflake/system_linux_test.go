@@ -110,7 +110,7 @@ func TestCommandsWhileADiskHangs(t *testing.T) {
 			hung := []*process{running}
 			for _, args := range []string{
 				"generate", "lease list", "lease list 0-3", "store check", "lease release 0 --yes", "lease reserve 7 --until 2090-02-02",
-				"sequence create invoices", "sequence next orders", "sequence list", "sequence show orders",
+				"sequence create invoices", "sequence next orders", "sequence list", "sequence list orders",
 				"sequence set orders --next 100 --yes", "sequence delete orders --yes",
 			} {
 				hung = append(hung, start(args+" --timeout 500ms", "started"))

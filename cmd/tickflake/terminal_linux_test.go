@@ -13,8 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal runs tickflake on a pseudo-terminal of 80 columns, with standard output in the file
-// numbers if there is one. Its output is what the screen shows.
+// terminal runs tickflake on a pseudo-terminal. Its output is what the screen shows.
 func terminal(ts *testscript.TestScript, _ bool, args []string) {
 	answer, err := strconv.Unquote(`"` + args[2] + `"`)
 	ts.Check(err)
@@ -25,7 +24,6 @@ func terminal(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))
 	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
 	ts.Check(err)
-	ts.Check(unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80}))
 	modes, err := unix.IoctlGetTermios(fd, unix.TCGETS)
 	ts.Check(err)
 	modes.Lflag |= unix.NOFLSH // a signal drops nothing that the program has written
@@ -35,10 +33,6 @@ func terminal(ts *testscript.TestScript, _ bool, args []string) {
 
 	cmd := child(ts, "tickflake", args[3:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
-	if out, err := os.OpenFile(ts.MkAbs("numbers"), os.O_WRONLY, 0); err == nil {
-		defer out.Close()
-		cmd.Stdout = out
-	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0} // signals come from there
 	err = cmd.Start()
 	tty.Close()

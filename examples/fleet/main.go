@@ -1,121 +1,60 @@
-// Command fleet runs three workers on one etcd, kills one of them as a crash would, starts
-// another, and stops all of them. It fails if an ID came twice.
+// Command fleet is one process of a fleet. It gives an ID to each piece of work, and
+// prints it.
+//
+// Any number of processes run on any number of machines. They share an etcd, where each
+// claims a node number, or on one machine a directory. A process releases its number on SIGTERM
+// or an interrupt. After kill -9 the number rests for a while in etcd, and the next process takes
+// another. If etcd is away for more than 20 seconds, a process waits until etcd is back.
 package main
 
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
+	"log"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
 
-	"github.com/tickflake/tickflake/integration/fleet"
-	"github.com/tickflake/tickflake/integration/servers"
-	_ "github.com/tickflake/tickflake/integration/servers/etcd"
-	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/snowflake"
-	"github.com/tickflake/tickflake/stores"
-	_ "github.com/tickflake/tickflake/stores/etcd" // etcd:// in stores.Open
+	"github.com/tickflake/tickflake/generator"
+	_ "github.com/tickflake/tickflake/stores/etcd" // etcd:// in generator.Open
+	"github.com/tickflake/tickflake/strategies"
 )
 
 func main() {
+	store := flag.String("store", "etcd://127.0.0.1:2379", "`URL` of the etcd that keeps node numbers, or a directory")
+	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
-	defer cancel()
-	if err := run(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "fleet:", err)
-		os.Exit(1)
+	if err := run(ctx, *store); err != nil && ctx.Err() == nil {
+		log.Fatal("fleet: ", err)
 	}
 }
 
-func run(ctx context.Context) (err error) {
-	defer func() { err = errors.Join(err, fleet.Clean()) }()
-	path, err := fleet.Build("./examples/fleet/worker", false)
+func run(ctx context.Context, store string) (err error) {
+	opening, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	// No caller waits for a worker's answer, so a worker may wait for an ID without limit.
+	gen, err := generator.Open(opening, store, generator.WithStrategy(strategies.Wait()))
 	if err != nil {
 		return err
 	}
-	// One server; a real fleet has three or more, on machines of their own.
-	server, err := servers.Start(ctx, servers.Etcd)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, server.Close()) }()
-	fmt.Println("the store is", server.URL)
-
-	var issued fleet.Ledger
-	var workers []*fleet.Process
-	defer func() {
-		for _, w := range workers {
-			err = errors.Join(err, w.Kill())
+	defer func() { err = errors.Join(err, gen.Close()) }()
+	work := time.NewTicker(10 * time.Millisecond)
+	for {
+		select {
+		case <-work.C:
+		case <-ctx.Done():
+			return nil
 		}
-	}()
-	start := func(n int) error { // n workers, until each has issued 50 IDs
-		enough := make(chan error, n)
-		for range n {
-			name, ids := fmt.Sprint("worker ", len(workers)+1), 0
-			w, err := fleet.Start(ctx, fleet.Config{Path: path, Args: []string{"--store", server.URL}, Quit: syscall.SIGTERM, Line: func(text string) {
-				id, err := snowflake.Parse(text)
-				issued.Add(name, 0, 0, id.Int64())
-				if ids++; ids == 50 || err != nil {
-					select {
-					case enough <- err:
-					default: // a further error
-					}
-				}
-			}})
-			if err != nil {
-				return err
-			}
-			workers = append(workers, w)
-			fmt.Println(name, "is process", w.PID())
+		id, err := gen.NextContext(ctx)
+		if err != nil {
+			return err
 		}
-		for range n {
-			select {
-			case err = <-enough:
-			case <-ctx.Done():
-				err = ctx.Err()
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	if err := start(3); err != nil {
-		return err
-	}
-	if err := workers[1].Kill(); err != nil {
-		return err
-	}
-	fmt.Println("worker 2 was killed")
-	if err := start(1); err != nil {
-		return err
-	}
-	for _, w := range []*fleet.Process{workers[0], workers[2], workers[3]} {
-		if err := w.End(); err != nil {
+		if _, err := fmt.Println(id); err != nil {
 			return err
 		}
 	}
-	if n, example := issued.Twice(); n > 0 {
-		return fmt.Errorf("%d IDs came twice: %s", n, example)
-	}
-	n, _ := issued.Count()
-	fmt.Printf("%d IDs by %d processes, none twice\n", n, len(workers))
-	return printNodes(ctx, server.URL)
-}
-
-// printNodes prints the state of each node number in the store, as "tickflake lease list" does.
-func printNodes(ctx context.Context, url string) error {
-	store, err := stores.Open(ctx, url)
-	if err != nil {
-		return err
-	}
-	holdings, err := lease.List(ctx, store)
-	for _, h := range holdings {
-		fmt.Printf("node %d: %s, limit %s\n", h.Node, h.State, h.Limit.Format(time.RFC3339))
-	}
-	return errors.Join(err, store.Close())
 }

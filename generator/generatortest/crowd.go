@@ -167,7 +167,7 @@ func (m *machine[ID]) takeover(d time.Duration) bool {
 		m.lost = true
 		return false
 	}
-	m.world.pass(d)
+	m.world.clock.Advance(d)
 	next, ok := m.another()
 	if ok {
 		m.proc, m.line, m.streams = next, &line[ID]{unknown: true, process: m.starts}, nil

@@ -25,8 +25,8 @@
 //     read its IDs. Only Name and New are required; each further field adds checks.
 //   - [Claim]: what callers of the generator may rely on.
 //   - [Script]: calls and clock faults in order, as text: "ids 5000; step -1s; ids 100".
-//   - [Report]: the outcome of [Run]: per script the counts, and each broken promise as a
-//     [Violation] with its calls. It prints as a table and as JSON.
+//   - [Result]: the outcome of a script: the counts, and each broken promise as a [Violation]
+//     with its calls.
 //   - [Shrink] and [WritePage]: the least script that fails as a result does, and its picture.
 //
 // # Test
@@ -44,7 +44,7 @@
 //		})
 //	}
 //
-// [Run] does the same and returns the Report. [RunScript] and [TestScript] take one
+// [Run] does the same and returns the results. [RunScript] and [TestScript] take one
 // script: one of your own, or one from a bug report, read by [ParseScript].
 //
 // In F11 to F13 the process ends or stops, and another goes on from what it has kept. They run for
@@ -133,9 +133,8 @@
 //
 // # What is not supported
 //
-//   - A generator that calls time.Now itself cannot be given a wrong clock. It runs
-//     inside a bubble of testing/synctest only, and only through the scripts in which
-//     the clock is right. See SystemTime in [Subject], also for calls that hang there.
+//   - A generator that calls time.Now itself cannot be given a wrong clock: have it call a
+//     function that [TestFunc] can replace, or put its program through the faults on a real kernel.
 //   - A call that spins, reading the clock without ever waiting, is ended after some
 //     four million readings by runtime.Goexit of its goroutine, and reported as a Stall.
 //     Its deferred functions run. Its locks stay locked, so no further call is made to

@@ -40,7 +40,7 @@ func Example() {
 		Tick: time.Millisecond,
 	}
 	for _, scenario := range generatortest.Catalogue()[:5] {
-		for _, r := range generatortest.Run(subject, scenario).Results {
+		for _, r := range generatortest.Run(subject, scenario) {
 			fmt.Println(r.Fault, r.Name, "failed by", slices.Sorted(maps.Keys(r.Violated)))
 		}
 	}

@@ -85,7 +85,7 @@ func (m *machine[ID]) start() bool {
 	}
 	var err error
 	m.proc, err = s.New(m.world.clock)
-	now := m.world.now()
+	now := m.world.clock.Wall()
 	// A script that begins at another time than all others does so to see that.
 	excused := m.begins && (now.Before(s.Epoch) || !s.End.IsZero() && !now.Before(s.End))
 	switch {
@@ -123,7 +123,7 @@ func (m *machine[ID]) now(p *Process[ID]) time.Time {
 	if p.Now != nil {
 		return p.Now()
 	}
-	return m.world.now()
+	return m.world.clock.Wall()
 }
 
 // do carries out a step, and reports whether to go on.
@@ -136,7 +136,7 @@ func (m *machine[ID]) do(s Step) bool {
 	case Stream:
 		return m.streamed(s.Count)
 	case Pass:
-		m.world.pass(s.Time)
+		m.world.clock.Advance(s.Time)
 	case Restart, Crash:
 		if s.Do == Restart && !m.close() || s.Count > 0 && !m.killed(s.Count) {
 			return false
@@ -167,7 +167,7 @@ func (m *machine[ID]) another() (Process[ID], bool) {
 		next.Restart = m.proc.Restart
 	}
 	if err != nil {
-		m.judge.violate(NoStart, m.world.passed(), "restart at %s: %v", show(m.world.now()), err)
+		m.judge.violate(NoStart, m.world.passed(), "restart at %s: %v", show(m.world.clock.Wall()), err)
 	}
 	return next, err == nil
 }
@@ -191,7 +191,7 @@ func (m *machine[ID]) ids(n int, d time.Duration) bool {
 		} else if !m.together(n*(i+1)/parts - n*i/parts) {
 			return false
 		}
-		m.world.pass(part(d, i+1, parts) - part(d, i, parts))
+		m.world.clock.Advance(part(d, i+1, parts) - part(d, i, parts))
 	}
 	return true
 }
@@ -286,7 +286,7 @@ func (m *machine[ID]) settle(script Script) {
 		now := m.now(&m.proc)
 		wait += min(max(0, m.line.top.Sub(now), m.line.start.Sub(now)), maxTime)
 	}
-	m.world.pass(wait)
+	m.world.clock.Advance(wait)
 	for range 3 {
 		now := m.now(&m.proc)
 		if now.Before(s.Epoch) || !s.End.IsZero() && !now.Add(s.Tick).Before(s.End) {
@@ -299,7 +299,7 @@ func (m *machine[ID]) settle(script Script) {
 		} else if stall := m.world.passed() - passed; stall > 0 {
 			m.judge.violate(NoRecovery, m.world.passed(), "all faults had been over for %s, and the call took %s", wait, stall)
 		}
-		m.world.pass(time.Second)
+		m.world.clock.Advance(time.Second)
 	}
 }
 

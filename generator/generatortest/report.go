@@ -5,15 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 )
-
-// Report is the outcome of a [Subject] under the faults.
-type Report struct {
-	Subject string   `json:"subject"`
-	Results []Result `json:"results"`
-}
 
 // Result is the outcome of a Subject under one [Script].
 type Result struct {
@@ -156,33 +149,4 @@ func (r Result) Lines() []string {
 		lines = append(lines, v.String())
 	}
 	return append(lines, "script: "+told.Script)
-}
-
-// Failed reports whether any result failed.
-func (r Report) Failed() bool { return slices.ContainsFunc(r.Results, Result.Failed) }
-
-// String returns the report as a table, followed by the violations.
-func (r Report) String() string {
-	var b, below strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "\tfault\tIDs\terrors\tduplicates\tdisorder\tstall\tlead\n")
-	for _, res := range r.Results {
-		title := strings.TrimSpace(res.Fault + " " + res.Name)
-		if res.Skipped != "" {
-			fmt.Fprintf(w, "-\t%s\t-\t-\t-\t-\t-\t-\tdoes not apply: %s\n", title, res.Skipped)
-			continue
-		}
-		mark := "✓"
-		if res.Failed() {
-			mark = "✗"
-			fmt.Fprintf(&below, "\n%s under %s:\n  %s\n", r.Subject, title, strings.Join(res.Lines(), "\n  "))
-		}
-		note := "" // an empty cell would leave trailing blanks
-		if res.Note != "" {
-			note = "\t" + res.Note
-		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%d\t%s\t%s%s\n", mark, title, res.Issued, res.Errors, res.Duplicates, res.Disorder, res.LongestStall, res.LargestLead, note)
-	}
-	w.Flush()
-	return b.String() + below.String()
 }

@@ -15,17 +15,15 @@ import (
 )
 
 // Run puts a generator through the scenarios, or the whole [Catalogue] if none are
-// given, and returns the report. A Subject with SystemTime must be run by [Test]
-// instead, or inside a bubble of testing/synctest.
-func Run[ID cmp.Ordered](s Subject[ID], scenarios ...Scenario) Report {
+// given, and returns their results.
+func Run[ID cmp.Ordered](s Subject[ID], scenarios ...Scenario) (results []Result) {
 	if len(scenarios) == 0 {
 		scenarios = Catalogue()
 	}
-	r := Report{Subject: s.Name}
 	for _, scenario := range scenarios {
-		r.Results = append(r.Results, scenario.result(RunScript(s, scenario.Script)))
+		results = append(results, scenario.result(RunScript(s, scenario.Script)))
 	}
-	return r
+	return results
 }
 
 func (s Scenario) result(r Result) Result {
@@ -99,7 +97,7 @@ func TestScript[ID cmp.Ordered](t *testing.T, s Subject[ID], script Script) {
 
 // test runs a script, and looks for the least that fails so.
 func test[ID cmp.Ordered](t *testing.T, s Subject[ID], script Script) (r Result) {
-	if !s.SystemTime && !s.sleeps {
+	if !s.sleeps {
 		return Shrink(s, RunScript(s, script))
 	}
 	synctest.Test(t, func(*testing.T) { r = Shrink(s, RunScript(s, script)) })
@@ -145,7 +143,7 @@ func runScript[ID cmp.Ordered](s Subject[ID], script Script, drawn bool) Result 
 		return r
 	}
 	begin, _ := script.begin(s.End) // Validate has checked it
-	w := newWorld(begin, s.SystemTime)
+	w := newWorld(begin)
 	m := machine[ID]{
 		judge: judge[ID]{subject: &s, result: &r, warped: script.has(Slew, Freeze, Coarse, Leap), leaps: script.has(Leap), drawn: drawn,
 			wall: func() time.Duration { return w.moved(begin) }},
@@ -166,7 +164,7 @@ func runScript[ID cmp.Ordered](s Subject[ID], script Script, drawn bool) Result 
 
 // callers is how many issue the IDs.
 func (s *Subject[ID]) callers(script Script) int {
-	if s.SystemTime || s.sleeps {
+	if s.sleeps {
 		return 1
 	}
 	return max(1, script.Callers)
@@ -188,12 +186,6 @@ func (s *Subject[ID]) unfit(script Script) string {
 		return "it does not say when its time begins (Subject.Epoch)"
 	case begin.Year() < 1990 && !begin.Before(s.Epoch):
 		return "its time begins earlier"
-	case s.SystemTime && script.has(StepWall, Slew, Freeze, Coarse, Suspend, Leap, Takeover):
-		return "it reads the time package, which cannot be made to go wrong"
-	case s.SystemTime && !inBubble():
-		return "it reads the time package: run it by Test or TestScript, or in a bubble of testing/synctest"
-	case s.SystemTime && begin.Before(time.Now()):
-		return "it reads the time package, which cannot be set back"
 	}
 	return ""
 }
@@ -203,11 +195,3 @@ var (
 	firstWall = time.Date(1678, 1, 1, 0, 0, 0, 0, time.UTC)
 	lastWall  = time.Date(2262, 1, 1, 0, 0, 0, 0, time.UTC)
 )
-
-// inBubble reports whether it runs inside a bubble of testing/synctest. Outside of one,
-// Wait panics.
-func inBubble() (in bool) {
-	defer func() { in = recover() == nil }()
-	synctest.Wait()
-	return true
-}

@@ -171,7 +171,7 @@ func TestSkips(t *testing.T) {
 		s.New = func(clock *clocktest.Virtual) (gt.Process[tid], error) {
 			return gt.Process[tid]{Next: (&tape{clock: clock}).Next, Close: func() error { return errNo }}, nil
 		}
-		r := gt.Run(s, gt.Scenario{Fault: "F0", Name: "mine", Script: parse(c.script)}).Results[0]
+		r := gt.Run(s, gt.Scenario{Fault: "F0", Name: "mine", Script: parse(c.script)})[0]
 		assert.Equal(t, gt.Result{Fault: "F0", Name: "mine", Script: parse(c.script).Line(), Skipped: c.want}, r)
 		assert.False(t, r.OK() || r.Failed())
 	}

@@ -48,18 +48,11 @@ type Subject[ID cmp.Ordered] struct {
 	// CheckError returns what is wrong with an error of Next, or nil: for example that
 	// its type is not the promised one, or that it does not say by how much.
 	CheckError func(error) error
-	// SystemTime says that the generator reads package time instead of a clock; New
-	// then gets nil. Such a Subject runs inside a bubble of testing/synctest only,
-	// where Go's time is virtual and always right: scripts in which the clock goes
-	// wrong do not apply.
-	//
-	// The bubble's time passes only when all its goroutines wait, and a wait for a
-	// mutex does not count. So its scripts run with one caller: of several, one may
-	// sleep while it holds a mutex, and the others would block forever. A script does
-	// not end if a call reads the time over and over without a sleep.
-	SystemTime bool
 
-	sleeps bool // it may wait by package time, in a bubble as with SystemTime
+	// sleeps says that it may wait by package time, so it runs in a bubble of testing/synctest. The bubble's time
+	// passes only when all its goroutines wait, and a wait for a mutex does not count: of several callers, one may
+	// sleep while it holds a mutex, and the others would block forever. So there is one.
+	sleeps bool
 }
 
 // Process is a running generator.

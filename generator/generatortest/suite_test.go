@@ -12,7 +12,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -37,7 +36,7 @@ func TestCatalogue(t *testing.T) {
 		assert.True(t, faults[fmt.Sprintf("F%d", n)], n)
 	}
 
-	assert.Len(t, gt.Run((&counter{}).subject(asIs)).Results, len(gt.Catalogue()))
+	assert.Len(t, gt.Run((&counter{}).subject(asIs)), len(gt.Catalogue()))
 	before := gt.Catalogue()[0].Script.Line()
 	mine := gt.Catalogue()
 	mine[0].Name, mine[0].Script.Steps[0].Count = "mine", 12345
@@ -147,97 +146,26 @@ func TestShrink(t *testing.T) {
 	}
 }
 
-func TestReportPrints(t *testing.T) {
+func TestResultTells(t *testing.T) {
 	s := taped(gt.Claim{Exhausted: wait(ms)}, is(at(0, 1)), is(at(0, 0)), is(at(0, 0)), is(at(0, 0)), is(at(0, 0)), after(ms, is(at(9, 0))), no)
-	r := gt.Run(s,
-		gt.Scenario{Fault: "F0", Name: "mine", Script: parse("ids 6; pass 10ms; ids 1")},
-		gt.Scenario{Fault: "F17", Name: "the-end", Script: parse("begin end-5ms; ids 1")})
-	assert.Equal(t, `   fault        IDs  errors  duplicates  disorder  stall  lead
-✗  F0 mine      10   1       3           4         1ms    8ms
--  F17 the-end  -    -       -           -         -      -  does not apply: it does not say when its time ends (Subject.End)
-
-tape under F0 mine:
-  in all: 4 disorder, 3 duplicate, 1 lead, 1 rejected
-  disorder: 0.0 is not above 0.1, which had been returned before the call began (step 1, call 2, 0s in)
-  disorder: 0.0 is not above 0.1, which had been returned before the call began (step 1, call 3, 0s in)
-  disorder: 0.0 is not above 0.1, which had been returned before the call began (step 1, call 4, 0s in)
-  lead: 9.0 is 8ms ahead of the clock; at most 0s, since its tick was free (step 1, call 6, 1ms in)
-  rejected: the call failed though its tick was free: no (step 3, call 7, 11ms in)
-  duplicate: 0.0, first in step 1, call 2, 0s in; again in step 1, call 3, 0s in
-  duplicate: 0.0, first in step 1, call 3, 0s in; again in step 1, call 4, 0s in
-  duplicate: 0.0, first in step 1, call 4, 0s in; again in step 1, call 5, 0s in
-  script: ids 6; pass 10ms; ids 1
-`, r.String())
-	assert.True(t, r.Failed())
-
-	fine := gt.Run(taped(gt.Claim{}), gt.Scenario{Name: "quiet", Script: parse("pass 1s")})
-	assert.Equal(t, "   fault  IDs  errors  duplicates  disorder  stall  lead\n✓  quiet  4    0       0           0         0s     0s\n", fine.String())
-	assert.False(t, fine.Failed())
-
+	r := gt.RunScript(s, parse("ids 6; pass 10ms; ids 1"))
+	assert.Equal(t, []any{10, 1, 3, 4, ms, 8 * ms}, []any{r.Issued, r.Errors, r.Duplicates, r.Disorder, r.LongestStall, r.LargestLead})
+	assert.Equal(t, `in all: 4 disorder, 3 duplicate, 1 lead, 1 rejected
+disorder: 0.0 is not above 0.1, which had been returned before the call began (step 1, call 2, 0s in)
+disorder: 0.0 is not above 0.1, which had been returned before the call began (step 1, call 3, 0s in)
+disorder: 0.0 is not above 0.1, which had been returned before the call began (step 1, call 4, 0s in)
+lead: 9.0 is 8ms ahead of the clock; at most 0s, since its tick was free (step 1, call 6, 1ms in)
+rejected: the call failed though its tick was free: no (step 3, call 7, 11ms in)
+duplicate: 0.0, first in step 1, call 2, 0s in; again in step 1, call 3, 0s in
+duplicate: 0.0, first in step 1, call 3, 0s in; again in step 1, call 4, 0s in
+duplicate: 0.0, first in step 1, call 4, 0s in; again in step 1, call 5, 0s in
+script: ids 6; pass 10ms; ids 1`, strings.Join(r.Lines(), "\n"))
 	text, err := json.Marshal(r)
 	require.NoError(t, err)
-	var again gt.Report
+	var again gt.Result
 	require.NoError(t, json.Unmarshal(text, &again))
 	assert.Equal(t, r, again)
 	assert.Contains(t, string(text), `{"kind":"duplicate","id":"0.0","process":0,"step":1,"call":3,"atNs":0,"wallNs":0,"first":{"id":"0.0",`)
-}
-
-// system is a generator that reads package time and sleeps.
-func system() gt.Subject[int64] {
-	return gt.Subject[int64]{
-		Name: "system",
-		New: func(clock *clocktest.Virtual) (gt.Process[int64], error) {
-			if clock != nil {
-				panic("it needs no clock")
-			}
-			var word atomic.Int64
-			process := gt.Process[int64]{Next: func() (int64, error) {
-				for {
-					was, now := word.Load(), time.Now().UnixMilli()
-					next := max(was+1, now<<4)
-					if next>>4 > now {
-						time.Sleep(time.Until(time.UnixMilli(now + 1)))
-					} else if word.CompareAndSwap(was, next) {
-						return next, nil
-					}
-				}
-			}}
-			process.Restart = func() (gt.Process[int64], error) { return process, nil }
-			return process, nil
-		},
-		Claim:      claim(wait(ms), wait(0)),
-		Time:       func(id int64) time.Time { return time.UnixMilli(id >> 4) },
-		Tick:       ms,
-		Epoch:      time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC),
-		SystemTime: true,
-	}
-}
-
-func TestSystemTime(t *testing.T) {
-	for _, scenario := range gt.Catalogue() {
-		var r gt.Result
-		synctest.Test(t, func(*testing.T) { r = gt.Run(system(), scenario).Results[0] })
-		switch r.Fault {
-		case "F12", "F16":
-			assert.True(t, r.OK(), r)
-			assert.Positive(t, r.Issued)
-		case "F17":
-			assert.Equal(t, "it does not say when its time ends (Subject.End)", r.Skipped)
-		case "F18":
-			assert.Equal(t, "it reads the time package, which cannot be set back", r.Skipped)
-		default:
-			assert.Equal(t, "it reads the time package, which cannot be made to go wrong", r.Skipped, r.Name)
-		}
-	}
-	const where = "it reads the time package: run it by Test or TestScript, or in a bubble of testing/synctest"
-	assert.Equal(t, where, gt.RunScript(system(), parse("begin 2149-01-01T00:00:00Z; ids 1")).Skipped)
-	synctest.Test(t, func(t *testing.T) {
-		r := gt.RunScript(system(), parse("begin 2026-01-01T00:00:00Z; ids 17; pass 5s; ids 2 over 1s; batch 2; stream 2"))
-		assert.Empty(t, lines(r))
-		assert.Equal(t, ms, r.LongestStall)
-		assert.Equal(t, time.Date(2026, 1, 1, 0, 0, 10, int(ms), time.UTC), time.Now().UTC().Round(0))
-	})
-	t.Run("as a test", func(t *testing.T) { gt.Test(t, system()) })
 }
 
 func TestTickflake(t *testing.T) {
@@ -328,17 +256,3 @@ type mute struct{ error }
 
 func (mute) Error() string   { return "lead" }
 func (m mute) Unwrap() error { return m.error }
-
-func TestSubjectOf(t *testing.T) {
-	for text, want := range map[string]string{
-		"ids 1": "wait:1s on raw", "strategy reject; clock mono": "reject on mono", "clock resync": "wait:1s on resync",
-	} {
-		s, err := gt.SubjectOf(parse(text))
-		require.NoError(t, err)
-		assert.Equal(t, want, s.Name)
-	}
-	for _, s := range []gt.Script{{Strategy: "fly"}, {Clock: "sun"}} {
-		_, err := gt.SubjectOf(s)
-		assert.Error(t, err)
-	}
-}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/tickflake/tickflake/generator"
@@ -114,7 +113,7 @@ func Tickflake(s strategies.Strategy, kind ClockKind, opts ...generator.Option) 
 		Tick:       tick,
 		Epoch:      epoch,
 		End:        end,
-		CheckError: tickflakeErrors(),
+		CheckError: checkTickflakeError,
 	}
 }
 
@@ -123,23 +122,6 @@ func boundOf(l seam.Limits) Bound {
 		return Bound{Wait: Forever, Borrow: Forever}
 	}
 	return Bound{Wait: l.Wait, Borrow: l.Borrow}
-}
-
-// tickflakeErrors returns what checks the errors of a tickflake generator that is not closed. While a
-// clock stands still, all calls fail alike: what was right once is not checked again.
-func tickflakeErrors() func(error) error {
-	var right atomic.Pointer[generator.LeadError]
-	return func(err error) error {
-		lead, ok := err.(*generator.LeadError)
-		if before := right.Load(); ok && before != nil && *before == *lead {
-			return nil
-		}
-		wrong := checkTickflakeError(err)
-		if ok && wrong == nil {
-			right.Store(lead)
-		}
-		return wrong
-	}
 }
 
 // checkTickflakeError returns what is wrong with an error of a tickflake generator that
@@ -159,23 +141,4 @@ func checkTickflakeError(err error) error {
 		return errors.New("the error does not say by how much")
 	}
 	return nil
-}
-
-// SubjectOf returns the tickflake generator that a script asks for, with the default
-// strategy and the raw wall clock if it names none. The error is that of
-// [strategies.Parse] or [ParseClockKind].
-func SubjectOf(s Script) (Subject[snowflake.ID], error) {
-	strategy, kind := strategies.Default(), Raw
-	var err error
-	if s.Strategy != "" {
-		if strategy, err = strategies.Parse(s.Strategy); err != nil {
-			return Subject[snowflake.ID]{}, err
-		}
-	}
-	if s.Clock != "" {
-		if kind, err = ParseClockKind(s.Clock); err != nil {
-			return Subject[snowflake.ID]{}, err
-		}
-	}
-	return Tickflake(strategy, kind), nil
 }

@@ -11,8 +11,7 @@ import (
 
 // world is the time of a script.
 type world struct {
-	clock *clocktest.Virtual // is handed to the generator; nil: it reads package time, in a bubble of testing/synctest
-	began time.Time          // by package time, in a bubble
+	clock *clocktest.Virtual // is handed to the generator
 
 	reads atomic.Int64  // how often the clock may yet be read
 	spun  atomic.Bool   // it was read more often than that: a call did nothing else, and was ended
@@ -50,15 +49,9 @@ const patience = 1 << 22
 // a nanosecond before the tick's end.
 const resolution = time.Microsecond
 
-func newWorld(begin time.Time, system bool) *world {
-	w := new(world)
+func newWorld(begin time.Time) *world {
+	w := &world{clock: clocktest.NewVirtual(begin)}
 	w.allow(1)
-	if system {
-		time.Sleep(time.Until(begin))
-		w.began = time.Now()
-		return w
-	}
-	w.clock = clocktest.NewVirtual(begin)
 	w.clock.AutoAdvance(true)
 	w.clock.Coarse(resolution)
 	w.clock.OnRead(w.read)
@@ -142,37 +135,15 @@ func (w *world) hold(skip int) (parked <-chan struct{}, wake func(dead bool)) {
 	}
 }
 
-// now is the wall.
-func (w *world) now() time.Time {
-	if w.clock == nil {
-		return time.Now().Round(0)
-	}
-	return w.clock.Wall()
-}
-
 // moved is how far the wall is from an instant. The reading is the judge's.
 func (w *world) moved(from time.Time) time.Duration {
 	w.quiet(true)
 	defer w.quiet(false)
-	return w.now().Sub(from)
+	return w.clock.Wall().Sub(from)
 }
 
 // passed is the true time since the script began.
-func (w *world) passed() time.Duration {
-	if w.clock == nil {
-		return time.Since(w.began)
-	}
-	return w.clock.Passed()
-}
-
-// pass lets true time pass.
-func (w *world) pass(d time.Duration) {
-	if w.clock == nil {
-		time.Sleep(d)
-		return
-	}
-	w.clock.Advance(d)
-}
+func (w *world) passed() time.Duration { return w.clock.Passed() }
 
 // fault does to the clock what a step says.
 func (w *world) fault(s Step) {
@@ -201,9 +172,6 @@ func (w *world) fault(s Step) {
 
 // calm ends all faults.
 func (w *world) calm() {
-	if w.clock == nil {
-		return
-	}
 	w.mu.Lock()
 	w.waiting = nil
 	w.due.Store(false)

@@ -4,8 +4,7 @@
 //
 // You need these names: [Engine] runs the suites of storetest, the hangs and the plateau of
 // connections on a server; [testRefusals] takes rights away from a store that is used;
-// [testPair] and [Trio] let servers fail under a [Fleet], which issues IDs meanwhile;
-// [testSites] moves node numbers between stores.
+// [testPair] and [Trio] let servers fail under a [Fleet], which issues IDs meanwhile.
 package engines
 
 import (
@@ -18,7 +17,6 @@ import (
 	"os"
 	"regexp"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -27,7 +25,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/integration/servers"
-	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
@@ -109,7 +106,6 @@ func (e Engine) Test(t *testing.T) {
 			return e.Open(t, e.Server.Addr, namespace)
 		})
 	})
-	t.Run("sequence", e.testSequence)
 	for name, remove := range e.Delete {
 		t.Run(name, func(t *testing.T) { e.testDeleted(t, name, remove) })
 	}
@@ -157,27 +153,6 @@ func (e Engine) testDeleted(t *testing.T, namespace string, remove func(t testin
 	assert.NotEqual(t, first.Version, Swap(t, s, cell, "again").Version)
 	conflicts(first.Version)
 	conflicts(0)
-}
-
-// testSequence takes ordered numbers by several processes at once. A sequence needs Read and Swap alone, so
-// the rest of it is proved on memory and on directories.
-func (e Engine) testSequence(t *testing.T) {
-	const processes, numbers = 4, 5
-	var taken sync.Map
-	var taking sync.WaitGroup
-	for range processes {
-		s, err := sequence.Open(Within(t), e.Open(t, e.Server.Addr, "sequence"), "orders", sequence.WithDefinition(sequence.Definition{Start: 1, Mode: sequence.Ordered}))
-		require.NoError(t, err)
-		taking.Go(func() {
-			for range numbers {
-				n, err := s.Next(Within(t))
-				_, twice := taken.LoadOrStore(n, true)
-				assert.True(t, err == nil && !twice && n <= processes*numbers, "the number %d: %v", n, err)
-			}
-			assert.NoError(t, s.Close())
-		})
-	}
-	taking.Wait()
 }
 
 // testDown checks that the message says who was asked for what, and why there was no answer,

@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/integration/program"
 	"github.com/tickflake/tickflake/integration/servers"
 	"github.com/tickflake/tickflake/stores"
@@ -271,15 +270,15 @@ func (f *Fleet) outage(t testing.TB, name string, begin, end func() error) {
 	require.NoError(t, begin())
 	f.Step(2*time.Hour, 2)
 	f.Crash(0)
-	f.WaitFailed(t, generator.ErrNotGranted, 3)
+	f.WaitFailed(t, 3)
 	f.Crash(1)
 	f.Step(-3 * time.Second)
 	require.NoError(t, end())
 	f.WaitRecovered(t, name)
 }
 
-// testAlone has the tests of an engine that no other server stands in for: a fleet while the server is away in
-// each of these ways, given by how they begin and end, and the moves of a fleet between it and a directory.
+// testAlone has a fleet on a server that no other stands in for, while it is away in each of these ways, given by how
+// they begin and end.
 func testAlone(t *testing.T, s *servers.Server, away map[string][2]func() error) {
 	t.Run("away", func(t *testing.T) {
 		fleet := StartFleet(t, FleetConfig{Processes: 3, Window: 2 * time.Second, Timeout: time.Second,

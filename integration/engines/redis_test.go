@@ -45,7 +45,7 @@ func redisUser(s *servers.Server, user string, options ...string) string {
 }
 
 // redisTrips are the round trips of each call, also if replicas confirm it.
-var redisTrips = map[string]int64{"first Swap": 1, "Swap": 1, "conflict": 1, "Read": 1, "List": 1, "Durability": 2}
+var redisTrips = map[string]int{"first Swap": 1, "Swap": 1, "conflict": 1, "Read": 1, "List": 1, "Durability": 2}
 
 func TestRedis(t *testing.T) {
 	t.Parallel()
@@ -74,7 +74,6 @@ func TestRedis(t *testing.T) {
 	t.Run("denied", func(t *testing.T) { testRedisDenied(t, s) })
 	t.Run("foreign data", func(t *testing.T) { testRedisForeignData(t, s) })
 	t.Run("refusals", func(t *testing.T) { testRedisRefusals(t, s) })
-	t.Run("sites", func(t *testing.T) { testSites(t, s) })
 }
 
 // A cluster of one server, with a client that would rather ask replicas.

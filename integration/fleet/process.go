@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -87,6 +89,12 @@ func Main(m *testing.M, children map[string]func(job []byte) error) {
 	_ = Clean()
 	os.Exit(code)
 }
+
+// Race says whether the program looks for data races.
+var Race = func() bool {
+	info, ok := debug.ReadBuildInfo()
+	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
+}()
 
 // built has the programs of this process.
 var built struct {

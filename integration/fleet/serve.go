@@ -100,24 +100,21 @@ type Size struct {
 	Files      int64  `json:"files"` // descriptors
 }
 
-// Size asks the server how much it holds, by the names of Prometheus. It is zero if the server
-// does not answer.
+// Size asks the server how much it holds. It is zero if the server does not answer.
 func (s *Server) Size(ctx context.Context) Size {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	size := Size{PID: s.PID()}
-	text, _ := Get(ctx, "http://"+s.HTTP+"/metrics")
+	is, _ := s.Metrics(ctx)
+	return Size{PID: s.PID(), RSS: int64(is["process_resident_memory_bytes"]), Goroutines: int64(is["go_goroutines"]), Files: int64(is["process_open_fds"])}
+}
+
+// Metrics asks the server for its metrics without labels, by their names in Prometheus.
+func (s *Server) Metrics(ctx context.Context) (map[string]float64, error) {
+	text, err := Get(ctx, "http://"+s.HTTP+"/metrics")
+	all := map[string]float64{}
 	for line := range strings.Lines(text) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
-		number, _ := strconv.ParseFloat(value, 64)
-		switch name {
-		case "process_resident_memory_bytes":
-			size.RSS = int64(number)
-		case "go_goroutines":
-			size.Goroutines = int64(number)
-		case "process_open_fds":
-			size.Files = int64(number)
-		}
+		all[name], _ = strconv.ParseFloat(value, 64) // 0 is no number
 	}
-	return size
+	return all, err
 }

@@ -1,7 +1,6 @@
 // Package sequences puts counted sequences through faults that need real processes, real
 // stores and recorded histories: processes of one sequence are killed again and again; the
-// calls of the ordered mode are recorded, across processes, and checked to be linearizable;
-// a store is restored from an older copy, or emptied.
+// calls of the ordered mode are recorded, across processes, and checked to be linearizable.
 //
 // The folder holds tests only, and uses the library from outside.
 //

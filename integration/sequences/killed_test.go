@@ -23,7 +23,7 @@ var kills = flag.Int("kills", 40, "kill so many processes of a segmented sequenc
 // Three processes take numbers of one sequence and are killed with kill -9 and started
 // again. No number is issued twice, and no more are missing than the documented bound for each
 // kill. A number counts as issued when the process has written it to its pipe.
-func testKilled(t *testing.T, p place, mode sequence.Mode) {
+func testKilled(t *testing.T, url string, mode sequence.Mode) {
 	// A segment lasts longer than a refill, so that a killed process mostly has one.
 	const step, batch, callers = 50, 7, 2
 	j := job{Name: "invoices", Callers: callers, Batch: batch, Pace: 200 * time.Microsecond,
@@ -32,8 +32,8 @@ func testKilled(t *testing.T, p place, mode sequence.Mode) {
 	if mode == sequence.Ordered { // every number takes a write
 		lives, most, bound = max(lives/4, 1), 20, callers*batch
 	}
-	j.URL = p.url
-	store := p.open(t)
+	j.URL = url
+	store := open(t, url)
 	require.NoError(t, sequence.Create(t.Context(), store, j.Name, j.Definition))
 	var l fleet.Ledger
 	var left atomic.Int64

@@ -20,7 +20,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/integration/program"
-	"github.com/tickflake/tickflake/service"
 	"github.com/tickflake/tickflake/service/servicetest"
 )
 
@@ -182,7 +181,7 @@ func TestPageAsksForToken(t *testing.T) {
 	t.Parallel()
 	const token = "sesame-sesame-sesame"
 	ctx := browser(t)
-	s := run(t, servicetest.Settings{Config: service.Config{AccessLog: 1, Clients: []service.Client{{Name: "app", Token: token}}}})
+	s := serve(t, settings{"clients": []settings{client("app", token)}})
 	b := open(t, ctx, "http://"+s.at[servicetest.HTTP], 390, "light")
 	b.until(text("state") + ` === "a token is needed"`)
 	b.do(chromedp.SendKeys("#token", "not-the-token"), chromedp.Click("#login button"))

@@ -11,8 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/integration/fleet"
-	"github.com/tickflake/tickflake/service"
-	"github.com/tickflake/tickflake/service/servicetest"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
@@ -45,7 +43,7 @@ type shared struct {
 
 // TestClients runs one process per client library through all tests.
 func TestClients(t *testing.T) {
-	all := &shared{server: serve(t, func(s *servicetest.Settings) { s.Config.AccessLog = 0 })}
+	all := &shared{server: serve(t, settings{"access-log": 0})}
 	tests := []struct {
 		name string
 		run  func(*testing.T, *driver, *shared)
@@ -188,12 +186,10 @@ func testCluster(t *testing.T, d *driver, all *shared) {
 // a name. A wrong one is refused, and is nowhere in the log.
 func testTokens(t *testing.T, d *driver, _ *shared) {
 	const token, wrong = "correct-horse-battery", "incorrect-horse-battery"
-	var ca string
-	server := serve(t, func(s *servicetest.Settings) {
-		ca = withTLS(t, s)
-		s.Config.Clients = []service.Client{{Name: "shop", Token: token}}
-	})
-	other := withTLS(t, new(servicetest.Settings))
+	s, ca := withTLS(t)
+	s["clients"] = []settings{client("shop", token)}
+	server := serve(t, s)
+	_, other := withTLS(t)
 	for _, credentials := range [][]string{{token}, {"shop", token}} {
 		require.NotEqual(t, "error", d.connect(server.port, ca, credentials...).Type)
 		d.good(d.call("ID"), d.foreign.text)
@@ -209,9 +205,7 @@ func testTokens(t *testing.T, d *driver, _ *shared) {
 // What the strategy reject says reaches the program: no library repeats the command by
 // itself.
 func testTryAgain(t *testing.T, d *driver, _ *shared) {
-	server := serve(t, func(s *servicetest.Settings) { // 16 IDs per hour
-		s.Layout, s.Strategy = "time=41,node=10,sequence=4,tick=1h,epoch=2025-01-01", "reject"
-	})
+	server := serve(t, settings{"layout": "time=41,node=10,sequence=4,tick=1h,epoch=2025-01-01", "strategy": "reject"}) // 16 IDs per hour
 	d.connected(server)
 	answer := d.call("ID")
 	for n := 1; answer.Type != "error"; n++ {
@@ -228,7 +222,7 @@ func testTryAgain(t *testing.T, d *driver, _ *shared) {
 // itself.
 func testLoading(t *testing.T, d *driver, _ *shared) {
 	f := d.foreign
-	server := serve(t, func(s *servicetest.Settings) { s.Config.Timeout = time.Second })
+	server := serve(t, settings{"request-timeout": "1s"})
 	d.connected(server)
 	server.away(t, true)
 	answer := d.method("incr", "orders")

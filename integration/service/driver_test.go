@@ -1,10 +1,9 @@
-// Package service runs what stands outside the process of a service: the contract of package
-// servicetest against "tickflake serve", the page in a browser, and clients of the Redis protocol
-// that others have written: ioredis, node-redis, redis-py, phpredis, redis-rb, redis-cli and
-// redis-benchmark.
+// Package service runs what stands outside the process of a service: the page in a browser, and
+// clients of the Redis protocol that others have written: ioredis, node-redis, redis-py, phpredis,
+// redis-rb, go-redis, rueidis, redis-cli and redis-benchmark.
 //
-// It also puts the service through faults, through the wire: clocks are stepped, the store is away, servers are
-// killed and restarted under load, and strangers send bad input while others work. Longer runs:
+// It also puts the service through faults, through the wire: clocks are stepped, servers are killed and restarted under
+// load, and strangers read nothing, or come and go, while others work. Longer runs:
 //
 //	go test ./integration/service -run TestFleet/^killed -service.kills 500
 //	go test ./integration/service -run TestFleet/rolling -service.restarts 50

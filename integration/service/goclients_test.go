@@ -9,16 +9,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/service"
 	"github.com/tickflake/tickflake/service/servicetest"
 )
 
 const shopToken = "a-token-of-the-shop"
 
 // withShop asks for tokens.
-func withShop(s *servicetest.Settings) {
-	s.Config.Clients = []service.Client{{Name: "shop", Token: shopToken, Sequences: []string{"*"}}}
-}
+var withShop = settings{"clients": []settings{client("shop", shopToken)}}
 
 // TestGoRedis is about the client of most Go programs, as it comes, in both versions of the
 // protocol.
@@ -68,7 +65,7 @@ func TestGoRedis(t *testing.T) {
 
 func TestRueidis(t *testing.T) {
 	t.Parallel()
-	for _, change := range []func(*servicetest.Settings){nil, withShop} {
+	for _, change := range []settings{nil, withShop} {
 		ctx, addr := t.Context(), serve(t, change).at[servicetest.RESP]
 		options := rueidis.ClientOption{InitAddress: []string{addr}}
 		if change != nil {
@@ -107,16 +104,15 @@ func TestRueidis(t *testing.T) {
 // TestRetry: clients repeat TRYAGAIN by themselves, and LOADING until they give up.
 func TestRetry(t *testing.T) {
 	t.Parallel()
-	limited := serve(t, func(s *servicetest.Settings) {
-		withShop(s)
-		s.Config.Clients[0].Rate, s.Config.Clients[0].Burst = 100, 1
-	})
+	limit := client("shop", shopToken)
+	limit["rate"], limit["burst"] = 100, 1
+	limited := serve(t, settings{"clients": []settings{limit}})
 	c := redis.NewClient(&redis.Options{Addr: limited.at[servicetest.RESP], Password: shopToken, MaxRetries: 100})
 	defer c.Close()
 	for range 5 {
 		assert.NoError(t, c.Do(t.Context(), "ID").Err())
 	}
-	s := serve(t, func(s *servicetest.Settings) { s.Config.Timeout = time.Second })
+	s := serve(t, settings{"request-timeout": "1s"})
 	c = redis.NewClient(&redis.Options{Addr: s.at[servicetest.RESP], MaxRetries: 3, MinRetryBackoff: -1, MaxRetryBackoff: -1})
 	defer c.Close()
 	s.away(t, true)

@@ -3,6 +3,7 @@ package service
 import (
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -11,8 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/integration/program"
-	"github.com/tickflake/tickflake/service"
-	"github.com/tickflake/tickflake/service/servicetest"
 )
 
 // tool runs redis-cli or redis-benchmark, and returns what it wrote to both its outputs.
@@ -55,9 +54,7 @@ func TestRedisCLI(t *testing.T) {
 func TestRedisBenchmark(t *testing.T) {
 	t.Parallel()
 	// The test "incr" counts keys of its own, so it needs a rule that creates them.
-	server := serve(t, func(s *servicetest.Settings) {
-		s.Config.Create = append(s.Config.Create, service.Create{Prefix: "counter"})
-	})
+	server := serve(t, settings{"create": append(slices.Clip(rules), settings{"prefix": "counter"})})
 	rate := regexp.MustCompile(`[\d.]+ requests per second`)
 	for _, args := range [][]string{
 		{"-t", "ping"},

@@ -44,9 +44,12 @@ func (w *few) revoke() {
 	}
 }
 
-// has reports whether the window would hand out a number.
-func (w *few) has(n uint8) bool {
-	return !w.sealed && (w.used <= n && n < w.to || w.pf <= n && n < w.pt)
+// has are the numbers that the window would hand out.
+func (w *few) has() uint16 {
+	if w.sealed {
+		return 0
+	}
+	return bits(w.used, w.to) | bits(w.pf, w.pt)
 }
 
 // rest is how many numbers are left.

@@ -263,6 +263,18 @@ var mutants = []struct {
 			}
 		}),
 	}},
+	{plainWorld, mutant{
+		name: "S7", change: "machine: a grant crosses the maximum", catch: errMaximum, lax: true,
+		next: func(_ *try, p *process, in Input) Op {
+			op := p.machine.Next(in)
+			if op.Why == Refill {
+				op.Range.To = op.Range.From + in.Want
+				op.Record.Next = op.Range.To
+				op.Record.Most = max(op.Record.Most, op.Record.Next)
+			}
+			return op
+		},
+	}},
 	{deletedWorld, mutant{
 		name: "DELETED", change: "machine: a deletion is ignored", catch: errDeleted,
 		done: reading(func(_ *Machine, r *cell.Sequence) { r.Deleted = false }),

@@ -5,30 +5,6 @@ import (
 	"github.com/tickflake/tickflake/internal/explore"
 )
 
-// reads carries out a read: of the cell, or of one of its older states.
-func (t *try) reads(i int8, p *process, s *state, in Input, op Op) {
-	saved, before := *s, *p
-	read := func(c *stored, what string) {
-		*s = saved
-		p := new(process)
-		*p = before
-		s.running[i] = p
-		t.look(p, &c.Cell.Record)
-		events, err := t.tell(s, i, p, in, op, Result{Cell: c.Cell})
-		if err == nil && (events == 0 || p.closing) {
-			t.step1(s, i, p, in.Want, in.Need)
-			return
-		}
-		t.done(in.says(i, what), s, err)
-	}
-	if t.stale > 0 {
-		for k, c := range saved.past {
-			read(c, "reads state "+string('0'+rune(k)))
-		}
-	}
-	read(saved.now, "reads")
-}
-
 // look notes what a process reads, for the checks. Fewer writes than it knows may be a stale read.
 // If there are more writes since than the cell keeps names, that stays open, and the process may go on
 // as one that has just begun.
@@ -47,82 +23,62 @@ func (t *try) look(p *process, r *cell.Sequence) {
 }
 
 // sends sends a write.
-func (t *try) sends(i int8, p *process, s *state, in Input, op Op) {
+func (t *try) sends(s *state, i int8, p *process, in *Input, op Op, again bool) (explore.Step, error) {
 	if op.Why == Refill && op.Range.To-op.Range.From > p.machine.Left(in.Used) {
-		t.done(in.says(i, "sends a write"), s, errMaximum)
-		return
+		return in.says(i, "sends a write"), errMaximum
 	}
 	r := op.Record
 	f := write{owner: i, why: op.Why, version: op.Version, record: &r, from: uint8(op.Range.From), to: uint8(op.Range.To), arrived: p.arrived}
 	p.sentBy = p.arrived
-	saved, before := *s, *p
-	outcome := func(what string, others bool, r Result, err error) {
-		p := new(process)
-		*p = before
-		s.running[i] = p
-		if others { // while the answer is out, the calls end, and another one begins
-			p.arrived++
-			p.calls, in.Arrived = []call{{p.arrived, s.high, 1}}, p.arrived
-		}
-		if err == nil {
-			_, err = t.tell(s, i, p, in, op, r)
-		}
-		if err == nil && r.Status == OK && op.Why == Close {
-			err = t.leave(s, i)
-		}
-		t.done(in.says(i, what), s, err)
-	}
-	conflict := func() {
-		outcome("meets another write", false, Result{Status: Conflict}, nil)
-		if t.again {
-			return
-		}
-		t.again = true
-		defer func() { t.again = false }()
-		*s = saved
-		p := new(process)
-		*p = before
-		s.running[i] = p
-		if events, err := t.tell(s, i, p, in, op, Result{Status: Conflict}); events == 0 && err == nil {
-			t.step1(s, i, p, in.Want, in.Need) // at once
-		}
-	}
-	if !s.mayLand(&f, t.world) {
-		conflict()
-		return
-	}
-	if t.lose && t.mayFly(s) {
-		s.flight = append(s.flight[:len(s.flight):len(s.flight)], f)
-		outcome("writes and hears nothing", false, Result{Status: Failed}, nil)
-		*s = saved
-	}
+	lands := f.version == s.now.Version || t.blind != nil && t.blind(&f)
+	fate := t.pick(3)
 	switch {
-	case f.version != s.now.Version && (t.blind == nil || !t.blind(&f)):
-		conflict()
-	case t.room(s):
-		err := t.land(s, f)
-		after := *s
-		outcome("writes", false, Result{Version: s.now.Version}, err)
-		if *s = after; t.ordered {
-			outcome("writes, and other calls are there when it is answered", true, Result{Version: s.now.Version}, err)
+	case fate == 0 && t.lose && s.mayLand(&f, t.world) && t.mayFly(s):
+		s.flight = append(s.flight[:len(s.flight):len(s.flight)], f)
+		_, err := t.tell(s, i, p, *in, op, Result{Status: Failed})
+		return in.says(i, "writes and hears nothing"), err
+	case fate > 0 && !lands:
+		events, err := t.tell(s, i, p, *in, op, Result{Status: Conflict})
+		if fate == 2 && !again && events == 0 && err == nil {
+			err = errAgain
+		} else if fate == 2 {
+			return impossible()
 		}
+		return in.says(i, "meets another write"), err
+	case fate == 0 || !t.room(s) || fate == 2 && !t.ordered:
+		return impossible()
 	}
+	what, err := "writes", t.land(s, f)
+	s.running[i] = p // as it was
+	if fate == 2 {   // while the answer is out, the calls end, and another one begins
+		what = "writes, and other calls are there when it is answered"
+		p.arrived++
+		p.calls, in.Arrived = []call{{p.arrived, s.high, 1}}, p.arrived
+	}
+	if err == nil {
+		_, err = t.tell(s, i, p, *in, op, Result{Version: s.now.Version})
+	}
+	if err == nil && op.Why == Close {
+		err = t.leave(s, i)
+	}
+	return in.says(i, what), err
 }
 
 func (t *try) mayFly(s *state) bool {
 	return t.flying == 0 || len(s.flight) < t.flying
 }
 
-// network has writes land.
-func (t *try) network() {
-	for k := range t.was.flight {
-		f := &t.was.flight[k]
-		if f.version != t.was.now.Version && (t.blind == nil || !t.blind(f)) || !t.room(t.was) {
-			continue
-		}
-		s := t.copy()
-		t.done(explore.Say("write %d lands, of process %d", k, int(f.owner)), s, t.land(s, *f))
+// network has a write land.
+func (t *try) network(s *state) (explore.Step, error) {
+	k := t.pick(len(s.flight) + 1)
+	if k == len(s.flight) || !t.room(s) {
+		return impossible()
 	}
+	f := s.flight[k]
+	if f.version != s.now.Version && (t.blind == nil || !t.blind(&f)) {
+		return impossible()
+	}
+	return explore.Say("write %d lands, of process %d", k, int(f.owner)), t.land(s, f)
 }
 
 // room reports whether the cell may be written once more.
@@ -137,9 +93,8 @@ func (t *try) land(s *state, f write) error {
 	}
 	for i, p := range s.running { // it may land once more, in a store that went back: then nothing is lost
 		if p != nil && p.knows && p.seen.write == r.Write {
-			copied := *p
-			copied.knows, copied.proof = false, false
-			s.running[i] = &copied
+			p = s.change(int8(i))
+			p.knows, p.proof = false, false
 		}
 	}
 	if !t.lax && (r.Writes <= old.Writes || r.Most < max(old.Most, r.Next) || r.From > r.Next) {
@@ -213,114 +168,95 @@ func (s *state) put(r cell.Sequence, f write, w *world) {
 	s.history.peak = max(s.history.peak, uint8(r.Next))
 }
 
-// outside has the steps of an operator, of processes beyond ours, and of a store that goes back.
-func (t *try) outside() {
-	r := t.was.now.Record
-	change := func(what string, n uint64, change func(*state, *cell.Sequence)) {
-		if !t.room(t.was) {
-			return
+// outside has the steps of an operator, of processes beyond ours, of a store that goes back, and of memory that
+// is copied.
+func (t *try) outside(s *state) (explore.Step, error) {
+	old, what, n := s.now.Record, "", uint64(0)
+	// between picks from low to high, or too much if there is nothing between.
+	between := func(low, high uint64) uint64 {
+		if low > high {
+			return 1 << 32
 		}
-		s := t.copy()
-		r := r
-		r.Last = r.Names()
-		_, r.Write = s.draw()
-		r.Writes++
-		change(s, &r)
-		r.From, r.Most = r.Next, max(r.Most, r.Next)
-		s.put(r, write{owner: nobody}, t.world)
-		t.done(explore.Say(what, int(n)), s, nil)
+		return low + uint64(t.pick(int(high-low)+1))
 	}
-	if t.others && !r.Deleted && !r.Lost {
-		for n := r.Next + 1; n <= min(t.numbers, r.Indexes()); n++ {
-			change("an operator raises next to %d", n, func(_ *state, r *cell.Sequence) { r.Next = n })
+	r := old
+	r.Last = old.Names()
+	_, r.Write = s.draw()
+	r.Writes++
+	usable := !old.Deleted && !old.Lost
+	switch kind := t.pick(8); {
+	case kind == 0 && t.others && usable:
+		if n = between(old.Next+1, min(t.numbers, old.Indexes())); n <= t.numbers {
+			what, r.Next = "an operator raises next to %d", n
 		}
-	}
-	if t.maximum && !r.Deleted && !r.Lost {
-		for n := max(r.Next, 1); n <= t.numbers; n++ {
-			if n != r.Indexes() {
-				change("an operator changes the maximum to %d", n-1, func(_ *state, r *cell.Sequence) { r.Max = int64(n) - 1 })
+	case kind == 1 && t.maximum && usable:
+		if n = between(max(old.Next, 1), t.numbers) - 1; n < t.numbers && n+1 != old.Indexes() {
+			what, r.Max = "an operator changes the maximum to %d", int64(n)
+		}
+	case kind == 2 && t.remove && !old.Deleted:
+		what, r.Deleted = "the sequence is deleted, %d", true
+	case kind == 2 && t.remove && old.Creation < 3:
+		what, r.Before, r.Deleted = "the sequence is created anew, %d", old.Granted(), false
+		_, r.ID = s.draw()
+		r.Creation++
+		r.Next = r.Index(r.Before)
+		r.Most = r.Next
+	case kind == 3 && t.lower && old.Next > 0:
+		what, n, r.Next = "an operator lowers next to %d", old.Next-1, old.Next-1
+	case kind == 4 && t.back && old.Lost:
+		n = uint64(s.history.peak)
+		what, r.Next, r.Lost, s.history.safe = "an operator raises next above all in use, to %d", n, false, s.history.peak
+		for i, p := range s.running {
+			if p != nil && p.knows {
+				p = s.change(int8(i))
+				p.knows, p.proof = false, false
 			}
 		}
+	case kind == 5 && len(s.past) < t.stale && (len(s.past) == 0 || s.past[len(s.past)-1].Version != s.now.Version):
+		s.past = append(s.past[:len(s.past):len(s.past)], s.now)
+		return explore.Say("a replica stops here"), nil
+	case kind == 6 && t.back:
+		return t.goesBack(s)
+	case kind == 7 && t.restore:
+		return t.copies(s)
 	}
-	if t.remove && !r.Deleted {
-		change("the sequence is deleted, %d", 0, func(_ *state, r *cell.Sequence) { r.Deleted = true })
+	if what == "" || !t.room(s) {
+		return impossible()
 	}
-	if t.remove && r.Deleted && r.Creation < 3 {
-		change("the sequence is created anew, %d", 0, func(s *state, r *cell.Sequence) {
-			r.Before = r.Granted()
-			_, r.ID = s.draw()
-			r.Creation++
-			r.Deleted = false
-			r.Next = r.Index(r.Before)
-			r.Most = r.Next
-		})
-	}
-	if t.lower && r.Next > 0 {
-		change("an operator lowers next to %d", r.Next-1, func(_ *state, r *cell.Sequence) { r.Next-- })
-	}
-	if n := len(t.was.past); n < t.stale && (n == 0 || t.was.past[n-1].Version != t.was.now.Version) {
-		s := t.copy()
-		s.past = append(s.past[:n:n], s.now)
-		t.done(explore.Say("a replica stops here"), s, nil)
-	}
-	if t.back {
-		t.goesBack()
-		if r.Lost {
-			change("an operator raises next above all in use, to %d", uint64(t.was.history.peak), func(s *state, r *cell.Sequence) {
-				r.Next, r.Lost = uint64(s.history.peak), false
-				s.history.safe = s.history.peak
-				for i, p := range s.running {
-					if p != nil && p.knows {
-						copied := *p
-						copied.knows, copied.proof = false, false
-						s.running[i] = &copied
-					}
-				}
-			})
-		}
-	}
-	if t.restore {
-		t.copies()
-	}
+	r.From, r.Most = r.Next, max(r.Most, r.Next)
+	s.put(r, write{owner: nobody}, t.world)
+	return explore.Say(what, int(n)), nil
 }
 
 // goesBack copies the cell, and restores it: with its version, as it was.
-func (t *try) goesBack() {
-	b := &t.was.history
-	switch {
+func (t *try) goesBack(s *state) (explore.Step, error) {
+	switch b := &s.history; {
 	case !b.begun:
-		s := t.copy()
-		s.history.begun = true
-		s.past = []*stored{s.now}
-		t.done(explore.Say("the store is copied"), s, nil)
-	case !b.over && t.was.past[0].Version != t.was.now.Version:
-		s := t.copy()
-		s.history.over = true
-		s.now, s.past = s.past[0], nil
-		t.done(explore.Say("the store goes back"), s, nil)
+		b.begun, s.past = true, []*stored{s.now}
+		return explore.Say("the store is copied"), nil
+	case !b.over && s.past[0].Version != s.now.Version:
+		b.over, s.now, s.past = true, s.past[0], nil
+		return explore.Say("the store goes back"), nil
 	}
+	return impossible()
 }
 
 // copies copies the memory of a process, and restores it in the place of one that has ended.
-func (t *try) copies() {
-	for i := range t.procs {
-		if p := t.was.running[i]; p != nil && !t.was.history.begun {
-			s := t.copy()
-			s.copied, s.history.begun = p, true
-			t.done(say(int8(i), "is copied"), s, nil)
-		}
+func (t *try) copies(s *state) (explore.Step, error) {
+	i := int8(t.pick(t.procs))
+	switch p := s.running[i]; {
+	case s.copied != nil:
+		t.end(s, i)
+		s.running[i] = s.copied
+		p = s.change(i)
+		p.restored, p.revoked, s.copied = true, false, nil
+		p.window.revoke()
+		return say(i, "ends, and is restored from the copy"), nil
+	case p != nil && !s.history.begun:
+		s.copied, s.history.begun = p, true
+		return say(i, "is copied"), nil
 	}
-	for i := range t.procs {
-		if t.was.copied != nil {
-			s := t.copy()
-			t.end(s, int8(i))
-			p := *t.was.copied
-			p.restored, p.revoked = true, false
-			p.window.revoke()
-			s.running[i], s.copied = &p, nil
-			t.done(say(int8(i), "ends, and is restored from the copy"), s, nil)
-		}
-	}
+	return impossible()
 }
 
 // tell gives the machine the outcome of its operation, and acts on the events as a driver does.

@@ -2,6 +2,7 @@ package count
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 
 	"github.com/tickflake/tickflake/internal/cell"
@@ -146,52 +147,55 @@ func (w *world) Start() []state {
 
 // Steps tries all steps.
 func (w *world) Steps(s *state, yield func(explore.Step, *state, error)) {
-	t := &try{world: w, was: s, yield: yield}
-	idle := false // dead processes are alike
-	for i := range w.procs {
-		switch p := s.running[i]; {
-		case p != nil:
-			t.process(int8(i), p)
-		case !idle:
-			idle = true
-			t.begin(int8(i))
+	t := &try{world: w, was: s}
+	explore.Paths(func(pick func(int) int) {
+		t.next, t.pick = *s, pick
+		says, err := t.picked(&t.next)
+		if err == nil {
+			t.tidy(&t.next)
+			err = t.check(&t.next)
 		}
-	}
-	t.network()
-	t.outside()
+		if err != errImpossible {
+			yield(says, &t.next, err)
+		}
+	})
 }
 
-// try makes the states after one.
+// try makes the states after one: each pick is tried in all ways.
 type try struct {
 	*world
-	was   *state
-	next  state
-	again bool // a write has met another one, and the process tries again at once
-	yield func(explore.Step, *state, error)
+	was  *state
+	next state
+	pick func(n int) int // 0 to n-1
 }
 
-// copy returns a state that is like the one before the step.
-func (t *try) copy() *state {
-	t.next = *t.was
-	return &t.next
+// picked makes s the state after a step, and returns what that is.
+func (t *try) picked(s *state) (explore.Step, error) {
+	switch i := t.pick(t.procs + 2); {
+	case i == t.procs:
+		return t.network(s)
+	case i > t.procs:
+		return t.outside(s)
+	case s.running[i] != nil:
+		return t.process(s, int8(i), s.change(int8(i)))
+	case s.mayOpen() && !slices.Contains(s.running[:i], nil): // dead processes are alike
+		s.running[i] = t.open(s)
+		return say(int8(i), "opens"), nil
+	}
+	return impossible()
 }
 
-// copyOf also copies a process, to be changed.
-func (t *try) copyOf(i int8) (*state, *process) {
-	s := t.copy()
+// change copies a process, to be changed.
+func (s *state) change(i int8) *process {
 	p := *s.running[i]
 	s.running[i] = &p
-	return s, &p
+	return &p
 }
 
-// done ends a step: it drops what does not matter any more, and checks what must hold.
-func (t *try) done(a explore.Step, s *state, err error) {
-	if err == nil {
-		t.tidy(s)
-		err = t.check(s)
-	}
-	t.yield(a, s, err)
-}
+// errImpossible: there is no step of these picks.
+var errImpossible = errors.New("impossible")
+
+func impossible() (explore.Step, error) { return explore.Step{}, errImpossible }
 
 var (
 	errTwice    = errors.New("a number is issued twice")
@@ -266,12 +270,7 @@ func bits(from, to uint8) uint16 {
 
 // owned are the numbers that a process may still issue or give back, for all that it knows.
 func (p *process) owned(s *state) uint16 {
-	var all uint16
-	for n := uint8(0); n < 16; n++ {
-		if p.window.has(n) {
-			all |= 1 << n
-		}
-	}
+	all := p.window.has()
 	if p.restored {
 		return all // it forgets the rest
 	}
@@ -300,12 +299,7 @@ func (t *try) check(s *state) error {
 		if p == nil {
 			continue
 		}
-		var mine uint16
-		for n := uint8(0); n < 16; n++ {
-			if p.window.has(n) {
-				mine |= 1 << n
-			}
-		}
+		mine := p.window.has()
 		switch {
 		case mine>>s.now.Record.Next != 0, mine&all != 0:
 			return errOwners
@@ -398,38 +392,33 @@ func (w *world) open(s *state) *process {
 	return p
 }
 
-// begin starts a process.
-func (t *try) begin(i int8) {
-	if s := t.copy(); s.mayOpen() {
-		s.running[i] = t.open(s)
-		t.done(say(i, "opens"), s, nil)
-	}
-}
-
 // learn notes, for the checks, what a process has read.
 func (p *process) learn(r *cell.Sequence) {
 	p.seen.writes, p.seen.most, p.seen.marks = uint8(r.Writes), uint8(r.Most), uint8(r.Creation)
 	p.seen.write = r.Write
 }
 
-func (t *try) process(i int8, p *process) {
-	t.issues(i, p)
-	t.asks(i, p)
-	if !p.closing {
-		s, p := t.copyOf(i)
-		p.closing, p.window.sealed = true, !t.early
-		p.calls = nil
-		in := p.input("")
-		op := t.ops(p, in)
-		p.restored = false
-		_, err := t.tell(s, i, p, in, op, Result{Used: uint64(p.window.used)})
-		t.done(say(i, "closes"), s, err)
-	}
-	if t.lose {
-		s := t.copy()
+func (t *try) process(s *state, i int8, p *process) (explore.Step, error) {
+	switch kind := t.pick(4); {
+	case kind == 0 && t.ordered:
+		return t.waits(s, i, p)
+	case kind == 0:
+		n := uint8(1 + t.pick(int(t.batch)))
+		if from, ok := p.window.count(n); ok {
+			return say(i, "issues %d", int(n)), t.issue(s, p, from, n)
+		}
+	case kind == 1:
+		if want, need, ok := t.wants(p); ok {
+			return t.work(s, i, p, want, need)
+		}
+	case kind == 2 && !p.closing:
+		p.closing, p.calls = true, nil
+		return t.work(s, i, p, 0, 0)
+	case kind == 3 && t.lose:
 		t.end(s, i)
-		t.done(say(i, "ends"), s, nil)
+		return say(i, "ends"), nil
 	}
+	return impossible()
 }
 
 // end ends a process. Its writes may still land.
@@ -449,11 +438,17 @@ func (t *try) end(s *state, i int8) {
 		}
 		s.flight = append(s.flight, f)
 	}
-	s.now = s.now.without(i)
+	if s.now.owner == i {
+		now := *s.now
+		now.owner, s.now = nobody, &now
+	}
 }
 
-// leave ends a process that has closed.
+// leave ends a process that has closed, and no other.
 func (t *try) leave(s *state, i int8) error {
+	if !s.running[i].closing {
+		return nil
+	}
 	t.end(s, i)
 	if t.clean && s.issued != 1<<s.now.Record.Next-1 {
 		return errGap
@@ -461,106 +456,84 @@ func (t *try) leave(s *state, i int8) error {
 	return nil
 }
 
-// without is the cell when a process that may have written it has ended.
-func (c *stored) without(i int8) *stored {
-	if c.owner != i {
-		return c
-	}
-	copied := *c
-	copied.owner = nobody
-	return &copied
-}
-
-func (t *try) issues(i int8, p *process) {
-	if t.ordered {
-		if !p.closing && len(p.calls) < t.calls {
-			for n := uint8(1); uint64(n) <= t.batch; n++ {
-				s, p := t.copyOf(i)
-				p.arrived++
-				p.calls = append(p.calls[:len(p.calls):len(p.calls)], call{p.arrived, s.high, n})
-				t.done(say(i, "begins a call for %d", int(n)), s, nil)
-			}
-		}
-		for k := range p.calls {
-			s, p := t.copyOf(i)
-			p.calls = append(p.calls[:k:k], p.calls[k+1:]...)
-			t.done(say(i, "ends call %d", k+1), s, nil)
-		}
-		return
-	}
-	for n := uint8(1); uint64(n) <= t.batch; n++ {
-		s, p := t.copyOf(i)
-		if from, ok := p.window.count(n); ok {
-			t.done(say(i, "issues %d", int(n)), s, t.issue(s, p, from, n))
-		}
+// waits begins or ends a call in ordered mode.
+func (t *try) waits(s *state, i int8, p *process) (explore.Step, error) {
+	k := t.pick(1 + len(p.calls))
+	switch begun := p.calls[:len(p.calls):len(p.calls)]; {
+	case k > 0:
+		p.calls = append(begun[:k-1:k-1], begun[k:]...)
+		return say(i, "ends call %d", k), nil
+	case p.closing || len(begun) >= t.calls:
+		return impossible()
+	default:
+		n := 1 + t.pick(int(t.batch))
+		p.arrived++
+		p.calls = append(begun, call{p.arrived, s.high, uint8(n)})
+		return say(i, "begins a call for %d", n), nil
 	}
 }
 
-// asks has the machine say what it does next.
-func (t *try) asks(i int8, p *process) {
-	if p.closing {
-		t.ask(i, 0, 0)
-		return
-	}
-	if t.ordered {
-		var n uint64
+// wants picks what a process asks its machine for.
+func (t *try) wants(p *process) (want, need uint64, ok bool) {
+	w := p.window
+	if t.ordered || p.closing {
 		for _, c := range p.calls {
-			n += uint64(c.n)
+			want += uint64(c.n)
 		}
-		t.ask(i, n, n)
-		return
+		return want, want, true
 	}
-	t.ask(i, 0, 0)
-	for want := uint64(1); want <= t.step; want++ {
-		if w := &p.window; w.pt == w.pf && (uint64(w.rest()) <= t.step && !t.exact() || w.rest() <= 1) {
-			t.ask(i, want, 0)
-		}
+	if need = uint64(t.pick(int(t.batch) + 1)); need > 0 {
+		_, has := w.count(uint8(need))
+		return need + uint64(t.pick(int(max(t.step, need)-need)+1)), need, !has
 	}
-	for need := uint8(1); uint64(need) <= t.batch; need++ {
-		w := p.window
-		if _, ok := w.count(need); ok {
-			continue
-		}
-		for want := uint64(need); want <= max(t.step, uint64(need)); want++ {
-			t.ask(i, want, uint64(need))
-		}
-	}
+	want = uint64(t.pick(int(t.step) + 1))
+	return want, 0, want == 0 || w.pt == w.pf && (uint64(w.rest()) <= t.step && !t.exact() || w.rest() <= 1)
 }
 
 func (p *process) input(name string) Input {
 	return Input{Name: name, Used: uint64(p.window.used), Arrived: p.arrived, Closing: p.closing, Restored: p.restored}
 }
 
-func (t *try) ask(i int8, want, need uint64) {
-	s, p := t.copyOf(i)
-	t.step1(s, i, p, want, need)
-}
-
-// step1 has the machine of a process say what it does next, and carries it out: reading
+// work has the machine of a process say what it does next, and carries it out: reading
 // is one step with the write that follows, and sending a write with what becomes of it.
-func (t *try) step1(s *state, i int8, p *process, want, need uint64) {
-	_, name := s.draw()
-	in := p.input(name)
-	in.Want, in.Need = want, need
-	op := t.ops(p, in)
-	p.restored = false
-	switch op.Kind {
-	case None:
-		var err error
-		if p.closing {
-			err = t.leave(s, i)
+func (t *try) work(s *state, i int8, p *process, want, need uint64) (explore.Step, error) {
+	for again := false; ; { // a write has met another one, and the process tries again at once
+		_, name := s.draw()
+		in := p.input(name)
+		in.Want, in.Need = want, need
+		op := t.ops(p, in)
+		p.restored = false
+		switch op.Kind {
+		case None:
+			return in.says(i, "has nothing to do"), t.leave(s, i)
+		case Seal:
+			p.window.sealed = !t.early
+			_, err := t.tell(s, i, p, in, op, Result{Used: uint64(p.window.used)})
+			return in.says(i, "seals"), err
+		case Read:
+			c, what := s.now, "reads"
+			if t.stale > 0 {
+				if k := t.pick(1 + len(s.past)); k > 0 {
+					c, what = s.past[k-1], "reads state "+string('0'+rune(k))
+				}
+			}
+			t.look(p, &c.Record)
+			events, err := t.tell(s, i, p, in, op, Result{Cell: c.Cell})
+			if err != nil || events > 0 && !p.closing {
+				return in.says(i, what), err
+			}
+			continue
 		}
-		t.done(in.says(i, "has nothing to do"), s, err)
-	case Read:
-		t.reads(i, p, s, in, op)
-	case Seal:
-		p.window.sealed = !t.early
-		_, err := t.tell(s, i, p, in, op, Result{Used: uint64(p.window.used)})
-		t.done(in.says(i, "seals"), s, err)
-	default:
-		t.sends(i, p, s, in, op)
+		says, err := t.sends(s, i, p, &in, op, again)
+		if err != errAgain {
+			return says, err
+		}
+		again = true
 	}
 }
+
+// errAgain: the process goes on at once.
+var errAgain = errors.New("again")
 
 // say is a step of process i.
 func say(i int8, what string, numbers ...int) explore.Step {

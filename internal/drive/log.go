@@ -16,13 +16,9 @@ const (
 // once, and then one per minute, with the number of lines that were dropped before it. So
 // a store that fails and recovers many times a second does not fill a disk. The last line of a
 // level is only late: it may be the one about the outage that goes on. A Log may be used by several
-// goroutines at once.
+// goroutines at once. Loggers made of it by With are not bounded.
 type Log struct {
 	slog.Handler
-	*bound // that of all loggers made of this one by With
-}
-
-type bound struct {
 	elapsed func() time.Duration
 	mu      sync.Mutex
 	budgets map[slog.Level]*budget // three levels are in use
@@ -30,27 +26,14 @@ type bound struct {
 
 // NewLog returns a Log that passes its lines to a handler, and counts its minutes by a clock.
 func NewLog(h slog.Handler, elapsed func() time.Duration) *Log {
-	return &Log{h, &bound{elapsed: elapsed}}
+	return &Log{Handler: h, elapsed: elapsed, budgets: map[slog.Level]*budget{}}
 }
-
-// WithAttrs is that of a [slog.Handler].
-func (l *Log) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &Log{l.Handler.WithAttrs(attrs), l.bound}
-}
-
-// WithGroup is that of a [slog.Handler].
-func (l *Log) WithGroup(name string) slog.Handler { return &Log{l.Handler.WithGroup(name), l.bound} }
 
 // budget is how many lines may still be passed.
 type budget struct {
 	lines, dropped int
 	since          time.Duration // the last time that lines were added
-	last           *line         // that waits for the budget, or nil
-}
-
-type line struct {
-	slog.Record
-	to slog.Handler
+	last           *slog.Record  // that waits for the budget, or nil
 }
 
 // Handle passes a line, or keeps it until [Log.Flush].
@@ -61,16 +44,14 @@ func (l *Log) Handle(ctx context.Context, r slog.Record) error {
 	l.mu.Lock()
 	b := l.budgets[r.Level]
 	if b == nil {
-		if l.budgets == nil {
-			l.budgets = map[slog.Level]*budget{}
-		}
 		b = &budget{lines: logBurst, since: l.elapsed()}
 		l.budgets[r.Level] = b
 	}
 	if b.last != nil {
 		b.dropped++
 	}
-	b.last = &line{r.Clone(), l.Handler}
+	last := r.Clone()
+	b.last = &last
 	l.mu.Unlock()
 	l.Flush(ctx)
 	return nil
@@ -79,7 +60,7 @@ func (l *Log) Handle(ctx context.Context, r slog.Record) error {
 // Flush passes the lines that wait, as far as the budgets go. It is to be called with each step.
 func (l *Log) Flush(ctx context.Context) {
 	l.mu.Lock()
-	var lines []*line
+	var lines []*slog.Record
 	for _, b := range l.budgets {
 		n := (l.elapsed() - b.since) / logEvery
 		b.lines = int(min(time.Duration(b.lines)+n, logBurst))
@@ -95,6 +76,6 @@ func (l *Log) Flush(ctx context.Context) {
 	}
 	l.mu.Unlock()
 	for _, line := range lines {
-		_ = line.to.Handle(ctx, line.Record) // a Logger has no use for the error either
+		_ = l.Handler.Handle(ctx, *line) // a Logger has no use for the error either
 	}
 }

@@ -56,14 +56,4 @@ func TestLog(t *testing.T) {
 		log.Info("info")
 	}
 	assert.Len(t, lines(), 63, "at most 64 after a pause, and one is written already")
-
-	now += 2 * time.Minute
-	with := log.With("a", 1).WithGroup("g")
-	for i := range 100 {
-		with.Info("with", "b", i)
-		log.Info("without")
-	}
-	passed = lines()
-	assert.Len(t, passed, 2, "they share the bound")
-	assert.Contains(t, passed[0]+passed[1], "a=1 g.b=0")
 }

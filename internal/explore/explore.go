@@ -54,6 +54,29 @@ func Say(text string, numbers ...int) Step {
 	return s
 }
 
+// Paths calls do once for each way through what it picks: pick(n) is 0 to n-1, and do depends on nothing else.
+func Paths(do func(pick func(n int) int)) {
+	var picked, of []int
+	for more := true; more; {
+		at := 0
+		do(func(n int) int {
+			if at == len(picked) {
+				picked, of = append(picked, 0), append(of, n)
+			}
+			at++
+			return picked[at-1]
+		})
+		for more = false; !more && len(picked) > 0; {
+			last := len(picked) - 1
+			if picked[last]++; picked[last] < of[last] {
+				more = true
+			} else {
+				picked, of = picked[:last], of[:last]
+			}
+		}
+	}
+}
+
 // String is the text of the step in a script.
 func (s Step) String() string {
 	var args []any
@@ -61,12 +84,6 @@ func (s Step) String() string {
 		args = append(args, x)
 	}
 	return fmt.Sprintf(s.text, args...)
-}
-
-// Limits say when a search ends before it is complete. A limit of 0 is none.
-type Limits struct {
-	States int
-	Time   time.Duration
 }
 
 // Report is the outcome of a search.
@@ -144,19 +161,16 @@ type found[S any] struct {
 }
 
 // Search searches all states of a model, those that need fewer steps first, until a step breaks
-// what must hold, or a limit is reached. The result is the same in each run, but for its time
-// and a limit of time.
-func Search[S any](m Model[S], limits Limits) Report {
-	began := time.Now()
+// what must hold, or the limit has passed, unless that is 0. The result is the same in each run, but for its time
+// and the limit.
+func Search[S any](m Model[S], limit time.Duration) Report {
 	s := &search[S]{m: m, known: map[hash]struct{}{}}
-	s.run(func() bool {
-		return limits.States > 0 && len(s.visited) >= limits.States || limits.Time > 0 && time.Since(began) >= limits.Time
-	})
-	s.report.States, s.report.Time = len(s.visited), time.Since(began)
+	s.run(time.Now(), limit)
 	return s.report
 }
 
-func (s *search[S]) run(over func() bool) {
+func (s *search[S]) run(began time.Time, limit time.Duration) {
+	defer func() { s.report.States, s.report.Time = len(s.visited), time.Since(began) }()
 	// There is much garbage, and little else.
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(2 << 30))
@@ -191,7 +205,7 @@ func (s *search[S]) run(over func() bool) {
 				}
 				next = s.merge(next, r.found)
 			}
-			if over() {
+			if limit > 0 && time.Since(began) >= limit {
 				return
 			}
 			clear(turn) // frees the states

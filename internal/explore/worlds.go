@@ -24,7 +24,7 @@ func Worlds[S any, M Model[S]](t *testing.T, small, large map[string]M) {
 				if _, is := large[name]; is && !*full {
 					t.Skip("needs -explore.full")
 				}
-				r := Search(worlds[name], Limits{Time: *limit})
+				r := Search(worlds[name], *limit)
 				t.Log(r)
 				if r.Violation != nil {
 					t.Fatal(r.Violation)
@@ -54,7 +54,7 @@ type Mutant[S any] struct {
 func Mutants[S any](t *testing.T, mutants []Mutant[S]) {
 	for _, m := range mutants {
 		t.Run(m.Name, func(t *testing.T) {
-			r := Search(m.Model, Limits{States: 300e3, Time: time.Minute})
+			r := Search(m.Model, time.Minute)
 			t.Log(m.Change, r)
 			require.NotNil(t, r.Violation)
 			t.Log(r.Violation)

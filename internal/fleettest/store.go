@@ -17,8 +17,6 @@ type Store struct {
 	Landed func(p *Process, cell int, value []byte)
 	// Rewound is told of each cell of a store that went back. A nil value is no cell.
 	Rewound func(cell int, value []byte)
-	// Recur has versions begin again when the store goes back, against the contract.
-	Recur bool
 
 	f        *Fleet
 	keys     []string
@@ -293,14 +291,10 @@ func (s *Store) swap(r *request, key string, expected uint64, value []byte) (ver
 		cell.earlier[0] = cell.Cell
 	}
 	s.versions++
-	version = s.versions
-	if s.Recur {
-		version = cell.Version + 1
-	}
-	cell.Cell = stores.Cell{Key: key, Version: version, Value: value}
+	cell.Cell = stores.Cell{Key: key, Version: s.versions, Value: value}
 	s.Landed(r.p, slices.Index(s.keys, key), value)
-	f.Tracef("store: %s has version %d by %s, %s", key, version, r.p.Name, value)
-	return version, nil
+	f.Tracef("store: %s has version %d by %s, %s", key, s.versions, r.p.Name, value)
+	return s.versions, nil
 }
 
 // Fate is what becomes of a request.

@@ -3,27 +3,28 @@ package grant
 import "github.com/tickflake/tickflake/internal/cell"
 
 // The fleet's cell says which node numbers a store has, and from which tick on. A store that gives numbers
-// away for good narrows that range, or ends it, and another store is founded with them. These rules keep the
-// IDs of the two apart, at any clock reading, while processes still run, and when either is repeated after a
-// crash at any step:
+// away for good narrows that range, or ends it. Then the fleet of another store is created with the numbers.
+// These rules keep the IDs of the two stores apart, at any clock reading, while processes still run, and when
+// either step is repeated after a crash in its middle:
 //
 //	A. Every number that leaves gets a final cell by compare-and-swap, also one that was never claimed: a
 //	   claim that read the fleet's cell before may still land. Final cells alone carry safety. That the
 //	   fleet's cell changes first only helps claims to stop.
-//	B. A final cell keeps for ever the larger of its limit and the fleet's floor. What founds the other store is
-//	   made of final cells alone, once all are written.
+//	B. A final cell keeps for ever the larger of its limit and the fleet's floor. What creates the other fleet
+//	   is made of final cells alone, once all are written.
 //	C. In the other store, each number begins at or above its final limit, whether it was held, free or
 //	   reserved: the floor is above all limits but those far ahead of the clock, and these are reserved. So
 //	   a clock that ran ahead parks its number, and not the fleet.
-//	D. A founding writes the reservations first, then creates the fleet's cell. One that was abandoned is
-//	   completed and ended before its numbers go elsewhere: only then is it known that it does not land late.
-//	E. A number belongs to one store at a time: what is printed founds one store. A final cell is never
-//	   written again but by what keeps it final, and is no reservation.
-//	F. A range never grows and a floor never moves: either would have to go through every cell, or a claim
-//	   that slept between its two reads begins below.
+//	D. The other fleet is created by writing the reservations first, and then the fleet's cell. If that was
+//	   given up, it is completed, and that fleet is ended, before the numbers go elsewhere: else it may still
+//	   land later.
+//	E. A number belongs to one store at a time: what is printed is for one store. A final cell is no
+//	   reservation, and only what keeps it final writes it again.
+//	F. A range never grows and a floor never moves. Else every cell would have to change with it, or a claim
+//	   that slept between its two reads would begin below.
 //
-// A store that is restored to before it gave numbers away grants them again: they are given away again before
-// a process reaches it.
+// A store that is restored to before it gave numbers away would grant them again. So they are given away again
+// before a process reaches it.
 
 // Fleet is what a claim needs of the fleet's cell.
 type Fleet struct {
@@ -40,15 +41,15 @@ func Far(was cell.Node, floor, now, least uint64) bool {
 }
 
 // Final is the final cell of a number that leaves to a store, and has this cell, or none. later says that its
-// limit is far ahead of the clock (C): that stands in the cell, so that what founds the other store is the same
+// limit is far ahead of the clock (C): that stands in the cell, so that what creates the other fleet is the same
 // whenever it is made. name is that of the write.
 func Final(was cell.Node, floor uint64, later bool, to, name string) cell.Node {
 	limit := max(was.Limit, floor) // (B)
 	return cell.Node{Floor: limit, Limit: limit, Window: was.Window, MovedTo: to, Later: later, Write: name, Last: was.Names(), Layout: was.Layout}
 }
 
-// Founding is what founds another store with numbers that have left this one, of which all final cells were
-// added (B).
+// Founding is what creates the fleet of another store with numbers that have left this one, of which all
+// final cells were added (B).
 type Founding struct {
 	Floor uint64 // at first that of the fleet which they leave
 	Later []Cell // the numbers that begin above, at their limits

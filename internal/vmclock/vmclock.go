@@ -50,9 +50,8 @@ var pages struct {
 	by map[string]*Page
 }
 
-// Open maps the page of a device, or of the first /dev/vmclock* for Auto. It logs a device that
-// is found, and one that cannot be used. Then, and if there is none, the page stands for none; for a device
-// that was named, it is an error.
+// Open maps the page of a device, or of the first /dev/vmclock* for Auto. It logs once whether copies are noticed, and
+// by what. The page of a device that cannot be used, or is not there, stands for none; one that was named is an error.
 func Open(device string, log *slog.Logger) (*Page, error) {
 	switch device {
 	case Off:
@@ -66,26 +65,23 @@ func Open(device string, log *slog.Logger) (*Page, error) {
 		return p, nil
 	}
 	p, path := none, device
-	if path == "" {
-		found, _ := filepath.Glob(devices) // the pattern is valid
-		if len(found) > 0 {
-			path = found[0]
-		}
+	if found, _ := filepath.Glob(devices); path == "" && len(found) > 0 { // the pattern is valid
+		path = found[0]
 	}
-	if path != "" {
-		found, err := read(path)
-		switch {
-		case err == nil:
-			p = found
-			log.Info("vmclock: copies of this machine's memory are noticed", "by", p.By)
-		case device != "":
-			return nil, err
-		case errors.Is(err, fs.ErrPermission):
-			log.Info("vmclock: copies of this machine's memory are not noticed: give this user's group the device by a udev rule: "+
-				`KERNEL=="vmclock*", GROUP="tickflake", MODE="0440"`, "err", err)
-		default:
-			log.Warn("vmclock: copies of this machine's memory are not noticed", "err", err)
-		}
+	found, err := read(path)
+	switch {
+	case err == nil:
+		p = found
+		log.Info("vmclock: copies of this machine's memory are noticed", "by", p.By)
+	case device != "":
+		return nil, err
+	case path == "":
+		log.Info("vmclock: copies of this machine's memory are not noticed: it has no " + devices)
+	case errors.Is(err, fs.ErrPermission):
+		log.Info("vmclock: copies of this machine's memory are not noticed: give this user's group the device by a udev rule: "+
+			`KERNEL=="vmclock*", GROUP="tickflake", MODE="0440"`, "err", err)
+	default:
+		log.Warn("vmclock: copies of this machine's memory are not noticed", "err", err)
 	}
 	if pages.by == nil {
 		pages.by = map[string]*Page{}

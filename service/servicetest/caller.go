@@ -1,3 +1,10 @@
+// Package servicetest asks a service as its clients do. The tests of package service use it, and
+// others against "tickflake serve".
+//
+// You need these names:
+//
+//   - [NewCaller]: asks over a protocol.
+//   - [NewAuthority]: makes certificates.
 package servicetest
 
 import (
@@ -93,6 +100,14 @@ func NewCaller(protocol string, dial Dial, token string) Caller {
 	panic("no protocol " + protocol)
 }
 
+// Metrics returns the metrics of a service, read with a token unless it is empty.
+func Metrics(dial Dial, token string) (string, error) {
+	c := NewCaller(HTTP, dial, token).(*httpCaller)
+	defer c.Close()
+	body, err := c.request(http.MethodGet, "/metrics")
+	return string(body), err
+}
+
 // respCaller speaks the Redis protocol by itself.
 type respCaller struct {
 	dial  Dial
@@ -116,7 +131,7 @@ func (c *respCaller) command(words ...string) ([]string, error) {
 			if _, err := io.WriteString(conn, "AUTH "+c.token+"\r\n"); err != nil {
 				return nil, err
 			}
-			if _, err = readReply(c.in); err != nil {
+			if _, err = ReadReply(c.in); err != nil {
 				_ = conn.Close()
 				c.conn = nil
 				return nil, err
@@ -130,40 +145,49 @@ func (c *respCaller) command(words ...string) ([]string, error) {
 	if _, err := io.WriteString(c.conn, request); err != nil {
 		return nil, err
 	}
-	return readReply(c.in)
+	return ReadReply(c.in)
 }
 
-// readReply reads a reply: a text, several, or an error.
-func readReply(in *bufio.Reader) (texts []string, err error) {
+// ReadReply reads a reply of the Redis protocol, in either version: a text, several, or an error, which is a
+// [*Refusal]. It returns [io.EOF] where none begins.
+func ReadReply(in *bufio.Reader) (texts []string, err error) {
 	line, err := in.ReadString('\n')
 	if err != nil {
+		if line != "" {
+			err = io.ErrUnexpectedEOF
+		}
 		return nil, err
 	}
-	kind, rest := line[0], strings.TrimSuffix(line[1:], "\r\n")
-	switch kind {
-	case '+', ':':
+	rest, ended := strings.CutSuffix(line[1:], "\r\n")
+	n, failed := strconv.Atoi(rest)
+	switch kind := line[0]; {
+	case !ended || strings.Contains(rest, "\r"):
+	case kind == '+', kind == ':' && failed == nil, kind == '_' && rest == "", kind == '$' && n == -1:
 		return []string{rest}, nil
-	case '-':
+	case kind == '-':
 		word, text, _ := strings.Cut(rest, " ")
 		return nil, &Refusal{Word: word, Text: text}
-	}
-	n, err := strconv.Atoi(rest)
-	switch {
-	case err != nil || n < 0:
-		return nil, fmt.Errorf("the reply begins with %q", line)
+	case failed != nil || n < 0:
 	case kind == '$':
 		text := make([]byte, n+2)
-		_, err := io.ReadFull(in, text)
-		return []string{string(text[:n])}, err
-	}
-	for range n {
-		text, err := readReply(in)
-		if err != nil {
-			return nil, err
+		if _, err := io.ReadFull(in, text); err != nil || string(text[n:]) != "\r\n" {
+			return nil, fmt.Errorf("a text of %d bytes does not end there: %w", n, err)
 		}
-		texts = append(texts, text...)
+		return []string{string(text[:n])}, nil
+	case kind == '%', kind == '*':
+		if kind == '%' {
+			n *= 2
+		}
+		for range n {
+			text, err := ReadReply(in)
+			if err != nil {
+				return nil, fmt.Errorf("in an array: %w", err)
+			}
+			texts = append(texts, text...)
+		}
+		return texts, nil
 	}
-	return texts, nil
+	return nil, fmt.Errorf("the reply begins with %q", line)
 }
 
 func (c *respCaller) IDs(n int64) ([]snowflake.ID, error) {

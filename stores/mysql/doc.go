@@ -39,7 +39,8 @@
 // innodb_lock_wait_timeout and lock_wait_timeout, the store sets them to 1. Set them for a
 // handle given to [New], too. Without them, the server keeps the connection of a statement
 // that was given up for as long as its settings say, by default 50 seconds and a day or
-// more: up to four more connections every 15 seconds.
+// more: up to four more connections every 15 seconds, and one for each statement of a handle
+// whose connections no [github.com/tickflake/tickflake/stores/engine/dial.Dialer] makes.
 //
 // # To lose nothing
 //

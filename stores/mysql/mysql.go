@@ -50,7 +50,7 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	dialer := new(dial.Dialer)
+	dialer := &dial.Dialer{Most: dial.MaxConns} // the driver closes the connection of a statement that was given up
 	config.DialFunc = dialer.Dial
 	connector, err := driver.NewConnector(config)
 	if err != nil {

@@ -26,11 +26,10 @@ type Dialect struct {
 	sync   string // namespace, cell, version; syncs the cell, if it still has that version
 
 	guarded bool // insert and update do nothing in a session that commits nothing
-	cancels bool // the driver asks the server to cancel a statement whose context ends
 
 	says func(error) error // what the server's error stands for, of the errors below, or nil
 
-	durability func(ctx context.Context, conn *sql.Conn, d Dialect) (stores.Durability, error)
+	durability func(ctx context.Context, db *sql.DB, d Dialect) (stores.Durability, error)
 }
 
 func (d Dialect) withTable(table string) Dialect {
@@ -49,8 +48,8 @@ func (d Dialect) withTable(table string) Dialect {
 // Store, with the statement that changes it, or nil. query returns the name and the type of
 // each column that does not fit, INDEX and the name of each unique index that refuses cells, and another row
 // if no key of namespace and cell is unique.
-func (d Dialect) unfit(ctx context.Context, conn *sql.Conn, query string, args ...any) error {
-	found, err := conn.QueryContext(ctx, query, args...)
+func (d Dialect) unfit(ctx context.Context, db *sql.DB, query string, args ...any) error {
+	found, err := db.QueryContext(ctx, query, args...)
 	if err != nil {
 		return err
 	}

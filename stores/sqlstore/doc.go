@@ -25,8 +25,8 @@
 //
 // # Connections
 //
-// At most [MaxRunning] statements of a Store wait for an answer from the server. On MySQL and MariaDB, one whose
-// context has ended keeps its connection until then. On PostgreSQL, the driver must ask the server to cancel it, as
+// A statement whose context has ended is left to the driver. That of MySQL closes the connection, and a [github.com/tickflake/tickflake/stores/engine/dial.Dialer] with
+// Most bounds those on which the server still works. That of PostgreSQL must ask the server to cancel it, as
 // pgx and lib/pq do.
 //
 // # To lose nothing

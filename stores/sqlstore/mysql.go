@@ -122,9 +122,9 @@ WHERE k.table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND k.table_name = ? 
 GROUP BY k.index_name HAVING SUM(LOWER(k.column_name) IN ('namespace', 'cell', 'version', 'value')) = COUNT(*)
   AND SUM(LOWER(k.column_name) IN ('namespace', 'cell') AND k.sub_part IS NULL) < 2`
 
-func mysqlDurability(ctx context.Context, conn *sql.Conn, d Dialect) (stores.Durability, error) {
+func mysqlDurability(ctx context.Context, db *sql.DB, d Dialect) (stores.Durability, error) {
 	var found stores.Durability
-	set, err := mysqlSettings(ctx, conn)
+	set, err := mysqlSettings(ctx, db)
 	if err != nil {
 		return found, err
 	}
@@ -146,11 +146,11 @@ func mysqlDurability(ctx context.Context, conn *sql.Conn, d Dialect) (stores.Dur
 	if !ok {
 		schema, name = "", schema
 	}
-	if err := d.unfit(ctx, conn, mysqlUnfit, schema, name, schema, name, schema, name); err != nil {
+	if err := d.unfit(ctx, db, mysqlUnfit, schema, name, schema, name, schema, name); err != nil {
 		return found, err
 	}
 	var engine sql.NullString
-	err = conn.QueryRowContext(ctx, `SELECT MAX(engine) FROM information_schema.tables
+	err = db.QueryRowContext(ctx, `SELECT MAX(engine) FROM information_schema.tables
 WHERE table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND table_name = ?`, schema, name).Scan(&engine)
 	if err != nil {
 		return found, err
@@ -164,8 +164,8 @@ WHERE table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND table_name = ?`, sc
 	return found, nil
 }
 
-func mysqlSettings(ctx context.Context, conn *sql.Conn) (map[string]string, error) {
-	rows, err := conn.QueryContext(ctx, `SHOW VARIABLES WHERE Variable_name IN (
+func mysqlSettings(ctx context.Context, db *sql.DB) (map[string]string, error) {
+	rows, err := db.QueryContext(ctx, `SHOW VARIABLES WHERE Variable_name IN (
   'innodb_flush_log_at_trx_commit', 'enforce_storage_engine', 'log_bin', 'sync_binlog', 'wsrep_on', 'wsrep_sync_wait')`)
 	if err != nil {
 		return nil, err

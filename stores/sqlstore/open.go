@@ -12,7 +12,7 @@ import (
 )
 
 // Open returns a Store for the URL of an engine, whose own parameter table is the name of the table. Its handle has up
-// to [MaxRunning] connections, and keeps one of them for the given time without use. connector must connect with
+// to [dial.MaxConns] connections, and keeps one of them for the given time without use. connector must connect with
 // dialer. Closing the Store closes both. Open sends nothing. The error is a [*stores.URLError].
 func Open(u *engine.URL, dialect Dialect, connector driver.Connector, dialer *dial.Dialer, idle time.Duration) (stores.Store, error) {
 	var opts []Option
@@ -20,7 +20,7 @@ func Open(u *engine.URL, dialect Dialect, connector driver.Connector, dialer *di
 		opts = append(opts, WithTable(table))
 	}
 	db := sql.OpenDB(patient{connector, dialer})
-	db.SetMaxOpenConns(MaxRunning)
+	db.SetMaxOpenConns(dial.MaxConns)
 	db.SetMaxIdleConns(1) // so that a thousand processes do not keep thousands of connections
 	db.SetConnMaxIdleTime(idle)
 	s, err := New(db, dialect, u.Namespace, opts...)
@@ -32,8 +32,8 @@ func Open(u *engine.URL, dialect Dialect, connector driver.Connector, dialer *di
 	return s, nil
 }
 
-// patient is a connector that does not stop when a context ends, like run: a server also
-// counts a connection before its login.
+// patient is a connector that does not stop when a context ends: a server also counts a connection
+// before its login.
 type patient struct {
 	driver.Connector
 	dialer *dial.Dialer

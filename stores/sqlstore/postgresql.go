@@ -70,7 +70,6 @@ WHERE durable.level IS NOT NULL AND c.namespace = $3 AND c.cell = $4 AND c.versi
 		state: `SELECT ` + state,
 		sync: durable + `UPDATE TABLE_NAME AS c SET updated_at = now() FROM durable
 WHERE durable.level IS NOT NULL AND c.namespace = $1 AND c.cell = $2 AND c.version = $3`,
-		cancels:    true,
 		says:       postgresSays,
 		durability: postgresDurability,
 	}
@@ -118,17 +117,17 @@ const postgresUnfit = `SELECT '', '' FROM pg_class AS t WHERE t.oid = to_regclas
   SELECT FROM pg_index AS i WHERE i.indrelid = t.oid AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indnatts = 2
   AND (SELECT count(*) FROM pg_attribute AS a WHERE a.attrelid = t.oid AND a.attnum = ANY (i.indkey) AND a.attname IN ('namespace', 'cell')) = 2)`
 
-func postgresDurability(ctx context.Context, conn *sql.Conn, d Dialect) (stores.Durability, error) {
+func postgresDurability(ctx context.Context, db *sql.DB, d Dialect) (stores.Durability, error) {
 	var fsync, fullPages, standbys string
 	var replicas int
 	var unlogged bool
-	err := conn.QueryRowContext(ctx, `SELECT current_setting('fsync'), current_setting('full_page_writes'),
+	err := db.QueryRowContext(ctx, `SELECT current_setting('fsync'), current_setting('full_page_writes'),
   current_setting('synchronous_standby_names'), (SELECT count(*) FROM pg_stat_replication),
   COALESCE((SELECT relpersistence <> 'p' FROM pg_class WHERE oid = to_regclass($1::text)), false)`, d.table).
 		Scan(&fsync, &fullPages, &standbys, &replicas, &unlogged)
 	var found stores.Durability
 	if err == nil {
-		err = d.unfit(ctx, conn, postgresUnfit, d.table)
+		err = d.unfit(ctx, db, postgresUnfit, d.table)
 	}
 	if err != nil {
 		return found, err

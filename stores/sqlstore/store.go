@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-	"sync/atomic"
 
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/engine"
@@ -25,8 +24,6 @@ const DefaultTable = "tickflake_cells"
 type Store struct {
 	engine.Skeleton[uint64]
 	db      *sql.DB
-	running chan struct{} // see run
-	sent    atomic.Int32  // see run
 	dialect Dialect
 	table   string
 }
@@ -69,7 +66,7 @@ func New(db *sql.DB, dialect Dialect, namespace string, opts ...Option) (*Store,
 	if err := stores.CheckNamespace(namespace); err != nil {
 		return nil, err
 	}
-	s := &Store{db: db, running: make(chan struct{}, MaxRunning), table: DefaultTable}
+	s := &Store{db: db, table: DefaultTable}
 	s.Skeleton = engine.Skeleton[uint64]{
 		Texts: texts{s}, Namespace: namespace, Version: func(version uint64) uint64 { return version },
 		At: func() string { return s.dialect.name + " table " + s.table }, Explain: s.explain, Ask: s.ask,
@@ -98,8 +95,8 @@ func (t texts) Scan(ctx context.Context, from, to string, most int, found func(s
 		key  string
 		text []byte
 	}
-	rows, err := again(ctx, t.Store, func(ctx context.Context, conn *sql.Conn) (page []row, err error) {
-		rows, err := conn.QueryContext(ctx, t.dialect.list, t.Namespace, from, to, most)
+	rows, err := again(t.Store, func() (page []row, err error) {
+		rows, err := t.db.QueryContext(ctx, t.dialect.list, t.Namespace, from, to, most)
 		if err != nil {
 			return nil, err
 		}
@@ -162,15 +159,15 @@ func (t texts) row(ctx context.Context, key string) (text engine.Text[uint64], s
 		version sql.Null[int64]
 		value   []byte
 	}
-	got, err := again(ctx, t.Store, func(ctx context.Context, conn *sql.Conn) (r row, err error) {
-		err = conn.QueryRowContext(ctx, t.dialect.read, t.Namespace, key).Scan(&r.state, &r.version, &r.value)
+	got, err := again(t.Store, func() (r row, err error) {
+		err = t.db.QueryRowContext(ctx, t.dialect.read, t.Namespace, key).Scan(&r.state, &r.version, &r.value)
 		return r, err
 	})
 	if t.dialect.says(err) == errNoTable {
 		// Without a table there is no cell, unless this is a replica that lacks the table so
 		// far.
 		got = row{}
-		got.state, err = t.state(ctx)
+		err = t.db.QueryRowContext(ctx, t.dialect.state).Scan(&got.state)
 	}
 	if err == nil && got.version.Valid {
 		version := uint64(got.version.V)
@@ -178,14 +175,6 @@ func (t texts) row(ctx context.Context, key string) (text engine.Text[uint64], s
 		_, err = engine.ParseCell(key, text.Bytes)
 	}
 	return text, got.state, err
-}
-
-// state returns the state of a session.
-func (s *Store) state(ctx context.Context) (string, error) {
-	return run(ctx, s, func(ctx context.Context, conn *sql.Conn) (state string, err error) {
-		err = conn.QueryRowContext(ctx, s.dialect.state).Scan(&state)
-		return state, err
-	})
 }
 
 // Put writes a row, and makes the table if there is none.
@@ -230,8 +219,11 @@ func (t texts) write(ctx context.Context, version uint64, cell stores.Cell) (boo
 
 // exec reports whether a statement has written its row.
 func (s *Store) exec(ctx context.Context, statement string, args ...any) (bool, error) {
-	n, err := again(ctx, s, func(ctx context.Context, conn *sql.Conn) (int64, error) {
-		result, err := conn.ExecContext(ctx, statement, args...)
+	n, err := again(s, func() (int64, error) {
+		result, err := s.db.ExecContext(ctx, statement, args...)
+		if err == nil {
+			err = ctx.Err() // PostgreSQL acknowledges a write whose wait for a standby was cancelled
+		}
 		if err != nil {
 			return 0, err
 		}
@@ -247,9 +239,9 @@ const tries = 100
 // server rolls back if the default isolation is higher than read committed, in a
 // deadlock, or when a lock is held for too long. A statement that was rolled back has
 // written nothing.
-func again[T any](ctx context.Context, s *Store, statement func(context.Context, *sql.Conn) (T, error)) (got T, err error) {
+func again[T any](s *Store, statement func() (T, error)) (got T, err error) {
 	for range tries {
-		if got, err = run(ctx, s, statement); s.dialect.says(err) != errRolledBack {
+		if got, err = statement(); s.dialect.says(err) != errRolledBack {
 			break
 		}
 	}
@@ -272,15 +264,14 @@ func (t texts) makeTable(ctx context.Context, cell stores.Cell) (bool, error) {
 // Store if it was made by hand, in two or three round trips. If the table does not, the error is
 // of the kind [stores.Refused], and has the statement that changes it.
 func (s *Store) ask(ctx context.Context) (stores.Durability, error) {
-	return run(ctx, s, func(ctx context.Context, conn *sql.Conn) (stores.Durability, error) {
-		return s.dialect.durability(ctx, conn, s.dialect)
-	})
+	return s.dialect.durability(ctx, s.db, s.dialect)
 }
 
 // explain makes the server's refusal wrap [stores.Refused], and tells why there was no answer in time.
 func (s *Store) explain(ctx context.Context, err error) error {
-	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		err = s.late(err)
+	pool := s.db.Stats()
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) && pool.MaxOpenConnections > 0 && pool.InUse >= pool.MaxOpenConnections {
+		err = fmt.Errorf("%w: all %d connections of the database handle are in use or being made: look for locks on table %s, or raise SetMaxOpenConns", err, pool.InUse, s.table)
 	}
 	if why := s.dialect.says(err); errors.Is(why, stores.Refused) {
 		err = fmt.Errorf("%w: %w", why, err)

@@ -1,6 +1,7 @@
 package storetest_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -22,76 +23,61 @@ import (
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
+// brokenEnv is what is wrong in a child process of TestBrokenAreCaught; none, the suites run on what is good.
 const brokenEnv = "STORETEST_BROKEN"
 
-// TestServers puts a server through TestServer: a good one, or in a child process
-// of TestBrokenServersAreCaught, one that is broken.
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "6") // if it is not given: what is to fail waits most of its time
+	if os.Getenv(brokenEnv) != "" {
+		storetest.SetPatience(time.Second)
+	}
+	os.Exit(m.Run())
+}
+
 func TestServers(t *testing.T) {
-	s := newFakeServer(t)
 	how := os.Getenv(brokenEnv)
-	s.blind, s.forgets, s.careless = how == "blind", how == "forgets", how == "careless"
-	hurry(how)
+	s := newFakeServer(t, how)
 	storetest.TestServer(t, storetest.Server{
 		Addr: s.addr,
 		Open: func(_ testing.TB, addr, namespace string) stores.Store {
-			return &fakeClient{
-				addr: addr, namespace: namespace,
-				retries: how == "retries", patient: how == "patient", stuck: how == "stuck", hopeful: how == "hopeful",
-			}
+			return &fakeClient{addr: addr, namespace: namespace, how: how}
 		},
 		Damage: s.damage, Kill: s.kill, Start: s.start,
 	})
 }
 
-func TestBrokenServersAreCaught(t *testing.T) {
-	for how, by := range map[string]string{
-		"blind":    "late_write",
-		"forgets":  "killed",
-		"careless": "damaged",
-		"retries":  "cut_after_the_write,_connected_again",
-		"patient":  "slow_answer",
-		"stuck":    "cut_anywhere",
-		"hopeful":  "cut_before_the_write",
-	} {
-		t.Run(how, func(t *testing.T) { caught(t, "TestServers", how, by) })
+func TestHangingServers(t *testing.T) {
+	s := newFakeServer(t, "")
+	how := cmp.Or(os.Getenv(brokenEnv), "unlucky")
+	open := func(ctx context.Context, url string) (stores.Store, error) {
+		_, rest, _ := strings.Cut(url, "://")
+		addr, namespace, _ := strings.Cut(rest, "/")
+		c := &fakeClient{addr: addr, namespace: namespace, how: how}
+		if how == "gives up" {
+			if _, err := c.Read(ctx, "a"); err != nil {
+				return nil, err
+			}
+		}
+		return c, nil
 	}
+	stores.Register("fake", open)
+	stores.Register("fakes", open)
+	storetest.TestHangs(t, storetest.Hangs{
+		Addr:    s.addr,
+		URL:     func(addr, namespace string) string { return "fake://" + addr + "/" + namespace },
+		TLS:     func(addr, namespace string) string { return "fakes://" + addr + "/" + namespace },
+		Suspend: s.suspend, Resume: s.resume,
+	})
 }
 
-// caught runs one test in a child process, with something broken, and checks that
-// a subtest fails, or the test itself if there is no name of a subtest.
-func caught(t *testing.T, test, how, by string) {
-	t.Parallel()
-	self, err := os.Executable()
-	require.NoError(t, err)
-	pattern, failed := "^"+test+"$", test
-	if by != "" {
-		pattern, failed = pattern+"/^"+by+"$", test+"/"+by
-	}
-	cmd := exec.CommandContext(t.Context(), self, "-test.v", "-test.timeout=2m", "-test.run="+pattern)
-	cmd.Env = append(os.Environ(), brokenEnv+"="+how)
-	out, err := cmd.CombinedOutput()
-	assert.ErrorAs(t, err, new(*exec.ExitError))
-	assert.Contains(t, string(out), "--- FAIL: "+failed)
-	assert.NotContains(t, string(out), "panic:")
+func TestMemoryKeepsThePromises(t *testing.T) {
+	var n namespaces
+	storetest.TestStore(t, n.open)
 }
 
-func TestMain(m *testing.M) {
-	_ = flag.Set("test.parallel", "6") // if it is not given: what is to fail waits most of its time
-	os.Exit(m.Run())
-}
-
-// hurry keeps a test that is to fail from waiting for long.
-func hurry(how string) {
-	if how != "" {
-		storetest.SetPatience(time.Second)
-	}
-}
-
-// TestStores is the same for TestStore.
 func TestStores(t *testing.T) {
 	var n namespaces
 	how := os.Getenv(brokenEnv)
-	hurry(how)
 	storetest.TestStore(t, func(t testing.TB, name string) stores.Store {
 		switch how {
 		case "one namespace":
@@ -103,6 +89,46 @@ func TestStores(t *testing.T) {
 		}
 		return &broken{LockingMemory: n.open(t, name).(*storetest.Memory).Locking(), how: how, cache: make(map[string]stores.Cell)}
 	})
+}
+
+// TestBrokenAreCaught runs each suite in child processes, each with one thing that is wrong, and checks that the subtest
+// for it fails, or, if none is named, the test itself.
+func TestBrokenAreCaught(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	for test, mutants := range map[string]map[string]string{"TestStores": brokenStores, "TestServers": {
+		"blind":    "late_write",
+		"forgets":  "killed",
+		"careless": "damaged",
+		"retries":  "cut_anywhere",
+		"patient":  "late_write",
+		"stuck":    "cut_anywhere",
+		"hopeful":  "cut_before_the_write",
+	}, "TestHangingServers": {
+		"patient":  "calls",
+		"hopeful":  "calls",
+		"dwells":   "calls",
+		"gives up": "calls",
+		"hasty":    "calls",
+		"left":     "",
+		"runs":     "",
+	}} {
+		for how, by := range mutants {
+			t.Run(test+"/"+how, func(t *testing.T) {
+				t.Parallel()
+				pattern, failed := "^"+test+"$", test
+				if by != "" {
+					pattern, failed = pattern+"/^"+by+"$", test+"/"+by
+				}
+				cmd := exec.CommandContext(t.Context(), self, "-test.v", "-test.timeout=2m", "-test.run="+pattern)
+				cmd.Env = append(os.Environ(), brokenEnv+"="+how)
+				out, err := cmd.CombinedOutput()
+				assert.ErrorAs(t, err, new(*exec.ExitError))
+				assert.Contains(t, string(out), "--- FAIL: "+failed)
+				assert.NotContains(t, string(out), "panic:")
+			})
+		}
+	}
 }
 
 // broken is a store in which one thing is wrong.
@@ -255,42 +281,38 @@ func (b *broken) Close() error {
 	return b.LockingMemory.Close()
 }
 
-func TestBrokenStoresAreCaught(t *testing.T) {
-	for how, by := range map[string]string{
-		"one namespace":  "namespaces",
-		"any case":       "namespaces",
-		"wildcard":       "namespaces",
-		"short list":     "many_cells",
-		"misses":         "many_cells",
-		"list twice":     "keys",
-		"file order":     "keys",
-		"no limit":       "ranges",
-		"no end":         "ranges",
-		"no begin":       "ranges",
-		"to is included": "ranges",
-		"any key":        "refused",
-		"takes all":      "refused",
-		"closes once":    "closed",
-		"cache":          "read_after_write",
-		"shares":         "slices",
-		"wraps":          "context_ended_before",
-		"bytes":          "versions",
-		"invents":        "empty",
-		"trims":          "values",
-		"latin":          "values",
-		"cuts":           "values",
-		"blind":          "swap",
-		"overwrites":     "create",
-		"short versions": "swap",
-		"deaf":           "context_ended_before",
-		"racy":           "race_to_swap",
-		"silent":         "create",
-		"no conflict":    "create",
-		"old version":    "swap",
-		"many locks":     "locks",
-		"own lock":       "locks",
-		"sticky":         "locks",
-	} {
-		t.Run(how, func(t *testing.T) { caught(t, "TestStores", how, by) })
-	}
+var brokenStores = map[string]string{
+	"one namespace":  "namespaces",
+	"any case":       "namespaces",
+	"wildcard":       "namespaces",
+	"short list":     "many_cells",
+	"misses":         "many_cells",
+	"list twice":     "keys",
+	"file order":     "keys",
+	"no limit":       "ranges",
+	"no end":         "ranges",
+	"no begin":       "ranges",
+	"to is included": "ranges",
+	"any key":        "refused",
+	"takes all":      "refused",
+	"closes once":    "closed",
+	"cache":          "versions",
+	"shares":         "slices",
+	"wraps":          "context_ended_before",
+	"bytes":          "versions",
+	"invents":        "empty",
+	"trims":          "values",
+	"latin":          "values",
+	"cuts":           "values",
+	"blind":          "swap",
+	"overwrites":     "create",
+	"short versions": "swap",
+	"deaf":           "context_ended_before",
+	"racy":           "race_to_swap",
+	"silent":         "create",
+	"no conflict":    "create",
+	"old version":    "swap",
+	"many locks":     "locks",
+	"own lock":       "locks",
+	"sticky":         "locks",
 }

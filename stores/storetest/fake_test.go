@@ -1,15 +1,18 @@
 package storetest_test
 
 import (
-	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net"
+	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,47 +20,48 @@ import (
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
-// fakeServer serves Memories over TCP, one line of JSON each way for an operation.
+// namespaces are Memories by name.
+type namespaces struct {
+	mu   sync.Mutex
+	used map[string]*storetest.Memory
+}
+
+func (n *namespaces) open(_ testing.TB, name string) stores.Store {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.used == nil {
+		n.used = make(map[string]*storetest.Memory)
+	}
+	if n.used[name] == nil {
+		n.used[name] = storetest.NewMemory()
+	}
+	return n.used[name].Client()
+}
+
+// fakeServer serves Memories over HTTP, one request for an operation.
 type fakeServer struct {
-	addr     string
-	blind    bool // looks at no version
-	careless bool // overwrites damaged cells
-	forgets  bool // what it has acknowledged is lost when it is killed
-	mu       sync.Mutex
-	data     *namespaces
-	listener net.Listener
-	conns    map[net.Conn]bool
-	running  sync.WaitGroup
-	stopped  sync.Mutex      // held while it is suspended
-	damaged  map[string]bool // by namespace and key
+	how     string // what is wrong: it is "careless" with damaged cells, "blind" for versions, or "forgets" when it is killed
+	addr    string
+	data    namespaces
+	server  *http.Server
+	stopped sync.Mutex      // held while it is suspended
+	damaged map[string]bool // by namespace and key
 }
-
-func (s *fakeServer) damage(_ testing.TB, namespace, key, _ string) {
-	s.stopped.Lock()
-	defer s.stopped.Unlock()
-	s.damaged[namespace+" "+key] = true
-}
-
-func (s *fakeServer) suspend() error { s.stopped.Lock(); return nil }
-func (s *fakeServer) resume() error  { s.stopped.Unlock(); return nil }
 
 type request struct {
-	Namespace, Op string
-	Key           string
-	From, To      string
-	Limit         int
-	Version       uint64
-	Value         []byte
+	Namespace, Op, Key, From, To string
+	Limit                        int
+	Version                      uint64
+	Value                        []byte
 }
 
 type response struct {
-	Cells   []stores.Cell
-	Damaged bool
-	Error   string
+	Cells             []stores.Cell
+	Damaged, Conflict bool
 }
 
-func newFakeServer(t *testing.T) *fakeServer {
-	s := &fakeServer{addr: "127.0.0.1:0", data: new(namespaces), damaged: make(map[string]bool)}
+func newFakeServer(t *testing.T, how string) *fakeServer {
+	s := &fakeServer{how: how, addr: "127.0.0.1:0", damaged: make(map[string]bool)}
 	if err := s.start(); err != nil {
 		t.Fatal(err)
 	}
@@ -70,50 +74,37 @@ func (s *fakeServer) start() error {
 	if err != nil {
 		return err
 	}
-	s.listener, s.addr = listener, listener.Addr().String()
-	s.conns = make(map[net.Conn]bool)
-	s.running.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			s.mu.Lock()
-			s.conns[conn] = true
-			s.mu.Unlock()
-			s.running.Go(func() { s.serve(conn) })
-		}
-	})
+	s.addr, s.server = listener.Addr().String(), &http.Server{Handler: s} //nolint:gosec // a test
+	go s.server.Serve(listener)                                           //nolint:errcheck // kill ends it
 	return nil
 }
 
 func (s *fakeServer) kill() error {
-	_ = s.listener.Close()
-	s.mu.Lock()
-	for conn := range s.conns {
-		_ = conn.Close()
+	err := s.server.Close()
+	s.data.mu.Lock()
+	defer s.data.mu.Unlock()
+	if s.how == "forgets" {
+		s.data.used = nil
 	}
-	s.mu.Unlock()
-	s.running.Wait()
-	if s.forgets {
-		s.data = new(namespaces)
-	}
-	return nil
+	return err
 }
 
-func (s *fakeServer) serve(conn net.Conn) {
-	defer func() { _ = conn.Close() }()
-	lines := bufio.NewScanner(conn)
-	for lines.Scan() {
-		var q request
-		if json.Unmarshal(lines.Bytes(), &q) != nil {
-			return
-		}
-		answer, _ := json.Marshal(s.answer(q))
-		if _, err := conn.Write(append(answer, '\n')); err != nil {
-			return
-		}
+func (s *fakeServer) suspend() error { s.stopped.Lock(); return nil }
+func (s *fakeServer) resume() error  { s.stopped.Unlock(); return nil }
+
+func (s *fakeServer) damage(_ testing.TB, namespace, key, _ string) {
+	s.stopped.Lock()
+	defer s.stopped.Unlock()
+	s.damaged[namespace+" "+key] = true
+}
+
+func (s *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var q request
+	if json.NewDecoder(r.Body).Decode(&q) != nil {
+		return
 	}
+	text, _ := json.Marshal(s.answer(q))
+	_, _ = w.Write(text)
 }
 
 func (s *fakeServer) answer(q request) response {
@@ -127,19 +118,16 @@ func (s *fakeServer) answer(q request) response {
 		list, _ := cells.List(ctx, q.From, q.To, math.MaxInt)
 		good := slices.DeleteFunc(slices.Clone(list), func(cell stores.Cell) bool { return damaged(cell.Key) })
 		return response{Cells: good[:min(len(good), q.Limit)], Damaged: len(good) < len(list)}
-	case damaged(q.Key) && (q.Op == "read" || !s.careless):
+	case damaged(q.Key) && (q.Op == "read" || s.how != "careless"):
 		return response{Damaged: true}
 	case q.Op == "read":
 		return response{Cells: []stores.Cell{cells.Peek(q.Key)}}
 	}
-	if s.blind && q.Version != 0 {
+	if s.how == "blind" && q.Version != 0 {
 		q.Version = cells.Peek(q.Key).Version
 	}
 	version, err := cells.Swap(ctx, q.Key, q.Version, q.Value)
-	if err != nil {
-		return response{Error: err.Error()}
-	}
-	return response{Cells: []stores.Cell{{Key: q.Key, Version: version}}}
+	return response{Cells: []stores.Cell{{Key: q.Key, Version: version}}, Conflict: err != nil}
 }
 
 // leftOpen keeps connections from being closed by the garbage collector.
@@ -149,35 +137,27 @@ var leftOpen sync.Map
 type fakeClient struct {
 	addr, namespace string
 
-	retries bool // sends a write again if it has no answer
-	patient bool // waits for an answer for as long as it takes, nearly
-	stuck   bool // keeps a connection that is dead
-	hopeful bool // takes no answer for a good one
-	left    bool // leaves its connection open at Close
-	runs    bool // leaves a goroutine at Close
-	dwells  bool // waits for an answer at Close
-	hasty   bool // sends a request again and again, without a pause
-	unlucky bool // fails for its own reason just before its context ends, the first time
+	// how is what is wrong: it "retries" a write that has no answer, is "hasty" and does so again and again without a pause,
+	// "patient" and waits nearly as long as it takes, "hopeful" and takes no answer for a good one, "stuck" on a connection that
+	// is dead; at Close it "dwells" on an answer, has "left" a connection open, or "runs" a goroutine. It is "unlucky", once, if it
+	// fails for its own reason just before its context ends, which is nothing wrong.
+	how string
 
-	mu    sync.Mutex
-	conn  net.Conn
-	lines *bufio.Reader
+	used  http.Transport
+	dead  atomic.Bool
+	spent atomic.Bool // its bad luck
 }
 
 func (c *fakeClient) call(ctx context.Context, q request) ([]stores.Cell, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	q.Namespace = c.namespace
 	a, err := c.once(ctx, q)
-	if err != nil && c.retries && ctx.Err() == nil {
-		a, err = c.once(ctx, q)
-	}
-	for i := 0; c.hasty && err != nil && i < 1000; i++ {
+	for again := map[string]int{"retries": 1, "hasty": 1000}[c.how]; err != nil && ctx.Err() == nil && again > 0; again-- {
 		a, err = c.once(ctx, q)
 	}
 	switch {
-	case err != nil && ctx.Err() != nil && c.unlucky:
-		c.unlucky = false
+	case err != nil && c.how == "stuck":
+		c.dead.Store(true)
+		return nil, err
+	case err != nil && ctx.Err() != nil && c.how == "unlucky" && !c.spent.Swap(true):
 		return nil, errors.New("invalid connection")
 	case err != nil && ctx.Err() != nil:
 		return nil, fmt.Errorf("%w: %w", ctx.Err(), err)
@@ -185,49 +165,39 @@ func (c *fakeClient) call(ctx context.Context, q request) ([]stores.Cell, error)
 		return nil, err
 	case a.Damaged:
 		return a.Cells, &stores.DamagedError{Key: q.Key + q.From}
-	case a.Error != "":
-		return nil, fmt.Errorf("%s: %w", a.Error, stores.ErrConflict)
+	case a.Conflict:
+		return nil, stores.ErrConflict
 	}
 	return a.Cells, nil
 }
 
 func (c *fakeClient) once(ctx context.Context, q request) (a response, err error) {
-	if err := ctx.Err(); err != nil {
+	if err := ctx.Err(); err != nil || c.dead.Load() {
+		return a, errors.Join(err, net.ErrClosed)
+	}
+	if c.how == "patient" {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), 8*time.Second)
+		defer cancel()
+	}
+	q.Namespace = c.namespace
+	text, _ := json.Marshal(q)
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+c.addr, bytes.NewReader(text))
+	if err != nil {
 		return a, err
 	}
-	if c.conn == nil {
-		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", c.addr)
-		if err != nil {
-			return a, err
-		}
-		c.conn, c.lines = conn, bufio.NewReader(conn)
-	}
-	conn := c.conn
-	defer func() {
-		if err != nil && !c.stuck {
-			_ = conn.Close()
-			c.conn = nil
-		}
-	}()
-	_ = conn.SetDeadline(time.Time{})
-	if c.patient {
-		ctx = context.Background()
-		_ = conn.SetDeadline(time.Now().Add(8 * time.Second))
-	}
-	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
-	defer stop()
-	b, _ := json.Marshal(q)
-	if _, err := conn.Write(append(b, '\n')); err != nil {
-		return a, err
-	}
-	line, err := c.lines.ReadBytes('\n')
-	if err != nil && c.hopeful && q.Op == "swap" {
+	answer, err := (&http.Client{Transport: &c.used}).Do(r)
+	if err != nil && c.how == "hopeful" && q.Op == "swap" {
 		return response{Cells: []stores.Cell{{Key: q.Key, Version: q.Version + 1}}}, nil
 	}
 	if err != nil {
 		return a, err
 	}
-	return a, json.Unmarshal(line, &a)
+	defer answer.Body.Close() //nolint:errcheck // it was read
+	if text, err = io.ReadAll(answer.Body); err != nil {
+		return a, err
+	}
+	return a, json.Unmarshal(text, &a)
 }
 
 func (c *fakeClient) List(ctx context.Context, from, to string, limit int) ([]stores.Cell, error) {
@@ -243,34 +213,25 @@ func (c *fakeClient) Swap(ctx context.Context, key string, version uint64, value
 	return cell.Version, err
 }
 
+func (c *fakeClient) first(ctx context.Context, q request) (stores.Cell, error) {
+	cells, err := c.call(ctx, q)
+	return append(cells, stores.Cell{})[0], err
+}
+
 func (*fakeClient) Traits() stores.Traits { return stores.Traits{} }
 
 func (c *fakeClient) Close() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.conn != nil && c.dwells {
-		_, _ = c.conn.Write([]byte("{}\n"))
-		_ = c.conn.SetDeadline(time.Now().Add(8 * time.Second))
-		_, _ = c.lines.ReadBytes('\n')
-	}
-	if c.runs {
+	switch c.how {
+	case "dwells":
+		ctx, cancel := context.WithTimeout(context.Background(), 8*time.Second)
+		defer cancel()
+		_, _ = c.once(ctx, request{Op: "read"})
+	case "runs":
 		go func() { select {} }()
+	case "left":
+		conn, _ := net.Dial("tcp", c.addr)
+		leftOpen.Store(conn, true)
 	}
-	if c.conn != nil && c.left {
-		leftOpen.Store(c.conn, true)
-	} else if c.conn != nil {
-		_ = c.conn.Close()
-	}
+	c.used.CloseIdleConnections()
 	return nil
-}
-
-func (c *fakeClient) first(ctx context.Context, q request) (stores.Cell, error) {
-	cells, err := c.call(ctx, q)
-	if err != nil {
-		return stores.Cell{}, err
-	}
-	if len(cells) != 1 {
-		return stores.Cell{}, errors.New("not one cell")
-	}
-	return cells[0], nil
 }

@@ -1,9 +1,7 @@
 package storetest
 
 import (
-	"io"
 	"net"
-	"sync"
 	"testing"
 )
 
@@ -15,34 +13,19 @@ func silent(t testing.TB, before func(net.Conn) error) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var running sync.WaitGroup
-	var mu sync.Mutex
-	var conns []net.Conn
-	running.Go(func() {
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
 		for {
 			conn, err := listener.Accept()
 			if err != nil {
 				return
 			}
-			mu.Lock()
-			conns = append(conns, conn)
-			mu.Unlock()
-			running.Go(func() {
-				if before == nil || before(conn) == nil {
-					_, _ = io.Copy(io.Discard, conn)
-				}
-			})
+			t.Cleanup(func() { _ = conn.Close() })
+			if before != nil {
+				go before(conn) //nolint:errcheck // the client has gone away
+			}
 		}
-	})
-	t.Cleanup(func() {
-		_ = listener.Close()
-		mu.Lock()
-		for _, conn := range conns {
-			_ = conn.Close()
-		}
-		mu.Unlock()
-		running.Wait()
-	})
+	}()
 	return listener.Addr().String()
 }
 

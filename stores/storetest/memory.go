@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,19 +102,15 @@ var errClosed = errors.New("storetest: the Memory is closed")
 // cells is the state that all clients of a Memory share.
 type cells struct {
 	mu       sync.Mutex
-	byKey    map[string]*stores.Cell // the Value of each is never written to
-	order    []*stores.Cell          // by key
-	versions uint64                  // given to a value so far, to any cell
+	order    []stores.Cell // by key; the Value of each is never written to
+	versions uint64        // given to a value so far, to any cell
 	late     []Late
 	locks    map[string]*held
 }
 
 // NewMemory returns a Memory without cells or faults.
 func NewMemory() *Memory {
-	return &Memory{cells: &cells{
-		byKey: make(map[string]*stores.Cell),
-		locks: make(map[string]*held),
-	}}
+	return &Memory{cells: &cells{locks: make(map[string]*held)}}
 }
 
 // Client returns another client of the same cells, as another process would have.
@@ -160,14 +155,14 @@ func (c *cells) list(from, to string, limit int) []stores.Cell {
 	}
 	list := make([]stores.Cell, 0, n)
 	for _, cell := range c.order[begin : begin+n] {
-		list = append(list, copied(*cell))
+		list = append(list, copied(cell))
 	}
 	return list
 }
 
 // find returns the place of a key in the order, and whether there is such a cell.
 func (c *cells) find(key string) (int, bool) {
-	return slices.BinarySearchFunc(c.order, key, func(cell *stores.Cell, key string) int { return cmp.Compare(cell.Key, key) })
+	return slices.BinarySearchFunc(c.order, key, func(cell stores.Cell, key string) int { return strings.Compare(cell.Key, key) })
 }
 
 // Read returns the cell of a key, or one with Version 0.
@@ -203,8 +198,8 @@ func (m *Memory) Swap(ctx context.Context, key string, version uint64, value []b
 func (m *Memory) Peek(key string) stores.Cell {
 	m.cells.mu.Lock()
 	defer m.cells.mu.Unlock()
-	if cell := m.cells.byKey[key]; cell != nil {
-		return copied(*cell)
+	if at, ok := m.cells.find(key); ok {
+		return copied(m.cells.order[at])
 	}
 	return stores.Cell{Key: key}
 }
@@ -284,24 +279,21 @@ func failed(ctx context.Context, op Op, fault error) error {
 func (c *cells) swap(key string, version uint64, value []byte) (uint64, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	cell := c.byKey[key]
-	var is uint64
-	if cell != nil {
-		is = cell.Version
+	at, found := c.find(key)
+	cell := stores.Cell{Key: key}
+	if found {
+		cell = c.order[at]
 	}
-	if is != version {
-		return 0, fmt.Errorf("swap %s: version is %d, not %d: %w", key, is, version, stores.ErrConflict)
+	if cell.Version != version {
+		return 0, fmt.Errorf("swap %s: version is %d, not %d: %w", key, cell.Version, version, stores.ErrConflict)
 	}
-	if cell == nil {
-		cell = &stores.Cell{Key: strings.Clone(key)}
-		c.byKey[cell.Key] = cell
-		at, _ := c.find(key)
+	if !found {
+		cell.Key = strings.Clone(key)
 		c.order = slices.Insert(c.order, at, cell)
 	}
 	c.versions++
-	cell.Version = c.versions
-	cell.Value = append([]byte(nil), value...)
-	return cell.Version, nil
+	c.order[at] = stores.Cell{Key: cell.Key, Version: c.versions, Value: append([]byte(nil), value...)}
+	return c.versions, nil
 }
 
 // copied returns a copy of a cell, whose Value the caller may change.

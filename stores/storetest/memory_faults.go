@@ -96,19 +96,11 @@ func (m *Memory) Snapshot() (restore func()) {
 	c := m.cells
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	saved := make([]stores.Cell, len(c.order))
-	for i, cell := range c.order {
-		saved[i] = *cell
-	}
+	saved := slices.Clone(c.order)
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		clear(c.byKey)
-		c.order = nil
-		for _, cell := range saved {
-			c.byKey[cell.Key] = &cell
-			c.order = append(c.order, &cell)
-		}
+		c.order = slices.Clone(saved)
 	}
 }
 

@@ -48,7 +48,6 @@ var checks = []struct {
 	{"create", testCreate},
 	{"swap", testSwap},
 	{"versions", testVersions},
-	{"read after write", testReadAfterWrite},
 	{"values", testValues},
 	{"slices", testSlices},
 	{"keys", testKeys},

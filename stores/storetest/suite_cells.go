@@ -63,30 +63,18 @@ func testSwap(t *testing.T, open opener) {
 	b.holds(other)
 }
 
+// Each write has a version of its own, and is read at once.
 func testVersions(t *testing.T, open opener) {
-	a, b := pair(t, open)
+	clients := several(t, 2, open)
 	seen := map[uint64]int{0: -1}
 	cell := absent(1)
 	for i := range 300 {
-		c := []client{a, b}[i%2]
-		cell = c.swap(cell, "value "+fmt.Sprint(i%3))
+		cell = clients[i%2].swap(cell, "value "+fmt.Sprint(i%3))
 		if before, ok := seen[cell.Version]; ok {
 			t.Fatalf("write %d has version %d, as write %d had", i, cell.Version, before)
 		}
 		seen[cell.Version] = i
-	}
-}
-
-func testReadAfterWrite(t *testing.T, open opener) {
-	a, b := pair(t, open)
-	cell := absent(5)
-	for i := range 300 {
-		writer, reader := a, b
-		if i%2 == 1 {
-			writer, reader = b, a
-		}
-		cell = writer.swap(cell, fmt.Sprint("write ", i))
-		reader.holds(cell)
+		clients[1-i%2].holds(cell)
 	}
 }
 

@@ -46,13 +46,7 @@ func Main(newRoot func(*Console) *cobra.Command) {
 // Run carries out one command line of the command that newRoot makes, and returns the exit code
 // of [cli.Code]. An error that a command has before it runs is one of [cli.Usage].
 func Run(ctx context.Context, newRoot func(*Console) *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	c := &Console{
-		In:     stdin,
-		Out:    bufio.NewWriterSize(output{stdout}, BufferSize),
-		Err:    stderr,
-		Screen: IsTerminal(stdout),
-		closed: isClosed(stdout),
-	}
+	c := &Console{In: stdin, Out: bufio.NewWriterSize(output{stdout}, BufferSize), Err: stderr}
 	root := newRoot(c)
 	c.name = root.Name()
 	started := false
@@ -85,9 +79,6 @@ func prepare(root *cobra.Command, c *Console, started *bool) {
 		// Cobra checks them after this function.
 		err := cmp.Or(cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups())
 		*started = err == nil
-		if things := cmd.Annotations[prints]; err == nil && things != "" && c.closed {
-			err = fmt.Errorf("standard output is closed, so the %s would be lost; to discard them, use > %s", things, os.DevNull)
-		}
 		return err
 	}
 	root.AddCommand(newMan())
@@ -99,12 +90,6 @@ func prepare(root *cobra.Command, c *Console, started *bool) {
 	}
 	root.InitDefaultCompletionCmd()
 }
-
-const prints = "prints"
-
-// Prints is the annotation of a command that fails if there is no standard output for the things
-// that it is to print.
-func Prints(things string) map[string]string { return map[string]string{prints: things} }
 
 // stray returns an error if the rest of a line that [cobra.Command.Find] read begins with a
 // word that is no subcommand of cmd. Cobra itself would speak of a flag after it, or show the
@@ -133,13 +118,11 @@ func moduleVersion() string {
 
 // Console is where a command reads and writes.
 type Console struct {
-	In     io.Reader
-	Out    *bufio.Writer // Run flushes it
-	Err    io.Writer
-	Screen bool // standard output is a terminal
+	In  io.Reader
+	Out *bufio.Writer // Run flushes it
+	Err io.Writer
 
-	name   string // of the program
-	closed bool   // there is no standard output
+	name string // of the program
 }
 
 // Complain writes an error. It may quote text that another process wrote to a store.
@@ -191,26 +174,6 @@ func (o output) Write(p []byte) (int, error) {
 		err = ErrReaderGone
 	}
 	return n, err
-}
-
-// isClosed reports whether the process was started without standard output. The Go runtime
-// then opens the null device in its place, for reading too; a shell opens it for writing
-// only if the user asks for it.
-func isClosed(stdout io.Writer) bool {
-	f, ok := stdout.(*os.File)
-	if !ok {
-		return false
-	}
-	is, err := f.Stat()
-	if err != nil {
-		return true
-	}
-	null, err := os.Stat(os.DevNull)
-	if err != nil || !os.SameFile(is, null) {
-		return false
-	}
-	_, err = f.Read(make([]byte, 1))
-	return errors.Is(err, io.EOF)
 }
 
 // Visible replaces control characters, which text from other hosts can hold.

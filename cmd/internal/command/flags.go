@@ -57,22 +57,10 @@ func ChoiceFlag(cmd *cobra.Command, name, usage string, choices ...string) *stri
 	return &value
 }
 
-// CompleteFlag lets the shell complete the value of a flag that was just added. After a word that
-// ends with a colon or a slash the value goes on, and can be a file.
+// CompleteFlag lets the shell complete the value of a flag that was just added.
 func CompleteFlag(cmd *cobra.Command, name string, words ...cobra.Completion) {
-	directive := cobra.ShellCompDirectiveNoFileComp
-	if slices.ContainsFunc(words, func(word string) bool { return strings.HasSuffix(word, ":") || strings.HasSuffix(word, "/") }) {
-		directive = cobra.ShellCompDirectiveNoSpace
-	}
 	// It fails for a flag that does not exist, and for one completed twice.
-	if err := cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, directive)); err != nil {
+	if err := cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err)
-	}
-}
-
-// Require makes a flag that was just added one that must be given.
-func Require(cmd *cobra.Command, name string) {
-	if err := cmd.MarkFlagRequired(name); err != nil {
-		panic(err) // no such flag
 	}
 }

@@ -2,7 +2,6 @@ package command
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -26,7 +25,7 @@ func (c *Console) Confirm(ctx context.Context, yes bool, act, question string, r
 		return cli.Usage(fmt.Errorf("there is no terminal to confirm the %s: give --yes", act))
 	}
 	fmt.Fprintf(c.Err, "%s [y/N] ", question)
-	answer, err := bufio.NewReader(c.Open(ctx, "-")).ReadString('\n')
+	answer, err := bufio.NewReader(&input{ctx, c.In, c.Out.Flush}).ReadString('\n')
 	if err != nil && err != io.EOF {
 		fmt.Fprintln(c.Err)
 		return err
@@ -55,7 +54,7 @@ func IsTerminal(stream any) bool {
 // Open returns a reader of a file of text, or of standard input for "-", as [Text] reads it. When ctx ends, its
 // error is the cause of ctx. Before it waits for input, it flushes the output.
 func (c *Console) Open(ctx context.Context, path string) io.Reader {
-	in := &input{ctx: ctx, r: c.In, before: c.Out.Flush}
+	in := &input{ctx, c.In, c.Out.Flush}
 	if path != "-" {
 		in.r = &lazyFile{path: path}
 	}
@@ -64,30 +63,7 @@ func (c *Console) Open(ctx context.Context, path string) io.Reader {
 
 // Text returns a reader of r without a byte order mark, and as UTF-8 where that says UTF-16: editors of Windows
 // write one, and so does > of PowerShell.
-func Text(r io.Reader) io.Reader { return &text{r: r} }
-
-type text struct {
-	r     io.Reader
-	begun bool // r is looked at
-}
-
-func (t *text) Read(p []byte) (int, error) {
-	if t.begun || len(p) == 0 {
-		return t.r.Read(p)
-	}
-	n, err := t.r.Read(p)
-	if n == 0 {
-		return n, err
-	}
-	t.begun = true
-	if p[0] != 0xef && p[0] != 0xfe && p[0] != 0xff {
-		return n, err // at once: a terminal may give no more than a line
-	}
-	// An error comes again with the next read.
-	all := io.MultiReader(bytes.NewReader(bytes.Clone(p[:n])), t.r)
-	t.r = transform.NewReader(all, unicode.BOMOverride(transform.Nop))
-	return t.r.Read(p)
-}
+func Text(r io.Reader) io.Reader { return transform.NewReader(r, unicode.BOMOverride(transform.Nop)) }
 
 // lazyFile is a file that the first Read opens: to open a named pipe can take as long as to read it.
 type lazyFile struct {

@@ -48,12 +48,6 @@ type cutter struct {
 	lost   int // writes of pages
 }
 
-// instant is a fact, and how far the log was when the host heard it.
-type instant struct {
-	at   int64
-	fact powercut.Fact
-}
-
 func cutPower(ctx context.Context, b *bench, f guest.Fault, kind string, deaf bool) (out outcome, err error) {
 	dir, err := os.MkdirTemp(b.dir, f.Name)
 	if err != nil {
@@ -106,7 +100,7 @@ func (c *cutter) live(ctx context.Context, cut bool) error {
 	}
 	facts, err := c.hear(ctx, s, disk.Log)
 	if !cut || err != nil || len(c.broken) > 0 {
-		c.broken = append(c.broken, note(c.book, facts)...)
+		c.broken = append(c.broken, c.book.Add(facts...)...)
 		return err
 	}
 	_ = s.m.Kill()
@@ -116,7 +110,7 @@ func (c *cutter) live(ctx context.Context, cut bool) error {
 // hear compares what the machine tells of its disks, and returns the facts that its writers
 // tell until all have issued IDs, and some time after that. A machine that writes until the end is
 // killed.
-func (c *cutter) hear(ctx context.Context, s *session, log string) (facts []instant, err error) {
+func (c *cutter) hear(ctx context.Context, s *session, log string) (facts []powercut.Fact, err error) {
 	var end time.Time        // none, before the comparison
 	issued := map[int]bool{} // by writer
 	for len(c.broken) == 0 { // what is broken may not go on
@@ -143,7 +137,8 @@ func (c *cutter) hear(ctx context.Context, s *session, log string) (facts []inst
 			if err != nil {
 				return facts, err
 			}
-			facts = append(facts, instant{is.Size(), *m.Fact})
+			m.Fact.At = is.Size()
+			facts = append(facts, *m.Fact)
 			if m.Fact.Issued != "" && !issued[m.Fact.Writer] {
 				issued[m.Fact.Writer] = true
 				if len(issued) == powercut.Writers {
@@ -156,7 +151,7 @@ func (c *cutter) hear(ctx context.Context, s *session, log string) (facts []inst
 }
 
 // cut makes the disks of power cuts at the end of the log, and at random instants before.
-func (c *cutter) cut(ctx context.Context, path string, facts []instant) error {
+func (c *cutter) cut(ctx context.Context, path string, facts []powercut.Fact) error {
 	log, err := powercut.ReadLog(path)
 	if err != nil {
 		return err
@@ -180,11 +175,11 @@ func (c *cutter) cut(ctx context.Context, path string, facts []instant) error {
 		c.lost += lost
 		c.lossy += min(lost, 1)
 		end := 0
-		for end < len(facts) && facts[end].at <= log.End(entries) {
+		for end < len(facts) && facts[end].At <= log.End(entries) {
 			end++
 		}
 		book := before.Clone()
-		broken := note(book, facts[:end])
+		broken := book.Add(facts[:end]...)
 		book.Cut()
 		if i == 0 {
 			c.book = book
@@ -194,14 +189,4 @@ func (c *cutter) cut(ctx context.Context, path string, facts []instant) error {
 		}
 	}
 	return nil
-}
-
-// note adds facts to a book, and returns what was issued again.
-func note(book *powercut.Book, facts []instant) (broken []string) {
-	for _, f := range facts {
-		if text := book.Add(f.fact); text != "" {
-			broken = append(broken, text)
-		}
-	}
-	return broken
 }

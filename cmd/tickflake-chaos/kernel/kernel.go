@@ -45,46 +45,29 @@ func Fetch(ctx context.Context, said func(string)) (Kernel, error) {
 	return machine.Fetch(ctx, said)
 }
 
-// Fault is something that happens to a clock, a process, a disk or the machine.
-type Fault struct {
-	Name  string // "step-back-1s"
-	About string // one line
-	Kind  Kind
-}
+// Fault is something that happens to a clock, a process, a disk or the machine. Its Name, About
+// and Kind are for users.
+type Fault = guest.Fault
 
 // Kind tells which faults belong together.
-type Kind string
+type Kind = guest.Kind
 
 // The kinds of faults.
 const (
-	Clocks    Kind = "clock"
-	Processes Kind = "process"
-	Copies    Kind = "copy"
-	Disks     Kind = "disk"
+	Clocks    = guest.Clocks
+	Processes = guest.Processes
+	Copies    = guest.Copies
+	Disks     = guest.Disks
 )
 
 // Faults returns all faults, in the order of the report.
-func Faults() (all []Fault) {
-	for _, f := range guest.List() {
-		all = append(all, Fault{f.Name, f.About, Kind(f.Kind)})
-	}
-	return all
-}
+func Faults() []Fault { return guest.List() }
 
-// SubjectInfo describes a generator that meets the faults.
-type SubjectInfo struct {
-	Name  string
-	Group Group
-	How   string // how it is made
-}
+// Subject is a generator that meets the faults. Its Name, Group and How are for users.
+type Subject = subject.Subject
 
 // Subjects returns all generators, in the order of the report, the mutants last.
-func Subjects() (all []SubjectInfo) {
-	for _, s := range subject.All() {
-		all = append(all, SubjectInfo{s.Name, s.Group, s.How})
-	}
-	return all
-}
+func Subjects() []Subject { return subject.All() }
 
 // Group tells which subjects belong together.
 type Group = subject.Group

@@ -1,7 +1,6 @@
 package kernel
 
 import (
-	"cmp"
 	"flag"
 	"fmt"
 	"os"
@@ -21,12 +20,7 @@ import (
 	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel/internal/subject"
 )
 
-var (
-	allFlag   = flag.Bool("kernel.all", false, "run all faults, on as many machines as they need")
-	faultFlag = flag.String("kernel.fault", "", "run this fault only")
-	cutsFlag  = flag.Int("kernel.cuts", 0, "power cuts per file system; 0: 3")
-	killsFlag = flag.Int("kernel.kills", 0, "kills of the fault that kills, and copies of those with VMClock; 0: 100, and 6")
-)
+var allFlag = flag.Bool("kernel.all", false, "run all faults, on as many machines as they need")
 
 // needsMachine skips a test where no machine can be booted, unless CI says that it must be.
 func needsMachine(t *testing.T, find func() (Kernel, error)) {
@@ -63,10 +57,7 @@ func run(t *testing.T, o Options) Report {
 		needsMachine(t, Find)
 	}
 	begin := time.Now()
-	o.Seed, o.Cuts = uint64(begin.UnixNano()), *cutsFlag
-	if o.Kills == 0 {
-		o.Kills = *killsFlag
-	}
+	o.Seed = uint64(begin.UnixNano())
 	t.Logf("seed %d", o.Seed)
 	o.Progress = func(fault, text string) {
 		fmt.Fprintf(os.Stderr, "%5.1fs %s: %s\n", time.Since(begin).Seconds(), fault, text)
@@ -102,19 +93,12 @@ func runFast(t *testing.T) Report {
 
 // TestFaults shows that our generators keep their promises.
 func TestFaults(t *testing.T) {
-	o := fast()
-	chosen := *allFlag || *faultFlag != ""
-	if chosen {
-		o.Subjects, o.Faults = nil, nil
-	}
-	if *faultFlag != "" {
-		o.Faults = []string{*faultFlag}
-	}
+	var o Options
 	var r Report
-	if chosen {
+	if *allFlag {
 		r = run(t, o)
 	} else {
-		r = runFast(t)
+		o, r = fast(), runFast(t)
 	}
 	// A busy host slows an emulated machine down, now here, now there. What is slow by itself is so
 	// again.
@@ -146,7 +130,7 @@ func TestVMClock(t *testing.T) {
 	var found Kernel
 	needsMachine(t, func() (_ Kernel, err error) { found, err = machine.FindVMClock(); return found, err })
 	const fault = "copy-shared-vmclock"
-	o := Options{Kernel: found, Faults: []string{fault}, Kills: cmp.Or(*killsFlag, 2)}
+	o := Options{Kernel: found, Faults: []string{fault}, Kills: 2}
 	for _, s := range subject.All() {
 		if s.Group == Ours && s.Restarts {
 			o.Subjects = append(o.Subjects, s.Name)
@@ -248,8 +232,7 @@ func TestPowerCutsOfDeafDisk(t *testing.T) {
 	found, err := Find()
 	require.NoError(t, err)
 	b := &bench{o: Options{Seed: 3, Cuts: 5, Kernel: found, Progress: func(f, s string) { t.Log(f, s) }}, dir: t.TempDir()}
-	faults := guest.List()
-	fault := faults[slices.IndexFunc(faults, func(f guest.Fault) bool { return f.Name == powercut.Prefix+"ext4" })]
+	fault := Faults()[slices.IndexFunc(Faults(), func(f Fault) bool { return f.Name == powercut.Prefix+"ext4" })]
 	out, err := cutPower(t.Context(), b, fault, "ext4", true)
 	require.NoError(t, err)
 	assert.NotEmpty(t, out.rows[0].Broken)

@@ -31,10 +31,15 @@ type entry struct {
 	place   *list.Element // in recent; nil until the sequence is open; guarded by mu
 }
 
-// Numbers is the answer to a request for numbers: first, first + Stride, …, last.
+// Numbers is the answer to a request for numbers: first, first + Stride, …, last. In JSON it is that of HTTP, in which
+// numbers of 64 bits are texts, because a number of JavaScript keeps only 53 bits.
 type Numbers struct {
-	First, Last, Count, Stride int64
-	Mode                       sequence.Mode
+	Name   string        `json:"name"`
+	Mode   sequence.Mode `json:"mode"`
+	First  int64         `json:"first,string"`
+	Last   int64         `json:"last,string"`
+	Count  int64         `json:"count"`
+	Stride int64         `json:"stride"`
 }
 
 // Number returns the next n numbers of a sequence, in a row.
@@ -56,7 +61,7 @@ func (i *Issuer) Number(ctx context.Context, c *Client, name string, n int64) (N
 		}
 		first, err := e.take(ctx, n)
 		if err == nil {
-			return Numbers{First: first, Last: first + (n-1)*e.by, Count: n, Stride: e.by, Mode: e.mode}, nil
+			return Numbers{name, e.mode, first, first + (n-1)*e.by, n, e.by}, nil
 		}
 		deleted := errors.Is(err, sequence.ErrDeleted)
 		if deleted {

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -112,51 +111,6 @@ func matches(t testing.TB, want, got string) {
 	pattern = strings.ReplaceAll(pattern, `<T>`, `\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`)
 	pattern = strings.ReplaceAll(pattern, `<any>`, `(?s:.*)`)
 	assert.Regexp(t, "^"+pattern+"$", got)
-}
-
-// readReply reads one reply of either version of the protocol, strictly, and returns what
-// follows it.
-func readReply(in string) (rest string, err error) {
-	line, rest, ok := strings.Cut(in, "\r\n")
-	if !ok || line == "" || strings.ContainsAny(line, "\r\n") {
-		return in, fmt.Errorf("a line that does not end: %.100q", in)
-	}
-	kind, text := line[0], line[1:]
-	n, notNumber := strconv.Atoi(text)
-	each := 1
-	switch kind {
-	case '+', '-':
-		return rest, nil
-	case ':':
-		return rest, notNumber
-	case '_':
-		if text != "" {
-			return in, fmt.Errorf("null with %q", text)
-		}
-		return rest, nil
-	case '$':
-		if n == -1 {
-			return rest, nil
-		}
-		if notNumber != nil || n < 0 || len(rest) < n+2 || rest[n:n+2] != "\r\n" {
-			return in, fmt.Errorf("string %.100q", in)
-		}
-		return rest[n+2:], nil
-	case '%':
-		each = 2
-		fallthrough
-	case '*':
-		if notNumber != nil || n < 0 {
-			return in, fmt.Errorf("array %.100q", in)
-		}
-		for range n * each {
-			if rest, err = readReply(rest); err != nil {
-				return in, err
-			}
-		}
-		return rest, nil
-	}
-	return in, fmt.Errorf("kind %q", kind)
 }
 
 // client returns a client whose token is token-NAME.

@@ -6,14 +6,12 @@ import (
 	"context"
 	"errors"
 	"net"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/peer"
@@ -47,7 +45,6 @@ type Server struct {
 	draining context.Context // ends when Shutdown begins
 	drain    context.CancelFunc
 	streams  atomic.Int64 // of IDs; never above the limit but for the moment in which one is refused
-	health   *checks
 	waiting  atomic.Int64 // handlers whose request is still to come; each adds 1 and takes it off
 }
 
@@ -63,9 +60,7 @@ func New(i *issuer.Issuer) *Server {
 	desc := tickflakev1.TickflakeService_ServiceDesc
 	desc.Methods = methods
 	s.grpc.RegisterService(&desc, s)
-	s.health = &checks{Server: health.NewServer(), issuer: i}
-	s.health.look()
-	grpc_health_v1.RegisterHealthServer(s.grpc, s.health)
+	grpc_health_v1.RegisterHealthServer(s.grpc, checks{Server: s})
 	reflection.Register(s.grpc)
 	return s
 }
@@ -123,11 +118,6 @@ func connectionOf(ctx context.Context) *connection {
 
 // Serve accepts connections until [Server.Shutdown], and then returns nil.
 func (s *Server) Serve(l net.Listener) error {
-	stop := make(chan struct{})
-	var looking sync.WaitGroup
-	looking.Go(func() { s.health.follow(stop) })
-	defer looking.Wait()
-	defer close(stop)
 	if err := s.grpc.Serve(l); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		return err
 	}

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
 
 	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
 	"github.com/tickflake/tickflake/service/internal/issuer"
@@ -63,16 +63,12 @@ var errNoMove = issuer.Refuse(issuer.Unavailable, "the call did not move in time
 
 // intercept runs the handler of a stream.
 func (s *Server) intercept(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	began, c, ctx := time.Now(), callOf(ss.Context()), ss.Context()
+	began, c := time.Now(), callOf(ss.Context())
 	open, most, whose, method := &s.streams, s.config.MaxStreams, "the server", "Stream"
 	if info.FullMethod != tickflakev1.TickflakeService_Stream_FullMethodName {
-		open, most, whose, method = &connectionOf(ctx).open, maxOther, "the connection", "Reflection"
+		open, most, whose, method = &connectionOf(ss.Context()).open, maxOther, "the connection", "Reflection"
 		if info.FullMethod == grpc_health_v1.Health_Watch_FullMethodName {
 			method = "Watch"
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithCancel(ctx)
-			defer cancel()
-			defer context.AfterFunc(s.draining, cancel)() // its handler waits for nothing else
 		}
 	}
 	err := c.refused
@@ -84,21 +80,13 @@ func (s *Server) intercept(srv any, ss grpc.ServerStream, info *grpc.StreamServe
 	}
 	defer open.Add(-1)
 	st := &stream{
-		ServerStream: ss, ctx: ctx, server: s, timer: time.NewTimer(s.config.IdleTimeout),
+		ServerStream: ss, server: s, timer: time.NewTimer(s.config.IdleTimeout),
 		work: make(chan work), result: make(chan error, 1),
 	}
 	defer st.timer.Stop()
 	go st.run()
 	defer close(st.work)
-	err = handler(srv, st)
-	if method == "Watch" && st.err == nil && s.draining.Err() != nil && ss.Context().Err() == nil {
-		_ = st.SendMsg(&grpc_health_v1.HealthCheckResponse{Status: grpc_health_v1.HealthCheckResponse_NOT_SERVING})
-		st.err = statusOf(issuer.ErrDraining)
-	}
-	if st.err != nil {
-		return st.err // of the handler of health, which has words of its own
-	}
-	return err
+	return handler(srv, st)
 }
 
 // stream bounds how long a handler waits for the client.
@@ -110,12 +98,10 @@ func (s *Server) intercept(srv any, ss grpc.ServerStream, info *grpc.StreamServe
 type stream struct {
 	grpc.ServerStream
 
-	ctx    context.Context
 	server *Server
 	timer  *time.Timer
 	work   chan work
 	result chan error // of the work. It has room for one, so that run ends without the handler.
-	err    error      // why a wait was given up: it must be the last
 }
 
 // work is a message to receive or to send.
@@ -133,8 +119,6 @@ func (st *stream) run() {
 		}
 	}
 }
-
-func (st *stream) Context() context.Context { return st.ctx }
 
 // RecvMsg receives a request. It fails when the server drains, or when no request comes
 // within the idle timeout.
@@ -164,58 +148,67 @@ func (st *stream) do(w work, timeout time.Duration, draining <-chan struct{}) er
 	case err := <-st.result:
 		return err
 	case <-draining:
-		st.err = statusOf(issuer.ErrDraining)
+		return statusOf(issuer.ErrDraining)
 	case <-st.timer.C:
-		st.err = statusOf(errNoMove)
+		return statusOf(errNoMove)
 	}
-	return st.err
 }
 
-// checks is the standard health service: SERVING while the issuer is ready. It needs no token
-// and no store. The service "" is the whole server.
+// checks is the standard health service, of the whole server, which is "", and of the service of IDs and numbers:
+// SERVING while the issuer is ready. It needs no token, and asks no store.
 type checks struct {
-	*health.Server
-	issuer *issuer.Issuer
-
-	mu   sync.Mutex
-	last grpc_health_v1.HealthCheckResponse_ServingStatus // that was set: to set one wakes all watches
+	grpc_health_v1.UnimplementedHealthServer
+	*Server
 }
 
-// healthInterval is how often the server looks at its readiness, for all watches.
-const healthInterval = 250 * time.Millisecond
+// healthInterval is how often a watch looks at the readiness.
+const healthInterval = 500 * time.Millisecond
 
-// follow looks at the readiness until stop is closed.
-func (c *checks) follow(stop <-chan struct{}) {
-	tick := time.NewTicker(healthInterval)
-	defer tick.Stop()
-	for {
-		c.look()
-		select {
-		case <-tick.C:
-		case <-stop:
-			return
-		}
+func (c checks) status(service string) grpc_health_v1.HealthCheckResponse_ServingStatus {
+	switch {
+	case service != "" && service != tickflakev1.TickflakeService_ServiceDesc.ServiceName:
+		return grpc_health_v1.HealthCheckResponse_SERVICE_UNKNOWN
+	case c.issuer.Ready() != nil:
+		return grpc_health_v1.HealthCheckResponse_NOT_SERVING
 	}
-}
-
-func (c *checks) look() {
-	c.mu.Lock() // also so that none sets a status that is older
-	defer c.mu.Unlock()
-	status := grpc_health_v1.HealthCheckResponse_SERVING
-	if c.issuer.Ready() != nil {
-		status = grpc_health_v1.HealthCheckResponse_NOT_SERVING
-	}
-	if status == c.last {
-		return
-	}
-	c.last = status
-	for _, service := range []string{"", tickflakev1.TickflakeService_ServiceDesc.ServiceName} {
-		c.SetServingStatus(service, status)
-	}
+	return grpc_health_v1.HealthCheckResponse_SERVING
 }
 
 // Check returns the status of now.
-func (c *checks) Check(ctx context.Context, in *grpc_health_v1.HealthCheckRequest) (*grpc_health_v1.HealthCheckResponse, error) {
-	c.look()
-	return c.Server.Check(ctx, in)
+func (c checks) Check(_ context.Context, in *grpc_health_v1.HealthCheckRequest) (*grpc_health_v1.HealthCheckResponse, error) {
+	now := c.status(in.Service)
+	if now == grpc_health_v1.HealthCheckResponse_SERVICE_UNKNOWN {
+		return nil, status.Error(codes.NotFound, "unknown service")
+	}
+	return &grpc_health_v1.HealthCheckResponse{Status: now}, nil
+}
+
+// List returns the status of both.
+func (c checks) List(context.Context, *grpc_health_v1.HealthListRequest) (*grpc_health_v1.HealthListResponse, error) {
+	now := &grpc_health_v1.HealthCheckResponse{Status: c.status("")}
+	return &grpc_health_v1.HealthListResponse{Statuses: map[string]*grpc_health_v1.HealthCheckResponse{"": now, tickflakev1.TickflakeService_ServiceDesc.ServiceName: now}}, nil
+}
+
+// Watch sends the status of now, and then each change, until the server drains.
+func (c checks) Watch(in *grpc_health_v1.HealthCheckRequest, stream grpc_health_v1.Health_WatchServer) error {
+	tick := time.NewTicker(healthInterval)
+	defer tick.Stop()
+	last := grpc_health_v1.HealthCheckResponse_ServingStatus(-1)
+	for {
+		if now := c.status(in.Service); now != last {
+			last = now
+			if err := stream.Send(&grpc_health_v1.HealthCheckResponse{Status: now}); err != nil {
+				return err
+			}
+		}
+		if c.draining.Err() != nil {
+			return statusOf(issuer.ErrDraining)
+		}
+		select {
+		case <-tick.C:
+		case <-c.draining.Done():
+		case <-stream.Context().Done():
+			return stream.Context().Err()
+		}
+	}
 }

@@ -41,13 +41,10 @@ func (s *Server) guard(r *http.Request) error {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "same-origin", "none":
 	default:
-		// A link on another site may lead to the page. Other methods are refused below.
-		if r.Header.Get("Sec-Fetch-Dest") != "document" {
+		// A link on another site may lead to the page, and a form there may post nothing.
+		if r.Header.Get("Sec-Fetch-Dest") != "document" || r.Method != http.MethodGet {
 			return errOrigin
 		}
-	}
-	if err := s.origins.Check(r); err != nil {
-		return errOrigin
 	}
 	return nil
 }

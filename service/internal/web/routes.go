@@ -132,6 +132,7 @@ func (s *Server) serve(to route) http.HandlerFunc {
 			answer, x.done.Items, err = to.handle(r, client)
 		}
 		if x.done.Err = err; err != nil {
+			x.done.Items = 0
 			return
 		}
 		if h, ok := answer.(http.Handler); ok {

@@ -7,17 +7,6 @@ import (
 	"github.com/tickflake/tickflake/service/internal/issuer"
 )
 
-// numbers is the answer to POST /v1/sequences/{name}: first, first + stride, …, last. Numbers
-// of 64 bits are texts, because a number of JavaScript keeps only 53 bits.
-type numbers struct {
-	Name   string        `json:"name"`
-	Mode   sequence.Mode `json:"mode"`
-	First  int64         `json:"first,string"`
-	Last   int64         `json:"last,string"`
-	Count  int64         `json:"count"`
-	Stride int64         `json:"stride"`
-}
-
 // takeNumbers answers POST /v1/sequences/{name}.
 func (s *Server) takeNumbers(r *http.Request, c *issuer.Client) (any, int64, error) {
 	n, _, err := count(r, "")
@@ -26,15 +15,11 @@ func (s *Server) takeNumbers(r *http.Request, c *issuer.Client) (any, int64, err
 	}
 	ctx := s.issuer.Timeout(r.Context())
 	defer ctx.Cancel()
-	name := r.PathValue("name")
-	got, err := s.issuer.Number(ctx, c, name, n)
-	if err != nil {
-		return nil, 0, err
-	}
-	return numbers{name, got.Mode, got.First, got.Last, got.Count, got.Stride}, n, nil
+	got, err := s.issuer.Number(ctx, c, r.PathValue("name"), n)
+	return got, n, err
 }
 
-// state is the answer to GET /v1/sequences/{name}.
+// state is the answer to GET /v1/sequences/{name}. Its numbers of 64 bits are texts, as those of [issuer.Numbers].
 type state struct {
 	Name   string        `json:"name"`
 	Mode   sequence.Mode `json:"mode"`

@@ -37,11 +37,10 @@ type Server struct {
 	protocol issuer.Protocol
 	tls      bool
 
-	hosts   map[string]bool // names in lower case
-	mux     *http.ServeMux
-	origins *http.CrossOriginProtection
-	began   time.Time
-	http    *http.Server
+	hosts map[string]bool // names in lower case
+	mux   *http.ServeMux
+	began time.Time
+	http  *http.Server
 }
 
 // New returns a server.
@@ -49,10 +48,9 @@ func New(i *issuer.Issuer, options Options) *Server {
 	config := i.Config()
 	s := &Server{
 		issuer: i, options: options, log: options.Logger, protocol: issuer.HTTP, tls: config.TLS != nil,
-		hosts:   map[string]bool{"localhost": true},
-		mux:     http.NewServeMux(),
-		origins: http.NewCrossOriginProtection(),
-		began:   time.Now(),
+		hosts: map[string]bool{"localhost": true},
+		mux:   http.NewServeMux(),
+		began: time.Now(),
 	}
 	if options.Probes {
 		s.protocol, s.tls = issuer.Probes, false

@@ -24,8 +24,8 @@ const unheard = 10 * time.Second
 // of the default window lasts longer: it survives an outage of 20 seconds.
 const MaxSilence = 15 * time.Second
 
-// MaxConns is how many connections a driver that has one at a time may have to a server, as the server counts them: it
-// closes one whose server is silent, and makes the next.
+// MaxConns is how many connections most engines may have to a server, as the server counts them: a driver closes one whose
+// server is silent, and makes the next.
 const MaxConns = 4
 
 // Dialer connects the driver of an engine to its server. It notices soon that the other
@@ -34,7 +34,7 @@ const MaxConns = 4
 type Dialer struct {
 	// Most is the largest number of connections to one address; 0 is no bound. A connection
 	// that the driver has closed counts until the server has closed it too, or MaxSilence
-	// has passed. At the bound, Dial fails.
+	// has passed. At the bound, Dial waits.
 	Most int
 
 	// One says that the driver has one connection at a time: Dial closes the one before, which
@@ -47,6 +47,7 @@ type Dialer struct {
 
 	mu     sync.Mutex
 	conns  map[*conn]struct{} // that are open
+	freed  chan struct{}      // which remove and Close close, if a Dial waits at the bound; else nil
 	closed bool
 	last   error // of the last Dial
 }
@@ -117,7 +118,7 @@ func (d *Dialer) dial(ctx context.Context, cancel func(), network, address strin
 	dialer := net.Dialer{Control: limitUnheard,
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: unheard / 2, Interval: unheard / 2, Count: 2}}
 	c := &conn{dialer: d, address: address, cancel: cancel}
-	if err := d.add(c); err != nil {
+	if err := d.add(ctx, c); err != nil {
 		return nil, err
 	}
 	raw, err := dialer.DialContext(ctx, network, address)
@@ -135,20 +136,27 @@ func (d *Dialer) dial(ctx context.Context, cancel func(), network, address strin
 	return c, nil
 }
 
-func (d *Dialer) add(c *conn) error {
+// add waits until there are fewer than Most connections to the address.
+func (d *Dialer) add(ctx context.Context, c *conn) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.closed {
-		return net.ErrClosed
-	}
-	same := 0
-	for other := range d.conns {
-		if other.address == c.address {
-			same++
+	for !d.closed && d.Most > 0 && d.to(c.address) >= d.Most {
+		if d.freed == nil {
+			d.freed = make(chan struct{})
+		}
+		freed := d.freed
+		d.mu.Unlock()
+		select {
+		case <-freed:
+		case <-ctx.Done():
+		}
+		d.mu.Lock()
+		if ctx.Err() != nil {
+			return fmt.Errorf("%d connections are open, or the server has not closed them: look at the server and the network: %w", d.Most, ctx.Err())
 		}
 	}
-	if d.Most > 0 && same >= d.Most {
-		return fmt.Errorf("%d connections are open, or the server has not closed them: look at the server and the network", d.Most)
+	if d.closed {
+		return net.ErrClosed
 	}
 	if d.conns == nil {
 		d.conns = make(map[*conn]struct{})
@@ -157,10 +165,28 @@ func (d *Dialer) add(c *conn) error {
 	return nil
 }
 
+// to counts the connections to an address.
+func (d *Dialer) to(address string) (n int) {
+	for c := range d.conns {
+		if c.address == address {
+			n++
+		}
+	}
+	return n
+}
+
 func (d *Dialer) remove(c *conn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.conns, c)
+	d.wake()
+}
+
+func (d *Dialer) wake() {
+	if d.freed != nil {
+		close(d.freed)
+		d.freed = nil
+	}
 }
 
 // Close closes all connections, including those that wait for an answer, and ends calls of Dial. Later ones
@@ -177,6 +203,7 @@ func (d *Dialer) Close() error {
 		}
 	}
 	d.conns = nil
+	d.wake()
 	return nil
 }
 

@@ -58,19 +58,19 @@ func TestDialer(t *testing.T) {
 	assert.ErrorIs(t, err, syscall.ECONNREFUSED)
 }
 
-// With Most, a connection counts until the other end has closed it.
+// With Most, a connection counts until the other end has closed it, and Dial waits for that.
 func TestDialerMost(t *testing.T) {
 	server, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer server.Close()
 	d := dial.Dialer{Most: 2}
 	defer d.Close()
-	dial := func() (net.Conn, error) { return d.Dial(t.Context(), "tcp", server.Addr().String()) }
+	dial := func(ctx context.Context) (net.Conn, error) { return d.Dial(ctx, "tcp", server.Addr().String()) }
 	_, err = d.Dial(t.Context(), "tcp", "127.0.0.1:1")
 	require.ErrorIs(t, err, syscall.ECONNREFUSED, "which does not count")
 	var theirs []net.Conn
 	for range 2 {
-		ours, err := dial()
+		ours, err := dial(t.Context())
 		require.NoError(t, err)
 		accepted, err := server.Accept()
 		require.NoError(t, err)
@@ -93,15 +93,19 @@ func TestDialerMost(t *testing.T) {
 		_, err = accepted.Read(make([]byte, 1))
 		require.ErrorIs(t, err, io.EOF, "the other end is told")
 	}
-	_, err = dial()
+	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err = dial(short)
 	require.ErrorContains(t, err, "2 connections are open")
+	require.ErrorIs(t, err, context.DeadlineExceeded)
 	other, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer other.Close()
 	_, err = d.Dial(t.Context(), "tcp", other.Addr().String())
 	require.NoError(t, err, "another server of a cluster has its own bound")
-	require.NoError(t, theirs[0].Close())
-	require.Eventually(t, func() bool { _, err = dial(); return err == nil }, 20*time.Second, time.Millisecond)
+	time.AfterFunc(50*time.Millisecond, func() { _ = theirs[0].Close() })
+	_, err = dial(t.Context())
+	require.NoError(t, err, "it waits")
 }
 
 // With TLS, the certificate is that of the address. With One, the next Dial closes a connection

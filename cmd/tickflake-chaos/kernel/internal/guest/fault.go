@@ -7,7 +7,7 @@ import "time"
 type Fault struct {
 	Name  string // "step-back-1s"
 	About string // one line
-	Kind  string // a kernel.Kind
+	Kind  Kind
 
 	Calm     bool          // nothing happens: no call of ours may fail
 	Own      bool          // needs a machine that nothing else has run in, and that is ended afterwards
@@ -34,6 +34,17 @@ type Fault struct {
 	// Run is what happens inside of the machine. It asks the host for the rest.
 	Run func(*Stage)
 }
+
+// Kind tells which faults belong together.
+type Kind string
+
+// The kinds of faults.
+const (
+	Clocks    Kind = "clock"
+	Processes Kind = "process"
+	Copies    Kind = "copy"
+	Disks     Kind = "disk"
+)
 
 // DefaultLimit is how long a fault may take, on the host's clock. It only ends a machine
 // that hangs: a busy host makes all slow.

@@ -48,7 +48,7 @@ func clockFaults() []Fault {
 		{Name: "boot-1970", About: "the machine boots at 1970 without a clock, which is corrected a second later", NoRTC: true, Own: true, Run: boot1970},
 	}
 	for i := range all {
-		all[i].Kind = "clock"
+		all[i].Kind = Clocks
 	}
 	return all
 }
@@ -178,6 +178,6 @@ func boot1970(s *Stage) {
 	s.Mark()
 	s.must(setTime(right))
 	// After a fault that ends all processes, they start beside each other on a busy host.
-	s.await(startLimit, false, (*ledger).recovers)
+	s.await(startLimit, false, recovers)
 	s.Issue(after)
 }

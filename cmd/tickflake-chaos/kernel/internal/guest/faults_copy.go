@@ -31,11 +31,11 @@ const copies = 6
 func copyFaults() []Fault {
 	all := []Fault{
 		{
-			Name: "suspend-5s", Kind: "copy", About: "the machine is suspended to RAM for 5 s",
+			Name: "suspend-5s", Kind: Copies, About: "the machine is suspended to RAM for 5 s",
 			Run: suspend,
 		},
 		{
-			Name: "pause-10s", Kind: "copy", About: "the host stops the machine's processors for 10 s",
+			Name: "pause-10s", Kind: Copies, About: "the host stops the machine's processors for 10 s",
 			Run: func(s *Stage) {
 				s.Issue(time.Second)
 				s.Mark()
@@ -53,14 +53,14 @@ func copyFaults() []Fault {
 			told        bool
 		}{{"", "no process calls Restored", false}, {"-told", "the copy calls Restored before its next ID", true}} {
 			all = append(all, Fault{
-				Name: "copy-" + store.name + call.name, Kind: "copy",
+				Name: "copy-" + store.name + call.name, Kind: Copies,
 				About: "a snapshot of the machine is restored beside its original: " + store.about + ", and " + call.about,
 				Limit: 2 * DefaultLimit, Window: copyWindow, Copied: true, Network: true, Shared: store.shared, Told: call.told,
 				Run: func(s *Stage) { twins(s, call.told) },
 			})
 		}
 		all = append(all, Fault{
-			Name: "copy-" + store.name + "-vmclock", Kind: "copy",
+			Name: "copy-" + store.name + "-vmclock", Kind: Copies,
 			About: "snapshots of a machine with the device VMClock, amid calls, are restored beside their original and in its place: " + store.about,
 			Limit: 4 * DefaultLimit, Window: copyWindow, Copied: true, Network: true, Shared: store.shared, VMClock: true, Run: often,
 		})
@@ -72,18 +72,14 @@ func copyFaults() []Fault {
 // after the snapshot: subjects tell the marker that the device had then.
 func often(s *Stage) {
 	s.Issue(time.Second)
-	for _, l := range s.ledgers {
-		l.do(func(time.Duration) { l.keep = true })
-	}
+	s.each(func(l *ledger, _ time.Duration) { l.keep = true })
 	s.Mark()
 	for i := range cmp.Or(s.Kills, copies) {
 		s.Issue(time.Duration(s.Rand.Int64N(int64(200 * time.Millisecond))))
 		before := subject.Marker()
 		if s.Ask([]string{Copy, Rollback}[i%2]) == Copied {
-			for _, l := range s.ledgers {
-				l.do(func(time.Duration) { l.ids, l.before = nil, before })
-			}
-			s.await(revived, false, func(l *ledger) bool { return locked(l, func() bool { return len(l.ids) > 0 }) })
+			s.each(func(l *ledger, _ time.Duration) { l.ids, l.before = nil, before })
+			s.await(revived, false, func(l *ledger) bool { return len(l.ids) > 0 })
 			break
 		}
 	}
@@ -94,9 +90,7 @@ func often(s *Stage) {
 func twins(s *Stage, told bool) {
 	s.Issue(time.Second)
 	s.Hold()
-	for _, l := range s.ledgers {
-		l.do(func(time.Duration) { l.keep = true })
-	}
+	s.each(func(l *ledger, _ time.Duration) { l.keep = true })
 	which := s.Ask(Copy)
 	s.Mark()
 	s.Release(told && which == Copied)

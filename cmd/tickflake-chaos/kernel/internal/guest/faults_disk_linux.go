@@ -21,11 +21,11 @@ const diskHealed = 4 * time.Second
 
 func diskFaults() []Fault {
 	return []Fault{
-		{Name: "disk-full", About: "the disk of the state is full for 3 s", Kind: "disk", Window: diskWindow,
+		{Name: "disk-full", About: "the disk of the state is full for 3 s", Kind: Disks, Window: diskWindow,
 			Causes: []string{unix.ENOSPC.Error()}, Run: diskFull},
-		{Name: "disk-read-only", About: "the file system of the state is read-only for 3 s, as after an error", Kind: "disk", Window: diskWindow,
+		{Name: "disk-read-only", About: "the file system of the state is read-only for 3 s, as after an error", Kind: Disks, Window: diskWindow,
 			Causes: []string{unix.EROFS.Error()}, Run: diskReadOnly},
-		{Name: "disk-error", About: "the disk is pulled out: every request to it fails until the end", Kind: "disk", Window: diskWindow, Own: true,
+		{Name: "disk-error", About: "the disk is pulled out: every request to it fails until the end", Kind: Disks, Window: diskWindow, Own: true,
 			Causes: []string{unix.EIO.Error(), unix.EROFS.Error()}, Run: diskError},
 	}
 }
@@ -37,10 +37,8 @@ const overLimit = 30 * time.Second
 // each generator of ours has issued again, or overLimit has passed.
 func (s *Stage) goOn() {
 	s.Issue(diskHealed)
-	for _, l := range s.ledgers {
-		l.do(func(time.Duration) { l.check.Over() })
-	}
-	s.await(overLimit, false, (*ledger).unstuck)
+	s.each(func(l *ledger, _ time.Duration) { l.check.Over() })
+	s.await(overLimit, false, func(l *ledger) bool { return !l.check.Verdict(0).Stuck })
 }
 
 // diskFull takes each free block of the file system, also those that become free.

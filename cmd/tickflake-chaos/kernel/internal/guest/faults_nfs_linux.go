@@ -15,7 +15,7 @@ const nfsDir = "/nfs"
 func nfsFaults() []Fault {
 	return []Fault{{
 		Name: "disk-nfs", About: "the directory of the state is on a mounted NFS, which must be refused unless the user accepts it",
-		Kind: "disk", Own: true, Alone: true, Modules: []string{"nfsd", "nfsv4"}, Run: onNFS,
+		Kind: Disks, Own: true, Alone: true, Modules: []string{"nfsd", "nfsv4"}, Run: onNFS,
 	}}
 }
 

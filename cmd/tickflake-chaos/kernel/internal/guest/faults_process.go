@@ -11,14 +11,14 @@ import (
 
 // table is the list of all faults: each group stands in a file of its own.
 func table() []Fault {
-	none := Fault{Name: "none", About: "nothing happens: the bench itself", Kind: "clock", Calm: true, Run: func(s *Stage) { s.Issue(time.Second) }}
+	none := Fault{Name: "none", About: "nothing happens: the bench itself", Kind: Clocks, Calm: true, Run: func(s *Stage) { s.Issue(time.Second) }}
 	return slices.Concat([]Fault{none}, clockFaults(), processFaults(), copyFaults(), diskFaults(), nfsFaults(), powerCutFaults())
 }
 
 func processFaults() []Fault {
 	return []Fault{
-		{Name: "sigkill", About: "SIGKILL at random instants and start, many times", Kind: "process", Restarts: true, Limit: 10 * time.Minute, Run: kills},
-		{Name: "sigstop", About: "SIGSTOP for longer than a window, then SIGCONT", Kind: "process", Run: stopped},
+		{Name: "sigkill", About: "SIGKILL at random instants and start, many times", Kind: Processes, Restarts: true, Limit: 10 * time.Minute, Run: kills},
+		{Name: "sigstop", About: "SIGSTOP for longer than a window, then SIGCONT", Kind: Processes, Run: stopped},
 	}
 }
 

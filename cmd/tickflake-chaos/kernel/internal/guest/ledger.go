@@ -39,13 +39,6 @@ type ledger struct {
 	crashed string
 }
 
-// locked reads what belongs to mu.
-func locked[T any](l *ledger, read func() T) T {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return read()
-}
-
 // do changes what belongs to mu, at an instant of the stage.
 func (l *ledger) do(change func(now time.Duration)) {
 	l.mu.Lock()
@@ -123,17 +116,17 @@ func (l *ledger) ended(at time.Duration, number int, how string) {
 	l.add(at, check.ID{Err: "the process ended by itself: " + how, Start: number})
 }
 
-// count returns how many lines its processes have printed.
-func (l *ledger) count() int { return locked(l, func() int { return l.lines }) }
+// is reports whether something holds of what belongs to mu.
+func (l *ledger) is(done func(*ledger) bool) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return done(l)
+}
 
-func (l *ledger) issued() bool { return l.count() > 0 }
-
-func (l *ledger) holds() bool { return locked(l, func() bool { return l.held }) }
-
-func (l *ledger) recovers() bool { return locked(l, func() bool { return l.check.Recovers() }) }
-
-// unstuck says that an ID was issued after the fault was over.
-func (l *ledger) unstuck() bool { return !locked(l, func() bool { return l.check.Verdict(0).Stuck }) }
+// What a stage waits for: an ID or an error, the end of its calls, and an ID after the fault.
+func issued(l *ledger) bool   { return l.lines > 0 }
+func holds(l *ledger) bool    { return l.held }
+func recovers(l *ledger) bool { return l.check.Recovers() }
 
 // result is what there is to tell after the end of all processes.
 func (l *ledger) result(control time.Duration) *Result {

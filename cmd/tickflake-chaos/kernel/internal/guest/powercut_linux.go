@@ -25,7 +25,7 @@ func powerCutFaults() (all []Fault) {
 		all = append(all, Fault{
 			Name:      powercut.Prefix + kind,
 			About:     "the disk loses its power, and all or some of the writes that were not flushed, while 8 writers use a directory on " + kind,
-			Kind:      "disk",
+			Kind:      Disks,
 			CutsPower: kind,
 			Modules:   modules,
 			Run:       func(s *Stage) { cutPower(s, kind) },

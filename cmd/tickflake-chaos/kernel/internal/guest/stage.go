@@ -147,7 +147,7 @@ const (
 func (s *Stage) await(limit time.Duration, all bool, done func(*ledger) bool) (late *ledger) {
 	deadline := time.Now().Add(limit)
 	for _, l := range s.ledgers {
-		for (all || !l.other) && !done(l) {
+		for (all || !l.other) && !l.is(done) {
 			if time.Now().After(deadline) {
 				return l
 			}
@@ -160,10 +160,10 @@ func (s *Stage) await(limit time.Duration, all bool, done func(*ledger) bool) (l
 // ready waits until each subject has issued an ID, or has failed. It reports false for a program of a
 // user that does neither: that is its result under the fault, and no fault of the bench.
 func (s *Stage) ready() bool {
-	late := s.await(startLimit, false, (*ledger).issued)
+	late := s.await(startLimit, false, issued)
 	switch {
 	case late == nil:
-		s.await(peerLimit, true, (*ledger).issued)
+		s.await(peerLimit, true, issued)
 	case s.program == nil:
 		s.must(fmt.Errorf("%s has neither issued an ID nor failed within %v of its start", late.place.Subject, startLimit))
 	default:
@@ -188,9 +188,12 @@ func (s *Stage) close() {
 
 // Mark notes that the fault happens now: Recovery is measured from here. The first of
 // several marks counts.
-func (s *Stage) Mark() {
+func (s *Stage) Mark() { s.each(func(l *ledger, now time.Duration) { l.check.Mark(now) }) }
+
+// each changes the ledgers of all subjects.
+func (s *Stage) each(change func(l *ledger, now time.Duration)) {
 	for _, l := range s.ledgers {
-		l.do(l.check.Mark)
+		l.do(func(now time.Duration) { change(l, now) })
 	}
 }
 
@@ -267,9 +270,8 @@ func (s *Stage) Signal(n syscall.Signal) {
 	case n == syscall.SIGSTOP && s.stopped == 0:
 		s.stopped = now
 	case n == syscall.SIGCONT && s.stopped != 0:
-		for _, l := range s.ledgers {
-			l.do(func(time.Duration) { l.check.Stopped(s.stopped, now, s.number()) })
-		}
+		number := s.number()
+		s.each(func(l *ledger, _ time.Duration) { l.check.Stopped(s.stopped, now, number) })
 		s.stopped = 0
 	}
 	s.signal(n)
@@ -281,8 +283,8 @@ func (s *Stage) Hold() {
 	if s.program != nil {
 		s.signal(syscall.SIGSTOP)
 		for lines, quiet := -1, 0; quiet < 5; quiet++ { // until all that it had printed is read
-			if n := s.ledgers[0].count(); n != lines {
-				lines, quiet = n, 0
+			if !s.ledgers[0].is(func(l *ledger) (same bool) { lines, same = l.lines, l.lines == lines; return same }) {
+				quiet = 0
 			}
 			s.Issue(20 * time.Millisecond)
 		}
@@ -291,19 +293,18 @@ func (s *Stage) Hold() {
 	if !s.command(subject.Hold) {
 		return // it has no process
 	}
-	if late := s.await(startLimit, true, (*ledger).holds); late != nil {
+	if late := s.await(startLimit, true, holds); late != nil {
 		s.must(fmt.Errorf("%s does not hold: a call takes longer than %v", late.place.Subject, startLimit))
 	}
 }
 
 // Release ends a hold. If restored is set, the subjects are told that their memory was restored.
 func (s *Stage) Release(restored bool) {
-	for _, l := range s.ledgers { // to wait is no call
-		l.do(func(now time.Duration) {
-			l.check.Idle(now, s.number())
-			l.held = false
-		})
-	}
+	number := s.number()
+	s.each(func(l *ledger, now time.Duration) { // to wait is no call
+		l.check.Idle(now, number)
+		l.held = false
+	})
 	switch {
 	case s.program != nil:
 		s.signal(syscall.SIGCONT)

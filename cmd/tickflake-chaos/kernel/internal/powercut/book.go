@@ -1,6 +1,7 @@
 package powercut
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 )
@@ -27,27 +28,27 @@ func (b *Book) Clone() *Book {
 	return &c
 }
 
-// Add notes a fact. It returns a finding if something was issued again.
-func (b *Book) Add(f Fact) (broken string) {
-	if f.Failed != "" {
-		b.Failed++
-		if b.FirstFailed == "" {
-			b.FirstFailed = f.Failed
+// Add notes facts. It returns findings of what was issued again.
+func (b *Book) Add(facts ...Fact) (broken []string) {
+	for _, f := range facts {
+		before, again := b.issued[f.Issued]
+		switch {
+		case f.Failed != "":
+			b.Failed++
+			b.FirstFailed = cmp.Or(b.FirstFailed, f.Failed)
+		case f.Issued == "":
+			b.least[f.Cell] = max(b.least[f.Cell], f.Version)
+			b.Writes++
+		case again:
+			b.IDs++
+			b.Duplicates++
+			broken = append(broken, fmt.Sprintf("cut %d: %s was issued again, first before cut %d", b.cut, f.Issued, before+1))
+		default:
+			b.IDs++
+			b.issued[f.Issued] = b.cut
 		}
-		return ""
 	}
-	if f.Issued == "" {
-		b.least[f.Cell] = max(b.least[f.Cell], f.Version)
-		b.Writes++
-		return ""
-	}
-	b.IDs++
-	if before, ok := b.issued[f.Issued]; ok {
-		b.Duplicates++
-		return fmt.Sprintf("cut %d: %s was issued again, first before cut %d", b.cut, f.Issued, before+1)
-	}
-	b.issued[f.Issued] = b.cut
-	return ""
+	return broken
 }
 
 // Cut notes that the power was cut.

@@ -26,6 +26,8 @@ type Fact struct {
 	Version int64  `json:"version,omitempty"`
 	Issued  string `json:"issued,omitempty"` // the ID or number
 	Failed  string `json:"failed,omitempty"`
+	// At is how far the log of the disk was when the host heard of it.
+	At int64 `json:"-"`
 }
 
 const (

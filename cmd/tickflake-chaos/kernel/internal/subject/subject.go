@@ -24,10 +24,12 @@ package subject
 import (
 	"context"
 	"io"
+	"log/slog"
 	"slices"
 	"time"
 
 	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel/peers"
+	"github.com/tickflake/tickflake/internal/vmclock"
 )
 
 // Group tells which subjects belong together.
@@ -109,6 +111,12 @@ func Find(name string) (Subject, bool) {
 		}
 	}
 	return Subject{}, false
+}
+
+// Marker is what the device VMClock shows in this copy of the memory, or 0 without such a device.
+func Marker() uint64 {
+	page, _ := vmclock.Open(vmclock.Auto, slog.New(slog.DiscardHandler)) // no device was named, so there is no error
+	return page.Marker.Load()
 }
 
 // others returns the generators of other projects. Of those without a time in their IDs no

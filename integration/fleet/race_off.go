@@ -1,6 +1,0 @@
-//go:build !race
-
-package fleet
-
-// Race says whether the program looks for data races.
-const Race = false

@@ -1,0 +1,98 @@
+package service
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/integration/fleet"
+	"github.com/tickflake/tickflake/service/servicetest"
+)
+
+// settings are those of the file of "tickflake serve".
+type settings map[string]any
+
+// served is a process of "tickflake serve".
+type served struct {
+	*fleet.Server
+	at    map[string]string // its addresses, by protocol
+	port  int               // of the Redis protocol
+	store string            // the directory
+}
+
+// rules create the sequences tickets, which is segmented, and orders, which is ordered, each with what comes after
+// these words.
+var rules = []settings{{"prefix": "tickets", "start": 1, "mode": "segmented"}, {"prefix": "orders", "start": 1, "mode": "ordered"}}
+
+// client is one that has a token, and may take IDs and the numbers of all sequences.
+func client(name, token string) settings {
+	return settings{"name": name, "token-hash": fmt.Sprintf("%x", sha256.Sum256([]byte(token))), "sequences": []string{"*"}}
+}
+
+// serve runs "tickflake serve" with the rules until the test ends. It logs every request, unless the settings say
+// otherwise.
+func serve(t *testing.T, changed settings) *served {
+	t.Helper()
+	all := settings{"access-log": 1, "log-format": "json", "node": 1, "create": rules}
+	maps.Copy(all, changed)
+	text, err := json.Marshal(all) // which is YAML as well
+	require.NoError(t, err)
+	dir := t.TempDir()
+	path := filepath.Join(dir, "settings.yaml")
+	require.NoError(t, os.WriteFile(path, text, 0o600))
+	p := &served{store: filepath.Join(dir, "store")}
+	p.Server, err = fleet.Serve(t.Context(), fleet.ServeConfig{Store: p.store, Args: []string{"--config", path}})
+	require.NoError(t, err, string(text))
+	p.at = map[string]string{servicetest.RESP: p.RESP, servicetest.GRPC: p.GRPC, servicetest.HTTP: p.HTTP}
+	_, err = fmt.Sscanf(p.RESP, "127.0.0.1:%d", &p.port)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, p.Close())
+		if t.Failed() {
+			t.Logf("the server logged:\n%.5000s", p.Output())
+		}
+	})
+	return p
+}
+
+// away makes the store one that cannot be reached, or is there again.
+func (p *served) away(t *testing.T, yes bool) {
+	t.Helper()
+	if yes {
+		require.NoError(t, os.Rename(p.store, p.store+"-away"))
+		require.NoError(t, os.WriteFile(p.store, nil, 0o600))
+		return
+	}
+	require.NoError(t, os.Remove(p.store))
+	require.NoError(t, os.Rename(p.store+"-away", p.store))
+}
+
+// requests returns how many requests of methods, a pattern, the server has refused with a code. It waits until
+// the log has one, and one of the method last that was served later.
+func (p *served) requests(t *testing.T, methods, code, last string) (n int) {
+	t.Helper()
+	refused := regexp.MustCompile(`"method":"` + methods + `".*"code":"` + code + `"`)
+	served := regexp.MustCompile(`"msg":"request".*"method":"` + last + `".*"items":[1-9]`)
+	require.Eventually(t, func() bool {
+		n = len(refused.FindAllString(p.Output(), -1))
+		return n > 0 && served.MatchString(p.Output())
+	}, patience, time.Millisecond)
+	return n
+}
+
+// withTLS returns settings with a certificate of a new authority, and the path of the authority's own.
+func withTLS(t *testing.T) (s settings, path string) {
+	t.Helper()
+	a, files := servicetest.NewAuthority(t), servicetest.NewFiles(t)
+	certificate, key := a.Issue(t, "localhost", servicetest.ForServers, time.Hour)
+	files.Put(t, certificate, key, a.PEM())
+	return settings{"tls-cert": files.Cert(), "tls-key": files.Key()}, files.ClientCA() // the clients have no certificates
+}
