@@ -237,11 +237,11 @@ func (k *keys) process(i int) {
 		k.Flags(p.early, m.sealed)
 		k.Add(m.used)
 	}
-	has := (!win.sealed || k.w.broken == unseal) && !k.w.back && win.To > 0 && (issued || win.free() || k.w.order)
-	if k.Flags(has, win.open, k.w.moves && win.given.Node > 0, len(m.claims) > 0); has {
+	has := (!win.sealed || k.w.broken == unseal) && !k.w.back && win.To > 0 && (issued || win.free())
+	if k.Flags(has, k.w.moves && win.given.Node > 0, len(m.claims) > 0); has {
 		k.Add(uint64(win.Node), win.To)
 	}
-	k.Add(uint64(win.where), win.issued, p.untold)
+	k.Add(win.issued, p.untold)
 
 	if o := p.again; o != nil {
 		k.Add(uint64(o.Node), o.Record.Floor, o.Record.Limit)

@@ -22,7 +22,6 @@ import (
 //
 //   - unique: no two processes, living or dead, stamp the same tick of a node number,
 //   - covered: the limit in a cell is above every tick that was stamped with its node number,
-//   - ordered: a process that stamps the tick of its last stamp again uses the same node number,
 //   - no false alarm: a store that keeps its word never looks as if it went back.
 //
 // In a store that goes back, ticks that were granted before can be granted again. There the first
@@ -51,8 +50,7 @@ type world struct {
 	procs, cells int    // the dead are replaced at once
 	ticks        uint64 // from 1 on
 	window       uint64
-	net          int  // writes in flight at once
-	order        bool // stamps of the tick of the last stamp
+	net          int // writes in flight at once
 
 	back   bool // the store goes back, once
 	twice  bool // and a write that has landed may land there again
@@ -162,42 +160,23 @@ type few struct {
 	given window.Range // the same, also after it was revoked
 	since window.Range // world.back: the last that was claimed after the store went back
 
-	open   bool   // world.order: the last tick, used-1, may be stamped again
-	where  int64  // world.order: the node of the last stamp
 	issued uint64 // the last stamped tick + 1, for the mutant M13
 }
 
 // free reports whether a tick is left to be stamped.
-func (w *few) free() bool { return !w.sealed && w.first() < w.To }
-
-// first is the first tick that may be stamped.
-func (w *few) first() uint64 {
-	if w.open {
-		return w.used - 1
-	}
-	return w.used
-}
+func (w *few) free() bool { return !w.sealed && w.used < w.To }
 
 // grant puts a range in.
-func (w *few) grant(r window.Range, broken mutant) {
+func (w *few) grant(r window.Range) {
 	w.given = r
 	if r.Extends(w.Range) {
 		w.Node, w.From, w.To = r.Node, r.From, max(r.To, w.To)
 		return
 	}
-	w.Range = r
-	switch broken {
-	case noRaise:
-	case sameTick:
-		w.open = w.open && r.From < w.used
-		w.used = max(w.used, r.From)
-	default:
-		w.open = false
-		w.used = max(w.used, r.From)
-	}
+	w.Range, w.used = r, max(w.used, r.From)
 }
 
-func (w *few) revoke() { w.Range, w.open = window.Range{}, false }
+func (w *few) revoke() { w.Range = window.Range{} }
 
 // Start returns a world in which nothing was granted, for each witness.
 func (w *world) Start() (all []state) {
@@ -257,7 +236,6 @@ func (s *state) remove(k int) {
 var (
 	errUnique  = errors.New("unique: a tick is stamped twice")
 	errCovered = errors.New("covered: a stamped tick is not below the limit of its cell")
-	errOrdered = errors.New("ordered: the tick of the last stamp is stamped with another node number")
 	errAlarm   = errors.New("no false alarm: the store looks as if it went back")
 	errFollows = errors.New("a write does not name the writes before it")
 	errStopped = errors.New("back: ticks are granted after the store was found to have gone back")
@@ -311,7 +289,7 @@ func (w *world) takeAtOnce(p *proc) {
 
 // take puts the grant of the machine into the window.
 func (w *world) take(p *proc) {
-	p.win.grant(p.m.Grant(), w.broken)
+	p.win.grant(p.m.Grant())
 	if p.since {
 		p.win.since = p.m.Grant()
 	}
@@ -339,20 +317,10 @@ func (e *emitter) step(x explore.Step, err error) {
 
 // stamp has a process stamp any of its ticks, at any time, however long after another took its cell.
 func (w *world) stamp(s *state, i int, emit *emitter) {
-	if !s.procs[i].win.free() {
-		return
-	}
-	for t := s.procs[i].win.first(); t < s.procs[i].win.To; t++ {
+	for t := s.procs[i].win.used; t < s.procs[i].win.To && !s.procs[i].win.sealed; t++ {
 		next := emit.copy()
 		win := &next.procs[i].win
 		var err error
-		if w.order && t < win.used && win.where != win.Node {
-			err = errOrdered
-		}
-		win.open, win.where = w.order, 0
-		if w.order {
-			win.where = win.Node
-		}
 		if !w.apart {
 			win.used = t + 1
 		}
