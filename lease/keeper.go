@@ -28,10 +28,9 @@ import (
 // ends when the Keeper is closed. The first Close has one more, which ends with the release.
 type Keeper struct {
 	config
-	window   *window.Ticks
-	random   func() string // draws tokens and names of writes
-	calls    drive.Calls
-	counters counters
+	window *window.Ticks
+	random func() string // draws tokens and names of writes
+	calls  drive.Calls
 
 	cancel context.CancelFunc // ends the goroutine
 	ending drive.Ending       // releases the number
@@ -64,6 +63,7 @@ type Keeper struct {
 	// state guards the fields below, for callers that must not wait for the turn.
 	state    sync.Mutex
 	err      error
+	stats    Stats        // what is counted, and Skew
 	used     window.Range // the grant of the window
 	given    window.Range // the same, also after it was revoked
 	bound    bool
