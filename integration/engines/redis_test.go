@@ -74,6 +74,7 @@ func TestRedis(t *testing.T) {
 	t.Run("denied", func(t *testing.T) { testRedisDenied(t, s) })
 	t.Run("foreign data", func(t *testing.T) { testRedisForeignData(t, s) })
 	t.Run("refusals", func(t *testing.T) { testRedisRefusals(t, s) })
+	t.Run("sites", func(t *testing.T) { testSites(t, s) })
 }
 
 // A cluster of one server, with a client that would rather ask replicas.
