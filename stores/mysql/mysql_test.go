@@ -1,12 +1,19 @@
 package mysql
 
 import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/stores/engine"
+	"github.com/tickflake/tickflake/stores/engine/dial"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
@@ -42,4 +49,53 @@ func TestBadURLs(t *testing.T) {
 		"mysql://h/SECRET?tls=nope":       "about: tls",
 		"mysql://SECRET@h/d?tls=nope":     "about: tls",
 	})
+}
+
+// However often callers give up, a server that goes on with their statements has no more than [dial.MaxConns] connections.
+func TestConnectionsAreBounded(t *testing.T) {
+	server, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer server.Close()
+	var accepted atomic.Int32
+	go func() {
+		for conn, err := server.Accept(); err == nil; conn, err = server.Accept() {
+			accepted.Add(1)
+			t.Cleanup(func() { _ = conn.Close() }) // and not before
+			go greet(conn)
+		}
+	}()
+	s, err := open(t.Context(), "mysql://u@"+server.Addr().String()+"/d?allowNativePasswords=true")
+	require.NoError(t, err)
+	defer s.Close()
+	for more := 3 * dial.MaxConns; more > 0; {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		_, err := s.Read(ctx, "node/7")
+		cancel()
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		if accepted.Load() >= dial.MaxConns {
+			more--
+		}
+	}
+	assert.EqualValues(t, dial.MaxConns, accepted.Load())
+}
+
+// greet is a server that logs everybody in, and answers settings only.
+func greet(conn net.Conn) {
+	send := func(sequence byte, payload string) {
+		_, _ = conn.Write(append([]byte{byte(len(payload)), 0, 0, sequence}, payload...))
+	}
+	const flags = "\x08\x82\xff\x02\x00\x08\x00" // the protocol of 4.1, a database, a plugin; utf8; autocommit
+	send(0, "\x0a8.0.0\x00\x01\x00\x00\x00saltsalt\x00"+flags+"\x15"+string(make([]byte, 10))+"saltsaltsalt\x00mysql_native_password\x00")
+	for header := make([]byte, 4); ; {
+		if _, err := io.ReadFull(conn, header); err != nil {
+			return
+		}
+		payload := make([]byte, int(header[0])|int(header[1])<<8|int(header[2])<<16)
+		if _, err := io.ReadFull(conn, payload); err != nil {
+			return
+		}
+		if header[3] == 1 || bytes.HasPrefix(payload, []byte("\x03SET")) {
+			send(header[3]+1, "\x00\x00\x00\x02\x00\x00\x00")
+		}
+	}
 }
