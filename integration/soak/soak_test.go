@@ -129,3 +129,12 @@ func TestMutantsAreCaught(t *testing.T) {
 		})
 	}
 }
+
+// What a process may grow by is no broken promise, and more is, for each of memory, goroutines and files.
+func TestGrowth(t *testing.T) {
+	start := fleet.Size{RSS: 30 << 20, Goroutines: 20, Files: 15}
+	for grown, want := range map[fleet.Size]int{{RSS: mostBytes, Goroutines: mostGoroutines, Files: mostFiles}: 0, {RSS: mostBytes + 1}: 1, {Goroutines: mostGoroutines + 1}: 1, {Files: mostFiles + 1}: 1} {
+		end := fleet.Size{RSS: start.RSS + grown.RSS, Goroutines: start.Goroutines + grown.Goroutines, Files: start.Files + grown.Files}
+		assert.Len(t, Growth{Process: "server", Start: start, End: end}.beyond(0), want)
+	}
+}
