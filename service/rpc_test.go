@@ -308,8 +308,9 @@ func TestLimitsOfCalls(t *testing.T) {
 	_, err := open(t, conn).Recv()
 	require.Equal(t, codes.Unavailable, status.Code(err), err)
 	require.ErrorContains(t, err, "largest number of streams open, 2")
+	watching, leave := context.WithCancel(t.Context())
 	watch := func(conn *grpc.ClientConn) error {
-		stream, err := grpc_health_v1.NewHealthClient(conn).Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+		stream, err := grpc_health_v1.NewHealthClient(conn).Watch(watching, &grpc_health_v1.HealthCheckRequest{})
 		require.NoError(t, err)
 		_, err = stream.Recv()
 		return err
@@ -319,6 +320,9 @@ func TestLimitsOfCalls(t *testing.T) {
 	}
 	require.Equal(t, codes.Unavailable, status.Code(watch(conn)))
 	require.NoError(t, watch(r.rpc()))
+	leave()
+	watching = t.Context()
+	require.Eventually(t, func() bool { return watch(conn) == nil }, 10*time.Second, time.Millisecond, "watches that were left count")
 
 	response, err := http.ReadResponse(bufio.NewReader(r.connect(web, "GET /livez HTTP/1.1\r\nHost: localhost\r\n"+strings.Repeat("A: b\r\n", 10_000))), nil)
 	require.NoError(t, err)
