@@ -53,7 +53,7 @@ func (i Info) Continued() (d Definition, ok bool) {
 // an argument is out of range or nil, or wrap [ErrStore], or [stores.ErrDamaged] for a cell
 // that cannot be read. They are safe for use by several goroutines at once.
 func Create(ctx context.Context, store stores.Store, name string, d Definition, options ...CreateOption) error {
-	a, err := newAdmin(ctx, store, name)
+	a, err := newAdmin(store, name)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func FromStart() CreateOption { return func(c *creation) { c.fromStart = true } 
 
 // Inspect returns the state of a sequence. The error wraps [ErrNotFound] if there is none.
 func Inspect(ctx context.Context, store stores.Store, name string) (Info, error) {
-	a, err := newAdmin(ctx, store, name)
+	a, err := newAdmin(store, name)
 	if err != nil {
 		return Info{}, err
 	}
@@ -134,7 +134,7 @@ type Change struct {
 // reserved until then. The error wraps [ErrLowered] if the change would grant a number twice,
 // and [ErrNotFound] if there is no such sequence; then nothing is changed.
 func Set(ctx context.Context, store stores.Store, name string, change Change) (before, after Info, err error) {
-	a, err := newAdmin(ctx, store, name)
+	a, err := newAdmin(store, name)
 	if err == nil && change == (Change{}) {
 		err = &stores.OptionError{Option: "change", Err: errors.New("nothing is to be changed: give at least one field")}
 	}
@@ -158,7 +158,7 @@ func Set(ctx context.Context, store stores.Store, name string, change Change) (b
 // goes on where this one ends, while processes still use up what they have reserved. Continue it in one
 // place only, and do not create it here again. A second call returns the same, until it is.
 func Delete(ctx context.Context, store stores.Store, name string) (Info, error) {
-	a, err := newAdmin(ctx, store, name)
+	a, err := newAdmin(store, name)
 	if err != nil {
 		return Info{}, err
 	}
@@ -187,7 +187,7 @@ type admin struct {
 	name  string
 }
 
-func newAdmin(ctx context.Context, store stores.Store, name string) (admin, error) {
+func newAdmin(store stores.Store, name string) (admin, error) {
 	return admin{calls: callsOf(store, name, 0), name: name}, checkArguments(store, name)
 }
 
