@@ -141,11 +141,16 @@ func Set(ctx context.Context, store stores.Store, name string, change Change) (b
 	if err != nil {
 		return Info{}, Info{}, err
 	}
-	was, is, err := a.change(ctx, func(r cell.Sequence) (cell.Sequence, error) { return changed(name, r, change) })
+	was, is, err := a.rewrite(ctx, func(found count.Cell) (cell.Sequence, error) {
+		if found.Version == 0 || found.Record.Deleted {
+			return found.Record, a.missing(ctx, found)
+		}
+		return changed(name, found.Record, change)
+	})
 	if err != nil {
 		return Info{}, Info{}, err
 	}
-	return infoOf(name, was), infoOf(name, is), nil
+	return infoOf(name, was.Record), infoOf(name, is.Record), nil
 }
 
 // Delete deletes a sequence, and returns its last state. Processes that use it stop at their
@@ -170,7 +175,7 @@ func Delete(ctx context.Context, store stores.Store, name string) (Info, error) 
 		case r.Deleted:
 			return r, errDone
 		case r.Lost: // the next sequence of this name would begin too low
-			return r, lostError(name, r)
+			return r, lostError(name, r, marked)
 		}
 		r.Deleted = true
 		return r, nil
@@ -264,17 +269,6 @@ func (a *admin) create(ctx context.Context, d Definition, c creation) (count.Cel
 	return made, err
 }
 
-// change changes the cell of a sequence that exists. With an error, is has what was found.
-func (a *admin) change(ctx context.Context, change func(cell.Sequence) (cell.Sequence, error)) (was, is cell.Sequence, err error) {
-	from, to, err := a.rewrite(ctx, func(found count.Cell) (cell.Sequence, error) {
-		if found.Version == 0 || found.Record.Deleted {
-			return found.Record, a.missing(ctx, found)
-		}
-		return change(found.Record)
-	})
-	return from.Record, to.Record, err
-}
-
 // errDone says that a cell is as it is to be.
 var errDone = errors.New("done")
 
@@ -315,11 +309,7 @@ func (a *admin) rewrite(ctx context.Context, next func(count.Cell) (cell.Sequenc
 			unknown = err
 		}
 	}
-	return was, is, a.busy()
-}
-
-func (a *admin) busy() error {
-	return drive.Busy(fmt.Sprintf("sequence %q: %d writes in a row met those of other processes: try again", a.name, drive.InARow))
+	return was, is, drive.Busy(fmt.Sprintf("sequence %q: %d writes in a row met those of other processes: try again", a.name, drive.InARow))
 }
 
 // changed applies a change to a record.

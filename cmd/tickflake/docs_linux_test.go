@@ -137,8 +137,8 @@ func TestReference(t *testing.T) {
 		if found := inText.FindStringSubmatchIndex(usage); found != nil {
 			shown, usage = strings.Trim(usage[found[2]:found[3]], `"`), usage[:found[0]]
 		}
-		usage = strings.TrimPrefix(usage, value+" ")                                    // which stands in the column before
-		usage = regexp.MustCompile("(, see above|[;:] ).*").ReplaceAllString(usage, "") // --help says the rest
+		usage = strings.TrimPrefix(usage, value+" ")                               // which stands in the column before
+		usage = regexp.MustCompile("(, see |[;:] ).*").ReplaceAllString(usage, "") // --help says the rest
 		row("`--"+strings.TrimSpace(f.Name+" "+value)+"`", cmp.Or(shown, "–"), usage)
 	})
 	page += "\n## Metrics\n\n[The table of all metrics](../otel/README.md#the-metrics) stands beside the alerts on them; " +

@@ -161,7 +161,7 @@ func (l *leases) show(f lease.Fleet, format string) error {
 func newLeaseEnd(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "end [NODES]",
-		Short: "Give node numbers away, and print what creates a fleet with them",
+		Short: "Give node numbers away for good, to another store",
 		Long:  leaseEndHelp,
 		Example: `  tickflake lease end --store ./ids --to etcd://10.0.0.1:2379 --yes
   tickflake lease end 512-1023 --store etcd://10.0.0.1 --to etcd://10.0.9.1`,
