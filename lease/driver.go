@@ -95,8 +95,14 @@ func pick(name string) uint64 {
 func (d *driver) kind(op grant.Op) (drive.Kind, error) {
 	d.unlock(d.machine.Keeps)
 	switch {
+	case op.Why == grant.Full:
+		return drive.None, d.full()
+	case op.Why == grant.EndOfTime:
+		return drive.None, fmt.Errorf("%w: it ends at %s: set the clock right, or move to a layout with larger IDs, or to a new table", ErrEndOfTime, d.layout.End().Format(time.RFC3339))
+	case op.Why == grant.Over:
+		return drive.None, d.lost
 	case op.Kind == grant.None:
-		return drive.None, d.idle(op.Why)
+		return drive.None, nil
 	case d.landed && !d.closed: // a write of unknown outcome has landed: the next step may extend it
 		return drive.None, nil
 	case op.Kind == grant.Swap:
@@ -106,19 +112,6 @@ func (d *driver) kind(op grant.Op) (drive.Kind, error) {
 		return drive.Write, nil
 	}
 	return drive.Ask, nil
-}
-
-// idle returns why there is nothing to do, or nil.
-func (d *driver) idle(why grant.Why) error {
-	switch why {
-	case grant.Full:
-		return d.full()
-	case grant.EndOfTime:
-		return d.endOfTime()
-	case grant.Over:
-		return d.lost
-	}
-	return nil
 }
 
 // Do carries the operation out.
@@ -396,8 +389,4 @@ func (d *driver) full() error {
 		e.Soonest = d.time(sought.Soonest)
 	}
 	return e
-}
-
-func (k *Keeper) endOfTime() error {
-	return fmt.Errorf("%w: it ends at %s: set the clock right, or move to a layout with larger IDs, or to a new table", ErrEndOfTime, k.layout.End().Format(time.RFC3339))
 }

@@ -67,7 +67,7 @@ func (m *Machine) done(in Input, results ...Result) (kinds []EventKind) {
 func free(c *Cell)      { c.Record.Holder, c.Record.Owner = "", "" }
 func still(c *Cell)     { c.Still = true }
 func reserved(c *Cell)  { c.Record.Reserved = true; free(c) }
-func left(c *Cell)      { c.Record.MovedTo = "new"; free(c) }
+func left(c *Cell)      { c.Record.MovedTo, c.Record.Later = "new", true; free(c) }
 func broken(c *Cell)    { c.Damaged = true }
 func none(n int64) Cell { return Cell{Node: n} }
 
@@ -132,7 +132,7 @@ func TestSecondRead(t *testing.T) {
 		if test.raises {
 			require.Equal(t, []uint64{9, max(1050, test.limit)}, []uint64{op.Version, op.Record.Limit}, name)
 			require.Empty(t, op.Record.Holder, name)
-			require.Equal(t, "new", op.Record.MovedTo, "what has left stays final")
+			require.Equal(t, []any{"new", true}, []any{op.Record.MovedTo, op.Record.Later}, "what has left stays final")
 		} else if len(test.events) == 1 {
 			require.EqualValues(t, 1200, m.least, "no claim begins below any limit that was read")
 		}
