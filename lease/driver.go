@@ -118,12 +118,9 @@ func (d *driver) kind(op grant.Op) (drive.Kind, error) {
 func (d *driver) Do(ctx context.Context) (failed error) {
 	op, r := d.op, &d.result
 	*r = grant.Result{}
-	var err error
-	if op.Why == grant.First && !d.created {
-		err = d.checkClock(ctx)
-	}
-	if err == nil {
-		err = d.call(ctx, op, r)
+	err := d.call(ctx, op, r)
+	if op.Why == grant.First && err == nil {
+		err = d.checkFirst(ctx, op, r)
 	}
 	if d.machine.Held().Version == 0 {
 		d.sight(&r.Cell)
@@ -196,6 +193,20 @@ func statusOf(err error) (s grant.Status, failed error) {
 		return grant.Damaged, nil
 	}
 	return grant.Failed, err
+}
+
+// checkFirst compares our clock with those of the fleet, by the first cells that a claim has read. It
+// reads them again if it had to wait.
+func (d *driver) checkFirst(ctx context.Context, op grant.Op, r *grant.Result) error {
+	cells := r.Cells
+	if op.Kind == grant.Read {
+		cells = []grant.Cell{r.Cell}
+	}
+	waited, err := d.checkClock(ctx, cells, !d.created && max(op.N, 1) < d.numbers())
+	if err == nil && waited {
+		err = d.call(ctx, op, r)
+	}
+	return err
 }
 
 // apply acts on an event.
