@@ -301,7 +301,7 @@ func (k *Keeper) eachCell(ctx context.Context, nodes cell.Nodes, each func(grant
 // listed is how many node numbers are listed at a time.
 const listed = 4096
 
-// finish makes all cells final (A), and returns what founds another store by these. Those that are held come last,
+// finish makes all cells final (A), and returns what creates the other fleet by these. Those that are held come last,
 // so that their processes have the rest of a fresh grant when all is done.
 func (k *Keeper) finish(ctx context.Context, leaving cell.Nodes, to string) (grant.Founding, error) {
 	founding, done, held := grant.Founding{Floor: k.fleet.Floor}, 0, []grant.Cell(nil)

@@ -44,10 +44,10 @@ type Holding struct {
 	// Limit is the end of the time that was granted, or of the reservation. No later
 	// holder issues IDs before it.
 	Limit time.Time
-	// Ahead is how far the holder's clock is ahead of ours, estimated from Limit: to
-	// a sixth of Window, if its IDs do not run ahead of its clock. It is 0 unless the
-	// number is Held, and also if Limit is less than two thirds of Window away: then an extension
-	// is overdue, because the holder is stopped or dead, cannot reach the store, or has a clock that
+	// Ahead is how far the holder's clock is ahead of ours, estimated from Limit to within a
+	// sixth of Window, if its IDs do not run ahead of its clock. It is 0 unless the number is
+	// Held. It is also 0 if Limit is less than two thirds of Window away: then an extension is
+	// overdue, because the holder is stopped or dead, cannot reach the store, or has a clock that
 	// is behind ours.
 	Ahead  time.Duration
 	Window time.Duration    // the last holder's

@@ -64,7 +64,6 @@ const (
 	raise                                 // Set raises, or would lower, the next number
 	maximum                               // Set changes the maximum
 	recreate                              // the sequence is deleted, and created anew
-	clone                                 // the memory of a process runs twice
 	last
 )
 
