@@ -57,7 +57,7 @@ func (k *Keeper) Clone(store stores.Store, options []Option) (*Keeper, error) {
 		return nil, err
 	}
 	c.machine = k.machine
-	c.counters.claims.Store(1)
+	c.stats.Claims = 1
 	c.due, c.used, c.given = k.due, k.used, k.given
 	c.window.Grant(window.Range{Node: k.used.Node, From: max(k.used.From, k.window.Used()), To: k.used.To}, k.used.To)
 	return c, nil

@@ -28,10 +28,9 @@ import (
 // ends when the Keeper is closed. The first Close has one more, which ends with the release.
 type Keeper struct {
 	config
-	window   *window.Ticks
-	random   func() string // draws tokens and names of writes
-	calls    drive.Calls
-	counters counters
+	window *window.Ticks
+	random func() string // draws tokens and names of writes
+	calls  drive.Calls
 
 	cancel context.CancelFunc // ends the goroutine
 	ending drive.Ending       // releases the number
@@ -64,6 +63,7 @@ type Keeper struct {
 	// state guards the fields below, for callers that must not wait for the turn.
 	state    sync.Mutex
 	err      error
+	stats    Stats        // what is counted, and Skew
 	used     window.Range // the grant of the window
 	given    window.Range // the same, also after it was revoked
 	bound    bool
@@ -77,10 +77,10 @@ type Keeper struct {
 // Claim claims a node number, and returns the Keeper that holds it. ctx bounds the
 // claim, not the Keeper. If no node number is free, or the store does not answer,
 // Claim fails at once, or, if ctx has a deadline, tries again until then: the error
-// then also wraps that of ctx. An error of the kind [stores.Refused], as when the store
-// refuses, ends it at once, and so does a reservation of the number of [WithNode] past the
-// deadline. It returns soon after ctx ends. Without a deadline, the timeout of [WithTimeout]
-// bounds each operation of the store, and the first failure ends the claim.
+// then also wraps that of ctx. It ends at once if the store refuses, or another error has the
+// kind [stores.Refused], and if the number of [WithNode] is reserved until after the deadline.
+// It returns soon after ctx ends. Without a deadline, the timeout of [WithTimeout] bounds each
+// operation of the store, and the first failure ends the claim.
 //
 // The error is a [*NoFreeNodeError] if all node numbers are held, a
 // [*LayoutMismatchError] if the store's cells are for another layout, and an
@@ -142,7 +142,7 @@ func (k *Keeper) claimFirst(ctx context.Context) error {
 		if err == nil || !mayPass(err) {
 			return err
 		}
-		if before != nil && pause.Ended(ctx) != nil { // the store may have noticed that before the timer of ctx
+		if before != nil && pause.Ended(ctx) != nil { // the store may see the deadline before ctx does
 			<-ctx.Done()
 			return ended(before, ctx) // it says more than the error of the last, interrupted try
 		}

@@ -57,6 +57,7 @@ func TestCloseGoesOn(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		require.ErrorIs(t, s.CloseContext(ctx), sequence.ErrNotGivenBack)
+		require.ErrorIs(t, second(s.Next(t.Context())), sequence.ErrClosed, "9 are reserved")
 		set(storetest.None)
 		time.Sleep(sequence.DefaultTimeout)
 		synctest.Wait()
@@ -167,7 +168,9 @@ func TestWentBack(t *testing.T) {
 			nextN(t, forgotten, 100)
 			synctest.Wait()
 			empty()
-			a, b := open(t, store, d), open(t, store, d)
+			a, b, late := open(t, store, d), open(t, store, d), open(t, store, d)
+			next(t, late)
+			synctest.Wait()
 			restore := store.Snapshot()
 			for range 100 {
 				next(t, a)
@@ -199,9 +202,52 @@ func TestWentBack(t *testing.T) {
 				assert.GreaterOrEqual(t, next(t, s), int64(5000))
 				require.NoError(t, s.Close())
 			}
+			for next(t, late) < 5000 {
+				synctest.Wait()
+			}
+			assert.Equal(t, mode == segmented, late.Stats().Lost > 0, "it did not read the mark, and others may have its numbers")
 			assert.ErrorIs(t, second(forgotten.NextN(t.Context(), 100)), sequence.ErrDeleted)
 			assert.False(t, inspect(t, store).WentBack)
 		})
+	}
+}
+
+// TestCreatedAnew empties the store, and a newcomer creates the sequence anew, and uses it. Two processes that have
+// numbers of before mark the cell, one after the other, since the second knows of more, and do not take their sequence for deleted,
+// however often the new one was written. It is the newcomer's that counts as deleted when the next number was raised.
+func TestCreatedAnew(t *testing.T) {
+	for _, mode := range bothModes {
+		for _, numbers := range []int{5, 500} {
+			synctest.Test(t, func(t *testing.T) {
+				store := storetest.NewMemory()
+				d := sequence.Definition{Start: 1, Mode: mode, MinStep: 10, MaxStep: 10}
+				empty := store.Snapshot()
+				knows, more := open(t, store, d), open(t, store, d)
+				for _, s := range []*sequence.Sequence{knows, more} {
+					nextN(t, s, 25)
+					synctest.Wait()
+				}
+				empty()
+				late := open(t, store, d)
+				for range numbers {
+					next(t, late)
+				}
+				for _, s := range []*sequence.Sequence{knows, more, late} {
+					var err error
+					for n := 0; err == nil && n < 100; n++ {
+						err = second(s.Next(t.Context()))
+					}
+					require.ErrorIs(t, err, stores.ErrWentBack)
+				}
+				require.NoError(t, set(t, store, sequence.Change{Next: 5000}))
+				time.Sleep(time.Second)
+				assert.ErrorIs(t, second(late.Next(t.Context())), sequence.ErrDeleted)
+				for _, s := range []*sequence.Sequence{knows, more} {
+					assert.GreaterOrEqual(t, next(t, s), int64(5000))
+					require.NoError(t, s.Close())
+				}
+			})
+		}
 	}
 }
 
