@@ -187,18 +187,10 @@ func TestUnreadableCell(t *testing.T) {
 
 // A cell that can be read and not be written tells why, and not that others write it too often.
 func TestUnwritable(t *testing.T) {
-	store := storetest.NewMemory()
-	s := open(t, unwritable{store}, sequence.Definition{}, sequence.WithOutage(0))
+	store := refusing{storetest.NewMemory(), new(error)}
+	s := open(t, store, sequence.Definition{}, sequence.WithOutage(0))
+	*store.refuse = &stores.DamagedError{Key: "seq/orders", Problem: "permission denied"}
 	assert.ErrorContains(t, second(s.Next(t.Context())), "permission denied")
-}
-
-type unwritable struct{ *storetest.Memory }
-
-func (u unwritable) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
-	if version == 0 {
-		return u.Memory.Swap(ctx, key, version, value)
-	}
-	return 0, &stores.DamagedError{Key: key, Problem: "permission denied"}
 }
 
 // TestCreateAnew deletes sequences that were granted numbers, and creates others: each begins
@@ -264,7 +256,7 @@ func TestDefinitionJSON(t *testing.T) {
 	for _, text := range []string{`{"stride":2}`, `{"offset":1}`, `{"mode":"fast"}`, `{"start":"1"}`} {
 		assert.Error(t, json.Unmarshal([]byte(text), new(sequence.Definition)), text)
 	}
-	assert.Equal(t, "segmented, from 1, steps of 16 to 1000000", sequence.Definition{Start: 1}.String())
+	assert.Equal(t, "segmented, from 1, 16 to 1000000 reserved at a time", sequence.Definition{Start: 1}.String())
 	assert.Equal(t, "ordered, from 1 to 99, stride 2 with offset 1", sequence.Definition{Start: 1, Max: 99, Mode: ordered, Stride: sequence.Every(2, 1)}.String())
 }
 

@@ -15,8 +15,7 @@ type call struct {
 	prev, next *call // guarded by mu; nil when it is in no queue
 	n          uint64
 	arrival    uint64
-	index      uint64        // of a call that is served in ordered mode
-	mark       uint64        // with it: of the memory that it was granted to
+	result     result        // of a call that is served in ordered mode
 	until      time.Duration // elapsed time at which a call without a deadline ends; else 0
 	done       chan result   // capacity 1: the queue sends once, when the call leaves it served or failed
 }
@@ -65,7 +64,7 @@ func (s *Sequence) wait(ctx context.Context, n uint64) (uint64, error) {
 var errEnded = errors.New("ended")
 
 // join puts a call at the end of the queue, and starts a refill if none runs. It fails if
-// the sequence is closed, or if such a call has failed a moment ago for good.
+// the sequence is closed, or if a call like this one has just failed for good.
 func (s *Sequence) join(n uint64, limited bool) (*call, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,7 +84,7 @@ func (s *Sequence) join(n uint64, limited bool) (*call, error) {
 	}
 	c.prev, c.next = s.ring.prev, &s.ring
 	c.prev.next, c.next.prev = c, c
-	s.begin()
+	s.start()
 	return c, nil
 }
 
@@ -163,7 +162,7 @@ func (s *Sequence) serveOrdered(index, end, upto uint64) (served []*call) {
 			return false
 		case c.n <= end-index:
 			s.remove(c)
-			c.index, c.mark = index, s.mark
+			c.result = result{index: index, mark: s.mark}
 			served = append(served, c)
 			index += c.n
 		case c.n > r.Left():
@@ -184,12 +183,12 @@ func (s *Sequence) ask() {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.begin()
+	s.start()
 }
 
-// begin starts the goroutine that refills, unless it runs. It ends when there is nothing to
+// start starts the goroutine that refills, unless it runs. It ends when there is nothing to
 // do, or soon after Close.
-func (s *Sequence) begin() {
+func (s *Sequence) start() {
 	if s.config.await == nil && !s.closing && s.busy.CompareAndSwap(false, true) {
 		go s.refill()
 	}
@@ -265,7 +264,7 @@ func (s *Sequence) gather() {
 // turn, or the sequence is closed.
 func (s *Sequence) pause() {
 	s.mu.Lock()
-	until := s.turns.until
+	until := s.pauses.until
 	if f := &s.failure; f.err != nil && !f.final {
 		until = max(until, f.until)
 	}
@@ -339,7 +338,7 @@ func (s *Sequence) noted(err error) (level slog.Level, message string, attrs []a
 	pause := time.Second
 	switch {
 	case conflict:
-		pause = 0 // turns says when
+		pause = 0 // pauses says when
 	case f.count < 6 && kind.Retryable():
 		pause = 20 * time.Millisecond << f.count
 	}

@@ -17,12 +17,12 @@ var (
 	ErrClosed = errors.New("sequence is closed: open it again")
 	// ErrNotFound: the store has no sequence of this name.
 	ErrNotFound = stores.Refused.New("no such sequence")
-	// ErrDeleted: the sequence was deleted, and perhaps created anew since it was opened. With ErrNotFound:
-	// it is to be created anew, or opened in another store that continues it.
+	// ErrDeleted: the sequence was deleted, and perhaps created anew since it was opened. Together with
+	// ErrNotFound: create it anew, or open it in the store that continues it.
 	ErrDeleted = stores.Refused.New("sequence was deleted")
-	// ErrByPeriod: the sequence is by period, and has no numbers of its own: see [OpenPeriods]. With
-	// ErrNotFound: it would be a period of one. No period has such a name, or, from Inspect, no number of it was
-	// taken yet.
+	// ErrByPeriod: the sequence is by period, and has no numbers of its own: see [OpenPeriods]. Together with
+	// ErrNotFound, the name is that of a period: no period has such a name, or, from Inspect, no number of it
+	// was taken yet.
 	ErrByPeriod = stores.Refused.New("the sequence is by period")
 	// ErrStore: an operation of the store failed; the cause is wrapped, and [stores.KindOf]
 	// tells whether the store refused it. A write may have taken effect all the same; a
@@ -67,10 +67,11 @@ func exhausted(name string, r cell.Sequence, asked, left uint64) *ExhaustedError
 }
 
 func (e *ExhaustedError) Error() string {
+	remedy := "raise the maximum with tickflake sequence set, or begin another sequence"
 	if e.End {
-		return fmt.Sprintf("sequence %q has %d numbers left up to the end of its range, %d, and the call asked for %d: begin another sequence", e.Name, e.Left, e.Max, e.Asked)
+		remedy = "that is the end of its range, so begin another sequence"
 	}
-	return fmt.Sprintf("sequence %q has %d numbers left up to its maximum %d, and the call asked for %d: raise the maximum with tickflake sequence set, or begin another sequence", e.Name, e.Left, e.Max, e.Asked)
+	return fmt.Sprintf("sequence %q has %d numbers left up to its maximum %d, and the call asked for %d: %s", e.Name, e.Left, e.Max, e.Asked, remedy)
 }
 
 // Is reports whether target is [stores.Refused].

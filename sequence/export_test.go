@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/tickflake/tickflake/internal/count"
-	"github.com/tickflake/tickflake/stores"
 )
 
 // The simulation of a fleet sees and replaces these parts of a Sequence.
@@ -27,14 +26,3 @@ func (s *Sequence) Machine() count.Machine { return s.machine }
 
 // Used is the first index that the window has not handed out.
 func (s *Sequence) Used() uint64 { return s.window.Used() }
-
-// Clone returns a Sequence with a copy of what s knows, as a snapshot that is restored beside
-// its original has, on a store of its own. It has not the numbers of the window, which Restored
-// takes back.
-func (s *Sequence) Clone(store stores.Store, options ...Option) *Sequence {
-	config, err := configure(options)
-	if err != nil {
-		panic(err)
-	}
-	return newSequence(config, store, s.name, s.machine)
-}

@@ -57,6 +57,7 @@ func TestCloseGoesOn(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		require.ErrorIs(t, s.CloseContext(ctx), sequence.ErrNotGivenBack)
+		require.ErrorIs(t, second(s.Next(t.Context())), sequence.ErrClosed, "9 are reserved")
 		set(storetest.None)
 		time.Sleep(sequence.DefaultTimeout)
 		synctest.Wait()
@@ -167,7 +168,9 @@ func TestWentBack(t *testing.T) {
 			nextN(t, forgotten, 100)
 			synctest.Wait()
 			empty()
-			a, b := open(t, store, d), open(t, store, d)
+			a, b, late := open(t, store, d), open(t, store, d), open(t, store, d)
+			next(t, late)
+			synctest.Wait()
 			restore := store.Snapshot()
 			for range 100 {
 				next(t, a)
@@ -199,6 +202,10 @@ func TestWentBack(t *testing.T) {
 				assert.GreaterOrEqual(t, next(t, s), int64(5000))
 				require.NoError(t, s.Close())
 			}
+			for next(t, late) < 5000 {
+				synctest.Wait()
+			}
+			assert.Equal(t, mode == segmented, late.Stats().Lost > 0, "it did not read the mark, and others may have its numbers")
 			assert.ErrorIs(t, second(forgotten.NextN(t.Context(), 100)), sequence.ErrDeleted)
 			assert.False(t, inspect(t, store).WentBack)
 		})

@@ -23,13 +23,6 @@ func (f *fleet) fault(kind fleettest.FaultKind, m *fleettest.Machine) {
 	}
 	p := f.all[at]
 	i := f.Rng.IntN(len(f.cells))
-	if kind == clone {
-		if len(f.Processes) < f.MostProcesses {
-			p.cloned = true
-			m.StartLater(f.Between(0, f.Period))
-		}
-		return
-	}
 	f.Tally["changes"]++
 	p.Spawn("admin", func(t *fleettest.Thread) {
 		ctx, end := t.Within(2 * f.Period)

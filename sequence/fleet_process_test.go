@@ -19,14 +19,11 @@ type process struct {
 	*fleettest.Process
 	f       *fleet
 	opened  []*opened
-	origin  *process // whose memory it has a copy of, or nil
 	issuers int
 	known   map[string]bool // by the name of a write: it was told that it has landed
 
 	closed bool // a Close has returned
 	clean  bool // all sequences were closed, and the rests are settled
-	cloned bool
-	untold bool // it is a clone, and not all of its sequences are told so
 }
 
 // opened is a Sequence of a process.
@@ -50,11 +47,6 @@ func (s *opened) life() *life { return s.c.lives[s.id] }
 
 func (f *fleet) launch(base *fleettest.Process) fleettest.Program {
 	p := &process{Process: base, f: f, known: map[string]bool{}}
-	for _, o := range f.all {
-		if o.M == base.M && o.cloned {
-			p.origin, o.cloned = o, false
-		}
-	}
 	f.all = append(f.all, p)
 	return p
 }
@@ -66,15 +58,7 @@ func (p *process) Main(t *fleettest.Thread) {
 		p.operate()
 		return
 	}
-	if p.origin != nil && !p.origin.Closing {
-		f.Tally["clones"]++
-		for i, o := range p.origin.opened {
-			p.add(i, o.s.Clone(p.client(), p.options()...))
-		}
-		p.untold = true
-		p.Restored(t)
-		p.untold = false
-	} else if err := p.open(t); err != nil {
+	if err := p.open(t); err != nil {
 		t.Tracef("cannot start: %v", err)
 		p.expect(t, err)
 		p.Replace(f.Between(f.Period/16, f.Period/2))
@@ -245,9 +229,8 @@ func (p *process) issue(t *fleettest.Thread, round int) error {
 	return err
 }
 
-// Ready reports whether p has opened its sequences. A clone that closes one before it is told gives back what its
-// original has.
-func (p *process) Ready() bool { return len(p.opened) == len(p.f.cells) && !p.untold }
+// Ready reports whether p has opened its sequences.
+func (p *process) Ready() bool { return len(p.opened) == len(p.f.cells) }
 
 // Close closes p in good order.
 func (p *process) Close(t *fleettest.Thread) bool {

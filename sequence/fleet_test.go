@@ -64,7 +64,6 @@ const (
 	raise                                 // Set raises, or would lower, the next number
 	maximum                               // Set changes the maximum
 	recreate                              // the sequence is deleted, and created anew
-	clone                                 // the memory of a process runs twice
 	last
 )
 
@@ -139,7 +138,6 @@ func (f *fleet) drawSequences() {
 	f.Store = f.NewStore(keys)
 	f.Store.Landed = func(p *fleettest.Process, i int, value []byte) { f.cells[i].landed(p, decode(value)) }
 	f.Store.Rewound = func(i int, value []byte) { f.cells[i].rewound(decode(value)) }
-	f.Store.Text = func(value []byte) string { return text(decode(value)) }
 }
 
 func decode(value []byte) cell.Sequence {

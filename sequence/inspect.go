@@ -53,7 +53,7 @@ func (i Info) Continued() (d Definition, ok bool) {
 // an argument is out of range or nil, or wrap [ErrStore], or [stores.ErrDamaged] for a cell
 // that cannot be read. They are safe for use by several goroutines at once.
 func Create(ctx context.Context, store stores.Store, name string, d Definition, options ...CreateOption) error {
-	a, err := newAdmin(ctx, store, name)
+	a, err := newAdmin(store, name)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func FromStart() CreateOption { return func(c *creation) { c.fromStart = true } 
 
 // Inspect returns the state of a sequence. The error wraps [ErrNotFound] if there is none.
 func Inspect(ctx context.Context, store stores.Store, name string) (Info, error) {
-	a, err := newAdmin(ctx, store, name)
+	a, err := newAdmin(store, name)
 	if err != nil {
 		return Info{}, err
 	}
@@ -134,18 +134,23 @@ type Change struct {
 // reserved until then. The error wraps [ErrLowered] if the change would grant a number twice,
 // and [ErrNotFound] if there is no such sequence; then nothing is changed.
 func Set(ctx context.Context, store stores.Store, name string, change Change) (before, after Info, err error) {
-	a, err := newAdmin(ctx, store, name)
+	a, err := newAdmin(store, name)
 	if err == nil && change == (Change{}) {
 		err = &stores.OptionError{Option: "change", Err: errors.New("nothing is to be changed: give at least one field")}
 	}
 	if err != nil {
 		return Info{}, Info{}, err
 	}
-	was, is, err := a.change(ctx, func(r cell.Sequence) (cell.Sequence, error) { return changed(name, r, change) })
+	was, is, err := a.rewrite(ctx, func(found count.Cell) (cell.Sequence, error) {
+		if found.Version == 0 || found.Record.Deleted {
+			return found.Record, a.missing(ctx, found)
+		}
+		return changed(name, found.Record, change)
+	})
 	if err != nil {
 		return Info{}, Info{}, err
 	}
-	return infoOf(name, was), infoOf(name, is), nil
+	return infoOf(name, was.Record), infoOf(name, is.Record), nil
 }
 
 // Delete deletes a sequence, and returns its last state. Processes that use it stop at their
@@ -158,7 +163,7 @@ func Set(ctx context.Context, store stores.Store, name string, change Change) (b
 // goes on where this one ends, while processes still use up what they have reserved. Continue it in one
 // place only, and do not create it here again. A second call returns the same, until it is.
 func Delete(ctx context.Context, store stores.Store, name string) (Info, error) {
-	a, err := newAdmin(ctx, store, name)
+	a, err := newAdmin(store, name)
 	if err != nil {
 		return Info{}, err
 	}
@@ -170,7 +175,7 @@ func Delete(ctx context.Context, store stores.Store, name string) (Info, error) 
 		case r.Deleted:
 			return r, errDone
 		case r.Lost: // the next sequence of this name would begin too low
-			return r, lostError(name, r)
+			return r, lostError(name, r, marked)
 		}
 		r.Deleted = true
 		return r, nil
@@ -187,7 +192,7 @@ type admin struct {
 	name  string
 }
 
-func newAdmin(ctx context.Context, store stores.Store, name string) (admin, error) {
+func newAdmin(store stores.Store, name string) (admin, error) {
 	return admin{calls: callsOf(store, name, 0), name: name}, checkArguments(store, name)
 }
 
@@ -264,17 +269,6 @@ func (a *admin) create(ctx context.Context, d Definition, c creation) (count.Cel
 	return made, err
 }
 
-// change changes the cell of a sequence that exists. With an error, is has what was found.
-func (a *admin) change(ctx context.Context, change func(cell.Sequence) (cell.Sequence, error)) (was, is cell.Sequence, err error) {
-	from, to, err := a.rewrite(ctx, func(found count.Cell) (cell.Sequence, error) {
-		if found.Version == 0 || found.Record.Deleted {
-			return found.Record, a.missing(ctx, found)
-		}
-		return change(found.Record)
-	})
-	return from.Record, to.Record, err
-}
-
 // errDone says that a cell is as it is to be.
 var errDone = errors.New("done")
 
@@ -315,11 +309,7 @@ func (a *admin) rewrite(ctx context.Context, next func(count.Cell) (cell.Sequenc
 			unknown = err
 		}
 	}
-	return was, is, a.busy()
-}
-
-func (a *admin) busy() error {
-	return drive.Busy(fmt.Sprintf("sequence %q: %d writes in a row met those of other processes: try again", a.name, drive.InARow))
+	return was, is, drive.Busy(fmt.Sprintf("sequence %q: %d writes in a row met those of other processes: try again", a.name, drive.InARow))
 }
 
 // changed applies a change to a record.

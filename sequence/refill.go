@@ -57,8 +57,8 @@ type driver struct {
 	copied  bool    // a copy was noticed, as the log is to be told
 	unclear uint64  // how many numbers were given up, as the log is to be told
 	refused uint64  // the version of the last swap that met a conflict, or 0
-	damaged error   // of the last swap: the cell may be readable
-	lags    bool    // the last read showed that version: one that was replaced never recurs
+	damaged error   // of the last swap, if it found the cell damaged: a read may succeed
+	lags    bool    // the last read showed that version, which was replaced: it is out of date
 }
 
 func (d *driver) Lock() { d.mu.Lock() }
@@ -68,7 +68,7 @@ func (d *driver) Unlock() {
 	d.served, d.copied, d.unclear = nil, false, 0
 	d.mu.Unlock()
 	for _, c := range served {
-		c.done <- result{index: c.index, mark: c.mark}
+		c.done <- c.result
 	}
 	if copied {
 		d.config.log.Warn("sequence: memory was restored, and its numbers are left to the original", "sequence", d.name, "by", d.config.page.By)
@@ -126,7 +126,7 @@ func (d *driver) Do(ctx context.Context) (err error) {
 	case count.Swap:
 		began := s.config.elapsed()
 		r.Version, err = swapCell(ctx, &s.store, s.name, op.Version, op.Record)
-		s.takeTurns(began, err)
+		s.noteWrite(began, err)
 	}
 	switch {
 	case err == nil:
@@ -174,10 +174,14 @@ func (d *driver) apply(e count.Event) (settled bool, err error) {
 		err = fmt.Errorf("sequence %q: %w by another process: open it again if it was created anew", s.name, ErrDeleted)
 	case count.Marked:
 		s.lose(e.Lost)
-		err = lostError(s.name, e.Cell.Record)
+		err = lostError(s.name, e.Cell.Record, marked)
 	case count.WentBack:
 		s.lose(e.Lost)
-		err = s.wentBack(e.Cell)
+		state := "its cell is gone"
+		if e.Cell.Version != 0 {
+			state = fmt.Sprintf("its next number is %d", e.Cell.Record.Number(e.Cell.Record.Next))
+		}
+		err = lostError(s.name, s.machine.Known().Record, state)
 	}
 	return true, err
 }
@@ -194,24 +198,24 @@ func (d *driver) Busy() error {
 	return drive.Busy(fmt.Sprintf("sequence %q: %d writes in a row met those of other processes: it is written too often; use larger steps, or one service for all processes", d.name, drive.InARow))
 }
 
-// takeTurns notes a write that began at an elapsed time.
-func (s *Sequence) takeTurns(began time.Duration, err error) {
+// noteWrite notes a write that began at an elapsed time.
+func (s *Sequence) noteWrite(began time.Duration, err error) {
 	elapsed := s.config.elapsed()
 	took := max(elapsed-began, 0) // a clock may go back
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case err == nil:
-		s.turns.wrote(elapsed, took, s.config.timeout/4) // or calls without a deadline would fail on a slow store
+		s.pauses.wrote(elapsed, took, s.config.timeout/4) // or calls without a deadline would fail on a slow store
 	case errors.Is(err, stores.ErrConflict):
-		s.turns.conflict(elapsed, took)
+		s.pauses.conflict(elapsed, took)
 	}
 }
 
 // The caller of the following methods holds mu.
 
-// wanted is how many indexes a refill would have, and the fewest of use. It gives the reserved
-// numbers to the calls that wait, and counts what the others want.
+// wanted is how many indexes a refill is to ask for, and how many it needs at least. It gives the
+// reserved numbers to the calls that wait, and counts what the others want.
 func (s *Sequence) wanted() (want, need uint64) {
 	r := s.machine.Known().Record
 	if s.ordered {
@@ -296,7 +300,7 @@ func (s *Sequence) suspect() {
 	s.held += s.machine.Unused(s.window.Used())
 }
 
-// returned gives ranges to the window that were taken back on a suspicion.
+// returned gives the window the ranges that were taken back on a suspicion.
 func (s *Sequence) returned(ranges []count.Range) {
 	if !s.revoked {
 		return
@@ -339,18 +343,11 @@ func (s *Sequence) exhausted() error {
 	return exhausted(s.name, s.machine.Known().Record, left+1, left)
 }
 
-// wentBack is the error of a process that found that the store has lost writes.
-func (s *Sequence) wentBack(found count.Cell) error {
-	state := "its cell is gone"
-	if found.Version != 0 {
-		state = fmt.Sprintf("its next number is %d", found.Record.Number(found.Record.Next))
-	}
-	return drive.Wrap(fmt.Sprintf("%v: sequence %q had granted all numbers up to %d, and %s: the store was restored from a backup, or failed over to a replica that was behind. Numbers up to there may have been issued twice. No process is granted a number until you raise the next one above all that are in use: tickflake sequence set %s --next N",
-		stores.ErrWentBack, s.name, s.machine.Known().Record.LastNumber(), state, s.name), stores.ErrWentBack)
-}
+// marked is the state of a store that another process has found.
+const marked = "a process found that the store had lost numbers"
 
-// lostError is the error for a cell in which a process has noted that the store lost writes.
-func lostError(name string, r cell.Sequence) error {
-	return drive.Wrap(fmt.Sprintf("%v: a process found that the store had lost numbers of sequence %q, which had granted all up to %d: numbers may have been issued twice. No process is granted a number until you raise the next one above all that are in use: tickflake sequence set %s --next N",
-		stores.ErrWentBack, name, r.LastNumber(), name), stores.ErrWentBack)
+// lostError is the error for a sequence of which the store has lost writes. state is what is in the store.
+func lostError(name string, r cell.Sequence, state string) error {
+	return drive.Wrap(fmt.Sprintf("%v: sequence %q had granted all numbers up to %d, and %s: the store was restored from a backup, or failed over to a replica that was behind. Numbers up to there may have been issued twice. No process is granted a number until you raise the next one above all that are in use: tickflake sequence set %s --next N",
+		stores.ErrWentBack, name, r.LastNumber(), state, name), stores.ErrWentBack)
 }

@@ -54,7 +54,7 @@ type Sequence struct {
 	restored bool       // the window was revoked, and the machine is to be told
 	mark     uint64     // the marker of the page in the memory that all grants since were made to
 	rate     rate
-	turns    turns
+	pauses   pauses
 	// machine decides what is written to the store. What it says has happened is carried out
 	// before mu is unlocked, so that no Close and no Restored comes in between.
 	machine count.Machine
@@ -129,22 +129,18 @@ func Open(ctx context.Context, store stores.Store, name string, options ...Optio
 	case found.Record.Period != "":
 		return nil, byPeriodError(name, found.Record)
 	case found.Record.Lost:
-		return nil, lostError(name, found.Record)
+		return nil, lostError(name, found.Record, marked)
 	}
-	return newSequence(c, store, name, count.New(found, found.Record.Mode == Ordered.String())), nil
-}
-
-// newSequence returns a Sequence of what is known of the cell.
-func newSequence(c *config, store stores.Store, name string, known count.Machine) *Sequence {
-	r := known.Known().Record
+	r := found.Record
 	s := &Sequence{
 		window: window.NewNumbers(), first: r.Start + r.Offset, stride: r.Stride,
 		config: c, store: callsOf(store, name, c.timeout), name: name, ordered: r.Mode == Ordered.String(), done: make(chan struct{}),
-		random: cell.Token, machine: known, mark: c.page.Marker.Load(), rate: rate{at: c.elapsed()}, turn: drive.NewTurn(),
+		random: cell.Token, mark: c.page.Marker.Load(), rate: rate{at: c.elapsed()}, turn: drive.NewTurn(),
 	}
 	s.window.Watch(c.page.Marker)
+	s.machine = count.New(found, s.ordered)
 	s.ring.next, s.ring.prev = &s.ring, &s.ring
-	return s
+	return s, nil
 }
 
 // Next returns the next number. In segmented mode it mostly takes a number that is reserved

@@ -17,14 +17,6 @@ func (m *Machine) nextClose(in Input) Op {
 	return in.write(Close, c, r, Range{low, c.Record.Next})
 }
 
-// doneClose notes the outcome of a give-back.
-func (m *Machine) doneClose(op Op, r Result) []Event {
-	if !m.wrote(op, r) {
-		return nil
-	}
-	return m.giveBack(op.Range)
-}
-
 // giveBack notes that a range is not ours any more.
 func (m *Machine) giveBack(back Range) []Event {
 	var owned []Range

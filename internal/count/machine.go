@@ -246,10 +246,8 @@ func (m *Machine) Done(in Input, op Op, r Result) []Event {
 		m.sealed, m.used = true, r.Used
 	case op.Kind == Read && r.Status == OK:
 		return m.doneRead(in, r.Cell)
-	case op.Why == Refill:
-		return m.doneRefill(op, r)
-	case op.Why == Close:
-		return m.doneClose(op, r)
+	case op.Why == Refill, op.Why == Close:
+		return m.wrote(op, r)
 	case op.Why == Mark:
 		return m.doneMark(in, op, r)
 	}
@@ -275,18 +273,26 @@ func (in *Input) write(why Why, c Cell, r cell.Sequence, grant Range) Op {
 	return Op{Kind: Swap, Why: why, Version: c.Version, Record: r, Range: grant, Upto: in.Arrived}
 }
 
-// wrote notes the outcome of a refill or a give-back, and reports whether it has landed. After a
-// conflict, too, it may have: a driver may have sent it twice.
-func (m *Machine) wrote(op Op, r Result) bool {
+// wrote notes the outcome of a refill or a give-back. After a conflict, too, it may have landed: a driver may have
+// sent it twice.
+func (m *Machine) wrote(op Op, r Result) []Event {
+	p := Pending{Name: op.Record.Write, Range: op.Range, Back: op.Why == Close, Upto: op.Upto} // (6)
 	if r.Status == OK {
 		m.known, m.pending = Cell{r.Version, op.Record}, nil
-		return true
+		return m.landed(p)
 	}
 	m.doubt = true
 	if len(m.pending) >= maxPending {
 		m.pending = m.pending[1:]
 	}
-	p := Pending{Name: op.Record.Write, Range: op.Range, Back: op.Why == Close, Upto: op.Upto} // (6)
 	m.pending = append(slices.Clip(m.pending), p)
-	return false
+	return nil
+}
+
+// landed notes that a write of ours has taken effect.
+func (m *Machine) landed(p Pending) []Event {
+	if p.Back {
+		return m.giveBack(p.Range)
+	}
+	return m.grant(p.Range, p.Upto)
 }

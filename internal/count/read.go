@@ -89,15 +89,10 @@ func (m *Machine) doneRead(in Input, c Cell) []Event {
 	}
 	m.back = back{}
 	for _, p := range m.pending {
-		switch {
-		case !names(c, p.Name): // (4)
-			continue
-		case p.Back:
-			events = append(events, m.giveBack(p.Range)...)
-		default:
-			events = append(events, m.grant(p.Range, p.Upto)...)
+		if names(c, p.Name) { // (4)
+			events = append(events, m.landed(p)...)
+			break // (5)
 		}
-		break // (5)
 	}
 	m.learn(c)
 	m.doubt, m.fresh = false, true

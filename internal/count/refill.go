@@ -34,14 +34,6 @@ func (m *Machine) take(in Input) (n uint64, enough bool) {
 	return n, n > 0 && n+room >= in.Need
 }
 
-// doneRefill notes the outcome of a refill.
-func (m *Machine) doneRefill(op Op, r Result) []Event {
-	if !m.wrote(op, r) {
-		return nil
-	}
-	return m.grant(op.Range, op.Upto)
-}
-
 // grant notes that a range is ours. One that adjoins the last extends it.
 func (m *Machine) grant(r Range, upto uint64) []Event {
 	m.top = r.To

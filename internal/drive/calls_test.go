@@ -96,6 +96,7 @@ func TestErrors(t *testing.T) {
 		{&stores.DamagedError{Key: "k", Problem: "p"}, nil, "", "", false},
 		{errors.New("no\nroute"), nil, "", "store does not answer: %s k: no; route", true},
 		{errors.New("no"), nil, "it", "store does not answer: %s it: no", true},
+		{errors.New("disk: list it, read it, swap it, lock it: no"), nil, "it", "store does not answer: disk: list it, read it, swap it, lock it: no%.0s", true},
 		{stores.Refused.New("no"), nil, "", "store refuses: %s k: no", true},
 		{stores.ErrOverloaded, nil, "", stores.ErrOverloaded.Error() + ": %s k: " + stores.ErrOverloaded.Error(), true},
 		{errors.New("no"), late, "", stores.ErrOverloaded.Error() + ", and woke 1.5s late since 1970-01-01T00:00:00Z: %s k: no", true},
@@ -200,7 +201,15 @@ type gaveUp struct{}
 func (*gaveUp) Error() string        { return "gave up" }
 func (*gaveUp) Is(target error) bool { return target == context.DeadlineExceeded }
 
-func TestPrintable(t *testing.T) {
+func TestTexts(t *testing.T) {
+	busy := drive.Busy("text")
+	require.EqualError(t, busy, "text")
+	require.ErrorIs(t, busy, drive.ErrStore)
+	require.ErrorIs(t, busy, stores.ErrConflict)
+	require.Equal(t, "a; b; c", drive.OneLine(errors.New("a\r\nb\rc")))
 	require.Equal(t, "höst 7, process 3", drive.Printable("höst 7, process 3"))
 	require.Equal(t, "a?b?[2J\ufffd?", drive.Printable("a\nb\x1b[2J\xff\u202e"))
+	for x, want := range map[any]bool{nil: true, (*storetest.Memory)(nil): true, storetest.NewMemory(): false, "": false} {
+		require.Equal(t, want, drive.IsNil(x))
+	}
 }

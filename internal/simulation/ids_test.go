@@ -158,23 +158,14 @@ func (p *ids) node() int64 { return p.Int64N(1 << p.layout.NodeBits) }
 func (p *ids) strategy() strategies.Strategy {
 	d := time.Duration(1+p.IntN(8)) * pick(p.run, ms/2, ms)
 	chain := strategies.Chain(strategies.BorrowUpTo(d), strategies.WaitUpTo(3*d))
-	switch p.IntN(6) {
+	p.borrow = pick(p.run, 0, forever, d)
+	switch p.borrow {
 	case 0:
-		return strategies.Reject()
-	case 1:
-		return strategies.WaitUpTo(d)
-	case 2:
-		p.borrow = forever
+		return pick(p.run, strategies.Reject(), strategies.WaitUpTo(d))
+	case forever:
 		return strategies.LastTimestampPlusOne()
-	case 3:
-		p.borrow = d
-		return strategies.BorrowUpTo(d)
-	case 4:
-		p.borrow = d
-		return chain
 	}
-	p.borrow = d
-	return strategies.Func(chain.Decide) // which the generator asks for each ID
+	return pick[strategies.Strategy](p.run, strategies.BorrowUpTo(d), chain, strategies.Func(chain.Decide)) // the last is asked for each ID
 }
 
 // now is the wall's tick.

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// turns lets other processes write. The process that wrote last knows the version of the cell
+// pauses let other processes write. The process that wrote last knows the version of the cell
 // and needs one operation for its next write, while the others must read first: under load it
 // would come first each time.
-type turns struct {
+type pauses struct {
 	until  time.Duration // elapsed time before which the next refill does not begin
 	shared time.Duration // until then, other processes are known to write as well
 	last   time.Duration // elapsed time of the last write
@@ -25,19 +25,19 @@ const (
 
 // wrote notes a write of this process, which took a time, and ended at an elapsed time. A pause
 // is at most most.
-func (t *turns) wrote(elapsed, took, most time.Duration) {
-	if elapsed-took-t.last > 2*took { // it was idle in between
-		t.streak = 0
+func (p *pauses) wrote(elapsed, took, most time.Duration) {
+	if elapsed-took-p.last > 2*took { // it was idle in between
+		p.streak = 0
 	}
-	t.streak++
-	t.last = elapsed
-	if t.streak >= longStreak || t.streak >= sharedStreak && elapsed < t.shared {
+	p.streak++
+	p.last = elapsed
+	if p.streak >= longStreak || p.streak >= sharedStreak && elapsed < p.shared {
 		// The others need a read and a swap.
-		t.until, t.streak = elapsed+min(2*took+rand.N(took+1), most), 0
+		p.until, p.streak = elapsed+min(2*took+rand.N(took+1), most), 0
 	}
 }
 
 // conflict notes that another process wrote.
-func (t *turns) conflict(elapsed, took time.Duration) {
-	t.shared = elapsed + max(100*took, time.Second)
+func (p *pauses) conflict(elapsed, took time.Duration) {
+	p.shared = elapsed + max(100*took, time.Second)
 }
