@@ -5,16 +5,19 @@
 #     docker run --rm -p 127.0.0.1:6380:6380 -p 127.0.0.1:8380:8380 tickflake serve --open --plaintext
 #     docker exec CONTAINER /tickflake sequence create orders
 #
+# podman and buildah need --format docker for the health check.
+#
 # It listens at all addresses of the container, so it asks for TLS and for clients in a file of
 # --config, or for --plaintext and --open. Without a store the state is in the volume /state. Containers with
 # volumes of their own issue the same IDs: give a fleet a store by TICKFLAKE_STORE. The health command knows the
 # variables and no flags of the server: give TLS by TICKFLAKE_TLS_CERT, or an address for it by TICKFLAKE_PROBES.
-FROM --platform=$BUILDPLATFORM golang:1.26 AS build
+FROM --platform=$BUILDPLATFORM docker.io/library/golang:1.26 AS build
 ARG TARGETOS TARGETARCH
 WORKDIR /src
 COPY . .
 ENV CGO_ENABLED=0
-# .git is copied, too: the program's version is that of the tag or the commit.
+# All is copied, .git too: the program's version is that of the tag or the commit, and a file that is missing would make
+# it a changed one.
 RUN GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath -ldflags=-s -o /out/tickflake ./cmd/tickflake
 RUN mkdir -m 0700 /out/state
 

@@ -1,6 +1,6 @@
 // Command bench measures what an ID costs on this machine, beside the least that it can
-// cost, beside other generators, and beside other ways to make an ID. It writes a report
-// as HTML, as Markdown and as JSON, and its figures as text for benchstat.
+// cost, beside other generators, and beside other ways to make an ID. It writes a page of HTML
+// for people, and for machines JSON, and text for benchstat.
 //
 //	go run ./bench                          # about 14 minutes; writes bench/out/index.html
 //	go run ./bench --quick                  # about half a minute, to see how it looks
@@ -19,7 +19,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -83,6 +82,7 @@ type program struct {
 	only           []string
 	seed           uint64
 	folder, from   string
+	line           string // the command line that repeats the run
 }
 
 // execute runs one command line and returns the exit code.
@@ -97,6 +97,7 @@ func execute(ctx context.Context, p program, args []string) int {
 	flags.StringVar(&p.folder, "out", filepath.Join(root, "bench", "out"), "`DIRECTORY` to write to")
 	flags.BoolVar(&p.publish, "publish", false, "also write docs/results.md and the table of the README, if the run is complete and less than 2% of the processors' time was stolen")
 	err := flags.Parse(args)
+	p.line = strings.Join(append([]string{"go run ./bench"}, args...), " ")
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return cli.Done
@@ -106,7 +107,10 @@ func execute(ctx context.Context, p program, args []string) int {
 		err = cli.Usage(fmt.Errorf("%q is no flag; see 'go run ./bench --help'", flags.Arg(0)))
 	default:
 		p.only = strings.FieldsFunc(*only, func(r rune) bool { return r == ',' })
-		p.seed = cmp.Or(p.seed, uint64(rand.Uint32()))
+		if p.seed == 0 {
+			p.seed = uint64(rand.Uint32())
+			p.line += fmt.Sprintf(" --seed %d", p.seed)
+		}
 		err = p.run(ctx)
 	}
 	if err != nil {
@@ -148,9 +152,7 @@ func (p program) run(ctx context.Context) error {
 		}
 		return p.deliver(r)
 	}
-	published, _ := report.Read(filepath.Join(root, "docs", "results.json")) // without it, what is not measured is missing
 	r := p.measure(ctx, commit())
-	r.Published = published
 	err := p.deliver(r)
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: the report is incomplete", errors.Join(context.Cause(ctx), err))
@@ -165,16 +167,4 @@ func (p program) run(ctx context.Context) error {
 		err = errors.Join(fmt.Errorf("%d of %d sections failed", failed, len(r.Sections)), err)
 	}
 	return err
-}
-
-// line is the command line that repeats the run.
-func (p program) line() string {
-	line := "go run ./bench"
-	if p.quick {
-		line += " --quick"
-	}
-	if len(p.only) > 0 {
-		line += " --only " + strings.Join(p.only, ",")
-	}
-	return fmt.Sprintf("%s --seed %d", line, p.seed)
 }

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/tickflake/tickflake/bench/report"
@@ -23,58 +25,51 @@ func commit() string {
 	return strings.TrimSpace(string(out))
 }
 
-// deliver writes the report in all forms, and prints the summary and the names of the files, also
-// of those that are there after an error.
+// deliver writes the report as a page for people, and as JSON and text for machines, and prints the
+// summary and the names of the files, also of those that are there after an error. The JSON comes
+// first: the others can be made from it.
 func (p program) deliver(r *report.Report) error {
-	var summary bytes.Buffer
-	err := errors.Join(r.Check(), r.Summary(&summary))
-	write := func(name string, render func(*bytes.Buffer) error) {
-		var text bytes.Buffer
+	var summary, samples, page, text bytes.Buffer
+	encoder := json.NewEncoder(&samples)
+	encoder.SetEscapeHTML(false)
+	err := errors.Join(r.Check(), r.Summary(&summary), encoder.Encode(r))
+	write := func(name, text string) {
 		if err == nil {
-			err = render(&text)
-		}
-		if err == nil {
-			err = os.MkdirAll(filepath.Dir(name), 0o755)
-		}
-		if err == nil {
-			err = os.WriteFile(name, text.Bytes(), 0o644)
+			err = errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o644))
 		}
 		if err == nil && !strings.HasSuffix(name, ".svg") {
 			fmt.Fprintln(&summary, name)
 		}
 	}
-	// The JSON comes first: the others can be made from it.
-	all := func(jsonName, markdownName, charts string) {
-		write(jsonName, func(to *bytes.Buffer) error {
-			encoder := json.NewEncoder(to)
-			encoder.SetEscapeHTML(false)
-			return encoder.Encode(r)
-		})
-		write(markdownName, func(to *bytes.Buffer) error { return r.Markdown(to, filepath.Base(charts)) })
-		for name, svg := range r.Charts() {
-			write(filepath.Join(charts, name), func(to *bytes.Buffer) error { to.WriteString(svg); return nil })
-		}
-	}
-	in := func(name string) string { return filepath.Join(p.folder, name) }
-	write(in("index.html"), func(to *bytes.Buffer) error { return r.HTML(to) })
-	all(in("report.json"), in("report.md"), in("charts"))
-	write(in("report.txt"), func(to *bytes.Buffer) error { return r.Benchfmt(to) })
+	write(filepath.Join(p.folder, "report.json"), samples.String())
+	err = errors.Join(err, r.HTML(&page), r.Benchfmt(&text))
+	write(filepath.Join(p.folder, "index.html"), page.String())
+	write(filepath.Join(p.folder, "report.txt"), text.String())
 	if err == nil && p.publish {
-		if err = p.publishable(r); err == nil {
-			docs := filepath.Join(root, "docs")
-			err = os.RemoveAll(filepath.Join(docs, "results")) // the charts of an older report
-			all(filepath.Join(docs, "results.json"), filepath.Join(docs, "results.md"), filepath.Join(docs, "results"))
-			write(filepath.Join(root, "bench", "targets.md"), func(to *bytes.Buffer) error { return r.TargetsMarkdown(to) })
-			readme := filepath.Join(root, "README.md")
-			write(readme, func(to *bytes.Buffer) error {
-				old, err := os.ReadFile(readme)
-				to.WriteString(withTable(string(old), readmeTable(r)))
-				return err
-			})
+		err = p.publishable(r)
+	}
+	if err == nil && p.publish {
+		files, failed := published(r)
+		err = errors.Join(failed, os.RemoveAll(filepath.Join(root, "docs", "results"))) // the charts of an older report
+		write(filepath.Join(root, "docs", "results.json"), samples.String())
+		for _, name := range slices.Sorted(maps.Keys(files)) {
+			write(filepath.Join(root, name), files[name])
 		}
 	}
 	_, printed := p.out.Write(summary.Bytes())
 	return errors.Join(err, printed)
+}
+
+// published are the files of the repository that are made of a report, by their paths from its top.
+func published(r *report.Report) (map[string]string, error) {
+	var results, targets bytes.Buffer
+	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	err = errors.Join(err, r.Markdown(&results, "results"), r.TargetsMarkdown(&targets))
+	files := map[string]string{"docs/results.md": results.String(), "bench/targets.md": targets.String(), "README.md": withTable(string(readme), readmeTable(r))}
+	for name, svg := range r.Charts() {
+		files["docs/results/"+name] = svg
+	}
+	return files, err
 }
 
 // publishable returns why a report is not fit for docs/results.md, or nil.

@@ -25,7 +25,7 @@ import (
 // the others. When ctx ends, the sections stop.
 func (p program) measure(ctx context.Context, commit string) *report.Report {
 	chosen := slices.DeleteFunc(slices.Clone(p.sections), func(s measure.Section) bool { return len(p.only) > 0 && !slices.Contains(p.only, s.ID) })
-	r := &report.Report{Schema: report.Schema, Command: p.line(), Commit: commit, Began: time.Now(), Quick: p.quick, Seed: p.seed, Machine: inspect()}
+	r := &report.Report{Schema: report.Schema, Command: p.line, Commit: commit, Began: time.Now(), Quick: p.quick, Seed: p.seed, Machine: inspect()}
 	before := measure.Times()
 	for i, s := range chosen {
 		got := report.Section{Skipped: "the run was interrupted before"}

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -124,23 +123,5 @@ func mustHold(t rapid.TB, r generatortest.Result, script generatortest.Script) {
 			how = "replay this with tickflake-chaos script FILE (and --no-lease, if the test has none)"
 		}
 		t.Fatalf("%s\n%s:\n\n%s\n", r.Violations[0], how, script)
-	}
-}
-
-// TestScriptsReplay runs a saved script once more, and expects equal figures: for the
-// generator, and for one that fails.
-func TestScriptsReplay(t *testing.T) {
-	for _, scenario := range generatortest.Catalogue() {
-		if scenario.Script.Callers > 1 {
-			continue // the Go scheduler decides
-		}
-		saved := scenario.Script.String()
-		again, err := generatortest.ParseScript(saved)
-		require.NoError(t, err, scenario.Fault)
-		for _, kind := range generatortest.ClockKinds {
-			subject := claims[0].subject(kind)
-			assert.Equal(t, generatortest.RunScript(subject, scenario.Script), generatortest.RunScript(subject, again), "%s on %s", scenario.Fault, kind)
-		}
-		assert.Equal(t, generatortest.RunScript(broken("M4"), scenario.Script), generatortest.RunScript(broken("M4"), again), scenario.Fault)
 	}
 }

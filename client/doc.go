@@ -18,7 +18,7 @@
 //
 // Take the library, package generator, where a Go process can have a node number and a store
 // of its own: it needs no server, and its IDs are never older than the call. Take the client
-// where processes are many or short-lived, or where all languages are to share one service.
+// for many or short-lived processes, or if all languages are to share one service.
 //
 // # Promises
 //
@@ -26,16 +26,15 @@
 // on no clock, and on no answer: the IDs of an answer that was lost are never issued again.
 // So the client may repeat every request.
 //
-// Order. An ID that one call of a Client returned before another call of the same Client
-// began is smaller than those of the other call. This holds when the client changes its
-// server, too: it drops IDs that are not above the last one. When the clock of the new server
-// is behind that of the old one, calls wait until it has caught up.
+// Order. If one call of a Client returned before another call of the same Client began, its IDs
+// are smaller. This also holds when the client changes its server: it drops IDs that are not
+// above the last one. If the clock of the new server is behind, calls wait until it has caught
+// up.
 //
-// Freshness. The time in an ID is at most Run.use_within of the server, 1 second by default,
-// and one tick older than the server's clock at a moment within the call. [WithFreshness]
-// asks for less. The client counts from the moment at which it asked the server, by its
-// monotonic clock, and drops IDs that are older. A time may lie in the future by as much as
-// the strategy of the server borrows.
+// Freshness. The time in an ID is older than the server's clock, at a moment within the call, by
+// at most one tick and Run.use_within of the server, 1 second by default. [WithFreshness] asks
+// for less. The client counts by its monotonic clock, from the moment when it asked the server,
+// and drops older IDs. A time may lie in the future by as much as the server's strategy borrows.
 //
 // # Not promised
 //
@@ -43,26 +42,26 @@
 // calls: one client uses the IDs that it fetched while the other fetches later ones. They are
 // ordered by time to within the freshness.
 //
-// IDs are not consecutive. IDs that are fetched and not used are never issued: when they get
-// too old, when the client changes its server, and when it is closed. [Stats] counts them.
+// IDs are not consecutive. The client drops fetched IDs that get too old, and those that are
+// left when it changes its server or is closed. [Stats] counts them.
 //
 // The monotonic clock of Linux stops while the machine is suspended. IDs that were fetched
-// before may be issued after it, and their time is older by the length of the suspend. A
-// snapshot of a virtual machine that is started twice has the same fetched IDs twice: open
-// the client after the snapshot was restored, or call [Client.Restored] before the next ID, unless the
-// machine has a VMClock: [WithVMClock].
+// before may be issued after it, and are then older by the length of the suspend. If a snapshot
+// of a virtual machine is started twice, both have the same fetched IDs. Without a VMClock
+// ([WithVMClock]), open the client after the restore, or call [Client.Restored] before the next
+// ID.
 //
 // The IDs of a fallback are neither fresh nor in order with the others, and unique only if
 // the fallback makes them so: see [WithFallback].
 //
 // # Servers
 //
-// A client begins with a server that it draws, and stays with it. When that server fails,
-// says that it is about to stop, rejects a request, or has not answered for [WithTimeout], the
-// client asks another one. It asks a server that rejected a request again after the delay that the server named, and one that
-// failed after a delay that doubles from 50 ms to a quarter of the timeout, at most 2 s, and is
-// drawn from the upper half. A call fails with
-// [ErrUnavailable] when no server has answered for [WithTimeout].
+// A client draws a server, and stays with it. When that server fails, says that it is about to
+// stop, rejects a request, or has not answered for [WithTimeout], the client asks another one.
+// If a server rejected a request, the client asks it again after the delay that the server
+// named. If it failed, that delay doubles from 50 ms to a quarter of the timeout, at most 2 s,
+// and is drawn from the upper half. A call fails with [ErrUnavailable] when no server has
+// answered for [WithTimeout].
 //
 // All servers must have the same layout. The client asks each server for it on every new
 // connection, before it takes IDs, and refuses one that has another.

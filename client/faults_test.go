@@ -224,8 +224,10 @@ func TestDelays(t *testing.T) {
 				c.failed(forIDs, c.servers[0], &failure{server: "server-1", cause: errors.New("away")})
 			}
 			assert.LessOrEqual(t, c.routes[forIDs].due()-c.now(), int64(firstDelay))
+			c.routes[forIDs].roundFailed(c.now())
 			c.succeeded(forIDs, c.servers[0])
 			assert.Zero(t, c.routes[forIDs].due())
+			assert.NoError(t, c.away(forIDs, c.now()), "the outage is over, and the next one begins anew")
 		}
 		for range 12 {
 			c.failed(forIDs, c.servers[0], &failure{server: "server-1", cause: errors.New("away")})

@@ -24,26 +24,14 @@ import (
 // an outage.
 func TestRandomFaults(t *testing.T) {
 	t.Parallel()
-	sum := &total{of: map[string]uint64{}}
-	t.Cleanup(func() {
-		for name, n := range sum.of {
-			assert.NotZero(t, n, "%s: this test shows nothing", name)
-		}
-	})
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			virtual(t, 3, func(t *testing.T, servers []*fake) { randomFaults(t, seed, servers, sum) })
+			virtual(t, 3, func(t *testing.T, servers []*fake) { randomFaults(t, seed, servers) })
 		})
 	}
 }
 
-// total adds up what happened with all seeds.
-type total struct {
-	sync.Mutex
-	of map[string]uint64
-}
-
-func randomFaults(t *testing.T, seed uint64, servers []*fake, sum *total) {
+func randomFaults(t *testing.T, seed uint64, servers []*fake) {
 	random := rand.New(rand.NewPCG(seed, 7))
 	between := func(least, most time.Duration) time.Duration {
 		return least + time.Duration(random.Int64N(int64(most-least)))
@@ -159,10 +147,5 @@ func randomFaults(t *testing.T, seed uint64, servers []*fake, sum *total) {
 	s := c.Stats()
 	assert.GreaterOrEqual(t, s.Issued, uint64(len(all)))
 	t.Logf("%+v", s)
-	sum.Lock()
-	defer sum.Unlock()
-	for name, n := range map[string]uint64{"issued": s.Issued, "expired": s.Expired, "disordered": s.Disordered,
-		"lost": s.Lost, "failures": s.Failures, "waits": s.Waits} {
-		sum.of[name] += n
-	}
+	assert.NotZero(t, min(s.Expired, s.Disordered, s.Failures, s.Waits), "this test shows nothing")
 }

@@ -59,7 +59,7 @@ func TestMetrics(t *testing.T) {
 	example, traced, prometheus := address(), address(), address()
 
 	// A copy of the dashboard, in which Prometheus collects often.
-	dir := program.DirFor(t, "")
+	dir := t.TempDir()
 	require.NoError(t, os.CopyFS(dir, os.DirFS(dashboard)))
 	config, err := os.ReadFile(filepath.Join(dashboard, "prometheus.yml"))
 	require.NoError(t, err)

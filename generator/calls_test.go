@@ -133,6 +133,9 @@ func TestQueue(t *testing.T) {
 			"sleep 5ms; go next; go next; go next; go next; go next; back 5*-; grant 1 0 100; back 5:0..3 -; sleep 1ms; back 6:0"},
 		"long waits, served by a call": {"machine default wait:1s",
 			"next 0:0; -50ms; go next; go next; back 2*-; +50ms; next 0:3; back 0:1..2; took 0s"},
+		// The clock stops. The call that sleeps for the next tick passes its turn on, to one that has waited longer.
+		"each keeps to its own bound": {"machine narrow wait:5ms",
+			"batch 4 4 0:0 0:3; go batch 20; sleep 3500us; go next; sleep 700us; freeze; sleep 1ms; back 16_1:0_4:3_exhausted:800µs/5ms+5ms -; sleep 9ms; back any"},
 		"calls that give up": {"machine narrow wait:1s",
 			"batch 4 4 0:0 0:3; go next; go next; gate false; cancel; sleep 2ms; back 2*canceled; gate true; free; next 2:0..3"},
 	})

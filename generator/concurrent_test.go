@@ -176,33 +176,3 @@ func TestNoCallStarvesAtTheCeiling(t *testing.T) {
 		}
 	}
 }
-
-// The clock stops while a batch, which has waited before, queues behind callers
-// who have not. It must not have to wait for their time to be up.
-func TestQueueKeepsToTheBoundOfEach(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		c := &wallClock{}
-		const bound = 400 * time.Millisecond
-		g := newGenerator(t, generator.WithClock(c), generator.WithLayout(narrow()), generator.WithStrategy(strategies.WaitUpTo(bound)))
-		var all sync.WaitGroup
-		all.Go(func() {
-			before := time.Now()
-			_, err := g.NextN(make([]snowflake.ID, 1_000_000))
-			assert.ErrorIs(t, err, generator.ErrExhausted)
-			assert.LessOrEqual(t, time.Since(before), bound+20*time.Millisecond)
-		})
-		time.Sleep(300 * time.Millisecond)
-		for range 8 {
-			all.Go(func() {
-				for err := error(nil); err == nil; {
-					before := time.Now()
-					_, err = g.Next()
-					assert.LessOrEqual(t, time.Since(before), bound+20*time.Millisecond)
-				}
-			})
-		}
-		time.Sleep(30 * time.Millisecond)
-		c.stop(c.Now())
-		all.Wait()
-	})
-}

@@ -45,16 +45,12 @@ func ExampleGenerator_Restored() {
 
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGUSR1, syscall.SIGUSR2)
+	defer close(signals)
 	defer signal.Stop(signals)
 	answers := make(chan string)
 	go func() {
-		for held := false; ; {
-			var s os.Signal
-			select {
-			case <-ctx.Done():
-				return
-			case s = <-signals:
-			}
+		held := false
+		for s := range signals { // until it is closed
 			switch {
 			case s == syscall.SIGUSR1 && !held:
 				gate.Lock()

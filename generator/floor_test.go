@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores/storetest"
@@ -28,8 +29,9 @@ func TestFloor(t *testing.T) {
 					require.NoError(t, err)
 					options := []generator.Option{generator.WithFloor(floor), generator.WithStrategy(strategies.BorrowUpTo(time.Minute))}
 					var keeper *lease.Keeper
+					var poller seam.Poller
 					if leased {
-						keeper, err = lease.Claim(t.Context(), storetest.NewMemory(), lease.WithLayout(layout), lease.WithClock(clock), lease.WithPolling())
+						keeper, err = lease.Claim(poller.In(t.Context()), storetest.NewMemory(), lease.WithLayout(layout), lease.WithClock(clock))
 						require.NoError(t, err)
 						options = append(options, generator.WithLease(keeper))
 					} else {
@@ -52,7 +54,7 @@ func TestFloor(t *testing.T) {
 						require.NoError(t, g.Restored(t.Context()))
 						assert.NotEqual(t, node, g.Node())
 						above()
-						_, err := keeper.Poll(t.Context())
+						_, err := poller.Poll(t.Context())
 						require.NoError(t, err)
 						clock.step(-20 * time.Second)
 						above()

@@ -198,10 +198,9 @@ func (g *Generator) Next() (snowflake.ID, error) {
 // A call that finds its slot free does not wait and does not allocate. The end
 // of ctx ends a long wait at once, and a short wait after about 2 ms at most.
 //
-// A call that has no grant waits for one. If ctx has a deadline, it waits until then;
-// else for the longest wait of its strategy, which is 0 for a strategy of your own. That
-// wait begins anew after each grant that other calls have used up. Waits for a grant and
-// waits for slots are counted apart.
+// A call without a grant waits until its deadline; without a deadline, as long as its strategy
+// waits, which is 0 for a strategy of your own. That wait begins anew after each grant that
+// other calls have used up. Waits for a grant and waits for slots are counted apart.
 //
 // Calls that wait are served in the order in which they began to wait. A waiting call is
 // overtaken only by calls that were running then, each once, and by calls that borrow by a
@@ -302,9 +301,9 @@ func (g *Generator) NextNContext(ctx context.Context, ids []snowflake.ID) (int, 
 
 // NextRun reserves up to n IDs of one node and one tick in one step, and gives up when ctx
 // ends. There are fewer than n when the tick ends before that: call again for the rest. An n
-// below 1 counts as 1. The errors are those of [Generator.NextContext]. Whoever joins several runs into one
-// answer, and counts on VMClock, looks at the lease's Stats().Copies after the last one: a copy of memory is noticed
-// for each run by itself.
+// below 1 counts as 1. The errors are those of [Generator.NextContext]. VMClock notices a copy of the memory
+// in each run by itself: a caller that joins several runs into one answer compares the lease's Stats().Copies
+// before the first and after the last.
 func (g *Generator) NextRun(ctx context.Context, n int64) (snowflake.Run, error) {
 	if err := ended(ctx); err != nil {
 		return snowflake.Run{}, err

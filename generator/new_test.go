@@ -17,15 +17,6 @@ import (
 	"github.com/tickflake/tickflake/strategies"
 )
 
-func TestNewDefaults(t *testing.T) {
-	g := newGenerator(t)
-	assert.Equal(t, snowflake.Default(), g.Layout())
-	assert.Zero(t, g.Node())
-	d, err := g.Layout().Decode(mustNext(t, g))
-	require.NoError(t, err)
-	assert.WithinDuration(t, time.Now(), d.Time, time.Minute)
-}
-
 func TestNodeParts(t *testing.T) {
 	g := newGenerator(t, generator.WithLayout(snowflake.Twitter()), generator.WithNodeParts(11, 26))
 	assert.EqualValues(t, 378, g.Node())

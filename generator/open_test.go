@@ -88,11 +88,13 @@ func TestCloseGoesOn(t *testing.T) {
 func TestOpenGivesBack(t *testing.T) {
 	other := snowflake.Default()
 	other.NodeBits, other.SequenceBits = 8, 14
+	short := snowflake.Default() // for a start below 3000
+	short.SequenceBits = 2
 	for name, opts := range map[string][]generator.Option{
 		"the claim fails": {generator.WithLeaseOptions(lease.WithWindow(-time.Second))},
 		"another layout":  {generator.WithLayout(other)},
 		"the generator fails": {generator.WithSequenceStart(strategies.StartRandom(3000)),
-			generator.WithLeaseOptions(lease.WithLayout(other), lease.WithLayout(narrowNow()))},
+			generator.WithLeaseOptions(lease.WithLayout(other), lease.WithLayout(short))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := register()
@@ -109,13 +111,6 @@ func TestOpenGivesBack(t *testing.T) {
 			}
 		})
 	}
-}
-
-// narrowNow is the narrow layout, whose sequence is too short for a start below 3000.
-func narrowNow() snowflake.Layout {
-	l := snowflake.Default()
-	l.SequenceBits = 2
-	return l
 }
 
 func TestOpenPassesOptions(t *testing.T) {
@@ -152,6 +147,7 @@ func TestLeaseOptions(t *testing.T) {
 	require.ErrorContains(t, err, "Open claims a new lease")
 	_, err = generator.New(generator.WithNode(1), generator.WithLeaseOptions(lease.WithWindow(time.Second)))
 	require.ErrorContains(t, err, "lease.Claim")
+	require.ErrorIs(t, newGenerator(t).Restored(t.Context()), generator.ErrNoLease)
 	g, err := generator.New(generator.WithLease(k), generator.WithLayout(snowflake.Default()))
 	require.NoError(t, err)
 	_, err = generator.New(generator.WithLease(k))
@@ -161,59 +157,28 @@ func TestLeaseOptions(t *testing.T) {
 	require.Error(t, err, "it is closed")
 }
 
-// TestRestored guards that a copy of the process's memory and its original issue no ID
-// twice once the copy says that it is one.
-func TestRestored(t *testing.T) {
-	register()
-	g, err := generator.Open(t.Context(), "opentest://")
-	require.NoError(t, err)
-	defer g.Close()
-	node := g.Node()
-	before := mustNext(t, g)
-	require.NoError(t, g.Restored(t.Context()))
-	assert.NotEqual(t, node, g.Node())
-	assert.Greater(t, mustNext(t, g), before)
-
-	alone, err := generator.New(generator.WithNode(1))
-	require.NoError(t, err)
-	require.ErrorIs(t, alone.Restored(t.Context()), generator.ErrNoLease)
-}
-
-// TestCopied guards that each call notices that its memory was copied, and that the copy leaves the number to its
-// original, also when it ends.
+// TestCopied guards that a copy of the memory issues with another number once the device or the program says that it is
+// one, and leaves the first to its original, also when it ends; internal/simulation copies it amid each call.
 func TestCopied(t *testing.T) {
 	device, cells := vmclocktest.New(t), storetest.NewMemory()
 	keeper, err := lease.Claim(t.Context(), cells, lease.WithVMClock(device.Path), lease.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
 	g, err := generator.New(generator.WithLease(keeper))
 	require.NoError(t, err)
-	stream, one := g.Stream(), make([]snowflake.ID, 1)
-	calls := map[string]func() (snowflake.ID, error){
-		"Next":      g.Next,
-		"NextN":     func() (snowflake.ID, error) { _, err := g.NextN(one); return one[0], err },
-		"NextRun":   func() (snowflake.ID, error) { run, err := g.NextRun(t.Context(), 1); return run.First, err },
-		"NextAfter": func() (snowflake.ID, error) { return g.NextAfter(t.Context(), 0) },
-		"a stream":  stream.Next,
-	}
-	nodes, copies := map[int64]bool{}, uint64(0)
-	check := func(name string, issue func() (snowflake.ID, error)) {
-		id, err := issue()
-		require.NoError(t, err, name)
-		d, err := g.Layout().Decode(id)
-		require.NoError(t, err)
-		assert.False(t, nodes[d.Node], "%s: the number of an original", name)
-		nodes[d.Node] = true
+	for copies := range uint64(3) {
+		node := g.Node()
 		device.Copy()
-		copies++
+		assert.Equal(t, copies+1, keeper.Stats().Copies, "at once")
+		mustNext(t, g)
+		assert.NotEqual(t, node, g.Node())
+		node = g.Node()
+		before := mustNext(t, g)
+		require.NoError(t, g.Restored(t.Context()))
+		assert.NotEqual(t, node, g.Node())
+		assert.Greater(t, mustNext(t, g), before)
+		assert.Equal(t, copies+1, keeper.Stats().Copies, "the device said so first")
 	}
-	for name, issue := range calls {
-		check(name, issue)
-	}
-	check("and again", g.Next)
-	require.NoError(t, g.Restored(t.Context()))
-	assert.Equal(t, copies, keeper.Stats().Copies, "the device said so first, and the count does not fall")
 	device.Copy()
-	copies++
 	key := cell.NodeKey(g.Node())
 	before, err := cells.Read(t.Context(), key)
 	require.NoError(t, err)
@@ -221,8 +186,6 @@ func TestCopied(t *testing.T) {
 	after, err := cells.Read(t.Context(), key)
 	require.NoError(t, err)
 	assert.Equal(t, before, after, "a copy does not release")
-	assert.Equal(t, copies, keeper.Stats().Copies)
-	device.Copy()
-	assert.Equal(t, copies+1, keeper.Stats().Copies, "at once")
+	assert.EqualValues(t, 4, keeper.Stats().Copies)
 	assert.Equal(t, device.Path+", disruption_marker", keeper.Stats().VMClock)
 }

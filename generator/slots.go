@@ -27,8 +27,8 @@ func (g *Generator) take(span *window.Span, now int64, gate, n uint64) (slot, en
 	return slot, end, ok
 }
 
-// reserve reserves up to n slots of one tick as take does, or else acquire. Those that the original of this
-// memory has too are dropped.
+// reserve reserves up to n slots of one tick by take, or else by acquire. If this memory is a copy, it drops
+// them, since its original issues them, and tries again.
 func (g *Generator) reserve(c *call, now int64, n uint64) (span *window.Span, slot, end uint64, err error) {
 	for {
 		span = g.window.Span()

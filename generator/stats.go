@@ -1,7 +1,7 @@
 package generator
 
 import (
-	_ "sync/atomic" // or its methods, reached through package word, are not inlined
+	_ "sync/atomic" // without it, its methods are not inlined through package word
 	"time"
 
 	"github.com/tickflake/tickflake/internal/word"

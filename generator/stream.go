@@ -92,7 +92,7 @@ func (s *Stream) issue(ctx context.Context) (snowflake.ID, error) {
 func (s *Stream) reserve(ctx context.Context) error {
 	g := s.g
 	span := g.window.Span()
-	slot, end, ok := g.take(span, g.now(), g.queue.gate.Load(), min(max(1, 2*(s.next-s.first)), s.largest)) // issue looks whose they are
+	slot, end, ok := g.take(span, g.now(), g.queue.gate.Load(), min(max(1, 2*(s.next-s.first)), s.largest)) // issue asks for each slot whether this memory is a copy
 	if !ok {
 		// One slot only: a strategy that decides about each slot by itself must be
 		// asked for each.

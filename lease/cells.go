@@ -94,7 +94,7 @@ func (k *Keeper) decode(node int64, found stores.Cell) (grant.Cell, error) {
 
 // damaged notes a cell that cannot be read. It costs only that number, and is logged once.
 func (k *Keeper) damaged(node int64, err error) {
-	k.counters.failures.Add(1)
+	k.tally(&k.stats.Failures)
 	if k.bad[node] != nil {
 		return
 	}
@@ -189,13 +189,6 @@ func (k *Keeper) newFleet(nodes cell.Nodes) cell.Fleet {
 		f.First = nodes.From + seam.FirstNode(nodes.To-nodes.From)
 	}
 	return f
-}
-
-// swapReserved writes the cell of a node number that no process may claim before a limit.
-func (k *Keeper) swapReserved(ctx context.Context, was grant.Cell, limit, window uint64) error {
-	r := cell.Node{Floor: limit, Limit: limit, Window: window, Reserved: true, Write: k.random(), Last: was.Record.Names(), Layout: k.spec}
-	_, err := k.calls.Swap(ctx, cell.NodeKey(was.Node), was.Version, k.encode(r))
-	return err
 }
 
 // widened is the fleet's cell with our time field, if that is wider.

@@ -101,7 +101,7 @@ func (k *Keeper) notice() {
 // distrust takes the grant back, and keeps a round that is under way from granting. The caller holds state.
 func (k *Keeper) distrust(mark uint64, by string) {
 	if mark != k.mark {
-		k.counters.copies.Add(1)
+		k.stats.Copies++
 	}
 	k.restored, k.mark, k.by = true, mark, by
 	if k.closing.Load() {

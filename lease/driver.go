@@ -125,9 +125,12 @@ func (d *driver) idle(why grant.Why) error {
 func (d *driver) Do(ctx context.Context) (failed error) {
 	op, r := d.op, &d.result
 	*r = grant.Result{}
-	err := d.call(ctx, op, r)
-	if op.Why == grant.First && err == nil {
-		err = d.checkFirst(ctx, op, r)
+	var err error
+	if op.Why == grant.First && !d.created {
+		err = d.checkClock(ctx)
+	}
+	if err == nil {
+		err = d.call(ctx, op, r)
 	}
 	if d.machine.Held().Version == 0 {
 		d.sight(&r.Cell)
@@ -202,20 +205,6 @@ func statusOf(err error) (s grant.Status, failed error) {
 	return grant.Failed, err
 }
 
-// checkFirst compares our clock with those of the fleet, by the first cells that a claim has read. It
-// reads them again if it had to wait.
-func (d *driver) checkFirst(ctx context.Context, op grant.Op, r *grant.Result) error {
-	cells := r.Cells
-	if op.Kind == grant.Read {
-		cells = []grant.Cell{r.Cell}
-	}
-	waited, err := d.checkClock(ctx, cells, !d.created && max(op.N, 1) < d.numbers())
-	if err == nil && waited {
-		err = d.call(ctx, op, r)
-	}
-	return err
-}
-
 // apply acts on an event.
 func (d *driver) apply(e grant.Event) (settled bool, err error) {
 	switch e.Kind {
@@ -226,7 +215,7 @@ func (d *driver) apply(e grant.Event) (settled bool, err error) {
 		d.landed = true
 		d.extended(e)
 	case grant.Released:
-		d.counters.releases.Add(1)
+		d.tally(&d.stats.Releases)
 		d.log.Info("lease: released", "node", e.Range.Node, "from", d.time(e.Record.Limit))
 	case grant.Lost:
 		err = d.loses(e)
@@ -254,7 +243,7 @@ func (d *driver) Busy() error {
 	if h.Version == 0 {
 		return d.busy()
 	}
-	d.counters.failures.Add(1)
+	d.tally(&d.stats.Failures)
 	if d.machine.Suspects() {
 		return d.suspicion
 	}
@@ -262,7 +251,7 @@ func (d *driver) Busy() error {
 }
 
 func (k *Keeper) busy() error {
-	k.counters.failures.Add(1)
+	k.tally(&k.stats.Failures)
 	return drive.Busy(fmt.Sprintf("%v, %d times in a row: many processes claim at once", stores.ErrConflict, drive.InARow))
 }
 
@@ -273,14 +262,14 @@ func (k *Keeper) claimed(e grant.Event) {
 	if !k.locking() { // others may have claimed at the same time
 		k.due += grant.Spread(k.third(), pick(k.random())) - k.third()
 	}
-	k.counters.claims.Add(1)
+	k.tally(&k.stats.Claims)
 	k.log.Info("lease: claimed", "node", e.Range.Node, "from", k.time(e.Range.From), "until", k.time(e.Range.To))
 }
 
 // extended notes that the cell has our limit.
 func (k *Keeper) extended(e grant.Event) {
 	k.recovered()
-	k.counters.extensions.Add(1)
+	k.tally(&k.stats.Extensions)
 	k.log.Debug("lease: extended", "node", e.Range.Node, "until", k.time(e.Range.To))
 }
 
@@ -290,7 +279,7 @@ func (d *driver) loses(e grant.Event) error {
 	if d.closed {
 		return nil // the cell is not ours, so there is no release
 	}
-	d.counters.conflicts.Add(1)
+	d.tally(&d.stats.Conflicts)
 	by := "another process took it"
 	switch {
 	case e.Record.Write == "":
@@ -345,7 +334,7 @@ func (k *Keeper) trusts(e grant.Event) {
 // from the grant, since a process that started later may have been granted it too.
 func (k *Keeper) wentBack(e grant.Event) error {
 	k.revoke()
-	k.counters.wentBack.Add(1)
+	k.tally(&k.stats.WentBack)
 	err := fmt.Errorf("%w: node number %d was granted to this process up to %s (tick %d), and %s: look for duplicate IDs from before that limit",
 		stores.ErrWentBack, e.Range.Node, k.time(e.Range.To).Format(timeFormat), e.Range.To, k.foundText(e))
 	k.log.Error("lease: "+err.Error(), "node", e.Range.Node, kindAttr(err))

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"github.com/tickflake/tickflake/internal/drive"
@@ -44,40 +43,26 @@ type Stats struct {
 	Window time.Duration
 }
 
-// counters only grow, except skew, which is set.
-type counters struct {
-	claims, extensions, conflicts, releases, failures, wentBack, pauses, copies atomic.Uint64
-	skew                                                                        atomic.Int64
+// tally adds one to a count of k.stats.
+func (k *Keeper) tally(count *uint64) {
+	k.state.Lock()
+	defer k.state.Unlock()
+	*count++
 }
 
-// Stats returns the counts so far. They are read one after the other, not at one
-// instant. It never waits for the store.
+// Stats returns the counts so far. It never waits for the store.
 func (k *Keeper) Stats() Stats {
 	k.state.Lock()
-	used, copies := k.used, k.counters.copies.Load()
+	s, used := k.stats, k.used
 	if k.page.Marker.Load() != k.mark { // the next step notices it
-		copies++
+		s.Copies++
 	}
 	k.state.Unlock()
-	remaining := time.Duration(0)
 	if used.To > 0 {
-		remaining = k.time(used.To).Sub(k.clock.Now())
+		s.Remaining = k.time(used.To).Sub(k.clock.Now())
 	}
-	return Stats{
-		Claims:     k.counters.claims.Load(),
-		Extensions: k.counters.extensions.Load(),
-		Conflicts:  k.counters.conflicts.Load(),
-		Releases:   k.counters.releases.Load(),
-		Failures:   k.counters.failures.Load(),
-		WentBack:   k.counters.wentBack.Load(),
-		Pauses:     k.counters.pauses.Load(),
-		Skew:       time.Duration(k.counters.skew.Load()),
-		Copies:     copies,
-		VMClock:    k.page.By,
-		Node:       used.Node,
-		Remaining:  remaining,
-		Window:     k.period,
-	}
+	s.VMClock, s.Node, s.Window = k.page.By, used.Node, k.period
+	return s
 }
 
 // The methods below need the turn. Each logs a change of state once.
@@ -154,13 +139,13 @@ func (k *Keeper) ranLate(late time.Duration) {
 	if used.To == 0 || past < 0 || past > late {
 		return
 	}
-	k.counters.pauses.Add(1)
+	k.tally(&k.stats.Pauses)
 	k.log.Warn(fmt.Sprintf("lease: resumed, %s after its grant ended", span.Text(past)), "node", used.Node, "at", k.time(used.To), "late", late)
 }
 
 // callFailed counts a call of the store that failed.
 func (k *Keeper) callFailed(e *drive.CallError) {
-	k.counters.failures.Add(1)
+	k.tally(&k.stats.Failures)
 	e.Since = k.since
 }
 

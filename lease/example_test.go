@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
@@ -39,29 +38,6 @@ func ExampleList() {
 	// Output:
 	// 7 held "orders-1"
 	// 7 released ""
-}
-
-// Pod 7 of a StatefulSet wants node number 7, whoever had it before.
-func ExampleWithNode() {
-	ctx := context.Background()
-	store := storetest.NewMemory()
-	keeper, err := lease.Claim(ctx, store, lease.WithNode(7),
-		lease.WithLogger(slog.New(slog.DiscardHandler)))
-	if err != nil {
-		log.Fatal(err)
-	}
-	gen, err := generator.New(generator.WithLease(keeper))
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer gen.Close()
-	fmt.Println(gen.Node())
-
-	_, err = lease.Claim(ctx, store, lease.WithNode(5000))
-	fmt.Println(err)
-	// Output:
-	// 7
-	// WithNode: node 5000 is out of range: it needs 13 bits, but the field has 10 bits; give a number from 0 to 1023, or choose a layout with a wider field
 }
 
 // Old generators, which do not use the store, have the node numbers 0 to 3 until a date.

@@ -33,6 +33,11 @@ func (k *Keeper) Hook(random func() string, protocol func(*grant.Machine) Protoc
 	k.brief = time.Hour // as the timeout: the machine's time must not matter
 }
 
+// WithPolling makes a Keeper without a goroutine, which works only within Poll.
+func WithPolling() Option { return func(c *config) { c.polling = true } }
+
+func (k *Keeper) Poll(ctx context.Context) (next time.Duration, err error) { return k.polled(ctx) }
+
 func (k *Keeper) ClaimFirst(ctx context.Context) error { return k.claimFirst(ctx) }
 func (k *Keeper) SealNow()                             { k.seal() }
 func (k *Keeper) Distrust()                            { k.restore() }
@@ -52,7 +57,7 @@ func (k *Keeper) Clone(store stores.Store, options []Option) (*Keeper, error) {
 		return nil, err
 	}
 	c.machine = k.machine
-	c.counters.claims.Store(1)
+	c.stats.Claims = 1
 	c.due, c.used, c.given = k.due, k.used, k.given
 	c.window.Grant(window.Range{Node: k.used.Node, From: max(k.used.From, k.window.Used()), To: k.used.To}, k.used.To)
 	return c, nil

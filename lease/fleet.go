@@ -90,22 +90,15 @@ func knownFleet(ctx context.Context, calls *drive.Calls) (version uint64, f cell
 // count. It returns soon after ctx ends, or when an operation of the store takes longer than the timeout. Other
 // errors are those of [Claim].
 func SetFleet(ctx context.Context, store stores.Store, f Fleet, options ...Option) error {
-	if err := checkStore("SetFleet", store); err != nil {
-		return err
-	}
 	if f.Layout.TimeBits != 0 {
 		options = append(slices.Clip(options), WithLayout(f.Layout))
 	}
-	k, err := newKeeper(store, options)
+	k, err := administer("SetFleet", store, f.From, f.To, options)
 	if err != nil {
 		return err
 	}
 	want := k.newFleet(cell.Nodes{From: f.From, To: f.To + 1})
-	want.Floor = k.limitAt(f.Floor)
-	switch {
-	case f.From < 0 || f.To < f.From || f.To >= k.nodes():
-		return refuse("SetFleet", "node numbers %d to %d: want a range within 0 to %d", f.From, f.To, k.nodes()-1)
-	case want.Floor >= k.end():
+	if want.Floor = k.limitAt(f.Floor); want.Floor >= k.end() {
 		return refuse("SetFleet", "floor %s: want a time before the end of the layout, %s", f.Floor.UTC().Format(time.RFC3339), k.layout.End().Format(time.RFC3339))
 	}
 	for _, b := range f.Later {
@@ -140,6 +133,18 @@ func SetFleet(ctx context.Context, store stores.Store, f Fleet, options ...Optio
 		}
 	}
 	return k.busy()
+}
+
+// administer makes a keeper that claims nothing, for a function that changes the cells of some numbers.
+func administer(function string, store stores.Store, from, to int64, options []Option) (*Keeper, error) {
+	if err := checkStore(function, store); err != nil {
+		return nil, err
+	}
+	k, err := newKeeper(store, options)
+	if err == nil && (from < 0 || to < from || to >= k.nodes()) {
+		err = refuse(function, "node numbers %d to %d: want a range within 0 to %d", from, to, k.nodes()-1)
+	}
+	return k, err
 }
 
 func refuse(option, format string, args ...any) error {
@@ -180,14 +185,11 @@ func End(ctx context.Context, store stores.Store, from, to int64, newStore strin
 	if err != nil {
 		return Fleet{}, err
 	}
-	k, err := newKeeper(store, append(slices.Clip(options), WithLayout(layout)))
+	k, err := administer("End", store, from, to, append(slices.Clip(options), WithLayout(layout)))
 	if err != nil {
 		return Fleet{}, err
 	}
 	leaving := cell.Nodes{From: from, To: to + 1}
-	if from < 0 || to < from || to >= k.nodes() {
-		return Fleet{}, refuse("End", "node numbers %d to %d: want a range within 0 to %d", from, to, k.nodes()-1)
-	}
 	if err := k.narrowTo(ctx, leaving, newStore); err != nil {
 		return Fleet{}, err
 	}
@@ -299,7 +301,7 @@ func (k *Keeper) eachCell(ctx context.Context, nodes cell.Nodes, each func(grant
 // listed is how many node numbers are listed at a time.
 const listed = 4096
 
-// finish makes all cells final (A), and returns what founds another store by these. Those that are held come last,
+// finish makes all cells final (A), and returns what creates the other fleet by these. Those that are held come last,
 // so that their processes have the rest of a fresh grant when all is done.
 func (k *Keeper) finish(ctx context.Context, leaving cell.Nodes, to string) (grant.Founding, error) {
 	founding, done, held := grant.Founding{Floor: k.fleet.Floor}, 0, []grant.Cell(nil)

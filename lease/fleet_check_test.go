@@ -17,10 +17,9 @@ import (
 
 // checks is what a run knows that no process does.
 type checks struct {
-	ids     map[snowflake.ID]struct{} // all that were issued
-	stamped []uint64                  // by cell: the tick after the latest that an ID was issued in
-	limits  []uint64                  // by cell
-	undone  [][][2]uint64             // by cell: the ticks that were granted, and the store has lost since
+	ids    map[snowflake.ID]struct{} // all that were issued
+	limits []uint64                  // by cell
+	undone [][][2]uint64             // by cell: the ticks that were granted, and the store has lost since
 }
 
 // newStore makes the cells of a run: those of the node numbers of each site, and that of its fleet after them. It
@@ -35,37 +34,19 @@ func (f *fleet) newStore() {
 	}
 	n := len(keys)
 	f.ids = make(map[snowflake.ID]struct{}, 1024)
-	f.stamped, f.limits, f.undone = make([]uint64, n), make([]uint64, n), make([][][2]uint64, n)
+	f.limits, f.undone = make([]uint64, n), make([][][2]uint64, n)
 	f.Store = f.NewStore(keys)
-	f.Store.Landed = func(p *fleettest.Process, c int, value []byte) {
-		node := int64(c) % (f.numbers() + 1)
-		if node == f.numbers() {
-			f.open[c/int(f.numbers()+1)] = true
-			return
+	f.Store.Landed = func(_ *fleettest.Process, c int, value []byte) {
+		if keys := int(f.numbers() + 1); c%keys == keys-1 {
+			f.open[c/keys] = true
 		}
-		to := limitOf(value)
-		if to < f.stamped[c] {
-			f.Fail("limit below an ID", "%s sets node %d to %s, but there is an ID of tick %s", p.Name, node, f.tickText(to), f.tickText(f.stamped[c]-1))
-		}
-		f.limits[c] = to
-		f.Note(uint64(node)<<48 ^ to)
+		f.limits[c] = limitOf(value)
 	}
 	f.Store.Rewound = func(c int, value []byte) {
-		node, to := int64(c), limitOf(value)
-		if node >= f.numbers() {
-			return
-		}
-		f.undone[node] = append(f.undone[node], [2]uint64{to, f.limits[node]})
-		// Of the IDs only those below the limit that is back still bind, and not those of ticks lost
-		// earlier: the holder of that limit may have issued far less than it was granted.
-		f.limits[node], f.stamped[node] = to, 0
-		for id := range f.ids {
-			if tick, n := f.parts(id); n == node && tick < to && !f.isUndone(node, tick) {
-				f.stamped[node] = max(f.stamped[node], tick+1)
-			}
-		}
+		to := limitOf(value)
+		f.undone[c] = append(f.undone[c], [2]uint64{to, f.limits[c]})
+		f.limits[c] = to
 	}
-	f.Store.Text = func(value []byte) string { return string(value) }
 }
 
 // limitOf is the limit of a record, or 0 if there is none.
@@ -99,11 +80,8 @@ func (f *fleet) isUndone(node int64, tick uint64) bool {
 func (f *fleet) issued(t *caller, id snowflake.ID) {
 	p := t.p
 	tick, node := f.parts(id)
-	f.Note(uint64(id))
 	f.Issued++
-	if f.Trace != nil {
-		t.Tracef("issues tick %s of node %d, ID %d", f.tickText(tick), node, id)
-	}
+	t.Tracef("issues tick %d of node %d, ID %d", tick, node, id)
 	if p.site > 0 {
 		f.Tally["IDs of a new site"]++
 	}
@@ -123,7 +101,6 @@ func (f *fleet) issued(t *caller, id snowflake.ID) {
 			p.Name, f.tickText(tick), node, f.tickText(t.least))
 	}
 	if !undone {
-		f.stamped[c] = max(f.stamped[c], tick+1)
 		if limit := f.limits[c]; tick >= limit {
 			f.Fail("ID beyond the limit", "%s issues tick %s of node %d, whose limit is %s", p.Name, f.tickText(tick), node, f.tickText(limit))
 		}
@@ -146,7 +123,6 @@ func (f *fleet) issued(t *caller, id snowflake.ID) {
 func (f *fleet) refused(t *caller, err error) {
 	p := t.p
 	f.Tally["refusals"]++
-	f.Note(uint64(len(fmt.Sprintf("%T", err))))
 	t.Tracef("fails: %T", err)
 	var none *generator.GrantError
 	var lead *generator.LeadError

@@ -1,7 +1,6 @@
 package lease_test
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -57,30 +56,6 @@ func (f *fleet) drawSites() {
 	f.stores = 3
 }
 
-// siteClient is a process's way to the store of a site.
-type siteClient struct {
-	fleettest.Client
-	prefix string
-}
-
-func (c siteClient) List(ctx context.Context, from, to string, limit int) ([]stores.Cell, error) {
-	list, err := c.Client.List(ctx, c.prefix+from, c.prefix+to, limit)
-	for i := range list {
-		list[i].Key = list[i].Key[len(c.prefix):]
-	}
-	return list, err
-}
-
-func (c siteClient) Read(ctx context.Context, key string) (stores.Cell, error) {
-	found, err := c.Client.Read(ctx, c.prefix+key)
-	found.Key = key
-	return found, err
-}
-
-func (c siteClient) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
-	return c.Client.Swap(ctx, c.prefix+key, version, value)
-}
-
 // operator makes the moves of a run. What it knows of them ends with its process, so the next one begins
 // the move again.
 type operator struct {
@@ -120,8 +95,8 @@ func (o *operator) Main(t *fleettest.Thread) {
 	}
 }
 
-func (o *operator) client(site int) siteClient {
-	return siteClient{fleettest.Client{P: o.Process}, prefix(site)}
+func (o *operator) client(site int) stores.Store {
+	return fleettest.Client{P: o.Process, Prefix: prefix(site)}
 }
 
 func (o *operator) options() []lease.Option {

@@ -82,13 +82,6 @@ func (f *fleet) launch(base *fleettest.Process) fleettest.Program {
 	p := &process{Process: base, f: f, node: -1, largest: -1, owned: map[int64]uint64{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.OnStep = p.look
-	p.OnEnd = func() { // the locks of a process that has ended are free
-		for key, by := range f.locks {
-			if by == p {
-				delete(f.locks, key)
-			}
-		}
-	}
 	if f.stores > 1 {
 		for p.site = f.Rng.IntN(f.stores); !f.open[p.site]; p.site = f.Rng.IntN(f.stores) {
 		}
@@ -142,8 +135,8 @@ func (p *process) Main(t *fleettest.Thread) {
 	}
 }
 
-func (p *process) client() siteClient {
-	return siteClient{fleettest.Client{P: p.Process}, prefix(p.site)}
+func (p *process) client() stores.Store {
+	return fleettest.Client{P: p.Process, Prefix: prefix(p.site), Locks: p.f.locking}
 }
 
 func (p *process) newKeeper() (*lease.Keeper, error) {
@@ -160,10 +153,7 @@ func (p *process) newKeeper() (*lease.Keeper, error) {
 		p.node = int64(p.M.ID) % f.numbers()
 		options = append(options, lease.WithNode(p.node))
 	}
-	var store stores.Store = p.client()
-	if f.locking {
-		store = lockingClient{p.client(), p}
-	}
+	store := p.client()
 	if f.mutant != nil && f.mutant.store != nil {
 		store = f.mutant.store(p, store)
 	}
@@ -175,32 +165,6 @@ func (p *process) newKeeper() (*lease.Keeper, error) {
 	rng := rand.New(rand.NewPCG(f.Rng.Uint64(), 0))
 	k.Hook(func() string { return strconv.FormatUint(rng.Uint64(), 36) }, func(m *grant.Machine) lease.Protocol { return hooked{p, m} }, p.cancelLoop)
 	return k, nil
-}
-
-// lockingClient is a process's way to a store that knows who is alive.
-type lockingClient struct {
-	siteClient
-	p *process
-}
-
-func (c lockingClient) Traits() stores.Traits { return stores.Traits{TryLock: c.tryLock} }
-
-func (c lockingClient) tryLock(ctx context.Context, key string) (func(), error) {
-	f := c.p.f
-	key = c.prefix + key
-	f.Current.Hiccup()
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	if f.locks[key] != nil {
-		return nil, fmt.Errorf("fleet: %w", stores.ErrLocked)
-	}
-	f.locks[key] = c.p
-	return func() {
-		if f.locks[key] == c.p {
-			delete(f.locks, key)
-		}
-	}, nil
 }
 
 // claim is that of package lease; one in two is ready to wait.
@@ -350,13 +314,9 @@ func (p *process) Close(t *fleettest.Thread) bool {
 	}
 	ctx, end := t.Within(d)
 	defer end()
-	closing := p.close
-	if f.mutant != nil && f.mutant.close != nil && p.gen != nil {
-		closing = func(t *fleettest.Thread, ctx context.Context) error { return f.mutant.close(p, t, ctx) }
-	}
-	t.Tracef("has closed: %v", closing(t, ctx))
-	p.closed = p.gen != nil && p.k.Window().Front().Sealed // from now on there are no IDs
-	return p.closed || p.gen == nil                        // else a mutant has undone it
+	t.Tracef("has closed: %v", p.close(t, ctx))
+	p.closed = p.gen != nil // from now on there are no IDs
+	return true
 }
 
 // close closes the generator, or the keeper. The window is sealed whatever the keeper is
@@ -451,9 +411,7 @@ func (p *process) look() {
 				p.owned[used.Node] = max(p.owned[used.Node], used.To)
 				p.f.Tally["grants"]++
 			}
-			if p.f.Trace != nil {
-				p.f.Tracef("%s: is granted node %d, %s to %s", p.Name, used.Node, p.f.tickText(used.From), p.f.tickText(used.To))
-			}
+			p.f.Tracef("%s: is granted node %d, %d to %d", p.Name, used.Node, used.From, used.To)
 		}
 	}
 }

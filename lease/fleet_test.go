@@ -82,8 +82,7 @@ type fleet struct {
 	plan
 	checks
 
-	all   []*process // in the order of their start
-	locks map[string]*process
+	all []*process // in the order of their start
 	sites
 }
 
@@ -109,7 +108,7 @@ func (f *fleet) Plan() string { return fmt.Sprintf("%+v %+v %+v", f.Chance, f.Lo
 // newFleet makes the run of a seed. Both m and alone, which draws the faults of a profile, may
 // be nil.
 func newFleet(seed uint64, m *mutant, alone func(*fleet)) *fleet {
-	f := &fleet{Fleet: fleettest.New(seed), locks: map[string]*process{}}
+	f := &fleet{Fleet: fleettest.New(seed)}
 	f.mutant = m
 	f.drawSize()
 	f.drawSites()

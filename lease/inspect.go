@@ -44,10 +44,10 @@ type Holding struct {
 	// Limit is the end of the time that was granted, or of the reservation. No later
 	// holder issues IDs before it.
 	Limit time.Time
-	// Ahead is how far the holder's clock is ahead of ours, estimated from Limit: to
-	// a sixth of Window, if its IDs do not run ahead of its clock. It is 0 unless the
-	// number is Held, and also if Limit is less than two thirds of Window away: then an extension
-	// is overdue, because the holder is stopped or dead, cannot reach the store, or has a clock that
+	// Ahead is how far the holder's clock is ahead of ours, estimated from Limit to within a
+	// sixth of Window, if its IDs do not run ahead of its clock. It is 0 unless the number is
+	// Held. It is also 0 if Limit is less than two thirds of Window away: then an extension is
+	// overdue, because the holder is stopped or dead, cannot reach the store, or has a clock that
 	// is behind ours.
 	Ahead  time.Duration
 	Window time.Duration    // the last holder's
@@ -69,11 +69,26 @@ type Holding struct {
 // that claims at the same moment takes another number, or, if its number is pinned,
 // finds it held, and tries again if its context has a deadline. On other stores, and in a
 // read-only directory, a number counts as Held until a Window after its Limit.
-func List(ctx context.Context, store stores.Store) ([]Holding, error) {
+func List(ctx context.Context, store stores.Store) (holdings []Holding, err error) {
 	if err := checkStore("List", store); err != nil {
 		return nil, err
 	}
-	return inspectAll(ctx, &drive.Calls{Store: store})
+	calls := &drive.Calls{Store: store}
+	err = calls.All(ctx, cell.NodesFrom, cell.NodesTo, func(c stores.Cell) error {
+		node, ok := cell.NodeOf(c.Key)
+		if !ok {
+			return nil
+		}
+		h, err := inspect(ctx, calls, node, c)
+		if err == nil {
+			holdings = append(holdings, h)
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, stores.ErrDamaged) {
+		return nil, err
+	}
+	return holdings, err
 }
 
 // Inspect is [List] for one node number, with the same bound. The error wraps
@@ -165,25 +180,6 @@ func readCell(ctx context.Context, calls *drive.Calls, node int64) (stores.Cell,
 		return stores.Cell{}, drive.Wrap(fmt.Sprintf("node number %d %v", node, ErrNeverClaimed), ErrNeverClaimed)
 	}
 	return c, nil
-}
-
-// inspectAll returns all holdings. An error that wraps stores.ErrDamaged comes with them.
-func inspectAll(ctx context.Context, calls *drive.Calls) (holdings []Holding, err error) {
-	err = calls.All(ctx, cell.NodesFrom, cell.NodesTo, func(c stores.Cell) error {
-		node, ok := cell.NodeOf(c.Key)
-		if !ok {
-			return nil
-		}
-		h, err := inspect(ctx, calls, node, c)
-		if err == nil {
-			holdings = append(holdings, h)
-		}
-		return err
-	})
-	if err != nil && !errors.Is(err, stores.ErrDamaged) {
-		return nil, err
-	}
-	return holdings, err
 }
 
 // inspect returns the state in a cell. The error is that of locking the cell.

@@ -25,14 +25,12 @@ import (
 // generator that issues the IDs; closing the generator closes the Keeper.
 //
 // A Keeper is safe for use by several goroutines at once. It owns one goroutine, which
-// ends when the Keeper is closed; a Keeper that was made [WithPolling] has none. The first Close has
-// one more, which ends with the release.
+// ends when the Keeper is closed. The first Close has one more, which ends with the release.
 type Keeper struct {
 	config
-	window   *window.Ticks
-	random   func() string // draws tokens and names of writes
-	calls    drive.Calls
-	counters counters
+	window *window.Ticks
+	random func() string // draws tokens and names of writes
+	calls  drive.Calls
 
 	cancel context.CancelFunc // ends the goroutine
 	ending drive.Ending       // releases the number
@@ -65,6 +63,7 @@ type Keeper struct {
 	// state guards the fields below, for callers that must not wait for the turn.
 	state    sync.Mutex
 	err      error
+	stats    Stats        // what is counted, and Skew
 	used     window.Range // the grant of the window
 	given    window.Range // the same, also after it was revoked
 	bound    bool
@@ -78,10 +77,10 @@ type Keeper struct {
 // Claim claims a node number, and returns the Keeper that holds it. ctx bounds the
 // claim, not the Keeper. If no node number is free, or the store does not answer,
 // Claim fails at once, or, if ctx has a deadline, tries again until then: the error
-// then also wraps that of ctx. An error of the kind [stores.Refused], as when the store
-// refuses, ends it at once, and so does a reservation of the number of [WithNode] past the
-// deadline. It returns soon after ctx ends. Without a deadline, the timeout of [WithTimeout]
-// bounds each operation of the store, and the first failure ends the claim.
+// then also wraps that of ctx. It ends at once if the store refuses, or another error has the
+// kind [stores.Refused], and if the number of [WithNode] is reserved until after the deadline.
+// It returns soon after ctx ends. Without a deadline, the timeout of [WithTimeout] bounds each
+// operation of the store, and the first failure ends the claim.
 //
 // The error is a [*NoFreeNodeError] if all node numbers are held, a
 // [*LayoutMismatchError] if the store's cells are for another layout, and an
@@ -109,7 +108,7 @@ func Claim(ctx context.Context, store stores.Store, options ...Option) (*Keeper,
 	if err := k.claimFirst(ctx); err != nil {
 		return nil, err
 	}
-	if !k.polling {
+	if !seam.Polled(ctx, k.polled) && !k.polling {
 		k.start()
 	}
 	return k, nil
@@ -143,7 +142,7 @@ func (k *Keeper) claimFirst(ctx context.Context) error {
 		if err == nil || !mayPass(err) {
 			return err
 		}
-		if before != nil && pause.Ended(ctx) != nil { // the store may have noticed that before the timer of ctx
+		if before != nil && pause.Ended(ctx) != nil { // the store may see the deadline before ctx does
 			<-ctx.Done()
 			return ended(before, ctx) // it says more than the error of the last, interrupted try
 		}
@@ -220,17 +219,15 @@ func (k *Keeper) start() {
 	}()
 }
 
-// Poll does one step of the Keeper's work: it extends the grant if that is due, or claims
-// another node number if it holds none. It returns the time until the next step is due,
-// unless IDs run ahead of the clock meanwhile, and the error of [Keeper.Err]. A Keeper works by
-// itself, unless it was made [WithPolling]. It returns soon after ctx ends. After an operation of the store has
-// failed it makes at most one more, each within the timeout of [WithTimeout].
-func (k *Keeper) Poll(ctx context.Context) (next time.Duration, err error) {
+// polled does one step of the work, for a [seam.Poller].
+func (k *Keeper) polled(ctx context.Context) (next time.Duration, err error) {
 	next = k.poll(ctx, 0)
 	return next, k.Err()
 }
 
-// poll is Poll for a goroutine that was woken so late.
+// poll does one step of the Keeper's work, for a goroutine that was woken so late: it extends the grant if that is due,
+// or claims another node number if it holds none. It returns the time until the next step is due, unless IDs run ahead of
+// the clock meanwhile. After an operation of the store has failed it makes at most one more.
 func (k *Keeper) poll(ctx context.Context, late time.Duration) (next time.Duration) {
 	if k.turn.Take(ctx) != nil {
 		return k.pause()

@@ -32,7 +32,7 @@ func TestSites(t *testing.T) {
 	})
 }
 
-// TestEnd ends fleets, and founds others with their numbers. Whoever holds one uses it up, and no more; whoever
+// TestEnd ends fleets, and creates others with their numbers. Whoever holds one uses it up, and no more; whoever
 // gets one begins where it ended.
 func TestEnd(t *testing.T) {
 	long := strings.Repeat("n", cell.MaxTo)

@@ -127,10 +127,6 @@ func WithFleetCheck(limit time.Duration, strict bool) Option {
 // All systems but Linux have none. A named device that cannot be used is an error.
 func WithVMClock(device string) Option { return func(c *config) { c.device = device } }
 
-// WithPolling makes a Keeper without a goroutine: it works only within [Keeper.Poll]. It is
-// meant for tests in virtual time, where nothing may happen by itself.
-func WithPolling() Option { return func(c *config) { c.polling = true } }
-
 // WithWholeGrant has [Keeper.Close] leave the limit of the grant where it is, so that the next grant of the number
 // begins there: for IDs that are issued without a generator of this library, so that nobody knows the last one.
 func WithWholeGrant() Option { return func(c *config) { c.whole = true } }

@@ -22,20 +22,14 @@ import (
 // ends, or when an operation of the store takes longer than the timeout. Other errors are
 // those of [Claim].
 func Reserve(ctx context.Context, store stores.Store, from, to int64, until time.Time, options ...Option) error {
-	if err := checkStore("Reserve", store); err != nil {
-		return err
-	}
-	k, err := newKeeper(store, options)
+	k, err := administer("Reserve", store, from, to, options)
 	if err != nil {
 		return err
 	}
-	if from < 0 || to < from || to >= k.nodes() {
-		return &stores.OptionError{Option: "Reserve", Err: fmt.Errorf("node numbers %d to %d: want a range within 0 to %d", from, to, k.nodes()-1)}
-	}
 	now, end := k.clock.Now(), k.layout.End()
 	if !until.After(now) || !until.Before(end) {
-		return &stores.OptionError{Option: "Reserve", Err: fmt.Errorf("until %s: want a time after now, %s, and before the end of the layout, %s",
-			until.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339), end.UTC().Format(time.RFC3339))}
+		return refuse("Reserve", "until %s: want a time after now, %s, and before the end of the layout, %s",
+			until.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339), end.UTC().Format(time.RFC3339))
 	}
 	if err := k.checkFleet(ctx); err != nil {
 		return err
@@ -80,7 +74,8 @@ func (k *Keeper) reserve(ctx context.Context, node int64, limit uint64) error {
 			return drive.Wrap(fmt.Sprintf("%v: IDs with node number %d may be issued until %s: reserve it then", ErrHeld, node, k.time(was.Limit).Format(timeFormat)), ErrHeld)
 		}
 		limit := max(limit, was.Limit)
-		err = k.swapReserved(ctx, c, limit, k.config.window)
+		r := cell.Node{Floor: limit, Limit: limit, Window: k.config.window, Reserved: true, Write: k.random(), Last: was.Names(), Layout: k.spec}
+		_, err = k.calls.Swap(ctx, cell.NodeKey(node), c.Version, k.encode(r))
 		if !errors.Is(err, stores.ErrConflict) {
 			return err // of unknown outcome: a second call repeats it
 		}

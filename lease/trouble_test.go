@@ -3,7 +3,6 @@ package lease_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -79,7 +78,6 @@ func trouble(t *testing.T, length time.Duration, name string, flips bool) {
 		return ways[name](r, rng, restore, op)
 	}), small(7), lease.WithWindow(length))
 	restore = r.cells.Snapshot()
-	goroutines, heap := runtime.NumGoroutine(), uint64(0)
 	for ; polls < enough; polls++ {
 		over = flips && polls/20%2 == 1
 		before := calls
@@ -92,14 +90,9 @@ func trouble(t *testing.T, length time.Duration, name string, flips bool) {
 		for most, n := range map[int]int{64: max(names, bad), 8: claims, 4096: seen} {
 			require.LessOrEqual(t, n, most)
 		}
-		if polls == enough/2 {
-			heap = heapInUse()
-		}
 	}
 	took := r.clock.Now().Sub(noon)
 	lines := r.log.count("\n") - r.log.count("level=DEBUG")
-	assert.Less(t, runtime.NumGoroutine(), goroutines+10) // the runtime and other tests have some
-	assert.LessOrEqual(t, heapInUse(), heap+2<<20)
 	assert.LessOrEqual(t, lines, 3*(64+int(took/time.Minute)))
 	// A Keeper tries soon after the first ten failures, and then once in a pause.
 	assert.LessOrEqual(t, polls, 60+int(took/max(min(length/12, time.Second), time.Millisecond)))
@@ -117,13 +110,6 @@ func trouble(t *testing.T, length time.Duration, name string, flips bool) {
 		text := r.log.String()
 		assert.Greater(t, strings.LastIndex(text, "lease: recovered"), strings.LastIndex(text, "lease: not extended yet"), "the last line comes late, but comes")
 	}
-}
-
-func heapInUse() uint64 {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
 }
 
 // TestTheLastLineIsLogged: after many outages the log still says, late, that the last one is over.

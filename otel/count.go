@@ -50,13 +50,7 @@ func CountIDs(gen *generator.Generator, options ...Option) (*CountedGenerator, e
 var idMetrics = []row[uint64]{{counter, "tickflake.generator.ids", "{id}", "IDs issued.", func(n uint64) any { return n }}}
 
 // Next is [generator.Generator.Next].
-func (g *CountedGenerator) Next() (snowflake.ID, error) {
-	id, err := g.gen.Next()
-	if err == nil {
-		g.issued.Add(1)
-	}
-	return id, err
-}
+func (g *CountedGenerator) Next() (snowflake.ID, error) { return g.NextContext(context.Background()) }
 
 // NextContext is [generator.Generator.NextContext].
 func (g *CountedGenerator) NextContext(ctx context.Context) (snowflake.ID, error) {

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/metric/noop"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	oteltickflake "github.com/tickflake/tickflake/otel"
@@ -29,7 +30,7 @@ var noon = time.Date(2029, 6, 1, 12, 0, 0, 0, time.UTC)
 // Whatever is observed has the attributes of the options, and a closed lease has counters only.
 func TestObserve(t *testing.T) {
 	r, clock := record(t), clocktest.NewVirtual(noon)
-	keeper, err := lease.Claim(t.Context(), storetest.NewMemory(), lease.WithClock(clock), lease.WithPolling(), lease.WithNode(7), lease.WithLogger(slog.New(slog.DiscardHandler)))
+	keeper, err := lease.Claim(new(seam.Poller).In(t.Context()), storetest.NewMemory(), lease.WithClock(clock), lease.WithNode(7), lease.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
 	gen, err := generator.New(generator.WithLease(keeper), generator.WithStrategy(strategies.Reject()))
 	require.NoError(t, err)

@@ -256,7 +256,7 @@ func TestDefinitionJSON(t *testing.T) {
 	for _, text := range []string{`{"stride":2}`, `{"offset":1}`, `{"mode":"fast"}`, `{"start":"1"}`} {
 		assert.Error(t, json.Unmarshal([]byte(text), new(sequence.Definition)), text)
 	}
-	assert.Equal(t, "segmented, from 1, steps of 16 to 1000000", sequence.Definition{Start: 1}.String())
+	assert.Equal(t, "segmented, from 1, 16 to 1000000 reserved at a time", sequence.Definition{Start: 1}.String())
 	assert.Equal(t, "ordered, from 1 to 99, stride 2 with offset 1", sequence.Definition{Start: 1, Max: 99, Mode: ordered, Stride: sequence.Every(2, 1)}.String())
 }
 

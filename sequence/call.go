@@ -64,7 +64,7 @@ func (s *Sequence) wait(ctx context.Context, n uint64) (uint64, error) {
 var errEnded = errors.New("ended")
 
 // join puts a call at the end of the queue, and starts a refill if none runs. It fails if
-// the sequence is closed, or if such a call has failed a moment ago for good.
+// the sequence is closed, or if a call like this one has just failed for good.
 func (s *Sequence) join(n uint64, limited bool) (*call, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -118,8 +118,8 @@ func (d Definition) end() int64 {
 	return cell.Sequence{Start: d.Start, Stride: d.Stride.By(), Offset: d.Stride.offset}.End()
 }
 
-// String returns the definition for people, such as "segmented, from 1, steps of 16 to
-// 1000000", or "ordered, from 1 to 999, stride 2 with offset 1".
+// String returns the definition for people, such as "segmented, from 1, 16 to 1000000 reserved
+// at a time", or "ordered, from 1 to 999, stride 2 with offset 1".
 func (d Definition) String() string {
 	d = d.complete()
 	text := fmt.Sprintf("%s, from %d", d.Mode, d.Start)
@@ -130,7 +130,7 @@ func (d Definition) String() string {
 		text += fmt.Sprintf(", stride %d with offset %d", d.Stride.By(), d.Stride.offset)
 	}
 	if d.Mode == Segmented {
-		text += fmt.Sprintf(", steps of %d to %d", d.MinStep, d.MaxStep)
+		text += fmt.Sprintf(", %d to %d reserved at a time", d.MinStep, d.MaxStep)
 	}
 	if d.Period != "" {
 		text += fmt.Sprintf(", %s", d.Period)

@@ -1,5 +1,5 @@
-// Package sequence issues counted numbers, such as those of orders and invoices: short, one
-// after the other, and never twice, by any number of processes on one store.
+// Package sequence issues counted numbers, as for orders and invoices: short, ascending, and
+// never twice, by any number of processes on one store.
 //
 //	store, err := stores.Open(ctx, "ids") // a directory, or the URL of a server
 //	orders, err := sequence.Open(ctx, store, "orders", sequence.WithDefinition(sequence.Definition{Start: 1}))
@@ -12,7 +12,8 @@
 //     neighbours are the options.
 //   - [OpenPeriods] and [Periods]: numbers that begin anew each year, month or day.
 //   - [Definition], [Segmented] and [Ordered]: which numbers, and how they are given out.
-//   - [Create], [Inspect], [List], [Set] and [Delete]: manage sequences.
+//   - [Create], [Inspect], [List], [Set] and [Delete]: manage sequences. [Info.Continued] is the
+//     definition with which another store continues one that was deleted.
 //   - [Sequence.Restored]: for a process whose memory was restored or cloned.
 //   - [ExhaustedError], [ErrNotFound], [stores.ErrWentBack]: the errors; [stores.KindOf] tells
 //     whether a retry helps.
@@ -20,11 +21,11 @@
 // # Which mode
 //
 // In segmented mode a process reserves numbers ahead of need, and a call costs as much as a
-// local counter. The numbers of several processes interleave, and a crash loses those that
-// were reserved. In ordered mode each call waits for the store. The numbers are in the order
-// of real time across all processes, and a number is lost only by a crash, or by a call that
-// ends while its write is in flight. Calls that wait at the same time share a write, so the
-// rate grows with the load. One process at a time is fastest; several take turns.
+// local counter. The numbers of several processes interleave, and a crash loses the reserved
+// ones. In ordered mode each call waits for the store. The numbers are in the order of real
+// time across all processes, and a number is lost only by a crash, or by a call that ends
+// while its write is in flight. Calls that wait at the same time share a write, so the rate
+// grows with the load. One process at a time is fastest; several take turns.
 //
 // Neither mode promises numbers without any gap. That takes a row lock in the caller's own
 // transaction.
@@ -45,22 +46,23 @@
 //
 // # Bounds
 //
-// A Sequence has no goroutine at rest, and two while it refills: one has one call of the store
-// at a time, and one watches timeouts. While the store fails, and calls wait, it tries again after
+// A Sequence has no goroutine at rest, and two while it refills: one makes one call of the store
+// at a time, and one watches timeouts. While the store fails and calls wait, it tries again after
 // 40 ms, and doubles that up to once per second. It remembers at most 64 writes of unknown
 // outcome. At rest it takes less than 2.5 KiB.
 //
 // # Requirements
 //
-// The store must be linearizable and durable, as [stores.Store] says. If it was restored from
-// a backup, or failed over to a replica that was behind, the first process that has read or
-// owned more than the store has now notices it at its next refill. It gives up its reserved
-// numbers and marks the cell: every process then stops at its next refill with
-// [stores.ErrWentBack], until [Set] raises the next number. Until a process has marked the cell, processes without
-// such proof can repeat the numbers that the store has lost, and no others.
+// The store must be linearizable and durable, as [stores.Store] says. A restore from a backup,
+// or a failover to a replica that was behind, breaks that. The first process that has read or
+// owned more than the store has notices it at its next refill. It gives up its reserved numbers
+// and marks the cell. Then every process stops at its next refill with [stores.ErrWentBack],
+// until [Set] raises the next number. Before the cell is marked, other processes can repeat the
+// numbers that the store has lost, and no others.
 //
-// The memory of a process must not be copied or rolled back, as by a fork or by restoring a
-// VM's snapshot beside its original, unless the copy calls [Sequence.Restored] before it
-// takes a number, or the machine has a VMClock: [WithVMClock]. Else it repeats the numbers that were reserved in
-// segmented mode, at most two segments, and in either mode those of a write that was in flight.
+// The memory of a process must not be copied or rolled back, as by a fork, or by a VM's snapshot
+// that is restored beside its original. If it is, the copy must call [Sequence.Restored] before
+// it takes a number, or the machine must have a VMClock: [WithVMClock]. Else it repeats the
+// numbers that were reserved in segmented mode, at most two segments, and in either mode those of
+// a write that was in flight.
 package sequence

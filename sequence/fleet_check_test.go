@@ -41,7 +41,6 @@ type owner struct {
 func (c *ledger) landed(p *fleettest.Process, r cell.Sequence) {
 	f, was := c.f, c.record
 	c.record = r
-	f.Note(r.Next ^ r.Writes<<32)
 	l := c.lives[r.ID]
 	if l == nil {
 		l = &life{c: c, most: r, latest: -1, owners: map[uint64]owner{}, issued: map[uint64]int{}, undone: map[uint64][]*fleettest.Process{}}
@@ -100,7 +99,6 @@ func (f *fleet) issued(t call, number int64) {
 	r := l.most
 	last := number + (n-1)*r.Stride
 	f.Issued += int(n)
-	f.Note(uint64(number))
 	t.Tracef("%s issues %d, and %d in all", l.c.name, number, n)
 	if t.late {
 		f.Fail("close", "%s has closed %s, and issues %d", p.Name, l.c.name, number)

@@ -138,7 +138,6 @@ func (f *fleet) drawSequences() {
 	f.Store = f.NewStore(keys)
 	f.Store.Landed = func(p *fleettest.Process, i int, value []byte) { f.cells[i].landed(p, decode(value)) }
 	f.Store.Rewound = func(i int, value []byte) { f.cells[i].rewound(decode(value)) }
-	f.Store.Text = func(value []byte) string { return text(decode(value)) }
 }
 
 func decode(value []byte) cell.Sequence {

@@ -57,8 +57,8 @@ type driver struct {
 	copied  bool    // a copy was noticed, as the log is to be told
 	unclear uint64  // how many numbers were given up, as the log is to be told
 	refused uint64  // the version of the last swap that met a conflict, or 0
-	damaged error   // of the last swap: the cell may be readable
-	lags    bool    // the last read showed that version: one that was replaced never recurs
+	damaged error   // of the last swap, if it found the cell damaged: a read may succeed
+	lags    bool    // the last read showed that version, which was replaced: it is out of date
 }
 
 func (d *driver) Lock() { d.mu.Lock() }
@@ -214,8 +214,8 @@ func (s *Sequence) noteWrite(began time.Duration, err error) {
 
 // The caller of the following methods holds mu.
 
-// wanted is how many indexes a refill would have, and the fewest of use. It gives the reserved
-// numbers to the calls that wait, and counts what the others want.
+// wanted is how many indexes a refill is to ask for, and how many it needs at least. It gives the
+// reserved numbers to the calls that wait, and counts what the others want.
 func (s *Sequence) wanted() (want, need uint64) {
 	r := s.machine.Known().Record
 	if s.ordered {
@@ -300,7 +300,7 @@ func (s *Sequence) suspect() {
 	s.held += s.machine.Unused(s.window.Used())
 }
 
-// returned gives ranges to the window that were taken back on a suspicion.
+// returned gives the window the ranges that were taken back on a suspicion.
 func (s *Sequence) returned(ranges []count.Range) {
 	if !s.revoked {
 		return

@@ -30,7 +30,7 @@ func TestReloadClients(t *testing.T) {
 			c.Clients, c.ReadTimeout = []service.Client{{Name: "stays", Token: stays}, {Name: "goes", Token: goes}, shares}, read
 		})
 		callers := make(map[string]map[string]servicetest.Caller)
-		served := func(protocol, token string) error { _, err := callers[protocol][token].IDs(1); return err }
+		served := func(protocol, token string) error { _, err := callers[protocol][token].IDs(t.Context(), 1); return err }
 		for _, protocol := range servicetest.Protocols {
 			callers[protocol] = make(map[string]servicetest.Caller)
 			for _, token := range []string{stays, goes, comes} {
@@ -64,7 +64,7 @@ func TestReloadClients(t *testing.T) {
 		for _, protocol := range servicetest.Protocols {
 			refused(t, protocol, map[bool]string{true: "unauthenticated", false: "wrong_token"}[protocol == resp], served(protocol, goes))
 			refused(t, protocol, "forbidden", served(protocol, stays))
-			require.NoError(t, func() error { _, err := r.caller(protocol, comes).IDs(1); return err }())
+			require.NoError(t, func() error { _, err := r.caller(protocol, comes).IDs(t.Context(), 1); return err }())
 		}
 		require.NoError(t, stream.Send(&tickflakev1.StreamRequest{Credit: 1}))
 		ends(t, codes.Unauthenticated, func() error { _, err := stream.Recv(); return err })
@@ -74,7 +74,7 @@ func TestReloadClients(t *testing.T) {
 		assert.Equal(t, read, (<-ended).Sub(began))
 		assert.Contains(t, answers.String(), "\n-NOAUTH ", "any command")
 		for _, protocol := range servicetest.Protocols {
-			_, err := callers[protocol][stays].Numbers("orders", 1)
+			_, err := callers[protocol][stays].Numbers(t.Context(), "orders", 1)
 			assert.NoError(t, err, "%s: its connection stays", protocol)
 		}
 		moves(old)

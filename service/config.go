@@ -35,7 +35,7 @@ func New(c Config) (*Server, error) {
 	}
 	s.ctx, s.abort = context.WithCancelCause(context.Background())
 	s.issuer = issuer.New(issuer.Config{
-		Generator: c.Generator, Store: c.Store, Sequences: append([]sequence.Option{sequence.WithLogger(c.Logger)}, c.Sequences...), Rule: c.rule, Clients: clients, Strategy: c.Strategy, StoreName: c.StoreName, Opened: s.opened, Observer: issuer.NewObserver(c.Logger, c.AccessLog),
+		Generator: c.Generator, Store: c.Store, Sequences: append([]sequence.Option{sequence.WithLogger(c.Logger)}, c.Sequences...), Rule: c.rule, Clients: clients, Strategy: c.Strategy, StoreName: c.StoreName, Opened: s.opened, Logger: c.Logger, AccessLog: c.AccessLog,
 		MaxBatch: c.MaxBatch, MaxAfter: c.MaxAfter, MaxNumbers: c.MaxNumbers, MaxSequences: c.MaxSequences, MaxObserved: c.MaxObserved,
 		Timeout: c.Timeout, UseWithin: c.UseWithin, Spare: c.Spare,
 		IdleTimeout: c.IdleTimeout, ReadTimeout: c.ReadTimeout, MaxStreams: c.MaxConnections, TLS: c.TLS,
@@ -43,7 +43,7 @@ func New(c Config) (*Server, error) {
 	s.connections.most = maxConnections(maxFiles())
 	s.add(issuer.RESP, c.RESP, func() server { return resp.New(s.issuer) })
 	s.add(issuer.GRPC, c.GRPC, func() server { return rpc.New(s.issuer) })
-	options := web.Options{Hosts: c.Hosts, Logger: c.Logger, Metrics: s.meters.handler}
+	options := web.Options{Hosts: c.Hosts, Metrics: s.meters.handler}
 	s.add(issuer.HTTP, c.HTTP, func() server { return web.New(s.issuer, options) })
 	options.Probes = true
 	s.add(issuer.Probes, c.Probes, func() server { return web.New(s.issuer, options) })

@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service"
 	"github.com/tickflake/tickflake/service/servicetest"
@@ -62,15 +61,15 @@ var requests = []struct {
 }
 
 func ids(n int64) func(servicetest.Caller) error {
-	return func(c servicetest.Caller) error { _, err := c.IDs(n); return err }
+	return func(c servicetest.Caller) error { _, err := c.IDs(context.Background(), n); return err }
 }
 
 func take(name string, n int64) func(servicetest.Caller) error {
-	return func(c servicetest.Caller) error { _, err := c.Numbers(name, n); return err }
+	return func(c servicetest.Caller) error { _, err := c.Numbers(context.Background(), name, n); return err }
 }
 
 func look(name string) func(servicetest.Caller) error {
-	return func(c servicetest.Caller) error { _, err := c.Granted(name); return err }
+	return func(c servicetest.Caller) error { _, err := c.Granted(context.Background(), name); return err }
 }
 
 // refused checks that a call of a protocol was refused with a code.
@@ -104,16 +103,16 @@ func TestRequests(t *testing.T) {
 	for _, protocol := range servicetest.Protocols {
 		c := r.caller(protocol, shop)
 		for range 2 {
-			got, err := c.IDs(50)
+			got, err := c.IDs(t.Context(), 50)
 			require.NoError(t, err, protocol)
 			require.Len(t, got, 50, protocol)
 			all = append(all, got...)
-			number, err := c.Numbers("orders", 3)
+			number, err := c.Numbers(t.Context(), "orders", 3)
 			require.NoError(t, err, protocol)
 			require.Equal(t, last+3, number, protocol)
 			last = number
 		}
-		highest, err := c.Granted("orders")
+		highest, err := c.Granted(t.Context(), "orders")
 		require.NoError(t, err, protocol)
 		require.GreaterOrEqual(t, highest, last, protocol)
 	}
@@ -157,32 +156,20 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// What the strategy of the generator decides reaches the caller: it rejects a request, or the
-// request waits until the timeout of the service.
-func TestStrategy(t *testing.T) {
+// A request waits as the strategy says, but not beyond the timeout of the service.
+func TestStrategyWaits(t *testing.T) {
 	t.Parallel()
-	hourly, err := snowflake.ParseLayout("time=41,node=10,sequence=0,tick=1h,epoch=2025-01-01")
-	require.NoError(t, err)
-	for _, c := range []struct {
-		strategy    strategies.Strategy
-		code, text  string
-		least, most time.Duration
-	}{
-		{strategies.Reject(), "busy", "", time.Nanosecond, time.Hour},
-		{strategies.Wait(), "unavailable", "not served within 20ms, the server's timeout of a request", time.Second, time.Second},
-	} {
-		bubble(t, func(t *testing.T) {
-			r := start(t, pipe, func(config *service.Config) {
-				config.Generator = newGenerator(t, generator.WithLayout(hourly), generator.WithStrategy(c.strategy))
-				config.Timeout = 20 * time.Millisecond
-			})
-			for _, protocol := range servicetest.Protocols {
-				refusal := refused(t, protocol, c.code, ids(2)(r.caller(protocol, ""))) // one hour has one
-				assert.Contains(t, refusal.Text, c.text, protocol)
-				assert.True(t, protocol == resp || c.least <= refusal.After && refusal.After <= c.most, "%s: %s", protocol, refusal.After)
-			}
-		})
-	}
+	bubble(t, func(t *testing.T) {
+		const timeout = 20 * time.Millisecond
+		r := start(t, pipe, func(c *service.Config) { c.Generator, c.Timeout = four(t, strategies.Wait()), timeout })
+		for _, protocol := range servicetest.Protocols {
+			began := time.Now()
+			refusal := refused(t, protocol, "unavailable", ids(9)(r.caller(protocol, "")))
+			assert.Equal(t, timeout, time.Since(began), protocol)
+			assert.Contains(t, refusal.Text, "not served within 20ms, the server's timeout of a request", protocol)
+			assert.True(t, protocol == resp || refusal.After == time.Second, "%s: %s", protocol, refusal.After)
+		}
+	})
 }
 
 // All protocols ask for TLS, and for a certificate of the client where there is an authority of

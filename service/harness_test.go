@@ -175,7 +175,7 @@ func (r *running) caller(protocol, token string) servicetest.Caller {
 // metrics returns the metrics, read with a token.
 func (r *running) metrics(token string) string {
 	r.t.Helper()
-	text, err := servicetest.Metrics(r.dial, token)
+	text, err := servicetest.Metrics(r.t.Context(), r.dial, token)
 	require.NoError(r.t, err)
 	return text
 }

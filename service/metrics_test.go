@@ -34,10 +34,10 @@ func TestMetrics(t *testing.T) {
 		})
 		redis := r.caller(resp, "")
 		for i, name := range []string{"orders", "orders2", "orders3"} {
-			_, err := redis.Numbers(name, int64(5+i))
+			_, err := redis.Numbers(t.Context(), name, int64(5+i))
 			require.NoError(t, err)
 		}
-		_, err := r.caller(rpc, "").IDs(10)
+		_, err := r.caller(rpc, "").IDs(t.Context(), 10)
 		require.NoError(t, err)
 		text := r.metrics("")
 		for _, want := range []string{
@@ -73,7 +73,7 @@ func TestMetrics(t *testing.T) {
 		last, err := sequence.Delete(t.Context(), r.store, "orders")
 		require.NoError(t, err)
 		require.NoError(t, sequence.Create(t.Context(), r.store, "orders", last.Definition))
-		_, err = redis.Numbers("orders", 1000) // more than the rest of the segment
+		_, err = redis.Numbers(t.Context(), "orders", 1000) // more than the rest of the segment
 		require.NoError(t, err)
 		assert.Contains(t, r.metrics(""), `tickflake_sequence="orders"} 1000`)
 

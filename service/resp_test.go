@@ -47,7 +47,7 @@ func TestRESPBytes(t *testing.T) {
 		got := r.exchange(c.in)
 		assert.True(t, got == c.want, "%.200q: %d bytes of replies: %.200q", c.in, len(got), got)
 	}
-	last, err := r.caller(resp, "").Numbers("orders", 1)
+	last, err := r.caller(resp, "").Numbers(t.Context(), "orders", 1)
 	require.NoError(t, err)
 	assert.EqualValues(t, 1, last)
 }

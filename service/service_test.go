@@ -2,6 +2,7 @@ package service_test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -23,6 +24,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service"
 	"github.com/tickflake/tickflake/service/servicetest"
@@ -48,7 +51,7 @@ func TestRun(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := start(t, pipe, nil)
 		for i, protocol := range servicetest.Protocols {
-			last, err := r.caller(protocol, "").Numbers("orders", 2)
+			last, err := r.caller(protocol, "").Numbers(t.Context(), "orders", 2)
 			require.NoError(t, err)
 			assert.EqualValues(t, 2*(i+1), last)
 		}
@@ -95,7 +98,7 @@ func TestDrain(t *testing.T) {
 		assert.Equal(t, http.StatusOK, code)
 		time.Sleep(unready - 100*time.Millisecond)
 		each(func(protocol string) {
-			_, err := r.caller(protocol, "").IDs(1)
+			_, err := r.caller(protocol, "").IDs(t.Context(), 1)
 			assert.NoError(t, err, "new connections are served")
 		})
 		release := r.hold()
@@ -108,12 +111,52 @@ func TestDrain(t *testing.T) {
 			release()
 		}()
 		each(func(protocol string) {
-			last, err := r.caller(protocol, "").Numbers("orders-"+protocol, 1)
+			last, err := r.caller(protocol, "").Numbers(t.Context(), "orders-"+protocol, 1)
 			assert.NoError(t, err)
 			assert.EqualValues(t, 1, last)
 		})
 		assert.NoError(t, <-r.ended)
 		assert.InDelta(t, unready, time.Since(began), float64(time.Second), "HTTP looks for the end of requests now and then")
+	})
+}
+
+// While the store is away, IDs go on for two thirds of a window at least. Then all is refused as what another server may
+// serve, and when the store is back, all goes on by itself.
+func TestStoreIsAway(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		const window = 6 * time.Second
+		r := start(t, pipe, func(c *service.Config) {
+			keeper, err := lease.Claim(t.Context(), c.Store, lease.WithWindow(window), lease.WithLogger(c.Logger))
+			require.NoError(t, err)
+			c.Generator, err = generator.New(generator.WithLease(keeper))
+			require.NoError(t, err)
+			t.Cleanup(func() { assert.NoError(t, errors.Join(c.Generator.Close(), keeper.Close())) })
+			c.Timeout = 150 * time.Millisecond
+			c.Create[0].Definition.Mode = sequence.Ordered
+		})
+		served := func(asks ...func(servicetest.Caller) error) {
+			for _, protocol := range servicetest.Protocols {
+				for _, ask := range asks {
+					assert.NoError(t, ask(r.caller(protocol, "")), protocol)
+				}
+			}
+		}
+		served(ids(1), take("orders", 1))
+		r.store.Fail(storetest.Unavailable, 10_000)
+		for end := time.Now().Add(window * 2 / 3); time.Now().Before(end); time.Sleep(window / 20) {
+			served(ids(1))
+		}
+		time.Sleep(window)
+		for _, protocol := range servicetest.Protocols {
+			refused(t, protocol, "unavailable", ids(1)(r.caller(protocol, "")))
+			refused(t, protocol, "unavailable", take("orders", 1)(r.caller(protocol, "")))
+		}
+		assert.Error(t, r.Ready())
+		r.store.Heal()
+		time.Sleep(window)
+		require.NoError(t, r.Ready())
+		served(ids(1), take("orders", 1))
 	})
 }
 
@@ -131,7 +174,7 @@ func TestEnds(t *testing.T) {
 			for _, protocol := range servicetest.Protocols {
 				c := r.caller(protocol, "")
 				go func() {
-					last, err := c.Numbers("orders-"+protocol, 1)
+					last, err := c.Numbers(r.t.Context(), "orders-"+protocol, 1)
 					assert.Error(r.t, err, "%s: %d", protocol, last)
 				}()
 			}
@@ -139,7 +182,7 @@ func TestEnds(t *testing.T) {
 			r.stop()
 		}, nil, []string{"resp: requests were cut off", "grpc: requests were cut off", "http: requests were cut off", "longer than DrainTimeout, 10s"}, 10 * time.Second},
 		"numbers are lost": {func(r *running) {
-			_, err := r.caller(resp, "").Numbers("orders", 1)
+			_, err := r.caller(resp, "").Numbers(r.t.Context(), "orders", 1)
 			require.NoError(r.t, err)
 			r.store.Fail(storetest.Unavailable, 1000)
 			r.stop()
@@ -190,7 +233,7 @@ func TestLimit(t *testing.T) {
 			c.Clients = []service.Client{{Name: "shop", Token: token}}
 			c.MaxConnections, c.ReadTimeout = most, patience
 		})
-		served := func(c servicetest.Caller) error { _, err := c.IDs(1); return err }
+		served := func(c servicetest.Caller) error { _, err := c.IDs(t.Context(), 1); return err }
 		known := make(map[string]servicetest.Caller)
 		for _, protocol := range servicetest.Protocols {
 			known[protocol] = r.caller(protocol, token)
@@ -452,7 +495,7 @@ func TestStrangersDoNotDelayTheDrain(t *testing.T) {
 			}
 			each(func(protocol string) {
 				c := servicetest.NewCaller(protocol, r.dial, map[bool]string{true: token}[clients != nil])
-				_, err := c.IDs(1)
+				_, err := c.IDs(t.Context(), 1)
 				assert.NoError(t, err)
 				c.Close()
 			})
@@ -489,7 +532,7 @@ func TestAcceptFails(t *testing.T) {
 			}
 		})
 		each(func(protocol string) {
-			_, err := r.caller(protocol, "").IDs(1)
+			_, err := r.caller(protocol, "").IDs(t.Context(), 1)
 			assert.NoError(t, err)
 		})
 		assert.Len(t, lines(r.log(), "connections cannot be accepted now"), 3)

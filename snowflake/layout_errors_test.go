@@ -77,7 +77,7 @@ func TestErrors(t *testing.T) {
 			{l.ValidateAt(l.End()), "the time field, 41 bits of 1ms from 2025-01-01T00:00:00Z, ended at 2094-09-07T15:47:35.552Z, 0s before now"},
 			{baidu.ValidateAt(now), `layout "baidu": …ended at 2024-11-20T13:24:16Z, 406.4 days before now, …existing IDs still decode…use a new table with a later epoch`},
 
-			{parse(""), `spec "": unusable layout: "": not a preset (tickflake, twitter, discord, instagram, sonyflake, sonyflake-v1, leaf, baidu, easyswoole, javascript), nor widths like 41/10/12, nor fields like time=41`},
+			{parse(""), `unusable layout: "": not a preset (tickflake, twitter, discord, instagram, sonyflake, sonyflake-v1, leaf, baidu, easyswoole, javascript), nor widths like 41/10/12, nor fields like time=41`},
 			{parse("twitter,"), `"": only tick=... and epoch=... can follow`},
 			{parse("twitter,node=9"), `"node=9": only tick=... and epoch=... can follow a preset or widths`},
 			{parse("tick=1ms,twitter"), `"twitter": not a field`},

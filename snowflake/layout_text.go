@@ -88,8 +88,11 @@ func ParseLayout(spec string) (Layout, error) {
 	if err == nil {
 		err = l.Validate()
 	}
+	if text := quoteStart(spec); err != nil && !strings.Contains(err.Error(), text) { // an item says itself what it is
+		err = fmt.Errorf("spec %s: %w", text, err)
+	}
 	if err != nil {
-		return Layout{}, fmt.Errorf("spec %s: %w", quoteStart(spec), err)
+		return Layout{}, err
 	}
 	return l, nil
 }

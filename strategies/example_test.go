@@ -11,23 +11,6 @@ import (
 	"github.com/tickflake/tickflake/strategies"
 )
 
-// Decisions of a strategy that borrows a little, waits a little longer, and then
-// gives up.
-func Example() {
-	strategy := strategies.Chain(
-		strategies.BorrowUpTo(time.Second),
-		strategies.WaitUpTo(5*time.Second),
-	)
-	for _, lead := range []time.Duration{time.Millisecond, 3 * time.Second, time.Hour} {
-		d := strategy.Decide(strategies.Situation{Cause: strategies.Behind, Lead: lead})
-		fmt.Println(lead, "behind:", d.Action, d.Wait)
-	}
-	// Output:
-	// 1ms behind: borrow 0s
-	// 3s behind: wait 2s
-	// 1h0m0s behind: reject 0s
-}
-
 // Wait out a busy tick, but report a clock that went back.
 func ExamplePerCause() {
 	strategy := strategies.PerCause(strategies.WaitUpTo(time.Second), strategies.Reject())

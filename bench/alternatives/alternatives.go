@@ -149,7 +149,7 @@ func (w *way) start(ctx context.Context, run *measure.Run, started []*servers.Se
 		if w.ticks {
 			b.LeadIn = unit
 		}
-		b.Do = func(ctx context.Context, n int) (measure.Figures, error) {
+		b.Do = []measure.Do{func(ctx context.Context, n int) (measure.Figures, error) {
 			for _, c := range w.clients {
 				c.ids = slices.Grow(c.ids[:0], n)[:n]
 			}
@@ -162,7 +162,7 @@ func (w *way) start(ctx context.Context, run *measure.Run, started []*servers.Se
 				c.ids = c.ids[:0]
 			}
 			return measure.Figures{"wall": float64(took) / float64(max(n, 1))}, err
-		}
+		}}
 		loads = append(loads, &measure.Load{Row: w.name, At: at, Group: w.group, Turn: b.Turn, Served: len(w.needs) > 0})
 	}
 	unit := 1

@@ -74,31 +74,11 @@ func measureCatalogue(ctx context.Context, run *measure.Run) report.Section {
 	}, c.quantities("")...)}
 }
 
-// kinds are the violations, the worst first, in words that fit a cell.
-var kinds = []struct {
-	kind generatortest.Kind
-	word string
-}{
-	{generatortest.Duplicate, "dup"}, {generatortest.EndOfTime, "out of time"}, {generatortest.Disorder, "disorder"}, {generatortest.NoRecovery, "not recovered"},
-	{generatortest.NoStart, "no start"}, {generatortest.Stall, "stall"}, {generatortest.Stale, "stale"}, {generatortest.Lead, "lead"},
-	{generatortest.Rejected, "rejected"}, {generatortest.WrongError, "wrong err"},
-}
-
 func judge(s generators.Subject, got generatortest.Result) outcome {
 	broken := ""
-	for _, k := range kinds {
-		switch n := got.Violated[k.kind]; {
-		case n == 0 || broken != "":
-		case k.kind == generatortest.Stall:
-			broken = "stall " + report.Span(got.LongestStall)
-		case k.kind == generatortest.Lead:
-			broken = "lead " + report.Span(got.LargestLead)
-		default:
-			broken = number(n) + " " + k.word
-		}
-	}
-	if broken == "" && got.Failed() { // a kind that has no word above
-		broken = got.Summary()
+	if got.Failed() {
+		kind := got.Worst().Kind
+		broken = number(got.Violated[kind]) + " " + strings.Replace(string(kind), string(generatortest.Duplicate), "dup", 1)
 	}
 	failed := got.Errors
 	if got.Fault == "F17" || got.Fault == "F18" { // there is no ID that is safe, so a call that fails is right

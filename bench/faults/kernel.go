@@ -11,6 +11,7 @@ import (
 	"github.com/tickflake/tickflake/bench/measure"
 	"github.com/tickflake/tickflake/bench/report"
 	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel"
+	"github.com/tickflake/tickflake/integration/servers"
 )
 
 const kernelTitle = "On a real kernel"
@@ -35,21 +36,17 @@ func measureKernel(ctx context.Context, run *measure.Run) report.Section {
 	}
 	found, err := kernel.Find()
 	if err != nil {
-		return report.Section{Skipped: fmt.Sprintf("There is no machine to boot: %s.", oneLine(err))}
+		return report.Section{Skipped: fmt.Sprintf("There is no machine to boot: %s.", servers.Reason(err))}
 	}
 	got, err := kernel.Run(ctx, kernel.Options{Kernel: found, Seed: run.Rand.Uint64()})
 	if err != nil && len(got.Rows) == 0 {
-		return report.Section{Skipped: fmt.Sprintf("The faults could not be run: %s.", oneLine(err)), Failed: ctx.Err() == nil}
+		return report.Section{Skipped: fmt.Sprintf("The faults could not be run: %s.", servers.Reason(err)), Failed: ctx.Err() == nil}
 	}
 	s := ofKernel(got, kernel.Faults(), kernel.Subjects())
 	if err != nil && ctx.Err() == nil {
-		s.Note("The run ended early: %s.", oneLine(err))
+		s.Note("The run ended early: %s.", servers.Reason(err))
 	}
 	return s
-}
-
-func oneLine(err error) string {
-	return strings.TrimSuffix(strings.Join(strings.Fields(err.Error()), " "), ".")
 }
 
 // groups are the faults of one table each: all of them would be too wide for a page.

@@ -70,36 +70,19 @@ func calls[T any](next func() T) Loop {
 // shared is a source whose loops are all the same.
 func shared(l Loop, err error) (Source, error) { return Source{Loop: func() Loop { return l }}, err }
 
-// Limit is how many different IDs a format has: so many in each unit of its time. The
-// zero Limit is none.
+// Limit is how many different IDs a format has: so many in each unit of its time. A generator
+// that is asked for more waits. The zero Limit is none: it does not wait.
 type Limit struct {
 	IDs int
 	Per time.Duration
-	// A generator that is asked for more than its format has waits, unless it Repeats
-	// IDs, or runs Ahead of the clock.
-	Repeats, Ahead bool
 }
 
 // NanosecondsPerID is the time per ID at the limit, or 0 if there is none.
 func (l Limit) NanosecondsPerID() float64 { return float64(l.Per) / max(float64(l.IDs), 1) }
 
-// Binds reports whether the limit may be what a loop measures: callers wait, and an ID at
-// the limit takes longer than 50 ns, which is less than most generators need.
-func (l Limit) Binds() bool { return !l.Repeats && !l.Ahead && l.NanosecondsPerID() > 50 }
-
-// String is the time per ID as a table shows it.
-func (l Limit) String() string {
-	said := report.Figure(l.NanosecondsPerID())
-	switch {
-	case l.IDs == 0:
-		return "none"
-	case l.Repeats:
-		said += "; faster, it repeats IDs"
-	case l.Ahead:
-		said += "; faster, it runs ahead of the clock"
-	}
-	return said
-}
+// Binds reports whether the limit may be what a loop measures: an ID at the limit takes longer
+// than 50 ns, which is less than most generators need.
+func (l Limit) Binds() bool { return l.NanosecondsPerID() > 50 }
 
 // Set is loads of cases, and what to close after them.
 type Set struct {
@@ -132,10 +115,7 @@ func (s *Set) Load(ctx context.Context, c Case, base *Case, goroutines int) *mea
 		for i := range loops {
 			loops[i] = source.Loop()
 		}
-		b.Elsewhere = append(b.Elsewhere, measure.Simple(func(n int) error { return together(loops, n/max(c.Unit, 1)) }))
-	}
-	if l.Err == nil {
-		b.Do, b.Elsewhere = b.Elsewhere[0], b.Elsewhere[1:]
+		b.Do = append(b.Do, measure.Simple(func(n int) error { return together(loops, n/max(c.Unit, 1)) }))
 	}
 	if base != nil {
 		l.Base = s.Load(ctx, *base, nil, goroutines)

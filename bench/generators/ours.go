@@ -76,7 +76,7 @@ func Ours() []Case {
 	// Its sequence is used up several times as fast as ticks pass, so that nearly every ID is
 	// borrowed from a later tick.
 	ahead := Next("Next, borrowing every ID", snowflake.Default(), generator.WithStrategy(strategies.BorrowUpTo(math.MaxInt64)))
-	ahead.Limit.Ahead = true
+	ahead.Limit = Limit{}
 	return []Case{
 		Next("Next", Wide()),
 		ours("NextContext", Wide(), fixed(Wide()), func(g *generator.Generator) Loop {

@@ -29,7 +29,10 @@ func Added(name string) bool {
 func Others(names ...string) []Case {
 	var all []Case
 	for _, p := range peers.List() {
-		limit := Limit{IDs: int(p.PerTick), Per: p.Tick, Repeats: p.Full == peers.Repeats, Ahead: p.Full == peers.Ahead}
+		var limit Limit
+		if p.Full == peers.Waits {
+			limit = Limit{IDs: int(p.PerTick), Per: p.Tick}
+		}
 		all = append(all, Case{Name: p.Name, Group: report.Peers, Bits: p.Bits, Limit: limit, Open: func(context.Context) (Source, error) {
 			g, err := p.New(peers.System)
 			return shared(g.Loop, err)

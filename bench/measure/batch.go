@@ -10,24 +10,25 @@ import (
 // time, after an unmeasured lead-in. The figures of a turn are "wall" and "cpu" in nanoseconds,
 // "allocs" and "bytes", each per operation, and those that Do returns.
 type Batch struct {
-	// Do does it n times. The figure "wall" takes the place of the time that Do took, and "done"
-	// says how often it was done, if that is not n.
-	Do func(ctx context.Context, n int) (Figures, error)
-	// Elsewhere does the same at other places in memory. The turns take Do and these in turn.
-	Elsewhere []func(ctx context.Context, n int) (Figures, error)
-	Unit      int           // divides n; 0 stands for 1
-	LeadIn    int           // the least lead-in, which uses up what has gathered, such as the rest of a tick; -1: none
-	Floor     int           // the least batch
-	Most      int           // bounds a batch; 0 is 1 << 26
-	Target    time.Duration // of a turn
+	// Do does it n times, at different places in memory, which the turns take in turn.
+	Do     []Do
+	Unit   int           // divides n; 0 stands for 1
+	LeadIn int           // the least lead-in, which uses up what has gathered, such as the rest of a tick; -1: none
+	Floor  int           // the least batch
+	Most   int           // bounds a batch; 0 is 1 << 26
+	Target time.Duration // of a turn
 	// CPU is the processor time that has been used, of this process if it is nil.
 	CPU func() (time.Duration, error)
 
 	n, turns int
 }
 
+// Do does an operation n times. The figure "wall" takes the place of the time that it took, and
+// "done" says how often it was done, if that is not n.
+type Do = func(ctx context.Context, n int) (Figures, error)
+
 // Simple is a Do without figures of its own.
-func Simple(do func(n int) error) func(context.Context, int) (Figures, error) {
+func Simple(do func(n int) error) Do {
 	return func(_ context.Context, n int) (Figures, error) { return nil, do(n) }
 }
 
@@ -67,11 +68,7 @@ func (b *Batch) Turn(ctx context.Context) (Figures, error) {
 }
 
 func (b *Batch) measure(ctx context.Context) (took time.Duration, f Figures, err error) {
-	do := b.Do
-	if place := b.turns % (len(b.Elsewhere) + 1); place > 0 {
-		do = b.Elsewhere[place-1]
-	}
-	lead := 0
+	do, lead := b.Do[b.turns%len(b.Do)], 0
 	if b.LeadIn >= 0 {
 		lead = (max(b.LeadIn, b.n/16) + b.Unit - 1) / b.Unit * b.Unit
 	}

@@ -10,19 +10,15 @@ import (
 
 // Sizes in a chart, in CSS pixels.
 const (
-	barsWidth   = 480 // which a phone shows whole
-	linesWidth  = 800
+	width       = 480.0 // which a phone shows whole
 	barHeight   = 18
-	lineHeight  = 300 // of a chart of lines, without its axis
 	axisHeight  = 44
 	titleHeight = 22
 	charWidth   = 6.8 // about that of a letter
 )
 
-// shades are the colours of a group's lines, in turn. The style sheet has a variable for each.
-var shades = map[Group][]string{
-	Ours: {"ours", "ours1", "ours2"}, Peers: {"peer", "peer1", "peer2", "peer3", "peer4"}, Floor: {"floor"}, "": {"ours2"},
-}
+// shades are the colours of the groups. The style sheet has a variable for each.
+var shades = map[Group]string{Ours: "ours", Peers: "peer", Floor: "floor"}
 
 // scale maps values from 0 to most to pixels.
 type scale struct{ most, from, to float64 }
@@ -60,22 +56,15 @@ func (t *Table) chart() string {
 	d := &drawing{Table: t}
 	for _, r := range t.Rows {
 		d.names = max(d.names, charWidth*float64(utf8.RuneCountInString(r.Name))+12)
-		for i, c := range r.Cells {
-			if s, ok := c.Summary(); ok && (t.Chart.Column == "" || i == t.column(t.Chart.Column)) {
-				d.most = max(d.most, s.Hi)
-			}
+		if s, ok := t.Cell(r.Name, t.Chart.Column).Summary(); ok {
+			d.most = max(d.most, s.Hi)
 		}
 	}
 	if d.most <= 0 {
 		return ""
 	}
-	width, draw := float64(barsWidth), d.bars
-	if t.Chart.Column == "" {
-		width, draw = linesWidth, d.lines
-	}
-	height := draw(width)
+	height := d.bars() + titleHeight
 	label := html.EscapeString(t.Chart.Title + "; all figures are in the table " + t.Title)
-	height += titleHeight
 	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" width="%g" height="%g" role="img" aria-label="%s" font-family="'Liberation Sans',Arial,sans-serif" font-size="12">`+
 		`<text y="13" font-weight="bold" style="fill:var(--ink)">%s</text><g transform="translate(0 %d)">%s</g></svg>`,
 		width, height, width, height, label, html.EscapeString(t.Chart.Title), titleHeight, d.svg.String())
@@ -90,7 +79,7 @@ func (d *drawing) line(shade string, x1, y1, x2, y2 float64) {
 }
 
 // bars draws a horizontal bar per row, with its interval and figure, and returns the height.
-func (d *drawing) bars(width float64) float64 {
+func (d *drawing) bars() float64 {
 	x := scale{d.most, d.names, width - 50}
 	bottom := 6 + float64(len(d.Rows))*(barHeight+5)
 	for _, v := range x.ticks() {
@@ -106,7 +95,7 @@ func (d *drawing) bars(width float64) float64 {
 		if !ok {
 			continue
 		}
-		fmt.Fprintf(&d.svg, `<rect x="%.1f" y="%.1f" width="%.1f" height="%d" style="fill:var(--%s)"/>`, x.from, top+2, x.at(s.Median)-x.from, barHeight-4, shades[r.Group][0])
+		fmt.Fprintf(&d.svg, `<rect x="%.1f" y="%.1f" width="%.1f" height="%d" style="fill:var(--%s)"/>`, x.from, top+2, x.at(s.Median)-x.from, barHeight-4, shades[r.Group])
 		if lo, hi := x.at(s.Lo), x.at(s.Hi); hi-lo > 4 {
 			d.line("ink", lo, middle, hi, middle)
 			d.line("ink", lo, middle-3, lo, middle+3)
@@ -116,46 +105,4 @@ func (d *drawing) bars(width float64) float64 {
 	}
 	d.text((x.from+x.to)/2, bottom+34, "middle", "soft", d.Chart.Label)
 	return bottom + axisHeight
-}
-
-// lines draws a line per row, with intervals, over the columns, and returns the height.
-func (d *drawing) lines(width float64) float64 {
-	y := scale{d.most, lineHeight, 12}
-	x := scale{float64(max(len(d.Columns)-1, 1)), 70, width - d.names - 40}
-	d.text(0, 9, "start", "soft", d.Chart.Label)
-	for _, v := range y.ticks() {
-		d.line("rule", x.from, y.at(v), x.to, y.at(v))
-		d.text(x.from-6, y.at(v)+4, "end", "soft", Figure(v))
-	}
-	for i, c := range d.Columns {
-		at := x.at(float64(i))
-		d.line("rule", at, y.to, at, y.from)
-		number, what, _ := strings.Cut(c.Title, " ")
-		d.text(at, y.from+16, "middle", "soft", number)
-		if i == len(d.Columns)-1 {
-			d.text((x.from+x.to)/2, y.from+34, "middle", "soft", what)
-		}
-	}
-	nth := map[Group]int{}
-	for i, r := range d.Rows {
-		n := nth[r.Group]
-		nth[r.Group]++
-		shade, dashes := shades[r.Group][n%len(shades[r.Group])], ""
-		if r.Group == Floor {
-			dashes = ";stroke-dasharray:" + strings.Repeat("4 3 ", n+1)
-		}
-		var points []string
-		for k, c := range r.Cells {
-			if s, ok := c.Summary(); ok {
-				at := x.at(float64(k))
-				points = append(points, fmt.Sprintf("%.1f,%.1f", at, y.at(s.Median)))
-				d.line(shade, at, y.at(s.Lo), at, y.at(s.Hi))
-			}
-		}
-		fmt.Fprintf(&d.svg, `<polyline points="%s" style="fill:none;stroke-width:2;stroke:var(--%s)%s"/>`, strings.Join(points, " "), shade, dashes)
-		at := 18 + float64(i)*barHeight
-		d.line(shade, x.to+14, at-4, x.to+34, at-4)
-		d.text(x.to+40, at, "start", "ink", r.Name)
-	}
-	return max(lineHeight, 18+float64(len(d.Rows))*barHeight) + axisHeight
 }

@@ -50,17 +50,7 @@ func grouped(v float64) string {
 }
 
 // Percent writes a share: "2.1%", "35%".
-func Percent(share float64) string {
-	switch {
-	case math.IsNaN(share):
-		return "?"
-	case share >= 10:
-		return ">999%"
-	case share < 0.0995:
-		return fmt.Sprintf("%.1f%%", 100*share)
-	}
-	return fmt.Sprintf("%.0f%%", 100*share)
-}
+func Percent(share float64) string { return figure(100*share, 2) + "%" }
 
 // Span writes a duration in one unit: "3.8 s".
 func Span(d time.Duration) string {

@@ -92,7 +92,7 @@ var inMarkdown = []struct {
 	{"cost", []string{"ns", "floor", "allocs"}, []string{"Next", "Next, under a lease", "Stream.Next", "NextN(1024)", "NextAfter", "Sequence.Next", "publicid.Encode",
 		"bwmarrin/snowflake, 22-bit sequence", "rs/xid", "MongoDB ObjectID", "oklog/ulid", "segmentio/ksuid", "google/uuid v4", "google/uuid v7"}},
 	{"ceiling-cores", []string{"g1", "g64"}, []string{"Next, default layout", "bwmarrin/snowflake", "floor: clock read + compare-and-swap, a word each"}},
-	{"scaling", nil, nil},
+	{"scaling", []string{"g1", "g2", "g64"}, []string{"floor: clock read + atomic addition", "Next", "Stream.Next", "Sequence.Next", "bwmarrin/snowflake, 22-bit sequence", "rs/xid", "google/uuid v7"}},
 	{"latency-1000000", []string{"p50", "p99", "p999"}, []string{"empty loop", "Next, default layout", "bwmarrin/snowflake", "sony/sonyflake", "rs/xid", "google/uuid v7"}},
 	{"kernel-answer", []string{"restart-back-1s", "step-back-1h", "copy-shared-told"}, nil},
 	{"waste-chances", nil, nil},
@@ -162,16 +162,6 @@ func (v view) Opening() Table {
 	return t
 }
 
-// Borrowed says of which run the figures of [view.Which] are that this run has not measured. It is empty
-// if there are none.
-func (v view) Borrowed() string {
-	_, cost := v.orPublished("cost")
-	if _, kernel := v.orPublished("kernel"); !cost && !kernel {
-		return ""
-	}
-	return fmt.Sprintf("not measured in this run: of the published run, %s, on %s.", v.Published.Began.UTC().Format("2006-01-02"), v.Published.Machine.CPU)
-}
-
 // Verdict is that of a section. One that the machine disturbed compares nothing.
 func (v view) Verdict(s Section) string {
 	if s.Verdict != "" && (v.Unusable() != "" || s.Unusable() != "") {
@@ -221,7 +211,7 @@ func (v view) Notices() []string {
 		all = append(all, "The run was interrupted: cells or sections are missing.")
 	}
 	if v.Quick {
-		all = append(all, "This was a quick run with few rounds: the figures are rough.")
+		all = append(all, "This was a quick run with few rounds: the figures are rough, and docs/results.md has those of the published run.")
 	}
 	if m := v.Machine; m.LoadBefore > warnLoad*float64(m.Cores) {
 		all = append(all, fmt.Sprintf("The machine was busy before the run: a load of %.2f on %s.", m.LoadBefore, Count(m.Cores, "core")))

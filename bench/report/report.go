@@ -1,5 +1,5 @@
-// Package report is a run of the benchmark: its samples and statistics, and its forms as JSON,
-// HTML, Markdown, a summary for a terminal, and benchfmt text for benchstat.
+// Package report is a run of the benchmark: its samples and statistics, and its forms: a page of
+// HTML, a summary for a terminal, Markdown to be published, JSON, and benchfmt text for benchstat.
 //
 // You need these names: [Report] has [Section] values, a section has [Table] and [Target]
 // values, and a [Cell] of a table has one sample per round. A [Chart] shows its table.
@@ -31,8 +31,6 @@ type Report struct {
 	Seed        uint64    `json:"seed"`                  // of the random order of the cases
 	Machine     Machine   `json:"machine"`
 	Sections    []Section `json:"sections"`
-
-	Published *Report `json:"-"` // has the sections that this run did not measure; may be nil
 }
 
 // Machine is the machine of a run, and how much of it other programs used.
@@ -155,12 +153,12 @@ func Texts(all ...string) (cells []Cell) {
 	return cells
 }
 
-// Chart shows a column of its table as bars, one per row, or all columns as lines, one per row.
+// Chart shows a column of its table as bars, one per row.
 type Chart struct {
 	ID     string `json:"id"` // unique in the report: it names a file
 	Title  string `json:"title"`
-	Column string `json:"column,omitempty"` // of the bars; "": lines
-	Label  string `json:"label"`            // of the values
+	Column string `json:"column"`
+	Label  string `json:"label"` // of the values
 }
 
 // Section returns the section with the ID. It is empty if there is none.

@@ -21,21 +21,13 @@ var candidates = []struct{ name, cost, faults, takeIf string }{
 	{"segmentio/ksuid", "segmentio/ksuid", "segmentio/ksuid", "machines are not copied, and order within a second does not matter"},
 }
 
-// Which is the table that opens the report: which generator to take, and why. What this run has not
-// measured is that of the published run, and marked so. It has no rows if neither has anything.
+// Which is the table that opens the report: which generator to take, and why. It has no rows if
+// nothing of it was measured.
 func (v view) Which() Table {
 	t := Table{ID: "which", Title: "Which one, and why", RowName: "generator", Columns: []Column{
 		{ID: "duplicates", Title: "duplicates in the faults of a real kernel"}, {ID: "step", Title: "a clock stepped back 1 h costs"},
 		{ID: "ns", Title: "time", Unit: "ns/ID", Better: Less}, {ID: "bits", Title: "width", Unit: "bits"}, {ID: "if", Title: "take it if"}}}
-	cost, costIsOld := v.orPublished("cost")
-	kernel, kernelIsOld := v.orPublished("kernel")
-	times, repeated, clocks := cost.Table("cost"), kernel.Table("kernel-duplicates"), kernel.Table("kernel-card-clock")
-	marked := func(c Cell, old bool) Cell {
-		if text := c.Value(); old && text != "–" {
-			c = Cell{Text: text + " †", Mark: c.Mark}
-		}
-		return c
-	}
+	times, repeated, clocks := v.Section("cost").Table("cost"), v.Section("kernel").Table("kernel-duplicates"), v.Section("kernel").Table("kernel-card-clock")
 	for _, c := range candidates {
 		i := slices.IndexFunc(times.Rows, func(r Row) bool { return r.Name == c.cost })
 		j := slices.IndexFunc(repeated.Rows, func(r Row) bool { return r.Name == c.faults })
@@ -47,25 +39,15 @@ func (v view) Which() Table {
 			row.Group = Ours
 		}
 		if j >= 0 {
-			row.Cells[0] = marked(twice(repeated, repeated.Rows[j]), kernelIsOld)
-			row.Cells[1] = marked(Cell{Text: price(clocks.Cell(c.faults, "step-back-1h"))}, kernelIsOld)
+			row.Cells[0], row.Cells[1] = twice(repeated, repeated.Rows[j]), Cell{Text: price(clocks.Cell(c.faults, "step-back-1h"))}
 		}
 		if i >= 0 {
 			row.Note = times.Rows[i].Note
-			row.Cells[2], row.Cells[3] = marked(times.Cell(c.cost, "ns"), costIsOld), times.Cell(c.cost, "bits")
+			row.Cells[2], row.Cells[3] = times.Cell(c.cost, "ns"), times.Cell(c.cost, "bits")
 		}
 		t.Rows = append(t.Rows, row)
 	}
 	return t
-}
-
-// orPublished returns a section of this run, or of the published one if this run has no tables of it.
-func (v view) orPublished(id string) (s *Section, old bool) {
-	s = v.Section(id)
-	if len(s.Tables) == 0 && v.Published != nil {
-		return v.Published.Section(id), true
-	}
-	return s, false
 }
 
 // twice says how many IDs of a row came twice, and where.

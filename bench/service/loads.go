@@ -44,7 +44,7 @@ const loader = "load"
 var wantedRedis = servers.Wanted{Kind: servers.Redis, Settings: []string{"--save", "", "--user", loader, "on", "nopass", "~*", "+incr"}}
 
 // benchmark runs redis-benchmark. Its command, after options, is that of each request.
-func benchmark(addr string, pipeline int, command ...string) func(context.Context, int) (measure.Figures, error) {
+func benchmark(addr string, pipeline int, command ...string) measure.Do {
 	return func(ctx context.Context, n int) (measure.Figures, error) {
 		host, port, err := net.SplitHostPort(addr)
 		if err != nil {

@@ -104,8 +104,8 @@ func start(ctx context.Context, open *measure.Closers) (*fleet.Server, error) {
 
 // list returns all loads but the connections at rest.
 func list(ctx context.Context, server *fleet.Server, redis *servers.Server, box time.Duration, open *measure.Closers) (all []*measure.Load) {
-	add := func(row, at string, group report.Group, pid, unit int, base *measure.Load, err error, do func(context.Context, int) (measure.Figures, error)) *measure.Load {
-		b := &measure.Batch{Do: do, Unit: 1, Target: box, LeadIn: -1, Floor: unit, CPU: func() (time.Duration, error) { return measure.CPUOf(pid) }}
+	add := func(row, at string, group report.Group, pid, unit int, base *measure.Load, err error, do measure.Do) *measure.Load {
+		b := &measure.Batch{Do: []measure.Do{do}, Unit: 1, Target: box, LeadIn: -1, Floor: unit, CPU: func() (time.Duration, error) { return measure.CPUOf(pid) }}
 		l := &measure.Load{Row: row, At: at, Group: group, Turn: b.Turn, Base: base, Served: true, Err: err}
 		all = append(all, l)
 		return l

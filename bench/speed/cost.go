@@ -66,7 +66,6 @@ func costTable(cases []generators.Case, loads []*measure.Load) report.Table {
 			{ID: "cpu", Title: "CPU", Unit: "ns/ID", Better: report.Less},
 			{ID: "allocs", Title: "allocations", Unit: "per ID", Better: report.Less},
 			{ID: "bytes", Title: "allocated", Unit: "bytes/ID", Better: report.Less},
-			{ID: "ceiling", Title: "ceiling of its format", Unit: "ns/ID"},
 		},
 	}
 	// The few allocations per batch of the loop and the runtime are not per ID.
@@ -82,7 +81,7 @@ func costTable(cases []generators.Case, loads []*measure.Load) report.Table {
 			l.Note = "at the ceiling of its format; the cost of the code does not show"
 		}
 		t.Rows = append(t.Rows, report.Row{Name: c.Name, Group: c.Group, Note: l.Note, Cells: []report.Cell{
-			report.One(float64(c.Bits)), l.Of("wall", nil), l.Pair().Cell(), l.Of("cpu", nil), l.Of("allocs", whole), l.Of("bytes", whole), {Text: c.Limit.String()}}})
+			report.One(float64(c.Bits)), l.Of("wall", nil), l.Pair().Cell(), l.Of("cpu", nil), l.Of("allocs", whole), l.Of("bytes", whole)}})
 	}
 	return t
 }
@@ -119,13 +118,9 @@ func costVerdict(s report.Section) string {
 	case len(floor.Samples) == 0:
 		return fmt.Sprintf("Next takes %s ns per ID, and the machine was too disturbed to tell its distance to the floor.", ns.Value())
 	}
-	are := "no peer is measurably"
-	switch names := t.Ahead(nextName, "floor"); len(names) {
-	case 0:
-	case 1:
-		are = names[0] + " is"
-	default:
-		are = report.List(names) + " are"
+	faster := "no peer is measurably faster"
+	if names := t.Ahead(nextName, "floor"); len(names) > 0 {
+		faster = "faster: " + report.List(names)
 	}
-	return fmt.Sprintf("Next takes %s ns per ID, %s× the floor; %s faster.", ns.Value(), floor.Value(), are)
+	return fmt.Sprintf("Next takes %s ns per ID, %s× the floor; %s.", ns.Value(), floor.Value(), faster)
 }

@@ -1,6 +1,7 @@
 package speed
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -92,28 +93,17 @@ func worst(t report.Target, pairs []measure.Pair) report.Target {
 // span writes the range of the medians in a row: "1.2 to 3.4". It is empty if there are
 // none.
 func span(t *report.Table, row string) string {
-	var lo, hi report.Cell
+	var cells []report.Cell
 	for _, c := range t.Columns {
-		cell := t.Cell(row, c.ID)
-		switch m := cell.Median(); {
-		case math.IsNaN(m):
-			continue
-		case len(lo.Samples) == 0:
-			lo, hi = cell, cell
-		case m < lo.Median():
-			lo = cell
-		case m > hi.Median():
-			hi = cell
+		if cell := t.Cell(row, c.ID); len(cell.Samples) > 0 {
+			cells = append(cells, cell)
 		}
 	}
-	switch from, to := lo.Value(), hi.Value(); {
-	case len(lo.Samples) == 0:
+	if len(cells) == 0 {
 		return ""
-	case from == to:
-		return from
-	default:
-		return from + " to " + to
 	}
+	slices.SortFunc(cells, func(a, b report.Cell) int { return cmp.Compare(a.Median(), b.Median()) })
+	return strings.Join(slices.Compact([]string{cells[0].Value(), cells[len(cells)-1].Value()}), " to ")
 }
 
 func ceilingSection() measure.Section {
@@ -207,9 +197,7 @@ func measureScaling(ctx context.Context, run *measure.Run) report.Section {
 	for i, r := range distances.Rows {
 		distances.Rows[i].Note = "its floor: " + strings.TrimPrefix(measure.Find(g.Loads, r.Name, "g1").Base.Row, "floor: ")
 	}
-	s.Tables = []report.Table{g.table(report.Table{ID: "scaling", Title: "Million IDs per second, all goroutines together", Base: nextName,
-		Chart: &report.Chart{ID: "scaling", Title: "IDs per second by number of goroutines", Label: "million IDs per second"},
-	}, "million/s", report.More, func(l *measure.Load) report.Cell {
+	s.Tables = []report.Table{g.table(report.Table{ID: "scaling", Title: "Million IDs per second, all goroutines together", Base: nextName}, "million/s", report.More, func(l *measure.Load) report.Cell {
 		return l.Of("wall", func(ns float64) float64 { return 1e3 / ns })
 	}), distances}
 	// Who is as far from the floor with two goroutines as with one loses nothing to sharing.

@@ -13,21 +13,16 @@ import (
 )
 
 func latencySection() measure.Section {
-	return measure.Section{ID: "latency", Title: "Latency at a fixed rate", Full: 30 * time.Second, Quick: 2 * time.Second,
+	return measure.Section{ID: "latency", Title: "Latency at a fixed rate", Full: 12 * time.Second, Quick: time.Second,
 		About: "One goroutine asks for IDs on a fixed schedule. A latency is the time from the moment when a call was due to its ID, " +
 			"so a stall shows in all calls that queue behind it. Waiting is reading the clock, so a whole core is in use; the empty loop, which makes no ID, " +
 			"shows the stalls of the machine. A quantile is that of one turn of the schedule, and its figure the median of all turns.",
 		Measure: measureLatency, Verdict: latencyVerdict}
 }
 
-// rates are the calls per second, with the share of a round's time that each gets: the
-// slower, the more, to see the slowest calls.
-var rates = []struct {
-	perSecond int
-	share     float64
-}{{10_000, 0.55}, {100_000, 0.25}, {1_000_000, 0.2}}
-
 const (
+	rate              = 1_000_000 // calls per second
+	gap               = time.Second / rate
 	latencyRounds     = report.Enough + 6 // planned: enough for a target, and some for lead-ins and a busy machine
 	leasedDefaultName = "Next under a lease, default layout"
 	cannotKeepUp      = "cannot keep up"
@@ -41,24 +36,24 @@ var quantiles = []struct {
 
 // late makes a load of the schedule, whose turns have the quantiles and the greatest of the latencies in µs, how many IDs
 // per second were reached, and whether the turn was stopped.
-func late(c generators.Case, at schedule, source generators.Source, failed error) *measure.Load {
-	l := &measure.Load{Row: c.Name, At: at.String(), Group: c.Group, Err: failed}
+func late(c generators.Case, calls int, source generators.Source, failed error) *measure.Load {
+	l := &measure.Load{Row: c.Name, Group: c.Group, Err: failed}
 	if failed != nil {
 		return l
 	}
-	loop, all := source.Loop(), make([]time.Duration, 0, at.calls)
+	loop, all := source.Loop(), make([]time.Duration, 0, calls)
 	l.Turn = func(context.Context) (measure.Figures, error) {
-		if _, _, err := (schedule{at.gap, at.calls / 16}).run(loop, func(time.Duration) {}); err != nil {
+		if _, _, err := schedule(loop, calls/16, func(time.Duration) {}); err != nil {
 			return nil, err
 		}
 		all = all[:0]
-		done, took, err := at.run(loop, func(late time.Duration) { all = append(all, late) })
+		done, took, err := schedule(loop, calls, func(late time.Duration) { all = append(all, late) })
 		if err != nil {
 			return nil, err
 		}
 		slices.Sort(all)
 		f := measure.Figures{"reached": float64(done) / took.Seconds(), "stopped": 0}
-		if done < at.calls {
+		if done < calls {
 			f["stopped"] = 1
 		}
 		for _, q := range quantiles {
@@ -70,10 +65,9 @@ func late(c generators.Case, at schedule, source generators.Source, failed error
 	return l
 }
 
-// latencyTable has a row per load of a schedule.
-func latencyTable(at schedule, loads []*measure.Load) report.Table {
-	t := report.Table{ID: fmt.Sprint("latency-", at.rate()), Title: report.Figure(float64(at.rate())) + " IDs per second: time from when a call was due to its ID", RowName: "case",
-		Base: loads[0].Row, Detail: at.rate() < 1_000_000}
+// latencyTable has a row per load, of so many calls.
+func latencyTable(calls int, loads []*measure.Load) report.Table {
+	t := report.Table{ID: fmt.Sprint("latency-", rate), Title: report.Figure(rate) + " IDs per second: time from when a call was due to its ID", RowName: "case", Base: loads[0].Row}
 	for _, q := range quantiles {
 		t.Columns = append(t.Columns, report.Column{ID: q.column, Title: q.title, Unit: "µs", Better: report.Less})
 	}
@@ -87,7 +81,7 @@ func latencyTable(at schedule, loads []*measure.Load) report.Table {
 			return report.One(slices.Max(cell.Samples))
 		}
 		for _, q := range quantiles {
-			if q.column == column && at.calls < q.oneIn {
+			if q.column == column && calls < q.oneIn {
 				return report.Cell{Text: "fewer than " + report.Count(q.oneIn, "call")}
 			}
 		}
@@ -96,34 +90,24 @@ func latencyTable(at schedule, loads []*measure.Load) report.Table {
 }
 
 func measureLatency(ctx context.Context, run *measure.Run) (s report.Section) {
-	budget := time.Until(run.Until)
 	cases := append([]generators.Case{
 		generators.EmptyLoop, generators.Next(ceilingName, snowflake.Default()), generators.Leased(leasedDefaultName, snowflake.Default()),
 	}, generators.Others(generators.Bwmarrin, generators.Sonyflake, "rs/xid", "MongoDB ObjectID", "google/uuid v7")...)
+	calls := max(int(time.Until(run.Until)/gap)/latencyRounds/len(cases), 1)
 	var open measure.Closers
-	sources, errs := make([]generators.Source, len(cases)), make([]error, len(cases))
-	for i, c := range cases {
-		if sources[i], errs[i] = c.Open(ctx); sources[i].Close != nil {
-			open.Add(sources[i].Close)
-		}
-	}
 	var loads []*measure.Load
-	var schedules []schedule
-	for _, rate := range rates {
-		at := schedule{gap: time.Second / time.Duration(rate.perSecond)}
-		at.calls = max(int(float64(budget)*rate.share/float64(latencyRounds*len(cases))/float64(at.gap)), 1)
-		schedules = append(schedules, at)
-		for i, c := range cases {
-			loads = append(loads, late(c, at, sources[i], errs[i]))
+	for _, c := range cases {
+		source, err := c.Open(ctx)
+		if source.Close != nil {
+			open.Add(source.Close)
 		}
+		loads = append(loads, late(c, calls, source, err))
 	}
-	next, empty := loads[len(loads)-len(cases)+1], loads[len(loads)-len(cases)]
-	next.Base = empty
+	next := loads[1]
+	next.Base = loads[0]
 	run.Measure(ctx, measure.Pick(run, 1, 3), 0, loads...)
 	measure.Failed(&s, loads)
-	for i, at := range schedules {
-		s.Tables = append(s.Tables, latencyTable(at, loads[i*len(cases):(i+1)*len(cases)]))
-	}
+	s.Tables = []report.Table{latencyTable(calls, loads)}
 	// On a machine whose stalls are the empty loop's tail, it shows that Next adds none, and
 	// nothing about the time of a call: the cost section shows that.
 	s.Targets = []report.Target{next.Pair().Judge(report.Target{ID: "latency-tail", Text: "p99.9 at 1 million IDs per second: at most 2× that of the empty loop", Unit: "×", Want: 2, AtMost: true})}
@@ -133,33 +117,22 @@ func measureLatency(ctx context.Context, run *measure.Run) (s report.Section) {
 	return s
 }
 
-// schedule is when calls are due: so many, one after each gap.
-type schedule struct {
-	gap   time.Duration
-	calls int
-}
-
-// rate is how many calls are due in a second.
-func (s schedule) rate() int { return int(time.Second / s.gap) }
-
-func (s schedule) String() string { return fmt.Sprintf("%d IDs/s", s.rate()) }
-
-// run makes the calls when they are due, and records how long after that each ended. A
-// call that is due during another one is made at the end of that one, and counts from the
-// moment when it was due: a stall shows in all calls that queue behind it. Waiting is
+// schedule makes so many calls, one after each gap, when they are due, and records how long after
+// that each ended. A call that is due during another one is made at the end of that one, and counts
+// from the moment when it was due: a stall shows in all calls that queue behind it. Waiting is
 // reading the clock.
 //
-// At twice the schedule's length run gives up. It records the calls that are left as late
+// At twice the schedule's length it gives up. It records the calls that are left as late
 // as they are by then, which is less than they would have been. took ends with the schedule or
 // with the last call, whichever is later.
-func (s schedule) run(call generators.Loop, record func(late time.Duration)) (done int, took time.Duration, err error) {
-	begin, length := time.Now(), time.Duration(s.calls)*s.gap
+func schedule(call generators.Loop, calls int, record func(late time.Duration)) (done int, took time.Duration, err error) {
+	begin, length := time.Now(), time.Duration(calls)*gap
 	t := time.Duration(0)
-	for i := range s.calls {
-		due := time.Duration(i) * s.gap
+	for i := range calls {
+		due := time.Duration(i) * gap
 		if t > 2*length {
-			for left := i; left < s.calls; left++ {
-				record(t - time.Duration(left)*s.gap)
+			for left := i; left < calls; left++ {
+				record(t - time.Duration(left)*gap)
 			}
 			return i, t, nil
 		}
@@ -172,7 +145,7 @@ func (s schedule) run(call generators.Loop, record func(late time.Duration)) (do
 		t = time.Since(begin)
 		record(t - due)
 	}
-	return s.calls, max(t, length), nil
+	return calls, max(t, length), nil
 }
 
 // tooLate is the p99.9 of the empty loop, in microseconds, from which on it is a thousand calls behind: then

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -307,15 +308,14 @@ func shortTime(d time.Duration) string {
 // checkProgram reports why the virtual machine cannot run the program, before it boots.
 func checkProgram(path string) error {
 	path, err := filepath.Abs(path)
-	if err == nil {
-		_, err = exec.LookPath(path) // it must be an executable file
-	}
 	if err != nil {
 		return err
 	}
 	file, err := elf.Open(path)
-	if err != nil {
-		return fmt.Errorf("%s: %w: the virtual machine has no shell and no interpreter, so it runs compiled programs only", path, err)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return err
+	} else if err != nil {
+		return fmt.Errorf("%s is no compiled program (%w), and the virtual machine has no shell and no interpreter", path, err)
 	}
 	defer file.Close()
 	header := file.FileHeader
@@ -323,6 +323,9 @@ func checkProgram(path string) error {
 	program := (header.Type == elf.ET_EXEC || header.Type == elf.ET_DYN) && header.Entry != 0
 	if !linux || !program || header.Machine != elf.EM_X86_64 || header.Class != elf.ELFCLASS64 {
 		return fmt.Errorf("%s is %s for %s, %s and %s: the virtual machine needs a program for EM_X86_64, ELFCLASS64 and Linux (GOOS=linux GOARCH=amd64)", path, header.Type, header.Machine, header.Class, header.OSABI)
+	}
+	if _, err := exec.LookPath(path); err != nil {
+		return fmt.Errorf("%w: make it executable (chmod +x)", err)
 	}
 	return nil
 }

@@ -173,7 +173,7 @@ func TestCheckProgram(t *testing.T) {
 		return checkProgram(path)
 	}
 	assert.NoError(t, check(program, 0o755))
-	assert.ErrorContains(t, check(program, 0o644), "permission denied")
+	assert.ErrorContains(t, check(program, 0o644), "permission denied: make it executable")
 	assert.ErrorContains(t, check([]byte("#!/bin/sh\necho 1\n"), 0o755), "the virtual machine has no shell")
 	for at, is := range map[int]byte{18: 183, 7: 9, 16: 1, 25: 0} { // arm64, FreeBSD, an object file, a library
 		other := slices.Clone(program)

@@ -20,7 +20,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/cmd/internal/command"
-	"github.com/tickflake/tickflake/service/servicetest"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
@@ -109,21 +108,6 @@ func TestExecPage(t *testing.T) {
 	}
 }
 
-// TestServiceErrors makes sure that the table of docs/service.md has each code of the service, with its
-// words in the protocols.
-func TestServiceErrors(t *testing.T) {
-	text, err := os.ReadFile("../../docs/service.md")
-	require.NoError(t, err)
-	for code, word := range servicetest.Words[servicetest.RESP] {
-		cells := regexp.MustCompile("(?m)^\\| `" + code + "` \\|(.*?)\\|(.*?)\\|(.*?)\\|").FindStringSubmatch(string(text))
-		if assert.NotNil(t, cells, code) {
-			assert.Contains(t, cells[1], "`"+word+"`", code)
-			assert.Equal(t, servicetest.Words[servicetest.HTTP][code], strings.TrimSpace(cells[2])+" "+code)
-			assert.Equal(t, strings.ToLower(servicetest.Words[servicetest.GRPC][code]), strings.ToLower(strings.NewReplacer("_", "", "`", "", " ", "").Replace(cells[3])))
-		}
-	}
-}
-
 // TestReference makes sure that docs/reference.md has every command and every setting of serve. -update
 // writes it.
 func TestReference(t *testing.T) {
@@ -153,8 +137,8 @@ func TestReference(t *testing.T) {
 		if found := inText.FindStringSubmatchIndex(usage); found != nil {
 			shown, usage = strings.Trim(usage[found[2]:found[3]], `"`), usage[:found[0]]
 		}
-		usage = strings.TrimPrefix(usage, value+" ")                                    // which stands in the column before
-		usage = regexp.MustCompile("(, see above|[;:] ).*").ReplaceAllString(usage, "") // --help says the rest
+		usage = strings.TrimPrefix(usage, value+" ")                               // which stands in the column before
+		usage = regexp.MustCompile("(, see |[;:] ).*").ReplaceAllString(usage, "") // --help says the rest
 		row("`--"+strings.TrimSpace(f.Name+" "+value)+"`", cmp.Or(shown, "–"), usage)
 	})
 	page += "\n## Metrics\n\n[The table of all metrics](../otel/README.md#the-metrics) stands beside the alerts on them; " +

@@ -95,6 +95,17 @@ func wholeNumber(s string) (int64, error) {
 	return n, nil
 }
 
+// upTo returns what reads a number from 1 to most.
+func upTo(most int64) func(string) (int, error) {
+	return func(s string) (int, error) {
+		n, err := wholeNumber(s)
+		if err == nil && (n < 1 || n > most) {
+			err = fmt.Errorf("want 1 to %d, got %d", most, n)
+		}
+		return int(n), err
+	}
+}
+
 // numberRange reads a number or a range such as 0-3, within least to most.
 func numberRange(s string, least, most int64) (from, to int64, ok bool) {
 	first, last, isRange := strings.Cut(s, "-")
@@ -106,22 +117,4 @@ func numberRange(s string, least, most int64) (from, to int64, ok bool) {
 		to, err = wholeNumber(last)
 	}
 	return from, to, err == nil && least <= from && from <= to && to <= most
-}
-
-func noArgs(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return fmt.Errorf("%s takes no arguments, got %q", cmd.Name(), args[0])
-	}
-	return nil
-}
-
-// oneArg checks that there is one argument, or none if least is 0. things are its kind, and
-// want says which.
-func oneArg(least int, things, want string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) < least || len(args) > 1 {
-			return fmt.Errorf("%d %s given, want %s", len(args), things, want)
-		}
-		return nil
-	}
 }

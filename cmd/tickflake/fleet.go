@@ -48,7 +48,7 @@ number, or fail with the name of the new store if there is none.
 A number whose limit is more than two windows ahead of this clock begins later in
 the other store; if most are, and not reserved, the command refuses, since the
 clock is wrong. It writes each number once. If it ends early, run it again: it
-continues, and prints the same numbers. It asks first, unless --yes is given.`
+continues, and prints the same numbers.`
 
 // nodesOf reads a node number, a range, or a part of a layout as in datacenter=3.
 func nodesOf(text string, layout snowflake.Layout) (from, to int64, err error) {
@@ -75,7 +75,7 @@ func newLeaseFleet(c *command.Console) *cobra.Command {
 		Example: `  tickflake lease fleet --store etcd://10.0.0.1:2379
   tickflake lease fleet --nodes 512-1023 --store etcd://eu.example.com
   tickflake lease fleet --datacenter 3 --layout twitter --store etcd://eu.example.com`,
-		Args: noArgs,
+		Args: cobra.NoArgs,
 	}
 	l := newLeases(c, cmd, true)
 	format := formatFlag(cmd)
@@ -101,44 +101,39 @@ func newLeaseFleet(c *command.Console) *cobra.Command {
 			}
 			want.Later = append(want.Later, lease.Later{Node: n, Until: at})
 		}
-		return l.fleet(cmd.Context(), *nodes, want, cmd.Flags().Changed("layout"), *format)
-	}
-	return cmd
-}
-
-// fleet creates a fleet, unless no nodes are given, and prints it.
-func (l *leases) fleet(ctx context.Context, nodes string, want lease.Fleet, layoutGiven bool, format string) error {
-	made, err := l.missing(ctx)
-	if nodes == "" && err == nil && made != "" {
-		err = l.missingError(made)
-	}
-	if err != nil {
-		return err
-	}
-	f, err := ask(ctx, l.place, func(ctx context.Context, store stores.Store) (lease.Fleet, error) {
-		f, err := lease.ReadFleet(ctx, store)
-		if nodes == "" || err != nil && !errors.Is(err, lease.ErrNeverClaimed) {
-			return f, err
-		}
-		want.Layout = *l.layout
-		if err == nil && !layoutGiven {
-			want.Layout = f.Layout
-		}
-		if want.From, want.To, err = nodesOf(nodes, want.Layout); err == nil {
-			err = lease.SetFleet(ctx, store, want, lease.WithTimeout(l.timeout))
+		made, err := l.missing(cmd.Context())
+		if *nodes == "" && err == nil && made != "" {
+			err = l.missingError(made)
 		}
 		if err != nil {
-			return f, fleetError(err)
+			return err
 		}
-		return lease.ReadFleet(ctx, store)
-	})
-	if err != nil && made != "" {
-		_ = os.Remove(made) // unless it has cells
+		f, err := ask(cmd.Context(), l.place, func(ctx context.Context, store stores.Store) (lease.Fleet, error) {
+			f, err := lease.ReadFleet(ctx, store)
+			if *nodes == "" || err != nil && !errors.Is(err, lease.ErrNeverClaimed) {
+				return f, err
+			}
+			want.Layout = *l.layout
+			if err == nil && !cmd.Flags().Changed("layout") {
+				want.Layout = f.Layout
+			}
+			if want.From, want.To, err = nodesOf(*nodes, want.Layout); err == nil {
+				err = lease.SetFleet(ctx, store, want, lease.WithTimeout(l.timeout))
+			}
+			if err != nil {
+				return f, fleetError(err)
+			}
+			return lease.ReadFleet(ctx, store)
+		})
+		if err != nil && made != "" {
+			_ = os.Remove(made) // unless it has cells
+		}
+		if err != nil {
+			return err
+		}
+		return l.show(f, *format)
 	}
-	if err != nil {
-		return err
-	}
-	return l.show(f, format)
+	return cmd
 }
 
 // fleetError turns an error about what was asked for into a usage error.
@@ -172,11 +167,11 @@ func (l *leases) show(f lease.Fleet, format string) error {
 func newLeaseEnd(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "end [NODES]",
-		Short: "Give node numbers away, and print what creates a store's fleet with them",
+		Short: "Give node numbers away for good, to another store",
 		Long:  leaseEndHelp,
 		Example: `  tickflake lease end --store ./ids --to etcd://10.0.0.1:2379 --yes
   tickflake lease end 512-1023 --store etcd://10.0.0.1 --to etcd://10.0.9.1`,
-		Args: oneArg(0, "arguments", "at most one: a range such as 512-1023, or a part such as datacenter=3"),
+		Args: cobra.MaximumNArgs(1),
 	}
 	l := newLeases(c, cmd, false)
 	l.timeout = time.Minute // it writes all node numbers
@@ -186,67 +181,63 @@ func newLeaseEnd(c *command.Console) *cobra.Command {
 	to := cmd.Flags().String("to", "", "`URL` or name of the new store, for the errors of processes that still use this one; user, password and options of a URL are left out")
 	_ = cmd.MarkFlagRequired("to") // it was just added
 	command.CompleteFlag(cmd, "to")
-	yes := cmd.Flags().Bool("yes", false, "do not ask")
+	yes := cmd.Flags().Bool("yes", false, "do not ask, which needs a terminal")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return l.end(cmd.Context(), strings.Join(args, ""), *to, *yes, *format)
+		ctx := cmd.Context()
+		name := publicName(*to)
+		if err := cell.CheckTo(name); err != nil {
+			return cli.Usage(fmt.Errorf("--to: %w", err))
+		}
+		if err := l.mustExist(ctx); err != nil {
+			return err
+		}
+		f, err := ask(ctx, l.place, lease.ReadFleet)
+		if err == nil && len(args) > 0 {
+			f.From, f.To, err = nodesOf(args[0], f.Layout)
+		}
+		if err != nil {
+			return err
+		}
+		which := fmt.Sprintf("the node numbers %d to %d", f.From, f.To)
+		question := fmt.Sprintf("%s continue in %s, and nothing is granted with them by %s any more, for good\nend them?", which, name, l.name())
+		if err := l.Confirm(ctx, *yes, "end", question, fmt.Errorf("%s have not ended", which)); err != nil {
+			return err
+		}
+		now := time.Now().UTC()
+		other, err := ask(ctx, l.place, func(ctx context.Context, store stores.Store) (lease.Fleet, error) {
+			return lease.End(ctx, store, f.From, f.To, name, lease.WithTimeout(l.timeout))
+		})
+		if err != nil {
+			return fleetError(err)
+		}
+		store, layout := quoted(*to), other.Layout.String()
+		if name != *to || !strings.Contains(*to, "/") { // it has a password or a namespace, or is a name for people
+			store = `"$NEW"`
+		}
+		found := fmt.Sprintf("tickflake lease fleet --store %s --layout %s --nodes %d-%d", store, quoted(layout), f.From, f.To)
+		if !other.Floor.IsZero() {
+			found += " --floor " + other.Floor.Format(time.RFC3339Nano)
+		}
+		for _, b := range other.Later {
+			found += fmt.Sprintf(" \\\n  --later %d=%s", b.Node, b.Until.Format(time.RFC3339Nano))
+		}
+		if *format == command.FormatJSON {
+			return json.NewEncoder(l.Out).Encode(struct {
+				lease.Fleet
+				Store   string    `json:"store"`
+				Command string    `json:"command"`
+				Now     time.Time `json:"now"` // that limits were compared with
+			}{other, name, found, now})
+		}
+		fmt.Fprintf(l.Out, "# %s have left for %s. Create its fleet with them, once, before a process uses that store:\n", which, name)
+		if store == `"$NEW"` {
+			fmt.Fprintf(l.Out, "# NEW is its URL.\n")
+		}
+		if len(other.Later) > 0 {
+			fmt.Fprintf(l.Out, "# Those with --later were granted more than two windows ahead of the clock when they left; this one says %s.\n", now.Format(time.RFC3339))
+		}
+		_, err = fmt.Fprintln(l.Out, found)
+		return err
 	}
 	return cmd
-}
-
-// end ends the numbers of nodes, or all, and prints what creates the fleet of another store with them.
-func (l *leases) end(ctx context.Context, nodes, to string, yes bool, format string) error {
-	name := publicName(to)
-	if err := cell.CheckTo(name); err != nil {
-		return cli.Usage(fmt.Errorf("--to: %w", err))
-	}
-	if err := l.mustExist(ctx); err != nil {
-		return err
-	}
-	f, err := ask(ctx, l.place, lease.ReadFleet)
-	if err == nil && nodes != "" {
-		f.From, f.To, err = nodesOf(nodes, f.Layout)
-	}
-	if err != nil {
-		return err
-	}
-	which := fmt.Sprintf("the node numbers %d to %d", f.From, f.To)
-	question := fmt.Sprintf("%s continue in %s, and nothing is granted with them by %s any more, for good\nend them?", which, name, l.name())
-	if err := l.Confirm(ctx, yes, "end", question, fmt.Errorf("%s have not ended", which)); err != nil {
-		return err
-	}
-	now := time.Now().UTC()
-	other, err := ask(ctx, l.place, func(ctx context.Context, store stores.Store) (lease.Fleet, error) {
-		return lease.End(ctx, store, f.From, f.To, name, lease.WithTimeout(l.timeout))
-	})
-	if err != nil {
-		return fleetError(err)
-	}
-	store, layout := quoted(to), other.Layout.String()
-	if name != to || !strings.Contains(to, "/") { // it has a password or a namespace, or is a name for people
-		store = `"$NEW"`
-	}
-	found := fmt.Sprintf("tickflake lease fleet --store %s --layout %s --nodes %d-%d", store, quoted(layout), f.From, f.To)
-	if !other.Floor.IsZero() {
-		found += " --floor " + other.Floor.Format(time.RFC3339Nano)
-	}
-	for _, b := range other.Later {
-		found += fmt.Sprintf(" \\\n  --later %d=%s", b.Node, b.Until.Format(time.RFC3339Nano))
-	}
-	if format == command.FormatJSON {
-		return json.NewEncoder(l.Out).Encode(struct {
-			lease.Fleet
-			Store   string    `json:"store"`
-			Command string    `json:"command"`
-			Now     time.Time `json:"now"` // that limits were compared with
-		}{other, name, found, now})
-	}
-	fmt.Fprintf(l.Out, "# %s have left for %s. Create its fleet with them, once, before a process uses that store:\n", which, name)
-	if store == `"$NEW"` {
-		fmt.Fprintf(l.Out, "# NEW is its URL.\n")
-	}
-	if len(other.Later) > 0 {
-		fmt.Fprintf(l.Out, "# Those with --later were granted more than two windows ahead of the clock when they left; this one says %s.\n", now.Format(time.RFC3339))
-	}
-	_, err = fmt.Fprintln(l.Out, found)
-	return err
 }

@@ -5,14 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tickflake/tickflake/cmd/internal/command"
-	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/snowflake"
 )
@@ -31,11 +29,6 @@ With --node the run claims that number and waits for it up to --timeout. In a
 directory it fails while another run holds the number. In a store that hosts share
 it takes the number over, and the other run ends when its grant has ended.
 
-With --no-state the run claims nothing. The node number is random unless --node
-gives one, and two runs with the same number issue the same IDs if they run at the
-same moment, if one starts in the tick in which the other ended, or if the clock
-is set back between them.
-
 ` + nodeStoresHelp + `
 
 Memory use does not grow with --count.`
@@ -47,22 +40,11 @@ const generateExamples = `  tickflake generate
   tickflake generate --store 'etcd://10.0.0.1:2379?namespace=orders' --node 7
   tickflake generate --count 100000 --strategy reject`
 
-const noStateWarning = "tickflake: --no-state: other runs can issue the same IDs; give each run a --node of its own, and never set the clock back"
-
 const (
 	maxBatch = 4096 // IDs per call
 	// flushEvery is the longest time that a line stays in the buffer while others follow.
 	flushEvery = 100 * time.Millisecond
 )
-
-// issue is the command generate, with its flags.
-type issue struct {
-	*command.Console
-	*issuing
-	noState bool
-	count   int64
-	format  *string
-}
 
 func newGenerate(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
@@ -70,60 +52,39 @@ func newGenerate(c *command.Console) *cobra.Command {
 		Short:   "Issue IDs, one per line",
 		Long:    generateHelp,
 		Example: generateExamples,
-		Args:    noArgs,
+		Args:    cobra.NoArgs,
 	}
-	g := &issue{Console: c, count: 1}
-	command.Flag(cmd, "count", "number `N` of IDs, at least 1 (default 1)", &g.count, atLeast("1", wholeNumber))
-	g.issuing = newIssuing(cmd)
-	cmd.Flags().BoolVar(&g.noState, "no-state", false, "keep no state: IDs may repeat those of other runs")
-	g.format = command.ChoiceFlag(cmd, "format", "`FORM` of the IDs, json being what 'tickflake decode' prints", append(slices.Clone(formNames), command.FormatJSON)...)
-	for _, other := range []string{"store", "window", "timeout"} {
-		cmd.MarkFlagsMutuallyExclusive("no-state", other)
+	count := int64(1)
+	command.Flag(cmd, "count", "number `N` of IDs, at least 1 (default 1)", &count, atLeast("1", wholeNumber))
+	g := newIssuing(cmd)
+	format := command.ChoiceFlag(cmd, "format", "`FORM` of the IDs, json being what 'tickflake decode' prints", append(slices.Clone(formNames), command.FormatJSON)...)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		ctx := cmd.Context()
+		gen, err := g.claim(ctx, logger(c.Err))
+		switch {
+		case isA[cli.Interruption](err):
+			return cutShort(err, c.Out, "IDs", 0, count)
+		case err != nil:
+			return err
+		}
+		defer gen.Close()
+		line := func(id snowflake.ID) (string, error) {
+			decoded, err := g.layout.Decode(id)
+			if err != nil {
+				return "", err
+			}
+			object, err := decoded.MarshalJSON()
+			return string(object), err
+		}
+		if form, ok := forms[*format]; ok {
+			line = func(id snowflake.ID) (string, error) { return form.format(id), nil }
+		}
+		// A batch of at most one tick's IDs waits for at most one tick, so the strategy
+		// decides about it as about a single ID.
+		batch := min(maxBatch, g.layout.Capacity().IDsPerTick)
+		return printLines(ctx, c.Out, "IDs", count, batch, gen.NextNContext, line)
 	}
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return g.run(cmd) }
 	return cmd
-}
-
-func (g *issue) run(cmd *cobra.Command) error {
-	if g.noState {
-		if g.node < 0 {
-			g.node = rand.Int64N(g.layout.Capacity().Nodes)
-		}
-		gen, err := generator.New(append(g.options(), generator.WithLayout(*g.layout), generator.WithNode(g.node))...)
-		if err != nil {
-			return configError(err)
-		}
-		fmt.Fprintln(g.Err, noStateWarning)
-		return g.print(cmd.Context(), gen.NextNContext)
-	}
-	gen, err := g.claim(cmd.Context(), logger(g.Err))
-	switch {
-	case isA[cli.Interruption](err):
-		return cutShort(err, g.Out, "IDs", 0, g.count)
-	case err != nil:
-		return err
-	}
-	defer gen.Close()
-	return g.print(cmd.Context(), gen.NextNContext)
-}
-
-// print issues the IDs, and writes a line for each in the format.
-func (g *issue) print(ctx context.Context, take func(context.Context, []snowflake.ID) (int, error)) error {
-	line := func(id snowflake.ID) (string, error) {
-		decoded, err := g.layout.Decode(id)
-		if err != nil {
-			return "", err
-		}
-		object, err := decoded.MarshalJSON()
-		return string(object), err
-	}
-	if form, ok := forms[*g.format]; ok {
-		line = func(id snowflake.ID) (string, error) { return form.format(id), nil }
-	}
-	// A batch of at most one tick's IDs waits for at most one tick, so the strategy
-	// decides about it as about a single ID.
-	batch := min(maxBatch, g.layout.Capacity().IDsPerTick)
-	return printLines(ctx, g.Out, "IDs", g.count, batch, take, line)
 }
 
 // printLines takes count things, up to batch at a time, and writes a line for each.

@@ -38,10 +38,6 @@ Node and sequence get the bits that they need, and the time field all the others
 The output states the demand that the layout is for. If the demand does not fit, the
 error says what would fit, and the exit code is 1.`
 
-// defaultDemand is what a service needs at most, in most cases: a burst of 10,000 IDs per
-// second in each process, for a working life.
-var defaultDemand = snowflake.Demand{RatePerNode: 10_000, Years: 50}
-
 func newLayout(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "layout",
@@ -59,7 +55,7 @@ func newLayoutList(c *command.Console) *cobra.Command {
 		Long:  layoutListHelp,
 		Example: `  tickflake layout list
   tickflake layout list --format json | jq -r 'select(.over | not).name'`,
-		Args: noArgs,
+		Args: cobra.NoArgs,
 	}
 	format := formatFlag(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
@@ -80,7 +76,7 @@ func newLayoutShow(c *command.Console) *cobra.Command {
 		Example: `  tickflake layout show twitter
   tickflake layout show 41/10/12,epoch=2026-01-01
   tickflake layout show time=39,sequence=8,machine=16,tick=10ms --format json`,
-		Args:              oneArg(1, "layouts", "one: a name or a spec"),
+		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.FixedCompletions(layoutCompletions(), cobra.ShellCompDirectiveNoFileComp),
 	}
 	format := formatFlag(cmd)
@@ -105,9 +101,10 @@ func newLayoutPlan(c *command.Console) *cobra.Command {
 		Example: `  tickflake layout plan --nodes 3000
   tickflake layout plan --nodes 100 --rate 50000 --years 30
   tickflake layout plan --nodes 16 --rate 500 --years 50 --epoch 2026-01-01 --bits 53`,
-		Args: noArgs,
+		Args: cobra.NoArgs,
 	}
-	demand := defaultDemand
+	// What a service needs at most, in most cases: a burst of 10,000 IDs per second in each process, for a working life.
+	demand := snowflake.Demand{RatePerNode: 10_000, Years: 50}
 	command.Flag(cmd, "nodes", "number `N` of generators that issue IDs at once", &demand.Nodes, wholeNumber)
 	number := func(name, usage string, value *float64) {
 		command.Flag(cmd, name, fmt.Sprintf("%s (default %g)", usage, *value), value, func(s string) (float64, error) {
@@ -120,13 +117,7 @@ func newLayoutPlan(c *command.Console) *cobra.Command {
 	}
 	number("rate", "peak rate `R` of one node, in IDs per second", &demand.RatePerNode)
 	number("years", "number `Y` of years that the layout must last from its epoch, not from now", &demand.Years)
-	command.Flag(cmd, "bits", "number `N` of bits that an ID may take, 53 if it must survive as a JavaScript number (default 63)", &demand.Bits, func(s string) (int, error) {
-		n, err := wholeNumber(s)
-		if err == nil && (n < 1 || n > 63) { // Plan takes 0 for the default
-			err = fmt.Errorf("want 1 to 63, got %d", n)
-		}
-		return int(n), err
-	})
+	command.Flag(cmd, "bits", "number `N` of bits that an ID may take, 53 if it must survive as a JavaScript number (default 63)", &demand.Bits, upTo(63)) // Plan takes 0 for the default
 	epoch := snowflake.Default().Epoch.Format(time.DateOnly)
 	command.Flag(cmd, "epoch", "`INSTANT` from which time counts, such as 2026-01-01 (default "+epoch+")", &demand.Epoch, snowflake.ParseEpoch)
 	cmd.Flags().SortFlags = false
@@ -145,19 +136,8 @@ func newLayoutPlan(c *command.Console) *cobra.Command {
 			info.Demand = &demandJSON{demand.Nodes, demand.RatePerNode, demand.Years}
 			return printLayouts(c.Out, *format, info)
 		}
-		return info.describe(c.Out, []string{"demand", demandText(demand, cmd.Flags().Changed)})
+		return info.describe(c.Out, []string{"demand", fmt.Sprintf("%s nodes, %s IDs per second per node, %s years from the epoch",
+			command.Number(demand.Nodes), command.Number(demand.RatePerNode), command.Number(demand.Years))})
 	}
 	return cmd
-}
-
-// demandText returns a demand, and says what in it was not given.
-func demandText(d snowflake.Demand, given func(flag string) bool) string {
-	note := func(flag string) string {
-		if given(flag) {
-			return ""
-		}
-		return " (default of --" + flag + ")"
-	}
-	return fmt.Sprintf("%s nodes, %s IDs per second per node%s, %s years from the epoch%s",
-		command.Number(d.Nodes), command.Number(d.RatePerNode), note("rate"), command.Number(d.Years), note("years"))
 }

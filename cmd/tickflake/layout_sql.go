@@ -57,7 +57,7 @@ func newLayoutSQL(c *command.Console) *cobra.Command {
   tickflake layout sql twitter --dialect mysql
   tickflake layout sql --node 1023
   tickflake layout sql --partitions orders --from 2027-01 --months 12`,
-		Args:              oneArg(0, "layouts", "at most one: a name or a spec"),
+		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: cobra.FixedCompletions(layoutCompletions(), cobra.ShellCompDirectiveNoFileComp),
 	}
 	dialect := command.ChoiceFlag(cmd, "dialect", "`DIALECT` of the SQL; mysql is for MariaDB too", "postgres", "mysql")
@@ -68,7 +68,7 @@ func newLayoutSQL(c *command.Console) *cobra.Command {
 		}
 		return s, nil
 	})
-	from, months := time.Now().UTC(), int64(12)
+	from, months := time.Now().UTC(), 12
 	command.Flag(cmd, "from", "first `MONTH` of the partitions, such as 2027-01 (default this month)", &from, func(s string) (time.Time, error) {
 		month, err := time.Parse("2006-01", s)
 		if err != nil {
@@ -76,13 +76,7 @@ func newLayoutSQL(c *command.Console) *cobra.Command {
 		}
 		return month, err
 	})
-	command.Flag(cmd, "months", "number `N` of partitions (default 12)", &months, func(s string) (int64, error) {
-		n, err := wholeNumber(s)
-		if err == nil && (n < 1 || n > 1200) {
-			err = fmt.Errorf("want 1 to 1200, got %d", n)
-		}
-		return n, err
-	})
+	command.Flag(cmd, "months", "number `N` of partitions (default 12)", &months, upTo(1200))
 	node := int64(-1)
 	command.Flag(cmd, "node", "node number `N` of the database, for tickflake_next()", &node, atLeast("0", wholeNumber))
 	cmd.Flags().SortFlags = false
@@ -99,7 +93,7 @@ func newLayoutSQL(c *command.Console) *cobra.Command {
 			return cli.Usage(err)
 		}
 		if table != "" {
-			if err := s.partition(l, table, from, int(months)); err != nil {
+			if err := s.partition(l, table, from, months); err != nil {
 				return cli.Usage(err)
 			}
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -77,18 +78,18 @@ func (i layoutInfo) fields() string {
 	return fmt.Sprintf("time %d, node %d, sequence %d", i.TimeBits, i.NodeBits, i.SequenceBits)
 }
 
-// describe writes the diagram and the figures of a layout, and the rows of more.
+// describe writes the bits and the figures of a layout, and the rows of more.
 func (i layoutInfo) describe(w io.Writer, more ...[]string) error {
 	if i.Name != "" {
 		fmt.Fprintf(w, "%s\n\n", i.Name)
 	}
-	fmt.Fprintln(w, diagram(i.layout))
 	last := i.Last
 	if i.Over {
 		last += " (over: it decodes old IDs, but needs another epoch to issue new ones)"
 	}
 	return command.Table(w, nil, append([][]string{
 		{"fields", fmt.Sprintf("%s: %d of 63 bits", i.fields(), usedBits(i.layout))},
+		{"bits", bits(i.layout)},
 		{"tick", i.layout.Tick.String()},
 		{"epoch", i.Epoch},
 		{"lifetime", command.Number(i.Years) + " years"},
@@ -101,66 +102,23 @@ func (i layoutInfo) describe(w io.Writer, more ...[]string) error {
 
 func usedBits(l snowflake.Layout) int { return l.TimeBits + l.NodeBits + l.SequenceBits }
 
-// box is a run of bits in a diagram.
-type box struct {
-	name string
-	bits int
-}
-
-// boxes returns the 64 bits of an ID, high ones first. The first box holds the
-// sign and whatever the layout leaves unused, which are always 0.
-func boxes(l snowflake.Layout) []box {
-	all := []box{{"0", 64 - usedBits(l)}, {"time", l.TimeBits}}
-	sequence := box{"sequence", l.SequenceBits}
-	if l.Order == snowflake.TimeSequenceNode {
-		all = append(all, sequence)
-	}
+// bits returns which of the 64 bits of an ID is what, high ones first. The first are the sign and what the layout leaves
+// unused, which are always 0.
+func bits(l snowflake.Layout) string {
+	fields := append([]snowflake.Part{{Name: "0", Bits: 64 - usedBits(l)}, {Name: "time", Bits: l.TimeBits}}, l.Parts...)
 	if len(l.Parts) == 0 {
-		all = append(all, box{"node", l.NodeBits})
+		fields = append(fields, snowflake.Part{Name: "node", Bits: l.NodeBits})
 	}
-	for _, p := range l.Parts {
-		all = append(all, box{p.Name, p.Bits})
+	sequence := len(fields)
+	if l.Order == snowflake.TimeSequenceNode {
+		sequence = 2
 	}
-	if l.Order == snowflake.TimeNodeSequence {
-		all = append(all, sequence)
-	}
-	return all
-}
-
-// diagram draws the bits of an ID:
-//
-//	 63   62                 22 21        12 11        0
-//	+----+---------------------+------------+-----------+
-//	| 0  | time                | node       | sequence  |
-//	+----+---------------------+------------+-----------+
-//	 1 bit 41 bits              10 bits      12 bits
-//
-// A box is half as many characters wide as it has bits, or as its labels need.
-func diagram(l snowflake.Layout) string {
-	var numbers, border, names, widths strings.Builder
-	high := 63
-	for _, b := range boxes(l) {
-		if b.bits == 0 {
-			continue
+	fields = slices.Insert(fields, sequence, snowflake.Part{Name: "sequence", Bits: l.SequenceBits})
+	high, texts := 64, []string(nil)
+	for _, f := range fields {
+		if high -= f.Bits; f.Bits > 0 {
+			texts = append(texts, fmt.Sprintf("%d-%d %s", high+f.Bits-1, high, f.Name))
 		}
-		first, last := fmt.Sprint(high), ""
-		if b.bits > 1 {
-			last = fmt.Sprint(high - b.bits + 1)
-		}
-		high -= b.bits
-		width := fmt.Sprintf("%d bits", b.bits)
-		if b.bits == 1 {
-			width = "1 bit"
-		}
-		inner := max(b.bits/2, len(b.name), len(width), len(first)+1+len(last))
-		fmt.Fprintf(&numbers, "  %s%*s", first, inner-len(first)+1, last+" ")
-		border.WriteString("+" + strings.Repeat("-", inner+2))
-		fmt.Fprintf(&names, "| %-*s ", inner, b.name)
-		fmt.Fprintf(&widths, "  %-*s ", inner, width)
 	}
-	var all strings.Builder
-	for _, line := range []string{numbers.String(), border.String() + "+", names.String() + "|", border.String() + "+", widths.String()} {
-		all.WriteString(strings.TrimRight(line, " ") + "\n")
-	}
-	return all.String()
+	return strings.Join(texts, ", ")
 }

@@ -55,9 +55,7 @@ const leaseReleaseHelp = `Release a node number whose process is gone.
 That is rarely needed: a number is free one window after UNTIL, and in a directory
 as soon as its process has ended. It is safe if the holder is alive after all: the
 next grant begins where the holder's grant ends, and the holder claims another
-number. In a directory, the number of a process that is alive is not released.
-
-The command asks first, unless --yes is given. Without a terminal, give --yes.`
+number. In a directory, the number of a process that is alive is not released.`
 
 // leases is common to the lease commands.
 type leases struct {
@@ -99,7 +97,7 @@ func newLeaseList(c *command.Console) *cobra.Command {
 		Example: `  tickflake lease list
   tickflake lease list 0-3 --store 'etcd://10.0.0.1:2379?namespace=orders'
   tickflake lease list -o json | jq -r 'select(.state == "held").owner'`,
-		Args: oneArg(0, "arguments", "at most one: a node number, or a range such as 0-3"),
+		Args: cobra.MaximumNArgs(1),
 	}
 	l := newLeases(c, cmd, false)
 	format := formatFlag(cmd)
@@ -144,10 +142,10 @@ func newLeaseRelease(c *command.Console) *cobra.Command {
 		Long:  leaseReleaseHelp,
 		Example: `  tickflake lease release 7
   tickflake lease release 7 --store etcd://10.0.0.1:2379 --yes`,
-		Args: oneArg(1, "node numbers", "one"),
+		Args: cobra.ExactArgs(1),
 	}
 	l := newLeases(c, cmd, false)
-	yes := cmd.Flags().Bool("yes", false, "do not ask")
+	yes := cmd.Flags().Bool("yes", false, "do not ask, which needs a terminal")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		node, to, err := nodeRange(args[0])
 		if err == nil && node != to {
@@ -212,7 +210,7 @@ func newLeaseReserve(c *command.Console) *cobra.Command {
 		Long:  leaseReserveHelp,
 		Example: `  tickflake lease reserve 0-3 --until 2027-06-30
   tickflake lease reserve 7 --until 2027-06-30T12:00:00Z --store etcd://10.0.0.1:2379`,
-		Args: oneArg(1, "arguments", "one: a node number, or a range such as 0-3"),
+		Args: cobra.ExactArgs(1),
 	}
 	l := newLeases(c, cmd, true)
 	cmd.Flags().Lookup("layout").Usage = "`NAME|SPEC` of the layout of an empty store (default \"" + snowflake.Default().Name + "\")"
@@ -224,46 +222,42 @@ func newLeaseReserve(c *command.Console) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return l.reserve(cmd.Context(), from, to, until, cmd.Flags().Changed("layout"))
+		var reserved []lease.Holding
+		err = l.with(cmd.Context(), func(ctx context.Context, store stores.Store) error {
+			err := lease.Reserve(ctx, store, from, to, until, lease.WithLayout(*l.layout), lease.WithTimeout(l.timeout))
+			var other *lease.LayoutMismatchError
+			if errors.As(err, &other) && !cmd.Flags().Changed("layout") {
+				err = lease.Reserve(ctx, store, from, to, until, lease.WithLayout(other.Theirs), lease.WithTimeout(l.timeout))
+			}
+			for node := from; err == nil && node <= to; node++ {
+				var h lease.Holding
+				h, err = lease.Inspect(ctx, store, node)
+				reserved = append(reserved, h)
+			}
+			return err
+		})
+		if err != nil {
+			var option *stores.OptionError
+			if errors.As(err, &option) && option.Option == "Reserve" {
+				return cli.Usage(option.Err)
+			}
+			return err
+		}
+		// A limit that was later stays as it was.
+		kept := slices.DeleteFunc(slices.Clone(reserved), func(h lease.Holding) bool { return h.Limit.Sub(until) < h.Layout.Tick })
+		if len(kept) < len(reserved) {
+			nodes := fmt.Sprintf("node number %d is", from)
+			if to > from {
+				nodes = fmt.Sprintf("node numbers %d to %d are", from, to)
+			}
+			fmt.Fprintf(l.Out, "%s reserved until %s; the layout is %s\n", nodes, until.Format(untilFormat), reserved[0].Layout)
+		}
+		for _, h := range kept {
+			fmt.Fprintf(l.Out, "node number %d is reserved until %s: that was its limit before, and no limit is lowered\n", h.Node, h.Limit.UTC().Format(untilFormat))
+		}
+		return nil // a failed write shows when the output is flushed
 	}
 	return cmd
-}
-
-func (l *leases) reserve(ctx context.Context, from, to int64, until time.Time, layoutGiven bool) error {
-	var reserved []lease.Holding
-	err := l.with(ctx, func(ctx context.Context, store stores.Store) error {
-		err := lease.Reserve(ctx, store, from, to, until, lease.WithLayout(*l.layout), lease.WithTimeout(l.timeout))
-		var other *lease.LayoutMismatchError
-		if errors.As(err, &other) && !layoutGiven {
-			err = lease.Reserve(ctx, store, from, to, until, lease.WithLayout(other.Theirs), lease.WithTimeout(l.timeout))
-		}
-		for node := from; err == nil && node <= to; node++ {
-			var h lease.Holding
-			h, err = lease.Inspect(ctx, store, node)
-			reserved = append(reserved, h)
-		}
-		return err
-	})
-	if err != nil {
-		var option *stores.OptionError
-		if errors.As(err, &option) && option.Option == "Reserve" {
-			return cli.Usage(option.Err)
-		}
-		return err
-	}
-	// A limit that was later stays as it was.
-	kept := slices.DeleteFunc(slices.Clone(reserved), func(h lease.Holding) bool { return h.Limit.Sub(until) < h.Layout.Tick })
-	if len(kept) < len(reserved) {
-		nodes := fmt.Sprintf("node number %d is", from)
-		if to > from {
-			nodes = fmt.Sprintf("node numbers %d to %d are", from, to)
-		}
-		fmt.Fprintf(l.Out, "%s reserved until %s; the layout is %s\n", nodes, until.Format(untilFormat), reserved[0].Layout)
-	}
-	for _, h := range kept {
-		fmt.Fprintf(l.Out, "node number %d is reserved until %s: that was its limit before, and no limit is lowered\n", h.Node, h.Limit.UTC().Format(untilFormat))
-	}
-	return nil // a failed write shows when the output is flushed
 }
 
 // parseUntil reads an instant, or a date, which stands for its end in UTC.

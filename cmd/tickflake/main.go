@@ -32,7 +32,7 @@ Exit codes:
   0        done, or the reader closed the output (as "| head" does); serve: drained
            after SIGINT or SIGTERM
   1        bad input, IDs or numbers that could not be issued or written, or a store
-           that failed or forgets writes; serve: a drain that was cut short, or a
+           that failed or forgets writes; serve: requests that were cut off, or a
            node number that was lost
   2        usage error: an unknown command or flag, or a bad value
   130 143  stopped by SIGINT (Ctrl-C) or SIGTERM; the lines written are complete`
@@ -48,11 +48,6 @@ func newRoot(c *command.Console) *cobra.Command {
 		Use:   "tickflake",
 		Short: "Issue, decode and plan 64-bit time-ordered unique IDs; issue counted numbers",
 		Long:  rootHelp,
-		Example: `  tickflake generate --count 3
-  tickflake decode --layout twitter 1541815603606036480
-  tickflake layout list
-  tickflake sequence next orders
-  tickflake serve`,
 	}
 	warn := new(slog.LevelVar)
 	warn.Set(slog.LevelWarn)

@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 
 // commands are those of the scripts beside the ones of testscript; see TestScripts.
 var commands = map[string]func(*testscript.TestScript, bool, []string){
-	"exits": exits, "fails": fails, "start": start, "signal": signalTo, "close": closePipe, "end": end, "until": until, "terminal": terminal,
+	"exits": exits, "fails": fails, "start": start, "signal": signalTo, "close": closePipe, "end": end, "until": until,
 }
 
 // TestScripts runs the stories in testdata with the program as a process of its own. They use the
@@ -58,7 +58,6 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 //	close NAME                            close the pipe of its output
 //	end CODE NAME                         wait for its end; its output is that of this command
 //	until PATTERN PROGRAM ARGS...         run a program until its output is like PATTERN
-//	terminal CODE PATTERN ANSWER ARGS...  run tickflake on a terminal, wait for PATTERN, and type ANSWER
 func TestScripts(t *testing.T) {
 	if signal.Ignored(os.Interrupt) { // a shell does so for what runs in its background
 		signal.Notify(make(chan os.Signal, 1), os.Interrupt) // the programs that are started do not ignore it
@@ -133,39 +132,31 @@ type shared struct {
 	left *atomic.Int64 // operations
 }
 
-func (s shared) ask(ctx context.Context) error {
+// asked does an operation, unless the server hangs or is away.
+func asked[T any](ctx context.Context, s shared, do func() (T, error)) (answer T, err error) {
 	if s.left.Add(-1) < 0 {
 		<-ctx.Done()
-		return ctx.Err()
+		return answer, ctx.Err()
 	}
 	if _, err := os.Stat(s.away); err == nil {
-		return errors.New("nobody answers")
+		return answer, errors.New("nobody answers")
 	}
-	return nil
+	return do()
 }
 
 // Traits has no locks.
 func (shared) Traits() stores.Traits { return stores.Traits{} }
 
 func (s shared) List(ctx context.Context, from, to string, limit int) ([]stores.Cell, error) {
-	if err := s.ask(ctx); err != nil {
-		return nil, err
-	}
-	return s.Store.List(ctx, from, to, limit)
+	return asked(ctx, s, func() ([]stores.Cell, error) { return s.Store.List(ctx, from, to, limit) })
 }
 
 func (s shared) Read(ctx context.Context, key string) (stores.Cell, error) {
-	if err := s.ask(ctx); err != nil {
-		return stores.Cell{}, err
-	}
-	return s.Store.Read(ctx, key)
+	return asked(ctx, s, func() (stores.Cell, error) { return s.Store.Read(ctx, key) })
 }
 
 func (s shared) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
-	if err := s.ask(ctx); err != nil {
-		return 0, err
-	}
-	return s.Store.Swap(ctx, key, version, value)
+	return asked(ctx, s, func() (uint64, error) { return s.Store.Swap(ctx, key, version, value) })
 }
 
 // process is a program that runs, until a test lets it end.
@@ -255,18 +246,13 @@ func fails(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// child returns a command in the directory of a script, with the variables that scripts set.
-func child(ts *testscript.TestScript, name string, args ...string) *exec.Cmd {
-	cmd := exec.Command(name, args...)
+func start(ts *testscript.TestScript, _ bool, args []string) {
+	cmd := exec.Command(args[2], args[3:]...)
 	cmd.Dir, cmd.Env = ts.MkAbs("."), os.Environ()
 	for _, variable := range []string{"XDG_STATE_HOME", "TICKFLAKE_STORE", "TOKEN"} {
 		cmd.Env = append(cmd.Env, variable+"="+ts.Getenv(variable))
 	}
-	return cmd
-}
-
-func start(ts *testscript.TestScript, _ bool, args []string) {
-	p, err := launch(child(ts, args[2], args[3:]...), args[1])
+	p, err := launch(cmd, args[1])
 	ts.Check(err)
 	ts.Defer(p.kill)
 	processes(ts)[args[0]] = p

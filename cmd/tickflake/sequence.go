@@ -71,8 +71,8 @@ func newSequences(c *command.Console, cmd *cobra.Command) *sequences {
 }
 
 // oneName checks that the arguments are the name of a sequence.
-func oneName(_ *cobra.Command, args []string) error {
-	if err := oneArg(1, "names", "one: that of the sequence")(nil, args); err != nil {
+func oneName(cmd *cobra.Command, args []string) error {
+	if err := cobra.ExactArgs(1)(cmd, args); err != nil {
 		return err
 	}
 	return sequence.CheckName(args[0])
@@ -87,7 +87,7 @@ func newSequenceList(c *command.Console) *cobra.Command {
   tickflake sequence list --store etcd://10.0.0.1:2379
   tickflake sequence list orders -o json | jq .next
   tickflake sequence list -o json | jq -r 'select((.left // 1000) < 1000).name'`,
-		Args: oneArg(0, "names", "at most one: that of the sequence"),
+		Args: cobra.MaximumNArgs(1),
 	}
 	s := newSequences(c, cmd)
 	format := formatFlag(cmd)

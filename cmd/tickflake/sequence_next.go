@@ -46,9 +46,7 @@ func newSequenceNext(c *command.Console) *cobra.Command {
 	count := int64(1)
 	command.Flag(cmd, "count", "print `N` numbers, at least 1 (default 1)", &count, atLeast("1", wholeNumber))
 	row := cmd.Flags().Bool("row", false, "take numbers in a row, each one stride above the one before")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return s.next(cmd.Context(), args[0], count, *row)
-	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return s.next(cmd.Context(), args[0], count, *row) }
 	return cmd
 }
 
@@ -116,17 +114,16 @@ func (s *sequences) unstarted(err error, count int64) error {
 // stopped returns the error of a call for numbers: the cause of the end of ctx, if that has
 // ended, or that --timeout is over.
 func (s *sequences) stopped(ctx context.Context, err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case ctx.Err() != nil:
+	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
-	case errors.Is(err, sequence.ErrTimeout) && !errors.Is(err, sequence.ErrStore): // it has said nothing at all
-		return &lateError{&timeoutError{s.timeout}, fmt.Errorf("%s: %w", s.name(), err)}
-	case errors.Is(err, sequence.ErrTimeout):
-		return &lateError{&timeoutError{s.timeout}, err}
 	}
-	return err
+	if !errors.Is(err, sequence.ErrTimeout) {
+		return err
+	}
+	if !errors.Is(err, sequence.ErrStore) { // it has said nothing at all
+		err = fmt.Errorf("%s: %w", s.name(), err)
+	}
+	return &lateError{&timeoutError{s.timeout}, err}
 }
 
 // giveBack closes the sequence at the end of a run, which had an error or not. An error of the

@@ -40,8 +40,7 @@ use it. A sequence is never set back: the next number is not lowered, and the
 maximum not below a number that was granted.
 
 The command prints the sequence before and after. With --next it asks first, since
-the numbers between are never issued; --yes answers that. Without a terminal, give
---yes.
+the numbers between are never issued.
 
 If the store lost writes, the sequence went back, and no numbers are granted. Then
 give --next with a number above all that were used.`
@@ -58,9 +57,7 @@ once more prints the same.
 
 With --format json it prints an object as 'tickflake sequence list' does, with two
 fields more: continued, the definition that continues it, or null if no number is
-left, and command, or null if only a program knows the names of its periods.
-
-The command asks first, unless --yes is given. Without a terminal, give --yes.`
+left, and command, or null if only a program knows the names of its periods.`
 
 // modes are the modes of a sequence, the default first.
 var modes = []string{sequence.Segmented.String(), sequence.Ordered.String()}
@@ -110,7 +107,30 @@ func newSequenceCreate(c *command.Console) *cobra.Command {
 		if *reuse {
 			options = append(options, sequence.FromStart())
 		}
-		return s.create(cmd.Context(), args[0], d, options...)
+		name, existed := args[0], false
+		var info sequence.Info
+		err = s.with(cmd.Context(), func(ctx context.Context, store stores.Store) error {
+			_, err := sequence.Inspect(ctx, store, name)
+			existed = err == nil
+			if err == nil || errors.Is(err, sequence.ErrNotFound) {
+				err = sequence.Create(ctx, store, name, d, options...)
+			}
+			if err == nil {
+				info, err = sequence.Inspect(ctx, store, name)
+			}
+			return err
+		})
+		if err != nil {
+			return sequenceError(err)
+		}
+		done, above := "is created", ""
+		if existed {
+			done = "existed before"
+		} else if info.Next > info.Definition.First() {
+			above = ": it begins above the numbers of a deleted sequence of this name"
+		}
+		_, err = fmt.Fprintf(s.Out, "sequence %q %s: %s%s\n", name, done, summary(info), above)
+		return err
 	}
 	return cmd
 }
@@ -153,33 +173,6 @@ func parseSteps(s string) (steps, error) {
 	return steps{least, most}, nil
 }
 
-func (s *sequences) create(ctx context.Context, name string, d sequence.Definition, options ...sequence.CreateOption) error {
-	var info sequence.Info
-	existed := false
-	err := s.with(ctx, func(ctx context.Context, store stores.Store) error {
-		_, err := sequence.Inspect(ctx, store, name)
-		existed = err == nil
-		if err == nil || errors.Is(err, sequence.ErrNotFound) {
-			err = sequence.Create(ctx, store, name, d, options...)
-		}
-		if err == nil {
-			info, err = sequence.Inspect(ctx, store, name)
-		}
-		return err
-	})
-	if err != nil {
-		return sequenceError(err)
-	}
-	done, above := "is created", ""
-	if existed {
-		done = "existed before"
-	} else if info.Next > info.Definition.First() {
-		above = ": it begins above the numbers of a deleted sequence of this name"
-	}
-	_, err = fmt.Fprintf(s.Out, "sequence %q %s: %s%s\n", name, done, summary(info), above)
-	return err
-}
-
 func newSequenceSet(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set NAME",
@@ -198,36 +191,33 @@ func newSequenceSet(c *command.Console) *cobra.Command {
 	step := stepFlag(cmd)
 	cmd.Flags().Lookup("step").Usage = "numbers that a process reserves at a time, a range `MIN-MAX` or one number"
 	cmd.MarkFlagsOneRequired("next", "max", "step")
-	yes := cmd.Flags().Bool("yes", false, "do not ask")
+	yes := cmd.Flags().Bool("yes", false, "do not ask, which needs a terminal")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		change.MinStep, change.MaxStep = step.least, step.most
-		return s.set(cmd.Context(), args[0], change, *yes)
+		ctx, name := cmd.Context(), args[0]
+		info, err := s.inspect(ctx, name)
+		if err != nil {
+			return err
+		}
+		next := uint64(info.Last + info.Definition.Stride.By()) // also if none is left
+		question := fmt.Sprintf("sequence %q: %s\nset the next number to %d, so that those from %d to %d are never issued?",
+			name, summary(info), change.Next, next, change.Next-1)
+		asked := *yes || uint64(change.Next) <= next // a lower one is refused
+		if err := s.Confirm(ctx, asked, "change", question, fmt.Errorf("sequence %q was not changed", name)); err != nil {
+			return err
+		}
+		var before, after sequence.Info
+		err = s.with(ctx, func(ctx context.Context, store stores.Store) (err error) {
+			before, after, err = sequence.Set(ctx, store, name, change)
+			return err
+		})
+		if err != nil {
+			return sequenceError(err)
+		}
+		_, err = fmt.Fprintf(s.Out, "sequence %q\nbefore  %s\nafter   %s\n", name, summary(before), summary(after))
+		return err
 	}
 	return cmd
-}
-
-func (s *sequences) set(ctx context.Context, name string, change sequence.Change, yes bool) error {
-	info, err := s.inspect(ctx, name)
-	if err != nil {
-		return err
-	}
-	next := uint64(info.Last + info.Definition.Stride.By()) // also if none is left
-	question := fmt.Sprintf("sequence %q: %s\nset the next number to %d, so that those from %d to %d are never issued?",
-		name, summary(info), change.Next, next, change.Next-1)
-	yes = yes || uint64(change.Next) <= next // a lower one is refused
-	if err := s.Confirm(ctx, yes, "change", question, fmt.Errorf("sequence %q was not changed", name)); err != nil {
-		return err
-	}
-	var before, after sequence.Info
-	err = s.with(ctx, func(ctx context.Context, store stores.Store) (err error) {
-		before, after, err = sequence.Set(ctx, store, name, change)
-		return err
-	})
-	if err != nil {
-		return sequenceError(err)
-	}
-	_, err = fmt.Fprintf(s.Out, "sequence %q\nbefore  %s\nafter   %s\n", name, summary(before), summary(after))
-	return err
 }
 
 func newSequenceDelete(c *command.Console) *cobra.Command {
@@ -241,29 +231,28 @@ func newSequenceDelete(c *command.Console) *cobra.Command {
 	}
 	s := newSequences(c, cmd)
 	format := formatFlag(cmd)
-	yes := cmd.Flags().Bool("yes", false, "do not ask")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return s.delete(cmd.Context(), args[0], *format, *yes) }
+	yes := cmd.Flags().Bool("yes", false, "do not ask, which needs a terminal")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx, name := cmd.Context(), args[0]
+		info, err := s.inspect(ctx, name)
+		before := errors.Is(err, sequence.ErrDeleted)
+		if err != nil && !before {
+			return err
+		}
+		question := fmt.Sprintf("sequence %q: %s\n%s\ndelete it?", name, summary(info), grantedText(info))
+		asked := *yes || before || info.WentBack // that one is refused
+		if err := s.Confirm(ctx, asked, "deletion", question, fmt.Errorf("sequence %q was not deleted", name)); err != nil {
+			return err
+		}
+		last, err := ask(ctx, s.place, func(ctx context.Context, store stores.Store) (sequence.Info, error) {
+			return sequence.Delete(ctx, store, name)
+		})
+		if err != nil {
+			return sequenceError(err)
+		}
+		return printDeleted(s.Out, last, *format)
+	}
 	return cmd
-}
-
-func (s *sequences) delete(ctx context.Context, name, format string, yes bool) error {
-	info, err := s.inspect(ctx, name)
-	before := errors.Is(err, sequence.ErrDeleted)
-	if err != nil && !before {
-		return err
-	}
-	question := fmt.Sprintf("sequence %q: %s\n%s\ndelete it?", name, summary(info), grantedText(info))
-	yes = yes || before || info.WentBack // that one is refused
-	if err := s.Confirm(ctx, yes, "deletion", question, fmt.Errorf("sequence %q was not deleted", name)); err != nil {
-		return err
-	}
-	last, err := ask(ctx, s.place, func(ctx context.Context, store stores.Store) (sequence.Info, error) {
-		return sequence.Delete(ctx, store, name)
-	})
-	if err != nil {
-		return sequenceError(err)
-	}
-	return printDeleted(s.Out, last, format)
 }
 
 // grantedText names the numbers that were granted, and the one above which a new sequence begins.

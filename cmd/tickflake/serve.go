@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tickflake/tickflake/cmd/internal/command"
-	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service"
@@ -60,10 +59,9 @@ A client with 'metrics: true' may read /metrics.
 
 SIGINT or SIGTERM ends the server in order: it is not ready for --unready-for, then
 takes no new connection, finishes the requests that run, and releases its node
-number. A second signal cuts that short, and a third one kills it; signals within
-100 ms count as one. If the server loses its --node for good, it ends with the exit
-code 1, so that a supervisor can start it again. systemd can pass the sockets resp,
-http, grpc and probes, and is told when the server is ready.
+number. A second signal kills it; signals within 100 ms count as one. If the server
+loses its --node for good, it ends with the exit code 1, so that a supervisor can
+start it again. systemd is told when the server is ready.
 
 ` + nodeStoresHelp + `
 Sequences are in the directory ` + sequenceDirectory + ` beside them, or in the store.`
@@ -73,7 +71,7 @@ const serveExamples = `  tickflake serve
   tickflake serve --store etcd://10.0.0.1:2379 --config /etc/tickflake/serve.yaml
   tickflake serve --print-config > serve.yaml`
 
-// protocols are the names of the flags of the addresses, and of sockets from systemd.
+// protocols are the names of the flags of the addresses.
 var protocols = []string{"resp", "http", "grpc", "probes"}
 
 // serving is the command serve, with its settings.
@@ -161,8 +159,15 @@ func (s *serving) run(ctx context.Context) error {
 	if s.check != "" {
 		return s.ask(ctx)
 	}
-	log := s.log()
-	err := s.complete(log)
+	log, config := s.log(), &s.config
+	config.Strategy, config.StoreName, config.Logger = fmt.Sprint(*s.strategy), s.place.name(), log
+	var err error
+	if config.Create, err = s.file.rules(); err == nil {
+		config.Clients, err = s.file.clients()
+	}
+	if err == nil {
+		config.TLS, err = s.tls(log)
+	}
 	for _, warning := range append(s.strays(os.Environ()), s.file.warnings...) {
 		log.Warn(warning)
 	}
@@ -184,21 +189,6 @@ func (s *serving) log() *slog.Logger {
 		slog.SetDefault(log) // for stores.Open
 	}
 	return log
-}
-
-// complete sets what the configuration of the service has beside settings, but for the generator, the
-// store and the listeners.
-func (s *serving) complete(log *slog.Logger) (err error) {
-	c := &s.config
-	c.Strategy, c.StoreName, c.Logger = fmt.Sprint(*s.strategy), s.place.name(), log
-	if c.Create, err = s.file.rules(); err != nil {
-		return err
-	}
-	if c.Clients, err = s.file.clients(); err != nil {
-		return err
-	}
-	c.TLS, err = s.tls(log)
-	return err
 }
 
 // serve opens the listeners, the store and the sequences, and serves until ctx ends.
@@ -254,12 +244,6 @@ func (s *serving) until(ctx context.Context, log *slog.Logger, running *service.
 	helpers.Go(func() { watch(bounded, failure, stop) })
 	helpers.Go(func() { s.file.follow(log, running, hangups, ended) })
 	helpers.Go(func() {
-		signals := make(chan os.Signal, 1)
-		cli.Notify(signals) // before the drain, so that no signal kills the process at its start
-		defer signal.Stop(signals)
-		cutDrain(bounded, signals, running.Abort, ended)
-	})
-	helpers.Go(func() {
 		<-bounded.Done()
 		s.notify(log, daemon.SdNotifyStopping)
 	})
@@ -302,24 +286,4 @@ func watch(ctx context.Context, failure func() error, stop context.CancelCauseFu
 			}
 		}
 	}
-}
-
-// cutDrain calls abort at the first signal after the one that ended ctx, at which the drain
-// begins. A further signal kills the process. It returns when ended is closed.
-func cutDrain(ctx context.Context, signals <-chan os.Signal, abort func(), ended <-chan struct{}) {
-	select {
-	case <-ctx.Done():
-	case <-ended:
-		return
-	}
-	if isA[cli.Interruption](context.Cause(ctx)) {
-		cli.Settle(signals, ended) // this channel has got that signal, too
-	}
-	select {
-	case <-signals:
-	case <-ended:
-		return
-	}
-	abort()
-	cli.Settle(signals, ended)
 }

@@ -108,9 +108,6 @@ func textsOf(n yaml.Node, list bool) (texts []string, err error) {
 		nodes = n.Content
 	}
 	for _, node := range nodes {
-		if node.Kind == yaml.AliasNode {
-			node = node.Alias
-		}
 		if node.Kind != yaml.ScalarNode || node.Tag == "!!null" {
 			return nil, errors.New("want a value")
 		}
@@ -298,7 +295,7 @@ func newServeToken(c *command.Console) *cobra.Command {
 		Short:   "Make a token for a client, and print it with its hash",
 		Long:    serveTokenHelp,
 		Example: "  tickflake serve token",
-		Args:    noArgs,
+		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			token := rand.Text()
 			sum := sha256.Sum256([]byte(token))

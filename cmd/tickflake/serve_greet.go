@@ -8,11 +8,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
-
-	"github.com/coreos/go-systemd/v22/activation"
 
 	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/internal/cli"
@@ -28,12 +25,9 @@ func (s *serving) listen() (_ map[string]net.Listener, err error) {
 			}
 		}
 	}()
-	if err := passed(activation.Files(true), listeners); err != nil {
-		return listeners, err
-	}
 	for i, address := range []string{s.own.RESP, s.own.HTTP, s.own.GRPC, s.own.Probes} {
 		protocol := protocols[i]
-		if listeners[protocol] != nil || address == off {
+		if address == off {
 			continue
 		}
 		l, err := net.Listen("tcp", address)
@@ -46,29 +40,6 @@ func (s *serving) listen() (_ map[string]net.Listener, err error) {
 		return listeners, cli.Usage(errors.New("--resp, --http and --grpc are all off: there is nothing to serve"))
 	}
 	return listeners, nil
-}
-
-// passed adds the sockets that systemd has passed, by FileDescriptorName of the socket unit.
-func passed(files []*os.File, listeners map[string]net.Listener) (err error) {
-	for _, f := range files {
-		name := f.Name()
-		l, bad := net.FileListener(f)
-		_ = f.Close() // the listener has a descriptor of its own
-		switch {
-		case bad != nil:
-			err = fmt.Errorf("systemd passed the socket %s, which takes no connections: set ListenStream in its unit: %w", name, bad)
-			continue
-		case !slices.Contains(protocols, name):
-			err = fmt.Errorf("systemd passed a socket with the name %q: set FileDescriptorName of each socket unit to one of %s", name, strings.Join(protocols, ", "))
-		case listeners[name] != nil:
-			err = fmt.Errorf("systemd passed two sockets with the name %s: there can be one", name)
-		default:
-			listeners[name] = l
-			continue
-		}
-		_ = l.Close()
-	}
-	return err
 }
 
 // listenError names the setting of an address that cannot be used.

@@ -256,9 +256,7 @@ func (s *serving) printConfig() error {
 		if one.Name == "store" && len(texts) == 1 && hasSecret(texts[0]) {
 			texts, usage = nil, usage+": "+s.place.name()+", with a password that is not shown"
 		}
-		for _, line := range wrap(usage, 86) {
-			fmt.Fprintf(s.Out, "# %s\n", line)
-		}
+		fmt.Fprintf(s.Out, "# %s\n", usage)
 		if err := s.printSetting(one.Name, one.list, texts); err != nil {
 			return err
 		}
@@ -291,16 +289,4 @@ func (s *serving) printSetting(name string, list bool, texts []string) error {
 		_, err = s.Out.Write(text)
 	}
 	return err
-}
-
-// wrap breaks a text into lines of at most so many bytes, unless a word is longer.
-func wrap(text string, width int) (lines []string) {
-	line := ""
-	for word := range strings.FieldsSeq(text) {
-		if line != "" && len(line)+1+len(word) > width {
-			lines, line = append(lines, line), ""
-		}
-		line += choose(line == "", "", " ") + word
-	}
-	return append(lines, line)
 }

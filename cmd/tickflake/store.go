@@ -138,7 +138,8 @@ func (p *place) within(ctx context.Context) (context.Context, context.CancelFunc
 // open opens the store.
 func (p *place) open(ctx context.Context) (stores.Store, error) {
 	if p.url != "" {
-		return p.openURL(ctx, p.url)
+		store, err := stores.Open(ctx, p.url)
+		return store, p.urlError(err)
 	}
 	path, err := p.defaultPath()
 	if err == nil {
@@ -148,11 +149,6 @@ func (p *place) open(ctx context.Context) (stores.Store, error) {
 		}
 	}
 	return nil, fmt.Errorf("%w; --store names another directory or a store", err)
-}
-
-func (p *place) openURL(ctx context.Context, url string) (stores.Store, error) {
-	store, err := stores.Open(ctx, url)
-	return store, p.urlError(err)
 }
 
 // urlError turns the error of a URL that names no store into a usage error.
@@ -213,17 +209,14 @@ func (p *place) consent() {
 // store, or that the disk hung for all of --timeout.
 func (p *place) missing(ctx context.Context) (string, error) {
 	scheme, err := p.scheme()
-	if err != nil {
+	if err != nil || scheme != "" && scheme != "file" {
 		return "", err
 	}
 	path := p.url
-	switch {
-	case path == "":
+	if path == "" {
 		path, err = p.defaultPath()
-	case scheme == "file":
+	} else if scheme == "file" {
 		path, err = directory.PathOf(path)
-	case scheme != "":
-		return "", nil
 	}
 	if err != nil {
 		return "", nil // the error of open says more
@@ -234,11 +227,11 @@ func (p *place) missing(ctx context.Context) (string, error) {
 		_, err := os.Stat(path)
 		return !errors.Is(err, os.ErrNotExist), nil
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return "", fmt.Errorf("directory %s: %w", path, err)
-	case found:
-		return "", nil
+	}
+	if found {
+		path = ""
 	}
 	return path, nil
 }

@@ -37,12 +37,6 @@ succeed.
 
 Each line names a setting and what to set. The exit code is 1 if the store forgets.`
 
-// storeCheck is the command store check.
-type storeCheck struct {
-	*command.Console
-	*place
-}
-
 func newStoreCheck(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
@@ -50,53 +44,52 @@ func newStoreCheck(c *command.Console) *cobra.Command {
 		Long:  storeCheckHelp,
 		Example: `  tickflake store check --store redis://10.0.0.1
   TICKFLAKE_STORE=postgres://ids:secret@db.example.com/ids tickflake store check`,
-		Args: noArgs,
+		Args: cobra.NoArgs,
 	}
-	s := &storeCheck{c, placeFlags(cmd, keptCells, func() string { return "" })}
+	place := placeFlags(cmd, keptCells, func() string { return "" })
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return s.run(cmd.Context()) }
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		ctx := cmd.Context()
+		if err := place.mustExist(ctx); err != nil { // before the URL gets an option
+			return err
+		}
+		slog.SetDefault(slog.New(slog.DiscardHandler)) // stores.Open logs the same
+		place.consent()
+		probed := ""
+		d, err := ask(ctx, place, func(ctx context.Context, store stores.Store) (stores.Durability, error) {
+			d, err := stores.CheckDurability(ctx, store)
+			if probe := store.Traits().Probe; err == nil && probe != nil {
+				begin := time.Now()
+				err = probe(ctx, true)
+				probed = fmt.Sprintf("writes succeed and fail as promised, in %v", time.Since(begin).Round(time.Millisecond))
+			}
+			return d, err
+		})
+		if err != nil {
+			return err
+		}
+		var rows [][]string
+		for _, part := range []struct {
+			word      string
+			sentences []string
+		}{{"forgets", d.Forgets}, {"risks", d.Risks}, {"unknown", d.Unknown}} {
+			for _, sentence := range part.sentences {
+				rows = append(rows, []string{fmt.Sprintf("%-7s", part.word), command.Visible(sentence)})
+			}
+		}
+		if probed != "" {
+			rows = append(rows, []string{"probed ", probed})
+		}
+		if err := command.Table(c.Out, nil, rows); err != nil {
+			return err
+		}
+		switch {
+		case len(d.Forgets) > 0:
+			return command.ErrReported
+		case len(d.Risks)+len(d.Unknown) == 0:
+			_, err = fmt.Fprintf(c.Out, "%s: no setting is known to lose acknowledged writes\n", command.Visible(place.name()))
+		}
+		return err
+	}
 	return cmd
-}
-
-func (s *storeCheck) run(ctx context.Context) error {
-	if err := s.mustExist(ctx); err != nil { // before the URL gets an option
-		return err
-	}
-	slog.SetDefault(slog.New(slog.DiscardHandler)) // stores.Open logs the same
-	s.consent()
-	probed := ""
-	d, err := ask(ctx, s.place, func(ctx context.Context, store stores.Store) (stores.Durability, error) {
-		d, err := stores.CheckDurability(ctx, store)
-		if probe := store.Traits().Probe; err == nil && probe != nil {
-			begin := time.Now()
-			err = probe(ctx, true)
-			probed = fmt.Sprintf("writes succeed and fail as promised, in %v", time.Since(begin).Round(time.Millisecond))
-		}
-		return d, err
-	})
-	if err != nil {
-		return err
-	}
-	var rows [][]string
-	for _, part := range []struct {
-		word      string
-		sentences []string
-	}{{"forgets", d.Forgets}, {"risks", d.Risks}, {"unknown", d.Unknown}} {
-		for _, sentence := range part.sentences {
-			rows = append(rows, []string{fmt.Sprintf("%-7s", part.word), command.Visible(sentence)})
-		}
-	}
-	if probed != "" {
-		rows = append(rows, []string{"probed ", probed})
-	}
-	if err := command.Table(s.Out, nil, rows); err != nil {
-		return err
-	}
-	switch {
-	case len(d.Forgets) > 0:
-		return command.ErrReported
-	case len(d.Risks)+len(d.Unknown) == 0:
-		_, err = fmt.Fprintf(s.Out, "%s: no setting is known to lose acknowledged writes\n", command.Visible(s.name()))
-	}
-	return err
 }

@@ -1,4 +1,4 @@
-// First prints ten IDs. Run it again, or set the clock back before: no ID comes twice.
+// First prints ten IDs. Run it again, also with the clock set back: no ID comes twice.
 package main
 
 import (

@@ -41,9 +41,7 @@ func TestEpochAbove(t *testing.T) {
 	require.NoError(t, err)
 	larger(t, snowflake.SonyflakeV1(), old, now)
 	// It is possible for the layouts and IDs that the guides speak of.
-	for _, layout := range []snowflake.Layout{
-		snowflake.Default(), snowflake.Twitter(), snowflake.Sonyflake(), snowflake.SonyflakeV1(),
-	} {
+	for _, layout := range []snowflake.Layout{snowflake.Default(), snowflake.Twitter(), snowflake.Sonyflake(), snowflake.SonyflakeV1()} {
 		_, err := migrate.EpochAbove(layout, old, now)
 		assert.NoError(t, err, layout.Name)
 	}

@@ -12,54 +12,43 @@ import (
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 )
 
-// counter counts up, for calls, batches and streams.
+// counter counts up, for calls, batches and streams. Callers meet where it reads the clock.
 type counter struct {
-	clock   *clocktest.Virtual // which is read, for that is where callers meet
 	mu      sync.Mutex
 	last    int64
 	batches []int       // their sizes
 	streams map[int]int // calls of each
 }
 
-func (c *counter) Next() (int64, error) {
-	c.clock.Now()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.last++
-	return c.last, nil
-}
-
-func (c *counter) NextN(ids []int64) (int, error) {
-	c.clock.Now()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.batches = append(c.batches, len(ids))
-	for i := range ids {
-		c.last++
-		ids[i] = c.last
-	}
-	return len(ids), nil
-}
-
-func (c *counter) Stream() func() (int64, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n := len(c.streams)
-	c.streams[n] = 0
-	return func() (int64, error) {
-		id, err := c.Next()
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.streams[n]++
-		return id, err
-	}
-}
-
 // subject is the counter, with a process that the test may change.
 func (c *counter) subject(change func(*gt.Process[int64])) gt.Subject[int64] {
 	return gt.Subject[int64]{Name: "counter", New: func(clock *clocktest.Virtual) (gt.Process[int64], error) {
-		c.clock, c.streams = clock, map[int]int{}
-		p := gt.Process[int64]{Next: c.Next, NextN: c.NextN, Stream: c.Stream}
+		c.streams = map[int]int{}
+		call := func(ids []int64, note func()) (int, error) {
+			clock.Now()
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			note()
+			for i := range ids {
+				c.last++
+				ids[i] = c.last
+			}
+			return len(ids), nil
+		}
+		one := func(note func()) (int64, error) {
+			ids := make([]int64, 1)
+			_, err := call(ids, note)
+			return ids[0], err
+		}
+		p := gt.Process[int64]{
+			Next:  func() (int64, error) { return one(func() {}) },
+			NextN: func(ids []int64) (int, error) { return call(ids, func() { c.batches = append(c.batches, len(ids)) }) },
+			Stream: func() func() (int64, error) {
+				n := len(c.streams)
+				c.streams[n] = 0
+				return func() (int64, error) { return one(func() { c.streams[n]++ }) }
+			},
+		}
 		change(&p)
 		return p, nil
 	}}

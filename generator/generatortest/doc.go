@@ -1,19 +1,35 @@
 // Package generatortest puts a generator of IDs through clock faults: tickflake's, another
-// library's, or your own. Paste this test, and put your generator into it:
+// library's, or your own. Paste this test, run it, and then put your generator into it:
+//
+//	package ids
+//
+//	import (
+//		"testing"
+//		"time"
+//
+//		"github.com/tickflake/tickflake/generator/generatortest"
+//	)
 //
 //	func TestClockFaults(t *testing.T) {
 //		generatortest.TestFunc(t, func(now func() time.Time) func() (int64, error) {
-//			return mine.New(now).Next // reads the time by now, instead of time.Now
+//			var last, n int64 // a generator of your own reads the time by now, instead of time.Now
+//			return func() (int64, error) {
+//				ms := now().UnixMilli()
+//				if n++; ms != last {
+//					last, n = ms, 0
+//				}
+//				return ms<<12 | n, nil
+//			}
 //		})
 //	}
 //
 // Each fault is a subtest. One that fails says which calls returned the same ID, and the least
-// script of calls and faults that makes them do so:
+// script of calls and faults that repeats it. This generator fails in twelve of them:
 //
 //	--- FAIL: TestClockFaults/F2-step-back-large
 //	    duplicate: 7292171059200000, first in step 1, call 1, 0s in; again in step 3, call 11, 10ms in;
-//	    script: ids 1; step -10ms; ids 10 over 10ms; in all: 1301 duplicate;
-//	    repeat it: go test -v -run '^TestClockFaults$/^F2-step-back-large$'
+//	    script: ids 1 over 1ms; step -10ms; ids 10 over 10ms; in all: 1301 duplicate;
+//	    repeat it: go test -v -run '^TestClockFaults$/^F2-step-back-large$' example.com/ids
 //
 // "go test -artifacts" leaves a picture of each failure: failure.html.
 //
@@ -69,27 +85,23 @@
 //
 // # What is judged
 //
-// A value at its bound is allowed; a value beyond it is a violation. "The last tick" is
-// the latest tick of any ID returned so far, and "the next tick" the one after it.
+// A value at its bound is allowed; a value beyond it is a violation. "The last tick" is the
+// latest tick of any ID returned so far. The bound of a call is zero if the clock was past the
+// last tick, that of Exhausted if it was in it, and that of Behind if it was before it. The
+// larger of these two holds for all calls without Time or Tick, for batches, in scripts with
+// slew, freeze, coarse or leap, and until a process that was started on another's state has
+// issued an ID.
 //
 //   - [Duplicate]: an ID was issued before, by any process of the script.
-//   - [Disorder]: an ID is not above all IDs that had been returned before its call
-//     began, or is of an earlier tick (this needs Time). IDs of a batch ascend. IDs of a
-//     stream ascend too; against other calls only their tick counts. The disorder of a
-//     Subject that claims Unordered is counted and is no violation.
-//   - [Stall]: a call took longer than claimed, in true time. If the clock was past the
-//     last tick, the bound is zero; if it was within, the bound of Exhausted; if it was
-//     behind, the bound of Behind, or zero where the next tick was too far for the claim
-//     to serve, since a wait is then of no use. The larger of the two bounds holds
-//     without Time or Tick, for batches, in scripts with slew, freeze, coarse or leap,
-//     and until a process that was started on another's state has issued an ID. With
-//     several callers at once it is not measured.
-//   - [Lead]: an ID's tick begins further after the clock's reading at the end of the
-//     call than is claimed for the cause at that reading; if the clock was past the last
-//     tick, an ID must not be ahead at all. This needs Time. The larger of the two
-//     bounds holds without Tick, for batches, for streams, for several callers at once,
-//     and in the other cases of Stall. Several callers are not held to it in a script
-//     with leap, because another's wait may pass the leap second.
+//   - [Disorder]: an ID is not above all IDs that had been returned before its call began, or,
+//     with Time, is of an earlier tick. IDs of a batch ascend, and so do IDs of a stream;
+//     against other calls only their tick counts. A Subject may claim Unordered.
+//   - [Stall]: a call took longer than its bound, in true time; longer than zero if the next
+//     tick was too far for the claim to serve, since no wait helps then. With several callers
+//     at once it is not measured.
+//   - [Lead]: an ID's tick begins further ahead of the clock, at the end of the call, than the
+//     bound. This needs Time. For streams and for several callers the larger bound holds, and
+//     none for several callers in a script with leap.
 //   - [Stale]: an ID's tick had ended when its call began. This needs Time and Tick.
 //   - [Rejected]: a call failed although the clock was past the last tick, or although
 //     the next tick was within the claim for its cause. It needs Time and Tick. A batch
@@ -111,17 +123,14 @@
 //     minute, and Reserve for each start.) Then three calls, a second apart, must be
 //     served at once.
 //
-// A call in the middle of which the wall jumped ("step -2ms at read 2") is not judged
-// for Lead, Stale and Rejected, and for Stall by the larger bound: the side of the jump
-// on which it read its clock is not known. All else is judged. With several callers the
-// same holds for all calls until each caller has returned its last call of the step,
-// because an ID from before the jump may still be in flight.
+// If the wall jumped in the middle of a call ("step -2ms at read 2"), nobody knows on which side
+// of the jump the call read its clock. So Lead, Stale and Rejected are not judged, and Stall by
+// the larger bound. With several callers the same holds for all calls until each caller has
+// returned its last call of the step.
 //
-// The three calls of NoRecovery, and one right after the last step, are not in the
-// script; they count like the others.
-//
-// After a takeover, calls of the process that was stopped may fail in any way, but must
-// not return an ID that was issued before.
+// The three calls of NoRecovery, and one right after the last step, are not in the script; they
+// count like the others. After a takeover, calls of the process that was stopped may fail in any
+// way, but must not return an ID that was issued before.
 //
 // # The same every time
 //
@@ -135,15 +144,12 @@
 //
 //   - A generator that calls time.Now itself cannot be given a wrong clock: have it call a
 //     function that [TestFunc] can replace, or put its program through the faults on a real kernel.
-//   - A call that spins, reading the clock without ever waiting, is ended after some
-//     four million readings by runtime.Goexit of its goroutine, and reported as a Stall.
-//     Its deferred functions run. Its locks stay locked, so no further call is made to
-//     that process, not even Close, and callers that wait for a lock stay blocked.
+//   - A call that spins, reading the clock without ever waiting, is ended after some four
+//     million readings, with several callers when the others have made all their calls, and
+//     is reported as a Stall. It ends by runtime.Goexit: deferred functions run, but locks
+//     stay locked. So no further call is made to that process, not even Close.
 //   - A call that spins without reading the clock, or waits forever for something other
 //     than the clock, hangs the script. The timeout of go test shows where.
-//   - With several callers, a call that spins is ended when the others have made all
-//     their calls: readings are counted for all together, and each return resets the
-//     count.
 //   - A goroutine of the generator's own that reads the clock counts as the caller, and
 //     a takeover may stop it. A goroutine that waits by the clock is not supported: each
 //     wait moves the clock at once, so time would run on without end.

@@ -75,13 +75,6 @@ func ExampleRunScript() {
 	// 2 disorder, 1 duplicate
 }
 
-// A script with a mistake is refused.
-func ExampleParseScript() {
-	_, err := generatortest.ParseScript("ids 100\nslew 0.5")
-	fmt.Println(err)
-	// Output: script line 2: "slew 0.5": want a rate and a time, such as slew 0.5 for 2s
-}
-
 // What a step back of half a second costs with one strategy on two clocks. The options
 // of a service can be given as well.
 func ExampleTickflake() {

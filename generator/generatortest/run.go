@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -117,7 +118,11 @@ func (r Result) tell(t *testing.T) {
 	if testing.Verbose() {
 		t.Error(strings.Join(lines, "\n"))
 	} else {
-		t.Errorf("%s; %s; %s; repeat it: go test -v -run '^%s$'", r.Worst(), lines[len(lines)-1], lines[0], strings.ReplaceAll(t.Name(), "/", "$/^"))
+		pkg := ""
+		if info, ok := debug.ReadBuildInfo(); ok {
+			pkg = " " + strings.TrimSuffix(info.Path, ".test")
+		}
+		t.Errorf("%s; %s; %s; repeat it: go test -v -run '^%s$'%s", r.Worst(), lines[len(lines)-1], lines[0], strings.ReplaceAll(t.Name(), "/", "$/^"), pkg)
 	}
 	page, err := os.Create(filepath.Join(t.ArtifactDir(), "failure.html"))
 	if err == nil {

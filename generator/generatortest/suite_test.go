@@ -67,7 +67,7 @@ func TestFailingTestPrints(t *testing.T) {
 		assert.Contains(t, text, "skipped F11 F12 F13: it keeps no state across a restart (Process.Restart). If it keeps none, a fresh one takes its place:\n        \tprocess.Restart = func() (generatortest.Process[int64], error) {\n")
 		failed := strings.Count(text, "--- FAIL: TestFailingTestPrints/")
 		assert.Equal(t, failed, strings.Count(text, "script: "), text)
-		one := regexp.MustCompile(`duplicate: (\d+), first in step 1, call 1, 0s in; again in .*; script: ids 1; step -.*; in all: 110 disorder, 36 duplicate; repeat it: go test -v -run '\^TestFailingTestPrints\$/\^F1-step-back-small\$'\n`)
+		one := regexp.MustCompile(`duplicate: (\d+), first in step 1, call 1, 0s in; again in .*; script: ids 1; step -.*; in all: 110 disorder, 36 duplicate; repeat it: go test -v -run '\^TestFailingTestPrints\$/\^F1-step-back-small\$' github.com/tickflake/tickflake/generator/generatortest\n`)
 		assert.Equal(t, flag != "-test.v", one.MatchString(text), text)
 		assert.Equal(t, flag == "-test.v", strings.Contains(text, "in all: 110 disorder, 36 duplicate\n        the least script that fails so has:\n"), text)
 		pages, pictures := 0, 0
@@ -197,6 +197,9 @@ func TestTickflake(t *testing.T) {
 				assert.Equal(t, int64(7), d.Node)
 				clock.Advance(c.want.Tick)
 			}
+			require.NoError(t, p.Close())
+			_, err = p.Next()
+			assert.ErrorIs(t, err, generator.ErrClosed)
 			r := gt.RunScript(s, parse("begin end-1s; ids 5; pass 2s; ids 1"))
 			assert.Empty(t, lines(r))
 			assert.Equal(t, 5, r.Issued)
@@ -211,7 +214,7 @@ func TestTickflake(t *testing.T) {
 }
 
 // The clocks differ in what a step, and what a suspend, does to their readings.
-func TestTickflakeClocks(t *testing.T) {
+func TestClockKinds(t *testing.T) {
 	for kind, want := range map[gt.ClockKind][2]time.Duration{
 		gt.Raw: {-time.Minute, time.Hour}, gt.Mono: {0, 0}, gt.Resync: {0, time.Hour},
 	} {
@@ -221,18 +224,11 @@ func TestTickflakeClocks(t *testing.T) {
 			func(c *clocktest.Virtual) { c.Suspend(time.Hour) },
 		} {
 			clock := clocktest.NewVirtual(noon)
-			p, err := gt.Tickflake(strategies.Default(), kind).New(clock)
-			require.NoError(t, err)
+			read := kind.Of(clock)
 			fault(clock)
 			clock.Advance(time.Minute)
-			_, err = p.Next() // a monoclock resyncs when it is read
-			require.NoError(t, err)
-			clock.Advance(time.Minute)
-			p.Now()
-			got[i] = p.Now().Sub(noon) - 2*time.Minute
-			require.NoError(t, p.Close())
-			_, err = p.Next()
-			assert.ErrorIs(t, err, generator.ErrClosed)
+			read.Now() // a monoclock resyncs when it is read
+			got[i] = read.Now().Sub(noon) - time.Minute
 		}
 		assert.Equal(t, want, got, kind)
 		again, err := gt.ParseClockKind(string(kind))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/integration/program"
 	"github.com/tickflake/tickflake/integration/servers"
 	"github.com/tickflake/tickflake/stores"
@@ -270,7 +271,7 @@ func (f *Fleet) outage(t testing.TB, name string, begin, end func() error) {
 	require.NoError(t, begin())
 	f.Step(2*time.Hour, 2)
 	f.Crash(0)
-	f.WaitFailed(t, 3)
+	f.WaitFailed(t, generator.ErrNotGranted, 3)
 	f.Crash(1)
 	f.Step(-3 * time.Second)
 	require.NoError(t, end())

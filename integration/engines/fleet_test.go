@@ -26,11 +26,13 @@ import (
 type FleetConfig struct {
 	Processes int
 
-	// Open opens a store for one process, with a client of its own. The fleet closes it, and
-	// uses no locks of it.
+	// Open opens a store for one process, with a client of its own. The fleet closes it.
 	Open func(ctx context.Context) (stores.Store, error)
 
 	Window, Timeout time.Duration // of the leases, and of an operation of the store
+	Offset          time.Duration // of the clocks at the start
+	IDs             *fleet.Ledger // of what is issued; nil is a new one
+	From, To        int64         // the numbers of its site, of 0 to 7; 0 to 0 are all, of as many as the processes need
 }
 
 // A call of NextContext may take callTimeout. It has failed if it takes longer than
@@ -53,7 +55,6 @@ const (
 type Fleet struct {
 	FleetConfig
 	Layout snowflake.Layout
-	IDs    fleet.Ledger // of what is issued
 
 	clocks []*wallClock
 	runs   []*run // the present run of each process
@@ -100,8 +101,14 @@ func (c *wallClock) After(d time.Duration) <-chan time.Time { return time.After(
 // process has issued an ID.
 func StartFleet(t testing.TB, config FleetConfig) *Fleet {
 	t.Helper()
+	if config.IDs == nil {
+		config.IDs = new(fleet.Ledger)
+	}
 	f := &Fleet{FleetConfig: config, Layout: snowflake.Default(), began: time.Now(), runs: make([]*run, config.Processes), failures: map[error]int{}}
 	f.Layout.NodeBits = bits.Len(uint(config.Processes))
+	if f.To > 0 {
+		f.Layout.NodeBits = 3
+	}
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	t.Cleanup(func() {
 		f.close()
@@ -111,6 +118,7 @@ func StartFleet(t testing.TB, config FleetConfig) *Fleet {
 	})
 	for i := range config.Processes {
 		f.clocks = append(f.clocks, &wallClock{began: f.began})
+		f.Step(config.Offset, i)
 		f.start(i)
 	}
 	f.WaitIssued(t, 1)
@@ -182,11 +190,10 @@ func (r *run) open() (stores.Store, *generator.Generator, error) {
 	f := r.fleet
 	ctx, cancel := context.WithTimeout(r.ctx, startLimit)
 	defer cancel()
-	opened, err := f.Open(ctx)
+	store, err := f.Open(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	store := lockless{opened}
 	var clock monoclock.Interface = f.clocks[r.process]
 	if r.process%2 == 1 {
 		clock = monoclock.New(monoclock.WithSource(f.clocks[r.process]))
@@ -204,15 +211,6 @@ func (r *run) open() (stores.Store, *generator.Generator, error) {
 	return store, gen, nil
 }
 
-// lockless is a store without locks: a run that crashes within this process would leave them locked.
-type lockless struct{ stores.Store }
-
-func (l lockless) Traits() stores.Traits {
-	traits := l.Store.Traits()
-	traits.TryLock = nil
-	return traits
-}
-
 // call issues IDs until the run ends.
 func (r *run) call(gen *generator.Generator) {
 	for r.pause(callPause) {
@@ -225,6 +223,9 @@ func (r *run) call(gen *generator.Generator) {
 			r.failed("slow call", fmt.Errorf("%v took %v", callTimeout, end-begin))
 		}
 		if err == nil {
+			if node := int64(id) >> r.fleet.Layout.SequenceBits & r.fleet.Layout.MaxNode(); r.fleet.To > 0 && (node < r.fleet.From || node > r.fleet.To) {
+				r.failed("another site's number", fmt.Errorf("%d", node))
+			}
 			r.fleet.IDs.Add(r.name, int64(begin), int64(end), int64(id))
 			r.issued.Add(1)
 		} else if r.ctx.Err() == nil {
@@ -249,10 +250,10 @@ func (r *run) failed(what string, err error) {
 	defer f.mu.Unlock()
 	r.last = err
 	expected := what == "start"
-	for _, sentinel := range []error{generator.ErrNotGranted, generator.ErrBehind, generator.ErrExhausted} {
+	for _, sentinel := range []error{generator.ErrNotGranted, generator.ErrBehind, generator.ErrExhausted, lease.ErrMoved} {
 		if errors.Is(err, sentinel) {
 			f.failures[sentinel]++
-			expected = expected || what == "call"
+			expected = expected || what == "call" && sentinel != lease.ErrMoved
 		}
 	}
 	if !expected || errors.Is(err, lease.ErrLost) {
@@ -260,18 +261,18 @@ func (r *run) failed(what string, err error) {
 	}
 }
 
-// WaitFailed waits until n more calls had no grant.
-func (f *Fleet) WaitFailed(t testing.TB, n int) {
+// WaitFailed waits until there are n more errors that wrap generator.ErrNotGranted or lease.ErrMoved.
+func (f *Fleet) WaitFailed(t testing.TB, sentinel error, n int) {
 	t.Helper()
 	failed := func() int {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		return f.failures[generator.ErrNotGranted]
+		return f.failures[sentinel]
 	}
 	before := failed()
 	Until(t, func(context.Context) error {
 		if got := failed() - before; got < n {
-			return fmt.Errorf("%d more calls of %d had no grant", got, n)
+			return fmt.Errorf("%d more calls of %d have failed with %q", got, n, sentinel)
 		}
 		return nil
 	})

@@ -27,8 +27,8 @@ import (
 // cluster is a primary with two replicas, of which one is promoted when the primary is gone.
 type cluster struct {
 	servers []*servers.Server
-	// open opens a store with a client that follows the primary.
-	open func(namespace string, opts ...redis.Option) (stores.Store, error)
+	// client returns one that follows the primary.
+	client func() driver.UniversalClient
 	// primary returns who is the primary, or nil while that is unknown.
 	primary func(context.Context) *servers.Server
 	// demote makes a former primary a replica, if that does not happen soon by itself.
@@ -55,7 +55,11 @@ func (c *cluster) try(t *testing.T) {
 	fleet := StartFleet(t, FleetConfig{
 		// A try to read or write takes a second if the replicas do not answer.
 		Processes: 3, Window: 2 * time.Second, Timeout: 1500 * time.Millisecond,
-		Open: func(context.Context) (stores.Store, error) { return c.open("fleet", redis.WithReplicas(2)) },
+		Open: func(context.Context) (stores.Store, error) {
+			client := c.client()
+			store, err := redis.New(client, "fleet", redis.WithReplicas(2))
+			return owned{store, client}, err
+		},
 	})
 	for name, away := range map[string]struct{ goes, comes func(*servers.Server) error }{
 		"killed":  {func(s *servers.Server) error { return s.Kill() }, func(s *servers.Server) error { return s.Process.Start() }},
@@ -92,11 +96,9 @@ func TestRedisSentinel(t *testing.T) {
 	for range 3 {
 		addrs = append(addrs, startSentinel(t, c.servers[0]))
 	}
-	c.open = func(namespace string, opts ...redis.Option) (stores.Store, error) {
-		client := driver.NewFailoverClient(&driver.FailoverOptions{MasterName: "ids", SentinelAddrs: addrs,
+	c.client = func() driver.UniversalClient {
+		return driver.NewFailoverClient(&driver.FailoverOptions{MasterName: "ids", SentinelAddrs: addrs,
 			Password: c.servers[0].Password, ContextTimeoutEnabled: true})
-		store, err := redis.New(client, namespace, opts...)
-		return owned{store, client}, err
 	}
 	sentinel := driver.NewSentinelClient(&driver.Options{Addr: addrs[0]})
 	t.Cleanup(func() { _ = sentinel.Close() })
@@ -184,11 +186,9 @@ func TestRedisClusterFailover(t *testing.T) {
 	}, Patience, 50*time.Millisecond)
 
 	addrs := []string{c.servers[1].Addr, c.servers[2].Addr}
-	c.open = func(namespace string, opts ...redis.Option) (stores.Store, error) {
-		client := driver.NewClusterClient(&driver.ClusterOptions{Addrs: addrs, Password: c.servers[0].Password, ContextTimeoutEnabled: true,
+	c.client = func() driver.UniversalClient {
+		return driver.NewClusterClient(&driver.ClusterOptions{Addrs: addrs, Password: c.servers[0].Password, ContextTimeoutEnabled: true,
 			ClusterStateReloadInterval: time.Hour}) // the driver does not find the new primary by itself
-		store, err := redis.New(client, namespace, opts...)
-		return owned{store, client}, err
 	}
 	// The server that has the first slot, as seen by a server that is never killed.
 	c.primary = func(ctx context.Context) *servers.Server {

@@ -74,6 +74,7 @@ func TestRedis(t *testing.T) {
 	t.Run("denied", func(t *testing.T) { testRedisDenied(t, s) })
 	t.Run("foreign data", func(t *testing.T) { testRedisForeignData(t, s) })
 	t.Run("refusals", func(t *testing.T) { testRedisRefusals(t, s) })
+	t.Run("sites", func(t *testing.T) { testSites(t, s) })
 }
 
 // A cluster of one server, with a client that would rather ask replicas.
@@ -309,13 +310,6 @@ func testRedisForeignData(t *testing.T, s *servers.Server) {
 	}
 	_, err = Open(t, s.At(s.Addr, "namespace=order")).List(ctx, "", "\x7f", 2)
 	require.NoError(t, err)
-
-	require.NoError(t, admin.Set(ctx, hash("string"), "v", 0).Err())
-	store = Open(t, s.At(s.Addr, "namespace=string"))
-	_, err = store.Swap(ctx, "a", 0, nil)
-	assert.ErrorContains(t, err, "WRONGTYPE")
-	assert.NotErrorIs(t, err, stores.ErrConflict)
-	assert.Equal(t, "v", admin.Get(ctx, hash("string")).Val())
 }
 
 func testRedisRefusals(t *testing.T, s *servers.Server) {

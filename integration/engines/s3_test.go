@@ -18,6 +18,7 @@ import (
 
 	"github.com/tickflake/tickflake/integration/servers"
 	"github.com/tickflake/tickflake/integration/servers/s3"
+	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/snowflake"
@@ -87,7 +88,7 @@ func TestS3Races(t *testing.T) {
 			return err
 		}
 		defer store.Close()
-		k, err := lease.Claim(Within(t), store, lease.WithPolling())
+		k, err := lease.Claim(new(seam.Poller).In(Within(t)), store)
 		if err == nil {
 			_ = k.Close() // it may fail, too
 		}
@@ -126,8 +127,9 @@ func testS3Requests(t *testing.T, s *servers.Server) {
 	layout := snowflake.Default()
 	layout.NodeBits, layout.Name, layout.Parts = 5, "", nil
 	clock := clocktest.NewVirtual(time.Now())
+	var poller seam.Poller // of the last
 	claim := func() (k *lease.Keeper) {
-		k, err := lease.Claim(Within(t), store, lease.WithLayout(layout), lease.WithClock(clock), lease.WithPolling())
+		k, err := lease.Claim(poller.In(Within(t)), store, lease.WithLayout(layout), lease.WithClock(clock))
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = k.Close() })
 		return k
@@ -140,6 +142,6 @@ func testS3Requests(t *testing.T, s *servers.Server) {
 	}
 	costs("claim of the last but one", 6, 40, func() { last = claim() })
 	clock.Advance(101 * time.Second) // more than a third of the window
-	costs("extension", 2, 2, func() { last.Poll(t.Context()) })
+	costs("extension", 2, 2, func() { _, _ = poller.Poll(t.Context()) })
 	costs("release", 2, 2, func() { require.NoError(t, last.Close()) })
 }

@@ -110,60 +110,41 @@ func (c goClient) Numbers(ctx context.Context, name string, n int64) (int64, err
 	return first, c.refused(err)
 }
 
-// caller is that of the contract of the service, which is made anew after an error.
+// caller is that of a protocol.
 type caller struct {
-	protocol, address string
-	made              servicetest.Caller
-	end               func() // closes its connections
+	servicetest.Caller
+	protocol string
 }
 
 func open(protocol string) func(address string) Caller {
-	return func(address string) Caller { return &caller{protocol: protocol, address: address} }
+	return func(address string) Caller {
+		dial := func(ctx context.Context, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "tcp", address)
+		}
+		return caller{servicetest.NewCaller(protocol, dial, ""), protocol}
+	}
 }
 
-// ask makes a call. When ctx ends, its connection is closed.
-func (c *caller) ask(ctx context.Context, call func(servicetest.Caller) error) error {
-	if c.made == nil {
-		life, end := context.WithCancel(context.Background())
-		c.end = end
-		c.made = servicetest.NewCaller(c.protocol, func(ctx context.Context, _ string) (net.Conn, error) {
-			conn, err := new(net.Dialer).DialContext(ctx, "tcp", c.address)
-			if err == nil {
-				context.AfterFunc(life, func() { _ = conn.Close() })
-			}
-			return conn, err
-		}, "")
-	}
-	stop := context.AfterFunc(ctx, c.end)
-	err := call(c.made)
-	if stop() && err == nil {
-		return nil
-	}
-	_ = c.Close()
+// error returns the error of a call.
+func (c caller) error(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return errors.Join(ctx.Err(), err)
 	}
 	if refusal, ok := errors.AsType[*servicetest.Refusal](err); ok {
-		switch refusal.Word {
-		case servicetest.Words[c.protocol]["busy"]:
-			return &Refused{true, err}
-		case servicetest.Words[c.protocol]["unavailable"]: // a connection of gRPC that fails says so as well
-			return &Refused{false, err}
+		switch words := servicetest.Words[c.protocol]; refusal.Word {
+		case words["busy"], words["unavailable"]: // a connection of gRPC that fails says so as well
+			return &Refused{refusal.Word == words["busy"], err}
 		}
 	}
 	return err
 }
 
-func (c *caller) IDs(ctx context.Context, n int) (values []int64, err error) {
-	err = c.ask(ctx, func(made servicetest.Caller) error {
-		ids, err := made.IDs(int64(n))
-		if err == nil && len(ids) != n {
-			return fmt.Errorf("asked for %d and got %d", n, len(ids))
-		}
-		values = numbers(ids)
-		return err
-	})
-	return values, err
+func (c caller) IDs(ctx context.Context, n int) ([]int64, error) {
+	ids, err := c.Caller.IDs(ctx, int64(n))
+	if err == nil && len(ids) != n {
+		err = fmt.Errorf("asked for %d and got %d", n, len(ids))
+	}
+	return numbers(ids), c.error(ctx, err)
 }
 
 // numbers are IDs as a ledger has them.
@@ -175,20 +156,12 @@ func numbers(ids []snowflake.ID) []int64 {
 	return values
 }
 
-func (c *caller) Numbers(ctx context.Context, name string, n int64) (first int64, err error) {
-	err = c.ask(ctx, func(made servicetest.Caller) error {
-		last, err := made.Numbers(name, n)
-		first = last - n + 1
-		return err
-	})
-	return first, err
+func (c caller) Numbers(ctx context.Context, name string, n int64) (int64, error) {
+	last, err := c.Caller.Numbers(ctx, name, n)
+	return last - n + 1, c.error(ctx, err)
 }
 
-func (c *caller) Close() error {
-	if c.made != nil {
-		c.end()
-		c.made.Close()
-		c.made = nil
-	}
+func (c caller) Close() error {
+	c.Caller.Close()
 	return nil
 }

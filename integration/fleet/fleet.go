@@ -349,10 +349,8 @@ func (f *Fleet) ended(m *Member) {
 
 // Pause waits, unless ctx ends.
 func Pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 	case <-ctx.Done():
 	}
 }

@@ -5,7 +5,6 @@ package program
 import (
 	"context"
 	"errors"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -81,25 +80,5 @@ func TestProcessEnds(t *testing.T) {
 			require.NoError(t, err)
 			assert.ErrorIs(t, syscall.Kill(id, 0), syscall.ESRCH)
 		})
-	}
-}
-
-func TestMissing(t *testing.T) {
-	_, err := Find("no-such-server", "its-package", "/nowhere/*/bin")
-	require.ErrorAs(t, err, new(*MissingError))
-	assert.EqualError(t, err, "no-such-server is not installed; on Debian or Ubuntu: apt-get install its-package")
-}
-
-// No two callers get the same port, and each can listen at its port.
-func TestPort(t *testing.T) {
-	seen := map[int]bool{}
-	for range 100 {
-		port, err := Port()
-		require.NoError(t, err)
-		assert.False(t, seen[port], "%d twice", port)
-		seen[port] = true
-		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		require.NoError(t, err)
-		require.NoError(t, l.Close())
 	}
 }

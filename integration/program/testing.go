@@ -51,22 +51,6 @@ func PortFor(t testing.TB) int {
 	return port
 }
 
-// DirFor is [Dir] in the system's directory. The directory is removed when
-// the test ends.
-func DirFor(t testing.TB, user string) string {
-	t.Helper()
-	// Only the owner may enter the parent of t.TempDir, and its path may be too long for
-	// a Unix socket.
-	dir, err := Dir("", user)
-	Need(t, err)
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Errorf("remove the temporary directory: %v", err)
-		}
-	})
-	return dir
-}
-
 // For runs a server until the test ends, and returns when it is ready. If it does
 // not become ready, the test fails at once. With -short it skips the test.
 func For(t testing.TB, c Config) *Process {

@@ -65,7 +65,7 @@ func main() {
 	flag.DurationVar(&s.step, "step", 2*time.Second, "how far a clock is stepped from the right time, at most")
 	only := flag.String("fault", "", "make only faults whose names match this regular `expression`")
 	flag.Uint64Var(&s.seed, "seed", rand.Uint64(), "of the faults")
-	path := flag.String("json", "", "write the report to this `file`")
+	path := flag.String("json", "", "write the report to this `file`: faults, clients with their errors and stalls, processes with their sizes")
 	flag.Parse()
 	for name := range strings.SplitSeq(*list, ",") {
 		s.stores = append(s.stores, servers.Kind(name))

@@ -6,13 +6,11 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/tickflake/tickflake/integration/fleet"
@@ -118,8 +116,8 @@ func (f Fleet) String() string {
 			worst = max(worst, s.Seconds)
 		}
 	}
-	return fmt.Sprintf("%s: %d calls, %d faults, %d failed, %d twice, %d out of order, worst stall %.1fs",
-		f.Store, f.Served, faults, f.Failed, f.Twice, f.Disordered, worst)
+	return fmt.Sprintf("%s: %d calls for %d IDs and %d numbers, %d faults, %d failed, %d twice, %d out of order, worst stall %.1fs",
+		f.Store, f.Served, f.IDs, f.Numbers, faults, f.Failed, f.Twice, f.Disordered, worst)
 }
 
 func newReport(s settings, fleets []*fleet.Fleet, start, end []fleet.Size, length time.Duration) *Report {
@@ -167,53 +165,19 @@ func (g Growth) beyond(served int64) (how []string) {
 	return how
 }
 
-// print writes the report as tables.
+// print writes a line for each fleet and each broken promise. The JSON has the rest.
 func (r *Report) print(out io.Writer) {
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	defer t.Flush() //nolint:errcheck // a report for people
+	fmt.Fprintf(out, "seed %d, %s\n", r.Seed, time.Duration(r.Seconds*float64(time.Second)).Round(time.Second))
 	for _, f := range r.Fleets {
-		fmt.Fprintf(t, "\n%s fleet: %d calls served, %d failed; %d IDs and %d numbers, %d came twice, %d out of order\n", f.Store, f.Served, f.Failed, f.IDs, f.Numbers, f.Twice, f.Disordered)
-		fmt.Fprintln(t, "\nfault\ttimes")
-		for _, name := range slices.Sorted(maps.Keys(f.Faults)) {
-			fmt.Fprintf(t, "%s\t%d\n", name, f.Faults[name])
-		}
-		fmt.Fprintln(t, "\nclient\tcalls\tfailed\tworst stall of IDs\tordered\tsegmented\terrors")
-		for _, c := range f.Clients {
-			var errs []string
-			for _, name := range slices.Sorted(maps.Keys(c.Errors)) {
-				errs = append(errs, fmt.Sprintf("%d %s", c.Errors[name], name))
-			}
-			fmt.Fprintf(t, "%s\t%d\t%d", c.Name, c.Served, c.Failed)
-			for _, operation := range []string{fleet.IDs, fleet.Ordered, fleet.Segmented} {
-				fmt.Fprintf(t, "\t%.2fs", c.Stalls[operation].Seconds)
-			}
-			fmt.Fprintf(t, "\t%s\n", strings.Join(errs, ", "))
-		}
+		fmt.Fprintln(out, f)
 	}
-	for _, f := range r.Fleets {
-		for _, c := range f.Clients {
-			for _, name := range slices.Sorted(maps.Keys(c.Examples)) {
-				fmt.Fprintf(t, "\n%s fleet, %s, first %s: %s", f.Store, c.Name, name, c.Examples[name])
-			}
-		}
-	}
-	fmt.Fprintln(t, "\nprocess\tmemory at the start\tat the end\tgoroutines\tat the end\tfiles\tat the end\t")
-	for _, g := range r.Sizes {
-		same := ""
-		if g.Start.PID != g.End.PID {
-			same = "started again"
-		}
-		fmt.Fprintf(t, "%s\t%.1f MB\t%.1f MB\t%d\t%d\t%d\t%d\t%s\n", g.Process, float64(g.Start.RSS)/(1<<20), float64(g.End.RSS)/(1<<20),
-			g.Start.Goroutines, g.End.Goroutines, g.Start.Files, g.End.Files, same)
-	}
-	fmt.Fprintf(t, "\nseed %d, %s\n", r.Seed, time.Duration(r.Seconds*float64(time.Second)).Round(time.Second))
 	for _, b := range r.Broken {
-		fmt.Fprintf(t, "BROKEN %d times: %s\n", b.Count, b.Promise)
+		fmt.Fprintf(out, "BROKEN %d times: %s\n", b.Count, b.Promise)
 		for _, text := range b.Examples {
-			fmt.Fprintln(t, "  "+strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n    "))
+			fmt.Fprintln(out, "  "+strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n    "))
 		}
 	}
 	if len(r.Broken) == 0 {
-		fmt.Fprintln(t, "all promises hold")
+		fmt.Fprintln(out, "all promises hold")
 	}
 }

@@ -1,9 +1,8 @@
 // Package cli has the code that the commands of this repository share: the end of a command
 // by a signal, and the exit codes.
 //
-// You need these names: [Context] is the context of a command, [Notify] and [Settle] are for
-// one that acts at a further signal, [Usage] marks an error as a bad command line, and [Code]
-// is the exit code of an error.
+// You need these names: [Context] is the context of a command, [Usage] marks an error as a bad
+// command line, and [Code] is the exit code of an error.
 package cli
 
 import (
@@ -25,41 +24,31 @@ const (
 )
 
 // Context returns a context that the first SIGINT or SIGTERM ends, with an [Interruption]
-// as the cause. The next signal that is not the same ([Settle]) kills the process, in case a
-// write blocks.
+// as the cause. The next signal, 100 ms or more later, kills the process, in case a write blocks.
 func Context() context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)
-	Notify(signals)
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		if !signal.Ignored(s) { // as a shell has its background jobs do
+			signal.Notify(signals, s)
+		}
+	}
 	go func() { // until the process ends
 		s := <-signals
 		cancel(Interruption{s.(syscall.Signal)})
-		Settle(signals, nil)
+		settle(signals)
 		signal.Stop(signals)
 	}()
 	return ctx
 }
 
-// Notify sends SIGINT and SIGTERM to the channel. Shells start background jobs with SIGINT
-// ignored, and the command keeps that.
-func Notify(signals chan<- os.Signal) {
-	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM} {
-		if !signal.Ignored(s) {
-			signal.Notify(signals, s)
-		}
-	}
-}
-
-// Settle drops the signals of the next 100 ms, or until ended is closed. They are the same
-// as the one before: a supervisor that ends a process and then its group sends two.
-func Settle(signals <-chan os.Signal, ended <-chan struct{}) {
-	over := time.After(100 * time.Millisecond)
-	for {
+// settle drops the signals of the next 100 ms. They are the same as the one before: a supervisor that
+// ends a process and then its group sends two.
+func settle(signals <-chan os.Signal) {
+	for over := time.After(100 * time.Millisecond); ; {
 		select {
 		case <-signals:
 		case <-over:
-			return
-		case <-ended:
 			return
 		}
 	}

@@ -1,4 +1,4 @@
-package cli_test
+package cli
 
 import (
 	"errors"
@@ -10,19 +10,17 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-
-	"github.com/tickflake/tickflake/internal/cli"
 )
 
 func TestCode(t *testing.T) {
 	plain := errors.New("plain")
-	assert.Equal(t, cli.Done, cli.Code(nil))
-	assert.Equal(t, cli.Failed, cli.Code(plain))
-	assert.Equal(t, cli.Misuse, cli.Code(fmt.Errorf("x: %w", cli.Usage(plain))))
-	assert.Equal(t, 130, cli.Code(fmt.Errorf("x: %w", cli.Interruption{Signal: syscall.SIGINT})))
-	assert.Equal(t, 143, cli.Code(errors.Join(cli.Interruption{Signal: syscall.SIGTERM}, cli.Usage(plain))), "the signal comes first")
-	assert.ErrorIs(t, cli.Usage(plain), plain)
-	assert.EqualError(t, cli.Interruption{Signal: syscall.SIGINT}, "interrupted")
+	assert.Equal(t, Done, Code(nil))
+	assert.Equal(t, Failed, Code(plain))
+	assert.Equal(t, Misuse, Code(fmt.Errorf("x: %w", Usage(plain))))
+	assert.Equal(t, 130, Code(fmt.Errorf("x: %w", Interruption{Signal: syscall.SIGINT})))
+	assert.Equal(t, 143, Code(errors.Join(Interruption{Signal: syscall.SIGTERM}, Usage(plain))), "the signal comes first")
+	assert.ErrorIs(t, Usage(plain), plain)
+	assert.EqualError(t, Interruption{Signal: syscall.SIGINT}, "interrupted")
 }
 
 // A signal within 100 ms of another is the same.
@@ -33,13 +31,8 @@ func TestSettle(t *testing.T) {
 			time.AfterFunc(99*time.Millisecond, func() { signals <- syscall.SIGTERM })
 		}
 		begin := time.Now()
-		cli.Settle(signals, nil)
+		settle(signals)
 		assert.Equal(t, 100*time.Millisecond, time.Since(begin))
 		assert.Empty(t, signals)
-
-		ended := make(chan struct{})
-		close(ended)
-		cli.Settle(signals, ended)
-		assert.Equal(t, 100*time.Millisecond, time.Since(begin))
 	})
 }

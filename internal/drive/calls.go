@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/tickflake/tickflake/stores"
@@ -181,7 +182,11 @@ func (e *CallError) Error() string {
 	case errors.Is(e.Err, stores.ErrOverloaded):
 		problem = stores.ErrOverloaded.Error()
 	}
-	return fmt.Sprintf("%s%s: %s %s: %s", problem, since, e.Op, e.What, OneLine(e.Err))
+	cause, call := OneLine(e.Err), e.Op+" "+e.What
+	if strings.Contains(cause, call) { // an engine says so itself, and in which namespace
+		return fmt.Sprintf("%s%s: %s", problem, since, cause)
+	}
+	return fmt.Sprintf("%s%s: %s: %s", problem, since, call, cause)
 }
 
 // Unwrap returns [ErrStore] and the error of the store.

@@ -96,6 +96,7 @@ func TestErrors(t *testing.T) {
 		{&stores.DamagedError{Key: "k", Problem: "p"}, nil, "", "", false},
 		{errors.New("no\nroute"), nil, "", "store does not answer: %s k: no; route", true},
 		{errors.New("no"), nil, "it", "store does not answer: %s it: no", true},
+		{errors.New("disk: list it, read it, swap it, lock it: no"), nil, "it", "store does not answer: disk: list it, read it, swap it, lock it: no%.0s", true},
 		{stores.Refused.New("no"), nil, "", "store refuses: %s k: no", true},
 		{stores.ErrOverloaded, nil, "", stores.ErrOverloaded.Error() + ": %s k: " + stores.ErrOverloaded.Error(), true},
 		{errors.New("no"), late, "", stores.ErrOverloaded.Error() + ", and woke 1.5s late since 1970-01-01T00:00:00Z: %s k: no", true},

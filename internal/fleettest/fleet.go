@@ -57,9 +57,8 @@ type Fleet struct {
 	Load
 
 	Failures  []Failure
-	KeepGoing bool // past the first failure, to see others
-	Hash      uint64
-	Trace     *Trace // or nil
+	KeepGoing bool      // past the first failure, to see others
+	Trace     *[]string // its lines, or nil
 
 	// Of the simulation.
 
@@ -120,21 +119,12 @@ func (f *Fleet) Between(low, high int64) int64 {
 // Often is true in n of 1024 cases.
 func (f *Fleet) Often(n uint64) bool { return n > 0 && f.Rng.Uint64()&1023 < n }
 
-// Note adds a number to the hash of the run.
-func (f *Fleet) Note(v uint64) {
-	h := (f.Hash ^ v ^ uint64(f.Now)<<20) * 0x9e3779b97f4a7c15
-	f.Hash = h ^ h>>29
-}
-
-// Trace has the lines of a run.
-type Trace struct{ Lines []string }
-
 // Tracef adds a line to the trace, if there is one.
 func (f *Fleet) Tracef(format string, args ...any) {
 	if f.Trace == nil || f.Over {
 		return
 	}
-	f.Trace.Lines = append(f.Trace.Lines, fmt.Sprintf("%12s  %s", time.Duration(f.Now), fmt.Sprintf(format, args...)))
+	*f.Trace = append(*f.Trace, fmt.Sprintf("%12s  %s", time.Duration(f.Now), fmt.Sprintf(format, args...)))
 }
 
 // Chaos starts a process on each machine, lets faults happen for as long as the plan says,

@@ -36,10 +36,7 @@ func (m *Machine) Wall() int64 { return m.wallBase + (m.f.Now-m.since)*m.wallRat
 func (m *Machine) set(step, wallRate, elapsedRate int64) {
 	m.wallBase, m.elapsedBase, m.since = m.Wall()+step, m.elapsed(), m.f.Now
 	m.wallRate, m.elapsedRate = wallRate, elapsedRate
-	if m.f.Trace != nil {
-		m.f.Tracef("machine %d: clock is stepped by %s, and goes at %.2f, its elapsed time at %.2f", m.ID,
-			time.Duration(step), float64(wallRate)/rateOne, float64(elapsedRate)/rateOne)
-	}
+	m.f.Tracef("machine %d: clock is stepped by %s, and goes at %d, its elapsed time at %d of %d", m.ID, time.Duration(step), wallRate, elapsedRate, rateOne)
 	for _, p := range m.f.Processes {
 		if p.M == m && !p.Dead {
 			for _, t := range p.threads {
@@ -67,9 +64,7 @@ func (c Clock) After(d time.Duration) <-chan time.Time {
 	t := c.P.F.Current
 	t.cut = false
 	if !t.waitIsOver() {
-		if t.f.Trace != nil {
-			t.Tracef("waits for %s", d)
-		}
+		t.Tracef("waits for %s", d)
 		t.sleep(d)
 	}
 	if t.waitIsOver() {
@@ -148,7 +143,6 @@ type Process struct {
 	Timeout int64 // of a request to the store
 	Dead    bool
 	Closing bool   // it closes in good order, or has closed
-	OnEnd   func() // is called when it ends, in any way; may be nil
 	OnStep  func() // is called after each step of one of its threads; may be nil
 
 	program Program
@@ -212,10 +206,7 @@ func (p *Process) Issue(name string, call func(t *Thread, round int) error) {
 // Stop keeps all threads of p from running for d.
 func (p *Process) Stop(d int64) {
 	p.stopped = max(p.stopped, p.F.Now+d)
-	p.F.Note(uint64(p.stopped))
-	if p.F.Trace != nil {
-		p.F.Tracef("%s: stopped until %s", p.Name, time.Duration(p.stopped))
-	}
+	p.F.Tracef("%s: stopped until %s", p.Name, time.Duration(p.stopped))
 }
 
 // Crash ends a process wherever it is. Its requests may still arrive.
@@ -234,9 +225,6 @@ func (p *Process) Crash(why string) {
 // End takes a process away.
 func (p *Process) End() {
 	p.Dead = true
-	if p.OnEnd != nil {
-		p.OnEnd()
-	}
 	p.F.At(0, p.unwind) // not by a thread of its own
 }
 

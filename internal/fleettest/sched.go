@@ -3,10 +3,8 @@ package fleettest
 import (
 	"container/heap"
 	"context"
-	"fmt"
 	"iter"
 	"runtime/debug"
-	"strings"
 	"time"
 )
 
@@ -71,7 +69,6 @@ func (f *Fleet) Run(end int64) {
 }
 
 func (f *Fleet) step(t *Thread) {
-	f.Note(uint64(t.id))
 	f.Current = t
 	_, alive := t.resume()
 	f.Current = nil
@@ -108,7 +105,6 @@ type Thread struct {
 	Changed func() bool
 
 	f      *Fleet
-	id     int
 	resume func() (struct{}, bool)
 	stop   func()
 	yield  func(struct{}) bool
@@ -126,7 +122,7 @@ type unwind struct{}
 // Spawn starts a thread of p.
 func (p *Process) Spawn(name string, body func(*Thread)) *Thread {
 	f := p.F
-	t := &Thread{f: f, P: p, id: f.serial(), Name: name}
+	t := &Thread{f: f, P: p, Name: name}
 	t.resume, t.stop = iter.Pull(func(yield func(struct{}) bool) {
 		t.yield = yield
 		defer t.guard()
@@ -141,18 +137,8 @@ func (p *Process) Spawn(name string, body func(*Thread)) *Thread {
 func (t *Thread) guard() {
 	if cause := recover(); cause != nil && cause != (unwind{}) {
 		t.dead = true
-		t.f.Fail("panic", "%v\n%s", cause, shortStack())
+		t.f.Fail("panic", "%v\n%s", cause, debug.Stack())
 	}
-}
-
-func shortStack() string {
-	var b strings.Builder
-	for line := range strings.Lines(string(debug.Stack())) {
-		if strings.Contains(line, "tickflake") {
-			b.WriteString(line)
-		}
-	}
-	return b.String()
 }
 
 // Wake lets t go on when d has passed. A thread that was waiting for something else
@@ -289,7 +275,5 @@ func (t *Thread) Hiccup() {
 
 // Tracef adds a line to the trace.
 func (t *Thread) Tracef(format string, args ...any) {
-	if t.f.Trace != nil {
-		t.f.Tracef("%s %s: %s", t.P.Name, t.Name, fmt.Sprintf(format, args...))
-	}
+	t.f.Tracef("%s %s: "+format, append([]any{t.P.Name, t.Name}, args...)...)
 }

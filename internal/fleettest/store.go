@@ -17,14 +17,13 @@ type Store struct {
 	Landed func(p *Process, cell int, value []byte)
 	// Rewound is told of each cell of a store that went back. A nil value is no cell.
 	Rewound func(cell int, value []byte)
-	// Text shows a value in the trace.
-	Text func(value []byte) string
 
 	f        *Fleet
 	keys     []string
 	cells    []storedCell // by the index of their keys
 	versions uint64
 	backup   []storedCell
+	locks    map[string]*Process
 }
 
 // storedCell is a cell, and what it was before, the latest first.
@@ -44,7 +43,7 @@ func (c *storedCell) stale(f *Fleet, most int) stores.Cell {
 
 // NewStore makes a store for these cells.
 func (f *Fleet) NewStore(keys []string) *Store {
-	return &Store{f: f, keys: keys, cells: make([]storedCell, len(keys))}
+	return &Store{f: f, keys: keys, cells: make([]storedCell, len(keys)), locks: map[string]*Process{}}
 }
 
 func (s *Store) cell(key string) *storedCell { return &s.cells[slices.Index(s.keys, key)] }
@@ -75,8 +74,12 @@ func (s *Store) Empty() {
 	}
 }
 
-// Client is a process's way to the store.
-type Client struct{ P *Process }
+// Client is a process's way to the store, or to the part of it with a prefix of the keys.
+type Client struct {
+	P      *Process
+	Prefix string
+	Locks  bool // the store has locks, which end with the process
+}
 
 // request is an operation on its way.
 type request struct {
@@ -107,7 +110,7 @@ func (c Client) List(ctx context.Context, from, to string, limit int) ([]stores.
 		r.cells = nil
 		for i, key := range r.f.Store.keys {
 			cell := r.f.Store.cells[i].Cell
-			if cell.Version == 0 || key < from || key >= to {
+			if cell.Version == 0 || key < c.Prefix+from || key >= c.Prefix+to {
 				continue
 			}
 			if r.f.Stale && r.f.Often(128) { // a listing may be out of date
@@ -115,6 +118,7 @@ func (c Client) List(ctx context.Context, from, to string, limit int) ([]stores.
 					cell = old
 				}
 			}
+			cell.Key = key[len(c.Prefix):]
 			r.cells = append(r.cells, cell)
 		}
 	})
@@ -124,7 +128,7 @@ func (c Client) List(ctx context.Context, from, to string, limit int) ([]stores.
 // Read is that of [stores.Store].
 func (c Client) Read(ctx context.Context, key string) (stores.Cell, error) {
 	r := c.send(ctx, "read "+key, func(r *request) {
-		cell := r.f.Store.cell(key)
+		cell := r.f.Store.cell(c.Prefix + key)
 		r.cell = cell.Cell
 		if !r.f.Calm && r.f.PStale > 0 && r.f.Often(r.f.PStale) {
 			r.cell = cell.stale(r.f, len(cell.earlier))
@@ -136,9 +140,10 @@ func (c Client) Read(ctx context.Context, key string) (stores.Cell, error) {
 
 // Swap is that of [stores.Store].
 func (c Client) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
+	key = c.Prefix + key
 	what := "swap " + key
-	if s := c.P.F.Store; c.P.F.Trace != nil {
-		what = fmt.Sprintf("%s, version %d, %s", what, version, s.Text(value))
+	if c.P.F.Trace != nil {
+		what = fmt.Sprintf("%s, version %d, %s", what, version, value)
 	}
 	r := c.send(ctx, what, func(r *request) { r.cell.Version, r.err = r.f.Store.swap(r, key, version, value) })
 	return r.cell.Version, r.err
@@ -147,8 +152,31 @@ func (c Client) Swap(ctx context.Context, key string, version uint64, value []by
 // Close does nothing.
 func (c Client) Close() error { return nil }
 
-// Traits returns none.
-func (c Client) Traits() stores.Traits { return stores.Traits{} }
+// Traits has the locks, if there are some.
+func (c Client) Traits() stores.Traits {
+	if c.Locks {
+		return stores.Traits{TryLock: c.tryLock}
+	}
+	return stores.Traits{}
+}
+
+func (c Client) tryLock(ctx context.Context, key string) (func(), error) {
+	locks := c.P.F.Store.locks
+	c.P.F.Current.Hiccup()
+	key = c.Prefix + key
+	switch by := locks[key]; {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case by != nil && !by.Dead:
+		return nil, fmt.Errorf("fleet: %w", stores.ErrLocked)
+	}
+	locks[key] = c.P
+	return func() {
+		if locks[key] == c.P {
+			delete(locks, key)
+		}
+	}, nil
+}
 
 // Retrying is the mutant of a client that takes a write of unknown outcome for one that has
 // failed, and makes it once more with the version that it finds.
@@ -263,13 +291,10 @@ func (s *Store) swap(r *request, key string, expected uint64, value []byte) (ver
 		cell.earlier[0] = cell.Cell
 	}
 	s.versions++
-	version = s.versions
-	cell.Cell = stores.Cell{Key: key, Version: version, Value: value}
+	cell.Cell = stores.Cell{Key: key, Version: s.versions, Value: value}
 	s.Landed(r.p, slices.Index(s.keys, key), value)
-	if f.Trace != nil {
-		f.Tracef("store: %s has version %d by %s, %s", key, version, r.p.Name, s.Text(value))
-	}
-	return version, nil
+	f.Tracef("store: %s has version %d by %s, %s", key, s.versions, r.p.Name, value)
+	return s.versions, nil
 }
 
 // Fate is what becomes of a request.

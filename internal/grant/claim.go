@@ -8,9 +8,9 @@ import (
 
 // probe is what a claim has read so far.
 type probe struct {
-	asked   int    // of the claims of unknown outcome, those that were read
-	waiting []Cell // their cells, if they may still land
-	landed  Cell   // of one that has landed, until it is locked
+	asked   int    // how many claims of unknown outcome were read
+	waiting []Cell // the cells of those that may still land
+	landed  Cell   // the cell of a claim that has landed, until it is locked
 
 	stage   stage
 	fleet   Fleet
@@ -22,7 +22,7 @@ type probe struct {
 
 	locked bool  // a candidate is locked:
 	lock   int64 // this one
-	read   bool  // and was read since: another process may have written it before it unlocked it
+	read   bool  // and was read since: another process may have written it before unlocking it
 	busy   bool  // the last candidate was locked by another process
 }
 
@@ -58,8 +58,8 @@ func (m *Machine) nextClaim(in Input) Op {
 		return m.nextFirst(in)
 	}
 	if len(p.waiting) >= maxClaims && !m.Locker {
-		// A server that hangs may keep a connection for each number that was tried. So it gets
-		// no further number, but one of those again.
+		// A server that hangs may keep a connection for each number that was tried: try one of
+		// those again, and no further number.
 		if best, rank := m.choose(in, p.waiting); rank != NoRank {
 			return m.claim(in, best)
 		}

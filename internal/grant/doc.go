@@ -1,7 +1,7 @@
 // Package grant is the protocol of node numbers: what a keeper of package lease knows of a
 // store's cells, and what it does next. [Machine] is a plain value that knows no store, clock,
-// goroutine, context or lock. So one text is what runs in production, what the simulated fleets
-// run, and what the explorer in this package's tests drives through every order of steps.
+// goroutine, context or lock. So the same code runs in production and in the simulated fleets,
+// and the explorer in this package's tests drives it through every order of steps.
 //
 // # Files
 //
@@ -20,9 +20,10 @@
 //
 //  1. A claim begins at or above the limit that stood before it, and raises that limit by
 //     compare-and-swap. So two claims never grant one tick.
-//  2. An extension raises the limit, but at the end of time, and is conditional on the version that the
-//     holder wrote or adopted last. So an older write of the holder has a lower limit. If it fails, the cell was taken at or above the
-//     holder's limit, so the rest of the grant still belongs to the holder.
+//  2. An extension raises the limit, except at the end of time, and is conditional on the
+//     version that the holder wrote or adopted last. So an older write of the holder has a lower
+//     limit. If the extension fails, another process took the cell at or above the holder's
+//     limit, and the rest of the grant still belongs to the holder.
 //  3. A limit is lowered only by the holder, after its window was sealed, to the first
 //     tick that was not used, and never below the floor of its own claim: below it an
 //     earlier holder may still issue.
@@ -38,8 +39,8 @@
 // # A store that breaks its word
 //
 // A store that loses an acknowledged write breaks line 1, and a process that reads a limit below
-// one that it owns knows that this happened. But one read may also be stale: of an
-// older state of the cell than the store has. So:
+// one that it owns knows that this happened. But a read may also be stale, and show an older
+// state of the cell than the store has. So:
 //
 //  6. A read that looks as if the store went back revokes what was granted, and is a suspicion
 //     until a second read. It ends when that read shows the last write of this process by its

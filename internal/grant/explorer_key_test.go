@@ -14,7 +14,6 @@ import (
 //   - A name or token matters only if its process may meet it: in a cell, or in a write in
 //     flight. So a key says of each name that a process knows where it may meet it.
 //   - A version matters only if it is, or may become again, that of the cell.
-//   - A floor in a cell matters only if a process may compare it with its own limit.
 //   - A window without a tick left matters only if it has the grant of the held cell.
 type keys struct {
 	w *world
@@ -68,22 +67,18 @@ func (w *world) Key(s *state, buf []byte) []byte {
 
 // kept appends a cell of the store.
 func (k *keys) kept(n int64, c *kept) {
-	looked := c.version != 0 && k.looked(n, c)
-	k.Flags(c.version != 0, c.damaged, looked)
+	k.Flags(c.version != 0, c.damaged)
 	if c.version == 0 {
 		return
 	}
-	k.record(&c.record, looked)
+	k.record(&c.record)
 	k.places = append(k.places, place{n, &c.record, false})
 }
 
 // record appends what everybody sees in a record.
-func (k *keys) record(r *cell.Node, looked bool) {
-	k.Add(r.Limit)
-	k.Flags(!looked || r.Holder != "", r.Reserved, r.MovedTo != "", r.Later)
-	if looked {
-		k.Add(r.Floor)
-	}
+func (k *keys) record(r *cell.Node) {
+	k.Add(r.Limit, r.Floor)
+	k.Flags(r.Holder != "", r.Reserved, r.MovedTo != "", r.Later)
 }
 
 // version says which version of the cell x is.
@@ -99,20 +94,6 @@ func (k *keys) version(node int64, x uint64) uint64 {
 		return 2
 	}
 	return 1
-}
-
-// looked reports whether a machine may look at the floor and the holder of a cell.
-func (k *keys) looked(n int64, c *kept) bool {
-	if k.w.exact() && !k.w.plain || k.w.moves || k.w.reserves {
-		return true
-	}
-	for i := range k.w.procs {
-		p := &k.procs[i]
-		if !p.told && p.m.held.Version != 0 && p.m.held.Node == n && p.m.held.Version != c.version || p.knows(c.record.Write) {
-			return true
-		}
-	}
-	return false
 }
 
 // knows reports whether a machine may recognize a name.
@@ -141,7 +122,7 @@ func (k *keys) messages(all bool, by int) {
 	for _, i := range which[:n] {
 		m := &k.net[i]
 		k.Add(uint64(m.node), k.version(m.node, m.version))
-		k.record(&m.record, true)
+		k.record(&m.record)
 		if all {
 			k.Add(uint64(m.by + 1))
 		}
@@ -203,8 +184,7 @@ func (k *keys) process(i int) {
 	k.names = k.names[:0]
 	for _, at := range k.places {
 		r := at.record
-		// The machine looks at the holder only if its own write may have been replaced.
-		k.Flags(r.Holder == m.token && (k.w.exact() || p.knows(r.Write) || m.held.Version != 0 && m.held.Node == at.node))
+		k.Flags(r.Holder == m.token)
 		k.names = append(k.names, r.Write)
 		for n := range k.w.kept {
 			switch {
@@ -225,14 +205,7 @@ func (k *keys) process(i int) {
 	issued := h.Version != 0 && win.given.To > 0 && win.given.Node == h.Node && win.given.From == h.Floor
 	k.Flags(h.Version != 0, issued, m.doubt, m.suspect, m.raise.due, m.over, p.noticed, p.since)
 	if h.Version != 0 {
-		limit := h.Limit
-		if win.sealed && k.w.broken != unseal && !k.w.exact() { // then it matters only to the next release
-			limit = h.Floor
-			if issued {
-				limit = min(max(h.Floor, win.used), h.Limit)
-			}
-		}
-		k.Add(uint64(h.Node), k.version(h.Node, h.Version), h.Floor, limit, h.acknowledged, k.version(h.Node, m.raise.version))
+		k.Add(uint64(h.Node), k.version(h.Node, h.Version), h.Floor, h.Limit, h.acknowledged, k.version(h.Node, m.raise.version))
 		k.name(h.Write)
 		for _, name := range h.Pending {
 			if k.where(name) != 0 {
@@ -248,7 +221,7 @@ func (k *keys) process(i int) {
 		}
 	}
 	k.Add(0xff)
-	if k.w.back || k.w.broken != "" {
+	if k.w.back {
 		k.Add(m.most, m.least, p.limit, win.since.From, win.since.To)
 		k.Add(uint64(win.Node), win.From, win.To, uint64(win.given.Node), win.given.From, win.given.To) // the same may be claimed again
 	}
@@ -264,11 +237,11 @@ func (k *keys) process(i int) {
 		k.Flags(p.early, m.sealed)
 		k.Add(m.used)
 	}
-	has := (!win.sealed || k.w.broken == unseal) && !k.w.back && win.To > 0 && (issued || win.free() || k.w.order)
-	if k.Flags(has, win.open, k.w.moves && win.given.Node > 0); has {
+	has := (!win.sealed || k.w.broken == unseal) && !k.w.back && win.To > 0 && (issued || win.free())
+	if k.Flags(has, k.w.moves && win.given.Node > 0, len(m.claims) > 0); has {
 		k.Add(uint64(win.Node), win.To)
 	}
-	k.Add(uint64(win.where), win.issued, p.untold)
+	k.Add(win.issued, p.untold)
 
 	if o := p.again; o != nil {
 		k.Add(uint64(o.Node), o.Record.Floor, o.Record.Limit)

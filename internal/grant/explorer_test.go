@@ -22,7 +22,6 @@ import (
 //
 //   - unique: no two processes, living or dead, stamp the same tick of a node number,
 //   - covered: the limit in a cell is above every tick that was stamped with its node number,
-//   - ordered: a process that stamps the tick of its last stamp again uses the same node number,
 //   - no false alarm: a store that keeps its word never looks as if it went back.
 //
 // In a store that goes back, ticks that were granted before can be granted again. There the first
@@ -45,17 +44,13 @@ import (
 //
 //   - [world.Key] tells apart only what matters.
 //   - The reads of a process, its write and the answer are one step: see [world.work].
-//   - A process knows at once what it can learn at any time, if it can do no less then: see
-//     [world.tidy], [world.sent] and [world.restart]. The plain worlds leave that out.
 
 // world is a model for [explore.Search]: how large it is, and what may happen in it.
 type world struct {
 	procs, cells int    // the dead are replaced at once
 	ticks        uint64 // from 1 on
 	window       uint64
-	net          int  // writes in flight at once
-	order        bool // stamps of the tick of the last stamp
-	plain        bool // no step of tidy, and writes of the dead are kept
+	net          int // writes in flight at once
 
 	back   bool // the store goes back, once
 	twice  bool // and a write that has landed may land there again
@@ -165,42 +160,23 @@ type few struct {
 	given window.Range // the same, also after it was revoked
 	since window.Range // world.back: the last that was claimed after the store went back
 
-	open   bool   // world.order: the last tick, used-1, may be stamped again
-	where  int64  // world.order: the node of the last stamp
 	issued uint64 // the last stamped tick + 1, for the mutant M13
 }
 
 // free reports whether a tick is left to be stamped.
-func (w *few) free() bool { return !w.sealed && w.first() < w.To }
-
-// first is the first tick that may be stamped.
-func (w *few) first() uint64 {
-	if w.open {
-		return w.used - 1
-	}
-	return w.used
-}
+func (w *few) free() bool { return !w.sealed && w.used < w.To }
 
 // grant puts a range in.
-func (w *few) grant(r window.Range, broken mutant) {
+func (w *few) grant(r window.Range) {
 	w.given = r
 	if r.Extends(w.Range) {
 		w.Node, w.From, w.To = r.Node, r.From, max(r.To, w.To)
 		return
 	}
-	w.Range = r
-	switch broken {
-	case noRaise:
-	case sameTick:
-		w.open = w.open && r.From < w.used
-		w.used = max(w.used, r.From)
-	default:
-		w.open = false
-		w.used = max(w.used, r.From)
-	}
+	w.Range, w.used = r, max(w.used, r.From)
 }
 
-func (w *few) revoke() { w.Range, w.open = window.Range{}, false }
+func (w *few) revoke() { w.Range = window.Range{} }
 
 // Start returns a world in which nothing was granted, for each witness.
 func (w *world) Start() (all []state) {
@@ -243,11 +219,8 @@ func (w *world) restart(s *state, i int) {
 		}
 	}
 	for k := s.inNet - 1; k >= 0; k-- {
-		if m := &s.net[k]; m.by == i {
-			m.by = nobody
-			if !w.plain && !w.back && m.record.Holder != "" {
-				s.remove(k) // see foreign
-			}
+		if s.net[k].by == i {
+			s.net[k].by = nobody
 		}
 	}
 	s.procs[i] = proc{m: New(w.config(), s.name())}
@@ -263,7 +236,6 @@ func (s *state) remove(k int) {
 var (
 	errUnique  = errors.New("unique: a tick is stamped twice")
 	errCovered = errors.New("covered: a stamped tick is not below the limit of its cell")
-	errOrdered = errors.New("ordered: the tick of the last stamp is stamped with another node number")
 	errAlarm   = errors.New("no false alarm: the store looks as if it went back")
 	errFollows = errors.New("a write does not name the writes before it")
 	errStopped = errors.New("back: ticks are granted after the store was found to have gone back")
@@ -275,22 +247,15 @@ var (
 // Steps calls yield for each step that is possible.
 func (w *world) Steps(s *state, yield func(explore.Step, *state, error)) {
 	emit := &emitter{w: w, s: s, yield: yield}
-	fresh := false
 	for i := range w.procs {
 		p := &s.procs[i]
-		if s.isNew(p) {
-			if fresh && !w.exact() {
-				continue // as the one before
-			}
-			fresh = true
-		}
 		w.stamp(s, i, emit)
 		if w.mayTake(p) {
 			next := emit.copy()
 			w.take(&next.procs[i])
 			emit.step(explore.Say("process %d takes its grant into use", i), nil)
 		}
-		if !p.win.sealed && (p.m.held.Version != 0 || p.win.free() || p.told || s.claims(p)) {
+		if !p.win.sealed && (p.m.held.Version != 0 || p.win.free() || p.told || len(p.m.claims) > 0) {
 			next := emit.copy()
 			next.procs[i].win.sealed = true
 			emit.step(explore.Say("process %d seals its window", i), nil)
@@ -301,11 +266,9 @@ func (w *world) Steps(s *state, yield func(explore.Step, *state, error)) {
 			emit.step(explore.Say("process %d releases before it seals", i), nil)
 		}
 		w.work(s, i, emit)
-		if !s.isNew(p) {
-			next := emit.copy()
-			w.restart(next, i)
-			emit.step(explore.Say("process %d crashes", i), nil)
-		}
+		next := emit.copy()
+		w.restart(next, i)
+		emit.step(explore.Say("process %d crashes", i), nil)
 	}
 	w.network(s, emit)
 	w.faults(s, emit)
@@ -326,15 +289,10 @@ func (w *world) takeAtOnce(p *proc) {
 
 // take puts the grant of the machine into the window.
 func (w *world) take(p *proc) {
-	p.win.grant(p.m.Grant(), w.broken)
+	p.win.grant(p.m.Grant())
 	if p.since {
 		p.win.since = p.m.Grant()
 	}
-}
-
-// isNew reports whether a process has done nothing yet.
-func (s *state) isNew(p *proc) bool {
-	return !p.told && p.win == few{} && p.m.held.Version == 0 && !s.claims(p) && !p.m.over && p.limit == 0 && p.again == nil
 }
 
 // emitter yields the steps of a state. The states after them share one variable.
@@ -353,28 +311,16 @@ func (e *emitter) copy() *state {
 
 // step yields the copy.
 func (e *emitter) step(x explore.Step, err error) {
-	if err == nil {
-		err = e.w.tidy(&e.next)
-	}
+	e.w.tidy(&e.next)
 	e.yield(x, &e.next, err)
 }
 
 // stamp has a process stamp any of its ticks, at any time, however long after another took its cell.
 func (w *world) stamp(s *state, i int, emit *emitter) {
-	if !s.procs[i].win.free() {
-		return
-	}
-	for t := s.procs[i].win.first(); t < s.procs[i].win.To; t++ {
+	for t := s.procs[i].win.used; t < s.procs[i].win.To && !s.procs[i].win.sealed; t++ {
 		next := emit.copy()
 		win := &next.procs[i].win
 		var err error
-		if w.order && t < win.used && win.where != win.Node {
-			err = errOrdered
-		}
-		win.open, win.where = w.order, 0
-		if w.order {
-			win.where = win.Node
-		}
 		if !w.apart {
 			win.used = t + 1
 		}
@@ -411,11 +357,7 @@ func (w *world) unless(err error) error {
 // input is what a process is told.
 func (w *world) input(s *state, i int) Input {
 	p := &s.procs[i]
-	used := p.win.used
-	if !p.win.sealed && !w.plain {
-		used = 0 // any older reading: as the clock shows anything, this stands for all
-	}
-	return Input{Now: 1, Used: used, Grant: p.win.given, Name: s.name(), Closing: p.win.sealed || p.early, Restored: p.told}
+	return Input{Now: 1, Used: p.win.used, Grant: p.win.given, Name: s.name(), Closing: p.win.sealed || p.early, Restored: p.told}
 }
 
 // work has the machine of a process do its next operations, until a write is answered or something
@@ -449,7 +391,6 @@ func (w *world) work(s *state, i int, emit *emitter) {
 					case err != nil || op.Kind == None:
 						emit.step(x.says(quiet, 0), err)
 					case slices.ContainsFunc(seen[:n], op.alike):
-					case !w.plain && op.Why == Extend && op.Record.Limit == next.procs[i].m.held.Limit:
 					default:
 						seen[n] = op
 						n++
@@ -506,15 +447,15 @@ func (w *world) sent(s *state, x work, op Op, emit *emitter) {
 		emit.step(x.says(fate, variant), err)
 		*s = before
 	}
-	now := s.cells[op.Node].version == op.Version || w.broken == noCAS
+	now := s.cells[op.Node].version == op.Version
 	if !now && !w.mayReturn(s, op.Node, op.Version) {
 		outcome(conflicts, 0, Result{Status: Conflict}, nil)
 		return
 	}
 	m := w.message(x.i, op)
-	if w.send(s, m); s.inNet <= w.net {
+	if s.send(m); s.inNet <= w.net {
 		outcome(hangs, 0, Result{Status: Failed}, nil)
-		w.send(s, m)
+		s.send(m)
 	}
 	s.remove(s.inNet - 1)
 	before = *s
@@ -524,9 +465,6 @@ func (w *world) sent(s *state, x work, op Op, emit *emitter) {
 	}
 	for variant := range 1 + w.remembers(s) {
 		for _, conflict := range []bool{false, true} {
-			if conflict && !w.exact() && !w.pinned && !w.locker {
-				break // the process finds out at once what it was not told, and a lost claim is foreign
-			}
 			s.again(w, m)
 			err := w.land(s, m, variant > 0)
 			fate, r := answered, Result{Version: s.cells[op.Node].version}
@@ -694,16 +632,8 @@ func (w *world) message(i int, op Op) message {
 	return message{by: i, node: op.Node, version: op.Version, record: r}
 }
 
-// send puts a write into the network, as the last one. Of two writes of a process that are alike one is enough,
-// since only one can land.
-func (w *world) send(s *state, m message) {
-	for k := s.inNet - 1; k >= 0 && !w.plain && w.broken != noCAS; k-- {
-		o, r := &s.net[k], &m.record
-		same := o.record.Limit == r.Limit && o.record.Floor == r.Floor && o.record.Holder == r.Holder
-		if same && o.by == m.by && o.node == m.node && o.version == m.version {
-			s.remove(k)
-		}
-	}
+// send puts a write into the network, as the last one.
+func (s *state) send(m message) {
 	s.net[s.inNet] = m
 	s.inNet++
 }
@@ -712,8 +642,7 @@ func (w *world) send(s *state, m message) {
 // copy can land in a store that goes back.
 func (s *state) again(w *world, m message) {
 	if w.twice && w.mayReturn(s, m.node, m.version) && s.inNet < w.net+2 {
-		s.net[s.inNet] = m
-		s.inNet++
+		s.send(m)
 	}
 }
 
@@ -740,7 +669,7 @@ func (w *world) done(s *state, i int, op Op, r Result) error {
 func (w *world) network(s *state, emit *emitter) {
 	for k := range s.inNet {
 		m := &s.net[k]
-		if s.cells[m.node].version == m.version || w.broken == noCAS {
+		if s.cells[m.node].version == m.version {
 			for variant := range 1 + w.remembers(s) {
 				next := emit.copy()
 				next.remove(k)
@@ -752,50 +681,6 @@ func (w *world) network(s *state, emit *emitter) {
 		next.remove(k)
 		emit.step(explore.Say("write %d is lost", k), nil)
 	}
-	if w.plain || w.back {
-		return
-	}
-	// A claim or an extension of a process that has crashed or given up since, or of one
-	// beyond those that are here and that never stamps, lands at last. It raises the limit to
-	// anything. As it may happen at any time, there may be any number of them.
-	for n := range int64(w.cells) {
-		c := &s.cells[n]
-		if w.moves && n == 1 && s.moved < founded || c.record.MovedTo != "" {
-			continue // no process uses it yet, or any more
-		}
-		for limit := max(c.record.Limit, 1) + 1; limit <= w.ticks+1 && !c.damaged; limit++ {
-			for variant := range uint8(3) {
-				floor := max(c.record.Limit, 1)
-				if variant == 2 && !w.reserves {
-					break
-				}
-				if variant == 1 { // an extension
-					if floor = c.record.Floor; c.record.Holder == "" || s.known(c.record.Write) {
-						continue
-					}
-				}
-				next := emit.copy()
-				r := cell.Node{Holder: "dead", Floor: floor, Limit: limit, Window: w.window, Write: "foreign", Layout: "layout"}
-				if variant == 2 {
-					r.Holder, r.Reserved = "", true
-				}
-				r.Last = c.record.Names()
-				r.Last = r.Last[:min(len(r.Last), w.kept)]
-				err := w.land(next, message{by: nobody, node: n, version: c.version, record: r}, w.remembers(s) > 0)
-				emit.step(explore.Say("a foreign write raises node %d to %d: %d of a claim, an extension, a reservation", int(n), int(limit), int(variant)), err)
-			}
-		}
-	}
-}
-
-// known reports whether a process may recognize a name.
-func (s *state) known(name string) bool {
-	for i := range s.procs {
-		if s.procs[i].knows(name) {
-			return true
-		}
-	}
-	return false
 }
 
 // remembers is 1 if the state before a write may be read later.
@@ -815,7 +700,7 @@ func (w *world) land(s *state, m message, older bool) error {
 	}
 	c.last++
 	c.version, c.record, c.damaged = c.last, m.record, false
-	for k := s.inNet - 1; k >= 0 && w.broken != noCAS; k-- {
+	for k := s.inNet - 1; k >= 0; k-- {
 		if o := &s.net[k]; o.node == m.node && !w.mayReturn(s, m.node, o.version) {
 			s.remove(k) // its version is past
 		}
@@ -825,11 +710,6 @@ func (w *world) land(s *state, m message, older bool) error {
 
 // faults are what a store that keeps its word, and memory that is not copied, never do.
 func (w *world) faults(s *state, emit *emitter) {
-	if w.broken == forget && s.cells[0].version != 0 {
-		next := emit.copy()
-		next.drop(0)
-		emit.step(explore.Say("the store forgets node 0"), nil)
-	}
 	if w.back && s.phase == before {
 		next := emit.copy()
 		next.saved, next.phase = s.cells, backedUp
@@ -853,10 +733,18 @@ func (w *world) faults(s *state, emit *emitter) {
 			emit.step(explore.Say("the cell of node %d is damaged", int(n)), nil)
 		}
 	}
+	for n := range int64(w.cells) {
+		c := &s.cells[n]
+		for limit := c.record.Limit + 1; limit <= w.ticks+1 && w.reserves; limit++ {
+			next := emit.copy()
+			r := cell.Node{Floor: limit, Limit: limit, Reserved: true, Write: "operator", Last: c.record.Names()[:min(w.kept, len(c.record.Names()))], Layout: "layout"}
+			emit.step(explore.Say("an operator reserves node %d to %d", int(n), int(limit)), w.land(next, message{by: nobody, node: n, version: c.version, record: r}, false))
+		}
+	}
 	w.operator(s, emit)
 	for i := range w.procs {
 		for j := range w.procs {
-			if !(w.copied || w.untold) || i == j || s.isNew(&s.procs[i]) || s.procs[i].win.sealed || s.procs[i].untold > 0 {
+			if !(w.copied || w.untold) || i == j || s.procs[i].win.sealed || s.procs[i].untold > 0 {
 				continue
 			}
 			next := emit.copy()
@@ -929,17 +817,6 @@ func (w *world) move(s *state, now uint64) error {
 	return nil
 }
 
-// drop has the store forget a cell.
-func (s *state) drop(n int) {
-	c := &s.cells[n]
-	*c = kept{last: c.last, lock: c.lock}
-	for k := s.inNet - 1; k >= 0; k-- {
-		if s.net[k].node == int64(n) && s.net[k].version != 0 {
-			s.remove(k)
-		}
-	}
-}
-
 // copyTo makes process j a copy of process i, while i goes on.
 func (w *world) copyTo(s *state, i, j int) {
 	w.restart(s, j)
@@ -1005,15 +882,8 @@ func (w *world) happened(s *state, i int, held Held, events []Event) error {
 	return nil
 }
 
-// tidy unlocks what machines no longer need. Besides it does at once what a process can do at any
-// time, if the process can do no less afterwards:
-//
-//   - It puts a grant into the window where the driver does that at once.
-//   - A process finds out that another one took its cell, and whether its own write has landed.
-//   - Nothing is written that raises no limit, but for a release.
-//   - A process forgets a claim that can no longer land.
-//   - A process that has sealed its window and has nothing to release ends.
-func (w *world) tidy(s *state) error {
+// tidy does what the driver does at once: it unlocks what machines no longer need, and puts grants into windows.
+func (w *world) tidy(s *state) {
 	for c := range s.cells {
 		if l := s.cells[c].lock; l > 0 && !s.procs[l-1].m.Keeps(int64(c)) {
 			s.cells[c].lock = 0
@@ -1022,92 +892,8 @@ func (w *world) tidy(s *state) error {
 	for i := range w.procs {
 		p := &s.procs[i]
 		w.takeAtOnce(p)
-		if !w.back && w.broken == "" { // then they only raise floors: what holds without them holds with them
+		if !w.back { // then they only raise floors: what holds without them holds with them
 			p.m.most, p.m.least = 0, 0
 		}
-		if len(p.m.claims) > 0 && !w.plain && w.broken != version {
-			p.m.claims = slices.DeleteFunc(slices.Clone(p.m.claims), func(c Pending) bool { return !s.mayLand(c.Name) })
-		}
-		if w.plain || w.back || w.stale > 0 || w.untold || p.told {
-			continue
-		}
-		if err := w.findOut(s, i); err != nil {
-			return err
-		}
-		if p.win.sealed && p.m.held.Version == 0 && !s.claims(p) {
-			w.restart(s, i)
-		}
-	}
-	return nil
-}
-
-// findOut has a process read its cell if that has changed.
-func (w *world) findOut(s *state, i int) error {
-	p := &s.procs[i]
-	h := &p.m.held
-	news := h.Version != 0 && (p.m.doubt || h.Version != s.cells[h.Node].version && !w.mayTake(p))
-	if w.broken == version {
-		news = news || len(p.m.claims) > 0 && p.m.claims[0].Version != s.cells[p.m.claims[0].Node].version
-	}
-	for c := range s.cells {
-		name := s.cells[c].record.Write
-		news = news || s.cells[c].version != 0 && name != h.Write && p.knows(name)
-	}
-	if !news || p.m.suspect {
-		return nil
-	}
-	in := w.input(s, i)
-	in.Due = true
-	for {
-		op := w.broken.next(s, p, in, p.m.Next(in))
-		r := Result{Status: Conflict}
-		if op.Kind != Swap {
-			r, _ = w.read(s, work{i: i}, op)
-		}
-		held := p.m.Held()
-		events := p.m.Done(in, op, w.broken.result(p, in, op, r))
-		if op.Why == Doubt && !p.m.doubt && len(events) == 0 {
-			return nil
-		}
-		if len(events) > 0 {
-			p.m.Begin()
-			if err := w.happened(s, i, held, events); err != nil {
-				return err
-			}
-			w.takeAtOnce(p)
-			return nil
-		}
-		if op.Kind == None || op.Kind == List {
-			p.m.Begin()
-			return nil
-		}
 	}
 }
-
-// claims reports whether a claim of unknown outcome has landed, or may.
-func (s *state) claims(p *proc) bool {
-	for _, c := range p.m.Claims() {
-		if s.mayLand(c.Name) {
-			return true
-		}
-	}
-	return false
-}
-
-// mayLand reports whether a write has landed and was not replaced, or may land.
-func (s *state) mayLand(name string) bool {
-	for n := range s.cells {
-		if s.cells[n].record.Write == name || s.saved[n].record.Write == name || s.older[n].record.Write == name {
-			return true
-		}
-	}
-	for k := range s.inNet {
-		if s.net[k].record.Write == name {
-			return true
-		}
-	}
-	return false
-}
-
-// exact reports whether it matters which records a process wrote that it does not know any more.
-func (w *world) exact() bool { return w.plain || w.back || w.stale > 0 || w.untold }

@@ -95,7 +95,7 @@ func (m *Machine) doneDoubt(in Input, r Result) []Event {
 	case pending && !back:
 		return append(m.trust(), m.extended(r.Cell.Version, c)...)
 	case c.Write == h.Write: // no other write has landed so far
-		h.Version = r.Cell.Version // a copy of ours may have landed again in a store that went back
+		h.Version = r.Cell.Version // our write may have landed a second time, in a store that went back
 		m.doubt = false
 		return m.trust()
 	case !back && slices.Contains(c.Last, h.Write):
@@ -110,8 +110,8 @@ func (m *Machine) doneDoubt(in Input, r Result) []Event {
 	return m.lose(in, c) // (2) After a suspicion, others have written so often since that the cell does not tell.
 }
 
-// isMissing reports whether the names in a record, without that of the last write, show that the cell
-// does not have it: it has a write before that one, or all writes that it ever had.
+// isMissing reports whether a record proves that the cell does not have our last write: it names a write
+// before ours, or all writes that the cell ever had, and not ours.
 func (h *Held) isMissing(r cell.Node) bool {
 	return len(r.Last) < cell.Kept || slices.ContainsFunc(r.Last, func(name string) bool { return slices.Contains(h.names, name) })
 }
@@ -150,8 +150,8 @@ func (m *Machine) nextRaise(in Input) Op {
 	return Op{Kind: Swap, Why: Raise, Node: m.held.Node, Version: m.raise.version, Record: r}
 }
 
-// doneRaise notes the outcome. Whatever another process wrote meanwhile, and whether the write
-// landed, the next read tells.
+// doneRaise notes the outcome. The next read tells whether the write landed, and what another
+// process wrote meanwhile.
 func (m *Machine) doneRaise(r Result) []Event {
 	found := m.raise.found
 	m.raise = raise{}

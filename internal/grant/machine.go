@@ -25,12 +25,12 @@ type Input struct {
 	// It is read after the window was sealed, if it was. While the window is open, nothing is
 	// lowered by it.
 	Used  uint64
-	Grant window.Range // that the window was given last, also if it was revoked since
-	Name  string       // new and random: of the write that Next may return
+	Grant window.Range // what the window was given last, even if it was revoked since
+	Name  string       // a new random name for the write that Next may return
 	Pick  uint64       // random: chooses between equal candidates
 
 	Due      bool   // the grant is to be extended
-	Wanted   uint64 // at least to the end of this tick
+	Wanted   uint64 // the grant is to reach the end of this tick at least
 	Closing  bool   // the window is sealed, for good: the cell is to be released
 	Restored bool   // the memory was restored or cloned since the last call, and the window was revoked
 }
@@ -41,12 +41,12 @@ type Held struct {
 	Version uint64 // that it wrote or adopted last; 0: it holds none
 	Write   string // the name of that write
 	Floor   uint64 // of its claim
-	Limit   uint64 // that the store is known to have, or that of a release that may have landed
+	Limit   uint64 // the limit that the store is known to have, or the one of a release that may have landed
 	// Pending are the names of extensions and releases of unknown outcome. Each is
 	// conditional on Version, so at most one of them can land.
 	Pending []string
 
-	names        []string // of the cell's last writes, that one first
+	names        []string // of the cell's last writes, the latest first
 	acknowledged uint64   // the limit that it wrote or adopted last
 }
 
@@ -92,7 +92,7 @@ type Machine struct {
 
 	claims []Pending
 	most   uint64 // the highest limit that was read or owned, without reservations
-	least  uint64 // no claim begins below: most, once the store went back
+	least  uint64 // no claim begins below it: it is most once the store went back
 	over   bool   // the pinned number was lost: there is no other
 
 	sealed bool   // by the operation Seal
@@ -245,7 +245,7 @@ func (m *Machine) Token() string { return m.token }
 func (m *Machine) Claims() []Pending { return m.claims }
 
 // Suspects reports whether a read looked as if the store went back: nothing is granted until another
-// one tells.
+// read settles it.
 func (m *Machine) Suspects() bool { return m.suspect }
 
 // Rests reports whether Next has nothing to do unless an extension is due, or the input closes or restores.
@@ -283,8 +283,8 @@ func (m *Machine) Next(in Input) Op {
 // Done takes the result of the operation that Next returned, and returns what has happened.
 func (m *Machine) Done(in Input, op Op, r Result) []Event {
 	if in.Restored {
-		// The operation was that of the memory before it was restored: the original may have
-		// made it as well.
+		// The operation was begun before the memory was copied: the original may have made it
+		// as well.
 		m.forget(in)
 		return []Event{{Kind: Forgot}}
 	}

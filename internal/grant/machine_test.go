@@ -54,6 +54,16 @@ func theirs(node int64, version, limit uint64, change ...func(*Cell)) Cell {
 	return c
 }
 
+// done tells a machine the results of its next operations, and returns what has happened.
+func (m *Machine) done(in Input, results ...Result) (kinds []EventKind) {
+	for _, r := range results {
+		for _, e := range m.Done(in, m.Next(in), r) {
+			kinds = append(kinds, e.Kind)
+		}
+	}
+	return kinds
+}
+
 func free(c *Cell)      { c.Record.Holder, c.Record.Owner = "", "" }
 func still(c *Cell)     { c.Still = true }
 func reserved(c *Cell)  { c.Record.Reserved = true; free(c) }
@@ -82,16 +92,14 @@ func TestLimits(t *testing.T) {
 		if test.change != nil {
 			test.change(&m)
 		}
-		op := m.Next(test.in)
-		if op.Kind == Seal {
-			m.Done(test.in, op, Result{Used: test.in.Used})
-			op = m.Next(test.in)
+		if test.in.Closing {
+			m.done(test.in, Result{Used: test.in.Used}) // of Seal
 		}
 		want := cell.Node{Holder: "me", Owner: "host", Floor: test.floor, Limit: test.limit, Window: 100, Write: "new", Last: []string{"third", "zeroth"}, Layout: "L"}
 		if test.why == Release {
 			want.Holder, want.Owner = "", ""
 		}
-		require.Equal(t, Op{Kind: Swap, Why: test.why, Node: 5, Version: 7, Record: want}, op, name)
+		require.Equal(t, Op{Kind: Swap, Why: test.why, Node: 5, Version: 7, Record: want}, m.Next(test.in), name)
 	}
 	m := mine(holding)
 	require.Equal(t, Op{}, m.Next(at(func(in *Input) { in.Due = false })), "not due")
@@ -118,18 +126,14 @@ func TestSecondRead(t *testing.T) {
 		c.Record.Last = test.last
 		op := m.Next(now)
 		require.Equal(t, Op{Kind: Read, Why: Suspicion, Node: 5}, op, name)
-		var kinds []EventKind
-		for _, e := range m.Done(now, op, Result{Cell: c}) {
-			kinds = append(kinds, e.Kind)
-		}
-		require.Equal(t, test.events, kinds, name)
+		require.Equal(t, test.events, m.done(now, Result{Cell: c}), name)
 		op = m.Next(now)
 		require.Equal(t, test.raises, op.Why == Raise, name)
 		if test.raises {
 			require.Equal(t, []uint64{9, max(1050, test.limit)}, []uint64{op.Version, op.Record.Limit}, name)
 			require.Empty(t, op.Record.Holder, name)
 			require.Equal(t, "new", op.Record.MovedTo, "what has left stays final")
-		} else if len(kinds) == 1 {
+		} else if len(test.events) == 1 {
 			require.EqualValues(t, 1200, m.least, "no claim begins below any limit that was read")
 		}
 	}
@@ -191,13 +195,8 @@ func TestHeld(t *testing.T) {
 		{"and raised", mine(suspect), now, []Result{gone, {Version: 9}}, []EventKind{WentBack}, Read, OfFleet},
 		{"and raised, or that is unknown", mine(suspect), now, []Result{gone, failed}, nil, Read, Suspicion},
 	} {
-		m, kinds := test.m, []EventKind(nil)
-		for _, r := range test.results {
-			for _, e := range m.Done(test.in, m.Next(test.in), r) {
-				kinds = append(kinds, e.Kind)
-			}
-		}
-		require.Equal(t, test.kinds, kinds, test.name)
+		m := test.m
+		require.Equal(t, test.kinds, m.done(test.in, test.results...), test.name)
 		op := m.Next(test.in)
 		require.Equal(t, []any{test.next, test.why}, []any{op.Kind, op.Why}, test.name)
 		require.Equal(t, test.name == "a copy of this process has it", m.Token() == "new", "what a copy wrote is not ours")
@@ -253,13 +252,8 @@ func TestClaiming(t *testing.T) {
 		{"another process locked it", mine(locker), []Result{layout, listed, done, read(theirs(3, 5, 900)), failed, landed, locked}, nil, Lock, Candidate, 3, 0},
 		{"it is locked", mine(locker), []Result{layout, listed, done, read(theirs(3, 5, 900)), failed, landed, done}, []EventKind{Claimed}, Swap, Extend, 3, 0},
 	} {
-		m, kinds := test.m, []EventKind(nil)
-		for _, r := range test.results {
-			for _, e := range m.Done(now, m.Next(now), r) {
-				kinds = append(kinds, e.Kind)
-			}
-		}
-		require.Equal(t, test.kinds, kinds, test.name)
+		m := test.m
+		require.Equal(t, test.kinds, m.done(now, test.results...), test.name)
 		op := m.Next(now)
 		require.Equal(t, []any{test.next, test.why, test.node, test.claims}, []any{op.Kind, op.Why, op.Node, len(m.claims)}, test.name)
 	}
@@ -289,9 +283,7 @@ func TestSought(t *testing.T) {
 		if test.cells == nil {
 			require.EqualValues(t, 300, m.Next(next).Node, "any of them")
 		}
-		for _, r := range test.results {
-			m.Done(next, m.Next(next), r)
-		}
+		m.done(next, test.results...)
 		got := m.Sought()
 		got.Cells = nil
 		require.Equal(t, test.want, got, name)
@@ -301,13 +293,11 @@ func TestSought(t *testing.T) {
 	m := mine(locker, thousand)
 	op := m.Next(next)
 	require.Equal(t, Op{Kind: List, Why: First, Node: 0, N: 256}, op, "a locker begins with the lowest")
-	m.Done(next, op, Result{})
-	m.Done(next, m.Next(next), Result{Status: Locked})
+	m.done(next, Result{}, Result{Status: Locked})
 	require.True(t, m.Sought().Busy)
-	m.Done(next, m.Next(next), Result{Status: Damaged})
+	m.done(next, Result{Status: Damaged})
 	require.False(t, m.Sought().Busy)
-	m.Done(next, m.Next(next), Result{})
-	m.Done(next, m.Next(next), Result{Cell: theirs(2, 4, 1050, broken)})
+	m.done(next, Result{}, Result{Cell: theirs(2, 4, 1050, broken)})
 	require.EqualValues(t, 3, m.Sought().Others)
 	m.probe.taken(2, false)
 	require.EqualValues(t, 3, m.Sought().Others, "each once")
@@ -317,7 +307,7 @@ func TestSought(t *testing.T) {
 	for n := range int64(256) {
 		held = append(held, theirs(256+n, 4, 1050))
 	}
-	m.Done(next, m.Next(next), Result{Cells: held})
+	m.done(next, Result{Cells: held})
 	require.Equal(t, Op{Kind: List, Why: Candidate, Node: 512, N: 488}, m.Next(next), "none is free, so it reads on")
 }
 

@@ -17,12 +17,11 @@ const Urgent = 9 * time.Second
 // each is the time between two tries, of all processes together, that a store should bear.
 const each = time.Millisecond
 
-// Retry is the time from one failed try to the next, if the first began when the grant had left
-// to go. It is three tenths of a window: a little less than a third, so that a fleet of which all
-// keepers have failed writes little more often than at rest. The last try comes just before the
-// grant ends, since the store may be back by then. After that, granted is false, and the
-// time is at most [Urgent], or so long that a fleet with all these node numbers tries 1,000 times a
-// second.
+// Retry is the time from one failed try to the next. left is how long the grant still lasted when the
+// first began. The time is three tenths of a window: a little less than a third, so that a fleet in
+// which every keeper has failed writes little more often than at rest. The last try comes just before
+// the grant ends, since the store may be back by then. After that, granted is false, and the time is at
+// most [Urgent], or so long that a fleet with all these node numbers tries 1,000 times a second.
 func Retry(window time.Duration, nodes int64, left time.Duration) (pause time.Duration, granted bool) {
 	pause = max(window/10*3, time.Millisecond)
 	if before := min(window/100, time.Second); left > before {
@@ -54,8 +53,8 @@ func RetryClaim(window time.Duration, failures int, random uint64) time.Duration
 	return pause - pause/2 + Spread(pause/2, random)
 }
 
-// Next is when to try again after a try that began and failed at these times: pause after it
-// began, so that tries that hang keep their intervals, but half of that after it failed.
+// Next is when to try again after a try that began and failed at these times: a pause after it began,
+// so that tries that hang keep their intervals, but at least half a pause after it failed.
 func Next(began, failed, pause time.Duration) time.Duration {
 	return max(began+pause, failed+pause/2)
 }

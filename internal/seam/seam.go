@@ -4,6 +4,7 @@
 package seam
 
 import (
+	"context"
 	"math/rand/v2"
 	"time"
 )
@@ -44,3 +45,26 @@ var FirstNode = rand.Int64N
 // OnDisk makes each directory stand on a disk of this host, whatever its file system is. It is set before main by
 // tests alone, whose temporary files may be in memory or in a container's own layer, of which a store warns.
 var OnDisk bool
+
+// Poller stands in for the goroutine of a *lease.Keeper, in tests in virtual time, where nothing may happen by itself: one
+// that is claimed with its context has none, and works only within Poll. Package lease sets Poll, which returns the time
+// until the next step is due, and the keeper's error.
+type Poller struct {
+	Poll func(context.Context) (next time.Duration, err error)
+}
+
+type pollerKey struct{}
+
+// In returns ctx with the poller.
+func (p *Poller) In(ctx context.Context) context.Context {
+	return context.WithValue(ctx, pollerKey{}, p)
+}
+
+// Polled sets Poll if ctx has a poller, and reports that.
+func Polled(ctx context.Context, poll func(context.Context) (time.Duration, error)) bool {
+	p, ok := ctx.Value(pollerKey{}).(*Poller)
+	if ok {
+		p.Poll = poll
+	}
+	return ok
+}

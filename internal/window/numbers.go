@@ -20,8 +20,8 @@ func NewNumbers() *Numbers {
 
 // Quick is [Numbers.Count] in the common case. It fails when the last of the numbers lies at or
 // beyond the soft limit, when the present range has ended or is another memory's, and when another caller was
-// first: then the caller goes on with Count. It is apart because one call with the results of both would
-// cost a sixth more, and is inlined.
+// first: then the caller goes on with Count. It stands apart so that it is inlined: one function for both
+// would cost a sixth more.
 func (w *Numbers) Quick(n uint64) (first uint64, ok bool) {
 	s := w.span.Load()
 	marker, mark := s.marker, s.mark // before the swap, which later loads wait for
@@ -109,7 +109,7 @@ func (w *Numbers) Rest() uint64 {
 func (w *Numbers) Lost() uint64 { return w.current().lost.Load() }
 
 // Unused is how many granted numbers were not handed out: Rest and Lost, at one instant. What was
-// granted, less it, does not fall.
+// granted minus Unused never falls.
 func (w *Numbers) Unused() uint64 {
 	s := w.current()
 	return s.lost.Load() + s.rest(s.free.Load()&^sealed, nil)

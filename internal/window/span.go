@@ -18,8 +18,8 @@ type Span struct {
 	// free is the first slot that is not taken: tick<<bits | sequence. It only grows,
 	// and a slot belongs to the caller whose swap or addition moved free past it. For this
 	// reason no slot is issued twice, and IDs come in order. A sealed free is above every slot.
-	// Its bits below the seal have its last value, and 1 more for each addition of a caller that
-	// was held up: they tell too high a use, never too low.
+	// Below the seal it keeps its last value, plus 1 for each later addition of a caller that was
+	// held up. So it may show too much use, and never too little.
 	free word.Uint64
 	_    [cacheLine - 8]byte
 
@@ -29,11 +29,11 @@ type Span struct {
 	next        word.Pointer[Span] // nil until the end of this one; set once
 
 	// adding is where the additions of a tick end: margin slots before the tick does. It is odd when
-	// they are shut. It only grows, and each swap that takes slots of a tick sees to it, before its
-	// call returns, that adding is of this tick or a later one, and shut or later if free has reached
-	// it. So a caller that sees it open gets a slot of its tick, unless another call that it overlaps
-	// moves free past the tick meanwhile. Soft limits are whole ticks: all slots of a tick lie below
-	// that of which a swap has taken one.
+	// they are shut. It only grows. Each swap that takes slots of a tick makes sure, before its call
+	// returns, that adding is in this tick or later, and shut or later if free has reached it. So a
+	// caller that sees it open gets a slot of its tick, unless calls that run at the same time move
+	// free past the tick. Soft limits are whole ticks: if a swap has taken a slot of a tick, all
+	// slots of the tick lie below the soft limit.
 	adding word.Uint64
 
 	// queued is the span of a range behind this one, or nil: see Queue. A caller that
@@ -102,8 +102,8 @@ func (w *core) unitEnd(free uint64) uint64 {
 }
 
 // Original reports whether this memory is the one that the span was granted to. A copy of the memory has
-// the same span, and its original issues those slots. A caller looks after it has taken a slot and before
-// it returns it: so of one memory that was copied only calls between the two can return it twice.
+// the same span, and its original issues those slots. A caller asks after it has taken a slot and before it
+// returns it. So when memory is copied, only a call that is between the two can return its slot twice.
 func (s *Span) Original() bool { return s.marker.Load() == s.mark }
 
 // Abandon revokes the rest of a span that is not [Span.Original], and asks the keeper, who finds that it has

@@ -18,8 +18,8 @@ type failure struct{ err error }
 func NewTicks(bits uint8, end uint64) *Ticks {
 	w := &Ticks{core: core{
 		unit: bits,
-		// The slot after the last must not look sealed, and a sealed word must not overflow by the
-		// additions of callers that were held up: of more than four million, the memory has no room.
+		// The slot after the last must not look sealed. And a sealed word must not overflow when
+		// callers that were held up add to it: memory has no room for more than four million.
 		end:  min(end, (sealed-1<<22)>>bits) << bits,
 		more: make(chan struct{}, 1),
 	}}
@@ -58,7 +58,7 @@ func (w *Ticks) Start(tick uint64) {
 	}
 }
 
-// Span returns the present node number with its word, to take slots of. The caller
+// Span returns the present node number with its word, from which slots are taken. The caller
 // loads it again for every call: a span that has ended gives no slots.
 func (w *Ticks) Span() *Span { return w.span.Load() }
 
@@ -107,17 +107,17 @@ func (w *Ticks) Fail(err error) {
 // it for a slot at or beyond the soft limit.
 func (w *Ticks) Ask() { w.ask() }
 
-// Want notes that an issuer wants a slot of tick, before it waits for a grant: the clock and the word do
-// not tell, since no slot near it is taken yet. It wants it again with each look at the window, as Unwant
-// may have withdrawn the wish of another as well.
+// Want notes that an issuer wants a slot of tick, before it waits for a grant: the keeper cannot see that
+// from the clock or the word. The issuer calls it again with each look at the window, since an Unwant of
+// another issuer may have withdrawn this wish as well.
 func (w *Ticks) Want(tick uint64) {
 	if old := w.want.Load(); old < tick && !w.want.CompareAndSwap(old, tick) {
 		w.Want(tick) // another caller was first
 	}
 }
 
-// Unwant withdraws a wish: its call has ended, or a try to extend the grant to it has failed. So no grant
-// reaches far ahead for a call that is long over.
+// Unwant withdraws a wish when its call has ended, or when extending the grant to it has failed. So no
+// grant reaches far ahead for a call that is long over.
 func (w *Ticks) Unwant(tick uint64) { w.want.CompareAndSwap(tick, 0) }
 
 // Wanted returns the latest tick that an issuer wants, or 0.

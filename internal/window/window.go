@@ -16,7 +16,7 @@
 package window
 
 import (
-	_ "sync/atomic" // or its methods, reached through package word, are not inlined
+	_ "sync/atomic" // without it, its methods are not inlined through package word
 
 	"github.com/tickflake/tickflake/internal/word"
 )
@@ -41,8 +41,8 @@ type core struct {
 	unit uint8  // a range counts in units of 1<<unit slots: in ticks, or in numbers
 	end  uint64 // the slot after the last of all
 
-	// marker is the word that differs in each copy of the memory. mark is its value in the memory by which
-	// the keeper was granted what it puts in: only the keeper changes it, before it revokes.
+	// marker is a word that differs in each copy of the memory. mark is the value that it had when the keeper
+	// was granted what it puts in. Only the keeper changes mark, before it revokes.
 	marker *word.Uint64
 	mark   word.Uint64
 

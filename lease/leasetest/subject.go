@@ -10,6 +10,7 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/generator/generatortest"
+	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/snowflake"
@@ -103,11 +104,11 @@ func (l Leased) start(fault *clocktest.Virtual, open func() (stores.Store, error
 	claim := []lease.Option{
 		lease.WithClock(clock), lease.WithLayout(l.Layout), lease.WithWindow(l.Window),
 		lease.WithTimeout(time.Minute), // in real time: many tests write to the disk
-		lease.WithPolling(), lease.WithLogger(slog.New(slog.DiscardHandler))}
+		lease.WithLogger(slog.New(slog.DiscardHandler))}
 	if !l.AnyNode {
 		claim = append(claim, lease.WithNode(0))
 	}
-	keeper, err := lease.Claim(context.Background(), store, claim...)
+	keeper, err := lease.Claim(p.In(context.Background()), store, claim...)
 	if err != nil {
 		return fail(fmt.Errorf("claim: %w", err))
 	}
@@ -142,10 +143,11 @@ func (l Leased) start(fault *clocktest.Virtual, open func() (stores.Store, error
 // polledClock polls the keeper, whose goroutine would run meanwhile, whenever a caller waits by it.
 type polledClock struct {
 	*clocktest.Virtual
+	seam.Poller
 	keeper atomic.Pointer[lease.Keeper] // nil until it has claimed
 }
 
-func (p *polledClock) poll() { p.keeper.Load().Poll(context.Background()) }
+func (p *polledClock) poll() { _, _ = p.Poll(context.Background()) }
 
 // After is that of [clocktest.Virtual], and polls the keeper. If the keeper has a
 // new grant, or lost its node number for good, the generator knows, and no time has to pass.

@@ -21,6 +21,7 @@ import (
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
@@ -39,12 +40,12 @@ const (
 // Protocols are all protocols.
 var Protocols = []string{RESP, GRPC, HTTP}
 
-// Caller asks a service over one protocol, by one connection, which its first call opens. It is
-// for one goroutine at a time. The errors of refused calls are of type [*Refusal].
+// Caller asks a service over one protocol, by one connection, which its first call opens, and the next one after an
+// error. It is for one goroutine at a time. The errors of refused calls are of type [*Refusal].
 type Caller interface {
-	IDs(n int64) ([]snowflake.ID, error)                  // in the order of the answer
-	Numbers(name string, n int64) (last int64, err error) // the last of n in a row
-	Granted(name string) (highest int64, err error)       // by the sequence so far
+	IDs(ctx context.Context, n int64) ([]snowflake.ID, error)                  // in the order of the answer
+	Numbers(ctx context.Context, name string, n int64) (last int64, err error) // the last of n in a row
+	Granted(ctx context.Context, name string) (highest int64, err error)       // by the sequence so far
 	Close()
 }
 
@@ -87,7 +88,7 @@ func NewCaller(protocol string, dial Dial, token string) Caller {
 	case RESP:
 		return &respCaller{dial: dial, token: token}
 	case GRPC:
-		conn, err := grpc.NewClient("passthrough:///service", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableRetry(),
+		conn, err := grpc.NewClient("passthrough:///service", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableRetry(), grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 10 * time.Millisecond, Multiplier: 1, MaxDelay: 10 * time.Millisecond}, MinConnectTimeout: patience}),
 			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx, GRPC) }))
 		if err != nil {
 			panic(err) // a mistake in the options
@@ -101,10 +102,10 @@ func NewCaller(protocol string, dial Dial, token string) Caller {
 }
 
 // Metrics returns the metrics of a service, read with a token unless it is empty.
-func Metrics(dial Dial, token string) (string, error) {
+func Metrics(ctx context.Context, dial Dial, token string) (string, error) {
 	c := NewCaller(HTTP, dial, token).(*httpCaller)
 	defer c.Close()
-	body, err := c.request(http.MethodGet, "/metrics")
+	body, err := c.request(ctx, http.MethodGet, "/metrics")
 	return string(body), err
 }
 
@@ -117,32 +118,33 @@ type respCaller struct {
 }
 
 // command sends a command and returns its answer: one text, or several.
-func (c *respCaller) command(words ...string) ([]string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+func (c *respCaller) command(ctx context.Context, words ...string) (texts []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	request := strings.Join(words, " ") + "\r\n"
+	defer func() {
+		if _, refused := err.(*Refusal); err != nil && !refused {
+			c.Close()
+		}
+	}()
 	if c.conn == nil {
-		conn, err := c.dial(ctx, RESP)
-		if err != nil {
+		if c.conn, err = c.dial(ctx, RESP); err != nil {
 			return nil, err
 		}
-		c.conn, c.in = conn, bufio.NewReader(conn)
+		c.in = bufio.NewReader(c.conn)
 		if c.token != "" {
-			if _, err := io.WriteString(conn, "AUTH "+c.token+"\r\n"); err != nil {
-				return nil, err
-			}
-			if _, err = ReadReply(c.in); err != nil {
-				_ = conn.Close()
-				c.conn = nil
+			if _, err := c.exchange(ctx, "AUTH", c.token); err != nil {
+				c.Close()
 				return nil, err
 			}
 		}
 	}
-	deadline, _ := ctx.Deadline()
-	if err := c.conn.SetDeadline(deadline); err != nil {
-		return nil, err
-	}
-	if _, err := io.WriteString(c.conn, request); err != nil {
+	return c.exchange(ctx, words...)
+}
+
+func (c *respCaller) exchange(ctx context.Context, words ...string) ([]string, error) {
+	conn := c.conn
+	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
+	if _, err := io.WriteString(conn, strings.Join(words, " ")+"\r\n"); err != nil {
 		return nil, err
 	}
 	return ReadReply(c.in)
@@ -190,23 +192,26 @@ func ReadReply(in *bufio.Reader) (texts []string, err error) {
 	return nil, fmt.Errorf("the reply begins with %q", line)
 }
 
-func (c *respCaller) IDs(n int64) ([]snowflake.ID, error) {
-	texts, err := c.command("IDS", strconv.FormatInt(n, 10))
+func (c *respCaller) IDs(ctx context.Context, n int64) ([]snowflake.ID, error) {
+	texts, err := c.command(ctx, "IDS", strconv.FormatInt(n, 10))
 	if err != nil {
 		return nil, err
 	}
 	return parse(texts)
 }
 
-func (c *respCaller) Numbers(name string, n int64) (int64, error) {
-	return number(c.command("INCRBY", name, strconv.FormatInt(n, 10)))
+func (c *respCaller) Numbers(ctx context.Context, name string, n int64) (int64, error) {
+	return number(c.command(ctx, "INCRBY", name, strconv.FormatInt(n, 10)))
 }
 
-func (c *respCaller) Granted(name string) (int64, error) { return number(c.command("GET", name)) }
+func (c *respCaller) Granted(ctx context.Context, name string) (int64, error) {
+	return number(c.command(ctx, "GET", name))
+}
 
 func (c *respCaller) Close() {
 	if c.conn != nil {
 		_ = c.conn.Close()
+		c.conn = nil
 	}
 }
 
@@ -236,8 +241,8 @@ type grpcCaller struct {
 }
 
 // call makes a call, and reads the status of one that failed.
-func call[In, Out any](c *grpcCaller, method func(context.Context, In, ...grpc.CallOption) (Out, error), in In) (Out, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+func call[In, Out any](ctx context.Context, c *grpcCaller, method func(context.Context, In, ...grpc.CallOption) (Out, error), in In) (Out, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if c.token != "" {
 		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+c.token)
@@ -256,8 +261,8 @@ func call[In, Out any](c *grpcCaller, method func(context.Context, In, ...grpc.C
 	return out, r
 }
 
-func (c *grpcCaller) IDs(n int64) (ids []snowflake.ID, err error) {
-	answer, err := call(c, c.api.Take, &tickflakev1.TakeRequest{Count: &n})
+func (c *grpcCaller) IDs(ctx context.Context, n int64) (ids []snowflake.ID, err error) {
+	answer, err := call(ctx, c, c.api.Take, &tickflakev1.TakeRequest{Count: &n})
 	for _, r := range answer.GetRuns() {
 		run := snowflake.Run{First: snowflake.ID(r.First), Count: r.Count, Stride: r.Stride}
 		for i := range run.Count {
@@ -267,13 +272,13 @@ func (c *grpcCaller) IDs(n int64) (ids []snowflake.ID, err error) {
 	return ids, err
 }
 
-func (c *grpcCaller) Numbers(name string, n int64) (int64, error) {
-	answer, err := call(c, c.api.Number, &tickflakev1.NumberRequest{Name: name, Count: &n})
+func (c *grpcCaller) Numbers(ctx context.Context, name string, n int64) (int64, error) {
+	answer, err := call(ctx, c, c.api.Number, &tickflakev1.NumberRequest{Name: name, Count: &n})
 	return answer.GetLast(), err
 }
 
-func (c *grpcCaller) Granted(name string) (int64, error) {
-	answer, err := call(c, c.api.GetSequence, &tickflakev1.GetSequenceRequest{Name: name})
+func (c *grpcCaller) Granted(ctx context.Context, name string) (int64, error) {
+	answer, err := call(ctx, c, c.api.GetSequence, &tickflakev1.GetSequenceRequest{Name: name})
 	return answer.GetSequence().GetLast(), err
 }
 
@@ -286,16 +291,16 @@ type httpCaller struct {
 }
 
 // ask makes a request, and reads its answer into a value, or as a problem.
-func (c *httpCaller) ask(method, path string, into any) error {
-	body, err := c.request(method, path)
+func (c *httpCaller) ask(ctx context.Context, method, path string, into any) error {
+	body, err := c.request(ctx, method, path)
 	if err != nil {
 		return err
 	}
 	return json.Unmarshal(body, into)
 }
 
-func (c *httpCaller) request(method, path string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+func (c *httpCaller) request(ctx context.Context, method, path string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	// A connection of TLS comes from DialTLSContext, which the scheme https asks.
 	r, err := http.NewRequestWithContext(ctx, method, "https://localhost"+path, nil)
@@ -328,26 +333,28 @@ func (c *httpCaller) request(method, path string) ([]byte, error) {
 	return nil, &Refusal{fmt.Sprintf("%d %s", answer.StatusCode, problem.Code), problem.Detail, time.Duration(problem.After * float64(time.Second))}
 }
 
-func (c *httpCaller) IDs(n int64) ([]snowflake.ID, error) {
+func (c *httpCaller) IDs(ctx context.Context, n int64) ([]snowflake.ID, error) {
 	var answer struct{ IDs []string }
-	if err := c.ask(http.MethodPost, "/v1/ids?n="+strconv.FormatInt(n, 10), &answer); err != nil {
+	if err := c.ask(ctx, http.MethodPost, "/v1/ids?n="+strconv.FormatInt(n, 10), &answer); err != nil {
 		return nil, err
 	}
 	return parse(answer.IDs)
 }
 
-func (c *httpCaller) sequence(method, path string) (int64, error) {
+func (c *httpCaller) sequence(ctx context.Context, method, path string) (int64, error) {
 	var answer struct{ Last string }
-	if err := c.ask(method, "/v1/sequences/"+path, &answer); err != nil {
+	if err := c.ask(ctx, method, "/v1/sequences/"+path, &answer); err != nil {
 		return 0, err
 	}
 	return strconv.ParseInt(answer.Last, 10, 64)
 }
 
-func (c *httpCaller) Numbers(name string, n int64) (int64, error) {
-	return c.sequence(http.MethodPost, name+"?n="+strconv.FormatInt(n, 10))
+func (c *httpCaller) Numbers(ctx context.Context, name string, n int64) (int64, error) {
+	return c.sequence(ctx, http.MethodPost, name+"?n="+strconv.FormatInt(n, 10))
 }
 
-func (c *httpCaller) Granted(name string) (int64, error) { return c.sequence(http.MethodGet, name) }
+func (c *httpCaller) Granted(ctx context.Context, name string) (int64, error) {
+	return c.sequence(ctx, http.MethodGet, name)
+}
 
 func (c *httpCaller) Close() { c.CloseIdleConnections() }

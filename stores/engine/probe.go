@@ -94,28 +94,21 @@ func Races[R comparable](ctx context.Context, s *Skeleton[R], again bool) error 
 	if was, err := s.latest(ctx, passed); err != nil || was.Found && !again {
 		return err
 	}
-	racing, stop := context.WithCancel(ctx)
-	defer stop()
-	ended := make(chan error, lanes)
+	var errs [lanes]error
+	var racing sync.WaitGroup
 	for lane := range lanes {
-		go func() {
-			var err error
-			for n := 0; n < laps && err == nil; n++ {
-				err = lap(racing, s, fmt.Sprint(races, lane*laps+n), again)
+		racing.Go(func() {
+			for n := 0; n < laps && errs[lane] == nil; n++ {
+				errs[lane] = lap(ctx, s, fmt.Sprint(races, lane*laps+n), again)
 			}
-			ended <- err
-		}()
+		})
 	}
-	var err error
-	for range lanes {
-		if one := <-ended; one != nil {
-			stop()
-			if err == nil || errors.Is(one, ErrRaces) {
-				err = one
-			}
-		}
-	}
-	if err == nil || err == errPassed {
+	racing.Wait()
+	err := cmp.Or(errs[:]...)
+	switch all := errors.Join(errs[:]...); {
+	case errors.Is(all, ErrRaces):
+		err = ErrRaces
+	case err == nil, errors.Is(all, errPassed):
 		err = Retry(ctx, func() error { return marked(ctx, s) }) // by a process that has probed at the same time
 	}
 	switch {

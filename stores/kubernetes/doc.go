@@ -15,8 +15,8 @@
 // NAMESPACE is one of Kubernetes; the option namespace separates fleets in it, as with every
 // store. In a pod, the server and the credentials are those of its service account; elsewhere,
 // those of a kubeconfig: the file of the option, else of KUBECONFIG, else ~/.kube/config. A user there logs in
-// by a token, a certificate, a password or a program (exec); the files are read anew while the process runs. A
-// user with any other field, such as "as", is refused.
+// by a token, a certificate or a program (exec); the files are read anew while the process runs. A
+// user with any other field is refused: "as", and a user name with a password, which Kubernetes no longer takes.
 //
 // # Format
 //

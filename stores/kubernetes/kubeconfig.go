@@ -55,8 +55,6 @@ type cluster struct {
 type user struct {
 	Token           string
 	TokenFile       string `yaml:"tokenFile"`
-	Username        string
-	Password        string
 	Certificate     string `yaml:"client-certificate"`
 	CertificateData string `yaml:"client-certificate-data"`
 	Key             string `yaml:"client-key"`
@@ -122,7 +120,7 @@ func (f *file) choose(context string) (*cluster, *user, error) {
 		if len(user.Others) > 0 {
 			return nil, nil, fmt.Errorf("the user has fields that this package does not know: %s", slices.Sorted(maps.Keys(user.Others)))
 		}
-		if user.Token+user.TokenFile+user.Username+user.Certificate+user.CertificateData != "" {
+		if user.Token+user.TokenFile+user.Certificate+user.CertificateData != "" {
 			user.Exec = nil // what stands in the file goes first
 		}
 		for _, cluster := range f.Clusters {
@@ -230,8 +228,6 @@ func (u *user) authorization(ctx context.Context, c *cluster) (string, error) {
 			return "", err
 		}
 		token = strings.TrimSpace(string(text))
-	case u.Username != "":
-		return "Basic " + base64.StdEncoding.EncodeToString([]byte(u.Username+":"+u.Password)), nil
 	case u.Exec != nil:
 		given, err := u.Exec.run(ctx, c)
 		if err != nil {

@@ -79,7 +79,6 @@ func TestUsers(t *testing.T) {
 		"":                              "",
 		"token: here, tokenFile: token": "Bearer here",
 		"tokenFile: token":              "Bearer in-file",
-		"username: u, password: p":      "Basic dTpw",
 		exec:                            "Bearer first",
 		"token: here, " + exec:          "Bearer here",
 		"client-certificate: ca.crt, client-key: tls.key":                                              " certificate of Acme Co",

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -42,7 +41,8 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := newDialer()
+	// The driver leaves a connection open that the server has refused, or has not answered.
+	d := &dialer{dial.Dialer{Most: dial.MaxConns, One: true}}
 	stop := context.AfterFunc(ctx, func() { _ = d.Close() }) // which ends the attempt to connect
 	options = append(options, natsgo.SetCustomDialer(d), natsgo.SkipHostLookup())
 	servers := u.Scheme + "://" + strings.Join(u.Hosts, ","+u.Scheme+"://")
@@ -76,44 +76,16 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 }
 
 // dialer is a natsgo.CustomDialer.
-type dialer struct {
-	dial.Dialer
-	lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
-	open   context.Context // until Close
-	end    func()
-}
+type dialer struct{ dial.Dialer }
 
-func newDialer() *dialer {
-	open, end := context.WithCancel(context.Background())
-	// The driver leaves a connection open that the server has refused, or has not answered.
-	return &dialer{Dialer: dial.Dialer{Most: dial.MaxConns, One: true}, lookup: net.DefaultResolver.LookupNetIP, open: open, end: end}
-}
+// dialTime is that of one attempt for all addresses of a host, of which one may be of a machine that is gone.
+const dialTime = 3 * natsgo.DefaultTimeout
 
-// Dial tries the addresses of a host in turn. The driver would look for them without a context, and one Dial for all would
-// wait for the first, as of a machine that is gone, until its time is over.
-func (d *dialer) Dial(network, address string) (conn net.Conn, err error) {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(d.open, natsgo.DefaultTimeout)
-	addresses, err := d.lookup(ctx, "ip", host)
-	cancel()
-	for _, a := range addresses {
-		ctx, cancel := context.WithTimeout(d.open, natsgo.DefaultTimeout)
-		conn, err = d.Dialer.Dial(ctx, network, net.JoinHostPort(a.Unmap().String(), port))
-		cancel()
-		if err == nil {
-			break
-		}
-	}
-	return conn, err
-}
-
-// Close ends calls of Dial, too.
-func (d *dialer) Close() error {
-	d.end()
-	return d.Dialer.Close()
+// Dial looks for the addresses of a host itself: the driver would do so without an end.
+func (d *dialer) Dial(network, address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), dialTime)
+	defer cancel()
+	return d.Dialer.Dial(ctx, network, address)
 }
 
 func connectOptions(u *engine.URL) ([]natsgo.Option, error) {

@@ -43,7 +43,7 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	}
 	opt, err := driver.ParseURL(u.URL.String())
 	if err != nil {
-		return nil, u.Refuse("the driver does not take it", engine.Withhold(err, err.Error(), words...))
+		return nil, u.Refuse("the driver does not take it; its options are namespace, replicas and those of ParseURL of go-redis, such as read_timeout", engine.Withhold(err, err.Error(), words...))
 	}
 	opt.PoolSize = cmp.Or(opt.PoolSize, 4)
 	opt.PipelinePoolSize = cmp.Or(opt.PipelinePoolSize, -1) // pipelines use the same connections

@@ -70,11 +70,7 @@ func TestHangingServers(t *testing.T) {
 	})
 }
 
-func TestMemoryKeepsThePromises(t *testing.T) {
-	var n namespaces
-	storetest.TestStore(t, n.open)
-}
-
+// The Memory is the store that is not broken.
 func TestStores(t *testing.T) {
 	var n namespaces
 	how := os.Getenv(brokenEnv)

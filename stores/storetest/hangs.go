@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"runtime/pprof"
 	"slices"
@@ -76,7 +75,7 @@ const (
 // After that the clients reach the server again, and after Close no goroutine and, on Linux, no
 // connection is left. The test needs its own server, since it stops it.
 func TestHangs(t *testing.T, h Hangs) {
-	r := &hangs{Hangs: h, worst: make(map[string]time.Duration)}
+	r := &hangs{Hangs: h}
 	label := fresh()
 	// Goroutines have the label of the one that starts them, but for those that a timer starts.
 	pprof.Do(t.Context(), pprof.Labels("hangs", label), func(context.Context) { r.run(t); r.wait(t, label) })
@@ -96,26 +95,15 @@ func (r *hangs) run(t *testing.T) {
 		// It hangs for all, so it comes last.
 		r.try(way{name: "server stopped", open: NewProxy(t, r.Addr).Addr(), session: true,
 			hang: func() { r.must(r.Suspend()) }, heal: func() { r.must(r.Resume()) }})
-		for _, call := range slices.Sorted(maps.Keys(r.worst)) {
-			t.Logf("%s returned at most %v late", call, r.worst[call].Round(time.Millisecond))
-		}
 	})
 }
 
-// methods are the methods of a Store that take a context.
-var methods = []struct {
-	name string
-	run  func(context.Context, stores.Store) error
-}{
-	{"List", func(ctx context.Context, s stores.Store) error { _, err := s.List(ctx, "", "\x7f", all); return err }},
-	{"Read", func(ctx context.Context, s stores.Store) error { _, err := s.Read(ctx, node(1)); return err }},
-	{"Swap", func(ctx context.Context, s stores.Store) error { _, err := s.Swap(ctx, node(1), 0, nil); return err }},
-	{"Durability", func(ctx context.Context, s stores.Store) error {
+// calls are those of a Store that must end.
+func calls(s stores.Store) []operation {
+	return append(operations(s, absent(1)), operation{"Durability", func(ctx context.Context) error {
 		_, err := stores.CheckDurability(ctx, s)
 		return err
-	}},
-	// There are more than a pool has connections.
-	{"8 calls at once", func(ctx context.Context, s stores.Store) error {
+	}}, operation{"8 calls at once", func(ctx context.Context) error { // more than a pool has connections
 		errs := make([]error, 8)
 		var reading sync.WaitGroup
 		for i := range errs {
@@ -126,7 +114,7 @@ var methods = []struct {
 			return errors.New("one of them has succeeded")
 		}
 		return errors.Join(errs...)
-	}},
+	}})
 }
 
 // hangs is a run of TestHangs.
@@ -135,8 +123,7 @@ type hangs struct {
 	*testing.T
 
 	mu    sync.Mutex
-	worst map[string]time.Duration // by call: the longest time that it took after its context's end
-	addrs []string                 // of the servers that have hung
+	addrs []string // of the servers that have hung
 }
 
 // way is one way to hang.
@@ -145,7 +132,7 @@ type way struct {
 	open       string // the address for the URL
 	secure     bool   // with TLS
 	session    bool   // the server answers until hang is called
-	hang, heal func()
+	hang, heal func() // of a session
 }
 
 func (r *hangs) must(err error) {
@@ -156,7 +143,6 @@ func (r *hangs) must(err error) {
 
 // atOnce returns the ways in which a server hangs from the beginning.
 func (r *hangs) atOnce() []way {
-	nothing := func() {}
 	ways := []way{
 		{name: "says nothing", open: silent(r.T, nil)},
 		{name: "no answer to the ClientHello", open: silent(r.T, r.BeforeTLS), secure: true},
@@ -165,9 +151,6 @@ func (r *hangs) atOnce() []way {
 		ways = append(ways, way{name: "no answer to the SYN", open: addr})
 	} else {
 		r.Logf("left out: no answer to the SYN: %v", err)
-	}
-	for i := range ways {
-		ways[i].hang, ways[i].heal = nothing, nothing
 	}
 	return ways
 }
@@ -229,66 +212,70 @@ func (r *hangs) try(w way) {
 		url = r.TLS(w.open, fresh())
 	}
 	type user struct {
-		call string
+		operation
 		ends []ending // each call begins after the last one has given up
-		run  func(context.Context) error
 	}
 	var users []user
 	for i := range endings {
-		users = append(users, user{"Open", endings[i : i+1], func(ctx context.Context) error {
+		users = append(users, user{operation{"Open", func(ctx context.Context) error {
 			s, err := stores.Open(ctx, url)
 			if err == nil {
 				_ = s.Close()
 			}
 			return err
-		}})
+		}}, endings[i : i+1]})
 	}
 	var used []stores.Store
 	var idle, recovers stores.Store
 	if w.session {
 		idle, recovers = r.open(w, url), r.open(w, url)
-		for _, m := range methods {
-			s := r.open(w, url)
-			used = append(used, s)
-			users = append(users, user{m.name, endings, func(ctx context.Context) error { return m.run(ctx, s) }})
-		}
-		if idle == nil || recovers == nil || slices.Contains(used, nil) {
+		if idle == nil || recovers == nil {
 			return // the server does not answer at all
+		}
+		for i := range calls(idle) {
+			s := r.open(w, url)
+			if s == nil {
+				return
+			}
+			used = append(used, s)
+			users = append(users, user{calls(s)[i], endings})
 		}
 	}
 	r.mu.Lock()
 	r.addrs = append(r.addrs, w.open)
 	r.mu.Unlock()
-	w.hang()
-	var calls sync.WaitGroup
+	if w.session {
+		w.hang()
+	}
+	var calling sync.WaitGroup
 	for _, u := range users {
-		calls.Go(func() {
+		calling.Go(func() {
 			for _, ends := range u.ends {
 				var err error
 				for range chances {
 					ctx, cancel := ends.after(hangTime)
-					err = r.bounded(w, u.call, hangTime, func() error { return last(ctx, u.run) })
+					err = r.bounded(w, u.name, hangTime, func() error { return last(ctx, u.run) })
 					cancel()
 					if err == nil || errors.Is(err, ends.as) {
 						break
 					}
 				}
 				if !errors.Is(err, ends.as) {
-					r.Errorf("%s: %s: error %v, want one that wraps %q, %d times", w.name, u.call, err, ends.as, chances)
+					r.Errorf("%s: %s: error %v, want one that wraps %q, %d times", w.name, u.name, err, ends.as, chances)
 				}
 			}
 		})
 	}
 	if w.session {
-		calls.Go(func() { _ = r.bounded(w, "Close of an idle store", 0, idle.Close) })
+		calling.Go(func() { _ = r.bounded(w, "Close of an idle store", 0, idle.Close) })
 	}
-	calls.Wait()
+	calling.Wait()
 	for _, s := range used {
-		calls.Go(func() { _ = r.bounded(w, "Close", 0, s.Close) })
+		calling.Go(func() { _ = r.bounded(w, "Close", 0, s.Close) })
 	}
-	calls.Wait()
-	w.heal()
+	calling.Wait()
 	if w.session {
+		w.heal()
 		recovered(r.T, client{r.T, recovers}, node(1))
 		r.must(recovers.Close())
 	}
@@ -338,13 +325,9 @@ func (r *hangs) bounded(w way, call string, within time.Duration, run func() err
 		r.Errorf("%s: %s, which had %v, has not returned %v later", w.name, call, within, patience)
 		return nil
 	}
-	late := time.Since(begin) - within
-	if late > soon {
+	if late := time.Since(begin) - within; late > soon {
 		r.Errorf("%s: %s, which had %v, returned %v later: %v", w.name, call, within, late, err)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.worst[call] = max(r.worst[call], late)
 	return err
 }
 
@@ -372,4 +355,49 @@ func goroutinesOf(label string) (stacks []string) {
 		}
 	}
 	return stacks
+}
+
+// silent returns the address of a server that says nothing after before, which may be nil.
+// It lives until the test ends.
+func silent(t testing.TB, before func(net.Conn) error) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { _ = conn.Close() })
+			if before != nil {
+				go before(conn) //nolint:errcheck // the client has gone away
+			}
+		}
+	}()
+	return listener.Addr().String()
+}
+
+// full returns the address of a listener that answers no SYN, because its queue is full
+// and nothing is taken from it. It lives until the test ends.
+func full(t testing.TB) (string, error) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	if err := shorten(listener.(*net.TCPListener)); err != nil {
+		return "", err
+	}
+	for {
+		conn, err := net.DialTimeout("tcp", listener.Addr().String(), hangTime)
+		if err != nil {
+			return listener.Addr().String(), nil // it hangs
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+	}
 }

@@ -18,7 +18,7 @@ import (
 //
 // It is deterministic: it starts no goroutine, never sleeps, reads no clock, and draws
 // no random numbers: versions count up, for all cells together. Two runs with the same
-// calls are the same. An operation without faults takes less than a microsecond.
+// calls are the same.
 //
 // A Memory is safe for use by several goroutines at once, except that Before and
 // After are to be set before its first use.
@@ -61,14 +61,7 @@ const (
 )
 
 // String returns the name of the operation, such as "swap".
-func (k OpKind) String() string {
-	if int(k) < len(opNames) {
-		return opNames[k]
-	}
-	return fmt.Sprintf("OpKind(%d)", uint8(k))
-}
-
-var opNames = [...]string{"list", "read", "swap", "lock"}
+func (k OpKind) String() string { return [...]string{"list", "read", "swap", "lock"}[k] }
 
 // Fault is the fault of one operation on a [Memory].
 type Fault uint8
@@ -104,7 +97,7 @@ type cells struct {
 	mu       sync.Mutex
 	order    []stores.Cell // by key; the Value of each is never written to
 	versions uint64        // given to a value so far, to any cell
-	late     []Late
+	late     []Op
 	locks    map[string]*held
 }
 

@@ -42,15 +42,9 @@ func (m *Memory) taken() (Fault, error) {
 	return fault, nil
 }
 
-// Late is a write in flight: a Swap that was [Delayed].
-type Late struct {
-	Key     string
-	Version uint64 // the write takes effect only if the cell still has it
-	Value   []byte // not to be changed
-}
-
-// Late returns the writes in flight of all clients, the oldest first.
-func (m *Memory) Late() []Late {
+// Late returns the writes in flight of all clients, the oldest first: each is a Swap that was [Delayed], and
+// takes effect only if the cell still has its Version then.
+func (m *Memory) Late() []Op {
 	m.cells.mu.Lock()
 	defer m.cells.mu.Unlock()
 	return slices.Clone(m.cells.late)
@@ -71,12 +65,12 @@ func (m *Memory) Deliver(i int) bool {
 // i-th.
 func (m *Memory) Drop(i int) { m.take(i) }
 
-func (m *Memory) take(i int) (Late, bool) {
+func (m *Memory) take(i int) (Op, bool) {
 	c := m.cells
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if i < 0 || i >= len(c.late) {
-		return Late{}, false
+		return Op{}, false
 	}
 	late := c.late[i]
 	c.late = slices.Delete(c.late, i, i+1)
@@ -86,7 +80,8 @@ func (m *Memory) take(i int) (Late, bool) {
 func (c *cells) delay(op Op) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.late = append(c.late, Late{op.Key, op.Version, slices.Clone(op.Value)})
+	op.Value = slices.Clone(op.Value)
+	c.late = append(c.late, op)
 }
 
 // Snapshot copies all cells, and returns a function that puts them back, as a backup or
@@ -124,17 +119,12 @@ func (m LockingMemory) tryLock(ctx context.Context, key string) (unlock func(), 
 	if err != nil {
 		return nil, err
 	}
-	var mine *held
-	if fault == None {
-		mine, err = m.lock(key)
-	}
+	mine, err := m.lock(key)
 	if spoiled := m.end(ctx, op, fault); spoiled != nil {
+		m.cells.unlock(key, mine)
 		return nil, spoiled
 	}
-	if err != nil {
-		return nil, err
-	}
-	return func() { m.cells.unlock(key, mine) }, nil
+	return func() { m.cells.unlock(key, mine) }, err
 }
 
 // Crash frees every cell that this client has locked, as the end of its process
@@ -169,7 +159,7 @@ func (m *Memory) lock(key string) (*held, error) {
 func (c *cells) unlock(key string, lock *held) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.locks[key] == lock {
+	if lock != nil && c.locks[key] == lock {
 		delete(c.locks, key)
 	}
 }

@@ -32,6 +32,12 @@ func TestMemoryFaults(t *testing.T) {
 	assert.Equal(t, "third", string(m.Peek("node/7").Value))
 	assert.False(t, m.Deliver(0), "the version is another by now")
 	assert.Empty(t, m.Late())
+	restore, was := m.Snapshot(), m.Peek("node/7")
+	lost, err := m.Swap(ctx, was.Key, was.Version, nil)
+	require.NoError(t, err)
+	restore()
+	next, err := m.Swap(ctx, was.Key, was.Version, nil)
+	assert.True(t, err == nil && next > lost, "a version recurs: %d, %v", next, err)
 
 	_, err = m.Locking().Traits().TryLock(ctx, "node/7")
 	require.NoError(t, err)

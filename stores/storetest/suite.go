@@ -60,7 +60,6 @@ var checks = []struct {
 	{"context ended before", testEndedBefore},
 	{"context ends during", testEndsDuring},
 	{"locks", testLocks},
-	{"locks in a race", testLockRace},
 	{"closed", testClosed},
 }
 
@@ -76,15 +75,11 @@ type client struct {
 
 // pair returns two clients of the same new cells.
 func pair(t *testing.T, open opener) (client, client) {
-	t.Helper()
-	name := fresh()
-	return client{t, open(t, name)}, client{t, open(t, name)}
+	both := several(t, 2, open)
+	return both[0], both[1]
 }
 
-func one(t *testing.T, open opener) client {
-	t.Helper()
-	return client{t, open(t, fresh())}
-}
+func one(t *testing.T, open opener) client { return several(t, 1, open)[0] }
 
 func (c client) read(key string) stores.Cell {
 	c.t.Helper()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -197,12 +198,8 @@ var sortedKeys = []string{
 func testKeys(t *testing.T, open opener) {
 	a, b := pair(t, open)
 	want := make([]stores.Cell, len(sortedKeys))
-	for i := range sortedKeys {
-		at := i * 17 % len(sortedKeys) // in another order
-		if len(sortedKeys)%17 == 0 {
-			at = i
-		}
-		want[at] = a.swap(stores.Cell{Key: sortedKeys[at]}, "of "+sortedKeys[at])
+	for i, key := range slices.Backward(sortedKeys) {
+		want[i] = a.swap(stores.Cell{Key: key}, "of "+key)
 	}
 	for _, cell := range want {
 		b.holds(cell)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tickflake/tickflake/adapters/bwmarrin/snowflake"
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	flake "github.com/tickflake/tickflake/snowflake"
@@ -89,10 +90,10 @@ func TestLayouts(t *testing.T) {
 }
 
 // leased returns a node with the number 1 under a lease.
-func leased(t *testing.T, store stores.Store, options ...lease.Option) *snowflake.Node {
+func leased(t *testing.T, ctx context.Context, store stores.Store, options ...lease.Option) *snowflake.Node {
 	t.Helper()
 	options = append([]lease.Option{quiet, lease.WithLayout(snowflake.Layout()), lease.WithNode(1)}, options...)
-	keeper, err := lease.Claim(t.Context(), store, options...)
+	keeper, err := lease.Claim(ctx, store, options...)
 	require.NoError(t, err)
 	node, err := snowflake.NewLeasedNode(keeper)
 	require.NoError(t, err)
@@ -107,7 +108,7 @@ func TestBehindTheGrant(t *testing.T) {
 		store := storetest.NewMemory()
 		start := func(clock *clocktest.Virtual) *snowflake.Node {
 			clock.AutoAdvance(true) // a wait makes the time pass
-			return leased(t, store.Client(), lease.WithClock(clock), lease.WithPolling())
+			return leased(t, new(seam.Poller).In(t.Context()), store.Client(), lease.WithClock(clock))
 		}
 		start(clocktest.NewVirtual(noon))
 		clock := clocktest.NewVirtual(noon.Add(-back))
@@ -133,7 +134,7 @@ func TestGenerateWithoutGrant(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		store := storetest.NewMemory()
-		node := leased(t, store)
+		node := leased(t, t.Context(), store)
 		store.Fail(storetest.Unavailable, 1_000_000)
 		time.Sleep(time.Minute) // the grant ends
 		began := time.Now()
@@ -141,7 +142,7 @@ func TestGenerateWithoutGrant(t *testing.T) {
 		node.Generate()
 		assert.GreaterOrEqual(t, time.Since(began), time.Minute)
 
-		other := leased(t, store.Client()) // takes the number over
+		other := leased(t, t.Context(), store.Client()) // takes the number over
 		time.Sleep(2 * time.Minute)
 		other.Generate()
 		err := failure(node)

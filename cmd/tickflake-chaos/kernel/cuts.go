@@ -1,7 +1,6 @@
 package kernel
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +15,7 @@ import (
 )
 
 const (
-	defaultCuts = 3
+	cuts = 3 // per file system
 	// imagesPerCut is how many further instants of each machine's life have a power cut.
 	imagesPerCut = 7
 	// cutSize is more than the least size of xfs. The image has holes.
@@ -48,7 +47,7 @@ type cutter struct {
 	lost   int // writes of pages
 }
 
-func cutPower(ctx context.Context, b *bench, f guest.Fault, kind string, deaf bool) (out outcome, err error) {
+func cutPower(ctx context.Context, b *bench, f guest.Fault, kind string, cuts int, deaf bool) (out outcome, err error) {
 	dir, err := os.MkdirTemp(b.dir, f.Name)
 	if err != nil {
 		return out, err
@@ -57,7 +56,6 @@ func cutPower(ctx context.Context, b *bench, f guest.Fault, kind string, deaf bo
 	if err := format(ctx, c.image(0), kind, cutSize); err != nil {
 		return out, err
 	}
-	cuts := cmp.Or(b.o.Cuts, defaultCuts)
 	for life := 0; life <= cuts && err == nil && len(c.broken) == 0; life++ {
 		if err = c.live(ctx, life < cuts); err != nil {
 			err = fmt.Errorf("in life %d: %w", life+1, err)

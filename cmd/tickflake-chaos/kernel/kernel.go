@@ -84,17 +84,13 @@ const (
 type Options struct {
 	Faults   []string // names; empty: all
 	Subjects []string // names; empty: all that are not mutants
-	Groups   []Group  // empty: all but mutants
 	// Program is the path of a program for Linux that prints one ID per line: it is the
 	// only subject, and is started, killed and started again as the fault says.
-	Program string
-	Args    []string // of Program
-	Ordered bool     // the IDs of one process of Program must ascend
-	Cuts    int      // power cuts per file system; 0: 3
-	Kills   int      // of the fault that kills, and copies of those with VMClock; 0: 100, and 6
-	Seed    uint64
-	// Parallel is how many machines run at a time; 0: one per two processors, at least one.
-	Parallel int
+	Program  string
+	Args     []string // of Program
+	Ordered  bool     // the IDs of one process of Program must ascend
+	Kills    int      // of the fault that kills, and copies of those with VMClock; 0: 100, and 6
+	Seed     uint64
 	Progress func(fault, text string) // called from one goroutine at a time; may be nil
 	Kernel   Kernel                   // from Find
 }

@@ -231,9 +231,9 @@ func TestPowerCutsOfDeafDisk(t *testing.T) {
 	needsMachine(t, Find)
 	found, err := Find()
 	require.NoError(t, err)
-	b := &bench{o: Options{Seed: 3, Cuts: 5, Kernel: found, Progress: func(f, s string) { t.Log(f, s) }}, dir: t.TempDir()}
+	b := &bench{o: Options{Seed: 3, Kernel: found, Progress: func(f, s string) { t.Log(f, s) }}, dir: t.TempDir()}
 	fault := Faults()[slices.IndexFunc(Faults(), func(f Fault) bool { return f.Name == powercut.Prefix+"ext4" })]
-	out, err := cutPower(t.Context(), b, fault, "ext4", true)
+	out, err := cutPower(t.Context(), b, fault, "ext4", 5, true)
 	require.NoError(t, err)
 	assert.NotEmpty(t, out.rows[0].Broken)
 	t.Log(out.rows[0].Broken)

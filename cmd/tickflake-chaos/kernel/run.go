@@ -77,10 +77,6 @@ func Run(ctx context.Context, o Options) (report Report, err error) {
 		return report, err
 	}
 	defer b.stores.Close()
-	n := o.Parallel
-	if n <= 0 {
-		n = max(1, runtime.NumCPU()/2)
-	}
 	// Those that can share a machine come one after the other.
 	todo := make(chan *job, len(b.jobs))
 	for _, j := range slices.SortedStableFunc(slices.Values(b.jobs), func(a, b *job) int { return cmp.Compare(needs(a.fault), needs(b.fault)) }) {
@@ -88,7 +84,7 @@ func Run(ctx context.Context, o Options) (report Report, err error) {
 	}
 	close(todo)
 	var workers sync.WaitGroup
-	for range n {
+	for range max(1, runtime.NumCPU()/2) { // a machine has two processors
 		workers.Go(func() { b.work(ctx, todo) })
 	}
 	workers.Wait()
@@ -133,9 +129,7 @@ func (b *bench) choose() error {
 		b.subjects = []subject.Subject{{Name: guest.Program, Group: Program, Ordered: b.o.Ordered, Restarts: true, Bound: -1, How: b.o.Program}}
 		return err
 	}
-	b.subjects, err = chosen("subject", subject.All(), b.o.Subjects, func(s subject.Subject) string { return s.Name }, func(s subject.Subject) bool {
-		return slices.Contains(b.o.Groups, s.Group) || len(b.o.Groups) == 0 && s.Group != Mutants
-	})
+	b.subjects, err = chosen("subject", subject.All(), b.o.Subjects, func(s subject.Subject) string { return s.Name }, func(s subject.Subject) bool { return s.Group != Mutants })
 	return err
 }
 
@@ -164,7 +158,7 @@ func (b *bench) work(ctx context.Context, todo <-chan *job) {
 		}
 		if kind := j.fault.CutsPower; kind != "" {
 			end() // no more machines than workers
-			j.out, j.err = cutPower(ctx, b, j.fault, kind, false)
+			j.out, j.err = cutPower(ctx, b, j.fault, kind, cuts, false)
 			continue
 		}
 		if key := needs(j.fault); key == "" || key != up {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"database/sql"
 	"strings"
-	"time"
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/snowflake"
@@ -56,27 +55,4 @@ func ImportPostgreSQL(ctx context.Context, db *sql.DB, gen *generator.Generator,
 	_, err := db.ExecContext(ctx, "INSERT INTO orders (id, customer) SELECT * FROM unnest($1::bigint[], $2::text[])",
 		ids, customers)
 	return ids, err
-}
-
-// Between returns the orders that were issued in [from, to), in order of time.
-func Between(ctx context.Context, db *sql.DB, layout snowflake.Layout, from, to time.Time) ([]Order, error) {
-	lo, hi, err := layout.Between(from, to)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := db.QueryContext(ctx,
-		"SELECT id, customer, replaces FROM orders WHERE id BETWEEN ? AND ? ORDER BY id", lo, hi)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }()
-	var orders []Order
-	for rows.Next() {
-		var order Order
-		if err := rows.Scan(&order.ID, &order.Customer, &order.Replaces); err != nil {
-			return nil, err
-		}
-		orders = append(orders, order)
-	}
-	return orders, rows.Err()
 }

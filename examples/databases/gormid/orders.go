@@ -1,18 +1,34 @@
+// Package gormid stores orders with GORM, which takes their primary keys from tickflake.
 package gormid
 
 import (
-	"context"
-	"time"
-
 	"gorm.io/gorm"
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-// Order is a model: its own primary key and those of its lines are set on Create.
+// IDs issues the primary keys. Set it before the first row is created.
+var IDs *generator.Generator
+
+// Key is the primary key of a model that embeds it. A row whose ID is set keeps it, so a transaction that is tried
+// again with the same struct makes the same row. Without autoIncrement:false GORM creates a column that counts.
+type Key struct {
+	ID snowflake.ID `gorm:"primaryKey;autoIncrement:false"`
+}
+
+// BeforeCreate is the hook that GORM calls for each row, also in a batch and for associations, but not for a map. It is
+// within the transaction, which is open while the generator waits: bound that by the context.
+func (k *Key) BeforeCreate(tx *gorm.DB) (err error) {
+	if k.ID == 0 {
+		k.ID, err = IDs.NextContext(tx.Statement.Context)
+	}
+	return err
+}
+
+// Order is a model.
 type Order struct {
-	ID       snowflake.ID `gorm:"primaryKey;autoIncrement:false"`
+	Key
 	Customer string
 	Replaces *snowflake.ID
 	Lines    []Line
@@ -20,25 +36,7 @@ type Order struct {
 
 // Line is a line of an order.
 type Line struct {
-	ID      snowflake.ID `gorm:"primaryKey;autoIncrement:false"`
+	Key
 	OrderID snowflake.ID
 	Article string
-}
-
-// Open opens a database whose rows get their primary keys from a generator.
-func Open(dialect gorm.Dialector, gen *generator.Generator, opts ...gorm.Option) (*gorm.DB, error) {
-	db, err := gorm.Open(dialect, opts...)
-	if err != nil {
-		return nil, err
-	}
-	return db, db.Use(New(gen))
-}
-
-// Between returns the orders that were issued in [from, to), in order of time.
-func Between(ctx context.Context, db *gorm.DB, layout snowflake.Layout, from, to time.Time) ([]Order, error) {
-	lo, hi, err := layout.Between(from, to)
-	if err != nil {
-		return nil, err
-	}
-	return gorm.G[Order](db).Where("id BETWEEN ? AND ?", lo, hi).Order("id").Find(ctx)
 }

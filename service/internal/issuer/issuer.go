@@ -32,9 +32,10 @@ type Config struct {
 	Clients   []*Client            // empty: anybody may do anything
 	// Rule returns the definition of a sequence that is created when it is first asked for, or nil. Nil: there is none.
 	Rule      func(name string) *sequence.Definition
-	Strategy  string    // of the generator, as text
-	StoreName string    // of the generator, as text without a password
-	Observer  *Observer // counts and logs the requests; by default one that logs nothing
+	Strategy  string       // of the generator, as text
+	StoreName string       // of the generator, as text without a password
+	Logger    *slog.Logger // nil: nothing is logged
+	AccessLog int64        // one request in so many is logged; 0: none but refused ones
 
 	// Opened is called with each sequence that is opened, and the function that it returns
 	// when the sequence is dropped or closed. Nil: nothing is called.
@@ -88,10 +89,10 @@ type Issuer struct {
 func New(c Config) *Issuer {
 	c.IdleTimeout, c.ReadTimeout = cmp.Or(c.IdleTimeout, time.Hour), cmp.Or(c.ReadTimeout, 10*time.Second)
 	c.MaxStreams, c.Sequences = cmp.Or(c.MaxStreams, 16_384), slices.Clip(c.Sequences)
-	if c.Observer == nil {
-		c.Observer = NewObserver(slog.New(slog.DiscardHandler), 0)
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	i := &Issuer{Observer: c.Observer, config: c, layout: c.Generator.Layout(), timeout: &timeoutError{c.Timeout}, sequences: make(map[string]*entry), open: make(map[*Client]int), leaving: make(map[*entry]bool)}
+	i := &Issuer{Observer: NewObserver(c.Logger, c.AccessLog), config: c, layout: c.Generator.Layout(), timeout: &timeoutError{c.Timeout}, sequences: make(map[string]*entry), open: make(map[*Client]int), leaving: make(map[*entry]bool)}
 	i.ctx, i.cancel = context.WithCancel(context.Background())
 	i.access.Store(&access{})
 	if i.SetClients(c.Clients); len(c.Clients) == 0 {

@@ -110,13 +110,12 @@ func newServer(t testing.TB, change func(*issuer.Config, *Options)) *service {
 	require.NoError(t, sequence.Create(t.Context(), store, "bills", sequence.Definition{Start: 1, Period: sequence.Yearly}))
 	c := issuer.Config{
 		Generator: g, Store: store, Strategy: "wait up to 1s", StoreName: "memory", Sequences: []sequence.Option{sequence.WithLogger(slog.New(slog.DiscardHandler))},
-		MaxBatch: 10_000, MaxAfter: 10 * time.Millisecond, MaxNumbers: 1_000_000, MaxSequences: 10, Timeout: time.Minute, UseWithin: time.Second,
+		MaxBatch: 10_000, MaxAfter: 10 * time.Millisecond, MaxNumbers: 1_000_000, MaxSequences: 10, Timeout: time.Minute, UseWithin: time.Second, Logger: slog.New(slog.NewTextHandler(log, nil)), AccessLog: 1,
 	}
-	o := Options{Logger: slog.New(slog.NewTextHandler(log, nil)), Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "up 1\n") })}
+	o := Options{Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "up 1\n") })}
 	if change != nil {
 		change(&c, &o)
 	}
-	c.Observer = issuer.NewObserver(o.Logger, 1)
 	i := issuer.New(c)
 	t.Cleanup(func() { assert.NoError(t, i.Close(context.Background())) })
 	return &service{New(i, o), log}

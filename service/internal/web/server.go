@@ -18,7 +18,6 @@ type Options struct {
 	Probes  bool         // serve probes alone, without TLS
 	Hosts   []string     // names of the server beside addresses and localhost
 	Metrics http.Handler // answers GET /metrics; nil: there is no such path
-	Logger  *slog.Logger // for bugs, and at level debug for broken connections
 }
 
 const (
@@ -33,7 +32,7 @@ type peerKey struct{}
 type Server struct {
 	issuer   *issuer.Issuer
 	options  Options
-	log      *slog.Logger
+	log      *slog.Logger // for bugs, and at level debug for broken connections
 	protocol issuer.Protocol
 	tls      bool
 
@@ -47,7 +46,7 @@ type Server struct {
 func New(i *issuer.Issuer, options Options) *Server {
 	config := i.Config()
 	s := &Server{
-		issuer: i, options: options, log: options.Logger, protocol: issuer.HTTP, tls: config.TLS != nil,
+		issuer: i, options: options, log: config.Logger, protocol: issuer.HTTP, tls: config.TLS != nil,
 		hosts: map[string]bool{"localhost": true},
 		mux:   http.NewServeMux(),
 		began: time.Now(),

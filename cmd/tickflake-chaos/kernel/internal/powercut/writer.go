@@ -135,11 +135,9 @@ func Write(ctx context.Context, dir string, writer int, tell func(Fact)) error {
 }
 
 func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-	case <-timer.C:
+	case <-time.After(d):
 	}
 }
 
