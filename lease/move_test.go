@@ -70,6 +70,7 @@ func TestEnd(t *testing.T) {
 		"what a list shows is read":          "found 0 0 bits:0; end 0 0 new; client c; fate c read:node away; end 0 0 new c = store",
 		"names for which there is no room":   "found 0 7 bits:3; end 7 7 " + long + "; end 6 6 " + long + "; end 5 5 " + long + "; end 4 4 " + long + "; end 7 7 new = moved; end 7 7 " + long,
 		"a listed write is undone":           "claim k bits:0; snapshot held; end 0 0 new; client c; on c read:node { back held }; end 0 0 new c; holding 0 moved 30s",
+		"those that are held come last":      "claim k bits:1 pin:0; client c; fate c swap:node away 99+1; end 0 1 new c = store '1 of 2 node numbers have left'; holding 0 held; end 0 1 new",
 		"it is cut off, and another name":    "found 0 1 bits:1; client c; fate c swap:node away; end 0 1 new c = store; end 0 1 elsewhere = moved 'to new'; end 0 1 new",
 		"it is cut off, and has a floor":     "found 0 1 bits:1 floor:1h; client c; fate c swap:node away; end 0 1 new c = store; end 0 1 new; later 0 1 floor:1h0m0s; holding 1 moved 1h0m0s",
 		"a reservation is late":              "found 0 0 bits:0; client c; on c read:node { end 0 0 new }; reserve 0 0 1h bits:0 c = moved 'was moved to new'; holding 0 moved",

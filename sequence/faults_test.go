@@ -165,7 +165,7 @@ func TestWentBack(t *testing.T) {
 			d := sequence.Definition{Start: 1, Mode: mode, MinStep: 10, MaxStep: 10}
 			empty := store.Snapshot()
 			forgotten := open(t, store, d)
-			nextN(t, forgotten, 100)
+			nextN(t, forgotten, 1000) // more than any later sequence, so that no mark covers them, but the raised next number
 			synctest.Wait()
 			empty()
 			a, b, late := open(t, store, d), open(t, store, d), open(t, store, d)

@@ -203,6 +203,19 @@ func TestPeriodsLimits(t *testing.T) {
 	assert.EqualValues(t, 18, must(sequence.Inspect(ctx, store, "orders.2015")).Next, "Restored gave the segment from 2 on up")
 	assert.ErrorIs(t, second(p.Next(ctx, year(2015))), sequence.ErrClosed)
 	assert.NoError(t, p.Close())
+
+	p = openPeriods(t, store)
+	take(2015)
+	closeOnce := sync.OnceFunc(func() { assert.NoError(t, p.Close()) })
+	store.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
+		if op.Key == "seq/orders.2016" {
+			closeOnce()
+		}
+		return storetest.None
+	}
+	for range 2 {
+		assert.ErrorIs(t, second(p.Next(ctx, year(2016))), sequence.ErrClosed, "it is closed while it opens a period, and stays so")
+	}
 }
 
 // TestPeriodsConcurrently has callers around New Year, and others of more years than are open at once: no
