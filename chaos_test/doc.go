@@ -10,9 +10,6 @@
 // lease/leasetest (a store, and the generator under a lease). The docs say how to put a
 // generator of your own through it.
 //
-// The folder sequences has the tests of counted sequences, and the folder service those of the
-// service.
-//
 //	go test ./chaos_test
 //	go test ./chaos_test -run 'F5/borrow'
 //	go test ./chaos_test -run 'F5/borrow/raw' -v

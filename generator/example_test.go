@@ -79,9 +79,13 @@ func ExampleOpen() {
 // Twitter's layout, on datacenter 11, worker 26, for a service that would rather
 // run up to a second ahead of the clock than wait.
 func ExampleNew() {
+	node, err := snowflake.Twitter().Node(11, 26)
+	if err != nil {
+		log.Fatal(err)
+	}
 	gen, err := generator.New(
 		generator.WithLayout(snowflake.Twitter()),
-		generator.WithNodeParts(11, 26),
+		generator.WithNode(node),
 		generator.WithStrategy(strategies.Chain(
 			strategies.BorrowUpTo(time.Second),
 			strategies.WaitUpTo(5*time.Second),

@@ -115,7 +115,7 @@ func New(opts ...Option) (*Generator, error) {
 		return nil, err
 	case len(c.leaseOptions) > 0:
 		return nil, &stores.OptionError{Option: "WithLeaseOptions", Err: errors.New("it is for Open, which claims: give the options to lease.Claim")}
-	case !c.leased && c.option == "" && c.window == nil:
+	case !c.leased && !c.pinned && c.window == nil:
 		return nil, &stores.OptionError{Option: "New", Err: errNoNode}
 	}
 	return newGenerator(c)

@@ -17,13 +17,6 @@ import (
 	"github.com/tickflake/tickflake/strategies"
 )
 
-func TestNodeParts(t *testing.T) {
-	g := newGenerator(t, generator.WithLayout(snowflake.Twitter()), generator.WithNodeParts(11, 26))
-	assert.EqualValues(t, 378, g.Node())
-	g = newGenerator(t, generator.WithLayout(snowflake.Twitter()), generator.WithNodeParts(11, 26), generator.WithNode(5))
-	assert.EqualValues(t, 5, g.Node(), "the last option holds")
-}
-
 // What the caller does to its layout later is nothing to the generator.
 func TestLayoutIsCopied(t *testing.T) {
 	l := snowflake.Twitter()
@@ -53,7 +46,6 @@ func TestNewRefuses(t *testing.T) {
 	}{
 		"node too large":       {[]generator.Option{generator.WithNode(1024)}, "WithNode", []string{"1024", "1023"}, is(snowflake.ErrRange)},
 		"node negative":        {[]generator.Option{generator.WithNode(-1)}, "WithNode", []string{"-1", "1023"}, is(snowflake.ErrRange)},
-		"parts too few":        {[]generator.Option{generator.WithLayout(snowflake.Twitter()), generator.WithNodeParts(3)}, "WithNodeParts", []string{"1", "2"}, nil},
 		"zero layout":          {[]generator.Option{generator.WithLayout(snowflake.Layout{})}, "WithLayout", []string{"epoch"}, is(snowflake.ErrLayout)},
 		"epoch in the future":  {[]generator.Option{layout(func(l *snowflake.Layout) { l.Epoch = noon.Add(time.Hour) }), at(noon)}, "WithLayout", []string{"2026-06-01T13:00:00Z", "2026-06-01T12:00:00Z"}, is(snowflake.ErrLayout)},
 		"clock before epoch":   {[]generator.Option{at(time.Unix(0, 0))}, "WithLayout", []string{"2025-01-01", "1970-01-01"}, is(snowflake.ErrLayout)},

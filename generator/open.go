@@ -50,7 +50,7 @@ func Open(ctx context.Context, url string, opts ...Option) (*Generator, error) {
 		return nil, join(err, store.Close())
 	}
 	c.lease, c.leased, c.leaseOptions = keeper, true, nil
-	c.option, c.parts, c.ownLayout, c.ownClock = "", nil, false, false
+	c.pinned, c.ownLayout, c.ownClock = false, false, false
 	g, err := newGenerator(c)
 	if err != nil {
 		return nil, join(err, join(keeper.CloseContext(ctx), store.Close()))
@@ -73,7 +73,7 @@ func (c *config) claimOptions() ([]lease.Option, error) {
 		return nil, err
 	}
 	options := []lease.Option{lease.WithLayout(c.layout), lease.WithClock(c.clock)}
-	if c.option != "" {
+	if c.pinned {
 		options = append(options, lease.WithNode(checked.node))
 	}
 	return append(options, c.leaseOptions...), nil

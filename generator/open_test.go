@@ -117,7 +117,7 @@ func TestOpenPassesOptions(t *testing.T) {
 	register()
 	clock := monoclock.New()
 	g, err := generator.Open(t.Context(), "opentest://", generator.WithClock(clock), generator.WithLayout(snowflake.Twitter()),
-		generator.WithNodeParts(11, 26), generator.WithLeaseOptions(lease.WithWindow(time.Hour)))
+		generator.WithNode(378), generator.WithLeaseOptions(lease.WithWindow(time.Hour)))
 	require.NoError(t, err)
 	defer g.Close()
 	assert.EqualValues(t, 378, g.Node())
@@ -132,11 +132,10 @@ func TestLeaseOptions(t *testing.T) {
 	other := snowflake.Default()
 	other.SequenceBits = 3
 	for option, opts := range map[string][]generator.Option{
-		"WithClock":     {generator.WithLease(k), generator.WithClock(newHandClock())},
-		"WithNode":      {generator.WithLease(k), generator.WithNode(1)},
-		"WithNodeParts": {generator.WithNodeParts(1), generator.WithLease(k)},
-		"WithLayout":    {generator.WithLease(k), generator.WithLayout(other)},
-		"WithLease":     {generator.WithLease(nil)},
+		"WithClock":  {generator.WithLease(k), generator.WithClock(newHandClock())},
+		"WithNode":   {generator.WithLease(k), generator.WithNode(1)},
+		"WithLayout": {generator.WithLease(k), generator.WithLayout(other)},
+		"WithLease":  {generator.WithLease(nil)},
 	} {
 		_, err := generator.New(opts...)
 		var config *stores.OptionError

@@ -29,8 +29,7 @@ type config struct {
 	below    uint64 // of start
 
 	node   int64
-	parts  []int64 // WithNodeParts, or nil
-	option string  // the option that gave the node number, or empty
+	pinned bool // WithNode was given
 
 	floors []snowflake.ID // WithFloor, or none
 	begin  uint64         // the first tick above the floor
@@ -47,7 +46,8 @@ func WithLayout(l snowflake.Layout) Option {
 	return func(c *config) { c.layout, c.ownLayout = l.Clone(), true }
 }
 
-// WithNode sets the node number, from 0 to the layout's largest.
+// WithNode sets the node number, from 0 to the layout's largest. [snowflake.Layout.Node] composes it of its parts, as of
+// datacenter and worker.
 //
 // In [New] it is a promise of the caller: no other process uses the number at the same
 // time, and a process that starts with it has a clock later than the last ID of
@@ -58,14 +58,7 @@ func WithLayout(l snowflake.Layout) Option {
 //
 // In [Open] it pins the number that is claimed, and no ID repeats: see [lease.WithNode].
 func WithNode(n int64) Option {
-	return func(c *config) { c.node, c.parts, c.option = n, nil, "WithNode" }
-}
-
-// WithNodeParts sets the node number by its parts, high bits first, for layouts
-// that name them: WithNodeParts(datacenter, worker) for [snowflake.Twitter]. In all
-// else it is [WithNode].
-func WithNodeParts(parts ...int64) Option {
-	return func(c *config) { c.parts, c.option = append([]int64{}, parts...), "WithNodeParts" }
+	return func(c *config) { c.node, c.pinned = n, true }
 }
 
 // WithClock sets the clock. The default is [monoclock.New], once for each number of [WithNode]. With this
@@ -153,8 +146,8 @@ func (c *config) check() (time.Time, error) {
 		return fail("WithSequenceStart", err)
 	}
 	c.below = below
-	if option, err := c.resolveNode(); err != nil {
-		return fail(option, err)
+	if err := c.layout.CheckNode(c.node); err != nil {
+		return fail("WithNode", err)
 	}
 	if err := c.resolveFloor(now); err != nil {
 		return fail("WithFloor", err)
@@ -180,27 +173,14 @@ func (c *config) resolveFloor(now time.Time) error {
 // errNoNode says that no option gives the node number.
 var errNoNode = errors.New("no node number: call generator.Open with a directory or a store's URL, which claims one; or give WithLease; or, in a program that runs once and alone, WithNode(0)")
 
-// resolveNode sets the node number, or returns the option that is wrong.
-func (c *config) resolveNode() (option string, err error) {
-	if c.parts != nil {
-		if c.node, err = c.layout.Node(c.parts...); err != nil {
-			return c.option, err
-		}
-	}
-	if err := c.layout.CheckNode(c.node); err != nil {
-		return c.option, err
-	}
-	return "", nil
-}
-
 // adopt takes the layout and the clock of the lease, or returns the option that
 // contradicts the lease.
 func (c *config) adopt() (option string, err error) {
 	if c.lease == nil {
 		return "WithLease", fmt.Errorf("lease %w: give the keeper that lease.Claim returns", errNil)
 	}
-	if c.option != "" {
-		return c.option, errors.New("the lease grants the node number: leave the option out, or choose the number where the lease is claimed")
+	if c.pinned {
+		return "WithNode", errors.New("the lease grants the node number: leave the option out, or choose the number where the lease is claimed")
 	}
 	layout := c.lease.Layout()
 	if c.ownLayout && layout.String() != c.layout.String() {

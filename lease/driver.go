@@ -95,8 +95,14 @@ func pick(name string) uint64 {
 func (d *driver) kind(op grant.Op) (drive.Kind, error) {
 	d.unlock(d.machine.Keeps)
 	switch {
+	case op.Why == grant.Full:
+		return drive.None, d.full()
+	case op.Why == grant.EndOfTime:
+		return drive.None, fmt.Errorf("%w: it ends at %s: set the clock right, or move to a layout with larger IDs, or to a new table", ErrEndOfTime, d.layout.End().Format(time.RFC3339))
+	case op.Why == grant.Over:
+		return drive.None, d.lost
 	case op.Kind == grant.None:
-		return drive.None, d.idle(op.Why)
+		return drive.None, nil
 	case d.landed && !d.closed: // a write of unknown outcome has landed: the next step may extend it
 		return drive.None, nil
 	case op.Kind == grant.Swap:
@@ -108,29 +114,13 @@ func (d *driver) kind(op grant.Op) (drive.Kind, error) {
 	return drive.Ask, nil
 }
 
-// idle returns why there is nothing to do, or nil.
-func (d *driver) idle(why grant.Why) error {
-	switch why {
-	case grant.Full:
-		return d.full()
-	case grant.EndOfTime:
-		return d.endOfTime()
-	case grant.Over:
-		return d.lost
-	}
-	return nil
-}
-
 // Do carries the operation out.
 func (d *driver) Do(ctx context.Context) (failed error) {
 	op, r := d.op, &d.result
 	*r = grant.Result{}
-	var err error
-	if op.Why == grant.First && !d.created {
-		err = d.checkClock(ctx)
-	}
-	if err == nil {
-		err = d.call(ctx, op, r)
+	err := d.call(ctx, op, r)
+	if op.Why == grant.First && err == nil {
+		err = d.checkFirst(ctx, op, r)
 	}
 	if d.machine.Held().Version == 0 {
 		d.sight(&r.Cell)
@@ -203,6 +193,20 @@ func statusOf(err error) (s grant.Status, failed error) {
 		return grant.Damaged, nil
 	}
 	return grant.Failed, err
+}
+
+// checkFirst compares our clock with those of the fleet, by the first cells that a claim has read. It
+// reads them again if it had to wait.
+func (d *driver) checkFirst(ctx context.Context, op grant.Op, r *grant.Result) error {
+	cells := r.Cells
+	if op.Kind == grant.Read {
+		cells = []grant.Cell{r.Cell}
+	}
+	waited, err := d.checkClock(ctx, cells, !d.created && max(op.N, 1) < d.numbers())
+	if err == nil && waited {
+		err = d.call(ctx, op, r)
+	}
+	return err
 }
 
 // apply acts on an event.
@@ -396,8 +400,4 @@ func (d *driver) full() error {
 		e.Soonest = d.time(sought.Soonest)
 	}
 	return e
-}
-
-func (k *Keeper) endOfTime() error {
-	return fmt.Errorf("%w: it ends at %s: set the clock right, or move to a layout with larger IDs, or to a new table", ErrEndOfTime, k.layout.End().Format(time.RFC3339))
 }

@@ -58,6 +58,7 @@ func TestEnd(t *testing.T) {
 		"all are reserved":   "reserve 0 1 1h bits:1; end 0 1 new; later 0 1 0:1h0m0s 1:1h0m0s",
 		"the end of time":    "claim k bits:0; write 0 '" + fmt.Sprintf(`{"format":1,"limit":%d,"write":"w","layout":"%s"}`, uint64(1)<<smallLayout(0).TimeBits, smallLayout(0)) + "'; end 0 0 new = '1 of 1'",
 		"a floor of its own": "found 0 1 bits:1 floor:1h; end 0 1 new; later 0 1 floor:1h0m0s; holding 1 moved 1h0m0s",
+		"in two lists":       "claim k bits:13 pin:5000; end 0 8191 new; later 0 8191 floor:30s; holding 4095 moved; holding 4096 moved; holding 5000 moved 30s; holding 8191 moved",
 		"no fleet":           "end 0 0 new = never-claimed",
 
 		"another is faster": `claim k bits:2; client fast; fate fast swap:node away

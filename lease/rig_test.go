@@ -269,7 +269,7 @@ func small(nodeBits int) lease.Option { return lease.WithLayout(smallLayout(node
 
 func smallLayout(nodeBits int) snowflake.Layout {
 	l := snowflake.Default()
-	l.NodeBits, l.Name, l.Parts = nodeBits, "", nil
+	l.NodeBits, l.SequenceBits, l.Name, l.Parts = nodeBits, min(12, 22-nodeBits), "", nil
 	return l
 }
 

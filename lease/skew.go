@@ -13,9 +13,9 @@ import (
 	"github.com/tickflake/tickflake/internal/span"
 )
 
-// This file compares our clock with the clocks of the others, by a sample of the cells: a
-// holder keeps its limit between two thirds and a whole of its window ahead of its clock.
-// Nothing of the protocol depends on it.
+// This file compares our clock with the clocks of the others, by the cells that the
+// rounds of the protocol have read: a holder keeps its limit between two thirds and a
+// whole of its window ahead of its clock. Nothing of the protocol depends on it.
 //
 // A crash, of one process or of the whole fleet, may leave a limit that is far from all
 // clocks. Living processes write again within a third of their window, so only cells that
@@ -35,20 +35,27 @@ const (
 // written again.
 type doubt struct {
 	versions map[int64]uint64 // of the cells at the claim; nil if there is no doubt
+	from, to string           // the range of their keys
 	due      time.Duration    // when all living holders should have written again, in elapsed time
 	again    time.Duration    // the time from one look to the next
 	asked    int
 }
 
-// checkClock compares our clock with the fleet's before a claim. The error is that of the store, or of a strict
-// first claim.
-func (k *Keeper) checkClock(ctx context.Context) error {
+// checkClock compares our clock with the fleet's by the cells that a claim has read, or, if
+// these are too few, by a sample of all cells. The error is that of a strict first
+// claim. waited says that it had to wait, so the cells are old.
+func (k *Keeper) checkClock(ctx context.Context, cells []grant.Cell, others bool) (waited bool, err error) {
 	k.doubts = doubt{}
-	theirs, err := k.living(ctx, nil)
-	if err != nil {
-		return err
+	d := doubt{from: cell.NodesFrom, to: cell.NodesTo, versions: map[int64]uint64{}}
+	theirs := k.living(nil, cells)
+	if n := len(cells); len(theirs) >= leastFleet {
+		d.from, d.to = cell.NodeKey(cells[0].Node), cell.NodeKey(cells[n-1].Node)+"\x00"
+	} else if others && int64(n) < k.numbers() {
+		if cells, err = k.list(ctx, d.from, d.to, sampled); err != nil {
+			return false, err
+		}
+		theirs = k.living(nil, cells)
 	}
-	d := doubt{versions: map[int64]uint64{}}
 	for _, c := range theirs {
 		d.versions[c.Node] = c.Version
 	}
@@ -58,10 +65,10 @@ func (k *Keeper) checkClock(ctx context.Context) error {
 		select {
 		case <-k.after(k.period / 2):
 		case <-ctx.Done():
-			return fmt.Errorf("%w: no time to see whether the others live: %w", drive.ContextError(ctx), k.skewError(skew, nodes))
+			return false, fmt.Errorf("%w: no time to see whether the others live: %w", drive.ContextError(ctx), k.skewError(skew, nodes))
 		}
 		_, err = k.look(ctx, d)
-		return err
+		return true, err
 	}
 	if skew.Abs() > k.span(0, k.config.window)/3 {
 		d.again = k.span(0, k.longestOf(theirs)) / 3
@@ -69,16 +76,17 @@ func (k *Keeper) checkClock(ctx context.Context) error {
 		k.doubts, skew = d, 0
 	}
 	k.setSkew(skew)
-	return nil
+	return false, nil
 }
 
 // look compares our clock with those of the holders that have written since a doubt began. The error is
 // that of the store, or that of a skew beyond the limit.
 func (k *Keeper) look(ctx context.Context, d doubt) (some bool, err error) {
-	living, err := k.living(ctx, d.versions)
+	cells, err := k.list(ctx, d.from, d.to, sampled)
 	if err != nil {
 		return false, err
 	}
+	living := k.living(d.versions, cells)
 	skew, nodes := k.skewOf(living)
 	k.setSkew(skew)
 	if k.far(skew, living) {
@@ -113,15 +121,15 @@ func (k *Keeper) settle(ctx context.Context) {
 	}
 }
 
-// living returns cells that show the clocks of other processes, and were written since they had these versions.
-func (k *Keeper) living(ctx context.Context, versions map[int64]uint64) (living []grant.Cell, err error) {
-	cells, err := k.list(ctx, cell.NodesFrom, cell.NodesTo, sampled)
+// living returns the cells that show the clocks of other processes, and were written since they had these
+// versions.
+func (k *Keeper) living(versions map[int64]uint64, cells []grant.Cell) (living []grant.Cell) {
 	for _, c := range cells {
 		if r := c.Record; r.Holder != "" && r.Holder != k.machine.Token() && r.Limit < k.end() && c.Node != k.node && c.Version != versions[c.Node] {
 			living = append(living, c)
 		}
 	}
-	return living, err
+	return living
 }
 
 // longestOf is the longest window of the cells of others, and of ours.

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/tickflake/tickflake/internal/count"
+	"github.com/tickflake/tickflake/stores"
 )
 
 // The simulation of a fleet sees and replaces these parts of a Sequence.
@@ -26,3 +27,8 @@ func (s *Sequence) Machine() count.Machine { return s.machine }
 
 // Used is the first index that the window has not handed out.
 func (s *Sequence) Used() uint64 { return s.window.Used() }
+
+// Noticed reports whether s knows that the store went back, or may have.
+func (s *Sequence) Noticed() bool {
+	return s.machine.Suspects() || stores.KindOf(s.Err()) == stores.Loss
+}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/fleettest"
-	"github.com/tickflake/tickflake/stores"
 )
 
 // ledger is the cell of a sequence, as the run knows it.
@@ -109,7 +108,7 @@ func (f *fleet) issued(t call, number int64) {
 	if number <= t.floor {
 		f.Fail("order", "%s issues %s %d, after %d was returned", p.Name, l.c.name, number, t.floor)
 	}
-	if t.warned && s.noticed() && s.s.Stats().Refills == t.refills {
+	if t.warned && s.s.Noticed() && s.trusts == t.trusts {
 		f.Fail("issued after it noticed", "%s issues %s %d, and has noticed that the store went back", p.Name, l.c.name, number)
 	}
 	if r.Mode == ordered.String() && number <= t.latest && !l.rewound {
@@ -137,12 +136,6 @@ func (f *fleet) issued(t call, number int64) {
 			f.Fail("number without a grant", "%s issues index %d of %s", p.Name, index, l.c.name)
 		}
 	}
-}
-
-// noticed reports whether the process knows that the store went back, or may have.
-func (s *opened) noticed() bool {
-	m := s.s.Machine()
-	return m.Suspects() || stores.KindOf(s.s.Err()) == stores.Loss
 }
 
 // checkLiveness makes sure that every process has got a number of each of its sequences

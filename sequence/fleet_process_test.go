@@ -39,6 +39,7 @@ type opened struct {
 	abandoned int64 // numbers of calls for more than a step that have failed
 	returned  int64 // the largest number, or -1
 	running   int64 // numbers that running calls ask for
+	trusts    int   // steps after which nothing said that the store went back
 	served    int64 // true time of the last number, or of an error that there is none
 	err       error // the last
 }
@@ -47,6 +48,13 @@ func (s *opened) life() *life { return s.c.lives[s.id] }
 
 func (f *fleet) launch(base *fleettest.Process) fleettest.Program {
 	p := &process{Process: base, f: f, known: map[string]bool{}}
+	p.OnStep = func() {
+		for _, s := range p.opened {
+			if !s.s.Noticed() {
+				s.trusts++
+			}
+		}
+	}
 	f.all = append(f.all, p)
 	return p
 }
@@ -177,10 +185,10 @@ type call struct {
 	s *opened
 	n int64
 
-	late          bool   // a Close had returned
-	warned        bool   // the process had noticed that the store went back
-	refills       uint64 // of the sequence, by then
-	floor, latest int64  // returned before it, by the process and by any process; or -1
+	late          bool  // a Close had returned
+	warned        bool  // the process had noticed that the store went back
+	trusts        int   // of the sequence, by then
+	floor, latest int64 // returned before it, by the process and by any process; or -1
 }
 
 // issue makes one call.
@@ -190,7 +198,7 @@ func (p *process) issue(t *fleettest.Thread, round int) error {
 	if f.Calm {
 		s = p.opened[round%len(p.opened)]
 	}
-	c := call{t, s, 1, p.closed, s.noticed(), s.s.Stats().Refills, s.returned, s.life().latest}
+	c := call{t, s, 1, p.closed, s.s.Noticed(), s.trusts, s.returned, s.life().latest}
 	timeout := f.timeout
 	if f.batch > 1 && f.Often(f.pBatch) {
 		c.n += f.Rng.Int64N(f.batch)

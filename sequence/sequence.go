@@ -175,9 +175,7 @@ func (s *Sequence) NextN(ctx context.Context, n int64) (first int64, err error) 
 	} else if first, err = s.take(ctx, uint64(n)); err != nil {
 		return 0, err
 	}
-	if uint64(n) > s.counters.largest.Load() {
-		s.raiseLargest(uint64(n))
-	}
+	s.raiseLargest(uint64(n))
 	return first, nil
 }
 

@@ -32,13 +32,12 @@ func Sections() []measure.Section {
 
 // way is one way to make IDs.
 type way struct {
-	name      string
-	group     report.Group // "" is that of the peers
-	note      string       // what an ID costs the server
-	published string       // what others have measured
-	needs     []place
-	crowd     bool // it is measured with many callers as well
-	ticks     bool // it has a ceiling per tick, of which a turn is a whole number
+	name  string
+	group report.Group // "" is that of the peers
+	note  string       // what an ID costs the server
+	needs []place
+	crowd bool // it is measured with many callers as well
+	ticks bool // it has a ceiling per tick, of which a turn is a whole number
 	// setUp makes what the clients share, on the servers that the way needs. It may be
 	// nil.
 	setUp func(ctx context.Context, on []*servers.Server) error
@@ -219,7 +218,6 @@ func tables(ways []*way, loads []*measure.Load) []report.Table {
 		{ID: "rate", Title: "2 clients together", Unit: "IDs/s", Better: report.More},
 		{ID: "twice", Title: "IDs there twice"},
 		{ID: "digits", Title: "digits of the greatest"},
-		{ID: "published", Title: "published by others"},
 	}}
 	crowd := report.Table{ID: "crowd", Title: "1,000 callers of one client", RowName: "way", Detail: true, Columns: []report.Column{
 		{ID: "rate", Title: "together", Unit: "IDs/s", Better: report.More},
@@ -227,7 +225,7 @@ func tables(ways []*way, loads []*measure.Load) []report.Table {
 	for _, w := range ways {
 		one, two, many := measure.Find(loads, w.name, "1"), measure.Find(loads, w.name, "2"), measure.Find(loads, w.name, "crowd")
 		row := report.Row{Name: w.name, Group: w.group, Note: w.note, Cells: []report.Cell{
-			one.Of("wall", micros), two.Of("wall", micros), two.Of("wall", func(ns float64) float64 { return 2e9 / ns }), {}, {}, {Text: w.published},
+			one.Of("wall", micros), two.Of("wall", micros), two.Of("wall", func(ns float64) float64 { return 2e9 / ns }), {}, {},
 		}}
 		if err := errors.Join(w.err, one.Err, two.Err, many.Err); err != nil {
 			row.Note = "not measured, or not to the end: " + servers.Reason(err)

@@ -28,7 +28,6 @@ const (
 
 // list is all ways, in the order of the report.
 func list() (all []*way) {
-	const cosID = "CosId SegmentChainId: 127,000,000/s"
 	maria, postgres := []place{maria}, []place{postgres}
 	add := func(ways ...*way) {
 		for _, w := range ways {
@@ -49,7 +48,7 @@ func list() (all []*way) {
 		setUp: statements("CREATE TABLE keyed (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY)"),
 		open:  sqlClient(query("INSERT INTO keyed DEFAULT VALUES RETURNING id")),
 	}, &way{
-		name: "PostgreSQL segments of 1000, the next prefetched", needs: postgres, published: cosID,
+		name: "PostgreSQL segments of 1000, the next prefetched", needs: postgres,
 		note: "as Tinyid does it: one commit in 1000 IDs, in the background",
 		setUp: statements("CREATE TABLE segments (tag text PRIMARY KEY, last bigint NOT NULL)",
 			"INSERT INTO segments VALUES ('order', 0)"),
@@ -75,7 +74,7 @@ func list() (all []*way) {
 		setUp: statements("CREATE TABLE Tickets64 (id bigint unsigned AUTO_INCREMENT PRIMARY KEY, stub char(1) NOT NULL, UNIQUE KEY stub (stub))"),
 		open:  openTickets,
 	}, &way{
-		name: "MariaDB segments, doubled while used up quickly", needs: maria, published: cosID,
+		name: "MariaDB segments, doubled while used up quickly", needs: maria,
 		note:  "as Leaf does it: from 1000 up to 512,000, the next prefetched",
 		setUp: statements("CREATE TABLE segments (tag varchar(128) PRIMARY KEY, last bigint NOT NULL)", "INSERT INTO segments VALUES ('order', 0)"),
 		open:  inSegments(512_000, update),
@@ -92,7 +91,7 @@ func list() (all []*way) {
 	})
 	add(ours("Redis", redisSynced)...)
 	add(&way{
-		name: sequentialNodes, needs: []place{zooKeeper}, crowd: true, published: "10,000 in 9,443 ms",
+		name: sequentialNodes, needs: []place{zooKeeper}, crowd: true,
 		note: "one request and one sync; the nodes stay, and the numbers end at 2³¹",
 		setUp: func(ctx context.Context, on []*servers.Server) error {
 			conn, disconnect, err := connect(ctx, on[0])

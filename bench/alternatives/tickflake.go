@@ -21,8 +21,7 @@ const aloneName = "tickflake, alone"
 func alone() *way {
 	return &way{
 		name: aloneName, group: report.Ours, ticks: true,
-		note:      "no request; the node numbers are fixed, so nothing guards them",
-		published: "CosId SnowflakeId: 4,096,000/s; Baidu CachedUidGenerator: 6,000,000/s",
+		note: "no request; the node numbers are fixed, so nothing guards them",
 		open: func(_ context.Context, _ []*servers.Server, number int) (client, error) {
 			return ids(generator.New(generator.WithNode(int64(number))))
 		},

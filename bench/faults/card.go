@@ -134,20 +134,18 @@ func (c card) list(title string) report.Table {
 
 // skipped says which faults a subject did not meet, and why.
 func (c card) skipped(subject string) string {
-	var whys []string
 	about := map[string][]string{}
 	for _, f := range c.faults {
 		if why := c.outcomes[[2]string{subject, f.Name}].skipped; why != "" {
-			if about[why] == nil {
-				whys = append(whys, why)
-			}
 			about[why] = append(about[why], f.Name)
 		}
 	}
-	for i, why := range whys {
-		whys[i] = strings.Join(about[why], ", ") + ": " + why
+	var all []string
+	for why, faults := range about {
+		all = append(all, strings.Join(faults, ", ")+": "+why)
 	}
-	return strings.Join(whys, "; ")
+	slices.Sort(all)
+	return strings.Join(all, "; ")
 }
 
 // repeating returns some of the subjects of a table of duplicates, and the faults, that have any.

@@ -149,14 +149,8 @@ func (l *leases) show(f lease.Fleet, format string) error {
 	if format == command.FormatJSON {
 		return json.NewEncoder(l.Out).Encode(f)
 	}
-	nodes := fmt.Sprintf("%d to %d", f.From, f.To)
-	if f.Ended {
-		nodes = "none, the fleet has ended"
-	}
-	floor := "none"
-	if !f.Floor.IsZero() {
-		floor = f.Floor.Format(time.RFC3339Nano)
-	}
+	nodes := choose(f.Ended, "none, the fleet has ended", fmt.Sprintf("%d to %d", f.From, f.To))
+	floor := choose(f.Floor.IsZero(), "none", f.Floor.Format(time.RFC3339Nano))
 	rows := [][]string{{"layout", f.Layout.String()}, {"nodes", nodes}, {"floor", floor}}
 	for _, m := range f.Left {
 		rows = append(rows, []string{"left", fmt.Sprintf("%d to %d, to %s", m.From, m.To, cell.Where(m.Store))})

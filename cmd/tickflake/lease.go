@@ -246,10 +246,7 @@ func newLeaseReserve(c *command.Console) *cobra.Command {
 		// A limit that was later stays as it was.
 		kept := slices.DeleteFunc(slices.Clone(reserved), func(h lease.Holding) bool { return h.Limit.Sub(until) < h.Layout.Tick })
 		if len(kept) < len(reserved) {
-			nodes := fmt.Sprintf("node number %d is", from)
-			if to > from {
-				nodes = fmt.Sprintf("node numbers %d to %d are", from, to)
-			}
+			nodes := choose(to > from, fmt.Sprintf("node numbers %d to %d are", from, to), fmt.Sprintf("node number %d is", from))
 			fmt.Fprintf(l.Out, "%s reserved until %s; the layout is %s\n", nodes, until.Format(untilFormat), reserved[0].Layout)
 		}
 		for _, h := range kept {

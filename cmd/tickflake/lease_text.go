@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -61,12 +62,7 @@ func (h holding) clock() string {
 	return fmt.Sprintf("+%s ±%s", roundly(h.of.Ahead), roundly(known))
 }
 
-func ownerText(h lease.Holding) string {
-	if h.Owner == "" {
-		return "-"
-	}
-	return command.Visible(h.Owner)
-}
+func ownerText(h lease.Holding) string { return command.Visible(cmp.Or(h.Owner, "-")) }
 
 // untilText returns a limit and its distance.
 func untilText(h lease.Holding, now time.Time) string {
@@ -74,11 +70,7 @@ func untilText(h lease.Holding, now time.Time) string {
 		return "-"
 	}
 	left := h.Limit.Sub(now)
-	distance := fmt.Sprintf("in %s", roundly(left))
-	if left < 0 {
-		distance = fmt.Sprintf("%s ago", roundly(-left))
-	}
-	return fmt.Sprintf("%s (%s)", h.Limit.UTC().Format(untilFormat), distance)
+	return fmt.Sprintf("%s (%s)", h.Limit.UTC().Format(untilFormat), choose(left < 0, roundly(-left)+" ago", "in "+roundly(left)))
 }
 
 // roundly rounds a duration to a millisecond, or to a second from 10 seconds on.

@@ -116,19 +116,9 @@ func usedText(info sequence.Info) string {
 	return fmt.Sprintf("%.1f%%", math.Floor(1000*used/(used+float64(info.Left)))/10)
 }
 
-func nextText(info sequence.Info) string {
-	if info.Left == 0 {
-		return "-"
-	}
-	return fmt.Sprint(info.Next)
-}
+func nextText(info sequence.Info) string { return choose(info.Left == 0, "-", fmt.Sprint(info.Next)) }
 
-func lastText(info sequence.Info) string {
-	if !granted(info) {
-		return "-"
-	}
-	return fmt.Sprint(info.Last)
-}
+func lastText(info sequence.Info) string { return choose(granted(info), fmt.Sprint(info.Last), "-") }
 
 // summary returns a sequence in one line, for messages.
 func summary(info sequence.Info) string {

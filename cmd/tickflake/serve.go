@@ -19,7 +19,6 @@ import (
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service"
 	"github.com/tickflake/tickflake/snowflake"
-	"github.com/tickflake/tickflake/stores"
 )
 
 const serveHelp = `Serve IDs and the numbers of sequences over the Redis protocol, gRPC and HTTP, so
@@ -219,9 +218,12 @@ func (s *serving) serve(ctx context.Context, log *slog.Logger) (err error) {
 	config.StoreName += site(ctx, gen.store)
 	config.Sequences = append(config.Sequences, sequence.WithVMClock(*s.vmclock))
 	if s.place.url == "" {
-		sequences, err := s.openSequences(ctx)
+		place := &place{kept: keptSequences, timeout: s.place.timeout, directory: func() string { return sequenceDirectory }}
+		bounded, cancel := place.within(ctx)
+		sequences, err := place.open(bounded)
+		cancel()
 		if err != nil {
-			return err
+			return place.ended(ctx, bounded, err)
 		}
 		defer sequences.Close() //nolint:errcheck // every write is complete
 		config.Store = sequences
@@ -256,15 +258,6 @@ func (s *serving) until(ctx context.Context, log *slog.Logger, running *service.
 		return errors.Join(fmt.Errorf("the node number is lost: %w", lost), err)
 	}
 	return err
-}
-
-// openSequences opens the directory of the sequences in the per-user state directory.
-func (s *serving) openSequences(ctx context.Context) (stores.Store, error) {
-	place := &place{kept: keptSequences, timeout: s.place.timeout, directory: func() string { return sequenceDirectory }}
-	bounded, cancel := place.within(ctx)
-	defer cancel()
-	store, err := place.open(bounded)
-	return store, place.ended(ctx, bounded, err)
 }
 
 // watchEvery is how often watch looks.

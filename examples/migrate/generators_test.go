@@ -90,7 +90,7 @@ func TestOldGenerators(t *testing.T) {
 		{"sonyflake 2 with settings", second,
 			known(noon.Sub(time.Date(2024, 3, 1, 0, 0, 0, 0, time.UTC)).Milliseconds()<<22|3<<12|7, noon, 7, 3), nil, 0},
 		{"Twitter", "twitter", known(1541815603606036480, time.UnixMilli(1656432460105), 11<<5|26, 0),
-			[]generator.Option{generator.WithNodeParts(11, 26)}, 11<<5 | 26},
+			[]generator.Option{generator.WithNode(11<<5 | 26)}, 11<<5 | 26},
 		{"Leaf", "leaf", known(1541815603606036480, time.UnixMilli(1656432460105), 378, 0),
 			[]generator.Option{generator.WithSequenceStart(strategies.LeafStart())}, 0},
 		{"Baidu", "time=29,worker=21,sequence=13,tick=1s,epoch=2016-09-20T00:00:00+08:00",

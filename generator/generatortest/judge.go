@@ -68,7 +68,9 @@ type call struct {
 }
 
 func (j *judge[ID]) violate(kind Kind, at time.Duration, format string, args ...any) {
-	j.result.violate(Violation{Kind: kind, Event: j.now(at), Detail: fmt.Sprintf(format, args...)})
+	j.result.violate(kind, func() Violation {
+		return Violation{Kind: kind, Event: j.now(at), Detail: fmt.Sprintf(format, args...)}
+	})
 }
 
 // now is an event of the call that is judged, at an instant of true time.
@@ -238,15 +240,14 @@ func (j *judge[ID]) disorder(after int, format string, args ...any) {
 	if j.subject.Claim.Unordered {
 		return
 	}
-	v := Violation{Kind: Disorder}
-	if j.result.tells(Disorder) {
-		v.Event, v.Detail = j.event(len(j.ids)-1), fmt.Sprintf(format, args...)
+	j.result.violate(Disorder, func() Violation {
+		v := Violation{Kind: Disorder, Event: j.event(len(j.ids) - 1), Detail: fmt.Sprintf(format, args...)}
 		if after > 0 {
 			first := j.event(after - 1)
 			v.First = &first
 		}
-	}
-	j.result.violate(v)
+		return v
+	})
 }
 
 // onTime judges the time that an ID carries, in order or not.
@@ -386,12 +387,10 @@ func (j *judge[ID]) end() {
 	for i := 1; i < len(order); i++ {
 		if before, again := order[i-1], order[i]; j.ids[before] == j.ids[again] {
 			j.result.Duplicates++
-			v := Violation{Kind: Duplicate}
-			if j.result.tells(Duplicate) {
+			j.result.violate(Duplicate, func() Violation {
 				first := j.event(before)
-				v.Event, v.First, v.Detail = j.event(again), &first, first.ID+" was issued twice"
-			}
-			j.result.violate(v)
+				return Violation{Kind: Duplicate, Event: j.event(again), First: &first, Detail: first.ID + " was issued twice"}
+			})
 		}
 	}
 }

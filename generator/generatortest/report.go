@@ -113,18 +113,16 @@ func (r Result) Summary() string {
 	return strings.Join(counts, ", ")
 }
 
-func (r *Result) violate(v Violation) {
+// violate counts a violation, and has the first of its kind described.
+func (r *Result) violate(kind Kind, describe func() Violation) {
 	if r.Violated == nil {
 		r.Violated = map[Kind]int{}
 	}
-	if r.tells(v.Kind) {
-		r.Violations = append(r.Violations, v)
+	if r.Violated[kind] < MaxViolations {
+		r.Violations = append(r.Violations, describe())
 	}
-	r.Violated[v.Kind]++
+	r.Violated[kind]++
 }
-
-// tells reports whether the next violation of the kind is described.
-func (r *Result) tells(kind Kind) bool { return r.Violated[kind] < MaxViolations }
 
 // Worst returns the violation to look at first: of the least script if there is one, and a
 // duplicate before others. It is the zero Violation if there is none.

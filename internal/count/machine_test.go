@@ -64,6 +64,7 @@ func TestMachine(t *testing.T) {
 			r.Last[0], r.Max, r.MinStep, r.MaxStep = "x4", 600, 3, 7
 		})}, "[2] 2 6", func(t *testing.T, op Op) {
 			assert.Equal(t, []int64{600, 3, 7}, []int64{op.Record.Max, op.Record.MinStep, op.Record.MaxStep})
+			assert.EqualValues(t, 3, op.Record.Creation, "who reads the cell after the next Set sees that there was a mark")
 		}},
 		{"but not of another write with its number", Machine{}, want, []Cell{gone, with(func(r *cell.Sequence) { r.Writes, r.Last, r.Max = 4, r.Last[1:], 600 })}, "[2] 2 6", func(t *testing.T, op Op) {
 			assert.EqualValues(t, 509, op.Record.Max)
@@ -136,6 +137,7 @@ func TestOutcomes(t *testing.T) {
 		{"a mark", mark, want, false, done, Event{Kind: WentBack, Lost: 10}, nil},
 		{"a grant to a copy", Machine{owned: own}, want, true, done, Event{Kind: Forgot, Range: Range{40, 45}}, nil},
 		{"an unknown one", Machine{owned: own}, want, true, failed, Event{Kind: Forgot}, nil},
+		{"a give-back of the last range", Machine{owned: []Range{{10, 20}, {30, 40}}}, Input{Name: "new", Closing: true, Used: 15}, false, done, Event{Kind: GivenBack, Range: Range{30, 40}}, []Range{{10, 20}}},
 		{"a give-back of a copy", Machine{owned: own}, closing, true, done, Event{Kind: Forgot}, nil},
 	} {
 		m := tt.m

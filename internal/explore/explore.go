@@ -11,7 +11,6 @@ package explore
 
 import (
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -139,8 +138,8 @@ func hashOf(key []byte) hash {
 
 // visited is a state that was found, by its number.
 type visited struct {
-	hash   hash
 	parent uint32 // the number of the state that it was found from, or noParent
+	step   Step   // from there
 }
 
 // noParent is the parent of a state at the start.
@@ -157,6 +156,7 @@ type search[S any] struct {
 // found is a state that waits to be searched.
 type found[S any] struct {
 	visited
+	hash  hash
 	state *S
 }
 
@@ -177,7 +177,7 @@ func (s *search[S]) run(began time.Time, limit time.Duration) {
 	var level []found[S]
 	var buf []byte
 	for _, state := range s.m.Start() {
-		level, buf = s.found(level, noParent, &state, buf)
+		level, buf = s.found(level, visited{parent: noParent}, &state, buf)
 	}
 	level = s.merge(nil, level)
 	workers := runtime.GOMAXPROCS(0)
@@ -199,8 +199,8 @@ func (s *search[S]) run(began time.Time, limit time.Duration) {
 			wg.Wait()
 			for _, r := range results {
 				s.report.Transitions += r.transitions
-				if r.broken != nil {
-					s.report.Violation = s.script(*r.broken)
+				if r.err != nil {
+					s.report.Violation = &Violation{r.err, s.script(r.broken)}
 					return
 				}
 				next = s.merge(next, r.found)
@@ -223,24 +223,24 @@ func (s *search[S]) run(began time.Time, limit time.Duration) {
 type result[S any] struct {
 	found       []found[S]
 	transitions int
-	broken      *uint32 // the first state with a step that breaks what must hold
+	broken      visited // the first step that breaks what must hold
+	err         error   // of that step, or nil
 }
 
 // expand tries the steps of states with numbers from first on. It only reads what goroutines share.
 func (s *search[S]) expand(first int, batch []found[S]) (r result[S]) {
 	var buf []byte
 	for i := range batch {
-		number := uint32(first + i)
-		s.m.Steps(batch[i].state, func(_ Step, next *S, err error) {
+		s.m.Steps(batch[i].state, func(step Step, next *S, err error) {
 			r.transitions++
-			switch {
+			switch from := (visited{uint32(first + i), step}); {
 			case err == nil:
-				r.found, buf = s.found(r.found, number, next, buf)
-			case r.broken == nil:
-				r.broken = &number
+				r.found, buf = s.found(r.found, from, next, buf)
+			case r.err == nil:
+				r.broken, r.err = from, err
 			}
 		})
-		if r.broken != nil {
+		if r.err != nil {
 			break
 		}
 	}
@@ -248,12 +248,12 @@ func (s *search[S]) expand(first int, batch []found[S]) (r result[S]) {
 }
 
 // found appends a state, unless it was visited. It returns buf, to be used again.
-func (s *search[S]) found(list []found[S], parent uint32, state *S, buf []byte) ([]found[S], []byte) {
+func (s *search[S]) found(list []found[S], from visited, state *S, buf []byte) ([]found[S], []byte) {
 	buf = s.m.Key(state, buf[:0])
 	h := hashOf(buf)
 	if _, known := s.known[h]; !known {
 		kept := *state
-		list = append(list, found[S]{visited{h, parent}, &kept})
+		list = append(list, found[S]{from, h, &kept})
 	}
 	return list, buf
 }
@@ -270,39 +270,13 @@ func (s *search[S]) merge(level, batch []found[S]) []found[S] {
 	return level
 }
 
-// script returns the violation after the state of that number. It takes the steps again, and
-// looks for the states on the way by their hashes.
-func (s *search[S]) script(number uint32) *Violation {
-	var path []hash
-	for n := number; n != noParent; n = s.visited[n].parent {
-		path = append(path, s.visited[n].hash)
+// script returns the texts of the steps up to one.
+func (s *search[S]) script(last visited) (texts []string) {
+	for ; last.parent != noParent; last = s.visited[last.parent] {
+		texts = append(texts, last.step.String())
 	}
-	var at S
-	for _, start := range s.m.Start() {
-		if hashOf(s.m.Key(&start, nil)) == path[len(path)-1] {
-			at = start
-			break
-		}
-	}
-	v := &Violation{Err: errors.New("the model's Key is wrong: states with one key have different steps: see explore.Check")}
-	step := func(wanted func(next *S, err error) bool) (err error, ok bool) {
-		here := at
-		s.m.Steps(&here, func(step Step, next *S, broken error) {
-			if !ok && wanted(next, broken) {
-				v.Script, at, err, ok = append(v.Script, step.String()), *next, broken, true
-			}
-		})
-		return err, ok
-	}
-	for i := len(path) - 2; i >= 0; i-- {
-		if _, ok := step(func(next *S, err error) bool { return err == nil && hashOf(s.m.Key(next, nil)) == path[i] }); !ok {
-			return v
-		}
-	}
-	if err, ok := step(func(_ *S, err error) bool { return err != nil }); ok {
-		v.Err = err
-	}
-	return v
+	slices.Reverse(texts)
+	return texts
 }
 
 // deviates is how many steps Check goes on from a state whose key another state had before.

@@ -142,7 +142,7 @@ func (m *Machine) hold(h Held) []Event {
 }
 
 // doneOutcome notes what has become of a claim of unknown outcome.
-func (m *Machine) doneOutcome(op Op, r Result) []Event {
+func (m *Machine) doneOutcome(r Result) []Event {
 	p := &m.probe
 	if r.Status == Failed {
 		return nil

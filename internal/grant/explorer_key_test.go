@@ -233,11 +233,11 @@ func (k *keys) process(i int) {
 	case issued: // it is used for the release only
 		k.Add(max(win.used, h.Floor))
 	}
-	if k.w.broken == early {
+	if k.w.broken == "M11_EARLY" {
 		k.Flags(p.early, m.sealed)
 		k.Add(m.used)
 	}
-	has := (!win.sealed || k.w.broken == unseal) && !k.w.back && win.To > 0 && (issued || win.free())
+	has := (!win.sealed || k.w.broken == "M11_UNSEAL") && !k.w.back && win.To > 0 && (issued || win.free())
 	if k.Flags(has, k.w.moves && win.given.Node > 0, len(m.claims) > 0); has {
 		k.Add(uint64(win.Node), win.To)
 	}

@@ -7,33 +7,8 @@ import (
 	"github.com/tickflake/tickflake/internal/explore"
 )
 
-// mutant is a way to break the protocol.
+// mutant is a way to break the protocol, of those below.
 type mutant string
-
-const (
-	refresh mutant = "M9_REFRESH"
-	success mutant = "M9_SUCCESS"
-	version mutant = "M9_VERSION"
-	early   mutant = "M11_EARLY"
-	unseal  mutant = "M11_UNSEAL"
-	m12     mutant = "M12"
-	m13     mutant = "M13"
-	lower   mutant = "LOWER"
-	byToken mutant = "TOKEN"
-	lowered mutant = "LOWERED"
-
-	// Of a fleet that moves.
-	onlyClaimed mutant = "ONLY_CLAIMED"
-	onlyHeld    mutant = "ONLY_HELD"
-	earlyLimit  mutant = "EARLY_LIMIT"
-	earlyFound  mutant = "EARLY_FOUND"
-	forgets     mutant = "FORGETS"
-	freeForgets mutant = "FREE_FORGETS"
-	noFloor     mutant = "NO_FLOOR"
-	lowest      mutant = "LOWEST"
-	noFar       mutant = "NO_FAR"
-	cellFirst   mutant = "CELL_FIRST"
-)
 
 // next changes an operation.
 func (x mutant) next(s *state, p *proc, in Input, op Op) Op {
@@ -42,11 +17,11 @@ func (x mutant) next(s *state, p *proc, in Input, op Op) Op {
 		op = *p.again
 		op.Version = s.cells[op.Node].version
 	case op.Kind != Swap:
-	case x == m12 && op.Why == Claim:
+	case x == "M12" && op.Why == Claim:
 		op.Record.Floor = in.Now
-	case x == m13 && op.Why == Release:
+	case x == "M13" && op.Why == Release:
 		op.Record.Limit = max(p.win.issued, 1)
-	case x == lower && op.Why == Extend:
+	case x == "LOWER" && op.Why == Extend:
 		op.Record.Limit = min(in.Now+p.m.Window, p.m.End)
 	}
 	return op
@@ -55,18 +30,18 @@ func (x mutant) next(s *state, p *proc, in Input, op Op) Op {
 // result changes what the machine is told.
 func (x mutant) result(p *proc, in Input, op Op, r Result) Result {
 	switch {
-	case x == refresh && op.Why == Claim:
+	case x == "M9_REFRESH" && op.Why == Claim:
 		p.again = nil
 		if r.Status == Failed {
 			p.again = &op
 		}
-	case x == success && op.Why == Claim && r.Status == Failed:
+	case x == "M9_SUCCESS" && op.Why == Claim && r.Status == Failed:
 		return Result{Version: 1 << 40} // any
-	case x == version && op.Why == Outcome && r.Status == OK:
+	case x == "M9_VERSION" && op.Why == Outcome && r.Status == OK:
 		if i := slices.IndexFunc(p.m.claims, func(c Pending) bool { return c.Node == op.Node }); i >= 0 && r.Cell.Version != p.m.claims[i].Version {
 			r.Cell.Record.Write = p.m.claims[i].Name
 		}
-	case x == byToken && op.Why == Doubt && r.Status == OK && r.Cell.Record.Holder == p.m.token:
+	case x == "TOKEN" && op.Why == Doubt && r.Status == OK && r.Cell.Record.Holder == p.m.token:
 		p.m.held.Pending = remember(p.m.held.Pending, "ours", maxPending)
 		r.Cell.Record.Write = "ours"
 	}
@@ -83,26 +58,26 @@ var mutants = []struct {
 	change string
 	in     world
 }{
-	{refresh, "a claim of unknown outcome is sent again with the cell's new version", world{procs: 2, cells: 1, ticks: 2, net: 1}},
-	{success, "a claim of unknown outcome is taken for a success", world{procs: 2, cells: 1, ticks: 2, net: 1}},
-	{version, "a claim of unknown outcome is read back by the version of the cell", world{procs: 2, cells: 1, ticks: 2, net: 1}},
-	{byToken, "an extension of unknown outcome is read back by the holder", world{procs: 2, cells: 1, ticks: 2, net: 1, untold: true}},
-	{early, "the cell is released before the window is sealed", world{procs: 2, cells: 1, ticks: 2, net: 1}},
-	{unseal, "the window is unsealed when the release has an unknown outcome", world{procs: 2, cells: 1, ticks: 2, net: 1}},
-	{m12, "a claim begins at the clock, though the limit is above", world{procs: 2, cells: 1, ticks: 2, net: 1}},
-	{m13, "a release goes to the last stamp, though the own floor is above", world{procs: 2, cells: 2, ticks: 2}},
-	{lower, "an extension goes to the clock and a window, though the limit is above", world{procs: 2, cells: 1, ticks: 3}},
-	{lowered, "a release lowers the limit, though the window does not know what was stamped", world{procs: 2, cells: 1, ticks: 2, apart: true}},
-	{onlyClaimed, "only a number that was claimed gets a final cell", world{procs: 2, cells: 2, ticks: 2, net: 1, moves: true}},
-	{onlyHeld, "only a number that is held gets a final cell", world{procs: 2, cells: 2, ticks: 2, net: 1, moves: true}},
-	{earlyLimit, "the limit is read before the cell is final", moving},
-	{earlyFound, "the new store has its fleet before the cell is final", moving},
-	{forgets, "a final cell forgets its limit", moving},
-	{freeForgets, "that of a number that no process holds", moving},
-	{noFloor, "what creates the new store's fleet is made without the fleet's floor", world{procs: 2, cells: 2, ticks: 3, moves: true, floor: 2}},
-	{lowest, "the new fleet's floor is the lowest limit", moving},
-	{noFar, "a limit far ahead of the clock is dropped", moving},
-	{cellFirst, "the new fleet's cell comes before the reservation", moving},
+	{"M9_REFRESH", "a claim of unknown outcome is sent again with the cell's new version", world{procs: 2, cells: 1, ticks: 2, net: 1}},
+	{"M9_SUCCESS", "a claim of unknown outcome is taken for a success", world{procs: 2, cells: 1, ticks: 2, net: 1}},
+	{"M9_VERSION", "a claim of unknown outcome is read back by the version of the cell", world{procs: 2, cells: 1, ticks: 2, net: 1}},
+	{"TOKEN", "an extension of unknown outcome is read back by the holder", world{procs: 2, cells: 1, ticks: 2, net: 1, untold: true}},
+	{"M11_EARLY", "the cell is released before the window is sealed", world{procs: 2, cells: 1, ticks: 2, net: 1}},
+	{"M11_UNSEAL", "the window is unsealed when the release has an unknown outcome", world{procs: 2, cells: 1, ticks: 2, net: 1}},
+	{"M12", "a claim begins at the clock, though the limit is above", world{procs: 2, cells: 1, ticks: 2, net: 1}},
+	{"M13", "a release goes to the last stamp, though the own floor is above", world{procs: 2, cells: 2, ticks: 2}},
+	{"LOWER", "an extension goes to the clock and a window, though the limit is above", world{procs: 2, cells: 1, ticks: 3}},
+	{"LOWERED", "a release lowers the limit, though the window does not know what was stamped", world{procs: 2, cells: 1, ticks: 2, apart: true}},
+	{"ONLY_CLAIMED", "only a number that was claimed gets a final cell", world{procs: 2, cells: 2, ticks: 2, net: 1, moves: true}},
+	{"ONLY_HELD", "only a number that is held gets a final cell", world{procs: 2, cells: 2, ticks: 2, net: 1, moves: true}},
+	{"EARLY_LIMIT", "the limit is read before the cell is final", moving},
+	{"EARLY_FOUND", "the new store has its fleet before the cell is final", moving},
+	{"FORGETS", "a final cell forgets its limit", moving},
+	{"FREE_FORGETS", "that of a number that no process holds", moving},
+	{"NO_FLOOR", "what creates the new store's fleet is made without the fleet's floor", world{procs: 2, cells: 2, ticks: 3, moves: true, floor: 2}},
+	{"LOWEST", "the new fleet's floor is the lowest limit", moving},
+	{"NO_FAR", "a limit far ahead of the clock is dropped", moving},
+	{"CELL_FIRST", "the new fleet's cell comes before the reservation", moving},
 }
 
 // TestMutants makes sure that a search finds each way to break the protocol.

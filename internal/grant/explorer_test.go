@@ -85,7 +85,7 @@ type state struct {
 	stale int            // older states that were read
 	moved moved
 	floor [maxCells]uint64 // world.moves: of the fleet of each store
-	seen  uint64           // mutant earlyLimit: of cell 0, when the fleet ended
+	seen  uint64           // mutant EARLY_LIMIT: of cell 0, when the fleet ended
 	net   [maxNet]message
 	inNet int
 	procs [maxProcs]proc
@@ -118,7 +118,7 @@ const (
 	ended   moved = iota + 1 // the fleet's cell has no number
 	final                    // and the cell of the number is final
 	founded                  // the new store can be used
-	parked                   // mutant cellFirst: and the number is reserved there
+	parked                   // mutant CELL_FIRST: and the number is reserved there
 )
 
 // kept is a cell of the store.
@@ -142,8 +142,8 @@ type message struct {
 type proc struct {
 	m       Machine
 	win     few
-	again   *Op    // mutant refresh: a claim of unknown outcome; not changed
-	early   bool   // mutant early: it releases before it seals
+	again   *Op    // mutant M9_REFRESH: a claim of unknown outcome; not changed
+	early   bool   // mutant M11_EARLY: it releases before it seals
 	told    bool   // world.copied: the memory is a copy, and the machine learns it next
 	untold  uint64 // world.untold: ticks below are not looked at
 	limit   uint64 // world.back: the highest that it read or owned until it noticed
@@ -198,7 +198,7 @@ func (w *world) config() Config {
 	if w.pinned {
 		c.Pinned = 0
 	}
-	c.Whole = w.apart && w.broken != lowered
+	c.Whole = w.apart && w.broken != "LOWERED"
 	return c
 }
 
@@ -260,7 +260,7 @@ func (w *world) Steps(s *state, yield func(explore.Step, *state, error)) {
 			next.procs[i].win.sealed = true
 			emit.step(explore.Say("process %d seals its window", i), nil)
 		}
-		if w.broken == early && !p.early && p.m.held.Version != 0 {
+		if w.broken == "M11_EARLY" && !p.early && p.m.held.Version != 0 {
 			next := emit.copy()
 			next.procs[i].early = true
 			emit.step(explore.Say("process %d releases before it seals", i), nil)
@@ -324,7 +324,7 @@ func (w *world) stamp(s *state, i int, emit *emitter) {
 		if !w.apart {
 			win.used = t + 1
 		}
-		if w.broken == m13 {
+		if w.broken == "M13" {
 			win.issued = t + 1
 		}
 		if (win.Node == 0 || w.moves) && t == s.witness && t >= s.procs[i].untold && (s.phase != wentBack || win.since.From <= t && t < win.since.To) {
@@ -658,7 +658,7 @@ func (w *world) done(s *state, i int, op Op, r Result) error {
 	r = w.broken.result(p, in, op, r)
 	held := p.m.Held()
 	events := p.m.Done(in, op, r)
-	if w.broken == unseal && r.Status == Failed && op.Why == Release {
+	if w.broken == "M11_UNSEAL" && r.Status == Failed && op.Why == Release {
 		p.win.sealed = false
 	}
 	p.m.Begin()
@@ -758,7 +758,7 @@ func (w *world) faults(s *state, emit *emitter) {
 // cell, makes that of the number final, and founds the new store by that.
 func (w *world) operator(s *state, emit *emitter) {
 	last := founded
-	if w.broken == cellFirst {
+	if w.broken == "CELL_FIRST" {
 		last = parked
 	}
 	if !w.moves || s.moved == last {
@@ -777,10 +777,10 @@ func (w *world) operator(s *state, emit *emitter) {
 // move is a stage of a move.
 func (w *world) move(s *state, now uint64) error {
 	stage, old, floor := s.moved, s.cells[0].record, s.floor[0]
-	if w.broken == noFloor {
+	if w.broken == "NO_FLOOR" {
 		floor = 0
 	}
-	if w.broken == earlyFound && stage != ended {
+	if w.broken == "EARLY_FOUND" && stage != ended {
 		stage = final + founded - stage
 	}
 	put := func(n int64, r cell.Node) error {
@@ -792,25 +792,25 @@ func (w *world) move(s *state, now uint64) error {
 		s.seen = old.Limit
 	case final:
 		r := Final(old, floor, Far(old, floor, now, 0), "new", "operator")
-		if w.broken == forgets || w.broken == freeForgets && old.Holder == "" {
+		if w.broken == "FORGETS" || w.broken == "FREE_FORGETS" && old.Holder == "" {
 			r.Floor, r.Limit = floor, floor
 		}
-		if w.broken == onlyClaimed && s.cells[0].version == 0 || w.broken == onlyHeld && old.Holder == "" {
+		if w.broken == "ONLY_CLAIMED" && s.cells[0].version == 0 || w.broken == "ONLY_HELD" && old.Holder == "" {
 			return nil
 		}
 		return put(0, r)
 	case founded, parked:
-		if w.broken == earlyLimit {
+		if w.broken == "EARLY_LIMIT" {
 			old.Limit = s.seen
 		}
 		f := Founding{Floor: floor}
 		f.Add(Cell{Node: 9, Record: Final(cell.Node{}, floor, false, "new", "")}) // was never claimed
 		f.Add(Cell{Record: old})
-		if w.broken == lowest {
+		if w.broken == "LOWEST" {
 			f.Floor = floor
 		}
 		s.floor[1] = f.Floor
-		if len(f.Later) > 0 && w.broken != noFar && (w.broken != cellFirst || stage == parked && s.cells[1].version == 0) {
+		if len(f.Later) > 0 && w.broken != "NO_FAR" && (w.broken != "CELL_FIRST" || stage == parked && s.cells[1].version == 0) {
 			return put(1, cell.Node{Floor: old.Limit, Limit: old.Limit, Reserved: true, Write: "operator"})
 		}
 	}

@@ -296,7 +296,7 @@ func (m *Machine) Done(in Input, op Op, r Result) []Event {
 	case Doubt, Suspicion:
 		return m.doneDoubt(in, r)
 	case Outcome:
-		return m.doneOutcome(op, r)
+		return m.doneOutcome(r)
 	case Adopt:
 		return m.doneAdopt(r)
 	case OfFleet:

@@ -181,6 +181,7 @@ func TestHeld(t *testing.T) {
 		{"a copy of this process has it", mine(doubt), now, []Result{ours("copy", 1150)}, []EventKind{Lost}, Read, OfFleet},
 		{"it has left", mine(doubt), now, []Result{{Cell: Cell{Node: 5, Version: 9, Record: Final(ours("third", 1050).Cell.Record, 0, false, "new", "final")}}}, []EventKind{Lost}, Read, OfFleet},
 		{"it was the only one", mine(doubt, pinned), now, []Result{others(1050, 1150)}, []EventKind{Lost}, None, Over},
+		{"also if it is number 0", mine(doubt, pinned0), now, []Result{others(1050, 1150)}, []EventKind{Lost}, None, Over},
 		{"also number 0", mine(doubt, pinned0), now, []Result{damaged}, []EventKind{Broken}, Read, Doubt},
 
 		{"it is gone", mine(doubt), now, []Result{gone}, []EventKind{Suspected}, Read, Suspicion},
@@ -339,6 +340,16 @@ func TestKeeps(t *testing.T) {
 	require.Equal(t, window.Range{}, m.Grant())
 }
 
+// TestFar: two windows of the last holder, or of the operator, are not far ahead, and no fleet's floor is.
+func TestFar(t *testing.T) {
+	for limit, far := range map[uint64]bool{1300: false, 1301: true} {
+		require.Equal(t, far, Far(cell.Node{Limit: limit, Window: 150}, 0, 1000, 100))
+		require.Equal(t, far, Far(cell.Node{Limit: limit, Window: 100}, 0, 1000, 150))
+		require.Equal(t, far, Far(cell.Node{Limit: limit}, 1300, 1000, 100))
+	}
+	require.EqualValues(t, 3, (&Fleet{Nodes: cell.Nodes{From: 6, To: 9}}).count())
+}
+
 // TestClaims has what a claim does with the cells that it has listed.
 func TestClaims(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -358,6 +369,7 @@ func TestClaims(t *testing.T) {
 		"one below the fleet's floor":      {machine: mine(func(m *Machine) { m.probe.fleet.Floor = 1300 }), cells: []Cell{none(3)}, why: Claim, from: 1300, limit: 1400},
 		"none that has left, or never was": {machine: mine(), cells: []Cell{theirs(3, 4, 900, left), none(10)}, why: Full},
 		"all are at the end":               {machine: mine(), cells: []Cell{theirs(3, 4, 10_000, free), theirs(4, 4, 10_000)}, why: EndOfTime},
+		"all are at the end, or damaged":   {machine: mine(), cells: []Cell{theirs(3, 4, 10_000, free), theirs(4, 4, 10_000, broken)}, why: Full},
 		"all are at the end, or held":      {machine: mine(), cells: []Cell{theirs(3, 4, 10_000, free)}, others: 1, why: Full},
 		"the clock is past the end":        {machine: mine(func(m *Machine) { m.End = 1000 }), cells: []Cell{none(3)}, why: EndOfTime},
 	} {
@@ -382,6 +394,7 @@ func TestChoose(t *testing.T) {
 		rank    Rank
 	}{
 		"a locker's first number":       {mine(locker, func(m *Machine) { m.probe.fleet.First = 5 }), []Cell{none(4), none(7), none(6), none(0)}, []int64{6}, Ready},
+		"a locker of a site":            {mine(locker, func(m *Machine) { m.probe.fleet = Fleet{Nodes: cell.Nodes{From: 5, To: 9}, First: 7} }), []Cell{none(5), none(6), none(8)}, []int64{8}, Ready},
 		"and what follows the last one": {mine(locker, func(m *Machine) { m.probe.fleet.First = 8 }), []Cell{none(4), none(7), none(6), none(0)}, []int64{0}, Ready},
 		"equal ones are drawn from":     {mine(), []Cell{far, guess, ready, fresh, other}, []int64{1, 2}, Ready},
 		"then guesses":                  {mine(), []Cell{far, guess, near, other}, []int64{3}, Guess},

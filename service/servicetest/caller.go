@@ -88,7 +88,9 @@ func NewCaller(protocol string, dial Dial, token string) Caller {
 	case RESP:
 		return &respCaller{dial: dial, token: token}
 	case GRPC:
-		conn, err := grpc.NewClient("passthrough:///service", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableRetry(), grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 10 * time.Millisecond, Multiplier: 1, MaxDelay: 10 * time.Millisecond}, MinConnectTimeout: patience}),
+		const soon = 10 * time.Millisecond // a server that was killed is back
+		conn, err := grpc.NewClient("passthrough:///service", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableRetry(),
+			grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: soon, Multiplier: 1, MaxDelay: soon}, MinConnectTimeout: patience}),
 			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx, GRPC) }))
 		if err != nil {
 			panic(err) // a mistake in the options
@@ -143,7 +145,12 @@ func (c *respCaller) command(ctx context.Context, words ...string) (texts []stri
 
 func (c *respCaller) exchange(ctx context.Context, words ...string) ([]string, error) {
 	conn := c.conn
-	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	defer func() {
+		if !stop() {
+			c.Close()
+		}
+	}()
 	if _, err := io.WriteString(conn, strings.Join(words, " ")+"\r\n"); err != nil {
 		return nil, err
 	}

@@ -82,7 +82,7 @@ func TestAuthentication(t *testing.T) {
 	t.Parallel()
 	clients := func(c *issuer.Config) {
 		c.Clients = []*issuer.Client{
-			client("shop", issuer.Rights{IDs: true, Sequences: []string{"*"}}), client("blog", issuer.Rights{Sequences: []string{"orders"}}), client("watch", issuer.Rights{Metrics: true}),
+			client("shop", issuer.Rights{IDs: true, Sequences: []string{"*"}}), client("blog", issuer.Rights{Sequences: []string{"orders"}}),
 		}
 	}
 	refused := "-NOAUTH a token is needed: send AUTH, <any>\n"
@@ -92,8 +92,6 @@ func TestAuthentication(t *testing.T) {
 		{"a token", array("AUTH", "token-shop") + array("ID"), "+OK\n" + id},
 		{"the name that clients send by default", array("AUTH", "default", "token-shop") + array("ID"), "+OK\n" + id},
 		{"another's name", array("AUTH", "blog", "token-shop") + array("ID"), "-WRONGPASS the token is not that of the name\n" + refused},
-		{"a client that may read the metrics only", array("AUTH", "token-watch") + array("PING"), "-NOPERM client watch may read the metrics only, over HTTP\n" + refused},
-		{"no token of ours", array("AUTH", "token-none") + array("ID"), "-WRONGPASS the token is not known\n" + refused},
 		{"HELLO", array("HELLO", "3", "AUTH", "default", "token-shop", "SETNAME", "me") + array("CLIENT", "GETNAME"), "%7\n<any>*0\n$2\nme\n"},
 		{"HELLO with a wrong token", array("HELLO", "3", "AUTH", "default", "token-none") + array("HELLO", "2"), "-WRONGPASS the token is not known\n-NOAUTH <any>\n"},
 		{"RESET takes it away", array("AUTH", "token-shop") + array("RESET") + array("ID"), "+OK\n+RESET\n" + refused},
