@@ -17,8 +17,8 @@ var ErrNotGranted = errors.New("no time granted")
 
 // GrantError reports that the grant of the generator's lease is used up or expired, and
 // that there is no further one. The generator issues IDs again as soon as there is a
-// grant: restart nothing, unless the error wraps [lease.ErrLost] or [lease.ErrMoved]. A caller
-// decides by Kind whether to retry.
+// grant: answer 503 and try the next request, whatever the kind. Only [lease.ErrLost] and
+// [lease.ErrMoved] need a restart.
 type GrantError struct {
 	Node   int64         // the node number that was held
 	Limit  time.Time     // where the grant ended
@@ -67,8 +67,9 @@ func (e *GrantError) Is(target error) bool {
 }
 
 // awaitGrant waits for a change of the window, in which no slot from front on is
-// granted. The caller looks at the window again after it. If the grant has another end than
-// before, there was a grant that other calls used up, and the patience begins anew.
+// granted. The caller looks at the window again after it. The patience is the longer wait of
+// the strategy: newGenerator sets it. If the grant has another end than before, there was a
+// grant that other calls used up, and the patience begins anew.
 func (c *call) awaitGrant(g *Generator, front window.Front, changed <-chan struct{}) error {
 	g.window.Ask() // no Take did if the clock is behind
 	patience := g.patience

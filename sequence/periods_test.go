@@ -24,7 +24,7 @@ func ExampleOpenPeriods() {
 	ctx := context.Background()
 	store := storetest.NewMemory()
 	invoices, err := sequence.OpenPeriods(ctx, store, "invoices", sequence.Yearly, // or Monthly, Daily
-		sequence.WithDefinition(sequence.Definition{Start: 1}))
+		sequence.WithDefinition(sequence.Definition{Start: 1, Max: 999_999, MaxStep: 100})) // a crash loses at most 200
 	if err != nil {
 		log.Fatal(err)
 	}

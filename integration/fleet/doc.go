@@ -13,7 +13,7 @@
 //   - [Fleet] has servers of one store, and clients that load them. [Faults] are what can be done
 //     to it; the promises that do not hold are in [Fleet.Broken].
 //
-// Package servers, below this one, runs a server of each store.
+// Package integration/servers runs a server of each store.
 //
 // Only modules that are never published may import this one.
 package fleet

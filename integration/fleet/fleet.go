@@ -234,7 +234,8 @@ func (f *Fleet) Rest() {
 	}
 }
 
-// Close ends the clients, the servers and the proxies. The store stays.
+// Close ends the clients, each server by [Server.Close], which is Stop of [Process], and the proxies.
+// The store stays.
 func (f *Fleet) Close() error {
 	if f.rest != nil {
 		f.rest()

@@ -23,13 +23,13 @@ import (
 	"github.com/tickflake/tickflake/integration/stepped"
 )
 
-// Process is a process, and Config says how to run one, as package server documents.
+// Process is a process, and Config says how to run one, as package program documents.
 type (
 	Process = program.Process
 	Config  = program.Config
 )
 
-// Start runs a process, as package server documents.
+// Start runs a process, as package program documents.
 func Start(ctx context.Context, c Config) (*Process, error) { return program.Start(ctx, c) }
 
 // Now is the time in nanoseconds by a clock that is never stepped and that all processes of the

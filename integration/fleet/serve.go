@@ -88,7 +88,7 @@ func FreeAddress() (string, error) {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), err
 }
 
-// Get asks for a page, as package server documents.
+// Get asks for a page, as package program documents.
 func Get(ctx context.Context, url string) (string, error) { return program.Get(ctx, url, "") }
 
 // Size is what a process holds.

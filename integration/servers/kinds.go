@@ -39,6 +39,7 @@ type how struct {
 // the other jars.
 const zookeeperJar = "/usr/share/java/zookeeper.jar"
 
+// kinds has how each kind is run. Packages etcd, nats and s3, below this one, add theirs, and kubernetes.go its own.
 var kinds = map[Kind]how{
 	// SIGQUIT ends it at once, and it frees its shared memory.
 	PostgreSQL: {name: "postgres", debian: "postgresql", dirs: []string{"/usr/lib/postgresql/*/bin"}, user: "postgres", quit: syscall.SIGQUIT,

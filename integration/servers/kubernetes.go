@@ -15,10 +15,6 @@ import (
 	"github.com/tickflake/tickflake/integration/program"
 )
 
-// Kubernetes is the API server alone: no controllers, and no nodes. It wants the address of an etcd
-// as its only setting, and is built by the command in kubeapiserver.
-const Kubernetes Kind = "Kubernetes"
-
 func init() {
 	cache, _ := os.UserCacheDir() // or it is looked for in the working directory
 	kinds[Kubernetes] = how{name: "kubeapiserver", debian: "nothing, but build it: see integration/servers/kubeapiserver/main.go",

@@ -26,7 +26,9 @@ import (
 // Kind is the program of a server.
 type Kind string
 
-// The kinds of servers. A directory is the store that has no server.
+// The kinds of servers. A directory is the store that has no server. Kubernetes is the API server
+// alone: no controllers, and no nodes. It wants the address of an etcd as its only setting, and is
+// built by the command in kubeapiserver.
 const (
 	Directory  Kind = "directory"
 	PostgreSQL Kind = "PostgreSQL"
@@ -36,6 +38,7 @@ const (
 	Etcd       Kind = "etcd"
 	NATS       Kind = "NATS"
 	S3         Kind = "S3"
+	Kubernetes Kind = "Kubernetes"
 )
 
 // Wanted is a server to start.

@@ -83,7 +83,8 @@ func (m *Machine) nextClaim(in Input) Op {
 	return m.claim(in, best)
 }
 
-// nextFirst reads the pinned number, or the first block of numbers.
+// nextFirst reads the pinned number, or the first block of numbers. A pinned number outside the store's range was
+// refused before, by Keeper.has of package lease.
 func (m *Machine) nextFirst(in Input) Op {
 	if m.Pinned >= 0 {
 		return Op{Kind: Read, Why: First, Node: m.Pinned}

@@ -1,4 +1,4 @@
-// Package pause has the pauses between tries, and how a context has ended.
+// Package pause has the pauses between tries, and how a context has ended. The pace of keepers is in internal/grant/pace.go.
 package pause
 
 import (
