@@ -105,7 +105,7 @@ func readmeTable(r *report.Report) string {
 	s := r.Section("kernel")
 	var b strings.Builder
 	if t := s.Table("kernel-answer"); len(t.Rows) > 0 && t.Markdown(&b) == nil {
-		return fmt.Sprintf("\n%s\n([Measured](docs/results.md#kernel) on a real kernel, %s, at some hundred IDs per second,\nby `go run ./bench --only kernel`. After the snapshot the copy of tickflake called\n[`Restored`](docs/operate.md#restored-memory), unless the machine has VMClock. [What each fault does to clocks](docs/kernel.md).)\n\n", b.String(), s.Table("kernel-run").Cell("kernel", "is").Text)
+		return fmt.Sprintf("\n%s\n([Measured](docs/results.md#kernel) on a real kernel, %s, at some hundred IDs per second,\nby `go run ./bench --only kernel`. [`Restored`](docs/operate.md#restored-memory) tells a generator that its memory is a copy;\na machine with VMClock tells it by itself. [What each fault does](docs/kernel.md).)\n\n", b.String(), s.Table("kernel-run").Cell("kernel", "is").Text)
 	}
 	return ""
 }

@@ -4,7 +4,6 @@
 package faults
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -166,10 +165,9 @@ func repeating(t *report.Table, some func(report.Row) bool) (subjects, faults []
 	return subjects, faults
 }
 
-// doInSome says of which peers an ID came twice in some faults.
-func doInSome(t *report.Table) string {
+// repeatingPeers returns the peers of which an ID came twice in some faults, and of how many.
+func repeatingPeers(t *report.Table) (peers []string, of int) {
 	theirs := func(r report.Row) bool { return r.Group == report.Peers }
-	peers, _ := repeating(t, theirs)
-	all := slices.DeleteFunc(slices.Clone(t.Rows), func(r report.Row) bool { return !theirs(r) })
-	return fmt.Sprintf("%d of %s do", len(peers), report.Count(len(all), "peer"))
+	peers, _ = repeating(t, theirs)
+	return peers, len(slices.DeleteFunc(slices.Clone(t.Rows), func(r report.Row) bool { return !theirs(r) }))
 }

@@ -3,6 +3,7 @@ package faults
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -117,5 +118,7 @@ func catalogueVerdict(s report.Section) string {
 	if len(ours) > 0 {
 		said += ", except in " + report.List(ours)
 	}
-	return said + "; " + doInSome(t) + ", and the others read the machine's clock: see “" + kernelTitle + "”."
+	peers, of := repeatingPeers(t)
+	return fmt.Sprintf("%s; of the %s that take a virtual clock, these do: %s. The others read the machine's clock: see “%s”.",
+		said, report.Count(of, "peer"), cmp.Or(report.List(peers), "none"), kernelTitle)
 }

@@ -25,6 +25,7 @@ var functions = map[string]any{
 	"brief":   brief,
 	"chart":   func(t Table) htmltemplate.HTML { return htmltemplate.HTML(t.chart()) },
 	"css":     func() htmltemplate.CSS { return htmltemplate.CSS(style) },
+	"first":   first,
 	"heading": heading,
 	"cells":   cells,
 	"inc":     func(i int) int { return i + 1 },
@@ -94,7 +95,7 @@ var inMarkdown = []struct {
 	{"ceiling-cores", []string{"g1", "g64"}, []string{"Next, default layout", "bwmarrin/snowflake", "floor: clock read + compare-and-swap, a word each"}},
 	{"scaling", []string{"g1", "g2", "g64"}, []string{"floor: clock read + atomic addition", "Next", "Stream.Next", "Sequence.Next", "bwmarrin/snowflake, 22-bit sequence", "rs/xid", "google/uuid v7"}},
 	{"latency-1000000", []string{"p50", "p99", "p999"}, []string{"empty loop", "Next, default layout", "bwmarrin/snowflake", "sony/sonyflake", "rs/xid", "google/uuid v7"}},
-	{"kernel-answer", []string{"restart-back-1s", "step-back-1h", "copy-shared-told"}, nil},
+	{"kernel-answer", []string{"restart-back-1s", "step-back-1h", "copy-shared"}, nil},
 	{"waste-chances", nil, nil},
 	{"ways", []string{"1", "rate"}, []string{"tickflake, alone", "tickflake, lease in PostgreSQL", "tickflake sequence in PostgreSQL, segmented", "tickflake sequence in PostgreSQL, ordered",
 		"PostgreSQL sequence", "PostgreSQL auto-increment", "two MariaDB ticket servers (Flickr)", "Redis INCR, appendfsync always", "ZooKeeper sequential node per ID"}},
@@ -176,7 +177,7 @@ func (v view) Title() string {
 	said := fmt.Sprintf("tickflake on %s of %s", Count(v.Machine.Cores, "core"), cpu)
 	cost := v.Section("cost").Table("cost")
 	if ns, floor := cost.Cell("Next", "ns"), cost.Cell("Next", "floor"); len(ns.Samples) > 0 && len(floor.Samples) > 0 {
-		said += fmt.Sprintf(": %s ns per ID, %s× the floor", ns.Value(), floor.Value())
+		said += fmt.Sprintf(": %s ns per ID, %s × a clock read and a compare-and-swap", ns.Value(), floor.Value())
 	}
 	return said
 }
@@ -214,7 +215,7 @@ func (v view) Notices() []string {
 		all = append(all, "This was a quick run with few rounds: the figures are rough, and docs/results.md has those of the published run.")
 	}
 	if m := v.Machine; m.LoadBefore > warnLoad*float64(m.Cores) {
-		all = append(all, fmt.Sprintf("The machine was busy before the run: a load of %.2f on %s.", m.LoadBefore, Count(m.Cores, "core")))
+		all = append(all, fmt.Sprintf("The machine was busy before the run: a load of %.2f on %s. As far as that went on, the intervals include it.", m.LoadBefore, Count(m.Cores, "core")))
 	}
 	if stolen := v.Machine.Stolen; stolen > warnStolen && v.Unusable() == "" {
 		all = append(all, fmt.Sprintf("The hypervisor took %.1f%% of the processors' time during the run.", stolen))
@@ -316,6 +317,12 @@ func reason(t Target) string {
 		return "not measured"
 	}
 	return t.Open
+}
+
+// first is the first sentence of a text.
+func first(text string) string {
+	sentence, _, _ := strings.Cut(text, ". ")
+	return strings.TrimSuffix(sentence, ".") + "."
 }
 
 // special escapes the characters that Markdown, or HTML in it, gives a meaning.

@@ -180,11 +180,18 @@ func (s *Section) Table(id string) *Table {
 // Cell returns the cell at the named row and the column with the ID. It is empty if there
 // is none.
 func (t *Table) Cell(row, column string) Cell {
-	r, c := slices.IndexFunc(t.Rows, func(r Row) bool { return r.Name == row }), t.column(column)
-	if r < 0 || c < 0 {
-		return Cell{}
+	if cells, c := t.row(row).Cells, t.column(column); c >= 0 && len(cells) > 0 {
+		return cells[c]
 	}
-	return t.Rows[r].Cells[c]
+	return Cell{}
+}
+
+// row returns the row with the name. It is empty if there is none.
+func (t *Table) row(name string) Row {
+	if i := slices.IndexFunc(t.Rows, func(r Row) bool { return r.Name == name }); i >= 0 {
+		return t.Rows[i]
+	}
+	return Row{}
 }
 
 func (t *Table) column(id string) int {

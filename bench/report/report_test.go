@@ -65,7 +65,8 @@ func TestClean(t *testing.T) {
 // The first table counts what came twice, and says where, and shows what was not measured as such.
 func TestWhich(t *testing.T) {
 	cost := Section{ID: "cost", Tables: []Table{{ID: "cost", Columns: []Column{{ID: "ns"}, {ID: "bits"}}, Rows: []Row{{Name: "rs/xid", Cells: []Cell{One(56), One(96)}}}}}}
-	kernel := Section{ID: "kernel", Tables: []Table{{ID: "kernel-duplicates", Columns: []Column{{ID: "copy-shared"}, {ID: "restart-back-1s"}}, Rows: []Row{{Name: "rs/xid", Cells: []Cell{One(1571), One(2)}}}},
+	kernel := Section{ID: "kernel", Tables: []Table{{ID: "kernel-duplicates", Columns: []Column{{ID: "restart-back-1s"}, {ID: "copy-shared"}}, Rows: []Row{{Name: "rs/xid", Group: Peers, Cells: []Cell{One(2), One(1571)}}, {Name: candidates[0].faults, Group: Ours, Cells: []Cell{One(0), One(10)}}}},
+		{ID: "kernel-ids", Columns: make([]Column, 2), Rows: []Row{{Name: "rs/xid", Cells: []Cell{One(2011), One(8042)}}, {Name: candidates[0].faults, Cells: []Cell{One(2100), One(8100)}}}},
 		{ID: "kernel-card-clock", Columns: []Column{{ID: "step-back-1h"}}, Rows: []Row{{Name: "rs/xid", Cells: []Cell{{Text: "stall 2 s"}}}}}}}
 	for _, test := range []struct {
 		run             []Section
@@ -73,11 +74,15 @@ func TestWhich(t *testing.T) {
 	}{
 		{nil, "–", "–", "–"},
 		{[]Section{cost}, "–", "–", "56"},
-		{[]Section{cost, kernel}, "1,573: restarts after a step back and copies of the machine that nobody tells of", "calls blocked, at least 2 s", "56"},
+		{[]Section{cost, kernel}, "1,573: restarts after a step back and copies of the machine", "calls blocked, at least 2 s", "56"},
 	} {
 		which := view{&Report{Sections: test.run}, ""}.Which()
 		assert.Equal(t, []string{test.twice, test.step, test.ns},
 			[]string{which.Cell("rs/xid", "duplicates").Value(), which.Cell("rs/xid", "step").Value(), which.Cell("rs/xid", "ns").Value()})
+		if len(test.run) == 2 {
+			assert.Equal(t, "duplicates in 2 runs on a real kernel, of about 10,000 IDs", which.Columns[0].Title)
+			assert.Equal(t, "10: copies of the machine that nobody tells of", which.Rows[0].Cells[0].Text)
+		}
 	}
 }
 

@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 )
@@ -27,53 +26,79 @@ func (v view) Which() Table {
 	t := Table{ID: "which", Title: "Which one, and why", RowName: "generator", Columns: []Column{
 		{ID: "duplicates", Title: "duplicates in the faults of a real kernel"}, {ID: "step", Title: "a clock stepped back 1 h costs"},
 		{ID: "ns", Title: "time", Unit: "ns/ID", Better: Less}, {ID: "bits", Title: "width", Unit: "bits"}, {ID: "if", Title: "take it if"}}}
-	times, repeated, clocks := v.Section("cost").Table("cost"), v.Section("kernel").Table("kernel-duplicates"), v.Section("kernel").Table("kernel-card-clock")
+	kernel, times := v.Section("kernel"), v.Section("cost").Table("cost")
+	repeated, clocks, counted := kernel.Table("kernel-duplicates"), kernel.Table("kernel-card-clock"), kernel.Table("kernel-ids")
+	var ids, runs []float64 // of each
 	for _, c := range candidates {
-		i := slices.IndexFunc(times.Rows, func(r Row) bool { return r.Name == c.cost })
-		j := slices.IndexFunc(repeated.Rows, func(r Row) bool { return r.Name == c.faults })
-		if i < 0 && j < 0 {
+		time, found := times.row(c.cost), repeated.row(c.faults)
+		if time.Name == "" && found.Name == "" {
 			continue
 		}
-		row := Row{Name: c.name, Group: Peers, Cells: []Cell{{}, {}, {}, {}, {Text: c.takeIf}}}
+		row := Row{Name: c.name, Group: Peers, Note: time.Note, Cells: []Cell{{}, {}, times.Cell(c.cost, "ns"), times.Cell(c.cost, "bits"), {Text: c.takeIf}}}
 		if strings.HasPrefix(c.name, "tickflake") {
 			row.Group = Ours
 		}
-		if j >= 0 {
-			row.Cells[0], row.Cells[1] = twice(repeated, repeated.Rows[j]), Cell{Text: price(clocks.Cell(c.faults, "step-back-1h"))}
-		}
-		if i >= 0 {
-			row.Note = times.Rows[i].Note
-			row.Cells[2], row.Cells[3] = times.Cell(c.cost, "ns"), times.Cell(c.cost, "bits")
+		if found.Name != "" {
+			row.Cells[0], row.Cells[1] = twice(repeated, found), Cell{Text: price(clocks.Cell(c.faults, "step-back-1h"))}
+			sum, of := total(counted.row(c.faults))
+			ids, runs = append(ids, sum), append(runs, float64(of))
 		}
 		t.Rows = append(t.Rows, row)
+	}
+	if len(ids) > 0 {
+		t.Columns[0].Title = fmt.Sprintf("duplicates in %s runs on a real kernel, of about %s IDs", Figure(slices.Max(runs)), figure(Cell{Samples: ids}.Median(), 2))
 	}
 	return t
 }
 
+// copies is what the faults that copy a machine are called.
+const copies = "copies of the machine"
+
+// Causes says in words what faults of a real kernel are, each kind once.
+func Causes(faults []string) string {
+	var kinds []string
+	for _, kind := range faults {
+		switch {
+		case strings.HasPrefix(kind, "copy-"):
+			kind = copies
+		case strings.HasPrefix(kind, "restart-"):
+			kind = "restarts after a step back"
+		}
+		if !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	return List(kinds)
+}
+
+// total is the sum of the counts of a row, and of how many cells.
+func total(row Row) (sum float64, of int) {
+	for _, c := range row.Cells {
+		if len(c.Samples) > 0 {
+			sum, of = sum+c.Samples[0], of+1
+		}
+	}
+	return sum, of
+}
+
 // twice says how many IDs of a row came twice, and where.
 func twice(t *Table, row Row) Cell {
-	sum := 0.0
-	copies, where := "copies of the machine that nobody tells of", map[string]bool{}
+	var faults []string
+	told := row.Group != Ours // no peer can be told
 	for i, c := range row.Cells {
-		n, fault := c.Median(), t.Columns[i].ID
-		switch {
-		case !(n > 0): // none, or not run
-			continue
-		case strings.HasSuffix(fault, "-told"):
-			copies = "copies of the machine"
-			fallthrough
-		case strings.HasPrefix(fault, "copy-"):
-			fault = "~" // the last, whose name is not known yet
-		case strings.HasPrefix(fault, "restart-"):
-			fault = "restarts after a step back"
+		if fault := t.Columns[i].ID; c.Median() > 0 {
+			faults, told = append(faults, fault), told || strings.HasSuffix(fault, "-told") || strings.HasSuffix(fault, "-vmclock")
 		}
-		sum += n
-		where[fault] = true
 	}
-	if sum == 0 {
+	if len(faults) == 0 {
 		return Cell{Text: "none", Mark: Good}
 	}
-	return Cell{Text: strings.Replace(fmt.Sprintf("%s: %s", Figure(sum), List(slices.Sorted(maps.Keys(where)))), "~", copies, 1), Mark: Bad}
+	sum, _ := total(row)
+	text := Figure(sum) + ": " + Causes(faults)
+	if !told {
+		text = strings.Replace(text, copies, copies+" that nobody tells of", 1)
+	}
+	return Cell{Text: text, Mark: Bad}
 }
 
 // price is what a cell of a card says that a fault cost, in words for a reader who has not seen the card.
