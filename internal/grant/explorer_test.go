@@ -765,7 +765,7 @@ func (w *world) move(s *state, now uint64) error {
 		if w.broken == "EARLY_LIMIT" {
 			old.Limit = s.seen
 		}
-		f := Founding{Floor: floor}
+		f := Handover{Floor: floor}
 		f.Add(Cell{Node: 9, Record: Final(cell.Node{}, floor, false, "new", "")}) // was never claimed
 		f.Add(Cell{Record: old})
 		if w.broken == "LOWEST" {
