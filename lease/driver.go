@@ -157,7 +157,7 @@ func (d *driver) call(ctx context.Context, op grant.Op, r *grant.Result) (err er
 			return &stores.OptionError{Option: "WithClock", Err: err}
 		}
 		if r.Cell.Version, err = d.readFleet(ctx); err == nil && r.Cell.Version != 0 {
-			err = d.has("WithNode", d.node)
+			err = d.checkInFleet("WithNode", d.node)
 		}
 		_, narrow := d.widened()
 		r.Fleet = grant.Fleet{Nodes: d.fleet.Nodes, Floor: d.fleet.Floor, First: d.fleet.First, Narrow: narrow}

@@ -193,15 +193,15 @@ func End(ctx context.Context, store stores.Store, from, to int64, newStore strin
 	if err := k.narrowTo(ctx, leaving, newStore); err != nil {
 		return Fleet{}, err
 	}
-	founding, err := k.finish(ctx, leaving, newStore)
+	handover, err := k.finish(ctx, leaving, newStore)
 	if err != nil {
 		return Fleet{}, err
 	}
 	other := Fleet{Layout: k.layout.Clone(), From: from, To: to}
-	if founding.Floor > 0 {
-		other.Floor = k.until(founding.Floor)
+	if handover.Floor > 0 {
+		other.Floor = k.until(handover.Floor)
 	}
-	for _, c := range founding.Later {
+	for _, c := range handover.Later {
 		other.Later = append(other.Later, Later{Node: c.Node, Until: k.until(c.Record.Limit)})
 	}
 	return other, nil
@@ -303,15 +303,15 @@ const listed = 4096
 
 // finish makes all cells final (A), and returns what creates the other fleet by these. Those that are held come last,
 // so that their processes have the rest of a fresh grant when all is done.
-func (k *Keeper) finish(ctx context.Context, leaving cell.Nodes, to string) (grant.Founding, error) {
-	founding, done, held := grant.Founding{Floor: k.fleet.Floor}, 0, []grant.Cell(nil)
+func (k *Keeper) finish(ctx context.Context, leaving cell.Nodes, to string) (grant.Handover, error) {
+	handover, done, held := grant.Handover{Floor: k.fleet.Floor}, 0, []grant.Cell(nil)
 	leave := func(c grant.Cell) error {
 		c, err := k.final(ctx, c, to)
 		if err != nil {
 			return fmt.Errorf("%d of %d node numbers have left, run it again to continue: %w", done, leaving.To-leaving.From, err)
 		}
 		done++
-		founding.Add(c)
+		handover.Add(c)
 		// An earlier version, or a reservation, leaves the fleet's cell with a narrower time field.
 		theirs, _ := cell.ParseLayout(c.Record.Layout)
 		k.layout.TimeBits = max(k.layout.TimeBits, theirs.TimeBits)
@@ -327,7 +327,7 @@ func (k *Keeper) finish(ctx context.Context, leaving cell.Nodes, to string) (gra
 	for i := 0; i < len(held) && err == nil; i++ {
 		err = leave(held[i])
 	}
-	return founding, err
+	return handover, err
 }
 
 // final makes the cell of a number final, which is as a list had it, and returns it.
@@ -335,7 +335,7 @@ func (k *Keeper) final(ctx context.Context, c grant.Cell, to string) (grant.Cell
 	for i := range drive.InARow {
 		switch {
 		case c.Damaged:
-			return c, cmp.Or(k.bad[c.Node], error(stores.ErrDamaged))
+			return c, cmp.Or(k.bad[c.Node], stores.ErrDamaged)
 		case c.Record.MovedTo == "":
 			r := grant.Final(c.Record, k.fleet.Floor, k.isFar(c.Record), to, k.random())
 			r.Layout = cmp.Or(r.Layout, k.spec)
@@ -359,8 +359,8 @@ func (k *Keeper) final(ctx context.Context, c grant.Cell, to string) (grant.Cell
 	return c, k.busy()
 }
 
-// has returns an error unless a number, given to an option or a function, is one of this store's. Any number, -1, is.
-func (k *Keeper) has(option string, node int64) error {
+// checkInFleet returns an error unless a number, given to an option or a function, is one of this store's. Any number, -1, is.
+func (k *Keeper) checkInFleet(option string, node int64) error {
 	f := &k.fleet
 	if node < 0 || f.Nodes.Has(node) {
 		return nil

@@ -85,7 +85,8 @@ func WithWindow(d time.Duration) Option { return func(c *config) { c.period = d 
 // default.
 func WithTimeout(d time.Duration) Option { return func(c *config) { c.timeout = d } }
 
-// WithNode claims this node number, instead of any free one.
+// WithNode claims this node number, instead of any free one. One that the layout does not have is refused before any
+// call of the store, and one that the store's [Fleet] does not have by the claim.
 // On a store with locks, such as a directory, the claim fails while another living process holds that number. On
 // other stores it takes the number over, and the process that held it ends with an error
 // that wraps [ErrLost] when its grant is used up: the last to start wins, and no ID is

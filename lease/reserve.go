@@ -35,7 +35,7 @@ func Reserve(ctx context.Context, store stores.Store, from, to int64, until time
 		return err
 	}
 	for node := from; node <= to; node++ {
-		err := k.has("Reserve", node)
+		err := k.checkInFleet("Reserve", node)
 		if err == nil {
 			err = k.reserve(ctx, node, k.limitAt(until))
 		}

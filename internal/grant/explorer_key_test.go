@@ -109,18 +109,16 @@ func (p *proc) knows(name string) bool {
 
 // messages appends the writes in flight of a process, or of nobody, in an order of their own.
 func (k *keys) messages(all bool, by int) {
-	var which [maxNet + 1]int
-	n := 0
-	for i := range k.inNet {
+	var room [8]*message
+	which := room[:0]
+	for i := range k.net {
 		if all || k.net[i].by == by {
-			which[n] = i
-			n++
+			which = append(which, &k.net[i])
 		}
 	}
-	slices.SortFunc(which[:n], func(a, b int) int { return cmp.Compare(k.look(a, by), k.look(b, by)) })
-	k.Add(uint64(n))
-	for _, i := range which[:n] {
-		m := &k.net[i]
+	slices.SortFunc(which, func(a, b *message) int { return cmp.Compare(k.look(a, by), k.look(b, by)) })
+	k.Add(uint64(len(which)))
+	for _, m := range which {
 		k.Add(uint64(m.node), k.version(m.node, m.version))
 		k.record(&m.record)
 		if all {
@@ -136,16 +134,13 @@ func (k *keys) messages(all bool, by int) {
 }
 
 // look is by what writes in flight are sorted.
-func (k *keys) look(i, by int) uint64 {
-	m := &k.net[i]
+func (k *keys) look(m *message, by int) uint64 {
 	x := uint64(m.node)<<16 | m.record.Limit<<8 | m.record.Floor<<4
 	if m.record.Holder != "" {
 		x |= 1
 	}
-	if by != nobody {
-		if k.procs[by].knows(m.record.Write) {
-			x |= 2
-		}
+	if by != nobody && k.procs[by].knows(m.record.Write) {
+		x |= 2
 	}
 	return x
 }

@@ -73,7 +73,6 @@ type world struct {
 const (
 	maxProcs = 3
 	maxCells = 2
-	maxNet   = 4 // and one that is sent again
 )
 
 // state is that of a world.
@@ -86,8 +85,7 @@ type state struct {
 	moved moved
 	floor [maxCells]uint64 // world.moves: of the fleet of each store
 	seen  uint64           // mutant EARLY_LIMIT: of cell 0, when the fleet ended
-	net   [maxNet]message
-	inNet int
+	net   []message        // not changed, but copied
 	procs [maxProcs]proc
 
 	witness uint64
@@ -218,18 +216,13 @@ func (w *world) restart(s *state, i int) {
 			s.cells[c].lock = 0
 		}
 	}
-	for k := s.inNet - 1; k >= 0; k-- {
+	s.net = slices.Clone(s.net)
+	for k := range s.net {
 		if s.net[k].by == i {
 			s.net[k].by = nobody
 		}
 	}
 	s.procs[i] = proc{m: New(w.config(), s.name())}
-}
-
-func (s *state) remove(k int) {
-	s.inNet--
-	copy(s.net[k:], s.net[k+1:s.inNet+1])
-	s.net[s.inNet] = message{}
 }
 
 // What must hold.
@@ -242,36 +235,68 @@ var (
 	errRaised  = errors.New("back: the limit of the cell was not raised")
 	errAbove   = errors.New("back: a claim begins below a limit that the process has read")
 	errTrusted = errors.New("back: a write that the store has lost is trusted")
+
+	errImpossible = errors.New("there is no step of these picks")
 )
 
-// Steps calls yield for each step that is possible.
+// try makes the states after one: each pick is tried in all ways.
+type try struct {
+	*world
+	next state
+	pick func(n int) int // 0 to n-1
+	sent []sent
+}
+
+// sent is the first of the works that send a write, by whatever clock, candidate and name.
+type sent struct {
+	work
+	op Op
+}
+
+// Steps tries all steps.
 func (w *world) Steps(s *state, yield func(explore.Step, *state, error)) {
-	emit := &emitter{w: w, s: s, yield: yield}
-	for i := range w.procs {
-		p := &s.procs[i]
-		w.stamp(s, i, emit)
-		if w.mayTake(p) {
-			next := emit.copy()
-			w.take(&next.procs[i])
-			emit.step(explore.Say("process %d takes its grant into use", i), nil)
+	t := &try{world: w}
+	explore.Paths(func(pick func(int) int) {
+		t.next, t.pick = *s, pick
+		step, err := t.step(&t.next)
+		if err != errImpossible {
+			w.tidy(&t.next)
+			yield(step, &t.next, err)
 		}
-		if !p.win.sealed && (p.m.held.Version != 0 || p.win.free() || p.told || len(p.m.claims) > 0) {
-			next := emit.copy()
-			next.procs[i].win.sealed = true
-			emit.step(explore.Say("process %d seals its window", i), nil)
-		}
-		if w.broken == "M11_EARLY" && !p.early && p.m.held.Version != 0 {
-			next := emit.copy()
-			next.procs[i].early = true
-			emit.step(explore.Say("process %d releases before it seals", i), nil)
-		}
-		w.work(s, i, emit)
-		next := emit.copy()
-		w.restart(next, i)
-		emit.step(explore.Say("process %d crashes", i), nil)
+	})
+}
+
+func impossible() (explore.Step, error) { return explore.Step{}, errImpossible }
+
+// step makes s the state after a step, and returns what that is.
+func (t *try) step(s *state) (explore.Step, error) {
+	i := t.pick(t.procs + 2)
+	switch i {
+	case t.procs:
+		return t.network(s)
+	case t.procs + 1:
+		return t.faults(s)
 	}
-	w.network(s, emit)
-	w.faults(s, emit)
+	p := &s.procs[i]
+	switch kind := t.pick(6); {
+	case kind == 0 && p.win.free():
+		return t.stamp(s, i)
+	case kind == 1 && t.mayTake(p):
+		t.take(p)
+		return explore.Say("process %d takes its grant into use", i), nil
+	case kind == 2 && !p.win.sealed && (p.m.held.Version != 0 || p.win.free() || p.told || len(p.m.claims) > 0):
+		p.win.sealed = true
+		return explore.Say("process %d seals its window", i), nil
+	case kind == 3 && t.broken == "M11_EARLY" && !p.early && p.m.held.Version != 0:
+		p.early = true
+		return explore.Say("process %d releases before it seals", i), nil
+	case kind == 4:
+		return t.work(s, i)
+	case kind == 5:
+		t.restart(s, i)
+		return explore.Say("process %d crashes", i), nil
+	}
+	return impossible()
 }
 
 // mayTake reports whether the machine has a grant that the window has not.
@@ -295,47 +320,25 @@ func (w *world) take(p *proc) {
 	}
 }
 
-// emitter yields the steps of a state. The states after them share one variable.
-type emitter struct {
-	w     *world
-	s     *state
-	next  state
-	yield func(explore.Step, *state, error)
-}
-
-// copy returns a copy of the state, to be changed by the next step.
-func (e *emitter) copy() *state {
-	e.next = *e.s
-	return &e.next
-}
-
-// step yields the copy.
-func (e *emitter) step(x explore.Step, err error) {
-	e.w.tidy(&e.next)
-	e.yield(x, &e.next, err)
-}
-
 // stamp has a process stamp any of its ticks, at any time, however long after another took its cell.
-func (w *world) stamp(s *state, i int, emit *emitter) {
-	for t := s.procs[i].win.used; t < s.procs[i].win.To && !s.procs[i].win.sealed; t++ {
-		next := emit.copy()
-		win := &next.procs[i].win
-		var err error
-		if !w.apart {
-			win.used = t + 1
-		}
-		if w.broken == "M13" {
-			win.issued = t + 1
-		}
-		if (win.Node == 0 || w.moves) && t == s.witness && t >= s.procs[i].untold && (s.phase != wentBack || win.since.From <= t && t < win.since.To) {
-			if s.stamper != nobody && s.stamper != i {
-				err = errUnique
-			}
-			next.stamper = i
-			err = errors.Join(err, w.covered(next))
-		}
-		emit.step(explore.Say("process %d stamps tick %d", i, int(t)), err)
+func (t *try) stamp(s *state, i int) (explore.Step, error) {
+	win := &s.procs[i].win
+	tick := win.used + uint64(t.pick(int(win.To-win.used)))
+	if !t.apart {
+		win.used = tick + 1
 	}
+	if t.broken == "M13" {
+		win.issued = tick + 1
+	}
+	var err error
+	if (win.Node == 0 || t.moves) && tick == s.witness && tick >= s.procs[i].untold && (s.phase != wentBack || win.since.From <= tick && tick < win.since.To) {
+		if s.stamper != nobody && s.stamper != i {
+			err = errUnique
+		}
+		s.stamper = i
+		err = errors.Join(err, t.covered(s))
+	}
+	return explore.Say("process %d stamps tick %d", i, int(tick)), err
 }
 
 // covered checks the limit of cell 0.
@@ -365,47 +368,35 @@ func (w *world) input(s *state, i int) Input {
 // meets a conflict, whichever of the two came first. Until the answer comes, the process can only stamp
 // and seal, which it can do as well before the step, or after it; and memory that is copied meanwhile
 // does as if it had got no answer.
-func (w *world) work(s *state, i int, emit *emitter) {
-	closing := s.procs[i].win.sealed || s.procs[i].early
-	holds := s.procs[i].m.held.Version != 0
-	for read := range 1 + w.staleReads(s) {
-		for _, due := range []bool{true, false} {
-			if !due && (!holds || closing || !s.procs[i].m.doubt && !s.procs[i].m.suspect) {
-				continue
-			}
-			var seen [8]Op
-			n := 0
-			for now := uint64(1); now <= w.ticks; now++ {
-				for node := range int64(w.cells) {
-					if w.moves && !w.mayUse(s, i, node) {
-						continue
-					}
-					x := work{i, now, node, due, read}
-					next := emit.copy()
-					in := w.input(next, i)
-					in.Now, in.Due = now, due
-					in.Pick = uint64(node)
-					op, depends, ok, err := w.chain(next, in, x)
-					switch {
-					case !ok:
-					case err != nil || op.Kind == None:
-						emit.step(x.says(quiet, 0), err)
-					case slices.ContainsFunc(seen[:n], op.alike):
-					default:
-						seen[n] = op
-						n++
-						w.sent(next, x, op, emit)
-					}
-					if !depends {
-						break
-					}
-				}
-				if closing || !due {
-					break
-				}
-			}
-		}
+func (t *try) work(s *state, i int) (explore.Step, error) {
+	p := &s.procs[i]
+	closing := p.win.sealed || p.early
+	x := work{i: i, read: t.pick(1 + t.staleReads(s)), due: t.pick(2) == 0, now: 1}
+	switch {
+	case x.due && !closing:
+		x.now += uint64(t.pick(int(t.ticks)))
+	case !x.due && (p.m.held.Version == 0 || closing || !p.m.doubt && !p.m.suspect):
+		return impossible()
 	}
+	if x.node = int64(t.pick(t.cells)); t.moves && !t.mayUse(s, i, x.node) {
+		return impossible()
+	}
+	in := t.input(s, i)
+	in.Now, in.Due, in.Pick = x.now, x.due, uint64(x.node)
+	op, depends, ok, err := t.chain(s, in, x)
+	switch {
+	case !ok || !depends && x.node > 0:
+		return impossible()
+	case err != nil || op.Kind == None:
+		return x.says(quiet, 0), err
+	}
+	first := slices.IndexFunc(t.sent, func(y sent) bool { return y.i == i && y.read == x.read && y.due == x.due && y.op.alike(op) })
+	if first < 0 {
+		t.sent = append(t.sent, sent{x, op})
+	} else if t.sent[first].work != x {
+		return impossible()
+	}
+	return t.fate(s, x, op)
 }
 
 // work is how a process does its next operations: by which clock, at which candidate, reading older
@@ -437,43 +428,30 @@ func (x work) says(fate, variant int) explore.Step {
 		x.i, int(x.now), int(x.node), due, x.read, fate, variant)
 }
 
-// sent yields what may become of a write that a process sends.
-func (w *world) sent(s *state, x work, op Op, emit *emitter) {
-	before := *s
-	outcome := func(fate, variant int, r Result, err error) {
-		if err == nil {
-			err = w.done(s, x.i, op, r)
-		}
-		emit.step(x.says(fate, variant), err)
-		*s = before
-	}
+// fate is what may become of a write that a process sends.
+func (t *try) fate(s *state, x work, op Op) (explore.Step, error) {
+	m := t.message(x.i, op)
 	now := s.cells[op.Node].version == op.Version
-	if !now && !w.mayReturn(s, op.Node, op.Version) {
-		outcome(conflicts, 0, Result{Status: Conflict}, nil)
-		return
-	}
-	m := w.message(x.i, op)
-	if s.send(m); s.inNet <= w.net {
-		outcome(hangs, 0, Result{Status: Failed}, nil)
+	switch fate := t.pick(conflicts + 1); {
+	case fate == hangs && len(s.net) < t.net && (now || t.mayReturn(s, op.Node, op.Version)):
 		s.send(m)
-	}
-	s.remove(s.inNet - 1)
-	before = *s
-	if !now { // it may land after the store went back
-		outcome(conflicts, 0, Result{Status: Conflict}, nil)
-		return
-	}
-	for variant := range 1 + w.remembers(s) {
-		for _, conflict := range []bool{false, true} {
-			s.again(w, m)
-			err := w.land(s, m, variant > 0)
-			fate, r := answered, Result{Version: s.cells[op.Node].version}
-			if conflict {
-				fate, r = sentTwice, Result{Status: Conflict}
-			}
-			outcome(fate, variant, r, err)
+		return x.says(fate, 0), t.done(s, x.i, op, Result{Status: Failed})
+	case fate == conflicts && !now: // it may land after the store went back
+		return x.says(fate, 0), t.done(s, x.i, op, Result{Status: Conflict})
+	case (fate == answered || fate == sentTwice) && now:
+		variant := t.pick(1 + t.remembers(s))
+		s.again(t.world, m)
+		err := t.land(s, m, variant > 0)
+		r := Result{Version: s.cells[op.Node].version}
+		if fate == sentTwice {
+			r = Result{Status: Conflict}
 		}
+		if err == nil {
+			err = t.done(s, x.i, op, r)
+		}
+		return x.says(fate, variant), err
 	}
+	return impossible()
 }
 
 // alike reports whether two operations of one machine write the same, by whatever name.
@@ -633,15 +611,12 @@ func (w *world) message(i int, op Op) message {
 }
 
 // send puts a write into the network, as the last one.
-func (s *state) send(m message) {
-	s.net[s.inNet] = m
-	s.inNet++
-}
+func (s *state) send(m message) { s.net = append(s.net[:len(s.net):len(s.net)], m) }
 
 // again leaves a copy of a write that lands in the network, since it may be sent twice, if the
 // copy can land in a store that goes back.
 func (s *state) again(w *world, m message) {
-	if w.twice && w.mayReturn(s, m.node, m.version) && s.inNet < w.net+2 {
+	if w.twice && w.mayReturn(s, m.node, m.version) && len(s.net) < w.net+2 {
 		s.send(m)
 	}
 }
@@ -665,22 +640,23 @@ func (w *world) done(s *state, i int, op Op, r Result) error {
 	return w.happened(s, i, held, events)
 }
 
-// network has writes reach the store, at any time or never.
-func (w *world) network(s *state, emit *emitter) {
-	for k := range s.inNet {
-		m := &s.net[k]
-		if s.cells[m.node].version == m.version {
-			for variant := range 1 + w.remembers(s) {
-				next := emit.copy()
-				next.remove(k)
-				next.again(w, *m)
-				emit.step(explore.Say("write %d lands, variant %d", k, variant), w.land(next, *m, variant > 0))
-			}
-		}
-		next := emit.copy()
-		next.remove(k)
-		emit.step(explore.Say("write %d is lost", k), nil)
+// network has a write reach the store, at any time or never.
+func (t *try) network(s *state) (explore.Step, error) {
+	k := t.pick(len(s.net) + 1)
+	if k == len(s.net) {
+		return impossible()
 	}
+	m := s.net[k]
+	s.net = slices.Delete(slices.Clone(s.net), k, k+1)
+	switch {
+	case t.pick(2) == 0:
+		return explore.Say("write %d is lost", k), nil
+	case s.cells[m.node].version != m.version:
+		return impossible()
+	}
+	variant := t.pick(1 + t.remembers(s))
+	s.again(t.world, m)
+	return explore.Say("write %d lands, variant %d", k, variant), t.land(s, m, variant > 0)
 }
 
 // remembers is 1 if the state before a write may be read later.
@@ -700,78 +676,64 @@ func (w *world) land(s *state, m message, older bool) error {
 	}
 	c.last++
 	c.version, c.record, c.damaged = c.last, m.record, false
-	for k := s.inNet - 1; k >= 0; k-- {
-		if o := &s.net[k]; o.node == m.node && !w.mayReturn(s, m.node, o.version) {
-			s.remove(k) // its version is past
-		}
-	}
+	s.net = slices.DeleteFunc(slices.Clone(s.net), func(o message) bool { // its version is past
+		return o.node == m.node && !w.mayReturn(s, m.node, o.version)
+	})
 	return w.covered(s)
 }
 
 // faults are what a store that keeps its word, and memory that is not copied, never do.
-func (w *world) faults(s *state, emit *emitter) {
-	if w.back && s.phase == before {
-		next := emit.copy()
-		next.saved, next.phase = s.cells, backedUp
-		emit.step(explore.Say("the store is backed up"), nil)
-	}
-	if w.back && s.phase == backedUp {
-		next := emit.copy()
+func (t *try) faults(s *state) (explore.Step, error) {
+	switch kind := t.pick(6); {
+	case kind == 0 && t.back && s.phase == before:
+		s.saved, s.phase = s.cells, backedUp
+		return explore.Say("the store is backed up"), nil
+	case kind == 1 && t.back && s.phase == backedUp:
+		for c := range t.cells {
+			s.saved[c].last = s.cells[c].last
+		}
 		// Ticks that were granted before may be granted again. What is granted from now on is unique.
-		next.saved, next.phase, next.stamper = [maxCells]kept{}, wentBack, nobody
-		for c := range w.cells {
-			last := s.cells[c].last
-			next.cells[c] = s.saved[c]
-			next.cells[c].last = last
+		s.cells, s.saved, s.phase, s.stamper = s.saved, [maxCells]kept{}, wentBack, nobody
+		return explore.Say("the store goes back"), nil
+	case kind == 2 && t.damaged:
+		if n := t.pick(t.cells); s.cells[n].version != 0 && !s.cells[n].damaged {
+			s.cells[n].damaged = true
+			return explore.Say("the cell of node %d is damaged", n), nil
 		}
-		emit.step(explore.Say("the store goes back"), nil)
-	}
-	for n := range int64(w.cells) {
-		if w.damaged && s.cells[n].version != 0 && !s.cells[n].damaged {
-			next := emit.copy()
-			next.cells[n].damaged = true
-			emit.step(explore.Say("the cell of node %d is damaged", int(n)), nil)
+	case kind == 3 && t.reserves:
+		n := t.pick(t.cells)
+		if c := &s.cells[n]; c.record.Limit <= t.ticks {
+			names, limit := c.record.Names(), c.record.Limit+1+uint64(t.pick(int(t.ticks+1-c.record.Limit)))
+			r := cell.Node{Floor: limit, Limit: limit, Reserved: true, Write: "operator", Last: names[:min(t.kept, len(names))], Layout: "layout"}
+			return explore.Say("an operator reserves node %d to %d", n, int(limit)), t.land(s, message{by: nobody, node: int64(n), version: c.version, record: r}, false)
 		}
-	}
-	for n := range int64(w.cells) {
-		c := &s.cells[n]
-		for limit := c.record.Limit + 1; limit <= w.ticks+1 && w.reserves; limit++ {
-			next := emit.copy()
-			r := cell.Node{Floor: limit, Limit: limit, Reserved: true, Write: "operator", Last: c.record.Names()[:min(w.kept, len(c.record.Names()))], Layout: "layout"}
-			emit.step(explore.Say("an operator reserves node %d to %d", int(n), int(limit)), w.land(next, message{by: nobody, node: n, version: c.version, record: r}, false))
-		}
-	}
-	w.operator(s, emit)
-	for i := range w.procs {
-		for j := range w.procs {
-			if !(w.copied || w.untold) || i == j || s.procs[i].win.sealed || s.procs[i].untold > 0 {
-				continue
-			}
-			next := emit.copy()
-			w.copyTo(next, i, j)
-			emit.step(explore.Say("the memory of process %d is copied to process %d", i, j), nil)
+	case kind == 4 && t.moves:
+		return t.operator(s)
+	case kind == 5 && (t.copied || t.untold):
+		if i, j := t.pick(t.procs), t.pick(t.procs); i != j && !s.procs[i].win.sealed && s.procs[i].untold == 0 {
+			t.copyTo(s, i, j)
+			return explore.Say("the memory of process %d is copied to process %d", i, j), nil
 		}
 	}
+	return impossible()
 }
 
 // operator moves the fleet, as package lease ends it and founds it in another store: it ends it in the fleet's
 // cell, makes that of the number final, and founds the new store by that.
-func (w *world) operator(s *state, emit *emitter) {
+func (t *try) operator(s *state) (explore.Step, error) {
 	last := founded
-	if w.broken == "CELL_FIRST" {
+	if t.broken == "CELL_FIRST" {
 		last = parked
 	}
-	if !w.moves || s.moved == last {
-		return
+	if s.moved == last {
+		return impossible()
 	}
-	for _, now := range []uint64{0, w.ticks} { // by an operator's clock that is behind, or ahead
-		next := emit.copy()
-		next.moved++
-		emit.step(explore.Say("an operator moves the fleet, stage %d, clock %d", int(next.moved), int(now)), w.move(next, now))
-		if next.moved != final {
-			return // it does not look at the clock
-		}
+	s.moved++
+	now := uint64(0) // by an operator's clock that is behind, or ahead
+	if s.moved == final {
+		now = t.ticks * uint64(t.pick(2))
 	}
+	return explore.Say("an operator moves the fleet, stage %d, clock %d", int(s.moved), int(now)), t.move(s, now)
 }
 
 // move is a stage of a move.
@@ -803,7 +765,7 @@ func (w *world) move(s *state, now uint64) error {
 		if w.broken == "EARLY_LIMIT" {
 			old.Limit = s.seen
 		}
-		f := Founding{Floor: floor}
+		f := Handover{Floor: floor}
 		f.Add(Cell{Node: 9, Record: Final(cell.Node{}, floor, false, "new", "")}) // was never claimed
 		f.Add(Cell{Record: old})
 		if w.broken == "LOWEST" {
@@ -828,8 +790,8 @@ func (w *world) copyTo(s *state, i, j int) {
 		return
 	}
 	q.untold = max(q.win.To, q.m.held.Limit, s.cells[0].record.Limit)
-	for k := range s.inNet {
-		if m := &s.net[k]; m.by == i {
+	for _, m := range s.net {
+		if m.by == i {
 			q.untold = max(q.untold, m.record.Limit)
 		}
 	}

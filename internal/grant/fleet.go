@@ -48,18 +48,18 @@ func Final(was cell.Node, floor uint64, later bool, to, name string) cell.Node {
 	return cell.Node{Floor: limit, Limit: limit, Window: was.Window, MovedTo: to, Later: later, Write: name, Last: was.Names(), Layout: was.Layout}
 }
 
-// Founding is what creates the fleet of another store with numbers that have left this one, of which all
+// Handover is what creates the fleet of another store with numbers that have left this one, of which all
 // final cells were added (B).
-type Founding struct {
+type Handover struct {
 	Floor uint64 // at first that of the fleet which they leave
 	Later []Cell // the numbers that begin above, at their limits
 }
 
 // Add adds the final cell of a number.
-func (f *Founding) Add(c Cell) {
+func (h *Handover) Add(c Cell) {
 	if c.Record.Later { // (C)
-		f.Later = append(f.Later, c)
+		h.Later = append(h.Later, c)
 		return
 	}
-	f.Floor = max(f.Floor, c.Record.Limit)
+	h.Floor = max(h.Floor, c.Record.Limit)
 }
