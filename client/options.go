@@ -102,10 +102,8 @@ func WithFallback(f Fallback) Option { return func(c *config) { c.fallback = f }
 // WithLogger sets the log. The default is [slog.Default] at the time of Open.
 func WithLogger(l *slog.Logger) Option { return func(c *config) { c.logger = l } }
 
-// WithVMClock names the VMClock device by which the client notices that its memory is a copy, as of a virtual
-// machine's snapshot: then it does what [Client.Restored] does, before another ID is returned. "off" is none.
-// The default, "auto", is the first /dev/vmclock*, if there is one that this user may read; [Stats] says so. All systems
-// but Linux have none. A named device that cannot be used is an error of [Open].
+// WithVMClock names the VMClock device by which the client notices that its memory is a copy, as package lease's
+// does, and then does what [Client.Restored] does, before another ID is returned. "off" is none; "auto" is the default.
 func WithVMClock(device string) Option { return func(c *config) { c.device = device } }
 
 func configure(servers []string, options []Option) (*config, error) {

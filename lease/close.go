@@ -71,47 +71,38 @@ func (k *Keeper) seal() {
 // until ctx ends, unless its error is of the kind [stores.Refused]; the error is that of
 // [Claim]. After an error nothing is granted, and the Keeper keeps trying.
 func (k *Keeper) Restored(ctx context.Context) error {
-	if !k.restore() {
+	if !k.distrust(true) {
 		return ErrClosed
 	}
 	return k.claimFirst(ctx)
 }
 
-func (k *Keeper) restore() bool {
+// distrust takes the grant back if the program tells, or else the device, that this memory is a copy, and keeps a round
+// that is under way from granting. It believes the device also after the window was sealed, so that no copy lowers the
+// limit under its original. The caller has the turn, unless the program tells.
+func (k *Keeper) distrust(told bool) bool {
 	k.state.Lock()
 	defer k.state.Unlock()
-	if k.closing.Load() { // the release goes by the grant
+	mark, closing, by := k.page.Marker.Load(), k.closing.Load(), "Restored"
+	if told && closing || !told && mark == k.mark { // told too late, the release goes by the grant
 		return false
 	}
-	k.distrust(k.page.Marker.Load(), "Restored")
-	return true
-}
-
-// notice does what Restored does if the device says that this memory is a copy. It also looks after the
-// window was sealed, so that no copy lowers the limit under its original. The caller has the turn.
-func (k *Keeper) notice() {
-	k.state.Lock()
-	defer k.state.Unlock()
-	if mark := k.page.Marker.Load(); mark != k.mark {
-		k.retry = 0 // what failed before was another claim
-		k.distrust(mark, k.page.By)
+	if !told {
+		by, k.retry = k.page.By, 0 // what failed before was another claim
 	}
-}
-
-// distrust takes the grant back, and keeps a round that is under way from granting. The caller holds state.
-func (k *Keeper) distrust(mark uint64, by string) {
 	if mark != k.mark {
 		k.stats.Copies++
 	}
 	k.restored, k.mark, k.by = true, mark, by
-	if k.closing.Load() {
-		return
+	if closing {
+		return true
 	}
 	k.err = errRestored
 	k.window.Fail(k.err)
 	k.window.SetMark(mark)
 	k.window.Revoke()
 	k.used, k.given = window.Range{Node: k.used.Node}, window.Range{}
+	return true
 }
 
 var errRestored = errors.New("this process's memory was restored, and no number is claimed since")

@@ -74,7 +74,7 @@ func (d *driver) Done() (settled bool, err error) {
 
 // input reads the clock and the window, and what Close and Restored have said.
 func (k *Keeper) input() grant.Input {
-	k.notice()
+	k.distrust(false)
 	name := k.random()
 	in := grant.Input{Now: k.tick(), Used: k.window.Used(), Wanted: k.window.Wanted(), Name: name, Pick: pick(name), Due: k.dueIn() <= 0, Closing: k.closed}
 	k.state.Lock()

@@ -40,7 +40,7 @@ func (k *Keeper) Poll(ctx context.Context) (next time.Duration, err error) { ret
 
 func (k *Keeper) ClaimFirst(ctx context.Context) error { return k.claimFirst(ctx) }
 func (k *Keeper) SealNow()                             { k.seal() }
-func (k *Keeper) Distrust()                            { k.restore() }
+func (k *Keeper) Distrust()                            { k.distrust(true) }
 func (k *Keeper) Window() *window.Ticks                { return k.window }
 func (k *Keeper) Held() grant.Held                     { return k.machine.Held() }
 func (k *Keeper) Machine() grant.Machine               { return k.machine }

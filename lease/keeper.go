@@ -243,7 +243,7 @@ func (k *Keeper) poll(ctx context.Context, late time.Duration) (next time.Durati
 		k.noteEnd(nil, 0)
 		return k.pause()
 	}
-	k.notice()
+	k.distrust(false)
 	k.publish() // time may have passed
 	if now := k.elapsed(); now < k.retry {
 		if !k.locking() { // the grant may have ended early, by a step of the clock

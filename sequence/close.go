@@ -73,26 +73,22 @@ func (s *Sequence) Restored(ctx context.Context) error {
 		s.mu.Unlock()
 		return ErrClosed
 	}
-	s.distrust(s.config.page.Marker.Load())
+	s.distrust(true)
 	s.mu.Unlock()
 	return s.poll(ctx)
 }
 
-// notice does what Restored does if the device says that this memory is a copy, and reports that. It also
-// looks after the window was sealed, so that no copy gives the numbers of its original back. The caller holds mu.
-func (s *Sequence) notice() bool {
+// distrust gives up what is reserved, if the program tells, or else the device, that this memory is a copy. It
+// believes the device also after the window was sealed, so that no copy gives the numbers of its original back. The caller holds mu.
+func (s *Sequence) distrust(told bool) bool {
 	mark := s.config.page.Marker.Load()
-	if mark == s.mark {
+	if mark != s.mark {
+		s.counters.copies.Add(1)
+	} else if !told {
 		return false
 	}
-	s.counters.copies.Add(1)
-	s.distrust(mark)
-	return true
-}
-
-// distrust gives up what is reserved. The caller holds mu.
-func (s *Sequence) distrust(mark uint64) {
 	s.restored, s.mark = true, mark
 	s.window.SetMark(mark)
 	s.revoke(s.machine.Unused(s.window.Used()))
+	return true
 }

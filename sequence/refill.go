@@ -84,7 +84,7 @@ func (d *driver) Next() (drive.Kind, error) {
 	if s.closing && !d.closing {
 		return drive.None, ErrClosed
 	}
-	d.copied = s.notice() || d.copied
+	d.copied = s.distrust(false) || d.copied
 	d.in = count.Input{Name: s.random(), Arrived: s.arrived, Closing: d.closing, Restored: s.restored}
 	s.restored = false
 	if !d.closing {

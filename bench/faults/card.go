@@ -11,6 +11,7 @@ import (
 	"github.com/tickflake/tickflake/bench/measure"
 	"github.com/tickflake/tickflake/bench/report"
 	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel"
+	"github.com/tickflake/tickflake/generator/generatortest"
 )
 
 // Sections returns the two sections.
@@ -35,17 +36,17 @@ type outcome struct {
 
 // effect is a fault's effect: bad if a promise was broken, good if no caller noticed anything, and
 // else the price. A stall or a lead up to noise is not noticed.
-func effect(broken string, failed, disorder int, stall, lead, noise time.Duration) report.Cell {
+func effect(broken string, failed, disorder int, stall, lead generatortest.Seconds, noise time.Duration) report.Cell {
 	price := ""
 	switch {
 	case failed > 0:
 		price = number(failed) + " err"
 	case disorder > 0:
 		price = number(disorder) + " disorder"
-	case stall > noise:
-		price = "stall " + report.Span(stall)
-	case lead > noise:
-		price = "lead " + report.Span(lead)
+	case time.Duration(stall) > noise:
+		price = "stall " + report.Span(time.Duration(stall))
+	case time.Duration(lead) > noise:
+		price = "lead " + report.Span(time.Duration(lead))
 	}
 	switch {
 	case broken != "":
@@ -63,11 +64,12 @@ func counted(n int) report.Cell {
 }
 
 // counts are those that every card shows, by the IDs of their quantities.
-func counts(duplicates, disorder, failed int, stall, lead time.Duration) map[string]report.Cell {
+func counts(duplicates, disorder, failed int, stall, lead generatortest.Seconds) map[string]report.Cell {
 	return map[string]report.Cell{"duplicates": counted(duplicates), "disorder": counted(disorder), "errors": counted(failed), "stall": lasts(stall), "lead": lasts(lead)}
 }
 
-func lasts(d time.Duration) report.Cell {
+func lasts(s generatortest.Seconds) report.Cell {
+	d := time.Duration(s)
 	if d <= 0 {
 		return counted(0)
 	}

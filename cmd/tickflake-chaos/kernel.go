@@ -19,6 +19,7 @@ import (
 
 	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel"
+	"github.com/tickflake/tickflake/generator/generatortest"
 )
 
 const kernelHelp = `Put generators through the faults of 'tickflake-chaos list --kernel', or those given,
@@ -212,7 +213,7 @@ func suitesOf(report kernel.Report) (suites []suite) {
 	}
 	for _, clock := range report.Clocks {
 		s := at(clock.Fault)
-		s.about, s.took = strings.TrimPrefix(s.about+"\n"+clockLine(clock), "\n"), clock.Host
+		s.about, s.took = strings.TrimPrefix(s.about+"\n"+clockLine(clock), "\n"), time.Duration(clock.Host)
 	}
 	for _, skip := range report.Skipped {
 		at(skip.Fault).add(row{name: "all", skipped: "was not run: " + skip.Why})
@@ -292,7 +293,8 @@ func clockLine(c kernel.Clock) string {
 }
 
 // shortTime rounds a time to three digits or so.
-func shortTime(d time.Duration) string {
+func shortTime(s generatortest.Seconds) string {
+	d := time.Duration(s)
 	unit := time.Microsecond
 	switch size := d.Abs(); {
 	case size >= 10*time.Second:

@@ -120,11 +120,11 @@ func fakeBench() {
 	report := kernel.Report{
 		Kernel: "Linux 6.1.0", QEMU: "7.2.24",
 		Rows: []kernel.Row{
-			{Fault: "one", Subject: "default, raw", Group: kernel.Ours, Verdict: kernel.Verdict{IDs: 12345, Failed: 3, Stall: 12345678, Lead: time.Second, Recovery: 987654321}, Note: "9 writes"},
+			{Fault: "one", Subject: "default, raw", Group: kernel.Ours, Verdict: kernel.Verdict{IDs: 12345, Failed: 3, Stall: 12345678, Lead: 1e9, Recovery: 987654321}, Note: "9 writes"},
 			{Fault: "one", Subject: "xid", Group: kernel.Peers, Verdict: kernel.Verdict{IDs: 70, Duplicates: 7, Error: "no\x1b[2J"}, Broken: []string{"7 duplicates", "it said\x1b so"}},
 			{Fault: "two", Subject: "default, raw", Group: kernel.Ours, Verdict: kernel.Verdict{IDs: 5, Duplicates: 2, Recovery: -1}, Known: "memory restored without the call"},
 		},
-		Clocks:  []kernel.Clock{{Fault: "one", Host: 3 * time.Second, Realtime: 2 * time.Second, Monotonic: 3 * time.Second, Boottime: 3 * time.Second}},
+		Clocks:  []kernel.Clock{{Fault: "one", Host: 3e9, Realtime: 2e9, Monotonic: 3e9, Boottime: 3e9}},
 		Skipped: []kernel.Skip{{Fault: "three", Why: "there is no nbdkit"}},
 	}
 	if is == string(group) {

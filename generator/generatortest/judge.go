@@ -75,7 +75,7 @@ func (j *judge[ID]) violate(kind Kind, at time.Duration, format string, args ...
 
 // now is an event of the call that is judged, at an instant of true time.
 func (j *judge[ID]) now(at time.Duration) Event {
-	return Event{Process: j.process, Step: j.step, Call: j.calls, At: at, Wall: j.wall()}
+	return Event{Process: j.process, Step: j.step, Call: j.calls, At: Seconds(at), Wall: Seconds(j.wall())}
 }
 
 // begin notes that a step begins.
@@ -122,7 +122,7 @@ func (j *judge[ID]) timed() bool { return j.subject.Time != nil && j.subject.Tic
 
 // stalled judges how long a call took.
 func (j *judge[ID]) stalled(before line[ID], c call) {
-	j.result.LongestStall = max(j.result.LongestStall, c.stall)
+	j.result.LongestStall = max(j.result.LongestStall, Seconds(c.stall))
 	if c.stall == 0 {
 		return
 	}
@@ -204,7 +204,7 @@ func (j *judge[ID]) noteOf(index int) note {
 // event is the call that issued the ID with this index.
 func (j *judge[ID]) event(index int) Event {
 	n := j.noteOf(index)
-	return Event{ID: fmt.Sprint(j.ids[index]), Process: n.process, Step: j.stepOf(index), Call: n.callOf(index), At: n.at, Wall: n.wall}
+	return Event{ID: fmt.Sprint(j.ids[index]), Process: n.process, Step: j.stepOf(index), Call: n.callOf(index), At: Seconds(n.at), Wall: Seconds(n.wall)}
 }
 
 // inOrder judges the order, and notes the ID for the calls to come. It reports
@@ -265,7 +265,7 @@ func (j *judge[ID]) onTime(l *line[ID], before *line[ID], c call, id ID, ordered
 		now = without // a leap second came between the first of the batch and the last
 	}
 	lead := tick.Sub(now)
-	j.result.LargestLead = max(j.result.LargestLead, lead)
+	j.result.LargestLead = max(j.result.LargestLead, Seconds(lead))
 	// Another's wait may lead over a leap second before the call has ended.
 	leapt := c.shared && j.leaps
 	if allowed, why := j.ahead(before, c); lead > allowed && !c.jumped && !leapt {

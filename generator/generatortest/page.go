@@ -67,7 +67,7 @@ func (f Failure) draw(b *strings.Builder) {
 	events = slices.Compact(events)
 	events = events[:1+slices.Index(events, f.Again)] // what came later is of no use
 	var processes []int
-	var walls []time.Duration
+	var walls []Seconds
 	for _, e := range events {
 		if e.Do == "" {
 			processes = append(processes, e.Process)
@@ -78,8 +78,8 @@ func (f Failure) draw(b *strings.Builder) {
 	slices.Sort(walls)
 	processes, walls = slices.Compact(processes), slices.Compact(walls)
 	chart := min(240, 40*float64(len(walls)-1))
-	up := places(len(walls), func(i int) time.Duration { return walls[i] - walls[max(0, i-1)] })
-	along := places(len(events), func(i int) time.Duration { return events[i].At - events[max(0, i-1)].At })
+	up := places(len(walls), func(i int) Seconds { return walls[i] - walls[max(0, i-1)] })
+	along := places(len(events), func(i int) Seconds { return events[i].At - events[max(0, i-1)].At })
 	x := func(i int) float64 { return left + along[i]*(width-left-right) }
 	y := func(e Event) float64 {
 		i, _ := slices.BinarySearch(walls, e.Wall)
@@ -133,7 +133,7 @@ func (f Failure) draw(b *strings.Builder) {
 	fmt.Fprintf(b, "<polyline class=\"wall\" points=\"%s\"/>\n", line)
 	marked := func(e Event) bool { return e == f.Again || f.First != nil && e == *f.First }
 	for i, e := range events {
-		if at := e.At.Round(time.Microsecond).String(); e.Do == "" && (i == 0 || marked(e) || i == len(events)-1) && x(i) > ends {
+		if at := time.Duration(e.At).Round(time.Microsecond).String(); e.Do == "" && (i == 0 || marked(e) || i == len(events)-1) && x(i) > ends {
 			text("", "middle", x(i), bottom+4, at)
 			ends = x(i) + letter*float64(len(at)+2)
 		}
@@ -163,7 +163,7 @@ func (f Failure) draw(b *strings.Builder) {
 
 // places returns where n things in order stand between 0 and 1: each after the one before, by the
 // logarithm of the gap between them.
-func places(n int, gap func(i int) time.Duration) []float64 {
+func places(n int, gap func(i int) Seconds) []float64 {
 	at := make([]float64, n)
 	for i := 1; i < n; i++ {
 		at[i] = at[i-1] + 1 + math.Log1p(float64(gap(i))/float64(time.Microsecond))/3

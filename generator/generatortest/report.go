@@ -1,8 +1,10 @@
 package generatortest
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -24,9 +26,9 @@ type Result struct {
 	Disorder   int `json:"disorder"`   // IDs not above one that was returned before their call began
 	// LongestStall is the longest call, in the clock's true time. It is not measured
 	// while several callers run at once.
-	LongestStall time.Duration `json:"longestStallNs"`
+	LongestStall Seconds `json:"longest_stall_seconds"`
 	// LargestLead is the furthest that an ID was ahead of its generator's clock.
-	LargestLead time.Duration `json:"largestLeadNs"`
+	LargestLead Seconds `json:"largest_lead_seconds"`
 
 	// Violations describes the first broken promises, at most MaxViolations of each
 	// kind. Violated counts all of them by kind.
@@ -40,6 +42,23 @@ type Result struct {
 	History []Event `json:"history,omitempty"`
 
 	spun bool // a call did not end
+}
+
+// Seconds is a duration that JSON has in seconds.
+type Seconds time.Duration
+
+// String returns it as a [time.Duration] is written.
+func (s Seconds) String() string { return time.Duration(s).String() }
+
+// MarshalJSON writes a number of seconds.
+func (s Seconds) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(s).Seconds()) }
+
+// UnmarshalJSON reads it, to the nanosecond below 100 days.
+func (s *Seconds) UnmarshalJSON(text []byte) error {
+	var f float64
+	err := json.Unmarshal(text, &f)
+	*s = Seconds(math.Round(f * 1e9))
+	return err
 }
 
 // MaxViolations is how many violations of a kind a [Result] describes.
@@ -64,13 +83,13 @@ const (
 
 // Event is a call that returned an ID, or another moment of a script.
 type Event struct {
-	ID      string        `json:"id,omitempty"` // that the call returned
-	Do      string        `json:"do,omitempty"` // what happened, if it was no call
-	Process int           `json:"process"`      // 0 is the first; each start on the state of another counts
-	Step    int           `json:"step"`         // of the script, from 1 on; 0 is before the first step, one more than the last is after it
-	Call    int           `json:"call"`         // the number of calls until then
-	At      time.Duration `json:"atNs"`         // true time since the script began
-	Wall    time.Duration `json:"wallNs"`       // how far the wall was from where it began
+	ID      string  `json:"id,omitempty"` // that the call returned
+	Do      string  `json:"do,omitempty"` // what happened, if it was no call
+	Process int     `json:"process"`      // 0 is the first; each start on the state of another counts
+	Step    int     `json:"step"`         // of the script, from 1 on; 0 is before the first step, one more than the last is after it
+	Call    int     `json:"call"`         // the number of calls until then
+	At      Seconds `json:"at_seconds"`   // true time since the script began
+	Wall    Seconds `json:"wall_seconds"` // how far the wall was from where it began
 }
 
 // String says where in a script it was, on one line.

@@ -237,7 +237,7 @@ func TestPatience(t *testing.T) {
 	})
 	r := gt.RunScript(s, parse("ids 1; freeze 2s; ids 1"))
 	assert.Empty(t, lines(r))
-	assert.Equal(t, 2*time.Second+ms, r.LongestStall)
+	assert.EqualValues(t, 2*time.Second+ms, r.LongestStall)
 }
 
 // A call that ends its goroutine, as a failed test does, is no success.

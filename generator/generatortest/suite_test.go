@@ -149,7 +149,7 @@ func TestShrink(t *testing.T) {
 func TestResultTells(t *testing.T) {
 	s := taped(gt.Claim{Exhausted: wait(ms)}, is(at(0, 1)), is(at(0, 0)), is(at(0, 0)), is(at(0, 0)), is(at(0, 0)), after(ms, is(at(9, 0))), no)
 	r := gt.RunScript(s, parse("ids 6; pass 10ms; ids 1"))
-	assert.Equal(t, []any{10, 1, 3, 4, ms, 8 * ms}, []any{r.Issued, r.Errors, r.Duplicates, r.Disorder, r.LongestStall, r.LargestLead})
+	assert.Equal(t, []any{10, 1, 3, 4, gt.Seconds(ms), gt.Seconds(8 * ms)}, []any{r.Issued, r.Errors, r.Duplicates, r.Disorder, r.LongestStall, r.LargestLead})
 	assert.Equal(t, `in all: 4 disorder, 3 duplicate, 1 lead, 1 rejected
 disorder: 0.0 is not above 0.1, which had been returned before the call began (step 1, call 2, 0s in)
 disorder: 0.0 is not above 0.1, which had been returned before the call began (step 1, call 3, 0s in)
@@ -165,7 +165,7 @@ script: ids 6; pass 10ms; ids 1`, strings.Join(r.Lines(), "\n"))
 	var again gt.Result
 	require.NoError(t, json.Unmarshal(text, &again))
 	assert.Equal(t, r, again)
-	assert.Contains(t, string(text), `{"kind":"duplicate","id":"0.0","process":0,"step":1,"call":3,"atNs":0,"wallNs":0,"first":{"id":"0.0",`)
+	assert.Contains(t, string(text), `{"kind":"duplicate","id":"0.0","process":0,"step":1,"call":3,"at_seconds":0,"wall_seconds":0,"first":{"id":"0.0",`)
 }
 
 func TestTickflake(t *testing.T) {

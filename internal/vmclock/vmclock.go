@@ -38,62 +38,54 @@ type Page struct {
 	By     string // by what copies are noticed, as "/dev/vmclock0, vm_generation_counter"; "" if they are not
 }
 
-// none is the page without a device.
-var none = &Page{Marker: new(word.Uint64)}
-
-// devices is where the devices are.
-var devices = "/dev/vmclock*"
+// devices is where the devices are, and none is the page without one.
+var devices, none = "/dev/vmclock*", &Page{Marker: new(word.Uint64)}
 
 // pages are those that were opened, by device, so that each is mapped, and logged, once.
-var pages struct {
-	sync.Mutex
-	by map[string]*Page
-}
+var (
+	mu    sync.Mutex
+	pages = map[string]*Page{}
+)
 
 // Open maps the page of a device, or of the first /dev/vmclock* for Auto. It logs once whether copies are noticed, and
 // by what. The page of a device that cannot be used, or is not there, stands for none; one that was named is an error.
 func Open(device string, log *slog.Logger) (*Page, error) {
+	path := device
 	switch device {
 	case Off:
 		return none, nil
-	case Auto:
-		device = ""
+	case Auto, "":
+		device, path = Auto, devices
+		if found, _ := filepath.Glob(devices); len(found) > 0 { // the pattern is valid
+			path = found[0]
+		}
 	}
-	pages.Lock()
-	defer pages.Unlock()
-	if p := pages.by[device]; p != nil {
+	mu.Lock()
+	defer mu.Unlock()
+	if p := pages[device]; p != nil {
 		return p, nil
 	}
-	p, path := none, device
-	if found, _ := filepath.Glob(devices); path == "" && len(found) > 0 { // the pattern is valid
-		path = found[0]
-	}
-	found, err := read(path)
+	p, err := read(path)
+	const not = "vmclock: copies of this machine's memory are not noticed"
 	switch {
 	case err == nil:
-		p = found
 		log.Info("vmclock: copies of this machine's memory are noticed", "by", p.By)
-	case device != "":
+	case device != Auto:
 		return nil, err
-	case path == "":
-		log.Info("vmclock: copies of this machine's memory are not noticed: it has no " + devices)
+	case path == devices:
+		log.Info(not + ": it has no " + devices)
 	case errors.Is(err, fs.ErrPermission):
-		log.Info("vmclock: copies of this machine's memory are not noticed: give this user's group the device by a udev rule: "+
-			`KERNEL=="vmclock*", GROUP="tickflake", MODE="0440"`, "err", err)
+		log.Info(not+`: give this user's group the device by a udev rule: KERNEL=="vmclock*", GROUP="tickflake", MODE="0440"`, "err", err)
 	default:
-		log.Warn("vmclock: copies of this machine's memory are not noticed", "err", err)
+		log.Warn(not, "err", err)
 	}
-	if pages.by == nil {
-		pages.by = map[string]*Page{}
-	}
-	pages.by[device] = p
+	pages[device] = p
 	return p, nil
 }
 
 // The layout of the page.
 const (
 	pageSize = 4096 // that can be mapped
-	magic    = 'V' | 'C'<<8 | 'L'<<16 | 'K'<<24
 
 	sequenceAt, disruptionAt, flagsAt, generationAt = 12, 16, 24, 104
 
@@ -101,38 +93,30 @@ const (
 	reads         = 1000   // of a page that is being written
 )
 
+// read maps a page, checks it, and chooses its marker. A strange page stays mapped: there is one. With an error, the page is none.
 func read(device string) (*Page, error) {
 	page, err := mapPage(device)
 	if err != nil {
-		return nil, fmt.Errorf("vmclock: %w", err)
+		return none, fmt.Errorf("vmclock: %w", err)
 	}
-	p, err := parse(page, device)
-	if err != nil { // the page stays mapped: there is one
-		return nil, fmt.Errorf("vmclock: %s: %w", device, err)
+	if is := string(page[:4]); is != "VCLK" {
+		return none, fmt.Errorf("vmclock: %s is no VMClock: it begins with %q, want \"VCLK\"", device, is)
 	}
-	return p, nil
-}
-
-// parse checks a page, and chooses its marker.
-func parse(page []byte, device string) (*Page, error) {
 	sequence := (*atomic.Uint32)(unsafe.Pointer(&page[sequenceAt]))
 	for range reads {
 		before := sequence.Load()
-		odd := binary.LittleEndian.Uint32(binary.NativeEndian.AppendUint32(nil, before))&1 != 0
-		is, size, version, flags := binary.LittleEndian.Uint32(page), binary.LittleEndian.Uint32(page[4:]), binary.LittleEndian.Uint16(page[8:]), binary.LittleEndian.Uint64(page[flagsAt:])
+		size, version, flags := binary.LittleEndian.Uint32(page[4:]), binary.LittleEndian.Uint16(page[8:]), binary.LittleEndian.Uint64(page[flagsAt:])
+		if page[sequenceAt]&1 != 0 || sequence.Load() != before {
+			continue
+		}
+		if version != 1 || size < flagsAt+8 {
+			return none, fmt.Errorf("vmclock: %s has version %d and size %d, want version 1 and at least %d bytes", device, version, size, flagsAt+8)
+		}
 		at, by := disruptionAt, "disruption_marker"
 		if flags&hasGeneration != 0 && size >= generationAt+8 {
 			at, by = generationAt, "vm_generation_counter"
 		}
-		switch {
-		case is != magic:
-			return nil, fmt.Errorf("it is no VMClock: its magic is %#x, want %#x", is, magic)
-		case odd || sequence.Load() != before:
-			continue
-		case version != 1 || size < flagsAt+8:
-			return nil, fmt.Errorf("its version is %d and its size %d, want version 1 and at least %d bytes", version, size, flagsAt+8)
-		}
 		return &Page{word.Mapped(unsafe.Pointer(&page[at])), device + ", " + by}, nil
 	}
-	return nil, fmt.Errorf("its page was being written in %d reads", reads)
+	return none, fmt.Errorf("vmclock: %s was being written in %d reads", device, reads)
 }

@@ -13,75 +13,55 @@ import (
 	"github.com/tickflake/tickflake/internal/vmclock/vmclocktest"
 )
 
+// TestOpen guards that a device that cannot be used is told of, and keeps no process from starting that has not named it.
 func TestOpen(t *testing.T) {
+	defer func(before string) { devices, pages = before, map[string]*Page{} }(devices)
+	type device = *vmclocktest.Device
+	set := func(at int64, b byte) func(device) error { return func(d device) error { d.Set(at, b); return nil } }
 	for name, test := range map[string]struct {
-		bytes  map[int]byte // of the page
-		marker int          // where it is
-		by     string
-		err    string
+		spoil  func(device) error
+		marker int64  // where it is; 0: there is no device that can be used
+		by     string // of it, or the end of the error
+		said   string // of the first device
 	}{
-		"live migration too":       {nil, disruptionAt, "disruption_marker", ""},
-		"copies only":              {map[int]byte{flagsAt + 1: 1}, generationAt, "vm_generation_counter", ""},
-		"too short for the flag":   {map[int]byte{flagsAt + 1: 1, 4: 104}, disruptionAt, "disruption_marker", ""},
-		"another device":           {map[int]byte{0: 'X'}, 0, "", "it is no VMClock: its magic is 0x4b4c4358, want 0x4b4c4356"},
-		"a later version":          {map[int]byte{8: 2}, 0, "", "its version is 2 and its size 112, want version 1"},
-		"no flags":                 {map[int]byte{4: 31}, 0, "", "its size 31"},
-		"written for ever":         {map[int]byte{sequenceAt: 3}, 0, "", "being written in 1000 reads"},
-		"written, and another one": {map[int]byte{sequenceAt: 3, 0: 0}, 0, "", "no VMClock"},
+		"live migration too":     {set(4, 112), disruptionAt, ", disruption_marker", "INFO .* are noticed\" by="},
+		"copies only":            {set(flagsAt+1, 1), generationAt, ", vm_generation_counter", "INFO .* are noticed\" by="},
+		"too short for the flag": {func(d device) error { d.Set(flagsAt+1, 1); d.Set(4, 104); return nil }, disruptionAt, ", disruption_marker", "INFO .* are noticed\" by="},
+		"another device":         {set(0, 'X'), 0, ` is no VMClock: it begins with "XCLK", want "VCLK"`, "WARN .* are not noticed\" err="},
+		"a later version":        {set(8, 2), 0, " has version 2 and size 112, want version 1 and at least 32 bytes", "WARN .* are not noticed\" err="},
+		"no flags":               {set(4, 31), 0, " has version 1 and size 31, want version 1 and at least 32 bytes", "WARN .* are not noticed\" err="},
+		"written for ever":       {set(sequenceAt, 3), 0, " was being written in 1000 reads", "WARN .* are not noticed\" err="},
+		"short":                  {func(d device) error { return os.Truncate(d.Path, 112) }, 0, " has 112 bytes, want 4096", "WARN .* are not noticed\" err="},
+		"no device":              {func(d device) error { return os.Remove(d.Path) }, 0, ": no such file or directory", "INFO .* are not noticed: it has no "},
+		"not for this user":      {func(d device) error { return os.Chmod(d.Path, 0) }, 0, ": permission denied", "INFO .* are not noticed: .* by a udev rule"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := vmclocktest.New(t)
-			for at, b := range test.bytes {
-				d.Set(at, b)
-			}
-			p, err := Open(d.Path, slog.New(slog.DiscardHandler))
-			if test.err != "" {
-				require.ErrorContains(t, err, test.err)
-				return
-			}
-			require.NoError(t, err)
-			assert.Equal(t, d.Path+", "+test.by, p.By)
-			before := p.Marker.Load()
-			d.Set(test.marker, 77)
-			assert.NotEqual(t, before, p.Marker.Load())
-		})
-	}
-	short := vmclocktest.New(t).Path
-	_, err := Open(short+"no", slog.New(slog.DiscardHandler))
-	assert.ErrorIs(t, err, os.ErrNotExist, "a device that was named")
-	require.NoError(t, os.Truncate(short, 112))
-	_, err = Open(short, slog.New(slog.DiscardHandler))
-	assert.ErrorContains(t, err, "has 112 bytes, want 4096")
-}
-
-// TestOpenFirst guards that a device that cannot be used is told of, and keeps no process from starting.
-func TestOpenFirst(t *testing.T) {
-	defer func(before string) { devices = before }(devices)
-	for said, spoil := range map[string]func(*testing.T, *vmclocktest.Device){
-		"INFO msg=\"vmclock: copies of this machine's memory are noticed\"": func(*testing.T, *vmclocktest.Device) {},
-		"INFO msg=\"vmclock: copies of this machine's memory are not noticed: it has no ": func(t *testing.T, d *vmclocktest.Device) {
-			require.NoError(t, os.Remove(d.Path))
-		},
-		"WARN msg=\"vmclock: copies of this machine's memory are not noticed\"": func(_ *testing.T, d *vmclocktest.Device) { d.Set(8, 2) },
-		"by a udev rule": func(t *testing.T, d *vmclocktest.Device) {
-			if os.Geteuid() == 0 {
+			require.NoError(t, test.spoil(d))
+			if f, err := os.Open(d.Path); err == nil && name == "not for this user" {
+				require.NoError(t, f.Close())
 				t.Skip("root may read all")
 			}
-			require.NoError(t, os.Chmod(d.Path, 0))
-		},
-	} {
-		t.Run(said, func(t *testing.T) {
-			d := vmclocktest.New(t)
-			spoil(t, d)
 			var log bytes.Buffer
-			devices, pages.by = d.Path, nil
-			p, err := Open("", slog.New(slog.NewTextHandler(&log, nil)))
+			devices, pages = d.Path+"*", map[string]*Page{}
+			first, err := Open("", slog.New(slog.NewTextHandler(&log, nil)))
 			require.NoError(t, err)
 			again, err := Open(Auto, slog.New(slog.NewTextHandler(&log, nil)))
 			require.NoError(t, err)
-			assert.Same(t, p, again)
-			assert.Equal(t, 1, strings.Count(log.String(), said), "each keeper and sequence opens it, and the log tells once")
-			assert.Equal(t, strings.Contains(log.String(), "are noticed"), p.By != "")
+			assert.Same(t, first, again)
+			assert.Equal(t, 1, strings.Count(log.String(), "vmclock: copies of"), "each keeper and sequence opens it, and the log tells once")
+			assert.Regexp(t, "level="+test.said, log.String())
+			p, err := Open(d.Path, slog.New(slog.DiscardHandler))
+			if test.marker == 0 {
+				require.ErrorContains(t, err, d.Path+test.by)
+				assert.Same(t, none, first)
+				return
+			}
+			require.NoError(t, err)
+			assert.Equal(t, []string{d.Path + test.by, d.Path + test.by}, []string{p.By, first.By})
+			before := p.Marker.Load()
+			d.Set(test.marker, 77)
+			assert.NotEqual(t, before, p.Marker.Load())
 		})
 	}
 }

@@ -79,7 +79,7 @@ func judge(f guest.Fault, s subject.Subject, v Verdict) (broken []string, known 
 	if f.VMClock {
 		slack = amidCopies
 	}
-	if s.Bound >= 0 && v.Stall > s.Bound+slack {
+	if s.Bound >= 0 && time.Duration(v.Stall) > s.Bound+slack {
 		broken = append(broken, fmt.Sprintf("a call took %v; its strategy allows %v", v.Stall, s.Bound))
 	}
 	return broken, known
@@ -92,7 +92,7 @@ func twice(v Verdict) string {
 	}
 	first, again := v.Twice.First, v.Twice.Again
 	return fmt.Sprintf(": %s first from process %d, %v in; again from process %d, %v in", again.ID,
-		first.Process, first.At.Round(time.Millisecond), again.Process, again.At.Round(time.Millisecond))
+		first.Process, time.Duration(first.At).Round(time.Millisecond), again.Process, time.Duration(again.At).Round(time.Millisecond))
 }
 
 // judgeCopy judges what an original and its copy have both issued: it returns the promise

@@ -1,10 +1,10 @@
 #!/bin/sh
 # Downloads what the faults with the device VMClock need, without rights, into a directory of the
-# user's cache or the one that is given: the newest cloud kernel of Debian's trixie-backports, and, where
+# user's cache: the newest cloud kernel of Debian's trixie-backports, and, where
 # the installed QEMU has no such device, that of bookworm-backports. The lists of packages are its own, so
 # apt-get installs nothing of them later.
 set -eu
-to=${1:-${XDG_CACHE_HOME:-$HOME/.cache}/tickflake/vmclock}
+to=${XDG_CACHE_HOME:-$HOME/.cache}/tickflake/vmclock
 [ -z "$(ls "$to"/boot/vmlinuz-* 2>/dev/null)" ] || exit 0
 mkdir -p "$to"
 cd "$(mktemp -d "$to/download-XXXXXX")"
@@ -14,13 +14,8 @@ keys=/usr/share/keyrings/debian-archive-keyring.gpg
 for suite in bookworm-backports trixie-backports; do
 	echo "deb [signed-by=$keys arch=amd64] http://deb.debian.org/debian $suite main"
 done >sources.list
-cat >apt.conf <<-END
-	Dir::Etc::sourcelist "$PWD/sources.list";
-	Dir::Etc::sourceparts "-";
-	Dir::State::lists "$PWD/lists";
-	Dir::Cache "$PWD/cache";
-	APT::Sandbox::User "$(id -un)";
-END
+printf '%s "%s";\n' Dir::Etc::sourcelist "$PWD/sources.list" Dir::Etc::sourceparts - Dir::State::lists "$PWD/lists" \
+	Dir::Cache "$PWD/cache" APT::Sandbox::User "$(id -un)" >apt.conf
 export APT_CONFIG="$PWD/apt.conf"
 apt-get update
 kernel=$(apt-cache madison linux-image-cloud-amd64 | awk '/trixie-backports/ {print $3; exit}')

@@ -14,6 +14,7 @@ import (
 type Device struct {
 	Path   string
 	t      testing.TB
+	file   *os.File
 	copies byte
 }
 
@@ -22,20 +23,20 @@ func New(t testing.TB) *Device {
 	if runtime.GOOS != "linux" {
 		t.Skip("no device can be mapped on " + runtime.GOOS)
 	}
-	page := make([]byte, 4096)
-	copy(page, "VCLK\x70\x00\x00\x00\x01") // its size, and its version
-	d := &Device{Path: filepath.Join(t.TempDir(), "vmclock0"), t: t}
-	require.NoError(t, os.WriteFile(d.Path, page, 0o600))
+	path := filepath.Join(t.TempDir(), "vmclock0")
+	file, err := os.Create(path)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = file.Close() })
+	require.NoError(t, file.Truncate(4096))
+	d := &Device{Path: path, t: t, file: file}
+	d.Set(0, []byte("VCLK\x70\x00\x00\x00\x01")...) // its size, and its version
 	return d
 }
 
-// Set changes a byte of the page.
-func (d *Device) Set(at int, b byte) {
-	f, err := os.OpenFile(d.Path, os.O_WRONLY, 0)
+// Set changes bytes of the page.
+func (d *Device) Set(at int64, bytes ...byte) {
+	_, err := d.file.WriteAt(bytes, at)
 	require.NoError(d.t, err)
-	_, err = f.WriteAt([]byte{b}, int64(at))
-	require.NoError(d.t, err)
-	require.NoError(d.t, f.Close())
 }
 
 // Copy changes what a copy of the memory finds changed.

@@ -13,24 +13,24 @@ import (
 // Verdict is what was counted of one subject under one fault. Counts of all its
 // processes are added up; a maximum is that of the worst.
 type Verdict struct {
-	IDs        int           `json:"ids"`
-	Duplicates int           `json:"duplicates"`      // IDs that had been seen before in this fault
-	Again      int           `json:"again,omitempty"` // the duplicates whose process had printed the ID itself before
-	Disorder   int           `json:"disorder"`        // IDs not above the one before, of the same process
-	Failed     int           `json:"failed"`          // calls, and starts of the process
-	Stall      time.Duration `json:"stall"`           // longest call, less the longest stall of an idle control thread
-	Lead       time.Duration `json:"lead"`            // furthest that an ID was ahead of its generator's clock
-	Recovery   time.Duration `json:"recovery"`        // from the fault to the first ID after which no call failed; Never: there was none
-	Error      string        `json:"error,omitempty"` // text of the first failed call
-	Named      bool          `json:"named,omitempty"` // an error or the log named the cause of the fault
-	Stuck      bool          `json:"stuck,omitempty"` // no ID was issued after the fault was over
+	IDs        int                   `json:"ids"`
+	Duplicates int                   `json:"duplicates"`       // IDs that had been seen before in this fault
+	Again      int                   `json:"again,omitempty"`  // the duplicates whose process had printed the ID itself before
+	Disorder   int                   `json:"disorder"`         // IDs not above the one before, of the same process
+	Failed     int                   `json:"failed"`           // calls, and starts of the process
+	Stall      generatortest.Seconds `json:"stall_seconds"`    // longest call, less the longest stall of an idle control thread
+	Lead       generatortest.Seconds `json:"lead_seconds"`     // furthest that an ID was ahead of its generator's clock
+	Recovery   generatortest.Seconds `json:"recovery_seconds"` // from the fault to the first ID after which no call failed; Never: there was none
+	Error      string                `json:"error,omitempty"`  // text of the first failed call
+	Named      bool                  `json:"named,omitempty"`  // an error or the log named the cause of the fault
+	Stuck      bool                  `json:"stuck,omitempty"`  // no ID was issued after the fault was over
 	// Twice is the first duplicate, with what happened until then. True time is CLOCK_MONOTONIC.
 	Twice *generatortest.Failure `json:"twice,omitempty"`
 }
 
 // Never is the Recovery of a subject that issued nothing after its last failed call, or
 // whose last call did not return.
-const Never time.Duration = -1
+const Never = generatortest.Seconds(-time.Second)
 
 // ID is one line of a subject: an ID that was issued, or a call that failed.
 type ID struct {
@@ -106,7 +106,7 @@ func New() *Checker { return &Checker{seen: map[string]sight{}, running: map[int
 func (c *Checker) Mark(at time.Duration) {
 	if !c.marked {
 		c.marked, c.mark, c.recovers = true, at, false
-		fault := generatortest.Event{Do: "the fault", At: at}
+		fault := generatortest.Event{Do: "the fault", At: generatortest.Seconds(at)}
 		if n := len(c.history); n > 0 {
 			fault.Wall = c.history[n-1].Wall
 		}
@@ -174,14 +174,14 @@ func (c *Checker) Add(at time.Duration, id ID) {
 	}
 	c.v.IDs++
 	c.v.Stuck = false
-	now := generatortest.Event{ID: id.Text, Process: id.Start, At: at, Wall: id.Wall}
+	now := generatortest.Event{ID: id.Text, Process: id.Start, At: generatortest.Seconds(at), Wall: generatortest.Seconds(id.Wall)}
 	if before, dup := c.seen[id.Text]; dup {
 		c.v.Duplicates++
 		if before.start == id.Start {
 			c.v.Again++
 		}
 		if c.v.Twice == nil {
-			first := generatortest.Event{ID: id.Text, Process: before.start, At: before.at, Wall: before.wall}
+			first := generatortest.Event{ID: id.Text, Process: before.start, At: generatortest.Seconds(before.at), Wall: generatortest.Seconds(before.wall)}
 			c.v.Twice = &generatortest.Failure{First: &first, Again: now, History: c.history}
 		}
 	}
@@ -191,9 +191,9 @@ func (c *Checker) Add(at time.Duration, id ID) {
 		c.v.Disorder++
 	}
 	p.last = id.Text
-	c.v.Lead = max(c.v.Lead, id.Lead)
+	c.v.Lead = max(c.v.Lead, generatortest.Seconds(id.Lead))
 	if c.marked && !c.recovers {
-		c.recovers, c.v.Recovery = true, at-c.mark
+		c.recovers, c.v.Recovery = true, generatortest.Seconds(at-c.mark)
 	}
 }
 
@@ -206,7 +206,7 @@ func (c *Checker) draw(e generatortest.Event) {
 	}
 	if n > 0 {
 		last := c.history[n-1]
-		if passed, moved := e.At-last.At, e.Wall-last.Wall; e.Process == last.Process && passed < apart && (moved-passed).Abs() < apart {
+		if passed, moved := time.Duration(e.At-last.At), time.Duration(e.Wall-last.Wall); e.Process == last.Process && passed < apart && (moved-passed).Abs() < apart {
 			return
 		}
 	}
@@ -228,7 +228,7 @@ func (c *Checker) Recovers() bool { return c.recovers }
 // machine that stands still is no fault of the subject.
 func (c *Checker) Verdict(control time.Duration) Verdict {
 	v := c.v
-	v.Stall = max(0, c.longest-control)
+	v.Stall = generatortest.Seconds(max(0, c.longest-control))
 	if !c.marked {
 		v.Recovery = 0
 	} else if !c.recovers || c.hung-control > hangs {

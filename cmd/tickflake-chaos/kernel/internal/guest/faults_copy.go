@@ -62,7 +62,7 @@ func copyFaults() []Fault {
 		all = append(all, Fault{
 			Name: "copy-" + store.name + "-vmclock", Kind: Copies,
 			About: "snapshots of a machine with the device VMClock, amid calls, are restored beside their original and in its place: " + store.about,
-			Limit: 4 * DefaultLimit, Window: copyWindow, Copied: true, Network: true, Shared: store.shared, VMClock: true, Run: often,
+			Limit: 4 * DefaultLimit, Window: copyWindow, Copied: true, Network: true, Shared: store.shared, VMClock: true, Modules: []string{"ptp_vmclock"}, Run: often,
 		})
 	}
 	return all

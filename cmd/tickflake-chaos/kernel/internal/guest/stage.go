@@ -20,6 +20,7 @@ import (
 
 	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel/internal/check"
 	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel/internal/subject"
+	"github.com/tickflake/tickflake/generator/generatortest"
 )
 
 // Stage is where a fault happens: the subjects are running when Run begins, and are
@@ -114,7 +115,6 @@ func (s *Stage) run(f Fault) error {
 	})
 	s.stop()
 	s.second.stop()
-	clock := Clock{Fault: s.Name, Note: s.Note}
 	stall := control.stop()
 	var after Reading
 	err = errors.Join(err, s.perform(func(*Stage) {
@@ -124,10 +124,10 @@ func (s *Stage) run(f Fault) error {
 	if err != nil {
 		return err
 	}
-	clock.Host, clock.Realtime = after.Host-s.first.Host, after.Realtime-s.first.Realtime
-	clock.Monotonic, clock.Boottime = after.Monotonic-s.first.Monotonic, after.Boottime-s.first.Boottime
-	clock.Raw = after.Raw - s.first.Raw
-	s.host.send(Message{Clock: &clock})
+	moved := func(to, from time.Duration) generatortest.Seconds { return generatortest.Seconds(to - from) }
+	s.host.send(Message{Clock: &Clock{Fault: s.Name, Note: s.Note,
+		Host: moved(after.Host, s.first.Host), Realtime: moved(after.Realtime, s.first.Realtime), Monotonic: moved(after.Monotonic, s.first.Monotonic),
+		Boottime: moved(after.Boottime, s.first.Boottime), Raw: moved(after.Raw, s.first.Raw)}})
 	for _, l := range s.ledgers {
 		s.host.send(Message{Result: l.result(stall)})
 	}

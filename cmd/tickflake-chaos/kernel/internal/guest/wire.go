@@ -7,6 +7,7 @@ import (
 
 	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel/internal/check"
 	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel/internal/powercut"
+	"github.com/tickflake/tickflake/generator/generatortest"
 )
 
 // Request is a line from the host: a fault to run, or an answer.
@@ -56,13 +57,13 @@ type Result struct {
 // Clock is how far each clock moved during a fault. All durations but Host are read in
 // the machine.
 type Clock struct {
-	Fault     string        `json:"fault"`
-	Host      time.Duration `json:"host"` // that passed on the host
-	Realtime  time.Duration `json:"realtime"`
-	Monotonic time.Duration `json:"monotonic"`
-	Boottime  time.Duration `json:"boottime"`
-	Raw       time.Duration `json:"raw"` // CLOCK_MONOTONIC_RAW, which no slew moves
-	Note      string        `json:"note,omitempty"`
+	Fault     string                `json:"fault"`
+	Host      generatortest.Seconds `json:"host_seconds"` // that passed on the host
+	Realtime  generatortest.Seconds `json:"realtime_seconds"`
+	Monotonic generatortest.Seconds `json:"monotonic_seconds"`
+	Boottime  generatortest.Seconds `json:"boottime_seconds"`
+	Raw       generatortest.Seconds `json:"raw_seconds"` // CLOCK_MONOTONIC_RAW, which no slew moves
+	Note      string                `json:"note,omitempty"`
 }
 
 // Program is the name of the subject that is the user's program, /program.

@@ -49,9 +49,6 @@ func archive(w io.Writer, c Config) error {
 	if len(c.Disks) > 0 {
 		names = append(names, "virtio_pci", "virtio_blk")
 	}
-	if c.VMClock {
-		names = append(names, "ptp_vmclock")
-	}
 	if c.Network {
 		names = append(names, "virtio_pci", "virtio_net")
 	}

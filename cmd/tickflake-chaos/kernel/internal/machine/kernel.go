@@ -45,15 +45,12 @@ func Find() (Kernel, error) {
 }
 
 // FindVMClock returns a kernel with the module of the device VMClock, and a QEMU with the device: those that
-// vmclock.sh has put into $TICKFLAKE_VMCLOCK, or into the user's cache directory (tickflake/vmclock). Its error
-// says how to get them.
+// vmclock.sh has put into the user's cache directory (tickflake/vmclock). Its error says how to get them.
 func FindVMClock() (Kernel, error) {
-	dir := os.Getenv("TICKFLAKE_VMCLOCK")
-	if d, err := os.UserCacheDir(); dir == "" && err == nil {
-		dir = filepath.Join(d, "tickflake", "vmclock")
-	}
+	beside, err := cache()
+	dir := filepath.Join(filepath.Dir(beside), "vmclock")
 	k, ok := kernelIn(dir)
-	if !ok {
+	if err != nil || !ok {
 		return k, fmt.Errorf("machine: there is no boot/vmlinuz-*-cloud-amd64 with lib/modules in %s: cmd/tickflake-chaos/kernel/vmclock.sh downloads it, with a QEMU that has the device", dir)
 	}
 	if own := filepath.Join(dir, "usr", "bin", qemu); exec.Command(own, "--version").Run() == nil {

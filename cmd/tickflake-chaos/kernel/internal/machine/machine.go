@@ -23,7 +23,7 @@ type Config struct {
 	Modules []string // kernel modules that process 1 loads; /modules lists their files, dependencies first
 	Disks   []Disk   // /dev/vda, /dev/vdb, ...; their modules are in /modules
 	NoRTC   bool     // boots at 1970
-	VMClock bool     // has the device /dev/vmclock0; its module is in /modules
+	VMClock bool     // has the device /dev/vmclock0; it needs the module ptp_vmclock
 	Network bool     // eth0, where the host is 10.0.2.2; its modules are in /modules
 	Saved   string   // a file of Save: the machine continues there instead of booting
 }
