@@ -76,7 +76,7 @@ func Open(device string, log *slog.Logger) (*Page, error) {
 	case device != "":
 		return nil, err
 	case path == "":
-		log.Info("vmclock: copies of this machine's memory are not noticed: it has no " + devices)
+		log.Info("vmclock: copies of this machine's memory are not noticed: there is no " + devices + "; after a VM snapshot call Restored (docs/operate.md#restored-memory)")
 	case errors.Is(err, fs.ErrPermission):
 		log.Info("vmclock: copies of this machine's memory are not noticed: give this user's group the device by a udev rule: "+
 			`KERNEL=="vmclock*", GROUP="tickflake", MODE="0440"`, "err", err)

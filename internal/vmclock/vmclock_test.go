@@ -59,7 +59,7 @@ func TestOpenFirst(t *testing.T) {
 	defer func(before string) { devices = before }(devices)
 	for said, spoil := range map[string]func(*testing.T, *vmclocktest.Device){
 		"INFO msg=\"vmclock: copies of this machine's memory are noticed\"": func(*testing.T, *vmclocktest.Device) {},
-		"INFO msg=\"vmclock: copies of this machine's memory are not noticed: it has no ": func(t *testing.T, d *vmclocktest.Device) {
+		"INFO msg=\"vmclock: copies of this machine's memory are not noticed: there is no ": func(t *testing.T, d *vmclocktest.Device) {
 			require.NoError(t, os.Remove(d.Path))
 		},
 		"WARN msg=\"vmclock: copies of this machine's memory are not noticed\"": func(_ *testing.T, d *vmclocktest.Device) { d.Set(8, 2) },
