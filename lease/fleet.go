@@ -218,7 +218,7 @@ func (k *Keeper) narrowTo(ctx context.Context, leaving cell.Nodes, to string) er
 		has := f.Nodes
 		if i := slices.IndexFunc(f.Gone, func(g cell.Gone) bool { return g.Nodes == leaving }); i >= 0 {
 			if name := cmp.Or(f.Gone[i].Store, to); name != to { // (E)
-				return movedError(leaving.From, name)
+				return drive.Wrap(fmt.Sprintf("node numbers %d to %d were moved to %s: 'tickflake lease end --to %[3]q' prints its command again", leaving.From, leaving.To-1, cell.Where(name)), ErrMoved)
 			}
 			return nil
 		}

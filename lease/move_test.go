@@ -39,7 +39,7 @@ func TestEnd(t *testing.T) {
 	const old = "claim x bits:2 pin:0; claim p bits:2 pin:3; claim f bits:2; close x;"
 	scripts(t, map[string]string{
 		"all": old + `end 0 3 new; later 0 3 floor:30s; fleet 0 3 ended 0-3:new; holding 3 moved 30s; holding 0 moved 0s; end 0 3 new; later 0 3 floor:30s
-			end 0 3 elsewhere = moved 'to new'; end 0 1 new = moved; found 0 3 bits:2 = moved
+			end 0 3 elsewhere = moved 'to new: ''tickflake lease end --to "new"'; end 0 1 new = moved; found 0 3 bits:2 = moved
 			15s; poll f; granted f 0s 30s; err f = moved 'to new'; close f; poll p; granted p 0s 30s; err p = lost moved 'node number 3 was moved to new'; close p
 			reserve 0 0 8760h bits:2 = moved; release 0 = moved; claim o bits:2 = moved; claim o bits:2 pin:1 = moved
 			in new; found; fleet 0 3 floor:30s; step -1h; claim n bits:2 pin:3; granted n 30s 1m0s; claim m bits:2; granted m 30s 1m0s

@@ -46,7 +46,7 @@ type DefinitionError struct {
 }
 
 func (e *DefinitionError) Error() string {
-	return fmt.Sprintf("sequence %q exists as %s, and not as %s: take the definition that exists, or another name; tickflake sequence set changes a maximum and steps", e.Name, e.Theirs, e.Ours)
+	return fmt.Sprintf("sequence %q exists as %s, and not as %s: take the definition that exists, or another name; tickflake sequence set %[1]s --next N begins higher, --max and --step change those", e.Name, e.Theirs, e.Ours)
 }
 
 // Is reports whether target is [stores.Refused].

@@ -56,7 +56,7 @@ func (c Client) check(maxBatch int64) (sum [sha256.Size]byte, may issuer.Rights,
 	may = issuer.Rights{IDs: !c.NoIDs, Metrics: c.Metrics, Sequences: c.Sequences, MaxSequences: c.MaxSequences, Rate: c.Rate, Burst: c.Burst}
 	sum, err = c.sum()
 	switch {
-	case len(c.Name) < 1 || len(c.Name) > maxName || !visible(c.Name):
+	case len(c.Name) < 1 || len(c.Name) > maxName || strings.ContainsFunc(c.Name, invisible):
 		err = fmt.Errorf("its name is %.80q: want 1 to %d visible characters of ASCII", c.Name, maxName)
 	case c.Name == oteltickflake.Others:
 		err = fmt.Errorf("its name is %s, by which the metrics add up clients: give another", c.Name)
@@ -91,7 +91,10 @@ func (c Client) sum() (sum [sha256.Size]byte, err error) {
 		return sum, errors.New("want either a token or its hash")
 	}
 	if c.Token != "" {
-		if len(c.Token) < minToken || len(c.Token) > maxToken || !visible(c.Token) {
+		if at := strings.IndexFunc(c.Token, invisible); at >= 0 {
+			return sum, fmt.Errorf("its token holds %q at byte %d: want %d to %d visible characters of ASCII", []rune(c.Token[at:])[0], at+1, minToken, maxToken)
+		}
+		if len(c.Token) < minToken || len(c.Token) > maxToken {
 			return sum, fmt.Errorf("its token has %d bytes: want %d to %d visible characters of ASCII", len(c.Token), minToken, maxToken)
 		}
 		return sha256.Sum256([]byte(c.Token)), nil
@@ -106,10 +109,8 @@ func (c Client) sum() (sum [sha256.Size]byte, err error) {
 	return sum, nil
 }
 
-// visible reports whether all of text can be seen, and sent in a header.
-func visible(text string) bool {
-	return strings.IndexFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
-}
+// invisible reports whether a character cannot be seen, or sent in a header.
+func invisible(r rune) bool { return r <= ' ' || r > '~' }
 
 // ReloadClients replaces [Config.Clients] by those that read returns. A client that keeps its name and
 // its token keeps its connections, and has its new rights from its next request on. One that is no longer

@@ -2,7 +2,6 @@ package service
 
 import (
 	"cmp"
-	"context"
 	"crypto/sha256"
 	"crypto/tls"
 	"errors"
@@ -33,7 +32,6 @@ func New(c Config) (*Server, error) {
 	if s.meters, err = newMeters(&c); err != nil {
 		return nil, fmt.Errorf("service: %w", err)
 	}
-	s.ctx, s.abort = context.WithCancelCause(context.Background())
 	s.issuer = issuer.New(issuer.Config{
 		Generator: c.Generator, Store: c.Store, Sequences: append([]sequence.Option{sequence.WithLogger(c.Logger)}, c.Sequences...), Rule: c.rule, Clients: clients, Strategy: c.Strategy, StoreName: c.StoreName, Opened: s.opened, Logger: c.Logger, AccessLog: c.AccessLog,
 		MaxBatch: c.MaxBatch, MaxAfter: c.MaxAfter, MaxNumbers: c.MaxNumbers, MaxSequences: c.MaxSequences, MaxObserved: c.MaxObserved,
@@ -206,7 +204,7 @@ func (c *Config) sequences() error {
 
 func (c *Config) hosts() error {
 	for _, host := range c.Hosts {
-		if host == "" || !visible(host) || strings.ContainsAny(host, "/:@") && net.ParseIP(host) == nil {
+		if host == "" || strings.ContainsFunc(host, invisible) || strings.ContainsAny(host, "/:@") && net.ParseIP(host) == nil {
 			return bad("Hosts", "%q: want the name of a host, without scheme and port", host)
 		}
 	}

@@ -85,7 +85,7 @@ func TestConfigIsChecked(t *testing.T) {
 		"token":              {one(service.Client{Token: token}), ""},
 		"hash":               {one(service.Client{TokenHash: hex.EncodeToString(sum[:])}), ""},
 		"short token":        {one(service.Client{Token: "short"}), "Config.Clients[0]: its token has 5 bytes: want 16 to 256"},
-		"token with space":   {one(service.Client{Token: "a token with spaces in"}), "visible characters"},
+		"token with space":   {one(service.Client{Token: "a token with spaces in"}), "its token holds ' ' at byte 2"},
 		"no token":           {one(service.Client{}), "want either a token or its hash"},
 		"token and hash":     {one(service.Client{Token: token, TokenHash: hex.EncodeToString(sum[:])}), "want either a token or its hash"},
 		"long hash":          {one(service.Client{TokenHash: hex.EncodeToString(sum[:]) + "00"}), "its token-hash has 66 characters"},

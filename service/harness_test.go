@@ -207,6 +207,7 @@ func (r *running) get(name, path string) (int, string) {
 	c := r.connect(name, "GET "+path+" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
 	response, err := http.ReadResponse(bufio.NewReader(c), nil)
 	require.NoError(r.t, err)
+	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	require.NoError(r.t, err)
 	return response.StatusCode, string(body)

@@ -326,6 +326,7 @@ func TestLimitsOfCalls(t *testing.T) {
 
 	response, err := http.ReadResponse(bufio.NewReader(r.connect(web, "GET /livez HTTP/1.1\r\nHost: localhost\r\n"+strings.Repeat("A: b\r\n", 10_000))), nil)
 	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
 	require.Equal(t, http.StatusRequestHeaderFieldsTooLarge, response.StatusCode)
 
 	client := tickflakev1.NewTickflakeServiceClient(conn)

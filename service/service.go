@@ -137,8 +137,6 @@ type Server struct {
 
 	reloading sync.Mutex  // held by ReloadClients
 	running   atomic.Bool // set once, by Run
-	ctx       context.Context
-	abort     context.CancelCauseFunc // ends ctx, which bounds the drain
 }
 
 // part is a protocol with its listener.
@@ -154,9 +152,6 @@ type server interface {
 	Serve(net.Listener) error
 	Shutdown(context.Context) error
 }
-
-// ErrAborted is wrapped by the error of [Server.Run] after [Server.Abort].
-var ErrAborted = errors.New("service: the drain was cut short")
 
 var (
 	errRan    = errors.New("service: Run was called before: make a new Server")
@@ -195,7 +190,6 @@ func (s *Server) Run(ctx context.Context) error {
 	var failed error
 	select {
 	case <-ctx.Done():
-	case <-s.ctx.Done():
 	case e := <-ended:
 		serving--
 		failed = fmt.Errorf("service: %s stopped serving %s: %w", e.part.protocol, e.part.listener.Addr(), e.err)
@@ -212,12 +206,9 @@ func (s *Server) Run(ctx context.Context) error {
 // drain ends everything within UnreadyFor and DrainTimeout.
 func (s *Server) drain() error {
 	s.issuer.Drain()
-	select {
-	case <-time.After(s.config.UnreadyFor):
-	case <-s.ctx.Done():
-	}
+	time.Sleep(s.config.UnreadyFor)
 	late := fmt.Errorf("the drain has taken longer than DrainTimeout, %s, allows", s.config.DrainTimeout)
-	bound, cancel := context.WithTimeoutCause(s.ctx, s.config.DrainTimeout, late)
+	bound, cancel := context.WithTimeoutCause(context.Background(), s.config.DrainTimeout, late)
 	defer cancel()
 	requests, cancelRequests := context.WithTimeoutCause(bound, s.config.DrainTimeout/4*3, late)
 	defer cancelRequests()
@@ -230,9 +221,6 @@ func (s *Server) drain() error {
 		lost = append(lost, <-errs)
 	}
 	lost = append(lost, s.issuer.Close(bound))
-	if s.ctx.Err() != nil {
-		lost = append([]error{ErrAborted}, lost...)
-	}
 	return errors.Join(lost...)
 }
 
@@ -246,10 +234,6 @@ func (s *Server) shutdown(ctx context.Context, p part) error {
 	}
 	return nil
 }
-
-// Abort cuts the drain of [Server.Run] short, or ends Run without one: connections are closed
-// at once, and numbers that are not given back yet never are. It does not wait for Run.
-func (s *Server) Abort() { s.abort(ErrAborted) }
 
 // Ready returns nil while the server accepts requests and its grant has time to spare, and
 // else the reason. It never asks the store.

@@ -190,11 +190,6 @@ func TestEnds(t *testing.T) {
 		"a listener fails": {func(r *running) {
 			require.NoError(r.t, r.config.RESP.Close())
 		}, net.ErrClosed, []string{"resp stopped serving"}, 0},
-		"it is aborted": {func(r *running) {
-			r.stop()
-			synctest.Wait()
-			r.Abort()
-		}, service.ErrAborted, nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -202,9 +197,6 @@ func TestEnds(t *testing.T) {
 				r := start(t, pipe, func(config *service.Config) {
 					config.Create[0].Definition.MinStep = 100
 					config.Timeout, config.Sequences = time.Hour, []sequence.Option{sequence.WithTimeout(time.Hour)}
-					if c.is == service.ErrAborted {
-						config.UnreadyFor = time.Hour
-					}
 				})
 				synctest.Wait()
 				began := time.Now()
@@ -264,6 +256,7 @@ func TestLimit(t *testing.T) {
 		}
 		answer, err := http.ReadResponse(bufio.NewReader(r.connect(web, "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")), nil)
 		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
 		assert.True(t, answer.Close, "a connection without a token ends with its request, and not in the next")
 		code, _ := r.get(probes, "/v1/status")
 		assert.Equal(t, http.StatusNotFound, code)

@@ -178,6 +178,9 @@ func newLeaseEnd(c *command.Console) *cobra.Command {
 	yes := cmd.Flags().Bool("yes", false, "do not ask, which needs a terminal")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
+		if strings.Contains(*to, "/") { // else it is a name for people
+			*to = absolute(*to)
+		}
 		name := publicName(*to)
 		if err := cell.CheckTo(name); err != nil {
 			return cli.Usage(fmt.Errorf("--to: %w", err))
@@ -208,7 +211,7 @@ func newLeaseEnd(c *command.Console) *cobra.Command {
 		if name != *to || !strings.Contains(*to, "/") { // it has a password or a namespace, or is a name for people
 			store = `"$NEW"`
 		}
-		found := fmt.Sprintf("tickflake lease fleet --store %s --layout %s --nodes %d-%d", store, quoted(layout), f.From, f.To)
+		found := fmt.Sprintf("%s lease fleet --store %s --layout %s --nodes %d-%d", program(), store, quoted(layout), f.From, f.To)
 		if !other.Floor.IsZero() {
 			found += " --floor " + other.Floor.Format(time.RFC3339Nano)
 		}

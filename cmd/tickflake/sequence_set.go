@@ -265,7 +265,7 @@ func grantedText(info sequence.Info) string {
 		text = fmt.Sprintf("the numbers from %d to %d were granted and not given back", info.Definition.First(), info.Last)
 	}
 	if info.Granted >= info.Definition.First() {
-		text += fmt.Sprintf("; a new sequence of this name begins above %d, the highest that was ever granted", info.Granted)
+		text += fmt.Sprintf("; in this store a new sequence of this name begins above %d, the highest that was ever granted, also if it was given back", info.Granted)
 	}
 	return text
 }

@@ -82,7 +82,7 @@ func printDeleted(w io.Writer, last sequence.Info, format string) error {
 		if d.Period == "" || slices.Contains(periods, string(d.Period)) {
 			create := createCommand(last.Name, d)
 			deleted.Command = &create
-			text = "to continue it in another store, run this with the --store of that:\n  " + create
+			text = choose(d.Period == "", fmt.Sprintf("it begins at %d", last.Next), "it begins anew") + " in another store if you run this with the --store of that:\n  " + create
 		}
 	}
 	if format == command.FormatJSON {
@@ -94,7 +94,7 @@ func printDeleted(w io.Writer, last sequence.Info, format string) error {
 
 // createCommand is the command that creates a sequence with a definition.
 func createCommand(name string, d sequence.Definition) string {
-	text := fmt.Sprintf("tickflake sequence create %s --mode %s --start %d", name, d.Mode, d.Start)
+	text := fmt.Sprintf("%s sequence create %s --mode %s --start %d", program(), name, d.Mode, d.Start)
 	if d.HasMax() {
 		text += fmt.Sprintf(" --max %d", d.Max)
 	}

@@ -146,7 +146,7 @@ func (s *serving) storeArgument() string {
 	case hasSecret(s.place.url):
 		return ` --store "$` + storeVariable + `"`
 	}
-	return " --store " + quoted(s.place.url)
+	return " --store " + quoted(absolute(s.place.url))
 }
 
 // quoted returns a word of a shell.

@@ -168,13 +168,23 @@ func (p *place) scheme() (string, error) {
 	return scheme, p.urlError(err)
 }
 
+// absolute returns the URL of a store, or a directory as it is named from everywhere.
+func absolute(store string) string {
+	if scheme, err := stores.SchemeOf(store); err == nil && scheme == "" {
+		if path, err := filepath.Abs(store); err == nil {
+			return path
+		}
+	}
+	return store
+}
+
 // name returns the store's URL without user, password and options, or its directory.
 func (p *place) name() string {
 	if p.url == "" {
 		path, _ := p.defaultPath()
 		return path
 	}
-	return publicName(p.url)
+	return publicName(absolute(p.url))
 }
 
 // publicName returns a URL without user, password and options, but with its namespace in words: that

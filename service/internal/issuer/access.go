@@ -100,16 +100,16 @@ func (i *Issuer) Anyone() *Client { return i.anyone }
 
 // Bearer returns the client of a request with these values of the header authorization. If the client is known
 // and may not do what it asks, the metrics or all else, there is an error as well.
-func (i *Issuer) Bearer(values []string, metrics bool) (*Client, error) {
+func (i *Issuer) Bearer(p Protocol, values []string, metrics bool) (*Client, error) {
 	if i.anyone != nil {
 		return i.anyone, nil
 	}
 	if len(values) != 1 {
-		return nil, ErrNoToken
+		return nil, NoToken[p]
 	}
 	scheme, token, _ := strings.Cut(values[0], " ")
 	if token = strings.TrimSpace(token); !strings.EqualFold(scheme, "bearer") || token == "" {
-		return nil, ErrNoToken
+		return nil, NoToken[p]
 	}
 	return i.Authenticate(token, metrics)
 }
@@ -141,8 +141,8 @@ func (i *Issuer) Authenticate(token string, metrics bool) (*Client, error) {
 
 // rightsOf returns what a client may do.
 func rightsOf(c *Client) (*Rights, error) {
-	if c == nil {
-		return nil, ErrNoToken
+	if c == nil { // RESP only: the others have refused it
+		return nil, NoToken[RESP]
 	}
 	if r := c.rights.Load(); r != nil {
 		return r, nil

@@ -210,6 +210,14 @@ func (i *Issuer) copies(n int64) uint64 {
 	return k.Stats().Copies
 }
 
+// Noticed returns by what copies of this memory are noticed, or nothing.
+func (i *Issuer) Noticed() string {
+	if k := i.config.Generator.Keeper(); k != nil {
+		return cmp.Or(k.Stats().VMClock, "nothing")
+	}
+	return "nothing"
+}
+
 // lead returns how far an ID that was borrowed lies ahead of the clock, or 0. Its time is
 // still to come, and stays true for longer.
 func (i *Issuer) lead(id snowflake.ID) time.Duration {
@@ -254,12 +262,16 @@ func (i *Issuer) Ready() error {
 	if i.draining.Load() {
 		return ErrDraining
 	}
-	if left := i.config.Generator.Stats().Granted; left < i.config.Spare {
-		return Later(fmt.Errorf("the grant has %s left, and readiness asks for %s: check the store", max(left, 0).Round(time.Millisecond), i.config.Spare))
-	}
 	if err := i.config.Generator.Ready(i.config.Timeout); err != nil {
 		r := i.refuse(err)
-		return &Refusal{Code: Unavailable, RetryAfter: max(r.RetryAfter, time.Second), Err: r.Err}
+		wait := r.RetryAfter
+		if r.Code != Unavailable {
+			wait = max(wait, time.Second)
+		}
+		return &Refusal{Code: Unavailable, RetryAfter: wait, Err: r.Err}
+	}
+	if left := i.config.Generator.Stats().Granted; left < i.config.Spare {
+		return Later(fmt.Errorf("the grant has %s left, and readiness asks for %s: check the store", left.Round(time.Millisecond), i.config.Spare))
 	}
 	return nil
 }

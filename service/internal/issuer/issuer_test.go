@@ -121,7 +121,9 @@ func TestRefusals(t *testing.T) {
 			assert.NotContains(t, r.Error(), secret)
 		}
 	}
-	assert.ErrorContains(t, i.refuse(&generator.GrantError{Err: fmt.Errorf("%w to new", lease.ErrMoved)}), "moved to new")
+	moved := i.refuse(&generator.GrantError{Err: fmt.Errorf("%w to new", lease.ErrMoved)})
+	assert.ErrorContains(t, moved, "moved to new")
+	assert.Zero(t, moved.RetryAfter, "a repetition is in vain")
 	// The log has the cause of what an operator has to mend.
 	assert.Contains(t, Cause(i.refuse(in(errors.New("odd")))), secret)
 	assert.Equal(t, Internal, RefusalOf(errors.New(secret)).Code)
@@ -349,7 +351,7 @@ func TestReady(t *testing.T) {
 		time.Sleep(refusal.RetryAfter)
 		assert.NoError(t, i.Ready())
 		time.Sleep(left)
-		assert.ErrorContains(t, i.Ready(), "the grant has 0s left")
+		assert.ErrorContains(t, i.Ready(), "no time is left in the layout", "the reason, and not that 0s are left")
 	})
 }
 

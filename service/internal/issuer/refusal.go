@@ -29,7 +29,7 @@ const (
 	Forbidden                   // the client may not do this
 	NotFound                    // there is no such sequence
 	Busy                        // repeat after RetryAfter: the strategy or a rate limit rejected the request
-	Unavailable                 // repeat after RetryAfter, or ask another server
+	Unavailable                 // repeat after RetryAfter, or ask another server; only that if it is 0
 	OutOfRange                  // the sequence or the time field has ended: do not repeat
 	Failed                      // the store needs an operator: do not repeat
 	Unread                      // the client does not read its replies
@@ -79,7 +79,7 @@ func (c Code) HTTP() int { return conditions[c].http }
 // client: it names no address, user or token, but the public name of the store that a fleet moved to.
 type Refusal struct {
 	Code       Code
-	RetryAfter time.Duration // for Busy and Unavailable
+	RetryAfter time.Duration // for Busy and Unavailable, unless a repetition is in vain
 	Err        error
 }
 
@@ -109,8 +109,12 @@ func RefusalOf(err error) *Refusal {
 var (
 	// ErrDraining refuses requests that come too late.
 	ErrDraining = Later(errors.New("the server is about to stop: ask another one"))
-	// ErrNoToken refuses requests without a token, and ErrBadToken those with one that no client has.
-	ErrNoToken  = Refuse(Unauthenticated, "a token is needed: send AUTH, or one 'authorization: Bearer TOKEN', in gRPC as metadata")
+	// NoToken refuses requests without a token, by their protocol, and ErrBadToken those with one that no client has.
+	NoToken = [Protocols]*Refusal{
+		RESP: Refuse(Unauthenticated, "a token is needed: send AUTH TOKEN first"),
+		GRPC: Refuse(Unauthenticated, "a token is needed: send it once, as the metadata 'authorization: Bearer TOKEN'"),
+		HTTP: Refuse(Unauthenticated, "a token is needed: send it once, as the header 'Authorization: Bearer TOKEN'"),
+	}
 	ErrBadToken = Refuse(WrongToken, "the token is not known")
 )
 
@@ -146,11 +150,10 @@ func (i *Issuer) refuse(err error) *Refusal {
 	case errors.Is(err, generator.ErrClosed), errors.Is(err, sequence.ErrClosed):
 		return ErrDraining
 	case errors.Is(err, generator.ErrNotGranted):
-		shown := errNoGrant
 		if grant, ok := errors.AsType[*generator.GrantError](err); ok && errors.Is(grant.Err, lease.ErrMoved) {
-			shown = grant.Err
+			return &Refusal{Code: Unavailable, Err: &hidden{grant.Err, err}} // a repetition here is in vain
 		}
-		return Later(&hidden{shown, err})
+		return Later(&hidden{errNoGrant, err})
 	case errors.Is(err, sequence.ErrNotFound), errors.Is(err, sequence.ErrDeleted):
 		return &Refusal{Code: NotFound, Err: err}
 	case errors.Is(err, sequence.ErrByPeriod): // its text names a period to ask for

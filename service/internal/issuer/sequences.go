@@ -369,7 +369,11 @@ func (i *Issuer) refuseSequence(name string, err error) error {
 		return r
 	}
 	if errors.Is(err, sequence.ErrNotFound) {
-		shown := fmt.Errorf("there is no sequence %s: create it in the store of the servers, with 'tickflake sequence create %s'", name, name)
+		text := fmt.Sprintf("there is no sequence %s: create it with 'tickflake sequence create %[1]s' and the --store of the servers", name)
+		if at := strings.LastIndexByte(name, '.'); at > 0 {
+			text += fmt.Sprintf(", or %s, if its numbers begin anew each year, month or day, with --period too", name[:at])
+		}
+		shown := errors.New(text)
 		if errors.Is(err, sequence.ErrDeleted) {
 			shown = err
 		} else if i.Creates(name) && !errors.Is(err, sequence.ErrByPeriod) {

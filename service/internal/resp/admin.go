@@ -1,7 +1,6 @@
 package resp
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -118,8 +117,7 @@ func (c *conn) hello(r *reply, args [][]byte) error {
 		return nil
 	}
 	if c.client == nil {
-		r.refuse(issuer.ErrNoToken)
-		return nil
+		return c.done(r, "HELLO", c.began(), 0, issuer.NoToken[issuer.RESP])
 	}
 	c.three, c.name, r.three = three, name, three
 	version := int64(2)
@@ -230,11 +228,7 @@ func (c *conn) info(r *reply, _ [][]byte) error {
 	line("\r\n# Persistence\r\nloading:%s", loading)
 	line("\r\n# Replication\r\nrole:master\r\nconnected_slaves:0")
 	line("\r\n# Tickflake\r\nready:%s", ready)
-	noticed := ""
-	if k := config.Generator.Keeper(); k != nil {
-		noticed = k.Stats().VMClock
-	}
-	line("store:%s\r\ncopies_noticed_by:%s", config.StoreName, cmp.Or(noticed, "nothing"))
+	line("store:%s\r\ncopies_noticed_by:%s", config.StoreName, s.issuer.Noticed())
 	line("layout:%s\r\nnode:%d\r\nstrategy:%s", layout, config.Generator.Node(), config.Strategy)
 	line("max_batch:%d\r\nmax_numbers:%d", config.MaxBatch, config.MaxNumbers)
 	c.infoSequences(line)

@@ -58,7 +58,7 @@ func (c *conn) execute(args [][]byte) error {
 	case cmd == nil:
 		c.refuseCommand(r, name)
 	case c.client == nil && !cmd.open:
-		r.refuse(issuer.ErrNoToken)
+		return c.done(r, strings.ToUpper(string(name)), c.began(), 0, issuer.NoToken[issuer.RESP])
 	case len(args) < cmd.least || cmd.most > 0 && len(args) > cmd.most:
 		r.fail("ERR", "wrong number of arguments for '"+strings.ToLower(string(name))+"' command")
 	default:

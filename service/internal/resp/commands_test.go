@@ -85,7 +85,7 @@ func TestAuthentication(t *testing.T) {
 			client("shop", issuer.Rights{IDs: true, Sequences: []string{"*"}}), client("blog", issuer.Rights{Sequences: []string{"orders"}}),
 		}
 	}
-	refused := "-NOAUTH a token is needed: send AUTH, <any>\n"
+	refused := "-NOAUTH a token is needed: send AUTH TOKEN first\n"
 	for _, test := range []struct{ name, in, want string }{
 		{"nothing without a token", array("ID") + array("IDS", "1") + array("INCR", "orders") + array("GET", "orders") + array("DECODE", "1") + array("PING") + array("INFO") + array("COMMAND") + array("CONFIG", "GET", "save") + array("CLIENT", "ID"), strings.Repeat(refused, 10)},
 		{"HELLO without a token", array("HELLO", "3") + array("PING"), refused + refused},

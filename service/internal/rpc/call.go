@@ -72,7 +72,7 @@ func (s *Server) begin(ctx context.Context, info *tap.Info) (context.Context, er
 		}
 	}
 	if c.client = s.issuer.Anyone(); c.client == nil {
-		if c.client, c.refused = s.issuer.Bearer(info.Header["authorization"], false); c.refused == nil {
+		if c.client, c.refused = s.issuer.Bearer(issuer.GRPC, info.Header["authorization"], false); c.refused == nil {
 			connectionOf(ctx).Known(c.client)
 		}
 	}

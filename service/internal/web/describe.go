@@ -48,7 +48,7 @@ type status struct {
 	MaxLead float64 `json:"max_lead_seconds"`
 	Grant   float64 `json:"grant_seconds"` // that is left; below 0: it has ended
 	Drift   float64 `json:"drift_seconds"`
-	VMClock string  `json:"vmclock"` // by what copies of memory are noticed; "": they are not
+	VMClock string  `json:"vmclock"` // by what copies of memory are noticed, or nothing
 	Copies  uint64  `json:"copies"`  // that were
 
 	Waits      uint64 `json:"waits"`
@@ -79,11 +79,10 @@ func (s *Server) status(_ *http.Request, c *issuer.Client) (any, int64, error) {
 	answer := status{
 		Ready: true, Uptime: time.Since(s.began).Seconds(), Items: s.issuer.Items(), Store: s.issuer.Config().StoreName, Node: g.Node(),
 		Lead: stats.Lead.Seconds(), MaxLead: stats.MaxLead.Seconds(), Grant: stats.Granted.Seconds(), Drift: stats.Drift.Seconds(),
-		Waits: stats.Waits, Rejections: stats.Rejections, Sequences: []openSequence{},
+		Waits: stats.Waits, Rejections: stats.Rejections, Sequences: []openSequence{}, VMClock: s.issuer.Noticed(),
 	}
 	if k := g.Keeper(); k != nil {
-		stats := k.Stats()
-		answer.VMClock, answer.Copies = stats.VMClock, stats.Copies
+		answer.Copies = k.Stats().Copies
 	}
 	if err := s.issuer.Ready(); err != nil {
 		answer.Ready, answer.Reason = false, err.Error()

@@ -124,7 +124,7 @@ func (s *Server) serve(to route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		x := w.(*exchange)
 		x.found, x.done.Method = true, to.pattern
-		client, err := s.issuer.Bearer(r.Header["Authorization"], to.need == metrics)
+		client, err := s.issuer.Bearer(issuer.HTTP, r.Header["Authorization"], to.need == metrics)
 		x.done.Client = client
 		s.admit(x, r, client)
 		var answer any

@@ -72,7 +72,7 @@ function show(now) {
   $("waits").textContent = number.format(now.waits);
   $("rejections").textContent = number.format(now.rejections);
   $("store").textContent = now.store || "not named";
-  $("copies").textContent = now.vmclock ? `${now.vmclock}: ${now.copies} so far` : "nothing";
+  $("copies").textContent = now.vmclock === "nothing" ? "nothing" : `${now.vmclock}: ${now.copies} so far`;
 
   $("none").hidden = now.sequences.length > 0;
   $("table").hidden = now.sequences.length === 0;
