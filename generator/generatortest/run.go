@@ -75,7 +75,11 @@ const joins = `. If it keeps none, a fresh one takes its place:
 // What is judged is that no ID comes twice, also not after a restart, where the function makes another generator,
 // and that calls are served when the faults are over. A call may fail, and may wait for as long as it likes: by
 // reading now again and again, or by time.Sleep. There is one call at a time, except that a takeover (F13) starts
-// another generator while a call of the first is stopped. The generator must start no goroutine.
+// another generator while a call of the first is stopped. The generator must start no goroutine, and spin only if it
+// reads now: a generator that reads none hangs, or fails in most faults.
+//
+// It is for a generator that keeps nothing. One with a file or a row passes by mistake, since the function cannot tell
+// a restart from a new script: give it to [Test], with a [Process] that has a Restart.
 func TestFunc[ID cmp.Ordered](t *testing.T, start func(now func() time.Time) func() (ID, error)) {
 	t.Helper()
 	anything := Bound{Wait: Forever, Borrow: Forever}
