@@ -199,8 +199,8 @@ func (g *Generator) Next() (snowflake.ID, error) {
 // of ctx ends a long wait at once, and a short wait after about 2 ms at most.
 //
 // A call without a grant waits until its deadline; without a deadline, as long as its strategy
-// waits, which is 0 for a strategy of your own; if the store refuses, it fails at once. That wait begins anew after each grant that
-// other calls have used up. Waits for a grant and waits for slots are counted apart.
+// waits, which is 0 for a strategy of your own; if the store refuses, it fails at once. The wait
+// begins anew after each grant that other calls have used up. Waits for a grant and waits for slots are counted apart.
 //
 // Calls that wait are served in the order in which they began to wait. A waiting call is
 // overtaken only by calls that were running then, each once, and by calls that borrow by a

@@ -119,7 +119,7 @@ func SetFleet(ctx context.Context, store stores.Store, f Fleet, options ...Optio
 			if version == 0 {
 				err = k.reserve(ctx, b.Node, limit)
 			} else if c, failed := k.readCell(ctx, b.Node); failed != nil || c.Record.Limit < limit {
-				err = cmp.Or(failed, refuse("SetFleet", "node number %d was not created to begin at %s: use another namespace", b.Node, b.Until.Format(time.RFC3339)))
+				err = cmp.Or(failed, refuse("SetFleet", "node number %d may begin before %s in this fleet: use another namespace", b.Node, b.Until.Format(time.RFC3339)))
 			}
 			if err != nil {
 				return err
@@ -163,8 +163,8 @@ func refuse(option, format string, args ...any) error {
 //
 // End writes every number once, also those that were never claimed. If it fails or ends before its end, call it again: it
 // continues, and returns the same numbers. Those with limits more than two windows after the clock
-// come back in Later. If most are these and not reserved, End refuses with an error that wraps [ErrSkew], and changes nothing: the clock is
-// wrong, or theirs were.
+// come back in Later. If most limits lie that far ahead, without those of reservations, End refuses with an error that
+// wraps [ErrSkew], and changes nothing: the clock is wrong, or theirs were.
 //
 // Only the options [WithClock] and [WithTimeout] count. It returns soon after ctx ends, or when an operation of
 // the store takes longer than the timeout. Other errors are an [*stores.OptionError], or wrap [ErrNeverClaimed] if

@@ -21,7 +21,7 @@ func TestSites(t *testing.T) {
 		"numbers, locked": `found 4 6 bits:3; claim a bits:3 locks; holds a 4; claim b bits:3 locks; holds b 5; claim c bits:3 locks; claim d bits:3 locks = '3 of 3'`,
 		"a floor":         "found 0 1 bits:1 floor:1h0m0.0000001s; fleet 0 1 floor:1h0m0.001s; claim k bits:1; granted k 1h0m0.001s 1h0m30.001s; claim p bits:1 pin:1; granted p 1h0m0.001s 1h0m30.001s",
 		"numbers that are later": `found 0 1 bits:1 later:2h; holding 0 reserved 2h0m0s; fleet 0 1; claim a bits:1; holds a 1; claim b bits:1 = '2 of 2 are held'
-			found 0 1 bits:1 later:1h; found 0 1 bits:1 later:3h = refused 'node number 0 was not created to begin at'; 2h; claim b bits:1; granted b 2h0m0s 2h0m30s`,
+			found 0 1 bits:1 later:1h; found 0 1 bits:1 later:3h = refused 'node number 0 may begin before'; 2h; claim b bits:1; granted b 2h0m0s 2h0m30s`,
 		"the same again":      "found 4 6 bits:3 floor:1h; found 4 6 bits:3 floor:1h; found 4 6 bits:3 = refused 'another fleet, of the node numbers 4 to 6 from 2029-06-01T13:00:00Z'; found 4 7 bits:3 floor:1h = refused",
 		"after a claim":       "fleet = never-claimed; claim k bits:3; fleet 0 7; found 0 7 bits:3; found 0 6 bits:3 = refused 'another fleet'",
 		"another layout":      "found 0 7 bits:3; claim k bits:2 = refused 'lease reserve'; found 0 3 bits:2 = refused 'the IDs of this store have the layout'",

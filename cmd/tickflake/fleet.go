@@ -46,9 +46,9 @@ namespace of it. Running processes issue the rest of their grants, then use anot
 number, or fail with the name of the new store if there is none.
 
 A number whose limit is more than two windows ahead of this clock begins later in
-the other store; if most are, and not reserved, the command refuses, since the
-clock is wrong. It writes each number once. If it ends early, run it again: it
-continues, and prints the same numbers.`
+the other store. If most limits lie that far ahead, without those of reservations,
+the command refuses, since the clock is wrong. It writes each number once. If it
+ends early, run it again: it continues, and prints the same numbers.`
 
 // nodesOf reads a node number, a range, or a part of a layout as in datacenter=3.
 func nodesOf(text string, layout snowflake.Layout) (from, to int64, err error) {

@@ -84,7 +84,7 @@ func (m *Machine) nextClaim(in Input) Op {
 }
 
 // nextFirst reads the pinned number, or the first block of numbers. A pinned number outside the store's range was
-// refused before, by Keeper.has of package lease.
+// refused before, by Keeper.checkInFleet of package lease.
 func (m *Machine) nextFirst(in Input) Op {
 	if m.Pinned >= 0 {
 		return Op{Kind: Read, Why: First, Node: m.Pinned}

@@ -93,7 +93,8 @@ const (
 	reads         = 1000   // of a page that is being written
 )
 
-// read maps a page, checks it, and chooses its marker. A strange page stays mapped: there is one. With an error, the page is none.
+// read maps a page, checks it, and chooses its marker. A strange page stays mapped, since there is only one. With an
+// error, the page is none.
 func read(device string) (*Page, error) {
 	page, err := mapPage(device)
 	if err != nil {

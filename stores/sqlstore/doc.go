@@ -25,9 +25,9 @@
 //
 // # Connections
 //
-// A statement whose context has ended is left to the driver. That of MySQL closes the connection, and a [github.com/tickflake/tickflake/stores/engine/dial.Dialer] with
-// Most bounds those on which the server still works. That of PostgreSQL must ask the server to cancel it, as
-// pgx and lib/pq do.
+// A statement whose context has ended is left to the driver. MySQL's closes the connection, and the field Most of a
+// [github.com/tickflake/tickflake/stores/engine/dial.Dialer] bounds those on which the server still works. PostgreSQL's
+// must ask the server to cancel the statement, as pgx and lib/pq do.
 //
 // # To lose nothing
 //
