@@ -13,7 +13,7 @@ func TestSlots(t *testing.T) {
 			"batch 100 12 0:0 2:3 exhausted:1ms/2ms+2ms"},
 		"batch ends with its context": {"narrow own-cancel", "batch 100 16 0:0 3:3 canceled"},
 		"run": {"narrow reject",
-			"next 0:0; run 2 2 0:1 0:2; run 9223372036854775807 1 0:3 0:3; run 1 0 exhausted; +1ms; run -1 1 1:0 1:0"},
+			"next 0:0; run 2 2 0:1 0:2; run 9223372036854775807 1 0:3 0:3 exhausted:1ms/0s; run 1 0 exhausted; +1ms; run -1 0; run 1 1 1:0 1:0"},
 		"context has ended": {"narrow reject",
 			"cancel; next canceled; batch 1 0 canceled; stream canceled; run 1 0 canceled; free; next 0:0"},
 		"closed": {"default wait",

@@ -27,7 +27,7 @@
 //   - [Open]: opens a store, claims a node number and returns a generator.
 //   - [Generator.Next] and [Generator.NextContext]: one ID.
 //   - [Generator.NextAfter]: an ID above one that was seen, from whatever machine.
-//   - [Generator.NextN]: many at once. [Generator.NextRun] describes them instead.
+//   - [Generator.NextN]: many at once. [Generator.NextRuns] describes them instead.
 //   - [Generator.Close]: releases the node number.
 //   - [Generator.Ready]: whether a call would be served now, for a readiness probe.
 //   - [Generator.Stats]: counts for a dashboard.

@@ -273,14 +273,43 @@ func (g *Generator) NextN(ids []snowflake.ID) (int, error) {
 
 // NextNContext is [Generator.NextN], but gives up when ctx ends.
 func (g *Generator) NextNContext(ctx context.Context, ids []snowflake.ID) (int, error) {
+	stride := snowflake.ID(g.ids.perSlot)
+	filled, err := g.batch(ctx, uint64(len(ids)), func(filled uint64, id snowflake.ID, n uint64) {
+		batch := ids[filled:][:n]
+		for i := range batch {
+			batch[i] = id
+			id += stride
+		}
+	})
+	return int(filled), err
+}
+
+// NextRuns is [Generator.NextNContext], but appends n IDs to runs: each run has those of one node and one tick. With an
+// n below 1, it does nothing.
+func (g *Generator) NextRuns(ctx context.Context, n int64, runs []snowflake.Run) ([]snowflake.Run, error) {
+	given := len(runs)
+	filled, err := g.batch(ctx, uint64(max(n, 0)), func(filled uint64, id snowflake.ID, n uint64) {
+		if filled == 0 {
+			runs = runs[:given]
+		}
+		runs = append(runs, snowflake.Run{First: id, Count: int64(n), Stride: int64(g.ids.perSlot)})
+	})
+	if filled == 0 {
+		runs = runs[:given]
+	}
+	return runs, err
+}
+
+// batch reserves n slots tick by tick, gives the first ID and the number of those of each tick to add, and returns how
+// many they are. When it finds that this memory is a copy it begins anew, and filled is 0 again.
+func (g *Generator) batch(ctx context.Context, n uint64, add func(filled uint64, id snowflake.ID, n uint64)) (filled uint64, err error) {
 	c := call{ctx: ctx}
 	var before *window.Span // of the IDs that are filled
-	for filled := 0; filled < len(ids); {
+	for filled < n {
 		var span *window.Span
 		var slot, end uint64
-		err := ended(ctx)
-		if err == nil {
-			span, slot, end, err = g.reserve(&c, g.now(), uint64(len(ids)-filled))
+		if err = ended(ctx); err == nil {
+			span, slot, end, err = g.reserve(&c, g.now(), n-filled)
 		}
 		if before != nil && !before.Original() {
 			filled = 0 // the original returns them
@@ -289,31 +318,10 @@ func (g *Generator) NextNContext(ctx context.Context, ids []snowflake.ID) (int, 
 			return filled, err
 		}
 		before = span
-		batch, id, stride := ids[filled:][:end-slot], g.id(slot, span), snowflake.ID(g.ids.perSlot)
-		for i := range batch {
-			batch[i] = id
-			id += stride
-		}
-		filled += len(batch)
+		add(filled, g.id(slot, span), end-slot)
+		filled += end - slot
 	}
-	return len(ids), nil
-}
-
-// NextRun reserves up to n IDs of one node and one tick in one step, and gives up when ctx
-// ends. There are fewer than n when the tick ends before that: call again for the rest. An n
-// below 1 counts as 1. The errors are those of [Generator.NextContext]. VMClock notices a copy of the memory
-// in each run by itself: a caller that joins several runs into one answer compares the lease's Stats().Copies
-// before the first and after the last.
-func (g *Generator) NextRun(ctx context.Context, n int64) (snowflake.Run, error) {
-	if err := ended(ctx); err != nil {
-		return snowflake.Run{}, err
-	}
-	count := min(uint64(max(n, 1)), g.sequence+1)
-	span, slot, end, err := g.reserve(&call{ctx: ctx}, g.now(), count)
-	if err != nil {
-		return snowflake.Run{}, err
-	}
-	return snowflake.Run{First: g.id(slot, span), Count: int64(end - slot), Stride: int64(g.ids.perSlot)}, nil
+	return filled, nil
 }
 
 // Layout returns the layout of the IDs, which decodes them.

@@ -42,8 +42,8 @@ var hangCalls = map[string]struct {
 	"NextNContext": {patience, func(ctx context.Context, g *generator.Generator) error {
 		return second(g.NextNContext(ctx, make([]snowflake.ID, 10)))
 	}},
-	"NextRun": {patience, func(ctx context.Context, g *generator.Generator) error { return second(g.NextRun(ctx, 10)) }},
-	"Stream":  {patience, func(ctx context.Context, g *generator.Generator) error { return second(g.Stream().NextContext(ctx)) }},
+	"NextRuns": {patience, func(ctx context.Context, g *generator.Generator) error { return second(g.NextRuns(ctx, 10, nil)) }},
+	"Stream":   {patience, func(ctx context.Context, g *generator.Generator) error { return second(g.Stream().NextContext(ctx)) }},
 	"All": {patience, func(ctx context.Context, g *generator.Generator) (last error) {
 		for _, err := range g.All(ctx) {
 			last = err

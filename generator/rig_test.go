@@ -484,10 +484,11 @@ func (r *rig) outcome(ctx context.Context, verb string, args []string) (string, 
 			first, last = ids[0], ids[n-1]
 		}
 	case "run":
-		var run snowflake.Run
-		run, err = r.g.NextRun(ctx, r.number(args[0]))
-		if n = int(run.Count); n > 0 {
-			first, last = run.First, run.Last()
+		var runs []snowflake.Run
+		runs, err = r.g.NextRuns(ctx, r.number(args[0]), nil)
+		for i, run := range runs {
+			n, first, last = n+int(run.Count), runs[0].First, run.Last()
+			assert.True(r.t, i == 0 || run.First > runs[i-1].Last())
 		}
 	}
 	if len(args) == 0 {

@@ -270,10 +270,12 @@ func (p *ids) calls(c *caller, stream *generator.Stream, last *snowflake.ID) {
 		}
 	case kind == 1 && p.IntN(2) == 0: // often the rest of a tick
 		p.call(c, nil, nil, nil, func() ([]snowflake.ID, error) {
-			run, err := p.gen.NextRun(context.Background(), 1<<min(p.bits, 8))
-			ids := make([]snowflake.ID, run.Count)
-			for i := range ids {
-				ids[i] = run.First + snowflake.ID(int64(i)*run.Stride)
+			runs, err := p.gen.NextRuns(context.Background(), 1<<min(p.bits, 8), nil)
+			var ids []snowflake.ID
+			for _, run := range runs {
+				for i := range run.Count {
+					ids = append(ids, run.At(i))
+				}
 			}
 			return ids, err
 		})

@@ -156,58 +156,38 @@ func (i *Issuer) after(ctx context.Context, seen snowflake.ID) (id snowflake.ID,
 	return id, nil
 }
 
-// Run is a run of IDs whose time is true for UseWithin, counted from the request.
-type Run struct {
-	snowflake.Run
-	UseWithin time.Duration
-}
-
 // Runs appends runs with n IDs to runs, all above seen unless it is 0. If it fails, those that were
 // issued are dropped.
-func (i *Issuer) Runs(ctx context.Context, c *Client, n int64, seen snowflake.ID, runs []Run) ([]Run, error) {
+func (i *Issuer) Runs(ctx context.Context, c *Client, n int64, seen snowflake.ID, runs []snowflake.Run) ([]snowflake.Run, error) {
 	if err := i.batch("IDs", n, i.config.MaxBatch); err != nil {
 		return runs, err
 	}
 	if err := i.admit(c, n); err != nil {
 		return runs, err
 	}
-	all, had, copies := n, len(runs), i.copies(n)
-	add := func(run snowflake.Run) {
-		if now := i.copies(all); now != copies {
-			n, runs, copies = all, runs[:had], now // the original returns those, and perhaps this one
-			return
-		}
-		n -= run.Count
-		runs = append(runs, Run{run, i.config.UseWithin + i.lead(run.First)})
-	}
-	if seen != 0 { // what follows the first ID is above it
+	if seen != 0 { // what follows the first ID is above it; of several, that one is dropped
 		id, err := i.after(ctx, seen)
 		if err != nil {
 			return runs, err
 		}
-		stride := int64(1)
-		if i.layout.Order == snowflake.TimeSequenceNode {
-			stride <<= i.layout.NodeBits
+		if n == 1 {
+			run := snowflake.Run{First: id, Count: 1, Stride: 1}
+			if i.layout.Order == snowflake.TimeSequenceNode {
+				run.Stride <<= i.layout.NodeBits
+			}
+			return append(runs, run), nil
 		}
-		add(snowflake.Run{First: id, Count: 1, Stride: stride})
 	}
-	for n > 0 {
-		run, err := i.config.Generator.NextRun(ctx, n)
-		if err != nil {
-			return runs, i.refuse(err)
-		}
-		add(run)
+	runs, err := i.config.Generator.NextRuns(ctx, n, runs)
+	if err != nil {
+		return runs, i.refuse(err)
 	}
 	return runs, nil
 }
 
-// copies is how often this memory was found to be a copy of another. A request for one ID does not ask.
-func (i *Issuer) copies(n int64) uint64 {
-	k := i.config.Generator.Keeper()
-	if k == nil || n == 1 {
-		return 0
-	}
-	return k.Stats().Copies
+// UseWithin returns how long the time of a run is true, counted from the request.
+func (i *Issuer) UseWithin(run snowflake.Run) time.Duration {
+	return i.config.UseWithin + i.lead(run.First)
 }
 
 // Noticed returns by what copies of this memory are noticed, or nothing.

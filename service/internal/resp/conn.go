@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/service/internal/issuer"
+	"github.com/tickflake/tickflake/snowflake"
 )
 
 // conn is one connection. Its goroutine alone uses it, but for wake and abort.
@@ -59,7 +60,7 @@ type buffer struct {
 	in     []byte
 	parser parser
 	reply  reply
-	runs   []issuer.Run
+	runs   []snowflake.Run
 }
 
 func newConn(s *Server, nc net.Conn) *conn {

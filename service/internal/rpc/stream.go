@@ -25,7 +25,7 @@ func (s *Server) Stream(stream grpc.BidiStreamingServer[tickflakev1.StreamReques
 	c := callOf(ctx)
 	var (
 		in   tickflakev1.StreamRequest
-		runs []issuer.Run
+		runs []snowflake.Run
 	)
 	for {
 		if err := stream.RecvMsg(&in); err != nil {
@@ -40,7 +40,7 @@ func (s *Server) Stream(stream grpc.BidiStreamingServer[tickflakev1.StreamReques
 		if err = s.done(bounded, c, "Stream", began, in.Credit, err); err != nil {
 			return err
 		}
-		if err := stream.SendMsg(&tickflakev1.StreamResponse{Runs: messagesOf(runs)}); err != nil {
+		if err := stream.SendMsg(&tickflakev1.StreamResponse{Runs: s.messagesOf(runs)}); err != nil {
 			return err
 		}
 	}

@@ -14,10 +14,10 @@ import (
 )
 
 // messagesOf returns the messages of runs.
-func messagesOf(runs []issuer.Run) []*tickflakev1.Run {
+func (s *Server) messagesOf(runs []snowflake.Run) []*tickflakev1.Run {
 	list := make([]*tickflakev1.Run, len(runs))
 	for i, r := range runs {
-		list[i] = &tickflakev1.Run{First: int64(r.First), Count: r.Count, Stride: r.Stride, UseWithin: durationpb.New(r.UseWithin)}
+		list[i] = &tickflakev1.Run{First: int64(r.First), Count: r.Count, Stride: r.Stride, UseWithin: durationpb.New(s.issuer.UseWithin(r))}
 	}
 	return list
 }
@@ -43,7 +43,7 @@ func (s *Server) take(ctx context.Context, c *issuer.Client, in *tickflakev1.Tak
 	if err != nil {
 		return nil, 0, err
 	}
-	return &tickflakev1.TakeResponse{Runs: messagesOf(runs)}, n, nil
+	return &tickflakev1.TakeResponse{Runs: s.messagesOf(runs)}, n, nil
 }
 
 // describe returns the layout, and the limits.

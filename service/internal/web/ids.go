@@ -27,7 +27,7 @@ const (
 type batch struct {
 	*form
 	n    int64
-	runs []issuer.Run
+	runs []snowflake.Run
 }
 
 // form is how IDs are written.
