@@ -2,7 +2,6 @@ package generator_test
 
 import (
 	"context"
-	"log/slog"
 	"testing"
 	"time"
 
@@ -10,8 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/generator"
-	"github.com/tickflake/tickflake/internal/cell"
-	"github.com/tickflake/tickflake/internal/vmclock/vmclocktest"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/snowflake"
@@ -154,37 +151,4 @@ func TestLeaseOptions(t *testing.T) {
 	require.NoError(t, g.Close())
 	_, err = generator.New(generator.WithLease(k))
 	require.Error(t, err, "it is closed")
-}
-
-// TestCopied guards that a copy of the memory issues with another number once the device or the program says that it is
-// one, and leaves the first to its original, also when it ends; internal/simulation copies it amid each call.
-func TestCopied(t *testing.T) {
-	device, cells := vmclocktest.New(t), storetest.NewMemory()
-	keeper, err := lease.Claim(t.Context(), cells, lease.WithVMClock(device.Path), lease.WithLogger(slog.New(slog.DiscardHandler)))
-	require.NoError(t, err)
-	g, err := generator.New(generator.WithLease(keeper))
-	require.NoError(t, err)
-	for copies := range uint64(3) {
-		node := g.Node()
-		device.Copy()
-		assert.Equal(t, copies+1, keeper.Stats().Copies, "at once")
-		mustNext(t, g)
-		assert.NotEqual(t, node, g.Node())
-		node = g.Node()
-		before := mustNext(t, g)
-		require.NoError(t, g.Restored(t.Context()))
-		assert.NotEqual(t, node, g.Node())
-		assert.Greater(t, mustNext(t, g), before)
-		assert.Equal(t, copies+1, keeper.Stats().Copies, "the device said so first")
-	}
-	device.Copy()
-	key := cell.NodeKey(g.Node())
-	before, err := cells.Read(t.Context(), key)
-	require.NoError(t, err)
-	require.NoError(t, g.Close())
-	after, err := cells.Read(t.Context(), key)
-	require.NoError(t, err)
-	assert.Equal(t, before, after, "a copy does not release")
-	assert.EqualValues(t, 4, keeper.Stats().Copies)
-	assert.Equal(t, device.Path+", disruption_marker", keeper.Stats().VMClock)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/vmclock/vmclocktest"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores/storetest"
@@ -175,6 +176,19 @@ func TestRestoredMeets(t *testing.T) {
 		// It grants nothing, though it lands: it is the original's, and so its number is not given back.
 		"an extension": `claim x bits:1 pin:1; claim k bits:1; close x; on k swap { distrust k }; 15s; poll k; next k = ungranted; stats k Remaining:0s
 			restored k; holds k 1; holding 0 held 45s`,
+	})
+	t.Run("a device that tells of a copy", func(t *testing.T) {
+		r, device := newRig(t), vmclocktest.New(t)
+		r.run("client k")
+		k := r.members["k"]
+		k.Keeper = r.claim(k.via, lease.WithNode(0), lease.WithVMClock(device.Path))
+		r.run("next k; fate k any away 2; 15s; poll k; stats k Failures:2")
+		device.Copy()
+		r.run(`stats k Copies:1; next k = ungranted; poll k; log 1 'claiming anew" node=0 by="` + device.Path + `,'; stats k Claims:2; 15s; next k
+			restored k; stats k Claims:3 Copies:1`)
+		device.Copy() // it is not the copy that releases
+		r.run("same 0 { close k }; stats k Copies:2")
+		require.Equal(t, device.Path+", disruption_marker", k.Stats().VMClock)
 	})
 	t.Run("a step that claims before its context ends", func(t *testing.T) {
 		r, gone := newRig(t), away(false)

@@ -106,14 +106,13 @@ func (w *core) unitEnd(free uint64) uint64 {
 // returns it. So when memory is copied, only a call that is between the two can return its slot twice.
 func (s *Span) Original() bool { return s.marker.Load() == s.mark }
 
-// Abandon revokes the rest of a span that is not [Span.Original], and asks the keeper, who finds that it has
-// to claim anew.
+// Abandon revokes the rest of a span that is not [Span.Original]. So the next call asks the keeper, who finds
+// that it has to claim anew.
 func (s *Span) Abandon() {
 	if s.next.CompareAndSwap(nil, s.window.newSpan(Range{Node: s.node}, 0)) {
 		s.window.current() // carries out the change
 		s.window.fire()
 	}
-	s.window.ask()
 }
 
 // raise raises the soft limit to soft.
