@@ -52,8 +52,6 @@ var (
 func Open(device string, log *slog.Logger) (*Page, error) {
 	path := device
 	switch device {
-	case Off:
-		return none, nil
 	case Auto, "":
 		device, path = Auto, devices
 		if found, _ := filepath.Glob(devices); len(found) > 0 { // the pattern is valid
@@ -65,9 +63,15 @@ func Open(device string, log *slog.Logger) (*Page, error) {
 	if p := pages[device]; p != nil {
 		return p, nil
 	}
-	p, err := read(path)
+	var err error
+	p := none
+	if device != Off {
+		p, err = read(path)
+	}
 	const not = "vmclock: copies of this machine's memory are not noticed"
 	switch {
+	case device == Off:
+		log.Info("vmclock: copies of this machine's memory are not looked for (off)")
 	case err == nil:
 		log.Info("vmclock: copies of this machine's memory are noticed", "by", p.By)
 	case device != Auto:

@@ -51,6 +51,10 @@ func TestOpen(t *testing.T) {
 			assert.Same(t, first, again)
 			assert.Equal(t, 1, strings.Count(log.String(), "vmclock: copies of"), "each keeper and sequence opens it, and the log tells once")
 			assert.Regexp(t, "level="+test.said, log.String())
+			off, err := Open(Off, slog.New(slog.NewTextHandler(&log, nil)))
+			require.NoError(t, err)
+			assert.Same(t, none, off)
+			assert.Contains(t, log.String(), "are not looked for (off)")
 			p, err := Open(d.Path, slog.New(slog.DiscardHandler))
 			if test.marker == 0 {
 				require.ErrorContains(t, err, d.Path+test.by)
