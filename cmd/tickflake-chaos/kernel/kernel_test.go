@@ -23,7 +23,7 @@ import (
 var allFlag = flag.Bool("kernel.all", false, "run all faults, on as many machines as they need")
 
 // needsMachine skips a test where no machine can be booted, unless CI says that it must be.
-func needsMachine(t *testing.T, find func() (Kernel, error)) {
+func needsMachine(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("-short boots no machine")
@@ -33,7 +33,7 @@ func needsMachine(t *testing.T, find func() (Kernel, error)) {
 	}
 	_, err := machine.Version(t.Context())
 	if err == nil {
-		_, err = find()
+		_, err = Find()
 	}
 	switch {
 	case err == nil:
@@ -53,9 +53,7 @@ func TestMain(m *testing.M) {
 // run runs faults, and tells on standard error how far it is.
 func run(t *testing.T, o Options) Report {
 	t.Helper()
-	if o.Kernel.Image == "" {
-		needsMachine(t, Find)
-	}
+	needsMachine(t)
 	begin := time.Now()
 	o.Seed = uint64(begin.UnixNano())
 	t.Logf("seed %d", o.Seed)
@@ -99,11 +97,15 @@ func TestFaults(t *testing.T) {
 		r = run(t, o)
 	} else {
 		o, r = fast(), runFast(t)
+		copied := o
+		copied.Faults, copied.Kills = []string{"copy-shared-vmclock"}, 2
+		more := run(t, copied)
+		o.Faults, r.Rows, r.Skipped = append(o.Faults, copied.Faults...), append(r.Rows, more.Rows...), more.Skipped
 	}
 	// A busy host slows an emulated machine down, now here, now there. What is slow by itself is so
 	// again.
 	again := o
-	again.Faults = nil
+	again.Faults, again.Kills = nil, 2
 	for _, row := range r.Rows {
 		if row.Group == Ours && slices.ContainsFunc(row.Broken, isSlow) && !slices.Contains(again.Faults, row.Fault) {
 			again.Faults = append(again.Faults, row.Fault)
@@ -120,23 +122,6 @@ func TestFaults(t *testing.T) {
 		}
 		t.Run(f.Name, func(t *testing.T) { checkRows(t, r, f) })
 	}
-}
-
-// TestVMClock shows that our generators notice copies of their machine's memory, where the hypervisor tells.
-func TestVMClock(t *testing.T) {
-	if *allFlag {
-		t.Skip("TestFaults has it")
-	}
-	var found Kernel
-	needsMachine(t, func() (_ Kernel, err error) { found, err = machine.FindVMClock(); return found, err })
-	const fault = "copy-shared-vmclock"
-	o := Options{Kernel: found, Faults: []string{fault}, Kills: 2}
-	for _, s := range subject.All() {
-		if s.Group == Ours && s.Restarts {
-			o.Subjects = append(o.Subjects, s.Name)
-		}
-	}
-	checkRows(t, run(t, o), Fault{Name: fault})
 }
 
 // isSlow reports whether a promise was broken by a call that took long, or by a grant that ended before its
@@ -228,7 +213,7 @@ func TestPowerCutsOfDeafDisk(t *testing.T) {
 	if !*allFlag {
 		t.Skip("only with -kernel.all: it takes half a minute")
 	}
-	needsMachine(t, Find)
+	needsMachine(t)
 	found, err := Find()
 	require.NoError(t, err)
 	b := &bench{o: Options{Seed: 3, Kernel: found, Progress: func(f, s string) { t.Log(f, s) }}, dir: t.TempDir()}

@@ -53,26 +53,30 @@ func ours() []Subject {
 	} {
 		for _, clock := range []string{monotonic, raw} {
 			for _, leased := range []bool{true, false} {
-				all = append(all, strategySubject(s.name, s.how, clock, leased, s.strategy, s.waits))
+				all = append(all, strategySubject(s.name, s.how, clock, leased, s.strategy, s.waits, single))
 			}
 		}
 	}
 	// A random start needs no more than the best and the worst setting.
 	for _, leased := range []bool{true, false} {
 		clock := map[bool]string{true: monotonic, false: raw}[leased]
-		s := strategySubject("random start", "Default()", clock, leased, strategies.Default(), time.Second, generator.WithSequenceStart(strategies.StartRandom(randomBelow)))
+		s := strategySubject("random start", "Default()", clock, leased, strategies.Default(), time.Second, single, generator.WithSequenceStart(strategies.StartRandom(randomBelow)))
 		s.How += fmt.Sprintf(", WithSequenceStart(StartRandom(%d))", randomBelow)
 		all = append(all, s)
 	}
-	all = append(all, formSubject("batches", batch, func(gen *generator.Generator) func(context.Context) (string, time.Duration, error) {
+	long := snowflake.Default() // so that a block of a stream lasts
+	long.Tick, long.TimeBits, long.SequenceBits = 64*long.Tick, long.TimeBits-6, long.SequenceBits+6
+	batches := strategySubject("batches", "Default(), a tick of 64ms", monotonic, true, strategies.Default(), time.Second, func(gen *generator.Generator) next {
 		return func(ctx context.Context) (string, time.Duration, error) {
 			ids := make([]snowflake.ID, batch)
 			_, err := gen.NextNContext(ctx, ids)
 			return strings.ReplaceAll(strings.Trim(fmt.Sprint(ids), "[]"), " ", And), 0, err
 		}
-	}), formSubject("a stream", 1, func(gen *generator.Generator) func(context.Context) (string, time.Duration, error) {
+	}, generator.WithLayout(long))
+	batches.Batch = batch
+	all = append(all, batches, strategySubject("a stream", "Default(), a tick of 64ms", monotonic, true, strategies.Default(), time.Second, func(gen *generator.Generator) next {
 		return withLead(gen, gen.Stream().NextContext)
-	}))
+	}, generator.WithLayout(long)))
 	return append(all, sequenceSubject(sequence.Segmented), sequenceSubject(sequence.Ordered), serviceSubject())
 }
 
@@ -80,7 +84,7 @@ func ours() []Subject {
 // process, whatever the clock does; no duplicate across restarts with a lease only; and
 // no wait beyond the strategy's. Waits for slots and for a grant are counted apart, so
 // with a lease there are two.
-func strategySubject(name, how, clock string, leased bool, strategy strategies.Strategy, waits time.Duration, more ...generator.Option) Subject {
+func strategySubject(name, how, clock string, leased bool, strategy strategies.Strategy, waits time.Duration, form func(*generator.Generator) next, more ...generator.Option) Subject {
 	s := Subject{
 		Name: name + ", " + clock, Group: Ours, Ordered: true, Restarts: leased, Shares: leased, Leased: leased,
 		Bound: waits,
@@ -102,26 +106,13 @@ func strategySubject(name, how, clock string, leased bool, strategy strategies.S
 		if err != nil {
 			return Source{}, err
 		}
-		return generatorSource(gen), nil
+		source := Source{Next: form(gen), Close: gen.Close}
+		if leased {
+			source.Restored = gen.Restored
+		}
+		return source, nil
 	}
 	return s
-}
-
-// formSubject issues under a lease by other calls than NextContext. Its tick is long, so that a block of a stream lasts.
-func formSubject(name string, batch int, next func(*generator.Generator) func(context.Context) (string, time.Duration, error)) Subject {
-	layout := snowflake.Default()
-	layout.Tick, layout.TimeBits, layout.SequenceBits = 64*layout.Tick, layout.TimeBits-6, layout.SequenceBits+6
-	return Subject{
-		Name: name + ", lease", Group: Ours, How: "generator.Open, a directory, a tick of " + layout.Tick.String(),
-		Ordered: true, Restarts: true, Shares: true, Leased: true, Batch: batch, Bound: 2 * time.Second,
-		Open: func(ctx context.Context, at Place) (Source, error) {
-			gen, err := openGenerator(ctx, at, true, generator.WithLayout(layout))
-			if err != nil {
-				return Source{}, err
-			}
-			return Source{Next: next(gen), Restored: gen.Restored, Close: gen.Close}, nil
-		},
-	}
 }
 
 func openGenerator(ctx context.Context, at Place, leased bool, options ...generator.Option) (*generator.Generator, error) {
@@ -147,18 +138,15 @@ func (at Place) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(at.Log, nil))
 }
 
-func generatorSource(gen *generator.Generator) Source {
-	s := Source{Next: withLead(gen, gen.NextContext), Close: gen.Close}
-	if gen.Keeper() != nil {
-		s.Restored = gen.Restored
-	}
-	return s
-}
+// next is that of a Source.
+type next = func(context.Context) (id string, lead time.Duration, err error)
+
+func single(gen *generator.Generator) next { return withLead(gen, gen.NextContext) }
 
 // withLead tells of each ID how far it is ahead of the clock of its generator, or 0.
-func withLead(gen *generator.Generator, next func(context.Context) (snowflake.ID, error)) func(context.Context) (string, time.Duration, error) {
+func withLead(gen *generator.Generator, issue func(context.Context) (snowflake.ID, error)) next {
 	return func(ctx context.Context) (string, time.Duration, error) {
-		id, err := next(ctx)
+		id, err := issue(ctx)
 		if err != nil {
 			return "", 0, err
 		}

@@ -78,7 +78,7 @@ type Place struct {
 
 // Source is a generator that was made.
 type Source struct {
-	Next     func(ctx context.Context) (id string, lead time.Duration, err error)
+	Next     next
 	Restored func(ctx context.Context) error // nil: it has no such call
 	Close    func() error                    // nil: nothing to do
 }
