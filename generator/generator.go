@@ -47,11 +47,10 @@ type Generator struct {
 	began    time.Time
 	base     int64
 	tickNs   int64
-	perTick  divisor // divides by tickNs
-	lifetime uint64  // nanoseconds from the epoch to issuingEnd
-	end      uint64  // the slot after the last that is issued
-	sequence uint64  // mask of the sequence in a slot
-	allowed  uint64  // ticks ahead of the clock that the strategy always borrows
+	lifetime uint64 // nanoseconds from the epoch to issuingEnd
+	end      uint64 // the slot after the last that is issued
+	sequence uint64 // mask of the sequence in a slot
+	allowed  uint64 // ticks ahead of the clock that the strategy always borrows
 	seqBits  uint8
 	below    uint64 // the first slot of a tick is drawn from so many
 	strategy strategies.Strategy
@@ -139,7 +138,6 @@ func newGenerator(c config) (*Generator, error) {
 		nanos:    nanosOf(c.clock),
 		epoch:    c.layout.Epoch.UnixNano(),
 		tickNs:   int64(c.layout.Tick),
-		perTick:  newDivisor(uint64(c.layout.Tick)),
 		lifetime: uint64(issuingEnd(c.layout).Sub(c.layout.Epoch)),
 		seqBits:  uint8(c.layout.SequenceBits),
 		sequence: 1<<c.layout.SequenceBits - 1,
