@@ -43,34 +43,26 @@ func ExampleGenerator_Restored() {
 		return err
 	}
 
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGUSR1, syscall.SIGUSR2)
-	defer close(signals)
-	defer signal.Stop(signals)
+	hold, restored := make(chan os.Signal, 1), make(chan os.Signal, 1)
+	signal.Notify(hold, syscall.SIGUSR1)
+	signal.Notify(restored, syscall.SIGUSR2)
+	defer signal.Reset(syscall.SIGUSR1, syscall.SIGUSR2)
 	answers := make(chan string)
-	go func() {
-		held := false
-		for s := range signals { // until it is closed
-			switch {
-			case s == syscall.SIGUSR1 && !held:
-				gate.Lock()
-				held = true
-				answers <- "ready for the snapshot"
-			case s == syscall.SIGUSR2 && held:
-				if err := gen.Restored(ctx); err != nil {
-					log.Print(err) // it goes on to claim; until then each call returns an error
-				}
-				gate.Unlock()
-				held = false
-				answers <- "restored"
-			}
+	go func() { // in a program, a loop of this
+		<-hold
+		gate.Lock()
+		answers <- "ready for the snapshot"
+		<-restored
+		if err := gen.Restored(ctx); err != nil {
+			log.Print(err) // it goes on to claim; until then each call returns an error
 		}
+		gate.Unlock()
+		answers <- "restored"
 	}()
 
 	before := gen.Node()
-	self := os.Getpid()
 	for _, s := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2} {
-		if err := syscall.Kill(self, s); err != nil {
+		if err := syscall.Kill(os.Getpid(), s); err != nil {
 			log.Fatal(err)
 		}
 		fmt.Println(<-answers)

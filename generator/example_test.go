@@ -147,18 +147,6 @@ func ExampleGenerator_NextAfter() {
 	// true
 }
 
-// Many IDs for a bulk import cost about a nanosecond each.
-func ExampleGenerator_NextN() {
-	gen, err := generator.New(generator.WithNode(0))
-	if err != nil {
-		log.Fatal(err)
-	}
-	ids := make([]snowflake.ID, 1000)
-	n, err := gen.NextN(ids)
-	fmt.Println(n, err, ids[0] < ids[999])
-	// Output: 1000 <nil> true
-}
-
 func ExampleGenerator_All() {
 	gen, err := generator.New(generator.WithNode(0))
 	if err != nil {
@@ -177,19 +165,6 @@ func ExampleGenerator_All() {
 	}
 	fmt.Println(keys["ada"] < keys["grace"], keys["grace"] < keys["hedy"])
 	// Output: true true
-}
-
-// A worker that issues IDs all the time keeps a stream of its own.
-func ExampleGenerator_Stream() {
-	gen, err := generator.New(generator.WithNode(0))
-	if err != nil {
-		log.Fatal(err)
-	}
-	stream := gen.Stream()
-	a, _ := stream.Next()
-	b, err := stream.Next()
-	fmt.Println(a < b, err)
-	// Output: true <nil>
 }
 
 // The error of a call that the strategy rejected says why, and by how much. The

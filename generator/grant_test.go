@@ -1,19 +1,6 @@
 package generator_test
 
-import (
-	"math"
-	"testing"
-	"time"
-
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-	"golang.org/x/sync/errgroup"
-
-	"github.com/tickflake/tickflake/generator"
-	"github.com/tickflake/tickflake/internal/window"
-	"github.com/tickflake/tickflake/monoclock"
-	"github.com/tickflake/tickflake/strategies"
-)
+import "testing"
 
 // TestGrantEnds guards what calls return when no slot is granted, how long they wait for a grant,
 // and that they go on with the next.
@@ -82,27 +69,4 @@ func TestReady(t *testing.T) {
 		"the tick is used up, the grant, the layout": {"short grant:0-3 reject",
 			"ready 0s ok; next 0:0 0:1; ready 0s ok; +3ms; ready 1h ungranted:3ms:0s; +1ms; ready 1h end; seal; ready 1h closed"},
 	})
-}
-
-// Callers of all kinds, while the node number changes under them: each slot once, in order.
-func TestChangesAmongCallers(t *testing.T) {
-	layout := wide()
-	layout.NodeBits, layout.SequenceBits = 2, 2 // 4 IDs a tick: the callers run ahead of the clock
-	g, w := granted(t, layout, monoclock.New(), window.Range{Node: 1, To: math.MaxUint64}, generator.WithStrategy(strategies.BorrowUpTo(time.Hour)))
-	stop := make(chan struct{})
-	var changes errgroup.Group
-	changes.Go(func() error {
-		for node := int64(0); ; node = (node + 3) % 4 {
-			select {
-			case <-stop:
-				return nil
-			default:
-				w.Grant(window.Range{Node: node, To: math.MaxUint64}, math.MaxUint64)
-			}
-		}
-	})
-	checkHistory(t, g, 3_000)
-	close(stop)
-	require.NoError(t, changes.Wait())
-	assert.Positive(t, g.Stats().MaxLead)
 }

@@ -46,6 +46,9 @@ var hangCalls = map[string]struct {
 	"Stream":   {patience, func(ctx context.Context, g *generator.Generator) error { return second(g.Stream().NextContext(ctx)) }},
 	"All": {patience, func(ctx context.Context, g *generator.Generator) (last error) {
 		for _, err := range g.All(ctx) {
+			if last != nil {
+				return nil // an error was not the last element
+			}
 			last = err
 		}
 		return last

@@ -1,7 +1,6 @@
 package generator_test
 
 import (
-	"context"
 	"errors"
 	"math"
 	"testing"
@@ -38,6 +37,8 @@ func TestNewRefuses(t *testing.T) {
 	}
 	floor, err := snowflake.Default().Min(noon.Add(10 * time.Second)) // the IDs above it begin a tick later
 	require.NoError(t, err)
+	_, err = generator.New(generator.WithLayout(snowflake.Twitter()))
+	require.ErrorContains(t, err, "generator.Open", "two processes do not share a node number by default")
 	for name, tt := range map[string]struct {
 		opts   []generator.Option
 		option string
@@ -80,14 +81,6 @@ func TestNewRefuses(t *testing.T) {
 
 func is(target error) func(error) bool {
 	return func(err error) bool { return errors.Is(err, target) }
-}
-
-// TestNewNeedsANode guards that two processes do not share a node number by default.
-func TestNewNeedsANode(t *testing.T) {
-	for _, opts := range [][]generator.Option{nil, {generator.WithLayout(snowflake.Twitter())}} {
-		_, err := generator.New(opts...)
-		require.ErrorContains(t, err, "generator.Open")
-	}
 }
 
 func TestRandomStart(t *testing.T) {
@@ -139,19 +132,4 @@ func TestTextOfALongLead(t *testing.T) {
 		assert.ErrorContains(t, err, "22.65 years")
 		assert.NotContains(t, err.Error(), "198510h")
 	}
-}
-
-// The error of All is its last element.
-func TestAll(t *testing.T) {
-	g := newGenerator(t)
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	var errs []error
-	for _, err := range g.All(ctx) {
-		errs = append(errs, err)
-		cancel()
-	}
-	require.Len(t, errs, 2)
-	assert.NoError(t, errs[0])
-	assert.ErrorIs(t, errs[1], context.Canceled)
 }

@@ -19,7 +19,7 @@ func (g *Generator) take(span *window.Span, now int64, gate, n uint64) (slot, en
 	if uint64(now) >= gate { // also when now lies before the epoch
 		return 0, 0, false
 	}
-	tick := uint64(now) / uint64(g.tickNs)
+	tick := g.tick(now)
 	slot, end, ok = span.Take(tick, g.allowed, g.below, n)
 	if slot>>(g.seqBits&63) > tick {
 		g.noteBorrow(slot>>(g.seqBits&63), now)
@@ -167,9 +167,7 @@ func nanosOf(clock monoclock.Interface) nanoClock {
 func (g *Generator) now() int64 { return g.nanos.UnixNano() - g.epoch }
 
 // tick is the tick that now lies in, and 0 before the epoch.
-func (g *Generator) tick(now int64) uint64 {
-	return uint64(max(now, 0)) / uint64(g.tickNs)
-}
+func (g *Generator) tick(now int64) uint64 { return uint64(max(now, 0)) / uint64(g.tickNs) }
 
 // leadOf is the time from now to the start of tick. Each lies within 292 years of
 // the epoch, perhaps on different sides of it, so the result saturates.
