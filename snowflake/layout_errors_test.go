@@ -42,6 +42,8 @@ func TestErrors(t *testing.T) {
 	// 251666611199 s from 2025 to the last second of 9999.
 	wide := snowflake.Layout{Epoch: layout2025, Tick: time.Second, TimeBits: 60, NodeBits: 1, SequenceBits: 2}
 	hours := snowflake.Layout{Epoch: layout2025, Tick: time.Hour, TimeBits: 62}
+	none := snowflake.Layout{NodeBits: -1, SequenceBits: -1}
+	_, _, empty := none.Between(now, now.Add(1))
 	single := snowflake.Layout{Epoch: layout2025, Tick: 1, TimeBits: 1}
 
 	for cause, rows := range map[error][]struct {
@@ -70,6 +72,7 @@ func TestErrors(t *testing.T) {
 			{parse("time=41,Worker=5,9a=1,a b=1,a{=1,a:=1,sequence=12"), `5 problems: (1) part name "Worker" is not valid; use a lower-case letter…"9a"…"a b"…"a{"…"a:"`},
 			{(&snowflake.Layout{Name: "mine", TimeBits: 63, NodeBits: 1, Order: -1}).Validate(), `layout "mine": 5 problems: (1) …; (5) order -1 is unknown`},
 			{snowflake.Layout{}.ValidateAt(now), "problems"}, {at(snowflake.Layout{}, now), ""}, {decode(snowflake.Layout{}, 1), ""},
+			{onlyError(none.Min(now)), ""}, {onlyError(none.Max(now)), ""}, {empty, ""},
 			{onlyError(snowflake.Layout{}.MarshalText()), ""}, {onlyError(snowflake.Layout{}.Node()), ""},
 
 			{l.ValidateAt(l.Epoch.Add(-1)), `layout "tickflake": epoch 2025-01-01T00:00:00Z is 1ns after now, 2024-12-31T23:59:59.999999999Z; set the clock right`},
