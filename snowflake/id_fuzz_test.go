@@ -3,6 +3,7 @@ package snowflake_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math/big"
 	"slices"
 	"strings"
@@ -45,7 +46,14 @@ func FuzzForms(f *testing.F) {
 			require.NoError(t, err)
 			switch form.name {
 			case "JSON":
-				requireSameJSON(t, s, id)
+				decoder := json.NewDecoder(strings.NewReader(s))
+				decoder.UseNumber()
+				var value any
+				require.NoError(t, decoder.Decode(&value), "read from what is not JSON")
+				if value == nil { // null changes nothing
+					value = untouchedID
+				}
+				require.Equal(t, fmt.Sprint(value), id.String())
 			case "BSON": // little-endian, of 4 or 8 bytes
 				bigEndian := []byte(s[1:])
 				slices.Reverse(bigEndian)
@@ -62,23 +70,4 @@ func FuzzForms(f *testing.F) {
 			}
 		}
 	})
-}
-
-// requireSameJSON checks what encoding/json reads from a document that was read as an ID.
-func requireSameJSON(t *testing.T, s string, id snowflake.ID) {
-	t.Helper()
-	decoder := json.NewDecoder(strings.NewReader(s))
-	decoder.UseNumber()
-	var value any
-	require.NoError(t, decoder.Decode(&value), "read from what is not JSON")
-	switch value := value.(type) {
-	case nil:
-		require.Equal(t, untouchedID, id)
-	case string:
-		require.Equal(t, value, id.String())
-	case json.Number:
-		require.Equal(t, value.String(), id.String())
-	default:
-		t.Fatalf("read an ID from a %T", value)
-	}
 }

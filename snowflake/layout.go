@@ -137,12 +137,8 @@ func (l Layout) Decode(id ID) (Decoded, error) {
 	if !ok {
 		return Decoded{}, l.decodeError(id, "its time lies past the year 9999")
 	}
-	d := Decoded{
-		ID:       id,
-		Time:     t,
-		Node:     int64(id) >> l.nodeShift() & l.MaxNode(),
-		Sequence: int64(id) >> l.sequenceShift() & l.maxSequence(),
-	}
+	node, sequence := l.shifts()
+	d := Decoded{ID: id, Time: t, Node: int64(id) >> node & l.MaxNode(), Sequence: int64(id) >> sequence & l.maxSequence()}
 	if len(l.Parts) > 0 {
 		d.Parts = make(map[string]int64, len(l.Parts))
 		rest := d.Node
@@ -214,23 +210,18 @@ func checkField(field string, got, most int64) error {
 
 // pack joins field values that are known to be in range.
 func (l Layout) pack(tick uint64, node, sequence int64) ID {
-	return ID(int64(tick)<<l.timeShift() | node<<l.nodeShift() | sequence<<l.sequenceShift())
+	nodeShift, sequenceShift := l.shifts()
+	return ID(int64(tick)<<l.timeShift() | node<<nodeShift | sequence<<sequenceShift)
 }
 
 func (l Layout) timeShift() int { return l.NodeBits + l.SequenceBits }
 
-func (l Layout) nodeShift() int {
+// shifts are how far above the lowest bit the two fields begin.
+func (l Layout) shifts() (node, sequence int) {
 	if l.Order == TimeSequenceNode {
-		return 0
+		return 0, l.NodeBits
 	}
-	return l.SequenceBits
-}
-
-func (l Layout) sequenceShift() int {
-	if l.Order == TimeSequenceNode {
-		return l.NodeBits
-	}
-	return 0
+	return l.SequenceBits, 0
 }
 
 // maxTick returns the largest tick that fits the time field.

@@ -64,15 +64,11 @@ func (l Layout) Capacity() Capacity {
 
 // Min returns the smallest ID of the tick that contains t: node 0, sequence 0.
 // The errors are those of [Layout.Compose].
-func (l Layout) Min(t time.Time) (ID, error) {
-	return l.Compose(t, 0, 0)
-}
+func (l Layout) Min(t time.Time) (ID, error) { return l.Compose(t, 0, 0) }
 
 // Max returns the largest ID of the tick that contains t. The errors are those
 // of [Layout.Compose].
-func (l Layout) Max(t time.Time) (ID, error) {
-	return l.Compose(t, l.MaxNode(), l.maxSequence())
-}
+func (l Layout) Max(t time.Time) (ID, error) { return l.Compose(t, l.MaxNode(), l.maxSequence()) }
 
 // Between turns a time range into an ID range for a database query. It returns
 // the smallest and the largest ID, both inclusive, of all ticks that overlap

@@ -2,16 +2,20 @@ package snowflake
 
 import "time"
 
+// preset is a layout whose epoch is so many milliseconds after 1970.
+func preset(name string, epoch int64, tick time.Duration, timeBits, nodeBits, sequenceBits int, parts ...Part) Layout {
+	return Layout{
+		Name: name, Epoch: time.UnixMilli(epoch).UTC(), Tick: tick,
+		TimeBits: timeBits, NodeBits: nodeBits, SequenceBits: sequenceBits, Parts: parts,
+	}
+}
+
 // Default returns the layout of a generator without another: 41 bits of 1ms from 2025-01-01T00:00:00Z, until 2094-09-07T15:47:35.552Z; 10 bits for
 // 1024 nodes; 12 bits for 4096 IDs per node and millisecond. Its widths are
 // Twitter's, so tools for those work; its epoch is recent, so that its 69.7 years are
 // all ahead. Its name is "tickflake".
 func Default() Layout {
-	return Layout{
-		Name:  "tickflake",
-		Epoch: time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC),
-		Tick:  time.Millisecond, TimeBits: 41, NodeBits: 10, SequenceBits: 12,
-	}
+	return preset("tickflake", 1735689600000, time.Millisecond, 41, 10, 12)
 }
 
 // Twitter returns the layout of Twitter's (X's) IDs: 41 bits of 1ms from
@@ -20,12 +24,7 @@ func Default() Layout {
 // 30,000,000,000 decode to the first seconds after the epoch, which tell nothing. Source: IdWorker.scala in
 // twitter-archive/snowflake.
 func Twitter() Layout {
-	return Layout{
-		Name:  "twitter",
-		Epoch: time.UnixMilli(1288834974657).UTC(),
-		Tick:  time.Millisecond, TimeBits: 41, NodeBits: 10, SequenceBits: 12,
-		Parts: []Part{{"datacenter", 5}, {"worker", 5}},
-	}
+	return preset("twitter", 1288834974657, time.Millisecond, 41, 10, 12, Part{"datacenter", 5}, Part{"worker", 5})
 }
 
 // Discord returns the layout of Discord's IDs: 41 bits of 1ms from
@@ -35,12 +34,7 @@ func Twitter() Layout {
 // until that same day in 2084, so all IDs until then decode alike. Source:
 // "Snowflakes" in Discord's API reference.
 func Discord() Layout {
-	return Layout{
-		Name:  "discord",
-		Epoch: time.UnixMilli(1420070400000).UTC(),
-		Tick:  time.Millisecond, TimeBits: 41, NodeBits: 10, SequenceBits: 12,
-		Parts: []Part{{"worker", 5}, {"process", 5}},
-	}
+	return preset("discord", 1420070400000, time.Millisecond, 41, 10, 12, Part{"worker", 5}, Part{"process", 5})
 }
 
 // Instagram returns the layout of Instagram's IDs: 40 bits of 1ms from
@@ -50,25 +44,16 @@ func Discord() Layout {
 // IDs until then decode alike. Source: "Sharding & IDs at Instagram" on
 // Instagram's engineering blog.
 func Instagram() Layout {
-	return Layout{
-		Name:  "instagram",
-		Epoch: time.UnixMilli(1314220021721).UTC(),
-		Tick:  time.Millisecond, TimeBits: 40, NodeBits: 13, SequenceBits: 10,
-		Parts: []Part{{"shard", 13}},
-	}
+	return preset("instagram", 1314220021721, time.Millisecond, 40, 13, 10, Part{"shard", 13})
 }
 
 // Sonyflake returns the default layout of version 2 of sony/sonyflake: 39 bits
 // of 10ms from 2025-01-01T00:00:00Z, until 2199-03-19T03:28:58.880Z; 8 bits
 // sequence; 16 bits machine, in that order. Source: v2/sonyflake.go.
 func Sonyflake() Layout {
-	return Layout{
-		Name:  "sonyflake",
-		Epoch: time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC),
-		Tick:  10 * time.Millisecond, TimeBits: 39, NodeBits: 16, SequenceBits: 8,
-		Order: TimeSequenceNode,
-		Parts: []Part{{"machine", 16}},
-	}
+	l := preset("sonyflake", 1735689600000, 10*time.Millisecond, 39, 16, 8, Part{"machine", 16})
+	l.Order = TimeSequenceNode
+	return l
 }
 
 // SonyflakeV1 returns the layout of version 1 of sony/sonyflake, which differs
@@ -104,12 +89,7 @@ func Leaf() Layout {
 // Users of uid-generator can set epoch and widths; it reads the epoch in its host's time
 // zone. The IDs of such an installation need a layout to match.
 func Baidu() Layout {
-	return Layout{
-		Name:  "baidu",
-		Epoch: time.Unix(1463673600, 0).UTC(),
-		Tick:  time.Second, TimeBits: 28, NodeBits: 22, SequenceBits: 13,
-		Parts: []Part{{"worker", 22}},
-	}
+	return preset("baidu", 1463673600000, time.Second, 28, 22, 13, Part{"worker", 22})
 }
 
 // EasySwoole returns the layout of the SnowFlake class of EasySwoole's core
@@ -135,11 +115,7 @@ func EasySwoole() Layout {
 // node and tick, which is 25,600 per second. Spreadsheets that keep only 15
 // digits need the IDs as text all the same.
 func JavaScript() Layout {
-	return Layout{
-		Name:  "javascript",
-		Epoch: time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC),
-		Tick:  10 * time.Millisecond, TimeBits: 38, NodeBits: 7, SequenceBits: 8,
-	}
+	return preset("javascript", 1735689600000, 10*time.Millisecond, 38, 7, 8)
 }
 
 // Presets returns all presets, the default layout first, in an order that does
