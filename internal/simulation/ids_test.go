@@ -205,7 +205,7 @@ func (p *ids) After(d time.Duration) <-chan time.Time {
 		p.failf("not asked: a call waits for a grant, and the keeper does not know")
 	}
 	ended := func() bool {
-		return c.call.heard != p.tells || slices.ContainsFunc(p.live, func(x *cancelled) bool { return x.c == c && x.err != nil })
+		return c.call.heard != p.tells || slices.ContainsFunc(p.live, func(x *cancelled) bool { return x.c == c && x.Err() != nil })
 	}
 	// No sleep on a machine is shorter than 20 µs, and a clock that stands still a nanosecond before
 	// its tick would be polled every nanosecond.
@@ -229,25 +229,15 @@ func (p *ids) rest() {
 	}
 }
 
-// cancelled is a context without the locks and goroutines of package context.
+// cancelled is the context of a caller's call, which may say that it has a deadline.
 type cancelled struct {
+	context.Context
 	c        *caller
-	done     chan struct{}
-	err      error
-	deadline bool // it says that it has one
-}
-
-func (c *cancelled) cancel() {
-	if c.err == nil {
-		c.err = context.Canceled
-		close(c.done)
-	}
+	cancel   func()
+	deadline bool
 }
 
 func (c *cancelled) Deadline() (time.Time, bool) { return time.Time{}, c.deadline }
-func (c *cancelled) Done() <-chan struct{}       { return c.done }
-func (c *cancelled) Err() error                  { return c.err }
-func (c *cancelled) Value(any) any               { return nil }
 
 // calls has a caller make a call, or a few of its stream. last is what the stream has issued.
 func (p *ids) calls(c *caller, stream *generator.Stream, last *snowflake.ID) {
@@ -289,7 +279,8 @@ func (p *ids) calls(c *caller, stream *generator.Stream, last *snowflake.ID) {
 			return ids[:n], err
 		})
 	case kind <= 3:
-		ctx := &cancelled{c: c, done: make(chan struct{}), deadline: p.IntN(2) == 0}
+		ctx := &cancelled{c: c, deadline: p.IntN(2) == 0}
+		ctx.Context, ctx.cancel = context.WithCancel(context.Background())
 		p.live = append(p.live, ctx)
 		for range 1 + p.IntN(4) {
 			if seen := p.seen(); p.IntN(2) == 0 {
@@ -396,7 +387,7 @@ func (p *ids) call(c *caller, last *snowflake.ID, ctx *cancelled, seen *snowflak
 	defer p.act()()
 	c.call = call{heard: p.tells, low: math.MaxInt64, high: math.MinInt64, asks: p.asks, seen: seen, alone: alone, acts: p.acts}
 	floor, latest, closed, changes, revoked := p.highest, p.latest, p.closed, p.changes, p.revoked
-	ended := ctx != nil && ctx.err != nil
+	ended := ctx != nil && ctx.Err() != nil
 	ids, err := issue()
 	p.progress = p.steps
 	p.note("returns %d, %T", ids, err)
@@ -466,7 +457,7 @@ func (p *ids) refused(c *caller, ctx *cancelled, granted bool, err error) {
 			p.failf("a lead of %s: %v", lead.Lead, err)
 		}
 	case errors.Is(err, context.Canceled):
-		if ctx == nil || ctx.err == nil {
+		if ctx == nil || ctx.Err() == nil {
 			p.failf("the context has not ended: %v", err)
 		}
 	case errors.Is(err, lease.ErrEndOfTime):
