@@ -127,13 +127,10 @@ func TestCopied(t *testing.T) {
 			device, store := vmclocktest.New(t), storetest.NewMemory()
 			s := open(t, store, sequence.Definition{Mode: mode, Start: 1, MinStep: 10, MaxStep: 10}, sequence.WithVMClock(device.Path), sequence.WithOutage(0))
 			next(t, s)
-			for range 3 {
+			for n := range int64(4) {
 				granted := inspect(t, store).Next
 				device.Copy()
-				assert.GreaterOrEqual(t, next(t, s), granted)
-				granted = inspect(t, store).Next
-				device.Copy()
-				assert.GreaterOrEqual(t, nextN(t, s, 3), granted)
+				assert.GreaterOrEqual(t, nextN(t, s, 1+n), granted)
 			}
 			amid := true
 			store.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
@@ -151,7 +148,7 @@ func TestCopied(t *testing.T) {
 			require.NoError(t, s.Close())
 			assert.Equal(t, granted, inspect(t, store).Next, "a copy gives nothing back")
 			assert.Equal(t, device.Path+", disruption_marker", s.Stats().VMClock)
-			assert.EqualValues(t, 9, s.Stats().Copies)
+			assert.EqualValues(t, 7, s.Stats().Copies)
 		})
 	}
 }
