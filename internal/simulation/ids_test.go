@@ -303,11 +303,12 @@ func (p *ids) seen() snowflake.ID {
 	near := p.now() + uint64(p.IntN(6)) - min(p.now(), uint64(p.IntN(3)))
 	far := p.now() + 1 + p.Uint64N(p.end)
 	tick := min(pick(p.run, near, near, near, far, p.end-1), p.end-1)
-	id, err := p.layout.Compose(epoch.Add(time.Duration(tick)*p.layout.Tick), p.node(), p.Int64N(1<<p.bits))
-	if err != nil {
-		p.failf("a seen ID: %v", err)
+	sequence := p.Uint64N(1 << p.bits)
+	id := tick<<(p.bits+p.layout.NodeBits) | uint64(p.node())<<p.bits | sequence
+	if p.layout.Order == snowflake.TimeSequenceNode {
+		id = tick<<(p.bits+p.layout.NodeBits) | sequence<<p.layout.NodeBits | uint64(p.node())
 	}
-	return pick(p.run, id, id, max(p.highest, 0), snowflake.ID(p.Uint64()))
+	return pick(p.run, snowflake.ID(id), snowflake.ID(id), max(p.highest, 0), snowflake.ID(p.Uint64()))
 }
 
 // above is a slot whose IDs are all larger than seen: the first of the tick after.
