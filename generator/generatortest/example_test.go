@@ -72,7 +72,7 @@ func ExampleRunScript() {
 	// Output:
 	// ids 3; step -1ms; ids 1; pass 1ms; ids 1
 	// 9 IDs, 1 issued twice
-	// 2 disorder, 1 duplicate
+	// 1 duplicate, 2 disorder
 }
 
 // What a step back of half a second costs with one strategy on two clocks. The options

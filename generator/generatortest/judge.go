@@ -21,32 +21,21 @@ type judge[ID cmp.Ordered] struct {
 	step    int
 	calls   int
 
-	// ids are all IDs issued, and starts are the indexes at which the steps begin.
-	// While every ID is above all before it, there is no duplicate; the first that is
-	// not makes end compare all.
-	ids    []ID
-	starts []int
-	notes  []note
-	doubt  bool
-	most   ID
-
-	drawn bool    // the history is wanted
-	done  []Event // the steps without a call, if so
+	events []event[ID] // what happened
+	last   map[ID]int  // where in events each ID was returned last
 }
 
-// note says in which call IDs were issued, and when: those from this index on, up to
-// the index of the next note.
-type note struct {
-	index, call, process int
-	at, wall             time.Duration
-	several              bool // all in that call; else, each in the next
+// event is a call that returned an ID, or a step that makes no call.
+type event[ID cmp.Ordered] struct {
+	id ID
+	Event
 }
 
 // line is what callers got from a process, and from those whose state it started on.
 type line[ID cmp.Ordered] struct {
 	process int         // the number of the process
-	floor   int         // the index of the largest that Next or NextN returned, and 1; 0: there is none
-	streams map[int]int // so that of the last of each stream
+	floor   int         // where in events the largest is that Next or NextN returned, and 1; 0: there is none
+	streams map[int]int // so the last of each stream
 	start   time.Time   // when the first process started: it may hold what was before for others'
 	top     time.Time   // the latest tick of any ID
 	tops    bool
@@ -78,19 +67,11 @@ func (j *judge[ID]) now(at time.Duration) Event {
 	return Event{Process: j.process, Step: j.step, Call: j.calls, At: Seconds(at), Wall: Seconds(j.wall())}
 }
 
-// begin notes that a step begins.
-func (j *judge[ID]) begin(step int) {
-	j.step = step
-	j.starts = append(j.starts, len(j.ids))
-}
-
 // did notes that a step was done that makes no call.
 func (j *judge[ID]) did(s Step, at time.Duration) {
-	if j.drawn {
-		e := j.now(at)
-		e.Do = s.String()
-		j.done = append(j.done, e)
-	}
+	e := event[ID]{Event: j.now(at)}
+	e.Do = s.String()
+	j.events = append(j.events, e)
 }
 
 // returned judges a call that filled so many of ids, and returned err. The line is as it was when the
@@ -102,9 +83,9 @@ func (j *judge[ID]) returned(l *line[ID], before line[ID], c call, ids []ID, fil
 		j.stalled(before, c)
 	}
 	got := min(max(filled, 0), len(ids))
-	wall := j.wall()
+	now := j.now(c.at)
 	for _, id := range ids[:got] {
-		j.issued(l, &before, c, id, wall)
+		j.issued(l, &before, c, id, now)
 	}
 	if err != nil {
 		j.result.Errors++
@@ -148,14 +129,8 @@ func (j *judge[ID]) stalled(before line[ID], c call) {
 }
 
 // issued judges one ID.
-func (j *judge[ID]) issued(l *line[ID], before *line[ID], c call, id ID, wall time.Duration) {
-	j.result.Issued++
-	if len(j.ids) > 0 && id <= j.most {
-		j.doubt = true
-	} else {
-		j.most = id
-	}
-	j.add(id, c.at, wall, c.several)
+func (j *judge[ID]) issued(l *line[ID], before *line[ID], c call, id ID, now Event) {
+	j.add(id, now)
 	ordered := j.inOrder(l, before, c, id)
 	if j.subject.Time != nil {
 		j.onTime(l, before, c, id, ordered)
@@ -169,52 +144,38 @@ func (j *judge[ID]) beside(process int, at time.Duration, ids []ID) {
 	j.calls++
 	j.process = process
 	for _, id := range ids {
-		j.result.Issued++
-		j.doubt = true
-		j.add(id, at, j.wall(), false)
+		j.add(id, j.now(at))
 	}
 }
 
-// add keeps an ID, and its origin if the last note does not cover it.
-func (j *judge[ID]) add(id ID, at, wall time.Duration, several bool) {
-	i := len(j.ids)
-	j.ids = append(j.ids, id)
-	if len(j.notes) > 0 {
-		last := j.notes[len(j.notes)-1]
-		if last == (note{last.index, last.call, j.process, at, wall, several}) && last.callOf(i) == j.calls {
-			return
-		}
+// add notes an ID, which must be new.
+func (j *judge[ID]) add(id ID, now Event) {
+	j.result.Issued++
+	j.events = append(j.events, event[ID]{id, now})
+	if first, ok := j.last[id]; ok {
+		j.result.Duplicates++
+		j.broken(Duplicate, first+1, "%v was issued twice", id)
 	}
-	j.notes = append(j.notes, note{i, j.calls, j.process, at, wall, several})
+	j.last[id] = len(j.events) - 1
 }
 
-func (n note) callOf(index int) int {
-	if n.several {
-		return n.call
-	}
-	return n.call + index - n.index
-}
-
-// noteOf returns the note about the ID with this index.
-func (j *judge[ID]) noteOf(index int) note {
-	i, _ := slices.BinarySearchFunc(j.notes, index+1, func(n note, index int) int { return cmp.Compare(n.index, index) })
-	return j.notes[i-1]
-}
-
-// event is the call that issued the ID with this index.
+// event is what happened at an index.
 func (j *judge[ID]) event(index int) Event {
-	n := j.noteOf(index)
-	return Event{ID: fmt.Sprint(j.ids[index]), Process: n.process, Step: j.stepOf(index), Call: n.callOf(index), At: Seconds(n.at), Wall: Seconds(n.wall)}
+	e := j.events[index]
+	if e.Do == "" {
+		e.ID = fmt.Sprint(e.id)
+	}
+	return e.Event
 }
 
 // inOrder judges the order, and notes the ID for the calls to come. It reports
 // whether the ID is in order.
 func (j *judge[ID]) inOrder(l *line[ID], before *line[ID], c call, id ID) (ordered bool) {
-	this := len(j.ids)
+	this := len(j.events)
 	if c.stream > 0 {
 		last := l.streams[c.stream]
-		if ordered = last == 0 || id > j.ids[last-1]; !ordered {
-			j.disorder(last, "%v is not above %v, which the stream had returned", id, j.ids[last-1])
+		if ordered = last == 0 || id > j.events[last-1].id; !ordered {
+			j.disorder(last, "%v is not above %v, which the stream had returned", id, j.events[last-1].id)
 		}
 		if l.streams == nil {
 			l.streams = map[int]int{}
@@ -222,28 +183,32 @@ func (j *judge[ID]) inOrder(l *line[ID], before *line[ID], c call, id ID) (order
 		l.streams[c.stream] = this
 		return ordered
 	}
-	if ordered = before.floor == 0 || id > j.ids[before.floor-1]; !ordered {
-		j.disorder(before.floor, "%v is not above %v, which had been returned before the call began", id, j.ids[before.floor-1])
+	if ordered = before.floor == 0 || id > j.events[before.floor-1].id; !ordered {
+		j.disorder(before.floor, "%v is not above %v, which had been returned before the call began", id, j.events[before.floor-1].id)
 	}
 	if c.several { // the next of the batch comes after this one
 		before.floor = this
 	}
-	if l.floor == 0 || id > j.ids[l.floor-1] || l.unknown {
+	if l.floor == 0 || id > j.events[l.floor-1].id || l.unknown {
 		l.floor = this
 	}
 	return ordered
 }
 
-// disorder notes that the last ID is out of order: after that with this index, and 1, if it is not 0.
+// disorder notes that the last ID is out of order: after that of this index, and 1, if it is not 0.
 func (j *judge[ID]) disorder(after int, format string, args ...any) {
 	j.result.Disorder++
-	if j.subject.Claim.Unordered {
-		return
+	if !j.subject.Claim.Unordered {
+		j.broken(Disorder, after, format, args...)
 	}
-	j.result.violate(Disorder, func() Violation {
-		v := Violation{Kind: Disorder, Event: j.event(len(j.ids) - 1), Detail: fmt.Sprintf(format, args...)}
-		if after > 0 {
-			first := j.event(after - 1)
+}
+
+// broken notes what the last ID breaks, also with an earlier one: that of this index, and 1, if it is not 0.
+func (j *judge[ID]) broken(kind Kind, earlier int, format string, args ...any) {
+	j.result.violate(kind, func() Violation {
+		v := Violation{Kind: kind, Event: j.event(len(j.events) - 1), Detail: fmt.Sprintf(format, args...)}
+		if earlier > 0 {
+			first := j.event(earlier - 1)
 			v.First = &first
 		}
 		return v
@@ -369,49 +334,22 @@ func (j *judge[ID]) lead(l line[ID], now time.Time) (time.Duration, cause) {
 	return lead, exhausted
 }
 
-// end looks for IDs that were issued twice, and keeps the history.
-func (j *judge[ID]) end() {
-	if j.drawn {
-		j.draw()
-	}
-	if !j.doubt {
-		return
-	}
-	order := make([]int, len(j.ids))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(j.ids[a], j.ids[b]), cmp.Compare(a, b))
-	})
-	for i := 1; i < len(order); i++ {
-		if before, again := order[i-1], order[i]; j.ids[before] == j.ids[again] {
-			j.result.Duplicates++
-			j.result.violate(Duplicate, func() Violation {
-				first := j.event(before)
-				return Violation{Kind: Duplicate, Event: j.event(again), First: &first, Detail: first.ID + " was issued twice"}
-			})
-		}
-	}
-}
-
-// drawable is about how many events a history has at most.
+// drawable is about how many calls a history has at most.
 const drawable = 200
 
-// draw keeps the history: the steps that make no call, and of the calls an even selection.
-func (j *judge[ID]) draw() {
-	each := 1 + len(j.notes)/drawable
-	for i := 0; i < len(j.notes); i += each {
-		j.result.History = append(j.result.History, j.event(j.notes[i].index))
+// end sorts the violations, and keeps a history of a failure: the steps that make no call, and of the
+// calls an even selection.
+func (j *judge[ID]) end() {
+	if !j.result.Failed() {
+		return
 	}
-	j.result.History = append(j.result.History, j.done...)
-	slices.SortStableFunc(j.result.History, func(a, b Event) int { return cmp.Or(cmp.Compare(a.Step, b.Step), cmp.Compare(a.Call, b.Call)) })
-}
-
-// stepOf returns the step in which the ID with this index was issued.
-func (j *judge[ID]) stepOf(index int) int {
-	i, _ := slices.BinarySearch(j.starts, index+1)
-	return i - 1
+	slices.SortStableFunc(j.result.Violations, func(a, b Violation) int { return cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)) })
+	each := 1 + len(j.events)/drawable
+	for i, e := range j.events {
+		if e.Do != "" || i%each == 0 {
+			j.result.History = append(j.result.History, j.event(i))
+		}
+	}
 }
 
 func show(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }

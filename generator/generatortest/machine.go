@@ -23,10 +23,9 @@ type machine[ID cmp.Ordered] struct {
 }
 
 func (m *machine[ID]) run(script Script) {
-	m.judge.begin(0)
 	whole := false
+	defer m.judge.end()
 	defer func() { // even if a call ends this goroutine
-		m.judge.end()
 		switch {
 		case m.world.spun.Load():
 			m.judge.result.spun = true
@@ -47,7 +46,7 @@ func (m *machine[ID]) run(script Script) {
 		}
 	default:
 		if m.steps(script.Steps) {
-			m.judge.begin(len(script.Steps) + 1)
+			m.judge.step = AfterScript
 			m.settle(script)
 		}
 		if !m.lost { // one that was ended in a call may hold a lock
@@ -62,7 +61,7 @@ const noRestart = "it keeps no state across a restart (Process.Restart)"
 // steps carries out the steps, and reports whether it came to their end.
 func (m *machine[ID]) steps(steps []Step) bool {
 	for i, step := range steps {
-		m.judge.begin(i + 1)
+		m.judge.step = i + 1
 		if step.Do == Takeover { // its calls come after its begin
 			m.judge.did(step, m.world.passed())
 		}

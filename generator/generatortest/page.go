@@ -25,7 +25,7 @@ type Failure struct {
 func (r Result) Failure() Failure {
 	worst := r.Worst()
 	f := Failure{Title: strings.TrimSpace(r.Fault + " " + r.Name), Lines: r.Lines(), Again: worst.Event, First: worst.First}
-	if r.Least != nil {
+	if f.History = r.History; r.Least != nil {
 		f.History = r.Least.History
 	}
 	return f
@@ -62,7 +62,7 @@ func (f Failure) draw(b *strings.Builder) {
 		events = append(events, *f.First)
 	}
 	slices.SortStableFunc(events, func(a, b Event) int {
-		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Step, b.Step), cmp.Compare(a.Call, b.Call))
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Call, b.Call))
 	})
 	events = slices.Compact(events)
 	events = events[:1+slices.Index(events, f.Again)] // what came later is of no use

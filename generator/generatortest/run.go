@@ -37,7 +37,7 @@ func (s Scenario) result(r Result) Result {
 //
 //	go test -run 'TestMyGenerator/F5'
 //
-// A fault that fails prints one line: a duplicate, or else the first violation, the least script that has it, the
+// A fault that fails prints one line: the worst violation, the least script that has it, the
 // counts, and the command that repeats it and shows the others. A failing test also names the faults that do not
 // apply. With go test -artifacts, each fault that fails leaves a page with a picture: failure.html.
 func Test[ID cmp.Ordered](t *testing.T, s Subject[ID]) {
@@ -143,10 +143,6 @@ func (r Result) tell(t *testing.T) {
 // With one caller the same script has the same result every time. With several, the Go
 // scheduler interleaves them.
 func RunScript[ID cmp.Ordered](s Subject[ID], script Script) Result {
-	return runScript(s, script, false)
-}
-
-func runScript[ID cmp.Ordered](s Subject[ID], script Script, drawn bool) Result {
 	r := Result{Name: "script", Script: script.Line()}
 	if r.Skipped = s.unfit(script); r.Skipped != "" {
 		return r
@@ -154,8 +150,8 @@ func runScript[ID cmp.Ordered](s Subject[ID], script Script, drawn bool) Result 
 	begin, _ := script.begin(s.End) // Validate has checked it
 	w := newWorld(begin)
 	m := machine[ID]{
-		judge: judge[ID]{subject: &s, result: &r, warped: script.has(Slew, Freeze, Coarse, Leap), leaps: script.has(Leap), drawn: drawn,
-			wall: func() time.Duration { return w.moved(begin) }},
+		judge: judge[ID]{subject: &s, result: &r, warped: script.has(Slew, Freeze, Coarse, Leap), leaps: script.has(Leap),
+			last: map[ID]int{}, wall: func() time.Duration { return w.moved(begin) }},
 		callers: s.callers(script),
 		begins:  script.Begin != "",
 		line:    &line[ID]{},

@@ -75,7 +75,7 @@ func TestLife(t *testing.T) {
 		"crash fails":             {life{starting: second()}, "pass 1s; crash; ids 5", "no-start: restart at 2026-06-01T12:00:01.000000Z: no (step 2, call 0, 1s in)", 2, 1},
 		"takeover fails":          {life{starting: second()}, "takeover 1s; ids 5", "no-start: restart at 2026-06-01T12:00:01.000000Z: no (step 1, call 0, 1s in)", 2, 1},
 		"close fails":             {life{closing: fail}, "ids 1; restart; ids 5", "no-start: close: no (step 2, call 1, 0s in)", 1, 1},
-		"close fails at the end":  {life{closing: fail}, "ids 1", "no-start: close: no (step 2, call 5, 1m5s in)", 1, 1},
+		"close fails at the end":  {life{closing: fail}, "ids 1", "no-start: close: no (the calls after the script, call 5, 1m5s in)", 1, 1},
 		"refuses before its time": {refuses(), "begin 1999-01-01T00:00:00Z; ids 1", "", 1, 0},
 		"refuses after its time":  {refuses(), "begin end+0s; ids 1", "", 1, 0},
 		"refuses the last moment": {refuses(), "begin end-1us; ids 1", "no-start: at 2026-06-01T12:59:59.999999Z: no (step 0, call 0, 0s in)", 1, 0},
@@ -184,7 +184,7 @@ func TestSpinner(t *testing.T) {
 		step       int
 	}{
 		{"Next", "ids 5", 1}, {"Next", "pass 1s; batch 3", 2}, {"Next", "callers 2; ids 100; ids 5", 1}, {"Next", "takeover 1s; ids 4", 1},
-		{"Stream", "stream 3", 1}, {"New", "ids 5", 0}, {"Restart", "ids 5; crash; ids 5", 2}, {"Close", "ids 5", 2},
+		{"Stream", "stream 3", 1}, {"New", "ids 5", 0}, {"Restart", "ids 5; crash; ids 5", 2}, {"Close", "ids 5", gt.AfterScript},
 	} {
 		for _, frees := range []bool{false, true}[:1+len(c.script)/20] { // of several callers, each gets the lock
 			t.Run(c.at+" in "+c.script, func(t *testing.T) {
