@@ -147,7 +147,7 @@ func RunScript[ID cmp.Ordered](s Subject[ID], script Script) Result {
 	if r.Skipped = s.unfit(script); r.Skipped != "" {
 		return r
 	}
-	begin, _ := script.begin(s.End) // Validate has checked it
+	begin, _ := script.begin(s.End) // check has looked at it
 	w := newWorld(begin)
 	m := machine[ID]{
 		judge: judge[ID]{subject: &s, result: &r, warped: script.has(Slew, Freeze, Coarse, Leap), leaps: script.has(Leap),
@@ -177,10 +177,10 @@ func (s *Subject[ID]) callers(script Script) int {
 
 // unfit returns why a script cannot be run on the subject, or "".
 func (s *Subject[ID]) unfit(script Script) string {
-	if err := script.Validate(); err != nil {
+	if err := script.check(); err != nil {
 		return err.Error()
 	}
-	begin, _ := script.begin(s.End) // Validate has checked it
+	begin, _ := script.begin(s.End) // check has looked at it
 	reach := script.reach()
 	switch {
 	case script.Begin != "" && script.Begin[0] == 'e' && s.End.IsZero():
