@@ -36,7 +36,7 @@ func TestCatalogue(t *testing.T) {
 		assert.True(t, faults[fmt.Sprintf("F%d", n)], n)
 	}
 
-	assert.Len(t, gt.Run((&counter{}).subject(asIs)), len(gt.Catalogue()))
+	assert.Len(t, gt.Run((&tape{}).loose()), len(gt.Catalogue()))
 	before := gt.Catalogue()[0].Script.Line()
 	mine := gt.Catalogue()
 	mine[0].Name, mine[0].Script.Steps[0].Count = "mine", 12345
