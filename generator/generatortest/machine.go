@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -18,8 +19,12 @@ type machine[ID cmp.Ordered] struct {
 	streams   map[int]func() (ID, error) // of proc, by their numbers
 	takeovers int
 	starts    int  // of processes on the state of another
-	lost      bool // a call ended its goroutine
 	begins    bool // the script says when it begins
+
+	mu    sync.Mutex // of the judge, the line and all below
+	jumps int64      // there had been when several callers began
+	lost  bool       // a call ended its goroutine
+	over  bool       // nobody listens to several callers any longer
 }
 
 func (m *machine[ID]) run(script Script) {
@@ -200,17 +205,35 @@ func part(d time.Duration, i, n int) time.Duration {
 	return d/time.Duration(n)*time.Duration(i) + d%time.Duration(n)*time.Duration(i)/time.Duration(n)
 }
 
-// issue makes one call to a process for n IDs, while no other call is under way.
+// issue makes one call to a process for n IDs. Several callers may do so at once.
 func (m *machine[ID]) issue(p *Process[ID], l *line[ID], c call, n int) {
-	m.world.allow(1 + n/4096) // some thousand readings for each ID are plenty, beside one long wait
+	m.mu.Lock()
+	before, jumps := *l, m.jumps
+	if !c.shared {
+		m.world.allow(1 + n/4096) // some thousand readings for each ID are plenty, beside one long wait
+		jumps = m.world.jumped.Load()
+	}
+	m.mu.Unlock()
 	c.began = m.now(p)
-	passed, jumps := m.world.passed(), m.world.jumped.Load()
+	passed := m.world.passed()
 	ids, filled, err := m.ask(p, c, n)
-	c.at = m.world.passed()
-	c.stall = c.at - passed
 	c.ended = m.now(p)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.over {
+		return
+	}
+	if c.at = m.world.passed(); c.shared {
+		// Readings are counted for all callers together: while calls of others
+		// return, a call that spins continues. The others soon run out of calls.
+		m.world.allow(1)
+	} else {
+		c.stall = c.at - passed
+	}
+	// Of several callers, one that began after a jump may meet an ID of a call that did not, and
+	// has not returned yet.
 	c.jumped = m.world.jumped.Load() > jumps
-	m.judge.returned(l, *l, c, ids, filled, err)
+	m.judge.returned(l, before, c, ids, filled, err)
 }
 
 // ask makes a call.
