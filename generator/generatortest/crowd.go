@@ -114,7 +114,7 @@ func (m *machine[ID]) killed(n int) bool {
 	}
 	wake(true)
 	ids, _ := end()
-	m.judge.beside(m.line.process, m.world.passed(), ids)
+	m.judge.beside(m.line.process, ids)
 	return true
 }
 
@@ -148,11 +148,11 @@ func (m *machine[ID]) takeover(d time.Duration) bool {
 	}
 	// The old process may be anything by now but a source of IDs twice. What its
 	// calls are worth is judged at the end, among all.
-	m.judge.beside(number, m.world.passed(), ids)
+	m.judge.beside(number, ids)
 	for range each {
 		m.world.allow(1)
 		id, err := old.Next()
-		m.judge.beside(number, m.world.passed(), one(id, err))
+		m.judge.beside(number, one(id, err))
 		if ok {
 			m.issue(&m.proc, m.line, call{}, 1)
 		}

@@ -15,7 +15,8 @@ type judge[ID cmp.Ordered] struct {
 	warped  bool // the clock does more than jump: bounds of causes that follow each other add up
 	leaps   bool // the wall may go back as time passes, even while others wait
 
-	wall func() time.Duration // the wall, less the wall as the script began
+	world *world
+	begin time.Time // the wall's time as the script began
 
 	process int // that of the call that is judged, or of what the machine does
 	step    int
@@ -47,8 +48,7 @@ type line[ID cmp.Ordered] struct {
 
 // call is one call of Next, of NextN or to a stream.
 type call struct {
-	began, ended time.Time     // the generator's clock
-	at           time.Duration // true time when it ended
+	began, ended time.Time // the generator's clock
 	stall        time.Duration
 	several      bool // a batch
 	stream       int  // the number of the stream, or 0
@@ -56,20 +56,21 @@ type call struct {
 	jumped       bool // the wall jumped in the middle of it
 }
 
-func (j *judge[ID]) violate(kind Kind, at time.Duration, format string, args ...any) {
+func (j *judge[ID]) violate(kind Kind, format string, args ...any) {
 	j.result.violate(kind, func() Violation {
-		return Violation{Kind: kind, Event: j.now(at), Detail: fmt.Sprintf(format, args...)}
+		return Violation{Kind: kind, Event: j.now(), Detail: fmt.Sprintf(format, args...)}
 	})
 }
 
-// now is an event of the call that is judged, at an instant of true time.
-func (j *judge[ID]) now(at time.Duration) Event {
-	return Event{Process: j.process, Step: j.step, Call: j.calls, At: Seconds(at), Wall: Seconds(j.wall())}
+// now is an event of the call that is judged.
+func (j *judge[ID]) now() Event {
+	return Event{Process: j.process, Step: j.step, Call: j.calls, At: Seconds(j.world.clock.Passed()),
+		Wall: Seconds(j.world.quietly(j.world.clock.Wall).Sub(j.begin))}
 }
 
 // did notes that a step was done that makes no call.
-func (j *judge[ID]) did(s Step, at time.Duration) {
-	e := event[ID]{Event: j.now(at)}
+func (j *judge[ID]) did(s Step) {
+	e := event[ID]{Event: j.now()}
 	e.Do = s.String()
 	j.events = append(j.events, e)
 }
@@ -83,7 +84,7 @@ func (j *judge[ID]) returned(l *line[ID], before line[ID], c call, ids []ID, fil
 		j.stalled(before, c)
 	}
 	got := min(max(filled, 0), len(ids))
-	now := j.now(c.at)
+	now := j.now()
 	for _, id := range ids[:got] {
 		j.issued(l, &before, c, id, now)
 	}
@@ -91,10 +92,10 @@ func (j *judge[ID]) returned(l *line[ID], before line[ID], c call, ids []ID, fil
 		j.result.Errors++
 		j.failed(before, c, got > 0, err)
 	} else if got == 0 {
-		j.violate(WrongError, c.at, "the call returned neither an ID nor an error")
+		j.violate(WrongError, "the call returned neither an ID nor an error")
 	}
 	if filled != got || err == nil && 0 < filled && filled < len(ids) { // of none, it has been said
-		j.violate(WrongError, c.at, "a batch of %d filled %d, with the error %v", len(ids), filled, err)
+		j.violate(WrongError, "a batch of %d filled %d, with the error %v", len(ids), filled, err)
 	}
 }
 
@@ -107,24 +108,14 @@ func (j *judge[ID]) stalled(before line[ID], c call) {
 	if c.stall == 0 {
 		return
 	}
-	claim := j.subject.Claim
-	allowed, why := claim.patience(), "as claimed"
-	switch lead, cause := j.lead(before, c.began); {
-	case before.unknown || !j.timed() || c.several || c.jumped:
-	case cause == none && (j.subject.End.IsZero() || c.began.Before(j.subject.End)):
-		allowed, why = 0, "since its tick was free"
-	case cause == exhausted && !j.warped:
-		allowed, why = claim.Exhausted.Wait, "as claimed for a tick that is used up"
-	case cause == behind && !j.warped:
-		allowed, why = claim.Behind.Wait, fmt.Sprintf("since the clock was %s behind", lead)
-		if least := lead - j.subject.Tick; claim.Behind.reach() == 0 {
-			why = "since the clock was behind, where no wait is claimed"
-		} else if least > claim.Behind.reach() {
-			allowed, why = 0, fmt.Sprintf("since the clock was at least %s behind, further than a wait may help", least)
-		}
+	over := !j.subject.End.IsZero() && !c.began.Before(j.subject.End)
+	bound, lead, cause := j.bound(before, c.began, c.several || c.jumped || over)
+	allowed, why := bound.Wait, string(cause)
+	if least := lead - j.subject.Tick; cause == behind && least > bound.reach() {
+		allowed, why = 0, fmt.Sprintf("since the clock was at least %s behind, further than a wait may help", least)
 	}
 	if c.stall > allowed {
-		j.violate(Stall, c.at, "the call took %s; at most %s, %s", c.stall, allowed, why)
+		j.violate(Stall, "the call took %s; at most %s, %s", c.stall, allowed, why)
 	}
 }
 
@@ -140,11 +131,11 @@ func (j *judge[ID]) issued(l *line[ID], before *line[ID], c call, id ID, now Eve
 
 // beside notes a call of a process that another has taken over from. The call may fail
 // in any way, but must not return an ID that was issued before.
-func (j *judge[ID]) beside(process int, at time.Duration, ids []ID) {
+func (j *judge[ID]) beside(process int, ids []ID) {
 	j.calls++
 	j.process = process
 	for _, id := range ids {
-		j.add(id, j.now(at))
+		j.add(id, j.now())
 	}
 }
 
@@ -233,38 +224,24 @@ func (j *judge[ID]) onTime(l *line[ID], before *line[ID], c call, id ID, ordered
 	j.result.LargestLead = max(j.result.LargestLead, Seconds(lead))
 	// Another's wait may lead over a leap second before the call has ended.
 	leapt := c.shared && j.leaps
-	if allowed, why := j.ahead(before, c); lead > allowed && !c.jumped && !leapt {
-		j.violate(Lead, c.at, "%v is %s ahead of the clock; at most %s, %s", id, lead, allowed, why)
-	}
-	if s.Tick > 0 && !tick.Add(s.Tick).After(c.began) && !c.jumped {
-		j.violate(Stale, c.at, "%v is of %s, but the call began at %s", id, show(tick), show(c.began))
-	}
-	if !s.End.IsZero() && !tick.Before(s.End) {
-		j.violate(EndOfTime, c.at, "%v is of %s, but time ends at %s", id, show(tick), show(s.End))
-	}
-	if !s.End.IsZero() && !c.began.Before(s.End) && !c.jumped {
-		j.violate(EndOfTime, c.at, "%v was issued at %s, but time ends at %s", id, show(c.began), show(s.End))
-	}
-	if c.began.Before(s.Epoch) && c.ended.Before(s.Epoch) && !c.jumped {
-		j.violate(EndOfTime, c.at, "%v was issued at %s, but time begins at %s", id, show(c.ended), show(s.Epoch))
-	}
-}
-
-// ahead is how far an ID of a call may be ahead of the clock.
-func (j *judge[ID]) ahead(before *line[ID], c call) (allowed time.Duration, why string) {
-	claim := j.subject.Claim
-	if before.unknown || !j.timed() || c.several || c.stream > 0 || c.shared || j.warped {
-		return claim.ahead(), "as claimed"
-	}
 	// By the clock at the end, since a call that waits may borrow the rest. If the tick
 	// was free by then, it needed no borrow.
-	switch _, cause := j.lead(*before, c.ended); cause {
-	case exhausted:
-		return claim.Exhausted.Borrow, "as claimed for a tick that is used up"
-	case behind:
-		return claim.Behind.Borrow, "as claimed for a clock that is behind"
+	bound, _, cause := j.bound(*before, c.ended, c.several || c.stream > 0 || c.shared || j.warped)
+	if lead > bound.Borrow && !c.jumped && !leapt {
+		j.violate(Lead, "%v is %s ahead of the clock; at most %s, %s", id, lead, bound.Borrow, cause)
 	}
-	return 0, "since its tick was free"
+	if s.Tick > 0 && !tick.Add(s.Tick).After(c.began) && !c.jumped {
+		j.violate(Stale, "%v is of %s, but the call began at %s", id, show(tick), show(c.began))
+	}
+	if !s.End.IsZero() && !tick.Before(s.End) {
+		j.violate(EndOfTime, "%v is of %s, but time ends at %s", id, show(tick), show(s.End))
+	}
+	if !s.End.IsZero() && !c.began.Before(s.End) && !c.jumped {
+		j.violate(EndOfTime, "%v was issued at %s, but time ends at %s", id, show(c.began), show(s.End))
+	}
+	if c.began.Before(s.Epoch) && c.ended.Before(s.Epoch) && !c.jumped {
+		j.violate(EndOfTime, "%v was issued at %s, but time begins at %s", id, show(c.ended), show(s.Epoch))
+	}
 }
 
 // failed judges an error.
@@ -272,7 +249,7 @@ func (j *judge[ID]) failed(before line[ID], c call, filled bool, err error) {
 	s := j.subject
 	if s.CheckError != nil {
 		if wrong := s.CheckError(err); wrong != nil {
-			j.violate(WrongError, c.at, "%v: %v", wrong, err)
+			j.violate(WrongError, "%v: %v", wrong, err)
 		}
 	}
 	if !j.timed() || before.unknown || c.jumped || c.ended.Before(s.Epoch) {
@@ -293,7 +270,7 @@ func (j *judge[ID]) failed(before line[ID], c call, filled bool, err error) {
 		// until a leap second.
 		_, began := j.lead(before, c.began)
 		if !c.several && !j.leaps && began != behind && s.Claim.Exhausted.Wait == Forever && s.Claim.Exhausted.Borrow == 0 {
-			j.violate(Rejected, c.at, "the call failed among others, though the generator %s for a tick that is used up: %v", s.Claim.Exhausted, err)
+			j.violate(Rejected, "the call failed among others, though the generator %s for a tick that is used up: %v", s.Claim.Exhausted, err)
 		}
 		return
 	case c.several && (filled || cause != none):
@@ -302,19 +279,36 @@ func (j *judge[ID]) failed(before line[ID], c call, filled bool, err error) {
 	// The lead is that of a slot after the last tick's: at least that of the slot
 	// the call failed to get.
 	if cause == none {
-		j.violate(Rejected, c.at, "the call failed though its tick was free: %v", err)
+		j.violate(Rejected, "the call failed though its tick was free: %v", err)
 	} else if lead <= bound.Borrow || lead <= bound.Wait-c.stall {
-		j.violate(Rejected, c.at, "the call failed though its slot was at most %s ahead, and a generator that %s serves it: %v", lead, bound, err)
+		j.violate(Rejected, "the call failed though its slot was at most %s ahead, and a generator that %s serves it: %v", lead, bound, err)
 	}
 }
 
-type cause int
+// cause says which bound a call has.
+type cause string
 
 const (
-	none cause = iota // the clock's tick is after that of every ID: it is free
-	exhausted
-	behind
+	none      cause = "since its tick was free" // the clock's tick is after that of every ID
+	exhausted cause = "as claimed for a tick that is used up"
+	behind    cause = "as claimed for a clock that is behind"
+	either    cause = "as claimed"
 )
+
+// bound returns what binds a call at an instant, and the lead. For a loose call it is the larger of both causes,
+// as where a cause is not known, or where the clock does more than jump.
+func (j *judge[ID]) bound(before line[ID], at time.Time, loose bool) (Bound, time.Duration, cause) {
+	claim := j.subject.Claim
+	switch lead, cause := j.lead(before, at); {
+	case loose || before.unknown || !j.timed() || j.warped && cause != none:
+		return Bound{max(claim.Exhausted.Wait, claim.Behind.Wait), max(claim.Exhausted.Borrow, claim.Behind.Borrow)}, lead, either
+	case cause == exhausted:
+		return claim.Exhausted, lead, cause
+	case cause == behind:
+		return claim.Behind, lead, cause
+	}
+	return Bound{}, 0, none
+}
 
 // lead returns how far the first tick after that of every ID is ahead of now.
 func (j *judge[ID]) lead(l line[ID], now time.Time) (time.Duration, cause) {

@@ -54,7 +54,7 @@ stall: the call took 1.000001ms; at most 1ms, as claimed for a tick that is used
 stall: the call took 6.000001ms; at most 6ms, as claimed (step 3, call 2, 6.000001ms in)`},
 		{name: "exhausted before a leap second, the bounds add up", script: "pass 999ms; ids 1; leap; ids 1", claim: claim(wait(ms), wait(2*time.Second)), tape: []answer{is(at(999, 0)), after(1001*ms, is(at(1000, 0)))}},
 		{name: "behind, waits though none is claimed", script: "pass 5ms; ids 1; step -2ms; ids 1", claim: claim(wait(9*ms), wait(0)), tape: []answer{is(at(5, 0)), after(3*ms, is(at(6, 0)))}, want: `
-stall: the call took 3ms; at most 0s, since the clock was behind, where no wait is claimed (step 4, call 2, 8ms in)`},
+stall: the call took 3ms; at most 0s, since the clock was at least 2ms behind, further than a wait may help (step 4, call 2, 8ms in)`},
 		{name: "behind by more than a wait may help", script: "pass 9ms; ids 1; step -5001us; ids 1", claim: claim(wait(0), wait(5*ms)), tape: []answer{is(at(9, 0)), after(5*ms, no)}, want: `
 stall: the call took 5ms; at most 0s, since the clock was at least 5.001ms behind, further than a wait may help (step 4, call 2, 14ms in)`},
 		{name: "behind by what a loan may help", script: "pass 9ms; ids 1; step -7ms; ids 1", claim: claim(wait(0), generatortest.Bound{Wait: 5 * ms, Borrow: 7 * ms}), tape: []answer{is(at(9, 0)), after(5*ms, is(at(9, 1)))}},

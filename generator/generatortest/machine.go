@@ -34,9 +34,9 @@ func (m *machine[ID]) run(script Script) {
 		switch {
 		case m.world.spun.Load():
 			m.judge.result.spun = true
-			m.judge.violate(Stall, m.world.passed(), "a call read the clock %d times and did not end: it spins, or waits in steps too small for so long a time", patience)
+			m.judge.violate(Stall, "a call read the clock %d times and did not end: it spins, or waits in steps too small for so long a time", patience)
 		case !whole || m.lost:
-			m.judge.violate(WrongError, m.world.passed(), "a call did not return: it ended its goroutine")
+			m.judge.violate(WrongError, "a call did not return: it ended its goroutine")
 		}
 	}()
 	if !m.start() {
@@ -68,13 +68,13 @@ func (m *machine[ID]) steps(steps []Step) bool {
 	for i, step := range steps {
 		m.judge.step = i + 1
 		if step.Do == Takeover { // its calls come after its begin
-			m.judge.did(step, m.world.passed())
+			m.judge.did(step)
 		}
 		if !m.do(step) {
 			return false
 		}
 		if !slices.Contains([]Action{IDs, Batch, Stream, Takeover}, step.Do) {
-			m.judge.did(step, m.world.passed())
+			m.judge.did(step)
 		}
 	}
 	return true
@@ -84,7 +84,7 @@ func (m *machine[ID]) steps(steps []Step) bool {
 func (m *machine[ID]) start() bool {
 	s := m.judge.subject
 	if s.New == nil {
-		m.judge.violate(NoStart, 0, "the Subject has no New")
+		m.judge.violate(NoStart, "the Subject has no New")
 		return false
 	}
 	var err error
@@ -94,9 +94,9 @@ func (m *machine[ID]) start() bool {
 	excused := m.begins && (now.Before(s.Epoch) || !s.End.IsZero() && !now.Before(s.End))
 	switch {
 	case err != nil && !excused:
-		m.judge.violate(NoStart, 0, "at %s: %v", show(now), err)
+		m.judge.violate(NoStart, "at %s: %v", show(now), err)
 	case err == nil && m.proc.Next == nil:
-		m.judge.violate(NoStart, 0, "the process has no Next")
+		m.judge.violate(NoStart, "the process has no Next")
 	case err != nil:
 		m.judge.result.Note = "it refused to start, as it may: " + err.Error()
 	default:
@@ -112,22 +112,19 @@ func (m *machine[ID]) close() bool {
 		m.proc.Close = nil
 		m.world.allow(1)
 		if err := end(); err != nil {
-			m.judge.violate(NoStart, m.world.passed(), "close: %v", err)
+			m.judge.violate(NoStart, "close: %v", err)
 			return false
 		}
 	}
 	return true
 }
 
-// now is the time that a process goes by, read by the judge: it does not count as a
-// reading of a call.
+// now is the time that a process goes by.
 func (m *machine[ID]) now(p *Process[ID]) time.Time {
-	m.world.quiet(true)
-	defer m.world.quiet(false)
 	if p.Now != nil {
-		return p.Now()
+		return m.world.quietly(p.Now)
 	}
-	return m.world.clock.Wall()
+	return m.world.quietly(m.world.clock.Wall)
 }
 
 // do carries out a step, and reports whether to go on.
@@ -171,7 +168,7 @@ func (m *machine[ID]) another() (Process[ID], bool) {
 		next.Restart = m.proc.Restart
 	}
 	if err != nil {
-		m.judge.violate(NoStart, m.world.passed(), "restart at %s: %v", show(m.world.clock.Wall()), err)
+		m.judge.violate(NoStart, "restart at %s: %v", show(m.world.clock.Wall()), err)
 	}
 	return next, err == nil
 }
@@ -215,7 +212,7 @@ func (m *machine[ID]) issue(p *Process[ID], l *line[ID], c call, n int) {
 	}
 	m.mu.Unlock()
 	c.began = m.now(p)
-	passed := m.world.passed()
+	passed := m.world.clock.Passed()
 	ids, filled, err := m.ask(p, c, n)
 	c.ended = m.now(p)
 	m.mu.Lock()
@@ -223,12 +220,12 @@ func (m *machine[ID]) issue(p *Process[ID], l *line[ID], c call, n int) {
 	if m.over {
 		return
 	}
-	if c.at = m.world.passed(); c.shared {
+	if c.shared {
 		// Readings are counted for all callers together: while calls of others
 		// return, a call that spins continues. The others soon run out of calls.
 		m.world.allow(1)
 	} else {
-		c.stall = c.at - passed
+		c.stall = m.world.clock.Passed() - passed
 	}
 	// Of several callers, one that began after a jump may meet an ID of a call that did not, and
 	// has not returned yet.
@@ -276,7 +273,7 @@ func (m *machine[ID]) open(number int) bool {
 	m.world.allow(1)
 	stream := m.proc.Stream()
 	if stream == nil {
-		m.judge.violate(NoStart, m.world.passed(), "Stream returned nil")
+		m.judge.violate(NoStart, "Stream returned nil")
 		return false
 	}
 	if m.streams == nil {
@@ -314,12 +311,12 @@ func (m *machine[ID]) settle(script Script) {
 		if now.Before(s.Epoch) || !s.End.IsZero() && !now.Add(s.Tick).Before(s.End) {
 			return // nobody would be served
 		}
-		errors, passed := m.judge.result.Errors, m.world.passed()
+		errors, passed := m.judge.result.Errors, m.world.clock.Passed()
 		m.issue(&m.proc, m.line, call{}, 1)
 		if m.judge.result.Errors > errors {
-			m.judge.violate(NoRecovery, m.world.passed(), "all faults had been over for %s, and the call failed", wait)
-		} else if stall := m.world.passed() - passed; stall > 0 {
-			m.judge.violate(NoRecovery, m.world.passed(), "all faults had been over for %s, and the call took %s", wait, stall)
+			m.judge.violate(NoRecovery, "all faults had been over for %s, and the call failed", wait)
+		} else if stall := m.world.clock.Passed() - passed; stall > 0 {
+			m.judge.violate(NoRecovery, "all faults had been over for %s, and the call took %s", wait, stall)
 		}
 		m.world.clock.Advance(time.Second)
 	}

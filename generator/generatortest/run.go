@@ -151,7 +151,7 @@ func RunScript[ID cmp.Ordered](s Subject[ID], script Script) Result {
 	w := newWorld(begin)
 	m := machine[ID]{
 		judge: judge[ID]{subject: &s, result: &r, warped: script.has(Slew, Freeze, Coarse, Leap), leaps: script.has(Leap),
-			last: map[ID]int{}, wall: func() time.Duration { return w.moved(begin) }},
+			last: map[ID]int{}, world: w, begin: begin},
 		callers: s.callers(script),
 		begins:  script.Begin != "",
 		line:    &line[ID]{},

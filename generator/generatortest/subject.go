@@ -125,9 +125,3 @@ func (b Bound) String() string {
 	}
 	return show("waits", b.Wait) + ", " + show("borrows", b.Borrow)
 }
-
-// ahead is the furthest that an ID may be ahead of the clock, for either cause.
-func (c Claim) ahead() time.Duration { return max(c.Exhausted.Borrow, c.Behind.Borrow) }
-
-// patience is the longest that a call may wait, for either cause.
-func (c Claim) patience() time.Duration { return max(c.Exhausted.Wait, c.Behind.Wait) }

@@ -106,13 +106,11 @@ func (w *world) jump() {
 	w.due.Store(len(later) > 0)
 }
 
-// quiet says that the judge is about to read the clock, or has read it.
-func (w *world) quiet(on bool) {
-	if on {
-		w.judging.Add(1)
-	} else {
-		w.judging.Add(-1)
-	}
+// quietly reads a clock for the judge: it does not count as a reading of a call.
+func (w *world) quietly(read func() time.Time) time.Time {
+	w.judging.Add(1)
+	defer w.judging.Add(-1)
+	return read()
 }
 
 // allow lets so many calls read the clock from now on.
@@ -134,16 +132,6 @@ func (w *world) hold(skip int) (parked <-chan struct{}, wake func(dead bool)) {
 		})
 	}
 }
-
-// moved is how far the wall is from an instant. The reading is the judge's.
-func (w *world) moved(from time.Time) time.Duration {
-	w.quiet(true)
-	defer w.quiet(false)
-	return w.clock.Wall().Sub(from)
-}
-
-// passed is the true time since the script began.
-func (w *world) passed() time.Duration { return w.clock.Passed() }
 
 // fault does to the clock what a step says.
 func (w *world) fault(s Step) {
