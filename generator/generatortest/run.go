@@ -76,18 +76,26 @@ const joins = `. If it keeps none, a fresh one takes its place:
 // and that calls are served when the faults are over. A call may fail, and may wait for as long as it likes: by
 // reading now again and again, or by time.Sleep. There is one call at a time, except that a takeover (F13) starts
 // another generator while a call of the first is stopped. The generator must start no goroutine, and spin only if it
-// reads now: a generator that reads none hangs, or fails in most faults.
+// reads now. One whose first call has not read now fails at once.
 //
 // It is for a generator that keeps nothing. One with a file or a row passes by mistake, since the function cannot tell
 // a restart from a new script: give it to [Test], with a [Process] that has a Restart.
 func TestFunc[ID cmp.Ordered](t *testing.T, start func(now func() time.Time) func() (ID, error)) {
 	t.Helper()
+	read := false
+	synctest.Test(t, func(*testing.T) {
+		now := newReader(newWorld(noon).clock).now
+		_, _ = start(func() time.Time { read = true; return now() })()
+	})
+	if !read {
+		t.Fatal("the first call has not read the time by now: a generator that calls time.Now itself cannot be given a wrong clock")
+	}
 	anything := Bound{Wait: Forever, Borrow: Forever}
 	Test(t, Subject[ID]{
 		Name:  t.Name(),
 		Claim: Claim{Exhausted: anything, Behind: anything, Unordered: true},
 		New: func(clock *clocktest.Virtual) (Process[ID], error) {
-			now := (&reader{clock: clock, slept: time.Now(), at: -1}).now
+			now := newReader(clock).now
 			return Process[ID]{Next: start(now), Restart: func() (Process[ID], error) { return Process[ID]{Next: start(now)}, nil }}, nil
 		},
 		sleeps: true,

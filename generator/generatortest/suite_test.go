@@ -46,19 +46,40 @@ var locked = gt.Subject[int64]{Name: "naive", New: func(clock *clocktest.Virtual
 	return gt.Process[int64]{Next: func() (int64, error) { mu.Lock(); defer mu.Unlock(); return next() }}, nil
 }}
 
+// failing are tests that fail, in a process of their own.
+var failing = map[string]func(t *testing.T){
+	"Test":     func(t *testing.T) { gt.Test(t, locked) },
+	"TestFunc": func(t *testing.T) { gt.TestFunc(t, naive) },
+	"no now": func(t *testing.T) {
+		gt.TestFunc(t, func(func() time.Time) func() (int64, error) {
+			var last time.Time
+			return func() (int64, error) {
+				for !time.Now().After(last) { // in a bubble, for good
+				}
+				last = time.Now()
+				return last.UnixNano(), nil
+			}
+		})
+	},
+}
+
+func fails(t *testing.T, test string, flags ...string) string {
+	cmd := exec.CommandContext(t.Context(), os.Args[0], append(flags, "-test.run=^TestFailingTestPrints$")...)
+	cmd.Env = append(os.Environ(), "FAIL="+test)
+	out, err := cmd.CombinedOutput()
+	require.Error(t, err)
+	return string(out)
+}
+
 // A failing test has a line for each fault, which repeats it, and for the faults that do not apply.
 func TestFailingTestPrints(t *testing.T) {
-	if os.Getenv("FAIL") != "" {
-		gt.Test(t, locked)
+	if test := failing[os.Getenv("FAIL")]; test != nil {
+		test(t)
 		return
 	}
 	for _, flag := range []string{"-test.v=false", "-test.v"} {
 		dir := t.TempDir()
-		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFailingTestPrints$", flag, "-test.artifacts", "-test.outputdir="+dir)
-		cmd.Env = append(os.Environ(), "FAIL=yes")
-		out, err := cmd.CombinedOutput()
-		require.Error(t, err)
-		text := string(out)
+		text := fails(t, "Test", flag, "-test.artifacts", "-test.outputdir="+dir)
 		assert.Contains(t, text, "skipped F11 F12 F13: it keeps no state across a restart (Process.Restart). If it keeps none, a fresh one takes its place:\n        \tprocess.Restart = func() (generatortest.Process[int64], error) {\n")
 		failed := strings.Count(text, "--- FAIL: TestFailingTestPrints/")
 		assert.Equal(t, failed, strings.Count(text, "script: "), text)
@@ -82,16 +103,11 @@ func TestFailingTestPrints(t *testing.T) {
 // A generator that only reads the time meets the faults of its clock and the restarts, and may wait by reading
 // on or by sleeping.
 func TestFunc(t *testing.T) {
-	if os.Getenv("FAIL") != "" {
-		gt.TestFunc(t, naive)
-		return
-	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFunc$", "-test.v=false")
-	cmd.Env = append(os.Environ(), "FAIL=yes")
-	out, err := cmd.CombinedOutput()
-	require.Error(t, err)
-	assert.Regexp(t, `duplicate: \d+, first in step 1, call 1, 0s in; again in .*; script: ids 1; step -.*; repeat it: .*/\^F1-`, string(out))
-	assert.Regexp(t, `duplicate: \d+, first by process 0 in .*; again by process 1 in .*; script: ids 1; crash; ids 1; in all: .*/\^F12-`, string(out))
+	text := fails(t, "TestFunc", "-test.v=false")
+	assert.Regexp(t, `duplicate: \d+, first in step 1, call 1, 0s in; again in .*; script: ids 1; step -.*; repeat it: .*/\^F1-`, text)
+	assert.Regexp(t, `duplicate: \d+, first by process 0 in .*; again by process 1 in .*; script: .*(restart|crash); .*in all: .*/\^F11-`, text)
+	assert.Regexp(t, `duplicate: \d+, first by process 0 in .*; again by process 1 in .*; script: ids 1; crash; ids 1; in all: .*/\^F12-`, text)
+	assert.Contains(t, fails(t, "no now"), "the first call has not read the time by now")
 
 	for name, wait := range map[string]func(now func() time.Time, d time.Duration){
 		"reading": func(now func() time.Time, d time.Duration) {

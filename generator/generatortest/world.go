@@ -182,6 +182,10 @@ type reader struct {
 	step  time.Duration // by which the next moves it
 }
 
+func newReader(clock *clocktest.Virtual) *reader {
+	return &reader{clock: clock, slept: time.Now(), at: -1}
+}
+
 // busy is how many readings at one time are a burst. Those that follow wait.
 const busy = 1 << 14
 
