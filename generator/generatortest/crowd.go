@@ -80,11 +80,11 @@ func (c *crowd[ID]) call(caller, n int) {
 	calling = false
 }
 
-// stop makes a call and holds it at its reading of the clock after skip others, unless it ends before. It
+// stop makes a call and holds it at its nth reading of the clock, unless it ends before. It
 // goes on by wake, which must be called, or is dead by it; end then returns what it issued, or false if it
 // ended its goroutine. A call that did so before it could be stopped has no wake.
-func (m *machine[ID]) stop(skip int) (wake func(dead bool), end func() ([]ID, bool)) {
-	parked, wake := m.world.hold(skip)
+func (m *machine[ID]) stop(n int) (wake func(dead bool), end func() ([]ID, bool)) {
+	parked, wake := m.world.hold(n)
 	next := m.proc.Next
 	var ids []ID
 	returned, done := false, make(chan struct{})
@@ -108,7 +108,7 @@ func (m *machine[ID]) stop(skip int) (wake func(dead bool), end func() ([]ID, bo
 // killed ends the process in the middle of a call, at its nth reading of the clock, and
 // reports whether to go on.
 func (m *machine[ID]) killed(n int) bool {
-	wake, end := m.stop(n - 1)
+	wake, end := m.stop(n)
 	if wake == nil {
 		return false
 	}
@@ -126,7 +126,7 @@ func (m *machine[ID]) killed(n int) bool {
 func (m *machine[ID]) takeover(d time.Duration) bool {
 	const each = 20
 	old, number := m.proc, m.line.process
-	wake, end := m.stop(m.takeovers % 3)
+	wake, end := m.stop(m.takeovers%3 + 1)
 	if wake == nil {
 		return false
 	}

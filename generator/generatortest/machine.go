@@ -39,23 +39,20 @@ func (m *machine[ID]) run(script Script) {
 			m.judge.violate(WrongError, "a call did not return: it ended its goroutine")
 		}
 	}()
-	if !m.start() {
-		whole = true
-		return
-	}
-	switch {
-	case m.proc.Restart == nil && script.has(Restart, Crash, Takeover):
-		m.judge.result.Skipped = noRestart
-		if m.proc.Close != nil {
-			_ = m.proc.Close() // not judged, since it does not apply
-		}
-	default:
-		if m.steps(script.Steps) {
-			m.judge.step = AfterScript
-			m.settle(script)
-		}
-		if !m.lost { // one that was ended in a call may hold a lock
-			m.close()
+	if m.start() {
+		if m.proc.Restart == nil && script.has(Restart, Crash, Takeover) {
+			m.judge.result.Skipped = noRestart
+			if m.proc.Close != nil {
+				_ = m.proc.Close() // not judged, since it does not apply
+			}
+		} else {
+			if m.steps(script.Steps) {
+				m.judge.step = AfterScript
+				m.settle(script)
+			}
+			if !m.lost { // one that was ended in a call may hold a lock
+				m.close()
+			}
 		}
 	}
 	whole = true

@@ -18,7 +18,7 @@ const (
 // script fails by chance; so does one that did not fail, or in which a call did not end.
 func Shrink[ID cmp.Ordered](s Subject[ID], r Result) Result {
 	script, err := ParseScript(r.Script)
-	if err != nil || !r.Failed() || r.spun || s.callers(script) > 1 {
+	if err != nil || !r.Failed() || r.spun || script.Callers > 1 {
 		return r
 	}
 	worst := r.Worst()

@@ -48,11 +48,6 @@ type Subject[ID cmp.Ordered] struct {
 	// CheckError returns what is wrong with an error of Next, or nil: for example that
 	// its type is not the promised one, or that it does not say by how much.
 	CheckError func(error) error
-
-	// sleeps says that it may wait by package time, so it runs in a bubble of testing/synctest. The bubble's time
-	// passes only when all its goroutines wait, and a wait for a mutex does not count: of several callers, one may
-	// sleep while it holds a mutex, and the others would block forever. So there is one.
-	sleeps bool
 }
 
 // Process is a running generator.
