@@ -17,13 +17,11 @@ type crowd[ID cmp.Ordered] struct {
 // few is how many IDs one of several callers asks for in a batch.
 const few = 3
 
-// together asks for n IDs by all callers at once, and reports whether to go on.
-func (m *machine[ID]) together(n int) bool {
-	if m.proc.Stream != nil {
-		for i := range m.callers {
-			if !m.open(streamOf(i)) {
-				return false
-			}
+// together asks for n IDs by all callers at once.
+func (m *machine[ID]) together(n int) {
+	for i := 0; i < m.callers && m.proc.Stream != nil; i++ {
+		if m.open(streamOf(i)); m.over {
+			return
 		}
 	}
 	m.world.allow(1)
@@ -41,7 +39,6 @@ func (m *machine[ID]) together(n int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.over = m.lost || m.world.spun.Load()
-	return !m.over
 }
 
 // streamOf is the number of a caller's own stream. Single calls use stream 1.
@@ -98,44 +95,40 @@ func (m *machine[ID]) stop(n int) (wake func(dead bool), end func() ([]ID, bool)
 	case <-parked:
 	case <-done:
 		wake(false) // nobody else is to be stopped
-		if m.lost = !returned; m.lost {
+		if m.lost, m.over = !returned, !returned; m.over {
 			return nil, nil
 		}
 	}
 	return wake, func() ([]ID, bool) { <-done; return ids, returned }
 }
 
-// killed ends the process in the middle of a call, at its nth reading of the clock, and
-// reports whether to go on.
-func (m *machine[ID]) killed(n int) bool {
+// kill ends the process in the middle of a call, at its nth reading of the clock.
+func (m *machine[ID]) kill(n int) {
 	wake, end := m.stop(n)
 	if wake == nil {
-		return false
+		return
 	}
 	wake(true)
 	ids, _ := end()
 	m.judge.beside(m.line.process, ids)
-	return true
 }
 
 // takeover stops the process in the middle of a call for d. Meanwhile another
 // starts on its state and issues IDs; then the first wakes up, finishes the call
 // and continues beside the other for a while. Each time the call is stopped at
-// another reading of the clock: the first, the second, the third. It reports
-// whether to go on.
-func (m *machine[ID]) takeover(d time.Duration) bool {
+// another reading of the clock: the first, the second, the third.
+func (m *machine[ID]) takeover(d time.Duration) {
 	const each = 20
 	old, number := m.proc, m.line.process
 	wake, end := m.stop(m.takeovers%3 + 1)
 	if wake == nil {
-		return false
+		return
 	}
 	defer wake(false) // whatever happens, or the call is held for good
 	m.takeovers++
 	m.world.clock.Advance(d)
-	next, ok := m.another()
-	if ok {
-		m.proc, m.line, m.streams = next, &line[ID]{unknown: true, process: m.starts}, nil
+	if m.another() {
+		m.line = &line[ID]{unknown: true, process: m.starts}
 		for range each {
 			m.issue(&m.proc, m.line, call{}, 1)
 		}
@@ -143,21 +136,21 @@ func (m *machine[ID]) takeover(d time.Duration) bool {
 	m.world.allow(1)
 	wake(false)
 	ids, returned := end()
-	if m.lost = !returned; m.lost {
-		return false
+	if !returned {
+		m.lost, m.over = true, true
+		return
 	}
-	// The old process may be anything by now but a source of IDs twice. What its
-	// calls are worth is judged at the end, among all.
+	// The old process may be anything by now but a source of IDs twice. Its
+	// calls may fail.
 	m.judge.beside(number, ids)
 	for range each {
 		m.world.allow(1)
 		id, err := old.Next()
 		m.judge.beside(number, one(id, err))
-		if ok {
+		if !m.over {
 			m.issue(&m.proc, m.line, call{}, 1)
 		}
 	}
-	return ok
 }
 
 // one is what a call issued.

@@ -23,8 +23,8 @@ type machine[ID cmp.Ordered] struct {
 
 	mu    sync.Mutex // of the judge, the line and all below
 	jumps int64      // there had been when several callers began
-	lost  bool       // a call ended its goroutine
-	over  bool       // nobody listens to several callers any longer
+	lost  bool       // a call ended its goroutine, and may hold a lock
+	over  bool       // there is nothing more to do
 }
 
 func (m *machine[ID]) run(script Script) {
@@ -46,13 +46,7 @@ func (m *machine[ID]) run(script Script) {
 				_ = m.proc.Close() // not judged, since it does not apply
 			}
 		} else {
-			if m.steps(script.Steps) {
-				m.judge.step = AfterScript
-				m.settle(script)
-			}
-			if !m.lost { // one that was ended in a call may hold a lock
-				m.close()
-			}
+			m.steps(script)
 		}
 	}
 	whole = true
@@ -60,28 +54,40 @@ func (m *machine[ID]) run(script Script) {
 
 const noRestart = "it keeps no state across a restart (Process.Restart)"
 
-// steps carries out the steps, and reports whether it came to their end.
-func (m *machine[ID]) steps(steps []Step) bool {
-	for i, step := range steps {
+// steps carries out the steps, up to one that fails, and closes the process.
+func (m *machine[ID]) steps(script Script) {
+	for i, step := range script.Steps {
 		m.judge.step = i + 1
 		if step.Do == Takeover { // its calls come after its begin
 			m.judge.did(step)
 		}
-		if !m.do(step) {
-			return false
+		if m.do(step); m.over {
+			break
 		}
 		if !slices.Contains([]Action{IDs, Batch, Stream, Takeover}, step.Do) {
 			m.judge.did(step)
 		}
 	}
-	return true
+	if !m.over {
+		m.judge.step = AfterScript
+		m.settle(script)
+	}
+	if !m.lost {
+		m.close()
+	}
+}
+
+// fail ends the script, since there is no process or stream.
+func (m *machine[ID]) fail(format string, args ...any) {
+	m.over = true
+	m.judge.violate(NoStart, format, args...)
 }
 
 // start starts the first process, and reports whether to go on.
 func (m *machine[ID]) start() bool {
 	s := m.judge.subject
 	if s.New == nil {
-		m.judge.violate(NoStart, "the Subject has no New")
+		m.fail("the Subject has no New")
 		return false
 	}
 	var err error
@@ -91,9 +97,9 @@ func (m *machine[ID]) start() bool {
 	excused := m.begins && (now.Before(s.Epoch) || !s.End.IsZero() && !now.Before(s.End))
 	switch {
 	case err != nil && !excused:
-		m.judge.violate(NoStart, "at %s: %v", show(now), err)
+		m.fail("at %s: %v", show(now), err)
 	case err == nil && m.proc.Next == nil:
-		m.judge.violate(NoStart, "the process has no Next")
+		m.fail("the process has no Next")
 	case err != nil:
 		m.judge.result.Note = "it refused to start, as it may: " + err.Error()
 	default:
@@ -103,17 +109,15 @@ func (m *machine[ID]) start() bool {
 	return false
 }
 
-// close closes the process, once, and reports whether that went well.
-func (m *machine[ID]) close() bool {
+// close closes the process, once.
+func (m *machine[ID]) close() {
 	if end := m.proc.Close; end != nil {
 		m.proc.Close = nil
 		m.world.allow(1)
 		if err := end(); err != nil {
-			m.judge.violate(NoStart, "close: %v", err)
-			return false
+			m.fail("close: %v", err)
 		}
 	}
-	return true
 }
 
 // now is the time that a process goes by.
@@ -124,36 +128,35 @@ func (m *machine[ID]) now(p *Process[ID]) time.Time {
 	return m.world.quietly(m.world.clock.Wall)
 }
 
-// do carries out a step, and reports whether to go on.
-func (m *machine[ID]) do(s Step) bool {
+// do carries out a step.
+func (m *machine[ID]) do(s Step) {
 	switch s.Do {
 	case IDs:
-		return m.ids(s.Count, s.Time)
+		m.ids(s.Count, s.Time)
 	case Batch:
-		return m.batch(s.Count)
+		m.batch(s.Count)
 	case Stream:
-		return m.streamed(s.Count)
+		m.streamed(s.Count)
 	case Pass:
 		m.world.clock.Advance(s.Time)
 	case Restart, Crash:
-		if s.Do == Restart && !m.close() || s.Count > 0 && !m.killed(s.Count) {
-			return false
+		if s.Do == Restart {
+			m.close()
+		} else if s.Count > 0 {
+			m.kill(s.Count)
 		}
-		next, ok := m.another()
-		if ok {
-			m.proc, m.streams, m.line.streams, m.line.unknown, m.line.process = next, nil, nil, true, m.starts
+		if !m.over && m.another() {
+			m.line.streams, m.line.unknown, m.line.process = nil, true, m.starts
 		}
-		return ok
 	case Takeover:
-		return m.takeover(s.Time)
+		m.takeover(s.Time)
 	default:
 		m.world.fault(s)
 	}
-	return true
 }
 
-// another starts another process on the state of this one.
-func (m *machine[ID]) another() (Process[ID], bool) {
+// another goes on with another process on the state of this one, and reports whether there is one.
+func (m *machine[ID]) another() bool {
 	m.world.allow(1)
 	m.starts++
 	m.judge.process = m.starts
@@ -161,21 +164,23 @@ func (m *machine[ID]) another() (Process[ID], bool) {
 	if err == nil && next.Next == nil {
 		err = fmt.Errorf("the process has no Next")
 	}
+	if err != nil {
+		m.fail("restart at %s: %v", show(m.world.clock.Wall()), err)
+		return false
+	}
 	if next.Restart == nil {
 		next.Restart = m.proc.Restart
 	}
-	if err != nil {
-		m.judge.violate(NoStart, "restart at %s: %v", show(m.world.clock.Wall()), err)
-	}
-	return next, err == nil
+	m.proc, m.streams = next, nil
+	return true
 }
 
 // rounds is into how many parts the IDs of several callers are divided when they are
 // spread over a time.
 const rounds = 100
 
-// ids makes n calls, spread over d, and reports whether to go on.
-func (m *machine[ID]) ids(n int, d time.Duration) bool {
+// ids makes n calls, spread over d.
+func (m *machine[ID]) ids(n int, d time.Duration) {
 	parts := n
 	if m.callers > 1 {
 		parts = 1
@@ -183,15 +188,14 @@ func (m *machine[ID]) ids(n int, d time.Duration) bool {
 			parts = min(n, rounds)
 		}
 	}
-	for i := range parts {
+	for i := 0; i < parts && !m.over; i++ {
 		if m.callers == 1 {
 			m.issue(&m.proc, m.line, call{}, 1)
-		} else if !m.together(n*(i+1)/parts - n*i/parts) {
-			return false
+		} else {
+			m.together(n*(i+1)/parts - n*i/parts)
 		}
 		m.world.clock.Advance(part(d, i+1, parts) - part(d, i, parts))
 	}
-	return true
 }
 
 // part is i of n parts of d. It does not overflow, however long d is.
@@ -247,46 +251,42 @@ func (m *machine[ID]) ask(p *Process[ID], c call, n int) (ids []ID, filled int, 
 }
 
 // streamed makes n calls to the process's stream.
-func (m *machine[ID]) streamed(n int) bool {
+func (m *machine[ID]) streamed(n int) {
 	const number = 1
 	if m.proc.Stream == nil {
-		return m.ids(n, 0)
+		m.ids(n, 0)
+		return
 	}
-	if !m.open(number) {
-		return false
-	}
-	for range n {
+	m.open(number)
+	for i := 0; i < n && !m.over; i++ {
 		m.issue(&m.proc, m.line, call{stream: number}, 1)
 	}
-	return true
 }
 
-// open starts the process's stream with this number, unless there is one. It
-// reports whether to go on.
-func (m *machine[ID]) open(number int) bool {
+// open starts the process's stream with this number, unless there is one.
+func (m *machine[ID]) open(number int) {
 	if m.streams[number] != nil {
-		return true
+		return
 	}
 	m.world.allow(1)
 	stream := m.proc.Stream()
 	if stream == nil {
-		m.judge.violate(NoStart, "Stream returned nil")
-		return false
+		m.fail("Stream returned nil")
+		return
 	}
 	if m.streams == nil {
 		m.streams = map[int]func() (ID, error){}
 	}
 	m.streams[number] = stream
-	return true
 }
 
 // batch makes one call for n IDs.
-func (m *machine[ID]) batch(n int) bool {
+func (m *machine[ID]) batch(n int) {
 	if m.proc.NextN == nil {
-		return m.ids(n, 0)
+		m.ids(n, 0)
+		return
 	}
 	m.issue(&m.proc, m.line, call{several: true}, n)
-	return true
 }
 
 // settle ends the faults, lets the clock pass the last ID, and checks that calls are
