@@ -5,15 +5,6 @@ import (
 	"time"
 )
 
-// crowd is several callers at work.
-type crowd[ID cmp.Ordered] struct {
-	*machine[ID]
-	running int // callers, guarded by mu
-	// done is closed when the last caller is, and gone when one was ended by the
-	// call it made. The others may then wait for a lock that it held.
-	done, gone chan struct{}
-}
-
 // few is how many IDs one of several callers asks for in a batch.
 const few = 3
 
@@ -28,53 +19,43 @@ func (m *machine[ID]) together(n int) {
 	m.world.crowd.Store(true)
 	defer m.world.crowd.Store(false)
 	m.jumps = m.world.jumped.Load()
-	c := &crowd[ID]{machine: m, running: m.callers, done: make(chan struct{}), gone: make(chan struct{})}
+	ended := make(chan bool, m.callers)
 	for i := range m.callers {
-		go c.call(i, n*(i+1)/m.callers-n*i/m.callers)
+		go m.call(i, n*(i+1)/m.callers-n*i/m.callers, ended)
 	}
-	select {
-	case <-c.done:
-	case <-c.gone: // that of one who spun, perhaps
+	lost := false
+	for i := 0; i < m.callers && !lost; i++ {
+		lost = !<-ended // the others may wait for a lock that this one, who spun perhaps, held
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.over = m.lost || m.world.spun.Load()
+	m.lost, m.over = lost, lost || m.world.spun.Load()
 }
 
 // streamOf is the number of a caller's own stream. Single calls use stream 1.
 func streamOf(caller int) int { return caller + 2 }
 
 // call makes calls for n IDs: in turn for one, for a few in a batch, and to a stream of
-// the caller's own.
-func (c *crowd[ID]) call(caller, n int) {
-	calling := true
-	defer func() { // even if a call ends this goroutine
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if calling && !c.lost {
-			c.lost = true
-			close(c.gone)
-		}
-		if c.running--; c.running == 0 {
-			close(c.done)
-		}
-	}()
+// the caller's own. Then it says whether all returned.
+func (m *machine[ID]) call(caller, n int, ended chan<- bool) {
+	returned := false
+	defer func() { ended <- returned }() // even if a call ends this goroutine
 	for turn := caller; n > 0; turn++ {
 		this, want := call{shared: true}, 1
 		switch turn % 3 {
 		case 1:
-			if this.several = c.proc.NextN != nil; this.several {
+			if this.several = m.proc.NextN != nil; this.several {
 				want = min(few, n)
 			}
 		case 2:
-			if c.proc.Stream != nil {
+			if m.proc.Stream != nil {
 				this.stream = streamOf(caller)
 			}
 		}
 		n -= want
-		c.issue(&c.proc, c.line, this, want)
+		m.issue(&m.proc, m.line, this, want)
 	}
-	calling = false
+	returned = true
 }
 
 // stop makes a call and holds it at its nth reading of the clock, unless it ends before. It

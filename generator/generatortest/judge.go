@@ -38,8 +38,7 @@ type line[ID cmp.Ordered] struct {
 	floor   int         // where in events the largest is that Next or NextN returned, and 1; 0: there is none
 	streams map[int]int // so the last of each stream
 	start   time.Time   // when the first process started: it may hold what was before for others'
-	top     time.Time   // the latest tick of any ID
-	tops    bool
+	top     time.Time   // the latest tick of any ID; zero: there is none
 	// unknown says that the process started on the state of another and has issued
 	// nothing yet. More than the IDs of this line may bind it; its first ID, even if
 	// out of order, is the base for judging its later ones.
@@ -210,11 +209,11 @@ func (j *judge[ID]) broken(kind Kind, earlier int, format string, args ...any) {
 func (j *judge[ID]) onTime(l *line[ID], before *line[ID], c call, id ID, ordered bool) {
 	s := j.subject
 	tick := s.Time(id)
-	if ordered && before.tops && tick.Before(before.top) {
+	if ordered && tick.Before(before.top) {
 		j.disorder(0, "%v is of %s, an earlier tick than one that had been returned before the call began: %s", id, show(tick), show(before.top))
 	}
-	if !l.tops || tick.After(l.top) || l.unknown {
-		l.top, l.tops = tick, true
+	if tick.After(l.top) || l.unknown {
+		l.top = tick
 	}
 	now := c.ended
 	if without := c.began.Add(c.stall); c.several && without.After(now) {
@@ -255,7 +254,7 @@ func (j *judge[ID]) failed(before line[ID], c call, filled bool, err error) {
 	if !j.timed() || before.unknown || c.jumped || c.ended.Before(s.Epoch) {
 		return
 	}
-	if !s.End.IsZero() && (!c.ended.Before(s.End) || before.tops && !before.top.Add(s.Tick).Before(s.End)) {
+	if !s.End.IsZero() && (!c.ended.Before(s.End) || !before.top.IsZero() && !before.top.Add(s.Tick).Before(s.End)) {
 		return // there is no time left to serve it
 	}
 	lead, cause := j.lead(before, c.ended)
@@ -312,7 +311,7 @@ func (j *judge[ID]) bound(before line[ID], at time.Time, loose bool) (Bound, tim
 
 // lead returns how far the first tick after that of every ID is ahead of now.
 func (j *judge[ID]) lead(l line[ID], now time.Time) (time.Duration, cause) {
-	if !l.tops {
+	if l.top.IsZero() {
 		if now.Before(l.start) {
 			return l.start.Sub(now), behind
 		}

@@ -297,7 +297,8 @@ func (m *machine[ID]) settle(script Script) {
 	m.issue(&m.proc, m.line, call{}, 1) // by a process that has just started, perhaps
 	wait := time.Second
 	if s.Time == nil || m.line.unknown {
-		wait += script.reach() + time.Minute + m.reserved()
+		starts := time.Duration(max(1, m.starts)) // each may have reserved time and left it unused
+		wait += script.reach() + time.Minute + starts*min(s.Reserve, maxTime/starts)
 	} else {
 		now := m.now(&m.proc)
 		wait += min(max(0, m.line.top.Sub(now), m.line.start.Sub(now)), maxTime)
@@ -317,10 +318,4 @@ func (m *machine[ID]) settle(script Script) {
 		}
 		m.world.clock.Advance(time.Second)
 	}
-}
-
-// reserved is how much time all processes together may have reserved and left unused.
-func (m *machine[ID]) reserved() time.Duration {
-	starts := time.Duration(max(1, m.starts))
-	return starts * min(m.judge.subject.Reserve, maxTime/starts)
 }

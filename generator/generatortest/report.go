@@ -118,7 +118,7 @@ func (v Violation) String() string {
 		return fmt.Sprintf("%s: %s (%s)", v.Kind, v.Detail, v.Event)
 	}
 	first, again := "first", "again"
-	if v.First.Process != v.Process {
+	if v.across() {
 		first, again = fmt.Sprintf("first by process %d", v.First.Process), fmt.Sprintf("again by process %d", v.Process)
 	}
 	return fmt.Sprintf("%s: %s, %s in %s; %s in %s", v.Kind, v.ID, first, v.First, again, v.Event)

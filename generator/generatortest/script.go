@@ -126,39 +126,30 @@ func (s Script) lines() []string {
 // form is how an action is written. N is [Step.Count], D is [Step.Time], R is [Step.Rate]. What
 // stands in tail may be left out, and is 0 then.
 type form struct {
-	do         Action
 	args, tail string
 	most       int           // of N
 	longest    time.Duration // of D; a slew's depends on its rate
 }
 
-var forms = []form{
-	{IDs, "N", "over D", maxIDs, maxTime},
-	{Batch, "N", "", maxBatch, 0},
-	{Stream, "N", "", maxIDs, 0},
-	{Pass, "D", "", 0, maxTime},
-	{StepWall, "D", "at read N", maxRead, maxTime},
-	{Slew, "R for D", "", 0, maxTime},
-	{Freeze, "D", "", 0, maxFreeze},
-	{Coarse, "D", "", 0, maxCoarse},
-	{Suspend, "D", "", 0, maxTime},
-	{Leap, "", "", 0, 0},
-	{Restart, "", "", 0, 0},
-	{Crash, "", "at read N", maxRead, 0},
-	{Takeover, "D", "", 0, maxTime},
-}
-
-func formOf(do Action) (form, bool) {
-	i := slices.IndexFunc(forms, func(f form) bool { return f.do == do })
-	if i < 0 {
-		return form{args: "D"}, false
-	}
-	return forms[i], true
+var forms = map[Action]form{
+	IDs:      {"N", "over D", maxIDs, maxTime},
+	Batch:    {"N", "", maxBatch, 0},
+	Stream:   {"N", "", maxIDs, 0},
+	Pass:     {"D", "", 0, maxTime},
+	StepWall: {"D", "at read N", maxRead, maxTime},
+	Slew:     {"R for D", "", 0, maxTime},
+	Freeze:   {"D", "", 0, maxFreeze},
+	Coarse:   {"D", "", 0, maxCoarse},
+	Suspend:  {"D", "", 0, maxTime},
+	Leap:     {"", "", 0, 0},
+	Restart:  {"", "", 0, 0},
+	Crash:    {"", "at read N", maxRead, 0},
+	Takeover: {"D", "", 0, maxTime},
 }
 
 // String returns the step's text.
 func (s Step) String() string {
-	f, _ := formOf(s.Do)
+	f := forms[s.Do]
 	words := append([]string{string(s.Do)}, strings.Fields(f.args)...)
 	if s.Do == IDs && s.Time != 0 || s.Do != IDs && s.Count != 0 {
 		words = append(words, strings.Fields(f.tail)...)
@@ -195,7 +186,7 @@ func (s Script) check() error {
 	}
 	for i, step := range s.Steps {
 		if i >= len(read.Steps) || read.Steps[i] != step {
-			return fmt.Errorf("script step %d: %q has a number, a rate or a time that it does not take", i+1, step)
+			return fmt.Errorf("script step %d: %q is no step, or has a number, a rate or a time that it does not take", i+1, step)
 		}
 	}
 	return nil

@@ -126,7 +126,7 @@ func (s Script) begin(end time.Time) (time.Time, error) {
 // parseStep reads one step, and returns what is wrong with it, or "".
 func parseStep(words []string) (s Step, problem string) {
 	s.Do = Action(words[0])
-	f, ok := formOf(s.Do)
+	f, ok := forms[s.Do]
 	if !ok {
 		return s, "not known: want ids, batch, stream, pass, step, slew, freeze, coarse, suspend, leap, restart, crash or takeover"
 	}
@@ -135,7 +135,7 @@ func parseStep(words []string) (s Step, problem string) {
 		want = strings.Fields(f.args + " " + f.tail)
 	}
 	if len(want) != len(words)-1 {
-		return s, f.want()
+		return s, f.want(s.Do)
 	}
 	for i, word := range words[1:] {
 		var err error
@@ -159,15 +159,15 @@ func parseStep(words []string) (s Step, problem string) {
 			ok = word == want[i]
 		}
 		if err != nil || !ok {
-			return s, f.want()
+			return s, f.want(s.Do)
 		}
 	}
 	return s, ""
 }
 
 // want says how the action is written.
-func (f form) want() string {
-	text := "want " + strings.TrimSpace(string(f.do)+" "+f.args)
+func (f form) want(do Action) string {
+	text := "want " + strings.TrimSpace(string(do)+" "+f.args)
 	if f.tail != "" {
 		text += " [" + f.tail + "]"
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/tickflake/tickflake/monoclock/clocktest"
@@ -103,20 +104,16 @@ func (b Bound) reach() time.Duration { return max(b.Wait, b.Borrow) }
 
 // String returns, for example, "waits up to 5ms, borrows up to 1s".
 func (b Bound) String() string {
-	if b.reach() == 0 {
-		return "rejects"
-	}
-	show := func(verb string, d time.Duration) string {
-		if d == Forever {
-			return verb + " forever"
+	var does []string
+	for _, x := range []struct {
+		verb string
+		d    time.Duration
+	}{{"waits", b.Wait}, {"borrows", b.Borrow}} {
+		if x.d == Forever {
+			does = append(does, x.verb+" forever")
+		} else if x.d > 0 {
+			does = append(does, fmt.Sprintf("%s up to %s", x.verb, x.d))
 		}
-		return fmt.Sprintf("%s up to %s", verb, d)
 	}
-	switch {
-	case b.Borrow == 0:
-		return show("waits", b.Wait)
-	case b.Wait == 0:
-		return show("borrows", b.Borrow)
-	}
-	return show("waits", b.Wait) + ", " + show("borrows", b.Borrow)
+	return cmp.Or(strings.Join(does, ", "), "rejects")
 }

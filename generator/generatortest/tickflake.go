@@ -42,16 +42,12 @@ func ParseClockKind(text string) (ClockKind, error) {
 	return "", fmt.Errorf("clock %q: want raw, mono or resync", text)
 }
 
-// FaultClock is a clock whose faults come when they are told to: a
-// [*clocktest.Virtual], or one that embeds it. Its wall is what Now returns.
-type FaultClock interface {
+// Of returns the clock of this kind for a process that is started now on a faulty clock, a
+// [*clocktest.Virtual] or one that embeds it: the faulty clock itself, or a new monoclock that reads it.
+func (k ClockKind) Of(fault interface {
 	monoclock.Interface
 	monoclock.Source
-}
-
-// Of returns the clock of this kind for a process that is started now on the faulty
-// clock: the faulty clock itself, or a new monoclock that reads it.
-func (k ClockKind) Of(fault FaultClock) monoclock.Interface {
+}) monoclock.Interface {
 	switch k {
 	case Mono:
 		return monoclock.New(monoclock.WithSource(fault))
