@@ -40,11 +40,9 @@ import (
 // their readings counts. "crash at read 2" makes a call, and ends the process when the call
 // reads the clock for the second time, or after the call if it does not.
 //
-// A script has at most 100,000 steps and 64 callers. It asks for at most 5,000,000 IDs
-// in all and 1,048,576 in one batch, and its steps take at most 876,600 hours together,
-// about a hundred years. A freeze, or a slew at a rate below 0.1, lasts 2s at most; no
-// slew is faster than 1000, no clock coarser than 1m, and no step of the wall waits for
-// more than 1000 readings.
+// A script has at most 100,000 steps and 64 callers. It asks for at most 5,000,000 IDs in all, and its
+// steps take at most 876,600 hours together, about a hundred years. The error for a step beyond its own
+// bounds names them.
 //
 // Strategy and clock are for tickflake's own generator, which `tickflake-chaos script`
 // runs. A [Subject] of another generator ignores them.

@@ -97,24 +97,22 @@ func smallerSteps(steps []Step, fails func([]Step) bool) (_ []Step, any bool) {
 		steps, any = tried, true
 		return true
 	}
-	for i, step := range steps {
-		if step.Do == Batch || step.Do == Stream {
-			try(i, Step{Do: IDs, Count: step.Count})
-			step = steps[i]
+	for i := range steps {
+		if is := steps[i]; is.Do == Batch || is.Do == Stream {
+			try(i, Step{Do: IDs, Count: is.Count})
 		}
-		for _, n := range roundCounts {
-			change := step
-			if change.Count = n; n >= step.Count || try(i, change) {
+		change := steps[i]
+		for _, change.Count = range roundCounts {
+			if change.Count >= steps[i].Count || try(i, change) {
 				break
 			}
 		}
-		step = steps[i]
+		change = steps[i]
 		for _, d := range roundTimes {
-			change := step
-			if change.Time = d; step.Time < 0 {
+			if change.Time = d; steps[i].Time < 0 {
 				change.Time = -d
 			}
-			if d >= step.Time.Abs() || try(i, change) {
+			if d >= steps[i].Time.Abs() || try(i, change) {
 				break
 			}
 		}
