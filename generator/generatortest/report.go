@@ -158,7 +158,10 @@ func (r Result) Worst() Violation {
 	if r.Least != nil {
 		return r.Least.Worst()
 	}
-	return append(r.Violations[:len(r.Violations):len(r.Violations)], Violation{})[0]
+	if len(r.Violations) == 0 {
+		return Violation{}
+	}
+	return r.Violations[0]
 }
 
 // Lines says what a failure was, on a screen: how often each promise was broken, the first

@@ -121,15 +121,15 @@ func TestSkips(t *testing.T) {
 		{"begin end-5ms; ids 1", "it does not say when its time ends (Subject.End)", time.Time{}, time.Time{}},
 		{"begin 1989-12-31T00:00:00Z; ids 1", "it does not say when its time begins (Subject.Epoch)", time.Time{}, time.Time{}},
 		{"begin 1970-01-01T00:00:00Z; ids 1", "its time begins earlier", year(1970), time.Time{}},
+		{"begin 0001-01-01T00:00:00Z; ids 1", "it begins at 0001-01-01T00:00:00.000000Z and goes 0s from there" + years, year(-1), time.Time{}},
+		{"begin 9999-01-01T00:00:00Z; ids 1", "it begins at 9999-01-01T00:00:00.000000Z and goes 0s from there" + years, time.Time{}, time.Time{}},
 		{"begin 2150-01-01T00:00:00Z; step +490905h; ids 1", "it begins at 2150-01-01T00:00:00.000000Z and goes 490905h0m0s from there" + years, time.Time{}, time.Time{}},
 		{"begin end-5ms; ids 1", "it begins at 2399-12-31T23:59:59.995000Z and goes 0s from there" + years, year(1970), year(2400)},
 		{"begin end-5ms; pass 200000h; ids 1", "it begins at 1699-12-31T23:59:59.995000Z and goes 200000h0m0s from there" + years, time.Time{}, year(1700)},
 	} {
-		s := taped(gt.Claim{})
+		alone := func(p *gt.Process[tid]) { p.Restart = nil }
+		s := (&tape{change: alone, closing: func(*tape) error { return errNo }}).subject(gt.Claim{})
 		s.Epoch, s.End = c.epoch, c.end
-		s.New = func(clock *clocktest.Virtual) (gt.Process[tid], error) {
-			return gt.Process[tid]{Next: (&tape{clock: clock}).Next, Close: func() error { return errNo }}, nil
-		}
 		r := gt.Run(s, gt.Scenario{Fault: "F0", Name: "mine", Script: parse(c.script)})[0]
 		assert.Equal(t, gt.Result{Fault: "F0", Name: "mine", Script: parse(c.script).Line(), Skipped: c.want}, r)
 		assert.False(t, r.OK() || r.Failed())

@@ -69,7 +69,6 @@ func TestParseScriptRefuses(t *testing.T) {
 		"clock sun":                                   `script line 1: "clock sun": clock "sun": want raw, mono or resync`,
 		"begin noon":                                  `script line 1: "begin noon": want a time such as 2026-06-01T12:00:00Z or end-5ms`,
 		"begin end-876601h":                           `script line 1: "begin end-876601h": want a time after end, such as end-5ms, of at most 876600h0m0s`,
-		"begin 1899-12-31T23:59:59Z":                  `script line 1: "begin 1899-12-31T23:59:59Z": want a year from 1900 to 2150`,
 		"\ncallers 65":                                `script line 2: "callers 65": want 1 to 64`,
 		strings.Repeat("ü", 61):                       `script line 1: "` + strings.Repeat("ü", 60) + `…": ` + known,
 		"leap\n" + strings.Repeat("x", 1<<20):         `script line 2: "` + strings.Repeat("x", 60) + `…": ` + known,

@@ -116,31 +116,6 @@ func (w *world) hold(n int) (parked <-chan struct{}, wake func(dead bool)) {
 	}
 }
 
-// fault does to the clock what a step says.
-func (w *world) fault(s Step) {
-	switch s.Do {
-	case StepWall:
-		if s.Count > 0 {
-			w.at(s.Count, func() {
-				w.jumped.Add(1) // before the wall shows it, so that no call that saw it ends with the count it began with
-				w.clock.Step(s.Time)
-			})
-			return
-		}
-		w.clock.Step(s.Time)
-	case Slew:
-		w.clock.Slew(s.Rate, s.Time)
-	case Freeze:
-		w.clock.Freeze(s.Time)
-	case Coarse:
-		w.clock.Coarse(max(s.Time, resolution))
-	case Suspend:
-		w.clock.Suspend(s.Time)
-	case Leap:
-		w.clock.LeapSecond()
-	}
-}
-
 // calm ends all faults.
 func (w *world) calm() {
 	w.mu.Lock()
