@@ -10,7 +10,8 @@ const few = 3
 
 // together asks for n IDs by all callers at once.
 func (m *machine[ID]) together(n int) {
-	for i := 0; i < m.callers && m.proc.Stream != nil; i++ {
+	callers := m.script.Callers
+	for i := 0; i < callers && m.proc.Stream != nil; i++ {
 		if m.open(streamOf(i)); m.over {
 			return
 		}
@@ -19,12 +20,12 @@ func (m *machine[ID]) together(n int) {
 	m.world.crowd.Store(true)
 	defer m.world.crowd.Store(false)
 	m.jumps = m.world.jumped.Load()
-	ended := make(chan bool, m.callers)
-	for i := range m.callers {
-		go m.call(i, n*(i+1)/m.callers-n*i/m.callers, ended)
+	ended := make(chan bool, callers)
+	for i := range callers {
+		go m.call(i, n*(i+1)/callers-n*i/callers, ended)
 	}
 	lost := false
-	for i := 0; i < m.callers && !lost; i++ {
+	for i := 0; i < callers && !lost; i++ {
 		lost = !<-ended // the others may wait for a lock that this one, who spun perhaps, held
 	}
 	m.mu.Lock()

@@ -10,16 +10,15 @@ import (
 
 // machine runs a script.
 type machine[ID cmp.Ordered] struct {
-	judge   judge[ID]
-	world   *world
-	callers int
+	judge  judge[ID]
+	world  *world
+	script Script
 
 	proc      Process[ID]
 	line      *line[ID]
 	streams   map[int]func() (ID, error) // of proc, by their numbers
 	takeovers int
-	starts    int  // of processes on the state of another
-	begins    bool // the script says when it begins
+	starts    int // of processes on the state of another
 
 	mu    sync.Mutex // of the judge, the line and all below
 	jumps int64      // there had been when several callers began
@@ -27,7 +26,7 @@ type machine[ID cmp.Ordered] struct {
 	over  bool       // there is nothing more to do
 }
 
-func (m *machine[ID]) run(script Script) {
+func (m *machine[ID]) run() {
 	whole := false
 	defer m.judge.end()
 	defer func() { // even if a call ends this goroutine
@@ -40,13 +39,13 @@ func (m *machine[ID]) run(script Script) {
 		}
 	}()
 	if m.start() {
-		if m.proc.Restart == nil && script.has(Restart, Crash, Takeover) {
+		if m.proc.Restart == nil && m.script.has(Restart, Crash, Takeover) {
 			m.judge.result.Skipped = noRestart
 			if m.proc.Close != nil {
 				_ = m.proc.Close() // not judged, since it does not apply
 			}
 		} else {
-			m.steps(script)
+			m.steps()
 		}
 	}
 	whole = true
@@ -55,8 +54,8 @@ func (m *machine[ID]) run(script Script) {
 const noRestart = "it keeps no state across a restart (Process.Restart)"
 
 // steps carries out the steps, up to one that fails, and closes the process.
-func (m *machine[ID]) steps(script Script) {
-	for i, step := range script.Steps {
+func (m *machine[ID]) steps() {
+	for i, step := range m.script.Steps {
 		m.judge.step = i + 1
 		if step.Do == Takeover { // its calls come after its begin
 			m.judge.did(step)
@@ -70,7 +69,7 @@ func (m *machine[ID]) steps(script Script) {
 	}
 	if !m.over {
 		m.judge.step = AfterScript
-		m.settle(script)
+		m.settle()
 	}
 	if !m.lost {
 		m.close()
@@ -94,7 +93,7 @@ func (m *machine[ID]) start() bool {
 	m.proc, err = s.New(m.world.clock)
 	now := m.world.clock.Wall()
 	// A script that begins at another time than all others does so to see that.
-	excused := m.begins && (now.Before(s.Epoch) || !s.End.IsZero() && !now.Before(s.End))
+	excused := m.script.Begin != "" && (now.Before(s.Epoch) || !s.End.IsZero() && !now.Before(s.End))
 	switch {
 	case err != nil && !excused:
 		m.fail("at %s: %v", show(now), err)
@@ -200,14 +199,14 @@ const rounds = 100
 // ids makes n calls, spread over d.
 func (m *machine[ID]) ids(n int, d time.Duration) {
 	parts := n
-	if m.callers > 1 {
+	if m.script.Callers > 1 {
 		parts = 1
 		if d > 0 {
 			parts = min(n, rounds)
 		}
 	}
 	for i := 0; i < parts && !m.over; i++ {
-		if m.callers == 1 {
+		if m.script.Callers <= 1 {
 			m.issue(&m.proc, m.line, call{}, 1)
 		} else {
 			m.together(n*(i+1)/parts - n*i/parts)
@@ -312,14 +311,14 @@ func (m *machine[ID]) batch(n int) {
 
 // settle ends the faults, lets the clock pass the last ID, and checks that calls are
 // served.
-func (m *machine[ID]) settle(script Script) {
+func (m *machine[ID]) settle() {
 	s := m.judge.subject
 	m.world.calm()
 	m.issue(&m.proc, m.line, call{}, 1) // by a process that has just started, perhaps
 	wait := time.Second
 	if s.Time == nil || m.line.unknown {
 		starts := time.Duration(max(1, m.starts)) // each may have reserved time and left it unused
-		wait += script.reach() + time.Minute + starts*min(s.Reserve, maxTime/starts)
+		wait += m.script.reach() + time.Minute + starts*min(s.Reserve, maxTime/starts)
 	} else {
 		now := m.now(&m.proc)
 		wait += min(max(0, m.line.top.Sub(now), m.line.start.Sub(now)), maxTime)

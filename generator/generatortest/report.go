@@ -28,8 +28,8 @@ type Result struct {
 	// LargestLead is the furthest that an ID was ahead of its generator's clock.
 	LargestLead Seconds `json:"largest_lead_seconds"`
 
-	// Violations describes the first broken promises, at most MaxViolations of each
-	// kind, in the order of the kinds: duplicates first. Violated counts all of them by kind.
+	// Violations describes the first broken promises, at most three of each kind, in the order of the
+	// kinds: duplicates first. Violated counts all of them by kind.
 	Violations []Violation  `json:"violations,omitempty"`
 	Violated   map[Kind]int `json:"violated,omitempty"`
 
@@ -58,9 +58,6 @@ func (s *Seconds) UnmarshalJSON(text []byte) error {
 	*s = Seconds(math.Round(f * 1e9))
 	return err
 }
-
-// MaxViolations is how many violations of a kind a [Result] describes.
-const MaxViolations = 3
 
 // Kind is the promise that a violation broke.
 type Kind string
@@ -146,7 +143,7 @@ func (r *Result) violate(kind Kind, describe func() Violation) {
 	if r.Violated == nil {
 		r.Violated = map[Kind]int{}
 	}
-	if r.Violated[kind] < MaxViolations {
+	if r.Violated[kind] < 3 {
 		r.Violations = append(r.Violations, describe())
 	}
 	r.Violated[kind]++

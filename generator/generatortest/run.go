@@ -166,16 +166,13 @@ func RunScript[ID cmp.Ordered](s Subject[ID], script Script) Result {
 	m := machine[ID]{
 		judge: judge[ID]{subject: &s, result: &r, warped: script.has(Slew, Freeze, Coarse, Leap), leaps: script.has(Leap),
 			last: map[ID]int{}, world: w, begin: begin},
-		callers: max(1, script.Callers),
-		begins:  script.Begin != "",
-		line:    &line[ID]{},
-		world:   w,
+		line: &line[ID]{}, world: w, script: script,
 	}
 	// In a goroutine of its own, because a call that spins ends its goroutine.
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		m.run(script)
+		m.run()
 	}()
 	<-done
 	return r
