@@ -66,7 +66,7 @@
 //
 // In F11 to F13 the process ends or stops, and another goes on from what it has kept. They run for a
 // Process with a Restart. A generator that keeps nothing has one that makes a fresh generator; these
-// are the faults that it fails. In F13 both go on afterwards, and no ID may come twice.
+// are the faults that it fails.
 //
 // The clock is a [clocktest.Virtual] of monoclock/clocktest. No real time passes: a
 // generator that waits for an hour moves the clock by an hour and returns at once. The
@@ -129,8 +129,8 @@
 // the larger bound. With several callers the same holds for all calls until each caller has
 // returned its last call of the step.
 //
-// The three calls of NoRecovery, and one right after the last step, are not in the script; they
-// count like the others. After a takeover, calls of the process that was stopped may fail in any
+// The three calls of NoRecovery, and one right after the last step, are "the calls after the script";
+// they count like the others. After a takeover, calls of the process that was stopped may fail in any
 // way, but must not return an ID that was issued before.
 //
 // # What is not supported
