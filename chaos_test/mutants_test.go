@@ -82,30 +82,10 @@ func broken(name string) generatortest.Subject[int64] {
 	}
 }
 
-// memory is a [mutants.File] in memory.
-type memory struct {
-	mu   sync.Mutex
-	data []byte
-}
+// memory is a [mutants.File] in memory. Of the processes that share one, one runs at a time.
+type memory struct{ data []byte }
 
-func (f *memory) Read() ([]byte, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.Clone(f.data), nil
-}
-
-func (f *memory) Replace(data []byte) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.data = data
-	return nil
-}
-
-func (f *memory) Truncate() error { return f.Replace(nil) }
-
-func (f *memory) Append(data []byte) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.data = append(f.data, data...)
-	return nil
-}
+func (f *memory) Read() ([]byte, error)     { return slices.Clone(f.data), nil }
+func (f *memory) Replace(data []byte) error { f.data = data; return nil }
+func (f *memory) Truncate() error           { f.data = nil; return nil }
+func (f *memory) Append(data []byte) error  { f.data = append(f.data, data...); return nil }

@@ -60,7 +60,6 @@ var notRun = map[string]string{
 	"docker ":                      "needs Docker; TestImage makes the image",
 	"kubectl ":                     "needs a cluster; the manifests are decoded by the types of Kubernetes",
 	`{"id":"`:                      "output; TestPages compares it",
-	"F1 step-back-small failed by": "output of Example in generatortest",
 	"internal/word  ":              "a list of packages",
 	"step = rate × outage":         "a formula",
 	"GapBound = 2 × MaxStep":       "a formula",

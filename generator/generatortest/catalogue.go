@@ -2,9 +2,7 @@ package generatortest
 
 import (
 	"fmt"
-	"slices"
 	"strings"
-	"sync"
 )
 
 // Scenario is a fault of the catalogue with its script.
@@ -15,20 +13,11 @@ type Scenario struct {
 	Script Script
 }
 
-// Catalogue returns the faults that every generator is put through. The caller owns the
-// slice.
-func Catalogue() []Scenario {
-	c := slices.Clone(catalogue())
-	for i := range c {
-		c[i].Script.Steps = slices.Clone(c[i].Script.Steps)
-	}
-	return c
-}
-
+// Catalogue returns the faults that every generator is put through. The caller owns them.
+//
 // The sizes make a generator with few IDs per tick use up some ticks. A generator with
-// 4,096 per millisecond uses up ticks only where the fault is about that. The scripts are
-// parsed at the first call, not when a program starts that imports this package.
-var catalogue = sync.OnceValue(func() []Scenario {
+// 4,096 per millisecond uses up ticks only where the fault is about that.
+func Catalogue() []Scenario {
 	return []Scenario{
 		scenario("F1", "step-back-small", "the wall steps back by 1 to 5 ms, as NTP does",
 			"ids 50 over 10ms; step -1ms; ids 50 over 10ms; ids 50; pass 20ms; ids 50 over 10ms; step -2ms; ids 50 over 5ms; ids 50; pass 20ms; "+
@@ -76,7 +65,7 @@ var catalogue = sync.OnceValue(func() []Scenario {
 		scenario("F18", "before-epoch", "the clock reads 1970: no battery, no network",
 			"begin 1970-06-15T12:00:00Z; ids 50; pass 1s; ids 50"),
 	}
-})
+}
 
 func scenario(fault, name, what, text string) Scenario {
 	script, err := ParseScript(text)

@@ -60,12 +60,13 @@
 //		})
 //	}
 //
-// [Run] does the same and returns the results. [RunScript] and [TestScript] take one
-// script: one of your own, or one from a bug report, read by [ParseScript].
+// [Run] does the same and returns the results. [RunScript] and [TestScript] take one script: one of
+// your own, or one from a bug report, read by [ParseScript]. Each of several callers (the setting
+// callers, as in F16) alternates between Next, batches of three, and a stream of its own.
 //
-// In F11 to F13 the process ends or stops, and another goes on from what it has kept. They run for
-// a Process with a Restart. A generator that keeps nothing has one that makes a fresh generator;
-// these are the faults that it fails.
+// In F11 to F13 the process ends or stops, and another goes on from what it has kept. They run for a
+// Process with a Restart. A generator that keeps nothing has one that makes a fresh generator; these
+// are the faults that it fails.
 //
 // The clock is a [clocktest.Virtual] of monoclock/clocktest. No real time passes: a
 // generator that waits for an hour moves the clock by an hour and returns at once. The
@@ -128,28 +129,18 @@
 // the larger bound. With several callers the same holds for all calls until each caller has
 // returned its last call of the step.
 //
-// The three calls of NoRecovery, and one right after the last step, are not in the script; they
-// count like the others. After a takeover, calls of the process that was stopped may fail in any
+// The three calls of NoRecovery, and one right after the last step, are "the calls after the script";
+// they count like the others. After a takeover, calls of the process that was stopped may fail in any
 // way, but must not return an ID that was issued before.
-//
-// # The same every time
-//
-// With one caller, a script has the same result every time: nothing depends on real
-// time or on the scheduler. With several callers (the setting callers, as in F16), the Go
-// scheduler interleaves them, and a race may need several runs to show. Each caller
-// alternates between Next, batches of three, and a stream of its own, as far as the
-// Process has them.
 //
 // # What is not supported
 //
 //   - A generator that calls time.Now itself cannot be given a wrong clock: have it call a
 //     function that [TestFunc] can replace, or put its program through the faults on a real kernel.
-//   - A call that spins, reading the clock without ever waiting, is ended after some four
-//     million readings, with several callers when the others have made all their calls, and
-//     is reported as a Stall. It ends by runtime.Goexit: deferred functions run, but locks
-//     stay locked. So no further call is made to that process, not even Close.
-//   - A call that spins without reading the clock, or waits forever for something other
-//     than the clock, hangs the script. The timeout of go test shows where.
+//   - A call that spins, reading the clock without ever waiting, is ended after some four million
+//     readings, with several callers when the others have made all their calls, and is reported as
+//     a Stall. It ends by runtime.Goexit: deferred functions run, but locks stay locked. So no further
+//     call is made to that process, not even Close. One that reads no clock hangs the script.
 //   - A goroutine of the generator's own that reads the clock counts as the caller, and
 //     a takeover may stop it. A goroutine that waits by the clock is not supported: each
 //     wait moves the clock at once, so time would run on without end.

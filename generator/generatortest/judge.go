@@ -15,41 +15,30 @@ type judge[ID cmp.Ordered] struct {
 	warped  bool // the clock does more than jump: bounds of causes that follow each other add up
 	leaps   bool // the wall may go back as time passes, even while others wait
 
-	wall func() time.Duration // the wall, less the wall as the script began
+	world *world
+	begin time.Time // the wall's time as the script began
 
 	process int // that of the call that is judged, or of what the machine does
 	step    int
 	calls   int
 
-	// ids are all IDs issued, and starts are the indexes at which the steps begin.
-	// While every ID is above all before it, there is no duplicate; the first that is
-	// not makes end compare all.
-	ids    []ID
-	starts []int
-	notes  []note
-	doubt  bool
-	most   ID
-
-	drawn bool    // the history is wanted
-	done  []Event // the steps without a call, if so
+	events []event[ID] // what happened
+	last   map[ID]int  // where in events each ID was returned last
 }
 
-// note says in which call IDs were issued, and when: those from this index on, up to
-// the index of the next note.
-type note struct {
-	index, call, process int
-	at, wall             time.Duration
-	several              bool // all in that call; else, each in the next
+// event is a call that returned an ID, or a step that makes no call.
+type event[ID cmp.Ordered] struct {
+	id ID
+	Event
 }
 
 // line is what callers got from a process, and from those whose state it started on.
 type line[ID cmp.Ordered] struct {
 	process int         // the number of the process
-	floor   int         // the index of the largest that Next or NextN returned, and 1; 0: there is none
-	streams map[int]int // so that of the last of each stream
+	floor   int         // where in events the largest is that Next or NextN returned, and 1; 0: there is none
+	streams map[int]int // so the last of each stream
 	start   time.Time   // when the first process started: it may hold what was before for others'
-	top     time.Time   // the latest tick of any ID
-	tops    bool
+	top     time.Time   // the latest tick of any ID; zero: there is none
 	// unknown says that the process started on the state of another and has issued
 	// nothing yet. More than the IDs of this line may bind it; its first ID, even if
 	// out of order, is the base for judging its later ones.
@@ -58,8 +47,7 @@ type line[ID cmp.Ordered] struct {
 
 // call is one call of Next, of NextN or to a stream.
 type call struct {
-	began, ended time.Time     // the generator's clock
-	at           time.Duration // true time when it ended
+	began, ended time.Time // the generator's clock
 	stall        time.Duration
 	several      bool // a batch
 	stream       int  // the number of the stream, or 0
@@ -67,30 +55,23 @@ type call struct {
 	jumped       bool // the wall jumped in the middle of it
 }
 
-func (j *judge[ID]) violate(kind Kind, at time.Duration, format string, args ...any) {
+func (j *judge[ID]) violate(kind Kind, format string, args ...any) {
 	j.result.violate(kind, func() Violation {
-		return Violation{Kind: kind, Event: j.now(at), Detail: fmt.Sprintf(format, args...)}
+		return Violation{Kind: kind, Event: j.now(), Detail: fmt.Sprintf(format, args...)}
 	})
 }
 
-// now is an event of the call that is judged, at an instant of true time.
-func (j *judge[ID]) now(at time.Duration) Event {
-	return Event{Process: j.process, Step: j.step, Call: j.calls, At: Seconds(at), Wall: Seconds(j.wall())}
-}
-
-// begin notes that a step begins.
-func (j *judge[ID]) begin(step int) {
-	j.step = step
-	j.starts = append(j.starts, len(j.ids))
+// now is an event of the call that is judged.
+func (j *judge[ID]) now() Event {
+	return Event{Process: j.process, Step: j.step, Call: j.calls, At: Seconds(j.world.clock.Passed()),
+		Wall: Seconds(j.world.quietly(j.world.clock.Wall).Sub(j.begin))}
 }
 
 // did notes that a step was done that makes no call.
-func (j *judge[ID]) did(s Step, at time.Duration) {
-	if j.drawn {
-		e := j.now(at)
-		e.Do = s.String()
-		j.done = append(j.done, e)
-	}
+func (j *judge[ID]) did(s Step) {
+	e := event[ID]{Event: j.now()}
+	e.Do = s.String()
+	j.events = append(j.events, e)
 }
 
 // returned judges a call that filled so many of ids, and returned err. The line is as it was when the
@@ -102,18 +83,18 @@ func (j *judge[ID]) returned(l *line[ID], before line[ID], c call, ids []ID, fil
 		j.stalled(before, c)
 	}
 	got := min(max(filled, 0), len(ids))
-	wall := j.wall()
+	now := j.now()
 	for _, id := range ids[:got] {
-		j.issued(l, &before, c, id, wall)
+		j.issued(l, &before, c, id, now)
 	}
 	if err != nil {
 		j.result.Errors++
 		j.failed(before, c, got > 0, err)
 	} else if got == 0 {
-		j.violate(WrongError, c.at, "the call returned neither an ID nor an error")
+		j.violate(WrongError, "the call returned neither an ID nor an error")
 	}
 	if filled != got || err == nil && 0 < filled && filled < len(ids) { // of none, it has been said
-		j.violate(WrongError, c.at, "a batch of %d filled %d, with the error %v", len(ids), filled, err)
+		j.violate(WrongError, "a batch of %d filled %d, with the error %v", len(ids), filled, err)
 	}
 }
 
@@ -126,36 +107,20 @@ func (j *judge[ID]) stalled(before line[ID], c call) {
 	if c.stall == 0 {
 		return
 	}
-	claim := j.subject.Claim
-	allowed, why := claim.patience(), "as claimed"
-	switch lead, cause := j.lead(before, c.began); {
-	case before.unknown || !j.timed() || c.several || c.jumped:
-	case cause == none && (j.subject.End.IsZero() || c.began.Before(j.subject.End)):
-		allowed, why = 0, "since its tick was free"
-	case cause == exhausted && !j.warped:
-		allowed, why = claim.Exhausted.Wait, "as claimed for a tick that is used up"
-	case cause == behind && !j.warped:
-		allowed, why = claim.Behind.Wait, fmt.Sprintf("since the clock was %s behind", lead)
-		if least := lead - j.subject.Tick; claim.Behind.reach() == 0 {
-			why = "since the clock was behind, where no wait is claimed"
-		} else if least > claim.Behind.reach() {
-			allowed, why = 0, fmt.Sprintf("since the clock was at least %s behind, further than a wait may help", least)
-		}
+	over := !j.subject.End.IsZero() && !c.began.Before(j.subject.End)
+	bound, lead, cause := j.bound(before, c.began, c.several || c.jumped || over)
+	allowed, why := bound.Wait, string(cause)
+	if least := lead - j.subject.Tick; cause == behind && least > bound.reach() {
+		allowed, why = 0, fmt.Sprintf("since the clock was at least %s behind, further than a wait may help", least)
 	}
 	if c.stall > allowed {
-		j.violate(Stall, c.at, "the call took %s; at most %s, %s", c.stall, allowed, why)
+		j.violate(Stall, "the call took %s; at most %s, %s", c.stall, allowed, why)
 	}
 }
 
 // issued judges one ID.
-func (j *judge[ID]) issued(l *line[ID], before *line[ID], c call, id ID, wall time.Duration) {
-	j.result.Issued++
-	if len(j.ids) > 0 && id <= j.most {
-		j.doubt = true
-	} else {
-		j.most = id
-	}
-	j.add(id, c.at, wall, c.several)
+func (j *judge[ID]) issued(l *line[ID], before *line[ID], c call, id ID, now Event) {
+	j.add(id, now)
 	ordered := j.inOrder(l, before, c, id)
 	if j.subject.Time != nil {
 		j.onTime(l, before, c, id, ordered)
@@ -165,56 +130,42 @@ func (j *judge[ID]) issued(l *line[ID], before *line[ID], c call, id ID, wall ti
 
 // beside notes a call of a process that another has taken over from. The call may fail
 // in any way, but must not return an ID that was issued before.
-func (j *judge[ID]) beside(process int, at time.Duration, ids []ID) {
+func (j *judge[ID]) beside(process int, ids []ID) {
 	j.calls++
 	j.process = process
 	for _, id := range ids {
-		j.result.Issued++
-		j.doubt = true
-		j.add(id, at, j.wall(), false)
+		j.add(id, j.now())
 	}
 }
 
-// add keeps an ID, and its origin if the last note does not cover it.
-func (j *judge[ID]) add(id ID, at, wall time.Duration, several bool) {
-	i := len(j.ids)
-	j.ids = append(j.ids, id)
-	if len(j.notes) > 0 {
-		last := j.notes[len(j.notes)-1]
-		if last == (note{last.index, last.call, j.process, at, wall, several}) && last.callOf(i) == j.calls {
-			return
-		}
+// add notes an ID, which must be new.
+func (j *judge[ID]) add(id ID, now Event) {
+	j.result.Issued++
+	j.events = append(j.events, event[ID]{id, now})
+	if first, ok := j.last[id]; ok {
+		j.result.Duplicates++
+		j.broken(Duplicate, first+1, "%v was issued twice", id)
 	}
-	j.notes = append(j.notes, note{i, j.calls, j.process, at, wall, several})
+	j.last[id] = len(j.events) - 1
 }
 
-func (n note) callOf(index int) int {
-	if n.several {
-		return n.call
-	}
-	return n.call + index - n.index
-}
-
-// noteOf returns the note about the ID with this index.
-func (j *judge[ID]) noteOf(index int) note {
-	i, _ := slices.BinarySearchFunc(j.notes, index+1, func(n note, index int) int { return cmp.Compare(n.index, index) })
-	return j.notes[i-1]
-}
-
-// event is the call that issued the ID with this index.
+// event is what happened at an index.
 func (j *judge[ID]) event(index int) Event {
-	n := j.noteOf(index)
-	return Event{ID: fmt.Sprint(j.ids[index]), Process: n.process, Step: j.stepOf(index), Call: n.callOf(index), At: Seconds(n.at), Wall: Seconds(n.wall)}
+	e := j.events[index]
+	if e.Do == "" {
+		e.ID = fmt.Sprint(e.id)
+	}
+	return e.Event
 }
 
 // inOrder judges the order, and notes the ID for the calls to come. It reports
 // whether the ID is in order.
 func (j *judge[ID]) inOrder(l *line[ID], before *line[ID], c call, id ID) (ordered bool) {
-	this := len(j.ids)
+	this := len(j.events)
 	if c.stream > 0 {
 		last := l.streams[c.stream]
-		if ordered = last == 0 || id > j.ids[last-1]; !ordered {
-			j.disorder(last, "%v is not above %v, which the stream had returned", id, j.ids[last-1])
+		if ordered = last == 0 || id > j.events[last-1].id; !ordered {
+			j.disorder(last, "%v is not above %v, which the stream had returned", id, j.events[last-1].id)
 		}
 		if l.streams == nil {
 			l.streams = map[int]int{}
@@ -222,28 +173,32 @@ func (j *judge[ID]) inOrder(l *line[ID], before *line[ID], c call, id ID) (order
 		l.streams[c.stream] = this
 		return ordered
 	}
-	if ordered = before.floor == 0 || id > j.ids[before.floor-1]; !ordered {
-		j.disorder(before.floor, "%v is not above %v, which had been returned before the call began", id, j.ids[before.floor-1])
+	if ordered = before.floor == 0 || id > j.events[before.floor-1].id; !ordered {
+		j.disorder(before.floor, "%v is not above %v, which had been returned before the call began", id, j.events[before.floor-1].id)
 	}
 	if c.several { // the next of the batch comes after this one
 		before.floor = this
 	}
-	if l.floor == 0 || id > j.ids[l.floor-1] || l.unknown {
+	if l.floor == 0 || id > j.events[l.floor-1].id || l.unknown {
 		l.floor = this
 	}
 	return ordered
 }
 
-// disorder notes that the last ID is out of order: after that with this index, and 1, if it is not 0.
+// disorder notes that the last ID is out of order: after that of this index, and 1, if it is not 0.
 func (j *judge[ID]) disorder(after int, format string, args ...any) {
 	j.result.Disorder++
-	if j.subject.Claim.Unordered {
-		return
+	if !j.subject.Claim.Unordered {
+		j.broken(Disorder, after, format, args...)
 	}
-	j.result.violate(Disorder, func() Violation {
-		v := Violation{Kind: Disorder, Event: j.event(len(j.ids) - 1), Detail: fmt.Sprintf(format, args...)}
-		if after > 0 {
-			first := j.event(after - 1)
+}
+
+// broken notes what the last ID breaks, also with an earlier one: that of this index, and 1, if it is not 0.
+func (j *judge[ID]) broken(kind Kind, earlier int, format string, args ...any) {
+	j.result.violate(kind, func() Violation {
+		v := Violation{Kind: kind, Event: j.event(len(j.events) - 1), Detail: fmt.Sprintf(format, args...)}
+		if earlier > 0 {
+			first := j.event(earlier - 1)
 			v.First = &first
 		}
 		return v
@@ -254,11 +209,11 @@ func (j *judge[ID]) disorder(after int, format string, args ...any) {
 func (j *judge[ID]) onTime(l *line[ID], before *line[ID], c call, id ID, ordered bool) {
 	s := j.subject
 	tick := s.Time(id)
-	if ordered && before.tops && tick.Before(before.top) {
+	if ordered && tick.Before(before.top) {
 		j.disorder(0, "%v is of %s, an earlier tick than one that had been returned before the call began: %s", id, show(tick), show(before.top))
 	}
-	if !l.tops || tick.After(l.top) || l.unknown {
-		l.top, l.tops = tick, true
+	if tick.After(l.top) || l.unknown {
+		l.top = tick
 	}
 	now := c.ended
 	if without := c.began.Add(c.stall); c.several && without.After(now) {
@@ -268,38 +223,24 @@ func (j *judge[ID]) onTime(l *line[ID], before *line[ID], c call, id ID, ordered
 	j.result.LargestLead = max(j.result.LargestLead, Seconds(lead))
 	// Another's wait may lead over a leap second before the call has ended.
 	leapt := c.shared && j.leaps
-	if allowed, why := j.ahead(before, c); lead > allowed && !c.jumped && !leapt {
-		j.violate(Lead, c.at, "%v is %s ahead of the clock; at most %s, %s", id, lead, allowed, why)
-	}
-	if s.Tick > 0 && !tick.Add(s.Tick).After(c.began) && !c.jumped {
-		j.violate(Stale, c.at, "%v is of %s, but the call began at %s", id, show(tick), show(c.began))
-	}
-	if !s.End.IsZero() && !tick.Before(s.End) {
-		j.violate(EndOfTime, c.at, "%v is of %s, but time ends at %s", id, show(tick), show(s.End))
-	}
-	if !s.End.IsZero() && !c.began.Before(s.End) && !c.jumped {
-		j.violate(EndOfTime, c.at, "%v was issued at %s, but time ends at %s", id, show(c.began), show(s.End))
-	}
-	if c.began.Before(s.Epoch) && c.ended.Before(s.Epoch) && !c.jumped {
-		j.violate(EndOfTime, c.at, "%v was issued at %s, but time begins at %s", id, show(c.ended), show(s.Epoch))
-	}
-}
-
-// ahead is how far an ID of a call may be ahead of the clock.
-func (j *judge[ID]) ahead(before *line[ID], c call) (allowed time.Duration, why string) {
-	claim := j.subject.Claim
-	if before.unknown || !j.timed() || c.several || c.stream > 0 || c.shared || j.warped {
-		return claim.ahead(), "as claimed"
-	}
 	// By the clock at the end, since a call that waits may borrow the rest. If the tick
 	// was free by then, it needed no borrow.
-	switch _, cause := j.lead(*before, c.ended); cause {
-	case exhausted:
-		return claim.Exhausted.Borrow, "as claimed for a tick that is used up"
-	case behind:
-		return claim.Behind.Borrow, "as claimed for a clock that is behind"
+	bound, _, cause := j.bound(*before, c.ended, c.several || c.stream > 0 || c.shared || j.warped)
+	if lead > bound.Borrow && !c.jumped && !leapt {
+		j.violate(Lead, "%v is %s ahead of the clock; at most %s, %s", id, lead, bound.Borrow, cause)
 	}
-	return 0, "since its tick was free"
+	if s.Tick > 0 && !tick.Add(s.Tick).After(c.began) && !c.jumped {
+		j.violate(Stale, "%v is of %s, but the call began at %s", id, show(tick), show(c.began))
+	}
+	if !s.End.IsZero() && !tick.Before(s.End) {
+		j.violate(EndOfTime, "%v is of %s, but time ends at %s", id, show(tick), show(s.End))
+	}
+	if !s.End.IsZero() && !c.began.Before(s.End) && !c.jumped {
+		j.violate(EndOfTime, "%v was issued at %s, but time ends at %s", id, show(c.began), show(s.End))
+	}
+	if c.began.Before(s.Epoch) && c.ended.Before(s.Epoch) && !c.jumped {
+		j.violate(EndOfTime, "%v was issued at %s, but time begins at %s", id, show(c.ended), show(s.Epoch))
+	}
 }
 
 // failed judges an error.
@@ -307,13 +248,13 @@ func (j *judge[ID]) failed(before line[ID], c call, filled bool, err error) {
 	s := j.subject
 	if s.CheckError != nil {
 		if wrong := s.CheckError(err); wrong != nil {
-			j.violate(WrongError, c.at, "%v: %v", wrong, err)
+			j.violate(WrongError, "%v: %v", wrong, err)
 		}
 	}
 	if !j.timed() || before.unknown || c.jumped || c.ended.Before(s.Epoch) {
 		return
 	}
-	if !s.End.IsZero() && (!c.ended.Before(s.End) || before.tops && !before.top.Add(s.Tick).Before(s.End)) {
+	if !s.End.IsZero() && (!c.ended.Before(s.End) || !before.top.IsZero() && !before.top.Add(s.Tick).Before(s.End)) {
 		return // there is no time left to serve it
 	}
 	lead, cause := j.lead(before, c.ended)
@@ -328,7 +269,7 @@ func (j *judge[ID]) failed(before line[ID], c call, filled bool, err error) {
 		// until a leap second.
 		_, began := j.lead(before, c.began)
 		if !c.several && !j.leaps && began != behind && s.Claim.Exhausted.Wait == Forever && s.Claim.Exhausted.Borrow == 0 {
-			j.violate(Rejected, c.at, "the call failed among others, though the generator %s for a tick that is used up: %v", s.Claim.Exhausted, err)
+			j.violate(Rejected, "the call failed among others, though the generator %s for a tick that is used up: %v", s.Claim.Exhausted, err)
 		}
 		return
 	case c.several && (filled || cause != none):
@@ -337,23 +278,40 @@ func (j *judge[ID]) failed(before line[ID], c call, filled bool, err error) {
 	// The lead is that of a slot after the last tick's: at least that of the slot
 	// the call failed to get.
 	if cause == none {
-		j.violate(Rejected, c.at, "the call failed though its tick was free: %v", err)
+		j.violate(Rejected, "the call failed though its tick was free: %v", err)
 	} else if lead <= bound.Borrow || lead <= bound.Wait-c.stall {
-		j.violate(Rejected, c.at, "the call failed though its slot was at most %s ahead, and a generator that %s serves it: %v", lead, bound, err)
+		j.violate(Rejected, "the call failed though its slot was at most %s ahead, and a generator that %s serves it: %v", lead, bound, err)
 	}
 }
 
-type cause int
+// cause says which bound a call has.
+type cause string
 
 const (
-	none cause = iota // the clock's tick is after that of every ID: it is free
-	exhausted
-	behind
+	none      cause = "since its tick was free" // the clock's tick is after that of every ID
+	exhausted cause = "as claimed for a tick that is used up"
+	behind    cause = "as claimed for a clock that is behind"
+	either    cause = "as claimed"
 )
+
+// bound returns what binds a call at an instant, and the lead. For a loose call it is the larger of both causes,
+// as where a cause is not known, or where the clock does more than jump.
+func (j *judge[ID]) bound(before line[ID], at time.Time, loose bool) (Bound, time.Duration, cause) {
+	claim := j.subject.Claim
+	switch lead, cause := j.lead(before, at); {
+	case loose || before.unknown || !j.timed() || j.warped && cause != none:
+		return Bound{max(claim.Exhausted.Wait, claim.Behind.Wait), max(claim.Exhausted.Borrow, claim.Behind.Borrow)}, lead, either
+	case cause == exhausted:
+		return claim.Exhausted, lead, cause
+	case cause == behind:
+		return claim.Behind, lead, cause
+	}
+	return Bound{}, 0, none
+}
 
 // lead returns how far the first tick after that of every ID is ahead of now.
 func (j *judge[ID]) lead(l line[ID], now time.Time) (time.Duration, cause) {
-	if !l.tops {
+	if l.top.IsZero() {
 		if now.Before(l.start) {
 			return l.start.Sub(now), behind
 		}
@@ -369,49 +327,22 @@ func (j *judge[ID]) lead(l line[ID], now time.Time) (time.Duration, cause) {
 	return lead, exhausted
 }
 
-// end looks for IDs that were issued twice, and keeps the history.
-func (j *judge[ID]) end() {
-	if j.drawn {
-		j.draw()
-	}
-	if !j.doubt {
-		return
-	}
-	order := make([]int, len(j.ids))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(j.ids[a], j.ids[b]), cmp.Compare(a, b))
-	})
-	for i := 1; i < len(order); i++ {
-		if before, again := order[i-1], order[i]; j.ids[before] == j.ids[again] {
-			j.result.Duplicates++
-			j.result.violate(Duplicate, func() Violation {
-				first := j.event(before)
-				return Violation{Kind: Duplicate, Event: j.event(again), First: &first, Detail: first.ID + " was issued twice"}
-			})
-		}
-	}
-}
-
-// drawable is about how many events a history has at most.
+// drawable is about how many calls a history has at most.
 const drawable = 200
 
-// draw keeps the history: the steps that make no call, and of the calls an even selection.
-func (j *judge[ID]) draw() {
-	each := 1 + len(j.notes)/drawable
-	for i := 0; i < len(j.notes); i += each {
-		j.result.History = append(j.result.History, j.event(j.notes[i].index))
+// end sorts the violations, and keeps a history of a failure: the steps that make no call, and of the
+// calls an even selection.
+func (j *judge[ID]) end() {
+	if !j.result.Failed() {
+		return
 	}
-	j.result.History = append(j.result.History, j.done...)
-	slices.SortStableFunc(j.result.History, func(a, b Event) int { return cmp.Or(cmp.Compare(a.Step, b.Step), cmp.Compare(a.Call, b.Call)) })
-}
-
-// stepOf returns the step in which the ID with this index was issued.
-func (j *judge[ID]) stepOf(index int) int {
-	i, _ := slices.BinarySearch(j.starts, index+1)
-	return i - 1
+	slices.SortStableFunc(j.result.Violations, func(a, b Violation) int { return cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)) })
+	each := 1 + len(j.events)/drawable
+	for i, e := range j.events {
+		if e.Do != "" || i%each == 0 {
+			j.result.History = append(j.result.History, j.event(i))
+		}
+	}
 }
 
 func show(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }

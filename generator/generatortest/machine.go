@@ -4,54 +4,48 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 )
 
 // machine runs a script.
 type machine[ID cmp.Ordered] struct {
-	judge   judge[ID]
-	world   *world
-	callers int
+	judge  judge[ID]
+	world  *world
+	script Script
 
 	proc      Process[ID]
 	line      *line[ID]
 	streams   map[int]func() (ID, error) // of proc, by their numbers
 	takeovers int
-	starts    int  // of processes on the state of another
-	lost      bool // a call ended its goroutine
-	begins    bool // the script says when it begins
+	starts    int // of processes on the state of another
+
+	mu    sync.Mutex // of the judge, the line and all below
+	jumps int64      // there had been when several callers began
+	lost  bool       // a call ended its goroutine, and may hold a lock
+	over  bool       // there is nothing more to do
 }
 
-func (m *machine[ID]) run(script Script) {
-	m.judge.begin(0)
+func (m *machine[ID]) run() {
 	whole := false
+	defer m.judge.end()
 	defer func() { // even if a call ends this goroutine
-		m.judge.end()
 		switch {
 		case m.world.spun.Load():
 			m.judge.result.spun = true
-			m.judge.violate(Stall, m.world.passed(), "a call read the clock %d times and did not end: it spins, or waits in steps too small for so long a time", patience)
+			m.judge.violate(Stall, "a call read the clock %d times and did not end: it spins, or waits in steps too small for so long a time", patience)
 		case !whole || m.lost:
-			m.judge.violate(WrongError, m.world.passed(), "a call did not return: it ended its goroutine")
+			m.judge.violate(WrongError, "a call did not return: it ended its goroutine")
 		}
 	}()
-	if !m.start() {
-		whole = true
-		return
-	}
-	switch {
-	case m.proc.Restart == nil && script.has(Restart, Crash, Takeover):
-		m.judge.result.Skipped = noRestart
-		if m.proc.Close != nil {
-			_ = m.proc.Close() // not judged, since it does not apply
-		}
-	default:
-		if m.steps(script.Steps) {
-			m.judge.begin(len(script.Steps) + 1)
-			m.settle(script)
-		}
-		if !m.lost { // one that was ended in a call may hold a lock
-			m.close()
+	if m.start() {
+		if m.proc.Restart == nil && m.script.has(Restart, Crash, Takeover) {
+			m.judge.result.Skipped = noRestart
+			if m.proc.Close != nil {
+				_ = m.proc.Close() // not judged, since it does not apply
+			}
+		} else {
+			m.steps()
 		}
 	}
 	whole = true
@@ -59,40 +53,52 @@ func (m *machine[ID]) run(script Script) {
 
 const noRestart = "it keeps no state across a restart (Process.Restart)"
 
-// steps carries out the steps, and reports whether it came to their end.
-func (m *machine[ID]) steps(steps []Step) bool {
-	for i, step := range steps {
-		m.judge.begin(i + 1)
+// steps carries out the steps, up to one that fails, and closes the process.
+func (m *machine[ID]) steps() {
+	for i, step := range m.script.Steps {
+		m.judge.step = i + 1
 		if step.Do == Takeover { // its calls come after its begin
-			m.judge.did(step, m.world.passed())
+			m.judge.did(step)
 		}
-		if !m.do(step) {
-			return false
+		if m.do(step); m.over {
+			break
 		}
 		if !slices.Contains([]Action{IDs, Batch, Stream, Takeover}, step.Do) {
-			m.judge.did(step, m.world.passed())
+			m.judge.did(step)
 		}
 	}
-	return true
+	if !m.over {
+		m.judge.step = AfterScript
+		m.settle()
+	}
+	if !m.lost {
+		m.close()
+	}
+}
+
+// fail ends the script, since there is no process or stream.
+func (m *machine[ID]) fail(format string, args ...any) {
+	m.over = true
+	m.judge.violate(NoStart, format, args...)
 }
 
 // start starts the first process, and reports whether to go on.
 func (m *machine[ID]) start() bool {
 	s := m.judge.subject
 	if s.New == nil {
-		m.judge.violate(NoStart, 0, "the Subject has no New")
+		m.fail("the Subject has no New")
 		return false
 	}
 	var err error
 	m.proc, err = s.New(m.world.clock)
 	now := m.world.clock.Wall()
 	// A script that begins at another time than all others does so to see that.
-	excused := m.begins && (now.Before(s.Epoch) || !s.End.IsZero() && !now.Before(s.End))
+	excused := m.script.Begin != "" && (now.Before(s.Epoch) || !s.End.IsZero() && !now.Before(s.End))
 	switch {
 	case err != nil && !excused:
-		m.judge.violate(NoStart, 0, "at %s: %v", show(now), err)
+		m.fail("at %s: %v", show(now), err)
 	case err == nil && m.proc.Next == nil:
-		m.judge.violate(NoStart, 0, "the process has no Next")
+		m.fail("the process has no Next")
 	case err != nil:
 		m.judge.result.Note = "it refused to start, as it may: " + err.Error()
 	default:
@@ -102,60 +108,72 @@ func (m *machine[ID]) start() bool {
 	return false
 }
 
-// close closes the process, once, and reports whether that went well.
-func (m *machine[ID]) close() bool {
+// close closes the process, once.
+func (m *machine[ID]) close() {
 	if end := m.proc.Close; end != nil {
 		m.proc.Close = nil
 		m.world.allow(1)
 		if err := end(); err != nil {
-			m.judge.violate(NoStart, m.world.passed(), "close: %v", err)
-			return false
+			m.fail("close: %v", err)
 		}
 	}
-	return true
 }
 
-// now is the time that a process goes by, read by the judge: it does not count as a
-// reading of a call.
+// now is the time that a process goes by.
 func (m *machine[ID]) now(p *Process[ID]) time.Time {
-	m.world.quiet(true)
-	defer m.world.quiet(false)
 	if p.Now != nil {
-		return p.Now()
+		return m.world.quietly(p.Now)
 	}
-	return m.world.clock.Wall()
+	return m.world.quietly(m.world.clock.Wall)
 }
 
-// do carries out a step, and reports whether to go on.
-func (m *machine[ID]) do(s Step) bool {
+// do carries out a step.
+func (m *machine[ID]) do(s Step) {
+	w := m.world
 	switch s.Do {
 	case IDs:
-		return m.ids(s.Count, s.Time)
+		m.ids(s.Count, s.Time)
 	case Batch:
-		return m.batch(s.Count)
+		m.batch(s.Count)
 	case Stream:
-		return m.streamed(s.Count)
+		m.streamed(s.Count)
 	case Pass:
-		m.world.clock.Advance(s.Time)
+		w.clock.Advance(s.Time)
+	case StepWall:
+		if s.Count == 0 {
+			w.clock.Step(s.Time)
+			return
+		}
+		w.at(s.Count, func() {
+			w.jumped.Add(1) // before the wall shows it, so that no call that saw it ends with the count it began with
+			w.clock.Step(s.Time)
+		})
+	case Slew:
+		w.clock.Slew(s.Rate, s.Time)
+	case Freeze:
+		w.clock.Freeze(s.Time)
+	case Coarse:
+		w.clock.Coarse(max(s.Time, resolution))
+	case Suspend:
+		w.clock.Suspend(s.Time)
+	case Leap:
+		w.clock.LeapSecond()
 	case Restart, Crash:
-		if s.Do == Restart && !m.close() || s.Count > 0 && !m.killed(s.Count) {
-			return false
+		if s.Do == Restart {
+			m.close()
+		} else if s.Count > 0 {
+			m.kill(s.Count)
 		}
-		next, ok := m.another()
-		if ok {
-			m.proc, m.streams, m.line.streams, m.line.unknown, m.line.process = next, nil, nil, true, m.starts
+		if !m.over && m.another() {
+			m.line.streams, m.line.unknown, m.line.process = nil, true, m.starts
 		}
-		return ok
 	case Takeover:
-		return m.takeover(s.Time)
-	default:
-		m.world.fault(s)
+		m.takeover(s.Time)
 	}
-	return true
 }
 
-// another starts another process on the state of this one.
-func (m *machine[ID]) another() (Process[ID], bool) {
+// another goes on with another process on the state of this one, and reports whether there is one.
+func (m *machine[ID]) another() bool {
 	m.world.allow(1)
 	m.starts++
 	m.judge.process = m.starts
@@ -163,37 +181,38 @@ func (m *machine[ID]) another() (Process[ID], bool) {
 	if err == nil && next.Next == nil {
 		err = fmt.Errorf("the process has no Next")
 	}
+	if err != nil {
+		m.fail("restart at %s: %v", show(m.world.clock.Wall()), err)
+		return false
+	}
 	if next.Restart == nil {
 		next.Restart = m.proc.Restart
 	}
-	if err != nil {
-		m.judge.violate(NoStart, m.world.passed(), "restart at %s: %v", show(m.world.clock.Wall()), err)
-	}
-	return next, err == nil
+	m.proc, m.streams = next, nil
+	return true
 }
 
 // rounds is into how many parts the IDs of several callers are divided when they are
 // spread over a time.
 const rounds = 100
 
-// ids makes n calls, spread over d, and reports whether to go on.
-func (m *machine[ID]) ids(n int, d time.Duration) bool {
+// ids makes n calls, spread over d.
+func (m *machine[ID]) ids(n int, d time.Duration) {
 	parts := n
-	if m.callers > 1 {
+	if m.script.Callers > 1 {
 		parts = 1
 		if d > 0 {
 			parts = min(n, rounds)
 		}
 	}
-	for i := range parts {
-		if m.callers == 1 {
+	for i := 0; i < parts && !m.over; i++ {
+		if m.script.Callers <= 1 {
 			m.issue(&m.proc, m.line, call{}, 1)
-		} else if !m.together(n*(i+1)/parts - n*i/parts) {
-			return false
+		} else {
+			m.together(n*(i+1)/parts - n*i/parts)
 		}
 		m.world.clock.Advance(part(d, i+1, parts) - part(d, i, parts))
 	}
-	return true
 }
 
 // part is i of n parts of d. It does not overflow, however long d is.
@@ -201,17 +220,38 @@ func part(d time.Duration, i, n int) time.Duration {
 	return d/time.Duration(n)*time.Duration(i) + d%time.Duration(n)*time.Duration(i)/time.Duration(n)
 }
 
-// issue makes one call to a process for n IDs, while no other call is under way.
+// issue makes one call to a process for n IDs. Several callers may do so at once.
 func (m *machine[ID]) issue(p *Process[ID], l *line[ID], c call, n int) {
-	m.world.allow(1 + n/4096) // some thousand readings for each ID are plenty, beside one long wait
+	m.mu.Lock()
+	before, jumps, over := *l, m.jumps, m.over
+	if !c.shared {
+		m.world.allow(1 + n/4096) // some thousand readings for each ID are plenty, beside one long wait
+		jumps = m.world.jumped.Load()
+	}
+	m.mu.Unlock()
+	if over {
+		return
+	}
 	c.began = m.now(p)
-	passed, jumps := m.world.passed(), m.world.jumped.Load()
+	passed := m.world.clock.Passed()
 	ids, filled, err := m.ask(p, c, n)
-	c.at = m.world.passed()
-	c.stall = c.at - passed
 	c.ended = m.now(p)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.over {
+		return
+	}
+	if c.shared {
+		// Readings are counted for all callers together: while calls of others
+		// return, a call that spins continues. The others soon run out of calls.
+		m.world.allow(1)
+	} else {
+		c.stall = m.world.clock.Passed() - passed
+	}
+	// Of several callers, one that began after a jump may meet an ID of a call that did not, and
+	// has not returned yet.
 	c.jumped = m.world.jumped.Load() > jumps
-	m.judge.returned(l, *l, c, ids, filled, err)
+	m.judge.returned(l, before, c, ids, filled, err)
 }
 
 // ask makes a call.
@@ -231,57 +271,54 @@ func (m *machine[ID]) ask(p *Process[ID], c call, n int) (ids []ID, filled int, 
 }
 
 // streamed makes n calls to the process's stream.
-func (m *machine[ID]) streamed(n int) bool {
+func (m *machine[ID]) streamed(n int) {
 	const number = 1
 	if m.proc.Stream == nil {
-		return m.ids(n, 0)
+		m.ids(n, 0)
+		return
 	}
-	if !m.open(number) {
-		return false
-	}
-	for range n {
+	m.open(number)
+	for i := 0; i < n && !m.over; i++ {
 		m.issue(&m.proc, m.line, call{stream: number}, 1)
 	}
-	return true
 }
 
-// open starts the process's stream with this number, unless there is one. It
-// reports whether to go on.
-func (m *machine[ID]) open(number int) bool {
+// open starts the process's stream with this number, unless there is one.
+func (m *machine[ID]) open(number int) {
 	if m.streams[number] != nil {
-		return true
+		return
 	}
 	m.world.allow(1)
 	stream := m.proc.Stream()
 	if stream == nil {
-		m.judge.violate(NoStart, m.world.passed(), "Stream returned nil")
-		return false
+		m.fail("Stream returned nil")
+		return
 	}
 	if m.streams == nil {
 		m.streams = map[int]func() (ID, error){}
 	}
 	m.streams[number] = stream
-	return true
 }
 
 // batch makes one call for n IDs.
-func (m *machine[ID]) batch(n int) bool {
+func (m *machine[ID]) batch(n int) {
 	if m.proc.NextN == nil {
-		return m.ids(n, 0)
+		m.ids(n, 0)
+		return
 	}
 	m.issue(&m.proc, m.line, call{several: true}, n)
-	return true
 }
 
 // settle ends the faults, lets the clock pass the last ID, and checks that calls are
 // served.
-func (m *machine[ID]) settle(script Script) {
+func (m *machine[ID]) settle() {
 	s := m.judge.subject
 	m.world.calm()
 	m.issue(&m.proc, m.line, call{}, 1) // by a process that has just started, perhaps
 	wait := time.Second
 	if s.Time == nil || m.line.unknown {
-		wait += script.reach() + time.Minute + m.reserved()
+		starts := time.Duration(max(1, m.starts)) // each may have reserved time and left it unused
+		wait += m.script.reach() + time.Minute + starts*min(s.Reserve, maxTime/starts)
 	} else {
 		now := m.now(&m.proc)
 		wait += min(max(0, m.line.top.Sub(now), m.line.start.Sub(now)), maxTime)
@@ -292,19 +329,13 @@ func (m *machine[ID]) settle(script Script) {
 		if now.Before(s.Epoch) || !s.End.IsZero() && !now.Add(s.Tick).Before(s.End) {
 			return // nobody would be served
 		}
-		errors, passed := m.judge.result.Errors, m.world.passed()
+		errors, passed := m.judge.result.Errors, m.world.clock.Passed()
 		m.issue(&m.proc, m.line, call{}, 1)
 		if m.judge.result.Errors > errors {
-			m.judge.violate(NoRecovery, m.world.passed(), "all faults had been over for %s, and the call failed", wait)
-		} else if stall := m.world.passed() - passed; stall > 0 {
-			m.judge.violate(NoRecovery, m.world.passed(), "all faults had been over for %s, and the call took %s", wait, stall)
+			m.judge.violate(NoRecovery, "all faults had been over for %s, and the call failed", wait)
+		} else if stall := m.world.clock.Passed() - passed; stall > 0 {
+			m.judge.violate(NoRecovery, "all faults had been over for %s, and the call took %s", wait, stall)
 		}
 		m.world.clock.Advance(time.Second)
 	}
-}
-
-// reserved is how much time all processes together may have reserved and left unused.
-func (m *machine[ID]) reserved() time.Duration {
-	starts := time.Duration(max(1, m.starts))
-	return starts * min(m.judge.subject.Reserve, maxTime/starts)
 }

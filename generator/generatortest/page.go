@@ -25,7 +25,7 @@ type Failure struct {
 func (r Result) Failure() Failure {
 	worst := r.Worst()
 	f := Failure{Title: strings.TrimSpace(r.Fault + " " + r.Name), Lines: r.Lines(), Again: worst.Event, First: worst.First}
-	if r.Least != nil {
+	if f.History = r.History; r.Least != nil {
 		f.History = r.Least.History
 	}
 	return f
@@ -62,7 +62,7 @@ func (f Failure) draw(b *strings.Builder) {
 		events = append(events, *f.First)
 	}
 	slices.SortStableFunc(events, func(a, b Event) int {
-		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Step, b.Step), cmp.Compare(a.Call, b.Call))
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Call, b.Call))
 	})
 	events = slices.Compact(events)
 	events = events[:1+slices.Index(events, f.Again)] // what came later is of no use
@@ -104,16 +104,13 @@ func (f Failure) draw(b *strings.Builder) {
 		line += fmt.Sprintf("%.1f,%.1f ", x(i), y(e))
 	}
 	for _, process := range processes {
-		is := func(e Event) bool { return e.Process == process && e.Do == "" }
-		if first := slices.IndexFunc(events, is); first >= 0 {
-			last := first
-			for i := first; i < len(events); i++ {
-				if is(events[i]) {
-					last = i
-				}
+		var calls []float64
+		for i, e := range events {
+			if e.Do == "" && e.Process == process {
+				calls = append(calls, x(i))
 			}
-			fmt.Fprintf(b, "<path class=\"lane\" d=\"M%.1f %.1fH%.1f\"/>\n", x(first), row(process), x(last))
 		}
+		fmt.Fprintf(b, "<path class=\"lane\" d=\"M%.1f %.1fH%.1f\"/>\n", calls[0], row(process), calls[len(calls)-1])
 		text("", "end", left-16, row(process)+4, fmt.Sprintf("process %d", process))
 	}
 	labels := make([]float64, 3) // where the last label of each row of them ends

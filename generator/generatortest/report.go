@@ -3,9 +3,7 @@ package generatortest
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math"
-	"slices"
 	"strings"
 	"time"
 )
@@ -30,16 +28,16 @@ type Result struct {
 	// LargestLead is the furthest that an ID was ahead of its generator's clock.
 	LargestLead Seconds `json:"largest_lead_seconds"`
 
-	// Violations describes the first broken promises, at most MaxViolations of each
-	// kind. Violated counts all of them by kind.
+	// Violations describes the first broken promises, at most three of each kind, in the order of the
+	// kinds: duplicates first. Violated counts all of them by kind.
 	Violations []Violation  `json:"violations,omitempty"`
 	Violated   map[Kind]int `json:"violated,omitempty"`
 
-	// Least is the outcome of the least script found that fails so, if [Shrink] has looked for
-	// it. It has a History: the calls that returned an ID, of many about 200, and the steps
-	// between them.
-	Least   *Result `json:"least,omitempty"`
-	History []Event `json:"history,omitempty"`
+	// Least is the outcome of the least script found that fails so, if [Shrink] has looked for it.
+	Least *Result `json:"least,omitempty"`
+	// History has, if the script failed, the calls that returned an ID, of many about 200, and the
+	// steps between them.
+	History []Event `json:"-"`
 
 	spun bool // a call did not end
 }
@@ -61,13 +59,10 @@ func (s *Seconds) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// MaxViolations is how many violations of a kind a [Result] describes.
-const MaxViolations = 3
-
 // Kind is the promise that a violation broke.
 type Kind string
 
-// The kinds of violations.
+// The kinds of violations, the worst first.
 const (
 	Duplicate  Kind = "duplicate"   // an ID was issued twice
 	Disorder   Kind = "disorder"    // an ID is not above one that was returned before its call began
@@ -81,12 +76,17 @@ const (
 	NoRecovery Kind = "no-recovery" // after the faults, calls were not served at once
 )
 
+var kinds = []Kind{Duplicate, Disorder, Stall, Lead, Stale, Rejected, WrongError, EndOfTime, NoStart, NoRecovery}
+
+// AfterScript is the Step of an [Event] after the last step.
+const AfterScript = -1
+
 // Event is a call that returned an ID, or another moment of a script.
 type Event struct {
 	ID      string  `json:"id,omitempty"` // that the call returned
 	Do      string  `json:"do,omitempty"` // what happened, if it was no call
 	Process int     `json:"process"`      // 0 is the first; each start on the state of another counts
-	Step    int     `json:"step"`         // of the script, from 1 on; 0 is before the first step, one more than the last is after it
+	Step    int     `json:"step"`         // of the script, from 1 on; 0 is before the first, AfterScript after the last
 	Call    int     `json:"call"`         // the number of calls until then
 	At      Seconds `json:"at_seconds"`   // true time since the script began
 	Wall    Seconds `json:"wall_seconds"` // how far the wall was from where it began
@@ -94,7 +94,11 @@ type Event struct {
 
 // String says where in a script it was, on one line.
 func (e Event) String() string {
-	return fmt.Sprintf("step %d, call %d, %s in", e.Step, e.Call, e.At)
+	where := fmt.Sprintf("step %d", e.Step)
+	if e.Step == AfterScript {
+		where = "the calls after the script"
+	}
+	return fmt.Sprintf("%s, call %d, %s in", where, e.Call, e.At)
 }
 
 // Violation is one broken promise, and the call that broke it.
@@ -111,7 +115,7 @@ func (v Violation) String() string {
 		return fmt.Sprintf("%s: %s (%s)", v.Kind, v.Detail, v.Event)
 	}
 	first, again := "first", "again"
-	if v.First.Process != v.Process {
+	if v.across() {
 		first, again = fmt.Sprintf("first by process %d", v.First.Process), fmt.Sprintf("again by process %d", v.Process)
 	}
 	return fmt.Sprintf("%s: %s, %s in %s; %s in %s", v.Kind, v.ID, first, v.First, again, v.Event)
@@ -126,8 +130,10 @@ func (r Result) Failed() bool { return len(r.Violated) > 0 }
 // Summary counts the violations by kind, as in "3 duplicate, 1 stall".
 func (r Result) Summary() string {
 	var counts []string
-	for _, kind := range slices.Sorted(maps.Keys(r.Violated)) {
-		counts = append(counts, fmt.Sprintf("%d %s", r.Violated[kind], kind))
+	for _, kind := range kinds {
+		if n := r.Violated[kind]; n > 0 {
+			counts = append(counts, fmt.Sprintf("%d %s", n, kind))
+		}
 	}
 	return strings.Join(counts, ", ")
 }
@@ -137,14 +143,14 @@ func (r *Result) violate(kind Kind, describe func() Violation) {
 	if r.Violated == nil {
 		r.Violated = map[Kind]int{}
 	}
-	if r.Violated[kind] < MaxViolations {
+	if r.Violated[kind] < 3 {
 		r.Violations = append(r.Violations, describe())
 	}
 	r.Violated[kind]++
 }
 
-// Worst returns the violation to look at first: of the least script if there is one, and a
-// duplicate before others. It is the zero Violation if there is none.
+// Worst returns the violation to look at first: of the least script if there is one, the worst kind
+// before others. It is the zero Violation if there is none.
 func (r Result) Worst() Violation {
 	if r.Least != nil {
 		return r.Least.Worst()
@@ -152,7 +158,7 @@ func (r Result) Worst() Violation {
 	if len(r.Violations) == 0 {
 		return Violation{}
 	}
-	return r.Violations[max(0, slices.IndexFunc(r.Violations, func(v Violation) bool { return v.Kind == Duplicate }))]
+	return r.Violations[0]
 }
 
 // Lines says what a failure was, on a screen: how often each promise was broken, the first

@@ -37,14 +37,16 @@ func (s Scenario) result(r Result) Result {
 //
 //	go test -run 'TestMyGenerator/F5'
 //
-// A fault that fails prints one line: a duplicate, or else the first violation, the least script that has it, the
+// A fault that fails prints one line: the worst violation, the least script that has it, the
 // counts, and the command that repeats it and shows the others. A failing test also names the faults that do not
 // apply. With go test -artifacts, each fault that fails leaves a page with a picture: failure.html.
-func Test[ID cmp.Ordered](t *testing.T, s Subject[ID]) {
+func Test[ID cmp.Ordered](t *testing.T, s Subject[ID]) { testAll(t, s, false) }
+
+func testAll[ID cmp.Ordered](t *testing.T, s Subject[ID], sleeps bool) {
 	skipped := map[string]string{} // the faults by reason
 	for _, scenario := range Catalogue() {
 		t.Run(scenario.Fault+"-"+scenario.Name, func(t *testing.T) {
-			r := scenario.result(test(t, s, scenario.Script))
+			r := scenario.result(test(t, s, scenario.Script, sleeps))
 			if r.Skipped != "" {
 				skipped[r.Skipped] += " " + scenario.Fault
 			}
@@ -76,36 +78,48 @@ const joins = `. If it keeps none, a fresh one takes its place:
 // and that calls are served when the faults are over. A call may fail, and may wait for as long as it likes: by
 // reading now again and again, or by time.Sleep. There is one call at a time, except that a takeover (F13) starts
 // another generator while a call of the first is stopped. The generator must start no goroutine, and spin only if it
-// reads now: a generator that reads none hangs, or fails in most faults.
+// reads now. One whose first call has not read now fails at once.
 //
 // It is for a generator that keeps nothing. One with a file or a row passes by mistake, since the function cannot tell
 // a restart from a new script: give it to [Test], with a [Process] that has a Restart.
 func TestFunc[ID cmp.Ordered](t *testing.T, start func(now func() time.Time) func() (ID, error)) {
 	t.Helper()
+	read := false
+	synctest.Test(t, func(*testing.T) {
+		now := newReader(newWorld(noon).clock).now
+		_, _ = start(func() time.Time { read = true; return now() })()
+	})
+	if !read {
+		t.Fatal("the first call has not read the time by now: a generator that calls time.Now itself cannot be given a wrong clock")
+	}
 	anything := Bound{Wait: Forever, Borrow: Forever}
-	Test(t, Subject[ID]{
+	testAll(t, Subject[ID]{
 		Name:  t.Name(),
 		Claim: Claim{Exhausted: anything, Behind: anything, Unordered: true},
 		New: func(clock *clocktest.Virtual) (Process[ID], error) {
-			now := (&reader{clock: clock, slept: time.Now(), at: -1}).now
+			now := newReader(clock).now
 			return Process[ID]{Next: start(now), Restart: func() (Process[ID], error) { return Process[ID]{Next: start(now)}, nil }}, nil
 		},
-		sleeps: true,
-	})
+	}, true)
 }
 
 // TestScript runs one script as a test.
 func TestScript[ID cmp.Ordered](t *testing.T, s Subject[ID], script Script) {
 	t.Helper()
-	test(t, s, script).tell(t)
+	test(t, s, script, false).tell(t)
 }
 
-// test runs a script, and looks for the least that fails so.
-func test[ID cmp.Ordered](t *testing.T, s Subject[ID], script Script) (r Result) {
-	if !s.sleeps {
-		return Shrink(s, RunScript(s, script))
+// test runs a script, and looks for the least that fails so. A generator that sleeps by package time runs in a
+// bubble, whose time passes only when all its goroutines wait, and a wait for a mutex does not count: of several
+// callers, one may sleep while it holds a mutex, and the others would block forever. So there is one.
+func test[ID cmp.Ordered](t *testing.T, s Subject[ID], script Script, sleeps bool) (r Result) {
+	run := func(*testing.T) { r = Shrink(s, RunScript(s, script)) }
+	if !sleeps {
+		run(t)
+		return r
 	}
-	synctest.Test(t, func(*testing.T) { r = Shrink(s, RunScript(s, script)) })
+	script.Callers = 0
+	synctest.Test(t, run)
 	return r
 }
 
@@ -143,48 +157,33 @@ func (r Result) tell(t *testing.T) {
 // With one caller the same script has the same result every time. With several, the Go
 // scheduler interleaves them.
 func RunScript[ID cmp.Ordered](s Subject[ID], script Script) Result {
-	return runScript(s, script, false)
-}
-
-func runScript[ID cmp.Ordered](s Subject[ID], script Script, drawn bool) Result {
 	r := Result{Name: "script", Script: script.Line()}
 	if r.Skipped = s.unfit(script); r.Skipped != "" {
 		return r
 	}
-	begin, _ := script.begin(s.End) // Validate has checked it
+	begin, _ := script.begin(s.End) // check has looked at it
 	w := newWorld(begin)
 	m := machine[ID]{
-		judge: judge[ID]{subject: &s, result: &r, warped: script.has(Slew, Freeze, Coarse, Leap), leaps: script.has(Leap), drawn: drawn,
-			wall: func() time.Duration { return w.moved(begin) }},
-		callers: s.callers(script),
-		begins:  script.Begin != "",
-		line:    &line[ID]{},
-		world:   w,
+		judge: judge[ID]{subject: &s, result: &r, warped: script.has(Slew, Freeze, Coarse, Leap), leaps: script.has(Leap),
+			last: map[ID]int{}, world: w, begin: begin},
+		line: &line[ID]{}, world: w, script: script,
 	}
 	// In a goroutine of its own, because a call that spins ends its goroutine.
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		m.run(script)
+		m.run()
 	}()
 	<-done
 	return r
 }
 
-// callers is how many issue the IDs.
-func (s *Subject[ID]) callers(script Script) int {
-	if s.sleeps {
-		return 1
-	}
-	return max(1, script.Callers)
-}
-
 // unfit returns why a script cannot be run on the subject, or "".
 func (s *Subject[ID]) unfit(script Script) string {
-	if err := script.Validate(); err != nil {
+	if err := script.check(); err != nil {
 		return err.Error()
 	}
-	begin, _ := script.begin(s.End) // Validate has checked it
+	begin, _ := script.begin(s.End) // check has looked at it
 	reach := script.reach()
 	switch {
 	case script.Begin != "" && script.Begin[0] == 'e' && s.End.IsZero():

@@ -13,86 +13,45 @@ import (
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 )
 
-// life is a Subject whose processes do as the test says.
-type life struct {
-	next, closing, starting func(clock *clocktest.Virtual) error
-	starts, closes          int
-}
-
-func (l *life) subject() gt.Subject[tid] {
-	s := taped(gt.Claim{Unordered: true, Exhausted: borrow(forever), Behind: borrow(forever)})
-	s.Time = nil
-	s.New = func(clock *clocktest.Virtual) (gt.Process[tid], error) { return l.process(&tape{clock: clock}) }
-	return s
-}
-
-func (l *life) process(tp *tape) (gt.Process[tid], error) {
-	do := func(f func(*clocktest.Virtual) error) error {
-		if f == nil {
-			return nil
-		}
-		return f(tp.clock)
-	}
-	l.starts++
-	if err := do(l.starting); err != nil {
-		return gt.Process[tid]{}, err
-	}
-	return gt.Process[tid]{
-		Next: func() (tid, error) {
-			if err := do(l.next); err != nil {
-				return 0, err
-			}
-			return tp.Next()
-		},
-		Close:   func() error { l.closes++; return do(l.closing) },
-		Restart: func() (gt.Process[tid], error) { return l.process(tp) },
-	}, nil
-}
-
 func TestLife(t *testing.T) {
-	fail := func(*clocktest.Virtual) error { return errNo }
-	second := func() func(*clocktest.Virtual) error {
-		n := 0
-		return func(*clocktest.Virtual) error {
-			if n++; n == 2 {
-				return errNo
-			}
-			return nil
+	fail := func(*tape) error { return errNo }
+	second := func(t *tape) error {
+		if t.starts == 2 {
+			return errNo
 		}
+		return nil
 	}
-	refuses := func() life { return life{starting: fail} }
 	const early = "no-start: at 2026-06-01T12:00:00.000000Z: no (step 0, call 0, 0s in)"
 	for name, c := range map[string]struct {
-		life   life
+		tape   *tape
 		script string
 		want   string // the first violation
 		starts int
 		closes int
 	}{
-		"a crash closes nothing":  {life{}, "ids 1; restart; ids 1; crash; ids 1; restart", "", 4, 3},
-		"new fails":               {refuses(), "ids 1", early, 1, 0},
-		"restart fails":           {life{starting: second()}, "ids 1; step -1s; restart; ids 5", "no-start: restart at 2026-06-01T11:59:59.000000Z: no (step 3, call 1, 0s in)", 2, 1},
-		"crash fails":             {life{starting: second()}, "pass 1s; crash; ids 5", "no-start: restart at 2026-06-01T12:00:01.000000Z: no (step 2, call 0, 1s in)", 2, 1},
-		"takeover fails":          {life{starting: second()}, "takeover 1s; ids 5", "no-start: restart at 2026-06-01T12:00:01.000000Z: no (step 1, call 0, 1s in)", 2, 1},
-		"close fails":             {life{closing: fail}, "ids 1; restart; ids 5", "no-start: close: no (step 2, call 1, 0s in)", 1, 1},
-		"close fails at the end":  {life{closing: fail}, "ids 1", "no-start: close: no (step 2, call 5, 1m5s in)", 1, 1},
-		"refuses before its time": {refuses(), "begin 1999-01-01T00:00:00Z; ids 1", "", 1, 0},
-		"refuses after its time":  {refuses(), "begin end+0s; ids 1", "", 1, 0},
-		"refuses the last moment": {refuses(), "begin end-1us; ids 1", "no-start: at 2026-06-01T12:59:59.999999Z: no (step 0, call 0, 0s in)", 1, 0},
-		"refuses the first":       {refuses(), "begin 2020-01-01T00:00:00Z; ids 1", "no-start: at 2020-01-01T00:00:00.000000Z: no (step 0, call 0, 0s in)", 1, 0},
+		"a crash closes nothing":  {&tape{}, "ids 1; restart; ids 1; crash; ids 1; restart", "", 4, 3},
+		"new fails":               {&tape{starting: fail}, "ids 1", early, 1, 0},
+		"restart fails":           {&tape{starting: second}, "ids 1; step -1s; restart; ids 5", "no-start: restart at 2026-06-01T11:59:59.000000Z: no (step 3, call 1, 0s in)", 2, 1},
+		"crash fails":             {&tape{starting: second}, "pass 1s; crash; ids 5", "no-start: restart at 2026-06-01T12:00:01.000000Z: no (step 2, call 0, 1s in)", 2, 1},
+		"takeover fails":          {&tape{starting: second}, "takeover 1s; ids 5", "no-start: restart at 2026-06-01T12:00:01.000000Z: no (step 1, call 0, 1s in)", 2, 1},
+		"close fails":             {&tape{closing: fail}, "ids 1; restart; ids 5", "no-start: close: no (step 2, call 1, 0s in)", 1, 1},
+		"close fails at the end":  {&tape{closing: fail}, "ids 1", "no-start: close: no (the calls after the script, call 5, 1m5s in)", 1, 1},
+		"refuses before its time": {&tape{starting: fail}, "begin 1999-01-01T00:00:00Z; ids 1", "", 1, 0},
+		"refuses after its time":  {&tape{starting: fail}, "begin end+0s; ids 1", "", 1, 0},
+		"refuses the last moment": {&tape{starting: fail}, "begin end-1us; ids 1", "no-start: at 2026-06-01T12:59:59.999999Z: no (step 0, call 0, 0s in)", 1, 0},
+		"refuses the first":       {&tape{starting: fail}, "begin 2020-01-01T00:00:00Z; ids 1", "no-start: at 2020-01-01T00:00:00.000000Z: no (step 0, call 0, 0s in)", 1, 0},
 	} {
-		s := c.life.subject()
+		s := c.tape.loose()
 		s.Epoch, s.End = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), noon.Add(time.Hour)
 		r := gt.RunScript(s, parse(c.script))
 		assert.Equal(t, c.want, append(lines(r), "")[0], name)
-		assert.Equal(t, c.starts, c.life.starts, name)
-		assert.Equal(t, c.closes, c.life.closes, name)
-		assert.Equal(t, c.life.starting != nil && c.want == "", r.Note == "it refused to start, as it may: no", name)
+		assert.Equal(t, c.starts, c.tape.starts, name)
+		assert.Equal(t, c.closes, c.tape.closes, name)
+		assert.Equal(t, c.tape.starting != nil && c.want == "", r.Note == "it refused to start, as it may: no", name)
 	}
 	// A script that says nothing of its begin begins as all do, and a generator whose epoch is yet to come
 	// cannot be looked at.
-	l := refuses()
-	s := l.subject()
+	s := (&tape{starting: fail}).loose()
 	s.Epoch = noon.Add(time.Hour)
 	assert.Equal(t, []string{early}, lines(gt.RunScript(s, parse("ids 1"))))
 
@@ -110,8 +69,8 @@ func TestCallsAreHeldAtReadings(t *testing.T) {
 		"crash at read 1": {-1}, "crash at read 2": {-2}, "crash at read 3": nil,
 	} {
 		var held []int // at which reading; less than 0: it did not go on
-		l := &life{next: func(clock *clocktest.Virtual) error {
-			began, reading := clock.Passed(), -1
+		l := &tape{then: func(t *tape) (tid, error) {
+			began, reading := t.clock.Passed(), -1
 			defer func() {
 				if reading < 0 {
 					held = append(held, reading)
@@ -119,16 +78,16 @@ func TestCallsAreHeldAtReadings(t *testing.T) {
 			}()
 			for i := range 2 {
 				reading = -i - 1
-				clock.Now()
-				if clock.Passed() > began {
+				t.clock.Now()
+				if t.clock.Passed() > began {
 					held = append(held, i+1)
-					began = clock.Passed()
+					began = t.clock.Passed()
 				}
 			}
 			reading = 0
-			return nil
+			return good(t)
 		}}
-		assert.True(t, gt.RunScript(l.subject(), parse(script)).OK(), script)
+		assert.Empty(t, lines(gt.RunScript(l.loose(), parse(script))), script)
 		assert.Equal(t, want, held, script)
 		assert.Equal(t, 1, l.closes, script)
 	}
@@ -162,15 +121,15 @@ func TestSkips(t *testing.T) {
 		{"begin end-5ms; ids 1", "it does not say when its time ends (Subject.End)", time.Time{}, time.Time{}},
 		{"begin 1989-12-31T00:00:00Z; ids 1", "it does not say when its time begins (Subject.Epoch)", time.Time{}, time.Time{}},
 		{"begin 1970-01-01T00:00:00Z; ids 1", "its time begins earlier", year(1970), time.Time{}},
+		{"begin 0001-01-01T00:00:00Z; ids 1", "it begins at 0001-01-01T00:00:00.000000Z and goes 0s from there" + years, year(-1), time.Time{}},
+		{"begin 9999-01-01T00:00:00Z; ids 1", "it begins at 9999-01-01T00:00:00.000000Z and goes 0s from there" + years, time.Time{}, time.Time{}},
 		{"begin 2150-01-01T00:00:00Z; step +490905h; ids 1", "it begins at 2150-01-01T00:00:00.000000Z and goes 490905h0m0s from there" + years, time.Time{}, time.Time{}},
 		{"begin end-5ms; ids 1", "it begins at 2399-12-31T23:59:59.995000Z and goes 0s from there" + years, year(1970), year(2400)},
 		{"begin end-5ms; pass 200000h; ids 1", "it begins at 1699-12-31T23:59:59.995000Z and goes 200000h0m0s from there" + years, time.Time{}, year(1700)},
 	} {
-		s := taped(gt.Claim{})
+		alone := func(p *gt.Process[tid]) { p.Restart = nil }
+		s := (&tape{change: alone, closing: func(*tape) error { return errNo }}).subject(gt.Claim{})
 		s.Epoch, s.End = c.epoch, c.end
-		s.New = func(clock *clocktest.Virtual) (gt.Process[tid], error) {
-			return gt.Process[tid]{Next: (&tape{clock: clock}).Next, Close: func() error { return errNo }}, nil
-		}
 		r := gt.Run(s, gt.Scenario{Fault: "F0", Name: "mine", Script: parse(c.script)})[0]
 		assert.Equal(t, gt.Result{Fault: "F0", Name: "mine", Script: parse(c.script).Line(), Skipped: c.want}, r)
 		assert.False(t, r.OK() || r.Failed())
@@ -184,35 +143,39 @@ func TestSpinner(t *testing.T) {
 		step       int
 	}{
 		{"Next", "ids 5", 1}, {"Next", "pass 1s; batch 3", 2}, {"Next", "callers 2; ids 100; ids 5", 1}, {"Next", "takeover 1s; ids 4", 1},
-		{"Stream", "stream 3", 1}, {"New", "ids 5", 0}, {"Restart", "ids 5; crash; ids 5", 2}, {"Close", "ids 5", 2},
+		{"Next", "stream 3", 1}, {"New", "ids 5", 0}, {"Restart", "ids 5; crash; ids 5", 2}, {"Close", "ids 5", gt.AfterScript},
 	} {
 		for _, frees := range []bool{false, true}[:1+len(c.script)/20] { // of several callers, each gets the lock
 			t.Run(c.at+" in "+c.script, func(t *testing.T) {
 				t.Parallel()
-				s := gt.Subject[int64]{New: func(clock *clocktest.Virtual) (gt.Process[int64], error) {
-					call := func(mu *sync.Mutex, at string) error {
+				var mu sync.Mutex
+				spin := func(t *tape) error {
+					if c.script[0] != 't' { // one that is held in a takeover must not be needed by the next process
 						mu.Lock()
-						if frees || at != c.at {
-							defer mu.Unlock()
-						}
-						for began := clock.Now(); at == c.at && !clock.Now().After(began); {
-						}
-						return errNo
 					}
-					var process func(string) (gt.Process[int64], error)
-					process = func(at string) (gt.Process[int64], error) {
-						mu := new(sync.Mutex) // its own: one that is held in a takeover must not be needed by the next process
-						_ = call(mu, at)
-						return gt.Process[int64]{
-							Next:    func() (int64, error) { return 0, call(mu, "Next") },
-							Stream:  func() func() (int64, error) { return func() (int64, error) { return 0, call(mu, "Stream") } },
-							Restart: func() (gt.Process[int64], error) { return process("Restart") },
-							Close:   func() error { _ = call(mu, "Close"); return nil },
-						}, nil
+					if frees {
+						defer mu.Unlock()
 					}
-					return process("New")
-				}}
-				r := gt.RunScript(s, parse(c.script))
+					for began := t.clock.Now(); !t.clock.Now().After(began); {
+					}
+					return errNo
+				}
+				tp := &tape{}
+				switch c.at {
+				case "Next":
+					tp.then = func(t *tape) (tid, error) { return 0, spin(t) }
+				case "Close":
+					tp.closing = spin
+				default:
+					tp.starting = func(t *tape) error {
+						if (t.starts == 1) == (c.at == "New") {
+							return spin(t)
+						}
+						return nil
+					}
+				}
+				r := gt.RunScript(tp.loose(), parse(c.script))
+				assert.Equal(t, c.at == "Close", tp.closes == 1)
 				require.Equal(t, 1, r.Violated[gt.Stall], lines(r))
 				for _, v := range r.Violations {
 					if v.Kind == gt.Stall {
@@ -246,21 +209,21 @@ func TestCallsThatDoNotReturn(t *testing.T) {
 		"ids 9": true, "callers 4; ids 9": true, "takeover 1s": false, "pass 1s; takeover 1s; ids 4": false, "crash at read 9; ids 4": false,
 	} {
 		var mu sync.Mutex
-		l := &life{next: func(clock *clocktest.Virtual) error {
+		l := &tape{then: func(t *tape) (tid, error) {
 			mu.Lock() // for good
 			if reads {
-				clock.Now()
+				t.clock.Now()
 			}
 			runtime.Goexit()
-			return nil
+			return good(t)
 		}}
-		r := gt.RunScript(l.subject(), parse(script))
+		r := gt.RunScript(l.loose(), parse(script))
 		assert.Equal(t, map[gt.Kind]int{gt.WrongError: 1}, r.Violated, script)
 		assert.Contains(t, lines(r)[0], "wrong-error: a call did not return: it ended its goroutine")
 		assert.Zero(t, l.closes)
 	}
-	l := &life{starting: func(*clocktest.Virtual) error { runtime.Goexit(); return nil }}
-	assert.Len(t, lines(gt.RunScript(l.subject(), parse("ids 1"))), 1, "nor in New")
+	l := &tape{starting: func(*tape) error { runtime.Goexit(); return nil }}
+	assert.Len(t, lines(gt.RunScript(l.loose(), parse("ids 1"))), 1, "nor in New")
 }
 
 // Calls are spread evenly, and take the whole time; the last ones see whether it recovers.
@@ -273,14 +236,14 @@ func TestSpread(t *testing.T) {
 	} {
 		var mu sync.Mutex
 		var got []time.Duration
-		l := &life{next: func(clock *clocktest.Virtual) error {
+		l := &tape{then: func(t *tape) (tid, error) {
 			mu.Lock()
 			defer mu.Unlock()
-			got = append(got, clock.Passed())
-			return nil
+			got = append(got, t.clock.Passed())
+			return good(t)
 		}}
 		script := parse(text)
-		assert.Empty(t, lines(gt.RunScript(l.subject(), script)))
+		assert.Empty(t, lines(gt.RunScript(l.loose(), script)))
 		took := script.Steps[0].Time
 		calm := took + time.Second
 		settled := calm + took + time.Second + time.Minute
@@ -300,17 +263,12 @@ func TestStepsAtReadings(t *testing.T) {
 		"ids 1; step -2ms at read 4; ids 1":                                   {0, 0, 0, 0, time.Second, time.Second}, // what waits is dropped when the faults end
 	} {
 		var seen []time.Duration
-		l := &life{next: func(clock *clocktest.Virtual) error {
-			seen = append(seen, clock.Now().Sub(noon), clock.Wall().Sub(noon))
-			return nil
+		l := &tape{then: func(t *tape) (tid, error) {
+			seen = append(seen, t.clock.Now().Sub(noon), t.clock.Wall().Sub(noon))
+			return good(t)
 		}}
-		s := l.subject()
-		start := s.New
-		s.New = func(clock *clocktest.Virtual) (gt.Process[tid], error) {
-			p, err := start(clock)
-			p.Now = clock.Now
-			return p, err
-		}
+		l.change = func(p *gt.Process[tid]) { p.Now = l.clock.Now }
+		s := l.loose()
 		assert.Empty(t, lines(gt.RunScript(s, parse(script))), script)
 		assert.Equal(t, want, seen[:len(want)], script)
 	}

@@ -40,11 +40,9 @@ import (
 // their readings counts. "crash at read 2" makes a call, and ends the process when the call
 // reads the clock for the second time, or after the call if it does not.
 //
-// A script has at most 100,000 steps and 64 callers. It asks for at most 20,000,000 IDs
-// in all and 1,048,576 in one batch, and its steps take at most 876,600 hours together,
-// about a hundred years. A freeze, or a slew at a rate below 0.1, lasts 2s at most; no
-// slew is faster than 1000, no clock coarser than 1m, and no step of the wall waits for
-// more than 1000 readings.
+// A script has at most 100,000 steps and 64 callers. It asks for at most 5,000,000 IDs in all, and its
+// steps take at most 876,600 hours together, about a hundred years. The error for a step beyond its own
+// bounds names them.
 //
 // Strategy and clock are for tickflake's own generator, which `tickflake-chaos script`
 // runs. A [Subject] of another generator ignores them.
@@ -87,7 +85,7 @@ const (
 // The limits of a script: it must neither take all memory nor leave the years that
 // clocks can show.
 const (
-	maxIDs     = 20_000_000             // of all steps together
+	maxIDs     = 5_000_000              // of all steps together
 	maxBatch   = 1 << 20                // of one batch, so that it meets no limit that a generator may have on its own
 	maxRead    = 1000                   // the reading that a step of the wall or a crash may wait for
 	maxTime    = 100 * 8766 * time.Hour // about a hundred years, of all steps together, as the wall goes
@@ -126,40 +124,30 @@ func (s Script) lines() []string {
 // form is how an action is written. N is [Step.Count], D is [Step.Time], R is [Step.Rate]. What
 // stands in tail may be left out, and is 0 then.
 type form struct {
-	do         Action
 	args, tail string
 	most       int           // of N
 	longest    time.Duration // of D; a slew's depends on its rate
-	example    string        // for who writes it otherwise
 }
 
-var forms = []form{
-	{IDs, "N", "over D", maxIDs, maxTime, "a number, such as ids 5000 or ids 5000 over 2s"},
-	{Batch, "N", "", maxBatch, 0, "a number, such as batch 100"},
-	{Stream, "N", "", maxIDs, 0, "a number, such as stream 100"},
-	{Pass, "D", "", 0, maxTime, "a time, such as pass 5ms"},
-	{StepWall, "D", "at read N", maxRead, maxTime, "a time, such as step -2ms or step -2ms at read 2"},
-	{Slew, "R for D", "", 0, maxTime, "a rate and a time, such as slew 0.5 for 2s"},
-	{Freeze, "D", "", 0, maxFreeze, "a time, such as freeze 5ms"},
-	{Coarse, "D", "", 0, maxCoarse, "a time, such as coarse 5ms"},
-	{Suspend, "D", "", 0, maxTime, "a time, such as suspend 5ms"},
-	{Leap, "", "", 0, 0, "nothing after leap"},
-	{Restart, "", "", 0, 0, "nothing after restart"},
-	{Crash, "", "at read N", maxRead, 0, "nothing more, or a reading, such as crash at read 2"},
-	{Takeover, "D", "", 0, maxTime, "a time, such as takeover 5ms"},
-}
-
-func formOf(do Action) (form, bool) {
-	i := slices.IndexFunc(forms, func(f form) bool { return f.do == do })
-	if i < 0 {
-		return form{args: "D"}, false
-	}
-	return forms[i], true
+var forms = map[Action]form{
+	IDs:      {"N", "over D", maxIDs, maxTime},
+	Batch:    {"N", "", maxBatch, 0},
+	Stream:   {"N", "", maxIDs, 0},
+	Pass:     {"D", "", 0, maxTime},
+	StepWall: {"D", "at read N", maxRead, maxTime},
+	Slew:     {"R for D", "", 0, maxTime},
+	Freeze:   {"D", "", 0, maxFreeze},
+	Coarse:   {"D", "", 0, maxCoarse},
+	Suspend:  {"D", "", 0, maxTime},
+	Leap:     {"", "", 0, 0},
+	Restart:  {"", "", 0, 0},
+	Crash:    {"", "at read N", maxRead, 0},
+	Takeover: {"D", "", 0, maxTime},
 }
 
 // String returns the step's text.
 func (s Step) String() string {
-	f, _ := formOf(s.Do)
+	f := forms[s.Do]
 	words := append([]string{string(s.Do)}, strings.Fields(f.args)...)
 	if s.Do == IDs && s.Time != 0 || s.Do != IDs && s.Count != 0 {
 		words = append(words, strings.Fields(f.tail)...)
@@ -185,11 +173,10 @@ func (s Script) has(actions ...Action) bool {
 	return slices.ContainsFunc(s.Steps, func(step Step) bool { return slices.Contains(actions, step.Do) })
 }
 
-// Validate returns an error for the first setting or step that [ParseScript] would refuse in the
-// script's text, or that has a value which its text has no place for; or else nil. The error names
-// the line of [Script.String], or the step. Validate does not look at Strategy, which may be a word
-// of the Subject's own.
-func (s Script) Validate() error {
+// check returns an error for the first setting or step that [ParseScript] would refuse in the
+// script's text, or that has a value which its text has no place for. It does not look at Strategy,
+// which may be a word of the Subject's own.
+func (s Script) check() error {
 	s.Strategy = ""
 	read, err := ParseScript(s.String())
 	if err != nil {
@@ -197,7 +184,7 @@ func (s Script) Validate() error {
 	}
 	for i, step := range s.Steps {
 		if i >= len(read.Steps) || read.Steps[i] != step {
-			return fmt.Errorf("script step %d: %q has a number, a rate or a time that it does not take", i+1, step)
+			return fmt.Errorf("script step %d: %q is no step, or has a number, a rate or a time that it does not take", i+1, step)
 		}
 	}
 	return nil

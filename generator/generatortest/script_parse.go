@@ -117,64 +117,65 @@ func (s Script) begin(end time.Time) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, fmt.Errorf("want a time such as %s or end-5ms", noon.Format(time.RFC3339))
 	}
-	if t.Year() < 1900 || t.Year() > 2150 {
-		return time.Time{}, fmt.Errorf("want a year from 1900 to 2150")
-	}
 	return t.UTC(), nil
 }
 
 // parseStep reads one step, and returns what is wrong with it, or "".
 func parseStep(words []string) (s Step, problem string) {
 	s.Do = Action(words[0])
-	f, ok := formOf(s.Do)
+	f, ok := forms[s.Do]
 	if !ok {
 		return s, "not known: want ids, batch, stream, pass, step, slew, freeze, coarse, suspend, leap, restart, crash or takeover"
 	}
 	want := strings.Fields(f.args)
-	if args := words[1:]; len(args) > len(want) {
+	if len(words)-1 > len(want) {
 		want = strings.Fields(f.args + " " + f.tail)
 	}
 	if len(want) != len(words)-1 {
-		return s, "want " + f.example
+		return s, f.want(s.Do)
 	}
 	for i, word := range words[1:] {
 		var err error
+		ok := true
 		switch want[i] {
 		case "N":
 			s.Count, err = strconv.Atoi(word)
-			switch wrong := err != nil || s.Count < 1 || s.Count > f.most; {
-			case wrong && f.args == "N":
-				return s, fmt.Sprintf("want 1 to %d IDs", f.most)
-			case wrong:
-				return s, fmt.Sprintf("want reading 1 to %d", f.most)
-			}
+			ok = s.Count >= 1 && s.Count <= f.most
 		case "R":
 			s.Rate, err = strconv.ParseFloat(word, 64)
-			switch {
-			case err != nil || !(s.Rate >= 0 && s.Rate <= maxRate): // NaN is neither
-				return s, fmt.Sprintf("want a rate from 0 to %d, such as 0.5", maxRate)
+			switch ok = s.Rate >= 0 && s.Rate <= maxRate; { // NaN is neither
 			case s.Rate < 0.1:
 				f.longest = maxFreeze
-			case s.Rate > 1:
+			case ok && s.Rate > 1:
 				f.longest = time.Duration(float64(maxTime) / s.Rate)
 			}
 		case "D":
 			s.Time, err = time.ParseDuration(word)
-			switch {
-			case err != nil:
-				return s, "want a time such as 5ms, 1.5s or 2h"
-			case s.Do == IDs && s.Time <= 0: // 0 would be at once
-				return s, "want a time above zero after over"
-			case s.Do != StepWall && s.Time < 0:
-				return s, "the time is negative"
-			case s.Time.Abs() > f.longest:
-				return s, fmt.Sprintf("the time is longer than %s", f.longest)
-			}
+			ok = s.Time.Abs() <= f.longest && (s.Time >= 0 || s.Do == StepWall) && (s.Time != 0 || s.Do != IDs) // ids over 0s would be at once
 		default:
-			if word != want[i] {
-				return s, "want " + f.example
-			}
+			ok = word == want[i]
+		}
+		if err != nil || !ok {
+			return s, f.want(s.Do)
 		}
 	}
 	return s, ""
+}
+
+// want says how the action is written.
+func (f form) want(do Action) string {
+	text := "want " + strings.TrimSpace(string(do)+" "+f.args)
+	if f.tail != "" {
+		text += " [" + f.tail + "]"
+	}
+	if f.most > 0 {
+		text += fmt.Sprintf("; N is 1 to %d", f.most)
+	}
+	if strings.Contains(f.args, "R") {
+		text += fmt.Sprintf("; R is 0 to %d, such as 0.5", maxRate)
+	}
+	if f.longest > 0 {
+		text += fmt.Sprintf("; D is a time such as 5ms, of at most %s", f.longest)
+	}
+	return text
 }

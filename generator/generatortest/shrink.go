@@ -13,12 +13,12 @@ const (
 )
 
 // Shrink returns a failed result with Least: the outcome of the shortest script found that breaks the
-// same promise, a duplicate before others. Steps are left out, and numbers and times made smaller, for
+// same promise, the worst first, and one that two processes broke between two. Steps are left out, and numbers and times made smaller, for
 // as long as that helps: 3 seconds at most. A result of several callers comes back as it is, since its
 // script fails by chance; so does one that did not fail, or in which a call did not end.
 func Shrink[ID cmp.Ordered](s Subject[ID], r Result) Result {
 	script, err := ParseScript(r.Script)
-	if err != nil || !r.Failed() || r.spun || s.callers(script) > 1 {
+	if err != nil || !r.Failed() || r.spun || script.Callers > 1 {
 		return r
 	}
 	worst := r.Worst()
@@ -33,11 +33,11 @@ func Shrink[ID cmp.Ordered](s Subject[ID], r Result) Result {
 		if got.spun { // each such try takes half a second
 			tries = maxTries
 		}
-		return got.Violated[worst.Kind] > 0
+		return got.has(worst)
 	}
 	least := script.Steps
-	if upTo := least[:min(worst.Step, len(least))]; fails(upTo) {
-		least = upTo
+	if worst.Step != AfterScript && fails(least[:worst.Step]) {
+		least = least[:worst.Step]
 	}
 	for before := 0; before != tries; {
 		before = tries
@@ -50,11 +50,19 @@ func Shrink[ID cmp.Ordered](s Subject[ID], r Result) Result {
 		}
 	}
 	script.Steps = least
-	if got := runScript(s, script, true); got.Violated[worst.Kind] > 0 { // else it fails by chance
+	if got := RunScript(s, script); got.has(worst) { // else it fails by chance
 		r.Least = &got
 	}
 	return r
 }
+
+// has reports whether the result has such a violation, of one process or of two as that one.
+func (r Result) has(such Violation) bool {
+	return slices.ContainsFunc(r.Violations, func(v Violation) bool { return v.Kind == such.Kind && v.across() == such.across() })
+}
+
+// across reports whether it was between two processes.
+func (v Violation) across() bool { return v.First != nil && v.First.Process != v.Process }
 
 // fewerSteps leaves out steps as long as the rest fails: half of them at first, in the end one by one.
 func fewerSteps(steps []Step, fails func([]Step) bool) []Step {
@@ -89,24 +97,22 @@ func smallerSteps(steps []Step, fails func([]Step) bool) (_ []Step, any bool) {
 		steps, any = tried, true
 		return true
 	}
-	for i, step := range steps {
-		if step.Do == Batch || step.Do == Stream {
-			try(i, Step{Do: IDs, Count: step.Count})
-			step = steps[i]
+	for i := range steps {
+		if is := steps[i]; is.Do == Batch || is.Do == Stream {
+			try(i, Step{Do: IDs, Count: is.Count})
 		}
-		for _, n := range roundCounts {
-			change := step
-			if change.Count = n; n >= step.Count || try(i, change) {
+		change := steps[i]
+		for _, change.Count = range roundCounts {
+			if change.Count >= steps[i].Count || try(i, change) {
 				break
 			}
 		}
-		step = steps[i]
+		change = steps[i]
 		for _, d := range roundTimes {
-			change := step
-			if change.Time = d; step.Time < 0 {
+			if change.Time = d; steps[i].Time < 0 {
 				change.Time = -d
 			}
-			if d >= step.Time.Abs() || try(i, change) {
+			if d >= steps[i].Time.Abs() || try(i, change) {
 				break
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/tickflake/tickflake/monoclock/clocktest"
@@ -48,11 +49,6 @@ type Subject[ID cmp.Ordered] struct {
 	// CheckError returns what is wrong with an error of Next, or nil: for example that
 	// its type is not the promised one, or that it does not say by how much.
 	CheckError func(error) error
-
-	// sleeps says that it may wait by package time, so it runs in a bubble of testing/synctest. The bubble's time
-	// passes only when all its goroutines wait, and a wait for a mutex does not count: of several callers, one may
-	// sleep while it holds a mutex, and the others would block forever. So there is one.
-	sleeps bool
 }
 
 // Process is a running generator.
@@ -108,26 +104,16 @@ func (b Bound) reach() time.Duration { return max(b.Wait, b.Borrow) }
 
 // String returns, for example, "waits up to 5ms, borrows up to 1s".
 func (b Bound) String() string {
-	if b.reach() == 0 {
-		return "rejects"
-	}
-	show := func(verb string, d time.Duration) string {
-		if d == Forever {
-			return verb + " forever"
+	var does []string
+	for _, x := range []struct {
+		verb string
+		d    time.Duration
+	}{{"waits", b.Wait}, {"borrows", b.Borrow}} {
+		if x.d == Forever {
+			does = append(does, x.verb+" forever")
+		} else if x.d > 0 {
+			does = append(does, fmt.Sprintf("%s up to %s", x.verb, x.d))
 		}
-		return fmt.Sprintf("%s up to %s", verb, d)
 	}
-	switch {
-	case b.Borrow == 0:
-		return show("waits", b.Wait)
-	case b.Wait == 0:
-		return show("borrows", b.Borrow)
-	}
-	return show("waits", b.Wait) + ", " + show("borrows", b.Borrow)
+	return cmp.Or(strings.Join(does, ", "), "rejects")
 }
-
-// ahead is the furthest that an ID may be ahead of the clock, for either cause.
-func (c Claim) ahead() time.Duration { return max(c.Exhausted.Borrow, c.Behind.Borrow) }
-
-// patience is the longest that a call may wait, for either cause.
-func (c Claim) patience() time.Duration { return max(c.Exhausted.Wait, c.Behind.Wait) }

@@ -3,6 +3,7 @@ package generatortest_test
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/tickflake/tickflake/generator/generatortest"
@@ -27,36 +28,52 @@ func (i tid) String() string  { return fmt.Sprintf("%d.%d", i>>4, i&15) }
 func (i tid) time() time.Time { return noon.Add(time.Duration(i>>4) * ms) }
 func at(tick, seq int64) tid  { return tid(tick<<4 | seq) }
 
-// tape is a generator that gives the answers it was told, and then good ones: the
-// next ID after the largest, or the first of the clock's tick. It has no lock, which
-// a takeover would leave held.
+// tape is a generator that gives the answers it was told, and then others: by default the
+// next ID after the largest, or the first of the clock's tick. It locks nothing while it reads the
+// clock, since a takeover would leave the lock held.
 type tape struct {
-	clock *clocktest.Virtual
-	told  []answer
-	last  tid
-	calls int
+	clock             *clocktest.Virtual
+	then              answer                            // the others
+	starting, closing func(*tape) error                 // of a process
+	change            func(*generatortest.Process[tid]) // what else its processes do
+	mu                sync.Mutex                        // of all below
+	told              []answer
+	last              tid
+	starts, closes    int
+	calls             int
+	batches           []int // their sizes
+	streams           []int // calls of each
 }
 
 type answer func(t *tape) (tid, error)
 
 func (t *tape) Next() (tid, error) {
+	t.mu.Lock()
 	t.calls++
-	if len(t.told) == 0 {
-		return good(t)
+	a := t.then
+	if len(t.told) > 0 {
+		a, t.told = t.told[0], t.told[1:]
 	}
-	a := t.told[0]
-	t.told = t.told[1:]
+	t.mu.Unlock()
+	if a == nil {
+		a = good
+	}
 	return a(t)
 }
 
 func good(t *tape) (tid, error) {
 	now := t.clock.Wall().Sub(noon)
-	return is(max(t.last+1, at(int64(now/ms), 0)))(t)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last = max(t.last+1, at(int64(now/ms), 0))
+	return t.last, nil
 }
 
 // is answers with an ID.
 func is(id tid) answer {
 	return func(t *tape) (tid, error) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
 		t.last = max(t.last, id)
 		return id, nil
 	}
@@ -91,11 +108,15 @@ func looks(readings int, a answer) answer {
 	}
 }
 
-// process is the tape as a process. Batches and streams take from the tape, too.
-func (t *tape) process() generatortest.Process[tid] {
-	return generatortest.Process[tid]{
+// process starts the tape as a process. Batches and streams take from the tape, too.
+func (t *tape) process() (generatortest.Process[tid], error) {
+	t.starts++
+	p := generatortest.Process[tid]{
 		Next: t.Next,
 		NextN: func(ids []tid) (int, error) {
+			t.mu.Lock()
+			t.batches = append(t.batches, len(ids))
+			t.mu.Unlock()
 			for i := range ids {
 				id, err := t.Next()
 				if errors.Is(err, errShort) {
@@ -107,9 +128,52 @@ func (t *tape) process() generatortest.Process[tid] {
 			}
 			return len(ids), nil
 		},
-		Stream:  func() func() (tid, error) { return t.Next },
-		Restart: func() (generatortest.Process[tid], error) { return t.process(), nil },
+		Stream: func() func() (tid, error) {
+			n := len(t.streams)
+			t.streams = append(t.streams, 0)
+			return func() (tid, error) {
+				t.mu.Lock()
+				t.streams[n]++
+				t.mu.Unlock()
+				return t.Next()
+			}
+		},
+		Close: func() error {
+			if t.closes++; t.closing == nil {
+				return nil
+			}
+			return t.closing(t)
+		},
+		Restart: t.process,
 	}
+	if t.change != nil {
+		t.change(&p)
+	}
+	if t.starting == nil {
+		return p, nil
+	}
+	return p, t.starting(t)
+}
+
+// subject is a Subject that plays the tape.
+func (t *tape) subject(claim generatortest.Claim) generatortest.Subject[tid] {
+	return generatortest.Subject[tid]{
+		Name: "tape",
+		New: func(clock *clocktest.Virtual) (generatortest.Process[tid], error) {
+			t.clock, t.streams = clock, nil
+			return t.process()
+		},
+		Claim: claim,
+		Time:  tid.time,
+		Tick:  ms,
+	}
+}
+
+// loose is a Subject of which little is judged.
+func (t *tape) loose() generatortest.Subject[tid] {
+	s := t.subject(generatortest.Claim{Unordered: true, Exhausted: borrow(forever), Behind: borrow(forever)})
+	s.Time = nil
+	return s
 }
 
 var errShort = errors.New("ends a batch without an error")
@@ -118,15 +182,7 @@ func short(*tape) (tid, error) { return 0, errShort }
 
 // taped is a Subject that plays answers.
 func taped(claim generatortest.Claim, answers ...answer) generatortest.Subject[tid] {
-	return generatortest.Subject[tid]{
-		Name: "tape",
-		New: func(clock *clocktest.Virtual) (generatortest.Process[tid], error) {
-			return (&tape{clock: clock, told: answers}).process(), nil
-		},
-		Claim: claim,
-		Time:  tid.time,
-		Tick:  ms,
-	}
+	return (&tape{told: answers}).subject(claim)
 }
 
 func claim(exhausted, behind generatortest.Bound) generatortest.Claim {

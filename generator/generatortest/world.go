@@ -1,6 +1,7 @@
 package generatortest
 
 import (
+	"math/rand/v2"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -13,30 +14,20 @@ import (
 type world struct {
 	clock *clocktest.Virtual // is handed to the generator
 
-	reads atomic.Int64  // how often the clock may yet be read
-	spun  atomic.Bool   // it was read more often than that: a call did nothing else, and was ended
-	crowd atomic.Bool   // several callers run
-	turn  atomic.Uint64 // counts the crowd's readings
-	park  atomic.Pointer[parking]
+	reads atomic.Int64 // how often the clock may yet be read
+	spun  atomic.Bool  // it was read more often than that: a call did nothing else, and was ended
+	crowd atomic.Bool  // several callers run
 
 	judging atomic.Int32 // how many readings by the judge are under way
 	jumped  atomic.Int64 // how often the wall has jumped by a reading
-	due     atomic.Bool  // there are jumps that wait for their reading
 	mu      sync.Mutex
-	waiting []jump // guarded by mu
+	waiting []waiting // guarded by mu
 }
 
-// jump is a step of the wall that waits for its reading: the last of so many.
-type jump struct {
-	by       time.Duration
+// waiting is what waits for a reading: the last of so many.
+type waiting struct {
 	readings int
-}
-
-// parking holds one caller.
-type parking struct {
-	skip         atomic.Int64  // readings until then
-	parked, wake chan struct{} // closed when it is held, and when it may go on
-	dead         bool          // it may not; is set before wake is closed
+	do       func()
 }
 
 // patience is how often a call may read the clock. A call that reads it more often
@@ -68,105 +59,60 @@ func (w *world) read() {
 		w.spun.Store(true)
 		runtime.Goexit()
 	}
-	// One reading in four, in a pattern that never repeats: with every fourth, calls
-	// of four readings would always meet at the same.
-	if w.crowd.Load() && w.turn.Add(1)*0x9E3779B97F4A7C15>>62 == 0 {
+	// One reading in four, by chance: with every fourth, calls of four readings would always
+	// meet at the same.
+	if w.crowd.Load() && rand.N(4) == 0 {
 		runtime.Gosched() // callers meet even on one processor
 	}
-	if w.due.Load() {
-		w.jump()
-	}
-	if p := w.park.Load(); p != nil {
-		if p.skip.Add(-1) == -1 {
-			w.park.Store(nil) // other callers read on
-			close(p.parked)
-			if <-p.wake; p.dead {
-				runtime.Goexit()
-			}
-		}
-	}
-}
-
-// jump counts a reading for the jumps that wait for it, and carries out those whose
-// turn it is. A jump is counted before the wall shows it, so that no call that saw
-// it ends with the count it began with.
-func (w *world) jump() {
+	var due []func()
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	later := w.waiting[:0]
-	for _, j := range w.waiting {
-		if j.readings--; j.readings > 0 {
-			later = append(later, j)
-			continue
+	for _, x := range w.waiting {
+		if x.readings--; x.readings > 0 {
+			later = append(later, x)
+		} else {
+			due = append(due, x.do)
 		}
-		w.jumped.Add(1)
-		w.clock.Step(j.by)
 	}
 	w.waiting = later
-	w.due.Store(len(later) > 0)
+	w.mu.Unlock()
+	for _, do := range due {
+		do()
+	}
 }
 
-// quiet says that the judge is about to read the clock, or has read it.
-func (w *world) quiet(on bool) {
-	if on {
-		w.judging.Add(1)
-	} else {
-		w.judging.Add(-1)
-	}
+// at has something done at the nth reading from now on, by who reads.
+func (w *world) at(n int, do func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.waiting = append(w.waiting, waiting{n, do})
+}
+
+// quietly reads a clock for the judge: it does not count as a reading of a call.
+func (w *world) quietly(read func() time.Time) time.Time {
+	w.judging.Add(1)
+	defer w.judging.Add(-1)
+	return read()
 }
 
 // allow lets so many calls read the clock from now on.
 func (w *world) allow(calls int) { w.reads.Store(patience * int64(calls)) }
 
-// hold stops the next caller that reads the clock, after skip more readings, until
-// wake is called, which ends its goroutine if the process is dead. A second call of wake
-// does nothing.
-func (w *world) hold(skip int) (parked <-chan struct{}, wake func(dead bool)) {
-	p := &parking{parked: make(chan struct{}), wake: make(chan struct{})}
-	p.skip.Store(int64(skip))
-	w.park.Store(p)
-	var once sync.Once
-	return p.parked, func(dead bool) {
-		once.Do(func() {
-			w.park.Store(nil)
-			p.dead = dead
-			close(p.wake)
-		})
-	}
-}
-
-// moved is how far the wall is from an instant. The reading is the judge's.
-func (w *world) moved(from time.Time) time.Duration {
-	w.quiet(true)
-	defer w.quiet(false)
-	return w.clock.Wall().Sub(from)
-}
-
-// passed is the true time since the script began.
-func (w *world) passed() time.Duration { return w.clock.Passed() }
-
-// fault does to the clock what a step says.
-func (w *world) fault(s Step) {
-	switch s.Do {
-	case StepWall:
-		if s.Count > 0 {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.waiting = append(w.waiting, jump{s.Time, s.Count})
-			w.due.Store(true)
-			return
+// hold stops who reads the clock for the nth time from now on, until wake is called, which ends that
+// goroutine if the process is dead. A second call of wake does nothing.
+func (w *world) hold(n int) (parked <-chan struct{}, wake func(dead bool)) {
+	stopped, woken := make(chan struct{}), make(chan bool, 1)
+	w.at(n, func() {
+		close(stopped)
+		if <-woken {
+			runtime.Goexit()
 		}
-		w.clock.Step(s.Time)
-	case Slew:
-		w.clock.Slew(s.Rate, s.Time)
-	case Freeze:
-		w.clock.Freeze(s.Time)
-	case Coarse:
-		w.clock.Coarse(max(s.Time, resolution))
-	case Suspend:
-		w.clock.Suspend(s.Time)
-	case Leap:
-		w.clock.LeapSecond()
+	})
+	return stopped, func(dead bool) {
+		select {
+		case woken <- dead:
+		default:
+		}
 	}
 }
 
@@ -174,7 +120,6 @@ func (w *world) fault(s Step) {
 func (w *world) calm() {
 	w.mu.Lock()
 	w.waiting = nil
-	w.due.Store(false)
 	w.mu.Unlock()
 	w.clock.Freeze(0)
 	w.clock.Slew(1, 0)
@@ -192,6 +137,10 @@ type reader struct {
 	at    time.Duration // true time of the last reading
 	reads int           // so many were at that time
 	step  time.Duration // by which the next moves it
+}
+
+func newReader(clock *clocktest.Virtual) *reader {
+	return &reader{clock: clock, slept: time.Now(), at: -1}
 }
 
 // busy is how many readings at one time are a burst. Those that follow wait.
