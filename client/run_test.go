@@ -42,6 +42,18 @@ func TestNextAllocatesNothing(t *testing.T) {
 	assert.Equal(t, snowflake.ID(11*1001), ids[9])
 }
 
+// TestSeal guards that a call which still holds a run gets no ID of it once the run has ended: its rest may be in
+// another run by then.
+func TestSeal(t *testing.T) {
+	r := &run{first: 1, stride: 1, count: 3}
+	r.free.Add(1)
+	assert.EqualValues(t, 1, r.seal())
+	i, end := r.take(1)
+	assert.Equal(t, i, end)
+	assert.GreaterOrEqual(t, r.free.Add(1)-1, r.count, "what Next looks at")
+	assert.EqualValues(t, -1, r.next())
+}
+
 // step is a call of Next that a simulation carries out piece by piece, as Next does.
 type step struct {
 	begun int // the number of IDs that had been returned when the call began

@@ -124,6 +124,7 @@ func TestNextN(t *testing.T) {
 		late := func(delay time.Duration) { // the answer to the first request is late
 			s[0].has(fault{delay: delay, change: func(*tickflakev1.TakeResponse) { s[0].delay = 0 }})
 		}
+		s[0].layout.Order = snowflake.TimeSequenceNode // whose runs have a stride above 1
 		c := open(t, s)
 		late(3 * time.Millisecond)
 		ids := make([]snowflake.ID, 175_000)

@@ -28,7 +28,7 @@ type CountedGenerator struct {
 //
 // Each call makes an atomic addition to a word that all callers share: on two cores,
 // an ID takes about 20% longer, and longer still on more cores. NextN makes one addition for
-// the whole slice. BenchmarkCounted measures it on your machine.
+// the whole slice.
 //
 // Call it once for each generator and share the result, or Unregister before calling it
 // again.

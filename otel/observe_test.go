@@ -212,24 +212,3 @@ func TestProviderFails(t *testing.T) {
 	_, err = store.List(t.Context(), "", "z", 1)
 	require.NoError(t, err, "the store works all the same")
 }
-
-// BenchmarkCounted shows what an ID costs by itself, and counted.
-func BenchmarkCounted(b *testing.B) {
-	layout := snowflake.Default()
-	layout.NodeBits, layout.SequenceBits = 0, 22 // no run exhausts it
-	gen, err := generator.New(generator.WithLayout(layout), generator.WithNode(0))
-	require.NoError(b, err)
-	ids, err := oteltickflake.CountIDs(gen, record(b).here())
-	require.NoError(b, err)
-	for name, next := range map[string]func() (snowflake.ID, error){"plain": gen.Next, "counted": ids.Next} {
-		b.Run(name, func(b *testing.B) {
-			b.RunParallel(func(p *testing.PB) {
-				for p.Next() {
-					if _, err := next(); err != nil {
-						b.Error(err)
-					}
-				}
-			})
-		})
-	}
-}

@@ -24,9 +24,8 @@ import (
 // those spans are the roots of their traces. The spans of a claim or a release are children
 // of the span in their context.
 //
-// An operation that panics is reported as failed, and the panic continues. A nil store is
-// returned as it is, and lease.Claim reports it. An error of the meter provider goes to
-// [otel.Handle], and then no times are measured.
+// A nil store is returned as it is, and lease.Claim reports it. An error of the meter provider
+// goes to [otel.Handle], and then no times are measured.
 func Wrap(store stores.Store, options ...Option) stores.Store {
 	if store == nil {
 		return nil
@@ -75,31 +74,26 @@ func (w *wrapper) Traits() stores.Traits {
 	return traits
 }
 
-// errPanicked stands for the error of a call that did not return.
-var errPanicked = errors.New("the store panicked, or ended its goroutine")
-
 // report calls an operation, and reports it.
 func report[T any](ctx context.Context, w *wrapper, operation, key string, call func(context.Context) (T, error)) (answer T, err error) {
 	op := OperationKey.String(operation)
 	set := w.with(KeyKey.String(key), op)
 	ctx, span := w.tracer.Start(ctx, "tickflake.store "+operation, trace.WithAttributes(set.ToSlice()...))
 	begin := time.Now()
-	err = errPanicked // unless the call returns
-	defer func() {
-		took := time.Since(begin)
-		outcome, kind := outcomeOf(ctx, err)
-		came := []attribute.KeyValue{OutcomeKey.String(outcome)}
-		if kind != "" {
-			came = append(came, errorTypeKey.String(kind))
-			shown := exportable(err)
-			span.RecordError(shown)
-			span.SetStatus(codes.Error, shown.Error())
-		}
-		span.SetAttributes(came...)
-		span.End()
-		w.duration.Record(ctx, took.Seconds(), w.set(append(came, op)...))
-	}()
-	return call(ctx)
+	answer, err = call(ctx)
+	took := time.Since(begin)
+	outcome, kind := outcomeOf(ctx, err)
+	came := []attribute.KeyValue{OutcomeKey.String(outcome)}
+	if kind != "" {
+		came = append(came, errorTypeKey.String(kind))
+		shown := exportable(err)
+		span.RecordError(shown)
+		span.SetStatus(codes.Error, shown.Error())
+	}
+	span.SetAttributes(came...)
+	span.End()
+	w.duration.Record(ctx, took.Seconds(), w.set(append(came, op)...))
+	return answer, err
 }
 
 // exportable returns err with a text in UTF-8: otherwise OTLP refuses the whole batch of
@@ -129,8 +123,6 @@ func outcomeOf(ctx context.Context, err error) (outcome, kind string) {
 		return "locked", ""
 	case errors.Is(err, stores.ErrDamaged):
 		outcome = "damaged"
-	case errors.Is(err, errPanicked): // also if the context has ended
-		return "error", "_OTHER" // of the conventions
 	case stores.KindOf(err) == stores.Refused:
 		outcome = "refused"
 	// Some drivers do not wrap the error of the context.
@@ -139,7 +131,7 @@ func outcomeOf(ctx context.Context, err error) (outcome, kind string) {
 	case errors.Is(err, context.Canceled), errors.Is(ctx.Err(), context.Canceled):
 		outcome = "canceled"
 	default:
-		return "error", "_OTHER"
+		return "error", "_OTHER" // of the conventions
 	}
 	return outcome, outcome
 }

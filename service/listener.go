@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -33,9 +34,6 @@ type limited struct {
 	most     int
 	patience time.Duration // how long a connection may be unknown; 0: each is known from its start
 	all      *total
-
-	closed chan struct{}
-	once   sync.Once
 
 	// Guarded by all.mu.
 	open    map[*counted]struct{} // connections that are not closed: at most "most"
@@ -72,7 +70,7 @@ func first(l *list.List) *counted {
 
 // limit counts and limits the connections of l.
 func (l *limited) limit() *limited {
-	l.closed, l.open = make(chan struct{}), make(map[*counted]struct{})
+	l.open = make(map[*counted]struct{})
 	l.all.listeners = append(l.all.listeners, l)
 	return l
 }
@@ -166,33 +164,15 @@ func (l *limited) Accept() (net.Conn, error) {
 			l.log.Error("connections cannot be accepted now: raise the limit of open files if there are too many", "protocol", l.protocol.String(), "error", err)
 		}
 		pause = min(max(2*pause, minPause), maxPause)
-		select {
-		case <-time.After(pause):
-		case <-l.closed:
-			return nil, net.ErrClosed
-		}
+		time.Sleep(pause) // a listener that is closed meanwhile says so at the next accept
 	}
 }
 
 // passes reports whether a later accept may succeed: not if the listener itself is closed or
 // broken.
 func passes(err error) bool {
-	if errors.Is(err, net.ErrClosed) {
-		return false
-	}
-	for _, broken := range []syscall.Errno{syscall.EBADF, syscall.EINVAL, syscall.ENOTSOCK, syscall.EOPNOTSUPP} {
-		if errors.Is(err, broken) {
-			return false
-		}
-	}
-	_, ok := errors.AsType[syscall.Errno](err)
-	return ok
-}
-
-// Close closes the listener.
-func (l *limited) Close() error {
-	l.once.Do(func() { close(l.closed) })
-	return l.Listener.Close()
+	errno, ok := errors.AsType[syscall.Errno](err) // not of a listener that was closed here
+	return ok && !slices.Contains([]syscall.Errno{syscall.EBADF, syscall.EINVAL, syscall.ENOTSOCK, syscall.EOPNOTSUPP}, errno)
 }
 
 // counted is a connection of a limited listener. It is an [issuer.Peer].

@@ -389,9 +389,12 @@ func TestLongPipeline(t *testing.T) {
 			time.Sleep(time.Second / 4)
 		}
 		assert.InDelta(t, 4*time.Second, time.Since(began), float64(time.Second), "it sends, but not for ever")
+		sent, err := io.WriteString(r.connect(resp, ""), strings.Repeat("PING\r\n", 12<<20))
+		assert.Error(t, err)
+		assert.InDelta(t, 64<<20, sent, 64<<10)
 		synctest.Wait()
-		assert.Len(t, lines(r.log(), `"code":"unread"`), 1)
-		assert.Regexp(t, `(?m)^tickflake_service_requests_total{.*code="unread",.*protocol="resp"} 1$`, r.metrics(""))
+		assert.Len(t, lines(r.log(), `"code":"unread"`), 2)
+		assert.Regexp(t, `(?m)^tickflake_service_requests_total{.*code="unread",.*protocol="resp"} 2$`, r.metrics(""))
 	})
 }
 

@@ -101,7 +101,7 @@ func (s *Server) status(_ *http.Request, c *issuer.Client) (any, int64, error) {
 	return answer, 0, nil
 }
 
-var fine = &content{"text/plain; charset=utf-8", []byte("ok\n")}
+var fine = whole("text/plain; charset=utf-8", []byte("ok\n"))
 
 // live answers GET /livez. It touches neither the store nor the generator.
 func (s *Server) live(*http.Request, *issuer.Client) (any, int64, error) { return fine, 0, nil }

@@ -162,14 +162,9 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, client *issuer.Cl
 //go:embed static
 var static embed.FS
 
-// content is an answer with its type.
-type content struct {
-	kind string
-	body []byte
-}
-
-func (c *content) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
-	write(w, http.StatusOK, c.kind, c.body)
+// whole is an answer of known bytes.
+func whole(kind string, body []byte) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { write(w, http.StatusOK, kind, body) })
 }
 
 // file returns a handler that answers with an embedded file, which may have a page's scripts.
