@@ -107,10 +107,9 @@ func (t Target) State() State {
 // Enough is how many samples a target needs.
 const Enough = 10
 
-// Judge leaves a target open that has too few samples. Of a missed target it says why, if
-// the samples show it: the target is met by processor time, of which byCPU are the
-// samples, or the miss is within the noise.
-func (t Target) Judge(byCPU []float64) Target {
+// Judge leaves a target open that has too few samples, and says of a missed one whether that is
+// within the noise.
+func (t Target) Judge() Target {
 	got, ok := t.Got.Summary()
 	switch {
 	case !ok:
@@ -118,8 +117,6 @@ func (t Target) Judge(byCPU []float64) Target {
 	case len(t.Got.Samples) < Enough:
 		t.Open = "too few samples"
 	case t.State() != Missed:
-	case Target{Want: t.Want, AtMost: t.AtMost, Got: Cell{Samples: byCPU}}.State() == Met:
-		t.Why = "met by processor time (" + withUnit(Cell{Samples: byCPU}.Value(), t.Unit) + "): the process did not have the processors to itself"
 	case got.Lo <= t.Want && t.Want <= got.Hi:
 		t.Why = "within the noise"
 	}

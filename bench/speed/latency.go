@@ -110,7 +110,7 @@ func measureLatency(ctx context.Context, run *measure.Run) (s report.Section) {
 	s.Tables = []report.Table{latencyTable(calls, loads)}
 	// On a machine whose stalls are the empty loop's tail, it shows that Next adds none, and
 	// nothing about the time of a call: the cost section shows that.
-	s.Targets = []report.Target{next.Pair().Judge(report.Target{ID: "latency-tail", Text: "p99.9 at 1 million IDs per second: at most 2× that of the empty loop", Unit: "×", Want: 2, AtMost: true})}
+	s.Targets = []report.Target{next.Pair("wall").Judge(report.Target{ID: "latency-tail", Text: "p99.9 at 1 million IDs per second: at most 2× that of the empty loop", Unit: "×", Want: 2, AtMost: true})}
 	if err := open.Close(); err != nil {
 		s.Note("A generator could not be closed: %v.", err)
 	}
