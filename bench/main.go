@@ -15,7 +15,7 @@
 // that follow each other, in the rounds that nothing disturbed. A run from which the
 // hypervisor took 2% of the processors' time decides no target. Package measure does that;
 // packages speed, faults, bits, alternatives, service and indexes have the sections; package
-// report is the model of a report, and renders it.
+// report is the model of a report, and renders it. It builds on Unix, since package fleet does.
 package main
 
 import (
@@ -147,7 +147,7 @@ func (p program) run(ctx context.Context) error {
 		}
 		for i, s := range r.Sections {
 			if at := slices.Index(p.ids(), s.ID); at >= 0 {
-				p.sections[at].Conclude(&r.Sections[i])
+				r.Sections[i].Verdict = p.sections[at].Verdict(s)
 			}
 		}
 		return p.deliver(r)

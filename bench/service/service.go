@@ -4,6 +4,7 @@
 package service
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -126,9 +127,13 @@ func list(ctx context.Context, server *fleet.Server, redis *servers.Server, box 
 	ours, err := dialGRPC(server.GRPC, nil, open)
 	add(takeRow, "", report.Ours, server.PID(), callers, base, err, ours.unary)
 	add(streamRow, "", report.Ours, server.PID(), credit, nil, err, ours.stream)
-	resp, err := dialBatches(ctx, server.RESP, fmt.Sprintf("*2\r\n$3\r\nIDS\r\n$4\r\n%d\r\n", batch), skimRESP, open)
+	resp, err := dialBatches(ctx, server.RESP, fmt.Sprintf("*2\r\n$3\r\nIDS\r\n$4\r\n%d\r\n", batch), func(in *bufio.Reader) error {
+		return skim(in, fmt.Sprintf("*%d\r\n", batch), "\r\n", '\n', 1+2*batch)
+	}, open)
 	add(idsRow, "", report.Ours, server.PID(), batch, nil, err, resp.take)
-	web, err := dialBatches(ctx, server.HTTP, fmt.Sprintf("POST /v1/ids?n=%d HTTP/1.1\r\nHost: %s\r\nContent-Length: 0\r\n\r\n", batch, server.HTTP), skimHTTP, open)
+	web, err := dialBatches(ctx, server.HTTP, fmt.Sprintf("POST /v1/ids?n=%d HTTP/1.1\r\nHost: %s\r\nContent-Length: 0\r\n\r\n", batch, server.HTTP), func(in *bufio.Reader) error {
+		return skim(in, "HTTP/1.1 200 ", "\r\n0\r\n\r\n", '"', 2+2*batch) // of the field's name, too
+	}, open)
 	add(webRow, "", report.Ours, server.PID(), batch, nil, err, web.take)
 	return append(all, paced(ctx, server, box, open)...)
 }
