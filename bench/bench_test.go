@@ -97,7 +97,7 @@ func TestStoredRun(t *testing.T) {
 		assert.Equal(t, want, string(got), name)
 	}
 	for _, spoil := range []func(*report.Report){
-		func(r *report.Report) { r.Machine.Stolen = 2 }, func(r *report.Report) { r.Quick = true }, func(r *report.Report) { r.Interrupted = true },
+		func(r *report.Report) { r.Sections[1].Stolen = 2 }, func(r *report.Report) { r.Quick = true }, func(r *report.Report) { r.Interrupted = true },
 		func(r *report.Report) { r.Sections[1].Failed = true }, func(r *report.Report) { r.Sections = r.Sections[:1] },
 	} {
 		spoiled := *r

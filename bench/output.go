@@ -80,12 +80,13 @@ func (p program) publishable(r *report.Report) error {
 		because = "the figures of a quick run are too rough"
 	case r.Interrupted:
 		because = "the run was interrupted"
-	case r.Unusable() != "":
-		because = "the run is unusable: " + r.Unusable() + "; run it again"
 	}
 	for _, id := range p.ids() {
-		if s := r.Section(id); s.ID == "" || s.Failed {
+		switch s := r.Section(id); {
+		case s.ID == "" || s.Failed:
 			because = "section " + id + " is missing or failed"
+		case s.Unusable() != "":
+			because = "section " + id + ": " + s.Unusable() + "; run it again"
 		}
 	}
 	if because == "" {

@@ -155,9 +155,9 @@ func (r *Report) Opening() Table {
 	return t
 }
 
-// Verdict is that of a section. One that the machine disturbed compares nothing.
-func (r *Report) Verdict(s Section) string {
-	if s.Verdict != "" && (r.Unusable() != "" || s.Unusable() != "") {
+// Said is the verdict. A section that the machine disturbed compares nothing.
+func (s Section) Said() string {
+	if s.Verdict != "" && s.Unusable() != "" {
 		return "The machine was disturbed, so these figures compare nothing."
 	}
 	return s.Verdict
@@ -189,12 +189,9 @@ const warnLoad = 0.5
 // Notices are warnings about the run, to be read before the figures.
 func (r *Report) Notices() []string {
 	var all []string
-	if why := r.Unusable(); why != "" {
-		all = append(all, "This run is unusable: "+why+". No target is met or missed by it; measure again on a machine that has the processors to itself.")
-	}
 	for _, s := range r.Sections {
 		if why := s.Unusable(); why != "" {
-			all = append(all, fmt.Sprintf("The section “%s” is unusable: %s.", s.Title, why))
+			all = append(all, fmt.Sprintf("The section “%s” is unusable: %s; measure again on a machine that has the processors to itself.", s.Title, why))
 		}
 	}
 	if r.Interrupted {

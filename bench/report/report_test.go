@@ -85,8 +85,7 @@ func TestWhich(t *testing.T) {
 // A run that the machine disturbed compares nothing.
 func TestDisturbed(t *testing.T) {
 	s := Section{Verdict: "no peer is faster."}
-	assert.Equal(t, s.Verdict, (&Report{}).Verdict(s))
-	assert.Contains(t, (&Report{Machine: Machine{Stolen: mostStolen}}).Verdict(s), "disturbed")
+	assert.Equal(t, s.Verdict, s.Said())
 	s.Stolen = mostStolen
-	assert.Contains(t, (&Report{}).Verdict(s), "disturbed")
+	assert.Contains(t, s.Said(), "disturbed")
 }
