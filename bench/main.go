@@ -12,10 +12,10 @@
 //
 // Figures of a shared machine mean little alone. So the cases of a section run side by
 // side in one process, in random order, in many rounds, and their ratios count: of two batches
-// that follow each other, in the rounds that nothing disturbed. A run from which the
-// hypervisor took 2% of the processors' time decides no target. Package measure does that;
+// that follow each other, in the rounds that nothing disturbed. A section from which
+// the hypervisor took 2% of the processors' time decides no target. Package measure does that;
 // packages speed, faults, bits, alternatives, service and indexes have the sections; package
-// report is the model of a report, and renders it.
+// report is the model of a report, and renders it. It builds on Unix, since package fleet does.
 package main
 
 import (
@@ -95,7 +95,7 @@ func execute(ctx context.Context, p program, args []string) int {
 	flags.Uint64Var(&p.seed, "seed", 0, "seed of the random order of the cases; 0: another one each time")
 	flags.StringVar(&p.from, "from", "", "measure nothing, and write the report of this JSON `FILE` again")
 	flags.StringVar(&p.folder, "out", filepath.Join(root, "bench", "out"), "`DIRECTORY` to write to")
-	flags.BoolVar(&p.publish, "publish", false, "also write docs/results.md and the table of the README, if the run is complete and less than 2% of the processors' time was stolen")
+	flags.BoolVar(&p.publish, "publish", false, "also write docs/results.md and the table of the README, if the run is complete and no section lost 2% of the processors' time to a hypervisor")
 	err := flags.Parse(args)
 	p.line = strings.Join(append([]string{"go run ./bench"}, args...), " ")
 	switch {
@@ -147,7 +147,7 @@ func (p program) run(ctx context.Context) error {
 		}
 		for i, s := range r.Sections {
 			if at := slices.Index(p.ids(), s.ID); at >= 0 {
-				p.sections[at].Conclude(&r.Sections[i])
+				r.Sections[i].Verdict = p.sections[at].Verdict(s)
 			}
 		}
 		return p.deliver(r)

@@ -32,7 +32,7 @@ func (p program) deliver(r *report.Report) error {
 	var summary, samples, page, text bytes.Buffer
 	encoder := json.NewEncoder(&samples)
 	encoder.SetEscapeHTML(false)
-	err := errors.Join(r.Check(), r.Summary(&summary), encoder.Encode(r))
+	err := errors.Join(r.Summary(&summary), encoder.Encode(r))
 	write := func(name, text string) {
 		if err == nil {
 			err = errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o644))
@@ -64,7 +64,7 @@ func (p program) deliver(r *report.Report) error {
 func published(r *report.Report) (map[string]string, error) {
 	var results, targets bytes.Buffer
 	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
-	err = errors.Join(err, r.Markdown(&results, "results"), r.TargetsMarkdown(&targets))
+	err = errors.Join(err, r.Markdown(&results), r.TargetsMarkdown(&targets))
 	files := map[string]string{"docs/results.md": results.String(), "bench/targets.md": targets.String(), "README.md": withTable(string(readme), readmeTable(r))}
 	for name, svg := range r.Charts() {
 		files["docs/results/"+name] = svg
@@ -80,12 +80,13 @@ func (p program) publishable(r *report.Report) error {
 		because = "the figures of a quick run are too rough"
 	case r.Interrupted:
 		because = "the run was interrupted"
-	case r.Unusable() != "":
-		because = "the run is unusable: " + r.Unusable() + "; run it again"
 	}
 	for _, id := range p.ids() {
-		if s := r.Section(id); s.ID == "" || s.Failed {
+		switch s := r.Section(id); {
+		case s.ID == "" || s.Failed:
 			because = "section " + id + " is missing or failed"
+		case s.Unusable() != "":
+			because = "section " + id + ": " + s.Unusable() + "; run it again"
 		}
 	}
 	if because == "" {

@@ -41,7 +41,7 @@ func (p program) measure(ctx context.Context, commit string) *report.Report {
 			got.Stolen = measure.Stolen(before, measure.Times())
 		}
 		got.ID, got.Title, got.About = s.ID, s.Title, s.About
-		s.Conclude(&got)
+		got.Verdict = s.Verdict(got)
 		r.Sections = append(r.Sections, got)
 	}
 	r.Interrupted = ctx.Err() != nil

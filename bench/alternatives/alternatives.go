@@ -262,7 +262,7 @@ func targets(loads []*measure.Load) (all []report.Target) {
 		{"ZooKeeper", "sequential nodes that are made one after the other", 300},
 	} {
 		ours := measure.Find(loads, sequenceName(t.server, sequence.Ordered), "crowd")
-		all = append(all, ours.Pair().Rates().Judge(report.Target{ID: "ways-ordered-" + strings.ToLower(t.server), Unit: "×", Want: t.want,
+		all = append(all, ours.Pair("wall").Rates().Judge(report.Target{ID: "ways-ordered-" + strings.ToLower(t.server), Unit: "×", Want: t.want,
 			Text: fmt.Sprintf("Ordered sequence in %s, 1,000 callers: at least %s× %s", t.server, report.Figure(t.want), t.text)}))
 	}
 	return all

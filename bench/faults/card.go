@@ -5,7 +5,6 @@ package faults
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tickflake/tickflake/bench/measure"
@@ -31,7 +30,7 @@ type outcome struct {
 	// counts are those of the quantities that the card shows, by their IDs; durations are in
 	// seconds.
 	counts  map[string]report.Cell
-	skipped string // why it was not run
+	skipped bool // it was not run
 }
 
 // effect is a fault's effect: bad if a promise was broken, good if no caller noticed anything, and
@@ -59,9 +58,7 @@ func effect(broken string, failed, disorder int, stall, lead generatortest.Secon
 
 func number(n int) string { return report.Figure(float64(n)) }
 
-func counted(n int) report.Cell {
-	return report.Cell{Samples: []float64{float64(n)}, Text: number(n)}
-}
+func counted(n int) report.Cell { return report.One(float64(n)) }
 
 // counts are those that every card shows, by the IDs of their quantities.
 func counts(duplicates, disorder, failed int, stall, lead generatortest.Seconds) map[string]report.Cell {
@@ -92,7 +89,7 @@ func (c card) grid(t report.Table, faults []kernel.Fault, column report.Column, 
 		for _, f := range faults {
 			o, ok := c.outcomes[[2]string{s.Name, f.Name}]
 			any = any || ok
-			if ok && o.skipped == "" {
+			if ok && !o.skipped {
 				row.Cells = append(row.Cells, cell(o))
 			} else {
 				row.Cells = append(row.Cells, report.Cell{Text: notRun})
@@ -131,22 +128,6 @@ func (c card) list(title string) report.Table {
 		t.Rows = append(t.Rows, report.Row{Name: f.Name, Cells: report.Texts(f.About)})
 	}
 	return t
-}
-
-// skipped says which faults a subject did not meet, and why.
-func (c card) skipped(subject string) string {
-	about := map[string][]string{}
-	for _, f := range c.faults {
-		if why := c.outcomes[[2]string{subject, f.Name}].skipped; why != "" {
-			about[why] = append(about[why], f.Name)
-		}
-	}
-	var all []string
-	for why, faults := range about {
-		all = append(all, strings.Join(faults, ", ")+": "+why)
-	}
-	slices.Sort(all)
-	return strings.Join(all, "; ")
 }
 
 // repeating returns some of the subjects of a table of duplicates, and the faults, that have any.

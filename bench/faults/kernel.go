@@ -24,7 +24,7 @@ func kernelSection() measure.Section {
 			"* if the exception is documented. Any other cell is the price: failed calls or starts (err), IDs out of order (disorder), " +
 			"a call that took longer (stall) or an ID ahead of the clock (lead) by more than " + report.Span(noise) + ". " +
 			"A stall is the longest call less the longest stall of an idle thread, for an emulated machine stalls by itself. docs/kernel.md says how it works, what each fault does to the clocks, and what it cannot show; `tickflake-chaos kernel` prints how far they moved.",
-		Measure: measureKernel, Answer: kernelAnswer, Verdict: kernelVerdict}
+		Measure: measureKernel, Verdict: kernelVerdict}
 }
 
 // noise is the longest stall, and the largest lead, that a cell does not show.
@@ -114,6 +114,7 @@ func ofKernel(got kernel.Report, faults []kernel.Fault, subjects []kernel.Subjec
 	}
 	out.Tables = append(out.Tables, c.list("The faults on a real kernel"), how)
 	out.Tables = append(out.Tables, c.quantities(" on a real kernel", quantity{"recovery", "Time until no call failed any more", "s", report.Less}, quantity{"ids", "IDs counted", "IDs", ""})...)
+	out.Tables = slices.Insert(out.Tables, 0, kernelAnswer(out))
 	out.Tables = slices.DeleteFunc(out.Tables, func(t report.Table) bool { return len(t.Rows) == 0 })
 	for _, skip := range got.Skipped {
 		out.Note("The fault %s was not run: %s.", skip.Fault, strings.TrimSuffix(skip.Why, "."))

@@ -3,7 +3,6 @@ package indexes
 import (
 	"context"
 	"database/sql"
-	"fmt"
 
 	"github.com/tickflake/tickflake/integration/servers"
 )
@@ -12,9 +11,9 @@ import (
 type engine struct {
 	kind        servers.Kind
 	id          string // in those of tables and charts
-	column      func(key) string
-	placeholder func(n int) string // of the parameter with the number, from 1
-	logQuery    string             // asks for the position in the log, in bytes
+	column      int    // of key.columns
+	placeholder string // of the parameter with the number n
+	logQuery    string // asks for the position in the log, in bytes
 	size        func(ctx context.Context, db *sql.DB, table string) (size, error)
 }
 
@@ -27,16 +26,14 @@ type size struct {
 func engines() []engine {
 	return []engine{{
 		kind: servers.PostgreSQL, id: "postgresql",
-		column:      func(k key) string { return k.postgres },
-		placeholder: func(n int) string { return fmt.Sprint("$", n) },
-		logQuery:    "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint",
-		size:        sizeInPostgreSQL,
+		column: 0, placeholder: "$n",
+		logQuery: "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint",
+		size:     sizeInPostgreSQL,
 	}, {
 		kind: servers.MariaDB, id: "mariadb",
-		column:      func(k key) string { return k.maria },
-		placeholder: func(int) string { return "?" },
-		logQuery:    "SELECT CAST(VARIABLE_VALUE AS unsigned) FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'INNODB_LSN_CURRENT'",
-		size:        sizeInMariaDB,
+		column: 1, placeholder: "?",
+		logQuery: "SELECT CAST(VARIABLE_VALUE AS unsigned) FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'INNODB_LSN_CURRENT'",
+		size:     sizeInMariaDB,
 	}}
 }
 

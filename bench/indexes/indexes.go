@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -104,10 +105,10 @@ func (e engine) measure(ctx context.Context, run *measure.Run, server *servers.S
 
 // key is a kind of primary key.
 type key struct {
-	name            string
-	group           report.Group
-	postgres, maria string              // how it is declared
-	next            func() (any, error) // nil: the server makes it
+	name    string
+	group   report.Group
+	columns [2]string           // how PostgreSQL and MariaDB declare it
+	next    func() (any, error) // nil: the server makes it
 }
 
 const oursName = "tickflake"
@@ -126,13 +127,13 @@ func keys() ([]key, error) {
 		}
 	}
 	all := []key{
-		{oursName, report.Ours, "bigint", "bigint", func() (any, error) {
+		{oursName, report.Ours, [2]string{"bigint", "bigint"}, func() (any, error) {
 			id, err := g.Next()
 			return int64(id), err
 		}},
-		{"auto-increment", report.Peers, "bigint GENERATED ALWAYS AS IDENTITY", "bigint AUTO_INCREMENT", nil},
-		{"UUIDv7", report.Peers, "uuid", "binary(16)", bytesOf(uuid.NewV7)},
-		{"UUIDv4", report.Peers, "uuid", "binary(16)", bytesOf(uuid.NewRandom)},
+		{"auto-increment", report.Peers, [2]string{"bigint GENERATED ALWAYS AS IDENTITY", "bigint AUTO_INCREMENT"}, nil},
+		{"UUIDv7", report.Peers, [2]string{"uuid", "binary(16)"}, bytesOf(uuid.NewV7)},
+		{"UUIDv4", report.Peers, [2]string{"uuid", "binary(16)"}, bytesOf(uuid.NewRandom)},
 	}
 	for _, p := range peers.List() {
 		if p.Module != "" || !p.Integer { // but those that a reader added
@@ -142,7 +143,7 @@ func keys() ([]key, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", p.Name, err)
 		}
-		all = append(all, key{p.Name, report.Peers, "bigint", "bigint", func() (any, error) { return made.Integer() }})
+		all = append(all, key{p.Name, report.Peers, [2]string{"bigint", "bigint"}, func() (any, error) { return made.Integer() }})
 	}
 	return all, nil
 }
@@ -165,7 +166,7 @@ func (t *table) chunkRows() int { return t.batches * batchRows }
 func (t *table) rates() []float64 { return t.Figures["rate"] }
 
 func (t *table) create(ctx context.Context) error {
-	if _, err := t.db.ExecContext(ctx, fmt.Sprintf("CREATE TABLE %s (id %s PRIMARY KEY, payload varchar(%d) NOT NULL)", t.name, t.column(t.key), payloadBytes)); err != nil {
+	if _, err := t.db.ExecContext(ctx, fmt.Sprintf("CREATE TABLE %s (id %s PRIMARY KEY, payload varchar(%d) NOT NULL)", t.name, t.columns[t.column], payloadBytes)); err != nil {
 		return err
 	}
 	columns := []string{"id", "payload"}
@@ -174,9 +175,9 @@ func (t *table) create(ctx context.Context) error {
 	}
 	rows := make([]string, batchRows)
 	for i := range rows {
-		params := make([]string, len(columns))
-		for j := range params {
-			params[j] = t.placeholder(i*len(columns) + j + 1)
+		var params []string
+		for j := range columns {
+			params = append(params, strings.ReplaceAll(t.placeholder, "n", strconv.Itoa(i*len(columns)+j+1)))
 		}
 		rows[i] = "(" + strings.Join(params, ", ") + ")"
 	}

@@ -27,22 +27,8 @@ type Section struct {
 	// Measure returns the tables, targets and notes, or the reason why the section is
 	// skipped. When ctx ends, it soon returns what it has.
 	Measure func(ctx context.Context, run *Run) report.Section
-	// Answer makes the table that stands first of the others. It may be nil.
-	Answer func(report.Section) report.Table
 	// Verdict says in one sentence what the tables show. It returns "" if they show nothing.
 	Verdict func(report.Section) string
-}
-
-// Conclude adds what is computed from the tables, anew if it is there.
-func (s Section) Conclude(got *report.Section) {
-	if s.Answer != nil {
-		first := s.Answer(*got)
-		got.Tables = slices.DeleteFunc(slices.Clone(got.Tables), func(t report.Table) bool { return t.ID == first.ID })
-		if len(first.Rows) > 0 {
-			got.Tables = append([]report.Table{first}, got.Tables...)
-		}
-	}
-	got.Verdict = s.Verdict(*got)
 }
 
 // Run is how to measure a section.

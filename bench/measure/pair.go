@@ -84,61 +84,46 @@ func Stolen(before, after cpu.TimesStat) float64 {
 	return min(100*max(after.Steal-before.Steal, 0)/(total(after)-total(before)), 100) // rounding may give more than all
 }
 
-// Pair is how a load compares with another, round by round, as [report.Rule] says. A round that
-// does not count has the ratio NaN.
-type Pair struct {
-	wall, cpu []float64 // cpu is empty if the system does not tell
-}
+// Pair is how a load compares with another, round by round, as [report.Rule] says: the ratios of one
+// of their figures. That of a round that does not count is NaN.
+type Pair []float64
 
-// Pair compares the times of the load with those of its base. It is empty if there is none. A
+// Pair compares a figure of the load with that of its base. It is empty if there is none. A
 // round counts if neither was disturbed.
-func (l *Load) Pair() Pair {
-	ratios := func(figure string) (all []float64) {
-		for i := range min(len(l.Figures[figure]), len(l.Base.Figures[figure])) {
-			ratio := l.Figures[figure][i] / l.Base.Figures[figure][i]
-			if l.Disturbed[i] || l.Base.Disturbed[i] {
-				ratio = math.NaN()
-			}
-			all = append(all, ratio)
-		}
-		return all
-	}
+func (l *Load) Pair(figure string) (p Pair) {
 	if l.Base == nil {
-		return Pair{}
+		return nil
 	}
-	return Pair{ratios("wall"), ratios("cpu")}
+	for i := range min(len(l.Figures[figure]), len(l.Base.Figures[figure])) {
+		ratio := l.Figures[figure][i] / l.Base.Figures[figure][i]
+		if l.Disturbed[i] || l.Base.Disturbed[i] {
+			ratio = math.NaN()
+		}
+		p = append(p, ratio)
+	}
+	return p
 }
 
 // Per divides p by another pair in each round. It compares two loads, each of which was
 // measured next to a base of the same kind.
 func (p Pair) Per(other Pair) Pair {
-	divide := func(a, b []float64) []float64 {
-		out := make([]float64, min(len(a), len(b)))
-		for i := range out {
-			out[i] = a[i] / b[i]
-		}
-		return out
+	out := slices.Clone(p[:min(len(p), len(other))])
+	for i := range out {
+		out[i] /= other[i]
 	}
-	return Pair{divide(p.wall, other.wall), divide(p.cpu, other.cpu)}
+	return out
 }
 
 // By returns the pair with f of each ratio.
-func (p Pair) By(f func(float64) float64) Pair { return Pair{each(p.wall, f), each(p.cpu, f)} }
+func (p Pair) By(f func(float64) float64) Pair { return each(p, f) }
 
 // Rates returns the pair of the rates in place of the times.
 func (p Pair) Rates() Pair { return p.By(func(x float64) float64 { return 1 / x }) }
 
-// OfCPU returns the pair whose ratios are those by processor time.
-func (p Pair) OfCPU() Pair { return Pair{wall: p.cpu} }
-
-func counted(ratios []float64) []float64 {
-	return slices.DeleteFunc(slices.Clone(ratios), math.IsNaN)
-}
-
 // Cell shows the ratios in the rounds that count.
 func (p Pair) Cell() report.Cell {
-	ratios := counted(p.wall)
-	if len(p.wall) > 0 && len(ratios) == 0 {
+	ratios := slices.DeleteFunc(slices.Clone(p), math.IsNaN)
+	if len(p) > 0 && len(ratios) == 0 {
 		return report.Cell{Text: "disturbed"}
 	}
 	return report.Cell{Samples: ratios}
@@ -146,14 +131,14 @@ func (p Pair) Cell() report.Cell {
 
 // Judge judges a target by the pair. It stays open if too few rounds count.
 func (p Pair) Judge(t report.Target) report.Target {
-	ratios := counted(p.wall)
-	if len(ratios) < len(p.wall) {
-		t.Beside = fmt.Sprintf("%d of %d rounds count", len(ratios), len(p.wall))
+	t.Got.Samples = p.Cell().Samples
+	n := len(t.Got.Samples)
+	if n < len(p) {
+		t.Beside = fmt.Sprintf("%d of %d rounds count", n, len(p))
 	}
-	t.Got = report.Cell{Samples: ratios}
-	t = t.Judge(counted(p.cpu))
-	enough := len(ratios) >= report.Enough && 2*len(ratios) >= len(p.wall)
-	if len(p.wall) >= report.Enough && !enough || len(p.wall) > 0 && len(ratios) == 0 {
+	t = t.Judge()
+	enough := n >= report.Enough && 2*n >= len(p)
+	if len(p) >= report.Enough && !enough || len(p) > 0 && n == 0 {
 		t.Open = "the machine was disturbed"
 	}
 	return t

@@ -1,19 +1,12 @@
 package report
 
 import (
+	"cmp"
 	"io"
 	"strings"
 
 	"golang.org/x/perf/benchfmt"
 )
-
-// unit is a quantity's unit in benchfmt, where a name has no spaces.
-func (c Column) unit() string {
-	if c.Unit == "" {
-		return strings.ReplaceAll(c.ID, " ", "-")
-	}
-	return strings.ReplaceAll(c.Unit, " ", "-")
-}
 
 // Benchfmt writes the samples of all cells as the text that benchstat compares: a line per
 // sample, named by table, row and column.
@@ -26,7 +19,7 @@ func (r *Report) Benchfmt(to io.Writer) error {
 			result.SetConfig(key[0], key[1])
 		}
 		for _, v := range c.Samples {
-			result.Values = []benchfmt.Value{{Value: v, Unit: column.unit()}}
+			result.Values = []benchfmt.Value{{Value: v, Unit: strings.ReplaceAll(cmp.Or(column.Unit, column.ID), " ", "-")}}
 			if err := w.Write(&result); err != nil {
 				failed = err
 			}

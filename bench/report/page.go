@@ -44,13 +44,11 @@ var (
 )
 
 // HTML writes the report as one page that needs no other file and no network.
-func (r *Report) HTML(to io.Writer) error { return pageForm.Execute(to, view{r, ""}) }
+func (r *Report) HTML(to io.Writer) error { return pageForm.Execute(to, r) }
 
-// Markdown writes the report as Markdown, which refers to the drawings of [Report.Charts] in the
-// folder.
-func (r *Report) Markdown(to io.Writer, folder string) error {
-	return markdownForm.Execute(to, view{r, folder})
-}
+// Markdown writes the report as Markdown, which refers to the drawings of [Report.Charts] in a folder
+// results beside it.
+func (r *Report) Markdown(to io.Writer) error { return markdownForm.Execute(to, r) }
 
 // Markdown writes the table as one of Markdown.
 func (t *Table) Markdown(to io.Writer) error {
@@ -59,11 +57,11 @@ func (t *Table) Markdown(to io.Writer) error {
 
 // TargetsMarkdown writes the targets as a page, for those who maintain the project.
 func (r *Report) TargetsMarkdown(to io.Writer) error {
-	return markdownForm.ExecuteTemplate(to, "targets", view{r, ""})
+	return markdownForm.ExecuteTemplate(to, "targets", r)
 }
 
 // Summary writes the verdicts and targets, for a terminal.
-func (r *Report) Summary(to io.Writer) error { return summaryForm.Execute(to, view{r, ""}) }
+func (r *Report) Summary(to io.Writer) error { return summaryForm.Execute(to, r) }
 
 // Charts returns the drawings of the report by their file names.
 func (r *Report) Charts() map[string]string {
@@ -75,7 +73,7 @@ func (r *Report) Charts() map[string]string {
 			all[t.Chart.ID+".svg"] = svg[:begin] + "<style>" + colours + `}</style><rect width="100%" height="100%" style="fill:var(--paper)"/>` + svg[begin:]
 		}
 	}
-	draw(view{r, ""}.Opening())
+	draw(r.Opening())
 	for _, s := range r.Sections {
 		for _, t := range s.Tables {
 			draw(t)
@@ -135,18 +133,12 @@ func brief(s Section) (all []extract) {
 	return all
 }
 
-// view is a report as the templates see it.
-type view struct {
-	*Report
-	Folder string // of the drawings
-}
-
 // Opening is the table of the chart that opens the report: how far Next, its variants and the
 // peers are from the floor. Peers at the ceiling of their format, which shows in place of
 // their cost, are left out. It has no rows if nothing of it was measured.
-func (v view) Opening() Table {
+func (r *Report) Opening() Table {
 	t := Table{ID: "answer", Title: "Cost of one ID"}
-	cost := v.Section("cost").Table("cost")
+	cost := r.Section("cost").Table("cost")
 	column, label := "floor", "× the floor"
 	if len(cost.Cell("Next", column).Samples) == 0 {
 		column, label = "ns", "ns per ID" // no round of the pairs counts
@@ -163,19 +155,19 @@ func (v view) Opening() Table {
 	return t
 }
 
-// Verdict is that of a section. One that the machine disturbed compares nothing.
-func (v view) Verdict(s Section) string {
-	if s.Verdict != "" && (v.Unusable() != "" || s.Unusable() != "") {
+// Said is the verdict. A section that the machine disturbed compares nothing.
+func (s Section) Said() string {
+	if s.Verdict != "" && s.Unusable() != "" {
 		return "The machine was disturbed, so these figures compare nothing."
 	}
 	return s.Verdict
 }
 
 // Title names the library, the machine and the one answer.
-func (v view) Title() string {
-	cpu := strings.NewReplacer("(R)", "", "(TM)", "").Replace(v.Machine.CPU)
-	said := fmt.Sprintf("tickflake on %s of %s", Count(v.Machine.Cores, "core"), cpu)
-	cost := v.Section("cost").Table("cost")
+func (r *Report) Title() string {
+	cpu := strings.NewReplacer("(R)", "", "(TM)", "").Replace(r.Machine.CPU)
+	said := fmt.Sprintf("tickflake on %s of %s", Count(r.Machine.Cores, "core"), cpu)
+	cost := r.Section("cost").Table("cost")
 	if ns, floor := cost.Cell("Next", "ns"), cost.Cell("Next", "floor"); len(ns.Samples) > 0 && len(floor.Samples) > 0 {
 		said += fmt.Sprintf(": %s ns per ID, %s × a clock read and a compare-and-swap", ns.Value(), floor.Value())
 	}
@@ -183,49 +175,40 @@ func (v view) Title() string {
 }
 
 // Tally says how many targets are met.
-func (v view) Tally() string {
+func (r *Report) Tally() string {
 	count := map[State]int{}
-	for _, t := range v.Targets() {
+	for _, t := range r.Targets() {
 		count[t.State()]++
 	}
 	return fmt.Sprintf("%d met, %d missed, %d open", count[Met], count[Missed], count[Open])
 }
 
-// Shares of the machine that other programs had, above which a report warns.
-const (
-	warnStolen = 1.0 // percent of the processors' time
-	warnLoad   = 0.5 // load per core, before the run
-)
+// warnLoad is the load per core before the run, above which a report warns.
+const warnLoad = 0.5
 
 // Notices are warnings about the run, to be read before the figures.
-func (v view) Notices() []string {
+func (r *Report) Notices() []string {
 	var all []string
-	if why := v.Unusable(); why != "" {
-		all = append(all, "This run is unusable: "+why+". No target is met or missed by it; measure again on a machine that has the processors to itself.")
-	}
-	for _, s := range v.Sections {
+	for _, s := range r.Sections {
 		if why := s.Unusable(); why != "" {
-			all = append(all, fmt.Sprintf("The section “%s” is unusable: %s.", s.Title, why))
+			all = append(all, fmt.Sprintf("The section “%s” is unusable: %s; measure again on a machine that has the processors to itself.", s.Title, why))
 		}
 	}
-	if v.Interrupted {
+	if r.Interrupted {
 		all = append(all, "The run was interrupted: cells or sections are missing.")
 	}
-	if v.Quick {
+	if r.Quick {
 		all = append(all, "This was a quick run with few rounds: the figures are rough, and docs/results.md has those of the published run.")
 	}
-	if m := v.Machine; m.LoadBefore > warnLoad*float64(m.Cores) {
+	if m := r.Machine; m.LoadBefore > warnLoad*float64(m.Cores) {
 		all = append(all, fmt.Sprintf("The machine was busy before the run: a load of %.2f on %s. As far as that went on, the intervals include it.", m.LoadBefore, Count(m.Cores, "core")))
-	}
-	if stolen := v.Machine.Stolen; stolen > warnStolen && v.Unusable() == "" {
-		all = append(all, fmt.Sprintf("The hypervisor took %.1f%% of the processors' time during the run.", stolen))
 	}
 	return all
 }
 
 // Facts are lines about the machine and the run, as far as they are known.
-func (v view) Facts() [][2]string {
-	m := v.Machine
+func (r *Report) Facts() [][2]string {
+	m := r.Machine
 	system := m.OS
 	if m.Kernel != "" {
 		system += ", kernel " + m.Kernel
@@ -238,8 +221,8 @@ func (v view) Facts() [][2]string {
 		machine += fmt.Sprintf(", %.1f GiB", float64(m.MemoryBytes)/(1<<30))
 	}
 	return slices.DeleteFunc([][2]string{
-		{"Commit", v.Commit},
-		{"Run", fmt.Sprintf("%s, %s, by `%s`", v.Began.UTC().Format("2006-01-02 15:04 UTC"), time.Duration(v.Seconds*float64(time.Second)).Round(time.Second), v.Command)},
+		{"Commit", r.Commit},
+		{"Run", fmt.Sprintf("%s, %s, by `%s`", r.Began.UTC().Format("2006-01-02 15:04 UTC"), time.Duration(r.Seconds*float64(time.Second)).Round(time.Second), r.Command)},
 		{"Machine", machine},
 		{"System", system},
 		{"Clock source", m.ClockSource},
@@ -259,7 +242,7 @@ var Rule = fmt.Sprintf("A case and what it is compared with are measured one aft
 	Percent(AllowedDelay), Enough)
 
 // Reading explains the tables.
-func (view) Reading() string {
+func (*Report) Reading() string {
 	return Rule + " A figure is the median of all rounds, with the digits that its 95% interval leaves. A ratio to the base row is shown if it is significant (p < 0.05, Mann-Whitney U test); ~ means that the rounds show no difference. " +
 		"↓ less is better, ↑ more is better, – not measured."
 }

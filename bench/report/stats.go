@@ -107,10 +107,9 @@ func (t Target) State() State {
 // Enough is how many samples a target needs.
 const Enough = 10
 
-// Judge leaves a target open that has too few samples. Of a missed target it says why, if
-// the samples show it: the target is met by processor time, of which byCPU are the
-// samples, or the miss is within the noise.
-func (t Target) Judge(byCPU []float64) Target {
+// Judge leaves a target open that has too few samples, and says of a missed one whether that is
+// within the noise.
+func (t Target) Judge() Target {
 	got, ok := t.Got.Summary()
 	switch {
 	case !ok:
@@ -118,44 +117,34 @@ func (t Target) Judge(byCPU []float64) Target {
 	case len(t.Got.Samples) < Enough:
 		t.Open = "too few samples"
 	case t.State() != Missed:
-	case Target{Want: t.Want, AtMost: t.AtMost, Got: Cell{Samples: byCPU}}.State() == Met:
-		t.Why = "met by processor time (" + withUnit(Cell{Samples: byCPU}.Value(), t.Unit) + "): the process did not have the processors to itself"
 	case got.Lo <= t.Want && t.Want <= got.Hi:
 		t.Why = "within the noise"
 	}
 	return t
 }
 
-// mostStolen is the share of the processors' time, in percent, from which on a run, or a
-// section of it, is unusable: a hypervisor took so much that the figures show the machine.
+// mostStolen is the share of the processors' time, in percent, from which on a section is
+// unusable: a hypervisor took so much that the figures show the machine.
 const mostStolen = 2
 
-// Unusable says why the run decides no target. It is empty if the run is usable.
-func (r *Report) Unusable() string { return unusable(r.Machine.Stolen) }
-
 // Unusable says why the section decides no target. It is empty if the section is usable.
-func (s *Section) Unusable() string { return unusable(s.Stolen) }
-
-func unusable(stolen float64) string {
-	if stolen < mostStolen {
+func (s Section) Unusable() string {
+	if s.Stolen < mostStolen {
 		return ""
 	}
-	return fmt.Sprintf("the hypervisor took %.1f%% of the processors' time, and from %d%% on the figures show the machine", stolen, mostStolen)
+	return fmt.Sprintf("the hypervisor took %.1f%% of the processors' time, and from %d%% on the figures show the machine", s.Stolen, mostStolen)
 }
 
-// Targets returns those of all sections, in order. Those of a run or a section that is
-// unusable are open. A quick run has none.
+// Targets returns those of all sections, in order. Those of an unusable section are open. A quick
+// run has none.
 func (r *Report) Targets() (all []Target) {
 	if r.Quick {
 		return nil
 	}
 	for _, s := range r.Sections {
 		for _, t := range s.Targets {
-			switch {
-			case r.Unusable() != "":
-				t.Open = "the run is unusable"
-			case s.Unusable() != "":
-				t.Open = "the section is unusable: " + s.Unusable()
+			if why := s.Unusable(); why != "" {
+				t.Open = "the section is unusable: " + why
 			}
 			all = append(all, t)
 		}

@@ -22,11 +22,11 @@ var candidates = []struct{ name, cost, faults, takeIf string }{
 
 // Which is the table that opens the report: which generator to take, and why. It has no rows if
 // nothing of it was measured.
-func (v view) Which() Table {
+func (r *Report) Which() Table {
 	t := Table{ID: "which", Title: "Which one, and why", RowName: "generator", Columns: []Column{
 		{ID: "duplicates", Title: "duplicates in the faults of a real kernel"}, {ID: "step", Title: "a clock stepped back 1 h costs"},
 		{ID: "ns", Title: "time", Unit: "ns/ID", Better: Less}, {ID: "bits", Title: "width", Unit: "bits"}, {ID: "if", Title: "take it if"}}}
-	kernel, times := v.Section("kernel"), v.Section("cost").Table("cost")
+	kernel, times := r.Section("kernel"), r.Section("cost").Table("cost")
 	repeated, clocks, counted := kernel.Table("kernel-duplicates"), kernel.Table("kernel-card-clock"), kernel.Table("kernel-ids")
 	var ids, runs []float64 // of each
 	for _, c := range candidates {

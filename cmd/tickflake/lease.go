@@ -225,8 +225,7 @@ func newLeaseReserve(c *command.Console) *cobra.Command {
 		var reserved []lease.Holding
 		err = l.with(cmd.Context(), func(ctx context.Context, store stores.Store) error {
 			err := lease.Reserve(ctx, store, from, to, until, lease.WithLayout(*l.layout), lease.WithTimeout(l.timeout))
-			var other *lease.LayoutMismatchError
-			if errors.As(err, &other) && !cmd.Flags().Changed("layout") {
+			if other, ok := errors.AsType[*lease.LayoutMismatchError](err); ok && !cmd.Flags().Changed("layout") {
 				err = lease.Reserve(ctx, store, from, to, until, lease.WithLayout(other.Theirs), lease.WithTimeout(l.timeout))
 			}
 			for node := from; err == nil && node <= to; node++ {
@@ -237,8 +236,7 @@ func newLeaseReserve(c *command.Console) *cobra.Command {
 			return err
 		})
 		if err != nil {
-			var option *stores.OptionError
-			if errors.As(err, &option) && option.Option == "Reserve" {
+			if option, ok := errors.AsType[*stores.OptionError](err); ok && option.Option == "Reserve" {
 				return cli.Usage(option.Err)
 			}
 			return err

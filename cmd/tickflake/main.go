@@ -49,9 +49,9 @@ func newRoot(c *command.Console) *cobra.Command {
 		Short: "Issue, decode and plan 64-bit time-ordered unique IDs; issue counted numbers",
 		Long:  rootHelp,
 	}
-	warn := new(slog.LevelVar)
-	warn.Set(slog.LevelWarn)
-	root.PersistentFlags().TextVar(&logLevel, "log-level", warn, "`LEVEL` from which on the log is written to standard error: debug, info, warn or error")
+	logLevel.Set(slog.LevelWarn)
+	root.PersistentFlags().TextVar(&logLevel, "log-level", &logLevel, "`LEVEL` from which on the log is written to standard error: debug, info, warn or error (default warn)")
+	root.PersistentFlags().Lookup("log-level").DefValue = ""
 	root.AddCommand(newGenerate(c), newDecode(c), newLayout(c), newLease(c), newSequence(c), newStore(c), newServe(c))
 	return root
 }

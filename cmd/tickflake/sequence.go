@@ -138,8 +138,8 @@ func (s *sequences) inspect(ctx context.Context, name string) (info sequence.Inf
 // sequenceError turns the error of an option of package sequence into a usage error that
 // names the flag.
 func sequenceError(err error) error {
-	var option *stores.OptionError
-	if !errors.As(err, &option) {
+	option, ok := errors.AsType[*stores.OptionError](err)
+	if !ok {
 		return err
 	}
 	if flag, ok := map[string]string{"Next": "next", "n": "count", "WithTimeout": "timeout"}[option.Option]; ok {

@@ -332,6 +332,6 @@ func layoutDirectory(l snowflake.Layout) string {
 }
 
 func isA[E error](err error) bool {
-	var target E
-	return errors.As(err, &target)
+	_, is := errors.AsType[E](err)
+	return is
 }

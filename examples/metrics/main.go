@@ -31,29 +31,29 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-const batches = 20 // of IDs per second, each with the number of an order
+const (
+	every = 50 * time.Millisecond // a batch of IDs, and the number of an order
+	batch = 50
+)
 
 func main() {
 	listen := flag.String("listen", "127.0.0.1:9464", "where to serve /metrics")
-	dir := flag.String("store", "", "a `directory` that keeps the grants and the sequence; without one, a temporary one")
-	rate := flag.Int("rate", 1000, "how many IDs to issue in a second")
 	traces := flag.Bool("traces", false, "print the spans of the store's operations")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *listen, *dir, *rate, *traces); err != nil {
+	if err := run(ctx, *listen, *traces); err != nil {
 		log.Fatal("metrics: ", err)
 	}
 }
 
 // run serves and issues until ctx ends.
-func run(ctx context.Context, listen, dir string, rate int, traces bool) (err error) {
-	if dir == "" {
-		if dir, err = os.MkdirTemp("", "tickflake-example"); err != nil {
-			return err
-		}
-		defer os.RemoveAll(dir)
+func run(ctx context.Context, listen string, traces bool) (err error) {
+	dir, err := os.MkdirTemp("", "tickflake-example") // a service has a directory or a server that stays
+	if err != nil {
+		return err
 	}
+	defer os.RemoveAll(dir)
 	// end calls f with the time that people wait after Ctrl-C, and adds its error to err.
 	end := func(f func(context.Context) error) {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -130,9 +130,9 @@ func run(ctx context.Context, listen, dir string, rate int, traces bool) (err er
 	defer end(server.Shutdown)
 	fmt.Printf("metrics at http://%s/metrics\n", listener.Addr())
 
-	ticker := time.NewTicker(time.Second / batches)
+	ticker := time.NewTicker(every)
 	defer ticker.Stop()
-	for batch := make([]snowflake.ID, max(rate/batches, 1)); ; {
+	for {
 		select {
 		case <-ticker.C:
 		case err := <-failed:
@@ -140,7 +140,7 @@ func run(ctx context.Context, listen, dir string, rate int, traces bool) (err er
 		case <-ctx.Done():
 			return nil
 		}
-		_, refused := ids.NextNContext(ctx, batch)
+		_, refused := ids.NextNContext(ctx, make([]snowflake.ID, batch))
 		if _, err := orders.Next(ctx); ctx.Err() == nil && errors.Join(refused, err) != nil {
 			log.Print("metrics: ", errors.Join(refused, err))
 		}

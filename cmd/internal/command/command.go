@@ -148,9 +148,8 @@ func (c *Console) Report(bad ...error) error {
 // conclude prints err, if there is something to say, and returns the exit code.
 func (c *Console) conclude(cmd *cobra.Command, err error) int {
 	code := cli.Code(err)
-	var exit cli.Exit
-	switch {
-	case errors.As(err, &exit):
+	switch _, exit := errors.AsType[cli.Exit](err); {
+	case exit:
 	case code > cli.Misuse: // a signal, whatever came of it
 		c.Complain(err)
 	case errors.Is(err, ErrReported):
