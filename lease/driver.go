@@ -118,9 +118,15 @@ func (d *driver) kind(op grant.Op) (drive.Kind, error) {
 func (d *driver) Do(ctx context.Context) (failed error) {
 	op, r := d.op, &d.result
 	*r = grant.Result{}
+	began := d.elapsed()
 	err := d.call(ctx, op, r)
+	d.ranLate(d.elapsed() - began - d.timeout) // a call that ends much later than its timeout
 	if op.Why == grant.First && err == nil {
 		err = d.checkFirst(ctx, op, r)
+	}
+	if e, ok := errors.AsType[*drive.CallError](err); ok {
+		d.tally(&d.stats.Failures)
+		e.Since = d.since
 	}
 	if d.machine.Held().Version == 0 {
 		d.sight(&r.Cell)

@@ -125,7 +125,7 @@ func newKeeper(store stores.Store, options []Option) (*Keeper, error) {
 	}
 	k.mark = c.page.Marker.Load()
 	k.window.Watch(c.page.Marker)
-	k.calls = drive.Calls{Store: store, Timeout: c.timeout, Failed: k.callFailed, Watch: k.watch}
+	k.calls = drive.Calls{Store: store, Timeout: c.timeout}
 	k.machine = grant.New(grant.Config{
 		Owner: c.owner, Layout: c.spec, Window: c.window, End: c.end(), Pinned: c.node, Locker: c.locking(), Whole: c.whole,
 	}, k.random())
