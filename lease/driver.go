@@ -135,12 +135,8 @@ func (d *driver) Do(ctx context.Context) (failed error) {
 		}
 	}
 	r.Status, failed = statusOf(err)
-	switch {
-	case r.Cell.Damaged:
-		r.Status, err = grant.Damaged, d.bad[op.Node]
-	case r.Status == grant.Damaged && op.Node != grant.FleetNode && !d.pinned() && op.Why != grant.Extend:
-		d.damaged(op.Node, err)
-		err = d.bad[op.Node]
+	if r.Status == grant.Damaged && op.Kind != grant.Read && op.Node != grant.FleetNode {
+		err = d.damaged(op.Node, err)
 	}
 	if err != nil {
 		d.why = err
@@ -401,9 +397,5 @@ func (d *driver) full() error {
 		}
 		return heldError(d.node, owner, cmp.Or(d.why, ErrHeld))
 	}
-	e := &NoFreeNodeError{Held: sought.Others, Nodes: d.numbers()}
-	if sought.Soonest > 0 {
-		e.Soonest = d.time(sought.Soonest)
-	}
-	return e
+	return &NoFreeNodeError{Held: sought.Others, Nodes: d.numbers()}
 }

@@ -47,7 +47,7 @@ type Keeper struct {
 	// suspicion is the last read that looked as if the store went back; it may have ended.
 	suspicion error
 	seen      map[int64]sighting
-	bad       map[int64]error // damaged cells that were logged
+	bad       map[int64]bool // damaged cells that were logged
 	doubts    doubt
 	ended     window.Range // the grant whose end was logged, while it lasts
 	fleet     cell.Fleet   // as it was read last
@@ -121,7 +121,7 @@ func newKeeper(store stores.Store, options []Option) (*Keeper, error) {
 	}
 	k := &Keeper{
 		config: c, window: window.NewTicks(uint8(c.layout.SequenceBits), c.end()), random: cell.Token, cancel: func() {},
-		turn: drive.NewTurn(), locks: map[int64]func(){}, seen: map[int64]sighting{}, bad: map[int64]error{},
+		turn: drive.NewTurn(), locks: map[int64]func(){}, seen: map[int64]sighting{}, bad: map[int64]bool{},
 	}
 	k.mark = c.page.Marker.Load()
 	k.window.Watch(c.page.Marker)
