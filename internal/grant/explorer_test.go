@@ -244,13 +244,6 @@ type try struct {
 	*world
 	next state
 	pick func(n int) int // 0 to n-1
-	sent []sent
-}
-
-// sent is the first of the works that send a write, by whatever clock, candidate and name.
-type sent struct {
-	work
-	op Op
 }
 
 // Steps tries all steps.
@@ -390,12 +383,6 @@ func (t *try) work(s *state, i int) (explore.Step, error) {
 	case err != nil || op.Kind == None:
 		return x.says(quiet, 0), err
 	}
-	first := slices.IndexFunc(t.sent, func(y sent) bool { return y.i == i && y.read == x.read && y.due == x.due && y.op.alike(op) })
-	if first < 0 {
-		t.sent = append(t.sent, sent{x, op})
-	} else if t.sent[first].work != x {
-		return impossible()
-	}
 	return t.fate(s, x, op)
 }
 
@@ -452,11 +439,6 @@ func (t *try) fate(s *state, x work, op Op) (explore.Step, error) {
 		return x.says(fate, variant), err
 	}
 	return impossible()
-}
-
-// alike reports whether two operations of one machine write the same, by whatever name.
-func (o Op) alike(p Op) bool {
-	return o.Kind == p.Kind && o.Why == p.Why && o.Node == p.Node && o.Version == p.Version && o.Record.Limit == p.Record.Limit && o.Record.Floor == p.Record.Floor
 }
 
 // chain carries out operations of process x.i, and returns the write that comes next, or an operation of
