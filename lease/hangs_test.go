@@ -19,7 +19,7 @@ import (
 // hangCalls are the calls of this package that reach the store. Node 1 was claimed by a process that has crashed.
 var hangCalls = map[string]func(context.Context, stores.Store, *lease.Keeper) error{
 	"Claim": func(ctx context.Context, s stores.Store, _ *lease.Keeper) error {
-		return second(lease.Claim(ctx, s, (&record{}).option(), lease.WithPolling()))
+		return second(lease.Claim(polled(ctx), s, (&record{}).option()))
 	},
 	"Reserve": func(ctx context.Context, s stores.Store, _ *lease.Keeper) error {
 		return lease.Reserve(ctx, s, 5, 9, time.Now().Add(time.Hour))
@@ -66,7 +66,7 @@ func TestHangs(t *testing.T) {
 						s = memory.Memory
 					}
 					silent := (&record{}).option()
-					must(lease.Claim(t.Context(), s, silent, lease.WithPolling(), lease.WithNode(1)))
+					must(lease.Claim(polled(t.Context()), s, silent, lease.WithNode(1)))
 					memory.Crash()
 					k := must(lease.Claim(t.Context(), s, silent, lease.WithNode(2)))
 					hanging.Store(kind)

@@ -11,7 +11,6 @@ import (
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/grant"
-	"github.com/tickflake/tickflake/internal/pause"
 	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/internal/window"
 	"github.com/tickflake/tickflake/monoclock"
@@ -108,7 +107,7 @@ func Claim(ctx context.Context, store stores.Store, options ...Option) (*Keeper,
 	if err := k.claimFirst(ctx); err != nil {
 		return nil, err
 	}
-	if !seam.Polled(ctx, k.polled) && !k.polling {
+	if !seam.Polled(ctx, k.polled) {
 		k.start()
 	}
 	return k, nil
@@ -142,8 +141,7 @@ func (k *Keeper) claimFirst(ctx context.Context) error {
 		if err == nil || !mayPass(err) {
 			return err
 		}
-		if before != nil && pause.Ended(ctx) != nil { // the store may see the deadline before ctx does
-			<-ctx.Done()
+		if before != nil && drive.ContextError(ctx) != nil { // the store may see the deadline before ctx does
 			return ended(before, ctx) // it says more than the error of the last, interrupted try
 		}
 		until, _ := errors.AsType[reservedUntil](err)
