@@ -1,9 +1,11 @@
 package lease
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/drive"
@@ -14,39 +16,40 @@ import (
 
 // This file reads the cells of node numbers and that of the fleet.
 
-// list lists the cells of a range of keys, at most limit. Damaged ones may be missing.
+// list lists the cells of a range of keys, at most limit, in the order of their numbers.
 func (k *Keeper) list(ctx context.Context, from, to string, limit int) ([]grant.Cell, error) {
 	list, err := k.calls.List(ctx, from, to, limit)
 	if err != nil && !errors.Is(err, stores.ErrDamaged) {
 		return nil, err
 	}
+	cells := make([]grant.Cell, 0, len(list))
 	for _, bad := range drive.DamagedCells(err) {
 		if node, ok := cell.NodeOf(bad.Key); ok && node < k.nodes() {
-			k.damaged(node, bad)
+			_ = k.damaged(node, bad)
+			cells = append(cells, grant.Cell{Node: node, Damaged: true})
 		}
 	}
-	cells := make([]grant.Cell, 0, len(list))
 	for _, found := range list {
 		node, ok := cell.NodeOf(found.Key)
 		if !ok || node >= k.nodes() {
 			continue
 		}
 		c, err := k.decode(node, found)
-		if err != nil {
+		if err != nil && !c.Damaged {
 			return nil, err
 		}
 		cells = append(cells, c)
 	}
+	slices.SortFunc(cells, func(a, b grant.Cell) int { return cmp.Compare(a.Node, b.Node) })
 	k.machine.Learn(cells...)
 	return cells, nil
 }
 
-// readCell reads the cell of a node number.
+// readCell reads the cell of a node number. The error of one that is Damaged wraps [stores.ErrDamaged].
 func (k *Keeper) readCell(ctx context.Context, node int64) (grant.Cell, error) {
 	found, err := k.calls.Read(ctx, cell.NodeKey(node))
 	if errors.Is(err, stores.ErrDamaged) {
-		k.damaged(node, err)
-		return grant.Cell{Node: node, Damaged: true}, nil
+		return grant.Cell{Node: node, Damaged: true}, k.damaged(node, err)
 	}
 	if err != nil || found.Version == 0 {
 		return grant.Cell{Node: node}, err
@@ -73,46 +76,35 @@ func (k *Keeper) unlock(kept func(node int64) bool) {
 	}
 }
 
-// decode reads the record of a cell. The error is a [*LayoutMismatchError].
+// decode reads the record of a cell. The error of one that is not Damaged is a [*LayoutMismatchError].
 func (k *Keeper) decode(node int64, found stores.Cell) (grant.Cell, error) {
 	c := grant.Cell{Node: node, Version: found.Version}
 	r, err := cell.DecodeNode(found.Value)
 	if err == nil {
 		err = k.fits(r.Layout)
 	}
-	if errors.Is(err, stores.ErrDamaged) {
-		k.damaged(node, err)
+	switch {
+	case errors.Is(err, stores.ErrDamaged):
 		c.Damaged = true
-		return c, nil
+		return c, k.damaged(node, err)
+	case err == nil:
+		c.Record = r
 	}
-	if err != nil {
-		return c, err
-	}
-	c.Record = r
-	return c, nil
+	return c, err
 }
 
-// damaged notes a cell that cannot be read. It costs only that number, and is logged once.
-func (k *Keeper) damaged(node int64, err error) {
+// damaged notes a cell that cannot be read, and returns its error. It costs only that number, and is logged once.
+func (k *Keeper) damaged(node int64, err error) error {
 	k.tally(&k.stats.Failures)
-	if k.bad[node] != nil {
-		return
+	err = damagedError(node, err)
+	if !k.bad[node] && len(k.bad) < maxDamaged {
+		k.bad[node] = true
+		k.log.Error("lease: "+err.Error(), "node", node, kindAttr(err))
 	}
-	many := len(k.bad) >= maxDamaged
-	if many {
-		for other := range k.bad {
-			delete(k.bad, other)
-			break
-		}
-	}
-	k.bad[node] = damagedError(node, err)
-	if !many {
-		k.log.Error("lease: "+k.bad[node].Error(), "node", node, kindAttr(err))
-	}
+	return err
 }
 
-// maxDamaged bounds the damaged cells that are remembered and logged. Further cells are not
-// logged: every claim would log all of them.
+// maxDamaged bounds the damaged cells that are logged.
 const maxDamaged = 64
 
 func damagedError(node int64, err error) error {

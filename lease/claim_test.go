@@ -135,7 +135,7 @@ func TestClaimWaits(t *testing.T) {
 	r.run("claim a bits:1 window:1m; 1s; claim b bits:1 window:1m; 1s; claim k bits:1 = 'no free node number: 2 of 2 are held or reserved'")
 	_, err := r.try(nil, small(1))
 	full, _ := errors.AsType[*lease.NoFreeNodeError](err)
-	require.Equal(t, &lease.NoFreeNodeError{Held: 2, Nodes: 2, Soonest: noon.Add(2 * time.Minute)}, full)
+	require.Equal(t, &lease.NoFreeNodeError{Held: 2, Nodes: 2}, full)
 	begin := r.clock.Elapsed()
 	r.run("claim c bits:1 deadline; err c")
 	require.InDelta(t, 2*time.Minute, r.clock.Elapsed()-begin, float64(grant.Urgent))
@@ -181,32 +181,18 @@ func TestLocks(t *testing.T) {
 	}
 }
 
-// lateTimer is a context whose timer is late: Done closes after its deadline.
-type lateTimer struct {
-	context.Context
-	deadline time.Time
-}
+// lateTimer is a context whose timer is late: its deadline has passed, and it has not ended.
+type lateTimer struct{ context.Context }
 
-func (l lateTimer) Deadline() (time.Time, bool) { return l.deadline, true }
+func (lateTimer) Deadline() (time.Time, bool) { return time.Unix(0, 0), true }
 
 // TestReasonAtALateDeadline: a claim that gives up says why it waited, and not that its last try was
 // interrupted, as a store does that knows by the clock that the deadline has passed.
 func TestReasonAtALateDeadline(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		cells, log := storetest.NewMemory(), &record{}
-		holder := must(lease.Claim(t.Context(), cells.Client().Locking(), lease.WithNode(7), log.option()))
-		defer holder.Close()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		punctual := cells.Client().Locking()
-		punctual.Before = func(ctx context.Context, _ storetest.Op) storetest.Fault {
-			if deadline, _ := ctx.Deadline(); !time.Now().Before(deadline) {
-				return storetest.Unavailable
-			}
-			return storetest.None
-		}
-		_, err := lease.Claim(lateTimer{ctx, time.Now().Add(time.Second)}, punctual, lease.WithNode(7), log.option())
-		assert.ErrorIs(t, err, lease.ErrHeld)
-		assert.ErrorIs(t, err, context.DeadlineExceeded)
-	})
+	r := newRig(t)
+	r.run("claim o locks pin:7; client k; fate k any away 99+4")
+	r.clock.AutoAdvance(true)
+	_, err := lease.Claim(polled(lateTimer{t.Context()}), locker{r.members["k"].via}, r.options(lease.WithNode(7))...)
+	require.ErrorIs(t, err, lease.ErrHeld)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
 }

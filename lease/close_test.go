@@ -83,6 +83,7 @@ func TestRelease(t *testing.T) {
 			close k; holding 0 released; stats k Claims:2 Releases:1`,
 		"a claim has not landed": `claim k bits:0; distrust k; release 0; fate k swap away; fate k read away 1+1; poll k
 			same 0 { close k }`,
+		"the whole grant":   "claim k whole pin:0; 1s; close k; holding 0 released 30s", // though no ID of it is known to be issued
 		"its limit is past": "claim k pin:0; 1h; close k; holding 0 released 0s",
 		"the store is away": "claim k pin:0; fate k any away 9; close k = not-released store '0 stays taken for a while: '; log 1 'lease: not released'; close k = not-released; log 1 'lease: not released'",
 	})
@@ -243,15 +244,4 @@ func deadline(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
-}
-
-// TestWholeGrant: the next grant begins where this one ends, though no ID of it is known to be issued.
-func TestWholeGrant(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		store := storetest.NewMemory()
-		k := must(lease.Claim(t.Context(), store, lease.WithWholeGrant()))
-		_, limit := k.Granted()
-		require.NoError(t, k.Close())
-		require.Equal(t, limit, must(lease.Inspect(t.Context(), store, k.Node())).Limit)
-	})
 }

@@ -118,9 +118,15 @@ func (d *driver) kind(op grant.Op) (drive.Kind, error) {
 func (d *driver) Do(ctx context.Context) (failed error) {
 	op, r := d.op, &d.result
 	*r = grant.Result{}
+	began := d.elapsed()
 	err := d.call(ctx, op, r)
+	d.ranLate(d.elapsed() - began - d.timeout) // a call that ends much later than its timeout
 	if op.Why == grant.First && err == nil {
 		err = d.checkFirst(ctx, op, r)
+	}
+	if e, ok := errors.AsType[*drive.CallError](err); ok {
+		d.tally(&d.stats.Failures)
+		e.Since = d.since
 	}
 	if d.machine.Held().Version == 0 {
 		d.sight(&r.Cell)
@@ -129,12 +135,8 @@ func (d *driver) Do(ctx context.Context) (failed error) {
 		}
 	}
 	r.Status, failed = statusOf(err)
-	switch {
-	case r.Cell.Damaged:
-		r.Status, err = grant.Damaged, d.bad[op.Node]
-	case r.Status == grant.Damaged && op.Node != grant.FleetNode && !d.pinned() && op.Why != grant.Extend:
-		d.damaged(op.Node, err)
-		err = d.bad[op.Node]
+	if r.Status == grant.Damaged && op.Kind != grant.Read && op.Node != grant.FleetNode {
+		err = d.damaged(op.Node, err)
 	}
 	if err != nil {
 		d.why = err
@@ -395,9 +397,5 @@ func (d *driver) full() error {
 		}
 		return heldError(d.node, owner, cmp.Or(d.why, ErrHeld))
 	}
-	e := &NoFreeNodeError{Held: sought.Others, Nodes: d.numbers()}
-	if sought.Soonest > 0 {
-		e.Soonest = d.time(sought.Soonest)
-	}
-	return e
+	return &NoFreeNodeError{Held: sought.Others, Nodes: d.numbers()}
 }

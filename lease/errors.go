@@ -43,20 +43,15 @@ var (
 // errBound is the error for a [Keeper] that another generator uses.
 var errBound = errors.New("lease is bound to another generator: claim one for each")
 
-// NoFreeNodeError reports that every node number is held. A caller decides by Soonest
-// whether to wait, and by Held and Nodes whether the layout is too small for the fleet.
+// NoFreeNodeError reports that every node number is held. A caller decides by Held and Nodes whether the layout is
+// too small for the fleet.
 type NoFreeNodeError struct {
-	Held    int64     // node numbers that are held, reserved or damaged
-	Nodes   int64     // node numbers that the layout has
-	Soonest time.Time // when the first of them is free unless its process extends it, or zero if that is unknown
+	Held  int64 // node numbers that are held, reserved or damaged
+	Nodes int64 // node numbers that the store has
 }
 
 func (e *NoFreeNodeError) Error() string {
-	soonest := ""
-	if !e.Soonest.IsZero() {
-		soonest = fmt.Sprintf(", the first until %s at least", e.Soonest.UTC().Format(time.RFC3339))
-	}
-	return fmt.Sprintf("no free node number: %d of %d are held or reserved%s: wait for 2 windows, end processes, or use a layout of more node bits in a new namespace", e.Held, e.Nodes, soonest)
+	return fmt.Sprintf("no free node number: %d of %d are held or reserved: wait for 2 windows, end processes, or use a layout of more node bits in a new namespace", e.Held, e.Nodes)
 }
 
 // Is reports whether target is [stores.Passing].

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/grant"
 	"github.com/tickflake/tickflake/internal/span"
 	"github.com/tickflake/tickflake/internal/window"
@@ -141,19 +140,6 @@ func (k *Keeper) ranLate(late time.Duration) {
 	}
 	k.tally(&k.stats.Pauses)
 	k.log.Warn(fmt.Sprintf("lease: resumed, %s after its grant ended", span.Text(past)), "node", used.Node, "at", k.time(used.To), "late", late)
-}
-
-// callFailed counts a call of the store that failed.
-func (k *Keeper) callFailed(e *drive.CallError) {
-	k.tally(&k.stats.Failures)
-	e.Since = k.since
-}
-
-// watch notes if a call of the store ends much later than its timeout: then this process did not
-// run meanwhile.
-func (k *Keeper) watch() (done func()) {
-	began := k.elapsed()
-	return func() { k.ranLate(k.elapsed() - began - k.timeout) }
 }
 
 // kindAttr tells the kind of an error in a log line.

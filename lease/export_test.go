@@ -33,9 +33,6 @@ func (k *Keeper) Hook(random func() string, protocol func(*grant.Machine) Protoc
 	k.brief = time.Hour // as the timeout: the machine's time must not matter
 }
 
-// WithPolling makes a Keeper without a goroutine, which works only within Poll.
-func WithPolling() Option { return func(c *config) { c.polling = true } }
-
 func (k *Keeper) Poll(ctx context.Context) (next time.Duration, err error) { return k.polled(ctx) }
 
 func (k *Keeper) ClaimFirst(ctx context.Context) error { return k.claimFirst(ctx) }

@@ -285,7 +285,7 @@ func (k *Keeper) eachCell(ctx context.Context, nodes cell.Nodes, each func(grant
 		to := min(from+listed, nodes.To)
 		found, err := k.list(ctx, cell.NodeKey(from), cell.NodeKey(to), listed)
 		for node := from; node < to && err == nil; node++ {
-			c := grant.Cell{Node: node, Damaged: k.bad[node] != nil}
+			c := grant.Cell{Node: node}
 			if len(found) > 0 && found[0].Node == node {
 				c, found = found[0], found[1:]
 			}
@@ -334,8 +334,7 @@ func (k *Keeper) finish(ctx context.Context, leaving cell.Nodes, to string) (gra
 func (k *Keeper) final(ctx context.Context, c grant.Cell, to string) (grant.Cell, error) {
 	for i := range drive.InARow {
 		switch {
-		case c.Damaged:
-			return c, cmp.Or(k.bad[c.Node], stores.ErrDamaged)
+		case c.Damaged: // the read says why
 		case c.Record.MovedTo == "":
 			r := grant.Final(c.Record, k.fleet.Floor, k.isFar(c.Record), to, k.random())
 			r.Layout = cmp.Or(r.Layout, k.spec)

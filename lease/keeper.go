@@ -11,7 +11,6 @@ import (
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/grant"
-	"github.com/tickflake/tickflake/internal/pause"
 	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/internal/window"
 	"github.com/tickflake/tickflake/monoclock"
@@ -47,7 +46,7 @@ type Keeper struct {
 	// suspicion is the last read that looked as if the store went back; it may have ended.
 	suspicion error
 	seen      map[int64]sighting
-	bad       map[int64]error // damaged cells that were logged
+	bad       map[int64]bool // damaged cells that were logged
 	doubts    doubt
 	ended     window.Range // the grant whose end was logged, while it lasts
 	fleet     cell.Fleet   // as it was read last
@@ -108,7 +107,7 @@ func Claim(ctx context.Context, store stores.Store, options ...Option) (*Keeper,
 	if err := k.claimFirst(ctx); err != nil {
 		return nil, err
 	}
-	if !seam.Polled(ctx, k.polled) && !k.polling {
+	if !seam.Polled(ctx, k.polled) {
 		k.start()
 	}
 	return k, nil
@@ -121,11 +120,11 @@ func newKeeper(store stores.Store, options []Option) (*Keeper, error) {
 	}
 	k := &Keeper{
 		config: c, window: window.NewTicks(uint8(c.layout.SequenceBits), c.end()), random: cell.Token, cancel: func() {},
-		turn: drive.NewTurn(), locks: map[int64]func(){}, seen: map[int64]sighting{}, bad: map[int64]error{},
+		turn: drive.NewTurn(), locks: map[int64]func(){}, seen: map[int64]sighting{}, bad: map[int64]bool{},
 	}
 	k.mark = c.page.Marker.Load()
 	k.window.Watch(c.page.Marker)
-	k.calls = drive.Calls{Store: store, Timeout: c.timeout, Failed: k.callFailed, Watch: k.watch}
+	k.calls = drive.Calls{Store: store, Timeout: c.timeout}
 	k.machine = grant.New(grant.Config{
 		Owner: c.owner, Layout: c.spec, Window: c.window, End: c.end(), Pinned: c.node, Locker: c.locking(), Whole: c.whole,
 	}, k.random())
@@ -142,8 +141,7 @@ func (k *Keeper) claimFirst(ctx context.Context) error {
 		if err == nil || !mayPass(err) {
 			return err
 		}
-		if before != nil && pause.Ended(ctx) != nil { // the store may see the deadline before ctx does
-			<-ctx.Done()
+		if before != nil && drive.ContextError(ctx) != nil { // the store may see the deadline before ctx does
 			return ended(before, ctx) // it says more than the error of the last, interrupted try
 		}
 		until, _ := errors.AsType[reservedUntil](err)

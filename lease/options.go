@@ -50,17 +50,16 @@ type config struct {
 	timeout time.Duration // of one operation
 	brief   time.Duration // of an operation that is not urgent, so that it does not delay others
 
-	pin     *int64 // of WithNode, or nil
-	node    int64  // the same, or -1
-	owner   string
-	log     *slog.Logger
-	lines   *drive.Log // the handler of log
-	polling bool
-	whole   bool // the limit stays at a release
-	skew    time.Duration
-	strict  bool
-	device  string // see WithVMClock
-	page    *vmclock.Page
+	pin    *int64 // of WithNode, or nil
+	node   int64  // the same, or -1
+	owner  string
+	log    *slog.Logger
+	lines  *drive.Log // the handler of log
+	whole  bool       // the limit stays at a release
+	skew   time.Duration
+	strict bool
+	device string // see WithVMClock
+	page   *vmclock.Page
 
 	elapsed func() time.Duration
 	after   func(time.Duration) <-chan time.Time

@@ -62,8 +62,6 @@ func (k *Keeper) reserve(ctx context.Context, node int64, limit uint64) error {
 		}
 		was := c.Record
 		switch {
-		case c.Damaged:
-			return k.bad[node]
 		case was.MovedTo != "":
 			return movedError(node, was.MovedTo)
 		case was.Reserved && was.Limit >= limit:

@@ -20,6 +20,7 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/internal/cell"
+	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/snowflake"
@@ -184,8 +185,11 @@ func (r *rig) trips() (n int) {
 	return n
 }
 
+// polled has a claim make a keeper without a goroutine, which works only within Poll.
+func polled(ctx context.Context) context.Context { return new(seam.Poller).In(ctx) }
+
 func (r *rig) options(more ...lease.Option) []lease.Option {
-	return append([]lease.Option{lease.WithClock(r.clock), lease.WithPolling(), r.log.option()}, more...)
+	return append([]lease.Option{lease.WithClock(r.clock), r.log.option()}, more...)
 }
 
 // try claims on a store, or, if that is nil, on a client of the cells.
@@ -193,7 +197,7 @@ func (r *rig) try(store stores.Store, more ...lease.Option) (*lease.Keeper, erro
 	if store == nil {
 		store = r.client(nil)
 	}
-	return lease.Claim(r.Context(), store, r.options(more...)...)
+	return lease.Claim(polled(r.Context()), store, r.options(more...)...)
 }
 
 // claim is try without an error.
@@ -395,6 +399,8 @@ func flags(words []string) (options []lease.Option) {
 			options = append(options, lease.WithWindow(duration(value)))
 		case "owner":
 			options = append(options, lease.WithOwner(value))
+		case "whole":
+			options = append(options, lease.WithWholeGrant())
 		case "timeout":
 			options = append(options, lease.WithTimeout(duration(value)))
 		}
@@ -476,7 +482,7 @@ func (l line) claims() error {
 		l.members[l.args[0]] = m
 	}
 	return l.within(func(ctx context.Context) (err error) {
-		m.Keeper, err = lease.Claim(ctx, l.storeOf(m), l.options(flags(l.args)...)...)
+		m.Keeper, err = lease.Claim(polled(ctx), l.storeOf(m), l.options(flags(l.args)...)...)
 		return err
 	})
 }

@@ -113,8 +113,11 @@ func (k *Keeper) settle(ctx context.Context) {
 	bounded, cancel := context.WithTimeout(ctx, k.brief)
 	defer cancel()
 	some, err := k.look(bounded, *d)
-	if errors.Is(err, ErrSkew) {
+	switch {
+	case errors.Is(err, ErrSkew):
 		k.log.Warn("lease: "+err.Error(), kindAttr(err))
+	case errors.Is(err, ErrStore):
+		k.tally(&k.stats.Failures)
 	}
 	if some || d.asked == 3 {
 		k.doubts = doubt{}

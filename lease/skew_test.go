@@ -78,7 +78,7 @@ func TestSkew(t *testing.T) {
 						options = append(options, test.option)
 					}
 					begin := ours.Elapsed()
-					k, err := lease.Claim(t.Context(), store, options...)
+					k, err := lease.Claim(polled(t.Context()), store, options...)
 					wrong := skew.Abs() > limit
 					if wrong && strict && test.strict > 0 {
 						require.ErrorIs(t, err, lease.ErrSkew)
@@ -137,7 +137,7 @@ func TestStrictClaimEnds(t *testing.T) {
 	strict := lease.WithFleetCheck(time.Minute, true)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	clock := ending{w.clock, func() { cancel(errCause) }}
-	_, err := lease.Claim(ctx, w.client(nil), w.options(strict, lease.WithClock(clock))...)
+	_, err := lease.Claim(polled(ctx), w.client(nil), w.options(strict, lease.WithClock(clock))...)
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorIs(t, err, lease.ErrSkew)
 	require.ErrorIs(t, err, errCause)

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/generator/generatortest"
 	"github.com/tickflake/tickflake/lease/leasetest"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
@@ -20,8 +19,7 @@ var layout = snowflake.Default()
 // subjects are the generators that are compared, both with the default layout.
 func subjects(s strategies.Strategy, kind generatortest.ClockKind, pinned bool) []generatortest.Subject[snowflake.ID] {
 	ours := leasetest.Leased{
-		Strategy: s, Clock: kind, Layout: layout, Window: 3 * time.Second, AnyNode: !pinned,
-		Options: []generator.Option{generator.WithLayout(layout)},
+		Strategy: s, Clock: kind, Layout: layout, AnyNode: !pinned,
 	}.Subject()
 	ours.Name = "tickflake with a store"
 	return []generatortest.Subject[snowflake.ID]{{

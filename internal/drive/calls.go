@@ -22,7 +22,7 @@ const DefaultTimeout = 2 * time.Second
 //   - [stores.ErrDamaged]: a cell cannot be read, and a retry does not help,
 //   - [ErrStore]: anything else, as a [*CallError]; the outcome of a swap is unknown.
 //
-// It may be used by several goroutines at once if Failed may.
+// It may be used by several goroutines at once.
 type Calls struct {
 	Store stores.Store
 	// Timeout bounds each call. If it is 0, a call may take until its context's deadline, or
@@ -30,11 +30,6 @@ type Calls struct {
 	Timeout time.Duration
 	// What stands in errors for the key, unless it is empty.
 	What string
-	// Failed is called with each error that wraps ErrStore, unless it is nil. It may
-	// complete the error.
-	Failed func(*CallError)
-	// Watch is called before each call, and done after it, unless it is nil.
-	Watch func() (done func())
 }
 
 // Read reads a cell, as [stores.Store] does.
@@ -124,22 +119,14 @@ func (c *Calls) TryLock(ctx context.Context, key string) (unlock func(), err err
 }
 
 func (c *Calls) within(ctx context.Context) (_ context.Context, end func()) {
-	done := func() {}
-	if c.Watch != nil {
-		done = c.Watch()
-	}
 	timeout := c.Timeout
 	if timeout == 0 {
 		if _, ok := ctx.Deadline(); ok {
-			return ctx, done
+			return ctx, func() {}
 		}
 		timeout = DefaultTimeout
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	return ctx, func() {
-		cancel()
-		done()
-	}
+	return context.WithTimeout(ctx, timeout)
 }
 
 func (c *Calls) error(op, key string, err error) error {
@@ -150,9 +137,6 @@ func (c *Calls) error(op, key string, err error) error {
 	e := &CallError{Op: op, What: key, Err: err}
 	if c.What != "" {
 		e.What = c.What
-	}
-	if c.Failed != nil {
-		c.Failed(e)
 	}
 	return e
 }

@@ -83,50 +83,35 @@ func (s failing) Traits() stores.Traits {
 }
 
 func TestErrors(t *testing.T) {
-	late := func(e *drive.CallError) { e.Late, e.Since = 1500*time.Millisecond, time.Unix(0, 0) }
 	for _, test := range []struct {
-		err    error
-		failed func(*drive.CallError)
-		what   string
-		want   string // after the operation
-		counts bool
+		err   error
+		what  string
+		want  string // after the operation
+		store bool   // it wraps ErrStore
 	}{
-		{stores.ErrConflict, nil, "", "", false},
-		{stores.ErrLocked, nil, "", "", false},
-		{&stores.DamagedError{Key: "k", Problem: "p"}, nil, "", "", false},
-		{errors.New("no\nroute"), nil, "", "store does not answer: %s k: no; route", true},
-		{errors.New("no"), nil, "it", "store does not answer: %s it: no", true},
-		{errors.New("disk: list it, read it, swap it, lock it: no"), nil, "it", "store does not answer: disk: list it, read it, swap it, lock it: no%.0s", true},
-		{stores.Refused.New("no"), nil, "", "store refuses: %s k: no", true},
-		{stores.ErrOverloaded, nil, "", stores.ErrOverloaded.Error() + ": %s k: " + stores.ErrOverloaded.Error(), true},
-		{errors.New("no"), late, "", stores.ErrOverloaded.Error() + ", and woke 1.5s late since 1970-01-01T00:00:00Z: %s k: no", true},
+		{stores.ErrConflict, "", "", false},
+		{stores.ErrLocked, "", "", false},
+		{&stores.DamagedError{Key: "k", Problem: "p"}, "", "", false},
+		{errors.New("no\nroute"), "", "store does not answer: %s k: no; route", true},
+		{errors.New("no"), "it", "store does not answer: %s it: no", true},
+		{errors.New("disk: list it, read it, swap it, lock it: no"), "it", "store does not answer: disk: list it, read it, swap it, lock it: no%.0s", true},
+		{stores.Refused.New("no"), "", "store refuses: %s k: no", true},
+		{stores.ErrOverloaded, "", stores.ErrOverloaded.Error() + ": %s k: " + stores.ErrOverloaded.Error(), true},
 	} {
-		counted, begun, ended := 0, 0, 0
-		c := drive.Calls{Store: failing{err: test.err}, What: test.what, Failed: func(e *drive.CallError) {
-			if counted++; test.failed != nil {
-				test.failed(e)
-			}
-		}, Watch: func() func() {
-			begun++
-			return func() { ended++ }
-		}}
-		bounded, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		for op, call := range every(&c) {
-			_ = call(bounded)
-			counted = 0
+		for op, call := range every(&drive.Calls{Store: failing{err: test.err}, What: test.what}) {
 			err := call(t.Context())
 			require.ErrorIs(t, err, test.err, op)
-			require.Equal(t, test.counts, errors.Is(err, drive.ErrStore), op)
+			require.Equal(t, test.store, errors.Is(err, drive.ErrStore), op)
 			require.NotErrorIs(t, err, context.Canceled, op)
-			require.Equal(t, test.counts, counted == 1, op)
-			if test.counts {
+			if test.store {
 				require.EqualError(t, err, fmt.Sprintf(test.want, strings.Replace(op, "all", "list", 1)))
 			}
-			require.Equal(t, test.failed != nil || errors.Is(test.err, stores.ErrOverloaded), errors.Is(err, stores.ErrOverloaded))
 		}
-		require.Equal(t, []int{10, 10}, []int{begun, ended}, "each call is watched, also if it fails")
 	}
+	late := &drive.CallError{Op: "swap", What: "k", Late: 1500 * time.Millisecond, Since: time.Unix(0, 0), Err: errors.New("no")}
+	require.EqualError(t, late, stores.ErrOverloaded.Error()+", and woke 1.5s late since 1970-01-01T00:00:00Z: swap k: no")
+	require.ErrorIs(t, late, stores.ErrOverloaded)
+	require.ErrorIs(t, late, stores.Passing)
 	unlock, err := (&drive.Calls{Store: storetest.NewMemory()}).TryLock(t.Context(), "k")
 	require.NoError(t, err, "a store without locks")
 	unlock()

@@ -18,7 +18,6 @@ type probe struct {
 	search  Search
 	cells   []Cell // candidates
 	others  int64  // numbers that are held, reserved or damaged
-	soonest uint64 // the first tick at which one of those held may be free, or 0
 
 	locked bool  // a candidate is locked:
 	lock   int64 // this one
@@ -206,7 +205,7 @@ func (m *Machine) doneFleet(op Op, r Result) []Event {
 // doneCandidate notes what a claim has found.
 func (m *Machine) doneCandidate(in Input, op Op, r Result) []Event {
 	p := &m.probe
-	broken := r.Status == Damaged || r.Cell.Damaged
+	broken := r.Status == Damaged
 	switch {
 	case r.Status == Failed:
 	case broken && m.Pinned >= 0:
@@ -255,22 +254,8 @@ func (m *Machine) doneList(in Input, op Op, listed []Cell) {
 		if m.rank(in, &c) != NoRank {
 			p.cells = append(p.cells, c)
 		} else if c.Record.Reserved || c.Record.Limit < m.End {
-			p.count(c)
+			p.others++
 		}
-	}
-}
-
-func (p *probe) count(c Cell) {
-	p.others++
-	if c.Damaged || c.Record.Limit == 0 {
-		return
-	}
-	free := c.Record.Limit
-	if c.Record.Holder != "" {
-		free += c.Record.Window // others wait for so long after the limit
-	}
-	if p.soonest == 0 || free < p.soonest {
-		p.soonest = free
 	}
 }
 
@@ -281,21 +266,20 @@ func (p *probe) taken(node int64, busy bool) {
 	for i := range p.cells {
 		if c := &p.cells[i]; c.Node == node && !c.Taken {
 			c.Taken = true
-			p.count(*c)
+			p.others++
 		}
 	}
 }
 
 // Sought is what a claim has found, for the error of [Full].
 type Sought struct {
-	Others  int64  // numbers that are held, reserved or damaged
-	Soonest uint64 // the first tick at which one of those held may be free, or 0 if that is unknown
-	Cells   []Cell // candidates
-	Busy    bool   // the last of them was locked by another process
+	Others int64  // numbers that are held, reserved or damaged
+	Cells  []Cell // candidates
+	Busy   bool   // the last of them was locked by another process
 }
 
 // Sought returns what the present claim has found.
 func (m *Machine) Sought() Sought {
 	p := &m.probe
-	return Sought{Others: p.others, Soonest: p.soonest, Cells: p.cells, Busy: p.busy}
+	return Sought{Others: p.others, Cells: p.cells, Busy: p.busy}
 }

@@ -244,13 +244,6 @@ type try struct {
 	*world
 	next state
 	pick func(n int) int // 0 to n-1
-	sent []sent
-}
-
-// sent is the first of the works that send a write, by whatever clock, candidate and name.
-type sent struct {
-	work
-	op Op
 }
 
 // Steps tries all steps.
@@ -371,7 +364,7 @@ func (w *world) input(s *state, i int) Input {
 func (t *try) work(s *state, i int) (explore.Step, error) {
 	p := &s.procs[i]
 	closing := p.win.sealed || p.early
-	x := work{i: i, read: t.pick(1 + t.staleReads(s)), due: t.pick(2) == 0, now: 1}
+	x := work{i: i, read: t.pick(1 + t.oldReads(s)), due: t.pick(2) == 0, now: 1}
 	switch {
 	case x.due && !closing:
 		x.now += uint64(t.pick(int(t.ticks)))
@@ -389,12 +382,6 @@ func (t *try) work(s *state, i int) (explore.Step, error) {
 		return impossible()
 	case err != nil || op.Kind == None:
 		return x.says(quiet, 0), err
-	}
-	first := slices.IndexFunc(t.sent, func(y sent) bool { return y.i == i && y.read == x.read && y.due == x.due && y.op.alike(op) })
-	if first < 0 {
-		t.sent = append(t.sent, sent{x, op})
-	} else if t.sent[first].work != x {
-		return impossible()
 	}
 	return t.fate(s, x, op)
 }
@@ -439,7 +426,7 @@ func (t *try) fate(s *state, x work, op Op) (explore.Step, error) {
 	case fate == conflicts && !now: // it may land after the store went back
 		return x.says(fate, 0), t.done(s, x.i, op, Result{Status: Conflict})
 	case (fate == answered || fate == sentTwice) && now:
-		variant := t.pick(1 + t.remembers(s))
+		variant := t.pick(1 + t.oldReads(s))
 		s.again(t.world, m)
 		err := t.land(s, m, variant > 0)
 		r := Result{Version: s.cells[op.Node].version}
@@ -452,24 +439,6 @@ func (t *try) fate(s *state, x work, op Op) (explore.Step, error) {
 		return x.says(fate, variant), err
 	}
 	return impossible()
-}
-
-// alike reports whether two operations of one machine write the same, by whatever name.
-func (o Op) alike(p Op) bool {
-	return o.Kind == p.Kind && o.Why == p.Why && o.Node == p.Node && o.Version == p.Version && o.Record.Limit == p.Record.Limit && o.Record.Floor == p.Record.Floor
-}
-
-// staleReads is how many kinds of older states can be read.
-func (w *world) staleReads(s *state) int {
-	n := 0
-	if s.stale < w.stale {
-		for _, c := range s.older[:w.cells] {
-			if c.last > 0 {
-				n = 1
-			}
-		}
-	}
-	return n
 }
 
 // chain carries out operations of process x.i, and returns the write that comes next, or an operation of
@@ -654,18 +623,14 @@ func (t *try) network(s *state) (explore.Step, error) {
 	case s.cells[m.node].version != m.version:
 		return impossible()
 	}
-	variant := t.pick(1 + t.remembers(s))
+	variant := t.pick(1 + t.oldReads(s))
 	s.again(t.world, m)
 	return explore.Say("write %d lands, variant %d", k, variant), t.land(s, m, variant > 0)
 }
 
-// remembers is 1 if the state before a write may be read later.
-func (w *world) remembers(s *state) int {
-	if s.stale < w.stale {
-		return 1
-	}
-	return 0
-}
+// oldReads is 1 if a read may return an older state: a write is then one after which the state before it is read, or
+// is not.
+func (w *world) oldReads(s *state) int { return min(w.stale-s.stale, 1) }
 
 // land carries out a write. With older, the state before it may be read later.
 func (w *world) land(s *state, m message, older bool) error {

@@ -42,9 +42,6 @@ type Leased struct {
 	// the next start: it unlocks the cells, as the end of a process would.
 	Stores func() (open func() (stores.Store, error), err error)
 
-	// Window is the length of a grant, by default
-	// [lease.DefaultLocalWindow], which is shorter than most scripts.
-	Window time.Duration
 	// Layout is the layout of the IDs, by default one with 16 IDs per tick, as that of
 	// [generatortest.Tickflake].
 	Layout snowflake.Layout
@@ -61,9 +58,6 @@ func (l Leased) Subject() generatortest.Subject[snowflake.ID] {
 	if l.Clock == "" {
 		l.Clock = generatortest.Raw
 	}
-	if l.Window == 0 {
-		l.Window = lease.DefaultLocalWindow
-	}
 	if l.Layout.Tick == 0 {
 		l.Layout = snowflake.Default()
 		l.Layout.SequenceBits = 4
@@ -74,7 +68,7 @@ func (l Leased) Subject() generatortest.Subject[snowflake.ID] {
 	options := append([]generator.Option{generator.WithLayout(l.Layout), generator.WithNode(0)}, l.Options...)
 	s := generatortest.Tickflake(l.Strategy, l.Clock, options...)
 	s.Name += " under a lease"
-	s.Reserve = l.Window
+	s.Reserve = window
 	s.New = func(fault *clocktest.Virtual) (generatortest.Process[snowflake.ID], error) {
 		open, err := l.Stores()
 		if err != nil {
@@ -84,6 +78,9 @@ func (l Leased) Subject() generatortest.Subject[snowflake.ID] {
 	}
 	return s
 }
+
+// window is the length of a grant. It is shorter than most scripts.
+const window = lease.DefaultLocalWindow
 
 func inMemory() (open func() (stores.Store, error), err error) {
 	cells := storetest.NewMemory()
@@ -102,7 +99,7 @@ func (l Leased) start(fault *clocktest.Virtual, open func() (stores.Store, error
 	p := &polledClock{Virtual: fault}
 	clock := l.Clock.Of(p)
 	claim := []lease.Option{
-		lease.WithClock(clock), lease.WithLayout(l.Layout), lease.WithWindow(l.Window),
+		lease.WithClock(clock), lease.WithLayout(l.Layout), lease.WithWindow(window),
 		lease.WithTimeout(time.Minute), // in real time: many tests write to the disk
 		lease.WithLogger(slog.New(slog.DiscardHandler))}
 	if !l.AnyNode {
