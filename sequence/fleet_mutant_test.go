@@ -33,9 +33,8 @@ var mutants = []mutant{
 		Mutant: fleettest.Mutant{Name: "S2 the rest is given back before the seal", Seeds: 500, Caught: "duplicate", Faults: []fleettest.FaultKind{fleettest.Shutdown, fleettest.Shutdown, fleettest.Shutdown}},
 		mode:   new(segmented),
 		close: func(s *opened, t *fleettest.Thread, ctx context.Context) error {
-			m, in := s.s.Machine(), count.Input{Name: "early", Closing: true}
-			m.Done(in, m.Next(in), count.Result{Used: s.s.Used()})
-			if op := m.Next(in); op.Kind == count.Swap {
+			m := s.s.Machine()
+			if op := m.Next(count.Input{Name: "early", Closing: true, Used: s.s.Used()}); op.Kind == count.Swap {
 				s.p.client().Swap(ctx, s.key, op.Version, op.Record.Encode())
 			}
 			t.Pass(s.p.f.Between(0, 2*s.p.f.Period))

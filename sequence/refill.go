@@ -118,8 +118,6 @@ func (d *driver) Do(ctx context.Context) (err error) {
 	s, op, r := d.Sequence, d.op, &d.result
 	*r = count.Result{}
 	switch op.Kind {
-	case count.Seal:
-		r.Used, _ = s.window.Seal()
 	case count.Read:
 		r.Cell, err = readCell(ctx, &s.store, s.name)
 		d.lags = r.Cell.Version == d.refused && d.refused != 0

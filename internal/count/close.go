@@ -7,7 +7,7 @@ func (m *Machine) nextClose(in Input) Op {
 	c := m.known
 	low := c.Record.Next
 	if n := len(m.owned); n > 0 && m.owned[n-1].To == low { // (3)
-		low = max(m.owned[n-1].From, min(m.used, low))
+		low = max(m.owned[n-1].From, min(in.Used, low))
 	}
 	if low == c.Record.Next && len(m.pending) == 0 {
 		return Op{}

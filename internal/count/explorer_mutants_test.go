@@ -164,11 +164,11 @@ var mutants = []struct {
 			op := p.machine.Next(in)
 			m := &p.machine
 			n := len(m.owned) - 1
-			if op.Kind != None || !in.Closing || n < 0 || m.owned[n].unused(m.used) == 0 {
+			if op.Kind != None || !in.Closing || n < 0 || m.owned[n].unused(in.Used) == 0 {
 				return op
 			}
 			r := m.known.Record
-			r.Next = max(m.owned[n].From, m.used)
+			r.Next = max(m.owned[n].From, in.Used)
 			r.From = r.Next
 			return in.write(Close, m.known, r, Range{r.Next, m.owned[n].To})
 		},

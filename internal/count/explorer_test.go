@@ -412,8 +412,8 @@ func (t *try) process(s *state, i int8, p *process) (explore.Step, error) {
 			return t.work(s, i, p, want, need)
 		}
 	case kind == 2 && !p.closing:
-		p.closing, p.calls = true, nil
-		return t.work(s, i, p, 0, 0)
+		p.closing, p.calls, p.window.sealed = true, nil, !t.early
+		return say(i, "is closed"), nil
 	case kind == 3 && t.lose:
 		t.end(s, i)
 		return say(i, "ends"), nil
@@ -506,10 +506,6 @@ func (t *try) work(s *state, i int8, p *process, want, need uint64) (explore.Ste
 		switch op.Kind {
 		case None:
 			return in.says(i, "has nothing to do"), t.leave(s, i)
-		case Seal:
-			p.window.sealed = !t.early
-			_, err := t.tell(s, i, p, in, op, Result{Used: uint64(p.window.used)})
-			return in.says(i, "seals"), err
 		case Read:
 			c, what := s.now, "reads"
 			if t.stale > 0 {

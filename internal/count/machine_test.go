@@ -93,7 +93,6 @@ func TestMachine(t *testing.T) {
 			if m.known.Version == 0 {
 				m.known = base()
 			}
-			m.sealed, m.used = tt.in.Closing, tt.in.Used
 			tt.in.Name = "new"
 			for _, c := range tt.reads {
 				for _, e := range m.Done(tt.in, Op{Kind: Read}, Result{Cell: c}) {
@@ -141,7 +140,7 @@ func TestOutcomes(t *testing.T) {
 		{"a give-back of a copy", Machine{owned: own}, closing, true, done, Event{Kind: Forgot}, nil},
 	} {
 		m := tt.m
-		m.known, m.sealed, m.used = base(), tt.in.Closing, tt.in.Used
+		m.known = base()
 		op := m.Next(tt.in)
 		tt.in.Restored = tt.restored
 		events := m.Done(tt.in, op, tt.result)
