@@ -75,7 +75,7 @@ func (s *Sequence) join(n uint64, limited bool) (*call, error) {
 		return nil, s.failureFor(n)
 	}
 	if !s.ordered {
-		s.counters.starved.Add(1)
+		s.stats.Starved++
 	}
 	s.arrived++
 	c := &call{n: n, arrival: s.arrived, done: make(chan result, 1)}
@@ -170,8 +170,8 @@ func (s *Sequence) serveOrdered(index, end, upto uint64) (served []*call) {
 		}
 		return true
 	})
-	s.counters.issued.Add(index - begin)
-	s.counters.lost.Add(end - index)
+	s.stats.Issued += index - begin
+	s.stats.Lost += end - index
 	return served
 }
 

@@ -39,8 +39,11 @@ func (s *Sequence) takeTurn(ctx context.Context) error {
 // the turn. closing is true when Close calls it.
 func (s *Sequence) work(ctx context.Context, closing bool) error {
 	began := s.config.elapsed()
-	defer func() { s.counters.waited.Add(uint64(max(s.config.elapsed()-began, 0))) }()
-	return drive.Run(ctx, &driver{Sequence: s, closing: closing})
+	err := drive.Run(ctx, &driver{Sequence: s, closing: closing})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stats.Waited += max(s.config.elapsed()-began, 0)
+	return err
 }
 
 // driver is the [drive.Driver] of a Sequence.
@@ -107,7 +110,13 @@ func (d *driver) Next() (drive.Kind, error) {
 
 // Done acts on what has happened before mu is unlocked, so that no Close and no Restored comes in between.
 func (d *driver) Done() (settled bool, err error) {
-	d.in.Used, d.in.Closing, d.in.Restored = d.window.Used(), d.Sequence.closing, d.restored
+	switch d.result.Status {
+	case count.Conflict:
+		d.stats.Conflicts++
+	case count.Failed:
+		d.stats.Failures++
+	}
+	d.in.Used, d.in.Restored = d.window.Used(), d.restored
 	d.restored = false
 	return drive.Act(d.machine.Done(d.in, d.op, d.result), d.apply)
 }
@@ -130,17 +139,11 @@ func (d *driver) Do(ctx context.Context) (err error) {
 	case err == nil:
 		return nil
 	case errors.Is(err, stores.ErrConflict):
-		s.counters.conflicts.Add(1)
-		d.refused = op.Version
-		r.Status = count.Conflict
+		d.refused, r.Status = op.Version, count.Conflict
 		return nil
-	case errors.Is(err, stores.ErrDamaged):
-		r.Status = count.Damaged
-	default:
-		r.Status = count.Failed
 	}
-	s.counters.failures.Add(1)
-	if op.Kind == count.Swap && r.Status == count.Damaged {
+	r.Status = count.Failed
+	if op.Kind == count.Swap && errors.Is(err, stores.ErrDamaged) {
 		d.damaged, err = err, nil
 	}
 	return err
@@ -153,7 +156,7 @@ func (d *driver) apply(e count.Event) (settled bool, err error) {
 	case count.Granted:
 		d.served = s.granted(e.Range, e.Upto)
 	case count.Forgot: // a copy of this process may have been granted it as well
-		s.counters.lost.Add(e.Range.To - e.Range.From)
+		s.stats.Lost += e.Range.To - e.Range.From
 	case count.Suspected:
 		s.suspect()
 		return false, nil
@@ -254,7 +257,7 @@ func (s *Sequence) batch(left uint64) (want uint64) {
 // granted gives a range to the window and to the calls that wait. It returns the calls that
 // were served and are to be told.
 func (s *Sequence) granted(r count.Range, upto uint64) (served []*call) {
-	s.counters.refills.Add(1)
+	s.stats.Refills++
 	s.retry.Store(0)
 	s.lost = false
 	record := s.machine.Known().Record
@@ -280,7 +283,7 @@ func (s *Sequence) queue(r count.Range) {
 	if s.closing {
 		return
 	}
-	s.counters.granted.Add(r.To - r.From)
+	s.queued += r.To - r.From
 	more := r.From // the next segment is due when this one is begun
 	if s.config.outage == 0 {
 		more = r.To
@@ -314,7 +317,7 @@ func (s *Sequence) returned(ranges []count.Range) {
 // granted them.
 func (s *Sequence) revoke(lost uint64) {
 	if s.revoked || s.closing { // the window has none of them, and so counts none as lost now
-		s.counters.lost.Add(lost)
+		s.stats.Lost += lost
 	} else {
 		s.window.Revoke()
 	}
@@ -326,7 +329,7 @@ func (s *Sequence) lose(lost uint64) {
 	s.revoke(lost)
 	if !s.lost {
 		s.lost = true
-		s.counters.wentBack.Add(1)
+		s.stats.WentBack++
 	}
 }
 

@@ -35,7 +35,7 @@ type Sequence struct {
 	done    chan struct{} // closed by the first Close
 	random  func() string // draws names of writes
 
-	counters counters
+	largest atomic.Uint64 // batch that was asked for
 
 	// busy is true while a goroutine refills: it is set under mu, by the goroutine's
 	// starter. A call that needs no number of a refill looks at it without mu.
@@ -43,14 +43,14 @@ type Sequence struct {
 	// retry is the elapsed time before which a refill that no call waits for is not begun.
 	retry atomic.Int64
 
-	// settled is set, once, when Close has given the rest back, or could not.
-	settled atomic.Bool
-
 	mu       sync.Mutex // guards the fields from here to turn
 	ring     call       // its next is the first call that waits, its prev the last
 	arrived  uint64     // calls that ever waited
 	failure  failure    // the last, if no refill has succeeded since
 	closing  bool       // set by the first Close, before the window is sealed, and never reset
+	settled  bool       // Close has given the rest back, or could not
+	stats    Stats      // the counts, without what the window has; Issued in ordered mode only
+	queued   uint64     // numbers that the window got
 	restored bool       // the window was revoked, and the machine is to be told
 	mark     uint64     // the marker of the page in the memory that all grants since were made to
 	rate     rate
@@ -67,12 +67,6 @@ type Sequence struct {
 
 	turn   drive.Turn // its owner alone runs the machine
 	ending drive.Ending
-}
-
-// counters only grow.
-type counters struct {
-	granted, issued, lost, refills, waited, conflicts, failures, starved, wentBack, copies atomic.Uint64
-	largest                                                                                atomic.Uint64 // batch
 }
 
 // failure is why there is no number.
@@ -139,7 +133,7 @@ func Open(ctx context.Context, store stores.Store, name string, options ...Optio
 	}
 	s.window.Watch(c.page.Marker)
 	s.machine = count.New(found, s.ordered)
-	s.ring.next, s.ring.prev = &s.ring, &s.ring
+	s.ring.next, s.ring.prev, s.stats.VMClock = &s.ring, &s.ring, c.page.By
 	return s, nil
 }
 
@@ -188,7 +182,7 @@ func checkCount(n int64) error {
 }
 
 func (s *Sequence) raiseLargest(n uint64) {
-	for old := s.counters.largest.Load(); old < n && !s.counters.largest.CompareAndSwap(old, n); old = s.counters.largest.Load() {
+	for old := s.largest.Load(); old < n && !s.largest.CompareAndSwap(old, n); old = s.largest.Load() {
 	}
 }
 
@@ -234,35 +228,23 @@ func (s *Sequence) Err() error {
 	return s.failure.err
 }
 
-// Stats returns the counts so far. They are read one after the other, not at one instant. It
+// Stats returns the counts so far. Those of numbers are read one after the other, not at one instant. It
 // never waits for the store.
 func (s *Sequence) Stats() Stats {
 	s.mu.Lock()
-	issued := s.issued()
-	lost := s.counters.lost.Load() + s.window.Lost() - s.held
-	r, rate, step := s.machine.Known().Record, s.rate.now(s.config.elapsed(), issued), s.rate.step
-	s.mu.Unlock()
-	stats := Stats{
-		Issued:    issued,
-		Refills:   s.counters.refills.Load(),
-		Waited:    time.Duration(s.counters.waited.Load()),
-		Conflicts: s.counters.conflicts.Load(),
-		Failures:  s.counters.failures.Load(),
-		Starved:   s.counters.starved.Load(),
-		Lost:      lost,
-		WentBack:  s.counters.wentBack.Load(),
-		Copies:    s.counters.copies.Load(),
-		VMClock:   s.config.page.By,
-		Rate:      rate,
-		Last:      r.LastNumber(),
-		Left:      int64(r.Left()),
+	defer s.mu.Unlock()
+	stats, r := s.stats, s.machine.Known().Record
+	stats.Issued = s.issued()
+	stats.Lost += s.window.Lost() - s.held
+	stats.Rate = s.rate.now(s.config.elapsed(), stats.Issued)
+	stats.Last, stats.Left = r.LastNumber(), int64(r.Left())
+	if s.ordered {
+		return stats
 	}
-	if !s.ordered {
-		stats.Step = int64(clamp(step, r))
-		if !s.settled.Load() {
-			stats.Reserved = int64(s.window.Rest())
-		}
-		stats.GapBound = 2*r.MaxStep + int64(min(s.counters.largest.Load(), window.MaxNumbers/2))
+	stats.Step = int64(clamp(s.rate.step, r))
+	stats.GapBound = 2*r.MaxStep + int64(min(s.largest.Load(), window.MaxNumbers/2))
+	if !s.settled {
+		stats.Reserved = int64(s.window.Rest())
 	}
 	return stats
 }
@@ -270,10 +252,9 @@ func (s *Sequence) Stats() Stats {
 // issued is how many numbers were handed out. The caller holds mu.
 func (s *Sequence) issued() uint64 {
 	if s.ordered {
-		return s.counters.issued.Load()
+		return s.stats.Issued
 	}
-	granted := s.counters.granted.Load()
-	return granted - min(granted, s.window.Unused())
+	return s.queued - min(s.queued, s.window.Unused())
 }
 
 // ended is the error of a call whose ctx has ended, or whose timeout has. It wraps the last

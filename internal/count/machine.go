@@ -102,8 +102,7 @@ type Status uint8
 const (
 	OK       Status = iota
 	Conflict        // of a Swap: the cell has another version. It may be our own write, sent twice
-	Damaged         // the cell cannot be read
-	Failed          // anything else; of a Swap: it may have landed, and may land later
+	Failed          // of a Swap: it may have landed, and may land later
 )
 
 // Result is what an operation gave.
