@@ -49,7 +49,8 @@ func (s *Sequence) work(ctx context.Context, closing bool) error {
 // driver is the [drive.Driver] of a Sequence.
 type driver struct {
 	*Sequence
-	closing bool // the rest is to be given back
+	closing bool          // the rest is to be given back
+	took    time.Duration // for the last swap
 	in      count.Input
 	op      count.Op
 	result  count.Result
@@ -110,11 +111,14 @@ func (d *driver) Next() (drive.Kind, error) {
 
 // Done acts on what has happened before mu is unlocked, so that no Close and no Restored comes in between.
 func (d *driver) Done() (settled bool, err error) {
-	switch d.result.Status {
-	case count.Conflict:
+	switch elapsed := d.config.elapsed(); {
+	case d.result.Status == count.Conflict:
 		d.stats.Conflicts++
-	case count.Failed:
+		d.pauses.conflict(elapsed, d.took)
+	case d.result.Status == count.Failed:
 		d.stats.Failures++
+	case d.op.Kind == count.Swap:
+		d.pauses.wrote(elapsed, d.took, d.config.timeout/4) // or calls without a deadline would fail on a slow store
 	}
 	d.in.Used, d.in.Restored = d.window.Used(), d.restored
 	d.restored = false
@@ -133,7 +137,7 @@ func (d *driver) Do(ctx context.Context) (err error) {
 	case count.Swap:
 		began := s.config.elapsed()
 		r.Version, err = swapCell(ctx, &s.store, s.name, op.Version, op.Record)
-		s.noteWrite(began, err)
+		d.took = max(s.config.elapsed()-began, 0) // a clock may go back
 	}
 	switch {
 	case err == nil:
@@ -197,20 +201,6 @@ func (d *driver) Busy() error {
 		return drive.Wrap(fmt.Sprintf("sequence %q: the store answers reads that are out of date, and refuses the writes that follow from them: no number is granted until a read shows the last write; check that its reads are linearizable", d.name), ErrStore)
 	}
 	return drive.Busy(fmt.Sprintf("sequence %q: %d writes in a row met those of other processes: it is written too often; use larger steps, or one service for all processes", d.name, drive.InARow))
-}
-
-// noteWrite notes a write that began at an elapsed time.
-func (s *Sequence) noteWrite(began time.Duration, err error) {
-	elapsed := s.config.elapsed()
-	took := max(elapsed-began, 0) // a clock may go back
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case err == nil:
-		s.pauses.wrote(elapsed, took, s.config.timeout/4) // or calls without a deadline would fail on a slow store
-	case errors.Is(err, stores.ErrConflict):
-		s.pauses.conflict(elapsed, took)
-	}
 }
 
 // The caller of the following methods holds mu.
