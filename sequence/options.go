@@ -25,6 +25,7 @@ const DefaultOutage = 10 * time.Second
 type Option func(*config)
 
 type config struct {
+	remote
 	timeout    time.Duration
 	outage     time.Duration
 	log        *slog.Logger
@@ -70,7 +71,7 @@ func WithClock(clock monoclock.Interface) Option { return func(c *config) { c.cl
 // its memory is a copy, and then does what [Sequence.Restored] does, before another number is returned. "off" is none.
 func WithVMClock(device string) Option { return func(c *config) { c.device = device } }
 
-func configure(options []Option) (*config, error) {
+func configure(store stores.Store, name string, options []Option) (*config, error) {
 	c := &config{timeout: DefaultTimeout, outage: DefaultOutage, log: slog.Default(), clock: monoclock.New()}
 	fail := func(option string, err error) (*config, error) {
 		return nil, &stores.OptionError{Option: option, Err: err}
@@ -99,6 +100,9 @@ func configure(options []Option) (*config, error) {
 	c.lines = drive.NewLog(c.log.Handler(), c.elapsed)
 	c.log = slog.New(c.lines)
 	var err error
+	if c.remote, err = remoteOf(store, name, c.timeout); err != nil {
+		return nil, err
+	}
 	if c.page, err = vmclock.Open(c.device, c.log); err != nil {
 		return fail("WithVMClock", err)
 	}
@@ -122,12 +126,4 @@ func CheckName(name string) error {
 		return &stores.OptionError{Option: "name", Err: fmt.Errorf("%q: want a name", name)}
 	}
 	return nil
-}
-
-// checkArguments returns an error if the store is nil, or name is no name.
-func checkArguments(store stores.Store, name string) error {
-	if drive.IsNil(store) {
-		return &stores.OptionError{Option: "store", Err: drive.ErrNil}
-	}
-	return CheckName(name)
 }

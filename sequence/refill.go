@@ -132,11 +132,11 @@ func (d *driver) Do(ctx context.Context) (err error) {
 	*r = count.Result{}
 	switch op.Kind {
 	case count.Read:
-		r.Cell, err = readCell(ctx, &s.store, s.name)
+		r.Cell, err = s.read(ctx)
 		d.lags = r.Cell.Version == d.refused && d.refused != 0
 	case count.Swap:
 		began := s.config.elapsed()
-		r.Version, err = swapCell(ctx, &s.store, s.name, op.Version, op.Record)
+		r.Version, err = s.swap(ctx, op.Version, op.Record)
 		d.took = max(s.config.elapsed()-began, 0) // a clock may go back
 	}
 	switch {

@@ -25,12 +25,10 @@ import (
 // whose answer the caller loses, may have used up numbers: every call can be repeated.
 type Sequence struct {
 	// Set by Open and not written again.
-	window  *window.Numbers // hands out the indexes; always empty in ordered mode
-	first   int64           // the number of index 0
-	stride  int64
-	config  *config
-	store   drive.Calls
-	name    string
+	window *window.Numbers // hands out the indexes; always empty in ordered mode
+	first  int64           // the number of index 0
+	stride int64
+	*config
 	ordered bool
 	done    chan struct{} // closed by the first Close
 	random  func() string // draws names of writes
@@ -98,28 +96,24 @@ type failure struct {
 //   - [stores.ErrDamaged]: the cell cannot be read, as after it was edited by hand,
 //   - [ErrStore]: the store failed.
 func Open(ctx context.Context, store stores.Store, name string, options ...Option) (*Sequence, error) {
-	if err := checkArguments(store, name); err != nil {
-		return nil, err
-	}
-	c, err := configure(options)
+	c, err := configure(store, name, options)
 	if err != nil {
 		return nil, err
 	}
 	if c.definition != nil && c.definition.Period != "" {
 		return nil, &stores.OptionError{Option: "WithDefinition", Err: fmt.Errorf("it is by period, %s: want OpenPeriods", c.definition.Period)}
 	}
-	a := admin{calls: callsOf(store, name, c.timeout), name: name}
 	var found count.Cell
 	if c.definition != nil {
-		found, err = a.create(ctx, *c.definition, creation{onDemand: true})
-	} else if found, err = readCell(ctx, &a.calls, name); err == nil && found.Version == 0 {
-		found, err = a.demand(ctx, c.named)
+		found, err = c.create(ctx, *c.definition, creation{onDemand: true})
+	} else if found, err = c.read(ctx); err == nil && found.Version == 0 {
+		found, err = c.demand(ctx, c.named)
 	}
 	switch {
 	case err != nil:
 		return nil, err
 	case found.Record.Deleted:
-		return nil, a.gone()
+		return nil, c.gone()
 	case found.Record.Period != "":
 		return nil, byPeriodError(name, found.Record)
 	case found.Record.Lost:
@@ -128,7 +122,7 @@ func Open(ctx context.Context, store stores.Store, name string, options ...Optio
 	r := found.Record
 	s := &Sequence{
 		window: window.NewNumbers(), first: r.Start + r.Offset, stride: r.Stride,
-		config: c, store: callsOf(store, name, c.timeout), name: name, ordered: r.Mode == Ordered.String(), done: make(chan struct{}),
+		config: c, ordered: r.Mode == Ordered.String(), done: make(chan struct{}),
 		random: cell.Token, mark: c.page.Marker.Load(), rate: rate{at: c.elapsed()}, turn: drive.NewTurn(),
 	}
 	s.window.Watch(c.page.Marker)
