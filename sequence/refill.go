@@ -273,7 +273,7 @@ func (s *Sequence) queue(r count.Range) {
 	if s.closing {
 		return
 	}
-	s.queued += r.To - r.From
+	s.stats.Issued += r.To - r.From
 	more := r.From // the next segment is due when this one is begun
 	if s.config.outage == 0 {
 		more = r.To
@@ -288,7 +288,7 @@ func (s *Sequence) suspect() {
 	}
 	s.window.Revoke()
 	s.revoked = true
-	s.held += s.machine.Unused(s.window.Used())
+	s.stats.Lost -= s.machine.Unused(s.window.Used()) // the window counts them
 }
 
 // returned gives the window the ranges that were taken back on a suspicion.

@@ -47,18 +47,16 @@ type Sequence struct {
 	failure  failure    // the last, if no refill has succeeded since
 	closing  bool       // set by the first Close, before the window is sealed, and never reset
 	settled  bool       // Close has given the rest back, or could not
-	stats    Stats      // the counts, without what the window has; Issued in ordered mode only
-	queued   uint64     // numbers that the window got
 	restored bool       // the window was revoked, and the machine is to be told
+	revoked  bool       // it was on a suspicion, and may get the ranges of the machine again
+	lost     bool       // the store went back, and nothing was granted since
+	stats    Stats      // the counts: Issued with the numbers in the window, Lost without those that it gave up
 	mark     uint64     // the marker of the page in the memory that all grants since were made to
 	rate     rate
 	pauses   pauses
 	// machine decides what is written to the store. What it says has happened is carried out
 	// before mu is unlocked, so that no Close and no Restored comes in between.
 	machine count.Machine
-	revoked bool   // the window was revoked on a suspicion, and may get the ranges of the machine again
-	held    uint64 // numbers that were taken back on suspicions: the window counts them as lost
-	lost    bool   // the store went back, and nothing was granted since
 	// In ordered mode: the last call that a write has served, and how many calls waited when
 	// that write returned, the served ones included.
 	served, regulars uint64
@@ -229,7 +227,7 @@ func (s *Sequence) Stats() Stats {
 	defer s.mu.Unlock()
 	stats, r := s.stats, s.machine.Known().Record
 	stats.Issued = s.issued()
-	stats.Lost += s.window.Lost() - s.held
+	stats.Lost += s.window.Lost()
 	stats.Rate = s.rate.now(s.config.elapsed(), stats.Issued)
 	stats.Last, stats.Left = r.LastNumber(), int64(r.Left())
 	if s.ordered {
@@ -245,10 +243,7 @@ func (s *Sequence) Stats() Stats {
 
 // issued is how many numbers were handed out. The caller holds mu.
 func (s *Sequence) issued() uint64 {
-	if s.ordered {
-		return s.stats.Issued
-	}
-	return s.queued - min(s.queued, s.window.Unused())
+	return s.stats.Issued - s.window.Unused()
 }
 
 // ended is the error of a call whose ctx has ended, or whose timeout has. It wraps the last
