@@ -45,34 +45,15 @@ func TestCloseFails(t *testing.T) {
 	}
 }
 
-// TestCloseGoesOn: a Close whose context ends while a call of the store hangs gives the numbers back when it has ended.
-func TestCloseGoesOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store, set := faulty()
-		s := open(t, store, sequence.Definition{MinStep: 10, MaxStep: 10}, sequence.WithOutage(0))
-		next(t, s)
-		set(hangs)
-		go func() { _, _ = s.NextN(t.Context(), 12) }()
-		synctest.Wait()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		defer cancel()
-		require.ErrorIs(t, s.CloseContext(ctx), sequence.ErrNotGivenBack)
-		require.ErrorIs(t, second(s.Next(t.Context())), sequence.ErrClosed, "9 are reserved")
-		set(storetest.None)
-		time.Sleep(sequence.DefaultTimeout)
-		synctest.Wait()
-		info, err := sequence.Inspect(t.Context(), store, "orders")
-		require.NoError(t, err)
-		assert.EqualValues(t, 1, info.Next)
-	})
-}
-
-// TestHangs has a store whose calls end with their contexts only.
+// TestHangs has a store whose calls end with their contexts only. A Close whose context ends gives the numbers back when
+// the store answers.
 func TestHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, fault := faulty()
-		s := open(t, store, sequence.Definition{MinStep: 1})
+		s, closing := open(t, store, sequence.Definition{MinStep: 1}), open(t, store, sequence.Definition{MinStep: 1})
 		next(t, s)
+		synctest.Wait()
+		first := next(t, closing)
 		synctest.Wait()
 		fault(hangs)
 		next(t, s) // it is reserved
@@ -85,9 +66,9 @@ func TestHangs(t *testing.T) {
 			func(ctx context.Context) error { return second(sequence.List(ctx, store)) },
 			func(ctx context.Context) error { return second(sequence.Delete(ctx, store, "orders")) },
 			func(ctx context.Context) error {
-				go func() { waiting <- second(s.Next(context.Background())) }()
+				go func() { waiting <- second(closing.NextN(context.Background(), 100)) }()
 				synctest.Wait()
-				return s.CloseContext(ctx)
+				return closing.CloseContext(ctx)
 			},
 		} {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -97,7 +78,11 @@ func TestHangs(t *testing.T) {
 			cancel()
 		}
 		assert.ErrorIs(t, <-waiting, sequence.ErrClosed)
+		assert.ErrorIs(t, second(closing.Next(t.Context())), sequence.ErrClosed, "numbers are reserved")
 		assert.NoError(t, s.Close())
+		fault(storetest.None)
+		assert.NoError(t, closing.Close())
+		assert.Equal(t, first+1, inspect(t, store).Next)
 	})
 }
 
