@@ -132,7 +132,6 @@ func TestBadInput(t *testing.T) {
 		{opened(sequence.WithTimeout(0)), "WithTimeout: timeout of 0s"},
 		{opened(sequence.WithOutage(-1)), "WithOutage: outage of -1ns"},
 		{opened(sequence.WithLogger(nil)), "WithLogger: logger is nil"},
-		{opened(sequence.WithClock(nil)), "WithClock: clock is nil"},
 		{sequence.Create(ctx, none, "orders", sequence.Definition{}), "store: is nil"},
 		{second(s.NextN(ctx, 0)), "n: 0 numbers"},
 		{second(s.NextN(ctx, -1)), "n: -1 numbers"},

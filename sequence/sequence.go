@@ -71,8 +71,8 @@ type failure struct {
 	n      uint64        // calls for n numbers or more fail with it, if it is final
 	final  bool          // a retry at once does not help
 	until  time.Duration // elapsed time of the next try
-	count  int           // failures in a row
-	since  time.Time
+	count  int           // failures in a row,
+	since  time.Duration // elapsed time of the first of them
 	kind   stores.Kind
 	logged bool
 }
