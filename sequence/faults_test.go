@@ -197,45 +197,6 @@ func TestWentBack(t *testing.T) {
 	}
 }
 
-// TestCreatedAnew empties the store, and a newcomer creates the sequence anew, and uses it. Two processes that have
-// numbers of before mark the cell, one after the other, since the second knows of more, and do not take their sequence for deleted,
-// however often the new one was written. It is the newcomer's that counts as deleted when the next number was raised.
-func TestCreatedAnew(t *testing.T) {
-	for _, mode := range bothModes {
-		for _, numbers := range []int{5, 500} {
-			synctest.Test(t, func(t *testing.T) {
-				store := storetest.NewMemory()
-				d := sequence.Definition{Start: 1, Mode: mode, MinStep: 10, MaxStep: 10}
-				empty := store.Snapshot()
-				knows, more := open(t, store, d), open(t, store, d)
-				for _, s := range []*sequence.Sequence{knows, more} {
-					nextN(t, s, 25)
-					synctest.Wait()
-				}
-				empty()
-				late := open(t, store, d)
-				for range numbers {
-					next(t, late)
-				}
-				for _, s := range []*sequence.Sequence{knows, more, late} {
-					var err error
-					for n := 0; err == nil && n < 100; n++ {
-						err = second(s.Next(t.Context()))
-					}
-					require.ErrorIs(t, err, stores.ErrWentBack)
-				}
-				require.NoError(t, set(t, store, sequence.Change{Next: 5000}))
-				time.Sleep(time.Second)
-				assert.ErrorIs(t, second(late.Next(t.Context())), sequence.ErrDeleted)
-				for _, s := range []*sequence.Sequence{knows, more} {
-					assert.GreaterOrEqual(t, next(t, s), int64(5000))
-					require.NoError(t, s.Close())
-				}
-			})
-		}
-	}
-}
-
 // stale is a store that answers reads with an older state of the cell, once there is one.
 type stale struct {
 	*storetest.Memory
