@@ -75,7 +75,7 @@ func (s *Sequence) join(n uint64, limited bool) (*call, error) {
 		return nil, s.failureFor(n)
 	}
 	if !s.ordered {
-		s.counters.starved.Add(1)
+		s.stats.Starved++
 	}
 	s.arrived++
 	c := &call{n: n, arrival: s.arrived, done: make(chan result, 1)}
@@ -170,8 +170,8 @@ func (s *Sequence) serveOrdered(index, end, upto uint64) (served []*call) {
 		}
 		return true
 	})
-	s.counters.issued.Add(index - begin)
-	s.counters.lost.Add(end - index)
+	s.stats.Issued += index - begin
+	s.stats.Lost += end - index
 	return served
 }
 
@@ -308,7 +308,7 @@ func (s *Sequence) noted(err error) (level slog.Level, message string, attrs []a
 	f := &s.failure
 	if err == nil {
 		if f.logged && f.kind.Retryable() {
-			message, attrs = "sequence: recovered", []any{"after", s.config.clock.Now().Sub(f.since), "failures", f.count}
+			message, attrs = "sequence: recovered", []any{"after", s.config.elapsed() - f.since, "failures", f.count}
 		}
 		s.failure = failure{}
 		return slog.LevelInfo, message, attrs
@@ -322,7 +322,7 @@ func (s *Sequence) noted(err error) (level slog.Level, message string, attrs []a
 		n = uint64(exhausted.Asked)
 	}
 	if f.err == nil {
-		f.since = s.config.clock.Now()
+		f.since = s.config.elapsed()
 	}
 	ordinary := conflict || exhausted != nil && exhausted.Left > 0
 	f.logged = f.logged && kind == f.kind

@@ -38,14 +38,14 @@ func (s *Sequence) CloseContext(ctx context.Context) error {
 func (s *Sequence) giveBack(ctx context.Context) error {
 	_ = s.takeTurn(context.WithoutCancel(ctx))
 	defer s.turn.Leave()
-	defer s.settled.Store(true)
 	s.mu.Lock()
 	rest := s.machine.Unused(s.window.Used())
 	s.mu.Unlock()
 	err := s.work(ctx, true)
 	s.mu.Lock()
 	unknown := s.machine.Unknown()
-	s.counters.lost.Add(s.machine.Unused(s.window.Used()))
+	s.stats.Lost += s.machine.Unused(s.window.Used())
+	s.settled = true
 	s.mu.Unlock()
 	if err == nil {
 		return nil
@@ -83,7 +83,7 @@ func (s *Sequence) Restored(ctx context.Context) error {
 func (s *Sequence) distrust(told bool) bool {
 	mark := s.config.page.Marker.Load()
 	if mark != s.mark {
-		s.counters.copies.Add(1)
+		s.stats.Copies++
 	} else if !told {
 		return false
 	}

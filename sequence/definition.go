@@ -72,6 +72,31 @@ func (s Stride) By() int64 { return cmp.Or(s.by, 1) }
 // Offset returns how far the first number is from the start.
 func (s Stride) Offset() int64 { return s.offset }
 
+// strideJSON is the JSON form of a Stride, in which nothing may be left out: each site has an offset of its own.
+type strideJSON struct {
+	By     *int64 `json:"by"`
+	Offset *int64 `json:"offset"`
+}
+
+// MarshalJSON returns an object with the numbers by and offset.
+func (s Stride) MarshalJSON() ([]byte, error) {
+	return json.Marshal(strideJSON{new(s.By()), &s.offset})
+}
+
+// UnmarshalJSON parses the object that [Stride.MarshalJSON] returns. Both numbers are needed.
+func (s *Stride) UnmarshalJSON(text []byte) error {
+	var j strideJSON
+	err := json.Unmarshal(text, &j)
+	switch {
+	case err != nil:
+		return err
+	case j.By == nil || j.Offset == nil:
+		return errors.New("a stride needs by and offset: every site has the same by and an offset of its own")
+	}
+	*s = Every(*j.By, *j.Offset)
+	return nil
+}
+
 // The steps of a [Definition] that has none of its own.
 const (
 	DefaultMinStep = 16
@@ -81,26 +106,26 @@ const (
 // MaxStep is the largest step that a [Definition] can have.
 const MaxStep = 1 << 40
 
-// Definition says which numbers a sequence has, and how they are given out. Its JSON form
-// names every field that is not zero; a stride without its offset is refused.
+// Definition says which numbers a sequence has, and how they are given out.
 type Definition struct {
 	// Mode, Start and Stride never change, or live segments would break the order.
-	Mode   Mode
-	Start  int64 // the first number is Start plus the stride's offset; 0 or more
-	Stride Stride
+	Mode   Mode   `json:"mode"`
+	Start  int64  `json:"start"` // the first number is Start plus the stride's offset; 0 or more
+	Stride Stride `json:"stride,omitzero"`
 
 	// Max is the last number that may be issued, or 0 for the last that the sequence can
 	// reach: it has at most 2⁶²-1 numbers, none above math.MaxInt64. A higher Max is refused.
-	Max int64
+	Max int64 `json:"max,omitzero"`
 	// MinStep and MaxStep bound how many numbers a process reserves at a time in segmented
 	// mode: from 1 to [MaxStep]. A MinStep of 0 is [DefaultMinStep], but at most MaxStep. A
 	// MaxStep of 0 is [DefaultMaxStep], but at least MinStep. A crash loses at most two
 	// segments of MaxStep numbers, and the largest batch. In ordered mode they have no effect.
-	MinStep, MaxStep int64
+	MinStep int64 `json:"min_step,omitzero"`
+	MaxStep int64 `json:"max_step,omitzero"`
 
 	// Period says when numbers begin anew: see [OpenPeriods]. It is empty for a sequence that is
 	// not by period, and never changes.
-	Period Period
+	Period Period `json:"period,omitzero"`
 }
 
 // First returns the first number of the sequence.
@@ -178,48 +203,3 @@ func (d Definition) check() error {
 	}
 	return nil
 }
-
-// definitionJSON is the JSON form of a Definition.
-type definitionJSON struct {
-	Mode    Mode   `json:"mode"`
-	Start   int64  `json:"start"`
-	Max     int64  `json:"max,omitempty"`
-	Stride  int64  `json:"stride,omitempty"`
-	Offset  *int64 `json:"offset,omitempty"`
-	MinStep int64  `json:"min_step,omitempty"`
-	MaxStep int64  `json:"max_step,omitempty"`
-	Period  Period `json:"period,omitempty"`
-}
-
-// MarshalJSON returns an object with the fields mode, start, max, stride, offset, min_step,
-// max_step and period. The numbers are JSON numbers.
-func (d Definition) MarshalJSON() ([]byte, error) {
-	j := definitionJSON{Mode: d.Mode, Start: d.Start, Max: d.Max, MinStep: d.MinStep, MaxStep: d.MaxStep, Period: d.Period}
-	if d.Stride != (Stride{}) {
-		j.Stride, j.Offset = d.Stride.By(), &d.Stride.offset
-	}
-	return json.Marshal(j)
-}
-
-// UnmarshalJSON parses the object that [Definition.MarshalJSON] returns. A stride comes with
-// its offset, and the other way round.
-func (d *Definition) UnmarshalJSON(text []byte) error {
-	var j definitionJSON
-	if err := json.Unmarshal(text, &j); err != nil {
-		return err
-	}
-	var stride Stride
-	switch {
-	case (j.Stride != 0) != (j.Offset != nil):
-		return errStride
-	case j.Offset != nil:
-		stride = Every(j.Stride, *j.Offset)
-	}
-	*d = Definition{Mode: j.Mode, Start: j.Start, Stride: stride, Max: j.Max, MinStep: j.MinStep, MaxStep: j.MaxStep, Period: j.Period}
-	if d.Max == math.MaxInt64 && d.end() < d.Max { // as an older version wrote a definition without a maximum
-		d.Max = 0
-	}
-	return nil
-}
-
-var errStride = errors.New("a stride needs its offset, and an offset its stride: every site has the same stride and an offset of its own")

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/tickflake/tickflake/internal/count"
+	"github.com/tickflake/tickflake/internal/seam"
+	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/stores"
 )
 
@@ -12,6 +14,11 @@ import (
 // WithAwait makes a Sequence without goroutines: a call that finds no number calls the store by itself, and await
 // lets others of the process run until ready. [Sequence.Poll] reserves the next segment.
 func WithAwait(await func(ready func() bool)) Option { return func(c *config) { c.await = await } }
+
+// WithClock lets another clock than that of the machine tell the time.
+func WithClock(clock monoclock.Interface) Option {
+	return func(c *config) { c.after, c.elapsed = seam.Waiting(clock) }
+}
 
 // Poll does what a goroutine of the Sequence does by itself.
 func (s *Sequence) Poll(ctx context.Context) error { return s.poll(ctx) }

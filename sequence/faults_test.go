@@ -45,34 +45,15 @@ func TestCloseFails(t *testing.T) {
 	}
 }
 
-// TestCloseGoesOn: a Close whose context ends while a call of the store hangs gives the numbers back when it has ended.
-func TestCloseGoesOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store, set := faulty()
-		s := open(t, store, sequence.Definition{MinStep: 10, MaxStep: 10}, sequence.WithOutage(0))
-		next(t, s)
-		set(hangs)
-		go func() { _, _ = s.NextN(t.Context(), 12) }()
-		synctest.Wait()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		defer cancel()
-		require.ErrorIs(t, s.CloseContext(ctx), sequence.ErrNotGivenBack)
-		require.ErrorIs(t, second(s.Next(t.Context())), sequence.ErrClosed, "9 are reserved")
-		set(storetest.None)
-		time.Sleep(sequence.DefaultTimeout)
-		synctest.Wait()
-		info, err := sequence.Inspect(t.Context(), store, "orders")
-		require.NoError(t, err)
-		assert.EqualValues(t, 1, info.Next)
-	})
-}
-
-// TestHangs has a store whose calls end with their contexts only.
+// TestHangs has a store whose calls end with their contexts only. A Close whose context ends gives the numbers back when
+// the store answers.
 func TestHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, fault := faulty()
-		s := open(t, store, sequence.Definition{MinStep: 1})
+		s, closing := open(t, store, sequence.Definition{MinStep: 1}), open(t, store, sequence.Definition{MinStep: 1})
 		next(t, s)
+		synctest.Wait()
+		first := next(t, closing)
 		synctest.Wait()
 		fault(hangs)
 		next(t, s) // it is reserved
@@ -85,9 +66,9 @@ func TestHangs(t *testing.T) {
 			func(ctx context.Context) error { return second(sequence.List(ctx, store)) },
 			func(ctx context.Context) error { return second(sequence.Delete(ctx, store, "orders")) },
 			func(ctx context.Context) error {
-				go func() { waiting <- second(s.Next(context.Background())) }()
+				go func() { waiting <- second(closing.NextN(context.Background(), 100)) }()
 				synctest.Wait()
-				return s.CloseContext(ctx)
+				return closing.CloseContext(ctx)
 			},
 		} {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -97,7 +78,11 @@ func TestHangs(t *testing.T) {
 			cancel()
 		}
 		assert.ErrorIs(t, <-waiting, sequence.ErrClosed)
+		assert.ErrorIs(t, second(closing.Next(t.Context())), sequence.ErrClosed, "numbers are reserved")
 		assert.NoError(t, s.Close())
+		fault(storetest.None)
+		assert.NoError(t, closing.Close())
+		assert.Equal(t, first+1, inspect(t, store).Next)
 	})
 }
 
@@ -209,45 +194,6 @@ func TestWentBack(t *testing.T) {
 			assert.ErrorIs(t, second(forgotten.NextN(t.Context(), 100)), sequence.ErrDeleted)
 			assert.False(t, inspect(t, store).WentBack)
 		})
-	}
-}
-
-// TestCreatedAnew empties the store, and a newcomer creates the sequence anew, and uses it. Two processes that have
-// numbers of before mark the cell, one after the other, since the second knows of more, and do not take their sequence for deleted,
-// however often the new one was written. It is the newcomer's that counts as deleted when the next number was raised.
-func TestCreatedAnew(t *testing.T) {
-	for _, mode := range bothModes {
-		for _, numbers := range []int{5, 500} {
-			synctest.Test(t, func(t *testing.T) {
-				store := storetest.NewMemory()
-				d := sequence.Definition{Start: 1, Mode: mode, MinStep: 10, MaxStep: 10}
-				empty := store.Snapshot()
-				knows, more := open(t, store, d), open(t, store, d)
-				for _, s := range []*sequence.Sequence{knows, more} {
-					nextN(t, s, 25)
-					synctest.Wait()
-				}
-				empty()
-				late := open(t, store, d)
-				for range numbers {
-					next(t, late)
-				}
-				for _, s := range []*sequence.Sequence{knows, more, late} {
-					var err error
-					for n := 0; err == nil && n < 100; n++ {
-						err = second(s.Next(t.Context()))
-					}
-					require.ErrorIs(t, err, stores.ErrWentBack)
-				}
-				require.NoError(t, set(t, store, sequence.Change{Next: 5000}))
-				time.Sleep(time.Second)
-				assert.ErrorIs(t, second(late.Next(t.Context())), sequence.ErrDeleted)
-				for _, s := range []*sequence.Sequence{knows, more} {
-					assert.GreaterOrEqual(t, next(t, s), int64(5000))
-					require.NoError(t, s.Close())
-				}
-			})
-		}
 	}
 }
 

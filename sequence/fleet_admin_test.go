@@ -11,7 +11,7 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// fault does something to the store, or to the sequences of a machine.
+// fault does something to the store, or to the sequence.
 func (f *fleet) fault(kind fleettest.FaultKind, m *fleettest.Machine) {
 	if kind == empty {
 		f.Store.Empty()
@@ -22,13 +22,12 @@ func (f *fleet) fault(kind fleettest.FaultKind, m *fleettest.Machine) {
 		return
 	}
 	p := f.all[at]
-	i := f.Rng.IntN(len(f.cells))
 	f.Tally["changes"]++
 	p.Spawn("admin", func(t *fleettest.Thread) {
 		ctx, end := t.Within(2 * f.Period)
 		defer end()
-		err := p.change(ctx, kind, i)
-		t.Tracef("fault %d on %s: %v", kind, f.cells[i].name, err)
+		err := p.change(ctx, kind)
+		t.Tracef("fault %d: %v", kind, err)
 		if err != nil && !errors.Is(err, sequence.ErrLowered) && !errors.As(err, new(*stores.OptionError)) {
 			p.expect(t, err)
 		}
@@ -36,10 +35,8 @@ func (f *fleet) fault(kind fleettest.FaultKind, m *fleettest.Machine) {
 }
 
 // change changes a sequence while processes use it.
-func (p *process) change(ctx context.Context, kind fleettest.FaultKind, i int) error {
-	f := p.f
-	name, d, store := f.cells[i].name, f.definitions[i], p.client()
-	r := f.cells[i].record
+func (p *process) change(ctx context.Context, kind fleettest.FaultKind) error {
+	f, r, store := p.f, p.f.cell.record, p.client()
 	var c sequence.Change
 	switch kind {
 	case steps:
@@ -53,7 +50,7 @@ func (p *process) change(ctx context.Context, kind fleettest.FaultKind, i int) e
 		if _, err := sequence.Delete(ctx, store, name); err != nil {
 			return err
 		}
-		return sequence.Create(ctx, store, name, d)
+		return sequence.Create(ctx, store, name, f.definition)
 	}
 	_, _, err := sequence.Set(ctx, store, name, c)
 	return err
@@ -65,24 +62,21 @@ func (f *fleet) repairSequences() {
 	f.Machines[f.count].StartLater(f.Period / 2)
 }
 
-// operate raises the sequences that a process has marked, once the faults are over, and the maximum of all
-// others, and does so again while processes may still find that the store went back.
+// operate raises a sequence that a process has marked, once the faults are over, and else its maximum, and does so again while processes may still find that the store went back.
 func (p *process) operate() {
 	f := p.f
-	for i, c := range f.cells {
-		p.Spawn("operator of "+c.name, func(t *fleettest.Thread) {
-			for f.Now < f.CalmSince+2*f.bound() {
-				if err := repair(fleettest.Client{P: p.Process}, c.name, f.definitions[i]); err != nil && !errors.Is(err, stores.ErrConflict) && !errors.Is(err, sequence.ErrLowered) {
-					f.Fail("operator", "cannot repair %s: %v", c.name, err)
-				}
-				t.Pass(f.bound() / 16)
+	p.Spawn("operator", func(t *fleettest.Thread) {
+		for f.Now < f.CalmSince+2*f.bound() {
+			if err := repair(fleettest.Client{P: p.Process}, f.definition); err != nil && !errors.Is(err, stores.ErrConflict) && !errors.Is(err, sequence.ErrLowered) {
+				f.Fail("operator", "cannot repair: %v", err)
 			}
-		})
-	}
+			t.Pass(f.bound() / 16)
+		}
+	})
 }
 
 // repair does as the docs say.
-func repair(store stores.Store, name string, d sequence.Definition) error {
+func repair(store stores.Store, d sequence.Definition) error {
 	ctx := context.Background()
 	info, err := sequence.Inspect(ctx, store, name)
 	switch {

@@ -11,7 +11,6 @@ import (
 // ledger is the cell of a sequence, as the run knows it.
 type ledger struct {
 	f      *fleet
-	name   string
 	record cell.Sequence
 	lives  map[string]*life // by ID
 	issued map[int64]*life  // by number: the last that has issued it
@@ -48,9 +47,9 @@ func (c *ledger) landed(p *fleettest.Process, r cell.Sequence) {
 	l.most.Max, l.most.MaxStep = max(l.most.Max, r.Max), max(l.most.MaxStep, r.MaxStep)
 	switch {
 	case r.Lost && !was.Lost && f.Tally["rewinds"] == 0:
-		f.Fail("marked for no reason", "%s marks %s: %s, %s before", p.Name, c.name, text(r), text(was))
+		f.Fail("marked for no reason", "%s marks the sequence: %s, %s before", p.Name, text(r), text(was))
 	case r.ID != was.ID && was.ID != "" && !was.Deleted && !r.Lost:
-		f.Fail("created over another", "%s creates %s anew: %s", p.Name, c.name, text(was))
+		f.Fail("created over another", "%s creates the sequence anew: %s", p.Name, text(was))
 	case r.ID == was.ID && r.Next > was.Next && r.From == was.Next: // a grant
 		f.Tally["grants"]++
 		if was.Lost || was.Deleted {
@@ -69,10 +68,10 @@ func (l *life) lower(p *fleettest.Process, from, to uint64) {
 	f := l.c.f
 	for i := from; i < to; i++ {
 		if o := l.owners[i]; o.Process != p {
-			f.Fail("gives back another's number", "%s sets %s to %d, but %v has %d", p.Name, l.c.name, from, o, i)
+			f.Fail("gives back another's number", "%s sets next to %d, but %v has %d", p.Name, from, o, i)
 		}
 		if l.issued[i] > len(l.undone[i]) {
-			f.Fail("gives back an issued number", "%s sets %s to %d, but %d was issued", p.Name, l.c.name, from, i)
+			f.Fail("gives back an issued number", "%s sets next to %d, but %d was issued", p.Name, from, i)
 		}
 		delete(l.owners, i)
 	}
@@ -94,61 +93,58 @@ func (c *ledger) rewound(r cell.Sequence) {
 
 // issued is told of the numbers that a call has returned.
 func (f *fleet) issued(t call, number int64) {
-	s, p, l, n := t.s, t.s.p, t.s.life(), t.n
+	p, l, n := t.p, t.p.life(), t.n
 	r := l.most
 	last := number + (n-1)*r.Stride
 	f.Issued += int(n)
-	t.Tracef("%s issues %d, and %d in all", l.c.name, number, n)
+	t.Tracef("issues %d, and %d in all", number, n)
 	if t.late {
-		f.Fail("close", "%s has closed %s, and issues %d", p.Name, l.c.name, number)
+		f.Fail("close", "%s has closed, and issues %d", p.Name, number)
 	}
 	if last > r.Max || last < number {
-		f.Fail("above the maximum", "%s issues %s %d, and its maximum is %d", p.Name, l.c.name, last, r.Max)
+		f.Fail("above the maximum", "%s issues %d, and the maximum is %d", p.Name, last, r.Max)
 	}
 	if number <= t.floor {
-		f.Fail("order", "%s issues %s %d, after %d was returned", p.Name, l.c.name, number, t.floor)
+		f.Fail("order", "%s issues %d, after %d was returned", p.Name, number, t.floor)
 	}
-	if t.warned && s.s.Noticed() && s.trusts == t.trusts {
-		f.Fail("issued after it noticed", "%s issues %s %d, and has noticed that the store went back", p.Name, l.c.name, number)
+	if t.warned && p.s.Noticed() && p.trusts == t.trusts {
+		f.Fail("issued after it noticed", "%s issues %d, and has noticed that the store went back", p.Name, number)
 	}
 	if r.Mode == ordered.String() && number <= t.latest && !l.rewound {
-		f.Fail("order in real time", "%s issues %s %d, after a process got %d", p.Name, l.c.name, number, t.latest)
+		f.Fail("order in real time", "%s issues %d, after a process got %d", p.Name, number, t.latest)
 	}
-	s.returned, l.latest = max(s.returned, last), max(l.latest, last)
+	p.returned, l.latest = max(p.returned, last), max(l.latest, last)
 	for x := number; x <= last; x += r.Stride {
 		offset := x - r.Start - r.Offset
 		if offset < 0 || offset%r.Stride != 0 {
-			f.Fail("a number that the stride skips", "%s issues %s %d, of the start %d, the stride %d and the offset %d", p.Name, l.c.name, x, r.Start, r.Stride, r.Offset)
+			f.Fail("a number that the stride skips", "%s issues %d, of the start %d, the stride %d and the offset %d", p.Name, x, r.Start, r.Stride, r.Offset)
 			return
 		}
 		if o := l.c.issued[x]; o != nil && o != l && !o.rewound && !l.rewound {
-			f.Fail("number of a deleted sequence", "%s issues %s %d, as did the one that was deleted before", p.Name, l.c.name, x)
+			f.Fail("number of a deleted sequence", "%s issues %d, as did the one that was deleted before", p.Name, x)
 		}
 		l.c.issued[x] = l
 		index := uint64(offset / r.Stride)
 		undone := l.undone[index]
 		l.issued[index]++
-		s.issued++
+		p.issued++
 		if times := l.issued[index]; times > 1+len(undone) {
-			f.Fail("duplicate", "%s issues index %d of %s, which was issued %d times before, and the store lost it %d times", p.Name, index, l.c.name, times-1, len(undone))
+			f.Fail("duplicate", "%s issues index %d, which was issued %d times before, and the store lost it %d times", p.Name, index, times-1, len(undone))
 		}
 		if l.owners[index].Process != p.Process && !slices.Contains(undone, p.Process) {
-			f.Fail("number without a grant", "%s issues index %d of %s", p.Name, index, l.c.name)
+			f.Fail("number without a grant", "%s issues index %d", p.Name, index)
 		}
 	}
 }
 
-// checkLiveness makes sure that every process has got a number of each of its sequences
-// since a time, or has learnt that there is none.
+// checkLiveness makes sure that every process has got a number since a time, or has learnt that there is none.
 func (f *fleet) checkLiveness(since int64) {
 	for _, p := range f.all {
-		for _, s := range p.opened {
-			if p.Dead || p.Closing || p.issuers == 0 || p.Started > since-f.bound()/2 || s.served > since {
-				continue
-			}
-			f.Fail("liveness", "%s has had no number of %s since %s, and the faults were over at %s: cell %s; last error %v",
-				p.Name, s.c.name, time.Duration(s.served), time.Duration(f.CalmSince), text(s.c.record), s.err)
+		if !p.Ready() || p.Dead || p.Closing || p.issuers == 0 || p.Started > since-f.bound()/2 || p.served > since {
+			continue
 		}
+		f.Fail("liveness", "%s has had no number since %s, and the faults were over at %s: cell %s; last error %v",
+			p.Name, time.Duration(p.served), time.Duration(f.CalmSince), text(f.cell.record), p.err)
 	}
 }
 
@@ -156,35 +152,33 @@ func (f *fleet) checkLiveness(since int64) {
 // and after a write of unknown outcome that was never read back.
 func (f *fleet) checkMissing() {
 	for _, p := range f.all {
-		for _, s := range p.opened {
-			l, stats := s.life(), s.s.Stats()
-			if l.rewound {
-				continue // the store has lost who had which number
-			}
-			var missing, unknown int64
-			for i, o := range l.owners {
-				if o.Process == p.Process && l.issued[i] == 0 {
-					if missing++; !p.known[o.write] {
-						unknown++
-					}
+		if !p.Ready() || p.life().rewound { // the store has lost who had which number
+			continue
+		}
+		l, stats := p.life(), p.s.Stats()
+		var missing, unknown int64
+		for i, o := range l.owners {
+			if o.Process == p.Process && l.issued[i] == 0 {
+				if missing++; !p.known[o.write] {
+					unknown++
 				}
 			}
-			f.Tally["missing"] += int(missing)
-			bound := int64(stats.Lost) + unknown
-			switch {
-			case p.clean:
-				if f.Tally["clean"]++; int64(stats.Issued) != s.issued {
-					f.Fail("stats", "%s has issued %d numbers of %s, and says %d", p.Name, s.issued, l.c.name, stats.Issued)
-				}
-			case l.most.Mode == ordered.String():
-				bound += s.running
-			default:
-				bound += 2*l.most.MaxStep + s.largest + s.abandoned
+		}
+		f.Tally["missing"] += int(missing)
+		bound := int64(stats.Lost) + unknown
+		switch {
+		case p.clean:
+			if f.Tally["clean"]++; int64(stats.Issued) != p.issued {
+				f.Fail("stats", "%s has issued %d numbers, and says %d", p.Name, p.issued, stats.Issued)
 			}
-			if missing > bound {
-				f.Fail("missing", "%d numbers of %s are missing that %s was granted, and at most %d may be: clean %t, %d of writes of unknown outcome, %+v",
-					missing, l.c.name, p.Name, bound, p.clean, unknown, stats)
-			}
+		case l.most.Mode == ordered.String():
+			bound += p.running
+		default:
+			bound += 2*l.most.MaxStep + p.largest + p.abandoned
+		}
+		if missing > bound {
+			f.Fail("missing", "%d numbers are missing that %s was granted, and at most %d may be: clean %t, %d of writes of unknown outcome, %+v",
+				missing, p.Name, bound, p.clean, unknown, stats)
 		}
 	}
 }

@@ -13,9 +13,9 @@ import (
 // mutant breaks what it does not leave nil.
 type mutant struct {
 	fleettest.Mutant
-	mode  *sequence.Mode                                          // of all sequences
-	store func(*process, stores.Store) stores.Store               // stands between the process and the store
-	close func(*opened, *fleettest.Thread, context.Context) error // closes the sequence
+	mode  *sequence.Mode                                           // of the sequence
+	store func(*process, stores.Store) stores.Store                // stands between the process and the store
+	close func(*process, *fleettest.Thread, context.Context) error // closes the sequence
 }
 
 // TestFleetCatches makes sure that a simulation of each mutant comes upon a broken promise.
@@ -32,14 +32,13 @@ var mutants = []mutant{
 	}, {
 		Mutant: fleettest.Mutant{Name: "S2 the rest is given back before the seal", Seeds: 500, Caught: "duplicate", Faults: []fleettest.FaultKind{fleettest.Shutdown, fleettest.Shutdown, fleettest.Shutdown}},
 		mode:   new(segmented),
-		close: func(s *opened, t *fleettest.Thread, ctx context.Context) error {
-			m, in := s.s.Machine(), count.Input{Name: "early", Closing: true}
-			m.Done(in, m.Next(in), count.Result{Used: s.s.Used()})
-			if op := m.Next(in); op.Kind == count.Swap {
-				s.p.client().Swap(ctx, s.key, op.Version, op.Record.Encode())
+		close: func(p *process, t *fleettest.Thread, ctx context.Context) error {
+			m := p.s.Machine()
+			if op := m.Next(count.Input{Name: "early", Closing: true, Used: p.s.Used()}); op.Kind == count.Swap {
+				p.client().Swap(ctx, key, op.Version, op.Record.Encode())
 			}
-			t.Pass(s.p.f.Between(0, 2*s.p.f.Period))
-			return s.s.CloseContext(ctx)
+			t.Pass(p.f.Between(0, 2*p.f.Period))
+			return p.s.CloseContext(ctx)
 		},
 	},
 }

@@ -8,31 +8,22 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/fleettest"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores"
 )
 
-// process is a program that uses all sequences: the real Sequence.
+// process is a program that uses the sequence: the real Sequence.
 type process struct {
 	*fleettest.Process
 	f       *fleet
-	opened  []*opened
+	s       *sequence.Sequence // or nil
+	id      string             // of the sequence
 	issuers int
 	known   map[string]bool // by the name of a write: it was told that it has landed
 
 	closed bool // a Close has returned
-	clean  bool // all sequences were closed, and the rests are settled
-}
-
-// opened is a Sequence of a process.
-type opened struct {
-	p   *process
-	s   *sequence.Sequence
-	c   *ledger
-	id  string
-	key string
+	clean  bool // the sequence was closed, and the rest is settled
 
 	issued    int64
 	largest   int64 // batch that was asked for
@@ -44,22 +35,20 @@ type opened struct {
 	err       error // the last
 }
 
-func (s *opened) life() *life { return s.c.lives[s.id] }
+func (p *process) life() *life { return p.f.cell.lives[p.id] }
 
 func (f *fleet) launch(base *fleettest.Process) fleettest.Program {
-	p := &process{Process: base, f: f, known: map[string]bool{}}
+	p := &process{Process: base, f: f, known: map[string]bool{}, returned: -1}
 	p.OnStep = func() {
-		for _, s := range p.opened {
-			if !s.s.Noticed() {
-				s.trusts++
-			}
+		if p.Ready() && !p.s.Noticed() {
+			p.trusts++
 		}
 	}
 	f.all = append(f.all, p)
 	return p
 }
 
-// Main opens the sequences, and starts the threads that use them.
+// Main opens the sequence, and starts the threads that use it.
 func (p *process) Main(t *fleettest.Thread) {
 	f := p.f
 	if p.M.ID >= f.count {
@@ -111,35 +100,27 @@ func (p *process) options() []sequence.Option {
 	}
 }
 
-// open opens all sequences, and creates those that are missing.
+// open opens the sequence, and creates it if it is missing.
 func (p *process) open(t *fleettest.Thread) error {
 	f := p.f
 	ctx, end := t.Within(2 * f.Period)
 	defer end()
-	for i, c := range f.cells {
-		options := p.options()
-		if f.Often(512) {
-			options = append(options, sequence.WithDefinition(f.definitions[i]))
-		}
-		s, err := sequence.Open(ctx, p.client(), c.name, options...)
-		if errors.Is(err, sequence.ErrNotFound) {
-			if err = sequence.Create(ctx, p.client(), c.name, f.definitions[i]); err == nil {
-				s, err = sequence.Open(ctx, p.client(), c.name, p.options()...)
-			}
-		}
-		if err != nil {
-			return err
-		}
-		p.add(i, s)
+	options := p.options()
+	if f.Often(512) {
+		options = append(options, sequence.WithDefinition(f.definition))
 	}
+	s, err := sequence.Open(ctx, p.client(), name, options...)
+	if errors.Is(err, sequence.ErrNotFound) {
+		if err = sequence.Create(ctx, p.client(), name, f.definition); err == nil {
+			s, err = sequence.Open(ctx, p.client(), name, p.options()...)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	rng := rand.New(rand.NewPCG(f.Rng.Uint64(), 0))
+	p.s, p.id = s, s.Hook(func() string { return strconv.FormatUint(rng.Uint64(), 36) })
 	return nil
-}
-
-func (p *process) add(i int, s *sequence.Sequence) {
-	rng := rand.New(rand.NewPCG(p.f.Rng.Uint64(), 0))
-	c := p.f.cells[i]
-	id := s.Hook(func() string { return strconv.FormatUint(rng.Uint64(), 36) })
-	p.opened = append(p.opened, &opened{p: p, s: s, c: c, id: id, key: cell.SequenceKey(c.name), returned: -1})
 }
 
 // expect makes sure that an error is one that can be.
@@ -160,16 +141,14 @@ func (p *process) expect(t *fleettest.Thread, err error) {
 
 func (f *fleet) has(kind fleettest.FaultKind) bool { return slices.Contains(f.Kinds, kind) }
 
-// keep refills the sequences, as the goroutines of a Sequence do by themselves.
+// keep refills the sequence, as the goroutines of a Sequence do by themselves.
 func (p *process) keep(t *fleettest.Thread) {
 	for !p.Closing {
-		for _, s := range p.opened {
-			ctx, end := t.Within(p.f.timeout)
-			err := s.s.Poll(ctx)
-			end()
-			if err != nil {
-				p.expect(t, err)
-			}
+		ctx, end := t.Within(p.f.timeout)
+		err := p.s.Poll(ctx)
+		end()
+		if err != nil {
+			p.expect(t, err)
 		}
 		often := p.f.Period / 16
 		if p.f.Calm {
@@ -182,7 +161,7 @@ func (p *process) keep(t *fleettest.Thread) {
 // call is a call for n numbers.
 type call struct {
 	*fleettest.Thread
-	s *opened
+	p *process
 	n int64
 
 	late          bool  // a Close had returned
@@ -192,13 +171,9 @@ type call struct {
 }
 
 // issue makes one call.
-func (p *process) issue(t *fleettest.Thread, round int) error {
+func (p *process) issue(t *fleettest.Thread, _ int) error {
 	f := p.f
-	s := p.opened[f.Rng.IntN(len(p.opened))]
-	if f.Calm {
-		s = p.opened[round%len(p.opened)]
-	}
-	c := call{t, s, 1, p.closed, s.s.Noticed(), s.trusts, s.returned, s.life().latest}
+	c := call{t, p, 1, p.closed, p.s.Noticed(), p.trusts, p.returned, p.life().latest}
 	timeout := f.timeout
 	if f.batch > 1 && f.Often(f.pBatch) {
 		c.n += f.Rng.Int64N(f.batch)
@@ -206,25 +181,25 @@ func (p *process) issue(t *fleettest.Thread, round int) error {
 	if f.Calm {
 		timeout = 4 * f.Period
 	}
-	s.running += c.n
-	s.largest = max(s.largest, c.n)
+	p.running += c.n
+	p.largest = max(p.largest, c.n)
 	ctx, end := t.Within(timeout)
-	next := s.s.NextN
+	next := p.s.NextN
 	if c.n == 1 {
-		next = func(ctx context.Context, _ int64) (int64, error) { return s.s.Next(ctx) }
+		next = func(ctx context.Context, _ int64) (int64, error) { return p.s.Next(ctx) }
 	}
 	first, err := next(ctx, c.n)
 	end()
-	s.running -= c.n
+	p.running -= c.n
 	if err == nil {
-		s.served = f.Now
+		p.served = f.Now
 		f.issued(c, first)
 		return nil
 	}
 	f.Tally["refusals"]++
-	s.err = err
-	if c.n > s.s.Definition().MaxStep {
-		s.abandoned += c.n
+	p.err = err
+	if c.n > p.s.Definition().MaxStep {
+		p.abandoned += c.n
 	}
 	t.Tracef("fails: %v", err)
 	p.expect(t, err)
@@ -232,13 +207,13 @@ func (p *process) issue(t *fleettest.Thread, round int) error {
 	case errors.Is(err, sequence.ErrDeleted):
 		p.Shutdown()
 	case errors.As(err, new(*sequence.ExhaustedError)):
-		s.served = f.Now
+		p.served = f.Now
 	}
 	return err
 }
 
-// Ready reports whether p has opened its sequences.
-func (p *process) Ready() bool { return len(p.opened) == len(p.f.cells) }
+// Ready reports whether p has opened the sequence.
+func (p *process) Ready() bool { return p.s != nil }
 
 // Close closes p in good order.
 func (p *process) Close(t *fleettest.Thread) bool {
@@ -247,35 +222,29 @@ func (p *process) Close(t *fleettest.Thread) bool {
 	if !f.Calm && f.Often(256) {
 		timeout = f.Between(0, p.Timeout)
 	}
-	clean := true
-	for _, s := range p.opened {
-		ctx, end := t.Within(timeout)
-		var err error
-		if f.mutant != nil && f.mutant.close != nil {
-			err = f.mutant.close(s, t, ctx)
-		} else {
-			err = s.s.CloseContext(ctx)
-		}
-		end()
-		if f.Trace != nil {
-			t.Tracef("has closed %s: %v; %+v", s.c.name, err, s.s.Stats())
-		}
-		clean = clean && !errors.Is(err, context.Canceled)
-		if err != nil && !errors.Is(err, sequence.ErrNotGivenBack) {
-			f.Fail("close", "%s: %v", p.Name, err)
-		}
+	ctx, end := t.Within(timeout)
+	defer end()
+	var err error
+	if f.mutant != nil && f.mutant.close != nil {
+		err = f.mutant.close(p, t, ctx)
+	} else {
+		err = p.s.CloseContext(ctx)
 	}
-	p.closed, p.clean = true, clean
+	if f.Trace != nil {
+		t.Tracef("has closed: %v; %+v", err, p.s.Stats())
+	}
+	if err != nil && !errors.Is(err, sequence.ErrNotGivenBack) {
+		f.Fail("close", "%s: %v", p.Name, err)
+	}
+	p.closed, p.clean = true, !errors.Is(err, context.Canceled)
 	return true
 }
 
 // Restored is the work of a process that is told that its memory was restored.
 func (p *process) Restored(t *fleettest.Thread) {
-	for _, s := range p.opened {
-		ctx, end := t.Within(p.f.timeout)
-		if err := s.s.Restored(ctx); err != nil {
-			p.expect(t, err)
-		}
-		end()
+	ctx, end := t.Within(p.f.timeout)
+	defer end()
+	if err := p.s.Restored(ctx); err != nil {
+		p.expect(t, err)
 	}
 }

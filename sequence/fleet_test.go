@@ -11,7 +11,7 @@ import (
 	"github.com/tickflake/tickflake/sequence"
 )
 
-// TestFleet runs processes that share sequences through everything that can happen to them
+// TestFleet runs processes that share a sequence through everything that can happen to them
 // and to their store. See fleet.
 func TestFleet(t *testing.T) {
 	fleettest.Test(t, 160, func(seed uint64) *fleet { return newFleet(seed, nil) })
@@ -34,20 +34,19 @@ func TestFleetStale(t *testing.T) {
 	}
 }
 
-// fleet is one run of the simulation: machines with processes that share sequences on one
-// store.
+// fleet is one run of the simulation: machines with processes that share a sequence.
 type fleet struct {
 	*fleettest.Fleet
 	plan
 
-	all   []*process // in the order of their start
-	cells []*ledger  // by sequence
+	all  []*process // in the order of their start
+	cell *ledger
 }
 
 // plan is drawn from a seed before the first step, beside what may go wrong.
 type plan struct {
-	count       int // machines
-	definitions []sequence.Definition
+	count      int // machines
+	definition sequence.Definition
 
 	batch   int64
 	pBatch  uint64 // of 1024: a call of NextN
@@ -89,7 +88,7 @@ func newFleet(seed uint64, m *mutant) *fleet {
 	if f.Often(256) {
 		f.PStale = uint64(f.Between(1, 256))
 	}
-	f.drawSequences()
+	f.drawSequence()
 	f.Launch, f.Fault = f.launch, f.fault
 	for range f.count {
 		f.Boot()
@@ -116,28 +115,27 @@ func (f *fleet) drawSize() {
 	f.Most = 600
 }
 
-func (f *fleet) drawSequences() {
-	var keys []string
-	for i := range 1 + f.Rng.IntN(2) {
-		d := sequence.Definition{Mode: sequence.Mode(f.Rng.IntN(2)), Start: f.Rng.Int64N(3), MinStep: 1 + f.Rng.Int64N(16)}
-		if f.mutant != nil && f.mutant.mode != nil {
-			d.Mode = *f.mutant.mode
-		}
-		d.MaxStep = d.MinStep << f.Rng.IntN(7)
-		if f.Often(256) {
-			d.Max = d.Start + 4 + f.Rng.Int64N(400)
-		}
-		if f.Often(192) {
-			d.Stride = sequence.Every(2, f.Rng.Int64N(2))
-		}
-		f.definitions = append(f.definitions, d)
-		name := fmt.Sprintf("s%d", i)
-		keys = append(keys, cell.SequenceKey(name))
-		f.cells = append(f.cells, &ledger{f: f, name: name, lives: map[string]*life{}, issued: map[int64]*life{}})
+const name = "orders"
+
+var key = cell.SequenceKey(name)
+
+func (f *fleet) drawSequence() {
+	d := sequence.Definition{Mode: sequence.Mode(f.Rng.IntN(2)), Start: f.Rng.Int64N(3), MinStep: 1 + f.Rng.Int64N(16)}
+	if f.mutant != nil && f.mutant.mode != nil {
+		d.Mode = *f.mutant.mode
 	}
-	f.Store = f.NewStore(keys)
-	f.Store.Landed = func(p *fleettest.Process, i int, value []byte) { f.cells[i].landed(p, decode(value)) }
-	f.Store.Rewound = func(i int, value []byte) { f.cells[i].rewound(decode(value)) }
+	d.MaxStep = d.MinStep << f.Rng.IntN(7)
+	if f.Often(256) {
+		d.Max = d.Start + 4 + f.Rng.Int64N(400)
+	}
+	if f.Often(192) {
+		d.Stride = sequence.Every(2, f.Rng.Int64N(2))
+	}
+	f.definition = d
+	f.cell = &ledger{f: f, lives: map[string]*life{}, issued: map[int64]*life{}}
+	f.Store = f.NewStore([]string{key})
+	f.Store.Landed = func(p *fleettest.Process, _ int, value []byte) { f.cell.landed(p, decode(value)) }
+	f.Store.Rewound = func(_ int, value []byte) { f.cell.rewound(decode(value)) }
 }
 
 func decode(value []byte) cell.Sequence {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/count"
@@ -53,23 +54,16 @@ func (i Info) Continued() (d Definition, ok bool) {
 // an argument is out of range or nil, or wrap [ErrStore], or [stores.ErrDamaged] for a cell
 // that cannot be read. They are safe for use by several goroutines at once.
 func Create(ctx context.Context, store stores.Store, name string, d Definition, options ...CreateOption) error {
-	a, err := newAdmin(store, name)
+	a, err := remoteOf(store, name, 0)
 	if err != nil {
 		return err
 	}
-	var c creation
-	for i, option := range options {
-		if option == nil {
-			return &stores.OptionError{Option: "Create", Err: fmt.Errorf("option %d of %d %w", i+1, len(options), drive.ErrNil)}
-		}
-		option(&c)
-	}
-	_, err = a.create(ctx, d, c)
+	_, err = a.create(ctx, d, creation{fromStart: slices.Contains(options, FromStart())})
 	return err
 }
 
 // CreateOption configures [Create].
-type CreateOption func(*creation)
+type CreateOption struct{ fromStart bool }
 
 type creation struct {
 	fromStart bool
@@ -81,11 +75,11 @@ type creation struct {
 // that were granted before are granted again, and so issued twice. A process that still holds
 // some of the deleted sequence goes on issuing them beside the new one. For a sequence that
 // exists, or was never deleted, it has no effect.
-func FromStart() CreateOption { return func(c *creation) { c.fromStart = true } }
+func FromStart() CreateOption { return CreateOption{fromStart: true} }
 
 // Inspect returns the state of a sequence. The error wraps [ErrNotFound] if there is none.
 func Inspect(ctx context.Context, store stores.Store, name string) (Info, error) {
-	a, err := newAdmin(store, name)
+	a, err := remoteOf(store, name, 0)
 	if err != nil {
 		return Info{}, err
 	}
@@ -100,7 +94,7 @@ func Inspect(ctx context.Context, store stores.Store, name string) (Info, error)
 // be out of date, as [stores.Store] says. If cells are damaged, the error wraps
 // [stores.ErrDamaged], and comes with the others.
 func List(ctx context.Context, store stores.Store) ([]Info, error) {
-	if err := checkArguments(store, "any"); err != nil {
+	if _, err := remoteOf(store, "any", 0); err != nil {
 		return nil, err
 	}
 	var infos []Info
@@ -134,7 +128,7 @@ type Change struct {
 // reserved until then. The error wraps [ErrLowered] if the change would grant a number twice,
 // and [ErrNotFound] if there is no such sequence; then nothing is changed.
 func Set(ctx context.Context, store stores.Store, name string, change Change) (before, after Info, err error) {
-	a, err := newAdmin(store, name)
+	a, err := remoteOf(store, name, 0)
 	if err == nil && change == (Change{}) {
 		err = &stores.OptionError{Option: "change", Err: errors.New("nothing is to be changed: give at least one field")}
 	}
@@ -163,7 +157,7 @@ func Set(ctx context.Context, store stores.Store, name string, change Change) (b
 // goes on where this one ends, while processes still use up what they have reserved. Continue it in one
 // place only, and do not create it here again. A second call returns the same, until it is.
 func Delete(ctx context.Context, store stores.Store, name string) (Info, error) {
-	a, err := newAdmin(store, name)
+	a, err := remoteOf(store, name, 0)
 	if err != nil {
 		return Info{}, err
 	}
@@ -186,19 +180,9 @@ func Delete(ctx context.Context, store stores.Store, name string) (Info, error) 
 	return infoOf(name, is.Record), nil
 }
 
-// admin works on the cell of one sequence, without a Sequence.
-type admin struct {
-	calls drive.Calls
-	name  string
-}
-
-func newAdmin(store stores.Store, name string) (admin, error) {
-	return admin{calls: callsOf(store, name, 0), name: name}, checkArguments(store, name)
-}
-
 // find reads the cell of a sequence that exists.
-func (a *admin) find(ctx context.Context) (count.Cell, error) {
-	found, err := readCell(ctx, &a.calls, a.name)
+func (a *remote) find(ctx context.Context) (count.Cell, error) {
+	found, err := a.read(ctx)
 	if err == nil && (found.Version == 0 || found.Record.Deleted) {
 		err = a.missing(ctx, found)
 	}
@@ -206,7 +190,7 @@ func (a *admin) find(ctx context.Context) (count.Cell, error) {
 }
 
 // missing is the error for a sequence that was not created, or was deleted.
-func (a *admin) missing(ctx context.Context, found count.Cell) error {
+func (a *remote) missing(ctx context.Context, found count.Cell) error {
 	if found.Version != 0 {
 		return a.gone()
 	}
@@ -217,15 +201,15 @@ func (a *admin) missing(ctx context.Context, found count.Cell) error {
 }
 
 // gone is the error for a sequence that was deleted.
-func (a *admin) gone() error {
+func (a *remote) gone() error {
 	return drive.Wrap(fmt.Sprintf("sequence %q: %v in this store: open it in the store that continues it, or create it anew by its name", a.name, ErrDeleted), ErrNotFound, ErrDeleted)
 }
 
-func (a *admin) notFound() error {
+func (a *remote) notFound() error {
 	return fmt.Errorf("sequence %q: %w in this store: create it, or check the store and the namespace", a.name, ErrNotFound)
 }
 
-func (a *admin) create(ctx context.Context, d Definition, c creation) (count.Cell, error) {
+func (a *remote) create(ctx context.Context, d Definition, c creation) (count.Cell, error) {
 	d = d.complete()
 	if err := d.check(); err != nil {
 		return count.Cell{}, &stores.OptionError{Option: "definition", Err: err}
@@ -274,10 +258,10 @@ var errDone = errors.New("done")
 
 // rewrite writes the cell as next has it, given what it is: again after a conflict, and not if next
 // returns an error, or errDone. After a write of unknown outcome it reads the cell once.
-func (a *admin) rewrite(ctx context.Context, next func(count.Cell) (cell.Sequence, error)) (was, is count.Cell, err error) {
+func (a *remote) rewrite(ctx context.Context, next func(count.Cell) (cell.Sequence, error)) (was, is count.Cell, err error) {
 	var unknown error
 	for tries := 0; tries < drive.InARow || unknown != nil; tries++ {
-		found, err := readCell(ctx, &a.calls, a.name)
+		found, err := a.read(ctx)
 		if err == nil && is.Record.Write != "" && found.Record.Write == is.Record.Write {
 			return was, found, nil // the write has landed
 		}
@@ -294,14 +278,14 @@ func (a *admin) rewrite(ctx context.Context, next func(count.Cell) (cell.Sequenc
 			return found, found, err
 		}
 		if found.Version == 0 {
-			if err := a.calls.Probe(ctx); err != nil {
+			if err := a.store.Probe(ctx); err != nil {
 				return found, found, err
 			}
 		}
 		r.From, r.Most = r.Next, max(r.Most, r.Next)
 		r.Writes, r.Write, r.Last = found.Record.Writes+1, cell.Token(), found.Record.Names()
 		was, is = found, count.Cell{Record: r}
-		is.Version, err = swapCell(ctx, &a.calls, a.name, found.Version, r)
+		is.Version, err = a.swap(ctx, found.Version, r)
 		switch {
 		case err == nil:
 			return was, is, nil

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"runtime"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -64,26 +63,6 @@ func TestMaximum(t *testing.T) {
 		assert.ErrorIs(t, second(s.NextN(t.Context(), math.MaxInt64)), stores.Refused)
 		assert.ErrorAs(t, second(s.NextN(t.Context(), 1<<62-1)), &err)
 		require.NoError(t, s.Close())
-	}
-}
-
-// backwards is a clock whose monotonic time goes back at each reading.
-type backwards struct{ reads *atomic.Int64 }
-
-func (backwards) Now() time.Time                         { return time.Now() }
-func (backwards) After(d time.Duration) <-chan time.Time { return time.After(d) }
-func (c backwards) Elapsed() time.Duration               { return -time.Duration(c.reads.Add(1)) }
-
-func TestClockGoesBack(t *testing.T) {
-	for mode, outage := range map[sequence.Mode]time.Duration{ordered: time.Second, segmented: 0} {
-		synctest.Test(t, func(t *testing.T) {
-			s := open(t, storetest.NewMemory(), sequence.Definition{Mode: mode}, sequence.WithClock(backwards{new(atomic.Int64)}), sequence.WithOutage(outage))
-			for want := range int64(1000) {
-				require.Equal(t, want, next(t, s))
-			}
-			require.Zero(t, s.Stats().Rate, mode)
-			require.NoError(t, s.Close())
-		})
 	}
 }
 

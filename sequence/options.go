@@ -6,9 +6,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/internal/drive"
-	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/internal/vmclock"
-	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/stores"
 )
 
@@ -25,10 +23,10 @@ const DefaultOutage = 10 * time.Second
 type Option func(*config)
 
 type config struct {
+	remote
 	timeout    time.Duration
 	outage     time.Duration
 	log        *slog.Logger
-	clock      monoclock.Interface
 	definition *Definition            // or nil
 	names      func(time.Time) string // of periods, or nil
 	named      bool                   // a function has named the period that is opened
@@ -36,8 +34,8 @@ type config struct {
 	device string // see WithVMClock
 	page   *vmclock.Page
 
-	lines   *drive.Log // bounds the lines of log
-	elapsed func() time.Duration
+	lines   *drive.Log           // bounds the lines of log
+	elapsed func() time.Duration // since a fixed instant; it never goes back
 	after   func(time.Duration) <-chan time.Time
 	await   func(ready func() bool) // of a simulation without goroutines: lets others run until ready; else nil
 }
@@ -61,17 +59,13 @@ func WithOutage(d time.Duration) Option { return func(c *config) { c.outage = d 
 // one per minute.
 func WithLogger(log *slog.Logger) Option { return func(c *config) { c.log = log } }
 
-// WithClock sets the clock by which the rate is measured and pauses are waited for. Only
-// its monotonic time counts, and no clock can break uniqueness. The default is
-// [monoclock.New].
-func WithClock(clock monoclock.Interface) Option { return func(c *config) { c.clock = clock } }
-
 // WithVMClock is [lease.WithVMClock] for a Sequence: it names the device by which the Sequence notices that
 // its memory is a copy, and then does what [Sequence.Restored] does, before another number is returned. "off" is none.
 func WithVMClock(device string) Option { return func(c *config) { c.device = device } }
 
-func configure(options []Option) (*config, error) {
-	c := &config{timeout: DefaultTimeout, outage: DefaultOutage, log: slog.Default(), clock: monoclock.New()}
+func configure(store stores.Store, name string, options []Option) (*config, error) {
+	began := time.Now()
+	c := &config{timeout: DefaultTimeout, outage: DefaultOutage, log: slog.Default(), elapsed: func() time.Duration { return time.Since(began) }, after: time.After}
 	fail := func(option string, err error) (*config, error) {
 		return nil, &stores.OptionError{Option: option, Err: err}
 	}
@@ -90,15 +84,12 @@ func configure(options []Option) (*config, error) {
 	if c.log == nil {
 		return fail("WithLogger", fmt.Errorf("logger %w: give slog.New(slog.DiscardHandler) for silence", drive.ErrNil))
 	}
-	if drive.IsNil(c.clock) {
-		return fail("WithClock", fmt.Errorf("clock %w: give one, such as monoclock.New()", drive.ErrNil))
-	}
-	if c.after, c.elapsed = seam.Waiting(c.clock); c.after == nil {
-		c.after = time.After
-	}
 	c.lines = drive.NewLog(c.log.Handler(), c.elapsed)
 	c.log = slog.New(c.lines)
 	var err error
+	if c.remote, err = remoteOf(store, name, c.timeout); err != nil {
+		return nil, err
+	}
 	if c.page, err = vmclock.Open(c.device, c.log); err != nil {
 		return fail("WithVMClock", err)
 	}
@@ -122,12 +113,4 @@ func CheckName(name string) error {
 		return &stores.OptionError{Option: "name", Err: fmt.Errorf("%q: want a name", name)}
 	}
 	return nil
-}
-
-// checkArguments returns an error if the store is nil, or name is no name.
-func checkArguments(store stores.Store, name string) error {
-	if drive.IsNil(store) {
-		return &stores.OptionError{Option: "store", Err: drive.ErrNil}
-	}
-	return CheckName(name)
 }

@@ -68,7 +68,7 @@ func periodName(name, period string) string { return name + "." + period }
 
 // demand makes the cell of the period, if its definition has such a period, and returns it. One that was
 // deleted stays so. A process that has read the definition just before that was deleted makes it as well.
-func (a *admin) demand(ctx context.Context, named bool) (count.Cell, error) {
+func (a *remote) demand(ctx context.Context, named bool) (count.Cell, error) {
 	definition, err := a.definition(ctx)
 	r := definition.Record
 	switch {
@@ -86,27 +86,27 @@ func (a *admin) demand(ctx context.Context, named bool) (count.Cell, error) {
 }
 
 // base is the name up to the last dot, which is that of the definition if the sequence is a period.
-func (a *admin) base() string { return a.name[:max(strings.LastIndexByte(a.name, '.'), 0)] }
+func (a *remote) base() string { return a.name[:max(strings.LastIndexByte(a.name, '.'), 0)] }
 
 // definition reads the cell of the sequence by period that this one is a period of, or returns none.
-func (a *admin) definition(ctx context.Context) (count.Cell, error) {
+func (a *remote) definition(ctx context.Context) (count.Cell, error) {
 	if CheckName(a.base()) != nil {
 		return count.Cell{}, nil
 	}
-	return readCell(ctx, &a.calls, a.base())
+	return (&remote{a.store, a.base()}).read(ctx)
 }
 
 // period is the name after the last dot.
-func (a *admin) period() string { return a.name[strings.LastIndexByte(a.name, '.')+1:] }
+func (a *remote) period() string { return a.name[strings.LastIndexByte(a.name, '.')+1:] }
 
 // isPeriod reports whether the sequence is a period of the definition in a record.
-func (a *admin) isPeriod(r cell.Sequence) bool {
+func (a *remote) isPeriod(r cell.Sequence) bool {
 	return r.Period != "" && !r.Deleted && Period(r.Period).check(a.period(), true) == nil
 }
 
 // asDefined returns an error unless d is the definition of the sequence as a period, if it is one. One that was
 // deleted may need a higher maximum, which must be named.
-func (a *admin) asDefined(ctx context.Context, d Definition, deleted bool) error {
+func (a *remote) asDefined(ctx context.Context, d Definition, deleted bool) error {
 	definition, err := a.definition(ctx)
 	if err != nil || !a.isPeriod(definition.Record) {
 		return err

@@ -63,30 +63,26 @@ func WithPeriodNames(of func(at time.Time) string) Option {
 // The error is an [*stores.OptionError] if an argument or option is out of range, and a
 // [*DefinitionError] if the definition or the period is another one. Else it is one of [Open].
 func OpenPeriods(ctx context.Context, store stores.Store, name string, period Period, options ...Option) (*Periods, error) {
-	if err := checkArguments(store, name); err != nil {
-		return nil, err
-	}
-	c, err := configure(options)
+	c, err := configure(store, name, options)
 	if err != nil {
 		return nil, err
 	}
 	if (c.names == nil) == (period.layout() == "") {
 		return nil, &stores.OptionError{Option: "period", Err: fmt.Errorf("%q: want %s, %s or %s, or any other with WithPeriodNames", period, Yearly, Monthly, Daily)}
 	}
-	a := admin{calls: callsOf(store, name, c.timeout), name: name}
 	var found count.Cell
 	if c.definition != nil {
 		d := *c.definition
 		d.Period = period
-		found, err = a.create(ctx, d, creation{onDemand: true})
+		found, err = c.create(ctx, d, creation{onDemand: true})
 	} else {
-		found, err = a.find(ctx)
+		found, err = c.find(ctx)
 	}
 	switch {
 	case err != nil:
 		return nil, err
 	case found.Record.Deleted:
-		return nil, a.gone()
+		return nil, c.gone()
 	case found.Record.Period != string(period):
 		theirs := definitionOf(found.Record)
 		ours := theirs

@@ -38,8 +38,6 @@ func (r *rate) next(elapsed time.Duration, issued uint64, outage time.Duration, 
 	least := outage / 10
 	taken := float64(issued - min(r.issued, issued))
 	switch dt := elapsed - r.at; {
-	case dt < 0: // a clock may go back
-		r.at, r.issued = elapsed, issued
 	case dt < least:
 		r.perSecond = max(r.perSecond, taken/least.Seconds())
 	case dt > 0:

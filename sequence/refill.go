@@ -39,14 +39,18 @@ func (s *Sequence) takeTurn(ctx context.Context) error {
 // the turn. closing is true when Close calls it.
 func (s *Sequence) work(ctx context.Context, closing bool) error {
 	began := s.config.elapsed()
-	defer func() { s.counters.waited.Add(uint64(max(s.config.elapsed()-began, 0))) }()
-	return drive.Run(ctx, &driver{Sequence: s, closing: closing})
+	err := drive.Run(ctx, &driver{Sequence: s, closing: closing})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stats.Waited += s.config.elapsed() - began
+	return err
 }
 
 // driver is the [drive.Driver] of a Sequence.
 type driver struct {
 	*Sequence
-	closing bool // the rest is to be given back
+	closing bool          // the rest is to be given back
+	took    time.Duration // for the last swap
 	in      count.Input
 	op      count.Op
 	result  count.Result
@@ -107,7 +111,16 @@ func (d *driver) Next() (drive.Kind, error) {
 
 // Done acts on what has happened before mu is unlocked, so that no Close and no Restored comes in between.
 func (d *driver) Done() (settled bool, err error) {
-	d.in.Used, d.in.Closing, d.in.Restored = d.window.Used(), d.Sequence.closing, d.restored
+	switch elapsed := d.config.elapsed(); {
+	case d.result.Status == count.Conflict:
+		d.stats.Conflicts++
+		d.pauses.conflict(elapsed, d.took)
+	case d.result.Status == count.Failed:
+		d.stats.Failures++
+	case d.op.Kind == count.Swap:
+		d.pauses.wrote(elapsed, d.took, d.config.timeout/4) // or calls without a deadline would fail on a slow store
+	}
+	d.in.Used, d.in.Restored = d.window.Used(), d.restored
 	d.restored = false
 	return drive.Act(d.machine.Done(d.in, d.op, d.result), d.apply)
 }
@@ -118,31 +131,23 @@ func (d *driver) Do(ctx context.Context) (err error) {
 	s, op, r := d.Sequence, d.op, &d.result
 	*r = count.Result{}
 	switch op.Kind {
-	case count.Seal:
-		r.Used, _ = s.window.Seal()
 	case count.Read:
-		r.Cell, err = readCell(ctx, &s.store, s.name)
+		r.Cell, err = s.read(ctx)
 		d.lags = r.Cell.Version == d.refused && d.refused != 0
 	case count.Swap:
 		began := s.config.elapsed()
-		r.Version, err = swapCell(ctx, &s.store, s.name, op.Version, op.Record)
-		s.noteWrite(began, err)
+		r.Version, err = s.swap(ctx, op.Version, op.Record)
+		d.took = s.config.elapsed() - began
 	}
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, stores.ErrConflict):
-		s.counters.conflicts.Add(1)
-		d.refused = op.Version
-		r.Status = count.Conflict
+		d.refused, r.Status = op.Version, count.Conflict
 		return nil
-	case errors.Is(err, stores.ErrDamaged):
-		r.Status = count.Damaged
-	default:
-		r.Status = count.Failed
 	}
-	s.counters.failures.Add(1)
-	if op.Kind == count.Swap && r.Status == count.Damaged {
+	r.Status = count.Failed
+	if op.Kind == count.Swap && errors.Is(err, stores.ErrDamaged) {
 		d.damaged, err = err, nil
 	}
 	return err
@@ -155,7 +160,7 @@ func (d *driver) apply(e count.Event) (settled bool, err error) {
 	case count.Granted:
 		d.served = s.granted(e.Range, e.Upto)
 	case count.Forgot: // a copy of this process may have been granted it as well
-		s.counters.lost.Add(e.Range.To - e.Range.From)
+		s.stats.Lost += e.Range.To - e.Range.From
 	case count.Suspected:
 		s.suspect()
 		return false, nil
@@ -196,20 +201,6 @@ func (d *driver) Busy() error {
 		return drive.Wrap(fmt.Sprintf("sequence %q: the store answers reads that are out of date, and refuses the writes that follow from them: no number is granted until a read shows the last write; check that its reads are linearizable", d.name), ErrStore)
 	}
 	return drive.Busy(fmt.Sprintf("sequence %q: %d writes in a row met those of other processes: it is written too often; use larger steps, or one service for all processes", d.name, drive.InARow))
-}
-
-// noteWrite notes a write that began at an elapsed time.
-func (s *Sequence) noteWrite(began time.Duration, err error) {
-	elapsed := s.config.elapsed()
-	took := max(elapsed-began, 0) // a clock may go back
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case err == nil:
-		s.pauses.wrote(elapsed, took, s.config.timeout/4) // or calls without a deadline would fail on a slow store
-	case errors.Is(err, stores.ErrConflict):
-		s.pauses.conflict(elapsed, took)
-	}
 }
 
 // The caller of the following methods holds mu.
@@ -256,7 +247,7 @@ func (s *Sequence) batch(left uint64) (want uint64) {
 // granted gives a range to the window and to the calls that wait. It returns the calls that
 // were served and are to be told.
 func (s *Sequence) granted(r count.Range, upto uint64) (served []*call) {
-	s.counters.refills.Add(1)
+	s.stats.Refills++
 	s.retry.Store(0)
 	s.lost = false
 	record := s.machine.Known().Record
@@ -282,7 +273,7 @@ func (s *Sequence) queue(r count.Range) {
 	if s.closing {
 		return
 	}
-	s.counters.granted.Add(r.To - r.From)
+	s.stats.Issued += r.To - r.From
 	more := r.From // the next segment is due when this one is begun
 	if s.config.outage == 0 {
 		more = r.To
@@ -297,7 +288,7 @@ func (s *Sequence) suspect() {
 	}
 	s.window.Revoke()
 	s.revoked = true
-	s.held += s.machine.Unused(s.window.Used())
+	s.stats.Lost -= s.machine.Unused(s.window.Used()) // the window counts them
 }
 
 // returned gives the window the ranges that were taken back on a suspicion.
@@ -316,7 +307,7 @@ func (s *Sequence) returned(ranges []count.Range) {
 // granted them.
 func (s *Sequence) revoke(lost uint64) {
 	if s.revoked || s.closing { // the window has none of them, and so counts none as lost now
-		s.counters.lost.Add(lost)
+		s.stats.Lost += lost
 	} else {
 		s.window.Revoke()
 	}
@@ -328,7 +319,7 @@ func (s *Sequence) lose(lost uint64) {
 	s.revoke(lost)
 	if !s.lost {
 		s.lost = true
-		s.counters.wentBack.Add(1)
+		s.stats.WentBack++
 	}
 }
 

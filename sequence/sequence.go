@@ -25,17 +25,15 @@ import (
 // whose answer the caller loses, may have used up numbers: every call can be repeated.
 type Sequence struct {
 	// Set by Open and not written again.
-	window  *window.Numbers // hands out the indexes; always empty in ordered mode
-	first   int64           // the number of index 0
-	stride  int64
-	config  *config
-	store   drive.Calls
-	name    string
+	window *window.Numbers // hands out the indexes; always empty in ordered mode
+	first  int64           // the number of index 0
+	stride int64
+	*config
 	ordered bool
 	done    chan struct{} // closed by the first Close
 	random  func() string // draws names of writes
 
-	counters counters
+	largest atomic.Uint64 // batch that was asked for
 
 	// busy is true while a goroutine refills: it is set under mu, by the goroutine's
 	// starter. A call that needs no number of a refill looks at it without mu.
@@ -43,24 +41,22 @@ type Sequence struct {
 	// retry is the elapsed time before which a refill that no call waits for is not begun.
 	retry atomic.Int64
 
-	// settled is set, once, when Close has given the rest back, or could not.
-	settled atomic.Bool
-
 	mu       sync.Mutex // guards the fields from here to turn
 	ring     call       // its next is the first call that waits, its prev the last
 	arrived  uint64     // calls that ever waited
 	failure  failure    // the last, if no refill has succeeded since
 	closing  bool       // set by the first Close, before the window is sealed, and never reset
+	settled  bool       // Close has given the rest back, or could not
 	restored bool       // the window was revoked, and the machine is to be told
+	revoked  bool       // it was on a suspicion, and may get the ranges of the machine again
+	lost     bool       // the store went back, and nothing was granted since
+	stats    Stats      // the counts: Issued with the numbers in the window, Lost without those that it gave up
 	mark     uint64     // the marker of the page in the memory that all grants since were made to
 	rate     rate
 	pauses   pauses
 	// machine decides what is written to the store. What it says has happened is carried out
 	// before mu is unlocked, so that no Close and no Restored comes in between.
 	machine count.Machine
-	revoked bool   // the window was revoked on a suspicion, and may get the ranges of the machine again
-	held    uint64 // numbers that were taken back on suspicions: the window counts them as lost
-	lost    bool   // the store went back, and nothing was granted since
 	// In ordered mode: the last call that a write has served, and how many calls waited when
 	// that write returned, the served ones included.
 	served, regulars uint64
@@ -69,20 +65,14 @@ type Sequence struct {
 	ending drive.Ending
 }
 
-// counters only grow.
-type counters struct {
-	granted, issued, lost, refills, waited, conflicts, failures, starved, wentBack, copies atomic.Uint64
-	largest                                                                                atomic.Uint64 // batch
-}
-
 // failure is why there is no number.
 type failure struct {
 	err    error
 	n      uint64        // calls for n numbers or more fail with it, if it is final
 	final  bool          // a retry at once does not help
 	until  time.Duration // elapsed time of the next try
-	count  int           // failures in a row
-	since  time.Time
+	count  int           // failures in a row,
+	since  time.Duration // elapsed time of the first of them
 	kind   stores.Kind
 	logged bool
 }
@@ -104,28 +94,24 @@ type failure struct {
 //   - [stores.ErrDamaged]: the cell cannot be read, as after it was edited by hand,
 //   - [ErrStore]: the store failed.
 func Open(ctx context.Context, store stores.Store, name string, options ...Option) (*Sequence, error) {
-	if err := checkArguments(store, name); err != nil {
-		return nil, err
-	}
-	c, err := configure(options)
+	c, err := configure(store, name, options)
 	if err != nil {
 		return nil, err
 	}
 	if c.definition != nil && c.definition.Period != "" {
 		return nil, &stores.OptionError{Option: "WithDefinition", Err: fmt.Errorf("it is by period, %s: want OpenPeriods", c.definition.Period)}
 	}
-	a := admin{calls: callsOf(store, name, c.timeout), name: name}
 	var found count.Cell
 	if c.definition != nil {
-		found, err = a.create(ctx, *c.definition, creation{onDemand: true})
-	} else if found, err = readCell(ctx, &a.calls, name); err == nil && found.Version == 0 {
-		found, err = a.demand(ctx, c.named)
+		found, err = c.create(ctx, *c.definition, creation{onDemand: true})
+	} else if found, err = c.read(ctx); err == nil && found.Version == 0 {
+		found, err = c.demand(ctx, c.named)
 	}
 	switch {
 	case err != nil:
 		return nil, err
 	case found.Record.Deleted:
-		return nil, a.gone()
+		return nil, c.gone()
 	case found.Record.Period != "":
 		return nil, byPeriodError(name, found.Record)
 	case found.Record.Lost:
@@ -134,12 +120,12 @@ func Open(ctx context.Context, store stores.Store, name string, options ...Optio
 	r := found.Record
 	s := &Sequence{
 		window: window.NewNumbers(), first: r.Start + r.Offset, stride: r.Stride,
-		config: c, store: callsOf(store, name, c.timeout), name: name, ordered: r.Mode == Ordered.String(), done: make(chan struct{}),
+		config: c, ordered: r.Mode == Ordered.String(), done: make(chan struct{}),
 		random: cell.Token, mark: c.page.Marker.Load(), rate: rate{at: c.elapsed()}, turn: drive.NewTurn(),
 	}
 	s.window.Watch(c.page.Marker)
 	s.machine = count.New(found, s.ordered)
-	s.ring.next, s.ring.prev = &s.ring, &s.ring
+	s.ring.next, s.ring.prev, s.stats.VMClock = &s.ring, &s.ring, c.page.By
 	return s, nil
 }
 
@@ -188,7 +174,7 @@ func checkCount(n int64) error {
 }
 
 func (s *Sequence) raiseLargest(n uint64) {
-	for old := s.counters.largest.Load(); old < n && !s.counters.largest.CompareAndSwap(old, n); old = s.counters.largest.Load() {
+	for old := s.largest.Load(); old < n && !s.largest.CompareAndSwap(old, n); old = s.largest.Load() {
 	}
 }
 
@@ -234,46 +220,30 @@ func (s *Sequence) Err() error {
 	return s.failure.err
 }
 
-// Stats returns the counts so far. They are read one after the other, not at one instant. It
+// Stats returns the counts so far. Those of numbers are read one after the other, not at one instant. It
 // never waits for the store.
 func (s *Sequence) Stats() Stats {
 	s.mu.Lock()
-	issued := s.issued()
-	lost := s.counters.lost.Load() + s.window.Lost() - s.held
-	r, rate, step := s.machine.Known().Record, s.rate.now(s.config.elapsed(), issued), s.rate.step
-	s.mu.Unlock()
-	stats := Stats{
-		Issued:    issued,
-		Refills:   s.counters.refills.Load(),
-		Waited:    time.Duration(s.counters.waited.Load()),
-		Conflicts: s.counters.conflicts.Load(),
-		Failures:  s.counters.failures.Load(),
-		Starved:   s.counters.starved.Load(),
-		Lost:      lost,
-		WentBack:  s.counters.wentBack.Load(),
-		Copies:    s.counters.copies.Load(),
-		VMClock:   s.config.page.By,
-		Rate:      rate,
-		Last:      r.LastNumber(),
-		Left:      int64(r.Left()),
+	defer s.mu.Unlock()
+	stats, r := s.stats, s.machine.Known().Record
+	stats.Issued = s.issued()
+	stats.Lost += s.window.Lost()
+	stats.Rate = s.rate.now(s.config.elapsed(), stats.Issued)
+	stats.Last, stats.Left = r.LastNumber(), int64(r.Left())
+	if s.ordered {
+		return stats
 	}
-	if !s.ordered {
-		stats.Step = int64(clamp(step, r))
-		if !s.settled.Load() {
-			stats.Reserved = int64(s.window.Rest())
-		}
-		stats.GapBound = 2*r.MaxStep + int64(min(s.counters.largest.Load(), window.MaxNumbers/2))
+	stats.Step = int64(clamp(s.rate.step, r))
+	stats.GapBound = 2*r.MaxStep + int64(min(s.largest.Load(), window.MaxNumbers/2))
+	if !s.settled {
+		stats.Reserved = int64(s.window.Rest())
 	}
 	return stats
 }
 
 // issued is how many numbers were handed out. The caller holds mu.
 func (s *Sequence) issued() uint64 {
-	if s.ordered {
-		return s.counters.issued.Load()
-	}
-	granted := s.counters.granted.Load()
-	return granted - min(granted, s.window.Unused())
+	return s.stats.Issued - s.window.Unused()
 }
 
 // ended is the error of a call whose ctx has ended, or whose timeout has. It wraps the last

@@ -14,21 +14,31 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// callsOf makes the calls for the cell of one sequence.
-func callsOf(store stores.Store, name string, timeout time.Duration) drive.Calls {
-	return drive.Calls{Store: store, Timeout: timeout, What: "sequence " + strconv.Quote(name)}
+// remote is the cell of one sequence in its store.
+type remote struct {
+	store drive.Calls
+	name  string
 }
 
-func readCell(ctx context.Context, calls *drive.Calls, name string) (count.Cell, error) {
-	found, err := calls.Read(ctx, cell.SequenceKey(name))
+// remoteOf fails if the store is nil, or name is no name.
+func remoteOf(store stores.Store, name string, timeout time.Duration) (remote, error) {
+	calls := drive.Calls{Store: store, Timeout: timeout, What: "sequence " + strconv.Quote(name)}
+	if drive.IsNil(store) {
+		return remote{}, &stores.OptionError{Option: "store", Err: drive.ErrNil}
+	}
+	return remote{calls, name}, CheckName(name)
+}
+
+func (a *remote) read(ctx context.Context) (count.Cell, error) {
+	found, err := a.store.Read(ctx, cell.SequenceKey(a.name))
 	if err != nil {
 		return count.Cell{}, err
 	}
-	return decode(name, found)
+	return decode(a.name, found)
 }
 
-func swapCell(ctx context.Context, calls *drive.Calls, name string, version uint64, r cell.Sequence) (uint64, error) {
-	return calls.Swap(ctx, cell.SequenceKey(name), version, r.Encode())
+func (a *remote) swap(ctx context.Context, version uint64, r cell.Sequence) (uint64, error) {
+	return a.store.Swap(ctx, cell.SequenceKey(a.name), version, r.Encode())
 }
 
 func decode(name string, found stores.Cell) (count.Cell, error) {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"os"
 	"strconv"
 	"time"
 
@@ -51,6 +53,9 @@ func newSequenceNext(c *command.Console) *cobra.Command {
 }
 
 func (s *sequences) next(ctx context.Context, name string, count int64, row bool) (err error) {
+	if closedOutput() {
+		return errors.New("the output is closed, and no number was taken: it would be lost; leave out >&-")
+	}
 	if err := s.mustExist(ctx); err != nil {
 		return err
 	}
@@ -101,6 +106,18 @@ func (s *sequences) next(ctx context.Context, name string, count int64, row bool
 		}
 		return 1, nil
 	}, func(n int64) (string, error) { return strconv.FormatInt(n, 10), nil })
+}
+
+// closedOutput reports whether the program was started with its output closed. Go has put the null device in its
+// place, open for reading as well, which a shell's >/dev/null is not.
+func closedOutput() bool {
+	null, err := os.Stat(os.DevNull)
+	out, failed := os.Stdout.Stat()
+	if err != nil || failed != nil || !os.SameFile(null, out) {
+		return false
+	}
+	_, err = os.Stdout.Read(make([]byte, 1))
+	return err == io.EOF
 }
 
 // unstarted returns the error of a run that printed no number.

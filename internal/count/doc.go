@@ -6,10 +6,8 @@
 // # Files
 //
 //   - machine.go: the state, and the order of the operations,
-//   - refill.go: what a refill may do next,
-//   - close.go: what a close may do next,
-//   - read.go: what a read says, and what became of the writes before it,
-//   - back.go: a store that went back, and a read that only looks so.
+//   - refill.go: what a refill or a close may do next,
+//   - read.go: what a read says, what became of the writes before it, and a store that went back.
 //
 // # Safety
 //

@@ -12,30 +12,25 @@ type mutant struct {
 	name, change string
 	catch        error
 
-	next   func(t *try, p *process, in Input) Op                       // in place of Next
-	done   func(t *try, p *process, in Input, op Op, r Result) []Event // in place of Done
-	blind  func(*write) bool                                           // the store does not look at the version
-	lower  bool                                                        // an operator lowers next
-	early  bool                                                        // the window is not sealed
-	keeps  bool                                                        // the window is not revoked
-	token  bool                                                        // all writes of a process have one name
-	lax    bool                                                        // only a number that is issued or owned twice is looked for
-	recall bool                                                        // mutated.from is used
+	next  func(t *try, p *process, in Input) Op                       // in place of Next
+	done  func(t *try, p *process, in Input, op Op, r Result) []Event // in place of Done
+	blind func(*write) bool                                           // the store does not look at the version
+	lower bool                                                        // an operator lowers next
+	early bool                                                        // the window is not sealed
+	keeps bool                                                        // the window is not revoked
+	token bool                                                        // all writes of a process have one name
+	lax   bool                                                        // only a number that is issued or owned twice is looked for
 }
 
 // mutated is what a mutant keeps in a process.
 type mutated struct {
 	token string
-	again *Op   // that is sent again
-	from  uint8 // where the last grant began
+	again *Op // that is sent again
 }
 
 func (m *mutated) key(k *keys) {
 	if m.again != nil {
 		k.Add(m.again.Range.From, m.again.Range.To)
-	}
-	if k.recall {
-		k.Add(uint64(m.from))
 	}
 	k.Add(k.role(m.token))
 }
@@ -164,11 +159,11 @@ var mutants = []struct {
 			op := p.machine.Next(in)
 			m := &p.machine
 			n := len(m.owned) - 1
-			if op.Kind != None || !in.Closing || n < 0 || m.owned[n].unused(m.used) == 0 {
+			if op.Kind != None || !in.Closing || n < 0 || m.owned[n].unused(in.Used) == 0 {
 				return op
 			}
 			r := m.known.Record
-			r.Next = max(m.owned[n].From, m.used)
+			r.Next = max(m.owned[n].From, in.Used)
 			r.From = r.Next
 			return in.write(Close, m.known, r, Range{r.Next, m.owned[n].To})
 		},
@@ -282,11 +277,11 @@ var mutants = []struct {
 	{plainWorld, mutant{name: "SWAP", change: "store: writes ignore the version", catch: errOwners, lax: true, blind: func(*write) bool { return true }}},
 	{plainWorld, mutant{name: "SET", change: "operator: lowers next", catch: errOwners, lax: true, lower: true}},
 	{world{procs: 1, numbers: 5, step: 2, batch: 1, kept: 1, clean: true}, mutant{
-		name: "GAP", change: "machine: of two ranges that adjoin only the last is given back", catch: errGap, recall: true,
+		name: "GAP", change: "machine: of two ranges that adjoin only the last is given back", catch: errGap,
 		next: func(_ *try, p *process, in Input) Op {
 			if m := &p.machine; in.Closing && len(m.owned) > 0 {
 				last := m.owned[len(m.owned)-1]
-				m.owned = []Range{{max(last.From, uint64(p.mutated.from)), last.To}}
+				m.owned = []Range{{max(last.From, m.known.Record.From), last.To}}
 			}
 			return p.machine.Next(in)
 		},

@@ -294,7 +294,7 @@ func (t *try) act(s *state, i int8, p *process, e Event, sentBy uint64) error {
 		case t.back && !s.history.returned && from < p.seen.most:
 			return errRead
 		}
-		p.top, p.mutated.from = to, from
+		p.top = to
 		if !t.ordered {
 			p.window.queue(from, to)
 			return nil

@@ -17,10 +17,9 @@ type Input struct {
 	Want, Need uint64
 	// Arrived is the number of the last call that had arrived in ordered mode.
 	Arrived uint64
-	// Used is the first unused index of the window. It is read after the window was
-	// sealed, if it was. While the window is open, nothing is lowered by it.
+	// Used is the first unused index of the window. While the window is open, nothing is lowered by it.
 	Used     uint64
-	Closing  bool // the window is sealed, for good: the rest is to be given back
+	Closing  bool // the window was sealed, for good, before Used was read: the rest is to be given back
 	Restored bool // the memory was restored or cloned since the last call, and the window was revoked
 }
 
@@ -59,9 +58,6 @@ type Machine struct {
 	pending []Pending
 
 	back back
-
-	sealed bool   // by the operation Seal
-	used   uint64 // its result
 }
 
 // New returns the machine of a process that has read or created the cell of a sequence.
@@ -74,7 +70,6 @@ const (
 	None OpKind = iota // nothing: see Why
 	Read               // the cell
 	Swap               // the cell from Version to Record
-	Seal               // the window, and then read how far it is used
 )
 
 // Why says what an operation is for, or why there is none.
@@ -87,7 +82,7 @@ const (
 	Doubt     // Read: what the cell has, and what became of the last write
 	Suspicion // Read: the store may have gone back
 	Refill    // Swap: grants Range
-	Close     // Seal, Swap: gives Range back
+	Close     // Swap: gives Range back
 	Mark      // Swap: says in the cell that the store went back
 )
 
@@ -107,8 +102,7 @@ type Status uint8
 const (
 	OK       Status = iota
 	Conflict        // of a Swap: the cell has another version. It may be our own write, sent twice
-	Damaged         // the cell cannot be read
-	Failed          // anything else; of a Swap: it may have landed, and may land later
+	Failed          // of a Swap: it may have landed, and may land later
 )
 
 // Result is what an operation gave.
@@ -116,7 +110,6 @@ type Result struct {
 	Status  Status
 	Version uint64 // of Swap
 	Cell    Cell   // of Read
-	Used    uint64 // of Seal
 }
 
 // EventKind is what has happened.
@@ -210,9 +203,7 @@ func (m *Machine) Next(in Input) Op {
 	fresh := m.fresh
 	m.fresh = false
 	switch {
-	case in.Closing && !m.sealed:
-		return Op{Kind: Seal, Why: Close}
-	case in.Closing && m.Unused(m.used) == 0 && len(m.pending) == 0:
+	case in.Closing && m.Unused(in.Used) == 0 && len(m.pending) == 0:
 		return Op{} // there is nothing to give back
 	case m.back.found != nil:
 		return m.nextMark(in)
@@ -242,8 +233,6 @@ func (m *Machine) Done(in Input, op Op, r Result) []Event {
 		return []Event{e}
 	}
 	switch {
-	case op.Kind == Seal:
-		m.sealed, m.used = true, r.Used
 	case op.Kind == Read && r.Status == OK:
 		return m.doneRead(in, r.Cell)
 	case op.Why == Refill, op.Why == Close:
@@ -263,7 +252,7 @@ func (m *Machine) trim(used uint64) {
 
 // forget drops what a restored memory owned. Its original may have given that back.
 func (m *Machine) forget() {
-	*m = Machine{ordered: m.ordered, known: m.known, doubt: true, back: back{proof: m.back.proof}, sealed: m.sealed, used: m.used}
+	*m = Machine{ordered: m.ordered, known: m.known, doubt: true, back: back{proof: m.back.proof}}
 }
 
 // write returns a swap that replaces a cell.
