@@ -17,7 +17,7 @@ import (
 
 	"github.com/tickflake/tickflake/integration/servers"
 	"github.com/tickflake/tickflake/stores"
-	"github.com/tickflake/tickflake/stores/postgres"
+	_ "github.com/tickflake/tickflake/stores/postgres"
 	"github.com/tickflake/tickflake/stores/sqlstore"
 )
 
@@ -42,7 +42,7 @@ func TestPostgres(t *testing.T) {
 			t.Cleanup(pool.Close)
 			db := stdlib.OpenDBFromPool(pool)
 			t.Cleanup(func() { _ = db.Close() })
-			store, err := postgres.New(db, namespace)
+			store, err := sqlstore.New(db, sqlstore.PostgreSQL(), namespace)
 			require.NoError(t, err)
 			require.NoError(t, store.Close(), "which leaves the caller's pool open")
 			return store

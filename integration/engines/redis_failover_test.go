@@ -57,7 +57,7 @@ func (c *cluster) try(t *testing.T) {
 		Processes: 3, Window: 2 * time.Second, Timeout: 1500 * time.Millisecond,
 		Open: func(context.Context) (stores.Store, error) {
 			client := c.client()
-			store, err := redis.New(client, "fleet", redis.WithReplicas(2))
+			store, err := redis.New(client, "fleet", 2)
 			return owned{store, client}, err
 		},
 	})

@@ -58,7 +58,7 @@ func TestRedis(t *testing.T) {
 			require.NoError(t, err)
 			c := driver.NewClient(options)
 			t.Cleanup(func() { _ = c.Close() })
-			store, err := redis.New(c, namespace)
+			store, err := redis.New(c, namespace, 0)
 			require.NoError(t, err)
 			require.NoError(t, store.Close(), "which leaves the caller's client open")
 			return store
@@ -94,11 +94,11 @@ func TestRedisCluster(t *testing.T) {
 		return client
 	}
 	storetest.TestStore(t, func(t testing.TB, namespace string) stores.Store {
-		store, err := redis.New(client(t), namespace)
+		store, err := redis.New(client(t), namespace, 0)
 		require.NoError(t, err)
 		return store
 	})
-	store, err := redis.New(client(t), "replicas", redis.WithReplicas(1))
+	store, err := redis.New(client(t), "replicas", 1)
 	require.NoError(t, err)
 	_, err = store.Swap(Within(t), "node/0000001", 0, nil)
 	assert.ErrorIs(t, err, redis.ErrReplicas, "WAIT goes to the server that has the cells")
@@ -116,10 +116,10 @@ func TestRedisCluster(t *testing.T) {
 	for _, url := range []string{s.URL, other.URL} {
 		Cell(t, Open(t, strings.Replace(url, "/0", "/0?namespace="+rand.Text(), 1)), "node/0000001", "value")
 	}
-	store, err = redis.New(redisClient(t, s), "one")
+	store, err = redis.New(redisClient(t, s), "one", 0)
 	require.NoError(t, err)
 	assert.Contains(t, strings.Join(Promises(t, store).Risks, "\n"), "one of a cluster")
-	store, err = redis.New(redisClient(t, other), "one")
+	store, err = redis.New(redisClient(t, other), "one", 0)
 	require.NoError(t, err)
 	_, err = stores.CheckDurability(Within(t), store)
 	require.ErrorIs(t, err, stores.Refused)
@@ -262,7 +262,7 @@ func TestRedisForgets(t *testing.T) {
 	}
 	c := driver.NewClient(options)
 	t.Cleanup(func() { _ = c.Close() })
-	cut, err := redis.New(c, "n")
+	cut, err := redis.New(c, "n", 0)
 	require.NoError(t, err)
 	_, err = stores.CheckDurability(Within(t), cut)
 	assert.ErrorIs(t, err, net.ErrClosed)

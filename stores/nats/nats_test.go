@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tickflake/tickflake/stores/storetest"
@@ -49,6 +50,28 @@ func TestOpenEnds(t *testing.T) {
 	if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, net.ErrClosed) || time.Since(begin) > 5*time.Second {
 		t.Errorf("Open returned after %v: %v", time.Since(begin), err)
 	}
+}
+
+// An attempt at a host of which no address is found ends, by itself.
+func TestDialEnds(t *testing.T) {
+	before := net.DefaultResolver
+	defer func() { net.DefaultResolver = before }()
+	silent := false
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		if silent {
+			<-ctx.Done()
+		}
+		return nil, net.ErrClosed
+	}}
+	_, _ = net.DefaultResolver.LookupHost(t.Context(), "server.example") // package net makes its channels here, outside the bubble
+	silent = true
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		_, err := new(dialer).Dial("tcp", "server.example:1")
+		if took := time.Since(begin); err == nil || took != dialTime {
+			t.Errorf("%v after %v, want an error after %v", err, took, dialTime)
+		}
+	})
 }
 
 // A List of one first part asks for no others.

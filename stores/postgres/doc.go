@@ -1,10 +1,9 @@
 // Package postgres keeps cells in a table of a PostgreSQL database, by the driver pgx.
 //
-// You need these names:
-//
-//   - [github.com/tickflake/tickflake/stores.Open] with a postgres:// or postgresql://
-//     URL; import this package for it.
-//   - [New]: a Store on the caller's own database handle.
+// You need one name: [github.com/tickflake/tickflake/stores.Open] with a postgres:// or postgresql://
+// URL; import this package for it. A handle of your own goes to [sqlstore.New] with [sqlstore.PostgreSQL]; pgx's
+// stdlib.OpenDBFromPool makes one of a pgxpool.Pool. With pgx's default settings, each statement takes a second
+// round trip when a connection first sends it.
 //
 // It brings 6 modules of others into a program.
 //
@@ -39,7 +38,7 @@
 // was written meanwhile: one for a lease, and at most eight more for one that claims a node
 // number.
 //
-// A handle given to [New] closes the connection of an operation that was given up at once,
+// Your own handle closes the connection of an operation that was given up at once,
 // and asks the server to cancel the statement. Do not set its BuildContextWatcherHandler to
 // pgx's CancelRequestContextWatcherHandler: a cancellation that arrives late ends the wait
 // of the next statement for its standby, and the server acknowledges that statement.

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"strings"
 	"time"
@@ -20,17 +19,6 @@ import (
 func init() {
 	stores.Register("postgres", open)
 	stores.Register("postgresql", open)
-}
-
-// New returns a Store of the cells of a namespace, in the database behind db. For a
-// pgxpool.Pool, pgx's stdlib.OpenDBFromPool makes a db. New sends nothing: the store
-// connects at its first use. A name that [stores.CheckNamespace] or [sqlstore.WithTable]
-// refuses, and a nil db or option, are errors. The caller closes db.
-//
-// The connections must lead to the primary. With pgx's default settings, each
-// statement takes a second round trip when a connection first sends it.
-func New(db *sql.DB, namespace string, opts ...sqlstore.Option) (*sqlstore.Store, error) {
-	return sqlstore.New(db, sqlstore.PostgreSQL(), namespace, opts...)
 }
 
 // open opens a URL, as the package's doc describes it. It sends nothing.

@@ -4,7 +4,7 @@
 //
 //   - [github.com/tickflake/tickflake/stores.Open] with a redis:// or rediss:// URL; import
 //     this package for it.
-//   - [New], [WithReplicas]: a Store with the caller's own client, for Sentinel or a
+//   - [New]: a Store with the caller's own client, for Sentinel or a
 //     cluster.
 //   - [ErrReplicas]: too few replicas have confirmed a write.
 //
@@ -15,7 +15,7 @@
 //	rediss://ids:secret@redis.example:6379/0?replicas=1&namespace=orders
 //
 // rediss:// is TLS; the port is 6379, the database 0 and the namespace stores.DefaultNamespace unless given. replicas=N
-// is [WithReplicas]. All other parameters are those of the driver's ParseURL: dial_timeout, read_timeout and so on.
+// is that of [New]. All other parameters are those of the driver's ParseURL: dial_timeout, read_timeout and so on.
 //
 // # Connections
 //
@@ -37,7 +37,7 @@
 //     two seconds.
 //   - maxmemory-policy noeviction, the default, if there is a maxmemory. Any allkeys-…
 //     policy may evict the cells; stores.Open refuses it.
-//   - With replicas: [WithReplicas], or the URL's parameter replicas, makes each
+//   - With replicas: the argument replicas of [New], or the URL's parameter, makes each
 //     operation wait until that many have received its write, or the cell that it read
 //     (the command WAIT). Ask for all replicas that can be promoted. With fewer, a loss is
 //     rare, but possible, because a replica that lacks the write may be promoted. With all,
@@ -66,7 +66,7 @@
 // Redis 5 or later. The cells are the fields of the hash tickflake:{NAMESPACE}, and the
 // sorted set tickflake:{NAMESPACE}:keys has their keys in order; in a cluster both lie on
 // one shard. An ACL must permit EVAL, HGET, HSET, HDEL, ZADD and ZRANGEBYLEX on those
-// keys; WAIT for [WithReplicas]; PING for stores.Open, and CONFIG GET and INFO so that it
+// keys; WAIT for replicas; PING for stores.Open, and CONFIG GET and INFO so that it
 // can check the settings.
 //
 // While the server is away, the driver prints a line to standard error for each failed

@@ -99,6 +99,6 @@ func (s *Store) replication(facts map[string]string, found *stores.Durability) {
 	case n < s.replicas:
 		found.Risks = append(found.Risks, fmt.Sprintf("the server has %d replicas, and %d are to confirm each write, so that no write can succeed: add replicas, or ask for fewer", n, s.replicas))
 	case n > 0 && s.replicas == 0:
-		found.Risks = append(found.Risks, fmt.Sprintf("the server has %d replicas, and no write waits for them, so that a failover loses the last writes: set replicas=1 in the URL, or WithReplicas", n))
+		found.Risks = append(found.Risks, fmt.Sprintf("the server has %d replicas, and no write waits for them, so that a failover loses the last writes: set replicas=1 in the URL, or in redis.New", n))
 	}
 }

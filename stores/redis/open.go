@@ -59,7 +59,7 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 
 	each := *opt // of the servers of a cluster
 	client := driver.NewClient(opt)
-	s, err := New(client, u.Namespace, WithReplicas(replicas))
+	s, err := New(client, u.Namespace, replicas)
 	if err != nil {
 		return nil, errors.Join(err, client.Close())
 	}

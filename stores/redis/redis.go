@@ -31,27 +31,14 @@ type Store struct {
 
 var _ stores.Store = (*Store)(nil)
 
-// Option is an option of [New].
-type Option func(*Store) error
-
-// WithReplicas makes each Swap wait until n replicas, 0 to 100, have received it, and
-// each Read until they have received the cell that it returns, for at most a second. If
-// fewer have received it by then, the error wraps [ErrReplicas]. For any other n, New
-// returns an error. The default is 0.
-func WithReplicas(n int) Option {
-	return func(s *Store) error {
-		if n < 0 || n > 100 {
-			return fmt.Errorf("redis.WithReplicas(%d): want 0 to 100", n)
-		}
-		s.replicas = n
-		return nil
-	}
-}
-
 // New returns a Store of the cells of a namespace, in the server behind client: one
 // server, one under Sentinel, or a cluster. It sends nothing: the store connects at its first use.
 //
-// A name that [stores.CheckNamespace] refuses, a nil client or option, and a number of
+// Each Swap waits until that many replicas, 0 to 100, have received it, and each Read until they have
+// received the cell that it returns, for at most a second. If fewer have received it by then, the error
+// wraps [ErrReplicas].
+//
+// A name that [stores.CheckNamespace] refuses, a nil client, and a number of
 // replicas out of range are errors. A [driver.Ring] is one, too: it looks for the cells on
 // another server when their own is down.
 //
@@ -62,28 +49,24 @@ func WithReplicas(n int) Option {
 // background until the client's ReadTimeout. With ContextTimeoutEnabled, or a short
 // ReadTimeout, a server that does not answer may count more connections than the client's
 // pool. The caller closes the client.
-func New(client driver.UniversalClient, namespace string, opts ...Option) (*Store, error) {
+func New(client driver.UniversalClient, namespace string, replicas int) (*Store, error) {
 	if v := reflect.ValueOf(client); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, errors.New("redis.New: no client")
 	}
 	if _, ok := client.(*driver.Ring); ok {
 		return nil, errors.New("redis.New: a Ring moves keys to other servers while theirs is down, and so forgets cells: use a client of one server, or of a cluster")
 	}
+	if replicas < 0 || replicas > 100 {
+		return nil, fmt.Errorf("redis.New: %d replicas, want 0 to 100", replicas)
+	}
 	if err := stores.CheckNamespace(namespace); err != nil {
 		return nil, err
 	}
-	s := &Store{client: func() driver.UniversalClient { return client }, hash: "tickflake:{" + namespace + "}", index: "tickflake:{" + namespace + "}:keys"}
+	hash := "tickflake:{" + namespace + "}"
+	s := &Store{client: func() driver.UniversalClient { return client }, hash: hash, index: hash + ":keys", replicas: replicas}
 	s.Skeleton = engine.Skeleton[uint64]{
 		Texts: texts{s}, Namespace: namespace, Version: func(version uint64) uint64 { return version }, At: s.at,
 		Explain: func(_ context.Context, err error) error { return s.explain(err) }, Ask: s.ask,
-	}
-	for i, opt := range opts {
-		if opt == nil {
-			return nil, fmt.Errorf("redis.New: option %d of %d is nil", i+1, len(opts))
-		}
-		if err := opt(s); err != nil {
-			return nil, err
-		}
 	}
 	return s, nil
 }

@@ -65,18 +65,17 @@ func TestNewOfBadThings(t *testing.T) {
 	for i, c := range []struct {
 		client    driver.UniversalClient
 		namespace string
-		opt       Option
+		replicas  int
 		want      string
 	}{
-		{client, "a b", WithReplicas(0), `namespace "a b"`},
-		{client, "a", WithReplicas(-1), "redis.WithReplicas(-1): want 0 to 100"},
-		{client, "a", WithReplicas(101), "redis.WithReplicas(101): want 0 to 100"},
-		{client, "a", nil, "redis.New: option 1 of 1 is nil"},
-		{nil, "a", WithReplicas(0), "no client"},
-		{(*driver.Client)(nil), "a", WithReplicas(0), "no client"},
-		{ring, "a", WithReplicas(0), "Ring"},
+		{client, "a b", 0, `namespace "a b"`},
+		{client, "a", -1, "redis.New: -1 replicas, want 0 to 100"},
+		{client, "a", 101, "redis.New: 101 replicas, want 0 to 100"},
+		{nil, "a", 0, "no client"},
+		{(*driver.Client)(nil), "a", 0, "no client"},
+		{ring, "a", 0, "Ring"},
 	} {
-		_, err := New(c.client, c.namespace, c.opt)
+		_, err := New(c.client, c.namespace, c.replicas)
 		assert.ErrorContains(t, err, c.want, fmt.Sprint(i))
 	}
 }
@@ -100,7 +99,7 @@ func TestAnswerWithoutResult(t *testing.T) {
 	}()
 	client := driver.NewClient(&driver.Options{Addr: listener.Addr().String()})
 	defer func() { _ = client.Close() }()
-	store, err := New(client, "a", WithReplicas(1))
+	store, err := New(client, "a", 1)
 	require.NoError(t, err)
 	_, err = store.Swap(t.Context(), "k", 0, nil)
 	require.Error(t, err)
