@@ -82,7 +82,11 @@ func chosenFaults(args []string, runners ...runner) ([]fault, error) {
 		case i < 0:
 			return nil, unknownFault(arg)
 		case !slices.Contains(runners, all[i].by):
-			return nil, fmt.Errorf("%s has another command: %s", arg, all[i].Run)
+			why := "needs no kernel, as its script runs in virtual time"
+			if slices.Contains(runners, inVirtualTime) || all[i].by == inTests {
+				why = "has no script"
+			}
+			return nil, fmt.Errorf("%s %s; its command is: %s", arg, why, all[i].Run)
 		}
 	}
 	return slices.DeleteFunc(all, func(f fault) bool {

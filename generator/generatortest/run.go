@@ -140,7 +140,7 @@ func (r Result) tell(t *testing.T) {
 		if info, ok := debug.ReadBuildInfo(); ok {
 			pkg = " " + strings.TrimSuffix(info.Path, ".test")
 		}
-		t.Errorf("%s; %s; %s; repeat it: go test -v -run '^%s$'%s", r.Worst(), lines[len(lines)-1], lines[0], strings.ReplaceAll(t.Name(), "/", "$/^"), pkg)
+		t.Errorf("%s; %s; %s; repeat it: go test -v -artifacts -run '^%s$'%s", r.Worst(), lines[len(lines)-1], lines[0], strings.ReplaceAll(t.Name(), "/", "$/^"), pkg)
 	}
 	page, err := os.Create(filepath.Join(t.ArtifactDir(), "failure.html"))
 	if err == nil {

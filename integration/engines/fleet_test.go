@@ -54,6 +54,7 @@ const (
 // Its methods are for the goroutine of the test, which they may end.
 type Fleet struct {
 	FleetConfig
+	*fleet.Verdict
 	Layout snowflake.Layout
 
 	clocks []*wallClock
@@ -66,10 +67,9 @@ type Fleet struct {
 	living sync.WaitGroup
 	began  time.Time
 
-	mu         sync.Mutex    // of all below
-	stats      lease.Stats   // the sums of the keepers that were closed
-	failures   map[error]int // by the sentinels that they wrap
-	unexpected []string      // errors
+	mu       sync.Mutex    // of all below
+	stats    lease.Stats   // the sums of the keepers that were closed
+	failures map[error]int // by the sentinels that they wrap
 }
 
 // run is a process between its start and its crash.
@@ -104,7 +104,7 @@ func StartFleet(t testing.TB, config FleetConfig) *Fleet {
 	if config.IDs == nil {
 		config.IDs = new(fleet.Ledger)
 	}
-	f := &Fleet{FleetConfig: config, Layout: snowflake.Default(), began: time.Now(), runs: make([]*run, config.Processes), failures: map[error]int{}}
+	f := &Fleet{FleetConfig: config, Verdict: fleet.NewVerdict(t.Name()), Layout: snowflake.Default(), began: time.Now(), runs: make([]*run, config.Processes), failures: map[error]int{}}
 	f.Layout.NodeBits = bits.Len(uint(config.Processes))
 	if f.To > 0 {
 		f.Layout.NodeBits = 3
@@ -220,11 +220,11 @@ func (r *run) call(gen *generator.Generator) {
 		cancel()
 		end := time.Since(r.fleet.began)
 		if end-begin > callLimit {
-			r.failed("slow call", fmt.Errorf("%v took %v", callTimeout, end-begin))
+			r.fleet.Break(fleet.Ending, "%s: a call of %v took %v", r.name, callTimeout, end-begin)
 		}
 		if err == nil {
 			if node := int64(id) >> r.fleet.Layout.SequenceBits & r.fleet.Layout.MaxNode(); r.fleet.To > 0 && (node < r.fleet.From || node > r.fleet.To) {
-				r.failed("another site's number", fmt.Errorf("%d", node))
+				r.fleet.Break(fleet.Sited, "%s: %d", r.name, node)
 			}
 			r.fleet.IDs.Add(r.name, int64(begin), int64(end), int64(id))
 			r.issued.Add(1)
@@ -257,7 +257,7 @@ func (r *run) failed(what string, err error) {
 		}
 	}
 	if !expected || errors.Is(err, lease.ErrLost) {
-		f.unexpected = append(f.unexpected, fmt.Sprintf("%s, %s: %v", r.name, what, err))
+		f.Break(fleet.Known, "%s, %s: %v", r.name, what, err)
 	}
 }
 
@@ -330,13 +330,11 @@ func (f *Fleet) close() {
 // twice, no store went back, and all that CheckCalls says.
 func (f *Fleet) Check(t testing.TB) {
 	t.Helper()
-	stats := f.CheckCalls(t)
-	if n, example := f.IDs.Twice(); n > 0 {
-		t.Errorf("%d were issued twice: %s", n, example)
-	}
-	if stats.WentBack > 0 {
-		t.Errorf("the store went back %d times", stats.WentBack)
-	}
+	f.close()
+	n, example := f.IDs.Twice()
+	f.Note(fleet.Unique, n, example)
+	f.Note(fleet.Stands, int64(f.stats.WentBack), "a keeper has seen it")
+	f.CheckCalls(t)
 }
 
 // CheckCalls closes the fleet and fails the test unless the IDs of each run ascend, each call has ended in
@@ -346,11 +344,10 @@ func (f *Fleet) CheckCalls(t testing.TB) lease.Stats {
 	f.close()
 	n, _ := f.IDs.Count()
 	t.Logf("%d IDs; %+v; errors: %v", n, f.stats, f.failures)
-	if n, example := f.IDs.Disorder(true); n > 0 {
-		t.Errorf("%d in disorder: %s", n, example)
-	}
-	if n := len(f.unexpected); n > 0 {
-		t.Errorf("%d unexpected errors: %s", n, strings.Join(f.unexpected[:min(n, 10)], "; "))
+	n, example := f.IDs.Disorder(true)
+	f.Note(fleet.InOrder, n, example)
+	for _, b := range f.Broken() {
+		t.Errorf("broken: %s, %d times: %s", b.Promise, b.Count, strings.Join(b.Examples, "; "))
 	}
 	return f.stats
 }

@@ -11,7 +11,7 @@
 //   - [Ledger] has what callers got and when. It finds values that came twice, and values out of
 //     the order of real time.
 //   - [Fleet] has servers of one store, and clients that load them. [Faults] are what can be done
-//     to it; the promises that do not hold are in [Fleet.Broken].
+//     to it. A [Verdict] has the promises that do not hold, also for a fleet of goroutines.
 //
 // Package integration/servers runs a server of each store.
 //

@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -41,32 +39,8 @@ type FleetConfig struct {
 	Strict bool
 }
 
-// Promise is one that can be broken.
-type Promise string
-
-// The promises of the service.
-const (
-	Unique  Promise = "no ID or number comes twice"
-	InOrder Promise = "IDs and ordered numbers are in order"
-	Known   Promise = "calls fail only because no server serves them now"
-	Ending  Promise = "every call returns"
-	Lives   Promise = "no server ends by itself"
-	Returns Promise = "servers serve again after a fault"
-	Bounded Promise = "no process grows"
-)
-
-// Broken is a promise that does not hold.
-type Broken struct {
-	Promise  Promise  `json:"promise"`
-	Count    int64    `json:"count"`
-	Examples []string `json:"examples"` // the first ones
-}
-
 // recovery is how long a fleet may take until it serves, on a slow disk of a busy machine.
 const recovery = 2 * time.Minute
-
-// mostShown bounds the examples of a broken promise.
-const mostShown = 10
 
 // Member is one server of a fleet.
 type Member struct {
@@ -81,20 +55,19 @@ type Member struct {
 // any goroutine, if their docs do not say otherwise.
 type Fleet struct {
 	FleetConfig
+	*Verdict
 	Members []*Member
 	Clients []*Worker
 	IDs     Ledger
 	Numbers map[string]*Ledger // by sequence
 
-	began   time.Time
 	created map[string]bool // stores with their sequences
 	closers []func() error
 	working sync.WaitGroup
 	rest    func() // ends the work
 
-	mu     sync.Mutex // of all below
+	mu     sync.Mutex // of the next
 	faults map[string]int64
-	broken map[Promise]*Broken
 
 	checking sync.Mutex
 	found    [5]int64 // by earlier checks
@@ -103,7 +76,7 @@ type Fleet struct {
 // StartFleet starts a fleet, and returns when all its servers are ready and all clients work.
 // The caller closes it.
 func StartFleet(ctx context.Context, c FleetConfig) (_ *Fleet, err error) {
-	f := &Fleet{FleetConfig: c, began: time.Now(), created: map[string]bool{}, faults: map[string]int64{}, broken: map[Promise]*Broken{},
+	f := &Fleet{FleetConfig: c, Verdict: NewVerdict(string(c.Store.Kind)), created: map[string]bool{}, faults: map[string]int64{},
 		Numbers: map[string]*Ledger{Ordered: {}, Segmented: {}}}
 	defer func() {
 		if err != nil {
@@ -250,52 +223,6 @@ func (f *Fleet) Close() error {
 	return errors.Join(errs...)
 }
 
-// Since is the time from the start of the fleet.
-func (f *Fleet) Since(t time.Time) time.Duration { return t.Sub(f.began).Round(time.Millisecond) }
-
-// Break notes that a promise is broken.
-func (f *Fleet) Break(p Promise, format string, args ...any) {
-	f.note(p, 1, fmt.Sprintf(format, args...))
-}
-
-// note notes that a promise was broken so many times, with an example unless that is empty.
-func (f *Fleet) note(p Promise, times int64, example string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	b := f.broken[p]
-	if b == nil {
-		b = &Broken{Promise: p}
-		f.broken[p] = b
-	}
-	b.Count += times
-	seen := func(e string) bool { return strings.HasSuffix(e, example) } // by an earlier check
-	if example != "" && len(b.Examples) < mostShown && !slices.ContainsFunc(b.Examples, seen) {
-		b.Examples = append(b.Examples, fmt.Sprintf("%s: %s: %s", f.Since(time.Now()), f.Store.Kind, example))
-	}
-}
-
-// Broken returns the promises that do not hold.
-func (f *Fleet) Broken() (broken []Broken) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, p := range []Promise{Unique, InOrder, Known, Ending, Lives, Returns, Bounded} {
-		if b := f.broken[p]; b != nil {
-			broken = append(broken, *b)
-		}
-	}
-	return broken
-}
-
-// Times is how often a promise was broken.
-func (f *Fleet) Times(p Promise) int64 {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if b := f.broken[p]; b != nil {
-		return b.Count
-	}
-	return 0
-}
-
 // Check looks for values that came twice or out of order so far.
 func (f *Fleet) Check() {
 	f.checking.Lock()
@@ -311,10 +238,9 @@ func (f *Fleet) Check() {
 		{InOrder, "IDs of one source:", func() (int64, string) { return f.IDs.Disorder(true) }},
 		{InOrder, "ordered sequence:", func() (int64, string) { return f.Numbers[Ordered].Disorder(false) }},
 	} {
-		if n, example := look.find(); n > f.found[i] {
-			f.note(look.promise, n-f.found[i], look.what+" "+example)
-			f.found[i] = n
-		}
+		n, example := look.find()
+		f.Note(look.promise, n-f.found[i], look.what+" "+example)
+		f.found[i] = max(f.found[i], n)
 	}
 }
 

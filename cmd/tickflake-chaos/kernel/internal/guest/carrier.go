@@ -78,8 +78,9 @@ func (c *carrier) running(do func(*process)) {
 	}
 }
 
-// number is that of the process that runs.
-func (c *carrier) number() (n int) {
+// number is that of the process that runs, from 0 on, or -1 if none does.
+func (c *carrier) number() int {
+	n := -1
 	c.running(func(p *process) { n = p.number })
 	return n
 }
@@ -130,7 +131,7 @@ func (c *carrier) spawn() (*process, error) {
 	if err != nil {
 		return nil, errors.Join(err, in.Close(), pipe.Close())
 	}
-	p := &process{number: int(c.stage.spawned.Add(1)), pid: cmd.Process.Pid, in: in, pipe: pipe, lines: bufio.NewReaderSize(pipe, lineLength), ended: make(chan struct{})}
+	p := &process{number: int(c.stage.spawned.Add(1)) - 1, pid: cmd.Process.Pid, in: in, pipe: pipe, lines: bufio.NewReaderSize(pipe, lineLength), ended: make(chan struct{})}
 	go func() { // ends with the process, which its stage kills
 		p.err = cmd.Wait()
 		close(p.ended)
