@@ -236,10 +236,7 @@ func (r *run) call(gen *generator.Generator) {
 
 // pause waits, and reports whether the run goes on.
 func (r *run) pause(d time.Duration) bool {
-	select {
-	case <-time.After(d):
-	case <-r.ctx.Done():
-	}
+	fleet.Pause(r.ctx, d)
 	return r.ctx.Err() == nil
 }
 
