@@ -22,8 +22,8 @@ type Stats struct {
 	Reserved int64   // numbers that are granted to this process and not handed out; 0 while the store seems to have gone back
 	// GapBound is how many numbers a crash of this process can lose at most, by the
 	// definition and the largest batch so far. A batch above MaxStep whose call ended before
-	// it had its numbers stays reserved, and adds to it. In ordered mode a crash loses the
-	// numbers of the calls that run.
+	// it had its numbers stays reserved, and adds to it. The numbers of the calls that run
+	// are lost too: in ordered mode nothing but them.
 	GapBound int64
 	// Last is the highest number that was granted to any process as far as this one knows,
 	// and Left how many numbers lie above it, up to the maximum. Last is one stride below the
