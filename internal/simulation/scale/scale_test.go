@@ -55,7 +55,7 @@ type fleet struct {
 	memory *storetest.Memory
 	work   sync.WaitGroup
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards what follows; the test frees it only while it lets time pass
 	rng     *rand.Rand
 	free    time.Duration // when the store has served all that has arrived
 	away    outage        // the present one, or the last
@@ -71,10 +71,12 @@ func TestScale(t *testing.T) {
 	for _, window := range []time.Duration{30 * time.Second, 5 * time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
 			f := &fleet{t: t, window: window, begin: time.Now(), memory: storetest.NewMemory(), rng: rand.New(rand.NewPCG(1, 2))}
+			f.mu.Lock()
 			f.play()
 			for i := range processes {
 				f.stop(i)
 			}
+			f.mu.Unlock()
 			f.work.Wait()
 		})
 		if !*full {
@@ -152,8 +154,10 @@ func (f *fleet) now() time.Duration { return time.Since(f.begin) }
 
 // run lets time pass up to end.
 func (f *fleet) run(end time.Duration) {
+	f.mu.Unlock()
 	time.Sleep(end - f.now())
 	synctest.Wait()
+	f.mu.Lock()
 }
 
 func (f *fleet) start(i int) {
