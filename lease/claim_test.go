@@ -104,17 +104,16 @@ func TestClaimFails(t *testing.T) {
 		prepare, claim, fails string
 		once                  bool
 	}{
-		"the store is away":     {"client k; fate k read:layout away 99", "", "store 'store does not answer: read layout: '", false},
-		"the store refuses":     {"client k; fails k refused", "", "refused 'store refuses: read layout: use another namespace'", true},
-		"all numbers are held":  {"claim a bits:0; client k", "bits:0", "'1 of 1 are held'", false},
-		"a window of ages":      {"claim a bits:0; write 0 '" + ages + "'; client k", "bits:0", "'1 of 1 are held'", false},
-		"the number is held":    {"claim a pin:1 locks owner:red\x1b[31m\u202ehost; client k", "pin:1 locks", "held 'held by red?[31m?host: '", false},
-		"reserved for long":     {"reserve 1 1 8760h; client k", "pin:1", "held 'is reserved until 2030-06-01'", true},
-		"reserved for a minute": {"reserve 1 1 1m; client k", "pin:1", "held 'is reserved until 2029-06-01'", false},
-		"the layout is another": {"claim a bits:8; client k", "bits:7", "refused 'the IDs of this store have the layout'", true},
-		"the fleet is damaged":  {"write layout rubbish; client k", "", "damaged 'cell of the fleet: '", true},
-		"the number is damaged": {"write 1 rubbish; client k", "pin:1", "damaged 'node number 1 cannot be read: '", true},
-		"no time is left":       {fmt.Sprintf("step %s; claim a bits:0; granted a %[1]s %s; 1ms; client k", left, left+time.Second), "bits:0", "end", true},
+		"the store is away":      {"client k; fate k read:layout away 99", "", "store 'store does not answer: read layout: '", false},
+		"the store refuses":      {"client k; fails k refused", "", "refused 'store refuses: read layout: use another namespace'", true},
+		"all numbers are held":   {"claim a bits:0; client k", "bits:0", "'1 of 1 are held'", false},
+		"a window of ages":       {"claim a bits:0; write 0 '" + ages + "'; client k", "bits:0", "'1 of 1 are held'", false},
+		"the number is held":     {"claim a pin:1 locks owner:red\x1b[31m\u202ehost; client k", "pin:1 locks", "held 'held by red?[31m?host: '", false},
+		"the number is reserved": {"reserve 1 1 8760h; client k", "pin:1", "held refused 'is reserved until 2030-06-01'", true},
+		"the layout is another":  {"claim a bits:8; client k", "bits:7", "refused 'the IDs of this store have the layout'", true},
+		"the fleet is damaged":   {"write layout rubbish; client k", "", "damaged 'cell of the fleet: '", true},
+		"the number is damaged":  {"write 1 rubbish; client k", "pin:1", "damaged 'node number 1 cannot be read: '", true},
+		"no time is left":        {fmt.Sprintf("step %s; claim a bits:0; granted a %[1]s %s; 1ms; client k", left, left+time.Second), "bits:0", "end", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			newRig(t).run(test.prepare + "; claim k " + test.claim + " = !canceled " + test.fails + "; log 0 'lease: waiting'")

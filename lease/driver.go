@@ -388,8 +388,7 @@ func (d *driver) full() error {
 				return movedError(d.node, c.Record.MovedTo)
 			}
 			if c.Record.Reserved && !c.Taken {
-				until := d.time(c.Record.Limit)
-				return reservedError(d.node, until.Format(timeFormat), reservedUntil{until})
+				return reservedError(d.node, d.time(c.Record.Limit).Format(timeFormat))
 			}
 			if sought.Busy {
 				owner = c.Record.Owner

@@ -3,7 +3,6 @@ package lease
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/drive"
@@ -18,9 +17,9 @@ var (
 	// ErrLost is wrapped by [Keeper.Err] if there will be no further grant, ever. A call
 	// that waits for a grant ends with it.
 	ErrLost = stores.Refused.New("lost for good")
-	// ErrHeld: the node number is held by another living process, or reserved. [Claim] tries
-	// again while its context has time left. If a process took the number over, the error
-	// wraps [ErrLost] as well.
+	// ErrHeld: the node number is held by another living process, and [Claim] tries again
+	// while its context has time left, or it is reserved. If a process took the number over,
+	// the error wraps [ErrLost] as well.
 	ErrHeld = stores.Passing.New("node number is held")
 	// ErrSkew: the clock is far from the fleet's, and [WithFleetCheck] is strict.
 	ErrSkew = stores.Refused.New("clock is far from the fleet's")
@@ -85,11 +84,6 @@ func movedError(node int64, to string, more ...error) error {
 	return drive.Wrap(fmt.Sprintf("node number %d was moved to %s: start this process with that store, or with another number", node, cell.Where(to)), append(more, ErrMoved)...)
 }
 
-func reservedError(node int64, until string, more ...error) error {
-	return drive.Wrap(fmt.Sprintf("node number %d is reserved until %s: wait until then, or use another number", node, until), append(more, ErrHeld)...)
+func reservedError(node int64, until string) error {
+	return drive.Wrap(fmt.Sprintf("node number %d is reserved until %s: wait until then, or use another number", node, until), ErrHeld, stores.Refused)
 }
-
-// reservedUntil is the end of a reservation, in the error of a claim that may wait for it.
-type reservedUntil struct{ time.Time }
-
-func (r reservedUntil) Error() string { return "reserved until " + r.Format(timeFormat) }

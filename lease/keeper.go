@@ -77,7 +77,7 @@ type Keeper struct {
 // claim, not the Keeper. If no node number is free, or the store does not answer,
 // Claim fails at once, or, if ctx has a deadline, tries again until then: the error
 // then also wraps that of ctx. It ends at once if the store refuses, or another error has the
-// kind [stores.Refused], and if the number of [WithNode] is reserved until after the deadline.
+// kind [stores.Refused], as has that of a number of [WithNode] that is reserved.
 // It returns soon after ctx ends. Without a deadline, the timeout of [WithTimeout] bounds each
 // operation of the store, and the first failure ends the claim.
 //
@@ -144,8 +144,7 @@ func (k *Keeper) claimFirst(ctx context.Context) error {
 		if before != nil && drive.ContextError(ctx) != nil { // the store may see the deadline before ctx does
 			return ended(before, ctx) // it says more than the error of the last, interrupted try
 		}
-		until, _ := errors.AsType[reservedUntil](err)
-		if deadline, ok := ctx.Deadline(); ctx.Err() == nil && (!ok || until.Sub(k.clock.Now()) > time.Until(deadline)) {
+		if _, ok := ctx.Deadline(); ctx.Err() == nil && !ok {
 			return err
 		}
 		if before == nil && ctx.Err() == nil {
