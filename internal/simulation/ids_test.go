@@ -504,6 +504,28 @@ func (p *ids) close() {
 	p.closed, p.over, p.progress = true, end, p.steps
 }
 
+// late has an addition of a caller that was held up land before, amid or after a seal, when the tick is used up.
+func late(r *run) func() {
+	w := window.NewTicks(3, 9)
+	w.Grant(window.Range{To: 9}, 9)
+	span := w.Span()
+	span.Take(0, 0, 0, 1) // opens the additions
+	end := span.Adding()
+	span.Take(0, 0, 0, 7)
+	r.spawn("caller", func(*caller) {
+		for range r.IntN(40) {
+			r.Before()
+		}
+		span.Add(end)
+	})
+	r.spawn("keeper", func(*caller) {
+		if end, _ := w.Seal(); end != w.Used() {
+			r.failf("the end of a sealed window is tick %d, and was %d", w.Used(), end)
+		}
+	})
+	return func() {}
+}
+
 // keep is the keeper: it does as it likes a few times, and answers a window that asks for more.
 func (p *ids) keep(c *caller) {
 	errands := pick(p.run, 0, 0, 1, 3, 6)

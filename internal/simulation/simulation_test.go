@@ -27,6 +27,9 @@ func seeds(t *testing.T) int {
 	return n
 }
 
+// TestLate finds nothing wrong with a seal amid which a slot is added: too few seeds of TestIDs have one.
+func TestLate(t *testing.T) { search(t, late, seeds(t)) }
+
 // TestIDs finds nothing wrong with the generator, also when callers are held up before they add.
 func TestIDs(t *testing.T) {
 	met := search(t, issuing, 4*seeds(t))
