@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -61,6 +62,11 @@ var failing = map[string]func(t *testing.T){
 			}
 		})
 	},
+	"no end": func(t *testing.T) {
+		gt.TestFunc(t, func(now func() time.Time) func() (int64, error) {
+			return func() (int64, error) { now(); runtime.Goexit(); return 0, nil }
+		})
+	},
 }
 
 func fails(t *testing.T, test string, flags ...string) string {
@@ -108,6 +114,7 @@ func TestFunc(t *testing.T) {
 	assert.Regexp(t, `duplicate: \d+, first by process 0 in .*; again by process 1 in .*; script: .*(restart|crash); .*in all: .*/\^F11-`, text)
 	assert.Regexp(t, `duplicate: \d+, first by process 0 in .*; again by process 1 in .*; script: ids 1; crash; ids 1; in all: .*/\^F12-`, text)
 	assert.Contains(t, fails(t, "no now"), "the first call has not read the time by now")
+	assert.Contains(t, fails(t, "no end"), "wrong-error: a call did not return", "and no panic of the first call")
 
 	for name, wait := range map[string]func(now func() time.Time, d time.Duration){
 		"reading": func(now func() time.Time, d time.Duration) {
