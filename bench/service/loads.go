@@ -206,23 +206,24 @@ func (b *batches) take(ctx context.Context, n int) (measure.Figures, error) {
 	})
 }
 
-// skim reads an answer as cheaply as it can: it counts a mark that each ID has twice, up to the end of
-// the answer. Nothing follows that, since one request is out.
+// skim reads an answer as cheaply as it can: up to its end, or, if end is empty, to so many marks, of which each
+// ID has two. Nothing follows the answer, since one request is out.
 func skim(in *bufio.Reader, first, end string, mark byte, marks int) error {
-	for last := ""; marks > 0 || !strings.HasSuffix(last, end); {
+	for last := ""; !strings.HasSuffix(last, end) || end == "" && marks > 0; {
 		if _, err := in.Peek(1); err != nil {
 			return err
 		}
 		have, _ := in.Peek(in.Buffered()) // it is there
-		if last == "" && !bytes.HasPrefix(have, []byte(first)) {
+		if !bytes.HasPrefix(have, []byte(first)) {
 			return fmt.Errorf("the answer is %q", have)
 		}
+		first = ""
 		last += string(have[max(0, len(have)-len(end)):])
 		marks -= bytes.Count(have, []byte{mark})
 		_, _ = in.Discard(len(have)) // it is there
 	}
-	if marks < 0 {
-		return fmt.Errorf("an answer of %d IDs has more", batch)
+	if marks != 0 {
+		return fmt.Errorf("an answer has not %d IDs", batch)
 	}
 	return nil
 }

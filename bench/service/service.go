@@ -128,7 +128,7 @@ func list(ctx context.Context, server *fleet.Server, redis *servers.Server, box 
 	add(takeRow, "", report.Ours, server.PID(), callers, base, err, ours.unary)
 	add(streamRow, "", report.Ours, server.PID(), credit, nil, err, ours.stream)
 	resp, err := dialBatches(ctx, server.RESP, fmt.Sprintf("*2\r\n$3\r\nIDS\r\n$4\r\n%d\r\n", batch), func(in *bufio.Reader) error {
-		return skim(in, fmt.Sprintf("*%d\r\n", batch), "\r\n", '\n', 1+2*batch)
+		return skim(in, fmt.Sprintf("*%d\r\n", batch), "", '\n', 1+2*batch)
 	}, open)
 	add(idsRow, "", report.Ours, server.PID(), batch, nil, err, resp.take)
 	web, err := dialBatches(ctx, server.HTTP, fmt.Sprintf("POST /v1/ids?n=%d HTTP/1.1\r\nHost: %s\r\nContent-Length: 0\r\n\r\n", batch, server.HTTP), func(in *bufio.Reader) error {
