@@ -54,7 +54,7 @@ func newSequenceNext(c *command.Console) *cobra.Command {
 
 func (s *sequences) next(ctx context.Context, name string, count int64, row bool) (err error) {
 	if closedOutput() {
-		return errors.New("the output is closed, and no number was taken: it would be lost; leave out >&-")
+		return errors.New("no number was taken, since it would be lost: the output is closed, or a null device; give it a file or a pipe")
 	}
 	if err := s.mustExist(ctx); err != nil {
 		return err
@@ -109,7 +109,7 @@ func (s *sequences) next(ctx context.Context, name string, count int64, row bool
 }
 
 // closedOutput reports whether the program was started with its output closed. Go has put the null device in its
-// place, open for reading as well, which a shell's >/dev/null is not.
+// place, open for reading as well, which a shell's >/dev/null is not, but Python's DEVNULL is.
 func closedOutput() bool {
 	null, err := os.Stat(os.DevNull)
 	out, failed := os.Stdout.Stat()

@@ -63,23 +63,23 @@ func (c *Console) Open(ctx context.Context, path string) io.Reader {
 
 // Text returns a reader of r without a byte order mark, and as UTF-8 where that says UTF-16: editors of Windows
 // write one, and so does > of PowerShell.
-func Text(r io.Reader) io.Reader { return &text{Reader: bufio.NewReader(r)} }
+func Text(r io.Reader) io.Reader { return &text{in: bufio.NewReader(r)} }
 
 type text struct {
-	*bufio.Reader
+	in   *bufio.Reader
 	from io.Reader // nil before the first Read
 }
 
 func (t *text) Read(p []byte) (int, error) {
 	if t.from == nil {
-		first, err := t.Peek(1)
+		first, err := t.in.Peek(1)
 		if err != nil {
 			return 0, err
 		}
-		t.from = t.Reader
+		t.from = t.in
 		// What takes the mark away waits for three bytes, and a line that is typed may have two.
 		if first[0] >= 0xEF { // as in each mark
-			t.from = transform.NewReader(t.Reader, unicode.BOMOverride(transform.Nop))
+			t.from = transform.NewReader(t.in, unicode.BOMOverride(transform.Nop))
 		}
 	}
 	return t.from.Read(p)
