@@ -75,7 +75,8 @@ func (s *Skeleton[R]) latest(ctx context.Context, key string) (Text[R], error) {
 }
 
 // Two gateways on one directory, neither of which sees the writes that the other has under way, let two of 8 writes succeed in 7
-// of 100 races: 96 races find them in over 99% of probes on an idle machine. With more writes in a race, most come too late to matter.
+// of 100 races: on an idle machine 96 races find them in over 99% of probes. With more writes in a race, most come too late to
+// matter.
 const (
 	lanes   = 2  // races at once
 	laps    = 24 // of a lane, one after the other; each has two races
