@@ -94,6 +94,15 @@ type Set struct {
 	closers measure.Closers
 }
 
+// Open opens a source of the case until [Set.End].
+func (s *Set) Open(ctx context.Context, c Case) (Source, error) {
+	source, err := c.Open(ctx)
+	if source.Close != nil {
+		s.closers.Add(source.Close)
+	}
+	return source, err
+}
+
 // Load makes a load of goroutines that share a source of the case, or of as many as there are
 // places. base is the case that it is compared with, or nil.
 func (s *Set) Load(ctx context.Context, c Case, base *Case, goroutines int) *measure.Load {
@@ -103,13 +112,10 @@ func (s *Set) Load(ctx context.Context, c Case, base *Case, goroutines int) *mea
 		b.Unit, b.LeadIn = c.Limit.IDs, c.Limit.IDs+goroutines
 	}
 	for range max(s.Places, 1) {
-		source, err := c.Open(ctx)
+		source, err := s.Open(ctx, c)
 		if err != nil {
 			l.Err = err
 			break
-		}
-		if source.Close != nil {
-			s.closers.Add(source.Close)
 		}
 		loops := make([]Loop, goroutines)
 		for i := range loops {
