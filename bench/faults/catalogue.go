@@ -13,7 +13,6 @@ import (
 	"github.com/tickflake/tickflake/bench/report"
 	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel"
 	"github.com/tickflake/tickflake/generator/generatortest"
-	"github.com/tickflake/tickflake/strategies"
 )
 
 func catalogueSection() measure.Section {
@@ -29,29 +28,17 @@ func catalogueSection() measure.Section {
 		Measure: measureCatalogue, Verdict: catalogueVerdict}
 }
 
-const defaultName = "Default()"
-
 // named are the strategies of the documentation.
-var named = []struct {
-	name     string
-	strategy strategies.Strategy
-}{
-	{"Reject()", strategies.Reject()},
-	{"WaitUpTo(5ms)", strategies.WaitUpTo(5 * time.Millisecond)},
-	{"BorrowUpTo(1s)", strategies.BorrowUpTo(time.Second)},
-	{"Chain(BorrowUpTo(1s), WaitUpTo(5s))", strategies.Chain(strategies.BorrowUpTo(time.Second), strategies.WaitUpTo(5*time.Second))},
-	{"Twitter()", strategies.LikeTwitter()},
-	{"Leaf()", strategies.LikeLeaf()},
-	{"Wait()", strategies.Wait()},
-	{"LastTimestampPlusOne()", strategies.LastTimestampPlusOne()},
-	{defaultName, strategies.Default()},
-}
+var named = []string{"reject", "wait:5ms", "borrow:1s", "borrow:1s,wait:5s", "twitter", "leaf", "wait", "last-timestamp-plus-one", "default"}
 
 func measureCatalogue(ctx context.Context, run *measure.Run) report.Section {
 	var list []generators.Subject
-	for _, in := range []generators.Setting{generators.InLease, generators.InMono, generators.InRaw} {
-		for _, s := range measure.Pick(run, named[len(named)-1:], named) { // a quick run has time for the default
-			list = append(list, generators.Tickflake(s.name, s.strategy, in))
+	for _, in := range []struct {
+		clock  generatortest.ClockKind
+		leased bool
+	}{{generatortest.Mono, true}, {generatortest.Mono, false}, {generatortest.Raw, false}} {
+		for _, strategy := range measure.Pick(run, named[len(named)-1:], named) { // a quick run has time for the default
+			list = append(list, generators.Tickflake(strategy, in.clock, in.leased))
 		}
 	}
 	list = append(list, slices.DeleteFunc(generators.Peers(), func(s generators.Subject) bool { return s.Run == nil })...)
@@ -74,7 +61,9 @@ func measureCatalogue(ctx context.Context, run *measure.Run) report.Section {
 		}
 	}
 	short := c
-	short.subjects = slices.DeleteFunc(slices.Clone(c.subjects), func(s report.Row) bool { return s.Group == report.Ours && !strings.Contains(s.Name, defaultName) })
+	short.subjects = slices.DeleteFunc(slices.Clone(c.subjects), func(s report.Row) bool {
+		return s.Group == report.Ours && !strings.HasPrefix(s.Name, "tickflake default,")
+	})
 	return report.Section{Tables: append([]report.Table{
 		short.grid("default", "Score card of the default strategy, and of peers", c.faults, report.Column{}, "card"),
 		c.list("The faults"),
@@ -103,7 +92,7 @@ func catalogueVerdict(s report.Section) string {
 	if len(t.Rows) == 0 {
 		return ""
 	}
-	_, ours, _ := repeating(t, func(r report.Row) bool { return strings.HasSuffix(r.Name, ", "+string(generators.InLease)) })
+	_, ours, _ := repeating(t, func(r report.Row) bool { return strings.HasSuffix(r.Name, generators.Leases) })
 	said := "In these faults, no strategy issues an ID twice under a lease"
 	if len(ours) > 0 {
 		said += ", except in " + report.List(ours)
