@@ -8,8 +8,6 @@ package generators
 
 import (
 	"context"
-	"runtime"
-	"sync/atomic"
 	"time"
 
 	"github.com/tickflake/tickflake/bench/measure"
@@ -144,23 +142,11 @@ func (s *Set) End(out *report.Section) {
 	}
 }
 
-// patience is how long the first goroutines wait for the others. A free processor starts
-// a goroutine in less time, and a busy one must not hold up the measurement.
-const patience = 100 * time.Microsecond
-
-// together runs the loops at the same time, each in a goroutine, with n calls between them.
-// No loop begins before as many goroutines run as there are processors, or before
-// [patience] is over.
+// together runs the loops at the same time, each in a goroutine, with n calls between them. Those that begin a few
+// microseconds late are no matter in batches of milliseconds.
 func together(loops []Loop, n int) error {
 	if len(loops) == 1 {
 		return loops[0](n)
 	}
-	var there atomic.Int64 // goroutines that run; each adds one
-	wanted := int64(min(len(loops), runtime.GOMAXPROCS(0)))
-	return measure.Together(len(loops), func(i int) error {
-		there.Add(1)
-		for began := time.Now(); there.Load() < wanted && time.Since(began) < patience; {
-		}
-		return loops[i](n*(i+1)/len(loops) - n*i/len(loops))
-	})
+	return measure.Together(len(loops), func(i int) error { return loops[i](n*(i+1)/len(loops) - n*i/len(loops)) })
 }
