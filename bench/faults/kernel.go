@@ -85,7 +85,7 @@ func ofKernel(got kernel.Report, faults []kernel.Fault, subjects []kernel.Subjec
 		seen[who] = true
 	}
 	c.faults = slices.DeleteFunc(slices.Clone(faults), func(f kernel.Fault) bool { return !ran[f.Name] })
-	out := report.Section{Targets: targets(got, len(c.faults), len(faults)), Tables: []report.Table{facts(got, c)}}
+	out := report.Section{Targets: targets(got, len(c.faults), len(faults)), Tables: []report.Table{c.answer(), facts(got, c)}}
 	for _, g := range groups {
 		some := slices.DeleteFunc(slices.Clone(c.faults), func(f kernel.Fault) bool {
 			return f.Kind != g.kind || strings.HasPrefix(f.Name, "restart-") != g.restarts
@@ -96,7 +96,6 @@ func ofKernel(got kernel.Report, faults []kernel.Fault, subjects []kernel.Subjec
 		c.sentences("broken", "Promises that did not hold"), c.sentences("error", "First call or start that failed"),
 		c.list("The faults on a real kernel"), c.how(report.Column{ID: "made", Title: "made by"}))
 	out.Tables = append(out.Tables, c.quantities(" on a real kernel", [3]string{"recovery", "Time until no call failed any more", "s"}, [3]string{"ids", "IDs counted", "IDs"})...)
-	out.Tables = slices.Insert(out.Tables, 0, kernelAnswer(out))
 	out.Tables = slices.DeleteFunc(out.Tables, func(t report.Table) bool { return len(t.Rows) == 0 })
 	for _, skip := range got.Skipped {
 		out.Note("The fault %s was not run: %s.", skip.Fault, strings.TrimSuffix(skip.Why, "."))
@@ -215,16 +214,12 @@ const (
 	withoutStore = "tickflake, default, monoclock"
 )
 
-// kernelAnswer is the table that opens the README too: what the three faults that users meet do to
+// answer is the table that opens the README too: what the three faults that users meet do to
 // generators as they are set up at first. A copy of the machine does other things to a generator
 // that is told of it.
-func kernelAnswer(s report.Section) report.Table {
-	t := report.Table{ID: "kernel-answer", Title: "The faults that users meet", RowName: "generator"}
-	if len(s.Table("kernel-duplicates").Rows) == 0 {
-		return t
-	}
-	t.Columns = []report.Column{{ID: "restart-back-1s", Title: "clock −1 s, and a restart"}, {ID: "step-back-1h", Title: "clock −1 h, no restart"},
-		{ID: "copy-shared", Title: "a VM snapshot, beside its original"}}
+func (c card) answer() report.Table {
+	t := report.Table{ID: "kernel-answer", Title: "The faults that users meet", RowName: "generator", Columns: []report.Column{{ID: "restart-back-1s", Title: "clock −1 s, and a restart"},
+		{ID: "step-back-1h", Title: "clock −1 h, no restart"}, {ID: "copy-shared", Title: "a VM snapshot, beside its original"}}}
 	const open = "tickflake, `generator.Open`, "
 	for _, r := range []struct{ name, of, told string }{{generators.Bwmarrin, generators.Bwmarrin, ""}, {generators.Sonyflake, generators.Sonyflake, ""}, {"tickflake, without a store", withoutStore, ""},
 		{open + "nobody calls `Restored`", withStore, ""}, {open + "the copy calls `Restored`", withStore, "-told"}, {open + "with VMClock", withStore, "-vmclock"}} {
@@ -233,7 +228,7 @@ func kernelAnswer(s report.Section) report.Table {
 			row.Group = report.Peers
 		}
 		for _, fault := range []string{t.Columns[0].ID, t.Columns[1].ID, t.Columns[2].ID + r.told} {
-			row.Cells = append(row.Cells, worst(s, r.of, fault))
+			row.Cells = append(row.Cells, c.outcomes[[2]string{r.of, fault}].worst())
 		}
 		if r.told != "" && row.Cells[2].Text == notRun {
 			continue // the machine of the run had no VMClock: the row would say nothing of its own
@@ -243,18 +238,17 @@ func kernelAnswer(s report.Section) report.Table {
 	return t
 }
 
-// worst is the worst that a fault did to a generator.
-func worst(s report.Section, who, fault string) report.Cell {
-	duplicates, stall, failed := s.Table("kernel-duplicates").Cell(who, fault), s.Table("kernel-stall").Cell(who, fault), s.Table("kernel-errors").Cell(who, fault)
-	switch {
-	case len(duplicates.Samples) == 0:
+// worst is the worst that a fault did.
+func (o outcome) worst() report.Cell {
+	switch failed := int(o["errors"].Median()); {
+	case o == nil:
 		return report.Cell{Text: notRun}
-	case duplicates.Samples[0] > 0:
-		return report.Cell{Text: duplicates.Text + " duplicate IDs", Mark: report.Bad}
-	case stall.Median() >= 1:
-		return report.Cell{Text: "blocked for " + stall.Text + " or more", Mark: report.Bad}
-	case failed.Median() > 0:
-		return report.Cell{Text: "no duplicate; " + report.Count(int(failed.Median()), "call") + " failed"}
+	case o["duplicates"].Median() > 0:
+		return report.Cell{Text: o["duplicates"].Text + " duplicate IDs", Mark: report.Bad}
+	case o["stall"].Median() >= 1:
+		return report.Cell{Text: "blocked for " + o["stall"].Text + " or more", Mark: report.Bad}
+	case failed > 0:
+		return report.Cell{Text: "no duplicate; " + report.Count(failed, "call") + " failed"}
 	}
 	return report.Cell{Text: "no duplicate", Mark: report.Good}
 }

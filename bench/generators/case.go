@@ -119,7 +119,7 @@ func (s *Set) Load(ctx context.Context, c Case, base *Case, goroutines int) *mea
 		for i := range loops {
 			loops[i] = source.Loop()
 		}
-		b.Do = append(b.Do, measure.Simple(func(n int) error { return together(loops, n/max(c.Unit, 1)) }))
+		b.Do = append(b.Do, func(_ context.Context, n int) (measure.Figures, error) { return nil, together(loops, n/max(c.Unit, 1)) })
 	}
 	if base != nil {
 		l.Base = s.Load(ctx, *base, nil, goroutines)
