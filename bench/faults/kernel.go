@@ -163,49 +163,38 @@ func facts(got kernel.Report, c card) report.Table {
 	for _, r := range got.Rows {
 		ids += r.Verdict.IDs
 	}
-	return report.Table{ID: "kernel-run", Title: "The machine", RowName: "of the run", Columns: []report.Column{{ID: "is", Title: "was"}}, Rows: []report.Row{
-		{Name: "kernel", Cells: report.Texts(got.Kernel)}, {Name: "emulator", Cells: report.Texts("QEMU " + got.QEMU)},
-		{Name: "faults", Cells: report.Texts(number(len(c.faults)))}, {Name: "generators", Cells: report.Texts(number(len(c.subjects)))},
-		{Name: "IDs counted", Cells: report.Texts(number(ids))},
-	}}
+	t := report.Table{ID: "kernel-run", Title: "The machine", RowName: "of the run", Columns: []report.Column{{ID: "is", Title: "was"}}}
+	for _, f := range [][2]string{{"kernel", got.Kernel}, {"emulator", "QEMU " + got.QEMU}, {"faults", number(len(c.faults))}, {"generators", number(len(c.subjects))}, {"IDs counted", number(ids)}} {
+		t.Rows = append(t.Rows, report.Row{Name: f[0], Cells: report.Texts(f[1])})
+	}
+	return t
 }
 
 // targets hold tickflake to its promises. A run without all faults does not decide them.
-func targets(got kernel.Report, ran, all int) []report.Target {
-	var duplicates, disorder, broken, rows int
-	why, open := "", ""
+func targets(got kernel.Report, ran, all int) (list []report.Target) {
+	counts, why := map[string]int{}, ""
 	for _, r := range got.Rows {
 		if r.Group != kernel.Ours {
 			continue
 		}
-		rows++
 		if r.Known == "" {
-			duplicates += r.Verdict.Duplicates
+			counts["duplicates"] += r.Verdict.Duplicates
 		}
-		disorder += r.Verdict.Disorder
-		broken += len(r.Broken)
+		counts["disorder"] += r.Verdict.Disorder
+		counts["promises"] += len(r.Broken)
 		if why == "" && len(r.Broken) > 0 {
 			why = r.Fault + ", " + r.Subject + ": " + r.Broken[0]
 		}
 	}
-	if ran < all {
-		open = fmt.Sprintf("%d of %d faults were run", ran, all)
-	}
-	target := func(id, text string, n int) report.Target {
-		t := report.Target{ID: "kernel-" + id, Text: "On a real kernel: " + text, AtMost: true, Why: why}
-		if rows > 0 {
-			t.Got = report.One(float64(n))
+	for _, t := range [][2]string{{"duplicates", "IDs of tickflake that came twice, but for documented exceptions"}, {"disorder", "IDs of tickflake out of order in their process"},
+		{"promises", "other promises of tickflake that did not hold, such as the longest wait"}} {
+		target := report.Target{ID: "kernel-" + t[0], Text: "On a real kernel: " + t[1], AtMost: true, Got: counted(counts[t[0]]), Why: why}
+		if counts[t[0]] == 0 && ran < all { // a miss is a miss, however few the faults
+			target.Open = fmt.Sprintf("%d of %d faults were run", ran, all)
 		}
-		if n == 0 { // a miss is a miss, however few the faults
-			t.Open = open
-		}
-		return t
+		list = append(list, target)
 	}
-	return []report.Target{
-		target("duplicates", "IDs of tickflake that came twice, but for documented exceptions", duplicates),
-		target("disorder", "IDs of tickflake out of order in their process", disorder),
-		target("promises", "other promises of tickflake that did not hold, such as the longest wait", broken),
-	}
+	return list
 }
 
 // The subjects of the answer that are tickflake, by their names in the other tables.

@@ -22,28 +22,22 @@ func TestProcessEnds(t *testing.T) {
 	defer func(before time.Duration) { quitWait = before }(quitWait)
 	quitWait = 200 * time.Millisecond
 	never := errors.New("it never is")
+	stop := func(ctx context.Context, _ func(), c Config, there func() error) (string, error) {
+		c.Ready = func(context.Context) error { return there() }
+		p, err := Start(ctx, c)
+		if err == nil {
+			err = errors.Join(p.Stop(), p.Stop()) // the second does nothing
+		}
+		return p.Output(), err
+	}
 	for name, tt := range map[string]struct {
 		trap string // the answer to SIGQUIT
 		ends func(ctx context.Context, cancel func(), c Config, there func() error) (output string, err error)
 		want error
 		says string
 	}{
-		"asked": {"'echo asked; exit 0'", func(ctx context.Context, _ func(), c Config, there func() error) (string, error) {
-			c.Ready = func(context.Context) error { return there() }
-			p, err := Start(ctx, c)
-			if err == nil {
-				err = errors.Join(p.Stop(), p.Stop()) // the second does nothing
-			}
-			return p.Output(), err
-		}, nil, "asked\n"},
-		"stays": {"''", func(ctx context.Context, _ func(), c Config, there func() error) (string, error) {
-			c.Ready = func(context.Context) error { return there() }
-			p, err := Start(ctx, c)
-			if err == nil {
-				err = p.Stop()
-			}
-			return "", err
-		}, nil, ""},
+		"asked": {"'echo asked; exit 0'", stop, nil, "asked\n"},
+		"stays": {"''", stop, nil, ""},
 		"context of Start": {"''", func(ctx context.Context, cancel func(), c Config, there func() error) (string, error) {
 			c.Ready = func(context.Context) error {
 				if there() == nil {
