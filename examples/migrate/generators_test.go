@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/examples/migrate"
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/snowflake"
 	_ "github.com/tickflake/tickflake/stores/directory"
@@ -122,19 +121,4 @@ func TestOldGenerators(t *testing.T) {
 			require.NoError(t, gen.Close())
 		})
 	}
-}
-
-// Without a MachineID, sonyflake takes the number that PrivateAddress returns.
-func TestPrivateAddress(t *testing.T) {
-	node, ourErr := migrate.PrivateAddress()
-	old, theirErr := sonyflake.New(sonyflake.Settings{})
-	if theirErr != nil {
-		require.ErrorIs(t, theirErr, sonyflake.ErrNoPrivateAddress)
-		require.ErrorContains(t, ourErr, "private IPv4")
-		return
-	}
-	require.NoError(t, ourErr)
-	id, err := old.NextID()
-	require.NoError(t, err)
-	assert.EqualValues(t, sonyflake.MachineID(id), node)
 }

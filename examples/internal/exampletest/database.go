@@ -38,9 +38,9 @@ func Schema(t testing.TB, db *sql.DB) {
 }
 
 // IDs returns a generator with node number 0, for tests that run alone.
-func IDs(t testing.TB, opts ...generator.Option) *generator.Generator {
+func IDs(t testing.TB) *generator.Generator {
 	t.Helper()
-	gen, err := generator.New(append([]generator.Option{generator.WithNode(0)}, opts...)...)
+	gen, err := generator.New(generator.WithNode(0))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = gen.Close() })
 	return gen
