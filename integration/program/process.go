@@ -14,7 +14,6 @@ import (
 	"os"
 	"os/exec"
 	"os/user"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -405,12 +404,10 @@ func account(name string) (uid, gid uint32, ok bool, err error) {
 	if err != nil {
 		return 0, 0, false, err
 	}
-	u, err := strconv.ParseUint(account.Uid, 10, 32)
-	g, gerr := strconv.ParseUint(account.Gid, 10, 32)
-	if err := errors.Join(err, gerr); err != nil {
+	if _, err := fmt.Sscan(account.Uid+" "+account.Gid, &uid, &gid); err != nil {
 		return 0, 0, false, fmt.Errorf("ids of user %q: %w", name, err)
 	}
-	return uint32(u), uint32(g), true, nil
+	return uid, gid, true, nil
 }
 
 // kill kills a process, its group, and its children that have left the

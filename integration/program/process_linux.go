@@ -15,36 +15,25 @@ import (
 func dieWithUs(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
 
 // descendants returns the ids of the children of a process, and of their
-// descendants.
-func descendants(pid int) []int {
-	parents := make(map[int][]int)
-	entries, _ := os.ReadDir("/proc") // without it, none are found
-	for _, entry := range entries {
-		child, err := strconv.Atoi(entry.Name())
-		if err != nil {
-			continue
+// descendants. Kernels tell them from Linux 4.2 on.
+func descendants(pid int) (found []int) {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // without them, none are found
+	for _, path := range threads {
+		children, _ := os.ReadFile(path)
+		for text := range strings.FieldsSeq(string(children)) {
+			child, _ := strconv.Atoi(text) // it is a number
+			found = append(append(found, child), descendants(child)...)
 		}
-		if _, parent := status("/proc/" + entry.Name() + "/stat"); parent > 0 {
-			parents[parent] = append(parents[parent], child)
-		}
-	}
-	found := parents[pid]
-	for i := 0; i < len(found); i++ {
-		found = append(found, parents[found[i]]...)
 	}
 	return found
 }
 
-// status returns the state of a process or thread, and its parent; or "" if it has ended.
-func status(path string) (state string, parent int) {
+// status returns the state of a process or thread, or "" if it has ended.
+func status(path string) string {
 	stat, _ := os.ReadFile(path)
-	// The name, in brackets, may hold anything. Then follow the state and the parent.
-	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-	if len(fields) < 2 {
-		return "", 0
-	}
-	parent, _ = strconv.Atoi(fields[1])
-	return fields[0], parent
+	// The name, in brackets, may hold anything. Then follows the state.
+	_, rest, _ := strings.Cut(string(stat[max(strings.LastIndexByte(string(stat), ')'), 0):]), " ")
+	return rest[:min(len(rest), 1)]
 }
 
 // awaitStop returns when all threads of a process that got SIGSTOP have stopped. Until then,
@@ -53,7 +42,7 @@ func awaitStop(pid int) {
 	for range 5000 {
 		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 		if !slices.ContainsFunc(threads, func(path string) bool {
-			state, _ := status(path)
+			state := status(path)
 			return state != "" && !strings.Contains("TtZX", state)
 		}) {
 			return

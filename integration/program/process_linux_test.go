@@ -33,12 +33,12 @@ func TestProcessesEndWithTheProgram(t *testing.T) {
 	var pid int
 	_, err = fmt.Fscanf(out, "%d <nil>\n", &pid)
 	require.NoError(t, err)
-	state, _ := status(fmt.Sprintf("/proc/%d/stat", pid))
+	state := status(fmt.Sprintf("/proc/%d/stat", pid))
 	require.NoError(t, cmd.Process.Kill())
 	_ = cmd.Wait() // it was killed
 	assert.Regexp(t, "[RSD]", state)
 	assert.Eventually(t, func() bool {
-		state, _ := status(fmt.Sprintf("/proc/%d/stat", pid))
+		state := status(fmt.Sprintf("/proc/%d/stat", pid))
 		return state == "" || state == "Z" // which waits for its new parent
 	}, 30*time.Second, 10*time.Millisecond)
 }
