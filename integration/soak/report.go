@@ -8,8 +8,6 @@ import (
 	"io"
 	"os"
 	"runtime"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -59,10 +57,15 @@ const (
 // soakItself is the name of the soak's own process.
 const soakItself = "soak"
 
-// sizes returns the sizes of all servers, of etcd and of this process.
+// sizes returns the sizes of all servers and of this process.
 func sizes(fleets []*fleet.Fleet) []fleet.Size {
-	own := sizeOf(soakItself, os.Getpid())
-	own.Goroutines = int64(runtime.NumGoroutine())
+	own := fleet.Size{Process: soakItself, PID: os.Getpid(), Goroutines: int64(runtime.NumGoroutine())}
+	text, _ := os.ReadFile("/proc/self/statm") // it is there
+	pages, resident := 0, 0
+	_, _ = fmt.Sscan(string(text), &pages, &resident)
+	own.RSS = int64(resident) * int64(os.Getpagesize())
+	files, _ := os.ReadDir("/proc/self/fd")
+	own.Files = int64(len(files))
 	all := []fleet.Size{own}
 	for _, f := range fleets {
 		for _, m := range f.Members {
@@ -70,25 +73,8 @@ func sizes(fleets []*fleet.Fleet) []fleet.Size {
 			s.Process = fmt.Sprintf("%s server %d", f.Store.Kind, m.Index)
 			all = append(all, s)
 		}
-		if f.Store.Process != nil {
-			all = append(all, sizeOf(string(f.Store.Kind), f.Store.PID()))
-		}
 	}
 	return all
-}
-
-// sizeOf reads the size of a process. It has zeros if the process is not there, as between a
-// kill and the next start.
-func sizeOf(name string, pid int) fleet.Size {
-	s := fleet.Size{Process: name, PID: pid}
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
-	if fields := strings.Fields(string(text)); len(fields) > 1 {
-		pages, _ := strconv.ParseInt(fields[1], 10, 64)
-		s.RSS = pages * int64(os.Getpagesize())
-	}
-	files, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
-	s.Files = int64(len(files))
-	return s
 }
 
 // newFleet counts what a fleet has done so far.
@@ -143,7 +129,7 @@ func newReport(s settings, fleets []*fleet.Fleet, start, end []fleet.Size, lengt
 
 // beyond says how the process has grown more than it may after so many calls.
 func (g Growth) beyond(served int64) (how []string) {
-	if g.Start.RSS == 0 || slices.Contains(stores, servers.Kind(g.Process)) { // it was being started again, or is a store
+	if g.Start.RSS == 0 { // it was being started again
 		return nil
 	}
 	bytes := int64(mostBytes)

@@ -50,7 +50,7 @@ func TestSoak(t *testing.T) {
 			assert.Positive(t, c.Numbers, "%s, %s", f.Store, c.Name)
 		}
 	}
-	assert.Len(t, r.Sizes, 1+2*serverCount+1)
+	assert.Len(t, r.Sizes, 1+2*serverCount)
 	for _, g := range r.Sizes {
 		assert.Positive(t, g.End.RSS, g.Process)
 		assert.Positive(t, g.End.Files, g.Process)
