@@ -4,10 +4,10 @@ package indexes
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -87,7 +87,7 @@ func (e engine) measure(ctx context.Context, run *measure.Run, server *servers.S
 		if err := t.create(ctx); err != nil {
 			return nil, fmt.Errorf("make table %s: %w", t.name, err)
 		}
-		t.Load = &measure.Load{Row: k.name, Group: k.group, Turn: func(ctx context.Context) (measure.Figures, error) { return t.chunk(ctx, run.Rand) }}
+		t.Load = &measure.Load{Row: k.name, Group: k.group, Turn: t.chunk}
 		tables, loads = append(tables, t), append(loads, t.Load)
 	}
 	// The first chunk of each is to warm up.
@@ -210,7 +210,7 @@ func (t *table) create(ctx context.Context) error {
 }
 
 // chunk inserts the batches of a turn. The rows are made before the time is taken.
-func (t *table) chunk(ctx context.Context, r *rand.Rand) (measure.Figures, error) {
+func (t *table) chunk(ctx context.Context) (measure.Figures, error) {
 	work := make([][]any, t.batches)
 	for i := range work {
 		for range batchRows {
@@ -221,7 +221,7 @@ func (t *table) chunk(ctx context.Context, r *rand.Rand) (measure.Figures, error
 				}
 				work[i] = append(work[i], id)
 			}
-			work[i] = append(work[i], payload(r))
+			work[i] = append(work[i], payload())
 		}
 	}
 	var before, after float64
@@ -245,14 +245,8 @@ func (t *table) chunk(ctx context.Context, r *rand.Rand) (measure.Figures, error
 	return measure.Figures{"rate": n / took.Seconds(), "log": (after - before) / n}, err
 }
 
-// payload returns random letters, which do not compress.
-func payload(r *rand.Rand) string {
-	text := make([]byte, payloadBytes)
-	for i := range text {
-		text[i] = 'a' + byte(r.IntN(26))
-	}
-	return string(text)
-}
+// payload returns random letters and digits, which do not compress.
+func payload() string { return (rand.Text() + rand.Text() + rand.Text() + rand.Text())[:payloadBytes] }
 
 // summary is a table with a row per kind of key.
 func (e engine) summary(tables []*table) report.Table {

@@ -138,10 +138,7 @@ func brief(s Section) (all []extract) {
 func (r *Report) Opening() Table {
 	t := Table{ID: "answer", Title: "Cost of one ID"}
 	cost := r.Section("cost").Table("cost")
-	column, label := "floor", "× the floor"
-	if len(cost.Cell("Next", column).Samples) == 0 {
-		column, label = "ns", "ns per ID" // no round of the pairs counts
-	}
+	const column, label = "floor", "× the floor"
 	t.Columns = []Column{{ID: column, Title: label}}
 	t.Chart = &Chart{ID: "answer", Title: "Time per ID, one goroutine: × a clock read and a compare-and-swap", Column: column, Label: label}
 	for _, r := range cost.Rows {
@@ -182,9 +179,6 @@ func (r *Report) Tally() string {
 	return fmt.Sprintf("%d met, %d missed, %d open", count[Met], count[Missed], count[Open])
 }
 
-// warnLoad is the load per core before the run, above which a report warns.
-const warnLoad = 0.5
-
 // Notices are warnings about the run, to be read before the figures.
 func (r *Report) Notices() []string {
 	var all []string
@@ -199,7 +193,7 @@ func (r *Report) Notices() []string {
 	if r.Quick {
 		all = append(all, "This was a quick run with few rounds: the figures are rough, and docs/results.md has those of the published run.")
 	}
-	if m := r.Machine; m.LoadBefore > warnLoad*float64(m.Cores) {
+	if m := r.Machine; m.LoadBefore > 0.5*float64(m.Cores) {
 		all = append(all, fmt.Sprintf("The machine was busy before the run: a load of %.2f on %s. As far as that went on, the intervals include it.", m.LoadBefore, Count(m.Cores, "core")))
 	}
 	return all
