@@ -19,29 +19,28 @@ const (
 	Sonyflake    = "sony/sonyflake"
 )
 
-// Added reports whether a reader added the generator of the name.
-func Added(name string) bool {
-	return slices.ContainsFunc(peers.List(), func(p peers.Peer) bool { return p.Name == name && p.Module == "" })
-}
-
 // Others are the other generators; with names, those of them and those that a reader added.
-func Others(names ...string) []Case {
-	var all []Case
+func Others(names ...string) (all []Case) {
+	add := func(c Case, always bool) {
+		if c.Group = report.Peers; always || len(names) == 0 || slices.Contains(names, c.Name) {
+			all = append(all, c)
+		}
+	}
 	for _, p := range peers.List() {
 		var limit Limit
 		if p.Full == peers.Waits {
 			limit = Limit{IDs: int(p.PerTick), Per: p.Tick}
 		}
-		all = append(all, Case{Name: p.Name, Group: report.Peers, Bits: p.Bits, Limit: limit, Open: func(context.Context) (Source, error) {
+		add(Case{Name: p.Name, Bits: p.Bits, Limit: limit, Open: func(context.Context) (Source, error) {
 			g, err := p.New(peers.System)
 			return shared(g.Loop, err)
-		}})
+		}}, p.Module == "")
 		if p.Name == Bwmarrin {
-			all = append(all, Case{Name: BwmarrinWide, Group: report.Peers, Bits: 64, Limit: Limit{IDs: 1 << 22, Per: time.Millisecond},
-				Note: "snowflake.NodeBits = 0 and StepBits = 22, so there is one node only", Open: openWide})
+			add(Case{Name: BwmarrinWide, Bits: 64, Limit: Limit{IDs: 1 << 22, Per: time.Millisecond},
+				Note: "snowflake.NodeBits = 0 and StepBits = 22, so there is one node only", Open: openWide}, false)
 		}
 	}
-	return slices.DeleteFunc(all, func(c Case) bool { return len(names) > 0 && !slices.Contains(names, c.Name) && !Added(c.Name) })
+	return all
 }
 
 // openWide opens a node with all 22 bits that NodeBits and StepBits share in the sequence. It
