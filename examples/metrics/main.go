@@ -8,7 +8,6 @@ import (
 	"flag"
 	"fmt"
 	"log"
-	"net"
 	"net/http"
 	"os"
 	"os/signal"
@@ -116,16 +115,12 @@ func run(ctx context.Context, listen string, traces bool) (err error) {
 	}
 	defer end(func(context.Context) error { return numbered.Unregister() })
 
-	listener, err := net.Listen("tcp", listen)
-	if err != nil {
-		return err
-	}
 	http.Handle("/metrics", promhttp.Handler())
-	server := &http.Server{ReadHeaderTimeout: 5 * time.Second}
+	server := &http.Server{Addr: listen, ReadHeaderTimeout: 5 * time.Second}
 	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(listener) }() // until Shutdown
+	go func() { failed <- server.ListenAndServe() }() // until Shutdown
 	defer end(server.Shutdown)
-	fmt.Printf("metrics at http://%s/metrics\n", listener.Addr())
+	fmt.Printf("metrics at http://%s/metrics\n", listen)
 
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
