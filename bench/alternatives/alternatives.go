@@ -218,7 +218,6 @@ func tables(ways []*way, loads []*measure.Load) []report.Table {
 		{ID: "2", Title: "2 clients", Unit: "µs/ID", Better: report.Less},
 		{ID: "rate", Title: "2 clients together", Unit: "IDs/s", Better: report.More},
 		{ID: "twice", Title: "IDs there twice"},
-		{ID: "digits", Title: "digits of the greatest"},
 	}}
 	crowd := report.Table{ID: "crowd", Title: "1,000 callers of one client", RowName: "way", Detail: true, Columns: []report.Column{
 		{ID: "rate", Title: "together", Unit: "IDs/s", Better: report.More},
@@ -226,18 +225,17 @@ func tables(ways []*way, loads []*measure.Load) []report.Table {
 	for _, w := range ways {
 		one, two, many := measure.Find(loads, w.name, "1"), measure.Find(loads, w.name, "2"), measure.Find(loads, w.name, "crowd")
 		row := report.Row{Name: w.name, Group: w.group, Note: w.note, Cells: []report.Cell{
-			one.Of("wall", micros), two.Of("wall", micros), two.Of("wall", func(ns float64) float64 { return 2e9 / ns }), {}, {},
+			one.Of("wall", micros), two.Of("wall", micros), two.Of("wall", func(ns float64) float64 { return 2e9 / ns }), {},
 		}}
 		if err := errors.Join(w.err, one.Err, two.Err, many.Err); err != nil {
 			row.Note = "not measured, or not to the end: " + servers.Reason(err)
 		}
-		if n, greatest := w.issued.Count(); n > 0 {
+		if n, _ := w.issued.Count(); n > 0 {
 			row.Cells[3] = report.Cell{Text: "none of " + report.Figure(float64(n)), Mark: report.Good}
 			if again, example := w.issued.Twice(); again > 0 {
 				row.Cells[3] = report.Cell{Text: report.Figure(float64(again)) + " of " + report.Figure(float64(n)), Mark: report.Bad}
 				row.Note = example
 			}
-			row.Cells[4] = report.One(float64(len(fmt.Sprint(greatest))))
 		}
 		t.Rows = append(t.Rows, row)
 		if w.crowd {

@@ -33,11 +33,8 @@ type system struct {
 }
 
 func connect(t *testing.T, file string) system {
-	kind := servers.MariaDB
-	if file == "postgres" || file == "serial" {
-		kind = servers.PostgreSQL
-	}
-	return system{exampletest.Open(t, servers.For(t, kind), ""), file}
+	kind := map[string]servers.Kind{"postgres": servers.PostgreSQL, "serial": servers.PostgreSQL}[file]
+	return system{exampletest.Open(t, servers.For(t, cmp.Or(kind, servers.MariaDB)), ""), file}
 }
 
 // run runs parts of the file on one connection, and returns the last number that they show. A part begins
