@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tickflake/tickflake/examples/internal/exampletest"
+	"github.com/tickflake/tickflake/integration/servers"
 )
 
 // engines has the databases, by the names of their folders in sql. A row there has the last number; a transaction
@@ -19,22 +20,12 @@ import (
 // transaction is committed.
 var engines = []struct {
 	name   string
-	open   func(*testing.T) *sql.DB
+	kind   servers.Kind
 	noWait string // makes statements of a connection fail with this error instead of wait for a lock
 	locked string
 }{
-	{
-		name:   "postgres",
-		open:   func(t *testing.T) *sql.DB { return exampletest.Open(t, "pgx", exampletest.PostgreSQL(t)) },
-		noWait: "SET lock_timeout = '1ms'",
-		locked: "lock timeout",
-	},
-	{
-		name:   "mariadb",
-		open:   func(t *testing.T) *sql.DB { return exampletest.Open(t, "mysql", exampletest.MariaDB(t)) },
-		noWait: "SET innodb_lock_wait_timeout = 0",
-		locked: "Lock wait timeout",
-	},
+	{"postgres", servers.PostgreSQL, "SET lock_timeout = '1ms'", "lock timeout"},
+	{"mariadb", servers.MariaDB, "SET innodb_lock_wait_timeout = 0", "Lock wait timeout"},
 }
 
 // statements returns those of a file in the folder sql.
@@ -75,7 +66,7 @@ func TestNoGap(t *testing.T) {
 	for _, engine := range engines {
 		t.Run(engine.name, func(t *testing.T) {
 			t.Parallel()
-			db := engine.open(t)
+			db := exampletest.Open(t, servers.For(t, engine.kind), "")
 			require.NoError(t, execute(t.Context(), db, statements(t, engine.name, "schema.sql")...))
 			insert := statements(t, engine.name, "insert.sql")
 			invoice := append([]string{"SELECT count(*) FROM invoices"}, insert...) // the number comes last

@@ -35,12 +35,6 @@ const patience = 60 * time.Second
 type foreign struct {
 	name     string
 	program  string
-	command  string   // that runs the program
-	debian   string   // package of the command
-	dirs     []string // that have the command, before PATH
-	probe    []string
-	library  string // Debian package of the library that probe looks for
-	node     bool   // the library comes from npm
 	incrBy   string // the library's method
 	integer  string // type of an integer
 	text     string // type of a string
@@ -52,19 +46,16 @@ type foreign struct {
 }
 
 var foreigns = []foreign{
-	{name: "ioredis", program: "ioredis.mjs", command: "node", debian: "nodejs", node: true,
-		incrBy: "incrby", integer: "number", text: "string", failures: "each", loading: "LOADING", keeps: true, reports: "None of startup nodes is available"},
-	{name: "node-redis", program: "noderedis.mjs", command: "node", debian: "nodejs", node: true,
-		incrBy: "incrBy", integer: "number", text: "string", failures: "each", loading: "LOADING", keeps: true, reports: "All the root nodes are unavailable"},
-	{name: "redis-py", program: "redispy.py", command: "python3", dirs: []string{"/usr/bin"}, debian: "python3",
-		probe: []string{"-c", "import redis"}, library: "python3-redis",
-		incrBy: "incrby", integer: "int", text: "str", failures: "each", loading: "BusyLoadingError", reports: "cluster"},
-	{name: "phpredis", program: "phpredis.php", command: "php", debian: "php-cli",
-		probe: []string{"-r", `exit(extension_loaded("redis") ? 0 : 1);`}, library: "php-redis",
-		incrBy: "incrBy", integer: "integer", text: "string", failures: "false", loading: "LOADING", connects: true, reports: "Couldn't map cluster keyspace"},
-	{name: "redis-rb", program: "redisrb.rb", command: "ruby", debian: "ruby",
-		probe: []string{"-e", "require 'redis'"}, library: "ruby-redis",
-		incrBy: "incrby", integer: "Integer", text: "String", failures: "raises", loading: "LOADING", reports: "cluster"},
+	{name: "ioredis", program: "ioredis.mjs", incrBy: "incrby", integer: "number", text: "string", failures: "each",
+		loading: "LOADING", keeps: true, reports: "None of startup nodes is available"},
+	{name: "node-redis", program: "noderedis.mjs", incrBy: "incrBy", integer: "number", text: "string", failures: "each",
+		loading: "LOADING", keeps: true, reports: "All the root nodes are unavailable"},
+	{name: "redis-py", program: "redispy.py", incrBy: "incrby", integer: "int", text: "str", failures: "each",
+		loading: "BusyLoadingError", reports: "cluster"},
+	{name: "phpredis", program: "phpredis.php", incrBy: "incrBy", integer: "integer", text: "string", failures: "false",
+		loading: "LOADING", connects: true, reports: "Couldn't map cluster keyspace"},
+	{name: "redis-rb", program: "redisrb.rb", incrBy: "incrby", integer: "Integer", text: "String", failures: "raises",
+		loading: "LOADING", reports: "cluster"},
 }
 
 // value is what a library returned.
@@ -87,9 +78,8 @@ type driver struct {
 // start starts the program of a client, and skips the test if something is missing.
 func (f foreign) start(t *testing.T) *driver {
 	t.Helper()
-	path := f.find(t)
-	dir := "testdata"
-	if f.node {
+	path, dir := program.InterpreterFor(t, f.program), "testdata"
+	if strings.HasSuffix(f.program, ".mjs") {
 		program.FindFor(t, "npm", "npm")
 		if err := install(); err != nil && os.Getenv(program.RequireEnv) != "1" {
 			t.Skip(err)
@@ -120,16 +110,6 @@ func (f foreign) start(t *testing.T) *driver {
 		}
 	})
 	return d
-}
-
-// find returns the path of the command that runs the client's program.
-func (f foreign) find(t *testing.T) string {
-	t.Helper()
-	path := program.FindFor(t, f.command, f.debian, f.dirs...)
-	if f.probe != nil && exec.Command(path, f.probe...).Run() != nil {
-		program.Need(t, &program.MissingError{Name: f.name, Package: f.library})
-	}
-	return path
 }
 
 // ask sends a request to the program and returns its answer.
