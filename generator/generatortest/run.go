@@ -166,7 +166,7 @@ func RunScript[ID cmp.Ordered](s Subject[ID], script Script) Result {
 	begin, _ := script.begin(s.End) // check has looked at it
 	w := newWorld(begin)
 	m := machine[ID]{
-		judge: judge[ID]{subject: &s, result: &r, warped: script.has(Slew, Freeze, Coarse, Leap), leaps: script.has(Leap),
+		judge: judge[ID]{subject: &s, result: &r, warped: script.has(Slew, Freeze, Coarse, Leap),
 			last: map[ID]int{}, world: w, begin: begin},
 		line: &line[ID]{}, world: w, script: script,
 	}
@@ -188,6 +188,8 @@ func (s *Subject[ID]) unfit(script Script) string {
 	begin, _ := script.begin(s.End) // check has looked at it
 	reach := script.reach()
 	switch {
+	case script.Callers > 1 && script.has(Leap):
+		return "several callers are not judged over a leap second"
 	case script.Begin != "" && script.Begin[0] == 'e' && s.End.IsZero():
 		return "it does not say when its time ends (Subject.End)"
 	case begin.Add(-reach).Before(firstWall) || begin.Add(2*reach).After(lastWall): // the time after the last step is as long again

@@ -27,8 +27,7 @@ import (
 //	clock C           what the generator reads: raw, mono or resync
 //	begin T           the wall's time at the start: 2026-06-01T12:00:00Z, or end-5ms
 //	                  for a time before the generator's end
-//	callers N         N goroutines issue the IDs, 1 to 64, by calls, batches and
-//	                  streams in turn
+//	callers N         N goroutines issue the IDs, 1 to 64, by calls and batches in turn
 //
 // A step of the wall may wait until the clock is read, as in
 //
