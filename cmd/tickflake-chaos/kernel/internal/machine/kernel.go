@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -67,24 +68,19 @@ func cache() (string, error) {
 
 // kernelIn returns the newest kernel in a directory.
 func kernelIn(dir string) (Kernel, bool) {
-	images, _ := filepath.Glob(filepath.Join(escape(dir), "boot", "vmlinuz-*-cloud-amd64"))
+	images, _ := fs.Glob(os.DirFS(dir), "boot/vmlinuz-*-cloud-amd64")
 	var found []Kernel
 	for _, image := range images {
 		version := strings.TrimPrefix(filepath.Base(image), "vmlinuz-")
 		modules := filepath.Join(dir, "lib", "modules", version)
 		if s, err := os.Stat(modules); err == nil && s.IsDir() {
-			found = append(found, Kernel{Image: image, Modules: modules, Version: version})
+			found = append(found, Kernel{Image: filepath.Join(dir, image), Modules: modules, Version: version})
 		}
 	}
 	if len(found) == 0 {
 		return Kernel{}, false
 	}
 	return slices.MaxFunc(found, func(a, b Kernel) int { return compareVersions(a.Version, b.Version) }), true
-}
-
-// escape makes a path mean itself in a pattern.
-func escape(path string) string {
-	return regexp.MustCompile(`[][*?\\]`).ReplaceAllString(path, `\$0`)
 }
 
 var digits = regexp.MustCompile(`\d+`)
