@@ -66,6 +66,7 @@ func newIssuing(cmd *cobra.Command) *issuing {
 func newClaiming(cmd *cobra.Command) *claiming {
 	i := &claiming{node: -1}
 	i.place = placeFlags(cmd, keptNodes, func() string { return layoutDirectory(*i.layout) })
+	i.makes = true
 	i.layout = layoutFlag(cmd)
 	command.Flag(cmd, "node", "node number `N`, from 0 to the layout's largest, or any (default any that is free)", &i.node, func(text string) (int64, error) {
 		if text == "any" {

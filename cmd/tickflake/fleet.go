@@ -101,12 +101,12 @@ func newLeaseFleet(c *command.Console) *cobra.Command {
 			}
 			want.Later = append(want.Later, lease.Later{Node: n, Until: at})
 		}
-		made, err := l.missing(cmd.Context())
-		if *nodes == "" && err == nil && made != "" {
-			err = l.missingError(made)
-		}
+		l.makes = *nodes != ""
+		bounded, cancel := l.within(cmd.Context())
+		defer cancel()
+		made, err := l.missing(bounded)
 		if err != nil {
-			return err
+			return l.ended(cmd.Context(), bounded, err)
 		}
 		f, err := ask(cmd.Context(), l.place, func(ctx context.Context, store stores.Store) (lease.Fleet, error) {
 			f, err := lease.ReadFleet(ctx, store)
@@ -184,9 +184,6 @@ func newLeaseEnd(c *command.Console) *cobra.Command {
 		name := publicName(*to)
 		if err := cell.CheckTo(name); err != nil {
 			return cli.Usage(fmt.Errorf("--to: %w", err))
-		}
-		if err := l.mustExist(ctx); err != nil {
-			return err
 		}
 		f, err := ask(ctx, l.place, lease.ReadFleet)
 		if err == nil && len(args) > 0 {

@@ -126,9 +126,6 @@ func (s *sequences) list(ctx context.Context, format string) error {
 
 // inspect returns the state of a sequence.
 func (s *sequences) inspect(ctx context.Context, name string) (info sequence.Info, err error) {
-	if err := s.mustExist(ctx); err != nil {
-		return info, err
-	}
 	info, err = ask(ctx, s.place, func(ctx context.Context, store stores.Store) (sequence.Info, error) {
 		return sequence.Inspect(ctx, store, name)
 	})

@@ -56,9 +56,6 @@ func (s *sequences) next(ctx context.Context, name string, count int64, row bool
 	if closedOutput() {
 		return errors.New("no number was taken, since it would be lost: the output is closed, or a null device; give it a file or a pipe")
 	}
-	if err := s.mustExist(ctx); err != nil {
-		return err
-	}
 	bounded, cancel := s.within(ctx)
 	defer cancel()
 	store, err := s.open(bounded)

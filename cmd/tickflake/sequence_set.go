@@ -77,6 +77,7 @@ func newSequenceCreate(c *command.Console) *cobra.Command {
 		Args: oneName,
 	}
 	s := newSequences(c, cmd)
+	s.makes = true
 	cmd.Flags().SortFlags = false
 	d := sequence.Definition{Start: 1}
 	mode := command.ChoiceFlag(cmd, "mode", "`MODE` of the sequence, see 'tickflake sequence --help'", modes...)

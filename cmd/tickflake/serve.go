@@ -19,6 +19,7 @@ import (
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service"
 	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
 )
 
 const serveHelp = `Serve IDs and the numbers of sequences over the Redis protocol, gRPC and HTTP, so
@@ -149,8 +150,8 @@ func (s *serving) run(ctx context.Context) error {
 		return err
 	}
 	s.place.source = s.source("store")
-	if _, err := s.place.scheme(); err != nil {
-		return err
+	if _, err := stores.SchemeOf(s.place.url); err != nil && s.place.url != "" {
+		return s.place.urlError(err)
 	}
 	if s.print {
 		return s.printConfig()
@@ -218,7 +219,7 @@ func (s *serving) serve(ctx context.Context, log *slog.Logger) (err error) {
 	config.StoreName += site(ctx, gen.store)
 	config.Sequences = append(config.Sequences, sequence.WithVMClock(*s.vmclock))
 	if s.place.url == "" {
-		place := &place{kept: keptSequences, timeout: s.place.timeout, directory: func() string { return sequenceDirectory }}
+		place := &place{kept: keptSequences, makes: true, timeout: s.place.timeout, directory: func() string { return sequenceDirectory }}
 		bounded, cancel := place.within(ctx)
 		sequences, err := place.open(bounded)
 		cancel()
