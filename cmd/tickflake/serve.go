@@ -18,7 +18,6 @@ import (
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service"
-	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
 )
 
@@ -118,7 +117,6 @@ func (s *serving) table(cmd *cobra.Command) {
 	s.fields(&s.own)
 	s.issuing = newIssuing(cmd)
 	s.keepAll()
-	s.find("layout").text = func() []string { return []string{layoutText(*s.layout)} }
 	s.find("node").text = func() []string { return []string{choose(s.node < 0, "any", fmt.Sprint(s.node))} }
 	s.find("window").text = func() []string {
 		if s.window == 0 {
@@ -134,16 +132,6 @@ func (s *serving) table(cmd *cobra.Command) {
 }
 
 var slogLevels = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
-
-// layoutText returns the name of a preset, or the spec of another layout.
-func layoutText(l snowflake.Layout) string {
-	for _, preset := range snowflake.Presets() {
-		if preset.Name == l.Name && preset.String() == l.String() {
-			return l.Name
-		}
-	}
-	return l.String()
-}
 
 func (s *serving) run(ctx context.Context) error {
 	if err := s.fill(&s.file); err != nil {
