@@ -121,7 +121,7 @@ func newLeaseFleet(c *command.Console) *cobra.Command {
 				err = lease.SetFleet(ctx, store, want, lease.WithTimeout(l.timeout))
 			}
 			if err != nil {
-				return f, fleetError(err)
+				return f, err
 			}
 			return lease.ReadFleet(ctx, store)
 		})
@@ -134,14 +134,6 @@ func newLeaseFleet(c *command.Console) *cobra.Command {
 		return l.show(f, *format)
 	}
 	return cmd
-}
-
-// fleetError turns an error about what was asked for into a usage error.
-func fleetError(err error) error {
-	if refused, ok := errors.AsType[*stores.OptionError](err); ok {
-		return cli.Usage(refused.Err)
-	}
-	return err
 }
 
 // show prints a fleet.
@@ -202,7 +194,7 @@ func newLeaseEnd(c *command.Console) *cobra.Command {
 			return lease.End(ctx, store, f.From, f.To, name, lease.WithTimeout(l.timeout))
 		})
 		if err != nil {
-			return fleetError(err)
+			return err
 		}
 		store, layout := quoted(*to), other.Layout.String()
 		if name != *to || !strings.Contains(*to, "/") { // it has a password or a namespace, or is a name for people

@@ -234,9 +234,6 @@ func newLeaseReserve(c *command.Console) *cobra.Command {
 			return err
 		})
 		if err != nil {
-			if option, ok := errors.AsType[*stores.OptionError](err); ok && option.Option == "Reserve" {
-				return cli.Usage(option.Err)
-			}
 			return err
 		}
 		// A limit that was later stays as it was.

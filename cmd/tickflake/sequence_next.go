@@ -80,7 +80,7 @@ func (s *sequences) next(ctx context.Context, name string, count int64, row bool
 		}
 	}
 	if err != nil {
-		return s.unstarted(s.ended(ctx, bounded, sequenceError(err)), count)
+		return s.unstarted(s.ended(ctx, bounded, err), count)
 	}
 	defer func() { s.giveBack(numbers, err) }()
 
@@ -88,7 +88,7 @@ func (s *sequences) next(ctx context.Context, name string, count int64, row bool
 	if row {
 		first, err := numbers.NextN(ctx, count)
 		if err != nil {
-			return s.unstarted(s.stopped(ctx, sequenceError(err)), count)
+			return s.unstarted(s.stopped(ctx, flagError(err)), count)
 		}
 		by := numbers.Definition().Stride.By()
 		take = func(context.Context) (int64, error) {

@@ -122,7 +122,7 @@ func newSequenceCreate(c *command.Console) *cobra.Command {
 			return err
 		})
 		if err != nil {
-			return sequenceError(err)
+			return err
 		}
 		done, above := "is created", ""
 		if existed {
@@ -213,7 +213,7 @@ func newSequenceSet(c *command.Console) *cobra.Command {
 			return err
 		})
 		if err != nil {
-			return sequenceError(err)
+			return err
 		}
 		_, err = fmt.Fprintf(s.Out, "sequence %q\nbefore  %s\nafter   %s\n", name, summary(before), summary(after))
 		return err
@@ -249,7 +249,7 @@ func newSequenceDelete(c *command.Console) *cobra.Command {
 			return sequence.Delete(ctx, store, name)
 		})
 		if err != nil {
-			return sequenceError(err)
+			return err
 		}
 		return printDeleted(s.Out, last, *format)
 	}

@@ -269,7 +269,7 @@ func ask[T any](ctx context.Context, p *place, f func(context.Context, stores.St
 }
 
 // ended returns an error of work within bounded, which [place.within] made of ctx: the cause of
-// the end of ctx, if it has ended, or a [lateError] if the time is over.
+// the end of ctx, if it has ended, a [lateError] if the time is over, or that of [flagError].
 func (p *place) ended(ctx, bounded context.Context, err error) error {
 	switch {
 	case err == nil:
@@ -280,7 +280,27 @@ func (p *place) ended(ctx, bounded context.Context, err error) error {
 	if timeout, ok := context.Cause(bounded).(*timeoutError); ok {
 		return &lateError{timeout, err}
 	}
-	return err
+	return flagError(err)
+}
+
+// flagError turns the error of an option or an argument of the library into a usage error that names its
+// flag. A layout is no usage error: the clock decides whether its time is over.
+func flagError(err error) error {
+	refused, ok := errors.AsType[*stores.OptionError](err)
+	if !ok {
+		return err
+	}
+	switch flag := map[string]string{
+		"WithLayout": "layout", "WithNode": "node", "WithSequenceStart": "sequence-start", "WithTimeout": "timeout",
+		"WithVMClock": "vmclock", "WithWindow": "window", "Next": "next", "n": "count",
+	}[refused.Option]; flag {
+	case "":
+		return cli.Usage(refused.Err)
+	case "layout":
+		return fmt.Errorf("--layout: %w", refused.Err)
+	default:
+		return cli.Usage(fmt.Errorf("--%s: %w", flag, refused.Err))
+	}
 }
 
 func (p *place) defaultPath() (string, error) {
