@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -44,16 +43,12 @@ language: the machine has no shell. It is started, killed and started again as t
 fault says, in a directory of its own. No ID may come twice. With --ordered,
 the IDs of each process must ascend too: as numbers if they are, else as text.`
 
-// kernelPlatform is the only platform with a machine: the program itself is its process 1.
-const kernelPlatform = "linux/amd64"
-
 // bench is package kernel. Tests replace it.
 var bench = struct {
-	platform string
-	find     func() (kernel.Kernel, error)
-	fetch    func(ctx context.Context, said func(string)) (kernel.Kernel, error)
-	run      func(context.Context, kernel.Options) (kernel.Report, error)
-}{runtime.GOOS + "/" + runtime.GOARCH, kernel.Find, kernel.Fetch, kernel.Run}
+	find  func() (kernel.Kernel, error)
+	fetch func(ctx context.Context, said func(string)) (kernel.Kernel, error)
+	run   func(context.Context, kernel.Options) (kernel.Report, error)
+}{kernel.Find, kernel.Fetch, kernel.Run}
 
 func newKernel(c *command.Console) *cobra.Command {
 	var chosen []fault
@@ -136,9 +131,6 @@ func subjectCompletions() []cobra.Completion {
 
 // runKernel runs the faults, of which there are so many, and reports them.
 func runKernel(ctx context.Context, c *command.Console, o kernel.Options, total int, flags *output) error {
-	if bench.platform != kernelPlatform {
-		return fmt.Errorf("the virtual machine needs %s, as this program is its process 1, and this is %s; 'tickflake-chaos run' runs everywhere, in virtual time", kernelPlatform, bench.platform)
-	}
 	if o.Program != "" {
 		if err := checkProgram(o.Program); err != nil {
 			return fmt.Errorf("--program: %w", err)

@@ -115,10 +115,6 @@ func fakeBench() {
 			Again: generatortest.Event{ID: "7", At: 2}, First: &generatortest.Event{ID: "7", At: 1}, History: []generatortest.Event{{At: 0}},
 		}}}}}
 	}
-	bench.platform = kernelPlatform
-	if is == "elsewhere" {
-		bench.platform = "darwin/arm64"
-	}
 	bench.find = func() (kernel.Kernel, error) {
 		if is == "missing" || is == "unfetched" {
 			return kernel.Kernel{}, errors.New("no kernel")

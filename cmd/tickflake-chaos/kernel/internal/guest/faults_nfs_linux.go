@@ -35,7 +35,7 @@ func onNFS(s *Stage) {
 		s.must(fmt.Errorf("mount NFS: %w", err))
 	}
 	defer func() { _ = unix.Unmount(nfsDir, unix.MNT_DETACH) }()
-	r := refusal(s.ctx, filepath.Join(nfsDir, "ids"))
+	r := refusal(filepath.Join(nfsDir, "ids"))
 	if r.Verdict.IDs > 0 { // it is the server's directory that has the cells
 		if _, err := os.Stat(filepath.Join(export, "ids")); err != nil {
 			s.must(fmt.Errorf("the directory on NFS is not the one that is exported: %w", err))
@@ -80,9 +80,9 @@ func serveNFS(export string) error {
 
 // refusal opens a directory that many hosts may share, which must be refused, and then with
 // the user's consent.
-func refusal(ctx context.Context, dir string) (r Result) {
+func refusal(dir string) (r Result) {
 	r.Subject = "directory store on NFS"
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	broken := func(format string, args ...any) { r.Broken = append(r.Broken, fmt.Sprintf(format, args...)) }
 	switch s, err := stores.Open(ctx, "file:"+dir); {

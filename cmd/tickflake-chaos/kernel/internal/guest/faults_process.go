@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// table is the list of all faults: each group stands in a file of its own.
-func table() []Fault {
+// List returns all faults of the report, in its order. Each group stands in a file of its own.
+func List() []Fault {
 	none := Fault{Name: "none", About: "nothing happens: the bench itself", Kind: Clocks, Calm: true, Run: func(s *Stage) { s.Issue(time.Second) }}
 	return slices.Concat([]Fault{none}, clockFaults(), processFaults(), copyFaults(), diskFaults(), nfsFaults(), powerCutFaults())
 }
