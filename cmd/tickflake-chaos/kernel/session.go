@@ -120,12 +120,9 @@ func format(ctx context.Context, path, kind string, size int64) error {
 	if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, size)); err != nil {
 		return err
 	}
-	args := map[string][]string{"ext4": {"-F"}}[kind]
-	cmd := exec.CommandContext(ctx, "mkfs."+kind, append(args, "-q", path)...)
-	for _, dir := range []string{"/usr/sbin", "/sbin"} { // not in the PATH of each user
-		if tool, err := exec.LookPath(filepath.Join(dir, "mkfs."+kind)); err == nil {
-			cmd.Path, cmd.Err = tool, nil
-		}
+	cmd := exec.CommandContext(ctx, "sh", "-c", `PATH=$PATH:/usr/sbin:/sbin; exec mkfs.$0 -q "$@"`, kind, path)
+	if kind == "ext4" { // which asks, since it is no device
+		cmd.Args = append(cmd.Args, "-F")
 	}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("make a file system %s (Debian: e2fsprogs, xfsprogs, btrfs-progs): %w: %s", kind, err, out)
