@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -44,16 +43,12 @@ language: the machine has no shell. It is started, killed and started again as t
 fault says, in a directory of its own. No ID may come twice. With --ordered,
 the IDs of each process must ascend too: as numbers if they are, else as text.`
 
-// kernelPlatform is the only platform with a machine: the program itself is its process 1.
-const kernelPlatform = "linux/amd64"
-
 // bench is package kernel. Tests replace it.
 var bench = struct {
-	platform string
-	find     func() (kernel.Kernel, error)
-	fetch    func(ctx context.Context, said func(string)) (kernel.Kernel, error)
-	run      func(context.Context, kernel.Options) (kernel.Report, error)
-}{runtime.GOOS + "/" + runtime.GOARCH, kernel.Find, kernel.Fetch, kernel.Run}
+	find  func() (kernel.Kernel, error)
+	fetch func(ctx context.Context, said func(string)) (kernel.Kernel, error)
+	run   func(context.Context, kernel.Options) (kernel.Report, error)
+}{kernel.Find, kernel.Fetch, kernel.Run}
 
 func newKernel(c *command.Console) *cobra.Command {
 	var chosen []fault
@@ -136,9 +131,6 @@ func subjectCompletions() []cobra.Completion {
 
 // runKernel runs the faults, of which there are so many, and reports them.
 func runKernel(ctx context.Context, c *command.Console, o kernel.Options, total int, flags *output) error {
-	if bench.platform != kernelPlatform {
-		return fmt.Errorf("the virtual machine needs %s, as this program is its process 1, and this is %s; 'tickflake-chaos run' runs everywhere, in virtual time", kernelPlatform, bench.platform)
-	}
 	if o.Program != "" {
 		if err := checkProgram(o.Program); err != nil {
 			return fmt.Errorf("--program: %w", err)
@@ -292,19 +284,13 @@ func clockLine(c kernel.Clock) string {
 	return line
 }
 
-// shortTime rounds a time to three digits or so.
+// shortTime rounds a time to three digits or so: to microseconds at least, and at most to tenths of a second.
 func shortTime(s generatortest.Seconds) string {
-	d := time.Duration(s)
 	unit := time.Microsecond
-	switch size := d.Abs(); {
-	case size >= 10*time.Second:
-		unit = 100 * time.Millisecond
-	case size >= time.Second:
-		unit = 10 * time.Millisecond
-	case size >= time.Millisecond:
-		unit = 10 * time.Microsecond
+	for unit < 100*time.Millisecond && time.Duration(s).Abs() >= 1000*unit {
+		unit *= 10
 	}
-	return d.Round(unit).String()
+	return time.Duration(s).Round(unit).String()
 }
 
 // checkProgram reports why the virtual machine cannot run the program, before it boots.
@@ -314,17 +300,14 @@ func checkProgram(path string) error {
 		return err
 	}
 	file, err := elf.Open(path)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+	if _, missing := errors.AsType[*fs.PathError](err); missing {
 		return err
 	} else if err != nil {
 		return fmt.Errorf("%s is no compiled program (%w), and the virtual machine has no shell and no interpreter", path, err)
 	}
 	defer file.Close()
-	header := file.FileHeader
-	linux := header.OSABI == elf.ELFOSABI_NONE || header.OSABI == elf.ELFOSABI_LINUX
-	program := (header.Type == elf.ET_EXEC || header.Type == elf.ET_DYN) && header.Entry != 0
-	if !linux || !program || header.Machine != elf.EM_X86_64 || header.Class != elf.ELFCLASS64 {
-		return fmt.Errorf("%s is %s for %s, %s and %s: the virtual machine needs a program for EM_X86_64, ELFCLASS64 and Linux (GOOS=linux GOARCH=amd64)", path, header.Type, header.Machine, header.Class, header.OSABI)
+	if file.Machine != elf.EM_X86_64 || file.Entry == 0 {
+		return fmt.Errorf("%s is %s for %s: the virtual machine needs a program for EM_X86_64 and Linux (GOOS=linux GOARCH=amd64)", path, file.Type, file.Machine)
 	}
 	if _, err := exec.LookPath(path); err != nil {
 		return fmt.Errorf("%w: make it executable (chmod +x)", err)

@@ -3,10 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -142,9 +141,6 @@ func newRun(c *command.Console) *cobra.Command {
 	return cmd
 }
 
-// maxScript is the longest script in bytes. 100,000 steps fit.
-const maxScript = 4 << 20
-
 func newScript(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "script FILE",
@@ -156,11 +152,17 @@ func newScript(c *command.Console) *cobra.Command {
 	}
 	s := newSettings(c, cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		name := args[0]
-		if name == "-" {
-			name = "standard input"
+		name, from := "standard input", c.Input(cmd.Context())
+		if args[0] != "-" {
+			name = args[0]
+			file, err := os.Open(name)
+			if err != nil {
+				return err
+			}
+			defer file.Close()
+			from = command.Text(file)
 		}
-		skipped, err := s.replay(cmd.Context(), name, io.LimitReader(c.Open(cmd.Context(), args[0]), maxScript+1))
+		skipped, err := s.replay(cmd.Context(), name, from)
 		if err == nil && skipped != "" { // unlike a fault of the catalogue, it was asked for by itself
 			err = fmt.Errorf("%s was not run: %s", name, skipped)
 		}
@@ -172,14 +174,8 @@ func newScript(c *command.Console) *cobra.Command {
 // replay runs a script. The name is for messages.
 func (s *settings) replay(ctx context.Context, name string, from io.Reader) (skipped string, err error) {
 	text, err := io.ReadAll(from)
-	if _, named := errors.AsType[*fs.PathError](err); err != nil && !named {
-		err = fmt.Errorf("%s: %w", name, err)
-	}
 	if err != nil {
 		return "", err
-	}
-	if len(text) > maxScript {
-		return "", fmt.Errorf("%s: longer than the %d bytes that a script may have", name, maxScript)
 	}
 	script, err := generatortest.ParseScript(string(text))
 	if err != nil {
@@ -221,13 +217,14 @@ func (s *settings) run(ctx context.Context, strategy string, clocks []generatort
 			table := suite{name: r.Subject}
 			for _, scenario := range scenarios {
 				scenario.Script.Strategy, scenario.Script.Clock = fmt.Sprint(strategy), string(clock) // so that the script in the report repeats the run
-				result, took, ok := attempt(ctx, func() generatortest.Subject[snowflake.ID] { return subjectOf(strategy, clock, !s.noLease) }, scenario)
-				if !ok {
+				if ctx.Err() != nil {
 					break
 				}
+				began, subject := time.Now(), subjectOf(strategy, clock, !s.noLease)
+				result := generatortest.Shrink(subject, generatortest.Run(subject, scenario)[0])
 				skipped = cmp.Or(skipped, result.Skipped)
 				r.Results = append(r.Results, result)
-				table.add(rowOf(result, took))
+				table.add(rowOf(result, time.Since(began)))
 				done++
 			}
 			if len(r.Results) > 0 {
@@ -256,26 +253,6 @@ func (s *settings) title(name, spec string, clock generatortest.ClockKind) strin
 		name += ", no lease"
 	}
 	return name
-}
-
-// attempt runs a scenario, unless ctx ends first. A scenario cannot be stopped, so it is
-// left to run on then.
-func attempt(ctx context.Context, subject func() generatortest.Subject[snowflake.ID], scenario generatortest.Scenario) (_ generatortest.Result, took time.Duration, ok bool) {
-	if ctx.Err() != nil {
-		return generatortest.Result{}, 0, false
-	}
-	done := make(chan generatortest.Result, 1)
-	began := time.Now()
-	go func() {
-		s := subject()
-		done <- generatortest.Shrink(s, generatortest.Run(s, scenario)[0])
-	}()
-	select {
-	case <-ctx.Done():
-		return generatortest.Result{}, 0, false
-	case r := <-done:
-		return r, time.Since(began), true
-	}
 }
 
 // rowOf returns the row of a scenario.

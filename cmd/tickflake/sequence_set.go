@@ -77,6 +77,7 @@ func newSequenceCreate(c *command.Console) *cobra.Command {
 		Args: oneName,
 	}
 	s := newSequences(c, cmd)
+	s.makes = true
 	cmd.Flags().SortFlags = false
 	d := sequence.Definition{Start: 1}
 	mode := command.ChoiceFlag(cmd, "mode", "`MODE` of the sequence, see 'tickflake sequence --help'", modes...)
@@ -121,7 +122,7 @@ func newSequenceCreate(c *command.Console) *cobra.Command {
 			return err
 		})
 		if err != nil {
-			return sequenceError(err)
+			return err
 		}
 		done, above := "is created", ""
 		if existed {
@@ -212,7 +213,7 @@ func newSequenceSet(c *command.Console) *cobra.Command {
 			return err
 		})
 		if err != nil {
-			return sequenceError(err)
+			return err
 		}
 		_, err = fmt.Fprintf(s.Out, "sequence %q\nbefore  %s\nafter   %s\n", name, summary(before), summary(after))
 		return err
@@ -248,7 +249,7 @@ func newSequenceDelete(c *command.Console) *cobra.Command {
 			return sequence.Delete(ctx, store, name)
 		})
 		if err != nil {
-			return sequenceError(err)
+			return err
 		}
 		return printDeleted(s.Out, last, *format)
 	}

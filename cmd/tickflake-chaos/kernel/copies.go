@@ -68,7 +68,7 @@ func (s *session) copy(ctx context.Context, rollback bool) (err error) {
 	go func() {
 		defer close(t.done)
 		defer t.s.close()
-		if t.err = t.s.send(guest.Request{Answer: &guest.Answer{Text: guest.Copied}}); t.err == nil {
+		if t.err = t.s.send(guest.Request{Answer: guest.Copied}); t.err == nil {
 			t.err = t.s.follow(ctx)
 		}
 	}()
@@ -89,7 +89,7 @@ func (s *session) join(failed error) error {
 	s.twins = nil
 	for _, t := range twins {
 		if failed != nil {
-			_ = t.s.m.Kill()
+			t.s.m.Kill()
 		}
 		<-t.done
 		failed = errors.Join(failed, t.err)

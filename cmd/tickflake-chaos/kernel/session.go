@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel/internal/guest"
@@ -46,8 +45,6 @@ type session struct {
 	deadline time.Time   // for it
 	out      outcome     // of it
 	twins    []*twin     // that run beside it, or have
-
-	waking sync.WaitGroup // see answer
 }
 
 // config is the machine that a fault needs.
@@ -123,12 +120,9 @@ func format(ctx context.Context, path, kind string, size int64) error {
 	if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, size)); err != nil {
 		return err
 	}
-	args := map[string][]string{"ext4": {"-F"}}[kind]
-	cmd := exec.CommandContext(ctx, "mkfs."+kind, append(args, "-q", path)...)
-	for _, dir := range []string{"/usr/sbin", "/sbin"} { // not in the PATH of each user
-		if tool, err := exec.LookPath(filepath.Join(dir, "mkfs."+kind)); err == nil {
-			cmd.Path, cmd.Err = tool, nil
-		}
+	cmd := exec.CommandContext(ctx, "sh", "-c", `PATH=$PATH:/usr/sbin:/sbin; exec mkfs.$0 -q "$@"`, kind, path)
+	if kind == "ext4" { // which asks, since it is no device
+		cmd.Args = append(cmd.Args, "-F")
 	}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("make a file system %s (Debian: e2fsprogs, xfsprogs, btrfs-progs): %w: %s", kind, err, out)
@@ -139,9 +133,8 @@ func format(ctx context.Context, path, kind string, size int64) error {
 // close ends the machine.
 func (s *session) close() {
 	if s.m != nil {
-		_ = s.m.Kill()
+		s.m.Kill()
 	}
-	s.waking.Wait()
 	_ = os.Remove(s.disk)
 }
 
@@ -160,7 +153,7 @@ func (s *session) next(deadline time.Time) (m guest.Message, err error) {
 		line, err := s.m.Next(deadline)
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			_ = s.m.Kill()
+			s.m.Kill()
 			return m, fmt.Errorf("%w; the last lines of its kernel were:\n%s", errHangs, s.m.Tail())
 		case err != nil:
 			return m, err
@@ -225,22 +218,18 @@ func (s *session) follow(ctx context.Context) error {
 // answer does what the guest asks for.
 func (s *session) answer(ctx context.Context, question string) (err error) {
 	verb, arg, _ := strings.Cut(question, " ")
-	var a guest.Answer
+	var a guest.Request
 	switch verb {
 	case "time":
-		a.Text = strconv.FormatInt(time.Now().UnixNano(), 10)
+		a.Answer = strconv.FormatInt(time.Now().UnixNano(), 10)
 	case "pause": // stops the processors
 		if err = s.m.Pause(); err == nil {
 			err = errors.Join(sleep(ctx, arg), s.m.Resume())
 		}
 	case "wake": // the guest suspends the machine after the answer
-		s.waking.Go(func() { // ends with the machine
-			if err := errors.Join(s.m.Suspended(), sleep(ctx, arg), s.m.Wake()); err != nil {
-				s.b.progress(s.fault.Name, err.Error())
-			}
-		})
+		return errors.Join(s.send(a), s.m.Suspended(), sleep(ctx, arg), s.m.Wake())
 	case guest.Stores: // all that is asked for consents to a store that is gone with this program
-		a.Text = fmt.Sprintf("redis://10.0.2.2:%s/0?forgetful=allow", s.b.stores.Port())
+		a.Answer = fmt.Sprintf("redis://10.0.2.2:%s/0?forgetful=allow", s.b.stores.Port())
 	case guest.Copy, guest.Rollback:
 		err = s.copy(ctx, verb == guest.Rollback)
 	default:
@@ -249,7 +238,7 @@ func (s *session) answer(ctx context.Context, question string) (err error) {
 	if err != nil {
 		a.Error = err.Error()
 	}
-	return s.send(guest.Request{Answer: &a})
+	return s.send(a)
 }
 
 func (b *bench) progress(fault, text string) {

@@ -3,7 +3,6 @@
 package guest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -35,7 +34,6 @@ type Stage struct {
 	Dir   string     // on the disk; it has a directory for each subject
 	Note  string     // for the row of clocks
 
-	ctx     context.Context // of the run
 	host    *host
 	begin   time.Time
 	spawned atomic.Int64 // processes
@@ -49,15 +47,13 @@ type Stage struct {
 const programPath = "/program"
 
 // runFault runs one fault on its subjects, and sends the results.
-func runFault(ctx context.Context, h *host, r Request) error {
+func runFault(h *host, r Request) error {
 	all := List()
 	i := slices.IndexFunc(all, func(f Fault) bool { return f.Name == r.Run })
 	if i < 0 {
 		return errors.New("there is no such fault")
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	s := &Stage{Name: r.Run, Kills: r.Kills, Dir: filepath.Join(stateDir, r.Run), causes: all[i].Causes, ctx: ctx, host: h, begin: time.Now(),
+	s := &Stage{Name: r.Run, Kills: r.Kills, Dir: filepath.Join(stateDir, r.Run), causes: all[i].Causes, host: h, begin: time.Now(),
 		Rand: rand.New(rand.NewPCG(r.Seed, uint64(len(r.Run))))}
 	s.carrier, s.second = &carrier{stage: s}, &carrier{stage: s}
 	if err := s.perform(func(s *Stage) { s.addSubjects(r, all[i]) }); err != nil {
@@ -230,13 +226,7 @@ func (s *Stage) perform(run func(*Stage)) (err error) {
 }
 
 // Issue lets the subjects issue for d, by CLOCK_MONOTONIC.
-func (s *Stage) Issue(d time.Duration) {
-	select {
-	case <-s.ctx.Done():
-		s.must(s.ctx.Err())
-	case <-time.After(d):
-	}
-}
+func (s *Stage) Issue(d time.Duration) { time.Sleep(d) }
 
 // Beside starts a second process of the subjects that can share their state, beside the
 // first. It runs until the end of the fault.
@@ -318,16 +308,12 @@ func (s *Stage) Release(restored bool) {
 // Ask tells the host to do something to the machine, and waits for the answer.
 func (s *Stage) Ask(what string) string {
 	s.host.send(Message{Ask: what})
-	select {
-	case <-s.ctx.Done():
-		s.must(s.ctx.Err())
-	case a := <-s.host.answers:
-		if a.Error != "" {
-			s.must(fmt.Errorf("ask the host for %q: %s", what, a.Error))
-		}
-		return a.Text
+	var r Request
+	s.must(s.host.in.Decode(&r))
+	if r.Error != "" {
+		s.must(fmt.Errorf("ask the host for %q: %s", what, r.Error))
 	}
-	return ""
+	return r.Answer
 }
 
 // Progress sends a line for a person.
