@@ -122,7 +122,7 @@ func (d *driver) Do(ctx context.Context) (failed error) {
 	err := d.call(ctx, op, r)
 	d.ranLate(d.elapsed() - began - d.timeout) // a call that ends much later than its timeout
 	if op.Why == grant.First && err == nil {
-		err = d.checkFirst(ctx, op, r)
+		err = d.checkClock(ctx, op, r)
 	}
 	if e, ok := errors.AsType[*drive.CallError](err); ok {
 		d.tally(&d.stats.Failures)
@@ -195,20 +195,6 @@ func statusOf(err error) (s grant.Status, failed error) {
 		return grant.Damaged, nil
 	}
 	return grant.Failed, err
-}
-
-// checkFirst compares our clock with those of the fleet, by the first cells that a claim has read. It
-// reads them again if it had to wait.
-func (d *driver) checkFirst(ctx context.Context, op grant.Op, r *grant.Result) error {
-	cells := r.Cells
-	if op.Kind == grant.Read {
-		cells = []grant.Cell{r.Cell}
-	}
-	waited, err := d.checkClock(ctx, cells, !d.created && max(op.N, 1) < d.numbers())
-	if err == nil && waited {
-		err = d.call(ctx, op, r)
-	}
-	return err
 }
 
 // apply acts on an event.
