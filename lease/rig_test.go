@@ -277,6 +277,13 @@ func smallLayout(nodeBits int) snowflake.Layout {
 	return l
 }
 
+// narrowLayout is a small one whose time, which noon is in the middle of, ends early.
+func narrowLayout(nodeBits int) snowflake.Layout {
+	l := smallLayout(nodeBits)
+	l.TimeBits = 38
+	return l
+}
+
 // bubble runs a test with real goroutines in the virtual time of package synctest, which begins in 2000:
 // before the epoch of layouts.
 func bubble(t *testing.T, test func(t *testing.T)) {
@@ -395,6 +402,8 @@ func flags(words []string) (options []lease.Option) {
 			options = append(options, lease.WithNode(number(value)))
 		case "bits":
 			options = append(options, small(int(number(value))))
+		case "narrow": // in time, too
+			options = append(options, lease.WithLayout(narrowLayout(int(number(value)))))
 		case "window":
 			options = append(options, lease.WithWindow(duration(value)))
 		case "owner":
