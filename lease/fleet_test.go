@@ -129,7 +129,7 @@ func newFleet(seed uint64, m *mutant, alone func(*fleet)) *fleet {
 		f.Skewed, f.Slews, f.Stale, f.PPause, f.PDie, f.PStale = false, false, false, 0, 0, 0
 		alone(f)
 	}
-	f.newStore()
+	f.watch()
 	f.Launch = f.launch
 	for range f.count {
 		f.Boot()
