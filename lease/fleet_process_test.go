@@ -81,7 +81,6 @@ func (f *fleet) launch(base *fleettest.Process) fleettest.Program {
 	}
 	p := &process{Process: base, f: f, node: -1, largest: -1, owned: map[int64]uint64{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
-	p.OnStep = p.look
 	if f.stores > 1 {
 		for p.site = f.Rng.IntN(f.stores); !f.open[p.site]; p.site = f.Rng.IntN(f.stores) {
 		}
@@ -396,8 +395,8 @@ func (h hooked) Grant() window.Range {
 	return g
 }
 
-// look sees what became of the window after a step of a thread, and wakes the keeper if it is to look, too.
-func (p *process) look() {
+// Step sees what became of the window after a step of a thread, and wakes the keeper if it is to look, too.
+func (p *process) Step() {
 	if p.k == nil {
 		return
 	}

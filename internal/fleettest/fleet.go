@@ -67,10 +67,9 @@ type Fleet struct {
 	// Fault does a fault of a kind from FaultKinds on.
 	Fault func(FaultKind, *Machine)
 
-	queue   queue
-	order   uint64
-	serials int
-	late    []*request // those that are, or were, held up
+	queue queue
+	order uint64
+	late  []*request // those that are, or were, held up
 }
 
 // Start is the true time at which every run starts.
@@ -80,11 +79,6 @@ var Start = time.Date(2029, 6, 1, 12, 0, 0, 0, time.UTC)
 func New(seed uint64) *Fleet {
 	return &Fleet{Seed: seed, Rng: rand.New(rand.NewPCG(seed, 0x666c656574)), Tally: map[string]int{},
 		Store: &Store{cells: map[string]storedCell{}, locks: map[string]*Process{}}}
-}
-
-func (f *Fleet) serial() int {
-	f.serials++
-	return f.serials
 }
 
 // Base returns f. It is how a simulation that embeds f shows it.

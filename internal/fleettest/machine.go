@@ -21,7 +21,7 @@ type Machine struct {
 	wallRate, elapsedRate int64 // of rateOne
 
 	cut     int64 // true time until which the store cannot be reached
-	waiting int   // is not 0 if a process is to be started later
+	waiting bool  // a process is to be started later
 	started int
 }
 
@@ -94,19 +94,16 @@ func (f *Fleet) Boot() {
 // rate draws how fast a clock goes: from half to twice.
 func (f *Fleet) rate() int64 { return f.Between(rateOne/2, 2*rateOne) }
 
-// StartLater starts a process when d has passed, unless one is to be started anyway.
+// StartLater starts a process when d has passed, unless one is to be started anyway; in the calm, when the
+// first of both is due.
 func (m *Machine) StartLater(d int64) {
-	if m.f.Calm {
-		m.waiting = 0 // not as late as it was to be
-	}
-	if m.waiting != 0 {
+	if m.waiting && !m.f.Calm {
 		return
 	}
-	serial := m.f.serial()
-	m.waiting = serial
+	m.waiting = true
 	m.f.At(d, func() {
-		if m.waiting == serial {
-			m.waiting = 0
+		if m.waiting {
+			m.waiting = false
 			m.start()
 		}
 	})
@@ -142,8 +139,7 @@ type Process struct {
 	Started int64 // true time
 	Timeout int64 // of a request to the store
 	Dead    bool
-	Closing bool   // it closes in good order, or has closed
-	OnStep  func() // is called after each step of one of its threads; may be nil
+	Closing bool // it closes in good order, or has closed
 
 	program Program
 	threads []*Thread
@@ -153,6 +149,7 @@ type Process struct {
 // Program is what a process does.
 type Program interface {
 	Main(*Thread)       // is the first thread
+	Step()              // is called after each step of a thread
 	Ready() bool        // reports whether the next two may come
 	Close(*Thread) bool // closes it in good order, and reports whether it has closed
 	Restored(*Thread)   // its memory was restored, and it is told

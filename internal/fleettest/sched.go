@@ -80,9 +80,7 @@ func (f *Fleet) step(t *Thread) {
 
 // wakeThreads wakes the threads whose wait is over by what a thread of p has done.
 func (p *Process) wakeThreads() {
-	if p.OnStep != nil {
-		p.OnStep()
-	}
+	p.program.Step()
 	for _, t := range p.threads {
 		switch {
 		case t.ready != nil && t.ready():
