@@ -67,8 +67,7 @@ type Fleet struct {
 	// Fault does a fault of a kind from FaultKinds on.
 	Fault func(FaultKind, *Machine)
 
-	queue queue
-	order uint64
+	queue []entry    // in the order in which they happen
 	late  []*request // those that are, or were, held up
 }
 
