@@ -290,13 +290,8 @@ func (d *driver) loses(e grant.Event) error {
 		attrs = append(attrs, "holder", e.Record.Owner)
 	}
 	d.log.Warn("lease: lost, "+by, attrs...)
-	switch {
-	case d.pinned() && e.Record.MovedTo != "":
-		d.lost = movedError(e.Range.Node, e.Record.MovedTo, ErrLost, stores.ErrConflict)
-	case d.pinned() && e.Record.Reserved:
-		d.lost = drive.Wrap(fmt.Sprintf("node number %d is %v: %s: start this process again", e.Range.Node, ErrLost, by), ErrHeld, ErrLost, stores.ErrConflict)
-	case d.pinned():
-		d.lost = heldError(e.Range.Node, e.Record.Owner, ErrLost, stores.ErrConflict)
+	if d.pinned() {
+		d.lost = takenError(e.Range.Node, e.Record, ErrLost, stores.ErrConflict)
 	}
 	return d.lost
 }
@@ -366,21 +361,18 @@ func (k *Keeper) forgot() {
 // full is the error of a claim that found no free number.
 func (d *driver) full() error {
 	sought := d.machine.Sought()
-	if d.pinned() {
-		owner := ""
-		if len(sought.Cells) == 1 {
-			c := sought.Cells[0]
-			if c.Record.MovedTo != "" {
-				return movedError(d.node, c.Record.MovedTo)
-			}
-			if c.Record.Reserved && !c.Taken {
-				return reservedError(d.node, d.time(c.Record.Limit).Format(timeFormat))
-			}
-			if sought.Busy {
-				owner = c.Record.Owner
-			}
-		}
-		return heldError(d.node, owner, cmp.Or(d.why, ErrHeld))
+	if !d.pinned() {
+		return &NoFreeNodeError{Held: sought.Others, Nodes: d.numbers()}
 	}
-	return &NoFreeNodeError{Held: sought.Others, Nodes: d.numbers()}
+	owner := ""
+	if len(sought.Cells) == 1 {
+		c := sought.Cells[0]
+		if c.Record.MovedTo != "" || c.Record.Reserved && !c.Taken {
+			return takenError(d.node, c.Record)
+		}
+		if sought.Busy {
+			owner = c.Record.Owner
+		}
+	}
+	return heldError(d.node, owner, cmp.Or(d.why, ErrHeld))
 }
