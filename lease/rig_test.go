@@ -265,9 +265,6 @@ func first[T any](x T, _ error) T { return x }
 
 func second[T any](_ T, err error) error { return err }
 
-// isSwap reports whether an operation writes the cell of a node number.
-func isSwap(op storetest.Op) bool { return op.Kind == storetest.OpSwap && op.Key != cell.FleetKey }
-
 // small is a layout of a few node numbers.
 func small(nodeBits int) lease.Option { return lease.WithLayout(smallLayout(nodeBits)) }
 
