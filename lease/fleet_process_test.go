@@ -89,22 +89,6 @@ func (f *fleet) launch(base *fleettest.Process) fleettest.Program {
 	return p
 }
 
-// virtualClock is a process's view of its machine's clock.
-type virtualClock struct {
-	fleettest.Clock
-	p *process
-}
-
-func (c virtualClock) Now() time.Time {
-	if t := c.p.f.Current; t != nil && !t.Dead() {
-		if c, ok := t.Self.(*caller); ok && c.calling {
-			c.changed = c.p.k.Window().Changed() // as the generator has it
-		}
-		t.Hiccup()
-	}
-	return c.Clock.Now()
-}
-
 // Main claims a lease, and starts the threads that use it.
 func (p *process) Main(t *fleettest.Thread) {
 	f := p.f
@@ -145,7 +129,7 @@ func (p *process) newKeeper() (*lease.Keeper, error) {
 		window = f.Between(f.Period/2, 2*f.Period)
 	}
 	options := []lease.Option{
-		lease.WithLayout(f.layout), lease.WithClock(virtualClock{fleettest.Clock{P: p.Process}, p}), lease.WithWindow(max(time.Duration(window), 6*f.layout.Tick)),
+		lease.WithLayout(f.layout), lease.WithClock(fleettest.Clock{P: p.Process}), lease.WithWindow(max(time.Duration(window), 6*f.layout.Tick)),
 		lease.WithLogger(p.Log()), lease.WithOwner(p.Name), lease.WithTimeout(time.Hour), lease.WithFleetCheck(time.Minute, f.strict),
 	}
 	if f.Often(f.pinned) {
@@ -228,7 +212,12 @@ func (p *process) keep(t *fleettest.Thread) {
 func (c *caller) issue(t *fleettest.Thread, _ int) (err error) {
 	p := c.p
 	f := p.f
-	c.Thread, t.Self = t, c
+	c.Thread = t
+	t.Read = func() {
+		if c.calling {
+			c.changed = p.k.Window().Changed() // as the generator has it
+		}
+	}
 	t.Changed = func() bool { return c.calling && isClosed(c.changed) }
 	c.kind = f.calls[f.Rng.IntN(len(f.calls))]
 	c.floor, c.floorTick = p.largest, p.tick

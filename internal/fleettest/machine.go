@@ -51,8 +51,16 @@ func (m *Machine) set(step, wallRate, elapsedRate int64) {
 // Clock is a process's view of its machine's clock.
 type Clock struct{ P *Process }
 
-// Now reads the wall clock.
-func (c Clock) Now() time.Time { return Start.Add(time.Duration(c.P.M.Wall())) }
+// Now reads the wall clock. Others may come before.
+func (c Clock) Now() time.Time {
+	if t := c.P.F.Current; t != nil && !t.dead {
+		if t.Read != nil {
+			t.Read()
+		}
+		t.Hiccup()
+	}
+	return Start.Add(time.Duration(c.P.M.Wall()))
+}
 
 // Elapsed reads the monotonic clock.
 func (c Clock) Elapsed() time.Duration { return time.Duration(c.P.M.elapsed()) }

@@ -84,7 +84,7 @@ func (p *Process) wakeThreads() {
 type Thread struct {
 	P    *Process
 	Name string
-	Self any             // the simulation's own view of the thread
+	Read func()          // is called at each reading of the clock; may be nil
 	Ctx  context.Context // of the present call, or nil: its end cuts a wait short
 	// Changed reports whether the thread's present wait is over for a reason of the
 	// simulation. It may be nil.
@@ -191,9 +191,6 @@ func (t *Thread) CutShort() {
 		t.Wake(0)
 	}
 }
-
-// Dead reports whether t is being unwound: its process has ended.
-func (t *Thread) Dead() bool { return t.dead }
 
 // waitIsOver reports whether t has no reason to go on with a wait on the clock.
 func (t *Thread) waitIsOver() bool {
