@@ -192,14 +192,15 @@ func TestRestoredMeets(t *testing.T) {
 		require.Equal(t, device.Path+", disruption_marker", k.Stats().VMClock)
 	})
 	t.Run("a step that claims before its context ends", func(t *testing.T) {
-		r, gone := newRig(t), away(false)
-		k := r.claim(r.client(gone.fault))
-		gone = true
+		r := newRig(t)
+		c := r.client()
+		k := r.claim(c)
+		c.rules = away()
 		ctx, cancel := context.WithCancel(deadline(t))
 		n := 0
 		k.Hook(func() string {
-			if bool(gone) && k.Free() && r.trips() > 4 { // between two tries
-				gone = false
+			if c.rules != nil && k.Free() && r.trips() > 4 { // between two tries
+				c.rules = nil
 				k.Poll(t.Context())
 				cancel()
 			}
@@ -224,16 +225,11 @@ func TestRestoredMeets(t *testing.T) {
 		require.ErrorIs(t, k.ClaimFirst(t.Context()), lease.ErrClosed, "as the rest of Restored")
 	})
 	t.Run("a panic", func(t *testing.T) {
-		r, fails := newRig(t), false
-		k := r.claim(r.client(func(storetest.Op) storetest.Fault {
-			if fails {
-				panic("a bug")
-			}
-			return storetest.None
-		}))
-		fails = true
+		r := newRig(t)
+		c := r.client()
+		k := r.claim(c)
+		c.rules = []*rule{{n: 1, act: func() { panic("a bug") }}}
 		require.PanicsWithValue(t, "a bug", func() { _ = k.Restored(t.Context()) })
-		fails = false
 		require.NoError(t, k.Restored(deadline(t)))
 		require.NoError(t, k.CloseContext(deadline(t)))
 	})

@@ -84,6 +84,13 @@ func movedError(node int64, to string, more ...error) error {
 	return drive.Wrap(fmt.Sprintf("node number %d was moved to %s: start this process with that store, or with another number", node, cell.Where(to)), append(more, ErrMoved)...)
 }
 
-func reservedError(node int64, until string) error {
-	return drive.Wrap(fmt.Sprintf("node number %d is reserved until %s: wait until then, or use another number", node, until), ErrHeld, stores.Refused)
+// takenError is the error for a number whose cell says that another has it: a store, an operator or a process.
+func takenError(node int64, r cell.Node, more ...error) error {
+	switch {
+	case r.MovedTo != "":
+		return movedError(node, r.MovedTo, more...)
+	case r.Reserved:
+		return drive.Wrap(fmt.Sprintf("node number %d is reserved until %s: wait until then, or use another number", node, r.Until), append(more, ErrHeld, stores.Refused)...)
+	}
+	return heldError(node, r.Owner, more...)
 }

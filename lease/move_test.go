@@ -12,8 +12,12 @@ import (
 	"github.com/tickflake/tickflake/lease"
 )
 
-// TestSites: every claim keeps to the numbers and the floor of its store's fleet, which is created once.
+// TestSites: every claim keeps to the numbers and the floor of its store's fleet, which is created once. What an
+// earlier version exported, or half imported, stays refused.
 func TestSites(t *testing.T) {
+	moved := func(how string) string {
+		return `write layout '{"format":1,"layout":"` + smallLayout(1).String() + `","move":{` + how + "}}';"
+	}
 	scripts(t, map[string]string{
 		"numbers": `found 4 6 bits:3; fleet 4 6; claim a bits:3; claim b bits:3; claim c bits:3; claim d bits:3 = '3 of 3 are held'
 			claim p bits:3 pin:3 = refused 'node number 3 is none of this store' 'which has 4 to 6'; claim p bits:3 pin:6
@@ -28,7 +32,12 @@ func TestSites(t *testing.T) {
 		"a number is granted": "client c; on c swap:node { claim k bits:1 pin:0 }; found 0 1 bits:1 later:1h c = held",
 		"a claim is faster":   "client c; on c swap:layout { claim k bits:1 }; found 1 1 bits:1 c = refused 'another fleet, of the node numbers 0 to 1'",
 		"it is cut off":       "client c; fate c swap:layout lost; found 0 0 bits:1 later:1h c = store; holding 0 reserved 1h0m0s; found 0 0 bits:1 later:1h; fleet 0 0",
-		"no such numbers":     "found 0 8 bits:3 = refused 'within 0 to 7'; found 3 2 bits:3 = refused; found 0 7 bits:3 floor:700000h = refused 'before the end'; fleet = never-claimed",
+		"imported":            moved(`"import":"digest"`) + "claim k bits:1; fleet 0 1; end 0 1 new; later 0 1 floor:30s",
+		"exported": moved(`"export":"e","to":"new","import":"digest"`) + `claim k bits:1 = moved 'to new by an earlier version'
+			fleet = moved; found 0 1 bits:1 = moved; end 0 1 new = moved; reserve 0 0 1h bits:1 = moved`,
+		"exported to a secret": moved(`"export":"e","to":"user:s3cr3t@h"`) + "fleet = moved 'to another store by an earlier'",
+		"half imported":        moved(`"import":"digest","importing":true`) + "fleet = moved 'its import is not complete'",
+		"no such numbers":      "found 0 8 bits:3 = refused 'within 0 to 7'; found 3 2 bits:3 = refused; found 0 7 bits:3 floor:700000h = refused 'before the end'; fleet = never-claimed",
 	})
 }
 
@@ -99,62 +108,15 @@ func TestEndIsCutOff(t *testing.T) {
 	}
 }
 
-// TestWiderTime: a wider time field widens the fleet's cell at the first claim that knows it, and no limit of
-// one comes down, whoever ends the fleet.
+// TestWiderTime: a wider time field widens the fleet's cell at the first claim that knows it, no limit of one comes
+// down, whoever ends the fleet, and what is reserved past the time field of that cell begins no sooner elsewhere.
 func TestWiderTime(t *testing.T) {
-	r := newRig(t)
-	narrow, wide := smallLayout(2), smallLayout(2)
-	narrow.TimeBits, wide.Parts = 38, nil // noon is in its 55th month of 104
-	end := narrow.End()
-	k := r.claim(nil, lease.WithLayout(narrow), lease.WithNode(0))
-	r.run("end 2 3 away")
-	r.clock.Step(end.Sub(noon))
-	r.claim(nil, lease.WithLayout(wide), lease.WithNode(1)) // granted past the narrow end
-	past := r.holding(1).Limit
-	require.True(t, past.After(end))
-	r.clock.Step(noon.Sub(end))
-	require.NoError(t, k.Close())
-	f, err := lease.ReadFleet(t.Context(), r.cells)
-	require.NoError(t, err)
-	require.Equal(t, wide.String(), f.Layout.String())
-	require.Equal(t, []lease.Gone{{From: 2, To: 3, Store: "away"}}, f.Left)
-	r.clock.Step(end.Sub(noon))
-	f, err = lease.End(t.Context(), r.cells, 0, 1, "new", r.options()...)
-	require.NoError(t, err)
-	require.Equal(t, past, f.Floor)
-	require.Equal(t, past, r.holding(1).Limit)
-	_, err = r.try(nil, lease.WithLayout(narrow))
-	require.Error(t, err)
-}
-
-// TestMovedByDocuments: what an earlier version exported, or half imported, stays refused, and what it had
-// imported goes on.
-func TestMovedByDocuments(t *testing.T) {
-	layout := `{"format":1,"layout":"` + smallLayout(1).String() + `","move":`
-	rows := map[string]string{"imported": "write layout '" + layout + `{"import":"digest"}}` + "'; claim k bits:1; fleet 0 1; end 0 1 new; later 0 1 floor:30s"}
-	for name, move := range map[string]string{
-		"'to new by an earlier version'":   `{"export":"e","to":"new","import":"digest"}}`,
-		"'its import is not complete'":     `{"import":"digest","importing":true}}`,
-		"'to another store by an earlier'": `{"export":"e","to":"user:s3cr3t@h"}}`,
-	} {
-		moved := " = moved " + name + ";"
-		rows[strings.Trim(name, "'")] = "write layout '" + layout + move + "';" + strings.Join([]string{"claim k bits:1", "found 0 1 bits:1", "end 0 1 new", "fleet", "reserve 0 0 1h bits:1"}, moved) + moved
-	}
-	scripts(t, rows)
-}
-
-// TestWiderReservation: a number that is reserved past the time field of the fleet's cell begins no sooner elsewhere.
-func TestWiderReservation(t *testing.T) {
-	r := newRig(t)
-	narrow, wide := smallLayout(1), smallLayout(1)
-	narrow.TimeBits = 38
-	r.claim(nil, lease.WithLayout(narrow), lease.WithNode(0))
-	until := narrow.End().Add(time.Hour)
-	require.NoError(t, lease.Reserve(t.Context(), r.cells, 1, 1, until, r.options(lease.WithLayout(wide))...))
-	f, err := lease.End(t.Context(), r.cells, 0, 1, "new", r.options()...)
-	require.NoError(t, err)
-	require.Equal(t, wide.String(), f.Layout.String())
-	require.Equal(t, []lease.Later{{Node: 1, Until: until}}, f.Later)
+	end := narrowLayout(0).End().Sub(noon)
+	scripts(t, map[string]string{
+		"granted": fmt.Sprintf(`claim k narrow:2 pin:0; end 2 3 away; step %s; claim w bits:2 pin:1; holding 1 held %[2]s; step -%[1]s; close k
+			fleet 0 1 2-3:away; step %[1]s; end 0 1 new; later 0 1 floor:%[2]s; holding 1 moved %[2]s; claim o narrow:2 = any`, end, end+period),
+		"reserved": fmt.Sprintf("claim k narrow:1 pin:0; reserve 1 1 %s bits:1; end 0 1 new; later 0 1 floor:30s 1:%[1]s", end+time.Hour),
+	})
 }
 
 // TestEndHasRoom: however often a fleet has given numbers away, all of it can end.

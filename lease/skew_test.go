@@ -137,12 +137,12 @@ func TestStrictClaimEnds(t *testing.T) {
 	strict := lease.WithFleetCheck(time.Minute, true)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	clock := ending{w.clock, func() { cancel(errCause) }}
-	_, err := lease.Claim(polled(ctx), w.client(nil), w.options(strict, lease.WithClock(clock))...)
+	_, err := lease.Claim(polled(ctx), w.client(), w.options(strict, lease.WithClock(clock))...)
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorIs(t, err, lease.ErrSkew)
 	require.ErrorIs(t, err, errCause)
 	require.ErrorContains(t, err, "no time to see whether the others live")
-	store := w.client(nil)
+	store := w.client()
 	store.rules = []*rule{{of: "list", skip: 1, n: 1, fate: storetest.Unavailable}}
 	w.clock.AutoAdvance(true)
 	require.ErrorIs(t, second(w.try(store, strict)), lease.ErrStore)
