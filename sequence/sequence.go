@@ -120,7 +120,7 @@ func Open(ctx context.Context, store stores.Store, name string, options ...Optio
 	r := found.Record
 	s := &Sequence{
 		window: window.NewNumbers(), first: r.Start + r.Offset, stride: r.Stride,
-		config: c, ordered: r.Mode == Ordered.String(), done: make(chan struct{}),
+		config: c, ordered: Mode(r.Mode) == Ordered, done: make(chan struct{}),
 		random: cell.Token, mark: c.page.Marker.Load(), rate: rate{at: c.elapsed()}, turn: drive.NewTurn(),
 	}
 	s.window.Watch(c.page.Marker)
