@@ -50,6 +50,7 @@ func TestRetire(t *testing.T) {
 	old.take(2)
 	for _, seen := range []snowflake.ID{5, 9} {
 		require.True(t, c.advance(0, seen))
+		assert.Greater(t, c.current.Load().next(), seen)
 	}
 	i, end := old.take(1)
 	assert.Equal(t, i, end)
