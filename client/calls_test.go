@@ -82,6 +82,15 @@ func testRestored(t *testing.T, device string, restore func(*Client)) {
 		after, err = c.NextAfter(t.Context(), after+1<<30)
 		require.NoError(t, err)
 		assert.NotEqual(t, taken[0], int64(after), "the answer is the original's")
+		answers := 0
+		s[0].has(fault{number: func(*tickflakev1.NumberResponse) {
+			if answers++; answers == 1 {
+				restore(c)
+			}
+		}})
+		_, err = c.Number(t.Context(), "orders")
+		require.NoError(t, err)
+		assert.Equal(t, device != vmclock.Off, answers == 2)
 	})
 }
 

@@ -25,8 +25,8 @@ func (s *Sequence) CloseContext(ctx context.Context) error {
 		s.closing = true
 		close(s.done)
 	}
-	s.calls(func(c *call) bool {
-		s.answer(c, result{err: ErrClosed})
+	s.leave(func(c *call) bool {
+		c.done <- result{err: ErrClosed}
 		return true
 	})
 	s.window.Seal()

@@ -120,7 +120,7 @@ const name = "orders"
 var key = cell.SequenceKey(name)
 
 func (f *fleet) drawSequence() {
-	d := sequence.Definition{Mode: sequence.Mode(f.Rng.IntN(2)), Start: f.Rng.Int64N(3), MinStep: 1 + f.Rng.Int64N(16)}
+	d := sequence.Definition{Mode: bothModes[f.Rng.IntN(2)], Start: f.Rng.Int64N(3), MinStep: 1 + f.Rng.Int64N(16)}
 	if f.mutant != nil && f.mutant.mode != nil {
 		d.Mode = *f.mutant.mode
 	}
