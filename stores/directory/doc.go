@@ -45,13 +45,13 @@
 // broken: a process that was stopped in a write replaces the cell when it wakes. So the
 // writers of that cell wait until their contexts end, with an error that names the process.
 //
-//	tickflake-cell 1 crc64=50b31d07b02e7868 key=node/0000007 version=12 length=9
-//	the value
+//	tickflake-cell 1 crc64=773bfcc0e18c288c key=node/0000007
+//	12 the value
 //
 // A cell is written to node+0000007.cell.tmp, synced, renamed, and the directory is synced,
 // before Swap returns. If a process or its host stops in between, the cell is the
 // whole old one or the whole new one.
 //
-// The checksum covers the text after it. A cell that cannot be read as it was written
+// 12 is the version. The checksum covers the text after it. A cell that cannot be read as it was written
 // is a [*stores.DamagedError], and is never overwritten.
 package directory

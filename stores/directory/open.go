@@ -127,9 +127,8 @@ func open(path string, d disk) (*Store, error) {
 	if err != nil {
 		return nil, unfit(path, "has no absolute path", err)
 	}
-	s := &Store{path: absolute, disk: d, synced: make(map[string]uint64)}
-	s.Skeleton = engine.Skeleton[uint64]{Texts: texts{s}, Reads: reading, At: func() string { return "directory " + absolute },
-		Version: func(version uint64) uint64 { return version }, Ask: s.ask}
+	s := &Store{path: absolute, disk: d, synced: make(map[string]string)}
+	s.Skeleton = engine.Skeleton[string]{Texts: texts{s}, Reads: reading, At: func() string { return "directory " + absolute }, Ask: s.ask}
 	made, err := s.make(absolute)
 	if err != nil {
 		return nil, err
