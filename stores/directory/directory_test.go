@@ -27,7 +27,7 @@ func TestConformance(t *testing.T) {
 		defer os.RemoveAll(memory) //nolint:errcheck // it is in memory
 	}
 	storetest.TestStore(t, func(t testing.TB, namespace string) stores.Store {
-		s, err := Open(t.Context(), filepath.Join(root, namespace))
+		s, err := openPath(t.Context(), filepath.Join(root, namespace))
 		require.NoError(t, err)
 		return s
 	})
@@ -38,33 +38,31 @@ func TestConformance(t *testing.T) {
 func TestFiles(t *testing.T) {
 	home := t.TempDir()
 	t.Chdir(home)
-	s, err := Open(t.Context(), filepath.Join("a", "b", "state"))
-	require.NoError(t, err)
+	s := opened(t, filepath.Join("a", "b", "state"), nil)
 	t.Chdir(t.TempDir())
-	assert.Equal(t, filepath.Join(home, "a", "b", "state"), s.Path())
+	assert.Equal(t, filepath.Join(home, "a", "b", "state"), s.path)
 	written(t, s, stores.Cell{Key: key}, "value")
 	unlock, err := s.lockCell(t.Context(), key)
 	require.NoError(t, err)
 	unlock()
 	for name, mode := range map[string]os.FileMode{"../..": 0o700, "..": 0o700, ".": 0o700, "node+0000007.cell": 0o600, "node+0000007.hold": 0o600, "node+0000007.swap": 0o600} {
-		info, err := os.Stat(filepath.Join(s.Path(), name))
+		info, err := os.Stat(filepath.Join(s.path, name))
 		require.NoError(t, err)
 		assert.True(t, !checkMode || info.Mode().Perm() == mode, "%s: %v", name, info.Mode())
 	}
 
 	others := []string{".cell", "+.cell", "A.cell", "a++b.cell", "x.cell~", "README", "X.cell.tmp", "000000７.cell", "a:b.cell"}
 	for _, name := range append(others, "node+0000008.cell.tmp") {
-		require.NoError(t, os.WriteFile(filepath.Join(s.Path(), name), []byte("other"), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(s.path, name), []byte("other"), 0o600))
 	}
-	s, err = Open(t.Context(), s.Path())
-	require.NoError(t, err)
+	s = opened(t, s.path, nil)
 	cells, err := s.List(t.Context(), "", "\xff", 9)
 	require.NoError(t, err)
 	assert.Len(t, cells, 1)
-	entries, err := os.ReadDir(s.Path())
+	entries, err := os.ReadDir(s.path)
 	require.NoError(t, err)
 	assert.Len(t, entries, 3+1+len(others), "with the lock file of the interrupted Swap")
-	assert.NoFileExists(t, filepath.Join(s.Path(), "node+0000008.cell.tmp"))
+	assert.NoFileExists(t, filepath.Join(s.path, "node+0000008.cell.tmp"))
 }
 
 // Kubernetes widens the mode at each start of a pod with fsGroup. Open says so, and takes the right away from the group.
@@ -77,10 +75,10 @@ func TestOpenAfterFSGroup(t *testing.T) {
 	t.Cleanup(func() { slog.SetDefault(before) })
 	s := opened(t, state(t), nil)
 	for _, cell := range []string{key, "node/0000008"} { // it is empty, and then it has cells
-		require.NoError(t, os.Chmod(s.Path(), 0o770|os.ModeSetgid))
+		require.NoError(t, os.Chmod(s.path, 0o770|os.ModeSetgid))
 		log.Reset()
-		opened(t, s.Path(), nil)
-		info, err := os.Stat(s.Path())
+		opened(t, s.path, nil)
+		info, err := os.Stat(s.path)
 		require.NoError(t, err)
 		assert.Equal(t, os.FileMode(0o700), info.Mode().Perm())
 		assert.Contains(t, log.String(), "fsGroup")
@@ -109,7 +107,7 @@ func TestOpenRefuses(t *testing.T) {
 		}
 	}
 	for path, want := range cases {
-		s, err := Open(t.Context(), path)
+		s, err := openPath(t.Context(), path)
 		if want == "" {
 			assert.NoError(t, err, "others may look")
 			continue
@@ -121,7 +119,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := Open(ctx, root)
+	_, err := openPath(ctx, root)
 	require.ErrorIs(t, err, context.Canceled)
 	require.EqualError(t, err, "directory "+root+": open: context canceled")
 }
@@ -143,22 +141,22 @@ func uses(t *testing.T, s *Store) map[string]error {
 func TestRemovedDirectory(t *testing.T) {
 	s := opened(t, state(t), nil)
 	written(t, s, stores.Cell{Key: key}, "value")
-	require.NoError(t, os.RemoveAll(s.Path()))
+	require.NoError(t, os.RemoveAll(s.path))
 	for op, err := range uses(t, s) {
 		assert.ErrorIs(t, err, os.ErrNotExist)
 		assert.ErrorContains(t, err, map[string]string{"lock": "was the directory removed while it was in use?"}[op])
 		assert.Equal(t, op != "swap" && op != "lock", stores.KindOf(err) == stores.Refused, "%s: %v", op, err)
 		assert.NotErrorIs(t, err, stores.ErrConflict)
-		assert.Equal(t, 1, strings.Count(err.Error(), s.Path()), "%v", err)
+		assert.Equal(t, 1, strings.Count(err.Error(), s.path), "%v", err)
 	}
-	assert.NoDirExists(t, s.Path())
+	assert.NoDirExists(t, s.path)
 }
 
 // A file of one cell that cannot be read or used is an error of this cell alone, is left as it is, and hides no other cell.
 func TestDamagedFiles(t *testing.T) {
 	check := func(t *testing.T, file string, data []byte, want map[string]string) {
 		s := opened(t, state(t), nil)
-		path := filepath.Join(s.Path(), file)
+		path := filepath.Join(s.path, file)
 		if data == nil {
 			require.NoError(t, os.MkdirAll(filepath.Join(path, "full"), 0o700))
 		} else {
@@ -167,7 +165,7 @@ func TestDamagedFiles(t *testing.T) {
 		good := written(t, s, stores.Cell{Key: "node/0000006"}, "good")
 		last := written(t, s, stores.Cell{Key: "node/0000008"}, "good")
 		for range 2 { // before and after a restart
-			s = opened(t, s.Path(), nil)
+			s = opened(t, s.path, nil)
 			for op, err := range uses(t, s) {
 				says, damaged := want[op]
 				if !damaged {
@@ -178,7 +176,7 @@ func TestDamagedFiles(t *testing.T) {
 				require.ErrorAs(t, err, &torn, op)
 				assert.Equal(t, key, torn.Key)
 				assert.True(t, strings.HasPrefix(torn.Problem, says), "%s: %s", op, torn.Problem)
-				assert.Equal(t, 1, strings.Count(err.Error(), s.Path()), "%v", err)
+				assert.Equal(t, 1, strings.Count(err.Error(), s.path), "%v", err)
 				assert.ErrorIs(t, err, stores.ErrDamaged)
 				assert.NotErrorIs(t, err, stores.ErrConflict)
 			}
@@ -227,7 +225,7 @@ func TestURLs(t *testing.T) {
 		}
 		s, err := stores.Open(t.Context(), url)
 		require.NoError(t, err, url)
-		assert.Equal(t, filepath.Join(root, filepath.FromSlash(want)), s.(*Store).Path(), url)
+		assert.Equal(t, filepath.Join(root, filepath.FromSlash(want)), s.(*Store).path, url)
 		require.NoError(t, s.Close())
 	}
 	storetest.TestURLs(t, stores.Open, "file:ids", map[string]string{

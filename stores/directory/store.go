@@ -25,7 +25,7 @@ const (
 	ownerOnly = 0o600
 )
 
-// Store is a [stores.Store] on the files of a directory. Make one with [Open]. It is safe
+// Store is a [stores.Store] on the files of a directory. [stores.Open] makes one. It is safe
 // for use by several goroutines at once, and any number of Stores, in any number of
 // processes on the host, can have the same directory.
 //
@@ -64,9 +64,6 @@ func (s *Store) Traits() stores.Traits {
 type disk func(step, path string, do func() error) error
 
 func realDisk(_, _ string, do func() error) error { return do() }
-
-// Path returns the absolute path of the directory.
-func (s *Store) Path() string { return s.path }
 
 // reading is how many cells of a List are read at once.
 const reading = 4
