@@ -15,7 +15,7 @@ import (
 // Who holds which node number.
 func ExampleList() {
 	ctx := context.Background()
-	store := storetest.NewMemory() // in production, directory.Open, etcd.Open, …
+	store := storetest.NewMemory() // in production, stores.Open
 	keeper, err := lease.Claim(ctx, store, lease.WithOwner("orders-1"), lease.WithNode(7),
 		lease.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {

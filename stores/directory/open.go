@@ -30,16 +30,21 @@ func init() {
 	})
 }
 
+// openPath opens a directory, and makes it, with mode 0700, if there is none. It returns soon after ctx has ended, even if
+// the disk hangs.
 func openPath(ctx context.Context, path string) (stores.Store, error) {
-	s, err := openAny(ctx, path)
-	if err != nil {
-		return nil, err // and not a nil *Store
+	s, err := wait(ctx, path, func() (*Store, error) { return open(path, realDisk) })
+	if err == nil {
+		return s, nil
 	}
-	return s, nil
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		err = fmt.Errorf("directory %s: open: %w", path, err)
+	}
+	return nil, err // and not a nil *Store
 }
 
 // PathOf returns the directory of a file: URL, relative or not. Commands that only read
-// look with it whether there is one, since [Open] would make it. The error is a
+// look with it whether there is one, since [stores.Open] would make it. The error is a
 // [*stores.URLError].
 func PathOf(url string) (string, error) {
 	refuse := func(problem string, err error) (string, error) {
@@ -80,38 +85,6 @@ func PathOf(url string) (string, error) {
 	return path, nil
 }
 
-// Open returns a Store on a directory. It makes the directory, with mode 0700, if there is
-// none. It returns soon after ctx has ended, even if the disk hangs.
-//
-// For a directory that cannot keep cells safely the error wraps [ErrUnfit]; for a system
-// without file locks it wraps [errors.ErrUnsupported].
-//
-// The directory must be on a local file system; see the package's doc. On Linux, a directory
-// on a network file system is not fit.
-func Open(ctx context.Context, path string) (*Store, error) {
-	s, err := openAny(ctx, path)
-	if err != nil {
-		return nil, err
-	}
-	promises, err := stores.CheckDurability(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	if len(promises.Forgets) > 0 {
-		return nil, unfit(s.path, strings.TrimPrefix(promises.Forgets[0], s.path+" "), nil)
-	}
-	return s, nil
-}
-
-// openAny is Open on any file system: [stores.Open] asks for it.
-func openAny(ctx context.Context, path string) (*Store, error) {
-	s, err := wait(ctx, path, func() (*Store, error) { return open(path, realDisk) })
-	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		err = fmt.Errorf("directory %s: open: %w", path, err)
-	}
-	return s, err
-}
-
 func open(path string, d disk) (*Store, error) {
 	if !supported {
 		return nil, fmt.Errorf("no file locks on %s: keep the cells in another store: %w", runtime.GOOS, errors.ErrUnsupported)
@@ -127,9 +100,8 @@ func open(path string, d disk) (*Store, error) {
 	if err != nil {
 		return nil, unfit(path, "has no absolute path", err)
 	}
-	s := &Store{path: absolute, disk: d, synced: make(map[string]uint64)}
-	s.Skeleton = engine.Skeleton[uint64]{Texts: texts{s}, Reads: reading, At: func() string { return "directory " + absolute },
-		Version: func(version uint64) uint64 { return version }, Ask: s.ask}
+	s := &Store{path: absolute, disk: d, synced: make(map[string]string)}
+	s.Skeleton = engine.Skeleton[string]{Texts: texts{s}, Reads: reading, At: func() string { return "directory " + absolute }, Ask: s.ask}
 	made, err := s.make(absolute)
 	if err != nil {
 		return nil, err
