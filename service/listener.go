@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -240,6 +241,20 @@ func (c *counted) Close() error {
 	c.leave()
 	c.listener.all.mu.Unlock()
 	return c.Conn.Close()
+}
+
+// Write makes Close drop what the peer has not read, once it has read too slowly: else the kernel would offer it
+// megabytes for minutes more. A drain leaves them to the peer.
+func (c *counted) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		c.listener.all.mu.Lock()
+		defer c.listener.all.mu.Unlock()
+		if socket, ok := c.Conn.(*net.TCPConn); ok && !c.listener.drained {
+			_ = socket.SetLinger(0)
+		}
+	}
+	return n, err
 }
 
 // SyscallConn returns the descriptor.
