@@ -28,12 +28,13 @@ func New(c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{config: c}
-	if s.meters, err = newMeters(&c); err != nil {
-		return nil, fmt.Errorf("service: %w", err)
+	providers, metrics, err := c.meters()
+	if err != nil {
+		return nil, fmt.Errorf("service: metrics: %w", err)
 	}
+	s := &Server{config: c, providers: providers}
 	s.issuer = issuer.New(issuer.Config{
-		Generator: c.Generator, Store: c.Store, Sequences: append([]sequence.Option{sequence.WithLogger(c.Logger)}, c.Sequences...), Rule: c.rule, Clients: clients, Strategy: c.Strategy, StoreName: c.StoreName, Opened: s.opened, Logger: c.Logger, AccessLog: c.AccessLog,
+		Generator: c.Generator, Store: c.Store, Sequences: append([]sequence.Option{sequence.WithLogger(c.Logger)}, c.Sequences...), Rule: c.rule, Clients: clients, Strategy: c.Strategy, StoreName: c.StoreName, Logger: c.Logger, AccessLog: c.AccessLog,
 		MaxBatch: c.MaxBatch, MaxAfter: c.MaxAfter, MaxNumbers: c.MaxNumbers, MaxSequences: c.MaxSequences, MaxObserved: c.MaxObserved,
 		Timeout: c.Timeout, UseWithin: c.UseWithin, Spare: c.Spare,
 		IdleTimeout: c.IdleTimeout, ReadTimeout: c.ReadTimeout, MaxStreams: c.MaxConnections, TLS: c.TLS,
@@ -41,7 +42,7 @@ func New(c Config) (*Server, error) {
 	s.connections.most = maxConnections(maxFiles())
 	s.add(issuer.RESP, c.RESP, func() server { return resp.New(s.issuer) })
 	s.add(issuer.GRPC, c.GRPC, func() server { return rpc.New(s.issuer) })
-	options := web.Options{Hosts: c.Hosts, Metrics: s.meters.handler}
+	options := web.Options{Hosts: c.Hosts, Metrics: metrics}
 	s.add(issuer.HTTP, c.HTTP, func() server { return web.New(s.issuer, options) })
 	options.Probes = true
 	s.add(issuer.Probes, c.Probes, func() server { return web.New(s.issuer, options) })

@@ -131,7 +131,8 @@ type Server struct {
 	config Config // complete
 	issuer *issuer.Issuer
 	parts  []part
-	meters *meters
+
+	providers []metric.MeterProvider
 
 	connections total // of all listeners
 
@@ -176,7 +177,7 @@ func (s *Server) Run(ctx context.Context) error {
 		for _, p := range s.parts {
 			_ = p.listener.Close()
 		}
-		return errors.Join(fmt.Errorf("service: %w", err), s.meters.end())
+		return errors.Join(err, s.issuer.End())
 	}
 	type end struct {
 		part part
@@ -199,8 +200,7 @@ func (s *Server) Run(ctx context.Context) error {
 	for range serving {
 		<-ended
 	}
-	s.issuer.Flush()
-	return errors.Join(failed, err, s.meters.end())
+	return errors.Join(failed, err, s.issuer.End())
 }
 
 // drain ends everything within UnreadyFor and DrainTimeout.

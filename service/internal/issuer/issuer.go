@@ -37,15 +37,11 @@ type Config struct {
 	Logger    *slog.Logger // nil: nothing is logged
 	AccessLog int64        // one request in so many is logged; 0: none but refused ones
 
-	// Opened is called with each sequence that is opened, and the function that it returns
-	// when the sequence is dropped or closed. Nil: nothing is called.
-	Opened func(*sequence.Sequence) (dropped func())
-
 	MaxBatch     int64         // IDs per request
 	MaxAfter     time.Duration // how far an ID that a client has seen may lie ahead of the clock
 	MaxNumbers   int64         // numbers per request
 	MaxSequences int           // sequences that are open at once
-	MaxObserved  int           // clients that have a series of their own
+	MaxObserved  int           // clients, and as many sequences, that have series of their own
 	Timeout      time.Duration // for the IDs or numbers of a request
 	UseWithin    time.Duration // how long the time of a run is true
 	Spare        time.Duration // the grant that is left at least while the service is ready
@@ -70,6 +66,12 @@ type Issuer struct {
 	anyone  *Client                // who may do anything; nil if there are clients
 	others  atomic.Int64           // items of the clients beyond MaxObserved; only grows
 	stale   atomic.Bool            // clients that were given later could not be used
+
+	// Added to by Measure, before the first request.
+	unregister []func() error
+	observed   []interface {
+		Add(*sequence.Sequence) (remove func())
+	}
 
 	ctx    context.Context // of sequences that are being opened
 	cancel context.CancelFunc
