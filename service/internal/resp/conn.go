@@ -133,19 +133,8 @@ func (c *conn) limit() time.Time {
 	return c.begun.Add(c.server.issuer.Config().ReadTimeout)
 }
 
-// extend sets a deadline that has passed to the limit. It reports false if the limit has
-// passed as well. Deadlines are set too early rather than for each command, which would cost
-// more than to read again.
-func (c *conn) extend() bool {
-	limit := c.limit()
-	if !time.Now().Before(limit) {
-		return false
-	}
-	c.deadline(limit)
-	return true
-}
-
 // wait reads into p, not beyond the time that the client has. It reads nothing if turn has answered what came.
+// Deadlines are set too early rather than for each command, which would cost more than to read again.
 func (c *conn) wait(p []byte) (int, error) {
 	for {
 		if limit := c.limit(); c.due.IsZero() || c.due.After(limit) {
@@ -171,9 +160,10 @@ func (c *conn) wait(p []byte) (int, error) {
 		case !errors.Is(err, os.ErrDeadlineExceeded):
 			return 0, err
 		}
-		if !c.extend() {
+		if !time.Now().Before(c.limit()) {
 			return 0, errTimeout
 		}
+		c.due = time.Time{}
 	}
 }
 
