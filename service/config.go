@@ -65,18 +65,14 @@ func (s *Server) add(p issuer.Protocol, l net.Listener, create func() server) {
 		return
 	}
 	c := &s.config
-	limited := &limited{Listener: l, protocol: p, observer: s.issuer.Observer, log: c.Logger, most: c.MaxConnections, all: &s.connections}
+	limited := &limited{Listener: l, protocol: p, issuer: s.issuer, most: c.MaxConnections, all: &s.connections}
 	if p == issuer.Probes {
 		// No peer is ever known: where many connect, the newest are answered.
 		limited.most, limited.all, limited.patience = maxProbes, &total{most: maxProbes}, c.ReadTimeout
 	} else if len(c.Clients) > 0 || c.TLS != nil {
 		limited.patience = c.ReadTimeout
 	}
-	one := part{protocol: p, limited: limited.limit(), listener: limited, server: create()}
-	if p == issuer.RESP && c.TLS != nil { // the other servers have TLS themselves
-		one.listener = tls.NewListener(limited, c.TLS)
-	}
-	s.parts = append(s.parts, one)
+	s.parts = append(s.parts, part{p, limited.limit(), create()})
 }
 
 // rule returns the definition of the first rule that fits the name of a sequence, or nil.

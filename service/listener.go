@@ -3,7 +3,6 @@ package service
 import (
 	"container/list"
 	"errors"
-	"log/slog"
 	"net"
 	"os"
 	"slices"
@@ -30,8 +29,7 @@ const (
 type limited struct {
 	net.Listener
 	protocol issuer.Protocol
-	observer *issuer.Observer
-	log      *slog.Logger
+	issuer   *issuer.Issuer
 	most     int
 	patience time.Duration // how long a connection may be unknown; 0: each is known from its start
 	all      *total
@@ -99,7 +97,7 @@ func (l *limited) enter(nc net.Conn) net.Conn {
 	if !refused {
 		l.open[c] = struct{}{}
 		t.open++
-		l.observer.Opened(l.protocol)
+		l.issuer.Opened(l.protocol)
 		if l.patience > 0 {
 			c.doubt()
 		}
@@ -109,7 +107,7 @@ func (l *limited) enter(nc net.Conn) net.Conn {
 		_ = old.Conn.Close()
 	}
 	if full && !drained {
-		l.observer.Turned(l.protocol)
+		l.issuer.Turned(l.protocol)
 	}
 	if refused {
 		_ = nc.Close()
@@ -162,7 +160,7 @@ func (l *limited) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		if pause == 0 {
-			l.log.Error("connections cannot be accepted now: raise the limit of open files if there are too many", "protocol", l.protocol.String(), "error", err)
+			l.issuer.Config().Logger.Error("connections cannot be accepted now: raise the limit of open files if there are too many", "protocol", l.protocol.String(), "error", err)
 		}
 		pause = min(max(2*pause, minPause), maxPause)
 		time.Sleep(pause) // a listener that is closed meanwhile says so at the next accept
@@ -212,7 +210,7 @@ func (c *counted) leave() {
 	}
 	delete(c.listener.open, c)
 	c.listener.all.open--
-	c.listener.observer.Closed(c.listener.protocol)
+	c.listener.issuer.Closed(c.listener.protocol)
 	c.settle()
 }
 

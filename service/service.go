@@ -143,8 +143,7 @@ type Server struct {
 // part is a protocol with its listener.
 type part struct {
 	protocol issuer.Protocol
-	limited  *limited
-	listener net.Listener // limited, or one on top of it
+	listener *limited
 	server   server
 }
 
@@ -226,7 +225,7 @@ func (s *Server) drain() error {
 
 // shutdown ends the server of one protocol.
 func (s *Server) shutdown(ctx context.Context, p part) error {
-	p.limited.drain()
+	p.listener.drain()
 	err := p.server.Shutdown(ctx)
 	_ = p.listener.Close() // Shutdown has, unless Serve was not reached
 	if err != nil {

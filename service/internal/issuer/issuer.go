@@ -58,8 +58,8 @@ type Issuer struct {
 	*Observer
 	config   Config
 	layout   snowflake.Layout
-	timeout  *timeoutError // of every request
-	draining atomic.Bool   // set once, by Drain: no request that comes later is served
+	timeout  error       // of every request
+	draining atomic.Bool // set once, by Drain: no request that comes later is served
 
 	setting sync.Mutex             // held by SetClients
 	access  atomic.Pointer[access] // replaced as a whole, under setting
@@ -94,7 +94,7 @@ func New(c Config) *Issuer {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	i := &Issuer{Observer: NewObserver(c.Logger, c.AccessLog), config: c, layout: c.Generator.Layout(), timeout: &timeoutError{c.Timeout}, sequences: make(map[string]*entry), open: make(map[*Client]int), leaving: make(map[*entry]bool)}
+	i := &Issuer{Observer: NewObserver(c.Logger, c.AccessLog), config: c, layout: c.Generator.Layout(), timeout: &hidden{fmt.Errorf("not served within %s, the server's timeout of a request", c.Timeout), context.DeadlineExceeded}, sequences: make(map[string]*entry), open: make(map[*Client]int), leaving: make(map[*entry]bool)}
 	i.ctx, i.cancel = context.WithCancel(context.Background())
 	i.access.Store(&access{})
 	if i.SetClients(c.Clients); len(c.Clients) == 0 {
@@ -120,14 +120,6 @@ func (i *Issuer) ID(ctx context.Context, c *Client) (snowflake.ID, error) {
 		return 0, i.refuse(err)
 	}
 	return id, nil
-}
-
-// After returns one ID that is larger than seen, an ID from whatever server.
-func (i *Issuer) After(ctx context.Context, c *Client, seen snowflake.ID) (snowflake.ID, error) {
-	if err := i.admit(c, 1); err != nil {
-		return 0, err
-	}
-	return i.after(ctx, seen)
 }
 
 // after returns an ID above seen. Whatever the strategy borrows, a seen that nobody checked moves the

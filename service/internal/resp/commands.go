@@ -133,8 +133,11 @@ func (c *conn) takeID(r *reply, args [][]byte) error {
 	case len(args) != 3 || !equal(args[1], "AFTER"):
 		err = errAfter
 	default:
-		if seen, err = issuer.ParseID(string(args[2])); err == nil {
-			id, err = c.server.issuer.After(c.ctx, c.client, seen)
+		if seen, err = issuer.ParseID(string(args[2])); err != nil {
+			break
+		}
+		if c.buffer.runs, err = c.server.issuer.Runs(c.ctx, c.client, 1, seen, c.buffer.runs[:0]); err == nil {
+			id = c.buffer.runs[0].First
 		}
 	}
 	if err == nil {
