@@ -160,7 +160,7 @@ func TestRate(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		i := newIssuer(t, func(c *Config) {
-			c.Clients = []*Client{named("shop", "a", Rights{IDs: true, Rate: 10, Burst: 20, Sequences: []string{"*"}})}
+			c.Clients = []*Client{named("shop", "a", Rights{IDs: true, Rate: 10, Burst: 20, Sequences: []string{"new-*"}})}
 		})
 		one, err := i.Authenticate("a", false)
 		require.NoError(t, err)
@@ -179,6 +179,8 @@ func TestRate(t *testing.T) {
 		require.NoError(t, err, "what was refused has used nothing up")
 		_, err = i.Inspect(t.Context(), one, "new-x")
 		assert.Equal(t, Busy, codeOf(t, err), "it asks the store")
+		_, err = i.Inspect(t.Context(), one, "num-x")
+		assert.Equal(t, Forbidden, codeOf(t, err))
 		_, err = i.Runs(t.Context(), one, 21, 0, nil)
 		assert.Equal(t, BadInput, codeOf(t, err), "it would never be served")
 	})
