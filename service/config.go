@@ -28,12 +28,13 @@ func New(c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{config: c}
-	if s.meters, err = newMeters(&c); err != nil {
-		return nil, fmt.Errorf("service: %w", err)
+	providers, metrics, err := c.meters()
+	if err != nil {
+		return nil, fmt.Errorf("service: metrics: %w", err)
 	}
+	s := &Server{config: c, providers: providers}
 	s.issuer = issuer.New(issuer.Config{
-		Generator: c.Generator, Store: c.Store, Sequences: append([]sequence.Option{sequence.WithLogger(c.Logger)}, c.Sequences...), Rule: c.rule, Clients: clients, Strategy: c.Strategy, StoreName: c.StoreName, Opened: s.opened, Logger: c.Logger, AccessLog: c.AccessLog,
+		Generator: c.Generator, Store: c.Store, Sequences: append([]sequence.Option{sequence.WithLogger(c.Logger)}, c.Sequences...), Rule: c.rule, Clients: clients, Strategy: c.Strategy, StoreName: c.StoreName, Logger: c.Logger, AccessLog: c.AccessLog,
 		MaxBatch: c.MaxBatch, MaxAfter: c.MaxAfter, MaxNumbers: c.MaxNumbers, MaxSequences: c.MaxSequences, MaxObserved: c.MaxObserved,
 		Timeout: c.Timeout, UseWithin: c.UseWithin, Spare: c.Spare,
 		IdleTimeout: c.IdleTimeout, ReadTimeout: c.ReadTimeout, MaxStreams: c.MaxConnections, TLS: c.TLS,
@@ -41,7 +42,7 @@ func New(c Config) (*Server, error) {
 	s.connections.most = maxConnections(maxFiles())
 	s.add(issuer.RESP, c.RESP, func() server { return resp.New(s.issuer) })
 	s.add(issuer.GRPC, c.GRPC, func() server { return rpc.New(s.issuer) })
-	options := web.Options{Hosts: c.Hosts, Metrics: s.meters.handler}
+	options := web.Options{Hosts: c.Hosts, Metrics: metrics}
 	s.add(issuer.HTTP, c.HTTP, func() server { return web.New(s.issuer, options) })
 	options.Probes = true
 	s.add(issuer.Probes, c.Probes, func() server { return web.New(s.issuer, options) })
@@ -64,18 +65,14 @@ func (s *Server) add(p issuer.Protocol, l net.Listener, create func() server) {
 		return
 	}
 	c := &s.config
-	limited := &limited{Listener: l, protocol: p, observer: s.issuer.Observer, log: c.Logger, most: c.MaxConnections, all: &s.connections}
+	limited := &limited{Listener: l, protocol: p, issuer: s.issuer, most: c.MaxConnections, all: &s.connections}
 	if p == issuer.Probes {
 		// No peer is ever known: where many connect, the newest are answered.
 		limited.most, limited.all, limited.patience = maxProbes, &total{most: maxProbes}, c.ReadTimeout
 	} else if len(c.Clients) > 0 || c.TLS != nil {
 		limited.patience = c.ReadTimeout
 	}
-	one := part{protocol: p, limited: limited.limit(), listener: limited, server: create()}
-	if p == issuer.RESP && c.TLS != nil { // the other servers have TLS themselves
-		one.listener = tls.NewListener(limited, c.TLS)
-	}
-	s.parts = append(s.parts, one)
+	s.parts = append(s.parts, part{p, limited.limit(), create()})
 }
 
 // rule returns the definition of the first rule that fits the name of a sequence, or nil.

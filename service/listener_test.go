@@ -3,7 +3,6 @@ package service
 import (
 	"crypto/sha256"
 	"io"
-	"log/slog"
 	"math"
 	"net"
 	"testing"
@@ -34,9 +33,8 @@ func TestRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const patience = 10 * time.Second
 		all := &total{most: 3}
-		observer := issuer.NewObserver(slog.New(slog.DiscardHandler), 0)
-		resp := (&limited{protocol: issuer.RESP, observer: observer, most: 2, patience: patience, all: all}).limit()
-		grpc := (&limited{protocol: issuer.GRPC, observer: observer, most: 2, patience: patience, all: all}).limit()
+		resp := (&limited{protocol: issuer.RESP, issuer: i, most: 2, patience: patience, all: all}).limit()
+		grpc := (&limited{protocol: issuer.GRPC, issuer: i, most: 2, patience: patience, all: all}).limit()
 		type connection struct {
 			net.Conn             // of the server
 			client   net.Conn    // the other end

@@ -131,7 +131,8 @@ type Server struct {
 	config Config // complete
 	issuer *issuer.Issuer
 	parts  []part
-	meters *meters
+
+	providers []metric.MeterProvider
 
 	connections total // of all listeners
 
@@ -142,8 +143,7 @@ type Server struct {
 // part is a protocol with its listener.
 type part struct {
 	protocol issuer.Protocol
-	limited  *limited
-	listener net.Listener // limited, or one on top of it
+	listener *limited
 	server   server
 }
 
@@ -176,7 +176,7 @@ func (s *Server) Run(ctx context.Context) error {
 		for _, p := range s.parts {
 			_ = p.listener.Close()
 		}
-		return errors.Join(fmt.Errorf("service: %w", err), s.meters.end())
+		return errors.Join(err, s.issuer.End())
 	}
 	type end struct {
 		part part
@@ -199,8 +199,7 @@ func (s *Server) Run(ctx context.Context) error {
 	for range serving {
 		<-ended
 	}
-	s.issuer.Flush()
-	return errors.Join(failed, err, s.meters.end())
+	return errors.Join(failed, err, s.issuer.End())
 }
 
 // drain ends everything within UnreadyFor and DrainTimeout.
@@ -226,7 +225,7 @@ func (s *Server) drain() error {
 
 // shutdown ends the server of one protocol.
 func (s *Server) shutdown(ctx context.Context, p part) error {
-	p.limited.drain()
+	p.listener.drain()
 	err := p.server.Shutdown(ctx)
 	_ = p.listener.Close() // Shutdown has, unless Serve was not reached
 	if err != nil {

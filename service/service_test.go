@@ -2,7 +2,6 @@ package service_test
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -24,8 +23,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
-	"github.com/tickflake/tickflake/generator"
-	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service"
 	"github.com/tickflake/tickflake/service/servicetest"
@@ -117,46 +114,6 @@ func TestDrain(t *testing.T) {
 		})
 		assert.NoError(t, <-r.ended)
 		assert.InDelta(t, unready, time.Since(began), float64(time.Second), "HTTP looks for the end of requests now and then")
-	})
-}
-
-// While the store is away, IDs go on for two thirds of a window at least. Then all is refused as what another server may
-// serve, and when the store is back, all goes on by itself.
-func TestStoreIsAway(t *testing.T) {
-	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		const window = 6 * time.Second
-		r := start(t, pipe, func(c *service.Config) {
-			keeper, err := lease.Claim(t.Context(), c.Store, lease.WithWindow(window), lease.WithLogger(c.Logger))
-			require.NoError(t, err)
-			c.Generator, err = generator.New(generator.WithLease(keeper))
-			require.NoError(t, err)
-			t.Cleanup(func() { assert.NoError(t, errors.Join(c.Generator.Close(), keeper.Close())) })
-			c.Timeout = 150 * time.Millisecond
-			c.Create[0].Definition.Mode = sequence.Ordered
-		})
-		served := func(asks ...func(servicetest.Caller) error) {
-			for _, protocol := range servicetest.Protocols {
-				for _, ask := range asks {
-					assert.NoError(t, ask(r.caller(protocol, "")), protocol)
-				}
-			}
-		}
-		served(ids(1), take("orders", 1))
-		r.store.Fail(storetest.Unavailable, 10_000)
-		for end := time.Now().Add(window * 2 / 3); time.Now().Before(end); time.Sleep(window / 20) {
-			served(ids(1))
-		}
-		time.Sleep(window)
-		for _, protocol := range servicetest.Protocols {
-			refused(t, protocol, "unavailable", ids(1)(r.caller(protocol, "")))
-			refused(t, protocol, "unavailable", take("orders", 1)(r.caller(protocol, "")))
-		}
-		assert.Error(t, r.Ready())
-		r.store.Heal()
-		time.Sleep(window)
-		require.NoError(t, r.Ready())
-		served(ids(1), take("orders", 1))
 	})
 }
 

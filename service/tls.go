@@ -133,20 +133,3 @@ func (r *reloader) use(files [][]byte) error {
 	r.current.Store(c)
 	return nil
 }
-
-// expiry returns when the certificate in use expires, if that is known.
-func expiry(c *tls.Config) (time.Time, bool) {
-	if c == nil {
-		return time.Time{}, false
-	}
-	var one *tls.Certificate
-	if c.GetCertificate != nil {
-		one, _ = c.GetCertificate(&tls.ClientHelloInfo{SupportedVersions: []uint16{tls.VersionTLS13}})
-	} else if len(c.Certificates) > 0 {
-		one = &c.Certificates[0]
-	}
-	if one == nil || one.Leaf == nil { // the package tls sets the leaf of those that it reads
-		return time.Time{}, false
-	}
-	return one.Leaf.NotAfter, true
-}

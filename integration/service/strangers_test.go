@@ -117,8 +117,9 @@ func neverRead(t *testing.T, ctx context.Context, a *fleet.Server) {
 				}
 				defer func() { _ = conn.Close() }()
 				_ = conn.(*net.TCPConn).SetReadBuffer(4096)
-				// One that goes on sending is cut off after four read timeouts of 10 seconds.
-				_ = conn.SetDeadline(time.Now().Add(2 * time.Minute))
+				// A request of HTTP has 10 seconds, and its answer a read timeout. To one that was cut off the kernel would
+				// offer the rest for two minutes.
+				_ = conn.SetDeadline(time.Now().Add(time.Minute))
 				for requests := strings.Repeat(text, 100); err == nil; {
 					_, err = io.WriteString(conn, requests)
 				}

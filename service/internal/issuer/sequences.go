@@ -240,8 +240,8 @@ func (i *Issuer) fill(e *entry) {
 	defer cancel()
 	seq, err := i.stored(ctx, e.name)
 	dropped := func() {}
-	if err == nil && i.config.Opened != nil {
-		dropped = i.config.Opened(seq) // without mu: it may wait for a reader of Count
+	if err == nil {
+		dropped = i.observe(seq) // without mu: it may wait for a reader of Count
 	}
 	var unused *entry
 	i.mu.Lock()

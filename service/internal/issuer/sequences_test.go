@@ -32,6 +32,12 @@ type world struct {
 	asked           []chan error // calls that wait
 }
 
+// Add counts the sequences that are observed.
+func (w *world) Add(*sequence.Sequence) (remove func()) {
+	w.opened.Add(1)
+	return func() { w.dropped.Add(1) }
+}
+
 func (w *world) client() *Client { return cmp.Or(w.as, w.Anyone()) }
 
 type held struct {
@@ -336,14 +342,11 @@ func TestSequences(t *testing.T) {
 				w.Issuer = newIssuer(t, func(config *Config) {
 					config.Store, config.Timeout = w.store, time.Hour
 					config.Sequences = []sequence.Option{quiet, sequence.WithTimeout(time.Second)}
-					config.Opened = func(*sequence.Sequence) func() {
-						w.opened.Add(1)
-						return func() { w.dropped.Add(1) }
-					}
 					if c.change != nil {
 						c.change(config)
 					}
 				})
+				w.observed = append(w.observed, w)
 				c.run(w)
 				began := time.Now()
 				if !w.closing {

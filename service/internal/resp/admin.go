@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -132,15 +133,7 @@ func (c *conn) hello(r *reply, args [][]byte) error {
 
 // goodName reports whether a connection may have the name.
 func goodName(name []byte) bool {
-	if len(name) > 64 {
-		return false
-	}
-	for _, c := range name {
-		if c <= ' ' || c > '~' {
-			return false
-		}
-	}
-	return true
+	return len(name) <= 64 && !bytes.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
 func (c *conn) clientCommand(r *reply, args [][]byte) error {

@@ -3,6 +3,7 @@ package resp
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -57,6 +58,9 @@ func New(i *issuer.Issuer) *Server {
 // listener. The listener counts and limits the connections, and goes on after an error that
 // passes: any error of it ends Serve.
 func (s *Server) Serve(l net.Listener) error {
+	if c := s.issuer.Config().TLS; c != nil {
+		l = tls.NewListener(l, c)
+	}
 	defer l.Close()
 	defer context.AfterFunc(s.draining, func() { l.Close() })()
 	for {

@@ -76,17 +76,6 @@ func TestDrainReadsWhatComes(t *testing.T) {
 	})
 }
 
-// A timer that fires while an earlier call of watch absorbs the connection leaves it alone.
-func TestWatchOnce(t *testing.T) {
-	s := newBed(t, nil).Server
-	c := newConn(s, &script{})
-	c.writes.Store(1 | absorbing)
-	c.seen.Store(1 | absorbing)
-	c.watch()
-	assert.Empty(t, c.absorbed)
-	assert.Len(t, s.backlogs, maxBacklogs)
-}
-
 // TestAllocations: in steady state a command for an ID or a number that is there allocates
 // nothing.
 func TestAllocations(t *testing.T) {

@@ -183,12 +183,6 @@ func (c checks) Check(_ context.Context, in *grpc_health_v1.HealthCheckRequest) 
 	return &grpc_health_v1.HealthCheckResponse{Status: now}, nil
 }
 
-// List returns the status of both.
-func (c checks) List(context.Context, *grpc_health_v1.HealthListRequest) (*grpc_health_v1.HealthListResponse, error) {
-	now := &grpc_health_v1.HealthCheckResponse{Status: c.status("")}
-	return &grpc_health_v1.HealthListResponse{Statuses: map[string]*grpc_health_v1.HealthCheckResponse{"": now, tickflakev1.TickflakeService_ServiceDesc.ServiceName: now}}, nil
-}
-
 // Watch sends the status of now, and then each change, until the server drains.
 func (c checks) Watch(in *grpc_health_v1.HealthCheckRequest, stream grpc_health_v1.Health_WatchServer) error {
 	tick := time.NewTicker(healthInterval)

@@ -161,13 +161,3 @@ func count(r *http.Request, other string) (n int64, value string, err error) {
 	n, err = issuer.ParseCount(cmp.Or(query.Get("n"), "1"))
 	return n, query.Get(other), err
 }
-
-// noQuery returns a handler that refuses requests with parameters.
-func noQuery(h handler) handler {
-	return func(r *http.Request, c *issuer.Client) (any, int64, error) {
-		if r.URL.RawQuery != "" {
-			return nil, 0, errQuery
-		}
-		return h(r, c)
-	}
-}
