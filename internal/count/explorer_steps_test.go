@@ -30,7 +30,7 @@ func (t *try) sends(s *state, i int8, p *process, in *Input, op Op, again bool) 
 	r := op.Record
 	f := write{owner: i, why: op.Why, version: op.Version, record: &r, from: uint8(op.Range.From), to: uint8(op.Range.To), arrived: p.arrived}
 	p.sentBy = p.arrived
-	lands := f.version == s.now.Version || t.blind != nil && t.blind(&f)
+	lands := f.version == s.now.Version || t.blind(&f)
 	fate := t.pick(3)
 	switch {
 	case fate == 0 && t.lose && s.mayLand(&f, t.world) && t.mayFly(s):
@@ -75,7 +75,7 @@ func (t *try) network(s *state) (explore.Step, error) {
 		return impossible()
 	}
 	f := s.flight[k]
-	if f.version != s.now.Version && (t.blind == nil || !t.blind(&f)) {
+	if f.version != s.now.Version && !t.blind(&f) {
 		return impossible()
 	}
 	return explore.Say("write %d lands, of process %d", k, int(f.owner)), t.land(s, f)
@@ -201,7 +201,7 @@ func (t *try) outside(s *state) (explore.Step, error) {
 		r.Creation++
 		r.Next = r.Index(r.Before)
 		r.Most = r.Next
-	case kind == 3 && t.lower && old.Next > 0:
+	case kind == 3 && t.broken == "SET" && old.Next > 0:
 		what, n, r.Next = "an operator lowers next to %d", old.Next-1, old.Next-1
 	case kind == 4 && t.back && old.Lost:
 		n = uint64(s.history.peak)
@@ -311,7 +311,7 @@ func (t *try) act(s *state, i int8, p *process, e Event, sentBy uint64) error {
 	case GivenBack, Forgot:
 		return nil
 	case Suspected, WentBack, Marked, Unclear, Raised, Deleted:
-		if t.keeps {
+		if t.broken == "S6_REVOKE" {
 			return nil
 		}
 		p.window.revoke()

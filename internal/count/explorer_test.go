@@ -38,7 +38,9 @@ type world struct {
 	remove  bool // the sequence is deleted, and created anew
 
 	plain bool // everything is in the key, to check that what is left out does not matter
-	mutant
+
+	broken string // the name of a mutant
+	lax    bool   // only a number that is issued or owned twice is looked for
 }
 
 const (
@@ -94,7 +96,8 @@ type process struct {
 	arrived uint64 // calls so far
 	sentBy  uint64 // the last call before the last write was sent
 	calls   []call // that wait
-	mutated mutated
+	token   string // mutant S1_TOKEN: the name of all its writes
+	again   *Range // mutant S1_REFRESH: of the write that is sent again; not changed
 
 	// For the checks.
 	seen struct {
@@ -233,7 +236,7 @@ func (t *try) tidy(s *state) {
 
 // mayLand reports whether a write may land now, or after the store went back.
 func (s *state) mayLand(f *write, w *world) bool {
-	if f.version == s.now.Version || w.blind != nil && w.blind(f) {
+	if f.version == s.now.Version || w.blind(f) {
 		return true
 	}
 	for _, p := range s.past {
@@ -385,8 +388,8 @@ func (s *state) mayOpen() bool {
 // open returns a process that has opened the sequence.
 func (w *world) open(s *state) *process {
 	p := &process{machine: New(s.now.Cell, w.ordered)}
-	if w.token {
-		_, p.mutated.token = s.draw()
+	if w.broken == "S1_TOKEN" {
+		_, p.token = s.draw()
 	}
 	p.learn(&s.now.Record)
 	return p
@@ -412,7 +415,7 @@ func (t *try) process(s *state, i int8, p *process) (explore.Step, error) {
 			return t.work(s, i, p, want, need)
 		}
 	case kind == 2 && !p.closing:
-		p.closing, p.calls, p.window.sealed = true, nil, !t.early
+		p.closing, p.calls, p.window.sealed = true, nil, t.broken != "S2_EARLY"
 		return say(i, "is closed"), nil
 	case kind == 3 && t.lose:
 		t.end(s, i)
