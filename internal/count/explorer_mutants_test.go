@@ -7,15 +7,15 @@ import (
 )
 
 // ops is what the machine of a process does next, or a mutant.
-func (t *try) ops(p *process, in Input) Op {
+func (t try) ops(s *state, p *process, in Input) Op {
 	m := &p.machine
 	last := len(m.owned) - 1
 	switch x := t.broken; {
 	case x == "S1_REFRESH" && p.again != nil && !in.Closing:
-		r := t.was.now.Record
+		r := s.now.Record
 		r.From, r.Next = p.again.From, p.again.To
 		r.Most = max(r.Most, r.Next)
-		return in.write(Refill, t.was.now.Cell, r, *p.again)
+		return in.write(Refill, s.now.Cell, r, *p.again)
 	case x == "S1_TOKEN":
 		in.Name = p.token
 	case x == "S3_BOTH" && in.Closing && last > 0:
@@ -39,7 +39,7 @@ func (t *try) ops(p *process, in Input) Op {
 }
 
 // events is what the machine of a process makes of a result, or a mutant.
-func (t *try) events(p *process, in Input, op Op, r Result) []Event {
+func (t try) events(p *process, in Input, op Op, r Result) []Event {
 	m, c := &p.machine, &r.Cell.Record
 	known, top, most := m.known, m.top, m.back.most
 	read, hides := op.Kind == Read && r.Status == OK, false
@@ -96,7 +96,7 @@ func (t *try) events(p *process, in Input, op Op, r Result) []Event {
 }
 
 // hides has the machine forget for one read what it knows of the cell, in part.
-func (t *try) hides(m *Machine, read Cell) bool {
+func (t try) hides(m *Machine, read Cell) bool {
 	known := &m.known.Record
 	fewer := read.Record.Writes < known.Writes
 	switch t.broken {
