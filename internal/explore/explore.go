@@ -11,6 +11,7 @@ package explore
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -28,10 +29,11 @@ import (
 type Model[S any] interface {
 	// Start returns the states to begin with.
 	Start() []S
-	// Steps calls yield for each step that is possible in s, with the state after it, or an error
-	// if it breaks what must hold: nothing is searched beyond it. yield keeps no pointer, so next
-	// may be the same variable in all calls. The texts of the steps of a state differ.
-	Steps(s *S, yield func(step Step, next *S, err error))
+	// Step makes s, which is a copy of a state, the state after it, and returns what has happened, with an
+	// error if that breaks what must hold: nothing is searched beyond it. pick(n) is 0 to n-1, and all
+	// of these are tried, so Step depends on nothing else. It returns [Impossible] if there is no step
+	// of these picks. The texts of the steps of a state differ.
+	Step(s *S, pick func(n int) int) (Step, error)
 	// Key appends the canonical bytes of s: the same for states that are alike, so that whatever
 	// can happen after one of them can happen after the other.
 	Key(s *S, buf []byte) []byte
@@ -53,26 +55,35 @@ func Say(text string, numbers ...int) Step {
 	return s
 }
 
-// Paths calls do once for each way through what it picks: pick(n) is 0 to n-1, and do depends on nothing else.
-func Paths(do func(pick func(n int) int)) {
+var errImpossible = errors.New("there is no step of these picks")
+
+// Impossible is what [Model]'s Step returns instead of a step.
+func Impossible() (Step, error) { return Step{}, errImpossible }
+
+// steps calls yield for each step that is possible in a state. next is the same variable in all calls.
+func steps[S any](m Model[S], from *S, yield func(step Step, next *S, err error)) {
 	var picked, of []int
-	for more := true; more; {
-		at := 0
-		do(func(n int) int {
-			if at == len(picked) {
-				picked, of = append(picked, 0), append(of, n)
-			}
-			at++
-			return picked[at-1]
-		})
-		for more = false; !more && len(picked) > 0; {
-			last := len(picked) - 1
-			if picked[last]++; picked[last] < of[last] {
-				more = true
-			} else {
-				picked, of = picked[:last], of[:last]
-			}
+	at, next := 0, new(S)
+	pick := func(n int) int {
+		if at == len(picked) {
+			picked, of = append(picked, 0), append(of, n)
 		}
+		at++
+		return picked[at-1]
+	}
+	for {
+		at, *next = 0, *from
+		if step, err := m.Step(next, pick); err != errImpossible {
+			yield(step, next, err)
+		}
+		last := len(picked) - 1
+		for ; last >= 0 && picked[last]+1 == of[last]; last-- {
+		}
+		if last < 0 {
+			return
+		}
+		picked, of = picked[:last+1], of[:last+1]
+		picked[last]++
 	}
 }
 
@@ -231,7 +242,7 @@ type result[S any] struct {
 func (s *search[S]) expand(first int, batch []found[S]) (r result[S]) {
 	var buf []byte
 	for i := range batch {
-		s.m.Steps(batch[i].state, func(step Step, next *S, err error) {
+		steps(s.m, batch[i].state, func(step Step, next *S, err error) {
 			r.transitions++
 			switch from := (visited{uint32(first + i), step}); {
 			case err == nil:
@@ -312,7 +323,7 @@ func Check[S any](m Model[S], most int) (states, keys int, err error) {
 			at.off = 0
 		}
 		after := map[hash]string{} // the keys of the other states after it, each with the text of a step to it
-		m.Steps(&at.state, func(step Step, next *S, err error) {
+		steps(m, &at.state, func(step Step, next *S, err error) {
 			if err != nil {
 				after[hash{}] = step.String()
 				return

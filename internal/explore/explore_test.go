@@ -26,27 +26,25 @@ func (m counter) Start() []counted { return []counted{{}} }
 
 var errLost = errors.New("a step is lost")
 
-func (m counter) Steps(s *counted, yield func(Step, *counted, error)) {
-	for p := range s.P {
-		next := *s
-		me := &next.P[p]
-		switch {
-		case me.Read == 0 && me.Did < m.rounds && !m.atomic:
-			me.Read = s.Value + 1
-			yield(Say("%d reads", p), &next, nil)
-		case me.Did < m.rounds:
-			if m.atomic {
-				me.Read = s.Value + 1
-			}
-			next.Value, me.Read = me.Read, 0
-			me.Did++
-			var err error
-			if next.Value != next.P[0].Did+next.P[1].Did {
-				err = errLost
-			}
-			yield(Say("%d writes", p), &next, err)
-		}
+func (m counter) Step(s *counted, pick func(int) int) (Step, error) {
+	p := pick(len(s.P))
+	me := &s.P[p]
+	switch {
+	case me.Did == m.rounds:
+		return Impossible()
+	case me.Read == 0 && !m.atomic:
+		me.Read = s.Value + 1
+		return Say("%d reads", p), nil
+	case m.atomic:
+		me.Read = s.Value + 1
 	}
+	s.Value, me.Read = me.Read, 0
+	me.Did++
+	var err error
+	if s.Value != s.P[0].Did+s.P[1].Did {
+		err = errLost
+	}
+	return Say("%d writes", p), err
 }
 
 func (m counter) Key(s *counted, buf []byte) []byte {
