@@ -80,34 +80,24 @@ func newSettings(c *command.Console, cmd *cobra.Command) *settings {
 	command.Flag(cmd, "strategy", usage, &s.strategies, func(text string) ([]string, error) {
 		_, err := strategies.Parse(text)
 		if text == all {
-			return appendNew(s.strategies, presets...), nil
+			return append(s.strategies, presets...), nil
 		}
-		return appendNew(s.strategies, text), err
+		return append(s.strategies, text), err
 	}, append(slices.Clone(presets), all)...)
 	usage = "`CLOCK` that the generator reads: raw (the wall), mono (monotonic time, which no step reaches), resync (mono that catches up after a suspend) or all; may be repeated (default raw and mono, or that of the script)"
 	command.Flag(cmd, "clock", usage, &s.clocks, func(text string) ([]generatortest.ClockKind, error) {
 		kind, err := generatortest.ParseClockKind(text)
 		switch {
 		case text == all:
-			return appendNew(s.clocks, generatortest.ClockKinds...), nil
+			return append(s.clocks, generatortest.ClockKinds...), nil
 		case err != nil:
 			return nil, fmt.Errorf("want raw, mono, resync or all, got %q", text)
 		}
-		return appendNew(s.clocks, kind), nil
+		return append(s.clocks, kind), nil
 	}, "raw", "mono", "resync", all)
 	cmd.Flags().BoolVar(&s.noLease, "no-lease", false, "use a fixed node number and keep no state across restarts")
 	s.output = outputFlags(cmd)
 	return s
-}
-
-// appendNew appends the items that the list has not.
-func appendNew[T comparable](list []T, items ...T) []T {
-	for _, item := range items {
-		if !slices.Contains(list, item) {
-			list = append(list, item)
-		}
-	}
-	return list
 }
 
 func newRun(c *command.Console) *cobra.Command {

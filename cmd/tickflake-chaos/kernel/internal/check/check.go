@@ -3,6 +3,7 @@
 package check
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -51,8 +52,6 @@ const (
 	// hangs is the least time without a line, less the stall of the control thread, after
 	// which a subject has not recovered.
 	hangs = 500 * time.Millisecond
-	// errorText is how much of an error is kept, in bytes.
-	errorText = 600
 	// drawn is how many events are kept for a picture, and apart how far they are.
 	drawn, apart = 400, 20 * time.Millisecond
 )
@@ -215,9 +214,7 @@ func (c *Checker) draw(e generatortest.Event) {
 
 func (c *Checker) fail(text string) {
 	c.v.Failed++
-	if c.v.Error == "" {
-		c.v.Error = strings.ToValidUTF8(text[:min(len(text), errorText)], "")
-	}
+	c.v.Error = cmp.Or(c.v.Error, text)
 	c.recovers = false
 }
 
