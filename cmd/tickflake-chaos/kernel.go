@@ -137,17 +137,16 @@ func runKernel(ctx context.Context, c *command.Console, o kernel.Options, total 
 		}
 	}
 	progress := c.Progress()
-	report, err := func() (_ kernel.Report, err error) {
-		o.Kernel, err = bench.find()
-		if err != nil && os.Getenv("TICKFLAKE_KERNEL") == "" { // a user who sets it wants no other kernel
-			o.Kernel, err = bench.fetch(ctx, progress)
-		}
-		if err != nil {
-			return kernel.Report{}, err
-		}
-		o.Progress = func(fault, text string) { progress(strings.TrimPrefix(fault+": "+text, ": ")) }
-		return bench.run(ctx, o)
-	}()
+	o.Progress = func(fault, text string) { progress(fault + ": " + text) }
+	var report kernel.Report
+	var err error
+	o.Kernel, err = bench.find()
+	if err != nil && os.Getenv("TICKFLAKE_KERNEL") == "" { // a user who sets it wants no other kernel
+		o.Kernel, err = bench.fetch(ctx, progress)
+	}
+	if err == nil {
+		report, err = bench.run(ctx, o)
+	}
 	progress("")
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)

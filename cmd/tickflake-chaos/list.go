@@ -15,8 +15,7 @@ const listHelp = `List the faults in virtual time: the number, the name, and wha
 a command in parentheses are tests in the sources of tickflake. --kernel lists the
 faults on a real kernel instead, and the generators that meet them.
 
-With faults as arguments it prints their scripts for 'tickflake-chaos script';
---scripts prints all scripts.
+With faults as arguments it prints their scripts for 'tickflake-chaos script'.
 
 A script is a list of steps, on lines of their own or between semicolons; a # begins
 a comment. Settings come first:
@@ -60,20 +59,17 @@ func newList(c *command.Console) *cobra.Command {
 		Long:  listHelp,
 		Example: `  tickflake-chaos list
   tickflake-chaos list F5 > f5.txt; tickflake-chaos script f5.txt
-  tickflake-chaos list --scripts
   tickflake-chaos list --kernel
   tickflake-chaos list --format json | jq -r .fault`,
 	}
 	takeFaults(cmd, &chosen, func(_ *cobra.Command, args []string) []string { return args }, inVirtualTime, inTests)
-	scripts := cmd.Flags().Bool("scripts", false, "print the scripts of all")
 	onReal := cmd.Flags().Bool("kernel", false, "list the faults and the generators of 'tickflake-chaos kernel'")
-	cmd.MarkFlagsMutuallyExclusive("scripts", "kernel")
 	format := command.ChoiceFlag(cmd, "format", "output `FORMAT`", formatTable, command.FormatJSON)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		switch {
 		case *onReal:
 			return listKernel(c.Out, *format)
-		case *format == formatTable && (*scripts || len(args) > 0):
+		case *format == formatTable && len(args) > 0:
 			return writeScripts(c.Out, chosen)
 		}
 		return command.Print(c.Out, *format, chosen, nil, func(f fault) []string {
