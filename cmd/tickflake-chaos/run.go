@@ -36,7 +36,7 @@ const scriptHelp = `Put tickflake's generator through a script, in virtual time:
 
 A script names its strategy and clock (default and raw if it does not); --strategy
 and --clock override them. A script that does not apply is a failure. 'tickflake-chaos
-list --help' explains the steps.
+list --help' lists the steps.
 
 ` + settingsHelp
 
