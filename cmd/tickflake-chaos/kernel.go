@@ -75,12 +75,7 @@ func newKernel(c *command.Console) *cobra.Command {
 		}
 		return append(o.Subjects, named...), nil
 	}, subjectCompletions()...)
-	command.Var(cmd, "program", "test the program at `PATH`, which prints one ID per line; its arguments stand after --", &o.Program, func(s string) (string, error) {
-		if s == "" {
-			return "", errors.New("want the path of a program")
-		}
-		return s, nil
-	})
+	cmd.Flags().StringVar(&o.Program, "program", "", "test the program at `PATH`, which prints one ID per line; its arguments stand after --")
 	cmd.Flags().BoolVar(&o.Ordered, "ordered", false, "with --program, the IDs of a process must ascend")
 	cmd.MarkFlagsMutuallyExclusive("subject", "program")
 	output := outputFlags(cmd)
@@ -90,6 +85,8 @@ func newKernel(c *command.Console) *cobra.Command {
 		switch {
 		case err != nil:
 			return err
+		case o.Program == "" && cmd.Flags().Changed("program"):
+			return errors.New("--program: want the path of a program")
 		case o.Program == "" && o.Ordered:
 			return errors.New("--ordered cannot be used without --program")
 		case o.Program == "" && len(o.Args) > 0:

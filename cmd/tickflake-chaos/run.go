@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -152,30 +153,25 @@ func newScript(c *command.Console) *cobra.Command {
 			defer file.Close()
 			from = command.Text(file)
 		}
-		skipped, err := s.replay(cmd.Context(), name, from)
+		text, err := io.ReadAll(from)
+		if err != nil {
+			return err
+		}
+		script, err := generatortest.ParseScript(string(text))
+		if err == nil && len(script.Steps) == 0 {
+			err = errors.New("script: it has no steps")
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		strategy, clock := cmp.Or(script.Strategy, "default"), generatortest.ClockKind(cmp.Or(script.Clock, string(generatortest.Raw)))
+		skipped, err := s.run(cmd.Context(), strategy, []generatortest.ClockKind{clock}, generatortest.Scenario{Name: name, Script: script})
 		if err == nil && skipped != "" { // unlike a fault of the catalogue, it was asked for by itself
 			err = fmt.Errorf("%s was not run: %s", name, skipped)
 		}
 		return err
 	}
 	return cmd
-}
-
-// replay runs a script. The name is for messages.
-func (s *settings) replay(ctx context.Context, name string, from io.Reader) (skipped string, err error) {
-	text, err := io.ReadAll(from)
-	if err != nil {
-		return "", err
-	}
-	script, err := generatortest.ParseScript(string(text))
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", name, err)
-	}
-	if len(script.Steps) == 0 {
-		return "", fmt.Errorf("%s: script: it has no steps", name)
-	}
-	strategy, clock := cmp.Or(script.Strategy, "default"), generatortest.ClockKind(cmp.Or(script.Clock, string(generatortest.Raw)))
-	return s.run(ctx, strategy, []generatortest.ClockKind{clock}, generatortest.Scenario{Name: name, Script: script})
 }
 
 // results are those of a generator, as JSON.
