@@ -225,12 +225,13 @@ func kernelRow(r kernel.Row) row {
 		if v.Twice != nil {
 			one.failure = *v.Twice
 		}
-		one.broken = command.Visible(fmt.Sprintf("%s, %s: %s", r.Fault, r.Subject, r.Broken[0]))
-		for _, promise := range r.Broken[1:] {
-			one.details = append(one.details, command.Visible(promise))
-		}
+		one.broken = slices.Clone(r.Broken)
+		one.broken[0] = fmt.Sprintf("%s, %s: %s", r.Fault, r.Subject, r.Broken[0])
 		if v.Error != "" && !strings.Contains(strings.Join(r.Broken, "\n"), v.Error) {
-			one.details = append(one.details, "first error: "+command.Visible(v.Error))
+			one.broken = append(one.broken, "first error: "+v.Error)
+		}
+		for i, text := range one.broken {
+			one.broken[i] = command.Visible(text)
 		}
 	}
 	return one

@@ -253,12 +253,8 @@ func rowOf(r generatortest.Result, took time.Duration) row {
 		one.skipped = "does not apply: " + r.Skipped
 		return one
 	case r.Failed():
-		lines := r.Lines()
-		one.broken = fmt.Sprintf("%s: %s", strings.TrimSpace(r.Fault+" "+r.Name), lines[0])
-		for _, line := range lines[1:] {
-			one.details = append(one.details, strings.ReplaceAll(line, "\n", "\n  "))
-		}
-		one.failure = r.Failure()
+		one.broken, one.failure = r.Lines(), r.Failure()
+		one.broken[0] = strings.TrimSpace(r.Fault+" "+r.Name) + ": " + one.broken[0]
 	}
 	one.figures = []string{command.Number(r.Issued), command.Number(r.Errors), command.Number(r.Duplicates), command.Number(r.Disorder), r.LongestStall.String(), r.LargestLead.String()}
 	return one
