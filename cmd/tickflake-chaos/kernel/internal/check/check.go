@@ -120,17 +120,10 @@ func (c *Checker) Over() { c.v.Stuck = true }
 // run beside it.
 func (c *Checker) Started(at time.Duration, number int) { c.running[number] = &process{line: at} }
 
-// Made notes that a process has made its generator: the calls begin.
+// Made notes that a process has made its generator, or has waited for a command: the calls begin.
 func (c *Checker) Made(at time.Duration, number int) {
 	if p := c.running[number]; p != nil {
 		p.made, p.line = true, at
-	}
-}
-
-// Idle notes that a process waits for a command: this is no call.
-func (c *Checker) Idle(at time.Duration, number int) {
-	if p := c.running[number]; p != nil {
-		p.line = at
 	}
 }
 
