@@ -114,9 +114,9 @@ func WithLogger(log *slog.Logger) Option { return func(c *config) { c.log = log 
 //
 // Grants of crashed processes show no clock, so only grants that are extended after the
 // claim count. A warning is logged then, some thirds of a window after the claim. A
-// strict Claim waits for half a window if the clock looks wrong (if it looks ahead, only
-// when at least 3 others agree); if its context ends before that, it fails. So give it a
-// deadline of more than half a window. At most 256 others are compared.
+// strict Claim waits for half of the longest window if the clock looks wrong (if it looks ahead,
+// only when at least 3 others agree); if its context ends before that, it fails. So give it a
+// longer deadline. At most 256 others are compared.
 func WithFleetCheck(limit time.Duration, strict bool) Option {
 	return func(c *config) { c.skew, c.strict = limit, strict }
 }
