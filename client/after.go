@@ -110,10 +110,8 @@ func (c *Client) askAfter(ctx context.Context, seen snowflake.ID) (snowflake.ID,
 	}
 	c.stats.Issued++
 	id := a.runs[0].First
-	if id > c.floor() {
-		c.retire() // others may have taken IDs above it since
-		c.last = max(c.last, id)
-	}
+	c.retire() // others may have taken IDs above it since
+	c.last = max(c.last, id)
 	return id, nil
 }
 

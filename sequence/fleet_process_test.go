@@ -73,8 +73,8 @@ func (p *process) Main(t *fleettest.Thread) {
 // client is the process's way to the store.
 func (p *process) client() stores.Store {
 	var c stores.Store = client{fleettest.Client{P: p.Process}, p}
-	if m := p.f.mutant; m != nil && m.store != nil {
-		c = m.store(p, c)
+	if p.f.mutant {
+		c = fleettest.Retrying{Store: c}
 	}
 	return c
 }
@@ -224,12 +224,7 @@ func (p *process) Close(t *fleettest.Thread) bool {
 	}
 	ctx, end := t.Within(timeout)
 	defer end()
-	var err error
-	if f.mutant != nil && f.mutant.close != nil {
-		err = f.mutant.close(p, t, ctx)
-	} else {
-		err = p.s.CloseContext(ctx)
-	}
+	err := p.s.CloseContext(ctx)
 	if f.Trace != nil {
 		t.Tracef("has closed: %v; %+v", err, p.s.Stats())
 	}
