@@ -93,26 +93,22 @@ func (c client) Swap(ctx context.Context, key string, version uint64, value []by
 	return now, err
 }
 
-func (p *process) options() []sequence.Option {
-	return []sequence.Option{
-		sequence.WithAwait(func(ready func() bool) { p.f.Current.Await(ready) }), sequence.WithClock(fleettest.Clock{P: p.Process}), sequence.WithLogger(p.Log()),
-		sequence.WithTimeout(time.Hour), sequence.WithOutage(time.Duration(p.f.outage)),
-	}
-}
-
 // open opens the sequence, and creates it if it is missing.
 func (p *process) open(t *fleettest.Thread) error {
 	f := p.f
 	ctx, end := t.Within(2 * f.Period)
 	defer end()
-	options := p.options()
+	options := []sequence.Option{
+		sequence.WithAwait(func(ready func() bool) { p.f.Current.Await(ready) }), sequence.WithClock(fleettest.Clock{P: p.Process}), sequence.WithLogger(p.Log()),
+		sequence.WithTimeout(time.Hour), sequence.WithOutage(time.Duration(f.outage)),
+	}
 	if f.Often(512) {
 		options = append(options, sequence.WithDefinition(f.definition))
 	}
 	s, err := sequence.Open(ctx, p.client(), name, options...)
 	if errors.Is(err, sequence.ErrNotFound) {
 		if err = sequence.Create(ctx, p.client(), name, f.definition); err == nil {
-			s, err = sequence.Open(ctx, p.client(), name, p.options()...)
+			s, err = sequence.Open(ctx, p.client(), name, options...)
 		}
 	}
 	if err != nil {
