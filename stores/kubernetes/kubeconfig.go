@@ -202,43 +202,28 @@ func connect(c *cluster, u *user) (server *url.URL, config *tls.Config, proxy *u
 	return server, config, proxy, nil
 }
 
-// certificate returns the one that the user shows to the server.
-func (u *user) certificate(ctx context.Context, c *cluster) (*tls.Certificate, error) {
-	cert, err := content(u.CertificateData, u.Certificate)
-	key, errKey := content(u.KeyData, u.Key)
+// login returns what the user logs in with.
+func (u *user) login(ctx context.Context, c *cluster) (*given, error) {
 	if u.Exec != nil {
-		given, errExec := u.Exec.run(ctx, c)
-		cert, key, err = []byte(given.CertificateData), []byte(given.KeyData), errExec
+		return u.Exec.run(ctx, c)
 	}
-	if err := errors.Join(err, errKey); err != nil || len(cert) == 0 {
-		return new(tls.Certificate), err
+	token, err := []byte(u.Token), error(nil)
+	if u.Token == "" && u.TokenFile != "" {
+		token, err = os.ReadFile(u.TokenFile)
 	}
-	pair, err := tls.X509KeyPair(cert, key)
-	return &pair, err
+	cert, errCert := content(u.CertificateData, u.Certificate)
+	key, errKey := content(u.KeyData, u.Key)
+	return &given{Token: strings.TrimSpace(string(token)), CertificateData: string(cert), KeyData: string(key)}, errors.Join(err, errCert, errKey)
 }
 
-// authorization returns the header by which the user logs in, or nothing.
-func (u *user) authorization(ctx context.Context, c *cluster) (string, error) {
-	token := u.Token
-	switch {
-	case token != "":
-	case u.TokenFile != "":
-		text, err := os.ReadFile(u.TokenFile)
-		if err != nil {
-			return "", err
-		}
-		token = strings.TrimSpace(string(text))
-	case u.Exec != nil:
-		given, err := u.Exec.run(ctx, c)
-		if err != nil {
-			return "", err
-		}
-		token = given.Token
+// certificate returns the one that the user shows to the server.
+func (u *user) certificate(ctx context.Context, c *cluster) (*tls.Certificate, error) {
+	given, err := u.login(ctx, c)
+	if err != nil || given.CertificateData == "" {
+		return new(tls.Certificate), err
 	}
-	if token == "" {
-		return "", nil
-	}
-	return "Bearer " + token, nil
+	pair, err := tls.X509KeyPair([]byte(given.CertificateData), []byte(given.KeyData))
+	return &pair, err
 }
 
 // plugin is a program that gives credentials, as those of large clouds have it.
@@ -253,7 +238,7 @@ type plugin struct {
 	given *given     // until it ends, or the server refuses it
 }
 
-// given is what the program has printed.
+// given is what the program has printed, or the files have.
 type given struct {
 	Token           string    `json:"token"`
 	CertificateData string    `json:"clientCertificateData"`

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path"
 	"strings"
-	"sync"
 
 	"github.com/go-zookeeper/zk"
 
@@ -118,9 +117,8 @@ func (unspoken) Printf(string, ...any) {}
 
 // servers offers the servers of a URL in turn, as the driver's own HostProvider does,
 // but by name. So a server that returns with another address is found, and TLS
-// can check the name.
+// can check the name. The driver asks in one goroutine.
 type servers struct {
-	mu    sync.Mutex
 	hosts []string
 	next  int
 	tried int // since the last round, or the last good one, which counts
@@ -134,8 +132,6 @@ func (h *servers) Init(hosts []string) error {
 func (h *servers) Len() int { return len(h.hosts) }
 
 func (h *servers) Next() (host string, round bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	host, round = h.hosts[h.next], h.tried == len(h.hosts)
 	h.next = (h.next + 1) % len(h.hosts)
 	if round {
@@ -145,11 +141,7 @@ func (h *servers) Next() (host string, round bool) {
 	return host, round
 }
 
-func (h *servers) Connected() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.tried = 1
-}
+func (h *servers) Connected() { h.tried = 1 }
 
 // refused makes the server's refusal wrap [stores.Refused].
 func refused(err error) error {
