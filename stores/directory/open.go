@@ -100,7 +100,7 @@ func open(path string, d disk) (*Store, error) {
 	if err != nil {
 		return nil, unfit(path, "has no absolute path", err)
 	}
-	s := &Store{path: absolute, disk: d, synced: make(map[string]string)}
+	s := &Store{path: absolute, disk: d}
 	s.Skeleton = engine.Skeleton[string]{Texts: texts{s}, Reads: reading, At: func() string { return "directory " + absolute }, Ask: s.ask}
 	made, err := s.make(absolute)
 	if err != nil {

@@ -246,17 +246,6 @@ type given struct {
 	Until           time.Time `json:"expirationTimestamp"`
 }
 
-// exchange is what goes to the program in a variable, and comes back on its standard output.
-type exchange struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Spec       struct {
-		Interactive bool     `json:"interactive"`
-		Cluster     *cluster `json:"cluster,omitempty"`
-	} `json:"spec"`
-	Status *given `json:"status,omitempty"`
-}
-
 // run returns the credentials that the program has given, or gives now.
 func (p *plugin) run(ctx context.Context, c *cluster) (*given, error) {
 	p.mu.Lock()
@@ -264,11 +253,11 @@ func (p *plugin) run(ctx context.Context, c *cluster) (*given, error) {
 	if p.given != nil && (p.given.Until.IsZero() || time.Now().Before(p.given.Until)) {
 		return p.given, nil
 	}
-	told := exchange{APIVersion: p.APIVersion, Kind: "ExecCredential"}
+	spec := map[string]any{"interactive": false}
 	if p.Tells {
-		told.Spec.Cluster = c
+		spec["cluster"] = c
 	}
-	info, err := json.Marshal(told)
+	info, err := json.Marshal(map[string]any{"apiVersion": p.APIVersion, "kind": "ExecCredential", "spec": spec})
 	if err != nil {
 		return nil, err
 	}
@@ -282,7 +271,7 @@ func (p *plugin) run(ctx context.Context, c *cluster) (*given, error) {
 	if err := cmd.Run(); err != nil {
 		return nil, fmt.Errorf("the kubeconfig's program %s: %w: %.200s", filepath.Base(p.Command), err, bytes.TrimSpace(problems.Bytes()))
 	}
-	var said exchange
+	var said struct{ Status *given }
 	if err := json.Unmarshal(out.Bytes(), &said); err != nil || said.Status == nil {
 		return nil, fmt.Errorf("the kubeconfig's program %s: want an ExecCredential with a status on its standard output", filepath.Base(p.Command))
 	}

@@ -115,7 +115,7 @@ func (t texts) Get(ctx context.Context, key string, _ bool) (text engine.Text[ui
 	for range tries {
 		text, state, err := t.row(ctx, key)
 		if err == nil {
-			err = stateError(state)
+			err = stateErrors[state]
 		}
 		if err != nil || state != stateUnsynced || !text.Found {
 			return text, err
