@@ -138,7 +138,7 @@ func (s *Store) replace(ctx context.Context, key string, text []byte) error {
 		err = failedFile("rename "+filepath.Base(temp), s.disk("rename", path, func() error { return rename(temp, path) }))
 	}
 	if err != nil {
-		_ = s.remove(temp) // else Open removes it, or the next Swap overwrites it
+		_ = s.remove(temp) // else the next Swap overwrites it
 		return s.ofCell(key, temp, err)
 	}
 	return failedFile("sync directory", s.syncDir(s.path))
