@@ -24,7 +24,16 @@ import (
 // New checks the configuration, and fails with an error that names the field and the numbers.
 // The listeners stay open then. It starts nothing.
 func New(c Config) (*Server, error) {
-	clients, err := c.complete()
+	if c.Generator == nil {
+		return nil, bad("Generator", "is nil: give one that generator.Open or generator.New returned")
+	}
+	if err := c.spare(); err != nil {
+		return nil, err
+	}
+	if c.Store == nil && len(c.Create) > 0 {
+		return nil, bad("Create", "there are %d rules, and no Store", len(c.Create))
+	}
+	clients, err := c.check()
 	if err != nil {
 		return nil, err
 	}
@@ -95,20 +104,6 @@ func bad(field, format string, args ...any) error {
 func (c Config) Check() error {
 	_, err := c.check()
 	return err
-}
-
-// complete sets the defaults, and checks all fields.
-func (c *Config) complete() ([]*issuer.Client, error) {
-	if c.Generator == nil {
-		return nil, bad("Generator", "is nil: give one that generator.Open or generator.New returned")
-	}
-	if err := c.spare(); err != nil {
-		return nil, err
-	}
-	if c.Store == nil && len(c.Create) > 0 {
-		return nil, bad("Create", "there are %d rules, and no Store", len(c.Create))
-	}
-	return c.check()
 }
 
 // check sets the defaults of the fields that need no generator, and checks these fields.
