@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"embed"
 	"fmt"
 	"net/http"
@@ -19,8 +20,8 @@ type route struct {
 
 // handler answers a request in the name of a client, which is nil where the route is open and
 // the request has no token. An answer that is an [http.Handler] writes itself, any other is
-// written as JSON. items is the number of IDs or numbers that the client gets.
-type handler func(r *http.Request, c *issuer.Client) (answer any, items int64, err error)
+// written as JSON. ctx has the timeout of a request. items is the number of IDs or numbers that the client gets.
+type handler func(ctx context.Context, r *http.Request, c *issuer.Client) (answer any, items int64, err error)
 
 // need is what a client needs for a route.
 type need uint8
@@ -51,7 +52,7 @@ func (s *Server) list() []route {
 		{"GET /style.css", nothing, file("style.css", "text/css; charset=utf-8")},
 	}
 	if s.options.Metrics != nil {
-		routes = append(routes, route{"GET /metrics", metrics, func(*http.Request, *issuer.Client) (any, int64, error) {
+		routes = append(routes, route{"GET /metrics", metrics, func(context.Context, *http.Request, *issuer.Client) (any, int64, error) {
 			return s.options.Metrics, 0, nil
 		}})
 	}
@@ -129,7 +130,9 @@ func (s *Server) serve(to route) http.HandlerFunc {
 		s.admit(x, r, client)
 		var answer any
 		if err == nil || to.need == nothing {
-			answer, x.done.Items, err = to.handle(r, client)
+			ctx := s.issuer.Timeout(r.Context())
+			defer ctx.Cancel()
+			answer, x.done.Items, err = to.handle(ctx, r, client)
 		}
 		if x.done.Err = err; err != nil {
 			x.done.Items = 0
@@ -162,11 +165,6 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, client *issuer.Cl
 //go:embed static
 var static embed.FS
 
-// whole is an answer of known bytes.
-func whole(kind string, body []byte) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { write(w, http.StatusOK, kind, body) })
-}
-
 // file returns a handler that answers with an embedded file, which may have a page's scripts.
 func file(name, kind string) handler {
 	body, err := static.ReadFile("static/" + name)
@@ -177,5 +175,5 @@ func file(name, kind string) handler {
 		w.Header()["Content-Security-Policy"] = pagePolicy
 		write(w, http.StatusOK, kind, body)
 	})
-	return func(*http.Request, *issuer.Client) (any, int64, error) { return answer, 0, nil }
+	return func(context.Context, *http.Request, *issuer.Client) (any, int64, error) { return answer, 0, nil }
 }
