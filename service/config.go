@@ -42,8 +42,12 @@ func New(c Config) (*Server, error) {
 		return nil, fmt.Errorf("service: metrics: %w", err)
 	}
 	s := &Server{config: c, providers: providers}
+	var rules []issuer.Rule
+	for _, rule := range c.Create {
+		rules = append(rules, issuer.Rule(rule))
+	}
 	s.issuer = issuer.New(issuer.Config{
-		Generator: c.Generator, Store: c.Store, Sequences: append([]sequence.Option{sequence.WithLogger(c.Logger)}, c.Sequences...), Rule: c.rule, Clients: clients, Strategy: c.Strategy, StoreName: c.StoreName, Logger: c.Logger, AccessLog: c.AccessLog,
+		Generator: c.Generator, Store: c.Store, Sequences: append([]sequence.Option{sequence.WithLogger(c.Logger)}, c.Sequences...), Rules: rules, Clients: clients, Strategy: c.Strategy, StoreName: c.StoreName, Logger: c.Logger, AccessLog: c.AccessLog,
 		MaxBatch: c.MaxBatch, MaxAfter: c.MaxAfter, MaxNumbers: c.MaxNumbers, MaxSequences: c.MaxSequences, MaxObserved: c.MaxObserved,
 		Timeout: c.Timeout, UseWithin: c.UseWithin, Spare: c.Spare,
 		IdleTimeout: c.IdleTimeout, ReadTimeout: c.ReadTimeout, MaxStreams: c.MaxConnections, TLS: c.TLS,
@@ -82,16 +86,6 @@ func (s *Server) add(p issuer.Protocol, l net.Listener, create func() server) {
 		limited.patience = c.ReadTimeout
 	}
 	s.parts = append(s.parts, part{p, limited.limit(), create()})
-}
-
-// rule returns the definition of the first rule that fits the name of a sequence, or nil.
-func (c *Config) rule(name string) *sequence.Definition {
-	for i := range c.Create {
-		if strings.HasPrefix(name, c.Create[i].Prefix) {
-			return &c.Create[i].Definition
-		}
-	}
-	return nil
 }
 
 // bad returns an error about a field.

@@ -30,12 +30,11 @@ type Config struct {
 	Store     stores.Store         // of the sequences; nil: there are none
 	Sequences []sequence.Option    // for each sequence that is opened
 	Clients   []*Client            // empty: anybody may do anything
-	// Rule returns the definition of a sequence that is created when it is first asked for, or nil. Nil: there is none.
-	Rule      func(name string) *sequence.Definition
-	Strategy  string       // of the generator, as text
-	StoreName string       // of the generator, as text without a password
-	Logger    *slog.Logger // nil: nothing is logged
-	AccessLog int64        // one request in so many is logged; 0: none but refused ones
+	Rules     []Rule               // the first that fits counts
+	Strategy  string               // of the generator, as text
+	StoreName string               // of the generator, as text without a password
+	Logger    *slog.Logger         // nil: nothing is logged
+	AccessLog int64                // one request in so many is logged; 0: none but refused ones
 
 	MaxBatch     int64         // IDs per request
 	MaxAfter     time.Duration // how far an ID that a client has seen may lie ahead of the clock
@@ -51,6 +50,12 @@ type Config struct {
 	ReadTimeout time.Duration // from the first byte of a request to its last, and to write an answer; 10s by default
 	MaxStreams  int           // of gRPC, that are open at once; 16,384 by default
 	TLS         *tls.Config   // nil: no TLS
+}
+
+// Rule says how a sequence whose name begins with Prefix is created when it is first asked for.
+type Rule struct {
+	Prefix     string
+	Definition sequence.Definition
 }
 
 // Issuer answers requests. Its methods are safe for concurrent use.
