@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"net"
 	"reflect"
 	"strconv"
@@ -122,29 +121,20 @@ func (c *Config) limits() error {
 		if _, ok := field.Tag.Lookup("setting"); !ok || !value.CanInt() {
 			continue
 		}
-		tag := func(name string) int64 { return tagged(field, name) }
 		if value.Int() == 0 {
-			value.SetInt(tag("default"))
+			value.SetInt(tagged(field, "default"))
 		}
-		most := tag("most")
-		if most == 0 {
-			most = math.MaxInt64
-		}
-		if n := value.Int(); n < tag("least") || n > most {
-			shown := func(n int64) any { return reflect.ValueOf(n).Convert(field.Type).Interface() }
-			return bad(field.Name, "%v: want %v to %v, or 0 for the default, which is %v", shown(n), shown(tag("least")), shown(most), shown(tag("default")))
+		if n := value.Int(); n < tagged(field, "least") || n > tagged(field, "most") {
+			tag := field.Tag.Get
+			return bad(field.Name, "%v: want %s to %s, or 0 for the default, which is %s", value.Interface(), tag("least"), tag("most"), tag("default"))
 		}
 	}
 	return nil
 }
 
-// tagged returns the number or duration of a tag, 0 without one.
+// tagged returns the number or duration of a tag.
 func tagged(field reflect.StructField, name string) (n int64) {
-	text := field.Tag.Get(name)
-	if text == "" {
-		return 0
-	}
-	var err error
+	text, err := field.Tag.Get(name), error(nil)
 	if field.Type == reflect.TypeFor[time.Duration]() {
 		var d time.Duration
 		d, err = time.ParseDuration(text)

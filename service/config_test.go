@@ -61,7 +61,7 @@ func TestConfigIsChecked(t *testing.T) {
 		"batch below 1":       {func(c *service.Config) { c.MaxBatch = -1 }, "Config.MaxBatch: -1: want 1 to 1000000, or 0 for the default, which is 10000"},
 		"batch too large":     {func(c *service.Config) { c.MaxBatch = 1_000_001 }, "Config.MaxBatch: 1000001"},
 		"access log":          {func(c *service.Config) { c.AccessLog = -1 }, "Config.AccessLog: -1: want 0 to"},
-		"timeout":             {func(c *service.Config) { c.Timeout = time.Microsecond }, "Config.Timeout: 1µs: want 1ms to 1h0m0s"},
+		"timeout":             {func(c *service.Config) { c.Timeout = time.Microsecond }, "Config.Timeout: 1µs: want 1ms to 1h, or 0 for the default, which is 2s"},
 		"spare above half":    {func(c *service.Config) { c.Generator = leased; c.Spare = time.Hour }, "Config.Spare: 1h0m0s: want at most half of the window"},
 		"rules without store": {func(c *service.Config) { c.Create = []service.Create{{Prefix: "a"}} }, "Config.Create: there are 1 rules, and no Store"},
 		"prefix":              {rules(service.Create{Prefix: "a b"}), "Config.Create: Prefix"},

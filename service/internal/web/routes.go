@@ -4,6 +4,7 @@ import (
 	"context"
 	"embed"
 	"fmt"
+	"maps"
 	"net/http"
 	"runtime/debug"
 	"time"
@@ -106,7 +107,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			panic(http.ErrAbortHandler)
 		}
 	}()
-	secure(w.Header())
+	maps.Copy(w.Header(), secured)
 	if x.done.Err = s.guard(r); x.done.Err == nil {
 		if s.mux.ServeHTTP(x, r); !x.found {
 			x.done.Err = notFound(w.Header(), r.Method)
