@@ -63,7 +63,8 @@ type Issuer struct {
 	*Observer
 	config   Config
 	layout   snowflake.Layout
-	timeout  error       // of every request
+	timeout  error // of every request
+	began    time.Time
 	draining atomic.Bool // set once, by Drain: no request that comes later is served
 
 	setting sync.Mutex             // held by SetClients
@@ -99,7 +100,7 @@ func New(c Config) *Issuer {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	i := &Issuer{Observer: NewObserver(c.Logger, c.AccessLog), config: c, layout: c.Generator.Layout(), timeout: &hidden{fmt.Errorf("not served within %s, the server's timeout of a request", c.Timeout), context.DeadlineExceeded}, sequences: make(map[string]*entry), open: make(map[*Client]int), leaving: make(map[*entry]bool)}
+	i := &Issuer{Observer: NewObserver(c.Logger, c.AccessLog), config: c, layout: c.Generator.Layout(), began: time.Now(), timeout: &hidden{fmt.Errorf("not served within %s, the server's timeout of a request", c.Timeout), context.DeadlineExceeded}, sequences: make(map[string]*entry), open: make(map[*Client]int), leaving: make(map[*entry]bool)}
 	i.ctx, i.cancel = context.WithCancel(context.Background())
 	i.access.Store(&access{})
 	if i.SetClients(c.Clients); len(c.Clients) == 0 {
@@ -110,6 +111,9 @@ func New(c Config) *Issuer {
 
 // Config returns the configuration.
 func (i *Issuer) Config() *Config { return &i.config }
+
+// Uptime returns how long the issuer has been there.
+func (i *Issuer) Uptime() time.Duration { return time.Since(i.began) }
 
 // Layout returns the layout of the IDs.
 func (i *Issuer) Layout() *snowflake.Layout { return &i.layout }

@@ -78,7 +78,7 @@ func (s *Server) status(_ context.Context, _ *http.Request, c *issuer.Client) (a
 	g := s.issuer.Config().Generator
 	stats := g.Stats()
 	answer := status{
-		Ready: true, Uptime: time.Since(s.began).Seconds(), Items: s.issuer.Items(), Store: s.issuer.Config().StoreName, Node: g.Node(),
+		Ready: true, Uptime: s.issuer.Uptime().Seconds(), Items: s.issuer.Items(), Store: s.issuer.Config().StoreName, Node: g.Node(),
 		Lead: stats.Lead.Seconds(), MaxLead: stats.MaxLead.Seconds(), Grant: stats.Granted.Seconds(), Drift: stats.Drift.Seconds(),
 		Waits: stats.Waits, Rejections: stats.Rejections, Sequences: []openSequence{}, VMClock: s.issuer.Noticed(),
 	}

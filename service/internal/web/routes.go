@@ -84,9 +84,6 @@ func (x *exchange) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Unwrap is for [http.ResponseController].
-func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
-
 // unknown is the method in counts and logs of a request that has no route.
 const unknown = "other"
 
