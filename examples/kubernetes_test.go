@@ -153,7 +153,7 @@ func TestPodsRun(t *testing.T) {
 					authority, files := servicetest.NewAuthority(t), servicetest.NewFiles(t)
 					certificate, key := authority.Issue(t, "localhost", servicetest.ForServers, time.Hour)
 					files.Put(t, certificate, key, authority.PEM())
-					require.NoError(t, os.Symlink(filepath.Dir(files.Cert()), dir))
+					require.NoError(t, os.Symlink(filepath.Dir(files.Cert), dir))
 					client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authority.Pool()}}}
 				case "config":
 					require.NoError(t, os.Mkdir(dir, 0o700))

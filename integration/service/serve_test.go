@@ -92,5 +92,5 @@ func withTLS(t *testing.T) (s settings, path string) {
 	a, files := servicetest.NewAuthority(t), servicetest.NewFiles(t)
 	certificate, key := a.Issue(t, "localhost", servicetest.ForServers, time.Hour)
 	files.Put(t, certificate, key, a.PEM())
-	return settings{"tls-cert": files.Cert(), "tls-key": files.Key()}, files.ClientCA() // the clients have no certificates
+	return settings{"tls-cert": files.Cert, "tls-key": files.Key}, files.ClientCA // the clients have no certificates
 }
