@@ -39,7 +39,7 @@ func kills(s *Stage) {
 		issue(100 * time.Millisecond)
 		s.Restart(nil)
 	}
-	s.Issue(after)
+	s.goOn(after)
 }
 
 // The stop is longer than the default window of a lease in a directory, which is 3 s.

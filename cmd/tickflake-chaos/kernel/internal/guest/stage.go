@@ -228,6 +228,17 @@ func (s *Stage) perform(run func(*Stage)) (err error) {
 // Issue lets the subjects issue for d, by CLOCK_MONOTONIC.
 func (s *Stage) Issue(d time.Duration) { time.Sleep(d) }
 
+// overLimit is how long a generator of ours may then take to issue again, on a busy host.
+const overLimit = 30 * time.Second
+
+// goOn lets the subjects issue for d, so that they use up what they had in stock. Then it waits until each
+// generator of ours has issued again, or overLimit has passed.
+func (s *Stage) goOn(d time.Duration) {
+	s.Issue(d)
+	s.each(func(l *ledger, _ time.Duration) { l.check.Over() })
+	s.await(overLimit, false, func(l *ledger) bool { return !l.check.Verdict(0).Stuck })
+}
+
 // Beside starts a second process of the subjects that can share their state, beside the
 // first. It runs until the end of the fault.
 func (s *Stage) Beside() {

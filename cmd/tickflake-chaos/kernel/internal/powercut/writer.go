@@ -14,7 +14,7 @@ import (
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores"
-	"github.com/tickflake/tickflake/stores/directory"
+	_ "github.com/tickflake/tickflake/stores/directory"
 )
 
 // Fact is something that a writer was told: a cell was written, an ID or number was issued, or
@@ -53,7 +53,7 @@ var sequences = map[string]sequence.Definition{
 
 // told is a directory that tells each swap that it has acknowledged.
 type told struct {
-	*directory.Store
+	stores.Store
 	tell func(Fact)
 }
 
@@ -72,7 +72,7 @@ var _ stores.Store = told{}
 func Write(dir string, writer int, tell func(Fact)) error {
 	begin, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	opened, err := directory.Open(begin, dir)
+	opened, err := stores.Open(begin, dir)
 	if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func Read(dir string) (Found, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	f := Found{Has: map[string]int64{}}
-	store, err := directory.Open(ctx, dir)
+	store, err := stores.Open(ctx, dir)
 	if err != nil {
 		return f, err
 	}
