@@ -175,10 +175,12 @@ func runKernel(ctx context.Context, c *command.Console, o kernel.Options, total 
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w; %d of %d faults done", err, len(suites)-len(report.Skipped), total)
-	case out.failed == 0 && len(o.Faults) > 0 && len(report.Skipped) > 0: // it was asked for by its name
+	case out.failed > 0:
+		return command.ErrReported
+	case len(o.Faults) > 0 && len(report.Skipped) > 0: // it was asked for by its name
 		return fmt.Errorf("%s was not run: %s", report.Skipped[0].Fault, report.Skipped[0].Why)
 	}
-	return out.verdict()
+	return nil
 }
 
 // suitesOf returns a suite for each fault, with a row for each generator. A fault that was not

@@ -107,7 +107,7 @@ func fakeBench() {
 			{Fault: "one", Subject: "xid", Group: kernel.Peers, Verdict: kernel.Verdict{IDs: 70, Duplicates: 7, Error: "no\x1b[2J"}, Broken: []string{"7 duplicates", "it said\x1b so"}},
 			{Fault: "two", Subject: "default, raw", Group: kernel.Ours, Verdict: kernel.Verdict{IDs: 5, Duplicates: 2, Recovery: -1}, Known: "memory restored without the call"},
 		},
-		Clocks:  []kernel.Clock{{Fault: "one", Host: 3e9, Realtime: 2e9, Monotonic: 3e9, Boottime: 3e9}},
+		Clocks:  []kernel.Clock{{Fault: "one", Host: 3e9, Realtime: -3597123e6, Monotonic: 3e9, Boottime: 3e9}},
 		Skipped: []kernel.Skip{{Fault: "three", Why: "there is no nbdkit"}},
 	}
 	if is == string(group) {

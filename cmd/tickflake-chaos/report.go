@@ -182,14 +182,6 @@ func (r *reporter) end() error {
 	return os.WriteFile(page, text.Bytes(), 0o644)
 }
 
-// verdict returns the error of a report with a broken promise that counts.
-func (r *reporter) verdict() error {
-	if r.failed > 0 {
-		return command.ErrReported
-	}
-	return nil
-}
-
 // junitOf returns a test suite with a test case for each row. The broken promise of a peer is a
 // note there.
 func junitOf(s suite) junit.Testsuite {

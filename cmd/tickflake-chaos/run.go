@@ -226,7 +226,10 @@ func (s *settings) run(ctx context.Context, strategy string, clocks []generatort
 	if total := len(chosen) * len(clocks) * len(scenarios); done < total {
 		return "", fmt.Errorf("%w; %d of %d runs done", context.Cause(ctx), done, total)
 	}
-	return skipped, out.verdict()
+	if out.failed > 0 {
+		err = command.ErrReported
+	}
+	return skipped, err
 }
 
 // title names a generator: its strategy as given, the spec of a named strategy, and the clock.

@@ -82,10 +82,12 @@ func newLeases(c *command.Console, cmd *cobra.Command, writesFirst bool) *leases
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	l.place = placeFlags(cmd, keptNodes, func() string { return layoutDirectory(*l.layout) })
 	l.layout = layoutFlag(cmd)
-	cmd.Flags().Lookup("layout").Usage = "`NAME|SPEC` of the layout, to choose among the directories of the per-user state directory (default \"" + snowflake.Default().Name + "\")"
+	usage := "of an empty store"
 	if !writesFirst {
+		usage = "to choose among the directories of the per-user state directory"
 		cmd.MarkFlagsMutuallyExclusive("layout", "store")
 	}
+	cmd.Flags().Lookup("layout").Usage = "`NAME|SPEC` of the layout, " + usage + " (default \"" + snowflake.Default().Name + "\")"
 	return l
 }
 
@@ -211,7 +213,6 @@ func newLeaseReserve(c *command.Console) *cobra.Command {
 	}
 	l := newLeases(c, cmd, true)
 	l.makes = true
-	cmd.Flags().Lookup("layout").Usage = "`NAME|SPEC` of the layout of an empty store (default \"" + snowflake.Default().Name + "\")"
 	var until time.Time
 	command.Flag(cmd, "until", "`DATE` at which the reservation ends", &until, parseUntil)
 	_ = cmd.MarkFlagRequired("until") // it was just added

@@ -52,7 +52,7 @@ func WritePage(w io.Writer, title string, failures ...Failure) error {
 // The picture's measures.
 const (
 	width, left, right = 960.0, 110.0, 60.0
-	top, lane, letter  = 60.0, 30.0, 7.0 // a letter is about so wide
+	top, lane          = 60.0, 30.0
 )
 
 // draw writes the picture.
@@ -62,7 +62,8 @@ func (f Failure) draw(b *strings.Builder) {
 		events = append(events, *f.First)
 	}
 	slices.SortStableFunc(events, func(a, b Event) int {
-		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Call, b.Call))
+		// What happened after a call has its number: the call comes first.
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Call, b.Call), min(len(a.Do), 1)-min(len(b.Do), 1))
 	})
 	events = slices.Compact(events)
 	events = events[:1+slices.Index(events, f.Again)] // what came later is of no use
@@ -113,47 +114,34 @@ func (f Failure) draw(b *strings.Builder) {
 		fmt.Fprintf(b, "<path class=\"lane\" d=\"M%.1f %.1fH%.1f\"/>\n", calls[0], row(process), calls[len(calls)-1])
 		text("", "end", left-16, row(process)+4, fmt.Sprintf("process %d", process))
 	}
-	labels := make([]float64, 3) // where the last label of each row of them ends
-	ends := 0.0                  // and that of true times
+	fmt.Fprintf(b, "<polyline class=\"wall\" points=\"%s\"/>\n", line)
+	rules := 0
 	for i, e := range events {
 		if e.Do != "" {
 			fmt.Fprintf(b, "<path class=\"rule\" d=\"M%.1f %gV%g\"/>\n", x(i), top-10, bottom-lane/2)
-			for n := range labels {
-				if labels[n] < x(i) {
-					text("", "start", x(i), 15+15*float64(n), e.Do)
-					labels[n] = x(i) + letter*float64(len(e.Do)+1)
-					break
-				}
-			}
+			text("", "start", x(i), 15+15*float64(rules%3), e.Do) // one below the other, as they may be close
+			rules++
+			continue
 		}
-	}
-	fmt.Fprintf(b, "<polyline class=\"wall\" points=\"%s\"/>\n", line)
-	marked := func(e Event) bool { return e == f.Again || f.First != nil && e == *f.First }
-	for i, e := range events {
-		if at := time.Duration(e.At).Round(time.Microsecond).String(); e.Do == "" && (i == 0 || marked(e) || i == len(events)-1) && x(i) > ends {
-			text("", "middle", x(i), bottom+4, at)
-			ends = x(i) + letter*float64(len(at)+2)
-		}
-		if e.Do == "" {
-			fmt.Fprintf(b, "<g class=\"p%d\"><circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\"/><circle cx=\"%.1[2]f\" cy=\"%.1[4]f\" r=\"3.5\"/></g>\n", e.Process%4, x(i), y(e), row(e.Process))
-		}
+		fmt.Fprintf(b, "<g class=\"p%d\"><circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\"/><circle cx=\"%.1[2]f\" cy=\"%.1[4]f\" r=\"3.5\"/></g>\n", e.Process%4, x(i), y(e), row(e.Process))
 	}
 	text("", "end", left-16, y(events[0])+4, "the clock")
 	text("", "end", left-45, bottom+4, "true time")
 	// The two calls.
 	for i, e := range events {
-		if !marked(e) {
+		word, from, anchor := "here", y(e)-14, "middle"
+		switch {
+		case f.First != nil && e == *f.First:
+			word, from, anchor = "first", y(e)+22, "end"
+			fmt.Fprintf(b, "<path class=\"same\" d=\"M%.1f %.1fH%g\"/>\n", x(i), y(e), width-right)
+		case e != f.Again:
 			continue
-		}
-		word, from := "here", y(e)-14
-		if f.First != nil {
-			if word = "again"; e == *f.First {
-				word, from = "first", y(e)+22
-				fmt.Fprintf(b, "<path class=\"same\" d=\"M%.1f %.1fH%g\"/>\n", x(i), y(e), width-right)
-			}
+		case f.First != nil:
+			word, anchor = "again", "start"
 		}
 		fmt.Fprintf(b, "<g class=\"bad\"><circle class=\"twice\" cx=\"%.1f\" cy=\"%.1f\" r=\"8\"/><circle class=\"twice\" cx=\"%.1[1]f\" cy=\"%.1[3]f\" r=\"8\"/></g>\n", x(i), y(e), row(e.Process))
 		text("bad", "middle", x(i), from, word)
+		text("", anchor, x(i), bottom+4, time.Duration(e.At).Round(time.Microsecond).String())
 	}
 	fmt.Fprint(b, "</svg>\n<p>Up: the machine's clock. Right: true time. Each dot is a call, or a line of a program when it came; the dashed line is the clock's reading at the first of the two. Both axes keep the order, and draw long gaps shorter.</p>\n")
 }

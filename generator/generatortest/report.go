@@ -121,9 +121,6 @@ func (v Violation) String() string {
 	return fmt.Sprintf("%s: %s, %s in %s; %s in %s", v.Kind, v.ID, first, v.First, again, v.Event)
 }
 
-// OK reports whether the script ran without a violation.
-func (r Result) OK() bool { return r.Skipped == "" && !r.Failed() }
-
 // Failed reports whether the script ran with a violation.
 func (r Result) Failed() bool { return len(r.Violated) > 0 }
 

@@ -96,7 +96,7 @@ func TestFailingTestPrints(t *testing.T) {
 			if filepath.Base(path) == "failure.html" {
 				page, err := os.ReadFile(path)
 				assert.NoError(t, err)
-				pages, pictures = pages+1, pictures+strings.Count(string(page), ">again</text>")
+				pages, pictures = pages+1, pictures+strings.Count(string(page), ">first</text>")
 			}
 			return err
 		}))

@@ -28,7 +28,7 @@ func ExampleLeased() {
 			fmt.Println(subject.Name, "is not tried:", r.Skipped)
 			continue
 		}
-		fmt.Printf("%s: as promised: %v, %d issued twice\n", subject.Name, r.OK(), r.Duplicates)
+		fmt.Printf("%s: as promised: %v, %d issued twice\n", subject.Name, !r.Failed(), r.Duplicates)
 	}
 	// Output:
 	// wait:1m0s on raw under a lease: as promised: true, 0 issued twice

@@ -14,7 +14,7 @@ import (
 
 // Reading is one reading of all clocks.
 type Reading struct {
-	Host, Realtime, Monotonic, Boottime, Raw time.Duration
+	Host, Realtime, Monotonic, Boottime time.Duration
 }
 
 func read(clock int32) time.Duration {
@@ -36,7 +36,7 @@ func readClocks() Reading {
 		now := Reading{Realtime: read(unix.CLOCK_REALTIME)}
 		gap := read(unix.CLOCK_MONOTONIC) - before
 		now.Monotonic = before + gap/2
-		now.Boottime, now.Raw = read(unix.CLOCK_BOOTTIME), read(unix.CLOCK_MONOTONIC_RAW)
+		now.Boottime = read(unix.CLOCK_BOOTTIME)
 		if least < 0 || gap < least {
 			best, least = now, gap
 		}

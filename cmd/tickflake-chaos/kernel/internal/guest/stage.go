@@ -123,7 +123,7 @@ func (s *Stage) run(f Fault) error {
 	moved := func(to, from time.Duration) generatortest.Seconds { return generatortest.Seconds(to - from) }
 	s.host.send(Message{Clock: &Clock{Fault: s.Name, Note: s.Note,
 		Host: moved(after.Host, s.first.Host), Realtime: moved(after.Realtime, s.first.Realtime), Monotonic: moved(after.Monotonic, s.first.Monotonic),
-		Boottime: moved(after.Boottime, s.first.Boottime), Raw: moved(after.Raw, s.first.Raw)}})
+		Boottime: moved(after.Boottime, s.first.Boottime)}})
 	for _, l := range s.ledgers {
 		s.host.send(Message{Result: l.result(stall)})
 	}

@@ -58,7 +58,6 @@ type Clock struct {
 	Realtime  generatortest.Seconds `json:"realtime_seconds"`
 	Monotonic generatortest.Seconds `json:"monotonic_seconds"`
 	Boottime  generatortest.Seconds `json:"boottime_seconds"`
-	Raw       generatortest.Seconds `json:"raw_seconds"` // CLOCK_MONOTONIC_RAW, which no slew moves
 	Note      string                `json:"note,omitempty"`
 }
 
