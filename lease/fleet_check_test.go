@@ -52,19 +52,10 @@ func (f *fleet) tickText(tick uint64) string {
 	return fmt.Sprintf("%d (%s)", tick, at.Sub(fleettest.Start))
 }
 
-// parts returns the tick and the node number of an ID.
-func (f *fleet) parts(id snowflake.ID) (tick uint64, node int64) {
-	tick, node = uint64(id)>>(f.layout.NodeBits+f.layout.SequenceBits), int64(id)
-	if f.layout.Order != snowflake.TimeSequenceNode {
-		node >>= f.layout.SequenceBits
-	}
-	return tick, node & (f.numbers() - 1)
-}
-
 // issued is told of each ID that a call returned.
 func (f *fleet) issued(t *caller, id snowflake.ID) {
 	p := t.p
-	tick, node := f.parts(id)
+	node, tick := must(f.layout.Decode(id)).Node, uint64(id)>>(f.layout.NodeBits+f.layout.SequenceBits)
 	f.Issued++
 	t.Tracef("issues tick %d of node %d, ID %d", tick, node, id)
 	if p.site > 0 {
