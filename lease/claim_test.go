@@ -66,8 +66,8 @@ func TestClaimOptions(t *testing.T) {
 	}
 	for name, call := range hangCalls {
 		if !strings.HasPrefix(name, "Keeper.") {
-			newRig(t).refuses(name, call(t.Context(), nil, nil))
-			newRig(t).refuses(name, call(t.Context(), noMemory, nil))
+			newRig(t).refuses(name, call(hanging{Context: t.Context()}))
+			newRig(t).refuses(name, call(hanging{t.Context(), noMemory, nil}))
 		}
 	}
 }
