@@ -111,7 +111,7 @@ func (f *fleet) refused(t *caller, err error) {
 		}
 		p.excuse = ""
 		// Between the old grant and the next there may be ticks that are another's.
-		gap := p.k.Holds() && p.k.Held().Floor > p.k.Used().To
+		gap := p.k.Held().Version != 0 && p.k.Held().Floor > p.k.Used().To
 		if f.stores == 1 && !gap && !f.holdsOther(p) && none.Past > 0 && f.Calm && f.Now > max(f.CalmSince, p.Started, p.lost)+f.bound() {
 			f.Fail("error in the calm", "%s: %v", p.Name, err)
 		}
@@ -131,11 +131,11 @@ func (f *fleet) refused(t *caller, err error) {
 // holdsOther reports whether another process holds, or has taken, the number that p
 // must have.
 func (f *fleet) holdsOther(p *process) bool {
-	if p.gen != nil && !p.k.Holds() && errors.Is(p.k.Err(), lease.ErrHeld) {
+	if p.gen != nil && p.k.Held().Version == 0 && errors.Is(p.k.Err(), lease.ErrHeld) {
 		return true
 	}
 	return slices.ContainsFunc(f.all, func(o *process) bool {
-		return o != p && !o.Dead && o.k != nil && o.k.Holds() && o.k.Held().Node == p.node
+		return o != p && !o.Dead && o.k != nil && o.k.Held().Version != 0 && o.k.Held().Node == p.node
 	})
 }
 

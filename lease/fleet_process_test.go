@@ -276,7 +276,7 @@ func (p *process) cancelLoop() {
 }
 
 // Ready reports whether p holds a number, or has held one.
-func (p *process) Ready() bool { return p.k != nil && (p.k.Holds() || p.gen != nil) }
+func (p *process) Ready() bool { return p.k != nil && (p.k.Held().Version != 0 || p.gen != nil) }
 
 // Close closes p in good order. The window is sealed whatever the keeper is doing; only then is the keeper's turn
 // waited for.

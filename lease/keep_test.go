@@ -103,7 +103,7 @@ func TestWishOfAnOutage(t *testing.T) {
 	w := newRig(t)
 	c := w.client()
 	k := w.claim(c)
-	far := k.Limit() + uint64(20*time.Hour/time.Millisecond)
+	far := k.Held().Limit + uint64(20*time.Hour/time.Millisecond)
 	c.rules = away()
 	k.Window().Want(far)
 	w.keep(k, third, func() {})
