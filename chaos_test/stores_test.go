@@ -6,19 +6,19 @@ import (
 	"testing"
 
 	"github.com/tickflake/tickflake/stores"
-	"github.com/tickflake/tickflake/stores/directory"
+	_ "github.com/tickflake/tickflake/stores/directory"
 )
 
 // files is one process's Store on the files of a directory. It can die as a process
 // does, whose locks the operating system frees.
 type files struct {
-	*directory.Store
+	stores.Store
 	mu      sync.Mutex
 	unlocks []func()
 }
 
 func openFiles(path string) (*files, error) {
-	store, err := directory.Open(context.Background(), path)
+	store, err := stores.Open(context.Background(), path)
 	return &files{Store: store}, err
 }
 

@@ -362,7 +362,11 @@ func (k *Keeper) forgot() {
 func (d *driver) full() error {
 	sought := d.machine.Sought()
 	if !d.pinned() {
-		return &NoFreeNodeError{Held: sought.Others, Nodes: d.numbers()}
+		e := &NoFreeNodeError{Held: sought.Others, Nodes: d.numbers()}
+		if sought.Until != 0 {
+			e.Until = d.time(sought.Until)
+		}
+		return e
 	}
 	owner := ""
 	if len(sought.Cells) == 1 {

@@ -15,7 +15,7 @@ import (
 // Who holds which node number. Old generators, which do not use the store, have the number 3 until a date.
 func ExampleList() {
 	ctx := context.Background()
-	store := storetest.NewMemory() // in production, directory.Open, etcd.Open, …
+	store := storetest.NewMemory() // in production, stores.Open
 	silent := lease.WithLogger(slog.New(slog.DiscardHandler))
 	if err := lease.Reserve(ctx, store, 3, 3, time.Now().AddDate(0, 6, 0)); err != nil {
 		log.Fatal(err)
