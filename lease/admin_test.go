@@ -46,10 +46,8 @@ func TestInspect(t *testing.T) {
 			claim(other.Locking(), 6, -3*period)
 			other.Crash()
 			for range 2 { // it must not leave a lock behind
-				got, err := lease.List(t.Context(), store)
-				require.NoError(t, err)
 				var states []string
-				for _, h := range got {
+				for _, h := range must(lease.List(t.Context(), store)) {
 					states = append(states, fmt.Sprint(h.Node, " ", h.State))
 					one := must(lease.Inspect(t.Context(), store, h.Node))
 					assert.InDelta(t, h.Ahead, one.Ahead, float64(10*time.Second))

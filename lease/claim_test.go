@@ -26,7 +26,6 @@ func TestClaimOptions(t *testing.T) {
 	wide := snowflake.Layout{Epoch: noon.AddDate(-3, 0, 0), Tick: time.Second, TimeBits: 32, NodeBits: 30, SequenceBits: 1}
 	at := func(at time.Time) lease.Option { return lease.WithClock(clocktest.NewVirtual(at)) }
 	end := snowflake.Default().End()
-	var noMemory *storetest.Memory
 	for name, test := range map[string]struct {
 		refused string // the option, or "" if none is
 		options []lease.Option
@@ -67,7 +66,7 @@ func TestClaimOptions(t *testing.T) {
 	for name, call := range hangCalls {
 		if !strings.HasPrefix(name, "Keeper.") {
 			newRig(t).refuses(name, call(hanging{Context: t.Context()}))
-			newRig(t).refuses(name, call(hanging{t.Context(), noMemory, nil}))
+			newRig(t).refuses(name, call(hanging{t.Context(), (*storetest.Memory)(nil), nil}))
 		}
 	}
 }

@@ -189,7 +189,7 @@ func TestRestoredMeets(t *testing.T) {
 		c := r.client()
 		k := r.claim(c)
 		c.rules = away()
-		ctx, cancel := context.WithCancel(deadline(t))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		k.Hook(func() string {
 			if c.rules != nil && k.Free() && r.trips() > 4 { // between two tries
 				c.rules = nil
@@ -219,14 +219,7 @@ func TestRestoredMeets(t *testing.T) {
 		k := r.claim(c)
 		c.rules = []*rule{{n: 1, act: func() { panic("a bug") }}}
 		require.PanicsWithValue(t, "a bug", func() { _ = k.Restored(t.Context()) })
-		require.NoError(t, k.Restored(deadline(t)))
-		require.NoError(t, k.CloseContext(deadline(t)))
+		require.NoError(t, k.Restored(t.Context()))
+		require.NoError(t, k.CloseContext(t.Context()))
 	})
-}
-
-// deadline is a context whose deadline does not come.
-func deadline(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	t.Cleanup(cancel)
-	return ctx
 }
