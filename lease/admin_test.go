@@ -46,10 +46,8 @@ func TestInspect(t *testing.T) {
 			claim(other.Locking(), 6, -3*period)
 			other.Crash()
 			for range 2 { // it must not leave a lock behind
-				got, err := lease.List(t.Context(), store)
-				require.NoError(t, err)
 				var states []string
-				for _, h := range got {
+				for _, h := range must(lease.List(t.Context(), store)) {
 					states = append(states, fmt.Sprint(h.Node, " ", h.State))
 					one := must(lease.Inspect(t.Context(), store, h.Node))
 					assert.InDelta(t, h.Ahead, one.Ahead, float64(10*time.Second))
@@ -141,16 +139,10 @@ func TestReserve(t *testing.T) {
 }
 
 func TestReserveRefuses(t *testing.T) {
-	r := newRig(t)
-	soon := noon.Add(time.Hour)
-	for _, args := range []struct {
-		from, to int64
-		until    time.Time
-	}{{-1, 2, soon}, {2, 1, soon}, {0, 4, soon}, {0, 1, noon}, {0, 1, noon.AddDate(500, 0, 0)}} {
-		r.refuses("Reserve", lease.Reserve(t.Context(), r.cells, args.from, args.to, args.until, r.options(small(2))...))
-	}
 	scripts(t, map[string]string{
-		"another layout": "reserve 0 1 1h bits:2; reserve 2 2 1h bits:3 = refused 'the IDs of this store have the layout'",
+		"no such numbers": "reserve -1 2 1h bits:2 = refused 'want a range within 0 to 3'; reserve 2 1 1h bits:2 = refused; reserve 0 4 1h bits:2 = refused 'want a range'",
+		"no such time":    "reserve 0 1 0s bits:2 = refused 'want a time after now'; reserve 0 1 700000h bits:2 = refused 'before the end'",
+		"another layout":  "reserve 0 1 1h bits:2; reserve 2 2 1h bits:3 = refused 'the IDs of this store have the layout'",
 		// A process that an operator took for dead may issue until the end of its grant.
 		"a grant that has not ended": `claim k bits:2 pin:3; release 3; next k; reserve 3 3 1h bits:2 = held 'may be issued until 2029-06-01T12:00:30'
 			30s; reserve 3 3 1h bits:2; next k = ungranted`,

@@ -3,7 +3,6 @@ package lease_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -15,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/vmclock/vmclocktest"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/snowflake"
@@ -189,16 +189,14 @@ func TestRestoredMeets(t *testing.T) {
 		c := r.client()
 		k := r.claim(c)
 		c.rules = away()
-		ctx, cancel := context.WithCancel(deadline(t))
-		n := 0
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		k.Hook(func() string {
 			if c.rules != nil && k.Free() && r.trips() > 4 { // between two tries
 				c.rules = nil
 				k.Poll(t.Context())
 				cancel()
 			}
-			n++
-			return fmt.Sprint(n)
+			return cell.Token()
 		}, nil, func() {})
 		require.ErrorIs(t, k.Restored(ctx), lease.ErrStore)
 		require.Positive(t, k.Stats().Remaining)
@@ -207,12 +205,10 @@ func TestRestoredMeets(t *testing.T) {
 	t.Run("a close", func(t *testing.T) {
 		r := newRig(t)
 		r.run("claim k pin:0; 1s; next k")
-		n := 0
 		k := r.members["k"]
 		k.Hook(func() string {
-			n++
 			k.Distrust() // Restored begins
-			return fmt.Sprint(n)
+			return cell.Token()
 		}, nil, func() {})
 		r.run("close k; holding 0 released 1.001s")
 		require.ErrorIs(t, k.ClaimFirst(t.Context()), lease.ErrClosed, "as the rest of Restored")
@@ -223,14 +219,7 @@ func TestRestoredMeets(t *testing.T) {
 		k := r.claim(c)
 		c.rules = []*rule{{n: 1, act: func() { panic("a bug") }}}
 		require.PanicsWithValue(t, "a bug", func() { _ = k.Restored(t.Context()) })
-		require.NoError(t, k.Restored(deadline(t)))
-		require.NoError(t, k.CloseContext(deadline(t)))
+		require.NoError(t, k.Restored(t.Context()))
+		require.NoError(t, k.CloseContext(t.Context()))
 	})
-}
-
-// deadline is a context whose deadline does not come.
-func deadline(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	t.Cleanup(cancel)
-	return ctx
 }

@@ -41,9 +41,7 @@ func (k *Keeper) Distrust()                            { k.distrust(true) }
 func (k *Keeper) Window() *window.Ticks                { return k.window }
 func (k *Keeper) Held() grant.Held                     { return k.machine.Held() }
 func (k *Keeper) Machine() grant.Machine               { return k.machine }
-func (k *Keeper) Limit() uint64                        { return k.machine.Grant().To }
 func (k *Keeper) Free() bool                           { return k.turn.Free() }
-func (k *Keeper) Holds() bool                          { return k.machine.Held().Version != 0 }
 func (k *Keeper) Used() window.Range                   { return k.used }
 
 // Clone returns a keeper with a copy of k's memory, as a snapshot that is restored beside

@@ -52,19 +52,10 @@ func (f *fleet) tickText(tick uint64) string {
 	return fmt.Sprintf("%d (%s)", tick, at.Sub(fleettest.Start))
 }
 
-// parts returns the tick and the node number of an ID.
-func (f *fleet) parts(id snowflake.ID) (tick uint64, node int64) {
-	tick, node = uint64(id)>>(f.layout.NodeBits+f.layout.SequenceBits), int64(id)
-	if f.layout.Order != snowflake.TimeSequenceNode {
-		node >>= f.layout.SequenceBits
-	}
-	return tick, node & (f.numbers() - 1)
-}
-
 // issued is told of each ID that a call returned.
 func (f *fleet) issued(t *caller, id snowflake.ID) {
 	p := t.p
-	tick, node := f.parts(id)
+	node, tick := must(f.layout.Decode(id)).Node, uint64(id)>>(f.layout.NodeBits+f.layout.SequenceBits)
 	f.Issued++
 	t.Tracef("issues tick %d of node %d, ID %d", tick, node, id)
 	if p.site > 0 {
@@ -120,7 +111,7 @@ func (f *fleet) refused(t *caller, err error) {
 		}
 		p.excuse = ""
 		// Between the old grant and the next there may be ticks that are another's.
-		gap := p.k.Holds() && p.k.Held().Floor > p.k.Used().To
+		gap := p.k.Held().Version != 0 && p.k.Held().Floor > p.k.Used().To
 		if f.stores == 1 && !gap && !f.holdsOther(p) && none.Past > 0 && f.Calm && f.Now > max(f.CalmSince, p.Started, p.lost)+f.bound() {
 			f.Fail("error in the calm", "%s: %v", p.Name, err)
 		}
@@ -140,11 +131,11 @@ func (f *fleet) refused(t *caller, err error) {
 // holdsOther reports whether another process holds, or has taken, the number that p
 // must have.
 func (f *fleet) holdsOther(p *process) bool {
-	if p.gen != nil && !p.k.Holds() && errors.Is(p.k.Err(), lease.ErrHeld) {
+	if p.gen != nil && p.k.Held().Version == 0 && errors.Is(p.k.Err(), lease.ErrHeld) {
 		return true
 	}
 	return slices.ContainsFunc(f.all, func(o *process) bool {
-		return o != p && !o.Dead && o.k != nil && o.k.Holds() && o.k.Held().Node == p.node
+		return o != p && !o.Dead && o.k != nil && o.k.Held().Version != 0 && o.k.Held().Node == p.node
 	})
 }
 

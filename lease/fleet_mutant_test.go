@@ -58,7 +58,7 @@ var mutants = []mutant{
 		Mutant:    fleettest.Mutant{Name: "M5 the grant is checked before use, and not at use", Seeds: 500},
 		unlimited: true,
 		check: func(p *process) bool {
-			return max(p.clockTick(), p.k.Window().Used()) < p.k.Limit()
+			return max(p.clockTick(), p.k.Window().Used()) < p.k.Held().Limit
 		},
 	}, {
 		// It asks for the cell's version anew, and goes by what it knew of the rest.

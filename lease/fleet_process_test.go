@@ -212,7 +212,7 @@ func (c *caller) issue(t *fleettest.Thread, _ int) (err error) {
 			c.changed = p.k.Window().Changed() // as the generator has it
 		}
 	}
-	t.Changed = func() bool { return c.calling && isClosed(c.changed) }
+	t.Changed = func() bool { return c.calling && c.changed != p.k.Window().Changed() }
 	c.kind = f.calls[f.Rng.IntN(len(f.calls))]
 	c.floor, c.floorTick = p.largest, p.tick
 	if f.mutant != nil && f.mutant.check != nil && !f.mutant.check(p) {
@@ -250,15 +250,6 @@ func (c *caller) issue(t *fleettest.Thread, _ int) (err error) {
 	return nil
 }
 
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
-
 // lock waits for the keeper's turn.
 func (p *process) lock(t *fleettest.Thread) {
 	t.Await(func() bool { return !p.busy })
@@ -285,9 +276,10 @@ func (p *process) cancelLoop() {
 }
 
 // Ready reports whether p holds a number, or has held one.
-func (p *process) Ready() bool { return p.k != nil && (p.k.Holds() || p.gen != nil) }
+func (p *process) Ready() bool { return p.k != nil && (p.k.Held().Version != 0 || p.gen != nil) }
 
-// Close closes p in good order.
+// Close closes p in good order. The window is sealed whatever the keeper is doing; only then is the keeper's turn
+// waited for.
 func (p *process) Close(t *fleettest.Thread) bool {
 	f := p.f
 	d := fleettest.Never
@@ -296,24 +288,19 @@ func (p *process) Close(t *fleettest.Thread) bool {
 	}
 	ctx, end := t.Within(d)
 	defer end()
-	t.Tracef("has closed: %v", p.close(t, ctx))
-	p.closed = p.gen != nil // from now on there are no IDs
-	return true
-}
-
-// close closes the generator, or the keeper. The window is sealed whatever the keeper is
-// doing; only then is the keeper's turn waited for.
-func (p *process) close(t *fleettest.Thread, ctx context.Context) error {
 	t.Hiccup()
 	p.k.SealNow()
 	t.Hiccup()
 	p.cancelLoop()
 	p.lock(t)
 	defer p.unlock()
-	if p.gen != nil && p.f.Often(768) {
-		return p.gen.CloseContext(ctx)
+	closes := p.k.CloseContext
+	if p.gen != nil && f.Often(768) {
+		closes = p.gen.CloseContext
 	}
-	return p.k.CloseContext(ctx)
+	t.Tracef("has closed: %v", closes(ctx))
+	p.closed = p.gen != nil // from now on there are no IDs
+	return true
 }
 
 // Restored is the work of a process that is told that its memory was restored.

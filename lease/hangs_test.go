@@ -16,30 +16,25 @@ import (
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
-// hangCalls are the calls of this package that reach the store. Node 1 was claimed by a process that has crashed.
-var hangCalls = map[string]func(context.Context, stores.Store, *lease.Keeper) error{
-	"Claim": func(ctx context.Context, s stores.Store, _ *lease.Keeper) error {
-		return second(lease.Claim(polled(ctx), s, (&record{}).option()))
-	},
-	"Reserve": func(ctx context.Context, s stores.Store, _ *lease.Keeper) error {
-		return lease.Reserve(ctx, s, 5, 9, time.Now().Add(time.Hour))
-	},
-	"SetFleet": func(ctx context.Context, s stores.Store, _ *lease.Keeper) error {
-		return lease.SetFleet(ctx, s, lease.Fleet{To: 1023})
-	},
-	"ReadFleet": func(ctx context.Context, s stores.Store, _ *lease.Keeper) error {
-		return second(lease.ReadFleet(ctx, s))
-	},
-	"End": func(ctx context.Context, s stores.Store, _ *lease.Keeper) error {
-		return second(lease.End(ctx, s, 5, 9, "new"))
-	},
-	"List": func(ctx context.Context, s stores.Store, _ *lease.Keeper) error { return second(lease.List(ctx, s)) },
-	"Inspect": func(ctx context.Context, s stores.Store, _ *lease.Keeper) error {
-		return second(lease.Inspect(ctx, s, 1))
-	},
-	"ForceRelease":        func(ctx context.Context, s stores.Store, _ *lease.Keeper) error { return lease.ForceRelease(ctx, s, 1) },
-	"Keeper.Restored":     func(ctx context.Context, _ stores.Store, k *lease.Keeper) error { return k.Restored(ctx) },
-	"Keeper.CloseContext": func(ctx context.Context, _ stores.Store, k *lease.Keeper) error { return k.CloseContext(ctx) },
+// hanging is what a call has that may hang. Node 1 was claimed by a process that has crashed.
+type hanging struct {
+	context.Context
+	stores.Store
+	*lease.Keeper
+}
+
+// hangCalls are the calls of this package that reach the store.
+var hangCalls = map[string]func(hanging) error{
+	"Claim":               func(h hanging) error { return second(lease.Claim(polled(h.Context), h.Store, (&record{}).option())) },
+	"Reserve":             func(h hanging) error { return lease.Reserve(h.Context, h.Store, 5, 9, time.Now().Add(time.Hour)) },
+	"SetFleet":            func(h hanging) error { return lease.SetFleet(h.Context, h.Store, lease.Fleet{To: 1023}) },
+	"ReadFleet":           func(h hanging) error { return second(lease.ReadFleet(h.Context, h.Store)) },
+	"End":                 func(h hanging) error { return second(lease.End(h.Context, h.Store, 5, 9, "new")) },
+	"List":                func(h hanging) error { return second(lease.List(h.Context, h.Store)) },
+	"Inspect":             func(h hanging) error { return second(lease.Inspect(h.Context, h.Store, 1)) },
+	"ForceRelease":        func(h hanging) error { return lease.ForceRelease(h.Context, h.Store, 1) },
+	"Keeper.Restored":     func(h hanging) error { return h.Restored(h.Context) },
+	"Keeper.CloseContext": func(h hanging) error { return h.CloseContext(h.Context) },
 }
 
 // TestHangs: every call returns when its context ends, or else within a few timeouts, whichever operation of the
@@ -53,10 +48,10 @@ func TestHangs(t *testing.T) {
 				locks, bounded, busy := variant%2 > 0, variant >= 2, variant >= 4
 				about := fmt.Sprintf("%s, %d hangs, locks: %v, bounded: %v, busy: %v", name, kind, locks, bounded, busy)
 				bubble(t, func(t *testing.T) {
-					hanging, memory := atomic.Int32{}, storetest.NewMemory().Locking()
-					hanging.Store(noKind)
+					hangs, memory := atomic.Int32{}, storetest.NewMemory().Locking()
+					hangs.Store(noKind)
 					memory.Before = func(ctx context.Context, op storetest.Op) storetest.Fault {
-						if kind := hanging.Load(); kind == anyKind || kind == int32(op.Kind) {
+						if kind := hangs.Load(); kind == anyKind || kind == int32(op.Kind) {
 							<-ctx.Done()
 						}
 						return storetest.None
@@ -69,7 +64,7 @@ func TestHangs(t *testing.T) {
 					must(lease.Claim(polled(t.Context()), s, silent, lease.WithNode(1)))
 					memory.Crash()
 					k := must(lease.Claim(t.Context(), s, silent, lease.WithNode(2)))
-					hanging.Store(kind)
+					hangs.Store(kind)
 					time.Sleep(third + time.Second) // the extension is due, and may hang
 					if busy {
 						go func() { _ = k.Restored(context.Background()) }()
@@ -85,9 +80,9 @@ func TestHangs(t *testing.T) {
 					_, _, _, _, _ = k.Node(), k.Err(), k.Stats(), k.Layout(), k.Clock()
 					_, _ = k.Granted()
 					assert.Zero(t, time.Since(begin), about)
-					err := call(ctx, s, k)
+					err := call(hanging{ctx, s, k})
 					took := time.Since(begin)
-					hanging.Store(noKind)
+					hangs.Store(noKind)
 					_ = k.Close()
 					assert.LessOrEqual(t, took, bound, "%s: %v", about, err)
 					if took > 0 {

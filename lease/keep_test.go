@@ -35,8 +35,7 @@ func TestWritesPerWindow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newRig(t)
 			k := w.claim(nil)
-			gen, err := generator.New(generator.WithLease(k), generator.WithStrategy(strategies.BorrowUpTo(100*365*24*time.Hour)))
-			require.NoError(t, err)
+			gen := must(generator.New(generator.WithLease(k), generator.WithStrategy(strategies.BorrowUpTo(100*365*24*time.Hour))))
 			fault(w.clock)
 			w.keep(k, 20*period, func() { must(gen.Next()) })
 			require.InDelta(t, 3*20, w.calls[storetest.OpSwap], 2, "%v", w.calls)
@@ -103,7 +102,7 @@ func TestWishOfAnOutage(t *testing.T) {
 	w := newRig(t)
 	c := w.client()
 	k := w.claim(c)
-	far := k.Limit() + uint64(20*time.Hour/time.Millisecond)
+	far := k.Held().Limit + uint64(20*time.Hour/time.Millisecond)
 	c.rules = away()
 	k.Window().Want(far)
 	w.keep(k, third, func() {})

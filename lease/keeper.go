@@ -343,18 +343,13 @@ func (k *Keeper) Layout() snowflake.Layout { return k.layout }
 func (k *Keeper) Clock() monoclock.Interface { return k.clock }
 
 // Node returns the node number that IDs are issued with. It may change.
-func (k *Keeper) Node() int64 {
-	k.state.Lock()
-	defer k.state.Unlock()
-	return k.used.Node
-}
+func (k *Keeper) Node() int64 { return k.granted().Node }
 
 // Granted returns the time that IDs may be issued for: from floor up to, but not
 // including, limit. The two are equal if nothing is granted.
 func (k *Keeper) Granted() (floor, limit time.Time) {
-	k.state.Lock()
-	defer k.state.Unlock()
-	return k.time(k.used.From), k.time(k.used.To)
+	g := k.granted()
+	return k.time(g.From), k.time(g.To)
 }
 
 // Err returns why the last extension that was due failed, or nil. It is an error of [Claim];

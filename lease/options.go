@@ -140,9 +140,8 @@ func checkStore(function string, store stores.Store) error {
 }
 
 func configure(store stores.Store, options []Option) (config, error) {
-	c := config{clock: monoclock.New(), node: -1, timeline: timeline{layout: snowflake.Default()},
+	c := config{traits: store.Traits(), clock: monoclock.New(), node: -1, timeline: timeline{layout: snowflake.Default()},
 		timeout: DefaultTimeout, owner: self(), log: slog.Default(), skew: DefaultFleetLimit}
-	c.traits = store.Traits()
 	for i, option := range options {
 		if option == nil {
 			return c, refuse("Claim", "option %d of %d %w", i+1, len(options), drive.ErrNil)

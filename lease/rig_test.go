@@ -65,7 +65,7 @@ type member struct {
 func newRig(t *testing.T) *rig {
 	cells := storetest.NewMemory()
 	return &rig{T: t, clock: clocktest.NewVirtual(noon), cells: cells, log: &record{}, calls: map[storetest.OpKind]int{},
-		members: map[string]*member{}, seen: map[snowflake.ID]bool{}, stores: map[string]*storetest.Memory{"old": cells}, backups: map[string]func(){}}
+		members: map[string]*member{}, seen: map[snowflake.ID]bool{}, stores: map[string]*storetest.Memory{}, backups: map[string]func(){}}
 }
 
 // record is the text of a log. A keeper's goroutine may write it while a test reads it.
@@ -102,8 +102,8 @@ type client struct {
 	stays bool         // each read shows it
 }
 
-// rule is what becomes of n operations, or, if n is below 0, of all, after skip others. An operation is a text such as "read:layout" and
-// "swap:node/0000007", which begins with of.
+// rule is what becomes of n operations after skip others, or of all if n is below 0. An operation is a text
+// such as "read:layout" and "swap:node/0000007", which begins with of.
 type rule struct {
 	of      string
 	skip, n int

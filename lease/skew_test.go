@@ -33,7 +33,7 @@ func TestSkew(t *testing.T) {
 		estimate        bool // there is one
 		warns           bool // if it is beyond the limit
 		strict          int  // how many a strict claim is refused by, if it is beyond the limit
-		option          lease.Option
+		options         []lease.Option
 		away            bool // the store lists no more after the claim
 	}{
 		"a fleet": {living: 5, skews: []time.Duration{0, 30 * time.Second, -30 * time.Second, 2 * time.Minute, -2 * time.Minute, 10 * time.Hour, -10 * time.Hour},
@@ -42,7 +42,7 @@ func TestSkew(t *testing.T) {
 		"two, and we are behind":     {living: 2, skews: []time.Duration{-time.Hour}, estimate: true, warns: true, strict: 2},
 		"longer windows":             {living: 3, length: 10 * time.Minute, skews: []time.Duration{0, time.Hour, -time.Hour}, estimate: true, warns: true, strict: 3},
 		"a fleet that was stopped":   {crashed: 5, down: 8 * time.Hour, skews: []time.Duration{0}},
-		"our number, crashed":        {crashed: 3, apart: time.Second, down: time.Hour, skews: []time.Duration{0}, option: lease.WithNode(0)},
+		"our number, crashed":        {crashed: 3, apart: time.Second, down: time.Hour, skews: []time.Duration{0}, options: []lease.Option{lease.WithNode(0)}},
 		"a store that lists no more": {living: 1, skews: []time.Duration{time.Hour}, away: true},
 		"crashed at different hour":  {living: 3, crashed: 12, apart: time.Minute, skews: []time.Duration{0}, estimate: true},
 	} {
@@ -73,12 +73,8 @@ func TestSkew(t *testing.T) {
 							}
 							return map[bool]storetest.Fault{true: storetest.Unavailable}[test.away && lists > 1]
 						}
-						options := []lease.Option{small(4), lease.WithFleetCheck(limit, strict), lease.WithClock(skewed(skew)), log.option()}
-						if test.option != nil {
-							options = append(options, test.option)
-						}
 						begin := time.Now()
-						k, err := lease.Claim(t.Context(), ours, options...)
+						k, err := lease.Claim(t.Context(), ours, append(test.options, small(4), lease.WithFleetCheck(limit, strict), lease.WithClock(skewed(skew)), log.option())...)
 						wrong := skew.Abs() > limit
 						if wrong && strict && test.strict > 0 {
 							require.ErrorIs(t, err, lease.ErrSkew)
@@ -87,7 +83,7 @@ func TestSkew(t *testing.T) {
 						}
 						require.NoError(t, err)
 						defer func() { _ = k.Close() }()
-						if test.crashed < 3 || test.option != nil {
+						if test.crashed < 3 || test.options != nil {
 							require.Zero(t, time.Since(begin), "one or two that crashed are no reason to wait")
 						}
 						if strict {

@@ -77,20 +77,15 @@ func cut(s, separator string) (before, after string, found bool) {
 	return s, "", false
 }
 
+// presets are the strategies without a limit of their own, by their words.
+var presets = map[string]func() Strategy{
+	"reject": Reject, "wait": Wait, "default": Default, "twitter": LikeTwitter, "leaf": LikeLeaf,
+	"last-timestamp-plus-one": LastTimestampPlusOne,
+}
+
 func parseWord(word string) (Strategy, error) {
-	switch word {
-	case "reject":
-		return Reject(), nil
-	case "wait":
-		return Wait(), nil
-	case "default":
-		return Default(), nil
-	case "twitter":
-		return LikeTwitter(), nil
-	case "leaf":
-		return LikeLeaf(), nil
-	case "last-timestamp-plus-one":
-		return LastTimestampPlusOne(), nil
+	if named := presets[word]; named != nil {
+		return named(), nil
 	}
 	name, limit, ok := strings.Cut(word, ":")
 	if !ok || name != "wait" && name != "borrow" {

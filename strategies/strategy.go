@@ -42,11 +42,8 @@ const (
 
 // String returns "exhausted" or "behind".
 func (c Cause) String() string {
-	switch c {
-	case Exhausted:
-		return "exhausted"
-	case Behind:
-		return "behind"
+	if c == Exhausted || c == Behind {
+		return [...]string{"exhausted", "behind"}[c-Exhausted]
 	}
 	return fmt.Sprintf("Cause(%d)", uint8(c))
 }
@@ -78,13 +75,8 @@ const (
 
 // String returns "reject", "wait" or "borrow".
 func (a Action) String() string {
-	switch a {
-	case ActionReject:
-		return "reject"
-	case ActionWait:
-		return "wait"
-	case ActionBorrow:
-		return "borrow"
+	if names := [...]string{"reject", "wait", "borrow"}; int(a) < len(names) {
+		return names[a]
 	}
 	return fmt.Sprintf("Action(%d)", uint8(a))
 }

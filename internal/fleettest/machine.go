@@ -70,10 +70,9 @@ func (c Clock) Elapsed() time.Duration { return time.Duration(c.P.M.elapsed()) }
 // passed, or else the reason for the end of the wait.
 func (c Clock) After(d time.Duration) <-chan time.Time {
 	t := c.P.F.Current
-	t.cut = false
 	if !t.waitIsOver() {
 		t.Tracef("waits for %s", d)
-		t.sleep(d)
+		t.Sleep(d)
 	}
 	if t.waitIsOver() {
 		return nil

@@ -61,15 +61,11 @@ func (f *Fleet) step(t *Thread) {
 	_, alive := t.resume()
 	f.Current = nil
 	t.ended = !alive
-	if !t.P.Dead {
-		t.P.wakeThreads()
+	if t.P.Dead {
+		return
 	}
-}
-
-// wakeThreads wakes the threads whose wait is over by what a thread of p has done.
-func (p *Process) wakeThreads() {
-	p.program.Step()
-	for _, t := range p.threads {
+	t.P.program.Step()
+	for _, t := range t.P.threads { // the wait of one may be over by what another has done
 		switch {
 		case t.ready != nil && t.ready():
 			t.ready = nil
@@ -159,12 +155,7 @@ func (t *Thread) Pass(d int64) {
 
 // Sleep lets d pass on the machine's own clock, unless it is cut short.
 func (t *Thread) Sleep(d time.Duration) {
-	t.cut = false
-	t.sleep(d)
-}
-
-func (t *Thread) sleep(d time.Duration) {
-	if t.dead {
+	if t.cut = false; t.dead {
 		return
 	}
 	m := t.P.M
