@@ -121,7 +121,7 @@ func Open(ctx context.Context, store stores.Store, name string, options ...Optio
 	s := &Sequence{
 		window: window.NewNumbers(), first: r.Start + r.Offset, stride: r.Stride,
 		config: c, ordered: Mode(r.Mode) == Ordered, done: make(chan struct{}),
-		random: cell.Token, mark: c.page.Marker.Load(), rate: rate{at: c.elapsed()}, turn: drive.NewTurn(),
+		random: cell.Token, mark: c.page.Marker.Load(), turn: drive.NewTurn(),
 	}
 	s.window.Watch(c.page.Marker)
 	s.machine = count.New(found, s.ordered)
