@@ -184,14 +184,6 @@ func TestUnreadableCell(t *testing.T) {
 	}
 }
 
-// A cell that can be read and not be written tells why, and not that others write it too often.
-func TestUnwritable(t *testing.T) {
-	store := refusing{storetest.NewMemory(), new(error)}
-	s := open(t, store, sequence.Definition{}, sequence.WithOutage(0))
-	*store.refuse = &stores.DamagedError{Key: "seq/orders", Problem: "permission denied"}
-	assert.ErrorContains(t, second(s.Next(t.Context())), "permission denied")
-}
-
 // TestCreateAnew deletes sequences that were granted numbers, and creates others: each begins
 // above all that were granted before.
 func TestCreateAnew(t *testing.T) {

@@ -232,3 +232,16 @@ func TestOutage(t *testing.T) {
 		assert.NoError(t, s.Close())
 	})
 }
+
+// TestAbandonedBatch: a batch whose call has ended stays reserved, and a crash loses it too.
+func TestAbandonedBatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, slow(time.Second)(), sequence.Definition{MinStep: 1, MaxStep: 1}, sequence.WithOutage(0))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
+		defer cancel()
+		assert.ErrorIs(t, second(s.NextN(ctx, 50)), context.DeadlineExceeded)
+		time.Sleep(time.Second)
+		assert.EqualValues(t, []int64{50, 2 + 50}, []int64{s.Stats().Reserved, s.Stats().GapBound})
+		assert.NoError(t, s.Close())
+	})
+}
