@@ -100,13 +100,6 @@ func (s *Sequence) quit(c *call) bool {
 
 // The caller of the following methods holds mu.
 
-// leave takes the calls out of the queue for which ends is true. It has their results.
-func (s *Sequence) leave(ends func(c *call) bool) {
-	if s.calls = slices.DeleteFunc(s.calls, ends); len(s.calls) == 0 {
-		s.calls = nil // or a burst would keep its room
-	}
-}
-
 // failureFor is the last failure for a call for n numbers.
 func (s *Sequence) failureFor(n uint64) error {
 	var exhausted *ExhaustedError
@@ -120,16 +113,16 @@ func (s *Sequence) failureFor(n uint64) error {
 
 // serve gives reserved numbers to the calls that wait, in their order.
 func (s *Sequence) serve() {
-	enough := true
-	s.leave(func(c *call) bool {
-		var index uint64
-		if enough {
-			if index, _, enough = s.window.Count(c.n); enough {
-				c.done <- result{index: index, mark: s.mark}
-			}
+	served := 0
+	for _, c := range s.calls {
+		index, _, ok := s.window.Count(c.n)
+		if !ok {
+			break
 		}
-		return enough
-	})
+		c.done <- result{index: index, mark: s.mark}
+		served++
+	}
+	s.calls = slices.Delete(s.calls, 0, served)
 }
 
 // serveOrdered gives the indexes of one write to the calls that began before it was sent,
@@ -139,7 +132,7 @@ func (s *Sequence) serve() {
 func (s *Sequence) serveOrdered(index, end, upto uint64) (served []*call) {
 	s.regulars, s.served = s.arrived-s.served, upto
 	begin, r := index, s.machine.Known().Record
-	s.leave(func(c *call) bool {
+	s.calls = slices.DeleteFunc(s.calls, func(c *call) bool {
 		switch {
 		case c.arrival > upto:
 			return false
@@ -211,7 +204,7 @@ func (s *Sequence) expire() time.Duration {
 	defer s.mu.Unlock()
 	now := s.config.elapsed()
 	least := s.config.timeout
-	s.leave(func(c *call) bool {
+	s.calls = slices.DeleteFunc(s.calls, func(c *call) bool {
 		ends := c.until != 0 && c.until <= now
 		if ends {
 			c.done <- result{err: errEnded}
@@ -299,14 +292,14 @@ func (s *Sequence) noted(err error) (level slog.Level, message string, attrs []a
 		return 0, "", nil
 	}
 	var exhausted *ExhaustedError
-	n, kind, conflict := uint64(0), stores.KindOf(err), errors.Is(err, stores.ErrConflict)
+	n, kind := uint64(0), stores.KindOf(err)
 	if errors.As(err, &exhausted) {
 		n = uint64(exhausted.Asked)
 	}
 	if f.err == nil {
 		f.since = s.config.elapsed()
 	}
-	ordinary := conflict || exhausted != nil && exhausted.Left > 0
+	ordinary := exhausted != nil && exhausted.Left > 0
 	f.logged = f.logged && kind == f.kind
 	if !f.logged && !ordinary {
 		f.logged = true
@@ -318,15 +311,12 @@ func (s *Sequence) noted(err error) (level slog.Level, message string, attrs []a
 	}
 	f.count++
 	pause := time.Second
-	switch {
-	case conflict:
-		pause = 0 // pauses says when
-	case f.count < 6 && kind.Retryable():
+	if f.count < 6 && kind.Retryable() {
 		pause = 20 * time.Millisecond << f.count
 	}
 	f.err, f.kind, f.final, f.n, f.until = err, kind, !kind.Retryable(), n, s.config.elapsed()+pause
 	s.retry.Store(int64(f.until))
-	s.leave(func(c *call) bool {
+	s.calls = slices.DeleteFunc(s.calls, func(c *call) bool {
 		ends := f.final && c.n >= n
 		if ends {
 			c.done <- result{err: s.failureFor(c.n)}

@@ -25,10 +25,10 @@ func (s *Sequence) CloseContext(ctx context.Context) error {
 		s.closing = true
 		close(s.done)
 	}
-	s.leave(func(c *call) bool {
+	for _, c := range s.calls {
 		c.done <- result{err: ErrClosed}
-		return true
-	})
+	}
+	s.calls = nil
 	s.window.Seal()
 	s.mu.Unlock()
 	return s.ending.Wait(ctx, fmt.Errorf("sequence %q: %w", s.name, ErrNotGivenBack), s.giveBack)

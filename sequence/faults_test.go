@@ -39,7 +39,7 @@ func TestCloseFails(t *testing.T) {
 			err := s.CloseContext(ctx)
 			require.ErrorIs(t, err, sequence.ErrNotGivenBack)
 			require.ErrorContains(t, err, says)
-			assert.EqualValues(t, 9, s.Stats().Lost)
+			assert.EqualValues(t, []uint64{9, 0}, []uint64{s.Stats().Lost, uint64(s.Stats().Reserved)})
 			assert.Equal(t, err, s.Close(), "again")
 		})
 	}
@@ -50,7 +50,8 @@ func TestCloseFails(t *testing.T) {
 func TestHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, fault := faulty()
-		s, closing := open(t, store, sequence.Definition{MinStep: 1}), open(t, store, sequence.Definition{MinStep: 1})
+		var log strings.Builder
+		s, closing := open(t, store, sequence.Definition{MinStep: 1}), open(t, store, sequence.Definition{MinStep: 1}, sequence.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 		next(t, s)
 		synctest.Wait()
 		first := next(t, closing)
@@ -83,6 +84,7 @@ func TestHangs(t *testing.T) {
 		fault(storetest.None)
 		assert.NoError(t, closing.Close())
 		assert.Equal(t, first+1, inspect(t, store).Next)
+		assert.NotContains(t, log.String(), "no refill", "what ends because of Close is no failure")
 	})
 }
 
@@ -111,10 +113,13 @@ func TestRefusals(t *testing.T) {
 		store := refusing{storetest.NewMemory(), new(error)}
 		var s *sequence.Sequence
 		var lines atomic.Int64
-		s = open(t, store, sequence.Definition{}, sequence.WithLogger(slog.New(slog.NewTextHandler(asking(func() {
+		s = open(t, store, sequence.Definition{Max: 1 << 60}, sequence.WithLogger(slog.New(slog.NewTextHandler(asking(func() {
+			if s == nil { // a line about VMClock
+				return
+			}
 			n := lines.Add(1)
 			s.Stats()
-			assert.Equal(t, n < 3, s.Err() != nil)
+			assert.Equal(t, n != 3, s.Err() != nil)
 		}), nil))))
 		*store.refuse = stores.Refused.New("the password is wrong")
 		began := time.Now()
@@ -136,6 +141,21 @@ func TestRefusals(t *testing.T) {
 		synctest.Wait()
 		assert.NoError(t, s.Err())
 		assert.EqualValues(t, 3, lines.Load(), "it has recovered")
+		*store.refuse = stores.Refused.New("it is read-only")
+		failures := s.Stats().Failures
+		for range 20 { // they are reserved, and the last ones ask for more
+			next(t, s)
+			synctest.Wait()
+		}
+		assert.Equal(t, failures+1, s.Stats().Failures, "no flood of refills")
+		assert.EqualValues(t, 4, lines.Load())
+		*store.refuse = nil
+		time.Sleep(time.Second)
+		next(t, s)
+		synctest.Wait()
+		assert.ErrorAs(t, second(s.NextN(t.Context(), 1<<61)), new(*sequence.ExhaustedError))
+		synctest.Wait()
+		assert.EqualValues(t, 4, lines.Load(), "a call for too many is no failure")
 		assert.NoError(t, s.Close())
 	})
 }

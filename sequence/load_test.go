@@ -120,23 +120,6 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestSlowRate takes a number per second: the first ones, which come soon after each other
-// and after Open, do not look like a high rate, for which thousands would be reserved.
-func TestSlowRate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := open(t, slow(time.Millisecond)(), sequence.Definition{Start: 1})
-		for range 100 {
-			next(t, s)
-			time.Sleep(time.Second)
-			stats := s.Stats()
-			require.EqualValues(t, sequence.DefaultMinStep, stats.Step, "after %d", stats.Issued)
-			require.LessOrEqual(t, stats.Reserved, int64(2*sequence.DefaultMinStep))
-		}
-		assert.InDelta(t, 1, s.Stats().Rate, 0.1)
-		require.NoError(t, s.Close())
-	})
-}
-
 // TestFewCallsStarveWhileTheRateDoubles every second, from one call per second to 1,048,576, and with 5 ms
 // per write: at most one call in a million waits for the store. Calls are due at their time,
 // so those that fall due while one waits are counted as well.
@@ -199,17 +182,18 @@ func TestEachCallHasItsTimeout(t *testing.T) {
 	}
 }
 
-// TestOutage takes a number each 100 ms while the store is away for 8 s, and then longer.
+// TestOutage takes a number each 100 ms while the store is away for 8 s, and then longer, and at last one per second.
 func TestOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, fault := faulty()
 		s := open(t, store, sequence.Definition{MinStep: 1})
+		pace := 100 * time.Millisecond
 		steady := func(d time.Duration) {
-			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(pace) {
 				next(t, s)
 			}
 		}
-		steady(3 * time.Minute)
+		steady(30 * time.Second)
 		stats := s.Stats()
 		assert.InDelta(t, 10, stats.Rate, 1)
 		assert.InDelta(t, 100, stats.Step, 10)
@@ -242,6 +226,22 @@ func TestOutage(t *testing.T) {
 		assert.Equal(t, 5*time.Second, time.Since(began))
 		time.AfterFunc(time.Second, func() { fault(storetest.None) })
 		next(t, s)
+		pace = time.Second
+		steady(10 * time.Minute)
+		assert.InDelta(t, 1, s.Stats().Rate, 0.2, "the rate falls slowly")
+		assert.NoError(t, s.Close())
+	})
+}
+
+// TestAbandonedBatch: a batch whose call has ended stays reserved, and a crash loses it too.
+func TestAbandonedBatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, slow(time.Second)(), sequence.Definition{MinStep: 1, MaxStep: 1}, sequence.WithOutage(0))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
+		defer cancel()
+		assert.ErrorIs(t, second(s.NextN(ctx, 50)), context.DeadlineExceeded)
+		time.Sleep(time.Second)
+		assert.EqualValues(t, []int64{50, 2 + 50}, []int64{s.Stats().Reserved, s.Stats().GapBound})
 		assert.NoError(t, s.Close())
 	})
 }

@@ -85,9 +85,6 @@ func (a *remote) demand(ctx context.Context, named bool) (count.Cell, error) {
 	return a.create(ctx, d, creation{onDemand: true, period: true})
 }
 
-// base is the name up to the last dot, which is that of the definition if the sequence is a period.
-func (a *remote) base() string { return a.name[:max(strings.LastIndexByte(a.name, '.'), 0)] }
-
 // definition reads the cell of the sequence by period that this one is a period of, or returns none.
 func (a *remote) definition(ctx context.Context) (count.Cell, error) {
 	if CheckName(a.base()) != nil {
@@ -96,7 +93,9 @@ func (a *remote) definition(ctx context.Context) (count.Cell, error) {
 	return (&remote{a.store, a.base()}).read(ctx)
 }
 
-// period is the name after the last dot.
+// base is the name up to the last dot, which is that of the definition if the sequence is a period, and period the
+// name after it.
+func (a *remote) base() string   { return a.name[:max(strings.LastIndexByte(a.name, '.'), 0)] }
 func (a *remote) period() string { return a.name[strings.LastIndexByte(a.name, '.')+1:] }
 
 // isPeriod reports whether the sequence is a period of the definition in a record.

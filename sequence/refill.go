@@ -61,7 +61,6 @@ type driver struct {
 	copied  bool    // a copy was noticed, as the log is to be told
 	unclear uint64  // how many numbers were given up, as the log is to be told
 	refused uint64  // the version of the last swap that met a conflict, or 0
-	damaged error   // of the last swap, if it found the cell damaged: a read may succeed
 	lags    bool    // the last read showed that version, which was replaced: it is out of date
 }
 
@@ -125,8 +124,7 @@ func (d *driver) Done() (settled bool, err error) {
 	return drive.Act(d.machine.Done(d.in, d.op, d.result), d.apply)
 }
 
-// Do carries the operation out. A swap that finds a damaged cell is no error: the next read tells
-// more.
+// Do carries the operation out.
 func (d *driver) Do(ctx context.Context) (err error) {
 	s, op, r := d.Sequence, d.op, &d.result
 	*r = count.Result{}
@@ -147,9 +145,6 @@ func (d *driver) Do(ctx context.Context) (err error) {
 		return nil
 	}
 	r.Status = count.Failed
-	if op.Kind == count.Swap && errors.Is(err, stores.ErrDamaged) {
-		d.damaged, err = err, nil
-	}
 	return err
 }
 
@@ -194,9 +189,6 @@ func (d *driver) apply(e count.Event) (settled bool, err error) {
 // Busy returns the error of writes that all met those of other processes, or that followed from reads that are
 // out of date. The latter is no conflict: the next try waits, and the log is told.
 func (d *driver) Busy() error {
-	if d.damaged != nil {
-		return d.damaged
-	}
 	if d.lags || d.machine.Suspects() {
 		return drive.Wrap(fmt.Sprintf("sequence %q: the store answers reads that are out of date, and refuses the writes that follow from them: no number is granted until a read shows the last write; check that its reads are linearizable", d.name), ErrStore)
 	}

@@ -2,7 +2,6 @@ package sequence
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -121,11 +120,10 @@ func Open(ctx context.Context, store stores.Store, name string, options ...Optio
 	s := &Sequence{
 		window: window.NewNumbers(), first: r.Start + r.Offset, stride: r.Stride,
 		config: c, ordered: Mode(r.Mode) == Ordered, done: make(chan struct{}),
-		random: cell.Token, mark: c.page.Marker.Load(), rate: rate{at: c.elapsed()}, turn: drive.NewTurn(),
+		random: cell.Token, mark: c.page.Marker.Load(), turn: drive.NewTurn(), stats: Stats{VMClock: c.page.By},
 	}
 	s.window.Watch(c.page.Marker)
 	s.machine = count.New(found, s.ordered)
-	s.stats.VMClock = c.page.By
 	return s, nil
 }
 
@@ -250,11 +248,9 @@ func (s *Sequence) issued() uint64 {
 // error of the store.
 func (s *Sequence) ended(ctx context.Context) error {
 	reason, errs := fmt.Sprintf("within %s", s.config.timeout), []error{ErrTimeout}
-	if err := ctx.Err(); err != nil {
-		reason, errs[0] = "before the call's context ended: "+err.Error(), err
-		if cause := context.Cause(ctx); !errors.Is(err, cause) {
-			reason, errs = reason+": "+cause.Error(), append(errs, cause)
-		}
+	if ctx.Err() != nil {
+		errs[0] = drive.ContextError(ctx)
+		reason = "before the call's context ended: " + errs[0].Error()
 	}
 	if last := s.Err(); last == nil {
 		reason += ": the store has not answered yet"
