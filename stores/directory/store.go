@@ -53,13 +53,6 @@ type Store struct {
 
 var _ stores.Store = (*Store)(nil)
 
-// Traits has locks: this host knows which processes live. Directories are scattered, since each pod may have its own.
-func (s *Store) Traits() stores.Traits {
-	traits := s.Skeleton.Traits()
-	traits.TryLock, traits.Scattered, traits.Private = s.lockCell, true, s.private
-	return traits
-}
-
 // disk runs one step of a write or of a lock on the file or directory at a path: create, write, sync, rename,
 // remove, lock or unlock. Tests make a step fail, hang, or be lost.
 type disk func(step, path string, do func() error) error

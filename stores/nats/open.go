@@ -67,13 +67,12 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, closeAll())
 	}
-	s := &Store{client: client, replicas: replicas, dialer: &d.Dialer, found: make(chan *bucket, 1)}
-	s.found <- nil
-	s.Skeleton = engine.Skeleton[uint64]{
-		Texts: texts{s}, Reads: 64, Namespace: u.Namespace, At: func() string { return at },
-		Explain: func(_ context.Context, err error) error { return refused(err) }, Ask: s.ask, Done: closeAll,
-	}
-	return s, nil
+	t := &texts{client: client, namespace: u.Namespace, replicas: replicas, dialer: &d.Dialer, found: make(chan *bucket, 1)}
+	t.found <- nil
+	return &engine.Skeleton[uint64]{
+		Texts: t, Reads: 64, Namespace: u.Namespace, At: func() string { return at },
+		Explain: func(_ context.Context, err error) error { return refused(err) }, Ask: t.ask, Done: closeAll,
+	}, nil
 }
 
 // dialer is a natsgo.CustomDialer.

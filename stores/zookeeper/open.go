@@ -96,8 +96,8 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 		}
 		return refused(err)
 	}
-	return &Store{engine.Skeleton[revision]{
+	return &engine.Skeleton[revision]{
 		Texts: &texts{conn: conn, root: u.Path + "/" + u.Namespace, acl: acl}, Namespace: u.Namespace, Reads: 64,
 		At: func() string { return name }, Explain: explain, Done: closeAll,
-	}}, nil
+	}, nil
 }
