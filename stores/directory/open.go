@@ -101,7 +101,7 @@ func open(path string, d disk) (*Store, error) {
 		return nil, unfit(path, "has no absolute path", err)
 	}
 	s := &Store{path: absolute, disk: d}
-	s.Skeleton = engine.Skeleton[string]{Texts: texts{s}, Reads: reading, At: func() string { return "directory " + absolute }, Ask: s.ask,
+	s.Skeleton = engine.Skeleton[string]{Texts: texts{s}, Reads: reading, At: "directory " + absolute, Ask: s.ask,
 		// This host knows which processes live. Directories are scattered, since each pod may have its own.
 		Own: stores.Traits{TryLock: s.lockCell, Scattered: true, Private: s.private}}
 	made, err := s.make(absolute)

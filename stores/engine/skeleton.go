@@ -52,7 +52,7 @@ type Text[R comparable] struct {
 type Skeleton[R comparable] struct {
 	Texts     Texts[R]
 	Namespace string
-	At        func() string // the engine's name and its servers, as by [At]; for errors
+	At        string // the engine's name and its servers, such as "etcd at h:2379"; for errors
 
 	// Reads says that Scan gives keys alone, and how many of their texts are read at once. 0 says that it
 	// gives texts.
@@ -318,5 +318,5 @@ func (s *Skeleton[R]) Failed(ctx context.Context, op, key string, err error) err
 	if s.Explain != nil {
 		err = s.Explain(ctx, err)
 	}
-	return Failed(ctx, s.At(), op, key, s.Namespace, err)
+	return Failed(ctx, s.At, op, key, s.Namespace, err)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -88,7 +89,7 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	for _, host := range u.Hosts {
 		config.Endpoints = append(config.Endpoints, web+host)
 	}
-	at := engine.At("etcd", u.Hosts...)
+	at := "etcd at " + strings.Join(u.Hosts, ",")
 	stop := context.AfterFunc(ctx, end)
 	closeAll := func(client *clientv3.Client) error {
 		defer end()
@@ -108,7 +109,7 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 		// The slash ends the name, so that no namespace is the beginning of another.
 		Texts:     &texts{kv: client.KV, prefix: "/" + u.Namespace + "/"},
 		Namespace: u.Namespace,
-		At:        func() string { return at },
+		At:        at,
 		Explain:   explain,
 		Done:      sync.OnceValue(func() error { return closeAll(client) }),
 	}

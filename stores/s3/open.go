@@ -63,7 +63,7 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	prefix := strings.TrimLeft(strings.Trim(u.URL.Path, "/")+"/"+u.Namespace+"/", "/")
 	b := &bucket{client: client, name: name, prefix: prefix, transport: transport}
 	s := &engine.Skeleton[string]{
-		Texts: b, Reads: conns / 2, Namespace: u.Namespace, At: func() string { return engine.At("s3", at.Host) },
+		Texts: b, Reads: conns / 2, Namespace: u.Namespace, At: "s3 at " + at.Host,
 		Explain: func(_ context.Context, err error) error { return b.explain(err) },
 		Done:    transport.Close,
 	}
