@@ -48,9 +48,9 @@ func (f *files) Crash() {
 }
 
 // inDirectory gives each script a directory of its own.
-func inDirectory(t testing.TB) func() (func() (stores.Store, error), error) {
-	return func() (func() (stores.Store, error), error) {
+func inDirectory(t testing.TB) func() func() (stores.Store, error) {
+	return func() func() (stores.Store, error) {
 		path := t.TempDir()
-		return func() (stores.Store, error) { return openFiles(path) }, nil
+		return func() (stores.Store, error) { return openFiles(path) }
 	}
 }

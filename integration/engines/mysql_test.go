@@ -49,7 +49,7 @@ func TestMySQL(t *testing.T) {
 	require.NoError(t, root.Ping()) // whose connection counts from now on
 	s.URL = q.At("ops", "ops")
 	Engine{
-		Name: "mysql table tickflake_cells", Server: s,
+		Name: "mysql at " + s.Addr + " table tickflake_cells", Server: s,
 		// A pool of the caller's that is set up in another way.
 		New: func(t testing.TB, addr, namespace string) stores.Store {
 			store, err := sqlstore.New(mysqlPool(t, s, addr, func(c *driver.Config) {

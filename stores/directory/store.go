@@ -195,7 +195,7 @@ func (s *Store) loadLocked(key string) (string, error) {
 	}
 	text, problem := parse(data, key)
 	if problem != "" {
-		return "", &stores.DamagedError{Key: key, Problem: fmt.Sprintf("%s: %s; it is left as it is, and cannot be used. Move it away only if no ID or number can be issued twice then", filepath.Base(path), problem)}
+		return "", &stores.DamagedError{Key: key, Problem: filepath.Base(path) + ": " + problem + "; it is left as it is"}
 	}
 	return string(text), nil
 }
