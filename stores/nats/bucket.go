@@ -21,7 +21,6 @@ var ErrBucket = stores.Refused.New("bucket is not fit for a store")
 type bucket struct {
 	client   jetstream.JetStream
 	stream   jetstream.Stream
-	name     string
 	prefix   string // of its subjects
 	replicas int
 }
@@ -99,7 +98,7 @@ func (t *texts) look(ctx context.Context, create bool) (*bucket, error) {
 	if problems := unfit(config); len(problems) > 0 {
 		return nil, fmt.Errorf("%w: %s: %s; change it with \"nats stream edit %s\", or take another namespace", ErrBucket, t.namespace, strings.Join(problems, "; "), name)
 	}
-	return &bucket{client: t.client, stream: stream, name: t.namespace, prefix: "$KV." + t.namespace + ".", replicas: config.Replicas}, nil
+	return &bucket{client: t.client, stream: stream, prefix: "$KV." + t.namespace + ".", replicas: config.Replicas}, nil
 }
 
 // config is the configuration that "nats kv add" gives a bucket, but without direct reads,
@@ -191,7 +190,7 @@ func (b *bucket) confirm(ctx context.Context, key string, revision uint64) error
 	}
 	_, err := b.client.Publish(ctx, b.prefix+"CONFIRM", nil,
 		jetstream.WithExpectLastSequenceForSubject(revision, b.prefix+toSubject.Replace(key)),
-		jetstream.WithExpectStream("KV_"+b.name),
+		jetstream.WithExpectStream(b.stream.CachedInfo().Config.Name),
 		jetstream.WithRetryAttempts(0))
 	return err
 }
