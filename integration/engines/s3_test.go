@@ -147,6 +147,7 @@ func testS3Requests(t *testing.T, s *servers.Server) {
 		last = claim()
 	}
 	costs("claim of the last but one", 6, 40, func() { last = claim() })
+	require.Equal(t, 5*time.Minute, store.Traits().Window)
 	clock.Advance(101 * time.Second) // more than a third of the window
 	costs("extension", 2, 2, func() { _, _ = poller.Poll(t.Context()) })
 	costs("release", 2, 2, func() { require.NoError(t, last.Close()) })

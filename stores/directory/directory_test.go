@@ -124,7 +124,7 @@ func TestOpenRefuses(t *testing.T) {
 }
 
 // uses are the ways to use the cell of the key.
-func uses(t *testing.T, s *Store) map[string]error {
+func uses(t *testing.T, s *files) map[string]error {
 	errs := map[string]error{}
 	_, errs["read"] = s.Read(t.Context(), key)
 	_, errs["list"] = s.List(t.Context(), "", "\x7f", 9)
@@ -224,7 +224,7 @@ func TestURLs(t *testing.T) {
 		}
 		s, err := stores.Open(t.Context(), url)
 		require.NoError(t, err, url)
-		assert.Equal(t, filepath.Join(root, filepath.FromSlash(want)), s.(*Store).path, url)
+		assert.Equal(t, filepath.Join(root, filepath.FromSlash(want)), s.(*files).path, url)
 		require.NoError(t, s.Close())
 	}
 	storetest.TestURLs(t, stores.Open, "file:ids", map[string]string{

@@ -26,7 +26,7 @@ import (
 const key = "node/0000007"
 
 // opened opens a directory on a disk, or the real one if that is nil.
-func opened(t *testing.T, path string, d disk) *Store {
+func opened(t *testing.T, path string, d disk) *files {
 	t.Helper()
 	if d == nil {
 		d = realDisk
@@ -94,7 +94,7 @@ func (f *failing) do(step, path string, do func() error) error {
 }
 
 // nothingOpen checks that no file of a directory is open.
-func nothingOpen(t *testing.T, s *Store) {
+func nothingOpen(t *testing.T, s *files) {
 	t.Helper()
 	fds, _ := os.ReadDir("/proc/self/fd") // there is none but on Linux
 	for _, fd := range fds {
@@ -301,7 +301,7 @@ func TestSyncs(t *testing.T) {
 // A disk that hangs in a step holds up no caller for longer than its context. A write that it
 // makes later is conditional, and a lock that it makes too late is not kept.
 func TestDiskHangs(t *testing.T) {
-	lock := func(ctx context.Context, s *Store) error {
+	lock := func(ctx context.Context, s *files) error {
 		unlock, err := s.lockCell(ctx, key)
 		if err == nil {
 			unlock()
@@ -309,11 +309,11 @@ func TestDiskHangs(t *testing.T) {
 		}
 		return err
 	}
-	write := func(ctx context.Context, s *Store) error {
+	write := func(ctx context.Context, s *files) error {
 		_, err := swap(ctx, s, stores.Cell{Key: key}, "value")
 		return err
 	}
-	for step, call := range map[string]func(context.Context, *Store) error{"sync": write, "lock": lock, "unlock": lock} {
+	for step, call := range map[string]func(context.Context, *files) error{"sync": write, "lock": lock, "unlock": lock} {
 		synctest.Test(t, func(t *testing.T) {
 			back, path := make(chan struct{}), state(t)
 			_ = opened(t, path, nil) // which makes it

@@ -15,8 +15,13 @@
 // A directory serves one fleet, the processes that share its node numbers, and one
 // host. Do not share it between hosts.
 //
-// Reading a cell opens one file, listing reads the names of all files and opens those of
-// the cells listed; a Swap syncs a file and the directory. Nothing stays open but locks.
+// A Read opens one file, and syncs the directory if it finds a cell that may not be on the disk yet; a List reads the names of
+// all files and opens those of the cells listed; a Swap syncs a file and the directory. So what Swap and Read return
+// survives a power cut. Nothing stays open but locks. After an error of the disk, it is unknown whether the value was written.
+//
+// A method whose context ends returns soon, even if the disk hangs. The call then still waits for the
+// disk, in a goroutine with a thread. A process has at most 16 such calls for each
+// directory: further calls wait for one of them to end.
 //
 // # To lose nothing
 //
@@ -51,6 +56,6 @@
 // before Swap returns. If a process or its host stops in between, the cell is the
 // whole old one or the whole new one, and the next Swap replaces the .tmp file.
 //
-// 12 is the version. The checksum covers the text after it. A cell that cannot be read as it was written
-// is a [*stores.DamagedError], and is never overwritten.
+// 12 is the version. The checksum covers the text after it. A cell that cannot be read as it was written, or whose other files
+// cannot be used, is a [*stores.DamagedError], and is never overwritten. Other cells are not affected.
 package directory

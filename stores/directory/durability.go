@@ -23,36 +23,32 @@ const (
 // ask asks Linux for the kind of the file system; on other systems it finds nothing.
 // A network file system forgets: a host reads a cell from its own cache, also after it has
 // locked the cell, and then replaces a newer one that another host has written.
-func (s *Store) ask(ctx context.Context) (stores.Durability, error) {
-	return place(ctx, s.path, func() (stores.Durability, error) {
+func (s *files) ask(ctx context.Context) (stores.Durability, error) {
+	return place(ctx, s.path, func() (d stores.Durability, err error) {
 		name, kept, err := s.fileSystem()
-		return promisesOf(s.path, name, kept), failedFile("look at its file system", err)
+		switch kept {
+		case network:
+			d.Forgets = []string{fmt.Sprintf("%s is on %s, a network file system, where hosts overwrite newer cells of each other: name a directory on a disk of this host, or a server", s.path, name)}
+		case memory:
+			d.Risks = []string{fmt.Sprintf("%s is on %s, in memory, and lost when this host restarts: name a directory on a disk", s.path, name)}
+		case program:
+			d.Unknown = []string{fmt.Sprintf("%s is on %s, and a program decides where its files are: if it is on another host, name a directory on a disk of this host", s.path, name)}
+		}
+		return d, failedFile("look at its file system", err)
 	})
 }
 
-func (s *Store) fileSystem() (name string, kept keeper, err error) {
+func (s *files) fileSystem() (name string, kept keeper, err error) {
 	if seam.OnDisk {
 		return "", local, nil
 	}
 	return fileSystem(s.path)
 }
 
-func promisesOf(path, name string, kept keeper) (d stores.Durability) {
-	switch kept {
-	case network:
-		d.Forgets = []string{fmt.Sprintf("%s is on %s, a network file system, where hosts overwrite newer cells of each other: name a directory on a disk of this host, or a server", path, name)}
-	case memory:
-		d.Risks = []string{fmt.Sprintf("%s is on %s, in memory, and lost when this host restarts: name a directory on a disk", path, name)}
-	case program:
-		d.Unknown = []string{fmt.Sprintf("%s is on %s, and a program decides where its files are: if it is on another host, name a directory on a disk of this host", path, name)}
-	}
-	return d
-}
-
 // private returns why no other host or container is likely to see the directory, so that each has a directory
 // of its own and issues the IDs of the others: the process runs under Kubernetes, or the directory
 // is in its container's own layer. Without such a sign, which only Linux shows, it returns "".
-func (s *Store) private(ctx context.Context) string {
+func (s *files) private(ctx context.Context) string {
 	sign := ""
 	if os.Getenv("KUBERNETES_SERVICE_HOST") != "" {
 		sign = "this process runs under Kubernetes"

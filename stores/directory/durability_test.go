@@ -44,7 +44,7 @@ func TestFileSystems(t *testing.T) {
 		}
 		store, err := stores.Open(t.Context(), "file:"+path+"?forgetful=allow&namespace=n")
 		require.NoError(t, err)
-		assert.Equal(t, filepath.Join(path, "n"), store.(*Store).path)
+		assert.Equal(t, filepath.Join(path, "n"), store.(*files).path)
 	}
 }
 

@@ -68,7 +68,7 @@ func failedFile(op string, err error) error {
 // ofCell returns the error of an operation on a file of a cell, and makes it a
 // [*stores.DamagedError] if the file itself is the reason, so that other cells can still
 // be used.
-func (s *Store) ofCell(key, path string, err error) error {
+func (s *files) ofCell(key, path string, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -22,7 +22,7 @@ const unlockTime = time.Second
 // it is locked. The lock ends with unlock or with the process. It belongs to the Store,
 // not to a goroutine. If the disk hangs, unlock returns after a second, and the lock ends
 // later.
-func (s *Store) lockCell(ctx context.Context, key string) (func(), error) {
+func (s *files) lockCell(ctx context.Context, key string) (func(), error) {
 	path := s.file(key, holdFile)
 	type lock struct {
 		unlock func()
@@ -80,7 +80,7 @@ func self() string {
 }
 
 // lock is tryLock as a step of the disk.
-func (s *Store) lock(path string) (func(), error) {
+func (s *files) lock(path string) (func(), error) {
 	var unlock func()
 	err := s.disk("lock", path, func() (err error) { unlock, err = tryLock(path); return err })
 	return func() { _ = s.disk("unlock", path, func() error { unlock(); return nil }) }, err
@@ -126,7 +126,7 @@ func readHolder(f *os.File) string {
 }
 
 // lockSwap locks the swapFile of a cell, which others lock only during a Swap.
-func (s *Store) lockSwap(key string) (unlock func(), err error) {
+func (s *files) lockSwap(key string) (unlock func(), err error) {
 	path := s.file(key, swapFile)
 	unlock, err = s.lock(path)
 	return unlock, s.ofCell(key, path, err)

@@ -33,14 +33,14 @@ func init() {
 // openPath opens a directory, and makes it, with mode 0700, if there is none. It returns soon after ctx has ended, even if
 // the disk hangs.
 func openPath(ctx context.Context, path string) (stores.Store, error) {
-	s, err := wait(ctx, path, func() (*Store, error) { return open(path, realDisk) })
+	s, err := wait(ctx, path, func() (*files, error) { return open(path, realDisk) })
 	if err == nil {
 		return s, nil
 	}
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		err = fmt.Errorf("directory %s: open: %w", path, err)
 	}
-	return nil, err // and not a nil *Store
+	return nil, err // and not a nil *files
 }
 
 // PathOf returns the directory of a file: URL, relative or not. Commands that only read
@@ -85,7 +85,7 @@ func PathOf(url string) (string, error) {
 	return path, nil
 }
 
-func open(path string, d disk) (*Store, error) {
+func open(path string, d disk) (*files, error) {
 	if !supported {
 		return nil, fmt.Errorf("no file locks on %s: keep the cells in another store: %w", runtime.GOOS, errors.ErrUnsupported)
 	}
@@ -100,8 +100,10 @@ func open(path string, d disk) (*Store, error) {
 	if err != nil {
 		return nil, unfit(path, "has no absolute path", err)
 	}
-	s := &Store{path: absolute, disk: d}
-	s.Skeleton = engine.Skeleton[string]{Texts: texts{s}, Reads: reading, At: func() string { return "directory " + absolute }, Ask: s.ask}
+	s := &files{path: absolute, disk: d}
+	s.Skeleton = engine.Skeleton[string]{Texts: texts{s}, Reads: reading, At: "directory " + absolute, Ask: s.ask,
+		// This host knows which processes live. Directories are scattered, since each pod may have its own.
+		Own: stores.Traits{TryLock: s.lockCell, Scattered: true, Private: s.private}}
 	made, err := s.make(absolute)
 	if err != nil {
 		return nil, err
@@ -121,7 +123,7 @@ func open(path string, d disk) (*Store, error) {
 
 // make makes a directory and its missing parents, and syncs the names of the new
 // parents. prepare syncs the name of the directory itself.
-func (s *Store) make(dir string) (made bool, err error) {
+func (s *files) make(dir string) (made bool, err error) {
 	_, err = os.Stat(dir)
 	parent := filepath.Dir(dir)
 	switch {
@@ -164,7 +166,7 @@ func wide(mode fs.FileMode) string {
 
 // prepare syncs the name of the directory. It takes the group's right to write away, which Kubernetes gives to a volume with
 // fsGroup at each start of a pod, unless the directory has other files than the store's: it is then not one that a store has made.
-func (s *Store) prepare(made bool, mode fs.FileMode) error {
+func (s *files) prepare(made bool, mode fs.FileMode) error {
 	entries, err := os.ReadDir(s.path)
 	if err != nil {
 		return unfit(s.path, "cannot be read", err)

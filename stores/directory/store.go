@@ -25,23 +25,8 @@ const (
 	ownerOnly = 0o600
 )
 
-// Store is a [stores.Store] on the files of a directory. [stores.Open] makes one. It is safe
-// for use by several goroutines at once, and any number of Stores, in any number of
-// processes on the host, can have the same directory.
-//
-// A Swap syncs a file and the directory, and a Read the directory if it
-// finds a cell that may not be on the disk yet, so what they return
-// survives a power cut. While another process writes the same cell, a Swap waits, until its context ends: the
-// error then names that process. After an error of the disk, it is unknown whether the value was
-// written, but the cell is the whole old one or the whole new one. A List reads the names of all files, and the cells
-// that it returns. A method whose context ends returns soon with an
-// error that wraps the context's, even if the disk hangs. The call then still waits for the
-// disk, in a goroutine with a thread. A process has at most 16 such calls for each
-// directory: further calls wait for one of them to end.
-//
-// If the file of a cell cannot be read as it was written, or its helper files cannot be
-// used, the error is a [*stores.DamagedError]. Other cells are not affected.
-type Store struct {
+// files is a store: the files of a directory.
+type files struct {
 	engine.Skeleton[string]
 	path string
 	disk disk
@@ -49,15 +34,6 @@ type Store struct {
 	// synced has, by key, a text that was on the disk. If two calls come in the wrong order, the next
 	// reader syncs once more.
 	synced sync.Map
-}
-
-var _ stores.Store = (*Store)(nil)
-
-// Traits has locks: this host knows which processes live. Directories are scattered, since each pod may have its own.
-func (s *Store) Traits() stores.Traits {
-	traits := s.Skeleton.Traits()
-	traits.TryLock, traits.Scattered, traits.Private = s.lockCell, true, s.private
-	return traits
 }
 
 // disk runs one step of a write or of a lock on the file or directory at a path: create, write, sync, rename,
@@ -70,7 +46,7 @@ func realDisk(_, _ string, do func() error) error { return do() }
 const reading = 4
 
 // texts are the cells, for the skeleton. The revision of a text is the text, whose version never returns.
-type texts struct{ *Store }
+type texts struct{ *files }
 
 func (t texts) Get(ctx context.Context, key string, latest bool) (engine.Text[string], error) {
 	return place(ctx, t.path, func() (engine.Text[string], error) {
@@ -107,7 +83,7 @@ func (t texts) Put(ctx context.Context, key, was string, text []byte) error {
 	return err
 }
 
-func (s *Store) swap(ctx context.Context, key, was string, text []byte) error {
+func (s *files) swap(ctx context.Context, key, was string, text []byte) error {
 	unlock, err := s.lockSwap(key)
 	if err != nil {
 		return err
@@ -128,7 +104,7 @@ func (s *Store) swap(ctx context.Context, key, was string, text []byte) error {
 }
 
 // replace writes the file of a cell. The caller has locked its swapFile.
-func (s *Store) replace(ctx context.Context, key string, text []byte) error {
+func (s *files) replace(ctx context.Context, key string, text []byte) error {
 	temp, path := s.file(key, tempFile), s.file(key, cellFile)
 	err := s.write(temp, encode(key, text))
 	if err == nil {
@@ -144,7 +120,7 @@ func (s *Store) replace(ctx context.Context, key string, text []byte) error {
 	return failedFile("sync directory", s.syncDir(s.path))
 }
 
-func (s *Store) write(path string, data []byte) error {
+func (s *files) write(path string, data []byte) error {
 	var f *os.File
 	step := func(what string, do func() error) error {
 		return failedFile(what+" "+filepath.Base(path), s.disk(what, path, do))
@@ -166,16 +142,16 @@ func (s *Store) write(path string, data []byte) error {
 	return err
 }
 
-func (s *Store) remove(path string) error {
+func (s *files) remove(path string) error {
 	return s.disk("remove", path, func() error { return os.Remove(path) })
 }
 
-func (s *Store) syncDir(path string) error {
+func (s *files) syncDir(path string) error {
 	return s.disk("sync", path, func() error { return syncDir(path) })
 }
 
 // load reads the text of a cell, which may not be on the disk yet, or "" if there is none.
-func (s *Store) load(key string) (string, error) {
+func (s *files) load(key string) (string, error) {
 	if readLocks {
 		unlock, err := s.lockSwap(key)
 		if err != nil {
@@ -186,7 +162,7 @@ func (s *Store) load(key string) (string, error) {
 	return s.loadLocked(key)
 }
 
-func (s *Store) loadLocked(key string) (string, error) {
+func (s *files) loadLocked(key string) (string, error) {
 	path := s.file(key, cellFile)
 	data, err := readRegular(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -235,7 +211,7 @@ func readRegular(path string) ([]byte, error) {
 // settle makes sure that a loaded cell survives a power cut, because the caller relies on
 // it. A writer that was killed, or could not sync the directory, may have left a cell
 // that is not on the disk yet.
-func (s *Store) settle(key, text string) error {
+func (s *files) settle(key, text string) error {
 	if was, _ := s.synced.Load(key); text == "" || was == text {
 		return nil
 	}
@@ -246,7 +222,7 @@ func (s *Store) settle(key, text string) error {
 	return nil
 }
 
-func (s *Store) file(key, kind string) string {
+func (s *files) file(key, kind string) string {
 	return filepath.Join(s.path, strings.ReplaceAll(key, "/", "+")+kind)
 }
 

@@ -61,7 +61,7 @@ func Wait[T any](ctx context.Context, call func() (T, error)) (T, error) {
 // given err no [stores.Kind], and it is one of the network, of time or of permission, Failed gives it
 // the kind. A conflict stays a conflict when ctx has ended: it says for certain that nothing was changed.
 //
-// engine is the engine's name and the addresses of its servers, as [At] returns it; op is
+// engine is the engine's name and the addresses of its servers; op is
 // list, read, swap or lock. A list has no key, and a store without namespaces no namespace.
 func Failed(ctx context.Context, engine, op, key, namespace string, err error) error {
 	if key == "" {
@@ -120,24 +120,6 @@ func withEnd(ctx context.Context, err error) error {
 		}
 	}
 	return err
-}
-
-// At returns the name of an engine, with the addresses of its servers if they are known. A
-// server is HOST:PORT or a URL. Of a URL, At shows the part after the user and password.
-func At(engine string, servers ...string) string {
-	var hosts []string
-	for _, server := range servers {
-		if _, rest, ok := strings.Cut(server, "://"); ok {
-			server = rest
-		}
-		if server = server[strings.LastIndex(server, "@")+1:]; server != "" {
-			hosts = append(hosts, server)
-		}
-	}
-	if len(hosts) == 0 {
-		return engine
-	}
-	return engine + " at " + strings.Join(hosts, ",")
 }
 
 // Retry calls connect again and again, with pauses, until it succeeds, its error is not Retryable, or ctx ends. The error is

@@ -71,13 +71,6 @@ func TestFailedOfAnOverloadedProcess(t *testing.T) {
 	assert.NotErrorIs(t, engine.Failed(late, "pack", "read", "k", "", context.DeadlineExceeded), stores.ErrOverloaded)
 }
 
-func TestAt(t *testing.T) {
-	assert.Equal(t, "pack", engine.At("pack"))
-	assert.Equal(t, "pack", engine.At("pack", ""))
-	assert.Equal(t, "pack at h:1", engine.At("pack", "h:1"))
-	assert.Equal(t, "pack at h:1,[::1]:2,h:3", engine.At("pack", "http://h:1", "", "https://u:x9@cret@[::1]:2", "u:x9cret@h:3"))
-}
-
 func TestNextVersion(t *testing.T) {
 	const last = 1<<63 - 1 // of all versions
 	seen := map[uint64]bool{}

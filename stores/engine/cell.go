@@ -23,17 +23,14 @@ type damaged []error
 
 func (e damaged) Error() string {
 	const shown = 3
-	var text strings.Builder
-	for i, err := range e[:min(shown, len(e))] {
-		if i > 0 {
-			text.WriteString("; ")
-		}
-		text.WriteString(err.Error())
+	var texts []string
+	for _, err := range e[:min(shown, len(e))] {
+		texts = append(texts, err.Error())
 	}
 	if len(e) > shown {
-		fmt.Fprintf(&text, "; and %d more", len(e)-shown)
+		texts = append(texts, fmt.Sprintf("and %d more", len(e)-shown))
 	}
-	return text.String()
+	return strings.Join(texts, "; ")
 }
 
 func (e damaged) Unwrap() []error { return e }

@@ -13,7 +13,7 @@
 //     texts of them by [FormatCell] and [ParseCell].
 //   - [Heeds] and [Races] look for the faults of a server of a protocol that other programs speak, too.
 //   - [Wait] bounds the calls of a driver that does not end with its context.
-//   - [Failed], [OpenFailed] and [At] make the errors, which have a [github.com/tickflake/tickflake/stores.Kind].
+//   - [Failed] and [OpenFailed] make the errors, which have a [github.com/tickflake/tickflake/stores.Kind].
 //
 // Package storetest, and the tests of the engines beside this package, prove the result.
 package engine

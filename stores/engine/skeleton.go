@@ -48,11 +48,11 @@ type Text[R comparable] struct {
 // version that is drawn at random, since revisions go back when a server is restored from a backup. It is
 // safe for use by several goroutines at once.
 //
-// An engine embeds it in its Store, and can add to its Traits.
+// An engine returns it, or embeds it in a Store with more methods.
 type Skeleton[R comparable] struct {
 	Texts     Texts[R]
 	Namespace string
-	At        func() string // the engine's name and its servers, as by [At]; for errors
+	At        string // the engine's name and its servers, such as "etcd at h:2379"; for errors
 
 	// Reads says that Scan gives keys alone, and how many of their texts are read at once. 0 says that it
 	// gives texts.
@@ -69,6 +69,9 @@ type Skeleton[R comparable] struct {
 	// Ask asks the server for its settings, as Durability of [stores.Traits]; it may hang. nil stands for an engine whose
 	// server does not tell.
 	Ask func(ctx context.Context) (stores.Durability, error)
+
+	// Own has the other traits.
+	Own stores.Traits
 
 	// Done ends what the engine has opened, as Close of a Store. nil does nothing.
 	Done func() error
@@ -282,8 +285,9 @@ func (s *Skeleton[R]) revision(ctx context.Context, key string, version uint64) 
 	return is.Revision, err
 }
 
-// Traits has the Durability of Ask.
-func (s *Skeleton[R]) Traits() (t stores.Traits) {
+// Traits has those of Own, and the Durability of Ask.
+func (s *Skeleton[R]) Traits() stores.Traits {
+	t := s.Own
 	if s.Ask != nil {
 		t.Durability = s.durability
 	}
@@ -314,5 +318,5 @@ func (s *Skeleton[R]) Failed(ctx context.Context, op, key string, err error) err
 	if s.Explain != nil {
 		err = s.Explain(ctx, err)
 	}
-	return Failed(ctx, s.At(), op, key, s.Namespace, err)
+	return Failed(ctx, s.At, op, key, s.Namespace, err)
 }

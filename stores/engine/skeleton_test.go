@@ -87,7 +87,7 @@ func (x *texts) Scan(_ context.Context, from, _ string, most int, found func(str
 
 func (x *texts) skeleton() *engine.Skeleton[string] {
 	x.is = make(map[string][]byte)
-	return &engine.Skeleton[string]{Texts: x, Namespace: "n", At: func() string { return "fake" }}
+	return &engine.Skeleton[string]{Texts: x, Namespace: "n", At: "fake"}
 }
 
 func TestServersOfAProtocol(t *testing.T) {

@@ -15,8 +15,8 @@
 // # Format
 //
 // One key per cell: /NAMESPACE/KEY, with a text of at most 1,100 bytes, the version and
-// the value. A Read is one round trip, and a Swap two, or one for a new cell; a List is
-// one for each 4,096 cells. Old revisions stay in etcd until it is compacted; configure
+// the value. A Read is one round trip, in which the server confirms with a majority that it is up to date, and a Swap
+// two, or one for a new cell; a List is one for each 4,096 cells. Old revisions stay in etcd until it is compacted; configure
 // automatic compaction (--auto-compaction-retention).
 //
 // # To lose nothing

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,25 +22,6 @@ import (
 	"github.com/tickflake/tickflake/stores/engine"
 	"github.com/tickflake/tickflake/stores/engine/dial"
 )
-
-// Store is a [stores.Store] on etcd. It is safe for use by several goroutines at once. A Read is one round
-// trip: the server confirms with a majority that it is up to date. A Swap is two, or one for a
-// new cell, and a List one for each 4,096 cells.
-type Store struct{ engine.Skeleton[int64] }
-
-var _ stores.Store = (*Store)(nil)
-
-// Traits has a probe that the server takes writes: one that is full answers reads, and settings that lose writes it has none.
-func (s *Store) Traits() stores.Traits { return stores.Traits{Probe: s.probe} }
-
-func (s *Store) probe(ctx context.Context, _ bool) error {
-	const none = math.MaxInt64 // no key has this revision, so the server writes nothing
-	_, err := engine.Wait(ctx, func() (struct{}, error) { return struct{}{}, s.Texts.Put(ctx, "probe", none, nil) })
-	if errors.Is(err, stores.ErrConflict) {
-		return nil
-	}
-	return s.Failed(ctx, "probe", "writes", err)
-}
 
 func init() {
 	stores.Register("etcd", open)
@@ -107,7 +89,7 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	for _, host := range u.Hosts {
 		config.Endpoints = append(config.Endpoints, web+host)
 	}
-	at := engine.At("etcd", u.Hosts...)
+	at := "etcd at " + strings.Join(u.Hosts, ",")
 	stop := context.AfterFunc(ctx, end)
 	closeAll := func(client *clientv3.Client) error {
 		defer end()
@@ -123,14 +105,24 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 		_ = dialer.Close()
 		return nil, engine.OpenFailed(ctx, at, refused(err))
 	}
-	return &Store{engine.Skeleton[int64]{
+	s := &engine.Skeleton[int64]{
 		// The slash ends the name, so that no namespace is the beginning of another.
 		Texts:     &texts{kv: client.KV, prefix: "/" + u.Namespace + "/"},
 		Namespace: u.Namespace,
-		At:        func() string { return at },
+		At:        at,
 		Explain:   explain,
 		Done:      sync.OnceValue(func() error { return closeAll(client) }),
-	}}, nil
+	}
+	// A server that is full answers reads. It has no settings that lose writes.
+	s.Own.Probe = func(ctx context.Context, _ bool) error {
+		const none = math.MaxInt64 // no key has this revision, so the server writes nothing
+		_, err := engine.Wait(ctx, func() (struct{}, error) { return struct{}{}, s.Texts.Put(ctx, "probe", none, nil) })
+		if errors.Is(err, stores.ErrConflict) {
+			return nil
+		}
+		return s.Failed(ctx, "probe", "writes", err)
+	}
+	return s, nil
 }
 
 // texts are the keys of a namespace, for the skeleton. A revision is the ModRevision of a key.

@@ -33,11 +33,11 @@ type file struct {
 	}
 	Clusters []struct {
 		Name    string
-		Cluster *cluster
+		Cluster cluster
 	}
 	Users []struct {
 		Name string
-		User *user
+		User user
 	}
 }
 
@@ -112,9 +112,9 @@ func (f *file) choose(context string) (*cluster, *user, error) {
 			continue
 		}
 		user := new(user) // nobody, if the context names none
-		for _, u := range slices.Backward(f.Users) {
-			if u.Name == c.Context.User && u.User != nil {
-				user = u.User
+		for i := range slices.Backward(f.Users) {
+			if f.Users[i].Name == c.Context.User {
+				user = &f.Users[i].User
 			}
 		}
 		if len(user.Others) > 0 {
@@ -123,9 +123,9 @@ func (f *file) choose(context string) (*cluster, *user, error) {
 		if user.Token+user.TokenFile+user.Certificate+user.CertificateData != "" {
 			user.Exec = nil // what stands in the file goes first
 		}
-		for _, cluster := range f.Clusters {
-			if cluster.Name == c.Context.Cluster && cluster.Cluster != nil {
-				return cluster.Cluster, user, nil
+		for i := range f.Clusters {
+			if f.Clusters[i].Name == c.Context.Cluster {
+				return &f.Clusters[i].Cluster, user, nil
 			}
 		}
 		return nil, nil, errors.New("no such cluster as the context names")
@@ -140,19 +140,15 @@ func load(path string) (f file, err error) {
 		err = yaml.Unmarshal(text, &f)
 	}
 	var paths []*string
-	for _, c := range f.Clusters {
-		if c.Cluster != nil {
-			paths = append(paths, &c.Cluster.Authority)
-		}
+	for i := range f.Clusters {
+		paths = append(paths, &f.Clusters[i].Cluster.Authority)
 	}
-	for _, u := range f.Users {
-		if u.User == nil {
-			continue
-		}
-		delete(u.User.Others, "extensions")
-		paths = append(paths, &u.User.TokenFile, &u.User.Certificate, &u.User.Key)
-		if u.User.Exec != nil && strings.ContainsRune(u.User.Exec.Command, filepath.Separator) {
-			paths = append(paths, &u.User.Exec.Command)
+	for i := range f.Users {
+		u := &f.Users[i].User
+		delete(u.Others, "extensions")
+		paths = append(paths, &u.TokenFile, &u.Certificate, &u.Key)
+		if u.Exec != nil && strings.ContainsRune(u.Exec.Command, filepath.Separator) {
+			paths = append(paths, &u.Exec.Command)
 		}
 	}
 	for _, p := range paths {

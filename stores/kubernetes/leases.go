@@ -19,9 +19,6 @@ import (
 // annotation is the name of the annotation with the text of a cell.
 const annotation = "tickflake.io/cell"
 
-// Store is a [stores.Store] on Lease objects, opened by a URL. It is safe for use by several goroutines at once.
-type Store struct{ engine.Skeleton[revision] }
-
 // revision is that of an object. Without its uid, a server makes a Lease anew that was deleted since, whatever
 // the version that a PUT asks for.
 type revision struct{ uid, version string }

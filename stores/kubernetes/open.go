@@ -66,10 +66,10 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	}
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // a write goes out once
 	client := &http.Client{Transport: base, CheckRedirect: stay}
-	return &Store{engine.Skeleton[revision]{
+	return &engine.Skeleton[revision]{
 		Texts: &leases{client: client, server: server, cluster: found, user: user, namespace: namespace, prefix: name}, Namespace: u.Namespace,
-		At:      func() string { return engine.At("k8s", server.Host) },
+		At:      "k8s at " + server.Host,
 		Explain: func(_ context.Context, err error) error { return refused(err) },
 		Done:    base.Close,
-	}}, nil
+	}, nil
 }

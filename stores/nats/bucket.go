@@ -21,21 +21,20 @@ var ErrBucket = stores.Refused.New("bucket is not fit for a store")
 type bucket struct {
 	client   jetstream.JetStream
 	stream   jetstream.Stream
-	name     string
 	prefix   string // of its subjects
 	replicas int
 }
 
 // find returns the bucket of the namespace. If there is none, it makes one if create,
 // else returns nil.
-func (s *Store) find(ctx context.Context, create bool) (b *bucket, err error) {
+func (t *texts) find(ctx context.Context, create bool) (b *bucket, err error) {
 	// One request at a time: a cluster that gets several requests at once to make the same
 	// stream leaves some of them without an answer, and servers that do not know the
 	// new stream yet deny that it exists. Other processes may send such requests, too, so
 	// the loop below tries again.
 	select {
-	case b = <-s.found:
-		defer func() { s.found <- b }()
+	case b = <-t.found:
+		defer func() { t.found <- b }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -45,7 +44,7 @@ func (s *Store) find(ctx context.Context, create bool) (b *bucket, err error) {
 	again := pauses()
 	for {
 		attempt, cancel := context.WithTimeout(ctx, time.Second)
-		b, err = s.look(attempt, create)
+		b, err = t.look(attempt, create)
 		cancel()
 		if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, jetstream.ErrStreamNotFound) {
 			return b, err
@@ -59,63 +58,63 @@ func (s *Store) find(ctx context.Context, create bool) (b *bucket, err error) {
 // gone reports whether a bucket that was found before does not exist any more. The next
 // find looks for it, or makes it anew. It asks for half a second or longer: a server of a cluster
 // that has just begun to lead may not know the bucket yet.
-func (s *Store) gone(ctx context.Context, b *bucket) bool {
+func (t *texts) gone(ctx context.Context, b *bucket) bool {
 	again := engine.Backoff{First: 100 * time.Millisecond, Last: 100 * time.Millisecond}
 	for range 10 {
 		if again.Wait(ctx) != nil {
 			return false
 		}
-		if _, err := s.client.Stream(ctx, "KV_"+s.Namespace); !errors.Is(err, jetstream.ErrStreamNotFound) {
+		if _, err := t.client.Stream(ctx, "KV_"+t.namespace); !errors.Is(err, jetstream.ErrStreamNotFound) {
 			return false
 		}
 	}
 	select {
-	case is := <-s.found:
+	case is := <-t.found:
 		if is == b {
 			is = nil
 		}
-		s.found <- is
+		t.found <- is
 	case <-ctx.Done():
 	}
 	return true
 }
 
 // look is one attempt of find.
-func (s *Store) look(ctx context.Context, create bool) (*bucket, error) {
-	name := "KV_" + s.Namespace
-	stream, err := s.client.Stream(ctx, name)
+func (t *texts) look(ctx context.Context, create bool) (*bucket, error) {
+	name := "KV_" + t.namespace
+	stream, err := t.client.Stream(ctx, name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		if !create {
 			return nil, nil
 		}
-		if stream, err = s.client.CreateStream(ctx, s.config()); errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-			stream, err = s.client.Stream(ctx, name) // another process was faster
+		if stream, err = t.client.CreateStream(ctx, t.config()); errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+			stream, err = t.client.Stream(ctx, name) // another process was faster
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("bucket %s: %w", s.Namespace, err)
+		return nil, fmt.Errorf("bucket %s: %w", t.namespace, err)
 	}
 	config := stream.CachedInfo().Config
 	if problems := unfit(config); len(problems) > 0 {
-		return nil, fmt.Errorf("%w: %s: %s; change it with \"nats stream edit %s\", or take another namespace", ErrBucket, s.Namespace, strings.Join(problems, "; "), name)
+		return nil, fmt.Errorf("%w: %s: %s; change it with \"nats stream edit %s\", or take another namespace", ErrBucket, t.namespace, strings.Join(problems, "; "), name)
 	}
-	return &bucket{client: s.client, stream: stream, name: s.Namespace, prefix: "$KV." + s.Namespace + ".", replicas: config.Replicas}, nil
+	return &bucket{client: t.client, stream: stream, prefix: "$KV." + t.namespace + ".", replicas: config.Replicas}, nil
 }
 
 // config is the configuration that "nats kv add" gives a bucket, but without direct reads,
 // which a replica that is behind could answer.
-func (s *Store) config() jetstream.StreamConfig {
-	replicas := s.replicas
+func (t *texts) config() jetstream.StreamConfig {
+	replicas := t.replicas
 	if replicas == 0 {
 		replicas = 1
-		if s.client.Conn().ConnectedClusterName() != "" {
+		if t.client.Conn().ConnectedClusterName() != "" {
 			replicas = 3
 		}
 	}
 	return jetstream.StreamConfig{
-		Name:              "KV_" + s.Namespace,
+		Name:              "KV_" + t.namespace,
 		Description:       "Cells of tickflake. Deleting it makes duplicate IDs possible.",
-		Subjects:          []string{"$KV." + s.Namespace + ".>"},
+		Subjects:          []string{"$KV." + t.namespace + ".>"},
 		Storage:           jetstream.FileStorage,
 		Replicas:          replicas,
 		Discard:           jetstream.DiscardNew,
@@ -191,7 +190,7 @@ func (b *bucket) confirm(ctx context.Context, key string, revision uint64) error
 	}
 	_, err := b.client.Publish(ctx, b.prefix+"CONFIRM", nil,
 		jetstream.WithExpectLastSequenceForSubject(revision, b.prefix+toSubject.Replace(key)),
-		jetstream.WithExpectStream("KV_"+b.name),
+		jetstream.WithExpectStream(b.stream.CachedInfo().Config.Name),
 		jetstream.WithRetryAttempts(0))
 	return err
 }

@@ -25,8 +25,8 @@ type lastError struct{}
 // connected returns a context that also ends when the connection is lost. The driver
 // would wait until the caller's context ends, although the answer was lost with the
 // connection. done frees the resources.
-func (s *Store) connected(ctx context.Context) (during context.Context, done func()) {
-	conn := s.client.Conn()
+func (t *texts) connected(ctx context.Context) (during context.Context, done func()) {
+	conn := t.client.Conn()
 	lost := conn.StatusChanged(natsgo.DISCONNECTED, natsgo.RECONNECTING, natsgo.CLOSED)
 	during, cancel := context.WithCancelCause(context.WithValue(ctx, lastError{}, conn.LastError()))
 	go func() {
@@ -45,19 +45,19 @@ func (s *Store) connected(ctx context.Context) (during context.Context, done fun
 // because returns the error of an operation, with the reason that only the connection
 // knows: it was lost, or the server refuses the user or a right. A server does not answer a
 // forbidden request; it reports the error to the connection.
-func (s *Store) because(during context.Context, err error) error {
+func (t *texts) because(during context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
 	if context.Cause(during) == errLost && errors.Is(err, context.Canceled) {
 		err = errLost
 	}
-	conn := s.client.Conn()
+	conn := t.client.Conn()
 	last := conn.LastError()
 	isNew := last != during.Value(lastError{})
 	tell := refused(last) != last && (isNew || !conn.IsConnected()) && !errors.Is(err, stores.ErrConflict)
 	if errors.Is(err, natsgo.ErrReconnectBufExceeded) {
-		err = s.dialer.Because(errAway)
+		err = t.dialer.Because(errAway)
 		tell = err == errAway && last != nil
 	}
 	if tell {

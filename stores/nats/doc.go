@@ -31,9 +31,12 @@
 // is not changed. Note that "nats kv add" makes buckets with direct reads, which are refused:
 // give "nats stream edit KV_NAMESPACE --no-allow-direct", or let the Store make it.
 //
-// A List asks for the names of all cells of a first part, such as node/, whatever its limit: plan
-// for fleets of up to about 10,000 node numbers. With more than one replica, each Read also writes the subject CONFIRM,
-// which makes sure that the answer does not come from a deposed leader. The server must know the header
+// A Swap takes two round trips, or one for a new cell, and three if a cell was deleted. A List asks for the names of all
+// cells of a first part, such as node/, whatever its limit, and then for each cell that it returns, with up to 64 requests in
+// flight; in a cluster it may be out of date. Plan for fleets of up to about 10,000 node numbers. A Read is one round trip. With
+// more than one replica it is two, since it also writes the subject CONFIRM,
+// which makes sure that the answer does not come from a deposed leader. If the bucket was deleted, there is no cell; it
+// takes up to a second to be sure of that. The server must know the header
 // Nats-Expected-Last-Subject-Sequence-Subject; 2.15 does. With an older server that
 // does not, every Read of such a bucket fails.
 //

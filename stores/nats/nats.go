@@ -14,33 +14,19 @@ import (
 	"github.com/tickflake/tickflake/stores/engine/dial"
 )
 
-// Store is a [stores.Store] on a JetStream key-value bucket. A method whose connection
-// is lost returns at once, with an error that says so. Each method returns soon after its
-// context ends. A Store is safe for use by several goroutines at once.
-//
-// A Read is linearizable: the bucket's leader answers, and if there are several replicas, a
-// majority confirms by a write that the answer is the latest. That is two round trips, or one with
-// one replica. If the bucket was deleted, there is no cell; it takes up to a second to be sure of
-// that. A Swap takes two round trips, or one for a new cell, and three if a cell was deleted. A List asks
-// for the names of all cells, or, if all keys of the range have the same first part, of those with that part, and
-// then for each cell that it returns, with up to 64 requests in flight; in a cluster it may be out of date.
-type Store struct {
-	engine.Skeleton[uint64]
-	client   jetstream.JetStream
-	replicas int // of a bucket that is made; 0: choose
-	dialer   *dial.Dialer
+// texts are the entries of the bucket of a namespace, for the skeleton. A deleted key has a revision: that of the marker in
+// its place.
+type texts struct {
+	client    jetstream.JetStream
+	namespace string
+	replicas  int // of a bucket that is made; 0: choose
+	dialer    *dial.Dialer
 
 	// found holds the bucket, or nil until there is one. It is empty while a goroutine looks.
 	found chan *bucket
 }
 
-var _ stores.Store = (*Store)(nil)
-
-// texts are the entries of the bucket, for the skeleton. A deleted key has a revision: that of the marker in
-// its place.
-type texts struct{ *Store }
-
-func (t texts) Get(ctx context.Context, key string, latest bool) (text engine.Text[uint64], err error) {
+func (t *texts) Get(ctx context.Context, key string, latest bool) (text engine.Text[uint64], err error) {
 	err = t.use(ctx, false, func(ctx context.Context, b *bucket) (err error) {
 		if latest {
 			text, err = b.latest(ctx, key)
@@ -52,7 +38,7 @@ func (t texts) Get(ctx context.Context, key string, latest bool) (text engine.Te
 	return text, err
 }
 
-func (t texts) Put(ctx context.Context, key string, revision uint64, text []byte) error {
+func (t *texts) Put(ctx context.Context, key string, revision uint64, text []byte) error {
 	return t.use(ctx, true, func(ctx context.Context, b *bucket) error {
 		err := b.put(ctx, key, revision, text)
 		if errors.Is(err, errConflict) {
@@ -62,7 +48,7 @@ func (t texts) Put(ctx context.Context, key string, revision uint64, text []byte
 	})
 }
 
-func (t texts) Scan(ctx context.Context, from, to string, _ int, found func(string, []byte)) (more bool, err error) {
+func (t *texts) Scan(ctx context.Context, from, to string, _ int, found func(string, []byte)) (more bool, err error) {
 	return false, t.use(ctx, false, func(ctx context.Context, b *bucket) error {
 		// A watcher may miss an entry that is written meanwhile.
 		info, err := b.stream.Info(ctx, jetstream.WithSubjectFilter(b.prefix+filter(from, to)))
@@ -78,17 +64,17 @@ func (t texts) Scan(ctx context.Context, from, to string, _ int, found func(stri
 
 // use calls do with the bucket of the namespace, which it makes if create. Else, if there is none, or not any more, it
 // returns nil: there are no cells.
-func (s *Store) use(ctx context.Context, create bool, do func(context.Context, *bucket) error) error {
-	ctx, done := s.connected(ctx)
+func (t *texts) use(ctx context.Context, create bool, do func(context.Context, *bucket) error) error {
+	ctx, done := t.connected(ctx)
 	defer done()
-	b, err := s.find(ctx, create)
+	b, err := t.find(ctx, create)
 	if err == nil && b != nil {
 		err = do(ctx, b)
 	}
-	if !create && errors.Is(err, jetstream.ErrStreamNotFound) && s.gone(ctx, b) {
+	if !create && errors.Is(err, jetstream.ErrStreamNotFound) && t.gone(ctx, b) {
 		return nil
 	}
-	return s.because(ctx, err)
+	return t.because(ctx, err)
 }
 
 // In a subject, dots stand for the slashes of a key, so that a List can ask for the cells
@@ -109,20 +95,20 @@ func filter(from, to string) string {
 }
 
 // ask looks at the bucket, if there is one, in one round trip.
-func (s *Store) ask(ctx context.Context) (stores.Durability, error) {
-	ctx, done := s.connected(ctx)
+func (t *texts) ask(ctx context.Context) (stores.Durability, error) {
+	ctx, done := t.connected(ctx)
 	defer done()
 	found := stores.Durability{Unknown: []string{
 		"sync_interval is unknown, because the server does not tell it, and its default loses up to two minutes of writes in a crash of the machine: set it to always"}}
-	stream, err := s.client.Stream(ctx, "KV_"+s.Namespace)
+	stream, err := t.client.Stream(ctx, "KV_"+t.namespace)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return found, nil
 	}
 	if err != nil {
-		return found, s.because(ctx, err)
+		return found, t.because(ctx, err)
 	}
 	for _, problem := range unfit(stream.CachedInfo().Config) {
-		found.Forgets = append(found.Forgets, "bucket "+s.Namespace+": "+problem)
+		found.Forgets = append(found.Forgets, "bucket "+t.namespace+": "+problem)
 	}
 	return found, nil
 }

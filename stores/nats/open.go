@@ -46,7 +46,7 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	stop := context.AfterFunc(ctx, func() { _ = d.Close() }) // which ends the attempt to connect
 	options = append(options, natsgo.SetCustomDialer(d), natsgo.SkipHostLookup())
 	servers := u.Scheme + "://" + strings.Join(u.Hosts, ","+u.Scheme+"://")
-	at := engine.At("nats", u.Hosts...)
+	at := "nats at " + strings.Join(u.Hosts, ",")
 	var conn *natsgo.Conn
 	err = engine.Retry(ctx, func() (err error) {
 		if conn, err = natsgo.Connect(servers, options...); err != nil && ctx.Err() != nil {
@@ -67,13 +67,12 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, closeAll())
 	}
-	s := &Store{client: client, replicas: replicas, dialer: &d.Dialer, found: make(chan *bucket, 1)}
-	s.found <- nil
-	s.Skeleton = engine.Skeleton[uint64]{
-		Texts: texts{s}, Reads: 64, Namespace: u.Namespace, At: func() string { return at },
-		Explain: func(_ context.Context, err error) error { return refused(err) }, Ask: s.ask, Done: closeAll,
-	}
-	return s, nil
+	t := &texts{client: client, namespace: u.Namespace, replicas: replicas, dialer: &d.Dialer, found: make(chan *bucket, 1)}
+	t.found <- nil
+	return &engine.Skeleton[uint64]{
+		Texts: t, Reads: 64, Namespace: u.Namespace, At: at,
+		Explain: func(_ context.Context, err error) error { return refused(err) }, Ask: t.ask, Done: closeAll,
+	}, nil
 }
 
 // dialer is a natsgo.CustomDialer.

@@ -62,10 +62,16 @@ func New(client driver.UniversalClient, namespace string, replicas int) (*Store,
 	if err := stores.CheckNamespace(namespace); err != nil {
 		return nil, err
 	}
-	hash := "tickflake:{" + namespace + "}"
+	hash, at := "tickflake:{"+namespace+"}", "redis"
+	switch client := client.(type) {
+	case *driver.Client:
+		at += " at " + client.Options().Addr
+	case *driver.ClusterClient:
+		at += " at " + strings.Join(client.Options().Addrs, ",")
+	}
 	s := &Store{client: func() driver.UniversalClient { return client }, hash: hash, index: hash + ":keys", replicas: replicas}
 	s.Skeleton = engine.Skeleton[uint64]{
-		Texts: texts{s}, Namespace: namespace, Version: func(version uint64) uint64 { return version }, At: s.at,
+		Texts: texts{s}, Namespace: namespace, Version: func(version uint64) uint64 { return version }, At: at,
 		Explain: func(_ context.Context, err error) error { return s.explain(err) }, Ask: s.ask,
 	}
 	return s, nil
@@ -227,17 +233,6 @@ func (s *Store) send(ctx context.Context, cmd driver.Cmder) error {
 }
 
 const replicaTimeout = time.Second
-
-// at returns the name of the engine, and its servers if the client tells them.
-func (s *Store) at() string {
-	switch client := s.client().(type) {
-	case *driver.Client:
-		return engine.At("redis", client.Options().Addr)
-	case *driver.ClusterClient:
-		return engine.At("redis", client.Options().Addrs...)
-	}
-	return "redis"
-}
 
 // refusals are the answers of the server that a retry does not change. They are searched in
 // the whole text, because a server before 7 puts words before the error of a script.

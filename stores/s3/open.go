@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
@@ -61,12 +62,25 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	}
 	prefix := strings.TrimLeft(strings.Trim(u.URL.Path, "/")+"/"+u.Namespace+"/", "/")
 	b := &bucket{client: client, name: name, prefix: prefix, transport: transport}
-	s := &Store{bucket: b}
-	s.Skeleton = engine.Skeleton[string]{
-		Texts: b, Reads: conns / 2, Namespace: u.Namespace, At: func() string { return engine.At("s3", at.Host) },
+	s := &engine.Skeleton[string]{
+		Texts: b, Reads: conns / 2, Namespace: u.Namespace, At: "s3 at " + at.Host,
 		Explain: func(_ context.Context, err error) error { return b.explain(err) },
-		Ask:     s.ask,
 		Done:    transport.Close,
+	}
+	s.Ask = func(ctx context.Context) (stores.Durability, error) {
+		if err := engine.Heeds(ctx, s, "00000000000000000000000000000000"); err != nil {
+			return stores.Durability{}, err
+		}
+		return stores.Durability{Risks: b.risks(ctx)}, nil
+	}
+	s.Own.Window = 5 * time.Minute // each write costs money
+	s.Own.Probe = func(ctx context.Context, again bool) error {
+		transport.CloseIdleConnections() // what balances the load between servers can choose once more
+		defer transport.CloseIdleConnections()
+		if err := engine.Races(ctx, s, again); err != nil {
+			return s.Failed(ctx, "probe", "conditions", err)
+		}
+		return nil
 	}
 	return s, nil
 }

@@ -12,7 +12,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/minio/minio-go/v7"
 
@@ -20,41 +19,6 @@ import (
 	"github.com/tickflake/tickflake/stores/engine"
 	"github.com/tickflake/tickflake/stores/engine/dial"
 )
-
-// Store is a [stores.Store] on a bucket, opened by a URL. It is safe for use by several goroutines at once.
-type Store struct {
-	engine.Skeleton[string]
-	bucket *bucket
-}
-
-var _ stores.Store = (*Store)(nil)
-
-// Traits has a window of 5 minutes: each write costs money.
-func (s *Store) Traits() stores.Traits {
-	traits := s.Skeleton.Traits()
-	traits.Window, traits.Probe = 5*time.Minute, s.probe
-	return traits
-}
-
-// ask checks that the server heeds conditions, and asks for what deletes cells or keeps all that they
-// were.
-func (s *Store) ask(ctx context.Context) (stores.Durability, error) {
-	if err := engine.Heeds(ctx, &s.Skeleton, "00000000000000000000000000000000"); err != nil {
-		return stores.Durability{}, err
-	}
-	return stores.Durability{Risks: s.bucket.risks(ctx)}, nil
-}
-
-// probe looks for a server that heeds no conditions under load. Its connections are new: what balances the load
-// between servers can choose once more.
-func (s *Store) probe(ctx context.Context, again bool) error {
-	s.bucket.transport.CloseIdleConnections()
-	defer s.bucket.transport.CloseIdleConnections()
-	if err := engine.Races(ctx, &s.Skeleton, again); err != nil {
-		return s.Failed(ctx, "probe", "conditions", err)
-	}
-	return nil
-}
 
 // bucket keeps texts as objects of a bucket, for the skeleton. The revision of a text is its ETag.
 type bucket struct {

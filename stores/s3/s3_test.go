@@ -93,7 +93,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (f *fake) open(t *testing.T) *Store {
+func (f *fake) open(t *testing.T) *engine.Skeleton[string] {
 	t.Helper()
 	t.Setenv("AWS_ACCESS_KEY_ID", "key")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
@@ -104,7 +104,7 @@ func (f *fake) open(t *testing.T) *Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s.(*Store) // the server closes its connections
+	return s.(*engine.Skeleton[string]) // the server closes its connections
 }
 
 // A server that ignores a condition is refused by its name, and each refusal has its kind. That of a server
@@ -130,7 +130,7 @@ func TestProbe(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := test.server.open(t)
 			_, err := stores.CheckDurability(t.Context(), s)
-			probe, gone := s.probe(t.Context(), true), s.Failed(t.Context(), "swap", "gone", s.bucket.Put(t.Context(), "gone", "tag", nil))
+			probe, gone := s.Own.Probe(t.Context(), true), s.Failed(t.Context(), "swap", "gone", s.Texts.Put(t.Context(), "gone", "tag", nil))
 			if !errors.Is(err, test.want) || test.want == nil && !errors.Is(gone, stores.ErrConflict) || (test.want == nil || test.server.status != 0) && !errors.Is(probe, test.want) {
 				t.Errorf("Durability: %v; Probe: %v; want %v; Put, of an object that is gone: %v", err, probe, test.want, gone)
 			}

@@ -29,6 +29,8 @@ type Dialect struct {
 
 	says func(error) error // what the server's error stands for, of the errors below, or nil
 
+	// durability asks the server for its settings, and whether a table that was made by hand keeps the promises of a Store, in
+	// two or three round trips.
 	durability func(ctx context.Context, db *sql.DB, d Dialect) (stores.Durability, error)
 }
 

@@ -28,7 +28,9 @@ func Open(u *engine.URL, dialect Dialect, connector driver.Connector, dialer *di
 		_ = db.Close() // there is no connection yet
 		return nil, u.Refuse("the parameter table cannot be used", err)
 	}
-	s.At = func() string { return engine.At(dialect.name, u.URL.Host) + " table " + s.table }
+	if u.URL.Host != "" {
+		s.At = dialect.name + " at " + u.URL.Host + " table " + table
+	}
 	s.Done = db.Close
 	return s, nil
 }

@@ -62,7 +62,8 @@ func New(db *sql.DB, dialect Dialect, namespace, table string) (*Store, error) {
 	s := &Store{db: db, table: table, dialect: dialect.withTable(table)}
 	s.Skeleton = engine.Skeleton[uint64]{
 		Texts: texts{s}, Namespace: namespace, Version: func(version uint64) uint64 { return version },
-		At: func() string { return dialect.name + " table " + table }, Explain: s.explain, Ask: s.ask,
+		At: dialect.name + " table " + table, Explain: s.explain,
+		Ask: func(ctx context.Context) (stores.Durability, error) { return dialect.durability(ctx, db, s.dialect) },
 	}
 	return s, nil
 }
@@ -242,13 +243,6 @@ func (t texts) makeTable(ctx context.Context, cell stores.Cell) (bool, error) {
 		err = fmt.Errorf("table %s is missing, and making it failed: %w; have a user with the right to make it run: %s", t.table, problem, strings.Join(strings.Fields(t.Schema()), " "))
 	}
 	return written, err
-}
-
-// ask asks the server for its settings, and whether the table keeps the promises of a
-// Store if it was made by hand, in two or three round trips. If the table does not, the error is
-// of the kind [stores.Refused], and has the statement that changes it.
-func (s *Store) ask(ctx context.Context) (stores.Durability, error) {
-	return s.dialect.durability(ctx, s.db, s.dialect)
 }
 
 // explain makes the server's refusal wrap [stores.Refused], and tells why there was no answer in time.

@@ -19,7 +19,9 @@
 // Its text of at most 1,100 bytes is the version and the value. The znode
 // /CHROOT/NAMESPACE is empty, and each Read writes to it. Cells do not depend on the session.
 //
-// A List asks for the names of all cells. The server's limit of a message (jute.maxbuffer, 1 MiB) bounds them
+// A Read is two round trips: that write takes a majority of the servers, and then it reads from a server that has seen it. A
+// Swap is two, or one for a new cell. A List asks for the names of all cells, and then for each cell that it returns, with up to
+// 64 requests in flight; it may be out of date. The server's limit of a message (jute.maxbuffer, 1 MiB) bounds them
 // to about 50,000 cells in a namespace: plan for fleets of up to 40,000 node numbers.
 //
 // # To lose nothing

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"path"
+	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -70,7 +71,7 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	if (u.User == "") != (u.Password == "") {
 		return nil, u.Refuse("a user without a password, or a password without a user", nil)
 	}
-	name := engine.At("zookeeper", u.Hosts...)
+	name := "zookeeper at " + strings.Join(u.Hosts, ",")
 	conn, _, err := zk.Connect(u.Hosts, sessionTime, zk.WithDialer(dial), zk.WithHostProvider(&servers{}),
 		zk.WithLogger(unspoken{}), zk.WithLogInfo(false))
 	if err != nil {
@@ -96,8 +97,8 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 		}
 		return refused(err)
 	}
-	return &Store{engine.Skeleton[revision]{
+	return &engine.Skeleton[revision]{
 		Texts: &texts{conn: conn, root: u.Path + "/" + u.Namespace, acl: acl}, Namespace: u.Namespace, Reads: 64,
-		At: func() string { return name }, Explain: explain, Done: closeAll,
-	}}, nil
+		At: name, Explain: explain, Done: closeAll,
+	}, nil
 }

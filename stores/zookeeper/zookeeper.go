@@ -13,15 +13,6 @@ import (
 	"github.com/tickflake/tickflake/stores/engine"
 )
 
-// Store is a [stores.Store] on ZooKeeper. It is safe for use by several goroutines at
-// once. A Read is two round trips: it first writes to the znode of the namespace, which takes a majority
-// of the servers, and then reads from a server that has seen this write. A Swap is two, or one for a
-// new cell. A List asks for the names of all cells, and then for each cell that it returns, with up to 64
-// requests in flight; it may be out of date.
-type Store struct{ engine.Skeleton[revision] }
-
-var _ stores.Store = (*Store)(nil)
-
 // texts are the znodes of a namespace, for the skeleton. The driver sends each write at most once.
 type texts struct {
 	conn *zk.Conn
