@@ -95,17 +95,6 @@ func (k *keys) version(node int64, x uint64) uint64 {
 	return 1
 }
 
-// knows reports whether a machine may recognize a name.
-func (p *proc) knows(name string) bool {
-	switch {
-	case p.told:
-		return false
-	case p.m.held.Version != 0 && (p.m.held.Write == name || slices.Contains(p.m.held.Pending, name)):
-		return true
-	}
-	return slices.ContainsFunc(p.m.claims, func(c Pending) bool { return c.Name == name })
-}
-
 // messages appends the writes in flight of a process, or of nobody, in an order of their own.
 func (k *keys) messages(all bool, by int) {
 	var room [8]*message
@@ -115,7 +104,9 @@ func (k *keys) messages(all bool, by int) {
 			which = append(which, &k.net[i])
 		}
 	}
-	slices.SortFunc(which, func(a, b *message) int { return cmp.Compare(k.look(a, by), k.look(b, by)) })
+	slices.SortStableFunc(which, func(a, b *message) int {
+		return cmp.Or(cmp.Compare(a.node, b.node), cmp.Compare(a.record.Limit, b.record.Limit), cmp.Compare(a.record.Floor, b.record.Floor))
+	})
 	k.Add(uint64(len(which)))
 	for _, m := range which {
 		k.Add(uint64(m.node), k.version(m.node, m.version))
@@ -124,18 +115,6 @@ func (k *keys) messages(all bool, by int) {
 			k.Add(uint64(m.by + 1))
 		}
 	}
-}
-
-// look is by what writes in flight are sorted.
-func (k *keys) look(m *message, by int) uint64 {
-	x := uint64(m.node)<<16 | m.record.Limit<<8 | m.record.Floor<<4
-	if m.record.Holder != "" {
-		x |= 1
-	}
-	if by != nobody && k.procs[by].knows(m.record.Write) {
-		x |= 2
-	}
-	return x
 }
 
 // meets reports whether the process in turn may meet a name.
