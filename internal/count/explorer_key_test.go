@@ -21,14 +21,20 @@ func (w *world) named() bool { return w.exact() || w.restore }
 type keys struct {
 	*world
 	*state
-	flight []write // sorted
+	flight []write  // sorted
+	names  []string // of the cell in its states: each has that of its write, and those before
 	explore.Key
 }
 
 // Key appends what a state is, whatever versions, writes and processes are called.
 func (w *world) Key(s *state, buf []byte) []byte {
-	k := &keys{w, s, s.flight, buf}
+	var names [16]string
+	k := &keys{w, s, s.flight, names[:0], buf}
 	r := &s.now.Record
+	k.meet(r)
+	for _, p := range s.past {
+		k.meet(&p.Record)
+	}
 	k.Add(uint64(r.Next), uint64(r.Max), uint64(s.issued), uint64(s.issued>>8), uint64(s.high))
 	k.Flags(r.Lost, r.Deleted, s.copied != nil, s.history.begun)
 	k.Add(uint64(r.Creation))
@@ -67,6 +73,8 @@ func (w *world) Key(s *state, buf []byte) []byte {
 	return k.Key
 }
 
+func (k *keys) meet(r *cell.Sequence) { k.names = append(append(k.names, r.Write), r.Last...) }
+
 const (
 	dropped = 0   // a name or version that can be met no more
 	flying  = 100 // of a write in flight, and above
@@ -74,14 +82,8 @@ const (
 
 // role says where a name can be met.
 func (k *keys) role(name string) uint64 {
-	role := uint64(1)
-	if met(&k.now.Record, name, &role) {
-		return role
-	}
-	for _, p := range k.past {
-		if met(&p.Record, name, &role) {
-			return role
-		}
+	if i := slices.Index(k.names, name); i >= 0 {
+		return uint64(1 + i)
 	}
 	for i := range k.flight {
 		if k.flight[i].record.Write == name {
@@ -92,20 +94,6 @@ func (k *keys) role(name string) uint64 {
 		}
 	}
 	return dropped
-}
-
-func met(r *cell.Sequence, name string, role *uint64) bool {
-	if r.Write == name {
-		return true
-	}
-	for _, last := range r.Last {
-		*role++
-		if last == name {
-			return true
-		}
-	}
-	*role++
-	return false
 }
 
 // version says which state of the cell has a version.

@@ -33,7 +33,7 @@ func (t try) sends(s *state, i int8, p *process, in *Input, op Op, again bool) (
 	lands := f.version == s.now.Version || t.blind(&f)
 	fate := t.pick(3)
 	switch {
-	case fate == 0 && t.lose && s.mayLand(&f, t.world) && t.mayFly(s):
+	case fate == 0 && t.lose && s.mayLand(&f, t.world) && (t.flying == 0 || len(s.flight) < t.flying):
 		s.flight = append(s.flight[:len(s.flight):len(s.flight)], f)
 		_, err := t.tell(s, i, p, *in, op, Result{Status: Failed})
 		return in.says(i, "writes and hears nothing"), err
@@ -62,10 +62,6 @@ func (t try) sends(s *state, i int8, p *process, in *Input, op Op, again bool) (
 		err = t.leave(s, i)
 	}
 	return in.says(i, what), err
-}
-
-func (t try) mayFly(s *state) bool {
-	return t.flying == 0 || len(s.flight) < t.flying
 }
 
 // network has a write land.

@@ -304,16 +304,13 @@ func (t try) check(s *state) error {
 		if t.stale > 0 && !p.flows(s.now.Cell) {
 			return errStarved
 		}
-		if t.back || p.restored || p.closing && !p.machine.doubt { // it does not read any more
+		if t.lax || p.restored || p.closing && !p.machine.doubt { // the last does not read any more
 			continue
 		}
 		// In a store that keeps its word, it must not look as if it had not, whenever a process reads. And
 		// next does not fall below a grant, unless its process has given it back: so the key
 		// needs neither where that grant ended nor where the last write began.
 		past := p.machine.past(s.now.Cell)
-		if t.lax {
-			continue
-		}
 		if past != shown && past != unclear || !p.closing && s.now.Record.Next < p.machine.top {
 			return errAlarm
 		}
@@ -351,18 +348,17 @@ func (p *process) flows(now Cell) bool {
 
 // issue notes that a process issues n numbers.
 func (t try) issue(s *state, p *process, from, n uint8) error {
-	for i := from; i < from+n; i++ {
+	if t.back && p.knows {
+		return errKnown
+	}
+	for i := from; i < from+n && !t.back; i++ {
 		switch {
-		case t.back && p.knows:
-			return errKnown
-		case !t.back && s.issued>>i&1 != 0:
+		case s.issued>>i&1 != 0:
 			return errTwice
-		case !t.back && uint64(i) >= s.now.Record.Next:
+		case uint64(i) >= s.now.Record.Next:
 			return errOwners
 		}
-		if !t.back {
-			s.issued |= 1 << i
-		}
+		s.issued |= 1 << i
 	}
 	return nil
 }
@@ -481,17 +477,12 @@ func (t try) wants(p *process) (want, need uint64, ok bool) {
 	return want, 0, want == 0 || w.pt == w.pf && (uint64(w.rest()) <= t.step && !t.exact() || w.rest() <= 1)
 }
 
-func (p *process) input(name string) Input {
-	return Input{Name: name, Used: uint64(p.window.used), Arrived: p.arrived, Closing: p.closing, Restored: p.restored}
-}
-
 // work has the machine of a process say what it does next, and carries it out: reading
 // is one step with the write that follows, and sending a write with what becomes of it.
 func (t try) work(s *state, i int8, p *process, want, need uint64) (explore.Step, error) {
 	for again := false; ; { // a write has met another one, and the process tries again at once
 		_, name := s.draw()
-		in := p.input(name)
-		in.Want, in.Need = want, need
+		in := Input{Name: name, Want: want, Need: need, Used: uint64(p.window.used), Arrived: p.arrived, Closing: p.closing, Restored: p.restored}
 		op := t.ops(s, p, in)
 		p.restored = false
 		switch op.Kind {

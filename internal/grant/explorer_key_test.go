@@ -20,38 +20,30 @@ type keys struct {
 	*state
 	explore.Key
 
-	places []place
-	names  []string // those that the process in turn may meet
-}
-
-// place is where all processes may meet their names: a cell in one of its states, or a write.
-type place struct {
-	node   int64
-	record *cell.Node
-	write  bool
+	// What the process in turn may meet in records: in a cell in one of its states, or in a write.
+	holders, names []string
 }
 
 // Key appends the key of a state.
 func (w *world) Key(s *state, buf []byte) []byte {
-	var places [8]place
-	var names [32]string
-	k := &keys{w, s, buf, places[:0], names[:0]}
+	var holders, names [32]string
+	k := &keys{w, s, buf, holders[:0], names[:0]}
 	k.Add(s.witness, uint64(min(s.stamper, 0)+2), uint64(s.phase), uint64(s.stale), uint64(s.moved), s.floor[1], s.seen) // of a living stamper, process says so
 	for n := range w.cells {
-		k.kept(int64(n), &s.cells[n])
+		k.kept(&s.cells[n])
 	}
 	for n := range w.cells {
 		if s.phase == backedUp {
 			same := s.saved[n].version == s.cells[n].version
 			if k.Flags(same); !same { // something was written since the backup
-				k.kept(int64(n), &s.saved[n])
+				k.kept(&s.saved[n])
 			}
 		}
 	}
 	for n := range w.cells {
 		if w.stale > 0 && s.older[n].last > 0 {
 			k.Flags(true)
-			k.kept(int64(n), &s.older[n])
+			k.kept(&s.older[n])
 		}
 	}
 	k.messages(w.untold, nobody)
@@ -66,19 +58,26 @@ func (w *world) Key(s *state, buf []byte) []byte {
 }
 
 // kept appends a cell of the store.
-func (k *keys) kept(n int64, c *kept) {
+func (k *keys) kept(c *kept) {
 	k.Flags(c.version != 0, c.damaged)
 	if c.version == 0 {
 		return
 	}
 	k.record(&c.record)
-	k.places = append(k.places, place{n, &c.record, false})
+	for i := range k.w.kept {
+		name := ""
+		if i < len(c.record.Last) {
+			name = c.record.Last[i]
+		}
+		k.names = append(k.names, name)
+	}
 }
 
-// record appends what everybody sees in a record.
+// record appends what everybody sees in a record, and notes its names.
 func (k *keys) record(r *cell.Node) {
 	k.Add(r.Limit, r.Floor)
 	k.Flags(r.Holder != "", r.Reserved, r.MovedTo != "", r.Later)
+	k.holders, k.names = append(k.holders, r.Holder), append(k.names, r.Write)
 }
 
 // version says which version of the cell x is.
@@ -96,17 +95,6 @@ func (k *keys) version(node int64, x uint64) uint64 {
 	return 1
 }
 
-// knows reports whether a machine may recognize a name.
-func (p *proc) knows(name string) bool {
-	switch {
-	case p.told:
-		return false
-	case p.m.held.Version != 0 && (p.m.held.Write == name || slices.Contains(p.m.held.Pending, name)):
-		return true
-	}
-	return slices.ContainsFunc(p.m.claims, func(c Pending) bool { return c.Name == name })
-}
-
 // messages appends the writes in flight of a process, or of nobody, in an order of their own.
 func (k *keys) messages(all bool, by int) {
 	var room [8]*message
@@ -116,7 +104,9 @@ func (k *keys) messages(all bool, by int) {
 			which = append(which, &k.net[i])
 		}
 	}
-	slices.SortFunc(which, func(a, b *message) int { return cmp.Compare(k.look(a, by), k.look(b, by)) })
+	slices.SortStableFunc(which, func(a, b *message) int {
+		return cmp.Or(cmp.Compare(a.node, b.node), cmp.Compare(a.record.Limit, b.record.Limit), cmp.Compare(a.record.Floor, b.record.Floor))
+	})
 	k.Add(uint64(len(which)))
 	for _, m := range which {
 		k.Add(uint64(m.node), k.version(m.node, m.version))
@@ -124,41 +114,22 @@ func (k *keys) messages(all bool, by int) {
 		if all {
 			k.Add(uint64(m.by + 1))
 		}
-		if by == nobody {
-			k.places = append(k.places, place{m.node, &m.record, true})
-			continue
-		}
-		k.Flags(m.record.Holder == k.procs[by].m.token)
-		k.names = append(k.names, m.record.Write)
 	}
 }
 
-// look is by what writes in flight are sorted.
-func (k *keys) look(m *message, by int) uint64 {
-	x := uint64(m.node)<<16 | m.record.Limit<<8 | m.record.Floor<<4
-	if m.record.Holder != "" {
-		x |= 1
-	}
-	if by != nobody && k.procs[by].knows(m.record.Write) {
-		x |= 2
-	}
-	return x
-}
+// meets reports whether the process in turn may meet a name.
+func (k *keys) meets(name string) bool { return name != "" && slices.Contains(k.names, name) }
 
-// where says in which places the process in turn may meet a name.
-func (k *keys) where(name string) (at uint64) {
-	for i, met := range k.names {
+// name appends where the process in turn may meet a name.
+func (k *keys) name(name string) { k.places(k.names, name) }
+
+func (k *keys) places(list []string, name string) {
+	for i, met := range list {
 		if met == name && name != "" {
-			at |= 1 << i
+			k.Add(uint64(i))
 		}
 	}
-	return at
-}
-
-// name appends where the process may meet a name.
-func (k *keys) name(name string) {
-	at := k.where(name)
-	k.Add(at, at>>8, at>>16, at>>24)
+	k.Add(0xff)
 }
 
 // process appends a process.
@@ -179,24 +150,12 @@ func (k *keys) process(i int) {
 	for n := range k.w.cells {
 		k.Flags(k.cells[n].lock == i+1)
 	}
-	k.names = k.names[:0]
-	for _, at := range k.places {
-		r := at.record
-		k.Flags(r.Holder == m.token)
-		k.names = append(k.names, r.Write)
-		for n := range k.w.kept {
-			switch {
-			case at.write:
-			case n < len(r.Last):
-				k.names = append(k.names, r.Last[n])
-			default:
-				k.names = append(k.names, "")
-			}
-		}
-	}
+	holders, names := k.holders, k.names
+	defer func() { k.holders, k.names = holders, names }()
 	if !k.w.untold {
 		k.messages(false, i)
 	}
+	k.places(k.holders, m.token)
 
 	// The machine.
 	h := &m.held
@@ -206,7 +165,7 @@ func (k *keys) process(i int) {
 		k.Add(uint64(h.Node), k.version(h.Node, h.Version), h.Floor, h.Limit, h.acknowledged, k.version(h.Node, m.raise.version))
 		k.name(h.Write)
 		for _, name := range h.Pending {
-			if k.where(name) != 0 {
+			if k.meets(name) {
 				k.name(name)
 			}
 		}
@@ -214,7 +173,7 @@ func (k *keys) process(i int) {
 	k.Add(0xff)
 	dead := uint64(0) // claims that have not landed, and cannot land any more
 	for _, c := range m.claims {
-		if k.where(c.Name) == 0 {
+		if !k.meets(c.Name) {
 			x := 0
 			switch {
 			case c.Version == k.cells[c.Node].version:
