@@ -153,7 +153,7 @@ func TestPodsRun(t *testing.T) {
 					authority, files := servicetest.NewAuthority(t), servicetest.NewFiles(t)
 					certificate, key := authority.Issue(t, "localhost", servicetest.ForServers, time.Hour)
 					files.Put(t, certificate, key, authority.PEM())
-					require.NoError(t, os.Symlink(filepath.Dir(files.Cert()), dir))
+					require.NoError(t, os.Symlink(filepath.Dir(files.Cert), dir))
 					client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authority.Pool()}}}
 				case "config":
 					require.NoError(t, os.Mkdir(dir, 0o700))
@@ -191,14 +191,13 @@ func TestPodsRun(t *testing.T) {
 			for _, arg := range container.Args {
 				config.Args = append(config.Args, strings.NewReplacer(replace...).Replace(arg))
 			}
-			probe := func(ctx context.Context, p probe) error {
-				_, err := fleet.Get(ctx, "http://"+ports[p.HTTPGet.Port]+p.HTTPGet.Path)
-				return err
+			answers := func(p probe) func(context.Context) error {
+				return ready("http://" + ports[p.HTTPGet.Port] + p.HTTPGet.Path)
 			}
-			config.Ready = func(ctx context.Context) error { return probe(ctx, container.Startup) }
+			config.Ready = answers(container.Startup)
 			p := program.For(t, config)
-			require.NoError(t, probe(t.Context(), container.Liveness))
-			require.NoError(t, probe(t.Context(), container.Readiness))
+			require.NoError(t, answers(container.Liveness)(t.Context()))
+			require.NoError(t, answers(container.Readiness)(t.Context()))
 
 			port, url, _ := strings.Cut(c.issue, " ")
 			post := func(token string) int {

@@ -4,7 +4,6 @@
 package examples
 
 import (
-	"context"
 	"flag"
 	"os"
 	"path/filepath"
@@ -128,10 +127,7 @@ func TestServicePage(t *testing.T) {
 	serve := program.Config{Args: []string{"serve", "--store", store, "--grpc", "off",
 		"--resp", ports.Replace("127.0.0.1:6380"), "--http", ports.Replace("127.0.0.1:8380")}}
 	serve.Path, _ = fleet.Build("./cmd/tickflake", false)
-	serve.Ready = func(ctx context.Context) error {
-		_, err := fleet.Get(ctx, ports.Replace("http://127.0.0.1:8380/readyz"))
-		return err
-	}
+	serve.Ready = ready(ports.Replace("http://127.0.0.1:8380/readyz"))
 	program.For(t, serve)
 
 	page := blocks(t, "docs/service.md", "")

@@ -22,52 +22,45 @@ import (
 	"github.com/tickflake/tickflake/strategies"
 )
 
-// TestCloseEndsTheGoroutine, whoever closes, whether or not the store answers: else the bubble does not end.
+// TestCloseEndsTheGoroutine, whether or not the store answers: else the bubble does not end.
 func TestCloseEndsTheGoroutine(t *testing.T) {
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	for name, test := range map[string]struct {
-		hangs bool // the store ignores contexts
-		close func(k *lease.Keeper, gen *generator.Generator) error
-	}{
-		"the keeper":              {false, func(k *lease.Keeper, _ *generator.Generator) error { return k.Close() }},
-		"the generator":           {false, func(_ *lease.Keeper, gen *generator.Generator) error { return gen.Close() }},
-		"the keeper, it hangs":    {true, func(k *lease.Keeper, _ *generator.Generator) error { return k.CloseContext(ended) }},
-		"the generator, it hangs": {true, func(_ *lease.Keeper, gen *generator.Generator) error { return gen.CloseContext(ended) }},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				store, log, goOn := storetest.NewMemory().Locking(), &record{}, make(chan struct{})
-				var hangs atomic.Bool
-				store.Before = func(context.Context, storetest.Op) storetest.Fault {
-					if hangs.Load() {
-						<-goOn
-					}
-					return storetest.None
+	for _, hangs := range []bool{false, true} { // the store, and it ignores contexts
+		bubble(t, func(t *testing.T) {
+			store, log, goOn := storetest.NewMemory().Locking(), &record{}, make(chan struct{})
+			var hanging atomic.Bool
+			store.Before = func(context.Context, storetest.Op) storetest.Fault {
+				if hanging.Load() {
+					<-goOn
 				}
-				k := must(lease.Claim(t.Context(), store, log.option()))
-				require.Error(t, second(generator.New(generator.WithLease(k), generator.WithNode(3))), "it binds none")
-				gen := must(generator.New(generator.WithLease(k)))
-				require.ErrorContains(t, second(generator.New(generator.WithLease(k))), "bound to another generator")
-				hangs.Store(test.hangs)
-				time.Sleep(period / 2)
-				synctest.Wait()
-				begin := time.Now()
-				err := test.close(k, gen)
-				require.Zero(t, time.Since(begin))
-				require.Equal(t, test.hangs, errors.Is(err, lease.ErrNotReleased))
-				require.Equal(t, test.hangs, errors.Is(err, context.Canceled))
-				require.ErrorIs(t, second(gen.Next()), generator.ErrClosed, "it is sealed in any case")
-				hangs.Store(false)
-				close(goOn)
-				synctest.Wait()
-				require.EqualValues(t, 1, k.Stats().Releases, "nobody asks again")
-				next := must(lease.Claim(t.Context(), store, log.option(), lease.WithNode(k.Node())))
-				require.NoError(t, next.Close())
-				require.NoError(t, k.Close())
-				require.NoError(t, gen.Close())
-				require.ErrorIs(t, second(generator.New(generator.WithLease(k))), lease.ErrClosed)
-			})
+				return storetest.None
+			}
+			k := must(lease.Claim(t.Context(), store, log.option()))
+			require.Error(t, second(generator.New(generator.WithLease(k), generator.WithNode(3))), "it binds none")
+			gen := must(generator.New(generator.WithLease(k)))
+			require.ErrorContains(t, second(generator.New(generator.WithLease(k))), "bound to another generator")
+			time.Sleep(period / 2)
+			synctest.Wait()
+			hanging.Store(hangs)
+			ctx, cancel := context.WithCancel(t.Context())
+			if hangs {
+				cancel()
+			}
+			begin := time.Now()
+			err := k.CloseContext(ctx)
+			cancel()
+			require.Zero(t, time.Since(begin))
+			require.Equal(t, hangs, errors.Is(err, lease.ErrNotReleased))
+			require.Equal(t, hangs, errors.Is(err, context.Canceled))
+			require.ErrorIs(t, second(gen.Next()), generator.ErrClosed, "it is sealed in any case")
+			hanging.Store(false)
+			close(goOn)
+			synctest.Wait()
+			require.EqualValues(t, 1, k.Stats().Releases, "nobody asks again")
+			next := must(lease.Claim(t.Context(), store, log.option(), lease.WithNode(k.Node())))
+			require.NoError(t, next.Close())
+			require.NoError(t, k.Close())
+			require.NoError(t, gen.Close())
+			require.ErrorIs(t, second(generator.New(generator.WithLease(k))), lease.ErrClosed)
 		})
 	}
 }

@@ -152,26 +152,20 @@ func (p *process) newKeeper() (*lease.Keeper, error) {
 
 // claim is that of package lease; one in two is ready to wait.
 func (p *process) claim(t *fleettest.Thread) error {
-	f := p.f
-	d := fleettest.Never
-	waits := f.Calm || f.Often(768)
-	if !f.Calm && f.Often(256) {
-		d = f.Between(0, 4*f.Period)
-	}
-	ctx, end := t.Within(d)
-	defer end()
-	if !waits {
-		ctx = endless{ctx}
+	f, ctx := p.f, p.ctx
+	if f.Calm || f.Often(768) {
+		d := fleettest.Never
+		if !f.Calm && f.Often(256) {
+			d = f.Between(0, 4*f.Period)
+		}
+		waits, end := t.Within(d)
+		defer end()
+		ctx = waits
 	}
 	p.lock(t)
 	defer p.unlock()
 	return p.k.ClaimFirst(ctx)
 }
-
-// endless is a context without a deadline.
-type endless struct{ context.Context }
-
-func (endless) Deadline() (at time.Time, ok bool) { return }
 
 // failed ends a process that could not start; another one is started later.
 func (p *process) failed(t *fleettest.Thread, err error) {

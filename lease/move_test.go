@@ -45,6 +45,10 @@ func TestSites(t *testing.T) {
 // gets one begins where it ended.
 func TestEnd(t *testing.T) {
 	long := strings.Repeat("n", cell.MaxTo)
+	many := "found 0 63 bits:6;"
+	for node := range 29 {
+		many += fmt.Sprintf("end %d %[1]d new;", 63-node)
+	}
 	const old = "claim x bits:2 pin:0; claim p bits:2 pin:3; claim f bits:2; close x;"
 	scripts(t, map[string]string{
 		"all": old + `end 0 3 new; later 0 3 floor:30s; fleet 0 3 ended 0-3:new; holding 3 moved 30s; holding 0 moved 0s; end 0 3 new; later 0 3 floor:30s
@@ -78,6 +82,7 @@ func TestEnd(t *testing.T) {
 		"others write a cell":                "claim k bits:0; client slow; on slow swap:node 99 { write 0 }; end 0 0 another slow = conflict '8 times in a row'",
 		"what a list shows is read":          "found 0 0 bits:0; end 0 0 new; client c; fate c read:node away; end 0 0 new c = store",
 		"names for which there is no room":   "found 0 7 bits:3; end 7 7 " + long + "; end 6 6 " + long + "; end 5 5 " + long + "; end 4 4 " + long + "; end 7 7 new = moved; end 7 7 " + long,
+		"room to end all":                    many + fmt.Sprintf("end %d %[1]d new = refused 'no room for more: end all of it'; end 0 %[1]d %s", 63-29, long),
 		"a listed write is undone":           "claim k bits:0; snapshot held; end 0 0 new; client c; on c read:node { back held }; end 0 0 new c; holding 0 moved 30s",
 		"those that are held come last":      "claim k bits:1 pin:0; client c; fate c swap:node away 99+1; end 0 1 new c = store '1 of 2 node numbers have left'; holding 0 held; end 0 1 new",
 		"it is cut off, and another name":    "found 0 1 bits:1; client c; fate c swap:node away; end 0 1 new c = store; end 0 1 elsewhere = moved 'to new'; end 0 1 new",
@@ -117,17 +122,4 @@ func TestWiderTime(t *testing.T) {
 			fleet 0 1 2-3:away; step %[1]s; end 0 1 new; later 0 1 floor:%[2]s; holding 1 moved %[2]s; claim o narrow:2 = any`, end, end+period),
 		"reserved": fmt.Sprintf("claim k narrow:1 pin:0; reserve 1 1 %s bits:1; end 0 1 new; later 0 1 floor:30s 1:%[1]s", end+time.Hour),
 	})
-}
-
-// TestEndHasRoom: however often a fleet has given numbers away, all of it can end.
-func TestEndHasRoom(t *testing.T) {
-	r := newRig(t)
-	r.run("found 0 63 bits:6")
-	for node := int64(63); ; node-- {
-		if _, err := lease.End(t.Context(), r.cells, node, node, "new", r.options()...); err != nil {
-			require.ErrorContains(t, err, "no room for more: end all of it")
-			r.run(fmt.Sprintf("end 0 %d %s", node, strings.Repeat("n", cell.MaxTo)))
-			return
-		}
-	}
 }

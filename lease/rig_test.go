@@ -206,16 +206,6 @@ func (r *rig) generator(k *lease.Keeper) *generator.Generator {
 	return g
 }
 
-// pass lets time pass in steps of a second, with a step of each keeper after each.
-func (r *rig) pass(d time.Duration, keepers ...*lease.Keeper) {
-	for ; d > 0; d -= time.Second {
-		r.clock.Advance(min(d, time.Second))
-		for _, k := range keepers {
-			k.Poll(r.Context())
-		}
-	}
-}
-
 // keep lets time pass for a keeper as its goroutine does.
 func (r *rig) keep(k *lease.Keeper, d time.Duration, each func()) {
 	r.Helper()

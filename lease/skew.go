@@ -87,7 +87,7 @@ func (d *driver) checkClock(ctx context.Context, op grant.Op, r *grant.Result) e
 	switch {
 	case d.strict && d.far(now.estimate) && !crashed && d.Stats().Claims == 0:
 		select {
-		case <-d.after(d.period / 2):
+		case <-d.after(d.span(0, now.window) / 2):
 		case <-ctx.Done():
 			return fmt.Errorf("%w: no time to see whether the others live: %w", drive.ContextError(ctx), d.skewError(now.estimate))
 		}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"net"
 	"reflect"
 	"strconv"
@@ -24,7 +23,16 @@ import (
 // New checks the configuration, and fails with an error that names the field and the numbers.
 // The listeners stay open then. It starts nothing.
 func New(c Config) (*Server, error) {
-	clients, err := c.complete()
+	if c.Generator == nil {
+		return nil, bad("Generator", "is nil: give one that generator.Open or generator.New returned")
+	}
+	if err := c.spare(); err != nil {
+		return nil, err
+	}
+	if c.Store == nil && len(c.Create) > 0 {
+		return nil, bad("Create", "there are %d rules, and no Store", len(c.Create))
+	}
+	clients, err := c.check()
 	if err != nil {
 		return nil, err
 	}
@@ -33,8 +41,12 @@ func New(c Config) (*Server, error) {
 		return nil, fmt.Errorf("service: metrics: %w", err)
 	}
 	s := &Server{config: c, providers: providers}
+	var rules []issuer.Rule
+	for _, rule := range c.Create {
+		rules = append(rules, issuer.Rule(rule))
+	}
 	s.issuer = issuer.New(issuer.Config{
-		Generator: c.Generator, Store: c.Store, Sequences: append([]sequence.Option{sequence.WithLogger(c.Logger)}, c.Sequences...), Rule: c.rule, Clients: clients, Strategy: c.Strategy, StoreName: c.StoreName, Logger: c.Logger, AccessLog: c.AccessLog,
+		Generator: c.Generator, Store: c.Store, Sequences: append([]sequence.Option{sequence.WithLogger(c.Logger)}, c.Sequences...), Rules: rules, Clients: clients, Strategy: c.Strategy, StoreName: c.StoreName, Logger: c.Logger, AccessLog: c.AccessLog,
 		MaxBatch: c.MaxBatch, MaxAfter: c.MaxAfter, MaxNumbers: c.MaxNumbers, MaxSequences: c.MaxSequences, MaxObserved: c.MaxObserved,
 		Timeout: c.Timeout, UseWithin: c.UseWithin, Spare: c.Spare,
 		IdleTimeout: c.IdleTimeout, ReadTimeout: c.ReadTimeout, MaxStreams: c.MaxConnections, TLS: c.TLS,
@@ -75,16 +87,6 @@ func (s *Server) add(p issuer.Protocol, l net.Listener, create func() server) {
 	s.parts = append(s.parts, part{p, limited.limit(), create()})
 }
 
-// rule returns the definition of the first rule that fits the name of a sequence, or nil.
-func (c *Config) rule(name string) *sequence.Definition {
-	for i := range c.Create {
-		if strings.HasPrefix(name, c.Create[i].Prefix) {
-			return &c.Create[i].Definition
-		}
-	}
-	return nil
-}
-
 // bad returns an error about a field.
 func bad(field, format string, args ...any) error {
 	return &FieldError{Field: field, Err: fmt.Errorf(format, args...)}
@@ -95,20 +97,6 @@ func bad(field, format string, args ...any) error {
 func (c Config) Check() error {
 	_, err := c.check()
 	return err
-}
-
-// complete sets the defaults, and checks all fields.
-func (c *Config) complete() ([]*issuer.Client, error) {
-	if c.Generator == nil {
-		return nil, bad("Generator", "is nil: give one that generator.Open or generator.New returned")
-	}
-	if err := c.spare(); err != nil {
-		return nil, err
-	}
-	if c.Store == nil && len(c.Create) > 0 {
-		return nil, bad("Create", "there are %d rules, and no Store", len(c.Create))
-	}
-	return c.check()
 }
 
 // check sets the defaults of the fields that need no generator, and checks these fields.
@@ -133,29 +121,20 @@ func (c *Config) limits() error {
 		if _, ok := field.Tag.Lookup("setting"); !ok || !value.CanInt() {
 			continue
 		}
-		tag := func(name string) int64 { return tagged(field, name) }
 		if value.Int() == 0 {
-			value.SetInt(tag("default"))
+			value.SetInt(tagged(field, "default"))
 		}
-		most := tag("most")
-		if most == 0 {
-			most = math.MaxInt64
-		}
-		if n := value.Int(); n < tag("least") || n > most {
-			shown := func(n int64) any { return reflect.ValueOf(n).Convert(field.Type).Interface() }
-			return bad(field.Name, "%v: want %v to %v, or 0 for the default, which is %v", shown(n), shown(tag("least")), shown(most), shown(tag("default")))
+		if n := value.Int(); n < tagged(field, "least") || n > tagged(field, "most") {
+			tag := field.Tag.Get
+			return bad(field.Name, "%v: want %s to %s, or 0 for the default, which is %s", value.Interface(), tag("least"), tag("most"), tag("default"))
 		}
 	}
 	return nil
 }
 
-// tagged returns the number or duration of a tag, 0 without one.
+// tagged returns the number or duration of a tag.
 func tagged(field reflect.StructField, name string) (n int64) {
-	text := field.Tag.Get(name)
-	if text == "" {
-		return 0
-	}
-	var err error
+	text, err := field.Tag.Get(name), error(nil)
 	if field.Type == reflect.TypeFor[time.Duration]() {
 		var d time.Duration
 		d, err = time.ParseDuration(text)

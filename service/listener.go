@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net"
 	"os"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -171,7 +170,7 @@ func (l *limited) Accept() (net.Conn, error) {
 // broken.
 func passes(err error) bool {
 	errno, ok := errors.AsType[syscall.Errno](err) // not of a listener that was closed here
-	return ok && !slices.Contains([]syscall.Errno{syscall.EBADF, syscall.EINVAL, syscall.ENOTSOCK, syscall.EOPNOTSUPP}, errno)
+	return ok && errno != syscall.EBADF && errno != syscall.EINVAL
 }
 
 // counted is a connection of a limited listener. It is an [issuer.Peer].

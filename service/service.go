@@ -88,14 +88,14 @@ type Config struct {
 	ReadTimeout time.Duration `setting:"read-timeout" default:"10s" least:"1ms" most:"1h" usage:"to receive a request or to send an answer, at most; with clients, also to show a token on a new connection"`
 	// DrainTimeout is for the end of Run, after UnreadyFor.
 	DrainTimeout time.Duration `setting:"drain-timeout" default:"10s" least:"1ms" most:"24h" usage:"to finish the requests that run at the end, at most"`
-	UnreadyFor   time.Duration `setting:"unready-for" least:"0s" most:"24h" usage:"for which the server says at the end that it is not ready, and still serves"`
+	UnreadyFor   time.Duration `setting:"unready-for" default:"0s" least:"0s" most:"24h" usage:"for which the server says at the end that it is not ready, and still serves"`
 	UseWithin    time.Duration `setting:"use-within" default:"1s" least:"1ms" most:"24h" usage:"for which the time of prefetched IDs is true"`
 	// Spare is at most half of the window of the grant.
-	Spare time.Duration `setting:"spare" least:"0s" most:"24h" usage:"that the grant must still have for the server to be ready; 0s is a tick"`
+	Spare time.Duration `setting:"spare" default:"0s" least:"0s" most:"24h" usage:"that the grant must still have for the server to be ready; 0s is a tick"`
 
 	Logger *slog.Logger // slog.Default by default
 	// AccessLog logs no request by default. Refused requests are logged in any case, a few per second.
-	AccessLog     int64                `setting:"access-log" least:"0" usage:"log one served request in so many; 0 logs none, but refused ones, a few per second"`
+	AccessLog     int64                `setting:"access-log" default:"0" least:"0" most:"9007199254740992" usage:"log one served request in so many; 0 logs none, but refused ones, a few per second"`
 	MeterProvider metric.MeterProvider // gets the metrics as well, beside /metrics; nil: no other does
 }
 

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -460,34 +459,34 @@ func TestStrangersDoNotDelayTheDrain(t *testing.T) {
 	}
 }
 
-// sick is a listener that fails at first.
+// sick is a listener that fails as it is told.
 type sick struct {
 	net.Listener
-	left atomic.Int64
+	fails chan syscall.Errno
 }
 
 func (s *sick) Accept() (net.Conn, error) {
-	if s.left.Add(-1) >= 0 {
-		return nil, &net.OpError{Op: "accept", Net: "tcp", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+	select {
+	case errno := <-s.fails:
+		return nil, &net.OpError{Op: "accept", Net: "tcp", Err: os.NewSyscallError("accept4", errno)}
+	default:
+		return s.Listener.Accept()
 	}
-	return s.Listener.Accept()
 }
 
-// Too few descriptors end no server, and do not flood the log.
+// Too few descriptors end no server, and do not flood the log. A listener that is broken does.
 func TestAcceptFails(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
-		r := start(t, pipe, func(c *service.Config) {
-			for _, l := range []*net.Listener{&c.RESP, &c.GRPC, &c.HTTP} {
-				s := &sick{Listener: *l}
-				s.left.Store(4)
-				*l = s
-			}
-		})
-		each(func(protocol string) {
-			_, err := r.caller(protocol, "").IDs(t.Context(), 1)
-			assert.NoError(t, err)
-		})
-		assert.Len(t, lines(r.log(), "connections cannot be accepted now"), 3)
+		fails := make(chan syscall.Errno, 4)
+		for range cap(fails) {
+			fails <- syscall.EMFILE
+		}
+		r := start(t, pipe, func(c *service.Config) { c.RESP = &sick{c.RESP, fails} })
+		each(func(protocol string) { assert.NoError(t, ids(1)(r.caller(protocol, ""))) })
+		assert.Len(t, lines(r.log(), "connections cannot be accepted now"), 1)
+		fails <- syscall.EINVAL
+		r.connect(resp, "")
+		assert.ErrorContains(t, <-r.ended, "resp stopped serving")
 	})
 }

@@ -84,11 +84,10 @@ func (r *reloader) reload() error {
 	var err error
 	for _, path := range r.paths {
 		var content []byte
-		if content, err = os.ReadFile(path); err != nil {
-			seen = err.Error()
-			break
+		if content, err = os.ReadFile(path); err == nil {
+			content, _, err = transform.Bytes(unicode.BOMOverride(transform.Nop), content) // of an editor of Windows
 		}
-		if content, _, err = transform.Bytes(unicode.BOMOverride(transform.Nop), content); err != nil { // of an editor of Windows
+		if err != nil {
 			seen = err.Error()
 			break
 		}

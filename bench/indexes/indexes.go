@@ -95,8 +95,13 @@ func (e engine) measure(ctx context.Context, run *measure.Run, server *servers.S
 	for _, t := range tables {
 		err = errors.Join(err, t.Err)
 		if t.Err == nil && ctx.Err() == nil {
+			var index, whole float64
 			_, failed := db.ExecContext(ctx, e.analyze+t.name)
-			err = errors.Join(err, failed, db.QueryRowContext(ctx, e.sizes, t.name).Scan(&t.index, &t.whole))
+			err = errors.Join(err, failed, db.QueryRowContext(ctx, e.sizes, t.name).Scan(&index, &whole))
+			if whole <= 0 {
+				continue
+			}
+			t.Figures["index"], t.Figures["whole"] = []float64{index / float64(t.rows)}, []float64{whole / float64(t.rows)}
 		}
 	}
 	return tables, err
@@ -179,8 +184,6 @@ type table struct {
 	insert  *sql.Stmt
 	batches int // of a chunk
 	rows    int
-	// The sizes at the end, in bytes.
-	index, whole float64
 }
 
 func (t *table) chunkRows() int { return t.batches * batchRows }
@@ -262,20 +265,20 @@ func (e engine) summary(tables []*table) report.Table {
 			{ID: "log", Title: "written to the log", Unit: "bytes/row", Better: report.Less},
 		},
 	}
-	for _, s := range tables {
-		per := func(v float64) report.Cell {
-			if v < 0 || s.whole <= 0 {
-				return report.Cell{}
-			}
-			return report.One(v / float64(s.rows))
-		}
-		row := report.Row{Name: s.Row, Group: s.Group, Cells: []report.Cell{s.Of("rate", nil), per(s.index), per(s.whole), s.Of("log", nil)}}
-		if s.whole > 0 && s.index < 0 {
-			row.Cells[1].Text = "is the table"
-		}
-		t.Rows = append(t.Rows, row)
+	var loads []*measure.Load
+	for _, one := range tables {
+		loads = append(loads, one.Load)
 	}
-	return t
+	return measure.Rows(t, loads, func(l *measure.Load, column string) report.Cell {
+		cell := l.Of(column, nil)
+		switch exact := column == "index" || column == "whole"; {
+		case !exact || len(cell.Samples) == 0:
+			return cell
+		case cell.Samples[0] < 0:
+			return report.Cell{Text: "is the table"}
+		}
+		return report.One(cell.Samples[0])
+	})
 }
 
 // verdict compares the rates of the other keys with that of tickflake, by engine.

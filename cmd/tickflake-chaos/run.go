@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -36,7 +37,7 @@ const scriptHelp = `Put tickflake's generator through a script, in virtual time:
 
 A script names its strategy and clock (default and raw if it does not); --strategy
 and --clock override them. A script that does not apply is a failure. 'tickflake-chaos
-list --help' explains the steps.
+list --help' lists the steps.
 
 ` + settingsHelp
 
@@ -80,34 +81,24 @@ func newSettings(c *command.Console, cmd *cobra.Command) *settings {
 	command.Flag(cmd, "strategy", usage, &s.strategies, func(text string) ([]string, error) {
 		_, err := strategies.Parse(text)
 		if text == all {
-			return appendNew(s.strategies, presets...), nil
+			return append(s.strategies, presets...), nil
 		}
-		return appendNew(s.strategies, text), err
+		return append(s.strategies, text), err
 	}, append(slices.Clone(presets), all)...)
 	usage = "`CLOCK` that the generator reads: raw (the wall), mono (monotonic time, which no step reaches), resync (mono that catches up after a suspend) or all; may be repeated (default raw and mono, or that of the script)"
 	command.Flag(cmd, "clock", usage, &s.clocks, func(text string) ([]generatortest.ClockKind, error) {
 		kind, err := generatortest.ParseClockKind(text)
 		switch {
 		case text == all:
-			return appendNew(s.clocks, generatortest.ClockKinds...), nil
+			return append(s.clocks, generatortest.ClockKinds...), nil
 		case err != nil:
 			return nil, fmt.Errorf("want raw, mono, resync or all, got %q", text)
 		}
-		return appendNew(s.clocks, kind), nil
+		return append(s.clocks, kind), nil
 	}, "raw", "mono", "resync", all)
 	cmd.Flags().BoolVar(&s.noLease, "no-lease", false, "use a fixed node number and keep no state across restarts")
 	s.output = outputFlags(cmd)
 	return s
-}
-
-// appendNew appends the items that the list has not.
-func appendNew[T comparable](list []T, items ...T) []T {
-	for _, item := range items {
-		if !slices.Contains(list, item) {
-			list = append(list, item)
-		}
-	}
-	return list
 }
 
 func newRun(c *command.Console) *cobra.Command {
@@ -162,30 +153,25 @@ func newScript(c *command.Console) *cobra.Command {
 			defer file.Close()
 			from = command.Text(file)
 		}
-		skipped, err := s.replay(cmd.Context(), name, from)
+		text, err := io.ReadAll(from)
+		if err != nil {
+			return err
+		}
+		script, err := generatortest.ParseScript(string(text))
+		if err == nil && len(script.Steps) == 0 {
+			err = errors.New("script: it has no steps")
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		strategy, clock := cmp.Or(script.Strategy, "default"), generatortest.ClockKind(cmp.Or(script.Clock, string(generatortest.Raw)))
+		skipped, err := s.run(cmd.Context(), strategy, []generatortest.ClockKind{clock}, generatortest.Scenario{Name: name, Script: script})
 		if err == nil && skipped != "" { // unlike a fault of the catalogue, it was asked for by itself
 			err = fmt.Errorf("%s was not run: %s", name, skipped)
 		}
 		return err
 	}
 	return cmd
-}
-
-// replay runs a script. The name is for messages.
-func (s *settings) replay(ctx context.Context, name string, from io.Reader) (skipped string, err error) {
-	text, err := io.ReadAll(from)
-	if err != nil {
-		return "", err
-	}
-	script, err := generatortest.ParseScript(string(text))
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", name, err)
-	}
-	if len(script.Steps) == 0 {
-		return "", fmt.Errorf("%s: script: it has no steps", name)
-	}
-	strategy, clock := cmp.Or(script.Strategy, "default"), generatortest.ClockKind(cmp.Or(script.Clock, string(generatortest.Raw)))
-	return s.run(ctx, strategy, []generatortest.ClockKind{clock}, generatortest.Scenario{Name: name, Script: script})
 }
 
 // results are those of a generator, as JSON.
@@ -267,12 +253,8 @@ func rowOf(r generatortest.Result, took time.Duration) row {
 		one.skipped = "does not apply: " + r.Skipped
 		return one
 	case r.Failed():
-		lines := r.Lines()
-		one.broken = fmt.Sprintf("%s: %s", strings.TrimSpace(r.Fault+" "+r.Name), lines[0])
-		for _, line := range lines[1:] {
-			one.details = append(one.details, strings.ReplaceAll(line, "\n", "\n  "))
-		}
-		one.failure = r.Failure()
+		one.broken, one.failure = r.Lines(), r.Failure()
+		one.broken[0] = strings.TrimSpace(r.Fault+" "+r.Name) + ": " + one.broken[0]
 	}
 	one.figures = []string{command.Number(r.Issued), command.Number(r.Errors), command.Number(r.Duplicates), command.Number(r.Disorder), r.LongestStall.String(), r.LargestLead.String()}
 	return one

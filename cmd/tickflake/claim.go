@@ -90,7 +90,7 @@ func (i *issuing) claim(whole context.Context, log *slog.Logger) (_ *claimed, er
 	if err != nil {
 		return nil, err
 	}
-	gen, err := generator.New(append(i.options(), generator.WithLease(keeper))...)
+	gen, err := generator.New(generator.WithStrategy(*i.strategy), generator.WithSequenceStart(i.start), generator.WithLease(keeper))
 	if err != nil {
 		_ = keeper.Close() // it logs its error
 		_ = store.Close()
@@ -124,11 +124,6 @@ func (i *claiming) keeper(ctx context.Context, log *slog.Logger, options ...leas
 		return nil, nil, err
 	}
 	return keeper, store, nil
-}
-
-// options are those of a generator.
-func (i *issuing) options() []generator.Option {
-	return []generator.Option{generator.WithStrategy(*i.strategy), generator.WithSequenceStart(i.start)}
 }
 
 // awaitFloor waits for the grant to begin: up to a window ahead of the clock if the last

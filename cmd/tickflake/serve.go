@@ -232,7 +232,20 @@ func (s *serving) until(ctx context.Context, log *slog.Logger, running *service.
 	bounded, stop := context.WithCancelCause(ctx)
 	ended := make(chan struct{})
 	var helpers sync.WaitGroup
-	helpers.Go(func() { watch(bounded, failure, stop) })
+	// No further grant will come when the number is lost for good, and the rest of this one serves the requests
+	// that run.
+	helpers.Go(func() {
+		for every := time.NewTicker(250 * time.Millisecond); bounded.Err() == nil; {
+			select {
+			case <-bounded.Done():
+				every.Stop()
+			case <-every.C:
+				if err := failure(); errors.Is(err, lease.ErrLost) {
+					stop(err)
+				}
+			}
+		}
+	})
 	helpers.Go(func() { s.file.follow(log, running, hangups, ended) })
 	helpers.Go(func() {
 		<-bounded.Done()
@@ -247,25 +260,4 @@ func (s *serving) until(ctx context.Context, log *slog.Logger, running *service.
 		return errors.Join(fmt.Errorf("the node number is lost: %w", lost), err)
 	}
 	return err
-}
-
-// watchEvery is how often watch looks.
-const watchEvery = 250 * time.Millisecond
-
-// watch ends the server when its node number is lost for good: no further grant will come,
-// and the rest of this one serves the requests that run. It returns when ctx ends.
-func watch(ctx context.Context, failure func() error, stop context.CancelCauseFunc) {
-	ticker := time.NewTicker(watchEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			if err := failure(); errors.Is(err, lease.ErrLost) {
-				stop(err)
-				return
-			}
-		}
-	}
 }

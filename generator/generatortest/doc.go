@@ -120,8 +120,8 @@
 //   - [NoRecovery]: after the last step all faults end, and time passes until the clock
 //     is a second past the last tick. (Without Time, or if the last process was started
 //     on another's state and has issued nothing: for as long as all steps together, a
-//     minute, and Reserve for each start.) Then three calls, a second apart, must be
-//     served at once.
+//     minute, and an hour for each start, of the time that it may have reserved and left
+//     out.) Then three calls, a second apart, must be served at once.
 //
 // If the wall jumped in the middle of a call ("step -2ms at read 2"), nobody knows on which side
 // of the jump the call read its clock. So Lead, Stale and Rejected are not judged, and Stall by

@@ -304,8 +304,8 @@ func (m *machine[ID]) settle() {
 	m.issue(&m.proc, m.line, call{}, 1) // by a process that has just started, perhaps
 	wait := time.Second
 	if s.Time == nil || m.line.unknown {
-		starts := time.Duration(max(1, m.starts)) // each may have reserved time and left it unused
-		wait += m.script.reach() + time.Minute + starts*min(s.Reserve, maxTime/starts)
+		// Each start may have reserved time and left it unused, as a lease does.
+		wait += m.script.reach() + time.Minute + time.Duration(m.starts)*time.Hour
 	} else {
 		now := m.now(&m.proc)
 		wait += min(max(0, m.line.top.Sub(now), m.line.start.Sub(now)), maxTime)

@@ -72,69 +72,53 @@ func TestNATS(t *testing.T) {
 	t.Run("unfit buckets", func(t *testing.T) { testUnfit(t, e) })
 }
 
-// stale returns the address of a leader that was deposed: it answers the next request for a message by the text in next, if there
+// staleLeader is a leader that was deposed: it answers the next request for a message by the text in next, if there
 // is one, and last has its last answer. Its buckets have replicas.
-func stale(t *testing.T, addr string) (proxy string, last, next *atomic.Pointer[string]) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = listener.Close() })
-	last, next = new(atomic.Pointer[string]), new(atomic.Pointer[string])
-	serve := func(client net.Conn) {
-		defer client.Close() //nolint:errcheck // the test has ended
-		server, err := net.Dial("tcp", addr)
-		if err != nil {
-			return
-		}
-		go func() { _, _ = io.Copy(server, client); _ = server.Close() }()
-		answers := bufio.NewReader(server)
-		for line, err := answers.ReadString('\n'); err == nil; line, err = answers.ReadString('\n') {
-			if fields := strings.Fields(line); strings.HasPrefix(line, "MSG ") {
-				size, _ := strconv.Atoi(fields[len(fields)-1])
-				payload := make([]byte, size+2)
-				_, _ = io.ReadFull(answers, payload)
-				text := strings.Replace(string(payload[:size]), `"num_replicas":1`, `"num_replicas":3`, 1)
-				if strings.Contains(text, "stream_msg_get_response") {
-					if old := next.Swap(nil); old != nil {
-						text = *old
-					}
-					last.Store(&text)
+type staleLeader struct{ last, next atomic.Pointer[string] }
+
+func (l *staleLeader) answer(to io.Writer, from io.Reader) {
+	answers := bufio.NewReader(from)
+	for line, err := answers.ReadString('\n'); err == nil; line, err = answers.ReadString('\n') {
+		if fields := strings.Fields(line); strings.HasPrefix(line, "MSG ") {
+			size, _ := strconv.Atoi(fields[len(fields)-1])
+			payload := make([]byte, size+2)
+			_, _ = io.ReadFull(answers, payload)
+			text := strings.Replace(string(payload[:size]), `"num_replicas":1`, `"num_replicas":3`, 1)
+			if strings.Contains(text, "stream_msg_get_response") {
+				if old := l.next.Swap(nil); old != nil {
+					text = *old
 				}
-				fields[len(fields)-1] = strconv.Itoa(len(text))
-				line = strings.Join(fields, " ") + "\r\n" + text + "\r\n"
+				l.last.Store(&text)
 			}
-			_, _ = io.WriteString(client, line)
+			fields[len(fields)-1] = strconv.Itoa(len(text))
+			line = strings.Join(fields, " ") + "\r\n" + text + "\r\n"
 		}
+		_, _ = io.WriteString(to, line)
 	}
-	go func() {
-		for conn, err := listener.Accept(); err == nil; conn, err = listener.Accept() {
-			go serve(conn)
-		}
-	}()
-	return listener.Addr().String(), last, next
 }
 
 // A leader that does not know the latest write makes neither an old cell of a Read nor a write
 // over a cell that it does not know.
 func testStale(t *testing.T, e Engine) {
-	addr, last, next := stale(t, e.Server.Addr)
+	var leader staleLeader
 	Cell(t, e.Open(t, e.Server.Addr, "stale"), "other", "") // makes the bucket
-	s := e.Open(t, addr, "stale")
+	s := e.Open(t, relay(t, e.Server.Addr, plain, leader.answer), "stale")
 	first := Cell(t, s, "a", "first")
 	_, err := s.Read(Within(t), "a")
 	require.NoError(t, err)
-	old := last.Load()
+	old := leader.last.Load()
 	second := Swap(t, s, first, "second")
 
-	next.Store(old)
+	leader.next.Store(old)
 	is, err := s.Read(Within(t), "a")
 	require.NoError(t, err)
 	assert.Equal(t, second, is)
-	next.Store(old)
+	leader.next.Store(old)
 	_, err = s.Swap(Within(t), "a", first.Version, []byte("late"))
 	assert.ErrorIs(t, err, stores.ErrConflict)
-	next.Store(old)
+	leader.next.Store(old)
 	Swap(t, s, second, "third")
-	assert.Nil(t, next.Load(), "it was asked")
+	assert.Nil(t, leader.next.Load(), "it was asked")
 	assert.Len(t, Cells(t, s), 2, "what confirms is no cell")
 }
 

@@ -42,7 +42,7 @@ func TestPostgres(t *testing.T) {
 			t.Cleanup(pool.Close)
 			db := stdlib.OpenDBFromPool(pool)
 			t.Cleanup(func() { _ = db.Close() })
-			store, err := sqlstore.New(db, sqlstore.PostgreSQL(), namespace)
+			store, err := sqlstore.New(db, sqlstore.PostgreSQL(), namespace, sqlstore.DefaultTable)
 			require.NoError(t, err)
 			require.NoError(t, store.Close(), "which leaves the caller's pool open")
 			return store

@@ -11,17 +11,15 @@
 package service
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
-	"io"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/integration/fleet"
@@ -68,52 +66,41 @@ type value struct {
 
 // driver is a program of testdata that runs.
 type driver struct {
+	*program.Process
 	t       *testing.T
 	foreign foreign
-	in      io.WriteCloser
-	out     *bufio.Scanner
-	errors  *strings.Builder // written until the process has ended
+	in      *os.File
+	answers chan string
 }
 
 // start starts the program of a client, and skips the test if something is missing.
 func (f foreign) start(t *testing.T) *driver {
 	t.Helper()
-	path, dir := program.InterpreterFor(t, f.program), "testdata"
+	c := program.Config{Path: program.InterpreterFor(t, f.program), Args: []string{f.program}, Dir: "testdata", Wait: patience}
 	if strings.HasSuffix(f.program, ".mjs") {
 		program.FindFor(t, "npm", "npm")
 		if err := install(); err != nil && os.Getenv(program.RequireEnv) != "1" {
 			t.Skip(err)
 		}
 		require.NoError(t, install())
-		dir = installed
+		c.Dir = installed
 	}
-	cmd := exec.Command(path, f.program)
-	cmd.Dir = dir
-	d := &driver{t: t, foreign: f, errors: new(strings.Builder)}
-	cmd.Stderr = d.errors
-	in, err := cmd.StdinPipe()
+	requests, in, err := os.Pipe()
 	require.NoError(t, err)
-	out, err := cmd.StdoutPipe()
+	d := &driver{t: t, foreign: f, in: in, answers: make(chan string, 1)}
+	c.Input, c.Line = requests, func(line string) { d.answers <- line }
+	d.Process, err = program.Start(t.Context(), c)
 	require.NoError(t, err)
-	d.in, d.out = in, bufio.NewScanner(out)
-	d.out.Buffer(nil, 1<<20)
-	require.NoError(t, cmd.Start())
-	late := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+	_ = requests.Close() // the program has its own
 	t.Cleanup(func() {
 		_ = in.Close() // which ends the program
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("%s: %v", f.program, err)
-		}
-		late.Stop()
-		if t.Failed() {
-			t.Logf("%s wrote:\n%s", f.program, d.errors)
-		}
+		assert.NoError(t, d.Wait(), "%s: %s", f.program, d.Output())
 	})
 	return d
 }
 
 // ask sends a request to the program and returns its answer.
-func (d *driver) ask(do string, request map[string]any) value {
+func (d *driver) ask(do string, request map[string]any) (answer value) {
 	d.t.Helper()
 	if request == nil {
 		request = map[string]any{}
@@ -123,9 +110,14 @@ func (d *driver) ask(do string, request map[string]any) value {
 	require.NoError(d.t, err)
 	_, err = d.in.Write(append(line, '\n'))
 	require.NoError(d.t, err)
-	require.True(d.t, d.out.Scan(), "%s ended without an answer to %.200s: %v", d.foreign.program, line, d.out.Err())
-	var answer value
-	require.NoError(d.t, json.Unmarshal(d.out.Bytes(), &answer), "%.200s", d.out.Bytes())
+	select {
+	case text := <-d.answers:
+		require.NoError(d.t, json.Unmarshal([]byte(text), &answer), "%.200s", text)
+	case <-d.Ended():
+		require.Fail(d.t, "the program has ended", "%s: %s", d.foreign.program, d.Output())
+	case <-time.After(patience):
+		require.Fail(d.t, "the program does not answer", "%s: %.200s", d.foreign.program, line)
+	}
 	return answer
 }
 

@@ -28,9 +28,9 @@ func ExampleLeased() {
 			fmt.Println(subject.Name, "is not tried:", r.Skipped)
 			continue
 		}
-		fmt.Printf("%s: as promised: %v, %d issued twice, up to %s reserved\n", subject.Name, r.OK(), r.Duplicates, subject.Reserve)
+		fmt.Printf("%s: as promised: %v, %d issued twice\n", subject.Name, r.OK(), r.Duplicates)
 	}
 	// Output:
-	// wait:1m0s on raw under a lease: as promised: true, 0 issued twice, up to 3s reserved
+	// wait:1m0s on raw under a lease: as promised: true, 0 issued twice
 	// wait:1m0s on raw is not tried: it keeps no state across a restart (Process.Restart)
 }

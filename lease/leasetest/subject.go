@@ -70,7 +70,6 @@ func (l Leased) Subject() generatortest.Subject[snowflake.ID] {
 	options := append([]generator.Option{generator.WithLayout(l.Layout), generator.WithNode(0)}, l.Options...)
 	s := generatortest.Tickflake(l.Strategy, l.Clock, options...)
 	s.Name += " under a lease"
-	s.Reserve = window
 	s.New = func(fault *clocktest.Virtual) (generatortest.Process[snowflake.ID], error) {
 		return l.start(fault, l.Stores())
 	}

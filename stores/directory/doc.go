@@ -49,7 +49,7 @@
 //
 // A cell is written to node+0000007.cell.tmp, synced, renamed, and the directory is synced,
 // before Swap returns. If a process or its host stops in between, the cell is the
-// whole old one or the whole new one.
+// whole old one or the whole new one, and the next Swap replaces the .tmp file.
 //
 // 12 is the version. The checksum covers the text after it. A cell that cannot be read as it was written
 // is a [*stores.DamagedError], and is never overwritten.

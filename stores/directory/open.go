@@ -100,7 +100,7 @@ func open(path string, d disk) (*Store, error) {
 	if err != nil {
 		return nil, unfit(path, "has no absolute path", err)
 	}
-	s := &Store{path: absolute, disk: d, synced: make(map[string]string)}
+	s := &Store{path: absolute, disk: d}
 	s.Skeleton = engine.Skeleton[string]{Texts: texts{s}, Reads: reading, At: func() string { return "directory " + absolute }, Ask: s.ask}
 	made, err := s.make(absolute)
 	if err != nil {
@@ -162,9 +162,8 @@ func wide(mode fs.FileMode) string {
 	return fmt.Sprintf("has the mode %#o, so other users can write to it: if none of them has, run chmod 700 on it; on a Kubernetes volume with fsGroup, name a directory of its own below the mount, and set fsGroupChangePolicy: OnRootMismatch", mode.Perm())
 }
 
-// prepare removes the files of Swaps whose process was killed, and syncs the name of the
-// directory. It takes the group's right to write away, which Kubernetes gives to a volume with fsGroup at each start of a
-// pod, unless the directory has other files than the store's: it is then not one that a store has made.
+// prepare syncs the name of the directory. It takes the group's right to write away, which Kubernetes gives to a volume with
+// fsGroup at each start of a pod, unless the directory has other files than the store's: it is then not one that a store has made.
 func (s *Store) prepare(made bool, mode fs.FileMode) error {
 	entries, err := os.ReadDir(s.path)
 	if err != nil {
@@ -179,22 +178,7 @@ func (s *Store) prepare(made bool, mode fs.FileMode) error {
 		}
 		slog.Warn("the state directory could be written by its group, as on a Kubernetes volume with fsGroup: its mode is 0700 again", "path", s.path, "mode", fmt.Sprintf("%#o", mode.Perm()))
 	}
-	used := false
-	for _, entry := range entries {
-		_, isCell := keyOf(entry.Name(), cellFile)
-		used = used || isCell
-		key, isTemp := keyOf(entry.Name(), tempFile)
-		if !isTemp {
-			continue
-		}
-		// A process that has locked the cell is writing it. A file that cannot be removed
-		// concerns its own cell alone.
-		if unlock, err := s.lock(s.file(key, swapFile)); err == nil {
-			_ = s.remove(s.file(key, tempFile))
-			unlock()
-		}
-	}
-	if used {
+	if slices.ContainsFunc(entries, func(e os.DirEntry) bool { _, ok := keyOf(e.Name(), cellFile); return ok }) {
 		return nil // the process that wrote the first cell has synced it
 	}
 	parent := filepath.Dir(s.path)

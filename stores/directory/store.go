@@ -46,8 +46,9 @@ type Store struct {
 	path string
 	disk disk
 
-	mu     sync.Mutex
-	synced map[string]string // by key, the text that is known to be on the disk
+	// synced has, by key, a text that was on the disk. If two calls come in the wrong order, the next
+	// reader syncs once more.
+	synced sync.Map
 }
 
 var _ stores.Store = (*Store)(nil)
@@ -122,7 +123,7 @@ func (s *Store) swap(ctx context.Context, key, was string, text []byte) error {
 	if err := s.replace(ctx, key, text); err != nil {
 		return err
 	}
-	s.know(key, string(text))
+	s.synced.Store(key, string(text))
 	return nil
 }
 
@@ -137,7 +138,7 @@ func (s *Store) replace(ctx context.Context, key string, text []byte) error {
 		err = failedFile("rename "+filepath.Base(temp), s.disk("rename", path, func() error { return rename(temp, path) }))
 	}
 	if err != nil {
-		_ = s.remove(temp) // else Open removes it, or the next Swap overwrites it
+		_ = s.remove(temp) // else the next Swap overwrites it
 		return s.ofCell(key, temp, err)
 	}
 	return failedFile("sync directory", s.syncDir(s.path))
@@ -235,25 +236,14 @@ func readRegular(path string) ([]byte, error) {
 // it. A writer that was killed, or could not sync the directory, may have left a cell
 // that is not on the disk yet.
 func (s *Store) settle(key, text string) error {
-	s.mu.Lock()
-	sure := s.synced[key] == text
-	s.mu.Unlock()
-	if sure {
+	if was, _ := s.synced.Load(key); text == "" || was == text {
 		return nil
 	}
 	if err := s.syncDir(s.path); err != nil {
 		return failedFile("sync directory", err)
 	}
-	s.know(key, text)
+	s.synced.Store(key, text)
 	return nil
-}
-
-// know notes that a cell is on the disk. If two calls come in the wrong order, the next
-// reader syncs once more.
-func (s *Store) know(key, text string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.synced[key] = text
 }
 
 func (s *Store) file(key, kind string) string {

@@ -54,65 +54,58 @@ func (b *bench) config(f guest.Fault) machine.Config {
 
 // boot starts a machine, with a fresh state disk before the disks of c, and waits until
 // process 1 is up. fault is for the progress.
-func (b *bench) boot(ctx context.Context, fault string, c machine.Config) (s *session, err error) {
+func (b *bench) boot(ctx context.Context, fault string, c machine.Config) (*session, error) {
 	for try := 1; ; try++ {
-		s, err = b.bootOnce(ctx, fault, c)
+		b.progress(fault, "boots a machine")
+		s := &session{b: b, disk: filepath.Join(b.dir, fmt.Sprintf("state-%d.img", b.machines.Add(1)))}
+		err := s.boot(ctx, c)
+		if err == nil {
+			return s, nil
+		}
+		s.close()
 		if !errors.Is(err, errHangs) && !errors.Is(err, errFast) || try == bootTries {
-			return s, err
+			return nil, err
 		}
 		b.progress(fault, err.Error())
 	}
 }
 
-func (b *bench) bootOnce(ctx context.Context, fault string, c machine.Config) (s *session, err error) {
-	b.mu.Lock()
-	b.machines++
-	n := b.machines
-	b.mu.Unlock()
-	b.progress(fault, "boots a machine")
-	s = &session{b: b, disk: filepath.Join(b.dir, fmt.Sprintf("state-%d.img", n))}
-	begun := s // a return of nil sets s before the deferred call
-	defer func() {
-		if err != nil {
-			begun.close()
-		}
-	}()
-	c.Kernel = b.o.Kernel
+func (s *session) boot(ctx context.Context, c machine.Config) (err error) {
+	c.Kernel, c.Program = s.b.o.Kernel, s.b.o.Program
 	switch {
-	case c.VMClock && b.o.Program != "":
-		return nil, errSkip("a program does not tell which IDs it had returned before the copy")
+	case c.VMClock && c.Program != "":
+		return errSkip("a program does not tell which IDs it had returned before the copy")
 	case c.VMClock:
 		if c.Kernel, err = machine.FindVMClock(); err != nil {
-			return nil, errSkip(err.Error())
+			return errSkip(err.Error())
 		}
 	}
 	if c.Saved == "" {
 		if err := format(ctx, s.disk, "ext4", stateSize); err != nil {
-			return nil, err
+			return err
 		}
 		c.Disks = append([]machine.Disk{{Image: s.disk}}, c.Disks...)
 	}
-	c.Program = b.o.Program
 	began := time.Now()
 	if s.m, err = machine.Boot(ctx, c); errors.Is(err, machine.ErrNoModule) {
-		return nil, errSkip(err.Error())
+		return errSkip(err.Error())
 	} else if err != nil {
-		return nil, fmt.Errorf("boot a machine: %w", err)
+		return fmt.Errorf("boot a machine: %w", err)
 	}
 	if c.Saved != "" {
-		return s, nil
+		return nil
 	}
 	m, err := s.next(time.Now().Add(bootLimit))
 	if err != nil {
-		return nil, fmt.Errorf("boot a machine: %w", err)
+		return fmt.Errorf("boot a machine: %w", err)
 	}
 	if s.kernel = m.Ready; s.kernel == "" {
-		return nil, fmt.Errorf("boot a machine: process 1 says: %s", m.Failed)
+		return fmt.Errorf("boot a machine: process 1 says: %s", m.Failed)
 	}
 	if took := time.Since(began); m.Uptime > took*11/10 {
-		return nil, fmt.Errorf("%w: it counts %v since its boot, which took %v", errFast, m.Uptime, took)
+		return fmt.Errorf("%w: it counts %v since its boot, which took %v", errFast, m.Uptime, took)
 	}
-	return s, nil
+	return nil
 }
 
 // format makes a file system in a sparse file.

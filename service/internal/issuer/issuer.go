@@ -30,12 +30,11 @@ type Config struct {
 	Store     stores.Store         // of the sequences; nil: there are none
 	Sequences []sequence.Option    // for each sequence that is opened
 	Clients   []*Client            // empty: anybody may do anything
-	// Rule returns the definition of a sequence that is created when it is first asked for, or nil. Nil: there is none.
-	Rule      func(name string) *sequence.Definition
-	Strategy  string       // of the generator, as text
-	StoreName string       // of the generator, as text without a password
-	Logger    *slog.Logger // nil: nothing is logged
-	AccessLog int64        // one request in so many is logged; 0: none but refused ones
+	Rules     []Rule               // the first that fits counts
+	Strategy  string               // of the generator, as text
+	StoreName string               // of the generator, as text without a password
+	Logger    *slog.Logger         // nil: nothing is logged
+	AccessLog int64                // one request in so many is logged; 0: none but refused ones
 
 	MaxBatch     int64         // IDs per request
 	MaxAfter     time.Duration // how far an ID that a client has seen may lie ahead of the clock
@@ -53,12 +52,19 @@ type Config struct {
 	TLS         *tls.Config   // nil: no TLS
 }
 
+// Rule says how a sequence whose name begins with Prefix is created when it is first asked for.
+type Rule struct {
+	Prefix     string
+	Definition sequence.Definition
+}
+
 // Issuer answers requests. Its methods are safe for concurrent use.
 type Issuer struct {
 	*Observer
 	config   Config
 	layout   snowflake.Layout
-	timeout  error       // of every request
+	timeout  error // of every request
+	began    time.Time
 	draining atomic.Bool // set once, by Drain: no request that comes later is served
 
 	setting sync.Mutex             // held by SetClients
@@ -94,7 +100,7 @@ func New(c Config) *Issuer {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	i := &Issuer{Observer: NewObserver(c.Logger, c.AccessLog), config: c, layout: c.Generator.Layout(), timeout: &hidden{fmt.Errorf("not served within %s, the server's timeout of a request", c.Timeout), context.DeadlineExceeded}, sequences: make(map[string]*entry), open: make(map[*Client]int), leaving: make(map[*entry]bool)}
+	i := &Issuer{Observer: NewObserver(c.Logger, c.AccessLog), config: c, layout: c.Generator.Layout(), began: time.Now(), timeout: &hidden{fmt.Errorf("not served within %s, the server's timeout of a request", c.Timeout), context.DeadlineExceeded}, sequences: make(map[string]*entry), open: make(map[*Client]int), leaving: make(map[*entry]bool)}
 	i.ctx, i.cancel = context.WithCancel(context.Background())
 	i.access.Store(&access{})
 	if i.SetClients(c.Clients); len(c.Clients) == 0 {
@@ -105,6 +111,9 @@ func New(c Config) *Issuer {
 
 // Config returns the configuration.
 func (i *Issuer) Config() *Config { return &i.config }
+
+// Uptime returns how long the issuer has been there.
+func (i *Issuer) Uptime() time.Duration { return time.Since(i.began) }
 
 // Layout returns the layout of the IDs.
 func (i *Issuer) Layout() *snowflake.Layout { return &i.layout }

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,14 +34,8 @@ func newIssuer(t *testing.T, change func(*Config), options ...generator.Option) 
 	g, err := generator.New(append([]generator.Option{generator.WithNode(1)}, options...)...)
 	require.NoError(t, err)
 	c := Config{
-		Generator: g, Store: storetest.NewMemory(), Rule: func(name string) *sequence.Definition {
-			for prefix, d := range map[string]sequence.Definition{"new-": {Start: 7}, "num-": {Mode: sequence.Ordered, Start: 1, Max: 3}} {
-				if strings.HasPrefix(name, prefix) {
-					return &d
-				}
-			}
-			return nil
-		},
+		Generator: g, Store: storetest.NewMemory(),
+		Rules:     []Rule{{"new-", sequence.Definition{Start: 7}}, {"num-", sequence.Definition{Mode: sequence.Ordered, Start: 1, Max: 3}}},
 		Sequences: []sequence.Option{quiet}, MaxBatch: 100, MaxNumbers: 1000, MaxSequences: 10, Timeout: time.Second, UseWithin: time.Second, Spare: time.Millisecond,
 	}
 	if change != nil {

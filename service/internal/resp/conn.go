@@ -121,8 +121,6 @@ func (c *conn) read() error {
 	return nil
 }
 
-var errTimeout = errors.New("the client was silent for too long")
-
 // limit returns until when the client must send something.
 func (c *conn) limit() time.Time {
 	if c.begun.IsZero() {
@@ -155,11 +153,8 @@ func (c *conn) wait(p []byte) (int, error) {
 			return 0, io.ErrNoProgress
 		case err == nil:
 			return 0, nil
-		case !errors.Is(err, os.ErrDeadlineExceeded):
+		case !errors.Is(err, os.ErrDeadlineExceeded) || !time.Now().Before(c.limit()):
 			return 0, err
-		}
-		if !time.Now().Before(c.limit()) {
-			return 0, errTimeout
 		}
 		c.due = time.Time{}
 	}

@@ -7,7 +7,6 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/tickflake/tickflake/service/internal/issuer"
 )
@@ -24,7 +23,6 @@ const (
 // Server serves one listener. Its methods are safe for concurrent use.
 type Server struct {
 	issuer   *issuer.Issuer
-	began    time.Time
 	backlogs chan *backlog // those that no connection has
 	buffers  sync.Pool     // of *buffer: what a command and its reply need while they are under way
 
@@ -44,7 +42,7 @@ type Server struct {
 
 // New returns a server.
 func New(i *issuer.Issuer) *Server {
-	s := &Server{issuer: i, began: time.Now(), backlogs: make(chan *backlog, maxBacklogs)}
+	s := &Server{issuer: i, backlogs: make(chan *backlog, maxBacklogs)}
 	for range maxBacklogs {
 		s.backlogs <- &backlog{}
 	}

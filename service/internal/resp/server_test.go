@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service/internal/issuer"
 )
 
@@ -80,7 +79,7 @@ func TestDrainReadsWhatComes(t *testing.T) {
 // nothing.
 func TestAllocations(t *testing.T) {
 	b := newBed(t, func(c *issuer.Config) {
-		c.Rule = func(string) *sequence.Definition { return &sequence.Definition{MinStep: 1e6} } // a refill allocates
+		c.Rules[0].Definition.MinStep = 1e6 // a refill allocates
 	})
 	c := newConn(b.Server, &script{})
 	c.take()

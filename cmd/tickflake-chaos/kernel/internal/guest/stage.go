@@ -303,7 +303,7 @@ func (s *Stage) Hold() {
 func (s *Stage) Release(restored bool) {
 	number := s.number()
 	s.each(func(l *ledger, now time.Duration) { // to wait is no call
-		l.check.Idle(now, number)
+		l.check.Made(now, number)
 		l.held = false
 	})
 	switch {

@@ -108,8 +108,11 @@ mv -T "lib/modules/$version" "../lib/modules/$version" || [ -e "../lib/modules/$
 mv "boot/vmlinuz-$version" ../boot/`
 
 // Fetch downloads Debian's cloud kernel with apt-get into the user's cache directory,
-// unless it is there already. It needs no rights. It tells said what it does; said may be nil.
+// unless it is there already, or QEMU is missing. It needs no rights. It tells said what it does.
 func Fetch(ctx context.Context, said func(string)) (k Kernel, err error) {
+	if _, err := Version(ctx); err != nil {
+		return k, err
+	}
 	var temp string
 	dir, err := cache()
 	if err == nil {
@@ -122,9 +125,7 @@ func Fetch(ctx context.Context, said func(string)) (k Kernel, err error) {
 		return k, fmt.Errorf("machine: %w", err)
 	}
 	defer os.RemoveAll(temp)
-	if said != nil {
-		said("downloads a kernel, about 30 MB")
-	}
+	said("downloads a kernel, about 30 MB")
 	cmd := exec.CommandContext(ctx, "sh", "-c", fetch)
 	cmd.Dir, cmd.Env = temp, append(os.Environ(), "LC_ALL=C")
 	cmd.WaitDelay = time.Second // for a child that keeps the output open
