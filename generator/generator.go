@@ -257,7 +257,8 @@ func (g *Generator) id(slot uint64, span *window.Span) snowflake.ID {
 // NextN fills ids, in ascending order, and returns how many it filled: all of
 // them, or fewer and an error as in [Generator.NextContext]. The filled
 // IDs are valid in both cases. It makes one reservation per tick, so IDs of
-// other callers come only between those of different ticks.
+// other callers come only between those of different ticks. [Generator.NextNContext]
+// takes a context, which NextN of a sequence always does.
 //
 // An ID costs about 1 ns while the tick lasts; beyond that, the layout's ceiling
 // holds. The wait that a strategy allows is for the whole call, so a

@@ -103,7 +103,7 @@ func TestClaimFails(t *testing.T) {
 		"the number is reserved": {"reserve 1 1 8760h; client k", "pin:1", "held refused 'is reserved until 2030-06-01'", true},
 		"the layout is another":  {"claim a bits:8; client k", "bits:7", "refused 'the IDs of this store have the layout'", true},
 		"the fleet is damaged":   {"write layout rubbish; client k", "", "damaged 'cell of the fleet: '", true},
-		"the number is damaged":  {"write 1 rubbish; client k", "pin:1", "damaged 'node number 1 cannot be read: '", true},
+		"the number is damaged":  {"write 1 rubbish; client k", "pin:1", "damaged 'node number 1 cannot be read: '; log 0 level=ERROR", true},
 		"no time is left":        {fmt.Sprintf("step %s; claim a bits:0; granted a %[1]s %s; 1ms; client k", left, left+time.Second), "bits:0", "end", true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -108,7 +108,7 @@ func newLeaseList(c *command.Console) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		all, damaged, err := list(cmd.Context(), l.place, lease.List)
+		all, damaged, err := list(cmd.Context(), l.Console, l.place, lease.List)
 		if err != nil {
 			return err
 		}
@@ -189,7 +189,7 @@ const maxNode = 1<<22 - 1
 func nodeRange(s string) (from, to int64, err error) {
 	from, to, ok := numberRange(s, 0, maxNode)
 	if !ok {
-		return 0, 0, cli.Usage(fmt.Errorf("want a node number from 0 to %d or a range such as 0-3, got %q", int64(maxNode), s))
+		return 0, 0, cli.Usage(fmt.Errorf("want a node number, of the largest layout up to %d, or a range such as 0-3, got %q", int64(maxNode), s))
 	}
 	return from, to, nil
 }

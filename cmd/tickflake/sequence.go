@@ -102,7 +102,7 @@ func newSequenceList(c *command.Console) *cobra.Command {
 }
 
 func (s *sequences) list(ctx context.Context, format string) error {
-	all, damaged, err := list(ctx, s.place, sequence.List)
+	all, damaged, err := list(ctx, s.Console, s.place, sequence.List)
 	if err != nil {
 		return err
 	}

@@ -92,7 +92,7 @@ func (f *file) read() (map[string]yaml.Node, error) {
 	if err != nil {
 		shown := err.Error()
 		if wrong, ok := errors.AsType[*yaml.TypeError](err); ok {
-			shown = typeOfField.ReplaceAllString(strings.Join(wrong.Errors, "; "), " is not known")
+			shown = typeOfField.ReplaceAllString(strings.Join(wrong.Errors, "; "), " is not known (the fields are in 'tickflake serve --help')")
 		}
 		return nil, cli.Usage(fmt.Errorf("%s: %s", f.path, strings.TrimPrefix(shown, "yaml: ")))
 	}

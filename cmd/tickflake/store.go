@@ -72,7 +72,7 @@ type kept struct {
 var (
 	keptNodes     = kept{"node numbers", "the store and for a node number", "above", "no node number was ever claimed here", "check --store"}
 	keptCells     = kept{"node numbers or sequences", "the store", "'tickflake store --help'", "no store was ever used here", "check --store"}
-	keptSequences = kept{"sequences", "the store", "'tickflake sequence --help'", "no sequence was ever created here", "create a sequence, or check --store"}
+	keptSequences = kept{"sequences", "the store", "'tickflake sequence --help'", "no sequence is kept here", "create a sequence, or check --store"}
 )
 
 // place is the store of the flags.
@@ -238,11 +238,14 @@ func (p *place) missing(ctx context.Context) (string, error) {
 	return path, nil
 }
 
-// list returns the things of the store that f lists, and the errors of damaged cells apart.
-func list[T any](ctx context.Context, p *place, f func(context.Context, stores.Store) ([]T, error)) (all []T, damaged []*stores.DamagedError, err error) {
+// list returns the things of the store that f lists, and the errors of damaged cells apart. It says on standard error
+// that there are none: the store may be another than was meant.
+func list[T any](ctx context.Context, c *command.Console, p *place, f func(context.Context, stores.Store) ([]T, error)) (all []T, damaged []*stores.DamagedError, err error) {
 	all, err = ask(ctx, p, f)
 	if damaged = drive.DamagedCells(err); len(damaged) > 0 {
 		err = nil
+	} else if err == nil && len(all) == 0 {
+		c.Complain(fmt.Errorf("%s, in %s: %s", p.never, p.name(), p.remedy))
 	}
 	return all, damaged, err
 }

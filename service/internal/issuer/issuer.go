@@ -236,7 +236,7 @@ func ParseCount(text string) (int64, error) {
 		return n, nil
 	}
 	// A copy, so that no text of a request is made for the error alone.
-	return 0, Refuse(BadInput, "%.20q is not an integer or out of range: want up to 19 decimal digits, without a plus and zeros before", strings.Clone(text))
+	return 0, Refuse(BadInput, "n %.20q is not an integer or out of range: want up to 19 decimal digits, without a plus and zeros before", strings.Clone(text))
 }
 
 // Ready returns nil while the generator's grant has time to spare, a call that waits up to the

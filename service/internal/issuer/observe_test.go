@@ -59,6 +59,7 @@ func TestRefusedLines(t *testing.T) {
 		assert.Contains(t, found[linesPerSecond], "level=WARN")
 		assert.Contains(t, found[linesPerSecond+1], "level=ERROR")
 		assert.Contains(t, found[linesPerSecond+1], "10.9.8.7", "the cause, which clients do not see")
+		assert.NotContains(t, found[linesPerSecond+1], "see the server's log", "this is the log")
 		time.Sleep(time.Second)
 		o.Done(refusal(BadInput))
 		o.Done(refusal(BadInput))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -170,7 +171,7 @@ func (h *hidden) Unwrap() error { return h.cause }
 // Cause returns the text of err for the server's log.
 func Cause(err error) string {
 	if h, ok := errors.AsType[*hidden](err); ok {
-		return h.shown.Error() + ": " + h.cause.Error()
+		return strings.TrimSuffix(h.shown.Error(), ": see the server's log") + ": " + h.cause.Error()
 	}
 	return err.Error()
 }

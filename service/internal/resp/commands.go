@@ -120,7 +120,7 @@ func (c *conn) done(r *reply, method string, began time.Time, items int64, err e
 	return nil
 }
 
-var errAfter = issuer.Refuse(issuer.BadInput, "syntax error in ID: want ID, or ID AFTER id")
+var errAfter = issuer.Refuse(issuer.BadInput, "syntax error in ID: want ID, ID AFTER id, or IDS n")
 
 // takeID is ID [AFTER id].
 func (c *conn) takeID(r *reply, args [][]byte) error {

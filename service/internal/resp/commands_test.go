@@ -26,7 +26,7 @@ func TestCommands(t *testing.T) {
 		{"an ID above one too far ahead", array("ID", "AFTER", "9123372036854775807") + array("ID", "AFTER", "9223372036854775807"), "-TRYAGAIN IDs above the seen ID <any>\n-ERR the layout has no ID above <any>\n", ""},
 		{"an ID above none", array("ID", "AFTER", "x") + array("ID", "AFTER") + array("ID", "BEFORE", "1"), "-ERR decimal ID <any>\n-ERR syntax error in ID: <any>\n-ERR syntax error in ID: <any>\n", ""},
 		{"IDs", array("IDS", "2"), "*2\n" + id + id, "*2\n" + id + id},
-		{"a number of IDs that is none", array("IDS", "x"), "-ERR \"x\" is not an integer or out of range: <any>\n", ""},
+		{"a number of IDs that is none", array("IDS", "x"), "-ERR n \"x\" is not an integer or out of range: <any>\n", ""},
 		{"DECODE", array("DECODE", "250322690530082816"), "*8\n" + fields, "%4\n" + fields},
 		{"DECODE of no ID", array("DECODE", "x1"), "-ERR <any>\n", ""},
 

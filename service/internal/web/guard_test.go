@@ -160,7 +160,7 @@ func TestRefused(t *testing.T) {
 		status         int
 		text           string
 	}{
-		{"POST", "/v1/ids?n=abc", 400, `"abc" is not an integer or out of range: want up to 19 decimal digits`},
+		{"POST", "/v1/ids?n=abc", 400, `n "abc" is not an integer or out of range: want up to 19 decimal digits`},
 		{"POST", "/v1/ids?n=", 400, `n has no value: want n=NUMBER`},
 		{"POST", "/v1/ids?after=", 400, "after has no value"},
 		{"POST", "/v1/ids?n=" + long, 400, `"99999999999999999999" is not an integer or out of range`},
