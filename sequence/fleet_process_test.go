@@ -39,11 +39,6 @@ func (p *process) life() *life { return p.f.cell.lives[p.id] }
 
 func (f *fleet) launch(base *fleettest.Process) fleettest.Program {
 	p := &process{Process: base, f: f, known: map[string]bool{}, returned: -1}
-	p.OnStep = func() {
-		if p.Ready() && !p.s.Noticed() {
-			p.trusts++
-		}
-	}
 	f.all = append(f.all, p)
 	return p
 }
@@ -206,6 +201,13 @@ func (p *process) issue(t *fleettest.Thread, _ int) error {
 		p.served = f.Now
 	}
 	return err
+}
+
+// Step counts the steps after which nothing says that the store went back.
+func (p *process) Step() {
+	if p.Ready() && !p.s.Noticed() {
+		p.trusts++
+	}
 }
 
 // Ready reports whether p has opened the sequence.

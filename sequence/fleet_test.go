@@ -136,9 +136,8 @@ func (f *fleet) drawSequence() {
 	}
 	f.definition = d
 	f.cell = &ledger{f: f, lives: map[string]*life{}, issued: map[int64]*life{}}
-	f.Store = f.NewStore([]string{key})
-	f.Store.Landed = func(p *fleettest.Process, _ int, value []byte) { f.cell.landed(p, decode(value)) }
-	f.Store.Rewound = func(_ int, value []byte) { f.cell.rewound(decode(value)) }
+	f.Store.Landed = func(p *fleettest.Process, _ string, value []byte) { f.cell.landed(p, decode(value)) }
+	f.Store.Rewound = func(_ string, value []byte) { f.cell.rewound(decode(value)) }
 }
 
 func decode(value []byte) cell.Sequence {

@@ -142,7 +142,7 @@ func (s *Server) ReloadClients(read func() ([]Client, error)) error {
 	}
 	s.issuer.SetClients(known)
 	for _, p := range s.parts {
-		p.limited.forget()
+		p.listener.forget()
 	}
 	c.Logger.Info("the clients were read again", "clients", len(clients))
 	return nil

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"net"
 	"reflect"
 	"strconv"
@@ -24,16 +23,30 @@ import (
 // New checks the configuration, and fails with an error that names the field and the numbers.
 // The listeners stay open then. It starts nothing.
 func New(c Config) (*Server, error) {
-	clients, err := c.complete()
+	if c.Generator == nil {
+		return nil, bad("Generator", "is nil: give one that generator.Open or generator.New returned")
+	}
+	if err := c.spare(); err != nil {
+		return nil, err
+	}
+	if c.Store == nil && len(c.Create) > 0 {
+		return nil, bad("Create", "there are %d rules, and no Store", len(c.Create))
+	}
+	clients, err := c.check()
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{config: c}
-	if s.meters, err = newMeters(&c); err != nil {
-		return nil, fmt.Errorf("service: %w", err)
+	providers, metrics, err := c.meters()
+	if err != nil {
+		return nil, fmt.Errorf("service: metrics: %w", err)
+	}
+	s := &Server{config: c, providers: providers}
+	var rules []issuer.Rule
+	for _, rule := range c.Create {
+		rules = append(rules, issuer.Rule(rule))
 	}
 	s.issuer = issuer.New(issuer.Config{
-		Generator: c.Generator, Store: c.Store, Sequences: append([]sequence.Option{sequence.WithLogger(c.Logger)}, c.Sequences...), Rule: c.rule, Clients: clients, Strategy: c.Strategy, StoreName: c.StoreName, Opened: s.opened, Logger: c.Logger, AccessLog: c.AccessLog,
+		Generator: c.Generator, Store: c.Store, Sequences: append([]sequence.Option{sequence.WithLogger(c.Logger)}, c.Sequences...), Rules: rules, Clients: clients, Strategy: c.Strategy, StoreName: c.StoreName, Logger: c.Logger, AccessLog: c.AccessLog,
 		MaxBatch: c.MaxBatch, MaxAfter: c.MaxAfter, MaxNumbers: c.MaxNumbers, MaxSequences: c.MaxSequences, MaxObserved: c.MaxObserved,
 		Timeout: c.Timeout, UseWithin: c.UseWithin, Spare: c.Spare,
 		IdleTimeout: c.IdleTimeout, ReadTimeout: c.ReadTimeout, MaxStreams: c.MaxConnections, TLS: c.TLS,
@@ -41,7 +54,7 @@ func New(c Config) (*Server, error) {
 	s.connections.most = maxConnections(maxFiles())
 	s.add(issuer.RESP, c.RESP, func() server { return resp.New(s.issuer) })
 	s.add(issuer.GRPC, c.GRPC, func() server { return rpc.New(s.issuer) })
-	options := web.Options{Hosts: c.Hosts, Metrics: s.meters.handler}
+	options := web.Options{Hosts: c.Hosts, Metrics: metrics}
 	s.add(issuer.HTTP, c.HTTP, func() server { return web.New(s.issuer, options) })
 	options.Probes = true
 	s.add(issuer.Probes, c.Probes, func() server { return web.New(s.issuer, options) })
@@ -64,28 +77,14 @@ func (s *Server) add(p issuer.Protocol, l net.Listener, create func() server) {
 		return
 	}
 	c := &s.config
-	limited := &limited{Listener: l, protocol: p, observer: s.issuer.Observer, log: c.Logger, most: c.MaxConnections, all: &s.connections}
+	limited := &limited{Listener: l, protocol: p, issuer: s.issuer, most: c.MaxConnections, all: &s.connections}
 	if p == issuer.Probes {
 		// No peer is ever known: where many connect, the newest are answered.
 		limited.most, limited.all, limited.patience = maxProbes, &total{most: maxProbes}, c.ReadTimeout
 	} else if len(c.Clients) > 0 || c.TLS != nil {
 		limited.patience = c.ReadTimeout
 	}
-	one := part{protocol: p, limited: limited.limit(), listener: limited, server: create()}
-	if p == issuer.RESP && c.TLS != nil { // the other servers have TLS themselves
-		one.listener = tls.NewListener(limited, c.TLS)
-	}
-	s.parts = append(s.parts, one)
-}
-
-// rule returns the definition of the first rule that fits the name of a sequence, or nil.
-func (c *Config) rule(name string) *sequence.Definition {
-	for i := range c.Create {
-		if strings.HasPrefix(name, c.Create[i].Prefix) {
-			return &c.Create[i].Definition
-		}
-	}
-	return nil
+	s.parts = append(s.parts, part{p, limited.limit(), create()})
 }
 
 // bad returns an error about a field.
@@ -98,20 +97,6 @@ func bad(field, format string, args ...any) error {
 func (c Config) Check() error {
 	_, err := c.check()
 	return err
-}
-
-// complete sets the defaults, and checks all fields.
-func (c *Config) complete() ([]*issuer.Client, error) {
-	if c.Generator == nil {
-		return nil, bad("Generator", "is nil: give one that generator.Open or generator.New returned")
-	}
-	if err := c.spare(); err != nil {
-		return nil, err
-	}
-	if c.Store == nil && len(c.Create) > 0 {
-		return nil, bad("Create", "there are %d rules, and no Store", len(c.Create))
-	}
-	return c.check()
 }
 
 // check sets the defaults of the fields that need no generator, and checks these fields.
@@ -136,29 +121,20 @@ func (c *Config) limits() error {
 		if _, ok := field.Tag.Lookup("setting"); !ok || !value.CanInt() {
 			continue
 		}
-		tag := func(name string) int64 { return tagged(field, name) }
 		if value.Int() == 0 {
-			value.SetInt(tag("default"))
+			value.SetInt(tagged(field, "default"))
 		}
-		most := tag("most")
-		if most == 0 {
-			most = math.MaxInt64
-		}
-		if n := value.Int(); n < tag("least") || n > most {
-			shown := func(n int64) any { return reflect.ValueOf(n).Convert(field.Type).Interface() }
-			return bad(field.Name, "%v: want %v to %v, or 0 for the default, which is %v", shown(n), shown(tag("least")), shown(most), shown(tag("default")))
+		if n := value.Int(); n < tagged(field, "least") || n > tagged(field, "most") {
+			tag := field.Tag.Get
+			return bad(field.Name, "%v: want %s to %s, or 0 for the default, which is %s", value.Interface(), tag("least"), tag("most"), tag("default"))
 		}
 	}
 	return nil
 }
 
-// tagged returns the number or duration of a tag, 0 without one.
+// tagged returns the number or duration of a tag.
 func tagged(field reflect.StructField, name string) (n int64) {
-	text := field.Tag.Get(name)
-	if text == "" {
-		return 0
-	}
-	var err error
+	text, err := field.Tag.Get(name), error(nil)
 	if field.Type == reflect.TypeFor[time.Duration]() {
 		var d time.Duration
 		d, err = time.ParseDuration(text)

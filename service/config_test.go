@@ -2,6 +2,7 @@ package service_test
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"crypto/tls"
 	"encoding/hex"
@@ -38,11 +39,12 @@ func TestConfigIsChecked(t *testing.T) {
 	near := listen(t)
 	sum := sha256.Sum256([]byte(token))
 	empty := sha256.Sum256(nil)
-	one := func(c service.Client) func(*service.Config) {
-		if c.Name == "" {
-			c.Name = "shop"
-		}
-		return func(config *service.Config) { config.Clients = []service.Client{c} }
+	rules := func(all ...service.Create) func(*service.Config) {
+		return func(config *service.Config) { config.Store, config.Create = storetest.NewMemory(), all }
+	}
+	clients := func(all ...service.Client) func(*service.Config) {
+		all[0].Name = cmp.Or(all[0].Name, "shop")
+		return func(config *service.Config) { config.Clients = all }
 	}
 	secured := &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, nil }}
 	mutual := secured.Clone()
@@ -59,51 +61,41 @@ func TestConfigIsChecked(t *testing.T) {
 		"batch below 1":       {func(c *service.Config) { c.MaxBatch = -1 }, "Config.MaxBatch: -1: want 1 to 1000000, or 0 for the default, which is 10000"},
 		"batch too large":     {func(c *service.Config) { c.MaxBatch = 1_000_001 }, "Config.MaxBatch: 1000001"},
 		"access log":          {func(c *service.Config) { c.AccessLog = -1 }, "Config.AccessLog: -1: want 0 to"},
-		"timeout":             {func(c *service.Config) { c.Timeout = time.Microsecond }, "Config.Timeout: 1µs: want 1ms to 1h0m0s"},
+		"timeout":             {func(c *service.Config) { c.Timeout = time.Microsecond }, "Config.Timeout: 1µs: want 1ms to 1h, or 0 for the default, which is 2s"},
 		"spare above half":    {func(c *service.Config) { c.Generator = leased; c.Spare = time.Hour }, "Config.Spare: 1h0m0s: want at most half of the window"},
 		"rules without store": {func(c *service.Config) { c.Create = []service.Create{{Prefix: "a"}} }, "Config.Create: there are 1 rules, and no Store"},
-		"prefix": {func(c *service.Config) {
-			c.Store, c.Create = storetest.NewMemory(), []service.Create{{Prefix: "a b"}}
-		}, "Config.Create: Prefix"},
-		"definition": {func(c *service.Config) {
-			c.Store, c.Create = storetest.NewMemory(), []service.Create{{Prefix: "a", Definition: sequence.Definition{Start: 5, Max: 4}}}
-		}, `Config.Create: of "a"`},
-		"hidden rule": {func(c *service.Config) {
-			c.Store, c.Create = storetest.NewMemory(), []service.Create{{Prefix: "a"}, {Prefix: "ab"}}
-		}, `the rule of "ab" is never used`},
-		"every prefix":       {func(c *service.Config) { c.Store, c.Create = storetest.NewMemory(), []service.Create{{}} }, ""},
-		"host with port":     {func(c *service.Config) { c.Hosts = []string{"ids.example:80"} }, "Config.Hosts"},
-		"TLS without a key":  {func(c *service.Config) { c.TLS = &tls.Config{} }, "Config.TLS: has no certificate"},
-		"old TLS":            {func(c *service.Config) { c.TLS = secured.Clone(); c.TLS.MinVersion = tls.VersionTLS11 }, "MinVersion is TLS 1.1: want TLS 1.2"},
-		"far":                {func(c *service.Config) { c.RESP = far{} }, "Config.RESP: 10.0.0.1:6380 can be reached from other machines, and there is no TLS"},
-		"far, plaintext":     {func(c *service.Config) { c.RESP, c.Plaintext = far{}, true }, "every program may ask"},
-		"far, open":          {func(c *service.Config) { c.RESP, c.Open = far{}, true }, "there is no TLS"},
-		"far, both":          {func(c *service.Config) { c.RESP, c.Open, c.Plaintext = far{}, true, true }, ""},
-		"far, mutual TLS":    {func(c *service.Config) { c.RESP, c.TLS = far{}, mutual }, ""},
-		"far, any client":    {func(c *service.Config) { c.RESP, c.TLS = far{}, asked }, "every program may ask"},
-		"far, TLS and token": {func(c *service.Config) { one(service.Client{Token: token})(c); c.RESP, c.TLS = far{}, secured }, ""},
-		"token":              {one(service.Client{Token: token}), ""},
-		"hash":               {one(service.Client{TokenHash: hex.EncodeToString(sum[:])}), ""},
-		"short token":        {one(service.Client{Token: "short"}), "Config.Clients[0]: its token has 5 bytes: want 16 to 256"},
-		"token with space":   {one(service.Client{Token: "a token with spaces in"}), "its token holds ' ' at byte 2"},
-		"no token":           {one(service.Client{}), "want either a token or its hash"},
-		"token and hash":     {one(service.Client{Token: token, TokenHash: hex.EncodeToString(sum[:])}), "want either a token or its hash"},
-		"long hash":          {one(service.Client{TokenHash: hex.EncodeToString(sum[:]) + "00"}), "its token-hash has 66 characters"},
-		"hash of nothing":    {one(service.Client{TokenHash: hex.EncodeToString(empty[:])}), "empty token"},
-		"bad name":           {one(service.Client{Name: "a\nb", Token: token}), "its name"},
-		"name of others":     {one(service.Client{Name: "(others)", Token: token}), "its name is (others)"},
-		"negative rate":      {one(service.Client{Token: token, Rate: -1}), "its rate is -1"},
-		"burst alone":        {one(service.Client{Token: token, Burst: 5}), "no effect without a rate"},
-		"nothing allowed":    {one(service.Client{Token: token, NoIDs: true}), "it may do nothing"},
-		"metrics alone":      {one(service.Client{Token: token, NoIDs: true, Metrics: true}), ""},
-		"negative sequences": {one(service.Client{Token: token, MaxSequences: -1}), "its largest number of sequences is -1"},
-		"bad pattern":        {one(service.Client{Token: token, Sequences: []string{"a b*"}}), "its sequences"},
-		"one name": {func(c *service.Config) {
-			c.Clients = []service.Client{{Name: "a", Token: token}, {Name: "a", Token: token + "2"}}
-		}, `Config.Clients[1]: the name "a" is taken`},
-		"one token": {func(c *service.Config) {
-			c.Clients = []service.Client{{Name: "a", Token: token}, {Name: "b", TokenHash: hex.EncodeToString(sum[:])}}
-		}, "Config.Clients[1]: b has the same token as a"},
+		"prefix":              {rules(service.Create{Prefix: "a b"}), "Config.Create: Prefix"},
+		"definition":          {rules(service.Create{Prefix: "a", Definition: sequence.Definition{Start: 5, Max: 4}}), `Config.Create: of "a"`},
+		"hidden rule":         {rules(service.Create{Prefix: "a"}, service.Create{Prefix: "ab"}), `the rule of "ab" is never used`},
+		"every prefix":        {rules(service.Create{}), ""},
+		"host with port":      {func(c *service.Config) { c.Hosts = []string{"ids.example:80"} }, "Config.Hosts"},
+		"TLS without a key":   {func(c *service.Config) { c.TLS = &tls.Config{} }, "Config.TLS: has no certificate"},
+		"old TLS":             {func(c *service.Config) { c.TLS = secured.Clone(); c.TLS.MinVersion = tls.VersionTLS11 }, "MinVersion is TLS 1.1: want TLS 1.2"},
+		"far":                 {func(c *service.Config) { c.RESP = far{} }, "Config.RESP: 10.0.0.1:6380 can be reached from other machines, and there is no TLS"},
+		"far, plaintext":      {func(c *service.Config) { c.RESP, c.Plaintext = far{}, true }, "every program may ask"},
+		"far, open":           {func(c *service.Config) { c.RESP, c.Open = far{}, true }, "there is no TLS"},
+		"far, both":           {func(c *service.Config) { c.RESP, c.Open, c.Plaintext = far{}, true, true }, ""},
+		"far, mutual TLS":     {func(c *service.Config) { c.RESP, c.TLS = far{}, mutual }, ""},
+		"far, any client":     {func(c *service.Config) { c.RESP, c.TLS = far{}, asked }, "every program may ask"},
+		"far, TLS and token":  {func(c *service.Config) { clients(service.Client{Token: token})(c); c.RESP, c.TLS = far{}, secured }, ""},
+		"token":               {clients(service.Client{Token: token}), ""},
+		"hash":                {clients(service.Client{TokenHash: hex.EncodeToString(sum[:])}), ""},
+		"short token":         {clients(service.Client{Token: "short"}), "Config.Clients[0]: its token has 5 bytes: want 16 to 256"},
+		"token with space":    {clients(service.Client{Token: "a token with spaces in"}), "its token holds ' ' at byte 2"},
+		"no token":            {clients(service.Client{}), "want either a token or its hash"},
+		"token and hash":      {clients(service.Client{Token: token, TokenHash: hex.EncodeToString(sum[:])}), "want either a token or its hash"},
+		"long hash":           {clients(service.Client{TokenHash: hex.EncodeToString(sum[:]) + "00"}), "its token-hash has 66 characters"},
+		"hash of nothing":     {clients(service.Client{TokenHash: hex.EncodeToString(empty[:])}), "empty token"},
+		"bad name":            {clients(service.Client{Name: "a\nb", Token: token}), "its name"},
+		"name of others":      {clients(service.Client{Name: "(others)", Token: token}), "its name is (others)"},
+		"negative rate":       {clients(service.Client{Token: token, Rate: -1}), "its rate is -1"},
+		"burst alone":         {clients(service.Client{Token: token, Burst: 5}), "no effect without a rate"},
+		"nothing allowed":     {clients(service.Client{Token: token, NoIDs: true}), "it may do nothing"},
+		"metrics alone":       {clients(service.Client{Token: token, NoIDs: true, Metrics: true}), ""},
+		"negative sequences":  {clients(service.Client{Token: token, MaxSequences: -1}), "its largest number of sequences is -1"},
+		"bad pattern":         {clients(service.Client{Token: token, Sequences: []string{"a b*"}}), "its sequences"},
+		"one name":            {clients(service.Client{Token: token}, service.Client{Name: "shop", Token: token + "2"}), `Config.Clients[1]: the name "shop" is taken`},
+		"one token":           {clients(service.Client{Token: token}, service.Client{Name: "b", TokenHash: hex.EncodeToString(sum[:])}), "Config.Clients[1]: b has the same token as shop"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := service.Config{Generator: gen, RESP: near}

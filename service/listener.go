@@ -3,9 +3,8 @@ package service
 import (
 	"container/list"
 	"errors"
-	"log/slog"
 	"net"
-	"slices"
+	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -29,8 +28,7 @@ const (
 type limited struct {
 	net.Listener
 	protocol issuer.Protocol
-	observer *issuer.Observer
-	log      *slog.Logger
+	issuer   *issuer.Issuer
 	most     int
 	patience time.Duration // how long a connection may be unknown; 0: each is known from its start
 	all      *total
@@ -98,7 +96,7 @@ func (l *limited) enter(nc net.Conn) net.Conn {
 	if !refused {
 		l.open[c] = struct{}{}
 		t.open++
-		l.observer.Opened(l.protocol)
+		l.issuer.Opened(l.protocol)
 		if l.patience > 0 {
 			c.doubt()
 		}
@@ -108,7 +106,7 @@ func (l *limited) enter(nc net.Conn) net.Conn {
 		_ = old.Conn.Close()
 	}
 	if full && !drained {
-		l.observer.Turned(l.protocol)
+		l.issuer.Turned(l.protocol)
 	}
 	if refused {
 		_ = nc.Close()
@@ -161,7 +159,7 @@ func (l *limited) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		if pause == 0 {
-			l.log.Error("connections cannot be accepted now: raise the limit of open files if there are too many", "protocol", l.protocol.String(), "error", err)
+			l.issuer.Config().Logger.Error("connections cannot be accepted now: raise the limit of open files if there are too many", "protocol", l.protocol.String(), "error", err)
 		}
 		pause = min(max(2*pause, minPause), maxPause)
 		time.Sleep(pause) // a listener that is closed meanwhile says so at the next accept
@@ -172,7 +170,7 @@ func (l *limited) Accept() (net.Conn, error) {
 // broken.
 func passes(err error) bool {
 	errno, ok := errors.AsType[syscall.Errno](err) // not of a listener that was closed here
-	return ok && !slices.Contains([]syscall.Errno{syscall.EBADF, syscall.EINVAL, syscall.ENOTSOCK, syscall.EOPNOTSUPP}, errno)
+	return ok && errno != syscall.EBADF && errno != syscall.EINVAL
 }
 
 // counted is a connection of a limited listener. It is an [issuer.Peer].
@@ -211,7 +209,7 @@ func (c *counted) leave() {
 	}
 	delete(c.listener.open, c)
 	c.listener.all.open--
-	c.listener.observer.Closed(c.listener.protocol)
+	c.listener.issuer.Closed(c.listener.protocol)
 	c.settle()
 }
 
@@ -240,6 +238,20 @@ func (c *counted) Close() error {
 	c.leave()
 	c.listener.all.mu.Unlock()
 	return c.Conn.Close()
+}
+
+// Write makes Close drop what the peer has not read, once it has read too slowly: else the kernel would offer it
+// megabytes for minutes more. A drain leaves them to the peer.
+func (c *counted) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		c.listener.all.mu.Lock()
+		defer c.listener.all.mu.Unlock()
+		if socket, ok := c.Conn.(*net.TCPConn); ok && !c.listener.drained {
+			_ = socket.SetLinger(0)
+		}
+	}
+	return n, err
 }
 
 // SyscallConn returns the descriptor.

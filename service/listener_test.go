@@ -3,7 +3,6 @@ package service
 import (
 	"crypto/sha256"
 	"io"
-	"log/slog"
 	"math"
 	"net"
 	"testing"
@@ -34,80 +33,68 @@ func TestRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const patience = 10 * time.Second
 		all := &total{most: 3}
-		observer := issuer.NewObserver(slog.New(slog.DiscardHandler), 0)
-		resp := (&limited{protocol: issuer.RESP, observer: observer, most: 2, patience: patience, all: all}).limit()
-		grpc := (&limited{protocol: issuer.GRPC, observer: observer, most: 2, patience: patience, all: all}).limit()
-		type connection struct {
-			net.Conn             // of the server
-			client   net.Conn    // the other end
-			ended    func() bool // whether the server has closed it
-		}
-		connect := func(l *limited) connection {
+		resp := (&limited{protocol: issuer.RESP, issuer: i, most: 2, patience: patience, all: all}).limit()
+		grpc := (&limited{protocol: issuer.GRPC, issuer: i, most: 2, patience: patience, all: all}).limit()
+		var peers, conns []net.Conn // in the order in which they came
+		connect := func(l *limited) {
 			ours, theirs := net.Pipe()
-			closed := make(chan struct{})
-			go func() {
-				_, _ = io.Copy(io.Discard, ours)
-				close(closed)
-			}()
-			t.Cleanup(func() { _ = ours.Close() })
-			return connection{l.enter(theirs), ours, func() bool {
-				synctest.Wait()
-				select {
-				case <-closed:
-					return true
-				default:
-					return false
+			require.NoError(t, ours.SetReadDeadline(time.Now()))
+			peers, conns = append(peers, ours), append(conns, l.enter(theirs))
+		}
+		known := func(n int) { issuer.PeerOf(conns[n-1]).Known(client) }
+		open := func(why string, want ...int) {
+			t.Helper()
+			synctest.Wait()
+			var open []int
+			for n, peer := range peers {
+				if _, err := peer.Read(make([]byte, 1)); err != io.EOF {
+					open = append(open, n+1)
 				}
-			}}
+			}
+			assert.Equal(t, want, open, why)
+			all.mu.Lock()
+			defer all.mu.Unlock()
+			assert.Equal(t, []int{len(want), len(want)}, []int{len(resp.open) + len(grpc.open), int(all.open)})
 		}
-		known := func(c connection) { issuer.PeerOf(c.Conn).Known(client) }
-		open := func() [3]int { return [3]int{len(resp.open), len(grpc.open), int(all.open)} }
 
-		first, second := connect(resp), connect(resp)
-		third := connect(resp)
-		assert.True(t, first.ended(), "unknown for longest")
-		assert.False(t, second.ended() || third.ended())
+		connect(resp)
+		connect(resp)
+		connect(resp)
+		open("the first was unknown for longest", 2, 3)
 		time.Sleep(patience / 2)
-		fourth, fifth := connect(grpc), connect(grpc)
-		assert.True(t, second.ended(), "unknown for longest, on any listener")
-		assert.False(t, third.ended() || fourth.ended() || fifth.ended())
-		assert.Equal(t, [3]int{1, 2, 3}, open())
-		known(fourth)
+		connect(grpc)
+		connect(grpc)
+		open("the second was unknown for longest, on any listener", 3, 4, 5)
+		known(4)
 		time.Sleep(patience / 2)
-		assert.True(t, third.ended(), "unknown for too long")
-		assert.False(t, fourth.ended() || fifth.ended())
-		known(fifth)
+		open("the third was unknown for too long", 4, 5)
+		known(5)
 		time.Sleep(patience)
-		assert.False(t, fourth.ended() || fifth.ended(), "known")
-		sixth := connect(grpc)
-		assert.Nil(t, sixth.Conn, "no room")
-		assert.True(t, sixth.ended())
-
-		seventh := connect(resp)
-		known(seventh)
-		eighth := connect(resp)
-		assert.True(t, eighth.ended(), "no room")
-		assert.Equal(t, [3]int{1, 2, 3}, open())
-		for _, c := range []connection{fourth, fifth, seventh} {
-			require.NoError(t, c.Close())
-			_ = c.Close() // as servers do
+		connect(grpc)
+		open("both are known, so there is no room", 4, 5)
+		connect(resp)
+		known(7)
+		connect(resp)
+		open("there is no room on any listener", 4, 5, 7)
+		for _, n := range []int{4, 5, 7} {
+			require.NoError(t, conns[n-1].Close())
+			_ = conns[n-1].Close() // as servers do
 		}
-		assert.Equal(t, [3]int{}, open())
+		open("all were closed")
 
-		ninth := connect(resp)
-		known(ninth)
+		connect(resp)
+		known(9)
 		i.SetClients(nil)
-		tenth := connect(resp)
+		connect(resp)
 		resp.forget()
 		resp.forget()
-		known(tenth)
-		all.mu.Lock()
-		assert.Equal(t, 2, resp.unknown.Len(), "their client is gone, also as it becomes known")
-		all.mu.Unlock()
+		known(10)
+		open("their client is gone, also as it becomes known", 9, 10)
 		time.Sleep(patience)
-		assert.True(t, ninth.ended() && tenth.ended())
+		open("and so they end in time")
 		assert.Zero(t, resp.unknown.Len()+grpc.unknown.Len())
 		resp.drain()
-		assert.True(t, connect(resp).ended(), "it came after the drain began")
+		connect(resp)
+		open("it came after the drain began")
 	})
 }

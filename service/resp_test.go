@@ -6,6 +6,7 @@ import (
 	"net"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -40,7 +41,7 @@ func TestRESPBytes(t *testing.T) {
 	const incr = "*2\r\n$4\r\nINCR\r\n$6\r\norders\r\n"
 	for _, c := range []struct{ in, want string }{
 		{strings.Repeat("*1\r\n", 100_000), "-ERR Protocol error: expected '$', got \"*\"\r\n"},
-		{"PING\r\n*2147483648\r\n" + incr, "+PONG\r\n-ERR Protocol error: 2147483648 arguments: at most 64\r\n"},
+		{"PING\r\n*2147483648\r\n" + incr, "+PONG\r\n-ERR Protocol error: \"2147483648\" arguments: want at most 64\r\n"},
 		{"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\nINCR orders\r\n" + incr, "-ERR Protocol error: this is the port of the Redis protocol, not of HTTP\r\n"},
 		{strings.Repeat("PING\r\n", 200_000), strings.Repeat("+PONG\r\n", 200_000)},
 	} {
@@ -76,6 +77,21 @@ func TestDrainLosesNoAnswer(t *testing.T) {
 	info, err := sequence.Inspect(t.Context(), r.store, "orders")
 	require.NoError(t, err)
 	assert.Equal(t, answered, info.Last)
+}
+
+// A client that reads no reply, and has nothing on its way that the server has not read, is told at once that its
+// connection has ended: the kernel does not keep its replies.
+func TestUnreadRepliesAreDropped(t *testing.T) {
+	t.Parallel()
+	r := start(t, listen, func(c *service.Config) { c.ReadTimeout = 50 * time.Millisecond })
+	c := r.connect(resp, strings.Repeat("IDS 10000\r\n", 100))
+	require.NoError(t, c.SetDeadline(time.Now().Add(10*time.Second)))
+	require.Eventually(t, func() bool {
+		text := r.metrics("")
+		return strings.Contains(text, `connections{tickflake_service_protocol="resp"} 0`) && strings.Contains(text, `connections_opened_total{tickflake_service_protocol="resp"} 1`)
+	}, 10*time.Second, time.Millisecond)
+	_, err := io.Copy(io.Discard, c)
+	assert.ErrorIs(t, err, syscall.ECONNRESET)
 }
 
 // TestMemory: a connection that waits costs at most 20 KiB, with all of it that is in this

@@ -88,14 +88,14 @@ type Config struct {
 	ReadTimeout time.Duration `setting:"read-timeout" default:"10s" least:"1ms" most:"1h" usage:"to receive a request or to send an answer, at most; with clients, also to show a token on a new connection"`
 	// DrainTimeout is for the end of Run, after UnreadyFor.
 	DrainTimeout time.Duration `setting:"drain-timeout" default:"10s" least:"1ms" most:"24h" usage:"to finish the requests that run at the end, at most"`
-	UnreadyFor   time.Duration `setting:"unready-for" least:"0s" most:"24h" usage:"for which the server says at the end that it is not ready, and still serves"`
+	UnreadyFor   time.Duration `setting:"unready-for" default:"0s" least:"0s" most:"24h" usage:"for which the server says at the end that it is not ready, and still serves"`
 	UseWithin    time.Duration `setting:"use-within" default:"1s" least:"1ms" most:"24h" usage:"for which the time of prefetched IDs is true"`
 	// Spare is at most half of the window of the grant.
-	Spare time.Duration `setting:"spare" least:"0s" most:"24h" usage:"that the grant must still have for the server to be ready; 0s is a tick"`
+	Spare time.Duration `setting:"spare" default:"0s" least:"0s" most:"24h" usage:"that the grant must still have for the server to be ready; 0s is a tick"`
 
 	Logger *slog.Logger // slog.Default by default
 	// AccessLog logs no request by default. Refused requests are logged in any case, a few per second.
-	AccessLog     int64                `setting:"access-log" least:"0" usage:"log one served request in so many; 0 logs none, but refused ones, a few per second"`
+	AccessLog     int64                `setting:"access-log" default:"0" least:"0" most:"9007199254740992" usage:"log one served request in so many; 0 logs none, but refused ones, a few per second"`
 	MeterProvider metric.MeterProvider // gets the metrics as well, beside /metrics; nil: no other does
 }
 
@@ -131,7 +131,8 @@ type Server struct {
 	config Config // complete
 	issuer *issuer.Issuer
 	parts  []part
-	meters *meters
+
+	providers []metric.MeterProvider
 
 	connections total // of all listeners
 
@@ -142,8 +143,7 @@ type Server struct {
 // part is a protocol with its listener.
 type part struct {
 	protocol issuer.Protocol
-	limited  *limited
-	listener net.Listener // limited, or one on top of it
+	listener *limited
 	server   server
 }
 
@@ -176,7 +176,7 @@ func (s *Server) Run(ctx context.Context) error {
 		for _, p := range s.parts {
 			_ = p.listener.Close()
 		}
-		return errors.Join(fmt.Errorf("service: %w", err), s.meters.end())
+		return errors.Join(err, s.issuer.End())
 	}
 	type end struct {
 		part part
@@ -199,8 +199,7 @@ func (s *Server) Run(ctx context.Context) error {
 	for range serving {
 		<-ended
 	}
-	s.issuer.Flush()
-	return errors.Join(failed, err, s.meters.end())
+	return errors.Join(failed, err, s.issuer.End())
 }
 
 // drain ends everything within UnreadyFor and DrainTimeout.
@@ -226,7 +225,7 @@ func (s *Server) drain() error {
 
 // shutdown ends the server of one protocol.
 func (s *Server) shutdown(ctx context.Context, p part) error {
-	p.limited.drain()
+	p.listener.drain()
 	err := p.server.Shutdown(ctx)
 	_ = p.listener.Close() // Shutdown has, unless Serve was not reached
 	if err != nil {

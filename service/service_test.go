@@ -2,14 +2,12 @@ package service_test
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -24,8 +22,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
-	"github.com/tickflake/tickflake/generator"
-	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service"
 	"github.com/tickflake/tickflake/service/servicetest"
@@ -117,46 +113,6 @@ func TestDrain(t *testing.T) {
 		})
 		assert.NoError(t, <-r.ended)
 		assert.InDelta(t, unready, time.Since(began), float64(time.Second), "HTTP looks for the end of requests now and then")
-	})
-}
-
-// While the store is away, IDs go on for two thirds of a window at least. Then all is refused as what another server may
-// serve, and when the store is back, all goes on by itself.
-func TestStoreIsAway(t *testing.T) {
-	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		const window = 6 * time.Second
-		r := start(t, pipe, func(c *service.Config) {
-			keeper, err := lease.Claim(t.Context(), c.Store, lease.WithWindow(window), lease.WithLogger(c.Logger))
-			require.NoError(t, err)
-			c.Generator, err = generator.New(generator.WithLease(keeper))
-			require.NoError(t, err)
-			t.Cleanup(func() { assert.NoError(t, errors.Join(c.Generator.Close(), keeper.Close())) })
-			c.Timeout = 150 * time.Millisecond
-			c.Create[0].Definition.Mode = sequence.Ordered
-		})
-		served := func(asks ...func(servicetest.Caller) error) {
-			for _, protocol := range servicetest.Protocols {
-				for _, ask := range asks {
-					assert.NoError(t, ask(r.caller(protocol, "")), protocol)
-				}
-			}
-		}
-		served(ids(1), take("orders", 1))
-		r.store.Fail(storetest.Unavailable, 10_000)
-		for end := time.Now().Add(window * 2 / 3); time.Now().Before(end); time.Sleep(window / 20) {
-			served(ids(1))
-		}
-		time.Sleep(window)
-		for _, protocol := range servicetest.Protocols {
-			refused(t, protocol, "unavailable", ids(1)(r.caller(protocol, "")))
-			refused(t, protocol, "unavailable", take("orders", 1)(r.caller(protocol, "")))
-		}
-		assert.Error(t, r.Ready())
-		r.store.Heal()
-		time.Sleep(window)
-		require.NoError(t, r.Ready())
-		served(ids(1), take("orders", 1))
 	})
 }
 
@@ -503,34 +459,34 @@ func TestStrangersDoNotDelayTheDrain(t *testing.T) {
 	}
 }
 
-// sick is a listener that fails at first.
+// sick is a listener that fails as it is told.
 type sick struct {
 	net.Listener
-	left atomic.Int64
+	fails chan syscall.Errno
 }
 
 func (s *sick) Accept() (net.Conn, error) {
-	if s.left.Add(-1) >= 0 {
-		return nil, &net.OpError{Op: "accept", Net: "tcp", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+	select {
+	case errno := <-s.fails:
+		return nil, &net.OpError{Op: "accept", Net: "tcp", Err: os.NewSyscallError("accept4", errno)}
+	default:
+		return s.Listener.Accept()
 	}
-	return s.Listener.Accept()
 }
 
-// Too few descriptors end no server, and do not flood the log.
+// Too few descriptors end no server, and do not flood the log. A listener that is broken does.
 func TestAcceptFails(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
-		r := start(t, pipe, func(c *service.Config) {
-			for _, l := range []*net.Listener{&c.RESP, &c.GRPC, &c.HTTP} {
-				s := &sick{Listener: *l}
-				s.left.Store(4)
-				*l = s
-			}
-		})
-		each(func(protocol string) {
-			_, err := r.caller(protocol, "").IDs(t.Context(), 1)
-			assert.NoError(t, err)
-		})
-		assert.Len(t, lines(r.log(), "connections cannot be accepted now"), 3)
+		fails := make(chan syscall.Errno, 4)
+		for range cap(fails) {
+			fails <- syscall.EMFILE
+		}
+		r := start(t, pipe, func(c *service.Config) { c.RESP = &sick{c.RESP, fails} })
+		each(func(protocol string) { assert.NoError(t, ids(1)(r.caller(protocol, ""))) })
+		assert.Len(t, lines(r.log(), "connections cannot be accepted now"), 1)
+		fails <- syscall.EINVAL
+		r.connect(resp, "")
+		assert.ErrorContains(t, <-r.ended, "resp stopped serving")
 	})
 }

@@ -84,11 +84,10 @@ func (r *reloader) reload() error {
 	var err error
 	for _, path := range r.paths {
 		var content []byte
-		if content, err = os.ReadFile(path); err != nil {
-			seen = err.Error()
-			break
+		if content, err = os.ReadFile(path); err == nil {
+			content, _, err = transform.Bytes(unicode.BOMOverride(transform.Nop), content) // of an editor of Windows
 		}
-		if content, _, err = transform.Bytes(unicode.BOMOverride(transform.Nop), content); err != nil { // of an editor of Windows
+		if err != nil {
 			seen = err.Error()
 			break
 		}
@@ -132,21 +131,4 @@ func (r *reloader) use(files [][]byte) error {
 	}
 	r.current.Store(c)
 	return nil
-}
-
-// expiry returns when the certificate in use expires, if that is known.
-func expiry(c *tls.Config) (time.Time, bool) {
-	if c == nil {
-		return time.Time{}, false
-	}
-	var one *tls.Certificate
-	if c.GetCertificate != nil {
-		one, _ = c.GetCertificate(&tls.ClientHelloInfo{SupportedVersions: []uint16{tls.VersionTLS13}})
-	} else if len(c.Certificates) > 0 {
-		one = &c.Certificates[0]
-	}
-	if one == nil || one.Leaf == nil { // the package tls sets the leaf of those that it reads
-		return time.Time{}, false
-	}
-	return one.Leaf.NotAfter, true
 }

@@ -30,7 +30,7 @@ func TestReloadTLS(t *testing.T) {
 		second, secondKey := a.Issue(t, "second", servicetest.ForServers, 24*time.Hour)
 		files.Put(t, first, firstKey, nil)
 		var err error
-		c, err = service.ReloadTLS(files.Cert(), files.Key(), "", l.logger())
+		c, err = service.ReloadTLS(files.Cert, files.Key, "", l.logger())
 		require.NoError(t, err)
 		assert.EqualValues(t, tls.VersionTLS12, c.MinVersion)
 		files.Put(t, append([]byte("\ufeff"), second...), secondKey, nil) // as editors of Windows write it
@@ -43,7 +43,7 @@ func TestReloadTLS(t *testing.T) {
 			func() { files.Put(t, first, secondKey, nil) },
 			func() { files.Put(t, first[:100], firstKey, nil) },
 			func() { files.Put(t, nil, nil, nil) },
-			func() { require.NoError(t, os.Remove(files.Cert())) },
+			func() { require.NoError(t, os.Remove(files.Cert)) },
 		} {
 			bad()
 			for range 5 {
@@ -77,11 +77,11 @@ func TestReloadTLSRefuses(t *testing.T) {
 	} {
 		files := servicetest.NewFiles(t)
 		files.Put(t, c.certificate, c.key, c.ca)
-		_, err := service.ReloadTLS(files.Cert(), files.Key(), files.ClientCA(), nil)
+		_, err := service.ReloadTLS(files.Cert, files.Key, files.ClientCA, nil)
 		require.ErrorContains(t, err, c.want, name)
 		assert.NotContains(t, err.Error(), string(c.key))
 	}
 	files := servicetest.NewFiles(t)
-	_, err := service.ReloadTLS(files.Cert(), files.Key(), "", nil)
+	_, err := service.ReloadTLS(files.Cert, files.Key, "", nil)
 	assert.ErrorIs(t, err, os.ErrNotExist)
 }

@@ -76,6 +76,7 @@ func newSequenceCreate(c *command.Console) *cobra.Command {
 		Args: oneName,
 	}
 	s := newSequences(c, cmd)
+	s.makes = true
 	cmd.Flags().SortFlags = false
 	d := sequence.Definition{Start: 1}
 	mode := command.ChoiceFlag(cmd, "mode", "`MODE` of the sequence, see 'tickflake sequence --help'", modes...)
@@ -113,7 +114,7 @@ func newSequenceCreate(c *command.Console) *cobra.Command {
 			return err
 		})
 		if err != nil {
-			return sequenceError(err)
+			return err
 		}
 		done, above := "is created", ""
 		if existed {
@@ -204,7 +205,7 @@ func newSequenceSet(c *command.Console) *cobra.Command {
 			return err
 		})
 		if err != nil {
-			return sequenceError(err)
+			return err
 		}
 		_, err = fmt.Fprintf(s.Out, "sequence %q\nbefore  %s\nafter   %s\n", name, summary(before), summary(after))
 		return err
@@ -240,7 +241,7 @@ func newSequenceDelete(c *command.Console) *cobra.Command {
 			return sequence.Delete(ctx, store, name)
 		})
 		if err != nil {
-			return sequenceError(err)
+			return err
 		}
 		return printDeleted(s.Out, last, *format)
 	}

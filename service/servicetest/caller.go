@@ -45,7 +45,6 @@ var Protocols = []string{RESP, GRPC, HTTP}
 type Caller interface {
 	IDs(ctx context.Context, n int64) ([]snowflake.ID, error)                  // in the order of the answer
 	Numbers(ctx context.Context, name string, n int64) (last int64, err error) // the last of n in a row
-	Granted(ctx context.Context, name string) (highest int64, err error)       // by the sequence so far
 	Close()
 }
 
@@ -208,11 +207,11 @@ func (c *respCaller) IDs(ctx context.Context, n int64) ([]snowflake.ID, error) {
 }
 
 func (c *respCaller) Numbers(ctx context.Context, name string, n int64) (int64, error) {
-	return number(c.command(ctx, "INCRBY", name, strconv.FormatInt(n, 10)))
-}
-
-func (c *respCaller) Granted(ctx context.Context, name string) (int64, error) {
-	return number(c.command(ctx, "GET", name))
+	texts, err := c.command(ctx, "INCRBY", name, strconv.FormatInt(n, 10))
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(strings.Join(texts, " "), 10, 64)
 }
 
 func (c *respCaller) Close() {
@@ -231,13 +230,6 @@ func parse(texts []string) (ids []snowflake.ID, err error) {
 		ids = append(ids, id)
 	}
 	return ids, nil
-}
-
-func number(texts []string, err error) (int64, error) {
-	if err != nil {
-		return 0, err
-	}
-	return strconv.ParseInt(strings.Join(texts, " "), 10, 64)
 }
 
 // grpcCaller calls the methods of gRPC.
@@ -284,11 +276,6 @@ func (c *grpcCaller) Numbers(ctx context.Context, name string, n int64) (int64, 
 	return answer.GetLast(), err
 }
 
-func (c *grpcCaller) Granted(ctx context.Context, name string) (int64, error) {
-	answer, err := call(ctx, c, c.api.GetSequence, &tickflakev1.GetSequenceRequest{Name: name})
-	return answer.GetSequence().GetLast(), err
-}
-
 func (c *grpcCaller) Close() { _ = c.conn.Close() }
 
 // httpCaller makes requests of HTTP.
@@ -297,9 +284,9 @@ type httpCaller struct {
 	token string
 }
 
-// ask makes a request, and reads its answer into a value, or as a problem.
-func (c *httpCaller) ask(ctx context.Context, method, path string, into any) error {
-	body, err := c.request(ctx, method, path)
+// post makes a request, and reads its answer into a value, or as a problem.
+func (c *httpCaller) post(ctx context.Context, path string, into any) error {
+	body, err := c.request(ctx, http.MethodPost, path)
 	if err != nil {
 		return err
 	}
@@ -342,26 +329,18 @@ func (c *httpCaller) request(ctx context.Context, method, path string) ([]byte, 
 
 func (c *httpCaller) IDs(ctx context.Context, n int64) ([]snowflake.ID, error) {
 	var answer struct{ IDs []string }
-	if err := c.ask(ctx, http.MethodPost, "/v1/ids?n="+strconv.FormatInt(n, 10), &answer); err != nil {
+	if err := c.post(ctx, "/v1/ids?n="+strconv.FormatInt(n, 10), &answer); err != nil {
 		return nil, err
 	}
 	return parse(answer.IDs)
 }
 
-func (c *httpCaller) sequence(ctx context.Context, method, path string) (int64, error) {
+func (c *httpCaller) Numbers(ctx context.Context, name string, n int64) (int64, error) {
 	var answer struct{ Last string }
-	if err := c.ask(ctx, method, "/v1/sequences/"+path, &answer); err != nil {
+	if err := c.post(ctx, "/v1/sequences/"+name+"?n="+strconv.FormatInt(n, 10), &answer); err != nil {
 		return 0, err
 	}
 	return strconv.ParseInt(answer.Last, 10, 64)
-}
-
-func (c *httpCaller) Numbers(ctx context.Context, name string, n int64) (int64, error) {
-	return c.sequence(ctx, http.MethodPost, name+"?n="+strconv.FormatInt(n, 10))
-}
-
-func (c *httpCaller) Granted(ctx context.Context, name string) (int64, error) {
-	return c.sequence(ctx, http.MethodGet, name)
 }
 
 func (c *httpCaller) Close() { c.CloseIdleConnections() }

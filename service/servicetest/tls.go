@@ -83,25 +83,19 @@ func encode(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
-// Files are a certificate, its key and the authorities of clients, as files.
-type Files struct{ dir string }
+// Files are the paths of a certificate, its key and the authorities of clients.
+type Files struct{ Cert, Key, ClientCA string }
 
 // NewFiles returns files that do not exist until the first Put.
-func NewFiles(t testing.TB) Files { return Files{t.TempDir()} }
-
-// Cert is the path of the certificate.
-func (f Files) Cert() string { return filepath.Join(f.dir, "tls.crt") }
-
-// Key is the path of its key.
-func (f Files) Key() string { return filepath.Join(f.dir, "tls.key") }
-
-// ClientCA is the path of the authorities.
-func (f Files) ClientCA() string { return filepath.Join(f.dir, "ca.crt") }
+func NewFiles(t testing.TB) Files {
+	dir := t.TempDir()
+	return Files{filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"), filepath.Join(dir, "ca.crt")}
+}
 
 // Put replaces the contents of all files.
 func (f Files) Put(t testing.TB, certificate, key, ca []byte) {
 	t.Helper()
-	for path, content := range map[string][]byte{f.Cert(): certificate, f.Key(): key, f.ClientCA(): ca} {
+	for path, content := range map[string][]byte{f.Cert: certificate, f.Key: key, f.ClientCA: ca} {
 		require.NoError(t, os.WriteFile(path, content, 0o600))
 	}
 }

@@ -30,22 +30,17 @@ type Config struct {
 	Store     stores.Store         // of the sequences; nil: there are none
 	Sequences []sequence.Option    // for each sequence that is opened
 	Clients   []*Client            // empty: anybody may do anything
-	// Rule returns the definition of a sequence that is created when it is first asked for, or nil. Nil: there is none.
-	Rule      func(name string) *sequence.Definition
-	Strategy  string       // of the generator, as text
-	StoreName string       // of the generator, as text without a password
-	Logger    *slog.Logger // nil: nothing is logged
-	AccessLog int64        // one request in so many is logged; 0: none but refused ones
-
-	// Opened is called with each sequence that is opened, and the function that it returns
-	// when the sequence is dropped or closed. Nil: nothing is called.
-	Opened func(*sequence.Sequence) (dropped func())
+	Rules     []Rule               // the first that fits counts
+	Strategy  string               // of the generator, as text
+	StoreName string               // of the generator, as text without a password
+	Logger    *slog.Logger         // nil: nothing is logged
+	AccessLog int64                // one request in so many is logged; 0: none but refused ones
 
 	MaxBatch     int64         // IDs per request
 	MaxAfter     time.Duration // how far an ID that a client has seen may lie ahead of the clock
 	MaxNumbers   int64         // numbers per request
 	MaxSequences int           // sequences that are open at once
-	MaxObserved  int           // clients that have a series of their own
+	MaxObserved  int           // clients, and as many sequences, that have series of their own
 	Timeout      time.Duration // for the IDs or numbers of a request
 	UseWithin    time.Duration // how long the time of a run is true
 	Spare        time.Duration // the grant that is left at least while the service is ready
@@ -57,19 +52,32 @@ type Config struct {
 	TLS         *tls.Config   // nil: no TLS
 }
 
+// Rule says how a sequence whose name begins with Prefix is created when it is first asked for.
+type Rule struct {
+	Prefix     string
+	Definition sequence.Definition
+}
+
 // Issuer answers requests. Its methods are safe for concurrent use.
 type Issuer struct {
 	*Observer
 	config   Config
 	layout   snowflake.Layout
-	timeout  *timeoutError // of every request
-	draining atomic.Bool   // set once, by Drain: no request that comes later is served
+	timeout  error // of every request
+	began    time.Time
+	draining atomic.Bool // set once, by Drain: no request that comes later is served
 
 	setting sync.Mutex             // held by SetClients
 	access  atomic.Pointer[access] // replaced as a whole, under setting
 	anyone  *Client                // who may do anything; nil if there are clients
 	others  atomic.Int64           // items of the clients beyond MaxObserved; only grows
 	stale   atomic.Bool            // clients that were given later could not be used
+
+	// Added to by Measure, before the first request.
+	unregister []func() error
+	observed   []interface {
+		Add(*sequence.Sequence) (remove func())
+	}
 
 	ctx    context.Context // of sequences that are being opened
 	cancel context.CancelFunc
@@ -92,7 +100,7 @@ func New(c Config) *Issuer {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	i := &Issuer{Observer: NewObserver(c.Logger, c.AccessLog), config: c, layout: c.Generator.Layout(), timeout: &timeoutError{c.Timeout}, sequences: make(map[string]*entry), open: make(map[*Client]int), leaving: make(map[*entry]bool)}
+	i := &Issuer{Observer: NewObserver(c.Logger, c.AccessLog), config: c, layout: c.Generator.Layout(), began: time.Now(), timeout: &hidden{fmt.Errorf("not served within %s, the server's timeout of a request", c.Timeout), context.DeadlineExceeded}, sequences: make(map[string]*entry), open: make(map[*Client]int), leaving: make(map[*entry]bool)}
 	i.ctx, i.cancel = context.WithCancel(context.Background())
 	i.access.Store(&access{})
 	if i.SetClients(c.Clients); len(c.Clients) == 0 {
@@ -103,6 +111,9 @@ func New(c Config) *Issuer {
 
 // Config returns the configuration.
 func (i *Issuer) Config() *Config { return &i.config }
+
+// Uptime returns how long the issuer has been there.
+func (i *Issuer) Uptime() time.Duration { return time.Since(i.began) }
 
 // Layout returns the layout of the IDs.
 func (i *Issuer) Layout() *snowflake.Layout { return &i.layout }
@@ -118,14 +129,6 @@ func (i *Issuer) ID(ctx context.Context, c *Client) (snowflake.ID, error) {
 		return 0, i.refuse(err)
 	}
 	return id, nil
-}
-
-// After returns one ID that is larger than seen, an ID from whatever server.
-func (i *Issuer) After(ctx context.Context, c *Client, seen snowflake.ID) (snowflake.ID, error) {
-	if err := i.admit(c, 1); err != nil {
-		return 0, err
-	}
-	return i.after(ctx, seen)
 }
 
 // after returns an ID above seen. Whatever the strategy borrows, a seen that nobody checked moves the

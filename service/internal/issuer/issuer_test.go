@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,14 +34,8 @@ func newIssuer(t *testing.T, change func(*Config), options ...generator.Option) 
 	g, err := generator.New(append([]generator.Option{generator.WithNode(1)}, options...)...)
 	require.NoError(t, err)
 	c := Config{
-		Generator: g, Store: storetest.NewMemory(), Rule: func(name string) *sequence.Definition {
-			for prefix, d := range map[string]sequence.Definition{"new-": {Start: 7}, "num-": {Mode: sequence.Ordered, Start: 1, Max: 3}} {
-				if strings.HasPrefix(name, prefix) {
-					return &d
-				}
-			}
-			return nil
-		},
+		Generator: g, Store: storetest.NewMemory(),
+		Rules:     []Rule{{"new-", sequence.Definition{Start: 7}}, {"num-", sequence.Definition{Mode: sequence.Ordered, Start: 1, Max: 3}}},
 		Sequences: []sequence.Option{quiet}, MaxBatch: 100, MaxNumbers: 1000, MaxSequences: 10, Timeout: time.Second, UseWithin: time.Second, Spare: time.Millisecond,
 	}
 	if change != nil {
@@ -108,7 +101,7 @@ func TestRefusals(t *testing.T) {
 		{in(sequence.ErrTimeout), Unavailable, time.Second, true},
 		{fmt.Errorf("%w: %w", sequence.ErrStore, in(stores.Refused)), Failed, 0, true},
 		{in(context.DeadlineExceeded), Unavailable, time.Second, true},
-		{&timeoutError{time.Second}, Unavailable, time.Second, false},
+		{i.timeout, Unavailable, time.Second, false},
 		{context.Canceled, Canceled, 0, false},
 		{in(errors.New("odd")), Internal, 0, true},
 	} {
@@ -160,7 +153,7 @@ func TestRate(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		i := newIssuer(t, func(c *Config) {
-			c.Clients = []*Client{named("shop", "a", Rights{IDs: true, Rate: 10, Burst: 20, Sequences: []string{"*"}})}
+			c.Clients = []*Client{named("shop", "a", Rights{IDs: true, Rate: 10, Burst: 20, Sequences: []string{"new-*"}})}
 		})
 		one, err := i.Authenticate("a", false)
 		require.NoError(t, err)
@@ -179,6 +172,8 @@ func TestRate(t *testing.T) {
 		require.NoError(t, err, "what was refused has used nothing up")
 		_, err = i.Inspect(t.Context(), one, "new-x")
 		assert.Equal(t, Busy, codeOf(t, err), "it asks the store")
+		_, err = i.Inspect(t.Context(), one, "num-x")
+		assert.Equal(t, Forbidden, codeOf(t, err))
 		_, err = i.Runs(t.Context(), one, 21, 0, nil)
 		assert.Equal(t, BadInput, codeOf(t, err), "it would never be served")
 	})
@@ -249,12 +244,17 @@ func TestAfter(t *testing.T) {
 			require.NoError(t, err)
 			return id
 		}
+		after := func(seen snowflake.ID) (snowflake.ID, error) {
+			runs, err := i.Runs(t.Context(), i.Anyone(), 1, seen, nil)
+			if err != nil {
+				return 0, err
+			}
+			return runs[0].First, nil
+		}
 		for lead, retry := range map[time.Duration]time.Duration{most + time.Millisecond: time.Millisecond, time.Hour: time.Hour - most, week: maxWait} {
-			_, err := i.After(t.Context(), i.Anyone(), at(lead))
+			_, err := after(at(lead))
 			assert.Equal(t, Busy, codeOf(t, err), "%s", lead)
 			assert.Equal(t, retry, RefusalOf(err).RetryAfter, "%s", lead)
-			_, err = i.Runs(t.Context(), i.Anyone(), 1, at(lead), nil)
-			assert.Equal(t, Busy, codeOf(t, err), "%s", lead)
 		}
 		id, err := i.ID(t.Context(), i.Anyone())
 		require.NoError(t, err)
@@ -262,10 +262,10 @@ func TestAfter(t *testing.T) {
 		last, err := layout.Compose(layout.End().Add(-1), 1, 1<<12-1)
 		require.NoError(t, err)
 		for seen, code := range map[snowflake.ID]Code{-1: BadInput, math.MaxInt64: OutOfRange, last: OutOfRange, last - 1: Busy} {
-			_, err = i.After(t.Context(), i.Anyone(), seen)
+			_, err = after(seen)
 			assert.Equal(t, code, codeOf(t, err), "%d", seen)
 		}
-		id, err = i.After(t.Context(), i.Anyone(), at(most))
+		id, err = after(at(most))
 		require.NoError(t, err)
 		assert.Greater(t, id, at(most))
 		runs, err := i.Runs(t.Context(), i.Anyone(), 5000, id, nil)
@@ -282,14 +282,14 @@ func TestAfter(t *testing.T) {
 		require.NoError(t, err)
 		id, err = i.ID(t.Context(), i.Anyone())
 		require.NoError(t, err)
-		above, err := i.After(t.Context(), i.Anyone(), id)
+		above, err := after(id)
 		require.NoError(t, err)
 		assert.Greater(t, above, id)
 		lead := i.config.Generator.Stats().Lead
 		for range 100 { // the largest ID of the tick in which it stands, again and again
 			seen, err := layout.Max(noon.Add(i.config.Generator.Stats().Lead))
 			require.NoError(t, err)
-			_, err = i.After(t.Context(), i.Anyone(), seen)
+			_, err = after(seen)
 			require.Equal(t, Busy, codeOf(t, err))
 		}
 		assert.Equal(t, lead, i.config.Generator.Stats().Lead)

@@ -2,6 +2,7 @@ package issuer
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net/http"
 	"strings"
@@ -14,6 +15,8 @@ import (
 	"google.golang.org/grpc/codes"
 
 	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
+	oteltickflake "github.com/tickflake/tickflake/otel"
+	"github.com/tickflake/tickflake/sequence"
 )
 
 // scope names the instrumentation in metrics, as in package otel.
@@ -25,14 +28,6 @@ const (
 	codeKey     = attribute.Key("tickflake.service.code")
 	clientKey   = attribute.Key("tickflake.service.client")
 )
-
-// State has the values that the metrics show beside requests and connections.
-type State struct {
-	Protocols      []Protocol // that are served
-	MaxConnections int64
-	Expiry         func() (time.Time, bool) // of the certificate; false: there is none
-	Others         string                   // the name of the clients beyond MaxObserved, added up
-}
 
 // Piped records how long one pipeline in 16 of a connection of RESP took.
 func (o *Observer) Piped(d time.Duration) {
@@ -94,9 +89,19 @@ func (k kind) attributes(secure bool) (all []attribute.KeyValue) {
 // boundaries are those of the conventions, and others for answers that take microseconds.
 var boundaries = metric.WithExplicitBucketBoundaries(5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, .01, .025, .05, .1, .25, .5, 1, 2.5, 5)
 
-// Measure reports the requests, the connections and the state to a provider, until
-// unregister. Call it before the first request.
-func (i *Issuer) Measure(provider metric.MeterProvider, s State) (unregister func() error, err error) {
+// Measure reports the generator, the sequences, the requests, the connections and the state to a provider, until
+// [Issuer.End]. Call it before the first request.
+func (i *Issuer) Measure(provider metric.MeterProvider, protocols []Protocol, maxConnections int64) error {
+	generator, err := oteltickflake.Observe(i.config.Generator, oteltickflake.WithMeterProvider(provider))
+	if err != nil {
+		return err
+	}
+	i.unregister = append(i.unregister, generator.Unregister)
+	observed, err := oteltickflake.ObserveSequences(i.config.MaxObserved, oteltickflake.WithMeterProvider(provider))
+	if err != nil {
+		return err
+	}
+	i.unregister, i.observed = append(i.unregister, observed.Unregister), append(i.observed, observed)
 	meter := provider.Meter(scope)
 	var made []metric.Observable
 	var errs []error
@@ -128,7 +133,7 @@ func (i *Issuer) Measure(provider metric.MeterProvider, s State) (unregister fun
 		metric.WithDescription("Time until the TLS certificate expires; below 0, it has expired. Only with TLS."))
 	made, errs = append(made, remaining), append(errs, err)
 	var durations [Protocols]metric.Float64Histogram
-	for _, p := range s.Protocols {
+	for _, p := range protocols {
 		name, description := [...]string{RESP: "tickflake.service.pipeline.duration", GRPC: "rpc.server.call.duration", HTTP: "http.server.request.duration", Probes: "http.server.request.duration"}[p], "Time of a request."
 		if p == RESP {
 			description = "Time of one pipeline in 16 of the Redis protocol."
@@ -137,38 +142,38 @@ func (i *Issuer) Measure(provider metric.MeterProvider, s State) (unregister fun
 		errs = append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
-		return nil, err
+		return err
 	}
-	var protocols [Protocols]metric.MeasurementOption
+	var each [Protocols]metric.MeasurementOption
 	var codes [Protocols][Codes + 1]metric.MeasurementOption // the last is of requests that were served
-	for _, p := range s.Protocols {
+	for _, p := range protocols {
 		name := protocolKey.String(p.String())
-		protocols[p] = metric.WithAttributeSet(attribute.NewSet(name))
+		each[p] = metric.WithAttributeSet(attribute.NewSet(name))
 		for c := range Codes {
 			codes[p][c] = metric.WithAttributeSet(attribute.NewSet(name, codeKey.String(Code(c).String())))
 		}
 		codes[p][Codes] = metric.WithAttributeSet(attribute.NewSet(name, codeKey.String("ok")))
 	}
 	registration, err := meter.RegisterCallback(func(_ context.Context, to metric.Observer) error {
-		for _, p := range s.Protocols {
+		for _, p := range protocols {
 			c := &i.counts[p]
 			to.ObserveInt64(requests, c.served.Load(), codes[p][Codes])
 			for code := range Codes {
 				to.ObserveInt64(requests, c.refused[code].Load(), codes[p][code])
 			}
-			to.ObserveInt64(items, c.items.Load(), protocols[p])
-			to.ObserveInt64(open, c.open.Load(), protocols[p])
+			to.ObserveInt64(items, c.items.Load(), each[p])
+			to.ObserveInt64(open, c.open.Load(), each[p])
 			if p != Probes { // it has a limit of its own, at which nobody is refused
-				to.ObserveInt64(most, s.MaxConnections, protocols[p])
+				to.ObserveInt64(most, maxConnections, each[p])
 			}
-			to.ObserveInt64(opened, c.opened.Load(), protocols[p])
-			to.ObserveInt64(turned, c.turned.Load(), protocols[p])
+			to.ObserveInt64(opened, c.opened.Load(), each[p])
+			to.ObserveInt64(turned, c.turned.Load(), each[p])
 		}
 		for name, items := range i.access.Load().items {
 			to.ObserveInt64(taken, items.Load(), metric.WithAttributes(clientKey.String(name)))
 		}
 		if n := i.others.Load(); n > 0 {
-			to.ObserveInt64(taken, n, metric.WithAttributes(clientKey.String(s.Others)))
+			to.ObserveInt64(taken, n, metric.WithAttributes(clientKey.String(oteltickflake.Others)))
 		}
 		if i.anyone == nil {
 			to.ObserveInt64(current, one(!i.stale.Load()))
@@ -177,19 +182,60 @@ func (i *Issuer) Measure(provider metric.MeterProvider, s State) (unregister fun
 		to.ObserveInt64(mostSequences, int64(i.config.MaxSequences))
 		to.ObserveInt64(evicted, i.evicted.Load())
 		to.ObserveInt64(ready, one(i.Ready() == nil))
-		if end, ok := s.Expiry(); ok {
+		if end, ok := expiry(i.config.TLS); ok {
 			to.ObserveFloat64(remaining, time.Until(end).Seconds())
 		}
 		return nil
 	}, made...)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	for _, p := range s.Protocols {
+	for _, p := range protocols {
 		i.durations[p] = append(i.durations[p], durations[p])
 	}
-	_, i.secure = s.Expiry()
-	return registration.Unregister, nil
+	_, i.secure = expiry(i.config.TLS)
+	i.unregister = append(i.unregister, registration.Unregister)
+	return nil
+}
+
+// expiry returns when the certificate in use expires, if that is known.
+func expiry(c *tls.Config) (time.Time, bool) {
+	if c == nil {
+		return time.Time{}, false
+	}
+	var one *tls.Certificate
+	if c.GetCertificate != nil {
+		one, _ = c.GetCertificate(&tls.ClientHelloInfo{SupportedVersions: []uint16{tls.VersionTLS13}})
+	} else if len(c.Certificates) > 0 {
+		one = &c.Certificates[0]
+	}
+	if one == nil || one.Leaf == nil { // the package tls sets the leaf of those that it reads
+		return time.Time{}, false
+	}
+	return one.Leaf.NotAfter, true
+}
+
+// observe reports a sequence to all providers until dropped is called.
+func (i *Issuer) observe(seq *sequence.Sequence) (dropped func()) {
+	var removes []func()
+	for _, all := range i.observed {
+		removes = append(removes, all.Add(seq))
+	}
+	return func() {
+		for _, remove := range removes {
+			remove()
+		}
+	}
+}
+
+// End takes the issuer out of all providers, and logs how many refused requests have no line yet.
+func (i *Issuer) End() error {
+	i.Flush()
+	var errs []error
+	for _, unregister := range i.unregister {
+		errs = append(errs, unregister())
+	}
+	return errors.Join(errs...)
 }
 
 // one is 1 for true.

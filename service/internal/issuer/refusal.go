@@ -125,14 +125,6 @@ var (
 	errNoGrant = errors.New("no time is granted, as while the server's store is away: see the server's log")
 )
 
-type timeoutError struct{ after time.Duration }
-
-func (e *timeoutError) Error() string {
-	return fmt.Sprintf("not served within %s, the server's timeout of a request", e.after)
-}
-
-func (e *timeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
-
 // refuse returns the Refusal for an error of the generator or of a sequence.
 func (i *Issuer) refuse(err error) *Refusal {
 	if lead, ok := errors.AsType[*generator.LeadError](err); ok {

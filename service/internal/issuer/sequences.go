@@ -240,8 +240,8 @@ func (i *Issuer) fill(e *entry) {
 	defer cancel()
 	seq, err := i.stored(ctx, e.name)
 	dropped := func() {}
-	if err == nil && i.config.Opened != nil {
-		dropped = i.config.Opened(seq) // without mu: it may wait for a reader of Count
+	if err == nil {
+		dropped = i.observe(seq) // without mu: it may wait for a reader of Count
 	}
 	var unused *entry
 	i.mu.Lock()
@@ -342,10 +342,12 @@ func (e *entry) end(ctx context.Context) error {
 
 // rule returns the definition of a sequence that is created when it is first asked for, or nil.
 func (i *Issuer) rule(name string) *sequence.Definition {
-	if i.config.Rule == nil || i.config.Store == nil {
-		return nil
+	for n := range i.config.Rules {
+		if strings.HasPrefix(name, i.config.Rules[n].Prefix) {
+			return &i.config.Rules[n].Definition
+		}
 	}
-	return i.config.Rule(name)
+	return nil
 }
 
 // Creates reports whether the sequence is created when a number is first asked for.

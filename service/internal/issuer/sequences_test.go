@@ -17,7 +17,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/sequence"
-	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
@@ -27,9 +26,16 @@ type world struct {
 	*Issuer
 	store           *storetest.Memory
 	held            atomic.Pointer[held] // operations wait for it; nil: they do not
+	deaf            bool                 // operations that wait do not end with their context
 	opened, dropped atomic.Int64
 	as              *Client      // who asks; nil: anyone
 	asked           []chan error // calls that wait
+}
+
+// Add counts the sequences that are observed.
+func (w *world) Add(*sequence.Sequence) (remove func()) {
+	w.opened.Add(1)
+	return func() { w.dropped.Add(1) }
 }
 
 func (w *world) client() *Client { return cmp.Or(w.as, w.Anyone()) }
@@ -90,21 +96,6 @@ func (w *world) create(name string, d sequence.Definition) {
 func (w *world) delete(name string) {
 	_, err := sequence.Delete(w.Context(), w.store, name)
 	require.NoError(w, err)
-}
-
-// deaf is a store whose operations do not end with their context.
-type deaf struct{ stores.Store }
-
-func (d deaf) List(_ context.Context, from, to string, limit int) ([]stores.Cell, error) {
-	return d.Store.List(context.Background(), from, to, limit)
-}
-
-func (d deaf) Read(_ context.Context, key string) (stores.Cell, error) {
-	return d.Store.Read(context.Background(), key)
-}
-
-func (d deaf) Swap(_ context.Context, key string, version uint64, value []byte) (uint64, error) {
-	return d.Store.Swap(context.Background(), key, version, value)
 }
 
 const served = Code(Codes)
@@ -286,7 +277,8 @@ func TestSequences(t *testing.T) {
 			w.ends(Unavailable)
 			w.take("new-b", 1, Unavailable)
 		}},
-		"closed while the store hangs": {func(c *Config) { c.Store = deaf{c.Store} }, func(w *world) {
+		"closed while the store hangs": {nil, func(w *world) {
+			w.deaf = true
 			w.hold("")
 			w.begin(w.Context(), "new-a")
 			require.NoError(w, w.Close(w.Context()))
@@ -325,6 +317,9 @@ func TestSequences(t *testing.T) {
 				w := &world{T: t, store: storetest.NewMemory()}
 				w.store.Before = func(ctx context.Context, op storetest.Op) storetest.Fault {
 					if wait := w.held.Load(); wait != nil && strings.HasSuffix(op.Key, wait.of) {
+						if w.deaf {
+							ctx = context.Background()
+						}
 						select {
 						case <-wait.free:
 						case <-ctx.Done():
@@ -336,14 +331,11 @@ func TestSequences(t *testing.T) {
 				w.Issuer = newIssuer(t, func(config *Config) {
 					config.Store, config.Timeout = w.store, time.Hour
 					config.Sequences = []sequence.Option{quiet, sequence.WithTimeout(time.Second)}
-					config.Opened = func(*sequence.Sequence) func() {
-						w.opened.Add(1)
-						return func() { w.dropped.Add(1) }
-					}
 					if c.change != nil {
 						c.change(config)
 					}
 				})
+				w.observed = append(w.observed, w)
 				c.run(w)
 				began := time.Now()
 				if !w.closing {

@@ -12,9 +12,9 @@ import (
 // nothing. It is safe for concurrent use.
 type Timeout struct {
 	parent context.Context
-	err    *timeoutError
+	issuer *Issuer
 
-	mu      sync.Mutex            // held to set running
+	once    sync.Once
 	running atomic.Pointer[timer] // nil until the timer starts; set once
 }
 
@@ -27,7 +27,7 @@ type timer struct {
 // Timeout returns ctx with the timeout of a request. Call [Timeout.Cancel] after the request. Unless
 // [Timeout.Started] is true, it can be used for the next one instead.
 func (i *Issuer) Timeout(ctx context.Context) *Timeout {
-	return &Timeout{parent: ctx, err: i.timeout}
+	return &Timeout{parent: ctx, issuer: i}
 }
 
 // Started reports whether the timer has started.
@@ -42,12 +42,10 @@ func (t *Timeout) Cancel() {
 
 // start returns the context with the timer.
 func (t *Timeout) start() context.Context {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.running.Load() == nil {
-		ctx, cancel := context.WithTimeoutCause(t.parent, t.err.after, t.err)
+	t.once.Do(func() {
+		ctx, cancel := context.WithTimeoutCause(t.parent, t.issuer.config.Timeout, t.issuer.timeout)
 		t.running.Store(&timer{ctx, cancel})
-	}
+	})
 	return t.running.Load()
 }
 

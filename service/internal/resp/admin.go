@@ -1,12 +1,11 @@
 package resp
 
 import (
-	"errors"
+	"bytes"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/tickflake/tickflake/service/internal/issuer"
 )
@@ -50,12 +49,10 @@ func (c *conn) reset(r *reply, _ [][]byte) error {
 	return nil
 }
 
-var errNoClients = errors.New("AUTH was sent, but this server has no tokens: remove the password from the client's configuration")
-
 // authenticate takes a token with the name of its client, if a name is given.
 func (c *conn) authenticate(r *reply, name, token string) bool {
 	if c.server.issuer.Anyone() != nil {
-		r.fail("ERR", errNoClients.Error())
+		r.fail("ERR", "AUTH was sent, but this server has no tokens: remove the password from the client's configuration")
 		return false
 	}
 	began := c.began()
@@ -132,15 +129,7 @@ func (c *conn) hello(r *reply, args [][]byte) error {
 
 // goodName reports whether a connection may have the name.
 func goodName(name []byte) bool {
-	if len(name) > 64 {
-		return false
-	}
-	for _, c := range name {
-		if c <= ' ' || c > '~' {
-			return false
-		}
-	}
-	return true
+	return len(name) <= 64 && !bytes.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
 func (c *conn) clientCommand(r *reply, args [][]byte) error {
@@ -217,7 +206,7 @@ func (c *conn) info(r *reply, _ [][]byte) error {
 	config, layout := s.issuer.Config(), s.issuer.Layout()
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\r\n", args...) }
-	up := time.Since(s.began)
+	up := s.issuer.Uptime()
 	line("# Server\r\nredis_version:%s\r\nredis_mode:standalone\r\nserver:tickflake", spoken)
 	line("uptime_in_seconds:%d\r\nuptime_in_days:%d", int64(up.Seconds()), int64(up.Hours()/24))
 	line("\r\n# Clients\r\nconnected_clients:%d", s.open.Load())

@@ -29,14 +29,6 @@ type backlog struct {
 	writer *flate.Writer
 }
 
-// packed is how many bytes the backlog takes.
-func (b *backlog) packed() (n int) {
-	for _, part := range b.parts {
-		n += part.Len()
-	}
-	return n
-}
-
 // read reads the next bytes, or none at the end.
 func (b *backlog) read(p []byte) int {
 	for len(b.parts) > 0 {
@@ -55,46 +47,24 @@ func (b *backlog) read(p []byte) int {
 	return 0
 }
 
-// absorbing is the bit of conn.writes that says that absorb reads the connection. The others count begins and ends of
-// writes, so the lowest is 1 during a write.
-const absorbing = 1 << 63
-
 // write writes replies. A client that does not read them for too long is cut off.
 func (c *conn) write(out []byte) error {
-	c.writes.Add(1)
-	if !c.watched.Load() { // watch looks at writes after it has reset watched, so one of both sees the other
-		c.watched.Store(true)
-		c.watchdog.Reset(stuckAfter)
-	}
+	c.writing.Store(true)
+	c.watchdog.Reset(stuckAfter)
 	_, err := c.nc.Write(out)
-	if c.writes.Add(1)&absorbing != 0 {
+	c.writing.Store(false)
+	if !c.watchdog.Stop() { // absorb has begun
 		c.wake()
 		<-c.absorbed
-		c.writes.And(absorbing - 1)
 		c.due = time.Time{}
 	}
 	return err
 }
 
-// watch looks twice at a write, stuckAfter apart, and absorbs what the client sends if it is the same. It is called by
-// the timer of the connection.
-func (c *conn) watch() {
-	c.watched.Store(false)
-	n := c.writes.Load()
-	switch {
-	case n&1 == 0, n&absorbing != 0: // or another watch, which was late, has begun to absorb
-	case n != c.seen.Swap(n):
-		c.watched.Store(true)
-		c.watchdog.Reset(stuckAfter)
-	case c.writes.CompareAndSwap(n, n|absorbing):
-		c.absorb(n | absorbing)
-		c.absorbed <- struct{}{}
-	}
-}
-
 // absorb reads the connection into its backlog until its write has ended. The goroutine of the connection waits
-// meanwhile.
-func (c *conn) absorb(during uint64) {
+// meanwhile. It is called by the timer of the connection.
+func (c *conn) absorb() {
+	defer func() { c.absorbed <- struct{}{} }()
 	if c.backlog == nil {
 		select {
 		case c.backlog = <-c.server.backlogs:
@@ -105,10 +75,13 @@ func (c *conn) absorb(during uint64) {
 	if c.backlog.writer == nil { // about a megabyte, which most servers never need
 		c.backlog.writer, _ = flate.NewWriter(nil, flate.BestSpeed) // the level is one
 	}
-	part, timeout, fresh := new(bytes.Buffer), c.server.issuer.Config().ReadTimeout, 0
+	part, room, timeout, fresh := new(bytes.Buffer), maxPacked, c.server.issuer.Config().ReadTimeout, 0
+	for _, before := range c.backlog.parts {
+		room -= before.Len()
+	}
 	c.backlog.writer.Reset(part)
-	in, room, end := make([]byte, maxCommand), maxPacked-c.backlog.packed(), time.Now().Add(longest*timeout)
-	for c.writes.Load() == during && !c.server.closing() && part.Len() < room && c.backlog.left < maxBacklog {
+	in, end := make([]byte, maxCommand), time.Now().Add(longest*timeout)
+	for c.writing.Load() && !c.server.closing() && part.Len() < room && c.backlog.left < maxBacklog {
 		n, err := c.nc.Read(in)
 		c.backlog.left += n
 		_, _ = c.backlog.writer.Write(in[:n]) // to memory
@@ -121,7 +94,7 @@ func (c *conn) absorb(during uint64) {
 			}
 		}
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			c.nc.SetReadDeadline(time.Now().Add(timeout)) // write looks at absorbing before it ends this wait
+			c.nc.SetReadDeadline(time.Now().Add(timeout)) // write ends writing before it ends this wait
 		} else if err != nil {
 			break // the next read finds it again
 		}

@@ -2,6 +2,7 @@ package resp
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -26,7 +27,7 @@ var commands = map[string]*command{
 	"ids":    {run: (*conn).takeIDs, least: 2, most: 2},
 	"decode": {run: (*conn).decode, least: 2, most: 2},
 	"incr":   {run: (*conn).incr, least: 2, most: 2},
-	"incrby": {run: (*conn).incrBy, least: 3, most: 3},
+	"incrby": {run: (*conn).incr, least: 3, most: 3},
 	"get":    {run: (*conn).get, least: 2, most: 2},
 
 	// So that clients and tools of Redis can connect.
@@ -132,8 +133,11 @@ func (c *conn) takeID(r *reply, args [][]byte) error {
 	case len(args) != 3 || !equal(args[1], "AFTER"):
 		err = errAfter
 	default:
-		if seen, err = issuer.ParseID(string(args[2])); err == nil {
-			id, err = c.server.issuer.After(c.ctx, c.client, seen)
+		if seen, err = issuer.ParseID(string(args[2])); err != nil {
+			break
+		}
+		if c.buffer.runs, err = c.server.issuer.Runs(c.ctx, c.client, 1, seen, c.buffer.runs[:0]); err == nil {
+			id = c.buffer.runs[0].First
 		}
 	}
 	if err == nil {
@@ -169,6 +173,8 @@ func (c *conn) takeIDs(r *reply, args [][]byte) error {
 	return c.done(r, "IDS", began, n, nil)
 }
 
+// decode writes one level of names and values, which both versions of the protocol can show as a map. Numbers are
+// text.
 func (c *conn) decode(r *reply, args [][]byte) error {
 	began := c.began()
 	id, err := issuer.ParseID(string(args[1]))
@@ -177,37 +183,15 @@ func (c *conn) decode(r *reply, args [][]byte) error {
 		d, err = c.server.issuer.Decode(id)
 	}
 	if err == nil {
-		writeDecoded(r, d)
+		fields := []any{"id", d.ID.String(), "time", d.Time.UTC().Format(time.RFC3339Nano), "node", fmt.Sprint(d.Node)}
+		for _, name := range slices.Sorted(maps.Keys(d.Parts)) {
+			fields = append(fields, "node."+name, fmt.Sprint(d.Parts[name]))
+		}
+		fields = append(fields, "sequence", fmt.Sprint(d.Sequence))
+		r.pairs(len(fields) / 2)
+		r.all(fields...)
 	}
 	return c.done(r, "DECODE", began, 0, err)
-}
-
-// writeDecoded writes one level of names and values, which both versions of the protocol can
-// show as a map. Numbers are text.
-func writeDecoded(r *reply, d snowflake.Decoded) {
-	r.pairs(4 + len(d.Parts))
-	r.bulk("id")
-	r.decimal(int64(d.ID))
-	r.bulk("time")
-	r.bulk(timeText(d.Time))
-	r.bulk("node")
-	r.decimal(d.Node)
-	for _, name := range slices.Sorted(maps.Keys(d.Parts)) {
-		r.bulk("node." + name)
-		r.decimal(d.Parts[name])
-	}
-	r.bulk("sequence")
-	r.decimal(d.Sequence)
-}
-
-// timeText writes milliseconds, as the other protocols do, and all digits where the time has
-// more.
-func timeText(t time.Time) string {
-	format := "2006-01-02T15:04:05.000Z07:00"
-	if t.Nanosecond()%1e6 != 0 {
-		format = "2006-01-02T15:04:05.000000000Z07:00"
-	}
-	return t.UTC().Format(format)
 }
 
 // sequence returns the sequence of a key. Keys of Redis often have colons, and names of
@@ -220,23 +204,19 @@ func (c *conn) sequence(key []byte) string {
 	return c.sequenceName
 }
 
+// incr is INCR key, and INCRBY key n.
 func (c *conn) incr(r *reply, args [][]byte) error {
-	return c.number(r, "INCR", c.began(), args[1], 1)
-}
-
-func (c *conn) incrBy(r *reply, args [][]byte) error {
-	began := c.began()
-	n, err := issuer.ParseCount(string(args[2]))
-	if err != nil {
-		return c.done(r, "INCRBY", began, 0, err)
+	began, method, n := c.began(), "INCR", int64(1)
+	var err error
+	if len(args) == 3 {
+		method = "INCRBY"
+		n, err = issuer.ParseCount(string(args[2]))
 	}
-	return c.number(r, "INCRBY", began, args[1], n)
-}
-
-func (c *conn) number(r *reply, method string, began time.Time, name []byte, n int64) error {
-	numbers, err := c.server.issuer.Number(c.ctx, c.client, c.sequence(name), n)
 	if err == nil {
-		r.integer(numbers.Last)
+		var numbers issuer.Numbers
+		if numbers, err = c.server.issuer.Number(c.ctx, c.client, c.sequence(args[1]), n); err == nil {
+			r.integer(numbers.Last)
+		}
 	}
 	return c.done(r, method, began, n, err)
 }

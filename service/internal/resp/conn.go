@@ -42,10 +42,8 @@ type conn struct {
 	due     time.Time // the read deadline of nc
 	written time.Time // the write deadline of nc
 
-	writes   atomic.Uint64 // begins and ends of writes, and absorbing
-	watched  atomic.Bool   // watchdog is going to look at writes
-	watchdog *time.Timer
-	seen     atomic.Uint64 // writes, at the last look
+	writing  atomic.Bool   // by write; it ends before write ends the wait of absorb
+	watchdog *time.Timer   // calls absorb when a write takes too long; runs during a write only
 	absorbed chan struct{} // absorb has ended
 	backlog  *backlog      // of absorb while it runs; nil if there is none
 
@@ -65,7 +63,7 @@ type buffer struct {
 
 func newConn(s *Server, nc net.Conn) *conn {
 	c := &conn{server: s, nc: nc, raw: rawOf(nc), peer: issuer.PeerOf(nc), ctx: s.issuer.Timeout(s.ctx), client: s.issuer.Anyone(), id: s.lastID.Add(1), last: time.Now(), absorbed: make(chan struct{}, 1)}
-	c.watchdog = time.AfterFunc(time.Hour, c.watch)
+	c.watchdog = time.AfterFunc(time.Hour, c.absorb)
 	c.watchdog.Stop() // until the first write
 	return c
 }
@@ -123,8 +121,6 @@ func (c *conn) read() error {
 	return nil
 }
 
-var errTimeout = errors.New("the client was silent for too long")
-
 // limit returns until when the client must send something.
 func (c *conn) limit() time.Time {
 	if c.begun.IsZero() {
@@ -133,19 +129,8 @@ func (c *conn) limit() time.Time {
 	return c.begun.Add(c.server.issuer.Config().ReadTimeout)
 }
 
-// extend sets a deadline that has passed to the limit. It reports false if the limit has
-// passed as well. Deadlines are set too early rather than for each command, which would cost
-// more than to read again.
-func (c *conn) extend() bool {
-	limit := c.limit()
-	if !time.Now().Before(limit) {
-		return false
-	}
-	c.deadline(limit)
-	return true
-}
-
 // wait reads into p, not beyond the time that the client has. It reads nothing if turn has answered what came.
+// Deadlines are set too early rather than for each command, which would cost more than to read again.
 func (c *conn) wait(p []byte) (int, error) {
 	for {
 		if limit := c.limit(); c.due.IsZero() || c.due.After(limit) {
@@ -168,12 +153,10 @@ func (c *conn) wait(p []byte) (int, error) {
 			return 0, io.ErrNoProgress
 		case err == nil:
 			return 0, nil
-		case !errors.Is(err, os.ErrDeadlineExceeded):
+		case !errors.Is(err, os.ErrDeadlineExceeded) || !time.Now().Before(c.limit()):
 			return 0, err
 		}
-		if !c.extend() {
-			return 0, errTimeout
-		}
+		c.due = time.Time{}
 	}
 }
 
@@ -321,7 +304,6 @@ func (c *conn) abort() { c.nc.SetDeadline(past) }
 // away replies that are on their way, so what still comes is read for a while.
 func (c *conn) close() {
 	c.count()
-	c.watchdog.Stop()
 	if c.backlog != nil {
 		c.server.backlogs <- &backlog{writer: c.backlog.writer}
 	}

@@ -30,7 +30,7 @@ func FuzzServer(f *testing.F) {
 			return
 		}
 		// INCR makes no sequence here: its store would be the same for both runs.
-		b := newBed(t, func(c *issuer.Config) { c.MaxBatch, c.Rule = 50, nil })
+		b := newBed(t, func(c *issuer.Config) { c.MaxBatch, c.Rules = 50, nil })
 		count := func(out string) (n int) {
 			replies := bufio.NewReader(strings.NewReader(out))
 			for ; ; n++ {

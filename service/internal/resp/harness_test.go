@@ -38,13 +38,8 @@ func newBed(t testing.TB, change func(*issuer.Config)) *bed {
 	config := issuer.Config{
 		Generator: g, Store: storetest.NewMemory(), Strategy: "reject", StoreName: "memory",
 		Sequences: []sequence.Option{sequence.WithLogger(slog.New(slog.DiscardHandler))},
-		Rule: func(name string) *sequence.Definition {
-			if strings.HasPrefix(name, "o") {
-				return &sequence.Definition{Start: 1}
-			}
-			return nil
-		},
-		MaxBatch: 10_000, MaxNumbers: 1_000_000, MaxSequences: 100,
+		Rules:     []issuer.Rule{{Prefix: "o", Definition: sequence.Definition{Start: 1}}},
+		MaxBatch:  10_000, MaxNumbers: 1_000_000, MaxSequences: 100,
 		Timeout: 2 * time.Second, UseWithin: time.Second,
 	}
 	require.NoError(t, sequence.Create(t.Context(), config.Store, "bills", sequence.Definition{Period: sequence.Yearly}))

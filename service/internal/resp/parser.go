@@ -2,7 +2,9 @@ package resp
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
+	"strconv"
 )
 
 // malformed returns the reason why a connection is closed: what it sent cannot be followed by
@@ -70,36 +72,17 @@ func (p *parser) next(in []byte) (args [][]byte, n int, err error) {
 // number returns the number of a header, "*3\r\n" or "$12\r\n", and the length of the header,
 // which is 0 if the header is not complete.
 func number(in []byte, what string, most int64) (value int64, n int, err error) {
-	i, negative := 1, false
-	if len(in) > 1 && in[1] == '-' {
-		i, negative = 2, true
+	const longest = len("$-2147483648\r\n")
+	n = bytes.IndexByte(in[:min(len(in), longest)], '\n') + 1
+	if n == 0 && len(in) < longest {
+		return 0, 0, nil
 	}
-	digits := i
-	for ; i < len(in); i++ {
-		switch c := in[i]; {
-		case c >= '0' && c <= '9' && i-digits < 10:
-			value = value*10 + int64(c-'0')
-		case c >= '0' && c <= '9':
-			return 0, 0, malformed("more than %d %s", most, what)
-		case c == '\r' && i > digits:
-			if i+1 == len(in) {
-				return 0, 0, nil
-			}
-			if in[i+1] != '\n' {
-				return 0, 0, malformed("expected a line feed after the number of %s, got %s", what, printable(in[i+1:i+2]))
-			}
-			if negative {
-				value = -value
-			}
-			if value > most {
-				return 0, 0, malformed("%d %s: at most %d", value, what, most)
-			}
-			return value, i + 2, nil
-		default:
-			return 0, 0, malformed("the number of %s has %s", what, printable(in[i:i+1]))
-		}
+	text := bytes.TrimSuffix(in[1:cmp.Or(n, longest)], []byte("\r\n"))
+	value, err = strconv.ParseInt(string(text), 10, 64) // no string is made
+	if err != nil || text[0] == '+' || value > most {
+		return 0, 0, malformed("%s %s: want at most %d", printable(text), what, most)
 	}
-	return 0, 0, nil
+	return value, n, nil
 }
 
 // inline returns the words of a line, as people type it.

@@ -3,10 +3,10 @@ package resp
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/tickflake/tickflake/service/internal/issuer"
 )
@@ -23,7 +23,6 @@ const (
 // Server serves one listener. Its methods are safe for concurrent use.
 type Server struct {
 	issuer   *issuer.Issuer
-	began    time.Time
 	backlogs chan *backlog // those that no connection has
 	buffers  sync.Pool     // of *buffer: what a command and its reply need while they are under way
 
@@ -43,7 +42,7 @@ type Server struct {
 
 // New returns a server.
 func New(i *issuer.Issuer) *Server {
-	s := &Server{issuer: i, began: time.Now(), backlogs: make(chan *backlog, maxBacklogs)}
+	s := &Server{issuer: i, backlogs: make(chan *backlog, maxBacklogs)}
 	for range maxBacklogs {
 		s.backlogs <- &backlog{}
 	}
@@ -57,6 +56,9 @@ func New(i *issuer.Issuer) *Server {
 // listener. The listener counts and limits the connections, and goes on after an error that
 // passes: any error of it ends Serve.
 func (s *Server) Serve(l net.Listener) error {
+	if c := s.issuer.Config().TLS; c != nil {
+		l = tls.NewListener(l, c)
+	}
 	defer l.Close()
 	defer context.AfterFunc(s.draining, func() { l.Close() })()
 	for {

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service/internal/issuer"
 )
 
@@ -76,22 +75,11 @@ func TestDrainReadsWhatComes(t *testing.T) {
 	})
 }
 
-// A timer that fires while an earlier call of watch absorbs the connection leaves it alone.
-func TestWatchOnce(t *testing.T) {
-	s := newBed(t, nil).Server
-	c := newConn(s, &script{})
-	c.writes.Store(1 | absorbing)
-	c.seen.Store(1 | absorbing)
-	c.watch()
-	assert.Empty(t, c.absorbed)
-	assert.Len(t, s.backlogs, maxBacklogs)
-}
-
 // TestAllocations: in steady state a command for an ID or a number that is there allocates
 // nothing.
 func TestAllocations(t *testing.T) {
 	b := newBed(t, func(c *issuer.Config) {
-		c.Rule = func(string) *sequence.Definition { return &sequence.Definition{MinStep: 1e6} } // a refill allocates
+		c.Rules[0].Definition.MinStep = 1e6 // a refill allocates
 	})
 	c := newConn(b.Server, &script{})
 	c.take()

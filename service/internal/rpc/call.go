@@ -118,17 +118,7 @@ func (s *Server) receive(receive func(any) error, request any) error {
 	if s.waiting.Add(1) <= maxWaiting {
 		return receive(request)
 	}
-	// As in a stream, a goroutine waits for the client. It ends when the handler has left.
-	received := make(chan error, 1)
-	go func() { received <- receive(request) }()
-	timer := time.NewTimer(s.config.Timeout)
-	defer timer.Stop()
-	select {
-	case err := <-received:
-		return err
-	case <-timer.C:
-		return statusOf(errNoMove)
-	}
+	return within(s.config.Timeout, nil, receive, request)
 }
 
 // done tells the observer of a request that was answered, and returns err as a status. The timer

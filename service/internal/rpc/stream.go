@@ -79,45 +79,13 @@ func (s *Server) intercept(srv any, ss grpc.ServerStream, info *grpc.StreamServe
 		return s.done(s.issuer.Timeout(ss.Context()), c, method, began, 0, err)
 	}
 	defer open.Add(-1)
-	st := &stream{
-		ServerStream: ss, server: s, timer: time.NewTimer(s.config.IdleTimeout),
-		work: make(chan work), result: make(chan error, 1),
-	}
-	defer st.timer.Stop()
-	go st.run()
-	defer close(st.work)
-	return handler(srv, st)
+	return handler(srv, &stream{ss, s})
 }
 
 // stream bounds how long a handler waits for the client.
-//
-// grpc-go can neither receive nor send with a timeout, and a context that ends gives the
-// client the status CANCELED, which says that the client itself gave up. So a goroutine waits
-// for the client, and the handler waits for the goroutine. If the handler leaves first, then
-// grpc-go ends the stream, and with it the goroutine.
 type stream struct {
 	grpc.ServerStream
-
 	server *Server
-	timer  *time.Timer
-	work   chan work
-	result chan error // of the work. It has room for one, so that run ends without the handler.
-}
-
-// work is a message to receive or to send.
-type work struct {
-	message any
-	send    bool
-}
-
-func (st *stream) run() {
-	for w := range st.work {
-		if w.send {
-			st.result <- st.ServerStream.SendMsg(w.message)
-		} else {
-			st.result <- st.ServerStream.RecvMsg(w.message)
-		}
-	}
 }
 
 // RecvMsg receives a request. It fails when the server drains, or when no request comes
@@ -127,7 +95,7 @@ func (st *stream) RecvMsg(m any) error {
 	if draining.Err() != nil {
 		return statusOf(issuer.ErrDraining)
 	}
-	err := st.do(work{message: m}, st.server.config.IdleTimeout, draining.Done())
+	err := within(st.server.config.IdleTimeout, draining.Done(), st.ServerStream.RecvMsg, m)
 	if err == nil {
 		callOf(st.Context()).asked()
 	}
@@ -138,18 +106,25 @@ func (st *stream) RecvMsg(m any) error {
 // timeout. Until then the stream holds the 64 KiB that grpc-go takes before it waits for the
 // client, and no more.
 func (st *stream) SendMsg(m any) error {
-	return st.do(work{message: m, send: true}, st.server.config.ReadTimeout, nil)
+	return within(st.server.config.ReadTimeout, nil, st.ServerStream.SendMsg, m)
 }
 
-func (st *stream) do(w work, timeout time.Duration, draining <-chan struct{}) error {
-	st.timer.Reset(timeout)
-	st.work <- w
+// within receives or sends a message. It fails when that takes too long, or when the server drains.
+//
+// grpc-go can neither receive nor send with a timeout, and a context that ends gives the
+// client the status CANCELED, which says that the client itself gave up. So a goroutine waits
+// for the client. If the handler leaves first, then grpc-go ends the stream, and with it the goroutine.
+func within(timeout time.Duration, draining <-chan struct{}, work func(any) error, message any) error {
+	result := make(chan error, 1)
+	go func() { result <- work(message) }()
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
 	select {
-	case err := <-st.result:
+	case err := <-result:
 		return err
 	case <-draining:
 		return statusOf(issuer.ErrDraining)
-	case <-st.timer.C:
+	case <-timer.C:
 		return statusOf(errNoMove)
 	}
 }
@@ -181,12 +156,6 @@ func (c checks) Check(_ context.Context, in *grpc_health_v1.HealthCheckRequest) 
 		return nil, status.Error(codes.NotFound, "unknown service")
 	}
 	return &grpc_health_v1.HealthCheckResponse{Status: now}, nil
-}
-
-// List returns the status of both.
-func (c checks) List(context.Context, *grpc_health_v1.HealthListRequest) (*grpc_health_v1.HealthListResponse, error) {
-	now := &grpc_health_v1.HealthCheckResponse{Status: c.status("")}
-	return &grpc_health_v1.HealthListResponse{Statuses: map[string]*grpc_health_v1.HealthCheckResponse{"": now, tickflakev1.TickflakeService_ServiceDesc.ServiceName: now}}, nil
 }
 
 // Watch sends the status of now, and then each change, until the server drains.

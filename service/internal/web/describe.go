@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -25,7 +26,7 @@ type layout struct {
 }
 
 // describe answers GET /v1/layout.
-func (s *Server) describe(_ *http.Request, c *issuer.Client) (any, int64, error) {
+func (s *Server) describe(_ context.Context, _ *http.Request, c *issuer.Client) (any, int64, error) {
 	l, config := s.issuer.Layout(), s.issuer.Config()
 	ids, numbers := s.issuer.Largest(c)
 	return layout{
@@ -73,11 +74,11 @@ type openSequence struct {
 const maxListed = 100
 
 // status answers GET /v1/status. It never asks the store.
-func (s *Server) status(_ *http.Request, c *issuer.Client) (any, int64, error) {
+func (s *Server) status(_ context.Context, _ *http.Request, c *issuer.Client) (any, int64, error) {
 	g := s.issuer.Config().Generator
 	stats := g.Stats()
 	answer := status{
-		Ready: true, Uptime: time.Since(s.began).Seconds(), Items: s.issuer.Items(), Store: s.issuer.Config().StoreName, Node: g.Node(),
+		Ready: true, Uptime: s.issuer.Uptime().Seconds(), Items: s.issuer.Items(), Store: s.issuer.Config().StoreName, Node: g.Node(),
 		Lead: stats.Lead.Seconds(), MaxLead: stats.MaxLead.Seconds(), Grant: stats.Granted.Seconds(), Drift: stats.Drift.Seconds(),
 		Waits: stats.Waits, Rejections: stats.Rejections, Sequences: []openSequence{}, VMClock: s.issuer.Noticed(),
 	}
@@ -101,12 +102,16 @@ func (s *Server) status(_ *http.Request, c *issuer.Client) (any, int64, error) {
 	return answer, 0, nil
 }
 
-var fine = whole("text/plain; charset=utf-8", []byte("ok\n"))
+var fine = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	write(w, http.StatusOK, "text/plain; charset=utf-8", []byte("ok\n"))
+})
 
 // live answers GET /livez. It touches neither the store nor the generator.
-func (s *Server) live(*http.Request, *issuer.Client) (any, int64, error) { return fine, 0, nil }
+func (s *Server) live(context.Context, *http.Request, *issuer.Client) (any, int64, error) {
+	return fine, 0, nil
+}
 
 // ready answers GET /readyz.
-func (s *Server) ready(*http.Request, *issuer.Client) (any, int64, error) {
+func (s *Server) ready(context.Context, *http.Request, *issuer.Client) (any, int64, error) {
 	return fine, 0, s.issuer.Ready()
 }

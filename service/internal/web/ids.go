@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -42,7 +43,7 @@ var (
 )
 
 // takeIDs answers POST /v1/ids.
-func (s *Server) takeIDs(r *http.Request, c *issuer.Client) (any, int64, error) {
+func (s *Server) takeIDs(ctx context.Context, r *http.Request, c *issuer.Client) (any, int64, error) {
 	n, after, err := count(r, "after")
 	var seen snowflake.ID
 	if err == nil && after != "" {
@@ -51,14 +52,10 @@ func (s *Server) takeIDs(r *http.Request, c *issuer.Client) (any, int64, error) 
 	if err != nil {
 		return nil, 0, err
 	}
-	ctx := s.issuer.Timeout(r.Context())
-	defer ctx.Cancel()
 	b := &batch{form: &formJSON, n: n}
 	first, _, _ := strings.Cut(r.Header.Get("Accept"), ",")
-	if kind, about, err := mime.ParseMediaType(first); err == nil && kind == "text/plain" {
-		if q, err := strconv.ParseFloat(about["q"], 64); err != nil || q > 0 { // q=0 says: not this one
-			b.form = &formText
-		}
+	if kind, _, err := mime.ParseMediaType(first); err == nil && kind == "text/plain" {
+		b.form = &formText
 	}
 	if b.runs, err = s.issuer.Runs(ctx, c, n, seen, nil); err != nil {
 		return nil, 0, err
@@ -90,7 +87,7 @@ func (b *batch) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 }
 
 // decode answers GET /v1/ids/{id}.
-func (s *Server) decode(r *http.Request, _ *issuer.Client) (any, int64, error) {
+func (s *Server) decode(_ context.Context, r *http.Request, _ *issuer.Client) (any, int64, error) {
 	id, err := issuer.ParseID(r.PathValue("id"))
 	if err != nil {
 		return nil, 0, err
@@ -160,14 +157,4 @@ func count(r *http.Request, other string) (n int64, value string, err error) {
 	}
 	n, err = issuer.ParseCount(cmp.Or(query.Get("n"), "1"))
 	return n, query.Get(other), err
-}
-
-// noQuery returns a handler that refuses requests with parameters.
-func noQuery(h handler) handler {
-	return func(r *http.Request, c *issuer.Client) (any, int64, error) {
-		if r.URL.RawQuery != "" {
-			return nil, 0, errQuery
-		}
-		return h(r, c)
-	}
 }

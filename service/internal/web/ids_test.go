@@ -5,7 +5,6 @@ import (
 	"math"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -26,40 +25,28 @@ func TestIDs(t *testing.T) {
 		c.Generator, err = generator.New(generator.WithNode(1), generator.WithLayout(layout))
 		require.NoError(t, err)
 	})
-	last := int64(0)
-	next := func(text string) {
-		id, err := strconv.ParseInt(text, 10, 64)
-		require.NoError(t, err)
-		require.Greater(t, id, last)
-		last = id
-	}
-	for _, c := range []struct {
-		query string
-		want  int
-	}{{"", 1}, {"?n=1", 1}, {"?n=2", 2}, {"?n=1000", 1000}, {"?n=10000", 10_000}} {
-		accepts := "Accept: application/json, text/plain, */*" // as axios does
-		if c.want == 2 {
-			accepts = "Accept: text/plain;q=0.0, */*"
-		}
-		got := s.ask(t, "POST", "/v1/ids"+c.query, accepts)
-		ids := decode[struct{ IDs []string }](t, got).IDs
-		assert.Len(t, ids, c.want)
-		for _, id := range ids {
-			next(id)
-		}
-
-		assert.Equal(t, "application/json", got.Header.Get("Content-Type"))
-		got = s.ask(t, "POST", "/v1/ids"+c.query, "Accept: text/plain;q=0.9, */*")
-		assert.Equal(t, "text/plain; charset=utf-8", got.Header.Get("Content-Type"))
-		lines := strings.Split(strings.TrimSuffix(got.body, "\n"), "\n")
-		assert.Len(t, lines, c.want)
-		for _, id := range lines {
-			next(id)
+	last := snowflake.ID(0)
+	text := strings.NewReplacer(`{"ids":["`, "", `","`, " ", `"]}`, "")
+	for _, n := range []int{1, 2, 1000, 10_000} {
+		for accepts, kind := range map[string]string{
+			"application/json, text/plain, */*": "application/json", // as axios does
+			"text/plain;q=0.9, */*":             "text/plain; charset=utf-8",
+		} {
+			got := s.ask(t, "POST", fmt.Sprint("/v1/ids?n=", n), "Accept: "+accepts)
+			assert.Equal(t, kind, got.Header.Get("Content-Type"))
+			ids := strings.Fields(text.Replace(got.body))
+			assert.Len(t, ids, n)
+			for _, id := range ids {
+				id, err := snowflake.Parse(id)
+				require.NoError(t, err)
+				require.Greater(t, id, last)
+				last = id
+			}
 		}
 	}
-	assert.EqualValues(t, 2*(1+1+2+1000+10_000), s.issuer.Items())
+	assert.EqualValues(t, 2*(1+2+1000+10_000), s.issuer.Items())
 	seen := last + 1<<22 // half a tick ahead at least
-	assert.Greater(t, decode[struct{ IDs []snowflake.ID }](t, s.ask(t, "POST", fmt.Sprintf("/v1/ids?after=%d&n=2", seen))).IDs[0], snowflake.ID(seen))
+	assert.Greater(t, decode[struct{ IDs []snowflake.ID }](t, s.ask(t, "POST", fmt.Sprintf("/v1/ids?after=%d&n=2", seen))).IDs[0], seen)
 }
 
 // What each route answers: N stands for a number, ID for the ID of the first row, and T for its time.

@@ -28,7 +28,6 @@ var (
 	errHost   = issuer.Refuse(issuer.BadHost, "the Host header is no name of this server: call it by its address, or add the name to the server's hosts (--host)")
 	errOrigin = issuer.Refuse(issuer.Forbidden, "a page of another site sent this request: only pages of this server may")
 	errBody   = badInput(`the body is not served: send none, or in place of a query an object in JSON of at most 1,024 bytes, such as {"n":10}, as application/json`)
-	errQuery  = badInput("the address has a query: this path takes no parameters")
 	errBug    = issuer.Refuse(issuer.Internal, "internal error: see the server's log")
 )
 

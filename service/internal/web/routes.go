@@ -1,8 +1,10 @@
 package web
 
 import (
+	"context"
 	"embed"
 	"fmt"
+	"maps"
 	"net/http"
 	"runtime/debug"
 	"time"
@@ -19,8 +21,8 @@ type route struct {
 
 // handler answers a request in the name of a client, which is nil where the route is open and
 // the request has no token. An answer that is an [http.Handler] writes itself, any other is
-// written as JSON. items is the number of IDs or numbers that the client gets.
-type handler func(r *http.Request, c *issuer.Client) (answer any, items int64, err error)
+// written as JSON. ctx has the timeout of a request. items is the number of IDs or numbers that the client gets.
+type handler func(ctx context.Context, r *http.Request, c *issuer.Client) (answer any, items int64, err error)
 
 // need is what a client needs for a route.
 type need uint8
@@ -40,18 +42,18 @@ func (s *Server) list() []route {
 		{"GET /livez", nothing, s.live},
 		{"GET /readyz", nothing, s.ready},
 		{"POST /v1/ids", token, s.takeIDs},
-		{"GET /v1/ids/{id}", token, noQuery(s.decode)},
+		{"GET /v1/ids/{id}", token, s.decode},
 		{"POST /v1/sequences/{name}", token, s.takeNumbers},
-		{"GET /v1/sequences/{name}", token, noQuery(s.inspect)},
-		{"GET /v1/layout", token, noQuery(s.describe)},
-		{"GET /v1/status", token, noQuery(s.status)},
+		{"GET /v1/sequences/{name}", token, s.inspect},
+		{"GET /v1/layout", token, s.describe},
+		{"GET /v1/status", token, s.status},
 		{"GET /v1/openapi.yaml", nothing, file("openapi.yaml", "application/yaml")},
 		{"GET /{$}", nothing, file("index.html", "text/html; charset=utf-8")},
 		{"GET /app.js", nothing, file("app.js", "text/javascript; charset=utf-8")},
 		{"GET /style.css", nothing, file("style.css", "text/css; charset=utf-8")},
 	}
 	if s.options.Metrics != nil {
-		routes = append(routes, route{"GET /metrics", metrics, func(*http.Request, *issuer.Client) (any, int64, error) {
+		routes = append(routes, route{"GET /metrics", metrics, func(context.Context, *http.Request, *issuer.Client) (any, int64, error) {
 			return s.options.Metrics, 0, nil
 		}})
 	}
@@ -82,9 +84,6 @@ func (x *exchange) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Unwrap is for [http.ResponseController].
-func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
-
 // unknown is the method in counts and logs of a request that has no route.
 const unknown = "other"
 
@@ -105,7 +104,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			panic(http.ErrAbortHandler)
 		}
 	}()
-	secure(w.Header())
+	maps.Copy(w.Header(), secured)
 	if x.done.Err = s.guard(r); x.done.Err == nil {
 		if s.mux.ServeHTTP(x, r); !x.found {
 			x.done.Err = notFound(w.Header(), r.Method)
@@ -129,7 +128,9 @@ func (s *Server) serve(to route) http.HandlerFunc {
 		s.admit(x, r, client)
 		var answer any
 		if err == nil || to.need == nothing {
-			answer, x.done.Items, err = to.handle(r, client)
+			ctx := s.issuer.Timeout(r.Context())
+			defer ctx.Cancel()
+			answer, x.done.Items, err = to.handle(ctx, r, client)
 		}
 		if x.done.Err = err; err != nil {
 			x.done.Items = 0
@@ -162,11 +163,6 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, client *issuer.Cl
 //go:embed static
 var static embed.FS
 
-// whole is an answer of known bytes.
-func whole(kind string, body []byte) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { write(w, http.StatusOK, kind, body) })
-}
-
 // file returns a handler that answers with an embedded file, which may have a page's scripts.
 func file(name, kind string) handler {
 	body, err := static.ReadFile("static/" + name)
@@ -177,5 +173,5 @@ func file(name, kind string) handler {
 		w.Header()["Content-Security-Policy"] = pagePolicy
 		write(w, http.StatusOK, kind, body)
 	})
-	return func(*http.Request, *issuer.Client) (any, int64, error) { return answer, 0, nil }
+	return func(context.Context, *http.Request, *issuer.Client) (any, int64, error) { return answer, 0, nil }
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/tickflake/tickflake/sequence"
@@ -8,13 +9,11 @@ import (
 )
 
 // takeNumbers answers POST /v1/sequences/{name}.
-func (s *Server) takeNumbers(r *http.Request, c *issuer.Client) (any, int64, error) {
+func (s *Server) takeNumbers(ctx context.Context, r *http.Request, c *issuer.Client) (any, int64, error) {
 	n, _, err := count(r, "")
 	if err != nil {
 		return nil, 0, err
 	}
-	ctx := s.issuer.Timeout(r.Context())
-	defer ctx.Cancel()
 	got, err := s.issuer.Number(ctx, c, r.PathValue("name"), n)
 	return got, n, err
 }
@@ -35,9 +34,7 @@ type state struct {
 }
 
 // inspect answers GET /v1/sequences/{name}.
-func (s *Server) inspect(r *http.Request, c *issuer.Client) (any, int64, error) {
-	ctx := s.issuer.Timeout(r.Context())
-	defer ctx.Cancel()
+func (s *Server) inspect(ctx context.Context, r *http.Request, c *issuer.Client) (any, int64, error) {
 	info, err := s.issuer.Inspect(ctx, c, r.PathValue("name"))
 	if err != nil {
 		return nil, 0, err

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/tickflake/tickflake/service/internal/issuer"
 )
@@ -38,7 +37,6 @@ type Server struct {
 
 	hosts map[string]bool // names in lower case
 	mux   *http.ServeMux
-	began time.Time
 	http  *http.Server
 }
 
@@ -49,7 +47,6 @@ func New(i *issuer.Issuer, options Options) *Server {
 		issuer: i, options: options, log: config.Logger, protocol: issuer.HTTP, tls: config.TLS != nil,
 		hosts: map[string]bool{"localhost": true},
 		mux:   http.NewServeMux(),
-		began: time.Now(),
 	}
 	if options.Probes {
 		s.protocol, s.tls = issuer.Probes, false
