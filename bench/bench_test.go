@@ -65,8 +65,8 @@ func TestQuick(t *testing.T) {
 		}
 	}
 	if twice := r.Section("faults").Table("faults-duplicates"); len(twice.Rows) > 0 {
-		assert.Equal(t, "0", twice.Cell("tickflake Default(), lease", "F11").Text)
-		assert.Positive(t, twice.Cell("tickflake Default(), monoclock", "F11").Median(), "a fixed node number keeps nothing across a restart")
+		assert.Equal(t, "0", twice.Cell("tickflake default, mono, lease", "F11").Text)
+		assert.Positive(t, twice.Cell("tickflake default, mono", "F11").Median(), "a fixed node number keeps nothing across a restart")
 	}
 	for _, row := range r.Section("ways").Table("ways").Rows {
 		assert.NotEqual(t, report.Bad, row.Cells[3].Mark, row.Name)

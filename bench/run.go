@@ -27,12 +27,17 @@ func (p program) measure(ctx context.Context, commit string) *report.Report {
 	chosen := slices.DeleteFunc(slices.Clone(p.sections), func(s measure.Section) bool { return len(p.only) > 0 && !slices.Contains(p.only, s.ID) })
 	r := &report.Report{Schema: report.Schema, Command: p.line, Commit: commit, Began: time.Now(), Quick: p.quick, Seed: p.seed, Machine: inspect()}
 	before := measure.Times()
+	for i := range chosen {
+		if p.quick {
+			chosen[i].Full = chosen[i].Quick
+		}
+	}
 	for i, s := range chosen {
 		got := report.Section{Skipped: "the run was interrupted before"}
 		if ctx.Err() == nil {
 			var left time.Duration
 			for _, s := range chosen[i:] {
-				left += p.budget(s)
+				left += s.Full
 			}
 			fmt.Fprintf(p.err, "%d/%d %s: %s (about %s left)\n", i+1, len(chosen), s.ID, s.Title, left)
 			runtime.GC() // the garbage of the section before
@@ -51,18 +56,10 @@ func (p program) measure(ctx context.Context, commit string) *report.Report {
 	return r
 }
 
-func (p program) budget(s measure.Section) time.Duration {
-	if p.quick {
-		return s.Quick
-	}
-	return s.Full
-}
-
 // section measures one section, for three times its time and three minutes at most: a server that
 // hangs must not hang the run, and a busy machine is slow.
 func (p program) section(ctx context.Context, s measure.Section) (out report.Section) {
-	budget := p.budget(s)
-	limit := 3*budget + 3*time.Minute
+	limit := 3*s.Full + 3*time.Minute
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	defer func() {
@@ -71,12 +68,12 @@ func (p program) section(ctx context.Context, s measure.Section) (out report.Sec
 			out = report.Section{Failed: true, Skipped: fmt.Sprintf("it failed: panic: %v", value)}
 		}
 		if limited.Err() != nil && ctx.Err() == nil {
-			out.Note("The section was stopped after %v; it was planned for %v.", limit, budget)
+			out.Note("The section was stopped after %v; it was planned for %v.", limit, s.Full)
 		}
 	}()
 	name := fnv.New64a()
 	name.Write([]byte(s.ID))
-	return s.Measure(limited, &measure.Run{Quick: p.quick, Until: time.Now().Add(budget),
+	return s.Measure(limited, &measure.Run{Quick: p.quick, Until: time.Now().Add(s.Full),
 		// Alone or among others, a section has the same order.
 		Rand: rand.New(rand.NewPCG(p.seed, name.Sum64()))})
 }

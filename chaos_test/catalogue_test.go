@@ -119,7 +119,7 @@ func endsProcesses(script generatortest.Script) bool {
 }
 
 // TestF5_AmongCallers steps the wall back in the middle of calls of several callers,
-// each of which uses calls, batches and a stream of its own.
+// each of which uses calls and batches in turn.
 func TestF5_AmongCallers(t *testing.T) {
 	script := amongCallers(t)
 	onEveryStrategy(t, script)

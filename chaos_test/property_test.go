@@ -87,7 +87,9 @@ func TestAnyScriptUnderALease(t *testing.T) {
 
 // TestAnyScriptAmongCallers does the same with several callers. A failure may depend on
 // the Go scheduler, and need several runs to show again.
-func TestAnyScriptAmongCallers(t *testing.T) { anyScript(t, claim.subject, 8, inProcess...) }
+func TestAnyScriptAmongCallers(t *testing.T) {
+	anyScript(t, claim.subject, 8, inProcess[:len(inProcess)-1]...) // without the leap second
+}
 
 // searches are so many scripts for each strategy and clock; -rapid.checks, as nightly sets it, asks for more.
 const searches = "30"

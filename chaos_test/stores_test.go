@@ -6,19 +6,19 @@ import (
 	"testing"
 
 	"github.com/tickflake/tickflake/stores"
-	"github.com/tickflake/tickflake/stores/directory"
+	_ "github.com/tickflake/tickflake/stores/directory"
 )
 
 // files is one process's Store on the files of a directory. It can die as a process
 // does, whose locks the operating system frees.
 type files struct {
-	*directory.Store
+	stores.Store
 	mu      sync.Mutex
 	unlocks []func()
 }
 
 func openFiles(path string) (*files, error) {
-	store, err := directory.Open(context.Background(), path)
+	store, err := stores.Open(context.Background(), path)
 	return &files{Store: store}, err
 }
 
@@ -48,9 +48,9 @@ func (f *files) Crash() {
 }
 
 // inDirectory gives each script a directory of its own.
-func inDirectory(t testing.TB) func() (func() (stores.Store, error), error) {
-	return func() (func() (stores.Store, error), error) {
+func inDirectory(t testing.TB) func() func() (stores.Store, error) {
+	return func() func() (stores.Store, error) {
 		path := t.TempDir()
-		return func() (stores.Store, error) { return openFiles(path) }, nil
+		return func() (stores.Store, error) { return openFiles(path) }
 	}
 }

@@ -42,8 +42,8 @@ func TestF20_TornState(t *testing.T) {
 			clock.AutoAdvance(true)
 			process, err := leasetest.Leased{
 				Strategy: strategies.BorrowUpTo(time.Hour),
-				Stores: func() (func() (stores.Store, error), error) {
-					return func() (stores.Store, error) { return openFiles(filepath.Dir(path)) }, nil
+				Stores: func() func() (stores.Store, error) {
+					return func() (stores.Store, error) { return openFiles(filepath.Dir(path)) }
 				},
 			}.Subject().New(clock)
 			require.NoError(t, err)

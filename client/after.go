@@ -19,20 +19,24 @@ import (
 // [WithTimeout]; else the error wraps [ErrBusy], and other calls are not harmed. The other errors are those
 // of Next. The fallback of [WithFallback] has no part in it.
 func (c *Client) NextAfter(ctx context.Context, seen snowflake.ID) (snowflake.ID, error) {
-	now := c.now()
-	r := c.current.Load()
-	if now < r.expires && r.next() > seen { // and so are all IDs behind it
-		if i := r.free.Add(1) - 1; i < r.count && c.original(r) {
-			if i == r.soft {
-				c.refill()
+	for {
+		now := c.now()
+		r := c.current.Load()
+		if now < r.expires && r.next() > seen { // and so are all IDs behind it
+			if i := r.free.Add(1) - 1; i < r.count && c.original(r) {
+				if i == r.soft {
+					c.refill()
+				}
+				return r.at(i), nil
 			}
-			return r.at(i), nil
+		}
+		if id, err := c.acquireAfter(ctx, seen); id != 0 || err != nil {
+			return id, err
 		}
 	}
-	return c.acquireAfter(ctx, seen)
 }
 
-// acquireAfter takes an ID above seen, and asks a server if there is none.
+// acquireAfter asks a server for an ID above seen. It returns 0 if there is one at hand.
 func (c *Client) acquireAfter(ctx context.Context, seen snowflake.ID) (snowflake.ID, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -44,17 +48,10 @@ func (c *Client) acquireAfter(ctx context.Context, seen snowflake.ID) (snowflake
 		case c.closed:
 			return 0, ErrClosed
 		case c.reaches(now, seen):
-			if !c.advance(now, seen) {
-				continue // the time of the IDs was up
+			if c.advance(now, seen) {
+				return 0, nil
 			}
-			r := c.current.Load()
-			if i, end := r.take(1); i < end && c.original(r) {
-				if i == r.soft {
-					c.plan(now)
-				}
-				return r.at(i), nil
-			}
-			continue // others took the rest
+			continue // the time of the IDs was up
 		case ctx.Err() != nil:
 			return 0, endOf(ctx, "wait for an ID", c.away(forAfter, now))
 		case now < due:
@@ -113,10 +110,8 @@ func (c *Client) askAfter(ctx context.Context, seen snowflake.ID) (snowflake.ID,
 	}
 	c.stats.Issued++
 	id := a.runs[0].First
-	if id > c.floor() {
-		c.retire() // others may have taken IDs above it since
-		c.last = max(c.last, id)
-	}
+	c.retire() // others may have taken IDs above it since
+	c.last = max(c.last, id)
 	return id, nil
 }
 
@@ -126,9 +121,7 @@ func (c *Client) reaches(now int64, seen snowflake.ID) bool {
 		return true
 	}
 	for i := range c.queue {
-		if p := &c.queue[i]; c.isHeld(p, now) {
-			return false
-		} else if now < p.expires && p.Last() > max(seen, c.last) {
+		if p := &c.queue[i]; now < p.expires && p.Last() > max(seen, c.last) {
 			return true
 		}
 	}

@@ -70,7 +70,8 @@
 //
 // A request asks for as many IDs as were issued in the last quarter of the freshness, up to
 // the server's largest batch, and at least as many as calls wait for. It is sent when the IDs
-// at hand last no longer than two answers take. A program with one ID per second asks for one
+// at hand last no longer than two answers take. One runs at a time, so a client gets at most
+// that batch per round trip: 500,000 IDs per second from a server 20 ms away, by default. A program with one ID per second asks for one
 // ID per call. For a program that stops issuing IDs the client sends nothing, and has no timer
 // and no goroutine but those of its connections, which end after 30 minutes without a request.
 package client

@@ -104,11 +104,6 @@ func retryDelay(s *status.Status) time.Duration {
 	return 0
 }
 
-// unavailable is the error of a request that no server served. It names the last failure of each server.
-type unavailable struct{ error }
-
-func (u *unavailable) Unwrap() error { return u.error }
-
 // endOf returns the error of a call that waited until its context ended.
 func endOf(ctx context.Context, what string, reason error) error {
 	err := context.Cause(ctx)

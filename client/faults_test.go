@@ -220,7 +220,7 @@ func TestDelays(t *testing.T) {
 	virtual(t, 1, func(t *testing.T, s []*fake) {
 		c := open(t, s)
 		for range 3 {
-			for range mostFetches {
+			for range 8 {
 				c.failed(forIDs, c.servers[0], &failure{server: "server-1", cause: errors.New("away")})
 			}
 			assert.LessOrEqual(t, c.routes[forIDs].due()-c.now(), int64(firstDelay))

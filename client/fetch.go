@@ -10,15 +10,6 @@ import (
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-// fetch is a request for IDs, with its answer.
-type fetch struct {
-	n      int64
-	number uint64 // of the plan that sent it
-	copies int    // how often Restored was called before it
-	began  int64
-	answer // without an ID after an error
-}
-
 // answer is the answer of a server.
 type answer struct {
 	runs      []pending

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/tickflake/tickflake/snowflake"
@@ -30,7 +31,7 @@ func (c *Client) Next(ctx context.Context) (snowflake.ID, error) {
 			return r.at(i), nil
 		}
 	}
-	r, i, _, err := c.acquire(ctx, 1)
+	r, i, _, err := c.takeN(ctx, 1)
 	if err != nil {
 		return c.fallBack(ctx, err)
 	}
@@ -69,23 +70,26 @@ func (c *Client) NextN(ctx context.Context, ids []snowflake.ID) error {
 	return nil
 }
 
-// takeN takes up to n IDs in a row.
+// takeN takes up to n IDs in a row, and waits for them if there are none.
 func (c *Client) takeN(ctx context.Context, n uint64) (r *run, i, end uint64, err error) {
-	now := c.now()
-	r = c.current.Load()
-	if now < r.expires {
-		if i, end = r.take(n); i < end && c.original(r) {
-			if i <= r.soft && r.soft < end {
-				c.refill()
+	for {
+		now := c.now()
+		if r = c.current.Load(); now < r.expires {
+			if i, end = r.take(n); i < end && c.original(r) {
+				if i <= r.soft && r.soft < end {
+					c.refill()
+				}
+				return r, i, end, nil
 			}
-			return r, i, end, nil
+		}
+		if err = c.acquire(ctx, n); err != nil {
+			return nil, 0, 0, err
 		}
 	}
-	return c.acquire(ctx, n)
 }
 
-// acquire takes up to n IDs in a row, and waits for them if there are none.
-func (c *Client) acquire(ctx context.Context, n uint64) (r *run, i, end uint64, err error) {
+// acquire waits until a run has IDs to take, for a call that wants n.
+func (c *Client) acquire(ctx context.Context, n uint64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	began, missed, waited := c.launched, c.missed, int64(-1)
@@ -94,18 +98,11 @@ func (c *Client) acquire(ctx context.Context, n uint64) (r *run, i, end uint64, 
 		now := c.now()
 		switch {
 		case c.closed:
-			return nil, 0, 0, ErrClosed
+			return ErrClosed
 		case c.advance(now, 0):
-			r := c.current.Load()
-			if i, end := r.take(n); i < end && c.original(r) {
-				if i <= r.soft && r.soft < end {
-					c.plan(now)
-				}
-				return r, i, end, nil
-			}
-			continue // others took the rest
+			return nil
 		case c.refused > began: // the request was sent within this call
-			return nil, 0, 0, c.refusal
+			return c.refusal
 		}
 		if waited < 0 {
 			waited = now
@@ -117,21 +114,18 @@ func (c *Client) acquire(ctx context.Context, n uint64) (r *run, i, end uint64, 
 			}()
 		}
 		if ctx.Err() != nil {
-			return nil, 0, 0, endOf(ctx, "wait for an ID", c.away(forIDs, now))
+			return endOf(ctx, "wait for an ID", c.away(forIDs, now))
 		}
 		c.plan(now)
-		var until int64                               // or 0: until a request ends
-		if len(c.flying) == 0 || c.missed != missed { // else a request may still bring IDs
-			until, err = c.outage(forIDs, now)
+		var until int64                         // or 0: until the request ends
+		if c.asked == 0 || c.missed != missed { // else the request may still bring IDs
+			end, err := c.outage(forIDs, now)
 			if err != nil {
-				return nil, 0, 0, err
+				return err
 			}
-			if until = min(until, c.routes[forIDs].due()); len(c.flying) > 0 {
+			if until = min(end, c.routes[forIDs].due()); c.asked > 0 {
 				until = 0
 			}
-		}
-		if len(c.queue) > 0 { // its first run is held, or there would be an ID
-			until = c.queue[0].held
 		}
 		c.sleep(ctx, now, until)
 	}
@@ -158,7 +152,7 @@ func (c *Client) sleep(ctx context.Context, now, until int64) {
 
 // fallBack returns an ID of the fallback if there is one for the error, and else the error.
 func (c *Client) fallBack(ctx context.Context, cause error) (snowflake.ID, error) {
-	if _, ok := cause.(*unavailable); !ok || c.fallback == nil {
+	if c.fallback == nil || ctx.Err() != nil || !errors.Is(cause, ErrUnavailable) {
 		return 0, cause
 	}
 	id, err := c.fallback(ctx, cause)

@@ -20,7 +20,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
-	"github.com/tickflake/tickflake/snowflake"
 )
 
 const secret = "a-secret-of-20-bytes"
@@ -115,7 +114,8 @@ func TestOpen(t *testing.T) {
 // when it takes the address of a server later.
 func TestLayouts(t *testing.T) {
 	virtual(t, 3, func(t *testing.T, s []*fake) {
-		other := snowflake.Sonyflake()
+		other := layout()
+		other.Epoch = other.Epoch.AddDate(-1, 0, 0) // its IDs are larger
 		s[2].layout = other
 		_, err := tryOpen(t.Context(), s)
 		assert.ErrorIs(t, err, ErrLayout)

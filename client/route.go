@@ -141,5 +141,5 @@ func (c *Client) away(k kind, now int64) error {
 			err = fmt.Errorf("%w; %w", err, h.err)
 		}
 	}
-	return &unavailable{err}
+	return err
 }

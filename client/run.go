@@ -27,8 +27,8 @@ type run struct {
 	// free is the lowest index that is not taken. An index belongs to the call that moved
 	// free past it. For this reason no ID is returned twice, and IDs ascend. free only grows:
 	// when it has reached count it stays there or above, and when it is sealed it stays
-	// sealed. Each addition is at most count, so that it takes billions of calls beyond the
-	// end of one run to overflow.
+	// sealed. An addition is at most what a slice holds, and each call makes one beyond the end at
+	// most, so it takes more calls at once than there can be to overflow.
 	free atomic.Uint64
 	_    [cacheLine - 8]byte
 }
@@ -48,7 +48,6 @@ func (r *run) at(i uint64) snowflake.ID { return r.first + snowflake.ID(i)*r.str
 // take takes the IDs from index i up to, but not including, end: up to n of them, or none.
 // n is at least 1. The caller has checked that the run has not expired.
 func (r *run) take(n uint64) (i, end uint64) {
-	n = min(n, r.count)
 	i = r.free.Add(n) - n
 	if i >= r.count {
 		return 0, 0
@@ -65,7 +64,7 @@ func (r *run) next() snowflake.ID {
 }
 
 // rest is how many IDs are not taken.
-func (r *run) rest() int64 { return int64(r.count - min(r.free.Load()&^sealed, r.count)) }
+func (r *run) rest() int64 { return int64(r.count - min(r.free.Load(), r.count)) }
 
 // seal ends the run, and returns how many IDs were taken. No ID is taken after it.
 func (r *run) seal() uint64 { return min(r.free.Or(sealed)&^sealed, r.count) }

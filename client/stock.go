@@ -22,11 +22,10 @@ type stock struct {
 	copies  int           // how often all was dropped: by Restored, or since the device said that this memory is a copy
 	mark    uint64        // the marker of the page since then
 
-	flying   []uint64      // the numbers of the requests that run, ascending: those of one plan have the same
-	asked    int64         // IDs that requests which run ask for
-	launched uint64        // the number of the last plan
+	asked    int64         // IDs that the request which runs asks for, or 0 if none runs
+	launched uint64        // how many requests were sent
 	refusal  error         // the last one with which servers refused a request for IDs
-	refused  uint64        // the number of that request
+	refused  uint64        // the number of that request, from 1 on
 	missed   uint64        // how many requests no server served
 	latency  time.Duration // from a request to its answer: up at once, and down slowly
 
@@ -40,16 +39,9 @@ type stock struct {
 type pending struct {
 	snowflake.Run
 	expires int64
-	number  uint64 // of the request; it waits for the answers to those with the same or lower numbers
-	held    int64  // but not beyond this time
 }
 
 const (
-	// longestHold is how long an answer waits for those of other requests. Without the wait,
-	// the IDs of those would often be dropped: their server may have issued them before.
-	longestHold = 5 * time.Millisecond
-	// mostFetches is how many requests for IDs run at a time.
-	mostFetches = 8
 	// These bound span, and so the IDs that a burst makes the client fetch.
 	shortestSpan, longestSpan = 100 * time.Microsecond, time.Second
 	// steady is the level from which on IDs are fetched before a call asks: two IDs come
@@ -79,7 +71,7 @@ func (c *Client) low() int64 {
 		ahead := c.level * min(1, 2*float64(c.latency)/float64(c.span))
 		low = max(low, 1+int64(ahead))
 	}
-	return min(low, mostFetches*c.batch())
+	return min(low, c.batch())
 }
 
 // batch is the largest number of IDs that a request may ask for.
@@ -93,24 +85,21 @@ func (c *Client) batch() int64 {
 	return batch
 }
 
-// plan starts as many requests as are due.
+// plan starts a request if one is due. Only one runs at a time: of two, the answer that comes first often has
+// the larger IDs, and those of the other would be dropped.
 func (c *Client) plan(now int64) {
 	c.measure(now)
-	c.launched++
-	need := c.low() + c.wanted
-	have := c.current.Load().rest() + c.queued + c.asked
-	for have < need && len(c.flying) < mostFetches && c.routes[forIDs].due() <= now && !c.closed {
-		n := min(max(int64(c.level), need-have, c.least), c.batch())
-		have += n
-		c.asked += n
-		c.flying = append(c.flying, c.launched)
-		f := fetch{n: n, number: c.launched, copies: c.copies, began: now}
-		c.running.Go(func() {
-			var err error
-			f.answer, err = ask(c.ctx, c, forIDs, func(ctx context.Context, s *server) (answer, error) { return c.take(ctx, s, f.n, 0) })
-			c.deliver(f, err)
-		})
+	need := c.low() + c.wanted - c.current.Load().rest() - c.queued
+	if need <= 0 || c.asked > 0 || c.routes[forIDs].due() > now || c.closed {
+		return
 	}
+	c.launched++
+	c.asked = min(max(int64(c.level), need, c.least), c.batch())
+	n, copies := c.asked, c.copies
+	c.running.Go(func() {
+		a, err := ask(c.ctx, c, forIDs, func(ctx context.Context, s *server) (answer, error) { return c.take(ctx, s, n, 0) })
+		c.deliver(a, copies, now, err)
+	})
 }
 
 // refill is plan for a call that has its ID and does not hold mu.
@@ -128,7 +117,7 @@ func (c *Client) advance(now int64, seen snowflake.ID) bool {
 	}
 	c.retire()
 	seen = max(seen, c.last)
-	for len(c.queue) > 0 && !c.isHeld(&c.queue[0], now) {
+	for len(c.queue) > 0 {
 		p := &c.queue[0]
 		if p.First <= seen {
 			skip := min(int64(seen-p.First)/p.Stride+1, p.Count)
@@ -149,11 +138,6 @@ func (c *Client) advance(now int64, seen snowflake.ID) bool {
 		c.pop()
 	}
 	return false
-}
-
-// isHeld reports whether a run waits for other answers.
-func (c *Client) isHeld(p *pending, now int64) bool {
-	return len(c.flying) > 0 && c.flying[0] <= p.number && now < p.held
 }
 
 func (c *Client) pop() { c.queue = c.queue[1:] }
@@ -235,39 +219,26 @@ func (c *Client) wake() {
 	c.changed = make(chan struct{})
 }
 
-// deliver ends a fetch.
-func (c *Client) deliver(f fetch, err error) {
+// deliver ends a request that began at a time, after so many copies. After an error the answer has no ID.
+func (c *Client) deliver(a answer, copies int, began int64, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	i := slices.Index(c.flying, f.number)
-	c.flying = slices.Delete(c.flying, i, i+1)
-	c.asked -= f.n
+	c.asked = 0
 	if refusal, ok := errors.AsType[*failure](err); err == errAllAway {
-		c.routes[forIDs].roundFailed(f.began)
+		c.routes[forIDs].roundFailed(began)
 		c.missed++
 	} else if ok {
-		c.refusal, c.refused = refusal, f.number
+		c.refusal, c.refused = refusal, c.launched
 	}
-	now := c.now()
-	for i := range f.runs {
-		f.runs[i].number, f.runs[i].held = f.number, now+int64(longestHold)
-	}
-	if c.closed || c.copies != f.copies {
-		c.stats.Fetched += uint64(f.ids)
-		c.stats.Lost += uint64(f.ids)
-	} else if f.ids > 0 {
-		c.accept(f.answer)
-	}
-	c.plan(now)
-	c.wake()
-}
-
-// accept puts the runs of an answer into the queue.
-func (c *Client) accept(a answer) {
 	c.stats.Fetched += uint64(a.ids)
-	c.latency = max(a.latency, c.latency-(c.latency-a.latency)/8)
-	c.span = min(max(a.freshness/4, shortestSpan), longestSpan)
-	for _, p := range a.runs {
-		c.enqueue(p)
+	if c.copies != copies { // of a Close as well
+		c.stats.Lost += uint64(a.ids)
+	} else if a.ids > 0 {
+		c.latency = max(a.latency, c.latency-(c.latency-a.latency)/8)
+		c.span = min(max(a.freshness/4, shortestSpan), longestSpan)
+		for _, p := range a.runs {
+			c.enqueue(p)
+		}
 	}
+	c.wake()
 }

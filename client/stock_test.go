@@ -117,37 +117,22 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// TestNextN guards that all that a call waits for is asked for at once, in up to mostFetches
-// requests, whose answers wait for each other, but not for long.
+// TestNextN guards that a call gets more IDs than a request brings, by no more requests than it takes, and that no ID
+// of a late answer is dropped.
 func TestNextN(t *testing.T) {
 	virtual(t, 1, func(t *testing.T, s []*fake) {
-		late := func(delay time.Duration) { // the answer to the first request is late
-			s[0].has(fault{delay: delay, change: func(*tickflakev1.TakeResponse) { s[0].delay = 0 }})
-		}
 		s[0].layout.Order = snowflake.TimeSequenceNode // whose runs have a stride above 1
 		c := open(t, s)
-		late(3 * time.Millisecond)
+		s[0].has(fault{delay: 3 * time.Millisecond, change: func(*tickflakev1.TakeResponse) { s[0].delay = 0 }}) // of the first one
 		ids := make([]snowflake.ID, 175_000)
-		done := make(chan error)
-		go func() { done <- c.NextN(t.Context(), ids[:75_000]) }()
-		time.Sleep(time.Millisecond) // no ID is taken yet, so none is asked for in their place
-		assert.Equal(t, mostFetches, s[0].asked("Take"))
-		require.NoError(t, <-done)
-		assert.Zero(t, c.Stats().Disordered)
 		require.NoError(t, c.NextN(t.Context(), nil))
+		require.NoError(t, c.NextN(t.Context(), ids[:75_000]))
+		assert.Equal(t, 8, s[0].asked("Take"))
 		require.NoError(t, c.NextN(t.Context(), ids[75_000:]))
+		assert.Zero(t, c.Stats().Disordered)
 		assert.True(t, slices.IsSorted(ids))
 		assert.Len(t, slices.Compact(ids), len(ids))
-
-		c = open(t, s)
-		late(time.Second)
-		go func() { assert.NoError(t, c.NextN(t.Context(), make([]snowflake.ID, 20_000))) }()
-		time.Sleep(longestHold - 1)
-		assert.Zero(t, c.Stats().Issued)
-		time.Sleep(2 * time.Nanosecond)
-		synctest.Wait()
-		assert.Equal(t, uint64(10_000), c.Stats().Issued)
-		time.Sleep(time.Second)
+		assert.Equal(t, s[0].maxBatch, open(t, s, WithPrefetch(1<<40, 1<<40)).low(), "a request brings no more")
 	})
 }
 
@@ -155,18 +140,26 @@ func TestNextN(t *testing.T) {
 // run, tries again before the run ends.
 func TestRefillAfterFailure(t *testing.T) {
 	virtual(t, 1, func(t *testing.T, s []*fake) {
-		s[0].maxBatch = 100
-		s[0].change = func(*tickflakev1.TakeResponse) { s[0].fault = fault{delay: time.Millisecond, err: away.err} }
+		s[0].change = func(r *tickflakev1.TakeResponse) { // two runs, and no more
+			one := r.Runs[0]
+			r.Runs = append(r.Runs, &tickflakev1.Run{First: one.First + 100, Count: 100, Stride: 1, UseWithin: one.UseWithin})
+			one.Count = 100
+			s[0].fault = away
+		}
 		c := open(t, s, WithPrefetch(1000, 1000))
 		next(t, c)
-		synctest.Wait()
-		s[0].has(fault{})
-		time.Sleep(350 * time.Millisecond)
-		for i := range 199 {
+		synctest.Wait() // for the request that fails
+		for range 100 { // to the second run
 			next(t, c)
-			if i == 60 {
-				time.Sleep(time.Millisecond)
-			}
+		}
+		s[0].has(fault{})
+		time.Sleep(firstDelay)
+		for range 60 {
+			next(t, c)
+		}
+		synctest.Wait()
+		for range 60 {
+			next(t, c)
 		}
 		assert.Equal(t, uint64(1), c.Stats().Waits)
 	})

@@ -30,6 +30,7 @@ require (
 	github.com/tickflake/tickflake v0.0.0
 	github.com/tickflake/tickflake/integration v0.0.0
 	github.com/tickflake/tickflake/otel v0.0.0
+	github.com/tickflake/tickflake/service v0.0.0
 	github.com/tickflake/tickflake/stores/etcd v0.0.0
 	go.mongodb.org/mongo-driver/v2 v2.9.3
 	go.opentelemetry.io/otel v1.47.0
@@ -67,7 +68,6 @@ require (
 	github.com/prometheus/otlptranslator v1.0.0 // indirect
 	github.com/prometheus/procfs v0.21.1 // indirect
 	github.com/tickflake/tickflake/client v0.0.0 // indirect
-	github.com/tickflake/tickflake/service v0.0.0 // indirect
 	go.etcd.io/etcd/api/v3 v3.7.3 // indirect
 	go.etcd.io/etcd/client/pkg/v3 v3.7.3 // indirect
 	go.etcd.io/etcd/client/v3 v3.7.3 // indirect

@@ -5,16 +5,17 @@ package examples
 import (
 	"bytes"
 	"context"
-	"crypto/x509"
-	"encoding/pem"
+	"crypto/tls"
+	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -23,6 +24,7 @@ import (
 	"github.com/tickflake/tickflake/integration/fleet"
 	"github.com/tickflake/tickflake/integration/program"
 	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/service/servicetest"
 	"github.com/tickflake/tickflake/stores"
 	_ "github.com/tickflake/tickflake/stores/directory" // a path in stores.Open
 )
@@ -30,11 +32,8 @@ import (
 // object is of Kubernetes, with what the tests look at.
 type object struct {
 	Kind     string
-	Metadata struct {
-		Name   string
-		Labels map[string]string
-	}
-	Spec struct {
+	Metadata struct{ Name string }
+	Spec     struct {
 		ClusterIP   string         `yaml:"clusterIP"`
 		ServiceName string         `yaml:"serviceName"`
 		Selector    map[string]any // of a Service, labels; else an API server checks it
@@ -42,7 +41,7 @@ type object struct {
 			TargetPort string `yaml:"targetPort"`
 		}
 		Template struct {
-			Metadata struct{ Labels map[string]string }
+			Metadata struct{ Labels map[string]any }
 			Spec     struct{ Containers []container }
 		}
 	}
@@ -53,91 +52,56 @@ type container struct {
 	Args  []string
 	Env   []struct {
 		Name, Value string
-		ValueFrom   *struct {
-			SecretKeyRef *struct{ Name, Key string } `yaml:"secretKeyRef"`
-			FieldRef     *struct {
-				FieldPath string `yaml:"fieldPath"`
-			} `yaml:"fieldRef"`
-		} `yaml:"valueFrom"`
+		From        map[string]any `yaml:"valueFrom"`
 	}
-	Ports []struct {
-		Name          string
-		ContainerPort int `yaml:"containerPort"`
-	}
-	StartupProbe   probe `yaml:"startupProbe"`
-	LivenessProbe  probe `yaml:"livenessProbe"`
-	ReadinessProbe probe `yaml:"readinessProbe"`
-	VolumeMounts   []struct {
-		Name      string
-		MountPath string `yaml:"mountPath"`
+	Ports     []listens
+	Startup   probe `yaml:"startupProbe"`
+	Liveness  probe `yaml:"livenessProbe"`
+	Readiness probe `yaml:"readinessProbe"`
+	Mounts    []struct {
+		Name string
+		Path string `yaml:"mountPath"`
 	} `yaml:"volumeMounts"`
+}
+
+type listens struct {
+	Name string
+	Port int `yaml:"containerPort"`
 }
 
 type probe struct {
 	HTTPGet struct{ Path, Port string } `yaml:"httpGet"`
 }
 
-// manifest is what a file holds.
-type manifest struct {
-	services []object
-	workload object // a Deployment or StatefulSet
-	container
-}
-
-// load reads a file. Package engines has an API server validate it.
-func load(t *testing.T, file string) (m manifest) {
+// load returns the container of a file and its Services, and checks that each label, port and service that one part
+// of the file names is in another. Package engines has an API server validate it.
+func load(t *testing.T, file string) container {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("kubernetes", file))
 	require.NoError(t, err)
+	var services []object
+	var pods object // a Deployment or StatefulSet
 	for document := range bytes.SplitSeq(text, []byte("\n---\n")) {
 		var o object
 		require.NoError(t, yaml.Unmarshal(document, &o))
 		switch o.Kind {
 		case "Service":
-			m.services = append(m.services, o)
+			services = append(services, o)
 		case "Deployment", "StatefulSet":
-			m.workload = o
+			pods = o
 		}
 	}
-	require.Len(t, m.workload.Spec.Template.Spec.Containers, 1)
-	m.container = m.workload.Spec.Template.Spec.Containers[0]
-	return m
-}
-
-// names checks that each label, port and service that one part of a file names is in another.
-func names(t *testing.T, m manifest) {
-	labels, spec := m.workload.Spec.Template.Metadata.Labels, m.workload.Spec
-	ports, headless := map[string]bool{}, spec.ServiceName == ""
-	for _, port := range m.Ports {
-		ports[port.Name] = true
-	}
-	for _, service := range m.services {
-		for label, value := range service.Spec.Selector {
-			assert.Equal(t, value, any(labels[label]), service.Metadata.Name)
-		}
+	require.Len(t, pods.Spec.Template.Spec.Containers, 1)
+	c, headless := pods.Spec.Template.Spec.Containers[0], pods.Spec.ServiceName == ""
+	for _, service := range services {
+		assert.Subset(t, pods.Spec.Template.Metadata.Labels, service.Spec.Selector, service.Metadata.Name)
 		for _, port := range service.Spec.Ports {
-			assert.Contains(t, ports, port.TargetPort, service.Metadata.Name)
+			assert.True(t, slices.ContainsFunc(c.Ports, func(p listens) bool { return p.Name == port.TargetPort }), "%s: %s", service.Metadata.Name, port.TargetPort)
 		}
-		headless = headless || service.Metadata.Name == spec.ServiceName && service.Spec.ClusterIP == "None"
+		headless = headless || service.Metadata.Name == pods.Spec.ServiceName && service.Spec.ClusterIP == "None"
 	}
-	assert.True(t, headless, "no headless service is called %q", spec.ServiceName)
-}
-
-// certificate writes what cert-manager would, the certificate of a test server for 127.0.0.1 and its key, and
-// returns a client that trusts it.
-func certificate(t *testing.T, dir string) *http.Client {
-	t.Helper()
-	server := httptest.NewTLSServer(nil)
-	t.Cleanup(server.Close)
-	pair := server.TLS.Certificates[0]
-	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
-	require.NoError(t, err)
-	for name, block := range map[string]*pem.Block{
-		"tls.crt": {Type: "CERTIFICATE", Bytes: pair.Certificate[0]}, "tls.key": {Type: "PRIVATE KEY", Bytes: key},
-	} {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600))
-	}
-	return server.Client()
+	assert.True(t, headless, "no headless service is called %q", pods.Spec.ServiceName)
+	return c
 }
 
 // Each resource and image that "kubectl apply -k" takes is in the manifests.
@@ -174,22 +138,25 @@ func TestPodsRun(t *testing.T) {
 				t.Skip("-short builds no program")
 			}
 			t.Parallel()
-			m := load(t, c.file)
-			names(t, m)
-			container, root, store := m.container, t.TempDir(), t.TempDir()
+			container, root, store := load(t, c.file), t.TempDir(), t.TempDir()
 			path, err := fleet.Build(c.program, false)
 			require.NoError(t, err)
 
 			// The files that the manifest mounts, and ports that are free here.
 			client := http.DefaultClient
 			var token string
-			for _, mount := range container.VolumeMounts {
-				dir := filepath.Join(root, mount.MountPath)
-				require.NoError(t, os.MkdirAll(dir, 0o700))
+			for _, mount := range container.Mounts {
+				dir := filepath.Join(root, mount.Path)
+				require.NoError(t, os.MkdirAll(filepath.Dir(dir), 0o700))
 				switch mount.Name {
-				case "tls":
-					client = certificate(t, dir)
+				case "tls": // as cert-manager writes it
+					authority, files := servicetest.NewAuthority(t), servicetest.NewFiles(t)
+					certificate, key := authority.Issue(t, "localhost", servicetest.ForServers, time.Hour)
+					files.Put(t, certificate, key, authority.PEM())
+					require.NoError(t, os.Symlink(filepath.Dir(files.Cert), dir))
+					client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authority.Pool()}}}
 				case "config":
+					require.NoError(t, os.Mkdir(dir, 0o700))
 					made := strings.Fields(program.RunFor(t, program.Config{Path: path, Args: []string{"serve", "token"}}))
 					token = made[1]
 					clients, err := os.ReadFile("kubernetes/config/clients.yaml")
@@ -200,21 +167,19 @@ func TestPodsRun(t *testing.T) {
 			replace, ports := []string{"=/etc/", "=" + root + "/etc/"}, map[string]string{}
 			for _, port := range container.Ports {
 				free := strconv.Itoa(program.PortFor(t))
-				replace = append(replace, "=:"+strconv.Itoa(port.ContainerPort), "=127.0.0.1:"+free)
+				replace = append(replace, "=:"+strconv.Itoa(port.Port), "=127.0.0.1:"+free)
 				ports[port.Name] = "127.0.0.1:" + free
 			}
 			env := []string{"TICKFLAKE_PORT=tcp://10.0.0.1:443"} // as a service of the name tickflake would set it
 			for _, e := range container.Env {
 				value := e.Value
-				switch from := e.ValueFrom; {
-				case e.Name == "TICKFLAKE_STORE" && from == nil: // no cluster is here
+				switch from := fmt.Sprint(e.From); {
+				case e.Name == "TICKFLAKE_STORE": // no cluster is here
 					value = "file:" + store
-				case from == nil:
-				case from.SecretKeyRef != nil:
-					value = "file:" + store
-				case from.FieldRef.FieldPath == "metadata.namespace":
+				case from == "map[]":
+				case from == "map[fieldRef:map[fieldPath:metadata.namespace]]":
 					value = "shop"
-				case from.FieldRef.FieldPath == "metadata.labels['apps.kubernetes.io/pod-index']":
+				case from == "map[fieldRef:map[fieldPath:metadata.labels['apps.kubernetes.io/pod-index']]]":
 					value = "2"
 				default:
 					t.Fatalf("%s: from where?", e.Name)
@@ -226,14 +191,13 @@ func TestPodsRun(t *testing.T) {
 			for _, arg := range container.Args {
 				config.Args = append(config.Args, strings.NewReplacer(replace...).Replace(arg))
 			}
-			probe := func(ctx context.Context, p probe) error {
-				_, err := fleet.Get(ctx, "http://"+ports[p.HTTPGet.Port]+p.HTTPGet.Path)
-				return err
+			answers := func(p probe) func(context.Context) error {
+				return ready("http://" + ports[p.HTTPGet.Port] + p.HTTPGet.Path)
 			}
-			config.Ready = func(ctx context.Context) error { return probe(ctx, container.StartupProbe) }
+			config.Ready = answers(container.Startup)
 			p := program.For(t, config)
-			require.NoError(t, probe(t.Context(), container.LivenessProbe))
-			require.NoError(t, probe(t.Context(), container.ReadinessProbe))
+			require.NoError(t, answers(container.Liveness)(t.Context()))
+			require.NoError(t, answers(container.Readiness)(t.Context()))
 
 			port, url, _ := strings.Cut(c.issue, " ")
 			post := func(token string) int {

@@ -4,10 +4,8 @@
 package examples
 
 import (
-	"context"
 	"flag"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -75,7 +73,7 @@ func bash(t *testing.T, commands string, env ...string) string {
 		}
 	}
 	if strings.Contains(commands, "python3 ") {
-		commands = strings.ReplaceAll(commands, "python3 ", interpreter(t, "python")+" ")
+		commands = strings.ReplaceAll(commands, "python3 ", program.InterpreterFor(t, "a.py")+" ")
 	}
 	return program.RunFor(t, program.Config{
 		Path: program.FindFor(t, "bash", "bash"), Dir: fleet.Top(), Wait: 5 * time.Minute,
@@ -84,32 +82,12 @@ func bash(t *testing.T, commands string, env ...string) string {
 	})
 }
 
-// languages are those of docs/service.md: how the code of each runs, and what it prints.
-var languages = map[string]struct {
-	extension, name, debian string
-	library                 string   // the package of Debian with the Redis client
-	probe                   []string // fails without it
-	prints                  string
-}{
-	"python": {"py", "python3", "python3", "python3-redis", []string{"-c", "import redis"}, fourLines + `\['\d+', \d+\]\n$`},
-	"js":     {"mjs", "node", "nodejs", "", nil, fourLines + `\[ '\d+', \d+ \]\n$`},
-	"php":    {"php", "php", "php-cli", "php-redis", []string{"-r", `exit(extension_loaded("redis") ? 0 : 1);`}, fourLines + "$"},
-	"ruby":   {"rb", "ruby", "ruby", "ruby-redis", []string{"-e", "require 'redis'"}, fourLines + "$"},
-}
+// languages are those of docs/service.md: what the program of each ends with, and the end of what it prints, after
+// [fourLines].
+var languages = map[string][2]string{"python": {"py", `\['\d+', \d+\]\n$`}, "js": {"mjs", `\[ '\d+', \d+ \]\n$`}, "php": {"php", "$"}, "ruby": {"rb", "$"}}
 
 // fourLines are an ID, three IDs, a number, and the last of ten numbers after it.
 const fourLines = `^\d{15,19}\n\W*(\d{15,19}\W+){3}(\d+)\n(\d+)\n`
-
-// interpreter returns the path of a language's command, if it has the Redis client.
-func interpreter(t *testing.T, language string) string {
-	t.Helper()
-	l := languages[language]
-	path := program.FindFor(t, l.name, l.debian, "/usr/bin")
-	if l.probe != nil && exec.Command(path, l.probe...).Run() != nil {
-		program.Need(t, &program.MissingError{Name: "the Redis client of " + l.name, Package: l.library})
-	}
-	return path
-}
 
 // The commands of the pages run when they are pasted, but for the ports.
 func TestPages(t *testing.T) {
@@ -149,10 +127,7 @@ func TestServicePage(t *testing.T) {
 	serve := program.Config{Args: []string{"serve", "--store", store, "--grpc", "off",
 		"--resp", ports.Replace("127.0.0.1:6380"), "--http", ports.Replace("127.0.0.1:8380")}}
 	serve.Path, _ = fleet.Build("./cmd/tickflake", false)
-	serve.Ready = func(ctx context.Context) error {
-		_, err := fleet.Get(ctx, ports.Replace("http://127.0.0.1:8380/readyz"))
-		return err
-	}
+	serve.Ready = ready(ports.Replace("http://127.0.0.1:8380/readyz"))
 	program.For(t, serve)
 
 	page := blocks(t, "docs/service.md", "")
@@ -174,14 +149,15 @@ func TestServicePage(t *testing.T) {
 	for name, l := range languages {
 		require.Len(t, page[name], 1, name)
 		t.Run(name, func(t *testing.T) {
-			command, dir := interpreter(t, name), t.TempDir()
+			path := filepath.Join(t.TempDir(), "page."+l[0])
+			command := program.InterpreterFor(t, path)
 			if name == "js" {
+				dir := filepath.Dir(path)
 				bash(t, "cp examples/orders/package*.json "+dir+"\nnpm ci --prefix "+dir+" --ignore-scripts --no-audit --no-fund --loglevel error")
 			}
-			path := filepath.Join(dir, "page."+l.extension)
 			require.NoError(t, os.WriteFile(path, []byte(ports.Replace(page[name][0])), 0o600))
 			out := program.RunFor(t, program.Config{Path: command, Args: []string{path}})
-			match := regexp.MustCompile(l.prints).FindStringSubmatch(out)
+			match := regexp.MustCompile(fourLines + l[1]).FindStringSubmatch(out)
 			require.NotNil(t, match, "%s", out)
 			number, err := strconv.Atoi(match[2])
 			require.NoError(t, err)

@@ -135,6 +135,7 @@ func TestReserve(t *testing.T) {
 			close k; 1h; claim a bits:2 LOCKS; node a 3; claim b bits:2 LOCKS = '4 of 4 are held or reserved'
 			claim b bits:2 pin:1 LOCKS = held 'reserved until 2029-11-28'
 			reserve 0 0 5000h bits:2 LOCKS; holding 0 reserved 5000h0m0s; same 0 { reserve 0 0 4320h bits:2 LOCKS }
+			close a; reserve 3 3 6000h bits:2 LOCKS; claim b bits:2 LOCKS = '4 of 4 are reserved: wait until 2029-11-28T12:00:00'
 			step 4319h0m1s; claim c bits:2 pin:1 window:3s LOCKS; granted c 4320h0m1s 4320h0m4s; holding 1 held`, " LOCKS", locks))
 	}
 }

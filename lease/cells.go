@@ -93,11 +93,12 @@ func (k *Keeper) decode(node int64, found stores.Cell) (grant.Cell, error) {
 	return c, err
 }
 
-// damaged notes a cell that cannot be read, and returns its error. It costs only that number, and is logged once.
+// damaged notes a cell that cannot be read, and returns its error. It costs only that number, and is logged once, unless
+// it fails the claim of a pinned one.
 func (k *Keeper) damaged(node int64, err error) error {
 	k.tally(&k.stats.Failures)
 	err = damagedError(node, err)
-	if !k.bad[node] && len(k.bad) < maxDamaged {
+	if pinned := k.pinned() && k.machine.Held().Version == 0; !pinned && !k.bad[node] && len(k.bad) < maxDamaged {
 		k.bad[node] = true
 		k.log.Error("lease: "+err.Error(), "node", node, kindAttr(err))
 	}
@@ -111,8 +112,8 @@ func damagedError(node int64, err error) error {
 	if errors.Is(err, cell.ErrNewer) {
 		return fmt.Errorf("node number %d: %w", node, err)
 	}
-	return drive.Wrap(fmt.Sprintf("node number %d cannot be read: %s: restore it, or, if no process can still issue IDs with that number, and the clock is past all its IDs, delete it",
-		node, drive.OneLine(err)), err)
+	return drive.Wrap(fmt.Sprintf("node number %d cannot be read: %v: restore it, or, if no process can still issue IDs with that number, and the clock is past all its IDs, delete it",
+		node, err), err)
 }
 
 // checkFleet reads the fleet's cell, and makes it if there is none. The error is also that of a fleet with another

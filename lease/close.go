@@ -44,7 +44,7 @@ func (k *Keeper) release(ctx context.Context) error {
 	err := k.work(ctx)
 	if err != nil {
 		k.log.Warn("lease: not released", "node", node, kindAttr(err), "err", err)
-		return drive.Wrap(fmt.Sprintf("%v: %d stays taken for a while: %s", ErrNotReleased, node, drive.OneLine(err)), ErrNotReleased, err)
+		return drive.Wrap(fmt.Sprintf("%v: %d stays taken for a while: %v", ErrNotReleased, node, err), ErrNotReleased, err)
 	}
 	return nil
 }

@@ -22,52 +22,45 @@ import (
 	"github.com/tickflake/tickflake/strategies"
 )
 
-// TestCloseEndsTheGoroutine, whoever closes, whether or not the store answers: else the bubble does not end.
+// TestCloseEndsTheGoroutine, whether or not the store answers: else the bubble does not end.
 func TestCloseEndsTheGoroutine(t *testing.T) {
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	for name, test := range map[string]struct {
-		hangs bool // the store ignores contexts
-		close func(k *lease.Keeper, gen *generator.Generator) error
-	}{
-		"the keeper":              {false, func(k *lease.Keeper, _ *generator.Generator) error { return k.Close() }},
-		"the generator":           {false, func(_ *lease.Keeper, gen *generator.Generator) error { return gen.Close() }},
-		"the keeper, it hangs":    {true, func(k *lease.Keeper, _ *generator.Generator) error { return k.CloseContext(ended) }},
-		"the generator, it hangs": {true, func(_ *lease.Keeper, gen *generator.Generator) error { return gen.CloseContext(ended) }},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				store, log, goOn := storetest.NewMemory().Locking(), &record{}, make(chan struct{})
-				var hangs atomic.Bool
-				store.Before = func(context.Context, storetest.Op) storetest.Fault {
-					if hangs.Load() {
-						<-goOn
-					}
-					return storetest.None
+	for _, hangs := range []bool{false, true} { // the store, and it ignores contexts
+		bubble(t, func(t *testing.T) {
+			store, log, goOn := storetest.NewMemory().Locking(), &record{}, make(chan struct{})
+			var hanging atomic.Bool
+			store.Before = func(context.Context, storetest.Op) storetest.Fault {
+				if hanging.Load() {
+					<-goOn
 				}
-				k := must(lease.Claim(t.Context(), store, log.option()))
-				require.Error(t, second(generator.New(generator.WithLease(k), generator.WithNode(3))), "it binds none")
-				gen := must(generator.New(generator.WithLease(k)))
-				require.ErrorContains(t, second(generator.New(generator.WithLease(k))), "bound to another generator")
-				hangs.Store(test.hangs)
-				time.Sleep(period / 2)
-				synctest.Wait()
-				begin := time.Now()
-				err := test.close(k, gen)
-				require.Zero(t, time.Since(begin))
-				require.Equal(t, test.hangs, errors.Is(err, lease.ErrNotReleased))
-				require.Equal(t, test.hangs, errors.Is(err, context.Canceled))
-				require.ErrorIs(t, second(gen.Next()), generator.ErrClosed, "it is sealed in any case")
-				hangs.Store(false)
-				close(goOn)
-				synctest.Wait()
-				require.EqualValues(t, 1, k.Stats().Releases, "nobody asks again")
-				next := must(lease.Claim(t.Context(), store, log.option(), lease.WithNode(k.Node())))
-				require.NoError(t, next.Close())
-				require.NoError(t, k.Close())
-				require.NoError(t, gen.Close())
-				require.ErrorIs(t, second(generator.New(generator.WithLease(k))), lease.ErrClosed)
-			})
+				return storetest.None
+			}
+			k := must(lease.Claim(t.Context(), store, log.option()))
+			require.Error(t, second(generator.New(generator.WithLease(k), generator.WithNode(3))), "it binds none")
+			gen := must(generator.New(generator.WithLease(k)))
+			require.ErrorContains(t, second(generator.New(generator.WithLease(k))), "bound to another generator")
+			time.Sleep(period / 2)
+			synctest.Wait()
+			hanging.Store(hangs)
+			ctx, cancel := context.WithCancel(t.Context())
+			if hangs {
+				cancel()
+			}
+			begin := time.Now()
+			err := k.CloseContext(ctx)
+			cancel()
+			require.Zero(t, time.Since(begin))
+			require.Equal(t, hangs, errors.Is(err, lease.ErrNotReleased))
+			require.Equal(t, hangs, errors.Is(err, context.Canceled))
+			require.ErrorIs(t, second(gen.Next()), generator.ErrClosed, "it is sealed in any case")
+			hanging.Store(false)
+			close(goOn)
+			synctest.Wait()
+			require.EqualValues(t, 1, k.Stats().Releases, "nobody asks again")
+			next := must(lease.Claim(t.Context(), store, log.option(), lease.WithNode(k.Node())))
+			require.NoError(t, next.Close())
+			require.NoError(t, k.Close())
+			require.NoError(t, gen.Close())
+			require.ErrorIs(t, second(generator.New(generator.WithLease(k))), lease.ErrClosed)
 		})
 	}
 }
@@ -192,14 +185,15 @@ func TestRestoredMeets(t *testing.T) {
 		require.Equal(t, device.Path+", disruption_marker", k.Stats().VMClock)
 	})
 	t.Run("a step that claims before its context ends", func(t *testing.T) {
-		r, gone := newRig(t), away(false)
-		k := r.claim(r.client(gone.fault))
-		gone = true
+		r := newRig(t)
+		c := r.client()
+		k := r.claim(c)
+		c.rules = away()
 		ctx, cancel := context.WithCancel(deadline(t))
 		n := 0
 		k.Hook(func() string {
-			if bool(gone) && k.Free() && r.trips() > 4 { // between two tries
-				gone = false
+			if c.rules != nil && k.Free() && r.trips() > 4 { // between two tries
+				c.rules = nil
 				k.Poll(t.Context())
 				cancel()
 			}
@@ -224,16 +218,11 @@ func TestRestoredMeets(t *testing.T) {
 		require.ErrorIs(t, k.ClaimFirst(t.Context()), lease.ErrClosed, "as the rest of Restored")
 	})
 	t.Run("a panic", func(t *testing.T) {
-		r, fails := newRig(t), false
-		k := r.claim(r.client(func(storetest.Op) storetest.Fault {
-			if fails {
-				panic("a bug")
-			}
-			return storetest.None
-		}))
-		fails = true
+		r := newRig(t)
+		c := r.client()
+		k := r.claim(c)
+		c.rules = []*rule{{n: 1, act: func() { panic("a bug") }}}
 		require.PanicsWithValue(t, "a bug", func() { _ = k.Restored(t.Context()) })
-		fails = false
 		require.NoError(t, k.Restored(deadline(t)))
 		require.NoError(t, k.CloseContext(deadline(t)))
 	})

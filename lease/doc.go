@@ -12,12 +12,13 @@
 //
 //		"github.com/tickflake/tickflake/generator"
 //		"github.com/tickflake/tickflake/lease"
-//		"github.com/tickflake/tickflake/stores/directory"
+//		"github.com/tickflake/tickflake/stores"
+//		_ "github.com/tickflake/tickflake/stores/directory"
 //	)
 //
 //	func main() {
 //		ctx := context.Background()
-//		store, err := directory.Open(ctx, "ids")
+//		store, err := stores.Open(ctx, "ids")
 //		if err != nil {
 //			log.Fatal(err)
 //		}

@@ -122,7 +122,7 @@ func (d *driver) Do(ctx context.Context) (failed error) {
 	err := d.call(ctx, op, r)
 	d.ranLate(d.elapsed() - began - d.timeout) // a call that ends much later than its timeout
 	if op.Why == grant.First && err == nil {
-		err = d.checkFirst(ctx, op, r)
+		err = d.checkClock(ctx, op, r)
 	}
 	if e, ok := errors.AsType[*drive.CallError](err); ok {
 		d.tally(&d.stats.Failures)
@@ -195,20 +195,6 @@ func statusOf(err error) (s grant.Status, failed error) {
 		return grant.Damaged, nil
 	}
 	return grant.Failed, err
-}
-
-// checkFirst compares our clock with those of the fleet, by the first cells that a claim has read. It
-// reads them again if it had to wait.
-func (d *driver) checkFirst(ctx context.Context, op grant.Op, r *grant.Result) error {
-	cells := r.Cells
-	if op.Kind == grant.Read {
-		cells = []grant.Cell{r.Cell}
-	}
-	waited, err := d.checkClock(ctx, cells, !d.created && max(op.N, 1) < d.numbers())
-	if err == nil && waited {
-		err = d.call(ctx, op, r)
-	}
-	return err
 }
 
 // apply acts on an event.
@@ -304,13 +290,8 @@ func (d *driver) loses(e grant.Event) error {
 		attrs = append(attrs, "holder", e.Record.Owner)
 	}
 	d.log.Warn("lease: lost, "+by, attrs...)
-	switch {
-	case d.pinned() && e.Record.MovedTo != "":
-		d.lost = movedError(e.Range.Node, e.Record.MovedTo, ErrLost, stores.ErrConflict)
-	case d.pinned() && e.Record.Reserved:
-		d.lost = drive.Wrap(fmt.Sprintf("node number %d is %v: %s: start this process again", e.Range.Node, ErrLost, by), ErrHeld, ErrLost, stores.ErrConflict)
-	case d.pinned():
-		d.lost = heldError(e.Range.Node, e.Record.Owner, ErrLost, stores.ErrConflict)
+	if d.pinned() {
+		d.lost = takenError(e.Range.Node, e.Record, ErrLost, stores.ErrConflict)
 	}
 	return d.lost
 }
@@ -380,21 +361,22 @@ func (k *Keeper) forgot() {
 // full is the error of a claim that found no free number.
 func (d *driver) full() error {
 	sought := d.machine.Sought()
-	if d.pinned() {
-		owner := ""
-		if len(sought.Cells) == 1 {
-			c := sought.Cells[0]
-			if c.Record.MovedTo != "" {
-				return movedError(d.node, c.Record.MovedTo)
-			}
-			if c.Record.Reserved && !c.Taken {
-				return reservedError(d.node, d.time(c.Record.Limit).Format(timeFormat))
-			}
-			if sought.Busy {
-				owner = c.Record.Owner
-			}
+	if !d.pinned() {
+		e := &NoFreeNodeError{Held: sought.Others, Nodes: d.numbers()}
+		if sought.Until != 0 {
+			e.Until = d.time(sought.Until)
 		}
-		return heldError(d.node, owner, cmp.Or(d.why, ErrHeld))
+		return e
 	}
-	return &NoFreeNodeError{Held: sought.Others, Nodes: d.numbers()}
+	owner := ""
+	if len(sought.Cells) == 1 {
+		c := sought.Cells[0]
+		if c.Record.MovedTo != "" || c.Record.Reserved && !c.Taken {
+			return takenError(d.node, c.Record)
+		}
+		if sought.Busy {
+			owner = c.Record.Owner
+		}
+	}
+	return heldError(d.node, owner, cmp.Or(d.why, ErrHeld))
 }

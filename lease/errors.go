@@ -3,6 +3,7 @@ package lease
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/drive"
@@ -47,10 +48,17 @@ var errBound = errors.New("lease is bound to another generator: claim one for ea
 type NoFreeNodeError struct {
 	Held  int64 // node numbers that are held, reserved or damaged
 	Nodes int64 // node numbers that the store has
+
+	// Until is the first end of a reservation if all of Held are reserved, else zero.
+	Until time.Time
 }
 
 func (e *NoFreeNodeError) Error() string {
-	return fmt.Sprintf("no free node number: %d of %d are held or reserved: wait for 2 windows, end processes, or use a layout of more node bits in a new namespace", e.Held, e.Nodes)
+	are, wait := "held or reserved", "for 2 windows, end processes"
+	if !e.Until.IsZero() {
+		are, wait = "reserved", "until "+e.Until.Format(timeFormat)
+	}
+	return fmt.Sprintf("no free node number: %d of %d are %s: wait %s, or use a layout of more node bits in a new namespace", e.Held, e.Nodes, are, wait)
 }
 
 // Is reports whether target is [stores.Passing].
@@ -72,7 +80,7 @@ func heldError(node int64, owner string, more ...error) error {
 	if owner = drive.Printable(owner); owner == "" {
 		owner = "another process"
 	}
-	return drive.Wrap(fmt.Sprintf("node number %d is held by %s: end that, or give each process a number of its own", node, owner), append([]error{ErrHeld}, more...)...)
+	return drive.Wrap(fmt.Sprintf("node number %d is held by %s: end that process, or use another number", node, owner), append([]error{ErrHeld}, more...)...)
 }
 
 // endedError is the error for a fleet that has ended.
@@ -84,6 +92,13 @@ func movedError(node int64, to string, more ...error) error {
 	return drive.Wrap(fmt.Sprintf("node number %d was moved to %s: start this process with that store, or with another number", node, cell.Where(to)), append(more, ErrMoved)...)
 }
 
-func reservedError(node int64, until string) error {
-	return drive.Wrap(fmt.Sprintf("node number %d is reserved until %s: wait until then, or use another number", node, until), ErrHeld, stores.Refused)
+// takenError is the error for a number whose cell says that another has it: a store, an operator or a process.
+func takenError(node int64, r cell.Node, more ...error) error {
+	switch {
+	case r.MovedTo != "":
+		return movedError(node, r.MovedTo, more...)
+	case r.Reserved:
+		return drive.Wrap(fmt.Sprintf("node number %d is reserved until %s: wait until then, or use another number", node, r.Until), append(more, ErrHeld, stores.Refused)...)
+	}
+	return heldError(node, r.Owner, more...)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tickflake/tickflake/generator"
@@ -18,34 +19,23 @@ import (
 // checks is what a run knows that no process does.
 type checks struct {
 	ids    map[snowflake.ID]struct{} // all that were issued
-	limits []uint64                  // by cell
-	undone [][][2]uint64             // by cell: the ticks that were granted, and the store has lost since
+	limits map[string]uint64         // by key
+	undone map[string][][2]uint64    // by key: the ticks that were granted, and the store has lost since
 }
 
-// newStore makes the cells of a run: those of the node numbers of each site, and that of its fleet after them. It
-// looks at each write that takes effect.
-func (f *fleet) newStore() {
-	var keys []string
-	for site := range f.stores {
-		for node := range f.numbers() {
-			keys = append(keys, prefix(site)+cell.NodeKey(node))
+// watch looks at each write that takes effect.
+func (f *fleet) watch() {
+	f.checks = checks{make(map[snowflake.ID]struct{}, 1024), map[string]uint64{}, map[string][][2]uint64{}}
+	f.Store.Landed = func(_ *fleettest.Process, key string, value []byte) {
+		if prefix, ok := strings.CutSuffix(key, cell.FleetKey); ok {
+			f.open[len(prefix)] = true
 		}
-		keys = append(keys, prefix(site)+cell.FleetKey)
+		f.limits[key] = limitOf(value)
 	}
-	n := len(keys)
-	f.ids = make(map[snowflake.ID]struct{}, 1024)
-	f.limits, f.undone = make([]uint64, n), make([][][2]uint64, n)
-	f.Store = f.NewStore(keys)
-	f.Store.Landed = func(_ *fleettest.Process, c int, value []byte) {
-		if keys := int(f.numbers() + 1); c%keys == keys-1 {
-			f.open[c/keys] = true
-		}
-		f.limits[c] = limitOf(value)
-	}
-	f.Store.Rewound = func(c int, value []byte) {
+	f.Store.Rewound = func(key string, value []byte) {
 		to := limitOf(value)
-		f.undone[c] = append(f.undone[c], [2]uint64{to, f.limits[c]})
-		f.limits[c] = to
+		f.undone[key] = append(f.undone[key], [2]uint64{to, f.limits[key]})
+		f.limits[key] = to
 	}
 }
 
@@ -71,11 +61,6 @@ func (f *fleet) parts(id snowflake.ID) (tick uint64, node int64) {
 	return tick, node & (f.numbers() - 1)
 }
 
-// isUndone reports whether the store has lost a grant of this tick.
-func (f *fleet) isUndone(node int64, tick uint64) bool {
-	return slices.ContainsFunc(f.undone[node], func(s [2]uint64) bool { return s[0] <= tick && tick < s[1] })
-}
-
 // issued is told of each ID that a call returned.
 func (f *fleet) issued(t *caller, id snowflake.ID) {
 	p := t.p
@@ -88,8 +73,8 @@ func (f *fleet) issued(t *caller, id snowflake.ID) {
 	if !f.has[p.site].Has(node) {
 		f.Fail("another site's number", "%s issues tick %s of node %d on site %d", p.Name, f.tickText(tick), node, p.site)
 	}
-	c := int64(p.site)*(f.numbers()+1) + node
-	undone := f.isUndone(c, tick)
+	key := prefix(p.site) + cell.NodeKey(node)
+	undone := slices.ContainsFunc(f.undone[key], func(s [2]uint64) bool { return s[0] <= tick && tick < s[1] })
 	if _, ok := f.ids[id]; ok && undone {
 		f.Tally["repeats"]++ // a process that came after the store went back could not know
 	} else if ok {
@@ -101,7 +86,7 @@ func (f *fleet) issued(t *caller, id snowflake.ID) {
 			p.Name, f.tickText(tick), node, f.tickText(t.least))
 	}
 	if !undone {
-		if limit := f.limits[c]; tick >= limit {
+		if limit := f.limits[key]; tick >= limit {
 			f.Fail("ID beyond the limit", "%s issues tick %s of node %d, whose limit is %s", p.Name, f.tickText(tick), node, f.tickText(limit))
 		}
 	}

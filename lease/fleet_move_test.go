@@ -66,6 +66,7 @@ type operator struct {
 func (o *operator) Ready() bool                  { return true }
 func (o *operator) Close(*fleettest.Thread) bool { return true }
 func (o *operator) Restored(*fleettest.Thread)   {}
+func (o *operator) Step()                        {}
 
 // Main makes the moves that are left.
 func (o *operator) Main(t *fleettest.Thread) {

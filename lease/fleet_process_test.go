@@ -81,29 +81,12 @@ func (f *fleet) launch(base *fleettest.Process) fleettest.Program {
 	}
 	p := &process{Process: base, f: f, node: -1, largest: -1, owned: map[int64]uint64{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
-	p.OnStep = p.look
 	if f.stores > 1 {
 		for p.site = f.Rng.IntN(f.stores); !f.open[p.site]; p.site = f.Rng.IntN(f.stores) {
 		}
 	}
 	f.all = append(f.all, p)
 	return p
-}
-
-// virtualClock is a process's view of its machine's clock.
-type virtualClock struct {
-	fleettest.Clock
-	p *process
-}
-
-func (c virtualClock) Now() time.Time {
-	if t := c.p.f.Current; t != nil && !t.Dead() {
-		if c, ok := t.Self.(*caller); ok && c.calling {
-			c.changed = c.p.k.Window().Changed() // as the generator has it
-		}
-		t.Hiccup()
-	}
-	return c.Clock.Now()
 }
 
 // Main claims a lease, and starts the threads that use it.
@@ -146,7 +129,7 @@ func (p *process) newKeeper() (*lease.Keeper, error) {
 		window = f.Between(f.Period/2, 2*f.Period)
 	}
 	options := []lease.Option{
-		lease.WithLayout(f.layout), lease.WithClock(virtualClock{fleettest.Clock{P: p.Process}, p}), lease.WithWindow(max(time.Duration(window), 6*f.layout.Tick)),
+		lease.WithLayout(f.layout), lease.WithClock(fleettest.Clock{P: p.Process}), lease.WithWindow(max(time.Duration(window), 6*f.layout.Tick)),
 		lease.WithLogger(p.Log()), lease.WithOwner(p.Name), lease.WithTimeout(time.Hour), lease.WithFleetCheck(time.Minute, f.strict),
 	}
 	if f.Often(f.pinned) {
@@ -169,26 +152,20 @@ func (p *process) newKeeper() (*lease.Keeper, error) {
 
 // claim is that of package lease; one in two is ready to wait.
 func (p *process) claim(t *fleettest.Thread) error {
-	f := p.f
-	d := fleettest.Never
-	waits := f.Calm || f.Often(768)
-	if !f.Calm && f.Often(256) {
-		d = f.Between(0, 4*f.Period)
-	}
-	ctx, end := t.Within(d)
-	defer end()
-	if !waits {
-		ctx = endless{ctx}
+	f, ctx := p.f, p.ctx
+	if f.Calm || f.Often(768) {
+		d := fleettest.Never
+		if !f.Calm && f.Often(256) {
+			d = f.Between(0, 4*f.Period)
+		}
+		waits, end := t.Within(d)
+		defer end()
+		ctx = waits
 	}
 	p.lock(t)
 	defer p.unlock()
 	return p.k.ClaimFirst(ctx)
 }
-
-// endless is a context without a deadline.
-type endless struct{ context.Context }
-
-func (endless) Deadline() (at time.Time, ok bool) { return }
 
 // failed ends a process that could not start; another one is started later.
 func (p *process) failed(t *fleettest.Thread, err error) {
@@ -229,7 +206,12 @@ func (p *process) keep(t *fleettest.Thread) {
 func (c *caller) issue(t *fleettest.Thread, _ int) (err error) {
 	p := c.p
 	f := p.f
-	c.Thread, t.Self = t, c
+	c.Thread = t
+	t.Read = func() {
+		if c.calling {
+			c.changed = p.k.Window().Changed() // as the generator has it
+		}
+	}
 	t.Changed = func() bool { return c.calling && isClosed(c.changed) }
 	c.kind = f.calls[f.Rng.IntN(len(f.calls))]
 	c.floor, c.floorTick = p.largest, p.tick
@@ -396,8 +378,8 @@ func (h hooked) Grant() window.Range {
 	return g
 }
 
-// look sees what became of the window after a step of a thread, and wakes the keeper if it is to look, too.
-func (p *process) look() {
+// Step sees what became of the window after a step of a thread, and wakes the keeper if it is to look, too.
+func (p *process) Step() {
 	if p.k == nil {
 		return
 	}

@@ -129,7 +129,7 @@ func newFleet(seed uint64, m *mutant, alone func(*fleet)) *fleet {
 		f.Skewed, f.Slews, f.Stale, f.PPause, f.PDie, f.PStale = false, false, false, 0, 0, 0
 		alone(f)
 	}
-	f.newStore()
+	f.watch()
 	f.Launch = f.launch
 	for range f.count {
 		f.Boot()
@@ -177,30 +177,19 @@ func (f *fleet) drawSize() {
 func (f *fleet) drawCallers() {
 	w := time.Duration(f.Period)
 	ages := strategies.BorrowUpTo(100 * time.Hour)
-	for _, s := range []strategies.Strategy{
-		strategies.Reject(), strategies.WaitUpTo(w / 4), strategies.WaitUpTo(w), strategies.BorrowUpTo(f.layout.Tick), strategies.BorrowUpTo(w / 2),
-		strategies.BorrowUpTo(3 * w), ages, strategies.Chain(strategies.BorrowUpTo(w/8), strategies.WaitUpTo(w/2)),
-		strategies.PerCause(strategies.WaitUpTo(w/2), strategies.Reject()), strategies.PerCause(strategies.Reject(), ages),
-	} {
-		if f.Often(384) {
-			f.strategies = append(f.strategies, s)
-		}
-	}
-	if len(f.strategies) == 0 {
-		f.strategies = append(f.strategies, ages)
-	}
-	for kind := single; kind <= bounded; kind++ {
-		if f.Often(512) {
-			f.calls = append(f.calls, kind)
-		}
-	}
-	if len(f.calls) == 0 {
-		f.calls = append(f.calls, single)
-	}
+	f.strategies = some(f, strategies.Reject(), strategies.WaitUpTo(w/4), strategies.WaitUpTo(w), strategies.BorrowUpTo(w/2), ages,
+		strategies.Chain(strategies.BorrowUpTo(w/8), strategies.WaitUpTo(w/2)), strategies.PerCause(strategies.Reject(), ages))
+	f.calls = some(f, single, streamed, bounded)
 	f.Issuers = 1 + f.Rng.IntN(3)
 	f.PBurst = uint64(f.Rng.IntN(900))
 	f.Think, f.Rest = f.Between(f.Period/128, f.Period/3)+2, f.Period/4
 	f.Most = 200 + 100*min(f.count, 20)
+}
+
+// some draws some of all, at least one.
+func some[T any](f *fleet, all ...T) []T {
+	f.Rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all[:1+f.Rng.IntN(len(all))]
 }
 
 // Play runs a fleet to its end.

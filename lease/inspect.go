@@ -140,10 +140,8 @@ func ForceRelease(ctx context.Context, store stores.Store, node int64) error {
 	switch {
 	case err != nil:
 		return damagedError(node, err)
-	case r.MovedTo != "":
-		return movedError(node, r.MovedTo)
-	case r.Reserved:
-		return reservedError(node, r.Until)
+	case r.MovedTo != "" || r.Reserved:
+		return takenError(node, r)
 	case r.Holder == "":
 		return nil
 	}

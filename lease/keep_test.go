@@ -55,10 +55,6 @@ func TestFirstExtensionsAreSpread(t *testing.T) {
 		due := first(k.Poll(t.Context()))
 		require.LessOrEqual(t, due, third)
 		tenths[min(due*10/third, 9)]++
-		w.clock.Advance(due)
-		k.Poll(t.Context())
-		require.EqualValues(t, 1, k.Stats().Extensions)
-		w.clock.Advance(-due)
 	}
 	for tenth := range time.Duration(10) {
 		require.Greater(t, tenths[tenth], 5, "tenth %d: %v", tenth, tenths)
@@ -70,12 +66,13 @@ func TestFirstExtensionsAreSpread(t *testing.T) {
 func TestTriesWhileTheStoreIsAway(t *testing.T) {
 	for _, length := range []time.Duration{5 * time.Second, period, time.Hour} {
 		for _, step := range []time.Duration{0, 2 * time.Hour} {
-			w, gone := newRig(t), away(false)
-			k := w.claim(w.client(gone.fault), lease.WithWindow(length))
+			w := newRig(t)
+			c := w.client()
+			k := w.claim(c, lease.WithWindow(length))
 			gen := w.generator(k)
 			_, limit := k.Granted()
 			last := noon
-			for gone = true; w.clock.Wall().Before(limit); w.clock.Advance(first(k.Poll(t.Context()))) {
+			for c.rules = away(); w.clock.Wall().Before(limit); w.clock.Advance(first(k.Poll(t.Context()))) {
 				if last = w.clock.Wall(); step != 0 && k.Err() != nil {
 					w.clock.Step(step)
 				}
@@ -93,7 +90,7 @@ func TestTriesWhileTheStoreIsAway(t *testing.T) {
 				w.clock.Advance(10 * time.Millisecond)
 			}
 			require.LessOrEqual(t, w.trips(), 2*int((w.clock.Elapsed()-begin)/min(length/4, grant.Urgent)))
-			gone = false
+			c.rules = nil
 			w.clock.Advance(grant.Urgent)
 			k.Poll(t.Context())
 			must(gen.Next())
@@ -103,13 +100,14 @@ func TestTriesWhileTheStoreIsAway(t *testing.T) {
 
 // TestWishOfAnOutage: a tick far ahead that a call has wanted while the store was away is not granted when it is back.
 func TestWishOfAnOutage(t *testing.T) {
-	w, gone := newRig(t), away(false)
-	k := w.claim(w.client(gone.fault))
+	w := newRig(t)
+	c := w.client()
+	k := w.claim(c)
 	far := k.Limit() + uint64(20*time.Hour/time.Millisecond)
-	gone = true
+	c.rules = away()
 	k.Window().Want(far)
 	w.keep(k, third, func() {})
-	gone = false
+	c.rules = nil
 	w.keep(k, period, func() {})
 	require.LessOrEqual(t, k.Stats().Remaining, period)
 	k.Window().Want(far)

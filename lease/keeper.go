@@ -185,11 +185,8 @@ func (k *Keeper) tryClaim(ctx context.Context) error {
 
 // mayPass reports whether waiting may help against err.
 func mayPass(err error) bool {
-	if stores.KindOf(err) == stores.Refused {
-		return false
-	}
-	var full *NoFreeNodeError
-	return errors.As(err, &full) || errors.Is(err, ErrHeld) || errors.Is(err, ErrStore) || errors.Is(err, stores.ErrWentBack) || errors.Is(err, stores.ErrConflict)
+	kind := stores.KindOf(err)
+	return kind == stores.Passing || kind != stores.Refused && (errors.Is(err, ErrStore) || errors.Is(err, stores.ErrWentBack))
 }
 
 // ended adds to err that ctx has ended.

@@ -12,8 +12,12 @@ import (
 	"github.com/tickflake/tickflake/lease"
 )
 
-// TestSites: every claim keeps to the numbers and the floor of its store's fleet, which is created once.
+// TestSites: every claim keeps to the numbers and the floor of its store's fleet, which is created once. What an
+// earlier version exported, or half imported, stays refused.
 func TestSites(t *testing.T) {
+	moved := func(how string) string {
+		return `write layout '{"format":1,"layout":"` + smallLayout(1).String() + `","move":{` + how + "}}';"
+	}
 	scripts(t, map[string]string{
 		"numbers": `found 4 6 bits:3; fleet 4 6; claim a bits:3; claim b bits:3; claim c bits:3; claim d bits:3 = '3 of 3 are held'
 			claim p bits:3 pin:3 = refused 'node number 3 is none of this store' 'which has 4 to 6'; claim p bits:3 pin:6
@@ -28,7 +32,12 @@ func TestSites(t *testing.T) {
 		"a number is granted": "client c; on c swap:node { claim k bits:1 pin:0 }; found 0 1 bits:1 later:1h c = held",
 		"a claim is faster":   "client c; on c swap:layout { claim k bits:1 }; found 1 1 bits:1 c = refused 'another fleet, of the node numbers 0 to 1'",
 		"it is cut off":       "client c; fate c swap:layout lost; found 0 0 bits:1 later:1h c = store; holding 0 reserved 1h0m0s; found 0 0 bits:1 later:1h; fleet 0 0",
-		"no such numbers":     "found 0 8 bits:3 = refused 'within 0 to 7'; found 3 2 bits:3 = refused; found 0 7 bits:3 floor:700000h = refused 'before the end'; fleet = never-claimed",
+		"imported":            moved(`"import":"digest"`) + "claim k bits:1; fleet 0 1; end 0 1 new; later 0 1 floor:30s",
+		"exported": moved(`"export":"e","to":"new","import":"digest"`) + `claim k bits:1 = moved 'to new by an earlier version'
+			fleet = moved; found 0 1 bits:1 = moved; end 0 1 new = moved; reserve 0 0 1h bits:1 = moved`,
+		"exported to a secret": moved(`"export":"e","to":"user:s3cr3t@h"`) + "fleet = moved 'to another store by an earlier'",
+		"half imported":        moved(`"import":"digest","importing":true`) + "fleet = moved 'its import is not complete'",
+		"no such numbers":      "found 0 8 bits:3 = refused 'within 0 to 7'; found 3 2 bits:3 = refused; found 0 7 bits:3 floor:700000h = refused 'before the end'; fleet = never-claimed",
 	})
 }
 
@@ -36,6 +45,10 @@ func TestSites(t *testing.T) {
 // gets one begins where it ended.
 func TestEnd(t *testing.T) {
 	long := strings.Repeat("n", cell.MaxTo)
+	many := "found 0 63 bits:6;"
+	for node := range 29 {
+		many += fmt.Sprintf("end %d %[1]d new;", 63-node)
+	}
 	const old = "claim x bits:2 pin:0; claim p bits:2 pin:3; claim f bits:2; close x;"
 	scripts(t, map[string]string{
 		"all": old + `end 0 3 new; later 0 3 floor:30s; fleet 0 3 ended 0-3:new; holding 3 moved 30s; holding 0 moved 0s; end 0 3 new; later 0 3 floor:30s
@@ -69,6 +82,7 @@ func TestEnd(t *testing.T) {
 		"others write a cell":                "claim k bits:0; client slow; on slow swap:node 99 { write 0 }; end 0 0 another slow = conflict '8 times in a row'",
 		"what a list shows is read":          "found 0 0 bits:0; end 0 0 new; client c; fate c read:node away; end 0 0 new c = store",
 		"names for which there is no room":   "found 0 7 bits:3; end 7 7 " + long + "; end 6 6 " + long + "; end 5 5 " + long + "; end 4 4 " + long + "; end 7 7 new = moved; end 7 7 " + long,
+		"room to end all":                    many + fmt.Sprintf("end %d %[1]d new = refused 'no room for more: end all of it'; end 0 %[1]d %s", 63-29, long),
 		"a listed write is undone":           "claim k bits:0; snapshot held; end 0 0 new; client c; on c read:node { back held }; end 0 0 new c; holding 0 moved 30s",
 		"those that are held come last":      "claim k bits:1 pin:0; client c; fate c swap:node away 99+1; end 0 1 new c = store '1 of 2 node numbers have left'; holding 0 held; end 0 1 new",
 		"it is cut off, and another name":    "found 0 1 bits:1; client c; fate c swap:node away; end 0 1 new c = store; end 0 1 elsewhere = moved 'to new'; end 0 1 new",
@@ -99,73 +113,13 @@ func TestEndIsCutOff(t *testing.T) {
 	}
 }
 
-// TestWiderTime: a wider time field widens the fleet's cell at the first claim that knows it, and no limit of
-// one comes down, whoever ends the fleet.
+// TestWiderTime: a wider time field widens the fleet's cell at the first claim that knows it, no limit of one comes
+// down, whoever ends the fleet, and what is reserved past the time field of that cell begins no sooner elsewhere.
 func TestWiderTime(t *testing.T) {
-	r := newRig(t)
-	narrow, wide := smallLayout(2), smallLayout(2)
-	narrow.TimeBits, wide.Parts = 38, nil // noon is in its 55th month of 104
-	end := narrow.End()
-	k := r.claim(nil, lease.WithLayout(narrow), lease.WithNode(0))
-	r.run("end 2 3 away")
-	r.clock.Step(end.Sub(noon))
-	r.claim(nil, lease.WithLayout(wide), lease.WithNode(1)) // granted past the narrow end
-	past := r.holding(1).Limit
-	require.True(t, past.After(end))
-	r.clock.Step(noon.Sub(end))
-	require.NoError(t, k.Close())
-	f, err := lease.ReadFleet(t.Context(), r.cells)
-	require.NoError(t, err)
-	require.Equal(t, wide.String(), f.Layout.String())
-	require.Equal(t, []lease.Gone{{From: 2, To: 3, Store: "away"}}, f.Left)
-	r.clock.Step(end.Sub(noon))
-	f, err = lease.End(t.Context(), r.cells, 0, 1, "new", r.options()...)
-	require.NoError(t, err)
-	require.Equal(t, past, f.Floor)
-	require.Equal(t, past, r.holding(1).Limit)
-	_, err = r.try(nil, lease.WithLayout(narrow))
-	require.Error(t, err)
-}
-
-// TestMovedByDocuments: what an earlier version exported, or half imported, stays refused, and what it had
-// imported goes on.
-func TestMovedByDocuments(t *testing.T) {
-	layout := `{"format":1,"layout":"` + smallLayout(1).String() + `","move":`
-	rows := map[string]string{"imported": "write layout '" + layout + `{"import":"digest"}}` + "'; claim k bits:1; fleet 0 1; end 0 1 new; later 0 1 floor:30s"}
-	for name, move := range map[string]string{
-		"'to new by an earlier version'":   `{"export":"e","to":"new","import":"digest"}}`,
-		"'its import is not complete'":     `{"import":"digest","importing":true}}`,
-		"'to another store by an earlier'": `{"export":"e","to":"user:s3cr3t@h"}}`,
-	} {
-		moved := " = moved " + name + ";"
-		rows[strings.Trim(name, "'")] = "write layout '" + layout + move + "';" + strings.Join([]string{"claim k bits:1", "found 0 1 bits:1", "end 0 1 new", "fleet", "reserve 0 0 1h bits:1"}, moved) + moved
-	}
-	scripts(t, rows)
-}
-
-// TestWiderReservation: a number that is reserved past the time field of the fleet's cell begins no sooner elsewhere.
-func TestWiderReservation(t *testing.T) {
-	r := newRig(t)
-	narrow, wide := smallLayout(1), smallLayout(1)
-	narrow.TimeBits = 38
-	r.claim(nil, lease.WithLayout(narrow), lease.WithNode(0))
-	until := narrow.End().Add(time.Hour)
-	require.NoError(t, lease.Reserve(t.Context(), r.cells, 1, 1, until, r.options(lease.WithLayout(wide))...))
-	f, err := lease.End(t.Context(), r.cells, 0, 1, "new", r.options()...)
-	require.NoError(t, err)
-	require.Equal(t, wide.String(), f.Layout.String())
-	require.Equal(t, []lease.Later{{Node: 1, Until: until}}, f.Later)
-}
-
-// TestEndHasRoom: however often a fleet has given numbers away, all of it can end.
-func TestEndHasRoom(t *testing.T) {
-	r := newRig(t)
-	r.run("found 0 63 bits:6")
-	for node := int64(63); ; node-- {
-		if _, err := lease.End(t.Context(), r.cells, node, node, "new", r.options()...); err != nil {
-			require.ErrorContains(t, err, "no room for more: end all of it")
-			r.run(fmt.Sprintf("end 0 %d %s", node, strings.Repeat("n", cell.MaxTo)))
-			return
-		}
-	}
+	end := narrowLayout(0).End().Sub(noon)
+	scripts(t, map[string]string{
+		"granted": fmt.Sprintf(`claim k narrow:2 pin:0; end 2 3 away; step %s; claim w bits:2 pin:1; holding 1 held %[2]s; step -%[1]s; close k
+			fleet 0 1 2-3:away; step %[1]s; end 0 1 new; later 0 1 floor:%[2]s; holding 1 moved %[2]s; claim o narrow:2 = any`, end, end+period),
+		"reserved": fmt.Sprintf("claim k narrow:1 pin:0; reserve 1 1 %s bits:1; end 0 1 new; later 0 1 floor:30s 1:%[1]s", end+time.Hour),
+	})
 }

@@ -114,9 +114,9 @@ func WithLogger(log *slog.Logger) Option { return func(c *config) { c.log = log 
 //
 // Grants of crashed processes show no clock, so only grants that are extended after the
 // claim count. A warning is logged then, some thirds of a window after the claim. A
-// strict Claim waits for half a window if the clock looks wrong (if it looks ahead, only
-// when at least 3 others agree); if its context ends before that, it fails. So give it a
-// deadline of more than half a window. At most 256 others are compared.
+// strict Claim waits for half of the longest window if the clock looks wrong (if it looks ahead,
+// only when at least 3 others agree); if its context ends before that, it fails. So give it a
+// longer deadline. At most 256 others are compared.
 func WithFleetCheck(limit time.Duration, strict bool) Option {
 	return func(c *config) { c.skew, c.strict = limit, strict }
 }
@@ -134,7 +134,7 @@ func WithWholeGrant() Option { return func(c *config) { c.whole = true } }
 // checkStore returns an error if the store of the function is nil.
 func checkStore(function string, store stores.Store) error {
 	if drive.IsNil(store) {
-		return &stores.OptionError{Option: function, Err: fmt.Errorf("store %w", drive.ErrNil)}
+		return refuse(function, "store %w", drive.ErrNil)
 	}
 	return nil
 }
@@ -142,24 +142,21 @@ func checkStore(function string, store stores.Store) error {
 func configure(store stores.Store, options []Option) (config, error) {
 	c := config{clock: monoclock.New(), node: -1, timeline: timeline{layout: snowflake.Default()},
 		timeout: DefaultTimeout, owner: self(), log: slog.Default(), skew: DefaultFleetLimit}
-	fail := func(option string, err error) (config, error) {
-		return config{}, &stores.OptionError{Option: option, Err: err}
-	}
 	c.traits = store.Traits()
 	for i, option := range options {
 		if option == nil {
-			return fail("Claim", fmt.Errorf("option %d of %d %w", i+1, len(options), drive.ErrNil))
+			return c, refuse("Claim", "option %d of %d %w", i+1, len(options), drive.ErrNil)
 		}
 		option(&c)
 	}
 	if drive.IsNil(c.clock) {
-		return fail("WithClock", fmt.Errorf("clock %w: give one, such as monoclock.New()", drive.ErrNil))
+		return c, refuse("WithClock", "clock %w: give one, such as monoclock.New()", drive.ErrNil)
 	}
 	if c.log == nil {
-		return fail("WithLogger", fmt.Errorf("logger %w: give slog.New(slog.DiscardHandler) for silence", drive.ErrNil))
+		return c, refuse("WithLogger", "logger %w: give slog.New(slog.DiscardHandler) for silence", drive.ErrNil)
 	}
 	if err := c.layout.ValidateAt(c.clock.Now()); err != nil {
-		return fail("WithLayout", err)
+		return c, refuse("WithLayout", "%w", err)
 	}
 	c.spec = c.layout.String()
 	if c.period == 0 {
@@ -171,17 +168,17 @@ func configure(store stores.Store, options []Option) (config, error) {
 		c.period = max(c.period, 6*c.layout.Tick)
 	}
 	if c.period < 6*c.layout.Tick || c.period > maxWindow {
-		return fail("WithWindow", fmt.Errorf("window of %s: want %s to %s", c.period, 6*c.layout.Tick, maxWindow))
+		return c, refuse("WithWindow", "window of %s: want %s to %s", c.period, 6*c.layout.Tick, maxWindow)
 	}
 	c.window = uint64(c.period / c.layout.Tick)
 	if c.timeout <= 0 {
-		return fail("WithTimeout", fmt.Errorf("timeout of %s: want more than none", c.timeout))
+		return c, refuse("WithTimeout", "timeout of %s: want more than none", c.timeout)
 	}
 	if c.skew < 0 {
-		return fail("WithFleetCheck", fmt.Errorf("limit of %s: want none below zero", c.skew))
+		return c, refuse("WithFleetCheck", "limit of %s: want none below zero", c.skew)
 	}
 	if len(c.owner) > maxOwner {
-		return fail("WithOwner", fmt.Errorf("%d bytes: want at most %d", len(c.owner), maxOwner))
+		return c, refuse("WithOwner", "%d bytes: want at most %d", len(c.owner), maxOwner)
 	}
 	if c.pin != nil {
 		c.node = *c.pin
@@ -190,11 +187,11 @@ func configure(store stores.Store, options []Option) (config, error) {
 			err = fmt.Errorf("node %d is %w: a store keeps numbers from 0 to %d", c.node, snowflake.ErrRange, c.nodes()-1)
 		}
 		if err != nil {
-			return fail("WithNode", err)
+			return c, refuse("WithNode", "%w", err)
 		}
 	}
 	if n := c.longest(); n > stores.MaxValue {
-		return fail("WithOwner", fmt.Errorf("with this owner and the layout %s a cell takes %d bytes: want at most %d", c.spec, n, stores.MaxValue))
+		return c, refuse("WithOwner", "with this owner and the layout %s a cell takes %d bytes: want at most %d", c.spec, n, stores.MaxValue)
 	}
 	c.brief = min(c.timeout, max(c.period/12, time.Millisecond), time.Second)
 	if c.after, c.elapsed = seam.Waiting(c.clock); c.after == nil {
@@ -204,7 +201,7 @@ func configure(store stores.Store, options []Option) (config, error) {
 	c.log = slog.New(c.lines)
 	var err error
 	if c.page, err = vmclock.Open(c.device, c.log); err != nil {
-		return fail("WithVMClock", err)
+		return c, refuse("WithVMClock", "%w", err)
 	}
 	return c, nil
 }

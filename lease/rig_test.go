@@ -102,7 +102,7 @@ type client struct {
 	stays bool         // each read shows it
 }
 
-// rule is what becomes of n operations after skip others. An operation is a text such as "read:layout" and
+// rule is what becomes of n operations, or, if n is below 0, of all, after skip others. An operation is a text such as "read:layout" and
 // "swap:node/0000007", which begins with of.
 type rule struct {
 	of      string
@@ -123,14 +123,15 @@ func (r *rule) meets(op storetest.Op) bool {
 	return true
 }
 
-// client returns a client of the cells. fault, if not nil, says what becomes of each operation.
-func (r *rig) client(fault func(storetest.Op) storetest.Fault) *client {
+// away has the store be away until there are other rules.
+func away() []*rule { return []*rule{{n: -1, fate: storetest.Unavailable}} }
+
+// client returns a client of the cells.
+func (r *rig) client() *client {
 	c := &client{Memory: r.cells.Client()}
 	c.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
 		r.last = op.Key
-		if r.calls[op.Kind]++; fault != nil {
-			return fault(op)
-		}
+		r.calls[op.Kind]++
 		for _, rule := range c.rules {
 			if rule.meets(op) {
 				if rule.act != nil {
@@ -168,16 +169,6 @@ func (c *client) Swap(ctx context.Context, key string, version uint64, value []b
 	return c.Memory.Swap(ctx, key, version, value)
 }
 
-// away is a fault of a client: the store cannot be reached while it is true.
-type away bool
-
-func (a *away) fault(storetest.Op) storetest.Fault {
-	if *a {
-		return storetest.Unavailable
-	}
-	return storetest.None
-}
-
 func (r *rig) trips() (n int) {
 	for _, calls := range r.calls {
 		n += calls
@@ -195,7 +186,7 @@ func (r *rig) options(more ...lease.Option) []lease.Option {
 // try claims on a store, or, if that is nil, on a client of the cells.
 func (r *rig) try(store stores.Store, more ...lease.Option) (*lease.Keeper, error) {
 	if store == nil {
-		store = r.client(nil)
+		store = r.client()
 	}
 	return lease.Claim(polled(r.Context()), store, r.options(more...)...)
 }
@@ -213,16 +204,6 @@ func (r *rig) generator(k *lease.Keeper) *generator.Generator {
 	g, err := generator.New(generator.WithLease(k), generator.WithStrategy(strategies.Reject()))
 	require.NoError(r, err)
 	return g
-}
-
-// pass lets time pass in steps of a second, with a step of each keeper after each.
-func (r *rig) pass(d time.Duration, keepers ...*lease.Keeper) {
-	for ; d > 0; d -= time.Second {
-		r.clock.Advance(min(d, time.Second))
-		for _, k := range keepers {
-			k.Poll(r.Context())
-		}
-	}
 }
 
 // keep lets time pass for a keeper as its goroutine does.
@@ -265,15 +246,19 @@ func first[T any](x T, _ error) T { return x }
 
 func second[T any](_ T, err error) error { return err }
 
-// isSwap reports whether an operation writes the cell of a node number.
-func isSwap(op storetest.Op) bool { return op.Kind == storetest.OpSwap && op.Key != cell.FleetKey }
-
 // small is a layout of a few node numbers.
 func small(nodeBits int) lease.Option { return lease.WithLayout(smallLayout(nodeBits)) }
 
 func smallLayout(nodeBits int) snowflake.Layout {
 	l := snowflake.Default()
 	l.NodeBits, l.SequenceBits, l.Name, l.Parts = nodeBits, min(12, 22-nodeBits), "", nil
+	return l
+}
+
+// narrowLayout is a small one whose time, which noon is in the middle of, ends early.
+func narrowLayout(nodeBits int) snowflake.Layout {
+	l := smallLayout(nodeBits)
+	l.TimeBits = 38
 	return l
 }
 
@@ -395,6 +380,8 @@ func flags(words []string) (options []lease.Option) {
 			options = append(options, lease.WithNode(number(value)))
 		case "bits":
 			options = append(options, small(int(number(value))))
+		case "narrow": // in time, too
+			options = append(options, lease.WithLayout(narrowLayout(int(number(value)))))
 		case "window":
 			options = append(options, lease.WithWindow(duration(value)))
 		case "owner":
@@ -414,7 +401,7 @@ var verbs map[string]func(l line) error
 func init() { // they run each other
 	verbs = map[string]func(l line) error{
 		// What a keeper does. A claim locks if it says so, and waits with a deadline.
-		"client":   func(l line) error { l.members[l.args[0]] = &member{via: l.client(nil)}; return nil },
+		"client":   func(l line) error { l.members[l.args[0]] = &member{via: l.client()}; return nil },
 		"claim":    line.claims,
 		"clone":    line.clones, // of the first keeper's memory, the second one
 		"next":     line.next,   // an ID that no other call has returned
@@ -478,7 +465,7 @@ func init() { // they run each other
 func (l line) claims() error {
 	m := l.member
 	if m == nil || m.Keeper != nil {
-		m = &member{via: l.client(nil)}
+		m = &member{via: l.client()}
 		l.members[l.args[0]] = m
 	}
 	return l.within(func(ctx context.Context) (err error) {
@@ -503,7 +490,7 @@ func (l line) within(do func(ctx context.Context) error) error {
 
 func (l line) clones() error {
 	options := append([]lease.Option{lease.WithLayout(l.Layout())}, flags(l.args)...)
-	m := &member{via: l.client(nil)}
+	m := &member{via: l.client()}
 	m.Keeper = must(l.Clone(m.via, l.options(options...)))
 	l.members[l.args[1]] = m
 	return nil
@@ -571,7 +558,7 @@ func (l line) storeOf(m *member) stores.Store {
 }
 
 func (l line) store() stores.Store {
-	m := &member{via: l.client(nil)}
+	m := &member{via: l.client()}
 	if n := len(l.args); n > 0 && l.members[l.args[n-1]] != nil {
 		m = l.members[l.args[n-1]]
 	}

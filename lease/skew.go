@@ -31,68 +31,91 @@ const (
 	leastFleet = 3
 )
 
+// estimate is how far our clock is ahead of the fleet's, by the cells of others.
+type estimate struct {
+	skew     time.Duration
+	nodes    int              // how many agree
+	window   uint64           // the longest of them and ours
+	versions map[int64]uint64 // of the cells
+}
+
 // doubt says that the clock may be far from the fleet's. It ends when living holders have
 // written again.
 type doubt struct {
-	versions map[int64]uint64 // of the cells at the claim; nil if there is no doubt
-	from, to string           // the range of their keys
-	due      time.Duration    // when all living holders should have written again, in elapsed time
-	again    time.Duration    // the time from one look to the next
+	estimate               // at the claim; without versions if there is no doubt
+	from, to string        // the range of the cells' keys
+	due      time.Duration // when all living holders should have written again, in elapsed time
 	asked    int
 }
 
-// checkClock compares our clock with the fleet's by the cells that a claim has read, or, if
-// these are too few, by a sample of all cells. The error is that of a strict first
-// claim. waited says that it had to wait, so the cells are old.
-func (k *Keeper) checkClock(ctx context.Context, cells []grant.Cell, others bool) (waited bool, err error) {
-	k.doubts = doubt{}
-	d := doubt{from: cell.NodesFrom, to: cell.NodesTo, versions: map[int64]uint64{}}
-	theirs := k.living(nil, cells)
-	if n := len(cells); len(theirs) >= leastFleet {
-		d.from, d.to = cell.NodeKey(cells[0].Node), cell.NodeKey(cells[n-1].Node)+"\x00"
-	} else if others && int64(n) < k.numbers() {
-		if cells, err = k.list(ctx, d.from, d.to, sampled); err != nil {
-			return false, err
+// estimate compares our clock with those of other processes, by the cells that were written since they had
+// these versions.
+func (k *Keeper) estimate(cells []grant.Cell, since map[int64]uint64) estimate {
+	e := estimate{window: k.config.window, versions: map[int64]uint64{}}
+	var clocks []uint64
+	for _, c := range cells {
+		if r := c.Record; r.Holder != "" && r.Holder != k.machine.Token() && r.Limit < k.end() && c.Node != k.node && c.Version != since[c.Node] {
+			clocks = append(clocks, clockOf(r))
+			e.window, e.versions[c.Node] = max(e.window, r.Window), c.Version
 		}
-		theirs = k.living(nil, cells)
 	}
-	for _, c := range theirs {
-		d.versions[c.Node] = c.Version
+	var theirs uint64
+	if theirs, e.nodes = commonest(clocks, e.window); e.nodes > 0 {
+		e.skew = k.span(theirs, k.tick())
 	}
-	skew, nodes := k.skewOf(theirs)
-	first := k.Stats().Claims == 0
-	if k.far(skew, theirs) && k.strict && first && !(skew > 0 && (nodes < leastFleet || k.locking())) {
-		select {
-		case <-k.after(k.period / 2):
-		case <-ctx.Done():
-			return false, fmt.Errorf("%w: no time to see whether the others live: %w", drive.ContextError(ctx), k.skewError(skew, nodes))
-		}
-		_, err = k.look(ctx, d)
-		return true, err
-	}
-	if skew.Abs() > k.span(0, k.config.window)/3 {
-		d.again = k.span(0, k.longestOf(theirs)) / 3
-		d.due = k.elapsed() + d.again
-		k.doubts, skew = d, 0
-	}
-	k.setSkew(skew)
-	return false, nil
+	return e
 }
 
-// look compares our clock with those of the holders that have written since a doubt began. The error is
-// that of the store, or that of a skew beyond the limit.
+// far reports whether a skew is beyond the limit of WithFleetCheck.
+func (k *Keeper) far(e estimate) bool { return e.skew.Abs()-k.span(0, e.window)/6 > k.skew }
+
+// checkClock compares our clock with the fleet's by the first cells that a claim has read, or, if these are too
+// few, by a sample of all cells. The error is that of a strict first claim. One that had to wait reads the cells again.
+func (d *driver) checkClock(ctx context.Context, op grant.Op, r *grant.Result) error {
+	d.doubts = doubt{}
+	now := doubt{estimate: d.estimate(append(r.Cells, r.Cell), nil), from: cell.NodesFrom, to: cell.NodesTo}
+	if len(now.versions) >= leastFleet {
+		now.from, now.to = cell.NodeKey(op.Node), cell.NodeKey(op.Node+op.N)
+	} else if !d.created && max(op.N, 1) < d.numbers() {
+		cells, err := d.list(ctx, now.from, now.to, sampled)
+		if err != nil {
+			return err
+		}
+		now.estimate = d.estimate(cells, nil)
+	}
+	crashed := now.skew > 0 && (now.nodes < leastFleet || d.locking()) // perhaps all of them
+	switch {
+	case d.strict && d.far(now.estimate) && !crashed && d.Stats().Claims == 0:
+		select {
+		case <-d.after(d.span(0, now.window) / 2):
+		case <-ctx.Done():
+			return fmt.Errorf("%w: no time to see whether the others live: %w", drive.ContextError(ctx), d.skewError(now.estimate))
+		}
+		if _, err := d.look(ctx, now); err != nil {
+			return err
+		}
+		return d.call(ctx, op, r)
+	case now.skew.Abs() > d.third():
+		now.due = d.elapsed() + d.span(0, now.window)/3
+		d.doubts, now.skew = now, 0
+	}
+	d.setSkew(now.skew)
+	return nil
+}
+
+// look compares our clock with those of the holders that have written since a doubt began, and reports whether there are
+// any. The error is that of the store, or that of a skew beyond the limit.
 func (k *Keeper) look(ctx context.Context, d doubt) (some bool, err error) {
 	cells, err := k.list(ctx, d.from, d.to, sampled)
 	if err != nil {
 		return false, err
 	}
-	living := k.living(d.versions, cells)
-	skew, nodes := k.skewOf(living)
-	k.setSkew(skew)
-	if k.far(skew, living) {
-		err = k.skewError(skew, nodes)
+	e := k.estimate(cells, d.versions)
+	k.setSkew(e.skew)
+	if k.far(e) {
+		err = k.skewError(e)
 	}
-	return len(living) > 0, err
+	return len(e.versions) > 0, err
 }
 
 func (k *Keeper) setSkew(skew time.Duration) {
@@ -108,7 +131,7 @@ func (k *Keeper) settle(ctx context.Context) {
 	if d.versions == nil || k.elapsed() < d.due {
 		return
 	}
-	d.due += d.again
+	d.due += k.span(0, d.window) / 3
 	d.asked++
 	bounded, cancel := context.WithTimeout(ctx, k.brief)
 	defer cancel()
@@ -124,51 +147,12 @@ func (k *Keeper) settle(ctx context.Context) {
 	}
 }
 
-// living returns the cells that show the clocks of other processes, and were written since they had these
-// versions.
-func (k *Keeper) living(versions map[int64]uint64, cells []grant.Cell) (living []grant.Cell) {
-	for _, c := range cells {
-		if r := c.Record; r.Holder != "" && r.Holder != k.machine.Token() && r.Limit < k.end() && c.Node != k.node && c.Version != versions[c.Node] {
-			living = append(living, c)
-		}
-	}
-	return living
-}
-
-// longestOf is the longest window of the cells of others, and of ours.
-func (k *Keeper) longestOf(cells []grant.Cell) uint64 {
-	longest := k.config.window
-	for _, c := range cells {
-		longest = max(longest, c.Record.Window)
-	}
-	return longest
-}
-
-// skewOf returns how far our clock is ahead of that of most holders of these cells of others, and how many
-// they are.
-func (k *Keeper) skewOf(cells []grant.Cell) (skew time.Duration, nodes int) {
-	var clocks []uint64
-	for _, c := range cells {
-		clocks = append(clocks, clockOf(c.Record))
-	}
-	theirs, nodes := commonest(clocks, k.longestOf(cells))
-	if nodes == 0 {
-		return 0, 0
-	}
-	return k.span(theirs, k.tick()), nodes
-}
-
-// far reports whether a skew that these cells show is beyond the limit of WithFleetCheck.
-func (k *Keeper) far(skew time.Duration, cells []grant.Cell) bool {
-	return skew.Abs()-k.span(0, k.longestOf(cells))/6 > k.skew
-}
-
-func (k *Keeper) skewError(skew time.Duration, nodes int) error {
+func (k *Keeper) skewError(e estimate) error {
 	direction := "ahead of"
-	if skew < 0 {
+	if e.skew < 0 {
 		direction = "behind"
 	}
-	return drive.Wrap(fmt.Sprintf("clock is about %s %s the fleet, by the grants of %d nodes (limit %s): set it right; IDs stay unique, but may not sort with the others'", span.Text(skew.Abs().Round(time.Second)), direction, nodes, k.skew), ErrSkew)
+	return drive.Wrap(fmt.Sprintf("clock is about %s %s the fleet, by the grants of %d nodes (limit %s): set it right; IDs stay unique, but may not sort with the others'", span.Text(e.skew.Abs().Round(time.Second)), direction, e.nodes, k.skew), ErrSkew)
 }
 
 // clockOf is the tick that a holder's clock most likely showed when it wrote the record.

@@ -4,14 +4,19 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
+
+// skewed is a clock that is ahead of the machine's.
+type skewed time.Duration
+
+func (s skewed) Now() time.Time { return time.Now().Add(time.Duration(s)) }
 
 var direction = map[bool]string{true: "ahead of", false: "behind"}
 
@@ -43,107 +48,97 @@ func TestSkew(t *testing.T) {
 	} {
 		for _, skew := range test.skews {
 			for _, strict := range []bool{false, true} {
-				t.Run(name+" "+skew.String(), func(t *testing.T) {
-					w := newRig(t)
-					for node := range int64(test.crashed) {
-						w.claim(nil, small(4), lease.WithNode(node))
-						w.clock.Advance(test.apart)
-					}
-					w.clock.Advance(test.down)
-					length := max(test.length, period)
-					var fleet []*lease.Keeper
-					for range test.living {
-						fleet = append(fleet, w.claim(nil, small(4), lease.WithWindow(length)))
-					}
-					w.pass(length, fleet...)
-					const limit = lease.DefaultFleetLimit
-					ours := clocktest.NewVirtual(w.clock.Wall().Add(skew))
-					ours.AutoAdvance(true) // as the check waits; the others live on meanwhile
-					lists := 0
-					store := w.cells.Client()
-					store.Before = func(ctx context.Context, op storetest.Op) storetest.Fault {
-						if op.Kind != storetest.OpList {
-							return storetest.None
+				t.Run(fmt.Sprint(name, " ", skew, " ", strict), func(t *testing.T) {
+					bubble(t, func(t *testing.T) {
+						store, log, length := storetest.NewMemory(), &record{}, max(test.length, period)
+						for node := range int64(test.crashed) {
+							must(lease.Claim(polled(t.Context()), store, small(4), lease.WithNode(node), log.option()))
+							time.Sleep(test.apart)
 						}
-						if lists++; lists == 2 && strict {
-							w.pass(max(length, period)/2, fleet...)
-						} else if lists > 1 && !strict {
-							deadline, ok := ctx.Deadline()
-							require.True(t, ok && time.Until(deadline) <= time.Second)
+						time.Sleep(test.down)
+						for range test.living {
+							k := must(lease.Claim(t.Context(), store, small(4), lease.WithWindow(length), log.option()))
+							defer func() { _ = k.Close() }()
 						}
-						return map[bool]storetest.Fault{true: storetest.Unavailable}[test.away && lists > 1]
-					}
-					options := w.options(small(4), lease.WithFleetCheck(limit, strict), lease.WithClock(ours))
-					if test.option != nil {
-						options = append(options, test.option)
-					}
-					begin := ours.Elapsed()
-					k, err := lease.Claim(polled(t.Context()), store, options...)
-					wrong := skew.Abs() > limit
-					if wrong && strict && test.strict > 0 {
-						require.ErrorIs(t, err, lease.ErrSkew)
-						require.ErrorContains(t, err, fmt.Sprintf("%s the fleet, by the grants of %d nodes (limit 1m0s)", direction[skew > 0], test.strict))
-						return
-					}
-					require.NoError(t, err)
-					if test.crashed < 3 || test.option != nil {
-						require.Equal(t, begin, ours.Elapsed(), "one or two that crashed are no reason to wait")
-					}
-					if strict {
-						return
-					}
-					ours.AutoAdvance(false)
-					warned := func() bool { return w.log.count("the fleet, by the grants of ") > 0 }
-					require.False(t, warned(), "%s", w.log)
-					if skew.Abs() > length {
-						require.Zero(t, k.Stats().Skew, "nobody has written since")
-					}
-					steps := 6 * length / period
-					for range steps { // of a third of our window
-						w.pass(third, fleet...)
-						ours.Advance(third)
-						k.Poll(t.Context())
-						k.Poll(t.Context())
-					}
-					require.EqualValues(t, steps, k.Stats().Extensions)
-					if test.away {
-						require.Equal(t, []any{1 + 3, uint64(3)}, []any{lists, k.Stats().Failures})
-					}
-					want := time.Duration(0)
-					if test.estimate {
-						want = skew
-					}
-					require.InDelta(t, want, k.Stats().Skew, float64(length/3))
-					require.Equal(t, wrong && test.warns, warned(), "%s", w.log)
-					require.LessOrEqual(t, lists, 1+3)
+						time.Sleep(length)
+						const limit = lease.DefaultFleetLimit
+						lists, ours := 0, store.Client()
+						ours.Before = func(ctx context.Context, op storetest.Op) storetest.Fault {
+							if op.Kind != storetest.OpList {
+								return storetest.None
+							}
+							if lists++; lists > 1 && !strict {
+								deadline, ok := ctx.Deadline()
+								require.True(t, ok && time.Until(deadline) <= time.Second)
+							}
+							return map[bool]storetest.Fault{true: storetest.Unavailable}[test.away && lists > 1]
+						}
+						options := []lease.Option{small(4), lease.WithFleetCheck(limit, strict), lease.WithClock(skewed(skew)), log.option()}
+						if test.option != nil {
+							options = append(options, test.option)
+						}
+						begin := time.Now()
+						k, err := lease.Claim(t.Context(), ours, options...)
+						wrong := skew.Abs() > limit
+						if wrong && strict && test.strict > 0 {
+							require.ErrorIs(t, err, lease.ErrSkew)
+							require.ErrorContains(t, err, fmt.Sprintf("%s the fleet, by the grants of %d nodes (limit 1m0s)", direction[skew > 0], test.strict))
+							return
+						}
+						require.NoError(t, err)
+						defer func() { _ = k.Close() }()
+						if test.crashed < 3 || test.option != nil {
+							require.Zero(t, time.Since(begin), "one or two that crashed are no reason to wait")
+						}
+						if strict {
+							return
+						}
+						warned := func() bool { return log.count("the fleet, by the grants of ") > 0 }
+						require.False(t, warned(), "%s", log)
+						if skew.Abs() > length {
+							require.Zero(t, k.Stats().Skew, "nobody has written since")
+						}
+						for range 40 { // it asks when the others have had the time to write, and not at each step
+							k.Window().Ask()
+							time.Sleep(length / 20)
+						}
+						synctest.Wait()
+						require.NoError(t, k.Err())
+						if test.away {
+							require.Equal(t, []any{1 + 3, uint64(3)}, []any{lists, k.Stats().Failures})
+						}
+						want := time.Duration(0)
+						if test.estimate {
+							want = skew
+						}
+						require.InDelta(t, want, k.Stats().Skew, float64(length/3))
+						require.Equal(t, wrong && test.warns, warned(), "%s", log)
+						require.LessOrEqual(t, lists, 1+3)
+					})
 				})
 			}
 		}
 	}
 }
 
-// ending is a clock that ends a context when it is waited for, and no wait.
-type ending struct {
-	*clocktest.Virtual
-	end func()
-}
-
-func (e ending) After(time.Duration) <-chan time.Time { e.end(); return nil }
-
 // TestStrictClaimEnds: its context ends the wait for signs of life, and a store that lists no more ends it.
 func TestStrictClaimEnds(t *testing.T) {
-	w := newRig(t)
-	w.run("claim a; claim b; claim c; claim d; claim e; 8h")
-	strict := lease.WithFleetCheck(time.Minute, true)
-	ctx, cancel := context.WithCancelCause(t.Context())
-	clock := ending{w.clock, func() { cancel(errCause) }}
-	_, err := lease.Claim(polled(ctx), w.client(nil), w.options(strict, lease.WithClock(clock))...)
-	require.ErrorIs(t, err, context.Canceled)
-	require.ErrorIs(t, err, lease.ErrSkew)
-	require.ErrorIs(t, err, errCause)
-	require.ErrorContains(t, err, "no time to see whether the others live")
-	store := w.client(nil)
-	store.rules = []*rule{{of: "list", skip: 1, n: 1, fate: storetest.Unavailable}}
-	w.clock.AutoAdvance(true)
-	require.ErrorIs(t, second(w.try(store, strict)), lease.ErrStore)
+	bubble(t, func(t *testing.T) {
+		w := newRig(t)
+		strict := []lease.Option{lease.WithFleetCheck(time.Minute, true), w.log.option()}
+		for range 5 {
+			must(lease.Claim(polled(t.Context()), w.cells, w.log.option()))
+		}
+		time.Sleep(8 * time.Hour)
+		ctx, cancel := context.WithTimeoutCause(t.Context(), period/4, errCause)
+		defer cancel()
+		_, err := lease.Claim(ctx, w.cells, strict...)
+		for _, want := range []error{context.DeadlineExceeded, lease.ErrSkew, errCause} {
+			require.ErrorIs(t, err, want)
+		}
+		require.ErrorContains(t, err, "no time to see whether the others live")
+		store := w.client()
+		store.rules = []*rule{{of: "list", skip: 1, n: 1, fate: storetest.Unavailable}}
+		require.ErrorIs(t, second(lease.Claim(t.Context(), store, strict...)), lease.ErrStore)
+	})
 }

@@ -41,10 +41,8 @@ func CountIDs(gen *generator.Generator, options ...Option) (*CountedGenerator, e
 	if err != nil {
 		return nil, err
 	}
-	if g.registration, err = register(m, func(o metric.Observer) { t.observe(o, set, g.issued.Load(), counter) }, t.instruments...); err != nil {
-		return nil, err
-	}
-	return g, nil
+	g.registration, err = register(m, func(o metric.Observer) { t.observe(o, set, g.issued.Load(), counter) }, t.instruments...)
+	return g, err
 }
 
 var idMetrics = []row[uint64]{{counter, "tickflake.generator.ids", "{id}", "IDs issued.", func(n uint64) any { return n }}}

@@ -34,15 +34,12 @@ func Observe(gen *generator.Generator, options ...Option) (metric.Registration, 
 		instruments = append(instruments, leases.instruments...)
 	}
 	return register(m, func(o metric.Observer) {
-		ids.observe(o, set, issuer{gen.Stats(), gen.Node()}, counter, gauge)
-		if keeper == nil {
-			return
+		ids.observe(o, set, issuer{gen.Stats(), gen.Node()}, gauge)
+		if keeper != nil && errors.Is(keeper.Err(), lease.ErrClosed) {
+			leases.observe(o, set, keeper.Stats(), counter)
+		} else if keeper != nil {
+			leases.observe(o, set, keeper.Stats(), gauge)
 		}
-		kinds := []kind{counter, gauge}
-		if errors.Is(keeper.Err(), lease.ErrClosed) {
-			kinds = kinds[:1]
-		}
-		leases.observe(o, set, keeper.Stats(), kinds...)
 	}, instruments...)
 }
 

@@ -102,12 +102,12 @@ func (s *Sequences) observe(o metric.Observer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for seq, set := range s.named {
-		kinds := []kind{counter, gauge, single}
+		most := single
 		if errors.Is(seq.Err(), sequence.ErrClosed) {
-			kinds = kinds[:1]
+			most = counter
 		}
 		definition, stats := seq.Definition(), seq.Stats()
-		s.metrics.observe(o, set, numbers{stats, share(definition, stats)}, kinds...)
+		s.metrics.observe(o, set, numbers{stats, share(definition, stats)}, most)
 	}
 	if !s.some {
 		return
@@ -116,7 +116,7 @@ func (s *Sequences) observe(o metric.Observer) {
 	for seq := range s.rest {
 		add(&sum, seq.Stats(), !errors.Is(seq.Err(), sequence.ErrClosed))
 	}
-	s.metrics.observe(o, s.others, numbers{Stats: sum}, counter, gauge)
+	s.metrics.observe(o, s.others, numbers{Stats: sum}, gauge)
 }
 
 // add adds the counters of stats to those of sum, and its gauges if it is open.

@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"math"
-	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
 )
 
-// kind says when a metric is reported.
+// kind says when a metric is reported. Each is reported less often than the one before.
 type kind int
 
 const (
@@ -66,10 +65,10 @@ func number(value any) any {
 	return value
 }
 
-// observe reports the metrics of the kinds.
-func (t *table[S]) observe(o metric.Observer, set metric.MeasurementOption, s S, kinds ...kind) {
+// observe reports the metrics of the kinds up to most.
+func (t *table[S]) observe(o metric.Observer, set metric.MeasurementOption, s S, most kind) {
 	for i, r := range t.rows {
-		if !slices.Contains(kinds, r.kind) {
+		if r.kind > most {
 			continue
 		}
 		switch v := number(r.value(s)).(type) {

@@ -116,7 +116,7 @@ func TestBadInput(t *testing.T) {
 		{create(sequence.Definition{Stride: sequence.Every(2, 2)}), "offset 2 with stride 2: want 0 to 1"},
 		{create(sequence.Definition{Stride: sequence.Every(2, -1)}), "offset -1 with stride 2"},
 		{create(sequence.Definition{Stride: sequence.Every(math.MaxInt64, 0)}), "stride 9223372036854775807"},
-		{create(sequence.Definition{Mode: 7}), "mode Mode(7): want segmented or ordered"},
+		{create(sequence.Definition{Mode: "fast"}), `mode "fast": want segmented or ordered`},
 		{change(sequence.Change{}), "nothing is to be changed"},
 		{change(sequence.Change{Next: 13}), "13 is below 28"},
 		{change(sequence.Change{Next: 1}), "1 is below the first number: give 13 or more"},
@@ -216,10 +216,6 @@ func TestCreateAnew(t *testing.T) {
 		{[]sequence.Definition{start(math.MaxInt64 - 6)}, start(1), 0},
 	} {
 		store := storetest.NewMemory()
-		create := func(want int64, d sequence.Definition, options ...sequence.CreateOption) {
-			require.NoError(t, sequence.Create(ctx, store, "orders", d, options...))
-			assert.Equal(t, want, inspect(t, store).Next, "%d", i)
-		}
 		above := int64(0)
 		for _, d := range tt.deleted {
 			require.NoError(t, sequence.Create(ctx, store, "orders", d))
@@ -234,11 +230,11 @@ func TestCreateAnew(t *testing.T) {
 			require.ErrorContains(t, err, "none is left")
 			continue
 		}
-		create(tt.want, tt.d)
-		require.NoError(t, remove(t, store))
-		create(above, start(1)) // after one that was granted nothing
-		require.NoError(t, remove(t, store))
-		create(1, start(1), sequence.FromStart())
+		for n, d := range []sequence.Definition{tt.d, start(1)} {
+			require.NoError(t, sequence.Create(ctx, store, "orders", d))
+			assert.Equal(t, []int64{tt.want, above}[n], inspect(t, store).Next, "%d", i)
+			require.NoError(t, remove(t, store)) // it was granted nothing
+		}
 	}
 }
 
@@ -251,7 +247,7 @@ func TestDefinitionJSON(t *testing.T) {
 		require.NoError(t, json.Unmarshal(text, &got))
 		assert.Equal(t, d, got, string(text))
 	}
-	for _, text := range []string{`{"stride":2}`, `{"stride":{"by":2}}`, `{"stride":{"offset":1}}`, `{"mode":"fast"}`, `{"start":"1"}`} {
+	for _, text := range []string{`{"stride":2}`, `{"stride":{"by":2}}`, `{"stride":{"offset":1}}`, `{"start":"1"}`} {
 		assert.Error(t, json.Unmarshal([]byte(text), new(sequence.Definition)), text)
 	}
 	assert.Equal(t, "segmented, from 1, 16 to 1000000 reserved at a time", sequence.Definition{Start: 1}.String())
@@ -299,7 +295,7 @@ func TestDelete(t *testing.T) {
 
 		d, ok := info.Continued()
 		require.True(t, ok)
-		require.Equal(t, sequence.Definition{Start: 55, Stride: sequence.Every(3, 1), Max: 2000, MinStep: 5, MaxStep: 5}, d)
+		require.Equal(t, sequence.Definition{Mode: segmented, Start: 55, Stride: sequence.Every(3, 1), Max: 2000, MinStep: 5, MaxStep: 5}, d)
 		to := open(t, storetest.NewMemory(), d)
 		require.EqualValues(t, 56, next(t, to))
 		for _, process := range processes {

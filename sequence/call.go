@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/tickflake/tickflake/stores"
@@ -12,12 +13,11 @@ import (
 
 // call is a call that waits for the store.
 type call struct {
-	prev, next *call // guarded by mu; nil when it is in no queue
-	n          uint64
-	arrival    uint64
-	result     result        // of a call that is served in ordered mode
-	until      time.Duration // elapsed time at which a call without a deadline ends; else 0
-	done       chan result   // capacity 1: the queue sends once, when the call leaves it served or failed
+	n       uint64
+	arrival uint64
+	result  result        // of a call that is served in ordered mode
+	until   time.Duration // elapsed time at which a call without a deadline ends; else 0
+	done    chan result   // capacity 1: who takes the call out of the queue sends once, but for quit
 }
 
 type result struct {
@@ -82,8 +82,7 @@ func (s *Sequence) join(n uint64, limited bool) (*call, error) {
 	if !limited {
 		c.until = s.config.elapsed() + s.config.timeout
 	}
-	c.prev, c.next = s.ring.prev, &s.ring
-	c.prev.next, c.next.prev = c, c
+	s.calls = append(s.calls, c)
 	s.start()
 	return c, nil
 }
@@ -92,38 +91,19 @@ func (s *Sequence) join(n uint64, limited bool) (*call, error) {
 func (s *Sequence) quit(c *call) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c.next == nil {
-		return false
+	i := slices.Index(s.calls, c)
+	if i >= 0 {
+		s.calls = slices.Delete(s.calls, i, i+1)
 	}
-	s.remove(c)
-	return true
+	return i >= 0
 }
 
 // The caller of the following methods holds mu.
 
-func (s *Sequence) remove(c *call) {
-	c.prev.next, c.next.prev = c.next, c.prev
-	c.prev, c.next = nil, nil
-}
-
-// answer ends a call.
-func (s *Sequence) answer(c *call, r result) {
-	s.remove(c)
-	c.done <- r
-}
-
-// waiting reports whether a call waits.
-func (s *Sequence) waiting() bool { return s.ring.next != &s.ring }
-
-// calls runs yield for each call that waits, in their order, until it returns false. yield
-// may answer its call.
-func (s *Sequence) calls(yield func(c *call) bool) {
-	for c := s.ring.next; c != &s.ring; {
-		next := c.next
-		if !yield(c) {
-			return
-		}
-		c = next
+// leave takes the calls out of the queue for which ends is true. It has their results.
+func (s *Sequence) leave(ends func(c *call) bool) {
+	if s.calls = slices.DeleteFunc(s.calls, ends); len(s.calls) == 0 {
+		s.calls = nil // or a burst would keep its room
 	}
 }
 
@@ -140,12 +120,15 @@ func (s *Sequence) failureFor(n uint64) error {
 
 // serve gives reserved numbers to the calls that wait, in their order.
 func (s *Sequence) serve() {
-	s.calls(func(c *call) bool {
-		index, _, ok := s.window.Count(c.n)
-		if ok {
-			s.answer(c, result{index: index, mark: s.mark})
+	enough := true
+	s.leave(func(c *call) bool {
+		var index uint64
+		if enough {
+			if index, _, enough = s.window.Count(c.n); enough {
+				c.done <- result{index: index, mark: s.mark}
+			}
 		}
-		return ok
+		return enough
 	})
 }
 
@@ -156,18 +139,19 @@ func (s *Sequence) serve() {
 func (s *Sequence) serveOrdered(index, end, upto uint64) (served []*call) {
 	s.regulars, s.served = s.arrived-s.served, upto
 	begin, r := index, s.machine.Known().Record
-	s.calls(func(c *call) bool {
+	s.leave(func(c *call) bool {
 		switch {
 		case c.arrival > upto:
 			return false
 		case c.n <= end-index:
-			s.remove(c)
 			c.result = result{index: index, mark: s.mark}
-			served = append(served, c)
 			index += c.n
 		case c.n > r.Left():
-			s.answer(c, result{err: exhausted(s.name, r, c.n, r.Left())})
+			c.result = result{err: exhausted(s.name, r, c.n, r.Left())}
+		default:
+			return false
 		}
+		served = append(served, c)
 		return true
 	})
 	s.stats.Issued += index - begin
@@ -227,16 +211,14 @@ func (s *Sequence) expire() time.Duration {
 	defer s.mu.Unlock()
 	now := s.config.elapsed()
 	least := s.config.timeout
-	s.calls(func(c *call) bool {
-		switch {
-		case c.until == 0:
-			return true
-		case c.until <= now:
-			s.answer(c, result{err: errEnded})
-			return true
+	s.leave(func(c *call) bool {
+		ends := c.until != 0 && c.until <= now
+		if ends {
+			c.done <- result{err: errEnded}
+		} else if c.until != 0 {
+			least = min(least, c.until-now)
 		}
-		least = c.until - now
-		return false
+		return ends
 	})
 	return least
 }
@@ -283,7 +265,7 @@ func (s *Sequence) noteRefill(err error) (again bool) {
 	s.note(err)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.waiting() {
+	if len(s.calls) > 0 {
 		return true
 	}
 	s.busy.Store(false)
@@ -344,11 +326,12 @@ func (s *Sequence) noted(err error) (level slog.Level, message string, attrs []a
 	}
 	f.err, f.kind, f.final, f.n, f.until = err, kind, !kind.Retryable(), n, s.config.elapsed()+pause
 	s.retry.Store(int64(f.until))
-	s.calls(func(c *call) bool {
-		if f.final && c.n >= n {
-			s.answer(c, result{err: s.failureFor(c.n)})
+	s.leave(func(c *call) bool {
+		ends := f.final && c.n >= n
+		if ends {
+			c.done <- result{err: s.failureFor(c.n)}
 		}
-		return true
+		return ends
 	})
 	return level, message, attrs
 }

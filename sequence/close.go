@@ -25,8 +25,8 @@ func (s *Sequence) CloseContext(ctx context.Context) error {
 		s.closing = true
 		close(s.done)
 	}
-	s.calls(func(c *call) bool {
-		s.answer(c, result{err: ErrClosed})
+	s.leave(func(c *call) bool {
+		c.done <- result{err: ErrClosed}
 		return true
 	})
 	s.window.Seal()
@@ -55,7 +55,7 @@ func (s *Sequence) giveBack(ctx context.Context) error {
 	if unknown > 0 {
 		missing += fmt.Sprintf(", and %d more if the last write has reached the store", unknown)
 	}
-	return drive.Wrap(fmt.Sprintf("sequence %q: %v: %s: %s", s.name, ErrNotGivenBack, missing, drive.OneLine(err)), ErrNotGivenBack, err)
+	return drive.Wrap(fmt.Sprintf("sequence %q: %v: %s: %v", s.name, ErrNotGivenBack, missing, err), ErrNotGivenBack, err)
 }
 
 // Restored tells the Sequence that the memory of this process was restored or cloned: a

@@ -6,54 +6,30 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/tickflake/tickflake/internal/cell"
 )
 
-// Mode says how the numbers of a sequence are given out. It never changes.
-type Mode uint8
+// Mode says how the numbers of a sequence are given out. It never changes. Any text but these two is refused;
+// of a [Definition], the empty one is Segmented.
+type Mode string
 
 const (
 	// Segmented: a process reserves numbers ahead of need and hands them out from memory,
 	// at the speed of a local counter. Within a process numbers ascend; those of several
 	// processes interleave.
-	Segmented Mode = iota
+	Segmented Mode = "segmented"
 	// Ordered: every number is written to the store within the call that gets it. The
 	// numbers are in the order of real time across all processes.
-	Ordered
+	Ordered Mode = "ordered"
 )
 
-var modes = []string{"segmented", "ordered"}
-
-// String returns "segmented" or "ordered".
-func (m Mode) String() string {
-	if int(m) < len(modes) {
-		return modes[m]
+// check returns an error unless m is a mode.
+func (m Mode) check() error {
+	if m != Segmented && m != Ordered {
+		return fmt.Errorf("mode %.20q: want %s or %s", string(m), Segmented, Ordered)
 	}
-	return fmt.Sprintf("Mode(%d)", uint8(m))
-}
-
-// ParseMode parses the text that [Mode.String] returns.
-func ParseMode(text string) (Mode, error) {
-	for i, name := range modes {
-		if text == name {
-			return Mode(i), nil
-		}
-	}
-	return 0, fmt.Errorf("mode %q: want %s", text, strings.Join(modes, " or "))
-}
-
-// MarshalText returns the text of [Mode.String]. The error says that there is no such mode.
-func (m Mode) MarshalText() ([]byte, error) {
-	_, err := ParseMode(m.String())
-	return []byte(m.String()), err
-}
-
-// UnmarshalText parses the text of [Mode.String].
-func (m *Mode) UnmarshalText(text []byte) (err error) {
-	*m, err = ParseMode(string(text))
-	return err
+	return nil
 }
 
 // Stride says which numbers a sequence has: each by-th number, beginning offset numbers after
@@ -72,28 +48,22 @@ func (s Stride) By() int64 { return cmp.Or(s.by, 1) }
 // Offset returns how far the first number is from the start.
 func (s Stride) Offset() int64 { return s.offset }
 
-// strideJSON is the JSON form of a Stride, in which nothing may be left out: each site has an offset of its own.
-type strideJSON struct {
-	By     *int64 `json:"by"`
-	Offset *int64 `json:"offset"`
-}
-
 // MarshalJSON returns an object with the numbers by and offset.
 func (s Stride) MarshalJSON() ([]byte, error) {
-	return json.Marshal(strideJSON{new(s.By()), &s.offset})
+	return json.Marshal(map[string]int64{"by": s.By(), "offset": s.offset})
 }
 
 // UnmarshalJSON parses the object that [Stride.MarshalJSON] returns. Both numbers are needed.
 func (s *Stride) UnmarshalJSON(text []byte) error {
-	var j strideJSON
-	err := json.Unmarshal(text, &j)
-	switch {
-	case err != nil:
+	var j map[string]int64
+	if err := json.Unmarshal(text, &j); err != nil {
 		return err
-	case j.By == nil || j.Offset == nil:
+	}
+	by, offset := j["by"], j["offset"]
+	if _, ok := j["offset"]; !ok || by == 0 {
 		return errors.New("a stride needs by and offset: every site has the same by and an offset of its own")
 	}
-	*s = Every(*j.By, *j.Offset)
+	*s = Every(by, offset)
 	return nil
 }
 
@@ -109,7 +79,7 @@ const MaxStep = 1 << 40
 // Definition says which numbers a sequence has, and how they are given out.
 type Definition struct {
 	// Mode, Start and Stride never change, or live segments would break the order.
-	Mode   Mode   `json:"mode"`
+	Mode   Mode   `json:"mode,omitzero"`
 	Start  int64  `json:"start"` // the first number is Start plus the stride's offset; 0 or more
 	Stride Stride `json:"stride,omitzero"`
 
@@ -165,7 +135,7 @@ func (d Definition) String() string {
 
 // complete returns the definition with its defaults filled in.
 func (d Definition) complete() Definition {
-	d.Stride.by = d.Stride.By()
+	d.Mode, d.Stride.by = cmp.Or(d.Mode, Segmented), d.Stride.By()
 	if d.Max == 0 {
 		d.Max = d.end()
 	}
@@ -184,8 +154,8 @@ func (d Definition) Check() error { return d.complete().check() }
 // check returns the problem of a complete definition, with the numbers.
 func (d Definition) check() error {
 	switch {
-	case int(d.Mode) >= len(modes):
-		return fmt.Errorf("mode %s: want %s", d.Mode, strings.Join(modes, " or "))
+	case d.Mode.check() != nil:
+		return d.Mode.check()
 	case d.Start < 0:
 		return fmt.Errorf("start %d: want 0 or more", d.Start)
 	case d.Stride.by < 1 || d.Stride.by > MaxStep:

@@ -3,7 +3,6 @@ package sequence
 import (
 	"context"
 
-	"github.com/tickflake/tickflake/internal/count"
 	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/stores"
@@ -28,12 +27,6 @@ func (s *Sequence) Hook(random func() string) (id string) {
 	s.random, s.ending.Inline = random, true
 	return s.machine.Known().Record.ID
 }
-
-// Machine is a copy of the machine of the Sequence.
-func (s *Sequence) Machine() count.Machine { return s.machine }
-
-// Used is the first index that the window has not handed out.
-func (s *Sequence) Used() uint64 { return s.window.Used() }
 
 // Noticed reports whether s knows that the store went back, or may have.
 func (s *Sequence) Noticed() bool {

@@ -14,7 +14,7 @@ import (
 // fault does something to the store, or to the sequence.
 func (f *fleet) fault(kind fleettest.FaultKind, m *fleettest.Machine) {
 	if kind == empty {
-		f.Store.Empty()
+		f.Rewind(nil)
 		return
 	}
 	at := slices.IndexFunc(f.all, func(o *process) bool { return o.Process == m.P && !o.Dead && !o.Closing && o.Ready() })

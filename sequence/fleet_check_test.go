@@ -110,7 +110,7 @@ func (f *fleet) issued(t call, number int64) {
 	if t.warned && p.s.Noticed() && p.trusts == t.trusts {
 		f.Fail("issued after it noticed", "%s issues %d, and has noticed that the store went back", p.Name, number)
 	}
-	if r.Mode == ordered.String() && number <= t.latest && !l.rewound {
+	if r.Mode == string(ordered) && number <= t.latest && !l.rewound {
 		f.Fail("order in real time", "%s issues %d, after a process got %d", p.Name, number, t.latest)
 	}
 	p.returned, l.latest = max(p.returned, last), max(l.latest, last)
@@ -173,7 +173,7 @@ func (f *fleet) checkMissing() {
 			}
 		default: // a call that ran had perhaps been handed its numbers
 			bound += p.running
-			if l.most.Mode != ordered.String() {
+			if l.most.Mode != string(ordered) {
 				bound += 2*l.most.MaxStep + p.largest + p.abandoned
 			}
 		}

@@ -39,11 +39,6 @@ func (p *process) life() *life { return p.f.cell.lives[p.id] }
 
 func (f *fleet) launch(base *fleettest.Process) fleettest.Program {
 	p := &process{Process: base, f: f, known: map[string]bool{}, returned: -1}
-	p.OnStep = func() {
-		if p.Ready() && !p.s.Noticed() {
-			p.trusts++
-		}
-	}
 	f.all = append(f.all, p)
 	return p
 }
@@ -73,8 +68,8 @@ func (p *process) Main(t *fleettest.Thread) {
 // client is the process's way to the store.
 func (p *process) client() stores.Store {
 	var c stores.Store = client{fleettest.Client{P: p.Process}, p}
-	if m := p.f.mutant; m != nil && m.store != nil {
-		c = m.store(p, c)
+	if p.f.mutant {
+		c = fleettest.Retrying{Store: c}
 	}
 	return c
 }
@@ -93,26 +88,22 @@ func (c client) Swap(ctx context.Context, key string, version uint64, value []by
 	return now, err
 }
 
-func (p *process) options() []sequence.Option {
-	return []sequence.Option{
-		sequence.WithAwait(func(ready func() bool) { p.f.Current.Await(ready) }), sequence.WithClock(fleettest.Clock{P: p.Process}), sequence.WithLogger(p.Log()),
-		sequence.WithTimeout(time.Hour), sequence.WithOutage(time.Duration(p.f.outage)),
-	}
-}
-
 // open opens the sequence, and creates it if it is missing.
 func (p *process) open(t *fleettest.Thread) error {
 	f := p.f
 	ctx, end := t.Within(2 * f.Period)
 	defer end()
-	options := p.options()
+	options := []sequence.Option{
+		sequence.WithAwait(func(ready func() bool) { p.f.Current.Await(ready) }), sequence.WithClock(fleettest.Clock{P: p.Process}), sequence.WithLogger(p.Log()),
+		sequence.WithTimeout(time.Hour), sequence.WithOutage(time.Duration(f.outage)),
+	}
 	if f.Often(512) {
 		options = append(options, sequence.WithDefinition(f.definition))
 	}
 	s, err := sequence.Open(ctx, p.client(), name, options...)
 	if errors.Is(err, sequence.ErrNotFound) {
 		if err = sequence.Create(ctx, p.client(), name, f.definition); err == nil {
-			s, err = sequence.Open(ctx, p.client(), name, p.options()...)
+			s, err = sequence.Open(ctx, p.client(), name, options...)
 		}
 	}
 	if err != nil {
@@ -212,6 +203,13 @@ func (p *process) issue(t *fleettest.Thread, _ int) error {
 	return err
 }
 
+// Step counts the steps after which nothing says that the store went back.
+func (p *process) Step() {
+	if p.Ready() && !p.s.Noticed() {
+		p.trusts++
+	}
+}
+
 // Ready reports whether p has opened the sequence.
 func (p *process) Ready() bool { return p.s != nil }
 
@@ -224,12 +222,7 @@ func (p *process) Close(t *fleettest.Thread) bool {
 	}
 	ctx, end := t.Within(timeout)
 	defer end()
-	var err error
-	if f.mutant != nil && f.mutant.close != nil {
-		err = f.mutant.close(p, t, ctx)
-	} else {
-		err = p.s.CloseContext(ctx)
-	}
+	err := p.s.CloseContext(ctx)
 	if f.Trace != nil {
 		t.Tracef("has closed: %v; %+v", err, p.s.Stats())
 	}

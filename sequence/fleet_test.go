@@ -14,7 +14,7 @@ import (
 // TestFleet runs processes that share a sequence through everything that can happen to them
 // and to their store. See fleet.
 func TestFleet(t *testing.T) {
-	fleettest.Test(t, 160, func(seed uint64) *fleet { return newFleet(seed, nil) })
+	fleettest.Test(t, 160, func(seed uint64) *fleet { return newFleet(seed) })
 }
 
 // TestFleetStale makes sure that stale reads, every fifth one, cost few numbers: a process that takes
@@ -23,7 +23,7 @@ func TestFleetStale(t *testing.T) {
 	var numbers [2]int
 	for i, p := range []uint64{0, 205} {
 		numbers[i] = fleettest.Test(t, 30, func(seed uint64) *fleet {
-			f := newFleet(seed, nil)
+			f := newFleet(seed)
 			f.PStale = p
 			return f
 		})["issued"]
@@ -32,6 +32,16 @@ func TestFleetStale(t *testing.T) {
 	if numbers[1] < numbers[0]*3/4 {
 		t.Error("too few")
 	}
+}
+
+// TestFleetCatches makes sure that the simulation comes upon the promise that a mutant breaks.
+func TestFleetCatches(t *testing.T) {
+	s1 := fleettest.Mutant{Name: "S1 an unknown outcome is taken for a failure", Seeds: 500, Caught: "duplicate"}
+	fleettest.Catch(t, s1, func(seed uint64) *fleet {
+		f := newFleet(seed)
+		f.mutant = true
+		return f
+	})
 }
 
 // fleet is one run of the simulation: machines with processes that share a sequence.
@@ -53,7 +63,7 @@ type plan struct {
 	timeout int64  // of a call, at most
 	outage  int64
 
-	mutant *mutant // or nil
+	mutant bool // S1
 }
 
 // The faults of sequences.
@@ -67,9 +77,8 @@ const (
 )
 
 // newFleet makes the run of a seed.
-func newFleet(seed uint64, m *mutant) *fleet {
+func newFleet(seed uint64) *fleet {
 	f := &fleet{Fleet: fleettest.New(seed)}
-	f.mutant = m
 	f.drawSize()
 	var more []fleettest.FaultKind
 	for kind := empty; kind < last; kind++ {
@@ -80,9 +89,6 @@ func newFleet(seed uint64, m *mutant) *fleet {
 		if f.Often(often) {
 			more = append(more, kind)
 		}
-	}
-	if m != nil {
-		more = append(more, m.Faults...)
 	}
 	f.Draw(f.count, more...)
 	if f.Often(256) {
@@ -120,10 +126,7 @@ const name = "orders"
 var key = cell.SequenceKey(name)
 
 func (f *fleet) drawSequence() {
-	d := sequence.Definition{Mode: sequence.Mode(f.Rng.IntN(2)), Start: f.Rng.Int64N(3), MinStep: 1 + f.Rng.Int64N(16)}
-	if f.mutant != nil && f.mutant.mode != nil {
-		d.Mode = *f.mutant.mode
-	}
+	d := sequence.Definition{Mode: bothModes[f.Rng.IntN(2)], Start: f.Rng.Int64N(3), MinStep: 1 + f.Rng.Int64N(16)}
 	d.MaxStep = d.MinStep << f.Rng.IntN(7)
 	if f.Often(256) {
 		d.Max = d.Start + 4 + f.Rng.Int64N(400)
@@ -133,9 +136,8 @@ func (f *fleet) drawSequence() {
 	}
 	f.definition = d
 	f.cell = &ledger{f: f, lives: map[string]*life{}, issued: map[int64]*life{}}
-	f.Store = f.NewStore([]string{key})
-	f.Store.Landed = func(p *fleettest.Process, _ int, value []byte) { f.cell.landed(p, decode(value)) }
-	f.Store.Rewound = func(_ int, value []byte) { f.cell.rewound(decode(value)) }
+	f.Store.Landed = func(p *fleettest.Process, _ string, value []byte) { f.cell.landed(p, decode(value)) }
+	f.Store.Rewound = func(_ string, value []byte) { f.cell.rewound(decode(value)) }
 }
 
 func decode(value []byte) cell.Sequence {

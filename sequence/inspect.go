@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/count"
@@ -47,35 +46,25 @@ func (i Info) Continued() (d Definition, ok bool) {
 // A sequence that was deleted can be created anew, also with another definition. It begins
 // above every number that the deleted ones of its name were granted: a process may hold some
 // of these for days, and issue them without a look at the store. If none is left up to the
-// maximum, the error is an [*stores.OptionError]. [FromStart] lets it begin at its start instead.
+// maximum, the error is an [*stores.OptionError].
 //
 // Create, Inspect, List, Set and Delete return soon after ctx ends. If ctx has no deadline,
 // [DefaultTimeout] bounds each operation of the store. Their errors are an [*stores.OptionError] if
 // an argument is out of range or nil, or wrap [ErrStore], or [stores.ErrDamaged] for a cell
 // that cannot be read. They are safe for use by several goroutines at once.
-func Create(ctx context.Context, store stores.Store, name string, d Definition, options ...CreateOption) error {
+func Create(ctx context.Context, store stores.Store, name string, d Definition) error {
 	a, err := remoteOf(store, name, 0)
 	if err != nil {
 		return err
 	}
-	_, err = a.create(ctx, d, creation{fromStart: slices.Contains(options, FromStart())})
+	_, err = a.create(ctx, d, creation{})
 	return err
 }
 
-// CreateOption configures [Create].
-type CreateOption struct{ fromStart bool }
-
 type creation struct {
-	fromStart bool
-	onDemand  bool // it is not asked for by name: one that was deleted is taken as it is,
-	period    bool // and a period also if it has another definition
+	onDemand bool // it is not asked for by name: one that was deleted is taken as it is,
+	period   bool // and a period also if it has another definition
 }
-
-// FromStart lets a sequence that is created after a deletion begin at its start. The numbers
-// that were granted before are granted again, and so issued twice. A process that still holds
-// some of the deleted sequence goes on issuing them beside the new one. For a sequence that
-// exists, or was never deleted, it has no effect.
-func FromStart() CreateOption { return CreateOption{fromStart: true} }
 
 // Inspect returns the state of a sequence. The error wraps [ErrNotFound] if there is none.
 func Inspect(ctx context.Context, store stores.Store, name string) (Info, error) {
@@ -238,15 +227,12 @@ func (a *remote) create(ctx context.Context, d Definition, c creation) (count.Ce
 		}
 		id = cell.Token()
 		r := cell.Sequence{
-			ID: id, Creation: was.Creation + 1, Mode: d.Mode.String(), Start: d.Start, Stride: d.Stride.by, Offset: d.Stride.offset,
+			ID: id, Creation: was.Creation + 1, Mode: string(d.Mode), Start: d.Start, Stride: d.Stride.by, Offset: d.Stride.offset,
 			Max: d.Max, MinStep: d.MinStep, MaxStep: d.MaxStep, Created: [3]int64{d.Max, d.MinStep, d.MaxStep}, Before: was.Granted(),
 			Period: string(d.Period),
 		}
-		if !c.fromStart {
-			r.Next = r.Index(r.Before)
-		}
-		if r.Left() == 0 {
-			return was, &stores.OptionError{Option: "definition", Err: fmt.Errorf("sequence %q was deleted after numbers up to %d were granted, and none is left above them up to the maximum %d: give a higher maximum or another name, or issue numbers twice (FromStart, --reuse)", a.name, r.Before-1, d.Max)}
+		if r.Next = r.Index(r.Before); r.Left() == 0 {
+			return was, &stores.OptionError{Option: "definition", Err: fmt.Errorf("sequence %q was deleted after numbers up to %d were granted, and none is left above them up to the maximum %d: give a higher maximum or another name", a.name, r.Before-1, d.Max)}
 		}
 		return r, nil
 	})
@@ -360,8 +346,7 @@ func same(d, theirs Definition, created [3]int64) bool {
 }
 
 func definitionOf(r cell.Sequence) Definition {
-	mode, _ := ParseMode(r.Mode) // decode has checked it
-	return Definition{Mode: mode, Start: r.Start, Stride: Every(r.Stride, r.Offset), Max: r.Max, MinStep: r.MinStep, MaxStep: r.MaxStep, Period: Period(r.Period)}
+	return Definition{Mode: Mode(r.Mode), Start: r.Start, Stride: Every(r.Stride, r.Offset), Max: r.Max, MinStep: r.MinStep, MaxStep: r.MaxStep, Period: Period(r.Period)}
 }
 
 func infoOf(name string, r cell.Sequence) Info {

@@ -102,7 +102,7 @@ func heap() uint64 {
 // original, also when it ends.
 func TestCopied(t *testing.T) {
 	for _, mode := range bothModes {
-		t.Run(mode.String(), func(t *testing.T) {
+		t.Run(string(mode), func(t *testing.T) {
 			device, store := vmclocktest.New(t), storetest.NewMemory()
 			s := open(t, store, sequence.Definition{Mode: mode, Start: 1, MinStep: 10, MaxStep: 10}, sequence.WithVMClock(device.Path), sequence.WithOutage(0))
 			next(t, s)

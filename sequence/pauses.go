@@ -11,11 +11,10 @@ import (
 type pauses struct {
 	until  time.Duration // elapsed time before which the next refill does not begin
 	shared time.Duration // until then, other processes are known to write as well
-	last   time.Duration // elapsed time of the last write
-	streak int           // writes one after the other
+	streak int           // writes since the last pause
 }
 
-// sharedStreak is how many writes of a process follow one another before it pauses for the
+// sharedStreak is how many writes a process makes before it pauses for the
 // others, and longStreak before it pauses for others that it does not know of. The pauses of
 // a process that is alone cost it a twentieth.
 const (
@@ -26,12 +25,7 @@ const (
 // wrote notes a write of this process, which took a time, and ended at an elapsed time. A pause
 // is at most most.
 func (p *pauses) wrote(elapsed, took, most time.Duration) {
-	if elapsed-took-p.last > 2*took { // it was idle in between
-		p.streak = 0
-	}
-	p.streak++
-	p.last = elapsed
-	if p.streak >= longStreak || p.streak >= sharedStreak && elapsed < p.shared {
+	if p.streak++; p.streak >= longStreak || p.streak >= sharedStreak && elapsed < p.shared {
 		// The others need a read and a swap.
 		p.until, p.streak = elapsed+min(2*took+rand.N(took+1), most), 0
 	}

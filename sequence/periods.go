@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -28,25 +27,19 @@ type Periods struct {
 	names   func(time.Time) string
 	options []Option
 
-	// open has the sequences by period; nil: p is closed. A map never changes: the owner of the turn, or Close,
-	// replaces it.
-	open atomic.Pointer[periods]
-	// opens counts the periods that were opened. A period that was used after the last one was
-	// opened has the same count, so calls write to it once for each that is opened.
-	opens atomic.Uint64
-
+	// open has the periods in the order in which they were opened; nil: p is closed. A slice never changes: the
+	// owner of the turn, or Close, replaces it.
+	open atomic.Pointer[[]openPeriod]
 	turn drive.Turn // its owner alone opens periods
 }
 
-type periods map[string]*openPeriod
-
 type openPeriod struct {
+	name string
 	*Sequence
-	used atomic.Uint64 // opens at the last call
 }
 
 // MaxOpenPeriods is how many periods a [Periods] has open at once. The call that opens another one
-// closes the one that was not used for longest.
+// closes the one that was opened first.
 const MaxOpenPeriods = 8
 
 // WithPeriodNames gives [OpenPeriods] a function that returns the name of the period that an instant
@@ -91,7 +84,7 @@ func OpenPeriods(ctx context.Context, store stores.Store, name string, period Pe
 	}
 	p := &Periods{store: store, name: name, layout: period.layout(), names: c.names, turn: drive.NewTurn()}
 	p.options = append(options[:len(options):len(options)], func(c *config) { c.definition, c.named = nil, true })
-	p.open.Store(&periods{})
+	p.open.Store(new([]openPeriod))
 	return p, nil
 }
 
@@ -113,11 +106,8 @@ func (p *Periods) NextN(ctx context.Context, at time.Time, n int64) (first int64
 	} else {
 		name = append(name, p.names(at)...)
 	}
-	s := p.all()[string(name)]
+	s := p.find(name)
 	if s != nil {
-		if opens := p.opens.Load(); s.used.Load() != opens {
-			s.used.Store(opens)
-		}
 		if first, err = s.NextN(ctx, n); !errors.Is(err, ErrClosed) && !errors.Is(err, ErrDeleted) {
 			return first, err
 		}
@@ -143,45 +133,48 @@ func (p *Periods) NextN(ctx context.Context, at time.Time, n int64) (first int64
 }
 
 // reopen opens a period whose sequence is not open, or is gone. The caller has the turn.
-func (p *Periods) reopen(ctx context.Context, name string, gone *openPeriod) (*openPeriod, error) {
+func (p *Periods) reopen(ctx context.Context, name string, gone *Sequence) (*Sequence, error) {
 	if p.names != nil { // one with a dot would be looked for under another sequence
 		if err := Period("").check(name, true); err != nil {
 			return nil, err
 		}
 	}
+	if s := p.find([]byte(name)); s != nil && s != gone { // another call has opened it
+		return s, nil
+	}
 	was := p.open.Load()
 	if was == nil {
 		return nil, ErrClosed
 	}
-	all := maps.Clone(*was)
-	if s := all[name]; s != nil && s != gone { // another call has opened it
-		return s, nil
-	}
-	delete(all, name)
+	all := slices.DeleteFunc(slices.Clone(*was), func(o openPeriod) bool { return o.name == name })
 	opened, err := Open(ctx, p.store, periodName(p.name, name), p.options...)
 	if err == nil {
-		if len(all) >= MaxOpenPeriods {
-			delete(all, slices.MinFunc(slices.Collect(maps.Keys(all)), func(a, b string) int {
-				return cmp.Compare(all[a].used.Load(), all[b].used.Load())
-			}))
-		}
-		s := &openPeriod{Sequence: opened}
-		s.used.Store(p.opens.Add(1))
-		all[name] = s
+		all = append(all, openPeriod{name, opened})
+		all = all[max(len(all)-MaxOpenPeriods, 0):]
 	}
 	if !p.open.CompareAndSwap(was, &all) {
 		return nil, cmp.Or(err, ErrClosed) // what was opened has no numbers
 	}
-	for name, s := range *was {
-		if all[name] != s {
-			_ = s.CloseContext(ctx) // it logs what it cannot give back
+	for _, o := range *was {
+		if !slices.Contains(all, o) {
+			_ = o.CloseContext(ctx) // it logs what it cannot give back
 		}
 	}
-	return all[name], err
+	return opened, err
+}
+
+// find returns the sequence of a period if it is open.
+func (p *Periods) find(name []byte) *Sequence {
+	for _, o := range p.all() {
+		if o.name == string(name) {
+			return o.Sequence
+		}
+	}
+	return nil
 }
 
 // all are the periods that are open.
-func (p *Periods) all() periods {
+func (p *Periods) all() []openPeriod {
 	if all := p.open.Load(); all != nil {
 		return *all
 	}
@@ -191,8 +184,8 @@ func (p *Periods) all() periods {
 // Stats returns the counts of the periods that are open, by the names of the periods.
 func (p *Periods) Stats() map[string]Stats {
 	all := map[string]Stats{}
-	for name, s := range p.all() {
-		all[name] = s.Stats()
+	for _, o := range p.all() {
+		all[o.name] = o.Stats()
 	}
 	return all
 }
@@ -200,8 +193,8 @@ func (p *Periods) Stats() map[string]Stats {
 // Restored is [Sequence.Restored] for the periods that are open.
 func (p *Periods) Restored(ctx context.Context) error {
 	var errs []error
-	for _, s := range p.all() {
-		if err := s.Restored(ctx); !errors.Is(err, ErrClosed) {
+	for _, o := range p.all() {
+		if err := o.Restored(ctx); !errors.Is(err, ErrClosed) {
 			errs = append(errs, err)
 		}
 	}
@@ -213,8 +206,8 @@ func (p *Periods) Restored(ctx context.Context) error {
 func (p *Periods) Close() error {
 	var errs []error
 	if all := p.open.Swap(nil); all != nil {
-		for _, s := range *all {
-			errs = append(errs, s.Close())
+		for _, o := range *all {
+			errs = append(errs, o.Close())
 		}
 	}
 	return errors.Join(errs...)

@@ -215,13 +215,12 @@ func (s *Sequence) wanted() (want, need uint64) {
 	}
 	s.serve()
 	var waiting uint64
-	s.calls(func(c *call) bool {
-		waiting += c.n
-		return waiting < uint64(r.MaxStep)
-	})
+	for i := 0; i < len(s.calls) && waiting < uint64(r.MaxStep); i++ {
+		waiting += s.calls[i].n
+	}
 	switch {
 	case waiting > 0:
-		need = s.ring.next.n
+		need = s.calls[0].n
 		want = max(min(waiting, uint64(r.MaxStep)), need)
 	case !s.window.Short():
 		return 0, 0
@@ -232,14 +231,13 @@ func (s *Sequence) wanted() (want, need uint64) {
 // batch is how many indexes the calls that wait in ordered mode want, without those that ask
 // for more than are left.
 func (s *Sequence) batch(left uint64) (want uint64) {
-	s.calls(func(c *call) bool {
+	for _, c := range s.calls {
 		if c.n <= left-want {
 			want += c.n
 		}
-		return true
-	})
-	if want == 0 && s.waiting() {
-		want = s.ring.next.n // it is more than are left
+	}
+	if want == 0 && len(s.calls) > 0 {
+		want = s.calls[0].n // it is more than are left
 	}
 	return want
 }
@@ -326,7 +324,7 @@ func (s *Sequence) lose(lost uint64) {
 // exhausted is the error for the first call that asks for more numbers than are left, or nil
 // if no call waits: then the reserved numbers can still be taken.
 func (s *Sequence) exhausted() error {
-	if !s.waiting() {
+	if len(s.calls) == 0 {
 		s.retry.Store(int64(s.config.elapsed() + time.Second))
 		return nil
 	}

@@ -42,7 +42,7 @@ type Sequence struct {
 	retry atomic.Int64
 
 	mu       sync.Mutex // guards the fields from here to turn
-	ring     call       // its next is the first call that waits, its prev the last
+	calls    []*call    // the calls that wait, in their order
 	arrived  uint64     // calls that ever waited
 	failure  failure    // the last, if no refill has succeeded since
 	closing  bool       // set by the first Close, before the window is sealed, and never reset
@@ -120,12 +120,12 @@ func Open(ctx context.Context, store stores.Store, name string, options ...Optio
 	r := found.Record
 	s := &Sequence{
 		window: window.NewNumbers(), first: r.Start + r.Offset, stride: r.Stride,
-		config: c, ordered: r.Mode == Ordered.String(), done: make(chan struct{}),
+		config: c, ordered: Mode(r.Mode) == Ordered, done: make(chan struct{}),
 		random: cell.Token, mark: c.page.Marker.Load(), rate: rate{at: c.elapsed()}, turn: drive.NewTurn(),
 	}
 	s.window.Watch(c.page.Marker)
 	s.machine = count.New(found, s.ordered)
-	s.ring.next, s.ring.prev, s.stats.VMClock = &s.ring, &s.ring, c.page.By
+	s.stats.VMClock = c.page.By
 	return s, nil
 }
 

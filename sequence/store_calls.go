@@ -48,7 +48,7 @@ func decode(name string, found stores.Cell) (count.Cell, error) {
 	}
 	r, err := cell.DecodeSequence(found.Value)
 	if err == nil {
-		if _, err = ParseMode(r.Mode); err != nil {
+		if err = Mode(r.Mode).check(); err != nil {
 			err = fmt.Errorf("%w: %w; it was edited by hand", stores.ErrDamaged, err)
 		}
 	}

@@ -4,7 +4,9 @@
 package alternatives
 
 import (
+	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -32,15 +34,13 @@ func Sections() []measure.Section {
 
 // way is one way to make IDs.
 type way struct {
-	name  string
-	group report.Group // "" is that of the peers
-	note  string       // what an ID costs the server
-	needs []place
-	crowd bool // it is measured with many callers as well
-	ticks bool // it has a ceiling per tick, of which a turn is a whole number
-	// setUp makes what the clients share, on the servers that the way needs. It may be
-	// nil.
-	setUp func(ctx context.Context, on []*servers.Server) error
+	name   string
+	group  report.Group // "" is that of the peers
+	note   string       // what an ID costs the server
+	needs  []place
+	crowd  bool   // it is measured with many callers as well
+	ticks  bool   // it has a ceiling per tick, of which a turn is a whole number
+	schema string // what the clients share, on each database
 	// open makes a client. Clients share the servers and nothing else, as processes do.
 	// ctx is that of the whole section.
 	open opener
@@ -105,9 +105,9 @@ func measureWays(ctx context.Context, run *measure.Run) (s report.Section) {
 	for _, w := range ways {
 		loads = append(loads, w.start(ctx, run, started)...)
 	}
-	for ours, theirs := range compared {
-		if base := measure.Find(loads, theirs, "1"); base.Turn != nil {
-			measure.Find(loads, ours, "crowd").Base = base
+	for _, r := range rivals {
+		if base := measure.Find(loads, r.theirs, "1"); base.Turn != nil {
+			measure.Find(loads, sequenceName(r.server, sequence.Ordered), "crowd").Base = base
 		}
 	}
 	run.Measure(ctx, measure.Pick(run, 1, 3), 0, loads...)
@@ -128,11 +128,19 @@ func measureWays(ctx context.Context, run *measure.Run) (s report.Section) {
 // start gets the way ready, and makes loads of one client, of two, and of a crowd.
 func (w *way) start(ctx context.Context, run *measure.Run, started []*servers.Server) (loads []*measure.Load) {
 	var on []*servers.Server
+	w.group = cmp.Or(w.group, report.Peers)
 	for _, p := range w.needs {
 		on, w.err = append(on, started[p]), errors.Join(w.err, started[p].Err)
 	}
-	if w.err == nil && w.setUp != nil {
-		w.err = w.setUp(ctx, on)
+	for _, s := range on {
+		var db *sql.DB
+		if w.err != nil || w.schema == "" {
+			break
+		}
+		if db, w.err = s.SQL(nil); w.err == nil {
+			_, err := db.ExecContext(ctx, w.schema)
+			w.err = errors.Join(err, db.Close())
+		}
 	}
 	for n := 0; n < 2 && w.err == nil; n++ {
 		c, err := w.open(ctx, on, n)
@@ -143,43 +151,36 @@ func (w *way) start(ctx context.Context, run *measure.Run, started []*servers.Se
 	if w.err != nil {
 		return nil
 	}
-	load := func(at string, unit int, do func(ctx context.Context, n int) error) {
+	load := func(at string, unit int, do func(ctx context.Context, n int) error, by ...*client) {
 		b := &measure.Batch{Unit: unit, LeadIn: measure.Pick(run, -1, 0), Most: measure.Pick(run, 10, 24) * tick, Target: measure.Pick(run, 15*time.Millisecond, 60*time.Millisecond)}
 		if w.ticks {
 			b.LeadIn = unit
 		}
 		b.Do = []measure.Do{func(ctx context.Context, n int) (measure.Figures, error) {
-			for _, c := range w.clients {
+			for _, c := range by {
 				c.ids = slices.Grow(c.ids[:0], n)[:n]
 			}
 			began := time.Now()
 			err := do(ctx, n)
 			took := time.Since(began)
-			for _, c := range w.clients {
+			for _, c := range by {
 				slices.Sort(c.ids) // runs of numbers take less room
 				w.issued.Add(w.name, 0, 0, c.ids...)
-				c.ids = c.ids[:0]
 			}
 			return measure.Figures{"wall": float64(took) / float64(max(n, 1))}, err
 		}}
 		loads = append(loads, &measure.Load{Row: w.name, At: at, Group: w.group, Turn: b.Turn, Served: len(w.needs) > 0})
 	}
-	unit := 1
+	unit, one, two := 1, w.clients[0], w.clients[1]
 	if w.ticks {
 		unit = tick
 	}
-	load("1", unit, func(ctx context.Context, n int) error {
-		w.clients[1].ids = w.clients[1].ids[:0]
-		return w.clients[0].take(ctx, n)
-	})
+	load("1", unit, one.take, one)
 	load("2", unit, func(ctx context.Context, n int) error {
 		return measure.Together(2, func(i int) error { return w.clients[i].take(ctx, n) })
-	})
+	}, one, two)
 	if w.crowd {
-		load("crowd", callers, func(ctx context.Context, n int) error {
-			w.clients[1].ids = w.clients[1].ids[:0]
-			return w.clients[0].rush(ctx, n)
-		})
+		load("crowd", callers, one.rush, one)
 	}
 	return loads
 }
@@ -246,24 +247,22 @@ func tables(ways []*way, loads []*measure.Load) []report.Table {
 	return []report.Table{t, crowd}
 }
 
-// compared says which crowd is compared with which single caller.
-var compared = map[string]string{
-	sequenceName("PostgreSQL", sequence.Ordered): postgresSequence,
-	sequenceName("ZooKeeper", sequence.Ordered):  sequentialNodes,
+// rivals are the numbers that servers count by themselves, with which the ordered mode is compared: a crowd with a
+// single caller.
+var rivals = []struct {
+	server, theirs, text string
+	want                 float64
+}{
+	{"PostgreSQL", postgresSequence, "nextval over as many connections, which is one", 10},
+	{"ZooKeeper", sequentialNodes, "sequential nodes that are made one after the other", 300},
 }
 
-// targets hold the ordered mode to its speed, against the numbers that each server counts by itself.
+// targets hold the ordered mode to its speed.
 func targets(loads []*measure.Load) (all []report.Target) {
-	for _, t := range []struct {
-		server, text string
-		want         float64
-	}{
-		{"PostgreSQL", "nextval over as many connections, which is one", 10},
-		{"ZooKeeper", "sequential nodes that are made one after the other", 300},
-	} {
-		ours := measure.Find(loads, sequenceName(t.server, sequence.Ordered), "crowd")
-		all = append(all, ours.Pair("wall").Rates().Judge(report.Target{ID: "ways-ordered-" + strings.ToLower(t.server), Unit: "×", Want: t.want,
-			Text: fmt.Sprintf("Ordered sequence in %s, 1,000 callers: at least %s× %s", t.server, report.Figure(t.want), t.text)}))
+	for _, r := range rivals {
+		ours := measure.Find(loads, sequenceName(r.server, sequence.Ordered), "crowd")
+		all = append(all, ours.Pair("wall").Rates().Judge(report.Target{ID: "ways-ordered-" + strings.ToLower(r.server), Unit: "×", Want: r.want,
+			Text: fmt.Sprintf("Ordered sequence in %s, 1,000 callers: at least %s× %s", r.server, report.Figure(r.want), r.text)}))
 	}
 	return all
 }

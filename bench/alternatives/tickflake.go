@@ -71,7 +71,7 @@ func counted(server string, p place, m sequence.Mode, note string) *way {
 			if err != nil {
 				return client{}, err
 			}
-			s, err := sequence.Open(ctx, store, m.String(), sequence.WithLogger(slog.New(slog.DiscardHandler)),
+			s, err := sequence.Open(ctx, store, string(m), sequence.WithLogger(slog.New(slog.DiscardHandler)),
 				sequence.WithDefinition(sequence.Definition{Mode: m, Start: 1}))
 			if err != nil {
 				return client{}, errors.Join(err, store.Close())

@@ -19,18 +19,17 @@ func Sections() []measure.Section { return []measure.Section{catalogueSection(),
 // card has what every fault did to every subject.
 type card struct {
 	prefix   string       // of the IDs of its tables
-	subjects []report.Row // without cells
+	subjects []report.Row // their cells say how each was run
 	faults   []kernel.Fault
-	outcomes map[[2]string]outcome // by subject and fault
+	outcomes map[[2]string]outcome // by subject and fault, of those that were run
 }
 
-// outcome is what a fault did to a subject.
-type outcome struct {
-	cell report.Cell // of the card: see effect
-	// counts are those of the quantities that the card shows, by their IDs; durations are in
-	// seconds.
-	counts  map[string]report.Cell
-	skipped bool // it was not run
+// outcome is what a fault did to a subject: a cell for each table, by the end of the table's ID.
+type outcome map[string]report.Cell
+
+// newOutcome has the effect and what every card counts.
+func newOutcome(effect report.Cell, duplicates, disorder, failed int, stall, lead generatortest.Seconds) outcome {
+	return outcome{"card": effect, "duplicates": counted(duplicates), "disorder": counted(disorder), "errors": counted(failed), "stall": lasts(stall), "lead": lasts(lead)}
 }
 
 // effect is a fault's effect: bad if a promise was broken, good if no caller noticed anything, and
@@ -60,11 +59,6 @@ func number(n int) string { return report.Figure(float64(n)) }
 
 func counted(n int) report.Cell { return report.One(float64(n)) }
 
-// counts are those that every card shows, by the IDs of their quantities.
-func counts(duplicates, disorder, failed int, stall, lead generatortest.Seconds) map[string]report.Cell {
-	return map[string]report.Cell{"duplicates": counted(duplicates), "disorder": counted(disorder), "errors": counted(failed), "stall": lasts(stall), "lead": lasts(lead)}
-}
-
 func lasts(s generatortest.Seconds) report.Cell {
 	d := time.Duration(s)
 	if d <= 0 {
@@ -76,47 +70,40 @@ func lasts(s generatortest.Seconds) report.Cell {
 // notRun is the text of a cell of a fault that was not run.
 const notRun = "–"
 
-// grid fills a table with a row per subject and a column per fault. A subject without any of the
-// faults has no row.
-func (c card) grid(t report.Table, faults []kernel.Fault, column report.Column, cell func(outcome) report.Cell) report.Table {
-	t.ID, t.RowName = c.prefix+t.ID, "generator"
+// grid is a table with a row per subject and a column per fault. Its ID ends with suffix; the cells are those of
+// the name. A subject without any of the faults has no row.
+func (c card) grid(suffix, title string, faults []kernel.Fault, column report.Column, name string) report.Table {
+	t := report.Table{ID: c.prefix + suffix, Title: title, RowName: "generator", Detail: true}
 	for _, f := range faults {
 		column.ID, column.Title = f.Name, f.Name
 		t.Columns = append(t.Columns, column)
 	}
 	for _, s := range c.subjects {
-		row, any := s, false
+		row, ran := report.Row{Name: s.Name, Group: s.Group}, false
 		for _, f := range faults {
-			o, ok := c.outcomes[[2]string{s.Name, f.Name}]
-			any = any || ok
-			if ok && !o.skipped {
-				row.Cells = append(row.Cells, cell(o))
-			} else {
-				row.Cells = append(row.Cells, report.Cell{Text: notRun})
+			cell := report.Cell{Text: notRun}
+			if o := c.outcomes[[2]string{s.Name, f.Name}]; o != nil {
+				cell, ran = o[name], true
 			}
+			row.Cells = append(row.Cells, cell)
 		}
-		if any {
+		if ran {
 			t.Rows = append(t.Rows, row)
 		}
 	}
 	return t
 }
 
-func shown(o outcome) report.Cell { return o.cell }
-
-// quantity is a count of every outcome, whatever was promised.
-type quantity struct {
-	id, title, unit string
-	better          report.Better
-}
-
-// quantities has a table for each. where ends the titles of those of every card.
-func (c card) quantities(where string, more ...quantity) (all []report.Table) {
-	for _, q := range append([]quantity{{"duplicates", "IDs issued twice" + where, "IDs", report.Less}, {"disorder", "IDs out of order" + where, "IDs", report.Less},
-		{"errors", "Calls and starts that failed" + where, "", report.Less}, {"stall", "Longest stall of a call" + where, "s", report.Less},
-		{"lead", "Largest lead of an ID over its clock" + where, "s", report.Less}}, more...) {
-		all = append(all, c.grid(report.Table{ID: q.id, Title: q.title, Detail: true}, c.faults, report.Column{Unit: q.unit, Better: q.better},
-			func(o outcome) report.Cell { return o.counts[q.id] }))
+// quantities has a table for each count, whatever was promised. where ends the titles of those of every card;
+// more have an ID, a title and a unit.
+func (c card) quantities(where string, more ...[3]string) (all []report.Table) {
+	for _, q := range append([][3]string{{"duplicates", "IDs issued twice" + where, "IDs"}, {"disorder", "IDs out of order" + where, "IDs"}, {"errors", "Calls and starts that failed" + where},
+		{"stall", "Longest stall of a call" + where, "s"}, {"lead", "Largest lead of an ID over its clock" + where, "s"}}, more...) {
+		column := report.Column{Unit: q[2], Better: report.Less}
+		if q[0] == "ids" {
+			column.Better = ""
+		}
+		all = append(all, c.grid(q[0], q[1], c.faults, column, q[0]))
 	}
 	return all
 }
@@ -130,27 +117,33 @@ func (c card) list(title string) report.Table {
 	return t
 }
 
-// repeating returns some of the subjects of a table of duplicates, and the faults, that have any.
-func repeating(t *report.Table, some func(report.Row) bool) (subjects, faults []string) {
+// how says how each was run.
+func (c card) how(columns ...report.Column) report.Table {
+	return report.Table{ID: c.prefix + "how", Title: "How each was run", RowName: "generator", Detail: true, Columns: columns, Rows: c.subjects}
+}
+
+// repeating returns the subjects of a table of duplicates, of those that some is true of, and the faults, that have
+// any, and of how many subjects.
+func repeating(t *report.Table, some func(report.Row) bool) (subjects, faults []string, of int) {
+	rows := slices.DeleteFunc(slices.Clone(t.Rows), func(r report.Row) bool { return !some(r) })
 	for i, column := range t.Columns {
-		for _, r := range t.Rows {
-			if !some(r) || len(r.Cells[i].Samples) == 0 || r.Cells[i].Samples[0] == 0 {
-				continue
-			}
-			if !slices.Contains(subjects, r.Name) {
-				subjects = append(subjects, r.Name)
-			}
-			if !slices.Contains(faults, column.ID) {
-				faults = append(faults, column.ID)
+		for _, r := range rows {
+			if len(r.Cells[i].Samples) > 0 && r.Cells[i].Samples[0] > 0 {
+				subjects, faults = append(subjects, r.Name), append(faults, column.ID)
 			}
 		}
 	}
-	return subjects, faults
+	return unique(subjects), slices.Compact(faults), len(rows)
 }
 
-// repeatingPeers returns the peers of which an ID came twice in some faults, and of how many.
-func repeatingPeers(t *report.Table) (peers []string, of int) {
-	theirs := func(r report.Row) bool { return r.Group == report.Peers }
-	peers, _ = repeating(t, theirs)
-	return peers, len(slices.DeleteFunc(slices.Clone(t.Rows), func(r report.Row) bool { return !theirs(r) }))
+// unique returns words in their order, each once.
+func unique(words []string) (once []string) {
+	for _, w := range words {
+		if !slices.Contains(once, w) {
+			once = append(once, w)
+		}
+	}
+	return once
 }
+
+func ofPeer(r report.Row) bool { return r.Group == report.Peers }

@@ -13,7 +13,6 @@ import (
 	"github.com/tickflake/tickflake/bench/report"
 	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel"
 	"github.com/tickflake/tickflake/generator/generatortest"
-	"github.com/tickflake/tickflake/strategies"
 )
 
 func catalogueSection() measure.Section {
@@ -29,29 +28,17 @@ func catalogueSection() measure.Section {
 		Measure: measureCatalogue, Verdict: catalogueVerdict}
 }
 
-const defaultName = "Default()"
-
 // named are the strategies of the documentation.
-var named = []struct {
-	name     string
-	strategy strategies.Strategy
-}{
-	{"Reject()", strategies.Reject()},
-	{"WaitUpTo(5ms)", strategies.WaitUpTo(5 * time.Millisecond)},
-	{"BorrowUpTo(1s)", strategies.BorrowUpTo(time.Second)},
-	{"Chain(BorrowUpTo(1s), WaitUpTo(5s))", strategies.Chain(strategies.BorrowUpTo(time.Second), strategies.WaitUpTo(5*time.Second))},
-	{"Twitter()", strategies.LikeTwitter()},
-	{"Leaf()", strategies.LikeLeaf()},
-	{"Wait()", strategies.Wait()},
-	{"LastTimestampPlusOne()", strategies.LastTimestampPlusOne()},
-	{defaultName, strategies.Default()},
-}
+var named = []string{"reject", "wait:5ms", "borrow:1s", "borrow:1s,wait:5s", "twitter", "leaf", "wait", "last-timestamp-plus-one", "default"}
 
 func measureCatalogue(ctx context.Context, run *measure.Run) report.Section {
 	var list []generators.Subject
-	for _, in := range []generators.Setting{generators.InLease, generators.InMono, generators.InRaw} {
-		for _, s := range measure.Pick(run, named[len(named)-1:], named) { // a quick run has time for the default
-			list = append(list, generators.Tickflake(s.name, s.strategy, in))
+	for _, in := range []struct {
+		clock  generatortest.ClockKind
+		leased bool
+	}{{generatortest.Mono, true}, {generatortest.Mono, false}, {generatortest.Raw, false}} {
+		for _, strategy := range measure.Pick(run, named[len(named)-1:], named) { // a quick run has time for the default
+			list = append(list, generators.Tickflake(strategy, in.clock, in.leased))
 		}
 	}
 	list = append(list, slices.DeleteFunc(generators.Peers(), func(s generators.Subject) bool { return s.Run == nil })...)
@@ -61,49 +48,41 @@ func measureCatalogue(ctx context.Context, run *measure.Run) report.Section {
 		c.faults = append(c.faults, kernel.Fault{Name: f.Fault, About: f.Name + ": " + f.What})
 	}
 	for i, got := range generators.Run(ctx, list) {
-		c.subjects = append(c.subjects, report.Row{Name: list[i].Name, Group: list[i].Group})
-		for _, f := range all {
-			c.outcomes[[2]string{list[i].Name, f.Fault}] = judge(list[i], got[f.Fault])
-		}
-	}
-	short := c
-	short.subjects = slices.DeleteFunc(slices.Clone(c.subjects), func(s report.Row) bool { return s.Group == report.Ours && !strings.Contains(s.Name, defaultName) })
-	return report.Section{Tables: append([]report.Table{
-		short.grid(report.Table{ID: "default", Title: "Score card of the default strategy, and of peers", Detail: true}, c.faults, report.Column{}, shown),
-		c.list("The faults"),
-		c.grid(report.Table{ID: "card", Title: "Score card of all strategies", Detail: true}, c.faults, report.Column{}, shown), how(short, list),
-	}, c.quantities("")...)}
-}
-
-func judge(s generators.Subject, got generatortest.Result) outcome {
-	broken := ""
-	if got.Failed() {
-		kind := got.Worst().Kind
-		broken = number(got.Violated[kind]) + " " + strings.Replace(string(kind), string(generatortest.Duplicate), "dup", 1)
-	}
-	failed := got.Errors
-	if got.Fault == "F17" || got.Fault == "F18" { // there is no ID that is safe, so a call that fails is right
-		failed = 0
-	}
-	return outcome{cell: effect(broken, failed, got.Disorder, got.LongestStall, got.LargestLead, s.Tick), skipped: got.Skipped != "",
-		counts: counts(got.Duplicates, got.Disorder, got.Errors, got.LongestStall, got.LargestLead)}
-}
-
-// how says what each was held to.
-func how(c card, list []generators.Subject) report.Table {
-	t := report.Table{ID: "faults-how", Title: "How each was run", RowName: "generator", Detail: true, Columns: []report.Column{
-		{ID: "version", Title: "version"}, {ID: "promised", Title: "held to"}}}
-	for _, s := range list {
-		if !slices.ContainsFunc(c.subjects, func(of report.Row) bool { return of.Name == s.Name }) {
-			continue
-		}
+		s := list[i]
 		claim := cmp.Or(s.Claim, "the bounds of its strategy")
 		if s.Ordered {
 			claim += "; order, whatever the clock does"
 		}
-		t.Rows = append(t.Rows, report.Row{Name: s.Name, Group: s.Group, Cells: report.Texts(cmp.Or(s.Version(), "–"), claim)})
+		c.subjects = append(c.subjects, report.Row{Name: s.Name, Group: s.Group, Cells: report.Texts(cmp.Or(s.Version(), "–"), claim)})
+		for _, f := range all {
+			if got[f.Fault].Skipped == "" {
+				c.outcomes[[2]string{s.Name, f.Fault}] = judge(s, got[f.Fault])
+			}
+		}
 	}
-	return t
+	short := c
+	short.subjects = slices.DeleteFunc(slices.Clone(c.subjects), func(s report.Row) bool {
+		return s.Group == report.Ours && !strings.HasPrefix(s.Name, "tickflake default,")
+	})
+	return report.Section{Tables: append([]report.Table{
+		short.grid("default", "Score card of the default strategy, and of peers", c.faults, report.Column{}, "card"),
+		c.list("The faults"),
+		c.grid("card", "Score card of all strategies", c.faults, report.Column{}, "card"),
+		short.how(report.Column{ID: "version", Title: "version"}, report.Column{ID: "promised", Title: "held to"}),
+	}, c.quantities("")...)}
+}
+
+func judge(s generators.Subject, got generatortest.Result) outcome {
+	broken, failed := "", got.Errors
+	if got.Failed() {
+		kind := got.Worst().Kind
+		broken = number(got.Violated[kind]) + " " + strings.Replace(string(kind), string(generatortest.Duplicate), "dup", 1)
+	}
+	if got.Fault == "F17" || got.Fault == "F18" { // there is no ID that is safe, so a call that fails is right
+		failed = 0
+	}
+	return newOutcome(effect(broken, failed, got.Disorder, got.LongestStall, got.LargestLead, s.Tick),
+		got.Duplicates, got.Disorder, got.Errors, got.LongestStall, got.LargestLead)
 }
 
 // catalogueVerdict says in which faults a strategy under a lease issues an ID twice, and which
@@ -113,12 +92,12 @@ func catalogueVerdict(s report.Section) string {
 	if len(t.Rows) == 0 {
 		return ""
 	}
-	_, ours := repeating(t, func(r report.Row) bool { return strings.HasSuffix(r.Name, ", "+string(generators.InLease)) })
+	_, ours, _ := repeating(t, func(r report.Row) bool { return strings.HasSuffix(r.Name, generators.Leases) })
 	said := "In these faults, no strategy issues an ID twice under a lease"
 	if len(ours) > 0 {
 		said += ", except in " + report.List(ours)
 	}
-	peers, of := repeatingPeers(t)
+	peers, _, of := repeating(t, ofPeer)
 	return fmt.Sprintf("%s; of the %s that take a virtual clock, these do: %s. The others read the machine's clock: see “%s”.",
 		said, report.Count(of, "peer"), cmp.Or(report.List(peers), "none"), kernelTitle)
 }

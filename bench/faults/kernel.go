@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -70,51 +71,31 @@ func name(subject string, group kernel.Group) string {
 // ofKernel makes the tables and targets of a report.
 func ofKernel(got kernel.Report, faults []kernel.Fault, subjects []kernel.Subject) report.Section {
 	c := card{prefix: "kernel-", outcomes: map[[2]string]outcome{}}
-	rows := map[[2]string]kernel.Row{}
-	for _, r := range got.Rows {
-		key := [2]string{name(r.Subject, r.Group), r.Fault}
-		rows[key], c.outcomes[key] = r, judgeRow(r)
+	made := map[string]string{}
+	for _, s := range subjects {
+		made[name(s.Name, s.Group)] = s.How
 	}
-	c.faults = slices.DeleteFunc(slices.Clone(faults), func(f kernel.Fault) bool {
-		return !slices.ContainsFunc(got.Rows, func(r kernel.Row) bool { return r.Fault == f.Name })
-	})
+	ran, seen := map[string]bool{}, map[string]bool{}
 	for _, r := range got.Rows { // in the order of subjects; some meet one fault only
-		s := report.Row{Name: name(r.Subject, r.Group), Group: report.Peers}
-		if r.Group == kernel.Ours {
-			s.Group = report.Ours
+		who := name(r.Subject, r.Group)
+		c.outcomes[[2]string{who, r.Fault}], ran[r.Fault] = judgeRow(r), true
+		if !seen[who] {
+			c.subjects = append(c.subjects, report.Row{Name: who, Group: report.Group(r.Group), Cells: report.Texts(cmp.Or(made[who], "–"))})
 		}
-		if !slices.ContainsFunc(c.subjects, func(is report.Row) bool { return is.Name == s.Name }) {
-			c.subjects = append(c.subjects, s)
-		}
+		seen[who] = true
 	}
-
-	out := report.Section{Targets: targets(got, len(c.faults), len(faults)), Tables: []report.Table{facts(got, c)}}
+	c.faults = slices.DeleteFunc(slices.Clone(faults), func(f kernel.Fault) bool { return !ran[f.Name] })
+	out := report.Section{Targets: targets(got, len(c.faults), len(faults)), Tables: []report.Table{c.answer(), facts(got, c)}}
 	for _, g := range groups {
 		some := slices.DeleteFunc(slices.Clone(c.faults), func(f kernel.Fault) bool {
 			return f.Kind != g.kind || strings.HasPrefix(f.Name, "restart-") != g.restarts
 		})
-		out.Tables = append(out.Tables, c.grid(report.Table{ID: "card-" + g.id, Title: g.title, Detail: true}, some, report.Column{}, shown))
+		out.Tables = append(out.Tables, c.grid("card-"+g.id, g.title, some, report.Column{}, "card"))
 	}
-	for _, q := range []struct {
-		id, title string
-		of        func(kernel.Row) string
-	}{
-		{"known", "Documented exceptions", known},
-		{"counts", "Power cuts, and NFS", func(r kernel.Row) string { return r.Note }},
-		{"broken", "Promises that did not hold", func(r kernel.Row) string { return strings.Join(r.Broken, "; ") }},
-		{"error", "First call or start that failed", func(r kernel.Row) string { return r.Verdict.Error }},
-	} {
-		out.Tables = append(out.Tables, c.sentences(q.id, q.title, func(subject, fault string) string { return q.of(rows[[2]string{subject, fault}]) }))
-	}
-	how := report.Table{ID: "kernel-how", Title: "How each was made", RowName: "generator", Detail: true, Columns: []report.Column{{ID: "made", Title: "made by"}}}
-	for _, s := range subjects {
-		if i := slices.IndexFunc(c.subjects, func(is report.Row) bool { return is.Name == name(s.Name, s.Group) }); i >= 0 {
-			how.Rows = append(how.Rows, report.Row{Name: c.subjects[i].Name, Group: c.subjects[i].Group, Cells: report.Texts(s.How)})
-		}
-	}
-	out.Tables = append(out.Tables, c.list("The faults on a real kernel"), how)
-	out.Tables = append(out.Tables, c.quantities(" on a real kernel", quantity{"recovery", "Time until no call failed any more", "s", report.Less}, quantity{"ids", "IDs counted", "IDs", ""})...)
-	out.Tables = slices.Insert(out.Tables, 0, kernelAnswer(out))
+	out.Tables = append(out.Tables, c.sentences("known", "Documented exceptions"), c.sentences("counts", "Power cuts, and NFS"),
+		c.sentences("broken", "Promises that did not hold"), c.sentences("error", "First call or start that failed"),
+		c.list("The faults on a real kernel"), c.how(report.Column{ID: "made", Title: "made by"}))
+	out.Tables = append(out.Tables, c.quantities(" on a real kernel", [3]string{"recovery", "Time until no call failed any more", "s"}, [3]string{"ids", "IDs counted", "IDs"})...)
 	out.Tables = slices.DeleteFunc(out.Tables, func(t report.Table) bool { return len(t.Rows) == 0 })
 	for _, skip := range got.Skipped {
 		out.Note("The fault %s was not run: %s.", skip.Fault, strings.TrimSuffix(skip.Why, "."))
@@ -122,17 +103,9 @@ func ofKernel(got kernel.Report, faults []kernel.Fault, subjects []kernel.Subjec
 	return out
 }
 
-// known is the documented exception: the documentation of others is not ours to quote.
-func known(r kernel.Row) string {
-	if r.Group != kernel.Ours {
-		return ""
-	}
-	return r.Known
-}
-
 func judgeRow(r kernel.Row) outcome {
 	v := r.Verdict
-	price := effect("", v.Failed, v.Disorder, v.Stall, v.Lead, noise)
+	o := newOutcome(effect("", v.Failed, v.Disorder, v.Stall, v.Lead, noise), v.Duplicates, v.Disorder, v.Failed, v.Stall, v.Lead)
 	broken := ""
 	switch {
 	case v.Duplicates > 0:
@@ -140,38 +113,40 @@ func judgeRow(r kernel.Row) outcome {
 	case len(r.Broken) > 0 && v.Disorder > 0:
 		broken = number(v.Disorder) + " disorder"
 	case len(r.Broken) > 0:
-		broken = strings.TrimPrefix(price.Text, "✓")
+		broken = strings.TrimPrefix(o["card"].Text, "✓")
 	}
-	o := outcome{cell: price, counts: counts(v.Duplicates, v.Disorder, v.Failed, v.Stall, v.Lead)}
-	o.counts["recovery"], o.counts["ids"] = lasts(v.Recovery), counted(v.IDs)
-	if broken != "" || len(r.Broken) > 0 {
-		o.cell = report.Cell{Text: strings.TrimSpace("✗ " + broken), Mark: report.Bad}
+	if r.Group != kernel.Ours {
+		r.Known = "" // the documentation of others is not ours to quote
 	}
-	if known(r) != "" {
-		o.cell = report.Cell{Text: "✗ " + broken + "*", Mark: report.Bad}
+	switch {
+	case r.Known != "":
+		o["card"] = report.Cell{Text: "✗ " + broken + "*", Mark: report.Bad}
+	case broken != "" || len(r.Broken) > 0:
+		o["card"] = report.Cell{Text: strings.TrimSpace("✗ " + broken), Mark: report.Bad}
 	}
+	for id, text := range map[string]string{"known": r.Known, "counts": r.Note, "broken": strings.Join(r.Broken, "; "), "error": v.Error} {
+		o[id] = report.Cell{Text: text}
+	}
+	o["recovery"], o["ids"] = lasts(v.Recovery), counted(v.IDs)
 	if v.Recovery < 0 { // it issued nothing after its last failed call
-		o.counts["recovery"] = report.Cell{Text: "never"}
+		o["recovery"] = report.Cell{Text: "never"}
 	}
 	return o
 }
 
 // sentences lists texts of outcomes, in the order of faults. Equal texts of one fault stand in
 // one row.
-func (c card) sentences(id, title string, of func(subject, fault string) string) report.Table {
+func (c card) sentences(id, title string) report.Table {
 	t := report.Table{ID: c.prefix + id, Title: title, RowName: "fault", Detail: true, Columns: []report.Column{{ID: "who", Title: "generators"}, {ID: "what", Title: "what"}}}
 	for _, f := range c.faults {
-		who := map[string][]string{}
 		var said []string
+		who := map[string][]string{}
 		for _, s := range c.subjects {
-			if text := of(s.Name, f.Name); text != "" {
-				if who[text] == nil {
-					said = append(said, text)
-				}
-				who[text] = append(who[text], s.Name)
+			if text := c.outcomes[[2]string{s.Name, f.Name}][id].Text; text != "" {
+				said, who[text] = append(said, text), append(who[text], s.Name)
 			}
 		}
-		for i, text := range said {
+		for i, text := range unique(said) {
 			row := f.Name
 			if i > 0 {
 				row = fmt.Sprintf("%s (%d)", f.Name, i+1)
@@ -239,16 +214,12 @@ const (
 	withoutStore = "tickflake, default, monoclock"
 )
 
-// kernelAnswer is the table that opens the README too: what the three faults that users meet do to
+// answer is the table that opens the README too: what the three faults that users meet do to
 // generators as they are set up at first. A copy of the machine does other things to a generator
 // that is told of it.
-func kernelAnswer(s report.Section) report.Table {
-	t := report.Table{ID: "kernel-answer", Title: "The faults that users meet", RowName: "generator"}
-	if len(s.Table("kernel-duplicates").Rows) == 0 {
-		return t
-	}
-	t.Columns = []report.Column{{ID: "restart-back-1s", Title: "clock −1 s, and a restart"}, {ID: "step-back-1h", Title: "clock −1 h, no restart"},
-		{ID: "copy-shared", Title: "a VM snapshot, beside its original"}}
+func (c card) answer() report.Table {
+	t := report.Table{ID: "kernel-answer", Title: "The faults that users meet", RowName: "generator", Columns: []report.Column{{ID: "restart-back-1s", Title: "clock −1 s, and a restart"},
+		{ID: "step-back-1h", Title: "clock −1 h, no restart"}, {ID: "copy-shared", Title: "a VM snapshot, beside its original"}}}
 	const open = "tickflake, `generator.Open`, "
 	for _, r := range []struct{ name, of, told string }{{generators.Bwmarrin, generators.Bwmarrin, ""}, {generators.Sonyflake, generators.Sonyflake, ""}, {"tickflake, without a store", withoutStore, ""},
 		{open + "nobody calls `Restored`", withStore, ""}, {open + "the copy calls `Restored`", withStore, "-told"}, {open + "with VMClock", withStore, "-vmclock"}} {
@@ -257,7 +228,7 @@ func kernelAnswer(s report.Section) report.Table {
 			row.Group = report.Peers
 		}
 		for _, fault := range []string{t.Columns[0].ID, t.Columns[1].ID, t.Columns[2].ID + r.told} {
-			row.Cells = append(row.Cells, worst(s, r.of, fault))
+			row.Cells = append(row.Cells, c.outcomes[[2]string{r.of, fault}].worst())
 		}
 		if r.told != "" && row.Cells[2].Text == notRun {
 			continue // the machine of the run had no VMClock: the row would say nothing of its own
@@ -267,18 +238,17 @@ func kernelAnswer(s report.Section) report.Table {
 	return t
 }
 
-// worst is the worst that a fault did to a generator.
-func worst(s report.Section, who, fault string) report.Cell {
-	duplicates, stall, failed := s.Table("kernel-duplicates").Cell(who, fault), s.Table("kernel-stall").Cell(who, fault), s.Table("kernel-errors").Cell(who, fault)
-	switch {
-	case len(duplicates.Samples) == 0:
+// worst is the worst that a fault did.
+func (o outcome) worst() report.Cell {
+	switch failed := int(o["errors"].Median()); {
+	case o == nil:
 		return report.Cell{Text: notRun}
-	case duplicates.Samples[0] > 0:
-		return report.Cell{Text: duplicates.Text + " duplicate IDs", Mark: report.Bad}
-	case stall.Median() >= 1:
-		return report.Cell{Text: "blocked for " + stall.Text + " or more", Mark: report.Bad}
-	case failed.Median() > 0:
-		return report.Cell{Text: "no duplicate; " + report.Count(int(failed.Median()), "call") + " failed"}
+	case o["duplicates"].Median() > 0:
+		return report.Cell{Text: o["duplicates"].Text + " duplicate IDs", Mark: report.Bad}
+	case o["stall"].Median() >= 1:
+		return report.Cell{Text: "blocked for " + o["stall"].Text + " or more", Mark: report.Bad}
+	case failed > 0:
+		return report.Cell{Text: "no duplicate; " + report.Count(failed, "call") + " failed"}
 	}
 	return report.Cell{Text: "no duplicate", Mark: report.Good}
 }
@@ -291,7 +261,7 @@ func kernelVerdict(s report.Section) string {
 		return ""
 	}
 	faults := func(stored bool) []string {
-		_, faults := repeating(t, func(r report.Row) bool {
+		_, faults, _ := repeating(t, func(r report.Row) bool {
 			fixed := strings.HasSuffix(r.Name, ", monoclock") || strings.HasSuffix(r.Name, ", raw")
 			return r.Group == report.Ours && fixed != stored
 		})
@@ -308,6 +278,6 @@ func kernelVerdict(s report.Section) string {
 	if len(without) > 0 {
 		said += ". Without a store, it does in " + report.Causes(without)
 	}
-	peers, of := repeatingPeers(t)
+	peers, _, of := repeating(t, ofPeer)
 	return fmt.Sprintf("%s. Of the peers, %d of %d do in some faults.", said, len(peers), of)
 }

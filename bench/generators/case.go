@@ -8,8 +8,6 @@ package generators
 
 import (
 	"context"
-	"runtime"
-	"sync/atomic"
 	"time"
 
 	"github.com/tickflake/tickflake/bench/measure"
@@ -94,6 +92,15 @@ type Set struct {
 	closers measure.Closers
 }
 
+// Open opens a source of the case until [Set.End].
+func (s *Set) Open(ctx context.Context, c Case) (Source, error) {
+	source, err := c.Open(ctx)
+	if source.Close != nil {
+		s.closers.Add(source.Close)
+	}
+	return source, err
+}
+
 // Load makes a load of goroutines that share a source of the case, or of as many as there are
 // places. base is the case that it is compared with, or nil.
 func (s *Set) Load(ctx context.Context, c Case, base *Case, goroutines int) *measure.Load {
@@ -103,19 +110,16 @@ func (s *Set) Load(ctx context.Context, c Case, base *Case, goroutines int) *mea
 		b.Unit, b.LeadIn = c.Limit.IDs, c.Limit.IDs+goroutines
 	}
 	for range max(s.Places, 1) {
-		source, err := c.Open(ctx)
+		source, err := s.Open(ctx, c)
 		if err != nil {
 			l.Err = err
 			break
-		}
-		if source.Close != nil {
-			s.closers.Add(source.Close)
 		}
 		loops := make([]Loop, goroutines)
 		for i := range loops {
 			loops[i] = source.Loop()
 		}
-		b.Do = append(b.Do, measure.Simple(func(n int) error { return together(loops, n/max(c.Unit, 1)) }))
+		b.Do = append(b.Do, func(_ context.Context, n int) (measure.Figures, error) { return nil, together(loops, n/max(c.Unit, 1)) })
 	}
 	if base != nil {
 		l.Base = s.Load(ctx, *base, nil, goroutines)
@@ -138,23 +142,11 @@ func (s *Set) End(out *report.Section) {
 	}
 }
 
-// patience is how long the first goroutines wait for the others. A free processor starts
-// a goroutine in less time, and a busy one must not hold up the measurement.
-const patience = 100 * time.Microsecond
-
-// together runs the loops at the same time, each in a goroutine, with n calls between them.
-// No loop begins before as many goroutines run as there are processors, or before
-// [patience] is over.
+// together runs the loops at the same time, each in a goroutine, with n calls between them. Those that begin a few
+// microseconds late are no matter in batches of milliseconds.
 func together(loops []Loop, n int) error {
 	if len(loops) == 1 {
 		return loops[0](n)
 	}
-	var there atomic.Int64 // goroutines that run; each adds one
-	wanted := int64(min(len(loops), runtime.GOMAXPROCS(0)))
-	return measure.Together(len(loops), func(i int) error {
-		there.Add(1)
-		for began := time.Now(); there.Load() < wanted && time.Since(began) < patience; {
-		}
-		return loops[i](n*(i+1)/len(loops) - n*i/len(loops))
-	})
+	return measure.Together(len(loops), func(i int) error { return loops[i](n*(i+1)/len(loops) - n*i/len(loops)) })
 }

@@ -108,26 +108,19 @@ func peer(p peers.Peer) Subject {
 	return made
 }
 
-// Setting is the clock and the source of the node number under a strategy of tickflake.
-type Setting string
-
-// The settings.
-const (
-	InLease Setting = "lease"     // a monoclock, and a leased node number, with the cells in memory
-	InMono  Setting = "monoclock" // a monoclock, and a fixed node number
-	InRaw   Setting = "raw clock" // the wall clock, and a fixed node number
-)
-
-// Tickflake returns tickflake in the default layout, with the strategy of the name.
-func Tickflake(name string, s strategies.Strategy, in Setting) Subject {
-	layout := snowflake.Default()
-	fixed := in != InLease
-	run := leasetest.Leased{Strategy: s, Clock: generatortest.Mono, Layout: layout}.Subject()
-	if fixed {
-		run = generatortest.Tickflake(s, map[Setting]generatortest.ClockKind{InMono: generatortest.Mono, InRaw: generatortest.Raw}[in], generator.WithLayout(layout))
+// Tickflake returns tickflake in the default layout, with the strategy of a text, on a clock, and with a node number
+// that is fixed or, with the cells in memory, leased.
+func Tickflake(text string, clock generatortest.ClockKind, leased bool) Subject {
+	strategy, _ := strategies.Parse(text) // it is one
+	name, layout := fmt.Sprintf("tickflake %s, %s", text, clock), snowflake.Default()
+	if leased {
+		return tickflake(name+Leases, leasetest.Leased{Strategy: strategy, Clock: clock, Layout: layout}.Subject(), false)
 	}
-	return tickflake(fmt.Sprintf("tickflake %s, %s", name, in), run, fixed)
+	return tickflake(name, generatortest.Tickflake(strategy, clock, generator.WithLayout(layout)), true)
 }
+
+// Leases ends the names of subjects whose node number is leased.
+const Leases = ", lease"
 
 // Starting returns tickflake with a sequence start and a fixed node number. It waits when
 // a tick is used up.

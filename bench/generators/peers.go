@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/bwmarrin/snowflake"
@@ -45,14 +44,10 @@ func Others(names ...string) []Case {
 	return slices.DeleteFunc(all, func(c Case) bool { return len(names) > 0 && !slices.Contains(names, c.Name) && !Added(c.Name) })
 }
 
-// bits guards snowflake.NodeBits and StepBits, which NewNode reads.
-var bits sync.Mutex
-
 // openWide opens a node with all 22 bits that NodeBits and StepBits share in the sequence. It
-// restores the package's variables, also those that NewNode computes from them.
+// restores the package's variables, also those that NewNode computes from them. Sections run one after the other,
+// and none opens a node beside another.
 func openWide(context.Context) (Source, error) {
-	bits.Lock()
-	defer bits.Unlock()
 	node, step := snowflake.NodeBits, snowflake.StepBits
 	snowflake.NodeBits, snowflake.StepBits = 0, 22
 	made, err := snowflake.NewNode(0)

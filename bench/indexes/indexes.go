@@ -37,16 +37,15 @@ const (
 )
 
 func measureIndexes(ctx context.Context, run *measure.Run) (s report.Section) {
-	all := engines()
 	var wanted []servers.Wanted
-	for _, e := range all {
+	for _, e := range engines {
 		wanted = append(wanted, servers.Wanted{Kind: e.kind})
 	}
 	started, stop := servers.All(ctx, wanted...)
 	defer func() { _ = stop() }() // on a panic
 	s.Skipped = "Neither PostgreSQL nor MariaDB runs here."
 	end := run.Until.Add(-measure.Pick(run, 500*time.Millisecond, 2*time.Second)) // to find sizes and stop the servers
-	for i, e := range all {
+	for i, e := range engines {
 		if err := started[i].Err; err != nil {
 			s.Note("%s does not run here: %s.", e.kind, servers.Reason(err))
 			continue
@@ -56,12 +55,12 @@ func measureIndexes(ctx context.Context, run *measure.Run) (s report.Section) {
 		// One engine runs after the other, because they write in the background. The rest of the
 		// time is shared evenly.
 		part := *run
-		part.Until = time.Now().Add(time.Until(end) / time.Duration(len(all)-i))
+		part.Until = time.Now().Add(time.Until(end) / time.Duration(len(engines)-i))
 		tables, err := e.measure(ctx, &part, started[i])
 		if err != nil {
 			s.Note("%s did not get to the end: %s.", e.kind, servers.Reason(err))
 		}
-		if len(tables) > 0 && len(tables[0].rates()) > 0 {
+		if len(tables) > 0 && len(tables[0].Figures["rate"]) > 0 {
 			s.Tables = append(s.Tables, e.summary(tables))
 		}
 	}
@@ -96,12 +95,39 @@ func (e engine) measure(ctx context.Context, run *measure.Run, server *servers.S
 	for _, t := range tables {
 		err = errors.Join(err, t.Err)
 		if t.Err == nil && ctx.Err() == nil {
-			weighed, failed := e.size(ctx, db, t.name)
-			t.size, err = weighed, errors.Join(err, failed)
+			var index, whole float64
+			_, failed := db.ExecContext(ctx, e.analyze+t.name)
+			err = errors.Join(err, failed, db.QueryRowContext(ctx, e.sizes, t.name).Scan(&index, &whole))
+			if whole <= 0 {
+				continue
+			}
+			t.Figures["index"], t.Figures["whole"] = []float64{index / float64(t.rows)}, []float64{whole / float64(t.rows)}
 		}
 	}
 	return tables, err
 }
+
+// engine has the differences between the servers.
+type engine struct {
+	kind        servers.Kind
+	column      int    // of key.columns
+	placeholder string // of the parameter with the number n
+	analyze     string // begins the statement that makes the sizes exact
+	// position asks for the position in the log, in bytes; sizes for the bytes of a table's primary key's index, or
+	// below 0 if that is the table itself, and of the table with its index.
+	position, sizes string
+}
+
+var engines = []engine{
+	{servers.PostgreSQL, 0, "$n", "ANALYZE ", "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint",
+		"SELECT pg_relation_size($1::text || '_pkey'), pg_total_relation_size($1::text)"},
+	{servers.MariaDB, 1, "?", "ANALYZE TABLE ", "SELECT CAST(VARIABLE_VALUE AS unsigned) FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'INNODB_LSN_CURRENT'",
+		"SELECT -1, stat_value * @@innodb_page_size FROM mysql.innodb_index_stats " +
+			"WHERE database_name = DATABASE() AND table_name = ? AND index_name = 'PRIMARY' AND stat_name = 'size'"},
+}
+
+// id is that of the engine's table and target.
+func (e engine) id() string { return "index-" + strings.ToLower(string(e.kind)) }
 
 // key is a kind of primary key.
 type key struct {
@@ -158,12 +184,9 @@ type table struct {
 	insert  *sql.Stmt
 	batches int // of a chunk
 	rows    int
-	size    size
 }
 
 func (t *table) chunkRows() int { return t.batches * batchRows }
-
-func (t *table) rates() []float64 { return t.Figures["rate"] }
 
 func (t *table) create(ctx context.Context) error {
 	if _, err := t.db.ExecContext(ctx, fmt.Sprintf("CREATE TABLE %s (id %s PRIMARY KEY, payload varchar(%d) NOT NULL)", t.name, t.columns[t.column], payloadBytes)); err != nil {
@@ -202,7 +225,7 @@ func (t *table) chunk(ctx context.Context, r *rand.Rand) (measure.Figures, error
 		}
 	}
 	var before, after float64
-	if err := t.db.QueryRowContext(ctx, t.logQuery).Scan(&before); err != nil {
+	if err := t.db.QueryRowContext(ctx, t.position).Scan(&before); err != nil {
 		return nil, err
 	}
 	began := time.Now()
@@ -216,7 +239,7 @@ func (t *table) chunk(ctx context.Context, r *rand.Rand) (measure.Figures, error
 		}
 	}
 	took := time.Since(began)
-	err := t.db.QueryRowContext(ctx, t.logQuery).Scan(&after)
+	err := t.db.QueryRowContext(ctx, t.position).Scan(&after)
 	n := float64(t.chunkRows())
 	t.rows += t.chunkRows()
 	return measure.Figures{"rate": n / took.Seconds(), "log": (after - before) / n}, err
@@ -233,7 +256,7 @@ func payload(r *rand.Rand) string {
 
 // summary is a table with a row per kind of key.
 func (e engine) summary(tables []*table) report.Table {
-	t := report.Table{ID: "index-" + e.id, RowName: "primary key", Base: oursName,
+	t := report.Table{ID: e.id(), RowName: "primary key", Base: oursName,
 		Title: fmt.Sprintf("%s, %s rows of each", e.kind, report.Figure(float64(tables[0].rows))),
 		Columns: []report.Column{
 			{ID: "rate", Title: "inserted", Unit: "rows/s", Better: report.More},
@@ -242,27 +265,27 @@ func (e engine) summary(tables []*table) report.Table {
 			{ID: "log", Title: "written to the log", Unit: "bytes/row", Better: report.Less},
 		},
 	}
-	for _, s := range tables {
-		per := func(v float64) report.Cell {
-			if v < 0 || s.size.whole <= 0 {
-				return report.Cell{}
-			}
-			return report.One(v / float64(s.rows))
-		}
-		row := report.Row{Name: s.Row, Group: s.Group, Cells: []report.Cell{{Samples: s.rates()}, per(s.size.index), per(s.size.whole), {Samples: s.Figures["log"]}}}
-		if s.size.whole > 0 && s.size.index < 0 {
-			row.Cells[1].Text = "is the table"
-		}
-		t.Rows = append(t.Rows, row)
+	var loads []*measure.Load
+	for _, one := range tables {
+		loads = append(loads, one.Load)
 	}
-	return t
+	return measure.Rows(t, loads, func(l *measure.Load, column string) report.Cell {
+		cell := l.Of(column, nil)
+		switch exact := column == "index" || column == "whole"; {
+		case !exact || len(cell.Samples) == 0:
+			return cell
+		case cell.Samples[0] < 0:
+			return report.Cell{Text: "is the table"}
+		}
+		return report.One(cell.Samples[0])
+	})
 }
 
 // verdict compares the rates of the other keys with that of tickflake, by engine.
 func verdict(s report.Section) string {
 	var said []string
-	for _, e := range engines() {
-		t := s.Table("index-" + e.id)
+	for _, e := range engines {
+		t := s.Table(e.id())
 		ours := t.Cell(oursName, "rate")
 		var others []string
 		for _, row := range t.Rows {

@@ -27,11 +27,6 @@ type Batch struct {
 // "done" says how often it was done, if that is not n.
 type Do = func(ctx context.Context, n int) (Figures, error)
 
-// Simple is a Do without figures of its own.
-func Simple(do func(n int) error) Do {
-	return func(_ context.Context, n int) (Figures, error) { return nil, do(n) }
-}
-
 // Turn is that of a [Load]. The first one chooses the length of a batch.
 func (b *Batch) Turn(ctx context.Context) (Figures, error) {
 	b.Unit = max(b.Unit, 1)

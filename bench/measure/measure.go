@@ -186,19 +186,19 @@ func Rows(t report.Table, loads []*Load, cell func(l *Load, column string) repor
 	return t
 }
 
-// Grid fills a table with a row for all loads of one row, at their columns.
+// Grid fills a table with a row for all loads of one row, at their columns. It leaves out loads at no column.
 func Grid(t report.Table, loads []*Load, cell func(*Load) report.Cell) report.Table {
 	for _, l := range loads {
+		column := slices.IndexFunc(t.Columns, func(c report.Column) bool { return c.ID == l.At })
+		if column < 0 {
+			continue
+		}
 		at := slices.IndexFunc(t.Rows, func(r report.Row) bool { return r.Name == l.Row })
 		if at < 0 {
 			at = len(t.Rows)
-			t.Rows = append(t.Rows, report.Row{Name: l.Row, Group: l.Group, Cells: make([]report.Cell, len(t.Columns))})
+			t.Rows = append(t.Rows, report.Row{Name: l.Row, Group: l.Group, Note: l.Note, Cells: make([]report.Cell, len(t.Columns))})
 		}
-		row := &t.Rows[at]
-		if row.Note == "" {
-			row.Note = l.Note
-		}
-		row.Cells[slices.IndexFunc(t.Columns, func(c report.Column) bool { return c.ID == l.At })] = cell(l)
+		t.Rows[at].Cells[column] = cell(l)
 	}
 	return t
 }

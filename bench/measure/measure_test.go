@@ -74,11 +74,11 @@ func TestBatch(t *testing.T) {
 			{40, 0, 125_000}, {40, 1024, 122 * 1024}, {39_000, 256, 256}, {time.Second, 1, 1}, {3 * time.Millisecond, 1, 2}, {0, 1000, 67_108_000},
 		} {
 			var asked []int
-			b := &Batch{Unit: test.unit, Target: 5 * time.Millisecond, Do: []Do{Simple(func(n int) error {
+			b := &Batch{Unit: test.unit, Target: 5 * time.Millisecond, Do: []Do{func(_ context.Context, n int) (Figures, error) {
 				asked = append(asked, n)
 				time.Sleep(time.Duration(n) * test.each) // virtual
-				return nil
-			})}}
+				return nil, nil
+			}}}
 			_, err := b.Turn(t.Context())
 			require.NoError(t, err)
 			f, err := b.Turn(t.Context())

@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"html"
-	"math"
 	"strings"
 	"unicode/utf8"
 )
@@ -12,24 +11,12 @@ import (
 const (
 	width       = 480.0 // which a phone shows whole
 	barHeight   = 18
-	axisHeight  = 44
 	titleHeight = 22
 	charWidth   = 6.8 // about that of a letter
 )
 
 // shades are the colours of the groups. The style sheet has a variable for each.
 var shades = map[Group]string{Ours: "ours", Peers: "peer", Floor: "floor"}
-
-// step is the distance of about five round numbers up to most.
-func step(most float64) float64 {
-	step := math.Pow(10, math.Floor(math.Log10(most/4)))
-	for _, by := range []float64{2, 2.5, 2} { // 2, 5, 10
-		if most/step > 6 {
-			step *= by
-		}
-	}
-	return step
-}
 
 // chart draws the chart of the table as SVG: a horizontal bar per row, with its interval and figure.
 // It is "" if there is none or nothing was measured for it. The colours are those of the style
@@ -52,15 +39,7 @@ func (t *Table) chart() string {
 	text := func(x, y float64, anchor, shade, text string) {
 		fmt.Fprintf(&svg, `<text x="%.1f" y="%.1f" text-anchor="%s" style="fill:var(--%s)">%s</text>`, x, y, anchor, shade, html.EscapeString(text))
 	}
-	line := func(shade string, x1, y1, x2, y2 float64) {
-		fmt.Fprintf(&svg, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" style="stroke:var(--%s)"/>`, x1, y1, x2, y2, shade)
-	}
 	at := func(v float64) float64 { return names + max(v/most, 0)*(width-50-names) }
-	bottom := 6 + float64(len(t.Rows))*(barHeight+5)
-	for v := 0.0; v <= most; v += step(most) {
-		line("rule", at(v), 6, at(v), bottom)
-		text(at(v), bottom+15, "middle", "soft", Figure(math.Round(v*1e9)/1e9))
-	}
 	for i, r := range t.Rows {
 		top := 6 + float64(i)*(barHeight+5)
 		middle := top + barHeight/2
@@ -72,14 +51,13 @@ func (t *Table) chart() string {
 		}
 		fmt.Fprintf(&svg, `<rect x="%.1f" y="%.1f" width="%.1f" height="%d" style="fill:var(--%s)"/>`, names, top+2, at(s.Median)-names, barHeight-4, shades[r.Group])
 		if lo, hi := at(s.Lo), at(s.Hi); hi-lo > 4 {
-			line("ink", lo, middle, hi, middle)
-			line("ink", lo, middle-3, lo, middle+3)
-			line("ink", hi, middle-3, hi, middle+3)
+			fmt.Fprintf(&svg, `<path d="M%.1f %.1fv6m0-3H%.1fm0-3v6" style="fill:none;stroke:var(--ink)"/>`, lo, middle-3, hi)
 		}
 		text(at(s.Hi)+5, middle+4, "start", "ink", cell.Value())
 	}
-	text((names+width-50)/2, bottom+34, "middle", "soft", t.Chart.Label)
-	height := bottom + axisHeight + titleHeight
+	bottom := 6 + float64(len(t.Rows))*(barHeight+5)
+	text((names+width-50)/2, bottom+12, "middle", "soft", t.Chart.Label)
+	height := bottom + 20 + titleHeight
 	label := html.EscapeString(t.Chart.Title + "; all figures are in the table " + t.Title)
 	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" width="%g" height="%g" role="img" aria-label="%s" font-family="'Liberation Sans',Arial,sans-serif" font-size="12">`+
 		`<text y="13" font-weight="bold" style="fill:var(--ink)">%s</text><g transform="translate(0 %d)">%s</g></svg>`,

@@ -6,6 +6,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
 )
 
 // Figure writes a value with three significant digits, and a whole number in full:
@@ -38,16 +41,7 @@ func figure(v float64, digits int) string {
 }
 
 // grouped writes the nearest whole number with commas between thousands.
-func grouped(v float64) string {
-	text := strconv.FormatFloat(math.Abs(v), 'f', 0, 64)
-	for at := len(text) - 3; at > 0; at -= 3 {
-		text = text[:at] + "," + text[at:]
-	}
-	if v < 0 && text != "0" {
-		return "-" + text
-	}
-	return text
-}
+func grouped(v float64) string { return message.NewPrinter(language.English).Sprintf("%.0f", v) }
 
 // Percent writes a share: "2.1%", "35%".
 func Percent(share float64) string { return figure(100*share, 2) + "%" }

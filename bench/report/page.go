@@ -12,14 +12,13 @@ import (
 	"time"
 )
 
-//go:embed report.gohtml report.gomd report.gotxt style.css
+//go:embed report.gohtml report.gomd report.gotxt
 var files embed.FS
 
 // style is the style sheet; its first rule has the colours of the charts.
-var style = func() string {
-	text, _ := files.ReadFile("style.css") // it is embedded
-	return string(text)
-}()
+//
+//go:embed style.css
+var style string
 
 var functions = map[string]any{
 	"brief":   brief,

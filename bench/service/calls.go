@@ -39,18 +39,18 @@ func paced(ctx context.Context, server *fleet.Server, box time.Duration, open *m
 	if library.Err = errors.Join(err, failed); library.Err == nil {
 		open.Add(g.Close)
 		library.Turn = func(context.Context) (measure.Figures, error) {
-			return pace(box, func() error { _, err := g.NextContext(ctx); return err }, nil)
+			return pace(box, func() error { _, err := g.NextContext(ctx); return err }, func() uint64 { return 0 })
 		}
 	}
 	var ids *client.Client
 	if ids, ours.Err = client.Open(ctx, []string{server.GRPC}); ours.Err == nil {
 		open.Add(ids.Close)
-		next := func() error { _, err := ids.Next(ctx); return err }
+		next, waits := func() error { _, err := ids.Next(ctx); return err }, func() uint64 { return ids.Stats().Waits }
 		ours.Turn = func(context.Context) (measure.Figures, error) {
-			if _, err := pace(box, next, nil); err != nil { // until the client knows the pace
+			if _, err := pace(box, next, waits); err != nil { // until the client knows the pace
 				return nil, err
 			}
-			return pace(box, next, func() uint64 { return ids.Stats().Waits })
+			return pace(box, next, waits)
 		}
 	}
 	return []*measure.Load{library, ours}
@@ -62,12 +62,8 @@ func paced(ctx context.Context, server *fleet.Server, box time.Duration, open *m
 // of the calls, in percent, that have not waited for a server.
 func pace(box time.Duration, next func() error, waits func() uint64) (measure.Figures, error) {
 	var before, after runtime.MemStats
-	waited := uint64(0)
-	if waits != nil {
-		waited = waits()
-	}
 	runtime.ReadMemStats(&before)
-	began := time.Now()
+	waited, began := waits(), time.Now()
 	took := make([]float64, max(int(box/burstEach), 1))
 	for i := range took {
 		time.Sleep(time.Until(began.Add(time.Duration(i) * burstEach)))
@@ -82,11 +78,7 @@ func pace(box time.Duration, next func() error, waits func() uint64) (measure.Fi
 	runtime.ReadMemStats(&after)
 	n := float64(burst * len(took))
 	slices.Sort(took)
-	f := measure.Figures{"ns": took[len(took)/2], "allocs": float64(after.Mallocs-before.Mallocs) / n}
-	if waits != nil {
-		f["local"] = 100 * (1 - float64(waits()-waited)/n)
-	}
-	return f, nil
+	return measure.Figures{"ns": took[len(took)/2], "allocs": float64(after.Mallocs-before.Mallocs) / n, "local": 100 * (1 - float64(waits()-waited)/n)}, nil
 }
 
 // measureIdle opens connections to the RESP port, in ten steps, each of which asks for one ID

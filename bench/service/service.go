@@ -149,29 +149,19 @@ func tables(loads []*measure.Load, resting *measure.Load) []report.Table {
 			}
 			t.Columns = append(t.Columns, column)
 		}
-		var some []*measure.Load
-		for _, l := range loads {
-			if l.At != "" {
-				some = append(some, l)
-			}
-		}
-		return measure.Grid(t, some, cell)
+		return measure.Grid(t, loads, cell)
 	}
-	rows := func(t report.Table, at string, cell func(l *measure.Load, column string) report.Cell, names ...string) report.Table {
+	rows := func(t report.Table, at string, names ...string) report.Table {
 		var some []*measure.Load
 		for _, name := range names {
 			some = append(some, measure.Find(append(loads, resting), name, at))
 		}
-		return measure.Rows(t, some, cell)
-	}
-	figure := func(l *measure.Load, column string) report.Cell {
-		switch {
-		case column == "rate":
-			return l.Of("wall", rate)
-		case column == "local" && l.Row == libraryRow:
-			return report.Cell{Text: "all"}
-		}
-		return l.Of(column, nil)
+		return measure.Rows(t, some, func(l *measure.Load, column string) report.Cell {
+			if column == "rate" {
+				return l.Of("wall", rate)
+			}
+			return l.Of(column, nil)
+		})
 	}
 	return []report.Table{
 		curve("service-resp", "One ID per request over the Redis protocol, 50 connections: requests per second", "req/s", report.More, func(l *measure.Load) report.Cell { return l.Of("wall", rate) }),
@@ -179,25 +169,25 @@ func tables(loads []*measure.Load, resting *measure.Load) []report.Table {
 		rows(report.Table{ID: "service-latency", Title: "Time of such a request, without pipelining", RowName: "request", Base: redisRow, Detail: true, Columns: []report.Column{
 			{ID: "p50", Title: "median", Unit: "ms", Better: report.Less},
 			{ID: "p99", Title: "99%", Unit: "ms", Better: report.Less},
-		}}, "1", figure, redisRow, idRow, incrRow),
+		}}, "1", redisRow, idRow, incrRow),
 		rows(report.Table{ID: "service-batches", Title: "Many IDs per request", RowName: "request", Columns: []report.Column{
 			{ID: "rate", Title: "rate", Unit: "IDs/s", Better: report.More},
 			{ID: "cpu", Title: "processor time of the server", Unit: "ns/ID", Better: report.Less},
-		}}, "", figure, idsRow, streamRow, webRow),
+		}}, "", idsRow, streamRow, webRow),
 		rows(report.Table{ID: "service-unary", Title: fmt.Sprintf("One ID per call over gRPC, %d callers", callers), RowName: "call", Base: emptyRow, Columns: []report.Column{
 			{ID: "rate", Title: "rate", Unit: "calls/s", Better: report.More},
 			{ID: "cpu", Title: "processor time of the server", Unit: "ns", Better: report.Less},
-		}}, "", figure, emptyRow, takeRow),
+		}}, "", emptyRow, takeRow),
 		rows(report.Table{ID: "service-client", Title: "One ID per call in Go, one million calls per second", RowName: "call", Columns: []report.Column{
 			{ID: "ns", Title: "time, median of bursts", Unit: "ns", Better: report.Less},
 			{ID: "allocs", Title: "allocations, with those of requests", Unit: "per call", Better: report.Less},
 			{ID: "local", Title: "calls that touch no network", Unit: "%", Better: report.More},
-		}}, "", figure, libraryRow, clientRow),
+		}}, "", libraryRow, clientRow),
 		rows(report.Table{ID: "service-idle", Title: "Memory of the server for each idle connection", RowName: "connection", Detail: true, Columns: []report.Column{
 			{ID: "used", Title: "heap and stacks", Unit: "KiB", Better: report.Less},
 			{ID: "resident", Title: "resident", Unit: "KiB", Better: report.Less},
 			{ID: "goroutines", Title: "goroutines", Better: report.Less},
-		}}, "", figure, idleRow),
+		}}, "", idleRow),
 	}
 }
 

@@ -34,32 +34,27 @@ var quantiles = []struct {
 	oneIn         int // calls of which one is slower
 }{{"p50", "p50", 2}, {"p90", "p90", 10}, {"p99", "p99", 100}, {"p999", "p99.9", 1000}}
 
-// late makes a load of the schedule, whose turns have the quantiles and the greatest of the latencies in µs, how many IDs
-// per second were reached, and whether the turn was stopped.
+// late makes a load of the schedule, whose turns have the quantiles and the greatest of the latencies in µs, and how
+// many IDs per second were reached.
 func late(c generators.Case, calls int, source generators.Source, failed error) *measure.Load {
 	l := &measure.Load{Row: c.Name, Group: c.Group, Err: failed}
 	if failed != nil {
 		return l
 	}
-	loop, all := source.Loop(), make([]time.Duration, 0, calls)
+	loop, all := source.Loop(), make([]time.Duration, calls)
 	l.Turn = func(context.Context) (measure.Figures, error) {
-		if _, _, err := schedule(loop, calls/16, func(time.Duration) {}); err != nil {
+		if _, err := schedule(loop, all[:calls/16]); err != nil {
 			return nil, err
 		}
-		all = all[:0]
-		done, took, err := schedule(loop, calls, func(late time.Duration) { all = append(all, late) })
+		reached, err := schedule(loop, all)
 		if err != nil {
 			return nil, err
 		}
 		slices.Sort(all)
-		f := measure.Figures{"reached": float64(done) / took.Seconds(), "stopped": 0}
-		if done < calls {
-			f["stopped"] = 1
-		}
+		f := measure.Figures{"reached": reached, "longest": float64(all[calls-1].Nanoseconds()) / 1e3}
 		for _, q := range quantiles {
-			f[q.column] = float64(all[len(all)-1-len(all)/q.oneIn].Nanoseconds()) / 1e3
+			f[q.column] = float64(all[calls-1-calls/q.oneIn].Nanoseconds()) / 1e3
 		}
-		f["wall"], f["longest"] = f["p999"], float64(all[len(all)-1].Nanoseconds())/1e3
 		return f, nil
 	}
 	return l
@@ -74,8 +69,8 @@ func latencyTable(loads []*measure.Load) report.Table {
 	t.Columns = append(t.Columns, report.Column{ID: "longest", Title: "longest", Unit: "µs", Better: report.Less}, report.Column{ID: "reached", Title: "reached", Unit: "IDs/s", Better: report.More})
 	return measure.Rows(t, loads, func(l *measure.Load, column string) report.Cell {
 		cell := l.Of(column, nil)
-		switch stopped := l.Of("stopped", nil).Median(); {
-		case column != "reached" && stopped > 0.5:
+		switch reached := l.Of("reached", nil).Median(); {
+		case column != "reached" && reached < rate/2: // its turns were given up
 			return report.Cell{Text: cannotKeepUp}
 		case column == "longest" && len(cell.Samples) > 0:
 			return report.One(slices.Max(cell.Samples))
@@ -89,58 +84,46 @@ func measureLatency(ctx context.Context, run *measure.Run) (s report.Section) {
 		generators.EmptyLoop, generators.Next(ceilingName, snowflake.Default()), generators.Leased(leasedDefaultName, snowflake.Default()),
 	}, generators.Others(generators.Bwmarrin, generators.Sonyflake, "rs/xid", "MongoDB ObjectID", "google/uuid v7")...)
 	calls := max(int(time.Until(run.Until)/gap)/latencyRounds/len(cases), 1000) // of which one is slower than p99.9
-	var open measure.Closers
-	var loads []*measure.Load
+	set := &generators.Set{}
 	for _, c := range cases {
-		source, err := c.Open(ctx)
-		if source.Close != nil {
-			open.Add(source.Close)
-		}
-		loads = append(loads, late(c, calls, source, err))
+		source, err := set.Open(ctx, c)
+		set.Loads = append(set.Loads, late(c, calls, source, err))
 	}
-	next := loads[1]
-	next.Base = loads[0]
-	run.Measure(ctx, measure.Pick(run, 1, 3), 0, loads...)
-	measure.Failed(&s, loads)
-	s.Tables = []report.Table{latencyTable(loads)}
+	next := set.Loads[1]
+	next.Base = set.Loads[0]
+	run.Measure(ctx, measure.Pick(run, 1, 3), 0, set.Loads...)
+	s.Tables = []report.Table{latencyTable(set.Loads)}
 	// On a machine whose stalls are the empty loop's tail, it shows that Next adds none, and
 	// nothing about the time of a call: the cost section shows that.
-	s.Targets = []report.Target{next.Pair("wall").Judge(report.Target{ID: "latency-tail", Text: "p99.9 at 1 million IDs per second: at most 2× that of the empty loop", Unit: "×", Want: 2, AtMost: true})}
-	if err := open.Close(); err != nil {
-		s.Note("A generator could not be closed: %v.", err)
-	}
+	s.Targets = []report.Target{next.Pair("p999").Judge(report.Target{ID: "latency-tail", Text: "p99.9 at 1 million IDs per second: at most 2× that of the empty loop", Unit: "×", Want: 2, AtMost: true})}
+	set.End(&s)
 	return s
 }
 
-// schedule makes so many calls, one after each gap, when they are due, and records how long after
-// that each ended. A call that is due during another one is made at the end of that one, and counts
-// from the moment when it was due: a stall shows in all calls that queue behind it. Waiting is
-// reading the clock.
+// schedule makes a call after each gap, when it is due, and notes how late each ended. A call that is due during
+// another one is made at the end of that one, and counts from the moment when it was due: a stall shows in all
+// calls that queue behind it. Waiting is reading the clock.
 //
-// At twice the schedule's length it gives up. It records the calls that are left as late
-// as they are by then, which is less than they would have been. took ends with the schedule or
-// with the last call, whichever is later.
-func schedule(call generators.Loop, calls int, record func(late time.Duration)) (done int, took time.Duration, err error) {
-	begin, length := time.Now(), time.Duration(calls)*gap
-	t := time.Duration(0)
-	for i := range calls {
+// At twice the schedule's length it gives up. The calls that are left are as late as they are by then, which is less
+// than they would have been. reached is calls per second, until the schedule's end or that of the last call, whichever
+// is later.
+func schedule(call generators.Loop, late []time.Duration) (reached float64, err error) {
+	begin, length := time.Now(), time.Duration(len(late))*gap
+	t, done := time.Duration(0), 0
+	for i := range late {
 		due := time.Duration(i) * gap
-		if t > 2*length {
-			for left := i; left < calls; left++ {
-				record(t - time.Duration(left)*gap)
+		if t <= 2*length {
+			for t < due {
+				t = time.Since(begin)
 			}
-			return i, t, nil
+			if err := call(1); err != nil {
+				return 0, err
+			}
+			t, done = time.Since(begin), i+1
 		}
-		for t < due {
-			t = time.Since(begin)
-		}
-		if err := call(1); err != nil {
-			return i, t, err
-		}
-		t = time.Since(begin)
-		record(t - due)
+		late[i] = t - due
 	}
-	return calls, max(t, length), nil
+	return float64(done) / max(t, length).Seconds(), nil
 }
 
 // tooLate is the p99.9 of the empty loop, in microseconds, from which on it is a thousand calls behind: then

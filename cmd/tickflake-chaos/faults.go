@@ -80,7 +80,7 @@ func chosenFaults(args []string, runners ...runner) ([]fault, error) {
 		i := slices.IndexFunc(all, func(f fault) bool { return is(f, arg) })
 		switch {
 		case i < 0:
-			return nil, unknownFault(arg)
+			return nil, fmt.Errorf("no fault %q; 'tickflake-chaos list' and 'tickflake-chaos list --kernel' have the names", arg)
 		case !slices.Contains(runners, all[i].by):
 			why := "needs no kernel, as its script runs in virtual time"
 			if slices.Contains(runners, inVirtualTime) || all[i].by == inTests {
@@ -92,19 +92,6 @@ func chosenFaults(args []string, runners ...runner) ([]fault, error) {
 	return slices.DeleteFunc(all, func(f fault) bool {
 		return !slices.ContainsFunc(args, func(arg string) bool { return is(f, arg) })
 	}), nil
-}
-
-func unknownFault(arg string) error {
-	var similar []string
-	for _, f := range faultsBy(inVirtualTime, onKernel) {
-		if name := cmp.Or(f.Name, f.Fault); arg != "" && strings.Contains(name, strings.ToLower(arg)) {
-			similar = append(similar, name)
-		}
-	}
-	if len(similar) > 0 {
-		return fmt.Errorf("no fault %q; there are %s", arg, strings.Join(similar, ", "))
-	}
-	return fmt.Errorf("no fault %q; 'tickflake-chaos list' and 'tickflake-chaos list --kernel' have the names", arg)
 }
 
 // takeFaults makes the arguments of a command faults of the runners, which the shell completes.

@@ -15,35 +15,21 @@ const listHelp = `List the faults in virtual time: the number, the name, and wha
 a command in parentheses are tests in the sources of tickflake. --kernel lists the
 faults on a real kernel instead, and the generators that meet them.
 
-With faults as arguments it prints their scripts for 'tickflake-chaos script';
---scripts prints all scripts.
+With faults as arguments it prints their scripts for 'tickflake-chaos script'.
 
 A script is a list of steps, on lines of their own or between semicolons; a # begins
 a comment. Settings come first:
 
-  strategy S        as 'tickflake generate --strategy' takes it
-  clock C           raw, mono or resync
-  begin T           the wall's time at the start: 2026-06-01T12:00:00Z, or end-5ms
-                    for a time before the generator's last
-  callers N         the number of callers, 1 to 64
+  strategy S   clock raw|mono|resync   begin T   callers N
 
-Then the steps:
+Then the steps, where D is a time such as 5ms, and what stands in brackets may be
+left out:
 
-  ids 5000          5000 calls; with "over 2s" they are spread over that time
-  batch 100         one call for 100 IDs
-  stream 100        100 calls to a stream
-  pass 5ms          time passes without calls
-  step -1s          the wall jumps; with "at read 2" it does so as the generator
-                    reads its clock for the second time from then on, 1 to 1000
-  slew 0.5 for 2s   the wall runs at that rate for a while
-  freeze 3ms        the clock stands still for a while
-  coarse 15.6ms     from now on the clock moves in such steps; 0s ends it
-  suspend 1h        the wall goes on, monotonic time does not
-  leap              the wall repeats a second
-  restart           the process closes its generator, and another starts on its state
-  crash             the same, but nothing is closed; with "at read 2" it comes
-                    within a call, as the generator reads its clock for the second time
-  takeover 10s      the process stops within a call; another starts meanwhile`
+  ids N [over D]   batch N   stream N   pass D   restart   crash [at read N]
+  step D [at read N]   slew R for D   freeze D   coarse D   suspend D   leap
+  takeover D
+
+The doc of Script in package generator/generatortest says what each does.`
 
 // subject is the JSON of a generator that meets the faults on a real kernel.
 type subject struct {
@@ -60,20 +46,17 @@ func newList(c *command.Console) *cobra.Command {
 		Long:  listHelp,
 		Example: `  tickflake-chaos list
   tickflake-chaos list F5 > f5.txt; tickflake-chaos script f5.txt
-  tickflake-chaos list --scripts
   tickflake-chaos list --kernel
   tickflake-chaos list --format json | jq -r .fault`,
 	}
 	takeFaults(cmd, &chosen, func(_ *cobra.Command, args []string) []string { return args }, inVirtualTime, inTests)
-	scripts := cmd.Flags().Bool("scripts", false, "print the scripts of all")
 	onReal := cmd.Flags().Bool("kernel", false, "list the faults and the generators of 'tickflake-chaos kernel'")
-	cmd.MarkFlagsMutuallyExclusive("scripts", "kernel")
 	format := command.ChoiceFlag(cmd, "format", "output `FORMAT`", formatTable, command.FormatJSON)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		switch {
 		case *onReal:
 			return listKernel(c.Out, *format)
-		case *format == formatTable && (*scripts || len(args) > 0):
+		case *format == formatTable && len(args) > 0:
 			return writeScripts(c.Out, chosen)
 		}
 		return command.Print(c.Out, *format, chosen, nil, func(f fault) []string {

@@ -54,8 +54,7 @@ type row struct {
 	known   bool   // its duplicates are documented
 	took    time.Duration
 
-	broken  string // the promise that did not hold; empty: all held
-	details []string
+	broken  []string              // the promise that did not hold, and what else there is to say; empty: all held
 	failure generatortest.Failure // how it did not
 	peer    bool                  // of another project: a broken promise does not count
 }
@@ -67,7 +66,7 @@ func (r row) mark() string {
 	switch {
 	case r.skipped != "":
 		return "-"
-	case r.broken != "":
+	case len(r.broken) > 0:
 		return "✗"
 	case r.known:
 		return "!"
@@ -95,12 +94,11 @@ func (r *reporter) write(object any, s suite) error {
 	}
 	for _, row := range s.rows {
 		r.marks[row.mark()]++
-		if row.broken != "" && !row.peer {
-			r.failed++
-		}
-		if row.broken != "" {
-			row.failure.Title = s.name + ": " + row.title()
-			row.failure.Lines = append([]string{row.broken}, row.details...)
+		if len(row.broken) > 0 {
+			if !row.peer {
+				r.failed++
+			}
+			row.failure.Title, row.failure.Lines = s.name+": "+row.title(), row.broken
 			r.failures = append(r.failures, row.failure)
 		}
 	}
@@ -135,8 +133,8 @@ func writeSuite(w io.Writer, header []string, s suite) {
 	}
 	_ = command.Table(w, header, lines) // a failed write shows when the output is flushed
 	for _, r := range s.rows {
-		if r.broken != "" {
-			fmt.Fprintf(w, "\n✗ %s\n%s", r.broken, indented(r.details))
+		if len(r.broken) > 0 {
+			fmt.Fprintf(w, "\n✗ %s\n%s", r.broken[0], indented(r.broken[1:]))
 		}
 	}
 }
@@ -145,7 +143,7 @@ func indented(lines []string) string {
 	if len(lines) == 0 {
 		return ""
 	}
-	return "  " + strings.Join(lines, "\n  ") + "\n"
+	return "  " + strings.ReplaceAll(strings.Join(lines, "\n"), "\n", "\n  ") + "\n"
 }
 
 // end counts in a table the rows by their marks, and writes the files.
@@ -202,10 +200,10 @@ func junitOf(s suite) junit.Testsuite {
 		switch {
 		case r.skipped != "":
 			test.Skipped = &junit.Result{Message: r.skipped}
-		case r.broken != "" && !r.peer:
-			test.Failure = &junit.Result{Message: r.broken, Type: "promise", Data: indented(r.details)}
-		case r.broken != "":
-			test.SystemOut = &junit.Output{Data: r.broken + "\n" + indented(r.details)}
+		case len(r.broken) > 0 && !r.peer:
+			test.Failure = &junit.Result{Message: r.broken[0], Type: "promise", Data: indented(r.broken[1:])}
+		case len(r.broken) > 0:
+			test.SystemOut = &junit.Output{Data: r.broken[0] + "\n" + indented(r.broken[1:])}
 		case r.note != "":
 			test.SystemOut = &junit.Output{Data: r.note}
 		}

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -37,7 +37,7 @@ const scriptHelp = `Put tickflake's generator through a script, in virtual time:
 
 A script names its strategy and clock (default and raw if it does not); --strategy
 and --clock override them. A script that does not apply is a failure. 'tickflake-chaos
-list --help' explains the steps.
+list --help' lists the steps.
 
 ` + settingsHelp
 
@@ -81,34 +81,24 @@ func newSettings(c *command.Console, cmd *cobra.Command) *settings {
 	command.Flag(cmd, "strategy", usage, &s.strategies, func(text string) ([]string, error) {
 		_, err := strategies.Parse(text)
 		if text == all {
-			return appendNew(s.strategies, presets...), nil
+			return append(s.strategies, presets...), nil
 		}
-		return appendNew(s.strategies, text), err
+		return append(s.strategies, text), err
 	}, append(slices.Clone(presets), all)...)
 	usage = "`CLOCK` that the generator reads: raw (the wall), mono (monotonic time, which no step reaches), resync (mono that catches up after a suspend) or all; may be repeated (default raw and mono, or that of the script)"
 	command.Flag(cmd, "clock", usage, &s.clocks, func(text string) ([]generatortest.ClockKind, error) {
 		kind, err := generatortest.ParseClockKind(text)
 		switch {
 		case text == all:
-			return appendNew(s.clocks, generatortest.ClockKinds...), nil
+			return append(s.clocks, generatortest.ClockKinds...), nil
 		case err != nil:
 			return nil, fmt.Errorf("want raw, mono, resync or all, got %q", text)
 		}
-		return appendNew(s.clocks, kind), nil
+		return append(s.clocks, kind), nil
 	}, "raw", "mono", "resync", all)
 	cmd.Flags().BoolVar(&s.noLease, "no-lease", false, "use a fixed node number and keep no state across restarts")
 	s.output = outputFlags(cmd)
 	return s
-}
-
-// appendNew appends the items that the list has not.
-func appendNew[T comparable](list []T, items ...T) []T {
-	for _, item := range items {
-		if !slices.Contains(list, item) {
-			list = append(list, item)
-		}
-	}
-	return list
 }
 
 func newRun(c *command.Console) *cobra.Command {
@@ -142,9 +132,6 @@ func newRun(c *command.Console) *cobra.Command {
 	return cmd
 }
 
-// maxScript is the longest script in bytes. 100,000 steps fit.
-const maxScript = 4 << 20
-
 func newScript(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "script FILE",
@@ -156,40 +143,35 @@ func newScript(c *command.Console) *cobra.Command {
 	}
 	s := newSettings(c, cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		name := args[0]
-		if name == "-" {
-			name = "standard input"
+		name, from := "standard input", c.Input(cmd.Context())
+		if args[0] != "-" {
+			name = args[0]
+			file, err := os.Open(name)
+			if err != nil {
+				return err
+			}
+			defer file.Close()
+			from = command.Text(file)
 		}
-		skipped, err := s.replay(cmd.Context(), name, io.LimitReader(c.Open(cmd.Context(), args[0]), maxScript+1))
+		text, err := io.ReadAll(from)
+		if err != nil {
+			return err
+		}
+		script, err := generatortest.ParseScript(string(text))
+		if err == nil && len(script.Steps) == 0 {
+			err = errors.New("script: it has no steps")
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		strategy, clock := cmp.Or(script.Strategy, "default"), generatortest.ClockKind(cmp.Or(script.Clock, string(generatortest.Raw)))
+		skipped, err := s.run(cmd.Context(), strategy, []generatortest.ClockKind{clock}, generatortest.Scenario{Name: name, Script: script})
 		if err == nil && skipped != "" { // unlike a fault of the catalogue, it was asked for by itself
 			err = fmt.Errorf("%s was not run: %s", name, skipped)
 		}
 		return err
 	}
 	return cmd
-}
-
-// replay runs a script. The name is for messages.
-func (s *settings) replay(ctx context.Context, name string, from io.Reader) (skipped string, err error) {
-	text, err := io.ReadAll(from)
-	if _, named := errors.AsType[*fs.PathError](err); err != nil && !named {
-		err = fmt.Errorf("%s: %w", name, err)
-	}
-	if err != nil {
-		return "", err
-	}
-	if len(text) > maxScript {
-		return "", fmt.Errorf("%s: longer than the %d bytes that a script may have", name, maxScript)
-	}
-	script, err := generatortest.ParseScript(string(text))
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", name, err)
-	}
-	if len(script.Steps) == 0 {
-		return "", fmt.Errorf("%s: script: it has no steps", name)
-	}
-	strategy, clock := cmp.Or(script.Strategy, "default"), generatortest.ClockKind(cmp.Or(script.Clock, string(generatortest.Raw)))
-	return s.run(ctx, strategy, []generatortest.ClockKind{clock}, generatortest.Scenario{Name: name, Script: script})
 }
 
 // results are those of a generator, as JSON.
@@ -221,13 +203,14 @@ func (s *settings) run(ctx context.Context, strategy string, clocks []generatort
 			table := suite{name: r.Subject}
 			for _, scenario := range scenarios {
 				scenario.Script.Strategy, scenario.Script.Clock = fmt.Sprint(strategy), string(clock) // so that the script in the report repeats the run
-				result, took, ok := attempt(ctx, func() generatortest.Subject[snowflake.ID] { return subjectOf(strategy, clock, !s.noLease) }, scenario)
-				if !ok {
+				if ctx.Err() != nil {
 					break
 				}
+				began, subject := time.Now(), subjectOf(strategy, clock, !s.noLease)
+				result := generatortest.Shrink(subject, generatortest.Run(subject, scenario)[0])
 				skipped = cmp.Or(skipped, result.Skipped)
 				r.Results = append(r.Results, result)
-				table.add(rowOf(result, took))
+				table.add(rowOf(result, time.Since(began)))
 				done++
 			}
 			if len(r.Results) > 0 {
@@ -258,26 +241,6 @@ func (s *settings) title(name, spec string, clock generatortest.ClockKind) strin
 	return name
 }
 
-// attempt runs a scenario, unless ctx ends first. A scenario cannot be stopped, so it is
-// left to run on then.
-func attempt(ctx context.Context, subject func() generatortest.Subject[snowflake.ID], scenario generatortest.Scenario) (_ generatortest.Result, took time.Duration, ok bool) {
-	if ctx.Err() != nil {
-		return generatortest.Result{}, 0, false
-	}
-	done := make(chan generatortest.Result, 1)
-	began := time.Now()
-	go func() {
-		s := subject()
-		done <- generatortest.Shrink(s, generatortest.Run(s, scenario)[0])
-	}()
-	select {
-	case <-ctx.Done():
-		return generatortest.Result{}, 0, false
-	case r := <-done:
-		return r, time.Since(began), true
-	}
-}
-
 // rowOf returns the row of a scenario.
 func rowOf(r generatortest.Result, took time.Duration) row {
 	name := r.Name
@@ -290,12 +253,8 @@ func rowOf(r generatortest.Result, took time.Duration) row {
 		one.skipped = "does not apply: " + r.Skipped
 		return one
 	case r.Failed():
-		lines := r.Lines()
-		one.broken = fmt.Sprintf("%s: %s", strings.TrimSpace(r.Fault+" "+r.Name), lines[0])
-		for _, line := range lines[1:] {
-			one.details = append(one.details, strings.ReplaceAll(line, "\n", "\n  "))
-		}
-		one.failure = r.Failure()
+		one.broken, one.failure = r.Lines(), r.Failure()
+		one.broken[0] = strings.TrimSpace(r.Fault+" "+r.Name) + ": " + one.broken[0]
 	}
 	one.figures = []string{command.Number(r.Issued), command.Number(r.Errors), command.Number(r.Duplicates), command.Number(r.Disorder), r.LongestStall.String(), r.LargestLead.String()}
 	return one

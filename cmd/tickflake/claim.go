@@ -7,14 +7,12 @@ import (
 	"io"
 	"log/slog"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/generator"
-	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
@@ -66,6 +64,7 @@ func newIssuing(cmd *cobra.Command) *issuing {
 func newClaiming(cmd *cobra.Command) *claiming {
 	i := &claiming{node: -1}
 	i.place = placeFlags(cmd, keptNodes, func() string { return layoutDirectory(*i.layout) })
+	i.makes = true
 	i.layout = layoutFlag(cmd)
 	command.Flag(cmd, "node", "node number `N`, from 0 to the layout's largest, or any (default any that is free)", &i.node, func(text string) (int64, error) {
 		if text == "any" {
@@ -91,11 +90,11 @@ func (i *issuing) claim(whole context.Context, log *slog.Logger) (_ *claimed, er
 	if err != nil {
 		return nil, err
 	}
-	gen, err := generator.New(append(i.options(), generator.WithLease(keeper))...)
+	gen, err := generator.New(generator.WithStrategy(*i.strategy), generator.WithSequenceStart(i.start), generator.WithLease(keeper))
 	if err != nil {
 		_ = keeper.Close() // it logs its error
 		_ = store.Close()
-		return nil, configError(err)
+		return nil, err
 	}
 	awaitFloor(ctx, gen)
 	return &claimed{gen, store, i.place}, nil
@@ -122,14 +121,9 @@ func (i *claiming) keeper(ctx context.Context, log *slog.Logger, options ...leas
 	keeper, err := lease.Claim(ctx, store, options...)
 	if err != nil {
 		_ = store.Close()
-		return nil, nil, configError(err)
+		return nil, nil, err
 	}
 	return keeper, store, nil
-}
-
-// options are those of a generator.
-func (i *issuing) options() []generator.Option {
-	return []generator.Option{generator.WithStrategy(*i.strategy), generator.WithSequenceStart(i.start)}
 }
 
 // awaitFloor waits for the grant to begin: up to a window ahead of the clock if the last
@@ -182,23 +176,4 @@ var logLevel slog.LevelVar
 // logger writes what leases and stores say, for standard error.
 func logger(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: &logLevel}))
-}
-
-// configError turns an error of [generator.New] or [lease.Claim] into one that names the
-// flag instead of the option. An error of a layout that was parsed is no usage error: the
-// clock decides whether its time is over.
-func configError(err error) error {
-	refused, ok := errors.AsType[*stores.OptionError](err)
-	if !ok {
-		return err
-	}
-	flag := strings.ToLower(strings.TrimPrefix(refused.Option, "With"))
-	if flag == "sequencestart" {
-		flag = "sequence-start"
-	}
-	err = fmt.Errorf("--%s: %w", flag, refused.Err)
-	if flag == "layout" {
-		return err
-	}
-	return cli.Usage(err)
 }

@@ -70,7 +70,7 @@ type decoder struct {
 
 // lines decodes the lines of the input.
 func (d *decoder) lines(ctx context.Context) error {
-	in := bufio.NewReaderSize(d.Open(ctx, "-"), command.BufferSize)
+	in := bufio.NewReaderSize(d.Input(ctx), command.BufferSize)
 	for number := 1; ; number++ {
 		line, err := in.ReadSlice('\n')
 		if err == bufio.ErrBufferFull {

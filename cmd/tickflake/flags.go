@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -86,13 +85,10 @@ func atLeast[T cmp.Ordered](least string, parse func(string) (T, error)) func(st
 // take 010 for 8.
 func wholeNumber(s string) (int64, error) {
 	n, err := strconv.ParseInt(s, 10, 64)
-	if errors.Is(err, strconv.ErrRange) {
-		return 0, fmt.Errorf("%s is out of range, want a number of 64 bits", s)
-	}
 	if err != nil {
-		return 0, fmt.Errorf("want a whole number, got %q", s)
+		err = fmt.Errorf("want a whole number of at most 64 bits, got %q", s)
 	}
-	return n, nil
+	return n, err
 }
 
 // upTo returns what reads a number from 1 to most.

@@ -101,12 +101,12 @@ func newLeaseFleet(c *command.Console) *cobra.Command {
 			}
 			want.Later = append(want.Later, lease.Later{Node: n, Until: at})
 		}
-		made, err := l.missing(cmd.Context())
-		if *nodes == "" && err == nil && made != "" {
-			err = l.missingError(made)
-		}
+		l.makes = *nodes != ""
+		bounded, cancel := l.within(cmd.Context())
+		defer cancel()
+		made, err := l.missing(bounded)
 		if err != nil {
-			return err
+			return l.ended(cmd.Context(), bounded, err)
 		}
 		f, err := ask(cmd.Context(), l.place, func(ctx context.Context, store stores.Store) (lease.Fleet, error) {
 			f, err := lease.ReadFleet(ctx, store)
@@ -121,7 +121,7 @@ func newLeaseFleet(c *command.Console) *cobra.Command {
 				err = lease.SetFleet(ctx, store, want, lease.WithTimeout(l.timeout))
 			}
 			if err != nil {
-				return f, fleetError(err)
+				return f, err
 			}
 			return lease.ReadFleet(ctx, store)
 		})
@@ -134,14 +134,6 @@ func newLeaseFleet(c *command.Console) *cobra.Command {
 		return l.show(f, *format)
 	}
 	return cmd
-}
-
-// fleetError turns an error about what was asked for into a usage error.
-func fleetError(err error) error {
-	if refused, ok := errors.AsType[*stores.OptionError](err); ok {
-		return cli.Usage(refused.Err)
-	}
-	return err
 }
 
 // show prints a fleet.
@@ -185,9 +177,6 @@ func newLeaseEnd(c *command.Console) *cobra.Command {
 		if err := cell.CheckTo(name); err != nil {
 			return cli.Usage(fmt.Errorf("--to: %w", err))
 		}
-		if err := l.mustExist(ctx); err != nil {
-			return err
-		}
 		f, err := ask(ctx, l.place, lease.ReadFleet)
 		if err == nil && len(args) > 0 {
 			f.From, f.To, err = nodesOf(args[0], f.Layout)
@@ -205,7 +194,7 @@ func newLeaseEnd(c *command.Console) *cobra.Command {
 			return lease.End(ctx, store, f.From, f.To, name, lease.WithTimeout(l.timeout))
 		})
 		if err != nil {
-			return fleetError(err)
+			return err
 		}
 		store, layout := quoted(*to), other.Layout.String()
 		if name != *to || !strings.Contains(*to, "/") { // it has a password or a namespace, or is a name for people

@@ -61,10 +61,7 @@ func newGenerate(c *command.Console) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
 		gen, err := g.claim(ctx, logger(c.Err))
-		switch {
-		case isA[cli.Interruption](err):
-			return cutShort(err, c.Out, "IDs", 0, count)
-		case err != nil:
+		if err != nil {
 			return err
 		}
 		defer gen.Close()

@@ -1,9 +1,8 @@
 package main
 
 import (
-	_ "embed"
+	"embed"
 	"fmt"
-	"io"
 	"math"
 	"regexp"
 	"slices"
@@ -33,17 +32,11 @@ for it; examples/databases says what it promises.
 
 SQL counts time in microseconds, so a layout with a finer tick or epoch is refused.`
 
-//go:embed layout_postgres.sql
-var postgresSQL string
+//go:embed layout_*.sql
+var sqlFiles embed.FS
 
-//go:embed layout_mysql.sql
-var mysqlSQL string
-
-// dialects are the templates by the dialect's name.
-var dialects = map[string]*template.Template{
-	"postgres": template.Must(template.New("postgres").Parse(postgresSQL)),
-	"mysql":    template.Must(template.New("mysql").Parse(mysqlSQL)),
-}
+// dialects are the templates, layout_DIALECT.sql.
+var dialects = template.Must(template.ParseFS(sqlFiles, "*"))
 
 // tableName is what --partitions takes: a name that needs no quotes, with or without a schema.
 var tableName = regexp.MustCompile(`^[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)?$`)
@@ -102,7 +95,7 @@ func newLayoutSQL(c *command.Console) *cobra.Command {
 				return cli.Usage(fmt.Errorf("--node: %w", err))
 			}
 		}
-		return s.print(c.Out, *dialect)
+		return dialects.ExecuteTemplate(c.Out, "layout_"+*dialect+".sql", s)
 	}
 	return cmd
 }
@@ -214,5 +207,3 @@ func (s *layoutSQL) issue(l snowflake.Layout, node int64, dialect string) error 
 	}
 	return nil
 }
-
-func (s *layoutSQL) print(w io.Writer, dialect string) error { return dialects[dialect].Execute(w, s) }

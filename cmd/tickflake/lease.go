@@ -151,13 +151,10 @@ func newLeaseRelease(c *command.Console) *cobra.Command {
 		if err == nil && node != to {
 			err = cli.Usage(fmt.Errorf("want one node number, got %q", args[0]))
 		}
-		ctx := cmd.Context()
-		if err == nil {
-			err = l.mustExist(ctx)
-		}
 		if err != nil {
 			return err
 		}
+		ctx := cmd.Context()
 		h, err := ask(ctx, l.place, func(ctx context.Context, store stores.Store) (lease.Holding, error) {
 			return lease.Inspect(ctx, store, node)
 		})
@@ -213,6 +210,7 @@ func newLeaseReserve(c *command.Console) *cobra.Command {
 		Args: cobra.ExactArgs(1),
 	}
 	l := newLeases(c, cmd, true)
+	l.makes = true
 	cmd.Flags().Lookup("layout").Usage = "`NAME|SPEC` of the layout of an empty store (default \"" + snowflake.Default().Name + "\")"
 	var until time.Time
 	command.Flag(cmd, "until", "`DATE` at which the reservation ends", &until, parseUntil)
@@ -236,9 +234,6 @@ func newLeaseReserve(c *command.Console) *cobra.Command {
 			return err
 		})
 		if err != nil {
-			if option, ok := errors.AsType[*stores.OptionError](err); ok && option.Option == "Reserve" {
-				return cli.Usage(option.Err)
-			}
 			return err
 		}
 		// A limit that was later stays as it was.

@@ -28,7 +28,6 @@ import (
 	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/stores"
-	"github.com/tickflake/tickflake/stores/directory"
 )
 
 var update = flag.Bool("update", false, "write what the program prints into the files that it is compared with")
@@ -109,7 +108,7 @@ func withEngines() {
 			}
 			s.left.Store(left)
 		}
-		s.Store, err = directory.Open(ctx, u.Path)
+		s.Store, err = stores.Open(ctx, u.Path)
 		return s, err
 	})
 }

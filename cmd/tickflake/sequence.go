@@ -3,15 +3,12 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tickflake/tickflake/cmd/internal/command"
-	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores"
 )
@@ -125,25 +122,8 @@ func (s *sequences) list(ctx context.Context, format string) error {
 }
 
 // inspect returns the state of a sequence.
-func (s *sequences) inspect(ctx context.Context, name string) (info sequence.Info, err error) {
-	if err := s.mustExist(ctx); err != nil {
-		return info, err
-	}
-	info, err = ask(ctx, s.place, func(ctx context.Context, store stores.Store) (sequence.Info, error) {
+func (s *sequences) inspect(ctx context.Context, name string) (sequence.Info, error) {
+	return ask(ctx, s.place, func(ctx context.Context, store stores.Store) (sequence.Info, error) {
 		return sequence.Inspect(ctx, store, name)
 	})
-	return info, sequenceError(err)
-}
-
-// sequenceError turns the error of an option of package sequence into a usage error that
-// names the flag.
-func sequenceError(err error) error {
-	option, ok := errors.AsType[*stores.OptionError](err)
-	if !ok {
-		return err
-	}
-	if flag, ok := map[string]string{"Next": "next", "n": "count", "WithTimeout": "timeout"}[option.Option]; ok {
-		err = fmt.Errorf("--%s: %w", flag, option.Err)
-	}
-	return cli.Usage(err)
 }

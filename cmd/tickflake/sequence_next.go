@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tickflake/tickflake/cmd/internal/command"
-	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/sequence"
 )
 
@@ -56,14 +55,11 @@ func (s *sequences) next(ctx context.Context, name string, count int64, row bool
 	if closedOutput() {
 		return errors.New("no number was taken, since it would be lost: the output is closed, or a null device; give it a file or a pipe")
 	}
-	if err := s.mustExist(ctx); err != nil {
-		return err
-	}
 	bounded, cancel := s.within(ctx)
 	defer cancel()
 	store, err := s.open(bounded)
 	if err != nil {
-		return s.unstarted(s.ended(ctx, bounded, err), count)
+		return s.ended(ctx, bounded, err)
 	}
 	defer store.Close()
 	// Each line of the log would repeat the error of a call.
@@ -83,7 +79,7 @@ func (s *sequences) next(ctx context.Context, name string, count int64, row bool
 		}
 	}
 	if err != nil {
-		return s.unstarted(s.ended(ctx, bounded, sequenceError(err)), count)
+		return s.ended(ctx, bounded, err)
 	}
 	defer func() { s.giveBack(numbers, err) }()
 
@@ -91,7 +87,7 @@ func (s *sequences) next(ctx context.Context, name string, count int64, row bool
 	if row {
 		first, err := numbers.NextN(ctx, count)
 		if err != nil {
-			return s.unstarted(s.stopped(ctx, sequenceError(err)), count)
+			return s.stopped(ctx, flagError(err))
 		}
 		by := numbers.Definition().Stride.By()
 		take = func(context.Context) (int64, error) {
@@ -118,14 +114,6 @@ func closedOutput() bool {
 	}
 	_, err = os.Stdout.Read(make([]byte, 1))
 	return err == io.EOF
-}
-
-// unstarted returns the error of a run that printed no number.
-func (s *sequences) unstarted(err error, count int64) error {
-	if isA[cli.Interruption](err) {
-		return cutShort(err, s.Out, "numbers", 0, count)
-	}
-	return err
 }
 
 // stopped returns the error of a call for numbers: the cause of the end of ctx, if that has

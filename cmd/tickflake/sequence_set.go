@@ -19,8 +19,7 @@ the same definition stays as it is; one with another definition is an error, whi
 shows both.
 
 A sequence of a name that was deleted begins above every number that the deleted one
-was granted, since processes may still issue some of these. With --reuse it begins
-at its start: numbers are then issued twice.
+was granted, since processes may still issue some of these.
 
 The mode, the start, the stride and the offset of a sequence never change. Sites
 that have no store in common use one stride with an offset of its own for each:
@@ -60,7 +59,7 @@ fields more: continued, the definition that continues it, or null if no number i
 left, and command, or null if only a program knows the names of its periods.`
 
 // modes are the modes of a sequence, the default first.
-var modes = []string{sequence.Segmented.String(), sequence.Ordered.String()}
+var modes = []string{string(sequence.Segmented), string(sequence.Ordered)}
 
 // periods are those that need no program to name them, and the default before them.
 var periods = []string{"none", string(sequence.Yearly), string(sequence.Monthly), string(sequence.Daily)}
@@ -77,6 +76,7 @@ func newSequenceCreate(c *command.Console) *cobra.Command {
 		Args: oneName,
 	}
 	s := newSequences(c, cmd)
+	s.makes = true
 	cmd.Flags().SortFlags = false
 	d := sequence.Definition{Start: 1}
 	mode := command.ChoiceFlag(cmd, "mode", "`MODE` of the sequence, see 'tickflake sequence --help'", modes...)
@@ -88,11 +88,8 @@ func newSequenceCreate(c *command.Console) *cobra.Command {
 	cmd.MarkFlagsRequiredTogether("stride", "offset") // each site has an offset of its own
 	step := stepFlag(cmd)
 	period := command.ChoiceFlag(cmd, "period", "begin anew each `PERIOD`", periods...)
-	reuse := cmd.Flags().Bool("reuse", false, "begin at the start after a deletion, and issue numbers again that were issued before")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
-		if d.Mode, err = sequence.ParseMode(*mode); err != nil {
-			return err
-		}
+		d.Mode = sequence.Mode(*mode)
 		if by > 0 {
 			d.Stride = sequence.Every(by, offset)
 		}
@@ -103,17 +100,13 @@ func newSequenceCreate(c *command.Console) *cobra.Command {
 		if d.Mode == sequence.Ordered && d.MaxStep > 0 {
 			return cli.Usage(fmt.Errorf("--step %d-%d: an ordered sequence has no steps: leave it out", d.MinStep, d.MaxStep))
 		}
-		var options []sequence.CreateOption
-		if *reuse {
-			options = append(options, sequence.FromStart())
-		}
 		name, existed := args[0], false
 		var info sequence.Info
 		err = s.with(cmd.Context(), func(ctx context.Context, store stores.Store) error {
 			_, err := sequence.Inspect(ctx, store, name)
 			existed = err == nil
 			if err == nil || errors.Is(err, sequence.ErrNotFound) {
-				err = sequence.Create(ctx, store, name, d, options...)
+				err = sequence.Create(ctx, store, name, d)
 			}
 			if err == nil {
 				info, err = sequence.Inspect(ctx, store, name)
@@ -121,7 +114,7 @@ func newSequenceCreate(c *command.Console) *cobra.Command {
 			return err
 		})
 		if err != nil {
-			return sequenceError(err)
+			return err
 		}
 		done, above := "is created", ""
 		if existed {
@@ -212,7 +205,7 @@ func newSequenceSet(c *command.Console) *cobra.Command {
 			return err
 		})
 		if err != nil {
-			return sequenceError(err)
+			return err
 		}
 		_, err = fmt.Fprintf(s.Out, "sequence %q\nbefore  %s\nafter   %s\n", name, summary(before), summary(after))
 		return err
@@ -248,7 +241,7 @@ func newSequenceDelete(c *command.Console) *cobra.Command {
 			return sequence.Delete(ctx, store, name)
 		})
 		if err != nil {
-			return sequenceError(err)
+			return err
 		}
 		return printDeleted(s.Out, last, *format)
 	}

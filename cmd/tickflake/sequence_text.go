@@ -63,7 +63,7 @@ func printSequences(w io.Writer, all []sequenceState, format string) error {
 		if s.Left != nil && s.info.Definition.HasMax() {
 			left, used = fmt.Sprint(s.info.Left), usedText(s.info)
 		}
-		return []string{s.Name, s.State, nextText(s.info), lastText(s.info), left, used, s.info.Definition.String()}
+		return []string{s.Name, s.State, nextText(s.info), choose(granted(s.info), fmt.Sprint(s.info.Last), "-"), left, used, s.info.Definition.String()}
 	})
 }
 
@@ -117,8 +117,6 @@ func usedText(info sequence.Info) string {
 }
 
 func nextText(info sequence.Info) string { return choose(info.Left == 0, "-", fmt.Sprint(info.Next)) }
-
-func lastText(info sequence.Info) string { return choose(granted(info), fmt.Sprint(info.Last), "-") }
 
 // summary returns a sequence in one line, for messages.
 func summary(info sequence.Info) string {

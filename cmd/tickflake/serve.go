@@ -18,7 +18,7 @@ import (
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service"
-	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
 )
 
 const serveHelp = `Serve IDs and the numbers of sequences over the Redis protocol, gRPC and HTTP, so
@@ -117,7 +117,6 @@ func (s *serving) table(cmd *cobra.Command) {
 	s.fields(&s.own)
 	s.issuing = newIssuing(cmd)
 	s.keepAll()
-	s.find("layout").text = func() []string { return []string{layoutText(*s.layout)} }
 	s.find("node").text = func() []string { return []string{choose(s.node < 0, "any", fmt.Sprint(s.node))} }
 	s.find("window").text = func() []string {
 		if s.window == 0 {
@@ -134,23 +133,13 @@ func (s *serving) table(cmd *cobra.Command) {
 
 var slogLevels = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
 
-// layoutText returns the name of a preset, or the spec of another layout.
-func layoutText(l snowflake.Layout) string {
-	for _, preset := range snowflake.Presets() {
-		if preset.Name == l.Name && preset.String() == l.String() {
-			return l.Name
-		}
-	}
-	return l.String()
-}
-
 func (s *serving) run(ctx context.Context) error {
 	if err := s.fill(&s.file); err != nil {
 		return err
 	}
 	s.place.source = s.source("store")
-	if _, err := s.place.scheme(); err != nil {
-		return err
+	if _, err := stores.SchemeOf(s.place.url); err != nil && s.place.url != "" {
+		return s.place.urlError(err)
 	}
 	if s.print {
 		return s.printConfig()
@@ -218,7 +207,7 @@ func (s *serving) serve(ctx context.Context, log *slog.Logger) (err error) {
 	config.StoreName += site(ctx, gen.store)
 	config.Sequences = append(config.Sequences, sequence.WithVMClock(*s.vmclock))
 	if s.place.url == "" {
-		place := &place{kept: keptSequences, timeout: s.place.timeout, directory: func() string { return sequenceDirectory }}
+		place := &place{kept: keptSequences, makes: true, timeout: s.place.timeout, directory: func() string { return sequenceDirectory }}
 		bounded, cancel := place.within(ctx)
 		sequences, err := place.open(bounded)
 		cancel()
@@ -243,7 +232,20 @@ func (s *serving) until(ctx context.Context, log *slog.Logger, running *service.
 	bounded, stop := context.WithCancelCause(ctx)
 	ended := make(chan struct{})
 	var helpers sync.WaitGroup
-	helpers.Go(func() { watch(bounded, failure, stop) })
+	// No further grant will come when the number is lost for good, and the rest of this one serves the requests
+	// that run.
+	helpers.Go(func() {
+		for every := time.NewTicker(250 * time.Millisecond); bounded.Err() == nil; {
+			select {
+			case <-bounded.Done():
+				every.Stop()
+			case <-every.C:
+				if err := failure(); errors.Is(err, lease.ErrLost) {
+					stop(err)
+				}
+			}
+		}
+	})
 	helpers.Go(func() { s.file.follow(log, running, hangups, ended) })
 	helpers.Go(func() {
 		<-bounded.Done()
@@ -258,25 +260,4 @@ func (s *serving) until(ctx context.Context, log *slog.Logger, running *service.
 		return errors.Join(fmt.Errorf("the node number is lost: %w", lost), err)
 	}
 	return err
-}
-
-// watchEvery is how often watch looks.
-const watchEvery = 250 * time.Millisecond
-
-// watch ends the server when its node number is lost for good: no further grant will come,
-// and the rest of this one serves the requests that run. It returns when ctx ends.
-func watch(ctx context.Context, failure func() error, stop context.CancelCauseFunc) {
-	ticker := time.NewTicker(watchEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			if err := failure(); errors.Is(err, lease.ErrLost) {
-				stop(err)
-				return
-			}
-		}
-	}
 }

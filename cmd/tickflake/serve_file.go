@@ -223,18 +223,15 @@ func (f file) follow(log *slog.Logger, running *service.Server, asked <-chan os.
 func (f *file) rules() ([]service.Create, error) {
 	var rules []service.Create
 	for _, entry := range f.Create {
-		d := sequence.Definition{Start: 1, Max: entry.Max}
+		d := sequence.Definition{Mode: sequence.Mode(entry.Mode), Start: 1, Max: entry.Max}
 		var err error
-		if entry.Mode != "" {
-			d.Mode, err = sequence.ParseMode(entry.Mode)
-		}
 		if entry.Start != nil {
 			d.Start = *entry.Start
 		}
 		if entry.Stride != 0 || entry.Offset != 0 {
 			d.Stride = sequence.Every(entry.Stride, entry.Offset)
 		}
-		if entry.Step != "" && err == nil {
+		if entry.Step != "" {
 			var step steps
 			if step, err = parseSteps(entry.Step); err != nil {
 				err = fmt.Errorf("step: %w", err)
@@ -243,8 +240,12 @@ func (f *file) rules() ([]service.Create, error) {
 			}
 			d.MinStep, d.MaxStep = step.least, step.most
 		}
-		if entry.Prefix == "" && err == nil {
+		switch {
+		case err != nil:
+		case entry.Prefix == "":
 			err = errors.New("want a prefix")
+		default:
+			err = d.Check()
 		}
 		if err != nil {
 			return nil, cli.Usage(fmt.Errorf("%s: create: of %q: %w", f.path, entry.Prefix, err))

@@ -32,7 +32,10 @@ func (s *serving) listen() (_ map[string]net.Listener, err error) {
 		}
 		l, err := net.Listen("tcp", address)
 		if err != nil {
-			return listeners, s.listenError(protocol, address, err)
+			if errors.Is(err, syscall.EADDRINUSE) {
+				err = fmt.Errorf("%w: choose another address, port 0, or off", err)
+			}
+			return listeners, fmt.Errorf("%s: %w", s.source(protocol), err)
 		}
 		listeners[protocol] = l
 	}
@@ -40,18 +43,6 @@ func (s *serving) listen() (_ map[string]net.Listener, err error) {
 		return listeners, cli.Usage(errors.New("--resp, --http and --grpc are all off: there is nothing to serve"))
 	}
 	return listeners, nil
-}
-
-// listenError names the setting of an address that cannot be used.
-func (s *serving) listenError(protocol, address string, err error) error {
-	var cause syscall.Errno
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		err = errors.New("another program listens there: choose another address, port 0, or off")
-	case errors.As(err, &cause):
-		err = cause
-	}
-	return fmt.Errorf("%s: cannot listen at %s: %w", s.source(protocol), address, err)
 }
 
 // greet logs the store and the addresses, and shows how to call them.

@@ -81,6 +81,8 @@ type place struct {
 	url     string // empty for the per-user state directory
 	source  string // of the URL, for messages: the flag or the variable
 	timeout time.Duration
+	makes   bool // a directory that is missing; other commands only look
+	accepts bool // a store that forgets writes
 	// directory returns the place in the per-user state directory, once the flags are parsed.
 	directory func() string
 }
@@ -137,8 +139,20 @@ func (p *place) within(ctx context.Context) (context.Context, context.CancelFunc
 
 // open opens the store.
 func (p *place) open(ctx context.Context) (stores.Store, error) {
-	if p.url != "" {
-		store, err := stores.Open(ctx, p.url)
+	if !p.makes {
+		if path, err := p.missing(ctx); err != nil {
+			return nil, err
+		} else if path != "" {
+			return nil, fmt.Errorf("%s: there is no directory %s: %s", p.never, path, p.remedy)
+		}
+	}
+	if full := p.url; full != "" {
+		if p.accepts && strings.Contains(full, "?") {
+			full += "&forgetful=allow"
+		} else if p.accepts && strings.Contains(full, "://") {
+			full += "?forgetful=allow"
+		}
+		store, err := stores.Open(ctx, full)
 		return store, p.urlError(err)
 	}
 	path, err := p.defaultPath()
@@ -157,15 +171,6 @@ func (p *place) urlError(err error) error {
 		return cli.Usage(fmt.Errorf("%s: %w", p.source, err))
 	}
 	return err
-}
-
-// scheme returns the scheme of the URL, which is empty for a directory.
-func (p *place) scheme() (string, error) {
-	if p.url == "" {
-		return "", nil
-	}
-	scheme, err := stores.SchemeOf(p.url)
-	return scheme, p.urlError(err)
 }
 
 // absolute returns the URL of a store, or a directory as it is named from everywhere.
@@ -204,35 +209,22 @@ func publicName(store string) string {
 	return name
 }
 
-// consent makes open accept a store that forgets writes.
-func (p *place) consent() {
-	switch {
-	case strings.Contains(p.url, "?"):
-		p.url += "&forgetful=allow"
-	case strings.Contains(p.url, "://"):
-		p.url += "?forgetful=allow"
-	}
-}
-
 // missing returns the path of the store if it is a directory that does not exist, or
-// else "". Commands that only read must not make it. The error says that the URL names no
-// store, or that the disk hung for all of --timeout.
+// else "". The error says that the disk hung until ctx ended.
 func (p *place) missing(ctx context.Context) (string, error) {
-	scheme, err := p.scheme()
-	if err != nil || scheme != "" && scheme != "file" {
-		return "", err
-	}
 	path := p.url
-	if path == "" {
+	scheme, err := stores.SchemeOf(path)
+	switch {
+	case path == "":
 		path, err = p.defaultPath()
-	} else if scheme == "file" {
+	case scheme == "file":
 		path, err = directory.PathOf(path)
+	case scheme != "":
+		return "", nil
 	}
 	if err != nil {
-		return "", nil // the error of open says more
+		return "", nil // the error of stores.Open says more
 	}
-	ctx, cancel := p.within(ctx)
-	defer cancel()
 	found, err := engine.Wait(ctx, func() (bool, error) {
 		_, err := os.Stat(path)
 		return !errors.Is(err, os.ErrNotExist), nil
@@ -246,31 +238,8 @@ func (p *place) missing(ctx context.Context) (string, error) {
 	return path, nil
 }
 
-// mustExist returns an error if the store is a directory that does not exist.
-func (p *place) mustExist(ctx context.Context) error {
-	path, err := p.missing(ctx)
-	if err == nil && path != "" {
-		err = p.missingError(path)
-	}
-	return err
-}
-
-func (p *place) missingError(path string) error {
-	return fmt.Errorf("%s: there is no directory %s: %s", p.never, path, p.remedy)
-}
-
-// list returns the things of the store that f lists, and the errors of damaged cells apart. A
-// directory that does not exist has nothing in it, and is an error only if it was named.
+// list returns the things of the store that f lists, and the errors of damaged cells apart.
 func list[T any](ctx context.Context, p *place, f func(context.Context, stores.Store) ([]T, error)) (all []T, damaged []*stores.DamagedError, err error) {
-	path, err := p.missing(ctx)
-	switch {
-	case err != nil:
-		return nil, nil, err
-	case path != "" && p.url != "":
-		return nil, nil, p.missingError(path)
-	case path != "":
-		return nil, nil, nil
-	}
 	all, err = ask(ctx, p, f)
 	if damaged = drive.DamagedCells(err); len(damaged) > 0 {
 		err = nil
@@ -300,7 +269,7 @@ func ask[T any](ctx context.Context, p *place, f func(context.Context, stores.St
 }
 
 // ended returns an error of work within bounded, which [place.within] made of ctx: the cause of
-// the end of ctx, if it has ended, or a [lateError] if the time is over.
+// the end of ctx, if it has ended, a [lateError] if the time is over, or that of [flagError].
 func (p *place) ended(ctx, bounded context.Context, err error) error {
 	switch {
 	case err == nil:
@@ -311,7 +280,27 @@ func (p *place) ended(ctx, bounded context.Context, err error) error {
 	if timeout, ok := context.Cause(bounded).(*timeoutError); ok {
 		return &lateError{timeout, err}
 	}
-	return err
+	return flagError(err)
+}
+
+// flagError turns the error of an option or an argument of the library into a usage error that names its
+// flag. A layout is no usage error: the clock decides whether its time is over.
+func flagError(err error) error {
+	refused, ok := errors.AsType[*stores.OptionError](err)
+	if !ok {
+		return err
+	}
+	switch flag := map[string]string{
+		"WithLayout": "layout", "WithNode": "node", "WithSequenceStart": "sequence-start", "WithTimeout": "timeout",
+		"WithVMClock": "vmclock", "WithWindow": "window", "Next": "next", "n": "count",
+	}[refused.Option]; flag {
+	case "":
+		return cli.Usage(refused.Err)
+	case "layout":
+		return fmt.Errorf("--layout: %w", refused.Err)
+	default:
+		return cli.Usage(fmt.Errorf("--%s: %w", flag, refused.Err))
+	}
 }
 
 func (p *place) defaultPath() (string, error) {

@@ -50,11 +50,8 @@ func newStoreCheck(c *command.Console) *cobra.Command {
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
-		if err := place.mustExist(ctx); err != nil { // before the URL gets an option
-			return err
-		}
 		slog.SetDefault(slog.New(slog.DiscardHandler)) // stores.Open logs the same
-		place.consent()
+		place.accepts = true
 		probed := ""
 		d, err := ask(ctx, place, func(ctx context.Context, store stores.Store) (stores.Durability, error) {
 			d, err := stores.CheckDurability(ctx, store)

@@ -29,14 +29,6 @@ func served(t *testing.T, cmd *exec.Cmd) (p *process, http string) {
 	return p, regexp.MustCompile(`https?://[^/]+`).FindString(p.seen.String())
 }
 
-func status(t *testing.T, url string) int {
-	t.Helper()
-	answer, err := http.Get(url)
-	require.NoError(t, err)
-	require.NoError(t, answer.Body.Close())
-	return answer.StatusCode
-}
-
 // systemd is told when the server is ready and when it stops.
 func TestServeSystemd(t *testing.T) {
 	told, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(t.TempDir(), "notify"), Net: "unixgram"})
@@ -165,7 +157,10 @@ func TestImage(t *testing.T) {
 	assert.Contains(t, string(refused), "--plaintext")
 
 	p, address := served(t, run("--open", "--plaintext", "--log-format", "text"))
-	assert.Equal(t, http.StatusOK, status(t, address+"/readyz"))
+	answer, err := http.Get(address + "/readyz")
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	assert.Equal(t, http.StatusOK, answer.StatusCode)
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
 	code, _ := p.end()
 	assert.Zero(t, code, &p.stderr)

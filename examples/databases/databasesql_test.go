@@ -11,15 +11,16 @@ import (
 
 	"github.com/tickflake/tickflake/examples/databases/databasesql"
 	"github.com/tickflake/tickflake/examples/internal/exampletest"
+	"github.com/tickflake/tickflake/integration/servers"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
 func TestDatabaseSQLOnMariaDB(t *testing.T) {
 	t.Parallel()
-	dsn, gen := exampletest.MariaDB(t), exampletest.IDs(t)
-	exampletest.Schema(t, exampletest.Open(t, "mysql", dsn))
+	server, gen := servers.For(t, servers.MariaDB), exampletest.IDs(t)
+	exampletest.Schema(t, exampletest.Open(t, server, ""))
 	for _, mode := range []string{"", "&interpolateParams=true"} {
-		db, ctx := exampletest.Open(t, "mysql", dsn+mode), t.Context()
+		db, ctx := exampletest.Open(t, server, mode), t.Context()
 		first := databasesql.Order{Customer: "ada"}
 		require.NoError(t, databasesql.Insert(ctx, db, gen, &first))
 		second := databasesql.Order{Customer: "ada", Replaces: sql.Null[snowflake.ID]{V: first.ID, Valid: true}}
@@ -38,10 +39,10 @@ func TestDatabaseSQLOnMariaDB(t *testing.T) {
 
 func TestDatabaseSQLOnPostgreSQL(t *testing.T) {
 	t.Parallel()
-	url, gen := exampletest.PostgreSQL(t), exampletest.IDs(t)
-	exampletest.Schema(t, exampletest.Open(t, "pgx", url))
+	server, gen := servers.For(t, servers.PostgreSQL), exampletest.IDs(t)
+	exampletest.Schema(t, exampletest.Open(t, server, ""))
 	for _, mode := range []string{"cache_statement", "describe_exec"} {
-		db := exampletest.Open(t, "pgx", url+"&default_query_exec_mode="+mode)
+		db := exampletest.Open(t, server, "&default_query_exec_mode="+mode)
 		ids, err := databasesql.ImportPostgreSQL(t.Context(), db, gen, []string{"ada", "bob"})
 		require.NoError(t, err)
 		_, err = db.Exec("UPDATE orders SET replaces = $1 WHERE id = $2", ids[0], sql.Null[snowflake.ID]{V: ids[1], Valid: true})

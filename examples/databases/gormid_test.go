@@ -13,14 +13,15 @@ import (
 	"github.com/tickflake/tickflake/examples/databases/gormid"
 	"github.com/tickflake/tickflake/examples/internal/exampletest"
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/integration/servers"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
 // Each row has an ID of the generator, in their order, and is found by it.
 func TestGorm(t *testing.T) {
 	for _, open := range []func() gorm.Dialector{
-		func() gorm.Dialector { return postgres.Open(exampletest.PostgreSQL(t)) },
-		func() gorm.Dialector { return gormmysql.Open(exampletest.MariaDB(t)) },
+		func() gorm.Dialector { return postgres.Open(servers.For(t, servers.PostgreSQL).URL) },
+		func() gorm.Dialector { return gormmysql.Open(servers.For(t, servers.MariaDB).DSN()) },
 	} {
 		dialect := open()
 		t.Run(dialect.Name(), func(t *testing.T) {

@@ -10,16 +10,17 @@ import (
 
 	"github.com/tickflake/tickflake/examples/databases/pgxnative"
 	"github.com/tickflake/tickflake/examples/internal/exampletest"
+	"github.com/tickflake/tickflake/integration/servers"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
 func TestPgx(t *testing.T) {
 	t.Parallel()
-	url, gen, ctx := exampletest.PostgreSQL(t), exampletest.IDs(t), t.Context()
-	exampletest.Schema(t, exampletest.Open(t, "pgx", url))
+	server, gen, ctx := servers.For(t, servers.PostgreSQL), exampletest.IDs(t), t.Context()
+	exampletest.Schema(t, exampletest.Open(t, server, ""))
 	for _, mode := range []string{"cache_statement", "cache_describe", "describe_exec", "exec", "simple_protocol"} {
 		t.Run(mode, func(t *testing.T) {
-			db, err := pgxnative.Open(ctx, url+"&default_query_exec_mode="+mode)
+			db, err := pgxnative.Open(ctx, server.URL+"&default_query_exec_mode="+mode)
 			require.NoError(t, err)
 			defer db.Close()
 			ids, err := pgxnative.Import(ctx, db, gen, []string{"ada", "bob", "cyd"})

@@ -15,7 +15,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.opentelemetry.io/otel"
 	promexporter "go.opentelemetry.io/otel/exporters/prometheus"
@@ -62,8 +61,7 @@ func run(ctx context.Context, listen string, traces bool) (err error) {
 	}
 
 	// The usual setup of OpenTelemetry for Prometheus.
-	registry := prometheus.NewRegistry()
-	exporter, err := promexporter.New(promexporter.WithRegisterer(registry))
+	exporter, err := promexporter.New()
 	if err != nil {
 		return err
 	}
@@ -122,9 +120,8 @@ func run(ctx context.Context, listen string, traces bool) (err error) {
 	if err != nil {
 		return err
 	}
-	mux := http.NewServeMux()
-	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	http.Handle("/metrics", promhttp.Handler())
+	server := &http.Server{ReadHeaderTimeout: 5 * time.Second}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }() // until Shutdown
 	defer end(server.Shutdown)

@@ -33,10 +33,11 @@ type system struct {
 }
 
 func connect(t *testing.T, file string) system {
+	kind := servers.MariaDB
 	if file == "postgres" || file == "serial" {
-		return system{exampletest.Open(t, "pgx", exampletest.PostgreSQL(t)), file}
+		kind = servers.PostgreSQL
 	}
-	return system{exampletest.Open(t, "mysql", exampletest.MariaDB(t)), file}
+	return system{exampletest.Open(t, servers.For(t, kind), ""), file}
 }
 
 // run runs parts of the file on one connection, and returns the last number that they show. A part begins

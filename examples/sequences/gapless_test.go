@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"os"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -12,58 +11,31 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tickflake/tickflake/examples/internal/exampletest"
+	"github.com/tickflake/tickflake/integration/servers"
 )
 
 // engines has the databases, by the names of their folders in sql. A row there has the last number; a transaction
 // that needs the next one updates that row, which stays locked until it ends. So a number is given out only if its
 // transaction is committed.
 var engines = []struct {
-	name   string
-	open   func(*testing.T) *sql.DB
-	noWait string // makes statements of a connection fail with this error instead of wait for a lock
-	locked string
+	name       string
+	kind       servers.Kind
+	parameters string // by which the driver takes several statements at once
+	noWait     string // makes statements of a connection fail with this error instead of wait for a lock
+	locked     string
 }{
-	{
-		name:   "postgres",
-		open:   func(t *testing.T) *sql.DB { return exampletest.Open(t, "pgx", exampletest.PostgreSQL(t)) },
-		noWait: "SET lock_timeout = '1ms'",
-		locked: "lock timeout",
-	},
-	{
-		name:   "mariadb",
-		open:   func(t *testing.T) *sql.DB { return exampletest.Open(t, "mysql", exampletest.MariaDB(t)) },
-		noWait: "SET innodb_lock_wait_timeout = 0",
-		locked: "Lock wait timeout",
-	},
-}
-
-// statements returns those of a file in the folder sql.
-func statements(t *testing.T, engine, file string) []string {
-	t.Helper()
-	text, err := os.ReadFile("sql/" + engine + "/" + file)
-	require.NoError(t, err)
-	return strings.Split(strings.TrimSpace(string(text)), ";\n")
-}
-
-func execute(ctx context.Context, on interface {
-	ExecContext(context.Context, string, ...any) (sql.Result, error)
-}, statements ...string) error {
-	for _, statement := range statements {
-		if _, err := on.ExecContext(ctx, statement); err != nil {
-			return err
-		}
-	}
-	return nil
+	{"postgres", servers.PostgreSQL, "", "SET lock_timeout = '1ms'", "lock timeout"},
+	{"mariadb", servers.MariaDB, "&multiStatements=true", "SET innodb_lock_wait_timeout = 0", "Lock wait timeout"},
 }
 
 // transaction executes statements, and commits or rolls back.
-func transaction(ctx context.Context, db *sql.DB, commit bool, statements ...string) error {
+func transaction(ctx context.Context, db *sql.DB, commit bool, statements string) error {
 	tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }()
-	if err := execute(ctx, tx, statements...); err != nil || !commit {
+	if _, err := tx.ExecContext(ctx, statements); err != nil || !commit {
 		return err
 	}
 	return tx.Commit()
@@ -75,29 +47,39 @@ func TestNoGap(t *testing.T) {
 	for _, engine := range engines {
 		t.Run(engine.name, func(t *testing.T) {
 			t.Parallel()
-			db := engine.open(t)
-			require.NoError(t, execute(t.Context(), db, statements(t, engine.name, "schema.sql")...))
-			insert := statements(t, engine.name, "insert.sql")
-			invoice := append([]string{"SELECT count(*) FROM invoices"}, insert...) // the number comes last
-			group, ctx := errgroup.WithContext(t.Context())
+			ctx, db := t.Context(), exampletest.Open(t, servers.For(t, engine.kind), engine.parameters)
+			schema, err := os.ReadFile("sql/" + engine.name + "/schema.sql")
+			require.NoError(t, err)
+			_, err = db.ExecContext(ctx, string(schema))
+			require.NoError(t, err)
+			insert, err := os.ReadFile("sql/" + engine.name + "/insert.sql")
+			require.NoError(t, err)
+			group, bounded := errgroup.WithContext(ctx)
 			for i := range 8 * 12 {
-				group.Go(func() error { return transaction(ctx, db, i%3 != 0, invoice...) })
+				group.Go(func() error { // the number comes last
+					return transaction(bounded, db, i%3 != 0, "SELECT count(*) FROM invoices;"+string(insert))
+				})
 			}
 			require.NoError(t, group.Wait())
 			var count, first, last int
 			require.NoError(t, db.QueryRow("SELECT count(*), min(number), max(number) FROM invoices").Scan(&count, &first, &last))
 			assert.Equal(t, []int{64, 1, 64}, []int{count, first, last})
 
-			open, err := db.BeginTx(t.Context(), nil)
+			open, err := db.BeginTx(ctx, nil)
 			require.NoError(t, err)
 			defer func() { _ = open.Rollback() }()
-			require.NoError(t, execute(t.Context(), open, insert...))
-			other, err := db.Conn(t.Context())
+			_, err = open.ExecContext(ctx, string(insert))
+			require.NoError(t, err)
+			other, err := db.Conn(ctx)
 			require.NoError(t, err)
 			defer func() { _ = other.Close() }()
-			require.ErrorContains(t, execute(t.Context(), other, append([]string{engine.noWait}, insert...)...), engine.locked)
+			_, err = other.ExecContext(ctx, engine.noWait)
+			require.NoError(t, err)
+			_, err = other.ExecContext(ctx, string(insert))
+			require.ErrorContains(t, err, engine.locked)
 			require.NoError(t, open.Rollback())
-			require.NoError(t, execute(t.Context(), other, insert...))
+			_, err = other.ExecContext(ctx, string(insert))
+			require.NoError(t, err)
 			require.NoError(t, db.QueryRow("SELECT max(number) FROM invoices").Scan(&count))
 			assert.Equal(t, last+1, count, "a number that was rolled back is given out again")
 		})

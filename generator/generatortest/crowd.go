@@ -11,11 +11,6 @@ const few = 3
 // together asks for n IDs by all callers at once.
 func (m *machine[ID]) together(n int) {
 	callers := m.script.Callers
-	for i := 0; i < callers && m.proc.Stream != nil; i++ {
-		if m.open(streamOf(i)); m.over {
-			return
-		}
-	}
 	m.world.allow(1)
 	m.world.crowd.Store(true)
 	defer m.world.crowd.Store(false)
@@ -33,25 +28,15 @@ func (m *machine[ID]) together(n int) {
 	m.lost, m.over = lost, lost || m.world.spun.Load()
 }
 
-// streamOf is the number of a caller's own stream. Single calls use stream 1.
-func streamOf(caller int) int { return caller + 2 }
-
-// call makes calls for n IDs: in turn for one, for a few in a batch, and to a stream of
-// the caller's own. Then it says whether all returned.
+// call makes calls for n IDs: in turn for one, and for a few in a batch. Then it says whether all
+// returned.
 func (m *machine[ID]) call(caller, n int, ended chan<- bool) {
 	returned := false
 	defer func() { ended <- returned }() // even if a call ends this goroutine
 	for turn := caller; n > 0; turn++ {
-		this, want := call{shared: true}, 1
-		switch turn % 3 {
-		case 1:
-			if this.several = m.proc.NextN != nil; this.several {
-				want = min(few, n)
-			}
-		case 2:
-			if m.proc.Stream != nil {
-				this.stream = streamOf(caller)
-			}
+		this, want := call{shared: true, several: m.proc.NextN != nil && turn%2 == 1}, 1
+		if this.several {
+			want = min(few, n)
 		}
 		n -= want
 		m.issue(&m.proc, m.line, this, want)

@@ -62,7 +62,7 @@
 //
 // [Run] does the same and returns the results. [RunScript] and [TestScript] take one script: one of
 // your own, or one from a bug report, read by [ParseScript]. Each of several callers (the setting
-// callers, as in F16) alternates between Next, batches of three, and a stream of its own.
+// callers, as in F16) alternates between Next and batches of three.
 //
 // In F11 to F13 the process ends or stops, and another goes on from what it has kept. They run for a
 // Process with a Restart. A generator that keeps nothing has one that makes a fresh generator; these
@@ -101,16 +101,15 @@
 //     tick was too far for the claim to serve, since no wait helps then. With several callers
 //     at once it is not measured.
 //   - [Lead]: an ID's tick begins further ahead of the clock, at the end of the call, than the
-//     bound. This needs Time. For streams and for several callers the larger bound holds, and
-//     none for several callers in a script with leap.
+//     bound. This needs Time. For streams and for several callers the larger bound holds.
 //   - [Stale]: an ID's tick had ended when its call began. This needs Time and Tick.
 //   - [Rejected]: a call failed although the clock was past the last tick, or although
 //     the next tick was within the claim for its cause. It needs Time and Tick. A batch
 //     is judged only if it issued nothing although the clock was past the last tick.
 //     Calls of several callers are judged only for a generator that claims to wait
-//     Forever when exhausted and not to borrow then, and neither for batches nor in
-//     scripts with leap. Not judged: a process that has issued no ID since it was started
-//     on another's state, and calls before Epoch or at End.
+//     Forever when exhausted and not to borrow then, and not for batches. Not judged: a
+//     process that has issued no ID since it was started on another's state, and calls
+//     before Epoch or at End. A script with leap does not apply to several callers.
 //   - [WrongError]: CheckError does not accept an error; a call returned neither an
 //     ID nor an error; a batch was not filled and returned no error; a call ended its
 //     goroutine.
@@ -121,8 +120,8 @@
 //   - [NoRecovery]: after the last step all faults end, and time passes until the clock
 //     is a second past the last tick. (Without Time, or if the last process was started
 //     on another's state and has issued nothing: for as long as all steps together, a
-//     minute, and Reserve for each start.) Then three calls, a second apart, must be
-//     served at once.
+//     minute, and an hour for each start, of the time that it may have reserved and left
+//     out.) Then three calls, a second apart, must be served at once.
 //
 // If the wall jumped in the middle of a call ("step -2ms at read 2"), nobody knows on which side
 // of the jump the call read its clock. So Lead, Stale and Rejected are not judged, and Stall by

@@ -13,7 +13,6 @@ type judge[ID cmp.Ordered] struct {
 	subject *Subject[ID]
 	result  *Result
 	warped  bool // the clock does more than jump: bounds of causes that follow each other add up
-	leaps   bool // the wall may go back as time passes, even while others wait
 
 	world *world
 	begin time.Time // the wall's time as the script began
@@ -34,11 +33,11 @@ type event[ID cmp.Ordered] struct {
 
 // line is what callers got from a process, and from those whose state it started on.
 type line[ID cmp.Ordered] struct {
-	process int         // the number of the process
-	floor   int         // where in events the largest is that Next or NextN returned, and 1; 0: there is none
-	streams map[int]int // so the last of each stream
-	start   time.Time   // when the first process started: it may hold what was before for others'
-	top     time.Time   // the latest tick of any ID; zero: there is none
+	process int       // the number of the process
+	floor   int       // where in events the largest is that Next or NextN returned, and 1; 0: there is none
+	stream  int       // so the last of the stream
+	start   time.Time // when the first process started: it may hold what was before for others'
+	top     time.Time // the latest tick of any ID; zero: there is none
 	// unknown says that the process started on the state of another and has issued
 	// nothing yet. More than the IDs of this line may bind it; its first ID, even if
 	// out of order, is the base for judging its later ones.
@@ -50,7 +49,7 @@ type call struct {
 	began, ended time.Time // the generator's clock
 	stall        time.Duration
 	several      bool // a batch
-	stream       int  // the number of the stream, or 0
+	stream       bool // to the stream
 	shared       bool // others ran at the same time: time passed for all of them
 	jumped       bool // the wall jumped in the middle of it
 }
@@ -162,15 +161,11 @@ func (j *judge[ID]) event(index int) Event {
 // whether the ID is in order.
 func (j *judge[ID]) inOrder(l *line[ID], before *line[ID], c call, id ID) (ordered bool) {
 	this := len(j.events)
-	if c.stream > 0 {
-		last := l.streams[c.stream]
-		if ordered = last == 0 || id > j.events[last-1].id; !ordered {
-			j.disorder(last, "%v is not above %v, which the stream had returned", id, j.events[last-1].id)
+	if c.stream {
+		if ordered = l.stream == 0 || id > j.events[l.stream-1].id; !ordered {
+			j.disorder(l.stream, "%v is not above %v, which the stream had returned", id, j.events[l.stream-1].id)
 		}
-		if l.streams == nil {
-			l.streams = map[int]int{}
-		}
-		l.streams[c.stream] = this
+		l.stream = this
 		return ordered
 	}
 	if ordered = before.floor == 0 || id > j.events[before.floor-1].id; !ordered {
@@ -221,12 +216,10 @@ func (j *judge[ID]) onTime(l *line[ID], before *line[ID], c call, id ID, ordered
 	}
 	lead := tick.Sub(now)
 	j.result.LargestLead = max(j.result.LargestLead, Seconds(lead))
-	// Another's wait may lead over a leap second before the call has ended.
-	leapt := c.shared && j.leaps
 	// By the clock at the end, since a call that waits may borrow the rest. If the tick
 	// was free by then, it needed no borrow.
-	bound, _, cause := j.bound(*before, c.ended, c.several || c.stream > 0 || c.shared || j.warped)
-	if lead > bound.Borrow && !c.jumped && !leapt {
+	bound, _, cause := j.bound(*before, c.ended, c.several || c.stream || c.shared || j.warped)
+	if lead > bound.Borrow && !c.jumped {
 		j.violate(Lead, "%v is %s ahead of the clock; at most %s, %s", id, lead, bound.Borrow, cause)
 	}
 	if s.Tick > 0 && !tick.Add(s.Tick).After(c.began) && !c.jumped {
@@ -265,10 +258,9 @@ func (j *judge[ID]) failed(before line[ID], c call, filled bool, err error) {
 	switch {
 	case c.shared:
 		// Other callers take free slots, and time passes for all. A generator that
-		// waits Forever need not fail even so, unless others have borrowed, or waited
-		// until a leap second.
+		// waits Forever need not fail even so, unless others have borrowed.
 		_, began := j.lead(before, c.began)
-		if !c.several && !j.leaps && began != behind && s.Claim.Exhausted.Wait == Forever && s.Claim.Exhausted.Borrow == 0 {
+		if !c.several && began != behind && s.Claim.Exhausted.Wait == Forever && s.Claim.Exhausted.Borrow == 0 {
 			j.violate(Rejected, "the call failed among others, though the generator %s for a tick that is used up: %v", s.Claim.Exhausted, err)
 		}
 		return

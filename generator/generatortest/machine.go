@@ -16,7 +16,7 @@ type machine[ID cmp.Ordered] struct {
 
 	proc      Process[ID]
 	line      *line[ID]
-	streams   map[int]func() (ID, error) // of proc, by their numbers
+	stream    func() (ID, error) // of proc, once it was asked for one
 	takeovers int
 	starts    int // of processes on the state of another
 
@@ -165,7 +165,7 @@ func (m *machine[ID]) do(s Step) {
 			m.kill(s.Count)
 		}
 		if !m.over && m.another() {
-			m.line.streams, m.line.unknown, m.line.process = nil, true, m.starts
+			m.line.stream, m.line.unknown, m.line.process = 0, true, m.starts
 		}
 	case Takeover:
 		m.takeover(s.Time)
@@ -188,7 +188,7 @@ func (m *machine[ID]) another() bool {
 	if next.Restart == nil {
 		next.Restart = m.proc.Restart
 	}
-	m.proc, m.streams = next, nil
+	m.proc, m.stream = next, nil
 	return true
 }
 
@@ -262,8 +262,8 @@ func (m *machine[ID]) ask(p *Process[ID], c call, n int) (ids []ID, filled int, 
 		return ids, filled, err
 	}
 	next := p.Next
-	if c.stream > 0 {
-		next = m.streams[c.stream]
+	if c.stream {
+		next = m.stream
 	}
 	id, err := next()
 	ids = one(id, err)
@@ -272,32 +272,19 @@ func (m *machine[ID]) ask(p *Process[ID], c call, n int) (ids []ID, filled int, 
 
 // streamed makes n calls to the process's stream.
 func (m *machine[ID]) streamed(n int) {
-	const number = 1
 	if m.proc.Stream == nil {
 		m.ids(n, 0)
 		return
 	}
-	m.open(number)
+	if m.stream == nil {
+		m.world.allow(1)
+		if m.stream = m.proc.Stream(); m.stream == nil {
+			m.fail("Stream returned nil")
+		}
+	}
 	for i := 0; i < n && !m.over; i++ {
-		m.issue(&m.proc, m.line, call{stream: number}, 1)
+		m.issue(&m.proc, m.line, call{stream: true}, 1)
 	}
-}
-
-// open starts the process's stream with this number, unless there is one.
-func (m *machine[ID]) open(number int) {
-	if m.streams[number] != nil {
-		return
-	}
-	m.world.allow(1)
-	stream := m.proc.Stream()
-	if stream == nil {
-		m.fail("Stream returned nil")
-		return
-	}
-	if m.streams == nil {
-		m.streams = map[int]func() (ID, error){}
-	}
-	m.streams[number] = stream
 }
 
 // batch makes one call for n IDs.
@@ -317,8 +304,8 @@ func (m *machine[ID]) settle() {
 	m.issue(&m.proc, m.line, call{}, 1) // by a process that has just started, perhaps
 	wait := time.Second
 	if s.Time == nil || m.line.unknown {
-		starts := time.Duration(max(1, m.starts)) // each may have reserved time and left it unused
-		wait += m.script.reach() + time.Minute + starts*min(s.Reserve, maxTime/starts)
+		// Each start may have reserved time and left it unused, as a lease does.
+		wait += m.script.reach() + time.Minute + time.Duration(m.starts)*time.Hour
 	} else {
 		now := m.now(&m.proc)
 		wait += min(max(0, m.line.top.Sub(now), m.line.start.Sub(now)), maxTime)

@@ -135,14 +135,13 @@ func (r Result) tell(t *testing.T) {
 		return
 	}
 	lines := r.Lines()
+	pkg := ""
+	if info, ok := debug.ReadBuildInfo(); ok {
+		pkg = " " + strings.TrimSuffix(info.Path, ".test")
+	}
+	t.Errorf("%s; %s; %s; repeat it: go test -v -artifacts -run '^%s$'%s", r.Worst(), lines[len(lines)-1], lines[0], strings.ReplaceAll(t.Name(), "/", "$/^"), pkg)
 	if testing.Verbose() {
-		t.Error(strings.Join(lines, "\n"))
-	} else {
-		pkg := ""
-		if info, ok := debug.ReadBuildInfo(); ok {
-			pkg = " " + strings.TrimSuffix(info.Path, ".test")
-		}
-		t.Errorf("%s; %s; %s; repeat it: go test -v -artifacts -run '^%s$'%s", r.Worst(), lines[len(lines)-1], lines[0], strings.ReplaceAll(t.Name(), "/", "$/^"), pkg)
+		t.Log(strings.Join(lines, "\n"))
 	}
 	page, err := os.Create(filepath.Join(t.ArtifactDir(), "failure.html"))
 	if err == nil {
@@ -163,10 +162,10 @@ func RunScript[ID cmp.Ordered](s Subject[ID], script Script) Result {
 	if r.Skipped = s.unfit(script); r.Skipped != "" {
 		return r
 	}
-	begin, _ := script.begin(s.End) // check has looked at it
+	begin, _ := script.begin(s.End) // unfit has looked at it
 	w := newWorld(begin)
 	m := machine[ID]{
-		judge: judge[ID]{subject: &s, result: &r, warped: script.has(Slew, Freeze, Coarse, Leap), leaps: script.has(Leap),
+		judge: judge[ID]{subject: &s, result: &r, warped: script.has(Slew, Freeze, Coarse, Leap),
 			last: map[ID]int{}, world: w, begin: begin},
 		line: &line[ID]{}, world: w, script: script,
 	}
@@ -182,12 +181,16 @@ func RunScript[ID cmp.Ordered](s Subject[ID], script Script) Result {
 
 // unfit returns why a script cannot be run on the subject, or "".
 func (s *Subject[ID]) unfit(script Script) string {
-	if err := script.check(); err != nil {
+	named := script
+	named.Strategy = "" // it may be a word of the Subject's own
+	if _, err := ParseScript(named.String()); err != nil {
 		return err.Error()
 	}
-	begin, _ := script.begin(s.End) // check has looked at it
+	begin, _ := script.begin(s.End) // ParseScript has looked at it
 	reach := script.reach()
 	switch {
+	case script.Callers > 1 && script.has(Leap):
+		return "several callers are not judged over a leap second"
 	case script.Begin != "" && script.Begin[0] == 'e' && s.End.IsZero():
 		return "it does not say when its time ends (Subject.End)"
 	case begin.Add(-reach).Before(firstWall) || begin.Add(2*reach).After(lastWall): // the time after the last step is as long again

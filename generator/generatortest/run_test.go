@@ -118,6 +118,7 @@ func TestSkips(t *testing.T) {
 		{"ids 1; restart", keeps, time.Time{}, time.Time{}},
 		{"ids 1; crash", keeps, time.Time{}, time.Time{}},
 		{"ids 1; takeover 1s", keeps, time.Time{}, time.Time{}},
+		{"callers 2; leap; ids 1", "several callers are not judged over a leap second", time.Time{}, time.Time{}},
 		{"begin end-5ms; ids 1", "it does not say when its time ends (Subject.End)", time.Time{}, time.Time{}},
 		{"begin 1989-12-31T00:00:00Z; ids 1", "it does not say when its time begins (Subject.Epoch)", time.Time{}, time.Time{}},
 		{"begin 1970-01-01T00:00:00Z; ids 1", "its time begins earlier", year(1970), time.Time{}},

@@ -1,7 +1,6 @@
 package generatortest
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,8 +26,7 @@ import (
 //	clock C           what the generator reads: raw, mono or resync
 //	begin T           the wall's time at the start: 2026-06-01T12:00:00Z, or end-5ms
 //	                  for a time before the generator's end
-//	callers N         N goroutines issue the IDs, 1 to 64, by calls, batches and
-//	                  streams in turn
+//	callers N         N goroutines issue the IDs, 1 to 64, by calls and batches in turn
 //
 // A step of the wall may wait until the clock is read, as in
 //
@@ -96,13 +94,11 @@ const (
 	maxRate    = 1000 // of a slew
 )
 
-// String returns the script's text, one step per line.
-func (s Script) String() string { return strings.Join(s.lines(), "\n") }
-
 // Line returns the script's text on one line.
-func (s Script) Line() string { return strings.Join(s.lines(), "; ") }
+func (s Script) Line() string { return strings.ReplaceAll(s.String(), "\n", "; ") }
 
-func (s Script) lines() []string {
+// String returns the script's text, one step per line.
+func (s Script) String() string {
 	var lines []string
 	setting := func(name, value string) {
 		if value != "" {
@@ -118,7 +114,7 @@ func (s Script) lines() []string {
 	for _, step := range s.Steps {
 		lines = append(lines, step.String())
 	}
-	return lines
+	return strings.Join(lines, "\n")
 }
 
 // form is how an action is written. N is [Step.Count], D is [Step.Time], R is [Step.Rate]. What
@@ -171,23 +167,6 @@ func (s Step) String() string {
 // has reports whether the script does any of the actions.
 func (s Script) has(actions ...Action) bool {
 	return slices.ContainsFunc(s.Steps, func(step Step) bool { return slices.Contains(actions, step.Do) })
-}
-
-// check returns an error for the first setting or step that [ParseScript] would refuse in the
-// script's text, or that has a value which its text has no place for. It does not look at Strategy,
-// which may be a word of the Subject's own.
-func (s Script) check() error {
-	s.Strategy = ""
-	read, err := ParseScript(s.String())
-	if err != nil {
-		return err
-	}
-	for i, step := range s.Steps {
-		if i >= len(read.Steps) || read.Steps[i] != step {
-			return fmt.Errorf("script step %d: %q is no step, or has a number, a rate or a time that it does not take", i+1, step)
-		}
-	}
-	return nil
 }
 
 // reach is the furthest that the wall of a valid script goes from its start.

@@ -41,11 +41,6 @@ type Subject[ID cmp.Ordered] struct {
 	// Epoch is the first time that IDs can carry, and End the first after it that they
 	// cannot. Without them, F18 and F17 do not apply.
 	Epoch, End time.Time
-	// Reserve is how much time a process may reserve beyond its last ID, which a
-	// process started on its state then leaves out: the window of a lease. After the
-	// script each process that was started on another's state gets that much longer
-	// until it must serve.
-	Reserve time.Duration
 	// CheckError returns what is wrong with an error of Next, or nil: for example that
 	// its type is not the promised one, or that it does not say by how much.
 	CheckError func(error) error

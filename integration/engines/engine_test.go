@@ -4,7 +4,7 @@
 //
 // You need these names: [Engine] runs the suites of storetest, the hangs and the plateau of
 // connections on a server; [testRefusals] takes rights away from a store that is used;
-// [testPair] and [Trio] let servers fail under a [Fleet], which issues IDs meanwhile;
+// [testPair] and [Trio] let servers fail under a [fleet.Fleet] of keepers, which issue IDs meanwhile;
 // [testSites] moves node numbers between stores.
 package engines
 
@@ -13,6 +13,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -255,6 +256,33 @@ func Open(t testing.TB, url string) stores.Store {
 	t.Cleanup(func() { assert.NoError(t, s.Close()) })
 	return s
 }
+
+// relay returns an address that leads to a server. What the two say to each other passes through ask and answer.
+func relay(t testing.TB, addr string, ask, answer func(to io.Writer, from io.Reader)) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+	pass := func(how func(io.Writer, io.Reader), to, from net.Conn) {
+		how(to, from)
+		_, _ = to.Close(), from.Close() // the other direction ends, too
+	}
+	go func() {
+		for client, err := listener.Accept(); err == nil; client, err = listener.Accept() {
+			server, err := net.Dial("tcp", addr)
+			if err != nil {
+				_ = client.Close()
+				continue
+			}
+			go pass(ask, server, client)
+			go pass(answer, client, server)
+		}
+	}()
+	return listener.Addr().String()
+}
+
+// plain changes nothing.
+func plain(to io.Writer, from io.Reader) { _, _ = io.Copy(to, from) }
 
 // Cell writes a value into a cell, whatever it held, and returns the cell.
 func Cell(t testing.TB, s stores.Store, key, value string) stores.Cell {

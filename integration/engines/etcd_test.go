@@ -16,7 +16,7 @@ import (
 	"github.com/tickflake/tickflake/integration/servers"
 	_ "github.com/tickflake/tickflake/integration/servers/etcd"
 	"github.com/tickflake/tickflake/stores"
-	"github.com/tickflake/tickflake/stores/etcd"
+	_ "github.com/tickflake/tickflake/stores/etcd"
 )
 
 // etcdClient returns a client with the driver's default of 100 attempts.
@@ -33,11 +33,6 @@ func TestEtcd(t *testing.T) {
 	s := servers.For(t, servers.Etcd)
 	Engine{
 		Name: "etcd at " + s.Addr, Server: s,
-		New: func(t testing.TB, addr, namespace string) stores.Store {
-			store, err := etcd.New(etcdClient(t, addr), namespace)
-			require.NoError(t, err)
-			return store
-		},
 		Damage: func(t testing.TB, namespace, key, text string) {
 			_, err := etcdClient(t, s.Addr).Put(Within(t), "/"+namespace+"/"+key, text)
 			require.NoError(t, err)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/integration/fleet"
 	"github.com/tickflake/tickflake/integration/program"
 	"github.com/tickflake/tickflake/integration/servers"
 	"github.com/tickflake/tickflake/stores"
@@ -59,11 +59,13 @@ func testPair(t *testing.T, start func(t testing.TB, synchronous bool) *Pair) {
 	}
 }
 
-func (p *Pair) fleet(t testing.TB, processes int) *Fleet {
+func (p *Pair) fleet(t testing.TB, keepers int) *fleet.Fleet {
 	t.Helper()
-	return StartFleet(t, FleetConfig{Processes: processes, Window: 1500 * time.Millisecond, Timeout: time.Second,
-		Open: func(ctx context.Context) (stores.Store, error) { return stores.Open(ctx, p.URL) }})
+	return fleet.For(t, fleet.FleetConfig{Keepers: keepers, Rate: 400, Keeper: fleet.KeeperConfig{Window: pairWindow, Timeout: time.Second,
+		Open: func(ctx context.Context) (stores.Store, error) { return stores.Open(ctx, p.URL) }}})
 }
+
+const pairWindow = 1500 * time.Millisecond
 
 // isolate cuts the standby off.
 func (p *Pair) isolate() {
@@ -117,63 +119,76 @@ func testReadWaits(t *testing.T, p *Pair) {
 // A synchronous standby takes over from a primary that was killed. The clocks are stepped
 // and a process crashes meanwhile.
 func testSynchronous(t *testing.T, p *Pair) {
-	fleet := p.fleet(t, 3)
-	fleet.Step(-time.Minute, 0)
+	f := p.fleet(t, 3)
+	f.Step(-time.Minute, 0)
 	require.NoError(t, p.Primary.Kill())
-	fleet.Step(time.Minute, 1)
-	fleet.Crash(2)
+	f.Step(time.Minute, 1)
+	f.Crash(2)
 	p.Promote(t)
-	fleet.WaitRecovered(t, "promoted")
-	fleet.Check(t)
+	Recovered(t, f, "promoted")
+	f.Verify(t)
 }
 
 // The primary cannot be reached and is replaced. Then it comes back without fencing, and clients
 // reach it first. It answers nothing, because it waits for its standby.
 func testComesBack(t *testing.T, p *Pair) {
-	fleet := p.fleet(t, 3)
+	f := p.fleet(t, 3)
 	for _, proxy := range []*storetest.Proxy{p.Front, p.Link} {
 		proxy.Hold(storetest.ToServer)
 		proxy.Hold(storetest.ToClient)
 	}
-	fleet.Step(-time.Minute, 0)
+	f.Step(-time.Minute, 0)
 	p.Promote(t)
-	fleet.WaitRecovered(t, "promoted")
+	Recovered(t, f, "promoted")
 
 	p.Return(t)
-	fleet.Step(time.Minute, 0)
-	fleet.Crash(0)
-	fleet.Crash(1)
+	f.Step(time.Minute, 0)
+	f.Crash(0)
+	f.Crash(1)
 	time.Sleep(2 * time.Second) // the fault: longer than a window
 	p.Fence(t)
-	fleet.WaitRecovered(t, "fenced")
-	fleet.Check(t)
+	Recovered(t, f, "fenced")
+	f.Verify(t)
 }
 
 // testAsynchronous lets a standby take over that lacks the last writes. The processes notice it, report
 // it, and continue. Only IDs from before the end of the lost grants are issued twice.
 func testAsynchronous(t *testing.T, p *Pair) {
-	fleet := p.fleet(t, 6)
+	f := p.fleet(t, 6)
 	p.isolate()
 	for i := range 3 {
-		fleet.Crash(i) // the number that it claims now is free on the standby
+		f.Crash(i) // the number that it claims now is free on the standby
 	}
-	fleet.WaitRecovered(t, "standby cut off")
+	Recovered(t, f, "standby cut off")
 	require.NoError(t, p.Primary.Kill())
-	lost, err := fleet.Layout.Min(time.Now().Add(fleet.Window)) // no lost grant ends later
+	lost, err := f.Layout.Min(time.Now().Add(pairWindow)) // no lost grant ends later
 	require.NoError(t, err)
-	fleet.Step(-time.Minute, 0)
+	f.Step(-time.Minute, 0)
 	p.Promote(t)
 	for i := range 3 {
-		fleet.Crash(3 + i) // it may claim one of those
+		f.Crash(3 + i) // it may claim one of those
 	}
-	fleet.WaitRecovered(t, "promoted")
-	stats := fleet.CheckCalls(t)
+	Recovered(t, f, "promoted")
+	f.Verify(t, fleet.Unique, fleet.Stands)
 	// Each of the three that did not crash notices it, or, if another process that has
 	// noticed it took the number from above the lost grant, finds its number taken.
-	require.NotZero(t, stats.WentBack, "the processes have not noticed")
-	require.GreaterOrEqual(t, stats.WentBack+stats.Conflicts, uint64(3))
-	n, example := fleet.IDs.From(int64(lost)).Twice()
+	conflicts := int64(0)
+	for _, s := range f.Ended() {
+		conflicts += int64(s.Conflicts)
+	}
+	noticed := f.Times(fleet.Stands)
+	require.NotZero(t, noticed, "the processes have not noticed")
+	require.GreaterOrEqual(t, noticed+conflicts, int64(3))
+	n, example := f.IDs.From(int64(lost)).Twice()
 	require.Zero(t, n, "issued twice, after the lost grants: %s", example)
+}
+
+// Recovered waits until the fleet has recovered, and logs from what, and how long that took.
+func Recovered(t testing.TB, f *fleet.Fleet, what string) {
+	t.Helper()
+	begin := time.Now()
+	f.Recovered()
+	t.Logf("%s: recovered after %v", what, time.Since(begin))
 }
 
 // Trio is three servers that choose a leader.
@@ -230,65 +245,65 @@ func (c *Trio) Await(t testing.TB) (leader *servers.Server, others []*servers.Se
 // killed, and one of them comes back. Processes crash and clocks step meanwhile. No ID is
 // issued twice, and IDs continue without a restart of the fleet.
 func (c *Trio) Test(t *testing.T) {
-	fleet := StartFleet(t, FleetConfig{Processes: 3, Window: 2 * time.Second, Timeout: time.Second,
-		Open: func(ctx context.Context) (stores.Store, error) { return stores.Open(ctx, c.URL) }})
+	f := fleet.For(t, fleet.FleetConfig{Keepers: 3, Rate: 400, Keeper: fleet.KeeperConfig{Window: 2 * time.Second, Timeout: time.Second,
+		Open: func(ctx context.Context) (stores.Store, error) { return stores.Open(ctx, c.URL) }}})
 	leader, _ := c.Await(t)
 	require.NoError(t, leader.Kill())
-	fleet.Crash(0)
-	fleet.Step(-3 * time.Second)
-	fleet.WaitRecovered(t, "leader killed")
+	f.Crash(0)
+	f.Step(-3 * time.Second)
+	Recovered(t, f, "leader killed")
 	if *long && c.Replace != nil {
-		fleet.Crash(1)
+		f.Crash(1)
 		c.Replace(t, leader)
 	} else {
 		require.NoError(t, leader.Start())
 	}
 	if *long {
-		c.testLong(t, fleet)
+		c.testLong(t, f)
 	}
-	fleet.Check(t)
+	f.Verify(t)
 }
 
 // testLong suspends the leader, and later kills the majority.
-func (c *Trio) testLong(t *testing.T, fleet *Fleet) {
+func (c *Trio) testLong(t *testing.T, f *fleet.Fleet) {
 	leader, _ := c.Await(t)
 	require.NoError(t, leader.Suspend())
-	fleet.Step(time.Minute, 0)
-	fleet.Crash(2)
-	fleet.WaitRecovered(t, "leader suspended")
+	f.Step(time.Minute, 0)
+	f.Crash(2)
+	Recovered(t, f, "leader suspended")
 	require.NoError(t, leader.Resume())
-	fleet.Crash(0)
-	fleet.WaitRecovered(t, "two leaders")
+	f.Crash(0)
+	Recovered(t, f, "two leaders")
 
 	leader, others := c.Await(t)
-	fleet.outage(t, "majority killed", func() error { return errors.Join(leader.Kill(), others[0].Kill()) }, others[0].Start)
+	outage(t, f, "majority killed", func() error { return errors.Join(leader.Kill(), others[0].Kill()) }, others[0].Start)
 }
 
 // outage lets the store be away until grants have ended. A clock steps meanwhile, and two processes crash, one
 // of them after its grant.
-func (f *Fleet) outage(t testing.TB, name string, begin, end func() error) {
+func outage(t testing.TB, f *fleet.Fleet, name string, begin, end func() error) {
 	t.Helper()
 	require.NoError(t, begin())
 	f.Step(2*time.Hour, 2)
 	f.Crash(0)
-	f.WaitFailed(t, generator.ErrNotGranted, 3)
+	require.NoError(t, f.Failed(Within(t), "not granted", 3))
 	f.Crash(1)
 	f.Step(-3 * time.Second)
 	require.NoError(t, end())
-	f.WaitRecovered(t, name)
+	Recovered(t, f, name)
 }
 
 // testAlone has a fleet on a server that no other stands in for, while it is away in each of these ways, given by how
 // they begin and end.
 func testAlone(t *testing.T, s *servers.Server, away map[string][2]func() error) {
 	t.Run("away", func(t *testing.T) {
-		fleet := StartFleet(t, FleetConfig{Processes: 3, Window: 2 * time.Second, Timeout: time.Second,
+		f := fleet.For(t, fleet.FleetConfig{Keepers: 3, Rate: 400, Keeper: fleet.KeeperConfig{Window: 2 * time.Second, Timeout: time.Second,
 			Open: func(ctx context.Context) (stores.Store, error) {
 				return stores.Open(ctx, s.At(s.Addr, "namespace=alone"))
-			}})
+			}}})
 		for name, way := range away {
-			fleet.outage(t, name, way[0], way[1])
+			outage(t, f, name, way[0], way[1])
 		}
-		fleet.Check(t)
+		f.Verify(t)
 	})
 }

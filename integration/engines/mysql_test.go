@@ -49,13 +49,13 @@ func TestMySQL(t *testing.T) {
 	require.NoError(t, root.Ping()) // whose connection counts from now on
 	s.URL = q.At("ops", "ops")
 	Engine{
-		Name: "mysql table tickflake_cells", Server: s,
+		Name: "mysql at " + s.Addr + " table tickflake_cells", Server: s,
 		// A pool of the caller's that is set up in another way.
 		New: func(t testing.TB, addr, namespace string) stores.Store {
-			store, err := mysql.New(mysqlPool(t, s, addr, func(c *driver.Config) {
+			store, err := sqlstore.New(mysqlPool(t, s, addr, func(c *driver.Config) {
 				c.ClientFoundRows, c.InterpolateParams, c.ParseTime = true, false, true
 				c.Params = map[string]string{"tx_isolation": "'SERIALIZABLE'", "sql_mode": "''"}
-			}), namespace)
+			}), sqlstore.MySQL(mysql.Number), namespace, sqlstore.DefaultTable)
 			require.NoError(t, err)
 			require.NoError(t, store.Close(), "which leaves the caller's pool open")
 			return store
@@ -234,7 +234,7 @@ func testTimes(t *testing.T, s *servers.Server, root *sql.DB) {
 	for i, row := range mysqlTimes {
 		name := fmt.Sprint("times", i)
 		Exec(t, root, "CREATE TABLE "+name+" LIKE tickflake_cells", "ALTER TABLE "+name+" "+row[0])
-		unasked, err := mysql.New(mysqlPool(t, s, s.Addr, func(*driver.Config) {}), "unasked", sqlstore.WithTable(name))
+		unasked, err := sqlstore.New(mysqlPool(t, s, s.Addr, func(*driver.Config) {}), sqlstore.MySQL(mysql.Number), "unasked", name)
 		require.NoError(t, err)
 		Swap(t, unasked, stores.Cell{Key: "node/0000001"}, "")
 		_, err = unasked.Read(Within(t), "node/0000001")

@@ -1,11 +1,13 @@
 package engines
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -45,11 +47,6 @@ func TestNATS(t *testing.T) {
 	}
 	e := Engine{
 		Name: "nats at " + s.Addr, Server: s,
-		New: func(t testing.TB, addr, namespace string) stores.Store {
-			store, err := nats.New(natsClient(t, addr), namespace)
-			require.NoError(t, err)
-			return store
-		},
 		Damage: func(t testing.TB, namespace, key, text string) {
 			kv, err := natsClient(t, s.Addr).KeyValue(Within(t), namespace)
 			require.NoError(t, err)
@@ -75,60 +72,53 @@ func TestNATS(t *testing.T) {
 	t.Run("unfit buckets", func(t *testing.T) { testUnfit(t, e) })
 }
 
-// stale is a client whose server is a leader that was deposed: it answers the next request for
-// a message with an old one. Its buckets have replicas.
-type stale struct {
-	jetstream.JetStream
-	next *atomic.Pointer[jetstream.RawStreamMsg]
-}
+// staleLeader is a leader that was deposed: it answers the next request for a message by the text in next, if there
+// is one, and last has its last answer. Its buckets have replicas.
+type staleLeader struct{ last, next atomic.Pointer[string] }
 
-func (c stale) Stream(ctx context.Context, name string) (jetstream.Stream, error) {
-	stream, err := c.JetStream.Stream(ctx, name)
-	return staleStream{stream, c.next}, err
-}
-
-type staleStream struct {
-	jetstream.Stream
-	next *atomic.Pointer[jetstream.RawStreamMsg]
-}
-
-func (s staleStream) CachedInfo() *jetstream.StreamInfo {
-	info := *s.Stream.CachedInfo()
-	info.Config.Replicas = 3
-	return &info
-}
-
-func (s staleStream) GetLastMsgForSubject(ctx context.Context, subject string) (*jetstream.RawStreamMsg, error) {
-	if old := s.next.Swap(nil); old != nil {
-		return old, nil
+func (l *staleLeader) answer(to io.Writer, from io.Reader) {
+	answers := bufio.NewReader(from)
+	for line, err := answers.ReadString('\n'); err == nil; line, err = answers.ReadString('\n') {
+		if fields := strings.Fields(line); strings.HasPrefix(line, "MSG ") {
+			size, _ := strconv.Atoi(fields[len(fields)-1])
+			payload := make([]byte, size+2)
+			_, _ = io.ReadFull(answers, payload)
+			text := strings.Replace(string(payload[:size]), `"num_replicas":1`, `"num_replicas":3`, 1)
+			if strings.Contains(text, "stream_msg_get_response") {
+				if old := l.next.Swap(nil); old != nil {
+					text = *old
+				}
+				l.last.Store(&text)
+			}
+			fields[len(fields)-1] = strconv.Itoa(len(text))
+			line = strings.Join(fields, " ") + "\r\n" + text + "\r\n"
+		}
+		_, _ = io.WriteString(to, line)
 	}
-	return s.Stream.GetLastMsgForSubject(ctx, subject)
 }
 
 // A leader that does not know the latest write makes neither an old cell of a Read nor a write
 // over a cell that it does not know.
 func testStale(t *testing.T, e Engine) {
-	client := stale{natsClient(t, e.Server.Addr), new(atomic.Pointer[jetstream.RawStreamMsg])}
-	s, err := nats.New(client, "stale")
-	require.NoError(t, err)
+	var leader staleLeader
 	Cell(t, e.Open(t, e.Server.Addr, "stale"), "other", "") // makes the bucket
+	s := e.Open(t, relay(t, e.Server.Addr, plain, leader.answer), "stale")
 	first := Cell(t, s, "a", "first")
-	stream, err := client.JetStream.Stream(Within(t), "KV_stale")
+	_, err := s.Read(Within(t), "a")
 	require.NoError(t, err)
-	old, err := stream.GetLastMsgForSubject(Within(t), "$KV.stale.a")
-	require.NoError(t, err)
+	old := leader.last.Load()
 	second := Swap(t, s, first, "second")
 
-	client.next.Store(old)
+	leader.next.Store(old)
 	is, err := s.Read(Within(t), "a")
 	require.NoError(t, err)
 	assert.Equal(t, second, is)
-	client.next.Store(old)
+	leader.next.Store(old)
 	_, err = s.Swap(Within(t), "a", first.Version, []byte("late"))
 	assert.ErrorIs(t, err, stores.ErrConflict)
-	client.next.Store(old)
+	leader.next.Store(old)
 	Swap(t, s, second, "third")
-	assert.Nil(t, client.next.Load(), "it was asked")
+	assert.Nil(t, leader.next.Load(), "it was asked")
 	assert.Len(t, Cells(t, s), 2, "what confirms is no cell")
 }
 

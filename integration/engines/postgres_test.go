@@ -34,7 +34,7 @@ func TestPostgres(t *testing.T) {
 	t.Parallel()
 	s := servers.For(t, servers.PostgreSQL, "-c", "max_connections=500", "-c", "wal_writer_delay=10s", "-c", "autovacuum=off", "-c", "wal_retrieve_retry_interval=100ms")
 	Engine{
-		Name: "postgres table tickflake_cells", Server: s,
+		Name: "postgres at " + s.Addr + " table tickflake_cells", Server: s,
 		// A pool of the caller's that is set up in another way.
 		New: func(t testing.TB, addr, namespace string) stores.Store {
 			pool, err := pgxpool.New(Within(t), s.At(addr, "default_transaction_isolation=serializable", "synchronous_commit=off"))
@@ -42,7 +42,7 @@ func TestPostgres(t *testing.T) {
 			t.Cleanup(pool.Close)
 			db := stdlib.OpenDBFromPool(pool)
 			t.Cleanup(func() { _ = db.Close() })
-			store, err := sqlstore.New(db, sqlstore.PostgreSQL(), namespace)
+			store, err := sqlstore.New(db, sqlstore.PostgreSQL(), namespace, sqlstore.DefaultTable)
 			require.NoError(t, err)
 			require.NoError(t, store.Close(), "which leaves the caller's pool open")
 			return store

@@ -17,6 +17,7 @@ import (
 	driver "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/integration/fleet"
 	"github.com/tickflake/tickflake/integration/program"
 	"github.com/tickflake/tickflake/integration/servers"
 	"github.com/tickflake/tickflake/stores"
@@ -52,15 +53,15 @@ func (o owned) Close() error { return o.client.Close() }
 // writes are confirmed by all replicas continues when the former primary is back as a replica, and loses nothing. What a
 // fleet without confirmations loses is seen in TestRedisAsynchronous.
 func (c *cluster) try(t *testing.T) {
-	fleet := StartFleet(t, FleetConfig{
+	f := fleet.For(t, fleet.FleetConfig{Keepers: 3, Rate: 400, Keeper: fleet.KeeperConfig{
 		// A try to read or write takes a second if the replicas do not answer.
-		Processes: 3, Window: 2 * time.Second, Timeout: 1500 * time.Millisecond,
+		Window: 2 * time.Second, Timeout: 1500 * time.Millisecond,
 		Open: func(context.Context) (stores.Store, error) {
 			client := c.client()
 			store, err := redis.New(client, "fleet", 2)
 			return owned{store, client}, err
 		},
-	})
+	}})
 	for name, away := range map[string]struct{ goes, comes func(*servers.Server) error }{
 		"killed":  {func(s *servers.Server) error { return s.Kill() }, func(s *servers.Server) error { return s.Process.Start() }},
 		"stopped": {func(s *servers.Server) error { return s.Suspend() }, func(s *servers.Server) error { return s.Resume() }},
@@ -69,20 +70,20 @@ func (c *cluster) try(t *testing.T) {
 		require.NotNil(t, old)
 		require.NoError(t, away.goes(old))
 		begin := time.Now()
-		fleet.Crash(1)
-		fleet.Step(-3*time.Second, 0)
-		fleet.Step(2*time.Hour, 2)
+		f.Crash(1)
+		f.Step(-3*time.Second, 0)
+		f.Step(2*time.Hour, 2)
 		require.Eventually(t, func() bool {
 			now := c.primary(Within(t))
 			return now != nil && now != old
 		}, Patience, 50*time.Millisecond, "no replica is promoted")
 		t.Logf("%s: promoted after %v", name, time.Since(begin))
 		require.NoError(t, away.comes(old)) // there may be two primaries
-		fleet.Crash(0)
+		f.Crash(0)
 		c.demote(t, old)
-		fleet.WaitRecovered(t, "with the former primary")
+		Recovered(t, f, "with the former primary")
 	}
-	fleet.Check(t)
+	f.Verify(t)
 }
 
 func TestRedisSentinel(t *testing.T) {

@@ -22,10 +22,10 @@ func testSites(t *testing.T, s *servers.Server) {
 	var ids fleet.Ledger
 	layout := snowflake.Default()
 	layout.NodeBits = 3
-	start := func(url string, from int64, offset time.Duration) *Fleet {
+	start := func(url string, from int64, offset time.Duration) *fleet.Fleet {
 		// With a shorter window, the extensions alone are all that a slow disk can write.
-		return StartFleet(t, FleetConfig{Processes: 3, Window: 3 * time.Second, Timeout: 10 * time.Second, Offset: offset, IDs: &ids, From: from, To: from + 3,
-			Open: func(ctx context.Context) (stores.Store, error) { return stores.Open(ctx, url) }})
+		return fleet.For(t, fleet.FleetConfig{Keepers: 3, Rate: 400, IDs: &ids, Keeper: fleet.KeeperConfig{Window: 3 * time.Second, Timeout: 10 * time.Second, Offset: offset, From: from, To: from + 3,
+			Open: func(ctx context.Context) (stores.Store, error) { return stores.Open(ctx, url) }}})
 	}
 	here, there, next := s.At(s.Addr, "namespace=here"), t.TempDir(), s.At(s.Addr, "namespace=next")
 	for from, url := range map[int64]string{0: here, 4: there} {
@@ -33,13 +33,13 @@ func testSites(t *testing.T, s *servers.Server) {
 	}
 	began := time.Now()
 	old, other := start(here, 0, 0), start(there, 4, 0)
-	for _, f := range []*Fleet{old, other} {
+	for _, f := range []*fleet.Fleet{old, other} {
 		f.Step(-time.Minute, 0)
 		f.Step(time.Minute, 2)
-		f.WaitIssued(t, 30)
+		require.NoError(t, f.More(Within(t), 30))
 		f.Step(-time.Minute, 2)
 		f.Crash(2) // which leaves a number far ahead of the clock, and uses the one that is left
-		f.WaitIssued(t, 30)
+		require.NoError(t, f.More(Within(t), 30))
 	}
 
 	admin, away := Open(t, here), Open(t, next)
@@ -65,10 +65,10 @@ func testSites(t *testing.T, s *servers.Server) {
 	}
 	require.NotEmpty(t, moving.Later)
 	young := start(next, 0, time.Until(began)) // with clocks at the IDs of before
-	young.WaitRecovered(t, "moved")
-	old.WaitFailed(t, lease.ErrMoved, 3)
-	for _, f := range []*Fleet{old, other, young} {
-		f.Check(t)
+	Recovered(t, young, "moved")
+	require.NoError(t, old.Failed(Within(t), "moved", 3))
+	for _, f := range []*fleet.Fleet{old, other, young} {
+		f.Verify(t)
 	}
 }
 

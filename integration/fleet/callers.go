@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/client"
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/service/servicetest"
 	"github.com/tickflake/tickflake/snowflake"
 )
@@ -57,6 +59,14 @@ func Class(err error) (name string, allowed bool) {
 	var refused *Refused
 	var network net.Error
 	switch {
+	case errors.Is(err, lease.ErrLost):
+		return "lost", false
+	case errors.Is(err, lease.ErrMoved):
+		return "moved", true
+	case errors.Is(err, generator.ErrNotGranted):
+		return "not granted", true
+	case errors.Is(err, generator.ErrBehind), errors.Is(err, generator.ErrExhausted):
+		return "behind", true
 	case errors.As(err, &refused) && refused.Busy:
 		return "busy", true
 	case errors.Is(err, client.ErrUnavailable) && strings.Contains(err.Error(), "check the clocks of the servers"):

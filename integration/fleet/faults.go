@@ -144,7 +144,7 @@ func (f *Fleet) allRun() bool {
 		if m.Running() {
 			continue
 		}
-		f.ended(m)
+		f.hasEnded(m)
 		if err := restart(m); err != nil {
 			f.Break(Returns, "server %d does not start again: %v", m.Index, err)
 			return false

@@ -6,11 +6,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/tickflake/tickflake/client"
 	"github.com/tickflake/tickflake/integration/servers"
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
@@ -22,7 +26,7 @@ const (
 
 // FleetConfig says how to run a [Fleet].
 type FleetConfig struct {
-	Store   *servers.Server // of all servers
+	Store   *servers.Server // of all servers; nil if there are none
 	Servers int
 	Each    func(i int, c *ServeConfig) // changes how server i is run, from 0 on; or nil
 	// Networks puts a proxy between the clients and each server, and between each server and
@@ -32,7 +36,11 @@ type FleetConfig struct {
 	// to the mode.
 	Sequences map[string][]string
 
-	GoClients int     // in addition to a client of each other protocol
+	Keepers int          // members that issue IDs by themselves, each with a client
+	Keeper  KeeperConfig // how they run
+	IDs     *Ledger      // of all IDs that are issued; nil is a new one
+
+	GoClients int     // of the servers, in addition to a client of each other protocol
 	Rate      float64 // calls per second of each client; 0 is as many as it can
 	// Strict says that no call may fail, as clients ask another server when one is away. Servers
 	// and clients then have more time than the disk of a busy machine needs.
@@ -51,23 +59,27 @@ type Member struct {
 }
 
 // Fleet is servers of one store and their clients, which take IDs and the numbers of an ordered
-// and of a segmented sequence. All that they get is in ledgers. Its methods may be called from
-// any goroutine, if their docs do not say otherwise.
+// and of a segmented sequence; or keepers, which take IDs. All that they get is in ledgers. Its
+// methods may be called from any goroutine, if their docs do not say otherwise.
 type Fleet struct {
 	FleetConfig
 	*Verdict
 	Members []*Member
 	Clients []*Worker
-	IDs     Ledger
 	Numbers map[string]*Ledger // by sequence
+	Layout  snowflake.Layout   // of the keepers
 
 	created map[string]bool // stores with their sequences
 	closers []func() error
+	keepers []*keeper
+	runs    int             // of keepers
+	work    context.Context // the clients work until it ends
+	rest    func()          // ends the work
 	working sync.WaitGroup
-	rest    func() // ends the work
 
 	mu     sync.Mutex // of the next
 	faults map[string]int64
+	ended  []lease.Stats // of runs
 
 	checking sync.Mutex
 	found    [5]int64 // by earlier checks
@@ -76,8 +88,16 @@ type Fleet struct {
 // StartFleet starts a fleet, and returns when all its servers are ready and all clients work.
 // The caller closes it.
 func StartFleet(ctx context.Context, c FleetConfig) (_ *Fleet, err error) {
-	f := &Fleet{FleetConfig: c, Verdict: NewVerdict(string(c.Store.Kind)), created: map[string]bool{}, faults: map[string]int64{},
-		Numbers: map[string]*Ledger{Ordered: {}, Segmented: {}}}
+	of := "keepers"
+	if c.Store != nil {
+		of = string(c.Store.Kind)
+	}
+	if c.IDs == nil {
+		c.IDs = new(Ledger)
+	}
+	f := &Fleet{FleetConfig: c, Verdict: NewVerdict(of), created: map[string]bool{}, faults: map[string]int64{},
+		Numbers: map[string]*Ledger{Ordered: {}, Segmented: {}}, Layout: snowflake.Default()}
+	f.work, f.rest = context.WithCancel(context.Background())
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, f.Close())
@@ -88,17 +108,17 @@ func StartFleet(ctx context.Context, c FleetConfig) (_ *Fleet, err error) {
 			return nil, err
 		}
 	}
-	if err := f.openClients(ctx); err != nil {
-		return nil, err
-	}
-	working, rest := context.WithCancel(context.Background())
-	f.rest = rest
-	for _, w := range f.Clients {
-		for range w.goroutines {
-			f.working.Go(func() { w.run(working) })
+	if c.Servers > 0 {
+		if err := f.openClients(ctx); err != nil {
+			return nil, err
 		}
 	}
-	return f, nil
+	for _, w := range f.Clients {
+		for range w.goroutines {
+			f.working.Go(func() { w.run(f.work) })
+		}
+	}
+	return f, f.startKeepers(ctx)
 }
 
 // startMember starts a server, with the sequences in its store.
@@ -190,12 +210,25 @@ func (f *Fleet) add(name string, goroutines int, callers ...Caller) {
 	for _, c := range callers {
 		f.closers = append(f.closers, c.Close)
 	}
-	f.Clients = append(f.Clients, &Worker{fleet: f, callers: callers, goroutines: goroutines,
-		count: Client{Name: name, Errors: map[string]int64{}, Examples: map[string]string{}, Stalls: map[string]Stall{}}})
+	f.Clients = append(f.Clients, f.worker(name, goroutines, callers...))
 }
 
-// Rest ends the work of the clients, and returns when all calls have. A call that has not
-// returned a minute after its deadline breaks a promise.
+func (f *Fleet) worker(name string, goroutines int, callers ...Caller) *Worker {
+	return &Worker{fleet: f, callers: callers, goroutines: goroutines, operations: operations, tries: rounds * len(callers),
+		count: Client{Name: name, Errors: map[string]int64{}, Examples: map[string]string{}, Stalls: map[string]Stall{}}}
+}
+
+// workers are the clients of the servers, and of the present runs of the keepers.
+func (f *Fleet) workers() []*Worker {
+	all := slices.Clone(f.Clients)
+	for _, k := range f.keepers {
+		all = append(all, k.Worker)
+	}
+	return all
+}
+
+// Rest ends the work of the clients, and of the keepers. It returns when all calls have, after a [Fleet.Check]. A
+// call that has not returned a minute after its deadline breaks a promise.
 func (f *Fleet) Rest() {
 	f.rest()
 	ended := make(chan struct{})
@@ -205,15 +238,44 @@ func (f *Fleet) Rest() {
 	case <-time.After(Patience + time.Minute):
 		f.Break(Ending, "a call has not returned a minute after its deadline")
 	}
+	f.Check()
+}
+
+// For runs a fleet until the test ends. If the test fails, the log of the keepers is shown.
+func For(t testing.TB, c FleetConfig) *Fleet {
+	t.Helper()
+	c.Keeper.Log = t.Output()
+	f, err := StartFleet(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return f
+}
+
+// Verify ends the work, and fails the test unless the fleet has kept all promises, or broken only some.
+func (f *Fleet) Verify(t testing.TB, broken ...Promise) {
+	t.Helper()
+	f.Rest()
+	for _, w := range f.workers() {
+		t.Logf("%+v", w.Count())
+	}
+	for _, b := range f.Broken() {
+		if !slices.Contains(broken, b.Promise) {
+			t.Error(b)
+		}
+	}
 }
 
 // Close ends the clients, each server by [Server.Close], which is Stop of [Process], and the proxies.
 // The store stays.
 func (f *Fleet) Close() error {
-	if f.rest != nil {
-		f.rest()
-		f.working.Wait()
-	}
+	f.rest()
+	f.working.Wait()
 	var errs []error
 	for len(f.closers) > 0 {
 		last := len(f.closers) - 1
@@ -244,12 +306,13 @@ func (f *Fleet) Check() {
 	}
 }
 
-// Recovered breaks a promise unless each server serves IDs and both sequences within two minutes.
+// Recovered breaks a promise unless, within two minutes, each server serves IDs and both sequences, and each
+// keeper gets new grants and issues IDs.
 func (f *Fleet) Recovered() {
 	ctx, cancel := context.WithTimeout(context.Background(), recovery)
 	defer cancel()
 	for _, m := range f.Members {
-		w := &Worker{fleet: f, callers: []Caller{Protocols[0].Open(m.address(0))}, count: Client{Name: fmt.Sprintf("the check of server %d", m.Index)}}
+		w := f.worker(fmt.Sprintf("the check of server %d", m.Index), 1, Protocols[0].Open(m.address(0)))
 		for _, o := range operations[1:4] { // one of each kind
 			err := w.call(ctx, o)
 			for err != nil && ctx.Err() == nil && m.Running() {
@@ -257,7 +320,7 @@ func (f *Fleet) Recovered() {
 				err = w.call(ctx, o)
 			}
 			if !m.Running() {
-				f.ended(m)
+				f.hasEnded(m)
 				break
 			}
 			if err != nil {
@@ -266,10 +329,11 @@ func (f *Fleet) Recovered() {
 		}
 		_ = w.callers[0].Close() // it has been read
 	}
+	f.keepersRecovered(ctx)
 }
 
-// ended notes that a server has ended by itself.
-func (f *Fleet) ended(m *Member) {
+// hasEnded notes that a server has ended by itself.
+func (f *Fleet) hasEnded(m *Member) {
 	output := m.Output()
 	f.Break(Lives, "server %d: %s", m.Index, output[max(0, len(output)-1000):])
 }

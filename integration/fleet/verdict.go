@@ -31,6 +31,14 @@ type Broken struct {
 	Examples []string `json:"examples"` // the first ones
 }
 
+func (b Broken) String() string {
+	text := fmt.Sprintf("BROKEN %d times: %s", b.Count, b.Promise)
+	for _, e := range b.Examples {
+		text += "\n  " + strings.ReplaceAll(strings.TrimSpace(e), "\n", "\n    ")
+	}
+	return text
+}
+
 // mostShown bounds the examples of a broken promise.
 const mostShown = 10
 

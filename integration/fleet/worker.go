@@ -22,6 +22,8 @@ type Worker struct {
 	fleet      *Fleet
 	callers    []Caller // of each server, or of all servers
 	goroutines int
+	operations []operation         // called in turn
+	tries      int                 // of a call
 	sources    map[[2]int64]string // by server and node number
 
 	at, calls int // the caller that is asked first; of the only goroutine
@@ -48,7 +50,7 @@ type operation struct {
 	n    int
 }
 
-// operations are called in turn.
+// operations are those of a client of servers.
 var operations = []operation{{IDs, 1}, {Ordered, 1}, {IDs, 50}, {Segmented, 1}, {IDs, 1}, {Ordered, 3}, {IDs, 7}, {Segmented, 20}}
 
 // run calls until ctx ends, at the rate of the fleet: a call that takes longer makes those that
@@ -71,7 +73,7 @@ func (w *Worker) run(ctx context.Context) {
 		if waiting.IsZero() {
 			waiting = time.Now()
 		}
-		o := operations[i%len(operations)]
+		o := w.operations[i%len(w.operations)]
 		err := w.call(context.WithoutCancel(ctx), o)
 		w.note(o, waiting, err)
 		if err != nil {
@@ -124,7 +126,7 @@ func (w *Worker) call(ctx context.Context, o operation) (err error) {
 			w.at = (w.at + 1) % len(w.callers)
 		}
 	}
-	for i := range rounds * len(w.callers) {
+	for i := range w.tries {
 		if i > 0 && i%len(w.callers) == 0 {
 			Pause(ctx, roundPause)
 		}
@@ -202,19 +204,20 @@ func (w *Worker) Count() Client {
 	return c
 }
 
-// More waits until so many more calls of each client are served.
+// More waits until so many more calls of each client are served. Crash is not called meanwhile.
 func (f *Fleet) More(ctx context.Context, n int64) error {
 	ctx, cancel := context.WithTimeout(ctx, recovery)
 	defer cancel()
-	want := make([]int64, len(f.Clients))
-	for i, w := range f.Clients {
+	workers := f.workers()
+	want := make([]int64, len(workers))
+	for i, w := range workers {
 		want[i] = w.served() + n
 	}
-	for i, w := range f.Clients {
+	for i, w := range workers {
 		for w.served() < want[i] {
 			Pause(ctx, time.Millisecond)
 			if ctx.Err() != nil {
-				return fmt.Errorf("%s is not served any more: %w; broken: %v", w.count.Name, ctx.Err(), f.Broken())
+				return fmt.Errorf("%s is not served any more: %w; errors: %v; broken: %v", w.count.Name, ctx.Err(), w.Count().Examples, f.Broken())
 			}
 		}
 	}

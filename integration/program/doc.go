@@ -8,7 +8,6 @@
 // Some servers refuse to run as root, as programs in a container do. Then they run with the
 // rights of another user, who must own the directory.
 //
-// On Linux a server ends when the program ends, even if it is killed. On other
-// systems it keeps running if the program is killed. The package works on Unix. On other
-// systems all servers are missing.
+// The package is for Unix. On Linux a server ends when the program ends, even if it is killed; on other
+// systems it keeps running then.
 package program

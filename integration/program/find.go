@@ -1,3 +1,5 @@
+//go:build unix
+
 package program
 
 import (
@@ -26,29 +28,20 @@ func (e *MissingError) Error() string {
 // may be patterns such as /usr/lib/postgresql/*/bin; of several matches the last one
 // counts. If there is none, the error is a [*MissingError].
 func Find(name, debianPackage string, dirs ...string) (string, error) {
-	if supported {
-		if path := look(name, dirs); path != "" {
-			return path, nil
-		}
-	}
-	return "", &MissingError{Name: name, Package: debianPackage}
-}
-
-func look(name string, dirs []string) string {
 	for _, dir := range dirs {
 		// Patterns come first: their tools belong together, and PATH may have another version.
 		matches, err := filepath.Glob(filepath.Join(dir, name))
 		for i := len(matches) - 1; err == nil && i >= 0; i-- {
 			if path, err := exec.LookPath(matches[i]); err == nil {
-				return path
+				return path, nil
 			}
 		}
 	}
 	path, err := exec.LookPath(name)
 	if err != nil {
-		return ""
+		return "", &MissingError{Name: name, Package: debianPackage}
 	}
-	return path
+	return path, nil
 }
 
 // claims are listeners that hold the ports that Port has returned, as long as this process

@@ -1,3 +1,5 @@
+//go:build unix
+
 package program
 
 import (
@@ -11,7 +13,11 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/user"
+	"strconv"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -58,11 +64,26 @@ type Config struct {
 type Process struct {
 	config Config
 	output Output
+	run    atomic.Pointer[run] // the last one; nil until the first
+}
 
-	mu    sync.Mutex
-	cmd   *exec.Cmd     // nil if it does not run
-	ended chan struct{} // closed when cmd has been waited for
-	err   error         // of that
+// run is a process from its start on.
+type run struct {
+	*os.Process
+	ended chan struct{} // closed when it has been waited for
+	err   error         // of that; read after ended is closed
+}
+
+func (r *run) over() bool {
+	if r == nil {
+		return true
+	}
+	select {
+	case <-r.ended:
+		return true
+	default:
+		return false
+	}
 }
 
 // Start runs a server, and returns when it is ready. If it does not become ready, or
@@ -81,15 +102,15 @@ func Start(ctx context.Context, c Config) (*Process, error) {
 // output.
 func Run(ctx context.Context, c Config) (string, error) {
 	p := &Process{config: c, output: Output{Most: keptOutput}}
-	if err := p.launch(); err != nil {
+	r, err := p.launch()
+	if err != nil {
 		return "", err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, c.wait(), fmt.Errorf("has not ended after %v", c.wait()))
 	defer cancel()
-	var err error
 	select {
-	case <-p.ended:
-		err = p.err
+	case <-r.ended:
+		err = r.err
 	case <-ctx.Done():
 		err = errors.Join(context.Cause(ctx), p.Kill())
 	}
@@ -108,17 +129,10 @@ func (p *Process) Start() error { return p.start(context.Background(), true) }
 // is no such signal or the process still runs after ten seconds. It returns when the process has
 // gone. If it does not run, Stop does nothing.
 func (p *Process) Stop() error {
-	if cmd, ended := p.present(); cmd != nil && p.config.Quit != nil && cmd.Process.Signal(p.config.Quit) == nil {
-		within(quitWait, ended)
+	if r := p.run.Load(); !r.over() && p.config.Quit != nil && r.Signal(p.config.Quit) == nil {
+		within(quitWait, r.ended)
 	}
 	return p.Kill()
-}
-
-// present is the present run, or nil if it does not run.
-func (p *Process) present() (*exec.Cmd, <-chan struct{}) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.cmd, p.ended
 }
 
 // within waits until ended is closed, and reports whether it is.
@@ -134,16 +148,14 @@ func within(wait time.Duration, ended <-chan struct{}) bool {
 // Kill ends the process, and those that it has started, with SIGKILL. It returns when
 // the process has gone. If it does not run, Kill does nothing.
 func (p *Process) Kill() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.cmd == nil {
+	r := p.run.Load()
+	if r.over() {
 		return nil
 	}
-	if err := kill(p.cmd.Process); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := kill(r.Process); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("kill %s: %w", p.config.Path, err)
 	}
-	<-p.ended
-	p.cmd = nil
+	<-r.ended
 	return nil
 }
 
@@ -151,11 +163,11 @@ func (p *Process) Kill() error {
 // gone, and returns its error. It is killed, and the error says so, if it still runs after
 // Config.Wait.
 func (p *Process) End() error {
-	cmd, _ := p.present()
-	if cmd == nil {
+	r := p.run.Load()
+	if r.over() {
 		return fmt.Errorf("%s does not run", p.config.Path)
 	}
-	if err := cmd.Process.Signal(p.config.Quit); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := r.Signal(p.config.Quit); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("end %s: %w", p.config.Path, err)
 	}
 	return p.Wait()
@@ -165,30 +177,20 @@ func (p *Process) End() error {
 // the error says so, if it still runs after Config.Wait.
 func (p *Process) Wait() error {
 	var late error
-	if !within(p.config.wait(), p.Ended()) {
+	r := p.run.Load()
+	if !within(p.config.wait(), r.ended) {
 		late = fmt.Errorf("%s has not ended after %v", p.config.Path, p.config.wait())
 	}
 	killed := p.Kill()
-	return errors.Join(late, killed, p.err)
+	return errors.Join(late, killed, r.err)
 }
 
 // Ended returns a channel that is closed when the present run of the process has ended. The
 // process was started.
-func (p *Process) Ended() <-chan struct{} {
-	_, ended := p.present()
-	return ended
-}
+func (p *Process) Ended() <-chan struct{} { return p.run.Load().ended }
 
 // Running reports whether the process was started and has not ended.
-func (p *Process) Running() bool {
-	cmd, ended := p.present()
-	select {
-	case <-ended:
-		return false
-	default:
-		return cmd != nil
-	}
-}
+func (p *Process) Running() bool { return !p.run.Load().over() }
 
 // Suspend stops the process and those that it has started until Resume or Kill, as SIGSTOP
 // does. The system still accepts connections for it.
@@ -198,12 +200,11 @@ func (p *Process) Suspend() error { return p.suspend(true) }
 func (p *Process) Resume() error { return p.suspend(false) }
 
 func (p *Process) suspend(yes bool) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.cmd == nil {
+	r := p.run.Load()
+	if r.over() {
 		return fmt.Errorf("%s does not run", p.config.Path)
 	}
-	if err := suspend(p.cmd.Process, yes); err != nil {
+	if err := suspend(r.Process, yes); err != nil {
 		return fmt.Errorf("suspend or resume %s: %w", p.config.Path, err)
 	}
 	return nil
@@ -211,8 +212,8 @@ func (p *Process) suspend(yes bool) error {
 
 // PID returns the process's id, or 0 if it does not run.
 func (p *Process) PID() int {
-	if cmd, _ := p.present(); cmd != nil {
-		return cmd.Process.Pid
+	if r := p.run.Load(); !r.over() {
+		return r.Pid
 	}
 	return 0
 }
@@ -228,19 +229,14 @@ func (p *Process) start(ctx context.Context, again bool) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("is not ready after %v", wait))
 	defer cancel()
 	for {
-		if err := p.launch(); err != nil {
+		r, err := p.launch()
+		if err != nil {
 			return err
 		}
-		err := p.ready(ctx)
-		if err == nil {
+		if err = p.ready(ctx, r); err == nil {
 			return nil
 		}
-		select {
-		case <-p.ended:
-			again = again && ctx.Err() == nil
-		default:
-			again = false
-		}
+		again = again && r.over() && ctx.Err() == nil
 		if stop := p.Kill(); stop != nil || !again {
 			return fmt.Errorf("%s: %w\n%s", p.config.Path, errors.Join(err, stop), p.Output())
 		}
@@ -251,7 +247,7 @@ func (p *Process) start(ctx context.Context, again bool) error {
 const poll = 20 * time.Millisecond
 
 // ready waits until the server is ready.
-func (p *Process) ready(ctx context.Context) error {
+func (p *Process) ready(ctx context.Context, r *run) error {
 	if p.config.Ready == nil {
 		return nil
 	}
@@ -259,10 +255,8 @@ func (p *Process) ready(ctx context.Context) error {
 		try, cancel := context.WithTimeout(ctx, 5*time.Second)
 		err := p.config.Ready(try)
 		cancel()
-		select {
-		case <-p.ended: // another server has answered
-			return fmt.Errorf("has ended before it was ready: %w", errors.Join(p.err, err))
-		default:
+		if r.over() { // another server has answered
+			return fmt.Errorf("has ended before it was ready: %w", errors.Join(r.err, err))
 		}
 		if err == nil {
 			return nil
@@ -275,11 +269,9 @@ func (p *Process) ready(ctx context.Context) error {
 }
 
 // launch starts the process and does not wait for it.
-func (p *Process) launch() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.cmd != nil {
-		return fmt.Errorf("%s runs already, as process %d", p.config.Path, p.cmd.Process.Pid)
+func (p *Process) launch() (*run, error) {
+	if pid := p.PID(); pid != 0 {
+		return nil, fmt.Errorf("%s runs already, as process %d", p.config.Path, pid)
 	}
 	cmd := exec.Command(p.config.Path, p.config.Args...)
 	cmd.Dir = p.config.Dir
@@ -293,17 +285,18 @@ func (p *Process) launch() error {
 		cmd.Stdin = p.config.Input
 	}
 	if err := isolate(cmd, p.config.User); err != nil {
-		return fmt.Errorf("run %s as user %q: %w", p.config.Path, p.config.User, err)
+		return nil, fmt.Errorf("run %s as user %q: %w", p.config.Path, p.config.User, err)
 	}
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start %s: %w", p.config.Path, err)
+		return nil, fmt.Errorf("start %s: %w", p.config.Path, err)
 	}
-	p.cmd, p.ended = cmd, make(chan struct{})
-	go func(ended chan struct{}) {
-		p.err = cmd.Wait() // read only after ended is closed
-		close(ended)
-	}(p.ended)
-	return nil
+	r := &run{Process: cmd.Process, ended: make(chan struct{})}
+	p.run.Store(r)
+	go func() {
+		r.err = cmd.Wait()
+		close(r.ended)
+	}()
+	return r, nil
 }
 
 // lines gives what is written to it on by the line.
@@ -377,4 +370,83 @@ func Get(ctx context.Context, url, token string) (string, error) {
 		return "", fmt.Errorf("GET %s: %s: %s", url, answer.Status, text)
 	}
 	return string(text), err
+}
+
+// isolate gives a command its own process group, and another user's rights.
+func isolate(cmd *exec.Cmd, name string) error {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	dieWithUs(cmd.SysProcAttr)
+	uid, gid, ok, err := account(name)
+	if ok {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uid, Gid: gid}
+	}
+	return err
+}
+
+// give makes a user the owner of a directory.
+func give(dir, name string) error {
+	uid, gid, ok, err := account(name)
+	if !ok {
+		return err
+	}
+	return os.Chown(dir, int(uid), int(gid))
+}
+
+// account returns the ids of a user, if there is a name and we are root.
+func account(name string) (uid, gid uint32, ok bool, err error) {
+	if name == "" || os.Geteuid() != 0 {
+		return 0, 0, false, nil
+	}
+	account, err := user.Lookup(name)
+	var unknown user.UnknownUserError
+	if errors.As(err, &unknown) {
+		account, err = user.Lookup("nobody")
+	}
+	if err != nil {
+		return 0, 0, false, err
+	}
+	u, err := strconv.ParseUint(account.Uid, 10, 32)
+	g, gerr := strconv.ParseUint(account.Gid, 10, 32)
+	if err := errors.Join(err, gerr); err != nil {
+		return 0, 0, false, fmt.Errorf("ids of user %q: %w", name, err)
+	}
+	return uint32(u), uint32(g), true, nil
+}
+
+// kill kills a process, its group, and its children that have left the
+// group, as children of PostgreSQL do.
+func kill(p *os.Process) error {
+	// A stopped process starts no more children. If it has ended, its id may be another's.
+	if err := p.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	children := descendants(p.Pid)
+	_ = syscall.Kill(-p.Pid, syscall.SIGKILL)
+	err := p.Kill()
+	for _, pid := range children {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	return err
+}
+
+// suspend stops or continues a process and its descendants.
+func suspend(p *os.Process, yes bool) error {
+	signal := syscall.SIGCONT
+	if yes {
+		signal = syscall.SIGSTOP
+	}
+	// The parent first: while it is stopped, it starts no more.
+	if err := p.Signal(signal); err != nil {
+		return err
+	}
+	pids := append([]int{p.Pid}, descendants(p.Pid)...)
+	for _, pid := range pids[1:] {
+		_ = syscall.Kill(pid, signal) // it may have ended
+	}
+	for _, pid := range pids {
+		if yes {
+			awaitStop(pid)
+		}
+	}
+	return nil
 }

@@ -1,22 +1,13 @@
-//go:build !unix
+//go:build unix && !linux
 
 package program
 
-import (
-	"errors"
-	"os"
-	"os/exec"
-)
+import "syscall"
 
-// Find finds no server on these systems, so this error is rare.
-var errNotUnix = errors.New("servers are run on Unix only")
+func dieWithUs(*syscall.SysProcAttr) {}
 
-func isolate(*exec.Cmd, string) error { return errNotUnix }
+// Children in the process's group are killed with it; others are not found.
+func descendants(int) []int { return nil }
 
-func give(string, string) error { return nil }
-
-func kill(p *os.Process) error { return p.Kill() }
-
-func suspend(*os.Process, bool) error { return errNotUnix }
-
-const supported = false
+// What a thread does until the signal reaches it is not waited for.
+func awaitStop(int) {}

@@ -1,8 +1,12 @@
+//go:build unix
+
 package program
 
 import (
 	"errors"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"testing"
 )
 
@@ -31,6 +35,29 @@ func FindFor(t testing.TB, name, debianPackage string, dirs ...string) string {
 	t.Helper()
 	path, err := Find(name, debianPackage, dirs...)
 	Need(t, err)
+	return path
+}
+
+// interpreters are those of languages, by what the names of their programs end with. The probe fails without the
+// client for Redis of a package of Debian's; npm installs that of node.
+var interpreters = map[string]struct {
+	name, debian, library string
+	probe                 []string
+}{
+	".mjs": {name: "node", debian: "nodejs"},
+	".php": {"php", "php-cli", "php-redis", []string{"-r", `exit(extension_loaded("redis") ? 0 : 1);`}},
+	".py":  {"python3", "python3", "python3-redis", []string{"-c", "import redis"}},
+	".rb":  {"ruby", "ruby", "ruby-redis", []string{"-e", "require 'redis'"}},
+}
+
+// InterpreterFor is [FindFor] of what runs a program, by the end of its name, with a client for Redis.
+func InterpreterFor(t testing.TB, program string) string {
+	t.Helper()
+	i := interpreters[filepath.Ext(program)]
+	path := FindFor(t, i.name, i.debian, "/usr/bin")
+	if i.probe != nil && exec.Command(path, i.probe...).Run() != nil {
+		Need(t, &MissingError{Name: "the Redis client of " + i.name, Package: i.library})
+	}
 	return path
 }
 

@@ -37,7 +37,7 @@ func TestPostgreSQL(t *testing.T) {
 func onEngine(t *testing.T, on func(testing.TB) string) {
 	for name, test := range map[string]func(*testing.T, string, sequence.Mode){"killed": testKilled, "processes": testProcesses} {
 		for _, mode := range []sequence.Mode{sequence.Segmented, sequence.Ordered} {
-			t.Run(name+"/"+mode.String(), func(t *testing.T) {
+			t.Run(name+"/"+string(mode), func(t *testing.T) {
 				t.Parallel()
 				test(t, on(t), mode)
 			})

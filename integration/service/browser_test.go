@@ -20,7 +20,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/integration/program"
-	"github.com/tickflake/tickflake/service/servicetest"
 )
 
 // browser starts a browser, or skips the test where there is none. A whole one comes first: it asks for more, such as
@@ -138,7 +137,7 @@ func text(id string) string { return fmt.Sprintf("document.getElementById(%q).te
 func TestPage(t *testing.T) {
 	t.Parallel()
 	ctx := browser(t)
-	address := "http://" + serve(t, nil).at[servicetest.HTTP]
+	address := "http://" + serve(t, nil).HTTP
 	ask := func(target string) {
 		got, err := http.Post(address+target, "", nil)
 		require.NoError(t, err)
@@ -182,7 +181,7 @@ func TestPageAsksForToken(t *testing.T) {
 	const token = "sesame-sesame-sesame"
 	ctx := browser(t)
 	s := serve(t, settings{"clients": []settings{client("app", token)}})
-	b := open(t, ctx, "http://"+s.at[servicetest.HTTP], 390, "light")
+	b := open(t, ctx, "http://"+s.HTTP, 390, "light")
 	b.until(text("state") + ` === "a token is needed"`)
 	b.do(chromedp.SendKeys("#token", "not-the-token"), chromedp.Click("#login button"))
 	b.until(text("login-error") + `.includes("not known")`)

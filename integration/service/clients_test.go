@@ -3,7 +3,6 @@ package service
 import (
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -156,21 +155,11 @@ func testErrorInPipeline(t *testing.T, d *driver, all *shared) {
 func testRefused(t *testing.T, d *driver, all *shared) {
 	f, server := d.foreign, all.server
 	d.connected(server)
-	for _, args := range [][]string{
-		{"SET", "orders", "1"}, {"DEL", "orders"}, {"DECR", "orders"}, {"DECRBY", "orders", "2"},
-		{"EXPIRE", "orders", "10"}, {"EVAL", "return 1", "0"}, {"FLUSHALL"},
-	} {
-		answer := d.call(args...)
-		require.Equal(t, "error", answer.Type, args)
-		assert.Contains(t, strings.ToUpper(answer.Text), args[0], args)
+	for _, args := range [][]string{{"SET", "orders", "1"}, {"DEL", "orders"}, {"EVAL", "return 1", "0"}} {
+		d.refused(d.call(args...), args[0]) // package resp has the table of them
 	}
-	for _, n := range []string{"0", "-1", "9223372036854775807", "one"} {
-		d.refused(d.call("INCRBY", "orders", n))
-	}
-	d.refused(d.call("INCR", "nothing"), "sequence create nothing")
+	d.refused(d.call("INCRBY", "orders", "9223372036854775807"))
 	d.refused(d.call("INCR", "shop:orders"), "sequence create shop.orders")
-	d.refused(d.call("IDS", "0"))
-	d.refused(d.call("IDS", "1000000000"))
 	d.good(d.call("ID"), f.text)
 }
 

@@ -11,17 +11,15 @@
 package service
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
-	"io"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/integration/fleet"
@@ -35,12 +33,6 @@ const patience = 60 * time.Second
 type foreign struct {
 	name     string
 	program  string
-	command  string   // that runs the program
-	debian   string   // package of the command
-	dirs     []string // that have the command, before PATH
-	probe    []string
-	library  string // Debian package of the library that probe looks for
-	node     bool   // the library comes from npm
 	incrBy   string // the library's method
 	integer  string // type of an integer
 	text     string // type of a string
@@ -52,19 +44,16 @@ type foreign struct {
 }
 
 var foreigns = []foreign{
-	{name: "ioredis", program: "ioredis.mjs", command: "node", debian: "nodejs", node: true,
-		incrBy: "incrby", integer: "number", text: "string", failures: "each", loading: "LOADING", keeps: true, reports: "None of startup nodes is available"},
-	{name: "node-redis", program: "noderedis.mjs", command: "node", debian: "nodejs", node: true,
-		incrBy: "incrBy", integer: "number", text: "string", failures: "each", loading: "LOADING", keeps: true, reports: "All the root nodes are unavailable"},
-	{name: "redis-py", program: "redispy.py", command: "python3", dirs: []string{"/usr/bin"}, debian: "python3",
-		probe: []string{"-c", "import redis"}, library: "python3-redis",
-		incrBy: "incrby", integer: "int", text: "str", failures: "each", loading: "BusyLoadingError", reports: "cluster"},
-	{name: "phpredis", program: "phpredis.php", command: "php", debian: "php-cli",
-		probe: []string{"-r", `exit(extension_loaded("redis") ? 0 : 1);`}, library: "php-redis",
-		incrBy: "incrBy", integer: "integer", text: "string", failures: "false", loading: "LOADING", connects: true, reports: "Couldn't map cluster keyspace"},
-	{name: "redis-rb", program: "redisrb.rb", command: "ruby", debian: "ruby",
-		probe: []string{"-e", "require 'redis'"}, library: "ruby-redis",
-		incrBy: "incrby", integer: "Integer", text: "String", failures: "raises", loading: "LOADING", reports: "cluster"},
+	{name: "ioredis", program: "ioredis.mjs", incrBy: "incrby", integer: "number", text: "string", failures: "each",
+		loading: "LOADING", keeps: true, reports: "None of startup nodes is available"},
+	{name: "node-redis", program: "noderedis.mjs", incrBy: "incrBy", integer: "number", text: "string", failures: "each",
+		loading: "LOADING", keeps: true, reports: "All the root nodes are unavailable"},
+	{name: "redis-py", program: "redispy.py", incrBy: "incrby", integer: "int", text: "str", failures: "each",
+		loading: "BusyLoadingError", reports: "cluster"},
+	{name: "phpredis", program: "phpredis.php", incrBy: "incrBy", integer: "integer", text: "string", failures: "false",
+		loading: "LOADING", connects: true, reports: "Couldn't map cluster keyspace"},
+	{name: "redis-rb", program: "redisrb.rb", incrBy: "incrby", integer: "Integer", text: "String", failures: "raises",
+		loading: "LOADING", reports: "cluster"},
 }
 
 // value is what a library returned.
@@ -77,63 +66,41 @@ type value struct {
 
 // driver is a program of testdata that runs.
 type driver struct {
+	*program.Process
 	t       *testing.T
 	foreign foreign
-	in      io.WriteCloser
-	out     *bufio.Scanner
-	errors  *strings.Builder // written until the process has ended
+	in      *os.File
+	answers chan string
 }
 
 // start starts the program of a client, and skips the test if something is missing.
 func (f foreign) start(t *testing.T) *driver {
 	t.Helper()
-	path := f.find(t)
-	dir := "testdata"
-	if f.node {
+	c := program.Config{Path: program.InterpreterFor(t, f.program), Args: []string{f.program}, Dir: "testdata", Wait: patience}
+	if strings.HasSuffix(f.program, ".mjs") {
 		program.FindFor(t, "npm", "npm")
 		if err := install(); err != nil && os.Getenv(program.RequireEnv) != "1" {
 			t.Skip(err)
 		}
 		require.NoError(t, install())
-		dir = installed
+		c.Dir = installed
 	}
-	cmd := exec.Command(path, f.program)
-	cmd.Dir = dir
-	d := &driver{t: t, foreign: f, errors: new(strings.Builder)}
-	cmd.Stderr = d.errors
-	in, err := cmd.StdinPipe()
+	requests, in, err := os.Pipe()
 	require.NoError(t, err)
-	out, err := cmd.StdoutPipe()
+	d := &driver{t: t, foreign: f, in: in, answers: make(chan string, 1)}
+	c.Input, c.Line = requests, func(line string) { d.answers <- line }
+	d.Process, err = program.Start(t.Context(), c)
 	require.NoError(t, err)
-	d.in, d.out = in, bufio.NewScanner(out)
-	d.out.Buffer(nil, 1<<20)
-	require.NoError(t, cmd.Start())
-	late := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+	_ = requests.Close() // the program has its own
 	t.Cleanup(func() {
 		_ = in.Close() // which ends the program
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("%s: %v", f.program, err)
-		}
-		late.Stop()
-		if t.Failed() {
-			t.Logf("%s wrote:\n%s", f.program, d.errors)
-		}
+		assert.NoError(t, d.Wait(), "%s: %s", f.program, d.Output())
 	})
 	return d
 }
 
-// find returns the path of the command that runs the client's program.
-func (f foreign) find(t *testing.T) string {
-	t.Helper()
-	path := program.FindFor(t, f.command, f.debian, f.dirs...)
-	if f.probe != nil && exec.Command(path, f.probe...).Run() != nil {
-		program.Need(t, &program.MissingError{Name: f.name, Package: f.library})
-	}
-	return path
-}
-
 // ask sends a request to the program and returns its answer.
-func (d *driver) ask(do string, request map[string]any) value {
+func (d *driver) ask(do string, request map[string]any) (answer value) {
 	d.t.Helper()
 	if request == nil {
 		request = map[string]any{}
@@ -143,9 +110,14 @@ func (d *driver) ask(do string, request map[string]any) value {
 	require.NoError(d.t, err)
 	_, err = d.in.Write(append(line, '\n'))
 	require.NoError(d.t, err)
-	require.True(d.t, d.out.Scan(), "%s ended without an answer to %.200s: %v", d.foreign.program, line, d.out.Err())
-	var answer value
-	require.NoError(d.t, json.Unmarshal(d.out.Bytes(), &answer), "%.200s", d.out.Bytes())
+	select {
+	case text := <-d.answers:
+		require.NoError(d.t, json.Unmarshal([]byte(text), &answer), "%.200s", text)
+	case <-d.Ended():
+		require.Fail(d.t, "the program has ended", "%s: %s", d.foreign.program, d.Output())
+	case <-time.After(patience):
+		require.Fail(d.t, "the program does not answer", "%s: %.200s", d.foreign.program, line)
+	}
 	return answer
 }
 

@@ -79,9 +79,7 @@ func TestFleet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			row.config.Store = servers.For(t, servers.Directory)
-			f, err := fleet.StartFleet(t.Context(), row.config)
-			require.NoError(t, err)
-			defer func() { assert.NoError(t, f.Close()) }()
+			f := fleet.For(t, row.config)
 			for range row.times {
 				for _, m := range f.Members {
 					require.NoError(t, f.More(t.Context(), 5+random.Int64N(15))) // and at any moment after it
@@ -89,14 +87,9 @@ func TestFleet(t *testing.T) {
 				}
 			}
 			require.NoError(t, f.More(t.Context(), 20))
-			f.Rest()
-			f.Check()
-			assert.Empty(t, f.Broken())
+			f.Verify(t)
 			if row.check != nil {
 				row.check(t, f)
-			}
-			for _, c := range f.Clients {
-				t.Logf("%+v", c.Count())
 			}
 		})
 	}

@@ -23,9 +23,8 @@ type settings map[string]any
 // served is a process of "tickflake serve".
 type served struct {
 	*fleet.Server
-	at    map[string]string // its addresses, by protocol
-	port  int               // of the Redis protocol
-	store string            // the directory
+	port  int    // of the Redis protocol
+	store string // the directory
 }
 
 // rules create the sequences tickets, which is segmented, and orders, which is ordered, each with what comes after
@@ -51,7 +50,6 @@ func serve(t *testing.T, changed settings) *served {
 	p := &served{store: filepath.Join(dir, "store")}
 	p.Server, err = fleet.Serve(t.Context(), fleet.ServeConfig{Store: p.store, Args: []string{"--config", path}})
 	require.NoError(t, err, string(text))
-	p.at = map[string]string{servicetest.RESP: p.RESP, servicetest.GRPC: p.GRPC, servicetest.HTTP: p.HTTP}
 	_, err = fmt.Sscanf(p.RESP, "127.0.0.1:%d", &p.port)
 	require.NoError(t, err)
 	t.Cleanup(func() {

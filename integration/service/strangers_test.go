@@ -48,13 +48,11 @@ func TestNoGrowth(t *testing.T) {
 
 func besiege(t *testing.T, connections int, attack func(*testing.T, context.Context, *fleet.Server)) {
 	ctx := t.Context()
-	f, err := fleet.StartFleet(ctx, fleet.FleetConfig{Store: servers.For(t, servers.Directory), Servers: 1, Strict: true, Rate: 50,
+	f := fleet.For(t, fleet.FleetConfig{Store: servers.For(t, servers.Directory), Servers: 1, Strict: true, Rate: 50,
 		Each: func(_ int, c *fleet.ServeConfig) {
 			// A request may wait for a slow disk.
 			c.Args = append(c.Args, "--layout", "41/4/18", "--max-connections", fmt.Sprint(connections), "--read-timeout", readTimeout.String(), "--request-timeout", "10s")
 		}})
-	require.NoError(t, err)
-	defer func() { assert.NoError(t, f.Close()) }()
 	s := f.Members[0].Server
 	require.NoError(t, f.More(ctx, 10), "before the strangers come")
 	before := s.Size(ctx)
@@ -74,9 +72,7 @@ func besiege(t *testing.T, connections int, attack func(*testing.T, context.Cont
 	t.Logf("%.0f MiB", memory/(1<<20))
 	assert.Positive(t, memory)
 	assert.Less(t, memory, float64(mostMemory))
-	f.Rest()
-	f.Check()
-	assert.Empty(t, f.Broken())
+	f.Verify(t)
 }
 
 // comeAndGo asks with clients of all protocols that come and go, again and again.

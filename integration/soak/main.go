@@ -1,5 +1,37 @@
 //go:build linux
 
+// Command soak runs fleets of the service for an hour under faults, and checks all they issue.
+//
+//	go run ./integration/soak
+//	go run ./integration/soak --for 2m --store directory --json soak.json
+//
+// A fleet is three servers, each a process of the real "tickflake serve", on one store: a
+// directory, or an etcd, an S3 or an API server of Kubernetes that the command runs. Six clients
+// take IDs and numbers of a segmented and of an ordered sequence: three of package client, and one
+// each of Redis, gRPC and HTTP that asks the next server after an error. A server reads a clock that
+// the soak steps: the third one directly, the others through a monoclock, which sees a step when
+// the server starts again.
+//
+// Every few seconds one fault of package fleet begins, and another one when it is over: a server is
+// killed or drained and started again; it is stopped by SIGSTOP for a while; the network between
+// the clients and a server, or between a server and the store, is closed or holds all bytes back; a
+// clock is stepped; the store is killed and started again. The third server is never ended, so that
+// its memory at the end can be compared with that at the start.
+//
+// These promises are checked:
+//
+//   - No ID and no number comes twice. All of them are kept, and compared.
+//   - The IDs that a client of package client returns ascend, as do those of a server that keeps
+//     its node number, as each other client sees them.
+//   - The numbers of the ordered sequence are in the order of real time, across all clients.
+//   - A call fails only with an error that says that no server serves it now.
+//   - No server ends by itself.
+//   - When the faults are over, each server serves IDs and both sequences again.
+//   - Every call returns, at most a minute after its deadline of ten seconds.
+//   - No server, and not the soak, has 64 MB, 256 goroutines or 64 files more at the end than
+//     after the first minute.
+//
+// The exit code is 1 if one of them does not hold, and 2 if the soak could not run.
 package main
 
 import (
@@ -57,12 +89,9 @@ var stores = []servers.Kind{servers.Directory, servers.Etcd, servers.S3, servers
 func main() {
 	os.Setenv("AWS_ACCESS_KEY_ID", s3.User) // as the processes of the fleet take them
 	os.Setenv("AWS_SECRET_ACCESS_KEY", s3.Secret)
-	s := settings{progress: 10 * time.Second}
+	s := settings{rate: 25, every: 3 * time.Second, step: 2 * time.Second, progress: 10 * time.Second}
 	flag.DurationVar(&s.length, "for", time.Hour, "how `long` to run")
 	list := flag.String("store", "directory,etcd", "`stores`, each of which gets a fleet")
-	flag.Float64Var(&s.rate, "rate", 25, "calls per second of each client; a third of them take several IDs or numbers")
-	flag.DurationVar(&s.every, "every", 3*time.Second, "the longest pause between two faults of a fleet, and half the longest fault")
-	flag.DurationVar(&s.step, "step", 2*time.Second, "how far a clock is stepped from the right time, at most")
 	only := flag.String("fault", "", "make only faults whose names match this regular `expression`")
 	flag.Uint64Var(&s.seed, "seed", rand.Uint64(), "of the faults")
 	path := flag.String("json", "", "write the report to this `file`: faults, clients with their errors and stalls, processes with their sizes")
@@ -100,10 +129,8 @@ func (s settings) check(args []string) error {
 	switch {
 	case len(args) > 0:
 		return fmt.Errorf("it takes no argument, got %q", args[0])
-	case s.length <= 0 || s.every <= 0 || s.step < 0:
-		return fmt.Errorf("want --for and --every above 0, and --step from 0 on, got %s, %s and %s", s.length, s.every, s.step)
-	case s.rate <= 0 || s.rate > 10_000:
-		return fmt.Errorf("want a --rate above 0, to 10000, got %g", s.rate)
+	case s.length <= 0:
+		return fmt.Errorf("want --for above 0, got %s", s.length)
 	}
 	for i, name := range s.stores {
 		if !slices.Contains(stores, name) || slices.Contains(s.stores[:i], name) {
@@ -169,7 +196,6 @@ func soak(ctx context.Context, s settings, out io.Writer) (_ *Report, err error)
 	end := sizes(fleets)
 	for _, f := range fleets {
 		f.Rest()
-		f.Check()
 	}
 	return newReport(s, fleets, start, end, time.Since(began)), nil
 }

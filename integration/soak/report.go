@@ -172,10 +172,7 @@ func (r *Report) print(out io.Writer) {
 		fmt.Fprintln(out, f)
 	}
 	for _, b := range r.Broken {
-		fmt.Fprintf(out, "BROKEN %d times: %s\n", b.Count, b.Promise)
-		for _, text := range b.Examples {
-			fmt.Fprintln(out, "  "+strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n    "))
-		}
+		fmt.Fprintln(out, b)
 	}
 	if len(r.Broken) == 0 {
 		fmt.Fprintln(out, "all promises hold")

@@ -227,8 +227,11 @@ func (k *keys) process(i int8, p *process) {
 	if k.back {
 		k.Add(uint64(p.seen.writes), uint64(p.seen.most), uint64(p.seen.marks), k.role(p.seen.write), uint64(p.top))
 	}
-	if k.name != "" {
-		p.mutated.key(k)
+	if p.again != nil {
+		k.Add(p.again.From, p.again.To)
+	}
+	if p.token != "" {
+		k.Add(k.role(p.token))
 	}
 	k.Add(0xfd)
 }

@@ -8,7 +8,7 @@ import (
 // look notes what a process reads, for the checks. Fewer writes than it knows may be a stale read.
 // If there are more writes since than the cell keeps names, that stays open, and the process may go on
 // as one that has just begun.
-func (t *try) look(p *process, r *cell.Sequence) {
+func (t try) look(p *process, r *cell.Sequence) {
 	if !t.back || uint8(r.Creation) != p.seen.marks {
 		return
 	}
@@ -23,14 +23,14 @@ func (t *try) look(p *process, r *cell.Sequence) {
 }
 
 // sends sends a write.
-func (t *try) sends(s *state, i int8, p *process, in *Input, op Op, again bool) (explore.Step, error) {
+func (t try) sends(s *state, i int8, p *process, in *Input, op Op, again bool) (explore.Step, error) {
 	if op.Why == Refill && op.Range.To-op.Range.From > p.machine.Left(in.Used) {
 		return in.says(i, "sends a write"), errMaximum
 	}
 	r := op.Record
 	f := write{owner: i, why: op.Why, version: op.Version, record: &r, from: uint8(op.Range.From), to: uint8(op.Range.To), arrived: p.arrived}
 	p.sentBy = p.arrived
-	lands := f.version == s.now.Version || t.blind != nil && t.blind(&f)
+	lands := f.version == s.now.Version || t.blind(&f)
 	fate := t.pick(3)
 	switch {
 	case fate == 0 && t.lose && s.mayLand(&f, t.world) && t.mayFly(s):
@@ -42,11 +42,11 @@ func (t *try) sends(s *state, i int8, p *process, in *Input, op Op, again bool) 
 		if fate == 2 && !again && events == 0 && err == nil {
 			err = errAgain
 		} else if fate == 2 {
-			return impossible()
+			return explore.Impossible()
 		}
 		return in.says(i, "meets another write"), err
 	case fate == 0 || !t.room(s) || fate == 2 && !t.ordered:
-		return impossible()
+		return explore.Impossible()
 	}
 	what, err := "writes", t.land(s, f)
 	s.running[i] = p // as it was
@@ -64,28 +64,28 @@ func (t *try) sends(s *state, i int8, p *process, in *Input, op Op, again bool) 
 	return in.says(i, what), err
 }
 
-func (t *try) mayFly(s *state) bool {
+func (t try) mayFly(s *state) bool {
 	return t.flying == 0 || len(s.flight) < t.flying
 }
 
 // network has a write land.
-func (t *try) network(s *state) (explore.Step, error) {
+func (t try) network(s *state) (explore.Step, error) {
 	k := t.pick(len(s.flight) + 1)
 	if k == len(s.flight) || !t.room(s) {
-		return impossible()
+		return explore.Impossible()
 	}
 	f := s.flight[k]
-	if f.version != s.now.Version && (t.blind == nil || !t.blind(&f)) {
-		return impossible()
+	if f.version != s.now.Version && !t.blind(&f) {
+		return explore.Impossible()
 	}
 	return explore.Say("write %d lands, of process %d", k, int(f.owner)), t.land(s, f)
 }
 
 // room reports whether the cell may be written once more.
-func (t *try) room(s *state) bool { return t.writes == 0 || s.now.Record.Writes < t.writes }
+func (t try) room(s *state) bool { return t.writes == 0 || s.now.Record.Writes < t.writes }
 
 // land carries out a write.
-func (t *try) land(s *state, f write) error {
+func (t try) land(s *state, f write) error {
 	old, r := &s.now.Record, f.record
 	s.put(*r, f, t.world)
 	if p := t.ownerOf(s, &f); p != nil && f.why == Refill && !t.lax && uint64(f.to-f.from) > p.machine.Unknown() {
@@ -144,7 +144,7 @@ func (t *try) land(s *state, f write) error {
 }
 
 // ownerOf is the process that remembers a write of unknown outcome, or nil.
-func (t *try) ownerOf(s *state, f *write) *process {
+func (t try) ownerOf(s *state, f *write) *process {
 	for _, p := range s.running {
 		if p == nil || p.restored {
 			continue
@@ -170,7 +170,7 @@ func (s *state) put(r cell.Sequence, f write, w *world) {
 
 // outside has the steps of an operator, of processes beyond ours, of a store that goes back, and of memory that
 // is copied.
-func (t *try) outside(s *state) (explore.Step, error) {
+func (t try) outside(s *state) (explore.Step, error) {
 	old, what, n := s.now.Record, "", uint64(0)
 	// between picks from low to high, or too much if there is nothing between.
 	between := func(low, high uint64) uint64 {
@@ -201,7 +201,7 @@ func (t *try) outside(s *state) (explore.Step, error) {
 		r.Creation++
 		r.Next = r.Index(r.Before)
 		r.Most = r.Next
-	case kind == 3 && t.lower && old.Next > 0:
+	case kind == 3 && t.broken == "SET" && old.Next > 0:
 		what, n, r.Next = "an operator lowers next to %d", old.Next-1, old.Next-1
 	case kind == 4 && t.back && old.Lost:
 		n = uint64(s.history.peak)
@@ -221,7 +221,7 @@ func (t *try) outside(s *state) (explore.Step, error) {
 		return t.copies(s)
 	}
 	if what == "" || !t.room(s) {
-		return impossible()
+		return explore.Impossible()
 	}
 	r.From, r.Most = r.Next, max(r.Most, r.Next)
 	s.put(r, write{owner: nobody}, t.world)
@@ -229,7 +229,7 @@ func (t *try) outside(s *state) (explore.Step, error) {
 }
 
 // goesBack copies the cell, and restores it: with its version, as it was.
-func (t *try) goesBack(s *state) (explore.Step, error) {
+func (t try) goesBack(s *state) (explore.Step, error) {
 	switch b := &s.history; {
 	case !b.begun:
 		b.begun, s.past = true, []*stored{s.now}
@@ -238,11 +238,11 @@ func (t *try) goesBack(s *state) (explore.Step, error) {
 		b.over, s.now, s.past = true, s.past[0], nil
 		return explore.Say("the store goes back"), nil
 	}
-	return impossible()
+	return explore.Impossible()
 }
 
 // copies copies the memory of a process, and restores it in the place of one that has ended.
-func (t *try) copies(s *state) (explore.Step, error) {
+func (t try) copies(s *state) (explore.Step, error) {
 	i := int8(t.pick(t.procs))
 	switch p := s.running[i]; {
 	case s.copied != nil:
@@ -256,11 +256,11 @@ func (t *try) copies(s *state) (explore.Step, error) {
 		s.copied, s.history.begun = p, true
 		return say(i, "is copied"), nil
 	}
-	return impossible()
+	return explore.Impossible()
 }
 
 // tell gives the machine the outcome of its operation, and acts on the events as a driver does.
-func (t *try) tell(s *state, i int8, p *process, in Input, op Op, r Result) (int, error) {
+func (t try) tell(s *state, i int8, p *process, in Input, op Op, r Result) (int, error) {
 	sentBy := p.sentBy
 	if op.Kind == Read && s.now.owner == i {
 		sentBy = s.now.arrived
@@ -282,7 +282,7 @@ func (t *try) tell(s *state, i int8, p *process, in Input, op Op, r Result) (int
 }
 
 // act does what a driver does with an event.
-func (t *try) act(s *state, i int8, p *process, e Event, sentBy uint64) error {
+func (t try) act(s *state, i int8, p *process, e Event, sentBy uint64) error {
 	switch e.Kind {
 	case Granted:
 		from, to := uint8(e.Range.From), uint8(e.Range.To)
@@ -311,7 +311,7 @@ func (t *try) act(s *state, i int8, p *process, e Event, sentBy uint64) error {
 	case GivenBack, Forgot:
 		return nil
 	case Suspected, WentBack, Marked, Unclear, Raised, Deleted:
-		if t.keeps {
+		if t.broken == "S6_REVOKE" {
 			return nil
 		}
 		p.window.revoke()

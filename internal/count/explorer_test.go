@@ -38,7 +38,9 @@ type world struct {
 	remove  bool // the sequence is deleted, and created anew
 
 	plain bool // everything is in the key, to check that what is left out does not matter
-	mutant
+
+	broken string // the name of a mutant
+	lax    bool   // only a number that is issued or owned twice is looked for
 }
 
 const (
@@ -94,7 +96,8 @@ type process struct {
 	arrived uint64 // calls so far
 	sentBy  uint64 // the last call before the last write was sent
 	calls   []call // that wait
-	mutated mutated
+	token   string // mutant S1_TOKEN: the name of all its writes
+	again   *Range // mutant S1_REFRESH: of the write that is sent again; not changed
 
 	// For the checks.
 	seen struct {
@@ -145,32 +148,25 @@ func (w *world) Start() []state {
 	return []state{s}
 }
 
-// Steps tries all steps.
-func (w *world) Steps(s *state, yield func(explore.Step, *state, error)) {
-	t := &try{world: w, was: s}
-	explore.Paths(func(pick func(int) int) {
-		t.next, t.pick = *s, pick
-		says, err := t.picked(&t.next)
-		if err == nil {
-			t.tidy(&t.next)
-			err = t.check(&t.next)
-		}
-		if err != errImpossible {
-			yield(says, &t.next, err)
-		}
-	})
+// Step has one thing happen.
+func (w *world) Step(s *state, pick func(int) int) (explore.Step, error) {
+	t := try{w, pick}
+	says, err := t.picked(s)
+	if err == nil {
+		t.tidy(s)
+		err = t.check(s)
+	}
+	return says, err
 }
 
-// try makes the states after one: each pick is tried in all ways.
+// try is a world that picks one of the steps that are possible.
 type try struct {
 	*world
-	was  *state
-	next state
 	pick func(n int) int // 0 to n-1
 }
 
 // picked makes s the state after a step, and returns what that is.
-func (t *try) picked(s *state) (explore.Step, error) {
+func (t try) picked(s *state) (explore.Step, error) {
 	switch i := t.pick(t.procs + 2); {
 	case i == t.procs:
 		return t.network(s)
@@ -182,7 +178,7 @@ func (t *try) picked(s *state) (explore.Step, error) {
 		s.running[i] = t.open(s)
 		return say(int8(i), "opens"), nil
 	}
-	return impossible()
+	return explore.Impossible()
 }
 
 // change copies a process, to be changed.
@@ -191,11 +187,6 @@ func (s *state) change(i int8) *process {
 	s.running[i] = &p
 	return &p
 }
-
-// errImpossible: there is no step of these picks.
-var errImpossible = errors.New("impossible")
-
-func impossible() (explore.Step, error) { return explore.Step{}, errImpossible }
 
 var (
 	errTwice    = errors.New("a number is issued twice")
@@ -217,7 +208,7 @@ var (
 )
 
 // tidy brings states that are alike to one form.
-func (t *try) tidy(s *state) {
+func (t try) tidy(s *state) {
 	// A write that is conditional on a version that does not come again cannot land. A grant of
 	// a process that has ended is a step of the network.
 	for i := 0; i < len(s.flight); i++ {
@@ -233,7 +224,7 @@ func (t *try) tidy(s *state) {
 
 // mayLand reports whether a write may land now, or after the store went back.
 func (s *state) mayLand(f *write, w *world) bool {
-	if f.version == s.now.Version || w.blind != nil && w.blind(f) {
+	if f.version == s.now.Version || w.blind(f) {
 		return true
 	}
 	for _, p := range s.past {
@@ -290,7 +281,7 @@ func (p *process) owned(s *state) uint16 {
 }
 
 // check is what must hold in each state.
-func (t *try) check(s *state) error {
+func (t try) check(s *state) error {
 	if t.back {
 		return nil
 	}
@@ -359,7 +350,7 @@ func (p *process) flows(now Cell) bool {
 }
 
 // issue notes that a process issues n numbers.
-func (t *try) issue(s *state, p *process, from, n uint8) error {
+func (t try) issue(s *state, p *process, from, n uint8) error {
 	for i := from; i < from+n; i++ {
 		switch {
 		case t.back && p.knows:
@@ -385,8 +376,8 @@ func (s *state) mayOpen() bool {
 // open returns a process that has opened the sequence.
 func (w *world) open(s *state) *process {
 	p := &process{machine: New(s.now.Cell, w.ordered)}
-	if w.token {
-		_, p.mutated.token = s.draw()
+	if w.broken == "S1_TOKEN" {
+		_, p.token = s.draw()
 	}
 	p.learn(&s.now.Record)
 	return p
@@ -398,7 +389,7 @@ func (p *process) learn(r *cell.Sequence) {
 	p.seen.write = r.Write
 }
 
-func (t *try) process(s *state, i int8, p *process) (explore.Step, error) {
+func (t try) process(s *state, i int8, p *process) (explore.Step, error) {
 	switch kind := t.pick(4); {
 	case kind == 0 && t.ordered:
 		return t.waits(s, i, p)
@@ -412,17 +403,17 @@ func (t *try) process(s *state, i int8, p *process) (explore.Step, error) {
 			return t.work(s, i, p, want, need)
 		}
 	case kind == 2 && !p.closing:
-		p.closing, p.calls, p.window.sealed = true, nil, !t.early
+		p.closing, p.calls, p.window.sealed = true, nil, t.broken != "S2_EARLY"
 		return say(i, "is closed"), nil
 	case kind == 3 && t.lose:
 		t.end(s, i)
 		return say(i, "ends"), nil
 	}
-	return impossible()
+	return explore.Impossible()
 }
 
 // end ends a process. Its writes may still land.
-func (t *try) end(s *state, i int8) {
+func (t try) end(s *state, i int8) {
 	s.running[i] = nil
 	if !t.plain && s.mayOpen() {
 		s.running[i] = t.open(s) // a process that has just begun is like none
@@ -445,7 +436,7 @@ func (t *try) end(s *state, i int8) {
 }
 
 // leave ends a process that has closed, and no other.
-func (t *try) leave(s *state, i int8) error {
+func (t try) leave(s *state, i int8) error {
 	if !s.running[i].closing {
 		return nil
 	}
@@ -457,14 +448,14 @@ func (t *try) leave(s *state, i int8) error {
 }
 
 // waits begins or ends a call in ordered mode.
-func (t *try) waits(s *state, i int8, p *process) (explore.Step, error) {
+func (t try) waits(s *state, i int8, p *process) (explore.Step, error) {
 	k := t.pick(1 + len(p.calls))
 	switch begun := p.calls[:len(p.calls):len(p.calls)]; {
 	case k > 0:
 		p.calls = append(begun[:k-1:k-1], begun[k:]...)
 		return say(i, "ends call %d", k), nil
 	case p.closing || len(begun) >= t.calls:
-		return impossible()
+		return explore.Impossible()
 	default:
 		n := 1 + t.pick(int(t.batch))
 		p.arrived++
@@ -474,7 +465,7 @@ func (t *try) waits(s *state, i int8, p *process) (explore.Step, error) {
 }
 
 // wants picks what a process asks its machine for.
-func (t *try) wants(p *process) (want, need uint64, ok bool) {
+func (t try) wants(p *process) (want, need uint64, ok bool) {
 	w := p.window
 	if t.ordered || p.closing {
 		for _, c := range p.calls {
@@ -496,12 +487,12 @@ func (p *process) input(name string) Input {
 
 // work has the machine of a process say what it does next, and carries it out: reading
 // is one step with the write that follows, and sending a write with what becomes of it.
-func (t *try) work(s *state, i int8, p *process, want, need uint64) (explore.Step, error) {
+func (t try) work(s *state, i int8, p *process, want, need uint64) (explore.Step, error) {
 	for again := false; ; { // a write has met another one, and the process tries again at once
 		_, name := s.draw()
 		in := p.input(name)
 		in.Want, in.Need = want, need
-		op := t.ops(p, in)
+		op := t.ops(s, p, in)
 		p.restored = false
 		switch op.Kind {
 		case None:

@@ -43,4 +43,6 @@ var (
 	}
 )
 
-func TestExplorer(t *testing.T) { explore.Worlds(t, small, large) }
+func TestExplorer(t *testing.T) {
+	explore.Worlds(t, small, large, "main", "three processes", "four processes", "steps of 3", "maximum", "ordered", "back, steps of 2", "stale", "deleted")
+}

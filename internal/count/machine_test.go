@@ -39,7 +39,9 @@ func far(change func(*cell.Sequence)) Cell {
 func TestMachine(t *testing.T) {
 	own := []Range{{30, 40}}
 	grant := []Pending{{Name: "p", Range: Range{40, 50}, Upto: 7}}
-	gone, want := Cell{}, Input{Want: 5}
+	gone, want, known := Cell{}, Input{Want: 5}, base()
+	known.Record.Before = 1000
+	later := with(func(r *cell.Sequence) { r.ID, r.Creation = "b", 5 })
 	type check = func(t *testing.T, op Op)
 	tests := []struct {
 		name  string
@@ -74,6 +76,9 @@ func TestMachine(t *testing.T) {
 		}},
 		{"a mark over another sequence", Machine{}, want, []Cell{gone, with(func(r *cell.Sequence) { r.ID, r.Stride, r.Most, r.Max = "b", 50, 40, 1e6 })}, "[2] 2 6", func(t *testing.T, op Op) {
 			assert.Equal(t, []uint64{10 + 39*50 + 1, 390 + 1}, []uint64{op.Record.Before, op.Record.Most})
+		}},
+		{"and over a later one, created by who did not know all that was granted", Machine{known: known}, want, []Cell{later, later}, "[2] 2 6", func(t *testing.T, op Op) {
+			assert.Equal(t, []uint64{1000, 6}, []uint64{op.Record.Before, op.Record.Creation})
 		}},
 		{"a mark as high as the last one of unknown outcome", Machine{back: backOf(90)}, want, []Cell{with(func(r *cell.Sequence) { r.Last[0] = "x4" })}, "[] 2 6", func(t *testing.T, op Op) {
 			assert.Equal(t, []uint64{90, 10 + 89*5 + 1}, []uint64{op.Record.Most, op.Record.Before}, "who knows another sequence sees that it is covered")

@@ -20,7 +20,7 @@ import (
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/stores"
-	"github.com/tickflake/tickflake/stores/directory"
+	_ "github.com/tickflake/tickflake/stores/directory"
 )
 
 const patience = 400 * time.Millisecond // of each call that a disk holds up
@@ -39,7 +39,7 @@ func testHang(t *testing.T, disk Disk) {
 	dir, hang := disk(t)
 	path, number := filepath.Join(dir, "state"), new(atomic.Int64)
 	key := func() string { return fmt.Sprintf("other/%07d", number.Add(1)) }
-	store, err := directory.Open(t.Context(), path)
+	store, err := stores.Open(t.Context(), path)
 	require.NoError(t, err)
 	gen, err := generator.Open(t.Context(), path, generator.WithLeaseOptions(lease.WithLogger(slog.New(slog.DiscardHandler)), lease.WithWindow(300*time.Millisecond)))
 	require.NoError(t, err)
@@ -47,8 +47,7 @@ func testHang(t *testing.T, disk Disk) {
 	unlock, err := lock(t.Context(), key())
 	require.NoError(t, err)
 	calls := map[string]func(context.Context) error{
-		"directory.Open":        func(ctx context.Context) error { _, err := directory.Open(ctx, path); return err },
-		"directory.Open, new":   func(ctx context.Context) error { _, err := directory.Open(ctx, filepath.Join(path, key())); return err },
+		"stores.Open, new":      func(ctx context.Context) error { _, err := stores.Open(ctx, filepath.Join(path, key())); return err },
 		"stores.Open":           func(ctx context.Context) error { _, err := stores.Open(ctx, path); return err },
 		"Store.List":            func(ctx context.Context) error { _, err := store.List(ctx, "", "\x7f", 99); return err },
 		"Store.Read":            func(ctx context.Context) error { _, err := store.Read(ctx, "node/0000001"); return err },
@@ -92,7 +91,7 @@ func testHang(t *testing.T, disk Disk) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		_, err := store.Swap(ctx, key(), 0, []byte("value"))
 		assert.Error(t, err)
-		_, err = directory.Open(ctx, filepath.Join(path, "new", "one"))
+		_, err = stores.Open(ctx, filepath.Join(path, "new", "one"))
 		assert.Error(t, err)
 		cancel()
 	}

@@ -166,7 +166,7 @@ func (e *CallError) Error() string {
 	case errors.Is(e.Err, stores.ErrOverloaded):
 		problem = stores.ErrOverloaded.Error()
 	}
-	cause, call := OneLine(e.Err), e.Op+" "+e.What
+	cause, call := e.Err.Error(), e.Op+" "+e.What
 	if strings.Contains(cause, call) { // an engine says so itself, and in which namespace
 		return fmt.Sprintf("%s%s: %s", problem, since, cause)
 	}

@@ -92,7 +92,7 @@ func TestErrors(t *testing.T) {
 		{stores.ErrConflict, "", "", false},
 		{stores.ErrLocked, "", "", false},
 		{&stores.DamagedError{Key: "k", Problem: "p"}, "", "", false},
-		{errors.New("no\nroute"), "", "store does not answer: %s k: no; route", true},
+		{errors.New("no"), "", "store does not answer: %s k: no", true},
 		{errors.New("no"), "it", "store does not answer: %s it: no", true},
 		{errors.New("disk: list it, read it, swap it, lock it: no"), "it", "store does not answer: disk: list it, read it, swap it, lock it: no%.0s", true},
 		{stores.Refused.New("no"), "", "store refuses: %s k: no", true},
@@ -191,7 +191,6 @@ func TestTexts(t *testing.T) {
 	require.EqualError(t, busy, "text")
 	require.ErrorIs(t, busy, drive.ErrStore)
 	require.ErrorIs(t, busy, stores.ErrConflict)
-	require.Equal(t, "a; b; c", drive.OneLine(errors.New("a\r\nb\rc")))
 	require.Equal(t, "höst 7, process 3", drive.Printable("höst 7, process 3"))
 	require.Equal(t, "a?b?[2J\ufffd?", drive.Printable("a\nb\x1b[2J\xff\u202e"))
 	for x, want := range map[any]bool{nil: true, (*storetest.Memory)(nil): true, storetest.NewMemory(): false, "": false} {

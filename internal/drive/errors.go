@@ -22,11 +22,6 @@ type wrapped struct {
 func (e *wrapped) Error() string   { return e.text }
 func (e *wrapped) Unwrap() []error { return e.errs }
 
-// OneLine is the text of an error in one line: some drivers use several.
-func OneLine(err error) string {
-	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
-}
-
 // Printable is a text that another process wrote, for an error or a list: one line of printable
 // characters. Each other character is shown as "?".
 func Printable(text string) string {

@@ -11,6 +11,8 @@ package explore
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -28,10 +30,11 @@ import (
 type Model[S any] interface {
 	// Start returns the states to begin with.
 	Start() []S
-	// Steps calls yield for each step that is possible in s, with the state after it, or an error
-	// if it breaks what must hold: nothing is searched beyond it. yield keeps no pointer, so next
-	// may be the same variable in all calls. The texts of the steps of a state differ.
-	Steps(s *S, yield func(step Step, next *S, err error))
+	// Step makes s, which is a copy of a state, the state after it, and returns what has happened, with an
+	// error if that breaks what must hold: nothing is searched beyond it. pick(n) is 0 to n-1, and all
+	// of these are tried, so Step depends on nothing else. It returns [Impossible] if there is no step
+	// of these picks. The texts of the steps of a state differ.
+	Step(s *S, pick func(n int) int) (Step, error)
 	// Key appends the canonical bytes of s: the same for states that are alike, so that whatever
 	// can happen after one of them can happen after the other.
 	Key(s *S, buf []byte) []byte
@@ -53,26 +56,35 @@ func Say(text string, numbers ...int) Step {
 	return s
 }
 
-// Paths calls do once for each way through what it picks: pick(n) is 0 to n-1, and do depends on nothing else.
-func Paths(do func(pick func(n int) int)) {
+var errImpossible = errors.New("there is no step of these picks")
+
+// Impossible is what [Model]'s Step returns instead of a step.
+func Impossible() (Step, error) { return Step{}, errImpossible }
+
+// steps calls yield for each step that is possible in a state. next is the same variable in all calls.
+func steps[S any](m Model[S], from *S, yield func(step Step, next *S, err error)) {
 	var picked, of []int
-	for more := true; more; {
-		at := 0
-		do(func(n int) int {
-			if at == len(picked) {
-				picked, of = append(picked, 0), append(of, n)
-			}
-			at++
-			return picked[at-1]
-		})
-		for more = false; !more && len(picked) > 0; {
-			last := len(picked) - 1
-			if picked[last]++; picked[last] < of[last] {
-				more = true
-			} else {
-				picked, of = picked[:last], of[:last]
-			}
+	at, next := 0, new(S)
+	pick := func(n int) int {
+		if at == len(picked) {
+			picked, of = append(picked, 0), append(of, n)
 		}
+		at++
+		return picked[at-1]
+	}
+	for {
+		at, *next = 0, *from
+		if step, err := m.Step(next, pick); err != errImpossible {
+			yield(step, next, err)
+		}
+		last := len(picked) - 1
+		for ; last >= 0 && picked[last]+1 == of[last]; last-- {
+		}
+		if last < 0 {
+			return
+		}
+		picked, of = picked[:last+1], of[:last+1]
+		picked[last]++
 	}
 }
 
@@ -93,6 +105,8 @@ type Report struct {
 	Time        time.Duration
 	Complete    bool // every state was searched; false after a violation
 	Violation   *Violation
+	Checked     int   // states with the key of another one that were compared with it
+	Unlike      error // two of these that have not the same steps
 }
 
 // Violation is a shortest way to break what must hold.
@@ -103,7 +117,7 @@ type Violation struct {
 
 // String returns the figures in one line.
 func (r Report) String() string {
-	s := fmt.Sprintf("%d states, %d transitions, depth %d, %.1f s", r.States, r.Transitions, r.Depth, r.Time.Seconds())
+	s := fmt.Sprintf("%d states, %d transitions, depth %d, %.1f s, %d checked", r.States, r.Transitions, r.Depth, r.Time.Seconds(), r.Checked)
 	switch {
 	case r.Violation != nil:
 		s += ", stopped at a violation"
@@ -148,8 +162,11 @@ const noParent = 1<<32 - 1
 // search is the state of a search.
 type search[S any] struct {
 	m       Model[S]
-	known   map[hash]struct{}
+	known   map[hash]uint32 // the number of each visited state
 	visited []visited
+	checks  bool
+	after   []uint64   // of each state that was searched, the sum of the keys of the other states after it
+	again   []found[S] // to be checked
 	report  Report
 }
 
@@ -158,13 +175,15 @@ type found[S any] struct {
 	visited
 	hash  hash
 	state *S
+	check bool // if its key is known
 }
 
 // Search searches all states of a model, those that need fewer steps first, until a step breaks
 // what must hold, or the limit has passed, unless that is 0. The result is the same in each run, but for its time
-// and the limit.
-func Search[S any](m Model[S], limit time.Duration) Report {
-	s := &search[S]{m: m, known: map[hash]struct{}{}}
+// and the limit. With checks, it also tests the Key, by one of 128 states that have the key of an earlier one: the
+// keys of the states after it must be those of the states after the earlier one.
+func Search[S any](m Model[S], limit time.Duration, checks bool) Report {
+	s := &search[S]{m: m, known: map[hash]uint32{}, checks: checks}
 	s.run(time.Now(), limit)
 	return s.report
 }
@@ -175,34 +194,23 @@ func (s *search[S]) run(began time.Time, limit time.Duration) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(2 << 30))
 	var level []found[S]
-	var buf []byte
 	for _, state := range s.m.Start() {
-		level, buf = s.found(level, visited{parent: noParent}, &state, buf)
+		level = append(level, found[S]{visited{parent: noParent}, hashOf(s.m.Key(&state, nil)), &state, false})
 	}
 	level = s.merge(nil, level)
-	workers := runtime.GOMAXPROCS(0)
+	turns := runtime.GOMAXPROCS(0) * inRow * batchStates
 	for ; ; s.report.Depth++ {
 		var next []found[S]
 		first := len(s.visited) - len(level) // the number of the first state of the level
 		for len(level) > 0 {
-			turn := level[:min(len(level), workers*inRow*batchStates)]
-			batches := slices.Collect(slices.Chunk(turn, batchStates))
-			results := make([]result[S], len(batches))
-			var wg sync.WaitGroup
-			for w := range workers {
-				wg.Go(func() {
-					for i := w; i < len(batches); i += workers {
-						results[i] = s.expand(first+i*batchStates, batches[i])
-					}
-				})
-			}
-			wg.Wait()
-			for _, r := range results {
+			turn := level[:min(len(level), turns)]
+			for _, r := range s.expandAll(first, turn) {
 				s.report.Transitions += r.transitions
 				if r.err != nil {
 					s.report.Violation = &Violation{r.err, s.script(r.broken)}
 					return
 				}
+				s.after = append(s.after, r.after...)
 				next = s.merge(next, r.found)
 			}
 			if limit > 0 && time.Since(began) >= limit {
@@ -213,15 +221,34 @@ func (s *search[S]) run(began time.Time, limit time.Duration) {
 		}
 		if len(next) == 0 {
 			s.report.Complete = true
+			s.check()
 			return
 		}
 		level = next
 	}
 }
 
+// expandAll tries the steps of states with numbers from first on, several at once.
+func (s *search[S]) expandAll(first int, list []found[S]) []result[S] {
+	batches := slices.Collect(slices.Chunk(list, batchStates))
+	results := make([]result[S], len(batches))
+	var wg sync.WaitGroup
+	workers := runtime.GOMAXPROCS(0)
+	for w := range workers {
+		wg.Go(func() {
+			for i := w; i < len(batches); i += workers {
+				results[i] = s.expand(first+i*batchStates, batches[i])
+			}
+		})
+	}
+	wg.Wait()
+	return results
+}
+
 // result is what was found from a batch.
 type result[S any] struct {
 	found       []found[S]
+	after       []uint64 // of each state: see search
 	transitions int
 	broken      visited // the first step that breaks what must hold
 	err         error   // of that step, or nil
@@ -230,41 +257,50 @@ type result[S any] struct {
 // expand tries the steps of states with numbers from first on. It only reads what goroutines share.
 func (s *search[S]) expand(first int, batch []found[S]) (r result[S]) {
 	var buf []byte
+	var after []hash
 	for i := range batch {
-		s.m.Steps(batch[i].state, func(step Step, next *S, err error) {
+		after = after[:0]
+		steps(s.m, batch[i].state, func(step Step, next *S, err error) {
 			r.transitions++
-			switch from := (visited{uint32(first + i), step}); {
-			case err == nil:
-				r.found, buf = s.found(r.found, from, next, buf)
-			case r.err == nil:
-				r.broken, r.err = from, err
+			from := visited{parent: uint32(first + i), step: step}
+			if err != nil {
+				if r.err == nil {
+					r.broken, r.err = from, err
+				}
+				return
+			}
+			buf = s.m.Key(next, buf[:0])
+			h := hashOf(buf)
+			if h != batch[i].hash && s.checks && !slices.Contains(after, h) {
+				after = append(after, h)
+			}
+			check := s.checks && r.transitions%128 == 0
+			if _, known := s.known[h]; !known || check {
+				kept := *next
+				r.found = append(r.found, found[S]{from, h, &kept, check})
 			}
 		})
 		if r.err != nil {
 			break
 		}
+		sum := uint64(0)
+		for _, h := range after {
+			sum += binary.LittleEndian.Uint64(h[:])
+		}
+		r.after = append(r.after, sum)
 	}
 	return r
-}
-
-// found appends a state, unless it was visited. It returns buf, to be used again.
-func (s *search[S]) found(list []found[S], from visited, state *S, buf []byte) ([]found[S], []byte) {
-	buf = s.m.Key(state, buf[:0])
-	h := hashOf(buf)
-	if _, known := s.known[h]; !known {
-		kept := *state
-		list = append(list, found[S]{from, h, &kept})
-	}
-	return list, buf
 }
 
 // merge numbers the new states of a batch, and appends them to the level.
 func (s *search[S]) merge(level, batch []found[S]) []found[S] {
 	for _, f := range batch {
 		if _, known := s.known[f.hash]; !known {
-			s.known[f.hash] = struct{}{}
+			s.known[f.hash] = uint32(len(s.visited))
 			s.visited = append(s.visited, f.visited)
 			level = append(level, f)
+		} else if f.check {
+			s.again = append(s.again, f)
 		}
 	}
 	return level
@@ -279,66 +315,21 @@ func (s *search[S]) script(last visited) (texts []string) {
 	return texts
 }
 
-// deviates is how many steps Check goes on from a state whose key another state had before.
-const deviates = 2
-
-// Check compares a model with its Key: of all states that have one key, each must have the same
-// steps, as seen by the keys of the states after them. It takes the first state of each key for the one
-// to compare with, and goes on from another one for a few steps only. It stops after most states, and
-// returns how many states and how many keys it saw.
-func Check[S any](m Model[S], most int) (states, keys int, err error) {
-	type item struct {
-		state S
-		off   int // so many steps from a first state
-	}
-	first := map[hash]map[hash]string{} // of each key, the steps of its first state
-	seen := map[hash]bool{}
-	var wait []item
-	for _, start := range m.Start() {
-		wait = append(wait, item{state: start})
-	}
-	for len(wait) > 0 && len(seen) < most {
-		at := wait[0]
-		wait = wait[1:]
-		text := hashOf(fmt.Append(nil, at.state))
-		if seen[text] {
-			continue
-		}
-		seen[text] = true
-		h := hashOf(m.Key(&at.state, nil))
-		want, again := first[h]
-		at.off++
-		if !again {
-			at.off = 0
-		}
-		after := map[hash]string{} // the keys of the other states after it, each with the text of a step to it
-		m.Steps(&at.state, func(step Step, next *S, err error) {
-			if err != nil {
-				after[hash{}] = step.String()
+// check compares the states that were kept for it with the first ones that have their keys.
+func (s *search[S]) check() {
+	for _, r := range s.expandAll(0, s.again) {
+		for _, after := range r.after {
+			other := s.again[s.report.Checked]
+			s.report.Checked++
+			if first := s.known[other.hash]; s.after[first] != after {
+				s.report.Unlike = fmt.Errorf("one key, and not the same steps, after\n\t%s\nand after\n\t%s",
+					strings.Join(s.script(s.visited[first]), "\n\t"), strings.Join(s.script(other.visited), "\n\t"))
 				return
 			}
-			if to := hashOf(m.Key(next, nil)); to != h {
-				after[to] = step.String()
-			}
-			if at.off <= deviates {
-				wait = append(wait, item{*next, at.off})
-			}
-		})
-		if !again {
-			first[h] = after
-		} else if d := differ(want, after) + differ(after, want); d != "" {
-			return len(seen), len(first), fmt.Errorf("this state has the key of another, and only one of them has%s: %+v", d, at.state)
+		}
+		if r.err != nil {
+			s.report.Violation = &Violation{r.err, append(s.script(s.again[r.broken.parent].visited), r.broken.step.String())}
+			return
 		}
 	}
-	return len(seen), len(first), nil
-}
-
-// differ returns a step that a has and b has not.
-func differ(a, b map[hash]string) string {
-	for h, step := range a {
-		if _, ok := b[h]; !ok {
-			return fmt.Sprintf(" %q", step)
-		}
-	}
-	return ""
 }

@@ -1,6 +1,9 @@
 package fleettest
 
-import "time"
+import (
+	"maps"
+	"time"
+)
 
 // Chance is what may go wrong in a run.
 type Chance struct {
@@ -146,7 +149,10 @@ func (f *Fleet) fault() {
 			m.P.Spawn("restored", m.P.program.Restored)
 		}
 	case Rewind:
-		f.Store.rewind()
+		if f.Store.backup != nil {
+			f.Rewind(f.Store.backup)
+		}
+		f.Store.backup = maps.Clone(f.Store.cells)
 	default:
 		f.Fault(kind, m)
 	}

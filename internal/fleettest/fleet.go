@@ -5,7 +5,7 @@
 // You need these names:
 //
 //   - [Fleet] is one run. A simulation embeds one from [New], draws what may go wrong with
-//     [Fleet.Draw], and makes the [Store] and the machines.
+//     [Fleet.Draw], watches the [Store], and makes the machines.
 //   - [Program] is the process of a simulation. Its threads are made by [Process.Spawn] and
 //     [Process.Issue], and call [Thread.Hiccup] where others may come first.
 //   - [Client] is a process's way to the store.
@@ -67,10 +67,8 @@ type Fleet struct {
 	// Fault does a fault of a kind from FaultKinds on.
 	Fault func(FaultKind, *Machine)
 
-	queue   queue
-	order   uint64
-	serials int
-	late    []*request // those that are, or were, held up
+	queue []entry    // in the order in which they happen
+	late  []*request // those that are, or were, held up
 }
 
 // Start is the true time at which every run starts.
@@ -78,12 +76,8 @@ var Start = time.Date(2029, 6, 1, 12, 0, 0, 0, time.UTC)
 
 // New makes the run of a seed, with nothing in it.
 func New(seed uint64) *Fleet {
-	return &Fleet{Seed: seed, Rng: rand.New(rand.NewPCG(seed, 0x666c656574)), Tally: map[string]int{}}
-}
-
-func (f *Fleet) serial() int {
-	f.serials++
-	return f.serials
+	return &Fleet{Seed: seed, Rng: rand.New(rand.NewPCG(seed, 0x666c656574)), Tally: map[string]int{},
+		Store: &Store{cells: map[string]storedCell{}, locks: map[string]*Process{}}}
 }
 
 // Base returns f. It is how a simulation that embeds f shows it.

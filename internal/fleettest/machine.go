@@ -21,7 +21,7 @@ type Machine struct {
 	wallRate, elapsedRate int64 // of rateOne
 
 	cut     int64 // true time until which the store cannot be reached
-	waiting int   // is not 0 if a process is to be started later
+	waiting bool  // a process is to be started later
 	started int
 }
 
@@ -51,8 +51,16 @@ func (m *Machine) set(step, wallRate, elapsedRate int64) {
 // Clock is a process's view of its machine's clock.
 type Clock struct{ P *Process }
 
-// Now reads the wall clock.
-func (c Clock) Now() time.Time { return Start.Add(time.Duration(c.P.M.Wall())) }
+// Now reads the wall clock. Others may come before.
+func (c Clock) Now() time.Time {
+	if t := c.P.F.Current; t != nil && !t.dead {
+		if t.Read != nil {
+			t.Read()
+		}
+		t.Hiccup()
+	}
+	return Start.Add(time.Duration(c.P.M.Wall()))
+}
 
 // Elapsed reads the monotonic clock.
 func (c Clock) Elapsed() time.Duration { return time.Duration(c.P.M.elapsed()) }
@@ -94,19 +102,16 @@ func (f *Fleet) Boot() {
 // rate draws how fast a clock goes: from half to twice.
 func (f *Fleet) rate() int64 { return f.Between(rateOne/2, 2*rateOne) }
 
-// StartLater starts a process when d has passed, unless one is to be started anyway.
+// StartLater starts a process when d has passed, unless one is to be started anyway; in the calm, when the
+// first of both is due.
 func (m *Machine) StartLater(d int64) {
-	if m.f.Calm {
-		m.waiting = 0 // not as late as it was to be
-	}
-	if m.waiting != 0 {
+	if m.waiting && !m.f.Calm {
 		return
 	}
-	serial := m.f.serial()
-	m.waiting = serial
+	m.waiting = true
 	m.f.At(d, func() {
-		if m.waiting == serial {
-			m.waiting = 0
+		if m.waiting {
+			m.waiting = false
 			m.start()
 		}
 	})
@@ -142,8 +147,7 @@ type Process struct {
 	Started int64 // true time
 	Timeout int64 // of a request to the store
 	Dead    bool
-	Closing bool   // it closes in good order, or has closed
-	OnStep  func() // is called after each step of one of its threads; may be nil
+	Closing bool // it closes in good order, or has closed
 
 	program Program
 	threads []*Thread
@@ -153,6 +157,7 @@ type Process struct {
 // Program is what a process does.
 type Program interface {
 	Main(*Thread)       // is the first thread
+	Step()              // is called after each step of a thread
 	Ready() bool        // reports whether the next two may come
 	Close(*Thread) bool // closes it in good order, and reports whether it has closed
 	Restored(*Thread)   // its memory was restored, and it is told

@@ -1,43 +1,30 @@
 package fleettest
 
 import (
-	"container/heap"
 	"context"
 	"iter"
 	"runtime/debug"
+	"slices"
 	"time"
 )
 
 // entry is something that happens at a time: a thread goes on, or do is called.
 type entry struct {
 	at     int64
-	order  uint64
 	t      *Thread
 	serial uint32
 	do     func()
 }
 
-// queue is a heap. Of two entries for the same time, the one that was pushed first comes first.
-type queue []*entry
-
-func (q queue) Len() int { return len(q) }
-func (q queue) Less(i, j int) bool {
-	return q[i].at < q[j].at || q[i].at == q[j].at && q[i].order < q[j].order
-}
-func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *queue) Push(e any)   { *q = append(*q, e.(*entry)) }
-
-func (q *queue) Pop() any {
-	n := len(*q) - 1
-	e := (*q)[n]
-	*q = (*q)[:n]
-	return e
-}
-
+// push plans an entry, after all that come at the same time.
 func (f *Fleet) push(e entry) {
-	f.order++
-	e.order = f.order
-	heap.Push(&f.queue, &e)
+	i, _ := slices.BinarySearchFunc(f.queue, e.at, func(e entry, at int64) int {
+		if e.at <= at {
+			return -1
+		}
+		return 1
+	})
+	f.queue = slices.Insert(f.queue, i, e)
 }
 
 // At has do called when d has passed.
@@ -49,7 +36,8 @@ const mostSteps = 20_000_000
 // Run lets everything happen up to the time end.
 func (f *Fleet) Run(end int64) {
 	for len(f.queue) > 0 && !f.Over && f.queue[0].at <= end {
-		e := heap.Pop(&f.queue).(*entry)
+		e := f.queue[0]
+		f.queue = f.queue[1:]
 		f.Now = e.at
 		if f.Steps++; f.Steps > mostSteps {
 			f.Fail("stuck", "%d steps, and only %s have passed", f.Steps, time.Duration(f.Now))
@@ -80,9 +68,7 @@ func (f *Fleet) step(t *Thread) {
 
 // wakeThreads wakes the threads whose wait is over by what a thread of p has done.
 func (p *Process) wakeThreads() {
-	if p.OnStep != nil {
-		p.OnStep()
-	}
+	p.program.Step()
 	for _, t := range p.threads {
 		switch {
 		case t.ready != nil && t.ready():
@@ -98,7 +84,7 @@ func (p *Process) wakeThreads() {
 type Thread struct {
 	P    *Process
 	Name string
-	Self any             // the simulation's own view of the thread
+	Read func()          // is called at each reading of the clock; may be nil
 	Ctx  context.Context // of the present call, or nil: its end cuts a wait short
 	// Changed reports whether the thread's present wait is over for a reason of the
 	// simulation. It may be nil.
@@ -205,9 +191,6 @@ func (t *Thread) CutShort() {
 		t.Wake(0)
 	}
 }
-
-// Dead reports whether t is being unwound: its process has ended.
-func (t *Thread) Dead() bool { return t.dead }
 
 // waitIsOver reports whether t has no reason to go on with a wait on the clock.
 func (t *Thread) waitIsOver() bool {

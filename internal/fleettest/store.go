@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/tickflake/tickflake/stores"
@@ -14,15 +15,13 @@ import (
 // may fail to happen.
 type Store struct {
 	// Landed is told of each write that takes effect. p made it.
-	Landed func(p *Process, cell int, value []byte)
+	Landed func(p *Process, key string, value []byte)
 	// Rewound is told of each cell of a store that went back. A nil value is no cell.
-	Rewound func(cell int, value []byte)
+	Rewound func(key string, value []byte)
 
-	f        *Fleet
-	keys     []string
-	cells    []storedCell // by the index of their keys
+	cells    map[string]storedCell // also those that the store has lost
 	versions uint64
-	backup   []storedCell
+	backup   map[string]storedCell
 	locks    map[string]*Process
 }
 
@@ -41,36 +40,14 @@ func (c *storedCell) stale(f *Fleet, most int) stores.Cell {
 	return c.earlier[f.Rng.IntN(most)]
 }
 
-// NewStore makes a store for these cells.
-func (f *Fleet) NewStore(keys []string) *Store {
-	return &Store{f: f, keys: keys, cells: make([]storedCell, len(keys)), locks: map[string]*Process{}}
-}
-
-func (s *Store) cell(key string) *storedCell { return &s.cells[slices.Index(s.keys, key)] }
-
-// rewind brings the cells of a backup back, and makes one for the next time. Of the grants
-// since, each process that holds one has it still, but the store knows nothing of
-// it, and may grant it a second time.
-func (s *Store) rewind() {
-	f := s.f
-	if s.backup != nil {
-		f.Tally["rewinds"]++
-		f.Tracef("store: goes back")
-		for i := range s.cells {
-			s.Rewound(i, s.backup[i].Value)
-			s.cells[i] = s.backup[i]
-		}
-	}
-	s.backup = slices.Clone(s.cells)
-}
-
-// Empty takes all cells away.
-func (s *Store) Empty() {
-	s.f.Tally["rewinds"]++
-	s.f.Tracef("store: is emptied")
-	for i := range s.cells {
-		s.Rewound(i, nil)
-		s.cells[i] = storedCell{}
+// Rewind brings the cells of a backup back, or nothing. Of the grants since, each process that holds one has it
+// still, but the store knows nothing of it, and may grant it a second time.
+func (f *Fleet) Rewind(backup map[string]storedCell) {
+	f.Tally["rewinds"]++
+	f.Tracef("store: goes back to %d cells", len(backup))
+	for key := range f.Store.cells {
+		f.Store.Rewound(key, backup[key].Value)
+		f.Store.cells[key] = backup[key]
 	}
 }
 
@@ -85,16 +62,19 @@ type Client struct {
 type request struct {
 	f      *Fleet
 	p      *Process
-	t      *Thread // who waits for the reply, or nil
-	what   string
-	effect func(*request) // is what it does when it arrives, and sets what it is answered
+	t      *Thread              // who waits for the reply, or nil
+	effect func(*request) reply // is what it does when it arrives
 
 	back    int64 // how long the reply takes, or -1 if there will be none
 	arrived bool
-	done    bool // the reply is there
-	cell    stores.Cell
-	cells   []stores.Cell
-	err     error
+	reply   *reply // that is there
+}
+
+// reply is what a request is answered.
+type reply struct {
+	cell  stores.Cell
+	cells []stores.Cell
+	err   error
 }
 
 var (
@@ -106,34 +86,34 @@ var (
 
 // List is that of [stores.Store].
 func (c Client) List(ctx context.Context, from, to string, limit int) ([]stores.Cell, error) {
-	r := c.send(ctx, "list", func(r *request) {
-		r.cells = nil
-		for i, key := range r.f.Store.keys {
-			cell := r.f.Store.cells[i].Cell
-			if cell.Version == 0 || key < c.Prefix+from || key >= c.Prefix+to {
+	r := c.send(ctx, "list", func(r *request) (list reply) {
+		for _, key := range slices.Sorted(maps.Keys(r.f.Store.cells)) {
+			stored := r.f.Store.cells[key]
+			if stored.Version == 0 || key < c.Prefix+from || key >= c.Prefix+to {
 				continue
 			}
 			if r.f.Stale && r.f.Often(128) { // a listing may be out of date
-				if old := r.f.Store.cells[i].stale(r.f, 2); old.Version > 0 {
-					cell = old
+				if old := stored.stale(r.f, 2); old.Version > 0 {
+					stored.Cell = old
 				}
 			}
-			cell.Key = key[len(c.Prefix):]
-			r.cells = append(r.cells, cell)
+			stored.Key = key[len(c.Prefix):]
+			list.cells = append(list.cells, stored.Cell)
 		}
+		return list
 	})
 	return r.cells[:min(len(r.cells), limit)], r.err
 }
 
 // Read is that of [stores.Store].
 func (c Client) Read(ctx context.Context, key string) (stores.Cell, error) {
-	r := c.send(ctx, "read "+key, func(r *request) {
-		cell := r.f.Store.cell(c.Prefix + key)
-		r.cell = cell.Cell
+	r := c.send(ctx, "read "+key, func(r *request) reply {
+		stored := r.f.Store.cells[c.Prefix+key]
 		if !r.f.Calm && r.f.PStale > 0 && r.f.Often(r.f.PStale) {
-			r.cell = cell.stale(r.f, len(cell.earlier))
+			stored.Cell = stored.stale(r.f, len(stored.earlier))
 		}
-		r.cell.Key = key
+		stored.Key = key
+		return reply{cell: stored.Cell}
 	})
 	return r.cell, r.err
 }
@@ -145,7 +125,7 @@ func (c Client) Swap(ctx context.Context, key string, version uint64, value []by
 	if c.P.F.Trace != nil {
 		what = fmt.Sprintf("%s, version %d, %s", what, version, value)
 	}
-	r := c.send(ctx, what, func(r *request) { r.cell.Version, r.err = r.f.Store.swap(r, key, version, value) })
+	r := c.send(ctx, what, func(r *request) reply { return r.swap(key, version, value) })
 	return r.cell.Version, r.err
 }
 
@@ -196,18 +176,17 @@ func (s Retrying) Swap(ctx context.Context, key string, version uint64, value []
 }
 
 // send sends a request, and waits for what comes of it.
-func (c Client) send(ctx context.Context, what string, effect func(*request)) *request {
+func (c Client) send(ctx context.Context, what string, effect func(*request) reply) (got reply) {
 	p := c.P
 	f, t := p.F, p.F.Current
-	r := &request{f: f, p: p, t: t, what: what, effect: effect}
 	t.Hiccup()
-	if r.err = ctx.Err(); r.err != nil {
-		return r
+	if ctx.Err() != nil {
+		return reply{err: ctx.Err()}
 	}
 	f.Tally["requests"]++
 	over := f.Now + p.Timeout
 	there := f.Between(1, f.Latency)
-	r.back = f.Between(1, f.Latency)
+	r := &request{f: f, p: p, t: t, effect: effect, back: f.Between(1, f.Latency)}
 	fate := f.fate(p.M)
 	t.Tracef("sends %s (%s)", what, fate)
 	switch fate {
@@ -215,8 +194,7 @@ func (c Client) send(ctx context.Context, what string, effect func(*request)) *r
 		f.At(there, r.arrive)
 	case Refused:
 		t.Pass(there)
-		r.err = ErrNoReply
-		return r
+		return reply{err: ErrNoReply}
 	case Lost:
 	case Unanswered:
 		r.back = -1
@@ -232,24 +210,21 @@ func (c Client) send(ctx context.Context, what string, effect func(*request)) *r
 	case Retried: // the driver sends it again, and tells only of the second time
 		f.At(there, func() { r.effect(r); r.arrive() })
 	}
-	for !r.done && f.Now < over && ctx.Err() == nil && !t.dead {
+	for r.reply == nil && f.Now < over && ctx.Err() == nil && !t.dead {
 		t.Pass(over - f.Now)
 	}
 	r.t = nil
 	switch {
-	case r.done:
+	case r.reply != nil:
+		got = *r.reply
 	case ctx.Err() != nil:
-		r.err = ctx.Err()
+		got.err = ctx.Err()
 	default:
-		r.err = ErrNoReply
+		got.err = ErrNoReply
 	}
-	t.Tracef("has %s: %v", what, r.err)
-	answer := *r // no later arrival changes it
-	if !r.done {
-		answer.cell, answer.cells = stores.Cell{}, nil
-	}
+	t.Tracef("has %s: %v", what, got.err)
 	t.Hiccup()
-	return &answer
+	return got
 }
 
 // holdUp has a request that is not answered arrive in d, or when the faults are over
@@ -265,12 +240,12 @@ func (r *request) arrive() {
 	if r.arrived {
 		return
 	}
-	r.arrived, r.err = true, nil
-	r.effect(r)
+	r.arrived = true
+	answer := r.effect(r)
 	if r.back >= 0 && r.t != nil && r.f.reaches(r.p.M) {
 		r.f.At(r.back, func() {
 			if r.t != nil {
-				r.done = true
+				r.reply = &answer
 				r.t.Wake(0)
 			}
 		})
@@ -278,23 +253,25 @@ func (r *request) arrive() {
 }
 
 // swap is where a simulation checks the promises of its protocol, see Landed.
-func (s *Store) swap(r *request, key string, expected uint64, value []byte) (version uint64, err error) {
-	f, cell := s.f, s.cell(key)
-	if cell.Version != expected {
-		return 0, errVersion
+func (r *request) swap(key string, expected uint64, value []byte) reply {
+	f, s := r.f, r.f.Store
+	stored := s.cells[key]
+	if stored.Version != expected {
+		return reply{err: errVersion}
 	}
 	if r.t == nil {
 		f.Tally["late writes"]++
 	}
-	if cell.Version != 0 {
-		copy(cell.earlier[1:], cell.earlier[:])
-		cell.earlier[0] = cell.Cell
+	if stored.Version != 0 {
+		copy(stored.earlier[1:], stored.earlier[:])
+		stored.earlier[0] = stored.Cell
 	}
 	s.versions++
-	cell.Cell = stores.Cell{Key: key, Version: s.versions, Value: value}
-	s.Landed(r.p, slices.Index(s.keys, key), value)
+	stored.Cell = stores.Cell{Key: key, Version: s.versions, Value: value}
+	s.cells[key] = stored
+	s.Landed(r.p, key, value)
 	f.Tracef("store: %s has version %d by %s, %s", key, s.versions, r.p.Name, value)
-	return s.versions, nil
+	return reply{cell: stored.Cell}
 }
 
 // Fate is what becomes of a request.

@@ -1,6 +1,7 @@
 package grant
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/tickflake/tickflake/internal/cell"
@@ -18,6 +19,8 @@ type probe struct {
 	search  Search
 	cells   []Cell // candidates
 	others  int64  // numbers that are held, reserved or damaged
+	parked  int64  // those of them that are reserved
+	until   uint64 // the first end of these reservations
 
 	locked bool  // a candidate is locked:
 	lock   int64 // this one
@@ -255,6 +258,10 @@ func (m *Machine) doneList(in Input, op Op, listed []Cell) {
 			p.cells = append(p.cells, c)
 		} else if c.Record.Reserved || c.Record.Limit < m.End {
 			p.others++
+			if c.Record.Reserved {
+				p.parked++
+				p.until = min(cmp.Or(p.until, c.Record.Limit), c.Record.Limit)
+			}
 		}
 	}
 }
@@ -274,6 +281,7 @@ func (p *probe) taken(node int64, busy bool) {
 // Sought is what a claim has found, for the error of [Full].
 type Sought struct {
 	Others int64  // numbers that are held, reserved or damaged
+	Until  uint64 // the first end of a reservation, if all of these are reserved, else 0
 	Cells  []Cell // candidates
 	Busy   bool   // the last of them was locked by another process
 }
@@ -281,5 +289,9 @@ type Sought struct {
 // Sought returns what the present claim has found.
 func (m *Machine) Sought() Sought {
 	p := &m.probe
-	return Sought{Others: p.others, Cells: p.cells, Busy: p.busy}
+	s := Sought{Others: p.others, Cells: p.cells, Busy: p.busy}
+	if p.parked == p.others {
+		s.Until = p.until
+	}
+	return s
 }

@@ -166,6 +166,9 @@ func (k *keys) process(i int) {
 	p := &k.procs[i]
 	m, win := &p.m, &p.win
 	k.Flags(k.w.untold && m.token == k.procs[0].m.token, k.stamper == i, p.told, win.sealed)
+	if k.w.copied { // the same floor may be claimed again
+		k.Add(uint64(win.given.Node), win.given.From)
+	}
 	if p.told { // what is left of a memory that is a copy
 		k.Add(win.used)
 		if k.w.back {
@@ -209,12 +212,23 @@ func (k *keys) process(i int) {
 		}
 	}
 	k.Add(0xff)
-	for _, c := range m.claims { // that may have landed, or may land
-		if k.where(c.Name) != 0 {
-			k.name(c.Name)
-			k.Add(uint64(c.Node), k.version(c.Node, c.Version), c.Floor)
+	dead := uint64(0) // claims that have not landed, and cannot land any more
+	for _, c := range m.claims {
+		if k.where(c.Name) == 0 {
+			x := 0
+			switch {
+			case c.Version == k.cells[c.Node].version:
+				x = 2
+			case k.w.mayReturn(k.state, c.Node, c.Version):
+				x = 1
+			}
+			dead |= 1 << (3*int(c.Node) + x)
+			continue
 		}
+		k.name(c.Name)
+		k.Add(uint64(c.Node), k.version(c.Node, c.Version), c.Floor)
 	}
+	k.Add(dead)
 	k.Add(0xff)
 	if k.w.back {
 		k.Add(m.most, m.least, p.limit, win.since.From, win.since.To)
@@ -233,7 +247,7 @@ func (k *keys) process(i int) {
 		k.Add(m.used)
 	}
 	has := (!win.sealed || k.w.broken == "M11_UNSEAL") && !k.w.back && win.To > 0 && (issued || win.free())
-	if k.Flags(has, k.w.moves && win.given.Node > 0, len(m.claims) > 0); has {
+	if k.Flags(has, k.w.moves && win.given.Node > 0); has {
 		k.Add(uint64(win.Node), win.To)
 	}
 	k.Add(win.issued, p.untold)

@@ -235,34 +235,25 @@ var (
 	errRaised  = errors.New("back: the limit of the cell was not raised")
 	errAbove   = errors.New("back: a claim begins below a limit that the process has read")
 	errTrusted = errors.New("back: a write that the store has lost is trusted")
-
-	errImpossible = errors.New("there is no step of these picks")
 )
 
-// try makes the states after one: each pick is tried in all ways.
+// Step has one thing happen.
+func (w *world) Step(s *state, pick func(int) int) (explore.Step, error) {
+	step, err := try{w, pick}.step(s)
+	if err == nil {
+		w.tidy(s)
+	}
+	return step, err
+}
+
+// try is a world that picks one of the steps that are possible.
 type try struct {
 	*world
-	next state
 	pick func(n int) int // 0 to n-1
 }
 
-// Steps tries all steps.
-func (w *world) Steps(s *state, yield func(explore.Step, *state, error)) {
-	t := &try{world: w}
-	explore.Paths(func(pick func(int) int) {
-		t.next, t.pick = *s, pick
-		step, err := t.step(&t.next)
-		if err != errImpossible {
-			w.tidy(&t.next)
-			yield(step, &t.next, err)
-		}
-	})
-}
-
-func impossible() (explore.Step, error) { return explore.Step{}, errImpossible }
-
 // step makes s the state after a step, and returns what that is.
-func (t *try) step(s *state) (explore.Step, error) {
+func (t try) step(s *state) (explore.Step, error) {
 	i := t.pick(t.procs + 2)
 	switch i {
 	case t.procs:
@@ -289,7 +280,7 @@ func (t *try) step(s *state) (explore.Step, error) {
 		t.restart(s, i)
 		return explore.Say("process %d crashes", i), nil
 	}
-	return impossible()
+	return explore.Impossible()
 }
 
 // mayTake reports whether the machine has a grant that the window has not.
@@ -314,7 +305,7 @@ func (w *world) take(p *proc) {
 }
 
 // stamp has a process stamp any of its ticks, at any time, however long after another took its cell.
-func (t *try) stamp(s *state, i int) (explore.Step, error) {
+func (t try) stamp(s *state, i int) (explore.Step, error) {
 	win := &s.procs[i].win
 	tick := win.used + uint64(t.pick(int(win.To-win.used)))
 	if !t.apart {
@@ -361,7 +352,7 @@ func (w *world) input(s *state, i int) Input {
 // meets a conflict, whichever of the two came first. Until the answer comes, the process can only stamp
 // and seal, which it can do as well before the step, or after it; and memory that is copied meanwhile
 // does as if it had got no answer.
-func (t *try) work(s *state, i int) (explore.Step, error) {
+func (t try) work(s *state, i int) (explore.Step, error) {
 	p := &s.procs[i]
 	closing := p.win.sealed || p.early
 	x := work{i: i, read: t.pick(1 + t.oldReads(s)), due: t.pick(2) == 0, now: 1}
@@ -369,17 +360,17 @@ func (t *try) work(s *state, i int) (explore.Step, error) {
 	case x.due && !closing:
 		x.now += uint64(t.pick(int(t.ticks)))
 	case !x.due && (p.m.held.Version == 0 || closing || !p.m.doubt && !p.m.suspect):
-		return impossible()
+		return explore.Impossible()
 	}
 	if x.node = int64(t.pick(t.cells)); t.moves && !t.mayUse(s, i, x.node) {
-		return impossible()
+		return explore.Impossible()
 	}
 	in := t.input(s, i)
 	in.Now, in.Due, in.Pick = x.now, x.due, uint64(x.node)
 	op, depends, ok, err := t.chain(s, in, x)
 	switch {
 	case !ok || !depends && x.node > 0:
-		return impossible()
+		return explore.Impossible()
 	case err != nil || op.Kind == None:
 		return x.says(quiet, 0), err
 	}
@@ -416,7 +407,7 @@ func (x work) says(fate, variant int) explore.Step {
 }
 
 // fate is what may become of a write that a process sends.
-func (t *try) fate(s *state, x work, op Op) (explore.Step, error) {
+func (t try) fate(s *state, x work, op Op) (explore.Step, error) {
 	m := t.message(x.i, op)
 	now := s.cells[op.Node].version == op.Version
 	switch fate := t.pick(conflicts + 1); {
@@ -438,7 +429,7 @@ func (t *try) fate(s *state, x work, op Op) (explore.Step, error) {
 		}
 		return x.says(fate, variant), err
 	}
-	return impossible()
+	return explore.Impossible()
 }
 
 // chain carries out operations of process x.i, and returns the write that comes next, or an operation of
@@ -610,10 +601,10 @@ func (w *world) done(s *state, i int, op Op, r Result) error {
 }
 
 // network has a write reach the store, at any time or never.
-func (t *try) network(s *state) (explore.Step, error) {
+func (t try) network(s *state) (explore.Step, error) {
 	k := t.pick(len(s.net) + 1)
 	if k == len(s.net) {
-		return impossible()
+		return explore.Impossible()
 	}
 	m := s.net[k]
 	s.net = slices.Delete(slices.Clone(s.net), k, k+1)
@@ -621,7 +612,7 @@ func (t *try) network(s *state) (explore.Step, error) {
 	case t.pick(2) == 0:
 		return explore.Say("write %d is lost", k), nil
 	case s.cells[m.node].version != m.version:
-		return impossible()
+		return explore.Impossible()
 	}
 	variant := t.pick(1 + t.oldReads(s))
 	s.again(t.world, m)
@@ -648,7 +639,7 @@ func (w *world) land(s *state, m message, older bool) error {
 }
 
 // faults are what a store that keeps its word, and memory that is not copied, never do.
-func (t *try) faults(s *state) (explore.Step, error) {
+func (t try) faults(s *state) (explore.Step, error) {
 	switch kind := t.pick(6); {
 	case kind == 0 && t.back && s.phase == before:
 		s.saved, s.phase = s.cells, backedUp
@@ -680,18 +671,18 @@ func (t *try) faults(s *state) (explore.Step, error) {
 			return explore.Say("the memory of process %d is copied to process %d", i, j), nil
 		}
 	}
-	return impossible()
+	return explore.Impossible()
 }
 
 // operator moves the fleet, as package lease ends it and founds it in another store: it ends it in the fleet's
 // cell, makes that of the number final, and founds the new store by that.
-func (t *try) operator(s *state) (explore.Step, error) {
+func (t try) operator(s *state) (explore.Step, error) {
 	last := founded
 	if t.broken == "CELL_FIRST" {
 		last = parked
 	}
 	if s.moved == last {
-		return impossible()
+		return explore.Impossible()
 	}
 	s.moved++
 	now := uint64(0) // by an operator's clock that is behind, or ahead

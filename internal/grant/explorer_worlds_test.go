@@ -11,7 +11,7 @@ var (
 	small = map[string]*world{
 		"one cell":         {procs: 2, cells: 1, ticks: 3, window: 1, net: 1},
 		"three processes":  {procs: 3, cells: 1, ticks: 2, window: 1, net: 1},
-		"window of two":    {procs: 2, cells: 1, ticks: 4, window: 2, net: 1},
+		"window of two":    {procs: 2, cells: 1, ticks: 3, window: 2, net: 1},
 		"two cells":        {procs: 2, cells: 2, ticks: 2, window: 1},
 		"back":             {procs: 2, cells: 1, ticks: 2, window: 1, back: true, kept: 1},
 		"stale":            {procs: 2, cells: 1, ticks: 2, window: 1, stale: 1, kept: 1},

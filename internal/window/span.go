@@ -101,20 +101,6 @@ func (w *core) unitEnd(free uint64) uint64 {
 	return (free + mask) &^ mask
 }
 
-// Original reports whether this memory is the one that the span was granted to. A copy of the memory has
-// the same span, and its original issues those slots. A caller asks after it has taken a slot and before it
-// returns it. So when memory is copied, only a call that is between the two can return its slot twice.
-func (s *Span) Original() bool { return s.marker.Load() == s.mark }
-
-// Abandon revokes the rest of a span that is not [Span.Original]. So the next call asks the keeper, who finds
-// that it has to claim anew.
-func (s *Span) Abandon() {
-	if s.next.CompareAndSwap(nil, s.window.newSpan(Range{Node: s.node}, 0)) {
-		s.window.current() // carries out the change
-		s.window.fire()
-	}
-}
-
 // raise raises the soft limit to soft.
 func (s *Span) raise(soft uint64) {
 	if old := s.soft.Load(); old < soft && !s.soft.CompareAndSwap(old, soft) {

@@ -60,9 +60,6 @@ type core struct {
 
 type signal struct{ ch chan struct{} }
 
-// never is the marker of a window that no keeper has given one.
-var never word.Uint64
-
 // begin makes a window in which nothing is granted.
 func (w *core) begin() {
 	w.marker = &never
@@ -91,18 +88,6 @@ func (w *core) ask() {
 // Revoke takes back the rest of the grant: until the next Grant, Take fails. Taken slots
 // stay taken.
 func (w *core) Revoke() { w.supersede(w.newSpan(Range{Node: w.current().node}, 0)) }
-
-// Watch gives the window the marker of the memory, before anything is granted.
-func (w *core) Watch(marker *word.Uint64) {
-	w.marker = marker
-	w.mark.Store(marker.Load())
-	s := w.span.Load() // counted numbers from 0 on extend it
-	s.marker, s.mark = marker, w.mark.Load()
-}
-
-// SetMark says what the marker is in the memory that the next grants are made to. The keeper calls it before
-// Revoke, when it finds that this memory is a copy.
-func (w *core) SetMark(mark uint64) { w.mark.Store(mark) }
 
 // supersede replaces the present span by next. It does nothing to a sealed window.
 func (w *core) supersede(next *Span) {

@@ -33,14 +33,13 @@ type Leased struct {
 	Strategy strategies.Strategy
 	Clock    generatortest.ClockKind
 
-	// Stores begins a script: it makes an empty place for cells, and
-	// returns the function that opens it, once for each process. nil keeps the cells in a
-	// [storetest.Memory].
+	// Stores begins a script: it returns the function that opens the store of each process, on cells that
+	// no other script has. nil keeps the cells in a [storetest.Memory].
 	//
 	// All processes of a script run in one process of the operating system, so the locks
 	// of an ended process remain. If the Store has a method Crash(), it is called before
 	// the next start: it unlocks the cells, as the end of a process would.
-	Stores func() (open func() (stores.Store, error), err error)
+	Stores func() (open func() (stores.Store, error))
 
 	// Layout is the layout of the IDs, by default one with 16 IDs per tick, as that of
 	// [generatortest.Tickflake].
@@ -63,18 +62,16 @@ func (l Leased) Subject() generatortest.Subject[snowflake.ID] {
 		l.Layout.SequenceBits = 4
 	}
 	if l.Stores == nil {
-		l.Stores = inMemory
+		l.Stores = func() func() (stores.Store, error) {
+			cells := storetest.NewMemory()
+			return func() (stores.Store, error) { return cells.Client(), nil }
+		}
 	}
 	options := append([]generator.Option{generator.WithLayout(l.Layout), generator.WithNode(0)}, l.Options...)
 	s := generatortest.Tickflake(l.Strategy, l.Clock, options...)
 	s.Name += " under a lease"
-	s.Reserve = window
 	s.New = func(fault *clocktest.Virtual) (generatortest.Process[snowflake.ID], error) {
-		open, err := l.Stores()
-		if err != nil {
-			return generatortest.Process[snowflake.ID]{}, err
-		}
-		return l.start(fault, open)
+		return l.start(fault, l.Stores())
 	}
 	return s
 }
@@ -82,19 +79,11 @@ func (l Leased) Subject() generatortest.Subject[snowflake.ID] {
 // window is the length of a grant. It is shorter than most scripts.
 const window = lease.DefaultLocalWindow
 
-func inMemory() (open func() (stores.Store, error), err error) {
-	cells := storetest.NewMemory()
-	return func() (stores.Store, error) { return cells.Client(), nil }, nil
-}
-
 // start starts a process.
-func (l Leased) start(fault *clocktest.Virtual, open func() (stores.Store, error)) (generatortest.Process[snowflake.ID], error) {
-	fail := func(err error) (generatortest.Process[snowflake.ID], error) {
-		return generatortest.Process[snowflake.ID]{}, err
-	}
+func (l Leased) start(fault *clocktest.Virtual, open func() (stores.Store, error)) (none generatortest.Process[snowflake.ID], err error) {
 	store, err := open()
 	if err != nil {
-		return fail(err)
+		return none, err
 	}
 	p := &polledClock{Virtual: fault}
 	clock := l.Clock.Of(p)
@@ -107,13 +96,13 @@ func (l Leased) start(fault *clocktest.Virtual, open func() (stores.Store, error
 	}
 	keeper, err := lease.Claim(p.In(context.Background()), store, claim...)
 	if err != nil {
-		return fail(fmt.Errorf("claim: %w", err))
+		return none, fmt.Errorf("claim: %w", err)
 	}
 	p.keeper.Store(keeper)
 	options := append([]generator.Option{generator.WithStrategy(l.Strategy)}, l.Options...)
 	gen, err := generator.New(append(options, generator.WithLease(keeper))...)
 	if err != nil {
-		return fail(err)
+		return none, err
 	}
 	return generatortest.Process[snowflake.ID]{
 		Next: kept(p, gen.Next),

@@ -47,8 +47,7 @@
 // Here all code waits by the clock, so the clock knows its waiters. BlockUntil returns
 // once n callers wait, which removes the first race. For the second, wait for the next
 // thing that the code does: its result on a channel, or BlockUntil again if it waits
-// again. WakeNext wakes exactly one waiter, with the clock at its deadline, so a test
-// decides which goroutine runs next. Nothing depends on the speed of the machine.
+// again. Nothing depends on the speed of the machine.
 //
 //	go func() { done <- codeUnderTest(clock) }()
 //	err := clock.BlockUntil(ctx, 1) // it waits

@@ -51,7 +51,7 @@ func NewVirtual(start time.Time) *Virtual {
 }
 
 // After returns a channel that receives the wall reading once d of true time has
-// passed: in an Advance or WakeNext, or at once if d <= 0 or while AutoAdvance is on.
+// passed: in an Advance, or at once if d <= 0 or while AutoAdvance is on.
 // The channel is buffered, so a receiver that has gone does not block the clock.
 func (v *Virtual) After(d time.Duration) <-chan time.Time {
 	c := make(chan time.Time, 1)
@@ -76,8 +76,7 @@ func (v *Virtual) Sleep(d time.Duration) { <-v.After(d) }
 // Advance lets d of true time pass and returns how many waiters woke. They wake in the
 // order of their deadlines; of equal deadlines the wait that began first is first. When
 // a waiter wakes, the clock stands at its deadline, and the waiter receives that
-// reading. Advance does not wait for a waiter to run: to let each run at its own time,
-// call WakeNext in turn.
+// reading. Advance does not wait for a waiter to run.
 //
 // A d < 0 counts as 0, which wakes the waiters whose time is up. True time ends 292
 // years after construction; from then on no time passes.
@@ -85,20 +84,6 @@ func (v *Virtual) Advance(d time.Duration) int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.move(add(v.dials.now, int64(max(d, 0))))
-}
-
-// WakeNext lets true time pass up to the earliest deadline, and wakes exactly one
-// waiter, of several the one that began first. It returns how much time passed, which
-// is 0 for the others with the same deadline, or false without waiters.
-func (v *Virtual) WakeNext() (time.Duration, bool) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if len(v.queue) == 0 {
-		return 0, false
-	}
-	passes := v.queue[0].deadline - v.dials.now
-	v.wakeFirst()
-	return time.Duration(passes), true
 }
 
 // AutoAdvance, while on, lets a caller that waits move true time itself, by its own
@@ -168,19 +153,13 @@ func (v *Virtual) join(w waiter) {
 // returns their number.
 func (v *Virtual) move(to int64) (woken int) {
 	for len(v.queue) > 0 && v.queue[0].deadline <= to {
-		v.wakeFirst()
+		v.wake(v.queue[0])
+		v.queue = slices.Delete(v.queue, 0, 1)
 		woken++
 	}
 	v.dials.advance(to)
 	v.publish()
 	return woken
-}
-
-// wakeFirst wakes the first waiter with the clock at its deadline.
-func (v *Virtual) wakeFirst() {
-	w := v.queue[0]
-	v.queue = slices.Delete(v.queue, 0, 1)
-	v.wake(w)
 }
 
 // wake wakes w with the clock at its deadline.

@@ -32,36 +32,10 @@ func TestAdvanceWakesInOrder(t *testing.T) {
 	assert.Equal(t, noon.Add(6*sec), <-three)
 	assert.Equal(t, []time.Duration{50 * sec}, v.Waiting())
 	assert.Empty(t, late)
-}
-
-// WakeNext wakes one of several with the same deadline, the first. Another one needs no time, only
-// another call, of Advance too.
-func TestWakeNextWakesOne(t *testing.T) {
-	v := clocktest.NewVirtual(noon)
-	_, ok := v.WakeNext()
-	assert.False(t, ok)
-	late, first, second := v.After(2*sec), v.After(sec), v.After(sec)
-	for i, want := range []struct {
-		passes time.Duration
-		wakes  <-chan time.Time
-	}{{sec, first}, {0, second}, {sec, late}} {
-		passed, ok := v.WakeNext()
-		require.True(t, ok)
-		assert.Equal(t, want.passes, passed)
-		require.Len(t, want.wakes, 1)
-		assert.Equal(t, v.Wall(), <-want.wakes)
-		assert.Len(t, v.Waiting(), 2-i)
-	}
 	for _, nothing := range []time.Duration{0, -1, -forever} {
-		v.After(sec)
-		v.After(sec)
-		v.WakeNext()
-		assert.Equal(t, []time.Duration{0}, v.Waiting())
-		assert.Equal(t, 1, v.Advance(nothing))
 		assert.Len(t, v.After(nothing), 1, "no wait for nothing")
 		v.Sleep(nothing)
 	}
-	assert.Equal(t, 5*sec, v.Passed())
 }
 
 func TestAutoAdvance(t *testing.T) {
@@ -194,11 +168,7 @@ func TestConcurrency(t *testing.T) {
 	})
 	for woken := 0; woken < sleepers*sleeps; {
 		require.NoError(t, v.BlockUntil(t.Context(), 1))
-		if woken%2 == 0 {
-			woken += v.Advance(3)
-		} else if _, ok := v.WakeNext(); ok {
-			woken++
-		}
+		woken += v.Advance(3)
 	}
 	slept.Wait()
 	done.Store(true)

@@ -5,10 +5,9 @@
 //
 //   - [github.com/tickflake/tickflake/stores.Open] with a path or a file: URL; import
 //     this package for it.
-//   - [Open]: opens a directory by its path.
 //   - [DefaultPath]: the directory of the user that the process runs as.
-//   - [ErrUnfit]: the directory belongs to another user, cannot be made or read, or is on
-//     a network file system.
+//   - [ErrUnfit]: the directory belongs to another user, or cannot be made or read. On a system
+//     without file locks, the error wraps [errors.ErrUnsupported].
 //
 // The URL is file:PATH or file:///ABSOLUTE/PATH, and a bare path is short for it;
 // ?namespace=NAME of a URL is the directory NAME below it. The URL has no percent-encoding.
@@ -24,14 +23,14 @@
 // Put it on a local file system that survives a restart, such as ext4, xfs or btrfs: not on
 // tmpfs, and not on NFS, SMB or another network file system, where a host that has locked a
 // cell can still read an old one from its cache, and replace the newer one of another host.
-// On Linux, Open refuses a network file system. [stores.Open] accepts it with
+// On Linux, stores.Open refuses a network file system, but for one with
 // ?forgetful=allow in a file: URL: never let two hosts use such a directory. FUSE does not
 // tell where its files are, so it is accepted. Two containers can share a directory that is mounted from
 // the same host. A disk that acknowledges writes before they are made loses the last ones
 // in a power cut.
 //
 // The directory must belong to the user that the process runs as, and no other user
-// may write to it; [Open] makes it with mode 0700, and restores that with a warning where only its group got the right to
+// may write to it; stores.Open makes it with mode 0700, and restores that with a warning where only its group got the right to
 // write, as from Kubernetes on a volume with fsGroup at each start of a pod. On a volume, name a directory of its own below the
 // mount, whose root belongs to another user. On Windows, it inherits the
 // access rights of its parent directory.
@@ -45,13 +44,13 @@
 // broken: a process that was stopped in a write replaces the cell when it wakes. So the
 // writers of that cell wait until their contexts end, with an error that names the process.
 //
-//	tickflake-cell 1 crc64=50b31d07b02e7868 key=node/0000007 version=12 length=9
-//	the value
+//	tickflake-cell 1 crc64=773bfcc0e18c288c key=node/0000007
+//	12 the value
 //
 // A cell is written to node+0000007.cell.tmp, synced, renamed, and the directory is synced,
 // before Swap returns. If a process or its host stops in between, the cell is the
-// whole old one or the whole new one.
+// whole old one or the whole new one, and the next Swap replaces the .tmp file.
 //
-// The checksum covers the text after it. A cell that cannot be read as it was written
+// 12 is the version. The checksum covers the text after it. A cell that cannot be read as it was written
 // is a [*stores.DamagedError], and is never overwritten.
 package directory

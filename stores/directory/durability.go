@@ -24,7 +24,7 @@ const (
 // A network file system forgets: a host reads a cell from its own cache, also after it has
 // locked the cell, and then replaces a newer one that another host has written.
 func (s *Store) ask(ctx context.Context) (stores.Durability, error) {
-	return place(ctx, s.path, func(*call) (stores.Durability, error) {
+	return place(ctx, s.path, func() (stores.Durability, error) {
 		name, kept, err := s.fileSystem()
 		return promisesOf(s.path, name, kept), failedFile("look at its file system", err)
 	})

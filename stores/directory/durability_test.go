@@ -33,22 +33,18 @@ func TestFileSystems(t *testing.T) {
 	} {
 		pretend(t, number)
 		path := t.TempDir()
-		s, err := openAny(t.Context(), path)
-		require.NoError(t, err)
-		promises, err := stores.CheckDurability(t.Context(), s)
+		promises, err := stores.CheckDurability(t.Context(), opened(t, path, nil))
 		require.NoError(t, err)
 		for i, found := range [][]string{promises.Forgets, promises.Risks, promises.Unknown} {
 			assert.Equal(t, i == want, len(found) == 1, "%x: %v", number, promises)
 		}
-		_, err = Open(t.Context(), path)
-		assert.Equal(t, want == forgets, errors.Is(err, ErrUnfit), "%x: %v", number, err)
 		for _, url := range []string{path, "file:" + path, "file:" + path + "?namespace=n"} {
 			_, err = stores.Open(t.Context(), url)
 			assert.Equal(t, want == forgets, errors.Is(err, stores.ErrForgets), "%x: %v", number, err)
 		}
 		store, err := stores.Open(t.Context(), "file:"+path+"?forgetful=allow&namespace=n")
 		require.NoError(t, err)
-		assert.Equal(t, filepath.Join(path, "n"), store.(*Store).Path())
+		assert.Equal(t, filepath.Join(path, "n"), store.(*Store).path)
 	}
 }
 
@@ -62,9 +58,7 @@ func TestPrivate(t *testing.T) {
 	}{{ext4, "", ""}, {ext4, "10.0.0.1", "runs under Kubernetes"}, {overlayfs, "", "own layer"}, {overlayfs, "10.0.0.1", "own layer"}} {
 		pretend(t, tt.system)
 		t.Setenv("KUBERNETES_SERVICE_HOST", tt.pod)
-		s, err := Open(t.Context(), t.TempDir())
-		require.NoError(t, err)
-		says := s.Traits().Private(t.Context())
+		says := opened(t, t.TempDir(), nil).Traits().Private(t.Context())
 		assert.Equal(t, tt.want == "", says == "", says)
 		assert.Contains(t, says, tt.want)
 	}

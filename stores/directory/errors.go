@@ -11,8 +11,8 @@ import (
 )
 
 // ErrUnfit is wrapped by the error for a directory that cannot keep cells safely: it
-// belongs to another user, others may write to it, it is not a directory, it cannot be
-// made or read, or it is on a network file system. The text says what to do.
+// belongs to another user, others may write to it, it is not a directory, or it cannot be
+// made or read. The text says what to do.
 var ErrUnfit = stores.Refused.New("not fit for a store")
 
 // unfit returns the error of Open for a directory.

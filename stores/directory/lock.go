@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/tickflake/tickflake/stores"
@@ -25,36 +24,32 @@ const unlockTime = time.Second
 // later.
 func (s *Store) lockCell(ctx context.Context, key string) (func(), error) {
 	path := s.file(key, holdFile)
-	// If ctx ends first, what a disk that hangs has locked too late is unlocked: one of the two below
-	// sees the other's store, and unlocking twice does no harm.
-	var locked atomic.Pointer[func()]
-	var gone atomic.Bool
-	unlock, err := wait(ctx, s.path, func() (func(), error) {
+	type lock struct {
+		unlock func()
+		keep   func() bool // false if ctx has ended before
+	}
+	got, err := wait(ctx, s.path, func() (lock, error) {
 		if err := stores.CheckKey(key); err != nil {
-			return nil, err
+			return lock{}, err
 		}
 		unlock, err := s.lock(path)
 		if errors.Is(err, errBusy) {
 			err = stores.ErrLocked
 		}
 		if err != nil {
-			return nil, s.ofCell(key, path, err)
+			return lock{}, s.ofCell(key, path, err)
 		}
 		unlock = brief(unlock)
-		locked.Store(&unlock)
-		if gone.Load() {
-			unlock()
-		}
-		return unlock, nil
+		// What a disk that hangs has locked too late is unlocked.
+		return lock{unlock, context.AfterFunc(ctx, unlock)}, nil
 	})
+	if err == nil && !got.keep() {
+		err = context.Cause(ctx)
+	}
 	if err != nil {
-		gone.Store(true)
-		if late := locked.Load(); late != nil {
-			go (*late)()
-		}
 		return nil, s.Failed(ctx, "lock", key, err)
 	}
-	return unlock, nil
+	return got.unlock, nil
 }
 
 // brief returns an unlock that waits for the disk no longer than unlockTime. It takes no
@@ -130,27 +125,9 @@ func readHolder(f *os.File) string {
 	return cmp.Or(holder, "another process")
 }
 
-// waitLock locks the swapFile of a cell, which others lock only during a Swap. It polls,
-// since a context cannot end the wait for a file lock, and has no place meanwhile: the
-// process that has the lock may be stopped.
-func (s *Store) waitLock(c *call, key string) (unlock func(), err error) {
+// lockSwap locks the swapFile of a cell, which others lock only during a Swap.
+func (s *Store) lockSwap(key string) (unlock func(), err error) {
 	path := s.file(key, swapFile)
-	pauses := engine.Backoff{First: 100 * time.Microsecond, Last: 5 * time.Millisecond}
-	for begin := time.Now(); ; {
-		unlock, err := s.lock(path)
-		if !errors.Is(err, errBusy) {
-			return unlock, s.ofCell(key, path, err)
-		}
-		c.leave()
-		ended := pauses.Wait(c)
-		if ended == nil {
-			ended = c.enter()
-		}
-		if holder, _ := errors.AsType[lockedBy](err); ended != nil && string(holder) != self() { // else its disk hangs
-			return nil, fmt.Errorf("%w, waited %s: if it is stopped, wake it or end it: %w", err, time.Since(begin).Round(time.Millisecond), ended)
-		}
-		if ended != nil {
-			return nil, ended
-		}
-	}
+	unlock, err = s.lock(path)
+	return unlock, s.ofCell(key, path, err)
 }

@@ -30,16 +30,21 @@ func init() {
 	})
 }
 
+// openPath opens a directory, and makes it, with mode 0700, if there is none. It returns soon after ctx has ended, even if
+// the disk hangs.
 func openPath(ctx context.Context, path string) (stores.Store, error) {
-	s, err := openAny(ctx, path)
-	if err != nil {
-		return nil, err // and not a nil *Store
+	s, err := wait(ctx, path, func() (*Store, error) { return open(path, realDisk) })
+	if err == nil {
+		return s, nil
 	}
-	return s, nil
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		err = fmt.Errorf("directory %s: open: %w", path, err)
+	}
+	return nil, err // and not a nil *Store
 }
 
 // PathOf returns the directory of a file: URL, relative or not. Commands that only read
-// look with it whether there is one, since [Open] would make it. The error is a
+// look with it whether there is one, since [stores.Open] would make it. The error is a
 // [*stores.URLError].
 func PathOf(url string) (string, error) {
 	refuse := func(problem string, err error) (string, error) {
@@ -80,38 +85,6 @@ func PathOf(url string) (string, error) {
 	return path, nil
 }
 
-// Open returns a Store on a directory. It makes the directory, with mode 0700, if there is
-// none. It returns soon after ctx has ended, even if the disk hangs.
-//
-// For a directory that cannot keep cells safely the error wraps [ErrUnfit]; for a system
-// without file locks it wraps [errors.ErrUnsupported].
-//
-// The directory must be on a local file system; see the package's doc. On Linux, a directory
-// on a network file system is not fit.
-func Open(ctx context.Context, path string) (*Store, error) {
-	s, err := openAny(ctx, path)
-	if err != nil {
-		return nil, err
-	}
-	promises, err := stores.CheckDurability(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	if len(promises.Forgets) > 0 {
-		return nil, unfit(s.path, strings.TrimPrefix(promises.Forgets[0], s.path+" "), nil)
-	}
-	return s, nil
-}
-
-// openAny is Open on any file system: [stores.Open] asks for it.
-func openAny(ctx context.Context, path string) (*Store, error) {
-	s, err := wait(ctx, path, func() (*Store, error) { return open(path, realDisk) })
-	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		err = fmt.Errorf("directory %s: open: %w", path, err)
-	}
-	return s, err
-}
-
 func open(path string, d disk) (*Store, error) {
 	if !supported {
 		return nil, fmt.Errorf("no file locks on %s: keep the cells in another store: %w", runtime.GOOS, errors.ErrUnsupported)
@@ -127,9 +100,8 @@ func open(path string, d disk) (*Store, error) {
 	if err != nil {
 		return nil, unfit(path, "has no absolute path", err)
 	}
-	s := &Store{path: absolute, disk: d, synced: make(map[string]uint64)}
-	s.Skeleton = engine.Skeleton[uint64]{Texts: texts{s}, Reads: reading, At: func() string { return "directory " + absolute },
-		Version: func(version uint64) uint64 { return version }, Ask: s.ask}
+	s := &Store{path: absolute, disk: d}
+	s.Skeleton = engine.Skeleton[string]{Texts: texts{s}, Reads: reading, At: func() string { return "directory " + absolute }, Ask: s.ask}
 	made, err := s.make(absolute)
 	if err != nil {
 		return nil, err
@@ -190,9 +162,8 @@ func wide(mode fs.FileMode) string {
 	return fmt.Sprintf("has the mode %#o, so other users can write to it: if none of them has, run chmod 700 on it; on a Kubernetes volume with fsGroup, name a directory of its own below the mount, and set fsGroupChangePolicy: OnRootMismatch", mode.Perm())
 }
 
-// prepare removes the files of Swaps whose process was killed, and syncs the name of the
-// directory. It takes the group's right to write away, which Kubernetes gives to a volume with fsGroup at each start of a
-// pod, unless the directory has other files than the store's: it is then not one that a store has made.
+// prepare syncs the name of the directory. It takes the group's right to write away, which Kubernetes gives to a volume with
+// fsGroup at each start of a pod, unless the directory has other files than the store's: it is then not one that a store has made.
 func (s *Store) prepare(made bool, mode fs.FileMode) error {
 	entries, err := os.ReadDir(s.path)
 	if err != nil {
@@ -207,22 +178,7 @@ func (s *Store) prepare(made bool, mode fs.FileMode) error {
 		}
 		slog.Warn("the state directory could be written by its group, as on a Kubernetes volume with fsGroup: its mode is 0700 again", "path", s.path, "mode", fmt.Sprintf("%#o", mode.Perm()))
 	}
-	used := false
-	for _, entry := range entries {
-		_, isCell := keyOf(entry.Name(), cellFile)
-		used = used || isCell
-		key, isTemp := keyOf(entry.Name(), tempFile)
-		if !isTemp {
-			continue
-		}
-		// A process that has locked the cell is writing it. A file that cannot be removed
-		// concerns its own cell alone.
-		if unlock, err := s.lock(s.file(key, swapFile)); err == nil {
-			_ = s.remove(s.file(key, tempFile))
-			unlock()
-		}
-	}
-	if used {
+	if slices.ContainsFunc(entries, func(e os.DirEntry) bool { _, ok := keyOf(e.Name(), cellFile); return ok }) {
 		return nil // the process that wrote the first cell has synced it
 	}
 	parent := filepath.Dir(s.path)

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/engine"
@@ -24,7 +25,7 @@ const (
 	ownerOnly = 0o600
 )
 
-// Store is a [stores.Store] on the files of a directory. Make one with [Open]. It is safe
+// Store is a [stores.Store] on the files of a directory. [stores.Open] makes one. It is safe
 // for use by several goroutines at once, and any number of Stores, in any number of
 // processes on the host, can have the same directory.
 //
@@ -41,12 +42,13 @@ const (
 // If the file of a cell cannot be read as it was written, or its helper files cannot be
 // used, the error is a [*stores.DamagedError]. Other cells are not affected.
 type Store struct {
-	engine.Skeleton[uint64]
+	engine.Skeleton[string]
 	path string
 	disk disk
 
-	mu     sync.Mutex
-	synced map[string]uint64 // by key, the version that is known to be on the disk
+	// synced has, by key, a text that was on the disk. If two calls come in the wrong order, the next
+	// reader syncs once more.
+	synced sync.Map
 }
 
 var _ stores.Store = (*Store)(nil)
@@ -64,32 +66,26 @@ type disk func(step, path string, do func() error) error
 
 func realDisk(_, _ string, do func() error) error { return do() }
 
-// Path returns the absolute path of the directory.
-func (s *Store) Path() string { return s.path }
-
 // reading is how many cells of a List are read at once.
 const reading = 4
 
-// texts are the cells, for the skeleton. The revision of a text is its version.
+// texts are the cells, for the skeleton. The revision of a text is the text, whose version never returns.
 type texts struct{ *Store }
 
-func (t texts) Get(ctx context.Context, key string, latest bool) (engine.Text[uint64], error) {
-	return place(ctx, t.path, func(c *call) (none engine.Text[uint64], err error) {
-		cell, err := t.load(c, key)
+func (t texts) Get(ctx context.Context, key string, latest bool) (engine.Text[string], error) {
+	return place(ctx, t.path, func() (engine.Text[string], error) {
+		text, err := t.load(key)
 		if err == nil && latest {
-			err = t.settle(cell)
+			err = t.settle(key, text)
 		}
-		if err != nil || cell.Version == 0 {
-			return none, err
-		}
-		return engine.Text[uint64]{Bytes: engine.FormatCell(cell.Version, cell.Value), Found: true}, nil
+		return engine.Text[string]{Bytes: []byte(text), Found: text != "", Revision: text, Latest: true}, err
 	})
 }
 
 // Scan gives the keys alone. On some file systems, the name of a file that is replaced meanwhile is not found, but that
 // of the file that its writers lock stays.
 func (t texts) Scan(ctx context.Context, _, _ string, _ int, found func(string, []byte)) (more bool, err error) {
-	entries, err := place(ctx, t.path, func(*call) ([]os.DirEntry, error) {
+	entries, err := place(ctx, t.path, func() ([]os.DirEntry, error) {
 		entries, err := os.ReadDir(t.path)
 		if err != nil {
 			err = unfitFor("cannot be read", causeOf(err))
@@ -106,38 +102,35 @@ func (t texts) Scan(ctx context.Context, _, _ string, _ int, found func(string, 
 	return false, err
 }
 
-func (t texts) Put(ctx context.Context, key string, version uint64, text []byte) error {
-	next, err := engine.ParseCell(key, text)
-	if err == nil {
-		_, err = place(ctx, t.path, func(c *call) (struct{}, error) { return struct{}{}, t.swap(c, version, next) })
-	}
+func (t texts) Put(ctx context.Context, key, was string, text []byte) error {
+	_, err := place(ctx, t.path, func() (struct{}, error) { return struct{}{}, t.swap(ctx, key, was, text) })
 	return err
 }
 
-func (s *Store) swap(c *call, version uint64, next stores.Cell) error {
-	unlock, err := s.waitLock(c, next.Key)
+func (s *Store) swap(ctx context.Context, key, was string, text []byte) error {
+	unlock, err := s.lockSwap(key)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	is, err := s.loadLocked(next.Key)
+	is, err := s.loadLocked(key)
 	if err != nil {
 		return err
 	}
-	if is.Version != version {
-		return fmt.Errorf("its version is %d, not %d: %w", is.Version, version, stores.ErrConflict)
+	if is != was {
+		return stores.ErrConflict
 	}
-	if err := s.replace(c, next); err != nil {
+	if err := s.replace(ctx, key, text); err != nil {
 		return err
 	}
-	s.know(next)
+	s.synced.Store(key, string(text))
 	return nil
 }
 
 // replace writes the file of a cell. The caller has locked its swapFile.
-func (s *Store) replace(ctx context.Context, c stores.Cell) error {
-	temp, path := s.file(c.Key, tempFile), s.file(c.Key, cellFile)
-	err := s.write(temp, encode(c))
+func (s *Store) replace(ctx context.Context, key string, text []byte) error {
+	temp, path := s.file(key, tempFile), s.file(key, cellFile)
+	err := s.write(temp, encode(key, text))
 	if err == nil {
 		err = ctx.Err()
 	}
@@ -145,8 +138,8 @@ func (s *Store) replace(ctx context.Context, c stores.Cell) error {
 		err = failedFile("rename "+filepath.Base(temp), s.disk("rename", path, func() error { return rename(temp, path) }))
 	}
 	if err != nil {
-		_ = s.remove(temp) // else Open removes it, or the next Swap overwrites it
-		return s.ofCell(c.Key, temp, err)
+		_ = s.remove(temp) // else the next Swap overwrites it
+		return s.ofCell(key, temp, err)
 	}
 	return failedFile("sync directory", s.syncDir(s.path))
 }
@@ -181,37 +174,37 @@ func (s *Store) syncDir(path string) error {
 	return s.disk("sync", path, func() error { return syncDir(path) })
 }
 
-// load reads a cell, which may not be on the disk yet.
-func (s *Store) load(c *call, key string) (stores.Cell, error) {
+// load reads the text of a cell, which may not be on the disk yet, or "" if there is none.
+func (s *Store) load(key string) (string, error) {
 	if readLocks {
-		unlock, err := s.waitLock(c, key)
+		unlock, err := s.lockSwap(key)
 		if err != nil {
-			return stores.Cell{}, err
+			return "", err
 		}
 		defer unlock()
 	}
 	return s.loadLocked(key)
 }
 
-func (s *Store) loadLocked(key string) (stores.Cell, error) {
+func (s *Store) loadLocked(key string) (string, error) {
 	path := s.file(key, cellFile)
 	data, err := readRegular(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		// Either there is no cell, or the directory was removed. The latter is an error: a new
 		// start would issue IDs twice.
 		if _, err := os.Stat(s.path); err != nil {
-			return stores.Cell{}, unfitFor("cannot be read; was it removed while it was in use?", causeOf(err))
+			return "", unfitFor("cannot be read; was it removed while it was in use?", causeOf(err))
 		}
-		return stores.Cell{Key: key}, nil
+		return "", nil
 	}
 	if err != nil {
-		return stores.Cell{}, s.ofCell(key, path, failedFile("read "+filepath.Base(path), err))
+		return "", s.ofCell(key, path, failedFile("read "+filepath.Base(path), err))
 	}
-	c, problem := parse(data, key)
+	text, problem := parse(data, key)
 	if problem != "" {
-		return stores.Cell{}, &stores.DamagedError{Key: key, Problem: fmt.Sprintf("%s: %s; it is left as it is, and cannot be used. Move it away only if no ID or number can be issued twice then", filepath.Base(path), problem)}
+		return "", &stores.DamagedError{Key: key, Problem: filepath.Base(path) + ": " + problem + "; it is left as it is"}
 	}
-	return c, nil
+	return string(text), nil
 }
 
 var errNotRegular = errors.New("it is no regular file")
@@ -242,26 +235,15 @@ func readRegular(path string) ([]byte, error) {
 // settle makes sure that a loaded cell survives a power cut, because the caller relies on
 // it. A writer that was killed, or could not sync the directory, may have left a cell
 // that is not on the disk yet.
-func (s *Store) settle(c stores.Cell) error {
-	s.mu.Lock()
-	sure := s.synced[c.Key] == c.Version
-	s.mu.Unlock()
-	if sure {
+func (s *Store) settle(key, text string) error {
+	if was, _ := s.synced.Load(key); text == "" || was == text {
 		return nil
 	}
 	if err := s.syncDir(s.path); err != nil {
 		return failedFile("sync directory", err)
 	}
-	s.know(c)
+	s.synced.Store(key, text)
 	return nil
-}
-
-// know notes that a cell is on the disk. If two calls come in the wrong order, the next
-// reader syncs once more.
-func (s *Store) know(c stores.Cell) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.synced[c.Key] = c.Version
 }
 
 func (s *Store) file(key, kind string) string {
@@ -284,43 +266,42 @@ const maxCalls = 16
 // the calls that run.
 var places sync.Map
 
-// call is a call with its context.
-type call struct {
-	context.Context
-	places chan struct{} // of its directory
-	inside bool          // it has a place
-}
-
-func (c *call) enter() error {
-	select {
-	case c.places <- struct{}{}:
-		c.inside = true
-		return nil
-	case <-c.Done():
-		return c.Err()
-	}
-}
-
-func (c *call) leave() {
-	if c.inside {
-		c.inside = false
-		<-c.places
-	}
-}
-
-// place runs a call, as at most maxCalls at a time. Further calls wait for a place, and leave nothing
-// behind when their context ends.
-func place[T any](ctx context.Context, path string, do func(*call) (T, error)) (none T, err error) {
+// place runs a call, as at most maxCalls at a time, and again while another process has locked the file that the call locks:
+// a context cannot end the wait for a file lock. It has no place between these tries, as the process that has the lock may
+// be stopped. When ctx ends before a try, place leaves nothing behind.
+func place[T any](ctx context.Context, path string, do func() (T, error)) (T, error) {
 	of, _ := places.LoadOrStore(path, make(chan struct{}, maxCalls))
-	c := &call{Context: ctx, places: of.(chan struct{})}
-	defer c.leave()
-	if err := c.enter(); err != nil {
-		return none, err
+	free, pauses := of.(chan struct{}), engine.Backoff{First: 100 * time.Microsecond, Last: 5 * time.Millisecond}
+	var busy lockedBy
+	for begin := time.Now(); ; {
+		var got T
+		ended := ctx.Err()
+		if busy != "" {
+			ended = pauses.Wait(ctx)
+		}
+		if ended == nil {
+			select {
+			case free <- struct{}{}:
+			case <-ctx.Done():
+				ended = ctx.Err()
+			}
+		}
+		switch {
+		case ended != nil && busy != "" && string(busy) != self(): // else its disk hangs
+			return got, fmt.Errorf("%w, waited %s: if it is stopped, wake it or end it: %w", busy, time.Since(begin).Round(time.Millisecond), ended)
+		case ended != nil:
+			return got, ended
+		}
+		got, err := do()
+		<-free
+		var locked bool
+		if busy, locked = errors.AsType[lockedBy](err); !locked {
+			return got, err
+		}
 	}
-	return do(c)
 }
 
 // wait is place, and does not wait for the call when ctx has ended, as the skeleton does not.
 func wait[T any](ctx context.Context, path string, do func() (T, error)) (T, error) {
-	return engine.Wait(ctx, func() (T, error) { return place(ctx, path, func(*call) (T, error) { return do() }) })
+	return engine.Wait(ctx, func() (T, error) { return place(ctx, path, do) })
 }

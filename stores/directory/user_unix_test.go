@@ -49,7 +49,7 @@ func TestAsAnotherUser(t *testing.T) {
 	assert.Contains(t, string(out), "--- PASS: TestAsAnotherUser")
 
 	// And the other way round: root does not take what is another's.
-	_, err = Open(t.Context(), dir)
+	_, err = openPath(t.Context(), dir)
 	require.ErrorIs(t, err, ErrUnfit)
 	assert.ErrorContains(t, err, "belongs to user ")
 	assert.ErrorContains(t, err, "and this process runs as user 0")
@@ -57,7 +57,7 @@ func TestAsAnotherUser(t *testing.T) {
 
 func asUser(t *testing.T, root string) {
 	for path, want := range map[string]string{"/": "belongs to user 0", "/none-of-ours/state": "cannot be made"} {
-		_, err := Open(t.Context(), path)
+		_, err := openPath(t.Context(), path)
 		require.ErrorIs(t, err, ErrUnfit)
 		assert.ErrorContains(t, err, want)
 	}
@@ -65,9 +65,9 @@ func asUser(t *testing.T, root string) {
 	cell := written(t, s, stores.Cell{Key: key}, "value")
 	hold := s.file(key, holdFile)
 	chmod := func(path string, mode os.FileMode) { require.NoError(t, os.Chmod(path, mode)) }
-	chmod(s.Path(), 0o500)
-	t.Cleanup(func() { _ = os.Chmod(s.Path(), 0o700) })
-	s = opened(t, s.Path(), nil) // reading is allowed
+	chmod(s.path, 0o500)
+	t.Cleanup(func() { _ = os.Chmod(s.path, 0o700) })
+	s = opened(t, s.path, nil) // reading is allowed
 	for op, err := range uses(t, s) {
 		if op == "read" || op == "list" {
 			assert.NoError(t, err)
@@ -83,7 +83,7 @@ func asUser(t *testing.T, root string) {
 	assert.ErrorContains(t, err, "it must be readable and writable for the user that this process runs as")
 	assert.Equal(t, stores.Refused, stores.KindOf(err))
 
-	chmod(s.Path(), 0o700)
+	chmod(s.path, 0o700)
 	require.NoError(t, os.WriteFile(hold, nil, 0o400))
 	_, err = s.lockCell(t.Context(), key)
 	assert.ErrorIs(t, err, stores.ErrDamaged)

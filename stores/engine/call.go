@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -72,17 +73,32 @@ func Failed(ctx context.Context, engine, op, key, namespace string, err error) e
 	if namespace != "" {
 		key += fmt.Sprintf(" in namespace %q", namespace)
 	}
-	return fmt.Errorf("%s: %s %s: %w", engine, op, key, classify(withEnd(ctx, err)))
+	return fmt.Errorf("%s: %s %s: %w", engine, op, key, oneLine{classify(withEnd(ctx, err))})
 }
 
 // OpenFailed returns the error of an engine whose server could not be used when the store
 // was opened. It wraps err, and that of ctx if ctx has ended. engine is as in [Failed].
 func OpenFailed(ctx context.Context, engine string, err error) error {
-	err = classify(withEnd(ctx, err))
+	err = oneLine{classify(withEnd(ctx, err))}
 	if errors.Is(err, stores.Refused) { // the server was reached, and err says what it refuses
 		return fmt.Errorf("%s: open: %w", engine, err)
 	}
 	return fmt.Errorf("%s: open: %w; check that its servers are reachable and the credentials are right", engine, err)
+}
+
+// oneLine is an error whose text is one line: some drivers write a line for each try, and repeat themselves.
+type oneLine struct{ error }
+
+func (e oneLine) Unwrap() error { return e.error }
+
+func (e oneLine) Error() string {
+	var all []string
+	for _, line := range strings.FieldsFunc(e.error.Error(), func(r rune) bool { return r == '\n' || r == '\r' }) {
+		if line = strings.TrimSpace(line); !slices.Contains(all, line) {
+			all = append(all, line)
+		}
+	}
+	return strings.ReplaceAll(strings.Join(all, "; "), ":; ", ": ")
 }
 
 // withEnd adds to err that ctx has ended, and, if that is its deadline, that this process is

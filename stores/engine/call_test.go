@@ -29,6 +29,7 @@ func TestFailed(t *testing.T) {
 	assert.EqualError(t, err, `pack: swap node/7 in namespace "n": broken pipe`)
 	assert.ErrorIs(t, err, cause)
 	assert.EqualError(t, engine.Failed(t.Context(), "pack", "list", "", "", cause), "pack: list cells: broken pipe")
+	assert.EqualError(t, engine.OpenFailed(t.Context(), "pack", fmt.Errorf("try:\n\t%w\r\n\tno\n\tno", stores.Refused.New("not now"))), "pack: open: try: not now; no")
 	assert.Less(t, len(engine.Failed(t.Context(), "pack", "read", strings.Repeat("k", 9999), "", cause).Error()), 200)
 
 	ended, cancel := context.WithCancel(t.Context())

@@ -1,11 +1,7 @@
 // Package etcd keeps cells in etcd, so that every process of a fleet, on any machine, has
 // a node number of its own.
 //
-// You need these names:
-//
-//   - [github.com/tickflake/tickflake/stores.Open] with an etcd:// or etcds:// URL; import
-//     this package for it.
-//   - [New]: a Store with the caller's own client.
+// You need one name: [github.com/tickflake/tickflake/stores.Open] with an etcd:// or etcds:// URL; import this package for it.
 //
 // It brings 16 modules of others into a program.
 //

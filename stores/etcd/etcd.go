@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
@@ -40,32 +39,6 @@ func (s *Store) probe(ctx context.Context, _ bool) error {
 		return nil
 	}
 	return s.Failed(ctx, "probe", "writes", err)
-}
-
-// New returns a Store that uses the caller's client. The caller closes it when no
-// Store uses it any more. The Store keeps the cells of a namespace, which separates fleets
-// that share an etcd; a name that [stores.CheckNamespace] refuses and a nil client
-// are errors.
-//
-// The client's settings decide on TLS and credentials. The Store does not use the client's
-// field KV, nor a wrapper in it, such as a prefix for all keys.
-func New(client *clientv3.Client, namespace string) (*Store, error) {
-	if err := stores.CheckNamespace(namespace); err != nil {
-		return nil, err
-	}
-	if client == nil {
-		return nil, errors.New("etcd: New needs a client, but was given nil")
-	}
-	return &Store{engine.Skeleton[int64]{
-		Texts: &texts{
-			kv: clientv3.NewKVFromKVClient(once{clientv3.RetryKVClient(client)}, client),
-			// The slash ends the name, so that no namespace is the beginning of another.
-			prefix: "/" + namespace + "/",
-		},
-		Namespace: namespace,
-		At:        func() string { return engine.At("etcd", client.Endpoints()...) },
-		Explain:   explain,
-	}}, nil
 }
 
 func init() {
@@ -110,6 +83,9 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 				return dialer.Dial(dialing, "tcp", addr)
 			}),
 			grpc.WithConnectParams(reconnect),
+			grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+				return why(ctx, invoke(ctx, method, req, reply, conn, opts...))
+			}),
 		},
 		Context:  alive,
 		Username: u.User,
@@ -119,7 +95,8 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 		// every 10 s at most.
 		DialKeepAliveTime:    10 * time.Second,
 		DialKeepAliveTimeout: 3 * time.Second,
-		// One attempt only: see once.
+		// One attempt only: a second transaction would find that the first has changed the version, and report a
+		// conflict although the value was written. gRPC repeats a request that was never sent or was refused unread.
 		MaxUnaryRetries: 1,
 		Logger:          zap.NewNop(), // the errors say the same
 	}
@@ -130,6 +107,7 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	for _, host := range u.Hosts {
 		config.Endpoints = append(config.Endpoints, web+host)
 	}
+	at := engine.At("etcd", u.Hosts...)
 	stop := context.AfterFunc(ctx, end)
 	closeAll := func(client *clientv3.Client) error {
 		defer end()
@@ -143,14 +121,16 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 		err = dialer.Because(err)
 		end()
 		_ = dialer.Close()
-		return nil, engine.OpenFailed(ctx, engine.At("etcd", u.Hosts...), refused(err))
+		return nil, engine.OpenFailed(ctx, at, refused(err))
 	}
-	s, err := New(client, u.Namespace)
-	if err != nil {
-		return nil, errors.Join(err, closeAll(client))
-	}
-	s.Done = sync.OnceValue(func() error { return closeAll(client) })
-	return s, nil
+	return &Store{engine.Skeleton[int64]{
+		// The slash ends the name, so that no namespace is the beginning of another.
+		Texts:     &texts{kv: client.KV, prefix: "/" + u.Namespace + "/"},
+		Namespace: u.Namespace,
+		At:        func() string { return at },
+		Explain:   explain,
+		Done:      sync.OnceValue(func() error { return closeAll(client) }),
+	}}, nil
 }
 
 // texts are the keys of a namespace, for the skeleton. A revision is the ModRevision of a key.
@@ -188,36 +168,6 @@ func (t *texts) Scan(ctx context.Context, from, to string, most int, found func(
 		found(string(kv.Key[len(t.prefix):]), kv.Value)
 	}
 	return resp.More, nil
-}
-
-// once is a client that applies a transaction at most once. The driver repeats a
-// transaction when a proxy or the server ends the attempt (the codes Canceled and
-// DeadlineExceeded) before the caller's context. If the first attempt was
-// applied, the second finds its version changed, and would report a conflict
-// although the value was written.
-//
-// The remaining repetitions are of requests that the server has certainly not
-// applied: gRPC repeats a request that was never sent or was refused unread, and the driver
-// repeats one after a refused token or without a connection.
-type once struct{ pb.KVClient }
-
-func (c once) Txn(ctx context.Context, in *pb.TxnRequest, opts ...grpc.CallOption) (*pb.TxnResponse, error) {
-	outer := ctx
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	// The driver stops once the context has ended.
-	stop := grpc.OnFinish(func(err error) {
-		if code := status.Code(err); code == codes.Canceled || code == codes.DeadlineExceeded {
-			cancel()
-		}
-	})
-	resp, err := c.KVClient.Txn(ctx, in, append(opts[:len(opts):len(opts)], stop)...)
-	return resp, why(outer, err)
-}
-
-func (c once) Range(ctx context.Context, in *pb.RangeRequest, opts ...grpc.CallOption) (*pb.RangeResponse, error) {
-	resp, err := c.KVClient.Range(ctx, in, opts...)
-	return resp, why(ctx, err)
 }
 
 // why returns the error of a request, and makes it wrap the context's error if the context

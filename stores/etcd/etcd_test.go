@@ -10,8 +10,6 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
-	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -43,9 +41,6 @@ func TestBadURL(t *testing.T) {
 		"etcd://:SECRET@h":           "a user without a password, or",
 		"etcd://u:SECRET@h?x=SECRET": "there are namespace, cacert, cert, key",
 	})
-	if _, err := New(nil, "x"); err == nil {
-		t.Error("New took nil")
-	}
 }
 
 // flaky applies each transaction, and then says that it was cut off, as a proxy does
@@ -82,24 +77,12 @@ func TestWriteIsNotRepeated(t *testing.T) {
 			pb.RegisterKVServer(server, kv)
 			go server.Serve(listener) //nolint:errcheck // Stop ends it
 
-			client, err := clientv3.New(clientv3.Config{Endpoints: []string{"http://" + listener.Addr().String()}, Logger: zap.NewNop()})
-			if err != nil {
-				t.Fatal(err)
+			s := openURL(t, "etcd://"+listener.Addr().String())
+			if _, err = s.Swap(t.Context(), "node/0000001", 7, []byte("value")); err == nil || errors.Is(err, stores.ErrConflict) {
+				t.Errorf("Swap: %v, want an unknown outcome", err)
 			}
-			defer client.Close() //nolint:errcheck // the test has ended
-			given, err := New(client, "x")
-			if err != nil {
-				t.Fatal(err)
-			}
-			for name, s := range map[string]stores.Store{"New": given, "Open": openURL(t, "etcd://"+listener.Addr().String())} {
-				kv.txns.Store(0)
-				_, err := s.Swap(t.Context(), "node/0000001", 7, []byte("value"))
-				if err == nil || errors.Is(err, stores.ErrConflict) {
-					t.Errorf("%s: Swap: %v, want an unknown outcome", name, err)
-				}
-				if n := kv.txns.Load(); n != 1 {
-					t.Errorf("%s: %d transactions were sent", name, n)
-				}
+			if n := kv.txns.Load(); n != 1 {
+				t.Errorf("%d transactions were sent", n)
 			}
 		})
 	}

@@ -202,43 +202,28 @@ func connect(c *cluster, u *user) (server *url.URL, config *tls.Config, proxy *u
 	return server, config, proxy, nil
 }
 
-// certificate returns the one that the user shows to the server.
-func (u *user) certificate(ctx context.Context, c *cluster) (*tls.Certificate, error) {
-	cert, err := content(u.CertificateData, u.Certificate)
-	key, errKey := content(u.KeyData, u.Key)
+// login returns what the user logs in with.
+func (u *user) login(ctx context.Context, c *cluster) (*given, error) {
 	if u.Exec != nil {
-		given, errExec := u.Exec.run(ctx, c)
-		cert, key, err = []byte(given.CertificateData), []byte(given.KeyData), errExec
+		return u.Exec.run(ctx, c)
 	}
-	if err := errors.Join(err, errKey); err != nil || len(cert) == 0 {
-		return new(tls.Certificate), err
+	token, err := []byte(u.Token), error(nil)
+	if u.Token == "" && u.TokenFile != "" {
+		token, err = os.ReadFile(u.TokenFile)
 	}
-	pair, err := tls.X509KeyPair(cert, key)
-	return &pair, err
+	cert, errCert := content(u.CertificateData, u.Certificate)
+	key, errKey := content(u.KeyData, u.Key)
+	return &given{Token: strings.TrimSpace(string(token)), CertificateData: string(cert), KeyData: string(key)}, errors.Join(err, errCert, errKey)
 }
 
-// authorization returns the header by which the user logs in, or nothing.
-func (u *user) authorization(ctx context.Context, c *cluster) (string, error) {
-	token := u.Token
-	switch {
-	case token != "":
-	case u.TokenFile != "":
-		text, err := os.ReadFile(u.TokenFile)
-		if err != nil {
-			return "", err
-		}
-		token = strings.TrimSpace(string(text))
-	case u.Exec != nil:
-		given, err := u.Exec.run(ctx, c)
-		if err != nil {
-			return "", err
-		}
-		token = given.Token
+// certificate returns the one that the user shows to the server.
+func (u *user) certificate(ctx context.Context, c *cluster) (*tls.Certificate, error) {
+	given, err := u.login(ctx, c)
+	if err != nil || given.CertificateData == "" {
+		return new(tls.Certificate), err
 	}
-	if token == "" {
-		return "", nil
-	}
-	return "Bearer " + token, nil
+	pair, err := tls.X509KeyPair([]byte(given.CertificateData), []byte(given.KeyData))
+	return &pair, err
 }
 
 // plugin is a program that gives credentials, as those of large clouds have it.
@@ -253,23 +238,12 @@ type plugin struct {
 	given *given     // until it ends, or the server refuses it
 }
 
-// given is what the program has printed.
+// given is what the program has printed, or the files have.
 type given struct {
 	Token           string    `json:"token"`
 	CertificateData string    `json:"clientCertificateData"`
 	KeyData         string    `json:"clientKeyData"`
 	Until           time.Time `json:"expirationTimestamp"`
-}
-
-// exchange is what goes to the program in a variable, and comes back on its standard output.
-type exchange struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Spec       struct {
-		Interactive bool     `json:"interactive"`
-		Cluster     *cluster `json:"cluster,omitempty"`
-	} `json:"spec"`
-	Status *given `json:"status,omitempty"`
 }
 
 // run returns the credentials that the program has given, or gives now.
@@ -279,11 +253,11 @@ func (p *plugin) run(ctx context.Context, c *cluster) (*given, error) {
 	if p.given != nil && (p.given.Until.IsZero() || time.Now().Before(p.given.Until)) {
 		return p.given, nil
 	}
-	told := exchange{APIVersion: p.APIVersion, Kind: "ExecCredential"}
+	spec := map[string]any{"interactive": false}
 	if p.Tells {
-		told.Spec.Cluster = c
+		spec["cluster"] = c
 	}
-	info, err := json.Marshal(told)
+	info, err := json.Marshal(map[string]any{"apiVersion": p.APIVersion, "kind": "ExecCredential", "spec": spec})
 	if err != nil {
 		return nil, err
 	}
@@ -297,7 +271,7 @@ func (p *plugin) run(ctx context.Context, c *cluster) (*given, error) {
 	if err := cmd.Run(); err != nil {
 		return nil, fmt.Errorf("the kubeconfig's program %s: %w: %.200s", filepath.Base(p.Command), err, bytes.TrimSpace(problems.Bytes()))
 	}
-	var said exchange
+	var said struct{ Status *given }
 	if err := json.Unmarshal(out.Bytes(), &said); err != nil || said.Status == nil {
 		return nil, fmt.Errorf("the kubeconfig's program %s: want an ExecCredential with a status on its standard output", filepath.Base(p.Command))
 	}

@@ -98,8 +98,8 @@ func TestUsers(t *testing.T) {
 	}
 	told, err := os.ReadFile(filepath.Join(dir, "login.told"))
 	once, _, _ := strings.Cut(string(told), "\n")
-	if want := `{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","spec":{"interactive":false,"cluster":{"server":"` + server.URL +
-		`","certificate-authority-data":"` + inline(cert) + `"}}} ab`; once != want {
+	if want := `{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","spec":{"cluster":{"server":"` + server.URL +
+		`","certificate-authority-data":"` + inline(cert) + `"},"interactive":false}} ab`; once != want {
 		t.Errorf("%v: the program is told %s, want %s", err, once, want)
 	}
 

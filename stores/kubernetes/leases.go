@@ -121,12 +121,12 @@ func (l *leases) send(ctx context.Context, method, name string, query url.Values
 		return err
 	}
 	request.Header = http.Header{"Accept": {"application/json"}, "Content-Type": {"application/json"}, "User-Agent": {"tickflake"}}
-	login, err := l.user.authorization(ctx, l.cluster)
+	given, err := l.user.login(ctx, l.cluster)
 	if err != nil {
 		return err
 	}
-	if login != "" {
-		request.Header.Set("Authorization", login)
+	if given.Token != "" {
+		request.Header.Set("Authorization", "Bearer "+given.Token)
 	}
 	answer, err := l.client.Do(request)
 	if err != nil {

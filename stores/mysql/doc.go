@@ -5,7 +5,8 @@
 //
 //   - [github.com/tickflake/tickflake/stores.Open] with a mysql:// URL; import this
 //     package for it.
-//   - [New]: a Store on the caller's own database handle.
+//   - [Number]: for a handle of your own, sqlstore.New(db, sqlstore.MySQL(mysql.Number), …). Its connections have
+//     autocommit on and the character set utf8mb4, the driver's defaults.
 //
 // It brings 2 modules of others into a program.
 //
@@ -36,8 +37,8 @@
 //
 // A statement that meets a lock, such as that of a transaction or of ALTER TABLE, waits
 // for a second and is sent again, until its context ends: unless the URL sets
-// innodb_lock_wait_timeout and lock_wait_timeout, the store sets them to 1. Set them for a
-// handle given to [New], too. Without them, the server keeps the connection of a statement
+// innodb_lock_wait_timeout and lock_wait_timeout, the store sets them to 1. Set them for your
+// own handle, too. Without them, the server keeps the connection of a statement
 // that was given up for as long as its settings say, by default 50 seconds and a day or
 // more: up to four more connections every 15 seconds, and one for each statement of a handle
 // whose connections no [github.com/tickflake/tickflake/stores/engine/dial.Dialer] makes.

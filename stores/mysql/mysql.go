@@ -3,7 +3,6 @@ package mysql
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"net"
@@ -21,18 +20,8 @@ import (
 
 func init() { stores.Register("mysql", open) }
 
-// New returns a Store of the cells of a namespace, in the database behind db. It
-// sends nothing: the store connects at its first use. A name that [stores.CheckNamespace] or
-// [sqlstore.WithTable] refuses, and a nil db or option, are errors. The caller closes db.
-//
-// The connections must lead to the primary, with autocommit on and the character set
-// utf8mb4, the driver's default. Its option interpolateParams saves each operation a
-// round trip.
-func New(db *sql.DB, namespace string, opts ...sqlstore.Option) (*sqlstore.Store, error) {
-	return sqlstore.New(db, sqlstore.MySQL(number), namespace, opts...)
-}
-
-func number(err error) uint16 {
+// Number is the argument of [sqlstore.MySQL] for a handle of the caller's, whose connections are those of this driver.
+func Number(err error) uint16 {
 	if e, ok := errors.AsType[*driver.MySQLError](err); ok {
 		return e.Number
 	}
@@ -56,7 +45,7 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	if err != nil {
 		return nil, u.Refuse("the driver does not take it", engine.Withhold(err, err.Error()))
 	}
-	return sqlstore.Open(u, sqlstore.MySQL(number), connector, dialer, 3*time.Minute)
+	return sqlstore.Open(u, sqlstore.MySQL(Number), connector, dialer, 3*time.Minute)
 }
 
 // configOf returns the driver's configuration. The driver parses only the parameters
@@ -94,7 +83,7 @@ func configOf(source *engine.URL) (*driver.Config, error) {
 	}
 	config, err := driver.ParseDSN(address + "/?" + strings.Join(params, "&"))
 	if err != nil {
-		return nil, source.Refuse("the driver does not take its parameters", engine.Withhold(err, culprit(params), words...))
+		return nil, source.Refuse("the driver does not take its parameters", engine.Withhold(err, culprit(params), culprit(params)))
 	}
 	if socket != "" {
 		config.Net, config.Addr = "unix", socket
@@ -120,16 +109,8 @@ func configOf(source *engine.URL) (*driver.Config, error) {
 // of MySQL; a statement that has waited that long is sent again until its context ends.
 var lockTimeouts = []string{"innodb_lock_wait_timeout", "lock_wait_timeout"}
 
-// words are the names of the driver's parameters that its errors may be about.
-var words = []string{
-	"allowAllFiles", "allowCleartextPasswords", "allowFallbackToPlaintext", "allowNativePasswords",
-	"allowOldPasswords", "checkConnLiveness", "clientFoundRows", "collation", "columnsWithAlias", "compress",
-	"interpolateParams", "loc", "maxAllowedPacket", "multiStatements", "parseTime", "readTimeout",
-	"rejectReadOnly", "serverPubKey", "timeout", "timeTruncate", "tls", "writeTimeout",
-}
-
 // culprit returns the name of the parameter that the driver refuses. Most of its messages
-// do not have the name.
+// do not have the name. It is one of the driver's: any other stands for a variable of the session, which the server refuses.
 func culprit(params []string) string {
 	for _, param := range params {
 		if _, err := driver.ParseDSN("/?interpolateParams=true&" + param); err != nil {

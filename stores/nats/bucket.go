@@ -23,7 +23,6 @@ type bucket struct {
 	stream   jetstream.Stream
 	name     string
 	prefix   string // of its subjects
-	publish  string // before prefix in published subjects
 	replicas int
 }
 
@@ -100,15 +99,7 @@ func (s *Store) look(ctx context.Context, create bool) (*bucket, error) {
 	if problems := unfit(config); len(problems) > 0 {
 		return nil, fmt.Errorf("%w: %s: %s; change it with \"nats stream edit %s\", or take another namespace", ErrBucket, s.Namespace, strings.Join(problems, "; "), name)
 	}
-	b := &bucket{client: s.client, stream: stream, name: s.Namespace, prefix: "$KV." + s.Namespace + ".", replicas: config.Replicas}
-	// With another JetStream domain or account, one publishes with the prefix of its API.
-	switch o := s.client.Options(); {
-	case o.Domain != "":
-		b.publish = "$JS." + o.Domain + ".API."
-	case o.APIPrefix != "" && strings.TrimSuffix(o.APIPrefix, ".") != "$JS.API":
-		b.publish = strings.TrimSuffix(o.APIPrefix, ".") + "."
-	}
-	return b, nil
+	return &bucket{client: s.client, stream: stream, name: s.Namespace, prefix: "$KV." + s.Namespace + ".", replicas: config.Replicas}, nil
 }
 
 // config is the configuration that "nats kv add" gives a bucket, but without direct reads,
@@ -198,7 +189,7 @@ func (b *bucket) confirm(ctx context.Context, key string, revision uint64) error
 	if b.replicas < 2 {
 		return nil
 	}
-	_, err := b.client.Publish(ctx, b.publish+b.prefix+"CONFIRM", nil,
+	_, err := b.client.Publish(ctx, b.prefix+"CONFIRM", nil,
 		jetstream.WithExpectLastSequenceForSubject(revision, b.prefix+toSubject.Replace(key)),
 		jetstream.WithExpectStream("KV_"+b.name),
 		jetstream.WithRetryAttempts(0))
@@ -211,7 +202,7 @@ func (b *bucket) confirm(ctx context.Context, key string, revision uint64) error
 func (b *bucket) put(ctx context.Context, key string, revision uint64, text []byte) error {
 	again := pauses()
 	for {
-		_, err := b.client.Publish(ctx, b.publish+b.prefix+toSubject.Replace(key), text, jetstream.WithExpectLastSequencePerSubject(revision))
+		_, err := b.client.Publish(ctx, b.prefix+toSubject.Replace(key), text, jetstream.WithExpectLastSequencePerSubject(revision))
 		if !errors.Is(err, errBusy) {
 			return err
 		}

@@ -5,7 +5,6 @@
 //
 //   - [github.com/tickflake/tickflake/stores.Open] with a nats:// or tls:// URL; import
 //     this package for it.
-//   - [New]: a Store with the caller's own JetStream client.
 //   - [ErrBucket]: the bucket of the namespace could lose cells.
 //
 // It brings 6 modules of others into a program.

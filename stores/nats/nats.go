@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -28,37 +27,14 @@ import (
 type Store struct {
 	engine.Skeleton[uint64]
 	client   jetstream.JetStream
-	replicas int          // of a bucket that is made; 0: choose
-	dialer   *dial.Dialer // unused by a client given to New
+	replicas int // of a bucket that is made; 0: choose
+	dialer   *dial.Dialer
 
 	// found holds the bucket, or nil until there is one. It is empty while a goroutine looks.
 	found chan *bucket
 }
 
 var _ stores.Store = (*Store)(nil)
-
-// New returns a Store that uses the caller's client. The caller closes its connection
-// when no Store uses it any more. The cells of a namespace are a bucket of that name;
-// a name that [stores.CheckNamespace] refuses and a nil client are errors.
-//
-// The connection's settings decide on TLS and credentials.
-func New(client jetstream.JetStream, namespace string) (*Store, error) {
-	if err := stores.CheckNamespace(namespace); err != nil {
-		return nil, err
-	}
-	if client == nil {
-		return nil, errors.New("nats: New needs a client, but was given nil")
-	}
-	conn := client.Conn()
-	s := &Store{client: client, dialer: new(dial.Dialer), found: make(chan *bucket, 1)}
-	s.found <- nil
-	at := engine.At("nats", append(slices.Clone(conn.Opts.Servers), conn.Opts.Url)...)
-	s.Skeleton = engine.Skeleton[uint64]{
-		Texts: texts{s}, Reads: 64, Namespace: namespace, At: func() string { return at },
-		Explain: func(_ context.Context, err error) error { return refused(err) }, Ask: s.ask,
-	}
-	return s, nil
-}
 
 // texts are the entries of the bucket, for the skeleton. A deleted key has a revision: that of the marker in
 // its place.

@@ -46,6 +46,7 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	stop := context.AfterFunc(ctx, func() { _ = d.Close() }) // which ends the attempt to connect
 	options = append(options, natsgo.SetCustomDialer(d), natsgo.SkipHostLookup())
 	servers := u.Scheme + "://" + strings.Join(u.Hosts, ","+u.Scheme+"://")
+	at := engine.At("nats", u.Hosts...)
 	var conn *natsgo.Conn
 	err = engine.Retry(ctx, func() (err error) {
 		if conn, err = natsgo.Connect(servers, options...); err != nil && ctx.Err() != nil {
@@ -59,19 +60,19 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	}
 	if err != nil {
 		_ = d.Close()
-		return nil, engine.OpenFailed(ctx, engine.At("nats", u.Hosts...), err)
+		return nil, engine.OpenFailed(ctx, at, err)
 	}
 	closeAll := func() error { conn.Close(); return d.Close() }
-	var s *Store
 	client, err := jetstream.New(conn)
-	if err == nil {
-		s, err = New(client, u.Namespace)
-	}
 	if err != nil {
 		return nil, errors.Join(err, closeAll())
 	}
-	s.replicas, s.dialer = replicas, &d.Dialer
-	s.Done = closeAll
+	s := &Store{client: client, replicas: replicas, dialer: &d.Dialer, found: make(chan *bucket, 1)}
+	s.found <- nil
+	s.Skeleton = engine.Skeleton[uint64]{
+		Texts: texts{s}, Reads: 64, Namespace: u.Namespace, At: func() string { return at },
+		Explain: func(_ context.Context, err error) error { return refused(err) }, Ask: s.ask, Done: closeAll,
+	}
 	return s, nil
 }
 

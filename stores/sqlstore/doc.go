@@ -15,7 +15,7 @@
 // or a MySQL server that is read-only; still, a proxy in front of them must send it
 // to the primary.
 //
-// One table, tickflake_cells unless [WithTable] names another, with one row for each cell. The
+// One table, with one row for each cell. The
 // first write makes the table if it is missing, for which the user needs the right to
 // create it. Or a DBA runs [Store.Schema] beforehand, and the user needs SELECT, INSERT
 // and UPDATE on it. All processes of a fleet must see the same table: a

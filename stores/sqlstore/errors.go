@@ -25,21 +25,11 @@ var (
 	errRolledBack = errors.New("another transaction was preferred, and nothing written")
 )
 
-// The states of the session that a statement runs in.
+// The states of the session that a statement runs in, unless all is well.
 const (
-	stateGood         = ""
 	stateNotPrimary   = "not primary"
 	stateNoAutocommit = "no autocommit"
 	stateUnsynced     = "unsynced" // a write may show before it is safe
 )
 
-func stateError(state string) error {
-	switch state {
-	case stateGood, stateUnsynced:
-		return nil
-	case stateNoAutocommit:
-		return ErrAutocommit
-	default:
-		return ErrNotPrimary
-	}
-}
+var stateErrors = map[string]error{stateNotPrimary: ErrNotPrimary, stateNoAutocommit: ErrAutocommit}

@@ -15,19 +15,20 @@ import (
 // to [dial.MaxConns] connections, and keeps one of them for the given time without use. connector must connect with
 // dialer. Closing the Store closes both. Open sends nothing. The error is a [*stores.URLError].
 func Open(u *engine.URL, dialect Dialect, connector driver.Connector, dialer *dial.Dialer, idle time.Duration) (stores.Store, error) {
-	var opts []Option
-	if table, ok := u.Options["table"]; ok {
-		opts = append(opts, WithTable(table))
+	table, ok := u.Options["table"]
+	if !ok {
+		table = DefaultTable
 	}
 	db := sql.OpenDB(patient{connector, dialer})
 	db.SetMaxOpenConns(dial.MaxConns)
 	db.SetMaxIdleConns(1) // so that a thousand processes do not keep thousands of connections
 	db.SetConnMaxIdleTime(idle)
-	s, err := New(db, dialect, u.Namespace, opts...)
+	s, err := New(db, dialect, u.Namespace, table)
 	if err != nil {
 		_ = db.Close() // there is no connection yet
 		return nil, u.Refuse("the parameter table cannot be used", err)
 	}
+	s.At = func() string { return engine.At(dialect.name, u.URL.Host) + " table " + s.table }
 	s.Done = db.Close
 	return s, nil
 }

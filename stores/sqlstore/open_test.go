@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"net"
+	"net/url"
 	"testing"
 	"time"
 
@@ -43,12 +44,13 @@ func TestOpen(t *testing.T) {
 	dialer := new(dial.Dialer)
 	ended := make(chan error, 1)
 	dial := func(ctx context.Context) (net.Conn, error) { return dialer.Dial(ctx, "tcp", server.Addr().String()) }
-	s, err := sqlstore.Open(&engine.URL{Namespace: "a"}, sqlstore.PostgreSQL(), silent{dial, ended}, dialer, time.Minute)
+	s, err := sqlstore.Open(&engine.URL{Namespace: "a", URL: &url.URL{Host: "h:1"}}, sqlstore.PostgreSQL(), silent{dial, ended}, dialer, time.Minute)
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	_, err = s.Read(ctx, "k")
 	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, "postgres at h:1 table tickflake_cells: read k")
 	require.NoError(t, s.Close())
 	select {
 	case err := <-ended:

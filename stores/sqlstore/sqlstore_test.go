@@ -28,7 +28,7 @@ func (c cancelled) ExecContext(ctx context.Context, _ string, _ []driver.NamedVa
 
 // A write that was cancelled is not acknowledged, whatever the server says.
 func TestCancelledWriteIsNotAcknowledged(t *testing.T) {
-	s, err := sqlstore.New(sql.OpenDB(cancelled{}), sqlstore.PostgreSQL(), "a")
+	s, err := sqlstore.New(sql.OpenDB(cancelled{}), sqlstore.PostgreSQL(), "a", sqlstore.DefaultTable)
 	require.NoError(t, err)
 	for range 2000 { // the caller and the answer are in a race
 		ctx, cancel := context.WithCancel(t.Context())
@@ -40,21 +40,19 @@ func TestCancelledWriteIsNotAcknowledged(t *testing.T) {
 
 func TestNewOfBadThings(t *testing.T) {
 	db := sql.OpenDB(cancelled{})
-	_, err := sqlstore.New(db, sqlstore.PostgreSQL(), "a b")
+	_, err := sqlstore.New(db, sqlstore.PostgreSQL(), "a b", sqlstore.DefaultTable)
 	assert.ErrorContains(t, err, "namespace \"a b\"")
-	_, err = sqlstore.New(nil, sqlstore.PostgreSQL(), "a")
+	_, err = sqlstore.New(nil, sqlstore.PostgreSQL(), "a", sqlstore.DefaultTable)
 	assert.Error(t, err)
-	_, err = sqlstore.New(db, sqlstore.Dialect{}, "a")
+	_, err = sqlstore.New(db, sqlstore.Dialect{}, "a", sqlstore.DefaultTable)
 	assert.Error(t, err)
-	_, err = sqlstore.New(db, sqlstore.PostgreSQL(), "a", nil)
-	assert.EqualError(t, err, "sqlstore.New: option 1 of 1 is nil")
 	for _, name := range []string{"", ".", "a.", ".a", "a.b.c", "1a", "a.1", "a-b", "a b", "a;b", "ä", `"a"`, strings.Repeat("a", 64), strings.Repeat("a", 5000)} {
-		_, err = sqlstore.New(db, sqlstore.PostgreSQL(), "a", sqlstore.WithTable(name))
+		_, err = sqlstore.New(db, sqlstore.PostgreSQL(), "a", name)
 		assert.ErrorContains(t, err, "want up to 63 ASCII letters", "%q", name)
 		assert.Less(t, len(err.Error()), 400)
 	}
 	for name, quoted := range map[string]string{"_1": `"_1"`, "A.b_2": `"a"."b_2"`, strings.Repeat("a", 63): `"` + strings.Repeat("a", 63) + `"`} {
-		s, err := sqlstore.New(db, sqlstore.PostgreSQL(), "a", sqlstore.WithTable(name))
+		s, err := sqlstore.New(db, sqlstore.PostgreSQL(), "a", name)
 		require.NoError(t, err)
 		assert.Contains(t, s.Schema(), "IF NOT EXISTS "+quoted+" (")
 	}

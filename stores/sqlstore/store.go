@@ -12,7 +12,7 @@ import (
 	"github.com/tickflake/tickflake/stores/engine"
 )
 
-// DefaultTable is the name of the table if [WithTable] gives no other.
+// DefaultTable is the name of the table for a URL that gives no other.
 const DefaultTable = "tickflake_cells"
 
 // Store is a [stores.Store] in a table of a database. It is safe for use by several
@@ -30,20 +30,6 @@ type Store struct {
 
 var _ stores.Store = (*Store)(nil)
 
-// Option is an option of [New].
-type Option func(*Store) error
-
-// WithTable sets the name of the table, which is [DefaultTable] by default. A name has
-// ASCII letters, digits and underscores, and does not begin with a digit; it may be a reserved
-// word. A schema (MySQL: a database) and a dot may precede it. PostgreSQL takes capitals for
-// small letters. For any other name, New returns an error.
-func WithTable(name string) Option {
-	return func(s *Store) error {
-		s.table = name
-		return checkTable(name)
-	}
-}
-
 var tableName = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]{0,62}\.)?[A-Za-z_][A-Za-z0-9_]{0,62}$`)
 
 func checkTable(name string) error {
@@ -56,30 +42,28 @@ func checkTable(name string) error {
 	return fmt.Errorf("table %q: want up to 63 ASCII letters, digits and underscores, not beginning with a digit, with the name of a schema and a dot before it or not", name)
 }
 
-// New returns a Store of the cells of a namespace, in the database behind db. It
-// sends nothing: the store connects at its first use. A name that [stores.CheckNamespace]
-// refuses, a nil db or option, and a Dialect that [PostgreSQL] or [MySQL] did not return, are errors.
-func New(db *sql.DB, dialect Dialect, namespace string, opts ...Option) (*Store, error) {
+// New returns a Store of the cells of a namespace, in a table of the database behind db, such as [DefaultTable]. It
+// sends nothing: the store connects at its first use. The caller closes db.
+//
+// The name of the table has ASCII letters, digits and underscores, and does not begin with a digit; it may be a reserved
+// word. A schema (MySQL: a database) and a dot may precede it. PostgreSQL takes capitals for
+// small letters. Any other name, a namespace that [stores.CheckNamespace] refuses, a nil db, and a Dialect
+// that [PostgreSQL] or [MySQL] did not return, are errors.
+func New(db *sql.DB, dialect Dialect, namespace, table string) (*Store, error) {
 	if db == nil || dialect.read == "" {
 		return nil, errors.New("sqlstore.New: no database, or a Dialect that PostgreSQL or MySQL did not return")
 	}
 	if err := stores.CheckNamespace(namespace); err != nil {
 		return nil, err
 	}
-	s := &Store{db: db, table: DefaultTable}
+	if err := checkTable(table); err != nil {
+		return nil, err
+	}
+	s := &Store{db: db, table: table, dialect: dialect.withTable(table)}
 	s.Skeleton = engine.Skeleton[uint64]{
 		Texts: texts{s}, Namespace: namespace, Version: func(version uint64) uint64 { return version },
-		At: func() string { return s.dialect.name + " table " + s.table }, Explain: s.explain, Ask: s.ask,
+		At: func() string { return dialect.name + " table " + table }, Explain: s.explain, Ask: s.ask,
 	}
-	for i, opt := range opts {
-		if opt == nil {
-			return nil, fmt.Errorf("sqlstore.New: option %d of %d is nil", i+1, len(opts))
-		}
-		if err := opt(s); err != nil {
-			return nil, err
-		}
-	}
-	s.dialect = dialect.withTable(s.table)
 	return s, nil
 }
 
@@ -131,7 +115,7 @@ func (t texts) Get(ctx context.Context, key string, _ bool) (text engine.Text[ui
 	for range tries {
 		text, state, err := t.row(ctx, key)
 		if err == nil {
-			err = stateError(state)
+			err = stateErrors[state]
 		}
 		if err != nil || state != stateUnsynced || !text.Found {
 			return text, err

@@ -99,7 +99,7 @@ func TestBrokenAreCaught(t *testing.T) {
 		"retries":  "cut_anywhere",
 		"patient":  "late_write",
 		"stuck":    "cut_anywhere",
-		"hopeful":  "cut_before_the_write",
+		"hopeful":  "cut_anywhere",
 	}, "TestHangingServers": {
 		"patient":  "calls",
 		"hopeful":  "calls",

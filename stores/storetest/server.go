@@ -48,7 +48,7 @@ const (
 var recovery = 60 * time.Second // a variable for our own tests
 
 // TestServer checks a [stores.Store], in one subtest for each fault: cells are damaged, the
-// server is killed, the connection is cut before the write has reached the server or anywhere else, or
+// server is killed, the connection is cut at each step of a write, or
 // the write and its answer come too late. The test needs its own server, since it kills it.
 //
 // After a lost connection, a Store or its driver may send a write again, but the Store must
@@ -60,7 +60,6 @@ func TestServer(t *testing.T, s Server) {
 		run  func(*testing.T, Server)
 	}{
 		{"damaged", testDamaged},
-		{"cut before the write", testCutBefore},
 		{"cut anywhere", testCutAnywhere},
 		{"late write", testLateWrite},
 		{"killed", testKilled},
@@ -221,24 +220,6 @@ func testDamaged(t *testing.T, s Server) {
 		}
 		cancel()
 	}
-}
-
-func testCutBefore(t *testing.T, s Server) {
-	r := newRig(t, s)
-	r.Hold(ToServer)
-	done := r.start(ample)
-	if !r.Held(ToServer, ample) {
-		t.Fatal("Swap has sent nothing to the server")
-	}
-	r.Refuse()
-	r.Cut()
-	o := r.end(t, done, ample)
-	if o.err == nil {
-		t.Fatal("Swap returned nil, and nothing has reached the server")
-	}
-	r.beside.holds(r.cell)
-	r.Resume()
-	r.settle(t, o)
 }
 
 // The connection is cut when a number of pieces have gone through, for each number

@@ -1,11 +1,7 @@
 // Package zookeeper keeps cells in ZooKeeper, so that every process of a fleet, on any
 // machine, has a node number of its own.
 //
-// You need these names:
-//
-//   - [github.com/tickflake/tickflake/stores.Open] with a zk:// or zks:// URL; import
-//     this package for it.
-//   - [New]: a Store with a connection of the caller's.
+// You need one name: [github.com/tickflake/tickflake/stores.Open] with a zk:// or zks:// URL; import this package for it.
 //
 // It brings 1 module of others into a program.
 //

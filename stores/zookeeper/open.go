@@ -2,6 +2,7 @@ package zookeeper
 
 import (
 	"context"
+	"errors"
 	"net"
 	"path"
 	"time"
@@ -76,7 +77,7 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 		return nil, engine.OpenFailed(ctx, name, err)
 	}
 	closeAll := func() error { conn.Close(); return dialer.Close() }
-	var acl []zk.ACL
+	acl := zk.WorldACL(zk.PermAll)
 	if u.User != "" {
 		acl = zk.AuthACL(zk.PermAll)
 		// The driver returns an error when it has tried each server once.
@@ -89,12 +90,14 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 			return nil, engine.OpenFailed(ctx, name, err)
 		}
 	}
-	s, err := newStore(conn, dialer, u.Path, u.Namespace, acl)
-	if err != nil {
-		_ = closeAll()
-		return nil, err
+	explain := func(ctx context.Context, err error) error {
+		if !errors.Is(err, stores.ErrConflict) && ctx.Err() != nil || errors.Is(err, zk.ErrNoServer) {
+			err = dialer.Because(err)
+		}
+		return refused(err)
 	}
-	s.At = func() string { return name }
-	s.Done = closeAll
-	return s, nil
+	return &Store{engine.Skeleton[revision]{
+		Texts: &texts{conn: conn, root: u.Path + "/" + u.Namespace, acl: acl}, Namespace: u.Namespace, Reads: 64,
+		At: func() string { return name }, Explain: explain, Done: closeAll,
+	}}, nil
 }

@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"path"
 	"strings"
-	"sync"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/engine"
-	"github.com/tickflake/tickflake/stores/engine/dial"
 )
 
 // Store is a [stores.Store] on ZooKeeper. It is safe for use by several goroutines at
@@ -23,45 +21,6 @@ import (
 type Store struct{ engine.Skeleton[revision] }
 
 var _ stores.Store = (*Store)(nil)
-
-// New returns a Store that uses the caller's connection. The caller closes it when no
-// Store uses it any more. It keeps the cells of a namespace in znodes below /NAMESPACE; a
-// name that [stores.CheckNamespace] refuses and a nil connection are errors.
-//
-// The znodes that it makes have the given access rights, or are open to all if there
-// are none.
-//
-// The driver resolves the servers' names only once, unless the connection has its own
-// zk.HostProvider. It waits for the first answer of a server that hangs for nearly seven
-// times the session's time-out, unless its zk.Dialer bounds that. It logs each lost
-// connection to the package log, unless the connection was made with zk.WithLogger.
-func New(conn *zk.Conn, namespace string, acl ...zk.ACL) (*Store, error) {
-	return newStore(conn, new(dial.Dialer), "", namespace, acl)
-}
-
-func newStore(conn *zk.Conn, dialer *dial.Dialer, chroot, namespace string, acl []zk.ACL) (*Store, error) {
-	if err := stores.CheckNamespace(namespace); err != nil {
-		return nil, err
-	}
-	if conn == nil {
-		return nil, errors.New("zookeeper: New needs a connection, but was given nil")
-	}
-	if len(acl) == 0 {
-		acl = zk.WorldACL(zk.PermAll)
-	}
-	return &Store{engine.Skeleton[revision]{
-		Texts:     &texts{conn: conn, root: chroot + "/" + namespace, acl: acl},
-		Namespace: namespace,
-		Reads:     64,
-		At:        func() string { return engine.At("zookeeper", conn.Server()) },
-		Explain: func(ctx context.Context, err error) error {
-			if !errors.Is(err, stores.ErrConflict) && ctx.Err() != nil || errors.Is(err, zk.ErrNoServer) {
-				err = dialer.Because(err)
-			}
-			return refused(err)
-		},
-	}}, nil
-}
 
 // texts are the znodes of a namespace, for the skeleton. The driver sends each write at most once.
 type texts struct {
@@ -158,9 +117,8 @@ func (unspoken) Printf(string, ...any) {}
 
 // servers offers the servers of a URL in turn, as the driver's own HostProvider does,
 // but by name. So a server that returns with another address is found, and TLS
-// can check the name.
+// can check the name. The driver asks in one goroutine.
 type servers struct {
-	mu    sync.Mutex
 	hosts []string
 	next  int
 	tried int // since the last round, or the last good one, which counts
@@ -174,8 +132,6 @@ func (h *servers) Init(hosts []string) error {
 func (h *servers) Len() int { return len(h.hosts) }
 
 func (h *servers) Next() (host string, round bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	host, round = h.hosts[h.next], h.tried == len(h.hosts)
 	h.next = (h.next + 1) % len(h.hosts)
 	if round {
@@ -185,11 +141,7 @@ func (h *servers) Next() (host string, round bool) {
 	return host, round
 }
 
-func (h *servers) Connected() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.tried = 1
-}
+func (h *servers) Connected() { h.tried = 1 }
 
 // refused makes the server's refusal wrap [stores.Refused].
 func refused(err error) error {

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,7 +22,7 @@ var short = map[string]string{"format": "o", "count": "n"}
 // Var adds a flag, whose text parse turns into *value. The usage has the default, if the help is to
 // show it, and in backquotes the name of the value.
 func Var[T any](cmd *cobra.Command, name, usage string, value *T, parse func(string) (T, error)) *pflag.Flag {
-	flag := cmd.Flags().VarPF(parsed[T]{value, parse}, name, short[name], usage)
+	flag := cmd.Flags().VarPF(&parsed[T]{value: value, parse: parse}, name, short[name], usage)
 	flag.DefValue = "" // so that the help does not add it
 	return flag
 }
@@ -30,19 +31,20 @@ func Var[T any](cmd *cobra.Command, name, usage string, value *T, parse func(str
 type parsed[T any] struct {
 	value *T
 	parse func(string) (T, error)
+	text  string // that was parsed
 }
 
-func (p parsed[T]) Set(text string) error {
+func (p *parsed[T]) Set(text string) error {
 	value, err := p.parse(text)
 	if err == nil {
-		*p.value = value
+		*p.value, p.text = value, text
 	}
 	return err
 }
 
-func (p parsed[T]) String() string { return fmt.Sprint(*p.value) }
+func (p *parsed[T]) String() string { return cmp.Or(p.text, fmt.Sprint(*p.value)) }
 
-func (p parsed[T]) Type() string { return fmt.Sprintf("%T", *p.value) }
+func (p *parsed[T]) Type() string { return fmt.Sprintf("%T", *p.value) }
 
 // ChoiceFlag adds a flag that takes one of some words. The first is the default.
 func ChoiceFlag(cmd *cobra.Command, name, usage string, choices ...string) *string {

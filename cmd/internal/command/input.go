@@ -51,15 +51,9 @@ func IsTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// Open returns a reader of a file of text, or of standard input for "-", as [Text] reads it. When ctx ends, its
-// error is the cause of ctx. Before it waits for input, it flushes the output.
-func (c *Console) Open(ctx context.Context, path string) io.Reader {
-	in := &input{ctx, c.In, c.Out.Flush}
-	if path != "-" {
-		in.r = &lazyFile{path: path}
-	}
-	return Text(in)
-}
+// Input returns a reader of standard input, as [Text] reads it. When ctx ends, its error is the cause of ctx.
+// Before it waits for input, it flushes the output.
+func (c *Console) Input(ctx context.Context) io.Reader { return Text(&input{ctx, c.In, c.Out.Flush}) }
 
 // Text returns a reader of r without a byte order mark, and as UTF-8 where that says UTF-16: editors of Windows
 // write one, and so does > of PowerShell.
@@ -83,21 +77,6 @@ func (t *text) Read(p []byte) (int, error) {
 		}
 	}
 	return t.from.Read(p)
-}
-
-// lazyFile is a file that the first Read opens: to open a named pipe can take as long as to read it.
-type lazyFile struct {
-	path     string
-	*os.File // nil before the first Read. It is closed with the process
-}
-
-func (f *lazyFile) Read(p []byte) (n int, err error) {
-	if f.File == nil {
-		if f.File, err = os.Open(f.path); err != nil {
-			return 0, err
-		}
-	}
-	return f.File.Read(p)
 }
 
 type input struct {

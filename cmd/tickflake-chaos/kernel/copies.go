@@ -68,7 +68,7 @@ func (s *session) copy(ctx context.Context, rollback bool) (err error) {
 	go func() {
 		defer close(t.done)
 		defer t.s.close()
-		if t.err = t.s.send(guest.Request{Answer: &guest.Answer{Text: guest.Copied}}); t.err == nil {
+		if t.err = t.s.send(guest.Request{Answer: guest.Copied}); t.err == nil {
 			t.err = t.s.follow(ctx)
 		}
 	}()
@@ -89,7 +89,7 @@ func (s *session) join(failed error) error {
 	s.twins = nil
 	for _, t := range twins {
 		if failed != nil {
-			_ = t.s.m.Kill()
+			t.s.m.Kill()
 		}
 		<-t.done
 		failed = errors.Join(failed, t.err)
@@ -153,29 +153,21 @@ type again struct {
 
 // compare compares the IDs that an original and its copy issued after the snapshot.
 func compare(original, copied []string) (a again) {
-	a.idle = len(original) == 0 || len(copied) == 0
+	if len(original) == 0 || len(copied) == 0 {
+		return again{idle: true}
+	}
 	seen := make(map[string]bool, len(original))
 	for _, id := range original {
 		seen[id] = true
 	}
-	first, last := int64(0), int64(0)
-	for _, ids := range [][]string{original, copied} {
-		if len(ids) > 0 {
-			if n, err := strconv.ParseInt(ids[0], 10, 64); err == nil && (first == 0 || n < first) {
-				first = n
-			}
-		}
-	}
+	number := func(id string) int64 { n, _ := strconv.ParseInt(id, 10, 64); return n }
+	first := min(number(original[0]), number(copied[0]))
 	for _, id := range copied {
-		if !seen[id] {
-			continue
-		}
-		a.ids++
-		seen[id] = false // a duplicate in the copy itself is in its verdict
-		if n, err := strconv.ParseInt(id, 10, 64); err == nil {
-			last = max(last, n)
+		if seen[id] {
+			a.ids++
+			a.span = max(a.span, number(id)-first)
+			seen[id] = false // a duplicate in the copy itself is in its verdict
 		}
 	}
-	a.span = max(0, last-first)
 	return a
 }

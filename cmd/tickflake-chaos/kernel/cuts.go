@@ -101,7 +101,7 @@ func (c *cutter) live(ctx context.Context, cut bool) error {
 		c.broken = append(c.broken, c.book.Add(facts...)...)
 		return err
 	}
-	_ = s.m.Kill()
+	s.m.Kill()
 	return c.cut(ctx, disk.Log, facts)
 }
 

@@ -231,7 +231,7 @@ func TestJudgeCopy(t *testing.T) {
 	ordered := subject.Subject{Group: Ours, Restarts: true}
 	fixed := subject.Subject{Group: Ours}
 	peer := subject.Subject{Group: Peers}
-	shared := guest.Fault{Copied: true, Shared: true, Window: 3 * time.Second}
+	shared := guest.Fault{Shared: true, Window: 3 * time.Second}
 	told, cloned, clock := shared, shared, shared
 	told.Told, cloned.Shared, clock.VMClock = true, false, true
 	batches := leased

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/alicebob/miniredis/v2"
 
@@ -38,8 +39,8 @@ type bench struct {
 	subjects []subject.Subject
 	dir      string // for disks; it is removed at the end
 
-	mu       sync.Mutex
-	machines int // booted so far
+	mu       sync.Mutex   // of progress
+	machines atomic.Int64 // booted so far, each with a name of its own
 	jobs     []*job
 
 	stores *miniredis.Miniredis // that machines share
@@ -96,23 +97,15 @@ func Run(ctx context.Context, o Options) (report Report, err error) {
 }
 
 // chosen returns the items that are named, or all that are wanted if no name is given.
-func chosen[T any](what string, all []T, names []string, name func(T) string, wanted func(T) bool) (some []T, err error) {
-	left := slices.Clone(names)
-	for _, item := range all {
-		if i := slices.Index(left, name(item)); i >= 0 {
-			left = slices.Delete(left, i, i+1)
-		} else if len(names) > 0 || !wanted(item) {
-			continue
+func chosen[T any](what string, all []T, names []string, name func(T) string, wanted func(T) bool) ([]T, error) {
+	for _, n := range names {
+		if !slices.ContainsFunc(all, func(item T) bool { return name(item) == n }) {
+			return nil, fmt.Errorf("there is no %s %q", what, n)
 		}
-		some = append(some, item)
 	}
-	if len(left) > 0 {
-		return nil, fmt.Errorf("there is no %s %q", what, left[0])
-	}
-	if len(some) == 0 {
-		return nil, fmt.Errorf("no %s is chosen", what)
-	}
-	return some, nil
+	return slices.DeleteFunc(all, func(item T) bool {
+		return len(names) > 0 && !slices.Contains(names, name(item)) || len(names) == 0 && !wanted(item)
+	}), nil
 }
 
 // choose selects the faults and the subjects.

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel/internal/guest"
@@ -46,8 +45,6 @@ type session struct {
 	deadline time.Time   // for it
 	out      outcome     // of it
 	twins    []*twin     // that run beside it, or have
-
-	waking sync.WaitGroup // see answer
 }
 
 // config is the machine that a fault needs.
@@ -57,65 +54,58 @@ func (b *bench) config(f guest.Fault) machine.Config {
 
 // boot starts a machine, with a fresh state disk before the disks of c, and waits until
 // process 1 is up. fault is for the progress.
-func (b *bench) boot(ctx context.Context, fault string, c machine.Config) (s *session, err error) {
+func (b *bench) boot(ctx context.Context, fault string, c machine.Config) (*session, error) {
 	for try := 1; ; try++ {
-		s, err = b.bootOnce(ctx, fault, c)
+		b.progress(fault, "boots a machine")
+		s := &session{b: b, disk: filepath.Join(b.dir, fmt.Sprintf("state-%d.img", b.machines.Add(1)))}
+		err := s.boot(ctx, c)
+		if err == nil {
+			return s, nil
+		}
+		s.close()
 		if !errors.Is(err, errHangs) && !errors.Is(err, errFast) || try == bootTries {
-			return s, err
+			return nil, err
 		}
 		b.progress(fault, err.Error())
 	}
 }
 
-func (b *bench) bootOnce(ctx context.Context, fault string, c machine.Config) (s *session, err error) {
-	b.mu.Lock()
-	b.machines++
-	n := b.machines
-	b.mu.Unlock()
-	b.progress(fault, "boots a machine")
-	s = &session{b: b, disk: filepath.Join(b.dir, fmt.Sprintf("state-%d.img", n))}
-	begun := s // a return of nil sets s before the deferred call
-	defer func() {
-		if err != nil {
-			begun.close()
-		}
-	}()
-	c.Kernel = b.o.Kernel
+func (s *session) boot(ctx context.Context, c machine.Config) (err error) {
+	c.Kernel, c.Program = s.b.o.Kernel, s.b.o.Program
 	switch {
-	case c.VMClock && b.o.Program != "":
-		return nil, errSkip("a program does not tell which IDs it had returned before the copy")
+	case c.VMClock && c.Program != "":
+		return errSkip("a program does not tell which IDs it had returned before the copy")
 	case c.VMClock:
 		if c.Kernel, err = machine.FindVMClock(); err != nil {
-			return nil, errSkip(err.Error())
+			return errSkip(err.Error())
 		}
 	}
 	if c.Saved == "" {
 		if err := format(ctx, s.disk, "ext4", stateSize); err != nil {
-			return nil, err
+			return err
 		}
 		c.Disks = append([]machine.Disk{{Image: s.disk}}, c.Disks...)
 	}
-	c.Program = b.o.Program
 	began := time.Now()
 	if s.m, err = machine.Boot(ctx, c); errors.Is(err, machine.ErrNoModule) {
-		return nil, errSkip(err.Error())
+		return errSkip(err.Error())
 	} else if err != nil {
-		return nil, fmt.Errorf("boot a machine: %w", err)
+		return fmt.Errorf("boot a machine: %w", err)
 	}
 	if c.Saved != "" {
-		return s, nil
+		return nil
 	}
 	m, err := s.next(time.Now().Add(bootLimit))
 	if err != nil {
-		return nil, fmt.Errorf("boot a machine: %w", err)
+		return fmt.Errorf("boot a machine: %w", err)
 	}
 	if s.kernel = m.Ready; s.kernel == "" {
-		return nil, fmt.Errorf("boot a machine: process 1 says: %s", m.Failed)
+		return fmt.Errorf("boot a machine: process 1 says: %s", m.Failed)
 	}
 	if took := time.Since(began); m.Uptime > took*11/10 {
-		return nil, fmt.Errorf("%w: it counts %v since its boot, which took %v", errFast, m.Uptime, took)
+		return fmt.Errorf("%w: it counts %v since its boot, which took %v", errFast, m.Uptime, took)
 	}
-	return s, nil
+	return nil
 }
 
 // format makes a file system in a sparse file.
@@ -123,12 +113,9 @@ func format(ctx context.Context, path, kind string, size int64) error {
 	if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, size)); err != nil {
 		return err
 	}
-	args := map[string][]string{"ext4": {"-F"}}[kind]
-	cmd := exec.CommandContext(ctx, "mkfs."+kind, append(args, "-q", path)...)
-	for _, dir := range []string{"/usr/sbin", "/sbin"} { // not in the PATH of each user
-		if tool, err := exec.LookPath(filepath.Join(dir, "mkfs."+kind)); err == nil {
-			cmd.Path, cmd.Err = tool, nil
-		}
+	cmd := exec.CommandContext(ctx, "sh", "-c", `PATH=$PATH:/usr/sbin:/sbin; exec mkfs.$0 -q "$@"`, kind, path)
+	if kind == "ext4" { // which asks, since it is no device
+		cmd.Args = append(cmd.Args, "-F")
 	}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("make a file system %s (Debian: e2fsprogs, xfsprogs, btrfs-progs): %w: %s", kind, err, out)
@@ -139,9 +126,8 @@ func format(ctx context.Context, path, kind string, size int64) error {
 // close ends the machine.
 func (s *session) close() {
 	if s.m != nil {
-		_ = s.m.Kill()
+		s.m.Kill()
 	}
-	s.waking.Wait()
 	_ = os.Remove(s.disk)
 }
 
@@ -160,7 +146,7 @@ func (s *session) next(deadline time.Time) (m guest.Message, err error) {
 		line, err := s.m.Next(deadline)
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			_ = s.m.Kill()
+			s.m.Kill()
 			return m, fmt.Errorf("%w; the last lines of its kernel were:\n%s", errHangs, s.m.Tail())
 		case err != nil:
 			return m, err
@@ -225,22 +211,18 @@ func (s *session) follow(ctx context.Context) error {
 // answer does what the guest asks for.
 func (s *session) answer(ctx context.Context, question string) (err error) {
 	verb, arg, _ := strings.Cut(question, " ")
-	var a guest.Answer
+	var a guest.Request
 	switch verb {
 	case "time":
-		a.Text = strconv.FormatInt(time.Now().UnixNano(), 10)
+		a.Answer = strconv.FormatInt(time.Now().UnixNano(), 10)
 	case "pause": // stops the processors
 		if err = s.m.Pause(); err == nil {
 			err = errors.Join(sleep(ctx, arg), s.m.Resume())
 		}
 	case "wake": // the guest suspends the machine after the answer
-		s.waking.Go(func() { // ends with the machine
-			if err := errors.Join(s.m.Suspended(), sleep(ctx, arg), s.m.Wake()); err != nil {
-				s.b.progress(s.fault.Name, err.Error())
-			}
-		})
+		return errors.Join(s.send(a), s.m.Suspended(), sleep(ctx, arg), s.m.Wake())
 	case guest.Stores: // all that is asked for consents to a store that is gone with this program
-		a.Text = fmt.Sprintf("redis://10.0.2.2:%s/0?forgetful=allow", s.b.stores.Port())
+		a.Answer = fmt.Sprintf("redis://10.0.2.2:%s/0?forgetful=allow", s.b.stores.Port())
 	case guest.Copy, guest.Rollback:
 		err = s.copy(ctx, verb == guest.Rollback)
 	default:
@@ -249,7 +231,7 @@ func (s *session) answer(ctx context.Context, question string) (err error) {
 	if err != nil {
 		a.Error = err.Error()
 	}
-	return s.send(guest.Request{Answer: &a})
+	return s.send(a)
 }
 
 func (b *bench) progress(fault, text string) {

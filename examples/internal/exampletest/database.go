@@ -15,16 +15,14 @@ import (
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-// PostgreSQL starts a PostgreSQL and returns the URL of an empty database in it.
-func PostgreSQL(t testing.TB) string { return servers.For(t, servers.PostgreSQL).URL }
-
-// MariaDB starts a MariaDB and returns the DSN of an empty database in it.
-func MariaDB(t testing.TB) string { return servers.For(t, servers.MariaDB).DSN() }
-
-// Open is sql.Open until the test ends.
-func Open(t testing.TB, driver, dsn string) *sql.DB {
+// Open opens the database of a PostgreSQL or a MariaDB, with parameters of its driver, until the test ends.
+func Open(t testing.TB, server *servers.Server, parameters string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open(driver, dsn)
+	driver, dsn := "pgx", server.URL
+	if server.Kind == servers.MariaDB {
+		driver, dsn = "mysql", server.DSN()
+	}
+	db, err := sql.Open(driver, dsn+parameters)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 	return db

@@ -3,6 +3,7 @@
 package check
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -51,8 +52,6 @@ const (
 	// hangs is the least time without a line, less the stall of the control thread, after
 	// which a subject has not recovered.
 	hangs = 500 * time.Millisecond
-	// errorText is how much of an error is kept, in bytes.
-	errorText = 600
 	// drawn is how many events are kept for a picture, and apart how far they are.
 	drawn, apart = 400, 20 * time.Millisecond
 )
@@ -121,17 +120,10 @@ func (c *Checker) Over() { c.v.Stuck = true }
 // run beside it.
 func (c *Checker) Started(at time.Duration, number int) { c.running[number] = &process{line: at} }
 
-// Made notes that a process has made its generator: the calls begin.
+// Made notes that a process has made its generator, or has waited for a command: the calls begin.
 func (c *Checker) Made(at time.Duration, number int) {
 	if p := c.running[number]; p != nil {
 		p.made, p.line = true, at
-	}
-}
-
-// Idle notes that a process waits for a command: this is no call.
-func (c *Checker) Idle(at time.Duration, number int) {
-	if p := c.running[number]; p != nil {
-		p.line = at
 	}
 }
 
@@ -215,9 +207,7 @@ func (c *Checker) draw(e generatortest.Event) {
 
 func (c *Checker) fail(text string) {
 	c.v.Failed++
-	if c.v.Error == "" {
-		c.v.Error = strings.ToValidUTF8(text[:min(len(text), errorText)], "")
-	}
+	c.v.Error = cmp.Or(c.v.Error, text)
 	c.recovers = false
 }
 

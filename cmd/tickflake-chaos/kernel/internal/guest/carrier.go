@@ -12,7 +12,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -40,9 +40,10 @@ type carrier struct {
 	ledgers []*ledger
 	program []string // of a user, with its arguments
 
-	mu   sync.Mutex // of run
-	run  *process   // the process that runs
-	next *process   // the one that waits to run: see prepare
+	// run is the process that runs, or nil. Who starts it looks at quit after it is stored, and kill looks
+	// at it after quit is closed: so one of them kills it.
+	run  atomic.Pointer[process]
+	next *process // the one that waits to run: see prepare
 
 	quit chan struct{} // closed by kill; nil: not started
 	done chan struct{}
@@ -69,32 +70,28 @@ func (p *process) end() {
 	_ = p.pipe.Close()
 }
 
-// running calls do with the process that runs, if there is one.
-func (c *carrier) running(do func(*process)) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.run != nil {
-		do(c.run)
-	}
-}
-
 // number is that of the process that runs, from 0 on, or -1 if none does.
 func (c *carrier) number() int {
-	n := -1
-	c.running(func(p *process) { n = p.number })
-	return n
+	if p := c.run.Load(); p != nil {
+		return p.number
+	}
+	return -1
 }
 
 // signal sends a signal to the process that runs.
-func (c *carrier) signal(n syscall.Signal) { c.running(func(p *process) { p.signal(n) }) }
+func (c *carrier) signal(n syscall.Signal) {
+	if p := c.run.Load(); p != nil {
+		p.signal(n)
+	}
+}
 
 // command sends a command to the process that runs. It reports whether there is one.
-func (c *carrier) command(line string) (sent bool) {
-	c.running(func(p *process) {
+func (c *carrier) command(line string) bool {
+	p := c.run.Load()
+	if p != nil {
 		_, _ = io.WriteString(p.in, line+"\n") // to a process that may have ended
-		sent = true
-	})
-	return sent
+	}
+	return p != nil
 }
 
 // spawn starts a process, and waits until its subjects are about to make their generators: they
@@ -210,20 +207,9 @@ func (c *carrier) stop() {
 
 // carry runs the process that was prepared, or a new one, until it ends.
 func (c *carrier) carry(p *process) {
-	c.mu.Lock()
-	select {
-	case <-c.quit: // before its start
-		c.mu.Unlock()
-		if p != nil {
-			p.end()
-		}
-		return
-	default:
-	}
 	if p == nil {
 		var err error
 		if p, err = c.spawn(); err != nil {
-			c.mu.Unlock()
 			for _, l := range c.ledgers {
 				l.ended(c.stage.now(), 0, err.Error())
 			}
@@ -239,15 +225,17 @@ func (c *carrier) carry(p *process) {
 			l.held = false
 		})
 	}
-	c.run = p
-	c.mu.Unlock()
+	c.run.Store(p)
+	select {
+	case <-c.quit:
+		p.signal(syscall.SIGKILL)
+	default:
+	}
 	read := make(chan error, 1)
 	go func() { read <- c.read(p) }()
 	<-p.ended
 	end := c.stage.now()
-	c.mu.Lock()
-	c.run = nil
-	c.mu.Unlock()
+	c.run.Store(nil)
 	p.signal(syscall.SIGKILL) // its children
 	_ = p.pipe.SetReadDeadline(time.Now().Add(drain))
 	err := <-read

@@ -15,7 +15,6 @@ type Fault struct {
 	Modules  []string      // kernel modules
 	Network  bool          // the host is 10.0.2.2
 	Restarts bool          // processes end and are started again
-	Copied   bool          // the machine is copied with its memory and its disk, and both go on
 	Told     bool          // the subjects of the copy are told: Restored
 	VMClock  bool          // the machine has the device VMClock; it is copied often, amid calls
 	Shared   bool          // stores are on a server on the host: see Stores
@@ -49,7 +48,3 @@ const (
 // DefaultLimit is how long a fault may take, on the host's clock. It only ends a machine
 // that hangs: a busy host makes all slow.
 const DefaultLimit = 5 * time.Minute
-
-// List returns all faults of the report, in its order. On a system that is not Linux there
-// are none.
-func List() []Fault { return table() }

@@ -85,10 +85,12 @@ func restarts(size time.Duration) func(*Stage) {
 	return func(s *Stage) {
 		s.Issue(before)
 		s.must(s.prepare())
-		s.Mark()
 		killed := read(unix.CLOCK_REALTIME)
-		s.Restart(func() error { return setTime(killed + size) })
-		s.Issue(after)
+		s.Restart(func() error {
+			s.Mark() // all that the killed processes had printed was read
+			return setTime(killed + size)
+		})
+		s.goOn(after)
 	}
 }
 

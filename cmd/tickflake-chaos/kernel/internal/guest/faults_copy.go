@@ -55,14 +55,14 @@ func copyFaults() []Fault {
 			all = append(all, Fault{
 				Name: "copy-" + store.name + call.name, Kind: Copies,
 				About: "a snapshot of the machine is restored beside its original: " + store.about + ", and " + call.about,
-				Limit: 2 * DefaultLimit, Window: copyWindow, Copied: true, Network: true, Shared: store.shared, Told: call.told,
+				Limit: 2 * DefaultLimit, Window: copyWindow, Network: true, Shared: store.shared, Told: call.told,
 				Run: func(s *Stage) { twins(s, call.told) },
 			})
 		}
 		all = append(all, Fault{
 			Name: "copy-" + store.name + "-vmclock", Kind: Copies,
 			About: "snapshots of a machine with the device VMClock, amid calls, are restored beside their original and in its place: " + store.about,
-			Limit: 4 * DefaultLimit, Window: copyWindow, Copied: true, Network: true, Shared: store.shared, VMClock: true, Modules: []string{"ptp_vmclock"}, Run: often,
+			Limit: 4 * DefaultLimit, Window: copyWindow, Network: true, Shared: store.shared, VMClock: true, Modules: []string{"ptp_vmclock"}, Run: often,
 		})
 	}
 	return all

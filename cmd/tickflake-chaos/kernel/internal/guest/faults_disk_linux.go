@@ -30,17 +30,6 @@ func diskFaults() []Fault {
 	}
 }
 
-// overLimit is how long a generator of ours may then take to issue again, on a busy host.
-const overLimit = 30 * time.Second
-
-// goOn gives the subjects the time to use up what they had in stock, and then waits until
-// each generator of ours has issued again, or overLimit has passed.
-func (s *Stage) goOn() {
-	s.Issue(diskHealed)
-	s.each(func(l *ledger, _ time.Duration) { l.check.Over() })
-	s.await(overLimit, false, func(l *ledger) bool { return !l.check.Verdict(0).Stuck })
-}
-
 // diskFull takes each free block of the file system, also those that become free.
 func diskFull(s *Stage) {
 	s.Issue(time.Second)
@@ -65,7 +54,7 @@ func diskFull(s *Stage) {
 	}
 	s.Note = fmt.Sprintf("%d MiB filled", size>>20)
 	s.must(errors.Join(f.Close(), os.Remove(path)))
-	s.goOn()
+	s.goOn(diskHealed)
 }
 
 // diskReadOnly does what a kernel does that no longer trusts a disk: also files that are
@@ -93,7 +82,7 @@ func diskReadOnly(s *Stage) {
 	if err != nil {
 		s.must(fmt.Errorf("mount %s for writing again: %w", stateDir, err))
 	}
-	s.goOn()
+	s.goOn(diskHealed)
 }
 
 // diskError pulls the disk out: the kernel answers each request with an error from then on.

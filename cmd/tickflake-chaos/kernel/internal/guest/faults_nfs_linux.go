@@ -1,12 +1,17 @@
 package guest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/stores"
 )
 
 // nfsDir is where the machine mounts the directory that it exports to itself.
@@ -30,7 +35,7 @@ func onNFS(s *Stage) {
 		s.must(fmt.Errorf("mount NFS: %w", err))
 	}
 	defer func() { _ = unix.Unmount(nfsDir, unix.MNT_DETACH) }()
-	r := refusal(s.ctx, filepath.Join(nfsDir, "ids"))
+	r := refusal(filepath.Join(nfsDir, "ids"))
 	if r.Verdict.IDs > 0 { // it is the server's directory that has the cells
 		if _, err := os.Stat(filepath.Join(export, "ids")); err != nil {
 			s.must(fmt.Errorf("the directory on NFS is not the one that is exported: %w", err))
@@ -71,4 +76,34 @@ func serveNFS(export string) error {
 		}
 	}
 	return nil
+}
+
+// refusal opens a directory that many hosts may share, which must be refused, and then with
+// the user's consent.
+func refusal(dir string) (r Result) {
+	r.Subject = "directory store on NFS"
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	broken := func(format string, args ...any) { r.Broken = append(r.Broken, fmt.Sprintf(format, args...)) }
+	switch s, err := stores.Open(ctx, "file:"+dir); {
+	case err == nil:
+		broken("stores.Open accepts it")
+		_ = s.Close()
+	case !errors.Is(err, stores.ErrForgets) || stores.KindOf(err) != stores.Refused:
+		broken("stores.Open fails with an error of another kind: %v", err)
+	default:
+		r.Note = "refused: " + err.Error()
+	}
+	gen, err := generator.Open(ctx, "file:"+dir+"?forgetful=allow")
+	if err != nil {
+		broken("forgetful=allow does not accept it: %v", err)
+		return r
+	}
+	for ; r.Verdict.IDs < 1000 && err == nil; r.Verdict.IDs++ {
+		_, err = gen.NextContext(ctx)
+	}
+	if err := errors.Join(err, gen.Close()); err != nil {
+		broken("with forgetful=allow, after %d IDs: %v", r.Verdict.IDs, err)
+	}
+	return r
 }

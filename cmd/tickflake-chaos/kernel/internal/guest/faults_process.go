@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// table is the list of all faults: each group stands in a file of its own.
-func table() []Fault {
+// List returns all faults of the report, in its order. Each group stands in a file of its own.
+func List() []Fault {
 	none := Fault{Name: "none", About: "nothing happens: the bench itself", Kind: Clocks, Calm: true, Run: func(s *Stage) { s.Issue(time.Second) }}
 	return slices.Concat([]Fault{none}, clockFaults(), processFaults(), copyFaults(), diskFaults(), nfsFaults(), powerCutFaults())
 }
@@ -26,24 +26,20 @@ func processFaults() []Fault {
 // after they began to make their generators.
 func kills(s *Stage) {
 	s.Mark()
-	for n := cmp.Or(s.Kills, 100); n > 0; n -= 2 {
-		s.killTwice(n > 1)
-	}
-	s.Issue(after)
-}
-
-func (s *Stage) killTwice(twice bool) {
 	issue := func(limit time.Duration) { s.Issue(time.Duration(s.Rand.Int64N(int64(limit)))) }
-	s.must(s.prepare())
-	issue(100 * time.Millisecond)
-	s.Restart(nil)
-	if !twice {
-		return
+	for n := cmp.Or(s.Kills, 100); n > 0; n-- {
+		if n%2 == 1 {
+			issue(30 * time.Millisecond)
+			s.kill()
+			s.must(s.prepare())
+			s.start()
+			continue
+		}
+		s.must(s.prepare())
+		issue(100 * time.Millisecond)
+		s.Restart(nil)
 	}
-	issue(30 * time.Millisecond)
-	s.kill()
-	s.must(s.prepare())
-	s.start()
+	s.goOn(after)
 }
 
 // The stop is longer than the default window of a lease in a directory, which is 3 s.

@@ -3,7 +3,6 @@
 package guest
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -50,7 +49,7 @@ func processOne() error {
 	if err != nil {
 		return errors.Join(failed, err)
 	}
-	h := &host{port: port, answers: make(chan Answer, 1)}
+	h := &host{port: port, in: json.NewDecoder(port)}
 	if failed != nil {
 		h.send(Message{Failed: failed.Error()})
 		return failed
@@ -181,9 +180,9 @@ func interfaceUp(fd int, name string, address []byte) error {
 
 // host is the connection with the host.
 type host struct {
-	port    *os.File
-	mu      sync.Mutex // of writing
-	answers chan Answer
+	port *os.File
+	in   *json.Decoder // requests; while a fault runs, only answers to it
+	mu   sync.Mutex    // of writing
 }
 
 func (h *host) send(m Message) {
@@ -194,32 +193,18 @@ func (h *host) send(m Message) {
 
 // serve does what the host requests, one fault after another, until the line ends.
 func (h *host) serve() error {
-	ctx, cancel := context.WithCancel(context.Background())
-	requests := make(chan Request, 1)
-	go func() {
-		defer close(requests)
-		defer cancel()
-		for in := json.NewDecoder(h.port); ; {
-			var r Request
-			if err := in.Decode(&r); err != nil {
-				return
-			}
-			if r.Answer != nil {
-				h.answers <- *r.Answer
-			} else {
-				requests <- r
-			}
-		}
-	}()
 	h.send(Message{Ready: kernelName(), Uptime: read(unix.CLOCK_MONOTONIC)})
-	for r := range requests {
-		if err := runFault(ctx, h, r); err != nil {
+	for {
+		var r Request
+		if err := h.in.Decode(&r); err != nil {
+			return err
+		}
+		if err := runFault(h, r); err != nil {
 			h.send(Message{Failed: err.Error()})
 			continue
 		}
 		h.send(Message{Done: r.Run})
 	}
-	return ctx.Err()
 }
 
 func readLine(path string) string {

@@ -56,7 +56,7 @@ func (l *ledger) line(number int, text string) {
 		switch text {
 		case "":
 		case subject.Held:
-			l.check.Idle(now, number)
+			l.check.Made(now, number)
 			l.held = true
 		case subject.Made:
 			l.check.Made(now, number)

@@ -5,7 +5,8 @@ package guest
 // Stage is where a fault happens. It needs Linux.
 type Stage struct{}
 
-func table() []Fault { return nil }
+// List returns no fault.
+func List() []Fault { return nil }
 
 // Main does nothing: the program inside of the machine is one for Linux.
 func Main() {}

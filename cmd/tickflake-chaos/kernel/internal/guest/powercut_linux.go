@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -47,7 +48,7 @@ func cutPower(s *Stage, kind string) {
 			s.must(forgetDisks())
 		}
 		s.must(mount(disk, cutDir, kind))
-		found, err := powercut.Read(s.ctx, dir)
+		found, err := powercut.Read(dir)
 		if err != nil {
 			s.must(fmt.Errorf("read the directory of %s after a power cut: %w", disk, err))
 		}
@@ -65,13 +66,11 @@ func cutPower(s *Stage, kind string) {
 				f.Writer = i
 				s.host.send(Message{Fact: &f})
 			}
-			if err := powercut.Write(s.ctx, dir, i, tell); s.ctx.Err() == nil {
-				tell(powercut.Fact{Failed: fmt.Sprintf("it has ended: %v", err)})
-			}
+			tell(powercut.Fact{Failed: fmt.Sprintf("it has ended: %v", powercut.Write(dir, i, tell))})
 		})
 	}
 	running.Wait()
-	s.must(fmt.Errorf("all writers have ended: %w", s.ctx.Err()))
+	s.must(errors.New("all writers have ended"))
 }
 
 func exists(path string) bool {

@@ -3,7 +3,6 @@
 package guest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -35,7 +34,6 @@ type Stage struct {
 	Dir   string     // on the disk; it has a directory for each subject
 	Note  string     // for the row of clocks
 
-	ctx     context.Context // of the run
 	host    *host
 	begin   time.Time
 	spawned atomic.Int64 // processes
@@ -49,15 +47,13 @@ type Stage struct {
 const programPath = "/program"
 
 // runFault runs one fault on its subjects, and sends the results.
-func runFault(ctx context.Context, h *host, r Request) error {
+func runFault(h *host, r Request) error {
 	all := List()
 	i := slices.IndexFunc(all, func(f Fault) bool { return f.Name == r.Run })
 	if i < 0 {
 		return errors.New("there is no such fault")
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	s := &Stage{Name: r.Run, Kills: r.Kills, Dir: filepath.Join(stateDir, r.Run), causes: all[i].Causes, ctx: ctx, host: h, begin: time.Now(),
+	s := &Stage{Name: r.Run, Kills: r.Kills, Dir: filepath.Join(stateDir, r.Run), causes: all[i].Causes, host: h, begin: time.Now(),
 		Rand: rand.New(rand.NewPCG(r.Seed, uint64(len(r.Run))))}
 	s.carrier, s.second = &carrier{stage: s}, &carrier{stage: s}
 	if err := s.perform(func(s *Stage) { s.addSubjects(r, all[i]) }); err != nil {
@@ -230,12 +226,17 @@ func (s *Stage) perform(run func(*Stage)) (err error) {
 }
 
 // Issue lets the subjects issue for d, by CLOCK_MONOTONIC.
-func (s *Stage) Issue(d time.Duration) {
-	select {
-	case <-s.ctx.Done():
-		s.must(s.ctx.Err())
-	case <-time.After(d):
-	}
+func (s *Stage) Issue(d time.Duration) { time.Sleep(d) }
+
+// overLimit is how long a generator of ours may then take to issue again, on a busy host.
+const overLimit = 30 * time.Second
+
+// goOn lets the subjects issue for d, so that they use up what they had in stock. Then it waits until each
+// generator of ours has issued again, or overLimit has passed.
+func (s *Stage) goOn(d time.Duration) {
+	s.Issue(d)
+	s.each(func(l *ledger, _ time.Duration) { l.check.Over() })
+	s.await(overLimit, false, func(l *ledger) bool { return !l.check.Verdict(0).Stuck })
 }
 
 // Beside starts a second process of the subjects that can share their state, beside the
@@ -302,7 +303,7 @@ func (s *Stage) Hold() {
 func (s *Stage) Release(restored bool) {
 	number := s.number()
 	s.each(func(l *ledger, now time.Duration) { // to wait is no call
-		l.check.Idle(now, number)
+		l.check.Made(now, number)
 		l.held = false
 	})
 	switch {
@@ -318,16 +319,12 @@ func (s *Stage) Release(restored bool) {
 // Ask tells the host to do something to the machine, and waits for the answer.
 func (s *Stage) Ask(what string) string {
 	s.host.send(Message{Ask: what})
-	select {
-	case <-s.ctx.Done():
-		s.must(s.ctx.Err())
-	case a := <-s.host.answers:
-		if a.Error != "" {
-			s.must(fmt.Errorf("ask the host for %q: %s", what, a.Error))
-		}
-		return a.Text
+	var r Request
+	s.must(s.host.in.Decode(&r))
+	if r.Error != "" {
+		s.must(fmt.Errorf("ask the host for %q: %s", what, r.Error))
 	}
-	return ""
+	return r.Answer
 }
 
 // Progress sends a line for a person.

@@ -13,7 +13,7 @@ import (
 // A program of a user that prints nothing has failed under a fault, and others can follow.
 func TestMuteProgram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &Stage{ctx: t.Context(), begin: time.Now()}
+		s := &Stage{begin: time.Now()}
 		l := &ledger{stage: s, check: check.New()}
 		s.carrier = &carrier{stage: s, ledgers: []*ledger{l}, program: []string{"mute"}}
 		assert.False(t, s.ready())

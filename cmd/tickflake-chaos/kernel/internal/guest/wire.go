@@ -19,13 +19,9 @@ type Request struct {
 	Seed     uint64   `json:"seed,omitempty"`
 	Kills    int      `json:"kills,omitempty"` // kernel.Options.Kills: how often a fault kills, or copies
 
-	Answer *Answer `json:"answer,omitempty"` // to an Ask
-}
-
-// Answer is what the host did.
-type Answer struct {
-	Text  string `json:"text,omitempty"`
-	Error string `json:"error,omitempty"` // why it could not
+	// The answer to an Ask, or why the host could not do that.
+	Answer string `json:"answer,omitempty"`
+	Error  string `json:"error,omitempty"`
 }
 
 // Message is a line from the guest. One field is set, but for Uptime.

@@ -112,13 +112,11 @@ func add(out *cpio.Writer, to string, mode cpio.FileMode, size int64, r io.Reade
 	return err
 }
 
-// libraries returns the loader and the shared libraries of a program, as ldd lists them. A
-// program that is not dynamic has none.
+// libraries returns the loader and the shared libraries of a compiled program, as ldd lists them. One
+// that is not dynamic has none.
 func libraries(program string) (map[string]string, error) {
 	f, err := elf.Open(program)
-	if _, bad := errors.AsType[*elf.FormatError](err); bad || errors.Is(err, io.EOF) {
-		return nil, nil // a script, or data
-	} else if err != nil {
+	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()

@@ -3,7 +3,9 @@ package machine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -67,24 +69,19 @@ func cache() (string, error) {
 
 // kernelIn returns the newest kernel in a directory.
 func kernelIn(dir string) (Kernel, bool) {
-	images, _ := filepath.Glob(filepath.Join(escape(dir), "boot", "vmlinuz-*-cloud-amd64"))
+	images, _ := fs.Glob(os.DirFS(dir), "boot/vmlinuz-*-cloud-amd64")
 	var found []Kernel
 	for _, image := range images {
 		version := strings.TrimPrefix(filepath.Base(image), "vmlinuz-")
 		modules := filepath.Join(dir, "lib", "modules", version)
 		if s, err := os.Stat(modules); err == nil && s.IsDir() {
-			found = append(found, Kernel{Image: image, Modules: modules, Version: version})
+			found = append(found, Kernel{Image: filepath.Join(dir, image), Modules: modules, Version: version})
 		}
 	}
 	if len(found) == 0 {
 		return Kernel{}, false
 	}
 	return slices.MaxFunc(found, func(a, b Kernel) int { return compareVersions(a.Version, b.Version) }), true
-}
-
-// escape makes a path mean itself in a pattern.
-func escape(path string) string {
-	return regexp.MustCompile(`[][*?\\]`).ReplaceAllString(path, `\$0`)
 }
 
 var digits = regexp.MustCompile(`\d+`)
@@ -98,68 +95,47 @@ func compareVersions(a, b string) int {
 	})
 }
 
-// unpack downloads a package into a directory of its own, and moves its modules, and then its image, to
-// where Find looks: it takes an image that has modules. Another process may have moved the same files.
-const unpack = `set -eu
-apt-get download "$1"
+// fetch downloads the package into a directory of its own, and moves its modules, and then its image, to where
+// Find looks: it takes an image that has modules. Another process may have moved the same files.
+const fetch = `set -eu
+name=$(apt-cache depends linux-image-cloud-amd64 | grep -o 'linux-image-[0-9].*-cloud-amd64')
+version=${name#linux-image-}
+[ ! -e "../boot/vmlinuz-$version" ] || exit 0
+apt-get -qq download "$name"
 dpkg-deb -x ./*.deb .
 mkdir -p ../lib/modules ../boot
-mv -T "lib/modules/$2" "../lib/modules/$2" || [ -e "../lib/modules/$2" ]
-mv "boot/vmlinuz-$2" ../boot/`
+mv -T "lib/modules/$version" "../lib/modules/$version" || [ -e "../lib/modules/$version" ]
+mv "boot/vmlinuz-$version" ../boot/`
 
 // Fetch downloads Debian's cloud kernel with apt-get into the user's cache directory,
-// unless it is there already. It needs no rights. It tells said what is downloaded; said may be
-// nil.
+// unless it is there already, or QEMU is missing. It needs no rights. It tells said what it does.
 func Fetch(ctx context.Context, said func(string)) (k Kernel, err error) {
-	const meta = "linux-image-cloud-amd64"
+	if _, err := Version(ctx); err != nil {
+		return k, err
+	}
+	var temp string
 	dir, err := cache()
-	if err != nil {
-		return k, fmt.Errorf("machine: %w", err)
+	if err == nil {
+		err = os.MkdirAll(dir, 0o755)
 	}
-	depends, err := output(ctx, "", "apt-cache", "depends", meta)
-	if err != nil {
-		return k, fmt.Errorf("machine: a kernel cannot be downloaded: %w: unpack Debian's package %s by hand, and name its directory in TICKFLAKE_KERNEL", err, meta)
+	if err == nil {
+		temp, err = os.MkdirTemp(dir, "download-")
 	}
-	name := regexp.MustCompile(`linux-image-\d\S*-cloud-amd64`).FindString(depends)
-	if name == "" {
-		return k, fmt.Errorf("machine: apt-cache knows no package %s: run apt-get update; distributions other than Debian do not have it", meta)
-	}
-	version := strings.TrimPrefix(name, "linux-image-")
-	if k, ok := kernelIn(dir); ok && k.Version == version {
-		return k, nil
-	}
-	if said != nil {
-		said("downloads the kernel " + version + ", about 30 MB")
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return k, fmt.Errorf("machine: %w", err)
-	}
-	temp, err := os.MkdirTemp(dir, "download-")
 	if err != nil {
 		return k, fmt.Errorf("machine: %w", err)
 	}
 	defer os.RemoveAll(temp)
-	if _, err := output(ctx, temp, "sh", "-c", unpack, "sh", name, version); err != nil {
-		return k, err
-	}
+	said("downloads a kernel, about 30 MB")
+	cmd := exec.CommandContext(ctx, "sh", "-c", fetch)
+	cmd.Dir, cmd.Env = temp, append(os.Environ(), "LC_ALL=C")
+	cmd.WaitDelay = time.Second // for a child that keeps the output open
+	out, err := cmd.CombinedOutput()
 	k, ok := kernelIn(dir)
-	if !ok {
-		return k, fmt.Errorf("machine: package %s has no kernel and modules that could be moved to %s", name, dir)
+	if err == nil && !ok {
+		err = errors.New("the package has no kernel with modules")
+	}
+	if err != nil {
+		return k, fmt.Errorf("machine: Debian's package linux-image-cloud-amd64 cannot be downloaded: %w: run apt-get update, or unpack it by hand and name its directory in TICKFLAKE_KERNEL: %s", err, strings.TrimSpace(string(out)))
 	}
 	return k, nil
-}
-
-// output runs a program in a directory. Its error has what the program said.
-func output(ctx context.Context, dir, program string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "LC_ALL=C")
-	cmd.WaitDelay = time.Second // for a child that keeps the output open
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return "", fmt.Errorf("machine: %s: %w: %s", strings.Join(append([]string{program}, args...), " "), err, strings.TrimSpace(stderr.String()))
-	}
-	return string(out), nil
 }

@@ -46,12 +46,9 @@ type Machine struct {
 	console *os.File
 	lines   *bufio.Reader // of the console
 	control control
-	once    sync.Once
 	killed  atomic.Bool
 	done    chan struct{} // closed when QEMU has ended and its output has been read
-	err     error         // of Wait; set before done closes
-
-	sending sync.Mutex
+	err     error         // how it ended; set before done closes
 	tail    tail
 }
 
@@ -98,7 +95,7 @@ func Boot(ctx context.Context, c Config) (_ *Machine, err error) {
 		close(m.done)
 	}()
 	if err := m.begin(c); err != nil {
-		_ = m.Kill()
+		m.Kill()
 		return nil, fmt.Errorf("machine: %w; the last lines were:\n%s", err, m.tail.last())
 	}
 	return m, nil
@@ -115,7 +112,8 @@ func (m *Machine) begin(c Config) error {
 	return m.Resume()
 }
 
-// verdict is how the machine ended, given the error of the process.
+// verdict is how the machine ended, given the error of the process: nil after Kill, the cause if ctx of Boot
+// ended, and otherwise an error with the last lines of the kernel.
 func (m *Machine) verdict(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -128,8 +126,6 @@ func (m *Machine) verdict(ctx context.Context, err error) error {
 
 // Send writes one line to the guest. It waits while the guest does not read, until Kill.
 func (m *Machine) Send(line []byte) error {
-	m.sending.Lock()
-	defer m.sending.Unlock()
 	_, err := m.console.Write(append(line[:len(line):len(line)], '\n'))
 	if err != nil {
 		return fmt.Errorf("machine: a line cannot be sent to the guest: %w; the last lines were:\n%s", err, m.tail.last())
@@ -145,7 +141,8 @@ func (m *Machine) Next(deadline time.Time) ([]byte, error) {
 	if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		return line, err
 	}
-	return nil, errors.Join(errors.New("the machine has ended"), m.Wait())
+	<-m.done
+	return nil, errors.Join(errors.New("the machine has ended"), m.err)
 }
 
 // Pause stops the processors.
@@ -199,25 +196,16 @@ func (m *Machine) Tail() string { return m.tail.last() }
 
 // kill kills QEMU.
 func (m *Machine) kill() {
-	m.once.Do(func() {
-		m.killed.Store(true)
+	if !m.killed.Swap(true) {
 		_ = m.cmd.Process.Kill()
 		_, _ = m.console.Close(), m.control.conn.Close()
-	})
+	}
 }
 
 // Kill ends the machine as a power cut does: QEMU is killed, and has ended when Kill returns.
-func (m *Machine) Kill() error {
+func (m *Machine) Kill() {
 	m.kill()
 	<-m.done
-	return nil
-}
-
-// Wait returns when the machine has ended: nil if Kill was called, the cause if ctx of Boot
-// ended, and otherwise an error with the last lines of the kernel.
-func (m *Machine) Wait() error {
-	<-m.done
-	return m.err
 }
 
 // control speaks QEMU's control protocol: JSON answers in the order of the commands, and

@@ -11,7 +11,7 @@ import (
 
 const qemu = "qemu-system-x86_64"
 
-var errHost = fmt.Errorf("a machine needs a host with linux/amd64, and this is %s/%s: the program inside of the machine is this very program", runtime.GOOS, runtime.GOARCH)
+var errHost = fmt.Errorf("a machine needs a host with linux/amd64, and this is %s/%s: the program inside of the machine is this very program; 'tickflake-chaos run' runs everywhere, in virtual time", runtime.GOOS, runtime.GOARCH)
 
 // find returns the path of QEMU.
 func find() (string, error) {

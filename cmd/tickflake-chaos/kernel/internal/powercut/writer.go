@@ -14,7 +14,7 @@ import (
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores"
-	"github.com/tickflake/tickflake/stores/directory"
+	_ "github.com/tickflake/tickflake/stores/directory"
 )
 
 // Fact is something that a writer was told: a cell was written, an ID or number was issued, or
@@ -53,7 +53,7 @@ var sequences = map[string]sequence.Definition{
 
 // told is a directory that tells each swap that it has acknowledged.
 type told struct {
-	*directory.Store
+	stores.Store
 	tell func(Fact)
 }
 
@@ -67,12 +67,12 @@ func (s told) Swap(ctx context.Context, key string, version uint64, value []byte
 
 var _ stores.Store = told{}
 
-// Write issues IDs and numbers on the directory until ctx ends, and tells each fact. It returns an
-// error if nothing can be claimed.
-func Write(ctx context.Context, dir string, writer int, tell func(Fact)) error {
-	begin, cancel := context.WithTimeout(ctx, patience)
+// Write issues IDs and numbers on the directory until the power is cut, and tells each fact. It returns
+// an error if nothing can be claimed.
+func Write(dir string, writer int, tell func(Fact)) error {
+	begin, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	opened, err := directory.Open(begin, dir)
+	opened, err := stores.Open(begin, dir)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,6 @@ func Write(ctx context.Context, dir string, writer int, tell func(Fact)) error {
 	if err != nil {
 		return errors.Join(err, keeper.Close())
 	}
-	defer func() { _ = ids.Close() }()
 	calls := []func(context.Context) (Fact, error){func(ctx context.Context) (Fact, error) {
 		id, err := ids.NextContext(ctx)
 		return Fact{Issued: fmt.Sprint("ID ", id)}, err
@@ -97,7 +96,6 @@ func Write(ctx context.Context, dir string, writer int, tell func(Fact)) error {
 		if err != nil {
 			return err
 		}
-		defer func() { _ = numbers.Close() }()
 		calls = append(calls, func(ctx context.Context) (Fact, error) {
 			n, err := numbers.Next(ctx)
 			return Fact{Issued: fmt.Sprintf("number %d of %s", n, name)}, err
@@ -110,35 +108,27 @@ func Write(ctx context.Context, dir string, writer int, tell func(Fact)) error {
 		if err == nil {
 			_, err = store.Swap(ctx, own, cell.Version, fmt.Append(nil, time.Now()))
 		}
-		pause(ctx, ownPace)
+		time.Sleep(ownPace)
 		return Fact{}, err
 	})
 	var running sync.WaitGroup
 	for _, next := range calls {
 		running.Go(func() {
-			for ctx.Err() == nil {
-				turn, cancel := context.WithTimeout(ctx, patience)
+			for ; ; time.Sleep(pace) {
+				turn, cancel := context.WithTimeout(context.Background(), patience)
 				fact, err := next(turn)
 				cancel()
 				if err != nil {
 					fact = Fact{Failed: err.Error()}
 				}
-				if ctx.Err() == nil && fact != (Fact{}) {
+				if fact != (Fact{}) {
 					tell(fact)
 				}
-				pause(ctx, pace)
 			}
 		})
 	}
 	running.Wait()
-	return ctx.Err()
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
+	return nil
 }
 
 // Found is what a directory has after a power cut.
@@ -149,11 +139,11 @@ type Found struct {
 }
 
 // Read reads a directory, which it makes if there is none.
-func Read(ctx context.Context, dir string) (Found, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func Read(dir string) (Found, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	f := Found{Has: map[string]int64{}}
-	store, err := directory.Open(ctx, dir)
+	store, err := stores.Open(ctx, dir)
 	if err != nil {
 		return f, err
 	}

@@ -163,7 +163,7 @@ func sequenceSubject(mode sequence.Mode) Subject {
 		reserve = 0
 	}
 	return Subject{
-		Name: mode.String() + " sequence", Group: Ours, How: fmt.Sprintf("sequence.Open, %s, a directory", mode),
+		Name: string(mode) + " sequence", Group: Ours, How: fmt.Sprintf("sequence.Open, %s, a directory", mode),
 		Ordered: true, Restarts: true, Shares: true, Reserve: reserve, Bound: sequence.DefaultTimeout,
 		Open: func(ctx context.Context, at Place) (Source, error) {
 			bounded, cancel := context.WithTimeout(ctx, openLimit)

@@ -25,44 +25,33 @@ func serviceSubject() Subject {
 	}
 }
 
-func openService(ctx context.Context, at Place) (source Source, err error) {
-	gen, err := openGenerator(ctx, at, true, generator.WithStrategy(strategies.Default()))
-	if err != nil {
-		return Source{}, err
-	}
-	closeAll := gen.Close
-	first := func(end func() error) { // what is opened last is closed first
-		rest := closeAll
-		closeAll = func() error { return errors.Join(end(), rest()) }
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, closeAll())
-		}
-	}()
+func openService(ctx context.Context, at Place) (Source, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return Source{}, err
 	}
-	log := at.logger()
-	server, err := service.New(service.Config{Generator: gen, GRPC: listener, Logger: log})
+	gen, err := openGenerator(ctx, at, true, generator.WithStrategy(strategies.Default()))
 	if err != nil {
 		return Source{}, errors.Join(err, listener.Close())
 	}
-	running, stop := context.WithCancel(context.Background()) // ended by Close, after the client
+	log := at.logger()
+	server, err := service.New(service.Config{Generator: gen, GRPC: listener, Logger: log})
+	if err != nil {
+		return Source{}, errors.Join(err, gen.Close(), listener.Close())
+	}
+	running, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Run(running) }()
-	first(func() error { stop(); return <-ended })
+	end := func() error { stop(); return errors.Join(<-ended, gen.Close()) }
 	ids, err := client.Open(ctx, []string{listener.Addr().String()}, client.WithLogger(log), client.WithTimeout(openLimit))
 	if err != nil {
-		return Source{}, err
+		return Source{}, errors.Join(err, end())
 	}
-	first(ids.Close)
 	return Source{
 		Next: withLead(gen, ids.Next),
 		// The server's memory was restored as well. It is told first, so that the client
 		// fetches nothing of the old grant.
 		Restored: func(ctx context.Context) error { return errors.Join(gen.Restored(ctx), ids.Restored(ctx)) },
-		Close:    closeAll,
+		Close:    func() error { return errors.Join(ids.Close(), end()) },
 	}, nil
 }
