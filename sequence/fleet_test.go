@@ -123,8 +123,6 @@ func (f *fleet) drawSize() {
 
 const name = "orders"
 
-var key = cell.SequenceKey(name)
-
 func (f *fleet) drawSequence() {
 	d := sequence.Definition{Mode: bothModes[f.Rng.IntN(2)], Start: f.Rng.Int64N(3), MinStep: 1 + f.Rng.Int64N(16)}
 	d.MaxStep = d.MinStep << f.Rng.IntN(7)
