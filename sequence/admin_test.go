@@ -68,6 +68,14 @@ func TestCreate(t *testing.T) {
 		return storetest.None
 	}
 	assert.NoError(t, set(t, store, sequence.Change{Max: 6000}), "the last try has landed")
+	assert.ErrorContains(t, sequence.Create(ctx, lying{storetest.NewMemory()}, "orders", d), "it ignores conditions")
+}
+
+// lying is a store whose probe finds that the server breaks its promises.
+type lying struct{ *storetest.Memory }
+
+func (lying) Traits() stores.Traits {
+	return stores.Traits{Probe: func(context.Context, bool) error { return stores.Refused.New("it ignores conditions") }}
 }
 
 // TestBadInput checks that each is refused, and that nothing is changed in the store.

@@ -208,14 +208,13 @@ func (a *remote) create(ctx context.Context, d Definition, c creation) (count.Ce
 			return count.Cell{}, err
 		}
 	}
-	id := "" // of the last write: each is of a sequence of its own
 	_, made, err := a.rewrite(ctx, func(found count.Cell) (cell.Sequence, error) {
 		was := found.Record
 		exists, theirs := found.Version != 0 && !was.Deleted, definitionOf(was)
 		switch {
 		case c.onDemand && was.Deleted, c.period && found.Version != 0:
 			return was, errDone
-		case exists && was.ID != id && !same(d, theirs, was.Created):
+		case exists && !same(d, theirs, was.Created):
 			return was, &DefinitionError{Name: a.name, Ours: d, Theirs: theirs}
 		case exists:
 			return was, errDone
@@ -225,9 +224,8 @@ func (a *remote) create(ctx context.Context, d Definition, c creation) (count.Ce
 				return was, err
 			}
 		}
-		id = cell.Token()
 		r := cell.Sequence{
-			ID: id, Creation: was.Creation + 1, Mode: string(d.Mode), Start: d.Start, Stride: d.Stride.by, Offset: d.Stride.offset,
+			ID: cell.Token(), Creation: was.Creation + 1, Mode: string(d.Mode), Start: d.Start, Stride: d.Stride.by, Offset: d.Stride.offset,
 			Max: d.Max, MinStep: d.MinStep, MaxStep: d.MaxStep, Created: [3]int64{d.Max, d.MinStep, d.MaxStep}, Before: was.Granted(),
 			Period: string(d.Period),
 		}

@@ -162,14 +162,15 @@ func TestPeriodIsAsDefined(t *testing.T) {
 	_, _, err := sequence.Set(ctx, store, "orders.2027", sequence.Change{Max: 1003})
 	require.ErrorContains(t, err, "its first number makes it")
 	require.Zero(t, must(sequence.Inspect(ctx, store, "orders")).Left)
+	above := sequence.Definition{Start: 1000, Max: 2000}
+	require.ErrorAs(t, sequence.Create(ctx, store, "orders.2027", above), new(*sequence.DefinitionError), "it was not deleted")
 	require.NoError(t, sequence.Create(ctx, store, "orders.2027", d))
 	must(sequence.Delete(ctx, store, "orders.2027"))
 	refused()
 	d.Max = 0
 	_, ok := errors.AsType[*sequence.DefinitionError](sequence.Create(ctx, store, "orders.2027", d))
 	require.True(t, ok, "a maximum that is not named is no higher one")
-	d.Max = 2000
-	require.NoError(t, sequence.Create(ctx, store, "orders.2027", d))
+	require.NoError(t, sequence.Create(ctx, store, "orders.2027", above))
 	require.NoError(t, sequence.Create(ctx, store, "orders.draft", sequence.Definition{Start: 1}), "it is no period")
 }
 

@@ -238,7 +238,6 @@ func (s *Sequence) batch(left uint64) (want uint64) {
 // were served and are to be told.
 func (s *Sequence) granted(r count.Range, upto uint64) (served []*call) {
 	s.stats.Refills++
-	s.retry.Store(0)
 	s.lost = false
 	record := s.machine.Known().Record
 	n := r.To - r.From

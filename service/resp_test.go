@@ -41,7 +41,7 @@ func TestRESPBytes(t *testing.T) {
 	const incr = "*2\r\n$4\r\nINCR\r\n$6\r\norders\r\n"
 	for _, c := range []struct{ in, want string }{
 		{strings.Repeat("*1\r\n", 100_000), "-ERR Protocol error: expected '$', got \"*\"\r\n"},
-		{"PING\r\n*2147483648\r\n" + incr, "+PONG\r\n-ERR Protocol error: \"2147483648\" arguments: want at most 64\r\n"},
+		{"PING\r\n*2147483648\r\n" + incr, "+PONG\r\n-ERR Protocol error: \"*2147483648\\r\\n\": want a number of arguments up to 64, and CRLF\r\n"},
 		{"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\nINCR orders\r\n" + incr, "-ERR Protocol error: this is the port of the Redis protocol, not of HTTP\r\n"},
 		{strings.Repeat("PING\r\n", 200_000), strings.Repeat("+PONG\r\n", 200_000)},
 	} {

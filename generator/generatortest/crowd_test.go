@@ -27,7 +27,7 @@ func TestCallersUseAllCalls(t *testing.T) {
 	assert.Equal(t, 500+4, r.Issued, "by Next alone")
 
 	// Each process has a stream of its own for single calls.
-	for script, want := range map[string]int{"stream 2; stream 1; ids 1; stream 1": 1, "stream 1; crash; stream 1; restart; stream 1": 3, "stream 1; takeover 1s; stream 1": 2} {
+	for script, want := range map[string]int{"stream 2; stream 3; ids 1; stream 1": 1, "stream 1; crash; stream 1; restart; stream 1": 3, "stream 1; takeover 1s; stream 1": 2} {
 		gt.RunScript(c.loose(), parse(script))
 		assert.Equal(t, want, c.streams, script)
 	}

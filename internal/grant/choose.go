@@ -1,5 +1,10 @@
 package grant
 
+import (
+	"cmp"
+	"slices"
+)
+
 // Rank is how good a candidate for a claim is. A lower one is better.
 type Rank uint8
 
@@ -21,45 +26,33 @@ const (
 // On other stores the choice among equal candidates is random, so that processes that
 // start at the same time try different numbers. Of candidates with the rank Ahead, the
 // one with the lowest limit is best.
-func (m *Machine) choose(in Input, cells []Cell) (best Cell, rank Rank) {
-	rank = NoRank
-	n := uint64(0) // how many have that rank
+func (m *Machine) choose(in Input, cells []Cell) (Cell, Rank) {
+	best := NoRank
+	var equal []*Cell // that have this rank
 	for i := range cells {
 		switch r := m.rank(in, &cells[i]); {
-		case r < rank:
-			best, rank, n = cells[i], r, 1
-		case r == rank && r != NoRank:
-			n++
-			if m.better(&cells[i], &best, r) {
-				best = cells[i]
-			}
+		case r < best:
+			best, equal = r, append(equal[:0], &cells[i])
+		case r == best:
+			equal = append(equal, &cells[i])
 		}
 	}
-	if m.Locker || rank >= Ahead {
-		return best, rank
+	switch {
+	case best == NoRank:
+		return Cell{}, best
+	case m.Locker || best == Ahead:
+		return *slices.MinFunc(equal, func(a, b *Cell) int { return m.compare(a, b, best) }), best
 	}
-	nth := in.Pick % n
-	for i := range cells {
-		if m.rank(in, &cells[i]) == rank {
-			if nth == 0 {
-				best = cells[i]
-				break
-			}
-			nth--
-		}
-	}
-	return best, rank
+	return *equal[in.Pick%uint64(len(equal))], best
 }
 
-// better reports whether a is a better candidate than b, of the same rank.
-func (m *Machine) better(a, b *Cell, r Rank) bool {
-	switch {
-	case r == Ahead && a.Record.Limit != b.Record.Limit:
-		return a.Record.Limit < b.Record.Limit
-	case (a.Version == 0) != (b.Version == 0):
-		return a.Version != 0
+// compare is negative if a is a better candidate than b, of the same rank.
+func (m *Machine) compare(a, b *Cell, r Rank) int {
+	limit := 0
+	if r == Ahead {
+		limit = cmp.Compare(a.Record.Limit, b.Record.Limit)
 	}
-	return m.place(a) < m.place(b)
+	return cmp.Or(limit, cmp.Compare(min(b.Version, 1), min(a.Version, 1)), cmp.Compare(m.place(a), m.place(b)))
 }
 
 // place is how far a number is from the first one of the store.

@@ -262,16 +262,15 @@ func place[T any](ctx context.Context, path string, do func() (T, error)) (T, er
 				ended = ctx.Err()
 			}
 		}
-		switch {
-		case ended != nil && busy != "" && string(busy) != self(): // else its disk hangs
-			return got, fmt.Errorf("%w, waited %s: if it is stopped, wake it or end it: %w", busy, time.Since(begin).Round(time.Millisecond), ended)
-		case ended != nil:
+		if ended != nil && busy != "" && string(busy) != self() { // else its disk hangs
+			ended = fmt.Errorf("%w, waited %s: if it is stopped, wake it or end it: %w", busy, time.Since(begin).Round(time.Millisecond), ended)
+		}
+		if ended != nil {
 			return got, ended
 		}
 		got, err := do()
 		<-free
-		var locked bool
-		if busy, locked = errors.AsType[lockedBy](err); !locked {
+		if busy, _ = errors.AsType[lockedBy](err); busy == "" {
 			return got, err
 		}
 	}

@@ -127,6 +127,9 @@ func TestUsers(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "program login: exit status 1: not logged in") {
 		t.Errorf("a program that fails: %v", err)
 	}
+	if _, err := (&user{Exec: &plugin{Command: filepath.Join(dir, "login")}}).certificate(t.Context(), nil); err == nil {
+		t.Error("a certificate of a program that fails")
+	}
 }
 
 // TestContexts finds the cluster and the user where Kubernetes' own tools find them.

@@ -54,7 +54,7 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 func configOf(source *engine.URL) (*driver.Config, error) {
 	u := source.URL
 	var socket string
-	params := []string{"interpolateParams=true"} // the last one counts
+	params := append([]string{"interpolateParams=true"}, lockTimeouts...) // of two for a name, the last counts
 	for param := range strings.SplitSeq(u.RawQuery, "&") {
 		name, value, _ := strings.Cut(param, "=")
 		switch {
@@ -92,14 +92,6 @@ func configOf(source *engine.URL) (*driver.Config, error) {
 	config.Passwd, _ = u.User.Password()
 	config.DBName = database
 	config.Logger = &driver.NopLogger{}
-	if config.Params == nil {
-		config.Params = make(map[string]string)
-	}
-	for _, name := range lockTimeouts {
-		if _, ok := config.Params[name]; !ok {
-			config.Params[name] = "1"
-		}
-	}
 	return config, nil
 }
 
@@ -107,7 +99,7 @@ func configOf(source *engine.URL) (*driver.Config, error) {
 // in seconds. The defaults are 50, and a day or a year, and the server keeps a
 // connection while its statement waits, even if the client is gone. 1 is the smallest value
 // of MySQL; a statement that has waited that long is sent again until its context ends.
-var lockTimeouts = []string{"innodb_lock_wait_timeout", "lock_wait_timeout"}
+var lockTimeouts = []string{"innodb_lock_wait_timeout=1", "lock_wait_timeout=1"}
 
 // culprit returns the name of the parameter that the driver refuses. Most of its messages
 // do not have the name. It is one of the driver's: any other stands for a variable of the session, which the server refuses.

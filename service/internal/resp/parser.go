@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"strconv"
 )
 
 // malformed returns the reason why a connection is closed: what it sent cannot be followed by
@@ -73,16 +72,22 @@ func (p *parser) next(in []byte) (args [][]byte, n int, err error) {
 // which is 0 if the header is not complete.
 func number(in []byte, what string, most int64) (value int64, n int, err error) {
 	const longest = len("$-2147483648\r\n")
-	n = bytes.IndexByte(in[:min(len(in), longest)], '\n') + 1
+	head, i, sign := in[:min(len(in), longest)], 1, int64(1)
+	if len(head) > 1 && head[1] == '-' {
+		i, sign = 2, -1
+	}
+	digits := i
+	for ; i < len(head) && head[i] >= '0' && head[i] <= '9'; i++ {
+		value = value*10 + sign*int64(head[i]-'0')
+	}
+	if i > digits && i+1 < len(head) && head[i] == '\r' && head[i+1] == '\n' && value <= most {
+		return value, i + 2, nil
+	}
+	n = bytes.IndexByte(head, '\n') + 1
 	if n == 0 && len(in) < longest {
 		return 0, 0, nil
 	}
-	text := bytes.TrimSuffix(in[1:cmp.Or(n, longest)], []byte("\r\n"))
-	value, err = strconv.ParseInt(string(text), 10, 64) // no string is made
-	if err != nil || text[0] == '+' || value > most {
-		return 0, 0, malformed("%s %s: want at most %d", printable(text), what, most)
-	}
-	return value, n, nil
+	return 0, 0, malformed("%s: want a number of %s up to %d, and CRLF", printable(head[:cmp.Or(n, longest)]), what, most)
 }
 
 // inline returns the words of a line, as people type it.
