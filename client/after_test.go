@@ -48,7 +48,7 @@ func TestNextAfter(t *testing.T) {
 		for delay, waits := range map[time.Duration]time.Duration{time.Second: time.Second, time.Minute: 0} {
 			s[0].has(busy(delay))
 			if waits > 0 {
-				time.AfterFunc(waits, func() { s[0].has(fault{}) })
+				time.AfterFunc(waits-1, func() { s[0].has(fault{}) })
 			}
 			began, before := time.Now(), c.Stats()
 			_, err = c.NextAfter(t.Context(), far)
@@ -108,7 +108,7 @@ func TestNextAfterElsewhere(t *testing.T) {
 			c.prefer(forAfter, c.servers[0])
 			s[0].has(row.first)
 			s[1].has(row.second)
-			time.AfterFunc(time.Second, func() { s[0].has(fault{}); s[1].has(fault{}) })
+			time.AfterFunc(time.Second-1, func() { s[0].has(fault{}); s[1].has(fault{}) })
 			began, failures := time.Now(), c.Stats().Failures
 			id, err := c.NextAfter(t.Context(), last)
 			require.NoError(t, err)

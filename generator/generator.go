@@ -264,8 +264,7 @@ func (g *Generator) id(slot uint64, span *window.Span) snowflake.ID {
 // holds. The wait that a strategy allows is for the whole call, so a
 // batch of more than a tick's IDs needs a strategy that waits long enough for all
 // its ticks: with the default strategy and layout, a call fills 4
-// million IDs at best, and fewer on a busy machine. With an empty slice, NextN does
-// nothing.
+// million IDs at best, and fewer on a busy machine. With an empty slice, it does nothing.
 func (g *Generator) NextN(ids []snowflake.ID) (int, error) {
 	return g.NextNContext(context.Background(), ids)
 }

@@ -93,8 +93,7 @@ func (k *Keeper) decode(node int64, found stores.Cell) (grant.Cell, error) {
 	return c, err
 }
 
-// damaged notes a cell that cannot be read, and returns its error. It costs only that number, and is logged once, unless
-// it fails the claim of a pinned one.
+// damaged notes a cell that cannot be read, and returns its error. It is logged once, unless the claim of a pinned number returns it.
 func (k *Keeper) damaged(node int64, err error) error {
 	k.tally(&k.stats.Failures)
 	err = damagedError(node, err)

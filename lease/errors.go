@@ -49,8 +49,7 @@ type NoFreeNodeError struct {
 	Held  int64 // node numbers that are held, reserved or damaged
 	Nodes int64 // node numbers that the store has
 
-	// Until is the first end of a reservation if all of Held are reserved, else zero.
-	Until time.Time
+	Until time.Time // the first end of a reservation, if all of Held are reserved, else zero
 }
 
 func (e *NoFreeNodeError) Error() string {

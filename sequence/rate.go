@@ -25,6 +25,9 @@ func (r rate) now(elapsed time.Duration, issued uint64) float64 {
 		return r.perSecond
 	}
 	now := float64(issued-min(r.issued, issued)) / dt
+	if now >= r.perSecond {
+		return r.perSecond // between two measurements a burst says nothing
+	}
 	return now + (r.perSecond-now)*math.Exp(-dt/slowDown.Seconds())
 }
 

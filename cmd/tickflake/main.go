@@ -14,7 +14,6 @@
 package main
 
 import (
-	"fmt"
 	"log/slog"
 	"os"
 
@@ -51,12 +50,8 @@ func newRoot(c *command.Console) *cobra.Command {
 		Long:  rootHelp,
 	}
 	logLevel.Set(slog.LevelWarn)
-	root.PersistentFlags().Func("log-level", "`LEVEL` from which on the log is written to standard error: debug, info, warn or error (default warn)", func(s string) error {
-		if logLevel.UnmarshalText([]byte(s)) != nil {
-			return fmt.Errorf("want debug, info, warn or error, got %q", s)
-		}
-		return nil
-	})
+	root.PersistentFlags().TextVar(&logLevel, "log-level", &logLevel, "`LEVEL` from which on the log is written to standard error: debug, info, warn or error (default warn)")
+	root.PersistentFlags().Lookup("log-level").DefValue = ""
 	root.AddCommand(newGenerate(c), newDecode(c), newLayout(c), newLease(c), newSequence(c), newStore(c), newServe(c))
 	return root
 }

@@ -238,8 +238,7 @@ func (p *place) missing(ctx context.Context) (string, error) {
 	return path, nil
 }
 
-// list returns the things of the store that f lists, and the errors of damaged cells apart. It says on standard error
-// that there are none: the store may be another than was meant.
+// list returns the things of the store that f lists, and the errors of damaged cells apart. If there is nothing, it says so.
 func list[T any](ctx context.Context, c *command.Console, p *place, f func(context.Context, stores.Store) ([]T, error)) (all []T, damaged []*stores.DamagedError, err error) {
 	all, err = ask(ctx, p, f)
 	if damaged = drive.DamagedCells(err); len(damaged) > 0 {

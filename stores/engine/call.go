@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -89,16 +90,13 @@ func OpenFailed(ctx context.Context, engine string, err error) error {
 // oneLine is an error whose text is one line: some drivers write a line for each try, and repeat themselves.
 type oneLine struct{ error }
 
+var lineEnd = regexp.MustCompile(`\s*[\r\n]\s*`)
+
 func (e oneLine) Unwrap() error { return e.error }
 
 func (e oneLine) Error() string {
-	var all []string
-	for _, line := range strings.FieldsFunc(e.error.Error(), func(r rune) bool { return r == '\n' || r == '\r' }) {
-		if line = strings.TrimSpace(line); !slices.Contains(all, line) {
-			all = append(all, line)
-		}
-	}
-	return strings.ReplaceAll(strings.Join(all, "; "), ":; ", ": ")
+	lines := slices.Compact(lineEnd.Split(e.error.Error(), -1))
+	return strings.ReplaceAll(strings.Join(lines, "; "), ":; ", ": ")
 }
 
 // withEnd adds to err that ctx has ended, and, if that is its deadline, that this process is

@@ -55,8 +55,7 @@ func (c *conn) write(out []byte) error {
 	c.writing.Store(false)
 	if !c.watchdog.Stop() { // absorb has begun
 		c.wake()
-		<-c.absorbed
-		c.due = time.Time{}
+		<-c.absorbed // and wait sets the deadline again
 	}
 	return err
 }
