@@ -299,7 +299,7 @@ func (s *Sequence) noted(err error) (level slog.Level, message string, attrs []a
 	if f.err == nil {
 		f.since = s.config.elapsed()
 	}
-	ordinary := conflict || exhausted != nil && exhausted.Left > 0
+	ordinary := exhausted != nil && exhausted.Left > 0 || conflict && s.config.elapsed()-f.since < s.config.timeout
 	f.logged = f.logged && kind == f.kind
 	if !f.logged && !ordinary {
 		f.logged = true
@@ -311,9 +311,10 @@ func (s *Sequence) noted(err error) (level slog.Level, message string, attrs []a
 	}
 	f.count++
 	pause := time.Second
-	if conflict {
-		pause = 0 // pauses says when: a process that waits longer than the others gets no turn
-	} else if f.count < 6 && kind.Retryable() {
+	switch {
+	case conflict:
+		pause = 0 // who has lost goes first: the others pause
+	case f.count < 6 && kind.Retryable():
 		pause = 20 * time.Millisecond << f.count
 	}
 	f.err, f.kind, f.final, f.n, f.until = err, kind, !kind.Retryable(), n, s.config.elapsed()+pause

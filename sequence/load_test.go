@@ -2,6 +2,7 @@ package sequence_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"slices"
@@ -74,6 +75,28 @@ func TestUnderLoad(t *testing.T) {
 			require.NoError(t, s.Close())
 		})
 	}
+}
+
+// TestTheLastNumbers has calls at once for more numbers than are left, of which each alone could be served.
+func TestTheLastNumbers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, slow(time.Millisecond)(), sequence.Definition{Mode: ordered, Start: 1, Max: 4})
+		var served, exhausted atomic.Int64
+		for _, n := range []int64{1, 2, 2, 2} {
+			synctest.Wait() // the first is written alone, and the others then
+			go func() {
+				if _, err := s.NextN(t.Context(), n); err == nil {
+					served.Add(1)
+				} else if _, ok := errors.AsType[*sequence.ExhaustedError](err); ok {
+					exhausted.Add(1)
+				}
+			}()
+		}
+		time.Sleep(100 * time.Millisecond)
+		assert.Equal(t, []int64{2, 2}, []int64{served.Load(), exhausted.Load()})
+		assert.EqualValues(t, 4, next(t, s))
+		require.NoError(t, s.Close())
+	})
 }
 
 // TestTurns has three processes under load on one sequence: no number comes twice, each process gets its
