@@ -57,7 +57,7 @@ func TestFleet(t *testing.T) {
 		disturb func(*testing.T, *fleet.Fleet, *fleet.Member)
 		check   func(*testing.T, *fleet.Fleet)
 	}{
-		"killed": {servers.Directory, fleet.FleetConfig{Servers: 1, GoClients: 1, Sequences: short}, *kills, fault("server killed"), costs},
+		"killed":                       {servers.Directory, fleet.FleetConfig{Servers: 1, GoClients: 1, Sequences: short}, *kills, fault("server killed"), costs},
 		"killed, of two on PostgreSQL": {servers.PostgreSQL, fleet.FleetConfig{Servers: 2, GoClients: 1, Sequences: short}, *kills / 2, fault("server killed"), costs},
 		"rolling restart": {servers.Directory, fleet.FleetConfig{Servers: 2, GoClients: 2, Strict: true}, *restarts, fault("server drained"), func(t *testing.T, f *fleet.Fleet) {
 			n, highest := f.Numbers[fleet.Ordered].Count()
