@@ -15,8 +15,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/tickflake/tickflake/integration/stepped"
 )
 
 // epoch is when the times of all ledgers of this program begin.
@@ -136,14 +134,4 @@ func steppedClock(dir string) (path string, err error) {
 	}
 	path = filepath.Join(dir, "overlay.json")
 	return path, os.WriteFile(path, text, 0o600)
-}
-
-// page makes the page of a process, and returns it with the variables of the process.
-func page(path string, raw bool) (stepped.Page, []string, error) {
-	p, err := stepped.Open(path)
-	env := []string{stepped.SteppedBy + "=" + path}
-	if raw {
-		env = append(env, stepped.ReadsRaw+"=1")
-	}
-	return p, env, err
 }

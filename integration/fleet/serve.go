@@ -55,11 +55,14 @@ func Serve(ctx context.Context, c ServeConfig) (_ *Server, err error) {
 		return nil, err
 	}
 	if c.Clock {
-		var env []string
-		if s.Clock, env, err = page(filepath.Join(s.dir, "clock"), c.Raw); err != nil {
+		path := filepath.Join(s.dir, "clock")
+		if s.Clock, err = stepped.Open(path); err != nil {
 			return nil, err
 		}
-		p.Env = append(p.Env, env...)
+		p.Env = append(p.Env, stepped.SteppedBy+"="+path)
+		if c.Raw {
+			p.Env = append(p.Env, stepped.ReadsRaw+"=1")
+		}
 	}
 	if s.Process, err = program.Start(ctx, p); err != nil {
 		_ = os.RemoveAll(s.dir)
