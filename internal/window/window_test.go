@@ -187,18 +187,6 @@ func TestAddingFollowsSwaps(t *testing.T) {
 	adding(14, 192)
 }
 
-func TestTakeDrawsTheStart(t *testing.T) {
-	seen := map[uint64]bool{}
-	w := granted(0, 1<<30, 1<<30)
-	for tick := range uint64(200) {
-		slot, _, ok := w.Span().Take(tick, 0, 4, 4) // so that the next tick is the next slot too
-		require.True(t, ok)
-		assert.Equal(t, tick, slot>>bits)
-		seen[slot&3] = true
-	}
-	assert.Len(t, seen, 4)
-}
-
 func TestNothingIsGrantedAtFirst(t *testing.T) {
 	w := window.NewTicks(bits, 1<<40)
 	assert.Empty(t, take(w, 0, 0, 1))
