@@ -232,24 +232,6 @@ func TestShare(t *testing.T) {
 	assert.Empty(t, take(b, 20, 0, 1), "the grant has ended, and nobody is asked")
 }
 
-func TestFront(t *testing.T) {
-	w := granted(10, 20, 20)
-	f := w.Front()
-	assert.Equal(t, window.Front{Node: 1, Slot: 40, Limit: 80, Fresh: true}, plain(f))
-	take(w, 10, 0, 1)
-	f = w.Front()
-	assert.Equal(t, window.Front{Node: 1, Slot: 41, Limit: 80}, plain(f))
-	take(w, 10, 0, 3)
-	assert.EqualValues(t, 10, w.Front().Last, "the next slot is of another tick")
-	w.Seal()
-	assert.Equal(t, window.Front{Node: 1, Slot: 44, Limit: 80, Sealed: true}, plain(w.Front()))
-}
-
-// plain is f without what only the window sees.
-func plain(f window.Front) window.Front {
-	return window.Front{Node: f.Node, Slot: f.Slot, Limit: f.Limit, Fresh: f.Fresh && !f.Sealed, Sealed: f.Sealed}
-}
-
 func TestTakeAt(t *testing.T) {
 	w := granted(10, 20, 12)
 	f := w.Front()
