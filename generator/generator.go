@@ -64,9 +64,10 @@ type Generator struct {
 	elapsed  func() time.Duration                 // measures a wait that was cut short
 	patience time.Duration                        // for a grant, of a call without a deadline
 
+	queue queue
+	turn  chan struct{} // capacity 1: held by the one caller that sleeps for the next tick
+
 	ending drive.Ending // of the lease and the store
-	queue  queue
-	turn   chan struct{} // capacity 1: held by the one caller that sleeps for the next tick
 
 	_        [cacheLine]byte
 	counters counters
