@@ -292,14 +292,14 @@ func (s *Sequence) noted(err error) (level slog.Level, message string, attrs []a
 		return 0, "", nil
 	}
 	var exhausted *ExhaustedError
-	n, kind := uint64(0), stores.KindOf(err)
+	n, kind, conflict := uint64(0), stores.KindOf(err), errors.Is(err, stores.ErrConflict)
 	if errors.As(err, &exhausted) {
 		n = uint64(exhausted.Asked)
 	}
 	if f.err == nil {
 		f.since = s.config.elapsed()
 	}
-	ordinary := exhausted != nil && exhausted.Left > 0
+	ordinary := conflict || exhausted != nil && exhausted.Left > 0
 	f.logged = f.logged && kind == f.kind
 	if !f.logged && !ordinary {
 		f.logged = true
@@ -311,7 +311,9 @@ func (s *Sequence) noted(err error) (level slog.Level, message string, attrs []a
 	}
 	f.count++
 	pause := time.Second
-	if f.count < 6 && kind.Retryable() {
+	if conflict {
+		pause = 0 // pauses says when: a process that waits longer than the others gets no turn
+	} else if f.count < 6 && kind.Retryable() {
 		pause = 20 * time.Millisecond << f.count
 	}
 	f.err, f.kind, f.final, f.n, f.until = err, kind, !kind.Retryable(), n, s.config.elapsed()+pause
