@@ -4,9 +4,6 @@ import (
 	"errors"
 	"math"
 	"runtime/debug"
-	"slices"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -190,18 +187,6 @@ func TestAddingFollowsSwaps(t *testing.T) {
 	adding(14, 192)
 }
 
-func TestTakeDrawsTheStart(t *testing.T) {
-	seen := map[uint64]bool{}
-	w := granted(0, 1<<30, 1<<30)
-	for tick := range uint64(200) {
-		slot, _, ok := w.Span().Take(tick, 0, 4, 4) // so that the next tick is the next slot too
-		require.True(t, ok)
-		assert.Equal(t, tick, slot>>bits)
-		seen[slot&3] = true
-	}
-	assert.Len(t, seen, 4)
-}
-
 func TestNothingIsGrantedAtFirst(t *testing.T) {
 	w := window.NewTicks(bits, 1<<40)
 	assert.Empty(t, take(w, 0, 0, 1))
@@ -245,24 +230,6 @@ func TestShare(t *testing.T) {
 	assert.True(t, a.Front().Sealed)
 	assert.Equal(t, []uint64{42}, take(b, 10, 0, 1))
 	assert.Empty(t, take(b, 20, 0, 1), "the grant has ended, and nobody is asked")
-}
-
-func TestFront(t *testing.T) {
-	w := granted(10, 20, 20)
-	f := w.Front()
-	assert.Equal(t, window.Front{Node: 1, Slot: 40, Limit: 80, Fresh: true}, plain(f))
-	take(w, 10, 0, 1)
-	f = w.Front()
-	assert.Equal(t, window.Front{Node: 1, Slot: 41, Limit: 80}, plain(f))
-	take(w, 10, 0, 3)
-	assert.EqualValues(t, 10, w.Front().Last, "the next slot is of another tick")
-	w.Seal()
-	assert.Equal(t, window.Front{Node: 1, Slot: 44, Limit: 80, Sealed: true}, plain(w.Front()))
-}
-
-// plain is f without what only the window sees.
-func plain(f window.Front) window.Front {
-	return window.Front{Node: f.Node, Slot: f.Slot, Limit: f.Limit, Fresh: f.Fresh && !f.Sealed, Sealed: f.Sealed}
 }
 
 func TestTakeAt(t *testing.T) {
@@ -418,67 +385,4 @@ func TestAllBits(t *testing.T) {
 	front := w.Front()
 	assert.False(t, front.Sealed)
 	assert.Equal(t, end<<12, front.Slot)
-}
-
-// TestChangesAmongIssuers guards the one fact that everything rests on: each slot is
-// taken once, in order, while the node number changes, the grant is revoked and the
-// window sealed.
-func TestChangesAmongIssuers(t *testing.T) {
-	const issuers, rounds = 4, 20_000
-	w := granted(0, math.MaxUint64, math.MaxUint64)
-	var group sync.WaitGroup
-	slots := make([][]uint64, issuers)
-	var latest atomic.Uint64 // above every slot of a call that has returned
-	for i := range issuers {
-		group.Go(func() {
-			for range rounds {
-				before := latest.Load()
-				slot, end, ok := w.Span().Take(0, 1<<39, 0, 3)
-				if !ok {
-					continue
-				}
-				if slot < before {
-					t.Errorf("slot %d after %d", slot, before)
-				}
-				for ; slot < end; slot++ {
-					slots[i] = append(slots[i], slot)
-				}
-				for old := latest.Load(); old < end && !latest.CompareAndSwap(old, end); old = latest.Load() {
-				}
-			}
-		})
-	}
-	var ends atomic.Int64
-	group.Go(func() {
-		for i := range int64(2_000) {
-			if i%100 == 7 {
-				w.Revoke()
-			}
-			w.Grant(window.Range{Node: i % 3, To: math.MaxUint64}, math.MaxUint64)
-		}
-		for range 3 {
-			group.Go(func() {
-				if _, first := w.Seal(); first {
-					ends.Add(1)
-				}
-			})
-		}
-	})
-	group.Wait()
-	assert.EqualValues(t, 1, ends.Load())
-	all := slices.Concat(slots...)
-	slices.Sort(all)
-	assert.Len(t, slices.Compact(slices.Clone(all)), len(all))
-	if len(all) > 0 {
-		assert.Less(t, all[len(all)-1]>>bits, w.Used())
-	}
-}
-
-func TestTakeDoesNotAllocate(t *testing.T) {
-	w := granted(0, math.MaxUint64, math.MaxUint64)
-	tick := uint64(0)
-	assert.Zero(t, testing.AllocsPerRun(1_000, func() {
-		tick++
-		w.Span().Take(tick, 0, 0, 1)
-	}))
 }
