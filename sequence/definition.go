@@ -60,7 +60,7 @@ func (s *Stride) UnmarshalJSON(text []byte) error {
 		return err
 	}
 	by, offset := j["by"], j["offset"]
-	if by == nil || offset == nil {
+	if by == nil || offset == nil || *by == 0 {
 		return errors.New("a stride needs by and offset: every site has the same by and an offset of its own")
 	}
 	*s = Every(*by, *offset)

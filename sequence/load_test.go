@@ -3,8 +3,10 @@ package sequence_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -98,7 +100,7 @@ func TestTheLastNumbers(t *testing.T) {
 }
 
 // TestTurns has three processes under load on one sequence: no number comes twice, each process gets its
-// share, and few of its calls wait for long.
+// share, few of its calls wait for long, and what is ordinary is not logged.
 func TestTurns(t *testing.T) {
 	for _, d := range []sequence.Definition{{Mode: ordered}, {MinStep: 1, MaxStep: 1}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -107,6 +109,8 @@ func TestTurns(t *testing.T) {
 			defer cancel()
 			var got [3][]int64
 			var long atomic.Int64
+			var log strings.Builder
+			logged := sequence.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))
 			var group sync.WaitGroup
 			for i := range got {
 				store := shared.Client()
@@ -114,7 +118,7 @@ func TestTurns(t *testing.T) {
 					time.Sleep(2*time.Millisecond + rand.N(time.Millisecond))
 					return storetest.None
 				}
-				s := open(t, store, d)
+				s := open(t, store, d, logged)
 				group.Go(func() {
 					for {
 						began := time.Now()
@@ -139,6 +143,7 @@ func TestTurns(t *testing.T) {
 				assert.Greater(t, len(got[i]), len(all)/6, d.Mode)
 			}
 			assert.Less(t, long.Load(), int64(90), "it is about 45, and without turns 140")
+			assert.NotContains(t, log.String(), "no refill")
 		})
 	}
 }
