@@ -21,7 +21,10 @@ import (
 	"github.com/tickflake/tickflake/internal/cli"
 )
 
-func TestMain(m *testing.M) { fleet.Main(m, service.Children) }
+func TestMain(m *testing.M) {
+	service.Empty()
+	fleet.Main(m)
+}
 
 // A quick run fills every cell of every section, but for those of servers that are not installed,
 // and no ID comes twice where it must not.

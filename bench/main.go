@@ -40,13 +40,12 @@ import (
 	"github.com/tickflake/tickflake/bench/service"
 	"github.com/tickflake/tickflake/bench/speed"
 	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel"
-	"github.com/tickflake/tickflake/integration/fleet"
 	"github.com/tickflake/tickflake/internal/cli"
 )
 
 func main() {
 	kernel.Main() // in the virtual machine, this program is process 1
-	fleet.Children(service.Children)
+	service.Empty()
 	os.Exit(execute(cli.Context(), program{sections: sections(), out: os.Stdout, err: os.Stderr}, os.Args[1:]))
 }
 

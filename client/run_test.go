@@ -48,6 +48,7 @@ func TestRetire(t *testing.T) {
 	old := &run{first: 1, stride: 2, count: 9, expires: math.MaxInt64}
 	c.current.Store(old)
 	old.take(2)
+	c.enqueue(pending{snowflake.Run{First: 21, Count: 1, Stride: 1}, math.MaxInt64})
 	for _, seen := range []snowflake.ID{5, 9} {
 		require.True(t, c.advance(0, seen))
 		assert.Greater(t, c.current.Load().next(), seen)

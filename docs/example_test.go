@@ -8,15 +8,12 @@ import (
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-// The functions of this file hold code of pages that no other test has, so that it is compiled.
-
+// The code of a page that no other test has, so that it is compiled.
 func Example_layout() {
 	ctx := context.Background()
 	gen, err := generator.Open(ctx, "ids", generator.WithLayout(snowflake.JavaScript()))
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := gen.Restored(ctx); err != nil {
-		log.Fatal(err)
-	}
+	defer gen.Close()
 }

@@ -39,7 +39,7 @@ func matches(t *testing.T, file, pattern string) (found []string) {
 
 // ready is a program.Config's Ready for a server that answers.
 func ready(url string) func(context.Context) error {
-	return func(ctx context.Context) error { _, err := fleet.Get(ctx, url); return err }
+	return func(ctx context.Context) error { _, err := program.Get(ctx, url, ""); return err }
 }
 
 // until waits until Prometheus has collected or evaluated enough.
@@ -105,7 +105,7 @@ func TestMetrics(t *testing.T) {
 // ask calls Prometheus's API, and fails on warnings.
 func ask(t *testing.T, server, path string, parameters url.Values, data any) {
 	t.Helper()
-	body, err := fleet.Get(t.Context(), "http://"+server+"/api/v1/"+path+"?"+parameters.Encode())
+	body, err := program.Get(t.Context(), "http://"+server+"/api/v1/"+path+"?"+parameters.Encode(), "")
 	require.NoError(t, err)
 	var answer struct {
 		Status   string

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) {
 	_ = flag.Set("test.parallel", "8") // most of what runs waits
-	fleet.Main(m, nil)
+	fleet.Main(m)
 }
 
 // read returns the text of a file of the repository.

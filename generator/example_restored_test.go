@@ -54,7 +54,7 @@ func ExampleGenerator_Restored() {
 		answers <- "ready for the snapshot"
 		<-restored
 		if err := gen.Restored(ctx); err != nil {
-			log.Print(err) // it goes on to claim; until then each call returns an error
+			log.Print(err) // calls fail until it has claimed
 		}
 		gate.Unlock()
 		answers <- "restored"

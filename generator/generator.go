@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/internal/window"
 	"github.com/tickflake/tickflake/internal/word"
@@ -58,13 +59,15 @@ type Generator struct {
 	ids      assembly
 	window   *window.Ticks                        // hands out the slots
 	lease    *lease.Keeper                        // or nil
-	opened   *opened                              // by Open, or nil
+	store    stores.Store                         // that Open opened, or nil
 	after    func(time.Duration) <-chan time.Time // waits by a clock that is not the machine's, or nil
 	elapsed  func() time.Duration                 // measures a wait that was cut short
 	patience time.Duration                        // for a grant, of a call without a deadline
 
 	queue queue
 	turn  chan struct{} // capacity 1: held by the one caller that sleeps for the next tick
+
+	ending drive.Ending // of the lease and the store
 
 	_        [cacheLine]byte
 	counters counters
@@ -340,12 +343,7 @@ func (g *Generator) Keeper() *lease.Keeper { return g.lease }
 // did not make the generator. Closing the generator closes the store, so close the sequences first:
 // afterwards the operations of a store with a connection fail, while a directory has nothing to
 // close and goes on answering.
-func (g *Generator) Store() stores.Store {
-	if g.opened == nil {
-		return nil
-	}
-	return g.opened.store
-}
+func (g *Generator) Store() stores.Store { return g.store }
 
 // Restored says that the process's memory was restored or copied: from a VM's snapshot,
 // by SnapStart or by CRIU. Call it before the next ID. It revokes the rest of the
@@ -377,10 +375,10 @@ func (g *Generator) CloseContext(ctx context.Context) error {
 	switch {
 	case g.lease == nil:
 		return nil
-	case g.opened == nil:
+	case g.store == nil:
 		return g.lease.CloseContext(ctx)
 	}
-	return g.opened.ending.Wait(ctx, lease.ErrNotReleased, func(ctx context.Context) error {
-		return join(g.lease.CloseContext(ctx), g.opened.store.Close())
+	return g.ending.Wait(ctx, lease.ErrNotReleased, func(ctx context.Context) error {
+		return join(g.lease.CloseContext(ctx), g.store.Close())
 	})
 }

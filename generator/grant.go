@@ -82,33 +82,15 @@ func (c *call) awaitGrant(g *Generator, front window.Front, changed <-chan struc
 	if c.dry >= patience || stores.KindOf(g.window.Err()) == stores.Refused {
 		return c.notGranted(g, front, nil)
 	}
-	c.waitFor(g, changed, min(patience-c.dry, coarseWait))
+	c.enter(g)
+	before := c.waited
+	c.pause(g, changed, min(patience-c.dry, coarseWait))
+	c.ungranted += c.waited - before
+	c.dry += c.waited - before
 	if c.ctx.Err() != nil {
 		return c.notGranted(g, front, drive.ContextError(c.ctx))
 	}
 	return nil
-}
-
-// waitFor waits until the window changes, for d at most.
-func (c *call) waitFor(g *Generator, changed <-chan struct{}, d time.Duration) {
-	c.enter(g)
-	waited := c.waited
-	c.release(g) // others may have less to wait for
-	after := g.after
-	if after == nil {
-		after = time.After
-	}
-	begin := g.elapsed()
-	if c.until(changed, after(d)) {
-		c.waited += d // in the clock's own time, not the machine's
-	} else {
-		c.waited += min(d, g.elapsed()-begin)
-	}
-	if g.after == nil {
-		c.waited = c.before + time.Since(c.began)
-	}
-	c.ungranted += c.waited - waited
-	c.dry += c.waited - waited
 }
 
 func (c *call) notGranted(g *Generator, front window.Front, ended error) error {

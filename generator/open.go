@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/stores"
 	_ "github.com/tickflake/tickflake/stores/directory" // the store that needs no server
@@ -55,14 +54,8 @@ func Open(ctx context.Context, url string, opts ...Option) (*Generator, error) {
 	if err != nil {
 		return nil, join(err, join(keeper.CloseContext(ctx), store.Close()))
 	}
-	g.opened = &opened{store: store}
+	g.store = store
 	return g, nil
-}
-
-// opened is what Close gives back: the store, once the number is released.
-type opened struct {
-	store  stores.Store
-	ending drive.Ending
 }
 
 // claimOptions returns the options of the claim: those of the generator that the lease

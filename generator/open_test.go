@@ -45,11 +45,15 @@ func holdings(t *testing.T, s stores.Store) map[int64]lease.State {
 	return states
 }
 
-func TestOpenClosesTheStore(t *testing.T) {
-	s := register()
-	g, err := generator.Open(t.Context(), "opentest://", generator.WithNode(7))
+func TestOpenPassesOptionsAndClosesTheStore(t *testing.T) {
+	s, clock := register(), monoclock.New()
+	g, err := generator.Open(t.Context(), "opentest://", generator.WithLayout(snowflake.Twitter()), generator.WithClock(clock),
+		generator.WithNode(7), generator.WithLeaseOptions(lease.WithWindow(time.Hour)))
 	require.NoError(t, err)
 	assert.EqualValues(t, 7, g.Node())
+	assert.Equal(t, snowflake.Twitter(), g.Layout())
+	assert.Same(t, clock, g.Clock())
+	assert.Greater(t, g.Stats().Granted, 50*time.Minute)
 	assert.Same(t, s, g.Store())
 	assert.Equal(t, map[int64]lease.State{7: lease.Held}, holdings(t, s.cells))
 	require.NoError(t, g.Close())
@@ -108,18 +112,6 @@ func TestOpenGivesBack(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestOpenPassesOptions(t *testing.T) {
-	register()
-	clock := monoclock.New()
-	g, err := generator.Open(t.Context(), "opentest://", generator.WithClock(clock), generator.WithLayout(snowflake.Twitter()),
-		generator.WithNode(378), generator.WithLeaseOptions(lease.WithWindow(time.Hour)))
-	require.NoError(t, err)
-	defer g.Close()
-	assert.EqualValues(t, 378, g.Node())
-	assert.Equal(t, snowflake.Twitter().Name, g.Layout().Name)
-	assert.Greater(t, g.Stats().Granted, 50*time.Minute)
 }
 
 func TestLeaseOptions(t *testing.T) {

@@ -51,20 +51,12 @@ func (c *call) wait(g *Generator, slot uint64, d, lead time.Duration, changed <-
 	c.enter(g)
 	switch {
 	case g.after != nil:
-		begin := g.elapsed()
-		if c.until(changed, g.after(d)) {
-			c.waited += d // in the clock's own time, not the machine's
-		} else {
-			c.waited += min(d, g.elapsed()-begin)
-		}
+		c.pause(g, changed, d)
 	case c.apart || d > fineWait:
-		c.release(g) // others may have less to wait for
 		if !c.apart {
 			d = max(d-fineWait, fineWait/4)
 		}
-		timer := time.NewTimer(min(d, coarseWait))
-		c.until(changed, timer.C)
-		timer.Stop()
+		c.pause(g, changed, min(d, coarseWait))
 	case c.turn && c.slept != slot+1:
 		c.slept = slot + 1
 		before := time.Now()
@@ -110,17 +102,30 @@ func (c *call) served() <-chan struct{} {
 	return c.place.wake
 }
 
-// until waits until over sends, and reports that it did, or until c was served, the
-// context ends or the window changes.
-func (c *call) until(changed <-chan struct{}, over <-chan time.Time) bool {
+// pause waits for d by the generator's clock, or until c was served, the context ends or the window
+// changes. Meanwhile others have the turn: they may have less to wait for.
+func (c *call) pause(g *Generator, changed <-chan struct{}, d time.Duration) {
+	c.release(g)
+	after := g.after
+	if after == nil {
+		after = time.After
+	}
+	begin, over := g.elapsed(), false
 	select {
-	case <-over:
-		return true
+	case <-after(d):
+		over = true
 	case <-c.served():
 	case <-c.ctx.Done():
 	case <-changed:
 	}
-	return false
+	switch {
+	case g.after == nil:
+		c.waited = c.before + time.Since(c.began)
+	case over:
+		c.waited += d // in the clock's own time, not the machine's
+	default:
+		c.waited += min(d, g.elapsed()-begin)
+	}
 }
 
 // leave ends the waiting for one reservation.

@@ -60,7 +60,7 @@ func TestSkew(t *testing.T) {
 							k := must(lease.Claim(t.Context(), store, small(4), lease.WithWindow(length), log.option()))
 							defer func() { _ = k.Close() }()
 						}
-						time.Sleep(length)
+						time.Sleep(length * 11 / 10) // and not as they write
 						const limit = lease.DefaultFleetLimit
 						lists, ours := 0, store.Client()
 						ours.Before = func(ctx context.Context, op storetest.Op) storetest.Fault {
@@ -117,7 +117,8 @@ func TestSkew(t *testing.T) {
 	}
 }
 
-// TestStrictClaimEnds: its context ends the wait for signs of life, and a store that lists no more ends it.
+// TestStrictClaimEnds: its context ends the wait for signs of life, and a store that lists no more ends it. After the
+// wait it does not go by what it read before.
 func TestStrictClaimEnds(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newRig(t)
@@ -136,5 +137,9 @@ func TestStrictClaimEnds(t *testing.T) {
 		store := w.client()
 		store.rules = []*rule{{of: "list", skip: 1, n: 1, fate: storetest.Unavailable}}
 		require.ErrorIs(t, second(lease.Claim(t.Context(), store, strict...)), lease.ErrStore)
+		held := must(lease.Claim(t.Context(), w.cells, lease.WithNode(7), w.log.option()))
+		time.AfterFunc(period/4, func() { _ = held.Close() })
+		k := must(lease.Claim(t.Context(), w.cells, append(strict, lease.WithNode(7))...)) // it was held as the wait began
+		require.NoError(t, k.Close())
 	})
 }

@@ -248,7 +248,7 @@ func TestDefinitionJSON(t *testing.T) {
 		require.NoError(t, json.Unmarshal(text, &got))
 		assert.Equal(t, d, got, string(text))
 	}
-	for _, text := range []string{`{"stride":2}`, `{"stride":{"by":2}}`, `{"stride":{"offset":1}}`, `{"start":"1"}`} {
+	for _, text := range []string{`{"stride":2}`, `{"stride":{"by":2}}`, `{"stride":{"by":2,"offset":null}}`, `{"stride":{"offset":1}}`, `{"start":"1"}`} {
 		assert.Error(t, json.Unmarshal([]byte(text), new(sequence.Definition)), text)
 	}
 	assert.Equal(t, "segmented, from 1, 16 to 1000000 reserved at a time", sequence.Definition{Start: 1}.String())

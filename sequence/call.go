@@ -292,14 +292,14 @@ func (s *Sequence) noted(err error) (level slog.Level, message string, attrs []a
 		return 0, "", nil
 	}
 	var exhausted *ExhaustedError
-	n, kind := uint64(0), stores.KindOf(err)
+	n, kind, conflict := uint64(0), stores.KindOf(err), errors.Is(err, stores.ErrConflict)
 	if errors.As(err, &exhausted) {
 		n = uint64(exhausted.Asked)
 	}
 	if f.err == nil {
 		f.since = s.config.elapsed()
 	}
-	ordinary := exhausted != nil && exhausted.Left > 0
+	ordinary := exhausted != nil && exhausted.Left > 0 || conflict && s.config.elapsed()-f.since < s.config.timeout
 	f.logged = f.logged && kind == f.kind
 	if !f.logged && !ordinary {
 		f.logged = true
@@ -311,7 +311,10 @@ func (s *Sequence) noted(err error) (level slog.Level, message string, attrs []a
 	}
 	f.count++
 	pause := time.Second
-	if f.count < 6 && kind.Retryable() {
+	switch {
+	case conflict:
+		pause = 0 // who has lost goes first: the others pause
+	case f.count < 6 && kind.Retryable():
 		pause = 20 * time.Millisecond << f.count
 	}
 	f.err, f.kind, f.final, f.n, f.until = err, kind, !kind.Retryable(), n, s.config.elapsed()+pause

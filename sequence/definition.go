@@ -55,15 +55,15 @@ func (s Stride) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON parses the object that [Stride.MarshalJSON] returns. Both numbers are needed.
 func (s *Stride) UnmarshalJSON(text []byte) error {
-	var j map[string]int64
+	var j map[string]*int64
 	if err := json.Unmarshal(text, &j); err != nil {
 		return err
 	}
 	by, offset := j["by"], j["offset"]
-	if _, ok := j["offset"]; !ok || by == 0 {
+	if by == nil || offset == nil || *by == 0 {
 		return errors.New("a stride needs by and offset: every site has the same by and an offset of its own")
 	}
-	*s = Every(by, offset)
+	*s = Every(*by, *offset)
 	return nil
 }
 

@@ -3,6 +3,7 @@ package sequence_test
 import (
 	"context"
 	"log/slog"
+	"math"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -262,4 +263,35 @@ func testStaleReads(t *testing.T, known bool) {
 	assert.Zero(t, s.Stats().Lost)
 	_ = s.Close()
 	assert.EqualValues(t, 9, s.Stats().Lost)
+}
+
+// TestOvertaken has another process write before each write. Who has lost goes first: it waits for nobody's pause, and the log
+// tells of it only when calls fail.
+func TestOvertaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := slow(time.Millisecond)()
+		var log strings.Builder
+		s := open(t, store, sequence.Definition{Mode: ordered}, sequence.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		left, limit := 100, int64(1<<40)
+		store.Before = func(ctx context.Context, op storetest.Op) storetest.Fault {
+			time.Sleep(time.Millisecond)
+			if op.Kind == storetest.OpSwap && left > 0 {
+				left, limit = left-1, limit+1
+				_, _, err := sequence.Set(ctx, store.Client(), "orders", sequence.Change{Max: limit})
+				require.NoError(t, err)
+			}
+			return storetest.None
+		}
+		began := time.Now()
+		next(t, s)
+		assert.Equal(t, 201*time.Millisecond, time.Since(began), "a swap and a read for each")
+		assert.NotContains(t, log.String(), "no refill")
+		left = math.MaxInt
+		for range 2 {
+			assert.ErrorIs(t, second(s.Next(t.Context())), stores.ErrConflict)
+		}
+		assert.Equal(t, 1, strings.Count(log.String(), "no refill"))
+		left = 0
+		assert.NoError(t, s.Close())
+	})
 }

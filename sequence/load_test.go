@@ -2,8 +2,11 @@ package sequence_test
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -74,8 +77,30 @@ func TestUnderLoad(t *testing.T) {
 	}
 }
 
+// TestTheLastNumbers has calls at once for more numbers than are left, of which each alone could be served.
+func TestTheLastNumbers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, slow(time.Millisecond)(), sequence.Definition{Mode: ordered, Start: 1, Max: 4})
+		var served, exhausted atomic.Int64
+		for _, n := range []int64{1, 2, 2, 2} {
+			synctest.Wait() // the first is written alone, and the others then
+			go func() {
+				if _, err := s.NextN(t.Context(), n); err == nil {
+					served.Add(1)
+				} else if _, ok := errors.AsType[*sequence.ExhaustedError](err); ok {
+					exhausted.Add(1)
+				}
+			}()
+		}
+		time.Sleep(100 * time.Millisecond)
+		assert.Equal(t, []int64{2, 2}, []int64{served.Load(), exhausted.Load()})
+		assert.EqualValues(t, 4, next(t, s))
+		require.NoError(t, s.Close())
+	})
+}
+
 // TestTurns has three processes under load on one sequence: no number comes twice, each process gets its
-// share, and few of its calls wait for long.
+// share, few of its calls wait for long, and what is ordinary is not logged.
 func TestTurns(t *testing.T) {
 	for _, d := range []sequence.Definition{{Mode: ordered}, {MinStep: 1, MaxStep: 1}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -84,6 +109,8 @@ func TestTurns(t *testing.T) {
 			defer cancel()
 			var got [3][]int64
 			var long atomic.Int64
+			var log strings.Builder
+			logged := sequence.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))
 			var group sync.WaitGroup
 			for i := range got {
 				store := shared.Client()
@@ -91,7 +118,7 @@ func TestTurns(t *testing.T) {
 					time.Sleep(2*time.Millisecond + rand.N(time.Millisecond))
 					return storetest.None
 				}
-				s := open(t, store, d)
+				s := open(t, store, d, logged)
 				group.Go(func() {
 					for {
 						began := time.Now()
@@ -116,6 +143,7 @@ func TestTurns(t *testing.T) {
 				assert.Greater(t, len(got[i]), len(all)/6, d.Mode)
 			}
 			assert.Less(t, long.Load(), int64(90), "it is about 45, and without turns 140")
+			assert.NotContains(t, log.String(), "no refill")
 		})
 	}
 }

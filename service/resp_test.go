@@ -2,6 +2,7 @@ package service_test
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"net"
 	"runtime"
@@ -80,18 +81,29 @@ func TestDrainLosesNoAnswer(t *testing.T) {
 }
 
 // A client that reads no reply, and has nothing on its way that the server has not read, is told at once that its
-// connection has ended: the kernel does not keep its replies.
+// connection has ended: the kernel does not keep its replies. If the server ends before that, it does.
 func TestUnreadRepliesAreDropped(t *testing.T) {
 	t.Parallel()
-	r := start(t, listen, func(c *service.Config) { c.ReadTimeout = 50 * time.Millisecond })
-	c := r.connect(resp, strings.Repeat("IDS 10000\r\n", 100))
-	require.NoError(t, c.SetDeadline(time.Now().Add(10*time.Second)))
-	require.Eventually(t, func() bool {
-		text := r.metrics("")
-		return strings.Contains(text, `connections{tickflake_service_protocol="resp"} 0`) && strings.Contains(text, `connections_opened_total{tickflake_service_protocol="resp"} 1`)
-	}, 10*time.Second, time.Millisecond)
-	_, err := io.Copy(io.Discard, c)
-	assert.ErrorIs(t, err, syscall.ECONNRESET)
+	for _, drains := range []bool{false, true} {
+		r := start(t, listen, func(c *service.Config) {
+			c.ReadTimeout, c.DrainTimeout = 50*time.Millisecond, 300*time.Millisecond
+			if drains {
+				c.ReadTimeout = time.Minute
+			}
+		})
+		c := r.connect(resp, strings.Repeat("IDS 10000\r\n", 90))
+		require.NoError(t, c.SetDeadline(time.Now().Add(10*time.Second)))
+		if drains {
+			_, err := c.Read(make([]byte, 1))
+			require.NoError(t, err)
+			r.stop()
+			assert.ErrorContains(t, <-r.ended, "resp")
+		} else {
+			require.Eventually(t, func() bool { return strings.Contains(r.log(), "did not read its replies") }, 10*time.Second, time.Millisecond)
+		}
+		_, err := io.Copy(io.Discard, c)
+		assert.Equal(t, !drains, errors.Is(err, syscall.ECONNRESET), "%v", err)
+	}
 }
 
 // TestMemory: a connection that waits costs at most 20 KiB, with all of it that is in this

@@ -101,6 +101,22 @@ func parseDecimal(form, s string) (ID, error) {
 	return id, nil
 }
 
+// set makes id what a parser returned, or leaves it as it was after an error.
+func (id *ID) set(v ID, err error) error {
+	if err == nil {
+		*id = v
+	}
+	return err
+}
+
+// fromSigned is the ID of a number of another form, unless that is negative.
+func fromSigned(form string, n int64) (ID, error) {
+	if n < 0 {
+		return 0, refuse(form, strconv.FormatInt(n, 10), ErrRange, "is negative")
+	}
+	return ID(n), nil
+}
+
 // checkWritable returns an error for a negative ID; see the doc of [ID].
 func (id ID) checkWritable() error {
 	if id < 0 {
@@ -136,14 +152,7 @@ func (id ID) MarshalText() ([]byte, error) { return id.AppendText(nil) }
 
 // UnmarshalText implements [encoding.TextUnmarshaler]. It accepts what
 // [Parse] accepts, with the same errors.
-func (id *ID) UnmarshalText(text []byte) error {
-	v, err := Parse(string(text))
-	if err != nil {
-		return err
-	}
-	*id = v
-	return nil
-}
+func (id *ID) UnmarshalText(text []byte) error { return id.set(Parse(string(text))) }
 
 // UnmarshalParam is [ID.UnmarshalText] for web frameworks that bind a parameter by its kind, which is that of
 // an int64: gin and echo ask for this method first, and would else take "-5" and "007".
@@ -188,12 +197,7 @@ func (id *ID) UnmarshalJSON(data []byte) error {
 	default:
 		return refuse("JSON", string(data), ErrType, "want a string of digits or an integer")
 	}
-	v, err := parseDecimal("JSON", string(text))
-	if err != nil {
-		return err
-	}
-	*id = v
-	return nil
+	return id.set(parseDecimal("JSON", string(text)))
 }
 
 // Value implements [driver.Valuer]: an int64, for a column of type BIGINT. It
@@ -213,33 +217,24 @@ func (id ID) Value() (driver.Value, error) {
 // The error wraps [ErrRange], [ErrSyntax],
 // [ErrLength], or [ErrType] for NULL and for values of any other type.
 func (id *ID) Scan(src any) error {
-	var v ID
-	var err error
 	switch src := src.(type) {
 	case int64:
-		if src < 0 {
-			return refuse("SQL", strconv.FormatInt(src, 10), ErrRange, "is negative")
-		}
-		v = ID(src)
+		return id.set(fromSigned("SQL", src))
 	case uint64:
 		if src > math.MaxInt64 {
 			return refuseTooLarge("SQL", strconv.FormatUint(src, 10))
 		}
-		v = ID(src)
+		*id = ID(src)
+		return nil
 	case string:
-		v, err = parseDecimal("SQL", src)
+		return id.set(parseDecimal("SQL", src))
 	case []byte:
-		v, err = parseDecimal("SQL", string(src))
+		return id.set(parseDecimal("SQL", string(src)))
 	case nil:
 		return refuse("SQL", "", ErrType, "NULL; scan into sql.Null[ID] if the column may be NULL")
 	default:
 		return refuse("SQL", "", ErrType, fmt.Sprintf("type %T, want int64, uint64, string or []byte", src))
 	}
-	if err != nil {
-		return err
-	}
-	*id = v
-	return nil
 }
 
 // Bytes returns the ID as 8 bytes, most significant first, so that the bytes
@@ -282,11 +277,4 @@ func (id ID) MarshalBinary() ([]byte, error) { return id.AppendBinary(nil) }
 
 // UnmarshalBinary implements [encoding.BinaryUnmarshaler]. It accepts what
 // [FromBytes] accepts, with the same errors.
-func (id *ID) UnmarshalBinary(data []byte) error {
-	v, err := FromBytes(data)
-	if err != nil {
-		return err
-	}
-	*id = v
-	return nil
-}
+func (id *ID) UnmarshalBinary(data []byte) error { return id.set(FromBytes(data)) }

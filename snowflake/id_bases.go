@@ -18,9 +18,6 @@ var (
 	base62Form    = fixedForm{"base62", newAlphabet("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"), 11}
 )
 
-// maxFormWidth is the width of the widest fixed form, base32.
-const maxFormWidth = 13
-
 // Base32 returns the ID as 13 characters of Crockford's base 32
 // (https://www.crockford.com/base32.html), upper case: "1ASD13XH1F800".
 // Choose it where people read, dictate or type IDs, and where letter case may
@@ -132,7 +129,7 @@ type fixedForm struct {
 // format writes the bits of id as an unsigned number, so that a negative ID has a
 // text, too; parse refuses that as too large.
 func (f *fixedForm) format(id ID) string {
-	var buf [maxFormWidth]byte
+	var buf [13]byte // the widest form is base32
 	base := uint64(len(f.digits))
 	n := uint64(id)
 	for i := f.width - 1; i >= 0; i-- {

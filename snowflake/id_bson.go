@@ -3,7 +3,6 @@ package snowflake
 import (
 	"encoding/binary"
 	"fmt"
-	"strconv"
 )
 
 // The types of BSON that hold an ID, by https://bsonspec.org/spec.html.
@@ -50,9 +49,5 @@ func (id *ID) UnmarshalBSONValue(typ byte, data []byte) error {
 	default:
 		return refuse("BSON", "", ErrType, fmt.Sprintf("type 0x%02x, want an integer of 64 or 32 bits", typ))
 	}
-	if v < 0 {
-		return refuse("BSON", strconv.FormatInt(v, 10), ErrRange, "is negative")
-	}
-	*id = ID(v)
-	return nil
+	return id.set(fromSigned("BSON", v))
 }

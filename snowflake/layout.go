@@ -224,9 +224,6 @@ func (l Layout) shifts() (node, sequence int) {
 	return l.SequenceBits, 0
 }
 
-// maxTick returns the largest tick that fits the time field.
-func (l Layout) maxTick() uint64 { return uint64(fieldMax(l.TimeBits)) }
-
 // MaxNode returns the largest node number.
 func (l Layout) MaxNode() int64 { return fieldMax(l.NodeBits) }
 

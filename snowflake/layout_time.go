@@ -43,7 +43,7 @@ func (l Layout) End() time.Time {
 
 // end is End for a layout that is known to be valid.
 func (l Layout) end() time.Time {
-	end, _ := l.TickTime(l.maxTick() + 1)
+	end, _ := l.TickTime(1 << l.TimeBits)
 	return end
 }
 

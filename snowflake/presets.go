@@ -71,10 +71,7 @@ func SonyflakeV1() Layout {
 // Twitter's widths and epoch, with all 10 node bits for one worker number.
 // Source: SnowflakeIDGenImpl.java.
 func Leaf() Layout {
-	l := Twitter()
-	l.Name = "leaf"
-	l.Parts = []Part{{"worker", 10}}
-	return l
+	return preset("leaf", 1288834974657, time.Millisecond, 41, 10, 12, Part{"worker", 10})
 }
 
 // Baidu returns the default layout of baidu/uid-generator: 28 bits of 1s from
@@ -102,10 +99,7 @@ func Baidu() Layout {
 // sequence bit and the lowest worker bit share a place and no layout separates
 // them.
 func EasySwoole() Layout {
-	l := Twitter()
-	l.Name = "easyswoole"
-	l.Epoch = time.UnixMilli(1508945092000).UTC()
-	return l
+	return preset("easyswoole", 1508945092000, time.Millisecond, 41, 10, 12, Part{"datacenter", 5}, Part{"worker", 5})
 }
 
 // JavaScript returns a layout of 53 bits, so that every ID survives as a

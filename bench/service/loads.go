@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"os/exec"
 	"regexp"
 	"strconv"
@@ -20,6 +21,7 @@ import (
 	"github.com/tickflake/tickflake/bench/measure"
 	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
 	"github.com/tickflake/tickflake/integration/fleet"
+	"github.com/tickflake/tickflake/integration/program"
 	"github.com/tickflake/tickflake/integration/servers"
 )
 
@@ -215,19 +217,24 @@ func skim(in *bufio.Reader, first, end string, mark byte, marks int) error {
 	return nil
 }
 
-// emptyChild names the process of the empty handler.
-const emptyChild = "empty handler"
+// emptyEnv is the variable with the address of the empty handler, in its process.
+const emptyEnv = "TICKFLAKE_BENCH_EMPTY"
 
-// Children are the children of the program: see [fleet.Children].
-var Children = map[string]func([]byte) error{emptyChild: func(addr []byte) error {
-	l, err := net.Listen("tcp", strings.Trim(string(addr), `"`))
-	if err != nil {
-		return err
+// Empty makes this program the empty handler if it was started as that, and does not return then.
+func Empty() {
+	addr := os.Getenv(emptyEnv)
+	if addr == "" {
+		return
 	}
-	s := grpc.NewServer()
-	tickflakev1.RegisterTickflakeServiceServer(s, emptyHandler{})
-	return s.Serve(l)
-}}
+	l, err := net.Listen("tcp", addr)
+	if err == nil {
+		s := grpc.NewServer()
+		tickflakev1.RegisterTickflakeServiceServer(s, emptyHandler{})
+		err = s.Serve(l)
+	}
+	fmt.Fprintln(os.Stderr, "empty handler:", err)
+	os.Exit(1)
+}
 
 // emptyHandler answers Take without an ID of a generator: what gRPC costs by itself.
 type emptyHandler struct {
@@ -243,8 +250,8 @@ func startEmpty(ctx context.Context, open *measure.Closers) (addr string, pid in
 	if addr, err = fleet.FreeAddress(); err != nil {
 		return "", 0, err
 	}
-	c, err := fleet.Child(emptyChild, addr)
-	if err != nil {
+	c := program.Config{Env: []string{emptyEnv + "=" + addr}}
+	if c.Path, err = os.Executable(); err != nil {
 		return "", 0, err
 	}
 	c.Ready = func(ctx context.Context) error {
@@ -254,7 +261,7 @@ func startEmpty(ctx context.Context, open *measure.Closers) (addr string, pid in
 		}
 		return conn.Close()
 	}
-	p, err := fleet.Start(ctx, c)
+	p, err := program.Start(ctx, c)
 	if err != nil {
 		return "", 0, err
 	}

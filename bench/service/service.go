@@ -1,6 +1,6 @@
 // Package service measures the service: the real server in a process of its own, asked over the
 // Redis protocol, gRPC and HTTP, beside a private Redis that counts. Its program must begin with
-// [fleet.Children] of [Children].
+// [Empty].
 package service
 
 import (

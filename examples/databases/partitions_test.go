@@ -41,7 +41,7 @@ var dialects = []struct {
 	},
 }
 
-func TestMain(m *testing.M) { fleet.Main(m, nil) }
+func TestMain(m *testing.M) { fleet.Main(m) }
 
 // print returns what the command prints.
 func print(t testing.TB, args ...string) string {

@@ -59,10 +59,11 @@ func testPair(t *testing.T, start func(t testing.TB, synchronous bool) *Pair) {
 	}
 }
 
-func (p *Pair) fleet(t testing.TB, keepers int) *fleet.Fleet {
+// keepersOn runs a fleet of so many keepers on a store.
+func keepersOn(t testing.TB, url string, keepers int, window time.Duration) *fleet.Fleet {
 	t.Helper()
-	return fleet.For(t, fleet.FleetConfig{Keepers: keepers, Rate: 400, Keeper: fleet.KeeperConfig{Window: pairWindow, Timeout: time.Second,
-		Open: func(ctx context.Context) (stores.Store, error) { return stores.Open(ctx, p.URL) }}})
+	return fleet.For(t, fleet.FleetConfig{Keepers: keepers, Rate: 400, Keeper: fleet.KeeperConfig{Window: window, Timeout: time.Second,
+		Open: func(ctx context.Context) (stores.Store, error) { return stores.Open(ctx, url) }}})
 }
 
 const pairWindow = 1500 * time.Millisecond
@@ -119,7 +120,7 @@ func testReadWaits(t *testing.T, p *Pair) {
 // A synchronous standby takes over from a primary that was killed. The clocks are stepped
 // and a process crashes meanwhile.
 func testSynchronous(t *testing.T, p *Pair) {
-	f := p.fleet(t, 3)
+	f := keepersOn(t, p.URL, 3, pairWindow)
 	f.Step(-time.Minute, 0)
 	require.NoError(t, p.Primary.Kill())
 	f.Step(time.Minute, 1)
@@ -132,7 +133,7 @@ func testSynchronous(t *testing.T, p *Pair) {
 // The primary cannot be reached and is replaced. Then it comes back without fencing, and clients
 // reach it first. It answers nothing, because it waits for its standby.
 func testComesBack(t *testing.T, p *Pair) {
-	f := p.fleet(t, 3)
+	f := keepersOn(t, p.URL, 3, pairWindow)
 	for _, proxy := range []*storetest.Proxy{p.Front, p.Link} {
 		proxy.Hold(storetest.ToServer)
 		proxy.Hold(storetest.ToClient)
@@ -154,7 +155,7 @@ func testComesBack(t *testing.T, p *Pair) {
 // testAsynchronous lets a standby take over that lacks the last writes. The processes notice it, report
 // it, and continue. Only IDs from before the end of the lost grants are issued twice.
 func testAsynchronous(t *testing.T, p *Pair) {
-	f := p.fleet(t, 6)
+	f := keepersOn(t, p.URL, 6, pairWindow)
 	p.isolate()
 	for i := range 3 {
 		f.Crash(i) // the number that it claims now is free on the standby
@@ -245,8 +246,7 @@ func (c *Trio) Await(t testing.TB) (leader *servers.Server, others []*servers.Se
 // killed, and one of them comes back. Processes crash and clocks step meanwhile. No ID is
 // issued twice, and IDs continue without a restart of the fleet.
 func (c *Trio) Test(t *testing.T) {
-	f := fleet.For(t, fleet.FleetConfig{Keepers: 3, Rate: 400, Keeper: fleet.KeeperConfig{Window: 2 * time.Second, Timeout: time.Second,
-		Open: func(ctx context.Context) (stores.Store, error) { return stores.Open(ctx, c.URL) }}})
+	f := keepersOn(t, c.URL, 3, 2*time.Second)
 	leader, _ := c.Await(t)
 	require.NoError(t, leader.Kill())
 	f.Crash(0)
@@ -297,10 +297,7 @@ func outage(t testing.TB, f *fleet.Fleet, name string, begin, end func() error) 
 // they begin and end.
 func testAlone(t *testing.T, s *servers.Server, away map[string][2]func() error) {
 	t.Run("away", func(t *testing.T) {
-		f := fleet.For(t, fleet.FleetConfig{Keepers: 3, Rate: 400, Keeper: fleet.KeeperConfig{Window: 2 * time.Second, Timeout: time.Second,
-			Open: func(ctx context.Context) (stores.Store, error) {
-				return stores.Open(ctx, s.At(s.Addr, "namespace=alone"))
-			}}})
+		f := keepersOn(t, s.At(s.Addr, "namespace=alone"), 3, 2*time.Second)
 		for name, way := range away {
 			outage(t, f, name, way[0], way[1])
 		}

@@ -3,7 +3,6 @@
 package fleet
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -14,77 +13,18 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
-
-	"golang.org/x/sys/unix"
-
-	"github.com/tickflake/tickflake/integration/program"
-	"github.com/tickflake/tickflake/integration/stepped"
+	"time"
 )
 
-// Process is a process, and Config says how to run one, as package program documents.
-type (
-	Process = program.Process
-	Config  = program.Config
-)
+// epoch is when the times of all ledgers of this program begin.
+var epoch = time.Now()
 
-// Start runs a process, as package program documents.
-func Start(ctx context.Context, c Config) (*Process, error) { return program.Start(ctx, c) }
+// now is the time in nanoseconds by a clock that is never stepped.
+func now() int64 { return int64(time.Since(epoch)) }
 
-// Now is the time in nanoseconds by a clock that is never stepped and that all processes of the
-// machine share.
-func Now() int64 {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
-		panic(err) // every system has it
-	}
-	return ts.Nano()
-}
-
-// The variables that make a program a child: the name of what it does, and its job as JSON.
-const (
-	childEnv = "TICKFLAKE_FLEET_CHILD"
-	jobEnv   = "TICKFLAKE_FLEET_JOB"
-)
-
-// Children makes this program the child that [Child] has asked for, and ends it, or returns if
-// it is none. A program that uses Child calls it first, with what children do by name; a package
-// of tests calls [Main].
-func Children(children map[string]func(job []byte) error) {
-	name := os.Getenv(childEnv)
-	if name == "" {
-		return
-	}
-	do, ok := children[name]
-	err := fmt.Errorf("no child is called %q", name)
-	if ok {
-		err = do([]byte(os.Getenv(jobEnv)))
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, name+":", err)
-		os.Exit(1)
-	}
-	os.Exit(0)
-}
-
-// Child returns how to run this program again as the child of the name, with a job that JSON can
-// hold. SIGTERM asks it to end.
-func Child(name string, job any) (Config, error) {
-	text, err := json.Marshal(job)
-	if err != nil {
-		return Config{}, err
-	}
-	self, err := os.Executable()
-	// A program with the race detector sleeps for a second before it ends.
-	return Config{Path: self, Quit: syscall.SIGTERM,
-		Env: []string{childEnv + "=" + name, jobEnv + "=" + string(text), "GORACE=" + os.Getenv("GORACE") + " atexit_sleep_ms=0"}}, err
-}
-
-// Main runs the tests of a package in TestMain, or makes the program a child. It removes what
-// was built.
-func Main(m *testing.M, children map[string]func(job []byte) error) {
-	Children(children)
+// Main runs the tests of a package in TestMain, and removes what was built.
+func Main(m *testing.M) {
 	code := m.Run()
 	_ = Clean()
 	os.Exit(code)
@@ -194,14 +134,4 @@ func steppedClock(dir string) (path string, err error) {
 	}
 	path = filepath.Join(dir, "overlay.json")
 	return path, os.WriteFile(path, text, 0o600)
-}
-
-// page makes the page of a process, and returns it with the variables of the process.
-func page(path string, raw bool) (stepped.Page, []string, error) {
-	p, err := stepped.Open(path)
-	env := []string{stepped.SteppedBy + "=" + path}
-	if raw {
-		env = append(env, stepped.ReadsRaw+"=1")
-	}
-	return p, env, err
 }

@@ -3,8 +3,7 @@
 //
 // You need these names:
 //
-//   - [Main] runs the tests of a package, or makes its test binary the process that [Child]
-//     starts. It removes what was built.
+//   - [Main] runs the tests of a package, and removes what was built.
 //   - [Serve] runs the real "tickflake serve" in a process that is stopped, killed, frozen and
 //     started again at its addresses. Its wall clock can be stepped.
 //   - [Caller] asks a server, by one of [Protocols] or as a [GoClient].

@@ -271,7 +271,7 @@ func (f *Fleet) Verify(t testing.TB, broken ...Promise) {
 	}
 }
 
-// Close ends the clients, each server by [Server.Close], which is Stop of [Process], and the proxies.
+// Close ends the clients and keepers, each server by [Server.Close], which is Stop of [program.Process], and the proxies.
 // The store stays.
 func (f *Fleet) Close() error {
 	f.rest()

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/integration/stepped"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/stores"
@@ -44,7 +45,7 @@ const (
 // [monoclock.Clock]. When a clock is behind, they borrow. There are few more node numbers than
 // keepers, so that new runs use the numbers of crashed ones.
 type keeper struct {
-	wallClock
+	stepped.Page
 	index int
 	*run  // the present one
 }
@@ -58,18 +59,8 @@ type run struct {
 	gen    atomic.Pointer[generator.Generator] // nil until the claim
 }
 
-// wallClock is the machine's wall clock and an offset. It is a [monoclock.Source] as well.
-type wallClock struct {
-	began  time.Time
-	offset atomic.Int64 // nanoseconds
-}
-
-func (c *wallClock) Now() time.Time {
-	return time.Now().Round(0).Add(time.Duration(c.offset.Load()))
-}
-func (c *wallClock) Wall() time.Time                        { return c.Now() }
-func (c *wallClock) Elapsed() time.Duration                 { return time.Since(c.began) }
-func (c *wallClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
+// Now is the stepped time.
+func (k *keeper) Now() time.Time { return k.Wall() }
 
 // startKeepers starts them, and returns when each has issued an ID.
 func (f *Fleet) startKeepers(ctx context.Context) error {
@@ -78,7 +69,7 @@ func (f *Fleet) startKeepers(ctx context.Context) error {
 		f.Layout.NodeBits = 3
 	}
 	for i := range f.Keepers {
-		f.keepers = append(f.keepers, &keeper{index: i, wallClock: wallClock{began: time.Now()}})
+		f.keepers = append(f.keepers, &keeper{index: i, Page: stepped.NewPage()})
 		f.Step(f.Keeper.Offset, i)
 		f.startKeeper(f.keepers[i])
 	}
@@ -99,11 +90,11 @@ func (f *Fleet) startKeeper(k *keeper) {
 // Step steps the wall clocks of some keepers, or of all if none is named.
 func (f *Fleet) Step(d time.Duration, keepers ...int) {
 	for _, i := range keepers {
-		f.keepers[i].offset.Add(int64(d))
+		f.keepers[i].Step(d)
 	}
 	if len(keepers) == 0 {
 		for _, k := range f.keepers {
-			k.offset.Add(int64(d))
+			k.Step(d)
 		}
 	}
 }

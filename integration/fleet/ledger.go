@@ -15,16 +15,15 @@ type Ledger struct {
 	entries []Entry
 }
 
-// Entry is N values in a row that a call has returned, or, with N = 0, a reading of the highest
-// value granted so far. Calls that have failed are not in a ledger: they may have taken values
+// Entry is N values in a row that a call has returned. Calls that have failed are not in a ledger: they may have taken values
 // or not.
 type Entry struct {
 	First, N   int64
-	Begin, End int64  // of the call, by one clock of all callers, such as [Now]
+	Begin, End int64  // of the call, by one clock of all callers
 	Source     string // who got it
 }
 
-func (e Entry) last() int64 { return e.First + max(e.N, 1) - 1 }
+func (e Entry) last() int64 { return e.First + e.N - 1 }
 
 // Add notes the values that a call has returned.
 func (l *Ledger) Add(source string, begin, end int64, values ...int64) {
@@ -64,11 +63,10 @@ func (l *Ledger) From(first int64) *Ledger {
 	return &Ledger{entries: slices.DeleteFunc(slices.Clone(l.entries), func(e Entry) bool { return e.First < first })}
 }
 
-// sort sorts the entries by their values, readings after the values that they read. The
-// caller holds the lock.
+// sort sorts the entries by their values. The caller holds the lock.
 func (l *Ledger) sort() {
 	slices.SortFunc(l.entries, func(a, b Entry) int {
-		return cmp.Or(cmp.Compare(a.last(), b.last()), cmp.Compare(b.N, a.N), cmp.Compare(a.Begin, b.Begin))
+		return cmp.Or(cmp.Compare(a.last(), b.last()), cmp.Compare(a.Begin, b.Begin))
 	})
 }
 
@@ -80,9 +78,6 @@ func (l *Ledger) Twice() (n int64, example string) {
 	l.sort()
 	var before Entry
 	for _, e := range l.entries {
-		if e.N == 0 {
-			continue
-		}
 		// An entry that has a value of any before has one of the entry just before.
 		if common := before.last() - max(before.First, e.First) + 1; before.N > 0 && common > 0 {
 			n += common
@@ -118,7 +113,7 @@ func (l *Ledger) Disorder(bySource bool) (n int64, example string) {
 		case some && e.End < p.call.Begin:
 			n++
 			example = cmp.Or(example, fmt.Sprintf("%s got %d in a call that began after %d had been returned to %s", p.call.Source, p.call.First, e.First, e.Source))
-		case some && e.N > 0 && e.First <= p.top: // or a reading within the values of one call
+		case some && e.First <= p.top:
 			n++
 			example = cmp.Or(example, fmt.Sprintf("%s got the %d values from %d on, and %d was highest before them", e.Source, e.N, e.First, p.top))
 		}

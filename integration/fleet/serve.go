@@ -24,10 +24,10 @@ type ServeConfig struct {
 	Raw   bool     // with Clock: the server reads it directly, not through a monoclock
 }
 
-// Server is a process of "tickflake serve". Its methods are those of a [Process]: Kill and
+// Server is a process of "tickflake serve". Its methods are those of a [program.Process]: Kill and
 // Start start it again at its addresses, End drains it, Suspend freezes it.
 type Server struct {
-	*Process
+	*program.Process
 	RESP, GRPC, HTTP string       // addresses
 	Clock            stepped.Page // if it has one
 	dir              string
@@ -42,7 +42,10 @@ func Serve(ctx context.Context, c ServeConfig) (_ *Server, err error) {
 			return nil, err
 		}
 	}
-	p := Config{Quit: syscall.SIGTERM, Ready: func(ctx context.Context) error { _, err := Get(ctx, "http://"+probes+"/readyz"); return err },
+	p := program.Config{Quit: syscall.SIGTERM, Ready: func(ctx context.Context) error {
+		_, err := program.Get(ctx, "http://"+probes+"/readyz", "")
+		return err
+	},
 		Env:  []string{"GORACE=" + os.Getenv("GORACE") + " atexit_sleep_ms=0"},
 		Args: append([]string{"serve", "--store", c.Store, "--resp", s.RESP, "--grpc", s.GRPC, "--http", s.HTTP, "--probes", probes}, c.Args...)}
 	if p.Path, err = Build("./cmd/tickflake", c.Clock); err != nil {
@@ -52,11 +55,14 @@ func Serve(ctx context.Context, c ServeConfig) (_ *Server, err error) {
 		return nil, err
 	}
 	if c.Clock {
-		var env []string
-		if s.Clock, env, err = page(filepath.Join(s.dir, "clock"), c.Raw); err != nil {
+		path := filepath.Join(s.dir, "clock")
+		if s.Clock, err = stepped.Open(path); err != nil {
 			return nil, err
 		}
-		p.Env = append(p.Env, env...)
+		p.Env = append(p.Env, stepped.SteppedBy+"="+path)
+		if c.Raw {
+			p.Env = append(p.Env, stepped.ReadsRaw+"=1")
+		}
 	}
 	if s.Process, err = program.Start(ctx, p); err != nil {
 		_ = os.RemoveAll(s.dir)
@@ -79,7 +85,7 @@ func Tickflake(ctx context.Context, clock bool, args ...string) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	return program.Run(ctx, Config{Path: path, Args: args})
+	return program.Run(ctx, program.Config{Path: path, Args: args})
 }
 
 // FreeAddress returns an address of 127.0.0.1 at which no other process listens.
@@ -87,9 +93,6 @@ func FreeAddress() (string, error) {
 	port, err := program.Port()
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), err
 }
-
-// Get asks for a page, as package program documents.
-func Get(ctx context.Context, url string) (string, error) { return program.Get(ctx, url, "") }
 
 // Size is what a process holds.
 type Size struct {
@@ -110,7 +113,7 @@ func (s *Server) Size(ctx context.Context) Size {
 
 // Metrics asks the server for its metrics without labels, by their names in Prometheus.
 func (s *Server) Metrics(ctx context.Context) (map[string]float64, error) {
-	text, err := Get(ctx, "http://"+s.HTTP+"/metrics")
+	text, err := program.Get(ctx, "http://"+s.HTTP+"/metrics", "")
 	all := map[string]float64{}
 	for line := range strings.Lines(text) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")

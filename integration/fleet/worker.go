@@ -152,11 +152,11 @@ func (w *Worker) call(ctx context.Context, o operation) (err error) {
 
 // ask asks one server, and notes what it gets.
 func (w *Worker) ask(ctx context.Context, o operation) error {
-	begin := Now()
+	begin := now()
 	if o.name != IDs {
 		first, err := w.callers[w.at].Numbers(ctx, o.name, int64(o.n))
 		if err == nil {
-			w.fleet.Numbers[o.name].Note(Entry{First: first, N: int64(o.n), Begin: begin, End: Now(), Source: w.count.Name})
+			w.fleet.Numbers[o.name].Note(Entry{First: first, N: int64(o.n), Begin: begin, End: now(), Source: w.count.Name})
 		}
 		return err
 	}
@@ -164,7 +164,7 @@ func (w *Worker) ask(ctx context.Context, o operation) error {
 	if err != nil {
 		return err
 	}
-	w.fleet.IDs.Add(w.source(ids[0]), begin, Now(), ids...)
+	w.fleet.IDs.Add(w.source(ids[0]), begin, now(), ids...)
 	for i := 1; i < len(ids); i++ {
 		if ids[i] <= ids[i-1] {
 			w.fleet.Break(InOrder, "%s got %d after %d in one answer", w.count.Name, ids[i], ids[i-1])

@@ -51,34 +51,30 @@ func TestFleet(t *testing.T) {
 		return func(t *testing.T, f *fleet.Fleet, m *fleet.Member) { require.NoError(t, f.Do(name, m, fleet.Draw{})) }
 	}
 	for name, row := range map[string]struct {
+		store   servers.Kind
 		config  fleet.FleetConfig
 		times   int // for each server
 		disturb func(*testing.T, *fleet.Fleet, *fleet.Member)
 		check   func(*testing.T, *fleet.Fleet)
 	}{
-		"killed": {fleet.FleetConfig{Servers: 1, GoClients: 1, Sequences: short}, *kills, fault("server killed"), func(t *testing.T, f *fleet.Fleet) {
-			var failed int64
-			for _, c := range f.Clients {
-				failed += c.Count().Again
-			}
-			assert.GreaterOrEqual(t, failed, int64(*kills), "the kills have disturbed no request, so the test shows nothing")
-		}},
-		"rolling restart": {fleet.FleetConfig{Servers: 2, GoClients: 2, Strict: true}, *restarts, fault("server drained"), func(t *testing.T, f *fleet.Fleet) {
+		"killed":                       {servers.Directory, fleet.FleetConfig{Servers: 1, GoClients: 1, Sequences: short}, *kills, fault("server killed"), costs},
+		"killed, of two on PostgreSQL": {servers.PostgreSQL, fleet.FleetConfig{Servers: 2, GoClients: 1, Sequences: short}, *kills / 2, fault("server killed"), costs},
+		"rolling restart": {servers.Directory, fleet.FleetConfig{Servers: 2, GoClients: 2, Strict: true}, *restarts, fault("server drained"), func(t *testing.T, f *fleet.Fleet) {
 			n, highest := f.Numbers[fleet.Ordered].Count()
 			assert.Equal(t, highest, n, "a number is missing: a server has cut off a request that it had begun")
 		}},
-		"one of two is killed": {fleet.FleetConfig{Servers: 2, GoClients: 2, Strict: true}, 1, func(t *testing.T, f *fleet.Fleet, m *fleet.Member) {
+		"one of two is killed": {servers.Directory, fleet.FleetConfig{Servers: 2, GoClients: 2, Strict: true}, 1, func(t *testing.T, f *fleet.Fleet, m *fleet.Member) {
 			require.NoError(t, m.Kill())
 			require.NoError(t, f.More(t.Context(), 20), "with one server")
 			require.NoError(t, m.Start())
 		}, nil},
-		"clock steps, wait":   {fleet.FleetConfig{Servers: 1, Strict: true, Each: clock("wait")}, fewer(20), back(100 * time.Millisecond), busy(false)},
-		"clock steps, borrow": {fleet.FleetConfig{Servers: 1, Strict: true, Each: clock("borrow:1s")}, fewer(20), back(100 * time.Millisecond), busy(false)},
-		"clock steps, reject": {fleet.FleetConfig{Servers: 1, Each: clock("reject")}, fewer(8), back(400 * time.Millisecond), busy(true)},
+		"clock steps, wait":   {servers.Directory, fleet.FleetConfig{Servers: 1, Strict: true, Each: clock("wait")}, fewer(20), back(100 * time.Millisecond), busy(false)},
+		"clock steps, borrow": {servers.Directory, fleet.FleetConfig{Servers: 1, Strict: true, Each: clock("borrow:1s")}, fewer(20), back(100 * time.Millisecond), busy(false)},
+		"clock steps, reject": {servers.Directory, fleet.FleetConfig{Servers: 1, Each: clock("reject")}, fewer(8), back(400 * time.Millisecond), busy(true)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			row.config.Store = servers.For(t, servers.Directory)
+			row.config.Store = servers.For(t, row.store)
 			f := fleet.For(t, row.config)
 			for range row.times {
 				for _, m := range f.Members {
@@ -97,6 +93,23 @@ func TestFleet(t *testing.T) {
 
 // short makes segments short, so that a killed server mostly loses one.
 var short = map[string][]string{fleet.Segmented: {"--step", "50"}}
+
+// costs checks what kills have cost: some requests have failed, and no more numbers are missing than those of two segments, and of
+// the requests that ran: one of each of three clients, and two of the Go client.
+func costs(t *testing.T, f *fleet.Fleet) {
+	var failed int64
+	for _, c := range f.Clients {
+		failed += c.Count().Again
+	}
+	kills := f.Disturbed()["server killed"]
+	assert.GreaterOrEqual(t, failed, kills, "the kills have disturbed no request, so the test shows nothing")
+	for name, most := range map[string]int64{fleet.Ordered: 5 * 3, fleet.Segmented: 2*50 + 5*20} {
+		n, highest := f.Numbers[name].Count()
+		t.Logf("%s: %d numbers; %d kills, after which %d are missing, and %d may be", name, n, kills, highest-n, kills*most)
+		assert.LessOrEqual(t, highest-n, kills*most, name)
+		assert.True(t, name == fleet.Ordered || highest > n, "the kills have cost no segment")
+	}
+}
 
 // busy checks that a client was told that the server is busy, or that none was.
 func busy(yes bool) func(*testing.T, *fleet.Fleet) {

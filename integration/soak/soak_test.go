@@ -20,7 +20,7 @@ import (
 	"github.com/tickflake/tickflake/integration/servers"
 )
 
-func TestMain(m *testing.M) { fleet.Main(m, nil) }
+func TestMain(m *testing.M) { fleet.Main(m) }
 
 // short is a soak for a test.
 func short(stores ...servers.Kind) settings {

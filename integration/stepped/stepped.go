@@ -41,6 +41,12 @@ func Open(path string) (Page, error) {
 	return Page{(*atomic.Int64)(unsafe.Pointer(unsafe.SliceData(memory)))}, nil
 }
 
+// NewPage returns a page of this process alone.
+func NewPage() Page { return Page{new(atomic.Int64)} }
+
+// Step steps the wall clock.
+func (p Page) Step(d time.Duration) { p.offset.Add(int64(d)) }
+
 // Set makes the wall clock read so much more than the machine's.
 func (p Page) Set(offset time.Duration) { p.offset.Store(int64(offset)) }
 
@@ -64,7 +70,7 @@ var rawWall = os.Getenv(ReadsRaw) != ""
 //
 //lint:ignore U1000 as rawWall
 var ofThisProcess = func() Page {
-	p := Page{new(atomic.Int64)}
+	p := NewPage()
 	if path := os.Getenv(SteppedBy); path != "" {
 		var err error
 		if p, err = Open(path); err != nil {

@@ -61,7 +61,7 @@ func TestMutants(t *testing.T) {
 			"if BROKEN {\nover = s\n}\nreturn w.unitEnd(over.free.Load()&^sealed) >> w.unit, true", "the end of a sealed window"},
 		{"a change that does not seal", "internal/window/span.go", "free := s.free.Or(sealed) &^ sealed",
 			"var free uint64\nif BROKEN {\nfree = s.free.Load() &^ sealed\n} else {\nfree = s.free.Or(sealed) &^ sealed\n}", "duplicate|order: |after the end"},
-		{"a channel that is taken after the look", "generator/grant.go", "c.waitFor(g, changed, ", "if BROKEN {\nchanged = g.window.Changed()\n}\nc.waitFor(g, changed, ", "not told"},
+		{"a channel that is taken after the look", "generator/grant.go", "c.pause(g, changed, ", "if BROKEN {\nchanged = g.window.Changed()\n}\nc.pause(g, changed, ", "not told"},
 		{"a number of a sealed window", "internal/window/numbers.go", "first = s.free.Load()\n",
 			"first = s.free.Load()\nif BROKEN && first&sealed != 0 {\nreturn first, first&^sealed+n <= s.soft.Load() && s.free.CompareAndSwap(first, first+n)\n}\n", "order: "},
 		{"a seen ID of another node is ignored", "generator/after.go", "if id&(1<<nodeBits-1) >= node {", "if low := id&(1<<nodeBits-1); low == node || !BROKEN && low > node {", "not above"},

@@ -131,23 +131,11 @@ type Int64 struct{ word Uint64 }
 
 func (w *Int64) setName(name string) { w.word.setName(name) }
 
-func (w *Int64) Load() int64 {
-	old, _, _ := w.word.access(Load, func(old uint64) (uint64, bool) { return old, true })
-	return int64(old)
-}
-
-func (w *Int64) Store(v int64) {
-	w.word.access(Store, func(uint64) (uint64, bool) { return uint64(v), true })
-}
-
-func (w *Int64) Add(v int64) int64 {
-	_, now, _ := w.word.access(Add, func(old uint64) (uint64, bool) { return old + uint64(v), true })
-	return int64(now)
-}
-
+func (w *Int64) Load() int64       { return int64(w.word.Load()) }
+func (w *Int64) Store(v int64)     { w.word.Store(uint64(v)) }
+func (w *Int64) Add(v int64) int64 { return int64(w.word.Add(uint64(v))) }
 func (w *Int64) CompareAndSwap(from, to int64) bool {
-	_, _, done := w.word.access(CompareAndSwap, func(old uint64) (uint64, bool) { return uint64(to), old == uint64(from) })
-	return done
+	return w.word.CompareAndSwap(uint64(from), uint64(to))
 }
 
 // Pointer is a plain pointer with the methods of atomic.Pointer.

@@ -71,7 +71,7 @@ func TestRefusedLines(t *testing.T) {
 			o.Done(refusal(BadInput))
 		}
 		lines()
-		o.Flush()
+		require.NoError(t, (&Issuer{Observer: o}).End())
 		assert.Contains(t, lines()[0], "code=bad_input suppressed=7")
 		o.Flush()
 		assert.Equal(t, []string{""}, lines())

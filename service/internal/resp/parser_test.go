@@ -34,7 +34,7 @@ func TestParser(t *testing.T) {
 		{"a negative length", "*1\r\n$-1\r\n", "", "an argument of -1 bytes"},
 		{"endless digits", "*" + strings.Repeat("1", 1000), "", `"*1111111111111": want a number of arguments up to 64, and CRLF`},
 		{"no digits", "*\r\n", "", `"*\r\n": want a number of arguments up to 64, and CRLF`},
-		{"a bare line feed", "*1\n", "", `"*1\n": want a number of arguments up to 64, and CRLF`},
+		{"a bare line feed", "*1\n\n", "", `"*1\n": want a number of arguments up to 64, and CRLF`},
 		{"a plus", "*+1\r\n", "", `"*+1\r\n": want a number of arguments up to 64, and CRLF`},
 		{"nested arrays", strings.Repeat("*1\r\n", 1_000), "", "expected '$', got \"*\""},
 		{"an integer as an argument", "*1\r\n:1\r\n", "", "expected '$', got \":\""},
