@@ -1,6 +1,7 @@
 package lease_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/stores/storetest"
 )
 
 // TestSites: every claim keeps to the numbers and the floor of its store's fleet, which is created once. What an
@@ -122,4 +124,21 @@ func TestWiderTime(t *testing.T) {
 			fleet 0 1 2-3:away; step %[1]s; end 0 1 new; later 0 1 floor:%[2]s; holding 1 moved %[2]s; claim o narrow:2 = any`, end, end+period),
 		"reserved": fmt.Sprintf("claim k narrow:1 pin:0; reserve 1 1 %s bits:1; end 0 1 new; later 0 1 floor:30s 1:%[1]s", end+time.Hour),
 	})
+}
+
+// TestMovedMeanwhile moves a number after its claim has read the fleet's cell.
+func TestMovedMeanwhile(t *testing.T) {
+	r := newRig(t)
+	require.NoError(t, r.claim(nil, small(2), lease.WithNode(3)).Close())
+	store, moved := r.cells.Client(), false
+	store.Before = func(ctx context.Context, op storetest.Op) storetest.Fault {
+		if !moved && op.Key == "node/0000003" {
+			moved = true
+			require.NoError(t, second(lease.End(ctx, r.cells, 3, 3, "new", r.options()...)))
+		}
+		return storetest.None
+	}
+	_, err := lease.Claim(polled(t.Context()), store, r.options(small(2), lease.WithNode(3))...)
+	require.ErrorIs(t, err, lease.ErrMoved)
+	require.NotErrorIs(t, err, lease.ErrHeld)
 }

@@ -144,7 +144,8 @@ rejected: the call failed though its tick was free: no (the calls after the scri
 no-recovery: all faults had been over for 1s, and the call failed (the calls after the script, call 3, 2s in)
 no-recovery: all faults had been over for 1s, and the call failed (the calls after the script, call 5, 4s in)`},
 		{name: "need not recover in the last tick", script: "ids 1", tape: []answer{is(at(0, 0)), good, no}, with: func(s *subject) { s.End = noon.Add(2001 * ms) }},
-		{name: "recovers when the clock is back at the start", script: "step -1h", tape: []answer{no, fromNoon, fromNoon}},
+		{name: "recovers when the clock is back at the start", script: "step -1h", tape: []answer{no, from(0), from(0)}},
+		{name: "recovers when the hours of its starts are over", script: "ids 1; crash; restart; crash", tape: []answer{good, no, from(2 * time.Hour)}},
 		{name: "recovers slowly", script: "ids 1", claim: claim(wait(0), wait(0)), tape: []answer{is(at(0, 0)), good, after(1, good)}, want: `
 stall: the call took 1ns; at most 0s, since its tick was free (the calls after the script, call 3, 2.000000001s in)
 no-recovery: all faults had been over for 1s, and the call took 1ns (the calls after the script, call 3, 2.000000001s in)`},

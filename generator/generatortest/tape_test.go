@@ -82,12 +82,14 @@ func is(id tid) answer {
 // no answers with an error.
 func no(*tape) (tid, error) { return at(99_999_999, 0), errNo } // an ID beside an error does not count
 
-// fromNoon fails while the clock is before noon.
-func fromNoon(t *tape) (tid, error) {
-	if t.clock.Wall().Before(noon) {
-		return no(t)
+// from fails while the clock is before this long after noon.
+func from(d time.Duration) answer {
+	return func(t *tape) (tid, error) {
+		if t.clock.Wall().Before(noon.Add(d)) {
+			return no(t)
+		}
+		return good(t)
 	}
-	return good(t)
 }
 
 // after waits before it answers.
