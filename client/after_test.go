@@ -16,7 +16,8 @@ import (
 // ID at hand is dropped but those below it, and that a seen which servers reject harms no other call.
 func TestNextAfter(t *testing.T) {
 	virtual(t, 1, func(t *testing.T, s []*fake) {
-		c := open(t, s, WithPrefetch(100, 100))
+		c := open(t, s)
+		c.level = 100
 		first, _ := next(t, c)
 		highest := first
 		after := func(seen snowflake.ID) snowflake.ID {

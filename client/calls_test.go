@@ -34,17 +34,17 @@ func TestRestored(t *testing.T) {
 
 func testRestored(t *testing.T, device string, restore func(*Client)) {
 	virtual(t, 1, func(t *testing.T, s []*fake) {
-		c := open(t, s, WithPrefetch(10, 10), WithVMClock(device))
+		c := open(t, s, WithVMClock(device))
+		c.level = 10
 		id, _ := next(t, c)
 		restore(c)
 		after, _ := next(t, c)
 		assert.Greater(t, after, id+9)
 
 		s[0].has(fault{delay: 100 * time.Millisecond})
-		for range 9 { // another request is sent
+		for requests := c.Stats().Requests; c.Stats().Requests == requests; synctest.Wait() {
 			next(t, c)
 		}
-		synctest.Wait()
 		before := s[0].asked("Take")
 		restore(c)
 		s[0].set(func() { id = snowflake.ID(s[0].free&0xfff) + after&^0xfff }) // the IDs that are on their way lie below

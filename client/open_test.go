@@ -39,8 +39,6 @@ func TestOptions(t *testing.T) {
 		"no path":         {[]string{"unix:"}, nil, "unix:PATH"},
 		"the same twice":  {[]string{"a:1", "a:1"}, nil, "a:1 is given twice"},
 		"freshness":       {local, []Option{WithFreshness(0)}, "WithFreshness: 0s"},
-		"least":           {local, []Option{WithPrefetch(0, 5)}, "WithPrefetch: 0 to 5"},
-		"most":            {local, []Option{WithPrefetch(6, 5)}, "WithPrefetch: 6 to 5"},
 		"timeout":         {local, []Option{WithTimeout(0)}, "WithTimeout: 0s"},
 		"a line in token": {local, []Option{WithToken(secret + "\n")}, "WithToken: the token has characters"},
 		"plaintext token": {[]string{"127.0.0.1:9380", "ids.example.com:9380"}, []Option{WithToken(secret)}, "ids.example.com:9380 is not on this machine"},

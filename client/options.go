@@ -34,8 +34,6 @@ type config struct {
 	token     string
 	plaintext bool // the token may go over plaintext
 	freshness time.Duration
-	least     int64
-	most      int64
 	timeout   time.Duration
 	fallback  Fallback
 	logger    *slog.Logger
@@ -71,14 +69,6 @@ func WithPlaintextToken() Option { return func(c *config) { c.plaintext = true }
 // Run.use_within, which is the default. From 1 ms on.
 func WithFreshness(d time.Duration) Option { return func(c *config) { c.freshness = d } }
 
-// WithPrefetch sets the smallest and the largest number of IDs that a request asks for. The
-// default is 1 and the servers' largest batch, which is the upper bound in any case; want 1 <= least <= most. With a
-// least above 1 the client asks for the next IDs as soon as fewer than half of least are at
-// hand: give the size of a burst, if bursts come further apart than the freshness.
-func WithPrefetch(least, most int64) Option {
-	return func(c *config) { c.least, c.most = least, most }
-}
-
 // WithTimeout sets how long the client waits for the answer of a server, and how long no
 // server may have answered before calls fail with [ErrUnavailable]. The default is
 // [DefaultTimeout], the least 1 ms. After that time calls fail as soon as a new attempt has failed, or at once
@@ -107,7 +97,7 @@ func WithLogger(l *slog.Logger) Option { return func(c *config) { c.logger = l }
 func WithVMClock(device string) Option { return func(c *config) { c.device = device } }
 
 func configure(servers []string, options []Option) (*config, error) {
-	c := &config{least: 1, most: math.MaxInt64, freshness: math.MaxInt64, timeout: DefaultTimeout}
+	c := &config{freshness: math.MaxInt64, timeout: DefaultTimeout}
 	for _, option := range options {
 		if option != nil {
 			option(c)
@@ -121,8 +111,6 @@ func configure(servers []string, options []Option) (*config, error) {
 		return nil, fmt.Errorf("%w: servers: none given, want at least one HOST:PORT", ErrOption)
 	case c.freshness < time.Millisecond:
 		return nil, fmt.Errorf("%w: WithFreshness: %s, want 1ms or more", ErrOption, c.freshness)
-	case c.least < 1 || c.most < c.least:
-		return nil, fmt.Errorf("%w: WithPrefetch: %d to %d, want 1 <= least <= most", ErrOption, c.least, c.most)
 	case c.timeout < time.Millisecond:
 		return nil, fmt.Errorf("%w: WithTimeout: %s, want 1ms or more", ErrOption, c.timeout)
 	}

@@ -66,17 +66,16 @@ func (c *Client) measure(now int64) {
 // low is the number of IDs, at hand or asked for, below which more are asked for: those that
 // are used while two answers come, but at most those of one span.
 func (c *Client) low() int64 {
-	low := c.least / 2
-	if c.level >= steady {
-		ahead := c.level * min(1, 2*float64(c.latency)/float64(c.span))
-		low = max(low, 1+int64(ahead))
+	if c.level < steady {
+		return 0
 	}
-	return min(low, c.batch())
+	ahead := c.level * min(1, 2*float64(c.latency)/float64(c.span))
+	return min(1+int64(ahead), c.batch())
 }
 
 // batch is the largest number of IDs that a request may ask for.
 func (c *Client) batch() int64 {
-	batch := c.most
+	batch := int64(math.MaxInt64)
 	for _, s := range c.servers {
 		if s.maxBatch > 0 {
 			batch = min(batch, s.maxBatch)
@@ -94,7 +93,7 @@ func (c *Client) plan(now int64) {
 		return
 	}
 	c.launched++
-	c.asked = min(max(int64(c.level), need, c.least), c.batch())
+	c.asked = min(max(int64(c.level), need), c.batch())
 	n, copies := c.asked, c.copies
 	c.running.Go(func() {
 		a, err := ask(c.ctx, c, forIDs, func(ctx context.Context, s *server) (answer, error) { return c.take(ctx, s, n, 0) })

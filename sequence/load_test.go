@@ -63,7 +63,8 @@ func TestUnderLoad(t *testing.T) {
 			for i := range 300 {
 				group.Go(func() {
 					for ctx.Err() == nil {
-						s.Next(ctx)
+						_, err := s.Next(ctx)
+						assert.True(t, err == nil || ctx.Err() != nil, "%v", err)
 						time.Sleep(time.Duration(i+1) * time.Millisecond)
 					}
 				})

@@ -140,7 +140,7 @@ func TestEnds(t *testing.T) {
 		"numbers are lost": {func(r *running) {
 			_, err := r.caller(resp, "").Numbers(r.t.Context(), "orders", 1)
 			require.NoError(r.t, err)
-			r.store.Fail(storetest.Unavailable, 1000)
+			r.store.Fail(storetest.Unavailable)
 			r.stop()
 		}, sequence.ErrNotGivenBack, []string{`"orders"`}, 10 * time.Second},
 		"a listener fails": {func(r *running) {

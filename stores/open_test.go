@@ -230,7 +230,7 @@ func TestOpenWaitsForTheServer(t *testing.T) {
 func TestOpenAsksWhetherTheStoreAnswers(t *testing.T) {
 	m := storetest.NewMemory()
 	stores.Register("test", func(context.Context, string) (stores.Store, error) { return m, nil })
-	m.Fail(storetest.Unavailable, 1)
+	m.Fail(storetest.Unavailable)
 	_, err := stores.Open(t.Context(), "test://h")
 	assert.ErrorIs(t, err, storetest.ErrFault)
 }

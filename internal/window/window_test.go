@@ -190,6 +190,18 @@ func TestAddingFollowsSwaps(t *testing.T) {
 	adding(14, 192)
 }
 
+func TestTakeDrawsTheStart(t *testing.T) {
+	seen := map[uint64]bool{}
+	w := granted(0, 1<<30, 1<<30)
+	for tick := range uint64(200) {
+		slot, _, ok := w.Span().Take(tick, 0, 4, 4) // so that the next tick is the next slot too
+		require.True(t, ok)
+		assert.Equal(t, tick, slot>>bits)
+		seen[slot&3] = true
+	}
+	assert.Len(t, seen, 4)
+}
+
 func TestNothingIsGrantedAtFirst(t *testing.T) {
 	w := window.NewTicks(bits, 1<<40)
 	assert.Empty(t, take(w, 0, 0, 1))
@@ -233,6 +245,24 @@ func TestShare(t *testing.T) {
 	assert.True(t, a.Front().Sealed)
 	assert.Equal(t, []uint64{42}, take(b, 10, 0, 1))
 	assert.Empty(t, take(b, 20, 0, 1), "the grant has ended, and nobody is asked")
+}
+
+func TestFront(t *testing.T) {
+	w := granted(10, 20, 20)
+	f := w.Front()
+	assert.Equal(t, window.Front{Node: 1, Slot: 40, Limit: 80, Fresh: true}, plain(f))
+	take(w, 10, 0, 1)
+	f = w.Front()
+	assert.Equal(t, window.Front{Node: 1, Slot: 41, Limit: 80}, plain(f))
+	take(w, 10, 0, 3)
+	assert.EqualValues(t, 10, w.Front().Last, "the next slot is of another tick")
+	w.Seal()
+	assert.Equal(t, window.Front{Node: 1, Slot: 44, Limit: 80, Sealed: true}, plain(w.Front()))
+}
+
+// plain is f without what only the window sees.
+func plain(f window.Front) window.Front {
+	return window.Front{Node: f.Node, Slot: f.Slot, Limit: f.Limit, Fresh: f.Fresh && !f.Sealed, Sealed: f.Sealed}
 }
 
 func TestTakeAt(t *testing.T) {

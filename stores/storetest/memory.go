@@ -1,12 +1,14 @@
 package storetest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/tickflake/tickflake/stores"
 )
@@ -36,9 +38,8 @@ type Memory struct {
 
 	cells *cells
 
-	mu     sync.Mutex
-	next   []Fault // of Fail
-	closed bool
+	fault  atomic.Uint32 // of Fail
+	closed atomic.Bool
 }
 
 // Op is an operation on a [Memory].
@@ -113,9 +114,7 @@ func (m *Memory) Client() *Memory { return &Memory{cells: m.cells} }
 // Close makes every later operation of this client fail, and frees the cells that it
 // has locked. It returns nil.
 func (m *Memory) Close() error {
-	m.mu.Lock()
-	m.closed = true
-	m.mu.Unlock()
+	m.closed.Store(true)
 	m.Crash()
 	return nil
 }
@@ -125,16 +124,7 @@ func (*Memory) Traits() stores.Traits { return stores.Traits{} }
 
 // List returns at most limit cells with keys in [from, to), in the order of their keys.
 func (m *Memory) List(ctx context.Context, from, to string, limit int) ([]stores.Cell, error) {
-	op := Op{Kind: OpList, Key: from}
-	fault, err := m.begin(ctx, op)
-	if err != nil {
-		return nil, err
-	}
-	list := m.cells.list(from, to, limit)
-	if err := m.end(ctx, op, fault); err != nil {
-		return nil, err
-	}
-	return list, nil
+	return do(ctx, m, Op{Kind: OpList, Key: from}, func() ([]stores.Cell, error) { return m.cells.list(from, to, limit), nil })
 }
 
 func (c *cells) list(from, to string, limit int) []stores.Cell {
@@ -160,30 +150,13 @@ func (c *cells) find(key string) (int, bool) {
 
 // Read returns the cell of a key, or one with Version 0.
 func (m *Memory) Read(ctx context.Context, key string) (stores.Cell, error) {
-	op := Op{Kind: OpRead, Key: key}
-	fault, err := m.begin(ctx, op)
-	if err != nil {
-		return stores.Cell{}, err
-	}
-	cell := m.Peek(key)
-	if err := m.end(ctx, op, fault); err != nil {
-		return stores.Cell{}, err
-	}
-	return cell, nil
+	return do(ctx, m, Op{Kind: OpRead, Key: key}, func() (stores.Cell, error) { return m.Peek(key), nil })
 }
 
 // Swap replaces the value of a cell, if it has that version.
 func (m *Memory) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
 	op := Op{Kind: OpSwap, Key: key, Version: version, Value: value}
-	fault, err := m.begin(ctx, op)
-	if err != nil {
-		return 0, err
-	}
-	next, conflict := m.cells.swap(key, version, value)
-	if err := m.end(ctx, op, fault); err != nil {
-		return 0, err // a lost reply, conflict or not
-	}
-	return next, conflict
+	return do(ctx, m, op, func() (uint64, error) { return m.cells.swap(key, version, value) })
 }
 
 // Peek returns the same as Read, but is no operation: it has no faults and calls no
@@ -197,36 +170,37 @@ func (m *Memory) Peek(key string) stores.Cell {
 	return stores.Cell{Key: key}
 }
 
-// begin calls Before. It returns an error if the operation must not take place,
-// else the fault to pass to end.
-func (m *Memory) begin(ctx context.Context, op Op) (Fault, error) {
-	if err := check(op); err != nil {
-		return None, fmt.Errorf("%v %s: %w", op.Kind, op.Key, err)
+// do calls Before, carries an operation out unless a fault or ctx prevents it, and calls After. Of an operation with
+// a fault it returns the error alone.
+func do[T any](ctx context.Context, m *Memory, op Op, effect func() (T, error)) (result T, err error) {
+	err = check(op)
+	if m.closed.Load() && err == nil {
+		err = errClosed
 	}
-	fault, err := m.taken()
 	if err != nil {
-		return None, fmt.Errorf("%v %s: %w", op.Kind, op.Key, err)
+		return result, fmt.Errorf("%v %s: %w", op.Kind, op.Key, err)
 	}
+	fault := Fault(m.fault.Load())
 	if m.Before != nil {
-		if f := m.Before(ctx, op); f != None {
-			fault = f
-		}
+		fault = cmp.Or(m.Before(ctx, op), fault)
 	}
-	var spoiled error
 	switch {
-	case fault == None && ctx.Err() == nil, fault == ReplyLost:
-		return fault, nil
+	case fault == None && ctx.Err() != nil:
+		err = failed(ctx, op, nil)
+	case fault == None:
+		result, err = effect()
+	case fault == ReplyLost:
+		_, _ = effect()
 	case fault == Delayed && op.Kind == OpSwap:
 		m.cells.delay(op)
-		fallthrough
-	case fault != None:
-		spoiled = ErrFault
 	}
-	err = failed(ctx, op, spoiled)
 	if m.After != nil {
 		m.After(ctx, op)
 	}
-	return fault, err
+	if fault != None {
+		err = failed(ctx, op, ErrFault)
+	}
+	return result, err
 }
 
 // check returns an error for a key or value that no cell can have.
@@ -240,17 +214,6 @@ func check(op Op) error {
 		return nil
 	}
 	return stores.CheckKey(op.Key)
-}
-
-// end calls After, and returns an error if the reply is lost.
-func (m *Memory) end(ctx context.Context, op Op, fault Fault) error {
-	if m.After != nil {
-		m.After(ctx, op)
-	}
-	if fault != None {
-		return failed(ctx, op, ErrFault)
-	}
-	return nil
 }
 
 // failed returns the error of an operation, which wraps fault and the context's.

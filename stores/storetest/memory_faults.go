@@ -8,39 +8,9 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// Fail gives a fault to the next n operations of this client, after those of an earlier
-// Fail. If Before returns a fault as well, that one counts, and this one is
-// used up.
-func (m *Memory) Fail(fault Fault, n int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for range n {
-		m.next = append(m.next, fault)
-	}
-}
-
-// Heal removes the remaining faults of every Fail. Writes in flight stay in
-// flight.
-func (m *Memory) Heal() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.next = nil
-}
-
-// taken returns the next fault of Fail, or an error after Close.
-func (m *Memory) taken() (Fault, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.closed {
-		return None, errClosed
-	}
-	if len(m.next) == 0 {
-		return None, nil
-	}
-	fault := m.next[0]
-	m.next = m.next[1:]
-	return fault, nil
-}
+// Fail gives a fault to every operation of this client from now on, until the next Fail. If Before returns
+// a fault as well, that one counts.
+func (m *Memory) Fail(fault Fault) { m.fault.Store(uint32(fault)) }
 
 // Late returns the writes in flight of all clients, the oldest first: each is a Swap that was [Delayed], and
 // takes effect only if the cell still has its Version then.
@@ -114,17 +84,14 @@ func (m LockingMemory) Traits() stores.Traits { return stores.Traits{TryLock: m.
 // [stores.ErrLocked]. For it, Delayed is the same as Unavailable, and with
 // ReplyLost nothing is locked, either: the lock is in the process itself.
 func (m LockingMemory) tryLock(ctx context.Context, key string) (unlock func(), err error) {
-	op := Op{Kind: OpLock, Key: key}
-	fault, err := m.begin(ctx, op)
+	var mine *held
+	unlock = func() { m.cells.unlock(key, mine) }
+	_, err = do(ctx, m.Memory, Op{Kind: OpLock, Key: key}, func() (_ any, err error) { mine, err = m.lock(key); return nil, err })
 	if err != nil {
+		unlock()
 		return nil, err
 	}
-	mine, err := m.lock(key)
-	if spoiled := m.end(ctx, op, fault); spoiled != nil {
-		m.cells.unlock(key, mine)
-		return nil, spoiled
-	}
-	return func() { m.cells.unlock(key, mine) }, err
+	return unlock, nil
 }
 
 // Crash frees every cell that this client has locked, as the end of its process

@@ -16,13 +16,14 @@ import (
 func TestMemoryFaults(t *testing.T) {
 	m := storetest.NewMemory()
 	other, ctx := m.Client(), t.Context()
-	m.Fail(storetest.Delayed, 4)
+	m.Fail(storetest.Delayed)
 	for _, value := range []string{"first", "second", "third"} {
 		_, err := m.Swap(ctx, "node/7", 0, []byte(value))
 		assert.ErrorIs(t, err, storetest.ErrFault)
 	}
 	_, err := m.Read(ctx, "node/7")
 	assert.ErrorIs(t, err, storetest.ErrFault)
+	m.Fail(storetest.None)
 	require.Len(t, other.Late(), 3)
 	m.Drop(0)
 	m.Drop(5)

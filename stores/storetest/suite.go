@@ -44,21 +44,16 @@ var checks = []struct {
 	name string
 	run  func(*testing.T, opener)
 }{
-	{"empty", testEmpty},
-	{"create", testCreate},
 	{"swap", testSwap},
 	{"versions", testVersions},
 	{"values", testValues},
 	{"slices", testSlices},
-	{"keys", testKeys},
 	{"refused", testRefused},
 	{"ranges", testRanges},
 	{"many cells", testManyCells},
-	{"race to create", testRaceToCreate},
-	{"race to swap", testRaceToSwap},
+	{"races", testRaces},
 	{"namespaces", testNamespaces},
-	{"context ended before", testEndedBefore},
-	{"context ends during", testEndsDuring},
+	{"context ends", testContextEnds},
 	{"locks", testLocks},
 	{"closed", testClosed},
 }

@@ -43,103 +43,56 @@ func several(t *testing.T, n int, open opener) []client {
 	return clients
 }
 
-func testRaceToCreate(t *testing.T, open opener) {
-	const nodes, racers = 30, 8
-	clients := several(t, racers, open)
-	var won [nodes]atomic.Int32
-	var winner [nodes]atomic.Pointer[stores.Cell]
-	parallel(t, racers, func(worker int) error {
-		for n := range nodes {
-			cell, ok, err := clients[worker].trySwap(absent(n), fmt.Sprint("by ", worker))
-			if err != nil {
-				return err
-			}
-			if ok {
-				won[n].Add(1)
-				winner[n].Store(&cell)
-			}
-		}
-		return nil
-	})
-	for n := range nodes {
-		if times := won[n].Load(); times != 1 {
-			t.Fatalf("cell %d was created %d times", n, times)
-		}
-		clients[n%racers].holds(*winner[n].Load())
-	}
-}
-
-// Clients, some of them used by several goroutines, count up one number together.
-func testRaceToSwap(t *testing.T, open opener) {
-	const racers, clientsOfThem, each = 12, 6, 25
-	clients := several(t, clientsOfThem, open)
-	clients[0].swap(absent(1), "0")
-
+// Clients, some of them used by several goroutines, count up one cell after the other together, from nothing on.
+func testRaces(t *testing.T, open opener) {
+	const racers, cells, each = 12, 30, 10
+	clients := several(t, racers/2, open)
 	var mu sync.Mutex
-	next := make(map[uint64]stores.Cell) // by the version that a winner replaced
+	next := make(map[string]stores.Cell) // by what a winner replaced
 	last := time.Now()                   // when any of them has won
 	parallel(t, racers, func(worker int) error {
-		c := clients[worker%clientsOfThem]
-		for won := 0; won < each; {
+		c := clients[worker%len(clients)]
+		for n := 0; n < cells; {
 			mu.Lock()
 			stuck := time.Since(last) > 4*patience
 			mu.Unlock()
 			if stuck {
-				return fmt.Errorf("no write in %v, after %d of %d: all writers are in conflict", 4*patience, won, each)
+				return fmt.Errorf("no write in %v, at cell %d of %d: all writers are in conflict", 4*patience, n, cells)
 			}
 			ctx, cancel := limited()
-			old, err := c.Read(ctx, node(1))
+			old, err := c.Read(ctx, node(n))
 			cancel()
 			if err != nil {
 				return err
 			}
-			n, err := strconv.Atoi(string(old.Value))
+			count, err := strconv.Atoi("0" + string(old.Value))
 			if err != nil {
 				return err
 			}
-			cell, ok, err := c.trySwap(old, strconv.Itoa(n+1))
+			if count >= each {
+				n++
+				continue
+			}
+			cell, ok, err := c.trySwap(old, strconv.Itoa(count+1))
 			if err != nil {
 				return err
 			}
 			if !ok {
 				continue
 			}
-			won++
 			mu.Lock()
 			last = time.Now()
-			other, twice := next[old.Version]
-			next[old.Version] = cell
+			other, twice := next[show(old)]
+			next[show(old)] = cell
 			mu.Unlock()
 			if twice {
-				return fmt.Errorf("two writes replaced version %d: %v and %v", old.Version, show(other), show(cell))
+				return fmt.Errorf("two writes replaced %v: %v and %v", show(old), show(other), show(cell))
 			}
 		}
 		return nil
 	})
-	if end := clients[1].read(node(1)); string(end.Value) != strconv.Itoa(racers*each) {
-		t.Fatalf("%d writes were acknowledged, and the cell is %v", racers*each, show(end))
-	}
-}
-
-func testEndedBefore(t *testing.T, open opener) {
-	c := one(t, open)
-	cell := c.swap(absent(1), "before")
-	for _, ends := range endings {
-		ctx, cancel := ends.after(-time.Hour)
-		<-ctx.Done()
-		for _, op := range operations(c, cell) {
-			begin := time.Now()
-			err := op.run(ctx)
-			if !errors.Is(err, ends.as) {
-				t.Errorf("%s: error %v, want one that wraps %q", op.name, err, ends.as)
-			}
-			if took := time.Since(begin); took > soon {
-				t.Errorf("%s: returned after %v", op.name, took)
-			}
-		}
-		cancel()
-		// The write may have landed all the same; then the cell holds its value.
-		cell = lands(c, cell)
+	if len(next) != cells*each {
+		t.Fatalf("%d writes were acknowledged, and each of %d cells counts %d", len(next), cells, each)
 	}
 }
 
@@ -197,24 +150,27 @@ func lands(c client, old stores.Cell) stores.Cell {
 	}
 }
 
-// The context ends during each operation. The moment depends on the store's
+// The context has ended before each operation, and ends during it. The moment depends on the store's
 // speed, so the times range from far too short to long enough.
-func testEndsDuring(t *testing.T, open opener) {
+func testContextEnds(t *testing.T, open opener) {
 	c := one(t, open)
 	cell := c.swap(absent(1), "before")
 	succeeded := 0
-	for wait := time.Microsecond; wait < soon && succeeded < 10; wait = wait*5/4 + 1 {
+	for wait := -time.Hour; wait < soon && succeeded < 10; wait = max(time.Microsecond, wait*5/4+1) {
 		for _, ends := range endings {
 			ctx, cancel := ends.after(wait)
+			if wait < 0 {
+				<-ctx.Done()
+			}
 			all := true
 			for _, op := range operations(c, cell) {
 				begin := time.Now()
 				err := op.run(ctx)
 				all = all && err == nil
-				if err != nil && !errors.Is(err, ends.as) {
+				if (err != nil || wait < 0) && !errors.Is(err, ends.as) {
 					t.Errorf("%s, with a context that ends after %v: error %v, want one that wraps %q", op.name, wait, err, ends.as)
 				}
-				if took := time.Since(begin); took > wait+soon {
+				if took := time.Since(begin); took > max(wait, 0)+soon {
 					t.Errorf("%s, with a context that ends after %v: returned after %v", op.name, wait, took)
 				}
 			}
@@ -225,7 +181,7 @@ func testEndsDuring(t *testing.T, open opener) {
 			if all {
 				succeeded++
 			}
-			cell = lands(c, cell)
+			cell = lands(c, cell) // the write may have landed all the same
 		}
 	}
 	if succeeded == 0 {

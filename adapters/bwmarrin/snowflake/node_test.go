@@ -135,10 +135,10 @@ func TestGenerateWithoutGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := storetest.NewMemory()
 		node := leased(t, t.Context(), store)
-		store.Fail(storetest.Unavailable, 1_000_000)
+		store.Fail(storetest.Unavailable)
 		time.Sleep(time.Minute) // the grant ends
 		began := time.Now()
-		time.AfterFunc(time.Minute, store.Heal)
+		time.AfterFunc(time.Minute, func() { store.Fail(storetest.None) })
 		node.Generate()
 		assert.GreaterOrEqual(t, time.Since(began), time.Minute)
 

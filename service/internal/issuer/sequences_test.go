@@ -232,10 +232,10 @@ func TestSequences(t *testing.T) {
 			assert.EqualValues(w, 1, w.opened.Load())
 		}},
 		"a failed one is opened again": {nil, func(w *world) {
-			w.store.Fail(storetest.Unavailable, 1000)
+			w.store.Fail(storetest.Unavailable)
 			w.take("new-a", 1, Unavailable)
 			assert.Zero(w, w.Count())
-			w.store.Heal()
+			w.store.Fail(storetest.None)
 			w.take("new-a", 1, 7)
 		}},
 		// The first request after one of its name was created is answered by that one.
@@ -304,7 +304,7 @@ func TestSequences(t *testing.T) {
 			for n := range 15 {
 				w.take("new-"+string(rune('a'+n)), 1, 7)
 			}
-			w.store.Fail(storetest.Unavailable, 10_000)
+			w.store.Fail(storetest.Unavailable)
 			err := w.Close(w.Context())
 			require.ErrorIs(w, err, sequence.ErrNotGivenBack)
 			assert.ErrorContains(w, err, "and 5 more sequences")
