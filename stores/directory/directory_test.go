@@ -287,7 +287,7 @@ func TestFirstNode(t *testing.T) {
 var some = []byte("12 the value")
 
 func TestFormat(t *testing.T) {
-	assert.Equal(t, "tickflake-cell 1 crc64=773bfcc0e18c288c key=node/0000007\n12 the value\n", string(encode(key, some)))
+	assert.Equal(t, "tickflake-cell 2 crc64=773bfcc0e18c288c key=node/0000007\n12 the value\n", string(encode(key, some)))
 	longest := strings.Repeat("k", stores.MaxKey)
 	data := encode(longest, engine.FormatCell(1<<63-1, []byte(strings.Repeat("\n", stores.MaxValue))))
 	assert.LessOrEqual(t, len(data), maxFile)
@@ -302,20 +302,20 @@ func tornStates() map[string][2]string {
 	good := string(encode(key, some))
 	swap := func(from, to string) string { return strings.Replace(good, from, to, 1) }
 	return map[string][2]string{
-		"empty":               {"", "it is empty"},
-		"zeros":               {strings.Repeat("\x00", len(good)), "it is not a cell of tickflake"},
-		"cut in the header":   {good[:20], sum},
-		"cut in the value":    {good[:len(good)-4], sum},
-		"cut by one byte":     {good[:len(good)-1], sum},
-		"twice":               {good + good, sum},
-		"long":                {good + strings.Repeat("x", 1<<20), sum},
-		"later format":        {swap("cell 1", "cell 2"), "its format is 2, and this program knows format 1 only"},
-		"later, other format": {"tickflake-cell 3 {}", "its format is 3"},
-		"no fields":           {"tickflake-cell 1\n\n", sum},
-		"no text":             {string(encode(key, nil)), sum},
-		"a changed value":     {swap("the value", "the valve"), sum},
-		"another's":           {string(encode("node/0000008", some)), "it is the cell node/0000008"},
-		"no key":              {string(encode("A", some)), sum},
-		"a line end":          {strings.ReplaceAll(good, "\n", "\r\n"), sum},
+		"empty":             {"", "it is empty"},
+		"zeros":             {strings.Repeat("\x00", len(good)), "it is not a cell of tickflake"},
+		"cut in the header": {good[:20], sum},
+		"cut in the value":  {good[:len(good)-4], sum},
+		"cut by one byte":   {good[:len(good)-1], sum},
+		"twice":             {good + good, sum},
+		"long":              {good + strings.Repeat("x", 1<<20), sum},
+		"later format":      {swap("cell 2", "cell 3"), "its format is 3, and this program knows format 2 only"},
+		"other format":      {"tickflake-cell 1 {}", "its format is 1"},
+		"no fields":         {"tickflake-cell 2\n\n", sum},
+		"no text":           {string(encode(key, nil)), sum},
+		"a changed value":   {swap("the value", "the valve"), sum},
+		"another's":         {string(encode("node/0000008", some)), "it is the cell node/0000008"},
+		"no key":            {string(encode("A", some)), sum},
+		"a line end":        {strings.ReplaceAll(good, "\n", "\r\n"), sum},
 	}
 }

@@ -49,7 +49,7 @@
 // broken: a process that was stopped in a write replaces the cell when it wakes. So the
 // writers of that cell wait until their contexts end, with an error that names the process.
 //
-//	tickflake-cell 1 crc64=773bfcc0e18c288c key=node/0000007
+//	tickflake-cell 2 crc64=773bfcc0e18c288c key=node/0000007
 //	12 the value
 //
 // A cell is written to node+0000007.cell.tmp, synced, renamed, and the directory is synced,

@@ -10,7 +10,7 @@ import (
 
 const (
 	magic  = "tickflake-cell "
-	format = 1
+	format = 2
 
 	// maxFile is more than the longest cell takes.
 	maxFile = stores.MaxValue + stores.MaxKey + 256
