@@ -1,5 +1,5 @@
-// Package fleet puts the service under load and through faults, for tests, the soak and
-// benchmarks: real processes on real stores, and a record of all that they issue.
+// Package fleet puts servers and keepers under load and through faults, for tests, the soak and
+// benchmarks: on real stores, with a record of all that they issue.
 //
 // You need these names:
 //
@@ -9,8 +9,9 @@
 //   - [Caller] asks a server, by one of [Protocols] or as a [GoClient].
 //   - [Ledger] has what callers got and when. It finds values that came twice, and values out of
 //     the order of real time.
-//   - [Fleet] has servers of one store, and clients that load them. [Faults] are what can be done
-//     to it. A [Verdict] has the promises that do not hold, also for a fleet of goroutines.
+//   - [Fleet] has servers of one store and clients that load them, or keepers, which issue IDs
+//     by themselves. [Faults] are what can be done to its servers, Crash and Step to its keepers.
+//     A [Verdict] has the promises that do not hold. [For] and [Fleet.Verify] are for tests.
 //
 // Package integration/servers runs a server of each store.
 //
