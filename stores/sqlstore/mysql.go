@@ -248,7 +248,9 @@ func replication(set map[string]string, replicas int, found *stores.Durability) 
 		semi, replica = "rpl_semi_sync_source_", "replica"
 	}
 	waits := max(1, count(semi+"wait_for_"+replica+"_count"))
-	replicas = max(replicas, count(semi+"clients"))
+	if n := count(semi + "clients"); n > 0 { // every user may see them
+		replicas = max(replicas, n)
+	}
 	const safe = "ON, its timeout to a day or more, and its wait_point to AFTER_SYNC"
 	switch {
 	case on("read_only"), on("innodb_read_only"):

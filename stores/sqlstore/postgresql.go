@@ -183,7 +183,10 @@ func lateStandbys(names, senders string) (all, late int) {
 	parts := synchronousNames.FindStringSubmatch(names)
 	listed := synchronousName.FindAllString(cmp.Or(parts[3], parts[4]), -1)
 	for i, name := range listed {
-		listed[i] = strings.ToLower(strings.ReplaceAll(strings.Trim(name, `"`), `""`, `"`)) // the server takes no notice of capitals
+		if inner, ok := strings.CutPrefix(name, `"`); ok {
+			name = strings.ReplaceAll(strings.TrimSuffix(inner, `"`), `""`, `"`)
+		}
+		listed[i] = strings.ToLower(name) // as the server compares them
 	}
 	waits, _ := strconv.Atoi(cmp.Or(parts[2], "1"))
 	first := !strings.EqualFold(parts[1], "ANY")
