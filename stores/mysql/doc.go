@@ -46,7 +46,9 @@
 // # To lose nothing
 //
 // The doc of [sqlstore.MySQL] says what to set. innodb_flush_log_at_trx_commit = 0, and a table of another engine than
-// InnoDB, forget, and are refused; other values are logged.
+// InnoDB, forget, and are refused; other values are logged, and so are replicas that a write does not wait for. MySQL tells
+// who has the right REPLICATION SLAVE how many replicas there are; without it that is logged as unknown, unless replication is
+// semi-synchronous. A reader of the binary log, as of change data capture, is taken for a replica.
 //
 // # Failovers
 //

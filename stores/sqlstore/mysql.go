@@ -31,7 +31,8 @@ import (
 //   - sync_binlog = 1 if the binary log is on. MySQL's default is 1; MariaDB's is 0.
 //   - If a replica may be promoted: semi-synchronous replication with
 //     rpl_semi_sync_master_wait_point = AFTER_SYNC (MySQL: rpl_semi_sync_source_…) and
-//     a time-out too long to ever be reached, or MySQL's group replication with
+//     a time-out too long to ever be reached, a day or more. It waits for one replica: of several, only one that has
+//     all writes may be promoted. Or MySQL's group replication with
 //     group_replication_consistency = BEFORE_ON_PRIMARY_FAILOVER. With asynchronous
 //     replication, the last writes before a failover are lost.
 //   - Before a replica is promoted, it must have applied all of its relay log. Never KILL a
