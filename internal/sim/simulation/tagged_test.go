@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	_ "github.com/tickflake/tickflake/generator" // what is simulated, so that a change runs the test anew
-	"github.com/tickflake/tickflake/internal/fleettest"
+	"github.com/tickflake/tickflake/internal/sim/fleettest"
 )
 
 // simulate runs the tests of this package with the tag simulate.
