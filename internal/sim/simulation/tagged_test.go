@@ -30,9 +30,10 @@ func simulate(t *testing.T, args ...string) (string, error) {
 
 func TestSimulation(t *testing.T) {
 	// The files of that build are opened, so that a change of them runs the test anew.
-	for _, dir := range []string{".", "../word", "../../generator"} {
+	for _, dir := range []string{".", "../../word", "../../window", "../../../generator"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		require.NoError(t, err)
+		require.NotEmpty(t, files, dir)
 		for _, file := range files {
 			_, err := os.ReadFile(file)
 			require.NoError(t, err)
@@ -77,7 +78,7 @@ func TestMutants(t *testing.T) {
 	}
 	dir, replaced, texts := t.TempDir(), map[string]string{}, map[string]string{}
 	for i, m := range mutants {
-		file, err := filepath.Abs(filepath.Join("../..", m.file))
+		file, err := filepath.Abs(filepath.Join("../../..", m.file))
 		require.NoError(t, err)
 		if texts[file] == "" {
 			text, err := os.ReadFile(file)
