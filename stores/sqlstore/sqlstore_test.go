@@ -149,3 +149,16 @@ func TestKinds(t *testing.T) {
 		assert.ErrorContains(t, err, tt.says)
 	}
 }
+
+// A server that only speaks the protocol is refused by its name, before it is asked for settings that it lacks.
+func TestForeignServers(t *testing.T) {
+	for name, version := range map[string]string{
+		"CockroachDB": "CockroachDB CCL v23.1.11 (x86_64-pc-linux-gnu, built 2023/09/27)", "YugabyteDB": "PostgreSQL 11.2-YB-2.20.1.0-b0 on x86_64-pc-linux-gnu",
+	} {
+		s, err := sqlstore.New(sql.OpenDB(failing{source: version}), sqlstore.PostgreSQL(), "a", sqlstore.DefaultTable)
+		require.NoError(t, err)
+		_, err = stores.CheckDurability(t.Context(), s)
+		assert.ErrorIs(t, err, stores.Refused)
+		assert.ErrorContains(t, err, name+": the server only speaks")
+	}
+}
