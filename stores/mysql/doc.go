@@ -21,7 +21,8 @@
 //	socket=PATH      a Unix socket to connect to instead of a host
 //
 // All others are the driver's, as in its DSN: tls=true for TLS (or the name of a
-// configuration that was registered with the driver), timeout, readTimeout and so on;
+// configuration that was registered with the driver; its GetClientCertificate can read a file that is
+// renewed), timeout, readTimeout and so on;
 // it takes an unknown name for a system variable. interpolateParams is
 // on unless the URL says otherwise.
 //

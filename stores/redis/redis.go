@@ -295,4 +295,4 @@ func (s *Store) explain(err error) error {
 
 // ErrReplicas is wrapped by the error of a Swap or a Read when too few replicas have
 // confirmed the value within a second. The value was written, but a failover may lose it.
-var ErrReplicas = stores.Passing.New("too few replicas have confirmed the last writes within a second: look at the replicas, or ask for fewer")
+var ErrReplicas = stores.Passing.New("too few replicas have confirmed the last writes within a second: look at the replicas, and ask for no more than can be promoted")
