@@ -59,7 +59,7 @@ func (e *LeadError) Error() string {
 		return fmt.Sprintf("IDs above the seen ID %d begin %s ahead of the clock (limit %s%s): %s, or check the clock of its issuer",
 			e.Seen, span.Text(e.Lead), e.Limit, waited, retry)
 	}
-	return fmt.Sprintf("clock is %s behind the last issued ID (limit %s%s): it was stepped back, IDs were borrowed ahead of it, or the grant begins where the grant of a crashed process ended; %s, or choose a strategy that waits or borrows longer",
+	return fmt.Sprintf("clock is %s behind the last issued ID (limit %s%s): it was stepped back, IDs were borrowed ahead of it, or the grant begins at the fleet's floor, or where the grant of a crashed process ended; %s, or choose a strategy that waits or borrows longer",
 		span.Text(e.Lead), e.Limit, waited, retry)
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/tickflake/tickflake/internal/drive"
@@ -39,7 +40,7 @@ func (e *GrantError) Error() string {
 	if e.Waited > 0 {
 		text += fmt.Sprintf(" after waiting %s", e.Waited)
 	}
-	if e.Context != nil {
+	if e.Context != nil && (e.Err == nil || !strings.Contains(e.Err.Error(), e.Context.Error())) {
 		text += ": " + e.Context.Error()
 	}
 	if e.Err != nil {
