@@ -40,10 +40,9 @@ than two thirds of the window away.
 
 ` + nodeStoresHelp
 
-const leaseListHelp = `List the node numbers that were ever claimed or reserved, or those in NODES: a
-number, or a range such as 0-3.
-
-Numbers that moved to one store are one line, with the latest UNTIL of them.
+const leaseListHelp = `List the node numbers that were ever claimed, reserved or moved, or those in NODES: a
+number, or a range such as 0-3. Numbers in a row that moved to one store are one line,
+with the latest UNTIL.
 
 With --format json each is an object on a line of its own with the fields node,
 state, owner, until, remaining_seconds (of the grant), ahead_seconds (the holder's

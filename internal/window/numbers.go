@@ -11,7 +11,7 @@ type Numbers struct{ core }
 const MaxNumbers = 1<<62 - 1
 
 // NewNumbers returns a window of counted numbers below [MaxNumbers]. Its ranges count in
-// numbers. Its issuer is not asked by a channel, but by Count. Nothing is granted yet.
+// numbers. Its keeper is not asked by a channel: Count tells its caller. Nothing is granted yet.
 func NewNumbers() *Numbers {
 	w := &Numbers{core{end: MaxNumbers}}
 	w.begin()

@@ -40,13 +40,13 @@ type Span struct {
 	// finds too few numbers here makes it next.
 	queued word.Pointer[Span]
 
-	// begin is the first value of free, if no slot of the tick before it was taken by
-	// then: in the first span, and where the grant begins above all taken slots. Else it is
-	// no slot.
+	// begin is the first value of free, or where Start has moved it, if no slot of the tick before it was taken
+	// by then: in the first span, and where the grant begins above all taken slots. Else it is no slot. It only
+	// tells why a call has to wait.
 	begin word.Uint64
 
-	// lost is how many slots were given up in the spans before this one. It is set before the window
-	// moves on to this span, so that a look at one span tells what was handed out.
+	// lost is how many counted numbers were given up in the spans before this one. It is set before the
+	// window moves on to this span, so that a look at one span tells what was handed out.
 	lost word.Uint64
 
 	// Not written again.
@@ -118,9 +118,9 @@ func (w *core) succeed(s *Span) {
 	first := w.unitEnd(free)
 	if next.from > first {
 		first = next.from
-		next.begin.Store(first) // all callers store the same
+		next.begin.CompareAndSwap(math.MaxUint64, first) // Start may have moved what another caller stored
 	} else if free == s.begin.Load() {
-		next.begin.Store(first)
+		next.begin.CompareAndSwap(math.MaxUint64, first)
 	}
 	lost := s.lost.Load()
 	if next.ended {
@@ -128,7 +128,7 @@ func (w *core) succeed(s *Span) {
 	} else {
 		lost += s.rest(free, next)
 	}
-	next.lost.Store(lost) // all callers store the same: the limits of an ended span do not change
+	next.lost.Store(lost) // all callers store the same: no counted number is added, and the limits of an ended span stay
 	next.free.CompareAndSwap(0, first)
 	w.span.CompareAndSwap(s, next)
 }

@@ -18,9 +18,9 @@ type failure struct{ err error }
 func NewTicks(bits uint8, end uint64) *Ticks {
 	w := &Ticks{core: core{
 		unit: bits,
-		// The slot after the last must not look sealed. And a sealed word must not overflow when
-		// callers that were held up add to it: memory has no room for more than four million.
-		end:  min(end, (sealed-1<<22)>>bits) << bits,
+		// The slot after the last must not look sealed, and a sealed word must not overflow, when callers that
+		// were held up add to it, each once: as many goroutines as these slots would take 8 TiB of stacks.
+		end:  min(end, (sealed-1<<32)>>bits) << bits,
 		more: make(chan struct{}, 1),
 	}}
 	w.begin()

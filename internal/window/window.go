@@ -47,7 +47,8 @@ type core struct {
 	mark   word.Uint64
 
 	// span is the node number that is held now, with its word. It moves from a span to
-	// the next of that span after its word was sealed, and does not go back.
+	// the next of that span after its word was sealed, and does not go back. A shared window that is sealed
+	// moves to a span of its own, and leaves the word to the others.
 	span word.Pointer[Span]
 
 	// changed holds the channel that the next change closes. A waiter loads it before
