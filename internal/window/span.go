@@ -25,7 +25,7 @@ type Span struct {
 
 	// begin is the first value of free, or where Skip has moved it, if no slot of the tick before it was taken by
 	// then: in the first span, and where the grant begins above all taken slots. Else it is
-	// no slot. It only tells why a call has to wait.
+	// no slot. No slot depends on it.
 	begin word.Uint64
 
 	// Not written again.
