@@ -41,8 +41,8 @@ ended and left (to which stores numbers were moved).`
 const leaseEndHelp = `Give node numbers away for good: those in NODES, at the lower or the upper end of
 what the store has, or all. It prints the command that creates the fleet of another
 store with them: run that once, for one store, before a process uses it.
-docs/move.md has all steps. If --to is a URL or a path that can be read from here, that
-store must have no fleet yet, but the one that these numbers become.
+docs/move.md has all steps. If --to is a URL or a path that can be read from here,
+that store must have no fleet, but the one that these numbers become.
 
 No process is granted anything with these numbers by this store any more, whatever
 any clock says. That cannot be undone; to stay on the same server, use another

@@ -34,15 +34,16 @@ A node number is
   damaged    its cell cannot be read: no process claims or overwrites it
 
 UNTIL is the limit of the last grant. The next grant begins there, whatever any
-clock says; that of a number that has moved begins in the other store. CLOCK is how far the holder's clock is ahead of this one, to a sixth
-of the holder's window. It is unknown (-) if an extension is overdue: UNTIL is less
-than two thirds of the window away.
+clock says; that of a number that has moved begins in the other store. CLOCK is how
+far the holder's clock is ahead of this one, to a sixth of the holder's window. It
+is unknown (-) if an extension is overdue: UNTIL is less than two thirds of the
+window away.
 
 ` + nodeStoresHelp
 
 const leaseListHelp = `List the node numbers that were ever claimed, reserved or moved, or those in NODES: a
-number, or a range such as 0-3. Numbers in a row that moved to one store are one line,
-with the latest UNTIL.
+number, or a range such as 0-3. Numbers in a row that moved to one store are one
+line, with the latest UNTIL.
 
 With --format json each is an object on a line of its own with the fields node,
 state, owner, until, remaining_seconds (of the grant), ahead_seconds (the holder's
@@ -213,8 +214,8 @@ generator during a migration: no process claims them before the date.
 
 NODES is a number, or a range such as 0-3. DATE is 2026-12-31 (to its end, in UTC)
 or 2026-12-31T12:00:00Z. A reservation can be lengthened and not shortened, so on a
-terminal the command asks first. Numbers that are held are refused. An empty store gets the layout of --layout, for good: its
-processes need the same.`
+terminal the command asks first. Numbers that are held are refused. An empty store
+gets the layout of --layout, for good: its processes need the same.`
 
 func newLeaseReserve(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
@@ -276,7 +277,11 @@ func parseUntil(s string) (time.Time, error) {
 	if day, err := time.Parse(time.DateOnly, s); err == nil {
 		return day.AddDate(0, 0, 1), nil
 	}
-	return parseInstant(s)
+	at, err := parseInstant(s)
+	if err != nil {
+		err = fmt.Errorf("want a date such as 2027-06-30 or 2027-06-30T12:00:00Z, got %q", s)
+	}
+	return at, err
 }
 
 // parseInstant reads an instant. A date is none: IDs repeat if a fleet begins with the day on which another ends,

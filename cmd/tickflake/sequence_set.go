@@ -50,8 +50,8 @@ name begins above all numbers that were ever granted, also those that were given
 back. A sequence that went back is not deleted: raise its next number first, with
 'tickflake sequence set'.
 
-The command prints a file for a shell, which creates the sequence that continues it in
-the store of the variable NEW. Run that for one store only; docs/move.md has all
+The command prints a file for a shell, which creates the sequence that continues it
+in the store of the variable NEW. Run that for one store only; docs/move.md has all
 steps. Deleting it once more prints the same.
 
 With --format json it prints an object as 'tickflake sequence list' does, with two
