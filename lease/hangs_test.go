@@ -87,7 +87,9 @@ func TestHangs(t *testing.T) {
 					assert.LessOrEqual(t, took, bound, "%s: %v", about, err)
 					if took > 0 {
 						hung++
-						assert.Error(t, err, about)
+						if kind != int32(storetest.OpList) || name != "Keeper.Restored" { // which lists only to compare clocks
+							assert.Error(t, err, about)
+						}
 					}
 				})
 			}
