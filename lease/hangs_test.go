@@ -91,6 +91,7 @@ func TestHangs(t *testing.T) {
 						if kind != int32(storetest.OpList) || !strings.HasPrefix(name, "Keeper.") { // which list only to compare clocks
 							assert.Error(t, err, about)
 						}
+						assert.LessOrEqual(t, strings.Count(fmt.Sprint(err), context.DeadlineExceeded.Error()), 1, "%s: %v", about, err)
 					}
 				})
 			}
