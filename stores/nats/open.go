@@ -2,6 +2,7 @@ package nats
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"net"
 	"strconv"
@@ -124,11 +125,22 @@ func connectOptions(u *engine.URL) ([]natsgo.Option, error) {
 		}
 		options = append(options, nkey)
 	}
-	config, err := dial.TLS(u)
-	if config == nil || err != nil {
+	secure, err := dial.TLS(u)
+	if secure == nil || err != nil {
 		return options, err
 	}
-	return append(options, natsgo.Secure(config)), nil
+	config, err := secure()
+	if err != nil {
+		return nil, err
+	}
+	config.Certificates, config.GetClientCertificate = nil, secure.Certificate
+	return append(options, natsgo.Secure(config), natsgo.ClientTLSConfig(nil, func() (*x509.CertPool, error) {
+		now, err := secure()
+		if err != nil {
+			return nil, err
+		}
+		return now.RootCAs, nil
+	})), nil
 }
 
 // tryCredentials reads the file, as the driver does at each connect.

@@ -44,11 +44,14 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	case at.Host == "":
 		at = &url.URL{Scheme: "https", Host: "s3.amazonaws.com"} // the driver takes that of the region
 	}
-	trusted, err := dial.Trust(u)
+	secure, err := dial.Trust(u)
 	if err != nil {
 		return nil, err
 	}
-	transport := dial.NewTransport(&dial.Dialer{Most: most}, conns, trusted)
+	transport, err := dial.NewTransport(&dial.Dialer{Most: most}, conns, secure, at.Hostname())
+	if err != nil {
+		return nil, err
+	}
 	transport.DisableCompression = true // a proxy that compresses makes the ETag weak, which no condition takes
 	client, err := minio.New(at.Host, &minio.Options{
 		Creds: credentials.NewChainCredentials([]credentials.Provider{
