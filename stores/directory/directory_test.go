@@ -26,18 +26,16 @@ func TestConformance(t *testing.T) {
 		root = memory
 		defer os.RemoveAll(memory) //nolint:errcheck // it is in memory
 	}
-	conforms(t, root)
+	storetest.TestStore(t, func(t testing.TB, namespace string) stores.Store { return below(t, root, namespace) })
 }
 
-// conforms proves a store whose directories are below root.
-func conforms(t *testing.T, root string) {
-	storetest.TestStore(t, func(t testing.TB, namespace string) stores.Store {
-		path, err := PathOf("file:" + root + "?namespace=" + namespace)
-		require.NoError(t, err)
-		s, err := openPath(t.Context(), path)
-		require.NoError(t, err)
-		return s
-	})
+// below opens a namespace below a directory.
+func below(t testing.TB, root, namespace string) stores.Store {
+	path, err := PathOf("file:" + root + "?namespace=" + namespace)
+	require.NoError(t, err)
+	s, err := openPath(t.Context(), path)
+	require.NoError(t, err)
+	return s
 }
 
 // Open makes a directory and its parents, which stays the same directory wherever the process goes. It and its files

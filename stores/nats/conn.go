@@ -78,12 +78,18 @@ func refused(err error) error {
 
 var (
 	errCredentials = stores.Refused.New("the server refuses the user, the password or a right: fix the URL, or grant the rights that the package doc lists")
-	errNoStreams   = stores.Refused.New("the server has no JetStream for this account: switch it on")
+	errNoStreams   = stores.Refused.New("no server has JetStream for this account, or in the domain of the URL: switch it on, or fix the option domain")
+	errDomain      = stores.Refused.New("the JetStream that answers is of another domain than the URL names, and each has a bucket of its own, so IDs would be issued twice: name one by domain=, the same for all processes")
+	errCopies      = stores.Refused.New("this server is alone, and keeps one copy: take replicas=1, or a cluster")
+	errPeers       = stores.Passing.New("the cluster has too few servers for the bucket's copies: start them, or name fewer copies by replicas=")
+
+	errAlone = &jetstream.APIError{ErrorCode: 10074} // it has no name in the driver, nor has 10005
 
 	refusals = map[error]error{
 		natsgo.ErrNoInfoReceived: stores.Refused.New("the server is no NATS server: fix the URL"),
 		natsgo.ErrAuthorization:  errCredentials, natsgo.ErrAuthExpired: errCredentials, natsgo.ErrAuthRevoked: errCredentials,
 		natsgo.ErrAccountAuthExpired: errCredentials, natsgo.ErrPermissionViolation: errCredentials,
+		errAlone: errCopies, &jetstream.APIError{ErrorCode: 10005}: errPeers,
 		jetstream.ErrJetStreamNotEnabled: errNoStreams, jetstream.ErrJetStreamNotEnabledForAccount: errNoStreams,
 	}
 )

@@ -22,7 +22,8 @@ func TestBadURL(t *testing.T) {
 	}
 	storetest.TestURLs(t, open, "nats://u:SECRET@h", map[string]string{
 		"nats://u:SECRET@h/path":           "a path after the host",
-		"nats://u:SECRET@h?x=SECRET":       "there are namespace, replicas, creds, nkey, cacert, cert, key",
+		"nats://u:SECRET@h?x=SECRET":       "there are namespace, domain, replicas, creds, nkey, cacert, cert, key",
+		"nats://u:SECRET@h?domain=a.b":     "option domain",
 		"nats://u:SECRET@h?replicas=0":     "option replicas is not 1 to 5",
 		"nats://u:SECRET@h?replicas=6":     "option replicas is not 1 to 5",
 		"nats://u:SECRET@h?replicas=x":     "option replicas is not 1 to 5",

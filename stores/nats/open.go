@@ -25,14 +25,17 @@ func init() {
 // open connects to the servers of a URL, as the package's doc describes it. It waits for
 // the connection, until ctx ends.
 func open(ctx context.Context, rawURL string) (stores.Store, error) {
-	u, err := engine.ParseURL(rawURL, "nats:4222", "tls:4222", "replicas", "creds", "nkey")
+	u, err := engine.ParseURL(rawURL, "nats:4222", "tls:4222", "domain", "replicas", "creds", "nkey")
 	if err != nil {
 		return nil, err
 	}
 	if u.Path != "" {
 		return nil, u.Refuse("a path after the host; want none, and the namespace as ?namespace=NAME", nil)
 	}
-	replicas := 0
+	domain, replicas := u.Options["domain"], 0
+	if strings.ContainsAny(domain, ".*> \t\r\n") {
+		return nil, u.Refuse("option domain is not the name of a JetStream domain, which has no dots, spaces, * and >", nil)
+	}
 	if text, ok := u.Options["replicas"]; ok {
 		if replicas, err = strconv.Atoi(text); err != nil || replicas < 1 || replicas > 5 {
 			return nil, u.Refuse("option replicas is not 1 to 5", nil)
@@ -64,11 +67,15 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 		return nil, engine.OpenFailed(ctx, at, err)
 	}
 	closeAll := func() error { conn.Close(); return d.Close() }
-	client, err := jetstream.New(conn)
+	api := jetstream.DefaultAPIPrefix
+	if domain != "" {
+		api = "$JS." + domain + ".API."
+	}
+	client, err := jetstream.NewWithAPIPrefix(conn, strings.TrimSuffix(api, "."))
 	if err != nil {
 		return nil, errors.Join(err, closeAll())
 	}
-	t := &texts{client: client, namespace: u.Namespace, replicas: replicas, dialer: &d.Dialer, found: make(chan *bucket, 1)}
+	t := &texts{client: client, namespace: u.Namespace, domain: domain, api: api, replicas: replicas, dialer: &d.Dialer, found: make(chan *bucket, 1)}
 	t.found <- nil
 	return &engine.Skeleton[uint64]{
 		Texts: t, Reads: 64, Namespace: u.Namespace, At: at,
