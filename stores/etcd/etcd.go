@@ -194,19 +194,33 @@ func why(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %s", ctx.Err(), message) // not %w twice: the driver would take gRPC's out
 }
 
-// refused makes the server's refusal wrap [stores.Refused].
+// refused gives the server's refusal its kind.
 func refused(err error) error {
-	switch answer, _ := errors.AsType[rpctypes.EtcdError](err); answer {
+	answer, ok := errors.AsType[rpctypes.EtcdError](err)
+	code := status.Code(err)
+	if ok {
+		code = answer.Code()
+	}
+	switch answer {
 	case rpctypes.ErrUserEmpty, rpctypes.ErrAuthFailed, rpctypes.ErrPermissionDenied:
 		return fmt.Errorf("%w: %w", errCredentials, err)
 	case rpctypes.ErrNoSpace:
 		return fmt.Errorf("%w: %w", errNoSpace, err)
+	case rpctypes.ErrTooManyRequests:
+		return fmt.Errorf("%w: %w", errLoad, err)
+	case rpctypes.ErrNotLeader, rpctypes.ErrInvalidAuthToken, rpctypes.ErrAuthOldRevision: // the next request goes elsewhere, or logs in
+		code = codes.Unavailable
+	}
+	if code == codes.Unavailable && !errors.Is(err, stores.ErrConflict) {
+		return fmt.Errorf("%w: %w", errAway, err)
 	}
 	return err
 }
 
 var (
 	errCredentials = stores.Refused.New("the server refuses the user, the password or a right: fix the URL, or grant the right that the package doc names")
+	errAway        = stores.Passing.New("the server cannot answer now")
+	errLoad        = stores.Passing.New("the server has too many requests: give it more processors or a faster disk")
 	errNoSpace     = stores.Refused.New("the server is full and takes no writes: compact and defragment it, and disarm its alarm NOSPACE")
 )
 

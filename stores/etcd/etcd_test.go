@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -121,6 +123,31 @@ func TestConnectsAgain(t *testing.T) {
 		case <-attempts:
 		case <-late:
 			t.Fatalf("%d attempts in 10 s", n)
+		}
+	}
+}
+
+// What a server says that starts, stops, fails over or refuses has its kind, and what to do.
+func TestKinds(t *testing.T) {
+	for _, tt := range []struct {
+		err    error
+		kind   stores.Kind
+		advice string
+	}{
+		{status.Error(codes.Unavailable, "error reading from server: EOF"), stores.Passing, "cannot answer now"},
+		{rpctypes.ErrNoLeader, stores.Passing, "cannot answer now"},
+		{rpctypes.ErrLeaderChanged, stores.Passing, "cannot answer now"},
+		{rpctypes.ErrNotLeader, stores.Passing, "cannot answer now"},
+		{rpctypes.ErrStopped, stores.Passing, "cannot answer now"},
+		{rpctypes.ErrTimeout, stores.Passing, "cannot answer now"},
+		{rpctypes.ErrInvalidAuthToken, stores.Passing, "cannot answer now"},
+		{rpctypes.ErrTooManyRequests, stores.Passing, "a faster disk"},
+		{rpctypes.ErrPermissionDenied, stores.Refused, "grant the right"},
+		{rpctypes.ErrNoSpace, stores.Refused, "disarm its alarm"},
+		{stores.ErrConflict, stores.Passing, ""},
+	} {
+		if err := explain(t.Context(), tt.err); stores.KindOf(err) != tt.kind || !strings.Contains(err.Error(), tt.advice) {
+			t.Errorf("%v is %v, want %v with %q", err, stores.KindOf(err), tt.kind, tt.advice)
 		}
 	}
 }

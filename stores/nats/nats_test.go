@@ -3,6 +3,7 @@ package nats
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -11,6 +12,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	natsgo "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
@@ -80,6 +85,34 @@ func TestFilter(t *testing.T) {
 	} {
 		if got := filter(c[0], c[1]); got != c[2] {
 			t.Errorf("filter(%q, %q) is %s, want %s", c[0], c[1], got, c[2])
+		}
+	}
+}
+
+// What a server says that starts, stops, fails over or refuses has its kind, and what to do. A refusal counts more than that there
+// is no connection.
+func TestKinds(t *testing.T) {
+	for _, tt := range []struct {
+		err    error
+		kind   stores.Kind
+		advice string
+	}{
+		{errAway, stores.Passing, "no connection"},
+		{errLost, stores.Passing, "was lost"},
+		{natsgo.ErrNoServers, stores.Passing, "no connection"},
+		{natsgo.ErrStaleConnection, stores.Passing, "no connection"},
+		{natsgo.ErrMaxConnectionsExceeded, stores.Passing, "raise max_connections"},
+		{jetstream.ErrNoStreamResponse, stores.Passing, "no leader"},
+		{&jetstream.APIError{ErrorCode: 10008}, stores.Passing, "no leader"},
+		{&jetstream.APIError{ErrorCode: 10005}, stores.Passing, "name fewer copies"},
+		{&jetstream.APIError{ErrorCode: 10074}, stores.Refused, "replicas=1"},
+		{&jetstream.APIError{ErrorCode: 10047}, stores.Refused, "raise max_file_store"},
+		{jetstream.ErrJetStreamNotEnabled, stores.Refused, "switch it on"},
+		{fmt.Errorf("%w: %w", natsgo.ErrConnectionClosed, natsgo.ErrAuthorization), stores.Refused, "fix the URL"},
+		{new(texts).home("leaf"), stores.Refused, "domain="},
+	} {
+		if err := refused(tt.err); stores.KindOf(err) != tt.kind || !strings.Contains(err.Error(), tt.advice) {
+			t.Errorf("%v is %v, want %v with %q", err, stores.KindOf(err), tt.kind, tt.advice)
 		}
 	}
 }

@@ -33,7 +33,8 @@
 // found in 300 of 300 probes; to find a server that races more rarely, probe again. One that was found is refused by
 // all processes, until the object REFUSED! of the namespace is deleted. Objects in capitals serve for
 // that: CONDITIONS!, PROBED! and RACE0! to RACE47!. The tests use versitygw. Amazon S3,
-// Cloudflare R2, Tigris, Ceph and MinIO document both conditions. Directory buckets (S3 Express) are refused.
+// Cloudflare R2, Tigris, Ceph and MinIO document both conditions. Google Cloud
+// Storage ignores If-Match of a write, and is refused. Directory buckets (S3 Express) are refused.
 //
 // # Format and costs
 //
