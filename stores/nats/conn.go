@@ -78,7 +78,8 @@ func refused(err error) error {
 
 var (
 	errCredentials = stores.Refused.New("the server refuses the user, the password or a right: fix the URL, or grant the rights that the package doc lists")
-	errNoStreams   = stores.Refused.New("no server has JetStream for this account, or in the domain of the URL: switch it on, or fix the option domain")
+	errNoStreams   = stores.Refused.New("the server has no JetStream for this account: switch it on")
+	errNobody      = stores.Passing.New("no JetStream answers, or none in the domain that the URL names: look at the servers, and at the option domain")
 	errDomain      = stores.Refused.New("the JetStream that answers is of another domain than the URL names, and each has a bucket of its own, so IDs would be issued twice: name one by domain=, the same for all processes")
 	errLeader      = stores.Passing.New("the bucket has no leader now")
 	errFull        = stores.Refused.New("JetStream has no room left: raise max_file_store, or the limits of the account")
@@ -94,6 +95,7 @@ var (
 		{natsgo.ErrAccountAuthExpired, errCredentials}, {natsgo.ErrPermissionViolation, errCredentials},
 		{jetstream.ErrJetStreamNotEnabled, errNoStreams}, {jetstream.ErrJetStreamNotEnabledForAccount, errNoStreams},
 		{code(10002), errFull}, {code(10023), errFull}, {code(10047), errFull}, {errAlone, errCopies},
+		{natsgo.ErrNoResponders, errNobody},
 		{natsgo.ErrMaxConnectionsExceeded, stores.Passing.New("the server has as many connections as it may: raise max_connections")},
 		{jetstream.ErrNoStreamResponse, errLeader}, {code(10008), errLeader}, {code(10005), errPeers},
 		{natsgo.ErrConnectionClosed, errAway}, {natsgo.ErrDisconnected, errAway}, {natsgo.ErrStaleConnection, errAway}, {natsgo.ErrNoServers, errAway},

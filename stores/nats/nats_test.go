@@ -107,6 +107,7 @@ func TestKinds(t *testing.T) {
 		{&jetstream.APIError{ErrorCode: 10005}, stores.Passing, "name fewer copies"},
 		{&jetstream.APIError{ErrorCode: 10074}, stores.Refused, "replicas=1"},
 		{&jetstream.APIError{ErrorCode: 10047}, stores.Refused, "raise max_file_store"},
+		{natsgo.ErrNoResponders, stores.Passing, "the option domain"},
 		{jetstream.ErrJetStreamNotEnabled, stores.Refused, "switch it on"},
 		{fmt.Errorf("%w: %w", natsgo.ErrConnectionClosed, natsgo.ErrAuthorization), stores.Refused, "fix the URL"},
 		{new(texts).home("leaf"), stores.Refused, "domain="},
