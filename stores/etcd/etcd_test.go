@@ -2,8 +2,12 @@ package etcd
 
 import (
 	"context"
+	"encoding/pem"
 	"errors"
 	"net"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,6 +18,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 
 	"github.com/tickflake/tickflake/stores"
@@ -123,6 +128,40 @@ func TestConnectsAgain(t *testing.T) {
 		case <-attempts:
 		case <-late:
 			t.Fatalf("%d attempts in 10 s", n)
+		}
+	}
+}
+
+// Authorities that are renewed count at the next handshake.
+func TestRenewed(t *testing.T) {
+	web := httptest.NewTLSServer(nil) // for its certificate
+	defer web.Close()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer(grpc.Creds(credentials.NewServerTLSFromCert(&web.TLS.Certificates[0])))
+	defer server.Stop()
+	pb.RegisterKVServer(server, new(flaky))
+	go server.Serve(listener) //nolint:errcheck // Stop ends it
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	good := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw})
+	if err := os.WriteFile(file, good, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := openURL(t, "etcds://"+listener.Addr().String()+"?cacert="+file)
+	for _, renewed := range []bool{false, true} {
+		text := []byte("-")
+		if renewed {
+			text = good
+		}
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), map[bool]time.Duration{false: time.Second / 2, true: time.Minute}[renewed])
+		defer cancel()
+		if _, err := s.Read(ctx, "node/0000001"); (err == nil) != renewed {
+			t.Errorf("renewed: %v; Read: %v", renewed, err)
 		}
 	}
 }

@@ -2,9 +2,13 @@ package nats
 
 import (
 	"context"
+	"crypto/tls"
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +20,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/engine"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
@@ -85,6 +90,53 @@ func TestFilter(t *testing.T) {
 	} {
 		if got := filter(c[0], c[1]); got != c[2] {
 			t.Errorf("filter(%q, %q) is %s, want %s", c[0], c[1], got, c[2])
+		}
+	}
+}
+
+// Authorities that are renewed count at the next handshake.
+func TestRenewed(t *testing.T) {
+	web := httptest.NewTLSServer(nil) // for its certificate
+	defer web.Close()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()              //nolint:errcheck // the test has ended
+	secured := make(chan struct{}, 100) // handshakes that the client has accepted
+	go func() {
+		for conn, err := listener.Accept(); err == nil; conn, err = listener.Accept() {
+			_, _ = io.WriteString(conn, `INFO {"server_id":"x","version":"2.15.0","proto":1,"headers":true,"max_payload":1048576,"tls_required":true}`+"\r\n")
+			secure := tls.Server(conn, &tls.Config{Certificates: web.TLS.Certificates}) //nolint:gosec // a test
+			if n, _ := secure.Read(make([]byte, 1)); n > 0 {
+				secured <- struct{}{}
+			}
+			_ = secure.Close()
+		}
+	}()
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	good := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw})
+	if err := os.WriteFile(file, good, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	u, err := engine.ParseURL("tls://"+listener.Addr().String()+"?cacert="+file, "nats:1", "tls:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	options, err := connectOptions(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, renewed := range []bool{false, true} {
+		text := []byte("-")
+		if renewed {
+			text = good
+		}
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := natsgo.Connect("tls://"+listener.Addr().String(), options...); err == nil || (len(secured) > 0) != renewed {
+			t.Errorf("renewed: %v; %d handshakes, %v", renewed, len(secured), err)
 		}
 	}
 }
