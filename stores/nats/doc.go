@@ -13,8 +13,8 @@
 //
 //	nats://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][?namespace=NAME]
 //
-// or tls:// to insist on TLS, which has the options cacert, cert and key. A user without a password is a token. The port
-// is 4222 and the namespace stores.DefaultNamespace if there is none. The other options are
+// or tls:// to insist on TLS, which has the options cacert, cert and key. A user without a password is a token. All
+// files are read at each connect. The port is 4222 and the namespace stores.DefaultNamespace if there is none. The other options are
 //
 //	domain=NAME      the JetStream domain of the bucket
 //	replicas=N       copies of the bucket if it must be made, 1 to 5; without it 3,

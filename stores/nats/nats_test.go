@@ -141,6 +141,24 @@ func TestRenewed(t *testing.T) {
 	}
 }
 
+// A seed that is renewed is another key at the next connect.
+func TestKeyIsRenewed(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "seed")
+	var options natsgo.Options
+	for _, c := range [][2]string{
+		{"SUAETYSUNJ4AXE3KCJADFHKEU4HAS3EJKXMAZJPBYMJOPI7WJ7HLWNFQ2A", "UCDANQFBJ7Y7PMDI3P5WABIPR55YFNY44JSMGEEO2GBELG7VFITGDK55"},
+		{"SUAPD7QUOS4VM5RPVYT5XKL2T4BW7PSN5OV6Y3ESFBUWDVC7SL5OSHWGWM", "UBWAXNJASU6FBMWXGJUUOCGRDE22M5IYBMBKNFGOALTUDR7HJSRY4OTX"},
+		{"half writ", "UBWAXNJASU6FBMWXGJUUOCGRDE22M5IYBMBKNFGOALTUDR7HJSRY4OTX"},
+	} {
+		if err := os.WriteFile(file, []byte(c[0]), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if renewKey(&options, file); options.Nkey != c[1] {
+			t.Errorf("the key of %q is %s", c[0], options.Nkey)
+		}
+	}
+}
+
 // What a server says that starts, stops, fails over or refuses has its kind, and what to do. A refusal counts more than that there
 // is no connection.
 func TestKinds(t *testing.T) {

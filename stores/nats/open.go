@@ -7,6 +7,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	natsgo "github.com/nats-io/nats.go"
@@ -46,7 +47,7 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 		return nil, err
 	}
 	// The driver leaves a connection open that the server has refused, or has not answered.
-	d := &dialer{dial.Dialer{Most: dial.MaxConns, One: true}}
+	d := &dialer{Dialer: dial.Dialer{Most: dial.MaxConns, One: true}}
 	stop := context.AfterFunc(ctx, func() { _ = d.Close() }) // which ends the attempt to connect
 	options = append(options, natsgo.SetCustomDialer(d), natsgo.SkipHostLookup())
 	servers := u.Scheme + "://" + strings.Join(u.Hosts, ","+u.Scheme+"://")
@@ -66,6 +67,10 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 		_ = d.Close()
 		return nil, engine.OpenFailed(ctx, at, err)
 	}
+	if file := u.Options["nkey"]; file != "" {
+		renew := func() { renewKey(&conn.Opts, file) }
+		d.renew.Store(&renew)
+	}
 	closeAll := func() error { conn.Close(); return d.Close() }
 	api := jetstream.DefaultAPIPrefix
 	if domain != "" {
@@ -84,16 +89,30 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 }
 
 // dialer is a natsgo.CustomDialer.
-type dialer struct{ dial.Dialer }
+type dialer struct {
+	dial.Dialer
+	renew atomic.Pointer[func()] // of a connection that was made; nil if it has no key
+}
 
 // dialTime is that of one attempt for all addresses of a host, of which one may be of a machine that is gone.
 const dialTime = 3 * natsgo.DefaultTimeout
 
 // Dial looks for the addresses of a host itself: the driver would do so without an end.
 func (d *dialer) Dial(network, address string) (net.Conn, error) {
+	if renew := d.renew.Load(); renew != nil {
+		(*renew)() // the driver has locked the connection
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), dialTime)
 	defer cancel()
 	return d.Dialer.Dial(ctx, network, address)
+}
+
+// renewKey reads the seed of a key anew: the driver reads it for each signature, but its public half once. Without a good file,
+// the old one stays.
+func renewKey(options *natsgo.Options, file string) {
+	if now, err := natsgo.NkeyOptionFromSeed(file); err == nil {
+		_ = now(options) // it refuses an empty key alone
+	}
 }
 
 func connectOptions(u *engine.URL) ([]natsgo.Option, error) {
