@@ -57,7 +57,7 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	if config := opt.TLSConfig; config != nil { // it has no files
 		dialer.TLS = func() (*tls.Config, error) { return config, nil }
 	}
-	opt.Dialer = dialer.Dial                       // the driver then makes no handshake
+	opt.Dialer = connect(dialer)                   // the driver then makes no handshake
 	opt.MaxIdleConns = cmp.Or(opt.MaxIdleConns, 1) // so that a thousand processes do not keep thousands of connections
 	// Maintenance notifications are a feature of one vendor, and cost a round trip.
 	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
