@@ -356,20 +356,6 @@ func (k *Keeper) foundText(e grant.Event) string {
 	}
 }
 
-// forgot notes that the machine has forgotten all, as the memory was restored.
-func (k *Keeper) forgot() {
-	k.state.Lock()
-	node, by := k.used.Node, k.by
-	k.state.Unlock()
-	text := "claiming anew"
-	if k.closed {
-		text = "its number is left to the original"
-	}
-	k.log.Warn("lease: memory was restored, "+text, "node", node, "by", by)
-	k.retry, k.failures = 0, 0
-	clear(k.seen)
-}
-
 // full is the error of a claim that found no free number.
 func (d *driver) full() error {
 	sought := d.machine.Sought()
