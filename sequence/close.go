@@ -41,7 +41,7 @@ func (s *Sequence) seal() {
 
 // giveBack gives the rest back, once an earlier call of the store has ended.
 func (s *Sequence) giveBack(ctx context.Context) error {
-	_ = s.takeTurn(context.WithoutCancel(ctx))
+	_ = s.turn.Take(context.WithoutCancel(ctx))
 	defer s.turn.Leave()
 	s.mu.Lock()
 	rest := s.machine.Unused(s.window.Used())

@@ -15,24 +15,13 @@ import (
 
 // poll refills if a segment is due or a call waits. It returns soon after ctx ends.
 func (s *Sequence) poll(ctx context.Context) error {
-	if err := s.takeTurn(ctx); err != nil {
-		return err
+	if s.turn.Take(ctx) != nil {
+		return s.noNumber(ctx)
 	}
 	defer s.turn.Leave()
 	err := s.work(ctx, false)
 	s.note(err)
 	return err
-}
-
-// takeTurn takes the turn.
-func (s *Sequence) takeTurn(ctx context.Context) error {
-	if s.config.await != nil {
-		s.config.await(func() bool { return s.turn.Free() || ctx.Err() != nil })
-	}
-	if s.turn.Take(ctx) != nil {
-		return s.ended(ctx)
-	}
-	return nil
 }
 
 // work runs the machine until a write has landed, or there is nothing to do now. The caller has

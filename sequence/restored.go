@@ -12,14 +12,21 @@ import "context"
 // without a deadline, the timeout of [WithTimeout] bounds each operation of the store. After
 // an error of the store, nothing is reserved, and the next call reads the sequence again.
 func (s *Sequence) Restored(ctx context.Context) error {
+	if err := s.forget(); err != nil {
+		return err
+	}
+	return s.poll(ctx)
+}
+
+// forget gives up what is reserved, as the program tells that this memory is a copy.
+func (s *Sequence) forget() error {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.closing {
-		s.mu.Unlock()
 		return ErrClosed
 	}
 	s.distrust(true)
-	s.mu.Unlock()
-	return s.poll(ctx)
+	return nil
 }
 
 // distrust gives up what is reserved, if the program tells, or else the device, that this memory is a copy. It

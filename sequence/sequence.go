@@ -247,9 +247,9 @@ func (s *Sequence) issued() uint64 {
 	return s.stats.Issued - s.window.Unused()
 }
 
-// ended is the error of a call whose ctx has ended, or whose timeout has. It wraps the last
+// noNumber is the error of a call whose ctx has ended, or whose timeout has. It wraps the last
 // error of the store.
-func (s *Sequence) ended(ctx context.Context) error {
+func (s *Sequence) noNumber(ctx context.Context) error {
 	reason, errs := fmt.Sprintf("within %s", s.config.timeout), []error{ErrTimeout}
 	last := s.Err()
 	if ctx.Err() != nil {

@@ -10,9 +10,6 @@ import (
 // it has ended: what is to be given back is not lost to a call of the store that hangs. The goroutine
 // lasts as long as that call and those of the end. The zero Ending is ready for use.
 type Ending struct {
-	// Inline has the goroutine that asks first end it, within its context: for simulations.
-	Inline bool
-
 	once sync.Once
 	over chan struct{} // closed once err is set
 	err  error
@@ -23,15 +20,10 @@ type Ending struct {
 func (e *Ending) Wait(ctx context.Context, late error, end func(context.Context) error) error {
 	e.once.Do(func() {
 		e.over = make(chan struct{})
-		run := func(ctx context.Context) {
+		go func() {
 			defer close(e.over)
-			e.err = end(ctx)
-		}
-		if e.Inline {
-			run(ctx)
-		} else {
-			go run(context.WithoutCancel(ctx))
-		}
+			e.err = end(context.WithoutCancel(ctx))
+		}()
 	})
 	select {
 	case <-e.over:
