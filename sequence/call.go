@@ -164,7 +164,6 @@ func (s *Sequence) serveOrdered(index, end, upto uint64) (served []*call) {
 		return true
 	})
 	s.stats.Issued += index - begin
-	s.stats.Lost += end - index
 	return served
 }
 

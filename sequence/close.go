@@ -49,7 +49,6 @@ func (s *Sequence) giveBack(ctx context.Context) error {
 	err := s.work(ctx, true)
 	s.mu.Lock()
 	unknown := s.machine.Unknown()
-	s.stats.Lost += s.machine.Unused(s.window.Used())
 	s.settled = true
 	s.mu.Unlock()
 	if err == nil {

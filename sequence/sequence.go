@@ -43,10 +43,11 @@ type Sequence struct {
 	failure  failure       // the last, if no refill has succeeded since
 	closing  bool          // set by the first Close, before the window is sealed, and never reset
 	settled  bool          // Close has given the rest back, or could not
-	restored bool          // the window was revoked, and the machine is to be told
-	revoked  bool          // it was on a suspicion, and may get the ranges of the machine again
+	restored bool          // the memory is a copy, the window was revoked, and the machine is to be told
+	revoked  bool          // the window was, on a suspicion, and may get the ranges of the machine again
 	lost     bool          // the store went back, and nothing was granted since
-	stats    Stats         // the counts: Issued with the numbers in the window, Lost without those that it gave up
+	stats    Stats         // the counts; Issued without the numbers out of the window
+	received uint64        // numbers that were granted and not given back
 	mark     uint64        // the marker of the page in the memory that all grants since were made to
 	rate     rate
 	pauses   pauses
@@ -227,8 +228,11 @@ func (s *Sequence) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	stats, r := s.stats, s.machine.Known().Record
-	stats.Issued = s.issued()
-	stats.Lost += s.window.Lost()
+	used := s.window.Used()
+	stats.Issued += s.window.Taken(used)
+	if stats.Lost = s.received - stats.Issued; !s.settled && !s.restored {
+		stats.Lost -= s.machine.Unused(used)
+	}
 	stats.Rate = s.rate.now(s.config.elapsed(), stats.Issued)
 	stats.Last, stats.Left = r.LastNumber(), int64(r.Left())
 	if s.ordered {
@@ -244,7 +248,7 @@ func (s *Sequence) Stats() Stats {
 
 // issued is how many numbers were handed out. The caller holds mu.
 func (s *Sequence) issued() uint64 {
-	return s.stats.Issued - s.window.Unused()
+	return s.stats.Issued + s.window.Taken(s.window.Used())
 }
 
 // noNumber is the error of a call whose ctx has ended, or whose timeout has. It wraps the last
