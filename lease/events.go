@@ -2,10 +2,12 @@ package lease
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/grant"
 	"github.com/tickflake/tickflake/internal/span"
 	"github.com/tickflake/tickflake/internal/window"
@@ -48,6 +50,29 @@ func (k *Keeper) tally(count *uint64) {
 	defer k.state.Unlock()
 	*count++
 }
+
+// noteCall counts an operation of the store that failed, and a cell of a node number that cannot be read.
+func (k *Keeper) noteCall(node int64, err error) {
+	if e, ok := errors.AsType[*drive.CallError](err); ok {
+		k.tally(&k.stats.Failures)
+		e.Since = k.since
+	}
+	if node != grant.FleetNode && errors.Is(err, stores.ErrDamaged) {
+		k.damaged(node, err)
+	}
+}
+
+// damaged notes a cell that cannot be read. It is logged once, unless the claim of a pinned number returns the error.
+func (k *Keeper) damaged(node int64, err error) {
+	k.tally(&k.stats.Failures)
+	if pinned := k.pinned() && k.machine.Held().Version == 0; !pinned && !k.bad[node] && len(k.bad) < maxDamaged {
+		k.bad[node] = true
+		k.log.Error("lease: "+err.Error(), "node", node, kindAttr(err))
+	}
+}
+
+// maxDamaged bounds the damaged cells that are logged.
+const maxDamaged = 64
 
 // Stats returns the counts so far. It never waits for the store.
 func (k *Keeper) Stats() Stats {

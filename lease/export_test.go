@@ -23,7 +23,6 @@ type Protocol = protocol
 // Hook replaces what is left to chance, the protocol, and the end of the goroutine.
 func (k *Keeper) Hook(random func() string, protocol func(*grant.Machine) Protocol, cancel func()) {
 	k.random, k.cancel = random, cancel
-	k.ending.Inline = true
 	if k.machine.Held().Version == 0 {
 		k.machine = grant.New(k.machine.Config, random())
 	}
@@ -43,6 +42,13 @@ func (k *Keeper) Held() grant.Held                     { return k.machine.Held()
 func (k *Keeper) Machine() grant.Machine               { return k.machine }
 func (k *Keeper) Free() bool                           { return k.turn.Free() }
 func (k *Keeper) Used() window.Range                   { return k.used }
+
+// ReleaseNow is [Keeper.CloseContext], called once, without a goroutine.
+func (k *Keeper) ReleaseNow(ctx context.Context) error {
+	k.seal()
+	k.cancel()
+	return k.release(ctx)
+}
 
 // Clone returns a keeper with a copy of k's memory, as a snapshot that is restored beside
 // its original has, on a store of its own.

@@ -294,11 +294,7 @@ func (p *process) Close(t *fleettest.Thread) bool {
 	p.cancelLoop()
 	p.lock(t)
 	defer p.unlock()
-	closes := p.k.CloseContext
-	if p.gen != nil && f.Often(768) {
-		closes = p.gen.CloseContext
-	}
-	t.Tracef("has closed: %v", closes(ctx))
+	t.Tracef("has closed: %v", p.k.ReleaseNow(ctx))
 	p.closed = p.gen != nil // from now on there are no IDs
 	return true
 }

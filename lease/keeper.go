@@ -27,10 +27,9 @@ import (
 // A Keeper is safe for use by several goroutines at once. It owns one goroutine, which
 // ends when the Keeper is closed. The first Close has one more, which ends with the release.
 type Keeper struct {
-	config
+	keys   // its fleet is that of the goroutine that has the turn
 	window *window.Ticks
 	random func() string // draws tokens and names of writes
-	calls  drive.Calls
 
 	cancel context.CancelFunc // ends the goroutine
 	ending drive.Ending       // releases the number
@@ -52,7 +51,6 @@ type Keeper struct {
 	warned    bool         // of a grant too far ahead
 	drifted   bool         // the wall clock is far from the clock, as was logged
 	ended     window.Range // the grant whose end was logged, while it lasts
-	fleet     cell.Fleet   // as it was read last
 
 	due      time.Duration // elapsed time of the next extension
 	retry    time.Duration // elapsed time before which there is no call of the store
@@ -117,17 +115,16 @@ func Claim(ctx context.Context, store stores.Store, options ...Option) (*Keeper,
 }
 
 func newKeeper(store stores.Store, options []Option) (*Keeper, error) {
-	c, err := configure(store, options)
+	c, err := newKeys(store, options)
 	if err != nil {
 		return nil, err
 	}
 	k := &Keeper{
-		config: c, window: window.NewTicks(uint8(c.layout.SequenceBits), c.end()), random: cell.Token, cancel: func() {},
+		keys: c, window: window.NewTicks(uint8(c.layout.SequenceBits), c.end()), random: cell.Token, cancel: func() {},
 		turn: drive.NewTurn(), locks: map[int64]func(){}, seen: map[int64]sighting{}, bad: map[int64]bool{},
 	}
 	k.mark = c.page.Marker.Load()
 	k.window.Watch(c.page.Marker)
-	k.calls = drive.Calls{Store: store, Timeout: c.timeout}
 	k.machine = grant.New(grant.Config{
 		Owner: c.owner, Layout: c.spec, Window: c.window, End: c.end(), Pinned: c.node, Locker: c.locking(), Whole: c.whole,
 	}, k.random())

@@ -135,6 +135,18 @@ func (d *driver) checkClock(ctx context.Context, op grant.Op, r *grant.Result) e
 	return nil
 }
 
+// compare compares our clock with the fleet's by what an operation of a claim has read. The error is that of the
+// operation, or that of a strict first claim.
+func (d *driver) compare(ctx context.Context, op grant.Op, r *grant.Result, err error) error {
+	if op.Why == grant.First && err == nil {
+		err = d.checkClock(ctx, op, r)
+	}
+	if found := d.witness(append(r.Cells, r.Cell)...); err == nil {
+		err = found
+	}
+	return err
+}
+
 // unchecked reports whether no clock is too far.
 func (c *config) unchecked() bool { return c.skew == math.MaxInt64 }
 
@@ -262,8 +274,15 @@ func (k *Keeper) noteDrift() {
 // decide.
 const maxSeen = 4096
 
-// sight notes whether a cell has had its version for two windows of our own time.
-func (k *Keeper) sight(c *grant.Cell) {
+// sight notes of each cell that a claim has read whether it has had its version for two windows of our own time.
+func (k *Keeper) sight(r *grant.Result) {
+	k.sightCell(&r.Cell)
+	for i := range r.Cells {
+		k.sightCell(&r.Cells[i])
+	}
+}
+
+func (k *Keeper) sightCell(c *grant.Cell) {
 	if k.locking() || c.Record.Holder == "" || k.pinned() {
 		return
 	}
