@@ -1,8 +1,10 @@
 package window
 
 import (
+	"fmt"
 	"math"
 
+	"github.com/tickflake/tickflake/internal/invariants"
 	"github.com/tickflake/tickflake/internal/word"
 )
 
@@ -17,7 +19,8 @@ type Ticks struct {
 	shared bool   // other windows hand out slots of the same spans
 
 	// span is the node number that is held now, with its word. It moves from a span to
-	// the next of that span after its word was sealed, and does not go back.
+	// the next of that span after its word was sealed, and does not go back. A shared window that is sealed moves
+	// to a span of its own, and leaves the word to the others.
 	span word.Pointer[Span]
 
 	// changed holds the channel that the next change closes. A waiter loads it before
@@ -39,8 +42,8 @@ func NewTicks(bits uint8, end uint64) *Ticks {
 	w := &Ticks{
 		memory: memory{marker: &never},
 		bits:   bits,
-		// The slot after the last must not look sealed. And a sealed word must not overflow when
-		// callers that were held up add to it: 1<<22 of them have no room in memory.
+		// The slot after the last must not look sealed, and a sealed word must not overflow, when callers that were
+		// held up between two instructions add to it, each once: 1<<22 of them would take 8 GiB of stacks.
 		end:  min(end, (sealed-1<<22)>>bits) << bits,
 		more: make(chan struct{}, 1),
 	}
@@ -186,6 +189,7 @@ func (w *Ticks) Grant(r Range, more uint64) {
 		limit = max(w.slot(r.To), limit)
 		s.limit.Store(limit) // this is its only writer
 		s.raise(min(w.slot(more), limit))
+		s.check(0)
 		w.fire()
 		return
 	}
@@ -250,14 +254,18 @@ func (w *Ticks) change(s, next *Span) {
 	switch {
 	case next.from > first:
 		first = next.from
-		next.begin.Store(first) // all callers that store here store the same
+		next.begin.CompareAndSwap(math.MaxUint64, first) // Skip may have moved what another caller stored
 	case free == s.begin.Load():
-		next.begin.Store(first)
+		next.begin.CompareAndSwap(math.MaxUint64, first)
 	}
 	if next.last {
 		first |= sealed
 	}
 	next.free.CompareAndSwap(0, first)
+	// It may begin below this caller's free, which counts additions that came after another caller's.
+	if opened := next.free.Load() &^ sealed; invariants.Enabled && !next.last && (opened < next.from || opened < s.from) {
+		panic(fmt.Sprintf("window: a span begins at slot %d, its grant at %d, and the grant before it at %d", opened, next.from, s.from))
+	}
 	w.span.CompareAndSwap(s, next)
 }
 
