@@ -61,13 +61,17 @@ func judge(f guest.Fault, s subject.Subject, v Verdict) (broken []string, known 
 	default:
 		known = knownRestart
 	}
-	if ours && v.Failed > 0 && f.Calm {
-		broken = append(broken, fmt.Sprintf("%d calls failed, though nothing happened; the first: %s", v.Failed, v.Error))
+	switch {
+	case v.Failed == 0 || f.NoRTC: // before the epoch, no generator can be made
+	case ours && f.Calm:
+		broken = append(broken, fmt.Sprintf("%d calls failed, though no clock stepped; the first: %s", v.Failed, v.Error))
+	case s.Steady && f.Kind == guest.Clocks:
+		broken = append(broken, fmt.Sprintf("%d calls failed, though it reads no clock that stepped; the first: %s", v.Failed, v.Error))
 	}
 	if v.Disorder > 0 && s.Ordered {
 		broken = append(broken, fmt.Sprintf("%d of %d IDs are not above the one before of their process", v.Disorder, v.IDs))
 	}
-	if ours && v.Stuck {
+	if v.Stuck && (ours && !f.Behind || s.Steady) {
 		broken = append(broken, "it issued no ID after the fault was over; its first error: "+cmp.Or(v.Error, "none"))
 	}
 	// A reserve may outlast the fault; all else writes meanwhile, and a write that fails

@@ -19,7 +19,7 @@ type Verdict struct {
 	Again      int                   `json:"again,omitempty"`  // the duplicates whose process had printed the ID itself before
 	Disorder   int                   `json:"disorder"`         // IDs not above the one before, of the same process
 	Failed     int                   `json:"failed"`           // calls, and starts of the process
-	Stall      generatortest.Seconds `json:"stall_seconds"`    // longest call, less the longest stall of an idle control thread
+	Stall      generatortest.Seconds `json:"stall_seconds"`    // longest call, less what control threads stood still meanwhile
 	Lead       generatortest.Seconds `json:"lead_seconds"`     // furthest that an ID was ahead of its generator's clock
 	Recovery   generatortest.Seconds `json:"recovery_seconds"` // from the fault to the first ID after which no call failed; Never: there was none
 	Error      string                `json:"error,omitempty"`  // text of the first failed call
@@ -37,7 +37,7 @@ const Never = generatortest.Seconds(-time.Second)
 type ID struct {
 	Text   string
 	Err    string        // text of the failed call; then there is no Text
-	Took   time.Duration // of the call, by CLOCK_MONOTONIC; less than 0: not stated
+	Took   time.Duration // of the call, by CLOCK_MONOTONIC, less what its process stood still; less than 0: not stated
 	Lead   time.Duration // of the ID by its generator's clock
 	Marker uint64        // of VMClock after the call, or 0
 	Start  int           // which process of the subject: 0 is the first
@@ -49,7 +49,7 @@ const (
 	// silence is the shortest time without a line that counts as a call that did not
 	// return. It is far above the pause of a subject between two bursts.
 	silence = 100 * time.Millisecond
-	// hangs is the least time without a line, less the stall of the control thread, after
+	// hangs is the least time without a line, less what the control threads stood still, after
 	// which a subject has not recovered.
 	hangs = 500 * time.Millisecond
 	// drawn is how many events are kept for a picture, and apart how far they are.
@@ -59,8 +59,9 @@ const (
 // Checker counts one subject under one fault. Instants are durations since any start. It
 // is for one goroutine at a time.
 type Checker struct {
-	v    Verdict
-	seen map[string]sight // the last time
+	v     Verdict
+	stood func(from, to time.Duration) time.Duration // how long the machine stood still
+	seen  map[string]sight                           // the last time
 
 	history []generatortest.Event
 
@@ -97,8 +98,16 @@ func (p *process) ran(took, by time.Duration) time.Duration {
 	return took
 }
 
-// New returns a checker.
-func New() *Checker { return &Checker{seen: map[string]sight{}, running: map[int]*process{}} }
+// New returns a checker. stood tells how long the machine stood still between two instants: that is no fault of
+// the subject.
+func New(stood func(from, to time.Duration) time.Duration) *Checker {
+	return &Checker{stood: stood, seen: map[string]sight{}, running: map[int]*process{}}
+}
+
+// since returns how long a process has printed no line, less what the machine stood still.
+func (c *Checker) since(p *process, at time.Duration) time.Duration {
+	return at - p.line - c.stood(p.line, at)
+}
 
 // Mark notes that the fault happens at this instant: Recovery is measured from here. The
 // first of several marks counts.
@@ -138,7 +147,7 @@ func (c *Checker) Stopped(from, to time.Duration, number int) {
 // returned counts with the time since the line before. A start that has not ended is none.
 func (c *Checker) Ended(at time.Duration, number int) {
 	if p := c.running[number]; p != nil && (p.made || p.last != "") {
-		if ran := p.ran(at-p.line, at); ran > silence {
+		if ran := p.ran(c.since(p, at), at); ran > silence {
 			c.longest = max(c.longest, ran)
 			c.hung = ran
 		}
@@ -155,7 +164,7 @@ func (c *Checker) Add(at time.Duration, id ID) {
 	}
 	took := id.Took
 	if took < 0 && p.last != "" { // the first line waits for the start of the process
-		took = at - p.line
+		took = c.since(p, at)
 	}
 	c.longest = max(c.longest, p.ran(took, at))
 	p.line = at
@@ -214,14 +223,13 @@ func (c *Checker) fail(text string) {
 // Recovers reports whether an ID has followed the fault, and no failed call that ID.
 func (c *Checker) Recovers() bool { return c.recovers }
 
-// Verdict returns the counts. control is the longest stall of an idle control thread: a
-// machine that stands still is no fault of the subject.
-func (c *Checker) Verdict(control time.Duration) Verdict {
+// Verdict returns the counts.
+func (c *Checker) Verdict() Verdict {
 	v := c.v
-	v.Stall = generatortest.Seconds(max(0, c.longest-control))
+	v.Stall = generatortest.Seconds(max(0, c.longest))
 	if !c.marked {
 		v.Recovery = 0
-	} else if !c.recovers || c.hung-control > hangs {
+	} else if !c.recovers || c.hung > hangs {
 		v.Recovery = Never
 	}
 	return v

@@ -9,7 +9,8 @@ type Fault struct {
 	About string // one line
 	Kind  Kind
 
-	Calm     bool          // nothing happens: no call of ours may fail
+	Calm     bool          // no clock steps: no call of ours may fail
+	Behind   bool          // CLOCK_REALTIME is far behind in the end: who reads it may issue nothing more
 	Own      bool          // needs a machine that nothing else has run in, and that is ended afterwards
 	NoRTC    bool          // the machine boots at 1970
 	Modules  []string      // kernel modules

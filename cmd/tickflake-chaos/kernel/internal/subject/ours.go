@@ -86,7 +86,7 @@ func ours() []Subject {
 // with a lease there are two.
 func strategySubject(name, how, clock string, leased bool, strategy strategies.Strategy, waits time.Duration, form func(*generator.Generator) next, more ...generator.Option) Subject {
 	s := Subject{
-		Name: name + ", " + clock, Group: Ours, Ordered: true, Restarts: leased, Shares: leased, Leased: leased,
+		Name: name + ", " + clock, Group: Ours, Ordered: true, Steady: clock == monotonic, Restarts: leased, Shares: leased, Leased: leased,
 		Bound: waits,
 	}
 	options := append([]generator.Option{generator.WithStrategy(strategy)}, more...)
@@ -164,7 +164,7 @@ func sequenceSubject(mode sequence.Mode) Subject {
 	}
 	return Subject{
 		Name: string(mode) + " sequence", Group: Ours, How: fmt.Sprintf("sequence.Open, %s, a directory", mode),
-		Ordered: true, Restarts: true, Shares: true, Reserve: reserve, Bound: sequence.DefaultTimeout,
+		Ordered: true, Steady: true, Restarts: true, Shares: true, Reserve: reserve, Bound: sequence.DefaultTimeout,
 		Open: func(ctx context.Context, at Place) (Source, error) {
 			bounded, cancel := context.WithTimeout(ctx, openLimit)
 			defer cancel()

@@ -5,8 +5,8 @@
 // emulated processor. They meet the same faults: a signal is for all of them. Each prints lines, which
 // begin with its number in the process:
 //
-//	ID TOOK LEAD MARKER    an ID, as text without spaces, or several with "," between, how many nanoseconds the call took, how many
-//	                       the ID is ahead of the generator's clock, and the marker of VMClock after the call, or 0
+//	ID TOOK LEAD MARKER    an ID, as text without spaces, or several with "," between, how many nanoseconds the call took, less what the
+//	                       process stood still, how many the ID is ahead of the generator's clock, and the marker of VMClock after the call, or 0
 //	! TOOK TEXT            a call failed, with the text of its error
 //	# TEXT                 a record of its log
 //	+                      its generator is made
@@ -50,6 +50,8 @@ type Subject struct {
 	How   string // how it is made, as its README says: "snowflake.NewNode(1)"
 	// Ordered says that the IDs of one process ascend, whatever the clock does.
 	Ordered bool
+	// Steady says that no step of CLOCK_REALTIME reaches it: no call fails by one.
+	Steady bool
 	// Restarts says that it promises no duplicate across a restart.
 	Restarts bool
 	// Shares says that several processes may issue beside each other from one directory.
@@ -74,6 +76,8 @@ type Place struct {
 	Window  time.Duration // of a lease; 0: its default
 	Busy    bool          // it issues almost without a pause
 	Log     io.Writer     `json:"-"`
+	// Stood is that of Serve.
+	Stood func(from, to time.Time) time.Duration `json:"-"`
 }
 
 // Source is a generator that was made.
