@@ -62,6 +62,9 @@ func (g *Generator) acquire(c *call, n uint64) (span *window.Span, slot, end uin
 		if err := g.over(front, now); err != nil {
 			return nil, 0, 0, err
 		}
+		if c.place == nil {
+			g.reopen(now)
+		}
 		if c.place != nil || g.queue.gate.Load() == 0 {
 			if p := c.place; g.serve(p) {
 				return p.span, p.slot, p.end, nil
