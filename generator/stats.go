@@ -4,6 +4,7 @@ import (
 	_ "sync/atomic" // without it, its methods are not inlined through package word
 	"time"
 
+	"github.com/tickflake/tickflake/internal/base"
 	"github.com/tickflake/tickflake/internal/word"
 	"github.com/tickflake/tickflake/strategies"
 )
@@ -36,10 +37,13 @@ type Stats struct {
 	// Drift is the wall clock's time minus the generator's, if the clock reports
 	// it, as [monoclock.Clock] does.
 	Drift time.Duration
+	// WallError is how far the wall clock may be off now, by the kernel's own word, if the clock reports it, as
+	// [monoclock.Clock] does; it says nothing about a clock that was made before. Below zero, it is not known.
+	WallError time.Duration
 }
 
 // Stats returns the counts so far. They are read one after the other, not at one
-// instant. It costs two clock reads, and does not slow Next down.
+// instant. It costs a microsecond, and does not slow Next down.
 func (g *Generator) Stats() Stats {
 	s := Stats{
 		Waits:         g.counters.waits.Load(),
@@ -60,6 +64,7 @@ func (g *Generator) Stats() Stats {
 	if d, ok := g.clock.(interface{ Drift() time.Duration }); ok {
 		s.Drift = d.Drift()
 	}
+	s.WallError = base.WallError(g.clock)
 	return s
 }
 
@@ -89,6 +94,20 @@ func (g *Generator) Ready(wait time.Duration) error {
 		return &LeadError{Cause: s.Cause, Lead: s.Lead, Limit: s.Lead - waitOf(d, s.Lead) + wait}
 	default:
 		return &LeadError{Cause: s.Cause, Lead: s.Lead, Limit: d.Limit}
+	}
+}
+
+// noteBorrow notes that a slot of tick was taken by a reading of now. It writes
+// only new values: a borrow is on the fast path, and another write to a shared
+// word for every ID would double its cost. Before it writes, it reads the clock
+// again, because now is old if the caller was suspended.
+func (g *Generator) noteBorrow(tick uint64, now int64) {
+	if tick < g.counters.borrowedEnd.Load() && int64(g.leadOf(tick, now)) <= g.counters.maxLead.Load() {
+		return
+	}
+	if lead := g.leadOf(tick, g.now()); lead > 0 {
+		g.counters.borrow(tick)
+		g.counters.lead(lead)
 	}
 }
 

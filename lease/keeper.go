@@ -57,6 +57,7 @@ type Keeper struct {
 	paced    bool          // something was granted at the last of them
 	since    time.Time     // of the first of them
 	kind     stores.Kind   // of the last of them
+	ignored  time.Duration // of the suspended time, as it was logged
 	late     time.Duration // by which this process ran late in the present step, or 0
 
 	// state guards the fields below, for callers that must not wait for the turn.
@@ -107,6 +108,7 @@ func Claim(ctx context.Context, store stores.Store, options ...Option) (*Keeper,
 			k.log.Warn("lease: " + why)
 		}
 	}
+	k.noteWall()
 	if err := k.claimFirst(ctx); err != nil {
 		return nil, err
 	}
@@ -241,6 +243,7 @@ func (k *Keeper) poll(ctx context.Context, late time.Duration) (next time.Durati
 		return k.pause()
 	}
 	k.distrust(false)
+	k.noteSlept()
 	k.publish() // time may have passed
 	if now := k.elapsed(); now < k.retry {
 		if !k.locking() { // the grant may have ended early, by a step of the clock

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/seam"
+	"github.com/tickflake/tickflake/internal/span"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
@@ -49,12 +50,7 @@ const again = 100 * time.Millisecond
 // a deadline. All other errors of the clock are those of [Check].
 func Await(ctx context.Context, given monoclock.Interface, within Within, layout snowflake.Layout, log *slog.Logger) (monoclock.Interface, error) {
 	if within.Given {
-		if most, ok := monoclock.WallError(); !ok {
-			log.Warn("clock: the kernel does not say how far the wall clock may be off: starting without a wait")
-		} else if most > within.Most {
-			log.Info("clock: waiting until the wall clock was set", "off by up to", most, "limit", within.Most)
-		}
-		if err := monoclock.AwaitWall(ctx, within.Most); err != nil {
+		if err := AwaitWall(ctx, within.Most, log); err != nil {
 			return nil, err
 		}
 	}
@@ -80,6 +76,26 @@ func Await(ctx context.Context, given monoclock.Interface, within Within, layout
 			return nil, fmt.Errorf("%w: %w", drive.ContextError(ctx), err)
 		}
 	}
+}
+
+// AwaitWall is [monoclock.AwaitWall], but says what it does.
+func AwaitWall(ctx context.Context, most time.Duration, log *slog.Logger) error {
+	if off, ok := monoclock.WallError(); !ok {
+		log.Warn("clock: the kernel does not say how far the wall clock may be off: starting without a wait")
+	} else if off > most {
+		log.Info("clock: waiting until the wall clock was set", "off by up to", span.Text(off), "limit", span.Text(most))
+	}
+	return monoclock.AwaitWall(ctx, most)
+}
+
+// WallError is what the clock's WallError says, or -1s if it says nothing.
+func WallError(clock any) time.Duration {
+	if c, ok := clock.(interface{ WallError() (time.Duration, bool) }); ok {
+		if most, ok := c.WallError(); ok {
+			return most
+		}
+	}
+	return -time.Second
 }
 
 // Check returns the clock's time, or why no ID can have it, and the option that is wrong.

@@ -77,23 +77,16 @@ func (s *Span) Take(tick, ahead, below, n uint64) (slot, end uint64, ok bool) {
 	}
 }
 
-// TakeAt reserves up to n slots as Take does, from slot on, however far ahead that is.
-// It fails when slot is no longer the next, or is not granted.
-func (s *Span) TakeAt(slot, n uint64) (end uint64, ok bool) {
+// TakeAt reserves up to n slots as Take does, from slot on, however far ahead that is. free is the next slot by a
+// [Front]; if slot lies beyond it, those between the two are dropped. TakeAt fails when free is no longer the next, or
+// slot is not granted.
+func (s *Span) TakeAt(free, slot, n uint64) (end uint64, ok bool) {
 	end = min(slot+n, (slot|s.sequence)+1)
-	return end, s.takeOver(slot, slot, end)
-}
-
-// TakeOver reserves slot, which lies beyond free, the next one by a [Front]. The slots between the
-// two are dropped. It fails when free is no longer the next, or slot is not granted.
-func (s *Span) TakeOver(free, slot uint64) bool { return s.takeOver(free, slot, slot+1) }
-
-func (s *Span) takeOver(free, slot, end uint64) bool {
 	if slot >= s.soft.Load() && !s.granted(slot) || !s.free.CompareAndSwap(free, end) {
-		return false
+		return 0, false
 	}
 	s.steer(end)
-	return true
+	return end, true
 }
 
 // granted asks the keeper for more, and reports whether slot, which is beyond the soft
