@@ -48,6 +48,8 @@ type Keeper struct {
 	seen      map[int64]sighting
 	bad       map[int64]bool // damaged cells that were logged
 	doubts    doubt
+	warned    bool         // of a grant too far ahead
+	drifted   bool         // the wall clock is far from the clock, as was logged
 	ended     window.Range // the grant whose end was logged, while it lasts
 	fleet     cell.Fleet   // as it was read last
 
@@ -244,6 +246,7 @@ func (k *Keeper) poll(ctx context.Context, late time.Duration) (next time.Durati
 	}
 	k.distrust(false)
 	k.noteSlept()
+	k.noteDrift()
 	k.publish() // time may have passed
 	if now := k.elapsed(); now < k.retry {
 		if !k.locking() { // the grant may have ended early, by a step of the clock
