@@ -131,7 +131,7 @@ func add(a, b Verdict) Verdict {
 	a.Again += b.Again
 	a.Disorder += b.Disorder
 	a.Failed += b.Failed
-	a.Stall, a.Lead = max(a.Stall, b.Stall), max(a.Lead, b.Lead)
+	a.Stall, a.Lead, a.Lag = max(a.Stall, b.Stall), max(a.Lead, b.Lead), max(a.Lag, b.Lag)
 	if min(a.Recovery, b.Recovery) == check.Never {
 		a.Recovery = check.Never
 	} else {

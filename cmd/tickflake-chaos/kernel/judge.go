@@ -32,6 +32,9 @@ func judged(f guest.Fault, s subject.Subject, result guest.Result, a again) Row 
 	row := Row{Fault: f.Name, Subject: s.Name, Group: s.Group, Verdict: result.Verdict}
 	row.Broken, row.Known = judge(f, s, result.Verdict)
 	row.Verdict.Duplicates += a.ids
+	if lag := time.Duration(row.Verdict.Lag); lag > grace {
+		row.Note = fmt.Sprintf("IDs up to %v behind the clock", lag.Round(time.Millisecond))
+	}
 	if row.Group == Ours && result.Crashed != "" {
 		row.Broken = append(row.Broken, "its process ended by itself, with all generators in it: "+result.Crashed)
 	}
@@ -62,7 +65,7 @@ func judge(f guest.Fault, s subject.Subject, v Verdict) (broken []string, known 
 		known = knownRestart
 	}
 	switch {
-	case v.Failed == 0 || f.NoRTC: // before the epoch, no generator can be made
+	case v.Failed == 0 || f.NoRTC || f.Wait: // until the clock was set, no generator can be made
 	case ours && f.Calm:
 		broken = append(broken, fmt.Sprintf("%d calls failed, though no clock stepped; the first: %s", v.Failed, v.Error))
 	case s.Steady && f.Kind == guest.Clocks:
@@ -76,8 +79,15 @@ func judge(f guest.Fault, s subject.Subject, v Verdict) (broken []string, known 
 	}
 	// A reserve may outlast the fault; all else writes meanwhile, and a write that fails
 	// must not pass for one that was done.
-	if stored := ours && (s.Leased || s.Shares); stored && len(f.Causes) > 0 && !v.Named && (v.Failed > 0 || s.Reserve == 0) {
+	stored := ours && (s.Leased || s.Shares)
+	if f.Kind == guest.Clocks {
+		stored = ours && s.Leased && s.Steady
+	}
+	if stored && len(f.Causes) > 0 && !v.Named && (v.Failed > 0 || s.Reserve == 0) {
 		broken = append(broken, fmt.Sprintf("neither an error nor the log says %q; its first error: %s", f.Causes, cmp.Or(v.Error, "none")))
+	}
+	if late := ours && s.Steady && !s.Leased && f.Wait; ours && f.Right && !late && time.Duration(v.Lag) > grace {
+		broken = append(broken, fmt.Sprintf("an ID is %v behind the clock, which was right by then", v.Lag))
 	}
 	slack := grace
 	if f.VMClock {

@@ -21,6 +21,7 @@ type Verdict struct {
 	Failed     int                   `json:"failed"`           // calls, and starts of the process
 	Stall      generatortest.Seconds `json:"stall_seconds"`    // longest call, less what control threads stood still meanwhile
 	Lead       generatortest.Seconds `json:"lead_seconds"`     // furthest that an ID was ahead of its generator's clock
+	Lag        generatortest.Seconds `json:"lag_seconds"`      // furthest that the time of an ID was behind CLOCK_REALTIME, after Settled
 	Recovery   generatortest.Seconds `json:"recovery_seconds"` // from the fault to the first ID after which no call failed; Never: there was none
 	Error      string                `json:"error,omitempty"`  // text of the first failed call
 	Named      bool                  `json:"named,omitempty"`  // an error or the log named the cause of the fault
@@ -39,6 +40,7 @@ type ID struct {
 	Err    string        // text of the failed call; then there is no Text
 	Took   time.Duration // of the call, by CLOCK_MONOTONIC, less what its process stood still; less than 0: not stated
 	Lead   time.Duration // of the ID by its generator's clock
+	Lag    time.Duration // of the ID by CLOCK_REALTIME when the call began
 	Marker uint64        // of VMClock after the call, or 0
 	Start  int           // which process of the subject: 0 is the first
 	Wall   time.Duration // CLOCK_REALTIME when the line came
@@ -69,6 +71,7 @@ type Checker struct {
 	running map[int]*process // by number
 
 	marked   bool
+	settled  bool
 	mark     time.Duration
 	recovers bool          // the first ID after the last failed call is in v.Recovery
 	hung     time.Duration // how long the last call of the last process did not return
@@ -121,6 +124,9 @@ func (c *Checker) Mark(at time.Duration) {
 		c.history = append(c.history, fault)
 	}
 }
+
+// Settled notes that the clock is right again, and that a generator may have noticed: Lag is measured from here.
+func (c *Checker) Settled() { c.settled = true }
 
 // Over notes that the fault is over: an ID must follow.
 func (c *Checker) Over() { c.v.Stuck = true }
@@ -193,6 +199,9 @@ func (c *Checker) Add(at time.Duration, id ID) {
 	}
 	p.last = id.Text
 	c.v.Lead = max(c.v.Lead, generatortest.Seconds(id.Lead))
+	if c.settled {
+		c.v.Lag = max(c.v.Lag, generatortest.Seconds(id.Lag))
+	}
 	if c.marked && !c.recovers {
 		c.recovers, c.v.Recovery = true, generatortest.Seconds(at-c.mark)
 	}

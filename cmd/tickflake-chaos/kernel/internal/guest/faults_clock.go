@@ -46,6 +46,11 @@ func clockFaults() []Fault {
 		{Name: "clock-source", About: "the clock source changes from tsc to hpet, to acpi_pm and back", Calm: true, Run: changeSource},
 		{Name: "steps-minute", About: "CLOCK_REALTIME steps every 10 ms for a minute, by random sizes up to 1 ms at its begin and 1 h at its end", Behind: true, Limit: 2 * time.Minute, Run: stepsMinute},
 		{Name: "boot-1970", About: "the machine boots at 1970 without a clock, which is corrected a second later", NoRTC: true, Own: true, Run: boot1970},
+		{Name: "late", About: "the subjects start with last month's clock, which is set a second later", Before: lastMonth, Causes: []string{setAhead}, Run: func(s *Stage) {
+			setRight(s)
+			s.await(overLimit, false, warned)
+		}},
+		{Name: "late-wait", About: "the same, and a lease waits until the clock was set", Before: lastMonth, Wait: true, Right: true, Run: setRight},
 	}
 	for i := range all {
 		all[i].Kind = Clocks
@@ -168,6 +173,24 @@ func stepsMinute(s *Stage) {
 		s.must(setTime(right + read(unix.CLOCK_BOOTTIME) + time.Duration(size)))
 		s.Issue(interval)
 	}
+}
+
+// setAhead is in the log of a keeper whose clock began behind.
+const setAhead = "lease: the wall clock was set ahead"
+
+// lastMonth is the clock of a machine without a battery, which begins where it was last written down. The kernel
+// then says that it may be off by 16 s or more, as after each boot.
+func lastMonth() error { return setTime(read(unix.CLOCK_REALTIME) - 30*day) }
+
+// setRight does what a time client does once it knows the time, and lets all issue after it.
+func setRight(s *Stage) {
+	s.Issue(time.Second)
+	right := s.hostTime()
+	s.Mark()
+	s.must(setTime(right))
+	s.must(adjust("tell that the clock is right", unix.Timex{Modes: unix.ADJ_MAXERROR, Maxerror: 5000}))
+	s.await(startLimit, false, recovers)
+	s.settle()
 }
 
 // boot1970 runs in a machine that had no clock to boot with.

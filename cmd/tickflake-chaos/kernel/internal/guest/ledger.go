@@ -24,6 +24,7 @@ type ledger struct {
 	place  subject.Place
 	other  bool // nobody waits for it: a generator that is not ours, or need not issue again
 	shares bool // it may share its state with a second process
+	drifts bool // its keeper hears of a clock that was wrong
 
 	mu    sync.Mutex // of all below
 	check *check.Checker
@@ -124,9 +125,10 @@ func (l *ledger) is(done func(*ledger) bool) bool {
 }
 
 // What a stage waits for: an ID or an error, the end of its calls, and an ID after the fault.
-func issued(l *ledger) bool   { return l.lines > 0 }
+func issued(l *ledger) bool   { return l.lines > 0 || l.place.Wait }
 func holds(l *ledger) bool    { return l.held }
 func recovers(l *ledger) bool { return l.check.Recovers() }
+func warned(l *ledger) bool   { return l.cause || !l.drifts }
 
 // result is what there is to tell after the end of all processes.
 func (l *ledger) result() *Result {

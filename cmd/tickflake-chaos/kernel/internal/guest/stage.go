@@ -86,6 +86,8 @@ func (s *Stage) addSubjects(r Request, f Fault) {
 				s.must(fmt.Errorf("there is no subject %q", name))
 			}
 			l.other, l.shares = of.Group != subject.Ours || f.Behind && !of.Steady, of.Shares
+			l.drifts = of.Steady && of.Leased
+			l.place.Wait = f.Wait && l.drifts
 		}
 		s.must(os.MkdirAll(l.place.Dir, 0o755))
 		s.ledgers = append(s.ledgers, l)
@@ -232,6 +234,13 @@ func (s *Stage) perform(run func(*Stage)) (err error) {
 
 // Issue lets the subjects issue for d, by CLOCK_MONOTONIC.
 func (s *Stage) Issue(d time.Duration) { time.Sleep(d) }
+
+// settle notes that the clock is right again, once the subjects had a second to see it, or more on a busy host.
+func (s *Stage) settle() {
+	s.Issue(1500 * time.Millisecond)
+	s.each(func(l *ledger, _ time.Duration) { l.check.Settled() })
+	s.Issue(after)
+}
 
 // overLimit is how long a generator of ours may then take to issue again, on a busy host.
 const overLimit = 30 * time.Second

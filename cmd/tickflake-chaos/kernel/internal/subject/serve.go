@@ -156,7 +156,11 @@ func live(ctx context.Context, at Place, commands <-chan string, out printer) (e
 			if err != nil && ctx.Err() != nil {
 				break // the call was ended from here
 			}
-			line := fmt.Sprintf("%s %d %d %d", id, took, lead, marker)
+			var lag time.Duration
+			if source.Time != nil && err == nil {
+				lag = max(0, begin.Round(0).Sub(source.Time(id)))
+			}
+			line := fmt.Sprintf("%s %d %d %d %d", id, took, lead, marker, lag)
 			if err != nil {
 				line = failure(took, err)
 			}
