@@ -1,6 +1,11 @@
 package window
 
-import "github.com/tickflake/tickflake/internal/word"
+import (
+	"fmt"
+
+	"github.com/tickflake/tickflake/internal/invariants"
+	"github.com/tickflake/tickflake/internal/word"
+)
 
 // Numbers is the window of a sequence: it hands out each granted number once, in ascending
 // order. Make one with [NewNumbers]. [Numbers.Quick] is safe for use by several goroutines at
@@ -106,6 +111,14 @@ func (w *Numbers) replace(next *segment) {
 		next.free.Store(free) // no caller has next yet
 	}
 	w.present.Store(next)
+	w.check()
+}
+
+// check panics, with the tag invariants, unless what the fields promise holds.
+func (w *Numbers) check() {
+	if s := w.present.Load(); invariants.Enabled && (s.soft.Load() > s.limit || s.rest(s.Free()) == 0 && s.soft.Load() > s.Free()&^sealed) {
+		panic(fmt.Sprintf("window: the soft limit is %d, the limit %d, and the next number %d", s.soft.Load(), s.limit, s.Free()&^sealed))
+	}
 }
 
 // Queue puts a range of counted numbers in behind those that are granted. One that begins
@@ -126,6 +139,7 @@ func (w *Numbers) Queue(r Range, more uint64) {
 	case r.From == last.limit:
 		last.limit = min(r.To, MaxNumbers)
 		last.raise(min(more, last.limit))
+		w.check()
 	case last == s && s.Free() < s.limit:
 		w.queued = w.segment(r, more)
 	default: // no number is left, or two ranges are

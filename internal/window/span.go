@@ -1,6 +1,11 @@
 package window
 
-import "github.com/tickflake/tickflake/internal/word"
+import (
+	"fmt"
+
+	"github.com/tickflake/tickflake/internal/invariants"
+	"github.com/tickflake/tickflake/internal/word"
+)
 
 // Span is the time in which a window holds one node number, with the word that hands
 // out its slots.
@@ -72,6 +77,7 @@ func (s *Span) Take(tick, ahead, below, n uint64) (slot, end uint64, ok bool) {
 		end := min(slot+n, (slot|s.sequence)+1)
 		if s.free.CompareAndSwap(free, end) {
 			s.steer(end)
+			s.check(end)
 			return slot, end, true
 		}
 	}
@@ -86,6 +92,7 @@ func (s *Span) TakeAt(free, slot, n uint64) (end uint64, ok bool) {
 		return 0, false
 	}
 	s.steer(end)
+	s.check(end)
 	return end, true
 }
 
@@ -102,6 +109,25 @@ func (s *Span) granted(slot uint64) bool {
 	}
 	s.raise(limit)
 	return true
+}
+
+// check panics, with the tag invariants, unless what the fields of a span promise holds. Slots up to end were taken by
+// a swap.
+func (s *Span) check(end uint64) {
+	if !invariants.Enabled {
+		return
+	}
+	adding, soft, limit := s.adding.Load(), s.soft.Load(), s.limit.Load() // the limit last: all only grow
+	switch {
+	case soft > limit || (soft|limit)&s.sequence != 0:
+		panic(fmt.Sprintf("window: the soft limit is slot %d, and the limit %d", soft, limit))
+	case end > limit:
+		panic(fmt.Sprintf("window: slots up to %d were taken, and the limit is %d", end, limit))
+	case end > 0 && s.margin > 0 && adding>>s.bits < (end-1)>>s.bits:
+		panic(fmt.Sprintf("window: slots up to %d were taken, and additions are those of an earlier tick, up to %d", end, adding))
+	case s.margin > 0 && adding&shut == 0 && adding>>s.bits >= limit>>s.bits:
+		panic(fmt.Sprintf("window: additions up to %d are open, and the limit is %d", adding, limit))
+	}
 }
 
 // steer opens the additions of a tick of which slots up to end were taken, or shuts them if they end

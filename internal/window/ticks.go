@@ -1,8 +1,10 @@
 package window
 
 import (
+	"fmt"
 	"math"
 
+	"github.com/tickflake/tickflake/internal/invariants"
 	"github.com/tickflake/tickflake/internal/word"
 )
 
@@ -186,6 +188,7 @@ func (w *Ticks) Grant(r Range, more uint64) {
 		limit = max(w.slot(r.To), limit)
 		s.limit.Store(limit) // this is its only writer
 		s.raise(min(w.slot(more), limit))
+		s.check(0)
 		w.fire()
 		return
 	}
@@ -250,14 +253,18 @@ func (w *Ticks) change(s, next *Span) {
 	switch {
 	case next.from > first:
 		first = next.from
-		next.begin.Store(first) // all callers that store here store the same
+		next.begin.CompareAndSwap(math.MaxUint64, first) // Skip may have raised it since
 	case free == s.begin.Load():
-		next.begin.Store(first)
+		next.begin.CompareAndSwap(math.MaxUint64, first)
 	}
 	if next.last {
 		first |= sealed
 	}
 	next.free.CompareAndSwap(0, first)
+	// It may begin below this caller's free, which counts additions that came after another caller's.
+	if opened := next.free.Load() &^ sealed; invariants.Enabled && !next.last && (opened < next.from || opened < s.from) {
+		panic(fmt.Sprintf("window: a span begins at slot %d, its grant at %d, and the grant before it at %d", opened, next.from, s.from))
+	}
 	w.span.CompareAndSwap(s, next)
 }
 

@@ -20,7 +20,7 @@ import (
 
 // simulate runs the tests of this package with the tag simulate.
 func simulate(t *testing.T, args ...string) (string, error) {
-	args = append([]string{"test", "-tags=simulate", "-timeout=30m", "-failfast", "-vet=off", "-ldflags=-s -w"}, args...)
+	args = append([]string{"test", "-tags=simulate,invariants", "-timeout=30m", "-failfast", "-vet=off", "-ldflags=-s -w"}, args...)
 	if fleettest.Race {
 		args = append(args, "-race")
 	}
