@@ -3,6 +3,7 @@ package generator
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/tickflake/tickflake/internal/span"
@@ -59,7 +60,7 @@ func (e *LeadError) Error() string {
 		return fmt.Sprintf("IDs above the seen ID %d begin %s ahead of the clock (limit %s%s): %s, or check the clock of its issuer",
 			e.Seen, span.Text(e.Lead), e.Limit, waited, retry)
 	}
-	return fmt.Sprintf("clock is %s behind the last issued ID (limit %s%s): it was stepped back, IDs were borrowed ahead of it, or the grant begins where the grant of a crashed process ended; %s, or choose a strategy that waits or borrows longer",
+	return fmt.Sprintf("clock is %s behind the last issued ID (limit %s%s): it was stepped back, IDs were borrowed ahead of it, or the grant begins at the fleet's floor, or where the grant of a crashed process ended; %s, or choose a strategy that waits or borrows longer",
 		span.Text(e.Lead), e.Limit, waited, retry)
 }
 
@@ -97,7 +98,7 @@ func (e *GrantError) Error() string {
 	if e.Waited > 0 {
 		text += fmt.Sprintf(" after waiting %s", e.Waited)
 	}
-	if e.Context != nil {
+	if e.Context != nil && (e.Err == nil || !strings.Contains(e.Err.Error(), e.Context.Error())) {
 		text += ": " + e.Context.Error()
 	}
 	if e.Err != nil {

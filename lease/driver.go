@@ -259,6 +259,9 @@ func (k *Keeper) claimed(e grant.Event) {
 		k.due += grant.Spread(k.third(), pick(k.random())) - k.third()
 	}
 	k.tally(&k.stats.Claims)
+	if ahead := k.span(k.tick(), e.Range.From); e.Range.From == k.fleet.Floor && ahead > k.period {
+		k.log.Warn("lease: no ID is issued before the fleet's floor", "node", e.Range.Node, "floor", k.time(k.fleet.Floor), "ahead", span.Text(ahead))
+	}
 	attrs := []any{"node", e.Range.Node, "from", k.time(e.Range.From), "until", k.time(e.Range.To)}
 	if by, doubtful := k.ahead(e.Range.From, 0); doubtful {
 		k.log.Warn("lease: claimed, and no ID is issued by the clock before the grant begins: this clock is behind, or an earlier one was ahead: set it right and start again; if it is right, another number helps at once", append(attrs, "ahead", span.Text(by.Round(time.Second)))...)
