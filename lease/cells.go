@@ -22,8 +22,8 @@ type keys struct {
 	fleet cell.Fleet // as it was read last
 }
 
-func newKeys(store stores.Store, options []Option) (keys, error) {
-	c, err := configure(store, options)
+func newKeys(ctx context.Context, store stores.Store, options []Option) (keys, error) {
+	c, err := configure(ctx, store, options)
 	return keys{config: c, calls: drive.Calls{Store: store, Timeout: c.timeout}}, err
 }
 
