@@ -12,16 +12,8 @@ import (
 	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/grant"
 	"github.com/tickflake/tickflake/internal/span"
-	"github.com/tickflake/tickflake/internal/window"
 	"github.com/tickflake/tickflake/stores"
 )
-
-// protocol is a [grant.Machine], or one that a simulation breaks.
-type protocol interface {
-	Next(grant.Input) grant.Op
-	Done(grant.Input, grant.Op, grant.Result) []grant.Event
-	Grant() window.Range
-}
 
 // work runs the machine until there is nothing to do now. The caller has the turn.
 func (k *Keeper) work(ctx context.Context) error {
@@ -62,7 +54,7 @@ func (d *driver) Next() (drive.Kind, error) {
 	if d.in = d.input(); d.in.Restored {
 		d.forgot()
 	}
-	d.op = d.protocol.Next(d.in)
+	d.op = d.machine.Next(d.in)
 	return d.kind(d.op)
 }
 
@@ -73,7 +65,7 @@ func (d *driver) Done() (settled bool, err error) {
 	}
 	d.in = d.input()
 	d.token = d.machine.Token()
-	return drive.Act(d.protocol.Done(d.in, d.op, d.result), d.apply)
+	return drive.Act(d.machine.Done(d.in, d.op, d.result), d.apply)
 }
 
 // input reads the clock and the window, and what Close and Restored have said.

@@ -38,11 +38,10 @@ type Keeper struct {
 	// the next group.
 	turn drive.Turn
 
-	machine  grant.Machine
-	protocol protocol // the machine, unless a simulation breaks it
-	locks    map[int64]func()
-	closed   bool  // the lease was released, or the release failed
-	lost     error // why there will be no other grant, or nil
+	machine grant.Machine
+	locks   map[int64]func()
+	closed  bool  // the lease was released, or the release failed
+	lost    error // why there will be no other grant, or nil
 	// suspicion is the last read that looked as if the store went back; it may have ended.
 	suspicion error
 	seen      map[int64]sighting
@@ -133,7 +132,6 @@ func newKeeper(ctx context.Context, store stores.Store, options []Option) (*Keep
 	k.machine = grant.New(grant.Config{
 		Owner: c.owner, Layout: c.spec, Window: c.window, End: c.end(), Pinned: c.node, Locker: c.locking(), Whole: c.whole,
 	}, k.random())
-	k.protocol = &k.machine
 	return k, nil
 }
 
@@ -293,7 +291,7 @@ func (k *Keeper) dueIn() time.Duration {
 		return k.pause()
 	}
 	in, front, used := k.due-k.elapsed(), k.front(), k.granted()
-	if k.protocol.Grant() != used { // change over to the new grant in time
+	if k.machine.Grant() != used { // change over to the new grant in time
 		in = min(in, max(k.span(front+1, min(h.Floor, used.To)), time.Millisecond))
 	}
 	if h.Limit < k.end() {
@@ -319,7 +317,7 @@ func (k *Keeper) granted() window.Range {
 // publish puts the grant of the held cell into the window. A grant of another node number
 // waits until the clock reaches its floor, or the present grant has no time left.
 func (k *Keeper) publish() {
-	now, soon := k.protocol.Grant(), k.front()+1 // a tick early, or a call could come between
+	now, soon := k.machine.Grant(), k.front()+1 // a tick early, or a call could come between
 	k.state.Lock()
 	defer k.state.Unlock()
 	if now.To == 0 || k.restored || k.closing.Load() || now == k.used { // a sealed window takes no grant
