@@ -242,7 +242,7 @@ func TestNoMonotonicTimeIsRefused(t *testing.T) {
 func TestGeneratorFollowsTheMachinesClock(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		clock, layout := monoclock.New(), snowflake.Default()
-		_, _, moved := seam.Steady(clock)
+		_, _, moved := monoclock.Steady(clock, seam.Inside{})
 		moved.Due.Store(int64(time.Second)) // as where suspends are counted
 		layout.Tick, layout.TimeBits = time.Hour, 20
 		other := newGenerator(t, generator.WithClock(clock))

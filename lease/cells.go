@@ -5,12 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/grant"
-	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/stores"
 )
 
@@ -171,7 +171,7 @@ func (k *keys) swapFleet(ctx context.Context, version uint64, f cell.Fleet) (uin
 func (k *keys) newFleet(nodes cell.Nodes) cell.Fleet {
 	f := cell.Fleet{Layout: k.spec, Nodes: nodes}
 	if k.traits.Scattered {
-		f.First = nodes.From + seam.FirstNode(nodes.To-nodes.From)
+		f.First = nodes.From + rand.Int64N(nodes.To-nodes.From)
 	}
 	return f
 }

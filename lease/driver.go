@@ -256,7 +256,7 @@ func (k *Keeper) claimed(e grant.Event) {
 		k.due += grant.Spread(k.third(), pick(k.random())) - k.third()
 	}
 	k.tally(&k.stats.Claims)
-	if ahead := k.span(k.tick(), e.Range.From); e.Range.From == k.fleet.Floor && ahead > k.period {
+	if ahead := k.between(k.tick(), e.Range.From); e.Range.From == k.fleet.Floor && ahead > k.period {
 		k.log.Warn("lease: no ID is issued before the fleet's floor", "node", e.Range.Node, "floor", k.time(k.fleet.Floor), "ahead", span.Text(ahead))
 	}
 	attrs := []any{"node", e.Range.Node, "from", k.time(e.Range.From), "until", k.time(e.Range.To)}

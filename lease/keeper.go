@@ -12,6 +12,7 @@ import (
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/grant"
+	"github.com/tickflake/tickflake/internal/pause"
 	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/internal/window"
 	"github.com/tickflake/tickflake/monoclock"
@@ -49,7 +50,7 @@ type Keeper struct {
 	doubts    doubt
 	warned    bool         // of a grant too far ahead
 	drifted   bool         // the wall clock is far from the clock, as was logged
-	ended     window.Range // the grant whose end was logged, while it lasts
+	lapsed    window.Range // the grant whose end was logged, while it lasts
 
 	due      time.Duration // elapsed time of the next extension
 	retry    time.Duration // elapsed time before which there is no call of the store
@@ -144,8 +145,8 @@ func (k *Keeper) claimFirst(ctx context.Context) error {
 		if err == nil || !mayPass(err) {
 			return err
 		}
-		if before != nil && drive.ContextError(ctx) != nil { // the store may see the deadline before ctx does
-			return ended(before, ctx) // it says more than the error of the last, interrupted try
+		if before != nil && pause.Ended(ctx) != nil { // the store may see the deadline before ctx does
+			return inTime(before, ctx) // it says more than the error of the last, interrupted try
 		}
 		if _, ok := ctx.Deadline(); ctx.Err() == nil && !ok {
 			return err
@@ -157,7 +158,7 @@ func (k *Keeper) claimFirst(ctx context.Context) error {
 		select {
 		case <-k.after(k.claimAgain(began, failures)):
 		case <-ctx.Done():
-			return ended(err, ctx)
+			return inTime(err, ctx)
 		}
 	}
 }
@@ -192,9 +193,9 @@ func mayPass(err error) bool {
 	return kind == stores.Passing || kind != stores.Refused && (errors.Is(err, ErrStore) || errors.Is(err, stores.ErrWentBack))
 }
 
-// ended adds to err that ctx has ended, unless it says so.
-func ended(err error, ctx context.Context) error {
-	over := drive.ContextError(ctx)
+// inTime adds to err that ctx has ended, unless it says so.
+func inTime(err error, ctx context.Context) error {
+	over := pause.Ended(ctx)
 	if strings.Contains(err.Error(), over.Error()) {
 		return drive.Wrap(err.Error(), over, err)
 	}
@@ -269,7 +270,7 @@ func (k *Keeper) poll(ctx context.Context, late time.Duration) (next time.Durati
 	if e, ok := errors.AsType[*drive.CallError](err); ok {
 		e.Late = k.late
 	}
-	k.noteEnd(err, k.elapsed()-began, k.span(from, k.tick()))
+	k.noteEnd(err, k.elapsed()-began, k.between(from, k.tick()))
 	if err != nil {
 		return k.failed(err, began)
 	}
@@ -292,10 +293,10 @@ func (k *Keeper) dueIn() time.Duration {
 	}
 	in, front, used := k.due-k.elapsed(), k.front(), k.granted()
 	if k.machine.Grant() != used { // change over to the new grant in time
-		in = min(in, max(k.span(front+1, min(h.Floor, used.To)), time.Millisecond))
+		in = min(in, max(k.between(front+1, min(h.Floor, used.To)), time.Millisecond))
 	}
 	if h.Limit < k.end() {
-		in = min(in, k.span(front, grant.ExtendAt(h.Limit, k.config.window)))
+		in = min(in, k.between(front, grant.ExtendAt(h.Limit, k.config.window)))
 		if k.window.Wanted() >= h.Limit {
 			in = 0
 		}
@@ -371,11 +372,9 @@ func (k *Keeper) Err() error {
 	return k.err
 }
 
-func init() { seam.Bind = bind }
-
-// bind is [seam.Bind].
-func bind(keeper any) (any, error) {
-	k := keeper.(*Keeper)
+// Bind returns the window from which one generator takes its slots, and is for package generator alone. It
+// fails if the keeper is closed, or bound already.
+func (k *Keeper) Bind(seam.Inside) (*window.Ticks, error) {
 	k.state.Lock()
 	defer k.state.Unlock()
 	switch {

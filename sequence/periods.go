@@ -11,6 +11,7 @@ import (
 
 	"github.com/tickflake/tickflake/internal/count"
 	"github.com/tickflake/tickflake/internal/drive"
+	"github.com/tickflake/tickflake/internal/pause"
 	"github.com/tickflake/tickflake/stores"
 )
 
@@ -183,7 +184,7 @@ func (p *Periods) enter(ctx context.Context, name string, gone *openPeriod) (*op
 	case <-o.ready:
 		err = o.failed
 	case <-ctx.Done():
-		err = fmt.Errorf("sequence %q: no number before the call's context ended: the period is not open yet: %w", periodName(p.name, name), drive.ContextError(ctx))
+		err = fmt.Errorf("sequence %q: no number before the call's context ended: the period is not open yet: %w", periodName(p.name, name), pause.Ended(ctx))
 	}
 	if err != nil {
 		p.leave(o)

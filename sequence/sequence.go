@@ -11,6 +11,7 @@ import (
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/count"
 	"github.com/tickflake/tickflake/internal/drive"
+	"github.com/tickflake/tickflake/internal/pause"
 	"github.com/tickflake/tickflake/internal/window"
 	"github.com/tickflake/tickflake/stores"
 	_ "github.com/tickflake/tickflake/stores/directory" // the store that needs no server
@@ -257,7 +258,7 @@ func (s *Sequence) noNumber(ctx context.Context) error {
 	reason, errs := fmt.Sprintf("within %s", s.config.timeout), []error{ErrTimeout}
 	last := s.Err()
 	if ctx.Err() != nil {
-		errs[0], reason = drive.ContextError(ctx), "before the call's context ended"
+		errs[0], reason = pause.Ended(ctx), "before the call's context ended"
 		if over := errs[0].Error(); last == nil || !strings.Contains(last.Error(), over) {
 			reason += ": " + over
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"sync"
+
+	"github.com/tickflake/tickflake/internal/pause"
 )
 
 // Ending ends something once, in a goroutine of its own, which goes on when the context of who asked for
@@ -16,7 +18,7 @@ type Ending struct {
 }
 
 // Wait begins the end, unless another call has, and returns its error, which is the same for all calls.
-// Soon after ctx ends it returns one that wraps late, which says what is not done, and that of [ContextError].
+// Soon after ctx ends it returns one that wraps late, which says what is not done, and that of [pause.Ended].
 func (e *Ending) Wait(ctx context.Context, late error, end func(context.Context) error) error {
 	e.once.Do(func() {
 		e.over = make(chan struct{})
@@ -34,6 +36,6 @@ func (e *Ending) Wait(ctx context.Context, late error, end func(context.Context)
 	case <-e.over:
 		return e.err
 	default:
-		return fmt.Errorf("%w yet, the store is still at it: %w", late, ContextError(ctx))
+		return fmt.Errorf("%w yet, the store is still at it: %w", late, pause.Ended(ctx))
 	}
 }

@@ -67,7 +67,8 @@ func (w *Numbers) Quick(n uint64) (first uint64, ok bool) {
 	s := w.present.Load()
 	marker, mark := s.marker, s.mark // before the swap, which later loads wait for
 	first = s.free.Load()
-	return first, first+n <= s.soft.Load() /* no sum overflows: see MaxNumbers */ && s.free.CompareAndSwap(first, first+n) && marker.Load() == mark
+	// No sum overflows: see MaxNumbers.
+	return first, first+n <= s.soft.Load() && s.free.CompareAndSwap(first, first+n) && marker.Load() == mark
 }
 
 // Count takes n counted numbers in a row, from first on, without waiting. When fewer are left
