@@ -25,7 +25,8 @@ import (
 
 const leaseExecHelp = `Claim a node number, run CMD with it, and extend the grant until CMD ends. So a
 program with a Snowflake library of its own, in any language, gets a number that no
-other has. docs/exec.md says what that promises, and what CMD must do.
+other has. docs/exec.md says what that promises, and what CMD must do: one process
+of CMD counts. Workers of gunicorn and the like need one lease exec each.
 
 CMD finds in its environment
 
@@ -38,14 +39,20 @@ CMD finds in its environment
   LEASE_FENCE       a number that grows with every CMD that has this node number
 
 CMD starts when the floor is reached: if the last CMD with --node ended a moment ago,
-that can take a window. Signals go to CMD and the processes that it has started. When
-a quarter of the window is left, since the store is away or another process took the
-number, CMD gets SIGTERM, and before the grant ends SIGKILL. On Linux CMD is killed
-if tickflake is. The number is released when CMD has ended.
+that can take a window. A start that waits in vain leaves the floor where it was.
+
+Signals go to CMD and the processes in its group; on a terminal to CMD alone. When a
+quarter of the window is left, since the store is away or another process took the
+number, all that CMD has started gets SIGTERM, and before the grant ends SIGKILL. If
+the clock was set ahead past the end of the grant, or the machine slept, SIGKILL comes
+a second after SIGTERM. What is left when CMD ends gets SIGTERM, and SIGKILL at most
+5 s later; then the number is released. On Linux CMD is killed if tickflake is.
+Elsewhere only CMD and its group are ended.
 
 Exit codes: that of CMD, or 128 plus the number of the signal that ended it; 75 if
-the grant could not be extended; 126 if CMD cannot be run, and 127 if there is none;
-1 and 2 before CMD runs, as for all commands.`
+the grant could not be extended, or ended by a step of the clock or a sleep; 126 if
+CMD cannot be run, and 127 if there is none; 1 and 2 before CMD runs, as for all
+commands.`
 
 // The exit codes of lease exec that are not CMD's.
 const (
