@@ -24,9 +24,10 @@ func living(cmd int, group, runs bool) (all []int) {
 		pid, group int
 		ended      bool
 	}
-	children := make(map[int][]process)
+	own, children := os.Getpid(), make(map[int][]process)
+	self, _ := os.Readlink("/proc/self")
 	proc, err := os.Open("/proc")
-	if err != nil {
+	if err != nil || self != strconv.Itoa(own) { // there is none, or it is that of other processes
 		return livingGroup(cmd, group, runs)
 	}
 	defer proc.Close()
@@ -46,10 +47,6 @@ func living(cmd int, group, runs bool) (all []int) {
 		// The first thread of a process may have ended before the others.
 		ended := fields[0][0] == 'Z' && string(fields[17]) <= "1" || fields[0][0] == 'X'
 		children[parent] = append(children[parent], process{pid, g, ended})
-	}
-	own := os.Getpid()
-	if len(children[own]) == 0 && runs { // it is not the /proc of this process
-		return livingGroup(cmd, group, runs)
 	}
 	grouped := false
 	var below func(int)

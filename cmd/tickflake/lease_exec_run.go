@@ -233,6 +233,9 @@ func exitOf(state *os.ProcessState) error {
 // livingGroup is what kill(2) takes to reach the processes of CMD, where nobody can tell more: its group, or itself.
 func livingGroup(cmd int, group, runs bool) []int {
 	if group {
+		for pid := 1; !runs && pid > 0; { // those that have ended below process 1 of a container
+			pid, _ = syscall.Wait4(-cmd, nil, syscall.WNOHANG, nil)
+		}
 		cmd, runs = -cmd, syscall.Kill(-cmd, 0) == nil
 	}
 	if !runs {
