@@ -3,6 +3,7 @@ package generator
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/tickflake/tickflake/internal/span"
@@ -42,6 +43,9 @@ type LeadError struct {
 	Seen snowflake.ID
 }
 
+// wrongLead is the lead from which no strategy is advised: a clock was wrong.
+const wrongLead = time.Hour
+
 func (e *LeadError) Error() string {
 	waited := ""
 	if e.Waited > 0 {
@@ -51,6 +55,10 @@ func (e *LeadError) Error() string {
 	if beyond := e.Lead - e.Limit; beyond > 0 {
 		retry = fmt.Sprintf("retry in %s", span.Text(beyond))
 	}
+	if e.Lead > wrongLead && e.Seen == 0 {
+		return fmt.Sprintf("the next free slot begins %s ahead of the clock (limit %s%s): the clock is behind, or an earlier one of this node number was ahead: set it right and start again; if it is right, another node number helps at once",
+			span.Text(e.Lead), e.Limit, waited)
+	}
 	if e.Cause == strategies.Exhausted {
 		return fmt.Sprintf("sequence exhausted: next free slot in %s (limit %s%s): %s, lower the rate, or choose a strategy that waits or borrows longer",
 			span.Text(e.Lead), e.Limit, waited, retry)
@@ -59,7 +67,7 @@ func (e *LeadError) Error() string {
 		return fmt.Sprintf("IDs above the seen ID %d begin %s ahead of the clock (limit %s%s): %s, or check the clock of its issuer",
 			e.Seen, span.Text(e.Lead), e.Limit, waited, retry)
 	}
-	return fmt.Sprintf("clock is %s behind the last issued ID (limit %s%s): it was stepped back, IDs were borrowed ahead of it, or the grant begins where the grant of a crashed process ended; %s, or choose a strategy that waits or borrows longer",
+	return fmt.Sprintf("clock is %s behind the last issued ID (limit %s%s): it was stepped back, IDs were borrowed ahead of it, or the grant begins at the fleet's floor, or where the grant of a crashed process ended; %s, or choose a strategy that waits or borrows longer",
 		span.Text(e.Lead), e.Limit, waited, retry)
 }
 
@@ -97,7 +105,7 @@ func (e *GrantError) Error() string {
 	if e.Waited > 0 {
 		text += fmt.Sprintf(" after waiting %s", e.Waited)
 	}
-	if e.Context != nil {
+	if e.Context != nil && (e.Err == nil || !strings.Contains(e.Err.Error(), e.Context.Error())) {
 		text += ": " + e.Context.Error()
 	}
 	if e.Err != nil {

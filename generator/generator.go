@@ -378,7 +378,10 @@ func (g *Generator) CloseContext(ctx context.Context) error {
 	case g.store == nil:
 		return g.lease.CloseContext(ctx)
 	}
-	return g.ending.Wait(ctx, lease.ErrNotReleased, func(ctx context.Context) error {
-		return join(g.lease.CloseContext(ctx), g.store.Close())
-	})
+	return g.ending.Wait(ctx, lease.ErrNotReleased, closing(g.lease, g.store))
+}
+
+// closing returns what releases the number, and then closes the store.
+func closing(keeper *lease.Keeper, store stores.Store) func(context.Context) error {
+	return func(ctx context.Context) error { return join(keeper.CloseContext(ctx), store.Close()) }
 }

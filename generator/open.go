@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/stores"
 	_ "github.com/tickflake/tickflake/stores/directory" // the store that needs no server
@@ -20,7 +21,7 @@ import (
 // if the store does not answer or all node numbers are held, Open fails at once, or, if
 // ctx has a deadline, tries again until then. It returns soon after ctx ends, and without a
 // deadline within the ten seconds of [stores.Open] and the timeouts of [lease.Claim]. When a
-// later step fails, it releases the number and closes the store.
+// later step fails, it releases the number and closes the store, which goes on by itself if ctx has ended.
 //
 // [WithLayout], [WithClock] and [WithNode] apply to the lease as well: WithNode pins the
 // number that is claimed. [WithLeaseOptions] passes further options to the lease, such as a logger. What
@@ -52,7 +53,7 @@ func Open(ctx context.Context, url string, opts ...Option) (*Generator, error) {
 	c.pinned, c.ownLayout, c.ownClock = false, false, false
 	g, err := newGenerator(c)
 	if err != nil {
-		return nil, join(err, join(keeper.CloseContext(ctx), store.Close()))
+		return nil, join(err, new(drive.Ending).Wait(ctx, lease.ErrNotReleased, closing(keeper, store)))
 	}
 	g.store = store
 	return g, nil

@@ -56,7 +56,8 @@ func WithLayout(l snowflake.Layout) Option {
 // layout share one clock and issue no ID twice, unless they were given clocks by [WithClock] or run in
 // bubbles of testing/synctest. If one borrows, the others find the clock behind.
 //
-// In [Open] it pins the number that is claimed, and no ID repeats: see [lease.WithNode].
+// In [Open] it pins the number that is claimed, and no ID repeats: see [lease.WithNode]. With [New] there is no keeper,
+// which logs when the wall clock drifts away: [Stats] alone tells.
 func WithNode(n int64) Option {
 	return func(c *config) { c.node, c.pinned = n, true }
 }

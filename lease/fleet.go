@@ -176,7 +176,13 @@ func End(ctx context.Context, store stores.Store, from, to int64, newStore strin
 	if err := cell.CheckTo(newStore); err != nil {
 		return Fleet{}, refuse("End", "%w", err)
 	}
-	_, f, err := knownFleet(ctx, &drive.Calls{Store: store})
+	c := config{timeout: DefaultTimeout} // the layout is the store's, so the options are checked afterwards
+	for _, option := range options {
+		if option != nil {
+			option(&c)
+		}
+	}
+	_, f, err := knownFleet(ctx, &drive.Calls{Store: store, Timeout: max(c.timeout, 0)})
 	if err != nil {
 		return Fleet{}, err
 	}

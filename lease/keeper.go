@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,6 +49,8 @@ type Keeper struct {
 	seen      map[int64]sighting
 	bad       map[int64]bool // damaged cells that were logged
 	doubts    doubt
+	warned    bool         // of a grant too far ahead
+	drifted   bool         // the wall clock is far from the clock, as was logged
 	ended     window.Range // the grant whose end was logged, while it lasts
 	fleet     cell.Fleet   // as it was read last
 
@@ -190,9 +193,13 @@ func mayPass(err error) bool {
 	return kind == stores.Passing || kind != stores.Refused && (errors.Is(err, ErrStore) || errors.Is(err, stores.ErrWentBack))
 }
 
-// ended adds to err that ctx has ended.
+// ended adds to err that ctx has ended, unless it says so.
 func ended(err error, ctx context.Context) error {
-	return fmt.Errorf("%w: %w", drive.ContextError(ctx), err)
+	over := drive.ContextError(ctx)
+	if strings.Contains(err.Error(), over.Error()) {
+		return drive.Wrap(err.Error(), over, err)
+	}
+	return fmt.Errorf("%w: %w", over, err)
 }
 
 // start starts the goroutine that keeps the lease.
@@ -235,10 +242,11 @@ func (k *Keeper) poll(ctx context.Context, late time.Duration) (next time.Durati
 	case k.closing.Load():
 		return k.pause()
 	case k.lost != nil:
-		k.noteEnd(nil, 0)
+		k.noteEnd(nil, 0, 0)
 		return k.pause()
 	}
 	k.distrust(false)
+	k.noteDrift()
 	k.publish() // time may have passed
 	if now := k.elapsed(); now < k.retry {
 		if !k.locking() { // the grant may have ended early, by a step of the clock
@@ -247,7 +255,7 @@ func (k *Keeper) poll(ctx context.Context, late time.Duration) (next time.Durati
 		}
 		return k.retry - now
 	}
-	began := k.elapsed()
+	began, from := k.elapsed(), k.tick()
 	var err error
 	if !k.rests() {
 		err = k.work(ctx)
@@ -261,7 +269,7 @@ func (k *Keeper) poll(ctx context.Context, late time.Duration) (next time.Durati
 	if e, ok := errors.AsType[*drive.CallError](err); ok {
 		e.Late = k.late
 	}
-	k.noteEnd(err, k.elapsed()-began)
+	k.noteEnd(err, k.elapsed()-began, k.span(from, k.tick()))
 	if err != nil {
 		return k.failed(err, began)
 	}

@@ -21,7 +21,8 @@ func TestSites(t *testing.T) {
 			claim p bits:3 pin:3 = refused 'node number 3 is none of this store' 'which has 4 to 6'; claim p bits:3 pin:6
 			reserve 6 7 1h bits:3 = held; reserve 7 7 1h bits:3 = refused 'Reserve: node number 7 is none of this store'`,
 		"numbers, locked": `found 4 6 bits:3; claim a bits:3 locks; holds a 4; claim b bits:3 locks; holds b 5; claim c bits:3 locks; claim d bits:3 locks = '3 of 3'`,
-		"a floor":         "found 0 1 bits:1 floor:1h0m0.0000001s; fleet 0 1 floor:1h0m0.001s; claim k bits:1; granted k 1h0m0.001s 1h0m30.001s; claim p bits:1 pin:1; granted p 1h0m0.001s 1h0m30.001s",
+		"a floor":         "found 0 1 bits:1 floor:1h0m0.0000001s; fleet 0 1 floor:1h0m0.001s; claim k bits:1; granted k 1h0m0.001s 1h0m30.001s; claim p bits:1 pin:1; granted p 1h0m0.001s 1h0m30.001s; log 2 'lease: no ID is issued before'",
+		"a floor near":    "found 0 1 bits:1 floor:30s; claim k bits:1; granted k 30s 1m0s; log 0 'lease: no ID is issued before'",
 		"numbers that are later": `found 0 1 bits:1 later:2h; holding 0 reserved 2h0m0s; fleet 0 1; claim a bits:1; holds a 1; claim b bits:1 = '2 of 2 are held'
 			found 0 1 bits:1 later:1h; found 0 1 bits:1 later:3h = refused 'node number 0 may begin before'; 2h; claim b bits:1; granted b 2h0m0s 2h0m30s`,
 		"the same again":      "found 4 6 bits:3 floor:1h; found 4 6 bits:3 floor:1h; found 4 6 bits:3 = refused 'another fleet, of the node numbers 4 to 6 from 2029-06-01T13:00:00Z'; found 4 7 bits:3 floor:1h = refused",

@@ -109,7 +109,13 @@ func WithLogger(log *slog.Logger) Option { return func(c *config) { c.log = log 
 // WithFleetCheck sets how far the clock may be from those of the others, estimated from
 // their grants, before the Keeper logs a warning or, if strict, [Claim] fails with an
 // error that wraps [ErrSkew]. The default is [DefaultFleetLimit], and not strict; with
-// math.MaxInt64, no clock is too far.
+// math.MaxInt64, no clock is too far, and nothing is listed for it. If it is not strict, a store that
+// does not list its cells to this process does not keep it from claiming.
+//
+// Besides, a number that was held or released with a limit more than a minute and two windows ahead of the clock shows
+// that this clock is behind, or that an earlier one was ahead. If a claim meets one, the Keeper logs a
+// warning or, if strict, and the limit of this option is exceeded as well, Claim fails. To go on when this clock is
+// right, [Reserve] that number until then.
 //
 // Grants of crashed processes show no clock, so only grants that are extended after the
 // claim count. A warning is logged then, some thirds of a window after the claim. A

@@ -3,6 +3,7 @@ package sequence
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -250,11 +251,14 @@ func (s *Sequence) issued() uint64 {
 // error of the store.
 func (s *Sequence) ended(ctx context.Context) error {
 	reason, errs := fmt.Sprintf("within %s", s.config.timeout), []error{ErrTimeout}
+	last := s.Err()
 	if ctx.Err() != nil {
-		errs[0] = drive.ContextError(ctx)
-		reason = "before the call's context ended: " + errs[0].Error()
+		errs[0], reason = drive.ContextError(ctx), "before the call's context ended"
+		if over := errs[0].Error(); last == nil || !strings.Contains(last.Error(), over) {
+			reason += ": " + over
+		}
 	}
-	if last := s.Err(); last == nil {
+	if last == nil {
 		reason += ": the store has not answered yet"
 	} else {
 		reason, errs = reason+": "+last.Error(), append(errs, last)

@@ -28,9 +28,9 @@ type Span struct {
 	// slots of the tick lie below the soft limit.
 	adding word.Uint64
 
-	// begin is the first value of free, if no slot of the tick before it was taken by
+	// begin is the first value of free, or where Skip has moved it, if no slot of the tick before it was taken by
 	// then: in the first span, and where the grant begins above all taken slots. Else it is
-	// no slot.
+	// no slot. No slot depends on it.
 	begin word.Uint64
 
 	// Not written again.

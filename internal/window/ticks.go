@@ -19,7 +19,8 @@ type Ticks struct {
 	shared bool   // other windows hand out slots of the same spans
 
 	// span is the node number that is held now, with its word. It moves from a span to
-	// the next of that span after its word was sealed, and does not go back.
+	// the next of that span after its word was sealed, and does not go back. A shared window that is sealed moves
+	// to a span of its own, and leaves the word to the others.
 	span word.Pointer[Span]
 
 	// changed holds the channel that the next change closes. A waiter loads it before
@@ -41,8 +42,8 @@ func NewTicks(bits uint8, end uint64) *Ticks {
 	w := &Ticks{
 		memory: memory{marker: &never},
 		bits:   bits,
-		// The slot after the last must not look sealed. And a sealed word must not overflow when
-		// callers that were held up add to it: 1<<22 of them have no room in memory.
+		// The slot after the last must not look sealed, and a sealed word must not overflow, when callers that were
+		// held up between two instructions add to it, each once: 1<<22 of them would take 8 GiB of stacks.
 		end:  min(end, (sealed-1<<22)>>bits) << bits,
 		more: make(chan struct{}, 1),
 	}
@@ -253,7 +254,7 @@ func (w *Ticks) change(s, next *Span) {
 	switch {
 	case next.from > first:
 		first = next.from
-		next.begin.CompareAndSwap(math.MaxUint64, first) // Skip may have raised it since
+		next.begin.CompareAndSwap(math.MaxUint64, first) // Skip may have moved what another caller stored
 	case free == s.begin.Load():
 		next.begin.CompareAndSwap(math.MaxUint64, first)
 	}

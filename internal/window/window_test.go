@@ -420,7 +420,7 @@ func TestSealUnused(t *testing.T) {
 }
 
 // TestAllBits guards a layout whose slots take all 63 bits: the slot after the last must not look sealed,
-// and there is room for four million additions more before a sealed word overflows.
+// and there is room for 1<<22 additions more before a sealed word overflows.
 func TestAllBits(t *testing.T) {
 	const end uint64 = 1<<51 - 1<<(22-12)
 	w := window.NewTicks(12, 1<<51)
