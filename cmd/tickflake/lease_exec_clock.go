@@ -66,10 +66,3 @@ func (c *wallClock) look() (wall, front time.Time, step, slept time.Duration) {
 	}
 	return r.wall, front, step, slept
 }
-
-func latest(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
-}

@@ -48,5 +48,5 @@ func TestExec(t *testing.T) {
 	}})
 	require.Len(t, r.Rows, 1)
 	require.Empty(t, r.Rows[0].Broken)
-	require.Contains(t, r.Rows[0].Error, "the clock was set ahead by 4s")
+	require.Contains(t, r.Rows[0].Verdict.Error, "the clock was set ahead by 4s")
 }
