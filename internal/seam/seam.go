@@ -45,8 +45,9 @@ type Limits struct {
 // tests alone, whose temporary files may be in memory or in a container's own layer, of which a store warns.
 var OnDisk bool
 
-// Poller stands in for the goroutine of a *lease.Keeper, in tests in virtual time, where nothing may happen by itself: one
-// that is claimed with its context has none, and works only within Poll. Package lease sets Poll, which returns the time
+// Poller stands in for the goroutine of a *lease.Keeper, in tests on a clock of their own, where nothing may happen by itself:
+// a Keeper that is claimed with its context has none, and works only within Poll. These tests run on any clock, also in programs
+// of users, and testing/synctest knows only its own. Package lease sets Poll, which returns the time
 // until the next step is due, and the keeper's error.
 type Poller struct {
 	Poll func(context.Context) (next time.Duration, err error)
