@@ -1,8 +1,6 @@
 package window
 
 import (
-	"math/rand/v2"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -125,71 +123,4 @@ func TestRevokedCount(t *testing.T) {
 	n, _, ok := w.Count(1)
 	assert.True(t, ok)
 	assert.EqualValues(t, 5, n, "above all that were taken")
-}
-
-// TestCountConcurrently takes numbers from many goroutines while a keeper queues ranges that
-// adjoin or not, and revokes some: no number comes twice, each ascends for its caller, and
-// every number was taken, given up or is left.
-func TestCountConcurrently(t *testing.T) {
-	w := NewNumbers()
-	const callers, total = 8, 60_000
-	var lock sync.Mutex // of the window, as a sequence has one
-	var mu sync.Mutex
-	seen := map[uint64]bool{}
-	stop := make(chan struct{})
-	var wg sync.WaitGroup
-	for caller := range callers {
-		wg.Go(func() {
-			random := rand.New(rand.NewPCG(1, uint64(caller)))
-			next := uint64(0)
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				n := 1 + random.Uint64N(5)
-				first, ok := w.Quick(n)
-				if !ok {
-					lock.Lock()
-					first, _, ok = w.Count(n)
-					lock.Unlock()
-				}
-				if !ok {
-					continue
-				}
-				mu.Lock()
-				assert.GreaterOrEqual(t, first, next)
-				next = first + n
-				for i := range n {
-					assert.False(t, seen[first+i], "%d comes twice", first+i)
-					seen[first+i] = true
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	random := rand.New(rand.NewPCG(2, 2))
-	granted, at := uint64(0), uint64(0)
-	for granted < total {
-		lock.Lock()
-		if w.Rest() > 200 {
-			lock.Unlock()
-			continue
-		}
-		at += random.Uint64N(2) * 10 // adjoins, or does not
-		n := 1 + random.Uint64N(100)
-		w.Queue(Range{From: at, To: at + n}, at)
-		at += n
-		granted += n
-		if random.Uint64N(50) == 0 {
-			w.Revoke()
-		}
-		lock.Unlock()
-	}
-	close(stop)
-	wg.Wait()
-	assert.EqualValues(t, len(seen), w.Taken(w.Used()))
-	_, first := w.Seal()
-	assert.True(t, first)
 }
