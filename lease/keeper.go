@@ -52,12 +52,12 @@ type Keeper struct {
 	drifted   bool         // the wall clock is far from the clock, as was logged
 	lapsed    window.Range // the grant whose end was logged, while it lasts
 
-	due      time.Duration // elapsed time of the next extension
+	due      time.Duration // elapsed time at which the next extension is due
 	retry    time.Duration // elapsed time before which there is no call of the store
-	failures int           // in a row
-	paced    bool          // something was granted at the last of them
-	since    time.Time     // of the first of them
-	kind     stores.Kind   // of the last of them
+	failures int           // tries that have failed in a row
+	paced    bool          // something was granted when the last try failed
+	since    time.Time     // when the first of the failures in a row was
+	kind     stores.Kind   // the kind of the last failure
 	ignored  time.Duration // of the suspended time, as it was logged
 	late     time.Duration // by which this process ran late in the present step, or 0
 
@@ -66,10 +66,10 @@ type Keeper struct {
 	err      error
 	stats    Stats        // what is counted, and Skew
 	used     window.Range // the grant of the window
-	given    window.Range // the same, also after it was revoked
+	given    window.Range // the last grant of the window, also after it was revoked
 	bound    bool
 	restored bool   // nothing is granted until the owner of the turn has told the machine
-	by       string // what has said so
+	by       string // what has told last that the memory was restored
 	mark     uint64 // the marker of page in the memory that all grants since were made to
 
 	closing atomic.Bool // set by the first Close with state locked, so that nothing is granted after it; never reset

@@ -193,7 +193,7 @@ func (k *keys) process(i int8, p *process) {
 			k.Add(uint64(q.From), uint64(q.To), p.rank(q.Upto))
 		}
 	})
-	b := &m.back
+	b := &m.wentBack
 	k.Flags(b.suspect, b.proof, b.found != nil)
 	k.Add(uint64(b.most))
 	if b.found != nil {

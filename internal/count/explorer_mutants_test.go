@@ -41,7 +41,7 @@ func (t try) ops(s *state, p *process, in Input) Op {
 // events is what the machine of a process makes of a result, or a mutant.
 func (t try) events(p *process, in Input, op Op, r Result) []Event {
 	m, c := &p.machine, &r.Cell.Record
-	known, top, most := m.known, m.top, m.back.most
+	known, top, most := m.known, m.top, m.wentBack.most
 	read, hides := op.Kind == Read && r.Status == OK, false
 	if read {
 		switch t.broken {
@@ -85,12 +85,12 @@ func (t try) events(p *process, in Input, op Op, r Result) []Event {
 			events[i].Upto = in.Arrived
 		}
 	case x == "S6_AGAIN" && op.Why == Mark && r.Status != OK:
-		m.back = back{}
+		m.wentBack = wentBack{}
 	case hides:
 		if m.known.Version == hidden.Version && m.known.Record.Write == hidden.Record.Write { // it has learned nothing
 			m.known = known
 		}
-		m.top, m.back.most = max(m.top, top), most
+		m.top, m.wentBack.most = max(m.top, top), most
 	}
 	return events
 }
@@ -101,7 +101,7 @@ func (t try) hides(m *Machine, read Cell) bool {
 	fewer := read.Record.Writes < known.Writes
 	switch t.broken {
 	case "S6":
-		*known, m.top, m.back.most = read.Record, 0, 0
+		*known, m.top, m.wentBack.most = read.Record, 0, 0
 	case "S6_WRITES":
 		if fewer {
 			known.Writes = 0
@@ -111,7 +111,7 @@ func (t try) hides(m *Machine, read Cell) bool {
 			known.Writes = 0
 		}
 	case "S6_MOST":
-		known.Most, m.back.most = 0, 0
+		known.Most, m.wentBack.most = 0, 0
 	case "S6_FROM":
 		m.top = 0
 	default:

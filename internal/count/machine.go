@@ -57,7 +57,7 @@ type Machine struct {
 	top     uint64  // the end of the last grant
 	pending []Pending
 
-	back back
+	wentBack wentBack
 }
 
 // New returns the machine of a process that has read or created the cell of a sequence.
@@ -160,7 +160,7 @@ func (m *Machine) Known() Cell { return m.known }
 
 // Suspects reports whether a read looked as if the store went back: nothing is granted until
 // another one tells.
-func (m *Machine) Suspects() bool { return m.back.suspect }
+func (m *Machine) Suspects() bool { return m.wentBack.suspect }
 
 // Unused is how many indexes are owned and not used, if used is the first unused one of the window.
 func (m *Machine) Unused(used uint64) (n uint64) {
@@ -205,9 +205,9 @@ func (m *Machine) Next(in Input) Op {
 	switch {
 	case in.Closing && m.Unused(in.Used) == 0 && len(m.pending) == 0:
 		return Op{} // there is nothing to give back
-	case m.back.found != nil:
+	case m.wentBack.found != nil:
 		return m.nextMark(in)
-	case m.back.suspect:
+	case m.wentBack.suspect:
 		return Op{Kind: Read, Why: Suspicion}
 	case m.doubt:
 		return Op{Kind: Read, Why: Doubt}
@@ -252,7 +252,7 @@ func (m *Machine) trim(used uint64) {
 
 // forget drops what a restored memory owned. Its original may have given that back.
 func (m *Machine) forget() {
-	*m = Machine{ordered: m.ordered, known: m.known, doubt: true, back: back{proof: m.back.proof}}
+	*m = Machine{ordered: m.ordered, known: m.known, doubt: true, wentBack: wentBack{proof: m.wentBack.proof}}
 }
 
 // write returns a swap that replaces a cell.

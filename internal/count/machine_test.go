@@ -80,7 +80,7 @@ func TestMachine(t *testing.T) {
 		{"and over a later one, created by who did not know all that was granted", Machine{known: known}, want, []Cell{later, later}, "[2] 2 6", func(t *testing.T, op Op) {
 			assert.Equal(t, []uint64{1000, 6}, []uint64{op.Record.Before, op.Record.Creation})
 		}},
-		{"a mark as high as the last one of unknown outcome", Machine{back: backOf(90)}, want, []Cell{with(func(r *cell.Sequence) { r.Last[0] = "x4" })}, "[] 2 6", func(t *testing.T, op Op) {
+		{"a mark as high as the last one of unknown outcome", Machine{wentBack: backOf(90)}, want, []Cell{with(func(r *cell.Sequence) { r.Last[0] = "x4" })}, "[] 2 6", func(t *testing.T, op Op) {
 			assert.Equal(t, []uint64{90, 10 + 89*5 + 1}, []uint64{op.Record.Most, op.Record.Before}, "who knows another sequence sees that it is covered")
 		}},
 		{"as many writes as the cell has names, and none is ours", Machine{}, want, []Cell{far(func(r *cell.Sequence) { r.Writes = 12 })}, "[2] 1 3", nil},
@@ -119,7 +119,7 @@ func TestMachine(t *testing.T) {
 }
 
 // backOf is a suspicion after a mark of unknown outcome.
-func backOf(most uint64) back { return back{suspect: true, most: most} }
+func backOf(most uint64) wentBack { return wentBack{suspect: true, most: most} }
 
 // TestOutcomes has the outcome of the next operation: what has happened, and what the process owns then.
 func TestOutcomes(t *testing.T) {
@@ -127,7 +127,7 @@ func TestOutcomes(t *testing.T) {
 	want, closing := Input{Name: "new", Want: 5, Arrived: 3}, Input{Name: "new", Closing: true, Used: 32}
 	done, failed := Result{Version: 10}, Result{Status: Failed}
 	found := base()
-	mark := Machine{owned: own, top: 90, back: back{suspect: true, found: &found}}
+	mark := Machine{owned: own, top: 90, wentBack: wentBack{suspect: true, found: &found}}
 	for i, tt := range []struct {
 		name     string
 		m        Machine
@@ -159,10 +159,10 @@ func TestOutcomes(t *testing.T) {
 	m := mark
 	m.known = base()
 	m.Done(want, m.Next(want), failed)
-	assert.EqualValues(t, 90, m.back.most, "the next mark is as high")
+	assert.EqualValues(t, 90, m.wentBack.most, "the next mark is as high")
 	m.suspect(Cell{}, true)
 	m.suspect(Cell{}, false)
-	assert.True(t, m.back.proof, "no later read takes it back")
+	assert.True(t, m.wentBack.proof, "no later read takes it back")
 
 	m = Machine{known: base()}
 	for i := range 2 * maxPending {

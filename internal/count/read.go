@@ -29,7 +29,7 @@ func (m *Machine) past(c Cell) past {
 		return unclear
 	case m.shows(c):
 		return shown
-	case r.Most < max(k.Most, m.back.most), r.From < m.top && !m.gaveBack():
+	case r.Most < max(k.Most, m.wentBack.most), r.From < m.top && !m.gaveBack():
 		return missing // every later grant begins at or above the end of ours
 	case r.Lost, r.Creation > k.Creation:
 		return unclear // a mark may count more writes than there were
@@ -42,7 +42,7 @@ func (m *Machine) past(c Cell) past {
 // granted is one above the highest number that was granted as far as the process knows.
 func (m *Machine) granted() uint64 {
 	k := m.known.Record
-	k.Most = max(k.Most, m.top, m.back.most)
+	k.Most = max(k.Most, m.top, m.wentBack.most)
 	return k.Granted()
 }
 
@@ -81,17 +81,17 @@ func (m *Machine) doneRead(in Input, c Cell) []Event {
 		events := m.revoke(in, Raised, c)
 		m.doubt, m.fresh = false, true
 		return events
-	case m.back.proof: // (10)
+	case m.wentBack.proof: // (10)
 		return m.suspect(c, true)
 	}
 	var events []Event
 	switch {
-	case past == shown && m.back.suspect: // (8)
+	case past == shown && m.wentBack.suspect: // (8)
 		events = []Event{m.trust(in, c)}
-	case past == unclear && (m.back.suspect || m.gaveBack()): // (10), (3)
+	case past == unclear && (m.wentBack.suspect || m.gaveBack()): // (10), (3)
 		events = m.revoke(in, Unclear, c)
 	}
-	m.back = back{}
+	m.wentBack = wentBack{}
 	for _, p := range m.pending {
 		if names(c, p.Name) { // (4)
 			events = append(events, m.landed(p)...)
@@ -114,15 +114,15 @@ func (m *Machine) learn(c Cell) {
 // revoke notes that the ranges are not ours any more.
 func (m *Machine) revoke(in Input, kind EventKind, c Cell) []Event {
 	e := Event{Kind: kind, Cell: c, Lost: m.Unused(in.Used)}
-	m.owned, m.pending, m.back = nil, nil, back{}
+	m.owned, m.pending, m.wentBack = nil, nil, wentBack{}
 	if c.Record.ID == m.known.Record.ID {
 		m.learn(c)
 	}
 	return []Event{e}
 }
 
-// back is what the process knows of a store that may have gone back.
-type back struct {
+// wentBack is what the process knows of a store that may have gone back.
+type wentBack struct {
 	suspect bool   // a read looks so: nothing is granted, and the window has no range
 	proof   bool   // and a stale read does not
 	found   *Cell  // that a second read has found and is to be marked, or nil; not changed
@@ -131,12 +131,12 @@ type back struct {
 
 // suspect notes a read that looks as if the store went back.
 func (m *Machine) suspect(c Cell, proof bool) []Event {
-	m.back.proof = m.back.proof || proof
-	if m.back.suspect { // (9)
-		m.back.found = &c
+	m.wentBack.proof = m.wentBack.proof || proof
+	if m.wentBack.suspect { // (9)
+		m.wentBack.found = &c
 		return nil
 	}
-	m.back.suspect = true
+	m.wentBack.suspect = true
 	return []Event{{Kind: Suspected, Cell: c}}
 }
 
@@ -153,7 +153,7 @@ func (m *Machine) trust(in Input, c Cell) Event {
 // nextMark returns the write that says that the store went back. A newcomer in an emptied store
 // finds the mark instead of no sequence.
 func (m *Machine) nextMark(in Input) Op {
-	c, r := *m.back.found, m.known.Record
+	c, r := *m.wentBack.found, m.known.Record
 	most := c.Record.Most
 	switch {
 	case c.Record.ID != r.ID: // another sequence that the cell has had meanwhile counts as deleted
@@ -162,7 +162,7 @@ func (m *Machine) nextMark(in Input) Op {
 	case c.Record.Writes > r.Writes: // Set has changed them since
 		r.Max, r.MinStep, r.MaxStep = c.Record.Max, c.Record.MinStep, c.Record.MaxStep
 	}
-	r.Most = max(r.Most, m.top, m.back.most, most)
+	r.Most = max(r.Most, m.top, m.wentBack.most, most)
 	r.Writes, r.Creation = max(r.Writes, c.Record.Writes), max(r.Creation, c.Record.Creation)+1
 	r.Next, r.From, r.Lost, r.Deleted = r.Most, r.Most, true, false
 	r.Max = max(r.Max, r.LastNumber())
@@ -175,12 +175,12 @@ func (m *Machine) nextMark(in Input) Op {
 func (m *Machine) doneMark(in Input, op Op, r Result) []Event {
 	m.doubt = true
 	if r.Status != OK {
-		m.back.found = nil
-		m.back.most = max(m.back.most, op.Record.Most)
+		m.wentBack.found = nil
+		m.wentBack.most = max(m.wentBack.most, op.Record.Most)
 		return nil
 	}
-	e := Event{Kind: WentBack, Cell: *m.back.found, Lost: m.Unused(in.Used)}
-	m.owned, m.pending, m.back = nil, nil, back{}
+	e := Event{Kind: WentBack, Cell: *m.wentBack.found, Lost: m.Unused(in.Used)}
+	m.owned, m.pending, m.wentBack = nil, nil, wentBack{}
 	m.known, m.top = Cell{r.Version, op.Record}, op.Record.Most
 	return []Event{e}
 }

@@ -19,12 +19,12 @@ type probe struct {
 	search  Search
 	cells   []Cell // candidates
 	others  int64  // numbers that are held, reserved or damaged
-	parked  int64  // those of them that are reserved
-	until   uint64 // the first end of these reservations
+	parked  int64  // how many of the others are reserved
+	until   uint64 // the first end of a reservation
 
-	locked bool  // a candidate is locked:
-	lock   int64 // this one
-	read   bool  // and was read since: another process may have written it before unlocking it
+	locked bool  // a candidate is locked
+	lock   int64 // the candidate that is locked, if one is
+	read   bool  // the locked candidate was read since, as another process may have written it before unlocking it
 	busy   bool  // the last candidate was locked by another process
 }
 
