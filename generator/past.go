@@ -74,6 +74,7 @@ type Past struct {
 	order   []int64 // of buckets, the one begun first in front
 	counted int     // ticks of all buckets
 	mark    uint64  // the marker of page in the memory that drew all lanes
+	copies  int     // so often the memory was copied
 	closed  bool
 	stats   PastStats
 }
@@ -180,34 +181,45 @@ func openPast(ctx context.Context, store stores.Store, c *config) (*Past, error)
 	return p, nil
 }
 
-// place is where the IDs of an instant are.
-type place struct {
+// spot is where the IDs of an instant are.
+type spot struct {
 	bucket int64
 	key    uint32 // the first tick of its unit, in the bucket
 	first  int64  // that tick
 	ticks  int64  // of the unit, as far as they lie in the bucket
 }
 
-func (p *Past) place(t time.Time) (place, error) {
+func (p *Past) spot(t time.Time) (spot, error) {
 	now := p.clock.Now()
 	switch {
 	case t.Before(p.layout.Epoch):
-		return place{}, fmt.Errorf("%w: %s is before the epoch, %s: the epoch is chosen before the first start of a fleet, and must lie before the oldest row", ErrNotPast, t.UTC().Format(time.RFC3339Nano), p.layout.Epoch.Format(time.RFC3339Nano))
+		return spot{}, fmt.Errorf("%w: %s is before the epoch, %s: the epoch is chosen before the first start of a fleet, and must lie before the oldest row", ErrNotPast, t.UTC().Format(time.RFC3339Nano), p.layout.Epoch.Format(time.RFC3339Nano))
 	case t.After(now), !t.Before(p.layout.End()):
-		return place{}, fmt.Errorf("%w: %s is after now, %s: IDs of now come from a generator", ErrNotPast, t.UTC().Format(time.RFC3339Nano), now.UTC().Format(time.RFC3339Nano))
+		return spot{}, fmt.Errorf("%w: %s is after now, %s: IDs of now come from a generator", ErrNotPast, t.UTC().Format(time.RFC3339Nano), now.UTC().Format(time.RFC3339Nano))
 	}
-	tick := int64(t.Sub(p.layout.Epoch) / p.layout.Tick)
-	at := place{bucket: tick / p.ticks, first: tick, ticks: 1}
-	low := at.bucket * p.ticks
-	high := min(low+p.ticks, int64(1)<<p.layout.TimeBits)
+	// Units follow each other without a gap, and a unit in two buckets is cut in two: no tick is in two spots.
+	tick := p.tickOf(t)
+	begin := tick
 	if p.unit > 1 {
-		unit := time.Duration(p.unit) * p.layout.Tick
-		begin := t.Truncate(unit).Sub(p.layout.Epoch) / p.layout.Tick // rounds towards the epoch
-		at.first = max(int64(begin), low)
-		at.ticks = min(int64(begin)+p.unit, high) - at.first
+		begin = p.tickOf(t.Truncate(time.Duration(p.unit) * p.layout.Tick))
+		tick = min(tick, begin+p.unit-1) // if the epoch is no multiple of the tick
 	}
+	at := spot{bucket: tick / p.ticks}
+	low := at.bucket * p.ticks
+	at.first = max(begin, low)
+	at.ticks = min(begin+p.unit, low+p.ticks, int64(1)<<p.layout.TimeBits) - at.first
 	at.key = uint32(at.first - low)
 	return at, nil
+}
+
+// tickOf is the tick of an instant, below 0 before the epoch.
+func (p *Past) tickOf(t time.Time) int64 {
+	d := t.Sub(p.layout.Epoch)
+	n := int64(d / p.layout.Tick)
+	if d < 0 && d%p.layout.Tick != 0 {
+		n--
+	}
+	return n
 }
 
 // At returns an ID of the instant t, to within the layout's tick or the unit of [WithPastUnit]: no other call gets it, in
@@ -218,7 +230,7 @@ func (p *Past) place(t time.Time) (place, error) {
 // The error wraps [ErrNotPast] for an instant before the epoch or after the clock, [ErrPastFull] if no ID is left, [ErrClosed],
 // [lease.ErrStore], [stores.ErrConflict], [stores.ErrWentBack] or [stores.ErrDamaged].
 func (p *Past) At(ctx context.Context, t time.Time) (snowflake.ID, error) {
-	at, err := p.place(t)
+	at, err := p.spot(t)
 	if err != nil {
 		return 0, err
 	}
@@ -241,8 +253,8 @@ func (p *Past) At(ctx context.Context, t time.Time) (snowflake.ID, error) {
 	}
 }
 
-// take takes a slot of a place. want is how many lanes of its bucket are needed, if there are fewer.
-func (p *Past) take(at place) (tick int64, lane past.Lane, sequence int64, want int, err error) {
+// take takes a slot of a spot. want is how many lanes of its bucket are needed, if there are fewer.
+func (p *Past) take(at spot) (tick int64, lane past.Lane, sequence int64, want int, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.distrust(false)
@@ -296,7 +308,7 @@ func (p *Past) distrust(told bool) bool {
 	if mark == p.mark && !told {
 		return false
 	}
-	p.mark, p.counted, p.order = mark, 0, nil
+	p.mark, p.counted, p.order, p.copies = mark, 0, nil, p.copies+1
 	clear(p.buckets)
 	return true
 }
@@ -309,14 +321,14 @@ func (p *Past) Restored() {
 	p.distrust(true)
 }
 
-// draw draws lanes of the bucket of a place until the process has as many as want.
-func (p *Past) draw(ctx context.Context, at place, want int) error {
+// draw draws lanes of the bucket of a spot until the process has as many as want.
+func (p *Past) draw(ctx context.Context, at spot, want int) error {
 	if err := p.turn.Take(ctx); err != nil {
 		return err
 	}
 	defer p.turn.Leave()
 	p.mu.Lock()
-	b, mark := p.buckets[at.bucket], p.mark
+	b, copies := p.buckets[at.bucket], p.copies
 	p.mu.Unlock()
 	var from *past.Bucket
 	switch {
@@ -338,7 +350,7 @@ func (p *Past) draw(ctx context.Context, at place, want int) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.distrust(false) || p.mark != mark || p.buckets[at.bucket] != b { // the original has drawn it as well, or the bucket was forgotten
+	if p.distrust(false) || p.copies != copies || p.buckets[at.bucket] != b { // the original has drawn it as well, or the bucket was forgotten
 		return nil
 	}
 	p.stats.Lanes++
@@ -352,7 +364,7 @@ func (p *Past) draw(ctx context.Context, at place, want int) error {
 }
 
 // full is the error for a bucket without a lane. b has what this process has drawn of it, or is nil.
-func (p *Past) full(at place, b *pastBucket) error {
+func (p *Past) full(at spot, b *pastBucket) error {
 	begin, _ := p.layout.TickTime(uint64(at.bucket * p.ticks))
 	lanes, mine := int64(len(p.numbers))*p.numbers[0].Count, int64(0)
 	if b != nil {
