@@ -46,9 +46,9 @@ func holdingOf(of lease.Holding, now time.Time) holding {
 	return h
 }
 
-// absorb takes the next node number into the line, if both have moved to one store.
+// absorb takes the next node number into the line, if both have moved to one store, or are of the past.
 func (h *holding) absorb(next lease.Holding) bool {
-	if next.State != lease.Moved || h.of.State != lease.Moved || next.Owner != h.Owner || next.Node != h.last+1 {
+	if next.State != lease.Moved && next.State != lease.OfPast && next.State != lease.Retired || h.of.State != next.State || next.Owner != h.Owner || next.Node != h.last+1 {
 		return false
 	}
 	h.last = next.Node
@@ -80,7 +80,7 @@ func ownerText(h lease.Holding) string { return command.Visible(cmp.Or(h.Owner, 
 
 // untilText returns a limit and its distance, if there is one.
 func untilText(h lease.Holding, now time.Time) string {
-	if h.Err != nil || h.State == lease.Moved && !h.Limit.After(h.Layout.Epoch) { // nothing was granted
+	if h.Err != nil || h.State == lease.OfPast || h.State == lease.Retired || h.State == lease.Moved && !h.Limit.After(h.Layout.Epoch) { // nothing was granted
 		return "-"
 	}
 	return limitText(h.Limit, now)

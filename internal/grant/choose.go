@@ -107,7 +107,7 @@ func (m *Machine) isFree(in Input, c *Cell) (free, guess bool) {
 // up.
 func (m *Machine) timeIsOver(cells []Cell) bool {
 	for i := range cells {
-		if c := &cells[i]; c.Taken || c.Damaged || c.Record.Limit < m.End {
+		if c := &cells[i]; c.Taken || c.Damaged || c.Record.Past != "" || c.Record.Reserved || c.Record.Limit < m.End {
 			return false
 		}
 	}
