@@ -126,14 +126,14 @@ func OpenPast(ctx context.Context, url string, opts ...Option) (*Past, error) {
 
 // checkPast refuses options that OpenPast has no use for.
 func (c *config) checkPast() error {
-	others := map[string]bool{"WithNode": c.pinned, "WithLease": c.leased, "WithLeaseOptions": len(c.leaseOptions) > 0, "WithFloor": len(c.floors) > 0}
+	others := map[string]bool{"WithNode": c.pinned, "WithLease": c.leased, "WithLeaseOptions": len(c.leaseOptions) > 0, "WithFloor": len(c.floors) > 0, "WithClockWithin": c.within.Given}
 	for option, given := range others {
 		if given {
 			return &stores.OptionError{Option: option, Err: errors.New("OpenPast claims no node number: leave the option out")}
 		}
 	}
 	switch {
-	case isNil(c.clock):
+	case c.ownClock && isNil(c.clock):
 		return &stores.OptionError{Option: "WithClock", Err: fmt.Errorf("clock %w: give one, such as monoclock.New()", errNil)}
 	case c.past.unit < 0:
 		return &stores.OptionError{Option: "WithPastUnit", Err: fmt.Errorf("%s: want 0 or more", c.past.unit)}
@@ -150,6 +150,9 @@ func openPast(ctx context.Context, store stores.Store, c *config) (*Past, error)
 	}
 	if ours := c.layout.String(); c.ownLayout && ours != fleet.Layout.String() {
 		return nil, &lease.LayoutMismatchError{Ours: c.layout, Theirs: fleet.Layout}
+	}
+	if !c.ownClock {
+		c.clock = monoclock.New()
 	}
 	p := &Past{
 		store: store, calls: drive.Calls{Store: store}, layout: fleet.Layout, clock: c.clock, turn: drive.NewTurn(),
