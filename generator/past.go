@@ -126,7 +126,7 @@ func OpenPast(ctx context.Context, url string, opts ...Option) (*Past, error) {
 
 // checkPast refuses options that OpenPast has no use for.
 func (c *config) checkPast() error {
-	others := map[string]bool{"WithNode": c.pinned, "WithLease": c.leased, "WithLeaseOptions": len(c.leaseOptions) > 0, "WithFloor": len(c.floors) > 0, "WithClockWithin": c.within.Given}
+	others := map[string]bool{"WithNode": c.pinned, "WithLease": c.leased, "WithLeaseOptions": len(c.leaseOptions) > 0, "WithFloor": len(c.floors) > 0, "WithWallWithin": c.within.Given}
 	for option, given := range others {
 		if given {
 			return &stores.OptionError{Option: option, Err: errors.New("OpenPast claims no node number: leave the option out")}
@@ -205,7 +205,9 @@ func (p *Past) spot(t time.Time) (spot, error) {
 	begin := tick
 	if p.unit > 1 {
 		begin = p.tickOf(t.Truncate(time.Duration(p.unit) * p.layout.Tick))
-		tick = min(tick, begin+p.unit-1) // if the epoch is no multiple of the tick
+		if tick >= begin+p.unit { // the epoch lies between two multiples of the tick
+			begin += p.unit
+		}
 	}
 	at := spot{bucket: tick / p.ticks}
 	low := at.bucket * p.ticks
