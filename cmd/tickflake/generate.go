@@ -77,10 +77,7 @@ func newGenerate(c *command.Console) *cobra.Command {
 			line = func(id snowflake.ID) (string, error) { return form.format(id), nil }
 		}
 		if *old.at != "" {
-			if !cmd.Flags().Changed("layout") && g.url != "" {
-				return old.run(ctx, c, g.place, nil, line)
-			}
-			return old.run(ctx, c, g.place, g.layout, line)
+			return old.run(ctx, c, g.claiming, cmd.Flags().Changed("layout") || g.url == "", line)
 		}
 		if cmd.Flags().Changed("times") || cmd.Flags().Changed("unit") {
 			return cli.Usage(errors.New("--times and --unit need --at"))

@@ -65,14 +65,14 @@ func (o *oldRows) parse(text string) (time.Time, error) {
 	return time.UnixMilli(n), nil
 }
 
-// run prints the IDs of old rows.
-func (o *oldRows) run(ctx context.Context, c *command.Console, p *place, layout *snowflake.Layout, line func(snowflake.ID) (string, error)) error {
+// run prints the IDs of old rows. The layout is that of the store, and asked says that the user has named it.
+func (o *oldRows) run(ctx context.Context, c *command.Console, p *claiming, asked bool, line func(snowflake.ID) (string, error)) error {
 	if *o.times == "unix" {
 		o.unit = cmp.Or(o.unit, time.Second)
 	}
 	options := []generator.Option{generator.WithPastUnit(o.unit)}
-	if layout != nil {
-		options = append(options, generator.WithLayout(*layout))
+	if asked {
+		options = append(options, generator.WithLayout(*p.layout))
 	}
 	bounded, cancel := p.within(ctx)
 	defer cancel()
@@ -86,12 +86,13 @@ func (o *oldRows) run(ctx context.Context, c *command.Console, p *place, layout 
 		return p.ended(ctx, bounded, p.urlError(err))
 	}
 	defer func() { _ = old.Close() }()
+	*p.layout = old.Layout()
 	one := func(text string) error {
 		t, err := o.parse(text)
 		if err != nil {
 			return cli.Usage(err)
 		}
-		id, err := o.id(ctx, p, old, t)
+		id, err := o.id(ctx, p.place, old, t)
 		if errors.Is(err, generator.ErrNotPast) {
 			return cli.Usage(err)
 		}

@@ -80,7 +80,7 @@ func (h holding) clock() string {
 
 // doubtful reports whether the limit lies so far ahead that this clock is behind, or the last holder's was ahead.
 func (h holding) doubtful() bool {
-	return h.of.State != lease.Reserved && h.of.State != lease.Moved && h.of.Limit.Sub(h.now) > time.Minute+2*h.of.Window
+	return (h.of.State == lease.Held || h.of.State == lease.Expired || h.of.State == lease.Released) && h.of.Limit.Sub(h.now) > time.Minute+2*h.of.Window
 }
 
 func ownerText(h lease.Holding) string { return command.Visible(cmp.Or(h.Owner, "-")) }

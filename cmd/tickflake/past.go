@@ -16,17 +16,17 @@ import (
 )
 
 const leasePastHelp = `Give node numbers to the past, for good: they issue IDs for old rows ('tickflake
-generate --at', or generator.OpenPast), each of its row's own time, and no process
-claims them any more. docs/past.md has all steps.
+generate --at', or generator.OpenPast), each of its row's own time, and no
+process claims them any more. docs/past.md has all steps.
 
-Only numbers that were never used can be given. A number whose cell was ever written
-is refused, and so are all in a fleet with a floor, which another store may have used,
-unless --unused says that these were not. What the store cannot see is generators
-without it.
+Only numbers that were never used can be given. A number whose cell was ever
+written is refused, and so are all in a fleet with a floor, which another store
+may have used, unless --unused says that these were not. What the store cannot
+see is generators without it.
 
 Time is divided into buckets, and the IDs of a tick into lanes. A process writes to
-the store once for each bucket of which it has rows, and gets a lane of it. All past
-numbers of a store have the same.
+the store once for each bucket of which it has rows, and gets a lane of it. All
+past numbers of a store have the same.
 
 --retire ends it, also for good: when the store was restored from a backup, retire
 all numbers that were ever given to the past, before a process uses the store.`
