@@ -139,7 +139,7 @@ func administer(function string, store stores.Store, from, to int64, options []O
 	if err := checkStore(function, store); err != nil {
 		return nil, err
 	}
-	k, err := newKeeper(store, options)
+	k, err := newKeeper(context.Background(), store, options)
 	if err == nil && (from < 0 || to < from || to >= k.nodes()) {
 		err = refuse(function, "node numbers %d to %d: want a range within 0 to %d", from, to, k.nodes()-1)
 	}

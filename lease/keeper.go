@@ -60,6 +60,7 @@ type Keeper struct {
 	paced    bool          // something was granted at the last of them
 	since    time.Time     // of the first of them
 	kind     stores.Kind   // of the last of them
+	ignored  time.Duration // of the suspended time, as it was logged
 	late     time.Duration // by which this process ran late in the present step, or 0
 
 	// state guards the fields below, for callers that must not wait for the turn.
@@ -74,6 +75,7 @@ type Keeper struct {
 	mark     uint64 // the marker of page in the memory that all grants since were made to
 
 	closing atomic.Bool // set by the first Close with state locked, so that nothing is granted after it; never reset
+	apart   atomic.Bool // IDs may have been issued apart from the window; its owner sets it before the first of them
 }
 
 // Claim claims a node number, and returns the Keeper that holds it. ctx bounds the
@@ -81,6 +83,7 @@ type Keeper struct {
 // Claim fails at once, or, if ctx has a deadline, tries again until then: the error
 // then also wraps that of ctx. It ends at once if the store refuses, or another error has the
 // kind [stores.Refused], as has that of a number of [WithNode] that is reserved.
+// A clock that reads a time before the layout's epoch is not set yet, and Claim tries that again too.
 // It returns soon after ctx ends. Without a deadline, the timeout of [WithTimeout] bounds each
 // operation of the store, and the first failure ends the claim.
 //
@@ -93,12 +96,14 @@ type Keeper struct {
 //   - [stores.ErrDamaged]: the fleet's cell, or that of the number of [WithNode], is damaged,
 //   - [ErrSkew]: the clock is far from the fleet's, and [WithFleetCheck] is strict,
 //   - [ErrEndOfTime]: no node number has time left in the layout,
-//   - [ErrMoved]: the fleet, or the number of [WithNode], was moved to another store by [End].
+//   - [ErrMoved]: the fleet, or the number of [WithNode], was moved to another store by [End],
+//   - [snowflake.ErrEarly]: the clock reads a time before the epoch,
+//   - [monoclock.ErrWall]: the wall clock was not set in time, for [WithWallWithin].
 func Claim(ctx context.Context, store stores.Store, options ...Option) (*Keeper, error) {
 	if err := checkStore("Claim", store); err != nil {
 		return nil, err
 	}
-	k, err := newKeeper(store, options)
+	k, err := newKeeper(ctx, store, options)
 	if err != nil {
 		return nil, err
 	}
@@ -107,6 +112,7 @@ func Claim(ctx context.Context, store stores.Store, options ...Option) (*Keeper,
 			k.log.Warn("lease: " + why)
 		}
 	}
+	k.noteWall()
 	if err := k.claimFirst(ctx); err != nil {
 		return nil, err
 	}
@@ -116,8 +122,8 @@ func Claim(ctx context.Context, store stores.Store, options ...Option) (*Keeper,
 	return k, nil
 }
 
-func newKeeper(store stores.Store, options []Option) (*Keeper, error) {
-	c, err := configure(store, options)
+func newKeeper(ctx context.Context, store stores.Store, options []Option) (*Keeper, error) {
+	c, err := configure(ctx, store, options)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +135,7 @@ func newKeeper(store stores.Store, options []Option) (*Keeper, error) {
 	k.window.Watch(c.page.Marker)
 	k.calls = drive.Calls{Store: store, Timeout: c.timeout}
 	k.machine = grant.New(grant.Config{
-		Owner: c.owner, Layout: c.spec, Window: c.window, End: c.end(), Pinned: c.node, Locker: c.locking(), Whole: c.whole,
+		Owner: c.owner, Layout: c.spec, Window: c.window, End: c.end(), Pinned: c.node, Locker: c.locking(),
 	}, k.random())
 	k.protocol = &k.machine
 	return k, nil
@@ -245,6 +251,7 @@ func (k *Keeper) poll(ctx context.Context, late time.Duration) (next time.Durati
 		return k.pause()
 	}
 	k.distrust(false)
+	k.noteSlept()
 	k.noteDrift()
 	k.publish() // time may have passed
 	if now := k.elapsed(); now < k.retry {
@@ -358,6 +365,19 @@ func (k *Keeper) Node() int64 { return k.granted().Node }
 func (k *Keeper) Granted() (floor, limit time.Time) {
 	g := k.granted()
 	return k.time(g.From), k.time(g.To)
+}
+
+// IssueApart tells the Keeper that IDs of times before until are issued with its grant and without a generator of this
+// library, so that nobody knows the last one: from now on, Close leaves the limit where it is, and the next grant of the
+// number begins there. Call it before the first of these IDs. If until is beyond the limit, the grant is extended to it
+// as soon as the store answers; [Keeper.Granted] shows that. If it fails, call again. The zero until says that no such
+// ID was issued after all. It does not wait.
+func (k *Keeper) IssueApart(until time.Time) {
+	k.apart.Store(!until.IsZero())
+	if limit := k.limitAt(until); limit > k.granted().To {
+		k.window.Want(limit - 1)
+		k.window.Ask()
+	}
 }
 
 // Err returns why the last extension that was due failed, or nil. It is an error of [Claim];

@@ -2,12 +2,14 @@ package lease
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"log/slog"
 	"math"
 	"os"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/base"
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/seam"
@@ -45,6 +47,8 @@ type config struct {
 
 	timeline
 	clock   monoclock.Interface
+	given   bool // WithClock was given
+	within  base.Within
 	period  time.Duration // the window
 	window  uint64        // the same in ticks
 	timeout time.Duration // of one operation
@@ -55,7 +59,6 @@ type config struct {
 	owner  string
 	log    *slog.Logger
 	lines  *drive.Log // the handler of log
-	whole  bool       // the limit stays at a release
 	skew   time.Duration
 	strict bool
 	device string // see WithVMClock
@@ -72,7 +75,17 @@ func WithLayout(l snowflake.Layout) Option { return func(c *config) { c.layout =
 
 // WithClock sets the clock of the lease and of its generator. The default is
 // [monoclock.New]. No clock can break uniqueness; the clock decides the times in IDs.
-func WithClock(clock monoclock.Interface) Option { return func(c *config) { c.clock = clock } }
+func WithClock(clock monoclock.Interface) Option {
+	return func(c *config) { c.clock, c.given = clock, true }
+}
+
+// WithWallWithin has [Claim] wait until the machine's wall clock is off by no more than most, by the kernel's word
+// ([monoclock.WallError]), before it makes its clock: 3 seconds suit a host that synchronises its clock. Claim waits until its context's
+// deadline, and fails without one. Its error then wraps [monoclock.ErrWall]. Where the kernel says
+// nothing, as on macOS, Claim logs a warning and does not wait. It cannot be combined with [WithClock].
+func WithWallWithin(most time.Duration) Option {
+	return func(c *config) { c.within = base.Within{Most: most, Given: true} }
+}
 
 // WithWindow sets the length of a grant: from 6 ticks to 366 days. The store is
 // written once per third of it, and an outage of up to two thirds has no effect. After a
@@ -133,10 +146,6 @@ func WithFleetCheck(limit time.Duration, strict bool) Option {
 // All systems but Linux have none. A named device that cannot be used is an error.
 func WithVMClock(device string) Option { return func(c *config) { c.device = device } }
 
-// WithWholeGrant has [Keeper.Close] leave the limit of the grant where it is, so that the next grant of the number
-// begins there: for IDs that are issued without a generator of this library, so that nobody knows the last one.
-func WithWholeGrant() Option { return func(c *config) { c.whole = true } }
-
 // checkStore returns an error if the store of the function is nil.
 func checkStore(function string, store stores.Store) error {
 	if drive.IsNil(store) {
@@ -145,8 +154,8 @@ func checkStore(function string, store stores.Store) error {
 	return nil
 }
 
-func configure(store stores.Store, options []Option) (config, error) {
-	c := config{traits: store.Traits(), clock: monoclock.New(), node: -1, timeline: timeline{layout: snowflake.Default()},
+func configure(ctx context.Context, store stores.Store, options []Option) (config, error) {
+	c := config{traits: store.Traits(), node: -1, timeline: timeline{layout: snowflake.Default()},
 		timeout: DefaultTimeout, owner: self(), log: slog.Default(), skew: DefaultFleetLimit}
 	for i, option := range options {
 		if option == nil {
@@ -154,13 +163,13 @@ func configure(store stores.Store, options []Option) (config, error) {
 		}
 		option(&c)
 	}
-	if drive.IsNil(c.clock) {
+	if c.given && drive.IsNil(c.clock) {
 		return c, refuse("WithClock", "clock %w: give one, such as monoclock.New()", drive.ErrNil)
 	}
 	if c.log == nil {
 		return c, refuse("WithLogger", "logger %w: give slog.New(slog.DiscardHandler) for silence", drive.ErrNil)
 	}
-	if err := c.layout.ValidateAt(c.clock.Now()); err != nil {
+	if err := c.layout.Validate(); err != nil {
 		return c, refuse("WithLayout", "%w", err)
 	}
 	c.spec = c.layout.String()
@@ -198,13 +207,22 @@ func configure(store stores.Store, options []Option) (config, error) {
 	if n := c.longest(); n > stores.MaxValue {
 		return c, refuse("WithOwner", "with this owner and the layout %s a cell takes %d bytes: want at most %d", c.spec, n, stores.MaxValue)
 	}
+	err := c.within.Validate(ctx, c.given)
+	if err != nil {
+		return c, err
+	}
+	if c.clock, err = base.Await(ctx, c.clock, c.within, c.layout, c.log); err != nil {
+		return c, err
+	}
+	if _, option, err := base.Check(c.clock, c.layout); err != nil {
+		return c, refuse(option, "%w", err)
+	}
 	c.brief = min(c.timeout, max(c.period/12, time.Millisecond), time.Second)
 	if c.after, c.elapsed = seam.Waiting(c.clock); c.after == nil {
 		c.after = time.After
 	}
 	c.lines = drive.NewLog(c.log.Handler(), c.elapsed)
 	c.log = slog.New(c.lines)
-	var err error
 	if c.page, err = vmclock.Open(c.device, c.log); err != nil {
 		return c, refuse("WithVMClock", "%w", err)
 	}

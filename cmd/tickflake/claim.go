@@ -13,6 +13,7 @@ import (
 
 	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/base"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/snowflake"
@@ -44,7 +45,8 @@ type claiming struct {
 	node    int64         // -1: any
 	window  time.Duration // 0: that of the store
 	vmclock *string
-	check   *string
+	*clockFlags
+	check *string
 }
 
 // The values of --fleet-check.
@@ -96,6 +98,7 @@ func newClaiming(cmd *cobra.Command) *claiming {
 		return n, err
 	}, "any")
 	durationFlag(cmd, "window", fmt.Sprintf("`DURATION` of a grant: after a kill, the next run with the same --node may have to wait for so long (default %s in a directory, %s elsewhere, at least 6 ticks)", lease.DefaultLocalWindow, lease.DefaultWindow), &i.window)
+	i.clockFlags = newClockFlags(cmd)
 	i.vmclock = cmd.Flags().String("vmclock", "auto", "`DEVICE` by which a copy of this machine's memory is noticed, off, or auto, the first /dev/vmclock* if there is one")
 	i.check = command.ChoiceFlag(cmd, "fleet-check", fmt.Sprintf("`MODE` of the comparison of this clock with the fleet's, for more than %s apart (with strict it does not start; in a directory, only strict compares)", lease.DefaultFleetLimit), checkWarns, checkStrict, off)
 	return i
@@ -103,11 +106,18 @@ func newClaiming(cmd *cobra.Command) *claiming {
 
 // claim claims a node number and returns a generator that issues IDs with it.
 func (i *issuing) claim(whole context.Context, log *slog.Logger) (_ *claimed, err error) {
+	if err := i.awaitClock(whole, log); err != nil {
+		return nil, err
+	}
 	ctx, cancel := i.within(whole)
 	defer cancel()
 	defer func() { err = i.ended(whole, ctx, err) }()
 	var clock []lease.Option
 	if i.resync > 0 {
+		// A clock that is given is not made anew once the wall clock is set, so that is waited for here.
+		if _, err := base.Await(ctx, nil, base.Within{}, *i.layout, log); err != nil {
+			return nil, err
+		}
 		clock = append(clock, lease.WithClock(monoclock.New(monoclock.WithResync(resyncFrom, i.resync))))
 	}
 	keeper, store, err := i.keeper(ctx, log, clock...)

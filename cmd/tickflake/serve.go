@@ -118,7 +118,7 @@ func (s *serving) table(cmd *cobra.Command) {
 	s.issuing = newIssuing(cmd)
 	s.keepAll()
 	s.find("node").text = func() []string { return []string{choose(s.node < 0, "any", fmt.Sprint(s.node))} }
-	for name, d := range map[string]*time.Duration{"window": &s.window, "resync": &s.resync} {
+	for name, d := range map[string]*time.Duration{"window": &s.window, "resync": &s.resync, "wait-for-clock": &s.wait} {
 		s.find(name).text = func() []string {
 			if *d == 0 {
 				return nil
