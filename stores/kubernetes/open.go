@@ -75,6 +75,7 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 		Texts: &leases{client: client, server: server, cluster: found, user: user, namespace: namespace, prefix: name}, Namespace: u.Namespace,
 		At:      "k8s at " + server.Host,
 		Explain: func(_ context.Context, err error) error { return refused(err) },
+		Rest:    base.Rest,
 		Done:    base.Close,
 	}
 	s.Own.Bucket = 30 * 24 * time.Hour // each cell is an object
