@@ -259,6 +259,19 @@ func (i *Issuer) Ready() error {
 	return nil
 }
 
+// Live returns nil unless only a restart helps: the lease gets no further grant, and what it had is used
+// up. It never asks the store.
+func (i *Issuer) Live() error {
+	keeper := i.config.Generator.Keeper()
+	if keeper == nil || i.config.Generator.Stats().Granted > 0 {
+		return nil
+	}
+	if err := keeper.Err(); forGood(err) {
+		return &Refusal{Code: Unavailable, Err: &hidden{errEnded, err}}
+	}
+	return nil
+}
+
 // Drain makes [Issuer.Ready] fail. Requests are served until the servers stop.
 func (i *Issuer) Drain() { i.draining.Store(true) }
 

@@ -77,7 +77,7 @@ func (c Code) GRPC() codes.Code { return conditions[c].grpc }
 func (c Code) HTTP() int { return conditions[c].http }
 
 // Refusal is the error of every request that is not served. Its text is safe to show to the
-// client: it names no address, user or token, but the public name of the store that a fleet moved to.
+// client: it names no address, user, store or token.
 type Refusal struct {
 	Code       Code
 	RetryAfter time.Duration // for Busy and Unavailable, unless a repetition is in vain
@@ -124,6 +124,7 @@ var (
 	// The causes name addresses and users of the store, so clients do not see them.
 	errStore   = errors.New("the store of the sequence failed: see the server's log")
 	errNoGrant = errors.New("no time is granted, as while the server's store is away: see the server's log")
+	errEnded   = errors.New("this server gets no more time for IDs, as after its fleet was moved to another store: ask another server, and see the server's log")
 )
 
 // refuse returns the Refusal for an error of the generator or of a sequence.
@@ -143,8 +144,8 @@ func (i *Issuer) refuse(err error) *Refusal {
 	case errors.Is(err, generator.ErrClosed), errors.Is(err, sequence.ErrClosed):
 		return ErrDraining
 	case errors.Is(err, generator.ErrNotGranted):
-		if grant, ok := errors.AsType[*generator.GrantError](err); ok && errors.Is(grant.Err, lease.ErrMoved) {
-			return &Refusal{Code: Unavailable, Err: &hidden{grant.Err, err}} // a repetition here is in vain
+		if forGood(err) {
+			return &Refusal{Code: Unavailable, Err: &hidden{errEnded, err}} // a repetition here is in vain
 		}
 		return Later(&hidden{errNoGrant, err})
 	case errors.Is(err, sequence.ErrNotFound), errors.Is(err, sequence.ErrDeleted):
@@ -161,6 +162,9 @@ func (i *Issuer) refuse(err error) *Refusal {
 	return &Refusal{Code: Internal, Err: &hidden{errInternal, err}}
 }
 
+// forGood reports whether the lease of an error gets no further grant in this process.
+func forGood(err error) bool { return errors.Is(err, lease.ErrLost) || errors.Is(err, lease.ErrMoved) }
+
 // hidden shows the first error to clients and wraps the second, for the log.
 type hidden struct{ shown, cause error }
 
@@ -168,10 +172,13 @@ func (h *hidden) Error() string { return h.shown.Error() }
 
 func (h *hidden) Unwrap() error { return h.cause }
 
+// seeLog takes out of a text what the log need not say.
+var seeLog = strings.NewReplacer(": see the server's log", "", ", and see the server's log", "")
+
 // Cause returns the text of err for the server's log.
 func Cause(err error) string {
 	if h, ok := errors.AsType[*hidden](err); ok {
-		return strings.TrimSuffix(h.shown.Error(), ": see the server's log") + ": " + h.cause.Error()
+		return seeLog.Replace(h.shown.Error()) + ": " + h.cause.Error()
 	}
 	return err.Error()
 }

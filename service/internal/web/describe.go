@@ -106,9 +106,9 @@ var fine = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 	write(w, http.StatusOK, "text/plain; charset=utf-8", []byte("ok\n"))
 })
 
-// live answers GET /livez. It touches neither the store nor the generator.
+// live answers GET /livez.
 func (s *Server) live(context.Context, *http.Request, *issuer.Client) (any, int64, error) {
-	return fine, 0, nil
+	return fine, 0, s.issuer.Live()
 }
 
 // ready answers GET /readyz.

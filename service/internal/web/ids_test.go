@@ -74,14 +74,14 @@ func TestAnswers(t *testing.T) {
 			assert.Equal(t, got.Header.Get("Content-Length"), s.ask(t, "HEAD", c.target).Header.Get("Content-Length"))
 		}
 	}
-	// Readiness follows the grant and the drain; being alive does not, and needs no generator.
+	// Readiness follows the grant and the drain; being alive does not.
 	s.issuer.Config().Spare = math.MaxInt64
 	p := refusal(t, s.ask(t, "GET", "/readyz"))
 	assert.Equal(t, http.StatusServiceUnavailable, p.Status)
 	assert.True(t, strings.HasPrefix(p.Detail, "the grant has "), p.Detail)
 	s.issuer.Drain()
 	assert.Contains(t, s.ask(t, "GET", "/v1/status").body, `{"ready":false,"reason":"the server is about to stop`)
-	s.issuer.Config().Generator, s.issuer.Config().Store = nil, nil
+	s.issuer.Config().Store = nil
 	assert.Equal(t, "ok\n", s.ask(t, "GET", "/livez").body)
 }
 
