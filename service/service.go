@@ -79,10 +79,13 @@ type Config struct {
 	// strategy borrows, it moves the generator ahead no further than that.
 	MaxAfter   time.Duration `setting:"max-after" default:"100ms" least:"1ms" most:"24h" usage:"that the ID of a request for a larger one may lie ahead of the clock, at most"`
 	MaxNumbers int64         `setting:"max-numbers" default:"1000000" least:"1" most:"9007199254740992" usage:"numbers of a sequence in one request, at most"`
-	// MaxConnections is of each listener. In all there are 256 fewer than the process may open files.
-	MaxConnections int           `setting:"max-connections" default:"16384" least:"1" most:"10000000" usage:"connections to each address, at most"`
-	Timeout        time.Duration `setting:"request-timeout" default:"2s" least:"1ms" most:"1h" usage:"to wait for the IDs or numbers of a request, at most"`
-	IdleTimeout    time.Duration `setting:"idle-timeout" default:"1h" least:"1ms" most:"8760h" usage:"after which an unused connection is closed"`
+	// MaxConnections is of each listener, beside a thousand of peers that have not shown a token yet. In all there are 256
+	// fewer than the process may open files. MaxConnectionAge is of HTTP and gRPC: a client that connects anew may find a
+	// new server. It is a tenth more or less, and what is under way has ReadTimeout to end. RESP has no way to say it.
+	MaxConnections   int           `setting:"max-connections" default:"16384" least:"1" most:"10000000" usage:"connections to each address, at most; a client with a token has at most half, if its entry says no other number"`
+	MaxConnectionAge time.Duration `setting:"max-connection-age" default:"1h" least:"1s" most:"8760h" usage:"after which a connection of HTTP or gRPC ends with its requests, so that new servers get load"`
+	Timeout          time.Duration `setting:"request-timeout" default:"2s" least:"1ms" most:"1h" usage:"to wait for the IDs or numbers of a request, at most"`
+	IdleTimeout      time.Duration `setting:"idle-timeout" default:"1h" least:"1ms" most:"8760h" usage:"after which an unused connection is closed"`
 	// ReadTimeout is from the first byte of a request to its last, to write an answer, for a TLS
 	// handshake, and where there are Clients, until a connection has shown a token.
 	ReadTimeout time.Duration `setting:"read-timeout" default:"10s" least:"1ms" most:"1h" usage:"to receive a request or to send an answer, at most; with clients, also to show a token on a new connection"`

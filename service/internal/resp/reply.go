@@ -91,5 +91,5 @@ func (r *reply) fail(code, text string) {
 // refuse writes the error of a request.
 func (r *reply) refuse(err error) {
 	refusal := issuer.RefusalOf(err)
-	r.fail(refusal.Code.RESP(), refusal.Error())
+	r.fail(refusal.Code.Words().RESP, refusal.Error())
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service/internal/issuer"
+	"github.com/tickflake/tickflake/service/internal/limit"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
@@ -37,7 +38,7 @@ func (s *Server) describe(_ context.Context, _ *http.Request, c *issuer.Client) 
 	}, 0, nil
 }
 
-// status is the answer to GET /v1/status, which the page asks for.
+// status is the answer to GET /v1/status.
 type status struct {
 	Ready   bool    `json:"ready"`
 	Reason  string  `json:"reason,omitempty"` // why it is not
@@ -70,9 +71,6 @@ type openSequence struct {
 	Left     int64         `json:"left,string"`
 }
 
-// maxListed is how many sequences the status lists.
-const maxListed = 100
-
 // status answers GET /v1/status. It never asks the store.
 func (s *Server) status(_ context.Context, _ *http.Request, c *issuer.Client) (any, int64, error) {
 	g := s.issuer.Config().Generator
@@ -89,7 +87,7 @@ func (s *Server) status(_ context.Context, _ *http.Request, c *issuer.Client) (a
 		answer.Ready, answer.Reason = false, err.Error()
 	}
 	for _, seq := range s.issuer.OpenTo(c) {
-		if len(answer.Sequences) == maxListed {
+		if len(answer.Sequences) == limit.Listed {
 			answer.More++
 			continue
 		}
