@@ -238,7 +238,7 @@ func (c *Config) checkTLS() error {
 		return nil
 	}
 	if len(c.TLS.Certificates) == 0 && c.TLS.GetCertificate == nil && c.TLS.GetConfigForClient == nil {
-		return bad("TLS", "has no certificate: set Certificates, or use ReloadTLS")
+		return bad("TLS", "has no certificate: set Certificates, or use Files.TLS")
 	}
 	if c.TLS.MinVersion != 0 && c.TLS.MinVersion < tls.VersionTLS12 {
 		return bad("TLS", "MinVersion is %s: want TLS 1.2 or later", tls.VersionName(c.TLS.MinVersion))

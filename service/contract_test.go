@@ -170,7 +170,7 @@ func TestTLS(t *testing.T) {
 	files.Put(t, certificate, key, a.PEM())
 	r := start(t, listen, func(c *service.Config) {
 		var err error
-		c.TLS, err = service.ReloadTLS(files.Cert, files.Key, files.ClientCA, c.Logger)
+		c.TLS, err = service.NewFiles().TLS(t.Context(), files.Cert, files.Key, files.ClientCA, c.Logger)
 		require.NoError(t, err)
 	})
 	plain := r.dial

@@ -6,7 +6,7 @@
 //   - [Config]: the generator, the store, the listeners, the clients and the limits.
 //     [Config.Check] finds its mistakes before a generator is opened.
 //   - [New] and [Server.Run]: serve until a context ends, then drain.
-//   - [ReloadTLS]: a certificate that is read again when its file changes.
+//   - [NewFiles], [Files.TLS] and [Files.Follow]: certificates that are read again when their files change.
 //   - [Server.ReloadClients]: other clients and tokens, without a restart.
 //
 // The command "tickflake serve" is this package with flags. Import the package to serve IDs
@@ -58,7 +58,7 @@ type Config struct {
 	// Probes is a listener for /livez and /readyz alone: HTTP without TLS and tokens, also from
 	// other machines. Its connections are no part of MaxConnections.
 	Probes net.Listener
-	// TLS makes all listeners but Probes ask for TLS. See [ReloadTLS].
+	// TLS makes all listeners but Probes ask for TLS. See [Files.TLS].
 	TLS *tls.Config
 	// Hosts are names of the server: a web page of another name is refused.
 	Hosts []string `setting:"host" value:"NAME" usage:"by which HTTP clients may call the server, beside its addresses and localhost"`

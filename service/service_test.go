@@ -74,7 +74,7 @@ func TestDrain(t *testing.T) {
 		const unready = time.Minute
 		r := start(t, pipe, func(c *service.Config) { c.UnreadyFor, c.Timeout = unready, time.Hour })
 		health := grpc_health_v1.NewHealthClient(r.rpc())
-		state := func() (all [4]string) {
+		state := func() (all [5]string) {
 			all[0] = fmt.Sprint(r.Ready() == nil)
 			for i, name := range []string{web, probes} {
 				code, _ := r.get(name, "/readyz")
@@ -83,14 +83,17 @@ func TestDrain(t *testing.T) {
 			got, err := health.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
 			require.NoError(t, err)
 			all[3] = got.GetStatus().String()
+			pong, err := io.ReadAll(r.connect(resp, "PING\r\nQUIT\r\n"))
+			require.NoError(t, err)
+			all[4], _, _ = strings.Cut(string(pong), " ")
 			return all
 		}
 		synctest.Wait()
-		assert.Equal(t, [4]string{"true", "200", "200", "SERVING"}, state())
+		assert.Equal(t, [5]string{"true", "200", "200", "SERVING", "+PONG\r\n+OK\r\n"}, state())
 		r.stop()
 		began := time.Now()
 		synctest.Wait()
-		assert.Equal(t, [4]string{"false", "503", "503", "NOT_SERVING"}, state())
+		assert.Equal(t, [5]string{"false", "503", "503", "NOT_SERVING", "-LOADING"}, state())
 		code, _ := r.get(web, "/livez")
 		assert.Equal(t, http.StatusOK, code)
 		time.Sleep(unready - 100*time.Millisecond)

@@ -16,6 +16,10 @@ import (
 const spoken = "7.0.0"
 
 func (c *conn) ping(r *reply, args [][]byte) error {
+	if err := c.server.issuer.Ready(); err != nil { // as Redis does while it loads, for load balancers
+		r.refuse(err)
+		return nil
+	}
 	if len(args) > 1 {
 		return c.echo(r, args)
 	}

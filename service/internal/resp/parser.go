@@ -17,6 +17,7 @@ func malformed(format string, args ...any) error {
 var (
 	errTooLong = malformed("a command of more than %d bytes", limit.Command)
 	errHTTP    = malformed("this is the port of the Redis protocol, not of HTTP")
+	errProxy   = malformed("a line of the PROXY protocol: turn it off for this port")
 )
 
 // parser finds commands in bytes. It keeps nothing but the slice for the arguments, so
@@ -123,8 +124,11 @@ func (p *parser) inline(in []byte) (args [][]byte, n int, err error) {
 		}
 		p.args = append(p.args, word)
 	}
-	if isHTTP(p.args) {
+	switch {
+	case isHTTP(p.args):
 		return nil, 0, errHTTP
+	case len(p.args) > 0 && string(p.args[0]) == "PROXY": // an error and no end would make each later reply one of another command
+		return nil, 0, errProxy
 	}
 	return p.args, end + 1, nil
 }
