@@ -65,7 +65,7 @@ var notRun = map[string]string{
 	"GapBound = 2 × MaxStep":       "a formula",
 	"try (JedisPooled ids":         "Java; the page says that no test runs it",
 	"strategy borrow:1s":           "a script, whose words go test ./generator/generatortest parses",
-	"sh create.sh":                 "the script fleet.txtar of the command line runs it",
+	"sh create.sh":                 "the scripts fleet.txtar and sequence.txtar of the command line run it",
 }
 
 // allowed reports whether a line is one of notRun, and notes that.

@@ -2,11 +2,8 @@ package generator
 
 import (
 	"context"
-	"fmt"
 
-	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/snowflake"
-	"github.com/tickflake/tickflake/strategies"
 )
 
 // NextAfter issues one ID that is larger than seen, an ID of the same layout from whatever
@@ -37,13 +34,11 @@ func (g *Generator) NextAfter(ctx context.Context, seen snowflake.ID) (snowflake
 		_, err := g.layout.Decode(seen)
 		return 0, err
 	}
-	span, now := g.window.Span(), g.now()
-	if g.above(seen, span.Node()) <= max(span.Free(), g.tick(now)<<g.seqBits) {
-		if slot, _, ok := g.take(span, now, g.queue.gate.Load(), 1); ok && span.Original() {
-			return g.id(slot, span), nil
-		}
+	span, slot, _, err := g.reserve(&call{ctx: ctx, seen: seen, after: true}, g.now(), 1)
+	if err != nil {
+		return 0, err
 	}
-	return g.acquireAfter(&call{ctx: ctx}, seen)
+	return g.id(slot, span), nil
 }
 
 // above is the first slot of node whose ID is larger than seen.
@@ -59,76 +54,4 @@ func (g *Generator) above(seen snowflake.ID, node int64) uint64 {
 	// From 0, if the node number of seen is smaller, to the whole tick, if it is larger.
 	sequence := id&(1<<(nodeBits+int(g.seqBits))-1) + 1 - node<<g.seqBits
 	return uint64(id>>(nodeBits+int(g.seqBits))<<g.seqBits + min(max(sequence, 0), 1<<g.seqBits))
-}
-
-// acquireAfter issues an ID above seen in all cases.
-func (g *Generator) acquireAfter(c *call, seen snowflake.ID) (snowflake.ID, error) {
-	defer c.leave(g)
-	for {
-		// In the order of acquire, for its reasons.
-		changed := g.window.Changed()
-		front := g.window.Front()
-		now := g.now()
-		if err := g.over(front, now); err != nil {
-			return 0, err
-		}
-		floor := g.above(seen, front.Node)
-		if floor >= g.end {
-			return 0, fmt.Errorf("%w: the layout has no ID above the seen ID %d: check where that comes from", lease.ErrEndOfTime, seen)
-		}
-		tick, next := g.tick(now), floor>>g.seqBits
-		if floor <= max(front.Slot, tick<<g.seqBits) {
-			c.apart = false
-			span, slot, _, err := g.acquire(c, 1)
-			if err != nil {
-				return 0, err
-			}
-			if id := g.id(slot, span); id > seen {
-				if span.Original() {
-					return id, nil
-				}
-				span.Abandon()
-			}
-			continue // the node number has become a smaller one, or this memory is a copy; the slot is dropped
-		}
-		c.apart = true
-		// The slot lies beyond the next one, so while calls are in the queue it is not free: they
-		// would be served first.
-		if g.queue.gate.Load() == 0 {
-			g.serve(nil)
-		}
-		decision, lead := strategies.Decision{Action: strategies.ActionBorrow}, g.leadOf(next, now)
-		if now < 0 || next > tick+g.allowed {
-			decision = g.strategy.Decide(strategies.Situation{Cause: strategies.Behind, Lead: lead, Waited: c.waited - c.ungranted})
-		}
-		switch decision.Action {
-		case strategies.ActionBorrow:
-			if max(tick, next) >= front.Limit>>g.seqBits {
-				g.window.Want(next)
-				err := c.awaitGrant(g, front, changed)
-				if !c.began.IsZero() || g.window.Err() != nil { // else the next extension is for it: this call does not wait
-					g.window.Unwant(next)
-				}
-				if err != nil {
-					return 0, err
-				}
-				continue
-			}
-			if front.Span.TakeOver(front.Slot, floor) {
-				if !front.Span.Original() {
-					front.Span.Abandon()
-					continue
-				}
-				g.noteBorrow(next, now)
-				return g.id(floor, front.Span), nil
-			}
-		case strategies.ActionWait:
-			if err := c.wait(g, floor, waitOf(decision, lead), lead, changed); err != nil {
-				return 0, err
-			}
-		default:
-			g.counters.rejections.Add(1)
-			return 0, &LeadError{Cause: strategies.Behind, Lead: lead, Limit: decision.Limit, Waited: c.waited - c.ungranted, Seen: seen}
-		}
-	}
 }

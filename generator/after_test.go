@@ -60,9 +60,11 @@ func TestAfter(t *testing.T) {
 		"until the context ends":    {"machine narrow wait", "deadline 30m; after 3600000:1 deadline:30m0s; took 30m; next any"},
 		"until it is closed":        {"machine narrow wait", "go after 3600000:1; close; back closed; took 0s"},
 		"until a step forward":      {"machine narrow wait", "go after 3600000:1; +1h; sleep 100ms; back 3600100:0"},
-		// The queue gives the call a slot of the new number, which is not above.
 		"the node number becomes a smaller one": {"machine grant:5-100 wait:1s",
 			"go after 5:3@0; back -; grant 0 5 100; sleep 5ms; sleep 1ms; back 6:0@0"},
+		// The queue gives the call, which sleeps, a slot of the new number, which is not above.
+		"the node number becomes a smaller one in its sleep": {"machine grant:5-100 wait:1s",
+			"go after 5:0@0; back -; sleep 4ms; grant 0 5 100; +1ms; next 5:1@0; sleep 1ms; back 6:0@0"},
 	})
 }
 

@@ -3,6 +3,7 @@ package generator
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/tickflake/tickflake/internal/span"
@@ -59,7 +60,7 @@ func (e *LeadError) Error() string {
 		return fmt.Sprintf("IDs above the seen ID %d begin %s ahead of the clock (limit %s%s): %s, or check the clock of its issuer",
 			e.Seen, span.Text(e.Lead), e.Limit, waited, retry)
 	}
-	return fmt.Sprintf("clock is %s behind the last issued ID (limit %s%s): it was stepped back, IDs were borrowed ahead of it, or the grant begins where the grant of a crashed process ended; %s, or choose a strategy that waits or borrows longer",
+	return fmt.Sprintf("clock is %s behind the last issued ID (limit %s%s): it was stepped back, IDs were borrowed ahead of it, or the grant begins at the fleet's floor, or where the grant of a crashed process ended; %s, or choose a strategy that waits or borrows longer",
 		span.Text(e.Lead), e.Limit, waited, retry)
 }
 
@@ -68,6 +69,60 @@ func (e *LeadError) Error() string {
 func (e *LeadError) Is(target error) bool {
 	return target == stores.Passing || target == ErrExhausted && e.Cause == strategies.Exhausted ||
 		target == ErrBehind && e.Cause == strategies.Behind
+}
+
+// ErrNotGranted matches a [GrantError], by [errors.Is].
+var ErrNotGranted = errors.New("no time granted")
+
+// GrantError reports that the grant of the generator's lease is used up or expired, and
+// that there is no further one. The generator issues IDs again as soon as there is a
+// grant: answer 503 and try the next request, whatever the kind. Only [lease.ErrLost] and
+// [lease.ErrMoved] need a restart.
+type GrantError struct {
+	Node   int64         // the node number that was held
+	Limit  time.Time     // where the grant ended
+	Past   time.Duration // from Limit to the clock's reading: below zero if IDs ran ahead of the clock
+	Waited time.Duration // how long the call had waited in all, for slots and for grants
+	Err    error         // why the lease has no further grant, or nil if it gave no reason
+	// Context is the error of the call's context if it ended the wait, with its cause,
+	// or nil.
+	Context error
+}
+
+func (e *GrantError) Error() string {
+	when := fmt.Sprintf("%s ago", span.Text(e.Past))
+	if e.Past < 0 {
+		when = fmt.Sprintf("%s ahead of the clock", span.Text(-e.Past))
+	}
+	text := fmt.Sprintf("grant of node %d ended at %s, %s, and there is no further one", e.Node, e.Limit.UTC().Format(time.RFC3339Nano), when)
+	if e.Waited > 0 {
+		text += fmt.Sprintf(" after waiting %s", e.Waited)
+	}
+	if e.Context != nil && (e.Err == nil || !strings.Contains(e.Err.Error(), e.Context.Error())) {
+		text += ": " + e.Context.Error()
+	}
+	if e.Err != nil {
+		return text + ": " + e.Err.Error()
+	}
+	return text + ": the generator has asked for one, retry"
+}
+
+// Unwrap returns why the lease has no further grant, and the context's error.
+func (e *GrantError) Unwrap() []error {
+	var errs []error
+	for _, err := range []error{e.Err, e.Context} {
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errs
+}
+
+// Is reports whether target is [ErrNotGranted], or [stores.Passing] if Err is nil. Else the kind is
+// that of Err: with [stores.Refused], a call does not wait, and an operator must do what the message
+// says.
+func (e *GrantError) Is(target error) bool {
+	return target == ErrNotGranted || target == stores.Passing && e.Err == nil
 }
 
 // endOfTime is the error of a layout whose time field cannot hold the time of another ID: the

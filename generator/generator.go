@@ -173,7 +173,7 @@ func newGenerator(c config) (*Generator, error) {
 	}
 	// Slots before the clock's tick are not ours, even if the clock goes back before
 	// the first call, and those up to the floor are another system's.
-	g.window.Start(max(g.tick(int64(now.Round(0).Sub(c.layout.Epoch))), c.begin))
+	g.window.Skip(max(g.tick(int64(now.Round(0).Sub(c.layout.Epoch))), c.begin))
 	return g, nil
 }
 
@@ -232,10 +232,10 @@ func (g *Generator) quick() (id snowflake.ID, now int64, ok bool) {
 	} else {
 		now = g.now()
 	}
-	end := span.Adding()
+	end, open := span.Adding()
 	tick := end >> (g.seqBits & 63)
 	id = g.ids.id(0, tick, span.Node())
-	if uint64(now)-tick*uint64(g.tickNs) < uint64(g.tickNs) && end&1 == 0 && uint64(now) < g.queue.gate.Load() {
+	if uint64(now)-tick*uint64(g.tickNs) < uint64(g.tickNs) && open && uint64(now) < g.queue.gate.Load() {
 		if slot, ok := span.Add(end); ok && span.Original() {
 			return id + snowflake.ID(slot*g.ids.perSlot), now, true
 		}

@@ -1,8 +1,11 @@
 package generator_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -122,8 +125,8 @@ func TestRandomStart(t *testing.T) {
 	assert.InDelta(t, 400, c.Now().Sub(noon).Milliseconds(), 80, "a tick of 4 that begins anywhere holds 2.5 on average")
 }
 
-// A lead of years is told in years.
-func TestTextOfALongLead(t *testing.T) {
+// A lead of years is told in years, and the end of a context once.
+func TestTexts(t *testing.T) {
 	const long = 198510 * time.Hour
 	for _, err := range []error{
 		&generator.LeadError{Cause: strategies.Behind, Lead: long}, &generator.LeadError{Cause: strategies.Exhausted, Lead: long},
@@ -132,4 +135,6 @@ func TestTextOfALongLead(t *testing.T) {
 		assert.ErrorContains(t, err, "22.65 years")
 		assert.NotContains(t, err.Error(), "198510h")
 	}
+	twice := &generator.GrantError{Err: fmt.Errorf("read: %w", context.DeadlineExceeded), Context: context.DeadlineExceeded}
+	assert.Equal(t, 1, strings.Count(twice.Error(), "deadline exceeded"), twice)
 }

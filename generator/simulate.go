@@ -5,5 +5,5 @@ package generator
 import "github.com/tickflake/tickflake/internal/window"
 
 // WithWindow has the generator take slots of w in place of a lease's window. Package
-// internal/simulation puts the grants into w.
+// internal/sim/simulation puts the grants into w.
 func WithWindow(w *window.Ticks) Option { return func(c *config) { c.window = w } }

@@ -92,6 +92,20 @@ func (g *Generator) Ready(wait time.Duration) error {
 	}
 }
 
+// noteBorrow notes that a slot of tick was taken by a reading of now. It writes
+// only new values: a borrow is on the fast path, and another write to a shared
+// word for every ID would double its cost. Before it writes, it reads the clock
+// again, because now is old if the caller was suspended.
+func (g *Generator) noteBorrow(tick uint64, now int64) {
+	if tick < g.counters.borrowedEnd.Load() && int64(g.leadOf(tick, now)) <= g.counters.maxLead.Load() {
+		return
+	}
+	if lead := g.leadOf(tick, g.now()); lead > 0 {
+		g.counters.borrow(tick)
+		g.counters.lead(lead)
+	}
+}
+
 // counters are written off the fast path only.
 type counters struct {
 	waits, rejections, borrowedTicks word.Uint64

@@ -147,16 +147,9 @@ func readFleet(ctx context.Context, calls *drive.Calls) (version uint64, f cell.
 	if err != nil || found.Version == 0 {
 		return 0, f, err
 	}
-	f, err = cell.DecodeFleet(found.Value)
-	switch {
-	case err != nil:
+	if f, err = cell.DecodeFleet(found.Value); err != nil {
 		err = fmt.Errorf("cell of the fleet: %w", err)
-	case f.Move.Export != "":
-		err = fmt.Errorf("%w to %s by an earlier version: start this process with that store", ErrMoved, cell.Where(f.Move.To))
-	case f.Move.Importing:
-		err = fmt.Errorf("%w to this store by an earlier version, and its import is not complete: complete it with that version", ErrMoved)
 	}
-	f.Move.Import = "" // it is complete
 	return found.Version, f, err
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/grant"
+	"github.com/tickflake/tickflake/internal/span"
 	"github.com/tickflake/tickflake/internal/window"
 	"github.com/tickflake/tickflake/stores"
 )
@@ -255,6 +256,9 @@ func (k *Keeper) claimed(e grant.Event) {
 		k.due += grant.Spread(k.third(), pick(k.random())) - k.third()
 	}
 	k.tally(&k.stats.Claims)
+	if ahead := k.span(k.tick(), e.Range.From); e.Range.From == k.fleet.Floor && ahead > k.period {
+		k.log.Warn("lease: no ID is issued before the fleet's floor", "node", e.Range.Node, "floor", k.time(k.fleet.Floor), "ahead", span.Text(ahead))
+	}
 	k.log.Info("lease: claimed", "node", e.Range.Node, "from", k.time(e.Range.From), "until", k.time(e.Range.To))
 }
 

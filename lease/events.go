@@ -106,8 +106,8 @@ func (k *Keeper) pauseBetween(ago time.Duration) (pause time.Duration, granted b
 }
 
 // noteEnd logs once that the grant has ended: calls fail from now on. err is the error of a step
-// that took so long, or nil.
-func (k *Keeper) noteEnd(err error, took time.Duration) {
+// that took so long, or nil. Meanwhile the clock went on by moved.
+func (k *Keeper) noteEnd(err error, took, moved time.Duration) {
 	used := k.granted()
 	switch {
 	case used.To > 0 && k.tick() < used.To:
@@ -121,7 +121,12 @@ func (k *Keeper) noteEnd(err error, took time.Duration) {
 	if k.ended = used; logged {
 		return
 	}
-	if err = cmp.Or(err, k.Err()); err == nil {
+	err = cmp.Or(err, k.Err())
+	switch {
+	case err != nil:
+	case took < k.period:
+		err = fmt.Errorf("the clock went ahead by %s within %s, past the grant: IDs go on with the next extension", span.Text(moved.Round(time.Millisecond)), took.Round(time.Millisecond))
+	default:
 		err = fmt.Errorf("extending the grant took %s, and the window is %s: choose a longer window", took.Round(time.Millisecond), k.period)
 	}
 	k.log.Error("lease: grant ended", "node", used.Node, "at", k.time(used.To), kindAttr(err), "err", err)

@@ -46,8 +46,7 @@ type Later struct {
 }
 
 // ReadFleet returns what a store is for. It writes nothing. The error wraps [ErrNeverClaimed] if
-// the store has no fleet yet, [ErrMoved] for one that an earlier version moved, [stores.ErrDamaged] or
-// [ErrStore]. It returns soon after ctx ends. If ctx has no deadline, [DefaultTimeout] bounds the operation.
+// the store has no fleet yet, [stores.ErrDamaged] or [ErrStore]. It returns soon after ctx ends. If ctx has no deadline, [DefaultTimeout] bounds the operation.
 func ReadFleet(ctx context.Context, store stores.Store) (Fleet, error) {
 	if err := checkStore("ReadFleet", store); err != nil {
 		return Fleet{}, err
@@ -312,7 +311,7 @@ func (k *Keeper) finish(ctx context.Context, leaving cell.Nodes, to string) (gra
 		}
 		done++
 		handover.Add(c)
-		// An earlier version, or a reservation, leaves the fleet's cell with a narrower time field.
+		// A reservation leaves the fleet's cell with a narrower time field.
 		theirs, _ := cell.ParseLayout(c.Record.Layout)
 		k.layout.TimeBits = max(k.layout.TimeBits, theirs.TimeBits)
 		return nil

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tickflake/tickflake/internal/fleettest"
 	"github.com/tickflake/tickflake/internal/grant"
+	"github.com/tickflake/tickflake/internal/sim/fleettest"
 	"github.com/tickflake/tickflake/stores"
 )
 

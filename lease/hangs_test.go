@@ -3,6 +3,7 @@ package lease_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -88,6 +89,7 @@ func TestHangs(t *testing.T) {
 					if took > 0 {
 						hung++
 						assert.Error(t, err, about)
+						assert.LessOrEqual(t, strings.Count(fmt.Sprint(err), context.DeadlineExceeded.Error()), 1, "%s: %v", about, err)
 					}
 				})
 			}

@@ -41,8 +41,8 @@ type Holding struct {
 	// released the number; of one that is Moved, the name of the store that has it. Another
 	// process wrote it: it may contain anything.
 	Owner string
-	// Limit is the end of the time that was granted, or of the reservation. No later
-	// holder issues IDs before it.
+	// Limit is the end of the time that was granted, or of the reservation; of a number that is Moved and
+	// was never granted, the fleet's floor, or the epoch of the layout. No later holder issues IDs before it.
 	Limit time.Time
 	// Ahead is how far the holder's clock is ahead of ours, estimated from Limit to within a
 	// sixth of Window, if its IDs do not run ahead of its clock. It is 0 unless the number is
@@ -55,8 +55,8 @@ type Holding struct {
 	Err    error            // why the cell is Damaged: it wraps [stores.ErrDamaged]
 }
 
-// List returns the state of every node number that was ever claimed or
-// reserved, in the order of the numbers. It writes nothing. It returns soon after ctx ends.
+// List returns the state of every node number that was ever claimed, reserved or
+// moved, in the order of the numbers. It writes nothing. It returns soon after ctx ends.
 // If ctx has no deadline, [DefaultTimeout] bounds each operation of the store.
 //
 // A damaged cell does not hide the others. If the store cannot list some cells, List

@@ -170,6 +170,8 @@ func TestTroubleIsLogged(t *testing.T) {
 			fails k none; keep k 30s; err k; next k; log 1 'lease: recovered'`,
 		"the store answers, and too late": `claim k timeout:1m; on k swap { 1m }; 10s; poll k; log 1 'lease: grant ended'
 			log 1 'err="extending the grant took 1m0s, and the window is 30s: choose a longer window"'`,
+		"the clock is stepped meanwhile": `claim k timeout:1m; next k; on k swap { 26ms; step 1h }; 10s; poll k; log 1 'lease: grant ended'
+			log 1 'err="the clock went ahead by 1h0m0.026s within 26ms, past the grant: IDs go on with'; poll k; next k`,
 		"a write of an outage lands late": `claim k; fate k swap lost; fate k any away 99; 10s; poll k; keep k 50s; log 1 'lease: grant ended'
 			heal k; keep k 30s; next k; log 1 'lease: recovered'; log 1 'lease: grant ended'
 			fails k passing; keep k 1m; log 2 'lease: grant ended'`,

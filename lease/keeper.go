@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -189,9 +190,13 @@ func mayPass(err error) bool {
 	return kind == stores.Passing || kind != stores.Refused && (errors.Is(err, ErrStore) || errors.Is(err, stores.ErrWentBack))
 }
 
-// ended adds to err that ctx has ended.
+// ended adds to err that ctx has ended, unless it says so.
 func ended(err error, ctx context.Context) error {
-	return fmt.Errorf("%w: %w", drive.ContextError(ctx), err)
+	over := drive.ContextError(ctx)
+	if strings.Contains(err.Error(), over.Error()) {
+		return drive.Wrap(err.Error(), over, err)
+	}
+	return fmt.Errorf("%w: %w", over, err)
 }
 
 // start starts the goroutine that keeps the lease.
@@ -234,7 +239,7 @@ func (k *Keeper) poll(ctx context.Context, late time.Duration) (next time.Durati
 	case k.closing.Load():
 		return k.pause()
 	case k.lost != nil:
-		k.noteEnd(nil, 0)
+		k.noteEnd(nil, 0, 0)
 		return k.pause()
 	}
 	k.distrust(false)
@@ -246,7 +251,7 @@ func (k *Keeper) poll(ctx context.Context, late time.Duration) (next time.Durati
 		}
 		return k.retry - now
 	}
-	began := k.elapsed()
+	began, from := k.elapsed(), k.tick()
 	var err error
 	if !k.rests() {
 		err = k.work(ctx)
@@ -260,7 +265,7 @@ func (k *Keeper) poll(ctx context.Context, late time.Duration) (next time.Durati
 	if e, ok := errors.AsType[*drive.CallError](err); ok {
 		e.Late = k.late
 	}
-	k.noteEnd(err, k.elapsed()-began)
+	k.noteEnd(err, k.elapsed()-began, k.span(from, k.tick()))
 	if err != nil {
 		return k.failed(err, began)
 	}

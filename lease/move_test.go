@@ -14,18 +14,15 @@ import (
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
-// TestSites: every claim keeps to the numbers and the floor of its store's fleet, which is created once. What an
-// earlier version exported, or half imported, stays refused.
+// TestSites: every claim keeps to the numbers and the floor of its store's fleet, which is created once.
 func TestSites(t *testing.T) {
-	moved := func(how string) string {
-		return `write layout '{"format":1,"layout":"` + smallLayout(1).String() + `","move":{` + how + "}}';"
-	}
 	scripts(t, map[string]string{
 		"numbers": `found 4 6 bits:3; fleet 4 6; claim a bits:3; claim b bits:3; claim c bits:3; claim d bits:3 = '3 of 3 are held'
 			claim p bits:3 pin:3 = refused 'node number 3 is none of this store' 'which has 4 to 6'; claim p bits:3 pin:6
 			reserve 6 7 1h bits:3 = held; reserve 7 7 1h bits:3 = refused 'Reserve: node number 7 is none of this store'`,
 		"numbers, locked": `found 4 6 bits:3; claim a bits:3 locks; holds a 4; claim b bits:3 locks; holds b 5; claim c bits:3 locks; claim d bits:3 locks = '3 of 3'`,
-		"a floor":         "found 0 1 bits:1 floor:1h0m0.0000001s; fleet 0 1 floor:1h0m0.001s; claim k bits:1; granted k 1h0m0.001s 1h0m30.001s; claim p bits:1 pin:1; granted p 1h0m0.001s 1h0m30.001s",
+		"a floor":         "found 0 1 bits:1 floor:1h0m0.0000001s; fleet 0 1 floor:1h0m0.001s; claim k bits:1; granted k 1h0m0.001s 1h0m30.001s; claim p bits:1 pin:1; granted p 1h0m0.001s 1h0m30.001s; log 2 'lease: no ID is issued before'",
+		"a floor near":    "found 0 1 bits:1 floor:30s; claim k bits:1; granted k 30s 1m0s; log 0 'lease: no ID is issued before'",
 		"numbers that are later": `found 0 1 bits:1 later:2h; holding 0 reserved 2h0m0s; fleet 0 1; claim a bits:1; holds a 1; claim b bits:1 = '2 of 2 are held'
 			found 0 1 bits:1 later:1h; found 0 1 bits:1 later:3h = refused 'node number 0 may begin before'; 2h; claim b bits:1; granted b 2h0m0s 2h0m30s`,
 		"the same again":      "found 4 6 bits:3 floor:1h; found 4 6 bits:3 floor:1h; found 4 6 bits:3 = refused 'another fleet, of the node numbers 4 to 6 from 2029-06-01T13:00:00Z'; found 4 7 bits:3 floor:1h = refused",
@@ -34,12 +31,7 @@ func TestSites(t *testing.T) {
 		"a number is granted": "client c; on c swap:node { claim k bits:1 pin:0 }; found 0 1 bits:1 later:1h c = held",
 		"a claim is faster":   "client c; on c swap:layout { claim k bits:1 }; found 1 1 bits:1 c = refused 'another fleet, of the node numbers 0 to 1'",
 		"it is cut off":       "client c; fate c swap:layout lost; found 0 0 bits:1 later:1h c = store; holding 0 reserved 1h0m0s; found 0 0 bits:1 later:1h; fleet 0 0",
-		"imported":            moved(`"import":"digest"`) + "claim k bits:1; fleet 0 1; end 0 1 new; later 0 1 floor:30s",
-		"exported": moved(`"export":"e","to":"new","import":"digest"`) + `claim k bits:1 = moved 'to new by an earlier version'
-			fleet = moved; found 0 1 bits:1 = moved; end 0 1 new = moved; reserve 0 0 1h bits:1 = moved`,
-		"exported to a secret": moved(`"export":"e","to":"user:s3cr3t@h"`) + "fleet = moved 'to another store by an earlier'",
-		"half imported":        moved(`"import":"digest","importing":true`) + "fleet = moved 'its import is not complete'",
-		"no such numbers":      "found 0 8 bits:3 = refused 'within 0 to 7'; found 3 2 bits:3 = refused; found 0 7 bits:3 floor:700000h = refused 'before the end'; fleet = never-claimed",
+		"no such numbers":     "found 0 8 bits:3 = refused 'within 0 to 7'; found 3 2 bits:3 = refused; found 0 7 bits:3 floor:700000h = refused 'before the end'; fleet = never-claimed",
 	})
 }
 

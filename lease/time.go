@@ -72,5 +72,5 @@ const timeFormat = "2006-01-02T15:04:05.000Z"
 // encode returns the value of a cell, with its limit as a text for people.
 func (t *timeline) encode(r cell.Node) []byte {
 	r.Until = t.time(r.Limit).Format(timeFormat)
-	return r.Encode()
+	return cell.Reads(r.Encode(), cell.DecodeNode)
 }

@@ -111,6 +111,22 @@ func (s *Sequence) failureFor(n uint64) error {
 	return s.failure.err
 }
 
+// ask starts a refill that no call waits for, unless the last one failed a moment ago.
+func (s *Sequence) ask() {
+	if s.config.elapsed() >= s.retry {
+		s.start()
+	}
+}
+
+// start starts the goroutine that refills, unless it runs. It ends when there is nothing to
+// do, or soon after Close.
+func (s *Sequence) start() {
+	if s.config.await == nil && !s.closing && !s.busy {
+		s.busy = true
+		go s.refill()
+	}
+}
+
 // serve gives reserved numbers to the calls that wait, in their order.
 func (s *Sequence) serve() {
 	served := 0
@@ -150,25 +166,6 @@ func (s *Sequence) serveOrdered(index, end, upto uint64) (served []*call) {
 	s.stats.Issued += index - begin
 	s.stats.Lost += end - index
 	return served
-}
-
-// ask starts a refill that no call waits for, unless one runs, or the last one failed a
-// moment ago.
-func (s *Sequence) ask() {
-	if s.config.await != nil || s.busy.Load() || int64(s.config.elapsed()) < s.retry.Load() {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.start()
-}
-
-// start starts the goroutine that refills, unless it runs. It ends when there is nothing to
-// do, or soon after Close.
-func (s *Sequence) start() {
-	if s.config.await == nil && !s.closing && s.busy.CompareAndSwap(false, true) {
-		go s.refill()
-	}
 }
 
 // refill refills until no call waits, and no segment is due. It leaves the turn after each
@@ -261,10 +258,9 @@ func (s *Sequence) noteRefill(err error) (again bool) {
 	if len(s.calls) > 0 {
 		return true
 	}
-	s.busy.Store(false)
-	// A call may have passed the soft limit before it saw that busy is false again.
-	due := err == nil && !s.closing && s.window.Short() && int64(s.config.elapsed()) >= s.retry.Load()
-	return due && s.busy.CompareAndSwap(false, true)
+	// A call may have passed the soft limit while this goroutine was busy.
+	s.busy = err == nil && !s.closing && s.window.Short() && s.config.elapsed() >= s.retry
+	return s.busy
 }
 
 // note notes a failure, or that there is none, fails the calls that it concerns, and logs a
@@ -318,7 +314,7 @@ func (s *Sequence) noted(err error) (level slog.Level, message string, attrs []a
 		pause = 20 * time.Millisecond << f.count
 	}
 	f.err, f.kind, f.final, f.n, f.until = err, kind, !kind.Retryable(), n, s.config.elapsed()+pause
-	s.retry.Store(int64(f.until))
+	s.retry = f.until
 	s.calls = slices.DeleteFunc(s.calls, func(c *call) bool {
 		ends := f.final && c.n >= n
 		if ends {

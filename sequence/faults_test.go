@@ -67,6 +67,7 @@ func TestHangs(t *testing.T) {
 			func(ctx context.Context) error { return sequence.Create(ctx, store, "orders", sequence.Definition{}) },
 			func(ctx context.Context) error { return second(sequence.List(ctx, store)) },
 			func(ctx context.Context) error { return second(sequence.Delete(ctx, store, "orders")) },
+			func(ctx context.Context) error { return second(s.NextN(ctx, 3)) }, // after a call of the store has timed out
 			func(ctx context.Context) error {
 				go func() { waiting <- second(closing.NextN(context.Background(), 100)) }()
 				synctest.Wait()
@@ -75,7 +76,9 @@ func TestHangs(t *testing.T) {
 		} {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			began := time.Now()
-			assert.ErrorIs(t, do(ctx), context.DeadlineExceeded, i)
+			err := do(ctx)
+			assert.ErrorIs(t, err, context.DeadlineExceeded, i)
+			assert.Equal(t, 1, strings.Count(err.Error(), context.DeadlineExceeded.Error()), "%d: %v", i, err)
 			assert.Equal(t, time.Second, time.Since(began), i)
 			cancel()
 		}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/internal/cell"
-	"github.com/tickflake/tickflake/internal/fleettest"
+	"github.com/tickflake/tickflake/internal/sim/fleettest"
 	"github.com/tickflake/tickflake/sequence"
 )
 

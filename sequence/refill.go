@@ -316,7 +316,7 @@ func (s *Sequence) lose(lost uint64) {
 // if no call waits: then the reserved numbers can still be taken.
 func (s *Sequence) exhausted() error {
 	if len(s.calls) == 0 {
-		s.retry.Store(int64(s.config.elapsed() + time.Second))
+		s.retry = s.config.elapsed() + time.Second
 		return nil
 	}
 	left := s.machine.Left(s.window.Used())

@@ -3,6 +3,7 @@ package sequence
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,23 +35,19 @@ type Sequence struct {
 
 	largest atomic.Uint64 // batch that was asked for
 
-	// busy is true while a goroutine refills: it is set under mu, by the goroutine's
-	// starter. A call that needs no number of a refill looks at it without mu.
-	busy atomic.Bool
-	// retry is the elapsed time before which a refill that no call waits for is not begun.
-	retry atomic.Int64
-
-	mu       sync.Mutex // guards the fields from here to turn
-	calls    []*call    // the calls that wait, in their order
-	arrived  uint64     // calls that ever waited
-	failure  failure    // the last, if no refill has succeeded since
-	closing  bool       // set by the first Close, before the window is sealed, and never reset
-	settled  bool       // Close has given the rest back, or could not
-	restored bool       // the window was revoked, and the machine is to be told
-	revoked  bool       // it was on a suspicion, and may get the ranges of the machine again
-	lost     bool       // the store went back, and nothing was granted since
-	stats    Stats      // the counts: Issued with the numbers in the window, Lost without those that it gave up
-	mark     uint64     // the marker of the page in the memory that all grants since were made to
+	mu       sync.Mutex    // guards the fields from here to turn, and the window, but for Quick
+	calls    []*call       // the calls that wait, in their order
+	busy     bool          // a goroutine refills
+	retry    time.Duration // elapsed time before which a refill that no call waits for is not begun
+	arrived  uint64        // calls that ever waited
+	failure  failure       // the last, if no refill has succeeded since
+	closing  bool          // set by the first Close, before the window is sealed, and never reset
+	settled  bool          // Close has given the rest back, or could not
+	restored bool          // the window was revoked, and the machine is to be told
+	revoked  bool          // it was on a suspicion, and may get the ranges of the machine again
+	lost     bool          // the store went back, and nothing was granted since
+	stats    Stats         // the counts: Issued with the numbers in the window, Lost without those that it gave up
+	mark     uint64        // the marker of the page in the memory that all grants since were made to
 	rate     rate
 	pauses   pauses
 	// machine decides what is written to the store. What it says has happened is carried out
@@ -178,19 +175,25 @@ func (s *Sequence) raiseLargest(n uint64) {
 
 // take is NextN when Quick has failed.
 func (s *Sequence) take(ctx context.Context, n uint64) (int64, error) {
-	if !s.ordered {
-		if index, more, ok := s.window.Count(n); ok {
-			if more {
-				s.ask()
-			}
-			return s.number(index), nil
-		}
+	if index, ok := s.count(n); ok {
+		return s.number(index), nil
 	}
 	index, err := s.wait(ctx, n)
 	if err != nil {
 		return 0, err
 	}
 	return s.number(index), nil
+}
+
+// count takes n reserved numbers in a row, if there are so many.
+func (s *Sequence) count(n uint64) (first uint64, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first, more, ok := s.window.Count(n)
+	if ok && more {
+		s.ask()
+	}
+	return first, ok
 }
 
 func (s *Sequence) number(index uint64) int64 { return s.first + int64(index)*s.stride }
@@ -248,11 +251,14 @@ func (s *Sequence) issued() uint64 {
 // error of the store.
 func (s *Sequence) ended(ctx context.Context) error {
 	reason, errs := fmt.Sprintf("within %s", s.config.timeout), []error{ErrTimeout}
+	last := s.Err()
 	if ctx.Err() != nil {
-		errs[0] = drive.ContextError(ctx)
-		reason = "before the call's context ended: " + errs[0].Error()
+		errs[0], reason = drive.ContextError(ctx), "before the call's context ended"
+		if over := errs[0].Error(); last == nil || !strings.Contains(last.Error(), over) {
+			reason += ": " + over
+		}
 	}
-	if last := s.Err(); last == nil {
+	if last == nil {
 		reason += ": the store has not answered yet"
 	} else {
 		reason, errs = reason+": "+last.Error(), append(errs, last)

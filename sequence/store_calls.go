@@ -38,7 +38,7 @@ func (a *remote) read(ctx context.Context) (count.Cell, error) {
 }
 
 func (a *remote) swap(ctx context.Context, version uint64, r cell.Sequence) (uint64, error) {
-	return a.store.Swap(ctx, cell.SequenceKey(a.name), version, r.Encode())
+	return a.store.Swap(ctx, cell.SequenceKey(a.name), version, cell.Reads(r.Encode(), cell.DecodeSequence))
 }
 
 func decode(name string, found stores.Cell) (count.Cell, error) {

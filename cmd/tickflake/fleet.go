@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,6 +32,8 @@ numbers away. To create the same fleet again is no error.
 
 NODES is a number, a range such as 512-1023, or a part of a layout that names its
 parts, such as datacenter=3. --later gives a number that begins later than the floor.
+TIME is an instant such as 2026-12-31T12:00:00Z. Nothing is issued before it, so the
+command asks first if it is ahead of this clock.
 
 With --format json the fleet is an object with the fields layout, from, to, floor,
 ended and left (to which stores numbers were moved).`
@@ -38,7 +41,8 @@ ended and left (to which stores numbers were moved).`
 const leaseEndHelp = `Give node numbers away for good: those in NODES, at the lower or the upper end of
 what the store has, or all. It prints the command that creates the fleet of another
 store with them: run that once, for one store, before a process uses it.
-docs/move.md has all steps.
+docs/move.md has all steps. If --to is a URL or a path that can be read from here,
+that store must have no fleet, but the one that these numbers become.
 
 No process is granted anything with these numbers by this store any more, whatever
 any clock says. That cannot be undone; to stay on the same server, use another
@@ -82,8 +86,9 @@ func newLeaseFleet(c *command.Console) *cobra.Command {
 	nodes := cmd.Flags().String("nodes", "", "`NODES` to create a fleet with")
 	datacenter := cmd.Flags().String("datacenter", "", "`N`, the same as --nodes datacenter=N")
 	var want lease.Fleet
-	command.Flag(cmd, "floor", "`DATE` before which no process claims a number", &want.Floor, parseUntil)
-	later := cmd.Flags().StringArray("later", nil, "`NODE=DATE` of a number that begins later; may be repeated")
+	command.Flag(cmd, "floor", "`TIME` before which no process claims a number", &want.Floor, parseInstant)
+	later := cmd.Flags().StringArray("later", nil, "`NODE=TIME` of a number that begins later; may be repeated")
+	yes := cmd.Flags().Bool("yes", false, "do not ask, which needs a terminal")
 	cmd.MarkFlagsMutuallyExclusive("nodes", "datacenter")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if *datacenter != "" {
@@ -95,38 +100,41 @@ func newLeaseFleet(c *command.Console) *cobra.Command {
 		for _, text := range *later {
 			node, until, _ := strings.Cut(text, "=")
 			n, err := wholeNumber(node)
-			at, late := parseUntil(until)
+			at, late := parseInstant(until)
 			if err = cmp.Or(err, late); err != nil {
 				return cli.Usage(fmt.Errorf("--later %q: %w", text, err))
 			}
 			want.Later = append(want.Later, lease.Later{Node: n, Until: at})
 		}
-		l.makes = *nodes != ""
-		bounded, cancel := l.within(cmd.Context())
-		defer cancel()
-		made, err := l.missing(bounded)
-		if err != nil {
-			return l.ended(cmd.Context(), bounded, err)
+		ctx := cmd.Context()
+		f, err := ask(ctx, l.place, lease.ReadFleet)
+		missing, _ := errors.AsType[*missingError](err)
+		none := missing != nil || errors.Is(err, lease.ErrNeverClaimed)
+		if *nodes == "" || err != nil && !none {
+			return cmp.Or(err, l.show(f, *format))
 		}
-		f, err := ask(cmd.Context(), l.place, func(ctx context.Context, store stores.Store) (lease.Fleet, error) {
-			f, err := lease.ReadFleet(ctx, store)
-			if *nodes == "" || err != nil && !errors.Is(err, lease.ErrNeverClaimed) {
-				return f, err
-			}
-			want.Layout = *l.layout
-			if err == nil && !cmd.Flags().Changed("layout") {
-				want.Layout = f.Layout
-			}
-			if want.From, want.To, err = nodesOf(*nodes, want.Layout); err == nil {
-				err = lease.SetFleet(ctx, store, want, lease.WithTimeout(l.timeout))
-			}
-			if err != nil {
+		want.Layout = *l.layout
+		if !none && !cmd.Flags().Changed("layout") {
+			want.Layout = f.Layout
+		}
+		if want.From, want.To, err = nodesOf(*nodes, want.Layout); err != nil {
+			return err
+		}
+		if none { // else it changes nothing
+			err = l.confirmFloor(ctx, *yes, want)
+		}
+		if err != nil {
+			return err
+		}
+		l.makes = true
+		f, err = ask(ctx, l.place, func(ctx context.Context, store stores.Store) (lease.Fleet, error) {
+			if err := lease.SetFleet(ctx, store, want, lease.WithTimeout(l.timeout)); err != nil {
 				return f, err
 			}
 			return lease.ReadFleet(ctx, store)
 		})
-		if err != nil && made != "" {
-			_ = os.Remove(made) // unless it has cells
+		if err != nil && missing != nil {
+			_ = os.Remove(missing.path) // unless it has cells
 		}
 		if err != nil {
 			return err
@@ -136,18 +144,51 @@ func newLeaseFleet(c *command.Console) *cobra.Command {
 	return cmd
 }
 
+// confirmFloor asks before a fleet is created of which nothing is granted for a while.
+func (l *leases) confirmFloor(ctx context.Context, yes bool, f lease.Fleet) error {
+	now, last, question := time.Now(), f.Floor, ""
+	if f.Floor.After(now) {
+		question = fmt.Sprintf("no process claims a node number of %s before %s\n", l.name(), limitText(f.Floor, now))
+	}
+	for _, b := range f.Later {
+		if last = latest(last, b.Until); b.Until.After(now) {
+			question += fmt.Sprintf("no process claims node number %d of %s before %s\n", b.Node, l.name(), limitText(b.Until, now))
+		}
+	}
+	return l.Confirm(ctx, yes || question == "", "floor, which is "+roundly(last.Sub(now))+" ahead of the clock",
+		question+"a floor never moves; create the fleet?", errors.New("the fleet was not created"))
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
 // show prints a fleet.
 func (l *leases) show(f lease.Fleet, format string) error {
 	if format == command.FormatJSON {
 		return json.NewEncoder(l.Out).Encode(f)
 	}
 	nodes := choose(f.Ended, "none, the fleet has ended", fmt.Sprintf("%d to %d", f.From, f.To))
-	floor := choose(f.Floor.IsZero(), "none", f.Floor.Format(time.RFC3339Nano))
-	rows := [][]string{{"layout", f.Layout.String()}, {"nodes", nodes}, {"floor", floor}}
+	rows := [][]string{{"layout", f.Layout.String()}, {"nodes", nodes}, {"floor", floorText(f.Floor)}}
 	for _, m := range f.Left {
 		rows = append(rows, []string{"left", fmt.Sprintf("%d to %d, to %s", m.From, m.To, cell.Where(m.Store))})
 	}
 	return command.Table(l.Out, nil, rows)
+}
+
+func floorText(floor time.Time) string {
+	return choose(floor.IsZero(), "none", floor.Format(time.RFC3339Nano))
+}
+
+// fleetText says what a fleet has, in one line.
+func fleetText(f lease.Fleet) string {
+	if f.Ended {
+		return "no node number left"
+	}
+	return fmt.Sprintf("the node numbers %d to %d, floor %s", f.From, f.To, floorText(f.Floor))
 }
 
 func newLeaseEnd(c *command.Console) *cobra.Command {
@@ -184,8 +225,12 @@ func newLeaseEnd(c *command.Console) *cobra.Command {
 		if err != nil {
 			return err
 		}
+		unread, err := l.checkNew(ctx, *to, f)
+		if err != nil {
+			return err
+		}
 		which := fmt.Sprintf("the node numbers %d to %d", f.From, f.To)
-		question := fmt.Sprintf("%s continue in %s, and nothing is granted with them by %s any more, for good\nend them?", which, name, l.name())
+		question := fmt.Sprintf("%s continue in %s, and nothing is granted with them by %s any more, for good\n%send them?", which, name, l.name(), unread)
 		if err := l.Confirm(ctx, *yes, "end", question, fmt.Errorf("%s have not ended", which)); err != nil {
 			return err
 		}
@@ -201,11 +246,14 @@ func newLeaseEnd(c *command.Console) *cobra.Command {
 			store = `"$NEW"`
 		}
 		found := fmt.Sprintf("%s lease fleet --store %s --layout %s --nodes %d-%d", program(), store, quoted(layout), f.From, f.To)
+		if !other.Floor.IsZero() || len(other.Later) > 0 {
+			found += " --yes"
+		}
 		if !other.Floor.IsZero() {
-			found += " --floor " + other.Floor.Format(time.RFC3339Nano)
+			found += " --floor " + floorText(other.Floor)
 		}
 		for _, b := range other.Later {
-			found += fmt.Sprintf(" \\\n  --later %d=%s", b.Node, b.Until.Format(time.RFC3339Nano))
+			found += fmt.Sprintf(" \\\n  --later %d=%s", b.Node, floorText(b.Until))
 		}
 		if *format == command.FormatJSON {
 			return json.NewEncoder(l.Out).Encode(struct {
@@ -219,6 +267,9 @@ func newLeaseEnd(c *command.Console) *cobra.Command {
 		if store == `"$NEW"` {
 			fmt.Fprintf(l.Out, "# NEW is its URL.\n")
 		}
+		if unread != "" {
+			fmt.Fprintf(l.Out, "# %s", unread)
+		}
 		if len(other.Later) > 0 {
 			fmt.Fprintf(l.Out, "# Those with --later were granted more than two windows ahead of the clock when they left; this one says %s.\n", now.Format(time.RFC3339))
 		}
@@ -226,4 +277,46 @@ func newLeaseEnd(c *command.Console) *cobra.Command {
 		return err
 	}
 	return cmd
+}
+
+// lookTimeout bounds the look at the store that numbers go to, which may not be reached from here.
+const lookTimeout = 5 * time.Second
+
+// checkNew returns an error if the store of --to has a fleet, unless these numbers of f have left for it, or it is the
+// one that they become. unread is a line that says why that is not known, or empty.
+func (l *leases) checkNew(ctx context.Context, to string, f lease.Fleet) (unread string, err error) {
+	gone := slices.ContainsFunc(f.Left, func(g lease.Gone) bool { return g.From == f.From && g.To == f.To })
+	if gone || !strings.Contains(to, "/") { // a name for people
+		return "", nil
+	}
+	there := &place{kept: keptNodes, url: to, timeout: l.timeout}
+	bounded, cancel := context.WithTimeoutCause(ctx, lookTimeout, fmt.Errorf("no answer within %s", lookTimeout))
+	defer cancel()
+	other, err := ask(bounded, there, lease.ReadFleet)
+	switch {
+	case ctx.Err() != nil:
+		return "", context.Cause(ctx)
+	case isA[*missingError](err), errors.Is(err, lease.ErrNeverClaimed):
+		return "", nil
+	case errors.Is(err, lease.ErrMoved), errors.Is(err, stores.ErrDamaged):
+		return "", cli.Usage(fmt.Errorf("--to: %s: %w", there.name(), err))
+	case err != nil:
+		return command.Visible(fmt.Sprintf("%s could not be read: %v", there.name(), err)) + "\n", nil
+	}
+	if there.name() != l.name() && !other.Ended && other.Layout.String() == f.Layout.String() && other.From == f.From && other.To == f.To {
+		begin := f.Floor
+		all, err := ask(ctx, l.place, lease.List)
+		if err != nil {
+			return "", err
+		}
+		for _, h := range all {
+			if f.From <= h.Node && h.Node <= f.To {
+				begin = latest(begin, h.Limit)
+			}
+		}
+		if begin.Equal(other.Floor) {
+			return "", nil
+		}
+	}
+	return "", cli.Usage(fmt.Errorf("--to: %s has another fleet, with %s: name a store or a namespace without one", there.name(), fleetText(other)))
 }

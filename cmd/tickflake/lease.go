@@ -34,14 +34,16 @@ A node number is
   damaged    its cell cannot be read: no process claims or overwrites it
 
 UNTIL is the limit of the last grant. The next grant begins there, whatever any
-clock says. CLOCK is how far the holder's clock is ahead of this one, to a sixth
-of the holder's window. It is unknown (-) if an extension is overdue: UNTIL is less
-than two thirds of the window away.
+clock says; that of a number that has moved begins in the other store. CLOCK is how
+far the holder's clock is ahead of this one, to a sixth of the holder's window. It
+is unknown (-) if an extension is overdue: UNTIL is less than two thirds of the
+window away.
 
 ` + nodeStoresHelp
 
-const leaseListHelp = `List the node numbers that were ever claimed or reserved, or those in NODES: a
-number, or a range such as 0-3.
+const leaseListHelp = `List the node numbers that were ever claimed, reserved or moved, or those in NODES: a
+number, or a range such as 0-3. Numbers in a row that moved to one store are one
+line, with the latest UNTIL.
 
 With --format json each is an object on a line of its own with the fields node,
 state, owner, until, remaining_seconds (of the grant), ahead_seconds (the holder's
@@ -108,7 +110,7 @@ func newLeaseList(c *command.Console) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		all, damaged, err := list(cmd.Context(), l.Console, l.place, lease.List)
+		all, damaged, err := list(cmd.Context(), l.Console, l.place, l.holdings)
 		if err != nil {
 			return err
 		}
@@ -126,7 +128,9 @@ func newLeaseList(c *command.Console) *cobra.Command {
 			if h.Node < from || h.Node > to {
 				continue
 			}
-			rows = append(rows, holdingOf(h, time.Now()))
+			if n := len(rows); n == 0 || *format == command.FormatJSON || !rows[n-1].absorb(h) {
+				rows = append(rows, holdingOf(h, time.Now()))
+			}
 			if h.Err != nil {
 				bad = append(bad, h.Err)
 			}
@@ -135,6 +139,17 @@ func newLeaseList(c *command.Console) *cobra.Command {
 		return cmp.Or(err, l.Report(bad...))
 	}
 	return cmd
+}
+
+// holdings lists the node numbers of a store. If there are none, and it has a fleet, the error says which.
+func (l *leases) holdings(ctx context.Context, store stores.Store) ([]lease.Holding, error) {
+	all, err := lease.List(ctx, store)
+	if len(all) == 0 && err == nil {
+		if f, read := lease.ReadFleet(ctx, store); read == nil {
+			l.never, l.remedy = "no node number was claimed yet", "the fleet has "+fleetText(f)
+		}
+	}
+	return all, err
 }
 
 func newLeaseRelease(c *command.Console) *cobra.Command {
@@ -198,9 +213,9 @@ const leaseReserveHelp = `Reserve node numbers for systems that do not use this 
 generator during a migration: no process claims them before the date.
 
 NODES is a number, or a range such as 0-3. DATE is 2026-12-31 (to its end, in UTC)
-or 2026-12-31T12:00:00Z. A reservation can be lengthened and not shortened. Numbers
-that are held are refused. An empty store gets the layout of --layout, for good: its
-processes need the same.`
+or 2026-12-31T12:00:00Z. A reservation can be lengthened and not shortened, so on a
+terminal the command asks first. Numbers that are held are refused. An empty store
+gets the layout of --layout, for good: its processes need the same.`
 
 func newLeaseReserve(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
@@ -216,9 +231,16 @@ func newLeaseReserve(c *command.Console) *cobra.Command {
 	var until time.Time
 	command.Flag(cmd, "until", "`DATE` at which the reservation ends", &until, parseUntil)
 	_ = cmd.MarkFlagRequired("until") // it was just added
+	yes := cmd.Flags().Bool("yes", false, "do not ask on a terminal")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		from, to, err := nodeRange(args[0])
 		if err != nil {
+			return err
+		}
+		which := choose(to > from, fmt.Sprintf("node numbers %d to %d", from, to), fmt.Sprintf("node number %d", from))
+		question := fmt.Sprintf("no process claims %s of %s before %s, and no reservation is shortened\nreserve?", which, l.name(), limitText(until, time.Now()))
+		asked := *yes || !command.IsTerminal(l.In) // who wrote a script has looked at the date
+		if err := l.Confirm(cmd.Context(), asked, "reservation", question, fmt.Errorf("%s: not reserved", which)); err != nil {
 			return err
 		}
 		var reserved []lease.Holding
@@ -240,8 +262,7 @@ func newLeaseReserve(c *command.Console) *cobra.Command {
 		// A limit that was later stays as it was.
 		kept := slices.DeleteFunc(slices.Clone(reserved), func(h lease.Holding) bool { return h.Limit.Sub(until) < h.Layout.Tick })
 		if len(kept) < len(reserved) {
-			nodes := choose(to > from, fmt.Sprintf("node numbers %d to %d are", from, to), fmt.Sprintf("node number %d is", from))
-			fmt.Fprintf(l.Out, "%s reserved until %s; the layout is %s\n", nodes, until.Format(untilFormat), reserved[0].Layout)
+			fmt.Fprintf(l.Out, "%s %s reserved until %s; the layout is %s\n", which, choose(to > from, "are", "is"), until.Format(untilFormat), reserved[0].Layout)
 		}
 		for _, h := range kept {
 			fmt.Fprintf(l.Out, "node number %d is reserved until %s: that was its limit before, and no limit is lowered\n", h.Node, h.Limit.UTC().Format(untilFormat))
@@ -256,9 +277,22 @@ func parseUntil(s string) (time.Time, error) {
 	if day, err := time.Parse(time.DateOnly, s); err == nil {
 		return day.AddDate(0, 0, 1), nil
 	}
+	at, err := parseInstant(s)
+	if err != nil {
+		err = fmt.Errorf("want a date such as 2027-06-30 or 2027-06-30T12:00:00Z, got %q", s)
+	}
+	return at, err
+}
+
+// parseInstant reads an instant. A date is none: IDs repeat if a fleet begins with the day on which another ends,
+// and wait for a day if it begins with the next.
+func parseInstant(s string) (time.Time, error) {
+	if day, err := time.Parse(time.DateOnly, s); err == nil {
+		return day, fmt.Errorf("want an instant, and %s is a day: it begins at %s and ends at %s", s, day.Format(time.RFC3339), day.AddDate(0, 0, 1).Format(time.RFC3339))
+	}
 	at, err := time.Parse(time.RFC3339, s)
 	if err != nil {
-		return at, fmt.Errorf("want a date such as 2027-06-30 or 2027-06-30T12:00:00Z, got %q", s)
+		return at, fmt.Errorf("want a time such as 2027-06-30T12:00:00Z, got %q", s)
 	}
 	return at.UTC(), nil
 }

@@ -25,12 +25,13 @@ type holding struct {
 	Layout    string   `json:"layout"`
 	Error     string   `json:"error"`
 
-	of  lease.Holding
-	now time.Time
+	of   lease.Holding
+	now  time.Time
+	last int64 // of the node numbers of the line
 }
 
 func holdingOf(of lease.Holding, now time.Time) holding {
-	h := holding{Node: of.Node, State: of.State.String(), Owner: of.Owner, of: of, now: now}
+	h := holding{Node: of.Node, State: of.State.String(), Owner: of.Owner, of: of, now: now, last: of.Node}
 	if of.Err != nil {
 		h.Error = of.Err.Error()
 		return h
@@ -45,9 +46,22 @@ func holdingOf(of lease.Holding, now time.Time) holding {
 	return h
 }
 
+// absorb takes the next node number into the line, if both have moved to one store.
+func (h *holding) absorb(next lease.Holding) bool {
+	if next.State != lease.Moved || h.of.State != lease.Moved || next.Owner != h.Owner || next.Node != h.last+1 {
+		return false
+	}
+	h.last = next.Node
+	if next.Limit.After(h.of.Limit) {
+		h.of.Limit = next.Limit
+	}
+	return true
+}
+
 // row is the holding as a line of a table.
 func (h holding) row() []string {
-	return []string{fmt.Sprint(h.Node), h.State, ownerText(h.of), untilText(h.of, h.now), h.clock()}
+	nodes := choose(h.last > h.Node, fmt.Sprintf("%d-%d", h.Node, h.last), fmt.Sprint(h.Node))
+	return []string{nodes, h.State, ownerText(h.of), untilText(h.of, h.now), h.clock()}
 }
 
 // clock returns how far the holder's clock is ahead of this one, and the error of that.
@@ -64,13 +78,17 @@ func (h holding) clock() string {
 
 func ownerText(h lease.Holding) string { return command.Visible(cmp.Or(h.Owner, "-")) }
 
-// untilText returns a limit and its distance.
+// untilText returns a limit and its distance, if there is one.
 func untilText(h lease.Holding, now time.Time) string {
-	if h.Err != nil {
+	if h.Err != nil || h.State == lease.Moved && !h.Limit.After(h.Layout.Epoch) { // nothing was granted
 		return "-"
 	}
-	left := h.Limit.Sub(now)
-	return fmt.Sprintf("%s (%s)", h.Limit.UTC().Format(untilFormat), choose(left < 0, roundly(-left)+" ago", "in "+roundly(left)))
+	return limitText(h.Limit, now)
+}
+
+func limitText(limit, now time.Time) string {
+	left := limit.Sub(now)
+	return fmt.Sprintf("%s (%s)", limit.UTC().Format(untilFormat), choose(left < 0, roundly(-left)+" ago", "in "+roundly(left)))
 }
 
 // roundly rounds a duration to a millisecond, or to a second from 10 seconds on.

@@ -50,13 +50,14 @@ name begins above all numbers that were ever granted, also those that were given
 back. A sequence that went back is not deleted: raise its next number first, with
 'tickflake sequence set'.
 
-The command prints the 'tickflake sequence create' that continues the sequence in
-another store. Run that in one store only; docs/move.md has all steps. Deleting it
-once more prints the same.
+The command prints a file for a shell, which creates the sequence that continues it
+in the store of the variable NEW. Run that for one store only; docs/move.md has all
+steps. Deleting it once more prints the same.
 
 With --format json it prints an object as 'tickflake sequence list' does, with two
 fields more: continued, the definition that continues it, or null if no number is
-left, and command, or null if only a program knows the names of its periods.`
+left, and command, without --store, or null if only a program knows the names of its
+periods.`
 
 // modes are the modes of a sequence, the default first.
 var modes = []string{string(sequence.Segmented), string(sequence.Ordered)}
@@ -219,7 +220,7 @@ func newSequenceDelete(c *command.Console) *cobra.Command {
 		Short: "Delete a sequence",
 		Long:  sequenceDeleteHelp,
 		Example: `  tickflake sequence delete orders
-  tickflake sequence delete orders --store etcd://10.0.0.1:2379 --yes`,
+  tickflake sequence delete orders --store etcd://10.0.0.1:2379 --yes > create.sh`,
 		Args: oneName,
 	}
 	s := newSequences(c, cmd)

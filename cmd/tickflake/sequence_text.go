@@ -75,20 +75,21 @@ func printDeleted(w io.Writer, last sequence.Info, format string) error {
 		Command   *string              `json:"command"`
 	}{sequenceState: stateOf(last)}
 	deleted.State = "deleted"
-	text := "no number is left to continue with"
+	text := "# No number is left to continue with."
 	if d, ok := last.Continued(); ok {
 		deleted.Continued = &d
-		text = "to continue it in another store, have its program create it there: " + d.String()
+		text = "# To continue it in another store, have its program create it there: " + d.String()
 		if d.Period == "" || slices.Contains(periods, string(d.Period)) {
 			create := createCommand(last.Name, d)
 			deleted.Command = &create
-			text = choose(d.Period == "", fmt.Sprintf("it begins at %d", last.Next), "it begins anew") + " in another store if you run this with the --store of that:\n  " + create
+			text = "# Create it in one other store, before a process asks that for a number: " + choose(d.Period == "", fmt.Sprintf("it begins at %d", last.Next), "it begins anew") +
+				".\n# NEW is the URL of that store.\n" + create + ` --store "$NEW"`
 		}
 	}
 	if format == command.FormatJSON {
 		return json.NewEncoder(w).Encode(deleted)
 	}
-	_, err := fmt.Fprintf(w, "sequence %q is deleted; %s\n%s\n", last.Name, grantedText(last), text)
+	_, err := fmt.Fprintf(w, "# sequence %q is deleted; %s\n%s\n", last.Name, grantedText(last), text)
 	return err
 }
 

@@ -137,13 +137,23 @@ func (p *place) within(ctx context.Context) (context.Context, context.CancelFunc
 	return context.WithTimeoutCause(ctx, p.timeout, &timeoutError{p.timeout})
 }
 
+// missingError is the error of a store whose directory does not exist.
+type missingError struct {
+	kept
+	path string
+}
+
+func (e *missingError) Error() string {
+	return fmt.Sprintf("%s: there is no directory %s: %s", e.never, e.path, e.remedy)
+}
+
 // open opens the store.
 func (p *place) open(ctx context.Context) (stores.Store, error) {
 	if !p.makes {
 		if path, err := p.missing(ctx); err != nil {
 			return nil, err
 		} else if path != "" {
-			return nil, fmt.Errorf("%s: there is no directory %s: %s", p.never, path, p.remedy)
+			return nil, &missingError{p.kept, path}
 		}
 	}
 	if full := p.url; full != "" {

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/internal/disktest"
+	"github.com/tickflake/tickflake/internal/sim/disktest"
 )
 
 // served starts a server, and returns its process and the address of HTTP.

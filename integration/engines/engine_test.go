@@ -18,6 +18,7 @@ import (
 	"net"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -341,6 +342,18 @@ func Promises(t testing.TB, s stores.Store) stores.Durability {
 	promises, err := stores.CheckDurability(Within(t), s)
 	require.NoError(t, err)
 	return promises
+}
+
+// Judged checks what store check and the log say of the settings of a store's server: nothing, or one risk.
+func Judged(t testing.TB, s stores.Store, risk string) {
+	t.Helper()
+	promises := Promises(t, s)
+	assert.Empty(t, slices.Concat(promises.Forgets, promises.Unknown))
+	if risk == "" {
+		assert.Empty(t, promises.Risks)
+	} else if assert.Len(t, promises.Risks, 1) {
+		assert.Contains(t, promises.Risks[0], risk)
+	}
 }
 
 // Within is a context for what takes a moment. It ends a hang: the disk of a busy machine takes seconds.

@@ -92,3 +92,40 @@ func TestMySQLFailover(t *testing.T) {
 	t.Parallel()
 	testPair(t, startMySQLPair)
 }
+
+// What is said of each setting while a replica follows.
+func TestMySQLTopologies(t *testing.T) {
+	t.Parallel()
+	p := startMySQLPair(t, true)
+	primary, replica := mysqlRoot(t, p.Primary, "ops"), mysqlRoot(t, p.Standby, "rig")
+	store := Open(t, p.Primary.URL) // whose user has no right to look at others
+	const semi = "rpl_semi_sync_master_"
+	for _, row := range [][3]string{ // a setting, its value, the risk
+		{semi + "timeout", "86400000", ""},
+		{semi + "timeout", "10000", "timeout is 10000"},
+		{semi + "wait_point", "'AFTER_COMMIT'", "AFTER_COMMIT"},
+		{semi + "wait_no_slave", "OFF", "wait_no_slave is OFF"},
+		{semi + "enabled", "OFF", "1 replicas, or other readers of its binary log, and waits for none"},
+	} {
+		t.Run(row[0], func(t *testing.T) {
+			was := Value(t, primary, "SELECT @@global."+row[0])
+			if row[0] == semi+"wait_point" {
+				was = "'" + was + "'"
+			}
+			Exec(t, primary, "SET GLOBAL "+row[0]+" = "+row[1])
+			Judged(t, store, row[2])
+			Exec(t, primary, "SET GLOBAL "+row[0]+" = "+was)
+		})
+	}
+	at := p.Standby.At(p.Standby.Addr, "namespace=replica")
+	Judged(t, Open(t, at), "read-only")
+	Exec(t, replica, "SET GLOBAL read_only = OFF")
+	Judged(t, Open(t, at), "follows another")
+
+	// Once a write has waited for too long, none waits.
+	Exec(t, replica, "STOP SLAVE")
+	Exec(t, primary, "SET GLOBAL "+semi+"timeout = 1")
+	Cell(t, store, "node/0000001", "v")
+	Exec(t, primary, "SET GLOBAL "+semi+"timeout = 86400000")
+	Judged(t, store, semi+"status is OFF")
+}

@@ -89,7 +89,7 @@ WHERE namespace = ? AND cell = ?`, text, text, text, namespace, key)
 	t.Run("times made by hand", func(t *testing.T) { testTimes(t, s, root) })
 	t.Run("durability", func(t *testing.T) { testMySQLDurability(t, s, root) })
 	t.Run("round trips", func(t *testing.T) {
-		testTrips(t, s, map[string]int{"first Swap": 3, "Swap": 1, "conflict": 2, "Read": 2, "List": 1, "Durability": 3}, "table=trips")
+		testTrips(t, s, map[string]int{"first Swap": 3, "Swap": 1, "conflict": 2, "Read": 2, "List": 1, "Durability": 4}, "table=trips")
 	})
 	t.Run("locked table", func(t *testing.T) { testLockedTable(t, s, root) })
 }

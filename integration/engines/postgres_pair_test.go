@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/integration/servers"
@@ -76,6 +77,49 @@ func TestPostgresWithoutPrimary(t *testing.T) {
 	_, err := stores.Open(ctx, byDefault)
 	require.Error(t, err)
 	require.True(t, stores.KindOf(err).Retryable(), err)
+}
+
+// What is said of each setting while a standby, a session of change data capture and a base backup follow.
+func TestPostgresTopologies(t *testing.T) {
+	t.Parallel()
+	p := startPostgresPair(t, false)
+	q := postgresTable(p.Primary)
+	root := q.Database(t, "poor")
+	store := Open(t, q.At("poor", "poor")) // whose user has no right to look at others
+	Works(t, store)
+	for name, replication := range map[string]string{"debezium": "database", "pg_basebackup": "true"} {
+		conn, err := pgconn.Connect(Within(t), q.At("postgres", "postgres", "application_name="+name, "replication="+replication))
+		require.NoError(t, err)
+		defer func() { _ = conn.Close(context.Background()) }()
+	}
+	set := func(names string) {
+		Exec(t, root, "ALTER SYSTEM SET synchronous_standby_names = '"+names+"'", "SELECT pg_reload_conf()")
+		require.Eventually(t, func() bool { return Value(t, root, "SHOW synchronous_standby_names") == names }, time.Minute, 10*time.Millisecond)
+	}
+	for names, risk := range map[string]string{
+		"":                           "1 of 1 standbys",
+		"standby":                    "",
+		"standby, debezium":          "",
+		"debezium":                   "1 of 1 standbys",
+		"pg_basebackup, standby":     "1 of 1 standbys",
+		"ANY 1 (standby, debezium)":  "1 of 1 standbys",
+		"FIRST 1 (standby, another)": "1 of 2 standbys",
+		"ANY 1 (standby, another)":   "2 of 2 standbys",
+		"FIRST 2 (standby, another)": "",
+	} {
+		t.Run(names, func(t *testing.T) {
+			set(names)
+			Judged(t, store, risk)
+		})
+	}
+	set("")
+	Judged(t, Open(t, q.At("postgres", "poor")), "1 of 1 standbys") // a user who may see everything
+	Judged(t, Open(t, p.Standby.At(p.Standby.Addr, "namespace=standby")), "connect to the primary")
+	require.NoError(t, p.Standby.Kill())
+	require.Eventually(t, func() bool {
+		return Value(t, root, "SELECT count(*) FROM pg_stat_replication") == "2"
+	}, time.Minute, 20*time.Millisecond, "the standby is gone")
+	Judged(t, store, "")
 }
 
 func permitOnlyTLS(t testing.TB, s *servers.Server) {

@@ -99,7 +99,7 @@ WHERE namespace = $2 AND cell = $3`, text, namespace, key)
 	t.Run("durable in spite of the role", func(t *testing.T) { testDurableInSpite(t, q) })
 	t.Run("stronger setting stays", func(t *testing.T) { testStrongerSetting(t, q) })
 	t.Run("round trips", func(t *testing.T) {
-		testTrips(t, s, map[string]int{"first Swap": 3, "Swap": 1, "conflict": 2, "Read": 1, "List": 1, "Durability": 2}, "table=trips")
+		testTrips(t, s, map[string]int{"first Swap": 3, "Swap": 1, "conflict": 2, "Read": 1, "List": 1, "Durability": 3}, "table=trips")
 	})
 	t.Run("standby is not asked", func(t *testing.T) { testStandby(t, q) })
 }
@@ -124,7 +124,7 @@ func postgresTable(s *servers.Server) SQL {
 		"login":    {"ALTER ROLE USER_ NOLOGIN" + disconnect, "ALTER ROLE USER_ LOGIN", "not permitted to log in", "fix the URL"},
 		"rights":   {"REVOKE ALL ON tickflake_cells FROM USER_", "GRANT ALL ON tickflake_cells TO USER_", "permission denied for table", "grant the rights"},
 		"readonly": {"ALTER ROLE USER_ SET default_transaction_read_only = on" + disconnect, "ALTER ROLE USER_ RESET ALL" + disconnect,
-			"read-only", sqlstore.ErrNotPrimary.Error()},
+			"default_transaction_read_only", "(source: user)"},
 		"columns": {alter + "RENAME version TO edition", alter + "RENAME edition TO version", "version", "with other columns"},
 		"types":   {alter + "ALTER value TYPE int USING 0", alter + "ALTER value TYPE text", "", "with other columns"},
 		"narrow":  {alter + "ALTER value TYPE varchar(1) USING 'x'", alter + "ALTER value TYPE text", "too long", "with other columns"},

@@ -29,12 +29,6 @@ type Fleet struct {
 	Floor uint64 `json:"floor,omitempty"`
 	// Gone are the numbers that have left for good, the latest last.
 	Gone []Gone `json:"gone,omitempty"`
-	// Move is what an earlier version wrote that moved fleets by documents: this store was exported to To, or
-	// is half imported, if it says so.
-	Move struct {
-		Export, To, Import string
-		Importing          bool
-	} `json:"move,omitzero"`
 }
 
 // Nodes are the node numbers from From up to, but not including, To.

@@ -69,14 +69,6 @@ type Sequence struct {
 	Deleted bool `json:"deleted,omitempty"`
 }
 
-// earlier has the fields of cells of earlier versions: which periods were made, and where the sequence was
-// moved to or from. One that was moved away is a deleted one.
-type earlier struct {
-	*Sequence
-	Newest, Older any
-	Move          struct{ Export, To, Import string }
-}
-
 // Names returns the names of the last writes of the cell, the newest first and at most [Kept]: the
 // next write has them as its Last. The zero Sequence, that of no cell, has none.
 func (s Sequence) Names() []string { return names(s.Write, s.Last) }
@@ -91,15 +83,12 @@ func (s Sequence) Encode() []byte {
 const MaxIndex = 1<<62 - 1
 
 // DecodeSequence reads the value of the cell of a sequence. The error wraps [stores.ErrDamaged]: also
-// for numbers that this library never writes, as when a cell was edited by hand. A maximum beyond
-// [Sequence.End], as an older version has written it, is read as End.
+// for numbers that this library never writes, as when a cell was edited by hand.
 func DecodeSequence(value []byte) (Sequence, error) {
 	var s Sequence
-	was := earlier{Sequence: &s}
-	if err := DecodeJSON(value, Format, &was); err != nil {
+	if err := DecodeJSON(value, Format, &s); err != nil {
 		return Sequence{}, err
 	}
-	s.Deleted = s.Deleted || was.Move.Export != ""
 	if err := checkNames(s.Write, s.Last); err != nil {
 		return Sequence{}, err
 	}
@@ -115,6 +104,8 @@ func DecodeSequence(value []byte) (Sequence, error) {
 		return edited("its stride is %d with the offset %d", s.Stride, s.Offset)
 	case s.Start < 0 || s.Max < 0 || s.Start > s.Max-s.Offset:
 		return edited("it starts at %d, and its maximum is %d", s.Start, s.Max)
+	case s.Max > s.End() || s.Created[0] > s.End():
+		return edited("its maximum is %d, and the last number that it can reach is %d", max(s.Max, s.Created[0]), s.End())
 	case s.MinStep < 1 || s.MinStep > s.MaxStep:
 		return edited("its steps are %d to %d", s.MinStep, s.MaxStep)
 	case s.From > s.Next || s.Next > s.Most || s.Most > MaxIndex:
@@ -122,8 +113,6 @@ func DecodeSequence(value []byte) (Sequence, error) {
 	case s.Before > 1<<63:
 		return edited("numbers up to %d were granted before", s.Before)
 	}
-	end := s.End()
-	s.Max, s.Created[0] = min(s.Max, end), min(s.Created[0], end)
 	return s, nil
 }
 

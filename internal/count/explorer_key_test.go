@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/tickflake/tickflake/internal/cell"
-	"github.com/tickflake/tickflake/internal/explore"
+	"github.com/tickflake/tickflake/internal/sim/explore"
 )
 
 // exact says that nothing is left out of the keys, as the number of writes is bounded. Else the

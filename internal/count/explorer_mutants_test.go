@@ -3,7 +3,7 @@ package count
 import (
 	"testing"
 
-	"github.com/tickflake/tickflake/internal/explore"
+	"github.com/tickflake/tickflake/internal/sim/explore"
 )
 
 // ops is what the machine of a process does next, or a mutant.

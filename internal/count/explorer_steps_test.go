@@ -2,7 +2,7 @@ package count
 
 import (
 	"github.com/tickflake/tickflake/internal/cell"
-	"github.com/tickflake/tickflake/internal/explore"
+	"github.com/tickflake/tickflake/internal/sim/explore"
 )
 
 // look notes what a process reads, for the checks. Fewer writes than it knows may be a stale read.

@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"github.com/tickflake/tickflake/internal/cell"
-	"github.com/tickflake/tickflake/internal/explore"
+	"github.com/tickflake/tickflake/internal/sim/explore"
 )
 
 // world is a model for [explore.Search]: processes that run the real Machine, one cell of a store, a

@@ -3,7 +3,7 @@ package count
 import (
 	"testing"
 
-	"github.com/tickflake/tickflake/internal/explore"
+	"github.com/tickflake/tickflake/internal/sim/explore"
 )
 
 // In these worlds nothing breaks what must hold.

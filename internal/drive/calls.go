@@ -135,7 +135,7 @@ func (c *Calls) error(op, key string, err error) error {
 		return err
 	}
 	e := &CallError{Op: op, What: key, Err: err}
-	if c.What != "" {
+	if c.What != "" && !strings.Contains(err.Error(), op+" "+key) { // else the engine says which
 		e.What = c.What
 	}
 	return e

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/tickflake/tickflake/internal/cell"
-	"github.com/tickflake/tickflake/internal/explore"
+	"github.com/tickflake/tickflake/internal/sim/explore"
 )
 
 // A key says of a state all that can matter, once for all states that are alike:

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tickflake/tickflake/internal/explore"
+	"github.com/tickflake/tickflake/internal/sim/explore"
 )
 
 // mutant is a way to break the protocol, of those below.

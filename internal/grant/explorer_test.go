@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"github.com/tickflake/tickflake/internal/cell"
-	"github.com/tickflake/tickflake/internal/explore"
+	"github.com/tickflake/tickflake/internal/sim/explore"
 	"github.com/tickflake/tickflake/internal/window"
 )
 

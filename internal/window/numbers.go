@@ -1,29 +1,70 @@
 package window
 
+import (
+	"fmt"
+
+	"github.com/tickflake/tickflake/internal/invariants"
+	"github.com/tickflake/tickflake/internal/word"
+)
+
 // Numbers is the window of a sequence: it hands out each granted number once, in ascending
-// order. Make one with [NewNumbers]. Its methods are safe for use by several goroutines at
-// once; only Queue and Revoke have one caller at a time, the keeper.
-type Numbers struct{ core }
+// order. Make one with [NewNumbers]. [Numbers.Quick] is safe for use by several goroutines at
+// once, also beside the other methods; these are called by one goroutine at a time, which the
+// lock of the sequence sees to.
+type Numbers struct {
+	memory
+
+	// present has the numbers that are handed out now. A segment is replaced after its word was
+	// sealed, and the word of the next one begins at or above the value of the sealed one.
+	present word.Pointer[segment]
+
+	queued *segment // into which Count moves when the present one has too few numbers, or nil
+	lost   uint64   // numbers of earlier segments that were given up
+	closed bool     // Seal was called
+}
+
+// segment is a granted range of numbers, with the word that hands them out.
+type segment struct {
+	slots
+	limit uint64 // the first number that is not granted; only grows, and is at or above soft
+}
 
 // MaxNumbers is how many counted numbers a window can have, and the most that one call may
 // take. With one more, the sum of a sealed word and of such a call would overflow, and the
 // call would open the word again.
 const MaxNumbers = 1<<62 - 1
 
-// NewNumbers returns a window of counted numbers below [MaxNumbers]. Its ranges count in
-// numbers. Its issuer is not asked by a channel, but by Count. Nothing is granted yet.
+// NewNumbers returns a window of counted numbers below [MaxNumbers], in which nothing is granted yet.
 func NewNumbers() *Numbers {
-	w := &Numbers{core{end: MaxNumbers}}
-	w.begin()
+	w := &Numbers{memory: memory{marker: &never}}
+	word.Name(&w.mark, "mark")
+	word.Name(&w.present, "present")
+	w.present.Store(w.segment(Range{}, 0))
 	return w
 }
 
-// Quick is [Numbers.Count] in the common case. It fails when the last of the numbers lies at or
+// Watch gives the window the marker of the memory, before anything is granted.
+func (w *Numbers) Watch(marker *word.Uint64) { w.watch(marker, &w.present.Load().slots) }
+
+func (w *Numbers) segment(r Range, more uint64) *segment {
+	s := &segment{limit: min(r.To, MaxNumbers)}
+	s.origin = w.origin()
+	word.Name(&s.free, "free")
+	word.Name(&s.soft, "soft")
+	s.free.Store(min(r.From, MaxNumbers))
+	s.soft.Store(min(more, s.limit))
+	return s
+}
+
+// rest is how many numbers of the segment lie at or above free.
+func (s *segment) rest(free uint64) uint64 { return s.limit - min(free, s.limit) }
+
+// Quick is [Numbers.Count] in the common case, without the lock. It fails when the last of the numbers lies at or
 // beyond the soft limit, when the present range has ended or is another memory's, and when another caller was
 // first: then the caller goes on with Count. It stands apart so that it is inlined: one function for both
 // would cost a sixth more.
 func (w *Numbers) Quick(n uint64) (first uint64, ok bool) {
-	s := w.span.Load()
+	s := w.present.Load()
 	marker, mark := s.marker, s.mark // before the swap, which later loads wait for
 	first = s.free.Load()
 	return first, first+n <= s.soft.Load() /* no sum overflows: see MaxNumbers */ && s.free.CompareAndSwap(first, first+n) && marker.Load() == mark
@@ -38,28 +79,46 @@ func (w *Numbers) Quick(n uint64) (first uint64, ok bool) {
 // Unlike [Span.Take], Count does not raise the soft limit, so every such call asks until there
 // is a range. So a keeper without a goroutine may fail, and is asked again.
 func (w *Numbers) Count(n uint64) (first uint64, more, ok bool) {
-	s := w.current()
-	if s.ended {
-		return 0, false, false
-	}
-	free := s.free.Load()
-	queued := s.queued.Load()
-	switch {
-	case free&sealed != 0: // current completes the change
-	case free+n <= s.limit.Load():
-		if s.free.CompareAndSwap(free, free+n) {
+	for !w.closed {
+		s := w.present.Load()
+		free := s.free.Load()
+		switch {
+		case free+n <= s.limit:
+			if !s.free.CompareAndSwap(free, free+n) {
+				continue // a Quick was first
+			}
 			if !s.Original() {
-				s.Abandon() // what was taken counts as handed out: the original does that
+				w.Revoke() // what was taken counts as handed out: the original does that
 				return 0, true, false
 			}
-			return free, queued == nil && free+n > s.soft.Load(), true
+			return free, w.queued == nil && free+n > s.soft.Load(), true
+		case w.queued == nil || w.queued.rest(w.queued.Free()) < n:
+			return 0, true, false
 		}
-	case queued == nil || queued.limit.Load()-queued.from < n:
-		return 0, true, false
-	default:
-		s.next.CompareAndSwap(nil, queued)
+		next := w.queued
+		w.queued = nil
+		w.replace(next)
 	}
-	return w.Count(n) // another caller was first, or the present range has changed
+	return 0, false, false
+}
+
+// replace seals the present segment, gives its rest up, and goes on with next, above all that were taken.
+func (w *Numbers) replace(next *segment) {
+	s := w.present.Load()
+	free := s.seal()
+	w.lost += s.rest(free)
+	if next.Free() < free {
+		next.free.Store(free) // no caller has next yet
+	}
+	w.present.Store(next)
+	w.check()
+}
+
+// check panics, with the tag invariants, unless what the fields promise holds.
+func (w *Numbers) check() {
+	if s := w.present.Load(); invariants.Enabled && (s.soft.Load() > s.limit || s.rest(s.Free()) == 0 && s.soft.Load() > s.Free()&^sealed) {
+		panic(fmt.Sprintf("window: the soft limit is %d, the limit %d, and the next number %d", s.soft.Load(), s.limit, s.Free()&^sealed))
+	}
 }
 
 // Queue puts a range of counted numbers in behind those that are granted. One that begins
@@ -68,49 +127,76 @@ func (w *Numbers) Count(n uint64) (first uint64, more, ok bool) {
 // new one replaces both. Its numbers begin above all that were taken. more is the
 // soft limit. A sealed window takes no range.
 func (w *Numbers) Queue(r Range, more uint64) {
-	s := w.current()
+	if w.closed {
+		return
+	}
+	s := w.present.Load()
 	last := s
-	if queued := s.queued.Load(); queued != nil {
-		last = queued // it stays the last range when callers have moved into it
+	if w.queued != nil {
+		last = w.queued
 	}
-	limit := last.limit.Load()
 	switch {
-	case s.ended:
-		return
-	case r.From == limit:
-		last.limit.Store(w.slot(r.To)) // this is its only writer
-		last.raise(min(w.slot(more), w.slot(r.To)))
-	case last == s && s.free.Load() < limit:
-		s.queued.Store(w.newSpan(r, more))
+	case r.From == last.limit:
+		last.limit = min(r.To, MaxNumbers)
+		last.raise(min(more, last.limit))
+		w.check()
+	case last == s && s.Free() < s.limit:
+		w.queued = w.segment(r, more)
 	default: // no number is left, or two ranges are
-		w.supersede(w.newSpan(r, more))
-		return
+		w.drop()
+		w.replace(w.segment(r, more))
 	}
-	w.fire()
 }
+
+// drop gives the queued range up.
+func (w *Numbers) drop() {
+	if w.queued != nil {
+		w.lost += w.queued.rest(w.queued.Free())
+		w.queued = nil
+	}
+}
+
+// Revoke takes the granted numbers back: until the next Queue, Count fails. Taken numbers stay taken. It does
+// nothing to a sealed window.
+func (w *Numbers) Revoke() {
+	if !w.closed {
+		w.drop()
+		w.replace(w.segment(Range{}, 0))
+	}
+}
+
+// Seal ends the window for good. It returns the value that Used has from then on, and
+// whether this call sealed the window.
+func (w *Numbers) Seal() (end uint64, first bool) {
+	first = !w.closed
+	w.closed = true
+	return w.present.Load().seal(), first
+}
+
+// Used returns the first number above all that were taken.
+func (w *Numbers) Used() uint64 { return w.present.Load().Free() &^ sealed }
 
 // Short reports whether numbers at or beyond the soft limit were taken, and no range is
 // queued behind them: the next one is due.
 func (w *Numbers) Short() bool {
-	s := w.current()
-	free := s.free.Load() &^ sealed
-	return !s.ended && s.queued.Load() == nil && s.limit.Load() > 0 && free > s.soft.Load()
+	s := w.present.Load()
+	return !w.closed && w.queued == nil && s.limit > 0 && s.Free() > s.soft.Load()
 }
 
 // Rest is how many counted numbers are granted and not taken. Of a sealed window, it is how
 // many were not taken.
 func (w *Numbers) Rest() uint64 {
-	s := w.current()
-	return s.rest(s.free.Load()&^sealed, nil)
+	rest := w.present.Load().rest(w.Used())
+	if w.queued != nil {
+		rest += w.queued.rest(w.queued.Free())
+	}
+	return rest
 }
 
 // Lost is how many counted numbers were given up: the rests of ranges that were left for
 // another one, or revoked.
-func (w *Numbers) Lost() uint64 { return w.current().lost.Load() }
+func (w *Numbers) Lost() uint64 { return w.lost }
 
-// Unused is how many granted numbers were not handed out: Rest and Lost, at one instant. What was
+// Unused is how many granted numbers were not handed out: Rest and Lost. What was
 // granted minus Unused never falls.
-func (w *Numbers) Unused() uint64 {
-	s := w.current()
-	return s.lost.Load() + s.rest(s.free.Load()&^sealed, nil)
-}
+func (w *Numbers) Unused() uint64 { return w.Rest() + w.lost }

@@ -79,8 +79,8 @@ const adds = 8
 // added takes a slot by addition as an issuer does whose clock is in tick.
 func added(w *window.Ticks, tick uint64) (slot uint64, ok bool) {
 	s := w.Span()
-	end := s.Adding()
-	if end&1 != 0 || end>>adds != tick {
+	end, open := s.Adding()
+	if !open || end>>adds != tick {
 		return 0, false
 	}
 	return s.Add(end)
@@ -119,7 +119,8 @@ func TestAdd(t *testing.T) {
 	small := granted(10, 12, 11)
 	for range 4 {
 		take(small, 10, 0, 1)
-		assert.EqualValues(t, 1, small.Span().Adding()&1, "small ticks have no additions")
+		_, open := small.Span().Adding()
+		assert.False(t, open, "small ticks have no additions")
 	}
 }
 
@@ -144,14 +145,17 @@ func TestAddLate(t *testing.T) {
 			w.Grant(window.Range{Node: 1, From: 10, To: 20}, 20)
 			take(w, 10, 0, 1)
 			s := w.Span()
-			require.EqualValues(t, end, s.Adding())
+			at, open := s.Adding()
+			require.True(t, open)
+			require.EqualValues(t, end, at)
 			c.meanwhile(w)
 			slot, ok := s.Add(end)
 			assert.Equal(t, c.slot > 0, ok)
 			if ok {
 				assert.Equal(t, c.slot, slot)
 			}
-			assert.NotEqual(t, uint64(end), s.Adding(), "additions of the tick are shut, or of a later tick")
+			at, open = s.Adding()
+			assert.False(t, open && at == end, "additions of the tick are shut, or of a later tick")
 			assert.Equal(t, c.used, w.Used())
 		})
 	}
@@ -163,31 +167,39 @@ func TestAddingFollowsSwaps(t *testing.T) {
 	w := window.NewTicks(adds, 1<<40)
 	w.Grant(window.Range{Node: 1, From: 10, To: 30}, 30)
 	s := w.Span()
-	adding := func(tick, slot uint64) { t.Helper(); assert.Equal(t, tick<<adds+slot, s.Adding()) }
+	adding := func(tick uint64, want bool) {
+		t.Helper()
+		end, open := s.Adding()
+		assert.Equal(t, tick<<adds+192, end)
+		assert.Equal(t, want, open)
+	}
 	take(w, 10, 0, 191)
-	adding(10, 192)
-	_, ok := s.TakeAt(10<<adds+191, 1)
+	adding(10, true)
+	_, ok := s.TakeAt(10<<adds+191, 10<<adds+191, 1)
 	assert.True(t, ok)
-	adding(10, 193) // odd: shut
+	adding(10, false)
 	assert.EqualValues(t, 10, w.Front().Last)
-	assert.True(t, s.TakeOver(10<<adds+192, 12<<adds+5))
-	adding(12, 192)
-	assert.True(t, s.TakeOver(12<<adds+6, 12<<adds+255))
-	adding(12, 193)
+	_, ok = s.TakeAt(10<<adds+192, 12<<adds+5, 1)
+	assert.True(t, ok)
+	adding(12, true)
+	_, ok = s.TakeAt(12<<adds+6, 12<<adds+255, 1)
+	assert.True(t, ok)
+	adding(12, false)
 	_, ok = s.Add(12<<adds + 192) // as a caller that was held up
 	assert.False(t, ok)
 	front := w.Front()
 	assert.EqualValues(t, 13<<adds+1, front.Slot)
 	assert.EqualValues(t, 12, front.Last, "a dropped slot was not taken")
-	_, ok = s.TakeAt(front.Slot, 255)
+	_, ok = s.TakeAt(front.Slot, front.Slot, 255)
 	assert.True(t, ok)
-	adding(13, 193)
+	adding(13, false)
 	assert.EqualValues(t, 13, w.Front().Last)
 	take(w, 14, 0, 1)
-	_, ok = s.TakeAt(14<<adds, 1)
+	_, ok = s.TakeAt(14<<adds, 14<<adds, 1)
 	assert.False(t, ok, "it was taken")
-	assert.False(t, s.TakeOver(14<<adds, 15<<adds))
-	adding(14, 192)
+	_, ok = s.TakeAt(14<<adds, 15<<adds, 1)
+	assert.False(t, ok)
+	adding(14, true)
 }
 
 func TestTakeDrawsTheStart(t *testing.T) {
@@ -210,20 +222,20 @@ func TestNothingIsGrantedAtFirst(t *testing.T) {
 	assert.False(t, window.Range{To: 5}.Extends(window.Range{}), "there is nothing to extend")
 }
 
-// TestStart guards that a clock that goes back before the first ID does not reach ticks
-// before the issuer's start, and that Start moves nothing back.
-func TestStart(t *testing.T) {
+// TestSkip guards that a clock that goes back before the first ID does not reach ticks
+// before the issuer's start, and that Skip moves nothing back.
+func TestSkip(t *testing.T) {
 	w := granted(10, 20, 20)
-	w.Start(15)
+	w.Skip(15)
 	front := w.Front()
 	assert.True(t, front.Fresh)
 	assert.EqualValues(t, 15<<bits, front.Slot)
-	w.Start(12)
+	w.Skip(12)
 	assert.Empty(t, take(w, 12, 0, 1))
 	assert.Equal(t, []uint64{60}, take(w, 15, 0, 1))
-	w.Start(15)
+	w.Skip(15)
 	assert.Equal(t, []uint64{61}, take(w, 15, 0, 1))
-	w.Start(18)
+	w.Skip(18)
 	assert.False(t, w.Front().Fresh)
 	assert.Equal(t, []uint64{72}, take(w, 18, 0, 1))
 }
@@ -268,20 +280,20 @@ func plain(f window.Front) window.Front {
 func TestTakeAt(t *testing.T) {
 	w := granted(10, 20, 12)
 	f := w.Front()
-	end, ok := f.Span.TakeAt(f.Slot, 9)
+	end, ok := f.Span.TakeAt(f.Slot, f.Slot, 9)
 	assert.True(t, ok)
 	assert.Equal(t, []uint64{40, 44}, []uint64{f.Slot, end})
-	_, ok = f.Span.TakeAt(f.Slot, 1)
+	_, ok = f.Span.TakeAt(f.Slot, f.Slot, 1)
 	assert.False(t, ok, "it was taken")
 	assert.False(t, asked(w))
 	for tick := uint64(11); tick < 20; tick++ {
 		f = w.Front()
-		_, ok = f.Span.TakeAt(f.Slot, 4)
+		_, ok = f.Span.TakeAt(f.Slot, f.Slot, 4)
 		assert.True(t, ok)
 	}
 	assert.True(t, asked(w), "beyond the soft limit")
 	f = w.Front()
-	_, ok = f.Span.TakeAt(f.Slot, 1)
+	_, ok = f.Span.TakeAt(f.Slot, f.Slot, 1)
 	assert.False(t, ok, "beyond the limit")
 }
 
@@ -394,7 +406,7 @@ func TestSeal(t *testing.T) {
 	w.Grant(window.Range{Node: 1, From: 20, To: 30}, 30)
 	assert.EqualValues(t, 20<<bits, w.Front().Limit)
 	w.Revoke()
-	w.Start(16)
+	w.Skip(16)
 	assert.Empty(t, take(w, 15, 100, 1))
 	assert.EqualValues(t, 13, w.Used())
 	assert.True(t, w.Front().Sealed)
@@ -408,7 +420,7 @@ func TestSealUnused(t *testing.T) {
 }
 
 // TestAllBits guards a layout whose slots take all 63 bits: the slot after the last must not look sealed,
-// and there is room for four million additions more before a sealed word overflows.
+// and there is room for 1<<22 additions more before a sealed word overflows.
 func TestAllBits(t *testing.T) {
 	const end uint64 = 1<<51 - 1<<(22-12)
 	w := window.NewTicks(12, 1<<51)

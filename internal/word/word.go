@@ -1,7 +1,7 @@
 //go:build !simulate
 
 // Package word has the words of memory that goroutines share in the core: those of
-// sync/atomic. With the build tag simulate, which only package internal/simulation
+// sync/atomic. With the build tag simulate, which only package internal/sim/simulation
 // uses, they show every access to an observer, which may run other callers in between.
 // So the simulation runs the released code, and adds no cost to it.
 package word

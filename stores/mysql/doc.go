@@ -21,7 +21,8 @@
 //	socket=PATH      a Unix socket to connect to instead of a host
 //
 // All others are the driver's, as in its DSN: tls=true for TLS (or the name of a
-// configuration that was registered with the driver), timeout, readTimeout and so on;
+// configuration that was registered with the driver; its GetClientCertificate can read a file that is
+// renewed), timeout, readTimeout and so on;
 // it takes an unknown name for a system variable. interpolateParams is
 // on unless the URL says otherwise.
 //
@@ -46,7 +47,9 @@
 // # To lose nothing
 //
 // The doc of [sqlstore.MySQL] says what to set. innodb_flush_log_at_trx_commit = 0, and a table of another engine than
-// InnoDB, forget, and are refused; other values are logged.
+// InnoDB, forget, and are refused; other values are logged, and so are replicas that a write does not wait for. MySQL tells
+// who has the right REPLICATION SLAVE how many replicas there are; without it that is logged as unknown, unless replication is
+// semi-synchronous. A reader of the binary log, as of change data capture, is taken for a replica.
 //
 // # Failovers
 //

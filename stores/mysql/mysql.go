@@ -25,7 +25,19 @@ func Number(err error) uint16 {
 	if e, ok := errors.AsType[*driver.MySQLError](err); ok {
 		return e.Number
 	}
+	for own, number := range numbers {
+		if errors.Is(err, own) {
+			return number
+		}
+	}
 	return 0
+}
+
+// numbers are what MySQL's own client calls errors of the driver: a lost connection, a malformed packet, and a way to log in that
+// it lacks.
+var numbers = map[error]uint16{
+	driver.ErrInvalidConn: 2013, driver.ErrMalformPkt: 2027, driver.ErrPktSync: 2027, driver.ErrUnknownPlugin: 2059,
+	driver.ErrCleartextPassword: 2059, driver.ErrNativePassword: 2059, driver.ErrOldPassword: 2059, driver.ErrOldProtocol: 2059,
 }
 
 // open opens a URL, as the package's doc describes it. It sends nothing, and turns

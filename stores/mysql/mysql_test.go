@@ -3,12 +3,14 @@ package mysql
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	driver "github.com/go-sql-driver/mysql"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -49,6 +51,13 @@ func TestBadURLs(t *testing.T) {
 		"mysql://h/SECRET?tls=nope":       "about: tls",
 		"mysql://SECRET@h/d?tls=nope":     "about: tls",
 	})
+}
+
+// Errors of the driver have the numbers of MySQL's own client.
+func TestNumber(t *testing.T) {
+	for err, want := range map[error]uint16{driver.ErrInvalidConn: 2013, &driver.MySQLError{Number: 1040}: 1040, io.EOF: 0} {
+		assert.Equal(t, want, Number(fmt.Errorf("wrapped: %w", err)))
+	}
 }
 
 // However often callers give up, a server that goes on with their statements has no more than [dial.MaxConns] connections.

@@ -14,7 +14,7 @@
 // The namespace is stores.DefaultNamespace unless given, and the table sqlstore.DefaultTable; table=NAME names another, also
 // as SCHEMA.TABLE. All other parameters are pgx's, which are those of libpq: sslmode and sslrootcert for TLS,
 // sslcert and sslkey, passfile, connect_timeout. The password may come from
-// PGPASSWORD or a passfile, too. Several hosts are given as
+// PGPASSWORD or a passfile, too. Files are read for each new connection, so they may be renewed in place. Several hosts are given as
 // postgres:///db?host=a,b&port=5432,5432; then the primary among them is chosen, unless
 // target_session_attrs says otherwise. If a host does not answer within 2 seconds, the next
 // is tried, unless connect_timeout says otherwise.
@@ -46,7 +46,8 @@
 // # To lose nothing
 //
 // One server loses nothing with its default settings. The doc of [sqlstore.PostgreSQL] says what to set for a standby. An
-// unlogged table forgets, and is refused; fsync = off, and a standby that is not synchronous, are logged.
+// unlogged table forgets, and is refused; fsync = off, and a standby that the server does not wait for, are logged.
+// CockroachDB and YugabyteDB, which speak the same protocol, are refused: nobody has tried tickflake on them.
 //
 // # Failovers
 //

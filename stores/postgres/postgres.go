@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -27,9 +28,32 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	config, err := pgx.ParseConfig(u.URL.String())
+	dialer := new(dial.Dialer)
+	config, err := configOf(u, dialer)
 	if err != nil {
 		return nil, u.Refuse("pgx does not take it", withhold(err))
+	}
+	// Certificates are renewed and passwords change, in files of the same names.
+	anew := func(_ context.Context, c *pgx.ConnConfig) error {
+		config, err := configOf(u, dialer)
+		if err != nil {
+			return fmt.Errorf("%w: %w", errFiles, withhold(err))
+		}
+		*c = *config
+		return nil
+	}
+	connector := stdlib.GetConnector(*config, stdlib.OptionBeforeConnect(anew))
+	return sqlstore.Open(u, sqlstore.PostgreSQL(), connector, dialer, 10*time.Minute)
+}
+
+// errFiles is that of files that were good when the store was opened, and may be good again soon.
+var errFiles = stores.Passing.New("a file of certificates, a key or passwords cannot be read any more")
+
+// configOf returns pgx's configuration. It reads the files that the URL and the environment name.
+func configOf(u *engine.URL, dialer *dial.Dialer) (*pgx.ConnConfig, error) {
+	config, err := pgx.ParseConfig(u.URL.String())
+	if err != nil {
+		return nil, err
 	}
 	query := u.URL.Query()
 	if !query.Has("default_query_exec_mode") {
@@ -55,9 +79,8 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 			return err
 		}
 	}
-	dialer := new(dial.Dialer)
 	config.DialFunc = dialer.Dial
-	return sqlstore.Open(u, sqlstore.PostgreSQL(), stdlib.GetConnector(*config), dialer, 10*time.Minute)
+	return config, nil
 }
 
 // noPrimary is the error of a host that is not the primary, which may change. It has the code

@@ -12,7 +12,7 @@
 //
 // # URLs
 //
-//	rediss://ids:secret@redis.example:6379/0?replicas=1&namespace=orders
+//	rediss://ids:secret@redis.example:6379/0?replicas=2&namespace=orders
 //
 // rediss:// is TLS; the port is 6379, the database 0 and the namespace stores.DefaultNamespace unless given. replicas=N
 // is that of [New]. All other parameters are those of the driver's ParseURL: dial_timeout, read_timeout and so on.
@@ -39,8 +39,8 @@
 //     policy may evict the cells; stores.Open refuses it.
 //   - With replicas: the argument replicas of [New], or the URL's parameter, makes each
 //     operation wait until that many have received its write, or the cell that it read
-//     (the command WAIT). Ask for all replicas that can be promoted. With fewer, a loss is
-//     rare, but possible, because a replica that lacks the write may be promoted. With all,
+//     (the command WAIT). Ask for all replicas that can be promoted. With fewer, one that
+//     lacks the last writes may be promoted, as without, and stores.Open logs a risk. With all,
 //     there is no grant after a failover until the former primary is back as a replica, or
 //     another replica is added. A replica has the write in memory,
 //     and on its disk only as its own appendfsync says. min-replicas-to-write 1 with a

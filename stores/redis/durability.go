@@ -97,8 +97,9 @@ func (s *Store) replication(facts map[string]string, found *stores.Durability) {
 	case facts["role"] != "master":
 		found.Risks = append(found.Risks, fmt.Sprintf("the server's role is %q: connect to the primary", facts["role"]))
 	case n < s.replicas:
-		found.Risks = append(found.Risks, fmt.Sprintf("the server has %d replicas, and %d are to confirm each write, so that no write can succeed: add replicas, or ask for fewer", n, s.replicas))
-	case n > 0 && s.replicas == 0:
-		found.Risks = append(found.Risks, fmt.Sprintf("the server has %d replicas, and no write waits for them, so that a failover loses the last writes: set replicas=1 in the URL, or in redis.New", n))
+		found.Risks = append(found.Risks, fmt.Sprintf("the server has %d replicas, and %d are to confirm each write, so that no write can succeed: add replicas, or ask for no more than can be promoted", n, s.replicas))
+	case n > s.replicas:
+		found.Risks = append(found.Risks, fmt.Sprintf("the server has %d replicas, and a write waits for %d of them, so that a failover to another loses the last writes: "+
+			"set replicas, in the URL or in redis.New, to the number of those that can be promoted, %[1]d if all can", n, s.replicas))
 	}
 }

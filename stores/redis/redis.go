@@ -146,6 +146,9 @@ func (once) NoRetry() bool { return true }
 func (t texts) Put(ctx context.Context, key string, version uint64, text []byte) error {
 	swap := driver.NewCmd(ctx, "eval", swapScript, 2, t.hash, t.index, key, strconv.FormatUint(version, 10), string(text))
 	err := t.run(ctx, once{swap}, swap)
+	if swap.Err() != nil { // an answer that was cut off has a value, too
+		return cmp.Or(err, swap.Err())
+	}
 	switch is := swap.Val().(type) { // a conflict needs no replicas
 	case string:
 		if _, err := engine.ParseCell(key, []byte(is)); err != nil {
@@ -234,7 +237,7 @@ func (s *Store) send(ctx context.Context, cmd driver.Cmder) error {
 
 const replicaTimeout = time.Second
 
-// refusals are the answers of the server that a retry does not change. They are searched in
+// refusals are the answers of the server that have a kind, and what to do about them. They are searched in
 // the whole text, because a server before 7 puts words before the error of a script.
 var refusals = []struct {
 	answer string
@@ -244,6 +247,7 @@ var refusals = []struct {
 	{"WRONGPASS ", errCredentials},
 	{"NOPERM ", errCredentials},
 	{"can't run this command", errCredentials}, // in a script
+	{"DENIED ", stores.Refused.New("the server is in protected mode, which takes no connections from other machines: set a password for it")},
 	{"WRONGTYPE ", stores.Refused.New("another program has data under the name of the cells: use another namespace")},
 	{"READONLY ", stores.Refused.New("the server is a replica, which takes no writes: connect to the primary")},
 	{"ERR unknown command", stores.Refused.New("the server has no scripts: use another server")},
@@ -251,6 +255,18 @@ var refusals = []struct {
 	{"redis: invalid reply", errOther},
 	{"redis: can't parse", errOther},
 	{"ERR DB index is out of range", stores.Refused.New("the server has no such database: use another number in the URL")},
+
+	// The server starts, stops, fails over, or refuses for load.
+	{"LOADING ", stores.Passing.New("the server has started, and loads its data: wait")},
+	{"max number of clients", stores.Passing.New("the server takes no more connections: raise maxclients, or let fewer clients connect")},
+	{"OOM ", stores.Passing.New("the server's data fills maxmemory: raise it, or delete other data")},
+	{"MISCONF ", stores.Passing.New("the server cannot write its data to its disk: look at the disk and the server's log")},
+	{"NOREPLICAS ", stores.Passing.New("the primary has fewer replicas than min-replicas-to-write asks for, or they lag by more than min-replicas-max-lag: look at the replicas")},
+	{"MASTERDOWN ", stores.Passing.New("the server is a replica that has lost its primary: wait for the failover, or connect to the primary")},
+	{"BUSY ", stores.Passing.New("the server runs a slow script of another program: look for it, and end it by SCRIPT KILL")},
+	{"CLUSTERDOWN ", stores.Passing.New("the cluster lacks servers, or none has the cells: look at CLUSTER INFO")},
+	{"TRYAGAIN ", stores.Passing.New("the cluster moves the cells from one server to another: wait")},
+	{"connection pool", stores.Passing.New("all connections of this process are in use: raise pool_size")}, // the driver's
 }
 
 var (
@@ -261,7 +277,7 @@ var (
 // errCluster is that of a client of one server in a cluster.
 var errCluster = stores.Refused.New("the server is one of a cluster, and another one has the cells: give redis.New a client of the cluster")
 
-// explain makes the server's refusal wrap [stores.Refused].
+// explain gives the server's error its kind, and the advice.
 func (s *Store) explain(err error) error {
 	if _, moved := driver.IsMovedError(err); moved {
 		if _, ok := s.client().(*driver.ClusterClient); ok {
@@ -279,4 +295,4 @@ func (s *Store) explain(err error) error {
 
 // ErrReplicas is wrapped by the error of a Swap or a Read when too few replicas have
 // confirmed the value within a second. The value was written, but a failover may lose it.
-var ErrReplicas = stores.Passing.New("too few replicas have confirmed the last writes within a second: look at the replicas, or ask for fewer")
+var ErrReplicas = stores.Passing.New("too few replicas have confirmed the last writes within a second: look at the replicas, and ask for no more than can be promoted")

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"net"
 	"net/http/httptest"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	driver "github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -80,28 +82,68 @@ func TestNewOfBadThings(t *testing.T) {
 	}
 }
 
-// An answer that says nothing, as of a proxy, is no success, although the replicas confirm it.
-func TestAnswerWithoutResult(t *testing.T) {
+// serve answers the words of a client that answers has, and ends each connection after an answer that is cut off. Without a
+// word, it answers the connection itself.
+func serve(t *testing.T, answers map[string]string) (addr string) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	defer func() { _ = listener.Close() }()
+	t.Cleanup(func() { _ = listener.Close() })
 	go func() {
 		for conn, err := listener.Accept(); err == nil; conn, err = listener.Accept() {
 			go func() {
 				defer func() { _ = conn.Close() }()
-				for lines := bufio.NewScanner(conn); lines.Scan(); {
-					if answer := map[string]string{"hello": "-ERR unknown command\r\n", "client": "+OK\r\n", "eval": "$-1\r\n", "wait": ":1\r\n"}[lines.Text()]; answer != "" {
-						_, _ = conn.Write([]byte(answer))
+				_, _ = conn.Write([]byte(answers[""]))
+				for lines := bufio.NewScanner(conn); answers[""] == "" && lines.Scan(); {
+					answer, ok := answers[lines.Text()]
+					_, _ = conn.Write([]byte(answer))
+					if ok && !strings.HasSuffix(answer, "\r\n") {
+						return
 					}
 				}
 			}()
 		}
 	}()
-	client := driver.NewClient(&driver.Options{Addr: listener.Addr().String()})
+	return listener.Addr().String()
+}
+
+// with returns the answers of a server, and one to EVAL.
+func with(eval string) map[string]string {
+	return map[string]string{"hello": "-ERR unknown command\r\n", "client": "+OK\r\n", "eval": eval, "wait": ":1\r\n"}
+}
+
+// An answer that says nothing, as of a proxy, is no success, although the replicas confirm it.
+func TestAnswerWithoutResult(t *testing.T) {
+	client := driver.NewClient(&driver.Options{Addr: serve(t, with("$-1\r\n"))})
 	defer func() { _ = client.Close() }()
 	store, err := New(client, "a", 1)
 	require.NoError(t, err)
 	_, err = store.Swap(t.Context(), "k", 0, nil)
 	require.Error(t, err)
 	assert.NotErrorIs(t, err, stores.ErrConflict)
+}
+
+// What a server says that starts, stops, is killed, fails over or refuses for load is passing, and the error says what helps.
+func TestKinds(t *testing.T) {
+	logging.Disable()
+	for want, answers := range map[string]map[string]string{
+		"unexpected EOF":                with("$30\r\n5 v"), // which is no damage
+		"EOF":                           with(":"),
+		"loads its data":                with("-LOADING Redis is loading the dataset in memory\r\n"),
+		"raise it":                      with("-OOM command not allowed when used memory > 'maxmemory'. script: 6d37, on @user_script:8.\r\n"),
+		"look at the replicas":          with("-ERR Error running script (call to f_6d37): @user_script:8: @user_script: 8: -NOREPLICAS Not enough good replicas to write.\r\n"),
+		"wait for the failover":         with("-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.\r\n"),
+		"SCRIPT KILL":                   with("-BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.\r\n"),
+		"the cluster lacks servers":     with("-CLUSTERDOWN Hash slot not served\r\n"),
+		"moves the cells":               with("-TRYAGAIN Multiple keys request during rehashing of slot\r\n"),
+		"look at the disk":              with("-MISCONF Errors writing to the AOF file: No space left on device\r\n"),
+		"raise maxclients":              {"": "-ERR max number of clients reached\r\n"},
+		"the server answered nothing: ": {"hello": ""},
+	} {
+		store, err := open(t.Context(), "redis://"+serve(t, answers))
+		require.NoError(t, err)
+		_, err = store.Swap(t.Context(), "k", 5, nil)
+		assert.ErrorContains(t, err, want)
+		assert.Equal(t, stores.Passing, stores.KindOf(err), "%v", err)
+		require.NoError(t, store.Close())
+	}
 }

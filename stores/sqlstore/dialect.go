@@ -27,7 +27,11 @@ type Dialect struct {
 
 	guarded bool // insert and update do nothing in a session that commits nothing
 
-	says func(error) error // what the server's error stands for, of the errors below, or nil
+	says func(error) error // what the server's error stands for, of those in errors.go, or nil
+
+	// readOnly returns who has made transactions read-only, or no row if the server is a standby. Without it, the server's
+	// error tells.
+	readOnly string
 
 	// durability asks the server for its settings, and whether a table that was made by hand keeps the promises of a Store, in
 	// two or three round trips.

@@ -19,10 +19,21 @@ var (
 	errOther  = stores.Refused.New("the database does not exist, the table is another program's, with other columns, or the server does not take a parameter of the URL: fix the URL")
 	errUnfit  = stores.Refused.New("the table was not made by the statement of Schema, and IDs could be issued twice")
 
-	// These are no refusals: the store goes on.
+	errReadOnly = stores.Refused.New("transactions of this session are read-only by default (default_transaction_read_only; in MySQL transaction_read_only or tx_read_only), so that nothing can be written: switch that off where it was set")
+	errForeign  = stores.Refused.New("the server only speaks the protocol of PostgreSQL, and is not supported: use PostgreSQL, or another store")
+
+	// The server starts, stops, is killed, fails over, or refuses for load.
+	errStarts    = stores.Passing.New("the server starts, stops, or is no primary yet: wait, and look at its log if that lasts")
+	errEnded     = stores.Passing.New("the server or a proxy has ended the connection, as in a stop, a restart or a failover: look at its log if that lasts")
+	errFull      = stores.Passing.New("the server takes no more connections: raise max_connections, or the user's own limit, or let fewer clients connect")
+	errGivenUp   = stores.Passing.New("the server has given the statement up, by a time-out for statements or locks, or for an administrator: look who holds locks on the table")
+	errExhausted = stores.Passing.New("the server lacks disk space, memory or another resource: free some, or raise its limit")
+	errNoServer  = stores.Passing.New("the server is cut off from its cluster, or the proxy from the server: look at both")
+
+	// The store goes on after these.
 	errNoTable    = errors.New("the table does not exist")
 	errDuplicate  = errors.New("there is such a row")
-	errRolledBack = errors.New("another transaction was preferred, and nothing written")
+	errRolledBack = stores.Passing.New("the server preferred other transactions, and nothing was written: look who writes to the table")
 )
 
 // The states of the session that a statement runs in, unless all is well.

@@ -3,7 +3,9 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,7 +14,7 @@ import (
 
 // MySQL returns the dialect of MySQL 5.7 and MariaDB 10.2, and later ones. The driver
 // must take parameters as ?; number must return the server's number of the error that
-// err wraps, or 0 if it wraps none.
+// err wraps, that of MySQL's own client for an error of the driver, such as 2013 for a lost connection, or 0.
 //
 // The connection's character set should be utf8mb4. Its autocommit must be on;
 // otherwise nothing is written and the error wraps [ErrAutocommit].
@@ -29,7 +31,8 @@ import (
 //   - sync_binlog = 1 if the binary log is on. MySQL's default is 1; MariaDB's is 0.
 //   - If a replica may be promoted: semi-synchronous replication with
 //     rpl_semi_sync_master_wait_point = AFTER_SYNC (MySQL: rpl_semi_sync_source_…) and
-//     a time-out too long to ever be reached, or MySQL's group replication with
+//     a time-out too long to ever be reached, a day or more. It waits for one replica: of several, only one that has
+//     all writes may be promoted. Or MySQL's group replication with
 //     group_replication_consistency = BEFORE_ON_PRIMARY_FAILOVER. With asynchronous
 //     replication, the last writes before a failover are lost.
 //   - Before a replica is promoted, it must have applied all of its relay log. Never KILL a
@@ -72,31 +75,47 @@ WHERE namespace = ? AND cell = ? AND version = ? AND @@autocommit = 1`,
 			if number == nil || err == nil {
 				return nil
 			}
-			switch number(err) {
-			case 1146: // ER_NO_SUCH_TABLE
-				return errNoTable
-			case 1062: // ER_DUP_ENTRY
-				return errDuplicate
-			case 1213, 1205: // ER_LOCK_DEADLOCK, and Galera's for a conflict between servers; ER_LOCK_WAIT_TIMEOUT
-				return errRolledBack
-			// ER_HOST_NOT_PRIVILEGED; access denied to the database, the user, the table, the column,
-			// a right, and to a user without a password; a password that must be changed; a locked user;
-			// a blocked host; an unknown way to log in; no TLS
-			case 1130, 1044, 1045, 1142, 1143, 1227, 1698, 1820, 1862, 3118, 4151, 1129, 1251, 1524, 3159:
-				return errDenied
-			// ER_OPTION_PREVENTS_STATEMENT, and a table, a transaction or a server that is read-only
-			case 1290, 1036, 1792, 1836:
-				return ErrNotPrimary
-			// ER_BAD_DB_ERROR, and no database at all; an unknown column, and one without a default;
-			// values that do not fit into a column, and characters that do not; a view; a syntax error;
-			// a system variable that is unknown, read-only or global, or does not take the value
-			case 1049, 1046, 1054, 1364, 1264, 1265, 1366, 1406, 1267, 1288, 1347, 1471, 1064, 1193, 1229, 1231, 1232, 1238:
-				return errOther
-			}
-			return nil
+			return mysqlErrors[number(err)]
 		},
 		durability: mysqlDurability,
 	}
+}
+
+// mysqlErrors is by the server's number. Those from 2000 to 2999 are a client's own.
+var mysqlErrors = mysqlTable(map[error][]uint16{
+	errNoTable:    {1146},       // ER_NO_SUCH_TABLE
+	errDuplicate:  {1062},       // ER_DUP_ENTRY
+	errRolledBack: {1213, 1205}, // ER_LOCK_DEADLOCK, and Galera's for a conflict between servers; ER_LOCK_WAIT_TIMEOUT
+	// ER_HOST_NOT_PRIVILEGED; access denied to the database, the user, the table, the column,
+	// a right, and to a user without a password; a password that must be changed; a locked user;
+	// a blocked host; an unknown way to log in; no TLS; CR_AUTH_PLUGIN_CANNOT_LOAD
+	errDenied: {1130, 1044, 1045, 1142, 1143, 1227, 1698, 1820, 1862, 3118, 4151, 1129, 1251, 1524, 3159, 2059},
+	// ER_OPTION_PREVENTS_STATEMENT, and a table or a server that is read-only
+	ErrNotPrimary: {1290, 1036, 1836},
+	errReadOnly:   {1792}, // ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION
+	// ER_BAD_DB_ERROR, and no database at all; an unknown column, and one without a default;
+	// values that do not fit into a column, and characters that do not; a view; a syntax error;
+	// a system variable that is unknown, read-only or global, or does not take the value
+	errOther: {1049, 1046, 1054, 1364, 1264, 1265, 1366, 1406, 1267, 1288, 1347, 1471, 1064, 1193, 1229, 1231, 1232, 1238},
+	// ER_SERVER_SHUTDOWN, ER_NORMAL_SHUTDOWN; errors and time-outs of the network; a killed or idle connection, or that of a
+	// proxy; CR_SERVER_GONE_ERROR, CR_SERVER_LOST, CR_MALFORMED_PACKET
+	errEnded: {1053, 1077, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 3169, 4031, 2006, 2013, 2027},
+	errFull:  {1040, 1203, 1226}, // ER_CON_COUNT_ERROR, ER_TOO_MANY_USER_CONNECTIONS, ER_USER_LIMIT_REACHED
+	// ER_QUERY_INTERRUPTED, ER_STATEMENT_TIMEOUT of MariaDB, ER_QUERY_TIMEOUT, ER_LOCK_NOWAIT of MySQL
+	errGivenUp: {1317, 1969, 3024, 3572},
+	// a full disk, no memory twice, no threads or memory, a full table, no thread, a full table of locks
+	errExhausted: {1021, 1037, 1038, 1041, 1114, 1135, 1206},
+	errNoServer:  {1047, 9001}, // of a Galera server without a majority, and of ProxySQL
+})
+
+func mysqlTable(numbers map[error][]uint16) map[uint16]error {
+	table := make(map[uint16]error)
+	for err, all := range numbers {
+		for _, number := range all {
+			table[number] = err
+		}
+	}
+	return table
 }
 
 // mysqlUnfit looks for the columns that break CAS or a Read in a table made by hand:
@@ -128,6 +147,10 @@ func mysqlDurability(ctx context.Context, db *sql.DB, d Dialect) (stores.Durabil
 	if err != nil {
 		return found, err
 	}
+	replicas, err := mysqlReplicas(ctx, db, d, set)
+	if err != nil {
+		return found, err
+	}
 	switch v := set["innodb_flush_log_at_trx_commit"]; v {
 	case "1", "3": // MariaDB's 3 syncs once more
 	case "0":
@@ -141,6 +164,7 @@ func mysqlDurability(ctx context.Context, db *sql.DB, d Dialect) (stores.Durabil
 	if wait, _ := strconv.Atoi(set["wsrep_sync_wait"]); set["wsrep_on"] == "ON" && wait&1 == 0 {
 		found.Risks = append(found.Risks, "wsrep_sync_wait is 0 on a Galera cluster, so that a Read from another node than the last Swap can be out of date: set it to 1 for these connections")
 	}
+	replication(set, replicas, &found)
 
 	schema, name, ok := strings.Cut(strings.ReplaceAll(d.table, "`", ""), ".")
 	if !ok {
@@ -164,21 +188,104 @@ WHERE table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND table_name = ?`, sc
 	return found, nil
 }
 
+// mysqlSettings returns what every user may see of the settings and the status, by names in lower case.
 func mysqlSettings(ctx context.Context, db *sql.DB) (map[string]string, error) {
-	rows, err := db.QueryContext(ctx, `SHOW VARIABLES WHERE Variable_name IN (
-  'innodb_flush_log_at_trx_commit', 'enforce_storage_engine', 'log_bin', 'sync_binlog', 'wsrep_on', 'wsrep_sync_wait')`)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
 	set := make(map[string]string)
-	for rows.Next() {
-		var name string
-		var value sql.NullString
-		if err := rows.Scan(&name, &value); err != nil {
+	for what, names := range map[string]string{
+		"VARIABLES": `'innodb_flush_log_at_trx_commit', 'enforce_storage_engine', 'log_bin', 'sync_binlog', 'wsrep_on', 'wsrep_sync_wait',
+  'read_only', 'innodb_read_only', 'group_replication_group_name', 'group_replication_consistency'`,
+		"GLOBAL STATUS": `'slaves_connected', 'slaves_running'`, // MariaDB's
+	} {
+		rows, err := db.QueryContext(ctx, "SHOW "+what+" WHERE Variable_name IN ("+names+") OR Variable_name LIKE 'rpl_semi_sync%'")
+		if err != nil {
 			return nil, err
 		}
-		set[name] = value.String
+		defer rows.Close()
+		for rows.Next() {
+			var name string
+			var value sql.NullString
+			if err := rows.Scan(&name, &value); err != nil {
+				return nil, err
+			}
+			set[strings.ToLower(name)] = value.String
+		}
+		if err := rows.Err(); err != nil {
+			return nil, err
+		}
 	}
-	return set, rows.Err()
+	return set, nil
+}
+
+// mysqlReplicas counts those that are connected, or returns -1 if the user may not see them. MySQL shows them for a
+// right that the store does not need.
+func mysqlReplicas(ctx context.Context, db *sql.DB, d Dialect, set map[string]string) (n int, err error) {
+	if connected, ok := set["slaves_connected"]; ok || set["log_bin"] != "ON" {
+		n, _ = strconv.Atoi(connected)
+		return n, nil
+	}
+	for _, show := range []string{"SHOW REPLICAS", "SHOW SLAVE HOSTS"} { // the former since 8.0.22
+		n, err = 0, nil
+		rows, failed := db.QueryContext(ctx, show)
+		if failed == nil {
+			for rows.Next() {
+				n++
+			}
+			return n, errors.Join(rows.Err(), rows.Close())
+		}
+		if err = failed; !errors.Is(d.says(err), stores.Refused) {
+			return 0, err
+		}
+	}
+	return -1, nil
+}
+
+// replication judges whether a replica that takes over has all acknowledged writes.
+func replication(set map[string]string, replicas int, found *stores.Durability) {
+	risk := func(format string, args ...any) { found.Risks = append(found.Risks, fmt.Sprintf(format, args...)) }
+	on := func(name string) bool { return !slices.Contains([]string{"", "0", "OFF"}, set[name]) }
+	count := func(name string) int { n, _ := strconv.Atoi(set[name]); return n }
+	semi, replica := "rpl_semi_sync_master_", "slave"
+	if _, ok := set["rpl_semi_sync_source_enabled"]; ok {
+		semi, replica = "rpl_semi_sync_source_", "replica"
+	}
+	waits := max(1, count(semi+"wait_for_"+replica+"_count"))
+	if n := count(semi + "clients"); n > 0 { // every user may see them
+		replicas = max(replicas, n)
+	}
+	const safe = "ON, its timeout to a day or more, and its wait_point to AFTER_SYNC"
+	switch {
+	case on("read_only"), on("innodb_read_only"):
+		risk("the server is read-only, as replicas are, and answers neither Read nor Swap: connect to the primary")
+	case on("wsrep_on"), set["log_bin"] != "ON": // Galera, or no replica can follow
+	case set["group_replication_group_name"] != "":
+		if consistency := set["group_replication_consistency"]; consistency == "EVENTUAL" || consistency == "" {
+			risk("group_replication_consistency is %q, so that a new primary answers before it has applied all writes: set it to BEFORE_ON_PRIMARY_FAILOVER", consistency)
+		}
+	case !on(semi+"enabled") && replicas < 0:
+		found.Unknown = append(found.Unknown, "whether the server has replicas, which a failover could make the primary without the last writes, is unknown, "+
+			"because the user may not see them: grant it REPLICATION SLAVE, ask the operator, or set "+semi+"enabled to "+safe)
+	case !on(semi + "enabled"):
+		if replicas > 0 {
+			risk("the server has %d replicas, or other readers of its binary log, and waits for none, so that a failover loses the last writes: set %senabled to %s", replicas, semi, safe)
+		}
+	default:
+		if point := set[semi+"wait_point"]; point != "AFTER_SYNC" {
+			risk("%swait_point is %q, so that others see a write before a replica has it, and a failover loses it: set it to AFTER_SYNC", semi, point)
+		}
+		if timeout := count(semi + "timeout"); timeout < 86_400_000 {
+			risk("%stimeout is %d, so that after that many milliseconds without a replica writes wait for none, and a failover loses them: set it to 86400000, a day, or more", semi, timeout)
+		}
+		if !on(semi + "wait_no_" + replica) {
+			risk("%swait_no_%s is OFF, so that writes wait for no replica while too few are connected, and a failover loses them: set it to ON", semi, replica)
+		}
+		if !on(semi + "status") {
+			risk("%sstatus is OFF, so that writes wait for no replica now, and a failover loses them: look at the replicas", semi)
+		}
+		if replicas > waits {
+			risk("the server has %d replicas, and each write waits for %d of them, so that a failover to another loses the last writes: promote only one that has all, or keep no other", replicas, waits)
+		}
+	}
+	if on("slaves_running") && !on("read_only") {
+		risk("the server takes writes and follows another, which lacks them: connect to the primary")
+	}
 }

@@ -1,10 +1,14 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tickflake/tickflake/stores"
@@ -70,9 +74,31 @@ WHERE durable.level IS NOT NULL AND c.namespace = $3 AND c.cell = $4 AND c.versi
 		state: `SELECT ` + state,
 		sync: durable + `UPDATE TABLE_NAME AS c SET updated_at = now() FROM durable
 WHERE durable.level IS NOT NULL AND c.namespace = $1 AND c.cell = $2 AND c.version = $3`,
-		says:       postgresSays,
+		says: postgresSays,
+		readOnly: `SELECT source FROM pg_settings
+WHERE name = 'default_transaction_read_only' AND setting = 'on' AND NOT pg_is_in_recovery()`,
 		durability: postgresDurability,
 	}
+}
+
+// postgresErrors is by SQLSTATE, and by its class where no other line has it.
+var postgresErrors = map[string]error{
+	"42P01": errNoTable,
+	"40001": errRolledBack, "40P01": errRolledBack, // serialization failure, deadlock
+	"42501": errDenied,     // insufficient privilege
+	"28":    errDenied,     // invalid authorization
+	"25006": ErrNotPrimary, // read-only transaction
+
+	// A value that does not fit, a violated constraint, no such database or schema, or not any more; columns, types and kinds
+	// of table that do not fit the statement; and a feature that the server lacks, or lacks for this table.
+	"22": errOther, "23": errOther, "3D": errOther, "3F": errOther, "57P04": errOther, "42": errOther, "0A": errOther,
+
+	"57P03": errStarts,                                      // cannot connect now
+	"57P01": errEnded, "57P02": errEnded, "57P05": errEnded, // an administrator, a crash of another session, a time-out of idle ones
+	"53300": errFull,
+	"55P03": errGivenUp, "57014": errGivenUp, // a lock is not available; cancelled
+	"53": errExhausted, "58": errExhausted, // insufficient resources; an error of the system, such as of its disk
+	"08": errNoServer, // PgBouncer's
 }
 
 func postgresSays(err error) error {
@@ -80,26 +106,7 @@ func postgresSays(err error) error {
 	if len(state) != 5 {
 		return nil
 	}
-	switch state {
-	case "42P01":
-		return errNoTable
-	case "40001", "40P01": // serialization failure, deadlock
-		return errRolledBack
-	case "42501": // insufficient privilege
-		return errDenied
-	case "25006": // read-only transaction
-		return ErrNotPrimary
-	}
-	switch state[:2] {
-	case "28": // invalid authorization
-		return errDenied
-	// A value that does not fit, a violated constraint, no such database or schema;
-	// columns, types and kinds of table that do not fit the statement; and a feature that the
-	// server lacks, or lacks for this table.
-	case "22", "23", "3D", "3F", "42", "0A":
-		return errOther
-	}
-	return nil
+	return cmp.Or(postgresErrors[state], postgresErrors[state[:2]])
 }
 
 func sqlState(err error) string {
@@ -118,14 +125,21 @@ const postgresUnfit = `SELECT '', '' FROM pg_class AS t WHERE t.oid = to_regclas
   AND (SELECT count(*) FROM pg_attribute AS a WHERE a.attrelid = t.oid AND a.attnum = ANY (i.indkey) AND a.attname IN ('namespace', 'cell')) = 2)`
 
 func postgresDurability(ctx context.Context, db *sql.DB, d Dialect) (stores.Durability, error) {
-	var fsync, fullPages, standbys string
-	var replicas int
-	var unlogged bool
-	err := db.QueryRowContext(ctx, `SELECT current_setting('fsync'), current_setting('full_page_writes'),
-  current_setting('synchronous_standby_names'), (SELECT count(*) FROM pg_stat_replication),
-  COALESCE((SELECT relpersistence <> 'p' FROM pg_class WHERE oid = to_regclass($1::text)), false)`, d.table).
-		Scan(&fsync, &fullPages, &standbys, &replicas, &unlogged)
 	var found stores.Durability
+	var version, fsync, fullPages, names, senders string
+	var standby, unlogged bool
+	err := db.QueryRowContext(ctx, `SELECT version()`).Scan(&version) // others lack the settings
+	for name, sign := range map[string]string{"CockroachDB": "CockroachDB", "YugabyteDB": "-YB-"} {
+		if strings.Contains(version, sign) {
+			err = fmt.Errorf("%s: %w", name, errForeign)
+		}
+	}
+	if err == nil {
+		err = db.QueryRowContext(ctx, `SELECT current_setting('fsync'), current_setting('full_page_writes'),
+  current_setting('synchronous_standby_names'), pg_is_in_recovery(), `+postgresSenders+`,
+  COALESCE((SELECT relpersistence <> 'p' FROM pg_class WHERE oid = to_regclass($1::text)), false)`, d.table).
+			Scan(&fsync, &fullPages, &names, &standby, &senders, &unlogged)
+	}
 	if err == nil {
 		err = d.unfit(ctx, db, postgresUnfit, d.table)
 	}
@@ -140,8 +154,65 @@ func postgresDurability(ctx context.Context, db *sql.DB, d Dialect) (stores.Dura
 			found.Risks = append(found.Risks, fmt.Sprintf("%s is %s, so that a crash of the machine can lose or damage all data: set it to on", setting[0], setting[1]))
 		}
 	}
-	if replicas > 0 && standbys == "" {
-		found.Risks = append(found.Risks, fmt.Sprintf("the server has %d replicas and none is synchronous, so that a failover loses the last writes: set synchronous_standby_names", replicas))
+	standbys, late := lateStandbys(names, senders)
+	switch {
+	case standby:
+		found.Risks = append(found.Risks, "the server is a standby, which answers neither Read nor Swap: connect to the primary")
+	case late > 0:
+		found.Risks = append(found.Risks, fmt.Sprintf("synchronous_standby_names is '%s', so that %d of %d standbys can lack acknowledged writes, which a failover to one of them loses: "+
+			"wait for all that can be promoted, as FIRST %d (NAME, …) does, or let a manager promote only one that has them", names, late, standbys, standbys))
 	}
 	return found, nil
+}
+
+// postgresSenders has a line for each process that sends the log: + for a standby, or - for another receiver, and its name.
+// What is connected to a database receives changes of rows. Every user sees the name and the database.
+const postgresSenders = `COALESCE((SELECT string_agg(CASE WHEN a.datid IS NOT NULL OR r.state = 'backup'
+    OR r.application_name IN ('pg_basebackup', 'pg_receivewal') THEN '-' ELSE '+' END || r.application_name, chr(10))
+  FROM pg_stat_replication AS r LEFT JOIN pg_stat_activity AS a ON a.pid = r.pid), '')`
+
+var (
+	synchronousNames = regexp.MustCompile(`(?is)^\s*(?:(FIRST|ANY)?\s*(\d+)\s*\((.*)\)\s*|(.*))$`)
+	synchronousName  = regexp.MustCompile(`"(?:[^"]|"")*"|[^\s,"]+`)
+)
+
+// lateStandbys counts the standbys that are connected, or named in synchronous_standby_names, and those of them that can lack a
+// write that the server has acknowledged. senders are those of postgresSenders: the server waits for other receivers,
+// too, and may then not wait for a standby.
+func lateStandbys(names, senders string) (all, late int) {
+	parts := synchronousNames.FindStringSubmatch(names)
+	listed := synchronousName.FindAllString(cmp.Or(parts[3], parts[4]), -1)
+	for i, name := range listed {
+		if inner, ok := strings.CutPrefix(name, `"`); ok {
+			name = strings.ReplaceAll(strings.TrimSuffix(inner, `"`), `""`, `"`)
+		}
+		listed[i] = strings.ToLower(name) // as the server compares them
+	}
+	waits, _ := strconv.Atoi(cmp.Or(parts[2], "1"))
+	first := !strings.EqualFold(parts[1], "ANY")
+	rank := func(name string) int { // the lower, the sooner it is waited for; 0 is never
+		return 1 + slices.IndexFunc(listed, func(l string) bool { return l == "*" || l == strings.ToLower(name) })
+	}
+	receivers := strings.FieldsFunc(senders, func(r rune) bool { return r == '\n' })
+	for _, name := range listed {
+		if name != "*" && !slices.ContainsFunc(receivers, func(r string) bool { return strings.EqualFold(r[1:], name) }) {
+			receivers = append(receivers, "+"+name) // which is away
+		}
+	}
+	for _, standby := range receivers {
+		if standby[0] != '+' {
+			continue
+		}
+		all++
+		own, before := rank(standby[1:]), 0
+		for _, r := range receivers {
+			if at := rank(r[1:]); at > 0 && (!first || at <= own) {
+				before++
+			}
+		}
+		if own == 0 || before > waits {
+			late++
+		}
+	}
+	return all, late
 }

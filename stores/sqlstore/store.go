@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"regexp"
@@ -245,13 +246,25 @@ func (t texts) makeTable(ctx context.Context, cell stores.Cell) (bool, error) {
 	return written, err
 }
 
-// explain makes the server's refusal wrap [stores.Refused], and tells why there was no answer in time.
+// explain gives the server's error its kind and the advice, and tells why there was no answer in time.
 func (s *Store) explain(ctx context.Context, err error) error {
 	pool := s.db.Stats()
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) && pool.MaxOpenConnections > 0 && pool.InUse >= pool.MaxOpenConnections {
 		err = fmt.Errorf("%w: all %d connections of the database handle are in use or being made: look for locks on table %s, or raise SetMaxOpenConns", err, pool.InUse, s.table)
 	}
-	if why := s.dialect.says(err); errors.Is(why, stores.Refused) {
+	why := s.dialect.says(err)
+	switch {
+	case errors.Is(err, driver.ErrBadConn):
+		why = errEnded
+	case why == ErrNotPrimary && s.dialect.readOnly != "":
+		source, problem := engine.Wait(ctx, func() (source string, err error) {
+			return source, s.db.QueryRowContext(ctx, s.dialect.readOnly).Scan(&source)
+		})
+		if problem == nil {
+			why = fmt.Errorf("%w (source: %s)", errReadOnly, source)
+		}
+	}
+	if kind := stores.KindOf(why); kind == stores.Refused || kind == stores.Passing && ctx.Err() == nil { // else the end of ctx is the cause
 		err = fmt.Errorf("%w: %w", why, err)
 	}
 	return err

@@ -3,8 +3,8 @@
 // in virtual time, with faults in between. The same seed is the same run, byte for byte,
 // so a failure can be repeated.
 //
-//	go test -tags simulate ./internal/simulation               # every seed of the tests
-//	SEEDS=100000 go test -tags simulate ./internal/simulation  # and more
+//	go test -tags simulate ./internal/sim/simulation               # every seed of the tests
+//	SEEDS=100000 go test -tags simulate ./internal/sim/simulation  # and more
 //
 // The package has tests only, and a plain go test runs them with the tag simulate by itself.
 // A failure prints the seed and the end of the trace.

@@ -510,7 +510,7 @@ func late(r *run) func() {
 	w.Grant(window.Range{To: 9}, 9)
 	span := w.Span()
 	span.Take(0, 0, 0, 1) // opens the additions
-	end := span.Adding()
+	end, _ := span.Adding()
 	span.Take(0, 0, 0, 7)
 	r.spawn("caller", func(*caller) {
 		for range r.IntN(40) {

@@ -22,12 +22,22 @@ func numbers(r *run) func() {
 		sealing, sealed, torn bool   // torn: a range was put in while a call sealed
 		seals                 int    // calls that were the first
 		end                   uint64
+
+		locked bool   // the lock of the sequence is held
+		puts   uint64 // ranges that were queued: callers without numbers wait for the next
 	)
+	lock := func() (unlock func()) {
+		if r.current != nil {
+			r.await(func() bool { return !locked }, forever)
+		}
+		locked = true
+		return func() { locked = false }
+	}
 	if r.IntN(4) == 0 {
 		after = window.MaxNumbers - uint64(1+r.IntN(200)) // where all numbers end
 	}
 	queue := func() {
-		changed := w.Changed()
+		defer lock()()
 		from := min(after+pick[uint64](r, 0, 0, 1, 5), window.MaxNumbers-1)
 		next := window.Range{From: from, To: min(from+uint64(1+r.IntN(12)), window.MaxNumbers)}
 		more := next.From + r.Uint64N(next.To-next.From+2) // as early as can be, up to too late
@@ -35,11 +45,11 @@ func numbers(r *run) func() {
 		r.note("queues %+v, and is to be asked from %d on", next, more)
 		torn, queueing = torn || sealing, true
 		w.Queue(next, more)
-		if queueing = false; !sealing { // a sealed window takes no range
-			r.told(changed, "Queue")
-		}
+		queueing = false
+		puts++
 	}
 	seal := func() {
+		defer lock()()
 		sealing, torn = true, torn || queueing
 		at, first := w.Seal()
 		if first {
@@ -56,7 +66,9 @@ func numbers(r *run) func() {
 		first, ok := w.Quick(want)
 		more := !ok
 		if !ok {
+			unlock := lock()
 			first, more, ok = w.Count(want)
+			unlock()
 		}
 		asked = asked || more
 		r.progress = r.steps
@@ -101,11 +113,11 @@ func numbers(r *run) func() {
 		r.spawn("caller", func(c *caller) {
 			for range 2 + r.IntN(6) {
 				for want := uint64(1 + r.IntN(most)); ; {
-					changed := w.Changed()
+					before := puts
 					if count(want) || sealing {
 						break
 					}
-					r.await(func() bool { return closed(changed) }, forever)
+					r.await(func() bool { return puts > before || sealing }, forever)
 				}
 			}
 			if i < sealers {
@@ -118,7 +130,10 @@ func numbers(r *run) func() {
 	issued := uint64(0)
 	r.spawn("keeper", func(c *caller) {
 		for {
-			if n := put - w.Unused(); n < issued && !sealing && copies == 0 {
+			unlock := lock()
+			n := put - w.Unused()
+			unlock()
+			if n < issued && !sealing && copies == 0 {
 				r.failf("a count that falls: %d numbers were issued, and %d before that", n, issued)
 			} else if !sealing {
 				issued = n
@@ -128,17 +143,17 @@ func numbers(r *run) func() {
 			c.idle = false
 			switch asked = false; {
 			case r.unnoticed():
-				before := after
+				before, unlock := after, lock()
 				r.notice(w, func() uint64 { return before })
+				unlock()
 				revoked, asked = before, true
 			case after >= window.MaxNumbers:
 				seal()
 			case r.IntN(12) == 0:
-				changed, before := w.Changed(), after
+				before, unlock := after, lock()
 				w.Revoke()
-				revoked = before
-				r.told(changed, "Revoke")
-				asked = true
+				unlock()
+				revoked, asked = before, true
 			default:
 				queue()
 			}

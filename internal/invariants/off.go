@@ -1,0 +1,13 @@
+//go:build !invariants
+
+// Package invariants switches the checks on of what comments of the core claim: of the word, the soft limit,
+// additions, ranges and cells. A program that is built with the tag invariants panics when one does not hold, as the race
+// job and the simulation are. Else the checks cost nothing: a constant false ends each.
+//
+//	if invariants.Enabled && soft > limit {
+//		panic("…")
+//	}
+package invariants
+
+// Enabled is whether the checks are compiled in.
+const Enabled = false
