@@ -1,12 +1,10 @@
 package service_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"io"
-	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -245,7 +243,7 @@ func TestEveryMethodAsksForTheToken(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Streams, of which those of health need no token, are limited for each connection. Large messages and headers are refused, also over HTTP.
+// Streams, of which those of health need no token, are limited for each connection.
 func TestLimitsOfCalls(t *testing.T) {
 	t.Parallel()
 	r := start(t, listen, func(c *service.Config) { c.MaxConnections, c.UseWithin = 2, 1500*time.Millisecond })
@@ -265,20 +263,6 @@ func TestLimitsOfCalls(t *testing.T) {
 	leave()
 	watching = t.Context()
 	require.Eventually(t, func() bool { return watch(conn) == nil }, 10*time.Second, time.Millisecond, "watches that were left count")
-
-	response, err := http.ReadResponse(bufio.NewReader(r.connect(web, "GET /livez HTTP/1.1\r\nHost: localhost\r\n"+strings.Repeat("A: b\r\n", 10_000))), nil)
-	require.NoError(t, err)
-	require.NoError(t, response.Body.Close())
-	require.Equal(t, http.StatusRequestHeaderFieldsTooLarge, response.StatusCode)
-
-	client := tickflakev1.NewTickflakeServiceClient(conn)
-	_, err = client.Number(t.Context(), &tickflakev1.NumberRequest{Name: strings.Repeat("a", 16<<10)})
-	require.Equal(t, codes.ResourceExhausted, status.Code(err), err)
-	require.Empty(t, status.Convert(err).Details(), "it is of no use to repeat it")
-	_, err = client.Take(metadata.AppendToOutgoingContext(t.Context(), "a", strings.Repeat("a", 16<<10)), &tickflakev1.TakeRequest{})
-	require.Error(t, err)
-	_, err = client.Take(t.Context(), &tickflakev1.TakeRequest{})
-	require.NoError(t, err)
 }
 
 // Calls whose request never comes have a time to send it, once there are many of them.

@@ -25,7 +25,7 @@ const (
 	mostConnections = 24
 	readTimeout     = 400 * time.Millisecond
 	poll            = 10 * time.Millisecond // the pause of a loop that looks for a change
-	mostMemory      = 128 << 20             // bytes that Go has ever had from the system, with or without the race detector: 40 MB
+	mostMemory      = 192 << 20             // bytes that Go has ever had from the system: 40 MB, and twice the 64 MiB of replies that are kept for all
 )
 
 var soak = flag.Duration("service.soak", 0, "let clients come and go for so long; by default for some rounds")

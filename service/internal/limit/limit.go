@@ -20,9 +20,9 @@ const (
 	Inline    = 4 << 10  // bytes in a command that is a line of text
 	Flush     = 32 << 10 // bytes of replies that are collected before they are written
 
-	LeastReplies = 64 << 10  // bytes of replies that it may have unread in any case
-	Replies      = 32 << 20  // bytes of replies that it may have unread at most: a million IDs
-	AllReplies   = 128 << 20 // bytes of replies that all may have unread; each client up to half of what others leave
+	LeastReplies = 64 << 10 // bytes of replies that it may have unread in any case
+	Replies      = 32 << 20 // bytes of replies that it may have unread at most: a million IDs
+	AllReplies   = 64 << 20 // bytes of replies that all may have unread; each client up to half of what others leave
 )
 
 // One connection of HTTP or gRPC.
