@@ -47,6 +47,10 @@ func TestSettings(t *testing.T) {
 		{"access-log", "252", "253"},
 		{"log-format", "text", "json"},
 		{"log-level", "warn", "error"},
+		{"wait-for-clock", "112ms", "113ms"},
+		{"clock-error", "112ms", "113ms"},
+		{"resync", "3s", "4s"},
+		{"fleet-check", "off", "warn"},
 		{"max-connection-age", "2h0m0s", "3h0m0s"},
 	}
 	var flags []string

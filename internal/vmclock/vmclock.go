@@ -58,15 +58,9 @@ func Open(device string, log *slog.Logger) (*Page, error) {
 			path = found[0]
 		}
 	}
-	mu.Lock()
-	defer mu.Unlock()
-	if p := pages[device]; p != nil {
-		return p, nil
-	}
-	var err error
-	p := none
-	if device != Off {
-		p, err = read(path)
+	p, err, before := open(device, path)
+	if before || err != nil && device != Auto {
+		return p, err
 	}
 	const not = "vmclock: copies of this machine's memory are not noticed"
 	switch {
@@ -74,8 +68,6 @@ func Open(device string, log *slog.Logger) (*Page, error) {
 		log.Info("vmclock: copies of this machine's memory are not looked for (off)")
 	case err == nil:
 		log.Info("vmclock: copies of this machine's memory are noticed", "by", p.By)
-	case device != Auto:
-		return nil, err
 	case path == devices:
 		log.Info(not + ": there is no " + devices + "; after a VM snapshot call Restored (docs/operate.md#restored-memory)")
 	case errors.Is(err, fs.ErrPermission):
@@ -83,8 +75,24 @@ func Open(device string, log *slog.Logger) (*Page, error) {
 	default:
 		log.Warn(not, "err", err)
 	}
-	pages[device] = p
 	return p, nil
+}
+
+// open opens a device, and reports whether that was done before. It does not log: a handler of the log may issue IDs, and
+// so come here.
+func open(device, path string) (p *Page, err error, before bool) {
+	mu.Lock()
+	defer mu.Unlock()
+	if p = pages[device]; p != nil {
+		return p, nil, true
+	}
+	if p = none; device != Off {
+		p, err = read(path)
+	}
+	if err == nil || device == Auto {
+		pages[device] = p
+	}
+	return p, err, false
 }
 
 // The layout of the page.
