@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -106,4 +107,27 @@ func TestLimits(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A connection of HTTP or gRPC ends between requests once it has its age, so that the next may reach a new server. One of
+// the Redis protocol stays, and no call fails.
+func TestConnectionAge(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		r := start(t, pipe, func(c *service.Config) { c.MaxConnectionAge = time.Minute })
+		calls := make(map[string]servicetest.Caller)
+		for range 10 {
+			for _, protocol := range servicetest.Protocols {
+				if calls[protocol] == nil {
+					calls[protocol] = r.caller(protocol, "")
+				}
+				require.NoError(t, ids(1)(calls[protocol]), protocol)
+			}
+			time.Sleep(30 * time.Second)
+		}
+		text := r.metrics("") // by a connection of its own
+		for protocol, opened := range map[string]string{resp: "1", rpc: "[3-6]", web: "[4-6]"} {
+			assert.Regexp(t, fmt.Sprintf(`(?m)^tickflake_service_connections_opened_total{.*protocol="%s"} %s$`, protocol, opened), text)
+		}
+	})
 }

@@ -279,6 +279,14 @@ func (i *Issuer) Ready() error {
 	return nil
 }
 
+// ClockError says how far the wall clock may be off by the kernel's own word, for people and probes.
+func (i *Issuer) ClockError() string {
+	if off := i.config.Generator.Stats().WallError; off >= 0 {
+		return off.String()
+	}
+	return "unknown"
+}
+
 // Live returns nil unless only a restart helps: the lease gets no further grant, and what it had is used
 // up. It never asks the store.
 func (i *Issuer) Live() error {

@@ -225,7 +225,7 @@ func (c *conn) info(r *reply, _ [][]byte) error {
 	line("\r\n# Persistence\r\nloading:%s", loading)
 	line("\r\n# Replication\r\nrole:master\r\nconnected_slaves:0")
 	line("\r\n# Tickflake\r\nready:%s", ready)
-	line("store:%s\r\ncopies_noticed_by:%s", config.StoreName, s.issuer.Noticed())
+	line("clock_error:%s\r\nstore:%s\r\ncopies_noticed_by:%s", s.issuer.ClockError(), config.StoreName, s.issuer.Noticed())
 	line("layout:%s\r\nnode:%d\r\nstrategy:%s", layout, config.Generator.Node(), config.Strategy)
 	line("max_batch:%d\r\nmax_numbers:%d", config.MaxBatch, config.MaxNumbers)
 	c.infoSequences(line)

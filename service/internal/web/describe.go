@@ -111,5 +111,7 @@ func (s *Server) live(context.Context, *http.Request, *issuer.Client) (any, int6
 
 // ready answers GET /readyz.
 func (s *Server) ready(context.Context, *http.Request, *issuer.Client) (any, int64, error) {
-	return fine, 0, s.issuer.Ready()
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		write(w, http.StatusOK, "text/plain; charset=utf-8", []byte("ok\nclock_error:"+s.issuer.ClockError()+"\n"))
+	}), 0, s.issuer.Ready()
 }
