@@ -24,7 +24,7 @@ func kernelSection() measure.Section {
 			"A cell is ✓ if every call was served, in order, at once; ✗ if an ID came twice (dup) or a promise of the generator's documentation was broken; " +
 			"* if the exception is documented. Any other cell is the price: failed calls or starts (err), IDs out of order (disorder), " +
 			"a call that took longer (stall) or an ID ahead of the clock (lead) by more than " + report.Span(noise) + ". " +
-			"A stall is the longest call less the longest stall of an idle thread, for an emulated machine stalls by itself. docs/kernel.md says how it works, what each fault does to the clocks, and what it cannot show; `tickflake-chaos kernel` prints how far they moved.",
+			"A stall is the longest call less what an idle thread of its process stood still meanwhile, for an emulated machine stalls by itself. docs/kernel.md says how it works, what each fault does to the clocks, and what it cannot show; `tickflake-chaos kernel` prints how far they moved.",
 		Measure: measureKernel, Verdict: kernelVerdict}
 }
 
@@ -92,7 +92,7 @@ func ofKernel(got kernel.Report, faults []kernel.Fault, subjects []kernel.Subjec
 		})
 		out.Tables = append(out.Tables, c.grid("card-"+g.id, g.title, some, report.Column{}, "card"))
 	}
-	out.Tables = append(out.Tables, c.sentences("known", "Documented exceptions"), c.sentences("counts", "Power cuts, and NFS"),
+	out.Tables = append(out.Tables, c.sentences("known", "Documented exceptions"), c.sentences("counts", "What else was counted"),
 		c.sentences("broken", "Promises that did not hold"), c.sentences("error", "First call or start that failed"),
 		c.list("The faults on a real kernel"), c.how(report.Column{ID: "made", Title: "made by"}))
 	out.Tables = append(out.Tables, c.quantities(" on a real kernel", [3]string{"recovery", "Time until no call failed any more", "s"}, [3]string{"ids", "IDs counted", "IDs"})...)

@@ -69,9 +69,9 @@ func Open(device string, log *slog.Logger) (*Page, error) {
 	case err == nil:
 		log.Info("vmclock: copies of this machine's memory are noticed", "by", p.By)
 	case path == devices:
-		log.Info(not + ": there is no " + devices + "; after a VM snapshot call Restored (docs/operate.md#restored-memory)")
+		log.Info(not + ": no " + devices + " is visible to this process; after a VM snapshot call Restored (docs/operate.md#restored-memory)")
 	case errors.Is(err, fs.ErrPermission):
-		log.Info(not+`: give this user's group the device by a udev rule: KERNEL=="vmclock*", GROUP="tickflake", MODE="0440"`, "err", err)
+		log.Info(not+`: give this user's group the device by a udev rule: KERNEL=="vmclock*", GROUP="vmclock", MODE="0440"`, "err", err)
 	default:
 		log.Warn(not, "err", err)
 	}

@@ -62,7 +62,7 @@ func TestOpen(t *testing.T) {
 		"written for ever":       {set(sequenceAt, 3), 0, " was being written in 1000 reads", "WARN .* are not noticed\" err="},
 		"short":                  {func(d device) error { return os.Truncate(d.Path, 112) }, 0, " has 112 bytes, want 4096", "WARN .* are not noticed\" err="},
 		"a FIFO":                 {fifo, 0, " is no device", "WARN .* are not noticed\" err="},
-		"no device":              {func(d device) error { return os.Remove(d.Path) }, 0, ": no such file or directory", "INFO .* are not noticed: there is no "},
+		"no device":              {func(d device) error { return os.Remove(d.Path) }, 0, ": no such file or directory", "INFO .* are not noticed: no .* is visible to this process"},
 		"not for this user":      {func(d device) error { return os.Chmod(d.Path, 0) }, 0, ": permission denied", "INFO .* are not noticed: .* by a udev rule"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -42,7 +43,9 @@ type conn struct {
 	begun  time.Time // when the first byte of an unfinished command came; zero if there is none
 	due    time.Time // the read deadline of nc
 
-	first [1 << 10]byte // for the bytes that end a wait: those of a usual pipeline
+	aborted sync.Once
+
+	first [768]byte // for the bytes that end a wait: those of a usual pipeline
 
 	requests, items int64 // served, and not yet counted by the observer
 	pipelines       int   // answered
@@ -261,33 +264,46 @@ var past = time.Unix(1, 0)
 // wake makes a connection that waits look at closing.
 func (c *conn) wake() { c.nc.SetReadDeadline(past) }
 
-// abort ends all waits of the connection. The server's context has ended before.
-func (c *conn) abort() { c.nc.SetDeadline(past) }
+// abort ends all waits of the connection, once. The server's context has ended before.
+func (c *conn) abort() { c.aborted.Do(func() { c.nc.SetDeadline(past) }) }
 
 // close closes the connection once its replies are written. If bytes of the client were not read, the kernel would throw
-// away replies that are on their way, so what still comes is read for a while.
+// away replies that are on their way, so what still comes is read meanwhile, and for a while after the last reply.
 func (c *conn) close() {
 	c.count()
-	if err := c.out.end(); errors.Is(err, os.ErrDeadlineExceeded) && c.server.ctx.Err() == nil {
-		c.server.issuer.Done(issuer.Request{Protocol: issuer.RESP, Method: "reply", Remote: c.out.RemoteAddr().String(), Client: c.client, Err: errUnread})
+	linger := c.linger
+	if c.server.ctx.Err() != nil { // perhaps amid a pipeline
+		c.abort() // and not later
+		linger = true
 	}
-	if c.server.ctx.Err() != nil {
-		c.out.Close() // without a last message, for which TLS would wait
-	}
-	if half, ok := c.nc.(interface{ CloseWrite() error }); ok && c.linger && half.CloseWrite() == nil {
-		end := time.Now().Add(min(time.Second, c.server.issuer.Config().ReadTimeout))
-		c.nc.SetReadDeadline(end)
-		var rest [4096]byte
-		for c.server.ctx.Err() == nil {
-			_, err := c.nc.Read(rest[:])
-			switch {
-			case errors.Is(err, os.ErrDeadlineExceeded) && time.Now().Before(end):
-				c.nc.SetReadDeadline(end) // a wake came late
-			case err != nil:
-				c.nc.Close()
+	var over atomic.Bool
+	gone := make(chan struct{}) // closed when nothing more comes
+	go func() {
+		defer close(gone)
+		for ended := !linger; !ended; {
+			ended = over.Load()                                          // and what is there by now is read
+			c.out.SetReadDeadline(time.Now().Add(10 * time.Millisecond)) // wake may have set another
+			if _, err := io.Copy(io.Discard, c.out.Conn); !errors.Is(err, os.ErrDeadlineExceeded) {
 				return
 			}
 		}
+	}()
+	if err := c.out.end(); errors.Is(err, os.ErrDeadlineExceeded) && c.server.ctx.Err() == nil {
+		c.server.issuer.Done(issuer.Request{Protocol: issuer.RESP, Method: "reply", Remote: c.out.RemoteAddr().String(), Client: c.client, Err: errUnread})
+	}
+	if half, ok := c.nc.(interface{ CloseWrite() error }); ok && c.linger && c.server.ctx.Err() == nil && half.CloseWrite() == nil {
+		enough := time.NewTimer(min(time.Second, c.server.issuer.Config().ReadTimeout))
+		defer enough.Stop()
+		select {
+		case <-gone:
+		case <-enough.C:
+		case <-c.server.ctx.Done():
+		}
+	}
+	over.Store(true)
+	<-gone // what is there was read
+	if c.server.ctx.Err() != nil {
+		c.out.Close() // without a last message, for which TLS would wait
 	}
 	c.nc.Close()
 }

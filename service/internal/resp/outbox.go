@@ -97,8 +97,8 @@ func (o *outbox) write() {
 	o.parts = nil
 	o.count(-o.kept)
 	o.deadline(time.Time{}) // a try has none
-	if o.err != nil {
-		_ = o.Conn.Close() // which ends a read
+	if o.err != nil && o.ctx.Err() == nil {
+		_ = o.Conn.Close() // which ends a read, as abort does
 	}
 	o.running = false
 	o.changed.Broadcast()
