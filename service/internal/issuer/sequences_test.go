@@ -371,3 +371,26 @@ func TestTimeout(t *testing.T) {
 		assert.True(t, errors.Is(bounded.Err(), context.DeadlineExceeded))
 	})
 }
+
+// Who finds no room is not told whose sequences fill it.
+func TestNoRoomNamesNobody(t *testing.T) {
+	t.Parallel()
+	i := newIssuer(t, func(c *Config) {
+		c.MaxSequences = 1
+		c.Clients = []*Client{named("shop", "a", Rights{Sequences: []string{"*"}}), named("blog", "b", Rights{Sequences: []string{"*"}})}
+	})
+	shop, err := i.Authenticate("a", false)
+	require.NoError(t, err)
+	blog, err := i.Authenticate("b", false)
+	require.NoError(t, err)
+	_, err = i.Number(t.Context(), shop, "new-a", 1)
+	require.NoError(t, err)
+	for _, e := range i.opened() {
+		e.users.Add(1) // as a call that waits for the store
+		defer e.users.Add(-1)
+	}
+	_, err = i.Number(t.Context(), blog, "new-b", 1)
+	assert.Equal(t, wire.Unavailable, codeOf(t, err))
+	assert.ErrorContains(t, err, "there is no room")
+	assert.NotContains(t, err.Error(), "shop")
+}
