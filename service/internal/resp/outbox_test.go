@@ -62,7 +62,8 @@ func TestOutboxShares(t *testing.T) {
 		all := new(atomic.Int64)
 		fill := func(share *atomic.Int64) (took int64) {
 			o, _ := stalled(t, all, share)
-			for part := make([]byte, limit.Flush); o.kept <= o.most(); took += limit.Flush {
+			room := func() bool { o.mu.Lock(); defer o.mu.Unlock(); return o.kept <= o.most() }
+			for part := make([]byte, limit.Flush); room(); took += limit.Flush {
 				_, err := o.Write(part)
 				require.NoError(t, err)
 			}
