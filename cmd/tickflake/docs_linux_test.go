@@ -232,7 +232,7 @@ func TestReference(t *testing.T) {
 	add(root)
 	serve, _, err := root.Find([]string{"serve"})
 	require.NoError(t, err)
-	page += "\n## Settings of the service\n\nEach is a flag, a variable and a key of the [file](service.md#settings); `tickflake serve --help` says more.\n\n| flag | default | meaning |\n|---|---|---|\n"
+	page += "\n## Settings of the service\n\nEach is a flag and a [variable](service.md#settings); `tickflake serve --help` says more.\n\n| flag | default | meaning |\n|---|---|---|\n"
 	serve.Flags().VisitAll(func(f *pflag.Flag) {
 		value, usage := pflag.UnquoteUsage(f)
 		shown := strings.Trim(f.DefValue, "[]")
