@@ -25,7 +25,7 @@ import (
 // the others. When ctx ends, the sections stop.
 func (p program) measure(ctx context.Context, commit string) *report.Report {
 	chosen := slices.DeleteFunc(slices.Clone(p.sections), func(s measure.Section) bool { return len(p.only) > 0 && !slices.Contains(p.only, s.ID) })
-	r := &report.Report{Schema: report.Schema, Command: p.line, Commit: commit, Began: time.Now(), Quick: p.quick, Seed: p.seed, Machine: inspect()}
+	r := &report.Report{Command: p.line, Commit: commit, Began: time.Now(), Quick: p.quick, Machine: inspect(), Published: earlier()}
 	before := measure.Times()
 	for i := range chosen {
 		if p.quick {
@@ -46,13 +46,11 @@ func (p program) measure(ctx context.Context, commit string) *report.Report {
 			got.Stolen = measure.Stolen(before, measure.Times())
 		}
 		got.ID, got.Title, got.About = s.ID, s.Title, s.About
-		got.Verdict = s.Verdict(got)
 		r.Sections = append(r.Sections, got)
 	}
 	r.Interrupted = ctx.Err() != nil
-	r.Seconds = time.Since(r.Began).Seconds()
+	r.Took = time.Since(r.Began)
 	r.Machine.Stolen = measure.Stolen(before, measure.Times())
-	r.Clean()
 	return r
 }
 

@@ -8,7 +8,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,7 +27,7 @@ func Sections() []measure.Section {
 		About: "Rows of a primary key and 100 bytes are inserted by INSERTs of 1,000 rows over one connection, each committed by itself, " +
 			"into a table for each kind of key. The tables take turns, in random order, until each has a million rows (20,000 in a quick run) or the time is up, and share the server's cache. " +
 			"The rows are made before the inserts are timed. The servers have their default settings, with synced commits and caches of 128 MB. PostgreSQL keeps rows in the order in which they come, and the index beside them; MariaDB keeps rows inside the index of their primary key. UUIDs have the type uuid, or BINARY(16).",
-		Measure: measureIndexes, Verdict: verdict}}
+		Measure: measureIndexes}}
 }
 
 const (
@@ -263,7 +262,7 @@ func (e engine) summary(tables []*table) report.Table {
 	for _, one := range tables {
 		loads = append(loads, one.Load)
 	}
-	return measure.Rows(t, loads, func(l *measure.Load, column string) report.Cell {
+	t = measure.Rows(t, loads, func(l *measure.Load, column string) report.Cell {
 		cell := l.Of(column, nil)
 		switch exact := column == "index" || column == "whole"; {
 		case !exact || len(cell.Samples) == 0:
@@ -273,31 +272,14 @@ func (e engine) summary(tables []*table) report.Table {
 		}
 		return report.One(cell.Samples[0])
 	})
-}
-
-// verdict compares the rates of the other keys with that of tickflake, by engine.
-func verdict(s report.Section) string {
-	var said []string
-	for _, e := range engines {
-		t := s.Table(e.id())
-		ours := t.Cell(oursName, "rate")
-		var others []string
-		for _, row := range t.Rows {
-			if d, ok := t.Cell(row.Name, "rate").Against(ours); ok && row.Group == report.Peers {
-				with := "not measurably different"
-				if d.Significant {
-					with = d.Value()
-				}
-				others = append(others, row.Name+" "+with)
-			}
+	var others []string
+	for _, row := range t.Rows[1:] {
+		with := "not measurably different"
+		if d := row.Cells[0].Against(t.Rows[0].Cells[0]); d.Significant() {
+			with = d.Value()
 		}
-		if len(others) > 0 {
-			slices.Sort(others)
-			said = append(said, fmt.Sprintf("%s inserts %s rows per second with tickflake IDs (%s)", e.kind, ours.Value(), strings.Join(others, ", ")))
-		}
+		others = append(others, row.Name+" "+with)
 	}
-	if len(said) == 0 {
-		return ""
-	}
-	return strings.Join(said, "; ") + "."
+	t.Say("%s inserts %s rows per second with tickflake IDs (%s).", e.kind, t.Rows[0].Cells[0], strings.Join(others, ", "))
+	return t
 }

@@ -26,13 +26,11 @@ import (
 )
 
 const (
-	batch       = 1000   // IDs of a request where they are taken in batches
-	credit      = 10_000 // of a request of a stream
-	ahead       = 4      // requests of a stream that are out
-	streams     = 2
-	callers     = 50 // of unary calls, as redis-benchmark has connections
-	clients     = 8  // of batches
-	connections = 50 // of redis-benchmark
+	batch       = 1000 // IDs of a request where they are taken in batches
+	channels    = 2    // of gRPC
+	callers     = 50   // of unary calls, as redis-benchmark has connections
+	clients     = 8    // of batches
+	connections = 50   // of redis-benchmark
 )
 
 // loader is the user of redis-benchmark in the private Redis. Its password would be seen in
@@ -91,7 +89,7 @@ type rpc []tickflakev1.TickflakeServiceClient
 
 // dialGRPC makes a client of the server at an address, unless that could not be had.
 func dialGRPC(addr string, failed error, open *measure.Closers) (r rpc, err error) {
-	for range streams {
+	for range channels {
 		conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
 		if err != nil || failed != nil {
 			return nil, errors.Join(err, failed)
@@ -118,39 +116,6 @@ func (r rpc) unary(ctx context.Context, n int) (measure.Figures, error) {
 			done++
 		}
 		return done, nil
-	})
-}
-
-// stream takes n IDs or a few more by streams.
-func (r rpc) stream(ctx context.Context, n int) (measure.Figures, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	return together(len(r), func(i int) (got int, err error) {
-		s, err := r[i].Stream(ctx)
-		if err != nil {
-			return 0, err
-		}
-		asked, last := 0, int64(0)
-		for got*len(r) < n {
-			for asked < got+ahead*credit {
-				if err := s.Send(&tickflakev1.StreamRequest{Credit: credit}); err != nil {
-					return got, err
-				}
-				asked += credit
-			}
-			answer, err := s.Recv()
-			if err != nil {
-				return got, err
-			}
-			for _, run := range answer.Runs {
-				if run.First <= last || run.Count < 1 {
-					return got, fmt.Errorf("gRPC: a stream has the run %v after the ID %d", run, last)
-				}
-				last = run.First + (run.Count-1)*run.Stride
-				got += int(run.Count)
-			}
-		}
-		return got, nil
 	})
 }
 
