@@ -183,8 +183,8 @@ func targets(got kernel.Report, ran, all int) (list []report.Target) {
 			why = r.Fault + ", " + r.Subject + ": " + r.Broken[0]
 		}
 	}
-	for _, t := range [][2]string{{"duplicates", "IDs of tickflake that came twice, but for documented exceptions"}, {"disorder", "IDs of tickflake out of order in their process"},
-		{"promises", "other promises of tickflake that did not hold, such as the longest wait"}} {
+	for _, t := range [][2]string{{"duplicates", "no ID of tickflake comes twice, but for documented exceptions"}, {"disorder", "no ID of tickflake is out of order in its process"},
+		{"promises", "no other promise of tickflake is broken, such as the longest wait"}} {
 		target := report.Target{ID: "kernel-" + t[0], Text: "On a real kernel: " + t[1], AtMost: true, Got: counted(counts[t[0]]), Why: why}
 		if counts[t[0]] == 0 && ran < all { // a miss is a miss, however few the faults
 			target.Open = fmt.Sprintf("%d of %d faults were run", ran, all)

@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"io"
+	"runtime"
 	"strings"
 
 	"golang.org/x/perf/benchfmt"
@@ -17,7 +18,7 @@ func (r *Report) Benchfmt(to io.Writer) (failed error) {
 			for _, row := range t.Rows {
 				for i, column := range t.Columns {
 					result := benchfmt.Result{Iters: 1, Name: benchfmt.Name(t.ID + "/" + strings.ReplaceAll(row.Name, " ", "_") + "/" + column.ID)}
-					for _, key := range [][2]string{{"cpu", r.Machine.CPU}, {"goos", r.Machine.OS}, {"commit", r.Commit}, {"command", r.Command}} {
+					for _, key := range [][2]string{{"cpu", r.CPU}, {"goos", runtime.GOOS}, {"commit", r.Commit}, {"command", r.Command}} {
 						result.SetConfig(key[0], key[1])
 					}
 					for _, v := range row.Cells[i].Samples {

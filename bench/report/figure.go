@@ -121,12 +121,3 @@ func (t Target) Value() string {
 	}
 	return nothing
 }
-
-// Limit is what the target asks for: "≤ 1.25×".
-func (t Target) Limit() string {
-	sign := "≥ "
-	if t.AtMost {
-		sign = "≤ "
-	}
-	return sign + withUnit(strconv.FormatFloat(t.Want, 'f', -1, 64), t.Unit)
-}

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"text/template"
-	"time"
 )
 
 //go:embed report.gohtml report.gomd report.gotxt
@@ -118,7 +117,7 @@ func (s Section) Said() string {
 
 // Title names the library, the machine and the one answer.
 func (r *Report) Title() string {
-	said := fmt.Sprintf("tickflake on %s of %s", Count(r.Machine.Cores, "core"), r.Machine.CPU)
+	said := fmt.Sprintf("tickflake on %s of %s", Count(r.Cores, "core"), r.CPU)
 	cost := r.Section("cost").Table("cost")
 	if ns, floor := cost.Cell("Next", "ns"), cost.Cell("Next", "floor"); len(ns.Samples) > 0 && len(floor.Samples) > 0 {
 		said += fmt.Sprintf(": %s ns per ID, %s × a clock read and a compare-and-swap", ns, floor)
@@ -149,35 +148,10 @@ func (r *Report) Notices() []string {
 	if r.Quick {
 		all = append(all, "This was a quick run with few rounds: the figures are rough, and docs/results.md has those of the published run.")
 	}
-	if m := r.Machine; m.LoadBefore > 0.5*float64(m.Cores) {
-		all = append(all, fmt.Sprintf("The machine was busy before the run: a load of %.2f on %s. As far as that went on, the intervals include it.", m.LoadBefore, Count(m.Cores, "core")))
+	if r.Busy != "" {
+		all = append(all, r.Busy)
 	}
 	return all
-}
-
-// Facts are lines about the machine and the run, as far as they are known.
-func (r *Report) Facts() [][2]string {
-	m := r.Machine
-	system := m.OS
-	if m.Kernel != "" {
-		system += ", kernel " + m.Kernel
-	}
-	if m.Virtual != "" {
-		system += ", under " + m.Virtual
-	}
-	machine := fmt.Sprintf("%s, %s", m.CPU, Count(m.Cores, "core"))
-	if m.MemoryBytes > 0 {
-		machine += fmt.Sprintf(", %.1f GiB", float64(m.MemoryBytes)/(1<<30))
-	}
-	return slices.DeleteFunc([][2]string{
-		{"Commit", r.Commit},
-		{"Run", fmt.Sprintf("%s, %s, by `%s`", r.Began.UTC().Format("2006-01-02 15:04 UTC"), r.Took.Round(time.Second), r.Command)},
-		{"Machine", machine},
-		{"System", system},
-		{"Clock source", m.ClockSource},
-		{"Go", m.Go},
-		{"Stolen", fmt.Sprintf("%.1f%% of the processors' time, by the hypervisor", m.Stolen)},
-	}, func(f [2]string) bool { return f[1] == "" })
 }
 
 // AllowedDelay is the share of a batch's time for which the threads of the process together may

@@ -8,37 +8,22 @@ package report
 import (
 	"fmt"
 	"slices"
-	"time"
 )
 
 // Report is one run.
 type Report struct {
 	Command     string // repeats the run
 	Commit      string // of the code that was measured, if Git tells
-	Began       time.Time
-	Took        time.Duration
 	Quick       bool
 	Interrupted bool // so cells or sections are missing
-	Machine     Machine
+	Cores       int
+	CPU         string
+	Facts       [][2]string // what else is to be known of the machine and the run
+	Busy        string      // why the figures may be worse than they should be
 	Sections    []Section
 	// Published are the cells of the first table in the published run, by generator: what stands in
 	// a column that this run leaves empty.
 	Published map[string][]string
-}
-
-// Machine is the machine of a run, and how much of it other programs used. A fact that the system
-// does not tell is empty.
-type Machine struct {
-	CPU         string
-	Cores       int // that Go used
-	MemoryBytes uint64
-	OS          string // with version and architecture
-	Kernel      string
-	Virtual     string // the hypervisor
-	ClockSource string // of the kernel
-	Go          string
-	LoadBefore  float64 // average over one minute
-	Stolen      float64 // percent of the processors' time, by the hypervisor during the run
 }
 
 // Section is one kind of measurement.

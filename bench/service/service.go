@@ -4,7 +4,6 @@
 package service
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -125,14 +124,8 @@ func list(ctx context.Context, server *fleet.Server, redis *servers.Server, box 
 	base := add(emptyRow, "", report.Floor, emptyPID, callers, nil, err, floor.unary)
 	ours, err := dialGRPC(server.GRPC, nil, open)
 	add(takeRow, "", report.Ours, server.PID(), callers, base, err, ours.unary)
-	resp, err := dialBatches(ctx, server.RESP, fmt.Sprintf("*2\r\n$3\r\nIDS\r\n$4\r\n%d\r\n", batch), func(in *bufio.Reader) error {
-		return skim(in, fmt.Sprintf("*%d\r\n", batch), "", '\n', 1+2*batch)
-	}, open)
-	add(idsRow, "", report.Ours, server.PID(), batch, nil, err, resp.take)
-	web, err := dialBatches(ctx, server.HTTP, fmt.Sprintf("POST /v1/ids?n=%d HTTP/1.1\r\nHost: %s\r\nContent-Length: 0\r\n\r\n", batch, server.HTTP), func(in *bufio.Reader) error {
-		return skim(in, "HTTP/1.1 200 ", "\r\n0\r\n\r\n", '"', 2+2*batch) // of the field's name, too
-	}, open)
-	add(webRow, "", report.Ours, server.PID(), batch, nil, err, web.take)
+	add(idsRow, "", report.Ours, server.PID(), batch, nil, nil, ids(server.RESP))
+	add(webRow, "", report.Ours, server.PID(), batch, nil, nil, post(fmt.Sprintf("http://%s/v1/ids?n=%d", server.HTTP, batch)))
 	return append(all, paced(ctx, server, box, open)...)
 }
 

@@ -85,7 +85,11 @@ func costTable(cases []generators.Case, loads []*measure.Load) report.Table {
 	if names := t.Ahead(nextName, "floor"); len(names) > 0 {
 		faster = "faster: " + report.List(names)
 	}
-	t.Say("Next takes %s ns per ID, %s× the floor; %s.", t.Cell(nextName, "ns"), t.Cell(nextName, "floor"), faster)
+	floor := t.Cell(nextName, "floor")
+	if len(floor.Samples) == 0 {
+		faster = "the machine was too disturbed to compare"
+	}
+	t.Say("Next takes %s ns per ID, %s× the floor; %s.", t.Cell(nextName, "ns"), floor, faster)
 	return t
 }
 
