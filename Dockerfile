@@ -11,6 +11,9 @@
 # --config, or for --plaintext and --open. Without a store the state is in the volume /state. Containers with
 # volumes of their own issue the same IDs: give a fleet a store by TICKFLAKE_STORE. The health command knows the
 # variables and no flags of the server: give TLS by TICKFLAKE_TLS_CERT, or an address for it by TICKFLAKE_PROBES.
+#
+# A container has the clock of its host. Where the host boots with a wrong one, TICKFLAKE_WAIT_FOR_CLOCK=30s lets the
+# server wait until NTP has set it; profiles of older runtimes forbid the question, and then it starts at once.
 FROM --platform=$BUILDPLATFORM docker.io/library/golang:1.26 AS build
 ARG TARGETOS TARGETARCH
 WORKDIR /src

@@ -37,6 +37,7 @@ func TestF13_PauseAndTakeover(t *testing.T)     { everyStrategy(t) }
 func TestF16_Exhaustion(t *testing.T)           { everyStrategy(t) }
 func TestF17_EndOfTime(t *testing.T)            { everyStrategy(t) }
 func TestF18_BeforeEpoch(t *testing.T)          { everyStrategy(t) }
+func TestF22_WrongAtStart(t *testing.T)         { everyStrategy(t) }
 
 var faultOfTest = regexp.MustCompile(`^Test(F\d+)_`)
 

@@ -32,7 +32,8 @@ type call struct {
 	dry       time.Duration // of that, since it first saw the present end of the grant
 	end       uint64        // that end, as a slot
 
-	began  time.Time     // when the present reservation began to wait, or zero
+	waits  bool          // the present reservation has begun to wait
+	began  time.Duration // when it did, in elapsed time: time.Now has no monotonic reading from 2157 on
 	before time.Duration // waited before that
 	place  *place        // in the queue, or nil
 	apart  bool          // wants a slot beyond the next one: it waits outside the queue, and without the turn
@@ -96,6 +97,7 @@ func (g *Generator) acquire(c *call, n uint64) (span *window.Span, slot, end uin
 		if err := g.over(front, now); err != nil {
 			return nil, 0, 0, err
 		}
+		g.reopen(now)
 		next, tick := front.Slot, g.tick(now)
 		if c.after {
 			floor := g.above(c.seen, front.Node)
@@ -231,9 +233,9 @@ func (c *call) wait(g *Generator, slot uint64, d, lead time.Duration, changed <-
 		c.pause(g, changed, min(d, coarseWait))
 	case c.turn && c.slept != slot+1:
 		c.slept = slot + 1
-		before := time.Now()
+		before := g.elapsed()
 		runtime.Gosched() // lets the calls that were served run before this processor sleeps
-		if d -= time.Since(before); d > 0 {
+		if d -= g.elapsed() - before; d > 0 {
 			nap(d)
 		}
 	case c.turn:
@@ -248,7 +250,7 @@ func (c *call) wait(g *Generator, slot uint64, d, lead time.Duration, changed <-
 		}
 	}
 	if g.after == nil {
-		c.waited = c.before + time.Since(c.began)
+		c.waited = c.before + g.elapsed() - c.began
 	}
 	if c.ctx.Err() != nil {
 		return fmt.Errorf("context ended after %s of waiting for a slot %s ahead of the clock: %w", c.waited, span.Text(lead), drive.ContextError(c.ctx))
@@ -258,8 +260,8 @@ func (c *call) wait(g *Generator, slot uint64, d, lead time.Duration, changed <-
 
 // enter notes that c waits, and puts it in the queue.
 func (c *call) enter(g *Generator) {
-	if c.began.IsZero() {
-		c.began, c.before = time.Now(), c.waited
+	if !c.waits {
+		c.waits, c.began, c.before = true, g.elapsed(), c.waited
 	}
 	if c.place == nil && g.after == nil && !c.apart { // with a fake clock, each call waits by itself
 		c.place = g.join(c.n)
@@ -292,7 +294,7 @@ func (c *call) pause(g *Generator, changed <-chan struct{}, d time.Duration) {
 	}
 	switch {
 	case g.after == nil:
-		c.waited = c.before + time.Since(c.began)
+		c.waited = c.before + g.elapsed() - c.began
 	case over:
 		c.waited += d // in the clock's own time, not the machine's
 	default:
@@ -302,12 +304,12 @@ func (c *call) pause(g *Generator, changed <-chan struct{}, d time.Duration) {
 
 // leave ends the waiting for one reservation.
 func (c *call) leave(g *Generator) {
-	if c.began.IsZero() {
+	if !c.waits {
 		return
 	}
 	g.counters.waits.Add(1)
 	g.counters.waited.Add(int64(c.waited - c.before))
-	c.began = time.Time{}
+	c.waits = false
 	if c.place != nil {
 		g.quit(c.place)
 		c.place = nil
@@ -332,7 +334,7 @@ func (c *call) awaitGrant(g *Generator, front window.Front, next uint64, changed
 		tick := next >> g.seqBits
 		g.window.Want(tick)
 		defer func() {
-			if !c.began.IsZero() || g.window.Err() != nil { // else the next extension is for it: this call does not wait
+			if c.waits || g.window.Err() != nil { // else the next extension is for it: this call does not wait
 				g.window.Unwant(tick)
 			}
 		}()

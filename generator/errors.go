@@ -43,6 +43,9 @@ type LeadError struct {
 	Seen snowflake.ID
 }
 
+// wrongLead is the lead from which no strategy is advised: a clock was wrong.
+const wrongLead = time.Hour
+
 func (e *LeadError) Error() string {
 	waited := ""
 	if e.Waited > 0 {
@@ -51,6 +54,10 @@ func (e *LeadError) Error() string {
 	retry := "retry"
 	if beyond := e.Lead - e.Limit; beyond > 0 {
 		retry = fmt.Sprintf("retry in %s", span.Text(beyond))
+	}
+	if e.Lead > wrongLead && e.Seen == 0 {
+		return fmt.Sprintf("the next free slot begins %s ahead of the clock (limit %s%s): the clock is behind, or an earlier one of this node number was ahead: set it right and start again; if it is right, another node number helps at once",
+			span.Text(e.Lead), e.Limit, waited)
 	}
 	if e.Cause == strategies.Exhausted {
 		return fmt.Sprintf("sequence exhausted: next free slot in %s (limit %s%s): %s, lower the rate, or choose a strategy that waits or borrows longer",

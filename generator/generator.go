@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/base"
 	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/internal/window"
@@ -42,11 +43,11 @@ import (
 type Generator struct {
 	// Set by New and never written again.
 	clock    monoclock.Interface
-	nanos    nanoClock // reads clock
-	epoch    int64     // Unix nanoseconds
-	steady   bool      // the clock reads base + time.Since(began), in nanoseconds since the epoch
+	nanos    nanoClock   // reads clock
+	epoch    int64       // Unix nanoseconds
+	moved    *seam.Moved // if not nil, the clock reads time.Since(began) + origin + moved.By(), in nanoseconds since the epoch
 	began    time.Time
-	base     int64
+	origin   int64
 	tickNs   int64
 	lifetime uint64 // nanoseconds from the epoch to issuingEnd
 	end      uint64 // the slot after the last that is issued
@@ -57,6 +58,9 @@ type Generator struct {
 	strategy strategies.Strategy
 	layout   *snowflake.Layout
 	ids      assembly
+	// base is origin + moved.By() as it was when the gate was opened last: with an older one, the clock seems behind and the
+	// fast path fails. It changes under the queue's mu, only when moved has, so its line is hardly ever written.
+	base     word.Int64
 	window   *window.Ticks                        // hands out the slots
 	lease    *lease.Keeper                        // or nil
 	store    stores.Store                         // that Open opened, or nil
@@ -68,6 +72,7 @@ type Generator struct {
 	turn  chan struct{} // capacity 1: held by the one caller that sleeps for the next tick
 
 	ending drive.Ending // of the lease and the store
+	leave  func()       // gives up the share in the clock of the number
 
 	_        [cacheLine]byte
 	counters counters
@@ -119,22 +124,30 @@ func New(opts ...Option) (*Generator, error) {
 		return nil, &stores.OptionError{Option: "WithLeaseOptions", Err: errors.New("it is for Open, which claims: give the options to lease.Claim")}
 	case !c.leased && !c.pinned && c.window == nil:
 		return nil, &stores.OptionError{Option: "New", Err: errNoNode}
+	case c.within.Given:
+		return nil, &stores.OptionError{Option: "WithWallWithin", Err: errors.New("it is for Open, which waits: call monoclock.AwaitWall before New")}
 	}
 	return newGenerator(c)
 }
 
 func newGenerator(c config) (*Generator, error) {
-	now, err := c.check()
-	if err != nil {
+	if err := c.validate(context.Background()); err != nil {
 		return nil, err
 	}
-	switch {
-	case c.window != nil || c.lease != nil:
-	case c.ownClock || inBubble():
+	leave := func() {}
+	switch shares := c.window == nil && c.lease == nil; {
+	case shares && !c.ownClock && !base.InBubble():
+		leave = c.share() // before the check, which is that of the clock that it will use
+	case shares:
 		c.window = c.fixed()
-	default:
-		c.share()
-		now = c.clock.Now()
+	}
+	if c.clock == nil {
+		c.clock = monoclock.New()
+	}
+	now, err := c.check()
+	if err != nil {
+		leave()
+		return nil, err
 	}
 	g := &Generator{
 		clock:    c.clock,
@@ -151,15 +164,17 @@ func newGenerator(c config) (*Generator, error) {
 		window:   c.window,
 		lease:    c.lease,
 		turn:     make(chan struct{}, 1),
+		leave:    leave,
 	}
-	if began, base, ok := seam.Steady(c.clock); ok {
-		g.steady, g.began, g.base = true, began, base-g.epoch
+	if began, base, moved := seam.Steady(c.clock); moved != nil {
+		g.began, g.origin, g.moved = began, base-g.epoch, moved
 	}
+	word.Name(&g.base, "base")
 	word.Name(&g.counters.maxLead, "maxLead")
 	word.Name(&g.counters.borrowedEnd, "borrowedEnd")
 	g.after, g.elapsed = seam.Waiting(c.clock)
 	g.queue.ring.prev, g.queue.ring.next = &g.queue.ring, &g.queue.ring
-	g.queue.gate.Store(g.lifetime)
+	g.open()
 	g.end = issuingTicks(c.layout) << g.seqBits
 	exhausted, behind := seam.LimitsOf(c.strategy)
 	g.allowed = g.tick(int64(min(exhausted.Always, behind.Always)))
@@ -227,8 +242,8 @@ func (g *Generator) NextContext(ctx context.Context) (snowflake.ID, error) {
 // compared with the tick's beginning, a multiple of tickNs, and not divided.
 func (g *Generator) quick() (id snowflake.ID, now int64, ok bool) {
 	span := g.window.Span()
-	if g.steady {
-		now = int64(time.Since(g.began)) + g.base
+	if g.moved != nil {
+		now = int64(time.Since(g.began)) + g.base.Load()
 	} else {
 		now = g.now()
 	}
@@ -371,14 +386,19 @@ func (g *Generator) Close() error { return g.CloseContext(context.Background()) 
 // node number may stay held until it expires. It returns soon after ctx ends, and what is left to do
 // goes on by itself. Further calls wait for the same, and return the same error.
 func (g *Generator) CloseContext(ctx context.Context) error {
-	g.window.Seal()
+	if _, first := g.window.Seal(); first {
+		g.leave()
+	}
 	switch {
 	case g.lease == nil:
 		return nil
 	case g.store == nil:
 		return g.lease.CloseContext(ctx)
 	}
-	return g.ending.Wait(ctx, lease.ErrNotReleased, func(ctx context.Context) error {
-		return join(g.lease.CloseContext(ctx), g.store.Close())
-	})
+	return g.ending.Wait(ctx, lease.ErrNotReleased, closing(g.lease, g.store))
+}
+
+// closing returns what releases the number, and then closes the store.
+func closing(keeper *lease.Keeper, store stores.Store) func(context.Context) error {
+	return func(ctx context.Context) error { return join(keeper.CloseContext(ctx), store.Close()) }
 }

@@ -3,7 +3,10 @@ package generator
 import (
 	"context"
 	"errors"
+	"log/slog"
 
+	"github.com/tickflake/tickflake/internal/base"
+	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/stores"
 	_ "github.com/tickflake/tickflake/stores/directory" // the store that needs no server
@@ -17,10 +20,10 @@ import (
 //
 // The URL is that of [stores.Open]; for an engine other than the directory, import its
 // package, such as github.com/tickflake/tickflake/stores/etcd. ctx bounds the opening:
-// if the store does not answer or all node numbers are held, Open fails at once, or, if
+// if the clock is not set yet, the store does not answer or all node numbers are held, Open fails at once, or, if
 // ctx has a deadline, tries again until then. It returns soon after ctx ends, and without a
 // deadline within the ten seconds of [stores.Open] and the timeouts of [lease.Claim]. When a
-// later step fails, it releases the number and closes the store.
+// later step fails, it releases the number and closes the store, which goes on by itself if ctx has ended.
 //
 // [WithLayout], [WithClock] and [WithNode] apply to the lease as well: WithNode pins the
 // number that is claimed. [WithLeaseOptions] passes further options to the lease, such as a logger. What
@@ -36,6 +39,12 @@ func Open(ctx context.Context, url string, opts ...Option) (*Generator, error) {
 	if c.leased {
 		return nil, &stores.OptionError{Option: "WithLease", Err: errors.New("Open claims a new lease: call New, or leave the option out")}
 	}
+	if err := c.validate(ctx); err != nil {
+		return nil, err
+	}
+	if c.clock, err = base.Await(ctx, c.clock, c.within, c.layout, slog.Default()); err != nil {
+		return nil, err
+	}
 	claim, err := c.claimOptions()
 	if err != nil {
 		return nil, err
@@ -49,10 +58,10 @@ func Open(ctx context.Context, url string, opts ...Option) (*Generator, error) {
 		return nil, join(err, store.Close())
 	}
 	c.lease, c.leased, c.leaseOptions = keeper, true, nil
-	c.pinned, c.ownLayout, c.ownClock = false, false, false
+	c.pinned, c.ownLayout, c.ownClock, c.within = false, false, false, base.Within{}
 	g, err := newGenerator(c)
 	if err != nil {
-		return nil, join(err, join(keeper.CloseContext(ctx), store.Close()))
+		return nil, join(err, new(drive.Ending).Wait(ctx, lease.ErrNotReleased, closing(keeper, store)))
 	}
 	g.store = store
 	return g, nil

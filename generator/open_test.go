@@ -1,8 +1,11 @@
 package generator_test
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -112,6 +115,44 @@ func TestOpenGivesBack(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestOpenGivesBackLate: the store stays open until the number is released, also if the context has ended when the
+// generator fails.
+func TestOpenGivesBackLate(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s, goOn := register(), make(chan struct{})
+		ctx, cancel := context.WithCancel(t.Context())
+		s.Store.(*storetest.Memory).Before = func(context.Context, storetest.Op) storetest.Fault {
+			if ctx.Err() != nil {
+				<-goOn
+			}
+			return storetest.None
+		}
+		short := snowflake.Default()
+		short.SequenceBits = 2
+		_, err := generator.Open(ctx, "opentest://", generator.WithSequenceStart(strategies.StartRandom(3000)), generator.WithLeaseOptions(
+			lease.WithLayout(short), lease.WithLogger(slog.New(slog.NewTextHandler(canceling(cancel), nil)))))
+		require.ErrorIs(t, err, lease.ErrNotReleased)
+		synctest.Wait()
+		assert.Zero(t, s.closed)
+		close(goOn)
+		synctest.Wait()
+		assert.Equal(t, 1, s.closed)
+		for node, state := range holdings(t, s.cells) {
+			assert.Equal(t, lease.Released, state, "node %d", node)
+		}
+	})
+}
+
+// canceling ends a context when a number was claimed.
+type canceling context.CancelFunc
+
+func (c canceling) Write(line []byte) (int, error) {
+	if bytes.Contains(line, []byte("lease: claimed")) {
+		c()
+	}
+	return len(line), nil
 }
 
 func TestLeaseOptions(t *testing.T) {

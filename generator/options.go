@@ -1,12 +1,14 @@
 package generator
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
 	"reflect"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/base"
 	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/internal/span"
 	"github.com/tickflake/tickflake/internal/window"
@@ -23,7 +25,8 @@ type Option func(*config)
 
 type config struct {
 	layout   snowflake.Layout
-	clock    monoclock.Interface
+	clock    monoclock.Interface // nil until it is made, unless WithClock was given
+	within   base.Within
 	strategy strategies.Strategy
 	start    strategies.SequenceStart
 	below    uint64 // of start
@@ -56,7 +59,8 @@ func WithLayout(l snowflake.Layout) Option {
 // layout share one clock and issue no ID twice, unless they were given clocks by [WithClock] or run in
 // bubbles of testing/synctest. If one borrows, the others find the clock behind.
 //
-// In [Open] it pins the number that is claimed, and no ID repeats: see [lease.WithNode].
+// In [Open] it pins the number that is claimed, and no ID repeats: see [lease.WithNode]. With [New] there is no keeper,
+// which logs when the wall clock drifts away: [Stats] alone tells.
 func WithNode(n int64) Option {
 	return func(c *config) { c.node, c.pinned = n, true }
 }
@@ -65,6 +69,12 @@ func WithNode(n int64) Option {
 // option, generators of one number share nothing: no two of them may run in turn or at once.
 func WithClock(clock monoclock.Interface) Option {
 	return func(c *config) { c.clock, c.ownClock = clock, true }
+}
+
+// WithWallWithin has [Open] wait for the machine's wall clock before it opens the store: see [lease.WithWallWithin].
+// [New] refuses it: call [monoclock.AwaitWall] before.
+func WithWallWithin(most time.Duration) Option {
+	return func(c *config) { c.within = base.Within{Most: most, Given: true} }
 }
 
 // WithLease has the generator issue IDs with the node numbers and in the ticks that the
@@ -112,34 +122,28 @@ func configure(opts []Option) (config, error) {
 		}
 		opt(&c)
 	}
-	if c.clock == nil && !c.ownClock {
-		c.clock = monoclock.New()
-	}
 	return c, nil
 }
 
-// check checks the options at the clock's time, and returns that time.
-func (c *config) check() (time.Time, error) {
-	fail := func(option string, err error) (time.Time, error) {
-		return time.Time{}, &stores.OptionError{Option: option, Err: err}
-	}
+// validate checks the options, but for what depends on the time.
+func (c *config) validate(ctx context.Context) error {
+	fail := func(option string, err error) error { return &stores.OptionError{Option: option, Err: err} }
 	if c.leased {
 		if option, err := c.adopt(); err != nil {
 			return fail(option, err)
 		}
 	}
-	if isNil(c.clock) {
+	if (c.ownClock || c.leased) && isNil(c.clock) {
 		return fail("WithClock", fmt.Errorf("clock %w: give one, such as monoclock.New()", errNil))
+	}
+	if err := c.within.Validate(ctx, c.ownClock); err != nil {
+		return err
 	}
 	if err := strategies.Validate(c.strategy); err != nil {
 		return fail("WithStrategy", err)
 	}
-	now := c.clock.Now()
-	if err := c.layout.ValidateAt(now); err != nil {
+	if err := c.layout.Validate(); err != nil {
 		return fail("WithLayout", err)
-	}
-	if end := issuingEnd(c.layout); !now.Before(end) {
-		return fail("WithClock", endOfTime(end))
 	}
 	below, err := seam.StartOf(c.start, 1<<c.layout.SequenceBits)
 	if err != nil {
@@ -149,8 +153,20 @@ func (c *config) check() (time.Time, error) {
 	if err := c.layout.CheckNode(c.node); err != nil {
 		return fail("WithNode", err)
 	}
-	if err := c.resolveFloor(now); err != nil {
-		return fail("WithFloor", err)
+	return nil
+}
+
+// check checks the clock, and what depends on its time, and returns that.
+func (c *config) check() (time.Time, error) {
+	now, option, err := base.Check(c.clock, c.layout)
+	if end := issuingEnd(c.layout); err == nil && !now.Before(end) {
+		option, err = "WithClock", endOfTime(end)
+	}
+	if err == nil {
+		option, err = "WithFloor", c.resolveFloor(now)
+	}
+	if err != nil {
+		return time.Time{}, &stores.OptionError{Option: option, Err: err}
 	}
 	return now, nil
 }
@@ -163,7 +179,7 @@ func (c *config) resolveFloor(now time.Time) error {
 			return err
 		}
 		if lead := d.Time.Add(c.layout.Tick).Sub(now); lead > maxFloorLead {
-			return fmt.Errorf("IDs above %d begin %s ahead of the clock (limit %s): set the clock right, or move the epoch of the layout", id, span.Text(lead), maxFloorLead)
+			return fmt.Errorf("IDs above %d begin %s ahead of the clock (limit %s): the ID comes from another layout or from a clock that was ahead, or this clock is behind", id, span.Text(lead), maxFloorLead)
 		}
 		c.begin = uint64(id)>>(c.layout.NodeBits+c.layout.SequenceBits) + 1
 	}

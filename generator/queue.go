@@ -1,6 +1,7 @@
 package generator
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 
@@ -19,8 +20,11 @@ import (
 // slots as the calls before it want. IDs stay in order, because the slot of a call is taken
 // while the call runs.
 //
-// Invariant: gate is 0 while there is a place in the queue, and else the generator's
-// lifetime. Both change under mu.
+// The gate closes by itself where the clock is due to look for suspends, once a second. The caller
+// that finds it so reads the clock, which looks, and opens the gate again.
+//
+// Invariant: gate is 0 while there is a place in the queue, and else what due returned when it was
+// opened. Both change under mu.
 type queue struct {
 	gate atomic.Uint64 // a reading of the clock at or above it takes no slot
 	mu   sync.Mutex
@@ -39,6 +43,42 @@ type place struct {
 	span      *window.Span
 	slot, end uint64
 	wake      chan struct{} // capacity 1: receives when the place was served
+}
+
+// due is the reading at which the clock is to be asked, for it looks for suspends then, or the lifetime.
+func (g *Generator) due() uint64 {
+	if g.moved == nil { // every reading asks it
+		return g.lifetime
+	}
+	due := g.moved.Due.Load()
+	if due == math.MaxInt64 {
+		return g.lifetime
+	}
+	return min(g.lifetime, uint64(max(g.origin+g.moved.By()+due, 0)))
+}
+
+// open opens the gate. The caller holds mu, or has made g.
+func (g *Generator) open() {
+	if g.moved != nil {
+		if base := g.origin + g.moved.By(); base != g.base.Load() {
+			g.base.Store(base)
+		}
+	}
+	g.queue.gate.Store(g.due())
+}
+
+// reopen opens the gate again if now, a reading of the clock, has reached it, or if the clock has moved.
+func (g *Generator) reopen(now int64) {
+	q := &g.queue
+	gate := q.gate.Load()
+	if gate == 0 || uint64(now) < gate && (g.moved == nil || g.origin+g.moved.By() == g.base.Load()) {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.ring.next == &q.ring {
+		g.open()
+	}
 }
 
 // join puts a call that wants n slots at the end of the queue.
@@ -96,6 +136,6 @@ func (g *Generator) remove(p *place) {
 	p.prev.next, p.next.prev = p.next, p.prev
 	p.prev, p.next = nil, nil
 	if q := &g.queue; q.ring.next == &q.ring {
-		q.gate.Store(g.lifetime)
+		g.open()
 	}
 }

@@ -31,9 +31,12 @@ var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
 // inBubble runs test in a synctest bubble from noon on, where the machine's time passes while every
 // goroutine waits.
-func inBubble(t *testing.T, test func(t *testing.T)) {
+func inBubble(t *testing.T, test func(t *testing.T)) { inBubbleFrom(t, noon, test) }
+
+// inBubbleFrom is inBubble from another instant on.
+func inBubbleFrom(t *testing.T, begin time.Time, test func(t *testing.T)) {
 	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(time.Until(noon))
+		time.Sleep(time.Until(begin))
 		test(t)
 	})
 }

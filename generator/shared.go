@@ -2,7 +2,6 @@ package generator
 
 import (
 	"sync"
-	"time"
 
 	"github.com/tickflake/tickflake/internal/window"
 	"github.com/tickflake/tickflake/monoclock"
@@ -13,8 +12,8 @@ import (
 // outlives them: a new one continues after the IDs of those before it.
 var shared = struct {
 	sync.Mutex
-	numbers map[number]common
-}{numbers: map[number]common{}}
+	numbers map[number]*common
+}{numbers: map[number]*common{}}
 
 type number struct {
 	layout string
@@ -22,14 +21,16 @@ type number struct {
 }
 
 // common is the clock beside the word: two clocks that were set at different times may be far apart, and
-// the one behind would find the word ahead of it.
+// the one behind would find the word ahead of it. So a new clock comes only when no generator uses the old one,
+// which may have been wrong. The word is for ever.
 type common struct {
 	clock  monoclock.Interface
 	window *window.Ticks
+	users  int // generators that are not closed
 }
 
-// share gives c the clock and the window of its number.
-func (c *config) share() {
+// share gives c the clock and the window of its number, and returns how its generator gives them up.
+func (c *config) share() (leave func()) {
 	l := c.layout
 	l.Name, l.Parts = "", nil
 	key := number{l.String(), c.node}
@@ -37,10 +38,19 @@ func (c *config) share() {
 	defer shared.Unlock()
 	all, ok := shared.numbers[key]
 	if !ok {
-		all = common{c.clock, c.fixed()}
+		all = &common{window: c.fixed()}
 		shared.numbers[key] = all
 	}
+	if all.users == 0 {
+		all.clock = monoclock.New()
+	}
+	all.users++
 	c.clock, c.window = all.clock, all.window.Share()
+	return func() {
+		shared.Lock()
+		defer shared.Unlock()
+		all.users--
+	}
 }
 
 // fixed is a window that has all time of a node number.
@@ -54,11 +64,4 @@ func (c *config) fixed() *window.Ticks {
 // issuingTicks is how many ticks a layout has in which IDs are issued.
 func issuingTicks(l snowflake.Layout) uint64 {
 	return uint64(issuingEnd(l).Sub(l.Epoch)-1)/uint64(l.Tick) + 1
-}
-
-// inBubble reports whether the time is that of a bubble of testing/synctest, which is a fake clock: it has
-// no monotonic reading.
-func inBubble() bool {
-	now := time.Now()
-	return now == now.Round(0)
 }

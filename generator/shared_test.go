@@ -1,6 +1,7 @@
 package generator_test
 
 import (
+	"math"
 	"sync"
 	"testing"
 	"time"
@@ -84,4 +85,39 @@ func TestOneNumberInBubbles(t *testing.T) {
 			require.Equal(t, time.Now().UTC(), d.Time)
 		})
 	}
+}
+
+// The number's clock is the one that is checked, and is replaced when no generator uses it. The word stays, so no ID
+// comes twice.
+func TestOneNumbersClock(t *testing.T) {
+	make := func(options ...generator.Option) (*generator.Generator, error) {
+		return generator.New(append(options, generator.WithNode(4))...)
+	}
+	a, err := make()
+	require.NoError(t, err)
+	b, err := make()
+	require.NoError(t, err)
+	require.Same(t, a.Clock(), b.Clock())
+	require.NoError(t, a.Close())
+	require.NoError(t, a.Close())
+	c, err := make()
+	require.NoError(t, err)
+	require.Same(t, b.Clock(), c.Clock(), "b uses it")
+	seen := map[snowflake.ID]bool{}
+	for range 5000 { // more than a tick's
+		seen[mustNext(t, b)] = true
+	}
+	require.NoError(t, b.Close())
+	require.NoError(t, c.Close())
+	_, err = make(generator.WithFloor(math.MaxInt64))
+	require.Error(t, err, "and holds no clock")
+	d, err := make()
+	require.NoError(t, err)
+	require.NotSame(t, c.Clock(), d.Clock())
+	for range 5000 {
+		id := mustNext(t, d)
+		require.False(t, seen[id])
+		seen[id] = true
+	}
+	require.NoError(t, d.Close())
 }

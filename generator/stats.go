@@ -4,6 +4,7 @@ import (
 	_ "sync/atomic" // without it, its methods are not inlined through package word
 	"time"
 
+	"github.com/tickflake/tickflake/internal/base"
 	"github.com/tickflake/tickflake/internal/word"
 	"github.com/tickflake/tickflake/strategies"
 )
@@ -36,10 +37,13 @@ type Stats struct {
 	// Drift is the wall clock's time minus the generator's, if the clock reports
 	// it, as [monoclock.Clock] does.
 	Drift time.Duration
+	// WallError is how far the wall clock may be off now, by the kernel's own word, if the clock reports it, as
+	// [monoclock.Clock] does; it says nothing about a clock that was made before. Below zero, it is not known.
+	WallError time.Duration
 }
 
 // Stats returns the counts so far. They are read one after the other, not at one
-// instant. It costs two clock reads, and does not slow Next down.
+// instant. It costs a microsecond, and does not slow Next down.
 func (g *Generator) Stats() Stats {
 	s := Stats{
 		Waits:         g.counters.waits.Load(),
@@ -60,6 +64,7 @@ func (g *Generator) Stats() Stats {
 	if d, ok := g.clock.(interface{ Drift() time.Duration }); ok {
 		s.Drift = d.Drift()
 	}
+	s.WallError = base.WallError(g.clock)
 	return s
 }
 

@@ -69,8 +69,8 @@ func (s *Stream) NextContext(ctx context.Context) (snowflake.ID, error) {
 func (s *Stream) issue(ctx context.Context) (snowflake.ID, error) {
 	for {
 		var now int64
-		if s.g.steady { // as in Generator.quick: the call of an interface would cost 1 ns of 25
-			now = int64(time.Since(s.g.began)) + s.g.base
+		if s.g.moved != nil { // as in Generator.quick: the call of an interface would cost 1 ns of 25
+			now = int64(time.Since(s.g.began)) + s.g.base.Load()
 		} else {
 			now = s.g.now()
 		}
@@ -108,7 +108,7 @@ func (s *Stream) reserve(ctx context.Context) error {
 	tick := slot >> g.seqBits
 	earliest := tick - min(tick, g.allowed)
 	s.from = earliest * uint64(g.tickNs)
-	s.lifetime = (tick + 1 - earliest) * uint64(g.tickNs)
+	s.lifetime = min((tick+1-earliest)*uint64(g.tickNs), g.due()-s.from) // a tick may be longer than the time between two looks
 	return nil
 }
 

@@ -46,7 +46,7 @@ func TestClaimOptions(t *testing.T) {
 		"no option":                 {"Claim", []lease.Option{nil}},
 		"no layout":                 {"WithLayout", []lease.Option{lease.WithLayout(snowflake.Layout{})}},
 		"at the end of time":        {"WithLayout", []lease.Option{at(end)}},
-		"before the epoch":          {"WithLayout", []lease.Option{at(snowflake.Default().Epoch.Add(-1))}},
+		"before the epoch":          {"WithClock", []lease.Option{at(snowflake.Default().Epoch.Add(-1))}},
 		"a number below zero":       {"WithNode", []lease.Option{lease.WithNode(-1)}},
 		"a number above all":        {"WithNode", []lease.Option{lease.WithNode(1024)}},
 		"the last number of stores": {"", []lease.Option{lease.WithLayout(wide), lease.WithNode(1<<22 - 1)}}, // whatever the layout has

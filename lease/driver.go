@@ -130,6 +130,9 @@ func (d *driver) Do(ctx context.Context) (failed error) {
 		e.Since = d.since
 	}
 	if d.machine.Held().Version == 0 {
+		if found := d.witness(append(r.Cells, r.Cell)...); err == nil {
+			err = found
+		}
 		d.sight(&r.Cell)
 		for i := range r.Cells {
 			d.sight(&r.Cells[i])
@@ -259,7 +262,12 @@ func (k *Keeper) claimed(e grant.Event) {
 	if ahead := k.span(k.tick(), e.Range.From); e.Range.From == k.fleet.Floor && ahead > k.period {
 		k.log.Warn("lease: no ID is issued before the fleet's floor", "node", e.Range.Node, "floor", k.time(k.fleet.Floor), "ahead", span.Text(ahead))
 	}
-	k.log.Info("lease: claimed", "node", e.Range.Node, "from", k.time(e.Range.From), "until", k.time(e.Range.To))
+	attrs := []any{"node", e.Range.Node, "from", k.time(e.Range.From), "until", k.time(e.Range.To)}
+	if by, doubtful := k.ahead(e.Range.From, 0); doubtful {
+		k.log.Warn("lease: claimed, and no ID is issued by the clock before the grant begins: this clock is behind, or an earlier one was ahead: set it right and start again; if it is right, another number helps at once", append(attrs, "ahead", span.Text(by.Round(time.Second)))...)
+	} else {
+		k.log.Info("lease: claimed", attrs...)
+	}
 }
 
 // extended notes that the cell has our limit.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/base"
 	"github.com/tickflake/tickflake/internal/grant"
 	"github.com/tickflake/tickflake/internal/span"
 	"github.com/tickflake/tickflake/internal/window"
@@ -29,6 +30,9 @@ type Stats struct {
 	// so a skew of more than a third of a window shows only when others have extended
 	// their grants since the claim: some thirds of a window later.
 	Skew time.Duration
+	// WallError is how far the machine's wall clock may be off now, by the kernel's own word. Below zero, it is not known:
+	// see [monoclock.WallError].
+	WallError time.Duration
 	// Copies are the times that this memory was found to be a copy, by VMClock: the device and its field, or ""
 	// if only [Keeper.Restored] tells. See [WithVMClock].
 	Copies  uint64
@@ -60,7 +64,7 @@ func (k *Keeper) Stats() Stats {
 	if used.To > 0 {
 		s.Remaining = k.time(used.To).Sub(k.clock.Now())
 	}
-	s.VMClock, s.Node, s.Window = k.page.By, used.Node, k.period
+	s.VMClock, s.Node, s.Window, s.WallError = k.page.By, used.Node, k.period, base.WallError(k.clock)
 	return s
 }
 

@@ -14,7 +14,7 @@ import (
 
 // NewKeeper makes a keeper that has claimed nothing yet.
 func NewKeeper(store stores.Store, options []Option) (*Keeper, error) {
-	return newKeeper(store, options)
+	return newKeeper(context.Background(), store, options)
 }
 
 // Protocol is what a keeper runs.
@@ -47,7 +47,7 @@ func (k *Keeper) Used() window.Range                   { return k.used }
 // Clone returns a keeper with a copy of k's memory, as a snapshot that is restored beside
 // its original has, on a store of its own.
 func (k *Keeper) Clone(store stores.Store, options []Option) (*Keeper, error) {
-	c, err := newKeeper(store, options)
+	c, err := newKeeper(context.Background(), store, options)
 	if err != nil {
 		return nil, err
 	}

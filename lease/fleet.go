@@ -139,7 +139,7 @@ func administer(function string, store stores.Store, from, to int64, options []O
 	if err := checkStore(function, store); err != nil {
 		return nil, err
 	}
-	k, err := newKeeper(store, options)
+	k, err := newKeeper(context.Background(), store, options)
 	if err == nil && (from < 0 || to < from || to >= k.nodes()) {
 		err = refuse(function, "node numbers %d to %d: want a range within 0 to %d", from, to, k.nodes()-1)
 	}
@@ -176,7 +176,13 @@ func End(ctx context.Context, store stores.Store, from, to int64, newStore strin
 	if err := cell.CheckTo(newStore); err != nil {
 		return Fleet{}, refuse("End", "%w", err)
 	}
-	_, f, err := knownFleet(ctx, &drive.Calls{Store: store})
+	c := config{timeout: DefaultTimeout} // the layout is the store's, so the options are checked afterwards
+	for _, option := range options {
+		if option != nil {
+			option(&c)
+		}
+	}
+	_, f, err := knownFleet(ctx, &drive.Calls{Store: store, Timeout: max(c.timeout, 0)})
 	if err != nil {
 		return Fleet{}, err
 	}

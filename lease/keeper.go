@@ -49,6 +49,8 @@ type Keeper struct {
 	seen      map[int64]sighting
 	bad       map[int64]bool // damaged cells that were logged
 	doubts    doubt
+	warned    bool         // of a grant too far ahead
+	drifted   bool         // the wall clock is far from the clock, as was logged
 	ended     window.Range // the grant whose end was logged, while it lasts
 	fleet     cell.Fleet   // as it was read last
 
@@ -58,6 +60,7 @@ type Keeper struct {
 	paced    bool          // something was granted at the last of them
 	since    time.Time     // of the first of them
 	kind     stores.Kind   // of the last of them
+	ignored  time.Duration // of the suspended time, as it was logged
 	late     time.Duration // by which this process ran late in the present step, or 0
 
 	// state guards the fields below, for callers that must not wait for the turn.
@@ -79,6 +82,7 @@ type Keeper struct {
 // Claim fails at once, or, if ctx has a deadline, tries again until then: the error
 // then also wraps that of ctx. It ends at once if the store refuses, or another error has the
 // kind [stores.Refused], as has that of a number of [WithNode] that is reserved.
+// A clock that reads a time before the layout's epoch is not set yet, and Claim tries that again too.
 // It returns soon after ctx ends. Without a deadline, the timeout of [WithTimeout] bounds each
 // operation of the store, and the first failure ends the claim.
 //
@@ -91,12 +95,14 @@ type Keeper struct {
 //   - [stores.ErrDamaged]: the fleet's cell, or that of the number of [WithNode], is damaged,
 //   - [ErrSkew]: the clock is far from the fleet's, and [WithFleetCheck] is strict,
 //   - [ErrEndOfTime]: no node number has time left in the layout,
-//   - [ErrMoved]: the fleet, or the number of [WithNode], was moved to another store by [End].
+//   - [ErrMoved]: the fleet, or the number of [WithNode], was moved to another store by [End],
+//   - [snowflake.ErrEarly]: the clock reads a time before the epoch,
+//   - [monoclock.ErrWall]: the wall clock was not set in time, for [WithWallWithin].
 func Claim(ctx context.Context, store stores.Store, options ...Option) (*Keeper, error) {
 	if err := checkStore("Claim", store); err != nil {
 		return nil, err
 	}
-	k, err := newKeeper(store, options)
+	k, err := newKeeper(ctx, store, options)
 	if err != nil {
 		return nil, err
 	}
@@ -105,6 +111,7 @@ func Claim(ctx context.Context, store stores.Store, options ...Option) (*Keeper,
 			k.log.Warn("lease: " + why)
 		}
 	}
+	k.noteWall()
 	if err := k.claimFirst(ctx); err != nil {
 		return nil, err
 	}
@@ -114,8 +121,8 @@ func Claim(ctx context.Context, store stores.Store, options ...Option) (*Keeper,
 	return k, nil
 }
 
-func newKeeper(store stores.Store, options []Option) (*Keeper, error) {
-	c, err := configure(store, options)
+func newKeeper(ctx context.Context, store stores.Store, options []Option) (*Keeper, error) {
+	c, err := configure(ctx, store, options)
 	if err != nil {
 		return nil, err
 	}
@@ -243,6 +250,8 @@ func (k *Keeper) poll(ctx context.Context, late time.Duration) (next time.Durati
 		return k.pause()
 	}
 	k.distrust(false)
+	k.noteSlept()
+	k.noteDrift()
 	k.publish() // time may have passed
 	if now := k.elapsed(); now < k.retry {
 		if !k.locking() { // the grant may have ended early, by a step of the clock

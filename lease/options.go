@@ -2,12 +2,14 @@ package lease
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"log/slog"
 	"math"
 	"os"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/base"
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/seam"
@@ -45,6 +47,8 @@ type config struct {
 
 	timeline
 	clock   monoclock.Interface
+	given   bool // WithClock was given
+	within  base.Within
 	period  time.Duration // the window
 	window  uint64        // the same in ticks
 	timeout time.Duration // of one operation
@@ -72,7 +76,17 @@ func WithLayout(l snowflake.Layout) Option { return func(c *config) { c.layout =
 
 // WithClock sets the clock of the lease and of its generator. The default is
 // [monoclock.New]. No clock can break uniqueness; the clock decides the times in IDs.
-func WithClock(clock monoclock.Interface) Option { return func(c *config) { c.clock = clock } }
+func WithClock(clock monoclock.Interface) Option {
+	return func(c *config) { c.clock, c.given = clock, true }
+}
+
+// WithWallWithin has [Claim] wait until the machine's wall clock is off by no more than most, by the kernel's word
+// ([monoclock.WallError]), before it makes its clock: 3 seconds suit a host that synchronises its clock. Claim waits until its context's
+// deadline, and fails without one. Its error then wraps [monoclock.ErrWall]. Where the kernel says
+// nothing, as on macOS, Claim logs a warning and does not wait. It cannot be combined with [WithClock].
+func WithWallWithin(most time.Duration) Option {
+	return func(c *config) { c.within = base.Within{Most: most, Given: true} }
+}
 
 // WithWindow sets the length of a grant: from 6 ticks to 366 days. The store is
 // written once per third of it, and an outage of up to two thirds has no effect. After a
@@ -110,7 +124,13 @@ func WithLogger(log *slog.Logger) Option { return func(c *config) { c.log = log 
 // WithFleetCheck sets how far the clock may be from those of the others, estimated from
 // their grants, before the Keeper logs a warning or, if strict, [Claim] fails with an
 // error that wraps [ErrSkew]. The default is [DefaultFleetLimit], and not strict; with
-// math.MaxInt64, no clock is too far.
+// math.MaxInt64, no clock is too far, and nothing is listed for it. If it is not strict, a store that
+// does not list its cells to this process does not keep it from claiming.
+//
+// Besides, a number that was held or released with a limit more than a minute and two windows ahead of the clock shows
+// that this clock is behind, or that an earlier one was ahead. If a claim meets one, the Keeper logs a
+// warning or, if strict, and the limit of this option is exceeded as well, Claim fails. To go on when this clock is
+// right, [Reserve] that number until then.
 //
 // Grants of crashed processes show no clock, so only grants that are extended after the
 // claim count. A warning is logged then, some thirds of a window after the claim. A
@@ -139,8 +159,8 @@ func checkStore(function string, store stores.Store) error {
 	return nil
 }
 
-func configure(store stores.Store, options []Option) (config, error) {
-	c := config{traits: store.Traits(), clock: monoclock.New(), node: -1, timeline: timeline{layout: snowflake.Default()},
+func configure(ctx context.Context, store stores.Store, options []Option) (config, error) {
+	c := config{traits: store.Traits(), node: -1, timeline: timeline{layout: snowflake.Default()},
 		timeout: DefaultTimeout, owner: self(), log: slog.Default(), skew: DefaultFleetLimit}
 	for i, option := range options {
 		if option == nil {
@@ -148,13 +168,13 @@ func configure(store stores.Store, options []Option) (config, error) {
 		}
 		option(&c)
 	}
-	if drive.IsNil(c.clock) {
+	if c.given && drive.IsNil(c.clock) {
 		return c, refuse("WithClock", "clock %w: give one, such as monoclock.New()", drive.ErrNil)
 	}
 	if c.log == nil {
 		return c, refuse("WithLogger", "logger %w: give slog.New(slog.DiscardHandler) for silence", drive.ErrNil)
 	}
-	if err := c.layout.ValidateAt(c.clock.Now()); err != nil {
+	if err := c.layout.Validate(); err != nil {
 		return c, refuse("WithLayout", "%w", err)
 	}
 	c.spec = c.layout.String()
@@ -192,13 +212,22 @@ func configure(store stores.Store, options []Option) (config, error) {
 	if n := c.longest(); n > stores.MaxValue {
 		return c, refuse("WithOwner", "with this owner and the layout %s a cell takes %d bytes: want at most %d", c.spec, n, stores.MaxValue)
 	}
+	err := c.within.Validate(ctx, c.given)
+	if err != nil {
+		return c, err
+	}
+	if c.clock, err = base.Await(ctx, c.clock, c.within, c.layout, c.log); err != nil {
+		return c, err
+	}
+	if _, option, err := base.Check(c.clock, c.layout); err != nil {
+		return c, refuse(option, "%w", err)
+	}
 	c.brief = min(c.timeout, max(c.period/12, time.Millisecond), time.Second)
 	if c.after, c.elapsed = seam.Waiting(c.clock); c.after == nil {
 		c.after = time.After
 	}
 	c.lines = drive.NewLog(c.log.Handler(), c.elapsed)
 	c.log = slog.New(c.lines)
-	var err error
 	if c.page, err = vmclock.Open(c.device, c.log); err != nil {
 		return c, refuse("WithVMClock", "%w", err)
 	}

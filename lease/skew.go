@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -66,6 +67,35 @@ func (k *Keeper) estimate(cells []grant.Cell, since map[int64]uint64) estimate {
 	return e
 }
 
+// ahead is how far a tick lies ahead of our clock. doubtful says that no process with this window has been granted the
+// time before it by a clock like ours: it is a minute and two windows, the larger of that and ours, behind.
+func (k *Keeper) ahead(tick, window uint64) (by time.Duration, doubtful bool) {
+	now := k.tick()
+	return k.span(now, tick), k.span(max(now, k.fleet.Floor), tick)-2*k.span(0, max(window, k.config.window)) > time.Minute
+}
+
+// witness looks among cells that a claim has read for a grant that lies too far ahead of our clock. Reservations and
+// numbers that have moved lie ahead on purpose. It logs one, and the error is that of a strict first claim.
+func (k *Keeper) witness(cells ...grant.Cell) error {
+	for _, c := range cells {
+		r := c.Record
+		by, doubtful := k.ahead(r.Limit, r.Window)
+		if !doubtful || r.Reserved || r.MovedTo != "" || r.Limit >= k.end() || r.Holder != "" && r.Holder == k.machine.Token() {
+			continue
+		}
+		err := drive.Wrap(fmt.Sprintf("node number %d was granted until %s, %s ahead of this clock: this clock is behind, or an earlier one was ahead: compare it with another machine's, and start again when it is right",
+			c.Node, k.time(r.Limit).Format(time.RFC3339), span.Text(by.Round(time.Second))), ErrSkew)
+		switch {
+		case k.strict && by > k.skew && k.Stats().Claims == 0:
+			return err
+		case !k.warned && c.Node != k.node: // else the line of the claim says so
+			k.warned = true
+			k.log.Warn("lease: "+err.Error(), "node", c.Node)
+		}
+	}
+	return nil
+}
+
 // far reports whether a skew is beyond the limit of WithFleetCheck.
 func (k *Keeper) far(e estimate) bool { return e.skew.Abs()-k.span(0, e.window)/6 > k.skew }
 
@@ -76,12 +106,14 @@ func (d *driver) checkClock(ctx context.Context, op grant.Op, r *grant.Result) e
 	now := doubt{estimate: d.estimate(append(r.Cells, r.Cell), nil), from: cell.NodesFrom, to: cell.NodesTo}
 	if len(now.versions) >= leastFleet {
 		now.from, now.to = cell.NodeKey(op.Node), cell.NodeKey(op.Node+op.N)
-	} else if !d.created && max(op.N, 1) < d.numbers() {
-		cells, err := d.list(ctx, now.from, now.to, sampled)
+	} else if !d.created && !d.unchecked() && max(op.N, 1) < d.numbers() {
+		cells, err := d.sample(ctx, now.from, now.to)
+		if err == nil {
+			now.estimate, err = d.estimate(cells, nil), d.witness(cells...)
+		}
 		if err != nil {
 			return err
 		}
-		now.estimate = d.estimate(cells, nil)
 	}
 	crashed := now.skew > 0 && (now.nodes < leastFleet || d.locking()) // perhaps all of them
 	switch {
@@ -95,12 +127,32 @@ func (d *driver) checkClock(ctx context.Context, op grant.Op, r *grant.Result) e
 			return err
 		}
 		return d.call(ctx, op, r)
-	case now.skew.Abs() > d.third():
+	case now.skew.Abs() > d.third() && !d.unchecked():
 		now.due = d.elapsed() + d.span(0, now.window)/3
 		d.doubts, now.skew = now, 0
 	}
 	d.setSkew(now.skew)
 	return nil
+}
+
+// unchecked reports whether no clock is too far.
+func (c *config) unchecked() bool { return c.skew == math.MaxInt64 }
+
+// sample lists some cells. A store that does not let us, as for want of a right, is no reason to fail, unless the
+// check is strict.
+func (k *Keeper) sample(ctx context.Context, from, to string) ([]grant.Cell, error) {
+	if k.strict {
+		return k.list(ctx, from, to, sampled)
+	}
+	bounded, cancel := context.WithTimeout(ctx, k.brief)
+	defer cancel()
+	cells, err := k.list(bounded, from, to, sampled)
+	if errors.Is(err, ErrStore) {
+		k.tally(&k.stats.Failures)
+		k.log.Debug("lease: the clock is not compared with the fleet's", kindAttr(err), "err", err)
+		err = nil
+	}
+	return cells, err
 }
 
 // look compares our clock with those of the holders that have written since a doubt began, and reports whether there are
@@ -179,6 +231,31 @@ func commonest(clocks []uint64, width uint64) (at uint64, n int) {
 type sighting struct {
 	version uint64
 	since   time.Duration
+}
+
+// The wall clock is worth a line when it is driftWarned off, and again when it is back within driftBack.
+const driftWarned, driftBack = time.Minute, time.Minute / 2
+
+// noteDrift logs once that the wall clock and the clock of the IDs have come apart, and once that they are back.
+func (k *Keeper) noteDrift() {
+	clock, ok := k.clock.(interface{ Drift() time.Duration })
+	if !ok {
+		return
+	}
+	drift := clock.Drift()
+	switch {
+	case !k.drifted && drift.Abs() > driftWarned:
+		text := "lease: the wall clock was set back, or was ahead when this process started: its IDs are ahead of it; nothing makes a running clock go back: restart this process once the wall clock is right"
+		if drift > 0 {
+			text = "lease: the wall clock was set ahead, or this machine stood still: the IDs of this process are behind it: restart this process once the wall clock is right, or start it with monoclock.WithResync (--resync)"
+		}
+		k.log.Warn(text, "drift", drift)
+	case k.drifted && drift.Abs() <= driftBack:
+		k.log.Info("lease: the wall clock and the clock of the IDs agree again", "drift", drift)
+	default:
+		return
+	}
+	k.drifted = !k.drifted
 }
 
 // maxSeen bounds the sightings. Beyond it, they are dropped, and the limits of the cells

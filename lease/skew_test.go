@@ -3,6 +3,7 @@ package lease_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
@@ -142,4 +144,116 @@ func TestStrictClaimEnds(t *testing.T) {
 		k := must(lease.Claim(t.Context(), w.cells, append(strict, lease.WithNode(7))...)) // it was held as the wait began
 		require.NoError(t, k.Close())
 	})
+}
+
+// TestClaimThatMayNotList: the right to list is not needed for a pinned number, unless the check is strict. No list is
+// made for a check that is off.
+func TestClaimThatMayNotList(t *testing.T) {
+	for name, test := range map[string]struct {
+		limit  time.Duration
+		strict bool
+		lists  int
+	}{
+		"advice": {lease.DefaultFleetLimit, false, 1},
+		"strict": {lease.DefaultFleetLimit, true, 1},
+		"off":    {math.MaxInt64, false, 0},
+	} {
+		w := newRig(t)
+		require.NoError(t, w.claim(nil).Close(), "the fleet exists")
+		clear(w.calls)
+		c := w.client()
+		c.rules = []*rule{{of: "list", n: -1, fate: storetest.Unavailable}}
+		k, err := w.try(c, lease.WithNode(7), lease.WithFleetCheck(test.limit, test.strict))
+		require.Equal(t, test.lists, w.calls[storetest.OpList], name)
+		if test.strict {
+			require.ErrorIs(t, err, lease.ErrStore)
+			continue
+		}
+		require.NoError(t, err, name)
+		require.EqualValues(t, test.lists, k.Stats().Failures)
+		require.Zero(t, w.log.count("WARN"), "%s", w.log)
+	}
+}
+
+// TestWitness: a claim that meets a number whose limit lies far ahead of its clock says so once, unless it lies there
+// on purpose, and a strict one ends.
+func TestWitness(t *testing.T) {
+	const far = 7 * 365 * 24 * time.Hour
+	close := func(k *lease.Keeper) { _ = k.Close() }
+	for name, test := range map[string]struct {
+		before func(*rig)
+		by     time.Duration // that our clock is behind what was before
+		warns  bool
+		ours   []lease.Option
+		begins bool // our grant begins there, too
+		free   bool // no strict claim is tried: it would wait for the holder, or none is wanted
+	}{
+		"a release":      {func(w *rig) { close(w.claim(nil)) }, far, true, nil, false, false},
+		"a crash":        {func(w *rig) { w.claim(nil) }, far, true, nil, false, true},
+		"a longer grant": {func(w *rig) { w.claim(nil, lease.WithWindow(time.Hour)) }, time.Hour, false, nil, false, true},
+		"near":           {func(w *rig) { close(w.claim(nil)) }, time.Minute + 2*period - time.Second, false, nil, false, false},
+		"not so near":    {func(w *rig) { close(w.claim(nil)) }, time.Minute + 2*period + time.Second, true, nil, false, false},
+		"reserved": {func(w *rig) {
+			require.NoError(w, lease.Reserve(w.Context(), w.cells, 0, 9, w.clock.Now().Add(time.Hour), w.options()...))
+		}, far, false, nil, false, false},
+		"moved": {func(w *rig) {
+			k := w.claim(nil, lease.WithNode(0))
+			close(k)
+			must(lease.End(w.Context(), w.cells, 0, 0, "new", w.options()...))
+		}, far, false, nil, false, false},
+		"the fleet's floor": {func(w *rig) {
+			require.NoError(w, lease.SetFleet(w.Context(), w.cells, lease.Fleet{To: 1023, Floor: w.clock.Now()}, w.options()...))
+			close(w.claim(nil))
+		}, far, false, nil, false, false},
+		"our number":       {func(w *rig) { close(w.claim(nil, lease.WithNode(7))) }, far, true, []lease.Option{lease.WithNode(7)}, true, false},
+		"beside ours":      {func(w *rig) { close(w.claim(nil, lease.WithNode(6))) }, far, true, []lease.Option{lease.WithNode(7)}, false, false},
+		"the check is off": {func(w *rig) { close(w.claim(nil, small(4))) }, far, true, []lease.Option{small(4), lease.WithFleetCheck(math.MaxInt64, false)}, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newRig(t)
+			w.clock.Step(test.by)
+			test.before(w)
+			w.clock.Step(-test.by)
+			w.log = &record{}
+			if !test.free {
+				k, err := w.try(nil, append(test.ours, lease.WithFleetCheck(time.Second, true))...)
+				if test.warns {
+					require.ErrorIs(t, err, lease.ErrSkew)
+					require.ErrorContains(t, err, "this clock is behind, or an earlier one was ahead")
+				} else {
+					require.NoError(t, err)
+					close(k)
+				}
+			}
+			w.log = &record{}
+			k := w.claim(nil, test.ours...)
+			w.keep(k, 10*period, func() {})
+			if test.begins {
+				require.Equal(t, []int{1, 1, 0}, []int{w.log.count("WARN"), w.log.count("the grant begins"), w.log.count("INFO")}, "%s", w.log)
+				return
+			}
+			warns := map[bool]int{true: 1}[test.warns]
+			require.Equal(t, []int{warns, warns, 1}, []int{w.log.count("WARN") - w.log.count("before the fleet's floor"), w.log.count("this clock is behind, or"), w.log.count("INFO")}, "%s", w.log)
+		})
+	}
+}
+
+// TestDrift: the log says once that the wall clock has left the clock of the IDs, and once that it is back.
+func TestDrift(t *testing.T) {
+	for step, says := range map[time.Duration]string{time.Hour: "set ahead", -time.Hour: "set back"} {
+		w := newRig(t)
+		k := must(lease.Claim(polled(t.Context()), w.cells, lease.WithClock(monoclock.New(monoclock.WithSource(w.clock))), w.log.option()))
+		counts := func() []int { return []int{w.log.count(says), w.log.count("agree again"), w.log.count("WARN")} }
+		for round := range 2 {
+			w.clock.Step(time.Minute)
+			w.keep(k, 3*period, func() {})
+			require.Equal(t, []int{round, round, round}, counts(), "it is near")
+			w.clock.Step(step - time.Minute)
+			w.keep(k, 3*period, func() {})
+			require.Equal(t, []int{round + 1, round, round + 1}, counts(), "%s", w.log)
+			w.clock.Step(-step)
+			w.keep(k, 3*period, func() {})
+			require.Equal(t, []int{round + 1, round + 1, round + 1}, counts())
+		}
+	}
 }

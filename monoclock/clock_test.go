@@ -1,6 +1,7 @@
 package monoclock_test
 
 import (
+	"context"
 	"math"
 	"sync/atomic"
 	"testing"
@@ -42,9 +43,7 @@ func TestClockKeepsItsBase(t *testing.T) {
 
 func TestDrift(t *testing.T) {
 	machine, c := on()
-	machine.Suspend(time.Hour) // monotonic time stands still
-	assert.Equal(t, noon, c.Now())
-	assert.Equal(t, time.Hour, c.Drift())
+	machine.Step(time.Hour)
 	machine.Slew(0.5, time.Second)
 	machine.Advance(time.Second)
 	assert.Equal(t, noon.Add(time.Second), c.Now())
@@ -147,23 +146,128 @@ func TestSystemClock(t *testing.T) {
 		assert.Equal(t, begin.Add(90*time.Minute).UnixNano(), c.UnixNano())
 		assert.Equal(t, begin.Add(90*time.Minute).UTC(), c.Now())
 		assert.Zero(t, c.Drift())
-		start, base, ok := seam.Steady(c)
-		require.True(t, ok)
-		assert.Equal(t, c.UnixNano(), base+int64(time.Since(start)))
+		start, base, moved := seam.Steady(c)
+		require.NotNil(t, moved)
+		assert.Equal(t, c.UnixNano(), base+int64(time.Since(start))+moved.By())
 	})
 	_, sourced := on()
 	for name, c := range map[string]monoclock.Interface{
 		"source": sourced,
-		"resync": monoclock.New(monoclock.WithResync(0, time.Second)),
 		"nil":    (*monoclock.Clock)(nil),
 		"other":  struct{ monoclock.Interface }{monoclock.New()},
 	} {
-		_, _, ok := seam.Steady(c)
-		assert.False(t, ok, name)
+		_, _, moved := seam.Steady(c)
+		assert.Nil(t, moved, name)
 	}
 }
 
 func TestReadingDoesNotAllocate(t *testing.T) {
 	c := monoclock.New(monoclock.WithResync(time.Millisecond, time.Hour))
 	assert.Zero(t, testing.AllocsPerRun(100, func() { c.UnixNano(); c.Now(); c.Drift() }))
+}
+
+// A suspend is added by the first reader after a second of monotonic time, once, whatever the wall clock says.
+func TestSuspends(t *testing.T) {
+	for name, test := range map[string]struct {
+		option monoclock.Option
+		before func(*clocktest.Virtual)
+	}{
+		"alone":                           {nil, func(*clocktest.Virtual) {}},
+		"the wall steps back":             {nil, func(m *clocktest.Virtual) { m.Step(-3 * time.Hour) }},
+		"the wall steps ahead":            {nil, func(m *clocktest.Virtual) { m.Step(3 * time.Hour) }},
+		"with resync, which adds no more": {monoclock.WithResync(0, 24*time.Hour), func(*clocktest.Virtual) {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			machine, c := on(test.option)
+			machine.Suspend(time.Minute)
+			test.before(machine)
+			assert.Equal(t, noon, c.Now(), "does not look yet")
+			machine.Advance(time.Second)
+			assert.Equal(t, noon.Add(time.Second+time.Minute), c.Now())
+			machine.Suspend(time.Hour)
+			machine.Advance(time.Second)
+			assert.Equal(t, noon.Add(2*time.Second+time.Minute+time.Hour), c.Now())
+			machine.Advance(time.Hour)
+			c.Now()
+			counted, ignored := c.Slept()
+			assert.Equal(t, [2]time.Duration{time.Hour + time.Minute, 0}, [2]time.Duration{counted, ignored})
+		})
+	}
+	machine, c := on()
+	machine.Suspend(time.Minute)
+	assert.Zero(t, c.Drift(), "a suspend that is counted is no drift, also before a reader has looked")
+
+	machine.Suspend(367 * 24 * time.Hour)
+	machine.Advance(time.Second)
+	assert.Equal(t, noon.Add(time.Second+time.Minute), c.Now(), "a year at once is another machine's")
+	machine.Suspend(time.Hour)
+	machine.Advance(time.Second)
+	assert.Equal(t, noon.Add(2*time.Second+time.Minute+time.Hour), c.Now())
+	counted, ignored := c.Slept()
+	assert.Equal(t, [2]time.Duration{time.Hour + time.Minute, 367 * 24 * time.Hour}, [2]time.Duration{counted, ignored})
+
+	machine = clocktest.NewVirtual(noon)
+	c = monoclock.New(monoclock.WithSource(struct{ monoclock.Source }{machine})) // without BootTime
+	machine.Suspend(time.Minute)
+	machine.Advance(time.Second)
+	assert.Equal(t, noon.Add(time.Second), c.Now())
+	assert.Equal(t, time.Minute, c.Drift())
+}
+
+// Time passes, or the machine sleeps, between any two readings of a look and of New: the Clock is never ahead of the wall,
+// and a suspend counts at most once.
+func TestSuspendBetweenReadings(t *testing.T) {
+	for _, option := range []monoclock.Option{nil, monoclock.WithResync(0, 24*time.Hour)} {
+		for at := range 16 {
+			for _, pause := range []func(*clocktest.Virtual){
+				func(m *clocktest.Virtual) { m.Suspend(time.Minute) },
+				func(m *clocktest.Virtual) { m.Advance(time.Minute) },
+			} {
+				machine := clocktest.NewVirtual(noon)
+				left := at
+				machine.OnRead(func() {
+					if left--; left == 0 {
+						pause(machine)
+					}
+				})
+				c := monoclock.New(option, monoclock.WithSource(machine))
+				for i := range 6 {
+					if i%2 == 0 {
+						machine.Suspend(time.Hour)
+					}
+					machine.Advance(time.Second)
+					now := c.Now()
+					assert.False(t, now.After(machine.Wall()), "reading %d: %s, and the wall clock shows %s", at, now, machine.Wall())
+				}
+			}
+		}
+	}
+}
+
+// The wall clock may be off by 16 s until NTP has set it. AwaitWall waits for that, and for nothing where the kernel says nothing.
+func TestAwaitWall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		bound, known := 16*time.Second, true
+		defer func(before func() (time.Duration, bool)) { seam.KernelError = before }(seam.KernelError)
+		seam.KernelError = func() (time.Duration, bool) {
+			if time.Since(begin) >= 20*time.Second {
+				bound = 2 * time.Second
+			}
+			return bound, known
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		err := monoclock.AwaitWall(ctx, 3*time.Second)
+		require.ErrorIs(t, err, monoclock.ErrWall)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.ErrorContains(t, err, "off by up to 16s")
+		assert.ErrorContains(t, err, "limit 3s")
+		require.NoError(t, monoclock.AwaitWall(t.Context(), 3*time.Second))
+		assert.Equal(t, 20*time.Second, time.Since(begin))
+		bound, known = 0, false
+		require.NoError(t, monoclock.AwaitWall(t.Context(), 3*time.Second))
+		_, ok := monoclock.New().WallError()
+		assert.False(t, ok)
+	})
 }

@@ -2,7 +2,6 @@ package monoclock
 
 import (
 	"context"
-	"math"
 	"time"
 
 	"github.com/tickflake/tickflake/internal/seam"
@@ -23,7 +22,7 @@ type Interface interface {
 	Now() time.Time
 }
 
-func init() { seam.Waiting, seam.Steady = waiting, steady }
+func init() { seam.Waiting, seam.Steady, seam.KernelError = waiting, steady, kernelError }
 
 // waiting is [seam.Waiting].
 func waiting(c any) (after func(time.Duration) <-chan time.Time, elapsed func() time.Duration) {
@@ -48,12 +47,12 @@ func waiting(c any) (after func(time.Duration) <-chan time.Time, elapsed func() 
 }
 
 // steady is [seam.Steady].
-func steady(c any) (start time.Time, base int64, ok bool) {
+func steady(c any) (start time.Time, base int64, moved *seam.Moved) {
 	m, ok := c.(*Clock)
-	if !ok || m == nil || m.source != nil || m.nextResync.Load() != math.MaxInt64 {
-		return time.Time{}, 0, false
+	if !ok || m == nil || m.source != nil {
+		return time.Time{}, 0, nil
 	}
-	return m.start, m.base, true
+	return m.start, m.base, &m.moved
 }
 
 // isMachine reports whether c is the real clock of github.com/benbjohnson/clock, whose

@@ -42,12 +42,12 @@ func TestObserve(t *testing.T) {
 	_, err = gen.Next()
 	require.ErrorIs(t, err, generator.ErrNotGranted)
 	all := values()
-	assert.Len(t, all, 20)
+	assert.Len(t, all, 21)
 	assert.Equal(t, []float64{7, 1, -15, -15, 30}, []float64{all["generator.node"], all["lease.claims"], all["generator.granted"], all["lease.remaining"], all["lease.window"]})
 
 	require.NoError(t, gen.Close())
 	all = values()
-	assert.Len(t, all, 17)
+	assert.Len(t, all, 18)
 	assert.Equal(t, 1.0, all["lease.releases"])
 	r.end(metrics)
 	assert.Empty(t, values())
@@ -170,7 +170,7 @@ func TestGlobalProviders(t *testing.T) {
 	r.Reset()
 	_, err = store.List(t.Context(), "", "z", 1)
 	require.NoError(t, err)
-	assert.Len(t, r.values(), 9)
+	assert.Len(t, r.values(), 10)
 	assert.Len(t, r.Ended(), 1)
 	r.end(metrics)
 }

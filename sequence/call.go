@@ -220,9 +220,9 @@ func (s *Sequence) expire() time.Duration {
 func (s *Sequence) gather() {
 	for last, idle := uint64(0), 0; idle < 64; idle++ {
 		s.mu.Lock()
-		arrived := s.arrived
+		arrived, all := s.arrived, s.arrived-s.served >= s.regulars
 		s.mu.Unlock()
-		if arrived-s.served >= s.regulars {
+		if all {
 			return
 		}
 		if arrived > last {

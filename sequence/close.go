@@ -20,7 +20,14 @@ func (s *Sequence) Close() error { return s.CloseContext(context.Background()) }
 // CloseContext is [Sequence.Close], but returns soon after ctx ends, also while the store hangs.
 // No number is issued any more in any case, and the numbers are given back all the same if the store answers.
 func (s *Sequence) CloseContext(ctx context.Context) error {
+	s.seal()
+	return s.ending.Wait(ctx, fmt.Errorf("sequence %q: %w", s.name, ErrNotGivenBack), s.giveBack)
+}
+
+// seal has no number issued any more.
+func (s *Sequence) seal() {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if !s.closing {
 		s.closing = true
 		close(s.done)
@@ -30,8 +37,6 @@ func (s *Sequence) CloseContext(ctx context.Context) error {
 	}
 	s.calls = nil
 	s.window.Seal()
-	s.mu.Unlock()
-	return s.ending.Wait(ctx, fmt.Errorf("sequence %q: %w", s.name, ErrNotGivenBack), s.giveBack)
 }
 
 // giveBack gives the rest back, once an earlier call of the store has ended.

@@ -1,11 +1,11 @@
 package sequence
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,7 +19,8 @@ import (
 // and one is enough for a process. The zero Periods is not usable.
 //
 // Each period is a [Sequence] of its own: "orders.2027" is made when the first number of 2027 is asked
-// for. What a Sequence promises holds for the numbers of one period.
+// for. What a Sequence promises holds for the numbers of one period. It has goroutines only while it opens
+// or closes periods.
 type Periods struct {
 	store   stores.Store
 	name    string
@@ -27,19 +28,36 @@ type Periods struct {
 	names   func(time.Time) string
 	options []Option
 
-	// open has the periods in the order in which they were opened; nil: p is closed. A slice never changes: the
-	// owner of the turn, or Close, replaces it.
-	open atomic.Pointer[[]openPeriod]
-	turn drive.Turn // its owner alone opens periods
+	// open has the periods that are open, in the order in which they were opened; nil: p is closed. A slice never
+	// changes: who has mu replaces it.
+	open atomic.Pointer[[]*openPeriod]
+	// opened counts the periods that were opened. It only grows, and who has mu writes it.
+	opened atomic.Uint64
+
+	mu      sync.Mutex             // guards the fields below; nobody calls the store with it
+	opening map[string]*openPeriod // that are not open yet
+	ending  map[string]*openPeriod // that were closed for others, and give their numbers back
+	last    []*openPeriod          // that were open at Close
+	failure error                  // of the store, when a period was opened last
+
+	ctx    context.Context // of what opens periods
+	cancel context.CancelFunc
+	work   sync.WaitGroup // the goroutines; who has mu starts one, and none once p is closed
+	end    drive.Ending
 }
 
+// openPeriod is a period that is open, or about to be.
 type openPeriod struct {
-	name string
-	*Sequence
+	name      string
+	ready     chan struct{} // closed once the next two are set
+	*Sequence               // or nil
+	failed    error
+	used      atomic.Uint64 // Periods.opened when a call last took a number: a later use has no lower one
+	calls     int           // that wait for it, or take a number and may count on it; Periods.mu guards it
 }
 
-// MaxOpenPeriods is how many periods a [Periods] has open at once. The call that opens another one
-// closes the one that was opened first.
+// MaxOpenPeriods is how many periods a [Periods] has open at once, but for those of calls that have opened
+// theirs just now. The call that opens another one closes the one whose last use is the longest ago.
 const MaxOpenPeriods = 8
 
 // WithPeriodNames gives [OpenPeriods] a function that returns the name of the period that an instant
@@ -82,14 +100,20 @@ func OpenPeriods(ctx context.Context, store stores.Store, name string, period Pe
 		ours.Period = period
 		return nil, &DefinitionError{Name: name, Ours: ours, Theirs: theirs}
 	}
-	p := &Periods{store: store, name: name, layout: period.layout(), names: c.names, turn: drive.NewTurn()}
+	p := &Periods{
+		store: store, name: name, layout: period.layout(), names: c.names,
+		opening: map[string]*openPeriod{}, ending: map[string]*openPeriod{},
+	}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.options = append(options[:len(options):len(options)], func(c *config) { c.definition, c.named = nil, true })
-	p.open.Store(new([]openPeriod))
+	p.open.Store(new([]*openPeriod))
 	return p, nil
 }
 
 // Next returns the next number of the period that at lies in: at, and no clock, decides, in its own
-// location. It waits for the store if the period is not open, and else as [Sequence.Next] does.
+// location. If the period is not open, it waits until it is, or ctx ends; without a deadline, the timeout of
+// [WithTimeout] bounds each operation of the store for that. It never waits for another period. Else it is as
+// [Sequence.Next].
 //
 // The error is an [*stores.OptionError] if at has no period, as with a year of five digits. It wraps
 // [ErrNotFound] if the period was deleted, which no call makes anew, or the definition was and the period
@@ -106,79 +130,171 @@ func (p *Periods) NextN(ctx context.Context, at time.Time, n int64) (first int64
 	} else {
 		name = append(name, p.names(at)...)
 	}
-	s := p.find(name)
-	if s != nil {
-		if first, err = s.NextN(ctx, n); !errors.Is(err, ErrClosed) && !errors.Is(err, ErrDeleted) {
+	o := p.find(name)
+	if o != nil {
+		if now := p.opened.Load(); o.used.Load() != now { // a call that comes late only has the period seem less used
+			o.used.Store(now)
+		}
+		if first, err = o.NextN(ctx, n); !errors.Is(err, ErrClosed) && !errors.Is(err, ErrDeleted) {
 			return first, err
 		}
 	}
 	if err := checkCount(n); err != nil { // a period is not made for that
 		return 0, err
 	}
-	// The owner of the turn takes its number before another call closes the period again.
-	if err := p.turn.Take(ctx); err != nil {
-		return 0, fmt.Errorf("sequence %q: no number before the call's context ended: another call opens a period: %w", p.name, err)
-	}
-	defer p.turn.Leave()
 	for {
-		opened, err := p.reopen(ctx, string(name), s)
-		if err != nil {
+		gone := o // or it was deleted: opened once more, it is not found
+		if o, err = p.enter(ctx, string(name), gone); err != nil {
 			return 0, err
 		}
-		if first, err = opened.NextN(ctx, n); !errors.Is(err, ErrDeleted) {
+		first, err = o.NextN(ctx, n)
+		p.leave(o)
+		if !errors.Is(err, ErrDeleted) {
 			return first, err
 		}
-		s = opened // it was deleted since: opened once more, it is not found
 	}
 }
 
-// reopen opens a period whose sequence is not open, or is gone. The caller has the turn.
-func (p *Periods) reopen(ctx context.Context, name string, gone *Sequence) (*Sequence, error) {
+// enter returns a period that stays open until leave. It has it opened unless it is open, and not gone.
+func (p *Periods) enter(ctx context.Context, name string, gone *openPeriod) (*openPeriod, error) {
 	if p.names != nil { // one with a dot would be looked for under another sequence
 		if err := Period("").check(name, true); err != nil {
 			return nil, err
 		}
 	}
-	if s := p.find([]byte(name)); s != nil && s != gone { // another call has opened it
-		return s, nil
+	p.mu.Lock()
+	if p.open.Load() == nil {
+		p.mu.Unlock()
+		return nil, ErrClosed
+	}
+	o := p.find([]byte(name))
+	if o == nil || o == gone {
+		if o = p.opening[name]; o == nil {
+			o = &openPeriod{name: name, ready: make(chan struct{})}
+			p.opening[name] = o
+			before := p.ending[name]
+			p.work.Go(func() { p.begin(o, before) })
+		}
+	}
+	o.calls++
+	p.mu.Unlock()
+	var err error
+	select {
+	case <-o.ready:
+		err = o.failed
+	case <-ctx.Done():
+		err = fmt.Errorf("sequence %q: no number before the call's context ended: the period is not open yet: %w", periodName(p.name, name), drive.ContextError(ctx))
+	}
+	if err != nil {
+		p.leave(o)
+	}
+	return o, err
+}
+
+// leave lets a period be closed for another one.
+func (p *Periods) leave(o *openPeriod) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if o.calls--; len(p.all()) > MaxOpenPeriods {
+		p.set(slices.Clone(p.all()))
+	}
+}
+
+// begin opens a period, once the numbers that it had before were given back.
+func (p *Periods) begin(o, before *openPeriod) {
+	if before != nil {
+		_ = before.Close()
+	}
+	opened, err := Open(p.ctx, p.store, periodName(p.name, o.name), p.options...)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	defer close(o.ready)
+	delete(p.opening, o.name)
+	if p.failure = nil; errors.Is(err, ErrStore) {
+		p.failure = err
 	}
 	was := p.open.Load()
 	if was == nil {
-		return nil, ErrClosed
+		o.failed = ErrClosed // what was opened has no numbers
+		return
 	}
-	all := slices.DeleteFunc(slices.Clone(*was), func(o openPeriod) bool { return o.name == name })
-	opened, err := Open(ctx, p.store, periodName(p.name, name), p.options...)
-	if err == nil {
-		all = append(all, openPeriod{name, opened})
-		all = all[max(len(all)-MaxOpenPeriods, 0):]
+	all := slices.Clone(*was)
+	if i := slices.IndexFunc(all, func(is *openPeriod) bool { return is.name == o.name }); i >= 0 { // it was deleted
+		p.close(all[i])
+		all = slices.Delete(all, i, i+1)
 	}
-	if !p.open.CompareAndSwap(was, &all) {
-		return nil, cmp.Or(err, ErrClosed) // what was opened has no numbers
+	if o.Sequence, o.failed = opened, err; err == nil {
+		o.used.Store(p.opened.Add(1))
+		all = append(all, o)
 	}
-	for _, o := range *was {
-		if !slices.Contains(all, o) {
-			_ = o.CloseContext(ctx) // it logs what it cannot give back
-		}
-	}
-	return opened, err
+	p.set(all)
 }
 
-// find returns the sequence of a period if it is open.
-func (p *Periods) find(name []byte) *Sequence {
+// The caller of the following two methods has mu.
+
+// set has these periods open, but for those that were not used for the longest time if there are too many.
+func (p *Periods) set(all []*openPeriod) {
+	for len(all) > MaxOpenPeriods {
+		oldest := -1
+		for i, o := range all {
+			if o.calls == 0 && (oldest < 0 || o.used.Load() < all[oldest].used.Load()) {
+				oldest = i
+			}
+		}
+		if oldest < 0 {
+			break // the calls that have opened them take their numbers first
+		}
+		p.close(all[oldest])
+		all = slices.Delete(all, oldest, oldest+1)
+	}
+	p.open.Store(&all)
+}
+
+// close closes a period for another one. The store may take its time.
+func (p *Periods) close(o *openPeriod) {
+	p.ending[o.name] = o
+	p.work.Go(func() {
+		_ = o.Close() // it logs what it cannot give back
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.ending[o.name] == o {
+			delete(p.ending, o.name)
+		}
+	})
+}
+
+// find returns a period if it is open.
+func (p *Periods) find(name []byte) *openPeriod {
 	for _, o := range p.all() {
 		if o.name == string(name) {
-			return o.Sequence
+			return o
 		}
 	}
 	return nil
 }
 
 // all are the periods that are open.
-func (p *Periods) all() []openPeriod {
+func (p *Periods) all() []*openPeriod {
 	if all := p.open.Load(); all != nil {
 		return *all
 	}
 	return nil
+}
+
+// Err returns why the last refill of an open period failed, as [Sequence.Err], or why the store failed when a
+// period was opened last; nil if neither did. It never waits for the store.
+func (p *Periods) Err() error {
+	if p.open.Load() == nil {
+		return ErrClosed
+	}
+	for _, o := range p.all() {
+		if err := o.Err(); err != nil && !errors.Is(err, ErrClosed) {
+			return err
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.failure
 }
 
 // Stats returns the counts of the periods that are open, by the names of the periods.
@@ -202,13 +318,29 @@ func (p *Periods) Restored(ctx context.Context) error {
 }
 
 // Close closes the periods that are open, as [Sequence.Close] does: no number is issued any more. The
-// errors wrap [ErrNotGivenBack]. A second call does nothing and returns nil.
-func (p *Periods) Close() error {
-	var errs []error
+// error wraps [ErrNotGivenBack]. Further calls return the same error.
+func (p *Periods) Close() error { return p.CloseContext(context.Background()) }
+
+// CloseContext is [Periods.Close], but returns soon after ctx ends, as [Sequence.CloseContext] does.
+func (p *Periods) CloseContext(ctx context.Context) error {
+	p.mu.Lock()
 	if all := p.open.Swap(nil); all != nil {
-		for _, o := range *all {
-			errs = append(errs, o.Close())
+		p.last = *all
+		for _, o := range p.last {
+			o.seal()
 		}
 	}
+	p.mu.Unlock()
+	p.cancel()
+	return p.end.Wait(ctx, fmt.Errorf("sequence %q: %w", p.name, ErrNotGivenBack), p.giveBack)
+}
+
+// giveBack closes what was open, and waits for all goroutines.
+func (p *Periods) giveBack(ctx context.Context) error {
+	errs := make([]error, len(p.last))
+	for i, o := range p.last {
+		p.work.Go(func() { errs[i] = o.CloseContext(ctx) })
+	}
+	p.work.Wait()
 	return errors.Join(errs...)
 }

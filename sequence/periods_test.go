@@ -8,7 +8,9 @@ import (
 	"maps"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -207,7 +209,9 @@ func TestPeriodsLimits(t *testing.T) {
 
 	p = openPeriods(t, store, sequence.WithDefinition(large))
 	take(2015)
-	closeOnce := sync.OnceFunc(func() { assert.NoError(t, p.Close()) })
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	closeOnce := sync.OnceFunc(func() { assert.ErrorIs(t, p.CloseContext(ended), sequence.ErrNotGivenBack) })
 	store.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
 		if op.Key == "seq/orders.2016" {
 			closeOnce()
@@ -217,6 +221,87 @@ func TestPeriodsLimits(t *testing.T) {
 	for range 2 {
 		assert.ErrorIs(t, second(p.Next(ctx, year(2016))), sequence.ErrClosed, "it is closed while it opens a period, and stays so")
 	}
+	assert.NoError(t, p.Close(), "it has given all back since")
+}
+
+// TestPeriodsApart: no call waits for the store on behalf of another period, neither while that is opened nor while
+// it is closed for a new one, which is the one that was not used for the longest time.
+func TestPeriodsApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := storetest.NewMemory()
+		var hanging atomic.Value // a key
+		p := openPeriods(t, store, sequence.WithDefinition(sequence.Definition{Start: 1, MinStep: 10}), sequence.WithTimeout(2*time.Second))
+		store.Before = func(ctx context.Context, op storetest.Op) storetest.Fault {
+			if op.Key == hanging.Load() {
+				<-ctx.Done()
+			}
+			return storetest.None
+		}
+		at := func(in int) (int64, time.Duration, error) {
+			began := time.Now()
+			number, err := p.Next(t.Context(), year(in))
+			return number, time.Since(began), err
+		}
+		take := func(in int, want int64) {
+			t.Helper()
+			number, took, err := at(in)
+			require.NoError(t, err)
+			require.Equal(t, []any{want, time.Duration(0)}, []any{number, took})
+		}
+		take(2000, 1)
+		hanging.Store("seq/orders.2001")
+		opening := make(chan error)
+		go func() { opening <- second(p.Next(t.Context(), year(2001))) }()
+		synctest.Wait()
+		take(2000, 2)
+		take(2002, 1)
+		short, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		require.ErrorIs(t, second(p.Next(short, year(2001))), context.DeadlineExceeded)
+		require.Equal(t, 200*time.Millisecond, time.Since(began), "another call opens it")
+		require.ErrorIs(t, <-opening, sequence.ErrStore)
+		require.ErrorIs(t, p.Err(), sequence.ErrStore)
+		hanging.Store("")
+		for in := 2003; in < 2001+sequence.MaxOpenPeriods; in++ {
+			take(in, 1)
+		}
+		take(2000, 3)
+		require.NoError(t, p.Err())
+		hanging.Store("seq/orders.2002")
+		take(2020, 1) // and 2002 is closed for it, which hangs
+		require.Contains(t, p.Stats(), "2000")
+		require.NotContains(t, p.Stats(), "2002")
+		take(2000, 4)
+		synctest.Wait()
+		hanging.Store("")
+		number, took, err := at(2002)
+		require.NoError(t, err)
+		require.Equal(t, []any{int64(11), 2 * time.Second}, []any{number, took}, "it opens when the close is over, which failed here")
+		require.NoError(t, p.Close())
+	})
+}
+
+// TestPeriodsCloseTwice: each call of Close returns the error of the first, soon after its context has ended.
+func TestPeriodsCloseTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, fault := faulty()
+		p := openPeriods(t, store, sequence.WithDefinition(sequence.Definition{Start: 1, MinStep: 10}))
+		must(p.Next(t.Context(), year(2026)))
+		must(p.Next(t.Context(), year(2027)))
+		fault(hangs)
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		began := time.Now()
+		require.ErrorIs(t, p.CloseContext(ended), context.Canceled)
+		require.Zero(t, time.Since(began))
+		require.ErrorIs(t, second(p.Next(t.Context(), year(2026))), sequence.ErrClosed)
+		first := p.Close()
+		require.ErrorIs(t, first, sequence.ErrNotGivenBack)
+		require.Less(t, time.Since(began), 3*sequence.DefaultTimeout, "they are closed at once, and not one after the other")
+		require.Equal(t, first, p.Close())
+		require.ErrorIs(t, p.Err(), sequence.ErrClosed)
+	})
 }
 
 // TestPeriodsConcurrently has callers around New Year, and others of more years than are open at once: no

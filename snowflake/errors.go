@@ -27,6 +27,10 @@ var (
 	// at the given instant. It is a mistake in the configuration.
 	ErrLayout = errors.New("unusable layout")
 
+	// ErrEarly: the clock reads an instant before the layout's epoch, and that is older than this
+	// release, as on a machine without a battery that no program has given the time yet.
+	ErrEarly = errors.New("the clock is not set yet")
+
 	// ErrDemand: a [Demand] with a value that [Plan] cannot take, such as 0 nodes. A
 	// demand that is clear but too large is a [*PlanError] instead.
 	ErrDemand = errors.New("unusable demand")

@@ -50,6 +50,10 @@ func TestErrors(t *testing.T) {
 		err  error
 		text string // with … for any text between
 	}{
+		snowflake.ErrEarly: {
+			{l.ValidateAt(l.Epoch.Add(-1)), `clock is not set yet: it reads 2024-12-31T23:59:59.999999999Z, 1ns before the epoch of the layout, 2025-01-01T00:00:00Z: set it right`},
+			{l.ValidateAt(time.Unix(0, 0)), "1970-01-01T00:00:00Z, 55.00 years before"},
+		},
 		snowflake.ErrLayout: {
 			{parse("37/20/16"), `spec "37/20/16": unusable layout: widths 37+20+16 sum to 73 bits; at most 63 fit (the 64th is the sign): remove 10; 37 bits of 1ms last 4.36 years`},
 			{parse("time=42,a=5,b=5,sequence=12,tick=10s"), "remove 1; 42 bits of 10s last 1.39e+06 years"},
@@ -75,8 +79,7 @@ func TestErrors(t *testing.T) {
 			{onlyError(none.Min(now)), ""}, {onlyError(none.Max(now)), ""}, {empty, ""},
 			{onlyError(snowflake.Layout{}.MarshalText()), ""}, {onlyError(snowflake.Layout{}.Node()), ""},
 
-			{l.ValidateAt(l.Epoch.Add(-1)), `layout "tickflake": epoch 2025-01-01T00:00:00Z is 1ns after now, 2024-12-31T23:59:59.999999999Z; set the clock right`},
-			{l.ValidateAt(time.Unix(0, 0)), "epoch 2025-01-01T00:00:00Z is 55.00 years after now, 1970-01-01T00:00:00Z"},
+			{snowflake.Layout{Epoch: l.End(), Tick: time.Millisecond, TimeBits: 41}.ValidateAt(now), "epoch 2094-09-07T15:47:35.552Z is …years after now, …; choose an epoch in the past"},
 			{l.ValidateAt(l.End()), "the time field, 41 bits of 1ms from 2025-01-01T00:00:00Z, ended at 2094-09-07T15:47:35.552Z, 0s before now"},
 			{baidu.ValidateAt(now), `layout "baidu": …ended at 2024-11-20T13:24:16Z, 406.4 days before now, …existing IDs still decode…use a new table with a later epoch`},
 

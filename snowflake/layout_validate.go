@@ -58,9 +58,13 @@ func (l Layout) Validate() error {
 	return nil
 }
 
+// released is a day before which no clock that is right runs this code. .ci/release sets it.
+var released = time.Date(2026, 11, 28, 0, 0, 0, 0, time.UTC)
+
 // ValidateAt reports whether the layout is well formed, as [Layout.Validate]
 // does, and can stamp IDs at the instant now: now lies neither before the epoch
-// nor after the time field. The error wraps [ErrLayout].
+// nor after the time field. The error wraps [ErrLayout], or [ErrEarly] if now lies before an epoch that is
+// older than this release: then the clock is wrong, and not the layout.
 func (l Layout) ValidateAt(now time.Time) error {
 	if err := l.Validate(); err != nil {
 		return err
@@ -68,8 +72,11 @@ func (l Layout) ValidateAt(now time.Time) error {
 	now = now.Round(0)
 	epoch, end := instantText(l.Epoch), l.end()
 	if now.Before(l.Epoch) {
-		return problemsError(ErrLayout, l.Name, []string{fmt.Sprintf("epoch %s is %s after now, %s; set the clock right or choose an epoch in the past",
-			epoch, spanText(l.Epoch, now), instantText(now))})
+		if l.Epoch.After(released) {
+			return problemsError(ErrLayout, l.Name, []string{fmt.Sprintf("epoch %s is %s after now, %s; choose an epoch in the past",
+				epoch, spanText(l.Epoch, now), instantText(now))})
+		}
+		return fmt.Errorf("%w: it reads %s, %s before the epoch of the layout, %s: set it right", ErrEarly, instantText(now), spanText(l.Epoch, now), epoch)
 	}
 	if !now.Before(end) {
 		return problemsError(ErrLayout, l.Name, []string{fmt.Sprintf("the time field, %d bits of %s from %s, ended at %s, %s before now, %s; existing IDs still decode; to issue new ones set the clock right, or use a new table with a later epoch, more time bits or a longer tick (in the old table these would repeat IDs)",

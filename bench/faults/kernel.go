@@ -96,7 +96,7 @@ func ofKernel(got kernel.Report, faults []kernel.Fault, subjects []kernel.Subjec
 	}
 	out.Tables = append(out.Tables, c.sentences("known", "Documented exceptions", func(o outcome) string { return o.known }),
 		c.sentences("broken", "Promises that did not hold", func(o outcome) string { return o.broken }),
-		c.sentences("note", "Power cuts, NFS, and first calls that failed", func(o outcome) string { return o.note }),
+		c.sentences("note", "What else was counted, and first calls that failed", func(o outcome) string { return o.note }),
 		c.list("The faults on a real kernel"), c.how(report.Column{ID: "made", Title: "made by"}), duplicates,
 		c.grid("ids", "IDs counted on a real kernel", c.faults, report.Column{Unit: "IDs"}, issued))
 	out.Tables = slices.DeleteFunc(out.Tables, func(t report.Table) bool { return len(t.Rows) == 0 })

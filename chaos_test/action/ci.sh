@@ -3,7 +3,7 @@
 # in the directory of the project that is tested, with Go installed.
 #
 #     PACKAGE=./ids ci.sh catalogue                          the tests of a Go package that call generatortest.Test
-#     ci.sh install                                          QEMU, and a kernel of Debian; on Debian and Ubuntu
+#     ci.sh install                                          QEMU, and a kernel of Debian; on Debian
 #     PROGRAM=./ids-server FAULTS=step-back-1s ci.sh kernel  a program that prints one ID per line
 #
 # RUN is a pattern of go test -run, FLAGS are further flags of tickflake-chaos kernel. REPORTS is the directory
@@ -33,23 +33,16 @@ install)
 	for tool in qemu-system-x86_64:qemu-system-x86 mkfs.ext4:e2fsprogs mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs; do
 		PATH=$PATH:/usr/sbin:/sbin command -v "${tool%:*}" >/dev/null || missing+=("${tool#*:}")
 	done
-	keys=/usr/share/keyrings/debian-archive-keyring.gpg foreign=
-	# Ubuntu has no such kernel, and a container has no lists: then Debian is asked, with lists of their own.
-	[ -n "${TICKFLAKE_KERNEL-}" ] || apt-cache show linux-image-cloud-amd64 >/dev/null 2>&1 || foreign=yes
-	[ -z "$foreign" ] || [ -f $keys ] || missing+=(debian-archive-keyring)
 	if [ ${#missing[@]} -gt 0 ]; then
 		root apt-get update
 		root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}"
 	fi
-	build . tickflake-chaos
-	if [ -n "$foreign" ]; then
-		mkdir -p "$tools/lists/partial" "$tools/archives/partial"
-		echo "deb [arch=amd64 signed-by=$keys] http://deb.debian.org/debian bookworm main" >"$tools/sources.list"
-		printf '%s\n' "Dir::Etc::SourceList \"$tools/sources.list\";" 'Dir::Etc::SourceParts "/dev/null";' \
-			"Dir::State::Lists \"$tools/lists\";" "Dir::Cache \"$tools\";" 'APT::Sandbox::User "root";' >"$tools/apt.conf"
-		export APT_CONFIG=$tools/apt.conf
-		apt-get update
+	if [ -z "${TICKFLAKE_KERNEL-}" ]; then
+		kernel() { apt-cache show linux-image-cloud-amd64 >/dev/null 2>&1; }
+		kernel || root apt-get update # a container has no lists
+		kernel || { echo "no source of this machine has linux-image-cloud-amd64: run on Debian, or name a kernel in TICKFLAKE_KERNEL (docs/kernel.md)" >&2; exit 1; }
 	fi
+	build . tickflake-chaos
 	"$tools/tickflake-chaos" kernel none --subject rs/xid # downloads the kernel, and boots it
 	;;
 kernel)

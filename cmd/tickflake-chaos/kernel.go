@@ -27,7 +27,7 @@ stepped, slewed and suspended, processes killed, disks cut off. The generators a
 tickflake's and those of other projects. Each table is one fault; the last one has
 all faults, by generator. ✗ is a broken promise: one of another project does not
 change the exit code. ! are duplicates that are documented. STALL is the longest
-call, less that of an idle thread; a program shows no STALL and no LEAD. JSON is one object; JUnit is one test suite per
+call, less what an idle thread stood still; a program shows no STALL and no LEAD. JSON is one object; JUnit is one test suite per
 fault and one test case per generator. Most faults take about 12 seconds, 4 of them
 for the boot, and the longest about a minute; all take about 7 minutes on two
 processors.

@@ -14,6 +14,7 @@ import (
 	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/strategies"
@@ -43,20 +44,39 @@ type claiming struct {
 	node    int64         // -1: any
 	window  time.Duration // 0: that of the store
 	vmclock *string
+	*clockFlags
+	check *string
 }
+
+// The values of --fleet-check.
+const (
+	checkWarns  = "warn"
+	checkStrict = "strict"
+)
 
 // issuing are the flags of a command that claims a node number to issue IDs.
 type issuing struct {
 	*claiming
 	strategy *strategies.Strategy
 	start    strategies.SequenceStart
+	resync   time.Duration // 0: never
 }
+
+// resyncFrom is how far the wall clock is ahead when the clock of the IDs catches up.
+const resyncFrom = time.Second
 
 // newIssuing adds the flags.
 func newIssuing(cmd *cobra.Command) *issuing {
 	i := &issuing{strategy: strategyFlag(cmd)}
 	command.Flag(cmd, "sequence-start", "`SPEC` of where a tick's sequence begins: zero, or random:N, below N, so that the few IDs of slow callers spread over N shards by id % N (default zero)", &i.start, strategies.ParseSequenceStart, "zero")
 	i.claiming = newClaiming(cmd)
+	command.Flag(cmd, "resync", fmt.Sprintf("`DURATION` up to which the times of the IDs catch up with a wall clock that is more than %s ahead, as after a step or a suspend (default never)", resyncFrom), &i.resync, func(text string) (time.Duration, error) {
+		d, err := duration(text)
+		if err == nil && d <= resyncFrom {
+			err = fmt.Errorf("want more than %s, got %s", resyncFrom, d)
+		}
+		return d, err
+	})
 	return i
 }
 
@@ -77,16 +97,25 @@ func newClaiming(cmd *cobra.Command) *claiming {
 		return n, err
 	}, "any")
 	durationFlag(cmd, "window", fmt.Sprintf("`DURATION` of a grant: after a kill, the next run with the same --node may have to wait for so long (default %s in a directory, %s elsewhere, at least 6 ticks)", lease.DefaultLocalWindow, lease.DefaultWindow), &i.window)
+	i.clockFlags = newClockFlags(cmd)
 	i.vmclock = cmd.Flags().String("vmclock", "auto", "`DEVICE` by which a copy of this machine's memory is noticed, off, or auto, the first /dev/vmclock* if there is one")
+	i.check = command.ChoiceFlag(cmd, "fleet-check", fmt.Sprintf("`MODE` of the comparison of this clock with the fleet's, for more than %s apart (with strict it does not start; in a directory, only strict compares)", lease.DefaultFleetLimit), checkWarns, checkStrict, off)
 	return i
 }
 
 // claim claims a node number and returns a generator that issues IDs with it.
 func (i *issuing) claim(whole context.Context, log *slog.Logger) (_ *claimed, err error) {
+	if err := i.awaitClock(whole, log); err != nil {
+		return nil, err
+	}
 	ctx, cancel := i.within(whole)
 	defer cancel()
 	defer func() { err = i.ended(whole, ctx, err) }()
-	keeper, store, err := i.keeper(ctx, log)
+	var clock []lease.Option
+	if i.resync > 0 {
+		clock = append(clock, lease.WithClock(monoclock.New(monoclock.WithResync(resyncFrom, i.resync))))
+	}
+	keeper, store, err := i.keeper(ctx, log, clock...)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +142,10 @@ func (i *claiming) keeper(ctx context.Context, log *slog.Logger, options ...leas
 	if i.window > 0 {
 		options = append(options, lease.WithWindow(i.window))
 	}
-	if store.Traits().TryLock != nil {
+	switch {
+	case *i.check == checkStrict:
+		options = append(options, lease.WithFleetCheck(lease.DefaultFleetLimit, true))
+	case *i.check == off, store.Traits().TryLock != nil:
 		// The processes of a directory share a clock. Their cells only tell how long ago
 		// they ran.
 		options = append(options, lease.WithFleetCheck(math.MaxInt64, false))

@@ -2,7 +2,9 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"strings"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tickflake/tickflake/cmd/internal/command"
+	"github.com/tickflake/tickflake/internal/base"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
@@ -40,6 +43,37 @@ func strategyFlag(cmd *cobra.Command) *strategies.Strategy {
 	command.Flag(cmd, "strategy", fmt.Sprintf("%s (default %q)", usage, fmt.Sprint(strategy)), &strategy, strategies.Parse,
 		"default", "reject", "wait", "wait:5ms", "borrow:1s", "borrow:1s,wait:5s", "exhausted=wait/behind=reject", "twitter", "leaf", "last-timestamp-plus-one")
 	return &strategy
+}
+
+// clockFlags are the flags of the clock, for all commands that claim a node number.
+type clockFlags struct {
+	wait time.Duration // 0: none
+	most time.Duration
+}
+
+// newClockFlags adds the flags.
+func newClockFlags(cmd *cobra.Command) *clockFlags {
+	f := &clockFlags{most: 3 * time.Second}
+	durationFlag(cmd, "wait-for-clock", "`DURATION` to wait at the start until this machine's clock was set, and then start all the same (default none)", &f.wait)
+	durationFlag(cmd, "clock-error", "`DURATION` by which a clock that was set may be off, by the kernel's word", &f.most)
+	return f
+}
+
+// awaitClock waits for the clock. The error is that of ctx.
+func (f *clockFlags) awaitClock(ctx context.Context, log *slog.Logger) error {
+	if f.wait == 0 {
+		return nil
+	}
+	bounded, cancel := context.WithTimeout(ctx, f.wait)
+	defer cancel()
+	err := base.AwaitWall(bounded, f.most, log)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		log.Warn("clock: starting all the same, and the times of IDs may be wrong", "err", err)
+	}
+	return nil
 }
 
 // formatFlag adds the --format of commands that print either text or JSON.

@@ -113,6 +113,9 @@ func (e *execution) run(ctx context.Context, args []string) error {
 		}
 	}
 	defer signal.Stop(signals)
+	if err := e.awaitClock(ctx, logger(e.Err)); err != nil {
+		return err
+	}
 	held, store, err := e.hold(ctx)
 	if err != nil {
 		return err

@@ -68,12 +68,19 @@ func (h holding) row() []string {
 func (h holding) clock() string {
 	known := h.of.Window / 6
 	switch {
+	case h.Ahead == nil && h.doubtful():
+		return "was ahead?"
 	case h.Ahead == nil:
 		return "-"
 	case h.of.Ahead <= known:
 		return fmt.Sprintf("±%s", roundly(known))
 	}
 	return fmt.Sprintf("+%s ±%s", roundly(h.of.Ahead), roundly(known))
+}
+
+// doubtful reports whether the limit lies so far ahead that this clock is behind, or the last holder's was ahead.
+func (h holding) doubtful() bool {
+	return h.of.State != lease.Reserved && h.of.State != lease.Moved && h.of.Limit.Sub(h.now) > time.Minute+2*h.of.Window
 }
 
 func ownerText(h lease.Holding) string { return command.Visible(cmp.Or(h.Owner, "-")) }

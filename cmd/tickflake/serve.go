@@ -118,11 +118,13 @@ func (s *serving) table(cmd *cobra.Command) {
 	s.issuing = newIssuing(cmd)
 	s.keepAll()
 	s.find("node").text = func() []string { return []string{choose(s.node < 0, "any", fmt.Sprint(s.node))} }
-	s.find("window").text = func() []string {
-		if s.window == 0 {
-			return nil
+	for name, d := range map[string]*time.Duration{"window": &s.window, "resync": &s.resync, "wait-for-clock": &s.wait} {
+		s.find(name).text = func() []string {
+			if *d == 0 {
+				return nil
+			}
+			return []string{d.String()}
 		}
-		return []string{s.window.String()}
 	}
 
 	s.fields(&s.config)

@@ -69,6 +69,7 @@ type machine struct {
 	process generatortest.Process[snowflake.ID]
 	seen    map[snowflake.ID]bool
 	passed  time.Duration // true time of the page
+	slept   time.Duration // in suspends, which are no time of the page
 	shown   view
 }
 
@@ -141,6 +142,24 @@ func (m *machine) restart() {
 		next.Restart = m.process.Restart
 	}
 	m.process = next
+}
+
+// suspend lets the machine sleep.
+func (m *machine) suspend(d time.Duration) {
+	m.slept += d
+	m.clock.Suspend(d)
+}
+
+// boot boots the machine with a clock that is off by d.
+func (m *machine) boot(d time.Duration) {
+	m.correct()
+	m.clock.Step(d)
+	m.restart()
+}
+
+// correct sets the clock right, as a time client does that steps.
+func (m *machine) correct() {
+	m.clock.Step(start.Add(m.clock.Passed() + m.slept).Sub(m.clock.Wall()))
 }
 
 func (m *machine) view() view {

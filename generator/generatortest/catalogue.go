@@ -64,6 +64,9 @@ func Catalogue() []Scenario {
 			"begin end-20ms; ids 100; pass 10ms; ids 100; stream 10; pass 9ms; ids 5000; batch 50; pass 2ms; ids 10; stream 3; batch 3; pass 1h; ids 3"),
 		scenario("F18", "before-epoch", "the clock reads 1970: no battery, no network",
 			"begin 1970-06-15T12:00:00Z; ids 50; pass 1s; ids 50"),
+		scenario("F22", "wrong-at-start", "the wall is 3 h behind when the process starts, then a year ahead, and is corrected by a step each time",
+			"begin 2026-06-01T09:00:00Z; ids 100 over 1s; step +3h; ids 100 over 1s; batch 50; restart; ids 100 over 1s; "+
+				"step +8760h; restart; ids 100 over 1s; stream 20; step -8760h; ids 100 over 1s; batch 50; crash; ids 100 over 1s; pass 1m; ids 50"),
 	}
 }
 

@@ -86,7 +86,7 @@ func TestFailingTestPrints(t *testing.T) {
 	for _, flag := range []string{"-test.v=false", "-test.v"} {
 		dir := t.TempDir()
 		text := fails(t, "Test", flag, "-test.artifacts", "-test.outputdir="+dir)
-		assert.Contains(t, text, "skipped F11 F12 F13: it keeps no state across a restart (Process.Restart). If it keeps none, a fresh one takes its place:\n        \tprocess.Restart = func() (generatortest.Process[int64], error) {\n")
+		assert.Contains(t, text, "skipped F11 F12 F13 F22: it keeps no state across a restart (Process.Restart). If it keeps none, a fresh one takes its place:\n        \tprocess.Restart = func() (generatortest.Process[int64], error) {\n")
 		failed := strings.Count(text, "--- FAIL: TestFailingTestPrints/")
 		one := regexp.MustCompile(`duplicate: (\d+), first in step 1, call 1, 0s in; again in .*; script: ids 1; step -.*; in all: 36 duplicate, 110 disorder; repeat it: go test -v -artifacts -run '\^TestFailingTestPrints\$/\^F1-step-back-small\$' github.com/tickflake/tickflake/generator/generatortest\n`)
 		assert.Regexp(t, one, text)
@@ -219,14 +219,15 @@ func TestTickflake(t *testing.T) {
 		gt.Tickflake(strategies.PerCause(strategies.WaitUpTo(time.Second), strategies.BorrowUpTo(time.Minute)), gt.Raw).Claim)
 }
 
-// The clocks differ in what a step, and what a suspend, does to their readings.
+// The clocks differ in what a step back, a step ahead and a suspend do to their readings.
 func TestClockKinds(t *testing.T) {
-	for kind, want := range map[gt.ClockKind][2]time.Duration{
-		gt.Raw: {-time.Minute, time.Hour}, gt.Mono: {0, 0}, gt.Resync: {0, time.Hour},
+	for kind, want := range map[gt.ClockKind][3]time.Duration{
+		gt.Raw: {-time.Minute, time.Minute, time.Hour}, gt.Mono: {0, 0, time.Hour}, gt.Resync: {0, time.Minute, time.Hour},
 	} {
-		var got [2]time.Duration
+		var got [3]time.Duration
 		for i, fault := range []func(*clocktest.Virtual){
 			func(c *clocktest.Virtual) { c.Step(-time.Minute) },
+			func(c *clocktest.Virtual) { c.Step(time.Minute) },
 			func(c *clocktest.Virtual) { c.Suspend(time.Hour) },
 		} {
 			clock := clocktest.NewVirtual(noon)

@@ -23,9 +23,9 @@ type ClockKind string
 const (
 	// Raw is the wall clock: every step reaches the strategy.
 	Raw ClockKind = "raw"
-	// Mono is a monoclock: no step reaches the strategy.
+	// Mono is a monoclock: no step reaches the strategy, and a suspend is counted.
 	Mono ClockKind = "mono"
-	// Resync is a monoclock that catches up with the wall after a suspend, by
+	// Resync is a monoclock that also catches up with a wall that is ahead, by
 	// [monoclock.WithResync] with a threshold of a second and a limit of a day.
 	Resync ClockKind = "resync"
 )

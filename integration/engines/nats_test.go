@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/integration/program"
 	"github.com/tickflake/tickflake/integration/servers"
 	linked "github.com/tickflake/tickflake/integration/servers/nats"
 	"github.com/tickflake/tickflake/stores"
@@ -215,6 +216,69 @@ func TestNATSRights(t *testing.T) {
 		"password": refusal("fix the URL", "other", natsRights),
 		"rights":   refusal("grant the rights", password, `publish: "nothing"`),
 	})
+}
+
+// Leaf nodes have a JetStream of their own, in a domain, behind what looks like one NATS. A store is in the domain that its URL
+// names, whichever server it reaches, and without a name it is in none of them. A server alone keeps one copy.
+func TestNATSDomains(t *testing.T) {
+	t.Parallel()
+	port, err := program.Port()
+	require.NoError(t, err)
+	all := map[string]*servers.Server{}
+	for _, domain := range []string{"hub", "one", "two"} {
+		s := servers.For(t, servers.NATS)
+		leaf := fmt.Sprintf(`leafnodes { listen: "127.0.0.1:%d" }`, port)
+		if domain != "hub" {
+			leaf = fmt.Sprintf(`leafnodes { remotes: [{ url: "nats://127.0.0.1:%d" }] }`, port)
+		}
+		require.NoError(t, s.Kill())
+		require.NoError(t, s.Configure(linked.Settings(s, fmt.Sprintf(`jetstream { store_dir: %q, domain: %q }`, s.Dir, domain), leaf)...))
+		require.NoError(t, s.Start())
+		all[domain] = s
+	}
+	unnamed := func(err error) {
+		t.Helper()
+		require.ErrorContains(t, err, "name one by domain=")
+		assert.Equal(t, stores.Refused, stores.KindOf(err))
+	}
+	for _, s := range all {
+		store := Open(t, "nats://"+s.Addr)
+		_, err := store.Swap(Within(t), "node/0000001", 0, nil)
+		unnamed(err)
+		_, err = store.Read(Within(t), "node/0000001")
+		unnamed(err)
+		_, err = stores.Open(Within(t), "nats://"+s.Addr)
+		unnamed(err)
+	}
+	for _, domain := range []string{"hub", "one"} {
+		cell := stores.Cell{Key: "node/0000001"}
+		for _, s := range all {
+			store := Open(t, "nats://"+s.Addr+"?namespace=named&domain="+domain)
+			Until(t, func(ctx context.Context) error { // a leaf node may not be connected yet
+				is, err := store.Read(ctx, cell.Key)
+				if err == nil {
+					assert.Equal(t, cell, is, "%s by way of %s", domain, s.Addr)
+				}
+				return err
+			})
+			cell = Swap(t, store, cell, s.Addr)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err = stores.Open(ctx, "nats://"+all["hub"].Addr+"?domain=none")
+	require.ErrorContains(t, err, "look at the servers, and at the option domain")
+	_, err = Open(t, "nats://"+all["hub"].Addr+"?domain=hub&namespace=alone&replicas=3").Swap(Within(t), "node/0000001", 0, nil)
+	require.ErrorContains(t, err, "take replicas=1")
+
+	alone := servers.For(t, servers.NATS)
+	store := Open(t, "nats://"+alone.Addr+","+all["one"].Addr)
+	Cell(t, store, "node/0000001", "alone")
+	require.NoError(t, alone.Kill())
+	unnamed(Fails(t, func(err error) bool { return stores.KindOf(err) == stores.Refused }, func(ctx context.Context) error {
+		_, err := store.Read(ctx, "node/0000001")
+		return err
+	}))
 }
 
 func TestNATSFailover(t *testing.T) {

@@ -96,6 +96,7 @@ WHERE namespace = $2 AND cell = $3`, text, namespace, key)
 	}.Test(t)
 	q := postgresTable(s)
 	q.Test(t)
+	t.Run("sites", func(t *testing.T) { testSites(t, s) })
 	t.Run("durable in spite of the role", func(t *testing.T) { testDurableInSpite(t, q) })
 	t.Run("stronger setting stays", func(t *testing.T) { testStrongerSetting(t, q) })
 	t.Run("round trips", func(t *testing.T) {

@@ -54,6 +54,9 @@ func TestPlayground(t *testing.T) {
 			assert.Contains(t, b.evaluate(machine(1, ".counts")), " 0 refused")
 		}
 		assert.Contains(t, b.evaluate(machine(1, ".counts")), " 0 duplicates")
+		lag := func(n int) string { return fmt.Sprintf("machines[%d].wall - machines[%[1]d].ids.at(-1).at", n) }
+		b.do(chromedp.KeyEvent("\t\t\r")) // to a suspend
+		b.until(lag(0) + " >= 4000 && " + lag(1) + " < 1000")
 		b.do(chromedp.SendKeys("#decode input", "\r"), chromedp.SendKeys("#plan input", "\r"))
 		b.until(text("decoded") + `.includes("2022-06-28T16:07:40.105Z")`)
 		b.until(text("planned") + `.includes("time=")`)

@@ -7,13 +7,35 @@ import (
 	"context"
 	"math/rand/v2"
 	"time"
+
+	"github.com/tickflake/tickflake/internal/word"
 )
 
-// Steady returns base and start such that a clock always reads base, in nanoseconds since 1970,
-// plus time.Since(start). A caller that reads the clock all the time computes this by itself, which
-// saves a call. ok is false unless the clock is a *monoclock.Clock that reads the machine's own
-// clocks and does not resync. Package monoclock sets it.
-var Steady func(clock any) (start time.Time, base int64, ok bool)
+// Steady returns base, start and moved such that a clock always reads base, in nanoseconds since 1970,
+// plus time.Since(start) plus what moved says. A caller that reads the clock all the time computes this
+// by itself, which saves a call, and reads the clock once Due has come. moved is nil unless the clock is
+// a *monoclock.Clock that reads the machine's own clocks. Package monoclock sets it.
+var Steady func(clock any) (start time.Time, base int64, moved *Moved)
+
+// Moved is what a *monoclock.Clock has added to the elapsed time, in nanoseconds. It has cache lines of
+// its own, which a look at the machine's clocks writes, at most once a second.
+type Moved struct {
+	_ [64]byte
+	// Slept is the time of suspends, and CaughtUp that of resyncs. Each only grows, so a reading
+	// that comes after a growth includes it.
+	Slept, CaughtUp word.Int64
+	// Due is the elapsed time from which the next reader looks. It only grows. The reader whose
+	// compare-and-swap moves it does the look.
+	Due word.Int64
+	_   [64]byte
+}
+
+// By is what is to be added.
+func (m *Moved) By() int64 { return m.Slept.Load() + m.CaughtUp.Load() }
+
+// KernelError returns how far the machine's wall clock may be off by the kernel's own word, if that says
+// it. Package monoclock sets it before main, and tests replace it.
+var KernelError func() (most time.Duration, ok bool)
 
 // Waiting returns how to wait for a clock, and its monotonic time since a fixed instant. after is
 // nil if the clock goes by the machine's own time: the caller may then wait in any way. Package

@@ -58,15 +58,9 @@ func Open(device string, log *slog.Logger) (*Page, error) {
 			path = found[0]
 		}
 	}
-	mu.Lock()
-	defer mu.Unlock()
-	if p := pages[device]; p != nil {
-		return p, nil
-	}
-	var err error
-	p := none
-	if device != Off {
-		p, err = read(path)
+	p, err, before := open(device, path)
+	if before || err != nil && device != Auto {
+		return p, err
 	}
 	const not = "vmclock: copies of this machine's memory are not noticed"
 	switch {
@@ -74,17 +68,31 @@ func Open(device string, log *slog.Logger) (*Page, error) {
 		log.Info("vmclock: copies of this machine's memory are not looked for (off)")
 	case err == nil:
 		log.Info("vmclock: copies of this machine's memory are noticed", "by", p.By)
-	case device != Auto:
-		return nil, err
 	case path == devices:
-		log.Info(not + ": there is no " + devices + "; after a VM snapshot call Restored (docs/operate.md#restored-memory)")
+		log.Info(not + ": no " + devices + " is visible to this process; after a VM snapshot call Restored (docs/operate.md#restored-memory)")
 	case errors.Is(err, fs.ErrPermission):
-		log.Info(not+`: give this user's group the device by a udev rule: KERNEL=="vmclock*", GROUP="tickflake", MODE="0440"`, "err", err)
+		log.Info(not+`: give this user's group the device by a udev rule: KERNEL=="vmclock*", GROUP="vmclock", MODE="0440"`, "err", err)
 	default:
 		log.Warn(not, "err", err)
 	}
-	pages[device] = p
 	return p, nil
+}
+
+// open opens a device, and reports whether that was done before. It does not log: a handler of the log may issue IDs, and
+// so come here.
+func open(device, path string) (p *Page, err error, before bool) {
+	mu.Lock()
+	defer mu.Unlock()
+	if p = pages[device]; p != nil {
+		return p, nil, true
+	}
+	if p = none; device != Off {
+		p, err = read(path)
+	}
+	if err == nil || device == Auto {
+		pages[device] = p
+	}
+	return p, err, false
 }
 
 // The layout of the page.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"log/slog"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -12,6 +13,34 @@ import (
 
 	"github.com/tickflake/tickflake/internal/vmclock/vmclocktest"
 )
+
+// fifo puts a FIFO in the place of a device.
+func fifo(d *vmclocktest.Device) error {
+	if err := os.Remove(d.Path); err != nil {
+		return err
+	}
+	return exec.Command("mkfifo", d.Path).Run()
+}
+
+// TestHandlerOpens guards that a handler of the log may open the same page: one that stamps its lines with IDs does.
+func TestHandlerOpens(t *testing.T) {
+	defer func(before string) { devices, pages = before, map[string]*Page{} }(devices)
+	devices, pages = vmclocktest.New(t).Path+"*", map[string]*Page{}
+	lines := 0
+	var log *slog.Logger
+	log = slog.New(slog.NewTextHandler(writer(func([]byte) (int, error) {
+		lines++
+		_, err := Open(Auto, log)
+		return 0, err
+	}), nil))
+	_, err := Open(Auto, log)
+	require.NoError(t, err)
+	assert.Equal(t, 1, lines)
+}
+
+type writer func([]byte) (int, error)
+
+func (w writer) Write(b []byte) (int, error) { return w(b) }
 
 // TestOpen guards that a device that cannot be used is told of, and keeps no process from starting that has not named it.
 func TestOpen(t *testing.T) {
@@ -32,15 +61,18 @@ func TestOpen(t *testing.T) {
 		"no flags":               {set(4, 31), 0, " has version 1 and size 31, want version 1 and at least 32 bytes", "WARN .* are not noticed\" err="},
 		"written for ever":       {set(sequenceAt, 3), 0, " was being written in 1000 reads", "WARN .* are not noticed\" err="},
 		"short":                  {func(d device) error { return os.Truncate(d.Path, 112) }, 0, " has 112 bytes, want 4096", "WARN .* are not noticed\" err="},
-		"no device":              {func(d device) error { return os.Remove(d.Path) }, 0, ": no such file or directory", "INFO .* are not noticed: there is no "},
+		"a FIFO":                 {fifo, 0, " is no device", "WARN .* are not noticed\" err="},
+		"no device":              {func(d device) error { return os.Remove(d.Path) }, 0, ": no such file or directory", "INFO .* are not noticed: no .* is visible to this process"},
 		"not for this user":      {func(d device) error { return os.Chmod(d.Path, 0) }, 0, ": permission denied", "INFO .* are not noticed: .* by a udev rule"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := vmclocktest.New(t)
 			require.NoError(t, test.spoil(d))
-			if f, err := os.Open(d.Path); err == nil && name == "not for this user" {
-				require.NoError(t, f.Close())
-				t.Skip("root may read all")
+			if name == "not for this user" {
+				if f, err := os.Open(d.Path); err == nil {
+					require.NoError(t, f.Close())
+					t.Skip("root may read all")
+				}
 			}
 			var log bytes.Buffer
 			devices, pages = d.Path+"*", map[string]*Page{}

@@ -16,6 +16,7 @@ type dials struct {
 	// Where the clocks stand, before they are read coarsely.
 	wall int64 // since 1970
 	mono int64 // since construction or the last restart
+	lost int64 // by suspends since then, from mono
 
 	thaw    int64 // both stand still until this true time
 	slewEnd int64 // the wall runs at rate until this true time

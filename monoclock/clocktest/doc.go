@@ -20,7 +20,7 @@
 //   - True time is the time that really passes. Timers wait for it. Only the test
 //     moves it, and it never goes back. Passed returns it.
 //   - The wall reading is the result of Now and Wall.
-//   - The monotonic reading is the result of Elapsed.
+//   - The monotonic reading is the result of Elapsed, and of BootTime with suspends.
 //
 // Without faults, the three advance together. Each fault is one method:
 //
@@ -29,7 +29,7 @@
 //	Slew(rate, d)    runs at rate, for d       -                    -
 //	Freeze(d)        stands still, for d       stands still, for d  -
 //	Coarse(g)        in multiples of g         in multiples of g    -
-//	Suspend(d)       goes on by d              -                    -
+//	Suspend(d)       goes on by d              -, BootTime by d     -
 //	LeapSecond()     repeats the next second   -                    -
 //	Restart()        -                         begins at zero       are forgotten
 //

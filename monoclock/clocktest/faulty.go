@@ -10,7 +10,7 @@ import (
 // Each change of the dials publishes the readings in atomics, so a reading takes no
 // lock.
 type faulty struct {
-	wall, mono, passed atomic.Int64 // the dials' readings and true time
+	wall, mono, lost, passed atomic.Int64 // the dials' readings and true time
 
 	onRead atomic.Pointer[func()]
 
@@ -74,7 +74,7 @@ func (c *faulty) Coarse(granularity time.Duration) {
 	c.change(func() { c.dials.coarse(int64(granularity)) })
 }
 
-// Suspend makes the machine sleep for d: the wall goes on by d, and the monotonic
+// Suspend makes the machine sleep for d: the wall and BootTime go on by d, and the monotonic
 // reading does not, as on Linux. Waiters do not notice it, and still have to wait for
 // the rest of their time. No true time passes, so a slew or a freeze lasts as long as
 // before.
@@ -84,7 +84,10 @@ func (c *faulty) Coarse(granularity time.Duration) {
 // It saturates in the year 2262.
 func (c *faulty) Suspend(d time.Duration) {
 	if d > 0 {
-		c.change(func() { c.dials.runWall(int64(d)) })
+		c.change(func() {
+			c.dials.runWall(int64(d))
+			c.dials.lost = add(c.dials.lost, int64(d))
+		})
 	}
 }
 
@@ -106,7 +109,7 @@ func (c *faulty) LeapSecond() {
 // [github.com/tickflake/tickflake/monoclock.Clock] and a new generator. An old one
 // would see its monotonic time go back.
 func (c *faulty) Restart() {
-	c.change(func() { c.dials.mono, c.waiters.queue = 0, nil })
+	c.change(func() { c.dials.mono, c.dials.lost, c.waiters.queue = 0, 0, nil })
 }
 
 // Wall returns the wall reading in UTC, without a monotonic part.
@@ -130,6 +133,14 @@ func (c *faulty) Elapsed() time.Duration {
 	return time.Duration(c.mono.Load())
 }
 
+// BootTime returns the monotonic reading with the time of the suspends since it began, as
+// CLOCK_BOOTTIME of Linux does. For a clock without, as that of macOS, wrap this one in a type that
+// has Wall, Elapsed and After only.
+func (c *faulty) BootTime() time.Duration {
+	c.look()
+	return time.Duration(add(c.lost.Load(), c.mono.Load()))
+}
+
 // Passed returns the true time since construction. It saturates at 292 years, where
 // true time ends. It does not call the function of OnRead.
 func (c *faulty) Passed() time.Duration {
@@ -137,7 +148,7 @@ func (c *faulty) Passed() time.Duration {
 	return time.Duration(c.passed.Load())
 }
 
-// OnRead calls f before every reading by Now, Wall or Elapsed, in the reader's
+// OnRead calls f before every reading by Now, Wall, Elapsed or BootTime, in the reader's
 // goroutine and outside all locks. f may count, hold the reader between two readings,
 // or change the clock, which the reading then shows. f must not read the clock, or it
 // calls itself. A nil f ends it. A reading that has begun may still call the function
@@ -187,6 +198,7 @@ func (c *faulty) change(do func()) {
 func (c *faulty) publish() {
 	wall, mono := c.dials.read()
 	c.mono.Store(mono)
+	c.lost.Store(c.dials.lost)
 	c.wall.Store(wall)
 	c.passed.Store(c.dials.now)
 }

@@ -26,11 +26,16 @@ func TestConformance(t *testing.T) {
 		root = memory
 		defer os.RemoveAll(memory) //nolint:errcheck // it is in memory
 	}
-	storetest.TestStore(t, func(t testing.TB, namespace string) stores.Store {
-		s, err := openPath(t.Context(), filepath.Join(root, namespace))
-		require.NoError(t, err)
-		return s
-	})
+	storetest.TestStore(t, func(t testing.TB, namespace string) stores.Store { return below(t, root, namespace) })
+}
+
+// below opens a namespace below a directory.
+func below(t testing.TB, root, namespace string) stores.Store {
+	path, err := PathOf("file:" + root + "?namespace=" + namespace)
+	require.NoError(t, err)
+	s, err := openPath(t.Context(), path)
+	require.NoError(t, err)
+	return s
 }
 
 // Open makes a directory and its parents, which stays the same directory wherever the process goes. It and its files
@@ -215,7 +220,7 @@ func TestURLs(t *testing.T) {
 	root := t.TempDir()
 	t.Chdir(root)
 	good := map[string]string{
-		"ids": "ids", "./i.d": "i.d", "file:i.d": "i.d", "file:i:d": "i:d", "file:x?namespace=Or-der_s": "x/Or-der_s", filepath.Join(root, "a"): "a",
+		"ids": "ids", "./i.d": "i.d", "file:i.d": "i.d", "file:i:d": "i:d", "file:x?namespace=Or-der_S": "x/=or-der_=s", filepath.Join(root, "a"): "a",
 		"file://" + root + "/b c?namespace=n": "b c/n", "file:" + root + "/b%20c": "b%20c",
 	}
 	for url, want := range good {

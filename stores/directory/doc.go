@@ -10,7 +10,8 @@
 //     without file locks, the error wraps [errors.ErrUnsupported].
 //
 // The URL is file:PATH or file:///ABSOLUTE/PATH, and a bare path is short for it;
-// ?namespace=NAME of a URL is the directory NAME below it. The URL has no percent-encoding.
+// ?namespace=NAME of a URL is the directory NAME below it, with = and the small letter for each capital one, since many
+// file systems ignore case. The URL has no percent-encoding.
 //
 // A directory serves one fleet, the processes that share its node numbers, and one
 // host. Do not share it between hosts.

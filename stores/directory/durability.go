@@ -31,6 +31,8 @@ func (s *files) ask(ctx context.Context) (stores.Durability, error) {
 			d.Forgets = []string{fmt.Sprintf("%s is on %s, a network file system, where hosts overwrite newer cells of each other: name a directory on a disk of this host, or a server", s.path, name)}
 		case memory:
 			d.Risks = []string{fmt.Sprintf("%s is on %s, in memory, and lost when this host restarts: name a directory on a disk", s.path, name)}
+		case container:
+			d.Risks = []string{fmt.Sprintf("%s is in the container's own layer, and lost with the container: name a directory on a volume", s.path)}
 		case program:
 			d.Unknown = []string{fmt.Sprintf("%s is on %s, and a program decides where its files are: if it is on another host, name a directory on a disk of this host", s.path, name)}
 		}

@@ -29,7 +29,7 @@ func TestFileSystems(t *testing.T) {
 	for number, want := range map[uint32]int{
 		0x6969: forgets, 0x517b: forgets, 0xfe534d42: forgets, 0xff534d42: forgets, 0x01021997: forgets, 0x00c36400: forgets,
 		0x5346414f: forgets, 0x6b414653: forgets, 0x73757245: forgets, 0x0bd00bd0: forgets,
-		0x01021994: risks, 0x858458f6: risks, 0x65735546: unknown, 0xef53: nothing, 0x794c7630: nothing,
+		0x01021994: risks, 0x858458f6: risks, 0x65735546: unknown, 0x794c7630: risks, 0xef53: nothing,
 	} {
 		pretend(t, number)
 		path := t.TempDir()

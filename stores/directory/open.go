@@ -80,9 +80,22 @@ func PathOf(url string) (string, error) {
 		if err := stores.CheckNamespace(namespace); err != nil {
 			return refuse("option namespace", err)
 		}
-		path = filepath.Join(path, namespace)
+		path = filepath.Join(path, folder(namespace))
 	}
 	return path, nil
+}
+
+// folder returns the directory's name for a namespace. Many file systems ignore case, so it has no capital letters: = and the
+// small letter stand for one.
+func folder(namespace string) string {
+	var name strings.Builder
+	for _, c := range namespace {
+		if unicode.IsUpper(c) {
+			name.WriteByte('=')
+		}
+		name.WriteRune(unicode.ToLower(c))
+	}
+	return name.String()
 }
 
 func open(path string, d disk) (*files, error) {

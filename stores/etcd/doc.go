@@ -9,8 +9,8 @@
 //
 //	etcd://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][?namespace=NAME]
 //
-// or etcds:// with TLS, which has the options cacert, cert and key. The port is 2379 and the namespace
-// stores.DefaultNamespace if there is none. Proxies of the environment are not used.
+// or etcds:// with TLS, which has the options cacert, cert and key: files that are read at each connect. The
+// port is 2379 and the namespace stores.DefaultNamespace if there is none. Proxies of the environment are not used.
 //
 // # Format
 //

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 
 	"github.com/tickflake/tickflake/stores"
@@ -50,7 +51,7 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	if (u.User == "") != (u.Password == "") {
 		return nil, u.Refuse("a user without a password, or a password without a user", nil)
 	}
-	tlsConfig, err := dial.TLS(u)
+	secure, err := dial.TLS(u)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +73,6 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 		Context:  alive,
 		Username: u.User,
 		Password: u.Password,
-		TLS:      tlsConfig,
 		// A connection whose other end has vanished is closed after 13 s. gRPC checks
 		// every 10 s at most.
 		DialKeepAliveTime:    10 * time.Second,
@@ -83,8 +83,9 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 		Logger:          zap.NewNop(), // the errors say the same
 	}
 	web := "http://"
-	if tlsConfig != nil {
+	if secure != nil {
 		web = "https://"
+		config.DialOptions = append(config.DialOptions, grpc.WithTransportCredentials(&handshakes{credentials.NewTLS(nil), secure}))
 	}
 	for _, host := range u.Hosts {
 		config.Endpoints = append(config.Endpoints, web+host)
@@ -124,6 +125,22 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	}
 	return s, nil
 }
+
+// handshakes make each handshake with the files as they are then.
+type handshakes struct {
+	credentials.TransportCredentials
+	secure dial.Secure
+}
+
+func (h *handshakes) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	config, err := h.secure()
+	if err != nil {
+		return nil, nil, err
+	}
+	return credentials.NewTLS(config).ClientHandshake(ctx, authority, conn)
+}
+
+func (h *handshakes) Clone() credentials.TransportCredentials { return h }
 
 // texts are the keys of a namespace, for the skeleton. A revision is the ModRevision of a key.
 type texts struct {
@@ -177,19 +194,33 @@ func why(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %s", ctx.Err(), message) // not %w twice: the driver would take gRPC's out
 }
 
-// refused makes the server's refusal wrap [stores.Refused].
+// refused gives the server's refusal its kind.
 func refused(err error) error {
-	switch answer, _ := errors.AsType[rpctypes.EtcdError](err); answer {
+	answer, ok := errors.AsType[rpctypes.EtcdError](err)
+	code := status.Code(err)
+	if ok {
+		code = answer.Code()
+	}
+	switch answer {
 	case rpctypes.ErrUserEmpty, rpctypes.ErrAuthFailed, rpctypes.ErrPermissionDenied:
 		return fmt.Errorf("%w: %w", errCredentials, err)
 	case rpctypes.ErrNoSpace:
 		return fmt.Errorf("%w: %w", errNoSpace, err)
+	case rpctypes.ErrTooManyRequests:
+		return fmt.Errorf("%w: %w", errLoad, err)
+	case rpctypes.ErrNotLeader, rpctypes.ErrInvalidAuthToken, rpctypes.ErrAuthOldRevision: // the next request goes elsewhere, or logs in
+		code = codes.Unavailable
+	}
+	if code == codes.Unavailable && !errors.Is(err, stores.ErrConflict) {
+		return fmt.Errorf("%w: %w", errAway, err)
 	}
 	return err
 }
 
 var (
 	errCredentials = stores.Refused.New("the server refuses the user, the password or a right: fix the URL, or grant the right that the package doc names")
+	errAway        = stores.Passing.New("the server cannot answer now")
+	errLoad        = stores.Passing.New("the server has too many requests: give it more processors or a faster disk")
 	errNoSpace     = stores.Refused.New("the server is full and takes no writes: compact and defragment it, and disarm its alarm NOSPACE")
 )
 

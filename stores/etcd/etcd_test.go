@@ -2,16 +2,23 @@ package etcd
 
 import (
 	"context"
+	"encoding/pem"
 	"errors"
 	"net"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 
 	"github.com/tickflake/tickflake/stores"
@@ -121,6 +128,65 @@ func TestConnectsAgain(t *testing.T) {
 		case <-attempts:
 		case <-late:
 			t.Fatalf("%d attempts in 10 s", n)
+		}
+	}
+}
+
+// Authorities that are renewed count at the next handshake.
+func TestRenewed(t *testing.T) {
+	web := httptest.NewTLSServer(nil) // for its certificate
+	defer web.Close()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer(grpc.Creds(credentials.NewServerTLSFromCert(&web.TLS.Certificates[0])))
+	defer server.Stop()
+	pb.RegisterKVServer(server, new(flaky))
+	go server.Serve(listener) //nolint:errcheck // Stop ends it
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	good := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw})
+	if err := os.WriteFile(file, good, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := openURL(t, "etcds://"+listener.Addr().String()+"?cacert="+file)
+	for _, renewed := range []bool{false, true} {
+		text := []byte("-")
+		if renewed {
+			text = good
+		}
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), map[bool]time.Duration{false: time.Second / 2, true: time.Minute}[renewed])
+		defer cancel()
+		if _, err := s.Read(ctx, "node/0000001"); (err == nil) != renewed {
+			t.Errorf("renewed: %v; Read: %v", renewed, err)
+		}
+	}
+}
+
+// What a server says that starts, stops, fails over or refuses has its kind, and what to do.
+func TestKinds(t *testing.T) {
+	for _, tt := range []struct {
+		err    error
+		kind   stores.Kind
+		advice string
+	}{
+		{status.Error(codes.Unavailable, "error reading from server: EOF"), stores.Passing, "cannot answer now"},
+		{rpctypes.ErrNoLeader, stores.Passing, "cannot answer now"},
+		{rpctypes.ErrLeaderChanged, stores.Passing, "cannot answer now"},
+		{rpctypes.ErrNotLeader, stores.Passing, "cannot answer now"},
+		{rpctypes.ErrStopped, stores.Passing, "cannot answer now"},
+		{rpctypes.ErrTimeout, stores.Passing, "cannot answer now"},
+		{rpctypes.ErrInvalidAuthToken, stores.Passing, "cannot answer now"},
+		{rpctypes.ErrTooManyRequests, stores.Passing, "a faster disk"},
+		{rpctypes.ErrPermissionDenied, stores.Refused, "grant the right"},
+		{rpctypes.ErrNoSpace, stores.Refused, "disarm its alarm"},
+		{stores.ErrConflict, stores.Passing, ""},
+	} {
+		if err := explain(t.Context(), tt.err); stores.KindOf(err) != tt.kind || !strings.Contains(err.Error(), tt.advice) {
+			t.Errorf("%v is %v, want %v with %q", err, stores.KindOf(err), tt.kind, tt.advice)
 		}
 	}
 }

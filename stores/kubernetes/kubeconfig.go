@@ -167,18 +167,17 @@ func content(data, file string) ([]byte, error) {
 	return os.ReadFile(file)
 }
 
-// connect returns the address of a server, the configuration of TLS, and the proxy, if there is one.
-func connect(c *cluster, u *user) (server *url.URL, config *tls.Config, proxy *url.URL, err error) {
+// secure returns the configuration of a handshake.
+func (c *cluster) secure(u *user) (*tls.Config, error) {
 	authority, err := content(c.AuthorityData, c.Authority)
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("certificate-authority: %w", err)
+		return nil, fmt.Errorf("certificate-authority: %w", err)
 	}
-	c.AuthorityData = base64.StdEncoding.EncodeToString(authority)                                               // for plugins
-	config = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.ServerName, InsecureSkipVerify: c.Insecure} //nolint:gosec // the user says so
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.ServerName, InsecureSkipVerify: c.Insecure} //nolint:gosec // the user says so
 	if len(authority) > 0 {
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(authority) {
-			return nil, nil, nil, errors.New("certificate-authority: no certificate in PEM")
+			return nil, errors.New("certificate-authority: no certificate in PEM")
 		}
 	}
 	if u.Certificate != "" || u.CertificateData != "" || u.Exec != nil {
@@ -186,16 +185,21 @@ func connect(c *cluster, u *user) (server *url.URL, config *tls.Config, proxy *u
 			return u.certificate(asked.Context(), c)
 		}
 	}
+	return config, nil
+}
+
+// addresses returns that of a server, and of the proxy, if there is one.
+func (c *cluster) addresses() (server, proxy *url.URL, err error) {
 	if c.Proxy != "" {
 		if proxy, err = url.Parse(c.Proxy); err != nil || proxy.Host == "" {
-			return nil, nil, nil, errors.New("proxy-url: want a URL")
+			return nil, nil, errors.New("proxy-url: want a URL")
 		}
 	}
 	server, err = url.Parse(c.Server)
 	if err != nil || server.Host == "" || server.Scheme != "https" && server.Scheme != "http" {
-		return nil, nil, nil, errors.New("server: want https://HOST")
+		return nil, nil, errors.New("server: want https://HOST")
 	}
-	return server, config, proxy, nil
+	return server, proxy, nil
 }
 
 // login returns what the user logs in with.
@@ -251,7 +255,13 @@ func (p *plugin) run(ctx context.Context, c *cluster) (*given, error) {
 	}
 	spec := map[string]any{"interactive": false}
 	if p.Tells {
-		spec["cluster"] = c
+		authority, err := content(c.AuthorityData, c.Authority)
+		if err != nil {
+			return nil, fmt.Errorf("certificate-authority: %w", err)
+		}
+		tells := *c
+		tells.AuthorityData = base64.StdEncoding.EncodeToString(authority)
+		spec["cluster"] = &tells
 	}
 	info, err := json.Marshal(map[string]any{"apiVersion": p.APIVersion, "kind": "ExecCredential", "spec": spec})
 	if err != nil {

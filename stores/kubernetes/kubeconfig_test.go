@@ -93,6 +93,21 @@ func TestUsers(t *testing.T) {
 		}
 		_ = s.Close()
 	}
+	s, err := opened("token: here")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.CloseClientConnections()
+	other, _, _ := strings.Cut(cert, "END")
+	write("ca.crt", other)
+	if got := ask(s); !strings.HasPrefix(got, " ") {
+		t.Errorf("without the server's certificate: %q", got)
+	}
+	write("ca.crt", cert) // it is renewed
+	if got := ask(s); got != "Bearer here"+ok {
+		t.Errorf("with it again: %q", got)
+	}
+	_ = s.Close()
 	if s, err := opened("as: somebody"); err == nil || !strings.Contains(err.Error(), "user") {
 		t.Errorf("a field that the package does not know: %v, %v", s, err)
 	}
@@ -104,7 +119,7 @@ func TestUsers(t *testing.T) {
 	}
 
 	// A program is asked again when its credentials have ended, and when the server refuses them.
-	s, err := opened(exec)
+	s, err = opened(exec)
 	if err != nil {
 		t.Fatal(err)
 	}

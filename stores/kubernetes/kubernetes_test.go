@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -102,12 +103,14 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// A write names the very object that was read: another of the name may have taken its place.
+// A write names the very object that was read: another of the name may have taken its place. It has the label that a List asks for.
 func TestUID(t *testing.T) {
 	var put lease
+	var asked url.Values
 	is := `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"uid":"u","resourceVersion":"7","annotations":{"tickflake.io/cell":"5 old"}}}`
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
+		asked = r.URL.Query()
 		if r.Method == http.MethodPut && json.NewDecoder(r.Body).Decode(&put) != nil {
 			t.Error("no object")
 		}
@@ -119,7 +122,13 @@ func TestUID(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close() //nolint:errcheck // the test has ended
+	if _, err = s.List(t.Context(), "", "z", 1); err != nil || asked.Get("labelSelector") != "tickflake.io/fleet=tickflake" {
+		t.Errorf("%v: a List asks for %v", err, asked)
+	}
 	_, err = s.Swap(t.Context(), "node/0000001", 5, []byte("new"))
+	if put.Metadata.Labels["tickflake.io/fleet"] != "tickflake" {
+		t.Errorf("its labels are %v", put.Metadata.Labels)
+	}
 	if err != nil || put.Metadata.UID != "u" || put.Metadata.ResourceVersion != "7" {
 		t.Errorf("%v: it writes uid %q, resourceVersion %q", err, put.Metadata.UID, put.Metadata.ResourceVersion)
 	}

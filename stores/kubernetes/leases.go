@@ -19,6 +19,9 @@ import (
 // annotation is the name of the annotation with the text of a cell.
 const annotation = "tickflake.io/cell"
 
+// label is the name of the label by which a List asks for the cells of a fleet, among all Leases of the namespace.
+const label = "tickflake.io/fleet"
+
 // revision is that of an object. Without its uid, a server makes a Lease anew that was deleted since, whatever
 // the version that a PUT asks for.
 type revision struct{ uid, version string }
@@ -31,6 +34,7 @@ type lease struct {
 		Name            string            `json:"name"`
 		UID             string            `json:"uid,omitempty"`
 		ResourceVersion string            `json:"resourceVersion,omitempty"`
+		Labels          map[string]string `json:"labels,omitempty"`
 		Annotations     map[string]string `json:"annotations"`
 	} `json:"metadata"`
 	Spec spec `json:"spec"`
@@ -70,6 +74,7 @@ func (l *leases) Get(ctx context.Context, key string, _ bool) (engine.Text[revis
 func (l *leases) Put(ctx context.Context, key string, at revision, text []byte) error {
 	put := lease{APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Spec: show(text)}
 	put.Metadata.Name, put.Metadata.UID, put.Metadata.ResourceVersion = l.prefix+nameOf(key), at.uid, at.version
+	put.Metadata.Labels = map[string]string{label: l.fleet()}
 	put.Metadata.Annotations = map[string]string{annotation: string(text)}
 	method, name := http.MethodPost, ""
 	if at != (revision{}) {
@@ -82,14 +87,19 @@ func (l *leases) Put(ctx context.Context, key string, at revision, text []byte) 
 	return err
 }
 
-// Scan reads all objects of the namespace, since Kubernetes cannot list a range.
+// fleet is the value of the label: the prefix, or as much of it as a label can have.
+func (l *leases) fleet() string {
+	return strings.TrimRight(l.prefix[:min(len(l.prefix), 63)], ".-")
+}
+
+// Scan reads all objects of the fleet, since Kubernetes cannot list a range.
 func (l *leases) Scan(ctx context.Context, _, _ string, _ int, found func(key string, text []byte)) (more bool, err error) {
 	for next, again := "", true; again; again = next != "" {
 		var list struct {
 			Metadata struct{ Continue string }
 			Items    []lease
 		}
-		if err := l.send(ctx, http.MethodGet, "", url.Values{"limit": {"500"}, "continue": {next}}, nil, &list); err != nil {
+		if err := l.send(ctx, http.MethodGet, "", url.Values{"labelSelector": {label + "=" + l.fleet()}, "limit": {"500"}, "continue": {next}}, nil, &list); err != nil {
 			return false, err
 		}
 		for _, item := range list.Items {

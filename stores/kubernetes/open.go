@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -53,14 +54,17 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 		return nil, u.Refuse(err.Error(), nil)
 	}
 	var server, proxy *url.URL
-	var trusted *tls.Config
+	var base *dial.Transport
 	if err == nil {
-		server, trusted, proxy, err = connect(found, user)
+		server, proxy, err = found.addresses()
+	}
+	if err == nil {
+		secure := func() (*tls.Config, error) { return found.secure(user) }
+		base, err = dial.NewTransport(&dial.Dialer{Most: most}, conns, secure, cmp.Or(found.ServerName, server.Hostname()))
 	}
 	if err != nil {
 		return nil, u.Refuse("kubeconfig", engine.Withhold(err, err.Error(), "no such context", "context", "cluster", "user", "server", "certificate", "proxy-url", "exec"))
 	}
-	base := dial.NewTransport(&dial.Dialer{Most: most}, conns, trusted)
 	if proxy != nil {
 		base.Proxy = http.ProxyURL(proxy)
 	}

@@ -1,7 +1,9 @@
 package nats
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -19,10 +21,11 @@ var ErrBucket = stores.Refused.New("bucket is not fit for a store")
 
 // bucket is the key-value bucket of a namespace.
 type bucket struct {
-	client   jetstream.JetStream
+	*texts
 	stream   jetstream.Stream
 	prefix   string // of its subjects
 	replicas int
+	server   string // that was asked last for its domain; only who holds found uses it
 }
 
 // find returns the bucket of the namespace. If there is none, it makes one if create,
@@ -39,6 +42,14 @@ func (t *texts) find(ctx context.Context, create bool) (b *bucket, err error) {
 		return nil, ctx.Err()
 	}
 	if b != nil {
+		if now := t.client.Conn().ConnectedServerId(); now != b.server {
+			switch err := t.atHome(ctx); {
+			case err == nil:
+				b.server = now
+			case !errors.Is(err, jetstream.ErrStreamNotFound): // else gone looks for longer
+				return nil, err
+			}
+		}
 		return b, ctx.Err()
 	}
 	again := pauses()
@@ -87,9 +98,17 @@ func (t *texts) look(ctx context.Context, create bool) (*bucket, error) {
 		if !create {
 			return nil, nil
 		}
-		if stream, err = t.client.CreateStream(ctx, t.config()); errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+		stream, err = t.client.CreateStream(ctx, t.config(cmp.Or(t.replicas, 3)))
+		if errors.Is(err, errAlone) && t.replicas == 0 {
+			stream, err = t.client.CreateStream(ctx, t.config(1))
+		}
+		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 			stream, err = t.client.Stream(ctx, name) // another process was faster
 		}
+	}
+	server := t.client.Conn().ConnectedServerId()
+	if err == nil {
+		err = t.atHome(ctx)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("bucket %s: %w", t.namespace, err)
@@ -98,19 +117,52 @@ func (t *texts) look(ctx context.Context, create bool) (*bucket, error) {
 	if problems := unfit(config); len(problems) > 0 {
 		return nil, fmt.Errorf("%w: %s: %s; change it with \"nats stream edit %s\", or take another namespace", ErrBucket, t.namespace, strings.Join(problems, "; "), name)
 	}
-	return &bucket{client: t.client, stream: stream, prefix: "$KV." + t.namespace + ".", replicas: config.Replicas}, nil
+	return &bucket{texts: t, stream: stream, prefix: "$KV." + t.namespace + ".", replicas: config.Replicas, server: server}, nil
+}
+
+// atHome looks whether the bucket that the server knows is in the domain of the URL: each leaf node can have a JetStream, with a
+// bucket of the same name.
+func (t *texts) atHome(ctx context.Context) error {
+	answer, err := t.client.Conn().RequestWithContext(ctx, t.api+"STREAM.INFO.KV_"+t.namespace, nil)
+	if err != nil {
+		return err
+	}
+	var is struct {
+		Domain string
+		Error  *jetstream.APIError
+	}
+	if err := json.Unmarshal(answer.Data, &is); err != nil {
+		return err
+	}
+	if is.Error != nil {
+		return is.Error
+	}
+	return t.home(is.Domain)
+}
+
+// home returns nil for the domain of the URL.
+func (t *texts) home(domain string) error {
+	if domain != t.domain {
+		return fmt.Errorf("%w (it says %q, and the URL %q)", errDomain, domain, t.domain)
+	}
+	return nil
+}
+
+// publish writes a message of the stream, by way of the domain.
+func (b *bucket) publish(ctx context.Context, subject string, text []byte, options ...jetstream.PublishOpt) error {
+	if b.domain != "" {
+		subject = b.api + subject
+	}
+	ack, err := b.client.Publish(ctx, subject, text, options...)
+	if err == nil {
+		err = b.home(ack.Domain)
+	}
+	return err
 }
 
 // config is the configuration that "nats kv add" gives a bucket, but without direct reads,
 // which a replica that is behind could answer.
-func (t *texts) config() jetstream.StreamConfig {
-	replicas := t.replicas
-	if replicas == 0 {
-		replicas = 1
-		if t.client.Conn().ConnectedClusterName() != "" {
-			replicas = 3
-		}
-	}
+func (t *texts) config(replicas int) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name:              "KV_" + t.namespace,
 		Description:       "Cells of tickflake. Deleting it makes duplicate IDs possible.",
@@ -188,11 +240,10 @@ func (b *bucket) confirm(ctx context.Context, key string, revision uint64) error
 	if b.replicas < 2 {
 		return nil
 	}
-	_, err := b.client.Publish(ctx, b.prefix+"CONFIRM", nil,
+	return b.publish(ctx, b.prefix+"CONFIRM", nil,
 		jetstream.WithExpectLastSequenceForSubject(revision, b.prefix+toSubject.Replace(key)),
 		jetstream.WithExpectStream(b.stream.CachedInfo().Config.Name),
 		jetstream.WithRetryAttempts(0))
-	return err
 }
 
 // put writes a cell if it still has the given revision. The driver sends the write again
@@ -201,7 +252,7 @@ func (b *bucket) confirm(ctx context.Context, key string, revision uint64) error
 func (b *bucket) put(ctx context.Context, key string, revision uint64, text []byte) error {
 	again := pauses()
 	for {
-		_, err := b.client.Publish(ctx, b.prefix+toSubject.Replace(key), text, jetstream.WithExpectLastSequencePerSubject(revision))
+		err := b.publish(ctx, b.prefix+toSubject.Replace(key), text, jetstream.WithExpectLastSequencePerSubject(revision))
 		if !errors.Is(err, errBusy) {
 			return err
 		}

@@ -13,11 +13,12 @@
 //
 //	nats://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][?namespace=NAME]
 //
-// or tls:// to insist on TLS, which has the options cacert, cert and key. A user without a password is a token. The port
-// is 4222 and the namespace stores.DefaultNamespace if there is none. The other options are
+// or tls:// to insist on TLS, which has the options cacert, cert and key. A user without a password is a token. All
+// files are read at each connect. The port is 4222 and the namespace stores.DefaultNamespace if there is none. The other options are
 //
-//	replicas=N       copies of the bucket if it must be made, 1 to 5; without it 3
-//	                 in a cluster, else 1
+//	domain=NAME      the JetStream domain of the bucket
+//	replicas=N       copies of the bucket if it must be made, 1 to 5; without it 3,
+//	                 or 1 on a server that is alone
 //	creds=FILE       the user's credentials, as made by nsc
 //	nkey=FILE        the seed of the user's key
 //
@@ -39,6 +40,13 @@
 // takes up to a second to be sure of that. The server must know the header
 // Nats-Expected-Last-Subject-Sequence-Subject; 2.15 does. With an older server that
 // does not, every Read of such a bucket fails.
+//
+// # Domains
+//
+// What looks like one NATS can have several JetStreams: each leaf node may have one of its own, in a domain, with a bucket of the
+// same name. Processes in two of them would issue the same IDs. So a store is in the domain of its URL, whichever server it
+// reaches, and a server that says another domain, or one where the URL has none, is refused. Name the same one, such as that of
+// the hub, in the URLs of all processes of a fleet.
 //
 // # To lose nothing
 //
@@ -71,5 +79,6 @@
 //	$JS.API.STREAM.MSG.GET.KV_NAMESPACE
 //	$KV.NAMESPACE.>
 //
-// and to subscribe to _INBOX.>. To list, all but the second and the last.
+// and to subscribe to _INBOX.>. To list, all but the second and the last. With domain=NAME, $JS.NAME.API takes the place of
+// $JS.API, and the last is $JS.NAME.API.$KV.NAMESPACE.>.
 package nats

@@ -19,7 +19,9 @@ import (
 type texts struct {
 	client    jetstream.JetStream
 	namespace string
-	replicas  int // of a bucket that is made; 0: choose
+	domain    string // of JetStream; "" is that of servers that name none
+	api       string // with which the subjects of its requests begin
+	replicas  int    // of a bucket that is made; 0: 3, or 1 on a server alone
 	dialer    *dial.Dialer
 
 	// found holds the bucket, or nil until there is one. It is empty while a goroutine looks.
@@ -94,7 +96,7 @@ func filter(from, to string) string {
 	return toSubject.Replace(part) + ".>"
 }
 
-// ask looks at the bucket, if there is one, in one round trip.
+// ask looks at the bucket, if there is one.
 func (t *texts) ask(ctx context.Context) (stores.Durability, error) {
 	ctx, done := t.connected(ctx)
 	defer done()
@@ -103,6 +105,9 @@ func (t *texts) ask(ctx context.Context) (stores.Durability, error) {
 	stream, err := t.client.Stream(ctx, "KV_"+t.namespace)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return found, nil
+	}
+	if err == nil {
+		err = t.atHome(ctx)
 	}
 	if err != nil {
 		return found, t.because(ctx, err)

@@ -2,10 +2,12 @@ package nats
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"net"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	natsgo "github.com/nats-io/nats.go"
@@ -24,14 +26,17 @@ func init() {
 // open connects to the servers of a URL, as the package's doc describes it. It waits for
 // the connection, until ctx ends.
 func open(ctx context.Context, rawURL string) (stores.Store, error) {
-	u, err := engine.ParseURL(rawURL, "nats:4222", "tls:4222", "replicas", "creds", "nkey")
+	u, err := engine.ParseURL(rawURL, "nats:4222", "tls:4222", "domain", "replicas", "creds", "nkey")
 	if err != nil {
 		return nil, err
 	}
 	if u.Path != "" {
 		return nil, u.Refuse("a path after the host; want none, and the namespace as ?namespace=NAME", nil)
 	}
-	replicas := 0
+	domain, replicas := u.Options["domain"], 0
+	if strings.ContainsAny(domain, ".*> \t\r\n") {
+		return nil, u.Refuse("option domain is not the name of a JetStream domain, which has no dots, spaces, * and >", nil)
+	}
 	if text, ok := u.Options["replicas"]; ok {
 		if replicas, err = strconv.Atoi(text); err != nil || replicas < 1 || replicas > 5 {
 			return nil, u.Refuse("option replicas is not 1 to 5", nil)
@@ -42,7 +47,7 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 		return nil, err
 	}
 	// The driver leaves a connection open that the server has refused, or has not answered.
-	d := &dialer{dial.Dialer{Most: dial.MaxConns, One: true}}
+	d := &dialer{Dialer: dial.Dialer{Most: dial.MaxConns, One: true}}
 	stop := context.AfterFunc(ctx, func() { _ = d.Close() }) // which ends the attempt to connect
 	options = append(options, natsgo.SetCustomDialer(d), natsgo.SkipHostLookup())
 	servers := u.Scheme + "://" + strings.Join(u.Hosts, ","+u.Scheme+"://")
@@ -62,12 +67,20 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 		_ = d.Close()
 		return nil, engine.OpenFailed(ctx, at, err)
 	}
+	if file := u.Options["nkey"]; file != "" {
+		renew := func() { renewKey(&conn.Opts, file) }
+		d.renew.Store(&renew)
+	}
 	closeAll := func() error { conn.Close(); return d.Close() }
-	client, err := jetstream.New(conn)
+	api := jetstream.DefaultAPIPrefix
+	if domain != "" {
+		api = "$JS." + domain + ".API."
+	}
+	client, err := jetstream.NewWithAPIPrefix(conn, strings.TrimSuffix(api, "."))
 	if err != nil {
 		return nil, errors.Join(err, closeAll())
 	}
-	t := &texts{client: client, namespace: u.Namespace, replicas: replicas, dialer: &d.Dialer, found: make(chan *bucket, 1)}
+	t := &texts{client: client, namespace: u.Namespace, domain: domain, api: api, replicas: replicas, dialer: &d.Dialer, found: make(chan *bucket, 1)}
 	t.found <- nil
 	return &engine.Skeleton[uint64]{
 		Texts: t, Reads: 64, Namespace: u.Namespace, At: at,
@@ -76,16 +89,30 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 }
 
 // dialer is a natsgo.CustomDialer.
-type dialer struct{ dial.Dialer }
+type dialer struct {
+	dial.Dialer
+	renew atomic.Pointer[func()] // of a connection that was made; nil if it has no key
+}
 
 // dialTime is that of one attempt for all addresses of a host, of which one may be of a machine that is gone.
 const dialTime = 3 * natsgo.DefaultTimeout
 
 // Dial looks for the addresses of a host itself: the driver would do so without an end.
 func (d *dialer) Dial(network, address string) (net.Conn, error) {
+	if renew := d.renew.Load(); renew != nil {
+		(*renew)() // the driver has locked the connection
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), dialTime)
 	defer cancel()
 	return d.Dialer.Dial(ctx, network, address)
+}
+
+// renewKey reads the seed of a key anew: the driver reads it for each signature, but its public half once. Without a good file,
+// the old one stays.
+func renewKey(options *natsgo.Options, file string) {
+	if now, err := natsgo.NkeyOptionFromSeed(file); err == nil {
+		_ = now(options) // it refuses an empty key alone
+	}
 }
 
 func connectOptions(u *engine.URL) ([]natsgo.Option, error) {
@@ -124,11 +151,22 @@ func connectOptions(u *engine.URL) ([]natsgo.Option, error) {
 		}
 		options = append(options, nkey)
 	}
-	config, err := dial.TLS(u)
-	if config == nil || err != nil {
+	secure, err := dial.TLS(u)
+	if secure == nil || err != nil {
 		return options, err
 	}
-	return append(options, natsgo.Secure(config)), nil
+	config, err := secure()
+	if err != nil {
+		return nil, err
+	}
+	config.Certificates, config.GetClientCertificate = nil, secure.Certificate
+	return append(options, natsgo.Secure(config), natsgo.ClientTLSConfig(nil, func() (*x509.CertPool, error) {
+		now, err := secure()
+		if err != nil {
+			return nil, err
+		}
+		return now.RootCAs, nil
+	})), nil
 }
 
 // tryCredentials reads the file, as the driver does at each connect.

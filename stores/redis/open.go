@@ -3,6 +3,7 @@ package redis
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"strconv"
 	"sync"
@@ -52,8 +53,12 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	opt.ReadTimeout = cmp.Or(opt.ReadTimeout, dial.MaxSilence)
 	// The caller tries again. Five attempts for each of the four of a command hide the cause for seconds.
 	opt.DialerRetries = cmp.Or(opt.DialerRetries, 1)
-	opt.Dialer = connect(&dial.Dialer{TLS: opt.TLSConfig}) // the driver then makes no handshake
-	opt.MaxIdleConns = cmp.Or(opt.MaxIdleConns, 1)         // so that a thousand processes do not keep thousands of connections
+	dialer := new(dial.Dialer)
+	if config := opt.TLSConfig; config != nil { // it has no files
+		dialer.TLS = func() (*tls.Config, error) { return config, nil }
+	}
+	opt.Dialer = connect(dialer)                   // the driver then makes no handshake
+	opt.MaxIdleConns = cmp.Or(opt.MaxIdleConns, 1) // so that a thousand processes do not keep thousands of connections
 	// Maintenance notifications are a feature of one vendor, and cost a round trip.
 	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 

@@ -16,7 +16,7 @@
 // endpoint is https://HOST[:PORT] or http://HOST[:PORT]; without it, the environment decides
 // (AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL), else the server is Amazon's. region defaults to AWS_REGION or
 // AWS_DEFAULT_REGION, which Amazon needs. cacert names a file of certificate authorities in PEM,
-// instead of the system's. Proxies of the environment are used (HTTPS_PROXY).
+// instead of the system's, which is read at each connect. Proxies of the environment are used (HTTPS_PROXY).
 //
 // Credentials never stand in the URL. As for every S3 client, they are those of the environment
 // (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN), of a profile in ~/.aws/credentials, or of
@@ -33,7 +33,8 @@
 // found in 300 of 300 probes; to find a server that races more rarely, probe again. One that was found is refused by
 // all processes, until the object REFUSED! of the namespace is deleted. Objects in capitals serve for
 // that: CONDITIONS!, PROBED! and RACE0! to RACE47!. The tests use versitygw. Amazon S3,
-// Cloudflare R2, Tigris, Ceph and MinIO document both conditions. Directory buckets (S3 Express) are refused.
+// Cloudflare R2, Tigris, Ceph and MinIO document both conditions. Google Cloud
+// Storage ignores If-Match of a write, and is refused. Directory buckets (S3 Express) are refused.
 //
 // # Format and costs
 //

@@ -44,24 +44,27 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	case at.Host == "":
 		at = &url.URL{Scheme: "https", Host: "s3.amazonaws.com"} // the driver takes that of the region
 	}
-	trusted, err := dial.Trust(u)
+	secure, err := dial.Trust(u)
 	if err != nil {
 		return nil, err
 	}
-	transport := dial.NewTransport(&dial.Dialer{Most: most}, conns, trusted)
+	transport, err := dial.NewTransport(&dial.Dialer{Most: most}, conns, secure, at.Hostname())
+	if err != nil {
+		return nil, err
+	}
 	transport.DisableCompression = true // a proxy that compresses makes the ETag weak, which no condition takes
+	creds := credentials.NewChainCredentials([]credentials.Provider{
+		&credentials.EnvAWS{}, &credentials.FileAWSCredentials{Profile: u.Options["profile"]}, &credentials.IAM{},
+	})
 	client, err := minio.New(at.Host, &minio.Options{
-		Creds: credentials.NewChainCredentials([]credentials.Provider{
-			&credentials.EnvAWS{}, &credentials.FileAWSCredentials{Profile: u.Options["profile"]}, &credentials.IAM{},
-		}),
-		Secure: at.Scheme == "https", Region: cmp.Or(region, "us-east-1"), Transport: transport,
+		Creds: creds, Secure: at.Scheme == "https", Region: cmp.Or(region, "us-east-1"), Transport: transport,
 		MaxRetries: 1, // one attempt only: the second would find the first, and fail
 	})
 	if err != nil {
 		return nil, u.Refuse("bucket or endpoint", err)
 	}
 	prefix := strings.TrimLeft(strings.Trim(u.URL.Path, "/")+"/"+u.Namespace+"/", "/")
-	b := &bucket{client: client, name: name, prefix: prefix, transport: transport}
+	b := &bucket{client: client, creds: creds, name: name, prefix: prefix, transport: transport}
 	s := &engine.Skeleton[string]{
 		Texts: b, Reads: conns / 2, Namespace: u.Namespace, At: "s3 at " + at.Host,
 		Explain: func(_ context.Context, err error) error { return b.explain(err) },

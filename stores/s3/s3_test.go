@@ -1,6 +1,7 @@
 package s3
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -42,6 +43,7 @@ func TestBadURL(t *testing.T) {
 
 // fake is a server that keeps objects and heeds conditions, but for what is set.
 type fake struct {
+	name                   string
 	ignoresNew, ignoresOld bool              // If-None-Match, If-Match
 	status                 int               // of each answer, instead of its own
 	code                   string            // with it
@@ -55,7 +57,7 @@ func etag(text string) string { return fmt.Sprintf("\"%x\"", sha256.Sum256([]byt
 
 func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
-	w.Header().Set("Server", "FakeStore")
+	w.Header().Set("Server", cmp.Or(f.name, "FakeStore"))
 	fail := func(status int, code string) {
 		w.WriteHeader(status)
 		fmt.Fprintf(w, "<Error><Code>%s</Code><Message>no</Message></Error>", code)
@@ -117,6 +119,7 @@ func TestProbe(t *testing.T) {
 		"honest":                {&fake{}, nil},
 		"ignores If-None-Match": {&fake{ignoresNew: true}, engine.ErrIgnores},
 		"ignores If-Match":      {&fake{ignoresOld: true}, engine.ErrIgnores},
+		"Google's":              {&fake{ignoresOld: true, name: google}, engine.ErrIgnores},
 		"no such method":        {&fake{status: 501, code: "NotImplemented"}, engine.ErrIgnores},
 		"no bucket":             {&fake{status: 404, code: "NoSuchBucket"}, advice["NoSuchBucket"]},
 		"no right":              {&fake{status: 403, code: "AccessDenied"}, errRights},
@@ -125,6 +128,7 @@ func TestProbe(t *testing.T) {
 		"clock":                 {&fake{status: 403, code: "RequestTimeTooSkewed"}, advice["RequestTimeTooSkewed"]},
 		"a web server":          {&fake{status: 405}, errOther},
 		"an empty web server":   {&fake{status: 404, code: "NoSuchKey"}, errOther},
+		"another write":         {&fake{status: 409, code: "OperationAborted"}, stores.Passing},
 		"slow down":             {&fake{status: 503, code: "SlowDown"}, errSlow},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -134,7 +138,8 @@ func TestProbe(t *testing.T) {
 			if !errors.Is(err, test.want) || test.want == nil && !errors.Is(gone, stores.ErrConflict) || (test.want == nil || test.server.status != 0) && !errors.Is(probe, test.want) {
 				t.Errorf("Durability: %v; Probe: %v; want %v; Put, of an object that is gone: %v", err, probe, test.want, gone)
 			}
-			if test.want == engine.ErrIgnores && (!strings.Contains(err.Error(), "FakeStore") || !strings.Contains(probe.Error(), "FakeStore")) {
+			name := map[string]string{"": "FakeStore", google: "Google Cloud Storage, which ignores If-Match"}[test.server.name]
+			if test.want == engine.ErrIgnores && (!strings.Contains(err.Error(), name) || !strings.Contains(probe.Error(), name)) {
 				t.Errorf("the server is not named: %v; %v", err, probe)
 			}
 		})

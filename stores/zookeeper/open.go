@@ -57,11 +57,11 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	if u.Path != "" && path.Clean(u.Path) != u.Path {
 		return nil, u.Refuse("bad path after the host; want the chroot, like /a/b", nil)
 	}
-	config, err := dial.TLS(u)
+	secure, err := dial.TLS(u)
 	if err != nil {
 		return nil, err
 	}
-	dialer := &dial.Dialer{Most: dial.MaxConns, One: true, TLS: config}
+	dialer := &dial.Dialer{Most: dial.MaxConns, One: true, TLS: secure}
 	dial := func(network, addr string, timeout time.Duration) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()

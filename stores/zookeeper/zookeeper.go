@@ -134,18 +134,22 @@ func (h *servers) Next() (host string, round bool) {
 
 func (h *servers) Connected() { h.tried = 1 }
 
-// refused makes the server's refusal wrap [stores.Refused].
+// refused gives the server's refusal its kind.
 func refused(err error) error {
 	switch {
 	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, zk.ErrAuthFailed), errors.Is(err, zk.ErrInvalidACL):
 		return fmt.Errorf("%w: %w", errCredentials, err)
 	case errors.Is(err, zk.ErrNoChildrenForEphemerals):
 		return fmt.Errorf("%w: %w", errEphemeral, err)
+	case errors.Is(err, zk.ErrConnectionClosed), errors.Is(err, zk.ErrNoServer), errors.Is(err, zk.ErrClosing),
+		errors.Is(err, zk.ErrSessionExpired), errors.Is(err, zk.ErrSessionMoved):
+		return fmt.Errorf("%w: %w", errAway, err)
 	}
 	return err
 }
 
 var (
 	errCredentials = stores.Refused.New("the server refuses the user, the password or a right: fix the URL, or the access rights of the znodes")
+	errAway        = stores.Passing.New("no server answers: it starts, has no majority, or has maxClientCnxns connections of this host")
 	errEphemeral   = stores.Refused.New("the znode of the namespace is ephemeral, so another program made it: use another namespace")
 )

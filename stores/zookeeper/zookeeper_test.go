@@ -1,8 +1,12 @@
 package zookeeper
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/go-zookeeper/zk"
+
+	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
@@ -37,4 +41,16 @@ func TestServers(t *testing.T) {
 	want("a", false)
 	want("b", true)
 	want("c", false)
+}
+
+// What a server says that starts, stops, fails over or refuses has its kind, and what to do.
+func TestKinds(t *testing.T) {
+	for err, want := range map[error]stores.Kind{
+		zk.ErrConnectionClosed: stores.Passing, zk.ErrNoServer: stores.Passing, zk.ErrClosing: stores.Passing, zk.ErrSessionExpired: stores.Passing,
+		zk.ErrSessionMoved: stores.Passing, zk.ErrNoAuth: stores.Refused, zk.ErrNoChildrenForEphemerals: stores.Refused,
+	} {
+		if got := refused(err); stores.KindOf(got) != want || want == stores.Passing && !strings.Contains(got.Error(), "maxClientCnxns") {
+			t.Errorf("%v is %v, want %v", got, stores.KindOf(got), want)
+		}
+	}
 }

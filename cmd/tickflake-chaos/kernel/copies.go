@@ -124,13 +124,14 @@ func (s *session) join(failed error) error {
 // add returns what an original and its copy have shown together. The IDs before the copy
 // count twice: both have counted them.
 func add(a, b Verdict) Verdict {
-	a.Error = cmp.Or(a.Error, b.Error)
+	a.Error, a.Twice = cmp.Or(a.Error, b.Error), cmp.Or(a.Twice, b.Twice)
+	a.Named, a.Stuck = a.Named || b.Named, a.Stuck || b.Stuck
 	a.IDs += b.IDs
 	a.Duplicates += b.Duplicates
 	a.Again += b.Again
 	a.Disorder += b.Disorder
 	a.Failed += b.Failed
-	a.Stall, a.Lead = max(a.Stall, b.Stall), max(a.Lead, b.Lead)
+	a.Stall, a.Lead, a.Lag = max(a.Stall, b.Stall), max(a.Lead, b.Lead), max(a.Lag, b.Lag)
 	if min(a.Recovery, b.Recovery) == check.Never {
 		a.Recovery = check.Never
 	} else {

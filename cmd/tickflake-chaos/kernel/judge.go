@@ -32,6 +32,9 @@ func judged(f guest.Fault, s subject.Subject, result guest.Result, a again) Row 
 	row := Row{Fault: f.Name, Subject: s.Name, Group: s.Group, Verdict: result.Verdict}
 	row.Broken, row.Known = judge(f, s, result.Verdict)
 	row.Verdict.Duplicates += a.ids
+	if lag := time.Duration(row.Verdict.Lag); lag > grace {
+		row.Note = fmt.Sprintf("IDs up to %v behind the clock", lag.Round(time.Millisecond))
+	}
 	if row.Group == Ours && result.Crashed != "" {
 		row.Broken = append(row.Broken, "its process ended by itself, with all generators in it: "+result.Crashed)
 	}
@@ -61,19 +64,30 @@ func judge(f guest.Fault, s subject.Subject, v Verdict) (broken []string, known 
 	default:
 		known = knownRestart
 	}
-	if ours && v.Failed > 0 && f.Calm {
-		broken = append(broken, fmt.Sprintf("%d calls failed, though nothing happened; the first: %s", v.Failed, v.Error))
+	switch {
+	case v.Failed == 0 || f.NoRTC || f.Wait: // until the clock was set, no generator can be made
+	case ours && f.Calm:
+		broken = append(broken, fmt.Sprintf("%d calls failed, though no clock stepped; the first: %s", v.Failed, v.Error))
+	case s.Steady && f.Kind == guest.Clocks:
+		broken = append(broken, fmt.Sprintf("%d calls failed, though it reads no clock that stepped; the first: %s", v.Failed, v.Error))
 	}
 	if v.Disorder > 0 && s.Ordered {
 		broken = append(broken, fmt.Sprintf("%d of %d IDs are not above the one before of their process", v.Disorder, v.IDs))
 	}
-	if ours && v.Stuck {
+	if v.Stuck && (ours && !f.Behind || s.Steady) {
 		broken = append(broken, "it issued no ID after the fault was over; its first error: "+cmp.Or(v.Error, "none"))
 	}
 	// A reserve may outlast the fault; all else writes meanwhile, and a write that fails
 	// must not pass for one that was done.
-	if stored := ours && (s.Leased || s.Shares); stored && len(f.Causes) > 0 && !v.Named && (v.Failed > 0 || s.Reserve == 0) {
+	stored := ours && (s.Leased || s.Shares)
+	if f.Kind == guest.Clocks {
+		stored = ours && s.Leased && s.Steady
+	}
+	if stored && len(f.Causes) > 0 && !v.Named && (v.Failed > 0 || s.Reserve == 0) {
 		broken = append(broken, fmt.Sprintf("neither an error nor the log says %q; its first error: %s", f.Causes, cmp.Or(v.Error, "none")))
+	}
+	if late := ours && s.Steady && !s.Leased && f.Wait; ours && f.Right && !late && time.Duration(v.Lag) > grace {
+		broken = append(broken, fmt.Sprintf("an ID is %v behind the clock, which was right by then", v.Lag))
 	}
 	slack := grace
 	if f.VMClock {

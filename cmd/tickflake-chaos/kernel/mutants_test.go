@@ -13,6 +13,7 @@ import (
 
 	"github.com/tickflake/tickflake/chaos_test/mutants"
 	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel/internal/subject"
+	"github.com/tickflake/tickflake/generator"
 )
 
 // subjects returns the mutants of the table, and the sound generator, as subjects on the wall
@@ -45,8 +46,26 @@ func subjects() []subject.Subject {
 			},
 		})
 	}
-	return all
+	return append(all, subject.Subject{
+		Name: rejects, Group: Mutants, How: "generator.New, and an error to all calls from the first on that sees the clock behind",
+		Steady: true, Bound: -1, Open: func(context.Context, subject.Place) (subject.Source, error) {
+			gen, err := generator.New(generator.WithNode(8))
+			var last time.Time
+			var behind bool
+			return subject.Source{Next: func(ctx context.Context) (string, time.Duration, error) {
+				now := time.Now().Round(0)
+				if behind, last = behind || now.Before(last), now; behind {
+					return "", 0, errors.New("the clock went back")
+				}
+				id, err := gen.NextContext(ctx)
+				return id.String(), 0, err
+			}}, err
+		},
+	})
 }
+
+// rejects is a generator of ours that reads the wall clock, and does not promise to.
+const rejects = "rejects after a step"
 
 // inPairs has two callers at a time, for fifty IDs each.
 func inPairs(next func() (int64, error)) func() (int64, error) {

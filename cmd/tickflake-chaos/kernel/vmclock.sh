@@ -1,18 +1,20 @@
 #!/bin/sh
 # Downloads what the faults with the device VMClock need, without rights, into a directory of the
 # user's cache: the newest cloud kernel of Debian's trixie-backports, and, where
-# the installed QEMU has no such device, that of bookworm-backports. The lists of packages are its own, so
-# apt-get installs nothing of them later.
+# the installed QEMU has no such device, that of bookworm-backports. They come from the archive of Debian that this
+# machine is configured with. The lists of packages are its own, so apt-get installs nothing of them later.
 set -eu
 to=${XDG_CACHE_HOME:-$HOME/.cache}/tickflake/vmclock
 [ -z "$(ls "$to"/boot/vmlinuz-* 2>/dev/null)" ] || exit 0
+archive=$(apt-get indextargets --format '$(ORIGIN) $(COMPONENT) $(REPO_URI)' 'Created-By: Packages' | awk '$1 == "Debian" && $2 == "main" {print $3; exit}')
+[ -n "$archive" ] || { echo "no source of this machine is an archive of Debian whose lists are here: add one, or run apt-get update" >&2; exit 1; }
 mkdir -p "$to"
 cd "$(mktemp -d "$to/download-XXXXXX")"
 trap 'rm -rf "$PWD"' EXIT
 mkdir -p lists/partial cache/archives/partial
 keys=/usr/share/keyrings/debian-archive-keyring.gpg
 for suite in bookworm-backports trixie-backports; do
-	echo "deb [signed-by=$keys arch=amd64] http://deb.debian.org/debian $suite main"
+	echo "deb [signed-by=$keys arch=amd64] $archive $suite main"
 done >sources.list
 printf '%s "%s";\n' Dir::Etc::sourcelist "$PWD/sources.list" Dir::Etc::sourceparts - Dir::State::lists "$PWD/lists" \
 	Dir::Cache "$PWD/cache" APT::Sandbox::User "$(id -un)" >apt.conf

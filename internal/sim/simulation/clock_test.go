@@ -73,10 +73,17 @@ func (s *source) Elapsed() time.Duration {
 	return elapsed
 }
 
+func (s *source) BootTime() time.Duration {
+	s.Before()
+	boot := s.clock.BootTime()
+	s.jitter(s.most)
+	return boot
+}
+
 func (s *source) After(time.Duration) <-chan time.Time { return nil }
 
-// readings has callers read a monoclock.Clock that catches up with its wall, which jumps ahead: no
-// reading goes back, and none runs ahead of the wall.
+// readings has callers read a monoclock.Clock that counts suspends and catches up with its wall, which jumps
+// ahead: no reading goes back, and none runs ahead of the wall.
 func readings(r *run) func() {
 	const threshold, limit = 10 * ms, time.Hour
 	clock := monoclock.New(monoclock.WithResync(threshold, limit), monoclock.WithSource(&source{run: r, most: pick(r, 0, 20*us, 3*ms)}))

@@ -41,9 +41,9 @@ type Dialer struct {
 	// the driver may have left open.
 	One bool
 
-	// TLS is the configuration of connections with TLS; nil is for plain ones, and for drivers
+	// TLS has the configuration of connections with TLS; nil is for plain ones, and for drivers
 	// that make the handshake. Without a ServerName, it is the host of the address.
-	TLS *tls.Config
+	TLS Secure
 
 	mu     sync.Mutex
 	conns  map[*conn]struct{} // that are open
@@ -97,7 +97,11 @@ func (d *Dialer) closeOpen() {
 }
 
 func (d *Dialer) secure(ctx context.Context, conn net.Conn, address string) (net.Conn, error) {
-	config := d.TLS
+	config, err := d.TLS()
+	if err != nil {
+		_ = conn.Close() // err has the reason
+		return nil, err
+	}
 	if config.ServerName == "" {
 		host, _, err := net.SplitHostPort(address)
 		if err != nil {

@@ -114,15 +114,16 @@ func TestDialerTLS(t *testing.T) {
 	server := httptest.NewTLSServer(nil)
 	defer server.Close()
 	address := server.Listener.Addr().String()
-	d := dial.Dialer{One: true, TLS: &tls.Config{}}
+	config := new(tls.Config)
+	d := dial.Dialer{One: true, TLS: func() (*tls.Config, error) { return config, nil }}
 	defer d.Close()
 	_, err := d.Dial(t.Context(), "tcp", address)
 	require.ErrorAs(t, err, new(*tls.CertificateVerificationError))
 	failed := errors.New("failed")
 	require.EqualError(t, d.Because(failed), "failed: "+err.Error())
 	require.NoError(t, d.Because(nil))
-	d.TLS.RootCAs = x509.NewCertPool()
-	d.TLS.RootCAs.AddCert(server.Certificate())
+	config.RootCAs = x509.NewCertPool()
+	config.RootCAs.AddCert(server.Certificate())
 	first, err := d.Dial(t.Context(), "tcp", address)
 	require.NoError(t, err)
 	require.Equal(t, failed, d.Because(failed))
@@ -153,7 +154,9 @@ func TestRetryAfter(t *testing.T) {
 			w.WriteHeader(status)
 		}))
 		defer server.Close()
-		client := http.Client{Transport: dial.NewTransport(new(dial.Dialer), 1, nil)}
+		transport, err := dial.NewTransport(new(dial.Dialer), 1, func() (*tls.Config, error) { return new(tls.Config), nil }, "")
+		require.NoError(t, err)
+		client := http.Client{Transport: transport}
 		get := func() error {
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			if asked == 0 {
@@ -171,7 +174,7 @@ func TestRetryAfter(t *testing.T) {
 			return err
 		}
 		require.NoError(t, get())
-		err := get()
+		err = get()
 		assert.Equal(t, heeded, asked == 1, "%d: %d requests", status, asked)
 		if heeded {
 			assert.Equal(t, stores.Passing, stores.KindOf(err))

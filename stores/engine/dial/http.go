@@ -2,7 +2,6 @@ package dial
 
 import (
 	"cmp"
-	"crypto/tls"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -25,14 +24,15 @@ type Transport struct {
 	server atomic.Value // a string: the name of the server that has answered last
 }
 
-// NewTransport returns a Transport on a Dialer, with at most conns connections to a server. It uses the
-// proxies of the environment. It is HTTP/1.1: a request that was given up closes its connection, and the
-// next takes another, while one connection of HTTP/2 would hang for all.
-func NewTransport(dialer *Dialer, conns int, config *tls.Config) *Transport {
+// NewTransport returns a Transport on a Dialer, with at most conns connections to a server, whose host is that of its
+// URL. It uses the proxies of the environment. It is HTTP/1.1: a request that was given up closes its connection, and the
+// next takes another, while one connection of HTTP/2 would hang for all. The error is that of secure.
+func NewTransport(dialer *Dialer, conns int, secure Secure, host string) (*Transport, error) {
+	config, err := secure.Kept(host)
 	return &Transport{dialer: dialer, Transport: http.Transport{
 		DialContext: dialer.Dial, Proxy: http.ProxyFromEnvironment, TLSClientConfig: config,
 		MaxConnsPerHost: conns, MaxIdleConnsPerHost: conns, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: unheard,
-	}}
+	}}, err
 }
 
 var errWait = stores.Passing.New("the server asks to wait")

@@ -19,8 +19,9 @@ type Verdict struct {
 	Again      int                   `json:"again,omitempty"`  // the duplicates whose process had printed the ID itself before
 	Disorder   int                   `json:"disorder"`         // IDs not above the one before, of the same process
 	Failed     int                   `json:"failed"`           // calls, and starts of the process
-	Stall      generatortest.Seconds `json:"stall_seconds"`    // longest call, less the longest stall of an idle control thread
+	Stall      generatortest.Seconds `json:"stall_seconds"`    // longest call, less what control threads stood still meanwhile
 	Lead       generatortest.Seconds `json:"lead_seconds"`     // furthest that an ID was ahead of its generator's clock
+	Lag        generatortest.Seconds `json:"lag_seconds"`      // furthest that the time of an ID was behind CLOCK_REALTIME, after Settled
 	Recovery   generatortest.Seconds `json:"recovery_seconds"` // from the fault to the first ID after which no call failed; Never: there was none
 	Error      string                `json:"error,omitempty"`  // text of the first failed call
 	Named      bool                  `json:"named,omitempty"`  // an error or the log named the cause of the fault
@@ -37,8 +38,9 @@ const Never = generatortest.Seconds(-time.Second)
 type ID struct {
 	Text   string
 	Err    string        // text of the failed call; then there is no Text
-	Took   time.Duration // of the call, by CLOCK_MONOTONIC; less than 0: not stated
+	Took   time.Duration // of the call, by CLOCK_MONOTONIC, less what its process stood still; less than 0: not stated
 	Lead   time.Duration // of the ID by its generator's clock
+	Lag    time.Duration // of the ID by CLOCK_REALTIME when the call began
 	Marker uint64        // of VMClock after the call, or 0
 	Start  int           // which process of the subject: 0 is the first
 	Wall   time.Duration // CLOCK_REALTIME when the line came
@@ -49,7 +51,7 @@ const (
 	// silence is the shortest time without a line that counts as a call that did not
 	// return. It is far above the pause of a subject between two bursts.
 	silence = 100 * time.Millisecond
-	// hangs is the least time without a line, less the stall of the control thread, after
+	// hangs is the least time without a line, less what the control threads stood still, after
 	// which a subject has not recovered.
 	hangs = 500 * time.Millisecond
 	// drawn is how many events are kept for a picture, and apart how far they are.
@@ -59,8 +61,9 @@ const (
 // Checker counts one subject under one fault. Instants are durations since any start. It
 // is for one goroutine at a time.
 type Checker struct {
-	v    Verdict
-	seen map[string]sight // the last time
+	v     Verdict
+	stood func(from, to time.Duration) time.Duration // how long the machine stood still
+	seen  map[string]sight                           // the last time
 
 	history []generatortest.Event
 
@@ -68,6 +71,7 @@ type Checker struct {
 	running map[int]*process // by number
 
 	marked   bool
+	settled  bool
 	mark     time.Duration
 	recovers bool          // the first ID after the last failed call is in v.Recovery
 	hung     time.Duration // how long the last call of the last process did not return
@@ -97,8 +101,16 @@ func (p *process) ran(took, by time.Duration) time.Duration {
 	return took
 }
 
-// New returns a checker.
-func New() *Checker { return &Checker{seen: map[string]sight{}, running: map[int]*process{}} }
+// New returns a checker. stood tells how long the machine stood still between two instants: that is no fault of
+// the subject.
+func New(stood func(from, to time.Duration) time.Duration) *Checker {
+	return &Checker{stood: stood, seen: map[string]sight{}, running: map[int]*process{}}
+}
+
+// since returns how long a process has printed no line, less what the machine stood still.
+func (c *Checker) since(p *process, at time.Duration) time.Duration {
+	return at - p.line - c.stood(p.line, at)
+}
 
 // Mark notes that the fault happens at this instant: Recovery is measured from here. The
 // first of several marks counts.
@@ -112,6 +124,9 @@ func (c *Checker) Mark(at time.Duration) {
 		c.history = append(c.history, fault)
 	}
 }
+
+// Settled notes that the clock is right again, and that a generator may have noticed: Lag is measured from here.
+func (c *Checker) Settled() { c.settled = true }
 
 // Over notes that the fault is over: an ID must follow.
 func (c *Checker) Over() { c.v.Stuck = true }
@@ -138,7 +153,7 @@ func (c *Checker) Stopped(from, to time.Duration, number int) {
 // returned counts with the time since the line before. A start that has not ended is none.
 func (c *Checker) Ended(at time.Duration, number int) {
 	if p := c.running[number]; p != nil && (p.made || p.last != "") {
-		if ran := p.ran(at-p.line, at); ran > silence {
+		if ran := p.ran(c.since(p, at), at); ran > silence {
 			c.longest = max(c.longest, ran)
 			c.hung = ran
 		}
@@ -155,7 +170,7 @@ func (c *Checker) Add(at time.Duration, id ID) {
 	}
 	took := id.Took
 	if took < 0 && p.last != "" { // the first line waits for the start of the process
-		took = at - p.line
+		took = c.since(p, at)
 	}
 	c.longest = max(c.longest, p.ran(took, at))
 	p.line = at
@@ -184,6 +199,9 @@ func (c *Checker) Add(at time.Duration, id ID) {
 	}
 	p.last = id.Text
 	c.v.Lead = max(c.v.Lead, generatortest.Seconds(id.Lead))
+	if c.settled {
+		c.v.Lag = max(c.v.Lag, generatortest.Seconds(id.Lag))
+	}
 	if c.marked && !c.recovers {
 		c.recovers, c.v.Recovery = true, generatortest.Seconds(at-c.mark)
 	}
@@ -214,14 +232,13 @@ func (c *Checker) fail(text string) {
 // Recovers reports whether an ID has followed the fault, and no failed call that ID.
 func (c *Checker) Recovers() bool { return c.recovers }
 
-// Verdict returns the counts. control is the longest stall of an idle control thread: a
-// machine that stands still is no fault of the subject.
-func (c *Checker) Verdict(control time.Duration) Verdict {
+// Verdict returns the counts.
+func (c *Checker) Verdict() Verdict {
 	v := c.v
-	v.Stall = generatortest.Seconds(max(0, c.longest-control))
+	v.Stall = generatortest.Seconds(max(0, c.longest))
 	if !c.marked {
 		v.Recovery = 0
-	} else if !c.recovers || c.hung-control > hangs {
+	} else if !c.recovers || c.hung > hangs {
 		v.Recovery = Never
 	}
 	return v

@@ -14,7 +14,7 @@ import (
 // The first duplicate has both of its lines, and a history with every jump of the clock.
 func TestTwice(t *testing.T) {
 	const ms = 1_000_000
-	c := check.New()
+	c := check.New(nil)
 	for i, wall := range []time.Duration{1, 2, 3, 30, -500, -499} {
 		if i == 4 {
 			c.Mark(time.Duration(i) * ms)
@@ -23,7 +23,7 @@ func TestTwice(t *testing.T) {
 	}
 	c.Add(9*ms, check.ID{Text: "b", Start: 1, Wall: 2 * ms})
 	c.Add(9*ms, check.ID{Text: "c", Start: 1, Wall: 2 * ms})
-	twice := c.Verdict(0).Twice
+	twice := c.Verdict().Twice
 	require.NotNil(t, twice)
 	assert.Equal(t, generatortest.Event{ID: "b", At: ms, Wall: 2 * ms}, *twice.First)
 	assert.Equal(t, generatortest.Event{ID: "b", Process: 1, At: 9 * ms, Wall: 2 * ms}, twice.Again)

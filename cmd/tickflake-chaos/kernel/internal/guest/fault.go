@@ -9,7 +9,10 @@ type Fault struct {
 	About string // one line
 	Kind  Kind
 
-	Calm     bool          // nothing happens: no call of ours may fail
+	Calm     bool          // no clock steps: no call of ours may fail
+	Wait     bool          // leases of a monoclock wait until the clock was set
+	Right    bool          // after Settled, IDs of ours have the right time
+	Behind   bool          // CLOCK_REALTIME is far behind in the end: who reads it may issue nothing more
 	Own      bool          // needs a machine that nothing else has run in, and that is ended afterwards
 	NoRTC    bool          // the machine boots at 1970
 	Modules  []string      // kernel modules
@@ -19,7 +22,7 @@ type Fault struct {
 	VMClock  bool          // the machine has the device VMClock; it is copied often, amid calls
 	Shared   bool          // stores are on a server on the host: see Stores
 	Window   time.Duration // the grant of the subjects that have a lease; 0: its default
-	Causes   []string      // what the system says to a write that the fault fails: one of these
+	Causes   []string      // what the system says to a write that the fault fails, or the keeper of a clock that was wrong: one of these
 	Limit    time.Duration // until it counts as hanging; 0: DefaultLimit
 
 	// Alone says that it has no subjects: it sends a Finding.

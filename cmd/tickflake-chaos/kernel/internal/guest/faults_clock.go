@@ -26,9 +26,9 @@ func clockFaults() []Fault {
 	all := []Fault{
 		{Name: "step-back-1ms", About: "CLOCK_REALTIME steps back 1 ms, at random instants for 2 s", Run: stepsBack(time.Millisecond)},
 		{Name: "step-back-1s", About: "CLOCK_REALTIME steps back 1 s", Run: steps(-time.Second)},
-		{Name: "step-back-1h", About: "CLOCK_REALTIME steps back 1 h", Run: steps(-hour)},
-		{Name: "step-back-1y", About: "CLOCK_REALTIME steps back 365 days", Run: steps(-year)},
-		{Name: "step-ahead-back-1h", About: "CLOCK_REALTIME steps ahead 1 h, and back 1 h", Run: steps(hour, -hour)},
+		{Name: "step-back-1h", About: "CLOCK_REALTIME steps back 1 h", Behind: true, Run: steps(-hour)},
+		{Name: "step-back-1y", About: "CLOCK_REALTIME steps back 365 days", Behind: true, Run: steps(-year)},
+		{Name: "step-ahead-back-1h", About: "CLOCK_REALTIME steps ahead 1 h, and back 1 h", Behind: true, Run: steps(hour, -hour)},
 		{Name: "restart-back-1ms", About: "SIGKILL, CLOCK_REALTIME steps back 1 ms, start", Restarts: true, Run: restarts(-time.Millisecond)},
 		{Name: "restart-back-1s", About: "SIGKILL, CLOCK_REALTIME steps back 1 s, start", Restarts: true, Run: restarts(-time.Second)},
 		{Name: "restart-back-1h", About: "SIGKILL, CLOCK_REALTIME steps back 1 h, start", Restarts: true, Run: restarts(-hour)},
@@ -37,15 +37,20 @@ func clockFaults() []Fault {
 			s.Step(hour)
 			restarts(-hour)(s)
 		}},
-		{Name: "slew-faster", About: "adjtimex makes the clocks 500 ppm faster", Run: rate(func() error { return setFrequency(500) })},
-		{Name: "slew-slower", About: "adjtimex makes the clocks 500 ppm slower", Run: rate(func() error { return setFrequency(-500) })},
-		{Name: "tick-faster", About: "adjtimex makes the tick 10 % longer", Run: rate(func() error { return setTick(bootTick * 11 / 10) })},
-		{Name: "tick-slower", About: "adjtimex makes the tick 10 % shorter", Run: rate(func() error { return setTick(bootTick * 9 / 10) })},
+		{Name: "slew-faster", About: "adjtimex makes the clocks 500 ppm faster", Calm: true, Run: rate(func() error { return setFrequency(500) })},
+		{Name: "slew-slower", About: "adjtimex makes the clocks 500 ppm slower", Calm: true, Run: rate(func() error { return setFrequency(-500) })},
+		{Name: "tick-faster", About: "adjtimex makes the tick 10 % longer", Calm: true, Run: rate(func() error { return setTick(bootTick * 11 / 10) })},
+		{Name: "tick-slower", About: "adjtimex makes the tick 10 % shorter", Calm: true, Run: rate(func() error { return setTick(bootTick * 9 / 10) })},
 		{Name: "leap-insert", About: "a leap second is inserted (STA_INS)", Before: startBeforeMidnight, Run: leap(unix.STA_INS)},
 		{Name: "leap-delete", About: "a leap second is deleted (STA_DEL)", Before: startBeforeMidnight, Run: leap(unix.STA_DEL)},
-		{Name: "clock-source", About: "the clock source changes from tsc to hpet, to acpi_pm and back", Run: changeSource},
-		{Name: "steps-minute", About: "CLOCK_REALTIME steps every 10 ms for a minute, by random sizes up to 1 ms at its begin and 1 h at its end", Limit: 2 * time.Minute, Run: stepsMinute},
+		{Name: "clock-source", About: "the clock source changes from tsc to hpet, to acpi_pm and back", Calm: true, Run: changeSource},
+		{Name: "steps-minute", About: "CLOCK_REALTIME steps every 10 ms for a minute, by random sizes up to 1 ms at its begin and 1 h at its end", Behind: true, Limit: 2 * time.Minute, Run: stepsMinute},
 		{Name: "boot-1970", About: "the machine boots at 1970 without a clock, which is corrected a second later", NoRTC: true, Own: true, Run: boot1970},
+		{Name: "late", About: "the subjects start with last month's clock, which is set a second later", Before: lastMonth, Causes: []string{setAhead}, Run: func(s *Stage) {
+			setRight(s)
+			s.await(overLimit, false, warned)
+		}},
+		{Name: "late-wait", About: "the same, and a lease waits until the clock was set", Before: lastMonth, Wait: true, Right: true, Run: setRight},
 	}
 	for i := range all {
 		all[i].Kind = Clocks
@@ -168,6 +173,24 @@ func stepsMinute(s *Stage) {
 		s.must(setTime(right + read(unix.CLOCK_BOOTTIME) + time.Duration(size)))
 		s.Issue(interval)
 	}
+}
+
+// setAhead is in the log of a keeper whose clock began behind.
+const setAhead = "lease: the wall clock was set ahead"
+
+// lastMonth is the clock of a machine without a battery, which begins where it was last written down. The kernel
+// then says that it may be off by 16 s or more, as after each boot.
+func lastMonth() error { return setTime(read(unix.CLOCK_REALTIME) - 30*day) }
+
+// setRight does what a time client does once it knows the time, and lets all issue after it.
+func setRight(s *Stage) {
+	s.Issue(time.Second)
+	right := s.hostTime()
+	s.Mark()
+	s.must(setTime(right))
+	s.must(adjust("tell that the clock is right", unix.Timex{Modes: unix.ADJ_MAXERROR, Maxerror: 5000}))
+	s.await(startLimit, false, recovers)
+	s.settle()
 }
 
 // boot1970 runs in a machine that had no clock to boot with.

@@ -31,7 +31,7 @@ const copies = 6
 func copyFaults() []Fault {
 	all := []Fault{
 		{
-			Name: "suspend-5s", Kind: Copies, About: "the machine is suspended to RAM for 5 s",
+			Name: "suspend-5s", Kind: Copies, About: "the machine is suspended to RAM for 5 s", Right: true,
 			Run: suspend,
 		},
 		{
@@ -109,5 +109,5 @@ func suspend(s *Stage) {
 	if err := os.WriteFile("/sys/power/state", []byte("mem"), 0); err != nil {
 		s.must(fmt.Errorf("suspend to RAM: %w", err))
 	}
-	s.Issue(2 * time.Second)
+	s.settle()
 }

@@ -30,7 +30,7 @@ const (
 // returns there. Elsewhere it does nothing.
 func Main() {
 	if places := os.Getenv(subjectsEnv); places != "" {
-		os.Exit(subject.Serve(places))
+		os.Exit(subject.Serve(places, startControl().stood))
 	}
 	// The kernel gives its process 1 the variables of its command line. Process 1 of a
 	// container has not this one.
@@ -49,7 +49,7 @@ func processOne() error {
 	if err != nil {
 		return errors.Join(failed, err)
 	}
-	h := &host{port: port, in: json.NewDecoder(port)}
+	h := &host{port: port, in: json.NewDecoder(port), control: startControl()}
 	if failed != nil {
 		h.send(Message{Failed: failed.Error()})
 		return failed
@@ -180,9 +180,10 @@ func interfaceUp(fd int, name string, address []byte) error {
 
 // host is the connection with the host.
 type host struct {
-	port *os.File
-	in   *json.Decoder // requests; while a fault runs, only answers to it
-	mu   sync.Mutex    // of writing
+	port    *os.File
+	in      *json.Decoder // requests; while a fault runs, only answers to it
+	mu      sync.Mutex    // of writing
+	control *control
 }
 
 func (h *host) send(m Message) {

@@ -22,8 +22,9 @@ const (
 type ledger struct {
 	stage  *Stage
 	place  subject.Place
-	other  bool // a generator that is not ours
+	other  bool // nobody waits for it: a generator that is not ours, or need not issue again
 	shares bool // it may share its state with a second process
+	drifts bool // its keeper hears of a clock that was wrong
 
 	mu    sync.Mutex // of all below
 	check *check.Checker
@@ -124,15 +125,16 @@ func (l *ledger) is(done func(*ledger) bool) bool {
 }
 
 // What a stage waits for: an ID or an error, the end of its calls, and an ID after the fault.
-func issued(l *ledger) bool   { return l.lines > 0 }
+func issued(l *ledger) bool   { return l.lines > 0 || l.place.Wait }
 func holds(l *ledger) bool    { return l.held }
 func recovers(l *ledger) bool { return l.check.Recovers() }
+func warned(l *ledger) bool   { return l.cause || !l.drifts }
 
 // result is what there is to tell after the end of all processes.
-func (l *ledger) result(control time.Duration) *Result {
+func (l *ledger) result() *Result {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r := &Result{Subject: l.place.Subject, Verdict: l.check.Verdict(control), IDs: l.ids, Crashed: l.crashed}
+	r := &Result{Subject: l.place.Subject, Verdict: l.check.Verdict(), IDs: l.ids, Crashed: l.crashed}
 	r.Verdict.Named = l.cause
 	if r.Verdict.Failed > 0 || l.keep {
 		r.Stderr = strings.ToValidUTF8(string(l.log), "")

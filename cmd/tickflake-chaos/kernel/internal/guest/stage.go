@@ -35,6 +35,7 @@ type Stage struct {
 	Note  string     // for the row of clocks
 
 	host    *host
+	control *control
 	begin   time.Time
 	spawned atomic.Int64 // processes
 	first   Reading      // of the clocks, before the fault
@@ -53,7 +54,7 @@ func runFault(h *host, r Request) error {
 	if i < 0 {
 		return errors.New("there is no such fault")
 	}
-	s := &Stage{Name: r.Run, Kills: r.Kills, Dir: filepath.Join(stateDir, r.Run), causes: all[i].Causes, host: h, begin: time.Now(),
+	s := &Stage{Name: r.Run, Kills: r.Kills, Dir: filepath.Join(stateDir, r.Run), causes: all[i].Causes, host: h, control: h.control, begin: time.Now(),
 		Rand: rand.New(rand.NewPCG(r.Seed, uint64(len(r.Run))))}
 	s.carrier, s.second = &carrier{stage: s}, &carrier{stage: s}
 	if err := s.perform(func(s *Stage) { s.addSubjects(r, all[i]) }); err != nil {
@@ -69,8 +70,11 @@ func (s *Stage) addSubjects(r Request, f Fault) {
 	if f.Shared {
 		server = s.Ask(Stores)
 	}
+	stood := func(from, to time.Duration) time.Duration {
+		return s.control.stood(s.begin.Add(from), s.begin.Add(to))
+	}
 	for i, name := range r.Subjects {
-		l := &ledger{stage: s, check: check.New(), place: subject.Place{Subject: name, Dir: filepath.Join(s.Dir, name), Window: f.Window, Busy: f.VMClock}}
+		l := &ledger{stage: s, check: check.New(stood), place: subject.Place{Subject: name, Dir: filepath.Join(s.Dir, name), Window: f.Window, Busy: f.VMClock}}
 		if server != "" {
 			l.place.Store = fmt.Sprintf("%s&namespace=%s-%d", server, r.Run, i)
 		}
@@ -81,7 +85,9 @@ func (s *Stage) addSubjects(r Request, f Fault) {
 			if !ok {
 				s.must(fmt.Errorf("there is no subject %q", name))
 			}
-			l.other, l.shares = of.Group != subject.Ours, of.Shares
+			l.other, l.shares = of.Group != subject.Ours || f.Behind && !of.Steady, of.Shares
+			l.drifts = of.Steady && of.Leased
+			l.place.Wait = f.Wait && l.drifts
 		}
 		s.must(os.MkdirAll(l.place.Dir, 0o755))
 		s.ledgers = append(s.ledgers, l)
@@ -97,7 +103,6 @@ func (s *Stage) run(f Fault) error {
 		}
 	}
 	s.Progress("starts %d subjects", len(s.ledgers))
-	control := startControl()
 	if len(s.ledgers) > 0 {
 		s.start()
 	}
@@ -107,11 +112,13 @@ func (s *Stage) run(f Fault) error {
 		if issue {
 			s.Progress("all subjects issue")
 			f.Run(s)
+			if f.Kind != Disks && s.program == nil { // a disk may fail to the end, and a program promises nothing
+				s.goOn(0)
+			}
 		}
 	})
 	s.stop()
 	s.second.stop()
-	stall := control.stop()
 	var after Reading
 	err = errors.Join(err, s.perform(func(*Stage) {
 		after = s.clocks()
@@ -125,7 +132,7 @@ func (s *Stage) run(f Fault) error {
 		Host: moved(after.Host, s.first.Host), Realtime: moved(after.Realtime, s.first.Realtime), Monotonic: moved(after.Monotonic, s.first.Monotonic),
 		Boottime: moved(after.Boottime, s.first.Boottime)}})
 	for _, l := range s.ledgers {
-		s.host.send(Message{Result: l.result(stall)})
+		s.host.send(Message{Result: l.result()})
 	}
 	return nil
 }
@@ -228,6 +235,13 @@ func (s *Stage) perform(run func(*Stage)) (err error) {
 // Issue lets the subjects issue for d, by CLOCK_MONOTONIC.
 func (s *Stage) Issue(d time.Duration) { time.Sleep(d) }
 
+// settle notes that the clock is right again, once the subjects had a second to see it, or more on a busy host.
+func (s *Stage) settle() {
+	s.Issue(1500 * time.Millisecond)
+	s.each(func(l *ledger, _ time.Duration) { l.check.Settled() })
+	s.Issue(after)
+}
+
 // overLimit is how long a generator of ours may then take to issue again, on a busy host.
 const overLimit = 30 * time.Second
 
@@ -236,7 +250,7 @@ const overLimit = 30 * time.Second
 func (s *Stage) goOn(d time.Duration) {
 	s.Issue(d)
 	s.each(func(l *ledger, _ time.Duration) { l.check.Over() })
-	s.await(overLimit, false, func(l *ledger) bool { return !l.check.Verdict(0).Stuck })
+	s.await(overLimit, false, func(l *ledger) bool { return !l.check.Verdict().Stuck })
 }
 
 // Beside starts a second process of the subjects that can share their state, beside the

@@ -14,10 +14,10 @@ import (
 func TestMuteProgram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Stage{begin: time.Now()}
-		l := &ledger{stage: s, check: check.New()}
+		l := &ledger{stage: s, check: check.New(nil)}
 		s.carrier = &carrier{stage: s, ledgers: []*ledger{l}, program: []string{"mute"}}
 		assert.False(t, s.ready())
-		verdict := l.result(0).Verdict
+		verdict := l.result().Verdict
 		assert.Zero(t, verdict.IDs)
 		assert.Contains(t, verdict.Error, "it printed nothing")
 	})

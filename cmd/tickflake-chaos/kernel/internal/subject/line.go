@@ -37,10 +37,12 @@ func Parse(line string) check.ID {
 	case id == "!":
 		return check.ID{Took: time.Duration(n), Err: rest}
 	}
-	lead, marker, _ := strings.Cut(rest, " ")
+	lead, rest, _ := strings.Cut(rest, " ")
+	marker, lag, _ := strings.Cut(rest, " ")
 	ahead, _ := strconv.ParseInt(lead, 10, 64) // 0 is none
 	of, _ := strconv.ParseUint(marker, 10, 64) // 0 is none
-	return check.ID{Text: id, Took: time.Duration(n), Lead: time.Duration(ahead), Marker: of}
+	behind, _ := strconv.ParseInt(lag, 10, 64) // 0 is none
+	return check.ID{Text: id, Took: time.Duration(n), Lead: time.Duration(ahead), Lag: time.Duration(behind), Marker: of}
 }
 
 // failure is the line of a call that failed.

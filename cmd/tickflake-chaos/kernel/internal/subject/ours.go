@@ -28,6 +28,7 @@ const (
 
 	openLimit   = 10 * time.Second // for a store
 	fixedNode   = 7                // the node number of generators without a lease
+	waitWithin  = 3 * time.Second  // how wrong a clock may be by the kernel's word: see Place.Wait
 	batch       = 8                // IDs of a call
 	randomBelow = 64               // bounds a random start of each tick's sequence
 )
@@ -53,14 +54,14 @@ func ours() []Subject {
 	} {
 		for _, clock := range []string{monotonic, raw} {
 			for _, leased := range []bool{true, false} {
-				all = append(all, strategySubject(s.name, s.how, clock, leased, s.strategy, s.waits, single))
+				all = append(all, strategySubject(s.name, s.how, clock, leased, s.strategy, s.waits, nil))
 			}
 		}
 	}
 	// A random start needs no more than the best and the worst setting.
 	for _, leased := range []bool{true, false} {
 		clock := map[bool]string{true: monotonic, false: raw}[leased]
-		s := strategySubject("random start", "Default()", clock, leased, strategies.Default(), time.Second, single, generator.WithSequenceStart(strategies.StartRandom(randomBelow)))
+		s := strategySubject("random start", "Default()", clock, leased, strategies.Default(), time.Second, nil, generator.WithSequenceStart(strategies.StartRandom(randomBelow)))
 		s.How += fmt.Sprintf(", WithSequenceStart(StartRandom(%d))", randomBelow)
 		all = append(all, s)
 	}
@@ -83,10 +84,10 @@ func ours() []Subject {
 // strategySubject promises what the documentation of package generator does: order in one
 // process, whatever the clock does; no duplicate across restarts with a lease only; and
 // no wait beyond the strategy's. Waits for slots and for a grant are counted apart, so
-// with a lease there are two.
+// with a lease there are two. form is another than single calls of NextContext.
 func strategySubject(name, how, clock string, leased bool, strategy strategies.Strategy, waits time.Duration, form func(*generator.Generator) next, more ...generator.Option) Subject {
 	s := Subject{
-		Name: name + ", " + clock, Group: Ours, Ordered: true, Restarts: leased, Shares: leased, Leased: leased,
+		Name: name + ", " + clock, Group: Ours, Ordered: true, Steady: clock == monotonic, Restarts: leased, Shares: leased, Leased: leased,
 		Bound: waits,
 	}
 	options := append([]generator.Option{generator.WithStrategy(strategy)}, more...)
@@ -106,7 +107,12 @@ func strategySubject(name, how, clock string, leased bool, strategy strategies.S
 		if err != nil {
 			return Source{}, err
 		}
-		source := Source{Next: form(gen), Close: gen.Close}
+		source := Source{Close: gen.Close}
+		if form == nil {
+			source.Next, source.Time = withLead(gen, gen.NextContext), timeOf(gen)
+		} else {
+			source.Next = form(gen)
+		}
 		if leased {
 			source.Restored = gen.Restored
 		}
@@ -122,6 +128,9 @@ func openGenerator(ctx context.Context, at Place, leased bool, options ...genera
 	options = append(options, generator.WithLeaseOptions(lease.WithLogger(at.logger())))
 	if at.Window > 0 {
 		options = append(options, generator.WithLeaseOptions(lease.WithWindow(at.Window)))
+	}
+	if at.Wait {
+		options = append(options, generator.WithWallWithin(waitWithin))
 	}
 	ctx, cancel := context.WithTimeout(ctx, openLimit)
 	defer cancel()
@@ -141,7 +150,14 @@ func (at Place) logger() *slog.Logger {
 // next is that of a Source.
 type next = func(context.Context) (id string, lead time.Duration, err error)
 
-func single(gen *generator.Generator) next { return withLead(gen, gen.NextContext) }
+// timeOf returns a function that tells the time of an ID.
+func timeOf(gen *generator.Generator) func(string) time.Time {
+	return func(text string) time.Time {
+		id, _ := snowflake.Parse(text)
+		d, _ := gen.Layout().Decode(id) // an ID of this layout
+		return d.Time
+	}
+}
 
 // withLead tells of each ID how far it is ahead of the clock of its generator, or 0.
 func withLead(gen *generator.Generator, issue func(context.Context) (snowflake.ID, error)) next {
@@ -164,7 +180,7 @@ func sequenceSubject(mode sequence.Mode) Subject {
 	}
 	return Subject{
 		Name: string(mode) + " sequence", Group: Ours, How: fmt.Sprintf("sequence.Open, %s, a directory", mode),
-		Ordered: true, Restarts: true, Shares: true, Reserve: reserve, Bound: sequence.DefaultTimeout,
+		Ordered: true, Steady: true, Restarts: true, Shares: true, Reserve: reserve, Bound: sequence.DefaultTimeout,
 		Open: func(ctx context.Context, at Place) (Source, error) {
 			bounded, cancel := context.WithTimeout(ctx, openLimit)
 			defer cancel()

@@ -58,8 +58,8 @@ func (p printer) Write(record []byte) (int, error) {
 }
 
 // Serve runs the subjects of the places, in JSON, in this process, until its output is closed
-// or its input ends. It returns the exit code.
-func Serve(places string) int {
+// or its input ends. It returns the exit code. stood tells how long the process stood still between two instants: no call takes as long.
+func Serve(places string, stood func(from, to time.Time) time.Duration) int {
 	// A write to a pipe that was closed is an error then, and does not kill the process
 	// before it has closed its generators.
 	signal.Ignore(syscall.SIGPIPE)
@@ -77,6 +77,7 @@ func Serve(places string) int {
 		commands[i] = make(chan string, 2) // the host waits for an answer before it sends a third
 		out := printer{i, &printing, cancel}
 		at.Log = out
+		at.Stood = stood
 		running.Go(func() { serve(ctx, at, commands[i], out) })
 	}
 	lines := bufio.NewScanner(os.Stdin)
@@ -135,10 +136,9 @@ func live(ctx context.Context, at Place, commands <-chan string, out printer) (e
 				command = hold(ctx, commands, out)
 			}
 			if command == Restored && source.Restored != nil {
-				begin := time.Now()
 				bounded, cancel := context.WithTimeout(ctx, restoreLimit)
 				if err := source.Restored(bounded); err != nil {
-					out.print(failure(time.Since(begin), fmt.Errorf("restored: %w", err)))
+					out.print(failure(0, fmt.Errorf("restored: %w", err))) // no strategy bounds it
 				}
 				cancel()
 			}
@@ -150,11 +150,16 @@ func live(ctx context.Context, at Place, commands <-chan string, out printer) (e
 			begin := time.Now()
 			id, lead, err := source.Next(ctx)
 			marker := Marker() // at once: what was returned before a snapshot is the copy's too
-			took := time.Since(begin)
+			end := time.Now()
+			took := end.Sub(begin) - at.Stood(begin, end)
 			if err != nil && ctx.Err() != nil {
 				break // the call was ended from here
 			}
-			line := fmt.Sprintf("%s %d %d %d", id, took, lead, marker)
+			var lag time.Duration
+			if source.Time != nil && err == nil {
+				lag = max(0, begin.Round(0).Sub(source.Time(id)))
+			}
+			line := fmt.Sprintf("%s %d %d %d %d", id, took, lead, marker, lag)
 			if err != nil {
 				line = failure(took, err)
 			}

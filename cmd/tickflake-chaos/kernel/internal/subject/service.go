@@ -18,7 +18,7 @@ import (
 // stops its machine for seconds.
 func serviceSubject() Subject {
 	return Subject{
-		Name: "service and client", Group: Ours, Ordered: true, Restarts: true, Leased: true,
+		Name: "service and client", Group: Ours, Ordered: true, Steady: true, Restarts: true, Leased: true,
 		How:   "service.New with generator.Open, a directory; client.Open over gRPC on loopback, in the same process",
 		Bound: 2 * openLimit,
 		Open:  openService,

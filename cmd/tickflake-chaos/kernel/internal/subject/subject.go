@@ -5,8 +5,9 @@
 // emulated processor. They meet the same faults: a signal is for all of them. Each prints lines, which
 // begin with its number in the process:
 //
-//	ID TOOK LEAD MARKER    an ID, as text without spaces, or several with "," between, how many nanoseconds the call took, how many
-//	                       the ID is ahead of the generator's clock, and the marker of VMClock after the call, or 0
+//	ID TOOK LEAD MARKER LAG  an ID, as text without spaces, or several with "," between, how many nanoseconds the call took, less what the
+//	                       process stood still, how many the ID is ahead of the generator's clock, the marker of VMClock after the call, or 0, and how
+//	                       many nanoseconds the ID's time was behind CLOCK_REALTIME when the call began
 //	! TOOK TEXT            a call failed, with the text of its error
 //	# TEXT                 a record of its log
 //	+                      its generator is made
@@ -50,6 +51,8 @@ type Subject struct {
 	How   string // how it is made, as its README says: "snowflake.NewNode(1)"
 	// Ordered says that the IDs of one process ascend, whatever the clock does.
 	Ordered bool
+	// Steady says that no step of CLOCK_REALTIME reaches it: no call fails by one.
+	Steady bool
 	// Restarts says that it promises no duplicate across a restart.
 	Restarts bool
 	// Shares says that several processes may issue beside each other from one directory.
@@ -73,12 +76,16 @@ type Place struct {
 	Store   string        // URL of its store; "": a directory in its state
 	Window  time.Duration // of a lease; 0: its default
 	Busy    bool          // it issues almost without a pause
+	Wait    bool          // its lease waits until the clock was set
 	Log     io.Writer     `json:"-"`
+	// Stood is that of Serve.
+	Stood func(from, to time.Time) time.Duration `json:"-"`
 }
 
 // Source is a generator that was made.
 type Source struct {
 	Next     next
+	Time     func(id string) time.Time       // of an ID; nil: not known, or of an ID in stock
 	Restored func(ctx context.Context) error // nil: it has no such call
 	Close    func() error                    // nil: nothing to do
 }
@@ -129,7 +136,7 @@ func others() (all []Subject) {
 		all = append(all, Subject{Name: p.Name, Group: Peers, How: p.How, Ordered: p.Ordered, Restarts: p.Restarts, Bound: -1,
 			Open: func(context.Context, Place) (Source, error) {
 				gen, err := p.New(peers.System)
-				return Source{Next: func(context.Context) (string, time.Duration, error) {
+				return Source{Time: p.Time, Next: func(context.Context) (string, time.Duration, error) {
 					id, err := gen.Next()
 					return id, max(p.Time(id).Sub(peers.System.Now()), 0), err
 				}}, err

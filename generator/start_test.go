@@ -1,0 +1,274 @@
+package generator_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/base"
+	"github.com/tickflake/tickflake/internal/seam"
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/monoclock"
+	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
+	"github.com/tickflake/tickflake/strategies"
+)
+
+// starter makes a generator on a clock, and returns it and its keeper's log.
+type starter func(t *testing.T, ctx context.Context, clock monoclock.Interface) (*generator.Generator, *bytes.Buffer, error)
+
+// starters are the ways to make one. In the last two, processes whose clocks show noon have claimed, and the number of
+// the pinned one was released by one of them.
+var starters = map[string]starter{
+	"New": func(_ *testing.T, _ context.Context, clock monoclock.Interface) (*generator.Generator, *bytes.Buffer, error) {
+		g, err := generator.New(generator.WithNode(7), generator.WithClock(clock), generator.WithStrategy(strategies.Reject()))
+		return g, &bytes.Buffer{}, err
+	},
+	"Open": func(t *testing.T, ctx context.Context, clock monoclock.Interface) (*generator.Generator, *bytes.Buffer, error) {
+		log := &bytes.Buffer{}
+		g, err := generator.Open(ctx, "file:"+t.TempDir(), generator.WithClock(clock), generator.WithStrategy(strategies.Reject()), logged(log))
+		return g, log, err
+	},
+	"among others": func(t *testing.T, ctx context.Context, clock monoclock.Interface) (*generator.Generator, *bytes.Buffer, error) {
+		return amongOthers(t, ctx, clock)
+	},
+	"pinned": func(t *testing.T, ctx context.Context, clock monoclock.Interface) (*generator.Generator, *bytes.Buffer, error) {
+		return amongOthers(t, ctx, clock, lease.WithNode(7))
+	},
+}
+
+func logged(log *bytes.Buffer) generator.Option {
+	return generator.WithLeaseOptions(lease.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
+}
+
+func amongOthers(t *testing.T, ctx context.Context, clock monoclock.Interface, options ...lease.Option) (*generator.Generator, *bytes.Buffer, error) {
+	cells, right := storetest.NewMemory(), clocktest.NewVirtual(noon)
+	for node := range int64(8) {
+		k, err := lease.Claim(new(seam.Poller).In(t.Context()), cells.Client(), lease.WithNode(node), lease.WithClock(right), quiet)
+		require.NoError(t, err)
+		g, err := generator.New(generator.WithLease(k))
+		require.NoError(t, err)
+		mustNext(t, g)
+		if node == 7 {
+			require.NoError(t, g.Close())
+		}
+	}
+	log := &bytes.Buffer{}
+	k, err := lease.Claim(new(seam.Poller).In(ctx), cells.Client(), append(options, lease.WithClock(clock), lease.WithLogger(slog.New(slog.NewTextHandler(log, nil))))...)
+	if err != nil {
+		return nil, log, err
+	}
+	g, err := generator.New(generator.WithLease(k), generator.WithStrategy(strategies.Reject()))
+	return g, log, err
+}
+
+var quiet = lease.WithLogger(slog.New(slog.DiscardHandler))
+
+// A clock that is wrong at the start: what each way to make a generator does and says.
+func TestWrongAtStart(t *testing.T) {
+	const hours, years = 3 * time.Hour, 10 * 365 * 24 * time.Hour
+	for name, test := range map[string]struct {
+		off     time.Duration     // from noon
+		correct bool              // the wall clock is set right while it runs
+		refused error             // of all ways
+		fails   map[string]error  // the first call, by way
+		lines   map[string]string // in the log, by way
+		drift   time.Duration     // after the correction
+	}{
+		"1970":                    {off: time.Unix(0, 0).Sub(noon), refused: snowflake.ErrEarly},
+		"past the end":            {off: snowflake.Default().End().Sub(noon), refused: snowflake.ErrLayout},
+		"hours behind":            {off: -hours, fails: map[string]error{"pinned": generator.ErrBehind}},
+		"years ahead":             {off: years},
+		"hours behind, corrected": {off: -hours, correct: true, drift: hours, fails: map[string]error{"pinned": generator.ErrBehind}},
+		"years ahead, corrected":  {off: years, correct: true, drift: -years},
+	} {
+		for way, start := range starters {
+			t.Run(name+"/"+way, func(t *testing.T) {
+				machine := clocktest.NewVirtual(noon.Add(test.off))
+				deadline := time.Minute
+				if test.refused == snowflake.ErrEarly {
+					deadline = 20 * time.Millisecond
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), deadline)
+				defer cancel()
+				g, log, err := start(t, ctx, monoclock.New(monoclock.WithSource(machine)))
+				if test.refused != nil {
+					require.ErrorIs(t, err, test.refused)
+					var option *stores.OptionError
+					if waits := test.refused == snowflake.ErrEarly && way != "New"; waits {
+						require.ErrorIs(t, err, context.DeadlineExceeded, "it is not set yet: tried again until the deadline")
+					} else {
+						require.ErrorAs(t, err, &option)
+					}
+					assert.NotContains(t, err.Error(), "epoch in the past")
+					return
+				}
+				require.NoError(t, err)
+				if test.correct {
+					machine.Step(-test.off)
+				}
+				assert.Equal(t, test.drift, g.Stats().Drift)
+				_, err = g.Next()
+				assert.ErrorIs(t, err, test.fails[way])
+				assert.Contains(t, log.String(), test.lines[way])
+			})
+		}
+	}
+}
+
+// A machine's clock that is set while Open waits for it: the clock is made afterwards.
+func TestOpenWaitsForTheClock(t *testing.T) {
+	year2025 := snowflake.Default().Epoch
+	inBubbleAt := func(begin time.Time, test func(t *testing.T)) func(t *testing.T) {
+		return func(t *testing.T) {
+			register()
+			inBubbleFrom(t, begin, test)
+		}
+	}
+	t.Run("before the epoch", inBubbleAt(year2025.Add(-5*time.Second), func(t *testing.T) {
+		open := func(ctx context.Context) (*generator.Generator, error) {
+			return generator.Open(ctx, "opentest://", generator.WithLeaseOptions(quiet))
+		}
+		_, err := open(t.Context())
+		var option *stores.OptionError
+		require.ErrorAs(t, err, &option, "without a deadline it fails at once")
+		require.ErrorContains(t, err, "2024-12-31T23:59:55Z, 5s before the epoch of the layout, 2025-01-01T00:00:00Z")
+		require.ErrorContains(t, err, "testing/synctest")
+		_, err = generator.New(generator.WithNode(0))
+		require.ErrorContains(t, err, "sleep in it until the epoch")
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		_, err = open(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, snowflake.ErrEarly)
+		ctx, cancel = context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		g, err := open(ctx)
+		require.NoError(t, err)
+		assert.Less(t, time.Since(year2025), time.Second)
+		require.NoError(t, g.Close())
+	}))
+	t.Run("WithWallWithin", inBubbleAt(noon, func(t *testing.T) {
+		known, set := true, noon.Add(20*time.Second)
+		defer func(before func() (time.Duration, bool)) { seam.KernelError = before }(seam.KernelError)
+		seam.KernelError = func() (time.Duration, bool) {
+			if time.Now().Before(set) {
+				return 16 * time.Second, known
+			}
+			return 2 * time.Second, known
+		}
+		within := generator.WithWallWithin(3 * time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for _, refused := range []func() (*generator.Generator, error){
+			func() (*generator.Generator, error) { return generator.Open(t.Context(), "opentest://", within) }, // no deadline
+			func() (*generator.Generator, error) {
+				return generator.Open(ctx, "opentest://", within, generator.WithClock(monoclock.New()))
+			},
+			func() (*generator.Generator, error) {
+				return generator.Open(ctx, "opentest://", generator.WithWallWithin(0))
+			},
+			func() (*generator.Generator, error) { return generator.New(generator.WithNode(0), within) },
+			func() (*generator.Generator, error) {
+				_, err := lease.Claim(t.Context(), storetest.NewMemory().Client(), lease.WithWallWithin(3*time.Second), quiet)
+				return nil, err
+			},
+		} {
+			_, err := refused()
+			var option *stores.OptionError
+			require.ErrorAs(t, err, &option)
+			assert.Equal(t, "WithWallWithin", option.Option)
+		}
+		require.Equal(t, noon, time.Now().UTC(), "at once")
+		short, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		_, err := generator.Open(short, "opentest://", within)
+		require.ErrorIs(t, err, monoclock.ErrWall)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		g, err := generator.Open(ctx, "opentest://", within, generator.WithLeaseOptions(quiet))
+		require.NoError(t, err)
+		assert.Equal(t, set, time.Now().UTC())
+		assert.Equal(t, 2*time.Second, g.Stats().WallError)
+		assert.Equal(t, 2*time.Second, g.Keeper().Stats().WallError)
+		require.NoError(t, g.Close())
+
+		register()
+		set, known = time.Now().Add(time.Hour), false
+		g, err = generator.Open(ctx, "opentest://", within, generator.WithLeaseOptions(quiet))
+		require.NoError(t, err, "the kernel says nothing: no wait")
+		assert.Negative(t, g.Stats().WallError)
+		require.NoError(t, g.Close())
+	}))
+}
+
+// From the middle of 2157-03-16 on, a machine's clock that is made has no monotonic time, and is no bubble's.
+func TestNoMonotonicTimeIsRefused(t *testing.T) {
+	layout := snowflake.Default()
+	layout.Epoch = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
+	inBubbleFrom(t, time.Date(2157, 3, 16, 12, 0, 0, 0, time.UTC), func(t *testing.T) {
+		make := func() error {
+			g, err := generator.New(generator.WithNode(5), generator.WithLayout(layout))
+			if err == nil {
+				mustNext(t, g)
+			}
+			return err
+		}
+		require.NoError(t, make())
+		require.True(t, base.InBubble())
+		time.Sleep(time.Hour)
+		require.False(t, base.InBubble(), "or a running process would share nothing any more, and repeat IDs")
+		err := make()
+		var option *stores.OptionError
+		require.ErrorAs(t, err, &option)
+		assert.Equal(t, "WithClock", option.Option)
+		require.ErrorContains(t, err, "2157-03-16T13:00:00Z, and from 2157-03-16 on Go measures no monotonic time")
+		_, err = lease.Claim(t.Context(), storetest.NewMemory().Client(), lease.WithLayout(layout), quiet)
+		require.ErrorAs(t, err, &option)
+		assert.False(t, errors.Is(err, snowflake.ErrEarly))
+	})
+}
+
+// The clock that counts suspends is read by the generator itself, without a call. It follows within a second, in streams too, however
+// long a tick is.
+func TestGeneratorFollowsTheMachinesClock(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		clock, layout := monoclock.New(), snowflake.Default()
+		_, _, moved := seam.Steady(clock)
+		moved.Due.Store(int64(time.Second)) // as where suspends are counted
+		layout.Tick, layout.TimeBits = time.Hour, 20
+		other := newGenerator(t, generator.WithClock(clock))
+		g := newGenerator(t, generator.WithClock(clock), generator.WithLayout(layout))
+		stream := g.Stream()
+		at := func(g *generator.Generator, id snowflake.ID, err error) time.Time {
+			require.NoError(t, err)
+			d, err := g.Layout().Decode(id)
+			require.NoError(t, err)
+			return d.Time
+		}
+		check := func(want time.Time) {
+			id, err := stream.Next()
+			assert.Equal(t, want.Truncate(time.Hour), at(g, id, err))
+			id, err = g.Next()
+			assert.Equal(t, want.Truncate(time.Hour), at(g, id, err))
+			id, err = other.Next()
+			assert.Equal(t, want, at(other, id, err))
+		}
+		check(noon)
+		check(noon)
+		moved.Slept.Store(int64(90 * time.Minute)) // what a look finds
+		time.Sleep(time.Second)
+		check(noon.Add(90*time.Minute + time.Second))
+		time.Sleep(time.Second)
+		check(noon.Add(90*time.Minute + 2*time.Second))
+		assert.GreaterOrEqual(t, moved.Due.Load(), int64(3*time.Second))
+	})
+}

@@ -1,0 +1,11 @@
+//go:build !linux
+
+package monoclock
+
+import "time"
+
+// Windows counts suspends in its monotonic time, and elsewhere no clock that Go reads tells them.
+var bootTime, monotonic func() time.Duration
+
+// kernelError is [seam.KernelError].
+func kernelError() (most time.Duration, ok bool) { return 0, false }

@@ -1,0 +1,52 @@
+package monoclock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tickflake/tickflake/internal/seam"
+)
+
+// ErrWall is wrapped by an error of [AwaitWall] if the wall clock may still be off by more.
+var ErrWall = errors.New("the wall clock may be wrong")
+
+// WallError returns how far the machine's wall clock may be off, by the kernel's own word, or false if the
+// kernel does not say. On Linux it is the maxerror of adjtimex: up to 16 s, which means that nobody has set
+// the clock since the boot or its last step; about 2 s at most on a healthy host with systemd-timesyncd. A virtual
+// machine in which no program sets the clock says 16 s, however good its clock is. A sandbox may forbid the
+// question, as systemd's ProtectClock does, and other systems have no answer.
+func WallError() (most time.Duration, ok bool) { return seam.KernelError() }
+
+// WallError is the function [WallError] for a Clock that reads the machine's own clocks, or the method
+// WallError of its [Source]. It is false if there is none.
+func (c *Clock) WallError() (most time.Duration, ok bool) {
+	if c.source == nil {
+		return WallError()
+	}
+	if s, ok := c.source.(interface{ WallError() (time.Duration, bool) }); ok {
+		return s.WallError()
+	}
+	return 0, false
+}
+
+// askWall is the time between two questions of AwaitWall.
+const askWall = 100 * time.Millisecond
+
+// AwaitWall waits until the machine's wall clock may be off by no more than within, as [WallError] says, or
+// until ctx ends. Make the [Clock] afterwards. The error wraps [ErrWall] and the cause of ctx. Where the
+// kernel says nothing, AwaitWall returns nil at once.
+func AwaitWall(ctx context.Context, within time.Duration) error {
+	for {
+		most, ok := WallError()
+		if !ok || most <= within {
+			return nil
+		}
+		select {
+		case <-time.After(askWall):
+		case <-ctx.Done():
+			return fmt.Errorf("%w, off by up to %s by the kernel's word (limit %s): let NTP set it, or allow more: %w", ErrWall, most, within, context.Cause(ctx))
+		}
+	}
+}
