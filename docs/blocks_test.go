@@ -24,7 +24,7 @@ var run = []struct {
 }{
 	{"README.md", "sh", 1, []string{"TestPages"}},
 	{"chaos_test/README.md", "yaml", 1, []string{"TestAction"}},
-	{"docs/exec.md", "python", 1, []string{"TestExecPage"}},
+	{"docs/exec.md", "python", 2, []string{"TestExecPage", "TestExecWorkers"}},
 	{"docs/exec.md", "js", 1, []string{"TestExecPage"}},
 	{"docs/layout.md", "console", 0, []string{"TestDocs"}},
 	{"docs/migrate/bwmarrin.md", "sh", 1, []string{"TestOneLineChange"}},

@@ -76,9 +76,12 @@ func TestRelease(t *testing.T) {
 			close k; holding 0 released; stats k Claims:2 Releases:1`,
 		"a claim has not landed": `claim k bits:0; distrust k; release 0; fate k swap away; fate k read away 1+1; poll k
 			same 0 { close k }`,
-		"the whole grant":   "claim k whole pin:0; 1s; close k; holding 0 released 30s", // though no ID of it is known to be issued
-		"its limit is past": "claim k pin:0; 1h; close k; holding 0 released 0s",
-		"the store is away": "claim k pin:0; fate k any away 9; close k = not-released store '0 stays taken for a while: '; log 1 'lease: not released'; close k = not-released; log 1 'lease: not released'",
+		"IDs issued apart":          "claim k pin:0; apart k 1s; 1s; close k; holding 0 released 30s", // though none is known
+		"none was, after all":       "claim k pin:0; apart k 1s; 1s; apart k none; close k; holding 0 released 0s",
+		"apart, beyond the limit":   "claim k pin:0; apart k 45s; poll k; granted k 0s 45s; close k; holding 0 released 45s",
+		"the same, the store fails": "claim k pin:0; fate k any away; apart k 45s; poll k; 15s; poll k; granted k 0s 45s; apart k 50s; poll k; granted k 0s 50s",
+		"its limit is past":         "claim k pin:0; 1h; close k; holding 0 released 0s",
+		"the store is away":         "claim k pin:0; fate k any away 9; close k = not-released store '0 stays taken for a while: '; log 1 'lease: not released'; close k = not-released; log 1 'lease: not released'",
 	})
 }
 

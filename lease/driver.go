@@ -77,7 +77,7 @@ func (d *driver) Done() (settled bool, err error) {
 func (k *Keeper) input() grant.Input {
 	k.distrust(false)
 	name := k.random()
-	in := grant.Input{Now: k.tick(), Used: k.window.Used(), Wanted: k.window.Wanted(), Name: name, Pick: pick(name), Due: k.dueIn() <= 0, Closing: k.closed}
+	in := grant.Input{Now: k.tick(), Used: k.window.Used(), Wanted: k.window.Wanted(), Name: name, Pick: pick(name), Due: k.dueIn() <= 0, Closing: k.closed, Apart: k.apart.Load()}
 	k.state.Lock()
 	defer k.state.Unlock()
 	in.Grant, in.Restored = k.given, k.restored

@@ -75,6 +75,7 @@ type Keeper struct {
 	mark     uint64 // the marker of page in the memory that all grants since were made to
 
 	closing atomic.Bool // set by the first Close with state locked, so that nothing is granted after it; never reset
+	apart   atomic.Bool // IDs may have been issued apart from the window; its owner sets it before the first of them
 }
 
 // Claim claims a node number, and returns the Keeper that holds it. ctx bounds the
@@ -134,7 +135,7 @@ func newKeeper(ctx context.Context, store stores.Store, options []Option) (*Keep
 	k.window.Watch(c.page.Marker)
 	k.calls = drive.Calls{Store: store, Timeout: c.timeout}
 	k.machine = grant.New(grant.Config{
-		Owner: c.owner, Layout: c.spec, Window: c.window, End: c.end(), Pinned: c.node, Locker: c.locking(), Whole: c.whole,
+		Owner: c.owner, Layout: c.spec, Window: c.window, End: c.end(), Pinned: c.node, Locker: c.locking(),
 	}, k.random())
 	k.protocol = &k.machine
 	return k, nil
@@ -364,6 +365,19 @@ func (k *Keeper) Node() int64 { return k.granted().Node }
 func (k *Keeper) Granted() (floor, limit time.Time) {
 	g := k.granted()
 	return k.time(g.From), k.time(g.To)
+}
+
+// IssueApart tells the Keeper that IDs of times before until are issued with its grant and without a generator of this
+// library, so that nobody knows the last one: from now on, Close leaves the limit where it is, and the next grant of the
+// number begins there. Call it before the first of these IDs. If until is beyond the limit, the grant is extended to it
+// as soon as the store answers; [Keeper.Granted] shows that. If it fails, call again. The zero until says that no such
+// ID was issued after all. It does not wait.
+func (k *Keeper) IssueApart(until time.Time) {
+	k.apart.Store(!until.IsZero())
+	if limit := k.limitAt(until); limit > k.granted().To {
+		k.window.Want(limit - 1)
+		k.window.Ask()
+	}
 }
 
 // Err returns why the last extension that was due failed, or nil. It is an error of [Claim];

@@ -59,7 +59,6 @@ type config struct {
 	owner  string
 	log    *slog.Logger
 	lines  *drive.Log // the handler of log
-	whole  bool       // the limit stays at a release
 	skew   time.Duration
 	strict bool
 	device string // see WithVMClock
@@ -146,10 +145,6 @@ func WithFleetCheck(limit time.Duration, strict bool) Option {
 // is none. The default, "auto", is the first /dev/vmclock*, if there is one that this user may read; [Stats] says so.
 // All systems but Linux have none. A named device that cannot be used is an error.
 func WithVMClock(device string) Option { return func(c *config) { c.device = device } }
-
-// WithWholeGrant has [Keeper.Close] leave the limit of the grant where it is, so that the next grant of the number
-// begins there: for IDs that are issued without a generator of this library, so that nobody knows the last one.
-func WithWholeGrant() Option { return func(c *config) { c.whole = true } }
 
 // checkStore returns an error if the store of the function is nil.
 func checkStore(function string, store stores.Store) error {

@@ -386,8 +386,6 @@ func flags(words []string) (options []lease.Option) {
 			options = append(options, lease.WithWindow(duration(value)))
 		case "owner":
 			options = append(options, lease.WithOwner(value))
-		case "whole":
-			options = append(options, lease.WithWholeGrant())
 		case "timeout":
 			options = append(options, lease.WithTimeout(duration(value)))
 		}
@@ -412,6 +410,14 @@ func init() { // they run each other
 		"restored": func(l line) error { return l.within(l.Restored) },
 		"cancel":   func(l line) error { l.cancel(errCause); return nil }, // that of the call that waits
 		"crash":    func(l line) error { l.via.Crash(); return nil },
+		"apart": func(l line) error { // IDs of times before that, or none
+			until := time.Time{}
+			if l.args[1] != "none" {
+				until = noon.Add(duration(l.args[1]))
+			}
+			l.IssueApart(until)
+			return nil
+		},
 		"distrust": func(l line) error { l.Distrust(); return nil },
 
 		// What happens to its calls of a kind, so many, after so many others: a fate, or others come before.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/base"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/snowflake"
@@ -113,6 +114,10 @@ func (i *issuing) claim(whole context.Context, log *slog.Logger) (_ *claimed, er
 	defer func() { err = i.ended(whole, ctx, err) }()
 	var clock []lease.Option
 	if i.resync > 0 {
+		// A clock that is given is not made anew once the wall clock is set, so that is waited for here.
+		if _, err := base.Await(ctx, nil, base.Within{}, *i.layout, log); err != nil {
+			return nil, err
+		}
 		clock = append(clock, lease.WithClock(monoclock.New(monoclock.WithResync(resyncFrom, i.resync))))
 	}
 	keeper, store, err := i.keeper(ctx, log, clock...)

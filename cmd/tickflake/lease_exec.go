@@ -3,7 +3,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"regexp"
-	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -27,7 +25,8 @@ import (
 
 const leaseExecHelp = `Claim a node number, run CMD with it, and extend the grant until CMD ends. So a
 program with a Snowflake library of its own, in any language, gets a number that no
-other has. docs/exec.md says what that promises, and what CMD must do.
+other has. docs/exec.md says what that promises, and what CMD must do: one process
+of CMD counts. Workers of gunicorn and the like need one lease exec each.
 
 CMD finds in its environment
 
@@ -40,14 +39,20 @@ CMD finds in its environment
   LEASE_FENCE       a number that grows with every CMD that has this node number
 
 CMD starts when the floor is reached: if the last CMD with --node ended a moment ago,
-that can take a window. Signals go to CMD and the processes that it has started. When
-a quarter of the window is left, since the store is away or another process took the
-number, CMD gets SIGTERM, and before the grant ends SIGKILL. On Linux CMD is killed
-if tickflake is. The number is released when CMD has ended.
+that can take a window. A start that waits in vain leaves the floor where it was.
+
+Signals go to CMD and the processes in its group; on a terminal to CMD alone. When a
+quarter of the window is left, since the store is away or another process took the
+number, all that CMD has started gets SIGTERM, and before the grant ends SIGKILL. If
+the clock was set ahead past the end of the grant, or the machine slept, SIGKILL comes
+a second after SIGTERM. What is left when CMD ends gets SIGTERM, and SIGKILL at most
+5 s later; then the number is released. On Linux CMD is killed if tickflake is.
+Elsewhere only CMD and its group are ended.
 
 Exit codes: that of CMD, or 128 plus the number of the signal that ended it; 75 if
-the grant could not be extended; 126 if CMD cannot be run, and 127 if there is none;
-1 and 2 before CMD runs, as for all commands.`
+the grant could not be extended, or ended by a step of the clock or a sleep; 126 if
+CMD cannot be run, and 127 if there is none; 1 and 2 before CMD runs, as for all
+commands.`
 
 // The exit codes of lease exec that are not CMD's.
 const (
@@ -92,11 +97,6 @@ func addExec(to *cobra.Command, c *command.Console) {
 	to.AddCommand(cmd)
 }
 
-// wallClock is the clock of CMD. The time of a step counts at once, so the grant ends when it does for CMD.
-type wallClock struct{}
-
-func (wallClock) Now() time.Time { return time.Now().Round(0) }
-
 func (e *execution) run(ctx context.Context, args []string) error {
 	path, err := exec.LookPath(args[0])
 	if err != nil {
@@ -138,8 +138,10 @@ func (e *execution) run(ctx context.Context, args []string) error {
 // claims is of no use.
 type held struct {
 	keeper       *lease.Keeper
+	clock        *wallClock
 	node         int64
 	floor, limit time.Time
+	ours         bool // at the last look, and not another number
 }
 
 // hold claims a number, and waits until its grant begins.
@@ -147,13 +149,18 @@ func (e *execution) hold(whole context.Context) (h *held, store stores.Store, er
 	ctx, cancel := e.within(whole)
 	defer cancel()
 	defer func() { err = e.ended(whole, ctx, err) }()
-	keeper, store, err := e.keeper(ctx, logger(e.Err), lease.WithClock(wallClock{}), lease.WithWholeGrant())
+	clock := newWallClock()
+	keeper, store, err := e.keeper(ctx, logger(e.Err), lease.WithClock(clock))
 	if err != nil {
 		return nil, nil, err
 	}
-	h = &held{keeper: keeper, node: keeper.Node()}
+	h = &held{keeper: keeper, clock: clock, node: keeper.Node()}
 	h.floor, h.limit = keeper.Granted()
-	for ahead := time.Until(h.floor); ahead > 0; ahead = time.Until(h.floor) {
+	for {
+		ahead := h.floor.Sub(readClocks().wall)
+		if ahead <= 0 {
+			return h, store, nil
+		}
 		select {
 		case <-time.After(ahead):
 			continue
@@ -164,7 +171,6 @@ func (e *execution) hold(whole context.Context) (h *held, store stores.Store, er
 		_ = store.Close()
 		return nil, nil, err
 	}
-	return h, store, nil
 }
 
 // environment is that of this process, and what CMD is to know.
@@ -198,103 +204,6 @@ func (h *held) environment(variable string) ([]string, error) {
 // next one begins there.
 func fence(layout snowflake.Layout, floor time.Time) int64 {
 	return int64(floor.Sub(layout.Epoch) / layout.Tick)
-}
-
-// supervise runs CMD until it ends, or must.
-func (e *execution) supervise(cmd *exec.Cmd, h *held, signals <-chan os.Signal) error {
-	// On a terminal CMD stays in our group, or it could not read. Ctrl-C then reaches it without us.
-	group := !command.IsTerminal(e.In)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: group}
-	dieWithParent(cmd.SysProcAttr)
-	runtime.LockOSThread() // CMD dies with the thread that starts it
-	defer runtime.UnlockOSThread()
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // what we ignore, CMD would ignore
-	if err := cmd.Start(); err != nil {
-		e.Complain(err)
-		return cli.Exit(exitCannotRun)
-	}
-	send := func(s syscall.Signal) {
-		pid := cmd.Process.Pid
-		if group {
-			pid = -pid
-		}
-		_ = syscall.Kill(pid, s) // it may have ended
-	}
-	ended := make(chan struct{})
-	go func() {
-		_ = cmd.Wait() // its state says more
-		if group {
-			send(syscall.SIGKILL) // what it has left: the number is released
-		}
-		close(ended)
-	}()
-	window := h.keeper.Stats().Window
-	told, killed := false, false
-	said := make(chan struct{})
-	for {
-		left, why := h.left()
-		if left <= window/4 && !told {
-			told = true
-			send(syscall.SIGTERM)
-			complaint := fmt.Errorf("node number %d is granted until %s and was not extended: %w; the program is ended", h.node, h.limit.UTC().Format(time.RFC3339Nano), why)
-			go func() { // standard error may be a pipe that is full, and SIGKILL must not wait for its reader
-				defer close(said)
-				e.Complain(complaint)
-			}()
-		}
-		if left <= window/12 && !killed {
-			killed = true
-			send(syscall.SIGKILL)
-		}
-		select {
-		case s := <-signals:
-			if s := s.(syscall.Signal); group || s != syscall.SIGINT && s != syscall.SIGQUIT {
-				send(s)
-			}
-		case <-time.After(min(window/60, 250*time.Millisecond)):
-		case <-ended:
-			if told {
-				select {
-				case <-said:
-				case <-time.After(time.Second):
-				}
-				return cli.Exit(exitNotExtended)
-			}
-			return exitOf(cmd.ProcessState)
-		}
-	}
-}
-
-// left is how much longer CMD may run, and why it is not longer.
-func (h *held) left() (time.Duration, error) {
-	floor, limit := h.keeper.Granted()
-	if floor.Equal(h.floor) && h.keeper.Node() == h.node { // in this order: if the number changes in between, it shows
-		h.limit = limit
-	}
-	err := h.keeper.Err()
-	switch { // another process may have the number
-	case h.keeper.Stats().Copies > 0:
-		return 0, errCopied
-	case errors.Is(err, stores.ErrWentBack):
-		return 0, err
-	}
-	return time.Until(h.limit), cmp.Or(err, errLate)
-}
-
-var (
-	errLate   = errors.New("another process took it, or this process or its store came too late")
-	errCopied = errors.New("this machine's memory is a copy, and its original has the number")
-)
-
-// exitOf is the end of a program as a shell reports it.
-func exitOf(state *os.ProcessState) error {
-	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		return cli.Exit(exitSignaled + int(status.Signal()))
-	}
-	if code := state.ExitCode(); code != 0 {
-		return cli.Exit(code)
-	}
-	return nil
 }
 
 // passedOn are the signals that CMD gets from us.

@@ -83,9 +83,21 @@ func TestScripts(t *testing.T) {
 
 // withEngines gives tickflake a --timeout of a minute by default, and three more engines: broken://, silent://, and shared://DIR, a directory whose
 // processes know nothing of each other's end, as in a store that hosts share. Its server is away while
-// DIR/away exists, and hangs after the operations of the option after.
+// DIR/away exists, and hangs after the operations of the option after. The clocks of lease exec are off by what the
+// file $STEP says: the wall clock, and how long the machine has slept.
 func withEngines() {
 	defaultTimeout = time.Minute
+	if file, clocks := os.Getenv("STEP"), readClocks; file != "" {
+		readClocks = func() reading {
+			r := clocks()
+			text, _ := os.ReadFile(file) // none yet
+			for i, word := range strings.Fields(string(text)) {
+				d, _ := time.ParseDuration(word)
+				r.wall, r.slept = r.wall.Add(d*time.Duration(1-i)), r.slept+d*time.Duration(i)
+			}
+			return r
+		}
+	}
 	stores.Register("broken", func(context.Context, string) (stores.Store, error) {
 		return nil, fmt.Errorf("no answer: %w", syscall.EPIPE) // as of a connection, and not of the output
 	})
@@ -248,7 +260,7 @@ func fails(ts *testscript.TestScript, neg bool, args []string) {
 func start(ts *testscript.TestScript, _ bool, args []string) {
 	cmd := exec.Command(args[2], args[3:]...)
 	cmd.Dir, cmd.Env = ts.MkAbs("."), os.Environ()
-	for _, variable := range []string{"XDG_STATE_HOME", "TICKFLAKE_STORE", "TOKEN"} {
+	for _, variable := range []string{"XDG_STATE_HOME", "TICKFLAKE_STORE", "TOKEN", "STEP"} {
 		cmd.Env = append(cmd.Env, variable+"="+ts.Getenv(variable))
 	}
 	p, err := launch(cmd, args[1])

@@ -136,7 +136,7 @@ func (k *keys) places(list []string, name string) {
 func (k *keys) process(i int) {
 	p := &k.procs[i]
 	m, win := &p.m, &p.win
-	k.Flags(k.w.untold && m.token == k.procs[0].m.token, k.stamper == i, p.told, win.sealed)
+	k.Flags(k.w.untold && m.token == k.procs[0].m.token, k.stamper == i, p.told, win.sealed, p.knows, p.runs)
 	if k.w.copied { // the same floor may be claimed again
 		k.Add(uint64(win.given.Node), win.given.From)
 	}

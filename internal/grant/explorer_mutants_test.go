@@ -52,7 +52,7 @@ func (x mutant) result(p *proc, in Input, op Op, r Result) Result {
 var moving = world{procs: 2, cells: 2, ticks: 3, moves: true}
 
 // mutants are the ways to break the protocol, each with a small world in which a search finds a
-// tick that is stamped twice.
+// tick that is stamped twice; with ALWAYS, a limit that is pushed ahead in vain.
 var mutants = []struct {
 	mutant
 	change string
@@ -68,6 +68,8 @@ var mutants = []struct {
 	{"M13", "a release goes to the last stamp, though the own floor is above", world{procs: 2, cells: 2, ticks: 2}},
 	{"LOWER", "an extension goes to the clock and a window, though the limit is above", world{procs: 2, cells: 1, ticks: 3}},
 	{"LOWERED", "a release lowers the limit, though the window does not know what was stamped", world{procs: 2, cells: 1, ticks: 2, apart: true}},
+	{"LATE", "a release lowers it until a moment after the program was started", world{procs: 2, cells: 1, ticks: 2, apart: true}},
+	{"ALWAYS", "a release keeps it before the program was started", world{procs: 1, cells: 1, ticks: 2, apart: true}},
 	{"ONLY_CLAIMED", "only a number that was claimed gets a final cell", world{procs: 2, cells: 2, ticks: 2, net: 1, moves: true}},
 	{"ONLY_HELD", "only a number that is held gets a final cell", world{procs: 2, cells: 2, ticks: 2, net: 1, moves: true}},
 	{"EARLY_LIMIT", "the limit is read before the cell is final", moving},
@@ -85,7 +87,11 @@ func TestMutants(t *testing.T) {
 	var list []explore.Mutant[state]
 	for _, m := range mutants {
 		m.in.broken, m.in.window = m.mutant, 1
-		list = append(list, explore.Mutant[state]{Name: string(m.mutant), Change: m.change, Model: &m.in, Err: errUnique})
+		want := errUnique
+		if m.mutant == "ALWAYS" {
+			want = errAhead
+		}
+		list = append(list, explore.Mutant[state]{Name: string(m.mutant), Change: m.change, Model: &m.in, Err: want})
 	}
 	explore.Mutants(t, list)
 }

@@ -65,7 +65,7 @@ type world struct {
 	reserves bool   // an operator reserves cells
 	moves    bool   // the fleet moves to another store: cell 1 is that of node number 0 there
 	floor    uint64 // world.moves: of the fleet, which itself came from a store that is gone: ticks below were stamped there
-	apart    bool   // ticks are stamped without the window, which does not know which
+	apart    bool   // ticks are stamped by a program, without the window, which does not know which
 
 	broken mutant
 }
@@ -147,6 +147,8 @@ type proc struct {
 	limit   uint64 // world.back: the highest that it read or owned until it noticed
 	noticed bool   // world.back: and it found that the store went back
 	since   bool   // world.back: it claimed the cell after the store went back
+	knows   bool   // world.apart: the machine is told that a program may stamp
+	runs    bool   // world.apart: the program was started
 }
 
 // few is a window of a few lines.
@@ -196,7 +198,6 @@ func (w *world) config() Config {
 	if w.pinned {
 		c.Pinned = 0
 	}
-	c.Whole = w.apart && w.broken != "LOWERED"
 	return c
 }
 
@@ -235,6 +236,7 @@ var (
 	errRaised  = errors.New("back: the limit of the cell was not raised")
 	errAbove   = errors.New("back: a claim begins below a limit that the process has read")
 	errTrusted = errors.New("back: a write that the store has lost is trusted")
+	errAhead   = errors.New("apart: a release keeps the limit, though the program was not started")
 )
 
 // Step has one thing happen.
@@ -263,6 +265,8 @@ func (t try) step(s *state) (explore.Step, error) {
 	}
 	p := &s.procs[i]
 	switch kind := t.pick(6); {
+	case kind == 0 && t.apart && p.win.free() && !p.runs:
+		return t.begin(p, i)
 	case kind == 0 && p.win.free():
 		return t.stamp(s, i)
 	case kind == 1 && t.mayTake(p):
@@ -271,6 +275,9 @@ func (t try) step(s *state) (explore.Step, error) {
 	case kind == 2 && !p.win.sealed && (p.m.held.Version != 0 || p.win.free() || p.told || len(p.m.claims) > 0):
 		p.win.sealed = true
 		return explore.Say("process %d seals its window", i), nil
+	case kind == 3 && t.broken == "LATE" && p.runs && !p.knows:
+		p.knows = true
+		return explore.Say("process %d tells the machine of its program", i), nil
 	case kind == 3 && t.broken == "M11_EARLY" && !p.early && p.m.held.Version != 0:
 		p.early = true
 		return explore.Say("process %d releases before it seals", i), nil
@@ -281,6 +288,16 @@ func (t try) step(s *state) (explore.Step, error) {
 		return explore.Say("process %d crashes", i), nil
 	}
 	return explore.Impossible()
+}
+
+// begin starts the program of a process, once the machine is told of it.
+func (t try) begin(p *proc, i int) (explore.Step, error) {
+	if p.knows || t.broken == "LATE" {
+		p.runs = true
+		return explore.Say("process %d starts its program", i), nil
+	}
+	p.knows = true
+	return explore.Say("process %d is to start a program", i), nil
 }
 
 // mayTake reports whether the machine has a grant that the window has not.
@@ -344,7 +361,8 @@ func (w *world) unless(err error) error {
 // input is what a process is told.
 func (w *world) input(s *state, i int) Input {
 	p := &s.procs[i]
-	return Input{Now: 1, Used: p.win.used, Grant: p.win.given, Name: s.name(), Closing: p.win.sealed || p.early, Restored: p.told}
+	return Input{Now: 1, Used: p.win.used, Grant: p.win.given, Name: s.name(), Closing: p.win.sealed || p.early, Restored: p.told,
+		Apart: p.knows && w.broken != "LOWERED" || w.broken == "ALWAYS"}
 }
 
 // work has the machine of a process do its next operations, until a write is answered or something
@@ -768,6 +786,10 @@ func (w *world) happened(s *state, i int, held Held, events []Event) error {
 			}
 			if e.Kind == Claimed {
 				p.since = s.phase == wentBack
+			}
+		case Released:
+			if w.apart && !p.knows && !p.runs && e.Record.Limit > e.Range.From {
+				return errAhead
 			}
 		case Suspected:
 			if p.win.revoke(); s.phase != wentBack && w.stale == 0 && !w.untold {

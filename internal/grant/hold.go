@@ -19,7 +19,7 @@ func (m *Machine) nextHeld(in Input) Op {
 		// of it was taken.
 		limit := h.Floor
 		switch {
-		case m.Whole:
+		case in.Apart:
 			limit = h.Limit
 		case in.Grant.To > 0 && in.Grant.Node == h.Node && in.Grant.From == h.Floor:
 			limit = min(max(h.Floor, m.used), h.Limit)

@@ -14,11 +14,10 @@ type Config struct {
 	End           uint64 // the end of the layout's time: no limit is above it
 	Pinned        int64  // the only node number to claim, or -1 for any
 	Locker        bool   // the store has locks: a cell that is not locked is free
-	Whole         bool   // a release keeps the limit: the window does not see which ticks are stamped
 }
 
 // Input is what a [Machine] is told with each call. Its uniqueness rests on Used, Grant, Name,
-// Closing and Restored; the others decide only when something happens.
+// Closing, Apart and Restored; the others decide only when something happens.
 type Input struct {
 	Now uint64 // the clock's tick
 	// Used is the first unused tick of the window: no slot of it or of a later one was taken.
@@ -32,6 +31,7 @@ type Input struct {
 	Due      bool   // the grant is to be extended
 	Wanted   uint64 // the grant is to reach the end of this tick at least
 	Closing  bool   // the window is sealed, for good: the cell is to be released
+	Apart    bool   // ticks may be stamped without the window, which does not see them: a release keeps the limit
 	Restored bool   // the memory was restored or cloned since the last call, and the window was revoked
 }
 
