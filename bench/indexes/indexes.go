@@ -94,13 +94,11 @@ func (e engine) measure(ctx context.Context, run *measure.Run, server *servers.S
 	for _, t := range tables {
 		err = errors.Join(err, t.Err)
 		if t.Err == nil && ctx.Err() == nil {
-			var index, whole float64
+			var whole float64
 			_, failed := db.ExecContext(ctx, e.analyze+t.name)
-			err = errors.Join(err, failed, db.QueryRowContext(ctx, e.sizes, t.name).Scan(&index, &whole))
-			if whole <= 0 {
-				continue
+			if err = errors.Join(err, failed, db.QueryRowContext(ctx, e.size, t.name).Scan(&whole)); whole > 0 {
+				t.Figures["whole"] = []float64{whole / float64(t.rows)}
 			}
-			t.Figures["index"], t.Figures["whole"] = []float64{index / float64(t.rows)}, []float64{whole / float64(t.rows)}
 		}
 	}
 	return tables, err
@@ -112,16 +110,15 @@ type engine struct {
 	column      int    // of key.columns
 	placeholder string // of the parameter with the number n
 	analyze     string // begins the statement that makes the sizes exact
-	// position asks for the position in the log, in bytes; sizes for the bytes of a table's primary key's index, or
-	// below 0 if that is the table itself, and of the table with its index.
-	position, sizes string
+	position    string // asks for the position in the log, in bytes
+	size        string // asks for the bytes of a table with its index
 }
 
 var engines = []engine{
 	{servers.PostgreSQL, 0, "$n", "ANALYZE ", "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint",
-		"SELECT pg_relation_size($1::text || '_pkey'), pg_total_relation_size($1::text)"},
+		"SELECT pg_total_relation_size($1::text)"},
 	{servers.MariaDB, 1, "?", "ANALYZE TABLE ", "SELECT CAST(VARIABLE_VALUE AS unsigned) FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'INNODB_LSN_CURRENT'",
-		"SELECT -1, stat_value * @@innodb_page_size FROM mysql.innodb_index_stats " +
+		"SELECT stat_value * @@innodb_page_size FROM mysql.innodb_index_stats " +
 			"WHERE database_name = DATABASE() AND table_name = ? AND index_name = 'PRIMARY' AND stat_name = 'size'"},
 }
 
@@ -253,7 +250,6 @@ func (e engine) summary(tables []*table) report.Table {
 		Title: fmt.Sprintf("%s, %s rows of each", e.kind, report.Figure(float64(tables[0].rows))),
 		Columns: []report.Column{
 			{ID: "rate", Title: "inserted", Unit: "rows/s", Better: report.More},
-			{ID: "index", Title: "index", Unit: "bytes/row", Better: report.Less},
 			{ID: "whole", Title: "table and index", Unit: "bytes/row", Better: report.Less},
 			{ID: "log", Title: "written to the log", Unit: "bytes/row", Better: report.Less},
 		},
@@ -264,13 +260,10 @@ func (e engine) summary(tables []*table) report.Table {
 	}
 	t = measure.Rows(t, loads, func(l *measure.Load, column string) report.Cell {
 		cell := l.Of(column, nil)
-		switch exact := column == "index" || column == "whole"; {
-		case !exact || len(cell.Samples) == 0:
-			return cell
-		case cell.Samples[0] < 0:
-			return report.Cell{Text: "is the table"}
+		if column == "whole" && len(cell.Samples) > 0 {
+			return report.One(cell.Samples[0]) // it is exact
 		}
-		return report.One(cell.Samples[0])
+		return cell
 	})
 	var others []string
 	for _, row := range t.Rows[1:] {
