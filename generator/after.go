@@ -27,7 +27,7 @@ import (
 // ID of the layout, and one that wraps [lease.ErrEndOfTime] if the layout has none above it.
 // After those two, a call with another seen may succeed.
 func (g *Generator) NextAfter(ctx context.Context, seen snowflake.ID) (snowflake.ID, error) {
-	if err := ended(ctx); err != nil {
+	if err := checkContext(ctx); err != nil {
 		return 0, err
 	}
 	if uint64(seen)>>(g.layout.TimeBits+g.layout.NodeBits+g.layout.SequenceBits) != 0 { // also if it is negative

@@ -7,7 +7,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/tickflake/tickflake/internal/drive"
+	"github.com/tickflake/tickflake/internal/pause"
 	"github.com/tickflake/tickflake/internal/span"
 	"github.com/tickflake/tickflake/internal/window"
 	"github.com/tickflake/tickflake/lease"
@@ -253,7 +253,7 @@ func (c *call) wait(g *Generator, slot uint64, d, lead time.Duration, changed <-
 		c.waited = c.before + g.elapsed() - c.began
 	}
 	if c.ctx.Err() != nil {
-		return fmt.Errorf("context ended after %s of waiting for a slot %s ahead of the clock: %w", c.waited, span.Text(lead), drive.ContextError(c.ctx))
+		return fmt.Errorf("context ended after %s of waiting for a slot %s ahead of the clock: %w", c.waited, span.Text(lead), pause.Ended(c.ctx))
 	}
 	return nil
 }
@@ -356,7 +356,7 @@ func (c *call) awaitGrant(g *Generator, front window.Front, next uint64, changed
 	c.ungranted += c.waited - before
 	c.dry += c.waited - before
 	if c.ctx.Err() != nil {
-		return c.notGranted(g, front, drive.ContextError(c.ctx))
+		return c.notGranted(g, front, pause.Ended(c.ctx))
 	}
 	return nil
 }
@@ -370,10 +370,10 @@ func (c *call) notGranted(g *Generator, front window.Front, ended error) error {
 	}
 }
 
-// ended returns an error if ctx had ended before the call.
-func ended(ctx context.Context) error {
+// checkContext returns an error if ctx had ended before the call.
+func checkContext(ctx context.Context) error {
 	if ctx.Err() != nil {
-		return fmt.Errorf("context had ended before an ID was issued: %w", drive.ContextError(ctx))
+		return fmt.Errorf("context had ended before an ID was issued: %w", pause.Ended(ctx))
 	}
 	return nil
 }

@@ -143,9 +143,6 @@ func endOfTime(end time.Time) error {
 		lease.ErrEndOfTime, end.Format(time.RFC3339Nano))
 }
 
-// errNil says that an option or argument is nil.
-var errNil = errors.New("is nil")
-
 // join wraps both errors in one line, or returns the one that is not nil.
 func join(a, b error) error {
 	switch {

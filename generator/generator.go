@@ -166,25 +166,25 @@ func newGenerator(c config) (*Generator, error) {
 		turn:     make(chan struct{}, 1),
 		leave:    leave,
 	}
-	if began, base, moved := seam.Steady(c.clock); moved != nil {
+	if began, base, moved := monoclock.Steady(c.clock, seam.Inside{}); moved != nil {
 		g.began, g.origin, g.moved = began, base-g.epoch, moved
 	}
 	word.Name(&g.base, "base")
 	word.Name(&g.counters.maxLead, "maxLead")
 	word.Name(&g.counters.borrowedEnd, "borrowedEnd")
-	g.after, g.elapsed = seam.Waiting(c.clock)
+	g.after, g.elapsed = monoclock.Waiting(c.clock, seam.Inside{})
 	g.queue.ring.prev, g.queue.ring.next = &g.queue.ring, &g.queue.ring
 	g.open()
 	g.end = issuingTicks(c.layout) << g.seqBits
-	exhausted, behind := seam.LimitsOf(c.strategy)
+	exhausted, behind := strategies.LimitsOf(c.strategy, seam.Inside{})
 	g.allowed = g.tick(int64(min(exhausted.Always, behind.Always)))
 	g.patience = max(exhausted.Wait, behind.Wait)
 	if c.lease != nil {
-		ticks, err := seam.Bind(c.lease)
+		ticks, err := c.lease.Bind(seam.Inside{})
 		if err != nil {
 			return nil, &stores.OptionError{Option: "WithLease", Err: err}
 		}
-		g.window = ticks.(*window.Ticks)
+		g.window = ticks
 	}
 	// Slots before the clock's tick are not ours, even if the clock goes back before
 	// the first call, and those up to the floor are another system's.
@@ -223,7 +223,7 @@ func (g *Generator) Next() (snowflake.ID, error) {
 // strategy of your own. At the layout's ceiling no call is rejected while the waiting calls
 // want fewer IDs than the ceiling issues within the strategy's wait.
 func (g *Generator) NextContext(ctx context.Context) (snowflake.ID, error) {
-	if err := ended(ctx); err != nil {
+	if err := checkContext(ctx); err != nil {
 		return 0, err
 	}
 	id, now, ok := g.quick()
@@ -324,7 +324,7 @@ func (g *Generator) batch(ctx context.Context, n uint64, add func(filled uint64,
 	for filled < n {
 		var span *window.Span
 		var slot, end uint64
-		if err = ended(ctx); err == nil {
+		if err = checkContext(ctx); err == nil {
 			span, slot, end, err = g.reserve(&c, g.now(), n-filled)
 		}
 		if before != nil && !before.Original() {

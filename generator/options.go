@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"reflect"
 	"time"
 
 	"github.com/tickflake/tickflake/internal/base"
+	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/internal/span"
 	"github.com/tickflake/tickflake/internal/window"
@@ -119,7 +119,7 @@ func configure(opts []Option) (config, error) {
 	c := config{layout: snowflake.Default(), strategy: strategies.Default()}
 	for i, opt := range opts {
 		if opt == nil {
-			return config{}, &stores.OptionError{Option: "New", Err: fmt.Errorf("option %d of %d %w", i+1, len(opts), errNil)}
+			return config{}, &stores.OptionError{Option: "New", Err: fmt.Errorf("option %d of %d %w", i+1, len(opts), drive.ErrNil)}
 		}
 		opt(&c)
 	}
@@ -137,8 +137,8 @@ func (c *config) validate(ctx context.Context) error {
 	if c.past != (pastConfig{}) {
 		return fail("WithPastUnit, WithPastMemory", errors.New("they are for OpenPast: leave them out"))
 	}
-	if (c.ownClock || c.leased) && isNil(c.clock) {
-		return fail("WithClock", fmt.Errorf("clock %w: give one, such as monoclock.New()", errNil))
+	if (c.ownClock || c.leased) && drive.IsNil(c.clock) {
+		return fail("WithClock", fmt.Errorf("clock %w: give one, such as monoclock.New()", drive.ErrNil))
 	}
 	if err := c.within.Validate(ctx, c.ownClock); err != nil {
 		return err
@@ -149,7 +149,7 @@ func (c *config) validate(ctx context.Context) error {
 	if err := c.layout.Validate(); err != nil {
 		return fail("WithLayout", err)
 	}
-	below, err := seam.StartOf(c.start, 1<<c.layout.SequenceBits)
+	below, err := c.start.Bound(1<<c.layout.SequenceBits, seam.Inside{})
 	if err != nil {
 		return fail("WithSequenceStart", err)
 	}
@@ -197,7 +197,7 @@ var errNoNode = errors.New("no node number: call generator.Open with a directory
 // contradicts the lease.
 func (c *config) adopt() (option string, err error) {
 	if c.lease == nil {
-		return "WithLease", fmt.Errorf("lease %w: give the keeper that lease.Claim returns", errNil)
+		return "WithLease", fmt.Errorf("lease %w: give the keeper that lease.Claim returns", drive.ErrNil)
 	}
 	if c.pinned {
 		return "WithNode", errors.New("the lease grants the node number: leave the option out, or choose the number where the lease is claimed")
@@ -211,16 +211,6 @@ func (c *config) adopt() (option string, err error) {
 	}
 	c.layout, c.clock = layout, c.lease.Clock()
 	return "", nil
-}
-
-// isNil reports whether c is nil or a nil pointer. A nil pointer would fail only at its
-// first use.
-func isNil(c any) bool {
-	if c == nil {
-		return true
-	}
-	v := reflect.ValueOf(c)
-	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 // lastInstant is the last instant that 64-bit nanoseconds since 1970 can express.

@@ -133,8 +133,8 @@ func (c *config) checkPast() error {
 		}
 	}
 	switch {
-	case c.ownClock && isNil(c.clock):
-		return &stores.OptionError{Option: "WithClock", Err: fmt.Errorf("clock %w: give one, such as monoclock.New()", errNil)}
+	case c.ownClock && drive.IsNil(c.clock):
+		return &stores.OptionError{Option: "WithClock", Err: fmt.Errorf("clock %w: give one, such as monoclock.New()", drive.ErrNil)}
 	case c.past.unit < 0:
 		return &stores.OptionError{Option: "WithPastUnit", Err: fmt.Errorf("%s: want 0 or more", c.past.unit)}
 	case c.past.memory < 0:

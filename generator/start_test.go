@@ -249,7 +249,7 @@ func TestNoMonotonicTimeIsRefused(t *testing.T) {
 func TestGeneratorFollowsTheMachinesClock(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		clock, layout := monoclock.New(), snowflake.Default()
-		_, _, moved := seam.Steady(clock)
+		_, _, moved := monoclock.Steady(clock, seam.Inside{})
 		moved.Due.Store(int64(time.Second)) // as where suspends are counted
 		layout.Tick, layout.TimeBits = time.Hour, 20
 		other := newGenerator(t, generator.WithClock(clock))
@@ -283,7 +283,7 @@ func TestGeneratorFollowsTheMachinesClock(t *testing.T) {
 // The clock is asked again once it is due, also if a suspend is counted while the gate is opened.
 func TestGateOpensForAsLongAsTheReadingsTake(t *testing.T) {
 	clock := monoclock.New()
-	_, _, moved := seam.Steady(clock)
+	_, _, moved := monoclock.Steady(clock, seam.Inside{})
 	moved.Due.Store(int64(time.Hour))
 	g := newGenerator(t, generator.WithClock(clock))
 	for range 1000 {

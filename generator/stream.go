@@ -60,7 +60,7 @@ func (s *Stream) Next() (snowflake.ID, error) { return s.issue(context.Backgroun
 // NextContext issues one ID, or gives up when ctx ends, with the errors of
 // [Generator.NextContext].
 func (s *Stream) NextContext(ctx context.Context) (snowflake.ID, error) {
-	if err := ended(ctx); err != nil {
+	if err := checkContext(ctx); err != nil {
 		return 0, err
 	}
 	return s.issue(ctx)

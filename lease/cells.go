@@ -5,19 +5,31 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/grant"
-	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/stores"
 )
 
-// This file reads the cells of node numbers and that of the fleet.
+// keys are the cells of a store by their keys: those of node numbers, and the fleet's. A keeper reads and writes
+// them by it, and so does a function for operators, which holds no number.
+type keys struct {
+	config
+	calls drive.Calls
+	fleet cell.Fleet // as it was read last
+}
 
-// list lists the cells of a range of keys, at most limit, in the order of their numbers.
-func (k *Keeper) list(ctx context.Context, from, to string, limit int) ([]grant.Cell, error) {
+func newKeys(ctx context.Context, store stores.Store, options []Option) (keys, error) {
+	c, err := configure(ctx, store, options)
+	return keys{config: c, calls: drive.Calls{Store: store, Timeout: c.timeout}}, err
+}
+
+// list lists the cells of a range of keys, at most limit, in the order of their numbers. It tells damaged of each
+// one that cannot be read.
+func (k *keys) list(ctx context.Context, from, to string, limit int, damaged func(node int64, err error)) ([]grant.Cell, error) {
 	list, err := k.calls.List(ctx, from, to, limit)
 	if err != nil && !errors.Is(err, stores.ErrDamaged) {
 		return nil, err
@@ -25,7 +37,7 @@ func (k *Keeper) list(ctx context.Context, from, to string, limit int) ([]grant.
 	cells := make([]grant.Cell, 0, len(list))
 	for _, bad := range drive.DamagedCells(err) {
 		if node, ok := cell.NodeOf(bad.Key); ok && node < k.nodes() {
-			_ = k.damaged(node, bad)
+			damaged(node, damagedError(node, bad))
 			cells = append(cells, grant.Cell{Node: node, Damaged: true})
 		}
 	}
@@ -35,21 +47,22 @@ func (k *Keeper) list(ctx context.Context, from, to string, limit int) ([]grant.
 			continue
 		}
 		c, err := k.decode(node, found)
-		if err != nil && !c.Damaged {
+		if c.Damaged {
+			damaged(node, err)
+		} else if err != nil {
 			return nil, err
 		}
 		cells = append(cells, c)
 	}
 	slices.SortFunc(cells, func(a, b grant.Cell) int { return cmp.Compare(a.Node, b.Node) })
-	k.machine.Learn(cells...)
 	return cells, nil
 }
 
 // readCell reads the cell of a node number. The error of one that is Damaged wraps [stores.ErrDamaged].
-func (k *Keeper) readCell(ctx context.Context, node int64) (grant.Cell, error) {
+func (k *keys) readCell(ctx context.Context, node int64) (grant.Cell, error) {
 	found, err := k.calls.Read(ctx, cell.NodeKey(node))
 	if errors.Is(err, stores.ErrDamaged) {
-		return grant.Cell{Node: node, Damaged: true}, k.damaged(node, err)
+		return grant.Cell{Node: node, Damaged: true}, damagedError(node, err)
 	}
 	if err != nil || found.Version == 0 {
 		return grant.Cell{Node: node}, err
@@ -57,27 +70,20 @@ func (k *Keeper) readCell(ctx context.Context, node int64) (grant.Cell, error) {
 	return k.decode(node, found)
 }
 
-// lock locks a cell if the store has locks, until unlock.
-func (k *Keeper) lock(ctx context.Context, node int64) error {
-	unlock, err := k.calls.TryLock(ctx, cell.NodeKey(node))
-	if err == nil {
-		k.locks[node] = unlock
-	}
-	return err
+// lock locks the cell of a node number if the store has locks. unlock is not nil, also with an error.
+func (k *keys) lock(ctx context.Context, node int64) (unlock func(), err error) {
+	unlock, err = k.calls.TryLock(ctx, cell.NodeKey(node))
+	return unlock, notRead(node, err)
 }
 
-// unlock unlocks all cells but those that are kept.
-func (k *Keeper) unlock(kept func(node int64) bool) {
-	for node, unlock := range k.locks {
-		if !kept(node) {
-			delete(k.locks, node)
-			unlock()
-		}
-	}
+// swap writes the cell of a node number.
+func (k *keys) swap(ctx context.Context, node int64, version uint64, r cell.Node) (uint64, error) {
+	version, err := k.calls.Swap(ctx, cell.NodeKey(node), version, k.encode(r))
+	return version, notRead(node, err)
 }
 
 // decode reads the record of a cell. The error of one that is not Damaged is a [*LayoutMismatchError].
-func (k *Keeper) decode(node int64, found stores.Cell) (grant.Cell, error) {
+func (k *keys) decode(node int64, found stores.Cell) (grant.Cell, error) {
 	c := grant.Cell{Node: node, Version: found.Version}
 	r, err := cell.DecodeNode(found.Value)
 	if err == nil {
@@ -86,26 +92,20 @@ func (k *Keeper) decode(node int64, found stores.Cell) (grant.Cell, error) {
 	switch {
 	case errors.Is(err, stores.ErrDamaged):
 		c.Damaged = true
-		return c, k.damaged(node, err)
+		return c, damagedError(node, err)
 	case err == nil:
 		c.Record = r
 	}
 	return c, err
 }
 
-// damaged notes a cell that cannot be read, and returns its error. It is logged once, unless the claim of a pinned number returns it.
-func (k *Keeper) damaged(node int64, err error) error {
-	k.tally(&k.stats.Failures)
-	err = damagedError(node, err)
-	if pinned := k.pinned() && k.machine.Held().Version == 0; !pinned && !k.bad[node] && len(k.bad) < maxDamaged {
-		k.bad[node] = true
-		k.log.Error("lease: "+err.Error(), "node", node, kindAttr(err))
+// notRead names the node number in the error for a damaged cell.
+func notRead(node int64, err error) error {
+	if errors.Is(err, stores.ErrDamaged) {
+		return damagedError(node, err)
 	}
 	return err
 }
-
-// maxDamaged bounds the damaged cells that are logged.
-const maxDamaged = 64
 
 func damagedError(node int64, err error) error {
 	if errors.Is(err, cell.ErrNewer) {
@@ -117,7 +117,7 @@ func damagedError(node int64, err error) error {
 
 // checkFleet reads the fleet's cell, and makes it if there is none. The error is also that of a fleet with another
 // layout, or that has ended.
-func (k *Keeper) checkFleet(ctx context.Context) error {
+func (k *keys) checkFleet(ctx context.Context) error {
 	for range drive.InARow {
 		version, err := k.readFleet(ctx)
 		if err != nil || version != 0 {
@@ -127,11 +127,11 @@ func (k *Keeper) checkFleet(ctx context.Context) error {
 			return err
 		}
 	}
-	return k.busy()
+	return errBusy
 }
 
 // readFleet reads the fleet's cell into k.fleet: its version is 0 if there is none.
-func (k *Keeper) readFleet(ctx context.Context) (version uint64, err error) {
+func (k *keys) readFleet(ctx context.Context) (version uint64, err error) {
 	version, k.fleet, err = readFleet(ctx, &k.calls)
 	if err == nil && version != 0 {
 		err = k.fits(k.fleet.Layout)
@@ -154,7 +154,7 @@ func readFleet(ctx context.Context, calls *drive.Calls) (version uint64, f cell.
 }
 
 // swapFleet writes the fleet's cell. A store that has none is proved before.
-func (k *Keeper) swapFleet(ctx context.Context, version uint64, f cell.Fleet) (uint64, error) {
+func (k *keys) swapFleet(ctx context.Context, version uint64, f cell.Fleet) (uint64, error) {
 	if version == 0 {
 		if err := k.calls.Probe(ctx); err != nil {
 			return 0, err
@@ -168,16 +168,16 @@ func (k *Keeper) swapFleet(ctx context.Context, version uint64, f cell.Fleet) (u
 }
 
 // newFleet is the cell of a new fleet.
-func (k *Keeper) newFleet(nodes cell.Nodes) cell.Fleet {
+func (k *keys) newFleet(nodes cell.Nodes) cell.Fleet {
 	f := cell.Fleet{Layout: k.spec, Nodes: nodes}
 	if k.traits.Scattered {
-		f.First = nodes.From + seam.FirstNode(nodes.To-nodes.From)
+		f.First = nodes.From + rand.Int64N(nodes.To-nodes.From)
 	}
 	return f
 }
 
 // widened is the fleet's cell with our time field, if that is wider.
-func (k *Keeper) widened() (f cell.Fleet, wider bool) {
+func (k *keys) widened() (f cell.Fleet, wider bool) {
 	f = k.fleet
 	layout, err := cell.ParseLayout(f.Layout)
 	if wider = err == nil && layout.TimeBits < k.layout.TimeBits; wider {

@@ -35,3 +35,28 @@ func (k *Keeper) noteSlept() {
 		k.ignored = ignored
 	}
 }
+
+// The wall clock is worth a line when it is driftWarned off, and again when it is back within driftBack.
+const driftWarned, driftBack = time.Minute, time.Minute / 2
+
+// noteDrift logs once that the wall clock and the clock of the IDs have come apart, and once that they are back.
+func (k *Keeper) noteDrift() {
+	clock, ok := k.clock.(interface{ Drift() time.Duration })
+	if !ok {
+		return
+	}
+	drift := clock.Drift()
+	switch {
+	case !k.drifted && drift.Abs() > driftWarned:
+		text := "lease: the wall clock was set back, or was ahead when this process started: its IDs are ahead of it; nothing makes a running clock go back: restart this process once the wall clock is right"
+		if drift > 0 {
+			text = "lease: the wall clock was set ahead, or this machine stood still: the IDs of this process are behind it: restart this process once the wall clock is right, or start it with monoclock.WithResync (--resync)"
+		}
+		k.log.Warn(text, "drift", drift)
+	case k.drifted && drift.Abs() <= driftBack:
+		k.log.Info("lease: the wall clock and the clock of the IDs agree again", "drift", drift)
+	default:
+		return
+	}
+	k.drifted = !k.drifted
+}

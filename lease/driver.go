@@ -12,16 +12,8 @@ import (
 	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/grant"
 	"github.com/tickflake/tickflake/internal/span"
-	"github.com/tickflake/tickflake/internal/window"
 	"github.com/tickflake/tickflake/stores"
 )
-
-// protocol is a [grant.Machine], or one that a simulation breaks.
-type protocol interface {
-	Next(grant.Input) grant.Op
-	Done(grant.Input, grant.Op, grant.Result) []grant.Event
-	Grant() window.Range
-}
 
 // work runs the machine until there is nothing to do now. The caller has the turn.
 func (k *Keeper) work(ctx context.Context) error {
@@ -62,15 +54,18 @@ func (d *driver) Next() (drive.Kind, error) {
 	if d.in = d.input(); d.in.Restored {
 		d.forgot()
 	}
-	d.op = d.protocol.Next(d.in)
+	d.op = d.machine.Next(d.in)
 	return d.kind(d.op)
 }
 
 // Done tells the machine what became of it.
 func (d *driver) Done() (settled bool, err error) {
+	if d.machine.Held().Version == 0 {
+		d.sight(&d.result)
+	}
 	d.in = d.input()
 	d.token = d.machine.Token()
-	return drive.Act(d.protocol.Done(d.in, d.op, d.result), d.apply)
+	return drive.Act(d.machine.Done(d.in, d.op, d.result), d.apply)
 }
 
 // input reads the clock and the window, and what Close and Restored have said.
@@ -117,34 +112,18 @@ func (d *driver) kind(op grant.Op) (drive.Kind, error) {
 
 // Do carries the operation out.
 func (d *driver) Do(ctx context.Context) (failed error) {
-	op, r := d.op, &d.result
-	*r = grant.Result{}
+	d.result = grant.Result{}
 	began := d.elapsed()
-	err := d.call(ctx, op, r)
+	err := d.call(ctx, d.op, &d.result)
 	d.ranLate(d.elapsed() - began - d.timeout) // a call that ends much later than its timeout
-	if op.Why == grant.First && err == nil {
-		err = d.checkClock(ctx, op, r)
-	}
-	if e, ok := errors.AsType[*drive.CallError](err); ok {
-		d.tally(&d.stats.Failures)
-		e.Since = d.since
-	}
 	if d.machine.Held().Version == 0 {
-		if found := d.witness(append(r.Cells, r.Cell)...); err == nil {
-			err = found
-		}
-		d.sight(&r.Cell)
-		for i := range r.Cells {
-			d.sight(&r.Cells[i])
-		}
+		err = d.compare(ctx, d.op, &d.result, err)
 	}
-	r.Status, failed = statusOf(err)
-	if r.Status == grant.Damaged && op.Kind != grant.Read && op.Node != grant.FleetNode {
-		err = d.damaged(op.Node, err)
-	}
+	d.noteCall(d.op.Node, err)
 	if err != nil {
 		d.why = err
 	}
+	d.result.Status, failed = statusOf(err)
 	return failed
 }
 
@@ -155,7 +134,11 @@ func (d *driver) call(ctx context.Context, op grant.Op, r *grant.Result) (err er
 	case op.Kind == grant.Seal:
 		r.Used, _ = d.window.Seal()
 	case op.Kind == grant.Lock:
-		return d.lock(ctx, op.Node)
+		unlock, err := d.lock(ctx, op.Node)
+		if err == nil {
+			d.locks[op.Node] = unlock
+		}
+		return err
 	case op.Kind == grant.List:
 		r.Cells, err = d.list(ctx, cell.NodeKey(op.Node), cell.NodeKey(op.Node+op.N-1)+"\x00", int(op.N))
 	case op.Kind == grant.Read && fleet:
@@ -178,9 +161,26 @@ func (d *driver) call(ctx context.Context, op grant.Op, r *grant.Result) (err er
 		r.Fleet = grant.Fleet{Nodes: f.Nodes, Floor: f.Floor, First: f.First}
 		d.created = err == nil && op.Version == 0
 	default:
-		r.Version, err = d.calls.Swap(ctx, cell.NodeKey(op.Node), op.Version, d.encode(op.Record))
+		r.Version, err = d.swap(ctx, op.Node, op.Version, op.Record)
 	}
 	return err
+}
+
+// list lists cells, counts those that are damaged, and has the machine learn from the others.
+func (k *Keeper) list(ctx context.Context, from, to string, limit int) ([]grant.Cell, error) {
+	cells, err := k.keys.list(ctx, from, to, limit, k.damaged)
+	k.machine.Learn(cells...)
+	return cells, err
+}
+
+// unlock unlocks all cells but those that are kept.
+func (k *Keeper) unlock(kept func(node int64) bool) {
+	for node, unlock := range k.locks {
+		if !kept(node) {
+			delete(k.locks, node)
+			unlock()
+		}
+	}
 }
 
 // statusOf sorts the error of a call of the store. failed is that of a call that has failed, or whose
@@ -235,21 +235,18 @@ func (d *driver) apply(e grant.Event) (settled bool, err error) {
 // Busy is the error of a claim that others preceded each time, or of a store that shows an older state each
 // time.
 func (d *driver) Busy() error {
+	d.tally(&d.stats.Failures)
 	h := d.machine.Held()
 	if h.Version == 0 {
-		return d.busy()
+		return errBusy
 	}
-	d.tally(&d.stats.Failures)
 	if d.machine.Suspects() {
 		return d.suspicion
 	}
 	return drive.Wrap(fmt.Sprintf("node number %d: the store shows a cell and does not extend it, %d times in a row: it answers reads that are out of date", h.Node, drive.InARow), ErrStore)
 }
 
-func (k *Keeper) busy() error {
-	k.tally(&k.stats.Failures)
-	return drive.Busy(fmt.Sprintf("%v, %d times in a row: many processes claim at once", stores.ErrConflict, drive.InARow))
-}
+var errBusy = drive.Busy(fmt.Sprintf("%v, %d times in a row: many processes claim at once", stores.ErrConflict, drive.InARow))
 
 // claimed notes that a cell is ours.
 func (k *Keeper) claimed(e grant.Event) {
@@ -259,7 +256,7 @@ func (k *Keeper) claimed(e grant.Event) {
 		k.due += grant.Spread(k.third(), pick(k.random())) - k.third()
 	}
 	k.tally(&k.stats.Claims)
-	if ahead := k.span(k.tick(), e.Range.From); e.Range.From == k.fleet.Floor && ahead > k.period {
+	if ahead := k.between(k.tick(), e.Range.From); e.Range.From == k.fleet.Floor && ahead > k.period {
 		k.log.Warn("lease: no ID is issued before the fleet's floor", "node", e.Range.Node, "floor", k.time(k.fleet.Floor), "ahead", span.Text(ahead))
 	}
 	attrs := []any{"node", e.Range.Node, "from", k.time(e.Range.From), "until", k.time(e.Range.To)}
@@ -356,20 +353,6 @@ func (k *Keeper) foundText(e grant.Event) string {
 	default:
 		return fmt.Sprintf("its limit is %s (tick %d)", k.time(r.Limit).Format(timeFormat), r.Limit)
 	}
-}
-
-// forgot notes that the machine has forgotten all, as the memory was restored.
-func (k *Keeper) forgot() {
-	k.state.Lock()
-	node, by := k.used.Node, k.by
-	k.state.Unlock()
-	text := "claiming anew"
-	if k.closed {
-		text = "its number is left to the original"
-	}
-	k.log.Warn("lease: memory was restored, "+text, "node", node, "by", by)
-	k.retry, k.failures = 0, 0
-	clear(k.seen)
 }
 
 // full is the error of a claim that found no free number.

@@ -2,11 +2,13 @@ package lease
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/tickflake/tickflake/internal/base"
+	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/grant"
 	"github.com/tickflake/tickflake/internal/span"
 	"github.com/tickflake/tickflake/internal/window"
@@ -52,6 +54,29 @@ func (k *Keeper) tally(count *uint64) {
 	defer k.state.Unlock()
 	*count++
 }
+
+// noteCall counts an operation of the store that failed, and a cell of a node number that cannot be read.
+func (k *Keeper) noteCall(node int64, err error) {
+	if e, ok := errors.AsType[*drive.CallError](err); ok {
+		k.tally(&k.stats.Failures)
+		e.Since = k.since
+	}
+	if node != grant.FleetNode && errors.Is(err, stores.ErrDamaged) {
+		k.damaged(node, err)
+	}
+}
+
+// damaged notes a cell that cannot be read. It is logged once, unless the claim of a pinned number returns the error.
+func (k *Keeper) damaged(node int64, err error) {
+	k.tally(&k.stats.Failures)
+	if pinned := k.pinned() && k.machine.Held().Version == 0; !pinned && !k.bad[node] && len(k.bad) < maxDamaged {
+		k.bad[node] = true
+		k.log.Error("lease: "+err.Error(), "node", node, kindAttr(err))
+	}
+}
+
+// maxDamaged bounds the damaged cells that are logged.
+const maxDamaged = 64
 
 // Stats returns the counts so far. It never waits for the store.
 func (k *Keeper) Stats() Stats {
@@ -106,7 +131,7 @@ func (k *Keeper) failed(err error, began time.Duration) time.Duration {
 
 // pauseBetween is the time from a failed try that began so long ago to the next one.
 func (k *Keeper) pauseBetween(ago time.Duration) (pause time.Duration, granted bool) {
-	return grant.Retry(k.period, k.nodes(), min(k.span(k.front(), k.granted().To), maxWindow)+ago)
+	return grant.Retry(k.period, k.nodes(), min(k.between(k.front(), k.granted().To), maxWindow)+ago)
 }
 
 // noteEnd logs once that the grant has ended: calls fail from now on. err is the error of a step
@@ -115,14 +140,14 @@ func (k *Keeper) noteEnd(err error, took, moved time.Duration) {
 	used := k.granted()
 	switch {
 	case used.To > 0 && k.tick() < used.To:
-		k.ended = window.Range{}
+		k.lapsed = window.Range{}
 		return
-	case k.ended == used, used.To == 0, err == nil && k.late > 0:
+	case k.lapsed == used, used.To == 0, err == nil && k.late > 0:
 		return // the next step extends a grant that ended because this process did not run
 	}
 	// A write of the same outage may have landed, when its limit was past: the next step extends that, too.
-	logged := used.Extends(k.ended)
-	if k.ended = used; logged {
+	logged := used.Extends(k.lapsed)
+	if k.lapsed = used; logged {
 		return
 	}
 	err = cmp.Or(err, k.Err())
@@ -143,7 +168,7 @@ func (k *Keeper) ranLate(late time.Duration) {
 	}
 	k.late = max(k.late, late)
 	used := k.granted()
-	past := k.span(used.To, k.tick())
+	past := k.between(used.To, k.tick())
 	if used.To == 0 || past < 0 || past > late {
 		return
 	}
@@ -177,10 +202,10 @@ func (k *Keeper) setErr(err error) {
 }
 
 // third is the time between two extensions.
-func (k *Keeper) third() time.Duration { return k.span(0, k.config.window) / 3 }
+func (k *Keeper) third() time.Duration { return k.between(0, k.config.window) / 3 }
 
 // pause is the time between two looks at a state that may change without the store, and between
 // two tries on a store with locks, whose processes are on one host.
 func (k *Keeper) pause() time.Duration {
-	return min(max(k.span(0, k.config.window)/12, time.Millisecond), time.Second)
+	return min(max(k.between(0, k.config.window)/12, time.Millisecond), time.Second)
 }

@@ -17,18 +17,11 @@ func NewKeeper(store stores.Store, options []Option) (*Keeper, error) {
 	return newKeeper(context.Background(), store, options)
 }
 
-// Protocol is what a keeper runs.
-type Protocol = protocol
-
-// Hook replaces what is left to chance, the protocol, and the end of the goroutine.
-func (k *Keeper) Hook(random func() string, protocol func(*grant.Machine) Protocol, cancel func()) {
+// Hook replaces what is left to chance, and the end of the goroutine.
+func (k *Keeper) Hook(random func() string, cancel func()) {
 	k.random, k.cancel = random, cancel
-	k.ending.Inline = true
 	if k.machine.Held().Version == 0 {
 		k.machine = grant.New(k.machine.Config, random())
-	}
-	if protocol != nil {
-		k.protocol = protocol(&k.machine)
 	}
 	k.brief = time.Hour // as the timeout: the machine's time must not matter
 }
@@ -43,6 +36,14 @@ func (k *Keeper) Held() grant.Held                     { return k.machine.Held()
 func (k *Keeper) Machine() grant.Machine               { return k.machine }
 func (k *Keeper) Free() bool                           { return k.turn.Free() }
 func (k *Keeper) Used() window.Range                   { return k.used }
+func (k *Keeper) Counts() Stats                        { return k.stats }
+
+// ReleaseNow is [Keeper.CloseContext], called once, without a goroutine.
+func (k *Keeper) ReleaseNow(ctx context.Context) error {
+	k.seal()
+	k.cancel()
+	return k.release(ctx)
+}
 
 // Clone returns a keeper with a copy of k's memory, as a snapshot that is restored beside
 // its original has, on a store of its own.

@@ -142,19 +142,19 @@ func SetFleet(ctx context.Context, store stores.Store, f Fleet, options ...Optio
 		}
 		return err // of unknown outcome: a second call repeats it
 	}
-	return k.busy()
+	return errBusy
 }
 
-// administer makes a keeper that claims nothing, for a function that changes the cells of some numbers.
-func administer(function string, store stores.Store, from, to int64, options []Option) (*Keeper, error) {
+// administer returns the cells of a store, for a function that changes those of some node numbers.
+func administer(function string, store stores.Store, from, to int64, options []Option) (*keys, error) {
 	if err := checkStore(function, store); err != nil {
 		return nil, err
 	}
-	k, err := newKeeper(context.Background(), store, options)
+	k, err := newKeys(context.Background(), store, options)
 	if err == nil && (from < 0 || to < from || to >= k.nodes()) {
 		err = refuse(function, "node numbers %d to %d: want a range within 0 to %d", from, to, k.nodes()-1)
 	}
-	return k, err
+	return &k, err
 }
 
 func refuse(option, format string, args ...any) error {
@@ -224,7 +224,7 @@ func End(ctx context.Context, store stores.Store, from, to int64, newStore strin
 }
 
 // narrowTo takes numbers out of the fleet's cell, unless that was done before.
-func (k *Keeper) narrowTo(ctx context.Context, leaving cell.Nodes, to string) error {
+func (k *keys) narrowTo(ctx context.Context, leaving cell.Nodes, to string) error {
 	for range drive.InARow {
 		version, f, err := knownFleet(ctx, &k.calls)
 		if err != nil {
@@ -270,12 +270,12 @@ func (k *Keeper) narrowTo(ctx context.Context, leaving cell.Nodes, to string) er
 			return fmt.Errorf("the node numbers have perhaps left: try again: %w", err)
 		}
 	}
-	return k.busy()
+	return errBusy
 }
 
 // checkLimits returns an error if most limits of numbers are far ahead of the clock. Those of reservations and of past
 // numbers tell of no clock.
-func (k *Keeper) checkLimits(ctx context.Context, nodes cell.Nodes) error {
+func (k *keys) checkLimits(ctx context.Context, nodes cell.Nodes) error {
 	far, last := int64(0), grant.Cell{}
 	err := k.eachCell(ctx, nodes, func(c grant.Cell) error {
 		if !c.Record.Reserved && c.Record.Past == "" && k.isFar(c.Record) {
@@ -291,15 +291,15 @@ func (k *Keeper) checkLimits(ctx context.Context, nodes cell.Nodes) error {
 	return err
 }
 
-func (k *Keeper) isFar(r cell.Node) bool {
+func (k *keys) isFar(r cell.Node) bool {
 	return grant.Far(r, k.fleet.Floor, k.tick(), k.config.window)
 }
 
 // eachCell calls each with the cells of numbers, also those that do not exist.
-func (k *Keeper) eachCell(ctx context.Context, nodes cell.Nodes, each func(grant.Cell) error) error {
+func (k *keys) eachCell(ctx context.Context, nodes cell.Nodes, each func(grant.Cell) error) error {
 	for from := nodes.From; from < nodes.To; from += listed {
 		to := min(from+listed, nodes.To)
-		found, err := k.list(ctx, cell.NodeKey(from), cell.NodeKey(to), listed)
+		found, err := k.list(ctx, cell.NodeKey(from), cell.NodeKey(to), listed, func(int64, error) {}) // who writes a damaged cell reads it, and says why
 		for node := from; node < to && err == nil; node++ {
 			c := grant.Cell{Node: node}
 			if len(found) > 0 && found[0].Node == node {
@@ -319,7 +319,7 @@ const listed = 4096
 
 // finish makes all cells final (A), and returns what creates the other fleet by these. Those that are held come last,
 // so that their processes have the rest of a fresh grant when all is done.
-func (k *Keeper) finish(ctx context.Context, leaving cell.Nodes, to string) (grant.Handover, error) {
+func (k *keys) finish(ctx context.Context, leaving cell.Nodes, to string) (grant.Handover, error) {
 	handover, done, held := grant.Handover{Floor: k.fleet.Floor}, 0, []grant.Cell(nil)
 	leave := func(c grant.Cell) error {
 		c, err := k.final(ctx, c, to)
@@ -347,14 +347,14 @@ func (k *Keeper) finish(ctx context.Context, leaving cell.Nodes, to string) (gra
 }
 
 // final makes the cell of a number final, which is as a list had it, and returns it.
-func (k *Keeper) final(ctx context.Context, c grant.Cell, to string) (grant.Cell, error) {
+func (k *keys) final(ctx context.Context, c grant.Cell, to string) (grant.Cell, error) {
 	for i := range drive.InARow {
 		switch {
 		case c.Damaged: // the read says why
 		case c.Record.MovedTo == "":
-			r := grant.Final(c.Record, k.fleet.Floor, k.isFar(c.Record), to, k.random())
+			r := grant.Final(c.Record, k.fleet.Floor, k.isFar(c.Record), to, cell.Token())
 			r.Layout = cmp.Or(r.Layout, k.spec)
-			version, err := k.calls.Swap(ctx, cell.NodeKey(c.Node), c.Version, k.encode(r))
+			version, err := k.swap(ctx, c.Node, c.Version, r)
 			if err == nil {
 				return grant.Cell{Node: c.Node, Version: version, Record: r}, nil
 			}
@@ -371,11 +371,11 @@ func (k *Keeper) final(ctx context.Context, c grant.Cell, to string) (grant.Cell
 			return c, err
 		}
 	}
-	return c, k.busy()
+	return c, errBusy
 }
 
 // checkInFleet returns an error unless a number, given to an option or a function, is one of this store's. Any number, -1, is.
-func (k *Keeper) checkInFleet(option string, node int64) error {
+func (k *keys) checkInFleet(option string, node int64) error {
 	f := &k.fleet
 	if node < 0 || f.Nodes.Has(node) {
 		return nil
@@ -389,4 +389,4 @@ func (k *Keeper) checkInFleet(option string, node int64) error {
 }
 
 // numbers is how many node numbers the store has.
-func (k *Keeper) numbers() int64 { return k.fleet.Nodes.To - k.fleet.Nodes.From }
+func (k *keys) numbers() int64 { return k.fleet.Nodes.To - k.fleet.Nodes.From }

@@ -30,20 +30,19 @@ func (f *fleet) watch() {
 		if prefix, ok := strings.CutSuffix(key, cell.FleetKey); ok {
 			f.open[len(prefix)] = true
 		}
-		f.limits[key] = limitOf(value)
+		f.limits[key] = recordOf(value).Limit
 	}
 	f.Store.Rewound = func(key string, value []byte) {
-		to := limitOf(value)
+		to := recordOf(value).Limit
 		f.undone[key] = append(f.undone[key], [2]uint64{to, f.limits[key]})
 		f.limits[key] = to
 	}
 }
 
-// limitOf is the limit of a record, or 0 if there is none.
-func limitOf(value []byte) uint64 {
-	var r cell.Node
+// recordOf is the record in a cell, or the zero one if there is none.
+func recordOf(value []byte) (r cell.Node) {
 	_ = json.Unmarshal(value, &r) // not as a keeper does, since a mutant may have written it
-	return r.Limit
+	return r
 }
 
 // tickText shows a tick as the time from the start of the run, by a true clock.

@@ -2,10 +2,11 @@ package lease_test
 
 import (
 	"cmp"
+	"context"
 	"testing"
 	"time"
 
-	"github.com/tickflake/tickflake/internal/grant"
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/sim/fleettest"
 	"github.com/tickflake/tickflake/stores"
 )
@@ -16,9 +17,6 @@ type mutant struct {
 
 	// store stands between the keeper and the store.
 	store func(*process, stores.Store) stores.Store
-	// next changes what the machine does next, and done what it is told of it.
-	next func(*process, grant.Input, *grant.Op)
-	done func(*process, grant.Input, *grant.Op, *grant.Result)
 	// unlimited takes the end of a grant away.
 	unlimited bool
 	// check is made before each call of the generator, and decides whether there is one.
@@ -49,11 +47,11 @@ var mutants = []mutant{
 		// What a process issues is reported from time to time, and not before.
 		Mutant:    fleettest.Mutant{Name: "M2 the last tick is reported after the fact", Seeds: 500},
 		unlimited: true,
-		next: func(p *process, in grant.Input, op *grant.Op) {
-			if op.Why == grant.Claim || op.Why == grant.Extend {
-				op.Record.Limit = max(op.Record.Limit-min(op.Record.Limit, op.Record.Window), in.Used)
+		store: altered(nil, func(p *process, r *cell.Node) {
+			if r.Holder != "" {
+				r.Limit = max(r.Limit-min(r.Limit, r.Window), r.Floor, p.k.Window().Used())
 			}
-		},
+		}),
 	}, {
 		Mutant:    fleettest.Mutant{Name: "M5 the grant is checked before use, and not at use", Seeds: 500},
 		unlimited: true,
@@ -66,17 +64,67 @@ var mutants = []mutant{
 		store:  func(_ *process, s stores.Store) stores.Store { return fleettest.Retrying{Store: s} },
 	}, {
 		Mutant: fleettest.Mutant{Name: "M12 the floor of a claim is the clock", Seeds: 500},
-		done: func(_ *process, in grant.Input, op *grant.Op, _ *grant.Result) {
-			if op.Why == grant.Claim {
-				op.Record.Floor = min(op.Record.Floor, in.Now)
-			}
-		},
+		store: altered(func(p *process, _ int64, c *stores.Cell, r *cell.Node) bool {
+			ahead := p.k.Held().Version == 0 && c.Version != 0 && r.Limit > p.clockTick()
+			r.Limit = min(r.Limit, p.clockTick())
+			r.Floor = min(r.Floor, r.Limit)
+			return ahead
+		}, nil),
 	}, {
 		Mutant: fleettest.Mutant{Name: "a store that went back is taken for another process", Seeds: 500, Faults: []fleettest.FaultKind{fleettest.Rewind, fleettest.Rewind}, Caught: "went back unnoticed"},
-		done: func(p *process, _ grant.Input, op *grant.Op, r *grant.Result) {
-			if limit := p.k.Held().Limit; op.Why == grant.Doubt && r.Status == grant.OK && r.Cell.Record.Limit < limit {
-				r.Cell.Version, r.Cell.Record.Limit, r.Cell.Record.Floor, r.Cell.Record.Write = max(r.Cell.Version, 1), limit, limit, "another's"
-			}
-		},
+		store: altered(func(p *process, node int64, c *stores.Cell, r *cell.Node) bool {
+			held := p.k.Held()
+			back := held.Version != 0 && node == held.Node && r.Limit < held.Limit
+			c.Version, r.Limit, r.Floor, r.Write, r.Layout = max(c.Version, 1), held.Limit, held.Limit, "another's", p.f.layout.String()
+			return back
+		}, nil),
 	},
+}
+
+// altered returns a way to the store on which cells of node numbers are changed: what is read if read reports that,
+// and what is written. Each may be nil.
+func altered(read func(p *process, node int64, c *stores.Cell, r *cell.Node) (changed bool), written func(*process, *cell.Node)) func(*process, stores.Store) stores.Store {
+	return func(p *process, s stores.Store) stores.Store { return alteredStore{s, p, read, written} }
+}
+
+type alteredStore struct {
+	stores.Store
+	p       *process
+	read    func(*process, int64, *stores.Cell, *cell.Node) bool
+	written func(*process, *cell.Node)
+}
+
+func (s alteredStore) change(key string, c stores.Cell) stores.Cell {
+	node, ok := cell.NodeOf(key)
+	changed, r := c, recordOf(c.Value)
+	if !ok || s.read == nil || !s.read(s.p, node, &changed, &r) {
+		return c
+	}
+	changed.Value = r.Encode()
+	return changed
+}
+
+func (s alteredStore) Read(ctx context.Context, key string) (stores.Cell, error) {
+	c, err := s.Store.Read(ctx, key)
+	if err == nil {
+		c = s.change(key, c)
+	}
+	return c, err
+}
+
+func (s alteredStore) List(ctx context.Context, from, to string, limit int) ([]stores.Cell, error) {
+	cells, err := s.Store.List(ctx, from, to, limit)
+	for i, c := range cells {
+		cells[i] = s.change(c.Key, c)
+	}
+	return cells, err
+}
+
+func (s alteredStore) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
+	if _, ok := cell.NodeOf(key); ok && s.written != nil {
+		r := recordOf(value)
+		s.written(s.p, &r)
+		value = r.Encode()
+	}
+	return s.Store.Swap(ctx, key, version, value)
 }

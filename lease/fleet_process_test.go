@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/grant"
 	"github.com/tickflake/tickflake/internal/sim/fleettest"
 	"github.com/tickflake/tickflake/internal/window"
@@ -39,10 +40,16 @@ type process struct {
 	changed <-chan struct{}  // of the window, when it was looked at last
 	used    window.Range     // that the window was granted last
 	owned   map[int64]uint64 // by node number: the highest limit that it was granted
+	held    grant.Held       // by the machine, the last one
+	back    *goneBack        // the keeper is about to notice it, or nil
 	noticed uint64           // once it noticed that the store went back: no tick below
 
-	last    int64 // true time of the latest ID, or 0
-	losses  uint64
+	last   int64 // true time of the latest ID, or 0
+	losses uint64
+
+	suspects bool   // the machine does
+	wentBack uint64 // times that it noticed that the store went back
+
 	lost    int64 // true time of the latest loss of a number, or 0
 	tick    uint64
 	largest snowflake.ID // returned by a call other than a stream's
@@ -136,7 +143,7 @@ func (p *process) newKeeper() (*lease.Keeper, error) {
 		p.node = int64(p.M.ID) % f.numbers()
 		options = append(options, lease.WithNode(p.node))
 	}
-	store := p.client()
+	store := stores.Store(witness{p.client(), p})
 	if f.mutant != nil && f.mutant.store != nil {
 		store = f.mutant.store(p, store)
 	}
@@ -146,7 +153,10 @@ func (p *process) newKeeper() (*lease.Keeper, error) {
 	}
 	// What is left to chance comes from the seed.
 	rng := rand.New(rand.NewPCG(f.Rng.Uint64(), 0))
-	k.Hook(func() string { return strconv.FormatUint(rng.Uint64(), 36) }, func(m *grant.Machine) lease.Protocol { return hooked{p, m} }, p.cancelLoop)
+	k.Hook(func() string {
+		f.Current.Hiccup() // before each step of the machine
+		return strconv.FormatUint(rng.Uint64(), 36)
+	}, p.cancelLoop)
 	return k, nil
 }
 
@@ -294,11 +304,7 @@ func (p *process) Close(t *fleettest.Thread) bool {
 	p.cancelLoop()
 	p.lock(t)
 	defer p.unlock()
-	closes := p.k.CloseContext
-	if p.gen != nil && f.Often(768) {
-		closes = p.gen.CloseContext
-	}
-	t.Tracef("has closed: %v", closes(ctx))
+	t.Tracef("has closed: %v", p.k.ReleaseNow(ctx))
 	p.closed = p.gen != nil // from now on there are no IDs
 	return true
 }
@@ -313,56 +319,53 @@ func (p *process) Restored(t *fleettest.Thread) {
 	_ = p.k.Restored(p.ctx)
 }
 
-// hooked is what p's keeper runs: the machine, or a mutant of it. Each of its steps is a place at
-// which others come first.
-type hooked struct {
+// witness is a process's way to the store. It knows when the keeper is to notice that the store went back.
+type witness struct {
+	stores.Store
 	p *process
-	m *grant.Machine
 }
 
-func (h hooked) Next(in grant.Input) grant.Op {
-	h.p.f.Current.Hiccup()
-	op := h.m.Next(in)
-	if mutant := h.p.f.mutant; mutant != nil && mutant.next != nil {
-		mutant.next(h.p, in, &op)
+func (w witness) Read(ctx context.Context, key string) (stores.Cell, error) {
+	found, err := w.Store.Read(ctx, key)
+	p, m := w.p, w.p.k.Machine()
+	held, r := m.Held(), recordOf(found.Value)
+	if err == nil && held.Version != 0 && key == cell.NodeKey(held.Node) && !m.Suspects() &&
+		r.Limit < min(held.Limit, p.owned[held.Node]) && !slices.Contains(held.Pending, r.Write) {
+		p.back = &goneBack{limit: r.Limit, token: m.Token()}
 	}
-	return op
+	return found, err
 }
 
-func (h hooked) Done(in grant.Input, op grant.Op, r grant.Result) []grant.Event {
-	p, f, held := h.p, h.p.f, h.m.Held()
-	back := op.Why == grant.Doubt && r.Status == grant.OK && r.Cell.Record.Limit < min(held.Limit, p.owned[held.Node]) &&
-		!slices.Contains(held.Pending, r.Cell.Record.Write) && !in.Restored
-	if f.mutant != nil && f.mutant.done != nil {
-		f.mutant.done(h.p, in, &op, &r)
+// goneBack is what the keeper has read in its cell.
+type goneBack struct {
+	limit uint64
+	token string // the machine's: it forgets with a restored memory
+}
+
+// seeBack makes sure that the keeper notices that the store went back, if it did, and only then.
+func (p *process) seeBack() {
+	f, m := p.f, p.k.Machine()
+	held, suspects, wentBack := m.Held(), m.Suspects(), p.k.Counts().WentBack
+	noticed, trusted := wentBack > p.wentBack, p.suspects && !suspects && held.Version != 0
+	switch {
+	case noticed && f.Tally["rewinds"] == 0, suspects && !p.suspects && f.Tally["rewinds"] == 0 && f.PStale == 0:
+		f.Fail("went back for no reason", "%s, of node %d", p.Name, p.held.Node)
+	case noticed:
+		f.Tally["went back"]++
+		p.noticed, p.lost = max(p.noticed, p.owned[p.held.Node]), f.Now
+	case trusted:
+		f.Tally["trusted"]++
 	}
-	events := h.m.Done(in, op, r)
-	for _, e := range events {
-		switch {
-		case e.Kind == grant.Suspected && f.Tally["rewinds"] == 0 && f.PStale == 0, e.Kind == grant.WentBack && f.Tally["rewinds"] == 0:
-			f.Fail("went back for no reason", "%s, of node %d, event %d", p.Name, e.Range.Node, e.Kind)
-		case e.Kind == grant.WentBack:
-			f.Tally["went back"]++
-			p.noticed, p.lost = max(p.noticed, p.owned[e.Range.Node]), f.Now
-		case e.Kind == grant.Trusted:
-			f.Tally["trusted"]++
+	if back := p.back; back != nil && (suspects || m.Rests() || held.Version == 0) { // the machine knows what was read
+		if p.back = nil; !suspects && !noticed && m.Token() == back.token {
+			f.Fail("went back unnoticed", "%s was granted node %d up to %s, and reads a limit of %s",
+				p.Name, p.held.Node, f.tickText(p.owned[p.held.Node]), f.tickText(back.limit))
 		}
-		back = back && e.Kind != grant.Suspected && e.Kind != grant.WentBack
 	}
-	if back {
-		f.Fail("went back unnoticed", "%s was granted node %d up to %s, and reads a limit of %s",
-			p.Name, held.Node, f.tickText(p.owned[held.Node]), f.tickText(r.Cell.Record.Limit))
+	p.suspects, p.wentBack = suspects, wentBack
+	if held.Version != 0 {
+		p.held = held
 	}
-	f.Current.Hiccup()
-	return events
-}
-
-func (h hooked) Grant() window.Range {
-	g := h.m.Grant()
-	if mutant := h.p.f.mutant; mutant != nil && mutant.unlimited && g.To > 0 {
-		g.To = h.m.End
-	}
-	return g
 }
 
 // Step sees what became of the window after a step of a thread, and wakes the keeper if it is to look, too.
@@ -373,14 +376,18 @@ func (p *process) Step() {
 	if len(p.k.Window().More()) > 0 && p.loop != nil {
 		p.loop.CutShort()
 	}
-	if now := p.k.Window().Changed(); now != p.changed {
-		p.changed = now
+	p.seeBack()
+	if p.k.Window().Changed() != p.changed {
 		if used := p.k.Used(); used != p.used {
 			if p.used = used; used.To > 0 {
 				p.owned[used.Node] = max(p.owned[used.Node], used.To)
 				p.f.Tally["grants"]++
+				if m := p.f.mutant; m != nil && m.unlimited {
+					p.k.Window().Grant(window.Range{Node: used.Node, From: used.From, To: 1 << p.f.layout.TimeBits}, used.To)
+				}
 			}
 			p.f.Tracef("%s: is granted node %d, %d to %d", p.Name, used.Node, used.From, used.To)
 		}
+		p.changed = p.k.Window().Changed()
 	}
 }

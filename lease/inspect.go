@@ -198,7 +198,7 @@ func inspect(ctx context.Context, calls *drive.Calls, node int64, c stores.Cell)
 	t := timeline{layout: layout}
 	h := Holding{
 		Node: node, State: Released, Owner: r.Owner,
-		Limit: t.time(r.Limit), Window: t.span(0, r.Window), Layout: layout.Clone(),
+		Limit: t.time(r.Limit), Window: t.between(0, r.Window), Layout: layout.Clone(),
 	}
 	switch {
 	case r.MovedTo != "":

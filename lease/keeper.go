@@ -12,6 +12,7 @@ import (
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/grant"
+	"github.com/tickflake/tickflake/internal/pause"
 	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/internal/window"
 	"github.com/tickflake/tickflake/monoclock"
@@ -27,10 +28,9 @@ import (
 // A Keeper is safe for use by several goroutines at once. It owns one goroutine, which
 // ends when the Keeper is closed. The first Close has one more, which ends with the release.
 type Keeper struct {
-	config
+	keys   // its fleet is that of the goroutine that has the turn
 	window *window.Ticks
 	random func() string // draws tokens and names of writes
-	calls  drive.Calls
 
 	cancel context.CancelFunc // ends the goroutine
 	ending drive.Ending       // releases the number
@@ -39,11 +39,10 @@ type Keeper struct {
 	// the next group.
 	turn drive.Turn
 
-	machine  grant.Machine
-	protocol protocol // the machine, unless a simulation breaks it
-	locks    map[int64]func()
-	closed   bool  // the lease was released, or the release failed
-	lost     error // why there will be no other grant, or nil
+	machine grant.Machine
+	locks   map[int64]func()
+	closed  bool  // the lease was released, or the release failed
+	lost    error // why there will be no other grant, or nil
 	// suspicion is the last read that looked as if the store went back; it may have ended.
 	suspicion error
 	seen      map[int64]sighting
@@ -51,8 +50,7 @@ type Keeper struct {
 	doubts    doubt
 	warned    bool         // of a grant too far ahead
 	drifted   bool         // the wall clock is far from the clock, as was logged
-	ended     window.Range // the grant whose end was logged, while it lasts
-	fleet     cell.Fleet   // as it was read last
+	lapsed    window.Range // the grant whose end was logged, while it lasts
 
 	due      time.Duration // elapsed time of the next extension
 	retry    time.Duration // elapsed time before which there is no call of the store
@@ -123,21 +121,19 @@ func Claim(ctx context.Context, store stores.Store, options ...Option) (*Keeper,
 }
 
 func newKeeper(ctx context.Context, store stores.Store, options []Option) (*Keeper, error) {
-	c, err := configure(ctx, store, options)
+	c, err := newKeys(ctx, store, options)
 	if err != nil {
 		return nil, err
 	}
 	k := &Keeper{
-		config: c, window: window.NewTicks(uint8(c.layout.SequenceBits), c.end()), random: cell.Token, cancel: func() {},
+		keys: c, window: window.NewTicks(uint8(c.layout.SequenceBits), c.end()), random: cell.Token, cancel: func() {},
 		turn: drive.NewTurn(), locks: map[int64]func(){}, seen: map[int64]sighting{}, bad: map[int64]bool{},
 	}
 	k.mark = c.page.Marker.Load()
 	k.window.Watch(c.page.Marker)
-	k.calls = drive.Calls{Store: store, Timeout: c.timeout}
 	k.machine = grant.New(grant.Config{
 		Owner: c.owner, Layout: c.spec, Window: c.window, End: c.end(), Pinned: c.node, Locker: c.locking(),
 	}, k.random())
-	k.protocol = &k.machine
 	return k, nil
 }
 
@@ -150,8 +146,8 @@ func (k *Keeper) claimFirst(ctx context.Context) error {
 		if err == nil || !mayPass(err) {
 			return err
 		}
-		if before != nil && drive.ContextError(ctx) != nil { // the store may see the deadline before ctx does
-			return ended(before, ctx) // it says more than the error of the last, interrupted try
+		if before != nil && pause.Ended(ctx) != nil { // the store may see the deadline before ctx does
+			return inTime(before, ctx) // it says more than the error of the last, interrupted try
 		}
 		if _, ok := ctx.Deadline(); ctx.Err() == nil && !ok {
 			return err
@@ -163,7 +159,7 @@ func (k *Keeper) claimFirst(ctx context.Context) error {
 		select {
 		case <-k.after(k.claimAgain(began, failures)):
 		case <-ctx.Done():
-			return ended(err, ctx)
+			return inTime(err, ctx)
 		}
 	}
 }
@@ -198,9 +194,9 @@ func mayPass(err error) bool {
 	return kind == stores.Passing || kind != stores.Refused && (errors.Is(err, ErrStore) || errors.Is(err, stores.ErrWentBack))
 }
 
-// ended adds to err that ctx has ended, unless it says so.
-func ended(err error, ctx context.Context) error {
-	over := drive.ContextError(ctx)
+// inTime adds to err that ctx has ended, unless it says so.
+func inTime(err error, ctx context.Context) error {
+	over := pause.Ended(ctx)
 	if strings.Contains(err.Error(), over.Error()) {
 		return drive.Wrap(err.Error(), over, err)
 	}
@@ -275,7 +271,7 @@ func (k *Keeper) poll(ctx context.Context, late time.Duration) (next time.Durati
 	if e, ok := errors.AsType[*drive.CallError](err); ok {
 		e.Late = k.late
 	}
-	k.noteEnd(err, k.elapsed()-began, k.span(from, k.tick()))
+	k.noteEnd(err, k.elapsed()-began, k.between(from, k.tick()))
 	if err != nil {
 		return k.failed(err, began)
 	}
@@ -297,11 +293,11 @@ func (k *Keeper) dueIn() time.Duration {
 		return k.pause()
 	}
 	in, front, used := k.due-k.elapsed(), k.front(), k.granted()
-	if k.protocol.Grant() != used { // change over to the new grant in time
-		in = min(in, max(k.span(front+1, min(h.Floor, used.To)), time.Millisecond))
+	if k.machine.Grant() != used { // change over to the new grant in time
+		in = min(in, max(k.between(front+1, min(h.Floor, used.To)), time.Millisecond))
 	}
 	if h.Limit < k.end() {
-		in = min(in, k.span(front, grant.ExtendAt(h.Limit, k.config.window)))
+		in = min(in, k.between(front, grant.ExtendAt(h.Limit, k.config.window)))
 		if k.window.Wanted() >= h.Limit {
 			in = 0
 		}
@@ -323,7 +319,7 @@ func (k *Keeper) granted() window.Range {
 // publish puts the grant of the held cell into the window. A grant of another node number
 // waits until the clock reaches its floor, or the present grant has no time left.
 func (k *Keeper) publish() {
-	now, soon := k.protocol.Grant(), k.front()+1 // a tick early, or a call could come between
+	now, soon := k.machine.Grant(), k.front()+1 // a tick early, or a call could come between
 	k.state.Lock()
 	defer k.state.Unlock()
 	if now.To == 0 || k.restored || k.closing.Load() || now == k.used { // a sealed window takes no grant
@@ -390,11 +386,9 @@ func (k *Keeper) Err() error {
 	return k.err
 }
 
-func init() { seam.Bind = bind }
-
-// bind is [seam.Bind].
-func bind(keeper any) (any, error) {
-	k := keeper.(*Keeper)
+// Bind returns the window from which one generator takes its slots, and is for package generator alone. It
+// fails if the keeper is closed, or bound already.
+func (k *Keeper) Bind(seam.Inside) (*window.Ticks, error) {
 	k.state.Lock()
 	defer k.state.Unlock()
 	switch {

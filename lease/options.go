@@ -218,7 +218,7 @@ func configure(ctx context.Context, store stores.Store, options []Option) (confi
 		return c, refuse(option, "%w", err)
 	}
 	c.brief = min(c.timeout, max(c.period/12, time.Millisecond), time.Second)
-	if c.after, c.elapsed = seam.Waiting(c.clock); c.after == nil {
+	if c.after, c.elapsed = monoclock.Waiting(c.clock, seam.Inside{}); c.after == nil {
 		c.after = time.After
 	}
 	c.lines = drive.NewLog(c.log.Handler(), c.elapsed)

@@ -96,7 +96,7 @@ func GivePast(ctx context.Context, store stores.Store, p Past, options ...Option
 }
 
 // givePast gives one number, or only looks whether it can be given.
-func (k *Keeper) givePast(ctx context.Context, node int64, lanes cell.Lanes, rewound, unused, write bool) error {
+func (k *keys) givePast(ctx context.Context, node int64, lanes cell.Lanes, rewound, unused, write bool) error {
 	if err := k.checkInFleet("GivePast", node); err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (k *Keeper) givePast(ctx context.Context, node int64, lanes cell.Lanes, rew
 		if err != nil {
 			return err
 		}
-		r, err := grant.Give(c, grant.Fleet{Floor: k.fleet.Floor}, k.end(), rewound || len(drawn) > 0, unused, k.random(), k.spec)
+		r, err := grant.Give(c, grant.Fleet{Floor: k.fleet.Floor}, k.end(), rewound || len(drawn) > 0, unused, cell.Token(), k.spec)
 		if err != nil {
 			return k.cannotGive(ctx, node, err)
 		}
@@ -127,13 +127,13 @@ func (k *Keeper) givePast(ctx context.Context, node int64, lanes cell.Lanes, rew
 			return err // of unknown outcome: a second call repeats it
 		}
 	}
-	return k.busy()
+	return errBusy
 }
 
 // define writes the definition of a number's lanes, unless it is there.
-func (k *Keeper) define(ctx context.Context, node int64, lanes cell.Lanes) error {
+func (k *keys) define(ctx context.Context, node int64, lanes cell.Lanes) error {
 	r := lanes.Cell()
-	r.Writes, r.Write = 1, k.random()
+	r.Writes, r.Write = 1, cell.Token()
 	_, err := k.calls.Swap(ctx, cell.PastKey(node), 0, r.Encode())
 	if !errors.Is(err, stores.ErrConflict) {
 		return err
@@ -150,7 +150,7 @@ func (k *Keeper) define(ctx context.Context, node int64, lanes cell.Lanes) error
 }
 
 // cannotGive is the error of a number that cannot be given, with what can.
-func (k *Keeper) cannotGive(ctx context.Context, node int64, why error) error {
+func (k *keys) cannotGive(ctx context.Context, node int64, why error) error {
 	if !errors.Is(why, grant.ErrWritten) {
 		return refuse("GivePast", "node number %d: %w: if no ID was ever issued with it, say so: --unused", node, why)
 	}
@@ -196,7 +196,7 @@ func RetirePast(ctx context.Context, store stores.Store, from, to int64, options
 	return err
 }
 
-func (k *Keeper) retire(ctx context.Context, node int64) error {
+func (k *keys) retire(ctx context.Context, node int64) error {
 	for range drive.InARow {
 		c, err := k.readCell(ctx, node)
 		if err != nil {
@@ -209,13 +209,13 @@ func (k *Keeper) retire(ctx context.Context, node int64) error {
 			return refuse("RetirePast", "node number %d was not given to the past: 'tickflake lease reserve' keeps processes from it", node)
 		}
 		r := grant.Retire(c.Record, k.end())
-		r.Write, r.Last, r.Layout = k.random(), c.Record.Names(), k.spec
+		r.Write, r.Last, r.Layout = cell.Token(), c.Record.Names(), k.spec
 		_, err = k.calls.Swap(ctx, cell.NodeKey(node), c.Version, k.encode(r))
 		if !errors.Is(err, stores.ErrConflict) {
 			return err // of unknown outcome: a second call repeats it
 		}
 	}
-	return k.busy()
+	return errBusy
 }
 
 // readPast returns the past numbers of a store, those in a row as one.

@@ -48,8 +48,8 @@ func Reserve(ctx context.Context, store stores.Store, from, to int64, until time
 	return nil
 }
 
-func (k *Keeper) reserve(ctx context.Context, node int64, limit uint64) error {
-	unlock, err := k.calls.TryLock(ctx, cell.NodeKey(node))
+func (k *keys) reserve(ctx context.Context, node int64, limit uint64) error {
+	unlock, err := k.lock(ctx, node)
 	switch {
 	case errors.Is(err, stores.ErrLocked):
 		return heldError(node, "", err)
@@ -74,14 +74,14 @@ func (k *Keeper) reserve(ctx context.Context, node int64, limit uint64) error {
 			return drive.Wrap(fmt.Sprintf("%v: IDs with node number %d may be issued until %s: reserve it then", ErrHeld, node, k.time(was.Limit).Format(timeFormat)), ErrHeld)
 		}
 		limit := max(limit, was.Limit)
-		r := cell.Node{Floor: limit, Limit: limit, Window: k.config.window, Reserved: true, Write: k.random(), Last: was.Names(), Layout: k.spec}
+		r := cell.Node{Floor: limit, Limit: limit, Window: k.config.window, Reserved: true, Write: cell.Token(), Last: was.Names(), Layout: k.spec}
 		if was.Past != "" { // a store that went back is raised by reservations
 			r = grant.Retire(r, k.end())
 		}
-		_, err = k.calls.Swap(ctx, cell.NodeKey(node), c.Version, k.encode(r))
+		_, err = k.swap(ctx, node, c.Version, r)
 		if !errors.Is(err, stores.ErrConflict) {
 			return err // of unknown outcome: a second call repeats it
 		}
 	}
-	return k.busy()
+	return errBusy
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/grant"
+	"github.com/tickflake/tickflake/internal/pause"
 	"github.com/tickflake/tickflake/internal/span"
 )
 
@@ -62,7 +63,7 @@ func (k *Keeper) estimate(cells []grant.Cell, since map[int64]uint64) estimate {
 	}
 	var theirs uint64
 	if theirs, e.nodes = commonest(clocks, e.window); e.nodes > 0 {
-		e.skew = k.span(theirs, k.tick())
+		e.skew = k.between(theirs, k.tick())
 	}
 	return e
 }
@@ -71,7 +72,7 @@ func (k *Keeper) estimate(cells []grant.Cell, since map[int64]uint64) estimate {
 // time before it by a clock like ours: it is a minute and two windows, the larger of that and ours, behind.
 func (k *Keeper) ahead(tick, window uint64) (by time.Duration, doubtful bool) {
 	now := k.tick()
-	return k.span(now, tick), k.span(max(now, k.fleet.Floor), tick)-2*k.span(0, max(window, k.config.window)) > time.Minute
+	return k.between(now, tick), k.between(max(now, k.fleet.Floor), tick)-2*k.between(0, max(window, k.config.window)) > time.Minute
 }
 
 // witness looks among cells that a claim has read for a grant that lies too far ahead of our clock. Reservations and
@@ -97,7 +98,7 @@ func (k *Keeper) witness(cells ...grant.Cell) error {
 }
 
 // far reports whether a skew is beyond the limit of WithFleetCheck.
-func (k *Keeper) far(e estimate) bool { return e.skew.Abs()-k.span(0, e.window)/6 > k.skew }
+func (k *Keeper) far(e estimate) bool { return e.skew.Abs()-k.between(0, e.window)/6 > k.skew }
 
 // checkClock compares our clock with the fleet's by the first cells that a claim has read, or, if these are too
 // few, by a sample of all cells. The error is that of a strict first claim. One that had to wait reads the cells again.
@@ -119,20 +120,32 @@ func (d *driver) checkClock(ctx context.Context, op grant.Op, r *grant.Result) e
 	switch {
 	case d.strict && d.far(now.estimate) && !crashed && d.Stats().Claims == 0:
 		select {
-		case <-d.after(d.span(0, now.window) / 2):
+		case <-d.after(d.between(0, now.window) / 2):
 		case <-ctx.Done():
-			return fmt.Errorf("%w: no time to see whether the others live: %w", drive.ContextError(ctx), d.skewError(now.estimate))
+			return fmt.Errorf("%w: no time to see whether the others live: %w", pause.Ended(ctx), d.skewError(now.estimate))
 		}
 		if _, err := d.look(ctx, now); err != nil {
 			return err
 		}
 		return d.call(ctx, op, r)
 	case now.skew.Abs() > d.third() && !d.unchecked():
-		now.due = d.elapsed() + d.span(0, now.window)/3
+		now.due = d.elapsed() + d.between(0, now.window)/3
 		d.doubts, now.skew = now, 0
 	}
 	d.setSkew(now.skew)
 	return nil
+}
+
+// compare compares our clock with the fleet's by what an operation of a claim has read. The error is that of the
+// operation, or that of a strict first claim.
+func (d *driver) compare(ctx context.Context, op grant.Op, r *grant.Result, err error) error {
+	if op.Why == grant.First && err == nil {
+		err = d.checkClock(ctx, op, r)
+	}
+	if found := d.witness(append(r.Cells, r.Cell)...); err == nil {
+		err = found
+	}
+	return err
 }
 
 // unchecked reports whether no clock is too far.
@@ -183,7 +196,7 @@ func (k *Keeper) settle(ctx context.Context) {
 	if d.versions == nil || k.elapsed() < d.due {
 		return
 	}
-	d.due += k.span(0, d.window) / 3
+	d.due += k.between(0, d.window) / 3
 	d.asked++
 	bounded, cancel := context.WithTimeout(ctx, k.brief)
 	defer cancel()
@@ -233,37 +246,19 @@ type sighting struct {
 	since   time.Duration
 }
 
-// The wall clock is worth a line when it is driftWarned off, and again when it is back within driftBack.
-const driftWarned, driftBack = time.Minute, time.Minute / 2
-
-// noteDrift logs once that the wall clock and the clock of the IDs have come apart, and once that they are back.
-func (k *Keeper) noteDrift() {
-	clock, ok := k.clock.(interface{ Drift() time.Duration })
-	if !ok {
-		return
-	}
-	drift := clock.Drift()
-	switch {
-	case !k.drifted && drift.Abs() > driftWarned:
-		text := "lease: the wall clock was set back, or was ahead when this process started: its IDs are ahead of it; nothing makes a running clock go back: restart this process once the wall clock is right"
-		if drift > 0 {
-			text = "lease: the wall clock was set ahead, or this machine stood still: the IDs of this process are behind it: restart this process once the wall clock is right, or start it with monoclock.WithResync (--resync)"
-		}
-		k.log.Warn(text, "drift", drift)
-	case k.drifted && drift.Abs() <= driftBack:
-		k.log.Info("lease: the wall clock and the clock of the IDs agree again", "drift", drift)
-	default:
-		return
-	}
-	k.drifted = !k.drifted
-}
-
 // maxSeen bounds the sightings. Beyond it, they are dropped, and the limits of the cells
 // decide.
 const maxSeen = 4096
 
-// sight notes whether a cell has had its version for two windows of our own time.
-func (k *Keeper) sight(c *grant.Cell) {
+// sight notes of each cell that a claim has read whether it has had its version for two windows of our own time.
+func (k *Keeper) sight(r *grant.Result) {
+	k.sightCell(&r.Cell)
+	for i := range r.Cells {
+		k.sightCell(&r.Cells[i])
+	}
+}
+
+func (k *Keeper) sightCell(c *grant.Cell) {
 	if k.locking() || c.Record.Holder == "" || k.pinned() {
 		return
 	}
@@ -275,5 +270,5 @@ func (k *Keeper) sight(c *grant.Cell) {
 		s = sighting{version: c.Version, since: k.elapsed()}
 		k.seen[c.Node] = s
 	}
-	c.Still = (k.elapsed()-s.since)/2 >= k.span(0, max(c.Record.Window, k.config.window)) // twice the span may overflow
+	c.Still = (k.elapsed()-s.since)/2 >= k.between(0, max(c.Record.Window, k.config.window)) // twice the span may overflow
 }

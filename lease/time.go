@@ -46,11 +46,11 @@ func (t *timeline) until(limit uint64) time.Time {
 	return t.layout.End()
 }
 
-// span is the time from one tick to another. It saturates, and is below zero if the
+// between is the time from one tick to another. It saturates, and is below zero if the
 // second tick is the earlier one.
-func (t *timeline) span(from, to uint64) time.Duration {
+func (t *timeline) between(from, to uint64) time.Duration {
 	if to < from {
-		return -t.span(to, from)
+		return -t.between(to, from)
 	}
 	if ticks := to - from; ticks <= uint64(math.MaxInt64/t.layout.Tick) {
 		return time.Duration(ticks) * t.layout.Tick
@@ -61,8 +61,8 @@ func (t *timeline) span(from, to uint64) time.Duration {
 // time is the start of tick, or the latest time that 64-bit nanoseconds can express.
 func (t *timeline) time(tick uint64) time.Time {
 	latest := time.Unix(0, math.MaxInt64)
-	if span := t.span(0, tick); span < latest.Sub(t.layout.Epoch) {
-		return t.layout.Epoch.Add(span).UTC()
+	if since := t.between(0, tick); since < latest.Sub(t.layout.Epoch) {
+		return t.layout.Epoch.Add(since).UTC()
 	}
 	return latest.UTC()
 }

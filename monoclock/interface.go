@@ -22,13 +22,14 @@ type Interface interface {
 	Now() time.Time
 }
 
-func init() { seam.Waiting, seam.Steady, seam.KernelError = waiting, steady, kernelError }
+func init() { seam.KernelError = kernelError }
 
-// waiting is [seam.Waiting].
-func waiting(c any) (after func(time.Duration) <-chan time.Time, elapsed func() time.Duration) {
+// Waiting returns how to wait for a clock, and its monotonic time since a fixed instant, and is for this module alone.
+// after is nil if the clock goes by the machine's own time: the caller may then wait in any way.
+func Waiting(c Interface, _ seam.Inside) (after func(time.Duration) <-chan time.Time, elapsed func() time.Duration) {
 	began := time.Now()
 	elapsed = func() time.Duration { return time.Since(began) }
-	source := c
+	var source any = c
 	if m, ok := c.(*Clock); ok {
 		source = m.source
 	}
@@ -46,8 +47,11 @@ func waiting(c any) (after func(time.Duration) <-chan time.Time, elapsed func() 
 	return after, elapsed
 }
 
-// steady is [seam.Steady].
-func steady(c any) (start time.Time, base int64, moved *seam.Moved) {
+// Steady returns base, start and moved such that a clock always reads base, in nanoseconds since 1970,
+// plus time.Since(start) plus what moved says, and is for this module alone. A caller that reads the clock all the time
+// computes this by itself, which saves a call, and reads the clock once Due has come. moved is nil unless the clock is
+// a *Clock that reads the machine's own clocks.
+func Steady(c Interface, _ seam.Inside) (start time.Time, base int64, moved *seam.Moved) {
 	m, ok := c.(*Clock)
 	if !ok || m == nil || m.source != nil {
 		return time.Time{}, 0, nil

@@ -29,43 +29,43 @@ type result struct {
 // wait waits in the queue for n indexes in a row.
 func (s *Sequence) wait(ctx context.Context, n uint64) (uint64, error) {
 	for {
-		if ctx.Err() != nil {
-			return 0, s.ended(ctx)
-		}
-		_, limited := ctx.Deadline()
-		c, err := s.join(n, limited)
+		c, err := s.join(ctx, n)
 		if err != nil {
 			return 0, err
 		}
-		for s.config.await != nil && len(c.done) == 0 && ctx.Err() == nil {
-			if err := s.poll(ctx); err != nil && s.quit(c) {
-				return 0, err
-			}
-		}
-		var r result
-		select {
-		case r = <-c.done:
-		case <-ctx.Done():
-			if s.quit(c) {
-				return 0, s.ended(ctx)
-			}
-			r = <-c.done
-		}
-		if r.err == errEnded {
-			return 0, s.ended(ctx)
-		}
-		if r.err != nil || r.mark == s.config.page.Marker.Load() { // else the original returns it
-			return r.index, r.err
+		if index, again, err := s.answer(ctx, c); !again {
+			return index, err
 		}
 	}
 }
 
-// errEnded stands for the error of a call without a deadline whose timeout has passed.
-var errEnded = errors.New("ended")
+// answer waits for what becomes of a call. again says that it was granted indexes of another memory, whose call
+// returns them.
+func (s *Sequence) answer(ctx context.Context, c *call) (index uint64, again bool, err error) {
+	var r result
+	select {
+	case r = <-c.done:
+	case <-ctx.Done():
+		if s.quit(c) {
+			return 0, false, s.noNumber(ctx)
+		}
+		r = <-c.done
+	}
+	if r.err == errTimeout {
+		return 0, false, s.noNumber(ctx)
+	}
+	return r.index, r.err == nil && r.mark != s.config.page.Marker.Load(), r.err
+}
 
-// join puts a call at the end of the queue, and starts a refill if none runs. It fails if
+// errTimeout stands for the error of a call without a deadline whose timeout has passed.
+var errTimeout = errors.New("timeout")
+
+// join puts a call at the end of the queue, and starts a refill if none runs. It fails if ctx has ended, if
 // the sequence is closed, or if a call like this one has just failed for good.
-func (s *Sequence) join(n uint64, limited bool) (*call, error) {
+func (s *Sequence) join(ctx context.Context, n uint64) (*call, error) {
+	if ctx.Err() != nil {
+		return nil, s.noNumber(ctx)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch f := &s.failure; {
@@ -79,7 +79,7 @@ func (s *Sequence) join(n uint64, limited bool) (*call, error) {
 	}
 	s.arrived++
 	c := &call{n: n, arrival: s.arrived, done: make(chan result, 1)}
-	if !limited {
+	if _, limited := ctx.Deadline(); !limited {
 		c.until = s.config.elapsed() + s.config.timeout
 	}
 	s.calls = append(s.calls, c)
@@ -121,7 +121,7 @@ func (s *Sequence) ask() {
 // start starts the goroutine that refills, unless it runs. It ends when there is nothing to
 // do, or soon after Close.
 func (s *Sequence) start() {
-	if s.config.await == nil && !s.closing && !s.busy {
+	if !s.closing && !s.busy {
 		s.busy = true
 		go s.refill()
 	}
@@ -164,7 +164,6 @@ func (s *Sequence) serveOrdered(index, end, upto uint64) (served []*call) {
 		return true
 	})
 	s.stats.Issued += index - begin
-	s.stats.Lost += end - index
 	return served
 }
 
@@ -204,7 +203,7 @@ func (s *Sequence) expire() time.Duration {
 	s.calls = slices.DeleteFunc(s.calls, func(c *call) bool {
 		ends := c.until != 0 && c.until <= now
 		if ends {
-			c.done <- result{err: errEnded}
+			c.done <- result{err: errTimeout}
 		} else if c.until != 0 {
 			least = min(least, c.until-now)
 		}

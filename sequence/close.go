@@ -41,7 +41,7 @@ func (s *Sequence) seal() {
 
 // giveBack gives the rest back, once an earlier call of the store has ended.
 func (s *Sequence) giveBack(ctx context.Context) error {
-	_ = s.takeTurn(context.WithoutCancel(ctx))
+	_ = s.turn.Take(context.WithoutCancel(ctx))
 	defer s.turn.Leave()
 	s.mu.Lock()
 	rest := s.machine.Unused(s.window.Used())
@@ -49,7 +49,6 @@ func (s *Sequence) giveBack(ctx context.Context) error {
 	err := s.work(ctx, true)
 	s.mu.Lock()
 	unknown := s.machine.Unknown()
-	s.stats.Lost += s.machine.Unused(s.window.Used())
 	s.settled = true
 	s.mu.Unlock()
 	if err == nil {
@@ -61,39 +60,4 @@ func (s *Sequence) giveBack(ctx context.Context) error {
 		missing += fmt.Sprintf(", and %d more if the last write has reached the store", unknown)
 	}
 	return drive.Wrap(fmt.Sprintf("sequence %q: %v: %s: %v", s.name, ErrNotGivenBack, missing, err), ErrNotGivenBack, err)
-}
-
-// Restored tells the Sequence that the memory of this process was restored or cloned: a
-// virtual machine's snapshot, AWS Lambda SnapStart, CRIU. The original, or another clone, may
-// issue the same reserved numbers. So the Sequence gives them up at once, forgets its writes
-// in flight, and reads the sequence again; the next number is one that no process was granted
-// before. Calls that wait get theirs by a new write.
-//
-// Call it before the first number is taken after the restore. It returns soon after ctx ends;
-// without a deadline, the timeout of [WithTimeout] bounds each operation of the store. After
-// an error of the store, nothing is reserved, and the next call reads the sequence again.
-func (s *Sequence) Restored(ctx context.Context) error {
-	s.mu.Lock()
-	if s.closing {
-		s.mu.Unlock()
-		return ErrClosed
-	}
-	s.distrust(true)
-	s.mu.Unlock()
-	return s.poll(ctx)
-}
-
-// distrust gives up what is reserved, if the program tells, or else the device, that this memory is a copy. It
-// believes the device also after the window was sealed, so that no copy gives the numbers of its original back. The caller holds mu.
-func (s *Sequence) distrust(told bool) bool {
-	mark := s.config.page.Marker.Load()
-	if mark != s.mark {
-		s.stats.Copies++
-	} else if !told {
-		return false
-	}
-	s.restored, s.mark = true, mark
-	s.window.SetMark(mark)
-	s.revoke(s.machine.Unused(s.window.Used()))
-	return true
 }

@@ -17,8 +17,8 @@ import (
 type process struct {
 	*fleettest.Process
 	f       *fleet
-	s       *sequence.Sequence // or nil
-	id      string             // of the sequence
+	s       *sequence.Simulated // or nil
+	id      string              // of the sequence
 	issuers int
 	known   map[string]bool // by the name of a write: it was told that it has landed
 
@@ -94,7 +94,7 @@ func (p *process) open(t *fleettest.Thread) error {
 	ctx, end := t.Within(2 * f.Period)
 	defer end()
 	options := []sequence.Option{
-		sequence.WithAwait(func(ready func() bool) { p.f.Current.Await(ready) }), sequence.WithClock(fleettest.Clock{P: p.Process}), sequence.WithLogger(p.Log()),
+		sequence.WithClock(fleettest.Clock{P: p.Process}), sequence.WithLogger(p.Log()),
 		sequence.WithTimeout(time.Hour), sequence.WithOutage(time.Duration(f.outage)),
 	}
 	if f.Often(512) {
@@ -110,7 +110,7 @@ func (p *process) open(t *fleettest.Thread) error {
 		return err
 	}
 	rng := rand.New(rand.NewPCG(f.Rng.Uint64(), 0))
-	p.s, p.id = s, s.Hook(func() string { return strconv.FormatUint(rng.Uint64(), 36) })
+	p.s, p.id = sequence.Simulate(s, func(ready func() bool) { f.Current.Await(ready) }, func() string { return strconv.FormatUint(rng.Uint64(), 36) })
 	return nil
 }
 
@@ -175,11 +175,7 @@ func (p *process) issue(t *fleettest.Thread, _ int) error {
 	p.running += c.n
 	p.largest = max(p.largest, c.n)
 	ctx, end := t.Within(timeout)
-	next := p.s.NextN
-	if c.n == 1 {
-		next = func(ctx context.Context, _ int64) (int64, error) { return p.s.Next(ctx) }
-	}
-	first, err := next(ctx, c.n)
+	first, err := p.s.NextN(ctx, c.n)
 	end()
 	p.running -= c.n
 	if err == nil {

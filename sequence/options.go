@@ -37,7 +37,6 @@ type config struct {
 	lines   *drive.Log           // bounds the lines of log
 	elapsed func() time.Duration // since a fixed instant; it never goes back
 	after   func(time.Duration) <-chan time.Time
-	await   func(ready func() bool) // of a simulation without goroutines: lets others run until ready; else nil
 }
 
 // WithDefinition makes [Open] create the sequence if there is none, as [Create] does, but for one that was

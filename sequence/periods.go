@@ -1,6 +1,7 @@
 package sequence
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/tickflake/tickflake/internal/count"
 	"github.com/tickflake/tickflake/internal/drive"
+	"github.com/tickflake/tickflake/internal/pause"
 	"github.com/tickflake/tickflake/stores"
 )
 
@@ -53,11 +55,10 @@ type openPeriod struct {
 	*Sequence               // or nil
 	failed    error
 	used      atomic.Uint64 // Periods.opened when a call last took a number: a later use has no lower one
-	calls     int           // that wait for it, or take a number and may count on it; Periods.mu guards it
 }
 
-// MaxOpenPeriods is how many periods a [Periods] has open at once, but for those of calls that have opened
-// theirs just now. The call that opens another one closes the one whose last use is the longest ago.
+// MaxOpenPeriods is how many periods a [Periods] has open at once. The call that opens another one closes the one
+// whose last use is the longest ago.
 const MaxOpenPeriods = 8
 
 // WithPeriodNames gives [OpenPeriods] a function that returns the name of the period that an instant
@@ -130,74 +131,62 @@ func (p *Periods) NextN(ctx context.Context, at time.Time, n int64) (first int64
 	} else {
 		name = append(name, p.names(at)...)
 	}
-	o := p.find(name)
-	if o != nil {
-		if now := p.opened.Load(); o.used.Load() != now { // a call that comes late only has the period seem less used
-			o.used.Store(now)
-		}
-		if first, err = o.NextN(ctx, n); !errors.Is(err, ErrClosed) && !errors.Is(err, ErrDeleted) {
-			return first, err
-		}
-	}
 	if err := checkCount(n); err != nil { // a period is not made for that
 		return 0, err
 	}
-	for {
-		gone := o // or it was deleted: opened once more, it is not found
-		if o, err = p.enter(ctx, string(name), gone); err != nil {
-			return 0, err
+	for o := p.find(name); ; {
+		if o != nil {
+			if now := p.opened.Load(); o.used.Load() != now { // a call that comes late only has the period seem less used
+				o.used.Store(now)
+			}
+			if first, err = o.NextN(ctx, n); !errors.Is(err, ErrClosed) && !errors.Is(err, ErrDeleted) {
+				return first, err
+			}
 		}
-		first, err = o.NextN(ctx, n)
-		p.leave(o)
-		if !errors.Is(err, ErrDeleted) {
-			return first, err
+		// It was closed, since others were used later; or it was deleted, and opened once more it is not found.
+		if o, err = p.enter(ctx, string(name), o); err != nil {
+			return 0, err
 		}
 	}
 }
 
-// enter returns a period that stays open until leave. It has it opened unless it is open, and not gone.
+// enter returns a period that is open, and is not the one that is gone. It has it opened unless that is done.
 func (p *Periods) enter(ctx context.Context, name string, gone *openPeriod) (*openPeriod, error) {
 	if p.names != nil { // one with a dot would be looked for under another sequence
 		if err := Period("").check(name, true); err != nil {
 			return nil, err
 		}
 	}
-	p.mu.Lock()
-	if p.open.Load() == nil {
-		p.mu.Unlock()
-		return nil, ErrClosed
+	o, err := p.start(name, gone)
+	if err != nil {
+		return nil, err
 	}
-	o := p.find([]byte(name))
-	if o == nil || o == gone {
-		if o = p.opening[name]; o == nil {
-			o = &openPeriod{name: name, ready: make(chan struct{})}
-			p.opening[name] = o
-			before := p.ending[name]
-			p.work.Go(func() { p.begin(o, before) })
-		}
-	}
-	o.calls++
-	p.mu.Unlock()
-	var err error
 	select {
 	case <-o.ready:
-		err = o.failed
+		return o, o.failed
 	case <-ctx.Done():
-		err = fmt.Errorf("sequence %q: no number before the call's context ended: the period is not open yet: %w", periodName(p.name, name), drive.ContextError(ctx))
+		return nil, fmt.Errorf("sequence %q: no number before the call's context ended: the period is not open yet: %w", periodName(p.name, name), pause.Ended(ctx))
 	}
-	if err != nil {
-		p.leave(o)
-	}
-	return o, err
 }
 
-// leave lets a period be closed for another one.
-func (p *Periods) leave(o *openPeriod) {
+// start returns a period that is open, and not gone, or about to be open.
+func (p *Periods) start(name string, gone *openPeriod) (*openPeriod, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if o.calls--; len(p.all()) > MaxOpenPeriods {
-		p.set(slices.Clone(p.all()))
+	if p.open.Load() == nil {
+		return nil, ErrClosed
 	}
+	if o := p.find([]byte(name)); o != nil && o != gone {
+		return o, nil
+	}
+	o := p.opening[name]
+	if o == nil {
+		o = &openPeriod{name: name, ready: make(chan struct{})}
+		p.opening[name] = o
+		before := p.ending[name]
+		p.work.Go(func() { p.begin(o, before) })
+	}
+	return o, nil
 }
 
 // begin opens a period, once the numbers that it had before were given back.
@@ -219,38 +208,24 @@ func (p *Periods) begin(o, before *openPeriod) {
 		return
 	}
 	all := slices.Clone(*was)
-	if i := slices.IndexFunc(all, func(is *openPeriod) bool { return is.name == o.name }); i >= 0 { // it was deleted
-		p.close(all[i])
-		all = slices.Delete(all, i, i+1)
+	remove := func(gone *openPeriod) {
+		p.close(gone)
+		all = slices.DeleteFunc(all, func(o *openPeriod) bool { return o == gone })
+	}
+	if was := p.find([]byte(o.name)); was != nil { // it was deleted
+		remove(was)
 	}
 	if o.Sequence, o.failed = opened, err; err == nil {
 		o.used.Store(p.opened.Add(1))
 		all = append(all, o)
 	}
-	p.set(all)
-}
-
-// The caller of the following two methods has mu.
-
-// set has these periods open, but for those that were not used for the longest time if there are too many.
-func (p *Periods) set(all []*openPeriod) {
-	for len(all) > MaxOpenPeriods {
-		oldest := -1
-		for i, o := range all {
-			if o.calls == 0 && (oldest < 0 || o.used.Load() < all[oldest].used.Load()) {
-				oldest = i
-			}
-		}
-		if oldest < 0 {
-			break // the calls that have opened them take their numbers first
-		}
-		p.close(all[oldest])
-		all = slices.Delete(all, oldest, oldest+1)
+	if len(all) > MaxOpenPeriods {
+		remove(slices.MinFunc(all, func(a, b *openPeriod) int { return cmp.Compare(a.used.Load(), b.used.Load()) }))
 	}
 	p.open.Store(&all)
 }
 
-// close closes a period for another one. The store may take its time.
+// close closes a period for another one. The store may take its time. The caller has mu.
 func (p *Periods) close(o *openPeriod) {
 	p.ending[o.name] = o
 	p.work.Go(func() {

@@ -15,24 +15,13 @@ import (
 
 // poll refills if a segment is due or a call waits. It returns soon after ctx ends.
 func (s *Sequence) poll(ctx context.Context) error {
-	if err := s.takeTurn(ctx); err != nil {
-		return err
+	if s.turn.Take(ctx) != nil {
+		return s.noNumber(ctx)
 	}
 	defer s.turn.Leave()
 	err := s.work(ctx, false)
 	s.note(err)
 	return err
-}
-
-// takeTurn takes the turn.
-func (s *Sequence) takeTurn(ctx context.Context) error {
-	if s.config.await != nil {
-		s.config.await(func() bool { return s.turn.Free() || ctx.Err() != nil })
-	}
-	if s.turn.Take(ctx) != nil {
-		return s.ended(ctx)
-	}
-	return nil
 }
 
 // work runs the machine until a write has landed, or there is nothing to do now. The caller has
@@ -155,7 +144,9 @@ func (d *driver) apply(e count.Event) (settled bool, err error) {
 	case count.Granted:
 		d.served = s.granted(e.Range, e.Upto)
 	case count.Forgot: // a copy of this process may have been granted it as well
-		s.stats.Lost += e.Range.To - e.Range.From
+		s.received += e.Range.To - e.Range.From
+	case count.GivenBack:
+		s.received -= e.Range.To - e.Range.From
 	case count.Suspected:
 		s.suspect()
 		return false, nil
@@ -163,20 +154,20 @@ func (d *driver) apply(e count.Event) (settled bool, err error) {
 		s.returned(e.Ranges)
 		return false, nil
 	case count.Raised:
-		s.revoke(e.Lost)
+		s.revoke()
 	case count.Unclear:
 		if s.revoked { // else the sequence is closing, and says so
 			d.unclear = e.Lost
 		}
-		s.revoke(e.Lost)
+		s.revoke()
 	case count.Deleted:
-		s.revoke(e.Lost)
+		s.revoke()
 		err = fmt.Errorf("sequence %q: %w by another process: open it again if it was created anew", s.name, ErrDeleted)
 	case count.Marked:
-		s.lose(e.Lost)
+		s.lose()
 		err = lostError(s.name, e.Cell.Record, marked)
 	case count.WentBack:
-		s.lose(e.Lost)
+		s.lose()
 		state := "its cell is gone"
 		if e.Cell.Version != 0 {
 			state = fmt.Sprintf("its next number is %d", e.Cell.Record.Number(e.Cell.Record.Next))
@@ -241,6 +232,7 @@ func (s *Sequence) granted(r count.Range, upto uint64) (served []*call) {
 	s.lost = false
 	record := s.machine.Known().Record
 	n := r.To - r.From
+	s.received += n
 	if s.ordered {
 		served = s.serveOrdered(r.From, r.To, upto)
 		if now := s.config.elapsed(); now-s.rate.at >= time.Second {
@@ -259,10 +251,6 @@ func (s *Sequence) granted(r count.Range, upto uint64) (served []*call) {
 
 // queue gives a range to the window. A sealed window does not take it.
 func (s *Sequence) queue(r count.Range) {
-	if s.closing {
-		return
-	}
-	s.stats.Issued += r.To - r.From
 	more := r.From // the next segment is due when this one is begun
 	if s.config.outage == 0 {
 		more = r.To
@@ -277,7 +265,6 @@ func (s *Sequence) suspect() {
 	}
 	s.window.Revoke()
 	s.revoked = true
-	s.stats.Lost -= s.machine.Unused(s.window.Used()) // the window counts them
 }
 
 // returned gives the window the ranges that were taken back on a suspicion.
@@ -292,20 +279,15 @@ func (s *Sequence) returned(ranges []count.Range) {
 	s.serve()
 }
 
-// revoke takes the reserved numbers back, of which lost are unused: another process may have been
-// granted them.
-func (s *Sequence) revoke(lost uint64) {
-	if s.revoked || s.closing { // the window has none of them, and so counts none as lost now
-		s.stats.Lost += lost
-	} else {
-		s.window.Revoke()
-	}
+// revoke takes the reserved numbers back: another process may have been granted them.
+func (s *Sequence) revoke() {
+	s.window.Revoke()
 	s.revoked = false
 }
 
 // lose is revoke if the store has lost writes.
-func (s *Sequence) lose(lost uint64) {
-	s.revoke(lost)
+func (s *Sequence) lose() {
+	s.revoke()
 	if !s.lost {
 		s.lost = true
 		s.stats.WentBack++

@@ -11,6 +11,7 @@ import (
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/count"
 	"github.com/tickflake/tickflake/internal/drive"
+	"github.com/tickflake/tickflake/internal/pause"
 	"github.com/tickflake/tickflake/internal/window"
 	"github.com/tickflake/tickflake/stores"
 	_ "github.com/tickflake/tickflake/stores/directory" // the store that needs no server
@@ -43,10 +44,11 @@ type Sequence struct {
 	failure  failure       // the last, if no refill has succeeded since
 	closing  bool          // set by the first Close, before the window is sealed, and never reset
 	settled  bool          // Close has given the rest back, or could not
-	restored bool          // the window was revoked, and the machine is to be told
-	revoked  bool          // it was on a suspicion, and may get the ranges of the machine again
+	restored bool          // the memory is a copy, the window was revoked, and the machine is to be told
+	revoked  bool          // the window was, on a suspicion, and may get the ranges of the machine again
 	lost     bool          // the store went back, and nothing was granted since
-	stats    Stats         // the counts: Issued with the numbers in the window, Lost without those that it gave up
+	stats    Stats         // the counts; Issued without the numbers out of the window
+	received uint64        // numbers that were granted and not given back
 	mark     uint64        // the marker of the page in the memory that all grants since were made to
 	rate     rate
 	pauses   pauses
@@ -227,8 +229,11 @@ func (s *Sequence) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	stats, r := s.stats, s.machine.Known().Record
-	stats.Issued = s.issued()
-	stats.Lost += s.window.Lost()
+	used := s.window.Used()
+	stats.Issued += s.window.Taken(used)
+	if stats.Lost = s.received - stats.Issued; !s.settled && !s.restored {
+		stats.Lost -= s.machine.Unused(used)
+	}
 	stats.Rate = s.rate.now(s.config.elapsed(), stats.Issued)
 	stats.Last, stats.Left = r.LastNumber(), int64(r.Left())
 	if s.ordered {
@@ -244,16 +249,16 @@ func (s *Sequence) Stats() Stats {
 
 // issued is how many numbers were handed out. The caller holds mu.
 func (s *Sequence) issued() uint64 {
-	return s.stats.Issued - s.window.Unused()
+	return s.stats.Issued + s.window.Taken(s.window.Used())
 }
 
-// ended is the error of a call whose ctx has ended, or whose timeout has. It wraps the last
+// noNumber is the error of a call whose ctx has ended, or whose timeout has. It wraps the last
 // error of the store.
-func (s *Sequence) ended(ctx context.Context) error {
+func (s *Sequence) noNumber(ctx context.Context) error {
 	reason, errs := fmt.Sprintf("within %s", s.config.timeout), []error{ErrTimeout}
 	last := s.Err()
 	if ctx.Err() != nil {
-		errs[0], reason = drive.ContextError(ctx), "before the call's context ended"
+		errs[0], reason = pause.Ended(ctx), "before the call's context ended"
 		if over := errs[0].Error(); last == nil || !strings.Contains(last.Error(), over) {
 			reason += ": " + over
 		}

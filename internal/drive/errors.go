@@ -1,13 +1,11 @@
 package drive
 
 import (
-	"context"
 	"errors"
 	"reflect"
 	"strings"
 	"unicode"
 
-	"github.com/tickflake/tickflake/internal/pause"
 	"github.com/tickflake/tickflake/stores"
 )
 
@@ -32,9 +30,6 @@ func Printable(text string) string {
 		return '?'
 	}, text)
 }
-
-// ContextError returns the error of a context that has ended, with its cause.
-func ContextError(ctx context.Context) error { return pause.Ended(ctx) }
 
 // Busy returns the error of [InARow] writes that all met those of other processes. The text says so,
 // and what to do.

@@ -1,6 +1,10 @@
 package drive
 
-import "context"
+import (
+	"context"
+
+	"github.com/tickflake/tickflake/internal/pause"
+)
 
 // Turn lets one goroutine at a time work. Unlike a mutex, it is waited for within a context. The
 // zero Turn is not usable: see [NewTurn].
@@ -9,7 +13,7 @@ type Turn chan struct{}
 // NewTurn returns a turn that no goroutine has.
 func NewTurn() Turn { return make(Turn, 1) }
 
-// Take waits for the turn, at most until ctx ends. The error is that of [ContextError]. A turn that is
+// Take waits for the turn, at most until ctx ends. The error is that of [pause.Ended]. A turn that is
 // free is taken even after ctx has ended.
 func (t Turn) Take(ctx context.Context) error {
 	select {
@@ -21,7 +25,7 @@ func (t Turn) Take(ctx context.Context) error {
 	case t <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return ContextError(ctx)
+		return pause.Ended(ctx)
 	}
 }
 

@@ -142,7 +142,7 @@ func holdOf(node int64, version uint64, r cell.Node) Held {
 func (m *Machine) hold(h Held) []Event {
 	m.held, m.doubt, m.claims, m.probe = h, false, nil, probe{}
 	m.most = max(m.most, h.Limit)
-	return []Event{{Kind: Claimed, Range: h.span()}}
+	return []Event{{Kind: Claimed, Range: h.granted()}}
 }
 
 // doneOutcome notes what has become of a claim of unknown outcome.
@@ -194,7 +194,7 @@ func (m *Machine) doneFleet(op Op, r Result) []Event {
 	}
 	switch {
 	case r.Status == Damaged:
-		return []Event{{Kind: Broken, Range: span(FleetNode)}}
+		return []Event{{Kind: Broken, Range: number(FleetNode)}}
 	case r.Status == Failed:
 	case op.Kind == Swap && r.Status != OK: // another process was faster
 		p.stage = fleetUnread
@@ -213,7 +213,7 @@ func (m *Machine) doneCandidate(in Input, op Op, r Result) []Event {
 	switch {
 	case r.Status == Failed:
 	case broken && m.Pinned >= 0:
-		return []Event{{Kind: Broken, Range: span(op.Node)}}
+		return []Event{{Kind: Broken, Range: number(op.Node)}}
 	case op.Kind == Lock && r.Status == OK:
 		p.locked, p.lock, p.read = true, op.Node, false
 	case op.Kind == Lock:

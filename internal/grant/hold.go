@@ -48,7 +48,7 @@ func (m *Machine) extended(version uint64, r cell.Node) []Event {
 	m.held = holdOf(m.held.Node, version, r)
 	m.doubt = false
 	m.most = max(m.most, r.Limit)
-	return []Event{{Kind: Extended, Range: m.held.span()}}
+	return []Event{{Kind: Extended, Range: m.held.granted()}}
 }
 
 // doneRelease notes the outcome of sealing or of a release.
@@ -69,7 +69,7 @@ func (m *Machine) doneRelease(op Op, r Result) []Event {
 }
 
 func (m *Machine) released(r cell.Node) []Event {
-	e := Event{Kind: Released, Range: m.held.span(), Record: r}
+	e := Event{Kind: Released, Range: m.held.granted(), Record: r}
 	m.drop()
 	return []Event{e}
 }
@@ -79,7 +79,7 @@ func (m *Machine) doneDoubt(in Input, r Result) []Event {
 	h, c := &m.held, r.Cell.Record
 	switch {
 	case r.Status == Damaged && m.Pinned >= 0:
-		return []Event{{Kind: Broken, Range: h.span()}}
+		return []Event{{Kind: Broken, Range: h.granted()}}
 	case r.Status == Damaged: // no process claims a damaged cell
 		return m.lose(in, c)
 	case r.Status != OK:
@@ -102,7 +102,7 @@ func (m *Machine) doneDoubt(in Input, r Result) []Event {
 		return append(m.trust(), m.lose(in, c)...) // (2)
 	case back && !m.suspect: // (6)
 		m.suspect = true
-		return []Event{{Kind: Suspected, Range: h.span(), Record: c}}
+		return []Event{{Kind: Suspected, Range: h.granted(), Record: c}}
 	case back, m.suspect && h.isMissing(c): // (7)
 		m.raise = raise{due: true, version: r.Cell.Version, found: c}
 		return nil
@@ -122,13 +122,13 @@ func (m *Machine) trust() []Event {
 		return nil
 	}
 	m.suspect = false
-	return []Event{{Kind: Trusted, Range: m.held.span()}}
+	return []Event{{Kind: Trusted, Range: m.held.granted()}}
 }
 
 // lose notes that another process has the cell, or none can. The rest of the grant stays ours, unless a
 // suspicion has not ended: then it stays revoked, and no later claim begins below.
 func (m *Machine) lose(in Input, found cell.Node) []Event {
-	e := Event{Kind: Lost, Range: m.held.span(), Record: found}
+	e := Event{Kind: Lost, Range: m.held.granted(), Record: found}
 	if m.suspect {
 		m.least = max(m.most, m.held.Limit)
 	}
@@ -168,7 +168,7 @@ func (m *Machine) doneRaise(r Result) []Event {
 // wentBack notes that the store has lost an acknowledged write: a process that started later
 // may have been granted our ticks as well.
 func (m *Machine) wentBack(found cell.Node) []Event {
-	e := Event{Kind: WentBack, Range: m.held.span(), Record: found}
+	e := Event{Kind: WentBack, Range: m.held.granted(), Record: found}
 	m.least = max(m.most, m.held.Limit)
 	m.claims = nil
 	m.drop()

@@ -230,10 +230,10 @@ func (m *Machine) Grant() window.Range {
 	if m.suspect {
 		return window.Range{}
 	}
-	return m.held.span()
+	return m.held.granted()
 }
 
-func (h *Held) span() window.Range { return window.Range{Node: h.Node, From: h.Floor, To: h.Limit} }
+func (h *Held) granted() window.Range { return window.Range{Node: h.Node, From: h.Floor, To: h.Limit} }
 
 // Held is the cell that the machine holds; its Version is 0 if there is none.
 func (m *Machine) Held() Held { return m.held }
@@ -348,5 +348,5 @@ func (m *Machine) unheld(in Input, floor, limit uint64, last []string) cell.Node
 	return r
 }
 
-// span is a number without ticks.
-func span(node int64) window.Range { return window.Range{Node: node} }
+// number is a number without ticks.
+func number(node int64) window.Range { return window.Range{Node: node} }

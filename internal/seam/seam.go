@@ -1,21 +1,17 @@
-// Package seam has what packages of this module need of each other's types, and no user does.
-// Each function is set by the package whose type it takes, when that package is initialised,
-// and never again.
+// Package seam has what packages of this module need of each other, and no user does: the types of functions that
+// take an [Inside], and what tests set.
 package seam
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
 	"github.com/tickflake/tickflake/internal/word"
 )
 
-// Steady returns base, start and moved such that a clock always reads base, in nanoseconds since 1970,
-// plus time.Since(start) plus what moved says. A caller that reads the clock all the time computes this
-// by itself, which saves a call, and reads the clock once Due has come. moved is nil unless the clock is
-// a *monoclock.Clock that reads the machine's own clocks. Package monoclock sets it.
-var Steady func(clock any) (start time.Time, base int64, moved *Moved)
+// Inside is an argument that only packages of this module can give: a function with one is theirs, and may change
+// with any version.
+type Inside struct{ _ struct{} }
 
 // Moved is what a *monoclock.Clock has added to the elapsed time, in nanoseconds. It has cache lines of
 // its own, which a look at the machine's clocks writes, at most once a second.
@@ -37,15 +33,6 @@ func (m *Moved) By() int64 { return m.Slept.Load() + m.CaughtUp.Load() }
 // it. Package monoclock sets it before main, and tests replace it.
 var KernelError func() (most time.Duration, ok bool)
 
-// Waiting returns how to wait for a clock, and its monotonic time since a fixed instant. after is
-// nil if the clock goes by the machine's own time: the caller may then wait in any way. Package
-// monoclock sets it.
-var Waiting func(clock any) (after func(time.Duration) <-chan time.Time, elapsed func() time.Duration)
-
-// Bind returns the *window.Ticks of a *lease.Keeper, from which one generator takes its slots. It
-// fails if the keeper is closed, or bound already. Package lease sets it.
-var Bind func(keeper any) (ticks any, err error)
-
 // Limits are the bounds of a strategy for one cause.
 type Limits struct {
 	Always       time.Duration // it borrows up to this in every situation, so a generator need not ask
@@ -53,23 +40,14 @@ type Limits struct {
 	Foreign      bool          // a part of it was made outside that package, and may go further
 }
 
-// LimitsOf returns the limits of a strategies.Strategy. Package strategies sets it.
-var LimitsOf func(strategy any) (exhausted, behind Limits)
-
-// StartOf returns the bound below which a strategies.SequenceStart draws, 1 for no draw. It fails
-// unless the start fits a sequence of perTick IDs. Package strategies sets it.
-var StartOf func(start any, perTick int64) (below uint64, err error)
-
-// FirstNode draws the node number with which a new scattered store begins, from 0 up to nodes. It is set before
-// main by tests alone, which want a number that they know.
-var FirstNode = rand.Int64N
-
-// OnDisk makes each directory stand on a disk of this host, whatever its file system is. It is set before main by
+// OnDisk makes each directory stand on a disk of this host, whatever its file system is, and begin with the first node
+// number, as the only one of its fleet. It is set before main by
 // tests alone, whose temporary files may be in memory or in a container's own layer, of which a store warns.
 var OnDisk bool
 
-// Poller stands in for the goroutine of a *lease.Keeper, in tests in virtual time, where nothing may happen by itself: one
-// that is claimed with its context has none, and works only within Poll. Package lease sets Poll, which returns the time
+// Poller stands in for the goroutine of a *lease.Keeper, in tests on a clock of their own, where nothing may happen by itself:
+// a Keeper that is claimed with its context has none, and works only within Poll. These tests run on any clock, also in programs
+// of users, and testing/synctest knows only its own. Package lease sets Poll, which returns the time
 // until the next step is due, and the keeper's error.
 type Poller struct {
 	Poll func(context.Context) (next time.Duration, err error)

@@ -18,9 +18,9 @@ type Numbers struct {
 	// sealed, and the word of the next one begins at or above the value of the sealed one.
 	present word.Pointer[segment]
 
-	queued *segment // into which Count moves when the present one has too few numbers, or nil
-	lost   uint64   // numbers of earlier segments that were given up
-	closed bool     // Seal was called
+	queued  *segment // into which Count moves when the present one has too few numbers, or nil
+	skipped uint64   // numbers below free that were not taken: never granted, or given up
+	closed  bool     // Seal was called
 }
 
 // segment is a granted range of numbers, with the word that hands them out.
@@ -67,7 +67,8 @@ func (w *Numbers) Quick(n uint64) (first uint64, ok bool) {
 	s := w.present.Load()
 	marker, mark := s.marker, s.mark // before the swap, which later loads wait for
 	first = s.free.Load()
-	return first, first+n <= s.soft.Load() /* no sum overflows: see MaxNumbers */ && s.free.CompareAndSwap(first, first+n) && marker.Load() == mark
+	// No sum overflows: see MaxNumbers.
+	return first, first+n <= s.soft.Load() && s.free.CompareAndSwap(first, first+n) && marker.Load() == mark
 }
 
 // Count takes n counted numbers in a row, from first on, without waiting. When fewer are left
@@ -106,10 +107,10 @@ func (w *Numbers) Count(n uint64) (first uint64, more, ok bool) {
 func (w *Numbers) replace(next *segment) {
 	s := w.present.Load()
 	free := s.seal()
-	w.lost += s.rest(free)
 	if next.Free() < free {
 		next.free.Store(free) // no caller has next yet
 	}
+	w.skipped += next.Free() - free
 	w.present.Store(next)
 	w.check()
 }
@@ -143,16 +144,8 @@ func (w *Numbers) Queue(r Range, more uint64) {
 	case last == s && s.Free() < s.limit:
 		w.queued = w.segment(r, more)
 	default: // no number is left, or two ranges are
-		w.drop()
-		w.replace(w.segment(r, more))
-	}
-}
-
-// drop gives the queued range up.
-func (w *Numbers) drop() {
-	if w.queued != nil {
-		w.lost += w.queued.rest(w.queued.Free())
 		w.queued = nil
+		w.replace(w.segment(r, more))
 	}
 }
 
@@ -160,7 +153,7 @@ func (w *Numbers) drop() {
 // nothing to a sealed window.
 func (w *Numbers) Revoke() {
 	if !w.closed {
-		w.drop()
+		w.queued = nil
 		w.replace(w.segment(Range{}, 0))
 	}
 }
@@ -193,10 +186,5 @@ func (w *Numbers) Rest() uint64 {
 	return rest
 }
 
-// Lost is how many counted numbers were given up: the rests of ranges that were left for
-// another one, or revoked.
-func (w *Numbers) Lost() uint64 { return w.lost }
-
-// Unused is how many granted numbers were not handed out: Rest and Lost. What was
-// granted minus Unused never falls.
-func (w *Numbers) Unused() uint64 { return w.Rest() + w.lost }
+// Taken is how many of the numbers below used were taken, if used is what [Numbers.Used] returned last.
+func (w *Numbers) Taken(used uint64) uint64 { return used - w.skipped }

@@ -1,8 +1,6 @@
 package window
 
 import (
-	"math/rand/v2"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -27,32 +25,32 @@ func TestCount(t *testing.T) {
 		first  []int64 // -1: it fails
 		more   []bool
 		rest   uint64
-		lost   uint64
 	}{
-		{"nothing is granted", nil, []uint64{1}, []int64{-1}, []bool{true}, 0, 0},
-		{"from 0", []Range{{0, 0, 3}}, []uint64{1, 1, 1, 1}, []int64{0, 1, 2, -1}, []bool{true, true, true, true}, 0, 0},
-		{"adjoining ranges are one", []Range{{0, 0, 4}, {0, 4, 8}}, []uint64{3, 3, 3, 2}, []int64{0, 3, -1, 6}, []bool{false, true, true, true}, 0, 0},
-		{"the rest is given up", []Range{{0, 5, 8}, {0, 20, 24}}, []uint64{2, 2, 2}, []int64{5, 20, 22}, []bool{false, true, true}, 0, 1},
-		{"too many for both", []Range{{0, 5, 8}, {0, 20, 24}}, []uint64{5, 3}, []int64{-1, 5}, []bool{true, false}, 4, 0},
-		{"a queued range is extended", []Range{{0, 5, 8}, {0, 20, 24}, {0, 24, 30}}, []uint64{10, 1}, []int64{20, -1}, []bool{true, true}, 0, 3},
-		{"a third range replaces both", []Range{{0, 5, 8}, {0, 20, 24}, {0, 40, 44}}, []uint64{1}, []int64{40}, []bool{true}, 3, 7},
-		{"a range below the taken numbers", []Range{{0, 10, 12}, {0, 4, 14}}, []uint64{2, 2}, []int64{10, 12}, []bool{false, true}, 0, 0},
-		{"the last number of all", []Range{{0, MaxNumbers - 1, MaxNumbers + 9}}, []uint64{1, 1}, []int64{MaxNumbers - 1, -1}, []bool{true, true}, 0, 0},
-		{"the most at once", []Range{{0, 0, MaxNumbers}}, []uint64{MaxNumbers, 1}, []int64{0, -1}, []bool{true, true}, 0, 0},
+		{"nothing is granted", nil, []uint64{1}, []int64{-1}, []bool{true}, 0},
+		{"from 0", []Range{{0, 0, 3}}, []uint64{1, 1, 1, 1}, []int64{0, 1, 2, -1}, []bool{true, true, true, true}, 0},
+		{"adjoining ranges are one", []Range{{0, 0, 4}, {0, 4, 8}}, []uint64{3, 3, 3, 2}, []int64{0, 3, -1, 6}, []bool{false, true, true, true}, 0},
+		{"the rest is given up", []Range{{0, 5, 8}, {0, 20, 24}}, []uint64{2, 2, 2}, []int64{5, 20, 22}, []bool{false, true, true}, 0},
+		{"too many for both", []Range{{0, 5, 8}, {0, 20, 24}}, []uint64{5, 3}, []int64{-1, 5}, []bool{true, false}, 4},
+		{"a queued range is extended", []Range{{0, 5, 8}, {0, 20, 24}, {0, 24, 30}}, []uint64{10, 1}, []int64{20, -1}, []bool{true, true}, 0},
+		{"a third range replaces both", []Range{{0, 5, 8}, {0, 20, 24}, {0, 40, 44}}, []uint64{1}, []int64{40}, []bool{true}, 3},
+		{"a range below the taken numbers", []Range{{0, 10, 12}, {0, 4, 14}}, []uint64{2, 2}, []int64{10, 12}, []bool{false, true}, 0},
+		{"the last number of all", []Range{{0, MaxNumbers - 1, MaxNumbers + 9}}, []uint64{1, 1}, []int64{MaxNumbers - 1, -1}, []bool{true, true}, 0},
+		{"the most at once", []Range{{0, 0, MaxNumbers}}, []uint64{MaxNumbers, 1}, []int64{0, -1}, []bool{true, true}, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			w := counted(tt.ranges...)
+			w, taken := counted(tt.ranges...), uint64(0)
 			for i, n := range tt.take {
 				first, more, ok := w.Count(n)
 				require.Equal(t, tt.first[i] >= 0, ok, "call %d", i)
 				if ok {
 					assert.EqualValues(t, tt.first[i], first, "call %d", i)
+					taken += n
 				}
 				assert.Equal(t, tt.more[i], more, "call %d", i)
 			}
 			assert.Equal(t, tt.rest, w.Rest())
-			assert.Equal(t, tt.lost, w.Lost())
+			assert.Equal(t, taken, w.Taken(w.Used()))
 		})
 	}
 }
@@ -98,7 +96,7 @@ func TestSealedCount(t *testing.T) {
 	assert.EqualValues(t, 7, w.Rest(), "the numbers that were not taken")
 	assert.False(t, w.Short())
 	assert.EqualValues(t, 5, w.Used())
-	assert.Zero(t, w.Lost(), "the keeper gives them back")
+	assert.EqualValues(t, 2, w.Taken(w.Used()))
 
 	w = counted(Range{From: 3, To: 8})
 	w.Count(1)
@@ -120,76 +118,9 @@ func TestRevokedCount(t *testing.T) {
 	_, _, ok := w.Count(1)
 	assert.False(t, ok)
 	assert.False(t, w.Short(), "nothing is due until a call asks")
-	assert.EqualValues(t, 7, w.Lost())
+	assert.EqualValues(t, 2, w.Taken(w.Used()))
 	w.Queue(Range{From: 2, To: 9}, 2)
 	n, _, ok := w.Count(1)
 	assert.True(t, ok)
 	assert.EqualValues(t, 5, n, "above all that were taken")
-}
-
-// TestCountConcurrently takes numbers from many goroutines while a keeper queues ranges that
-// adjoin or not, and revokes some: no number comes twice, each ascends for its caller, and
-// every number was taken, given up or is left.
-func TestCountConcurrently(t *testing.T) {
-	w := NewNumbers()
-	const callers, total = 8, 60_000
-	var lock sync.Mutex // of the window, as a sequence has one
-	var mu sync.Mutex
-	seen := map[uint64]bool{}
-	stop := make(chan struct{})
-	var wg sync.WaitGroup
-	for caller := range callers {
-		wg.Go(func() {
-			random := rand.New(rand.NewPCG(1, uint64(caller)))
-			next := uint64(0)
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				n := 1 + random.Uint64N(5)
-				first, ok := w.Quick(n)
-				if !ok {
-					lock.Lock()
-					first, _, ok = w.Count(n)
-					lock.Unlock()
-				}
-				if !ok {
-					continue
-				}
-				mu.Lock()
-				assert.GreaterOrEqual(t, first, next)
-				next = first + n
-				for i := range n {
-					assert.False(t, seen[first+i], "%d comes twice", first+i)
-					seen[first+i] = true
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	random := rand.New(rand.NewPCG(2, 2))
-	granted, at := uint64(0), uint64(0)
-	for granted < total {
-		lock.Lock()
-		if w.Rest() > 200 {
-			lock.Unlock()
-			continue
-		}
-		at += random.Uint64N(2) * 10 // adjoins, or does not
-		n := 1 + random.Uint64N(100)
-		w.Queue(Range{From: at, To: at + n}, at)
-		at += n
-		granted += n
-		if random.Uint64N(50) == 0 {
-			w.Revoke()
-		}
-		lock.Unlock()
-	}
-	close(stop)
-	wg.Wait()
-	assert.Equal(t, granted, uint64(len(seen))+w.Lost()+w.Rest())
-	_, first := w.Seal()
-	assert.True(t, first)
 }

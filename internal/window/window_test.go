@@ -4,9 +4,6 @@ import (
 	"errors"
 	"math"
 	"runtime/debug"
-	"slices"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -430,60 +427,6 @@ func TestAllBits(t *testing.T) {
 	front := w.Front()
 	assert.False(t, front.Sealed)
 	assert.Equal(t, end<<12, front.Slot)
-}
-
-// TestChangesAmongIssuers guards the one fact that everything rests on: each slot is
-// taken once, in order, while the node number changes, the grant is revoked and the
-// window sealed.
-func TestChangesAmongIssuers(t *testing.T) {
-	const issuers, rounds = 4, 20_000
-	w := granted(0, math.MaxUint64, math.MaxUint64)
-	var group sync.WaitGroup
-	slots := make([][]uint64, issuers)
-	var latest atomic.Uint64 // above every slot of a call that has returned
-	for i := range issuers {
-		group.Go(func() {
-			for range rounds {
-				before := latest.Load()
-				slot, end, ok := w.Span().Take(0, 1<<39, 0, 3)
-				if !ok {
-					continue
-				}
-				if slot < before {
-					t.Errorf("slot %d after %d", slot, before)
-				}
-				for ; slot < end; slot++ {
-					slots[i] = append(slots[i], slot)
-				}
-				for old := latest.Load(); old < end && !latest.CompareAndSwap(old, end); old = latest.Load() {
-				}
-			}
-		})
-	}
-	var ends atomic.Int64
-	group.Go(func() {
-		for i := range int64(2_000) {
-			if i%100 == 7 {
-				w.Revoke()
-			}
-			w.Grant(window.Range{Node: i % 3, To: math.MaxUint64}, math.MaxUint64)
-		}
-		for range 3 {
-			group.Go(func() {
-				if _, first := w.Seal(); first {
-					ends.Add(1)
-				}
-			})
-		}
-	})
-	group.Wait()
-	assert.EqualValues(t, 1, ends.Load())
-	all := slices.Concat(slots...)
-	slices.Sort(all)
-	assert.Len(t, slices.Compact(slices.Clone(all)), len(all))
-	if len(all) > 0 {
-		assert.Less(t, all[len(all)-1]>>bits, w.Used())
-	}
 }
 
 func TestTakeDoesNotAllocate(t *testing.T) {

@@ -10,18 +10,16 @@ func numbers(r *run) func() {
 	w := window.NewNumbers()
 	w.Watch(&r.marker)
 	var (
-		ranges   []window.Range // that the keeper has put in, ascending
-		put      uint64         // how many numbers they have
-		after    uint64         // the number after the last of them
-		taken    = map[uint64]bool{}
-		top      = int64(-1) // the largest number that a call has returned
-		asked    bool
-		queueing bool // the keeper puts a range in now
+		ranges []window.Range // that the keeper has put in, ascending
+		after  uint64         // the number after the last of them
+		taken  = map[uint64]bool{}
+		top    = int64(-1) // the largest number that a call has returned
+		asked  bool
 
-		revoked               uint64 // once a Revoke has returned: no number below it is taken
-		sealing, sealed, torn bool   // torn: a range was put in while a call sealed
-		seals                 int    // calls that were the first
-		end                   uint64
+		revoked         uint64 // once a Revoke has returned: no number below it is taken
+		sealing, sealed bool
+		seals           int // calls that were the first
+		end             uint64
 
 		locked bool   // the lock of the sequence is held
 		puts   uint64 // ranges that were queued: callers without numbers wait for the next
@@ -41,16 +39,14 @@ func numbers(r *run) func() {
 		from := min(after+pick[uint64](r, 0, 0, 1, 5), window.MaxNumbers-1)
 		next := window.Range{From: from, To: min(from+uint64(1+r.IntN(12)), window.MaxNumbers)}
 		more := next.From + r.Uint64N(next.To-next.From+2) // as early as can be, up to too late
-		ranges, put, after = append(ranges, next), put+next.To-next.From, next.To
+		ranges, after = append(ranges, next), next.To
 		r.note("queues %+v, and is to be asked from %d on", next, more)
-		torn, queueing = torn || sealing, true
 		w.Queue(next, more)
-		queueing = false
 		puts++
 	}
 	seal := func() {
 		defer lock()()
-		sealing, torn = true, torn || queueing
+		sealing = true
 		at, first := w.Seal()
 		if first {
 			seals++
@@ -131,7 +127,7 @@ func numbers(r *run) func() {
 	r.spawn("keeper", func(c *caller) {
 		for {
 			unlock := lock()
-			n := put - w.Unused()
+			n := w.Taken(w.Used())
 			unlock()
 			if n < issued && !sealing && copies == 0 {
 				r.failf("a count that falls: %d numbers were issued, and %d before that", n, issued)
@@ -163,9 +159,9 @@ func numbers(r *run) func() {
 		if sealed && seals != 1 {
 			r.failf("%d calls were the first to seal", seals)
 		}
-		rest, lost := w.Rest(), w.Lost()
-		if !torn && copies == 0 && uint64(len(taken))+rest+lost != put {
-			r.failf("numbers lost: %d were taken, %d are left and %d were given up, of %d", len(taken), rest, lost, put)
+		rest, counted := w.Rest(), w.Taken(w.Used())
+		if copies == 0 && uint64(len(taken)) != counted {
+			r.failf("miscounted: %d numbers were taken, and the window says %d", len(taken), counted)
 		}
 		for range rest {
 			if !sealed && r.unnoticed() {
