@@ -183,7 +183,7 @@ def ids(i):
     with open("%d.part" % i, "w") as file:
         file.write(text)
     os.rename("%d.part" % i, "%d.ids" % i)
-`, `LEASE_NODE=0 LEASE_FLOOR_MS=0 python3 -c 'import orders; [orders.ids.delay(i) for i in range(8)]'; until test $(ls *.ids | wc -l) = 8; do sleep 0.05; done`, "TERM", 0},
+`, `LEASE_NODE=0 LEASE_FLOOR_MS=0 python3 -c 'import orders; [orders.ids.delay(i) for i in range(8)]'; until test $(ls *.ids 2>/dev/null | wc -l) = 8; do sleep 0.05; done`, "TERM", 0},
 	} {
 		t.Run(program, func(t *testing.T) {
 			t.Parallel()
