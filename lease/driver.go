@@ -264,7 +264,7 @@ func (k *Keeper) claimed(e grant.Event) {
 	}
 	attrs := []any{"node", e.Range.Node, "from", k.time(e.Range.From), "until", k.time(e.Range.To)}
 	if by, doubtful := k.ahead(e.Range.From, 0); doubtful {
-		k.log.Warn("lease: claimed, and no ID is issued by the clock before the grant begins: this clock is behind, or an earlier one was ahead: set it right and start again; if it is right, another number helps at once", append(attrs, "ahead", span.Text(by.Round(time.Second)))...)
+		k.log.Warn("lease: claimed, and no ID is issued by the clock before the grant begins: this clock is behind, or an earlier one was ahead, if no strategy borrowed so far: set it right and start again; if it is right, another number helps at once", append(attrs, "ahead", span.Text(by.Round(time.Second)))...)
 	} else {
 		k.log.Info("lease: claimed", attrs...)
 	}

@@ -87,7 +87,7 @@ func (k *Keeper) witness(cells ...grant.Cell) error {
 			c.Node, k.time(r.Limit).Format(time.RFC3339), span.Text(by.Round(time.Second))), ErrSkew)
 		switch {
 		case k.strict && by > k.skew && k.Stats().Claims == 0:
-			return err
+			return fmt.Errorf("%w; or, if it is right, claim without the strict check", err)
 		case !k.warned && c.Node != k.node: // else the line of the claim says so
 			k.warned = true
 			k.log.Warn("lease: "+err.Error(), "node", c.Node)

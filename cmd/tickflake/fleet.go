@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -112,8 +111,7 @@ func newLeaseFleet(c *command.Console) *cobra.Command {
 		}
 		ctx := cmd.Context()
 		f, err := ask(ctx, l.place, lease.ReadFleet)
-		missing, _ := errors.AsType[*missingError](err)
-		none := missing != nil || errors.Is(err, lease.ErrNeverClaimed)
+		none := isA[*missingError](err) || errors.Is(err, lease.ErrNeverClaimed)
 		if *nodes == "" || err != nil && !none {
 			return cmp.Or(err, l.show(f, *format))
 		}
@@ -144,9 +142,6 @@ func newLeaseFleet(c *command.Console) *cobra.Command {
 			}
 			return lease.ReadFleet(ctx, store)
 		})
-		if err != nil && missing != nil {
-			_ = os.Remove(missing.path) // unless it has cells
-		}
 		if err != nil {
 			return err
 		}

@@ -40,8 +40,8 @@ clock says; that of a number that has moved begins in the other store. CLOCK is 
 far the holder's clock is ahead of this one, to a sixth of the holder's window. It
 is unknown (-) if an extension is overdue: UNTIL is less than two thirds of the
 window away. "was ahead?" marks a number without a living holder whose UNTIL is more
-than a minute and two windows away: this clock is behind, or the last holder's was
-ahead.
+than a minute and two windows away, and as far beyond the fleet's floor: this clock
+is behind, or the last holder's was ahead.
 
 ` + nodeStoresHelp
 
@@ -68,6 +68,7 @@ type leases struct {
 	*command.Console
 	*place
 	layout *snowflake.Layout
+	floor  time.Time // of the fleet that was listed
 }
 
 func newLease(c *command.Console) *cobra.Command {
@@ -133,7 +134,9 @@ func newLeaseList(c *command.Console) *cobra.Command {
 				continue
 			}
 			if n := len(rows); n == 0 || *format == command.FormatJSON || !rows[n-1].absorb(h) {
-				rows = append(rows, holdingOf(h, time.Now()))
+				row := holdingOf(h, time.Now())
+				row.floor = l.floor
+				rows = append(rows, row)
 			}
 			if h.Err != nil {
 				bad = append(bad, h.Err)
@@ -148,10 +151,9 @@ func newLeaseList(c *command.Console) *cobra.Command {
 // holdings lists the node numbers of a store. If there are none, and it has a fleet, the error says which.
 func (l *leases) holdings(ctx context.Context, store stores.Store) ([]lease.Holding, error) {
 	all, err := lease.List(ctx, store)
-	if len(all) == 0 && err == nil {
-		if f, read := lease.ReadFleet(ctx, store); read == nil {
-			l.never, l.remedy = "no node number was claimed yet", "the fleet has "+fleetText(f)
-		}
+	f, read := lease.ReadFleet(ctx, store)
+	if l.floor = f.Floor; len(all) == 0 && err == nil && read == nil {
+		l.never, l.remedy = "no node number was claimed yet", "the fleet has "+fleetText(f)
 	}
 	return all, err
 }

@@ -25,9 +25,10 @@ type holding struct {
 	Layout    string   `json:"layout"`
 	Error     string   `json:"error"`
 
-	of   lease.Holding
-	now  time.Time
-	last int64 // of the node numbers of the line
+	of    lease.Holding
+	now   time.Time
+	floor time.Time // of the fleet
+	last  int64     // of the node numbers of the line
 }
 
 func holdingOf(of lease.Holding, now time.Time) holding {
@@ -80,7 +81,7 @@ func (h holding) clock() string {
 
 // doubtful reports whether the limit lies so far ahead that this clock is behind, or the last holder's was ahead.
 func (h holding) doubtful() bool {
-	return (h.of.State == lease.Held || h.of.State == lease.Expired || h.of.State == lease.Released) && h.of.Limit.Sub(h.now) > time.Minute+2*h.of.Window
+	return (h.of.State == lease.Held || h.of.State == lease.Expired || h.of.State == lease.Released) && h.of.Limit.Sub(latest(h.now, h.floor)) > time.Minute+2*h.of.Window
 }
 
 func ownerText(h lease.Holding) string { return command.Visible(cmp.Or(h.Owner, "-")) }

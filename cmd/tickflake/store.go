@@ -272,14 +272,21 @@ func list[T any](ctx context.Context, c *command.Console, p *place, f func(conte
 	return all, damaged, err
 }
 
-// with opens the store and calls f, within --timeout.
+// with opens the store and calls f, within --timeout. If that fails, no directory is left that it made and f did not use.
 func (p *place) with(ctx context.Context, f func(context.Context, stores.Store) error) error {
 	bounded, cancel := p.within(ctx)
 	defer cancel()
+	made := ""
+	if p.makes {
+		made, _ = p.missing(bounded)
+	}
 	store, err := p.open(bounded)
 	if err == nil {
 		err = f(bounded, store)
 		_ = store.Close() // every write of f is complete
+	}
+	if err != nil && made != "" {
+		_ = os.Remove(made) // unless it has cells
 	}
 	return p.ended(ctx, bounded, err)
 }
