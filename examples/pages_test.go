@@ -141,7 +141,8 @@ func TestServicePage(t *testing.T) {
 	readme := regexp.MustCompile(`(?m)^    ((?:redis-cli|curl) .*\n)`).FindAllStringSubmatch(read(t, "README.md"), -1)
 	require.Len(t, readme, 2)
 	commands := append(page["sh"], readme[0][1]+readme[1][1],
-		"cat > $TMPDIR/clients.yaml <<END\n"+page["yaml"][0]+"END\ngo run ./cmd/tickflake serve --config $TMPDIR/clients.yaml --resp off --http off --grpc off 2>&1 || :")
+		"for f in reports prometheus; do (umask 077; head -c 24 /dev/urandom | base64 >$TMPDIR/$f.token); done\n"+
+			"cat > $TMPDIR/clients.yaml <<END\n"+strings.ReplaceAll(page["yaml"][0], "/etc/tickflake/", "$TMPDIR/")+"END\ngo run ./cmd/tickflake serve --config $TMPDIR/clients.yaml --resp off --http off --grpc off 2>&1 || :")
 	require.Len(t, commands, len(prints))
 	for i, block := range commands {
 		assert.Regexp(t, prints[i], bash(t, ports.Replace(block), "TICKFLAKE_STORE="+store), block)
