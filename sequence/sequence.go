@@ -65,14 +65,15 @@ type Sequence struct {
 
 // failure is why there is no number.
 type failure struct {
-	err    error
-	n      uint64        // calls for n numbers or more fail with it, if it is final
-	final  bool          // a retry at once does not help
-	until  time.Duration // elapsed time of the next try
-	count  int           // failures in a row,
-	since  time.Duration // elapsed time of the first of them
-	kind   stores.Kind
-	logged bool
+	err     error
+	n       uint64        // calls for n numbers or more fail with it, if it is final
+	final   bool          // a retry at once does not help
+	until   time.Duration // elapsed time of the next try
+	count   int           // failures in a row,
+	since   time.Duration // elapsed time of the first of them
+	kind    stores.Kind
+	logged  bool
+	refills uint64 // that had succeeded
 }
 
 // Open opens a sequence that exists, or, with [WithDefinition], creates it. Without that, a
