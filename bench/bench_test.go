@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,24 +30,22 @@ func TestMain(m *testing.M) {
 // A quick run fills every cell of every section, but for those of servers that are not installed,
 // and no ID comes twice where it must not.
 func TestQuick(t *testing.T) {
-	args := []string{"--quick", "--seed", "7", "--out", t.TempDir()}
-	if testing.Short() {
-		args = append(args, "--only", "cost,ceiling,scaling,latency,waste")
-	}
-	short := sections()
-	for i := range short {
-		short[i].Quick = time.Millisecond // one round of each
-	}
 	var said bytes.Buffer
-	code := execute(t.Context(), program{sections: short, out: &said, err: &said}, args)
-	require.Equal(t, cli.Done, code, said.String())
-	r, err := report.Read(filepath.Join(args[4], "report.json"))
-	require.NoError(t, err)
+	p := program{sections: sections(), out: &said, err: &said, quick: true, seed: 7, folder: t.TempDir()}
+	if testing.Short() {
+		p.only = []string{"cost", "ceiling", "scaling", "latency", "waste"}
+	}
+	for i := range p.sections {
+		p.sections[i].Quick = time.Millisecond // one round of each
+	}
+	r := p.measure(t.Context(), "")
+	require.NoError(t, p.deliver(r), said.String())
 	for _, name := range []string{"index.html", "report.txt"} {
-		text, err := os.ReadFile(filepath.Join(args[4], name))
+		text, err := os.ReadFile(filepath.Join(p.folder, name))
 		require.NoError(t, err)
 		assert.NotEmpty(t, text, name)
 	}
+	assert.Contains(t, said.String(), "(published run)", "a quick run has no time for a real kernel")
 	for _, s := range r.Sections {
 		notes := strings.Join(s.Notes, "\n")
 		if strings.Contains(notes, "does not run here") || s.Skipped != "" && s.ID != "kernel" {
@@ -58,7 +57,7 @@ func TestQuick(t *testing.T) {
 			require.NotEmpty(t, table.Rows, table.ID)
 			for _, row := range table.Rows {
 				for i, c := range row.Cells {
-					unknown := []string{"index", "twice"} // may be empty
+					unknown := []string{"twice"} // may be empty
 					assert.True(t, len(c.Samples) > 0 || c.Text != "" || slices.Contains(unknown, table.Columns[i].ID), "%s, %s, %s is empty", table.ID, row.Name, table.Columns[i].ID)
 				}
 			}
@@ -76,46 +75,32 @@ func TestQuick(t *testing.T) {
 	}
 }
 
-// The verdicts of the stored run are those of its cells, and docs/results.md and the table of the
-// README are rendered from it. After a change of a template or a verdict, run
-// "go run ./bench --from docs/results.json --publish".
-func TestStoredRun(t *testing.T) {
-	r, err := report.Read("../docs/results.json")
-	require.NoError(t, err)
-	p := program{sections: sections()}
-	require.NoError(t, p.publishable(r))
-	for _, s := range sections() {
-		stored := r.Section(s.ID)
-		assert.NotEmpty(t, stored.Verdict, s.ID)
-		assert.Equal(t, stored.Verdict, s.Verdict(*stored), s.ID)
+// A run is published only if it is whole and was not disturbed, and the page has its table.
+func TestPublishable(t *testing.T) {
+	p, whole := program{}, report.Report{}
+	for _, id := range []string{"one", "two"} {
+		p.sections = append(p.sections, measure.Section{ID: id})
+		whole.Sections = append(whole.Sections, report.Section{ID: id})
 	}
-	files, err := published(r)
-	require.NoError(t, err)
-	charts, err := filepath.Glob("../docs/results/*")
-	require.NoError(t, err)
-	assert.Len(t, files, 3+len(charts))
-	for name, want := range files {
-		got, err := os.ReadFile(filepath.Join("..", name))
-		require.NoError(t, err)
-		assert.Equal(t, want, string(got), name)
-	}
+	require.NoError(t, p.publishable(&whole))
 	for _, spoil := range []func(*report.Report){
 		func(r *report.Report) { r.Sections[1].Stolen = 2 }, func(r *report.Report) { r.Quick = true }, func(r *report.Report) { r.Interrupted = true },
-		func(r *report.Report) { r.Sections[1].Failed = true }, func(r *report.Report) { r.Sections = r.Sections[:1] },
+		func(r *report.Report) { r.Sections[1].Skipped = "no server" }, func(r *report.Report) { r.Sections = r.Sections[:1] },
 	} {
-		spoiled := *r
-		spoiled.Sections = slices.Clone(r.Sections)
+		spoiled := whole
+		spoiled.Sections = slices.Clone(whole.Sections)
 		spoil(&spoiled)
 		assert.ErrorContains(t, p.publishable(&spoiled), "--publish: docs/results.md is unchanged")
 	}
+	assert.Len(t, earlier()["google/uuid v7"], 4, "the first table of docs/results.md")
+	require.NoError(t, withTable(io.Discard, filepath.Join(root, "README.md"), &whole), "README.md has a place for the table")
 }
 
 // The failure of one section, or the end of the run by a signal, leaves the results of the others.
 func TestFailuresStayAtHome(t *testing.T) {
 	ctx, interrupt := context.WithCancelCause(t.Context())
 	section := func(id string, do func()) measure.Section {
-		return measure.Section{ID: id, Title: id, Full: time.Second, Verdict: func(report.Section) string { return "" },
-			Measure: func(context.Context, *measure.Run) (s report.Section) { do(); s.Note("measured"); return s }}
+		return measure.Section{ID: id, Title: id, Full: time.Second, Measure: func(context.Context, *measure.Run) (s report.Section) { do(); s.Note("measured"); return s }}
 	}
 	dir := t.TempDir()
 	var said bytes.Buffer
@@ -124,10 +109,9 @@ func TestFailuresStayAtHome(t *testing.T) {
 		section("three", func() { interrupt(cli.Interruption{Signal: syscall.SIGINT}) }), section("four", func() {}),
 	}}, []string{"--out", dir})
 	assert.Equal(t, 130, code, said.String())
-	r, err := report.Read(filepath.Join(dir, "report.json"))
+	page, err := os.ReadFile(filepath.Join(dir, "index.html"))
 	require.NoError(t, err)
-	assert.True(t, r.Interrupted)
-	assert.Equal(t, []string{"measured"}, r.Section("one").Notes)
-	assert.Equal(t, "it failed: panic: no such server", r.Section("two").Skipped)
-	assert.Equal(t, "the run was interrupted before", r.Section("four").Skipped)
+	for _, want := range []string{"The run was interrupted", "measured", "Skipped: it failed: panic: no such server", "Skipped: the run was interrupted before"} {
+		assert.Contains(t, string(page), want)
+	}
 }

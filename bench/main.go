@@ -1,13 +1,12 @@
 // Command bench measures what an ID costs on this machine, beside the least that it can
 // cost, beside other generators, and beside other ways to make an ID. It writes a page of HTML
-// for people, and for machines JSON, and text for benchstat.
+// for people, and all samples as text for benchstat.
 //
 //	go run ./bench                          # about 14 minutes; writes bench/out/index.html
 //	go run ./bench --quick                  # about half a minute, to see how it looks
 //	go run ./bench --only cost,latency      # some of the sections
 //	go run -tags example ./bench --quick    # with a generator of yours: see package custom
 //	go run ./bench --publish                # also writes docs/results.md and the README's table
-//	go run ./bench --from report.json       # writes the report of an earlier run again
 //	benchstat old/report.txt new/report.txt # compares two runs
 //
 // Figures of a shared machine mean little alone. So the cases of a section run side by
@@ -36,7 +35,6 @@ import (
 	"github.com/tickflake/tickflake/bench/faults"
 	"github.com/tickflake/tickflake/bench/indexes"
 	"github.com/tickflake/tickflake/bench/measure"
-	"github.com/tickflake/tickflake/bench/report"
 	"github.com/tickflake/tickflake/bench/service"
 	"github.com/tickflake/tickflake/bench/speed"
 	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel"
@@ -80,7 +78,7 @@ type program struct {
 	quick, publish bool
 	only           []string
 	seed           uint64
-	folder, from   string
+	folder         string
 	line           string // the command line that repeats the run
 }
 
@@ -92,9 +90,8 @@ func execute(ctx context.Context, p program, args []string) int {
 	flags.BoolVar(&p.quick, "quick", false, "take about half a minute; the figures are rough")
 	only := flags.String("only", "", "run only these `SECTIONS`, with commas: "+strings.Join(p.ids(), ", "))
 	flags.Uint64Var(&p.seed, "seed", 0, "seed of the random order of the cases; 0: another one each time")
-	flags.StringVar(&p.from, "from", "", "measure nothing, and write the report of this JSON `FILE` again")
 	flags.StringVar(&p.folder, "out", filepath.Join(root, "bench", "out"), "`DIRECTORY` to write to")
-	flags.BoolVar(&p.publish, "publish", false, "also write docs/results.md and the table of the README, if the run is complete and no section lost 2% of the processors' time to a hypervisor")
+	flags.BoolVar(&p.publish, "publish", false, "also write docs/results.md and the table of the README, if no section was skipped or lost 2% of the processors' time to a hypervisor")
 	err := flags.Parse(args)
 	p.line = strings.Join(append([]string{"go run ./bench"}, args...), " ")
 	switch {
@@ -126,7 +123,7 @@ func (p program) ids() (ids []string) {
 	return ids
 }
 
-// run measures, or reads an earlier run, and delivers the report.
+// run measures, and delivers the report.
 func (p program) run(ctx context.Context) error {
 	for _, id := range p.only {
 		if !slices.Contains(p.ids(), id) {
@@ -138,18 +135,6 @@ func (p program) run(ctx context.Context) error {
 	}
 	if err := os.MkdirAll(p.folder, 0o755); err != nil { // before the measurements, which take minutes
 		return err
-	}
-	if p.from != "" {
-		r, err := report.Read(p.from)
-		if err != nil {
-			return err
-		}
-		for i, s := range r.Sections {
-			if at := slices.Index(p.ids(), s.ID); at >= 0 {
-				r.Sections[i].Verdict = p.sections[at].Verdict(s)
-			}
-		}
-		return p.deliver(r)
 	}
 	r := p.measure(ctx, commit())
 	err := p.deliver(r)

@@ -2,22 +2,23 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/tickflake/tickflake/bench/report"
 	"github.com/tickflake/tickflake/integration/fleet"
 )
 
-// root is the top of the repository.
-var root = fleet.Top()
+// root is the top of the repository, and results the page with the published run.
+var (
+	root    = fleet.Top()
+	results = filepath.Join(root, "docs", "results.md")
+)
 
 // commit is that of the code in the repository. It is empty if Git does not tell.
 func commit() string {
@@ -25,51 +26,44 @@ func commit() string {
 	return strings.TrimSpace(string(out))
 }
 
-// deliver writes the report as a page for people, and as JSON and text for machines, and prints the
-// summary and the names of the files, also of those that are there after an error. The JSON comes
-// first: the others can be made from it.
-func (p program) deliver(r *report.Report) error {
-	var summary, samples, page, text bytes.Buffer
-	encoder := json.NewEncoder(&samples)
-	encoder.SetEscapeHTML(false)
-	err := errors.Join(r.Summary(&summary), encoder.Encode(r))
-	write := func(name, text string) {
-		if err == nil {
-			err = errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o644))
+// earlier reads the first table of the published run: the cells of each row, by its name without a note.
+func earlier() map[string][]string {
+	text, _ := os.ReadFile(results) // without it, nothing stands in empty columns
+	_, table, _ := strings.Cut(string(text), "\n|---|")
+	table, _, _ = strings.Cut(table, "\n\n")
+	rows := map[string][]string{}
+	for row := range strings.Lines(table) {
+		cells := strings.Split(strings.Trim(row, "| \n"), " | ")
+		name, _, _ := strings.Cut(cells[0], " <sup>")
+		rows[name] = cells[1:]
+	}
+	return rows
+}
+
+// deliver writes the report as a page for people, and as text for machines, and prints the
+// summary and the names of the files, also of those that are there after an error.
+func (p program) deliver(r *report.Report) (err error) {
+	var summary bytes.Buffer
+	write := func(name string, form func(io.Writer) error) {
+		var text bytes.Buffer
+		if err = errors.Join(err, form(&text)); err == nil {
+			err = os.WriteFile(name, text.Bytes(), 0o644)
 		}
-		if err == nil && !strings.HasSuffix(name, ".svg") {
+		if err == nil {
 			fmt.Fprintln(&summary, name)
 		}
 	}
-	write(filepath.Join(p.folder, "report.json"), samples.String())
-	err = errors.Join(err, r.HTML(&page), r.Benchfmt(&text))
-	write(filepath.Join(p.folder, "index.html"), page.String())
-	write(filepath.Join(p.folder, "report.txt"), text.String())
+	err = r.Summary(&summary)
+	write(filepath.Join(p.folder, "report.txt"), r.Benchfmt)
+	write(filepath.Join(p.folder, "index.html"), r.HTML)
 	if err == nil && p.publish {
-		err = p.publishable(r)
-	}
-	if err == nil && p.publish {
-		files, failed := published(r)
-		err = errors.Join(failed, os.RemoveAll(filepath.Join(root, "docs", "results"))) // the charts of an older report
-		write(filepath.Join(root, "docs", "results.json"), samples.String())
-		for _, name := range slices.Sorted(maps.Keys(files)) {
-			write(filepath.Join(root, name), files[name])
+		if err = p.publishable(r); err == nil {
+			write(results, r.Markdown)
+			write(filepath.Join(root, "README.md"), func(to io.Writer) error { return withTable(to, filepath.Join(root, "README.md"), r) })
 		}
 	}
 	_, printed := p.out.Write(summary.Bytes())
 	return errors.Join(err, printed)
-}
-
-// published are the files of the repository that are made of a report, by their paths from its top.
-func published(r *report.Report) (map[string]string, error) {
-	var results, targets bytes.Buffer
-	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
-	err = errors.Join(err, r.Markdown(&results), r.TargetsMarkdown(&targets))
-	files := map[string]string{"docs/results.md": results.String(), "bench/targets.md": targets.String(), "README.md": withTable(string(readme), readmeTable(r))}
-	for name, svg := range r.Charts() {
-		files["docs/results/"+name] = svg
-	}
-	return files, err
 }
 
 // publishable returns why a report is not fit for docs/results.md, or nil.
@@ -83,8 +77,8 @@ func (p program) publishable(r *report.Report) error {
 	}
 	for _, id := range p.ids() {
 		switch s := r.Section(id); {
-		case s.ID == "" || s.Failed:
-			because = "section " + id + " is missing or failed"
+		case s.ID == "" || s.Skipped != "":
+			because = fmt.Sprintf("section %s is missing, failed or was skipped: %s", id, s.Skipped)
 		case s.Unusable() != "":
 			because = "section " + id + ": " + s.Unusable() + "; run it again"
 		}
@@ -101,23 +95,21 @@ const (
 	readmeEnd   = "<!-- end -->\n"
 )
 
-// readmeTable is the answer of the section on a real kernel. It is empty if there is none.
-func readmeTable(r *report.Report) string {
-	s := r.Section("kernel")
-	var b strings.Builder
-	if t := s.Table("kernel-answer"); len(t.Rows) > 0 && t.Markdown(&b) == nil {
-		return fmt.Sprintf("\n%s\n([Measured](docs/results.md#kernel) on a real kernel, %s, at some hundred IDs per second,\nby `go run ./bench --only kernel`. [`Restored`](docs/operate.md#restored-memory) tells a generator that its memory is a copy;\na machine with VMClock tells it by itself. [What each fault does](docs/kernel.md).)\n\n", b.String(), s.Table("kernel-run").Cell("kernel", "is").Text)
+// withTable writes a README with the answer of the section on a real kernel.
+func withTable(to io.Writer, readme string, r *report.Report) error {
+	text, err := os.ReadFile(readme)
+	if err != nil {
+		return err
 	}
-	return ""
-}
-
-// withTable puts the table into the text of a README. A README without a place for it is
-// unchanged.
-func withTable(readme, table string) string {
-	before, rest, ok := strings.Cut(readme, readmeBegin)
+	before, rest, ok := strings.Cut(string(text), readmeBegin)
 	_, after, closed := strings.Cut(rest, readmeEnd)
-	if !ok || !closed || table == "" {
-		return readme
+	if !ok || !closed {
+		return fmt.Errorf("%s has no place for the table, between %q and %q", readme, readmeBegin, readmeEnd)
 	}
-	return before + readmeBegin + table + readmeEnd + after
+	var b strings.Builder
+	s := r.Section("kernel")
+	err = s.Table("kernel-answer").Markdown(&b)
+	_, wrote := fmt.Fprintf(to, "%s%s\n%s\n([Measured](docs/results.md#kernel) on a real kernel, %s, at some hundred IDs per second,\nby `go run ./bench --only kernel`. [`Restored`](docs/operate.md#restored-memory) tells a generator that its memory is a copy;\na machine with VMClock tells it by itself. [What each fault does](docs/kernel.md).)\n\n%s%s",
+		before, readmeBegin, b.String(), s.Table("kernel-run").Cell("kernel", "is"), readmeEnd, after)
+	return errors.Join(err, wrote)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/fnv"
@@ -25,8 +26,11 @@ import (
 // the others. When ctx ends, the sections stop.
 func (p program) measure(ctx context.Context, commit string) *report.Report {
 	chosen := slices.DeleteFunc(slices.Clone(p.sections), func(s measure.Section) bool { return len(p.only) > 0 && !slices.Contains(p.only, s.ID) })
-	r := &report.Report{Schema: report.Schema, Command: p.line, Commit: commit, Began: time.Now(), Quick: p.quick, Seed: p.seed, Machine: inspect()}
-	before := measure.Times()
+	r := &report.Report{Command: p.line, Commit: commit, Quick: p.quick, Published: earlier(), Cores: runtime.GOMAXPROCS(0)}
+	if l, err := load.Avg(); err == nil && l.Load1 > 0.5*float64(r.Cores) {
+		r.Busy = fmt.Sprintf("The machine was busy before the run: a load of %.2f on %s. As far as that went on, the intervals include it.", l.Load1, report.Count(r.Cores, "core"))
+	}
+	began, before := time.Now(), measure.Times()
 	for i := range chosen {
 		if p.quick {
 			chosen[i].Full = chosen[i].Quick
@@ -46,13 +50,13 @@ func (p program) measure(ctx context.Context, commit string) *report.Report {
 			got.Stolen = measure.Stolen(before, measure.Times())
 		}
 		got.ID, got.Title, got.About = s.ID, s.Title, s.About
-		got.Verdict = s.Verdict(got)
 		r.Sections = append(r.Sections, got)
 	}
 	r.Interrupted = ctx.Err() != nil
-	r.Seconds = time.Since(r.Began).Seconds()
-	r.Machine.Stolen = measure.Stolen(before, measure.Times())
-	r.Clean()
+	r.CPU, r.Facts = inspect()
+	r.Facts = append([][2]string{{"Commit", commit},
+		{"Run", fmt.Sprintf("%s, %s, by `%s`", began.UTC().Format("2006-01-02 15:04 UTC"), time.Since(began).Round(time.Second), p.line)},
+		{"Stolen", fmt.Sprintf("%.1f%% of the processors' time, by the hypervisor", measure.Stolen(before, measure.Times()))}}, r.Facts...)
 	return r
 }
 
@@ -78,27 +82,25 @@ func (p program) section(ctx context.Context, s measure.Section) (out report.Sec
 		Rand: rand.New(rand.NewPCG(p.seed, name.Sum64()))})
 }
 
-// inspect looks at the machine. A fact that the system does not tell is empty.
-func inspect() report.Machine {
-	m := report.Machine{Cores: runtime.GOMAXPROCS(0), OS: runtime.GOOS + " (" + runtime.GOARCH + ")", Go: runtime.Version(), CPU: "unknown processor"}
-	if all, err := cpu.Info(); err == nil && len(all) > 0 && all[0].ModelName != "" {
-		m.CPU = strings.Join(strings.Fields(all[0].ModelName), " ")
+// inspect looks at the machine. What the system does not tell is left out.
+func inspect() (processor string, facts [][2]string) {
+	system, machine := runtime.GOOS+" ("+runtime.GOARCH+")", ""
+	if all, err := cpu.Info(); err == nil && len(all) > 0 {
+		processor = strings.Join(strings.Fields(all[0].ModelName), " ")
 	}
 	if memory, err := mem.VirtualMemory(); err == nil {
-		m.MemoryBytes = memory.Total
+		machine = fmt.Sprintf(", %.1f GiB", float64(memory.Total)/(1<<30))
 	}
 	if h, err := host.Info(); err == nil {
-		m.OS, m.Kernel = fmt.Sprintf("%s %s (%s)", h.Platform, h.PlatformVersion, runtime.GOARCH), h.KernelVersion
+		system = fmt.Sprintf("%s %s (%s), kernel %s", h.Platform, h.PlatformVersion, runtime.GOARCH, h.KernelVersion)
 		if h.VirtualizationRole == "guest" {
-			m.Virtual = h.VirtualizationSystem
+			system += ", under " + h.VirtualizationSystem
 		}
 	}
-	if l, err := load.Avg(); err == nil {
-		m.LoadBefore = l.Load1
-	}
+	facts = [][2]string{{"Machine", cmp.Or(processor, "unknown processor") + ", " + report.Count(runtime.GOMAXPROCS(0), "core") + machine}, {"System", system}, {"Go", runtime.Version()}}
 	// Of Linux; other systems do not tell.
 	if source, err := os.ReadFile("/sys/devices/system/clocksource/clocksource0/current_clocksource"); err == nil {
-		m.ClockSource = strings.TrimSpace(string(source))
+		facts = append(facts, [2]string{"Clock source", strings.TrimSpace(string(source))})
 	}
-	return m
+	return processor, facts
 }

@@ -56,7 +56,7 @@ func (e *LeadError) Error() string {
 		retry = fmt.Sprintf("retry in %s", span.Text(beyond))
 	}
 	if e.Lead > wrongLead && e.Seen == 0 {
-		return fmt.Sprintf("the next free slot begins %s ahead of the clock (limit %s%s): the clock is behind, or an earlier one of this node number was ahead: set it right and start again; if it is right, another node number helps at once",
+		return fmt.Sprintf("the next free slot begins %s ahead of the clock (limit %s%s): the clock is behind, an earlier one of this node number was ahead, or the fleet has a floor there: set it right and start again; if it is right, another node number helps at once, except against a floor",
 			span.Text(e.Lead), e.Limit, waited)
 	}
 	if e.Cause == strategies.Exhausted {

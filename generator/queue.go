@@ -45,8 +45,8 @@ type place struct {
 	wake      chan struct{} // capacity 1: receives when the place was served
 }
 
-// due is the reading at which the clock is to be asked, for it looks for suspends then, or the lifetime.
-func (g *Generator) due() uint64 {
+// due is the reading by base at which the clock is to be asked, for it looks for suspends then, or the lifetime.
+func (g *Generator) due(base int64) uint64 {
 	if g.moved == nil { // every reading asks it
 		return g.lifetime
 	}
@@ -54,17 +54,19 @@ func (g *Generator) due() uint64 {
 	if due == math.MaxInt64 {
 		return g.lifetime
 	}
-	return min(g.lifetime, uint64(max(g.origin+g.moved.By()+due, 0)))
+	return min(g.lifetime, uint64(max(base+due, 0)))
 }
 
 // open opens the gate. The caller holds mu, or has made g.
 func (g *Generator) open() {
+	base := int64(0)
 	if g.moved != nil {
-		if base := g.origin + g.moved.By(); base != g.base.Load() {
+		// Once, for the gate too: one that has what the clock moved since would stay open for as much longer.
+		if base = g.origin + g.moved.By(); base != g.base.Load() {
 			g.base.Store(base)
 		}
 	}
-	g.queue.gate.Store(g.due())
+	g.queue.gate.Store(g.due(base))
 }
 
 // reopen opens the gate again if now, a reading of the clock, has reached it, or if the clock has moved.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"testing"
 	"time"
 
@@ -277,4 +278,24 @@ func TestGeneratorFollowsTheMachinesClock(t *testing.T) {
 		check(noon.Add(90*time.Minute + 2*time.Second))
 		assert.GreaterOrEqual(t, moved.Due.Load(), int64(3*time.Second))
 	})
+}
+
+// The clock is asked again once it is due, also if a suspend is counted while the gate is opened.
+func TestGateOpensForAsLongAsTheReadingsTake(t *testing.T) {
+	clock := monoclock.New()
+	_, _, moved := monoclock.Steady(clock, seam.Inside{})
+	moved.Due.Store(int64(time.Hour))
+	g := newGenerator(t, generator.WithClock(clock))
+	for range 1000 {
+		var looks sync.WaitGroup
+		looks.Go(func() {
+			for range 100 {
+				moved.Slept.Add(int64(time.Minute))
+			}
+		})
+		for range 100 {
+			require.Equal(t, time.Hour, g.OpenGate())
+		}
+		looks.Wait()
+	}
 }

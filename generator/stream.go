@@ -108,7 +108,7 @@ func (s *Stream) reserve(ctx context.Context) error {
 	tick := slot >> g.seqBits
 	earliest := tick - min(tick, g.allowed)
 	s.from = earliest * uint64(g.tickNs)
-	s.lifetime = min((tick+1-earliest)*uint64(g.tickNs), g.due()-s.from) // a tick may be longer than the time between two looks
+	s.lifetime = min((tick+1-earliest)*uint64(g.tickNs), g.due(g.base.Load())-s.from) // a tick may be longer than the time between two looks
 	return nil
 }
 

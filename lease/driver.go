@@ -261,7 +261,7 @@ func (k *Keeper) claimed(e grant.Event) {
 	}
 	attrs := []any{"node", e.Range.Node, "from", k.time(e.Range.From), "until", k.time(e.Range.To)}
 	if by, doubtful := k.ahead(e.Range.From, 0); doubtful {
-		k.log.Warn("lease: claimed, and no ID is issued by the clock before the grant begins: this clock is behind, or an earlier one was ahead: set it right and start again; if it is right, another number helps at once", append(attrs, "ahead", span.Text(by.Round(time.Second)))...)
+		k.log.Warn("lease: claimed, and no ID is issued by the clock before the grant begins: this clock is behind, or an earlier one was ahead, if no strategy borrowed so far: set it right and start again; if it is right, another number helps at once", append(attrs, "ahead", span.Text(by.Round(time.Second)))...)
 	} else {
 		k.log.Info("lease: claimed", attrs...)
 	}
@@ -289,6 +289,8 @@ func (d *driver) loses(e grant.Event) error {
 		by = "a copy of this process's memory wrote to it: a snapshot was restored beside its original"
 	case e.Record.MovedTo != "":
 		by = "an operator moved it to " + cell.Where(e.Record.MovedTo)
+	case e.Record.Past != "":
+		by = "an operator gave it to the past"
 	case e.Record.Reserved:
 		by = "an operator reserved it"
 	case e.Record.Holder == "":
@@ -366,7 +368,7 @@ func (d *driver) full() error {
 	owner := ""
 	if len(sought.Cells) == 1 {
 		c := sought.Cells[0]
-		if c.Record.MovedTo != "" || c.Record.Reserved && !c.Taken {
+		if c.Record.MovedTo != "" || c.Record.Past != "" || c.Record.Reserved && !c.Taken {
 			return takenError(d.node, c.Record)
 		}
 		if sought.Busy {

@@ -128,8 +128,8 @@ func WithLogger(log *slog.Logger) Option { return func(c *config) { c.log = log 
 //
 // Besides, a number that was held or released with a limit more than a minute and two windows ahead of the clock shows
 // that this clock is behind, or that an earlier one was ahead. If a claim meets one, the Keeper logs a
-// warning or, if strict, and the limit of this option is exceeded as well, Claim fails. To go on when this clock is
-// right, [Reserve] that number until then.
+// warning or, if strict, and the limit of this option is exceeded as well, Claim fails. If this clock is
+// right, claim with a check that is not strict: nothing but time takes that limit away.
 //
 // Grants of crashed processes show no clock, so only grants that are extended after the
 // claim count. A warning is logged then, some thirds of a window after the claim. A

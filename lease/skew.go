@@ -81,14 +81,14 @@ func (k *Keeper) witness(cells ...grant.Cell) error {
 	for _, c := range cells {
 		r := c.Record
 		by, doubtful := k.ahead(r.Limit, r.Window)
-		if !doubtful || r.Reserved || r.MovedTo != "" || r.Limit >= k.end() || r.Holder != "" && r.Holder == k.machine.Token() {
+		if !doubtful || r.Reserved || r.MovedTo != "" || r.Past != "" || r.Limit >= k.end() || r.Holder != "" && r.Holder == k.machine.Token() {
 			continue
 		}
 		err := drive.Wrap(fmt.Sprintf("node number %d was granted until %s, %s ahead of this clock: this clock is behind, or an earlier one was ahead: compare it with another machine's, and start again when it is right",
 			c.Node, k.time(r.Limit).Format(time.RFC3339), span.Text(by.Round(time.Second))), ErrSkew)
 		switch {
 		case k.strict && by > k.skew && k.Stats().Claims == 0:
-			return err
+			return fmt.Errorf("%w; or, if it is right, claim without the strict check", err)
 		case !k.warned && c.Node != k.node: // else the line of the claim says so
 			k.warned = true
 			k.log.Warn("lease: "+err.Error(), "node", c.Node)

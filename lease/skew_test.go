@@ -220,6 +220,7 @@ func TestWitness(t *testing.T) {
 				if test.warns {
 					require.ErrorIs(t, err, lease.ErrSkew)
 					require.ErrorContains(t, err, "this clock is behind, or an earlier one was ahead")
+					require.ErrorContains(t, err, "without the strict check", "no reservation takes the limit away")
 				} else {
 					require.NoError(t, err)
 					close(k)

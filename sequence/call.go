@@ -276,6 +276,9 @@ func (s *Sequence) noted(err error) (level slog.Level, message string, attrs []a
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := &s.failure
+	if err == nil && f.err != nil && s.stats.Refills == f.refills && !f.final {
+		return 0, "", nil // the calls that waited have ended: no refill has succeeded, and who asks is told why
+	}
 	if err == nil {
 		if f.logged && f.kind.Retryable() {
 			message, attrs = "sequence: recovered", []any{"after", s.config.elapsed() - f.since, "failures", f.count}
@@ -312,6 +315,7 @@ func (s *Sequence) noted(err error) (level slog.Level, message string, attrs []a
 	case f.count < 6 && kind.Retryable():
 		pause = 20 * time.Millisecond << f.count
 	}
+	f.refills = s.stats.Refills
 	f.err, f.kind, f.final, f.n, f.until = err, kind, !kind.Retryable(), n, s.config.elapsed()+pause
 	s.retry = f.until
 	s.calls = slices.DeleteFunc(s.calls, func(c *call) bool {

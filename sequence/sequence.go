@@ -65,14 +65,15 @@ type Sequence struct {
 
 // failure is why there is no number.
 type failure struct {
-	err    error         // what a call fails with
-	n      uint64        // a call for n numbers or more fails, if this is final
-	final  bool          // a retry at once does not help
-	until  time.Duration // elapsed time of the next try
-	count  int           // failures in a row
-	since  time.Duration // elapsed time of the first of the failures in a row
-	kind   stores.Kind   // the kind of the last failure
-	logged bool          // the log was told of a failure of this kind
+	err     error         // what a call fails with
+	n       uint64        // a call for n numbers or more fails, if this is final
+	final   bool          // a retry at once does not help
+	until   time.Duration // elapsed time of the next try
+	count   int           // failures in a row
+	since   time.Duration // elapsed time of the first of the failures in a row
+	kind    stores.Kind   // the kind of the last failure
+	logged  bool          // the log was told of a failure of this kind
+	refills uint64        // refills that had succeeded by then
 }
 
 // Open opens a sequence that exists, or, with [WithDefinition], creates it. Without that, a

@@ -16,6 +16,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/tickflake/tickflake/bench/measure"
+	"github.com/tickflake/tickflake/bench/report"
 	"github.com/tickflake/tickflake/integration/servers"
 	_ "github.com/tickflake/tickflake/stores/mysql" // the engines of the leases
 	_ "github.com/tickflake/tickflake/stores/postgres"
@@ -25,22 +26,27 @@ import (
 
 // Names of ways in targets.
 const (
-	postgresSequence = "PostgreSQL sequence"
-	sequentialNodes  = "ZooKeeper sequential node per ID"
+	postgresRows    = "PostgreSQL auto-increment"
+	sequentialNodes = "ZooKeeper sequential node per ID"
 )
 
 // list is all ways, in the order of the report.
 func list() []*way {
 	return slices.Concat([]*way{alone(), {
-		name: postgresSequence, needs: []place{postgres}, crowd: true,
-		note:   "nextval: one request, and a sync of the log every 32nd time",
+		name: "PostgreSQL sequence", needs: []place{postgres}, crowd: true,
+		note:   "nextval: one request, and a sync of the log every 32nd time; no row is committed",
 		schema: "CREATE SEQUENCE ids",
 		open:   asks("SELECT nextval('ids')"),
 	}, {
-		name: "PostgreSQL auto-increment", needs: []place{postgres},
+		name: postgresRows, needs: []place{postgres},
 		note:   "an INSERT of a row that is only a key: one request and one commit",
 		schema: "CREATE TABLE keyed (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY)",
 		open:   asks("INSERT INTO keyed DEFAULT VALUES RETURNING id"),
+	}, {
+		name: "PostgreSQL row with a tickflake ID", group: report.Ours, needs: []place{postgres},
+		note:   "the same INSERT, with the key: one request and one commit",
+		schema: "CREATE TABLE given (id bigint PRIMARY KEY)",
+		open:   inserts("INSERT INTO given VALUES ($1) RETURNING id"),
 	}, {
 		name: "PostgreSQL segments of 1000, the next prefetched", needs: []place{postgres},
 		note:   "as Tinyid does it: one commit in 1000 IDs, in the background",
@@ -89,6 +95,18 @@ func asks(statement string) opener {
 	return func(_ context.Context, on []*servers.Server, _ int) (client, error) {
 		next, end, err := database(on, statement)
 		return client{next: func(ctx context.Context) (int64, error) { return next(ctx) }, close: end}, err
+	}
+}
+
+// inserts sends a statement with an ID of tickflake.
+func inserts(statement string) opener {
+	return func(ctx context.Context, on []*servers.Server, number int) (client, error) {
+		own, err := alone().open(ctx, on, number)
+		insert, disconnect, failed := database(on, statement)
+		return client{close: func() error { return errors.Join(own.close(), disconnect()) }, next: func(ctx context.Context) (int64, error) {
+			id, _ := own.next(ctx) // it waits for its tick
+			return insert(ctx, id)
+		}}, errors.Join(err, failed)
 	}
 }
 

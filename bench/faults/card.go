@@ -24,13 +24,18 @@ type card struct {
 	outcomes map[[2]string]outcome // by subject and fault, of those that were run
 }
 
-// outcome is what a fault did to a subject: a cell for each table, by the end of the table's ID.
-type outcome map[string]report.Cell
-
-// newOutcome has the effect and what every card counts.
-func newOutcome(effect report.Cell, duplicates, disorder, failed int, stall, lead generatortest.Seconds) outcome {
-	return outcome{"card": effect, "duplicates": counted(duplicates), "disorder": counted(disorder), "errors": counted(failed), "stall": lasts(stall), "lead": lasts(lead)}
+// outcome is what a fault did to a subject.
+type outcome struct {
+	effect                  report.Cell
+	duplicates, ids, failed int
+	stall                   generatortest.Seconds
+	known, broken, note     string
 }
+
+// The cells of an outcome that tables show.
+func effects(o outcome) report.Cell { return o.effect }
+func twice(o outcome) report.Cell   { return counted(o.duplicates) }
+func issued(o outcome) report.Cell  { return counted(o.ids) }
 
 // effect is a fault's effect: bad if a promise was broken, good if no caller noticed anything, and
 // else the price. A stall or a lead up to noise is not noticed.
@@ -59,20 +64,12 @@ func number(n int) string { return report.Figure(float64(n)) }
 
 func counted(n int) report.Cell { return report.One(float64(n)) }
 
-func lasts(s generatortest.Seconds) report.Cell {
-	d := time.Duration(s)
-	if d <= 0 {
-		return counted(0)
-	}
-	return report.Cell{Samples: []float64{d.Seconds()}, Text: report.Span(d)}
-}
-
 // notRun is the text of a cell of a fault that was not run.
 const notRun = "–"
 
-// grid is a table with a row per subject and a column per fault. Its ID ends with suffix; the cells are those of
-// the name. A subject without any of the faults has no row.
-func (c card) grid(suffix, title string, faults []kernel.Fault, column report.Column, name string) report.Table {
+// grid is a table with a row per subject and a column per fault. Its ID ends with suffix. A subject without any of
+// the faults has no row.
+func (c card) grid(suffix, title string, faults []kernel.Fault, column report.Column, show func(outcome) report.Cell) report.Table {
 	t := report.Table{ID: c.prefix + suffix, Title: title, RowName: "generator", Detail: true}
 	for _, f := range faults {
 		column.ID, column.Title = f.Name, f.Name
@@ -82,8 +79,8 @@ func (c card) grid(suffix, title string, faults []kernel.Fault, column report.Co
 		row, ran := report.Row{Name: s.Name, Group: s.Group}, false
 		for _, f := range faults {
 			cell := report.Cell{Text: notRun}
-			if o := c.outcomes[[2]string{s.Name, f.Name}]; o != nil {
-				cell, ran = o[name], true
+			if o, ok := c.outcomes[[2]string{s.Name, f.Name}]; ok {
+				cell, ran = show(o), true
 			}
 			row.Cells = append(row.Cells, cell)
 		}
@@ -92,20 +89,6 @@ func (c card) grid(suffix, title string, faults []kernel.Fault, column report.Co
 		}
 	}
 	return t
-}
-
-// quantities has a table for each count, whatever was promised. where ends the titles of those of every card;
-// more have an ID, a title and a unit.
-func (c card) quantities(where string, more ...[3]string) (all []report.Table) {
-	for _, q := range append([][3]string{{"duplicates", "IDs issued twice" + where, "IDs"}, {"disorder", "IDs out of order" + where, "IDs"}, {"errors", "Calls and starts that failed" + where},
-		{"stall", "Longest stall of a call" + where, "s"}, {"lead", "Largest lead of an ID over its clock" + where, "s"}}, more...) {
-		column := report.Column{Unit: q[2], Better: report.Less}
-		if q[0] == "ids" {
-			column.Better = ""
-		}
-		all = append(all, c.grid(q[0], q[1], c.faults, column, q[0]))
-	}
-	return all
 }
 
 // list says what the faults are.
@@ -124,7 +107,7 @@ func (c card) how(columns ...report.Column) report.Table {
 
 // repeating returns the subjects of a table of duplicates, of those that some is true of, and the faults, that have
 // any, and of how many subjects.
-func repeating(t *report.Table, some func(report.Row) bool) (subjects, faults []string, of int) {
+func repeating(t report.Table, some func(report.Row) bool) (subjects, faults []string, of int) {
 	rows := slices.DeleteFunc(slices.Clone(t.Rows), func(r report.Row) bool { return !some(r) })
 	for i, column := range t.Columns {
 		for _, r := range rows {

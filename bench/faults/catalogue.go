@@ -3,7 +3,6 @@ package faults
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -25,7 +24,7 @@ func catalogueSection() measure.Section {
 			"a wait of more than a tick (stall), or an ID ahead of the clock by more than a tick (lead). " +
 			"In F17 and F18 a call that fails is right. The faults of stores and leases (F14, F15, F19, F20), which peers do not have, are in chaos_test; " +
 			"in F19, a copy of a process's memory, every strategy issues IDs twice.",
-		Measure: measureCatalogue, Verdict: catalogueVerdict}
+		Measure: measureCatalogue}
 }
 
 // named are the strategies of the documentation.
@@ -64,12 +63,22 @@ func measureCatalogue(ctx context.Context, run *measure.Run) report.Section {
 	short.subjects = slices.DeleteFunc(slices.Clone(c.subjects), func(s report.Row) bool {
 		return s.Group == report.Ours && !strings.HasPrefix(s.Name, "tickflake default,")
 	})
-	return report.Section{Tables: append([]report.Table{
-		short.grid("default", "Score card of the default strategy, and of peers", c.faults, report.Column{}, "card"),
+	duplicates := c.grid("duplicates", "IDs issued twice", c.faults, report.Column{Unit: "IDs", Better: report.Less}, twice)
+	_, ours, _ := repeating(duplicates, func(r report.Row) bool { return strings.HasSuffix(r.Name, generators.Leases) })
+	said := "no strategy issues an ID twice under a lease"
+	if len(ours) > 0 {
+		said += ", except in " + report.List(ours)
+	}
+	peers, _, of := repeating(duplicates, ofPeer)
+	duplicates.Say("In these faults, %s; of the %s that take a virtual clock, these do: %s. The others read the machine's clock: see “%s”.",
+		said, report.Count(of, "peer"), cmp.Or(report.List(peers), "none"), kernelTitle)
+	return report.Section{Tables: []report.Table{
+		short.grid("default", "Score card of the default strategy, and of peers", c.faults, report.Column{}, effects),
 		c.list("The faults"),
-		c.grid("card", "Score card of all strategies", c.faults, report.Column{}, "card"),
+		c.grid("card", "Score card of all strategies", c.faults, report.Column{}, effects),
 		short.how(report.Column{ID: "version", Title: "version"}, report.Column{ID: "promised", Title: "held to"}),
-	}, c.quantities("")...)}
+		duplicates,
+	}}
 }
 
 func judge(s generators.Subject, got generatortest.Result) outcome {
@@ -81,23 +90,5 @@ func judge(s generators.Subject, got generatortest.Result) outcome {
 	if got.Fault == "F17" || got.Fault == "F18" { // there is no ID that is safe, so a call that fails is right
 		failed = 0
 	}
-	return newOutcome(effect(broken, failed, got.Disorder, got.LongestStall, got.LargestLead, s.Tick),
-		got.Duplicates, got.Disorder, got.Errors, got.LongestStall, got.LargestLead)
-}
-
-// catalogueVerdict says in which faults a strategy under a lease issues an ID twice, and which
-// peers do.
-func catalogueVerdict(s report.Section) string {
-	t := s.Table("faults-duplicates")
-	if len(t.Rows) == 0 {
-		return ""
-	}
-	_, ours, _ := repeating(t, func(r report.Row) bool { return strings.HasSuffix(r.Name, generators.Leases) })
-	said := "In these faults, no strategy issues an ID twice under a lease"
-	if len(ours) > 0 {
-		said += ", except in " + report.List(ours)
-	}
-	peers, _, of := repeating(t, ofPeer)
-	return fmt.Sprintf("%s; of the %s that take a virtual clock, these do: %s. The others read the machine's clock: see “%s”.",
-		said, report.Count(of, "peer"), cmp.Or(report.List(peers), "none"), kernelTitle)
+	return outcome{effect: effect(broken, failed, got.Disorder, got.LongestStall, got.LargestLead, s.Tick), duplicates: got.Duplicates}
 }

@@ -24,8 +24,8 @@ func kernelSection() measure.Section {
 			"A cell is ✓ if every call was served, in order, at once; ✗ if an ID came twice (dup) or a promise of the generator's documentation was broken; " +
 			"* if the exception is documented. Any other cell is the price: failed calls or starts (err), IDs out of order (disorder), " +
 			"a call that took longer (stall) or an ID ahead of the clock (lead) by more than " + report.Span(noise) + ". " +
-			"A stall is the longest call less what an idle thread of its process stood still meanwhile, for an emulated machine stalls by itself. docs/kernel.md says how it works, what each fault does to the clocks, and what it cannot show; `tickflake-chaos kernel` prints how far they moved.",
-		Measure: measureKernel, Verdict: kernelVerdict}
+			"A stall is the longest call less the longest stall of an idle thread, for an emulated machine stalls by itself. docs/kernel.md says how it works, what each fault does to the clocks, and what it cannot show; `tickflake-chaos kernel` prints how far they moved.",
+		Measure: measureKernel}
 }
 
 // noise is the longest stall, and the largest lead, that a cell does not show.
@@ -86,16 +86,19 @@ func ofKernel(got kernel.Report, faults []kernel.Fault, subjects []kernel.Subjec
 	}
 	c.faults = slices.DeleteFunc(slices.Clone(faults), func(f kernel.Fault) bool { return !ran[f.Name] })
 	out := report.Section{Targets: targets(got, len(c.faults), len(faults)), Tables: []report.Table{c.answer(), facts(got, c)}}
+	duplicates := c.grid("duplicates", "IDs issued twice on a real kernel", c.faults, report.Column{Unit: "IDs", Better: report.Less}, twice)
+	duplicates.Verdict = verdict(duplicates, out.Targets[0].State() == report.Missed)
 	for _, g := range groups {
 		some := slices.DeleteFunc(slices.Clone(c.faults), func(f kernel.Fault) bool {
 			return f.Kind != g.kind || strings.HasPrefix(f.Name, "restart-") != g.restarts
 		})
-		out.Tables = append(out.Tables, c.grid("card-"+g.id, g.title, some, report.Column{}, "card"))
+		out.Tables = append(out.Tables, c.grid("card-"+g.id, g.title, some, report.Column{}, effects))
 	}
-	out.Tables = append(out.Tables, c.sentences("known", "Documented exceptions"), c.sentences("counts", "What else was counted"),
-		c.sentences("broken", "Promises that did not hold"), c.sentences("error", "First call or start that failed"),
-		c.list("The faults on a real kernel"), c.how(report.Column{ID: "made", Title: "made by"}))
-	out.Tables = append(out.Tables, c.quantities(" on a real kernel", [3]string{"recovery", "Time until no call failed any more", "s"}, [3]string{"ids", "IDs counted", "IDs"})...)
+	out.Tables = append(out.Tables, c.sentences("known", "Documented exceptions", func(o outcome) string { return o.known }),
+		c.sentences("broken", "Promises that did not hold", func(o outcome) string { return o.broken }),
+		c.sentences("note", "What else was counted, and first calls that failed", func(o outcome) string { return o.note }),
+		c.list("The faults on a real kernel"), c.how(report.Column{ID: "made", Title: "made by"}), duplicates,
+		c.grid("ids", "IDs counted on a real kernel", c.faults, report.Column{Unit: "IDs"}, issued))
 	out.Tables = slices.DeleteFunc(out.Tables, func(t report.Table) bool { return len(t.Rows) == 0 })
 	for _, skip := range got.Skipped {
 		out.Note("The fault %s was not run: %s.", skip.Fault, strings.TrimSuffix(skip.Why, "."))
@@ -105,7 +108,8 @@ func ofKernel(got kernel.Report, faults []kernel.Fault, subjects []kernel.Subjec
 
 func judgeRow(r kernel.Row) outcome {
 	v := r.Verdict
-	o := newOutcome(effect("", v.Failed, v.Disorder, v.Stall, v.Lead, noise), v.Duplicates, v.Disorder, v.Failed, v.Stall, v.Lead)
+	o := outcome{effect: effect("", v.Failed, v.Disorder, v.Stall, v.Lead, noise), duplicates: v.Duplicates, ids: v.IDs,
+		failed: v.Failed, stall: v.Stall, broken: strings.Join(r.Broken, "; "), note: cmp.Or(r.Note, v.Error)}
 	broken := ""
 	switch {
 	case v.Duplicates > 0:
@@ -113,36 +117,29 @@ func judgeRow(r kernel.Row) outcome {
 	case len(r.Broken) > 0 && v.Disorder > 0:
 		broken = number(v.Disorder) + " disorder"
 	case len(r.Broken) > 0:
-		broken = strings.TrimPrefix(o["card"].Text, "✓")
+		broken = strings.TrimPrefix(o.effect.Text, "✓")
 	}
-	if r.Group != kernel.Ours {
-		r.Known = "" // the documentation of others is not ours to quote
+	if r.Group == kernel.Ours { // the documentation of others is not ours to quote
+		o.known = r.Known
 	}
 	switch {
-	case r.Known != "":
-		o["card"] = report.Cell{Text: "✗ " + broken + "*", Mark: report.Bad}
+	case o.known != "":
+		o.effect = report.Cell{Text: "✗ " + broken + "*", Mark: report.Bad}
 	case broken != "" || len(r.Broken) > 0:
-		o["card"] = report.Cell{Text: strings.TrimSpace("✗ " + broken), Mark: report.Bad}
-	}
-	for id, text := range map[string]string{"known": r.Known, "counts": r.Note, "broken": strings.Join(r.Broken, "; "), "error": v.Error} {
-		o[id] = report.Cell{Text: text}
-	}
-	o["recovery"], o["ids"] = lasts(v.Recovery), counted(v.IDs)
-	if v.Recovery < 0 { // it issued nothing after its last failed call
-		o["recovery"] = report.Cell{Text: "never"}
+		o.effect = report.Cell{Text: strings.TrimSpace("✗ " + broken), Mark: report.Bad}
 	}
 	return o
 }
 
 // sentences lists texts of outcomes, in the order of faults. Equal texts of one fault stand in
 // one row.
-func (c card) sentences(id, title string) report.Table {
+func (c card) sentences(id, title string, of func(outcome) string) report.Table {
 	t := report.Table{ID: c.prefix + id, Title: title, RowName: "fault", Detail: true, Columns: []report.Column{{ID: "who", Title: "generators"}, {ID: "what", Title: "what"}}}
 	for _, f := range c.faults {
 		var said []string
 		who := map[string][]string{}
 		for _, s := range c.subjects {
-			if text := c.outcomes[[2]string{s.Name, f.Name}][id].Text; text != "" {
+			if text := of(c.outcomes[[2]string{s.Name, f.Name}]); text != "" {
 				said, who[text] = append(said, text), append(who[text], s.Name)
 			}
 		}
@@ -186,8 +183,8 @@ func targets(got kernel.Report, ran, all int) (list []report.Target) {
 			why = r.Fault + ", " + r.Subject + ": " + r.Broken[0]
 		}
 	}
-	for _, t := range [][2]string{{"duplicates", "IDs of tickflake that came twice, but for documented exceptions"}, {"disorder", "IDs of tickflake out of order in their process"},
-		{"promises", "other promises of tickflake that did not hold, such as the longest wait"}} {
+	for _, t := range [][2]string{{"duplicates", "no ID of tickflake comes twice, but for documented exceptions"}, {"disorder", "no ID of tickflake is out of order in its process"},
+		{"promises", "no other promise of tickflake is broken, such as the longest wait"}} {
 		target := report.Target{ID: "kernel-" + t[0], Text: "On a real kernel: " + t[1], AtMost: true, Got: counted(counts[t[0]]), Why: why}
 		if counts[t[0]] == 0 && ran < all { // a miss is a miss, however few the faults
 			target.Open = fmt.Sprintf("%d of %d faults were run", ran, all)
@@ -217,7 +214,11 @@ func (c card) answer() report.Table {
 			row.Group = report.Peers
 		}
 		for _, fault := range []string{t.Columns[0].ID, t.Columns[1].ID, t.Columns[2].ID + r.told} {
-			row.Cells = append(row.Cells, c.outcomes[[2]string{r.of, fault}].worst())
+			cell := report.Cell{Text: notRun}
+			if o, ok := c.outcomes[[2]string{r.of, fault}]; ok {
+				cell = o.worst()
+			}
+			row.Cells = append(row.Cells, cell)
 		}
 		if r.told != "" && row.Cells[2].Text == notRun {
 			continue // the machine of the run had no VMClock: the row would say nothing of its own
@@ -229,26 +230,20 @@ func (c card) answer() report.Table {
 
 // worst is the worst that a fault did.
 func (o outcome) worst() report.Cell {
-	switch failed := int(o["errors"].Median()); {
-	case o == nil:
-		return report.Cell{Text: notRun}
-	case o["duplicates"].Median() > 0:
-		return report.Cell{Text: o["duplicates"].Text + " duplicate IDs", Mark: report.Bad}
-	case o["stall"].Median() >= 1:
-		return report.Cell{Text: "blocked for " + o["stall"].Text + " or more", Mark: report.Bad}
-	case failed > 0:
-		return report.Cell{Text: "no duplicate; " + report.Count(failed, "call") + " failed"}
+	switch stall := time.Duration(o.stall); {
+	case o.duplicates > 0:
+		return report.Cell{Text: report.Count(o.duplicates, "duplicate ID"), Mark: report.Bad}
+	case stall >= time.Second:
+		return report.Cell{Text: "blocked for " + report.Span(stall) + " or more", Mark: report.Bad}
+	case o.failed > 0:
+		return report.Cell{Text: "no duplicate; " + report.Count(o.failed, "call") + " failed"}
 	}
 	return report.Cell{Text: "no duplicate", Mark: report.Good}
 }
 
-// kernelVerdict says where tickflake issues an ID twice, with a store and without one, and which
+// verdict says where tickflake issues an ID twice, with a store and without one, and which
 // peers do.
-func kernelVerdict(s report.Section) string {
-	t := s.Table("kernel-duplicates")
-	if len(t.Rows) == 0 {
-		return ""
-	}
+func verdict(t report.Table, missed bool) string {
 	faults := func(stored bool) []string {
 		_, faults, _ := repeating(t, func(r report.Row) bool {
 			fixed := strings.HasSuffix(r.Name, ", monoclock") || strings.HasSuffix(r.Name, ", raw")
@@ -258,7 +253,7 @@ func kernelVerdict(s report.Section) string {
 	}
 	said := "With a store, tickflake issues no ID twice"
 	with, without := faults(true), faults(false)
-	switch missed := slices.ContainsFunc(s.Targets, func(t report.Target) bool { return t.ID == "kernel-duplicates" && t.State() == report.Missed }); {
+	switch {
 	case missed && len(with) > 0:
 		said = "With a store, tickflake issues IDs twice in " + report.List(with)
 	case len(with) > 0:

@@ -19,7 +19,6 @@ import (
 type Case struct {
 	Name  string // unique
 	Group report.Group
-	Bits  int // of an ID, constant bits included
 	Limit Limit
 	Note  string
 	// Clockless says that it reads no clock, as counted numbers do not.

@@ -31,12 +31,12 @@ func Others(names ...string) (all []Case) {
 		if p.Full == peers.Waits {
 			limit = Limit{IDs: int(p.PerTick), Per: p.Tick}
 		}
-		add(Case{Name: p.Name, Bits: p.Bits, Limit: limit, Open: func(context.Context) (Source, error) {
+		add(Case{Name: p.Name, Limit: limit, Open: func(context.Context) (Source, error) {
 			g, err := p.New(peers.System)
 			return shared(g.Loop, err)
 		}}, p.Module == "")
 		if p.Name == Bwmarrin {
-			add(Case{Name: BwmarrinWide, Bits: 64, Limit: Limit{IDs: 1 << 22, Per: time.Millisecond},
+			add(Case{Name: BwmarrinWide, Limit: Limit{IDs: 1 << 22, Per: time.Millisecond},
 				Note: "snowflake.NodeBits = 0 and StepBits = 22, so there is one node only", Open: openWide}, false)
 		}
 	}

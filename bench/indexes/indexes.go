@@ -8,7 +8,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,7 +27,7 @@ func Sections() []measure.Section {
 		About: "Rows of a primary key and 100 bytes are inserted by INSERTs of 1,000 rows over one connection, each committed by itself, " +
 			"into a table for each kind of key. The tables take turns, in random order, until each has a million rows (20,000 in a quick run) or the time is up, and share the server's cache. " +
 			"The rows are made before the inserts are timed. The servers have their default settings, with synced commits and caches of 128 MB. PostgreSQL keeps rows in the order in which they come, and the index beside them; MariaDB keeps rows inside the index of their primary key. UUIDs have the type uuid, or BINARY(16).",
-		Measure: measureIndexes, Verdict: verdict}}
+		Measure: measureIndexes}}
 }
 
 const (
@@ -95,13 +94,11 @@ func (e engine) measure(ctx context.Context, run *measure.Run, server *servers.S
 	for _, t := range tables {
 		err = errors.Join(err, t.Err)
 		if t.Err == nil && ctx.Err() == nil {
-			var index, whole float64
+			var whole float64
 			_, failed := db.ExecContext(ctx, e.analyze+t.name)
-			err = errors.Join(err, failed, db.QueryRowContext(ctx, e.sizes, t.name).Scan(&index, &whole))
-			if whole <= 0 {
-				continue
+			if err = errors.Join(err, failed, db.QueryRowContext(ctx, e.size, t.name).Scan(&whole)); whole > 0 {
+				t.Figures["whole"] = []float64{whole / float64(t.rows)}
 			}
-			t.Figures["index"], t.Figures["whole"] = []float64{index / float64(t.rows)}, []float64{whole / float64(t.rows)}
 		}
 	}
 	return tables, err
@@ -113,16 +110,15 @@ type engine struct {
 	column      int    // of key.columns
 	placeholder string // of the parameter with the number n
 	analyze     string // begins the statement that makes the sizes exact
-	// position asks for the position in the log, in bytes; sizes for the bytes of a table's primary key's index, or
-	// below 0 if that is the table itself, and of the table with its index.
-	position, sizes string
+	position    string // asks for the position in the log, in bytes
+	size        string // asks for the bytes of a table with its index
 }
 
 var engines = []engine{
 	{servers.PostgreSQL, 0, "$n", "ANALYZE ", "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint",
-		"SELECT pg_relation_size($1::text || '_pkey'), pg_total_relation_size($1::text)"},
+		"SELECT pg_total_relation_size($1::text)"},
 	{servers.MariaDB, 1, "?", "ANALYZE TABLE ", "SELECT CAST(VARIABLE_VALUE AS unsigned) FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'INNODB_LSN_CURRENT'",
-		"SELECT -1, stat_value * @@innodb_page_size FROM mysql.innodb_index_stats " +
+		"SELECT stat_value * @@innodb_page_size FROM mysql.innodb_index_stats " +
 			"WHERE database_name = DATABASE() AND table_name = ? AND index_name = 'PRIMARY' AND stat_name = 'size'"},
 }
 
@@ -254,7 +250,6 @@ func (e engine) summary(tables []*table) report.Table {
 		Title: fmt.Sprintf("%s, %s rows of each", e.kind, report.Figure(float64(tables[0].rows))),
 		Columns: []report.Column{
 			{ID: "rate", Title: "inserted", Unit: "rows/s", Better: report.More},
-			{ID: "index", Title: "index", Unit: "bytes/row", Better: report.Less},
 			{ID: "whole", Title: "table and index", Unit: "bytes/row", Better: report.Less},
 			{ID: "log", Title: "written to the log", Unit: "bytes/row", Better: report.Less},
 		},
@@ -263,41 +258,21 @@ func (e engine) summary(tables []*table) report.Table {
 	for _, one := range tables {
 		loads = append(loads, one.Load)
 	}
-	return measure.Rows(t, loads, func(l *measure.Load, column string) report.Cell {
+	t = measure.Rows(t, loads, func(l *measure.Load, column string) report.Cell {
 		cell := l.Of(column, nil)
-		switch exact := column == "index" || column == "whole"; {
-		case !exact || len(cell.Samples) == 0:
-			return cell
-		case cell.Samples[0] < 0:
-			return report.Cell{Text: "is the table"}
+		if column == "whole" && len(cell.Samples) > 0 {
+			return report.One(cell.Samples[0]) // it is exact
 		}
-		return report.One(cell.Samples[0])
+		return cell
 	})
-}
-
-// verdict compares the rates of the other keys with that of tickflake, by engine.
-func verdict(s report.Section) string {
-	var said []string
-	for _, e := range engines {
-		t := s.Table(e.id())
-		ours := t.Cell(oursName, "rate")
-		var others []string
-		for _, row := range t.Rows {
-			if d, ok := t.Cell(row.Name, "rate").Against(ours); ok && row.Group == report.Peers {
-				with := "not measurably different"
-				if d.Significant {
-					with = d.Value()
-				}
-				others = append(others, row.Name+" "+with)
-			}
+	var others []string
+	for _, row := range t.Rows[1:] {
+		with := "not measurably different"
+		if d := row.Cells[0].Against(t.Rows[0].Cells[0]); d.Significant() {
+			with = d.Value()
 		}
-		if len(others) > 0 {
-			slices.Sort(others)
-			said = append(said, fmt.Sprintf("%s inserts %s rows per second with tickflake IDs (%s)", e.kind, ours.Value(), strings.Join(others, ", ")))
-		}
+		others = append(others, row.Name+" "+with)
 	}
-	if len(said) == 0 {
-		return ""
-	}
-	return strings.Join(said, "; ") + "."
+	t.Say("%s inserts %s rows per second with tickflake IDs (%s).", e.kind, t.Rows[0].Cells[0], strings.Join(others, ", "))
+	return t
 }

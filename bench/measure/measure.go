@@ -27,8 +27,6 @@ type Section struct {
 	// Measure returns the tables, targets and notes, or the reason why the section is
 	// skipped. When ctx ends, it soon returns what it has.
 	Measure func(ctx context.Context, run *Run) report.Section
-	// Verdict says in one sentence what the tables show. It returns "" if they show nothing.
-	Verdict func(report.Section) string
 }
 
 // Run is how to measure a section.

@@ -23,10 +23,7 @@ func Figure(v float64) string {
 // figure writes a value with so many significant digits.
 func figure(v float64, digits int) string {
 	size := math.Abs(v)
-	switch {
-	case math.IsNaN(v) || math.IsInf(v, 0):
-		return "?"
-	case size >= 1e15 || size != 0 && size < 1e-4:
+	if size >= 1e15 || size != 0 && size < 1e-4 || math.IsNaN(v) {
 		return strconv.FormatFloat(v, 'g', digits, 64)
 	}
 	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'e', digits-1, 64), 64)
@@ -42,9 +39,6 @@ func figure(v float64, digits int) string {
 
 // grouped writes the nearest whole number with commas between thousands.
 func grouped(v float64) string { return message.NewPrinter(language.English).Sprintf("%.0f", v) }
-
-// Percent writes a share: "2.1%", "35%".
-func Percent(share float64) string { return figure(100*share, 2) + "%" }
 
 // Span writes a duration in one unit: "3.8 s".
 func Span(d time.Duration) string {
@@ -82,75 +76,48 @@ func List(words []string) string {
 
 // withUnit puts a unit behind a figure.
 func withUnit(figure, unit string) string {
-	switch unit {
-	case "":
-		return figure
-	case "%", "×":
+	if unit == "%" || unit == "×" {
 		return figure + unit
 	}
-	return figure + " " + unit
+	return strings.TrimSuffix(figure+" "+unit, " ")
 }
 
-// Value is the cell's text, or else its median without a unit, with the digits that its interval
+// nothing is the value of a cell where nothing was measured.
+const nothing = "–"
+
+// String is the cell's text, or else its median without a unit, with the digits that its interval
 // leaves. It is a dash where nothing was measured.
-func (c Cell) Value() string {
-	if c.Text != "" {
-		return c.Text
-	}
-	s, ok := c.Summary()
+func (c Cell) String() string {
+	s := c.summary()
 	switch {
-	case !ok:
-		return "–"
-	case len(c.Samples) > 1 && c.constant():
-		return Figure(s.Median)
-	case len(c.Samples) == 1 && s.Median != math.Trunc(s.Median): // nobody knows how far others are
-		return figure(s.Median, 2)
+	case c.Text != "":
+		return c.Text
+	case math.IsNaN(s.Center):
+		return nothing
+	case len(c.Samples) == 1 && s.Center != math.Trunc(s.Center): // nobody knows how far others are
+		return figure(s.Center, 2)
+	case len(c.Samples) > 1 && s.Lo == s.Hi:
+		return Figure(s.Center)
 	}
-	return figure(s.Median, s.digits())
-}
-
-// digits is how many significant digits the interval leaves: the last one may be wrong by some.
-func (s Summary) digits() int {
-	switch spread := s.Spread(); {
-	case spread < 0.01:
-		return 3
-	case spread < 0.5 || math.IsNaN(spread):
-		return 2
-	}
-	return 1
+	return figure(s.Center, digits(s))
 }
 
 // Value is the ratio with the digits that both intervals leave: "1.1×".
 func (d Difference) Value() string { return figure(d.Ratio, d.digits) + "×" }
 
-// Margin is the interval around the median: "±2.1%". It is empty for a text, for one sample, and for an interval of less than ±0.05%.
+// Margin is the interval around the median: "±2%". It is empty for a text, for one sample, and for an interval that rounds to nothing.
 func (c Cell) Margin() string {
-	s, ok := c.Summary()
-	if c.Text != "" || !ok || c.constant() {
-		return ""
+	s := c.summary()
+	if text := s.PctRangeString(); c.Text == "" && s.Lo != s.Hi && !math.IsNaN(s.Center) && text != "0%" {
+		return "±" + text
 	}
-	switch spread := s.Spread(); {
-	case spread < 0.0005:
-		return ""
-	case !math.IsNaN(spread):
-		return "±" + Percent(spread)
-	}
-	return Figure(s.Lo) + "…" + Figure(s.Hi)
+	return ""
 }
 
 // Value is what was measured, with its unit.
 func (t Target) Value() string {
-	if len(t.Got.Samples) == 0 {
-		return "–"
+	if value := t.Got.String(); value != nothing {
+		return withUnit(value, t.Unit)
 	}
-	return withUnit(t.Got.Value(), t.Unit)
-}
-
-// Limit is what the target asks for: "≤ 1.25×".
-func (t Target) Limit() string {
-	sign := "≥ "
-	if t.AtMost {
-		sign = "≤ "
-	}
-	return sign + withUnit(strconv.FormatFloat(t.Want, 'f', -1, 64), t.Unit)
+	return nothing
 }

@@ -9,31 +9,29 @@ import (
 	"slices"
 	"strings"
 	"text/template"
-	"time"
 )
 
 //go:embed report.gohtml report.gomd report.gotxt
 var files embed.FS
 
-// style is the style sheet; its first rule has the colours of the charts.
-//
 //go:embed style.css
 var style string
 
 var functions = map[string]any{
-	"brief":   brief,
-	"chart":   func(t Table) htmltemplate.HTML { return htmltemplate.HTML(t.chart()) },
-	"css":     func() htmltemplate.CSS { return htmltemplate.CSS(style) },
-	"first":   first,
-	"heading": heading,
-	"cells":   cells,
-	"inc":     func(i int) int { return i + 1 },
-	"note":    func(t Table, r Row) int { return slices.Index(notes(t), r.Note) + 1 },
-	"notes":   notes,
-	"mark":    func(t Target) string { return map[State]string{Met: "✓", Missed: "✗", Open: "?"}[t.State()] },
-	"reason":  reason,
-	"md":      escaped,
-	"plain":   func(text string) string { return strings.ReplaceAll(text, "`", "") },
+	"brief": brief,
+	"css":   func() htmltemplate.CSS { return htmltemplate.CSS(style) },
+	"first": first,
+	"heading": func(c Column) string {
+		return strings.Join(strings.Fields(c.Title+" "+c.Unit+" "+string(c.Better)), " ")
+	},
+	"cells":  cells,
+	"inc":    func(i int) int { return i + 1 },
+	"note":   func(t Table, r Row) int { return slices.Index(notes(t), r.Note) + 1 },
+	"notes":  notes,
+	"mark":   func(t Target) string { return map[State]string{Met: "✓", Missed: "✗", Open: "?"}[t.State()] },
+	"reason": reason,
+	"md":     escaped,
+	"plain":  func(text string) string { return strings.ReplaceAll(text, "`", "") },
 }
 
 var (
@@ -45,8 +43,7 @@ var (
 // HTML writes the report as one page that needs no other file and no network.
 func (r *Report) HTML(to io.Writer) error { return pageForm.Execute(to, r) }
 
-// Markdown writes the report as Markdown, which refers to the drawings of [Report.Charts] in a folder
-// results beside it.
+// Markdown writes the report as Markdown.
 func (r *Report) Markdown(to io.Writer) error { return markdownForm.Execute(to, r) }
 
 // Markdown writes the table as one of Markdown.
@@ -54,35 +51,11 @@ func (t *Table) Markdown(to io.Writer) error {
 	return markdownForm.ExecuteTemplate(to, "table", t)
 }
 
-// TargetsMarkdown writes the targets as a page, for those who maintain the project.
-func (r *Report) TargetsMarkdown(to io.Writer) error {
-	return markdownForm.ExecuteTemplate(to, "targets", r)
-}
-
 // Summary writes the verdicts and targets, for a terminal.
 func (r *Report) Summary(to io.Writer) error { return summaryForm.Execute(to, r) }
 
-// Charts returns the drawings of the report by their file names.
-func (r *Report) Charts() map[string]string {
-	colours, _, _ := strings.Cut(style, "}\n")
-	all := map[string]string{}
-	draw := func(t Table) {
-		if svg := t.chart(); svg != "" {
-			begin := strings.Index(svg, ">") + 1
-			all[t.Chart.ID+".svg"] = svg[:begin] + "<style>" + colours + `}</style><rect width="100%" height="100%" style="fill:var(--paper)"/>` + svg[begin:]
-		}
-	}
-	draw(r.Opening())
-	for _, s := range r.Sections {
-		for _, t := range s.Tables {
-			draw(t)
-		}
-	}
-	return all
-}
-
 // inMarkdown are the tables of the Markdown form, with the columns and rows that it shows; no rows
-// are all of them, and no columns are the chart only. The HTML form has the others.
+// are all of them. The HTML form has the others.
 var inMarkdown = []struct {
 	table         string
 	columns, rows []string
@@ -93,79 +66,61 @@ var inMarkdown = []struct {
 	{"scaling", []string{"g1", "g2", "g64"}, []string{"floor: clock read + atomic addition", "Next", "Stream.Next", "Sequence.Next", "bwmarrin/snowflake, 22-bit sequence", "rs/xid", "google/uuid v7"}},
 	{"latency-1000000", []string{"p50", "p99", "p999"}, []string{"empty loop", "Next, default layout", "bwmarrin/snowflake", "sony/sonyflake", "rs/xid", "google/uuid v7"}},
 	{"kernel-answer", []string{"restart-back-1s", "step-back-1h", "copy-shared"}, nil},
-	{"waste-chances", nil, nil},
+	{"waste-chances", []string{"most"}, nil},
 	{"ways", []string{"1", "rate"}, []string{"tickflake, alone", "tickflake, lease in PostgreSQL", "tickflake sequence in PostgreSQL, segmented", "tickflake sequence in PostgreSQL, ordered",
-		"PostgreSQL sequence", "PostgreSQL auto-increment", "two MariaDB ticket servers (Flickr)", "Redis INCR, appendfsync always", "ZooKeeper sequential node per ID"}},
+		"PostgreSQL sequence", "PostgreSQL auto-increment", "PostgreSQL row with a tickflake ID", "two MariaDB ticket servers (Flickr)", "Redis INCR, appendfsync always", "ZooKeeper sequential node per ID"}},
 	{"service-resp", []string{"1", "16", "64"}, nil},
 	{"service-batches", []string{"rate"}, nil},
 	{"index-postgresql", []string{"rate", "whole", "log"}, nil},
 	{"index-mariadb", []string{"rate", "whole", "log"}, nil},
 }
 
-// extract is what the Markdown form shows of a table.
-type extract struct{ Table, Brief Table }
-
-// brief returns the extracts of a section.
-func brief(s Section) (all []extract) {
+// brief returns what the Markdown form shows of the tables of a section.
+func brief(s Section) (all []Table) {
 	for _, is := range inMarkdown {
 		t := s.Table(is.table)
-		if len(t.Rows) == 0 {
-			continue
-		}
-		e := extract{Table: *t, Brief: Table{Title: t.Title, RowName: t.RowName}}
+		short := Table{Title: t.Title, RowName: t.RowName}
 		for _, c := range t.Columns {
 			if slices.Contains(is.columns, c.ID) {
-				e.Brief.Columns = append(e.Brief.Columns, c)
+				short.Columns = append(short.Columns, c)
 			}
 		}
 		for _, r := range t.Rows {
 			if is.rows == nil || slices.Contains(is.rows, r.Name) {
 				row := Row{Name: r.Name, Note: r.Note}
-				for _, c := range e.Brief.Columns {
+				for _, c := range short.Columns {
 					row.Cells = append(row.Cells, t.Cell(r.Name, c.ID))
 				}
-				e.Brief.Rows = append(e.Brief.Rows, row)
+				short.Rows = append(short.Rows, row)
 			}
 		}
-		all = append(all, e)
+		if len(short.Rows) > 0 {
+			all = append(all, short)
+		}
 	}
 	return all
 }
 
-// Opening is the table of the chart that opens the report: how far Next, its variants and the
-// peers are from the floor. Peers at the ceiling of their format, which shows in place of
-// their cost, are left out. It has no rows if nothing of it was measured.
-func (r *Report) Opening() Table {
-	t := Table{ID: "answer", Title: "Cost of one ID"}
-	cost := r.Section("cost").Table("cost")
-	const column, label = "floor", "× the floor"
-	t.Columns = []Column{{ID: column, Title: label}}
-	t.Chart = &Chart{ID: "answer", Title: "Time per ID, one goroutine: × a clock read and a compare-and-swap", Column: column, Label: label}
-	for _, r := range cost.Rows {
-		shown := r.Group == Peers && !strings.HasPrefix(r.Note, "at the ceiling") ||
-			slices.Contains([]string{"Next", "Next, under a lease", "Stream.Next"}, r.Name)
-		if c := cost.Cell(r.Name, column); shown && len(c.Samples) > 0 {
-			t.Rows = append(t.Rows, Row{Name: r.Name, Group: r.Group, Cells: []Cell{c}})
+// Said is the verdicts of the tables. A section that the machine disturbed compares nothing.
+func (s Section) Said() string {
+	var said []string
+	for _, t := range s.Tables {
+		if t.Verdict != "" {
+			said = append(said, t.Verdict)
 		}
 	}
-	return t
-}
-
-// Said is the verdict. A section that the machine disturbed compares nothing.
-func (s Section) Said() string {
-	if s.Verdict != "" && s.Unusable() != "" {
+	if len(said) > 0 && s.Unusable() != "" {
 		return "The machine was disturbed, so these figures compare nothing."
 	}
-	return s.Verdict
+	return strings.Join(said, " ")
 }
 
 // Title names the library, the machine and the one answer.
 func (r *Report) Title() string {
-	cpu := strings.NewReplacer("(R)", "", "(TM)", "").Replace(r.Machine.CPU)
-	said := fmt.Sprintf("tickflake on %s of %s", Count(r.Machine.Cores, "core"), cpu)
+	said := fmt.Sprintf("tickflake on %s of %s", Count(r.Cores, "core"), r.CPU)
 	cost := r.Section("cost").Table("cost")
 	if ns, floor := cost.Cell("Next", "ns"), cost.Cell("Next", "floor"); len(ns.Samples) > 0 && len(floor.Samples) > 0 {
-		said += fmt.Sprintf(": %s ns per ID, %s × a clock read and a compare-and-swap", ns.Value(), floor.Value())
+		said += fmt.Sprintf(": %s ns per ID, %s × a clock read and a compare-and-swap", ns, floor)
 	}
 	return said
 }
@@ -193,35 +148,10 @@ func (r *Report) Notices() []string {
 	if r.Quick {
 		all = append(all, "This was a quick run with few rounds: the figures are rough, and docs/results.md has those of the published run.")
 	}
-	if m := r.Machine; m.LoadBefore > 0.5*float64(m.Cores) {
-		all = append(all, fmt.Sprintf("The machine was busy before the run: a load of %.2f on %s. As far as that went on, the intervals include it.", m.LoadBefore, Count(m.Cores, "core")))
+	if r.Busy != "" {
+		all = append(all, r.Busy)
 	}
 	return all
-}
-
-// Facts are lines about the machine and the run, as far as they are known.
-func (r *Report) Facts() [][2]string {
-	m := r.Machine
-	system := m.OS
-	if m.Kernel != "" {
-		system += ", kernel " + m.Kernel
-	}
-	if m.Virtual != "" {
-		system += ", under " + m.Virtual
-	}
-	machine := fmt.Sprintf("%s, %s", m.CPU, Count(m.Cores, "core"))
-	if m.MemoryBytes > 0 {
-		machine += fmt.Sprintf(", %.1f GiB", float64(m.MemoryBytes)/(1<<30))
-	}
-	return slices.DeleteFunc([][2]string{
-		{"Commit", r.Commit},
-		{"Run", fmt.Sprintf("%s, %s, by `%s`", r.Began.UTC().Format("2006-01-02 15:04 UTC"), time.Duration(r.Seconds*float64(time.Second)).Round(time.Second), r.Command)},
-		{"Machine", machine},
-		{"System", system},
-		{"Clock source", m.ClockSource},
-		{"Go", m.Go},
-		{"Stolen", fmt.Sprintf("%.1f%% of the processors' time, by the hypervisor", m.Stolen)},
-	}, func(f [2]string) bool { return f[1] == "" })
 }
 
 // AllowedDelay is the share of a batch's time for which the threads of the process together may
@@ -232,18 +162,12 @@ const AllowedDelay = 0.10
 var Rule = fmt.Sprintf("A case and what it is compared with are measured one after the other in each round, and their order is swapped from round to round. "+
 	"A round of such a pair counts if the hypervisor took no processor time during its two batches, and if this process waited for a processor, with all its threads together, for at most %s of the time of each. "+
 	"The ratio of a pair is the median of its ratios in the rounds that count. It decides a target if at least %d rounds count, and half of all.",
-	Percent(AllowedDelay), Enough)
+	fmt.Sprintf("%.0f%%", 100*AllowedDelay), Enough)
 
 // Reading explains the tables.
 func (*Report) Reading() string {
 	return Rule + " A figure is the median of all rounds, with the digits that its 95% interval leaves. A ratio to the base row is shown if it is significant (p < 0.05, Mann-Whitney U test); ~ means that the rounds show no difference. " +
 		"↓ less is better, ↑ more is better, – not measured."
-}
-
-// heading is a column's title with its unit and direction.
-func heading(c Column) string {
-	arrow := map[Better]string{Less: "↓", More: "↑"}[c.Better]
-	return strings.Join(strings.Fields(c.Title+" "+c.Unit+" "+arrow), " ")
 }
 
 // shown is a cell as a table shows it.
@@ -257,12 +181,11 @@ type shown struct {
 func cells(t Table, row Row) []shown {
 	var all []shown
 	for i, c := range row.Cells {
-		s := shown{Cell: c, Value: c.Value(), Margin: c.Margin()}
+		s := shown{Cell: c, Value: c.String(), Margin: c.Margin()}
 		if t.Base != "" && t.Base != row.Name && c.Text == "" {
-			d, ok := c.Against(t.Cell(t.Base, t.Columns[i].ID))
-			switch {
-			case !ok || math.IsNaN(d.Ratio) || d.P == 1:
-			case d.Significant:
+			switch d := c.Against(t.Cell(t.Base, t.Columns[i].ID)); {
+			case math.IsNaN(d.Ratio) || d.P == 1:
+			case d.Significant():
 				s.Ratio = d.Value()
 			default:
 				s.Ratio = "~"

@@ -1,64 +1,42 @@
 // Package report is a run of the benchmark: its samples and statistics, and its forms: a page of
-// HTML, a summary for a terminal, Markdown to be published, JSON, and benchfmt text for benchstat.
+// HTML, a summary for a terminal, Markdown to be published, and benchfmt text for benchstat.
 //
 // You need these names: [Report] has [Section] values, a section has [Table] and [Target]
-// values, and a [Cell] of a table has one sample per round. A [Chart] shows its table.
-// So every figure of a rendered report can be computed again from the JSON, which [Read] reads.
+// values, and a [Cell] of a table has one sample per round.
 package report
 
 import (
-	"encoding/json"
 	"fmt"
-	"math"
-	"os"
 	"slices"
-	"strconv"
-	"time"
 )
-
-// Schema is the version of the JSON form.
-const Schema = 3
 
 // Report is one run.
 type Report struct {
-	Schema      int       `json:"schema"`
-	Command     string    `json:"command"`          // repeats the run
-	Commit      string    `json:"commit,omitempty"` // of the code that was measured
-	Began       time.Time `json:"began"`
-	Seconds     float64   `json:"seconds"` // that the run took
-	Quick       bool      `json:"quick,omitempty"`
-	Interrupted bool      `json:"interrupted,omitempty"` // so cells or sections are missing
-	Seed        uint64    `json:"seed"`                  // of the random order of the cases
-	Machine     Machine   `json:"machine"`
-	Sections    []Section `json:"sections"`
-}
-
-// Machine is the machine of a run, and how much of it other programs used.
-type Machine struct {
-	CPU         string  `json:"cpu"`
-	Cores       int     `json:"cores"` // that Go used
-	MemoryBytes uint64  `json:"memoryBytes,omitempty"`
-	OS          string  `json:"os"` // with version and architecture
-	Kernel      string  `json:"kernel,omitempty"`
-	Virtual     string  `json:"virtual,omitempty"`     // the hypervisor
-	ClockSource string  `json:"clockSource,omitempty"` // of the kernel
-	Go          string  `json:"go"`
-	LoadBefore  float64 `json:"loadBefore"`              // average over one minute
-	Stolen      float64 `json:"stolenPercent,omitempty"` // of the processors' time, by the hypervisor during the run
+	Command     string // repeats the run
+	Commit      string // of the code that was measured, if Git tells
+	Quick       bool
+	Interrupted bool // so cells or sections are missing
+	Cores       int
+	CPU         string
+	Facts       [][2]string // what else is to be known of the machine and the run
+	Busy        string      // why the figures may be worse than they should be
+	Sections    []Section
+	// Published are the cells of the first table in the published run, by generator: what stands in
+	// a column that this run leaves empty.
+	Published map[string][]string
 }
 
 // Section is one kind of measurement.
 type Section struct {
-	ID      string   `json:"id"` // lower case, without spaces: it names links
-	Title   string   `json:"title"`
-	About   string   `json:"about,omitempty"`         // what is measured, and how
-	Skipped string   `json:"skipped,omitempty"`       // why there are no figures
-	Failed  bool     `json:"failed,omitempty"`        // the section was skipped because it failed
-	Verdict string   `json:"verdict,omitempty"`       // one sentence, computed from the cells
-	Stolen  float64  `json:"stolenPercent,omitempty"` // of the processors' time, by the hypervisor during the section
-	Notes   []string `json:"notes,omitempty"`
-	Targets []Target `json:"targets,omitempty"`
-	Tables  []Table  `json:"tables,omitempty"`
+	ID      string // lower case, without spaces: it names links
+	Title   string
+	About   string  // what is measured, and how
+	Skipped string  // why there are no figures
+	Failed  bool    // the section was skipped because it failed
+	Stolen  float64 // percent of the processors' time, by the hypervisor during the section
+	Notes   []string
+	Targets []Target
+	Tables  []Table
 }
 
 // Note adds a sentence.
@@ -68,44 +46,51 @@ func (s *Section) Note(format string, args ...any) {
 
 // Target is a bound that the library is held to.
 type Target struct {
-	ID     string  `json:"id"`
-	Text   string  `json:"text"`             // "Next: at most 1.08× the floor"
-	Unit   string  `json:"unit"`             // "×", "%"
-	Want   float64 `json:"want"`             //
-	AtMost bool    `json:"atMost"`           // false: at least
-	Got    Cell    `json:"got"`              // one sample per round
-	Beside string  `json:"beside,omitempty"` // how many rounds count, if not all do
-	Why    string  `json:"why,omitempty"`    // the cause of a miss, if the samples show it
-	Open   string  `json:"open,omitempty"`   // why this run does not decide the target
+	ID     string
+	Text   string // "Next: at most 1.08× the floor"
+	Unit   string // "×", "%"
+	Want   float64
+	AtMost bool   // false: at least
+	Got    Cell   // one sample per round
+	Beside string // how many rounds count, if not all do
+	Why    string // the cause of a miss, if the samples show it
+	Open   string // why this run does not decide the target
 }
 
 // Table has a row per case and a column per quantity or setting.
 type Table struct {
-	ID      string   `json:"id"` // unique in the report
-	Title   string   `json:"title"`
-	RowName string   `json:"rowName"` // "case", "peer"
-	Columns []Column `json:"columns"`
-	Rows    []Row    `json:"rows"`
-	Base    string   `json:"base,omitempty"`   // the row that the others are compared with
-	Detail  bool     `json:"detail,omitempty"` // the page folds the table,
-	Chart   *Chart   `json:"chart,omitempty"`
+	ID      string // unique in the report
+	Title   string
+	RowName string // "case", "peer"
+	Columns []Column
+	Rows    []Row
+	Base    string // the row that the others are compared with
+	Detail  bool   // the page folds the table
+	Verdict string // what the table shows, in one sentence
+}
+
+// Say sets the verdict, unless a cell among args has nothing to say.
+func (t *Table) Say(format string, args ...any) {
+	if !slices.ContainsFunc(args, func(a any) bool { c, ok := a.(Cell); return ok && c.String() == nothing }) {
+		t.Verdict = fmt.Sprintf(format, args...)
+	}
 }
 
 // Better is the direction in which a quantity improves; "" is neither.
 type Better string
 
-// The directions in which a quantity improves.
+// The directions in which a quantity improves. A heading shows them.
 const (
-	Less Better = "less"
-	More Better = "more"
+	Less Better = "↓"
+	More Better = "↑"
 )
 
 // Column is a quantity, or one setting under which a quantity was measured.
 type Column struct {
-	ID     string `json:"id"` // unique in the table
-	Title  string `json:"title"`
-	Unit   string `json:"unit,omitempty"`
-	Better Better `json:"better,omitempty"`
+	ID     string // unique in the table
+	Title  string
+	Unit   string
+	Better Better
 }
 
 // Group tells which rows belong together. A group has a colour.
@@ -120,10 +105,10 @@ const (
 
 // Row is one case.
 type Row struct {
-	Name  string `json:"name"` // unique in the table, and the same in every run
-	Group Group  `json:"group,omitempty"`
-	Note  string `json:"note,omitempty"`
-	Cells []Cell `json:"cells"` // one per column
+	Name  string // unique in the table, and the same in every run
+	Group Group
+	Note  string
+	Cells []Cell // one per column
 }
 
 // Mark says how to read a cell: good, bad, or "".
@@ -137,9 +122,9 @@ const (
 
 // Cell is one figure. Without samples and text, nothing was measured.
 type Cell struct {
-	Samples []float64 `json:"samples,omitempty"` // one per round, in order
-	Text    string    `json:"text,omitempty"`    // shown in place of the samples
-	Mark    Mark      `json:"mark,omitempty"`
+	Samples []float64 // one per round, in order
+	Text    string    // shown in place of the samples
+	Mark    Mark
 }
 
 // One is a cell with one sample, which is exact: it was counted or computed.
@@ -151,14 +136,6 @@ func Texts(all ...string) (cells []Cell) {
 		cells = append(cells, Cell{Text: text})
 	}
 	return cells
-}
-
-// Chart shows a column of its table as bars, one per row.
-type Chart struct {
-	ID     string `json:"id"` // unique in the report: it names a file
-	Title  string `json:"title"`
-	Column string `json:"column"`
-	Label  string `json:"label"` // of the values
 }
 
 // Section returns the section with the ID. It is empty if there is none.
@@ -196,58 +173,4 @@ func (t *Table) row(name string) Row {
 
 func (t *Table) column(id string) int {
 	return slices.IndexFunc(t.Columns, func(c Column) bool { return c.ID == id })
-}
-
-// cells calls f for every cell of the tables.
-func (r *Report) cells(f func(*Table, *Row, *Column, *Cell)) {
-	for i := range r.Sections {
-		for j := range r.Sections[i].Tables {
-			t := &r.Sections[i].Tables[j]
-			for k := range t.Rows {
-				for n := range t.Rows[k].Cells {
-					f(t, &t.Rows[k], &t.Columns[n], &t.Rows[k].Cells[n])
-				}
-			}
-		}
-	}
-}
-
-// digits is how many significant digits of a sample are kept: no clock here tells more.
-const digits = 6
-
-// Clean drops samples that are not finite, such as a rate over no time, and rounds the
-// others to six digits.
-func (r *Report) Clean() {
-	clean := func(c *Cell) {
-		var kept []float64 // a copy: cells may share one slice
-		for _, v := range c.Samples {
-			if !math.IsNaN(v) && !math.IsInf(v, 0) {
-				v, _ = strconv.ParseFloat(strconv.FormatFloat(v, 'g', digits, 64), 64)
-				kept = append(kept, v)
-			}
-		}
-		c.Samples = kept
-	}
-	for i := range r.Sections {
-		for j := range r.Sections[i].Targets {
-			clean(&r.Sections[i].Targets[j].Got)
-		}
-	}
-	r.cells(func(_ *Table, _ *Row, _ *Column, c *Cell) { clean(c) })
-}
-
-// Read reads a report from a JSON file.
-func Read(name string) (*Report, error) {
-	text, err := os.ReadFile(name)
-	if err != nil {
-		return nil, err
-	}
-	r := new(Report)
-	if err = json.Unmarshal(text, r); err == nil && r.Schema != Schema {
-		err = fmt.Errorf("the report has schema %d, and this program reads schema %d: use the bench that wrote it, or measure again", r.Schema, Schema)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return r, nil
 }

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"math"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -48,33 +47,26 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// Cells may show parts of one slice: a sample that one drops stays for the others.
-func TestClean(t *testing.T) {
-	all := []float64{math.Inf(1), 1.23456789, 2}
-	r := &Report{Schema: Schema, Sections: []Section{{ID: "s", Tables: []Table{{ID: "t", Columns: make([]Column, 2), Rows: []Row{{Cells: []Cell{{Samples: all}, {Samples: all[1:]}}}}}}}}}
-	r.Clean()
-	for _, c := range r.Sections[0].Tables[0].Rows[0].Cells {
-		assert.Equal(t, []float64{1.23457, 2}, c.Samples)
-	}
-}
-
-// The first table counts what came twice, and says where, and shows what was not measured as such.
+// The first table counts what came twice, and says where. What was not measured stands as in the published run, or empty.
 func TestWhich(t *testing.T) {
-	cost := Section{ID: "cost", Tables: []Table{{ID: "cost", Columns: []Column{{ID: "ns"}, {ID: "bits"}}, Rows: []Row{{Name: "rs/xid", Cells: []Cell{One(56), One(96)}}}}}}
+	cost := Section{ID: "cost", Tables: []Table{{ID: "cost", Columns: []Column{{ID: "ns"}}, Rows: []Row{{Name: "rs/xid", Cells: []Cell{One(56)}}}}}}
 	kernel := Section{ID: "kernel", Tables: []Table{{ID: "kernel-duplicates", Columns: []Column{{ID: "restart-back-1s"}, {ID: "copy-shared"}}, Rows: []Row{{Name: "rs/xid", Group: Peers, Cells: []Cell{One(2), One(1571)}}, {Name: candidates[0].faults, Group: Ours, Cells: []Cell{One(0), One(10)}}}},
 		{ID: "kernel-ids", Columns: make([]Column, 2), Rows: []Row{{Name: "rs/xid", Cells: []Cell{One(2011), One(8042)}}, {Name: candidates[0].faults, Cells: []Cell{One(2100), One(8100)}}}},
 		{ID: "kernel-card-clock", Columns: []Column{{ID: "step-back-1h"}}, Rows: []Row{{Name: "rs/xid", Cells: []Cell{{Text: "stall 2 s"}}}}}}}
+	was := map[string][]string{"rs/xid": {"7: copies", "nothing"}}
 	for _, test := range []struct {
 		run             []Section
+		was             map[string][]string
 		twice, step, ns string
 	}{
-		{nil, "–", "–", "–"},
-		{[]Section{cost}, "–", "–", "56"},
-		{[]Section{cost, kernel}, "1,573: restarts after a step back and copies of the machine", "calls blocked, at least 2 s", "56"},
+		{nil, was, "–", "–", "–"},
+		{[]Section{cost}, nil, "–", "–", "56"},
+		{[]Section{cost}, was, "7: copies (published run)", "nothing (published run)", "56"},
+		{[]Section{cost, kernel}, was, "1,573: restarts after a step back and copies of the machine", "calls blocked, at least 2 s", "56"},
 	} {
-		which := (&Report{Sections: test.run}).Which()
+		which := (&Report{Sections: test.run, Published: test.was}).Which()
 		assert.Equal(t, []string{test.twice, test.step, test.ns},
-			[]string{which.Cell("rs/xid", "duplicates").Value(), which.Cell("rs/xid", "step").Value(), which.Cell("rs/xid", "ns").Value()})
+			[]string{which.Cell("rs/xid", "duplicates").String(), which.Cell("rs/xid", "step").String(), which.Cell("rs/xid", "ns").String()})
 		if len(test.run) == 2 {
 			assert.Equal(t, "duplicates in 2 runs on a real kernel, of about 10,000 IDs", which.Columns[0].Title)
 			assert.Equal(t, "10: copies of the machine that nobody tells of", which.Rows[0].Cells[0].Text)
@@ -82,10 +74,14 @@ func TestWhich(t *testing.T) {
 	}
 }
 
-// A run that the machine disturbed compares nothing.
-func TestDisturbed(t *testing.T) {
-	s := Section{Verdict: "no peer is faster."}
-	assert.Equal(t, s.Verdict, s.Said())
+// A verdict has the values of its cells, and there is none without them, or after a disturbance.
+func TestSaid(t *testing.T) {
+	var one Table
+	one.Say("%s ns", Cell{})
+	assert.Empty(t, one.Verdict)
+	one.Say("%s ns", One(3))
+	s := Section{Tables: []Table{one, {}, {Verdict: "No peer is faster."}}}
+	assert.Equal(t, "3 ns No peer is faster.", s.Said())
 	s.Stolen = mostStolen
 	assert.Contains(t, s.Said(), "disturbed")
 }

@@ -11,76 +11,67 @@ import (
 // confidence is that of the interval around a median.
 const confidence = 0.95
 
-// Summary is the median of the samples of a cell. Lo and Hi bound it with a confidence of 95%.
-// Fewer than 6 samples do not give that confidence: then Lo is the least sample and Hi the
-// greatest.
-type Summary struct{ Median, Lo, Hi float64 }
-
-// Summary returns the median with its interval, or false if there are no samples.
-func (c Cell) Summary() (Summary, bool) {
-	if len(c.Samples) == 0 {
-		return Summary{}, false
+// sample returns the samples for benchmath, which sorts what it is given, or nil if there are none. A sample that is
+// not finite, such as a rate over no time, is none.
+func (c Cell) sample() *benchmath.Sample {
+	kept := slices.DeleteFunc(slices.Clone(c.Samples), func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
+	if len(kept) == 0 {
+		return nil
 	}
+	return benchmath.NewSample(kept, &benchmath.DefaultThresholds)
+}
+
+// summary is the median of the samples, and its interval with a confidence of 95%. Fewer than 6 samples do not give
+// that confidence: then Lo is the least sample and Hi the greatest. It is NaN if there are none.
+func (c Cell) summary() benchmath.Summary {
 	sample := c.sample()
-	got := benchmath.AssumeNothing.Summary(sample, confidence)
-	s := Summary{got.Center, got.Lo, got.Hi}
+	if sample == nil {
+		return benchmath.Summary{Center: math.NaN(), Lo: math.NaN(), Hi: math.NaN()}
+	}
+	s := benchmath.AssumeNothing.Summary(sample, confidence)
 	if math.IsInf(s.Lo, 0) || math.IsInf(s.Hi, 0) {
 		s.Lo, s.Hi = sample.Values[0], sample.Values[len(sample.Values)-1]
 	}
-	return s, true
+	return s
 }
 
 // Median returns the median of the samples, or NaN if there are none.
-func (c Cell) Median() float64 {
-	if s, ok := c.Summary(); ok {
-		return s.Median
+func (c Cell) Median() float64 { return c.summary().Center }
+
+// digits is how many significant digits the interval around the median leaves: the last one may be wrong by some.
+func digits(s benchmath.Summary) int {
+	switch spread := max(s.Hi-s.Center, s.Center-s.Lo); {
+	case spread < 0.01*math.Abs(s.Center) || spread == 0:
+		return 3
+	case spread < 0.5*math.Abs(s.Center) || s.Center == 0:
+		return 2
 	}
-	return math.NaN()
-}
-
-// sample returns the samples for benchmath, which sorts what it is given.
-func (c Cell) sample() *benchmath.Sample {
-	return benchmath.NewSample(slices.Clone(c.Samples), &benchmath.DefaultThresholds)
-}
-
-// constant reports whether all samples are the same.
-func (c Cell) constant() bool { return slices.Min(c.Samples) == slices.Max(c.Samples) }
-
-// Spread is the distance from the median to the farther end of the interval, as a share
-// of the median: 0.02 is ±2%. It is NaN if the median is 0 and the interval is not.
-func (s Summary) Spread() float64 {
-	switch {
-	case s.Lo == s.Hi:
-		return 0
-	case s.Median == 0:
-		return math.NaN()
-	}
-	return max(s.Hi-s.Median, s.Median-s.Lo) / math.Abs(s.Median)
+	return 1
 }
 
 // Difference is how one cell compares to another.
 type Difference struct {
-	Ratio       float64 // of the medians; NaN if the base's is 0
-	P           float64 // probability of such a difference by chance, by the Mann-Whitney U test
-	Significant bool    // chance alone makes such a difference in fewer than one of 20 cases
-	digits      int     // of Ratio that are known
+	benchmath.Comparison         // by the Mann-Whitney U test
+	Ratio                float64 // of the medians; NaN if one has no samples, or the base's median is 0
+	digits               int     // of Ratio that are known
 }
 
-// Against compares c to base. It returns false if one of them has no samples.
-func (c Cell) Against(base Cell) (Difference, bool) {
-	if len(c.Samples) == 0 || len(base.Samples) == 0 {
-		return Difference{}, false
+// Against compares c to base.
+func (c Cell) Against(base Cell) Difference {
+	d := Difference{Ratio: math.NaN()}
+	is, was := c.summary(), base.summary()
+	if math.IsNaN(is.Center) || math.IsNaN(was.Center) {
+		return d
 	}
-	const alpha = 0.05
-	is, _ := c.Summary()
-	was, _ := base.Summary()
-	d := Difference{Ratio: math.NaN(), P: benchmath.AssumeNothing.Compare(base.sample(), c.sample()).P, digits: min(is.digits(), was.digits())}
-	d.Significant = d.P < alpha
-	if was.Median != 0 {
-		d.Ratio = is.Median / was.Median
+	d.Comparison, d.digits = benchmath.AssumeNothing.Compare(base.sample(), c.sample()), min(digits(is), digits(was))
+	if was.Center != 0 {
+		d.Ratio = is.Center / was.Center
 	}
-	return d, true
+	return d
 }
+
+// Significant reports whether chance alone makes such a difference in fewer than one of 20 cases.
+func (d Difference) Significant() bool { return d.P < d.Alpha }
 
 // State says whether a target is met.
 type State string
@@ -110,14 +101,12 @@ const Enough = 10
 // Judge leaves a target open that has too few samples, and says of a missed one whether that is
 // within the noise.
 func (t Target) Judge() Target {
-	got, ok := t.Got.Summary()
-	switch {
-	case !ok:
+	switch got := t.Got.summary(); {
+	case math.IsNaN(got.Center):
 		t.Open = "not measured"
 	case len(t.Got.Samples) < Enough:
 		t.Open = "too few samples"
-	case t.State() != Missed:
-	case got.Lo <= t.Want && t.Want <= got.Hi:
+	case t.State() == Missed && got.Lo <= t.Want && t.Want <= got.Hi:
 		t.Why = "within the noise"
 	}
 	return t
@@ -138,15 +127,14 @@ func (s Section) Unusable() string {
 // Targets returns those of all sections, in order. Those of an unusable section are open. A quick
 // run has none.
 func (r *Report) Targets() (all []Target) {
-	if r.Quick {
-		return nil
-	}
 	for _, s := range r.Sections {
 		for _, t := range s.Targets {
 			if why := s.Unusable(); why != "" {
 				t.Open = "the section is unusable: " + why
 			}
-			all = append(all, t)
+			if !r.Quick {
+				all = append(all, t)
+			}
 		}
 	}
 	return all
@@ -154,16 +142,11 @@ func (r *Report) Targets() (all []Target) {
 
 // Ahead returns the peers whose cell in the column is significantly better than that of
 // the row.
-func (t *Table) Ahead(row, column string) []string {
-	i := t.column(column)
-	if i < 0 {
-		return nil
-	}
-	base := t.Cell(row, column)
-	var names []string
+func (t *Table) Ahead(row, column string) (names []string) {
 	for _, r := range t.Rows {
-		d, ok := r.Cells[i].Against(base)
-		if r.Group == Peers && ok && d.Significant && (d.Ratio < 1) == (t.Columns[i].Better == Less) {
+		i := t.column(column)
+		d := t.Cell(r.Name, column).Against(t.Cell(row, column))
+		if r.Group == Peers && d.Significant() && (d.Ratio < 1) == (t.Columns[i].Better == Less) {
 			names = append(names, r.Name)
 		}
 	}

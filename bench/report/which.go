@@ -12,41 +12,44 @@ var candidates = []struct{ name, cost, faults, takeIf string }{
 	{"tickflake, `generator.Open`", "Next, under a lease", "tickflake, default, monoclock, lease", "clocks step, or processes restart"},
 	{"tickflake, without a store", "Next", "tickflake, default, monoclock", "one process, and a restart may repeat IDs"},
 	{"bwmarrin/snowflake", "bwmarrin/snowflake, 22-bit sequence", "bwmarrin/snowflake", "clocks never step back, and machines are not copied"},
-	{"sony/sonyflake", "sony/sonyflake", "sony/sonyflake", "the same, and 25,600 IDs per second are enough"},
-	{"rs/xid", "rs/xid", "rs/xid", "machines are not copied"},
-	{"MongoDB ObjectID", "MongoDB ObjectID", "MongoDB ObjectID", "the database makes it anyway"},
+	{"sony/sonyflake", "sony/sonyflake", "sony/sonyflake", "as bwmarrin/snowflake, and 25,600 IDs per second are enough"},
+	{"rs/xid", "rs/xid", "rs/xid", "96 bits are no matter, and machines are not copied"},
+	{"MongoDB ObjectID", "MongoDB ObjectID", "MongoDB ObjectID", "the database makes its 96 bits anyway"},
 	{"google/uuid v7", "google/uuid v7", "google/uuid v7", "128 bits cost nothing"},
-	{"oklog/ulid", "oklog/ulid", "oklog/ulid", "as UUID v7, as text of 26 characters"},
-	{"segmentio/ksuid", "segmentio/ksuid", "segmentio/ksuid", "machines are not copied, and order within a second does not matter"},
+	{"oklog/ulid", "oklog/ulid", "oklog/ulid", "128 bits cost nothing, and the text is short"},
+	{"segmentio/ksuid", "segmentio/ksuid", "segmentio/ksuid", "160 bits cost nothing, machines are not copied, and order within a second does not matter"},
 }
 
 // Which is the table that opens the report: which generator to take, and why. It has no rows if
-// nothing of it was measured.
+// nothing of it was measured. A run without a real kernel shows what the published run found there.
 func (r *Report) Which() Table {
 	t := Table{ID: "which", Title: "Which one, and why", RowName: "generator", Columns: []Column{
 		{ID: "duplicates", Title: "duplicates in the faults of a real kernel"}, {ID: "step", Title: "a clock stepped back 1 h costs"},
-		{ID: "ns", Title: "time", Unit: "ns/ID", Better: Less}, {ID: "bits", Title: "width", Unit: "bits"}, {ID: "if", Title: "take it if"}}}
+		{ID: "ns", Title: "time", Unit: "ns/ID", Better: Less}, {ID: "if", Title: "take it if"}}}
 	kernel, times := r.Section("kernel"), r.Section("cost").Table("cost")
 	repeated, clocks, counted := kernel.Table("kernel-duplicates"), kernel.Table("kernel-card-clock"), kernel.Table("kernel-ids")
-	var ids, runs []float64 // of each
+	var ids Cell // of each
+	runs := 0
 	for _, c := range candidates {
 		time, found := times.row(c.cost), repeated.row(c.faults)
 		if time.Name == "" && found.Name == "" {
 			continue
 		}
-		row := Row{Name: c.name, Group: Peers, Note: time.Note, Cells: []Cell{{}, {}, times.Cell(c.cost, "ns"), times.Cell(c.cost, "bits"), {Text: c.takeIf}}}
+		row := Row{Name: c.name, Group: Peers, Note: time.Note, Cells: []Cell{{}, {}, times.Cell(c.cost, "ns"), {Text: c.takeIf}}}
 		if strings.HasPrefix(c.name, "tickflake") {
 			row.Group = Ours
 		}
 		if found.Name != "" {
-			row.Cells[0], row.Cells[1] = twice(repeated, found), Cell{Text: price(clocks.Cell(c.faults, "step-back-1h"))}
+			row.Cells[0], row.Cells[1] = twice(repeated, found), price(clocks.Cell(c.faults, "step-back-1h"))
 			sum, of := total(counted.row(c.faults))
-			ids, runs = append(ids, sum), append(runs, float64(of))
+			ids.Samples, runs = append(ids.Samples, sum), max(runs, of)
+		} else if was := r.Published[c.name]; len(was) > 1 {
+			row.Cells[0].Text, row.Cells[1].Text = was[0]+" (published run)", was[1]+" (published run)"
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	if len(ids) > 0 {
-		t.Columns[0].Title = fmt.Sprintf("duplicates in %s runs on a real kernel, of about %s IDs", Figure(slices.Max(runs)), figure(Cell{Samples: ids}.Median(), 2))
+	if runs > 0 {
+		t.Columns[0].Title = fmt.Sprintf("duplicates in %d runs on a real kernel, of about %s IDs", runs, figure(ids.Median(), 2))
 	}
 	return t
 }
@@ -102,10 +105,9 @@ func twice(t *Table, row Row) Cell {
 }
 
 // price is what a cell of a card says that a fault cost, in words for a reader who has not seen the card.
-func price(c Cell) string {
-	text := c.Value()
+func price(c Cell) Cell {
 	if c.Mark == Good {
-		return "nothing"
+		return Cell{Text: "nothing"}
 	}
-	return strings.NewReplacer("stall", "calls blocked, at least", "lead", "IDs ahead by", " err", " calls fail", " disorder", " out of order").Replace(text)
+	return Cell{Text: strings.NewReplacer("stall", "calls blocked, at least", "lead", "IDs ahead by", " err", " calls fail", " disorder", " out of order").Replace(c.String())}
 }

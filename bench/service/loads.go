@@ -6,12 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"regexp"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -26,13 +27,11 @@ import (
 )
 
 const (
-	batch       = 1000   // IDs of a request where they are taken in batches
-	credit      = 10_000 // of a request of a stream
-	ahead       = 4      // requests of a stream that are out
-	streams     = 2
-	callers     = 50 // of unary calls, as redis-benchmark has connections
-	clients     = 8  // of batches
-	connections = 50 // of redis-benchmark
+	batch       = 1000 // IDs of a request where they are taken in batches
+	channels    = 2    // of gRPC
+	callers     = 50   // of unary calls, as redis-benchmark has connections
+	clients     = 8    // of batches
+	connections = 50   // of redis-benchmark
 )
 
 // loader is the user of redis-benchmark in the private Redis. Its password would be seen in
@@ -56,7 +55,12 @@ func benchmark(addr string, pipeline int, command ...string) measure.Do {
 		if err != nil {
 			return nil, fmt.Errorf("redis-benchmark: %w: %s", err, out)
 		}
-		return parseBenchmark(string(out))
+		match := figures.FindSubmatch(out)
+		if match == nil || bytes.Contains(out, []byte("rror")) {
+			return nil, fmt.Errorf("redis-benchmark: want figures, and no error: %q", out)
+		}
+		figure := func(i int) float64 { v, _ := strconv.ParseFloat(string(match[i]), 64); return v } // it is a number
+		return measure.Figures{"wall": 1e9 / figure(1), "p50": figure(2), "p99": figure(3)}, nil
 	}
 }
 
@@ -64,16 +68,6 @@ func benchmark(addr string, pipeline int, command ...string) measure.Do {
 // in milliseconds.
 var figures = regexp.MustCompile(`(?m)^"test","rps","avg_latency_ms","min_latency_ms","p50_latency_ms","p95_latency_ms","p99_latency_ms",.*\n` +
 	`".*","([\d.]+)","[\d.]+","[\d.]+","([\d.]+)","[\d.]+","([\d.]+)",`)
-
-// parseBenchmark reads the report of redis-benchmark, which has other lines too.
-func parseBenchmark(out string) (measure.Figures, error) {
-	match := figures.FindStringSubmatch(out)
-	if match == nil || strings.Contains(out, "rror") {
-		return nil, fmt.Errorf("redis-benchmark: want figures, and no error: %q", out)
-	}
-	figure := func(i int) float64 { v, _ := strconv.ParseFloat(match[i], 64); return v } // it is a number
-	return measure.Figures{"wall": 1e9 / figure(1), "p50": figure(2), "p99": figure(3)}, nil
-}
 
 // together runs f in n goroutines, and returns what they did in all.
 func together(n int, f func(i int) (done int, err error)) (measure.Figures, error) {
@@ -91,7 +85,7 @@ type rpc []tickflakev1.TickflakeServiceClient
 
 // dialGRPC makes a client of the server at an address, unless that could not be had.
 func dialGRPC(addr string, failed error, open *measure.Closers) (r rpc, err error) {
-	for range streams {
+	for range channels {
 		conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
 		if err != nil || failed != nil {
 			return nil, errors.Join(err, failed)
@@ -121,100 +115,70 @@ func (r rpc) unary(ctx context.Context, n int) (measure.Figures, error) {
 	})
 }
 
-// stream takes n IDs or a few more by streams.
-func (r rpc) stream(ctx context.Context, n int) (measure.Figures, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	return together(len(r), func(i int) (got int, err error) {
-		s, err := r[i].Stream(ctx)
-		if err != nil {
-			return 0, err
-		}
-		asked, last := 0, int64(0)
-		for got*len(r) < n {
-			for asked < got+ahead*credit {
-				if err := s.Send(&tickflakev1.StreamRequest{Credit: credit}); err != nil {
-					return got, err
-				}
-				asked += credit
-			}
-			answer, err := s.Recv()
+// ids asks for batches of IDs over RESP, until there are n. All IDs have as many digits, so all answers are as long as
+// the first.
+func ids(addr string) measure.Do {
+	return func(ctx context.Context, n int) (measure.Figures, error) {
+		var left atomic.Int64
+		left.Store(int64(n))
+		return together(clients, func(int) (done int, err error) {
+			conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
 			if err != nil {
-				return got, err
+				return 0, err
 			}
-			for _, run := range answer.Runs {
-				if run.First <= last || run.Count < 1 {
-					return got, fmt.Errorf("gRPC: a stream has the run %v after the ID %d", run, last)
+			defer conn.Close()
+			defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })()
+			in, size := bufio.NewReaderSize(conn, 64<<10), 0
+			for ; left.Add(-batch) > -batch && err == nil; done += batch {
+				_, err = fmt.Fprintf(conn, "*2\r\n$3\r\nIDS\r\n$4\r\n%d\r\n", batch)
+				if done > 0 && err == nil {
+					_, err = in.Discard(size)
 				}
-				last = run.First + (run.Count-1)*run.Stride
-				got += int(run.Count)
+				for lines := 0; done == 0 && lines <= 2*batch && err == nil; lines++ { // a head, and two for each ID
+					var line []byte
+					line, err = in.ReadSlice('\n')
+					size += len(line)
+				}
+				if err == nil && (size < 18*batch || in.Buffered() > 0) {
+					err = fmt.Errorf("RESP: an answer has not %d IDs", batch)
+				}
 			}
-		}
-		return got, nil
-	})
-}
-
-// batches is a client with connections that stay open. Each of its requests is for a batch of
-// IDs.
-type batches struct {
-	request []byte
-	skim    func(*bufio.Reader) error // reads an answer
-	conns   []net.Conn
-	readers []*bufio.Reader
-}
-
-func dialBatches(ctx context.Context, addr, request string, skim func(*bufio.Reader) error, open *measure.Closers) (*batches, error) {
-	b := &batches{request: []byte(request), skim: skim}
-	for range clients {
-		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
-		if err != nil {
-			return b, err
-		}
-		open.Add(conn.Close)
-		context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })
-		b.conns, b.readers = append(b.conns, conn), append(b.readers, bufio.NewReaderSize(conn, 64<<10))
+			return done, err
+		})
 	}
-	return b, nil
 }
 
-// take takes n IDs or a few more.
-func (b *batches) take(ctx context.Context, n int) (measure.Figures, error) {
-	var left atomic.Int64
-	left.Store(int64(n))
-	return together(len(b.conns), func(i int) (done int, err error) {
-		for left.Add(-batch) > -batch && ctx.Err() == nil {
-			if _, err := b.conns[i].Write(b.request); err != nil {
-				return done, err
+// post asks for batches of IDs over HTTP, until there are n.
+func post(url string) measure.Do {
+	web := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: clients}}
+	return func(ctx context.Context, n int) (measure.Figures, error) {
+		var left atomic.Int64
+		left.Store(int64(n))
+		return together(clients, func(int) (done int, err error) {
+			for left.Add(-batch) > -batch && err == nil {
+				var size int64
+				if size, err = ask(ctx, web, url); err == nil && size < 18*batch {
+					err = fmt.Errorf("HTTP: an answer of %d bytes has not %d IDs", size, batch)
+				}
+				done += batch
 			}
-			if err := b.skim(b.readers[i]); err != nil {
-				return done, err
-			}
-			done += batch
-		}
-		return done, nil
-	})
+			return done, err
+		})
+	}
 }
 
-// skim reads an answer as cheaply as it can: up to its end, or, if end is empty, to so many marks, of which each
-// ID has two. Nothing follows the answer, since one request is out.
-func skim(in *bufio.Reader, first, end string, mark byte, marks int) error {
-	for last := ""; !strings.HasSuffix(last, end) || end == "" && marks > 0; {
-		if _, err := in.Peek(1); err != nil {
-			return err
-		}
-		have, _ := in.Peek(in.Buffered()) // it is there
-		if !bytes.HasPrefix(have, []byte(first)) {
-			return fmt.Errorf("the answer is %q", have)
-		}
-		first = ""
-		last += string(have[max(0, len(have)-len(end)):])
-		marks -= bytes.Count(have, []byte{mark})
-		_, _ = in.Discard(len(have)) // it is there
+// ask sends a POST without a body, and returns the size of the answer.
+func ask(ctx context.Context, web *http.Client, url string) (int64, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, http.NoBody)
+	if err != nil {
+		return 0, err
 	}
-	if marks != 0 {
-		return fmt.Errorf("an answer has not %d IDs", batch)
+	answer, err := web.Do(request)
+	if err != nil {
+		return 0, err
 	}
-	return nil
+	defer func() { _ = answer.Body.Close() }() // read to its end
+	return io.Copy(io.Discard, answer.Body)
 }
 
 // emptyEnv is the variable with the address of the empty handler, in its process.

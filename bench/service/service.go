@@ -4,7 +4,6 @@
 package service
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -26,7 +25,7 @@ func Sections() []measure.Section {
 			"with so many requests in a pipeline as the column says. That Redis saves nothing to its disk. Processor time is that of the server's process. All loads take turns of a fraction of a second, in random order, and ratios are computed round by round. " +
 			"The layout is 41/4/18: 262,144 IDs per millisecond, because the default layout ends at 4.096 million IDs per second. " +
 			"The load generator of IDS, gRPC and HTTP is this program. The empty handler is a gRPC server in another process that answers each call with the same ID. The memory of a connection has the garbage that it left.",
-		Measure: measureService, Verdict: verdict}}
+		Measure: measureService}}
 }
 
 // layout is that of the server: the default one ends at 4.096 million IDs per second.
@@ -41,7 +40,6 @@ const (
 	idRow      = "tickflake, ID"
 	incrRow    = "tickflake, INCR of a segmented sequence"
 	idsRow     = "RESP, IDS 1000"
-	streamRow  = "gRPC, a stream of runs"
 	webRow     = "HTTP, n=1000"
 	takeRow    = "gRPC, Take of one ID"
 	emptyRow   = "gRPC, an empty handler"
@@ -126,15 +124,8 @@ func list(ctx context.Context, server *fleet.Server, redis *servers.Server, box 
 	base := add(emptyRow, "", report.Floor, emptyPID, callers, nil, err, floor.unary)
 	ours, err := dialGRPC(server.GRPC, nil, open)
 	add(takeRow, "", report.Ours, server.PID(), callers, base, err, ours.unary)
-	add(streamRow, "", report.Ours, server.PID(), credit, nil, err, ours.stream)
-	resp, err := dialBatches(ctx, server.RESP, fmt.Sprintf("*2\r\n$3\r\nIDS\r\n$4\r\n%d\r\n", batch), func(in *bufio.Reader) error {
-		return skim(in, fmt.Sprintf("*%d\r\n", batch), "", '\n', 1+2*batch)
-	}, open)
-	add(idsRow, "", report.Ours, server.PID(), batch, nil, err, resp.take)
-	web, err := dialBatches(ctx, server.HTTP, fmt.Sprintf("POST /v1/ids?n=%d HTTP/1.1\r\nHost: %s\r\nContent-Length: 0\r\n\r\n", batch, server.HTTP), func(in *bufio.Reader) error {
-		return skim(in, "HTTP/1.1 200 ", "\r\n0\r\n\r\n", '"', 2+2*batch) // of the field's name, too
-	}, open)
-	add(webRow, "", report.Ours, server.PID(), batch, nil, err, web.take)
+	add(idsRow, "", report.Ours, server.PID(), batch, nil, nil, ids(server.RESP))
+	add(webRow, "", report.Ours, server.PID(), batch, nil, nil, post(fmt.Sprintf("http://%s/v1/ids?n=%d", server.HTTP, batch)))
 	return append(all, paced(ctx, server, box, open)...)
 }
 
@@ -163,8 +154,12 @@ func tables(loads []*measure.Load, resting *measure.Load) []report.Table {
 			return l.Of(column, nil)
 		})
 	}
+	requests := curve("service-resp", "One ID per request over the Redis protocol, 50 connections: requests per second", "req/s", report.More, func(l *measure.Load) report.Cell { return l.Of("wall", rate) })
+	as := func(at string) string { return requests.Cell(idRow, at).Against(requests.Cell(redisRow, at)).Value() }
+	requests.Say("The server answers %s requests for one ID per second without pipelining, %s as many as Redis answers INCR, and %s in pipelines of 64, %s as many.",
+		requests.Cell(idRow, "1"), as("1"), requests.Cell(idRow, "64"), as("64"))
 	return []report.Table{
-		curve("service-resp", "One ID per request over the Redis protocol, 50 connections: requests per second", "req/s", report.More, func(l *measure.Load) report.Cell { return l.Of("wall", rate) }),
+		requests,
 		curve("service-cpu", "Processor time of the server for such a request", "µs", report.Less, func(l *measure.Load) report.Cell { return l.Of("cpu", micros) }),
 		rows(report.Table{ID: "service-latency", Title: "Time of such a request, without pipelining", RowName: "request", Base: redisRow, Detail: true, Columns: []report.Column{
 			{ID: "p50", Title: "median", Unit: "ms", Better: report.Less},
@@ -173,7 +168,7 @@ func tables(loads []*measure.Load, resting *measure.Load) []report.Table {
 		rows(report.Table{ID: "service-batches", Title: "Many IDs per request", RowName: "request", Columns: []report.Column{
 			{ID: "rate", Title: "rate", Unit: "IDs/s", Better: report.More},
 			{ID: "cpu", Title: "processor time of the server", Unit: "ns/ID", Better: report.Less},
-		}}, "", idsRow, streamRow, webRow),
+		}}, "", idsRow, webRow),
 		rows(report.Table{ID: "service-unary", Title: fmt.Sprintf("One ID per call over gRPC, %d callers", callers), RowName: "call", Base: emptyRow, Columns: []report.Column{
 			{ID: "rate", Title: "rate", Unit: "calls/s", Better: report.More},
 			{ID: "cpu", Title: "processor time of the server", Unit: "ns", Better: report.Less},
@@ -210,7 +205,6 @@ func targets(loads []*measure.Load, resting *measure.Load) (all []report.Target)
 	target("resp-rate", "ID over RESP in pipelines of 64: at least 1 million IDs per second", "million/s", 1, false, find(idRow, "64").Of("wall", millions))
 	target("resp-p99", "ID over RESP without pipelining: 99% of the requests within 2 ms", "ms", 2, true, find(idRow, "1").Of("p99", nil))
 	target("ids", "IDS 1000 over RESP: at least 10 million IDs per second", "million/s", 10, false, find(idsRow, "").Of("wall", millions))
-	target("stream", "A gRPC stream of runs: at least 10 million IDs per second", "million/s", 10, false, find(streamRow, "").Of("wall", millions))
 	target("http", "HTTP with n=1000: at least 10 million IDs per second", "million/s", 10, false, find(webRow, "").Of("wall", millions))
 	all = append(all, find(takeRow, "").Pair("wall").Rates().Judge(report.Target{ID: "service-unary", Text: "gRPC, one ID per call: at least 0.9× the calls per second of an empty handler", Unit: "×", Want: 0.9}))
 	ours := find(clientRow, "")
@@ -225,16 +219,4 @@ func targets(loads []*measure.Load, resting *measure.Load) (all []report.Target)
 	target("next-local", "Next of the client, one million calls per second: at least 99.9% touch no network", "%", 99.9, false, ours.Of("local", nil))
 	target("idle", "10,000 idle RESP connections: at most 20 KiB of the server's memory for each", "KiB", 20, true, resting.Of("used", nil))
 	return all
-}
-
-func verdict(s report.Section) string {
-	t := s.Table("service-resp")
-	one, many := t.Cell(idRow, "1"), t.Cell(idRow, "64")
-	ofOne, ok := one.Against(t.Cell(redisRow, "1"))
-	ofMany, both := many.Against(t.Cell(redisRow, "64"))
-	if !ok || !both {
-		return ""
-	}
-	return fmt.Sprintf("The server answers %s requests for one ID per second without pipelining, %s as many as Redis answers INCR, and %s in pipelines of 64, %s as many.",
-		one.Value(), ofOne.Value(), many.Value(), ofMany.Value())
 }

@@ -5,7 +5,6 @@ package speed
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -24,7 +23,7 @@ func costSection() measure.Section {
 		About: "One goroutine issues IDs in a loop, each by a call of a function value, the floor too. In each round every case does a batch of about 5 ms, after an unmeasured lead-in and a garbage collection, next to a batch of its floor. " +
 			"The floor is one clock read and one compare-and-swap; a counted number reads no clock, and its floor is one atomic addition. The layout of tickflake has a sequence here that is never used up; " +
 			"a peer at the ceiling of its format shows the ceiling, and not its cost. × floor is the distance to the case's own floor.",
-		Measure: measureCost, Verdict: costVerdict}
+		Measure: measureCost}
 }
 
 // Names of cases in targets and verdicts.
@@ -60,7 +59,6 @@ func costTable(cases []generators.Case, loads []*measure.Load) report.Table {
 	t := report.Table{
 		ID: "cost", Title: "One ID, one goroutine", RowName: "case", Base: nextName,
 		Columns: []report.Column{
-			{ID: "bits", Title: "bits"},
 			{ID: "ns", Title: "time", Unit: "ns/ID", Better: report.Less},
 			{ID: "floor", Title: "× floor", Better: report.Less},
 			{ID: "cpu", Title: "CPU", Unit: "ns/ID", Better: report.Less},
@@ -81,8 +79,17 @@ func costTable(cases []generators.Case, loads []*measure.Load) report.Table {
 			l.Note = "at the ceiling of its format; the cost of the code does not show"
 		}
 		t.Rows = append(t.Rows, report.Row{Name: c.Name, Group: c.Group, Note: l.Note, Cells: []report.Cell{
-			report.One(float64(c.Bits)), l.Of("wall", nil), l.Pair("wall").Cell(), l.Of("cpu", nil), l.Of("allocs", whole), l.Of("bytes", whole)}})
+			l.Of("wall", nil), l.Pair("wall").Cell(), l.Of("cpu", nil), l.Of("allocs", whole), l.Of("bytes", whole)}})
 	}
+	faster := "no peer is measurably faster"
+	if names := t.Ahead(nextName, "floor"); len(names) > 0 {
+		faster = "faster: " + report.List(names)
+	}
+	floor := t.Cell(nextName, "floor")
+	if len(floor.Samples) == 0 {
+		faster = "the machine was too disturbed to compare"
+	}
+	t.Say("Next takes %s ns per ID, %s× the floor; %s.", t.Cell(nextName, "ns"), floor, faster)
 	return t
 }
 
@@ -107,20 +114,4 @@ func costTargets(loads []*measure.Load, leased measure.Pair) []report.Target {
 		report.Target{ID: "cost-public", Text: "publicid.Encode: at most 1,000 ns", Unit: "ns", Want: 1000, AtMost: true,
 			Got: public.Of("wall", nil)}.Judge(),
 	}
-}
-
-func costVerdict(s report.Section) string {
-	t := s.Table("cost")
-	ns, floor := t.Cell(nextName, "ns"), t.Cell(nextName, "floor")
-	switch {
-	case len(ns.Samples) == 0:
-		return ""
-	case len(floor.Samples) == 0:
-		return fmt.Sprintf("Next takes %s ns per ID, and the machine was too disturbed to tell its distance to the floor.", ns.Value())
-	}
-	faster := "no peer is measurably faster"
-	if names := t.Ahead(nextName, "floor"); len(names) > 0 {
-		faster = "faster: " + report.List(names)
-	}
-	return fmt.Sprintf("Next takes %s ns per ID, %s× the floor; %s.", ns.Value(), floor.Value(), faster)
 }

@@ -90,9 +90,8 @@ func worst(t report.Target, pairs []measure.Pair) report.Target {
 	return found
 }
 
-// span writes the range of the medians in a row: "1.2 to 3.4". It is empty if there are
-// none.
-func span(t *report.Table, row string) string {
+// span is the range of the medians in a row: "1.2 to 3.4".
+func span(t report.Table, row string) report.Cell {
 	var cells []report.Cell
 	for _, c := range t.Columns {
 		if cell := t.Cell(row, c.ID); len(cell.Samples) > 0 {
@@ -100,10 +99,10 @@ func span(t *report.Table, row string) string {
 		}
 	}
 	if len(cells) == 0 {
-		return ""
+		return report.Cell{}
 	}
 	slices.SortFunc(cells, func(a, b report.Cell) int { return cmp.Compare(a.Median(), b.Median()) })
-	return strings.Join(slices.Compact([]string{cells[0].Value(), cells[len(cells)-1].Value()}), " to ")
+	return report.Cell{Text: strings.Join(slices.Compact([]string{cells[0].String(), cells[len(cells)-1].String()}), " to ")}
 }
 
 func ceilingSection() measure.Section {
@@ -111,7 +110,7 @@ func ceilingSection() measure.Section {
 		About: "1 to 64 goroutines ask without a pause for more IDs than the format has: 4,096 per millisecond, or 256 per 10 ms for sony/sonyflake. " +
 			"All generators reach about their ceiling, and differ in the processor time that the waiting takes. A batch is whole ticks, about 50 ms of them. " + inTurn +
 			"CPU time is that of the process; cores are CPU time divided by time. The floor is a clock read and a compare-and-swap for each of 4,096 IDs per millisecond, and a wait that costs nothing.",
-		Measure: measureCeiling, Verdict: ceilingVerdict}
+		Measure: measureCeiling}
 }
 
 const ceilingName = "Next, default layout"
@@ -151,6 +150,8 @@ func measureCeiling(ctx context.Context, run *measure.Run) report.Section {
 			return cores
 		}),
 	}
+	s.Tables[2].Say("Next reaches %s%% of its ceiling and keeps %s cores busy, where bwmarrin/snowflake keeps %s busy.",
+		span(s.Tables[0], ceilingName), span(s.Tables[2], ceilingName), span(s.Tables[2], generators.Bwmarrin))
 	rate := g.pairs("wall", ceilingName, 1)
 	for i, p := range rate {
 		rate[i] = p.By(func(x float64) float64 { return 100 / x })
@@ -162,16 +163,6 @@ func measureCeiling(ctx context.Context, run *measure.Run) report.Section {
 	return s
 }
 
-func ceilingVerdict(s report.Section) string {
-	share, cores := s.Table("ceiling-share"), s.Table("ceiling-cores")
-	ours := span(cores, ceilingName)
-	if ours == "" {
-		return ""
-	}
-	return fmt.Sprintf("Next reaches %s%% of its ceiling and keeps %s cores busy, where bwmarrin/snowflake keeps %s busy.",
-		span(share, ceilingName), ours, span(cores, generators.Bwmarrin))
-}
-
 func scalingSection() measure.Section {
 	return measure.Section{ID: "scaling", Title: "Scaling", Full: 32 * time.Second, Quick: 2 * time.Second,
 		About: "1 to 64 goroutines issue IDs without a pause, in batches of about 8 ms that they share out. Next and the streams are of one generator. " +
@@ -179,7 +170,7 @@ func scalingSection() measure.Section {
 			inTurn + "rs/xid, ObjectID and google/uuid have one, in package variables. No sequence of tickflake is used up. " +
 			"Counted numbers are of one sequence, and their floor is a compare-and-swap loop on a shared word. " +
 			"rs/xid and ObjectID repeat IDs beyond 16.8 million per second.",
-		Measure: measureScaling, Verdict: scalingVerdict}
+		Measure: measureScaling}
 }
 
 func measureScaling(ctx context.Context, run *measure.Run) report.Section {
@@ -197,9 +188,20 @@ func measureScaling(ctx context.Context, run *measure.Run) report.Section {
 	for i, r := range distances.Rows {
 		distances.Rows[i].Note = "its floor: " + strings.TrimPrefix(measure.Find(g.Loads, r.Name, "g1").Base.Row, "floor: ")
 	}
-	s.Tables = []report.Table{g.table(report.Table{ID: "scaling", Title: "Million IDs per second, all goroutines together", Base: nextName}, "million/s", report.More, func(l *measure.Load) report.Cell {
+	rates := g.table(report.Table{ID: "scaling", Title: "Million IDs per second, all goroutines together", Base: nextName}, "million/s", report.More, func(l *measure.Load) report.Cell {
 		return l.Of("wall", func(ns float64) float64 { return 1e3 / ns })
-	}), distances}
+	})
+	var faster []string
+	for _, c := range rates.Columns {
+		if names := rates.Ahead(nextName, c.ID); len(names) > 0 {
+			faster = append(faster, fmt.Sprintf("more than Next with %s: %s", c.Title, report.List(names)))
+		}
+	}
+	if len(faster) == 0 {
+		faster = []string{"no peer issues measurably more than Next"}
+	}
+	rates.Say("One generator issues %s million IDs per second by Next, and %s million by streams; %s.", span(rates, nextName), span(rates, streamName), strings.Join(faster, "; "))
+	s.Tables = []report.Table{rates, distances}
 	// Who is as far from the floor with two goroutines as with one loses nothing to sharing.
 	streams := g.pairs("wall", streamName, 1)
 	s.Targets = []report.Target{
@@ -211,28 +213,4 @@ func measureScaling(ctx context.Context, run *measure.Run) report.Section {
 			Text: "Sequence.Next on one sequence, 2 to 64 goroutines: at most 1.3× a contended compare-and-swap loop"}, g.pairs("wall", numberName, 2)),
 	}
 	return s
-}
-
-func scalingVerdict(s report.Section) string {
-	t := s.Table("scaling")
-	next := span(t, nextName)
-	if next == "" {
-		return ""
-	}
-	var faster []string
-	for _, r := range t.Rows {
-		var with []string
-		for _, c := range t.Columns {
-			if slices.Contains(t.Ahead(nextName, c.ID), r.Name) {
-				with = append(with, strings.TrimPrefix(c.ID, "g"))
-			}
-		}
-		if len(with) > 0 {
-			faster = append(faster, r.Name+" issues more than Next with "+report.List(with)+" goroutines")
-		}
-	}
-	if len(faster) == 0 {
-		faster = []string{"no peer issues measurably more than Next"}
-	}
-	return fmt.Sprintf("One generator issues %s million IDs per second by Next, and %s million by streams; %s.", next, span(t, streamName), strings.Join(faster, "; "))
 }

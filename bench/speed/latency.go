@@ -17,7 +17,7 @@ func latencySection() measure.Section {
 		About: "One goroutine asks for IDs on a fixed schedule. A latency is the time from the moment when a call was due to its ID, " +
 			"so a stall shows in all calls that queue behind it. Waiting is reading the clock, so a whole core is in use; the empty loop, which makes no ID, " +
 			"shows the stalls of the machine. A quantile is that of one turn of the schedule, and its figure the median of all turns.",
-		Measure: measureLatency, Verdict: latencyVerdict}
+		Measure: measureLatency}
 }
 
 const (
@@ -67,7 +67,7 @@ func latencyTable(loads []*measure.Load) report.Table {
 		t.Columns = append(t.Columns, report.Column{ID: q.column, Title: q.title, Unit: "µs", Better: report.Less})
 	}
 	t.Columns = append(t.Columns, report.Column{ID: "longest", Title: "longest", Unit: "µs", Better: report.Less}, report.Column{ID: "reached", Title: "reached", Unit: "IDs/s", Better: report.More})
-	return measure.Rows(t, loads, func(l *measure.Load, column string) report.Cell {
+	t = measure.Rows(t, loads, func(l *measure.Load, column string) report.Cell {
 		cell := l.Of(column, nil)
 		switch reached := l.Of("reached", nil).Median(); {
 		case column != "reached" && reached < rate/2: // its turns were given up
@@ -77,7 +77,22 @@ func latencyTable(loads []*measure.Load) report.Table {
 		}
 		return cell
 	})
+	next, empty, slow := t.Cell(ceilingName, "p999"), t.Cell(loads[0].Row, "p999"), ""
+	for _, row := range t.Rows {
+		if row.Cells[0].Text == cannotKeepUp {
+			slow += "; " + row.Name + " cannot keep up"
+		}
+	}
+	t.Say("At a million IDs per second, p99.9 of Next is %s µs, and of the empty loop %s µs%s.", next, empty, slow)
+	if empty.Median() >= tooLate {
+		t.Say("The machine was too disturbed to compare generators: p99.9 of the empty loop is %s µs.", empty)
+	}
+	return t
 }
+
+// tooLate is the p99.9 of the empty loop, in microseconds, from which on it is a thousand calls behind: then
+// the machine decides who keeps up.
+const tooLate = 1000
 
 func measureLatency(ctx context.Context, run *measure.Run) (s report.Section) {
 	cases := append([]generators.Case{
@@ -124,30 +139,4 @@ func schedule(call generators.Loop, late []time.Duration) (reached float64, err 
 		late[i] = t - due
 	}
 	return float64(done) / max(t, length).Seconds(), nil
-}
-
-// tooLate is the p99.9 of the empty loop, in microseconds, from which on it is a thousand calls behind: then
-// the machine decides who keeps up.
-const tooLate = 1000
-
-func latencyVerdict(s report.Section) string {
-	t := s.Table("latency-1000000")
-	next, empty := t.Cell(ceilingName, "p999"), t.Cell("empty loop", "p999")
-	if len(next.Samples) == 0 || len(empty.Samples) == 0 {
-		return ""
-	}
-	if empty.Median() >= tooLate {
-		return fmt.Sprintf("The machine was too disturbed to compare generators: p99.9 of the empty loop is %s µs.", empty.Value())
-	}
-	said := fmt.Sprintf("At a million IDs per second, p99.9 of Next is %s µs, and of the empty loop %s µs", next.Value(), empty.Value())
-	var slow []string
-	for _, row := range t.Rows {
-		if row.Cells[0].Text == cannotKeepUp {
-			slow = append(slow, row.Name)
-		}
-	}
-	if len(slow) > 0 {
-		said += "; " + report.List(slow) + " cannot keep up"
-	}
-	return said + "."
 }

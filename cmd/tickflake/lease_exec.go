@@ -44,9 +44,9 @@ that can take a window. A start that waits in vain leaves the floor where it was
 Signals go to CMD and the processes in its group; on a terminal to CMD alone. When a
 quarter of the window is left, since the store is away or another process took the
 number, all that CMD has started gets SIGTERM, and before the grant ends SIGKILL. If
-the clock was set ahead past the end of the grant, or the machine slept, SIGKILL comes
-a second after SIGTERM. What is left when CMD ends gets SIGTERM, and SIGKILL at most
-5 s later; then the number is released. On Linux CMD is killed if tickflake is.
+the clock was set ahead past the grant's end, or the machine slept, SIGKILL
+comes a second after SIGTERM. What is left when CMD ends gets SIGTERM, and SIGKILL at
+most 5 s later; then the number is released. On Linux CMD is killed if tickflake is.
 Elsewhere only CMD and its group are ended.
 
 Exit codes: that of CMD, or 128 plus the number of the signal that ended it; 75 if

@@ -9,7 +9,7 @@ import (
 	"github.com/tickflake/tickflake/lease"
 )
 
-// TestFarLimits: the list marks a limit that no right clock has left, and no reservation.
+// TestFarLimits: the list marks a limit that no right clock has left, and neither a reservation nor the fleet's floor.
 func TestFarLimits(t *testing.T) {
 	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 	for _, test := range []struct {
@@ -25,6 +25,9 @@ func TestFarLimits(t *testing.T) {
 		{lease.Held, time.Hour, "±10s"},
 	} {
 		h := lease.Holding{State: test.state, Limit: now.Add(test.until), Window: time.Minute}
-		assert.Equal(t, test.want, holdingOf(h, now).clock(), "%s %s", test.state, test.until)
+		row := holdingOf(h, now)
+		assert.Equal(t, test.want, row.clock(), "%s %s", test.state, test.until)
+		row.floor = h.Limit.Add(-3 * time.Minute)
+		assert.NotEqual(t, "was ahead?", row.clock(), "%s %s", test.state, test.until)
 	}
 }

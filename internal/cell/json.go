@@ -8,7 +8,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/tickflake/tickflake/internal/invariants"
+	"github.com/tickflake/tickflake/internal/word"
 	"github.com/tickflake/tickflake/stores"
 )
 
@@ -54,7 +54,7 @@ func encode(cell any, last *[]string) []byte {
 
 // Reads returns text, which is about to be written. With the tag invariants it panics unless that reads as the same.
 func Reads[C any](text []byte, decode func([]byte) (C, error)) []byte {
-	if invariants.Enabled {
+	if word.Checked {
 		if c, err := decode(text); err != nil || string(EncodeJSON(c)) != string(text) {
 			panic(fmt.Sprintf("cell: %s does not read as it was written: %v", text, err))
 		}

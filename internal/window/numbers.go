@@ -3,7 +3,6 @@ package window
 import (
 	"fmt"
 
-	"github.com/tickflake/tickflake/internal/invariants"
 	"github.com/tickflake/tickflake/internal/word"
 )
 
@@ -117,7 +116,7 @@ func (w *Numbers) replace(next *segment) {
 
 // check panics, with the tag invariants, unless what the fields promise holds.
 func (w *Numbers) check() {
-	if s := w.present.Load(); invariants.Enabled && (s.soft.Load() > s.limit || s.rest(s.Free()) == 0 && s.soft.Load() > s.Free()&^sealed) {
+	if s := w.present.Load(); word.Checked && (s.soft.Load() > s.limit || s.rest(s.Free()) == 0 && s.soft.Load() > s.Free()&^sealed) {
 		panic(fmt.Sprintf("window: the soft limit is %d, the limit %d, and the next number %d", s.soft.Load(), s.limit, s.Free()&^sealed))
 	}
 }

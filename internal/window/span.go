@@ -3,7 +3,6 @@ package window
 import (
 	"fmt"
 
-	"github.com/tickflake/tickflake/internal/invariants"
 	"github.com/tickflake/tickflake/internal/word"
 )
 
@@ -114,7 +113,7 @@ func (s *Span) granted(slot uint64) bool {
 // check panics, with the tag invariants, unless what the fields of a span promise holds. Slots up to end were taken by
 // a swap.
 func (s *Span) check(end uint64) {
-	if !invariants.Enabled {
+	if !word.Checked {
 		return
 	}
 	adding, soft, limit := s.adding.Load(), s.soft.Load(), s.limit.Load() // the limit last: all only grow

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/tickflake/tickflake/internal/invariants"
 	"github.com/tickflake/tickflake/internal/word"
 )
 
@@ -263,7 +262,7 @@ func (w *Ticks) change(s, next *Span) {
 	}
 	next.free.CompareAndSwap(0, first)
 	// It may begin below this caller's free, which counts additions that came after another caller's.
-	if opened := next.free.Load() &^ sealed; invariants.Enabled && !next.last && (opened < next.from || opened < s.from) {
+	if opened := next.free.Load() &^ sealed; word.Checked && !next.last && (opened < next.from || opened < s.from) {
 		panic(fmt.Sprintf("window: a span begins at slot %d, its grant at %d, and the grant before it at %d", opened, next.from, s.from))
 	}
 	w.span.CompareAndSwap(s, next)

@@ -72,8 +72,8 @@ func TestMutants(t *testing.T) {
 		{"streams forget copies", "generator/stream.go", "if s.span.Original() {", "if BROKEN || s.span.Original() {", "a copy returns"},
 		{"a batch forgets what it had before a copy", "generator/generator.go", "filled = 0 // the original", "if !BROKEN {\nfilled = 0\n} // the original", "a copy returns"},
 		{"a sequence forgets copies", "internal/window/numbers.go", "marker.Load() == mark", "(BROKEN || marker.Load() == mark)", "a copy returns"},
-		{"a drift that counts twice", "monoclock/clock.go", "c.caughtUp.CompareAndSwap(before, before+int64(drift))",
-			"if BROKEN {\nc.caughtUp.Add(int64(drift))\nreturn\n}\nc.caughtUp.CompareAndSwap(before, before+int64(drift))", "a reading of"},
+		{"a drift that counts twice", "monoclock/clock.go", "c.moved.CaughtUp.CompareAndSwap(before, before+int64(drift))",
+			"if BROKEN {\nc.moved.CaughtUp.Add(int64(drift))\nreturn\n}\nc.moved.CaughtUp.CompareAndSwap(before, before+int64(drift))", "a reading of"},
 	}
 	dir, replaced, texts := t.TempDir(), map[string]string{}, map[string]string{}
 	for i, m := range mutants {

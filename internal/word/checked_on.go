@@ -1,0 +1,6 @@
+//go:build invariants
+
+package word
+
+// Checked is whether the checks are compiled in.
+const Checked = true
