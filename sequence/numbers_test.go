@@ -98,6 +98,21 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
+// TestLost: a number counts as lost once this process can never issue it, and neither while it is reserved nor when it was given back.
+func TestLost(t *testing.T) {
+	store, fault := faulty()
+	s := open(t, store, sequence.Definition{MinStep: 10, MaxStep: 10}, sequence.WithOutage(0))
+	next(t, s)
+	assert.Zero(t, s.Stats().Lost)
+	fault(storetest.Unavailable)
+	require.Error(t, s.Restored(t.Context()))
+	assert.EqualValues(t, 9, s.Stats().Lost)
+	fault(storetest.None)
+	next(t, s)
+	require.NoError(t, s.Close())
+	assert.EqualValues(t, 9, s.Stats().Lost)
+}
+
 // TestCopied guards that each call notices that its memory was copied, and that the copy leaves what is reserved to its
 // original, also when it ends.
 func TestCopied(t *testing.T) {

@@ -278,6 +278,14 @@ func TestPeriodsApart(t *testing.T) {
 		number, took, err := at(2002)
 		require.NoError(t, err)
 		require.Equal(t, []any{int64(11), 2 * time.Second}, []any{number, took}, "it opens when the close is over, which failed here")
+		hanging.Store("seq/orders.2002")
+		go func() { opening <- second(p.NextN(t.Context(), year(2002), 20)) }()
+		synctest.Wait()
+		for in := range sequence.MaxOpenPeriods {
+			take(2030+in, 1)
+		}
+		hanging.Store("")
+		require.NoError(t, <-opening, "its period was closed for others, and opened again")
 		require.NoError(t, p.Close())
 	})
 }

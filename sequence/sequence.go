@@ -232,7 +232,7 @@ func (s *Sequence) Stats() Stats {
 	stats, r := s.stats, s.machine.Known().Record
 	used := s.window.Used()
 	stats.Issued += s.window.Taken(used)
-	if stats.Lost = s.received - stats.Issued; !s.settled && !s.restored {
+	if stats.Lost = s.received - stats.Issued; !s.settled {
 		stats.Lost -= s.machine.Unused(used)
 	}
 	stats.Rate = s.rate.now(s.config.elapsed(), stats.Issued)
