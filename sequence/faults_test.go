@@ -275,11 +275,13 @@ func TestOvertaken(t *testing.T) {
 		store := slow(time.Millisecond)()
 		var log strings.Builder
 		s := open(t, store, sequence.Definition{Mode: ordered}, sequence.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-		left, limit := 100, int64(1<<40)
+		limit := int64(1 << 40)
+		var left atomic.Int64 // a refill may outlast its call
+		left.Store(100)
 		store.Before = func(ctx context.Context, op storetest.Op) storetest.Fault {
 			time.Sleep(time.Millisecond)
-			if op.Kind == storetest.OpSwap && left > 0 {
-				left, limit = left-1, limit+1
+			if op.Kind == storetest.OpSwap && left.Add(-1) >= 0 {
+				limit++
 				_, _, err := sequence.Set(ctx, store.Client(), "orders", sequence.Change{Max: limit})
 				require.NoError(t, err)
 			}
@@ -289,12 +291,12 @@ func TestOvertaken(t *testing.T) {
 		next(t, s)
 		assert.Equal(t, 201*time.Millisecond, time.Since(began), "a swap and a read for each")
 		assert.NotContains(t, log.String(), "no refill")
-		left = math.MaxInt
+		left.Store(math.MaxInt64)
 		for range 2 {
 			assert.ErrorIs(t, second(s.Next(t.Context())), stores.ErrConflict)
 		}
 		assert.Equal(t, 1, strings.Count(log.String(), "no refill"))
-		left = 0
+		left.Store(0)
 		assert.NoError(t, s.Close())
 	})
 }
