@@ -74,6 +74,7 @@ func (b broken) Traits() stores.Traits {
 		Scattered:  true,
 		Private:    func(context.Context) string { return "" },
 		Window:     time.Hour,
+		Bucket:     time.Hour,
 		Durability: func(ctx context.Context) (stores.Durability, error) { return stores.Durability{}, b.answer(ctx) },
 		Probe:      func(ctx context.Context, _ bool) error { return b.answer(ctx) },
 	}
