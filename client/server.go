@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
@@ -125,11 +126,18 @@ func use[T any](ctx context.Context, c *Client, k kind, s *server, n int64, requ
 			break
 		}
 	}
-	if !f.final && !f.spared && ctx.Err() == nil && !callerEnds(ctx, bounded, f) {
+	if ctx.Err() == nil && callerEnds(ctx, bounded, f) {
+		if caller, _ := ctx.Deadline(); time.Until(caller) < early {
+			<-ctx.Done() // or the call would look for another server in its last moments, and say that none serves
+		}
+	} else if !f.final && !f.spared && ctx.Err() == nil {
 		c.failed(k, s, n, f)
 	}
 	return answer, f
 }
+
+// early is by how much a server, or gRPC's own timer, may see a deadline before the caller's context does.
+const early = 10 * time.Millisecond
 
 // callerEnds reports whether the request failed because the time of the caller's context,
 // and not that of the client's timeout, was up: a server may see this first.
