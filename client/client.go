@@ -31,13 +31,14 @@ type Client struct {
 
 	running sync.WaitGroup // the goroutines; none is added after closed is set
 
-	mu       sync.Mutex
-	closed   bool
-	layout   *snowflake.Layout // set by the first server that answers, before Open returns, and not again
-	layoutOf string            // the address of that server
-	routes   [kinds]route
-	stats    Stats // without what Stats computes
-	quiet    int64 // no use of the fallback is logged before this time
+	mu          sync.Mutex
+	closed      bool
+	layout      *snowflake.Layout // set by the first server that answers, before Open returns, and not again
+	layoutOf    string            // the address of that server
+	fingerprint uint64            // of the layout
+	routes      [kinds]route
+	stats       Stats // without what Stats computes
+	quiet       int64 // no use of the fallback is logged before this time
 	stock
 }
 
@@ -84,7 +85,7 @@ func (c *Client) describe(ctx context.Context) error {
 	results := make(chan error, len(c.servers))
 	for _, s := range c.servers {
 		c.running.Go(func() {
-			_, err := use(c.ctx, c, forIDs, s, func(context.Context, *server) (none struct{}, err error) { return none, nil })
+			_, err := use(c.ctx, c, forIDs, s, 1, func(context.Context, *server) (none struct{}, err error) { return none, nil })
 			results <- err
 		})
 	}

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/wire"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
 
@@ -45,6 +45,7 @@ type failure struct {
 	kind   error         // one of the sentinels, or nil
 	cause  error         // the server's status, or the mistake in its answer
 	after  time.Duration // the delay that the server named, or 0
+	code   wire.Code     // of the status
 	final  bool          // other servers would answer the same
 	spared bool          // it is the fault of the request, perhaps: the server serves other calls
 }
@@ -79,17 +80,19 @@ const longestDelay = time.Minute
 func failureOf(server string, err error) *failure {
 	f := &failure{server: server, cause: err}
 	s := status.Convert(err)
-	switch s.Code() {
-	case codes.ResourceExhausted:
+	code := wire.OfGRPC(uint32(s.Code()))
+	f.final, f.code = code.Words().Final, code
+	switch code {
+	case wire.Busy:
 		f.kind, f.after = ErrBusy, retryDelay(s)
-	case codes.OutOfRange:
-		f.kind, f.final = ErrOutOfRange, true
-	case codes.NotFound:
-		f.kind, f.final = ErrNotFound, true
-	case codes.Unauthenticated, codes.PermissionDenied:
-		f.kind, f.final = ErrDenied, true
-	case codes.InvalidArgument, codes.FailedPrecondition:
-		f.kind, f.final = ErrRefused, true
+	case wire.OutOfRange:
+		f.kind = ErrOutOfRange
+	case wire.NotFound:
+		f.kind = ErrNotFound
+	case wire.Unauthenticated, wire.BadHost: // and each of these statuses' other codes
+		f.kind = ErrDenied
+	case wire.BadInput, wire.Failed:
+		f.kind = ErrRefused
 	}
 	return f
 }

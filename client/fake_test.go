@@ -16,12 +16,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
+	"github.com/tickflake/tickflake/internal/wire"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
@@ -56,6 +58,7 @@ type fault struct {
 	change func(*tickflakev1.TakeResponse) // of the answer
 	after  bool                            // only to a request for an ID above another
 	number func(*tickflakev1.NumberResponse)
+	refuse func(count int64) error // a request for IDs
 }
 
 // layout is the default one with an epoch before the time at which synctest begins, 2000.
@@ -231,8 +234,18 @@ func (f *fake) Take(ctx context.Context, r *tickflakev1.TakeRequest) (*tickflake
 		return nil, err
 	}
 	delay := f.delay
+	if r.GetCount() > f.maxBatch {
+		f.mu.Unlock()
+		return nil, status.Errorf(codes.InvalidArgument, "asked for %d IDs: want 1 to %d", r.GetCount(), f.maxBatch)
+	}
 	f.counts = append(f.counts, r.GetCount())
-	response := &tickflakev1.TakeResponse{}
+	if f.refuse != nil {
+		if err := f.refuse(r.GetCount()); err != nil {
+			f.mu.Unlock()
+			return nil, err
+		}
+	}
+	response := &tickflakev1.TakeResponse{LayoutFingerprint: wire.Fingerprint(f.layout.String())}
 	node, bits := f.layout.NodeBits, f.layout.SequenceBits
 	f.free = max(f.free, uint64(time.Now().Add(f.skew).Sub(f.layout.Epoch)/f.layout.Tick)<<bits)
 	if r.GetAfter() != 0 { // from its next tick on

@@ -222,23 +222,23 @@ func TestDelays(t *testing.T) {
 		c := open(t, s)
 		for range 3 {
 			for range 8 {
-				c.failed(forIDs, c.servers[0], &failure{server: "server-1", cause: errors.New("away")})
+				c.failed(forIDs, c.servers[0], 1, &failure{server: "server-1", cause: errors.New("away")})
 			}
-			assert.LessOrEqual(t, c.routes[forIDs].due()-c.now(), int64(firstDelay))
+			assert.LessOrEqual(t, c.routes[forIDs].due(c.now(), 1)-c.now(), int64(firstDelay))
 			c.routes[forIDs].roundFailed(c.now())
-			c.succeeded(forIDs, c.servers[0])
-			assert.Zero(t, c.routes[forIDs].due())
+			c.succeeded(forIDs, c.servers[0], 1)
+			assert.Zero(t, c.routes[forIDs].health[0].until)
 			assert.NoError(t, c.away(forIDs, c.now()), "the outage is over, and the next one begins anew")
 		}
 		for range 12 {
-			c.failed(forIDs, c.servers[0], &failure{server: "server-1", cause: errors.New("away")})
-			due := time.Duration(c.routes[forIDs].due() - c.now())
+			c.failed(forIDs, c.servers[0], 1, &failure{server: "server-1", cause: errors.New("away")})
+			due := time.Duration(c.routes[forIDs].due(c.now(), 1) - c.now())
 			assert.LessOrEqual(t, due, DefaultTimeout/4)
 			time.Sleep(due)
 		}
-		c.succeeded(forIDs, c.servers[0])
-		c.failed(forIDs, c.servers[0], &failure{server: "server-1", kind: ErrBusy, cause: ErrBusy, after: time.Second})
-		c.failed(forIDs, c.servers[0], &failure{server: "server-1", cause: errors.New("away")})
-		assert.LessOrEqual(t, c.routes[forIDs].due()-c.now(), int64(firstDelay))
+		c.succeeded(forIDs, c.servers[0], 1)
+		c.failed(forIDs, c.servers[0], 1, &failure{server: "server-1", kind: ErrBusy, cause: ErrBusy, after: time.Second})
+		c.failed(forIDs, c.servers[0], 1, &failure{server: "server-1", cause: errors.New("away")})
+		assert.LessOrEqual(t, c.routes[forIDs].due(c.now(), 1)-c.now(), int64(firstDelay))
 	})
 }

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -26,15 +27,15 @@ func (c *Client) take(ctx context.Context, s *server, n int64, seen snowflake.ID
 	c.mu.Lock()
 	c.stats.Requests++
 	n = min(n, s.maxBatch)
-	checked, floor, layout := s.checked, c.floor(), c.layout
+	floor, layout, fingerprint := c.floor(), c.layout, c.fingerprint
 	c.mu.Unlock()
 	asked := c.now() // the server reads its clock later than this
 	response, err := s.stub.Take(ctx, &tickflakev1.TakeRequest{Count: &n, After: int64(seen)})
 	if err != nil {
 		return answer{}, err
 	}
-	if s.connects.Load() != checked {
-		return answer{}, errMoved
+	if response.GetLayoutFingerprint() != fingerprint {
+		return answer{}, &failure{server: s.address, kind: ErrLayout, cause: errors.New("its answer has another layout than before")}
 	}
 	a := answer{latency: time.Duration(c.now() - asked), freshness: math.MaxInt64}
 	for _, r := range response.GetRuns() {

@@ -123,7 +123,7 @@ func (c *Client) acquire(ctx context.Context, n uint64) error {
 			if err != nil {
 				return err
 			}
-			if until = min(end, c.routes[forIDs].due()); c.asked > 0 {
+			if until = min(end, c.routes[forIDs].due(now, 1)); c.asked > 0 {
 				until = 0
 			}
 		}

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
 )
@@ -24,8 +25,8 @@ func (c *Client) Number(ctx context.Context, name string) (int64, error) {
 //   - the error of ctx,
 //   - [ErrNotFound]: there is no such sequence,
 //   - [ErrOutOfRange]: fewer than n numbers are left,
-//   - [ErrDenied] and [ErrRefused], the latter for an n that is not from 1 to the servers'
-//     limit, and for a store that needs an operator,
+//   - [ErrDenied] and [ErrRefused], the latter for a name that no sequence has, for an n that is not from 1 to the
+//     servers' limit, and for a store that needs an operator,
 //   - [ErrClosed].
 //
 // The fallback of [WithFallback] has no part in it.
@@ -33,11 +34,14 @@ func (c *Client) Numbers(ctx context.Context, name string, n int64) (first, stri
 	if n < 1 {
 		return 0, 0, fmt.Errorf("%w: asked for %d numbers, want 1 or more", ErrRefused, n)
 	}
+	if err := checkName(name); err != nil { // one that cannot be sent would look like a server that fails
+		return 0, 0, err
+	}
 	what := fmt.Sprintf("numbers of sequence %q", name)
 	request := &tickflakev1.NumberRequest{Name: name, Count: &n}
 	for {
 		began, mark := c.now(), c.marker.Load()
-		answer, err := ask(ctx, c, forNumbers, func(ctx context.Context, s *server) (*tickflakev1.NumberResponse, error) {
+		answer, err := ask(ctx, c, forNumbers, n, func(ctx context.Context, s *server) (*tickflakev1.NumberResponse, error) {
 			return checkNumbers(ctx, s, request)
 		})
 		c.mu.Lock()
@@ -47,7 +51,7 @@ func (c *Client) Numbers(ctx context.Context, name string, n int64) (first, stri
 		}
 		if err == nil {
 			c.stats.Numbers += uint64(n)
-		} else if err = c.again(ctx, forNumbers, what, began, err); err == nil {
+		} else if err = c.again(ctx, forNumbers, n, what, began, err); err == nil {
 			c.mu.Unlock()
 			continue
 		}
@@ -56,9 +60,17 @@ func (c *Client) Numbers(ctx context.Context, name string, n int64) (first, stri
 	}
 }
 
+// checkName refuses a name that no sequence has: see sequence.CheckName.
+func checkName(name string) error {
+	if len(name) < 1 || len(name) > 64 || name == "." || name == ".." || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789._-") != "" {
+		return fmt.Errorf("%w: the name %.80q: want 1 to 64 characters of a-z, 0-9, dot, underscore and hyphen", ErrRefused, name)
+	}
+	return nil
+}
+
 // again returns the error of a call whose request has failed. If no server served it, again waits until
 // one may be asked again, and returns nil. It is called with mu.
-func (c *Client) again(ctx context.Context, k kind, what string, began int64, err error) error {
+func (c *Client) again(ctx context.Context, k kind, n int64, what string, began int64, err error) error {
 	now, r := c.now(), &c.routes[k]
 	switch {
 	case c.closed:
@@ -73,7 +85,7 @@ func (c *Client) again(ctx context.Context, k kind, what string, began int64, er
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	c.sleep(ctx, now, min(until, max(r.due(), now+1)))
+	c.sleep(ctx, now, min(until, max(r.due(now, n), now+1)))
 	return nil
 }
 

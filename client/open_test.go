@@ -100,7 +100,7 @@ func TestOpen(t *testing.T) {
 		_, err = c.Number(t.Context(), "orders")
 		require.NoError(t, err)
 		bearer := "Bearer " + secret
-		assert.Equal(t, []string{bearer, bearer, bearer, bearer}, up.tokens, "two of Describe")
+		assert.Equal(t, []string{bearer, bearer, bearer}, up.tokens, "of Describe, Take and Number")
 
 		up.maxBatch = 0
 		_, err = tryOpen(t.Context(), s[:1])

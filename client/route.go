@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"time"
+
+	"github.com/tickflake/tickflake/internal/wire"
 )
 
 // kind is the kind of a request. A server may serve IDs and no numbers, while its store is
@@ -29,6 +31,7 @@ type route struct {
 type health struct {
 	failures int   // in a row
 	until    int64 // it is not asked before this time; 0 after a success
+	size     int64 // if above 0, smaller requests are asked all the same: a rate rejected one of this size
 	err      error // the last failure, or nil after a success
 	logged   bool  // this failure is in the log
 	quiet    int64 // nothing is logged before this time
@@ -44,17 +47,30 @@ func (c *config) lastDelay() time.Duration { return min(2*time.Second, c.timeout
 // quietFor is the least time between two messages about a server, or about the fallback.
 const quietFor = 10 * time.Second
 
-func (h *health) away(now int64) bool { return now < h.until }
+// away reports whether a request for n is not to be asked now.
+func (h *health) away(now, n int64) bool { return now < h.until && (h.size == 0 || n >= h.size) }
 
-// candidates returns the servers that may be asked now, the preferred one first.
-func (c *Client) candidates(k kind) []*server {
+// most returns how many IDs some server may be asked for now, up to n: half of what was rejected, where all have done so.
+func (r *route) most(now, n int64) int64 {
+	best := int64(1)
+	for i := range r.health {
+		if !r.health[i].away(now, n) {
+			return n
+		}
+		best = max(best, r.health[i].size/2)
+	}
+	return best
+}
+
+// candidates returns the servers that may be asked for n now, the preferred one first.
+func (c *Client) candidates(k kind, n int64) []*server {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now, r := c.now(), &c.routes[k]
 	var found []*server
 	for i := range c.servers {
 		i = (r.preferred + i) % len(c.servers)
-		if !r.health[i].away(now) {
+		if !r.health[i].away(now, n) {
 			found = append(found, c.servers[i])
 		}
 	}
@@ -68,32 +84,38 @@ func (c *Client) prefer(k kind, s *server) {
 	c.routes[k].preferred = s.index
 }
 
-func (c *Client) succeeded(k kind, s *server) {
+func (c *Client) succeeded(k kind, s *server, n int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.routes[k].since = 0
 	h := &c.routes[k].health[s.index]
+	if h.size > n && h.away(c.now(), h.size) {
+		return // larger ones wait as before
+	}
 	if h.logged {
 		c.logger.Info("tickflake: server serves again", "server", s.address)
 	}
-	h.failures, h.until, h.err, h.logged = 0, 0, nil, false
+	h.failures, h.until, h.size, h.err, h.logged = 0, 0, 0, nil, false
 }
 
-func (c *Client) failed(k kind, s *server, f *failure) {
+func (c *Client) failed(k kind, s *server, n int64, f *failure) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stats.Failures++
 	h, now := &c.routes[k].health[s.index], c.now()
 	delay := f.after
 	if delay == 0 {
-		if !h.away(now) { // else it failed other requests that ran at the same time
+		if !h.away(now, n) { // else it failed other requests that ran at the same time
 			h.failures = min(h.failures+1, 10)
 		}
 		// There is no failure in a row if the server named the delay of those so far.
 		delay = min(firstDelay<<max(h.failures-1, 0), c.lastDelay())
 		delay = delay/2 + rand.N(delay/2+1)
 	}
-	h.err, h.until = f, now+int64(delay)
+	h.err, h.until, h.size = f, now+int64(delay), 0
+	if f.code == wire.Busy && f.after > 0 && n > 1 {
+		h.size = n
+	}
 	if !h.logged && now >= h.quiet {
 		h.logged, h.quiet = true, now+int64(quietFor)
 		c.logger.Warn("tickflake: server does not serve, and is asked again later", "err", f, "after", delay)
@@ -107,10 +129,13 @@ func (r *route) roundFailed(began int64) {
 	}
 }
 
-// due is the time from which a server may be asked: now or earlier if one may be asked now.
-func (r *route) due() int64 {
+// due is the time from which a server may be asked for n: now or earlier if one may be asked now.
+func (r *route) due(now, n int64) int64 {
 	due := int64(math.MaxInt64)
 	for _, h := range r.health {
+		if !h.away(now, n) {
+			return now
+		}
 		due = min(due, h.until)
 	}
 	return due

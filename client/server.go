@@ -4,15 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 
 	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
+	"github.com/tickflake/tickflake/internal/wire"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
@@ -31,29 +30,14 @@ type server struct {
 	index   int // in Client.servers
 	conn    *grpc.ClientConn
 	stub    tickflakev1.TickflakeServiceClient
-	// connects is the number of connections that were made. It is raised before a connection
-	// takes its first request. So an answer came from the server that was checked if connects
-	// was the same before the check and after the answer.
-	connects atomic.Uint64
 
-	// Guarded by Client.mu.
-	checked  uint64 // connects at the last check of the layout, or 0
-	maxBatch int64  // of the last check
-}
-
-func (s *server) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
-func (s *server) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
-func (s *server) HandleRPC(context.Context, stats.RPCStats)                         {}
-func (s *server) HandleConn(_ context.Context, e stats.ConnStats) {
-	if _, ok := e.(*stats.ConnBegin); ok {
-		s.connects.Add(1)
-	}
+	maxBatch int64 // that it has described last; 0: it has not, or has refused it since. Guarded by Client.mu
 }
 
 // dial makes a server. It connects with the first request.
 func dial(address string, c *config) (*server, error) {
 	s := &server{address: address}
-	conn, err := grpc.NewClient(c.target+address, append(c.dialOptions(), grpc.WithStatsHandler(s))...)
+	conn, err := grpc.NewClient(c.target+address, c.dialOptions()...)
 	if err != nil {
 		return nil, fmt.Errorf("%w: servers: %s: %w", ErrOption, address, err)
 	}
@@ -61,64 +45,53 @@ func dial(address string, c *config) (*server, error) {
 	return s, nil
 }
 
-// check makes sure that the layout of the server that the present connection leads to is that
-// of the client. The first server that answers sets it.
-func (c *Client) check(ctx context.Context, s *server) error {
-	for {
-		connects := s.connects.Load()
-		c.mu.Lock()
-		checked := s.checked
-		c.mu.Unlock()
-		if connects != 0 && connects == checked {
-			return nil
-		}
-		described, err := s.stub.Describe(ctx, &tickflakev1.DescribeRequest{})
-		if err != nil {
-			return failureOf(s.address, err)
-		}
-		layout, err := snowflake.ParseLayout(described.GetLayout())
-		if err != nil {
-			return &failure{server: s.address, kind: ErrLayout, cause: err}
-		}
-		if described.GetMaxBatch() < 1 {
-			return &failure{server: s.address, cause: fmt.Errorf("it serves batches of %d IDs, want 1 or more", described.GetMaxBatch())}
-		}
-		if err := c.agree(s, layout); err != nil {
-			return err
-		}
-		if s.connects.Load() != connects {
-			continue // made for this check, or anew: another server may have answered
-		}
-		c.mu.Lock()
-		s.checked, s.maxBatch = connects, described.GetMaxBatch()
-		c.mu.Unlock()
+// known asks a server for its layout and limits, unless it has told them. The first that answers sets the layout of the
+// client. Each answer with IDs has the fingerprint of its layout, by which a server that is another one by then is found.
+func (c *Client) known(ctx context.Context, s *server) error {
+	c.mu.Lock()
+	known := s.maxBatch > 0
+	c.mu.Unlock()
+	if known {
+		return nil
 	}
-}
-
-// agree compares the layout of a server with that of the client, and sets it if there is none.
-func (c *Client) agree(s *server, layout snowflake.Layout) error {
+	described, err := s.stub.Describe(ctx, &tickflakev1.DescribeRequest{})
+	if err != nil {
+		return failureOf(s.address, err)
+	}
+	layout, err := snowflake.ParseLayout(described.GetLayout())
+	if err != nil {
+		return &failure{server: s.address, kind: ErrLayout, cause: err}
+	}
+	if described.GetMaxBatch() < 1 {
+		return &failure{server: s.address, cause: fmt.Errorf("it serves batches of %d IDs, want 1 or more", described.GetMaxBatch())}
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.layout == nil {
-		c.layout, c.layoutOf = &layout, s.address
-		return nil
-	}
-	if ours, theirs := c.layout.String(), layout.String(); ours != theirs {
+		c.layout, c.layoutOf, c.fingerprint = &layout, s.address, wire.Fingerprint(layout.String())
+	} else if ours, theirs := c.layout.String(), layout.String(); ours != theirs {
 		return &failure{server: s.address, kind: ErrLayout, cause: fmt.Errorf("it has %s, and %s has %s", theirs, c.layoutOf, ours)}
 	}
+	s.maxBatch = described.GetMaxBatch()
 	return nil
 }
 
-// errMoved says that an answer may have come from a server that is not checked.
-var errMoved = errors.New("the connection changed during the request")
+// forget makes the next request ask for the limits of a server anew. It reports whether it had told them.
+func (c *Client) forget(s *server) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	had := s.maxBatch > 0
+	s.maxBatch = 0
+	return had
+}
 
 // errAllAway says that no server may be asked now: the route knows why.
 var errAllAway = errors.New("all servers are away")
 
 // ask sends the request to one server after the other, until one serves it or refuses it for all.
-func ask[T any](ctx context.Context, c *Client, k kind, request func(context.Context, *server) (T, error)) (none T, err error) {
-	for _, s := range c.candidates(k) {
-		answer, err := use(ctx, c, k, s, request)
+func ask[T any](ctx context.Context, c *Client, k kind, n int64, request func(context.Context, *server) (T, error)) (none T, err error) {
+	for _, s := range c.candidates(k, n) {
+		answer, err := use(ctx, c, k, s, n, request)
 		if err == nil {
 			c.prefer(k, s)
 			return answer, nil
@@ -130,28 +103,30 @@ func ask[T any](ctx context.Context, c *Client, k kind, request func(context.Con
 	return none, errAllAway
 }
 
-// use sends one request to a server within the timeout, and keeps the books about it.
-func use[T any](ctx context.Context, c *Client, k kind, s *server, request func(context.Context, *server) (T, error)) (answer T, err error) {
+// use sends one request to a server within the timeout, and keeps the books about it. A server that refuses what it
+// has allowed may have other limits since, and one with another layout may be another server, so it is asked once more for both.
+func use[T any](ctx context.Context, c *Client, k kind, s *server, n int64, request func(context.Context, *server) (T, error)) (answer T, err error) {
 	bounded, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	for {
-		if err = c.check(bounded, s); err == nil {
+	var f *failure
+	for again := true; ; again = false {
+		if err = c.known(bounded, s); err == nil {
 			answer, err = request(bounded, s)
 		}
-		if err != errMoved {
+		if err == nil {
+			c.succeeded(k, s, n)
+			return answer, nil
+		}
+		if f, _ = errors.AsType[*failure](err); f == nil {
+			f = failureOf(s.address, err)
+		}
+		stale := f.code == wire.BadInput && k != forNumbers || f.kind == ErrLayout
+		if !stale || !c.forget(s) || !again {
 			break
 		}
 	}
-	if err == nil {
-		c.succeeded(k, s)
-		return answer, nil
-	}
-	f, ok := errors.AsType[*failure](err)
-	if !ok {
-		f = failureOf(s.address, err)
-	}
 	if !f.final && !f.spared && ctx.Err() == nil && !callerEnds(ctx, bounded, f) {
-		c.failed(k, s, f)
+		c.failed(k, s, n, f)
 	}
 	return answer, f
 }

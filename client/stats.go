@@ -1,6 +1,9 @@
 package client
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Stats has the counts of a [Client] since it was opened, and its present state.
 //
@@ -53,7 +56,7 @@ func (c *Client) Stats() Stats {
 	s.Servers = make([]ServerStats, len(c.servers))
 	for i, server := range c.servers {
 		s.Servers[i] = ServerStats{Address: server.address, Preferred: i == c.routes[forIDs].preferred}
-		if h := &c.routes[forIDs].health[i]; h.away(now) {
+		if h := &c.routes[forIDs].health[i]; h.away(now, math.MaxInt64) {
 			s.Servers[i].Err = h.err
 		}
 	}

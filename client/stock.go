@@ -89,14 +89,14 @@ func (c *Client) batch() int64 {
 func (c *Client) plan(now int64) {
 	c.measure(now)
 	need := c.low() + c.wanted - c.current.Load().rest() - c.queued
-	if need <= 0 || c.asked > 0 || c.routes[forIDs].due() > now || c.closed {
+	if need <= 0 || c.asked > 0 || c.routes[forIDs].due(now, 1) > now || c.closed {
 		return
 	}
 	c.launched++
-	c.asked = min(max(int64(c.level), need), c.batch())
+	c.asked = c.routes[forIDs].most(now, min(max(int64(c.level), need), c.batch()))
 	n, copies := c.asked, c.copies
 	c.running.Go(func() {
-		a, err := ask(c.ctx, c, forIDs, func(ctx context.Context, s *server) (answer, error) { return c.take(ctx, s, n, 0) })
+		a, err := ask(c.ctx, c, forIDs, n, func(ctx context.Context, s *server) (answer, error) { return c.take(ctx, s, n, 0) })
 		c.deliver(a, copies, now, err)
 	})
 }

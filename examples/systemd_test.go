@@ -21,17 +21,16 @@ import (
 func TestUnit(t *testing.T) {
 	text := read(t, "examples/systemd/tickflake.service")
 	dir := t.TempDir()
-	file, copied := filepath.Join(dir, "serve.yaml"), filepath.Join(dir, "tickflake.service")
+	file, copied := filepath.Join(dir, "clients.yaml"), filepath.Join(dir, "tickflake.service")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	path, err := fleet.Build("./cmd/tickflake", false)
 	require.NoError(t, err)
 	line := regexp.MustCompile(`(?m)^ExecStart=/usr/local/bin/tickflake (.*)$`).FindStringSubmatch(text)
 	require.NotNil(t, line)
-	args := strings.Fields(strings.ReplaceAll(line[1], "${CREDENTIALS_DIRECTORY}/serve.yaml", file))
-	out, err := exec.Command(path, append(args, "--print-config")...).Output()
-	require.NoError(t, err)
-	assert.Contains(t, string(out), "\nlog-format: json\n")
-	assert.Contains(t, string(out), "\ndrain-timeout: 10s\n")
+	args := strings.Fields(strings.ReplaceAll(line[1], "${CREDENTIALS_DIRECTORY}/clients.yaml", file))
+	out, err := exec.Command(path, append(args, "--resp=off", "--http=off", "--grpc=off")...).CombinedOutput()
+	require.Error(t, err)
+	assert.Contains(t, string(out), "there is nothing to serve", "all else is accepted")
 
 	analyze := program.FindFor(t, "systemd-analyze", "systemd")
 	require.NoError(t, os.WriteFile(copied, []byte(strings.ReplaceAll(text, "/usr/local/bin/tickflake", path)), 0o600)) // verify asks whether it is there

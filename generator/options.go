@@ -40,6 +40,7 @@ type config struct {
 	lease               *lease.Keeper
 	leased              bool // WithLease was given
 	leaseOptions        []lease.Option
+	past                pastConfig
 	window              *window.Ticks // of a test, in place of a lease's
 	ownLayout, ownClock bool          // WithLayout, WithClock were given
 }
@@ -132,6 +133,9 @@ func (c *config) validate(ctx context.Context) error {
 		if option, err := c.adopt(); err != nil {
 			return fail(option, err)
 		}
+	}
+	if c.past != (pastConfig{}) {
+		return fail("WithPastUnit, WithPastMemory", errors.New("they are for OpenPast: leave them out"))
 	}
 	if (c.ownClock || c.leased) && isNil(c.clock) {
 		return fail("WithClock", fmt.Errorf("clock %w: give one, such as monoclock.New()", errNil))

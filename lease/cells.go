@@ -111,7 +111,7 @@ func damagedError(node int64, err error) error {
 	if errors.Is(err, cell.ErrNewer) {
 		return fmt.Errorf("node number %d: %w", node, err)
 	}
-	return drive.Wrap(fmt.Sprintf("node number %d cannot be read: %v: restore it, or, if no process can still issue IDs with that number, and the clock is past all its IDs, delete it",
+	return drive.Wrap(fmt.Sprintf("node number %d cannot be read: %v: restore it, or, if no process can still issue IDs with that number, and the clock is past all its IDs, and it was never given to the past, delete it",
 		node, err), err)
 }
 

@@ -292,6 +292,8 @@ func (d *driver) loses(e grant.Event) error {
 		by = "a copy of this process's memory wrote to it: a snapshot was restored beside its original"
 	case e.Record.MovedTo != "":
 		by = "an operator moved it to " + cell.Where(e.Record.MovedTo)
+	case e.Record.Past != "":
+		by = "an operator gave it to the past"
 	case e.Record.Reserved:
 		by = "an operator reserved it"
 	case e.Record.Holder == "":
@@ -383,7 +385,7 @@ func (d *driver) full() error {
 	owner := ""
 	if len(sought.Cells) == 1 {
 		c := sought.Cells[0]
-		if c.Record.MovedTo != "" || c.Record.Reserved && !c.Taken {
+		if c.Record.MovedTo != "" || c.Record.Past != "" || c.Record.Reserved && !c.Taken {
 			return takenError(d.node, c.Record)
 		}
 		if sought.Busy {

@@ -96,6 +96,8 @@ func takenError(node int64, r cell.Node, more ...error) error {
 	switch {
 	case r.MovedTo != "":
 		return movedError(node, r.MovedTo, more...)
+	case r.Past != "":
+		return drive.Wrap(fmt.Sprintf("node number %d was given to the past, for good: use another number; IDs for old rows come from generator.OpenPast", node), append(more, ErrHeld, stores.Refused)...)
 	case r.Reserved:
 		return drive.Wrap(fmt.Sprintf("node number %d is reserved until %s: wait until then, or use another number", node, r.Until), append(more, ErrHeld, stores.Refused)...)
 	}

@@ -30,6 +30,10 @@ type Fleet struct {
 	// Later are the numbers that begin later than Floor, before which no claim begins. [End] returns
 	// them, [SetFleet] reserves them, and [ReadFleet] leaves them to [List].
 	Later []Later `json:"later,omitempty"`
+	// Past are the numbers that were given to the past. [SetFleet] gives them, as [GivePast] does, once the fleet
+	// exists. When numbers leave by [End], those of the past stay behind: the other store has them in Later, to
+	// the end of time, and the IDs of old rows still come from this one.
+	Past []Past `json:"past,omitempty"`
 }
 
 // Gone are node numbers that were moved to another store.
@@ -67,6 +71,9 @@ func ReadFleet(ctx context.Context, store stores.Store) (Fleet, error) {
 			fleet.From, fleet.To = g.From, g.To-1
 		}
 	}
+	if err == nil {
+		fleet.Past, err = readPast(ctx, &drive.Calls{Store: store})
+	}
 	return fleet, err
 }
 
@@ -83,7 +90,7 @@ func knownFleet(ctx context.Context, calls *drive.Calls) (version uint64, f cell
 // from when on. A claim on an unused store creates one with all numbers of its layout and no floor, so set the
 // fleet before a process uses the store. A store never gets more numbers, and its floor never moves.
 //
-// Of f it takes Layout (the zero Layout is that of [WithLayout]), From, To, Floor and Later. To set the same again is
+// Of f it takes Layout (the zero Layout is that of [WithLayout]), From, To, Floor, Later and Past. To set the same again is
 // success, so if SetFleet fails, call it again; one that was begun and given up may still land. A store with
 // another fleet is refused with an [*stores.OptionError]. Only the options [WithLayout], [WithClock] and [WithTimeout]
 // count. It returns soon after ctx ends, or when an operation of the store takes longer than the timeout. Other
@@ -127,9 +134,13 @@ func SetFleet(ctx context.Context, store stores.Store, f Fleet, options ...Optio
 		if version == 0 {
 			_, err = k.swapFleet(ctx, 0, want)
 		}
-		if !errors.Is(err, stores.ErrConflict) {
-			return err // of unknown outcome: a second call repeats it
+		if errors.Is(err, stores.ErrConflict) {
+			continue
 		}
+		for i := 0; i < len(f.Past) && err == nil; i++ {
+			err = GivePast(ctx, store, f.Past[i], options...)
+		}
+		return err // of unknown outcome: a second call repeats it
 	}
 	return k.busy()
 }
@@ -262,12 +273,12 @@ func (k *Keeper) narrowTo(ctx context.Context, leaving cell.Nodes, to string) er
 	return k.busy()
 }
 
-// checkLimits returns an error if most limits of numbers are far ahead of the clock. Those of reservations tell of
-// no clock.
+// checkLimits returns an error if most limits of numbers are far ahead of the clock. Those of reservations and of past
+// numbers tell of no clock.
 func (k *Keeper) checkLimits(ctx context.Context, nodes cell.Nodes) error {
 	far, last := int64(0), grant.Cell{}
 	err := k.eachCell(ctx, nodes, func(c grant.Cell) error {
-		if !c.Record.Reserved && k.isFar(c.Record) {
+		if !c.Record.Reserved && c.Record.Past == "" && k.isFar(c.Record) {
 			far++
 			last = c
 		}

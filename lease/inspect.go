@@ -23,11 +23,13 @@ const (
 	Expired               // the last process ended without a release; the number is free
 	Reserved              // no process may claim it before its Limit: see [Reserve]
 	Moved                 // it belongs to another store for good: see [End]
+	OfPast                // it issues IDs for old rows, and no process claims it: see [GivePast]
+	Retired               // it was OfPast, and issues nothing any more: see [RetirePast]
 )
 
 // String returns the name of the state, such as "held".
 func (s State) String() string {
-	if names := [...]string{"damaged", "held", "released", "expired", "reserved", "moved"}; int(s) < len(names) {
+	if names := [...]string{"damaged", "held", "released", "expired", "reserved", "moved", "past", "retired"}; int(s) < len(names) {
 		return names[s]
 	}
 	return fmt.Sprintf("State(%d)", uint8(s))
@@ -55,8 +57,8 @@ type Holding struct {
 	Err    error            // why the cell is Damaged: it wraps [stores.ErrDamaged]
 }
 
-// List returns the state of every node number that was ever claimed, reserved or
-// moved, in the order of the numbers. It writes nothing. It returns soon after ctx ends.
+// List returns the state of every node number that was ever claimed, reserved, moved
+// or given to the past, in the order of the numbers. It writes nothing. It returns soon after ctx ends.
 // If ctx has no deadline, [DefaultTimeout] bounds each operation of the store.
 //
 // A damaged cell does not hide the others. If the store cannot list some cells, List
@@ -121,7 +123,7 @@ func Inspect(ctx context.Context, store stores.Store, node int64) (Holding, erro
 //
 //   - [ErrNeverClaimed]: the number has no cell,
 //   - [ErrHeld]: the store has locks, and the holder is alive; or the number is
-//     reserved,
+//     reserved, or was given to the past,
 //   - [ErrMoved]: the number belongs to another store,
 //   - [stores.ErrConflict]: the cell was written meanwhile, so its holder is alive,
 //   - [stores.ErrDamaged]: the cell is damaged; it is left as it is,
@@ -140,7 +142,7 @@ func ForceRelease(ctx context.Context, store stores.Store, node int64) error {
 	switch {
 	case err != nil:
 		return damagedError(node, err)
-	case r.MovedTo != "" || r.Reserved:
+	case r.MovedTo != "" || r.Past != "" || r.Reserved:
 		return takenError(node, r)
 	case r.Holder == "":
 		return nil
@@ -201,6 +203,12 @@ func inspect(ctx context.Context, calls *drive.Calls, node int64, c stores.Cell)
 	switch {
 	case r.MovedTo != "":
 		h.State, h.Owner = Moved, r.MovedTo
+		return h, nil
+	case r.Past == cell.Given:
+		h.State = OfPast
+		return h, nil
+	case r.Past == cell.Retired:
+		h.State = Retired
 		return h, nil
 	case r.Reserved && h.Limit.After(time.Now()):
 		h.State = Reserved

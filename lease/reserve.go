@@ -8,6 +8,7 @@ import (
 
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/drive"
+	"github.com/tickflake/tickflake/internal/grant"
 	"github.com/tickflake/tickflake/stores"
 )
 
@@ -15,7 +16,8 @@ import (
 // this store: no process claims them before until, and IDs that are issued with them later
 // have times after it. Choose a date by which the last of those systems has ended.
 //
-// An earlier reservation is lengthened, and never shortened. A number that is held, or
+// An earlier reservation is lengthened, and never shortened. A number of the past is retired instead, for good,
+// since a store that went back is raised by reservations: see [RetirePast]. A number that is held, or
 // whose last grant has not ended by the clock, is refused, with an error that wraps
 // [ErrHeld]: the numbers before it are then reserved, and a second call does no harm. Only
 // the options [WithLayout], [WithClock] and [WithTimeout] count. It returns soon after ctx
@@ -64,15 +66,18 @@ func (k *Keeper) reserve(ctx context.Context, node int64, limit uint64) error {
 		switch {
 		case was.MovedTo != "":
 			return movedError(node, was.MovedTo)
-		case was.Reserved && was.Limit >= limit:
+		case was.Reserved && was.Limit >= limit, was.Past == cell.Retired:
 			return nil
 		case was.Holder != "" && !k.locking() && was.Limit+was.Window >= k.tick():
 			return heldError(node, was.Owner)
-		case !was.Reserved && was.Limit > k.tick():
+		case !was.Reserved && was.Past == "" && was.Limit > k.tick():
 			return drive.Wrap(fmt.Sprintf("%v: IDs with node number %d may be issued until %s: reserve it then", ErrHeld, node, k.time(was.Limit).Format(timeFormat)), ErrHeld)
 		}
 		limit := max(limit, was.Limit)
 		r := cell.Node{Floor: limit, Limit: limit, Window: k.config.window, Reserved: true, Write: k.random(), Last: was.Names(), Layout: k.spec}
+		if was.Past != "" { // a store that went back is raised by reservations
+			r = grant.Retire(r, k.end())
+		}
 		_, err = k.calls.Swap(ctx, cell.NodeKey(node), c.Version, k.encode(r))
 		if !errors.Is(err, stores.ErrConflict) {
 			return err // of unknown outcome: a second call repeats it

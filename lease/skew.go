@@ -80,7 +80,7 @@ func (k *Keeper) witness(cells ...grant.Cell) error {
 	for _, c := range cells {
 		r := c.Record
 		by, doubtful := k.ahead(r.Limit, r.Window)
-		if !doubtful || r.Reserved || r.MovedTo != "" || r.Limit >= k.end() || r.Holder != "" && r.Holder == k.machine.Token() {
+		if !doubtful || r.Reserved || r.MovedTo != "" || r.Past != "" || r.Limit >= k.end() || r.Holder != "" && r.Holder == k.machine.Token() {
 			continue
 		}
 		err := drive.Wrap(fmt.Sprintf("node number %d was granted until %s, %s ahead of this clock: this clock is behind, or an earlier one was ahead: compare it with another machine's, and start again when it is right",

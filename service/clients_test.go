@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
 	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
 	"github.com/tickflake/tickflake/service"
@@ -24,10 +25,10 @@ import (
 func TestReloadClients(t *testing.T) {
 	t.Parallel()
 	const stays, goes, comes, read = "a-token-that-stays", "a-token-that-goes", "a-token-that-comes", 10 * time.Second
-	shares := service.Client{Name: "shares", Token: "a-token-that-shares"}
+	shares := service.Client{Name: "shares", Tokens: []string{"a-token-that-shares"}}
 	bubble(t, func(t *testing.T) {
 		r := start(t, pipe, func(c *service.Config) {
-			c.Clients, c.ReadTimeout = []service.Client{{Name: "stays", Token: stays}, {Name: "goes", Token: goes}, shares}, read
+			c.Clients, c.ReadTimeout = []service.Client{{Name: "stays", Tokens: []string{stays}}, {Name: "goes", Tokens: []string{goes}}, shares}, read
 		})
 		callers := make(map[string]map[string]servicetest.Caller)
 		served := func(protocol, token string) error { _, err := callers[protocol][token].IDs(t.Context(), 1); return err }
@@ -39,26 +40,19 @@ func TestReloadClients(t *testing.T) {
 			}
 		}
 		both := r.rpc() // a proxy's connection
-		open := func(token string) tickflakev1.TickflakeService_StreamClient {
-			s, err := tickflakev1.NewTickflakeServiceClient(both).Stream(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token))
-			require.NoError(t, err)
-			return s
+		moves := func(token string) error {
+			_, err := tickflakev1.NewTickflakeServiceClient(both).Take(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token), &tickflakev1.TakeRequest{})
+			return err
 		}
-		moves := func(s tickflakev1.TickflakeService_StreamClient) {
-			require.NoError(t, s.Send(&tickflakev1.StreamRequest{Credit: 1}))
-			_, err := s.Recv()
-			require.NoError(t, err)
-		}
-		old, stream := open(shares.Token), open(goes)
-		moves(old)
-		moves(stream)
+		require.NoError(t, moves(shares.Tokens[0]))
+		require.NoError(t, moves(goes))
 		idle := r.connect(resp, "AUTH "+stays+"\r\nID\r\nAUTH "+goes+"\r\n")
 		var answers strings.Builder
 		ended := make(chan time.Time)
 		go func() { _, _ = io.Copy(&answers, idle); ended <- time.Now() }()
 		synctest.Wait()
 
-		clients := []service.Client{{Name: "comes", Token: comes}, {Name: "stays", Token: stays, NoIDs: true, Metrics: true, Sequences: []string{"orders"}}, shares}
+		clients := []service.Client{{Name: "comes", Tokens: []string{comes}}, {Name: "stays", Tokens: []string{stays}, NoIDs: true, Metrics: true, Sequences: []string{"orders"}}, shares}
 		began := time.Now()
 		require.NoError(t, r.ReloadClients(func() ([]service.Client, error) { return clients, nil }))
 		for _, protocol := range servicetest.Protocols {
@@ -66,9 +60,8 @@ func TestReloadClients(t *testing.T) {
 			refused(t, protocol, "forbidden", served(protocol, stays))
 			require.NoError(t, func() error { _, err := r.caller(protocol, comes).IDs(t.Context(), 1); return err }())
 		}
-		require.NoError(t, stream.Send(&tickflakev1.StreamRequest{Credit: 1}))
-		ends(t, codes.Unauthenticated, func() error { _, err := stream.Recv(); return err })
-		moves(old)
+		assert.Equal(t, codes.Unauthenticated, status.Code(moves(goes)))
+		require.NoError(t, moves(shares.Tokens[0]))
 		_, err := io.WriteString(idle, "PING\r\n")
 		require.NoError(t, err)
 		assert.Equal(t, read, (<-ended).Sub(began))
@@ -77,13 +70,15 @@ func TestReloadClients(t *testing.T) {
 			_, err := callers[protocol][stays].Numbers(t.Context(), "orders", 1)
 			assert.NoError(t, err, "%s: its connection stays", protocol)
 		}
-		moves(old)
+		require.NoError(t, moves(shares.Tokens[0]))
 
 		away := errors.New("the file is away")
 		for want, read := range map[string]func() ([]service.Client, error){
 			away.Error(): func() ([]service.Client, error) { return clients[:1], away },
 			"there are 0 clients, and at the start there were 3": func() ([]service.Client, error) { return nil, nil },
-			"its token has 5 bytes":                              func() ([]service.Client, error) { return []service.Client{{Name: "short", Token: "short"}}, nil },
+			"its token has 5 bytes": func() ([]service.Client, error) {
+				return []service.Client{{Name: "short", Tokens: []string{"short"}}}, nil
+			},
 		} {
 			require.ErrorContains(t, r.ReloadClients(read), want)
 			assert.Len(t, lines(r.log(), want), 1)

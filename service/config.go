@@ -15,6 +15,7 @@ import (
 
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service/internal/issuer"
+	"github.com/tickflake/tickflake/service/internal/limit"
 	"github.com/tickflake/tickflake/service/internal/resp"
 	"github.com/tickflake/tickflake/service/internal/rpc"
 	"github.com/tickflake/tickflake/service/internal/web"
@@ -41,50 +42,53 @@ func New(c Config) (*Server, error) {
 		return nil, fmt.Errorf("service: metrics: %w", err)
 	}
 	s := &Server{config: c, providers: providers}
-	var rules []issuer.Rule
-	for _, rule := range c.Create {
-		rules = append(rules, issuer.Rule(rule))
-	}
-	s.issuer = issuer.New(issuer.Config{
-		Generator: c.Generator, Store: c.Store, Sequences: append([]sequence.Option{sequence.WithLogger(c.Logger)}, c.Sequences...), Rules: rules, Clients: clients, Strategy: c.Strategy, StoreName: c.StoreName, Logger: c.Logger, AccessLog: c.AccessLog,
-		MaxBatch: c.MaxBatch, MaxAfter: c.MaxAfter, MaxNumbers: c.MaxNumbers, MaxSequences: c.MaxSequences, MaxObserved: c.MaxObserved,
-		Timeout: c.Timeout, UseWithin: c.UseWithin, Spare: c.Spare,
-		IdleTimeout: c.IdleTimeout, ReadTimeout: c.ReadTimeout, MaxStreams: c.MaxConnections, TLS: c.TLS,
-	})
-	s.connections.most = maxConnections(maxFiles())
-	s.add(issuer.RESP, c.RESP, func() server { return resp.New(s.issuer) })
-	s.add(issuer.GRPC, c.GRPC, func() server { return rpc.New(s.issuer) })
+	s.issuer = issuer.New(c.forIssuer(clients))
 	options := web.Options{Hosts: c.Hosts, Metrics: metrics}
-	s.add(issuer.HTTP, c.HTTP, func() server { return web.New(s.issuer, options) })
+	listeners := 0
+	for _, l := range []net.Listener{c.RESP, c.GRPC, c.HTTP} {
+		if l != nil {
+			listeners++
+		}
+	}
+	strangers, most := spread(maxFiles(), listeners)
+	s.connections.most = most
+	add := func(p issuer.Protocol, l net.Listener, create func() server) {
+		if l == nil {
+			return
+		}
+		limited := &limited{Listener: l, protocol: p, issuer: s.issuer, most: c.MaxConnections, strangers: strangers, age: c.MaxConnectionAge, all: &s.connections, open: make(map[*counted]struct{})}
+		if p == issuer.Probes { // no peer is ever known: where many connect, the newest are answered
+			limited.strangers, limited.patience = limit.Probes, c.ReadTimeout
+		} else if len(c.Clients) > 0 || c.TLS != nil {
+			limited.patience = c.ReadTimeout
+		}
+		s.parts = append(s.parts, part{p, limited, create()})
+	}
+	add(issuer.RESP, c.RESP, func() server { return resp.New(s.issuer) })
+	add(issuer.GRPC, c.GRPC, func() server { return rpc.New(s.issuer) })
+	add(issuer.HTTP, c.HTTP, func() server { return web.New(s.issuer, options) })
 	options.Probes = true
-	s.add(issuer.Probes, c.Probes, func() server { return web.New(s.issuer, options) })
-	if s.connections.most < int64(c.MaxConnections) {
-		c.Logger.Warn("the limit of open files is too low for MaxConnections: connections beyond it are refused", "connections", s.connections.most, "max_connections", c.MaxConnections)
+	add(issuer.Probes, c.Probes, func() server { return web.New(s.issuer, options) })
+	if most < int64(c.MaxConnections) {
+		c.Logger.Warn("the limit of open files is too low for MaxConnections: connections beyond it are refused", "connections", most, "max_connections", c.MaxConnections)
 	}
 	return s, nil
 }
 
-// spareFiles are descriptors that connections leave free. The store needs some to extend the
-// grant, without which nobody is served; probes have the others.
-const spareFiles = 256
-
-// maxConnections returns how many connections a process may have that may open so many files.
-func maxConnections(files int64) int64 { return files - min(spareFiles, files/2) }
-
-// add adds the server of a protocol that has a listener.
-func (s *Server) add(p issuer.Protocol, l net.Listener, create func() server) {
-	if l == nil {
-		return
+// forIssuer returns the configuration of the issuer. Its fields have the names and the types of those of c.
+func (c *Config) forIssuer(clients []*issuer.Client) (to issuer.Config) {
+	all := reflect.ValueOf(&to).Elem()
+	for i := range all.NumField() {
+		field := all.Type().Field(i)
+		if from := reflect.ValueOf(c).Elem().FieldByName(field.Name); from.IsValid() && from.Type() == field.Type {
+			all.Field(i).Set(from)
+		}
 	}
-	c := &s.config
-	limited := &limited{Listener: l, protocol: p, issuer: s.issuer, most: c.MaxConnections, all: &s.connections}
-	if p == issuer.Probes {
-		// No peer is ever known: where many connect, the newest are answered.
-		limited.most, limited.all, limited.patience = maxProbes, &total{most: maxProbes}, c.ReadTimeout
-	} else if len(c.Clients) > 0 || c.TLS != nil {
-		limited.patience = c.ReadTimeout
+	to.Clients, to.Sequences = clients, append([]sequence.Option{sequence.WithLogger(c.Logger)}, c.Sequences...)
+	for _, rule := range c.Create {
+		to.Rules = append(to.Rules, issuer.Rule(rule))
 	}
-	s.parts = append(s.parts, part{p, limited.limit(), create()})
+	return to
 }
 
 // bad returns an error about a field.
@@ -180,8 +184,8 @@ func (c *Config) sequences() error {
 
 func (c *Config) hosts() error {
 	for _, host := range c.Hosts {
-		if host == "" || strings.ContainsFunc(host, invisible) || strings.ContainsAny(host, "/:@") && net.ParseIP(host) == nil {
-			return bad("Hosts", "%q: want the name of a host, without scheme and port", host)
+		if host == "" || strings.ContainsFunc(host, invisible) || strings.ContainsAny(host, "/:@*") && net.ParseIP(host) == nil {
+			return bad("Hosts", "%q: want the name of a host, without scheme, port and *", host)
 		}
 	}
 	return nil
@@ -234,7 +238,7 @@ func (c *Config) checkTLS() error {
 		return nil
 	}
 	if len(c.TLS.Certificates) == 0 && c.TLS.GetCertificate == nil && c.TLS.GetConfigForClient == nil {
-		return bad("TLS", "has no certificate: set Certificates, or use ReloadTLS")
+		return bad("TLS", "has no certificate: set Certificates, or use Files.TLS")
 	}
 	if c.TLS.MinVersion != 0 && c.TLS.MinVersion < tls.VersionTLS12 {
 		return bad("TLS", "MinVersion is %s: want TLS 1.2 or later", tls.VersionName(c.TLS.MinVersion))
@@ -251,14 +255,17 @@ func asksForCertificate(c *tls.Config) bool {
 		c.ClientAuth == tls.RequireAnyClientCert && (c.VerifyConnection != nil || c.VerifyPeerCertificate != nil)
 }
 
-// clients makes the clients.
+// clients makes the clients: one for each token.
 func (c *Config) clients() ([]*issuer.Client, error) {
-	names, sums := make(map[string]bool), make(map[[sha256.Size]byte]string)
+	names, whose := make(map[string]bool), make(map[[sha256.Size]byte]string)
 	var all []*issuer.Client
 	for i, client := range c.Clients {
-		sum, may, err := client.check(c.MaxBatch)
-		if other, taken := sums[sum]; err == nil && taken {
-			err = fmt.Errorf("%s has the same token as %s: give each its own", client.Name, other)
+		sums, may, err := client.check(c)
+		for _, sum := range sums {
+			if other, taken := whose[sum]; err == nil && taken {
+				err = fmt.Errorf("%s has the same token as %s: give each its own", client.Name, other)
+			}
+			whose[sum] = client.Name
 		}
 		if err == nil && names[client.Name] {
 			err = fmt.Errorf("the name %q is taken by another client", client.Name)
@@ -266,8 +273,12 @@ func (c *Config) clients() ([]*issuer.Client, error) {
 		if err != nil {
 			return nil, &FieldError{Field: "Clients", Index: i, Err: err}
 		}
-		names[client.Name], sums[sum] = true, client.Name
-		all = append(all, issuer.NewClient(client.Name, sum, may))
+		names[client.Name] = true
+		first := issuer.NewClient(client.Name, sums[0], may)
+		all = append(all, first)
+		for _, sum := range sums[1:] {
+			all = append(all, first.And(sum))
+		}
 	}
 	return all, nil
 }

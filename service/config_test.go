@@ -77,25 +77,31 @@ func TestConfigIsChecked(t *testing.T) {
 		"far, both":           {func(c *service.Config) { c.RESP, c.Open, c.Plaintext = far{}, true, true }, ""},
 		"far, mutual TLS":     {func(c *service.Config) { c.RESP, c.TLS = far{}, mutual }, ""},
 		"far, any client":     {func(c *service.Config) { c.RESP, c.TLS = far{}, asked }, "every program may ask"},
-		"far, TLS and token":  {func(c *service.Config) { clients(service.Client{Token: token})(c); c.RESP, c.TLS = far{}, secured }, ""},
-		"token":               {clients(service.Client{Token: token}), ""},
-		"hash":                {clients(service.Client{TokenHash: hex.EncodeToString(sum[:])}), ""},
-		"short token":         {clients(service.Client{Token: "short"}), "Config.Clients[0]: its token has 5 bytes: want 16 to 256"},
-		"token with space":    {clients(service.Client{Token: "a token with spaces in"}), "its token holds ' ' at byte 2"},
-		"no token":            {clients(service.Client{}), "want either a token or its hash"},
-		"token and hash":      {clients(service.Client{Token: token, TokenHash: hex.EncodeToString(sum[:])}), "want either a token or its hash"},
-		"long hash":           {clients(service.Client{TokenHash: hex.EncodeToString(sum[:]) + "00"}), "its token-hash has 66 characters"},
-		"hash of nothing":     {clients(service.Client{TokenHash: hex.EncodeToString(empty[:])}), "empty token"},
-		"bad name":            {clients(service.Client{Name: "a\nb", Token: token}), "its name"},
-		"name of others":      {clients(service.Client{Name: "(others)", Token: token}), "its name is (others)"},
-		"negative rate":       {clients(service.Client{Token: token, Rate: -1}), "its rate is -1"},
-		"burst alone":         {clients(service.Client{Token: token, Burst: 5}), "no effect without a rate"},
-		"nothing allowed":     {clients(service.Client{Token: token, NoIDs: true}), "it may do nothing"},
-		"metrics alone":       {clients(service.Client{Token: token, NoIDs: true, Metrics: true}), ""},
-		"negative sequences":  {clients(service.Client{Token: token, MaxSequences: -1}), "its largest number of sequences is -1"},
-		"bad pattern":         {clients(service.Client{Token: token, Sequences: []string{"a b*"}}), "its sequences"},
-		"one name":            {clients(service.Client{Token: token}, service.Client{Name: "shop", Token: token + "2"}), `Config.Clients[1]: the name "shop" is taken`},
-		"one token":           {clients(service.Client{Token: token}, service.Client{Name: "b", TokenHash: hex.EncodeToString(sum[:])}), "Config.Clients[1]: b has the same token as shop"},
+		"far, TLS and token": {func(c *service.Config) {
+			clients(service.Client{Tokens: []string{token}})(c)
+			c.RESP, c.TLS = far{}, secured
+		}, ""},
+		"token":                {clients(service.Client{Tokens: []string{token}}), ""},
+		"hash":                 {clients(service.Client{TokenHashes: []string{hex.EncodeToString(sum[:])}}), ""},
+		"short token":          {clients(service.Client{Tokens: []string{"short"}}), "Config.Clients[0]: its token has 5 bytes: want 16 to 256"},
+		"token with space":     {clients(service.Client{Tokens: []string{"a token with spaces in"}}), "its token holds ' ' at byte 2"},
+		"no token":             {clients(service.Client{}), "it has 0 tokens and hashes"},
+		"token and hash":       {clients(service.Client{Tokens: []string{token}, TokenHashes: []string{hex.EncodeToString(sum[:])[:62] + "00"}}), ""},
+		"three tokens":         {clients(service.Client{Tokens: []string{token, token + "2", token + "3"}}), "it has 3 tokens and hashes: want one, or two"},
+		"every host":           {func(c *service.Config) { c.Hosts = []string{"*"} }, "Config.Hosts"},
+		"negative connections": {clients(service.Client{Tokens: []string{token}, MaxConnections: -1}), "its largest number of connections is -1"},
+		"long hash":            {clients(service.Client{TokenHashes: []string{hex.EncodeToString(sum[:]) + "00"}}), "its token-hash has 66 characters"},
+		"hash of nothing":      {clients(service.Client{TokenHashes: []string{hex.EncodeToString(empty[:])}}), "empty token"},
+		"bad name":             {clients(service.Client{Name: "a\nb", Tokens: []string{token}}), "its name"},
+		"name of others":       {clients(service.Client{Name: "(others)", Tokens: []string{token}}), "its name is (others)"},
+		"negative rate":        {clients(service.Client{Tokens: []string{token}, Rate: -1}), "its rate is -1"},
+		"burst alone":          {clients(service.Client{Tokens: []string{token}, Burst: 5}), "no effect without a rate"},
+		"nothing allowed":      {clients(service.Client{Tokens: []string{token}, NoIDs: true}), "it may do nothing"},
+		"metrics alone":        {clients(service.Client{Tokens: []string{token}, NoIDs: true, Metrics: true}), ""},
+		"negative sequences":   {clients(service.Client{Tokens: []string{token}, MaxSequences: -1}), "its largest number of sequences is -1"},
+		"bad pattern":          {clients(service.Client{Tokens: []string{token}, Sequences: []string{"a b*"}}), "its sequences"},
+		"one name":             {clients(service.Client{Tokens: []string{token}}, service.Client{Name: "shop", Tokens: []string{token + "2"}}), `Config.Clients[1]: the name "shop" is taken`},
+		"one token":            {clients(service.Client{Tokens: []string{token}}, service.Client{Name: "b", TokenHashes: []string{hex.EncodeToString(sum[:])}}), "Config.Clients[1]: b has the same token as shop"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := service.Config{Generator: gen, RESP: near}
@@ -121,7 +127,7 @@ func TestConfigIsChecked(t *testing.T) {
 
 func TestTokensAreNotPrinted(t *testing.T) {
 	t.Parallel()
-	c := service.Config{Clients: []service.Client{{Name: "shop", Token: token, TokenHash: "5994471a"}}}
+	c := service.Config{Clients: []service.Client{{Name: "shop", Tokens: []string{token}, TokenHashes: []string{"5994471a"}}}}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x"} {
 		for _, value := range []any{c.Clients, c.Clients[0], &c.Clients[0], struct{ C service.Client }{c.Clients[0]}, map[string]service.Client{"a": c.Clients[0]}} {
 			text := fmt.Sprintf(verb, value)

@@ -86,10 +86,10 @@ func TestRequests(t *testing.T) {
 		c.MaxBatch, c.MaxNumbers, c.AccessLog = 100, 1000, 1
 		c.Create = append(c.Create, service.Create{Prefix: "tickets", Definition: sequence.Definition{Mode: sequence.Ordered, Start: 1, Max: 3}})
 		c.Clients = []service.Client{
-			{Name: "shop", Token: shop, Sequences: []string{"*"}},
-			{Name: "watch", Token: watch, NoIDs: true, Metrics: true},
-			{Name: "slow", Token: slow, Rate: 0.001, Burst: 2},
-			{Name: "numbers", Token: numbers, NoIDs: true, Sequences: []string{"tickets-1", "orders-*"}},
+			{Name: "shop", Tokens: []string{shop}, Sequences: []string{"*"}},
+			{Name: "watch", Tokens: []string{watch}, NoIDs: true, Metrics: true},
+			{Name: "slow", Tokens: []string{slow}, Rate: 0.001, Burst: 2},
+			{Name: "numbers", Tokens: []string{numbers}, NoIDs: true, Sequences: []string{"tickets-1", "orders-*"}},
 		}
 	})
 	var all []snowflake.ID
@@ -170,7 +170,7 @@ func TestTLS(t *testing.T) {
 	files.Put(t, certificate, key, a.PEM())
 	r := start(t, listen, func(c *service.Config) {
 		var err error
-		c.TLS, err = service.ReloadTLS(files.Cert, files.Key, files.ClientCA, c.Logger)
+		c.TLS, err = service.NewFiles().TLS(t.Context(), files.Cert, files.Key, files.ClientCA, c.Logger)
 		require.NoError(t, err)
 	})
 	plain := r.dial

@@ -3,6 +3,7 @@ package service
 import (
 	"container/list"
 	"errors"
+	"math/rand/v2"
 	"net"
 	"os"
 	"sync"
@@ -11,102 +12,72 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/service/internal/issuer"
+	"github.com/tickflake/tickflake/service/internal/limit"
 )
 
 const (
 	minPause = 5 * time.Millisecond // after a failed accept; doubles with each that follows
 	maxPause = time.Second
-
-	maxProbes = 64 // connections to the listener of probes
 )
 
-// limited is a listener whose connections are counted and limited. Where peers have to show that
-// they may ask, a connection is unknown until its peer has: it ends after a while, and before
-// that if there is no room for a new one. So strangers keep nobody out. A connection is silent until
+// limited is a listener whose connections are counted and limited. Where peers have to show that they may ask, a
+// connection is a stranger's until its peer has. Strangers have a pool of their own, from which the oldest goes for the
+// newest, and in which nobody stays for long. So they keep nobody out who may ask. A connection is silent until
 // its peer has sent a whole request: a drain closes it when it begins. So strangers do not delay it.
 // Connections of package net have TCP keep-alive.
 type limited struct {
 	net.Listener
-	protocol issuer.Protocol
-	issuer   *issuer.Issuer
-	most     int
-	patience time.Duration // how long a connection may be unknown; 0: each is known from its start
-	all      *total
+	protocol  issuer.Protocol
+	issuer    *issuer.Issuer
+	most      int           // connections that are known
+	strangers int           // that are not
+	patience  time.Duration // how long a connection may be a stranger's; 0: each is known from its start
+	age       time.Duration // after which a connection is old; 0: never
+	all       *total
 
-	// Guarded by all.mu.
-	open    map[*counted]struct{} // connections that are not closed: at most "most"
-	unknown list.List             // those of them that are unknown, in the order in which they came
+	mu      sync.Mutex
+	open    map[*counted]struct{} // connections that are not closed
+	unknown list.List             // those of strangers, in the order in which they came
+	known   int                   // how many of them are known: at most "most"
 	drained bool                  // set once: new connections are refused
 }
 
-// total counts the connections of all listeners, for the descriptors that they share.
+// total counts the known connections of all listeners, for the descriptors that they share.
 type total struct {
 	most int64
-
-	mu        sync.Mutex
-	open      int64 // connections of all listeners: at most "most"
-	listeners []*limited
+	open atomic.Int64 // never above most but for the moment in which one is refused
 }
 
-// oldest returns the connection that has been unknown for longest, or nil.
-func (t *total) oldest() (old *counted) {
-	for _, l := range t.listeners {
-		if c := first(&l.unknown); c != nil && (old == nil || c.since.Before(old.since)) {
-			old = c
-		}
-	}
-	return old
-}
-
-// first returns the connection that has been in a list for longest, or nil.
-func first(l *list.List) *counted {
-	if e := l.Front(); e != nil {
-		return e.Value.(*counted)
-	}
-	return nil
-}
-
-// limit counts and limits the connections of l.
-func (l *limited) limit() *limited {
-	l.open = make(map[*counted]struct{})
-	l.all.listeners = append(l.all.listeners, l)
-	return l
-}
+// errFull refuses who is known where there is no room.
+var errFull = issuer.Later(errors.New("the server has its largest number of connections"))
 
 // enter returns a connection that is counted until it is closed, or nil if there are too many.
 func (l *limited) enter(nc net.Conn) net.Conn {
 	c := &counted{Conn: nc, listener: l}
-	var old *counted // closed for c
-	t := l.all
-	t.mu.Lock()
-	full := true
-	switch {
-	case l.drained:
-	case len(l.open) >= l.most:
-		old = first(&l.unknown)
-	case t.open >= t.most:
-		old = t.oldest()
-	default:
-		full = false
+	if l.age > 0 { // a tenth more or less, so that connections of one moment end at several
+		c.old = time.Now().Add(l.age - l.age/10 + rand.N(l.age/5+1))
 	}
-	if old != nil {
-		old.leave()
+	var room *counted // closed for c
+	l.mu.Lock()
+	refused := l.drained
+	turned := false
+	if !refused && l.patience == 0 {
+		refused = l.join(c) != nil
+		turned = refused
+	} else if !refused {
+		room = l.doubt(c)
+		turned = room != nil
 	}
-	drained, refused := l.drained, full && old == nil
 	if !refused {
 		l.open[c] = struct{}{}
-		t.open++
 		l.issuer.Opened(l.protocol)
-		if l.patience > 0 {
-			c.doubt()
-		}
 	}
-	t.mu.Unlock()
-	if old != nil {
-		_ = old.Conn.Close()
-	}
-	if full && !drained {
+	l.mu.Unlock()
+	if turned {
 		l.issuer.Turned(l.protocol)
+	}
+	if room != nil {
+		_ = room.Conn.Close()
 	}
 	if refused {
 		_ = nc.Close()
@@ -115,9 +86,44 @@ func (l *limited) enter(nc net.Conn) net.Conn {
 	return c
 }
 
+// join counts a connection among those that are known, if there is room. It is called with mu.
+func (l *limited) join(c *counted) error {
+	if l.known >= l.most {
+		return errFull
+	}
+	if l.all.open.Add(1) > l.all.most {
+		l.all.open.Add(-1)
+		return errFull
+	}
+	l.known++
+	c.joined = true
+	return nil
+}
+
+// part ends what join began. It is called with mu.
+func (l *limited) part(c *counted) {
+	if c.joined {
+		c.joined = false
+		l.known--
+		l.all.open.Add(-1)
+	}
+}
+
+// doubt makes a connection a stranger's. It returns another one that is to be closed for its room, or nil. It is called with mu.
+func (l *limited) doubt(c *counted) (room *counted) {
+	l.part(c)
+	if l.unknown.Len() >= l.strangers {
+		room = l.unknown.Front().Value.(*counted)
+		room.leave()
+	}
+	c.place = l.unknown.PushBack(c)
+	c.timer = time.AfterFunc(l.patience, func() { _ = c.Close() })
+	return room
+}
+
 // drain closes the connections that are silent, and refuses new ones.
 func (l *limited) drain() {
-	l.all.mu.Lock()
+	l.mu.Lock()
 	l.drained = true
 	var silent []*counted
 	for c := range l.open {
@@ -125,21 +131,27 @@ func (l *limited) drain() {
 			silent = append(silent, c)
 		}
 	}
-	l.all.mu.Unlock()
+	l.mu.Unlock()
 	for _, c := range silent {
 		_ = c.Close()
 	}
 }
 
-// forget makes the connections unknown whose client is gone: each ends in time, unless it shows another
+// forget makes the connections strangers' whose client is gone: each ends in time, unless it shows another
 // token.
 func (l *limited) forget() {
-	l.all.mu.Lock()
-	defer l.all.mu.Unlock()
+	var closed []*counted
+	l.mu.Lock()
 	for c := range l.open {
 		if client := c.known.Load(); client != nil && client.Gone() && c.place == nil {
-			c.doubt()
+			if room := l.doubt(c); room != nil {
+				closed = append(closed, room)
+			}
 		}
+	}
+	l.mu.Unlock()
+	for _, c := range closed {
+		_ = c.Conn.Close()
 	}
 }
 
@@ -177,23 +189,17 @@ func passes(err error) bool {
 type counted struct {
 	net.Conn
 	listener *limited
-	known    atomic.Pointer[issuer.Client] // the last that asked; nil before. Written under mu
+	old      time.Time                     // when it is; zero: never
+	known    atomic.Pointer[issuer.Client] // the last that asked, for which it counts; nil before. Written under mu
 	asked    atomic.Bool                   // the connection is no longer silent: set once
 
-	// Guarded by listener.all.mu.
-	since time.Time     // when it became unknown
-	place *list.Element // of limited.unknown, or nil
-	timer *time.Timer   // closes the connection while it is unknown
+	// Guarded by listener.mu.
+	joined bool          // it is one of limited.known
+	place  *list.Element // of limited.unknown, or nil
+	timer  *time.Timer   // closes the connection while it is a stranger's
 }
 
-// doubt makes the connection unknown. It is called with mu.
-func (c *counted) doubt() {
-	c.since = time.Now()
-	c.place = c.listener.unknown.PushBack(c)
-	c.timer = time.AfterFunc(c.listener.patience, func() { _ = c.Close() })
-}
-
-// settle takes the connection out of those that are unknown. It is called with mu.
+// settle takes the connection out of those of strangers. It is called with mu.
 func (c *counted) settle() {
 	if c.place != nil {
 		c.timer.Stop()
@@ -208,22 +214,45 @@ func (c *counted) leave() {
 		return
 	}
 	delete(c.listener.open, c)
-	c.listener.all.open--
 	c.listener.issuer.Closed(c.listener.protocol)
 	c.settle()
+	c.listener.part(c)
+	if client := c.known.Load(); client != nil {
+		client.Leave()
+	}
 }
 
 // Known says that the peer may ask in the name of a client.
-func (c *counted) Known(client *issuer.Client) {
+func (c *counted) Known(client *issuer.Client) error {
 	if c.known.Load() == client {
-		return
+		return nil
 	}
-	c.listener.all.mu.Lock()
-	defer c.listener.all.mu.Unlock()
-	if !client.Gone() { // else forget may have looked before
-		c.known.Store(client)
-		c.settle()
+	l := c.listener
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	last := c.known.Load()
+	if last == client {
+		return nil
 	}
+	if _, open := l.open[c]; !open {
+		return net.ErrClosed
+	}
+	if err := client.Join(); err != nil { // also if it is gone: forget may have looked before
+		return err
+	}
+	if !c.joined {
+		if err := l.join(c); err != nil {
+			client.Leave()
+			l.issuer.Turned(l.protocol)
+			return err
+		}
+	}
+	if last != nil {
+		last.Leave()
+	}
+	c.known.Store(client)
+	c.settle()
+	return nil
 }
 
 // Asked says that the peer has sent a whole request.
@@ -233,10 +262,13 @@ func (c *counted) Asked() {
 	}
 }
 
+// Old reports whether the connection has reached its age.
+func (c *counted) Old() bool { return !c.old.IsZero() && time.Now().After(c.old) }
+
 func (c *counted) Close() error {
-	c.listener.all.mu.Lock()
+	c.listener.mu.Lock()
 	c.leave()
-	c.listener.all.mu.Unlock()
+	c.listener.mu.Unlock()
 	return c.Conn.Close()
 }
 
@@ -245,8 +277,8 @@ func (c *counted) Close() error {
 func (c *counted) Write(p []byte) (int, error) {
 	n, err := c.Conn.Write(p)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		c.listener.all.mu.Lock()
-		defer c.listener.all.mu.Unlock()
+		c.listener.mu.Lock()
+		defer c.listener.mu.Unlock()
 		if socket, ok := c.Conn.(*net.TCPConn); ok && !c.listener.drained {
 			_ = socket.SetLinger(0)
 		}
@@ -269,4 +301,12 @@ func (c *counted) CloseWrite() error {
 		return half.CloseWrite()
 	}
 	return errors.ErrUnsupported
+}
+
+// spread divides the descriptors of a process that may open so many files: the connections of strangers of each of some
+// listeners, at most, and those that are known, of all.
+func spread(files int64, listeners int) (strangers int, known int64) {
+	free := files - min(limit.SpareFiles, files/2)
+	strangers = int(min(limit.Strangers, max(1, free/4/int64(max(listeners, 1)))))
+	return strangers, max(1, free-int64(strangers*listeners))
 }

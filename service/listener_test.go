@@ -14,34 +14,47 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/service/internal/issuer"
+	"github.com/tickflake/tickflake/service/internal/limit"
 )
 
-// TestRoom: the limits hold for a listener and for all together, and a flood of connections leaves
-// descriptors for the store. A connection that is unknown makes room for a new one, the longest
-// unknown first, and ends in time. One that is known stays until
-// its client is gone, and the new ones are closed.
+// TestRoom: strangers have a pool of their own, of which the oldest goes for the newest and nobody stays for long, so that
+// those who are known always find their room: up to the limit of a listener, and of all. Who is known stays until its
+// client is gone.
 func TestRoom(t *testing.T) {
-	assert.EqualValues(t, 1024-spareFiles, maxConnections(1024))
-	assert.EqualValues(t, 50, maxConnections(100))
-	assert.Positive(t, maxConnections(math.MaxInt64))
+	for _, files := range []int64{1, 100, 1024, 1 << 20, math.MaxInt64} {
+		strangers, known := spread(files, 3)
+		assert.Positive(t, strangers)
+		assert.Positive(t, known)
+		if files > 100 {
+			assert.LessOrEqual(t, int64(3*strangers)+known+limit.SpareFiles, files, "a flood leaves descriptors for the store")
+		}
+	}
 	gen, err := generator.New(generator.WithNode(1))
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, gen.Close()) }()
-	i := issuer.New(issuer.Config{Generator: gen, Clients: []*issuer.Client{issuer.NewClient("shop", sha256.Sum256(nil), issuer.Rights{IDs: true})}})
-	client, err := i.Authenticate("", false)
-	require.NoError(t, err)
+	i := issuer.New(issuer.Config{Generator: gen, Clients: []*issuer.Client{
+		issuer.NewClient("shop", sha256.Sum256(nil), issuer.Rights{IDs: true, MaxConnections: 2}), issuer.NewClient("blog", sha256.Sum256([]byte("b")), issuer.Rights{IDs: true}),
+	}})
+	client := make(map[string]*issuer.Client)
+	for name, token := range map[string]string{"shop": "", "blog": "b"} {
+		client[name], err = i.Authenticate(token, false)
+		require.NoError(t, err)
+	}
 	synctest.Test(t, func(t *testing.T) {
-		const patience = 10 * time.Second
-		all := &total{most: 3}
-		resp := (&limited{protocol: issuer.RESP, issuer: i, most: 2, patience: patience, all: all}).limit()
-		grpc := (&limited{protocol: issuer.GRPC, issuer: i, most: 2, patience: patience, all: all}).limit()
+		const patience, age = 10 * time.Second, time.Minute
+		all := &total{most: 4}
+		listener := func(p issuer.Protocol) *limited {
+			return &limited{protocol: p, issuer: i, most: 3, strangers: 2, patience: patience, age: age, all: all, open: make(map[*counted]struct{})}
+		}
+		resp, grpc := listener(issuer.RESP), listener(issuer.GRPC)
 		var peers, conns []net.Conn // in the order in which they came
-		connect := func(l *limited) {
+		connect := func(l *limited) int {
 			ours, theirs := net.Pipe()
 			require.NoError(t, ours.SetReadDeadline(time.Now()))
 			peers, conns = append(peers, ours), append(conns, l.enter(theirs))
+			return len(conns)
 		}
-		known := func(n int) { issuer.PeerOf(conns[n-1]).Known(client) }
+		known := func(n int, name string) error { return issuer.PeerOf(conns[n-1]).Known(client[name]) }
 		open := func(why string, want ...int) {
 			t.Helper()
 			synctest.Wait()
@@ -52,49 +65,50 @@ func TestRoom(t *testing.T) {
 				}
 			}
 			assert.Equal(t, want, open, why)
-			all.mu.Lock()
-			defer all.mu.Unlock()
-			assert.Equal(t, []int{len(want), len(want)}, []int{len(resp.open) + len(grpc.open), int(all.open)})
+			assert.Equal(t, []int{len(want), int(all.open.Load())}, []int{len(resp.open) + len(grpc.open), resp.known + grpc.known})
 		}
 
-		connect(resp)
-		connect(resp)
-		connect(resp)
-		open("the first was unknown for longest", 2, 3)
-		time.Sleep(patience / 2)
-		connect(grpc)
-		connect(grpc)
-		open("the second was unknown for longest, on any listener", 3, 4, 5)
-		known(4)
-		time.Sleep(patience / 2)
-		open("the third was unknown for too long", 4, 5)
-		known(5)
-		time.Sleep(patience)
-		connect(grpc)
-		open("both are known, so there is no room", 4, 5)
-		connect(resp)
-		known(7)
-		connect(resp)
-		open("there is no room on any listener", 4, 5, 7)
-		for _, n := range []int{4, 5, 7} {
-			require.NoError(t, conns[n-1].Close())
-			_ = conns[n-1].Close() // as servers do
+		for range 3 {
+			connect(resp)
 		}
-		open("all were closed")
+		connect(grpc)
+		open("the first was the oldest stranger of its listener", 2, 3, 4)
+		require.NoError(t, known(2, "shop"))
+		require.NoError(t, known(3, "shop"))
+		require.NoError(t, known(3, "shop"), "again")
+		require.ErrorContains(t, known(4, "shop"), "client shop has its largest number of connections open, 2")
+		require.NoError(t, known(4, "blog"))
+		require.ErrorContains(t, known(4, "shop"), "2", "it stays that of the other")
+		require.NoError(t, known(3, "blog"))
+		require.NoError(t, known(4, "shop"), "there is room since then")
+		require.NoError(t, known(connect(resp), "blog"))
+		open("they stay", 2, 3, 4, 5)
+		require.ErrorContains(t, known(connect(resp), "blog"), "the server has its largest number", "of its listener")
+		require.ErrorContains(t, known(connect(grpc), "blog"), "the server has its largest number", "of all")
+		time.Sleep(patience - time.Nanosecond)
+		open("strangers have their time", 2, 3, 4, 5, 6, 7)
+		time.Sleep(time.Nanosecond)
+		open("and no more", 2, 3, 4, 5)
+		require.NoError(t, conns[4].Close())
+		_ = conns[4].Close() // as servers do
+		open("one was closed", 2, 3, 4)
+		assert.False(t, issuer.PeerOf(conns[1]).Old())
+		time.Sleep(2 * age)
+		assert.True(t, issuer.PeerOf(conns[1]).Old())
 
-		connect(resp)
-		known(9)
-		i.SetClients(nil)
-		connect(resp)
+		shop := client["shop"]
+		i.SetClients([]*issuer.Client{issuer.NewClient("blog", sha256.Sum256([]byte("b")), issuer.Rights{IDs: true})})
+		require.Error(t, known(connect(grpc), "shop"), "it is gone")
 		resp.forget()
+		grpc.forget()
 		resp.forget()
-		known(10)
-		open("their client is gone, also as it becomes known", 9, 10)
+		open("their client is gone", 2, 3, 4, 8)
 		time.Sleep(patience)
-		open("and so they end in time")
-		assert.Zero(t, resp.unknown.Len()+grpc.unknown.Len())
+		open("and so they end in time", 3)
+		assert.Error(t, shop.Join())
 		resp.drain()
 		connect(resp)
-		open("it came after the drain began")
+		open("it came after the drain began, and one had not asked")
+		assert.Zero(t, resp.unknown.Len()+grpc.unknown.Len())
 	})
 }

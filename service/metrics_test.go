@@ -107,7 +107,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	reader := sdkmetric.NewManualReader()
 	r := start(t, listen, func(c *service.Config) {
 		c.MeterProvider = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
-		c.TLS, c.Clients = &tls.Config{Certificates: []tls.Certificate{pair}}, []service.Client{{Name: "shop", Token: token}}
+		c.TLS, c.Clients = &tls.Config{Certificates: []tls.Certificate{pair}}, []service.Client{{Name: "shop", Tokens: []string{token}}}
 	})
 	code, _ := r.get(probes, "/livez") // the server runs, and has answered a request
 	require.Equal(t, http.StatusOK, code)

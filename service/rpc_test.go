@@ -1,12 +1,10 @@
 package service_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"io"
-	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,7 +12,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health/grpc_health_v1"
@@ -26,6 +23,7 @@ import (
 
 	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/wire"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service"
 	"github.com/tickflake/tickflake/snowflake"
@@ -53,29 +51,6 @@ func expand(t *testing.T, runs []*tickflakev1.Run) (ids []snowflake.ID) {
 	return ids
 }
 
-type idStream = grpc.BidiStreamingClient[tickflakev1.StreamRequest, tickflakev1.StreamResponse]
-
-// open opens a stream, and asks for IDs.
-func open(t *testing.T, conn *grpc.ClientConn, credits ...int64) idStream {
-	t.Helper()
-	stream, err := tickflakev1.NewTickflakeServiceClient(conn).Stream(t.Context())
-	require.NoError(t, err)
-	for _, credit := range credits {
-		require.NoError(t, stream.Send(&tickflakev1.StreamRequest{Credit: credit}))
-	}
-	return stream
-}
-
-// receive returns the IDs of one request.
-func receive(t *testing.T, stream idStream, credit int64) []snowflake.ID {
-	t.Helper()
-	out, err := stream.Recv()
-	require.NoError(t, err)
-	ids := expand(t, out.Runs)
-	require.Len(t, ids, int(credit))
-	return ids
-}
-
 // ends checks how a stream ends.
 func ends(t *testing.T, want codes.Code, receive func() error, about ...any) {
 	t.Helper()
@@ -90,7 +65,7 @@ func ended[M any](stream interface{ Recv() (M, error) }) func() error {
 	return func() error { _, err := stream.Recv(); return err }
 }
 
-// Take and streams answer with exactly as many IDs as were asked for, as runs, and above one that was seen.
+// Take answers with exactly as many IDs as were asked for, as runs, and above one that was seen.
 func TestRuns(t *testing.T) {
 	t.Parallel()
 	for spec, stride := range map[string]int64{"41/4/18": 1, "time=40,sequence=12,node=8,tick=10ms,epoch=2020-01-01": 1 << 8} {
@@ -112,22 +87,14 @@ func TestRuns(t *testing.T) {
 			taken, err := tickflakev1.NewTickflakeServiceClient(conn).Take(t.Context(), &tickflakev1.TakeRequest{Count: &n, After: seen})
 			require.NoError(t, err)
 			require.Equal(t, stride, taken.Runs[0].Stride)
+			require.Equal(t, wire.Fingerprint(layout.String()), taken.LayoutFingerprint)
 			ids := expand(t, taken.Runs)
 			require.Len(t, ids, int(n))
 			require.Greater(t, int64(ids[0]), seen)
 			all = append(all, ids...)
 		}
-		credits, seen := []int64{1, 5000, 2, 10_000, 3, 1}, ahead()
-		stream := open(t, conn, credits...)
-		require.NoError(t, stream.Send(&tickflakev1.StreamRequest{Credit: 2, After: seen}))
-		for _, credit := range append(credits, 2) {
-			all = append(all, receive(t, stream, credit)...)
-		}
-		require.Greater(t, int64(all[len(all)-2]), seen)
-		require.NoError(t, stream.CloseSend())
-		_, err = stream.Recv()
-		require.ErrorIs(t, err, io.EOF, "more than the credit")
-		ends(t, codes.InvalidArgument, ended(open(t, conn, 10_001)))
+		_, err = tickflakev1.NewTickflakeServiceClient(conn).Take(t.Context(), &tickflakev1.TakeRequest{Count: new(int64(10_001))})
+		require.Equal(t, codes.InvalidArgument, status.Code(err))
 		require.IsIncreasing(t, all)
 	}
 }
@@ -167,7 +134,7 @@ func TestAnswersOfRPC(t *testing.T) {
 		want string
 	}{
 		{answered(c.Describe, &tickflakev1.DescribeRequest{}), `{"layout":".*","epoch":"2020-01-01T00:00:00Z","tick":"0.010s","timeBits":40,"nodeBits":8,"sequenceBits":12,"nodeLast":true,"node":"1","strategy":"wait 1s","useWithin":"1.500s","maxBatch":"10000","maxNumbers":"1000000"}`},
-		{answered(c.Take, &tickflakev1.TakeRequest{}), `{"runs":.{"first":"N","count":"1","stride":"256","useWithin":"1.500s"}.}`},
+		{answered(c.Take, &tickflakev1.TakeRequest{}), `{"runs":.{"first":"N","count":"1","stride":"256","useWithin":"1.500s"}.,"layoutFingerprint":"N"}`},
 		{answered(c.Decode, &tickflakev1.DecodeRequest{Id: int64(id) + 0x312}), `{"id":"N","time":"2020-01-01T01:00:00Z","node":"18","parts":{"host":"2","rack":"1"},"sequence":"3"}`},
 		{answered(c.Number, &tickflakev1.NumberRequest{Name: "orders"}), `{"first":"1","last":"1","count":"1","stride":"1","mode":"MODE_SEGMENTED"}`},
 		{answered(c.Number, &tickflakev1.NumberRequest{Name: "tickets", Count: new(int64(2))}), `{"first":"103","last":"113","count":"2","stride":"10","mode":"MODE_ORDERED"}`},
@@ -178,7 +145,7 @@ func TestAnswersOfRPC(t *testing.T) {
 	}
 }
 
-// A drain ends streams, those of IDs after the request that they answer.
+// A drain ends streams, and answers the calls that run.
 func TestDrainOfStreams(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
@@ -196,15 +163,12 @@ func TestDrainOfStreams(t *testing.T) {
 		listed, err := reflected.Recv()
 		require.NoError(t, err)
 		require.Contains(t, listed.String(), tickflakev1.TickflakeService_ServiceDesc.ServiceName)
-		idle := open(t, conn, 4)
-		receive(t, idle, 4)
-		busy := open(t, conn, 3, 1)
+		api, busy := tickflakev1.NewTickflakeServiceClient(conn), make(chan error)
+		_, err = api.Take(t.Context(), &tickflakev1.TakeRequest{Count: new(int64(4))})
+		require.NoError(t, err)
+		go func() { _, err := api.Take(t.Context(), &tickflakev1.TakeRequest{}); busy <- err }()
 		synctest.Wait()
 		r.stop()
-		synctest.Wait()
-		_, err = idle.Recv()
-		require.Equal(t, codes.Unavailable, status.Code(err), err)
-		require.Positive(t, status.Convert(err).Details()[0].(*errdetails.RetryInfo).RetryDelay.AsDuration())
 		ends(t, codes.Unavailable, func() error {
 			next, err := watch.Recv()
 			if err == nil {
@@ -214,19 +178,12 @@ func TestDrainOfStreams(t *testing.T) {
 		})
 		require.Equal(t, grpc_health_v1.HealthCheckResponse_NOT_SERVING, state.Status)
 		ends(t, codes.Unavailable, ended(reflected))
-		select {
-		case err := <-r.ended:
-			t.Fatalf("Run ended with a request in progress: %v", err)
-		default:
-		}
-		receive(t, busy, 3)
-		_, err = busy.Recv()
-		require.Equal(t, codes.Unavailable, status.Code(err), "the request that waits is not answered: %v", err)
+		require.NoError(t, <-busy)
 		require.NoError(t, <-r.ended)
 	})
 }
 
-// A client that cancels its call or stream, or goes away, frees it.
+// A client that cancels its call, or goes away, frees it.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
@@ -235,9 +192,6 @@ func TestCancel(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		failed := make(chan error)
 		go func() { _, err := client.Take(ctx, &tickflakev1.TakeRequest{Count: new(int64(10_000))}); failed <- err }()
-		stream, err := client.Stream(ctx)
-		require.NoError(t, err)
-		require.NoError(t, stream.Send(&tickflakev1.StreamRequest{Credit: 10_000}))
 		leaves := r.connect(web, "POST /v1/ids?n=10000 HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		synctest.Wait()
 		cancel()
@@ -252,12 +206,12 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// Every method but those of health asks for the token, and a credit spends the rate as well.
+// Every method but those of health asks for the token.
 func TestEveryMethodAsksForTheToken(t *testing.T) {
 	t.Parallel()
 	const token = "a-token-of-the-shop"
 	r := start(t, listen, func(c *service.Config) {
-		c.Clients = []service.Client{{Name: "shop", Token: token, Rate: 0.001, Burst: 70}}
+		c.Clients = []service.Client{{Name: "shop", Tokens: []string{token}, Rate: 0.001, Burst: 70}}
 		c.UseWithin = 1500 * time.Millisecond
 	})
 	conn := r.rpc()
@@ -265,9 +219,6 @@ func TestEveryMethodAsksForTheToken(t *testing.T) {
 	desc := tickflakev1.TickflakeService_ServiceDesc
 	for _, m := range desc.Methods {
 		names = append(names, "/"+desc.ServiceName+"/"+m.MethodName)
-	}
-	for _, m := range desc.Streams {
-		names = append(names, "/"+desc.ServiceName+"/"+m.StreamName)
 	}
 	for _, name := range names {
 		for _, md := range []metadata.MD{nil, metadata.Pairs("authorization", "Bearer a-token-of-nobody"), metadata.Pairs("authorization", "Bearer "+token, "authorization", "Bearer "+token)} {
@@ -290,24 +241,13 @@ func TestEveryMethodAsksForTheToken(t *testing.T) {
 	require.Equal(t, []int64{70, 70}, []int64{got.MaxBatch, got.MaxNumbers}, "a client that asks for no more is not refused")
 	_, err = client.Take(ctx, &tickflakev1.TakeRequest{Count: &got.MaxBatch})
 	require.NoError(t, err)
-	stream, err := client.Stream(ctx)
-	require.NoError(t, err)
-	require.NoError(t, stream.Send(&tickflakev1.StreamRequest{Credit: 10}))
-	ends(t, codes.ResourceExhausted, ended(stream))
 }
 
-// Streams of IDs are limited in all, and those that need no token for each connection, so that none
-// keeps those of another out. Large messages and headers are refused, also over HTTP.
+// Streams, of which those of health need no token, are limited for each connection.
 func TestLimitsOfCalls(t *testing.T) {
 	t.Parallel()
 	r := start(t, listen, func(c *service.Config) { c.MaxConnections, c.UseWithin = 2, 1500*time.Millisecond })
 	conn := r.rpc()
-	for range 2 {
-		receive(t, open(t, conn, 1), 1)
-	}
-	_, err := open(t, conn).Recv()
-	require.Equal(t, codes.Unavailable, status.Code(err), err)
-	require.ErrorContains(t, err, "largest number of streams open, 2")
 	watching, leave := context.WithCancel(t.Context())
 	watch := func(conn *grpc.ClientConn) error {
 		stream, err := grpc_health_v1.NewHealthClient(conn).Watch(watching, &grpc_health_v1.HealthCheckRequest{})
@@ -323,20 +263,6 @@ func TestLimitsOfCalls(t *testing.T) {
 	leave()
 	watching = t.Context()
 	require.Eventually(t, func() bool { return watch(conn) == nil }, 10*time.Second, time.Millisecond, "watches that were left count")
-
-	response, err := http.ReadResponse(bufio.NewReader(r.connect(web, "GET /livez HTTP/1.1\r\nHost: localhost\r\n"+strings.Repeat("A: b\r\n", 10_000))), nil)
-	require.NoError(t, err)
-	require.NoError(t, response.Body.Close())
-	require.Equal(t, http.StatusRequestHeaderFieldsTooLarge, response.StatusCode)
-
-	client := tickflakev1.NewTickflakeServiceClient(conn)
-	_, err = client.Number(t.Context(), &tickflakev1.NumberRequest{Name: strings.Repeat("a", 16<<10)})
-	require.Equal(t, codes.ResourceExhausted, status.Code(err), err)
-	require.Empty(t, status.Convert(err).Details(), "it is of no use to repeat it")
-	_, err = client.Take(metadata.AppendToOutgoingContext(t.Context(), "a", strings.Repeat("a", 16<<10)), &tickflakev1.TakeRequest{})
-	require.Error(t, err)
-	_, err = client.Take(t.Context(), &tickflakev1.TakeRequest{})
-	require.NoError(t, err)
 }
 
 // Calls whose request never comes have a time to send it, once there are many of them.

@@ -6,7 +6,7 @@
 //   - [Config]: the generator, the store, the listeners, the clients and the limits.
 //     [Config.Check] finds its mistakes before a generator is opened.
 //   - [New] and [Server.Run]: serve until a context ends, then drain.
-//   - [ReloadTLS]: a certificate that is read again when its file changes.
+//   - [NewFiles], [Files.TLS] and [Files.Follow]: certificates that are read again when their files change.
 //   - [Server.ReloadClients]: other clients and tokens, without a restart.
 //
 // The command "tickflake serve" is this package with flags. Import the package to serve IDs
@@ -58,7 +58,7 @@ type Config struct {
 	// Probes is a listener for /livez and /readyz alone: HTTP without TLS and tokens, also from
 	// other machines. Its connections are no part of MaxConnections.
 	Probes net.Listener
-	// TLS makes all listeners but Probes ask for TLS. See [ReloadTLS].
+	// TLS makes all listeners but Probes ask for TLS. See [Files.TLS].
 	TLS *tls.Config
 	// Hosts are names of the server: a web page of another name is refused.
 	Hosts []string `setting:"host" value:"NAME" usage:"by which HTTP clients may call the server, beside its addresses and localhost"`
@@ -79,10 +79,13 @@ type Config struct {
 	// strategy borrows, it moves the generator ahead no further than that.
 	MaxAfter   time.Duration `setting:"max-after" default:"100ms" least:"1ms" most:"24h" usage:"that the ID of a request for a larger one may lie ahead of the clock, at most"`
 	MaxNumbers int64         `setting:"max-numbers" default:"1000000" least:"1" most:"9007199254740992" usage:"numbers of a sequence in one request, at most"`
-	// MaxConnections is of each listener. In all there are 256 fewer than the process may open files.
-	MaxConnections int           `setting:"max-connections" default:"16384" least:"1" most:"10000000" usage:"connections to each address, at most"`
-	Timeout        time.Duration `setting:"request-timeout" default:"2s" least:"1ms" most:"1h" usage:"to wait for the IDs or numbers of a request, at most"`
-	IdleTimeout    time.Duration `setting:"idle-timeout" default:"1h" least:"1ms" most:"8760h" usage:"after which an unused connection is closed"`
+	// MaxConnections is of each listener, beside a thousand of peers that have not shown a token yet. In all there are 256
+	// fewer than the process may open files. MaxConnectionAge is of HTTP and gRPC: a client that connects anew may find a
+	// new server. It is a tenth more or less, and what is under way has ReadTimeout to end. RESP has no way to say it.
+	MaxConnections   int           `setting:"max-connections" default:"16384" least:"1" most:"10000000" usage:"connections to each address, at most; a client with a token has at most half, if its entry says no other number"`
+	MaxConnectionAge time.Duration `setting:"max-connection-age" default:"1h" least:"1s" most:"8760h" usage:"after which a connection of HTTP or gRPC ends with its requests, so that new servers get load"`
+	Timeout          time.Duration `setting:"request-timeout" default:"2s" least:"1ms" most:"1h" usage:"to wait for the IDs or numbers of a request, at most"`
+	IdleTimeout      time.Duration `setting:"idle-timeout" default:"1h" least:"1ms" most:"8760h" usage:"after which an unused connection is closed"`
 	// ReadTimeout is from the first byte of a request to its last, to write an answer, for a TLS
 	// handshake, and where there are Clients, until a connection has shown a token.
 	ReadTimeout time.Duration `setting:"read-timeout" default:"10s" least:"1ms" most:"1h" usage:"to receive a request or to send an answer, at most; with clients, also to show a token on a new connection"`

@@ -3,6 +3,7 @@ package service_test
 import (
 	"crypto/tls"
 	"os"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,12 +15,12 @@ import (
 	"github.com/tickflake/tickflake/service/servicetest"
 )
 
-// New files are read within a second. Files that do not fit leave the old certificate, and are
+// New files are in use within five seconds, and at once at a signal. Files that do not fit leave the old certificate, and are
 // logged once. servicetest shakes hands with the result.
-func TestReloadTLS(t *testing.T) {
+func TestTLSFiles(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		a, l, files := servicetest.NewAuthority(t), &logs{}, servicetest.NewFiles(t)
+		a, l, paths, all := servicetest.NewAuthority(t), &logs{}, servicetest.NewFiles(t), service.NewFiles()
 		var c *tls.Config
 		name := func() string {
 			certificate, err := c.GetCertificate(nil)
@@ -28,35 +29,36 @@ func TestReloadTLS(t *testing.T) {
 		}
 		first, firstKey := a.Issue(t, "first", servicetest.ForServers, time.Hour)
 		second, secondKey := a.Issue(t, "second", servicetest.ForServers, 24*time.Hour)
-		files.Put(t, first, firstKey, nil)
+		paths.Put(t, first, firstKey, nil)
 		var err error
-		c, err = service.ReloadTLS(files.Cert, files.Key, "", l.logger())
+		c, err = all.TLS(t.Context(), paths.Cert, paths.Key, "", l.logger())
 		require.NoError(t, err)
 		assert.EqualValues(t, tls.VersionTLS12, c.MinVersion)
-		files.Put(t, append([]byte("\ufeff"), second...), secondKey, nil) // as editors of Windows write it
-		assert.Equal(t, "first", name(), "not read again within a second")
-		time.Sleep(time.Second)
+		signals := make(chan os.Signal)
+		go all.Follow(t.Context(), signals)
+		paths.Put(t, append([]byte("\ufeff"), second...), secondKey, nil) // as editors of Windows write it
+		time.Sleep(5 * time.Second)
 		assert.Equal(t, "second", name())
 		assert.Contains(t, l.String(), "TLS files were read again")
 
 		for i, bad := range []func(){
-			func() { files.Put(t, first, secondKey, nil) },
-			func() { files.Put(t, first[:100], firstKey, nil) },
-			func() { files.Put(t, nil, nil, nil) },
-			func() { require.NoError(t, os.Remove(files.Cert)) },
+			func() { paths.Put(t, first, secondKey, nil) },
+			func() { paths.Put(t, first[:100], firstKey, nil) },
+			func() { paths.Put(t, nil, nil, nil) },
+			func() { require.NoError(t, os.Remove(paths.Cert)) },
 		} {
 			bad()
-			for range 5 {
-				time.Sleep(time.Second)
-				assert.Equal(t, "second", name())
-			}
+			time.Sleep(20 * time.Second)
+			assert.Equal(t, "second", name())
 			assert.Len(t, lines(l.String(), "new TLS files cannot be used"), i+1)
 		}
-		files.Put(t, first, firstKey, nil)
-		time.Sleep(time.Second)
+		paths.Put(t, first, firstKey, nil)
+		signals <- syscall.SIGHUP
+		signals <- syscall.SIGHUP // the first was seen to
 		assert.Equal(t, "first", name())
 		time.Sleep(time.Hour)
-		files.Put(t, first, append(firstKey, '\n'), nil)
+		paths.Put(t, first, append(firstKey, '\n'), nil)
+		time.Sleep(5 * time.Second)
 		assert.Equal(t, "first", name(), "an expired one is better than none")
 		assert.Contains(t, l.String(), "has expired at")
 	})
@@ -77,11 +79,11 @@ func TestReloadTLSRefuses(t *testing.T) {
 	} {
 		files := servicetest.NewFiles(t)
 		files.Put(t, c.certificate, c.key, c.ca)
-		_, err := service.ReloadTLS(files.Cert, files.Key, files.ClientCA, nil)
+		_, err := service.NewFiles().TLS(t.Context(), files.Cert, files.Key, files.ClientCA, nil)
 		require.ErrorContains(t, err, c.want, name)
 		assert.NotContains(t, err.Error(), string(c.key))
 	}
 	files := servicetest.NewFiles(t)
-	_, err := service.ReloadTLS(files.Cert, files.Key, "", nil)
+	_, err := service.NewFiles().TLS(t.Context(), files.Cert, files.Key, "", nil)
 	assert.ErrorIs(t, err, os.ErrNotExist)
 }

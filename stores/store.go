@@ -89,6 +89,10 @@ type Traits struct {
 	// Window, above 0, is of a store whose writes are dear: the length of the grants of a lease that was given no other.
 	Window time.Duration
 
+	// Bucket, above 0, is of a store where cells are dear to keep: the time that shares one cell, if nobody says
+	// another, where node numbers are given to the past.
+	Bucket time.Duration
+
 	// Durability asks the server for its settings; see [CheckDurability]. Its error says that the server does
 	// not answer, or refuses.
 	Durability func(ctx context.Context) (Durability, error)

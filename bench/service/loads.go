@@ -26,9 +26,7 @@ import (
 )
 
 const (
-	batch       = 1000   // IDs of a request where they are taken in batches
-	credit      = 10_000 // of a request of a stream
-	ahead       = 4      // requests of a stream that are out
+	batch       = 1000 // IDs of a request where they are taken in batches
 	streams     = 2
 	callers     = 50 // of unary calls, as redis-benchmark has connections
 	clients     = 8  // of batches
@@ -118,39 +116,6 @@ func (r rpc) unary(ctx context.Context, n int) (measure.Figures, error) {
 			done++
 		}
 		return done, nil
-	})
-}
-
-// stream takes n IDs or a few more by streams.
-func (r rpc) stream(ctx context.Context, n int) (measure.Figures, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	return together(len(r), func(i int) (got int, err error) {
-		s, err := r[i].Stream(ctx)
-		if err != nil {
-			return 0, err
-		}
-		asked, last := 0, int64(0)
-		for got*len(r) < n {
-			for asked < got+ahead*credit {
-				if err := s.Send(&tickflakev1.StreamRequest{Credit: credit}); err != nil {
-					return got, err
-				}
-				asked += credit
-			}
-			answer, err := s.Recv()
-			if err != nil {
-				return got, err
-			}
-			for _, run := range answer.Runs {
-				if run.First <= last || run.Count < 1 {
-					return got, fmt.Errorf("gRPC: a stream has the run %v after the ID %d", run, last)
-				}
-				last = run.First + (run.Count-1)*run.Stride
-				got += int(run.Count)
-			}
-		}
-		return got, nil
 	})
 }
 

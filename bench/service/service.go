@@ -41,7 +41,6 @@ const (
 	idRow      = "tickflake, ID"
 	incrRow    = "tickflake, INCR of a segmented sequence"
 	idsRow     = "RESP, IDS 1000"
-	streamRow  = "gRPC, a stream of runs"
 	webRow     = "HTTP, n=1000"
 	takeRow    = "gRPC, Take of one ID"
 	emptyRow   = "gRPC, an empty handler"
@@ -126,7 +125,6 @@ func list(ctx context.Context, server *fleet.Server, redis *servers.Server, box 
 	base := add(emptyRow, "", report.Floor, emptyPID, callers, nil, err, floor.unary)
 	ours, err := dialGRPC(server.GRPC, nil, open)
 	add(takeRow, "", report.Ours, server.PID(), callers, base, err, ours.unary)
-	add(streamRow, "", report.Ours, server.PID(), credit, nil, err, ours.stream)
 	resp, err := dialBatches(ctx, server.RESP, fmt.Sprintf("*2\r\n$3\r\nIDS\r\n$4\r\n%d\r\n", batch), func(in *bufio.Reader) error {
 		return skim(in, fmt.Sprintf("*%d\r\n", batch), "", '\n', 1+2*batch)
 	}, open)
@@ -173,7 +171,7 @@ func tables(loads []*measure.Load, resting *measure.Load) []report.Table {
 		rows(report.Table{ID: "service-batches", Title: "Many IDs per request", RowName: "request", Columns: []report.Column{
 			{ID: "rate", Title: "rate", Unit: "IDs/s", Better: report.More},
 			{ID: "cpu", Title: "processor time of the server", Unit: "ns/ID", Better: report.Less},
-		}}, "", idsRow, streamRow, webRow),
+		}}, "", idsRow, webRow),
 		rows(report.Table{ID: "service-unary", Title: fmt.Sprintf("One ID per call over gRPC, %d callers", callers), RowName: "call", Base: emptyRow, Columns: []report.Column{
 			{ID: "rate", Title: "rate", Unit: "calls/s", Better: report.More},
 			{ID: "cpu", Title: "processor time of the server", Unit: "ns", Better: report.Less},
@@ -210,7 +208,6 @@ func targets(loads []*measure.Load, resting *measure.Load) (all []report.Target)
 	target("resp-rate", "ID over RESP in pipelines of 64: at least 1 million IDs per second", "million/s", 1, false, find(idRow, "64").Of("wall", millions))
 	target("resp-p99", "ID over RESP without pipelining: 99% of the requests within 2 ms", "ms", 2, true, find(idRow, "1").Of("p99", nil))
 	target("ids", "IDS 1000 over RESP: at least 10 million IDs per second", "million/s", 10, false, find(idsRow, "").Of("wall", millions))
-	target("stream", "A gRPC stream of runs: at least 10 million IDs per second", "million/s", 10, false, find(streamRow, "").Of("wall", millions))
 	target("http", "HTTP with n=1000: at least 10 million IDs per second", "million/s", 10, false, find(webRow, "").Of("wall", millions))
 	all = append(all, find(takeRow, "").Pair("wall").Rates().Judge(report.Target{ID: "service-unary", Text: "gRPC, one ID per call: at least 0.9× the calls per second of an empty handler", Unit: "×", Want: 0.9}))
 	ours := find(clientRow, "")

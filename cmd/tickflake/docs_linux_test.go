@@ -25,7 +25,7 @@ import (
 )
 
 // placeholders are words of the documentation that stand for a value.
-var placeholders = map[string]string{"NODE": "5", "NODES": "5", "N": "5", "ID": "5", "NAME": "orders", "DURATION": "1s", "DATE": "2027-06-30", "LAYOUT": "twitter"}
+var placeholders = map[string]string{"NODE": "5", "NODES": "5", "N": "5", "ID": "5", "NAME": "orders", "DURATION": "1s", "DATE": "2027-06-30", "TIME": "2027-06-30T12:00:00Z", "LAYOUT": "twitter"}
 
 // TestDocs runs the command lines that a page shows with what they print, and parses all others, so
 // that no page has a command or a flag that does not exist.
@@ -232,7 +232,7 @@ func TestReference(t *testing.T) {
 	add(root)
 	serve, _, err := root.Find([]string{"serve"})
 	require.NoError(t, err)
-	page += "\n## Settings of the service\n\nEach is a flag, a variable and a key of the [file](service.md#settings); `tickflake serve --help` says more.\n\n| flag | default | meaning |\n|---|---|---|\n"
+	page += "\n## Settings of the service\n\nEach is a flag and a [variable](service.md#settings); `tickflake serve --help` says more.\n\n| flag | default | meaning |\n|---|---|---|\n"
 	serve.Flags().VisitAll(func(f *pflag.Flag) {
 		value, usage := pflag.UnquoteUsage(f)
 		shown := strings.Trim(f.DefValue, "[]")

@@ -30,12 +30,14 @@ never gets more numbers, and its floor never moves; 'tickflake lease end' takes
 numbers away. To create the same fleet again is no error.
 
 NODES is a number, a range such as 512-1023, or a part of a layout that names its
-parts, such as datacenter=3. --later gives a number that begins later than the floor.
+parts, such as datacenter=3. --later gives a number that begins later than the floor,
+and --past numbers for IDs of old rows, which is asked first.
 TIME is an instant such as 2026-12-31T12:00:00Z. Nothing is issued before it, so the
 command asks first if it is ahead of this clock.
 
 With --format json the fleet is an object with the fields layout, from, to, floor,
-ended and left (to which stores numbers were moved).`
+ended, left (to which stores numbers were moved) and past (with the bucket in
+nanoseconds).`
 
 const leaseEndHelp = `Give node numbers away for good: those in NODES, at the lower or the upper end of
 what the store has, or all. It prints the command that creates the fleet of another
@@ -77,7 +79,8 @@ func newLeaseFleet(c *command.Console) *cobra.Command {
 		Long:  leaseFleetHelp,
 		Example: `  tickflake lease fleet --store etcd://10.0.0.1:2379
   tickflake lease fleet --nodes 512-1023 --store etcd://eu.example.com
-  tickflake lease fleet --datacenter 3 --layout twitter --store etcd://eu.example.com`,
+  tickflake lease fleet --datacenter 3 --layout twitter --store etcd://eu.example.com
+  tickflake lease fleet --nodes 0-1023 --past 1016-1023 --store etcd://eu.example.com`,
 		Args: cobra.NoArgs,
 	}
 	l := newLeases(c, cmd, true)
@@ -86,6 +89,7 @@ func newLeaseFleet(c *command.Console) *cobra.Command {
 	datacenter := cmd.Flags().String("datacenter", "", "`N`, the same as --nodes datacenter=N")
 	var want lease.Fleet
 	command.Flag(cmd, "floor", "`TIME` before which no process claims a number", &want.Floor, parseInstant)
+	past := pastFlags(cmd, "past", "`NODES` to give to the past, for IDs of old rows: see 'tickflake lease past'")
 	later := cmd.Flags().StringArray("later", nil, "`NODE=TIME` of a number that begins later; may be repeated")
 	yes := cmd.Flags().Bool("yes", false, "do not ask, which needs a terminal")
 	cmd.MarkFlagsMutuallyExclusive("nodes", "datacenter")
@@ -93,8 +97,8 @@ func newLeaseFleet(c *command.Console) *cobra.Command {
 		if *datacenter != "" {
 			*nodes = "datacenter=" + *datacenter
 		}
-		if *nodes == "" && (len(*later) > 0 || cmd.Flags().Changed("floor")) {
-			return cli.Usage(errors.New("--floor and --later need --nodes"))
+		if *nodes == "" && (len(*later) > 0 || past.nodes != "" || cmd.Flags().Changed("floor")) {
+			return cli.Usage(errors.New("--floor, --later and --past need --nodes"))
 		}
 		for _, text := range *later {
 			node, until, _ := strings.Cut(text, "=")
@@ -118,7 +122,14 @@ func newLeaseFleet(c *command.Console) *cobra.Command {
 		if want.From, want.To, err = nodesOf(*nodes, want.Layout); err != nil {
 			return err
 		}
-		if none { // else it changes nothing
+		if past.nodes != "" {
+			given, err := past.numbers(want.Layout)
+			if err != nil {
+				return err
+			}
+			want.Past = []lease.Past{given}
+		}
+		if none || past.nodes != "" { // else it changes nothing
 			err = l.confirmFloor(ctx, *yes, want)
 		}
 		if err != nil {
@@ -150,7 +161,14 @@ func (l *leases) confirmFloor(ctx context.Context, yes bool, f lease.Fleet) erro
 			question += fmt.Sprintf("no process claims node number %d of %s before %s\n", b.Node, l.name(), limitText(b.Until, now))
 		}
 	}
-	return l.Confirm(ctx, yes || question == "", "floor, which is "+roundly(last.Sub(now))+" ahead of the clock",
+	act := "floor, which is " + roundly(last.Sub(now)) + " ahead of the clock"
+	for _, p := range f.Past {
+		if act = "past"; question != "" {
+			act = "floor and the past"
+		}
+		question += pastQuestion(p, l.name())
+	}
+	return l.Confirm(ctx, yes || question == "", act,
 		question+"a floor never moves; create the fleet?", errors.New("the fleet was not created"))
 }
 
@@ -168,6 +186,9 @@ func (l *leases) show(f lease.Fleet, format string) error {
 	}
 	nodes := choose(f.Ended, "none, the fleet has ended", fmt.Sprintf("%d to %d", f.From, f.To))
 	rows := [][]string{{"layout", f.Layout.String()}, {"nodes", nodes}, {"floor", floorText(f.Floor)}}
+	for _, p := range f.Past {
+		rows = append(rows, []string{"past", pastText(p)})
+	}
 	for _, m := range f.Left {
 		rows = append(rows, []string{"left", fmt.Sprintf("%d to %d, to %s", m.From, m.To, cell.Where(m.Store))})
 	}

@@ -31,14 +31,18 @@ it takes the number over, and the other run ends when its grant has ended.
 
 ` + nodeStoresHelp + `
 
-Memory use does not grow with --count.`
+Memory use does not grow with --count.
+
+` + generateAtHelp
 
 const generateExamples = `  tickflake generate
   tickflake generate --count 100000000 > ids.txt
   tickflake generate --count 5 --layout sonyflake --format base58
   tickflake generate --layout 41/10/12,epoch=2026-01-01 --format json
   tickflake generate --store 'etcd://10.0.0.1:2379?namespace=orders' --node 7
-  tickflake generate --count 100000 --strategy reject`
+  tickflake generate --count 100000 --strategy reject
+  tickflake generate --at 2019-03-04T10:20:30.456Z
+  cut -d, -f2 rows.csv | tickflake generate --at - --times unix > ids.txt`
 
 const (
 	maxBatch = 4096 // IDs per call
@@ -57,14 +61,10 @@ func newGenerate(c *command.Console) *cobra.Command {
 	count := int64(1)
 	command.Flag(cmd, "count", "number `N` of IDs, at least 1 (default 1)", &count, atLeast("1", wholeNumber))
 	g := newIssuing(cmd)
+	old := oldRowsFlags(cmd)
 	format := command.ChoiceFlag(cmd, "format", "`FORM` of the IDs, json being what 'tickflake decode' prints", append(slices.Clone(formNames), command.FormatJSON)...)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
-		gen, err := g.claim(ctx, logger(c.Err))
-		if err != nil {
-			return err
-		}
-		defer gen.Close()
 		line := func(id snowflake.ID) (string, error) {
 			decoded, err := g.layout.Decode(id)
 			if err != nil {
@@ -76,6 +76,17 @@ func newGenerate(c *command.Console) *cobra.Command {
 		if form, ok := forms[*format]; ok {
 			line = func(id snowflake.ID) (string, error) { return form.format(id), nil }
 		}
+		if *old.at != "" {
+			return old.run(ctx, c, g.claiming, cmd.Flags().Changed("layout") || g.url == "", line)
+		}
+		if cmd.Flags().Changed("times") || cmd.Flags().Changed("unit") {
+			return cli.Usage(errors.New("--times and --unit need --at"))
+		}
+		gen, err := g.claim(ctx, logger(c.Err))
+		if err != nil {
+			return err
+		}
+		defer gen.Close()
 		// A batch of at most one tick's IDs waits for at most one tick, so the strategy
 		// decides about it as about a single ID.
 		batch := min(maxBatch, g.layout.Capacity().IDsPerTick)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -44,7 +45,7 @@ func newLayout(c *command.Console) *cobra.Command {
 		Short: "List, show and plan layouts: what the bits of an ID mean",
 		Long:  layoutHelp,
 	}
-	cmd.AddCommand(newLayoutList(c), newLayoutShow(c), newLayoutPlan(c), newLayoutSQL(c))
+	cmd.AddCommand(newLayoutList(c), newLayoutShow(c), newLayoutPlan(c), newLayoutIDs(c), newLayoutSQL(c))
 	return cmd
 }
 
@@ -138,6 +139,38 @@ func newLayoutPlan(c *command.Console) *cobra.Command {
 		}
 		return info.describe(c.Out, []string{"demand", fmt.Sprintf("%s nodes, %s IDs per second per node, %s years from the epoch",
 			command.Number(demand.Nodes), command.Number(demand.RatePerNode), command.Number(demand.Years))})
+	}
+	return cmd
+}
+
+const layoutIDsHelp = `Print the smallest and the largest ID of the time from --from up to, but not
+including, --to: for a query or a partition by time. A tick that only begins before
+--from, or ends after --to, is not left out. TIME is an instant such as
+2019-03-04T10:20:30Z.`
+
+func newLayoutIDs(c *command.Console) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "ids --from TIME --to TIME",
+		Short:   "Print the smallest and largest ID of a time",
+		Long:    layoutIDsHelp,
+		Example: `  tickflake layout ids --from 2026-03-01T00:00:00Z --to 2026-04-01T00:00:00Z`,
+		Args:    cobra.NoArgs,
+	}
+	layout, format := layoutFlag(cmd), formatFlag(cmd)
+	var from, to time.Time
+	command.Flag(cmd, "from", "`TIME` that begins it", &from, parseInstant)
+	command.Flag(cmd, "to", "`TIME` that ends it", &to, parseInstant)
+	_, _ = cmd.MarkFlagRequired("from"), cmd.MarkFlagRequired("to") // they were just added
+	cmd.RunE = func(*cobra.Command, []string) error {
+		low, high, err := layout.Between(from, to)
+		if err != nil {
+			return cli.Usage(err)
+		}
+		if *format == command.FormatJSON {
+			return json.NewEncoder(c.Out).Encode(map[string]snowflake.ID{"smallest": low, "largest": high})
+		}
+		_, err = fmt.Fprintf(c.Out, "smallest  %d\nlargest   %d\n", low, high)
+		return err
 	}
 	return cmd
 }

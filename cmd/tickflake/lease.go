@@ -31,6 +31,8 @@ A node number is
              elsewhere one window after UNTIL; free
   reserved   until UNTIL, see 'tickflake lease reserve'
   moved      to the store in OWNER, for good, see 'tickflake lease end'
+  past       it issues IDs for old rows, for good, see 'tickflake lease past'
+  retired    it was past, and issues nothing any more
   damaged    its cell cannot be read: no process claims or overwrites it
 
 UNTIL is the limit of the last grant. The next grant begins there, whatever any
@@ -45,7 +47,7 @@ is behind, or the last holder's was ahead.
 
 const leaseListHelp = `List the node numbers that were ever claimed, reserved or moved, or those in NODES: a
 number, or a range such as 0-3. Numbers in a row that moved to one store are one
-line, with the latest UNTIL.
+line, with the latest UNTIL; so are those in a row of the past.
 
 With --format json each is an object on a line of its own with the fields node,
 state, owner, until, remaining_seconds (of the grant), ahead_seconds (the holder's
@@ -72,10 +74,10 @@ type leases struct {
 func newLease(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lease",
-		Short: "Show, release, reserve and move node numbers",
+		Short: "Show, release, reserve and move node numbers, or give them to the past",
 		Long:  leaseHelp,
 	}
-	cmd.AddCommand(newLeaseList(c), newLeaseRelease(c), newLeaseReserve(c), newLeaseFleet(c), newLeaseEnd(c))
+	cmd.AddCommand(newLeaseList(c), newLeaseRelease(c), newLeaseReserve(c), newLeaseFleet(c), newLeaseEnd(c), newLeasePast(c))
 	addExec(cmd, c)
 	return cmd
 }
@@ -218,8 +220,12 @@ generator during a migration: no process claims them before the date.
 
 NODES is a number, or a range such as 0-3. DATE is 2026-12-31 (to its end, in UTC)
 or 2026-12-31T12:00:00Z. A reservation can be lengthened and not shortened, so on a
-terminal the command asks first. Numbers that are held are refused. An empty store
-gets the layout of --layout, for good: its processes need the same.`
+terminal the command asks first. Numbers that are held are refused, and those of the
+past are retired, as after a restore. An empty store gets the layout of --layout, for
+good: its processes need the same.
+
+A number that was used here before has its own IDs. If the other system composes IDs
+for old rows with it, it repeats them: 'tickflake lease past' is for old rows.`
 
 func newLeaseReserve(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
@@ -248,7 +254,13 @@ func newLeaseReserve(c *command.Console) *cobra.Command {
 			return err
 		}
 		var reserved []lease.Holding
+		used := int64(-1)
 		err = l.with(cmd.Context(), func(ctx context.Context, store stores.Store) error {
+			for node := to; node >= from; node-- {
+				if h, err := lease.Inspect(ctx, store, node); err == nil && (h.State == lease.Released || h.State == lease.Expired) {
+					used = node
+				}
+			}
 			err := lease.Reserve(ctx, store, from, to, until, lease.WithLayout(*l.layout), lease.WithTimeout(l.timeout))
 			if other, ok := errors.AsType[*lease.LayoutMismatchError](err); ok && !cmd.Flags().Changed("layout") {
 				err = lease.Reserve(ctx, store, from, to, until, lease.WithLayout(other.Theirs), lease.WithTimeout(l.timeout))
@@ -262,6 +274,16 @@ func newLeaseReserve(c *command.Console) *cobra.Command {
 		})
 		if err != nil {
 			return err
+		}
+		if used >= 0 {
+			l.Complain(fmt.Errorf("node number %d was used in this store before: another system must not issue IDs of a time before now with it", used))
+		}
+		retired := slices.ContainsFunc(reserved, func(h lease.Holding) bool { return h.State == lease.Retired })
+		if reserved = slices.DeleteFunc(reserved, func(h lease.Holding) bool { return h.State == lease.Retired }); retired {
+			fmt.Fprintf(l.Out, "those of %s that were given to the past are retired: no ID is issued with them any more\n", which)
+		}
+		if len(reserved) == 0 {
+			return nil
 		}
 		// A limit that was later stays as it was.
 		kept := slices.DeleteFunc(slices.Clone(reserved), func(h lease.Holding) bool { return h.Limit.Sub(until) < h.Layout.Tick })

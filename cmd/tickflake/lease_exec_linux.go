@@ -17,18 +17,19 @@ func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL
 // adoptOrphans makes the processes below this one that lose their parent children of this one, so that living finds them.
 func adoptOrphans() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) } // since Linux 3.4
 
-// living is what kill(2) takes to reach all processes below this one that live: those in the group of CMD are one. It
-// also waits for the orphans that have ended.
-func living(cmd int, group, runs bool) (all []int) {
+// living is what kill(2) takes to reach all processes below this one that live: those of a group that has none but these
+// are one, so that none escapes by a fork. After the end of CMD more says that there are others, which forked meanwhile.
+// It also waits for the orphans that have ended.
+func living(cmd int, group, runs bool) (all []int, more bool) {
 	type process struct {
-		pid, group int
-		ended      bool
+		pid, group, session int
+		ended               bool
 	}
 	own, children := os.Getpid(), make(map[int][]process)
 	self, _ := os.Readlink("/proc/self")
 	proc, err := os.Open("/proc")
 	if err != nil || self != strconv.Itoa(own) { // there is none, or it is that of other processes
-		return livingGroup(cmd, group, runs)
+		return livingGroup(cmd, group, runs), false
 	}
 	defer proc.Close()
 	names, _ := proc.Readdirnames(-1)
@@ -44,11 +45,13 @@ func living(cmd int, group, runs bool) (all []int) {
 		}
 		parent, _ := strconv.Atoi(string(fields[1]))
 		g, _ := strconv.Atoi(string(fields[2]))
+		session, _ := strconv.Atoi(string(fields[3]))
 		// The first thread of a process may have ended before the others.
 		ended := fields[0][0] == 'Z' && string(fields[17]) <= "1" || fields[0][0] == 'X'
-		children[parent] = append(children[parent], process{pid, g, ended})
+		children[parent] = append(children[parent], process{pid, g, session, ended})
 	}
-	grouped := false
+	ours, _ := unix.Getsid(0)
+	groups := make(map[int]bool)
 	var below func(int)
 	below = func(parent int) {
 		for _, p := range children[parent] {
@@ -56,8 +59,8 @@ func living(cmd int, group, runs bool) (all []int) {
 			case p.ended && parent == own && p.pid != cmd:
 				_, _ = syscall.Wait4(p.pid, nil, syscall.WNOHANG, nil)
 			case p.ended:
-			case group && p.group == cmd:
-				grouped = true
+			case p.session != ours || group && p.group == cmd:
+				groups[p.group] = true
 			default:
 				all = append(all, p.pid)
 			}
@@ -65,10 +68,13 @@ func living(cmd int, group, runs bool) (all []int) {
 		}
 	}
 	below(own)
-	if grouped {
-		all = append(all, -cmd)
+	for g := range groups {
+		all = append(all, -g)
 	}
-	return all
+	// Only the kernel knows: one that forks and ends again and again is never where /proc is read. What loses its
+	// parent is a child of this process.
+	more = !runs && len(all) == 0 && unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil) != unix.ECHILD
+	return all, more
 }
 
 // clockSteps receives when the wall clock was set, or the machine has slept, until stop. Without it, the next look

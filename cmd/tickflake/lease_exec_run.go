@@ -108,9 +108,12 @@ func (s *supervision) pass(got syscall.Signal) {
 // kill sends a signal to all processes of CMD that live, and returns how many targets of kill(2) these are. Signal 0
 // asks only.
 func (s *supervision) kill(with syscall.Signal) int {
-	all := living(s.cmd.Process.Pid, s.group, s.exited.IsZero())
+	all, more := living(s.cmd.Process.Pid, s.group, s.exited.IsZero())
 	for _, pid := range all {
 		_ = syscall.Kill(pid, with)
+	}
+	if more {
+		return len(all) + 1
 	}
 	return len(all)
 }

@@ -13,7 +13,9 @@ func dieWithParent(*syscall.SysProcAttr) {}
 // adoptOrphans does nothing.
 func adoptOrphans() {}
 
-func living(cmd int, group, runs bool) []int { return livingGroup(cmd, group, runs) }
+func living(cmd int, group, runs bool) (all []int, more bool) {
+	return livingGroup(cmd, group, runs), false
+}
 
 // clockSteps never receives: the next look finds a step.
 func clockSteps() (steps <-chan struct{}, stop func()) { return nil, func() {} }

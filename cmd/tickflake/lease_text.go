@@ -47,9 +47,9 @@ func holdingOf(of lease.Holding, now time.Time) holding {
 	return h
 }
 
-// absorb takes the next node number into the line, if both have moved to one store.
+// absorb takes the next node number into the line, if both have moved to one store, or are of the past.
 func (h *holding) absorb(next lease.Holding) bool {
-	if next.State != lease.Moved || h.of.State != lease.Moved || next.Owner != h.Owner || next.Node != h.last+1 {
+	if next.State != lease.Moved && next.State != lease.OfPast && next.State != lease.Retired || h.of.State != next.State || next.Owner != h.Owner || next.Node != h.last+1 {
 		return false
 	}
 	h.last = next.Node
@@ -81,14 +81,14 @@ func (h holding) clock() string {
 
 // doubtful reports whether the limit lies so far ahead that this clock is behind, or the last holder's was ahead.
 func (h holding) doubtful() bool {
-	return h.of.State != lease.Reserved && h.of.State != lease.Moved && h.of.Limit.Sub(latest(h.now, h.floor)) > time.Minute+2*h.of.Window
+	return (h.of.State == lease.Held || h.of.State == lease.Expired || h.of.State == lease.Released) && h.of.Limit.Sub(latest(h.now, h.floor)) > time.Minute+2*h.of.Window
 }
 
 func ownerText(h lease.Holding) string { return command.Visible(cmp.Or(h.Owner, "-")) }
 
 // untilText returns a limit and its distance, if there is one.
 func untilText(h lease.Holding, now time.Time) string {
-	if h.Err != nil || h.State == lease.Moved && !h.Limit.After(h.Layout.Epoch) { // nothing was granted
+	if h.Err != nil || h.State == lease.OfPast || h.State == lease.Retired || h.State == lease.Moved && !h.Limit.After(h.Layout.Epoch) { // nothing was granted
 		return "-"
 	}
 	return limitText(h.Limit, now)

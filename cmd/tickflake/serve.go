@@ -29,22 +29,20 @@ Without a flag, the IDs come from the per-user state directory, as those of
 call it. Sequences are those of 'tickflake sequence'. A fleet of servers shares a
 store: give each the same --store. No two of them issue the same ID or number.
 
-Every setting is a flag, a variable and a key of the file of --config, with the same
-text: --max-batch 100, TICKFLAKE_MAX_BATCH=100, and max-batch: 100. A flag goes
-before a variable, and a variable before the file. An empty variable counts as none.
-A list is a flag given several times, words in a variable, and a list in the file.
-'tickflake serve --print-config' prints all settings as such a file, without
-the URL of a store that has a password.
+Every setting is a flag and a variable, with the same text: --max-batch 100 and
+TICKFLAKE_MAX_BATCH=100. A flag goes before a variable, and an empty variable counts
+as none. A list is a flag given several times, or words in a variable.
 
-The clients of the server are in the file only, and so are the rules by which
-sequences are created when they are first asked for, segmented and from 1 by default:
+The file of --config has the clients of the server, and the rules by which sequences
+are created when they are first asked for, segmented and from 1 by default:
 
   create:
     - {prefix: order-}
     - {prefix: invoice-, mode: ordered, start: 1000, max: 9999}
   clients:
     - name: shop               # for the log
-      token-hash: 5994471a…    # of 'tickflake serve token'; or token-file: PATH
+      token-hash: 5994471a…    # of 'tickflake serve token'; or token-file: PATH;
+                               # or two in a list, while programs change theirs
       rate: 10000              # IDs and numbers per second; default no limit
       burst: 20000             # at once; default a second's, and at least max-batch
       ids: true                # false: only sequences
@@ -53,7 +51,8 @@ sequences are created when they are first asked for, segmented and from 1 by def
 With clients, each request needs a token; a client uses the sequences of its list
 only. Without clients every program may ask. An address that is not on loopback needs
 clients or --open, and TLS or --plaintext. At SIGHUP, and within five seconds of a
-change of the file or of a token-file, the clients are read anew, and nothing else.
+change, the clients, their token files and the certificates are read anew, and
+nothing else.
 A client with 'metrics: true' may read /metrics.
 
 SIGINT or SIGTERM ends the server in order: it is not ready for --unready-for, then
@@ -67,8 +66,7 @@ Sequences are in the directory ` + sequenceDirectory + ` beside them, or in the 
 
 const serveExamples = `  tickflake serve
   tickflake serve --grpc off --resp 127.0.0.1:0
-  tickflake serve --store etcd://10.0.0.1:2379 --config /etc/tickflake/serve.yaml
-  tickflake serve --print-config > serve.yaml`
+  tickflake serve --store etcd://10.0.0.1:2379 --config /etc/tickflake/clients.yaml`
 
 // protocols are the names of the flags of the addresses.
 var protocols = []string{"resp", "http", "grpc", "probes"}
@@ -78,16 +76,19 @@ type serving struct {
 	*command.Console
 	*settings
 	*issuing
-	file   file
-	print  bool
-	check  string // a probe to ask; empty: serve
-	own    ownSettings
-	config service.Config
+	file    file
+	files   *service.Files  // that are watched
+	running *service.Server // set before they are followed
+	check   string          // a probe to ask; empty: serve
+	own     ownSettings
+	config  service.Config
 
 	logFormat, logLevel *string
 }
 
-func newServe(c *command.Console) *cobra.Command {
+func newServe(c *command.Console) *cobra.Command { return newServeOf(&serving{Console: c}) }
+
+func newServeOf(s *serving) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "serve",
 		Short:   "Serve IDs and numbers over the Redis protocol, gRPC and HTTP",
@@ -95,11 +96,10 @@ func newServe(c *command.Console) *cobra.Command {
 		Example: serveExamples,
 	}
 	cmd.Flags().SortFlags = false
-	s := &serving{Console: c, settings: &settings{cmd: cmd}}
+	s.settings, s.files = &settings{cmd: cmd}, service.NewFiles()
 	s.table(cmd)
-	cmd.Flags().StringVar(&s.file.path, "config", os.Getenv(variable("config")), "`FILE` of settings and clients (default $"+variable("config")+", or else none)")
+	cmd.Flags().StringVar(&s.file.path, "config", os.Getenv(variable("config")), "`FILE` of clients, and of rules for sequences (default $"+variable("config")+", or else none)")
 	cmd.Flags().Lookup("config").DefValue = ""
-	cmd.Flags().BoolVar(&s.print, "print-config", false, "print all settings as a file for --config, and end")
 	command.Flag(cmd, "check", "ask the server that runs with these settings whether it is `ready or live`, and end: 0 is the exit code if it is (ready, if neither is named)", &s.check, func(text string) (string, error) {
 		if text != "ready" && text != "live" {
 			return "", fmt.Errorf("want ready or live, got %q", text)
@@ -108,7 +108,7 @@ func newServe(c *command.Console) *cobra.Command {
 	}, "ready", "live")
 	cmd.Flags().Lookup("check").NoOptDefVal = "ready"
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return s.run(cmd.Context()) }
-	cmd.AddCommand(newServeToken(c))
+	cmd.AddCommand(newServeToken(s.Console))
 	return cmd
 }
 
@@ -117,15 +117,6 @@ func (s *serving) table(cmd *cobra.Command) {
 	s.fields(&s.own)
 	s.issuing = newIssuing(cmd)
 	s.keepAll()
-	s.find("node").text = func() []string { return []string{choose(s.node < 0, "any", fmt.Sprint(s.node))} }
-	for name, d := range map[string]*time.Duration{"window": &s.window, "resync": &s.resync, "wait-for-clock": &s.wait} {
-		s.find(name).text = func() []string {
-			if *d == 0 {
-				return nil
-			}
-			return []string{d.String()}
-		}
-	}
 
 	s.fields(&s.config)
 	s.logFormat = command.ChoiceFlag(cmd, "log-format", "`FORMAT` of the log on standard error; with json, standard output stays empty", formatText, command.FormatJSON)
@@ -136,15 +127,12 @@ func (s *serving) table(cmd *cobra.Command) {
 var slogLevels = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
 
 func (s *serving) run(ctx context.Context) error {
-	if err := s.fill(&s.file); err != nil {
+	if err := s.fill(); err != nil {
 		return err
 	}
 	s.place.source = s.source("store")
 	if _, err := stores.SchemeOf(s.place.url); err != nil && s.place.url != "" {
 		return s.place.urlError(err)
-	}
-	if s.print {
-		return s.printConfig()
 	}
 	if s.check != "" {
 		return s.ask(ctx)
@@ -152,11 +140,11 @@ func (s *serving) run(ctx context.Context) error {
 	log, config := s.log(), &s.config
 	config.Strategy, config.StoreName, config.Logger = fmt.Sprint(*s.strategy), s.place.name(), log
 	var err error
-	if config.Create, err = s.file.rules(); err == nil {
-		config.Clients, err = s.file.clients()
+	if config.Clients, err = s.clients(ctx, log); err == nil {
+		config.Create, err = s.file.rules()
 	}
 	if err == nil {
-		config.TLS, err = s.tls(log)
+		config.TLS, err = s.tls(ctx, log)
 	}
 	for _, warning := range append(s.strays(os.Environ()), s.file.warnings...) {
 		log.Warn(warning)
@@ -232,7 +220,6 @@ func (s *serving) serve(ctx context.Context, log *slog.Logger) (err error) {
 // returns the state of the lease.
 func (s *serving) until(ctx context.Context, log *slog.Logger, running *service.Server, hangups <-chan os.Signal, failure func() error) error {
 	bounded, stop := context.WithCancelCause(ctx)
-	ended := make(chan struct{})
 	var helpers sync.WaitGroup
 	// No further grant will come when the number is lost for good, and the rest of this one serves the requests
 	// that run.
@@ -248,14 +235,14 @@ func (s *serving) until(ctx context.Context, log *slog.Logger, running *service.
 			}
 		}
 	})
-	helpers.Go(func() { s.file.follow(log, running, hangups, ended) })
+	s.running = running
+	helpers.Go(func() { s.files.Follow(bounded, hangups) })
 	helpers.Go(func() {
 		<-bounded.Done()
 		s.notify(log, daemon.SdNotifyStopping)
 	})
 	err := running.Run(bounded)
 	lost := context.Cause(bounded)
-	close(ended)
 	stop(nil)
 	helpers.Wait()
 	if errors.Is(lost, lease.ErrLost) {

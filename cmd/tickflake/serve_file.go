@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -9,11 +10,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
@@ -24,67 +26,94 @@ import (
 	"github.com/tickflake/tickflake/service"
 )
 
-// file is the configuration file of serve. Beside settings it has the clients, and the rules by
-// which sequences are created.
+// file is the configuration file of serve: the clients, and the rules by which sequences are created. All else is a
+// setting.
 type file struct {
 	path     string
 	warnings []string
-	seen     string // the stamps of the files as they were before they were read
-	looked   string // and at the last look
 
-	Clients []clientEntry  `yaml:"clients,omitempty"`
-	Create  []ruleEntry    `yaml:"create,omitempty"`
-	Rest    map[string]any `yaml:",inline"`
+	Clients []clientEntry `yaml:"clients"`
+	Create  []ruleEntry   `yaml:"create"`
 }
 
 // clientEntry is a client of the file.
 type clientEntry struct {
-	Name      string   `yaml:"name"`
-	TokenHash string   `yaml:"token-hash,omitempty"`
-	TokenFile string   `yaml:"token-file,omitempty"`
-	Rate      *float64 `yaml:"rate,omitempty"`  // nil: no limit
-	Burst     *int     `yaml:"burst,omitempty"` // nil: that of the rate
-	IDs       *bool    `yaml:"ids,omitempty"`
-	Sequences []string `yaml:"sequences,omitempty"`
-	Metrics   bool     `yaml:"metrics,omitempty"`
-	Open      int      `yaml:"max-sequences,omitempty"`
+	Name        string   `yaml:"name"`
+	TokenHash   texts    `yaml:"token-hash"`
+	TokenFile   texts    `yaml:"token-file"`
+	Rate        *float64 `yaml:"rate"`  // nil: no limit
+	Burst       *count   `yaml:"burst"` // nil: that of the rate
+	IDs         *bool    `yaml:"ids"`
+	Sequences   []string `yaml:"sequences"`
+	Metrics     bool     `yaml:"metrics"`
+	Open        *count   `yaml:"max-sequences"`
+	Connections *count   `yaml:"max-connections"`
 }
 
 // ruleEntry is a rule of the file. Its names are those of the flags of "tickflake sequence create".
 type ruleEntry struct {
 	Prefix string `yaml:"prefix"`
-	Mode   string `yaml:"mode,omitempty"`
-	Start  *int64 `yaml:"start,omitempty"` // nil: 1
-	Max    int64  `yaml:"max,omitempty"`
-	Stride int64  `yaml:"stride,omitempty"`
-	Offset int64  `yaml:"offset,omitempty"`
-	Step   string `yaml:"step,omitempty"`
+	Mode   string `yaml:"mode"`
+	Start  *int64 `yaml:"start"` // nil: 1
+	Max    *count `yaml:"max"`
+	Stride *count `yaml:"stride"`
+	Offset int64  `yaml:"offset"`
+	Step   string `yaml:"step"`
+}
+
+// texts is a text, or a list of them.
+type texts []string
+
+func (t *texts) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode {
+		*t = texts{n.Value}
+		return nil
+	}
+	return n.Decode((*[]string)(t))
+}
+
+// count is a whole number from 1 on.
+type count int64
+
+func (c *count) UnmarshalYAML(n *yaml.Node) error {
+	var value int64
+	if n.ShortTag() != "!!int" || n.Decode(&value) != nil || value < 1 {
+		return fmt.Errorf("line %d: want a whole number from 1 on, got %q; leave it out for the default", n.Line, n.Value)
+	}
+	*c = count(value)
+	return nil
+}
+
+// or0 returns the number, or 0 where there is none.
+func (c *count) or0() int64 {
+	if c == nil {
+		return 0
+	}
+	return int64(*c)
 }
 
 // typeOfField is in the package's error for a field that is not known, and says nothing to a reader.
 var typeOfField = regexp.MustCompile(` not found in type \S+`)
 
-// read reads the file, if there is one, and returns the values of settings.
-func (f *file) read() (map[string]yaml.Node, error) {
-	if f.path == "" {
-		return nil, nil
-	}
-	f.seen = stamps(f.path)
-	text, err := os.ReadFile(f.path)
-	if err != nil {
-		return nil, fmt.Errorf("--config: %w", err)
-	}
+// parse reads the text of the file. A key that is a setting is refused by name: a server that did not see its store
+// would take one of its own, and issue the IDs of another server.
+func (f *file) parse(text []byte, isSetting func(name string) bool) error {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	decoder.KnownFields(true)
-	if err = decoder.Decode(f); errors.Is(err, io.EOF) {
-		return nil, nil // no line but comments
+	var keys map[string]yaml.Node
+	err := yaml.Unmarshal(text, &keys)
+	for _, name := range slices.Sorted(maps.Keys(keys)) {
+		if err == nil && isSetting(name) {
+			err = fmt.Errorf("%s is a setting, and the file has clients and create: give it as --%s, or as $%s", name, name, variable(name))
+		}
+	}
+	if err == nil {
+		if err = decoder.Decode(f); errors.Is(err, io.EOF) {
+			return nil // no line but comments
+		}
 	}
 	if err == nil && !errors.Is(decoder.Decode(new(yaml.Node)), io.EOF) {
 		err = errors.New("want one document")
-	}
-	var keys map[string]yaml.Node
-	if err == nil {
-		err = yaml.Unmarshal(text, &keys)
 	}
 	if _, given := keys["clients"]; err == nil && given && len(f.Clients) == 0 {
 		err = errors.New("clients: there are none: leave the list out to serve everybody")
@@ -94,142 +123,87 @@ func (f *file) read() (map[string]yaml.Node, error) {
 		if wrong, ok := errors.AsType[*yaml.TypeError](err); ok {
 			shown = typeOfField.ReplaceAllString(strings.Join(wrong.Errors, "; "), " is not known (the fields are in 'tickflake serve --help')")
 		}
-		return nil, cli.Usage(fmt.Errorf("%s: %s", f.path, strings.TrimPrefix(shown, "yaml: ")))
+		return cli.Usage(fmt.Errorf("%s: %s", f.path, strings.TrimPrefix(shown, "yaml: ")))
 	}
-	delete(keys, "clients")
-	delete(keys, "create")
-	return keys, nil
+	return nil
 }
 
-// textsOf returns the text of a value, or the texts of a list.
-func textsOf(n yaml.Node, list bool) (texts []string, err error) {
-	nodes := []*yaml.Node{&n}
-	if list && n.Kind == yaml.SequenceNode {
-		nodes = n.Content
+// load reads the file, if there is one, and the tokens of its clients.
+func (f *file) load(read func(path string) ([]byte, error), isSetting func(name string) bool) ([]service.Client, error) {
+	if f.path == "" {
+		return nil, nil
 	}
-	for _, node := range nodes {
-		if node.Kind != yaml.ScalarNode || node.Tag == "!!null" {
-			return nil, errors.New("want a value")
-		}
-		texts = append(texts, node.Value)
+	text, err := read(f.path)
+	if err != nil {
+		return nil, fmt.Errorf("--config: %w", err)
 	}
-	return texts, nil
-}
-
-// clients returns the clients, and reads their tokens.
-func (f *file) clients() ([]service.Client, error) {
-	f.seen += stamps(f.tokens()...)
+	if err := f.parse(text, isSetting); err != nil {
+		return nil, err
+	}
 	var clients []service.Client
 	for _, c := range f.Clients {
-		client := service.Client{Name: c.Name, TokenHash: c.TokenHash, NoIDs: c.IDs != nil && !*c.IDs, Sequences: c.Sequences, Metrics: c.Metrics, MaxSequences: c.Open}
+		client := service.Client{
+			Name: c.Name, TokenHashes: c.TokenHash, NoIDs: c.IDs != nil && !*c.IDs, Sequences: c.Sequences, Metrics: c.Metrics,
+			Burst: int(c.Burst.or0()), MaxSequences: int(c.Open.or0()), MaxConnections: int(c.Connections.or0()),
+		}
 		if c.Rate != nil {
 			if client.Rate = *c.Rate; client.Rate == 0 {
 				return nil, cli.Usage(fmt.Errorf("%s: client %s: rate: want above 0; leave it out for no limit", f.path, c.Name))
 			}
 		}
-		if c.Burst != nil {
-			if client.Burst = *c.Burst; client.Burst == 0 {
-				return nil, cli.Usage(fmt.Errorf("%s: client %s: burst: want above 0; leave it out for the rate", f.path, c.Name))
-			}
-		}
-		if c.TokenFile != "" {
-			token, err := readToken(c.TokenFile)
+		for _, path := range c.TokenFile {
+			token, err := read(path)
 			if err != nil {
 				return nil, fmt.Errorf("%s: client %s: token-file: %w", f.path, c.Name, err)
 			}
-			client.Token = token
-			f.warnOfReaders(c.TokenFile, "it holds a token")
+			client.Tokens = append(client.Tokens, strings.TrimRight(string(token), "\r\n"))
+			f.warnOfReaders(path, "it holds a token")
 		}
 		clients = append(clients, client)
 	}
 	return clients, nil
 }
 
-// tokens are the files of tokens.
-func (f *file) tokens() (paths []string) {
-	for _, c := range f.Clients {
-		if c.TokenFile != "" {
-			paths = append(paths, c.TokenFile)
-		}
-	}
-	return paths
-}
-
-// stamps tell whether files have changed. A link is followed, as in a Kubernetes secret.
-func stamps(paths ...string) (all string) {
-	for _, path := range paths {
-		info, err := os.Stat(path)
-		if err != nil {
-			all += fmt.Sprintln(err)
-			continue
-		}
-		all += fmt.Sprintln(info.ModTime().UnixNano(), info.Size())
-	}
-	return all
-}
-
-// changed reports at a look whether files have changed since they were read, and not since the look before:
-// half a list of clients may be a list, too.
-func (f *file) changed() bool {
-	before := f.looked
-	f.looked = stamps(append([]string{f.path}, f.tokens()...)...)
-	return f.looked == before && f.looked != f.seen
-}
-
-// lookEvery is how often follow looks at the files.
-const lookEvery = 2 * time.Second
-
-// follow reads the clients anew at each signal of asked, and when the file or one with a token has changed. Where
-// there are no clients it warns at the signal: to reload harms nothing. It returns when ended is closed.
-func (f file) follow(log *slog.Logger, running *service.Server, asked <-chan os.Signal, ended <-chan struct{}) {
-	none := len(f.Clients) == 0 // which no later file changes
-	look := time.NewTicker(lookEvery)
-	defer look.Stop()
-	for {
-		select {
-		case <-ended:
-			return
-		case <-asked:
-			if none {
-				log.Warn("SIGHUP: the server has no clients that could be read anew: restart it for other settings")
-				continue
+// clients loads the file, and adds it to those that are watched: once the server runs, its clients are read anew when the file
+// or one with a token has changed. Where there are no clients, it warns: to reload harms nothing.
+func (s *serving) clients(ctx context.Context, log *slog.Logger) (clients []service.Client, err error) {
+	rules, none := []ruleEntry(nil), false
+	s.files.Add(ctx, func(read func(string) ([]byte, error)) func() {
+		next := file{path: s.file.path}
+		found, failed := next.load(read, s.has)
+		return func() {
+			switch {
+			case s.running == nil:
+				s.file, clients, err = next, found, failed
+				rules, none = next.Create, len(next.Clients) == 0
+				return
+			case none: // which no later file changes
+				log.Warn("the server has no clients that could be read anew: restart it for other settings")
+				return
 			}
-		case <-look.C:
-			if none || !f.changed() {
-				continue
+			for _, warning := range next.warnings {
+				log.Warn(warning)
+			}
+			if s.running.ReloadClients(func() ([]service.Client, error) { return found, failed }) == nil && !reflect.DeepEqual(rules, next.Create) {
+				rules = next.Create
+				log.Warn("only the clients are read anew: restart the server for other rules", "file", next.path)
 			}
 		}
-		next := file{path: f.path}
-		err := running.ReloadClients(func() ([]service.Client, error) {
-			if _, err := next.read(); err != nil {
-				next.Clients = nil
-				return nil, err
-			}
-			return next.clients()
-		})
-		for _, warning := range next.warnings {
-			log.Warn(warning)
-		}
-		if err != nil {
-			next.Create, next.Rest = f.Create, f.Rest
-		} else if !reflect.DeepEqual([]any{f.Create, f.Rest}, []any{next.Create, next.Rest}) {
-			log.Warn("only the clients are read anew: restart the server for what else has changed in its file", "file", f.path)
-		}
-		f = next
-	}
+	})()
+	return clients, err
 }
 
 // rules returns the rules by which sequences are created.
 func (f *file) rules() ([]service.Create, error) {
 	var rules []service.Create
 	for _, entry := range f.Create {
-		d := sequence.Definition{Mode: sequence.Mode(entry.Mode), Start: 1, Max: entry.Max}
+		d := sequence.Definition{Mode: sequence.Mode(entry.Mode), Start: 1, Max: entry.Max.or0()}
 		var err error
 		if entry.Start != nil {
 			d.Start = *entry.Start
 		}
-		if entry.Stride != 0 || entry.Offset != 0 {
-			d.Stride = sequence.Every(entry.Stride, entry.Offset)
+		if entry.Stride != nil || entry.Offset != 0 {
+			d.Stride = sequence.Every(entry.Stride.or0(), entry.Offset)
 		}
 		if entry.Step != "" {
 			var step steps
@@ -253,25 +227,6 @@ func (f *file) rules() ([]service.Create, error) {
 		rules = append(rules, service.Create{Prefix: entry.Prefix, Definition: d})
 	}
 	return rules, nil
-}
-
-// maxToken is the longest token file.
-const maxToken = 4096
-
-func readToken(path string) (string, error) {
-	in, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer in.Close() //nolint:errcheck // it was only read
-	text, err := io.ReadAll(command.Text(io.LimitReader(in, maxToken+1)))
-	if err != nil {
-		return "", err
-	}
-	if len(text) > maxToken {
-		return "", fmt.Errorf("%s has more than %d bytes: want a token", path, maxToken)
-	}
-	return strings.TrimRight(string(text), "\r\n"), nil
 }
 
 // warnOfReaders notes that every user of this machine can read a file with a secret.

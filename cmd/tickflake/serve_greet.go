@@ -33,9 +33,9 @@ func (s *serving) listen() (_ map[string]net.Listener, err error) {
 		l, err := net.Listen("tcp", address)
 		if err != nil {
 			if errors.Is(err, syscall.EADDRINUSE) {
-				err = fmt.Errorf("%w: choose another address, port 0, or off", err)
+				return listeners, fmt.Errorf("%s: %w: choose another address, port 0, or off", s.source(protocol), err)
 			}
-			return listeners, fmt.Errorf("%s: %w", s.source(protocol), err)
+			return listeners, cli.Usage(fmt.Errorf("%s: %w", s.source(protocol), err)) // no address of this machine
 		}
 		listeners[protocol] = l
 	}
@@ -72,14 +72,13 @@ func (s *serving) greet(log *slog.Logger, listeners map[string]net.Listener, sto
 
 // greeting says how to call each protocol.
 func (s *serving) greeting(listeners map[string]net.Listener) string {
-	var ids, numbers, page strings.Builder
+	var ids, numbers strings.Builder
 	secure, token := s.own.TLSCert != "", len(s.file.Clients) > 0
 	if l := listeners["http"]; l != nil {
 		base := choose(secure, "https://", "http://") + s.reach(l)
 		curl := "  curl -X POST" + choose(token, ` -H "Authorization: Bearer $TOKEN"`, "")
 		fmt.Fprintf(&ids, "%s '%s/v1/ids?n=3'\n", curl, base)
 		fmt.Fprintf(&numbers, "%s %s/v1/sequences/orders\n", curl, base)
-		fmt.Fprintf(&page, "%s/ shows the rate, and decodes IDs. ", base)
 	}
 	if l := listeners["resp"]; l != nil {
 		host, port, _ := net.SplitHostPort(s.reach(l)) // it was joined
@@ -95,7 +94,7 @@ func (s *serving) greeting(listeners map[string]net.Listener) string {
 	create := "  " + program() + " sequence create orders" + s.storeArgument() + "\n"
 	return "IDs, from another terminal:\n" + ids.String() +
 		"Numbers of a sequence, which is created once:\n" + create + numbers.String() +
-		page.String() + "Ctrl-C ends the server.\n"
+		"Ctrl-C ends the server.\n"
 }
 
 func choose(condition bool, yes, no string) string {

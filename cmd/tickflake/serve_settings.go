@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"go.yaml.in/yaml/v3"
 
 	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/internal/cli"
@@ -31,11 +30,9 @@ type ownSettings struct {
 	TLSClientCA string `setting:"tls-client-ca" value:"FILE" usage:"of authorities, as PEM: clients must have a certificate of one of them"`
 }
 
-// setting is one value of the configuration of serve. Its flag, its variable and its key in
-// the file take the same text.
+// setting is one value of the configuration of serve. Its flag and its variable take the same text.
 type setting struct {
 	*pflag.Flag
-	text   func() []string // the present value; nothing if there is none
 	list   bool
 	source string // of the value, for messages
 }
@@ -45,8 +42,7 @@ func variable(flag string) string {
 	return "TICKFLAKE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// settings is the table of them, in the order of the help. It drives the flags, the
-// variables, the file and --print-config.
+// settings is the table of them, in the order of the help. It drives the flags and the variables.
 type settings struct {
 	cmd *cobra.Command
 	all []*setting
@@ -55,12 +51,6 @@ type settings struct {
 // keep makes a setting of a flag that was just added.
 func (s *settings) keep(name string) *setting {
 	one := &setting{Flag: s.cmd.Flags().Lookup(name), source: "--" + name}
-	one.text = func() []string {
-		if text := one.Value.String(); text != "" {
-			return []string{text}
-		}
-		return nil
-	}
 	s.all = append(s.all, one)
 	return one
 }
@@ -103,11 +93,10 @@ func (s *settings) fields(of any) {
 			}
 			field(s, tag, tag.Get("value"), value, parse)
 		case *[]string:
-			one := field(s, tag, tag.Get("value"), value, func(text string) ([]string, error) {
+			field(s, tag, tag.Get("value"), value, func(text string) ([]string, error) {
 				_, err := someText(text)
 				return append(*value, text), err
-			})
-			one.list, one.text = true, func() []string { return *value }
+			}).list = true
 		}
 	}
 }
@@ -147,7 +136,11 @@ func yesOrNo(text string) (bool, error) {
 const addressName = "ADDRESS"
 
 func address(text string) (string, error) {
-	if _, _, err := net.SplitHostPort(text); err != nil && text != off {
+	_, port, err := net.SplitHostPort(text)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	if err != nil && text != off {
 		return "", fmt.Errorf("want HOST:PORT or off, got %q", text)
 	}
 	return text, nil
@@ -178,46 +171,29 @@ func (s *settings) source(name string) string {
 	return name
 }
 
-// fill sets the settings that have no flag from their variables, and the rest from the file,
-// if there is one.
-func (s *settings) fill(f *file) error {
-	values, err := f.read()
-	if err != nil {
-		return err
-	}
+// fill sets the settings that have no flag from their variables.
+func (s *settings) fill() error {
 	for _, one := range s.all {
-		node, inFile := values[one.Name]
-		delete(values, one.Name)
 		text := os.Getenv(variable(one.Name))
-		switch {
-		case one.Changed:
+		if one.Changed || text == "" {
 			continue
-		case text != "":
-			texts := []string{text}
-			if one.list {
-				texts = strings.Fields(text)
-			}
-			err = one.take("$"+variable(one.Name), texts)
-		case inFile:
-			source := f.path + ": " + one.Name
-			var texts []string
-			if texts, err = textsOf(node, one.list); err != nil {
-				return cli.Usage(fmt.Errorf("%s: %w", source, err))
-			}
-			if one.Name == "store" && hasSecret(texts[0]) {
-				f.warnOfReaders(f.path, "it holds the password of the store")
-			}
-			err = one.take(source, texts)
 		}
-		if err != nil {
-			return err
+		texts := []string{text}
+		if one.list {
+			texts = strings.Fields(text)
 		}
-	}
-	for name := range values {
-		return cli.Usage(fmt.Errorf("%s: unknown setting %q: 'tickflake serve --print-config' shows all", f.path, name))
+		one.source = "$" + variable(one.Name)
+		for _, text := range texts {
+			if err := one.Value.Set(text); err != nil {
+				return cli.Usage(fmt.Errorf("%s: %w", one.source, err))
+			}
+		}
 	}
 	return nil
 }
+
+// has reports whether there is a setting of the name.
+func (s *settings) has(name string) bool { return s.find(name) != nil }
 
 // strays returns a warning for each variable that looks like one of a setting, and is none. A
 // server with a wrong name for TICKFLAKE_STORE would take a store of its own, and issue the
@@ -235,58 +211,4 @@ func (s *settings) strays(environment []string) (warnings []string) {
 		}
 	}
 	return warnings
-}
-
-// take sets the texts, which came from the source.
-func (s *setting) take(source string, texts []string) error {
-	for _, text := range texts {
-		if err := s.Value.Set(text); err != nil {
-			return cli.Usage(fmt.Errorf("%s: %w", source, err))
-		}
-	}
-	s.source = source
-	return nil
-}
-
-// printConfig writes all settings as a file. Those without a value are comments.
-func (s *serving) printConfig() error {
-	for _, one := range s.all {
-		texts := one.text()
-		_, usage := pflag.UnquoteUsage(one.Flag)
-		if one.Name == "store" && len(texts) == 1 && hasSecret(texts[0]) {
-			texts, usage = nil, usage+": "+s.place.name()+", with a password that is not shown"
-		}
-		fmt.Fprintf(s.Out, "# %s\n", usage)
-		if err := s.printSetting(one.Name, one.list, texts); err != nil {
-			return err
-		}
-	}
-	if len(s.file.Clients)+len(s.file.Create) == 0 {
-		return nil
-	}
-	text, err := yaml.Marshal(file{Clients: s.file.Clients, Create: s.file.Create})
-	if err == nil {
-		_, err = s.Out.Write(text)
-	}
-	return err
-}
-
-func (s *serving) printSetting(name string, list bool, texts []string) error {
-	if len(texts) == 0 {
-		_, err := fmt.Fprintf(s.Out, "# %s:\n", name)
-		return err
-	}
-	var nodes []*yaml.Node
-	for _, text := range texts {
-		nodes = append(nodes, &yaml.Node{Kind: yaml.ScalarNode, Value: text})
-	}
-	value := nodes[0]
-	if list {
-		value = &yaml.Node{Kind: yaml.SequenceNode, Content: nodes}
-	}
-	text, err := yaml.Marshal(map[string]*yaml.Node{name: value})
-	if err == nil {
-		_, err = s.Out.Write(text)
-	}
-	return err
 }

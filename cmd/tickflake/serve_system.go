@@ -20,7 +20,7 @@ import (
 )
 
 // tls returns the configuration of TLS, or nil without a certificate.
-func (s *serving) tls(log *slog.Logger) (*tls.Config, error) {
+func (s *serving) tls(ctx context.Context, log *slog.Logger) (*tls.Config, error) {
 	switch {
 	case s.own.TLSCert == "" && s.own.TLSKey == "" && s.own.TLSClientCA == "":
 		return nil, nil
@@ -28,7 +28,7 @@ func (s *serving) tls(log *slog.Logger) (*tls.Config, error) {
 		return nil, cli.Usage(errors.New("TLS needs --tls-cert and --tls-key"))
 	}
 	s.file.warnOfReaders(s.own.TLSKey, "it holds the key of the certificate")
-	config, err := service.ReloadTLS(s.own.TLSCert, s.own.TLSKey, s.own.TLSClientCA, log)
+	config, err := s.files.TLS(ctx, s.own.TLSCert, s.own.TLSKey, s.own.TLSClientCA, log)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s", s.source("tls-cert"), strings.TrimPrefix(err.Error(), "service: TLS: "))
 	}
@@ -62,8 +62,19 @@ func (s *serving) ask(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Whose certificate it is does not matter: a probe tells nothing.
-	answer, err := (&http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}).RoundTrip(r)
+	// Whose certificate it is does not matter: a probe tells nothing. Where clients need one, that of the server may do.
+	own := &tls.Config{InsecureSkipVerify: true}
+	if s.own.TLSClientCA != "" && scheme == "https" {
+		pair, err := tls.LoadX509KeyPair(s.own.TLSCert, s.own.TLSKey)
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.source("tls-cert"), err)
+		}
+		own.Certificates = []tls.Certificate{pair}
+	}
+	answer, err := (&http.Transport{TLSClientConfig: own}).RoundTrip(r)
+	if err != nil && own.Certificates != nil {
+		err = fmt.Errorf("%w: if its clients need a certificate that the server's own is not fit for, give --probes", err)
+	}
 	if err != nil {
 		return fmt.Errorf("the server at %s does not answer: %w", address, err)
 	}

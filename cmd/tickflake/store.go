@@ -149,30 +149,43 @@ func (e *missingError) Error() string {
 
 // open opens the store.
 func (p *place) open(ctx context.Context) (stores.Store, error) {
+	full, err := p.openable(ctx)
+	if err != nil {
+		return nil, err
+	}
+	store, err := stores.Open(ctx, full)
+	if err != nil && p.url == "" {
+		return nil, p.elsewhere(err)
+	}
+	return store, p.urlError(err)
+}
+
+// openable is the URL to open. The error says that there is no such directory.
+func (p *place) openable(ctx context.Context) (full string, err error) {
 	if !p.makes {
 		if path, err := p.missing(ctx); err != nil {
-			return nil, err
+			return "", err
 		} else if path != "" {
-			return nil, &missingError{p.kept, path}
+			return "", &missingError{p.kept, path}
 		}
 	}
-	if full := p.url; full != "" {
-		if p.accepts && strings.Contains(full, "?") {
-			full += "&forgetful=allow"
-		} else if p.accepts && strings.Contains(full, "://") {
-			full += "?forgetful=allow"
+	switch full = p.url; {
+	case full == "":
+		path, err := p.defaultPath()
+		if err != nil {
+			return "", p.elsewhere(err)
 		}
-		store, err := stores.Open(ctx, full)
-		return store, p.urlError(err)
+		return "file:" + path, nil
+	case p.accepts && strings.Contains(full, "?"):
+		full += "&forgetful=allow"
+	case p.accepts && strings.Contains(full, "://"):
+		full += "?forgetful=allow"
 	}
-	path, err := p.defaultPath()
-	if err == nil {
-		var store stores.Store
-		if store, err = stores.Open(ctx, "file:"+path); err == nil {
-			return store, nil
-		}
-	}
-	return nil, fmt.Errorf("%w; --store names another directory or a store", err)
+	return full, nil
+}
+
+func (*place) elsewhere(err error) error {
+	return fmt.Errorf("%w; --store names another directory or a store", err)
 }
 
 // urlError turns the error of a URL that names no store into a usage error.

@@ -29,6 +29,7 @@ import (
 
 	"github.com/tickflake/tickflake/integration/servers"
 	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/engine/dial"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
@@ -99,6 +100,7 @@ func (e Engine) Test(t *testing.T) {
 	}
 	// First, while nothing else is connected.
 	t.Run("connections", e.testPlateau)
+	rested := e.rest(t)
 	// Clients by Open and by New take turns, so that they meet in the same cells as well.
 	var opened atomic.Int64
 	t.Run("store", func(t *testing.T) {
@@ -118,6 +120,7 @@ func (e Engine) Test(t *testing.T) {
 			TLS:  func(addr, namespace string) string { return e.TLS(e.URL(addr, namespace)) },
 			Host: host, Resolve: resolve(host), Suspend: e.Server.Suspend, Resume: e.Server.Resume})
 	})
+	t.Run("rested", rested)
 	t.Run("faults", func(t *testing.T) { faults(t, e.Open) })
 	if e.HTTP != (HTTP{}) {
 		t.Run("HTTP", e.testHTTP)
@@ -156,6 +159,31 @@ func (e Engine) testDeleted(t *testing.T, namespace string, remove func(t testin
 	assert.NotEqual(t, first.Version, Swap(t, s, cell, "again").Version)
 	conflicts(first.Version)
 	conflicts(0)
+}
+
+// rest opens a store, and returns a test that looks for connections that have died in silence while it rested: no call waits
+// for an answer on one. Other tests run meanwhile.
+func (e Engine) rest(t *testing.T) func(t *testing.T) {
+	proxy := storetest.NewProxy(t, e.Server.Addr)
+	s := e.Open(t, proxy.Addr(), "rest")
+	cell := Cell(t, s, "node/0000001", "before")
+	proxy.Lose()
+	began := time.Now()
+	return func(t *testing.T) {
+		time.Sleep(time.Until(began.Add(dial.MaxSilence)))
+		Fails(t, func(err error) bool { return errors.Is(err, context.DeadlineExceeded) }, func(context.Context) error {
+			ctx, cancel := context.WithTimeout(t.Context(), dial.MaxSilence/2)
+			defer cancel()
+			is, err := s.Read(ctx, cell.Key)
+			if err == nil {
+				assert.Equal(t, cell, is)
+			} else {
+				t.Logf("which is tried again: %v", err)
+			}
+			require.NotErrorIs(t, err, context.DeadlineExceeded)
+			return err
+		})
+	}
 }
 
 // testDown checks that the message says who was asked for what, and why there was no answer,

@@ -97,6 +97,7 @@ WHERE namespace = $2 AND cell = $3`, text, namespace, key)
 	q := postgresTable(s)
 	q.Test(t)
 	t.Run("sites", func(t *testing.T) { testSites(t, s) })
+	t.Run("past", func(t *testing.T) { testPast(t, s.At(s.Addr, "namespace=past")) })
 	t.Run("durable in spite of the role", func(t *testing.T) { testDurableInSpite(t, q) })
 	t.Run("stronger setting stays", func(t *testing.T) { testStrongerSetting(t, q) })
 	t.Run("round trips", func(t *testing.T) {

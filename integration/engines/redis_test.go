@@ -75,6 +75,7 @@ func TestRedis(t *testing.T) {
 	t.Run("foreign data", func(t *testing.T) { testRedisForeignData(t, s) })
 	t.Run("refusals", func(t *testing.T) { testRedisRefusals(t, s) })
 	t.Run("sites", func(t *testing.T) { testSites(t, s) })
+	t.Run("past", func(t *testing.T) { testPast(t, s.At(s.Addr, "namespace=past")) })
 }
 
 // A cluster of one server, with a client that would rather ask replicas.

@@ -18,7 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/integration/servers"
-	"github.com/tickflake/tickflake/integration/servers/s3"
 	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
@@ -29,23 +28,23 @@ import (
 )
 
 func init() {
-	_ = os.Setenv("AWS_ACCESS_KEY_ID", s3.User)
-	_ = os.Setenv("AWS_SECRET_ACCESS_KEY", s3.Secret)
+	_ = os.Setenv("AWS_ACCESS_KEY_ID", servers.S3User)
+	_ = os.Setenv("AWS_SECRET_ACCESS_KEY", servers.S3Secret)
 }
 
 func TestS3(t *testing.T) {
 	t.Parallel()
 	s := servers.For(t, servers.S3)
-	client, err := minio.New(s.Addr, &minio.Options{Creds: credentials.NewStaticV4(s3.User, s3.Secret, "")})
+	client, err := minio.New(s.Addr, &minio.Options{Creds: credentials.NewStaticV4(servers.S3User, servers.S3Secret, "")})
 	require.NoError(t, err)
 	e := Engine{
 		Name: "s3 at " + s.Addr, Server: s,
 		Damage: func(t testing.TB, namespace, key, text string) {
-			_, err := client.PutObject(Within(t), s3.Bucket, namespace+"/"+key+"!", strings.NewReader(text), int64(len(text)), minio.PutObjectOptions{})
+			_, err := client.PutObject(Within(t), servers.S3Bucket, namespace+"/"+key+"!", strings.NewReader(text), int64(len(text)), minio.PutObjectOptions{})
 			require.NoError(t, err)
 		},
 		Delete: map[string]func(testing.TB, string, string){"deleted": func(t testing.TB, namespace, key string) {
-			require.NoError(t, client.RemoveObject(Within(t), s3.Bucket, namespace+"/"+key+"!", minio.RemoveObjectOptions{}))
+			require.NoError(t, client.RemoveObject(Within(t), servers.S3Bucket, namespace+"/"+key+"!", minio.RemoveObjectOptions{}))
 		}},
 		TLS:    func(url string) string { return strings.Replace(url, "http:", "https:", 1) },
 		HTTP:   HTTP{Conflict: http.StatusPreconditionFailed, Busy: http.StatusConflict},
@@ -54,7 +53,7 @@ func TestS3(t *testing.T) {
 	e.Test(t)
 	t.Run("requests", func(t *testing.T) { testS3Requests(t, s) })
 	testAlone(t, s, map[string][2]func() error{"killed": {s.Kill, s.Start}, "stopped": {s.Suspend, s.Resume}})
-	bucket := s.Dir + "/data/" + s3.Bucket
+	bucket := s.Dir + "/data/" + servers.S3Bucket
 	refusal := func(advice string, reads bool, refuse, fix func() error) func(*testing.T) Refusal {
 		return func(t *testing.T) Refusal {
 			return Refusal{Store: e.Open(t, s.Addr, "refused"), Advice: advice, Reads: reads,
@@ -63,7 +62,7 @@ func TestS3(t *testing.T) {
 	}
 	testRefusals(t, map[string]func(*testing.T) Refusal{
 		"bucket": refusal("make it", true, func() error { return os.Rename(bucket, bucket+"2") }, func() error { return os.Rename(bucket+"2", bucket) }),
-		"rights": refusal("grant the rights", false, func() error { return s3.ReadOnly(s, true) }, func() error { return s3.ReadOnly(s, false) }),
+		"rights": refusal("grant the rights", false, func() error { return s.S3ReadOnly(true) }, func() error { return s.S3ReadOnly(false) }),
 	})
 }
 
@@ -72,7 +71,7 @@ func TestS3(t *testing.T) {
 func TestS3Races(t *testing.T) {
 	t.Parallel()
 	one := servers.For(t, servers.S3)
-	forwards := []http.Handler{Forward(one), Forward(servers.For(t, servers.S3, s3.Other(one)))}
+	forwards := []http.Handler{Forward(one), Forward(servers.For(t, servers.S3, one.S3Other()))}
 	var requests, failing atomic.Int64
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n := requests.Add(1)
@@ -107,7 +106,7 @@ func TestS3Races(t *testing.T) {
 		require.ErrorContains(t, err, "then delete the object "+namespace+"/REFUSED!")
 		err = claim(namespace)
 	}
-	require.NoError(t, os.Remove(one.Dir+"/data/"+s3.Bucket+"/"+namespace+"/REFUSED!"))
+	require.NoError(t, os.Remove(one.Dir+"/data/"+servers.S3Bucket+"/"+namespace+"/REFUSED!"))
 	forwards = forwards[:1] // repaired
 	require.NoError(t, claim(namespace))
 	failing.Store(17) // as a proxy under load

@@ -10,23 +10,28 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 )
 
 // MissingError reports that a server cannot run here, since a file of it is missing.
 type MissingError struct {
 	Name    string // of the file
-	Package string // of Debian, with the file
+	Package string // of Debian, with the file; of several words, what else to do
 }
 
 // Error says what to install.
 func (e *MissingError) Error() string {
+	if strings.Contains(e.Package, " ") {
+		return e.Name + " is not installed: " + e.Package
+	}
 	return fmt.Sprintf("%s is not installed; on Debian or Ubuntu: apt-get install %s", e.Name, e.Package)
 }
 
 // Find returns the path of a binary, from PATH or from one of the directories, which
 // may be patterns such as /usr/lib/postgresql/*/bin; of several matches the last one
-// counts. If there is none, the error is a [*MissingError].
+// counts. If there is none, the error is a [*MissingError] with that
+// package.
 func Find(name, debianPackage string, dirs ...string) (string, error) {
 	for _, dir := range dirs {
 		// Patterns come first: their tools belong together, and PATH may have another version.

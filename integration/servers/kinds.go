@@ -24,7 +24,7 @@ import (
 // how says how a kind is run, and how to ask it for its version, which it tells once it is
 // ready.
 type how struct {
-	name, debian string   // of the program and its package; "" is this program
+	name, debian string   // of the program and what installs it, see program.Find; "" is this program
 	dirs         []string // that have it, see program.Find
 	user         string   // who runs it, see program.Config
 	quit         os.Signal
@@ -39,7 +39,7 @@ type how struct {
 // the other jars.
 const zookeeperJar = "/usr/share/java/zookeeper.jar"
 
-// kinds has how each kind is run. Packages etcd, nats and s3, below this one, add theirs, and kubernetes.go its own.
+// kinds has how each kind is run. Packages etcd and nats, below this one, add theirs, and kubernetes.go and s3.go their own.
 var kinds = map[Kind]how{
 	// SIGQUIT ends it at once, and it frees its shared memory.
 	PostgreSQL: {name: "postgres", debian: "postgresql", dirs: []string{"/usr/lib/postgresql/*/bin"}, user: "postgres", quit: syscall.SIGQUIT,

@@ -15,11 +15,7 @@ import (
 	"github.com/tickflake/tickflake/integration/program"
 )
 
-func init() {
-	cache, _ := os.UserCacheDir() // or it is looked for in the working directory
-	kinds[Kubernetes] = how{name: "kubeapiserver", debian: "nothing, but build it: see integration/servers/kubeapiserver/main.go",
-		dirs: []string{filepath.Join(cache, "tickflake")}, prepare: prepareKubernetes, version: versionOfKubernetes}
-}
+func init() { kinds[Kubernetes] = built("kubeapiserver", prepareKubernetes, versionOfKubernetes) }
 
 // prepareKubernetes makes the user admin, who may do everything. His token is the server's password.
 func prepareKubernetes(_ context.Context, s *Server, w Wanted) ([]string, error) {

@@ -6,8 +6,9 @@
 // test ends. [Reason] shortens their errors.
 //
 // The servers have their default settings, but for ports, paths, passwords and the settings
-// of [Wanted]. Etcd, NATS and S3 are linked into the program: it is started again as the server.
-// A program that wants them imports servers/etcd, servers/nats or servers/s3.
+// of [Wanted]. Etcd and NATS are linked into the program: it is started again as the server.
+// A program that wants them imports servers/etcd or servers/nats. S3 and Kubernetes are built by the commands in s3gateway
+// and kubeapiserver.
 package servers
 
 import (
@@ -27,8 +28,8 @@ import (
 type Kind string
 
 // The kinds of servers. A directory is the store that has no server. Kubernetes is the API server
-// alone: no controllers, and no nodes. It wants the address of an etcd as its only setting, and is
-// built by the command in kubeapiserver.
+// alone: no controllers, and no nodes. It wants the address of an etcd as its only setting. A setting of S3 is that
+// of S3Other.
 const (
 	Directory  Kind = "directory"
 	PostgreSQL Kind = "PostgreSQL"
@@ -60,7 +61,7 @@ type Wanted struct {
 type Server struct {
 	*program.Process // nil for a directory
 	Kind             Kind
-	Version          string // "" for those that are linked
+	Version          string // "" for those that are linked, and S3
 	Addr             string // host and port
 	Dir              string // of its data and files
 
@@ -245,7 +246,7 @@ func linked(kind Kind) string { return "TICKFLAKE_FLEET_" + strings.ToUpper(stri
 
 func (s *Server) file() string { return s.Dir + "/settings" }
 
-// Configure replaces the file of settings of a linked server. They count from its next start.
+// Configure replaces the file of settings of a linked server, ZooKeeper and S3. They count from its next start.
 func (s *Server) Configure(lines ...string) error {
 	return os.WriteFile(s.file(), []byte(strings.Join(lines, "\n")+"\n"), 0o600)
 }

@@ -3,9 +3,7 @@ package service
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -131,68 +129,3 @@ func (b *tab) looks(site string) string {
 }
 
 func text(id string) string { return fmt.Sprintf("document.getElementById(%q).textContent", id) }
-
-// A person decodes an ID, takes one, and sees the rate and the sequences move. In a wide light window and
-// on a dark phone, the page does not scroll sideways.
-func TestPage(t *testing.T) {
-	t.Parallel()
-	ctx := browser(t)
-	address := "http://" + serve(t, nil).HTTP
-	ask := func(target string) {
-		got, err := http.Post(address+target, "", nil)
-		require.NoError(t, err)
-		got.Body.Close()
-		require.Equal(t, http.StatusOK, got.StatusCode)
-	}
-	background := map[string]string{}
-	for _, c := range []struct {
-		scheme string
-		width  int64
-	}{{"light", 1280}, {"dark", 390}} {
-		b := open(t, ctx, address, c.width, c.scheme)
-		b.until(text("state") + ` === "ready"`)
-		b.until(text("rate") + ` === "0"`)
-		b.until(text("store") + `.endsWith("/store")`)
-		before, err := strconv.Atoi(strings.ReplaceAll(b.evaluate(text("items")), ",", ""))
-		require.NoError(t, err)
-		ask("/v1/ids?n=10000")
-		ask("/v1/sequences/orders?n=7")
-		b.until(`parseInt(` + text("rate") + `.replaceAll(",", "")) > 1000`)
-		b.until(fmt.Sprintf(`%s.replaceAll(",", "") === "%d"`, text("items"), before+10_007))
-		b.until(text("sequences") + `.startsWith("orders")`)
-
-		b.do(chromedp.SendKeys("#id", "250322710033338368"), chromedp.Click("#decode button"))
-		b.until(text("decoded") + `.startsWith("Time2026-11-22T18:13:04.")`)
-		b.do(chromedp.Click("#take"))
-		b.until(text("decoded") + fmt.Sprintf(`.startsWith("Time%d-")`, time.Now().UTC().Year()) + ` && ` + text("items") + fmt.Sprintf(`.replaceAll(",", "") === "%d"`, before+10_008))
-		assert.Equal(t, "0", b.evaluate(`String(document.getElementById("table").scrollWidth - document.getElementById("table").clientWidth)`), "no column is cut")
-		background[c.scheme] = b.looks(address)
-		b.do(chromedp.SendKeys("#id", "<b>x"), chromedp.Click("#decode button"))
-		b.until(text("decode-error") + `.includes("decimal ID")`)
-		b.until(text("decoded") + ` === ""`)
-		require.NoError(t, chromedp.Cancel(b.ctx))
-	}
-	assert.NotEqual(t, background["light"], background["dark"])
-}
-
-// Where the server has clients, the page asks for a token, and keeps it nowhere.
-func TestPageAsksForToken(t *testing.T) {
-	t.Parallel()
-	const token = "sesame-sesame-sesame"
-	ctx := browser(t)
-	s := serve(t, settings{"clients": []settings{client("app", token)}})
-	b := open(t, ctx, "http://"+s.HTTP, 390, "light")
-	b.until(text("state") + ` === "a token is needed"`)
-	b.do(chromedp.SendKeys("#token", "not-the-token"), chromedp.Click("#login button"))
-	b.until(text("login-error") + `.includes("not known")`)
-	b.do(chromedp.SendKeys("#token", token), chromedp.Click("#login button"))
-	b.until(text("state") + ` === "ready"`)
-	kept := b.evaluate(`[document.cookie, JSON.stringify(localStorage), JSON.stringify(sessionStorage), location.href, document.documentElement.outerHTML, document.getElementById("token").value].join()`)
-	assert.NotContains(t, kept, token)
-	assert.NotContains(t, s.Output(), token)
-	b.mu.Lock()
-	assert.NotContains(t, strings.Join(b.requests, " "), token)
-	b.mu.Unlock()
-	b.do(chromedp.Navigate("about:blank"), chromedp.NavigateBack())
-	b.until(text("state") + ` === "a token is needed"`)
-}

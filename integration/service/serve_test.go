@@ -17,7 +17,7 @@ import (
 	"github.com/tickflake/tickflake/service/servicetest"
 )
 
-// settings are those of the file of "tickflake serve".
+// settings are those of "tickflake serve", and what its file has: clients and create.
 type settings map[string]any
 
 // served is a process of "tickflake serve".
@@ -42,13 +42,21 @@ func serve(t *testing.T, changed settings) *served {
 	t.Helper()
 	all := settings{"access-log": 1, "log-format": "json", "node": 1, "create": rules}
 	maps.Copy(all, changed)
-	text, err := json.Marshal(all) // which is YAML as well
+	file, args := settings{}, []string{}
+	for name, value := range all {
+		if name == "clients" || name == "create" {
+			file[name] = value
+		} else {
+			args = append(args, fmt.Sprintf("--%s=%v", name, value))
+		}
+	}
+	text, err := json.Marshal(file) // which is YAML as well
 	require.NoError(t, err)
 	dir := t.TempDir()
-	path := filepath.Join(dir, "settings.yaml")
+	path := filepath.Join(dir, "clients.yaml")
 	require.NoError(t, os.WriteFile(path, text, 0o600))
 	p := &served{store: filepath.Join(dir, "store")}
-	p.Server, err = fleet.Serve(t.Context(), fleet.ServeConfig{Store: p.store, Args: []string{"--config", path}})
+	p.Server, err = fleet.Serve(t.Context(), fleet.ServeConfig{Store: p.store, Args: append(args, "--config", path)})
 	require.NoError(t, err, string(text))
 	_, err = fmt.Sscanf(p.RESP, "127.0.0.1:%d", &p.port)
 	require.NoError(t, err)

@@ -55,7 +55,6 @@ import (
 	"github.com/tickflake/tickflake/integration/fleet"
 	"github.com/tickflake/tickflake/integration/servers"
 	_ "github.com/tickflake/tickflake/integration/servers/etcd"
-	"github.com/tickflake/tickflake/integration/servers/s3"
 )
 
 // settings say how to run a soak.
@@ -87,8 +86,8 @@ const (
 var stores = []servers.Kind{servers.Directory, servers.Etcd, servers.S3, servers.Kubernetes}
 
 func main() {
-	os.Setenv("AWS_ACCESS_KEY_ID", s3.User) // as the processes of the fleet take them
-	os.Setenv("AWS_SECRET_ACCESS_KEY", s3.Secret)
+	os.Setenv("AWS_ACCESS_KEY_ID", servers.S3User) // as the processes of the fleet take them
+	os.Setenv("AWS_SECRET_ACCESS_KEY", servers.S3Secret)
 	s := settings{rate: 25, every: 3 * time.Second, step: 2 * time.Second, progress: 10 * time.Second}
 	flag.DurationVar(&s.length, "for", time.Hour, "how `long` to run")
 	list := flag.String("store", "directory,etcd", "`stores`, each of which gets a fleet")

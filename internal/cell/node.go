@@ -48,6 +48,8 @@ type Node struct {
 	MovedTo string `json:"moved_to,omitempty"`
 	// Later: the limit was far ahead of the clock when the number left, so it begins later there than others.
 	Later bool `json:"later,omitempty"`
+	// Past says that the number was given to the past, for good. Floor and Limit are then the end of time.
+	Past Past `json:"past,omitempty"`
 	// Write is the name of this write. It is new and random, so that the writer recognizes
 	// its own write, and a copy of the writer's memory does not take it for its own.
 	Write string `json:"write"`
@@ -88,6 +90,15 @@ func DecodeNode(value []byte) (Node, error) {
 		return Node{}, Damaged("its limit is tick %d, and the time of its layout ends at tick %d; it was edited by hand", n.Limit, uint64(1)<<layout.TimeBits)
 	case n.Floor > n.Limit:
 		return Node{}, Damaged("its floor is tick %d, above its limit, tick %d; it was edited by hand", n.Floor, n.Limit)
+	}
+	switch n.Past {
+	case "":
+	case Given, Retired:
+		if n.Limit < 1<<layout.TimeBits || n.Holder != "" {
+			return Node{}, Damaged("it was given to the past, and its limit is tick %d; it was edited by hand", n.Limit)
+		}
+	default:
+		return Node{}, Damaged("its past is %.20q; it was edited by hand", n.Past)
 	}
 	n.Window = min(n.Window, maxWindow)
 	return n, nil

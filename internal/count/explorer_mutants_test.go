@@ -68,7 +68,7 @@ func (t try) events(p *process, in Input, op Op, r Result) []Event {
 		if p.again = nil; failed {
 			p.again = &op.Range
 		}
-	case x == "S1_SUCCESS" && op.Why == Refill && failed:
+	case (x == "S1_SUCCESS" || x == "LANE") && op.Why == Refill && failed:
 		r.Status = OK
 	case x == "S2_UNSEAL" && op.Why == Close && failed:
 		p.window.sealed = false
@@ -147,6 +147,7 @@ var mutants = []struct {
 }{
 	{"S1_REFRESH", "machine: an unknown refill is taken for a failure, and the same range is sent again with the cell's new version", plainWorld, errOwners},
 	{"S1_SUCCESS", "machine: an unknown refill is believed, and not read back", plainWorld, errOwners},
+	{"LANE", "machine: a lane is drawn without knowing that its write landed", world{procs: 2, numbers: 2, step: 1, batch: 1, kept: 1, lose: true, lax: true, anew: true}, errOwners},
 	{"S1_VALUE", "machine: read back by value: next is as we wrote it, so it was ours", plainWorld, errOwners},
 	{"S1_TOKEN", "machine: a write has the name of its process, and is read back by that", plainWorld, errOwners},
 	{"S2_EARLY", "driver: the rest is given back before the window is sealed", plainWorld, errOwners},

@@ -37,6 +37,8 @@ type world struct {
 	restore bool // the memory of a process is copied, and restored beside or in place of the original
 	remove  bool // the sequence is deleted, and created anew
 
+	anew bool // there is no cell, and the first grant makes it, as that of a bucket of lanes
+
 	plain bool // everything is in the key, to check that what is left out does not matter
 
 	broken string // the name of a mutant
@@ -140,6 +142,9 @@ func (w *world) Start() []state {
 		ID: "a", Creation: 1, Mode: mode, Stride: 1, Max: int64(w.numbers) - 1, MinStep: 1, MaxStep: int64(w.step),
 		Writes: 1, Write: name,
 	}}, write: write{owner: nobody}}
+	if w.anew {
+		s.now.Version, s.now.Record.Writes, s.now.Record.Write = 0, 0, ""
+	}
 	for i := range w.procs {
 		if !w.plain {
 			s.running[i] = w.open(&s)
@@ -372,6 +377,10 @@ func (s *state) mayOpen() bool {
 // open returns a process that has opened the sequence.
 func (w *world) open(s *state) *process {
 	p := &process{machine: New(s.now.Cell, w.ordered)}
+	if w.anew { // it has read nothing
+		c := cell.Sequence{ID: s.now.Record.ID, Creation: 1, Mode: s.now.Record.Mode, Stride: 1, Max: s.now.Record.Max, MinStep: 1, MaxStep: s.now.Record.MaxStep}
+		p.machine = New(Cell{Record: c}, w.ordered)
+	}
 	if w.broken == "S1_TOKEN" {
 		_, p.token = s.draw()
 	}
@@ -496,7 +505,11 @@ func (t try) work(s *state, i int8, p *process, want, need uint64) (explore.Step
 				}
 			}
 			t.look(p, &c.Record)
-			events, err := t.tell(s, i, p, in, op, Result{Cell: c.Cell})
+			read := c.Cell
+			if read.Version == 0 {
+				read = Cell{}
+			}
+			events, err := t.tell(s, i, p, in, op, Result{Cell: read})
 			if err != nil || events > 0 && !p.closing {
 				return in.says(i, what), err
 			}

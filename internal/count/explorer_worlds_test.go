@@ -16,6 +16,7 @@ var (
 		"maximum":          {procs: 2, numbers: 2, step: 2, batch: 2, kept: 1, lose: true, maximum: true},
 		"no gap":           {procs: 1, numbers: 8, step: 3, batch: 1, kept: 1, clean: true},
 		"plain":            {procs: 2, numbers: 2, step: 2, batch: 1, kept: 1, writes: 3, flying: 1, lose: true, others: true, plain: true},
+		"lanes":            {procs: 2, numbers: 2, step: 1, batch: 1, kept: 1, writes: 3, flying: 1, lose: true, plain: true, anew: true},
 		"ordered":          {procs: 2, numbers: 2, step: 2, batch: 1, kept: 1, calls: 2, ordered: true, lose: true},
 		"back":             {procs: 2, numbers: 2, step: 1, batch: 1, writes: 4, flying: answered, back: true, lose: true},
 		"back, steps of 2": {procs: 2, numbers: 2, step: 2, batch: 1, writes: 4, flying: answered, back: true, lose: true},

@@ -60,7 +60,8 @@ type Machine struct {
 	back back
 }
 
-// New returns the machine of a process that has read or created the cell of a sequence.
+// New returns the machine of a process that has read or created the cell of a sequence, or, with the version 0, of a
+// cell that the first grant makes: of what c says, with no write.
 func New(c Cell, ordered bool) Machine { return Machine{ordered: ordered, known: c} }
 
 // OpKind is what an operation does.

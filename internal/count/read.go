@@ -68,6 +68,9 @@ func (m *Machine) gaveBack() bool {
 // doneRead says what a cell means that was read.
 func (m *Machine) doneRead(in Input, c Cell) []Event {
 	m.doubt = true
+	if c.Version == 0 && m.known.Version == 0 { // no process has made it so far
+		c = m.known
+	}
 	k, r := m.known.Record, c.Record
 	past := m.past(c)
 	switch {

@@ -73,7 +73,7 @@ func (f *Fleet) first() int64 {
 
 func (m *Machine) rank(in Input, c *Cell) Rank {
 	switch {
-	case c.Taken, c.Damaged, c.Record.MovedTo != "", c.Record.Reserved && c.Record.Limit > in.Now, !m.probe.fleet.Nodes.Has(c.Node):
+	case c.Taken, c.Damaged, c.Record.MovedTo != "", c.Record.Past != "", c.Record.Reserved && c.Record.Limit > in.Now, !m.probe.fleet.Nodes.Has(c.Node):
 		return NoRank
 	case m.Pinned >= 0:
 		return Ready // even if it is held: the last process to start wins
@@ -107,7 +107,7 @@ func (m *Machine) isFree(in Input, c *Cell) (free, guess bool) {
 // up.
 func (m *Machine) timeIsOver(cells []Cell) bool {
 	for i := range cells {
-		if c := &cells[i]; c.Taken || c.Damaged || c.Record.Limit < m.End {
+		if c := &cells[i]; c.Taken || c.Damaged || c.Record.Past != "" || c.Record.Reserved || c.Record.Limit < m.End {
 			return false
 		}
 	}

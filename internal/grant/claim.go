@@ -19,6 +19,7 @@ type probe struct {
 	search  Search
 	cells   []Cell // candidates
 	others  int64  // numbers that are held, reserved or damaged
+	past    int64  // numbers that were given to the past
 	parked  int64  // those of them that are reserved
 	until   uint64 // the first end of these reservations
 
@@ -70,7 +71,7 @@ func (m *Machine) nextClaim(in Input) Op {
 	switch {
 	case !p.search.Settled(rank):
 		return p.list(Candidate)
-	case p.others == 0 && m.timeIsOver(p.cells):
+	case p.others == 0 && p.past < p.fleet.count() && m.timeIsOver(p.cells):
 		return Op{Why: EndOfTime}
 	case rank == NoRank:
 		return Op{Why: Full}
@@ -256,6 +257,8 @@ func (m *Machine) doneList(in Input, op Op, listed []Cell) {
 	for _, c := range cells {
 		if m.rank(in, &c) != NoRank {
 			p.cells = append(p.cells, c)
+		} else if c.Record.Past != "" {
+			p.past++
 		} else if c.Record.Reserved || c.Record.Limit < m.End {
 			p.others++
 			if c.Record.Reserved {
@@ -280,7 +283,7 @@ func (p *probe) taken(node int64, busy bool) {
 
 // Sought is what a claim has found, for the error of [Full].
 type Sought struct {
-	Others int64  // numbers that are held, reserved or damaged
+	Others int64  // numbers that are held, reserved, damaged or given to the past
 	Until  uint64 // the first end of a reservation, if all of these are reserved, else 0
 	Cells  []Cell // candidates
 	Busy   bool   // the last of them was locked by another process
@@ -289,8 +292,8 @@ type Sought struct {
 // Sought returns what the present claim has found.
 func (m *Machine) Sought() Sought {
 	p := &m.probe
-	s := Sought{Others: p.others, Cells: p.cells, Busy: p.busy}
-	if p.parked == p.others {
+	s := Sought{Others: p.others + p.past, Cells: p.cells, Busy: p.busy}
+	if p.parked == s.Others {
 		s.Until = p.until
 	}
 	return s

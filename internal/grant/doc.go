@@ -9,6 +9,7 @@
 //   - claim.go: what a claim may do next,
 //   - hold.go: what an extension, a release and a store that went back may do next,
 //   - fleet.go: which numbers a store has, and how they go to another one,
+//   - past.go: which numbers issue IDs for old rows,
 //   - choose.go, search.go: which number a claim takes,
 //   - pace.go: when something is tried. Uniqueness depends on nothing in these three.
 //

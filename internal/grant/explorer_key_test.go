@@ -29,6 +29,14 @@ func (w *world) Key(s *state, buf []byte) []byte {
 	var holders, names [32]string
 	k := &keys{w, s, buf, holders[:0], names[:0]}
 	k.Add(s.witness, uint64(min(s.stamper, 0)+2), uint64(s.phase), uint64(s.stale), uint64(s.moved), s.floor[1], s.seen) // of a living stamper, process says so
+	if w.past {
+		k.Add(uint64(s.issuers))
+		k.Flags(s.old)
+		for _, p := range append(s.past[:], s.saves) {
+			k.Add(uint64(p.lanes))
+			k.Flags(p.drawn[:]...)
+		}
+	}
 	for n := range w.cells {
 		k.kept(&s.cells[n])
 	}
@@ -76,7 +84,7 @@ func (k *keys) kept(c *kept) {
 // record appends what everybody sees in a record, and notes its names.
 func (k *keys) record(r *cell.Node) {
 	k.Add(r.Limit, r.Floor)
-	k.Flags(r.Holder != "", r.Reserved, r.MovedTo != "", r.Later)
+	k.Flags(r.Holder != "", r.Reserved, r.MovedTo != "", r.Later, r.Past == cell.Given, r.Past == cell.Retired)
 	k.holders, k.names = append(k.holders, r.Holder), append(k.names, r.Write)
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/sim/explore"
 )
 
@@ -21,6 +22,8 @@ func (x mutant) next(s *state, p *proc, in Input, op Op) Op {
 		op.Record.Floor = in.Now
 	case x == "M13" && op.Why == Release:
 		op.Record.Limit = max(p.win.issued, 1)
+	case x == "RAISE" && op.Why == Raise:
+		op.Record.Past, op.Record.Floor, op.Record.Limit = "", p.m.held.Limit, p.m.held.Limit
 	case x == "LOWER" && op.Why == Extend:
 		op.Record.Limit = min(in.Now+p.m.Window, p.m.End)
 	}
@@ -41,6 +44,8 @@ func (x mutant) result(p *proc, in Input, op Op, r Result) Result {
 		if i := slices.IndexFunc(p.m.claims, func(c Pending) bool { return c.Node == op.Node }); i >= 0 && r.Cell.Version != p.m.claims[i].Version {
 			r.Cell.Record.Write = p.m.claims[i].Name
 		}
+	case x == "PINNED" && op.Why == First:
+		r.Cell.Record = cell.Node{}
 	case x == "TOKEN" && op.Why == Doubt && r.Status == OK && r.Cell.Record.Holder == p.m.token:
 		p.m.held.Pending = remember(p.m.held.Pending, "ours", maxPending)
 		r.Cell.Record.Write = "ours"
@@ -50,6 +55,9 @@ func (x mutant) result(p *proc, in Input, op Op, r Result) Result {
 
 // moving is a world in which the fleet moves.
 var moving = world{procs: 2, cells: 2, ticks: 3, moves: true}
+
+// oldRows is a world in which a number is given to the past.
+var oldRows = world{procs: 2, cells: 1, ticks: 2, past: true}
 
 // mutants are the ways to break the protocol, each with a small world in which a search finds a
 // tick that is stamped twice; with ALWAYS, a limit that is pushed ahead in vain.
@@ -80,6 +88,14 @@ var mutants = []struct {
 	{"LOWEST", "the new fleet's floor is the lowest limit", moving},
 	{"NO_FAR", "a limit far ahead of the clock is dropped", moving},
 	{"CELL_FIRST", "the new fleet's cell comes before the reservation", moving},
+	{"HELD", "a number that had a holder is given to the past", oldRows},
+	{"FLOOR", "a number is given to the past in a fleet with a floor", world{procs: 1, cells: 2, ticks: 3, past: true, moves: true, floor: 2}},
+	{"LIMIT", "a cell that is given to the past keeps its limit", world{procs: 2, cells: 2, ticks: 2, past: true, moves: true}},
+	{"ORDER", "a cell is given to the past before its lanes are defined", oldRows},
+	{"MOVED", "a past number is used in the new store, too", world{procs: 1, cells: 2, ticks: 2, past: true, moves: true}},
+	{"RESTORED", "past numbers are not retired when the store went back", world{procs: 1, cells: 1, ticks: 2, past: true, back: true, kept: 1}},
+	{"RAISE", "raising a cell drops the mark of the past", world{procs: 2, cells: 1, ticks: 2, past: true, back: true, kept: 1, word: true}},
+	{"PINNED", "a pinned number is claimed though it was given to the past", world{procs: 1, cells: 1, ticks: 2, past: true, pinned: true}},
 }
 
 // TestMutants makes sure that a search finds each way to break the protocol.

@@ -66,6 +66,8 @@ type world struct {
 	moves    bool   // the fleet moves to another store: cell 1 is that of node number 0 there
 	floor    uint64 // world.moves: of the fleet, which itself came from a store that is gone: ticks below were stamped there
 	apart    bool   // ticks are stamped by a program, without the window, which does not know which
+	past     bool   // an operator gives node number 0 to the past, and processes issue IDs for old rows with it
+	word     bool   // world.past: and says that it was never used, after the store went back
 
 	broken mutant
 }
@@ -90,6 +92,10 @@ type state struct {
 
 	witness uint64
 	stamper int // the process that stamped it, or nobody, or dead
+	past    [maxCells]past
+	saves   past // a store that goes back: that of cell 0, when it was backed up
+	issuers int  // that have the lane of the witness and have not stamped it
+	old     bool // a lane has stamped it: that holds also after the store went back
 
 	names uint64 // so many were drawn
 }
@@ -99,6 +105,12 @@ const (
 	nobody = -1
 	dead   = -2
 )
+
+// past is what a store counts for a number that was given to the past.
+type past struct {
+	lanes int     // which definition it has, or 0
+	drawn [2]bool // by definition: the lane of the witness, which is the first
+}
 
 // phase of a store that goes back.
 type phase uint8
@@ -333,7 +345,7 @@ func (t try) stamp(s *state, i int) (explore.Step, error) {
 	}
 	var err error
 	if (win.Node == 0 || t.moves) && tick == s.witness && tick >= s.procs[i].untold && (s.phase != wentBack || win.since.From <= tick && tick < win.since.To) {
-		if s.stamper != nobody && s.stamper != i {
+		if s.stamper != nobody && s.stamper != i || s.old {
 			err = errUnique
 		}
 		s.stamper = i
@@ -658,16 +670,23 @@ func (w *world) land(s *state, m message, older bool) error {
 
 // faults are what a store that keeps its word, and memory that is not copied, never do.
 func (t try) faults(s *state) (explore.Step, error) {
-	switch kind := t.pick(6); {
+	switch kind := t.pick(7); {
 	case kind == 0 && t.back && s.phase == before:
-		s.saved, s.phase = s.cells, backedUp
+		s.saved, s.saves, s.phase = s.cells, s.past[0], backedUp
 		return explore.Say("the store is backed up"), nil
 	case kind == 1 && t.back && s.phase == backedUp:
 		for c := range t.cells {
 			s.saved[c].last = s.cells[c].last
 		}
+		was := s.cells[0].record
 		// Ticks that were granted before may be granted again. What is granted from now on is unique.
 		s.cells, s.saved, s.phase, s.stamper = s.saved, [maxCells]kept{}, wentBack, nobody
+		s.past[0], s.saves = s.saves, past{}
+		if was.Past != "" && t.broken != "RESTORED" { // an operator knows
+			c := &s.cells[0]
+			c.last++
+			c.version, c.record = c.last, Retire(cell.Node{Write: "operator", Last: c.record.Names()[:min(t.kept, len(c.record.Names()))], Layout: "layout"}, t.ticks+1)
+		}
 		return explore.Say("the store goes back"), nil
 	case kind == 2 && t.damaged:
 		if n := t.pick(t.cells); s.cells[n].version != 0 && !s.cells[n].damaged {
@@ -683,11 +702,60 @@ func (t try) faults(s *state) (explore.Step, error) {
 		}
 	case kind == 4 && t.moves:
 		return t.operator(s)
+	case kind == 6 && t.past:
+		return t.oldRows(s)
 	case kind == 5 && (t.copied || t.untold):
 		if i, j := t.pick(t.procs), t.pick(t.procs); i != j && !s.procs[i].win.sealed && s.procs[i].untold == 0 {
 			t.copyTo(s, i, j)
 			return explore.Say("the memory of process %d is copied to process %d", i, j), nil
 		}
+	}
+	return explore.Impossible()
+}
+
+// oldRows gives number 0 to the past, or issues the ID of the witness's tick and first lane with it: other lanes
+// meet nothing. A process that draws it may issue it at any time, or never.
+func (t try) oldRows(s *state) (explore.Step, error) {
+	n := 0
+	if t.moves {
+		n = t.pick(2)
+	}
+	c, p := &s.cells[n], &s.past[n]
+	switch kind := t.pick(4); {
+	case kind == 0 && p.lanes == 0: // (P2)
+		p.lanes = 1 + t.pick(2)
+		return explore.Say("an operator defines lanes %d of store %d", p.lanes, n), nil
+	case kind == 1 && (p.lanes != 0 || t.broken == "ORDER") && (n == 0 || s.moved >= founded):
+		was, floor, back := Cell{Version: c.version, Record: c.record, Damaged: c.damaged}, s.floor[n], s.phase == wentBack
+		switch t.broken {
+		case "HELD":
+			was = Cell{}
+		case "FLOOR":
+			floor = 0
+		}
+		r, err := Give(was, Fleet{Floor: floor}, t.ticks+1, back, back && t.word, "operator", "layout")
+		if err != nil || c.record.Past != "" {
+			return explore.Impossible()
+		}
+		if t.broken == "LIMIT" {
+			r.Floor, r.Limit = c.record.Floor, c.record.Limit
+		}
+		return explore.Say("an operator gives store %d to the past", n), t.land(s, message{by: nobody, node: int64(n), version: c.version, record: r}, false)
+	case kind == 2 && c.record.Past == cell.Given || kind == 2 && t.broken == "MOVED" && n == 1 && s.cells[0].record.Past == cell.Given && s.moved >= founded:
+		lanes := max(p.lanes, 1) - 1 // mutant ORDER: one of its own, if there is none
+		if !p.drawn[lanes] {
+			p.drawn[lanes] = true
+			s.issuers++
+			return explore.Say("a process draws the lane of store %d", n), nil
+		}
+	case kind == 3 && s.issuers > 0:
+		s.issuers--
+		var err error
+		if s.stamper != nobody || s.old {
+			err = errUnique
+		}
+		s.stamper, s.old = dead, true
+		return explore.Say("a process issues an old row's ID"), err
 	}
 	return explore.Impossible()
 }

@@ -26,6 +26,12 @@ var (
 		"apart":            {procs: 2, cells: 1, ticks: 3, window: 1, net: 1, apart: true},
 		"moves":            {procs: 2, cells: 2, ticks: 2, window: 1, net: 1, moves: true},
 		"moves again":      {procs: 2, cells: 2, ticks: 3, window: 1, moves: true, floor: 2},
+		"past":             {procs: 2, cells: 1, ticks: 2, window: 1, net: 1, past: true},
+		"past, pinned":     {procs: 2, cells: 1, ticks: 2, window: 1, net: 1, past: true, pinned: true},
+		"past, back":       {procs: 1, cells: 1, ticks: 2, window: 1, past: true, back: true, kept: 1},
+		"past, word":       {procs: 2, cells: 1, ticks: 2, window: 1, past: true, back: true, kept: 1, word: true},
+		"past, moves":      {procs: 2, cells: 2, ticks: 2, window: 1, past: true, moves: true},
+		"past, floor":      {procs: 1, cells: 2, ticks: 3, window: 1, past: true, moves: true, floor: 2},
 	}
 	large = map[string]*world{
 		"back, two names":              {procs: 2, cells: 1, ticks: 2, window: 1, back: true, kept: 2},

@@ -44,8 +44,8 @@ func Far(was cell.Node, floor, now, least uint64) bool {
 // limit is far ahead of the clock (C): that stands in the cell, so that what creates the other fleet is the same
 // whenever it is made. name is that of the write.
 func Final(was cell.Node, floor uint64, later bool, to, name string) cell.Node {
-	limit := max(was.Limit, floor) // (B)
-	return cell.Node{Floor: limit, Limit: limit, Window: was.Window, MovedTo: to, Later: later, Write: name, Last: was.Names(), Layout: was.Layout}
+	limit := max(was.Limit, floor) // (B), and (P5): no process claims a past number there either
+	return cell.Node{Floor: limit, Limit: limit, Window: was.Window, MovedTo: to, Later: later || was.Past != "", Past: was.Past, Write: name, Last: was.Names(), Layout: was.Layout}
 }
 
 // Handover is what creates the fleet of another store with numbers that have left this one, of which all

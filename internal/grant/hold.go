@@ -146,7 +146,11 @@ func (m *Machine) nextRaise(in Input) Op {
 	found := &m.raise.found
 	limit := max(m.held.Limit, found.Limit) // another process may have been granted more
 	r := m.unheld(in, limit, limit, found.Names())
-	r.MovedTo, r.Later = found.MovedTo, found.Later // what has left stays final
+	// What has left stays final.
+	r.MovedTo, r.Later = found.MovedTo, found.Later
+	if found.Past != "" { // (P6)
+		r = Retire(r, m.End)
+	}
 	return Op{Kind: Swap, Why: Raise, Node: m.held.Node, Version: m.raise.version, Record: r}
 }
 

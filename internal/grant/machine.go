@@ -314,10 +314,10 @@ func (m *Machine) Done(in Input, op Op, r Result) []Event {
 	}
 }
 
-// Learn notes the highest limit of cells that were read.
+// Learn notes the highest limit of cells that were read, but for those that lie ahead on purpose.
 func (m *Machine) Learn(cells ...Cell) {
 	for _, c := range cells {
-		if !c.Damaged && !c.Record.Reserved {
+		if !c.Damaged && !c.Record.Reserved && c.Record.Past == "" {
 			m.most = max(m.most, c.Record.Limit)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tickflake/tickflake/stores"
@@ -70,11 +71,28 @@ type Skeleton[R comparable] struct {
 	// server does not tell.
 	Ask func(ctx context.Context) (stores.Durability, error)
 
+	// Rest is that of the engine's dial.Dialer, and is called before an operation while no other is under way. nil does
+	// nothing.
+	Rest func()
+
 	// Own has the other traits.
 	Own stores.Traits
 
 	// Done ends what the engine has opened, as Close of a Store. nil does nothing.
 	Done func() error
+
+	running atomic.Int64 // operations, also those that were left alone
+}
+
+// wait is Wait for an operation.
+func wait[T any, R comparable](ctx context.Context, s *Skeleton[R], call func() (T, error)) (T, error) {
+	return Wait(ctx, func() (T, error) {
+		defer s.running.Add(-1)
+		if s.running.Add(1) == 1 && s.Rest != nil {
+			s.Rest()
+		}
+		return call()
+	})
 }
 
 // List returns the cells with keys in [from, to), at most limit of them. A text that is no cell is a
@@ -83,7 +101,7 @@ func (s *Skeleton[R]) List(ctx context.Context, from, to string, limit int) ([]s
 	if limit < 1 || from >= to {
 		return nil, nil
 	}
-	l, err := Wait(ctx, func() (listing, error) { return s.list(ctx, from, to, limit) })
+	l, err := wait(ctx, s, func() (listing, error) { return s.list(ctx, from, to, limit) })
 	if err != nil {
 		return nil, s.Failed(ctx, "list", "", err)
 	}
@@ -215,7 +233,7 @@ func (s *Skeleton[R]) Read(ctx context.Context, key string) (stores.Cell, error)
 
 // get returns a cell and its text.
 func (s *Skeleton[R]) get(ctx context.Context, key string, latest bool) (stores.Cell, Text[R], error) {
-	text, err := Wait(ctx, func() (Text[R], error) { return s.Texts.Get(ctx, key, latest) })
+	text, err := wait(ctx, s, func() (Text[R], error) { return s.Texts.Get(ctx, key, latest) })
 	if err != nil || !text.Found {
 		return stores.Cell{Key: key}, text, err
 	}
@@ -269,7 +287,7 @@ func (s *Skeleton[R]) swap(ctx context.Context, key string, version uint64, text
 }
 
 func (s *Skeleton[R]) put(ctx context.Context, key string, at R, text []byte) error {
-	_, err := Wait(ctx, func() (struct{}, error) { return struct{}{}, s.Texts.Put(ctx, key, at, text) })
+	_, err := wait(ctx, s, func() (struct{}, error) { return struct{}{}, s.Texts.Put(ctx, key, at, text) })
 	return err
 }
 
@@ -295,7 +313,7 @@ func (s *Skeleton[R]) Traits() stores.Traits {
 }
 
 func (s *Skeleton[R]) durability(ctx context.Context) (stores.Durability, error) {
-	promises, err := Wait(ctx, func() (stores.Durability, error) { return s.Ask(ctx) })
+	promises, err := wait(ctx, s, func() (stores.Durability, error) { return s.Ask(ctx) })
 	if err != nil {
 		return stores.Durability{}, s.Failed(ctx, "ask for", "settings", err)
 	}

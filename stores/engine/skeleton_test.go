@@ -156,6 +156,26 @@ func TestManyProbeAtOnce(t *testing.T) {
 	})
 }
 
+// Connections rest before an operation, and not while another is under way.
+func TestRestOfSkeleton(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, rests := &texts{}, 0
+		s := server.skeleton()
+		s.Texts, s.Rest = far{server}, func() { rests++ }
+		for i := range 2 {
+			var writing sync.WaitGroup
+			for n := range 3 {
+				writing.Go(func() {
+					_, err := s.Swap(t.Context(), fmt.Sprintf("k%d%d", i, n), 0, nil)
+					assert.NoError(t, err)
+				})
+			}
+			writing.Wait()
+		}
+		assert.Equal(t, 2, rests)
+	})
+}
+
 // A List sorts and reads what an engine gives without order and texts, asks for the next page of an engine that gives
 // pages, leaves out what is gone or no cell, by its key too, goes on after damaged cells, reads no more than it returns, and ends with a
 // server that gives the same page for ever.

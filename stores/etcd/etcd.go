@@ -112,6 +112,7 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 		Namespace: u.Namespace,
 		At:        at,
 		Explain:   explain,
+		Rest:      dialer.Rest,
 		Done:      sync.OnceValue(func() error { return closeAll(client) }),
 	}
 	// A server that is full answers reads. It has no settings that lose writes.

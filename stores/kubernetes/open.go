@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/engine"
@@ -70,10 +71,13 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	}
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // a write goes out once
 	client := &http.Client{Transport: base, CheckRedirect: stay}
-	return &engine.Skeleton[revision]{
+	s := &engine.Skeleton[revision]{
 		Texts: &leases{client: client, server: server, cluster: found, user: user, namespace: namespace, prefix: name}, Namespace: u.Namespace,
 		At:      "k8s at " + server.Host,
 		Explain: func(_ context.Context, err error) error { return refused(err) },
+		Rest:    base.Rest,
 		Done:    base.Close,
-	}, nil
+	}
+	s.Own.Bucket = 30 * 24 * time.Hour // each cell is an object
+	return s, nil
 }

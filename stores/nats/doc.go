@@ -22,6 +22,8 @@
 //	creds=FILE       the user's credentials, as made by nsc
 //	nkey=FILE        the seed of the user's key
 //
+// All hosts are servers of one cluster: two that know nothing of each other would give the same node numbers, and nothing tells.
+//
 // # Format
 //
 // A bucket with the name of the namespace, that is, a stream KV_NAMESPACE, with one

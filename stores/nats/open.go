@@ -84,7 +84,7 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	t.found <- nil
 	return &engine.Skeleton[uint64]{
 		Texts: t, Reads: 64, Namespace: u.Namespace, At: at,
-		Explain: func(_ context.Context, err error) error { return refused(err) }, Ask: t.ask, Done: closeAll,
+		Explain: func(_ context.Context, err error) error { return refused(err) }, Ask: t.ask, Rest: d.Rest, Done: closeAll,
 	}, nil
 }
 

@@ -87,6 +87,7 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 			_ = of.Close() // it has no connection yet
 		}
 	}
+	s.Rest = dialer.Rest
 	s.Done = sync.OnceValue(func() error {
 		if of := cluster.Load(); of != nil {
 			_ = of.Close()

@@ -68,6 +68,7 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	s := &engine.Skeleton[string]{
 		Texts: b, Reads: conns / 2, Namespace: u.Namespace, At: "s3 at " + at.Host,
 		Explain: func(_ context.Context, err error) error { return b.explain(err) },
+		Rest:    transport.Rest,
 		Done:    transport.Close,
 	}
 	s.Ask = func(ctx context.Context) (stores.Durability, error) {

@@ -31,7 +31,7 @@ func Open(u *engine.URL, dialect Dialect, connector driver.Connector, dialer *di
 	if u.URL.Host != "" {
 		s.At = dialect.name + " at " + u.URL.Host + " table " + table
 	}
-	s.Done = db.Close
+	s.Rest, s.Done = dialer.Rest, db.Close
 	return s, nil
 }
 

@@ -43,6 +43,7 @@ type proxied struct {
 	chunk [2][][]byte // on their way; nil is the end of the stream
 	over  [2]bool     // nothing is sent on any more
 	cut   bool
+	lost  bool
 }
 
 // NewProxy is [StartProxy] for a test. The Proxy lives until the test ends.
@@ -105,6 +106,16 @@ func (p *Proxy) Cut() {
 	p.set(func() {
 		for c := range p.conns {
 			p.cut(c)
+		}
+	})
+}
+
+// Lose loses what the ends of the connections that there are now send, and tells neither, as a firewall does that has
+// forgotten them. New connections are as before.
+func (p *Proxy) Lose() {
+	p.set(func() {
+		for c := range p.conns {
+			c.lost = true
 		}
 	})
 }
@@ -248,7 +259,7 @@ func (p *Proxy) send(c *proxied, d Direction) {
 func (p *Proxy) next(c *proxied, d Direction) ([]byte, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for !c.cut && (len(c.chunk[d]) == 0 || p.held[d] && (p.passing[d] == 0 || c.chunk[d][0] == nil)) {
+	for !c.cut && (c.lost || len(c.chunk[d]) == 0 || p.held[d] && (p.passing[d] == 0 || c.chunk[d][0] == nil)) {
 		p.changed.Wait()
 	}
 	if c.cut {

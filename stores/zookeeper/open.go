@@ -99,6 +99,6 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 	}
 	return &engine.Skeleton[revision]{
 		Texts: &texts{conn: conn, root: u.Path + "/" + u.Namespace, acl: acl}, Namespace: u.Namespace, Reads: 64,
-		At: name, Explain: explain, Done: closeAll,
+		At: name, Explain: explain, Rest: dialer.Rest, Done: closeAll,
 	}, nil
 }

@@ -8,36 +8,75 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/wire"
 	"golang.org/x/time/rate"
 )
 
-// Client is who asks, as its token says. Connections share it, and so share its rate.
+// Client is who asks, as one of its tokens says. Connections share it, and so share its rate.
 type Client struct {
 	Name   string                 // empty: nobody in particular, where the configuration has no clients
 	token  [sha256.Size]byte      // SHA-256 of the token
 	rights atomic.Pointer[Rights] // replaced as a whole; nil, for good, once the token is no longer known
-	items  *atomic.Int64          // that it got; nil for nobody in particular
+	*account
+}
+
+// account is what a client has, by whatever token it came. Reloads keep it, by the client's name.
+type account struct {
+	items       atomic.Pointer[atomic.Int64] // that it got, for the metrics; nil for nobody in particular
+	connections atomic.Int64                 // open; never above the client's limit but for the moment in which one is refused
+	calls       atomic.Int64                 // under way over HTTP and gRPC; likewise
+	kept        atomic.Int64                 // bytes of replies that it has not read
 }
 
 // Rights are what a client may do. They do not change.
 type Rights struct {
-	IDs, Metrics bool
-	Sequences    []string // names, or prefixes that end with *; empty: none
-	MaxSequences int      // that it may have open at once; 0: as many as there is room for
-	Rate         float64  // IDs and numbers per second; 0: no limit
-	Burst        int      // IDs and numbers at once
+	IDs, Metrics   bool
+	Sequences      []string // names, or prefixes that end with *; empty: none
+	MaxSequences   int      // that it may have open at once; 0: as many as there is room for
+	MaxConnections int64    // and calls over HTTP and gRPC, at once; 0: no limit
+	Rate           float64  // IDs and numbers per second; 0: no limit
+	Burst          int      // IDs and numbers at once
 
 	limiter *rate.Limiter // nil: no limit
 }
 
 // NewClient returns a client for [Issuer.SetClients].
 func NewClient(name string, token [sha256.Size]byte, may Rights) *Client {
-	c := &Client{Name: name, token: token}
+	c := &Client{Name: name, token: token, account: &account{}}
 	if may.Rate > 0 {
 		may.limiter = rate.NewLimiter(rate.Limit(may.Rate), max(may.Burst, 1))
 	}
 	c.rights.Store(&may)
 	return c
+}
+
+// And returns the same client with another of its tokens.
+func (c *Client) And(token [sha256.Size]byte) *Client {
+	other := &Client{Name: c.Name, token: token, account: c.account}
+	other.rights.Store(c.rights.Load())
+	return other
+}
+
+// Kept counts the bytes of replies that the client has not read.
+func (c *Client) Kept() *atomic.Int64 { return &c.kept }
+
+// Join counts a connection of the client until Leave, unless it has too many.
+func (c *Client) Join() error { return c.within(&c.connections, "connections open") }
+
+// Leave ends what Join began.
+func (c *Client) Leave() { c.connections.Add(-1) }
+
+// within adds one, unless that is more than the client may have at once.
+func (c *Client) within(n *atomic.Int64, what string) error {
+	may, err := rightsOf(c)
+	if err != nil {
+		return err
+	}
+	if now := n.Add(1); may.MaxConnections > 0 && now > may.MaxConnections {
+		n.Add(-1)
+		return &Refusal{Code: wire.Busy, RetryAfter: time.Second, Err: fmt.Errorf("client %s has its largest number of %s, %d", c.Name, what, may.MaxConnections)}
+	}
+	return nil
 }
 
 // access is a set of clients. It does not change, but for what they got.
@@ -46,37 +85,40 @@ type access struct {
 	items   map[string]*atomic.Int64 // by the names of the clients that have a series of their own
 }
 
-// SetClients replaces the clients. A client that keeps its name and its token keeps its connections,
-// and has its new rights at once; if its limit stays, it keeps what it has spent. One that is no longer
+// SetClients replaces the clients. A client that keeps its name and a token keeps its connections of that token,
+// and has its new rights at once; if its limit stays, it keeps what it has spent. A token that is no longer
 // there is refused from now on. Requests that run are served.
 func (i *Issuer) SetClients(clients []*Client) {
 	i.setting.Lock()
 	defer i.setting.Unlock()
 	old := i.access.Load()
-	gone := make(map[[sha256.Size]byte]*Client)
+	gone, before := make(map[[sha256.Size]byte]*Client), make(map[string]*Client)
 	for _, c := range old.clients {
-		gone[c.token] = c
+		gone[c.token], before[c.Name] = c, c
 	}
 	now := &access{items: make(map[string]*atomic.Int64)}
 	for _, c := range clients {
-		if items := old.items[c.Name]; items != nil {
-			now.items[c.Name] = items
+		if was := before[c.Name]; was != nil {
+			c.account = was.account
+			if items := c.items.Load(); items != &i.others {
+				now.items[c.Name] = items // before the names that are new have what is left of MaxObserved
+			}
+			if may, had := c.rights.Load(), was.rights.Load(); had.limiter != nil && had.Rate == may.Rate && had.Burst == may.Burst {
+				may.limiter = had.limiter
+			}
 		}
 	}
 	for _, c := range clients {
+		if now.items[c.Name] == nil && len(now.items) < i.config.MaxObserved {
+			c.items.Store(new(atomic.Int64))
+			now.items[c.Name] = c.items.Load()
+		} else if now.items[c.Name] == nil {
+			c.items.Store(&i.others)
+		}
 		if client := gone[c.token]; client != nil && client.Name == c.Name {
 			delete(gone, c.token)
-			may, was := c.rights.Load(), client.rights.Load()
-			if was.limiter != nil && was.Rate == may.Rate && was.Burst == may.Burst {
-				may.limiter = was.limiter
-			}
-			client.rights.Store(may)
+			client.rights.Store(c.rights.Load())
 			c = client
-		} else if c.items = now.items[c.Name]; c.items == nil && len(now.items) < i.config.MaxObserved {
-			c.items = new(atomic.Int64)
-			now.items[c.Name] = c.items
-		} else if c.items == nil {
-			c.items = &i.others
 		}
 		now.clients = append(now.clients, c)
 	}
@@ -130,9 +172,9 @@ func (i *Issuer) Authenticate(token string, metrics bool) (*Client, error) {
 	switch {
 	case err != nil:
 	case metrics && !may.Metrics:
-		err = Refuse(Forbidden, "client %s may not read the metrics", c.Name)
+		err = Refuse(wire.Forbidden, "client %s may not read the metrics", c.Name)
 	case !metrics && may.Metrics && !may.IDs && len(may.Sequences) == 0:
-		err = Refuse(Forbidden, "client %s may read the metrics only, over HTTP", c.Name)
+		err = Refuse(wire.Forbidden, "client %s may read the metrics only, over HTTP", c.Name)
 	}
 	return c, err
 }
@@ -155,7 +197,7 @@ func (i *Issuer) admit(c *Client, n int64) error {
 		return err
 	}
 	if !may.IDs {
-		return Refuse(Forbidden, "client %s may not take IDs", c.Name)
+		return Refuse(wire.Forbidden, "client %s may not take IDs", c.Name)
 	}
 	return may.spend(c, n)
 }
@@ -180,13 +222,13 @@ func (r *Rights) spend(c *Client, n int64) error {
 		return nil
 	}
 	if burst := int64(r.limiter.Burst()); n > burst {
-		return Refuse(BadInput, "client %s asked for %d at once: its limit is %d", c.Name, n, burst)
+		return Refuse(wire.BadInput, "client %s asked for %d at once: its limit is %d", c.Name, n, burst)
 	}
 	now := time.Now()
 	if !r.limiter.AllowN(now, int(n)) {
 		// A caller that took tokens since may leave too few, or time may have brought enough.
 		wait := max(time.Millisecond, time.Duration(min((float64(n)-r.limiter.TokensAt(now))/r.Rate, maxWait.Seconds())*float64(time.Second)))
-		return &Refusal{Code: Busy, RetryAfter: wait, Err: fmt.Errorf("client %s is above its rate of %g per second: wait %s", c.Name, r.Rate, wait.Round(time.Millisecond))}
+		return &Refusal{Code: wire.Busy, RetryAfter: wait, Err: fmt.Errorf("client %s is above its rate of %g per second: wait %s", c.Name, r.Rate, wait.Round(time.Millisecond))}
 	}
 	return nil
 }

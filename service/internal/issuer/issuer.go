@@ -1,6 +1,14 @@
-// Package issuer answers requests for IDs and numbers, whatever protocol they came by. The
-// servers of the protocols parse a request, call an [Issuer] in the name of a [Client], and
-// translate its answer or its [Refusal].
+// Package issuer answers requests for IDs and numbers, whatever protocol they came by. A request goes one way:
+//
+//  1. accepted: the listener of package service has room for its connection. The server of the protocol parses it, and
+//     refuses what is larger than package limit allows.
+//  2. known: [Issuer.Bearer] or [Issuer.Authenticate] finds its [Client], and [Peer.Known] counts the connection.
+//  3. within its limits: [Issuer.Serve] counts the calls of the client, and the methods for IDs and numbers take what is
+//     asked for off its rate.
+//  4. answered: by these methods, or by a [Refusal], which each protocol says in its words.
+//  5. counted: [Observer.Done] counts and logs it.
+//
+// A pipeline of the Redis protocol goes the same way, for all its commands at once.
 package issuer
 
 import (
@@ -18,38 +26,32 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/wire"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/strategies"
 )
 
-// Config has the parts and limits of an Issuer, which package service has checked.
+// Config has the parts and limits of an Issuer, and what the servers of the protocols need. Its fields are those of
+// service.Config, which has their docs, their defaults and their ranges, and checks them.
 type Config struct {
-	Generator *generator.Generator // required
-	Store     stores.Store         // of the sequences; nil: there are none
-	Sequences []sequence.Option    // for each sequence that is opened
-	Clients   []*Client            // empty: anybody may do anything
-	Rules     []Rule               // the first that fits counts
-	Strategy  string               // of the generator, as text
-	StoreName string               // of the generator, as text without a password
-	Logger    *slog.Logger         // nil: nothing is logged
-	AccessLog int64                // one request in so many is logged; 0: none but refused ones
+	Generator           *generator.Generator
+	Store               stores.Store
+	Sequences           []sequence.Option
+	Strategy, StoreName string
+	Logger              *slog.Logger
+	AccessLog           int64
+	TLS                 *tls.Config
 
-	MaxBatch     int64         // IDs per request
-	MaxAfter     time.Duration // how far an ID that a client has seen may lie ahead of the clock
-	MaxNumbers   int64         // numbers per request
-	MaxSequences int           // sequences that are open at once
-	MaxObserved  int           // clients, and as many sequences, that have series of their own
-	Timeout      time.Duration // for the IDs or numbers of a request
-	UseWithin    time.Duration // how long the time of a run is true
-	Spare        time.Duration // the grant that is left at least while the service is ready
+	MaxBatch, MaxNumbers                       int64
+	MaxSequences, MaxObserved                  int
+	MaxAfter, Timeout, UseWithin, Spare        time.Duration
+	IdleTimeout, ReadTimeout, MaxConnectionAge time.Duration
 
-	// For all that speak a protocol; an Issuer uses none of them.
-	IdleTimeout time.Duration // of a connection; 1h by default
-	ReadTimeout time.Duration // from the first byte of a request to its last, and to write an answer; 10s by default
-	MaxStreams  int           // of gRPC, that are open at once; 16,384 by default
-	TLS         *tls.Config   // nil: no TLS
+	// Those that service.Config has in another form.
+	Clients []*Client // empty: anybody may do anything
+	Rules   []Rule    // the first that fits counts
 }
 
 // Rule says how a sequence whose name begins with Prefix is created when it is first asked for.
@@ -85,7 +87,7 @@ type Issuer struct {
 	mu        sync.Mutex
 	sequences map[string]*entry // none is added after closing
 	recent    list.List         // entries that are open: the one that was used last stands first
-	open      map[*Client]int   // how many of these each client asked for first; none is 0
+	open      map[*account]int  // how many of these each client asked for first; none is 0
 	leaving   map[*entry]bool   // entries that are being closed for the room of others
 	opening   int               // entries that are being opened
 	closing   bool              // set once, by Close
@@ -95,18 +97,36 @@ type Issuer struct {
 // New returns an Issuer. The caller keeps the generator and the store, and closes them after
 // [Issuer.Close].
 func New(c Config) *Issuer {
-	c.IdleTimeout, c.ReadTimeout = cmp.Or(c.IdleTimeout, time.Hour), cmp.Or(c.ReadTimeout, 10*time.Second)
-	c.MaxStreams, c.Sequences = cmp.Or(c.MaxStreams, 16_384), slices.Clip(c.Sequences)
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
+	c.Sequences = slices.Clip(c.Sequences)
+	i := &Issuer{
+		Observer: NewObserver(c.Logger, c.AccessLog), config: c, layout: c.Generator.Layout(), began: time.Now(),
+		timeout:   &hidden{fmt.Errorf("not served within %s, the server's timeout of a request", c.Timeout), context.DeadlineExceeded},
+		sequences: make(map[string]*entry), open: make(map[*account]int), leaving: make(map[*entry]bool),
 	}
-	i := &Issuer{Observer: NewObserver(c.Logger, c.AccessLog), config: c, layout: c.Generator.Layout(), began: time.Now(), timeout: &hidden{fmt.Errorf("not served within %s, the server's timeout of a request", c.Timeout), context.DeadlineExceeded}, sequences: make(map[string]*entry), open: make(map[*Client]int), leaving: make(map[*entry]bool)}
 	i.ctx, i.cancel = context.WithCancel(context.Background())
 	i.access.Store(&access{})
 	if i.SetClients(c.Clients); len(c.Clients) == 0 {
 		i.anyone = NewClient("", [32]byte{}, Rights{IDs: true, Metrics: true, Sequences: []string{"*"}})
 	}
 	return i
+}
+
+// Serve carries a request of HTTP or gRPC through, from where its client is known to its answer: the calls of the client
+// are counted, and answer has the timeout of a request. The caller tells the observer, which counts the request, by Done.
+func (i *Issuer) Serve(ctx context.Context, r *Request, answer func(ctx context.Context) (items int64, err error)) {
+	if c := r.Client; c != nil && c.Name != "" && r.Err == nil {
+		if r.Err = c.within(&c.calls, "calls under way"); r.Err == nil {
+			defer c.calls.Add(-1)
+		}
+	}
+	if r.Err != nil {
+		return
+	}
+	bounded := i.Timeout(ctx)
+	defer bounded.Cancel()
+	if r.Items, r.Err = answer(bounded); r.Err != nil {
+		r.Items = 0
+	}
 }
 
 // Config returns the configuration.
@@ -139,7 +159,7 @@ func (i *Issuer) after(ctx context.Context, seen snowflake.ID) (id snowflake.ID,
 		return 0, err
 	}
 	if last, err := i.layout.Compose(i.layout.End().Add(-1), i.config.Generator.Node(), 1<<i.layout.SequenceBits-1); err == nil && seen >= last {
-		return 0, Refuse(OutOfRange, "the layout has no ID above the seen ID %d: check where that comes from", seen)
+		return 0, Refuse(wire.OutOfRange, "the layout has no ID above the seen ID %d: check where that comes from", seen)
 	}
 	if i.lead(seen) > i.config.MaxAfter {
 		stands := i.config.Generator.Stats().Lead
@@ -215,7 +235,7 @@ func (i *Issuer) lead(id snowflake.ID) time.Duration {
 func (i *Issuer) Decode(id snowflake.ID) (snowflake.Decoded, error) {
 	d, err := i.layout.Decode(id)
 	if err != nil {
-		return d, &Refusal{Code: BadInput, Err: err}
+		return d, &Refusal{Code: wire.BadInput, Err: err}
 	}
 	return d, nil
 }
@@ -224,7 +244,7 @@ func (i *Issuer) Decode(id snowflake.ID) (snowflake.Decoded, error) {
 func ParseID(text string) (snowflake.ID, error) {
 	id, err := snowflake.Parse(text)
 	if err != nil {
-		return 0, &Refusal{Code: BadInput, Err: err}
+		return 0, &Refusal{Code: wire.BadInput, Err: err}
 	}
 	return id, nil
 }
@@ -236,7 +256,7 @@ func ParseCount(text string) (int64, error) {
 		return n, nil
 	}
 	// A copy, so that no text of a request is made for the error alone.
-	return 0, Refuse(BadInput, "n %.20q is not an integer or out of range: want up to 19 decimal digits, without a plus and zeros before", strings.Clone(text))
+	return 0, Refuse(wire.BadInput, "n %.20q is not an integer or out of range: want up to 19 decimal digits, without a plus and zeros before", strings.Clone(text))
 }
 
 // Ready returns nil while the generator's grant has time to spare, a call that waits up to the
@@ -248,13 +268,34 @@ func (i *Issuer) Ready() error {
 	if err := i.config.Generator.Ready(i.config.Timeout); err != nil {
 		r := i.refuse(err)
 		wait := r.RetryAfter
-		if r.Code != Unavailable {
+		if r.Code != wire.Unavailable {
 			wait = max(wait, time.Second)
 		}
-		return &Refusal{Code: Unavailable, RetryAfter: wait, Err: r.Err}
+		return &Refusal{Code: wire.Unavailable, RetryAfter: wait, Err: r.Err}
 	}
 	if left := i.config.Generator.Stats().Granted; left < i.config.Spare {
 		return Later(fmt.Errorf("the grant has %s left, and readiness asks for %s: check the store", left.Round(time.Millisecond), i.config.Spare))
+	}
+	return nil
+}
+
+// ClockError says how far the wall clock may be off by the kernel's own word, for people and probes.
+func (i *Issuer) ClockError() string {
+	if off := i.config.Generator.Stats().WallError; off >= 0 {
+		return off.String()
+	}
+	return "unknown"
+}
+
+// Live returns nil unless only a restart helps: the lease gets no further grant, and what it had is used
+// up. It never asks the store.
+func (i *Issuer) Live() error {
+	keeper := i.config.Generator.Keeper()
+	if keeper == nil || i.config.Generator.Stats().Granted > 0 {
+		return nil
+	}
+	if err := keeper.Err(); forGood(err) {
+		return &Refusal{Code: wire.Unavailable, Err: &hidden{errEnded, err}}
 	}
 	return nil
 }
@@ -265,7 +306,7 @@ func (i *Issuer) Drain() { i.draining.Store(true) }
 // batch checks how many IDs or numbers a request asks for.
 func (i *Issuer) batch(what string, n, most int64) error {
 	if n < 1 || n > most {
-		return Refuse(BadInput, "asked for %d %s: want 1 to %d in one request", n, what, most)
+		return Refuse(wire.BadInput, "asked for %d %s: want 1 to %d in one request", n, what, most)
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
+	"github.com/tickflake/tickflake/internal/wire"
 	oteltickflake "github.com/tickflake/tickflake/otel"
 	"github.com/tickflake/tickflake/sequence"
 )
@@ -40,7 +41,7 @@ func (o *Observer) Piped(d time.Duration) {
 type kind struct {
 	protocol Protocol
 	method   string
-	code     Code // Codes: it was served
+	code     wire.Code // Codes: it was served
 }
 
 // took records how long a request took, with the attributes of OpenTelemetry's conventions for servers.
@@ -48,7 +49,7 @@ func (o *Observer) took(r Request) {
 	if len(o.durations[r.Protocol]) == 0 {
 		return
 	}
-	k := kind{r.Protocol, r.Method, Code(Codes)}
+	k := kind{r.Protocol, r.Method, wire.Code(wire.Codes)}
 	if r.Err != nil {
 		k.code = RefusalOf(r.Err).Code
 	}
@@ -63,9 +64,9 @@ func (o *Observer) took(r Request) {
 
 func (k kind) attributes(secure bool) (all []attribute.KeyValue) {
 	status, rpc := http.StatusOK, codes.OK
-	if int(k.code) != Codes {
+	if int(k.code) != wire.Codes {
 		all = append(all, semconv.ErrorTypeKey.String(k.code.String()))
-		status, rpc = k.code.HTTP(), k.code.GRPC()
+		status, rpc = k.code.Words().HTTP, codes.Code(k.code.Words().GRPC)
 	}
 	if k.protocol == GRPC {
 		return append(all, semconv.RPCSystemNameGRPC, semconv.RPCMethod(tickflakev1.TickflakeService_ServiceDesc.ServiceName+"/"+k.method), semconv.RPCResponseStatusCode(code.Code(rpc).String()))
@@ -145,20 +146,20 @@ func (i *Issuer) Measure(provider metric.MeterProvider, protocols []Protocol, ma
 		return err
 	}
 	var each [Protocols]metric.MeasurementOption
-	var codes [Protocols][Codes + 1]metric.MeasurementOption // the last is of requests that were served
+	var codes [Protocols][wire.Codes + 1]metric.MeasurementOption // the last is of requests that were served
 	for _, p := range protocols {
 		name := protocolKey.String(p.String())
 		each[p] = metric.WithAttributeSet(attribute.NewSet(name))
-		for c := range Codes {
-			codes[p][c] = metric.WithAttributeSet(attribute.NewSet(name, codeKey.String(Code(c).String())))
+		for c := range wire.Codes {
+			codes[p][c] = metric.WithAttributeSet(attribute.NewSet(name, codeKey.String(wire.Code(c).String())))
 		}
-		codes[p][Codes] = metric.WithAttributeSet(attribute.NewSet(name, codeKey.String("ok")))
+		codes[p][wire.Codes] = metric.WithAttributeSet(attribute.NewSet(name, codeKey.String("ok")))
 	}
 	registration, err := meter.RegisterCallback(func(_ context.Context, to metric.Observer) error {
 		for _, p := range protocols {
 			c := &i.counts[p]
-			to.ObserveInt64(requests, c.served.Load(), codes[p][Codes])
-			for code := range Codes {
+			to.ObserveInt64(requests, c.served.Load(), codes[p][wire.Codes])
+			for code := range wire.Codes {
 				to.ObserveInt64(requests, c.refused[code].Load(), codes[p][code])
 			}
 			to.ObserveInt64(items, c.items.Load(), each[p])

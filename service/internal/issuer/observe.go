@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/wire"
+	"github.com/tickflake/tickflake/service/internal/limit"
 	"go.opentelemetry.io/otel/metric"
 	"golang.org/x/time/rate"
 )
@@ -34,10 +36,13 @@ func (p Protocol) String() string { return protocolNames[p] }
 // Peer is the other end of a connection, for the listener that limits connections.
 type Peer interface {
 	// Known says that the peer may ask, in the name of a client, and costs little when it is said again. A
-	// connection without it, or whose last client is gone, ends soon.
-	Known(c *Client)
+	// connection without it, or whose last client is gone, ends soon. It fails where the client or the server has
+	// too many connections.
+	Known(c *Client) error
 	// Asked says that a peer that may ask has sent a whole request. A drain waits for no other.
 	Asked()
+	// Old reports whether the connection has reached its largest age, and should end with its request.
+	Old() bool
 }
 
 // PeerOf returns the peer of a connection, also through TLS.
@@ -57,8 +62,9 @@ func PeerOf(c net.Conn) Peer {
 // unlimited is the peer of a connection of a listener that limits none.
 type unlimited struct{}
 
-func (unlimited) Known(*Client) {}
-func (unlimited) Asked()        {}
+func (unlimited) Known(*Client) error { return nil }
+func (unlimited) Asked()              {}
+func (unlimited) Old() bool           { return false }
 
 // Request is a request that was answered.
 type Request struct {
@@ -78,7 +84,7 @@ type Observer struct {
 
 	samples atomic.Int64 // requests that could have been sampled
 	counts  [Protocols]counts
-	lines   [Codes]lines // a flood of one code does not hide another
+	lines   [wire.Codes]lines // a flood of one code does not hide another
 
 	// Set by Issuer.Measure, before the first request.
 	durations [Protocols][]metric.Float64Histogram
@@ -91,7 +97,7 @@ type counts struct {
 	_       [64]byte // the protocols do not disturb each other
 	served  atomic.Int64
 	items   atomic.Int64
-	refused [Codes]atomic.Int64
+	refused [wire.Codes]atomic.Int64
 	open    atomic.Int64 // connections
 	opened  atomic.Int64 // connections, since the start
 	turned  atomic.Int64 // connections beyond the limit
@@ -103,14 +109,11 @@ type lines struct {
 	suppressed atomic.Int64 // requests without a line since the last line
 }
 
-// linesPerSecond is how many refused requests of one code are logged in a second.
-const linesPerSecond = 5
-
 // NewObserver returns an Observer that logs one request in sample; 0 logs none.
 func NewObserver(log *slog.Logger, sample int64) *Observer {
 	o := &Observer{log: log, sample: sample}
 	for code := range o.lines {
-		o.lines[code].limit = rate.NewLimiter(linesPerSecond, linesPerSecond)
+		o.lines[code].limit = rate.NewLimiter(limit.LogLines, limit.LogLines)
 	}
 	return o
 }
@@ -133,9 +136,9 @@ func (o *Observer) Done(r Request) {
 	} else {
 		code := RefusalOf(r.Err).Code
 		c.refused[code].Add(1)
-		if code != Canceled {
+		if code != wire.Canceled {
 			if l := &o.lines[code]; l.limit.Allow() {
-				o.write(conditions[code].level, r, l.suppressed.Swap(0))
+				o.write(level(code), r, l.suppressed.Swap(0))
 				return
 			}
 			o.lines[code].suppressed.Add(1)
@@ -156,8 +159,11 @@ func (o *Observer) Served(p Protocol, c *Client, requests, items int64) {
 
 // got counts what the client got.
 func (c *Client) got(items int64) {
-	if c != nil && c.items != nil && items > 0 {
-		c.items.Add(items)
+	if c == nil || items <= 0 {
+		return
+	}
+	if all := c.items.Load(); all != nil {
+		all.Add(items)
 	}
 }
 
@@ -182,10 +188,7 @@ func (o *Observer) Opened(p Protocol) { o.counts[p].open.Add(1); o.counts[p].ope
 func (o *Observer) Closed(p Protocol) { o.counts[p].open.Add(-1) }
 func (o *Observer) Turned(p Protocol) { o.counts[p].turned.Add(1) }
 
-// maxText is how many bytes of an error are logged.
-const maxText = 1024
-
-func (o *Observer) write(level slog.Level, r Request, suppressed int64) {
+func (o *Observer) write(at slog.Level, r Request, suppressed int64) {
 	attributes := []slog.Attr{
 		slog.String("protocol", r.Protocol.String()), slog.String("method", r.Method),
 		slog.String("client", r.Client.name()), slog.String("remote", r.Remote),
@@ -196,22 +199,22 @@ func (o *Observer) write(level slog.Level, r Request, suppressed int64) {
 	}
 	if r.Err != nil {
 		text := Cause(r.Err)
-		if len(text) > maxText {
-			text = strings.ToValidUTF8(text[:maxText], "") + "…"
+		if len(text) > limit.LogText {
+			text = strings.ToValidUTF8(text[:limit.LogText], "") + "…"
 		}
 		attributes = append(attributes, slog.String("code", RefusalOf(r.Err).Code.String()), slog.String("error", text))
 	}
 	if suppressed > 0 {
 		attributes = append(attributes, slog.Int64("suppressed", suppressed))
 	}
-	o.log.LogAttrs(context.Background(), level, "request", attributes...)
+	o.log.LogAttrs(context.Background(), at, "request", attributes...)
 }
 
 // Flush logs how many refused requests have no line yet.
 func (o *Observer) Flush() {
 	for code := range o.lines {
 		if n := o.lines[code].suppressed.Swap(0); n > 0 {
-			o.log.LogAttrs(context.Background(), slog.LevelInfo, "requests refused", slog.String("code", Code(code).String()), slog.Int64("suppressed", n))
+			o.log.LogAttrs(context.Background(), slog.LevelInfo, "requests refused", slog.String("code", wire.Code(code).String()), slog.Int64("suppressed", n))
 		}
 	}
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"github.com/tickflake/tickflake/internal/wire"
+	"github.com/tickflake/tickflake/service/internal/limit"
 )
 
 // logged returns an observer, and a function that returns the lines of its log so far.
@@ -22,7 +24,7 @@ func logged(sample int64) (*Observer, func() []string) {
 	}
 }
 
-func refusal(code Code) Request {
+func refusal(code wire.Code) Request {
 	return Request{Method: "INCR", Err: &Refusal{Code: code, Err: errors.New("away")}}
 }
 
@@ -30,7 +32,7 @@ func TestSample(t *testing.T) {
 	t.Parallel()
 	o, lines := logged(10)
 	for range 95 {
-		o.Done(Request{Protocol: GRPC, Method: "Take", Client: &Client{Name: "shop"}, Items: 3})
+		o.Done(Request{Protocol: GRPC, Method: "Take", Client: NewClient("shop", [32]byte{}, Rights{}), Items: 3})
 	}
 	found := lines()
 	require.Len(t, found, 9)
@@ -48,27 +50,27 @@ func TestRefusedLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o, lines := logged(0)
 		for range 100 {
-			o.Done(refusal(BadInput))
-			o.Done(refusal(Canceled))
+			o.Done(refusal(wire.BadInput))
+			o.Done(refusal(wire.Canceled))
 		}
-		o.Done(refusal(Unavailable))
-		o.Done(Request{Err: &Refusal{Code: Internal, Err: &hidden{errInternal, errors.New("10.9.8.7 refused the connection")}}})
+		o.Done(refusal(wire.Unavailable))
+		o.Done(Request{Err: &Refusal{Code: wire.Internal, Err: &hidden{errInternal, errors.New("10.9.8.7 refused the connection")}}})
 		found := lines()
-		require.Len(t, found, linesPerSecond+2)
+		require.Len(t, found, limit.LogLines+2)
 		assert.Contains(t, found[0], "level=INFO")
-		assert.Contains(t, found[linesPerSecond], "level=WARN")
-		assert.Contains(t, found[linesPerSecond+1], "level=ERROR")
-		assert.Contains(t, found[linesPerSecond+1], "10.9.8.7", "the cause, which clients do not see")
-		assert.NotContains(t, found[linesPerSecond+1], "see the server's log", "this is the log")
+		assert.Contains(t, found[limit.LogLines], "level=WARN")
+		assert.Contains(t, found[limit.LogLines+1], "level=ERROR")
+		assert.Contains(t, found[limit.LogLines+1], "10.9.8.7", "the cause, which clients do not see")
+		assert.NotContains(t, found[limit.LogLines+1], "see the server's log", "this is the log")
 		time.Sleep(time.Second)
-		o.Done(refusal(BadInput))
-		o.Done(refusal(BadInput))
+		o.Done(refusal(wire.BadInput))
+		o.Done(refusal(wire.BadInput))
 		found = lines()
 		require.Len(t, found, 2)
 		assert.Contains(t, found[0], "suppressed=95")
 		assert.NotContains(t, found[1], "suppressed")
 		for range 10 {
-			o.Done(refusal(BadInput))
+			o.Done(refusal(wire.BadInput))
 		}
 		lines()
 		require.NoError(t, (&Issuer{Observer: o}).End())
@@ -82,5 +84,5 @@ func TestLongErrorsAreCut(t *testing.T) {
 	t.Parallel()
 	o, lines := logged(0)
 	o.Done(Request{Err: &Refusal{Err: errors.New(strings.Repeat("é", 100_000))}})
-	assert.Less(t, len(lines()[0]), 2*maxText)
+	assert.Less(t, len(lines()[0]), 2*limit.LogText)
 }

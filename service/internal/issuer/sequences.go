@@ -12,7 +12,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/wire"
 	"github.com/tickflake/tickflake/sequence"
+	"github.com/tickflake/tickflake/service/internal/limit"
 	"github.com/tickflake/tickflake/stores"
 )
 
@@ -134,10 +136,7 @@ func (i *Issuer) Count() int {
 	return len(i.sequences)
 }
 
-const (
-	closeAtOnce = 64 // sequences that Close closes at a time
-	maxLosses   = 10 // sequences that its error names
-)
+const maxLosses = 10 // sequences that the error of Close names
 
 // Close closes all sequences, which gives their unused numbers back, and returns when they
 // are closed or soon after ctx ends. A sequence that is being opened has no numbers yet, and is
@@ -153,7 +152,7 @@ func (i *Issuer) Close(ctx context.Context) error {
 	i.mu.Lock()
 	open = slices.AppendSeq(open, maps.Keys(i.leaving))
 	i.mu.Unlock()
-	results, slots := make(chan error, len(open)), make(chan struct{}, closeAtOnce)
+	results, slots := make(chan error, len(open)), make(chan struct{}, limit.ClosedAtOnce)
 	for _, e := range open {
 		slots <- struct{}{}
 		go func() {
@@ -180,13 +179,13 @@ func (i *Issuer) enter(c *Client, name string) (*Rights, error) {
 		return nil, err
 	}
 	if err := sequence.CheckName(name); err != nil {
-		return nil, &Refusal{Code: BadInput, Err: err}
+		return nil, &Refusal{Code: wire.BadInput, Err: err}
 	}
 	if !may.sequence(name) {
-		return nil, Refuse(Forbidden, "client %s may not use sequence %s", c.Name, name)
+		return nil, Refuse(wire.Forbidden, "client %s may not use sequence %s", c.Name, name)
 	}
 	if i.config.Store == nil {
-		return nil, Refuse(NotFound, "sequence %s: this server has no store of sequences", name)
+		return nil, Refuse(wire.NotFound, "sequence %s: this server has no store of sequences", name)
 	}
 	return may, nil
 }
@@ -255,7 +254,7 @@ func (i *Issuer) fill(e *entry) {
 		d := seq.Definition()
 		e.seq, e.by, e.mode, e.dropped = seq, d.Stride.By(), d.Mode, sync.OnceFunc(dropped)
 		e.place = i.recent.PushFront(e)
-		i.open[e.client]++
+		i.open[e.client.account]++
 	} else {
 		delete(i.sequences, e.name)
 	}
@@ -302,13 +301,14 @@ func (i *Issuer) stored(ctx context.Context, name string) (*sequence.Sequence, e
 
 // room returns the entry that has to go for another one of its client, or nil if there is room: of the client if that
 // is at its bound, else of the client that would have the most open, the one that was not used for longest. It is
-// called with mu.
+// called with mu. What it says does not name another client.
 func (i *Issuer) room(e *entry) (*entry, error) {
-	from, most := e.client, i.open[e.client]
-	if may := from.rights.Load(); may == nil || may.MaxSequences == 0 || most < may.MaxSequences {
+	from, most, whose := e.client.account, i.open[e.client.account], "the client uses all that it may have open"
+	if may := e.client.rights.Load(); may == nil || may.MaxSequences == 0 || most < may.MaxSequences {
 		if i.recent.Len() < i.config.MaxSequences {
 			return nil, nil
 		}
+		whose = "the server's open sequences are all in use"
 		for client, n := range i.open {
 			if n > most {
 				from, most = client, n
@@ -316,19 +316,19 @@ func (i *Issuer) room(e *entry) (*entry, error) {
 		}
 	}
 	for at := i.recent.Back(); at != nil; at = at.Prev() {
-		if one := at.Value.(*entry); one.client == from && one.users.Load() == 0 {
+		if one := at.Value.(*entry); one.client.account == from && one.users.Load() == 0 {
 			return one, nil
 		}
 	}
-	return nil, Later(fmt.Errorf("sequence %s: there is no room: client %q uses all of its %d open sequences", e.name, from.Name, most))
+	return nil, Later(fmt.Errorf("sequence %s: there is no room: %s", e.name, whose))
 }
 
 // remove takes an entry out that is open. It is called with mu.
 func (i *Issuer) remove(e *entry) {
 	delete(i.sequences, e.name)
 	i.recent.Remove(e.place)
-	if i.open[e.client]--; i.open[e.client] == 0 {
-		delete(i.open, e.client)
+	if i.open[e.client.account]--; i.open[e.client.account] == 0 {
+		delete(i.open, e.client.account)
 	}
 }
 
@@ -383,7 +383,7 @@ func (i *Issuer) refuseSequence(name string, err error) error {
 		} else if errors.Is(err, sequence.ErrByPeriod) { // which was not asked for a number yet
 			shown = err
 		}
-		return &Refusal{Code: NotFound, Err: &hidden{shown, err}}
+		return &Refusal{Code: wire.NotFound, Err: &hidden{shown, err}}
 	}
 	return i.refuse(err)
 }

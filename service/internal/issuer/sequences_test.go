@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/internal/wire"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
@@ -49,11 +50,11 @@ type held struct {
 func (w *world) hold(of string) { w.held.Store(&held{of, make(chan struct{})}) }
 func (w *world) free()          { close(w.held.Swap(nil).free) }
 
-// take takes n numbers, and wants the last of them, or a [Code].
+// take takes n numbers, and wants the last of them, or a [wire.Code].
 func (w *world) take(name string, n int64, want any) {
 	w.Helper()
 	got, err := w.Number(w.Context(), w.client(), name, n)
-	if code, refused := want.(Code); refused {
+	if code, refused := want.(wire.Code); refused {
 		assert.Equal(w, code, codeOf(w.T, err), "%s: %v", name, err)
 	} else if assert.NoError(w, err, name) {
 		assert.EqualValues(w, want, got.Last, name)
@@ -68,11 +69,11 @@ func (w *world) begin(ctx context.Context, name string) {
 	synctest.Wait()
 }
 
-// ends wants all calls that wait to end: with a code, or with Codes if they are served.
-func (w *world) ends(want Code) {
+// ends wants all calls that wait to end: with a code, or with wire.Codes if they are served.
+func (w *world) ends(want wire.Code) {
 	w.Helper()
 	for _, result := range w.asked {
-		if err := <-result; want == Code(Codes) {
+		if err := <-result; want == wire.Code(wire.Codes) {
 			assert.NoError(w, err)
 		} else {
 			assert.Equal(w, want, codeOf(w.T, err))
@@ -98,7 +99,7 @@ func (w *world) delete(name string) {
 	require.NoError(w, err)
 }
 
-const served = Code(Codes)
+const served = wire.Code(wire.Codes)
 
 // TestSequences: how sequences are opened, forgotten and closed. The rule new- starts from 7, and num-
 // ends at 3. At the end each sequence that was opened is dropped, once.
@@ -110,19 +111,19 @@ func TestSequences(t *testing.T) {
 	}{
 		"a rule, and none": {nil, func(w *world) {
 			w.take("new-a", 2, 8)
-			w.take("other", 1, NotFound)
+			w.take("other", 1, wire.NotFound)
 			assert.Equal(w, 1, w.Count(), "a name that does not exist takes no place")
 			_, err := w.Inspect(w.Context(), w.Anyone(), "other")
-			assert.Equal(w, NotFound, codeOf(w.T, err))
+			assert.Equal(w, wire.NotFound, codeOf(w.T, err))
 		}},
-		"no store": {func(c *Config) { c.Store = nil }, func(w *world) { w.take("new-a", 1, NotFound) }},
+		"no store": {func(c *Config) { c.Store = nil }, func(w *world) { w.take("new-a", 1, wire.NotFound) }},
 		"a rule refuses no sequence that is there": {nil, func(w *world) {
 			w.create("new-old", sequence.Definition{Mode: sequence.Ordered, Start: 4712, Stride: sequence.Every(2, 0)})
 			w.take("new-old", 2, 4714)
 		}},
 		"periods": {func(c *Config) { c.MaxSequences = 2 }, func(w *world) {
 			w.create("new-p", sequence.Definition{Start: 1, Period: sequence.Yearly})
-			w.take("new-p", 1, BadInput)
+			w.take("new-p", 1, wire.BadInput)
 			w.take("new-p.2027", 2, 2)
 			w.take("new-p.2028", 1, 1)
 			w.take("new-p.2027", 1, 3)
@@ -134,8 +135,8 @@ func TestSequences(t *testing.T) {
 			w.create("new-p", sequence.Definition{Mode: sequence.Ordered, Start: 1, Period: sequence.Yearly})
 			w.take("new-p.2027", 1, 1)
 			w.delete("new-p.2027")
-			w.take("new-p.2027", 1, NotFound)
-			w.take("new-p.27", 1, NotFound)
+			w.take("new-p.2027", 1, wire.NotFound)
+			w.take("new-p.27", 1, wire.NotFound)
 			w.take("new-p.2028", 1, 1)
 			w.create("new-p.2027", sequence.Definition{Mode: sequence.Ordered, Start: 1})
 			w.take("new-p.2027", 1, 2)
@@ -150,7 +151,7 @@ func TestSequences(t *testing.T) {
 			info, err := sequence.Inspect(w.Context(), w.store, "new-b")
 			require.NoError(w, err)
 			assert.EqualValues(w, 7, info.Last)
-			w.take("absent", 1, NotFound)
+			w.take("absent", 1, wire.NotFound)
 			w.isOpen("new-a", "new-c")
 			w.take("new-b", 1, 8)
 			w.isOpen("new-b", "new-c")
@@ -162,7 +163,7 @@ func TestSequences(t *testing.T) {
 			w.take("a", 1, 0)
 			w.hold("a")
 			w.begin(w.Context(), "a")
-			w.take("new-b", 1, Unavailable)
+			w.take("new-b", 1, wire.Unavailable)
 			w.isOpen("a")
 			w.free()
 			w.ends(served)
@@ -177,7 +178,7 @@ func TestSequences(t *testing.T) {
 			began := time.Now()
 			require.NoError(w, w.Close(w.Context()))
 			assert.Equal(w, 100*time.Millisecond, time.Since(began))
-			w.ends(Unavailable)
+			w.ends(wire.Unavailable)
 			info, err := sequence.Inspect(w.Context(), w.store, "new-a")
 			require.NoError(w, err)
 			assert.EqualValues(w, 7, info.Last, "its numbers were given back")
@@ -210,10 +211,10 @@ func TestSequences(t *testing.T) {
 			w.hold("")
 			w.begin(w.Context(), "other")
 			began := time.Now()
-			w.take("new-a", 1, Unavailable)
+			w.take("new-a", 1, wire.Unavailable)
 			assert.Zero(w, time.Since(began))
 			w.free()
-			w.ends(NotFound)
+			w.ends(wire.NotFound)
 			w.take("new-a", 1, 7)
 		}},
 		"one opens, and one that goes away fails alone": {nil, func(w *world) {
@@ -226,14 +227,14 @@ func TestSequences(t *testing.T) {
 				w.begin(w.Context(), "new-a")
 			}
 			leave()
-			assert.Equal(w, Canceled, codeOf(w.T, <-first[0]))
+			assert.Equal(w, wire.Canceled, codeOf(w.T, <-first[0]))
 			w.free()
 			w.ends(served)
 			assert.EqualValues(w, 1, w.opened.Load())
 		}},
 		"a failed one is opened again": {nil, func(w *world) {
 			w.store.Fail(storetest.Unavailable)
-			w.take("new-a", 1, Unavailable)
+			w.take("new-a", 1, wire.Unavailable)
 			assert.Zero(w, w.Count())
 			w.store.Fail(storetest.None)
 			w.take("new-a", 1, 7)
@@ -245,8 +246,8 @@ func TestSequences(t *testing.T) {
 				w.take("a", 1, want)
 				w.delete("a")
 			}
-			w.take("a", 1, NotFound)
-			w.take("a", 1, NotFound)
+			w.take("a", 1, wire.NotFound)
+			w.take("a", 1, wire.NotFound)
 			assert.EqualValues(w, 3, w.dropped.Load())
 			assert.Zero(w, w.Count())
 		}},
@@ -254,8 +255,8 @@ func TestSequences(t *testing.T) {
 		"a rule does not make anew what was deleted": {nil, func(w *world) {
 			w.take("num-a", 3, 3)
 			w.delete("num-a")
-			w.take("num-a", 1, NotFound)
-			w.take("num-a", 1, NotFound)
+			w.take("num-a", 1, wire.NotFound)
+			w.take("num-a", 1, wire.NotFound)
 		}},
 		"dropped by a request that had another of that name": {nil, func(w *world) {
 			w.take("num-a", 1, 1)
@@ -274,8 +275,8 @@ func TestSequences(t *testing.T) {
 			w.hold("")
 			w.begin(w.Context(), "new-a")
 			require.NoError(w, w.Close(w.Context()))
-			w.ends(Unavailable)
-			w.take("new-b", 1, Unavailable)
+			w.ends(wire.Unavailable)
+			w.take("new-b", 1, wire.Unavailable)
 		}},
 		"closed while the store hangs": {nil, func(w *world) {
 			w.deaf = true
@@ -283,7 +284,7 @@ func TestSequences(t *testing.T) {
 			w.begin(w.Context(), "new-a")
 			require.NoError(w, w.Close(w.Context()))
 			w.free()
-			w.ends(Unavailable)
+			w.ends(wire.Unavailable)
 		}},
 		"closed among requests": {nil, func(w *world) {
 			var callers sync.WaitGroup
@@ -293,7 +294,7 @@ func TestSequences(t *testing.T) {
 					for err == nil {
 						_, err = w.Number(context.Background(), w.Anyone(), name, 1)
 					}
-					assert.Equal(w, Unavailable, RefusalOf(err).Code)
+					assert.Equal(w, wire.Unavailable, RefusalOf(err).Code)
 				})
 			}
 			require.NoError(w, w.Close(w.Context()))
@@ -365,8 +366,31 @@ func TestTimeout(t *testing.T) {
 		defer bounded.Cancel()
 		<-bounded.Done()
 		err = i.refuse(context.Cause(bounded))
-		assert.Equal(t, Unavailable, codeOf(t, err))
+		assert.Equal(t, wire.Unavailable, codeOf(t, err))
 		assert.ErrorContains(t, err, "not served within 1s")
 		assert.True(t, errors.Is(bounded.Err(), context.DeadlineExceeded))
 	})
+}
+
+// Who finds no room is not told whose sequences fill it.
+func TestNoRoomNamesNobody(t *testing.T) {
+	t.Parallel()
+	i := newIssuer(t, func(c *Config) {
+		c.MaxSequences = 1
+		c.Clients = []*Client{named("shop", "a", Rights{Sequences: []string{"*"}}), named("blog", "b", Rights{Sequences: []string{"*"}})}
+	})
+	shop, err := i.Authenticate("a", false)
+	require.NoError(t, err)
+	blog, err := i.Authenticate("b", false)
+	require.NoError(t, err)
+	_, err = i.Number(t.Context(), shop, "new-a", 1)
+	require.NoError(t, err)
+	for _, e := range i.opened() {
+		e.users.Add(1) // as a call that waits for the store
+		defer e.users.Add(-1)
+	}
+	_, err = i.Number(t.Context(), blog, "new-b", 1)
+	assert.Equal(t, wire.Unavailable, codeOf(t, err))
+	assert.ErrorContains(t, err, "there is no room")
+	assert.NotContains(t, err.Error(), "shop")
 }

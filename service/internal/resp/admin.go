@@ -7,13 +7,19 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tickflake/tickflake/internal/wire"
 	"github.com/tickflake/tickflake/service/internal/issuer"
+	"github.com/tickflake/tickflake/service/internal/limit"
 )
 
 // spoken is the version of Redis whose protocol this is. Clients decide by it what to send.
 const spoken = "7.0.0"
 
 func (c *conn) ping(r *reply, args [][]byte) error {
+	if err := c.server.issuer.Ready(); err != nil { // as Redis does while it loads, for load balancers
+		r.refuse(err)
+		return nil
+	}
 	if len(args) > 1 {
 		return c.echo(r, args)
 	}
@@ -44,7 +50,8 @@ func (c *conn) leave(r *reply, _ [][]byte) error {
 func (c *conn) reset(r *reply, _ [][]byte) error {
 	c.count()
 	c.three, r.three = false, false
-	c.client, c.name = c.server.issuer.Anyone(), ""
+	c.name = ""
+	_ = c.become(c.server.issuer.Anyone()) // which has no limit
 	r.line('+', "RESET")
 	return nil
 }
@@ -58,12 +65,13 @@ func (c *conn) authenticate(r *reply, name, token string) bool {
 	began := c.began()
 	client, err := c.server.issuer.Authenticate(token, false)
 	if err == nil && name != "" && name != "default" && name != client.Name {
-		err = issuer.Refuse(issuer.WrongToken, "the token is not that of the name")
+		err = issuer.Refuse(wire.WrongToken, "the token is not that of the name")
 	}
 	if err == nil {
 		c.count()
-		c.client = client
-		c.peer.Known(client)
+		err = c.become(client)
+	}
+	if err == nil {
 		return true
 	}
 	_ = c.done(r, "AUTH", began, 0, err) // which ends no connection
@@ -217,7 +225,7 @@ func (c *conn) info(r *reply, _ [][]byte) error {
 	line("\r\n# Persistence\r\nloading:%s", loading)
 	line("\r\n# Replication\r\nrole:master\r\nconnected_slaves:0")
 	line("\r\n# Tickflake\r\nready:%s", ready)
-	line("store:%s\r\ncopies_noticed_by:%s", config.StoreName, s.issuer.Noticed())
+	line("clock_error:%s\r\nstore:%s\r\ncopies_noticed_by:%s", s.issuer.ClockError(), config.StoreName, s.issuer.Noticed())
 	line("layout:%s\r\nnode:%d\r\nstrategy:%s", layout, config.Generator.Node(), config.Strategy)
 	line("max_batch:%d\r\nmax_numbers:%d", config.MaxBatch, config.MaxNumbers)
 	c.infoSequences(line)
@@ -228,12 +236,11 @@ func (c *conn) info(r *reply, _ [][]byte) error {
 // infoSequences lists the first sequences that are open and that the client may use: all could
 // be as many as 10,000.
 func (c *conn) infoSequences(line func(string, ...any)) {
-	const most = 100
 	open := c.server.issuer.OpenTo(c.client)
 	line("\r\n# Sequences")
 	line("sequences_open:%d", len(open))
 	line("note:in segmented mode numbers of several servers interleave; in ordered mode they are in the order of real time")
-	for _, seq := range open[:min(len(open), most)] {
+	for _, seq := range open[:min(len(open), limit.Listed)] {
 		d := seq.Definition()
 		line("sequence_%s:mode=%s,stride=%d", seq.Name(), d.Mode, d.Stride.By())
 	}

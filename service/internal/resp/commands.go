@@ -8,8 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/wire"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service/internal/issuer"
+	"github.com/tickflake/tickflake/service/internal/limit"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
@@ -114,13 +116,13 @@ func (c *conn) done(r *reply, method string, began time.Time, items int64, err e
 		return nil
 	}
 	r.refuse(err)
-	if issuer.RefusalOf(err).Code == issuer.Canceled {
+	if issuer.RefusalOf(err).Code == wire.Canceled {
 		return err
 	}
 	return nil
 }
 
-var errAfter = issuer.Refuse(issuer.BadInput, "syntax error in ID: want ID, ID AFTER id, or IDS n")
+var errAfter = issuer.Refuse(wire.BadInput, "syntax error in ID: want ID, ID AFTER id, or IDS n")
 
 // takeID is ID [AFTER id].
 func (c *conn) takeID(r *reply, args [][]byte) error {
@@ -153,9 +155,6 @@ func (c *conn) takeIDs(r *reply, args [][]byte) error {
 		return c.done(r, "IDS", began, 0, err)
 	}
 	b := c.buffer
-	if c.fd != 0 && n > int64(maxPending/maxDecimal) {
-		return errLeave // its reply is not written at once
-	}
 	b.runs, err = c.server.issuer.Runs(c.ctx, c.client, n, 0, b.runs[:0])
 	if err != nil {
 		return c.done(r, "IDS", began, 0, err)
@@ -163,7 +162,7 @@ func (c *conn) takeIDs(r *reply, args [][]byte) error {
 	r.array(int(n))
 	for _, run := range b.runs {
 		for k := range run.Count {
-			if r.decimal(int64(run.At(k))); len(r.b) >= maxPending && c.fd == 0 {
+			if r.decimal(int64(run.At(k))); len(r.b) >= limit.Flush {
 				if err := c.flush(); err != nil {
 					return err
 				}
@@ -225,10 +224,10 @@ func (c *conn) get(r *reply, args [][]byte) error {
 	began, name := c.began(), c.sequence(args[1])
 	info, err := c.server.issuer.Inspect(c.ctx, c.client, name)
 	if err == nil && info.Definition.Period != "" {
-		err = issuer.Refuse(issuer.BadInput, "sequence %s: %w, %s: ask for one of its periods", name, sequence.ErrByPeriod, info.Definition.Period)
+		err = issuer.Refuse(wire.BadInput, "sequence %s: %w, %s: ask for one of its periods", name, sequence.ErrByPeriod, info.Definition.Period)
 	} else if err == nil {
 		r.decimal(info.Last)
-	} else if issuer.RefusalOf(err).Code == issuer.NotFound && c.server.issuer.Creates(name) {
+	} else if issuer.RefusalOf(err).Code == wire.NotFound && c.server.issuer.Creates(name) {
 		err = nil
 		r.null()
 	}

@@ -55,7 +55,7 @@ func TestCommands(t *testing.T) {
 		{"CONFIG GET of several", array("CONFIG", "GET", "APPENDONLY", "databases", "x"), "*4\n$10\nappendonly\n$2\nno\n$9\ndatabases\n$1\n1\n", "%2\n$10\nappendonly\n$2\nno\n$9\ndatabases\n$1\n1\n"},
 		{"COMMAND", array("COMMAND") + array("COMMAND", "DOCS"), "*0\n*0\n", "*0\n%0\n"},
 		{"CONFIG SET", array("CONFIG", "SET", "save", "1"), "-ERR this server has CONFIG GET only: <any>\n", ""},
-		{"INFO", array("INFO") + array("INFO", "server"), "$<N>\n# Server\nredis_version:<any>\nloading:0\n<any>\nready:1\nstore:memory\ncopies_noticed_by:nothing\n<any>\nsequences_open:<N>\n<any>$<N>\n# Server\n<any>", ""},
+		{"INFO", array("INFO") + array("INFO", "server"), "$<N>\n# Server\nredis_version:<any>\nloading:0\n<any>\nready:1\nclock_error:<any>\nstore:memory\ncopies_noticed_by:nothing\n<any>\nsequences_open:<N>\n<any>$<N>\n# Server\n<any>", ""},
 
 		{"too few arguments", array("INCR"), "-ERR wrong number of arguments for 'incr' command\n", ""},
 		{"an empty command", "*0\r\n*-1\r\n\r\n  \r\n" + array("PING"), "+PONG\n", "+PONG\n"},

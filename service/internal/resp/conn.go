@@ -1,29 +1,31 @@
 package resp
 
 import (
-	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
 	"os"
+	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/wire"
 	"github.com/tickflake/tickflake/service/internal/issuer"
+	"github.com/tickflake/tickflake/service/internal/limit"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
 // conn is one connection. Its goroutine alone uses it, but for wake and abort.
 type conn struct {
 	server *Server
-	nc     net.Conn
-	raw    syscall.RawConn // of nc; nil where package net reads and writes
-	fd     uintptr         // of raw, while turn answers; else 0
-	peer   issuer.Peer     // of nc
+	nc     net.Conn // through TLS, if there is any
+	out    *outbox  // below it
+	peer   issuer.Peer
 	ctx    *issuer.Timeout // of the commands
 	client *issuer.Client  // nil until a token is given, where one is needed
+	own    atomic.Int64    // bytes of replies that are kept, where no client is known
 	id     int64
 	name   string
 	three  bool // RESP3
@@ -33,21 +35,17 @@ type conn struct {
 	// string.
 	key, sequenceName string
 
-	buffer  *buffer   // while bytes are there that are not answered
-	have    int       // bytes in buffer.in
-	quit    bool      // no further command is read
-	linger  bool      // the client may still send, and shall read its replies all the same
-	last    time.Time // when the last pipeline was answered
-	begun   time.Time // when the first byte of an unfinished command came; zero if there is none
-	due     time.Time // the read deadline of nc
-	written time.Time // the write deadline of nc
+	buffer *buffer   // while bytes are there that are not answered
+	have   int       // bytes in buffer.in
+	quit   bool      // no further command is read
+	linger bool      // the client may still send, and shall read its replies all the same
+	last   time.Time // when the last pipeline was answered
+	begun  time.Time // when the first byte of an unfinished command came; zero if there is none
+	due    time.Time // the read deadline of nc
 
-	writing  atomic.Bool   // by write; it ends before write ends the wait of absorb
-	watchdog *time.Timer   // calls absorb when a write takes too long; runs during a write only
-	absorbed chan struct{} // absorb has ended
-	backlog  *backlog      // of absorb while it runs; nil if there is none
+	aborted sync.Once
 
-	first [1 << 10]byte // for the bytes that end a wait: those of a usual pipeline
+	first [768]byte // for the bytes that end a wait: those of a usual pipeline
 
 	requests, items int64 // served, and not yet counted by the observer
 	pipelines       int   // answered
@@ -62,15 +60,17 @@ type buffer struct {
 }
 
 func newConn(s *Server, nc net.Conn) *conn {
-	c := &conn{server: s, nc: nc, raw: rawOf(nc), peer: issuer.PeerOf(nc), ctx: s.issuer.Timeout(s.ctx), client: s.issuer.Anyone(), id: s.lastID.Add(1), last: time.Now(), absorbed: make(chan struct{}, 1)}
-	c.watchdog = time.AfterFunc(time.Hour, c.absorb)
-	c.watchdog.Stop() // until the first write
+	c := &conn{server: s, peer: issuer.PeerOf(nc), ctx: s.issuer.Timeout(s.ctx), id: s.lastID.Add(1), last: time.Now()}
+	c.out = &outbox{ctx: s.ctx, timeout: s.issuer.Config().ReadTimeout, half: nc, all: &s.kept, share: &c.own}
+	c.out.changed.L = &c.out.mu
+	c.out.Conn, c.out.try = quick(nc)
+	c.nc = c.out
 	return c
 }
 
 // serve answers commands until the connection ends.
 func (c *conn) serve() {
-	if tls, ok := c.nc.(interface{ HandshakeContext(context.Context) error }); ok {
+	if tls, ok := c.nc.(*tls.Conn); ok {
 		ctx, cancel := context.WithTimeout(c.server.ctx, c.server.issuer.Config().ReadTimeout)
 		err := tls.HandshakeContext(ctx)
 		cancel()
@@ -78,11 +78,27 @@ func (c *conn) serve() {
 			return
 		}
 	}
-	if c.client != nil {
-		c.peer.Known(c.client)
+	if c.become(c.server.issuer.Anyone()) != nil {
+		return
 	}
 	for !c.quit && c.read() == nil && c.answer() == nil {
 	}
+}
+
+// become makes the connection one of a client, or of nobody who is known. It fails where the client has too many.
+func (c *conn) become(client *issuer.Client) error {
+	if client != nil {
+		if err := c.peer.Known(client); err != nil {
+			return err
+		}
+	}
+	c.client = client
+	share := &c.own
+	if client != nil && client.Name != "" {
+		share = client.Kept()
+	}
+	c.out.belongs(client != nil, share)
+	return nil
 }
 
 // take gives the connection a buffer.
@@ -113,7 +129,7 @@ func (c *conn) read() error {
 	if err != nil {
 		return err
 	}
-	if c.buffer == nil && n > 0 {
+	if c.buffer == nil {
 		c.take()
 		copy(c.buffer.in, target[:n])
 	}
@@ -129,12 +145,13 @@ func (c *conn) limit() time.Time {
 	return c.begun.Add(c.server.issuer.Config().ReadTimeout)
 }
 
-// wait reads into p, not beyond the time that the client has. It reads nothing if turn has answered what came.
-// Deadlines are set too early rather than for each command, which would cost more than to read again.
+// wait reads into p, not beyond the time that the client has. Deadlines are set too early rather than for each command,
+// which would cost more than to read again.
 func (c *conn) wait(p []byte) (int, error) {
 	for {
-		if limit := c.limit(); c.due.IsZero() || c.due.After(limit) {
-			c.deadline(limit)
+		if end := c.limit(); c.due.IsZero() || c.due.After(end) {
+			c.due = end
+			c.nc.SetReadDeadline(end)
 		}
 		if c.server.closing() {
 			// What the client still sends is not carried out, and must not cut off replies that may
@@ -142,17 +159,12 @@ func (c *conn) wait(p []byte) (int, error) {
 			c.linger = c.pipelines > 0 && time.Since(c.last) < c.server.issuer.Config().ReadTimeout
 			return 0, context.Canceled
 		}
-		if n := c.behind(p); n > 0 {
-			return n, nil
-		}
-		n, err := c.receive(p)
+		n, err := c.nc.Read(p)
 		switch {
 		case n > 0:
 			return n, nil
-		case err == nil && c.raw == nil:
-			return 0, io.ErrNoProgress
 		case err == nil:
-			return 0, nil
+			return 0, io.ErrNoProgress
 		case !errors.Is(err, os.ErrDeadlineExceeded) || !time.Now().Before(c.limit()):
 			return 0, err
 		}
@@ -160,47 +172,21 @@ func (c *conn) wait(p []byte) (int, error) {
 	}
 }
 
-// receive reads into p, or lets turn answer while it waits, which keeps the way from one wait to the next short.
-func (c *conn) receive(p []byte) (int, error) {
-	if c.raw == nil {
-		return c.nc.Read(p)
-	}
-	var err error
-	waited := c.raw.Read(func(fd uintptr) (leave bool) {
-		leave, err = c.turn(fd)
-		return leave
-	})
-	return 0, cmp.Or(waited, err)
-}
-
-// errLeave ends a turn: what comes next may wait for the client, who may wait for absorb to read.
-var errLeave = errors.New("to be answered outside of a wait")
-
-func (c *conn) deadline(t time.Time) {
-	c.due = t
-	c.nc.SetReadDeadline(t)
-}
-
 // timed is of how many pipelines of a connection one is timed: the histogram would else cost
 // more than a few commands.
 const timed = 16
 
-// answer carries out the commands that are complete, and writes their replies together. After errLeave it goes on
-// where it was.
-func (c *conn) answer() (failed error) {
-	b := c.buffer
-	if b == nil {
-		return nil
-	}
-	pos := 0
+// answer carries out the commands that are complete, and writes their replies together.
+func (c *conn) answer() error {
+	b, pos := c.buffer, 0
 	var began time.Time
 	if c.client != nil && c.client.Gone() {
-		c.client = nil // until another token is given
+		_ = c.become(nil) // until another token is given
 	}
 	if c.pipelines++; c.pipelines%timed == 1 {
 		began = time.Now()
 	}
-	for failed == nil && pos < c.have && !c.quit {
+	for pos < c.have && !c.quit {
 		args, n, err := b.parser.next(b.in[pos:c.have])
 		if err == nil && n == 0 && pos == 0 && c.have == len(b.in) {
 			err = errTooLong
@@ -221,16 +207,14 @@ func (c *conn) answer() (failed error) {
 			c.asked = true
 			c.peer.Asked()
 		}
-		if failed = c.execute(args); failed == errLeave {
-			pos -= n // it was not carried out
-		} else if failed == nil && len(b.reply.b) >= maxPending {
-			failed = c.flush()
+		if err = c.execute(args); err == nil && len(b.reply.b) >= limit.Flush {
+			err = c.flush()
+		}
+		if err != nil {
+			return err
 		}
 	}
 	c.have = copy(b.in, b.in[pos:c.have])
-	if failed != nil {
-		return failed
-	}
 	if err := c.flush(); err != nil {
 		return err
 	}
@@ -257,7 +241,7 @@ func (c *conn) count() {
 	}
 }
 
-// flush writes the replies that are collected. A client that does not read them is cut off.
+// flush writes the replies that are collected, and waits where the client has too many unread ones.
 func (c *conn) flush() error {
 	out := c.buffer.reply.b
 	if len(out) == 0 {
@@ -267,65 +251,59 @@ func (c *conn) flush() error {
 	if err := c.server.ctx.Err(); err != nil {
 		return err // also where the client reads as fast as the server writes
 	}
-	if c.fd != 0 {
-		n, err := c.put(out)
-		if n < len(out) && err == nil {
-			c.buffer.reply.b, err = out[:copy(out, out[n:])], errLeave
-		}
+	if _, err := c.nc.Write(out); err != nil {
 		return err
 	}
-	// The deadline is set early rather than for each pipeline, which would cost a part of it.
-	timeout := c.server.issuer.Config().ReadTimeout
-	if now := time.Now(); now.Add(timeout / 4 * 3).After(c.written) {
-		c.written = now.Add(timeout)
-		c.nc.SetWriteDeadline(c.written)
-		if err := c.server.ctx.Err(); err != nil {
-			return err // abort may have come before the deadline
-		}
-	}
-	err := c.write(out)
-	if errors.Is(err, os.ErrDeadlineExceeded) && c.server.ctx.Err() == nil {
-		c.server.issuer.Done(issuer.Request{Protocol: issuer.RESP, Method: "reply", Remote: c.nc.RemoteAddr().String(), Client: c.client, Err: errUnread})
-	}
-	return err
+	return c.out.wait()
 }
 
-var errUnread = issuer.Refuse(issuer.Unread, "the client did not read its replies in time: its connection was closed, and what it had asked for is lost")
+var errUnread = issuer.Refuse(wire.Unread, "the client did not read its replies in time: its connection was closed, and what it had asked for is lost")
 
 var past = time.Unix(1, 0)
 
 // wake makes a connection that waits look at closing.
 func (c *conn) wake() { c.nc.SetReadDeadline(past) }
 
-// abort ends all waits of the connection. The server's context has ended before.
-func (c *conn) abort() { c.nc.SetDeadline(past) }
+// abort ends all waits of the connection, once. The server's context has ended before.
+func (c *conn) abort() { c.aborted.Do(func() { c.nc.SetDeadline(past) }) }
 
-// close closes the connection. If bytes of the client were not read, the kernel would throw
-// away replies that are on their way, so what still comes is read for a while.
+// close closes the connection once its replies are written. If bytes of the client were not read, the kernel would throw
+// away replies that are on their way, so what still comes is read meanwhile, and for a while after the last reply.
 func (c *conn) close() {
 	c.count()
-	if c.backlog != nil {
-		c.server.backlogs <- &backlog{writer: c.backlog.writer}
+	linger := c.linger
+	if c.server.ctx.Err() != nil { // perhaps amid a pipeline
+		c.abort() // and not later
+		linger = true
 	}
-	if c.server.ctx.Err() != nil {
-		if tls, ok := c.nc.(interface{ NetConn() net.Conn }); ok {
-			tls.NetConn().Close() // without a last message, for which TLS would wait
-		}
-	}
-	if half, ok := c.nc.(interface{ CloseWrite() error }); ok && c.linger && half.CloseWrite() == nil {
-		end := time.Now().Add(min(time.Second, c.server.issuer.Config().ReadTimeout))
-		c.nc.SetReadDeadline(end)
-		var rest [4096]byte
-		for c.server.ctx.Err() == nil {
-			_, err := c.nc.Read(rest[:])
-			switch {
-			case errors.Is(err, os.ErrDeadlineExceeded) && time.Now().Before(end):
-				c.nc.SetReadDeadline(end) // a wake came late
-			case err != nil:
-				c.nc.Close()
+	var over atomic.Bool
+	gone := make(chan struct{}) // closed when nothing more comes
+	go func() {
+		defer close(gone)
+		for ended := !linger; !ended; {
+			ended = over.Load()                                          // and what is there by now is read
+			c.out.SetReadDeadline(time.Now().Add(10 * time.Millisecond)) // wake may have set another
+			if _, err := io.Copy(io.Discard, c.out.Conn); !errors.Is(err, os.ErrDeadlineExceeded) {
 				return
 			}
 		}
+	}()
+	if err := c.out.end(); errors.Is(err, os.ErrDeadlineExceeded) && c.server.ctx.Err() == nil {
+		c.server.issuer.Done(issuer.Request{Protocol: issuer.RESP, Method: "reply", Remote: c.out.RemoteAddr().String(), Client: c.client, Err: errUnread})
+	}
+	if half, ok := c.nc.(interface{ CloseWrite() error }); ok && c.linger && c.server.ctx.Err() == nil && half.CloseWrite() == nil {
+		enough := time.NewTimer(min(time.Second, c.server.issuer.Config().ReadTimeout))
+		defer enough.Stop()
+		select {
+		case <-gone:
+		case <-enough.C:
+		case <-c.server.ctx.Done():
+		}
+	}
+	over.Store(true)
+	<-gone // what is there was read
+	if c.server.ctx.Err() != nil {
+		c.out.Close() // without a last message, for which TLS would wait
 	}
 	c.nc.Close()
 }

@@ -40,7 +40,7 @@ func newBed(t testing.TB, change func(*issuer.Config)) *bed {
 		Sequences: []sequence.Option{sequence.WithLogger(slog.New(slog.DiscardHandler))},
 		Rules:     []issuer.Rule{{Prefix: "o", Definition: sequence.Definition{Start: 1}}},
 		MaxBatch:  10_000, MaxNumbers: 1_000_000, MaxSequences: 100,
-		Timeout: 2 * time.Second, UseWithin: time.Second,
+		Timeout: 2 * time.Second, UseWithin: time.Second, IdleTimeout: time.Hour, ReadTimeout: 10 * time.Second, Logger: slog.New(slog.DiscardHandler),
 	}
 	require.NoError(t, sequence.Create(t.Context(), config.Store, "bills", sequence.Definition{Period: sequence.Yearly}))
 	if change != nil {
@@ -82,6 +82,7 @@ func (s *script) LocalAddr() net.Addr              { return &net.UnixAddr{Name: 
 func (b *bed) run(parts ...string) string {
 	s := &script{parts: parts}
 	c := newConn(b.Server, s)
+	c.out.try = s.Write
 	c.serve()
 	c.close()
 	return s.written.String()

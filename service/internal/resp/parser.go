@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+
+	"github.com/tickflake/tickflake/service/internal/limit"
 )
 
 // malformed returns the reason why a connection is closed: what it sent cannot be followed by
@@ -13,13 +15,14 @@ func malformed(format string, args ...any) error {
 }
 
 var (
-	errTooLong = malformed("a command of more than %d bytes", maxCommand)
+	errTooLong = malformed("a command of more than %d bytes", limit.Command)
 	errHTTP    = malformed("this is the port of the Redis protocol, not of HTTP")
+	errProxy   = malformed("a line of the PROXY protocol: turn it off for this port")
 )
 
 // parser finds commands in bytes. It keeps nothing but the slice for the arguments, so
 // commands do not depend on how the bytes were split on their way. The caller gives it no more than
-// maxCommand bytes.
+// limit.Command bytes.
 type parser struct{ args [][]byte }
 
 // next returns the arguments of the first command in in, and how many bytes it has. The
@@ -32,7 +35,7 @@ func (p *parser) next(in []byte) (args [][]byte, n int, err error) {
 	if in[0] != '*' {
 		return p.inline(in)
 	}
-	count, n, err := number(in, "arguments", maxArguments)
+	count, n, err := number(in, "arguments", limit.Arguments)
 	if n == 0 || err != nil {
 		return nil, 0, err
 	}
@@ -45,7 +48,7 @@ func (p *parser) next(in []byte) (args [][]byte, n int, err error) {
 		if rest[0] != '$' {
 			return nil, 0, malformed("expected '$', got %s", printable(rest[:1]))
 		}
-		length, header, err := number(rest, "bytes in an argument", maxArgument)
+		length, header, err := number(rest, "bytes in an argument", limit.Argument)
 		if header == 0 || err != nil {
 			return nil, 0, err
 		}
@@ -92,7 +95,7 @@ func number(in []byte, what string, most int64) (value int64, n int, err error) 
 
 // inline returns the words of a line, as people type it.
 func (p *parser) inline(in []byte) (args [][]byte, n int, err error) {
-	line := in[:min(len(in), maxInline+1)]
+	line := in[:min(len(in), limit.Inline+1)]
 	end := bytes.IndexByte(line, '\n')
 	if end >= 0 {
 		line = line[:end]
@@ -105,24 +108,27 @@ func (p *parser) inline(in []byte) (args [][]byte, n int, err error) {
 		}
 	}
 	if end < 0 {
-		if len(line) > maxInline {
-			return nil, 0, malformed("a line of more than %d bytes", maxInline)
+		if len(line) > limit.Inline {
+			return nil, 0, malformed("a line of more than %d bytes", limit.Inline)
 		}
 		return nil, 0, nil
 	}
 	line = bytes.TrimSuffix(line, []byte("\r"))
 	p.args = p.args[:0]
 	for word := range bytes.FieldsFuncSeq(line, func(r rune) bool { return r == ' ' || r == '\t' }) {
-		if len(p.args) == maxArguments {
-			return nil, 0, malformed("more than %d arguments", maxArguments)
+		if len(p.args) == limit.Arguments {
+			return nil, 0, malformed("more than %d arguments", limit.Arguments)
 		}
-		if len(word) > maxArgument {
-			return nil, 0, malformed("%d bytes in an argument: at most %d", len(word), maxArgument)
+		if len(word) > limit.Argument {
+			return nil, 0, malformed("%d bytes in an argument: at most %d", len(word), limit.Argument)
 		}
 		p.args = append(p.args, word)
 	}
-	if isHTTP(p.args) {
+	switch {
+	case isHTTP(p.args):
 		return nil, 0, errHTTP
+	case len(p.args) > 0 && string(p.args[0]) == "PROXY": // an error and no end would make each later reply one of another command
+		return nil, 0, errProxy
 	}
 	return p.args, end + 1, nil
 }

@@ -52,6 +52,8 @@ func TestParser(t *testing.T) {
 		{"POST and nothing else", "post\r\nPING\r\n", "", notHTTP},
 		{"a header", "Host: a\r\nPING\r\n", "", notHTTP},
 		{"HTTP after a command", "PING\r\nPUT / HTTP/1.1\r\nPING\r\n", "+PONG\n", notHTTP},
+		{"PROXY", "PROXY TCP4 10.0.0.1 10.0.0.2 5 6380\r\nPING\r\n", "", "a line of the PROXY protocol: turn it off for this port"},
+		{"PROXY, version 2", "\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0cPING\r\n", "", "a line with the byte 0x00"},
 		{"a long URL", "GET /" + strings.Repeat("a", 5000) + " HTTP/1.1\r\nPING\r\n", "", "a line of more than 4096 bytes"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -63,9 +63,6 @@ func (r *reply) all(values ...any) {
 	}
 }
 
-// maxDecimal is how many bytes decimal writes at most.
-const maxDecimal = len("$20\r\n-1234567890123456789\r\n")
-
 // decimal writes n as a bulk string, which keeps all its bits in every language.
 func (r *reply) decimal(n int64) {
 	var digits [20]byte
@@ -91,5 +88,5 @@ func (r *reply) fail(code, text string) {
 // refuse writes the error of a request.
 func (r *reply) refuse(err error) {
 	refusal := issuer.RefusalOf(err)
-	r.fail(refusal.Code.RESP(), refusal.Error())
+	r.fail(refusal.Code.Words().RESP, refusal.Error())
 }

@@ -1,4 +1,7 @@
 // Package resp serves IDs and numbers over the Redis protocol, in its versions 2 and 3.
+//
+// A connection goes from outside to inside through counted of package service, a [socket], an [outbox], TLS if there is
+// any, and a [conn], which reads commands and writes replies.
 package resp
 
 import (
@@ -9,22 +12,14 @@ import (
 	"sync/atomic"
 
 	"github.com/tickflake/tickflake/service/internal/issuer"
-)
-
-// These bound the memory that strangers take. The times are those of [issuer.Config].
-const (
-	maxArgument  = 4 << 10  // bytes in an argument
-	maxArguments = 64       // in a command, its name among them
-	maxCommand   = 16 << 10 // bytes in a command, with its headers
-	maxInline    = 4 << 10  // bytes in a command that is a line of text
-	maxPending   = 32 << 10 // bytes of replies that are collected before they are written
+	"github.com/tickflake/tickflake/service/internal/limit"
 )
 
 // Server serves one listener. Its methods are safe for concurrent use.
 type Server struct {
-	issuer   *issuer.Issuer
-	backlogs chan *backlog // those that no connection has
-	buffers  sync.Pool     // of *buffer: what a command and its reply need while they are under way
+	issuer  *issuer.Issuer
+	kept    atomic.Int64 // bytes of replies that clients have not read
+	buffers sync.Pool    // of *buffer: what a command and its reply need while they are under way
 
 	// A connection looks at draining after it has set its deadline and before it waits.
 	// Shutdown ends draining before it ends all deadlines. So no connection waits on.
@@ -42,13 +37,10 @@ type Server struct {
 
 // New returns a server.
 func New(i *issuer.Issuer) *Server {
-	s := &Server{issuer: i, backlogs: make(chan *backlog, maxBacklogs)}
-	for range maxBacklogs {
-		s.backlogs <- &backlog{}
-	}
+	s := &Server{issuer: i}
 	s.draining, s.drain = context.WithCancel(context.Background())
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.buffers.New = func() any { return &buffer{in: make([]byte, maxCommand)} }
+	s.buffers.New = func() any { return &buffer{in: make([]byte, limit.Command)} }
 	return s
 }
 
@@ -56,9 +48,6 @@ func New(i *issuer.Issuer) *Server {
 // listener. The listener counts and limits the connections, and goes on after an error that
 // passes: any error of it ends Serve.
 func (s *Server) Serve(l net.Listener) error {
-	if c := s.issuer.Config().TLS; c != nil {
-		l = tls.NewListener(l, c)
-	}
 	defer l.Close()
 	defer context.AfterFunc(s.draining, func() { l.Close() })()
 	for {
@@ -89,6 +78,9 @@ func (s *Server) start(nc net.Conn) {
 	s.conns.Go(func() {
 		defer s.open.Add(-1)
 		c := newConn(s, nc)
+		if config := s.issuer.Config().TLS; config != nil {
+			c.nc = tls.Server(c.out, config)
+		}
 		defer context.AfterFunc(s.draining, c.wake)()
 		defer context.AfterFunc(s.ctx, c.abort)()
 		defer c.close() // which abort ends as well

@@ -36,7 +36,7 @@ func TestDrainOfAnError(t *testing.T) {
 		cancel()
 		began := time.Now()
 		_ = b.Shutdown(ctx)
-		assert.Zero(t, time.Since(began))
+		assert.LessOrEqual(t, time.Since(began), 20*time.Millisecond)
 	})
 }
 
@@ -50,7 +50,7 @@ func TestLateWake(t *testing.T) {
 		began := time.Now()
 		time.AfterFunc(50*time.Millisecond, c.wake)
 		c.close()
-		assert.Equal(t, time.Second, time.Since(began))
+		assert.InDelta(t, time.Second, time.Since(began), float64(20*time.Millisecond))
 	})
 }
 
@@ -81,9 +81,10 @@ func TestAllocations(t *testing.T) {
 	b := newBed(t, func(c *issuer.Config) {
 		c.Rules[0].Definition.MinStep = 1e6 // a refill allocates
 	})
-	c := newConn(b.Server, &script{})
+	discard := &script{}
+	c := newConn(b.Server, discard)
+	c.out.try, c.client = discard.Write, b.issuer.Anyone()
 	c.take()
-	discard := c.nc.(*script)
 	for _, in := range []string{array("ID"), "id\r\n", array("IDS", "50"), array("PING"), array("INCR", "orders"), array("INCRBY", "orders", "123")} {
 		pipeline := strings.Repeat(in, 16)
 		assert.Zero(t, testing.AllocsPerRun(100, func() {

@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/reflection/grpc_reflection_v1"
@@ -17,6 +18,7 @@ import (
 
 	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
 	"github.com/tickflake/tickflake/service/internal/issuer"
+	"github.com/tickflake/tickflake/service/internal/limit"
 )
 
 // call is the context of a call, with its client. A type of its own costs one allocation
@@ -49,7 +51,7 @@ func callOf(ctx context.Context) *call {
 func (c *call) asked() {
 	if c.client != nil {
 		peer := connectionOf(c)
-		peer.Known(c.client)
+		_ = peer.Known(c.client) // if there is no room for it, begin has refused the call
 		peer.Asked()
 	}
 }
@@ -73,7 +75,7 @@ func (s *Server) begin(ctx context.Context, info *tap.Info) (context.Context, er
 	}
 	if c.client = s.issuer.Anyone(); c.client == nil {
 		if c.client, c.refused = s.issuer.Bearer(issuer.GRPC, info.Header["authorization"], false); c.refused == nil {
-			connectionOf(ctx).Known(c.client)
+			c.refused = connectionOf(ctx).Known(c.client)
 		}
 	}
 	if other {
@@ -91,58 +93,48 @@ func method[In, Out any](name string, serve func(s *Server, ctx context.Context,
 			return nil, err
 		}
 		c.asked()
-		began, bounded := time.Now(), s.issuer.Timeout(ctx)
 		var out *Out
-		var items int64
-		err := c.refused
-		if err == nil {
-			out, items, err = serve(s, bounded, c.client, in)
-		}
-		if err = s.done(bounded, c, name, began, items, err); err != nil {
-			return nil, err
-		}
-		return out, nil
+		began, r := time.Now(), &issuer.Request{Protocol: issuer.GRPC, Method: name, Client: c.client, Err: c.refused}
+		s.issuer.Serve(ctx, r, func(ctx context.Context) (items int64, err error) {
+			out, items, err = serve(s, ctx, c.client, in)
+			return items, err
+		})
+		return out, s.done(ctx, r, began)
 	}}
 }
 
-// maxWaiting is how many calls may wait for their request without a timer: 10 MB of memory.
-// A client sends its request with the headers, so that more wait only under attack.
-const maxWaiting = 1024
-
 // receive receives the request of a call. A client that never sends it would hold the call
 // for ever, and a timer for each call would cost more than the ID: so calls have a timer only
-// while many wait. The count begins here, because grpc-go ends some calls between begin and
-// the handler, and tells nobody.
+// while many wait. A client sends its request with the headers, so that more wait only under attack. The count begins
+// here, because grpc-go ends some calls between begin and the handler, and tells nobody.
 func (s *Server) receive(receive func(any) error, request any) error {
 	defer s.waiting.Add(-1)
-	if s.waiting.Add(1) <= maxWaiting {
+	if s.waiting.Add(1) <= limit.Waiting {
 		return receive(request)
 	}
 	return within(s.config.Timeout, nil, receive, request)
 }
 
-// done tells the observer of a request that was answered, and returns err as a status. The timer
-// of ctx ends.
-func (s *Server) done(ctx *issuer.Timeout, c *call, method string, began time.Time, items int64, err error) error {
-	seen := issuer.Request{Protocol: issuer.GRPC, Method: method, Items: items, Duration: time.Since(began), Err: err, Client: c.client}
-	if err != nil || s.issuer.Logs() {
+// done tells the observer of a request that was answered, and returns its error as a status.
+func (s *Server) done(ctx context.Context, r *issuer.Request, began time.Time) error {
+	r.Duration = time.Since(began)
+	if r.Err != nil || s.issuer.Logs() {
 		if p, ok := peer.FromContext(ctx); ok {
-			seen.Remote = p.Addr.String()
+			r.Remote = p.Addr.String()
 		}
 	}
-	s.issuer.Done(seen)
-	if err != nil {
-		err = statusOf(err)
+	s.issuer.Done(*r)
+	if r.Err != nil {
+		return statusOf(r.Err)
 	}
-	ctx.Cancel()
-	return err
+	return nil
 }
 
 // statusOf returns the status of a request that was refused. To one whose client's deadline has
 // passed, the client's library gives a status by itself.
 func statusOf(err error) error {
 	r := issuer.RefusalOf(err)
-	st := status.New(r.Code.GRPC(), r.Error())
+	st := status.New(codes.Code(r.Code.Words().GRPC), r.Error())
 	if r.RetryAfter > 0 {
 		if detailed, err := st.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(r.RetryAfter)}); err == nil {
 			st = detailed

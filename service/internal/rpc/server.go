@@ -18,39 +18,27 @@ import (
 	"google.golang.org/grpc/reflection"
 
 	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
+	"github.com/tickflake/tickflake/internal/wire"
 	"github.com/tickflake/tickflake/service/internal/issuer"
+	"github.com/tickflake/tickflake/service/internal/limit"
 )
 
-// These limits hold for each connection. They have no configuration: a request has a few
-// bytes and a token.
-const (
-	maxMessage     = 16 << 10
-	maxHeaders     = 16 << 10
-	maxCalls       = 100      // at once, on one connection
-	window         = 64 << 10 // bytes that a client may send before they are read
-	pingInterval   = time.Minute
-	pingTimeout    = 20 * time.Second
-	minClientPings = 5 * time.Second // a client that pings more often is disconnected
-
-	stopTime = time.Second // for calls to end whose connections are closed
-)
+const stopTime = time.Second // for calls to end whose connections are closed
 
 // Server serves one listener. Its methods are safe for concurrent use.
 type Server struct {
-	tickflakev1.UnimplementedTickflakeServiceServer
-
-	issuer   *issuer.Issuer
-	config   *issuer.Config
-	grpc     *grpc.Server
-	draining context.Context // ends when Shutdown begins
-	drain    context.CancelFunc
-	streams  atomic.Int64 // of IDs; never above the limit but for the moment in which one is refused
-	waiting  atomic.Int64 // handlers whose request is still to come; each adds 1 and takes it off
+	issuer      *issuer.Issuer
+	config      *issuer.Config
+	grpc        *grpc.Server
+	draining    context.Context // ends when Shutdown begins
+	drain       context.CancelFunc
+	fingerprint uint64       // of the layout
+	waiting     atomic.Int64 // handlers whose request is still to come; each adds 1 and takes it off
 }
 
 // New returns a server.
 func New(i *issuer.Issuer) *Server {
-	s := &Server{issuer: i, config: i.Config()}
+	s := &Server{issuer: i, config: i.Config(), fingerprint: wire.Fingerprint(i.Layout().String())}
 	s.draining, s.drain = context.WithCancel(context.Background())
 	transport := insecure.NewCredentials()
 	if s.config.TLS != nil {
@@ -59,6 +47,7 @@ func New(i *issuer.Issuer) *Server {
 	s.grpc = grpc.NewServer(append(options(s.config), grpc.Creds(handshake{transport, i.Anyone()}), grpc.InTapHandle(s.begin), grpc.StreamInterceptor(s.intercept))...)
 	desc := tickflakev1.TickflakeService_ServiceDesc
 	desc.Methods = methods
+	desc.HandlerType = (*any)(nil) // methods has the handlers
 	s.grpc.RegisterService(&desc, s)
 	grpc_health_v1.RegisterHealthServer(s.grpc, checks{Server: s})
 	reflection.Register(s.grpc)
@@ -68,19 +57,20 @@ func New(i *issuer.Issuer) *Server {
 // options are those of the server of grpc-go that do not call this package.
 func options(c *issuer.Config) []grpc.ServerOption {
 	return []grpc.ServerOption{
-		grpc.MaxRecvMsgSize(maxMessage),
-		grpc.MaxHeaderListSize(maxHeaders),
-		grpc.MaxConcurrentStreams(maxCalls),
+		grpc.MaxRecvMsgSize(limit.Message),
+		grpc.MaxHeaderListSize(limit.Headers),
+		grpc.MaxConcurrentStreams(limit.Calls),
 		// Requests are small. Else a client that sends much raises to 16 MiB what each of its
 		// streams may have on its way, and a frame of one byte takes many times its size.
-		grpc.StaticStreamWindowSize(window),
-		grpc.StaticConnWindowSize(window),
+		grpc.StaticStreamWindowSize(limit.Window),
+		grpc.StaticConnWindowSize(limit.Window),
 		grpc.ConnectionTimeout(c.ReadTimeout),
 		grpc.KeepaliveParams(keepalive.ServerParameters{
-			MaxConnectionIdle: c.IdleTimeout, Time: pingInterval, Timeout: pingTimeout,
+			MaxConnectionIdle: c.IdleTimeout, Time: limit.Ping, Timeout: limit.PingTimeout,
+			MaxConnectionAge: c.MaxConnectionAge, MaxConnectionAgeGrace: c.ReadTimeout,
 		}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
-			MinTime: minClientPings, PermitWithoutStream: true,
+			MinTime: limit.ClientPings, PermitWithoutStream: true,
 		}),
 	}
 }
@@ -95,7 +85,7 @@ type handshake struct {
 type connection struct {
 	credentials.AuthInfo
 	issuer.Peer
-	open atomic.Int64 // streams of health and reflection; never above the limit
+	streams atomic.Int64 // of health and reflection; above the limit only while some are refused
 }
 
 func (h handshake) ServerHandshake(nc net.Conn) (net.Conn, credentials.AuthInfo, error) {
@@ -105,9 +95,9 @@ func (h handshake) ServerHandshake(nc net.Conn) (net.Conn, credentials.AuthInfo,
 	}
 	c := &connection{AuthInfo: info, Peer: issuer.PeerOf(nc)}
 	if h.anyone != nil {
-		c.Known(h.anyone)
+		err = c.Known(h.anyone)
 	}
-	return secured, c, nil
+	return secured, c, err
 }
 
 // connectionOf returns the connection of a call.
@@ -125,8 +115,7 @@ func (s *Server) Serve(l net.Listener) error {
 }
 
 // Shutdown stops accepting, lets the requests that run end, closes all connections, and
-// returns when this is done. Streams end with UNAVAILABLE, those of IDs after the request
-// that they answer. When ctx ends it closes them at once, and returns the error of ctx.
+// returns when this is done. Streams end with UNAVAILABLE. When ctx ends it closes them at once, and returns the error of ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.drain()
 	done := make(chan struct{})

@@ -22,7 +22,7 @@ func (s *Server) messagesOf(runs []snowflake.Run) []*tickflakev1.Run {
 	return list
 }
 
-// methods are those of the service that are not streams.
+// methods are those of the service.
 var methods = []grpc.MethodDesc{
 	method("Take", (*Server).take), method("Describe", (*Server).describe), method("Decode", (*Server).decode),
 	method("Number", (*Server).number), method("GetSequence", (*Server).getSequence),
@@ -43,7 +43,7 @@ func (s *Server) take(ctx context.Context, c *issuer.Client, in *tickflakev1.Tak
 	if err != nil {
 		return nil, 0, err
 	}
-	return &tickflakev1.TakeResponse{Runs: s.messagesOf(runs)}, n, nil
+	return &tickflakev1.TakeResponse{Runs: s.messagesOf(runs), LayoutFingerprint: s.fingerprint}, n, nil
 }
 
 // describe returns the layout, and the limits.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service/internal/issuer"
+	"github.com/tickflake/tickflake/service/internal/limit"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
@@ -37,7 +38,7 @@ func (s *Server) describe(_ context.Context, _ *http.Request, c *issuer.Client) 
 	}, 0, nil
 }
 
-// status is the answer to GET /v1/status, which the page asks for.
+// status is the answer to GET /v1/status.
 type status struct {
 	Ready   bool    `json:"ready"`
 	Reason  string  `json:"reason,omitempty"` // why it is not
@@ -70,9 +71,6 @@ type openSequence struct {
 	Left     int64         `json:"left,string"`
 }
 
-// maxListed is how many sequences the status lists.
-const maxListed = 100
-
 // status answers GET /v1/status. It never asks the store.
 func (s *Server) status(_ context.Context, _ *http.Request, c *issuer.Client) (any, int64, error) {
 	g := s.issuer.Config().Generator
@@ -89,7 +87,7 @@ func (s *Server) status(_ context.Context, _ *http.Request, c *issuer.Client) (a
 		answer.Ready, answer.Reason = false, err.Error()
 	}
 	for _, seq := range s.issuer.OpenTo(c) {
-		if len(answer.Sequences) == maxListed {
+		if len(answer.Sequences) == limit.Listed {
 			answer.More++
 			continue
 		}
@@ -106,12 +104,14 @@ var fine = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 	write(w, http.StatusOK, "text/plain; charset=utf-8", []byte("ok\n"))
 })
 
-// live answers GET /livez. It touches neither the store nor the generator.
+// live answers GET /livez.
 func (s *Server) live(context.Context, *http.Request, *issuer.Client) (any, int64, error) {
-	return fine, 0, nil
+	return fine, 0, s.issuer.Live()
 }
 
 // ready answers GET /readyz.
 func (s *Server) ready(context.Context, *http.Request, *issuer.Client) (any, int64, error) {
-	return fine, 0, s.issuer.Ready()
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		write(w, http.StatusOK, "text/plain; charset=utf-8", []byte("ok\nclock_error:"+s.issuer.ClockError()+"\n"))
+	}), 0, s.issuer.Ready()
 }

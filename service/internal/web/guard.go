@@ -17,8 +17,6 @@ var secured = http.Header{
 	"X-Content-Type-Options":       {"nosniff"},
 }
 
-var pagePolicy = []string{"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"}
-
 // guard refuses a request that a page of another site can have made a browser send: by a
 // name of its own for the server's address, or to an address of the server.
 func (s *Server) guard(r *http.Request) error {
@@ -33,13 +31,9 @@ func (s *Server) guard(r *http.Request) error {
 	}
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "same-origin", "none":
-	default:
-		// A link on another site may lead to the page, and a form there may post nothing.
-		if r.Header.Get("Sec-Fetch-Dest") != "document" || r.Method != http.MethodGet {
-			return errOrigin
-		}
+		return nil
 	}
-	return nil
+	return errOrigin
 }
 
 // known reports whether the request calls the server by an address, by localhost, or by a

@@ -31,11 +31,7 @@ import (
 
 // document is the OpenAPI document of the service.
 var document = sync.OnceValues(func() (*openapi3.T, error) {
-	content, err := static.ReadFile("static/openapi.yaml")
-	if err != nil {
-		return nil, err
-	}
-	return openapi3.NewLoader().LoadFromData(content)
+	return openapi3.NewLoader().LoadFromData([]byte(openapi))
 })
 
 // conforms returns an error unless the document allows the answer. Paths and methods that
@@ -101,7 +97,7 @@ func newServer(t testing.TB, change func(*issuer.Config, *Options)) *service {
 	require.NoError(t, sequence.Create(t.Context(), store, "bills", sequence.Definition{Start: 1, Period: sequence.Yearly}))
 	c := issuer.Config{
 		Generator: g, Store: store, Strategy: "wait up to 1s", StoreName: "memory", Sequences: []sequence.Option{sequence.WithLogger(slog.New(slog.DiscardHandler))},
-		MaxBatch: 10_000, MaxAfter: 10 * time.Millisecond, MaxNumbers: 1_000_000, MaxSequences: 10, Timeout: time.Minute, UseWithin: time.Second, Logger: slog.New(slog.NewTextHandler(log, nil)), AccessLog: 1,
+		ReadTimeout: 10 * time.Second, MaxBatch: 10_000, MaxAfter: 10 * time.Millisecond, MaxNumbers: 1_000_000, MaxSequences: 10, Timeout: time.Minute, UseWithin: time.Second, Logger: slog.New(slog.NewTextHandler(log, nil)), AccessLog: 1,
 	}
 	o := Options{Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "up 1\n") })}
 	if change != nil {

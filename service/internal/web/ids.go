@@ -1,11 +1,9 @@
 package web
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -14,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/tickflake/tickflake/service/internal/issuer"
+	"github.com/tickflake/tickflake/service/internal/limit"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
@@ -96,9 +95,6 @@ func (s *Server) decode(_ context.Context, r *http.Request, _ *issuer.Client) (a
 	return d, 0, err
 }
 
-// maxBody is how many bytes of a body are read.
-const maxBody = 1 << 10
-
 // parameters returns those of the query or, in place of it, of a body: an object in JSON with the same
 // names, whose values are numbers or texts.
 func parameters(r *http.Request) (url.Values, error) {
@@ -110,8 +106,8 @@ func parameters(r *http.Request) (url.Values, error) {
 		return query, nil
 	}
 	// The server's time to read bounds this read.
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
-	if err != nil || len(body) > maxBody {
+	body, err := io.ReadAll(io.LimitReader(r.Body, limit.Body+1))
+	if err != nil || len(body) > limit.Body {
 		return nil, errBody
 	}
 	if peer, ok := r.Context().Value(peerKey{}).(issuer.Peer); ok {
@@ -120,18 +116,19 @@ func parameters(r *http.Request) (url.Values, error) {
 	if len(body) == 0 { // its length was unknown
 		return query, nil
 	}
-	var object map[string]any
-	in := json.NewDecoder(bytes.NewReader(body))
-	in.UseNumber()
+	var object map[string]json.RawMessage
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if kind != "application/json" || len(query) > 0 || in.Decode(&object) != nil || in.More() {
+	if kind != "application/json" || len(query) > 0 || json.Unmarshal(body, &object) != nil || object == nil {
 		return nil, errBody
 	}
 	for name, value := range object {
-		switch value.(type) {
-		case string, json.Number:
-			query.Set(name, fmt.Sprint(value))
-		default:
+		var text string
+		var number json.Number // which takes no text that is none
+		if json.Unmarshal(value, &text) == nil && value[0] == '"' {
+			query.Set(name, text)
+		} else if json.Unmarshal(value, &number) == nil && value[0] != 'n' {
+			query.Set(name, number.String())
+		} else {
 			return nil, errBody
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/wire"
 	"github.com/tickflake/tickflake/service/internal/issuer"
 )
 
@@ -24,15 +25,15 @@ type problem struct {
 
 // The refusals of this package.
 var (
-	errPath   = issuer.Refuse(issuer.NotFound, "there is no such path: GET /v1/openapi.yaml lists the paths")
-	errHost   = issuer.Refuse(issuer.BadHost, "the Host header is no name of this server: call it by its address, or add the name to the server's hosts (--host)")
-	errOrigin = issuer.Refuse(issuer.Forbidden, "a page of another site sent this request: only pages of this server may")
+	errPath   = issuer.Refuse(wire.NotFound, "there is no such path: GET /v1/openapi.yaml lists the paths")
+	errHost   = issuer.Refuse(wire.BadHost, "the Host header is no name of this server: call it by its address, or add the name to the server's hosts (--host)")
+	errOrigin = issuer.Refuse(wire.Forbidden, "a page of another site sent this request: only pages of this server may")
 	errBody   = badInput(`the body is not served: send none, or in place of a query an object in JSON of at most 1,024 bytes, such as {"n":10}, as application/json`)
-	errBug    = issuer.Refuse(issuer.Internal, "internal error: see the server's log")
+	errBug    = issuer.Refuse(wire.Internal, "internal error: see the server's log")
 )
 
 func badInput(format string, args ...any) error {
-	return issuer.Refuse(issuer.BadInput, format, args...)
+	return issuer.Refuse(wire.BadInput, format, args...)
 }
 
 // notFound returns the refusal of a request that has no route, and takes out of the headers
@@ -40,7 +41,7 @@ func badInput(format string, args ...any) error {
 func notFound(h http.Header, method string) error {
 	h.Del("Location")
 	if allow := h.Get("Allow"); allow != "" {
-		return issuer.Refuse(issuer.BadMethod, "method %.20q is not one of this path: want %s", method, allow)
+		return issuer.Refuse(wire.BadMethod, "method %.20q is not one of this path: want %s", method, allow)
 	}
 	return errPath
 }
@@ -48,7 +49,7 @@ func notFound(h http.Header, method string) error {
 // writeError answers a request with a problem.
 func writeError(w http.ResponseWriter, err error) {
 	r := issuer.RefusalOf(err)
-	p := problem{Type: "about:blank", Title: http.StatusText(r.Code.HTTP()), Status: r.Code.HTTP(), Detail: r.Error(), Code: r.Code.String()}
+	p := problem{Type: "about:blank", Title: http.StatusText(r.Code.Words().HTTP), Status: r.Code.Words().HTTP, Detail: r.Error(), Code: r.Code.String()}
 	h := w.Header()
 	if p.Status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", `Bearer realm="tickflake"`)

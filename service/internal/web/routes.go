@@ -2,13 +2,14 @@ package web
 
 import (
 	"context"
-	"embed"
+	_ "embed"
 	"fmt"
 	"maps"
 	"net/http"
 	"runtime/debug"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/wire"
 	"github.com/tickflake/tickflake/service/internal/issuer"
 )
 
@@ -47,10 +48,8 @@ func (s *Server) list() []route {
 		{"GET /v1/sequences/{name}", token, s.inspect},
 		{"GET /v1/layout", token, s.describe},
 		{"GET /v1/status", token, s.status},
-		{"GET /v1/openapi.yaml", nothing, file("openapi.yaml", "application/yaml")},
-		{"GET /{$}", nothing, file("index.html", "text/html; charset=utf-8")},
-		{"GET /app.js", nothing, file("app.js", "text/javascript; charset=utf-8")},
-		{"GET /style.css", nothing, file("style.css", "text/css; charset=utf-8")},
+		{"GET /v1/openapi.yaml", nothing, text("application/yaml", openapi)},
+		{"GET /{$}", nothing, text("text/plain; charset=utf-8", index)},
 	}
 	if s.options.Metrics != nil {
 		routes = append(routes, route{"GET /metrics", metrics, func(context.Context, *http.Request, *issuer.Client) (any, int64, error) {
@@ -116,24 +115,26 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // gone reports whether the error is that the client has gone away.
-func gone(err error) bool { return err != nil && issuer.RefusalOf(err).Code == issuer.Canceled }
+func gone(err error) bool { return err != nil && issuer.RefusalOf(err).Code == wire.Canceled }
 
 // serve returns a function that answers the requests of a route.
 func (s *Server) serve(to route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		x := w.(*exchange)
 		x.found, x.done.Method = true, to.pattern
-		client, err := s.issuer.Bearer(issuer.HTTP, r.Header["Authorization"], to.need == metrics)
-		x.done.Client = client
-		s.admit(x, r, client)
-		var answer any
-		if err == nil || to.need == nothing {
-			ctx := s.issuer.Timeout(r.Context())
-			defer ctx.Cancel()
-			answer, x.done.Items, err = to.handle(ctx, r, client)
+		x.done.Client, x.done.Err = s.issuer.Bearer(issuer.HTTP, r.Header["Authorization"], to.need == metrics)
+		if err := s.admit(x, r, x.done.Client); err != nil {
+			x.done.Err = err
 		}
-		if x.done.Err = err; err != nil {
-			x.done.Items = 0
+		if to.need == nothing {
+			x.done.Err = nil
+		}
+		var answer any
+		s.issuer.Serve(r.Context(), &x.done, func(ctx context.Context) (items int64, err error) {
+			answer, items, err = to.handle(ctx, r, x.done.Client)
+			return items, err
+		})
+		if x.done.Err != nil {
 			return
 		}
 		if h, ok := answer.(http.Handler); ok {
@@ -145,33 +146,33 @@ func (s *Server) serve(to route) http.HandlerFunc {
 }
 
 // admit makes the connection of a client one that stays. Another connection ends with its
-// request, so that it does not end during a later one.
-func (s *Server) admit(w http.ResponseWriter, r *http.Request, client *issuer.Client) {
+// request, so that it does not end during a later one. So does an old one.
+func (s *Server) admit(w http.ResponseWriter, r *http.Request, client *issuer.Client) (err error) {
 	peer, ok := r.Context().Value(peerKey{}).(issuer.Peer)
 	switch {
 	case !ok: // a test without a connection
-	case client == nil || s.options.Probes:
-		w.Header().Set("Connection", "close")
-	default:
-		peer.Known(client)
-		if r.ContentLength == 0 {
+		return nil
+	case client != nil && !s.options.Probes:
+		if err = peer.Known(client); err == nil && r.ContentLength == 0 {
 			peer.Asked()
 		}
 	}
+	if client == nil || s.options.Probes || err != nil || peer.Old() {
+		w.Header().Set("Connection", "close")
+	}
+	return err
 }
 
-//go:embed static
-var static embed.FS
+//go:embed static/openapi.yaml
+var openapi string
 
-// file returns a handler that answers with an embedded file, which may have a page's scripts.
-func file(name, kind string) handler {
-	body, err := static.ReadFile("static/" + name)
-	if err != nil {
-		panic(err) // the name is not one of the embedded files
-	}
-	answer := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header()["Content-Security-Policy"] = pagePolicy
-		write(w, http.StatusOK, kind, body)
-	})
+// index is the answer to GET /.
+const index = `This is tickflake serve. POST /v1/ids takes an ID, POST /v1/sequences/NAME a number, GET /v1/ids/ID decodes.
+GET /v1/openapi.yaml describes all paths, GET /readyz and /livez are for probes, and GET /metrics for Prometheus.
+`
+
+// text returns a handler that answers with a text.
+func text(kind, body string) handler {
+	answer := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { write(w, http.StatusOK, kind, []byte(body)) })
 	return func(context.Context, *http.Request, *issuer.Client) (any, int64, error) { return answer, 0, nil }
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/tickflake/tickflake/service/internal/issuer"
+	"github.com/tickflake/tickflake/service/internal/limit"
 )
 
 // Options are what a server has beside the configuration of its issuer.
@@ -18,11 +19,6 @@ type Options struct {
 	Hosts   []string     // names of the server beside addresses and localhost
 	Metrics http.Handler // answers GET /metrics; nil: there is no such path
 }
-
-const (
-	maxHeader  = 16 << 10 // bytes of the request line and the headers
-	maxStreams = 64       // requests at a time of one HTTP/2 connection; each holds a chunk
-)
 
 // peerKey is the key of the [issuer.Peer] in the context of a request.
 type peerKey struct{}
@@ -66,7 +62,7 @@ func New(i *issuer.Issuer, options Options) *Server {
 		Handler:           s,
 		TLSConfig:         config.TLS.Clone(), // net/http changes it, and two addresses have one
 		Protocols:         &protocols,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams, WriteByteTimeout: config.ReadTimeout},
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: limit.HTTPStreams, WriteByteTimeout: config.ReadTimeout},
 		ReadHeaderTimeout: config.ReadTimeout,
 		ReadTimeout:       config.ReadTimeout,
 		// The time to write an answer is counted from the end of the request's headers, so it
@@ -76,7 +72,7 @@ func New(i *issuer.Issuer, options Options) *Server {
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, peerKey{}, issuer.PeerOf(c))
 		},
-		MaxHeaderBytes: maxHeader,
+		MaxHeaderBytes: limit.Headers,
 		// Every answer comes from the handlers, also the one to OPTIONS *.
 		DisableGeneralOptionsHandler: true,
 		// Anybody can break a handshake or a connection: this must not fill a log.

@@ -137,6 +137,7 @@ func (d *Dialer) dial(ctx context.Context, cancel func(), network, address strin
 		return nil, net.ErrClosed
 	}
 	c.Conn = raw
+	c.last.Store(time.Now().UnixNano())
 	return c, nil
 }
 
@@ -193,6 +194,21 @@ func (d *Dialer) wake() {
 	}
 }
 
+// Rest closes the connections on which no byte has gone either way for [MaxSilence], so that the driver dials anew: one that
+// has died in silence would cost the next operation its whole time. Most die while this process or its machine is paused, so
+// the clock of the wall counts, which goes on meanwhile. No operation may be under way.
+func (d *Dialer) Rest() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for c := range d.conns {
+		if c.Conn != nil && !c.closed.Load() && time.Now().UnixNano()-c.last.Load() >= int64(MaxSilence) {
+			_ = c.Conn.Close()
+			delete(d.conns, c) // the server has nothing to do for it, and need not count it
+		}
+	}
+	d.wake()
+}
+
 // Close closes all connections, including those that wait for an answer, and ends calls of Dial. Later ones
 // fail with [net.ErrClosed].
 func (d *Dialer) Close() error {
@@ -218,6 +234,7 @@ type conn struct {
 	address  string
 	cancel   func()       // ends Dial
 	closed   atomic.Bool  // the driver has closed it; never reset
+	last     atomic.Int64 // when bytes went either way, in nanoseconds since 1970; for Rest
 	reading  sync.RWMutex // read-locked by a Read of the driver, locked by linger
 }
 
@@ -227,7 +244,16 @@ func (c *conn) Read(b []byte) (int, error) {
 	if c.closed.Load() {
 		return 0, net.ErrClosed
 	}
-	return c.Conn.Read(b)
+	n, err := c.Conn.Read(b)
+	if n > 0 {
+		c.last.Store(time.Now().UnixNano())
+	}
+	return n, err
+}
+
+func (c *conn) Write(b []byte) (int, error) {
+	c.last.Store(time.Now().UnixNano())
+	return c.Conn.Write(b)
 }
 
 func (c *conn) Close() error {

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -106,6 +107,36 @@ func TestDialerMost(t *testing.T) {
 	time.AfterFunc(50*time.Millisecond, func() { _ = theirs[0].Close() })
 	_, err = dial(t.Context())
 	require.NoError(t, err, "it waits")
+}
+
+// Rest closes what nobody has used for MaxSilence. The server does not count it any more.
+func TestDialerRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		defer server.Close()
+		d := dial.Dialer{Most: 1}
+		defer d.Close()
+		ours, err := d.Dial(t.Context(), "tcp", server.Addr().String())
+		require.NoError(t, err)
+		theirs, err := server.Accept()
+		require.NoError(t, err)
+		defer theirs.Close()
+		for _, use := range []func([]byte) (int, error){ours.Write, ours.Read, ours.Write} {
+			_, err := theirs.Write([]byte{1})
+			require.NoError(t, err)
+			time.Sleep(dial.MaxSilence - 1)
+			d.Rest()
+			_, err = use([]byte{1})
+			require.NoError(t, err)
+		}
+		time.Sleep(dial.MaxSilence)
+		d.Rest()
+		_, err = ours.Write([]byte{1})
+		require.ErrorIs(t, err, net.ErrClosed)
+		_, err = d.Dial(t.Context(), "tcp", server.Addr().String())
+		require.NoError(t, err)
+	})
 }
 
 // With TLS, the certificate is that of the address. With One, the next Dial closes a connection

@@ -70,6 +70,9 @@ func (t *Transport) Server() string {
 	return cmp.Or(name, "a server without a name")
 }
 
+// Rest is that of the Dialer.
+func (t *Transport) Rest() { t.dialer.Rest() }
+
 // Close closes all connections, and the Dialer.
 func (t *Transport) Close() error {
 	t.CloseIdleConnections()

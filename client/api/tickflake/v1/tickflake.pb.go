@@ -139,9 +139,12 @@ func (x *TakeRequest) GetAfter() int64 {
 type TakeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// runs hold exactly count IDs, in ascending order. Each run is of one tick.
-	Runs          []*Run `protobuf:"bytes,1,rep,name=runs,proto3" json:"runs,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Runs []*Run `protobuf:"bytes,1,rep,name=runs,proto3" json:"runs,omitempty"`
+	// layout_fingerprint is the FNV-1a hash, of 64 bits, of DescribeResponse.layout. So a client sees
+	// in each answer whether it still talks to a server of its fleet.
+	LayoutFingerprint uint64 `protobuf:"fixed64,2,opt,name=layout_fingerprint,json=layoutFingerprint,proto3" json:"layout_fingerprint,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *TakeResponse) Reset() {
@@ -179,6 +182,13 @@ func (x *TakeResponse) GetRuns() []*Run {
 		return x.Runs
 	}
 	return nil
+}
+
+func (x *TakeResponse) GetLayoutFingerprint() uint64 {
+	if x != nil {
+		return x.LayoutFingerprint
+	}
+	return 0
 }
 
 // Run is a number of IDs of one node and one tick: first, first + stride, … All are positive
@@ -258,109 +268,6 @@ func (x *Run) GetUseWithin() *durationpb.Duration {
 	return nil
 }
 
-// StreamRequest adds credit.
-type StreamRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// credit is how many IDs the server may send for this request, from 1 to
-	// DescribeResponse.max_batch.
-	Credit int64 `protobuf:"varint,1,opt,name=credit,proto3" json:"credit,omitempty"`
-	// after is that of TakeRequest, for the IDs of this request.
-	After         int64 `protobuf:"varint,2,opt,name=after,proto3" json:"after,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *StreamRequest) Reset() {
-	*x = StreamRequest{}
-	mi := &file_tickflake_v1_tickflake_proto_msgTypes[3]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *StreamRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*StreamRequest) ProtoMessage() {}
-
-func (x *StreamRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tickflake_v1_tickflake_proto_msgTypes[3]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use StreamRequest.ProtoReflect.Descriptor instead.
-func (*StreamRequest) Descriptor() ([]byte, []int) {
-	return file_tickflake_v1_tickflake_proto_rawDescGZIP(), []int{3}
-}
-
-func (x *StreamRequest) GetCredit() int64 {
-	if x != nil {
-		return x.Credit
-	}
-	return 0
-}
-
-func (x *StreamRequest) GetAfter() int64 {
-	if x != nil {
-		return x.After
-	}
-	return 0
-}
-
-// StreamResponse holds IDs of the earliest request that is not fully answered.
-type StreamResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// runs hold IDs in ascending order, above those of earlier responses of this stream unless
-	// the server's node number has changed. Each run is of one tick.
-	Runs          []*Run `protobuf:"bytes,1,rep,name=runs,proto3" json:"runs,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *StreamResponse) Reset() {
-	*x = StreamResponse{}
-	mi := &file_tickflake_v1_tickflake_proto_msgTypes[4]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *StreamResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*StreamResponse) ProtoMessage() {}
-
-func (x *StreamResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tickflake_v1_tickflake_proto_msgTypes[4]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use StreamResponse.ProtoReflect.Descriptor instead.
-func (*StreamResponse) Descriptor() ([]byte, []int) {
-	return file_tickflake_v1_tickflake_proto_rawDescGZIP(), []int{4}
-}
-
-func (x *StreamResponse) GetRuns() []*Run {
-	if x != nil {
-		return x.Runs
-	}
-	return nil
-}
-
 // DescribeRequest asks for the layout and the limits.
 type DescribeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -370,7 +277,7 @@ type DescribeRequest struct {
 
 func (x *DescribeRequest) Reset() {
 	*x = DescribeRequest{}
-	mi := &file_tickflake_v1_tickflake_proto_msgTypes[5]
+	mi := &file_tickflake_v1_tickflake_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -382,7 +289,7 @@ func (x *DescribeRequest) String() string {
 func (*DescribeRequest) ProtoMessage() {}
 
 func (x *DescribeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tickflake_v1_tickflake_proto_msgTypes[5]
+	mi := &file_tickflake_v1_tickflake_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -395,7 +302,7 @@ func (x *DescribeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeRequest.ProtoReflect.Descriptor instead.
 func (*DescribeRequest) Descriptor() ([]byte, []int) {
-	return file_tickflake_v1_tickflake_proto_rawDescGZIP(), []int{5}
+	return file_tickflake_v1_tickflake_proto_rawDescGZIP(), []int{3}
 }
 
 // DescribeResponse describes the IDs of this server.
@@ -423,7 +330,7 @@ type DescribeResponse struct {
 	Strategy string `protobuf:"bytes,9,opt,name=strategy,proto3" json:"strategy,omitempty"`
 	// use_within is the shortest Run.use_within.
 	UseWithin *durationpb.Duration `protobuf:"bytes,10,opt,name=use_within,json=useWithin,proto3" json:"use_within,omitempty"`
-	// max_batch is the largest count of TakeRequest and credit of StreamRequest.
+	// max_batch is the largest count of TakeRequest.
 	MaxBatch int64 `protobuf:"varint,11,opt,name=max_batch,json=maxBatch,proto3" json:"max_batch,omitempty"`
 	// max_numbers is the largest count of NumberRequest.
 	MaxNumbers    int64 `protobuf:"varint,12,opt,name=max_numbers,json=maxNumbers,proto3" json:"max_numbers,omitempty"`
@@ -433,7 +340,7 @@ type DescribeResponse struct {
 
 func (x *DescribeResponse) Reset() {
 	*x = DescribeResponse{}
-	mi := &file_tickflake_v1_tickflake_proto_msgTypes[6]
+	mi := &file_tickflake_v1_tickflake_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -445,7 +352,7 @@ func (x *DescribeResponse) String() string {
 func (*DescribeResponse) ProtoMessage() {}
 
 func (x *DescribeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tickflake_v1_tickflake_proto_msgTypes[6]
+	mi := &file_tickflake_v1_tickflake_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -458,7 +365,7 @@ func (x *DescribeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeResponse.ProtoReflect.Descriptor instead.
 func (*DescribeResponse) Descriptor() ([]byte, []int) {
-	return file_tickflake_v1_tickflake_proto_rawDescGZIP(), []int{6}
+	return file_tickflake_v1_tickflake_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *DescribeResponse) GetLayout() string {
@@ -556,7 +463,7 @@ type DecodeRequest struct {
 
 func (x *DecodeRequest) Reset() {
 	*x = DecodeRequest{}
-	mi := &file_tickflake_v1_tickflake_proto_msgTypes[7]
+	mi := &file_tickflake_v1_tickflake_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -568,7 +475,7 @@ func (x *DecodeRequest) String() string {
 func (*DecodeRequest) ProtoMessage() {}
 
 func (x *DecodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tickflake_v1_tickflake_proto_msgTypes[7]
+	mi := &file_tickflake_v1_tickflake_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -581,7 +488,7 @@ func (x *DecodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecodeRequest.ProtoReflect.Descriptor instead.
 func (*DecodeRequest) Descriptor() ([]byte, []int) {
-	return file_tickflake_v1_tickflake_proto_rawDescGZIP(), []int{7}
+	return file_tickflake_v1_tickflake_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *DecodeRequest) GetId() int64 {
@@ -610,7 +517,7 @@ type DecodeResponse struct {
 
 func (x *DecodeResponse) Reset() {
 	*x = DecodeResponse{}
-	mi := &file_tickflake_v1_tickflake_proto_msgTypes[8]
+	mi := &file_tickflake_v1_tickflake_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -622,7 +529,7 @@ func (x *DecodeResponse) String() string {
 func (*DecodeResponse) ProtoMessage() {}
 
 func (x *DecodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tickflake_v1_tickflake_proto_msgTypes[8]
+	mi := &file_tickflake_v1_tickflake_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -635,7 +542,7 @@ func (x *DecodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecodeResponse.ProtoReflect.Descriptor instead.
 func (*DecodeResponse) Descriptor() ([]byte, []int) {
-	return file_tickflake_v1_tickflake_proto_rawDescGZIP(), []int{8}
+	return file_tickflake_v1_tickflake_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *DecodeResponse) GetId() int64 {
@@ -687,7 +594,7 @@ type NumberRequest struct {
 
 func (x *NumberRequest) Reset() {
 	*x = NumberRequest{}
-	mi := &file_tickflake_v1_tickflake_proto_msgTypes[9]
+	mi := &file_tickflake_v1_tickflake_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -699,7 +606,7 @@ func (x *NumberRequest) String() string {
 func (*NumberRequest) ProtoMessage() {}
 
 func (x *NumberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tickflake_v1_tickflake_proto_msgTypes[9]
+	mi := &file_tickflake_v1_tickflake_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -712,7 +619,7 @@ func (x *NumberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NumberRequest.ProtoReflect.Descriptor instead.
 func (*NumberRequest) Descriptor() ([]byte, []int) {
-	return file_tickflake_v1_tickflake_proto_rawDescGZIP(), []int{9}
+	return file_tickflake_v1_tickflake_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *NumberRequest) GetName() string {
@@ -748,7 +655,7 @@ type NumberResponse struct {
 
 func (x *NumberResponse) Reset() {
 	*x = NumberResponse{}
-	mi := &file_tickflake_v1_tickflake_proto_msgTypes[10]
+	mi := &file_tickflake_v1_tickflake_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -760,7 +667,7 @@ func (x *NumberResponse) String() string {
 func (*NumberResponse) ProtoMessage() {}
 
 func (x *NumberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tickflake_v1_tickflake_proto_msgTypes[10]
+	mi := &file_tickflake_v1_tickflake_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -773,7 +680,7 @@ func (x *NumberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NumberResponse.ProtoReflect.Descriptor instead.
 func (*NumberResponse) Descriptor() ([]byte, []int) {
-	return file_tickflake_v1_tickflake_proto_rawDescGZIP(), []int{10}
+	return file_tickflake_v1_tickflake_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *NumberResponse) GetFirst() int64 {
@@ -822,7 +729,7 @@ type GetSequenceRequest struct {
 
 func (x *GetSequenceRequest) Reset() {
 	*x = GetSequenceRequest{}
-	mi := &file_tickflake_v1_tickflake_proto_msgTypes[11]
+	mi := &file_tickflake_v1_tickflake_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -834,7 +741,7 @@ func (x *GetSequenceRequest) String() string {
 func (*GetSequenceRequest) ProtoMessage() {}
 
 func (x *GetSequenceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tickflake_v1_tickflake_proto_msgTypes[11]
+	mi := &file_tickflake_v1_tickflake_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -847,7 +754,7 @@ func (x *GetSequenceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSequenceRequest.ProtoReflect.Descriptor instead.
 func (*GetSequenceRequest) Descriptor() ([]byte, []int) {
-	return file_tickflake_v1_tickflake_proto_rawDescGZIP(), []int{11}
+	return file_tickflake_v1_tickflake_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GetSequenceRequest) GetName() string {
@@ -868,7 +775,7 @@ type GetSequenceResponse struct {
 
 func (x *GetSequenceResponse) Reset() {
 	*x = GetSequenceResponse{}
-	mi := &file_tickflake_v1_tickflake_proto_msgTypes[12]
+	mi := &file_tickflake_v1_tickflake_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -880,7 +787,7 @@ func (x *GetSequenceResponse) String() string {
 func (*GetSequenceResponse) ProtoMessage() {}
 
 func (x *GetSequenceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tickflake_v1_tickflake_proto_msgTypes[12]
+	mi := &file_tickflake_v1_tickflake_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -893,7 +800,7 @@ func (x *GetSequenceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSequenceResponse.ProtoReflect.Descriptor instead.
 func (*GetSequenceResponse) Descriptor() ([]byte, []int) {
-	return file_tickflake_v1_tickflake_proto_rawDescGZIP(), []int{12}
+	return file_tickflake_v1_tickflake_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *GetSequenceResponse) GetSequence() *Sequence {
@@ -939,7 +846,7 @@ type Sequence struct {
 
 func (x *Sequence) Reset() {
 	*x = Sequence{}
-	mi := &file_tickflake_v1_tickflake_proto_msgTypes[13]
+	mi := &file_tickflake_v1_tickflake_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -951,7 +858,7 @@ func (x *Sequence) String() string {
 func (*Sequence) ProtoMessage() {}
 
 func (x *Sequence) ProtoReflect() protoreflect.Message {
-	mi := &file_tickflake_v1_tickflake_proto_msgTypes[13]
+	mi := &file_tickflake_v1_tickflake_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -964,7 +871,7 @@ func (x *Sequence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sequence.ProtoReflect.Descriptor instead.
 func (*Sequence) Descriptor() ([]byte, []int) {
-	return file_tickflake_v1_tickflake_proto_rawDescGZIP(), []int{13}
+	return file_tickflake_v1_tickflake_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Sequence) GetName() string {
@@ -1048,25 +955,21 @@ var File_tickflake_v1_tickflake_proto protoreflect.FileDescriptor
 
 const file_tickflake_v1_tickflake_proto_rawDesc = "" +
 	"\n" +
-	"\x1ctickflake/v1/tickflake.proto\x12\ftickflake.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"H\n" +
-	"\vTakeRequest\x12\x19\n" +
-	"\x05count\x18\x01 \x01(\x03H\x00R\x05count\x88\x01\x01\x12\x14\n" +
-	"\x05after\x18\x02 \x01(\x03R\x05afterB\b\n" +
-	"\x06_count\"5\n" +
+	"\x1ctickflake/v1/tickflake.proto\x12\ftickflake.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"P\n" +
+	"\vTakeRequest\x12\x1d\n" +
+	"\x05count\x18\x01 \x01(\x03B\x020\x01H\x00R\x05count\x88\x01\x01\x12\x18\n" +
+	"\x05after\x18\x02 \x01(\x03B\x020\x01R\x05afterB\b\n" +
+	"\x06_count\"h\n" +
 	"\fTakeResponse\x12%\n" +
-	"\x04runs\x18\x01 \x03(\v2\x11.tickflake.v1.RunR\x04runs\"\x83\x01\n" +
-	"\x03Run\x12\x14\n" +
-	"\x05first\x18\x01 \x01(\x03R\x05first\x12\x14\n" +
-	"\x05count\x18\x02 \x01(\x03R\x05count\x12\x16\n" +
-	"\x06stride\x18\x03 \x01(\x03R\x06stride\x128\n" +
+	"\x04runs\x18\x01 \x03(\v2\x11.tickflake.v1.RunR\x04runs\x121\n" +
+	"\x12layout_fingerprint\x18\x02 \x01(\x06B\x020\x01R\x11layoutFingerprint\"\x8f\x01\n" +
+	"\x03Run\x12\x18\n" +
+	"\x05first\x18\x01 \x01(\x03B\x020\x01R\x05first\x12\x18\n" +
+	"\x05count\x18\x02 \x01(\x03B\x020\x01R\x05count\x12\x1a\n" +
+	"\x06stride\x18\x03 \x01(\x03B\x020\x01R\x06stride\x128\n" +
 	"\n" +
-	"use_within\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\tuseWithin\"=\n" +
-	"\rStreamRequest\x12\x16\n" +
-	"\x06credit\x18\x01 \x01(\x03R\x06credit\x12\x14\n" +
-	"\x05after\x18\x02 \x01(\x03R\x05after\"7\n" +
-	"\x0eStreamResponse\x12%\n" +
-	"\x04runs\x18\x01 \x03(\v2\x11.tickflake.v1.RunR\x04runs\"\x11\n" +
-	"\x0fDescribeRequest\"\xaf\x03\n" +
+	"use_within\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\tuseWithin\"\x11\n" +
+	"\x0fDescribeRequest\"\xbb\x03\n" +
 	"\x10DescribeResponse\x12\x16\n" +
 	"\x06layout\x18\x01 \x01(\tR\x06layout\x120\n" +
 	"\x05epoch\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05epoch\x12-\n" +
@@ -1074,61 +977,60 @@ const file_tickflake_v1_tickflake_proto_rawDesc = "" +
 	"\ttime_bits\x18\x04 \x01(\x05R\btimeBits\x12\x1b\n" +
 	"\tnode_bits\x18\x05 \x01(\x05R\bnodeBits\x12#\n" +
 	"\rsequence_bits\x18\x06 \x01(\x05R\fsequenceBits\x12\x1b\n" +
-	"\tnode_last\x18\a \x01(\bR\bnodeLast\x12\x12\n" +
-	"\x04node\x18\b \x01(\x03R\x04node\x12\x1a\n" +
+	"\tnode_last\x18\a \x01(\bR\bnodeLast\x12\x16\n" +
+	"\x04node\x18\b \x01(\x03B\x020\x01R\x04node\x12\x1a\n" +
 	"\bstrategy\x18\t \x01(\tR\bstrategy\x128\n" +
 	"\n" +
 	"use_within\x18\n" +
-	" \x01(\v2\x19.google.protobuf.DurationR\tuseWithin\x12\x1b\n" +
-	"\tmax_batch\x18\v \x01(\x03R\bmaxBatch\x12\x1f\n" +
-	"\vmax_numbers\x18\f \x01(\x03R\n" +
-	"maxNumbers\"\x1f\n" +
-	"\rDecodeRequest\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\x03R\x02id\"\xf9\x01\n" +
-	"\x0eDecodeResponse\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\x03R\x02id\x12.\n" +
-	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x12\n" +
-	"\x04node\x18\x03 \x01(\x03R\x04node\x12=\n" +
-	"\x05parts\x18\x04 \x03(\v2'.tickflake.v1.DecodeResponse.PartsEntryR\x05parts\x12\x1a\n" +
-	"\bsequence\x18\x05 \x01(\x03R\bsequence\x1a8\n" +
+	" \x01(\v2\x19.google.protobuf.DurationR\tuseWithin\x12\x1f\n" +
+	"\tmax_batch\x18\v \x01(\x03B\x020\x01R\bmaxBatch\x12#\n" +
+	"\vmax_numbers\x18\f \x01(\x03B\x020\x01R\n" +
+	"maxNumbers\"#\n" +
+	"\rDecodeRequest\x12\x12\n" +
+	"\x02id\x18\x01 \x01(\x03B\x020\x01R\x02id\"\x85\x02\n" +
+	"\x0eDecodeResponse\x12\x12\n" +
+	"\x02id\x18\x01 \x01(\x03B\x020\x01R\x02id\x12.\n" +
+	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x16\n" +
+	"\x04node\x18\x03 \x01(\x03B\x020\x01R\x04node\x12=\n" +
+	"\x05parts\x18\x04 \x03(\v2'.tickflake.v1.DecodeResponse.PartsEntryR\x05parts\x12\x1e\n" +
+	"\bsequence\x18\x05 \x01(\x03B\x020\x01R\bsequence\x1a8\n" +
 	"\n" +
 	"PartsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"H\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"L\n" +
 	"\rNumberRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x19\n" +
-	"\x05count\x18\x02 \x01(\x03H\x00R\x05count\x88\x01\x01B\b\n" +
-	"\x06_count\"\x90\x01\n" +
-	"\x0eNumberResponse\x12\x14\n" +
-	"\x05first\x18\x01 \x01(\x03R\x05first\x12\x12\n" +
-	"\x04last\x18\x02 \x01(\x03R\x04last\x12\x14\n" +
-	"\x05count\x18\x03 \x01(\x03R\x05count\x12\x16\n" +
-	"\x06stride\x18\x04 \x01(\x03R\x06stride\x12&\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1d\n" +
+	"\x05count\x18\x02 \x01(\x03B\x020\x01H\x00R\x05count\x88\x01\x01B\b\n" +
+	"\x06_count\"\xa0\x01\n" +
+	"\x0eNumberResponse\x12\x18\n" +
+	"\x05first\x18\x01 \x01(\x03B\x020\x01R\x05first\x12\x16\n" +
+	"\x04last\x18\x02 \x01(\x03B\x020\x01R\x04last\x12\x18\n" +
+	"\x05count\x18\x03 \x01(\x03B\x020\x01R\x05count\x12\x1a\n" +
+	"\x06stride\x18\x04 \x01(\x03B\x020\x01R\x06stride\x12&\n" +
 	"\x04mode\x18\x05 \x01(\x0e2\x12.tickflake.v1.ModeR\x04mode\"(\n" +
 	"\x12GetSequenceRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"I\n" +
 	"\x13GetSequenceResponse\x122\n" +
-	"\bsequence\x18\x01 \x01(\v2\x16.tickflake.v1.SequenceR\bsequence\"\x8f\x02\n" +
+	"\bsequence\x18\x01 \x01(\v2\x16.tickflake.v1.SequenceR\bsequence\"\xab\x02\n" +
 	"\bSequence\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
-	"\x04mode\x18\x02 \x01(\x0e2\x12.tickflake.v1.ModeR\x04mode\x12\x14\n" +
-	"\x05start\x18\x03 \x01(\x03R\x05start\x12\x16\n" +
-	"\x06stride\x18\x04 \x01(\x03R\x06stride\x12\x16\n" +
-	"\x06offset\x18\x05 \x01(\x03R\x06offset\x12\x10\n" +
-	"\x03max\x18\x06 \x01(\x03R\x03max\x12\x12\n" +
-	"\x04next\x18\a \x01(\x03R\x04next\x12\x12\n" +
-	"\x04last\x18\b \x01(\x03R\x04last\x12\x12\n" +
-	"\x04left\x18\t \x01(\x03R\x04left\x12\x1b\n" +
+	"\x04mode\x18\x02 \x01(\x0e2\x12.tickflake.v1.ModeR\x04mode\x12\x18\n" +
+	"\x05start\x18\x03 \x01(\x03B\x020\x01R\x05start\x12\x1a\n" +
+	"\x06stride\x18\x04 \x01(\x03B\x020\x01R\x06stride\x12\x1a\n" +
+	"\x06offset\x18\x05 \x01(\x03B\x020\x01R\x06offset\x12\x14\n" +
+	"\x03max\x18\x06 \x01(\x03B\x020\x01R\x03max\x12\x16\n" +
+	"\x04next\x18\a \x01(\x03B\x020\x01R\x04next\x12\x16\n" +
+	"\x04last\x18\b \x01(\x03B\x020\x01R\x04last\x12\x16\n" +
+	"\x04left\x18\t \x01(\x03B\x020\x01R\x04left\x12\x1b\n" +
 	"\twent_back\x18\n" +
 	" \x01(\bR\bwentBack\x12\x16\n" +
 	"\x06period\x18\v \x01(\tR\x06period*B\n" +
 	"\x04Mode\x12\x14\n" +
 	"\x10MODE_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eMODE_SEGMENTED\x10\x01\x12\x10\n" +
-	"\fMODE_ORDERED\x10\x022\xc3\x03\n" +
+	"\fMODE_ORDERED\x10\x022\xfa\x02\n" +
 	"\x10TickflakeService\x12=\n" +
-	"\x04Take\x12\x19.tickflake.v1.TakeRequest\x1a\x1a.tickflake.v1.TakeResponse\x12G\n" +
-	"\x06Stream\x12\x1b.tickflake.v1.StreamRequest\x1a\x1c.tickflake.v1.StreamResponse(\x010\x01\x12I\n" +
+	"\x04Take\x12\x19.tickflake.v1.TakeRequest\x1a\x1a.tickflake.v1.TakeResponse\x12I\n" +
 	"\bDescribe\x12\x1d.tickflake.v1.DescribeRequest\x1a\x1e.tickflake.v1.DescribeResponse\x12C\n" +
 	"\x06Decode\x12\x1b.tickflake.v1.DecodeRequest\x1a\x1c.tickflake.v1.DecodeResponse\x12C\n" +
 	"\x06Number\x12\x1b.tickflake.v1.NumberRequest\x1a\x1c.tickflake.v1.NumberResponse\x12R\n" +
@@ -1148,56 +1050,51 @@ func file_tickflake_v1_tickflake_proto_rawDescGZIP() []byte {
 }
 
 var file_tickflake_v1_tickflake_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_tickflake_v1_tickflake_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_tickflake_v1_tickflake_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_tickflake_v1_tickflake_proto_goTypes = []any{
 	(Mode)(0),                     // 0: tickflake.v1.Mode
 	(*TakeRequest)(nil),           // 1: tickflake.v1.TakeRequest
 	(*TakeResponse)(nil),          // 2: tickflake.v1.TakeResponse
 	(*Run)(nil),                   // 3: tickflake.v1.Run
-	(*StreamRequest)(nil),         // 4: tickflake.v1.StreamRequest
-	(*StreamResponse)(nil),        // 5: tickflake.v1.StreamResponse
-	(*DescribeRequest)(nil),       // 6: tickflake.v1.DescribeRequest
-	(*DescribeResponse)(nil),      // 7: tickflake.v1.DescribeResponse
-	(*DecodeRequest)(nil),         // 8: tickflake.v1.DecodeRequest
-	(*DecodeResponse)(nil),        // 9: tickflake.v1.DecodeResponse
-	(*NumberRequest)(nil),         // 10: tickflake.v1.NumberRequest
-	(*NumberResponse)(nil),        // 11: tickflake.v1.NumberResponse
-	(*GetSequenceRequest)(nil),    // 12: tickflake.v1.GetSequenceRequest
-	(*GetSequenceResponse)(nil),   // 13: tickflake.v1.GetSequenceResponse
-	(*Sequence)(nil),              // 14: tickflake.v1.Sequence
-	nil,                           // 15: tickflake.v1.DecodeResponse.PartsEntry
-	(*durationpb.Duration)(nil),   // 16: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 17: google.protobuf.Timestamp
+	(*DescribeRequest)(nil),       // 4: tickflake.v1.DescribeRequest
+	(*DescribeResponse)(nil),      // 5: tickflake.v1.DescribeResponse
+	(*DecodeRequest)(nil),         // 6: tickflake.v1.DecodeRequest
+	(*DecodeResponse)(nil),        // 7: tickflake.v1.DecodeResponse
+	(*NumberRequest)(nil),         // 8: tickflake.v1.NumberRequest
+	(*NumberResponse)(nil),        // 9: tickflake.v1.NumberResponse
+	(*GetSequenceRequest)(nil),    // 10: tickflake.v1.GetSequenceRequest
+	(*GetSequenceResponse)(nil),   // 11: tickflake.v1.GetSequenceResponse
+	(*Sequence)(nil),              // 12: tickflake.v1.Sequence
+	nil,                           // 13: tickflake.v1.DecodeResponse.PartsEntry
+	(*durationpb.Duration)(nil),   // 14: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
 }
 var file_tickflake_v1_tickflake_proto_depIdxs = []int32{
 	3,  // 0: tickflake.v1.TakeResponse.runs:type_name -> tickflake.v1.Run
-	16, // 1: tickflake.v1.Run.use_within:type_name -> google.protobuf.Duration
-	3,  // 2: tickflake.v1.StreamResponse.runs:type_name -> tickflake.v1.Run
-	17, // 3: tickflake.v1.DescribeResponse.epoch:type_name -> google.protobuf.Timestamp
-	16, // 4: tickflake.v1.DescribeResponse.tick:type_name -> google.protobuf.Duration
-	16, // 5: tickflake.v1.DescribeResponse.use_within:type_name -> google.protobuf.Duration
-	17, // 6: tickflake.v1.DecodeResponse.time:type_name -> google.protobuf.Timestamp
-	15, // 7: tickflake.v1.DecodeResponse.parts:type_name -> tickflake.v1.DecodeResponse.PartsEntry
-	0,  // 8: tickflake.v1.NumberResponse.mode:type_name -> tickflake.v1.Mode
-	14, // 9: tickflake.v1.GetSequenceResponse.sequence:type_name -> tickflake.v1.Sequence
-	0,  // 10: tickflake.v1.Sequence.mode:type_name -> tickflake.v1.Mode
-	1,  // 11: tickflake.v1.TickflakeService.Take:input_type -> tickflake.v1.TakeRequest
-	4,  // 12: tickflake.v1.TickflakeService.Stream:input_type -> tickflake.v1.StreamRequest
-	6,  // 13: tickflake.v1.TickflakeService.Describe:input_type -> tickflake.v1.DescribeRequest
-	8,  // 14: tickflake.v1.TickflakeService.Decode:input_type -> tickflake.v1.DecodeRequest
-	10, // 15: tickflake.v1.TickflakeService.Number:input_type -> tickflake.v1.NumberRequest
-	12, // 16: tickflake.v1.TickflakeService.GetSequence:input_type -> tickflake.v1.GetSequenceRequest
-	2,  // 17: tickflake.v1.TickflakeService.Take:output_type -> tickflake.v1.TakeResponse
-	5,  // 18: tickflake.v1.TickflakeService.Stream:output_type -> tickflake.v1.StreamResponse
-	7,  // 19: tickflake.v1.TickflakeService.Describe:output_type -> tickflake.v1.DescribeResponse
-	9,  // 20: tickflake.v1.TickflakeService.Decode:output_type -> tickflake.v1.DecodeResponse
-	11, // 21: tickflake.v1.TickflakeService.Number:output_type -> tickflake.v1.NumberResponse
-	13, // 22: tickflake.v1.TickflakeService.GetSequence:output_type -> tickflake.v1.GetSequenceResponse
-	17, // [17:23] is the sub-list for method output_type
-	11, // [11:17] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	14, // 1: tickflake.v1.Run.use_within:type_name -> google.protobuf.Duration
+	15, // 2: tickflake.v1.DescribeResponse.epoch:type_name -> google.protobuf.Timestamp
+	14, // 3: tickflake.v1.DescribeResponse.tick:type_name -> google.protobuf.Duration
+	14, // 4: tickflake.v1.DescribeResponse.use_within:type_name -> google.protobuf.Duration
+	15, // 5: tickflake.v1.DecodeResponse.time:type_name -> google.protobuf.Timestamp
+	13, // 6: tickflake.v1.DecodeResponse.parts:type_name -> tickflake.v1.DecodeResponse.PartsEntry
+	0,  // 7: tickflake.v1.NumberResponse.mode:type_name -> tickflake.v1.Mode
+	12, // 8: tickflake.v1.GetSequenceResponse.sequence:type_name -> tickflake.v1.Sequence
+	0,  // 9: tickflake.v1.Sequence.mode:type_name -> tickflake.v1.Mode
+	1,  // 10: tickflake.v1.TickflakeService.Take:input_type -> tickflake.v1.TakeRequest
+	4,  // 11: tickflake.v1.TickflakeService.Describe:input_type -> tickflake.v1.DescribeRequest
+	6,  // 12: tickflake.v1.TickflakeService.Decode:input_type -> tickflake.v1.DecodeRequest
+	8,  // 13: tickflake.v1.TickflakeService.Number:input_type -> tickflake.v1.NumberRequest
+	10, // 14: tickflake.v1.TickflakeService.GetSequence:input_type -> tickflake.v1.GetSequenceRequest
+	2,  // 15: tickflake.v1.TickflakeService.Take:output_type -> tickflake.v1.TakeResponse
+	5,  // 16: tickflake.v1.TickflakeService.Describe:output_type -> tickflake.v1.DescribeResponse
+	7,  // 17: tickflake.v1.TickflakeService.Decode:output_type -> tickflake.v1.DecodeResponse
+	9,  // 18: tickflake.v1.TickflakeService.Number:output_type -> tickflake.v1.NumberResponse
+	11, // 19: tickflake.v1.TickflakeService.GetSequence:output_type -> tickflake.v1.GetSequenceResponse
+	15, // [15:20] is the sub-list for method output_type
+	10, // [10:15] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_tickflake_v1_tickflake_proto_init() }
@@ -1206,14 +1103,14 @@ func file_tickflake_v1_tickflake_proto_init() {
 		return
 	}
 	file_tickflake_v1_tickflake_proto_msgTypes[0].OneofWrappers = []any{}
-	file_tickflake_v1_tickflake_proto_msgTypes[9].OneofWrappers = []any{}
+	file_tickflake_v1_tickflake_proto_msgTypes[7].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_tickflake_v1_tickflake_proto_rawDesc), len(file_tickflake_v1_tickflake_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   15,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

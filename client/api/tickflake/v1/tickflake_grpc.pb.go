@@ -22,7 +22,6 @@ const _ = grpc.SupportPackageIsVersion9
 
 const (
 	TickflakeService_Take_FullMethodName        = "/tickflake.v1.TickflakeService/Take"
-	TickflakeService_Stream_FullMethodName      = "/tickflake.v1.TickflakeService/Stream"
 	TickflakeService_Describe_FullMethodName    = "/tickflake.v1.TickflakeService/Describe"
 	TickflakeService_Decode_FullMethodName      = "/tickflake.v1.TickflakeService/Decode"
 	TickflakeService_Number_FullMethodName      = "/tickflake.v1.TickflakeService/Number"
@@ -41,6 +40,8 @@ const (
 // A server with a list of clients asks each call for the metadata
 // "authorization: Bearer TOKEN".
 //
+// Numbers of 64 bits are texts in JavaScript, whose numbers keep 53 bits.
+//
 // Status codes:
 //
 //	RESOURCE_EXHAUSTED: the strategy or a rate limit rejected the call. Repeat it after the
@@ -55,14 +56,6 @@ const (
 type TickflakeServiceClient interface {
 	// Take returns IDs, as runs.
 	Take(ctx context.Context, in *TakeRequest, opts ...grpc.CallOption) (*TakeResponse, error)
-	// Stream returns IDs, as runs, for as long as the client asks for them. Each request adds
-	// credit. The server answers requests in their order, each with one or more responses whose
-	// runs hold exactly as many IDs as the request asked for. The server never sends IDs
-	// without credit. The stream ends with status OK when the client has closed its side and
-	// all requests are answered; with the status of the first request that fails, as Take
-	// returns it; or with UNAVAILABLE when the server is about to stop. The IDs of all
-	// responses that arrived are good, whatever the status.
-	Stream(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[StreamRequest, StreamResponse], error)
 	// Describe returns the layout of the IDs, and the limits of this server.
 	Describe(ctx context.Context, in *DescribeRequest, opts ...grpc.CallOption) (*DescribeResponse, error)
 	// Decode returns the parts of an ID. It needs no grant.
@@ -90,19 +83,6 @@ func (c *tickflakeServiceClient) Take(ctx context.Context, in *TakeRequest, opts
 	}
 	return out, nil
 }
-
-func (c *tickflakeServiceClient) Stream(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[StreamRequest, StreamResponse], error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &TickflakeService_ServiceDesc.Streams[0], TickflakeService_Stream_FullMethodName, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	x := &grpc.GenericClientStream[StreamRequest, StreamResponse]{ClientStream: stream}
-	return x, nil
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type TickflakeService_StreamClient = grpc.BidiStreamingClient[StreamRequest, StreamResponse]
 
 func (c *tickflakeServiceClient) Describe(ctx context.Context, in *DescribeRequest, opts ...grpc.CallOption) (*DescribeResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
@@ -156,6 +136,8 @@ func (c *tickflakeServiceClient) GetSequence(ctx context.Context, in *GetSequenc
 // A server with a list of clients asks each call for the metadata
 // "authorization: Bearer TOKEN".
 //
+// Numbers of 64 bits are texts in JavaScript, whose numbers keep 53 bits.
+//
 // Status codes:
 //
 //	RESOURCE_EXHAUSTED: the strategy or a rate limit rejected the call. Repeat it after the
@@ -170,14 +152,6 @@ func (c *tickflakeServiceClient) GetSequence(ctx context.Context, in *GetSequenc
 type TickflakeServiceServer interface {
 	// Take returns IDs, as runs.
 	Take(context.Context, *TakeRequest) (*TakeResponse, error)
-	// Stream returns IDs, as runs, for as long as the client asks for them. Each request adds
-	// credit. The server answers requests in their order, each with one or more responses whose
-	// runs hold exactly as many IDs as the request asked for. The server never sends IDs
-	// without credit. The stream ends with status OK when the client has closed its side and
-	// all requests are answered; with the status of the first request that fails, as Take
-	// returns it; or with UNAVAILABLE when the server is about to stop. The IDs of all
-	// responses that arrived are good, whatever the status.
-	Stream(grpc.BidiStreamingServer[StreamRequest, StreamResponse]) error
 	// Describe returns the layout of the IDs, and the limits of this server.
 	Describe(context.Context, *DescribeRequest) (*DescribeResponse, error)
 	// Decode returns the parts of an ID. It needs no grant.
@@ -198,9 +172,6 @@ type UnimplementedTickflakeServiceServer struct{}
 
 func (UnimplementedTickflakeServiceServer) Take(context.Context, *TakeRequest) (*TakeResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Take not implemented")
-}
-func (UnimplementedTickflakeServiceServer) Stream(grpc.BidiStreamingServer[StreamRequest, StreamResponse]) error {
-	return status.Error(codes.Unimplemented, "method Stream not implemented")
 }
 func (UnimplementedTickflakeServiceServer) Describe(context.Context, *DescribeRequest) (*DescribeResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Describe not implemented")
@@ -252,13 +223,6 @@ func _TickflakeService_Take_Handler(srv interface{}, ctx context.Context, dec fu
 	}
 	return interceptor(ctx, in, info, handler)
 }
-
-func _TickflakeService_Stream_Handler(srv interface{}, stream grpc.ServerStream) error {
-	return srv.(TickflakeServiceServer).Stream(&grpc.GenericServerStream[StreamRequest, StreamResponse]{ServerStream: stream})
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type TickflakeService_StreamServer = grpc.BidiStreamingServer[StreamRequest, StreamResponse]
 
 func _TickflakeService_Describe_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DescribeRequest)
@@ -360,13 +324,6 @@ var TickflakeService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _TickflakeService_GetSequence_Handler,
 		},
 	},
-	Streams: []grpc.StreamDesc{
-		{
-			StreamName:    "Stream",
-			Handler:       _TickflakeService_Stream_Handler,
-			ServerStreams: true,
-			ClientStreams: true,
-		},
-	},
+	Streams:  []grpc.StreamDesc{},
 	Metadata: "tickflake/v1/tickflake.proto",
 }

@@ -3,9 +3,6 @@ package rpc
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -14,71 +11,30 @@ import (
 	"google.golang.org/grpc/status"
 
 	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
+	"github.com/tickflake/tickflake/internal/wire"
 	"github.com/tickflake/tickflake/service/internal/issuer"
-	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/service/internal/limit"
 )
 
-// Stream returns IDs under credit. It receives a request only when the one before is
-// answered, so that the flow control of HTTP/2 bounds those that wait.
-func (s *Server) Stream(stream grpc.BidiStreamingServer[tickflakev1.StreamRequest, tickflakev1.StreamResponse]) error {
-	ctx := stream.Context()
-	c := callOf(ctx)
-	var (
-		in   tickflakev1.StreamRequest
-		runs []snowflake.Run
-	)
-	for {
-		if err := stream.RecvMsg(&in); err != nil {
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
-			return err
-		}
-		began, bounded := time.Now(), s.issuer.Timeout(ctx)
-		var err error
-		runs, err = s.issuer.Runs(bounded, c.client, in.Credit, snowflake.ID(in.After), runs[:0])
-		if err = s.done(bounded, c, "Stream", began, in.Credit, err); err != nil {
-			return err
-		}
-		if err := stream.SendMsg(&tickflakev1.StreamResponse{Runs: s.messagesOf(runs)}); err != nil {
-			return err
-		}
-	}
-}
+var (
+	errNoMove  = issuer.Refuse(wire.Unavailable, "the call did not move in time: make a new one")
+	errStreams = issuer.Later(errors.New("the connection has its largest number of streams open"))
+)
 
-// maxOther is how many streams of health and reflection a connection may have: a program needs one of
-// each. They may need no token, and some last as long as the connection does.
-const maxOther = 4
-
-// enter counts a stream of the server or of a connection, unless there are too many.
-func enter(open *atomic.Int64, most int, whose string) error {
-	if open.Add(1) <= int64(most) {
-		return nil
-	}
-	open.Add(-1)
-	return issuer.Later(fmt.Errorf("%s has its largest number of streams open, %d", whose, most))
-}
-
-var errNoMove = issuer.Refuse(issuer.Unavailable, "the call did not move in time: make a new one")
-
-// intercept runs the handler of a stream.
+// intercept runs the handler of a stream, which is one of health or reflection.
 func (s *Server) intercept(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	began, c := time.Now(), callOf(ss.Context())
-	open, most, whose, method := &s.streams, s.config.MaxStreams, "the server", "Stream"
-	if info.FullMethod != tickflakev1.TickflakeService_Stream_FullMethodName {
-		open, most, whose, method = &connectionOf(ss.Context()).open, maxOther, "the connection", "Reflection"
-		if info.FullMethod == grpc_health_v1.Health_Watch_FullMethodName {
-			method = "Watch"
-		}
+	c, method := callOf(ss.Context()), "Reflection"
+	if info.FullMethod == grpc_health_v1.Health_Watch_FullMethodName { // which needs no token
+		c.refused, method = nil, "Watch"
 	}
-	err := c.refused
-	if err == nil || method == "Watch" {
-		err = enter(open, most, whose)
-	}
-	if err != nil {
-		return s.done(s.issuer.Timeout(ss.Context()), c, method, began, 0, err)
-	}
+	open := &connectionOf(ss.Context()).streams
 	defer open.Add(-1)
+	if open.Add(1) > limit.StrangerStreams && c.refused == nil {
+		c.refused = errStreams
+	}
+	if c.refused != nil {
+		return s.done(ss.Context(), &issuer.Request{Protocol: issuer.GRPC, Method: method, Client: c.client, Err: c.refused}, time.Now())
+	}
 	return handler(srv, &stream{ss, s})
 }
 

@@ -1,0 +1,407 @@
+package generator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/tickflake/tickflake/internal/cell"
+	"github.com/tickflake/tickflake/internal/drive"
+	"github.com/tickflake/tickflake/internal/past"
+	"github.com/tickflake/tickflake/internal/pause"
+	"github.com/tickflake/tickflake/internal/vmclock"
+	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/monoclock"
+	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
+)
+
+var (
+	// ErrNoPast is wrapped by the error of [OpenPast] for a store in which no node number was given to the past.
+	ErrNoPast = errors.New("no node number was given to the past")
+
+	// ErrPastFull is wrapped by the error of [Past.At] if all IDs of an instant are issued, or belong to other processes.
+	ErrPastFull = errors.New("no ID of that time is left")
+
+	// ErrNotPast is wrapped by the error of [Past.At] for an instant before the layout's epoch or after the clock.
+	ErrNotPast = errors.New("no ID for that time")
+)
+
+// DefaultPastMemory is how much memory a [Past] counts in if [WithPastMemory] says nothing.
+const DefaultPastMemory = 64 << 20
+
+// WithPastUnit says how exact the instants are that [Past.At] is given: with time.Second, rows of one second get the
+// ticks of that second in turn. Else each second's rows would crowd into its first tick. The default is the layout's
+// tick, and less is the same. It is for [OpenPast].
+func WithPastUnit(unit time.Duration) Option { return func(c *config) { c.past.unit = unit } }
+
+// WithPastMemory bounds the memory in which a [Past] counts, in bytes: 16 for each tick, or unit, of which it
+// has issued IDs. Beyond it, the bucket that was begun first is forgotten. The next row of it draws another lane: that costs IDs
+// that can be issued, and makes no duplicate. The default is [DefaultPastMemory]. It is for [OpenPast].
+func WithPastMemory(bytes int) Option { return func(c *config) { c.past.memory = bytes } }
+
+// pastConfig is what the options for OpenPast alone have set, and 0 for what they have not.
+type pastConfig struct {
+	unit   time.Duration
+	memory int
+}
+
+// bytesPerTick is what a tick takes in the map that counts it.
+const bytesPerTick = 16
+
+// Past issues IDs for old rows: unique for ever, each of its row's own time. Make one with [OpenPast] and share it: its
+// methods are safe for use by several goroutines at once. The zero Past is not usable.
+type Past struct {
+	store   stores.Store
+	calls   drive.Calls
+	layout  snowflake.Layout
+	clock   monoclock.Interface
+	numbers []past.Number // in use
+	ticks   int64         // of a bucket
+	unit    int64         // in ticks
+	most    int           // ticks that are counted
+	page    *vmclock.Page
+
+	turn drive.Turn // its owner alone draws lanes
+
+	mu      sync.Mutex // guards the fields below
+	buckets map[int64]*pastBucket
+	order   []int64 // of buckets, the one begun first in front
+	counted int     // ticks of all buckets
+	mark    uint64  // the marker of page in the memory that drew all lanes
+	copies  int     // so often the memory was copied
+	closed  bool
+	stats   PastStats
+}
+
+// pastBucket is a bucket that the process has drawn a lane of.
+type pastBucket struct {
+	lanes []past.Lane
+	used  map[uint32]uint32 // by the first tick of a unit, from that of the bucket on: slots of lanes, in their order
+	from  *past.Bucket      // for the owner of the turn
+}
+
+// PastStats counts what a [Past] has done.
+type PastStats struct {
+	Buckets uint64 // that were begun, those that were forgotten and begun again among them
+	Lanes   uint64 // that were drawn
+	IDs     uint64
+}
+
+// OpenPast opens the store at url, as [Open] does, and returns what issues IDs for old rows with the node numbers that were
+// given to the past in it, by 'tickflake lease past' or [lease.GivePast]:
+//
+//	old, err := generator.OpenPast(ctx, "ids", generator.WithPastUnit(time.Second))
+//	id, err := old.At(ctx, row.CreatedAt)
+//
+// Any number of processes may do so at once, beside generators that issue the IDs of now. The fleet may have ended: then its
+// processes use another store, and the IDs of old rows still come from this one.
+//
+// Of the options, [WithPastUnit], [WithPastMemory] and [WithClock] count; the layout is that of the store, and [WithLayout]
+// only makes sure of it. The error is a [*stores.OptionError], a [*lease.LayoutMismatchError], one of [stores.Open], or wraps [ErrNoPast],
+// [lease.ErrNeverClaimed], [stores.ErrDamaged] or [lease.ErrStore].
+func OpenPast(ctx context.Context, url string, opts ...Option) (*Past, error) {
+	c, err := configure(opts)
+	if err == nil {
+		err = c.checkPast()
+	}
+	if err != nil {
+		return nil, err
+	}
+	store, err := stores.Open(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	p, err := openPast(ctx, store, &c)
+	if err != nil {
+		return nil, join(err, store.Close())
+	}
+	return p, nil
+}
+
+// checkPast refuses options that OpenPast has no use for.
+func (c *config) checkPast() error {
+	others := map[string]bool{"WithNode": c.pinned, "WithLease": c.leased, "WithLeaseOptions": len(c.leaseOptions) > 0, "WithFloor": len(c.floors) > 0, "WithWallWithin": c.within.Given}
+	for option, given := range others {
+		if given {
+			return &stores.OptionError{Option: option, Err: errors.New("OpenPast claims no node number: leave the option out")}
+		}
+	}
+	switch {
+	case c.ownClock && isNil(c.clock):
+		return &stores.OptionError{Option: "WithClock", Err: fmt.Errorf("clock %w: give one, such as monoclock.New()", errNil)}
+	case c.past.unit < 0:
+		return &stores.OptionError{Option: "WithPastUnit", Err: fmt.Errorf("%s: want 0 or more", c.past.unit)}
+	case c.past.memory < 0:
+		return &stores.OptionError{Option: "WithPastMemory", Err: fmt.Errorf("%d bytes: want 0 or more", c.past.memory)}
+	}
+	return nil
+}
+
+func openPast(ctx context.Context, store stores.Store, c *config) (*Past, error) {
+	fleet, err := lease.ReadFleet(ctx, store)
+	if err != nil {
+		return nil, err
+	}
+	if ours := c.layout.String(); c.ownLayout && ours != fleet.Layout.String() {
+		return nil, &lease.LayoutMismatchError{Ours: c.layout, Theirs: fleet.Layout}
+	}
+	if !c.ownClock {
+		c.clock = monoclock.New()
+	}
+	p := &Past{
+		store: store, calls: drive.Calls{Store: store}, layout: fleet.Layout, clock: c.clock, turn: drive.NewTurn(),
+		most: cmp.Or(c.past.memory, DefaultPastMemory) / bytesPerTick, unit: max(int64(c.past.unit/fleet.Layout.Tick), 1), buckets: map[int64]*pastBucket{},
+	}
+	all, err := past.Find(ctx, &p.calls)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range all {
+		if n.State == cell.Given {
+			p.numbers = append(p.numbers, n)
+		}
+	}
+	if len(p.numbers) == 0 {
+		return nil, fmt.Errorf("%w in this store, or all of them were retired: 'tickflake lease past --nodes N' gives some that were never used", ErrNoPast)
+	}
+	lanes := p.numbers[0].Lanes
+	for _, n := range p.numbers {
+		if n.Lanes != lanes { // two operators at once
+			return nil, fmt.Errorf("%w: node numbers %d and %d have other buckets or lanes: 'tickflake lease past --retire' one of them", stores.ErrDamaged, p.numbers[0].Node, n.Node)
+		}
+	}
+	p.ticks = lanes.Ticks(p.layout)
+	if p.page, err = vmclock.Open("", slog.Default()); err != nil {
+		return nil, err
+	}
+	p.mark = p.page.Marker.Load()
+	return p, nil
+}
+
+// spot is where the IDs of an instant are.
+type spot struct {
+	bucket int64
+	key    uint32 // the first tick of its unit, in the bucket
+	first  int64  // that tick
+	ticks  int64  // of the unit, as far as they lie in the bucket
+}
+
+func (p *Past) spot(t time.Time) (spot, error) {
+	now := p.clock.Now()
+	switch {
+	case t.Before(p.layout.Epoch):
+		return spot{}, fmt.Errorf("%w: %s is before the epoch, %s: the epoch is chosen before the first start of a fleet, and must lie before the oldest row", ErrNotPast, t.UTC().Format(time.RFC3339Nano), p.layout.Epoch.Format(time.RFC3339Nano))
+	case t.After(now), !t.Before(p.layout.End()):
+		return spot{}, fmt.Errorf("%w: %s is after now, %s: IDs of now come from a generator", ErrNotPast, t.UTC().Format(time.RFC3339Nano), now.UTC().Format(time.RFC3339Nano))
+	}
+	// Units follow each other without a gap, and a unit in two buckets is cut in two: no tick is in two spots.
+	tick := p.tickOf(t)
+	begin := tick
+	if p.unit > 1 {
+		begin = p.tickOf(t.Truncate(time.Duration(p.unit) * p.layout.Tick))
+		if tick >= begin+p.unit { // the epoch lies between two multiples of the tick
+			begin += p.unit
+		}
+	}
+	at := spot{bucket: tick / p.ticks}
+	low := at.bucket * p.ticks
+	at.first = max(begin, low)
+	at.ticks = min(begin+p.unit, low+p.ticks, int64(1)<<p.layout.TimeBits) - at.first
+	at.key = uint32(at.first - low)
+	return at, nil
+}
+
+// tickOf is the tick of an instant, below 0 before the epoch.
+func (p *Past) tickOf(t time.Time) int64 {
+	d := t.Sub(p.layout.Epoch)
+	n := int64(d / p.layout.Tick)
+	if d < 0 && d%p.layout.Tick != 0 {
+		n--
+	}
+	return n
+}
+
+// At returns an ID of the instant t, to within the layout's tick or the unit of [WithPastUnit]: no other call gets it, in
+// any process, now or later. In most calls it counts in memory; one that meets a bucket first, or fills a lane, writes to the store. If
+// that does not answer, At fails at once, or, if ctx has a deadline, tries again until then. An ID that was issued in
+// vain is gone.
+//
+// The error wraps [ErrNotPast] for an instant before the epoch or after the clock, [ErrPastFull] if no ID is left, [ErrClosed],
+// [lease.ErrStore], [stores.ErrConflict], [stores.ErrWentBack] or [stores.ErrDamaged].
+func (p *Past) At(ctx context.Context, t time.Time) (snowflake.ID, error) {
+	at, err := p.spot(t)
+	if err != nil {
+		return 0, err
+	}
+	for {
+		tick, lane, sequence, want, err := p.take(at)
+		if err != nil {
+			return 0, err
+		}
+		if want == 0 {
+			start, _ := p.layout.TickTime(uint64(tick))
+			return p.layout.Compose(start, lane.Node, sequence)
+		}
+		again := func(err error) bool {
+			_, bounded := ctx.Deadline()
+			return errors.Is(err, stores.ErrConflict) && ctx.Err() == nil || bounded && stores.KindOf(err) == stores.Passing || bounded && stores.KindOf(err) != stores.Refused && errors.Is(err, lease.ErrStore)
+		}
+		if err := pause.Retry(ctx, again, func() error { return p.draw(ctx, at, want) }); err != nil {
+			return 0, fmt.Errorf("no ID for %s: %w", t.UTC().Format(time.RFC3339Nano), err)
+		}
+	}
+}
+
+// take takes a slot of a spot. want is how many lanes of its bucket are needed, if there are fewer.
+func (p *Past) take(at spot) (tick int64, lane past.Lane, sequence int64, want int, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.distrust(false)
+	if p.closed {
+		return 0, lane, 0, 0, fmt.Errorf("old rows: %w", ErrClosed)
+	}
+	b := p.buckets[at.bucket]
+	if b == nil {
+		return 0, lane, 0, 1, nil
+	}
+	n, known := b.used[at.key]
+	width := p.numbers[0].Width
+	i := int64(n) / (at.ticks * width)
+	switch {
+	case n == math.MaxUint32: // never: that many IDs of one unit
+		return 0, lane, 0, 0, ErrPastFull
+	case i >= int64(len(b.lanes)):
+		return 0, lane, 0, int(i) + 1, nil
+	}
+	b.used[at.key] = n + 1
+	rest := int64(n) % (at.ticks * width)
+	lane, tick, sequence = b.lanes[i], at.first+rest%at.ticks, rest/at.ticks
+	if !known {
+		p.counted++
+		p.forget()
+	}
+	if p.distrust(false) { // the copy and its original have taken the same
+		return 0, lane, 0, 1, nil
+	}
+	p.stats.IDs++
+	return tick, lane, lane.First + sequence, 0, nil
+}
+
+// forget forgets the buckets that were begun first, until the others have room.
+func (p *Past) forget() {
+	for p.counted > p.most && len(p.order) > 0 {
+		p.drop(p.order[0])
+	}
+}
+
+// drop forgets the bucket in front.
+func (p *Past) drop(bucket int64) {
+	p.counted -= len(p.buckets[bucket].used)
+	delete(p.buckets, bucket)
+	p.order = p.order[1:]
+}
+
+// distrust forgets all lanes if the program tells, or else the device, that this memory is a copy. The caller holds mu.
+func (p *Past) distrust(told bool) bool {
+	mark := p.page.Marker.Load()
+	if mark == p.mark && !told {
+		return false
+	}
+	p.mark, p.counted, p.order, p.copies = mark, 0, nil, p.copies+1
+	clear(p.buckets)
+	return true
+}
+
+// Restored is to be called in a process whose memory was restored or cloned, before the next ID: its lanes are left to the
+// original, and it draws others. Where the hypervisor tells, nobody needs to call it: see [Generator.Restored].
+func (p *Past) Restored() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.distrust(true)
+}
+
+// draw draws lanes of the bucket of a spot until the process has as many as want.
+func (p *Past) draw(ctx context.Context, at spot, want int) error {
+	if err := p.turn.Take(ctx); err != nil {
+		return err
+	}
+	defer p.turn.Leave()
+	p.mu.Lock()
+	b, copies := p.buckets[at.bucket], p.copies
+	p.mu.Unlock()
+	var from *past.Bucket
+	switch {
+	case b == nil && want > 1: // forgotten meanwhile
+		return nil
+	case b == nil:
+		from = past.NewBucket(&p.calls, p.numbers, at.bucket)
+	case len(b.lanes) >= want: // another call was faster
+		return nil
+	default:
+		from = b.from
+	}
+	lane, err := from.Draw(ctx)
+	if errors.Is(err, past.ErrFull) {
+		return p.full(at, b)
+	}
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.distrust(false) || p.copies != copies || p.buckets[at.bucket] != b { // the original has drawn it as well, or the bucket was forgotten
+		return nil
+	}
+	p.stats.Lanes++
+	if b == nil {
+		b = &pastBucket{used: map[uint32]uint32{}, from: from}
+		p.buckets[at.bucket], p.order = b, append(p.order, at.bucket)
+		p.stats.Buckets++
+	}
+	b.lanes = append(b.lanes[:len(b.lanes):len(b.lanes)], lane)
+	return nil
+}
+
+// full is the error for a bucket without a lane. b has what this process has drawn of it, or is nil.
+func (p *Past) full(at spot, b *pastBucket) error {
+	begin, _ := p.layout.TickTime(uint64(at.bucket * p.ticks))
+	lanes, mine := int64(len(p.numbers))*p.numbers[0].Count, int64(0)
+	if b != nil {
+		mine = int64(len(b.lanes))
+	}
+	width := p.numbers[0].Width
+	if mine == lanes {
+		return fmt.Errorf("%w: the tick is full, all %d IDs of %d past node numbers are issued: give more numbers to the past, or more exact instants", ErrPastFull, at.ticks*width*lanes, len(p.numbers))
+	}
+	return fmt.Errorf("%w: all %d lanes of %d past node numbers in the bucket of %s from %s on are drawn, %d by this process, each of %d IDs of a tick: give more numbers to the past, or sort the rows, or use fewer processes",
+		ErrPastFull, lanes, len(p.numbers), p.numbers[0].Bucket, begin.Format(time.RFC3339), mine, width)
+}
+
+// Stats returns what was counted so far.
+func (p *Past) Stats() PastStats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stats
+}
+
+// Layout returns the layout of the IDs, which is that of the store.
+func (p *Past) Layout() snowflake.Layout { return p.layout }
+
+// Close closes the store. What is left of the lanes is gone. A second call does nothing and returns nil.
+func (p *Past) Close() error {
+	p.mu.Lock()
+	was := p.closed
+	p.closed = true
+	clear(p.buckets)
+	p.mu.Unlock()
+	if was {
+		return nil
+	}
+	return p.store.Close()
+}

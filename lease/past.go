@@ -1,0 +1,233 @@
+package lease
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/tickflake/tickflake/internal/cell"
+	"github.com/tickflake/tickflake/internal/drive"
+	"github.com/tickflake/tickflake/internal/grant"
+	"github.com/tickflake/tickflake/internal/past"
+	"github.com/tickflake/tickflake/stores"
+)
+
+// Past are node numbers that issue IDs for old rows: see [GivePast].
+type Past struct {
+	From int64 `json:"from"`
+	To   int64 `json:"to"` // the last one
+
+	// Bucket is the time in which lanes are counted, from the epoch of the layout on: a process writes to the store
+	// once for each bucket of which it has rows. 0 stands for [DefaultBucket], or for what suits a store whose cells are
+	// dear to keep, such as 720h on Kubernetes. It is a multiple of the layout's tick, of at most 2³² ticks.
+	Bucket time.Duration `json:"bucket"`
+	// Lane is how many IDs of one tick a process gets by one write: a power of two, up to all of the tick. 0 stands
+	// for [DefaultLane], or all of the tick if these are fewer.
+	Lane int64 `json:"lane"`
+
+	Retired bool `json:"retired,omitempty"` // no ID is issued with them any more: see [RetirePast]
+	// Unused is the operator's word, for GivePast, that no ID was ever issued with these numbers, although the fleet has a floor, or
+	// the store may have gone back.
+	Unused bool `json:"-"`
+}
+
+// The bucket and the lane of a [Past] that says none.
+const (
+	DefaultBucket = 24 * time.Hour
+	DefaultLane   = 16
+)
+
+// GivePast gives node numbers to the past, for good: no process claims them any more, also one that is pinned to
+// one, and generator.OpenPast issues IDs for old rows with them, each of the row's own time.
+//
+// Only a number that was never used can be given. So GivePast refuses one whose cell was ever written, one that
+// is none of the fleet's, and, unless p.Unused says so, all numbers of a fleet with a floor, which may have been
+// used in another store, and of a store in which one was retired. What it cannot see is generators without this
+// store. All past numbers of a store have one bucket and one lane.
+//
+// To give the same again is success, so if GivePast fails, call it again. Only the options [WithLayout], of a store that
+// has no fleet, [WithClock] and [WithTimeout] count. It returns soon after ctx ends, or when an operation of the store takes
+// longer than the timeout. The error is an [*stores.OptionError], or one of [Claim].
+func GivePast(ctx context.Context, store stores.Store, p Past, options ...Option) error {
+	k, err := administer("GivePast", store, p.From, p.To, options)
+	if err != nil {
+		return err
+	}
+	if err := k.checkFleet(ctx); err != nil {
+		return err
+	}
+	theirs, err := cell.ParseLayout(k.fleet.Layout)
+	if err != nil {
+		return err
+	}
+	k.layout.TimeBits = max(k.layout.TimeBits, theirs.TimeBits) // the end of time
+	k.spec = k.layout.String()
+	bucket := cmp.Or(p.Bucket, k.traits.Bucket, DefaultBucket)
+	lanes, err := cell.NewLanes(k.layout, bucket, cmp.Or(p.Lane, min(DefaultLane, int64(1)<<k.layout.SequenceBits)))
+	if err != nil {
+		return refuse("GivePast", "%w", err)
+	}
+	before, err := past.Find(ctx, &k.calls)
+	if err != nil {
+		return err
+	}
+	for _, n := range before {
+		if n.Lanes != lanes {
+			return refuse("GivePast", "node number %d has buckets of %s and lanes of %d, and all past numbers of a store have the same: got %s and %d", n.Node, n.Bucket, n.Width, lanes.Bucket, lanes.Width)
+		}
+	}
+	rewound := false
+	if err := k.eachCell(ctx, k.fleet.Nodes, func(c grant.Cell) error {
+		rewound = rewound || c.Record.Past == cell.Retired
+		return nil
+	}); err != nil {
+		return err
+	}
+	for _, write := range []bool{false, true} { // none is written if one cannot be given
+		for node := p.From; node <= p.To; node++ {
+			if err := k.givePast(ctx, node, lanes, rewound, p.Unused, write); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// givePast gives one number, or only looks whether it can be given.
+func (k *Keeper) givePast(ctx context.Context, node int64, lanes cell.Lanes, rewound, unused, write bool) error {
+	if err := k.checkInFleet("GivePast", node); err != nil {
+		return err
+	}
+	for range drive.InARow {
+		c, err := k.readCell(ctx, node)
+		if err != nil {
+			return err
+		}
+		if c.Record.Past == cell.Given {
+			return nil
+		}
+		drawn, err := k.calls.List(ctx, cell.LaneKey(node, 0), cell.LanesTo(node), 1) // its cell was deleted
+		if err != nil {
+			return err
+		}
+		r, err := grant.Give(c, grant.Fleet{Floor: k.fleet.Floor}, k.end(), rewound || len(drawn) > 0, unused, k.random(), k.spec)
+		if err != nil {
+			return k.cannotGive(ctx, node, err)
+		}
+		if !write {
+			return nil
+		}
+		if err := k.define(ctx, node, lanes); err != nil { // (P2)
+			return err
+		}
+		_, err = k.calls.Swap(ctx, cell.NodeKey(node), 0, k.encode(r))
+		if !errors.Is(err, stores.ErrConflict) {
+			return err // of unknown outcome: a second call repeats it
+		}
+	}
+	return k.busy()
+}
+
+// define writes the definition of a number's lanes, unless it is there.
+func (k *Keeper) define(ctx context.Context, node int64, lanes cell.Lanes) error {
+	r := lanes.Cell()
+	r.Writes, r.Write = 1, k.random()
+	_, err := k.calls.Swap(ctx, cell.PastKey(node), 0, r.Encode())
+	if !errors.Is(err, stores.ErrConflict) {
+		return err
+	}
+	found, err := k.calls.Read(ctx, cell.PastKey(node))
+	if err != nil {
+		return err
+	}
+	theirs, err := cell.DecodeLanes(found.Value)
+	if err == nil && theirs != lanes {
+		err = refuse("GivePast", "node number %d was to have buckets of %s and lanes of %d before: give it these", node, theirs.Bucket, theirs.Width)
+	}
+	return err
+}
+
+// cannotGive is the error of a number that cannot be given, with what can.
+func (k *Keeper) cannotGive(ctx context.Context, node int64, why error) error {
+	if !errors.Is(why, grant.ErrWritten) {
+		return refuse("GivePast", "node number %d: %w: if no ID was ever issued with it, say so: --unused", node, why)
+	}
+	left, first := int64(0), int64(0)
+	if err := k.eachCell(ctx, k.fleet.Nodes, func(c grant.Cell) error {
+		if c.Version == 0 && !c.Damaged {
+			first = cmp.Or(first, c.Node)
+			left++
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	if left == 0 {
+		return refuse("GivePast", "node number %d: %w: so were all %d of this store: give numbers to the past when a fleet is created, 'tickflake lease fleet --past'", node, why, k.numbers())
+	}
+	return refuse("GivePast", "node number %d: %w: of the %d of this store %d were never used, such as %d", node, why, k.numbers(), left, first)
+}
+
+// RetirePast ends what [GivePast] began: no ID is issued any more with these numbers, for old rows or by a process. Call it
+// when the store was restored from a backup, or failed over to a stale replica, before a process uses it: what was counted
+// since may be counted again. Name all numbers that were ever given to the past, also those that the backup does not know. A
+// process that has the numbers open goes on until it is closed.
+//
+// A number that was claimed is refused with an [*stores.OptionError]. A second call does no harm. Only [WithClock] and
+// [WithTimeout] count; the bounds and other errors are those of [GivePast]. The fleet may have ended.
+func RetirePast(ctx context.Context, store stores.Store, from, to int64, options ...Option) error {
+	if err := checkStore("RetirePast", store); err != nil {
+		return err
+	}
+	_, f, err := knownFleet(ctx, &drive.Calls{Store: store})
+	if err != nil {
+		return err
+	}
+	layout, err := cell.ParseLayout(f.Layout)
+	if err != nil {
+		return err
+	}
+	k, err := administer("RetirePast", store, from, to, append(slices.Clip(options), WithLayout(layout)))
+	for node := from; err == nil && node <= to; node++ {
+		err = k.retire(ctx, node)
+	}
+	return err
+}
+
+func (k *Keeper) retire(ctx context.Context, node int64) error {
+	for range drive.InARow {
+		c, err := k.readCell(ctx, node)
+		if err != nil {
+			return err
+		}
+		switch {
+		case c.Record.Past == cell.Retired:
+			return nil
+		case c.Version != 0 && c.Record.Past == "":
+			return refuse("RetirePast", "node number %d was not given to the past: 'tickflake lease reserve' keeps processes from it", node)
+		}
+		r := grant.Retire(c.Record, k.end())
+		r.Write, r.Last, r.Layout = k.random(), c.Record.Names(), k.spec
+		_, err = k.calls.Swap(ctx, cell.NodeKey(node), c.Version, k.encode(r))
+		if !errors.Is(err, stores.ErrConflict) {
+			return err // of unknown outcome: a second call repeats it
+		}
+	}
+	return k.busy()
+}
+
+// readPast returns the past numbers of a store, those in a row as one.
+func readPast(ctx context.Context, calls *drive.Calls) (all []Past, err error) {
+	numbers, err := past.Find(ctx, calls)
+	for _, n := range numbers {
+		p := Past{From: n.Node, To: n.Node, Bucket: n.Bucket, Lane: n.Width, Retired: n.State == cell.Retired}
+		if i := len(all) - 1; i >= 0 && all[i].To+1 == n.Node && all[i].Retired == p.Retired && all[i].Bucket == p.Bucket && all[i].Lane == p.Lane {
+			all[i].To = n.Node
+		} else {
+			all = append(all, p)
+		}
+	}
+	return all, err
+}

@@ -1,0 +1,165 @@
+package service
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
+)
+
+// Files are files that may change while a server runs: of certificates, tokens and clients. Make one with [NewFiles],
+// add what is read from them, and run [Files.Follow]. Its methods are safe for concurrent use.
+//
+// What was read is used again when the content or the mode of one of its files has changed, and the same was found by two
+// looks in a row: half a file may be one, too. A link is followed, as in a Kubernetes secret. A read that hangs, as of a
+// FIFO or on a dead mount, holds up nothing but itself: no file has a second reader, and nothing else waits for one.
+type Files struct {
+	patience time.Duration // for a read
+
+	mu    sync.Mutex
+	loads []*load
+	reads map[string]*read // that have begun; the last of each file
+}
+
+// Load reads files by read, whose texts have no byte order mark, and returns what puts the result in use, or tells that
+// there is none. It is called for each look, and apply after a change alone.
+type Load func(read func(path string) ([]byte, error)) (apply func())
+
+type load struct {
+	load Load
+	used string // what was found when the result was put in use last
+	seen string // at the last look
+}
+
+// read is one read of a file.
+type read struct {
+	began time.Time
+	done  chan struct{}
+	text  []byte
+	err   error
+	mode  os.FileMode
+}
+
+const (
+	lookEvery = 2 * time.Second // so that a change is in use within five
+	maxFile   = 1 << 20         // bytes of a file
+)
+
+var errHangs = errors.New("it was not read in time: want a file, on a mount that answers")
+
+// NewFiles returns files without any.
+func NewFiles() *Files { return &Files{patience: time.Second, reads: make(map[string]*read)} }
+
+// Add reads files by a [Load], and again when they change. It returns the function that puts the first result in use,
+// for the caller to call.
+func (f *Files) Add(ctx context.Context, by Load) (apply func()) {
+	l := &load{load: by}
+	apply, l.used = f.look(ctx, l)
+	l.seen = l.used
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.loads = append(f.loads, l)
+	return apply
+}
+
+// Follow looks for changes every two seconds and, without a wait for a second look, at each signal, until ctx ends.
+func (f *Files) Follow(ctx context.Context, signals <-chan os.Signal) {
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	for {
+		asked := false
+		select {
+		case <-ctx.Done():
+			return
+		case <-signals:
+			asked = true
+		case <-look.C:
+		}
+		f.turn(ctx, asked)
+	}
+}
+
+// turn looks at all files.
+func (f *Files) turn(ctx context.Context, asked bool) {
+	f.mu.Lock()
+	loads := f.loads
+	f.mu.Unlock()
+	for _, l := range loads {
+		apply, found := f.look(ctx, l)
+		if ctx.Err() != nil {
+			return
+		}
+		if asked || found != l.used && found == l.seen {
+			apply()
+			l.used = found
+		}
+		l.seen = found
+	}
+}
+
+// look loads once. What it found tells whether something has changed since.
+func (f *Files) look(ctx context.Context, l *load) (apply func(), found string) {
+	sum := sha256.New()
+	apply = l.load(func(path string) ([]byte, error) {
+		text, mode, err := f.read(ctx, path)
+		fmt.Fprintf(sum, "%q %s %q %v\n", path, mode, text, err)
+		return text, err
+	})
+	return apply, string(sum.Sum(nil))
+}
+
+// read returns the text of a file. If an earlier read has not ended, it waits for that one.
+func (f *Files) read(ctx context.Context, path string) ([]byte, os.FileMode, error) {
+	f.mu.Lock()
+	r := f.reads[path]
+	if r == nil {
+		r = &read{began: time.Now(), done: make(chan struct{})}
+		f.reads[path] = r
+		go func() {
+			r.text, r.mode, r.err = readFile(path)
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			delete(f.reads, path)
+			close(r.done)
+		}()
+	}
+	f.mu.Unlock()
+	timer := time.NewTimer(max(0, f.patience-time.Since(r.began))) // of one that hangs, nobody waits for more
+	defer timer.Stop()
+	select {
+	case <-r.done:
+		return r.text, r.mode, r.err
+	case <-timer.C:
+		return nil, 0, &os.PathError{Op: "read", Path: path, Err: errHangs}
+	case <-ctx.Done():
+		return nil, 0, ctx.Err()
+	}
+}
+
+func readFile(path string) (text []byte, mode os.FileMode, err error) {
+	in, err := os.Open(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer in.Close() //nolint:errcheck // it was only read
+	if info, err := in.Stat(); err == nil {
+		mode = info.Mode()
+	}
+	text, err = io.ReadAll(io.LimitReader(in, maxFile+1))
+	if err == nil && len(text) > maxFile {
+		err = fmt.Errorf("%s has more than %d bytes", path, maxFile)
+	}
+	if err != nil {
+		return nil, mode, err
+	}
+	text, err = io.ReadAll(transform.NewReader(bytes.NewReader(text), unicode.BOMOverride(transform.Nop))) // of an editor of Windows
+	return text, mode, err
+}

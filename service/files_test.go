@@ -1,0 +1,90 @@
+//go:build unix
+
+package service
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// What changes is put in use once two looks have found the same, also where the time and the size stay; a file that vanishes,
+// hangs and comes back is found again; and one that hangs has one reader, for which nothing waits long.
+func TestFiles(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "token")
+	write := func(text string) {
+		require.NoError(t, os.WriteFile(path+".new", []byte(text), 0o600))
+		require.NoError(t, os.Chtimes(path+".new", time.Unix(1, 0), time.Unix(1, 0)))
+		require.NoError(t, os.Rename(path+".new", path))
+	}
+	f := NewFiles()
+	f.patience = 10 * time.Millisecond
+	var used []string
+	write("a")
+	f.Add(t.Context(), func(read func(string) ([]byte, error)) func() {
+		text, err := read(path)
+		return func() {
+			if used = append(used, string(text)); err != nil {
+				used[len(used)-1] = err.Error()
+			}
+		}
+	})()
+	look := func() { f.turn(t.Context(), false) }
+	look()
+	write("b")
+	look()
+	write("c")
+	look()
+	assert.Equal(t, []string{"a"}, used, "it still changes")
+	look()
+	look()
+	assert.Equal(t, []string{"a", "c"}, used)
+	require.NoError(t, os.Chmod(path, 0o644))
+	look()
+	look()
+	assert.Equal(t, []string{"a", "c", "c"}, used)
+	require.NoError(t, os.Remove(path))
+	look()
+	look()
+	assert.Contains(t, used[3], "no such file")
+	hang(t, path)
+	began := time.Now()
+	for range 100 {
+		look()
+	}
+	assert.Less(t, time.Since(began), 10*time.Second, "nobody waits for a read that hangs")
+	assert.Contains(t, used[4], "it was not read in time")
+	assert.Len(t, f.reads, 1)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	f.patience = time.Hour
+	f.turn(ended, true)
+	assert.Len(t, used, 5, "the end of the server does not wait either")
+	f.patience = 10 * time.Second
+	release(t, path)
+	require.NoError(t, os.Remove(path))
+	write("d")
+	for range 1000 { // the reader that hung may have to end
+		if look(); strings.Join(used[4:], " ") != used[4] {
+			break
+		}
+	}
+	assert.Equal(t, "d", used[len(used)-1])
+}
+
+// hang makes a file whose readers hang until release.
+func hang(t *testing.T, path string) { require.NoError(t, syscall.Mkfifo(path, 0o600)) }
+
+func release(t *testing.T, path string) {
+	out, err := os.OpenFile(path, os.O_WRONLY, 0)
+	require.NoError(t, err)
+	require.NoError(t, out.Close())
+}
