@@ -126,6 +126,7 @@ func TestWrongAtStart(t *testing.T) {
 				assert.Equal(t, test.drift, g.Stats().Drift)
 				_, err = g.Next()
 				assert.ErrorIs(t, err, test.fails[way])
+				require.NoError(t, g.Close(), "so that nothing is logged any more")
 				assert.Contains(t, log.String(), test.lines[way])
 			})
 		}

@@ -65,7 +65,13 @@ func TestRoom(t *testing.T) {
 				}
 			}
 			assert.Equal(t, want, open, why)
-			assert.Equal(t, []int{len(want), int(all.open.Load())}, []int{len(resp.open) + len(grpc.open), resp.known + grpc.known})
+			count, counted := 0, 0
+			for _, l := range []*limited{resp, grpc} {
+				l.mu.Lock()
+				count, counted = count+len(l.open), counted+l.known
+				l.mu.Unlock()
+			}
+			assert.Equal(t, []int{len(want), int(all.open.Load())}, []int{count, counted})
 		}
 
 		for range 3 {
