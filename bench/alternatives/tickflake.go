@@ -72,7 +72,7 @@ func counted(server string, p place, m sequence.Mode, note string) *way {
 				return client{}, err
 			}
 			s, err := sequence.Open(ctx, store, string(m), sequence.WithLogger(slog.New(slog.DiscardHandler)),
-				sequence.WithDefinition(sequence.Definition{Mode: m, Start: 1}))
+				sequence.WithDefinition(sequence.Definition{Mode: m}))
 			if err != nil {
 				return client{}, errors.Join(err, store.Close())
 			}

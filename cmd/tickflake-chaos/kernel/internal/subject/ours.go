@@ -188,7 +188,7 @@ func sequenceSubject(mode sequence.Mode) Subject {
 			if err != nil {
 				return Source{}, err
 			}
-			numbers, err := sequence.Open(bounded, store, "orders", sequence.WithLogger(at.logger()), sequence.WithDefinition(sequence.Definition{Mode: mode, Start: 1}))
+			numbers, err := sequence.Open(bounded, store, "orders", sequence.WithLogger(at.logger()), sequence.WithDefinition(sequence.Definition{Mode: mode}))
 			if err != nil {
 				return Source{}, errors.Join(err, store.Close())
 			}
