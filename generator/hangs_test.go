@@ -20,7 +20,7 @@ import (
 )
 
 func openHanging(ctx context.Context) (*generator.Generator, error) {
-	return generator.Open(ctx, "hangtest://", generator.WithLeaseOptions(lease.WithLogger(slog.New(slog.DiscardHandler))))
+	return generator.Open(ctx, "hangtest://", generator.WithLogger(slog.New(slog.DiscardHandler)))
 }
 
 const (
@@ -99,7 +99,7 @@ func TestHangs(t *testing.T) {
 					}
 					defer cancel()
 					begin := time.Now()
-					_, _, _, _, _ = g.Stats(), g.Node(), g.Layout(), g.Keeper().Stats(), g.Stream()
+					_, _, _, _, _ = g.Stats(), g.Node(), g.Layout(), g.Err(), g.Stream()
 					assert.Zero(t, time.Since(begin), "they never wait")
 					assert.Error(t, c.call(ctx, g))
 					assert.LessOrEqual(t, time.Since(begin), bound)

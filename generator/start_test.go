@@ -48,7 +48,7 @@ var starters = map[string]starter{
 }
 
 func logged(log *bytes.Buffer) generator.Option {
-	return generator.WithLeaseOptions(lease.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
+	return generator.WithLogger(slog.New(slog.NewTextHandler(log, nil)))
 }
 
 func amongOthers(t *testing.T, ctx context.Context, clock monoclock.Interface, options ...lease.Option) (*generator.Generator, *bytes.Buffer, error) {
@@ -72,7 +72,7 @@ func amongOthers(t *testing.T, ctx context.Context, clock monoclock.Interface, o
 	return g, log, err
 }
 
-var quiet = lease.WithLogger(slog.New(slog.DiscardHandler))
+var quiet, silent = lease.WithLogger(slog.New(slog.DiscardHandler)), generator.WithLogger(slog.New(slog.DiscardHandler))
 
 // A clock that is wrong at the start: what each way to make a generator does and says.
 func TestWrongAtStart(t *testing.T) {
@@ -144,7 +144,7 @@ func TestOpenWaitsForTheClock(t *testing.T) {
 	}
 	t.Run("before the epoch", inBubbleAt(year2025.Add(-5*time.Second), func(t *testing.T) {
 		open := func(ctx context.Context) (*generator.Generator, error) {
-			return generator.Open(ctx, "opentest://", generator.WithLeaseOptions(quiet))
+			return generator.Open(ctx, "opentest://", silent)
 		}
 		_, err := open(t.Context())
 		var option *stores.OptionError
@@ -202,16 +202,18 @@ func TestOpenWaitsForTheClock(t *testing.T) {
 		_, err := generator.Open(short, "opentest://", within)
 		require.ErrorIs(t, err, monoclock.ErrWall)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		g, err := generator.Open(ctx, "opentest://", within, generator.WithLeaseOptions(quiet))
+		g, err := generator.Open(ctx, "opentest://", within, silent)
 		require.NoError(t, err)
 		assert.Equal(t, set, time.Now().UTC())
 		assert.Equal(t, 2*time.Second, g.Stats().WallError)
-		assert.Equal(t, 2*time.Second, g.Keeper().Stats().WallError)
+		keeper, leased := g.Keeper()
+		require.True(t, leased)
+		assert.Equal(t, 2*time.Second, keeper.Stats().WallError)
 		require.NoError(t, g.Close())
 
 		register()
 		set, known = time.Now().Add(time.Hour), false
-		g, err = generator.Open(ctx, "opentest://", within, generator.WithLeaseOptions(quiet))
+		g, err = generator.Open(ctx, "opentest://", within, silent)
 		require.NoError(t, err, "the kernel says nothing: no wait")
 		assert.Negative(t, g.Stats().WallError)
 		require.NoError(t, g.Close())

@@ -125,7 +125,7 @@ func openGenerator(ctx context.Context, at Place, leased bool, options ...genera
 	if !leased { // with a clock of its own, or all subjects of this number would share a word
 		return generator.New(append([]generator.Option{generator.WithNode(fixedNode), generator.WithClock(monoclock.New())}, options...)...)
 	}
-	options = append(options, generator.WithLeaseOptions(lease.WithLogger(at.logger())))
+	options = append(options, generator.WithLogger(at.logger()))
 	if at.Window > 0 {
 		options = append(options, generator.WithLeaseOptions(lease.WithWindow(at.Window)))
 	}
