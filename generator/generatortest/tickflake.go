@@ -81,7 +81,7 @@ func Tickflake(s strategies.Strategy, kind ClockKind, opts ...generator.Option) 
 	if err == nil {
 		layout = gen.Layout()
 	}
-	exhausted, behind := strategies.LimitsOf(s, seam.Inside{})
+	exhausted, behind := seam.LimitsOf(s)
 	epoch, tick, shift := layout.Epoch, layout.Tick, layout.NodeBits+layout.SequenceBits
 	end := layout.End()
 	if layout.TimeBits+layout.SequenceBits == 63 {
