@@ -168,21 +168,21 @@ func newGenerator(c config) (*Generator, error) {
 		turn:     make(chan struct{}, 1),
 		leave:    leave,
 	}
-	if began, base, moved := monoclock.Steady(c.clock, seam.Inside{}); moved != nil {
+	if began, base, moved := seam.Steady(c.clock); moved != nil {
 		g.began, g.origin, g.moved = began, base-g.epoch, moved
 	}
 	word.Name(&g.base, "base")
 	word.Name(&g.counters.maxLead, "maxLead")
 	word.Name(&g.counters.borrowedEnd, "borrowedEnd")
-	g.after, g.elapsed = monoclock.Waiting(c.clock, seam.Inside{})
+	g.after, g.elapsed = base.Waiting(c.clock)
 	g.queue.ring.prev, g.queue.ring.next = &g.queue.ring, &g.queue.ring
 	g.open()
 	g.end = issuingTicks(c.layout) << g.seqBits
-	exhausted, behind := strategies.LimitsOf(c.strategy, seam.Inside{})
+	exhausted, behind := seam.LimitsOf(c.strategy)
 	g.allowed = g.tick(int64(min(exhausted.Always, behind.Always)))
 	g.patience = max(exhausted.Wait, behind.Wait)
 	if c.lease != nil {
-		ticks, err := c.lease.Bind(seam.Inside{})
+		ticks, err := window.OfKeeper(c.lease)
 		if err != nil {
 			return nil, &stores.OptionError{Option: "WithLease", Err: err}
 		}

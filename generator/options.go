@@ -158,7 +158,7 @@ func (c *config) validate(ctx context.Context) error {
 	if err := c.layout.Validate(); err != nil {
 		return fail("WithLayout", err)
 	}
-	below, err := c.start.Bound(1<<c.layout.SequenceBits, seam.Inside{})
+	below, err := seam.StartBound(c.start, 1<<c.layout.SequenceBits)
 	if err != nil {
 		return fail("WithSequenceStart", err)
 	}

@@ -243,7 +243,7 @@ func TestNoMonotonicTimeIsRefused(t *testing.T) {
 func TestGeneratorFollowsTheMachinesClock(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		clock, layout := monoclock.New(), snowflake.Default()
-		_, _, moved := monoclock.Steady(clock, seam.Inside{})
+		_, _, moved := seam.Steady(clock)
 		moved.Due.Store(int64(time.Second)) // as where suspends are counted
 		layout.Tick, layout.TimeBits = time.Hour, 20
 		other := newGenerator(t, generator.WithClock(clock))
@@ -277,7 +277,7 @@ func TestGeneratorFollowsTheMachinesClock(t *testing.T) {
 // The clock is asked again once it is due, also if a suspend is counted while the gate is opened.
 func TestGateOpensForAsLongAsTheReadingsTake(t *testing.T) {
 	clock := monoclock.New()
-	_, _, moved := monoclock.Steady(clock, seam.Inside{})
+	_, _, moved := seam.Steady(clock)
 	moved.Due.Store(int64(time.Hour))
 	g := newGenerator(t, generator.WithClock(clock))
 	for range 1000 {
