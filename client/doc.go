@@ -18,7 +18,9 @@
 //
 // Take the library, package generator, where a Go process can have a node number and a store
 // of its own: it needs no server, and its IDs are never older than the call. Take the client
-// for many or short-lived processes, or if all languages are to share one service.
+// for many or short-lived processes, or if all languages are to share one service. Code that needs IDs takes a
+// func(context.Context) (snowflake.ID, error): the methods Next of a Client and NextContext of a generator both fit, and a
+// program moves from one to the other by a line (the example Move).
 //
 // # Promises
 //

@@ -29,11 +29,40 @@
 //   - [Generator.NextAfter]: an ID above one that was seen, from whatever machine.
 //   - [Generator.NextN]: many at once. [Generator.NextRuns] describes them instead.
 //   - [Generator.Close]: releases the node number.
-//   - [Generator.Ready]: whether a call would be served now, for a readiness probe.
+//   - [Generator.Ready] and [Generator.Err]: whether a call would be served now, and whether only a restart
+//     helps, for probes of readiness and liveness.
 //   - [Generator.Stats]: counts for a dashboard.
 //   - [Generator.Layout]: its Decode returns when, and by which node, an ID was issued.
 //   - [Generator.Store]: the store that Open opened, for package sequence.
 //   - [WithFloor]: IDs above those of another system.
+//
+// # In your code
+//
+// Give code that needs IDs a function, and no generator:
+//
+//	type Orders struct {
+//		NextID func(context.Context) (snowflake.ID, error)
+//	}
+//
+// The method values gen.NextContext, that of a stream, and ids.Next of a client of the service
+// (github.com/tickflake/tickflake/client) fit, and so does a function of a test. The doc of the client has a program
+// that moves from the one to the other by a line.
+//
+// # In your tests
+//
+// IDs that are the same in each run come from a clock that stands: [WithClock] with a
+// [github.com/tickflake/tickflake/monoclock/clocktest.Virtual], as in the example FixedIDs. A fake by hand is that
+// function: see Fake.
+//
+// A bubble of testing/synctest begins in the year 2000, before the epoch of the default layout. Sleep first,
+// which costs nothing there. A generator of [New] then reads the bubble's time, and is fixed as well:
+//
+//	synctest.Test(t, func(t *testing.T) {
+//		time.Sleep(time.Until(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
+//		gen, err := generator.New(generator.WithNode(7))
+//
+// What your program does while the store is away, and after, you see with a
+// [github.com/tickflake/tickflake/stores/storetest.Memory], [lease.Claim] and [WithLease]: see StoreFails.
 //
 // # How it works
 //

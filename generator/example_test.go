@@ -146,6 +146,18 @@ func ExampleGenerator_NextAfter() {
 	// true
 }
 
+// Keys for many rows at once: one reservation for each tick, a nanosecond for each ID.
+func ExampleGenerator_NextN() {
+	gen, err := generator.New(generator.WithNode(0))
+	if err != nil {
+		log.Fatal(err)
+	}
+	keys := make([]snowflake.ID, 10_000)
+	n, err := gen.NextN(keys) // keys[:n] are valid also if it fails
+	fmt.Println(n, err, keys[0] < keys[n-1])
+	// Output: 10000 <nil> true
+}
+
 func ExampleGenerator_IDs() {
 	gen, err := generator.New(generator.WithNode(0))
 	if err != nil {
