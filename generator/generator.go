@@ -216,8 +216,8 @@ func (g *Generator) Next() (snowflake.ID, error) {
 // A call that finds its slot free does not wait and does not allocate. The end
 // of ctx ends a long wait at once, and a short wait after about 2 ms at most.
 //
-// A call without a grant waits until its deadline; without a deadline, as long as its strategy
-// waits, which is 0 for a strategy of your own; if the store refuses, it fails at once. The wait
+// If the lease has no grant, a call with a deadline waits until then, and one without as long as its strategy
+// waits: 0 for a strategy of your own. If the store refuses, both fail at once. The wait
 // begins anew after each grant that other calls have used up. Waits for a grant and waits for slots are counted apart.
 //
 // Calls that wait are served in the order in which they began to wait. A waiting call is

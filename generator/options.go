@@ -20,8 +20,8 @@ import (
 	"github.com/tickflake/tickflake/strategies"
 )
 
-// Option configures a [Generator] in [New]. When an option is given twice, the
-// last one holds.
+// Option configures a [Generator] in [New] or [Open], or a [Past] in [OpenPast]: its doc says so if it is not for all. When an
+// option is given twice, the last one holds.
 type Option func(*config)
 
 type config struct {

@@ -61,8 +61,7 @@
 // rules, with the argument for each.
 //
 // When the store does not answer for longer than the grant lasts, or all node numbers are held,
-// there is no grant. A call without a grant waits until its deadline; without a deadline, as
-// long as its strategy waits; if the store refuses, it fails at once.
+// there is no grant. What a call does then, the doc of NextContext of a generator says.
 //
 // One more cell, the fleet's, says which layout and which node numbers the store is for, and
 // from when on. Every claim reads it and keeps to it.

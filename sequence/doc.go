@@ -10,7 +10,7 @@
 //
 //   - [Open] and [Sequence]: open a sequence, and take numbers. [WithOutage] and its
 //     neighbours are the options.
-//   - [OpenPeriods] and [Periods]: numbers that begin anew each year, month or day.
+//   - [OpenPeriods] and [Periods]: numbers that begin anew each year, month or day, or each [NewPeriod].
 //   - [Definition], [Segmented] and [Ordered]: which numbers, and how they are given out.
 //   - [Create], [Inspect], [List], [Set] and [Delete]: manage sequences. [Info.Continued] is the
 //     definition with which another store continues one that was deleted.

@@ -76,9 +76,9 @@ type failure struct {
 	refills uint64        // refills that had succeeded by then
 }
 
-// Open opens a sequence that exists, or, with [WithDefinition], creates it. Without that, a
-// period of a sequence by period, such as "orders.2027", is made if it was not made before. Open reads the
-// sequence once, and reserves nothing before the first number is asked for. It returns soon
+// Open opens a sequence that exists, or, with [WithDefinition], creates it. A period of a sequence by period, such
+// as "orders.2027", needs no definition: it has that of its sequence, and is made if it was not made before. Open
+// reads the sequence once, and reserves nothing before the first number is asked for. It returns soon
 // after ctx ends; without a deadline, the timeout of [WithTimeout] bounds each operation of
 // the store. The Sequence does not close the store.
 //

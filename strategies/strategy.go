@@ -97,9 +97,8 @@ type Decision struct {
 // Decide must be a pure function, safe for use by several goroutines at once.
 // The generator knows how far the strategies of this package borrow, so their borrowed IDs
 // come at full speed; it asks a Strategy of your own for every borrowed ID. It also knows how
-// long they wait: for so long a call waits for a lease's next grant. With a Strategy of your own
-// such a call fails at once if its context has no deadline; inside a [Chain] or [PerCause] it adds
-// nothing to that wait.
+// long they wait. If a lease has no grant, a call without a deadline waits as long for the next one: 0 for a Strategy
+// of your own, also inside a [Chain] or [PerCause].
 type Strategy interface {
 	Decide(Situation) Decision
 }
