@@ -174,7 +174,7 @@ func newGenerator(c config) (*Generator, error) {
 	word.Name(&g.base, "base")
 	word.Name(&g.counters.maxLead, "maxLead")
 	word.Name(&g.counters.borrowedEnd, "borrowedEnd")
-	g.after, g.elapsed = base.Waiting(c.clock)
+	g.after, g.elapsed, _ = base.Waiting(c.clock)
 	g.queue.ring.prev, g.queue.ring.next = &g.queue.ring, &g.queue.ring
 	g.open()
 	g.end = issuingTicks(c.layout) << g.seqBits

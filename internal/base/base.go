@@ -66,7 +66,7 @@ func Await(ctx context.Context, given monoclock.Interface, within Within, layout
 		if !said {
 			log.Warn("clock: waiting until it is set", "err", err)
 		}
-		after, _ := Waiting(clock)
+		after, _, _ := Waiting(clock)
 		if after == nil {
 			after = time.After
 		}

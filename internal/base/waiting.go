@@ -8,8 +8,9 @@ import (
 )
 
 // Waiting returns how to wait for a clock, and its monotonic time since a fixed instant.
-// after is nil if the clock goes by the machine's own time: the caller may then wait in any way.
-func Waiting(c monoclock.Interface) (after func(time.Duration) <-chan time.Time, elapsed func() time.Duration) {
+// after is nil if the clock goes by the machine's own time: the caller may then wait in any way. own says that the
+// monotonic time is the clock's, as that of a test, and so says nothing about this process.
+func Waiting(c monoclock.Interface) (after func(time.Duration) <-chan time.Time, elapsed func() time.Duration, own bool) {
 	began := time.Now()
 	elapsed = func() time.Duration { return time.Since(began) }
 	var source any = c
@@ -17,17 +18,17 @@ func Waiting(c monoclock.Interface) (after func(time.Duration) <-chan time.Time,
 		source = m.Source()
 	}
 	if isMachine(source) {
-		return nil, elapsed
+		return nil, elapsed, false
 	}
 	if s, ok := source.(interface {
 		After(time.Duration) <-chan time.Time
 	}); ok {
 		after = s.After
 		if s, ok := source.(interface{ Elapsed() time.Duration }); ok {
-			elapsed = s.Elapsed
+			elapsed, own = s.Elapsed, true
 		}
 	}
-	return after, elapsed
+	return after, elapsed, own
 }
 
 // isMachine reports whether c is the real clock of github.com/benbjohnson/clock, whose
