@@ -33,7 +33,7 @@ func (w Within) Validate(ctx context.Context, given bool) error {
 	case w.Most <= 0:
 		why = fmt.Sprintf("limit of %s: want more than none, such as 3s", w.Most)
 	case given:
-		why = "a clock of WithClock has its own time: wait by monoclock.AwaitWall before you make it, and leave this option out"
+		why = "a clock of WithClock has its own time: wait by monoclock.AwaitWall before you make it, and leave this option out (generator.Open has one of its name)"
 	case !deadline:
 		why = "the context has no deadline, and the wait would have no end: give one, such as 30s"
 	default:
