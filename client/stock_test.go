@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
 	"github.com/tickflake/tickflake/internal/word"
@@ -128,6 +130,18 @@ func TestNextN(t *testing.T) {
 		assert.Zero(t, c.Stats().Disordered)
 		assert.True(t, slices.IsSorted(ids))
 		assert.Len(t, slices.Compact(ids), len(ids))
+		c, requests := open(t, s), 0
+		s[0].has(fault{refuse: func(int64) error {
+			if requests++; requests > 2 {
+				return status.Error(codes.PermissionDenied, "no more")
+			}
+			return nil
+		}})
+		clear(ids)
+		n, err := c.NextN(t.Context(), ids)
+		require.ErrorIs(t, err, ErrDenied)
+		assert.EqualValues(t, 2*s[0].maxBatch, n, "what it took is the caller's")
+		assert.NotContains(t, ids[:n], snowflake.ID(0))
 		c = open(t, s)
 		c.level, c.latency = 1<<40, time.Hour
 		assert.Equal(t, s[0].maxBatch, c.low(), "a request brings no more")
