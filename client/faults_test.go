@@ -48,16 +48,16 @@ func TestFaults(t *testing.T) {
 	late, silent := fault{delay: 40 * time.Millisecond}, fault{hang: true}
 	rows := map[string]met{
 		"late":                    {first: late, only: "Take", alone: true, took: late.delay},
-		"later than IDs are true": {first: late, only: "Take", alone: true, options: []Option{WithFreshness(20 * time.Millisecond)}, want: []error{ErrUnavailable}, text: "its answer took 40ms, and its IDs are to be used within 20ms", took: DefaultTimeout, failures: 5},
-		"silent":                  {first: silent, took: DefaultTimeout, failures: 1},
-		"both silent":             {first: silent, second: silent, want: []error{ErrUnavailable}, took: 2 * DefaultTimeout, failures: 2},
+		"later than IDs are true": {first: late, only: "Take", alone: true, options: []Option{WithFreshness(20 * time.Millisecond)}, want: []error{ErrUnavailable}, text: "its answer took 40ms, and its IDs are to be used within 20ms", took: defaultTimeout, failures: 5},
+		"silent":                  {first: silent, took: defaultTimeout, failures: 1},
+		"both silent":             {first: silent, second: silent, want: []error{ErrUnavailable}, took: 2 * defaultTimeout, failures: 2},
 		"away":                    {first: away, text: "the store is away", failures: 1},
 		"both away for a while":   {first: away, second: away, healed: time.Second, took: 3 * time.Second / 2, failures: 6},
-		"both away":               {first: away, second: away, want: []error{ErrUnavailable}, text: "server-2:9380: the store is away", took: DefaultTimeout, failures: 10},
+		"both away":               {first: away, second: away, want: []error{ErrUnavailable}, text: "server-2:9380: the store is away", took: defaultTimeout, failures: 10},
 		"away, naming an hour":    {first: names(codes.Unavailable, time.Hour), alone: true, healed: time.Second, took: 3 * time.Second / 2, failures: 5},
 		"busy":                    {first: busy(time.Hour), text: "too fast", failures: 1},
 		"busy for a while":        {first: busy(400 * time.Millisecond), alone: true, healed: 350 * time.Millisecond, took: 400 * time.Millisecond, failures: 1},
-		"busy beyond the timeout": {first: busy(10 * time.Second), alone: true, want: []error{ErrUnavailable, ErrBusy}, text: "too fast", took: DefaultTimeout, failures: 1},
+		"busy beyond the timeout": {first: busy(10 * time.Second), alone: true, want: []error{ErrUnavailable, ErrBusy}, text: "too fast", took: defaultTimeout, failures: 1},
 		"an answer without a run": {first: fault{change: func(r *tickflakev1.TakeResponse) { r.Runs = nil }}, only: "Take", text: "answer", failures: 1},
 		"an answer with too many": {first: fault{change: func(r *tickflakev1.TakeResponse) { r.Runs = append(r.Runs, r.Runs[0]) }}, only: "Take", text: "answer", failures: 1},
 	}
@@ -153,7 +153,7 @@ func (m met) test(t *testing.T, k kind) {
 		for range 3 { // later calls do not wait, except for a request that runs
 			began = time.Now()
 			assert.Equal(t, m.want == nil, call() == nil)
-			assert.Less(t, time.Since(began), 2*DefaultTimeout)
+			assert.Less(t, time.Since(began), 2*defaultTimeout)
 			if !m.first.hang {
 				assert.Less(t, time.Since(began), time.Second)
 			}
@@ -161,7 +161,7 @@ func (m met) test(t *testing.T, k kind) {
 		for _, f := range s {
 			f.has(fault{})
 		}
-		time.Sleep(2 * DefaultTimeout) // servers are asked again
+		time.Sleep(2 * defaultTimeout) // servers are asked again
 		if m.first.err == nil || status.Code(m.first.err) != codes.ResourceExhausted {
 			require.NoError(t, call(), "a rare caller does not meet an old failure")
 		}
@@ -189,7 +189,7 @@ func TestSkew(t *testing.T) {
 		assert.ErrorIs(t, err, ErrUnavailable)
 		assert.ErrorContains(t, err, "server-2:9380: its IDs are 59m58")
 		assert.ErrorContains(t, err, "server-1:9380")
-		assert.InDelta(t, DefaultTimeout, time.Since(began), float64(time.Millisecond))
+		assert.InDelta(t, defaultTimeout, time.Since(began), float64(time.Millisecond))
 		s[1].set(func() { s[1].skew = time.Hour })
 		time.Sleep(longestLag)
 		next(t, c)
@@ -233,7 +233,7 @@ func TestDelays(t *testing.T) {
 		for range 12 {
 			c.failed(forIDs, c.servers[0], 1, &failure{server: "server-1", cause: errors.New("away")})
 			due := time.Duration(c.routes[forIDs].due(c.now(), 1) - c.now())
-			assert.LessOrEqual(t, due, DefaultTimeout/4)
+			assert.LessOrEqual(t, due, defaultTimeout/4)
 			time.Sleep(due)
 		}
 		c.succeeded(forIDs, c.servers[0], 1)

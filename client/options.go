@@ -19,8 +19,8 @@ import (
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-// DefaultTimeout is that of [WithTimeout].
-const DefaultTimeout = 3 * time.Second
+// defaultTimeout is that of [WithTimeout].
+const defaultTimeout = 3 * time.Second
 
 // Fallback issues an ID while no server does. The cause wraps [ErrUnavailable]. The error of
 // the fallback becomes that of the call.
@@ -71,7 +71,7 @@ func WithFreshness(d time.Duration) Option { return func(c *config) { c.freshnes
 
 // WithTimeout sets how long the client waits for the answer of a server, and how long no
 // server may have answered before calls fail with [ErrUnavailable]. The default is
-// [DefaultTimeout], the least 1 ms. After that time calls fail as soon as a new attempt has failed, or at once
+// 3 seconds, the least 1 ms. After that time calls fail as soon as a new attempt has failed, or at once
 // if none is due. A context with an earlier deadline ends a call earlier.
 func WithTimeout(d time.Duration) Option { return func(c *config) { c.timeout = d } }
 
@@ -97,7 +97,7 @@ func WithLogger(l *slog.Logger) Option { return func(c *config) { c.logger = l }
 func WithVMClock(device string) Option { return func(c *config) { c.device = device } }
 
 func configure(servers []string, options []Option) (*config, error) {
-	c := &config{freshness: math.MaxInt64, timeout: DefaultTimeout}
+	c := &config{freshness: math.MaxInt64, timeout: defaultTimeout}
 	for _, option := range options {
 		if option != nil {
 			option(c)

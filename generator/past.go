@@ -31,8 +31,8 @@ var (
 	ErrNotPast = errors.New("no ID for that time")
 )
 
-// DefaultPastMemory is how much memory a [Past] counts in if [WithPastMemory] says nothing.
-const DefaultPastMemory = 64 << 20
+// defaultPastMemory is how much memory a [Past] counts in if [WithPastMemory] says nothing.
+const defaultPastMemory = 64 << 20
 
 // WithPastUnit says how exact the instants are that [Past.At] is given: with time.Second, rows of one second get the
 // ticks of that second in turn. Else each second's rows would crowd into its first tick. The default is the layout's
@@ -41,7 +41,7 @@ func WithPastUnit(unit time.Duration) Option { return func(c *config) { c.past.u
 
 // WithPastMemory bounds the memory in which a [Past] counts, in bytes: 16 for each tick, or unit, of which it
 // has issued IDs. Beyond it, the bucket that was begun first is forgotten. The next row of it draws another lane: that costs IDs
-// that can be issued, and makes no duplicate. The default is [DefaultPastMemory]. It is for [OpenPast].
+// that can be issued, and makes no duplicate. The default is 64 MiB. It is for [OpenPast].
 func WithPastMemory(bytes int) Option { return func(c *config) { c.past.memory = bytes } }
 
 // pastConfig is what the options for OpenPast alone have set, and 0 for what they have not.
@@ -155,7 +155,7 @@ func openPast(ctx context.Context, store stores.Store, c *config) (*Past, error)
 	}
 	p := &Past{
 		store: store, calls: drive.Calls{Store: store}, layout: fleet.Layout, clock: c.clock, turn: drive.NewTurn(),
-		most: cmp.Or(c.past.memory, DefaultPastMemory) / bytesPerTick, unit: max(int64(c.past.unit/fleet.Layout.Tick), 1), buckets: map[int64]*pastBucket{},
+		most: cmp.Or(c.past.memory, defaultPastMemory) / bytesPerTick, unit: max(int64(c.past.unit/fleet.Layout.Tick), 1), buckets: map[int64]*pastBucket{},
 	}
 	all, err := past.Find(ctx, &p.calls)
 	if err != nil {

@@ -33,10 +33,6 @@ const DefaultLocalWindow = 3 * time.Second
 // says otherwise.
 const DefaultTimeout = drive.DefaultTimeout
 
-// DefaultFleetLimit is how far the clock may be from the fleet's before the Keeper logs a
-// warning, unless [WithFleetLimit] says otherwise.
-const DefaultFleetLimit = time.Minute
-
 // Option configures a [Keeper] in [Claim]. When an option is given twice, the last
 // one holds.
 type Option func(*config)
@@ -121,7 +117,7 @@ func WithOwner(owner string) Option { return func(c *config) { c.owner = owner }
 func WithLogger(log *slog.Logger) Option { return func(c *config) { c.log = log } }
 
 // WithFleetLimit sets how far the clock may be from those of the others, estimated from their grants, before the
-// Keeper logs a warning. The default is [DefaultFleetLimit]; with math.MaxInt64, no clock is too far, and nothing
+// Keeper logs a warning. The default is a minute; with math.MaxInt64, no clock is too far, and nothing
 // is listed for it. At most 256 others are compared.
 //
 // Grants of crashed processes show no clock, so only grants that are extended after the
@@ -155,7 +151,7 @@ func checkStore(function string, store stores.Store) error {
 
 func configure(ctx context.Context, store stores.Store, options []Option) (config, error) {
 	c := config{traits: store.Traits(), node: -1, timeline: timeline{layout: snowflake.Default()},
-		timeout: DefaultTimeout, owner: self(), log: slog.Default(), skew: DefaultFleetLimit}
+		timeout: DefaultTimeout, owner: self(), log: slog.Default(), skew: time.Minute}
 	for i, option := range options {
 		if option == nil {
 			return c, refuse("Claim", "option %d of %d %w", i+1, len(options), drive.ErrNil)

@@ -63,7 +63,7 @@ func TestSkew(t *testing.T) {
 							defer func() { _ = k.Close() }()
 						}
 						time.Sleep(length * 11 / 10) // and not as they write
-						const limit = lease.DefaultFleetLimit
+						const limit = time.Minute
 						lists, ours := 0, store.Client()
 						ours.Before = func(ctx context.Context, op storetest.Op) storetest.Fault {
 							if op.Kind != storetest.OpList {
@@ -154,8 +154,8 @@ func TestClaimThatMayNotList(t *testing.T) {
 		strict bool
 		lists  int
 	}{
-		"advice": {lease.DefaultFleetLimit, false, 1},
-		"strict": {lease.DefaultFleetLimit, true, 1},
+		"advice": {time.Minute, false, 1},
+		"strict": {time.Minute, true, 1},
 		"off":    {math.MaxInt64, false, 0},
 	} {
 		w := newRig(t)

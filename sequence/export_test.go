@@ -8,6 +8,9 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
+// MaxOpenPeriods is for tests.
+const MaxOpenPeriods = maxOpenPeriods
+
 // The simulation of a fleet sees and replaces these parts of a Sequence.
 
 // WithClock lets another clock than that of the machine tell the time.

@@ -14,10 +14,6 @@ import (
 // says otherwise.
 const DefaultTimeout = drive.DefaultTimeout
 
-// DefaultOutage is the length of an outage of the store for which a process reserves numbers,
-// unless [WithOutage] says otherwise.
-const DefaultOutage = 10 * time.Second
-
 // Option configures a [Sequence] in [Open]. When an option is given twice, the last one
 // holds.
 type Option func(*config)
@@ -48,7 +44,7 @@ func WithTimeout(d time.Duration) Option { return func(c *config) { c.timeout = 
 
 // WithOutage sets for how long an outage of the store is to have no effect in segmented
 // mode: the process reserves its present rate times d, within the steps of the
-// [Definition]. The default is [DefaultOutage]. With 0 it reserves nothing ahead of need: a
+// [Definition]. The default is 10 seconds. With 0 it reserves nothing ahead of need: a
 // call that finds no number reserves a segment. That suits a command that takes a few numbers.
 func WithOutage(d time.Duration) Option { return func(c *config) { c.outage = d } }
 
@@ -63,7 +59,7 @@ func WithVMClock(device string) Option { return func(c *config) { c.device = dev
 
 func configure(store stores.Store, name string, options []Option) (*config, error) {
 	began := time.Now()
-	c := &config{timeout: DefaultTimeout, outage: DefaultOutage, log: slog.Default(), elapsed: func() time.Duration { return time.Since(began) }, after: time.After}
+	c := &config{timeout: DefaultTimeout, outage: 10 * time.Second, log: slog.Default(), elapsed: func() time.Duration { return time.Since(began) }, after: time.After}
 	fail := func(option string, err error) (*config, error) {
 		return nil, &stores.OptionError{Option: option, Err: err}
 	}

@@ -22,7 +22,8 @@ import (
 //
 // Each period is a [Sequence] of its own: "orders.2027" is made when the first number of 2027 is asked
 // for. What a Sequence promises holds for the numbers of one period. It has goroutines only while it opens
-// or closes periods.
+// or closes periods, and has at most eight open: a call that opens another one closes the one whose last use is the
+// longest ago.
 type Periods struct {
 	store   stores.Store
 	name    string
@@ -57,9 +58,7 @@ type openPeriod struct {
 	used      atomic.Uint64 // Periods.opened when a call last took a number: a later use has no lower one
 }
 
-// MaxOpenPeriods is how many periods a [Periods] has open at once. The call that opens another one closes the one
-// whose last use is the longest ago.
-const MaxOpenPeriods = 8
+const maxOpenPeriods = 8
 
 // OpenPeriods opens a sequence by period that exists, or, with [WithDefinition], creates it. All
 // periods have its definition, which need not name the period again. The other options are those of each
@@ -215,7 +214,7 @@ func (p *Periods) begin(o, before *openPeriod) {
 		o.used.Store(p.opened.Add(1))
 		all = append(all, o)
 	}
-	if len(all) > MaxOpenPeriods {
+	if len(all) > maxOpenPeriods {
 		remove(slices.MinFunc(all, func(a, b *openPeriod) int { return cmp.Compare(a.used.Load(), b.used.Load()) }))
 	}
 	p.open.Store(&all)

@@ -101,7 +101,7 @@ func newClaiming(cmd *cobra.Command) *claiming {
 	durationFlag(cmd, "window", fmt.Sprintf("`DURATION` of a grant: after a kill, the next run with the same --node may have to wait for so long (default %s in a directory, %s elsewhere, at least 6 ticks)", lease.DefaultLocalWindow, lease.DefaultWindow), &i.window)
 	i.clockFlags = newClockFlags(cmd)
 	i.vmclock = cmd.Flags().String("vmclock", "auto", "`DEVICE` by which a copy of this machine's memory is noticed, off, or auto, the first /dev/vmclock* if there is one")
-	i.check = command.ChoiceFlag(cmd, "fleet-check", fmt.Sprintf("`MODE` of the comparison of this clock with the fleet's, for more than %s apart (with strict it does not start; in a directory, only strict compares)", lease.DefaultFleetLimit), checkWarns, checkStrict, off)
+	i.check = command.ChoiceFlag(cmd, "fleet-check", "`MODE` of the comparison of this clock with the fleet's, for more than 1m0s apart (with strict it does not start; in a directory, only strict compares)", checkWarns, checkStrict, off)
 	return i
 }
 
