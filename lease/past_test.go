@@ -56,8 +56,11 @@ func TestGivePast(t *testing.T) {
 					f.Floor = time.Now().Add(-row.floor)
 				}
 				require.NoError(t, lease.SetFleet(t.Context(), m, f))
-				lose := 0
+				lose, writes := 0, 0
 				m.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
+					if op.Kind == storetest.OpSwap {
+						writes++
+					}
 					if lose > 0 && op.Kind == storetest.OpSwap {
 						if lose--; lose == 0 {
 							return storetest.ReplyLost
@@ -90,9 +93,20 @@ func TestGivePast(t *testing.T) {
 								p.Bucket = must(time.ParseDuration(value))
 							}
 						}
+						before := writes
+						looked := lease.CheckPast(t.Context(), m, p, lease.WithLayout(f.Layout))
+						require.Equal(t, before, writes, "a look writes nothing")
 						failed = lease.GivePast(t.Context(), m, p, lease.WithLayout(f.Layout))
+						if looked != nil {
+							require.Equal(t, looked, failed)
+							require.Equal(t, before, writes, "nor does what is refused")
+						}
 					case "retire":
+						before := writes
+						looked := lease.CheckPast(t.Context(), m, lease.Past{From: from, To: to, Retired: true})
+						require.Equal(t, before, writes)
 						failed = lease.RetirePast(t.Context(), m, from, to)
+						require.Equal(t, looked, failed)
 					case "reserve":
 						failed = lease.Reserve(t.Context(), m, from, to, time.Now().Add(time.Hour), lease.WithLayout(f.Layout))
 					case "claim":
