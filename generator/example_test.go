@@ -147,14 +147,14 @@ func ExampleGenerator_NextAfter() {
 	// true
 }
 
-func ExampleGenerator_All() {
+func ExampleGenerator_IDs() {
 	gen, err := generator.New(generator.WithNode(0))
 	if err != nil {
 		log.Fatal(err)
 	}
 	rows := []string{"ada", "grace", "hedy"}
 	keys := map[string]snowflake.ID{}
-	for id, err := range gen.All(context.Background()) {
+	for id, err := range gen.IDs(context.Background()) {
 		if err != nil {
 			log.Fatal(err)
 		}

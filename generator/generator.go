@@ -34,7 +34,7 @@ import (
 //   - [Generator.NextAfter] for an ID that must follow one of another machine.
 //   - [Generator.NextN] for many at once, as in a bulk import.
 //   - [Generator.Stream] for a goroutine that issues IDs all the time and must
-//     not share a cache line with others, and [Generator.All] for the same as an
+//     not share a cache line with others, and [Generator.IDs] for the same as an
 //     iterator.
 //
 // An ID returned by Next, NextContext, NextAfter or NextN before another call of them

@@ -45,7 +45,7 @@ var hangCalls = map[string]struct {
 	"NextRuns": {patience, func(ctx context.Context, g *generator.Generator) error { return second(g.NextRuns(ctx, 10, nil)) }},
 	"Stream":   {patience, func(ctx context.Context, g *generator.Generator) error { return second(g.Stream().NextContext(ctx)) }},
 	"All": {patience, func(ctx context.Context, g *generator.Generator) (last error) {
-		for _, err := range g.All(ctx) {
+		for _, err := range g.IDs(ctx) {
 			if last != nil {
 				return nil // an error was not the last element
 			}

@@ -56,7 +56,7 @@ func TestOpenPassesOptionsAndClosesTheStore(t *testing.T) {
 	assert.EqualValues(t, 7, g.Node())
 	assert.Equal(t, snowflake.Twitter(), g.Layout())
 	assert.Same(t, clock, g.Clock())
-	assert.Greater(t, g.Stats().Granted, 50*time.Minute)
+	assert.Greater(t, g.Stats().Remaining, 50*time.Minute)
 	assert.Same(t, s, g.Store())
 	assert.Equal(t, map[int64]lease.State{7: lease.Held}, holdings(t, s.cells))
 	require.NoError(t, g.Close())

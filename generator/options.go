@@ -154,7 +154,7 @@ func (c *config) validate(ctx context.Context) error {
 		return fail("WithSequenceStart", err)
 	}
 	c.below = below
-	if err := c.layout.CheckNode(c.node); err != nil {
+	if _, err := c.layout.Compose(c.layout.Epoch, c.node, 0); err != nil {
 		return fail("WithNode", err)
 	}
 	return nil

@@ -219,6 +219,11 @@ func (p *Past) spot(t time.Time) (spot, error) {
 	return at, nil
 }
 
+// time is the start of a tick.
+func (p *Past) time(tick int64) time.Time {
+	return p.layout.Epoch.Add(time.Duration(tick) * p.layout.Tick).UTC()
+}
+
 // tickOf is the tick of an instant, below 0 before the epoch.
 func (p *Past) tickOf(t time.Time) int64 {
 	d := t.Sub(p.layout.Epoch)
@@ -247,8 +252,7 @@ func (p *Past) At(ctx context.Context, t time.Time) (snowflake.ID, error) {
 			return 0, err
 		}
 		if want == 0 {
-			start, _ := p.layout.TickTime(uint64(tick))
-			return p.layout.Compose(start, l.node, sequence)
+			return p.layout.Compose(p.time(tick), l.node, sequence)
 		}
 		again := func(err error) bool {
 			_, bounded := ctx.Deadline()
@@ -374,7 +378,7 @@ func (p *Past) draw(ctx context.Context, at spot, want int) error {
 
 // full is the error for a bucket without a lane. b has what this process has drawn of it, or is nil.
 func (p *Past) full(at spot, b *pastBucket) error {
-	begin, _ := p.layout.TickTime(uint64(at.bucket * p.ticks))
+	begin := p.time(at.bucket * p.ticks)
 	lanes, mine := int64(len(p.nodes))*p.lanes.Count, int64(0)
 	if b != nil {
 		mine = int64(len(b.lanes))

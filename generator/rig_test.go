@@ -327,7 +327,7 @@ func (r *rig) run(words []string) {
 		}
 	case "batch", "run":
 		r.expect(strings.Join(args[1:], " "), r.call(verb, args[:1]))
-	case "after":
+	case "after", "stream-after":
 		r.expect(args[1], r.call(verb, args[:1]))
 	case "wants":
 		want := r.number(args[0])
@@ -438,7 +438,7 @@ func (r *rig) stats(want []string) {
 		name, value, _ := strings.Cut(word, "=")
 		got := map[string]any{
 			"waits": s.Waits, "waited": s.Waited, "borrowed": s.BorrowedTicks, "rejections": s.Rejections,
-			"lead": s.Lead, "maxlead": s.MaxLead, "granted": s.Granted,
+			"lead": s.Lead, "maxlead": s.MaxLead, "granted": s.Remaining,
 		}[name]
 		assert.Equal(r.t, value, fmt.Sprint(got), name)
 	}
@@ -472,9 +472,12 @@ func (r *rig) outcome(ctx context.Context, verb string, args []string) (string, 
 		first, err = r.g.NextContext(ctx)
 	case "stream":
 		first, err = r.s.NextContext(ctx)
-	case "after":
-		seen := r.seen(args[0])
-		if first, err = r.g.NextAfter(ctx, seen); err == nil {
+	case "after", "stream-after":
+		seen, after := r.seen(args[0]), r.g.NextAfter
+		if verb == "stream-after" {
+			after = r.s.NextAfter
+		}
+		if first, err = after(ctx, seen); err == nil {
 			assert.Greater(r.t, first, seen)
 		}
 		args = nil

@@ -30,10 +30,10 @@ type Stats struct {
 	Lead time.Duration
 	// MaxLead is the largest lead that a reservation has met, borrowed or not.
 	MaxLead time.Duration
-	// Granted is the time from the clock to the limit of the lease's grant or, without
+	// Remaining is the time from the clock to the limit of the lease's grant or, without
 	// a lease, to the end of the layout's time field. It is below zero past that
 	// end.
-	Granted time.Duration
+	Remaining time.Duration
 	// Drift is the wall clock's time minus the generator's, if the clock reports
 	// it, as [monoclock.Clock] does.
 	Drift time.Duration
@@ -60,7 +60,7 @@ func (g *Generator) Stats() Stats {
 		}
 		s.Lead = max(0, g.leadOf(last, now))
 	}
-	s.Granted = g.leadOf(front.End()>>g.seqBits, now)
+	s.Remaining = g.leadOf(front.End()>>g.seqBits, now)
 	if d, ok := g.clock.(interface{ Drift() time.Duration }); ok {
 		s.Drift = d.Drift()
 	}
@@ -73,7 +73,7 @@ func (g *Generator) Stats() Stats {
 // ID, counts nothing, never waits, and asks no store, so a probe for readiness can call it at any
 // rate: a generator whose store is away is ready until its grant ends, and one that took over the
 // node number of a crashed process only when its strategy bridges the lead. A tick that is used up
-// counts as ready: the next one is about to begin. For time to spare, compare [Stats].Granted.
+// counts as ready: the next one is about to begin. For time to spare, compare [Stats].Remaining.
 func (g *Generator) Ready(wait time.Duration) error {
 	front, now := g.window.Front(), g.now()
 	if err := g.over(front, now); err != nil {

@@ -22,8 +22,6 @@ type Interface interface {
 	Now() time.Time
 }
 
-func init() { seam.KernelError = kernelError }
-
 // Waiting returns how to wait for a clock, and its monotonic time since a fixed instant, and is for this module alone.
 // after is nil if the clock goes by the machine's own time: the caller may then wait in any way.
 func Waiting(c Interface, _ seam.Inside) (after func(time.Duration) <-chan time.Time, elapsed func() time.Duration) {

@@ -126,7 +126,7 @@ func TestObserveSequences(t *testing.T) {
 	require.NoError(t, opened["d"].Close())
 	assert.Equal(t, 300.0, r.of(oteltickflake.Others)["sequence.issued"])
 	assert.Zero(t, r.of(oteltickflake.Others)["sequence.gap_bound"])
-	assert.Error(t, sequence.CheckName(oteltickflake.Others))
+	assert.Error(t, sequence.ValidateName(oteltickflake.Others))
 	r.end(all)
 }
 

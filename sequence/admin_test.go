@@ -89,7 +89,7 @@ func TestBadInput(t *testing.T) {
 	var none stores.Store
 	create := func(d sequence.Definition) error {
 		err := sequence.Create(ctx, store, "other", d)
-		if checked := d.Check(); err == nil {
+		if checked := d.Validate(); err == nil {
 			assert.NoError(t, checked)
 		} else if assert.Error(t, checked, err) {
 			assert.ErrorContains(t, err, checked.Error())

@@ -101,8 +101,8 @@ type Definition struct {
 // First returns the first number of the sequence.
 func (d Definition) First() int64 { return d.Start + d.Stride.offset }
 
-// HasMax reports whether Max is below the last number that the sequence can reach.
-func (d Definition) HasMax() bool { return d.Max != 0 && d.Max < d.end() }
+// hasMax reports whether Max is below the last number that the sequence can reach.
+func (d Definition) hasMax() bool { return d.Max != 0 && d.Max < d.end() }
 
 // end is the last number that the sequence can reach. That of a definition that check refuses
 // has no meaning.
@@ -118,7 +118,7 @@ func (d Definition) end() int64 {
 func (d Definition) String() string {
 	d = d.complete()
 	text := fmt.Sprintf("%s, from %d", d.Mode, d.Start)
-	if d.HasMax() {
+	if d.hasMax() {
 		text += fmt.Sprintf(" to %d", d.Max)
 	}
 	if d.Stride.By() > 1 {
@@ -148,8 +148,8 @@ func (d Definition) complete() Definition {
 	return d
 }
 
-// Check returns nil if [Create] accepts the definition, and else the reason, with the numbers.
-func (d Definition) Check() error { return d.complete().check() }
+// Validate returns nil if [Create] accepts the definition, and else the reason, with the numbers.
+func (d Definition) Validate() error { return d.complete().check() }
 
 // check returns the problem of a complete definition, with the numbers.
 func (d Definition) check() error {
@@ -168,7 +168,7 @@ func (d Definition) check() error {
 		return fmt.Errorf("maximum %d is above %d, the last number that a sequence can reach with this start and stride: give that or less, or none", d.Max, d.end())
 	case d.MinStep < 1 || d.MaxStep > MaxStep || d.MinStep > d.MaxStep:
 		return fmt.Errorf("steps of %d to %d: want 1 to %d, and the first at most the second", d.MinStep, d.MaxStep, int64(MaxStep))
-	case d.Period != "" && (CheckName(string(d.Period)) != nil || len(d.Period) > maxPeriod):
+	case d.Period != "" && (ValidateName(string(d.Period)) != nil || len(d.Period) > maxPeriod):
 		return fmt.Errorf("period %.20q: want %s, %s, %s, or at most %d characters of a name", d.Period, Yearly, Monthly, Daily, maxPeriod)
 	}
 	return nil

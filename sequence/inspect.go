@@ -29,7 +29,7 @@ type Info struct {
 // is left.
 func (i Info) Continued() (d Definition, ok bool) {
 	d = i.Definition
-	if !d.HasMax() {
+	if !d.hasMax() {
 		d.Max = 0 // or it would be the last that this one can reach
 	}
 	if d.Period == "" {
@@ -204,7 +204,7 @@ func (a *remote) create(ctx context.Context, d Definition, c creation) (count.Ce
 		return count.Cell{}, &stores.OptionError{Option: "definition", Err: err}
 	}
 	if d.Period != "" {
-		if err := CheckName(periodName(a.name, d.Period.example())); err != nil {
+		if err := ValidateName(periodName(a.name, d.Period.example())); err != nil {
 			return count.Cell{}, err
 		}
 	}

@@ -87,7 +87,7 @@ func (a *remote) demand(ctx context.Context, named bool) (count.Cell, error) {
 
 // definition reads the cell of the sequence by period that this one is a period of, or returns none.
 func (a *remote) definition(ctx context.Context) (count.Cell, error) {
-	if CheckName(a.base()) != nil {
+	if ValidateName(a.base()) != nil {
 		return count.Cell{}, nil
 	}
 	return (&remote{a.store, a.base()}).read(ctx)
@@ -112,7 +112,7 @@ func (a *remote) asDefined(ctx context.Context, d Definition, deleted bool) erro
 	}
 	theirs := definitionOf(definition.Record)
 	ours := d
-	if ours.Period = theirs.Period; deleted && d.HasMax() && d.Max > theirs.Max {
+	if ours.Period = theirs.Period; deleted && d.hasMax() && d.Max > theirs.Max {
 		ours.Max = theirs.Max
 	}
 	if !same(ours, theirs, definition.Record.Created) {

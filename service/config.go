@@ -96,9 +96,9 @@ func bad(field, format string, args ...any) error {
 	return &FieldError{Field: field, Err: fmt.Errorf(format, args...)}
 }
 
-// Check fails as [New] does, for any field but Generator and Spare. Call it before you open the
+// Validate fails as [New] does, for any field but Generator and Spare. Call it before you open the
 // generator, so that a bad configuration claims no node number. It starts nothing.
-func (c Config) Check() error {
+func (c Config) Validate() error {
 	_, err := c.check()
 	return err
 }
@@ -166,11 +166,11 @@ func (c *Config) spare() error {
 func (c *Config) sequences() error {
 	for i, rule := range c.Create {
 		if rule.Prefix != "" {
-			if err := sequence.CheckName(rule.Prefix); err != nil {
+			if err := sequence.ValidateName(rule.Prefix); err != nil {
 				return bad("Create", "Prefix: %w", err)
 			}
 		}
-		if err := rule.Definition.Check(); err != nil {
+		if err := rule.Definition.Validate(); err != nil {
 			return bad("Create", "of %q: %w", rule.Prefix, err)
 		}
 		for _, before := range c.Create[:i] {

@@ -143,7 +143,7 @@ func start(t *testing.T, listen func(*testing.T) net.Listener, change func(*serv
 	}
 	c := service.Config{
 		Store: store, RESP: listeners[servicetest.RESP], GRPC: listeners[servicetest.GRPC], HTTP: listeners[servicetest.HTTP], Probes: listeners[probes],
-		Create: []service.Create{{Prefix: "orders", Definition: sequence.Definition{Start: 1}}}, Logger: log.logger(),
+		Create: []service.CreateRule{{Prefix: "orders", Definition: sequence.Definition{Start: 1}}}, Logger: log.logger(),
 		MaxConnectionAge: 8760 * time.Hour,
 	}
 	if change != nil {

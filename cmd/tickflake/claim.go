@@ -149,11 +149,11 @@ func (i *claiming) keeper(ctx context.Context, log *slog.Logger, options ...leas
 	}
 	switch {
 	case *i.check == checkStrict:
-		options = append(options, lease.WithFleetCheck(lease.DefaultFleetLimit, true))
+		options = append(options, lease.WithStrictFleetCheck())
 	case *i.check == off, store.Traits().TryLock != nil:
 		// The processes of a directory share a clock. Their cells only tell how long ago
 		// they ran.
-		options = append(options, lease.WithFleetCheck(math.MaxInt64, false))
+		options = append(options, lease.WithFleetLimit(math.MaxInt64))
 	}
 	keeper, err := lease.Claim(ctx, store, options...)
 	if err != nil {

@@ -107,7 +107,7 @@ func newLeaseFleet(c *command.Console) *cobra.Command {
 			if err = cmp.Or(err, late); err != nil {
 				return cli.Usage(fmt.Errorf("--later %q: %w", text, err))
 			}
-			want.Later = append(want.Later, lease.Later{Node: n, Until: at})
+			want.Later = append(want.Later, lease.LaterNode{Node: n, Until: at})
 		}
 		ctx := cmd.Context()
 		f, err := ask(ctx, l.place, lease.ReadFleet)
@@ -264,7 +264,7 @@ func newLeaseEnd(c *command.Console) *cobra.Command {
 		}
 		now := time.Now().UTC()
 		other, err := ask(ctx, l.place, func(ctx context.Context, store stores.Store) (lease.Fleet, error) {
-			return lease.End(ctx, store, f.From, f.To, name, lease.WithTimeout(l.timeout))
+			return lease.EndFleet(ctx, store, f.From, f.To, name, lease.WithTimeout(l.timeout))
 		})
 		if err != nil {
 			return err
@@ -313,7 +313,7 @@ const lookTimeout = 5 * time.Second
 // checkNew returns an error if the store of --to has a fleet, unless these numbers of f have left for it, or it is the
 // one that they become. unread is a line that says why that is not known, or empty.
 func (l *leases) checkNew(ctx context.Context, to string, f lease.Fleet) (unread string, err error) {
-	gone := slices.ContainsFunc(f.Left, func(g lease.Gone) bool { return g.From == f.From && g.To == f.To })
+	gone := slices.ContainsFunc(f.Left, func(g lease.MovedNodes) bool { return g.From == f.From && g.To == f.To })
 	if gone || !strings.Contains(to, "/") { // a name for people
 		return "", nil
 	}

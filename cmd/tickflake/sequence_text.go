@@ -60,7 +60,7 @@ func printSequences(w io.Writer, all []sequenceState, format string) error {
 			return []string{s.Name, s.State, "-", "-", "-", "-", "-"}
 		}
 		left, used := "-", "-"
-		if s.Left != nil && s.info.Definition.HasMax() {
+		if next, _ := s.info.Continued(); s.Left != nil && next.Max != 0 {
 			left, used = fmt.Sprint(s.info.Left), usedText(s.info)
 		}
 		return []string{s.Name, s.State, nextText(s.info), choose(granted(s.info), fmt.Sprint(s.info.Last), "-"), left, used, s.info.Definition.String()}
@@ -93,10 +93,10 @@ func printDeleted(w io.Writer, last sequence.Info, format string) error {
 	return err
 }
 
-// createCommand is the command that creates a sequence with a definition.
+// createCommand is the command that creates a sequence with a definition of [sequence.Info.Continued].
 func createCommand(name string, d sequence.Definition) string {
 	text := fmt.Sprintf("%s sequence create %s --mode %s --start %d", program(), name, d.Mode, d.Start)
-	if d.HasMax() {
+	if d.Max != 0 {
 		text += fmt.Sprintf(" --max %d", d.Max)
 	}
 	if d.Stride.By() > 1 {

@@ -185,7 +185,7 @@ func (s *serving) serve(ctx context.Context, log *slog.Logger) (err error) {
 			_ = l.Close() // Run has closed them, unless it was not reached
 		}
 	}()
-	if err := config.Check(); err != nil { // before a node number is claimed
+	if err := config.Validate(); err != nil { // before a node number is claimed
 		return s.refused(err)
 	}
 	gen, err := s.claim(ctx, log)

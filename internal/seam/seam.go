@@ -1,5 +1,5 @@
 // Package seam has what packages of this module need of each other, and no user does: the types of functions that
-// take an [Inside], and what tests set.
+// take an [Inside], and [Poller], the only hook for tests.
 package seam
 
 import (
@@ -29,21 +29,12 @@ type Moved struct {
 // By is what is to be added.
 func (m *Moved) By() int64 { return m.Slept.Load() + m.CaughtUp.Load() }
 
-// KernelError returns how far the machine's wall clock may be off by the kernel's own word, if that says
-// it. Package monoclock sets it before main, and tests replace it.
-var KernelError func() (most time.Duration, ok bool)
-
 // Limits are the bounds of a strategy for one cause.
 type Limits struct {
 	Always       time.Duration // it borrows up to this in every situation, so a generator need not ask
 	Borrow, Wait time.Duration // it goes no further, as far as package strategies knows it
 	Foreign      bool          // a part of it was made outside that package, and may go further
 }
-
-// OnDisk makes each directory stand on a disk of this host, whatever its file system is, and begin with the first node
-// number, as the only one of its fleet. It is set before main by
-// tests alone, whose temporary files may be in memory or in a container's own layer, of which a store warns.
-var OnDisk bool
 
 // Poller stands in for the goroutine of a *lease.Keeper, in tests on a clock of their own, where nothing may happen by itself:
 // a Keeper that is claimed with its context has none, and works only within Poll. These tests run on any clock, also in programs

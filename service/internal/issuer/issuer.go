@@ -273,7 +273,7 @@ func (i *Issuer) Ready() error {
 		}
 		return &Refusal{Code: wire.Unavailable, RetryAfter: wait, Err: r.Err}
 	}
-	if left := i.config.Generator.Stats().Granted; left < i.config.Spare {
+	if left := i.config.Generator.Stats().Remaining; left < i.config.Spare {
 		return Later(fmt.Errorf("the grant has %s left, and readiness asks for %s: check the store", left.Round(time.Millisecond), i.config.Spare))
 	}
 	return nil
@@ -291,7 +291,7 @@ func (i *Issuer) ClockError() string {
 // up. It never asks the store.
 func (i *Issuer) Live() error {
 	keeper := i.config.Generator.Keeper()
-	if keeper == nil || i.config.Generator.Stats().Granted > 0 {
+	if keeper == nil || i.config.Generator.Stats().Remaining > 0 {
 		return nil
 	}
 	if err := keeper.Err(); forGood(err) {

@@ -294,7 +294,7 @@ func TestReady(t *testing.T) {
 		left := time.Until(layout.End()) // the grant of a fixed node number
 		for spare, ready := range map[time.Duration]bool{left - time.Millisecond: true, left: true, left + 1: false} {
 			i := newIssuer(t, func(c *Config) { c.Spare = spare }, generator.WithLayout(layout))
-			require.Equal(t, left, i.config.Generator.Stats().Granted)
+			require.Equal(t, left, i.config.Generator.Stats().Remaining)
 			assert.Equal(t, ready, i.Ready() == nil, "%s of %s", left, spare)
 		}
 		floor, err := layout.Min(time.Now().Add(5 * time.Second))
