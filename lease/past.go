@@ -170,8 +170,11 @@ func (k *keys) define(ctx context.Context, node int64, lanes cell.Lanes) error {
 		return err
 	}
 	found, err := k.calls.Read(ctx, cell.PastKey(node))
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case found.Version == 0: // a stale read
+		return errBusy
 	}
 	theirs, err := cell.DecodeLanes(found.Value)
 	if err == nil && theirs != lanes {
