@@ -39,8 +39,8 @@ const DefaultPastMemory = 64 << 20
 // tick, and less is the same. It is for [OpenPast].
 func WithPastUnit(unit time.Duration) Option { return func(c *config) { c.past.unit = unit } }
 
-// WithPastMemory bounds the memory in which a [Past] counts, in bytes: 16 for each tick, or unit, of which it
-// has issued IDs. Beyond it, the bucket that was begun first is forgotten. The next row of it draws another lane: that costs IDs
+// WithPastMemory bounds the memory in which a [Past] counts, in bytes, about: 16 for each tick, or unit, of which it
+// has issued IDs, and 1,024 for each bucket. Beyond it, the bucket that was begun first is forgotten. The next row of it draws another lane: that costs IDs
 // that can be issued, and makes no duplicate. The default is [DefaultPastMemory]. It is for [OpenPast].
 func WithPastMemory(bytes int) Option { return func(c *config) { c.past.memory = bytes } }
 
@@ -52,8 +52,11 @@ type pastConfig struct {
 
 var errPastClosed = fmt.Errorf("old rows: %w", ErrClosed)
 
-// bytesPerTick is what a tick takes in the map that counts it.
-const bytesPerTick = 16
+// bytesPerTick is what a tick takes in the map that counts it, about. A bucket takes as much as ticksPerBucket.
+const (
+	bytesPerTick   = 16
+	ticksPerBucket = 64
+)
 
 // Past issues IDs for old rows: unique for ever, each of its row's own time. Make one with [OpenPast] and share it: its
 // methods are safe for use by several goroutines at once. The zero Past is not usable.
@@ -66,7 +69,7 @@ type Past struct {
 	lanes  cell.Lanes
 	ticks  int64 // of a bucket
 	unit   int64 // in ticks
-	most   int   // ticks that are counted
+	most   int   // of counted
 	page   *vmclock.Page
 
 	turn drive.Turn // its owner alone draws lanes
@@ -74,7 +77,7 @@ type Past struct {
 	mu      sync.Mutex // guards the fields below
 	buckets map[int64]*pastBucket
 	order   []int64 // of buckets, the one begun first in front
-	counted int     // ticks of all buckets
+	counted int     // ticks of all buckets, and ticksPerBucket for each
 	mark    uint64  // the marker of page in the memory that drew all lanes
 	copies  int     // so often the memory was copied
 	closed  bool
@@ -308,7 +311,7 @@ func (p *Past) forget() {
 
 // drop forgets the bucket in front.
 func (p *Past) drop(bucket int64) {
-	p.counted -= len(p.buckets[bucket].used)
+	p.counted -= len(p.buckets[bucket].used) + ticksPerBucket
 	delete(p.buckets, bucket)
 	p.order = p.order[1:]
 }
@@ -371,6 +374,7 @@ func (p *Past) draw(ctx context.Context, at spot, want int) error {
 		b = &pastBucket{used: map[uint32]uint32{}, from: from}
 		p.buckets[at.bucket], p.order = b, append(p.order, at.bucket)
 		p.stats.Buckets++
+		p.counted += ticksPerBucket
 	}
 	b.lanes = append(b.lanes, l)
 	return nil

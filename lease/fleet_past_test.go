@@ -116,7 +116,7 @@ func (a *archivist) Main(t *fleettest.Thread) {
 	for a.old == nil {
 		t.Pass(f.Between(0, f.Period))
 		old, err := generator.OpenPast(context.Background(), url, generator.WithClock(fleettest.Clock{P: a.Process}),
-			generator.WithPastUnit(f.unit), generator.WithPastMemory(16*(1+f.Rng.IntN(100))))
+			generator.WithPastUnit(f.unit), generator.WithPastMemory(1024*(1+f.Rng.IntN(6))))
 		if a.old = old; err != nil && !errors.Is(err, generator.ErrNoPast) && !errors.Is(err, lease.ErrNeverClaimed) && !errors.Is(err, fleettest.ErrNoReply) {
 			f.Fail("error", "%s cannot open the past: %T %v", a.Name, err, err)
 		}

@@ -97,8 +97,12 @@ func newLeaseFleet(c *command.Console) *cobra.Command {
 		if *datacenter != "" {
 			*nodes = "datacenter=" + *datacenter
 		}
-		if *nodes == "" && (len(*later) > 0 || past.nodes != "" || cmd.Flags().Changed("floor")) {
+		given := cmd.Flags().Changed
+		if *nodes == "" && (len(*later) > 0 || given("past") || given("floor")) {
 			return cli.Usage(errors.New("--floor, --later and --past need --nodes"))
+		}
+		if !given("past") && (given("bucket") || given("lane") || given("unused")) {
+			return cli.Usage(errors.New("--bucket, --lane and --unused need --past"))
 		}
 		for _, text := range *later {
 			node, until, _ := strings.Cut(text, "=")
@@ -122,19 +126,19 @@ func newLeaseFleet(c *command.Console) *cobra.Command {
 		if want.From, want.To, err = nodesOf(*nodes, want.Layout); err != nil {
 			return err
 		}
-		if past.nodes != "" {
-			var given lease.Past
-			if given, err = past.numbers(want.Layout); err != nil {
+		if given("past") {
+			var numbers lease.Past
+			if numbers, err = past.numbers(want.Layout); err != nil {
 				return err
 			}
-			want.Past = []lease.Past{given}
+			want.Past = []lease.Past{numbers}
 			if !none { // of a new fleet, SetFleet looks before it writes
 				err = l.with(ctx, func(ctx context.Context, store stores.Store) error {
-					return lease.CheckPast(ctx, store, given, lease.WithLayout(want.Layout), lease.WithTimeout(l.timeout))
+					return lease.CheckPast(ctx, store, numbers, lease.WithLayout(want.Layout), lease.WithTimeout(l.timeout))
 				})
 			}
 		}
-		if err == nil && (none || past.nodes != "") { // else it changes nothing
+		if err == nil && (none || given("past")) { // else it changes nothing
 			err = l.confirmFloor(ctx, *yes, want)
 		}
 		if err != nil {
