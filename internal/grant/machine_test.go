@@ -68,6 +68,7 @@ func free(c *Cell)      { c.Record.Holder, c.Record.Owner = "", "" }
 func still(c *Cell)     { c.Still = true }
 func reserved(c *Cell)  { c.Record.Reserved = true; free(c) }
 func left(c *Cell)      { c.Record.MovedTo, c.Record.Later = "new", true; free(c) }
+func ofPast(c *Cell)    { c.Record.Past = cell.Given; free(c) }
 func broken(c *Cell)    { c.Damaged = true }
 func none(n int64) Cell { return Cell{Node: n} }
 
@@ -217,6 +218,11 @@ func TestClaiming(t *testing.T) {
 		cells = append(cells, theirs(n, 4, 1050))
 	}
 	listed := Result{Cells: cells}
+	var allPast, over []Cell
+	for n := range int64(10) {
+		allPast = append(allPast, theirs(n, 4, 10_000, ofPast))
+		over = append(over, theirs(n, 4, 10_000, free))
+	}
 	landed := read(theirs(3, 9, 1105, func(c *Cell) { c.Record.Write = "new" }))
 	number := func(n int64) func(*Machine) { return func(m *Machine) { m.Pinned = n } }
 	for _, test := range []struct {
@@ -235,6 +241,9 @@ func TestClaiming(t *testing.T) {
 		{"its time field is narrow", mine(), []Result{fleet(Fleet{Nodes: ten, Narrow: true})}, nil, Swap, OfFleet, FleetNode, 0},
 		{"it is widened", mine(), []Result{fleet(Fleet{Nodes: ten, Narrow: true}), done}, nil, List, First, 0, 0},
 		{"it has some numbers", mine(), []Result{fleet(Fleet{Nodes: cell.Nodes{From: 6, To: 9}})}, nil, List, First, 6, 0},
+
+		{"all are of the past", mine(), []Result{layout, {Cells: allPast}}, nil, None, Full, 0, 0},
+		{"the time of the others is over", mine(), []Result{layout, {Cells: append(over[:9:9], allPast[9])}}, nil, None, EndOfTime, 0, 0},
 
 		{"another process was faster", mine(), []Result{layout, listed, conflict}, nil, Swap, Claim, 4, 0},
 		{"also for the other one", mine(), []Result{layout, listed, conflict, conflict}, nil, None, Full, 0, 0},
@@ -345,6 +354,9 @@ func TestFar(t *testing.T) {
 		require.Equal(t, far, Far(cell.Node{Limit: limit}, 1300, 1000, 100))
 	}
 	require.EqualValues(t, 3, (&Fleet{Nodes: cell.Nodes{From: 6, To: 9}}).count())
+	past := Handover{Floor: 5}
+	past.Add(Cell{Record: Final(cell.Node{Past: cell.Given, Limit: 10_000}, 0, false, "new", "w")})
+	require.EqualValues(t, 5, past.Floor, "the end of a past number moves no floor, also near the end of time")
 }
 
 // TestClaims has what a claim does with the cells that it has listed.
