@@ -82,14 +82,14 @@ func (f *fleet) issued(t *caller, id snowflake.ID) {
 	}
 	p.last, p.tick, p.excuse = f.Now, max(p.tick, tick), ""
 	if t.kind == streamed {
-		if id <= t.latest || tick < t.floorTick {
-			f.Fail("order of a stream", "%s issues %d after %d and tick %d", p.Name, id, t.latest, t.floorTick)
+		if id <= t.latest || tick < t.returnedTick {
+			f.Fail("order of a stream", "%s issues %d after %d and tick %d", p.Name, id, t.latest, t.returnedTick)
 		}
 		t.latest = id
 		return
 	}
-	if id <= t.floor {
-		f.Fail("order", "%s issues %d, after %d was returned", p.Name, id, t.floor)
+	if id <= t.returned {
+		f.Fail("order", "%s issues %d, after %d was returned", p.Name, id, t.returned)
 	}
 	p.largest = max(p.largest, id)
 }

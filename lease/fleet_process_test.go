@@ -69,9 +69,9 @@ type caller struct {
 	changed <-chan struct{} // of the window, as the generator has it
 	stream  *generator.Stream
 
-	floor     snowflake.ID // the largest ID that was returned before the call
-	floorTick uint64
-	latest    snowflake.ID // of the stream
+	returned     snowflake.ID // the largest ID that was returned before the call
+	returnedTick uint64
+	latest       snowflake.ID // of the stream
 }
 
 type callKind uint8
@@ -224,7 +224,7 @@ func (c *caller) issue(t *fleettest.Thread, _ int) (err error) {
 	}
 	t.Changed = func() bool { return c.calling && c.changed != p.k.Window().Changed() }
 	c.kind = f.calls[f.Rng.IntN(len(f.calls))]
-	c.floor, c.floorTick = p.largest, p.tick
+	c.returned, c.returnedTick = p.largest, p.tick
 	if f.mutant != nil && f.mutant.check != nil && !f.mutant.check(p) {
 		return nil
 	}
