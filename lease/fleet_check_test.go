@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tickflake/tickflake/generator"
@@ -27,9 +26,6 @@ type checks struct {
 func (f *fleet) watch() {
 	f.checks = checks{make(map[snowflake.ID]struct{}, 1024), map[string]uint64{}, map[string][][2]uint64{}}
 	f.Store.Landed = func(_ *fleettest.Process, key string, value []byte) {
-		if prefix, ok := strings.CutSuffix(key, cell.FleetKey); ok {
-			f.open[len(prefix)] = true
-		}
 		f.limits[key] = recordOf(value).Limit
 	}
 	f.Store.Rewound = func(key string, value []byte) {
@@ -57,13 +53,7 @@ func (f *fleet) issued(t *caller, id snowflake.ID) {
 	node, tick := must(f.layout.Decode(id)).Node, uint64(id)>>(f.layout.NodeBits+f.layout.SequenceBits)
 	f.Issued++
 	t.Tracef("issues tick %d of node %d, ID %d", tick, node, id)
-	if p.site > 0 {
-		f.Tally["IDs of a new site"]++
-	}
-	if !f.has[p.site].Has(node) {
-		f.Fail("another site's number", "%s issues tick %s of node %d on site %d", p.Name, f.tickText(tick), node, p.site)
-	}
-	key := prefix(p.site) + cell.NodeKey(node)
+	key := cell.NodeKey(node)
 	undone := slices.ContainsFunc(f.undone[key], func(s [2]uint64) bool { return s[0] <= tick && tick < s[1] })
 	if _, ok := f.ids[id]; ok && undone {
 		f.Tally["repeats"]++ // a process that came after the store went back could not know
@@ -111,7 +101,7 @@ func (f *fleet) refused(t *caller, err error) {
 		p.excuse = ""
 		// Between the old grant and the next there may be ticks that are another's.
 		gap := p.k.Held().Version != 0 && p.k.Held().Floor > p.k.Used().To
-		if f.stores == 1 && !gap && !f.holdsOther(p) && none.Past > 0 && f.Calm && f.Now > max(f.CalmSince, p.Started, p.lost)+f.bound() {
+		if !gap && !f.holdsOther(p) && none.Past > 0 && f.Calm && f.Now > max(f.CalmSince, p.Started, p.lost)+f.bound() {
 			f.Fail("error in the calm", "%s: %v", p.Name, err)
 		}
 	case errors.As(err, &lead):

@@ -21,8 +21,6 @@ type mutant struct {
 	unlimited bool
 	// check is made before each call of the generator, and decides whether there is one.
 	check func(*process) bool
-
-	moves bool // the fleet moves to other stores
 }
 
 // TestFleetCatches makes sure that a simulation of each mutant comes upon an ID that

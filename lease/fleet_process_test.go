@@ -26,7 +26,6 @@ type process struct {
 	*fleettest.Process
 	f *fleet
 
-	site     int // whose store it uses
 	k        *lease.Keeper
 	gen      *generator.Generator
 	node     int64 // of WithNode, or -1
@@ -83,15 +82,8 @@ const (
 )
 
 func (f *fleet) launch(base *fleettest.Process) fleettest.Program {
-	if base.M.ID == f.count {
-		return &operator{base, f}
-	}
 	p := &process{Process: base, f: f, node: -1, largest: -1, owned: map[int64]uint64{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
-	if f.stores > 1 {
-		for p.site = f.Rng.IntN(f.stores); !f.open[p.site]; p.site = f.Rng.IntN(f.stores) {
-		}
-	}
 	f.all = append(f.all, p)
 	return p
 }
@@ -126,7 +118,7 @@ func (p *process) Main(t *fleettest.Thread) {
 }
 
 func (p *process) client() stores.Store {
-	return fleettest.Client{P: p.Process, Prefix: prefix(p.site), Locks: p.f.locking}
+	return fleettest.Client{P: p.Process, Locks: p.f.locking}
 }
 
 func (p *process) newKeeper() (*lease.Keeper, error) {
@@ -184,7 +176,6 @@ func (p *process) failed(t *fleettest.Thread, err error) {
 	switch {
 	case errors.As(err, new(*lease.NoFreeNodeError)), errors.Is(err, lease.ErrStore), errors.Is(err, lease.ErrHeld), errors.Is(err, stores.ErrConflict),
 		errors.Is(err, context.Canceled), errors.Is(err, lease.ErrClosed):
-	case f.stores > 1 && errors.Is(err, stores.Refused): // the number has left
 	case errors.Is(err, lease.ErrSkew), errors.As(err, new(*stores.OptionError)):
 		if f.Calm {
 			p.err, p.excuse = err, fmt.Sprintf("%T", err)

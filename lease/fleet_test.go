@@ -2,7 +2,6 @@ package lease_test
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -76,14 +75,13 @@ func TestFleetUnder(t *testing.T) {
 }
 
 // fleet is one run of the simulation: machines with processes that hold leases and issue
-// IDs, over one store, or those of some sites.
+// IDs, over one store.
 type fleet struct {
 	*fleettest.Fleet
 	plan
 	checks
 
 	all []*process // in the order of their start
-	sites
 }
 
 // plan is drawn from a seed before the first step, beside what may go wrong.
@@ -111,7 +109,6 @@ func newFleet(seed uint64, m *mutant, alone func(*fleet)) *fleet {
 	f := &fleet{Fleet: fleettest.New(seed)}
 	f.mutant = m
 	f.drawSize()
-	f.drawSites()
 	var more []fleettest.FaultKind
 	if m != nil {
 		more = m.Faults
@@ -133,11 +130,6 @@ func newFleet(seed uint64, m *mutant, alone func(*fleet)) *fleet {
 	f.Launch = f.launch
 	for range f.count {
 		f.Boot()
-	}
-	if len(f.moves) > 0 {
-		f.Kinds = slices.DeleteFunc(f.Kinds, func(k fleettest.FaultKind) bool { return k == fleettest.Rewind })
-		f.MostProcesses += 10
-		f.Boot() // that of the operator
 	}
 	return f
 }
@@ -198,7 +190,7 @@ func (f *fleet) Play() {
 	f.Chaos()
 	for _, since := range []int64{f.bound(), f.longest} {
 		f.Run(f.Now + f.bound())
-		if !f.Over && len(f.moves) == 0 {
+		if !f.Over {
 			f.checkLiveness(since)
 		}
 	}

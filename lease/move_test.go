@@ -70,6 +70,7 @@ func TestEnd(t *testing.T) {
 
 		"another is faster": `claim k bits:2; client fast; fate fast swap:node away
 			client slow; on slow swap:layout { end 0 3 new fast = store '0 of 4 node numbers have left' }; end 0 3 new slow; later 0 3 floor:30s`,
+		"another gives others away":          "claim k bits:2; client slow; on slow swap:layout { end 3 3 other }; end 0 0 new slow; fleet 1 2 3-3:other 0-0:new",
 		"a claim that is late":               "found 0 0 bits:0; client k; fate k swap:node delayed; claim k bits:0 = store; end 0 0 new; deliver; holding 0 moved; in new; found; claim n bits:0; granted n 0s 30s",
 		"a process extends before the write": "claim k bits:0; client slow; on slow swap:node { 15s; poll k }; end 0 0 new slow; later 0 0 floor:45s",
 		"a process extends before a read":    "claim k bits:0; client slow; fate slow swap:node lost; on slow read:node { 15s; poll k }; end 0 0 new slow = store; end 0 0 new; granted k 0s 30s; later 0 0 floor:30s",

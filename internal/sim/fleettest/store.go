@@ -51,11 +51,10 @@ func (f *Fleet) Rewind(backup map[string]storedCell) {
 	}
 }
 
-// Client is a process's way to the store, or to the part of it with a prefix of the keys.
+// Client is a process's way to the store.
 type Client struct {
-	P      *Process
-	Prefix string
-	Locks  bool // the store has locks, which end with the process
+	P     *Process
+	Locks bool // the store has locks, which end with the process
 }
 
 // request is an operation on its way.
@@ -89,7 +88,7 @@ func (c Client) List(ctx context.Context, from, to string, limit int) ([]stores.
 	r := c.send(ctx, "list", func(r *request) (list reply) {
 		for _, key := range slices.Sorted(maps.Keys(r.f.Store.cells)) {
 			stored := r.f.Store.cells[key]
-			if stored.Version == 0 || key < c.Prefix+from || key >= c.Prefix+to {
+			if stored.Version == 0 || key < from || key >= to {
 				continue
 			}
 			if r.f.Stale && r.f.Often(128) { // a listing may be out of date
@@ -97,7 +96,7 @@ func (c Client) List(ctx context.Context, from, to string, limit int) ([]stores.
 					stored.Cell = old
 				}
 			}
-			stored.Key = key[len(c.Prefix):]
+			stored.Key = key
 			list.cells = append(list.cells, stored.Cell)
 		}
 		return list
@@ -108,7 +107,7 @@ func (c Client) List(ctx context.Context, from, to string, limit int) ([]stores.
 // Read is that of [stores.Store].
 func (c Client) Read(ctx context.Context, key string) (stores.Cell, error) {
 	r := c.send(ctx, "read "+key, func(r *request) reply {
-		stored := r.f.Store.cells[c.Prefix+key]
+		stored := r.f.Store.cells[key]
 		if !r.f.Calm && r.f.PStale > 0 && r.f.Often(r.f.PStale) {
 			stored.Cell = stored.stale(r.f, len(stored.earlier))
 		}
@@ -120,7 +119,6 @@ func (c Client) Read(ctx context.Context, key string) (stores.Cell, error) {
 
 // Swap is that of [stores.Store].
 func (c Client) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
-	key = c.Prefix + key
 	what := "swap " + key
 	if c.P.F.Trace != nil {
 		what = fmt.Sprintf("%s, version %d, %s", what, version, value)
@@ -143,7 +141,6 @@ func (c Client) Traits() stores.Traits {
 func (c Client) tryLock(ctx context.Context, key string) (func(), error) {
 	locks := c.P.F.Store.locks
 	c.P.F.Current.Hiccup()
-	key = c.Prefix + key
 	switch by := locks[key]; {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
