@@ -186,6 +186,7 @@ func TestLeaseOptions(t *testing.T) {
 		"WithNode":   {generator.WithLease(k), generator.WithNode(1)},
 		"WithLayout": {generator.WithLease(k), generator.WithLayout(other)},
 		"WithLease":  {generator.WithLease(nil)},
+		"WithLogger": {generator.WithNode(1), silent},
 	} {
 		_, err := generator.New(opts...)
 		var config *stores.OptionError
@@ -194,6 +195,8 @@ func TestLeaseOptions(t *testing.T) {
 	}
 	_, err = generator.Open(t.Context(), "no-such-engine://", generator.WithLease(k))
 	require.ErrorContains(t, err, "Open claims a new lease")
+	_, err = generator.Open(t.Context(), "no-such-engine://", generator.WithLogger(nil))
+	require.ErrorContains(t, err, "WithLogger: logger is nil")
 	_, err = generator.New(generator.WithNode(1), generator.WithLeaseOptions(lease.WithWindow(time.Second)))
 	require.ErrorContains(t, err, "lease.Claim")
 	require.ErrorIs(t, newGenerator(t).Restored(t.Context()), generator.ErrNoLease)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math"
 	"sync"
 	"time"
@@ -102,7 +101,7 @@ type PastStats struct {
 // Any number of processes may do so at once, beside generators that issue the IDs of now. The fleet may have ended: then its
 // processes use another store, and the IDs of old rows still come from this one.
 //
-// Of the options, [WithPastUnit], [WithPastMemory] and [WithClock] count; the layout is that of the store, and [WithLayout]
+// Of the options, [WithPastUnit], [WithPastMemory], [WithLogger] and [WithClock] count; the layout is that of the store, and [WithLayout]
 // only makes sure of it. The error is a [*stores.OptionError], a [*lease.LayoutMismatchError], one of [stores.Open], or wraps [ErrNoPast],
 // [lease.ErrNeverClaimed], [stores.ErrDamaged] or [lease.ErrStore].
 func OpenPast(ctx context.Context, url string, opts ...Option) (*Past, error) {
@@ -177,7 +176,7 @@ func openPast(ctx context.Context, store stores.Store, c *config) (*Past, error)
 		}
 	}
 	p.ticks = lanes.Ticks(p.layout)
-	if p.page, err = vmclock.Open("", slog.Default()); err != nil {
+	if p.page, err = vmclock.Open("", c.log); err != nil {
 		return nil, err
 	}
 	p.mark = p.page.Marker.Load()
