@@ -139,7 +139,7 @@ func TestIDsAfter(t *testing.T) {
 					clock := newHandClock()
 					seen, err := layout.Max(clock.Now().Add(ahead)) // of the last node, and the last of its tick
 					require.NoError(t, err)
-					options := []generator.Option{generator.WithIDsAfter(seen), generator.WithStrategy(strategies.BorrowUpTo(time.Minute))}
+					options := []generator.Option{generator.WithFloor(seen), generator.WithStrategy(strategies.BorrowUpTo(time.Minute))}
 					var keeper *lease.Keeper
 					var poller seam.Poller
 					if leased {

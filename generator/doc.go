@@ -33,7 +33,7 @@
 //   - [Generator.Stats]: counts for a dashboard.
 //   - [Generator.Layout]: its Decode returns when, and by which node, an ID was issued.
 //   - [Generator.Store]: the store that Open opened, for package sequence.
-//   - [WithIDsAfter]: IDs above those of another system.
+//   - [WithFloor]: IDs above those of another system.
 //
 // # How it works
 //

@@ -59,9 +59,9 @@ func TestNewRefuses(t *testing.T) {
 		"nil strategy":         {[]generator.Option{generator.WithStrategy(nil)}, "WithStrategy", []string{"nil"}, is(strategies.ErrInvalid)},
 		"start too wide":       {[]generator.Option{generator.WithSequenceStart(strategies.StartRandom(4097))}, "WithSequenceStart", []string{"4097", "4096"}, is(strategies.ErrInvalid)},
 		"nil option":           {[]generator.Option{generator.WithNode(1), nil}, "New", []string{"option 3 of 3"}, nil},
-		"IDs after far ahead":  {[]generator.Option{at(noon), generator.WithIDsAfter(seen)}, "WithIDsAfter", []string{"10.001s ahead of the clock"}, nil},
-		"IDs after negative":   {[]generator.Option{at(noon), generator.WithIDsAfter(-1)}, "WithIDsAfter", []string{"negative"}, nil},
-		"IDs after the end":    {[]generator.Option{at(noon), generator.WithIDsAfter(math.MaxInt64)}, "WithIDsAfter", []string{"ahead of the clock"}, nil},
+		"IDs after far ahead":  {[]generator.Option{at(noon), generator.WithFloor(seen)}, "WithFloor", []string{"10.001s ahead of the clock"}, nil},
+		"IDs after negative":   {[]generator.Option{at(noon), generator.WithFloor(-1)}, "WithFloor", []string{"negative"}, nil},
+		"IDs after the end":    {[]generator.Option{at(noon), generator.WithFloor(math.MaxInt64)}, "WithFloor", []string{"ahead of the clock"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			opts := append([]generator.Option{generator.WithNode(0)}, tt.opts...)

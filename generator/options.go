@@ -36,7 +36,7 @@ type config struct {
 	node   int64
 	pinned bool // WithNode was given
 
-	after *snowflake.ID // WithIDsAfter, or nil
+	after *snowflake.ID // WithFloor, or nil
 	begin uint64        // the first tick after that ID's
 
 	lease               *lease.Keeper
@@ -99,16 +99,16 @@ func WithLeaseOptions(options ...lease.Option) Option {
 	return func(c *config) { c.leaseOptions = append(c.leaseOptions, options...) }
 }
 
-// maxAfterLead is how far the ticks after the ID of WithIDsAfter may begin ahead of the clock.
+// maxAfterLead is how far the ticks after the ID of WithFloor may begin ahead of the clock.
 const maxAfterLead = 10 * time.Second
 
-// WithIDsAfter has the generator issue only IDs that are larger than id as integers, whatever the
+// WithFloor has the generator issue only IDs that are larger than id as integers, whatever the
 // node number: give it the largest ID that another system has issued under this layout. The first
 // ID has a later tick than id. It may lie up to 10 seconds ahead of the clock, and the
 // strategy then decides as for a clock that is behind. Beyond that, [New] and [Open] refuse id with
 // a [*stores.OptionError], before anything is opened: an ID of another layout, or of a clock that
 // was far ahead, would hold all IDs up.
-func WithIDsAfter(id snowflake.ID) Option {
+func WithFloor(id snowflake.ID) Option {
 	return func(c *config) { c.after = &id }
 }
 
@@ -176,7 +176,7 @@ func (c *config) check() (time.Time, error) {
 		option, err = "WithClock", endOfTime(end)
 	}
 	if err == nil {
-		option, err = "WithIDsAfter", c.resolveAfter(now)
+		option, err = "WithFloor", c.resolveAfter(now)
 	}
 	if err != nil {
 		return time.Time{}, &stores.OptionError{Option: option, Err: err}
@@ -184,7 +184,7 @@ func (c *config) check() (time.Time, error) {
 	return now, nil
 }
 
-// resolveAfter sets the first tick that is issued, if WithIDsAfter was given.
+// resolveAfter sets the first tick that is issued, if WithFloor was given.
 func (c *config) resolveAfter(now time.Time) error {
 	if c.after == nil {
 		return nil

@@ -130,7 +130,7 @@ func OpenPast(ctx context.Context, url string, opts ...Option) (*Past, error) {
 
 // checkPast refuses options that OpenPast has no use for.
 func (c *config) checkPast() error {
-	others := map[string]bool{"WithNode": c.pinned, "WithLease": c.leased, "WithLeaseOptions": len(c.leaseOptions) > 0, "WithIDsAfter": c.after != nil, "WithWallWithin": c.within.Given}
+	others := map[string]bool{"WithNode": c.pinned, "WithLease": c.leased, "WithLeaseOptions": len(c.leaseOptions) > 0, "WithFloor": c.after != nil, "WithWallWithin": c.within.Given}
 	for option, given := range others {
 		if given {
 			return &stores.OptionError{Option: option, Err: errors.New("OpenPast claims no node number: leave the option out")}

@@ -182,7 +182,7 @@ func TestPastErrors(t *testing.T) {
 
 	for option, opt := range map[string]generator.Option{
 		"WithNode": generator.WithNode(1), "WithPastUnit": generator.WithPastUnit(-1), "WithPastMemory": generator.WithPastMemory(-1), "WithClock": generator.WithClock(nil),
-		"WithIDsAfter": generator.WithIDsAfter(1), "WithLease": generator.WithLease(nil), "WithLeaseOptions": generator.WithLeaseOptions(lease.WithWindow(time.Hour)),
+		"WithFloor": generator.WithFloor(1), "WithLease": generator.WithLease(nil), "WithLeaseOptions": generator.WithLeaseOptions(lease.WithWindow(time.Hour)),
 	} {
 		_, err := generator.OpenPast(t.Context(), "pasttest://", opt)
 		refused, ok := errors.AsType[*stores.OptionError](err)

@@ -60,7 +60,7 @@ func TestOneNumberApart(t *testing.T) {
 	_, err = a.Next()
 	require.ErrorIs(t, err, generator.ErrClosed)
 	seen := mustNext(t, b) + 1<<30 // a quarter of a second ahead
-	above := make(generator.WithIDsAfter(seen))
+	above := make(generator.WithFloor(seen))
 	require.Greater(t, mustNext(t, above), seen)
 	require.Greater(t, mustNext(t, b), seen, "it has the same word")
 	far := monoclock.New()
@@ -109,7 +109,7 @@ func TestOneNumbersClock(t *testing.T) {
 	}
 	require.NoError(t, b.Close())
 	require.NoError(t, c.Close())
-	_, err = make(generator.WithIDsAfter(math.MaxInt64))
+	_, err = make(generator.WithFloor(math.MaxInt64))
 	require.Error(t, err, "and holds no clock")
 	d, err := make()
 	require.NoError(t, err)

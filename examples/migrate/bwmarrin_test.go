@@ -39,7 +39,7 @@ func TestBwmarrinLease(t *testing.T) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	node, err := snowflake.NewLeasedNode(keeper, generator.WithIDsAfter(flake.ID(last)))
+	node, err := snowflake.NewLeasedNode(keeper, generator.WithFloor(flake.ID(last)))
 	if err != nil {
 		log.Fatal(err)
 	}

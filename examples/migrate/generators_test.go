@@ -18,7 +18,7 @@ import (
 
 // open opens a generator in place of an old one, as the page of the common steps has it.
 func open(ctx context.Context, layout snowflake.Layout, last snowflake.ID) *generator.Generator {
-	gen, err := generator.Open(ctx, "ids", generator.WithLayout(layout), generator.WithIDsAfter(last))
+	gen, err := generator.Open(ctx, "ids", generator.WithLayout(layout), generator.WithFloor(last))
 	if err != nil {
 		log.Fatal(err)
 	}

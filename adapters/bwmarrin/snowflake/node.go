@@ -39,7 +39,7 @@ func NewNode(node int64) (*Node, error) {
 //	defer node.Close()
 //
 // If the clock is behind the grant after a restart, IDs begin where the grant does, at most an hour
-// ahead of the clock. Further options go to the generator, such as [generator.WithIDsAfter] with the
+// ahead of the clock. Further options go to the generator, such as [generator.WithFloor] with the
 // largest ID of the original. The error is a [*stores.OptionError], such as for a lease of another
 // layout than [Layout].
 func NewLeasedNode(keeper *lease.Keeper, options ...generator.Option) (*Node, error) {
