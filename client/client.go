@@ -117,9 +117,6 @@ func (c *Client) now() int64 { return int64(time.Since(c.base)) }
 // Layout returns the layout of the IDs, which decodes them.
 func (c *Client) Layout() snowflake.Layout { return c.layout.Clone() }
 
-// Decode returns the parts of an ID. It asks no server.
-func (c *Client) Decode(id snowflake.ID) (snowflake.Decoded, error) { return c.layout.Decode(id) }
-
 // Restored says that the process's memory was restored or copied: from a VM's snapshot, by
 // SnapStart or by CRIU. Call it before the next ID. It drops all IDs that were fetched, so
 // that the copy and the original do not both issue them. It asks no server, and fails only

@@ -12,7 +12,7 @@
 //     options that most callers need.
 //   - [Client.Next] and [Client.NextN]: IDs. [Client.NextAfter]: one above an ID that was seen.
 //   - [Client.Number] and [Client.Numbers]: counted numbers of a sequence.
-//   - [Client.Decode] and [Client.Layout]: the parts of an ID.
+//   - [Client.Layout]: its Decode returns the parts of an ID.
 //   - [WithFallback]: where IDs come from while no server answers.
 //   - [ErrUnavailable], [ErrBusy], [ErrOutOfRange], [ErrNotFound]: the errors.
 //

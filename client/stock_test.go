@@ -79,7 +79,7 @@ func TestPace(t *testing.T) {
 						}
 						last[0] = id
 					}
-					d, err := c.Decode(last[0])
+					d, err := c.Layout().Decode(last[0])
 					require.NoError(t, err)
 					oldest = max(oldest, time.Since(d.Time))
 					time.Sleep(tt.pause())
