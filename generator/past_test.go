@@ -256,7 +256,7 @@ func TestPastStaysBehind(t *testing.T) {
 	second, err := openPast(t, m.Client()).At(t.Context(), pastNow())
 	require.NoError(t, err)
 	require.NotEqual(t, first, second)
-	require.Equal(t, []lease.Past{{From: 6, To: 7, Bucket: lease.DefaultBucket, Lane: lease.DefaultLane}}, must(lease.ReadFleet(t.Context(), m.Client())).Past)
+	require.Equal(t, []lease.Past{{From: 6, To: 7, Bucket: 24 * time.Hour, Lane: 16}}, must(lease.ReadFleet(t.Context(), m.Client())).Past)
 }
 
 func must[T any](x T, err error) T {

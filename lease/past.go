@@ -20,11 +20,11 @@ type Past struct {
 	To   int64 `json:"to"` // the last one
 
 	// Bucket is the time in which lanes are counted, from the epoch of the layout on: a process writes to the store
-	// once for each bucket of which it has rows. 0 stands for [DefaultBucket], or for what suits a store whose cells are
+	// once for each bucket of which it has rows. 0 stands for 24h, or for what suits a store whose cells are
 	// dear to keep, such as 720h on Kubernetes. It is a multiple of the layout's tick, of at most 2³² ticks.
 	Bucket time.Duration `json:"-"`
 	// Lane is how many IDs of one tick a process gets by one write: a power of two, up to all of the tick. 0 stands
-	// for [DefaultLane], or all of the tick if these are fewer.
+	// for 16, or all of the tick if these are fewer.
 	Lane int64 `json:"lane"`
 
 	Retired bool `json:"retired,omitempty"` // no ID is issued with them any more: see [RetirePast]
@@ -35,8 +35,8 @@ type Past struct {
 
 // The bucket and the lane of a [Past] that says none.
 const (
-	DefaultBucket = 24 * time.Hour
-	DefaultLane   = 16
+	defaultBucket = 24 * time.Hour
+	defaultLane   = 16
 )
 
 // GivePast gives node numbers to the past, for good: no process claims them any more, also one that is pinned to
@@ -97,8 +97,8 @@ func (k *keys) givePast(ctx context.Context, p Past, write bool) error {
 	}
 	k.layout.TimeBits = max(k.layout.TimeBits, theirs.TimeBits) // the end of time
 	k.spec = k.layout.String()
-	bucket := cmp.Or(p.Bucket, k.traits.Bucket, DefaultBucket)
-	lanes, err := cell.NewLanes(k.layout, bucket, cmp.Or(p.Lane, min(DefaultLane, int64(1)<<k.layout.SequenceBits)))
+	bucket := cmp.Or(p.Bucket, k.traits.Bucket, defaultBucket)
+	lanes, err := cell.NewLanes(k.layout, bucket, cmp.Or(p.Lane, min(defaultLane, int64(1)<<k.layout.SequenceBits)))
 	if err != nil {
 		return refuse("GivePast", "%w", err)
 	}

@@ -123,7 +123,7 @@ func TestGivePast(t *testing.T) {
 							require.ErrorIs(t, failed, stores.Refused)
 						}
 					case "draw":
-						lanes := must(cell.NewLanes(f.Layout, lease.DefaultBucket, lease.DefaultLane)).Cell()
+						lanes := must(cell.NewLanes(f.Layout, 24*time.Hour, 16)).Cell()
 						lanes.Write, lanes.Writes, lanes.Next, lanes.Most = "w", 1, 1, 1
 						failed = second(m.Swap(t.Context(), cell.LaneKey(from, 7), 0, lanes.Encode()))
 					case "delete":

@@ -50,7 +50,7 @@ func (i Info) Continued() (d Definition, ok bool) {
 // maximum, the error is an [*stores.OptionError].
 //
 // Create, Inspect, List, Set and Delete return soon after ctx ends. If ctx has no deadline,
-// [DefaultTimeout] bounds each operation of the store. Their errors are an [*stores.OptionError] if
+// the default of [WithTimeout] bounds each operation of the store. Their errors are an [*stores.OptionError] if
 // an argument is out of range or nil, or wrap [ErrStore], or [stores.ErrDamaged] for a cell
 // that cannot be read. They are safe for use by several goroutines at once.
 func Create(ctx context.Context, store stores.Store, name string, d Definition) error {

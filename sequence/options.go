@@ -10,10 +10,6 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// DefaultTimeout is how long each operation of the store may take, unless [WithTimeout]
-// says otherwise.
-const DefaultTimeout = drive.DefaultTimeout
-
 // Option configures a [Sequence] in [Open]. When an option is given twice, the last one
 // holds.
 type Option func(*config)
@@ -39,7 +35,7 @@ type config struct {
 func WithDefinition(d Definition) Option { return func(c *config) { c.definition = &d } }
 
 // WithTimeout sets how long each operation of the store may take, and how long a call without
-// a deadline waits for a number: [DefaultTimeout] by default.
+// a deadline waits for a number: 2 seconds by default.
 func WithTimeout(d time.Duration) Option { return func(c *config) { c.timeout = d } }
 
 // WithOutage sets for how long an outage of the store is to have no effect in segmented
@@ -59,7 +55,7 @@ func WithVMClock(device string) Option { return func(c *config) { c.device = dev
 
 func configure(store stores.Store, name string, options []Option) (*config, error) {
 	began := time.Now()
-	c := &config{timeout: DefaultTimeout, outage: 10 * time.Second, log: slog.Default(), elapsed: func() time.Duration { return time.Since(began) }, after: time.After}
+	c := &config{timeout: drive.DefaultTimeout, outage: 10 * time.Second, log: slog.Default(), elapsed: func() time.Duration { return time.Since(began) }, after: time.After}
 	fail := func(option string, err error) (*config, error) {
 		return nil, &stores.OptionError{Option: option, Err: err}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
@@ -306,7 +307,7 @@ func TestPeriodsCloseTwice(t *testing.T) {
 		require.ErrorIs(t, second(p.Next(t.Context(), year(2026))), sequence.ErrClosed)
 		first := p.Close()
 		require.ErrorIs(t, first, sequence.ErrNotGivenBack)
-		require.Less(t, time.Since(began), 3*sequence.DefaultTimeout, "they are closed at once, and not one after the other")
+		require.Less(t, time.Since(began), 3*drive.DefaultTimeout, "they are closed at once, and not one after the other")
 		require.Equal(t, first, p.Close())
 		require.ErrorIs(t, p.Err(), sequence.ErrClosed)
 	})

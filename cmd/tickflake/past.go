@@ -43,8 +43,8 @@ type giving struct {
 func pastFlags(cmd *cobra.Command, name, usage string) *giving {
 	g := &giving{}
 	cmd.Flags().StringVar(&g.nodes, name, "", usage)
-	durationFlag(cmd, "bucket", fmt.Sprintf("`DURATION` of a bucket of the past numbers, a multiple of the layout's tick (default %s, on Kubernetes 720h)", lease.DefaultBucket), &g.bucket)
-	command.Flag(cmd, "lane", fmt.Sprintf("number `N` of IDs of a tick in one lane of the past numbers, a power of two (default %d)", lease.DefaultLane), &g.lane, atLeast("1", wholeNumber))
+	durationFlag(cmd, "bucket", "`DURATION` of a bucket of the past numbers, a multiple of the layout's tick (default 24h0m0s, on Kubernetes 720h)", &g.bucket)
+	command.Flag(cmd, "lane", "number `N` of IDs of a tick in one lane of the past numbers, a power of two (default 16)", &g.lane, atLeast("1", wholeNumber))
 	g.unused = cmd.Flags().Bool("unused", false, "no ID was ever issued with the past numbers, although the store cannot know it")
 	return g
 }
