@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/generator"
-	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
@@ -61,7 +60,7 @@ func ExampleOpen() {
 
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	gen, err := generator.Open(ctx, dir, generator.WithLeaseOptions(lease.WithLogger(quiet)))
+	gen, err := generator.Open(ctx, dir, generator.WithLogger(quiet))
 	if err != nil {
 		log.Fatal(err)
 	}

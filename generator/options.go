@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"time"
 
@@ -27,6 +28,7 @@ type config struct {
 	layout   snowflake.Layout
 	clock    monoclock.Interface // nil until it is made, unless WithClock was given
 	within   base.Within
+	log      *slog.Logger
 	strategy strategies.Strategy
 	start    strategies.SequenceStart
 	below    uint64 // of start
@@ -34,8 +36,8 @@ type config struct {
 	node   int64
 	pinned bool // WithNode was given
 
-	floors []snowflake.ID // WithFloor, or none
-	begin  uint64         // the first tick above the floor
+	after *snowflake.ID // WithFloor, or nil
+	begin uint64        // the first tick after that ID's
 
 	lease               *lease.Keeper
 	leased              bool // WithLease was given
@@ -43,6 +45,7 @@ type config struct {
 	past                pastConfig
 	window              *window.Ticks // of a test, in place of a lease's
 	ownLayout, ownClock bool          // WithLayout, WithClock were given
+	ownLog              bool          // WithLogger was given
 }
 
 // WithLayout sets the layout of the IDs. The default is [snowflake.Default].
@@ -72,6 +75,10 @@ func WithClock(clock monoclock.Interface) Option {
 	return func(c *config) { c.clock, c.ownClock = clock, true }
 }
 
+// WithLogger sets the logger of [Open] and [OpenPast]: of the store, of the lease, and of a wait for the clock. The
+// default is [slog.Default]. [New] refuses it, since nothing but a lease logs: see [lease.WithLogger].
+func WithLogger(log *slog.Logger) Option { return func(c *config) { c.log, c.ownLog = log, true } }
+
 // WithWallWithin has [Open] wait for the machine's wall clock before it opens the store: see [lease.WithWallWithin].
 // [New] refuses it: call [monoclock.AwaitWall] before.
 func WithWallWithin(most time.Duration) Option {
@@ -86,15 +93,14 @@ func WithWallWithin(most time.Duration) Option {
 // Closing the generator closes the keeper. A keeper serves one generator.
 func WithLease(k *lease.Keeper) Option { return func(c *config) { c.lease, c.leased = k, true } }
 
-// WithLeaseOptions passes options to the lease that [Open] claims, such as
-// [lease.WithWindow] and [lease.WithLogger]. The layout, the clock and the node number
-// are given by the options of this package.
+// WithLeaseOptions passes options to the lease that [Open] claims, such as [lease.WithWindow]. The layout, the clock,
+// the node number and the logger are given by the options of this package.
 func WithLeaseOptions(options ...lease.Option) Option {
 	return func(c *config) { c.leaseOptions = append(c.leaseOptions, options...) }
 }
 
-// maxFloorLead is how far the ticks above a floor may begin ahead of the clock.
-const maxFloorLead = 10 * time.Second
+// maxAfterLead is how far the ticks after the ID of WithFloor may begin ahead of the clock.
+const maxAfterLead = 10 * time.Second
 
 // WithFloor has the generator issue only IDs that are larger than id as integers, whatever the
 // node number: give it the largest ID that another system has issued under this layout. The first
@@ -103,7 +109,7 @@ const maxFloorLead = 10 * time.Second
 // a [*stores.OptionError], before anything is opened: an ID of another layout, or of a clock that
 // was far ahead, would hold all IDs up.
 func WithFloor(id snowflake.ID) Option {
-	return func(c *config) { c.floors = []snowflake.ID{id} }
+	return func(c *config) { c.after = &id }
 }
 
 // WithStrategy sets what happens when the next free slot lies ahead of the
@@ -116,12 +122,15 @@ func WithSequenceStart(s strategies.SequenceStart) Option { return func(c *confi
 
 // configure applies opts to the defaults.
 func configure(opts []Option) (config, error) {
-	c := config{layout: snowflake.Default(), strategy: strategies.Default()}
+	c := config{layout: snowflake.Default(), strategy: strategies.Default(), log: slog.Default()}
 	for i, opt := range opts {
 		if opt == nil {
 			return config{}, &stores.OptionError{Option: "New", Err: fmt.Errorf("option %d of %d %w", i+1, len(opts), drive.ErrNil)}
 		}
 		opt(&c)
+	}
+	if c.log == nil {
+		return config{}, &stores.OptionError{Option: "WithLogger", Err: fmt.Errorf("logger %w: give slog.New(slog.DiscardHandler) for silence", drive.ErrNil)}
 	}
 	return c, nil
 }
@@ -149,7 +158,7 @@ func (c *config) validate(ctx context.Context) error {
 	if err := c.layout.Validate(); err != nil {
 		return fail("WithLayout", err)
 	}
-	below, err := c.start.Bound(1<<c.layout.SequenceBits, seam.Inside{})
+	below, err := seam.StartBound(c.start, 1<<c.layout.SequenceBits)
 	if err != nil {
 		return fail("WithSequenceStart", err)
 	}
@@ -167,7 +176,7 @@ func (c *config) check() (time.Time, error) {
 		option, err = "WithClock", endOfTime(end)
 	}
 	if err == nil {
-		option, err = "WithFloor", c.resolveFloor(now)
+		option, err = "WithFloor", c.resolveAfter(now)
 	}
 	if err != nil {
 		return time.Time{}, &stores.OptionError{Option: option, Err: err}
@@ -175,18 +184,20 @@ func (c *config) check() (time.Time, error) {
 	return now, nil
 }
 
-// resolveFloor sets the first tick that is issued, if there is a floor.
-func (c *config) resolveFloor(now time.Time) error {
-	for _, id := range c.floors {
-		d, err := c.layout.Decode(id)
-		if err != nil {
-			return err
-		}
-		if lead := d.Time.Add(c.layout.Tick).Sub(now); lead > maxFloorLead {
-			return fmt.Errorf("IDs above %d begin %s ahead of the clock (limit %s): the ID comes from another layout or from a clock that was ahead, or this clock is behind", id, span.Text(lead), maxFloorLead)
-		}
-		c.begin = uint64(id)>>(c.layout.NodeBits+c.layout.SequenceBits) + 1
+// resolveAfter sets the first tick that is issued, if WithFloor was given.
+func (c *config) resolveAfter(now time.Time) error {
+	if c.after == nil {
+		return nil
 	}
+	id := *c.after
+	d, err := c.layout.Decode(id)
+	if err != nil {
+		return err
+	}
+	if lead := d.Time.Add(c.layout.Tick).Sub(now); lead > maxAfterLead {
+		return fmt.Errorf("IDs above %d begin %s ahead of the clock (limit %s): the ID comes from another layout or from a clock that was ahead, or this clock is behind", id, span.Text(lead), maxAfterLead)
+	}
+	c.begin = uint64(id)>>(c.layout.NodeBits+c.layout.SequenceBits) + 1
 	return nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math"
 	"sync"
 	"time"
@@ -107,7 +106,7 @@ type PastStats struct {
 // Any number of processes may do so at once, beside generators that issue the IDs of now. The fleet may have ended: then its
 // processes use another store, and the IDs of old rows still come from this one.
 //
-// Of the options, [WithPastUnit], [WithPastMemory] and [WithClock] count; the layout is that of the store, and [WithLayout]
+// Of the options, [WithPastUnit], [WithPastMemory], [WithLogger] and [WithClock] count; the layout is that of the store, and [WithLayout]
 // only makes sure of it. The error is a [*stores.OptionError], a [*lease.LayoutMismatchError], one of [stores.Open], or wraps [ErrNoPast],
 // [lease.ErrNeverClaimed], [stores.ErrDamaged] or [lease.ErrStore].
 func OpenPast(ctx context.Context, url string, opts ...Option) (*Past, error) {
@@ -131,7 +130,7 @@ func OpenPast(ctx context.Context, url string, opts ...Option) (*Past, error) {
 
 // checkPast refuses options that OpenPast has no use for.
 func (c *config) checkPast() error {
-	others := map[string]bool{"WithNode": c.pinned, "WithLease": c.leased, "WithLeaseOptions": len(c.leaseOptions) > 0, "WithFloor": len(c.floors) > 0, "WithWallWithin": c.within.Given}
+	others := map[string]bool{"WithNode": c.pinned, "WithLease": c.leased, "WithLeaseOptions": len(c.leaseOptions) > 0, "WithFloor": c.after != nil, "WithWallWithin": c.within.Given}
 	for option, given := range others {
 		if given {
 			return &stores.OptionError{Option: option, Err: errors.New("OpenPast claims no node number: leave the option out")}
@@ -182,7 +181,7 @@ func openPast(ctx context.Context, store stores.Store, c *config) (*Past, error)
 		return nil, fmt.Errorf("%w in this store, or all of them were retired: 'tickflake lease past --nodes N' gives some that were never used", ErrNoPast)
 	}
 	p.ticks = int64(p.lanes.Bucket / p.layout.Tick)
-	if p.page, err = vmclock.Open("", slog.Default()); err != nil {
+	if p.page, err = vmclock.Open("", c.log); err != nil {
 		return nil, err
 	}
 	p.mark = p.page.Marker.Load()

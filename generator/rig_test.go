@@ -237,7 +237,7 @@ var errCause, errAway = errors.New("no more time"), errors.New("store is away")
 
 // reasons are those for which the window has no grant.
 var reasons = map[string]error{
-	"away": errAway, "lost": lease.ErrLost, "went-back": stores.ErrWentBack,
+	"away": errAway, "lost": lease.ErrLost, "moved": lease.ErrMoved, "went-back": stores.ErrWentBack,
 	"refused": fmt.Errorf("%w: WRONGTYPE", stores.Refused.New("use another namespace")),
 }
 
@@ -395,13 +395,16 @@ func (r *rig) run(words []string) {
 		assert.LessOrEqual(r.t, r.decided, int(r.number(args[0])))
 	case "stats":
 		r.stats(args)
-	case "ready":
-		before := r.g.Stats()
-		got := r.text(r.g.Ready(r.duration(args[0])))
+	case "ready", "err":
+		before, err := r.g.Stats(), r.g.Err()
+		if verb == "ready" {
+			err = r.g.Ready(r.duration(args[0]))
+		}
+		got := r.text(err)
 		if got == "" {
 			got = "ok"
 		}
-		r.expect(args[1], got)
+		r.expect(args[len(args)-1], got)
 		assert.Equal(r.t, before, r.g.Stats(), "nothing is counted")
 		if r.w != nil {
 			assert.Empty(r.t, r.w.More(), "the keeper is not asked")
@@ -612,3 +615,5 @@ func expand(words []string) (all []string) {
 	}
 	return all
 }
+
+func second[T any](_ T, err error) error { return err }

@@ -48,7 +48,7 @@ var starters = map[string]starter{
 }
 
 func logged(log *bytes.Buffer) generator.Option {
-	return generator.WithLeaseOptions(lease.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
+	return generator.WithLogger(slog.New(slog.NewTextHandler(log, nil)))
 }
 
 func amongOthers(t *testing.T, ctx context.Context, clock monoclock.Interface, options ...lease.Option) (*generator.Generator, *bytes.Buffer, error) {
@@ -72,7 +72,7 @@ func amongOthers(t *testing.T, ctx context.Context, clock monoclock.Interface, o
 	return g, log, err
 }
 
-var quiet = lease.WithLogger(slog.New(slog.DiscardHandler))
+var quiet, silent = lease.WithLogger(slog.New(slog.DiscardHandler)), generator.WithLogger(slog.New(slog.DiscardHandler))
 
 // A clock that is wrong at the start: what each way to make a generator does and says.
 func TestWrongAtStart(t *testing.T) {
@@ -144,7 +144,7 @@ func TestOpenWaitsForTheClock(t *testing.T) {
 	}
 	t.Run("before the epoch", inBubbleAt(year2025.Add(-5*time.Second), func(t *testing.T) {
 		open := func(ctx context.Context) (*generator.Generator, error) {
-			return generator.Open(ctx, "opentest://", generator.WithLeaseOptions(quiet))
+			return generator.Open(ctx, "opentest://", silent)
 		}
 		_, err := open(t.Context())
 		var option *stores.OptionError
@@ -191,14 +191,16 @@ func TestOpenWaitsForTheClock(t *testing.T) {
 			assert.Equal(t, "WithWallWithin", option.Option)
 		}
 		_, known := monoclock.WallError() // the kernel's word, if it says anything
-		g, err := generator.Open(ctx, "opentest://", within(time.Hour), generator.WithLeaseOptions(quiet))
+		g, err := generator.Open(ctx, "opentest://", within(time.Hour), silent)
 		require.NoError(t, err)
 		require.Equal(t, noon, time.Now().UTC(), "at once")
 		assert.Equal(t, known, g.Stats().WallError >= 0)
-		assert.Equal(t, known, g.Keeper().Stats().WallError >= 0)
+		keeper, leased := g.Keeper()
+		require.True(t, leased)
+		assert.Equal(t, known, keeper.Stats().WallError >= 0)
 		require.NoError(t, g.Close())
 		register()
-		g, err = generator.Open(ctx, "opentest://", within(1), generator.WithLeaseOptions(quiet))
+		g, err = generator.Open(ctx, "opentest://", within(1), silent)
 		if known {
 			require.ErrorIs(t, err, monoclock.ErrWall)
 			require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -241,7 +243,7 @@ func TestNoMonotonicTimeIsRefused(t *testing.T) {
 func TestGeneratorFollowsTheMachinesClock(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		clock, layout := monoclock.New(), snowflake.Default()
-		_, _, moved := monoclock.Steady(clock, seam.Inside{})
+		_, _, moved := seam.Steady(clock)
 		moved.Due.Store(int64(time.Second)) // as where suspends are counted
 		layout.Tick, layout.TimeBits = time.Hour, 20
 		other := newGenerator(t, generator.WithClock(clock))
@@ -275,7 +277,7 @@ func TestGeneratorFollowsTheMachinesClock(t *testing.T) {
 // The clock is asked again once it is due, also if a suspend is counted while the gate is opened.
 func TestGateOpensForAsLongAsTheReadingsTake(t *testing.T) {
 	clock := monoclock.New()
-	_, _, moved := monoclock.Steady(clock, seam.Inside{})
+	_, _, moved := seam.Steady(clock)
 	moved.Due.Store(int64(time.Hour))
 	g := newGenerator(t, generator.WithClock(clock))
 	for range 1000 {

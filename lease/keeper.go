@@ -386,9 +386,11 @@ func (k *Keeper) Err() error {
 	return k.err
 }
 
-// Bind returns the window from which one generator takes its slots, and is for package generator alone. It
-// fails if the keeper is closed, or bound already.
-func (k *Keeper) Bind(seam.Inside) (*window.Ticks, error) {
+func init() {
+	window.OfKeeper = func(keeper any) (*window.Ticks, error) { return keeper.(*Keeper).bind() }
+}
+
+func (k *Keeper) bind() (*window.Ticks, error) {
 	k.state.Lock()
 	defer k.state.Unlock()
 	switch {

@@ -12,7 +12,6 @@ import (
 	"github.com/tickflake/tickflake/internal/base"
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/drive"
-	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/internal/vmclock"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/snowflake"
@@ -65,6 +64,7 @@ type config struct {
 	page   *vmclock.Page
 
 	elapsed func() time.Duration
+	ownTime bool // elapsed is that of a clock that was given
 	after   func(time.Duration) <-chan time.Time
 }
 
@@ -217,7 +217,7 @@ func configure(ctx context.Context, store stores.Store, options []Option) (confi
 		return c, refuse(option, "%w", err)
 	}
 	c.brief = min(c.timeout, max(c.period/12, time.Millisecond), time.Second)
-	if c.after, c.elapsed = monoclock.Waiting(c.clock, seam.Inside{}); c.after == nil {
+	if c.after, c.elapsed, c.ownTime = base.Waiting(c.clock); c.after == nil {
 		c.after = time.After
 	}
 	c.lines = drive.NewLog(c.log.Handler(), c.elapsed)

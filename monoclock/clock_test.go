@@ -146,7 +146,7 @@ func TestSystemClock(t *testing.T) {
 		assert.Equal(t, begin.Add(90*time.Minute).UnixNano(), c.UnixNano())
 		assert.Equal(t, begin.Add(90*time.Minute).UTC(), c.Now())
 		assert.Zero(t, c.Drift())
-		start, base, moved := monoclock.Steady(c, seam.Inside{})
+		start, base, moved := seam.Steady(c)
 		require.NotNil(t, moved)
 		assert.Equal(t, c.UnixNano(), base+int64(time.Since(start))+moved.By())
 	})
@@ -156,7 +156,7 @@ func TestSystemClock(t *testing.T) {
 		"nil":    (*monoclock.Clock)(nil),
 		"other":  struct{ monoclock.Interface }{monoclock.New()},
 	} {
-		_, _, moved := monoclock.Steady(c, seam.Inside{})
+		_, _, moved := seam.Steady(c)
 		assert.Nil(t, moved, name)
 	}
 }

@@ -25,9 +25,10 @@ func Observe(gen *generator.Generator, options ...Option) (metric.Registration, 
 	if err != nil {
 		return nil, err
 	}
-	instruments, keeper := ids.instruments, gen.Keeper()
+	instruments := ids.instruments
+	keeper, leased := gen.Keeper()
 	var leases *table[lease.Stats]
-	if keeper != nil {
+	if leased {
 		if leases, err = newTable(m, leaseMetrics); err != nil {
 			return nil, err
 		}
@@ -35,9 +36,9 @@ func Observe(gen *generator.Generator, options ...Option) (metric.Registration, 
 	}
 	return register(m, func(o metric.Observer) {
 		ids.observe(o, set, issuer{gen.Stats(), gen.Node()}, gauge)
-		if keeper != nil && errors.Is(keeper.Err(), lease.ErrClosed) {
+		if leased && errors.Is(keeper.Err(), lease.ErrClosed) {
 			leases.observe(o, set, keeper.Stats(), counter)
-		} else if keeper != nil {
+		} else if leased {
 			leases.observe(o, set, keeper.Stats(), gauge)
 		}
 	}, instruments...)

@@ -27,9 +27,8 @@ type config struct {
 	timeout    time.Duration
 	outage     time.Duration
 	log        *slog.Logger
-	definition *Definition            // or nil
-	names      func(time.Time) string // of periods, or nil
-	named      bool                   // a function has named the period that is opened
+	definition *Definition // or nil
+	named      bool        // a function has named the period that is opened
 
 	device string // see WithVMClock
 	page   *vmclock.Page

@@ -155,7 +155,7 @@ func tagged(field reflect.StructField, name string) (n int64) {
 func (c *Config) spare() error {
 	c.Spare = cmp.Or(c.Spare, c.Generator.Layout().Tick)
 	// A grant is extended when a third of its window is over.
-	if keeper := c.Generator.Keeper(); keeper != nil {
+	if keeper, ok := c.Generator.Keeper(); ok {
 		if window := keeper.Stats().Window; c.Spare > window/2 {
 			return bad("Spare", "%s: want at most half of the window of the grant, which is %s: else the server is not ready while all is well", c.Spare, window)
 		}

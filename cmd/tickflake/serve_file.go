@@ -197,10 +197,10 @@ func (s *serving) clients(ctx context.Context, log *slog.Logger) (clients []serv
 func (f *file) rules() ([]service.CreateRule, error) {
 	var rules []service.CreateRule
 	for _, entry := range f.Create {
-		d := sequence.Definition{Mode: sequence.Mode(entry.Mode), Start: 1, Max: entry.Max.or0()}
+		d := sequence.Definition{Mode: sequence.Mode(entry.Mode), Max: entry.Max.or0()}
 		var err error
 		if entry.Start != nil {
-			d.Start = *entry.Start
+			d.Start, d.FromZero = *entry.Start, *entry.Start == 0
 		}
 		if entry.Stride != nil || entry.Offset != 0 {
 			d.Stride = sequence.Every(entry.Stride.or0(), entry.Offset)

@@ -34,7 +34,7 @@ func newIssuer(t *testing.T, change func(*Config), options ...generator.Option) 
 	require.NoError(t, err)
 	c := Config{
 		Generator: g, Store: storetest.NewMemory(),
-		Rules:     []Rule{{"new-", sequence.Definition{Start: 7}}, {"num-", sequence.Definition{Mode: sequence.Ordered, Start: 1, Max: 3}}, {"new", sequence.Definition{Start: 100}}}, // the first that fits counts
+		Rules:     []Rule{{"new-", sequence.Definition{Start: 7}}, {"num-", sequence.Definition{Mode: sequence.Ordered, Max: 3}}, {"new", sequence.Definition{Start: 100}}}, // the first that fits counts
 		Sequences: []sequence.Option{quiet}, Logger: slog.New(slog.DiscardHandler), MaxBatch: 100, MaxNumbers: 1000, MaxSequences: 10, Timeout: time.Second, UseWithin: time.Second, Spare: time.Millisecond,
 	}
 	if change != nil {
@@ -297,9 +297,9 @@ func TestReady(t *testing.T) {
 			require.Equal(t, left, i.config.Generator.Stats().Remaining)
 			assert.Equal(t, ready, i.Ready() == nil, "%s of %s", left, spare)
 		}
-		floor, err := layout.Min(time.Now().Add(5 * time.Second))
+		seen, err := layout.Min(time.Now().Add(5 * time.Second))
 		require.NoError(t, err)
-		i := newIssuer(t, nil, generator.WithLayout(layout), generator.WithFloor(floor), generator.WithStrategy(strategies.WaitUpTo(10*time.Second)))
+		i := newIssuer(t, nil, generator.WithLayout(layout), generator.WithFloor(seen), generator.WithStrategy(strategies.WaitUpTo(10*time.Second)))
 		refusal := RefusalOf(i.Ready())
 		assert.Equal(t, wire.Unavailable, refusal.Code)
 		assert.InDelta(t, 4*time.Second, refusal.RetryAfter, float64(time.Millisecond), "the timeout is 1s")

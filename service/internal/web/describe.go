@@ -80,7 +80,7 @@ func (s *Server) status(_ context.Context, _ *http.Request, c *issuer.Client) (a
 		Lead: stats.Lead.Seconds(), MaxLead: stats.MaxLead.Seconds(), Grant: stats.Remaining.Seconds(), Drift: stats.Drift.Seconds(),
 		Waits: stats.Waits, Rejections: stats.Rejections, Sequences: []openSequence{}, VMClock: s.issuer.Noticed(),
 	}
-	if k := g.Keeper(); k != nil {
+	if k, ok := g.Keeper(); ok {
 		answer.Copies = k.Stats().Copies
 	}
 	if err := s.issuer.Ready(); err != nil {
