@@ -60,8 +60,8 @@ func TestOnlyTheLogNamesTheStore(t *testing.T) {
 		breaks func(t *testing.T, store *leaky)
 		alive  bool
 	}{
-		"away":    {func(_ *testing.T, store *leaky) { store.fail(stores.Passing) }, true},
-		"refused": {func(_ *testing.T, store *leaky) { store.fail(stores.Refused) }, true},
+		"away":    {func(_ *testing.T, store *leaky) { store.fail(stores.Transient) }, true},
+		"permanent": {func(_ *testing.T, store *leaky) { store.fail(stores.Permanent) }, true},
 		"odd":     {func(_ *testing.T, store *leaky) { store.fail(io.ErrNoProgress) }, true},
 		"damaged": {func(_ *testing.T, store *leaky) { store.fail(stores.ErrDamaged) }, true},
 		"moved": {func(t *testing.T, store *leaky) {

@@ -83,7 +83,7 @@ const (
 // While the server does not answer, Open tries again until the deadline of ctx. Without
 // one, it tries once, for at most ten seconds. It returns within a second after ctx ends.
 // The error is then that of the last attempt that had one of its own, and wraps that of ctx
-// if ctx has ended. An error of a [Kind] other than Passing ends Open at once. The error of
+// if ctx has ended. An error of a [Kind] other than Transient ends Open at once. The error of
 // a URL that names no store is a [*URLError].
 func Open(ctx context.Context, url string) (Store, error) {
 	scheme, err := SchemeOf(url)
@@ -230,4 +230,4 @@ func cutConsent(scheme, url string) (rest string, allowed bool, err error) {
 
 // ErrForgets is wrapped by the error of [Open] for a store that forgets acknowledged
 // writes: see the field Forgets of [Durability].
-var ErrForgets = Refused.New("the store forgets acknowledged writes")
+var ErrForgets = Permanent.New("the store forgets acknowledged writes")

@@ -148,7 +148,7 @@ func TestOpenOfForgetfulStores(t *testing.T) {
 // tells why the server was not reached.
 func TestOpenWaitsForTheServer(t *testing.T) {
 	type answer = func(ctx context.Context, asked int) (stores.Durability, error)
-	away, refused, impatient := errors.New("nothing listens"), fmt.Errorf("wrong password: %w", stores.Refused), errors.New("the test is impatient")
+	away, refused, impatient := errors.New("nothing listens"), fmt.Errorf("wrong password: %w", stores.Permanent), errors.New("the test is impatient")
 	fails := func(err error, times int) answer {
 		return func(ctx context.Context, asked int) (stores.Durability, error) {
 			if asked > times {
@@ -173,7 +173,7 @@ func TestOpenWaitsForTheServer(t *testing.T) {
 		"it is away":                     {fails(away, ever), minute, 0, minute, []error{away, context.DeadlineExceeded, impatient}},
 		"it is away, and then hangs":     {fails(away, 1), minute, 0, minute, []error{away, context.DeadlineExceeded, impatient}},
 		"it is away, without a deadline": {fails(away, ever), 0, 0, 0, []error{away}},
-		"it refuses":                     {fails(refused, ever), minute, 0, 0, []error{stores.Refused}},
+		"it refuses":                     {fails(refused, ever), minute, 0, 0, []error{stores.Permanent}},
 		"it hangs":                       {fails(nil, 0), minute, 0, minute, []error{context.DeadlineExceeded}},
 		"it hangs, without a deadline":   {fails(nil, 0), 0, 0, 10 * second, []error{context.DeadlineExceeded}},
 		"it hangs, and is given up":      {fails(nil, 0), 0, second, second, []error{context.Canceled}},

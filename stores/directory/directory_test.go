@@ -149,7 +149,7 @@ func TestRemovedDirectory(t *testing.T) {
 	for op, err := range uses(t, s) {
 		assert.ErrorIs(t, err, os.ErrNotExist)
 		assert.ErrorContains(t, err, map[string]string{"lock": "was the directory removed while it was in use?"}[op])
-		assert.Equal(t, op != "swap" && op != "lock", stores.KindOf(err) == stores.Refused, "%s: %v", op, err)
+		assert.Equal(t, op != "swap" && op != "lock", stores.KindOf(err) == stores.Permanent, "%s: %v", op, err)
 		assert.NotErrorIs(t, err, stores.ErrConflict)
 		assert.Equal(t, 1, strings.Count(err.Error(), s.path), "%v", err)
 	}
@@ -173,7 +173,7 @@ func TestDamagedFiles(t *testing.T) {
 			for op, err := range uses(t, s) {
 				says, damaged := want[op]
 				if !damaged {
-					assert.True(t, err == nil || op == "late swap" && stores.KindOf(err) == stores.Passing, "%s: %v", op, err)
+					assert.True(t, err == nil || op == "late swap" && stores.KindOf(err) == stores.Transient, "%s: %v", op, err)
 					continue
 				}
 				torn := new(stores.DamagedError)
@@ -258,7 +258,7 @@ func TestDefaultPath(t *testing.T) {
 		t.Setenv("HOME", tt.home)
 		path, err := DefaultPath()
 		assert.Equal(t, tt.want, path)
-		assert.Equal(t, tt.want == "", stores.KindOf(err) == stores.Refused, "%v", err)
+		assert.Equal(t, tt.want == "", stores.KindOf(err) == stores.Permanent, "%v", err)
 	}
 }
 

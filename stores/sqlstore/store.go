@@ -264,7 +264,7 @@ func (s *Store) explain(ctx context.Context, err error) error {
 			why = fmt.Errorf("%w (source: %s)", errReadOnly, source)
 		}
 	}
-	if kind := stores.KindOf(why); kind == stores.Refused || kind == stores.Passing && ctx.Err() == nil { // else the end of ctx is the cause
+	if kind := stores.KindOf(why); kind == stores.Permanent || kind == stores.Transient && ctx.Err() == nil { // else the end of ctx is the cause
 		err = fmt.Errorf("%w: %w", why, err)
 	}
 	return err
