@@ -7,7 +7,7 @@ replace (
 	github.com/tickflake/tickflake/client => ../client
 	github.com/tickflake/tickflake/cmd => ../cmd
 	github.com/tickflake/tickflake/integration => ../integration
-	github.com/tickflake/tickflake/otel => ../otel
+	github.com/tickflake/tickflake/oteltickflake => ../oteltickflake
 	github.com/tickflake/tickflake/service => ../service
 	github.com/tickflake/tickflake/stores/etcd => ../stores/etcd
 	github.com/tickflake/tickflake/stores/kubernetes => ../stores/kubernetes
@@ -30,7 +30,7 @@ require (
 	github.com/stretchr/testify v1.12.1
 	github.com/tickflake/tickflake v0.0.0
 	github.com/tickflake/tickflake/integration v0.0.0
-	github.com/tickflake/tickflake/otel v0.0.0
+	github.com/tickflake/tickflake/oteltickflake v0.0.0
 	github.com/tickflake/tickflake/service v0.0.0
 	github.com/tickflake/tickflake/stores/etcd v0.0.0
 	go.mongodb.org/mongo-driver/v2 v2.9.3

@@ -208,7 +208,7 @@ func unknown(scheme string) error {
 		}
 		return &URLError{Scheme: scheme, Problem: problem}
 	}
-	return &URLError{Problem: fmt.Sprintf("unknown scheme %q; want file:PATH, or one of %s before ://", scheme, strings.Join(Schemes()[1:], ", "))}
+	return &URLError{Problem: fmt.Sprintf("unknown scheme %q; want file:PATH, or one of %s before ://", scheme, strings.Join(schemes()[1:], ", "))}
 }
 
 // cutConsent takes the option forgetful out of a URL.
