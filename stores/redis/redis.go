@@ -21,13 +21,17 @@ import (
 // List. If the error of a Swap wraps [ErrReplicas], the value was written, but too few replicas have received it. A Swap
 // is sent once.
 type Store struct {
-	engine.Skeleton[uint64]
+	store
+	cells    *engine.Skeleton[uint64] // the store
 	client   func() driver.UniversalClient
 	cluster  func() // makes client one of the cluster that its server belongs to; nil with a caller's client
 	hash     string // of the cells' texts by key
 	index    string // a sorted set of the keys, all with the same score
 	replicas int
 }
+
+// store is embedded under a name that no user can set.
+type store = stores.Store
 
 var _ stores.Store = (*Store)(nil)
 
@@ -70,10 +74,11 @@ func New(client driver.UniversalClient, namespace string, replicas int) (*Store,
 		at += " at " + strings.Join(client.Options().Addrs, ",")
 	}
 	s := &Store{client: func() driver.UniversalClient { return client }, hash: hash, index: hash + ":keys", replicas: replicas}
-	s.Skeleton = engine.Skeleton[uint64]{
+	s.cells = &engine.Skeleton[uint64]{
 		Texts: texts{s}, Namespace: namespace, Version: func(version uint64) uint64 { return version }, At: at,
 		Explain: func(_ context.Context, err error) error { return s.explain(err) }, Ask: s.ask,
 	}
+	s.store = s.cells
 	return s, nil
 }
 
