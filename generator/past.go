@@ -117,7 +117,7 @@ func OpenPast(ctx context.Context, url string, opts ...Option) (*Past, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, err := stores.Open(ctx, url)
+	store, err := stores.Open(ctx, url, stores.WithLogger(c.log))
 	if err != nil {
 		return nil, err
 	}

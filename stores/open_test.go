@@ -66,7 +66,7 @@ func TestOpenBySchemeOrPath(t *testing.T) {
 		assert.Equal(t, want, got)
 	}
 	got = "nothing"
-	storetest.TestURLs(t, stores.Open, "", map[string]string{
+	storetest.TestURLs(t, func(ctx context.Context, url string) (stores.Store, error) { return stores.Open(ctx, url) }, "", map[string]string{
 		"":                          "it is empty",
 		"localhost":                 "looks like a host",
 		"localhost:2379":            "looks like a host",
@@ -113,7 +113,8 @@ func logged(t *testing.T) *bytes.Buffer {
 }
 
 func TestOpenOfForgetfulStores(t *testing.T) {
-	log := logged(t)
+	log, other := new(bytes.Buffer), logged(t)
+	own := stores.WithLogger(slog.New(slog.NewTextHandler(log, nil)))
 	var promises stores.Durability
 	s := register(func(context.Context, int) (stores.Durability, error) { return promises, nil })
 	for _, tt := range []struct {
@@ -129,7 +130,7 @@ func TestOpenOfForgetfulStores(t *testing.T) {
 	} {
 		log.Reset()
 		promises, s.closed = tt.promises, false
-		_, err := stores.Open(t.Context(), tt.url)
+		_, err := stores.Open(t.Context(), tt.url, own)
 		if tt.refused != "" {
 			assert.ErrorIs(t, err, stores.ErrForgets)
 			assert.ErrorContains(t, err, tt.refused)
@@ -141,6 +142,12 @@ func TestOpenOfForgetfulStores(t *testing.T) {
 		for _, text := range tt.logged {
 			assert.Contains(t, log.String(), text)
 		}
+	}
+	assert.Empty(t, other.String())
+	for _, option := range []stores.Option{nil, stores.WithLogger(nil)} {
+		_, err := stores.Open(t.Context(), "test://h", option)
+		_, ok := errors.AsType[*stores.OptionError](err)
+		assert.True(t, ok, "%v", err)
 	}
 }
 

@@ -24,8 +24,8 @@ import (
 // engine's doc says what to configure, and [CheckDurability] asks the engine.
 //
 // A method returns soon after its context has ended. All methods are safe for use by
-// several goroutines at once. An error without a [Kind] is Unknown, and is retried, a bare
-// fs.ErrPermission too: return it by the Failed of an engine, or as one of [Permanent]. An error's text holds
+// several goroutines at once. An error without a [Kind] is Unknown, and is retried, also a bare
+// fs.ErrPermission: an engine gives it a kind, by [Kind.New] or by Failed of package engine. An error's text holds
 // no password. A key that [CheckKey] refuses, or a value that [CheckValue] refuses, is an
 // error, and the method sends nothing.
 type Store interface {

@@ -74,14 +74,14 @@ func TestOpenAfterFSGroup(t *testing.T) {
 	if !checkMode {
 		t.Skip("this system has no modes")
 	}
-	log, before := new(bytes.Buffer), slog.Default()
-	slog.SetDefault(slog.New(slog.NewTextHandler(log, nil)))
-	t.Cleanup(func() { slog.SetDefault(before) })
+	log := new(bytes.Buffer)
 	s := opened(t, state(t), nil)
 	for _, cell := range []string{key, "node/0000008"} { // it is empty, and then it has cells
 		require.NoError(t, os.Chmod(s.path, 0o770|os.ModeSetgid))
 		log.Reset()
-		opened(t, s.path, nil)
+		again, err := stores.Open(t.Context(), s.path, stores.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
+		require.NoError(t, err)
+		require.NoError(t, again.Close())
 		info, err := os.Stat(s.path)
 		require.NoError(t, err)
 		assert.Equal(t, os.FileMode(0o700), info.Mode().Perm())
@@ -232,7 +232,7 @@ func TestURLs(t *testing.T) {
 		assert.Equal(t, filepath.Join(root, filepath.FromSlash(want)), s.(*files).path, url)
 		require.NoError(t, s.Close())
 	}
-	storetest.TestURLs(t, stores.Open, "file:ids", map[string]string{
+	storetest.TestURLs(t, func(ctx context.Context, url string) (stores.Store, error) { return stores.Open(ctx, url) }, "file:ids", map[string]string{
 		"file:": "names no directory", "file://host/ids": "names a host", "file://host": "names a host", "file:?namespace=n": "names no directory",
 		"file:~/ids": "want the path in full", "file:ids?other=1": "its only option is namespace=NAME",
 	})
