@@ -10,7 +10,6 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/generator/generatortest"
-	"github.com/tickflake/tickflake/lease/leasetest"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
@@ -73,15 +72,15 @@ func (c claim) subject(kind generatortest.ClockKind, opts ...generator.Option) g
 
 // leased is the same under a lease, whose cells are in memory.
 func (c claim) leased(kind generatortest.ClockKind, opts ...generator.Option) generatortest.Subject[snowflake.ID] {
-	return c.under(leasetest.Leased{Clock: kind, Options: opts})
+	return c.under(generatortest.Leased{Clock: kind, Options: opts})
 }
 
 // leasedIn is the same, with the cells in files.
 func (c claim) leasedIn(t testing.TB, kind generatortest.ClockKind) generatortest.Subject[snowflake.ID] {
-	return c.under(leasetest.Leased{Clock: kind, Stores: inDirectory(t)})
+	return c.under(generatortest.Leased{Clock: kind, Stores: inDirectory(t)})
 }
 
-func (c claim) under(l leasetest.Leased) generatortest.Subject[snowflake.ID] {
+func (c claim) under(l generatortest.Leased) generatortest.Subject[snowflake.ID] {
 	l.Strategy = c.strategy
 	s := l.Subject()
 	s.Name = c.name + " on " + string(l.Clock) + " under a lease"

@@ -6,9 +6,8 @@
 // order.
 //
 // The folder holds tests only, and uses the library from outside. Its tools can be
-// imported: generator/generatortest (the suite), monoclock/clocktest (the clocks), and
-// lease/leasetest (a store, and the generator under a lease). The docs say how to put a
-// generator of your own through it.
+// imported: generator/generatortest (the suite, and the generator under a lease) and
+// monoclock/clocktest (the clocks). The docs say how to put a generator of your own through it.
 //
 //	go test ./chaos_test
 //	go test ./chaos_test -run 'F5/borrow'

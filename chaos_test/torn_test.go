@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/generator/generatortest"
 	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/lease/leasetest"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
@@ -40,7 +40,7 @@ func TestF20_TornState(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "state", "node+0000000.cell")
 			clock := clocktest.NewVirtual(time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC))
 			clock.AutoAdvance(true)
-			process, err := leasetest.Leased{
+			process, err := generatortest.Leased{
 				Strategy: strategies.BorrowUpTo(time.Hour),
 				Stores: func() func() (stores.Store, error) {
 					return func() (stores.Store, error) { return openFiles(filepath.Dir(path)) }

@@ -55,7 +55,7 @@ func testRestored(t *testing.T, device string, restore func(*Client)) {
 
 		ids := make([]snowflake.ID, 3)
 		restore(c)
-		require.NoError(t, c.NextN(t.Context(), ids))
+		nextN(t, c, ids)
 		assert.Greater(t, ids[0], after+6, "not the rest of the run")
 		next(t, c)
 		amid := fault{change: func(*tickflakev1.TakeResponse) {
@@ -65,7 +65,7 @@ func testRestored(t *testing.T, device string, restore func(*Client)) {
 		s[0].has(amid) // a batch that has begun
 		first := c.current.Load().at(0)
 		ids = make([]snowflake.ID, 20)
-		require.NoError(t, c.NextN(t.Context(), ids))
+		nextN(t, c, ids)
 		if device != vmclock.Off { // else the program holds its calls
 			assert.Greater(t, ids[0], first+9)
 		}
@@ -117,7 +117,7 @@ func TestEnd(t *testing.T) {
 					}
 					calls := []func() error{
 						func() error { _, err := c.Next(ctx); return err },
-						func() error { return c.NextN(ctx, make([]snowflake.ID, 100_000)) },
+						func() error { _, err := c.NextN(ctx, make([]snowflake.ID, 100_000)); return err },
 						func() error { _, err := c.Number(ctx, "orders"); return err },
 					}
 					failed := make(chan error, len(calls))
@@ -222,7 +222,7 @@ func TestFallback(t *testing.T) {
 		s[0].stop()
 		ids := make([]snowflake.ID, 4)
 		ids[0], _ = next(t, c)
-		require.NoError(t, c.NextN(t.Context(), ids[1:]))
+		nextN(t, c, ids[1:])
 		assert.Equal(t, []snowflake.ID{8, 9, 10, 11}, ids)
 		logged := func() int { return strings.Count(log.String(), "IDs come from the fallback") }
 		assert.Equal(t, 1, logged(), "%s", &log)
@@ -237,7 +237,9 @@ func TestFallback(t *testing.T) {
 		failing = errors.New("no node number")
 		_, err = c.Next(t.Context())
 		assert.ErrorIs(t, err, failing)
-		assert.ErrorIs(t, c.NextN(t.Context(), ids), failing)
+		n, err := c.NextN(t.Context(), ids)
+		assert.Zero(t, n)
+		assert.ErrorIs(t, err, failing)
 		assert.Equal(t, uint64(5), c.Stats().Fallbacks)
 		_, err = c.Number(t.Context(), "orders")
 		assert.ErrorIs(t, err, ErrUnavailable)

@@ -117,6 +117,12 @@ func tryOpen(ctx context.Context, servers []*fake, options ...Option) (*Client, 
 	return Open(ctx, addresses, append([]Option{WithLogger(slog.New(slog.DiscardHandler)), through}, options...)...)
 }
 
+func nextN(t testing.TB, c *Client, ids []snowflake.ID) {
+	n, err := c.NextN(t.Context(), ids)
+	require.NoError(t, err)
+	require.Len(t, ids, n)
+}
+
 // next takes an ID, and returns how long that took.
 func next(t testing.TB, c *Client) (snowflake.ID, time.Duration) {
 	t.Helper()

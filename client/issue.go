@@ -38,11 +38,11 @@ func (c *Client) Next(ctx context.Context) (snowflake.ID, error) {
 	return r.at(i), nil
 }
 
-// NextN fills ids with ascending IDs. If it fails, the contents of ids are not valid, and the
-// IDs that it took are never issued. The errors are those of [Client.Next]. The time in an ID
+// NextN fills ids with ascending IDs, and returns how many it filled: all of them, or fewer and an
+// error of [Client.Next]. The filled IDs are valid in both cases. The time in an ID
 // is true to the promise of freshness at the moment at which the call took it: a call that
 // waits for more IDs than servers issue at once returns with IDs that are older by its wait.
-func (c *Client) NextN(ctx context.Context, ids []snowflake.ID) error {
+func (c *Client) NextN(ctx context.Context, ids []snowflake.ID) (int, error) {
 	mark := c.marker.Load()
 	for left := ids; len(left) > 0; {
 		r, i, end, cause := c.takeN(ctx, uint64(len(left)))
@@ -54,11 +54,11 @@ func (c *Client) NextN(ctx context.Context, ids []snowflake.ID) error {
 			for j := range left {
 				id, err := c.fallBack(ctx, cause)
 				if err != nil {
-					return err
+					return len(ids) - len(left) + j, err
 				}
 				left[j] = id
 			}
-			return nil
+			return len(ids), nil
 		}
 		id := r.at(i)
 		for j := range left[:end-i] {
@@ -67,7 +67,7 @@ func (c *Client) NextN(ctx context.Context, ids []snowflake.ID) error {
 		}
 		left = left[end-i:]
 	}
-	return nil
+	return len(ids), nil
 }
 
 // takeN takes up to n IDs in a row, and waits for them if there are none.

@@ -60,7 +60,7 @@ func (c *Client) Numbers(ctx context.Context, name string, n int64) (first, stri
 	}
 }
 
-// checkName refuses a name that no sequence has: see sequence.CheckName.
+// checkName refuses a name that no sequence has: see sequence.ValidateName.
 func checkName(name string) error {
 	if len(name) < 1 || len(name) > 64 || name == "." || name == ".." || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789._-") != "" {
 		return fmt.Errorf("%w: the name %.80q: want 1 to 64 characters of a-z, 0-9, dot, underscore and hyphen", ErrRefused, name)

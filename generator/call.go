@@ -363,9 +363,8 @@ func (c *call) awaitGrant(g *Generator, front window.Front, next uint64, changed
 
 func (c *call) notGranted(g *Generator, front window.Front, ended error) error {
 	limit := front.End() >> g.seqBits
-	end, _ := g.layout.TickTime(limit)
 	return &GrantError{
-		Node: front.Node, Limit: end, Past: -g.leadOf(limit, g.now()),
+		Node: front.Node, Limit: g.layout.Epoch.Add(time.Duration(limit) * g.layout.Tick).UTC(), Past: -g.leadOf(limit, g.now()),
 		Waited: c.waited, Err: g.window.Err(), Context: ended,
 	}
 }

@@ -83,7 +83,9 @@ func TestStreams(t *testing.T) {
 		"through a borrow": {"narrow borrow:2ms",
 			"stream 0:0..3 1:0..3 2:0..3 behind; +1ms; stream 3:0"},
 		"a block ahead of the clock is not issued": {"default reject", "stream 0:0..9; -1s; stream behind; +1s; stream 0:10"},
-		"a block serves a whole borrow":            {"default borrow:1h", "stream 0:0..99; -1m; stream 0:100..600"},
+		"a seen ID ends the block": {"default borrow:5ms",
+			"stream 0:0..9; stream-after 0:3 0:15; stream 0:16; stream-after 5:1 5:2; stream 5:3; stream-after 9:0 behind; stream 5:4"},
+		"a block serves a whole borrow": {"default borrow:1h", "stream 0:0..99; -1m; stream 0:100..600"},
 		// A longer block would take slots that the strategy has not granted.
 		"an own borrow takes one slot": {"default own-borrow",
 			"stream 0:0..999; -1m; next 0:1023; stream 0:1024; next 0:1025; stream 0:1026..1028; next 0:1029; decided 7"},

@@ -83,8 +83,7 @@ var ErrNotGranted = errors.New("no time granted")
 
 // GrantError reports that the grant of the generator's lease is used up or expired, and
 // that there is no further one. The generator issues IDs again as soon as there is a
-// grant: answer 503 and try the next request, whatever the kind. Only [lease.ErrLost] and
-// [lease.ErrMoved] need a restart.
+// grant: answer 503 and try the next request, whatever the kind. [Generator.Err] says whether a restart is needed.
 type GrantError struct {
 	Node   int64         // the node number that was held
 	Limit  time.Time     // where the grant ended

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/generator"
-	"github.com/tickflake/tickflake/lease"
 )
 
 // The tool that takes the snapshot sends SIGUSR1 before it, and waits for the answer. After
@@ -29,7 +28,7 @@ func ExampleGenerator_Restored() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	gen, err := generator.Open(ctx, dir,
-		generator.WithLeaseOptions(lease.WithLogger(slog.New(slog.DiscardHandler))))
+		generator.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/generator"
-	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
@@ -61,7 +60,7 @@ func ExampleOpen() {
 
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	gen, err := generator.Open(ctx, dir, generator.WithLeaseOptions(lease.WithLogger(quiet)))
+	gen, err := generator.Open(ctx, dir, generator.WithLogger(quiet))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -147,14 +146,14 @@ func ExampleGenerator_NextAfter() {
 	// true
 }
 
-func ExampleGenerator_All() {
+func ExampleGenerator_IDs() {
 	gen, err := generator.New(generator.WithNode(0))
 	if err != nil {
 		log.Fatal(err)
 	}
 	rows := []string{"ada", "grace", "hedy"}
 	keys := map[string]snowflake.ID{}
-	for id, err := range gen.All(context.Background()) {
+	for id, err := range gen.IDs(context.Background()) {
 		if err != nil {
 			log.Fatal(err)
 		}

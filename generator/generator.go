@@ -34,7 +34,7 @@ import (
 //   - [Generator.NextAfter] for an ID that must follow one of another machine.
 //   - [Generator.NextN] for many at once, as in a bulk import.
 //   - [Generator.Stream] for a goroutine that issues IDs all the time and must
-//     not share a cache line with others, and [Generator.All] for the same as an
+//     not share a cache line with others, and [Generator.IDs] for the same as an
 //     iterator.
 //
 // An ID returned by Next, NextContext, NextAfter or NextN before another call of them
@@ -124,6 +124,8 @@ func New(opts ...Option) (*Generator, error) {
 		return nil, &stores.OptionError{Option: "WithLeaseOptions", Err: errors.New("it is for Open, which claims: give the options to lease.Claim")}
 	case !c.leased && !c.pinned && c.window == nil:
 		return nil, &stores.OptionError{Option: "New", Err: errNoNode}
+	case c.ownLog:
+		return nil, &stores.OptionError{Option: "WithLogger", Err: errors.New("it is for Open, and nothing is logged without a lease: give it to lease.Claim")}
 	case c.within.Given:
 		return nil, &stores.OptionError{Option: "WithWallWithin", Err: errors.New("it is for Open, which waits: call monoclock.AwaitWall before New")}
 	}
@@ -166,21 +168,21 @@ func newGenerator(c config) (*Generator, error) {
 		turn:     make(chan struct{}, 1),
 		leave:    leave,
 	}
-	if began, base, moved := monoclock.Steady(c.clock, seam.Inside{}); moved != nil {
+	if began, base, moved := seam.Steady(c.clock); moved != nil {
 		g.began, g.origin, g.moved = began, base-g.epoch, moved
 	}
 	word.Name(&g.base, "base")
 	word.Name(&g.counters.maxLead, "maxLead")
 	word.Name(&g.counters.borrowedEnd, "borrowedEnd")
-	g.after, g.elapsed = monoclock.Waiting(c.clock, seam.Inside{})
+	g.after, g.elapsed, _ = base.Waiting(c.clock)
 	g.queue.ring.prev, g.queue.ring.next = &g.queue.ring, &g.queue.ring
 	g.open()
 	g.end = issuingTicks(c.layout) << g.seqBits
-	exhausted, behind := strategies.LimitsOf(c.strategy, seam.Inside{})
+	exhausted, behind := seam.LimitsOf(c.strategy)
 	g.allowed = g.tick(int64(min(exhausted.Always, behind.Always)))
 	g.patience = max(exhausted.Wait, behind.Wait)
 	if c.lease != nil {
-		ticks, err := c.lease.Bind(seam.Inside{})
+		ticks, err := window.OfKeeper(c.lease)
 		if err != nil {
 			return nil, &stores.OptionError{Option: "WithLease", Err: err}
 		}
@@ -350,9 +352,9 @@ func (g *Generator) Clock() monoclock.Interface { return g.clock }
 // may change; each ID has the number that it was issued with.
 func (g *Generator) Node() int64 { return g.window.Front().Node }
 
-// Keeper returns the keeper of the generator's lease, for its [lease.Keeper.Stats], or nil
-// if the generator has no lease. Closing the generator closes it.
-func (g *Generator) Keeper() *lease.Keeper { return g.lease }
+// Keeper returns the keeper of the generator's lease, for its [lease.Keeper.Stats]. ok is false
+// if the generator has no lease. Closing the generator closes the keeper.
+func (g *Generator) Keeper() (keeper *lease.Keeper, ok bool) { return g.lease, g.lease != nil }
 
 // Store returns the store that [Open] opened, for the sequences of the same process, or nil if Open
 // did not make the generator. Closing the generator closes the store, so close the sequences first:

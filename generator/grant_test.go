@@ -70,3 +70,16 @@ func TestReady(t *testing.T) {
 			"ready 0s ok; next 0:0 0:1; ready 0s ok; +3ms; ready 1h ungranted:3ms:0s; +1ms; ready 1h end; seal; ready 1h closed"},
 	})
 }
+
+// Err tells whether a restart is needed: not while the grant lasts, and not when the next one may still come.
+func TestErr(t *testing.T) {
+	scripts(t, map[string]row{
+		"lost":     {"grant:0-3 reject", "fail lost; err ok; next 0:0; +3ms; err ungranted:3ms:0s,lost"},
+		"moved":    {"grant:0-3 reject", "fail moved; err ok; next 0:0; +3ms; err ungranted:3ms:0s,moved"},
+		"away":     {"grant:0-3 reject", "fail away; +3ms; err ok"},
+		"refused":  {"grant:0-3 reject", "fail refused; +3ms; err ok"},
+		"a lead":   {"grant:5-9 reject", "ready 0s behind:5ms/0s; err ok"},
+		"used up":  {"short grant:0-3 reject", "+3ms; err ok; +1ms; err end; seal; err closed"},
+		"borrowed": {"grant:0-3 borrow:1h", "fail lost; next 0:0..3 1:0..3 2:0..3; err ungranted:3ms:-3ms,lost"},
+	})
+}

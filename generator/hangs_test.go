@@ -20,7 +20,7 @@ import (
 )
 
 func openHanging(ctx context.Context) (*generator.Generator, error) {
-	return generator.Open(ctx, "hangtest://", generator.WithLeaseOptions(lease.WithLogger(slog.New(slog.DiscardHandler))))
+	return generator.Open(ctx, "hangtest://", generator.WithLogger(slog.New(slog.DiscardHandler)))
 }
 
 const (
@@ -45,7 +45,7 @@ var hangCalls = map[string]struct {
 	"NextRuns": {patience, func(ctx context.Context, g *generator.Generator) error { return second(g.NextRuns(ctx, 10, nil)) }},
 	"Stream":   {patience, func(ctx context.Context, g *generator.Generator) error { return second(g.Stream().NextContext(ctx)) }},
 	"All": {patience, func(ctx context.Context, g *generator.Generator) (last error) {
-		for _, err := range g.All(ctx) {
+		for _, err := range g.IDs(ctx) {
 			if last != nil {
 				return nil // an error was not the last element
 			}
@@ -99,7 +99,7 @@ func TestHangs(t *testing.T) {
 					}
 					defer cancel()
 					begin := time.Now()
-					_, _, _, _, _ = g.Stats(), g.Node(), g.Layout(), g.Keeper().Stats(), g.Stream()
+					_, _, _, _, _ = g.Stats(), g.Node(), g.Layout(), g.Err(), g.Stream()
 					assert.Zero(t, time.Since(begin), "they never wait")
 					assert.Error(t, c.call(ctx, g))
 					assert.LessOrEqual(t, time.Since(begin), bound)

@@ -3,7 +3,6 @@ package generator
 import (
 	"context"
 	"errors"
-	"log/slog"
 
 	"github.com/tickflake/tickflake/internal/base"
 	"github.com/tickflake/tickflake/internal/drive"
@@ -26,9 +25,8 @@ import (
 // later step fails, it releases the number and closes the store, which goes on by itself if ctx has ended.
 //
 // [WithLayout], [WithClock] and [WithNode] apply to the lease as well: WithNode pins the
-// number that is claimed. [WithLeaseOptions] passes further options to the lease, such as a logger. What
-// [stores.Open] logs goes to [slog.Default].
-// [WithLease] cannot be combined with Open.
+// number that is claimed. [WithLeaseOptions] passes further options to the lease. [WithLease] cannot be combined
+// with Open.
 //
 // The error is a [*stores.OptionError], one of [stores.Open], or one of [lease.Claim].
 func Open(ctx context.Context, url string, opts ...Option) (*Generator, error) {
@@ -42,7 +40,7 @@ func Open(ctx context.Context, url string, opts ...Option) (*Generator, error) {
 	if err := c.validate(ctx); err != nil {
 		return nil, err
 	}
-	if c.clock, err = base.Await(ctx, c.clock, c.within, c.layout, slog.Default()); err != nil {
+	if c.clock, err = base.Await(ctx, c.clock, c.within, c.layout, c.log); err != nil {
 		return nil, err
 	}
 	claim, err := c.claimOptions()
@@ -74,7 +72,7 @@ func (c *config) claimOptions() ([]lease.Option, error) {
 	if _, err := checked.check(); err != nil {
 		return nil, err
 	}
-	options := []lease.Option{lease.WithLayout(c.layout), lease.WithClock(c.clock)}
+	options := []lease.Option{lease.WithLayout(c.layout), lease.WithClock(c.clock), lease.WithLogger(c.log)}
 	if c.pinned {
 		options = append(options, lease.WithNode(checked.node))
 	}

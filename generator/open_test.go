@@ -56,7 +56,7 @@ func TestOpenPassesOptionsAndClosesTheStore(t *testing.T) {
 	assert.EqualValues(t, 7, g.Node())
 	assert.Equal(t, snowflake.Twitter(), g.Layout())
 	assert.Same(t, clock, g.Clock())
-	assert.Greater(t, g.Stats().Granted, 50*time.Minute)
+	assert.Greater(t, g.Stats().Remaining, 50*time.Minute)
 	assert.Same(t, s, g.Store())
 	assert.Equal(t, map[int64]lease.State{7: lease.Held}, holdings(t, s.cells))
 	require.NoError(t, g.Close())
@@ -166,6 +166,7 @@ func TestLeaseOptions(t *testing.T) {
 		"WithNode":   {generator.WithLease(k), generator.WithNode(1)},
 		"WithLayout": {generator.WithLease(k), generator.WithLayout(other)},
 		"WithLease":  {generator.WithLease(nil)},
+		"WithLogger": {generator.WithNode(1), silent},
 	} {
 		_, err := generator.New(opts...)
 		var config *stores.OptionError
@@ -174,6 +175,8 @@ func TestLeaseOptions(t *testing.T) {
 	}
 	_, err = generator.Open(t.Context(), "no-such-engine://", generator.WithLease(k))
 	require.ErrorContains(t, err, "Open claims a new lease")
+	_, err = generator.Open(t.Context(), "no-such-engine://", generator.WithLogger(nil))
+	require.ErrorContains(t, err, "WithLogger: logger is nil")
 	_, err = generator.New(generator.WithNode(1), generator.WithLeaseOptions(lease.WithWindow(time.Second)))
 	require.ErrorContains(t, err, "lease.Claim")
 	require.ErrorIs(t, newGenerator(t).Restored(t.Context()), generator.ErrNoLease)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"time"
 
@@ -27,6 +28,7 @@ type config struct {
 	layout   snowflake.Layout
 	clock    monoclock.Interface // nil until it is made, unless WithClock was given
 	within   base.Within
+	log      *slog.Logger
 	strategy strategies.Strategy
 	start    strategies.SequenceStart
 	below    uint64 // of start
@@ -43,6 +45,7 @@ type config struct {
 	past                pastConfig
 	window              *window.Ticks // of a test, in place of a lease's
 	ownLayout, ownClock bool          // WithLayout, WithClock were given
+	ownLog              bool          // WithLogger was given
 }
 
 // WithLayout sets the layout of the IDs. The default is [snowflake.Default].
@@ -72,6 +75,10 @@ func WithClock(clock monoclock.Interface) Option {
 	return func(c *config) { c.clock, c.ownClock = clock, true }
 }
 
+// WithLogger sets the logger of [Open] and [OpenPast]: of the store, of the lease, and of a wait for the clock. The
+// default is [slog.Default]. [New] refuses it, since nothing but a lease logs: see [lease.WithLogger].
+func WithLogger(log *slog.Logger) Option { return func(c *config) { c.log, c.ownLog = log, true } }
+
 // WithWallWithin has [Open] wait for the machine's wall clock before it opens the store: see [lease.WithWallWithin].
 // [New] refuses it: call [monoclock.AwaitWall] before.
 func WithWallWithin(most time.Duration) Option {
@@ -86,9 +93,8 @@ func WithWallWithin(most time.Duration) Option {
 // Closing the generator closes the keeper. A keeper serves one generator.
 func WithLease(k *lease.Keeper) Option { return func(c *config) { c.lease, c.leased = k, true } }
 
-// WithLeaseOptions passes options to the lease that [Open] claims, such as
-// [lease.WithWindow] and [lease.WithLogger]. The layout, the clock and the node number
-// are given by the options of this package.
+// WithLeaseOptions passes options to the lease that [Open] claims, such as [lease.WithWindow]. The layout, the clock,
+// the node number and the logger are given by the options of this package.
 func WithLeaseOptions(options ...lease.Option) Option {
 	return func(c *config) { c.leaseOptions = append(c.leaseOptions, options...) }
 }
@@ -116,12 +122,15 @@ func WithSequenceStart(s strategies.SequenceStart) Option { return func(c *confi
 
 // configure applies opts to the defaults.
 func configure(opts []Option) (config, error) {
-	c := config{layout: snowflake.Default(), strategy: strategies.Default()}
+	c := config{layout: snowflake.Default(), strategy: strategies.Default(), log: slog.Default()}
 	for i, opt := range opts {
 		if opt == nil {
 			return config{}, &stores.OptionError{Option: "New", Err: fmt.Errorf("option %d of %d %w", i+1, len(opts), drive.ErrNil)}
 		}
 		opt(&c)
+	}
+	if c.log == nil {
+		return config{}, &stores.OptionError{Option: "WithLogger", Err: fmt.Errorf("logger %w: give slog.New(slog.DiscardHandler) for silence", drive.ErrNil)}
 	}
 	return c, nil
 }
@@ -149,12 +158,12 @@ func (c *config) validate(ctx context.Context) error {
 	if err := c.layout.Validate(); err != nil {
 		return fail("WithLayout", err)
 	}
-	below, err := c.start.Bound(1<<c.layout.SequenceBits, seam.Inside{})
+	below, err := seam.StartBound(c.start, 1<<c.layout.SequenceBits)
 	if err != nil {
 		return fail("WithSequenceStart", err)
 	}
 	c.below = below
-	if err := c.layout.CheckNode(c.node); err != nil {
+	if _, err := c.layout.Compose(c.layout.Epoch, c.node, 0); err != nil {
 		return fail("WithNode", err)
 	}
 	return nil

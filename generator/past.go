@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math"
 	"sync"
 	"time"
@@ -102,7 +101,7 @@ type PastStats struct {
 // Any number of processes may do so at once, beside generators that issue the IDs of now. The fleet may have ended: then its
 // processes use another store, and the IDs of old rows still come from this one.
 //
-// Of the options, [WithPastUnit], [WithPastMemory] and [WithClock] count; the layout is that of the store, and [WithLayout]
+// Of the options, [WithPastUnit], [WithPastMemory], [WithLogger] and [WithClock] count; the layout is that of the store, and [WithLayout]
 // only makes sure of it. The error is a [*stores.OptionError], a [*lease.LayoutMismatchError], one of [stores.Open], or wraps [ErrNoPast],
 // [lease.ErrNeverClaimed], [stores.ErrDamaged] or [lease.ErrStore].
 func OpenPast(ctx context.Context, url string, opts ...Option) (*Past, error) {
@@ -177,7 +176,7 @@ func openPast(ctx context.Context, store stores.Store, c *config) (*Past, error)
 		}
 	}
 	p.ticks = lanes.Ticks(p.layout)
-	if p.page, err = vmclock.Open("", slog.Default()); err != nil {
+	if p.page, err = vmclock.Open("", c.log); err != nil {
 		return nil, err
 	}
 	p.mark = p.page.Marker.Load()
@@ -217,6 +216,11 @@ func (p *Past) spot(t time.Time) (spot, error) {
 	return at, nil
 }
 
+// time is the start of a tick.
+func (p *Past) time(tick int64) time.Time {
+	return p.layout.Epoch.Add(time.Duration(tick) * p.layout.Tick).UTC()
+}
+
 // tickOf is the tick of an instant, below 0 before the epoch.
 func (p *Past) tickOf(t time.Time) int64 {
 	d := t.Sub(p.layout.Epoch)
@@ -245,8 +249,7 @@ func (p *Past) At(ctx context.Context, t time.Time) (snowflake.ID, error) {
 			return 0, err
 		}
 		if want == 0 {
-			start, _ := p.layout.TickTime(uint64(tick))
-			return p.layout.Compose(start, lane.Node, sequence)
+			return p.layout.Compose(p.time(tick), lane.Node, sequence)
 		}
 		again := func(err error) bool {
 			_, bounded := ctx.Deadline()
@@ -370,7 +373,7 @@ func (p *Past) draw(ctx context.Context, at spot, want int) error {
 
 // full is the error for a bucket without a lane. b has what this process has drawn of it, or is nil.
 func (p *Past) full(at spot, b *pastBucket) error {
-	begin, _ := p.layout.TickTime(uint64(at.bucket * p.ticks))
+	begin := p.time(at.bucket * p.ticks)
 	lanes, mine := int64(len(p.numbers))*p.numbers[0].Count, int64(0)
 	if b != nil {
 		mine = int64(len(b.lanes))

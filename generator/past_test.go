@@ -240,7 +240,7 @@ func TestPastStaysBehind(t *testing.T) {
 	p := openPast(t, m.Client())
 	first, err := p.At(t.Context(), pastNow())
 	require.NoError(t, err)
-	f, err := lease.End(t.Context(), m.Client(), 0, 7, "new", lease.WithClock(monoclock.New()))
+	f, err := lease.EndFleet(t.Context(), m.Client(), 0, 7, "new", lease.WithClock(monoclock.New()))
 	require.NoError(t, err)
 	require.Len(t, f.Later, 2)
 	require.NoError(t, lease.SetFleet(t.Context(), to.Client(), f))

@@ -237,7 +237,7 @@ var errCause, errAway = errors.New("no more time"), errors.New("store is away")
 
 // reasons are those for which the window has no grant.
 var reasons = map[string]error{
-	"away": errAway, "lost": lease.ErrLost, "went-back": stores.ErrWentBack,
+	"away": errAway, "lost": lease.ErrLost, "moved": lease.ErrMoved, "went-back": stores.ErrWentBack,
 	"refused": fmt.Errorf("%w: WRONGTYPE", stores.Refused.New("use another namespace")),
 }
 
@@ -327,7 +327,7 @@ func (r *rig) run(words []string) {
 		}
 	case "batch", "run":
 		r.expect(strings.Join(args[1:], " "), r.call(verb, args[:1]))
-	case "after":
+	case "after", "stream-after":
 		r.expect(args[1], r.call(verb, args[:1]))
 	case "wants":
 		want := r.number(args[0])
@@ -395,13 +395,16 @@ func (r *rig) run(words []string) {
 		assert.LessOrEqual(r.t, r.decided, int(r.number(args[0])))
 	case "stats":
 		r.stats(args)
-	case "ready":
-		before := r.g.Stats()
-		got := r.text(r.g.Ready(r.duration(args[0])))
+	case "ready", "err":
+		before, err := r.g.Stats(), r.g.Err()
+		if verb == "ready" {
+			err = r.g.Ready(r.duration(args[0]))
+		}
+		got := r.text(err)
 		if got == "" {
 			got = "ok"
 		}
-		r.expect(args[1], got)
+		r.expect(args[len(args)-1], got)
 		assert.Equal(r.t, before, r.g.Stats(), "nothing is counted")
 		if r.w != nil {
 			assert.Empty(r.t, r.w.More(), "the keeper is not asked")
@@ -438,7 +441,7 @@ func (r *rig) stats(want []string) {
 		name, value, _ := strings.Cut(word, "=")
 		got := map[string]any{
 			"waits": s.Waits, "waited": s.Waited, "borrowed": s.BorrowedTicks, "rejections": s.Rejections,
-			"lead": s.Lead, "maxlead": s.MaxLead, "granted": s.Granted,
+			"lead": s.Lead, "maxlead": s.MaxLead, "granted": s.Remaining,
 		}[name]
 		assert.Equal(r.t, value, fmt.Sprint(got), name)
 	}
@@ -472,9 +475,12 @@ func (r *rig) outcome(ctx context.Context, verb string, args []string) (string, 
 		first, err = r.g.NextContext(ctx)
 	case "stream":
 		first, err = r.s.NextContext(ctx)
-	case "after":
-		seen := r.seen(args[0])
-		if first, err = r.g.NextAfter(ctx, seen); err == nil {
+	case "after", "stream-after":
+		seen, after := r.seen(args[0]), r.g.NextAfter
+		if verb == "stream-after" {
+			after = r.s.NextAfter
+		}
+		if first, err = after(ctx, seen); err == nil {
 			assert.Greater(r.t, first, seen)
 		}
 		args = nil

@@ -1,11 +1,13 @@
 package generator
 
 import (
+	"errors"
 	_ "sync/atomic" // without it, its methods are not inlined through package word
 	"time"
 
 	"github.com/tickflake/tickflake/internal/base"
 	"github.com/tickflake/tickflake/internal/word"
+	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -30,10 +32,10 @@ type Stats struct {
 	Lead time.Duration
 	// MaxLead is the largest lead that a reservation has met, borrowed or not.
 	MaxLead time.Duration
-	// Granted is the time from the clock to the limit of the lease's grant or, without
+	// Remaining is the time from the clock to the limit of the lease's grant or, without
 	// a lease, to the end of the layout's time field. It is below zero past that
 	// end.
-	Granted time.Duration
+	Remaining time.Duration
 	// Drift is the wall clock's time minus the generator's, if the clock reports
 	// it, as [monoclock.Clock] does.
 	Drift time.Duration
@@ -60,7 +62,7 @@ func (g *Generator) Stats() Stats {
 		}
 		s.Lead = max(0, g.leadOf(last, now))
 	}
-	s.Granted = g.leadOf(front.End()>>g.seqBits, now)
+	s.Remaining = g.leadOf(front.End()>>g.seqBits, now)
 	if d, ok := g.clock.(interface{ Drift() time.Duration }); ok {
 		s.Drift = d.Drift()
 	}
@@ -73,7 +75,8 @@ func (g *Generator) Stats() Stats {
 // ID, counts nothing, never waits, and asks no store, so a probe for readiness can call it at any
 // rate: a generator whose store is away is ready until its grant ends, and one that took over the
 // node number of a crashed process only when its strategy bridges the lead. A tick that is used up
-// counts as ready: the next one is about to begin. For time to spare, compare [Stats].Granted.
+// counts as ready: the next one is about to begin. For time to spare, compare [Stats].Remaining. [Generator.Err] says
+// whether a restart is needed.
 func (g *Generator) Ready(wait time.Duration) error {
 	front, now := g.window.Front(), g.now()
 	if err := g.over(front, now); err != nil {
@@ -95,6 +98,19 @@ func (g *Generator) Ready(wait time.Duration) error {
 	default:
 		return &LeadError{Cause: s.Cause, Lead: s.Lead, Limit: d.Limit}
 	}
+}
+
+// Err returns nil unless only a restart helps, for a probe of liveness: the generator was closed, or its grant is used up and its lease is
+// lost, moved to another store, or at the end of time. Then the error is that of every call. It never waits, and asks
+// no store.
+func (g *Generator) Err() error {
+	err := g.Ready(0)
+	for _, end := range []error{ErrClosed, lease.ErrLost, lease.ErrMoved, lease.ErrEndOfTime} {
+		if errors.Is(err, end) {
+			return err
+		}
+	}
+	return nil
 }
 
 // noteBorrow notes that a slot of tick was taken by a reading of now. It writes

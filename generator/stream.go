@@ -66,6 +66,16 @@ func (s *Stream) NextContext(ctx context.Context) (snowflake.ID, error) {
 	return s.issue(ctx)
 }
 
+// NextAfter issues one ID that is larger than seen, with the errors of [Generator.NextAfter].
+// The rest of the block is dropped.
+func (s *Stream) NextAfter(ctx context.Context, seen snowflake.ID) (snowflake.ID, error) {
+	id, err := s.g.NextAfter(ctx, seen)
+	if err == nil {
+		s.end = s.next // its slots lie below id
+	}
+	return id, err
+}
+
 func (s *Stream) issue(ctx context.Context) (snowflake.ID, error) {
 	for {
 		var now int64
@@ -112,18 +122,18 @@ func (s *Stream) reserve(ctx context.Context) error {
 	return nil
 }
 
-// All returns IDs one after the other until ctx ends or a call fails, for use in
+// IDs returns IDs one after the other until ctx ends or a call fails, for use in
 // a range loop. The error is yielded once, with the ID 0, as the last element;
 // it is the one of [Generator.NextContext]. Each loop uses a new
 // [Stream], so its IDs ascend, and their order among IDs of others is that of a Stream.
 //
-//	for id, err := range g.All(ctx) {
+//	for id, err := range g.IDs(ctx) {
 //		if err != nil {
 //			return err
 //		}
 //		…
 //	}
-func (g *Generator) All(ctx context.Context) iter.Seq2[snowflake.ID, error] {
+func (g *Generator) IDs(ctx context.Context) iter.Seq2[snowflake.ID, error] {
 	return func(yield func(snowflake.ID, error) bool) {
 		s := g.Stream()
 		for {

@@ -16,7 +16,7 @@ const goodWall = 3 * time.Second
 func (k *Keeper) noteWall() {
 	switch off := base.WallError(k.clock); {
 	case off > goodWall:
-		k.log.Info("lease: the wall clock may be wrong, and the times of IDs with it: nobody has set it, by the kernel's word", "off by up to", span.Text(off))
+		k.log.Info("lease: the wall clock may be off by more than 3 s, and the times of IDs with it, by the kernel's word", "off by up to", span.Text(off))
 	case off < 0:
 		k.log.Debug("lease: the kernel does not say how far the wall clock may be off")
 	}

@@ -25,7 +25,7 @@ func TestClockIsHeard(t *testing.T) {
 		r := newRig(t)
 		clock := monoclock.New(monoclock.WithSource(errorClock{r.clock, most}))
 		k := r.claim(nil, lease.WithClock(clock))
-		require.Equal(t, lines, r.log.count("nobody has set it, by the kernel's word\" \"off by up to\"=16s"), most)
+		require.Equal(t, lines, r.log.count("and the times of IDs with it, by the kernel's word\" \"off by up to\"=16s"), most)
 		require.Equal(t, most, k.Stats().WallError)
 		r.clock.Suspend(time.Hour)
 		r.keep(k, time.Minute, func() { clock.Now() })

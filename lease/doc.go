@@ -40,7 +40,7 @@
 //     neighbours are the options.
 //   - [List] and [ForceRelease]: list the state of node numbers, and release the number
 //     of a process that has died.
-//   - [SetFleet], [ReadFleet] and [End]: set which node numbers a store has, read it, and give
+//   - [SetFleet], [ReadFleet] and [EndFleet]: set which node numbers a store has, read it, and give
 //     them to another store.
 //   - [Reserve]: keeps node numbers for systems that do not use the store.
 //   - [Keeper.Restored]: for a process whose memory was restored or cloned.

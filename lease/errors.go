@@ -22,7 +22,7 @@ var (
 	// while its context has time left, or it is reserved. If a process took the number over,
 	// the error wraps [ErrLost] as well.
 	ErrHeld = stores.Passing.New("node number is held")
-	// ErrSkew: the clock is far from the fleet's, and [WithFleetCheck] is strict.
+	// ErrSkew: the clock is far from the fleet's, and the claim has [WithStrictFleetCheck].
 	ErrSkew = stores.Refused.New("clock is far from the fleet's")
 	// ErrStore: an operation of the store failed; the cause is wrapped, and [stores.KindOf]
 	// tells whether the store refused it. A write may have taken effect all the same; a
@@ -33,7 +33,7 @@ var (
 	// ErrNotReleased: a lease was closed, and its release failed. The node number stays held
 	// until it expires. There is no other effect.
 	ErrNotReleased = errors.New("node number was not released")
-	// ErrMoved: the fleet, or the node number, was moved to another store by [End]. The text names
+	// ErrMoved: the fleet, or the node number, was moved to another store by [EndFleet]. The text names
 	// that store.
 	ErrMoved = stores.Refused.New("the fleet was moved")
 	// ErrNeverClaimed: a node number has no cell in the store.

@@ -63,3 +63,8 @@ func (k *Keeper) Clone(store stores.Store, options []Option) (*Keeper, error) {
 func (k *Keeper) Remembers() (names, claims, seen, bad int) {
 	return len(k.machine.Held().Pending), len(k.machine.Claims()), len(k.seen), len(k.bad)
 }
+
+// FleetCheck is [WithFleetLimit], and [WithStrictFleetCheck] if strict.
+func FleetCheck(limit time.Duration, strict bool) Option {
+	return func(c *config) { c.skew, c.strict = limit, strict }
+}

@@ -25,26 +25,26 @@ type Fleet struct {
 	To     int64            `json:"to"`     // the last one
 	Floor  time.Time        `json:"floor,omitzero"`
 	Ended  bool             `json:"ended"` // all numbers have left
-	// Left are the numbers that were moved to other stores by [End], the latest last.
-	Left []Gone `json:"left,omitempty"`
-	// Later are the numbers that begin later than Floor, before which no claim begins. [End] returns
+	// Left are the numbers that were moved to other stores by [EndFleet], the latest last.
+	Left []MovedNodes `json:"left,omitempty"`
+	// Later are the numbers that begin later than Floor, before which no claim begins. [EndFleet] returns
 	// them, [SetFleet] reserves them, and [ReadFleet] leaves them to [List].
-	Later []Later `json:"later,omitempty"`
+	Later []LaterNode `json:"later,omitempty"`
 	// Past are the numbers that were given to the past. [SetFleet] gives them, as [GivePast] does, once the fleet
-	// exists. When numbers leave by [End], those of the past stay behind: the other store has them in Later, to
+	// exists. When numbers leave by [EndFleet], those of the past stay behind: the other store has them in Later, to
 	// the end of time, and the IDs of old rows still come from this one.
 	Past []Past `json:"past,omitempty"`
 }
 
-// Gone are node numbers that were moved to another store.
-type Gone struct {
+// MovedNodes are node numbers that were moved to another store.
+type MovedNodes struct {
 	From  int64  `json:"from"`
 	To    int64  `json:"to"`    // the last
 	Store string `json:"store"` // the name of the store that has them, or empty if it was forgotten
 }
 
-// Later is a node number that no process claims before a time.
-type Later struct {
+// LaterNode is a node number that no process claims before a time.
+type LaterNode struct {
 	Node  int64     `json:"node"`
 	Until time.Time `json:"until"`
 }
@@ -66,7 +66,7 @@ func ReadFleet(ctx context.Context, store stores.Store) (Fleet, error) {
 		fleet.Floor = t.until(f.Floor)
 	}
 	for _, g := range f.Gone {
-		fleet.Left = append(fleet.Left, Gone{From: g.From, To: g.To - 1, Store: g.Store})
+		fleet.Left = append(fleet.Left, MovedNodes{From: g.From, To: g.To - 1, Store: g.Store})
 		if fleet.Ended {
 			fleet.From, fleet.To = g.From, g.To-1
 		}
@@ -161,31 +161,31 @@ func refuse(option, format string, args ...any) error {
 	return &stores.OptionError{Option: option, Err: fmt.Errorf(format, args...)}
 }
 
-// End gives node numbers away for good, to another store: this store grants no process a tick of them any more,
+// EndFleet gives node numbers away for good, to another store: this store grants no process a tick of them any more,
 // whatever any clock says. Give all numbers that the store has, or some at their lower or upper end: then the fleet
-// goes on with the rest. End returns the fleet that [SetFleet] creates in the other store. Create it in one store
+// goes on with the rest. EndFleet returns the fleet that [SetFleet] creates in the other store. Create it in one store
 // only, or two fleets issue the same IDs.
 //
 // Processes that still hold such a number issue the rest of their grants, two thirds of a window or more if the store
 // answered before, and then claim another number; if there is none, or theirs was pinned, their calls fail with
-// an error that wraps [ErrMoved]. to names the other store there, in at most 300 bytes and one line: a URL without
+// an error that wraps [ErrMoved]. newStore names the other store there, in at most 300 bytes and one line: a URL without
 // user, password and options, or a name without the characters @ = ? # %.
 //
-// End writes every number once, also those that were never claimed. If it fails or ends before its end, call it again: it
+// EndFleet writes every number once, also those that were never claimed. If it fails or ends before its end, call it again: it
 // continues, and returns the same numbers. Those with limits more than two windows after the clock
-// come back in Later. If most limits lie that far ahead, without those of reservations, End refuses with an error that
+// come back in Later. If most limits lie that far ahead, without those of reservations, EndFleet refuses with an error that
 // wraps [ErrSkew], and changes nothing: the clock is wrong, or theirs were.
 //
 // Only the options [WithClock] and [WithTimeout] count. It returns soon after ctx ends, or when an operation of
 // the store takes longer than the timeout. Other errors are an [*stores.OptionError], or wrap [ErrNeverClaimed] if
 // the store has no fleet, [ErrMoved] if the numbers were moved elsewhere, [stores.ErrDamaged] for a cell that cannot be
 // read, [stores.ErrConflict] if other processes write the same cells all the time, or [ErrStore].
-func End(ctx context.Context, store stores.Store, from, to int64, newStore string, options ...Option) (Fleet, error) {
-	if err := checkStore("End", store); err != nil {
+func EndFleet(ctx context.Context, store stores.Store, from, to int64, newStore string, options ...Option) (Fleet, error) {
+	if err := checkStore("EndFleet", store); err != nil {
 		return Fleet{}, err
 	}
 	if err := cell.CheckTo(newStore); err != nil {
-		return Fleet{}, refuse("End", "%w", err)
+		return Fleet{}, refuse("EndFleet", "%w", err)
 	}
 	c := config{timeout: DefaultTimeout} // the layout is the store's, so the options are checked afterwards
 	for _, option := range options {
@@ -201,7 +201,7 @@ func End(ctx context.Context, store stores.Store, from, to int64, newStore strin
 	if err != nil {
 		return Fleet{}, err
 	}
-	k, err := administer("End", store, from, to, append(slices.Clip(options), WithLayout(layout)))
+	k, err := administer("EndFleet", store, from, to, append(slices.Clip(options), WithLayout(layout)))
 	if err != nil {
 		return Fleet{}, err
 	}
@@ -218,7 +218,7 @@ func End(ctx context.Context, store stores.Store, from, to int64, newStore strin
 		other.Floor = k.until(handover.Floor)
 	}
 	for _, c := range handover.Later {
-		other.Later = append(other.Later, Later{Node: c.Node, Until: k.until(c.Record.Limit)})
+		other.Later = append(other.Later, LaterNode{Node: c.Node, Until: k.until(c.Record.Limit)})
 	}
 	return other, nil
 }
@@ -249,7 +249,7 @@ func (k *keys) narrowTo(ctx context.Context, leaving cell.Nodes, to string) erro
 		case has == cell.Nodes{}:
 			return endedError(&f)
 		case leaving.From < has.From || leaving.To > has.To || leaving.From != has.From && leaving.To != has.To:
-			return refuse("End", "node numbers %d to %d: want some at the lower or the upper end of those of this store, %d to %d", leaving.From, leaving.To-1, has.From, has.To-1)
+			return refuse("EndFleet", "node numbers %d to %d: want some at the lower or the upper end of those of this store, %d to %d", leaving.From, leaving.To-1, has.From, has.To-1)
 		}
 		if err := k.checkLimits(ctx, leaving); err != nil {
 			return err
@@ -260,7 +260,7 @@ func (k *keys) narrowTo(ctx context.Context, leaving cell.Nodes, to string) erro
 			last.Nodes, last.Gone = cell.Nodes{}, append(slices.Clip(f.Gone), cell.Gone{Nodes: rest, Store: strings.Repeat("-", cell.MaxTo)})
 		}
 		if err := stores.CheckValue(last.Encode()); err != nil {
-			return refuse("End", "this fleet has given numbers away %d times, and its cell has no room for more: end all of it", len(f.Gone)-1)
+			return refuse("EndFleet", "this fleet has given numbers away %d times, and its cell has no room for more: end all of it", len(f.Gone)-1)
 		}
 		_, err = k.swapFleet(ctx, version, f)
 		switch {

@@ -75,7 +75,7 @@ func (o *operator) Main(t *fleettest.Thread) {
 		i := f.moved // another operator may be at it, too
 		m := f.moves[i]
 		ctx, end := t.Within(fleettest.Never)
-		fleet, err := lease.End(ctx, o.client(m.from), m.nodes.From, m.nodes.To-1, "elsewhere", o.options()...)
+		fleet, err := lease.EndFleet(ctx, o.client(m.from), m.nodes.From, m.nodes.To-1, "elsewhere", o.options()...)
 		if err == nil {
 			f.Tally["numbers that begin later"] += len(fleet.Later)
 			f.has[m.to] = m.nodes

@@ -94,7 +94,7 @@ type plan struct {
 
 	count      int    // machines
 	locking    bool   // the store is a Locker
-	strict     bool   // of WithFleetCheck
+	strict     bool   // WithStrictFleetCheck
 	pinned     uint64 // of 1024 processes: they want the number of their machine
 	strategies []strategies.Strategy
 	calls      []callKind

@@ -30,7 +30,7 @@ var hangCalls = map[string]func(hanging) error{
 	"Reserve":             func(h hanging) error { return lease.Reserve(h.Context, h.Store, 5, 9, time.Now().Add(time.Hour)) },
 	"SetFleet":            func(h hanging) error { return lease.SetFleet(h.Context, h.Store, lease.Fleet{To: 1023}) },
 	"ReadFleet":           func(h hanging) error { return second(lease.ReadFleet(h.Context, h.Store)) },
-	"End":                 func(h hanging) error { return second(lease.End(h.Context, h.Store, 5, 9, "new")) },
+	"EndFleet":            func(h hanging) error { return second(lease.EndFleet(h.Context, h.Store, 5, 9, "new")) },
 	"List":                func(h hanging) error { return second(lease.List(h.Context, h.Store)) },
 	"Inspect":             func(h hanging) error { return second(lease.Inspect(h.Context, h.Store, 1)) },
 	"ForceRelease":        func(h hanging) error { return lease.ForceRelease(h.Context, h.Store, 1) },
@@ -114,7 +114,7 @@ func TestTimeoutOfEnd(t *testing.T) {
 			if option != "none" {
 				options = append(options, lease.WithTimeout(want))
 			}
-			require.ErrorIs(t, second(lease.End(t.Context(), memory, 5, 9, "new", options...)), lease.ErrStore)
+			require.ErrorIs(t, second(lease.EndFleet(t.Context(), memory, 5, 9, "new", options...)), lease.ErrStore)
 			require.Equal(t, want, time.Since(began), option)
 		}
 	})

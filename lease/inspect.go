@@ -22,7 +22,7 @@ const (
 	Released              // the last process released it
 	Expired               // the last process ended without a release; the number is free
 	Reserved              // no process may claim it before its Limit: see [Reserve]
-	Moved                 // it belongs to another store for good: see [End]
+	Moved                 // it belongs to another store for good: see [EndFleet]
 	OfPast                // it issues IDs for old rows, and no process claims it: see [GivePast]
 	Retired               // it was OfPast, and issues nothing any more: see [RetirePast]
 )

@@ -17,6 +17,7 @@ import (
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/grant"
 	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/stores/storetest"
 	"github.com/tickflake/tickflake/strategies"
@@ -156,6 +157,28 @@ func TestGoesOverWithoutAGap(t *testing.T) {
 			claim s bits:1 pin:1; 2s; poll k; keep k 3.99s; node k 1; next k; keep k 10ms; node k 0; next k = any`,
 		"no generator yet": "step 3s; claim x bits:1 pin:0; close x; step -3s; claim k bits:1 window:6s; claim s bits:1 pin:1; 2s; poll k; node k 0",
 	})
+}
+
+// TestJump moves a clock of a test past the grant. No process was stopped, so nobody is told to give it more processor time.
+func TestJump(t *testing.T) {
+	for _, away := range []bool{false, true} {
+		bubble(t, func(t *testing.T) {
+			store, log, clock := storetest.NewMemory().Client(), &record{}, clocktest.NewVirtual(noon)
+			k := must(lease.Claim(t.Context(), store, lease.WithClock(monoclock.New(monoclock.WithSource(clock))), log.option()))
+			require.NoError(t, clock.BlockUntil(t.Context(), 1))
+			store.Before = func(context.Context, storetest.Op) storetest.Fault {
+				return map[bool]storetest.Fault{true: storetest.Unavailable}[away]
+			}
+			clock.Advance(time.Hour)
+			synctest.Wait()
+			assert.Zero(t, k.Stats().Pauses)
+			assert.NotContains(t, log.String(), "resumed")
+			assert.NotContains(t, log.String(), "processor time")
+			assert.Equal(t, away, strings.Contains(log.String(), "store does not answer"), "%s", log)
+			store.Before = nil
+			require.NoError(t, k.Close())
+		})
+	}
 }
 
 // TestTroubleIsLogged: the log has a line when the kind of the errors changes, when the grant ends, and

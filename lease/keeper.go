@@ -92,9 +92,9 @@ type Keeper struct {
 //   - [ErrHeld]: the number of [WithNode] is held by another living process, or reserved,
 //   - [ErrStore]: the store failed,
 //   - [stores.ErrDamaged]: the fleet's cell, or that of the number of [WithNode], is damaged,
-//   - [ErrSkew]: the clock is far from the fleet's, and [WithFleetCheck] is strict,
+//   - [ErrSkew]: the clock is far from the fleet's, with [WithStrictFleetCheck],
 //   - [ErrEndOfTime]: no node number has time left in the layout,
-//   - [ErrMoved]: the fleet, or the number of [WithNode], was moved to another store by [End],
+//   - [ErrMoved]: the fleet, or the number of [WithNode], was moved to another store by [EndFleet],
 //   - [snowflake.ErrEarly]: the clock reads a time before the epoch,
 //   - [monoclock.ErrWall]: the wall clock was not set in time, for [WithWallWithin].
 func Claim(ctx context.Context, store stores.Store, options ...Option) (*Keeper, error) {
@@ -386,9 +386,11 @@ func (k *Keeper) Err() error {
 	return k.err
 }
 
-// Bind returns the window from which one generator takes its slots, and is for package generator alone. It
-// fails if the keeper is closed, or bound already.
-func (k *Keeper) Bind(seam.Inside) (*window.Ticks, error) {
+func init() {
+	window.OfKeeper = func(keeper any) (*window.Ticks, error) { return keeper.(*Keeper).bind() }
+}
+
+func (k *Keeper) bind() (*window.Ticks, error) {
 	k.state.Lock()
 	defer k.state.Unlock()
 	switch {

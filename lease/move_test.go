@@ -95,7 +95,7 @@ func TestEndIsCutOff(t *testing.T) {
 		for calls := 0; ; calls++ {
 			r := newRig(t)
 			r.run(fmt.Sprintf("found 0 3 bits:2 floor:10s; claim k bits:2 pin:1; claim x bits:2 pin:2; close x; client c; fate c any %s 99+%d", fate, calls))
-			f, err := lease.End(t.Context(), r.members["c"].via, 0, 3, "new", r.options()...)
+			f, err := lease.EndFleet(t.Context(), r.members["c"].via, 0, 3, "new", r.options()...)
 			if err == nil {
 				require.Equal(t, 9, calls)
 				break
@@ -126,7 +126,7 @@ func TestMovedMeanwhile(t *testing.T) {
 	store.Before = func(ctx context.Context, op storetest.Op) storetest.Fault {
 		if !moved && op.Key == "node/0000003" {
 			moved = true
-			require.NoError(t, second(lease.End(ctx, r.cells, 3, 3, "new", r.options()...)))
+			require.NoError(t, second(lease.EndFleet(ctx, r.cells, 3, 3, "new", r.options()...)))
 		}
 		return storetest.None
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/tickflake/tickflake/internal/base"
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/drive"
-	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/internal/vmclock"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/snowflake"
@@ -35,7 +34,7 @@ const DefaultLocalWindow = 3 * time.Second
 const DefaultTimeout = drive.DefaultTimeout
 
 // DefaultFleetLimit is how far the clock may be from the fleet's before the Keeper logs a
-// warning, unless [WithFleetCheck] says otherwise.
+// warning, unless [WithFleetLimit] says otherwise.
 const DefaultFleetLimit = time.Minute
 
 // Option configures a [Keeper] in [Claim]. When an option is given twice, the last
@@ -65,6 +64,7 @@ type config struct {
 	page   *vmclock.Page
 
 	elapsed func() time.Duration
+	ownTime bool // elapsed is that of a clock that was given
 	after   func(time.Duration) <-chan time.Time
 }
 
@@ -120,25 +120,24 @@ func WithOwner(owner string) Option { return func(c *config) { c.owner = owner }
 // last line of a level is not dropped: it comes at most a minute and a third of a window late.
 func WithLogger(log *slog.Logger) Option { return func(c *config) { c.log = log } }
 
-// WithFleetCheck sets how far the clock may be from those of the others, estimated from
-// their grants, before the Keeper logs a warning or, if strict, [Claim] fails with an
-// error that wraps [ErrSkew]. The default is [DefaultFleetLimit], and not strict; with
-// math.MaxInt64, no clock is too far, and nothing is listed for it. If it is not strict, a store that
-// does not list its cells to this process does not keep it from claiming.
-//
-// Besides, a number that was held or released with a limit more than a minute and two windows ahead of the clock shows
-// that this clock is behind, or that an earlier one was ahead. If a claim meets one, the Keeper logs a
-// warning or, if strict, and the limit of this option is exceeded as well, Claim fails. If this clock is
-// right, claim with a check that is not strict: nothing but time takes that limit away.
+// WithFleetLimit sets how far the clock may be from those of the others, estimated from their grants, before the
+// Keeper logs a warning. The default is [DefaultFleetLimit]; with math.MaxInt64, no clock is too far, and nothing
+// is listed for it. At most 256 others are compared.
 //
 // Grants of crashed processes show no clock, so only grants that are extended after the
-// claim count. A warning is logged then, some thirds of a window after the claim. A
-// strict Claim waits for half of the longest window if the clock looks wrong (if it looks ahead,
-// only when at least 3 others agree); if its context ends before that, it fails. So give it a
-// longer deadline. At most 256 others are compared.
-func WithFleetCheck(limit time.Duration, strict bool) Option {
-	return func(c *config) { c.skew, c.strict = limit, strict }
-}
+// claim count: the warning comes some thirds of a window after the claim. Besides, a number that was held or released
+// with a limit more than a minute and two windows ahead of the clock shows that this clock is behind, or that an
+// earlier one was ahead. If a claim meets one, the Keeper logs a warning.
+func WithFleetLimit(limit time.Duration) Option { return func(c *config) { c.skew = limit } }
+
+// WithStrictFleetCheck makes [Claim] fail with an error that wraps [ErrSkew] if the clock is further from those of
+// the others than the limit of [WithFleetLimit]. Claim then also needs a store that lists its cells to this process.
+//
+// If the clock looks wrong (if it looks ahead, only when at least 3 others agree), Claim waits for half of the longest
+// window to see whether the others live, and fails if its context ends before that: give it a longer deadline. If a
+// number's limit lies too far ahead, as WithFleetLimit says, and this clock is right, claim without this option:
+// nothing but time takes that limit away.
+func WithStrictFleetCheck() Option { return func(c *config) { c.strict = true } }
 
 // WithVMClock names the VMClock device by which the Keeper notices that its memory is a copy, as of a
 // virtual machine's snapshot: then it does what [Keeper.Restored] does, before another ID is returned. "off"
@@ -189,14 +188,14 @@ func configure(ctx context.Context, store stores.Store, options []Option) (confi
 		return c, refuse("WithTimeout", "timeout of %s: want more than none", c.timeout)
 	}
 	if c.skew < 0 {
-		return c, refuse("WithFleetCheck", "limit of %s: want none below zero", c.skew)
+		return c, refuse("WithFleetLimit", "limit of %s: want none below zero", c.skew)
 	}
 	if len(c.owner) > maxOwner {
 		return c, refuse("WithOwner", "%d bytes: want at most %d", len(c.owner), maxOwner)
 	}
 	if c.pin != nil {
 		c.node = *c.pin
-		err := c.layout.CheckNode(c.node)
+		_, err := c.layout.Compose(c.layout.Epoch, c.node, 0)
 		if err == nil && c.node >= c.nodes() {
 			err = fmt.Errorf("node %d is %w: a store keeps numbers from 0 to %d", c.node, snowflake.ErrRange, c.nodes()-1)
 		}
@@ -218,7 +217,7 @@ func configure(ctx context.Context, store stores.Store, options []Option) (confi
 		return c, refuse(option, "%w", err)
 	}
 	c.brief = min(c.timeout, max(c.period/12, time.Millisecond), time.Second)
-	if c.after, c.elapsed = monoclock.Waiting(c.clock, seam.Inside{}); c.after == nil {
+	if c.after, c.elapsed, c.ownTime = base.Waiting(c.clock); c.after == nil {
 		c.after = time.After
 	}
 	c.lines = drive.NewLog(c.log.Handler(), c.elapsed)

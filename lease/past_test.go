@@ -145,7 +145,7 @@ func TestPastIsNoWitness(t *testing.T) {
 		require.NoError(t, lease.GivePast(t.Context(), r.cells, lease.Past{From: 1, To: 3, Lane: 1}, lease.WithLayout(layout)))
 		wider := layout
 		wider.TimeBits++
-		k := r.claim(r.client(), lease.WithLayout(wider), lease.WithFleetCheck(time.Minute, true))
+		k := r.claim(r.client(), lease.WithLayout(wider), lease.WithStrictFleetCheck())
 		require.Zero(t, k.Node())
 		_, err := r.try(r.client(), lease.WithLayout(wider))
 		full, ok := errors.AsType[*lease.NoFreeNodeError](err)

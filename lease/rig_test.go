@@ -577,7 +577,7 @@ func (l line) reserves() error {
 }
 
 func (l line) ends() error {
-	f, err := lease.End(l.Context(), l.store(), number(l.args[0]), number(l.args[1]), l.args[2], l.options(flags(l.args)...)...)
+	f, err := lease.EndFleet(l.Context(), l.store(), number(l.args[0]), number(l.args[1]), l.args[2], l.options(flags(l.args)...)...)
 	if err == nil {
 		l.fleet = f
 	}
@@ -594,7 +594,7 @@ func (l line) founds() error {
 		case "floor":
 			f.Floor = noon.Add(duration(value))
 		case "later":
-			f.Later = []lease.Later{{Node: f.From, Until: noon.Add(duration(value))}}
+			f.Later = []lease.LaterNode{{Node: f.From, Until: noon.Add(duration(value))}}
 		}
 	}
 	return lease.SetFleet(l.Context(), l.store(), f, l.options(flags(l.args)...)...)

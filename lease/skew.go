@@ -97,7 +97,7 @@ func (k *Keeper) witness(cells ...grant.Cell) error {
 	return nil
 }
 
-// far reports whether a skew is beyond the limit of WithFleetCheck.
+// far reports whether a skew is beyond the limit of WithFleetLimit.
 func (k *Keeper) far(e estimate) bool { return e.skew.Abs()-k.between(0, e.window)/6 > k.skew }
 
 // checkClock compares our clock with the fleet's by the first cells that a claim has read, or, if these are too

@@ -76,7 +76,7 @@ func TestSkew(t *testing.T) {
 							return map[bool]storetest.Fault{true: storetest.Unavailable}[test.away && lists > 1]
 						}
 						begin := time.Now()
-						k, err := lease.Claim(t.Context(), ours, append(test.options, small(4), lease.WithFleetCheck(limit, strict), lease.WithClock(skewed(skew)), log.option())...)
+						k, err := lease.Claim(t.Context(), ours, append(test.options, small(4), lease.FleetCheck(limit, strict), lease.WithClock(skewed(skew)), log.option())...)
 						wrong := skew.Abs() > limit
 						if wrong && strict && test.strict > 0 {
 							require.ErrorIs(t, err, lease.ErrSkew)
@@ -124,7 +124,7 @@ func TestSkew(t *testing.T) {
 func TestStrictClaimEnds(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newRig(t)
-		strict := []lease.Option{lease.WithFleetCheck(time.Minute, true), w.log.option()}
+		strict := []lease.Option{lease.WithStrictFleetCheck(), w.log.option()}
 		for range 5 {
 			must(lease.Claim(polled(t.Context()), w.cells, w.log.option()))
 		}
@@ -163,7 +163,7 @@ func TestClaimThatMayNotList(t *testing.T) {
 		clear(w.calls)
 		c := w.client()
 		c.rules = []*rule{{of: "list", n: -1, fate: storetest.Unavailable}}
-		k, err := w.try(c, lease.WithNode(7), lease.WithFleetCheck(test.limit, test.strict))
+		k, err := w.try(c, lease.WithNode(7), lease.FleetCheck(test.limit, test.strict))
 		require.Equal(t, test.lists, w.calls[storetest.OpList], name)
 		if test.strict {
 			require.ErrorIs(t, err, lease.ErrStore)
@@ -199,7 +199,7 @@ func TestWitness(t *testing.T) {
 		"moved": {func(w *rig) {
 			k := w.claim(nil, lease.WithNode(0))
 			close(k)
-			must(lease.End(w.Context(), w.cells, 0, 0, "new", w.options()...))
+			must(lease.EndFleet(w.Context(), w.cells, 0, 0, "new", w.options()...))
 		}, far, false, nil, false, false},
 		"the fleet's floor": {func(w *rig) {
 			require.NoError(w, lease.SetFleet(w.Context(), w.cells, lease.Fleet{To: 1023, Floor: w.clock.Now()}, w.options()...))
@@ -207,7 +207,7 @@ func TestWitness(t *testing.T) {
 		}, far, false, nil, false, false},
 		"our number":       {func(w *rig) { close(w.claim(nil, lease.WithNode(7))) }, far, true, []lease.Option{lease.WithNode(7)}, true, false},
 		"beside ours":      {func(w *rig) { close(w.claim(nil, lease.WithNode(6))) }, far, true, []lease.Option{lease.WithNode(7)}, false, false},
-		"the check is off": {func(w *rig) { close(w.claim(nil, small(4))) }, far, true, []lease.Option{small(4), lease.WithFleetCheck(math.MaxInt64, false)}, false, true},
+		"the check is off": {func(w *rig) { close(w.claim(nil, small(4))) }, far, true, []lease.Option{small(4), lease.WithFleetLimit(math.MaxInt64)}, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newRig(t)
@@ -216,7 +216,7 @@ func TestWitness(t *testing.T) {
 			w.clock.Step(-test.by)
 			w.log = &record{}
 			if !test.free {
-				k, err := w.try(nil, append(test.ours, lease.WithFleetCheck(time.Second, true))...)
+				k, err := w.try(nil, append(test.ours, lease.WithFleetLimit(time.Second), lease.WithStrictFleetCheck())...)
 				if test.warns {
 					require.ErrorIs(t, err, lease.ErrSkew)
 					require.ErrorContains(t, err, "this clock is behind, or an earlier one was ahead")

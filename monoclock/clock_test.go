@@ -146,7 +146,7 @@ func TestSystemClock(t *testing.T) {
 		assert.Equal(t, begin.Add(90*time.Minute).UnixNano(), c.UnixNano())
 		assert.Equal(t, begin.Add(90*time.Minute).UTC(), c.Now())
 		assert.Zero(t, c.Drift())
-		start, base, moved := monoclock.Steady(c, seam.Inside{})
+		start, base, moved := seam.Steady(c)
 		require.NotNil(t, moved)
 		assert.Equal(t, c.UnixNano(), base+int64(time.Since(start))+moved.By())
 	})
@@ -156,7 +156,7 @@ func TestSystemClock(t *testing.T) {
 		"nil":    (*monoclock.Clock)(nil),
 		"other":  struct{ monoclock.Interface }{monoclock.New()},
 	} {
-		_, _, moved := monoclock.Steady(c, seam.Inside{})
+		_, _, moved := seam.Steady(c)
 		assert.Nil(t, moved, name)
 	}
 }
@@ -249,25 +249,25 @@ func TestAwaitWall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
 		bound, known := 16*time.Second, true
-		defer func(before func() (time.Duration, bool)) { seam.KernelError = before }(seam.KernelError)
-		seam.KernelError = func() (time.Duration, bool) {
-			if time.Since(begin) >= 20*time.Second {
-				bound = 2 * time.Second
-			}
-			return bound, known
+		await := func(ctx context.Context) error {
+			return monoclock.AwaitWallBy(ctx, 3*time.Second, func() (time.Duration, bool) {
+				if time.Since(begin) >= 20*time.Second {
+					bound = 2 * time.Second
+				}
+				return bound, known
+			})
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		err := monoclock.AwaitWall(ctx, 3*time.Second)
+		err := await(ctx)
 		require.ErrorIs(t, err, monoclock.ErrWall)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.ErrorContains(t, err, "off by up to 16s")
 		assert.ErrorContains(t, err, "limit 3s")
-		require.NoError(t, monoclock.AwaitWall(t.Context(), 3*time.Second))
+		require.NoError(t, await(t.Context()))
 		assert.Equal(t, 20*time.Second, time.Since(begin))
-		bound, known = 0, false
-		require.NoError(t, monoclock.AwaitWall(t.Context(), 3*time.Second))
-		_, ok := monoclock.New().WallError()
-		assert.False(t, ok)
+		bound, known = 16*time.Second, false
+		begin = time.Now()
+		require.NoError(t, await(t.Context()))
 	})
 }

@@ -1,7 +1,6 @@
 package monoclock
 
 import (
-	"context"
 	"time"
 
 	"github.com/tickflake/tickflake/internal/seam"
@@ -22,54 +21,12 @@ type Interface interface {
 	Now() time.Time
 }
 
-func init() { seam.KernelError = kernelError }
-
-// Waiting returns how to wait for a clock, and its monotonic time since a fixed instant, and is for this module alone.
-// after is nil if the clock goes by the machine's own time: the caller may then wait in any way.
-func Waiting(c Interface, _ seam.Inside) (after func(time.Duration) <-chan time.Time, elapsed func() time.Duration) {
-	began := time.Now()
-	elapsed = func() time.Duration { return time.Since(began) }
-	var source any = c
-	if m, ok := c.(*Clock); ok {
-		source = m.source
-	}
-	if isMachine(source) {
-		return nil, elapsed
-	}
-	if s, ok := source.(interface {
-		After(time.Duration) <-chan time.Time
-	}); ok {
-		after = s.After
-		if s, ok := source.(interface{ Elapsed() time.Duration }); ok {
-			elapsed = s.Elapsed
+func init() {
+	seam.Steady = func(c interface{ Now() time.Time }) (start time.Time, base int64, moved *seam.Moved) {
+		m, ok := c.(*Clock)
+		if !ok || m == nil || m.source != nil {
+			return time.Time{}, 0, nil
 		}
+		return m.start, m.base, &m.moved
 	}
-	return after, elapsed
-}
-
-// Steady returns base, start and moved such that a clock always reads base, in nanoseconds since 1970,
-// plus time.Since(start) plus what moved says, and is for this module alone. A caller that reads the clock all the time
-// computes this by itself, which saves a call, and reads the clock once Due has come. moved is nil unless the clock is
-// a *Clock that reads the machine's own clocks.
-func Steady(c Interface, _ seam.Inside) (start time.Time, base int64, moved *seam.Moved) {
-	m, ok := c.(*Clock)
-	if !ok || m == nil || m.source != nil {
-		return time.Time{}, 0, nil
-	}
-	return m.start, m.base, &m.moved
-}
-
-// isMachine reports whether c is the real clock of github.com/benbjohnson/clock, whose
-// After is time.After. Its mock has the same methods, and Set.
-func isMachine(c any) bool {
-	_, real := c.(interface {
-		After(time.Duration) <-chan time.Time
-		Sleep(time.Duration)
-		Since(time.Time) time.Duration
-		Until(time.Time) time.Duration
-		Tick(time.Duration) <-chan time.Time
-		WithTimeout(context.Context, time.Duration) (context.Context, context.CancelFunc)
-	})
-	_, mock := c.(interface{ Set(time.Time) })
-	return real && !mock
 }

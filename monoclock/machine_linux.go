@@ -19,7 +19,7 @@ func gettime(clock int32) time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// kernelError is [seam.KernelError]. The bound decides, and never STA_UNSYNC, which chrony without rtcsync
+// kernelError returns how far the wall clock may be off. The bound decides, and never STA_UNSYNC, which chrony without rtcsync
 // does not clear. No mode is set, so that no privilege is needed; a sandbox may refuse all the same.
 func kernelError() (most time.Duration, ok bool) {
 	var t unix.Timex

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/tickflake/tickflake/internal/seam"
 )
 
 // ErrWall is wrapped by an error of [AwaitWall] if the wall clock may still be off by more.
@@ -17,7 +15,7 @@ var ErrWall = errors.New("the wall clock may be wrong")
 // the clock since the boot or its last step; about 2 s at most on a healthy host with systemd-timesyncd. A virtual
 // machine in which no program sets the clock says 16 s, however good its clock is. A sandbox may forbid the
 // question, as systemd's ProtectClock does, and other systems have no answer.
-func WallError() (most time.Duration, ok bool) { return seam.KernelError() }
+func WallError() (most time.Duration, ok bool) { return kernelError() }
 
 // WallError is the function [WallError] for a Clock that reads the machine's own clocks, or the method
 // WallError of its [Source]. It is false if there is none.
@@ -38,8 +36,12 @@ const askWall = 100 * time.Millisecond
 // until ctx ends. Make the [Clock] afterwards. The error wraps [ErrWall] and the cause of ctx. Where the
 // kernel says nothing, AwaitWall returns nil at once.
 func AwaitWall(ctx context.Context, within time.Duration) error {
+	return awaitWall(ctx, within, kernelError)
+}
+
+func awaitWall(ctx context.Context, within time.Duration, ask func() (most time.Duration, ok bool)) error {
 	for {
-		most, ok := WallError()
+		most, ok := ask()
 		if !ok || most <= within {
 			return nil
 		}

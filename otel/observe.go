@@ -25,9 +25,10 @@ func Observe(gen *generator.Generator, options ...Option) (metric.Registration, 
 	if err != nil {
 		return nil, err
 	}
-	instruments, keeper := ids.instruments, gen.Keeper()
+	instruments := ids.instruments
+	keeper, leased := gen.Keeper()
 	var leases *table[lease.Stats]
-	if keeper != nil {
+	if leased {
 		if leases, err = newTable(m, leaseMetrics); err != nil {
 			return nil, err
 		}
@@ -35,9 +36,9 @@ func Observe(gen *generator.Generator, options ...Option) (metric.Registration, 
 	}
 	return register(m, func(o metric.Observer) {
 		ids.observe(o, set, issuer{gen.Stats(), gen.Node()}, gauge)
-		if keeper != nil && errors.Is(keeper.Err(), lease.ErrClosed) {
+		if leased && errors.Is(keeper.Err(), lease.ErrClosed) {
 			leases.observe(o, set, keeper.Stats(), counter)
-		} else if keeper != nil {
+		} else if leased {
 			leases.observe(o, set, keeper.Stats(), gauge)
 		}
 	}, instruments...)
@@ -56,7 +57,7 @@ var generatorMetrics = []row[issuer]{
 	{counter, "tickflake.generator.rejections", "{call}", "Calls that the strategy rejected.", func(s issuer) any { return s.Rejections }},
 	{gauge, "tickflake.generator.lead", "s", "How far the last ID is ahead of the clock.", func(s issuer) any { return s.Lead }},
 	{gauge, "tickflake.generator.max_lead", "s", "The largest lead since the start.", func(s issuer) any { return s.MaxLead }},
-	{gauge, "tickflake.generator.granted", "s", "From the clock to the limit of the lease's grant, or of the layout's time.", func(s issuer) any { return s.Granted }},
+	{gauge, "tickflake.generator.granted", "s", "From the clock to the limit of the lease's grant, or of the layout's time.", func(s issuer) any { return s.Remaining }},
 	{gauge, "tickflake.generator.drift", "s", "The wall clock minus the generator's.", func(s issuer) any { return s.Drift }},
 	{gauge, "tickflake.generator.wall_error", "s", "How far the wall clock may be off, by the kernel's own word; below 0, it is not known.", func(s issuer) any { return s.WallError }},
 	{gauge, "tickflake.generator.node", "{node}", "The node number of the IDs.", func(s issuer) any { return s.node }},

@@ -92,7 +92,7 @@ func TestObserveSequences(t *testing.T) {
 	require.NoError(t, err)
 	opened, removes := map[string]*sequence.Sequence{}, map[string]func(){}
 	add := func(name string, numbers int64) {
-		opened[name] = open(t, store, name, sequence.Definition{Start: 1, Max: 1000})
+		opened[name] = open(t, store, name, sequence.Definition{Max: 1000})
 		_, err := opened[name].NextN(t.Context(), numbers)
 		require.NoError(t, err)
 		removes[name] = all.Add(opened[name])
@@ -126,7 +126,7 @@ func TestObserveSequences(t *testing.T) {
 	require.NoError(t, opened["d"].Close())
 	assert.Equal(t, 300.0, r.of(oteltickflake.Others)["sequence.issued"])
 	assert.Zero(t, r.of(oteltickflake.Others)["sequence.gap_bound"])
-	assert.Error(t, sequence.CheckName(oteltickflake.Others))
+	assert.Error(t, sequence.ValidateName(oteltickflake.Others))
 	r.end(all)
 }
 

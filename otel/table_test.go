@@ -22,7 +22,7 @@ var update = flag.Bool("update", false, "write the table of README.md")
 func TestTables(t *testing.T) {
 	table := "| metric | kind, unit | says |\n|---|---|---|\n" +
 		check(t, generatorMetrics, issuer{generator.Stats{Waits: 1, Waited: 2 * time.Second, BorrowedTicks: 3, Rejections: 4,
-			Lead: 5 * time.Second, MaxLead: 6 * time.Second, Granted: 7 * time.Second, Drift: 8 * time.Second, WallError: 9 * time.Second}, 10}) +
+			Lead: 5 * time.Second, MaxLead: 6 * time.Second, Remaining: 7 * time.Second, Drift: 8 * time.Second, WallError: 9 * time.Second}, 10}) +
 		check(t, idMetrics, 1) +
 		check(t, leaseMetrics, lease.Stats{Claims: 1, Extensions: 2, Conflicts: 3, Releases: 4, Failures: 5, WentBack: 6, Pauses: 7,
 			Copies: 8, Skew: 9 * time.Second, Remaining: 10 * time.Second, Window: 11 * time.Second}) +

@@ -89,7 +89,7 @@ func TestBadInput(t *testing.T) {
 	var none stores.Store
 	create := func(d sequence.Definition) error {
 		err := sequence.Create(ctx, store, "other", d)
-		if checked := d.Check(); err == nil {
+		if checked := d.Validate(); err == nil {
 			assert.NoError(t, checked)
 		} else if assert.Error(t, checked, err) {
 			assert.ErrorContains(t, err, checked.Error())
@@ -110,11 +110,12 @@ func TestBadInput(t *testing.T) {
 		{name("a/b"), `holds '/'`},
 		{name(".."), `"..": want a name`},
 		{name("ordérs"), `holds 'é'`},
-		{create(sequence.Definition{Start: -1}), "start -1: want 0 or more"},
+		{create(sequence.Definition{Start: -1}), "start -1: want 1 or more, or FromZero alone"},
+		{create(sequence.Definition{Start: 1, FromZero: true}), "FromZero alone"},
 		{create(sequence.Definition{Start: 5, Max: 4}), "start 5 plus offset 0 is above the maximum 4"},
 		{create(sequence.Definition{Start: 4, Max: 5, Stride: sequence.Every(3, 2)}), "start 4 plus offset 2 is above the maximum 5"},
 		{create(sequence.Definition{Max: -1}), "above the maximum -1"},
-		{create(sequence.Definition{Max: 1 << 62}), "maximum 4611686018427387904 is above 4611686018427387902, the last number"},
+		{create(sequence.Definition{Max: 1 << 62}), "maximum 4611686018427387904 is above 4611686018427387903, the last number"},
 		{create(sequence.Definition{Start: 1, Stride: sequence.Every(2, 0), Max: math.MaxInt64}), "is above 9223372036854775805, the last number"},
 		{create(sequence.Definition{MinStep: -1}), "steps of -1 to 1000000"},
 		{create(sequence.Definition{MinStep: 9, MaxStep: 8}), "steps of 9 to 8"},
@@ -241,17 +242,18 @@ func TestCreateAnew(t *testing.T) {
 
 func TestDefinitionJSON(t *testing.T) {
 	for _, d := range []sequence.Definition{
-		{}, {Start: 5, Max: 9, Mode: ordered}, {Stride: sequence.Every(2, 0), MinStep: 3, MaxStep: 4}, {Stride: sequence.Every(2, 1)},
+		{}, {FromZero: true, Period: sequence.Daily}, {Start: 5, Max: 9, Mode: ordered}, {Stride: sequence.Every(2, 0), MinStep: 3, MaxStep: 4}, {Stride: sequence.Every(2, 1)},
 	} {
 		text := must(json.Marshal(d))
 		var got sequence.Definition
 		require.NoError(t, json.Unmarshal(text, &got))
 		assert.Equal(t, d, got, string(text))
 	}
-	for _, text := range []string{`{"stride":2}`, `{"stride":{"by":2}}`, `{"stride":{"by":2,"offset":null}}`, `{"stride":{"offset":1}}`, `{"start":"1"}`} {
+	for _, text := range []string{`{"stride":2}`, `{"stride":{"by":2}}`, `{"stride":{"by":2,"offset":null}}`, `{"stride":{"offset":1}}`, `{"start":"1"}`, `{"period":"X"}`} {
 		assert.Error(t, json.Unmarshal([]byte(text), new(sequence.Definition)), text)
 	}
-	assert.Equal(t, "segmented, from 1, 16 to 1000000 reserved at a time", sequence.Definition{Start: 1}.String())
+	assert.Equal(t, "segmented, from 1, 16 to 1000000 reserved at a time", sequence.Definition{}.String())
+	assert.Equal(t, "ordered, from 0", sequence.Definition{FromZero: true, Mode: ordered}.String())
 	assert.Equal(t, "ordered, from 1 to 99, stride 2 with offset 1", sequence.Definition{Start: 1, Max: 99, Mode: ordered, Stride: sequence.Every(2, 1)}.String())
 }
 
@@ -316,7 +318,7 @@ func TestDelete(t *testing.T) {
 	require.EqualValues(t, []any{int64(1), sequence.Yearly}, []any{d.Start, d.Period})
 	require.ErrorIs(t, second(sequence.OpenPeriods(t.Context(), store, "orders", sequence.Yearly, sequence.WithDefinition(d))), sequence.ErrDeleted)
 	store = storetest.NewMemory()
-	nextN(t, open(t, store, sequence.Definition{Max: 1}, sequence.WithOutage(0)), 2)
+	nextN(t, open(t, store, sequence.Definition{Max: 1}, sequence.WithOutage(0)), 1)
 	_, ok = must(sequence.Delete(t.Context(), store, "orders")).Continued()
 	require.False(t, ok, "no number is left")
 }

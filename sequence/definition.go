@@ -79,9 +79,10 @@ const MaxStep = 1 << 40
 // Definition says which numbers a sequence has, and how they are given out.
 type Definition struct {
 	// Mode, Start and Stride never change, or live segments would break the order.
-	Mode   Mode   `json:"mode,omitzero"`
-	Start  int64  `json:"start"` // the first number is Start plus the stride's offset; 0 or more
-	Stride Stride `json:"stride,omitzero"`
+	Mode     Mode   `json:"mode,omitzero"`
+	Start    int64  `json:"start"`              // the first number is Start plus the stride's offset; 0 stands for 1
+	FromZero bool   `json:"from_zero,omitzero"` // Start is 0 indeed
+	Stride   Stride `json:"stride,omitzero"`
 
 	// Max is the last number that may be issued, or 0 for the last that the sequence can
 	// reach: it has at most 2⁶²-1 numbers, none above math.MaxInt64. A higher Max is refused.
@@ -93,16 +94,23 @@ type Definition struct {
 	MinStep int64 `json:"min_step,omitzero"`
 	MaxStep int64 `json:"max_step,omitzero"`
 
-	// Period says when numbers begin anew: see [OpenPeriods]. It is empty for a sequence that is
+	// Period says when numbers begin anew: see [OpenPeriods]. It is zero for a sequence that is
 	// not by period, and never changes.
 	Period Period `json:"period,omitzero"`
 }
 
 // First returns the first number of the sequence.
-func (d Definition) First() int64 { return d.Start + d.Stride.offset }
+func (d Definition) First() int64 { return d.start() + d.Stride.offset }
 
-// HasMax reports whether Max is below the last number that the sequence can reach.
-func (d Definition) HasMax() bool { return d.Max != 0 && d.Max < d.end() }
+func (d Definition) start() int64 {
+	if d.Start == 0 && !d.FromZero {
+		return 1
+	}
+	return d.Start
+}
+
+// hasMax reports whether Max is below the last number that the sequence can reach.
+func (d Definition) hasMax() bool { return d.Max != 0 && d.Max < d.end() }
 
 // end is the last number that the sequence can reach. That of a definition that check refuses
 // has no meaning.
@@ -110,7 +118,7 @@ func (d Definition) end() int64 {
 	if d.Stride.By() < 1 || d.First() < 0 {
 		return math.MaxInt64
 	}
-	return cell.Sequence{Start: d.Start, Stride: d.Stride.By(), Offset: d.Stride.offset}.End()
+	return cell.Sequence{Start: d.start(), Stride: d.Stride.By(), Offset: d.Stride.offset}.End()
 }
 
 // String returns the definition for people, such as "segmented, from 1, 16 to 1000000 reserved
@@ -118,7 +126,7 @@ func (d Definition) end() int64 {
 func (d Definition) String() string {
 	d = d.complete()
 	text := fmt.Sprintf("%s, from %d", d.Mode, d.Start)
-	if d.HasMax() {
+	if d.hasMax() {
 		text += fmt.Sprintf(" to %d", d.Max)
 	}
 	if d.Stride.By() > 1 {
@@ -127,7 +135,7 @@ func (d Definition) String() string {
 	if d.Mode == Segmented {
 		text += fmt.Sprintf(", %d to %d reserved at a time", d.MinStep, d.MaxStep)
 	}
-	if d.Period != "" {
+	if d.Period != (Period{}) {
 		text += fmt.Sprintf(", %s", d.Period)
 	}
 	return text
@@ -135,7 +143,7 @@ func (d Definition) String() string {
 
 // complete returns the definition with its defaults filled in.
 func (d Definition) complete() Definition {
-	d.Mode, d.Stride.by = cmp.Or(d.Mode, Segmented), d.Stride.By()
+	d.Mode, d.Start, d.Stride.by, d.Period.names = cmp.Or(d.Mode, Segmented), d.start(), d.Stride.By(), nil
 	if d.Max == 0 {
 		d.Max = d.end()
 	}
@@ -148,16 +156,16 @@ func (d Definition) complete() Definition {
 	return d
 }
 
-// Check returns nil if [Create] accepts the definition, and else the reason, with the numbers.
-func (d Definition) Check() error { return d.complete().check() }
+// Validate returns nil if [Create] accepts the definition, and else the reason, with the numbers.
+func (d Definition) Validate() error { return d.complete().check() }
 
 // check returns the problem of a complete definition, with the numbers.
 func (d Definition) check() error {
 	switch {
 	case d.Mode.check() != nil:
 		return d.Mode.check()
-	case d.Start < 0:
-		return fmt.Errorf("start %d: want 0 or more", d.Start)
+	case d.Start < 0, d.Start > 0 && d.FromZero:
+		return fmt.Errorf("start %d: want 1 or more, or FromZero alone", d.Start)
 	case d.Stride.by < 1 || d.Stride.by > MaxStep:
 		return fmt.Errorf("stride %d: want 1 to %d", d.Stride.by, int64(MaxStep))
 	case d.Stride.offset < 0 || d.Stride.offset >= d.Stride.by:
@@ -168,8 +176,8 @@ func (d Definition) check() error {
 		return fmt.Errorf("maximum %d is above %d, the last number that a sequence can reach with this start and stride: give that or less, or none", d.Max, d.end())
 	case d.MinStep < 1 || d.MaxStep > MaxStep || d.MinStep > d.MaxStep:
 		return fmt.Errorf("steps of %d to %d: want 1 to %d, and the first at most the second", d.MinStep, d.MaxStep, int64(MaxStep))
-	case d.Period != "" && (CheckName(string(d.Period)) != nil || len(d.Period) > maxPeriod):
-		return fmt.Errorf("period %.20q: want %s, %s, %s, or at most %d characters of a name", d.Period, Yearly, Monthly, Daily, maxPeriod)
+	case d.Period != (Period{}):
+		return d.Period.check()
 	}
 	return nil
 }

@@ -2,7 +2,7 @@
 // never twice, by any number of processes on one store.
 //
 //	store, err := stores.Open(ctx, "ids") // a directory, or the URL of a server
-//	orders, err := sequence.Open(ctx, store, "orders", sequence.WithDefinition(sequence.Definition{Start: 1}))
+//	orders, err := sequence.Open(ctx, store, "orders", sequence.WithDefinition(sequence.Definition{}))
 //	defer orders.Close()
 //	number, err := orders.Next(ctx)
 //

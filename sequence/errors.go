@@ -79,5 +79,5 @@ func (e *ExhaustedError) Is(target error) bool { return target == stores.Refused
 
 // byPeriodError is the error for the definition of a sequence by period.
 func byPeriodError(name string, r cell.Sequence) error {
-	return fmt.Errorf("sequence %q: %w, %s: take the numbers of a period, such as %s", name, ErrByPeriod, r.Period, periodName(name, cmp.Or(Period(r.Period).example(), "NAME")))
+	return fmt.Errorf("sequence %q: %w, %s: take the numbers of a period, such as %s", name, ErrByPeriod, r.Period, periodName(name, cmp.Or(Period{text: r.Period}.example(), "NAME")))
 }

@@ -3,7 +3,7 @@ package sequence
 import (
 	"context"
 
-	"github.com/tickflake/tickflake/internal/seam"
+	"github.com/tickflake/tickflake/internal/base"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/stores"
 )
@@ -12,7 +12,7 @@ import (
 
 // WithClock lets another clock than that of the machine tell the time.
 func WithClock(clock monoclock.Interface) Option {
-	return func(c *config) { c.after, c.elapsed = monoclock.Waiting(clock, seam.Inside{}) }
+	return func(c *config) { c.after, c.elapsed, _ = base.Waiting(clock) }
 }
 
 // Simulated is a Sequence without goroutines, for a simulation in which one thread runs at a time: a call that finds

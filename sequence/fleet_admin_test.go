@@ -89,7 +89,7 @@ func repair(store stores.Store, d sequence.Definition) error {
 	case err != nil:
 		return err
 	}
-	if !info.WentBack && !info.Definition.HasMax() {
+	if next, _ := info.Continued(); !info.WentBack && next.Max == 0 {
 		return nil
 	}
 	c := sequence.Change{Max: math.MaxInt64}

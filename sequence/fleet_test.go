@@ -125,7 +125,7 @@ const name = "orders"
 
 func (f *fleet) drawSequence() {
 	d := sequence.Definition{Mode: bothModes[f.Rng.IntN(2)], Start: f.Rng.Int64N(3), MinStep: 1 + f.Rng.Int64N(16)}
-	d.MaxStep = d.MinStep << f.Rng.IntN(7)
+	d.FromZero, d.MaxStep = d.Start == 0, d.MinStep<<f.Rng.IntN(7)
 	if f.Often(256) {
 		d.Max = d.Start + 4 + f.Rng.Int64N(400)
 	}

@@ -29,13 +29,14 @@ type Info struct {
 // is left.
 func (i Info) Continued() (d Definition, ok bool) {
 	d = i.Definition
-	if !d.HasMax() {
+	if !d.hasMax() {
 		d.Max = 0 // or it would be the last that this one can reach
 	}
-	if d.Period == "" {
+	if d.Period == (Period{}) {
 		d.Start = i.Next - d.Stride.Offset()
+		d.FromZero = d.Start == 0
 	}
-	return d, d.Period != "" || i.Left > 0
+	return d, d.Period != (Period{}) || i.Left > 0
 }
 
 // Create creates a sequence. It does nothing if the sequence exists with the same definition,
@@ -203,8 +204,8 @@ func (a *remote) create(ctx context.Context, d Definition, c creation) (count.Ce
 	if err := d.check(); err != nil {
 		return count.Cell{}, &stores.OptionError{Option: "definition", Err: err}
 	}
-	if d.Period != "" {
-		if err := CheckName(periodName(a.name, d.Period.example())); err != nil {
+	if d.Period != (Period{}) {
+		if err := ValidateName(periodName(a.name, d.Period.example())); err != nil {
 			return count.Cell{}, err
 		}
 	}
@@ -219,7 +220,7 @@ func (a *remote) create(ctx context.Context, d Definition, c creation) (count.Ce
 		case exists:
 			return was, errDone
 		}
-		if !c.period && d.Period == "" { // perhaps a period
+		if !c.period && d.Period == (Period{}) { // perhaps a period
 			if err := a.asDefined(ctx, d, was.Deleted); err != nil {
 				return was, err
 			}
@@ -227,7 +228,7 @@ func (a *remote) create(ctx context.Context, d Definition, c creation) (count.Ce
 		r := cell.Sequence{
 			ID: cell.Token(), Creation: was.Creation + 1, Mode: string(d.Mode), Start: d.Start, Stride: d.Stride.by, Offset: d.Stride.offset,
 			Max: d.Max, MinStep: d.MinStep, MaxStep: d.MaxStep, Created: [3]int64{d.Max, d.MinStep, d.MaxStep}, Before: was.Granted(),
-			Period: string(d.Period),
+			Period: d.Period.text,
 		}
 		if r.Next = r.Index(r.Before); r.Left() == 0 {
 			return was, &stores.OptionError{Option: "definition", Err: fmt.Errorf("sequence %q was deleted after numbers up to %d were granted, and none is left above them up to the maximum %d: give a higher maximum or another name", a.name, r.Before-1, d.Max)}
@@ -344,7 +345,7 @@ func same(d, theirs Definition, created [3]int64) bool {
 }
 
 func definitionOf(r cell.Sequence) Definition {
-	return Definition{Mode: Mode(r.Mode), Start: r.Start, Stride: Every(r.Stride, r.Offset), Max: r.Max, MinStep: r.MinStep, MaxStep: r.MaxStep, Period: Period(r.Period)}
+	return Definition{Mode: Mode(r.Mode), Start: r.Start, FromZero: r.Start == 0, Stride: Every(r.Stride, r.Offset), Max: r.Max, MinStep: r.MinStep, MaxStep: r.MaxStep, Period: Period{text: r.Period}}
 }
 
 func infoOf(name string, r cell.Sequence) Info {

@@ -24,7 +24,7 @@ func TestMaximum(t *testing.T) {
 	for _, mode := range bothModes {
 		synctest.Test(t, func(t *testing.T) {
 			store := storetest.NewMemory()
-			s := open(t, store, sequence.Definition{Mode: mode, Start: 1, Max: 20, MinStep: 3})
+			s := open(t, store, sequence.Definition{Mode: mode, Max: 20, MinStep: 3})
 			for want := range int64(10) {
 				require.Equal(t, want+1, next(t, s))
 			}
@@ -49,7 +49,7 @@ func TestMaximum(t *testing.T) {
 			require.NoError(t, s.Close())
 		})
 	}
-	for _, d := range []sequence.Definition{{Start: math.MaxInt64 - 5, Stride: sequence.Every(3, 1)}, {}} {
+	for _, d := range []sequence.Definition{{Start: math.MaxInt64 - 5, Stride: sequence.Every(3, 1)}, {FromZero: true}} {
 		store := storetest.NewMemory()
 		s := open(t, store, d, sequence.WithOutage(0))
 		if info := inspect(t, store); info.Left > 2 {
@@ -119,7 +119,7 @@ func TestCopied(t *testing.T) {
 	for _, mode := range bothModes {
 		t.Run(string(mode), func(t *testing.T) {
 			device, store := vmclocktest.New(t), storetest.NewMemory()
-			s := open(t, store, sequence.Definition{Mode: mode, Start: 1, MinStep: 10, MaxStep: 10}, sequence.WithVMClock(device.Path), sequence.WithOutage(0))
+			s := open(t, store, sequence.Definition{Mode: mode, MinStep: 10, MaxStep: 10}, sequence.WithVMClock(device.Path), sequence.WithOutage(0))
 			next(t, s)
 			for n := range int64(4) {
 				granted := inspect(t, store).Next

@@ -27,9 +27,8 @@ type config struct {
 	timeout    time.Duration
 	outage     time.Duration
 	log        *slog.Logger
-	definition *Definition            // or nil
-	names      func(time.Time) string // of periods, or nil
-	named      bool                   // a function has named the period that is opened
+	definition *Definition // or nil
+	named      bool        // a function has named the period that is opened
 
 	device string // see WithVMClock
 	page   *vmclock.Page
@@ -95,10 +94,10 @@ func configure(store stores.Store, name string, options []Option) (*config, erro
 	return c, nil
 }
 
-// CheckName returns an error unless name can name a sequence: 1 to 64 lower-case ASCII
+// ValidateName returns an error unless name can name a sequence: 1 to 64 lower-case ASCII
 // letters, digits, dots, hyphens and underscores, but not "." or "..". Databases and file
 // systems that ignore case would else take two names for one.
-func CheckName(name string) error {
+func ValidateName(name string) error {
 	const longest = 64
 	if len(name) == 0 || len(name) > longest {
 		return &stores.OptionError{Option: "name", Err: fmt.Errorf("%.20q has %d bytes, want 1 to %d", name, len(name), longest)}

@@ -14,19 +14,53 @@ import (
 
 // Period says when numbers begin anew. A [Definition] with one has no numbers of its own: each
 // period has a sequence, whose name is that of the definition, a dot and the name of the period.
-// Any other text than the ones below is a period whose names come from [WithPeriodNames]; it has the
-// characters of a sequence's name, but no dot.
-type Period string
+// The zero Period is none. Those below are named by the calendar; make others with [NewPeriod].
+type Period struct {
+	text  string
+	names *func(time.Time) string // of a process that counts by it; nil in a store
+}
 
-const (
-	Yearly  Period = "yearly"  // "2027"
-	Monthly Period = "monthly" // "2027-01"
-	Daily   Period = "daily"   // "2027-01-31"
+var (
+	Yearly  = Period{text: "yearly"}  // "2027"
+	Monthly = Period{text: "monthly"} // "2027-01"
+	Daily   = Period{text: "daily"}   // "2027-01-31"
 )
+
+// NewPeriod returns a period with names of your own. kind is its text in the store, such as "fiscal": 1 to 16 characters
+// of a sequence's name, and none of the periods above. names returns the name of the period that an instant
+// lies in: "fy27" for a fiscal year, "2027-w05" for a week. It returns the same name for the same
+// instant in all processes, may be called by several goroutines at once, and its names have no dot and
+// at most 32 characters. What uses the period refuses another kind or a nil names.
+func NewPeriod(kind string, names func(at time.Time) string) Period {
+	if names == nil {
+		return Period{text: kind}
+	}
+	return Period{text: kind, names: &names}
+}
+
+// String returns the text of the period in a store, such as "yearly", or "" for none.
+func (p Period) String() string { return p.text }
+
+// MarshalText returns what String does.
+func (p Period) MarshalText() ([]byte, error) { return []byte(p.text), nil }
+
+// UnmarshalText reads what String returns. A period with names of a program's own cannot be opened by it, since it has no function.
+func (p *Period) UnmarshalText(text []byte) error {
+	*p = Period{text: string(text)}
+	return p.check()
+}
+
+// check returns an error unless p can stand in a store.
+func (p Period) check() error {
+	if p.text == "" || ValidateName(p.text) != nil || len(p.text) > maxPeriod {
+		return fmt.Errorf("period %.20q: want %s, %s, %s, or at most %d characters of a name", p.text, Yearly, Monthly, Daily, maxPeriod)
+	}
+	return nil
+}
 
 // layout is the name of a period as package time formats it, or empty if a function names it.
 func (p Period) layout() string {
-	return map[Period]string{Yearly: "2006", Monthly: "2006-01", Daily: "2006-01-02"}[p]
+	return map[string]string{"yearly": "2006", "monthly": "2006-01", "daily": "2006-01-02"}[p.text]
 }
 
 // example is the name of one such period, or empty.
@@ -36,20 +70,23 @@ func (p Period) example() string {
 
 // Name returns the name of the period that an instant lies in. The instant's own location decides:
 // at.UTC() and at.Local() may lie in two years. The error is an [*stores.OptionError] if the year
-// does not have four digits, or only a function knows the names.
+// does not have four digits, or the period was read from a store and only a function knows its names.
 func (p Period) Name(at time.Time) (string, error) {
 	name := at.Format(p.layout())
-	return name, p.check(name, false)
+	if p.names != nil {
+		name = (*p.names)(at)
+	}
+	return name, p.checkName(name, p.names != nil)
 }
 
-// check returns an error unless name can name a period. named says that a function made it.
-func (p Period) check(name string, named bool) error {
+// checkName returns an error unless name can name a period. named says that a function made it.
+func (p Period) checkName(name string, named bool) error {
 	layout := p.layout()
 	switch _, err := time.Parse(layout, name); {
 	case layout == "" && !named:
 		return &stores.OptionError{Option: "period", Err: fmt.Errorf("%q: only the program that counts %s knows the names of its periods", name, p)}
 	case layout == "" && (name == "" || len(name) > maxName || strings.Contains(name, ".")):
-		return &stores.OptionError{Option: "WithPeriodNames", Err: fmt.Errorf("name %.40q: want 1 to %d characters and no dot", name, maxName)}
+		return &stores.OptionError{Option: "NewPeriod", Err: fmt.Errorf("name %.40q: want 1 to %d characters and no dot", name, maxName)}
 	case layout != "" && err != nil:
 		return &stores.OptionError{Option: "period", Err: fmt.Errorf("%q is not %s: want a name such as %s", name, p, p.example())}
 	}
@@ -77,17 +114,17 @@ func (a *remote) demand(ctx context.Context, named bool) (count.Cell, error) {
 	case r.Period == "" || r.Deleted:
 		return count.Cell{}, a.notFound()
 	}
-	if err := Period(r.Period).check(a.period(), named); err != nil {
+	if err := (Period{text: r.Period}).checkName(a.period(), named); err != nil {
 		return count.Cell{}, drive.Wrap(fmt.Sprintf("sequence %q: %v: %v", a.name, ErrNotFound, err), ErrNotFound, ErrByPeriod, err)
 	}
 	d := definitionOf(r)
-	d.Period = ""
+	d.Period = Period{}
 	return a.create(ctx, d, creation{onDemand: true, period: true})
 }
 
 // definition reads the cell of the sequence by period that this one is a period of, or returns none.
 func (a *remote) definition(ctx context.Context) (count.Cell, error) {
-	if CheckName(a.base()) != nil {
+	if ValidateName(a.base()) != nil {
 		return count.Cell{}, nil
 	}
 	return (&remote{a.store, a.base()}).read(ctx)
@@ -100,7 +137,7 @@ func (a *remote) period() string { return a.name[strings.LastIndexByte(a.name, '
 
 // isPeriod reports whether the sequence is a period of the definition in a record.
 func (a *remote) isPeriod(r cell.Sequence) bool {
-	return r.Period != "" && !r.Deleted && Period(r.Period).check(a.period(), true) == nil
+	return r.Period != "" && !r.Deleted && (Period{text: r.Period}).checkName(a.period(), true) == nil
 }
 
 // asDefined returns an error unless d is the definition of the sequence as a period, if it is one. One that was
@@ -112,7 +149,7 @@ func (a *remote) asDefined(ctx context.Context, d Definition, deleted bool) erro
 	}
 	theirs := definitionOf(definition.Record)
 	ours := d
-	if ours.Period = theirs.Period; deleted && d.HasMax() && d.Max > theirs.Max {
+	if ours.Period = theirs.Period; deleted && d.hasMax() && d.Max > theirs.Max {
 		ours.Max = theirs.Max
 	}
 	if !same(ours, theirs, definition.Record.Created) {

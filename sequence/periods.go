@@ -26,8 +26,8 @@ import (
 type Periods struct {
 	store   stores.Store
 	name    string
-	layout  string // or empty: names has the names
-	names   func(time.Time) string
+	period  Period
+	layout  string // of the period, or empty: it has a function
 	options []Option
 
 	// open has the periods that are open, in the order in which they were opened; nil: p is closed. A slice never
@@ -61,16 +61,9 @@ type openPeriod struct {
 // whose last use is the longest ago.
 const MaxOpenPeriods = 8
 
-// WithPeriodNames gives [OpenPeriods] a function that returns the name of the period that an instant
-// lies in: "fy27" for a fiscal year, "2027-w05" for a week. It returns the same name for the same
-// instant in all processes, may be called by several goroutines at once, and its names have no dot and
-// at most 32 characters.
-func WithPeriodNames(of func(at time.Time) string) Option {
-	return func(c *config) { c.names = of }
-}
-
 // OpenPeriods opens a sequence by period that exists, or, with [WithDefinition], creates it. All
-// periods have its definition. The other options are those of each period's [Sequence].
+// periods have its definition, which need not name the period again. The other options are those of each
+// period's [Sequence].
 //
 // The error is an [*stores.OptionError] if an argument or option is out of range, and a
 // [*DefinitionError] if the definition or the period is another one. Else it is one of [Open].
@@ -79,12 +72,15 @@ func OpenPeriods(ctx context.Context, store stores.Store, name string, period Pe
 	if err != nil {
 		return nil, err
 	}
-	if (c.names == nil) == (period.layout() == "") {
-		return nil, &stores.OptionError{Option: "period", Err: fmt.Errorf("%q: want %s, %s or %s, or any other with WithPeriodNames", period, Yearly, Monthly, Daily)}
+	if (period.names == nil) == (period.layout() == "") {
+		return nil, &stores.OptionError{Option: "period", Err: fmt.Errorf("%q: want Yearly, Monthly or Daily, or NewPeriod with another kind and a function", period)}
 	}
 	var found count.Cell
 	if c.definition != nil {
 		d := *c.definition
+		if d.Period != (Period{}) && d.Period.text != period.text {
+			return nil, &stores.OptionError{Option: "WithDefinition", Err: fmt.Errorf("it is by period, %s, and the period to open is %s: leave one out", d.Period, period)}
+		}
 		d.Period = period
 		found, err = c.create(ctx, d, creation{onDemand: true})
 	} else {
@@ -95,14 +91,14 @@ func OpenPeriods(ctx context.Context, store stores.Store, name string, period Pe
 		return nil, err
 	case found.Record.Deleted:
 		return nil, c.gone()
-	case found.Record.Period != string(period):
+	case found.Record.Period != period.text:
 		theirs := definitionOf(found.Record)
 		ours := theirs
 		ours.Period = period
 		return nil, &DefinitionError{Name: name, Ours: ours, Theirs: theirs}
 	}
 	p := &Periods{
-		store: store, name: name, layout: period.layout(), names: c.names,
+		store: store, name: name, period: period, layout: period.layout(),
 		opening: map[string]*openPeriod{}, ending: map[string]*openPeriod{},
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
@@ -126,10 +122,10 @@ func (p *Periods) Next(ctx context.Context, at time.Time) (int64, error) { retur
 func (p *Periods) NextN(ctx context.Context, at time.Time, n int64) (first int64, err error) {
 	var room [len("2006-01-02") + 8]byte // on the stack
 	name := room[:0]
-	if p.names == nil {
+	if p.period.names == nil {
 		name = at.AppendFormat(name, p.layout)
 	} else {
-		name = append(name, p.names(at)...)
+		name = append(name, (*p.period.names)(at)...)
 	}
 	if err := checkCount(n); err != nil { // a period is not made for that
 		return 0, err
@@ -152,8 +148,8 @@ func (p *Periods) NextN(ctx context.Context, at time.Time, n int64) (first int64
 
 // enter returns a period that is open, and is not the one that is gone. It has it opened unless that is done.
 func (p *Periods) enter(ctx context.Context, name string, gone *openPeriod) (*openPeriod, error) {
-	if p.names != nil { // one with a dot would be looked for under another sequence
-		if err := Period("").check(name, true); err != nil {
+	if p.period.names != nil { // one with a dot would be looked for under another sequence
+		if err := p.period.checkName(name, true); err != nil {
 			return nil, err
 		}
 	}

@@ -26,7 +26,7 @@ func ExampleOpenPeriods() {
 	ctx := context.Background()
 	store := storetest.NewMemory()
 	invoices, err := sequence.OpenPeriods(ctx, store, "invoices", sequence.Yearly, // or Monthly, Daily
-		sequence.WithDefinition(sequence.Definition{Start: 1, Max: 999_999, MaxStep: 100})) // a crash loses at most 200
+		sequence.WithDefinition(sequence.Definition{Max: 999_999, MaxStep: 100})) // a crash loses at most 200
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func ExampleOpenPeriods() {
 
 func openPeriods(t testing.TB, store stores.Store, options ...sequence.Option) *sequence.Periods {
 	t.Helper()
-	options = append([]sequence.Option{quiet, sequence.WithOutage(0), sequence.WithDefinition(sequence.Definition{Start: 1})}, options...)
+	options = append([]sequence.Option{quiet, sequence.WithOutage(0), sequence.WithDefinition(sequence.Definition{})}, options...)
 	return must(sequence.OpenPeriods(t.Context(), store, "orders", sequence.Yearly, options...))
 }
 
@@ -114,7 +114,7 @@ func TestPeriodsAtOnce(t *testing.T) {
 			var err error
 			if !byName {
 				err = take(b, 2028)
-			} else if err = sequence.Create(t.Context(), client, "orders.2028", sequence.Definition{Start: 1}); err == nil {
+			} else if err = sequence.Create(t.Context(), client, "orders.2028", sequence.Definition{}); err == nil {
 				deleted = strings.TrimSuffix(deleted, "orders.2028")
 				err = take(a, 2028)
 			}
@@ -153,7 +153,7 @@ func TestPeriodIsAsDefined(t *testing.T) {
 	require.NoError(t, sequence.Create(ctx, store, "orders", yearly))
 	refused := func() {
 		t.Helper()
-		other, ok := errors.AsType[*sequence.DefinitionError](sequence.Create(ctx, store, "orders.2027", sequence.Definition{Start: 1}))
+		other, ok := errors.AsType[*sequence.DefinitionError](sequence.Create(ctx, store, "orders.2027", sequence.Definition{}))
 		require.True(t, ok)
 		require.Equal(t, "orders", other.Name)
 		require.Equal(t, sequence.Yearly, other.Theirs.Period)
@@ -173,14 +173,14 @@ func TestPeriodIsAsDefined(t *testing.T) {
 	_, ok := errors.AsType[*sequence.DefinitionError](sequence.Create(ctx, store, "orders.2027", d))
 	require.True(t, ok, "a maximum that is not named is no higher one")
 	require.NoError(t, sequence.Create(ctx, store, "orders.2027", above))
-	require.NoError(t, sequence.Create(ctx, store, "orders.draft", sequence.Definition{Start: 1}), "it is no period")
+	require.NoError(t, sequence.Create(ctx, store, "orders.draft", sequence.Definition{}), "it is no period")
 }
 
 // TestPeriodsLimits has more periods in use than are open at once, and one that is deleted while it is open.
 func TestPeriodsLimits(t *testing.T) {
 	ctx, store := t.Context(), storetest.NewMemory()
 	require.NoError(t, sequence.Create(ctx, store, "orders.1998", sequence.Definition{}))
-	large := sequence.Definition{Start: 1, MinStep: 100}
+	large := sequence.Definition{MinStep: 100}
 	p := openPeriods(t, store, sequence.WithDefinition(large))
 	take := func(in int) int64 { return must(p.Next(ctx, year(in))) }
 	for round := range int64(2) {
@@ -230,7 +230,7 @@ func TestPeriodsApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := storetest.NewMemory()
 		var hanging atomic.Value // a key
-		p := openPeriods(t, store, sequence.WithDefinition(sequence.Definition{Start: 1, MinStep: 10}), sequence.WithTimeout(2*time.Second))
+		p := openPeriods(t, store, sequence.WithDefinition(sequence.Definition{MinStep: 10}), sequence.WithTimeout(2*time.Second))
 		store.Before = func(ctx context.Context, op storetest.Op) storetest.Fault {
 			if op.Key == hanging.Load() {
 				<-ctx.Done()
@@ -294,7 +294,7 @@ func TestPeriodsApart(t *testing.T) {
 func TestPeriodsCloseTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, fault := faulty()
-		p := openPeriods(t, store, sequence.WithDefinition(sequence.Definition{Start: 1, MinStep: 10}))
+		p := openPeriods(t, store, sequence.WithDefinition(sequence.Definition{MinStep: 10}))
 		must(p.Next(t.Context(), year(2026)))
 		must(p.Next(t.Context(), year(2027)))
 		fault(hangs)
@@ -315,7 +315,7 @@ func TestPeriodsCloseTwice(t *testing.T) {
 // TestPeriodsConcurrently has callers around New Year, and others of more years than are open at once: no
 // number comes twice, and each year has all of its own.
 func TestPeriodsConcurrently(t *testing.T) {
-	p := openPeriods(t, storetest.NewMemory(), sequence.WithDefinition(sequence.Definition{Start: 1, MinStep: 4, MaxStep: 4}))
+	p := openPeriods(t, storetest.NewMemory(), sequence.WithDefinition(sequence.Definition{MinStep: 4, MaxStep: 4}))
 	const callers, calls = 8, 60
 	got := make([]map[string]bool, callers)
 	var group sync.WaitGroup
@@ -351,30 +351,27 @@ func TestPeriodNames(t *testing.T) {
 	fiscal := func(at time.Time) string { return fmt.Sprintf("fy%d", at.AddDate(0, 3, 0).Year()%100) }
 	for _, tt := range []struct {
 		period sequence.Period
-		names  func(time.Time) string
 		at     time.Time
 		want   string // a name, or a part of the error
 		made   []string
 		not    []string
 	}{
-		{sequence.Yearly, nil, year(2027), "2027", []string{"0001", "9999"}, []string{"27", "02027", "x", "2027-01", ""}},
-		{sequence.Monthly, nil, year(2027), "2027-07", []string{"2028-12"}, []string{"2028-13", "2028-1", "2028"}},
-		{sequence.Daily, nil, year(2027), "2027-07-01", []string{"2028-02-29"}, []string{"2027-02-29", "2028-02-29."}},
-		{"fiscal", fiscal, year(2027), "fy27", nil, []string{"fy28", "2028"}},
-		{sequence.Yearly, nil, year(10000), "is not yearly: want a name such as 2027", nil, nil},
-		{"fiscal", none, year(2027), "want 1 to 32 characters and no dot", nil, nil},
-		{"fiscal", func(time.Time) string { return "2027.1" }, year(2027), "no dot", nil, nil},
-		{"fiscal", func(time.Time) string { return strings.Repeat("x", 33) }, year(2027), "want 1 to 32", nil, nil},
-		{"fiscal", func(time.Time) string { return "FY" }, year(2027), "'F'", nil, nil},
-		{"Fiscal", fiscal, year(2027), `period "Fiscal": want yearly, monthly, daily, or`, nil, nil},
-		{"weekly", nil, year(2027), "with WithPeriodNames", nil, nil},
-		{sequence.Yearly, fiscal, year(2027), "with WithPeriodNames", nil, nil},
+		{sequence.Yearly, year(2027), "2027", []string{"0001", "9999"}, []string{"27", "02027", "x", "2027-01", ""}},
+		{sequence.Monthly, year(2027), "2027-07", []string{"2028-12"}, []string{"2028-13", "2028-1", "2028"}},
+		{sequence.Daily, year(2027), "2027-07-01", []string{"2028-02-29"}, []string{"2027-02-29", "2028-02-29."}},
+		{sequence.NewPeriod("fiscal", fiscal), year(2027), "fy27", nil, []string{"fy28", "2028"}},
+		{sequence.Yearly, year(10000), "is not yearly: want a name such as 2027", nil, nil},
+		{sequence.NewPeriod("fiscal", none), year(2027), "want 1 to 32 characters and no dot", nil, nil},
+		{sequence.NewPeriod("fiscal", func(time.Time) string { return "2027.1" }), year(2027), "no dot", nil, nil},
+		{sequence.NewPeriod("fiscal", func(time.Time) string { return strings.Repeat("x", 33) }), year(2027), "want 1 to 32", nil, nil},
+		{sequence.NewPeriod("fiscal", func(time.Time) string { return "FY" }), year(2027), "'F'", nil, nil},
+		{sequence.NewPeriod("Fiscal", fiscal), year(2027), `period "Fiscal": want yearly, monthly, daily, or`, nil, nil},
+		{sequence.NewPeriod("weekly", nil), year(2027), "or NewPeriod with another kind and a function", nil, nil},
+		{sequence.Period{}, year(2027), "or NewPeriod", nil, nil},
+		{sequence.NewPeriod("yearly", fiscal), year(2027), "or NewPeriod with another kind", nil, nil},
 	} {
 		store := storetest.NewMemory()
 		options := []sequence.Option{sequence.WithDefinition(sequence.Definition{Mode: ordered})}
-		if tt.names != nil {
-			options = append(options, sequence.WithPeriodNames(tt.names))
-		}
 		p, err := sequence.OpenPeriods(ctx, store, "orders", tt.period, options...)
 		if err == nil {
 			_, err = p.Next(ctx, tt.at)
@@ -402,6 +399,9 @@ func TestPeriodNames(t *testing.T) {
 		require.ErrorIs(t, err, sequence.ErrNotFound)
 		require.ErrorContains(t, err, `"orders.`)
 	}
+	monthly := sequence.WithDefinition(sequence.Definition{Period: sequence.Monthly})
+	require.ErrorContains(t, second(sequence.OpenPeriods(ctx, storetest.NewMemory(), "orders", sequence.Yearly, monthly)), "it is by period, monthly, and the period to open is yearly")
+	require.NoError(t, second(sequence.OpenPeriods(ctx, storetest.NewMemory(), "orders", sequence.Monthly, monthly)))
 	long := strings.Repeat("x", 60)
 	require.ErrorContains(t, sequence.Create(ctx, storetest.NewMemory(), long, sequence.Definition{Period: sequence.Yearly}), "65 bytes")
 }

@@ -97,7 +97,7 @@ func Open(ctx context.Context, store stores.Store, name string, options ...Optio
 	if err != nil {
 		return nil, err
 	}
-	if c.definition != nil && c.definition.Period != "" {
+	if c.definition != nil && c.definition.Period != (Period{}) {
 		return nil, &stores.OptionError{Option: "WithDefinition", Err: fmt.Errorf("it is by period, %s: want OpenPeriods", c.definition.Period)}
 	}
 	var found count.Cell

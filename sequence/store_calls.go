@@ -26,7 +26,7 @@ func remoteOf(store stores.Store, name string, timeout time.Duration) (remote, e
 	if drive.IsNil(store) {
 		return remote{}, &stores.OptionError{Option: "store", Err: drive.ErrNil}
 	}
-	return remote{calls, name}, CheckName(name)
+	return remote{calls, name}, ValidateName(name)
 }
 
 func (a *remote) read(ctx context.Context) (count.Cell, error) {

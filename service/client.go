@@ -88,7 +88,7 @@ func (c Client) check(of *Config) (sums [][sha256.Size]byte, may issuer.Rights, 
 	}
 	for _, pattern := range c.Sequences {
 		if name, open := strings.CutSuffix(pattern, "*"); err == nil && (!open || name != "") {
-			if wrong := sequence.CheckName(name); wrong != nil {
+			if wrong := sequence.ValidateName(name); wrong != nil {
 				err = fmt.Errorf("its sequences: %w", wrong)
 			}
 		}

@@ -96,9 +96,9 @@ func bad(field, format string, args ...any) error {
 	return &FieldError{Field: field, Err: fmt.Errorf(format, args...)}
 }
 
-// Check fails as [New] does, for any field but Generator and Spare. Call it before you open the
+// Validate fails as [New] does, for any field but Generator and Spare. Call it before you open the
 // generator, so that a bad configuration claims no node number. It starts nothing.
-func (c Config) Check() error {
+func (c Config) Validate() error {
 	_, err := c.check()
 	return err
 }
@@ -155,7 +155,7 @@ func tagged(field reflect.StructField, name string) (n int64) {
 func (c *Config) spare() error {
 	c.Spare = cmp.Or(c.Spare, c.Generator.Layout().Tick)
 	// A grant is extended when a third of its window is over.
-	if keeper := c.Generator.Keeper(); keeper != nil {
+	if keeper, ok := c.Generator.Keeper(); ok {
 		if window := keeper.Stats().Window; c.Spare > window/2 {
 			return bad("Spare", "%s: want at most half of the window of the grant, which is %s: else the server is not ready while all is well", c.Spare, window)
 		}
@@ -166,11 +166,11 @@ func (c *Config) spare() error {
 func (c *Config) sequences() error {
 	for i, rule := range c.Create {
 		if rule.Prefix != "" {
-			if err := sequence.CheckName(rule.Prefix); err != nil {
+			if err := sequence.ValidateName(rule.Prefix); err != nil {
 				return bad("Create", "Prefix: %w", err)
 			}
 		}
-		if err := rule.Definition.Check(); err != nil {
+		if err := rule.Definition.Validate(); err != nil {
 			return bad("Create", "of %q: %w", rule.Prefix, err)
 		}
 		for _, before := range c.Create[:i] {

@@ -39,7 +39,7 @@ func TestConfigIsChecked(t *testing.T) {
 	near := listen(t)
 	sum := sha256.Sum256([]byte(token))
 	empty := sha256.Sum256(nil)
-	rules := func(all ...service.Create) func(*service.Config) {
+	rules := func(all ...service.CreateRule) func(*service.Config) {
 		return func(config *service.Config) { config.Store, config.Create = storetest.NewMemory(), all }
 	}
 	clients := func(all ...service.Client) func(*service.Config) {
@@ -63,11 +63,11 @@ func TestConfigIsChecked(t *testing.T) {
 		"access log":          {func(c *service.Config) { c.AccessLog = -1 }, "Config.AccessLog: -1: want 0 to"},
 		"timeout":             {func(c *service.Config) { c.Timeout = time.Microsecond }, "Config.Timeout: 1µs: want 1ms to 1h, or 0 for the default, which is 2s"},
 		"spare above half":    {func(c *service.Config) { c.Generator = leased; c.Spare = time.Hour }, "Config.Spare: 1h0m0s: want at most half of the window"},
-		"rules without store": {func(c *service.Config) { c.Create = []service.Create{{Prefix: "a"}} }, "Config.Create: there are 1 rules, and no Store"},
-		"prefix":              {rules(service.Create{Prefix: "a b"}), "Config.Create: Prefix"},
-		"definition":          {rules(service.Create{Prefix: "a", Definition: sequence.Definition{Start: 5, Max: 4}}), `Config.Create: of "a"`},
-		"hidden rule":         {rules(service.Create{Prefix: "a"}, service.Create{Prefix: "ab"}), `the rule of "ab" is never used`},
-		"every prefix":        {rules(service.Create{}), ""},
+		"rules without store": {func(c *service.Config) { c.Create = []service.CreateRule{{Prefix: "a"}} }, "Config.Create: there are 1 rules, and no Store"},
+		"prefix":              {rules(service.CreateRule{Prefix: "a b"}), "Config.Create: Prefix"},
+		"definition":          {rules(service.CreateRule{Prefix: "a", Definition: sequence.Definition{Start: 5, Max: 4}}), `Config.Create: of "a"`},
+		"hidden rule":         {rules(service.CreateRule{Prefix: "a"}, service.CreateRule{Prefix: "ab"}), `the rule of "ab" is never used`},
+		"every prefix":        {rules(service.CreateRule{}), ""},
 		"host with port":      {func(c *service.Config) { c.Hosts = []string{"ids.example:80"} }, "Config.Hosts"},
 		"TLS without a key":   {func(c *service.Config) { c.TLS = &tls.Config{} }, "Config.TLS: has no certificate"},
 		"old TLS":             {func(c *service.Config) { c.TLS = secured.Clone(); c.TLS.MinVersion = tls.VersionTLS11 }, "MinVersion is TLS 1.1: want TLS 1.2"},
@@ -106,7 +106,7 @@ func TestConfigIsChecked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			config := service.Config{Generator: gen, RESP: near}
 			c.change(&config)
-			err := config.Check()
+			err := config.Validate()
 			if strings.HasPrefix(c.want, "Config.Generator") || strings.HasPrefix(c.want, "Config.Spare") || strings.Contains(c.want, "no Store") || c.want == "" {
 				require.NoError(t, err, "New finds it")
 			} else {

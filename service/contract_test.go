@@ -84,7 +84,7 @@ func TestRequests(t *testing.T) {
 	t.Parallel()
 	r := start(t, listen, func(c *service.Config) {
 		c.MaxBatch, c.MaxNumbers, c.AccessLog = 100, 1000, 1
-		c.Create = append(c.Create, service.Create{Prefix: "tickets", Definition: sequence.Definition{Mode: sequence.Ordered, Start: 1, Max: 3}})
+		c.Create = append(c.Create, service.CreateRule{Prefix: "tickets", Definition: sequence.Definition{Mode: sequence.Ordered, Max: 3}})
 		c.Clients = []service.Client{
 			{Name: "shop", Tokens: []string{shop}, Sequences: []string{"*"}},
 			{Name: "watch", Tokens: []string{watch}, NoIDs: true, Metrics: true},

@@ -22,7 +22,6 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/tickflake/tickflake/generator"
-	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service"
 	"github.com/tickflake/tickflake/service/servicetest"
 	"github.com/tickflake/tickflake/stores/storetest"
@@ -143,7 +142,7 @@ func start(t *testing.T, listen func(*testing.T) net.Listener, change func(*serv
 	}
 	c := service.Config{
 		Store: store, RESP: listeners[servicetest.RESP], GRPC: listeners[servicetest.GRPC], HTTP: listeners[servicetest.HTTP], Probes: listeners[probes],
-		Create: []service.Create{{Prefix: "orders", Definition: sequence.Definition{Start: 1}}}, Logger: log.logger(),
+		Create: []service.CreateRule{{Prefix: "orders"}}, Logger: log.logger(),
 		MaxConnectionAge: 8760 * time.Hour,
 	}
 	if change != nil {

@@ -65,7 +65,7 @@ func TestOnlyTheLogNamesTheStore(t *testing.T) {
 		"odd":     {func(_ *testing.T, store *leaky) { store.fail(io.ErrNoProgress) }, true},
 		"damaged": {func(_ *testing.T, store *leaky) { store.fail(stores.ErrDamaged) }, true},
 		"moved": {func(t *testing.T, store *leaky) {
-			_, err := lease.End(t.Context(), store.Memory, 0, 1023, "etcd://"+secret)
+			_, err := lease.EndFleet(t.Context(), store.Memory, 0, 1023, "etcd://"+secret)
 			require.NoError(t, err)
 		}, false},
 	} {

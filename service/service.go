@@ -4,7 +4,7 @@
 // You need these names:
 //
 //   - [Config]: the generator, the store, the listeners, the clients and the limits.
-//     [Config.Check] finds its mistakes before a generator is opened.
+//     [Config.Validate] finds its mistakes before a generator is opened.
 //   - [New] and [Server.Run]: serve until a context ends, then drain.
 //   - [NewFiles], [Files.TLS] and [Files.Follow]: certificates that are read again when their files change.
 //   - [Server.ReloadClients]: other clients and tokens, without a restart.
@@ -45,7 +45,7 @@ type Config struct {
 	// Store holds the sequences. Without one there are none. The caller closes it after Run.
 	Store     stores.Store
 	Sequences []sequence.Option // for each sequence that is opened
-	Create    []Create          // sequences that are created when they are first asked for; the first rule that fits counts
+	Create    []CreateRule      // sequences that are created when they are first asked for; the first rule that fits counts
 
 	// MaxSequences and MaxObserved bound memory and series. Where another sequence needs the room, the one that was not used
 	// for longest is closed, of the client with the most. A sequence that is observed has 15 series,
@@ -102,7 +102,7 @@ type Config struct {
 	MeterProvider metric.MeterProvider // gets the metrics as well, beside /metrics; nil: no other does
 }
 
-// FieldError is the error of [New] and [Config.Check] about a field of the [Config]. A program
+// FieldError is the error of [New] and [Config.Validate] about a field of the [Config]. A program
 // that fills the Config names its own setting by it.
 type FieldError struct {
 	Field  string // such as MaxBatch
@@ -121,10 +121,10 @@ func (e *FieldError) Error() string {
 
 func (e *FieldError) Unwrap() error { return e.Err }
 
-// Create is a rule: a sequence whose name begins with Prefix is created with the definition
+// CreateRule is a rule: a sequence whose name begins with Prefix is created with the definition
 // when it is first asked for. The first number of the zero Definition is 0. Users of INCR
 // expect 1: set Definition.Start to 1, as the rules of "tickflake serve" do.
-type Create struct {
+type CreateRule struct {
 	Prefix     string // as in the name of a sequence; empty: every name
 	Definition sequence.Definition
 }

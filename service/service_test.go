@@ -162,6 +162,7 @@ func TestEnds(t *testing.T) {
 				began := time.Now()
 				c.end(r)
 				err := <-r.ended
+				synctest.Wait() // for the calls, whose callers are closed next
 				require.Error(t, err)
 				if c.is != nil {
 					assert.ErrorIs(t, err, c.is)

@@ -133,7 +133,7 @@ func (l Layout) Decode(id ID) (Decoded, error) {
 	if got := bits.Len64(uint64(id)); got > width {
 		return Decoded{}, l.decodeError(id, fmt.Sprintf("it takes %d bits, %d more than the layout's fields have", got, got-width))
 	}
-	t, ok := l.TickTime(uint64(id) >> l.timeShift())
+	t, ok := l.tickTime(uint64(id) >> l.timeShift())
 	if !ok {
 		return Decoded{}, l.decodeError(id, "its time lies past the year 9999")
 	}
@@ -190,10 +190,6 @@ func (l Layout) Node(parts ...int64) (int64, error) {
 	}
 	return node, nil
 }
-
-// CheckNode returns an error that wraps [ErrRange] for a node number that is negative or
-// does not fit the node field, and nil for any other. It expects a valid layout.
-func (l Layout) CheckNode(node int64) error { return checkField("node", node, l.MaxNode()) }
 
 // checkField returns an error for a number that does not fit a field, the largest number
 // of which is most.

@@ -43,7 +43,7 @@ func (l Layout) End() time.Time {
 
 // end is End for a layout that is known to be valid.
 func (l Layout) end() time.Time {
-	end, _ := l.TickTime(1 << l.TimeBits)
+	end, _ := l.tickTime(1 << l.TimeBits)
 	return end
 }
 
@@ -142,10 +142,10 @@ func (l Layout) tickOf(t time.Time) uint64 {
 	return tick
 }
 
-// TickTime returns the instant at which tick starts, in UTC. When that is past
+// tickTime returns the instant at which tick starts, in UTC. When that is past
 // maxInstant, it returns maxInstant and false. It does not check that the tick
 // fits the time field, so that the tick after the last gives the field's end.
-func (l Layout) TickTime(tick uint64) (time.Time, bool) {
+func (l Layout) tickTime(tick uint64) (time.Time, bool) {
 	hi, lo := bits.Mul64(tick, uint64(l.Tick))
 	if hi >= uint64(time.Second) {
 		return maxInstant, false // more than 2^64 seconds

@@ -30,11 +30,13 @@ var registry = struct {
 
 // Register makes an engine known to [Open], under the scheme of its URLs in lower case.
 // Engines call it when they are initialized. A later opener for the same scheme replaces
-// the earlier one. The empty scheme is that of bare paths.
-func Register(scheme string, open Opener) {
+// the earlier one, which Register returns, so that the later one can wrap it; it is nil if there was none.
+// The empty scheme is that of bare paths.
+func Register(scheme string, open Opener) (earlier Opener) {
 	registry.Lock()
 	defer registry.Unlock()
-	registry.openers[scheme] = open
+	earlier, registry.openers[scheme] = registry.openers[scheme], open
+	return earlier
 }
 
 const (

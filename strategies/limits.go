@@ -8,18 +8,15 @@ type bounded interface {
 	validate() error
 }
 
-// LimitsOf returns the limits of a strategy, and is for this module alone.
-func LimitsOf(s Strategy, _ seam.Inside) (exhausted, behind seam.Limits) {
-	return limits(s, Exhausted), limits(s, Behind)
+func init() {
+	seam.LimitsOf = func(s any) (exhausted, behind seam.Limits) { return limits(s, Exhausted), limits(s, Behind) }
+	seam.StartBound = func(start any, perTick int64) (below uint64, err error) {
+		s := start.(SequenceStart)
+		return uint64(s.bound()), s.validate(perTick)
+	}
 }
 
-// Bound returns the bound below which a start is drawn, 1 for no draw, and is for this module alone. It fails
-// unless the start fits a sequence of perTick IDs.
-func (s SequenceStart) Bound(perTick int64, _ seam.Inside) (below uint64, err error) {
-	return uint64(s.bound()), s.validate(perTick)
-}
-
-func limits(s Strategy, cause Cause) seam.Limits {
+func limits(s any, cause Cause) seam.Limits {
 	if s, ok := s.(bounded); ok {
 		return s.limits(cause)
 	}

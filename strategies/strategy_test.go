@@ -132,7 +132,7 @@ func TestLimits(t *testing.T) {
 		{strategies.Chain(borrow, waiter{}, longer), limits{Always: ms, Borrow: 10 * ms, Foreign: true}, limits{Always: ms, Borrow: 10 * ms, Foreign: true}},
 		{strategies.PerCause(strategies.Chain(waiter{}), wait), limits{Foreign: true}, limits{Wait: 5 * ms}},
 	} {
-		exhausted, behind := strategies.LimitsOf(tt.strategy, seam.Inside{})
+		exhausted, behind := seam.LimitsOf(tt.strategy)
 		assert.Equal(t, tt.exhausted, exhausted, "%v", tt.strategy)
 		assert.Equal(t, tt.behind, behind, "%v", tt.strategy)
 		for cause, limit := range map[strategies.Cause]time.Duration{strategies.Exhausted: exhausted.Always, strategies.Behind: behind.Always} {
@@ -160,7 +160,7 @@ func TestSequenceStart(t *testing.T) {
 		{strategies.StartRandom(-5), "random:-5", 0},
 	} {
 		assert.Equal(t, tt.text, tt.start.String())
-		below, err := tt.start.Bound(256, seam.Inside{})
+		below, err := seam.StartBound(tt.start, 256)
 		if tt.below > 0 {
 			require.NoError(t, err)
 			assert.Equal(t, tt.below, below, tt.text)

@@ -10,7 +10,6 @@ import (
 	"github.com/tickflake/tickflake/bench/report"
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/integration/servers"
-	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores"
 )
@@ -49,7 +48,7 @@ func ours(server string, p place) []*way {
 		open: func(ctx context.Context, on []*servers.Server, _ int) (client, error) {
 			ctx, cancel := context.WithTimeout(ctx, openTimeout)
 			defer cancel()
-			return ids(generator.Open(ctx, on[0].URL, generator.WithLeaseOptions(lease.WithLogger(slog.New(slog.DiscardHandler)))))
+			return ids(generator.Open(ctx, on[0].URL, generator.WithLogger(slog.New(slog.DiscardHandler))))
 		},
 	}
 	return []*way{leased,
@@ -72,7 +71,7 @@ func counted(server string, p place, m sequence.Mode, note string) *way {
 				return client{}, err
 			}
 			s, err := sequence.Open(ctx, store, string(m), sequence.WithLogger(slog.New(slog.DiscardHandler)),
-				sequence.WithDefinition(sequence.Definition{Mode: m, Start: 1}))
+				sequence.WithDefinition(sequence.Definition{Mode: m}))
 			if err != nil {
 				return client{}, errors.Join(err, store.Close())
 			}

@@ -14,7 +14,6 @@ import (
 	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel/peers"
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/generator/generatortest"
-	"github.com/tickflake/tickflake/lease/leasetest"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
@@ -114,7 +113,7 @@ func Tickflake(text string, clock generatortest.ClockKind, leased bool) Subject 
 	strategy, _ := strategies.Parse(text) // it is one
 	name, layout := fmt.Sprintf("tickflake %s, %s", text, clock), snowflake.Default()
 	if leased {
-		return tickflake(name+Leases, leasetest.Leased{Strategy: strategy, Clock: clock, Layout: layout}.Subject(), false)
+		return tickflake(name+Leases, generatortest.Leased{Strategy: strategy, Clock: clock, Layout: layout}.Subject(), false)
 	}
 	return tickflake(name, generatortest.Tickflake(strategy, clock, generator.WithLayout(layout)), true)
 }

@@ -193,7 +193,7 @@ func number(name string, unit int, loop func(*sequence.Sequence) Loop) Case {
 	return Case{Name: name, Group: report.Ours, Clockless: true, Unit: unit, Note: "a counted number, in segmented mode: no clock is read, and its floor is an atomic addition", Open: func(ctx context.Context) (Source, error) {
 		store := storetest.NewMemory()
 		s, err := sequence.Open(ctx, store, "orders", sequence.WithLogger(slog.New(slog.DiscardHandler)),
-			sequence.WithDefinition(sequence.Definition{Start: 1, MinStep: sequence.MaxStep, MaxStep: sequence.MaxStep}))
+			sequence.WithDefinition(sequence.Definition{MinStep: sequence.MaxStep, MaxStep: sequence.MaxStep}))
 		if err != nil {
 			return Source{}, errors.Join(err, store.Close())
 		}

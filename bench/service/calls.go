@@ -16,7 +16,6 @@ import (
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/integration/fleet"
 	"github.com/tickflake/tickflake/integration/servers"
-	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
@@ -35,7 +34,7 @@ func paced(ctx context.Context, server *fleet.Server, box time.Duration, open *m
 	open.Add(func() error { return os.RemoveAll(dir) })
 	wide := snowflake.Default()
 	wide.NodeBits, wide.SequenceBits = 4, 18
-	g, failed := generator.Open(ctx, filepath.Join(dir, "nodes"), generator.WithLayout(wide), generator.WithLeaseOptions(lease.WithLogger(slog.New(slog.DiscardHandler))))
+	g, failed := generator.Open(ctx, filepath.Join(dir, "nodes"), generator.WithLayout(wide), generator.WithLogger(slog.New(slog.DiscardHandler)))
 	if library.Err = errors.Join(err, failed); library.Err == nil {
 		open.Add(g.Close)
 		library.Turn = func(context.Context) (measure.Figures, error) {

@@ -15,7 +15,6 @@ import (
 
 	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/generator/generatortest"
-	"github.com/tickflake/tickflake/lease/leasetest"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
@@ -60,7 +59,7 @@ var presets = []string{
 // subjectOf returns the generator with a strategy and a clock. Tests replace it.
 var subjectOf = func(s strategies.Strategy, clock generatortest.ClockKind, leased bool) generatortest.Subject[snowflake.ID] {
 	if leased {
-		return leasetest.Leased{Strategy: s, Clock: clock}.Subject()
+		return generatortest.Leased{Strategy: s, Clock: clock}.Subject()
 	}
 	return generatortest.Tickflake(s, clock)
 }

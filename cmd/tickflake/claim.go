@@ -14,6 +14,7 @@ import (
 	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/internal/base"
+	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/snowflake"
@@ -136,6 +137,12 @@ func (i *issuing) claim(whole context.Context, log *slog.Logger) (_ *claimed, er
 
 // keeper opens the store, and claims a node number.
 func (i *claiming) keeper(ctx context.Context, log *slog.Logger, options ...lease.Option) (*lease.Keeper, stores.Store, error) {
+	// Before a directory is made for a layout that cannot serve. One whose clock is not set yet may.
+	if now := time.Now(); now.Before(i.layout.Epoch) {
+		if err := i.layout.ValidateAt(now); errors.Is(err, snowflake.ErrLayout) {
+			return nil, nil, cli.Usage(fmt.Errorf("--layout: %w", err))
+		}
+	}
 	store, err := i.open(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -149,11 +156,11 @@ func (i *claiming) keeper(ctx context.Context, log *slog.Logger, options ...leas
 	}
 	switch {
 	case *i.check == checkStrict:
-		options = append(options, lease.WithFleetCheck(lease.DefaultFleetLimit, true))
+		options = append(options, lease.WithStrictFleetCheck())
 	case *i.check == off, store.Traits().TryLock != nil:
 		// The processes of a directory share a clock. Their cells only tell how long ago
 		// they ran.
-		options = append(options, lease.WithFleetCheck(math.MaxInt64, false))
+		options = append(options, lease.WithFleetLimit(math.MaxInt64))
 	}
 	keeper, err := lease.Claim(ctx, store, options...)
 	if err != nil {

@@ -43,7 +43,7 @@ const leaseEndHelp = `Give node numbers away for good: those in NODES, at the lo
 what the store has, or all. It prints the command that creates the fleet of another
 store with them: run that once, for one store, before a process uses it.
 docs/move.md has all steps. If --to is a URL or a path that can be read from here,
-that store must have no fleet, but the one that these numbers become.
+that store must have no fleet.
 
 No process is granted anything with these numbers by this store any more, whatever
 any clock says. That cannot be undone; to stay on the same server, use another
@@ -107,7 +107,7 @@ func newLeaseFleet(c *command.Console) *cobra.Command {
 			if err = cmp.Or(err, late); err != nil {
 				return cli.Usage(fmt.Errorf("--later %q: %w", text, err))
 			}
-			want.Later = append(want.Later, lease.Later{Node: n, Until: at})
+			want.Later = append(want.Later, lease.LaterNode{Node: n, Until: at})
 		}
 		ctx := cmd.Context()
 		f, err := ask(ctx, l.place, lease.ReadFleet)
@@ -252,7 +252,7 @@ func newLeaseEnd(c *command.Console) *cobra.Command {
 		}
 		now := time.Now().UTC()
 		other, err := ask(ctx, l.place, func(ctx context.Context, store stores.Store) (lease.Fleet, error) {
-			return lease.End(ctx, store, f.From, f.To, name, lease.WithTimeout(l.timeout))
+			return lease.EndFleet(ctx, store, f.From, f.To, name, lease.WithTimeout(l.timeout))
 		})
 		if err != nil {
 			return err
@@ -298,10 +298,10 @@ func newLeaseEnd(c *command.Console) *cobra.Command {
 // lookTimeout bounds the look at the store that numbers go to, which may not be reached from here.
 const lookTimeout = 5 * time.Second
 
-// checkNew returns an error if the store of --to has a fleet, unless these numbers of f have left for it, or it is the
-// one that they become. unread is a line that says why that is not known, or empty.
+// checkNew returns an error if the store of --to has a fleet, unless these numbers of f have left before: a fleet that is
+// there already may be used, or be this one by another name. unread is a line that says why that is not known, or empty.
 func (l *leases) checkNew(ctx context.Context, to string, f lease.Fleet) (unread string, err error) {
-	gone := slices.ContainsFunc(f.Left, func(g lease.Gone) bool { return g.From == f.From && g.To == f.To })
+	gone := slices.ContainsFunc(f.Left, func(g lease.MovedNodes) bool { return g.From == f.From && g.To == f.To })
 	if gone || !strings.Contains(to, "/") { // a name for people
 		return "", nil
 	}
@@ -319,20 +319,5 @@ func (l *leases) checkNew(ctx context.Context, to string, f lease.Fleet) (unread
 	case err != nil:
 		return command.Visible(fmt.Sprintf("%s could not be read: %v", there.name(), err)) + "\n", nil
 	}
-	if there.name() != l.name() && !other.Ended && other.Layout.String() == f.Layout.String() && other.From == f.From && other.To == f.To {
-		begin := f.Floor
-		all, err := ask(ctx, l.place, lease.List)
-		if err != nil {
-			return "", err
-		}
-		for _, h := range all {
-			if f.From <= h.Node && h.Node <= f.To {
-				begin = latest(begin, h.Limit)
-			}
-		}
-		if begin.Equal(other.Floor) {
-			return "", nil
-		}
-	}
-	return "", cli.Usage(fmt.Errorf("--to: %s has another fleet, with %s: name a store or a namespace without one", there.name(), fleetText(other)))
+	return "", cli.Usage(fmt.Errorf("--to: %s has a fleet, with %s: name a store or a namespace without one", there.name(), fleetText(other)))
 }

@@ -197,7 +197,7 @@ func (s *layoutSQL) issue(l snowflake.Layout, node int64, dialect string) error 
 	if dialect != "postgres" {
 		return fmt.Errorf("not on %s: a function there would hold a row until the caller commits; take IDs of 'tickflake serve'", dialect)
 	}
-	if err := l.CheckNode(node); err != nil {
+	if _, err := l.Compose(l.Epoch, node, 0); err != nil {
 		return err
 	}
 	shift, sequence := s.Fields[0].Shift, s.Fields[1]

@@ -26,7 +26,6 @@ import (
 
 	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/internal/cli"
-	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/stores"
 )
 
@@ -34,9 +33,32 @@ var update = flag.Bool("update", false, "write what the program prints into the 
 
 // TestMain makes the test binary the program, which is found on PATH.
 func TestMain(m *testing.M) {
-	seam.OnDisk = true                 // and the scripts know the first node number
+	for _, scheme := range []string{"", "file"} {
+		var open stores.Opener
+		open = stores.Register(scheme, func(ctx context.Context, url string) (stores.Store, error) {
+			s, err := open(ctx, url)
+			if err != nil {
+				return nil, err
+			}
+			return onDisk{s}, nil
+		})
+	}
 	_ = flag.Set("test.parallel", "8") // most of what runs waits
 	testscript.Main(m, map[string]func(){"tickflake": func() { withEngines(); main() }, "tickflakes": func() { withEngines(); many() }})
+}
+
+// onDisk is a directory as on a disk of this host, wherever temporary files are, so that no warning comes of that. As the only one of
+// its fleet it begins with the first node number, which the scripts know.
+type onDisk struct{ stores.Store }
+
+func (s onDisk) Traits() stores.Traits {
+	t := s.Store.Traits()
+	t.Scattered = false
+	if os.Getenv("KUBERNETES_SERVICE_HOST") == "" {
+		t.Private = nil
+	}
+	t.Durability = func(context.Context) (stores.Durability, error) { return stores.Durability{}, nil }
+	return t
 }
 
 // commands are those of the scripts beside the ones of testscript; see TestScripts.

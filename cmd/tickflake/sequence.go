@@ -72,7 +72,7 @@ func oneName(cmd *cobra.Command, args []string) error {
 	if err := cobra.ExactArgs(1)(cmd, args); err != nil {
 		return err
 	}
-	return sequence.CheckName(args[0])
+	return sequence.ValidateName(args[0])
 }
 
 func newSequenceList(c *command.Console) *cobra.Command {
@@ -112,7 +112,7 @@ func (s *sequences) list(ctx context.Context, format string) error {
 	}
 	var bad []error
 	for _, c := range damaged {
-		if name, ok := strings.CutPrefix(c.Key, "seq/"); ok && sequence.CheckName(name) == nil {
+		if name, ok := strings.CutPrefix(c.Key, "seq/"); ok && sequence.ValidateName(name) == nil {
 			states = append(states, sequenceState{Name: name, State: "damaged", Error: c.Error()})
 		}
 		bad = append(bad, c)

@@ -63,7 +63,7 @@ periods.`
 var modes = []string{string(sequence.Segmented), string(sequence.Ordered)}
 
 // periods are those that need no program to name them, and the default before them.
-var periods = []string{"none", string(sequence.Yearly), string(sequence.Monthly), string(sequence.Daily)}
+var periods = []string{"none", sequence.Yearly.String(), sequence.Monthly.String(), sequence.Daily.String()}
 
 func newSequenceCreate(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
@@ -90,12 +90,14 @@ func newSequenceCreate(c *command.Console) *cobra.Command {
 	step := stepFlag(cmd)
 	period := command.ChoiceFlag(cmd, "period", "begin anew each `PERIOD`", periods...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
-		d.Mode = sequence.Mode(*mode)
+		d.Mode, d.FromZero = sequence.Mode(*mode), d.Start == 0
 		if by > 0 {
 			d.Stride = sequence.Every(by, offset)
 		}
 		if *period != "none" {
-			d.Period = sequence.Period(*period)
+			if err := d.Period.UnmarshalText([]byte(*period)); err != nil {
+				return err
+			}
 		}
 		d.MinStep, d.MaxStep = step.least, step.most
 		if d.Mode == sequence.Ordered && d.MaxStep > 0 {
@@ -251,7 +253,7 @@ func newSequenceDelete(c *command.Console) *cobra.Command {
 
 // grantedText names the numbers that were granted, and the one above which a new sequence begins.
 func grantedText(info sequence.Info) string {
-	if info.Definition.Period != "" {
+	if info.Definition.Period != (sequence.Period{}) {
 		return "the sequences of its periods stay, and no other is made"
 	}
 	text := "no number was granted"

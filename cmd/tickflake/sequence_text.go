@@ -28,7 +28,7 @@ type sequenceState struct {
 
 func stateOf(info sequence.Info) sequenceState {
 	s := sequenceState{Name: info.Name, State: stateText(info), Definition: &info.Definition, Writes: &info.Writes, info: info}
-	if info.Definition.Period == "" {
+	if info.Definition.Period == (sequence.Period{}) {
 		s.Left = &info.Left
 	}
 	if info.Left > 0 {
@@ -47,7 +47,7 @@ func stateText(info sequence.Info) string {
 	switch {
 	case info.WentBack:
 		return "went back"
-	case info.Left == 0 && info.Definition.Period == "":
+	case info.Left == 0 && info.Definition.Period == (sequence.Period{}):
 		return "used up"
 	}
 	return "ok"
@@ -60,7 +60,7 @@ func printSequences(w io.Writer, all []sequenceState, format string) error {
 			return []string{s.Name, s.State, "-", "-", "-", "-", "-"}
 		}
 		left, used := "-", "-"
-		if s.Left != nil && s.info.Definition.HasMax() {
+		if next, _ := s.info.Continued(); s.Left != nil && next.Max != 0 {
 			left, used = fmt.Sprint(s.info.Left), usedText(s.info)
 		}
 		return []string{s.Name, s.State, nextText(s.info), choose(granted(s.info), fmt.Sprint(s.info.Last), "-"), left, used, s.info.Definition.String()}
@@ -79,10 +79,10 @@ func printDeleted(w io.Writer, last sequence.Info, format string) error {
 	if d, ok := last.Continued(); ok {
 		deleted.Continued = &d
 		text = "# To continue it in another store, have its program create it there: " + d.String()
-		if d.Period == "" || slices.Contains(periods, string(d.Period)) {
+		if d.Period == (sequence.Period{}) || slices.Contains(periods, d.Period.String()) {
 			create := createCommand(last.Name, d)
 			deleted.Command = &create
-			text = "# Create it in one other store, before a process asks that for a number: " + choose(d.Period == "", fmt.Sprintf("it begins at %d", last.Next), "it begins anew") +
+			text = "# Create it in one other store, before a process asks that for a number: " + choose(d.Period == (sequence.Period{}), fmt.Sprintf("it begins at %d", last.Next), "it begins anew") +
 				".\n# NEW is the URL of that store.\n" + create + ` --store "$NEW"`
 		}
 	}
@@ -93,10 +93,10 @@ func printDeleted(w io.Writer, last sequence.Info, format string) error {
 	return err
 }
 
-// createCommand is the command that creates a sequence with a definition.
+// createCommand is the command that creates a sequence with a definition of [sequence.Info.Continued].
 func createCommand(name string, d sequence.Definition) string {
 	text := fmt.Sprintf("%s sequence create %s --mode %s --start %d", program(), name, d.Mode, d.Start)
-	if d.HasMax() {
+	if d.Max != 0 {
 		text += fmt.Sprintf(" --max %d", d.Max)
 	}
 	if d.Stride.By() > 1 {
@@ -105,7 +105,7 @@ func createCommand(name string, d sequence.Definition) string {
 	if d.Mode == sequence.Segmented {
 		text += fmt.Sprintf(" --step %d-%d", d.MinStep, d.MaxStep)
 	}
-	if d.Period != "" {
+	if d.Period != (sequence.Period{}) {
 		text += fmt.Sprintf(" --period %s", d.Period)
 	}
 	return text
@@ -125,7 +125,7 @@ func summary(info sequence.Info) string {
 	switch {
 	case info.WentBack:
 		next += ", but the store went back"
-	case info.Definition.Period != "":
+	case info.Definition.Period != (sequence.Period{}):
 		next = fmt.Sprintf("each period begins with %d", info.Definition.First())
 	case info.Left == 0:
 		next = "no number is left"

@@ -185,7 +185,7 @@ func (s *serving) serve(ctx context.Context, log *slog.Logger) (err error) {
 			_ = l.Close() // Run has closed them, unless it was not reached
 		}
 	}()
-	if err := config.Check(); err != nil { // before a node number is claimed
+	if err := config.Validate(); err != nil { // before a node number is claimed
 		return s.refused(err)
 	}
 	gen, err := s.claim(ctx, log)
@@ -213,7 +213,8 @@ func (s *serving) serve(ctx context.Context, log *slog.Logger) (err error) {
 	}
 	s.greet(log, listeners, config.StoreName)
 	s.notify(log, daemon.SdNotifyReady)
-	return s.until(ctx, log, running, hangups, gen.Keeper().Err)
+	keeper, _ := gen.Keeper()
+	return s.until(ctx, log, running, hangups, keeper.Err)
 }
 
 // until serves until ctx ends or the node number is lost for good, and drains. failure

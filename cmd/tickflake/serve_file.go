@@ -194,13 +194,13 @@ func (s *serving) clients(ctx context.Context, log *slog.Logger) (clients []serv
 }
 
 // rules returns the rules by which sequences are created.
-func (f *file) rules() ([]service.Create, error) {
-	var rules []service.Create
+func (f *file) rules() ([]service.CreateRule, error) {
+	var rules []service.CreateRule
 	for _, entry := range f.Create {
-		d := sequence.Definition{Mode: sequence.Mode(entry.Mode), Start: 1, Max: entry.Max.or0()}
+		d := sequence.Definition{Mode: sequence.Mode(entry.Mode), Max: entry.Max.or0()}
 		var err error
 		if entry.Start != nil {
-			d.Start = *entry.Start
+			d.Start, d.FromZero = *entry.Start, *entry.Start == 0
 		}
 		if entry.Stride != nil || entry.Offset != 0 {
 			d.Stride = sequence.Every(entry.Stride.or0(), entry.Offset)
@@ -219,12 +219,12 @@ func (f *file) rules() ([]service.Create, error) {
 		case entry.Prefix == "":
 			err = errors.New("want a prefix")
 		default:
-			err = d.Check()
+			err = d.Validate()
 		}
 		if err != nil {
 			return nil, cli.Usage(fmt.Errorf("%s: create: of %q: %w", f.path, entry.Prefix, err))
 		}
-		rules = append(rules, service.Create{Prefix: entry.Prefix, Definition: d})
+		rules = append(rules, service.CreateRule{Prefix: entry.Prefix, Definition: d})
 	}
 	return rules, nil
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/generator/generatortest"
-	"github.com/tickflake/tickflake/lease/leasetest"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
@@ -18,7 +17,7 @@ var layout = snowflake.Default()
 
 // subjects are the generators that are compared, both with the default layout.
 func subjects(s strategies.Strategy, kind generatortest.ClockKind, pinned bool) []generatortest.Subject[snowflake.ID] {
-	ours := leasetest.Leased{
+	ours := generatortest.Leased{
 		Strategy: s, Clock: kind, Layout: layout, AnyNode: !pinned,
 	}.Subject()
 	ours.Name = "tickflake with a store"

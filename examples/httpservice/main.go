@@ -127,14 +127,14 @@ func (s *service) ready(w http.ResponseWriter, _ *http.Request) {
 	if s.gen.Ready(requestTimeout) != nil {
 		status = http.StatusServiceUnavailable
 	}
-	reply(w, status, map[string]any{"node": s.gen.Node(), "granted": stats.Granted.String(), "lead": stats.Lead.String()})
+	reply(w, status, map[string]any{"node": s.gen.Node(), "granted": stats.Remaining.String(), "lead": stats.Lead.String()})
 }
 
-// live fails if only a restart helps: another process took over the number of --node, and the
+// live fails if only a restart helps, as when another process took over the number of --node, and the
 // grant is used up. It succeeds while the store is away: a new process could not start either.
 func (s *service) live(w http.ResponseWriter, _ *http.Request) {
 	status := http.StatusOK
-	if s.gen.Stats().Granted <= 0 && errors.Is(s.gen.Keeper().Err(), lease.ErrLost) {
+	if s.gen.Err() != nil {
 		status = http.StatusServiceUnavailable
 	}
 	reply(w, status, map[string]bool{"live": status == http.StatusOK})

@@ -104,7 +104,7 @@ func run(ctx context.Context, listen string, traces bool) (err error) {
 		return err
 	}
 	defer end(func(context.Context) error { return ids.Unregister() })
-	orders, err := sequence.Open(ctx, store, "orders", sequence.WithDefinition(sequence.Definition{Start: 1, Max: 9_999_999_999}))
+	orders, err := sequence.Open(ctx, store, "orders", sequence.WithDefinition(sequence.Definition{Max: 9_999_999_999}))
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ func Example() {
 	}
 	defer store.Close()
 	orders, err := sequence.Open(ctx, store, "orders",
-		sequence.WithDefinition(sequence.Definition{Start: 1})) // created if there is none
+		sequence.WithDefinition(sequence.Definition{})) // created if there is none
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func Example() {
 
 	fmt.Println(number, err)
 
-	site := sequence.Definition{Start: 1, Stride: sequence.Every(2, 0)} // 1, 3, 5, …; the other site: Every(2, 1)
+	site := sequence.Definition{Stride: sequence.Every(2, 0)} // 1, 3, 5, …; the other site: Every(2, 1)
 	if err := sequence.Create(ctx, store, "invoices", site); err != nil {
 		log.Fatal(err)
 	}

@@ -43,6 +43,7 @@
 //   - [Script]: calls and clock faults in order, as text: "ids 5000; step -1s; ids 100".
 //   - [Result]: the outcome of a script: the counts, and each broken promise as a [Violation]
 //     with its calls.
+//   - [Leased]: tickflake's own generator under a lease, as a subject.
 //   - [Shrink] and [WritePage]: the least script that fails as a result does, and its picture.
 //
 // # Test

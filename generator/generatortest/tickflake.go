@@ -63,8 +63,7 @@ func (k ClockKind) Of(fault interface {
 // options give another.
 //
 // Its node number is fixed, so it keeps no state across a restart. For a generator
-// under a lease, which does, see
-// [github.com/tickflake/tickflake/lease/leasetest.Leased].
+// under a lease, which does, see [Leased].
 func Tickflake(s strategies.Strategy, kind ClockKind, opts ...generator.Option) Subject[snowflake.ID] {
 	layout := snowflake.Default()
 	layout.SequenceBits = 4
@@ -81,7 +80,7 @@ func Tickflake(s strategies.Strategy, kind ClockKind, opts ...generator.Option) 
 	if err == nil {
 		layout = gen.Layout()
 	}
-	exhausted, behind := strategies.LimitsOf(s, seam.Inside{})
+	exhausted, behind := seam.LimitsOf(s)
 	epoch, tick, shift := layout.Epoch, layout.Tick, layout.NodeBits+layout.SequenceBits
 	end := layout.End()
 	if layout.TimeBits+layout.SequenceBits == 63 {

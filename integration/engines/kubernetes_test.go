@@ -185,7 +185,8 @@ func testKubeShown(t *testing.T, s *servers.Server) {
 	defer g.Close() //nolint:errcheck // the test has ended
 	host, err := os.Hostname()
 	require.NoError(t, err)
-	spec := kube(t, s, http.MethodGet, kubeLeases+fmt.Sprintf("shown.node.%07d", g.Keeper().Node()), nil)["spec"].(object)
+	keeper, _ := g.Keeper()
+	spec := kube(t, s, http.MethodGet, kubeLeases+fmt.Sprintf("shown.node.%07d", keeper.Node()), nil)["spec"].(object)
 	assert.Contains(t, spec["holderIdentity"], host)
 	renewed, err := time.Parse(time.RFC3339, spec["renewTime"].(string))
 	require.NoError(t, err)

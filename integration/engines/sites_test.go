@@ -46,7 +46,7 @@ func testSites(t *testing.T, s *servers.Server) {
 	var moving lease.Fleet
 	for _, step := range []func(ctx context.Context, from, to stores.Store) error{
 		func(ctx context.Context, from, _ stores.Store) (err error) {
-			moving, err = lease.End(ctx, from, 0, 3, "the next store")
+			moving, err = lease.EndFleet(ctx, from, 0, 3, "the next store")
 			return err
 		},
 		func(ctx context.Context, _, to stores.Store) error { return lease.SetFleet(ctx, to, moving) },

@@ -107,7 +107,7 @@ func (c goClient) IDs(ctx context.Context, n int) ([]int64, error) {
 	if n == 1 {
 		ids[0], err = c.Next(ctx)
 	} else {
-		err = c.NextN(ctx, ids)
+		_, err = c.NextN(ctx, ids)
 	}
 	return numbers(ids), c.refused(err)
 }

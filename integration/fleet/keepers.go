@@ -128,7 +128,8 @@ func (r *run) live() {
 	} else if err := errors.Join(gen.Close(), store.Close()); err != nil && !errors.Is(err, lease.ErrNotReleased) {
 		f.Break(Known, "%s, close: %v", r.count.Name, err)
 	}
-	s := gen.Keeper().Stats()
+	keeper, _ := gen.Keeper()
+	s := keeper.Stats()
 	f.Note(Stands, int64(s.WentBack), r.count.Name+" has seen it")
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -187,10 +188,12 @@ func (r *run) Close() error { return nil }
 
 // granted is how many grants the store has given the run.
 func (r *run) granted() uint64 {
-	if r.gen.Load() == nil {
+	gen := r.gen.Load()
+	if gen == nil {
 		return 0
 	}
-	s := r.gen.Load().Keeper().Stats()
+	keeper, _ := gen.Keeper()
+	s := keeper.Stats()
 	return s.Claims + s.Extensions
 }
 

@@ -33,7 +33,7 @@ func (w Within) Validate(ctx context.Context, given bool) error {
 	case w.Most <= 0:
 		why = fmt.Sprintf("limit of %s: want more than none, such as 3s", w.Most)
 	case given:
-		why = "a clock of WithClock has its own time: wait by monoclock.AwaitWall before you make it, and leave this option out"
+		why = "a clock of WithClock has its own time: wait by monoclock.AwaitWall before you make it, and leave this option out (generator.Open has one of its name)"
 	case !deadline:
 		why = "the context has no deadline, and the wait would have no end: give one, such as 30s"
 	default:
@@ -66,7 +66,7 @@ func Await(ctx context.Context, given monoclock.Interface, within Within, layout
 		if !said {
 			log.Warn("clock: waiting until it is set", "err", err)
 		}
-		after, _ := monoclock.Waiting(clock, seam.Inside{})
+		after, _, _ := Waiting(clock)
 		if after == nil {
 			after = time.After
 		}
@@ -100,7 +100,7 @@ func WallError(clock any) time.Duration {
 
 // Check returns the clock's time, or why no ID can have it, and the option that is wrong.
 func Check(clock monoclock.Interface, layout snowflake.Layout) (now time.Time, option string, err error) {
-	start, _, machine := monoclock.Steady(clock, seam.Inside{})
+	start, _, machine := seam.Steady(clock)
 	if now = clock.Now(); machine != nil && start == start.Round(0) && !start.Before(monotonicEnd) {
 		return now, "WithClock", fmt.Errorf("the machine's clock reads %s, and from %s on Go measures no monotonic time: set it right, or give a clock of your own", now.Format(time.RFC3339), monotonicEnd.Format(time.DateOnly))
 	}

@@ -86,7 +86,7 @@ func DecodeFleet(value []byte) (Fleet, error) {
 		}
 	}
 	switch {
-	case layout.CheckNode(f.First) != nil:
+	case f.First < 0 || f.First > layout.MaxNode():
 		return Fleet{}, Damaged("its first node number is %d", f.First)
 	case f.Floor >= 1<<layout.TimeBits:
 		return Fleet{}, Damaged("its floor is tick %d, and the time of its layout ends at tick %d; it was edited by hand", f.Floor, uint64(1)<<layout.TimeBits)

@@ -1,5 +1,5 @@
-// Package seam has what packages of this module need of each other, and no user does: the types of functions that
-// take an [Inside], and what tests set.
+// Package seam has what packages of this module need of each other, and no user does: functions that a package sets
+// before main, once, since they reach what it does not export, and [Poller], the only hook for tests.
 package seam
 
 import (
@@ -9,9 +9,18 @@ import (
 	"github.com/tickflake/tickflake/internal/word"
 )
 
-// Inside is an argument that only packages of this module can give: a function with one is theirs, and may change
-// with any version.
-type Inside struct{ _ struct{} }
+// Steady returns base, start and moved such that a clock always reads base, in nanoseconds since 1970,
+// plus time.Since(start) plus what moved says. A caller that reads the clock all the time
+// computes this by itself, which saves a call, and reads the clock once Due has come. moved is nil unless the clock is
+// a *monoclock.Clock that reads the machine's own clocks.
+var Steady func(clock interface{ Now() time.Time }) (start time.Time, base int64, moved *Moved)
+
+// LimitsOf returns the limits of a strategies.Strategy.
+var LimitsOf func(strategy any) (exhausted, behind Limits)
+
+// StartBound returns the bound below which a strategies.SequenceStart is drawn, 1 for no draw. It fails
+// unless the start fits a sequence of perTick IDs.
+var StartBound func(start any, perTick int64) (below uint64, err error)
 
 // Moved is what a *monoclock.Clock has added to the elapsed time, in nanoseconds. It has cache lines of
 // its own, which a look at the machine's clocks writes, at most once a second.
@@ -29,21 +38,12 @@ type Moved struct {
 // By is what is to be added.
 func (m *Moved) By() int64 { return m.Slept.Load() + m.CaughtUp.Load() }
 
-// KernelError returns how far the machine's wall clock may be off by the kernel's own word, if that says
-// it. Package monoclock sets it before main, and tests replace it.
-var KernelError func() (most time.Duration, ok bool)
-
 // Limits are the bounds of a strategy for one cause.
 type Limits struct {
 	Always       time.Duration // it borrows up to this in every situation, so a generator need not ask
 	Borrow, Wait time.Duration // it goes no further, as far as package strategies knows it
 	Foreign      bool          // a part of it was made outside that package, and may go further
 }
-
-// OnDisk makes each directory stand on a disk of this host, whatever its file system is, and begin with the first node
-// number, as the only one of its fleet. It is set before main by
-// tests alone, whose temporary files may be in memory or in a container's own layer, of which a store warns.
-var OnDisk bool
 
 // Poller stands in for the goroutine of a *lease.Keeper, in tests on a clock of their own, where nothing may happen by itself:
 // a Keeper that is claimed with its context has none, and works only within Poll. These tests run on any clock, also in programs

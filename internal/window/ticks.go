@@ -31,6 +31,10 @@ type Ticks struct {
 	want word.Uint64 // the latest tick that a call wants, or 0; it falls only to 0
 }
 
+// OfKeeper returns the window of a *lease.Keeper for the one generator that takes its slots. It fails if the keeper is
+// closed, or bound already. Package lease sets it before main.
+var OfKeeper func(keeper any) (*Ticks, error)
+
 type signal struct{ ch chan struct{} }
 
 type failure struct{ err error }

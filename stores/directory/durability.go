@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/stores"
 )
 
@@ -25,7 +24,7 @@ const (
 // locked the cell, and then replaces a newer one that another host has written.
 func (s *files) ask(ctx context.Context) (stores.Durability, error) {
 	return place(ctx, s.path, func() (d stores.Durability, err error) {
-		name, kept, err := s.fileSystem()
+		name, kept, err := fileSystem(s.path)
 		switch kept {
 		case network:
 			d.Forgets = []string{fmt.Sprintf("%s is on %s, a network file system, where hosts overwrite newer cells of each other: name a directory on a disk of this host, or a server", s.path, name)}
@@ -40,13 +39,6 @@ func (s *files) ask(ctx context.Context) (stores.Durability, error) {
 	})
 }
 
-func (s *files) fileSystem() (name string, kept keeper, err error) {
-	if seam.OnDisk {
-		return "", local, nil
-	}
-	return fileSystem(s.path)
-}
-
 // private returns why no other host or container is likely to see the directory, so that each has a directory
 // of its own and issues the IDs of the others: the process runs under Kubernetes, or the directory
 // is in its container's own layer. Without such a sign, which only Linux shows, it returns "".
@@ -56,7 +48,7 @@ func (s *files) private(ctx context.Context) string {
 		sign = "this process runs under Kubernetes"
 	}
 	own, err := wait(ctx, s.path, func() (bool, error) {
-		_, kept, err := s.fileSystem()
+		_, kept, err := fileSystem(s.path)
 		return kept == container, err
 	})
 	if err == nil && own {

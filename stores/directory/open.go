@@ -13,7 +13,6 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/engine"
 )
@@ -117,7 +116,7 @@ func open(path string, d disk) (*files, error) {
 	s := &files{path: absolute, disk: d}
 	s.Skeleton = engine.Skeleton[string]{Texts: texts{s}, Reads: reading, At: "directory " + absolute, Ask: s.ask,
 		// This host knows which processes live. Directories are scattered, since each pod may have its own.
-		Own: stores.Traits{TryLock: s.lockCell, Scattered: !seam.OnDisk, Private: s.private}}
+		Own: stores.Traits{TryLock: s.lockCell, Scattered: true, Private: s.private}}
 	made, err := s.make(absolute)
 	if err != nil {
 		return nil, err

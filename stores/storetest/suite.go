@@ -32,8 +32,6 @@ type opener = func(t testing.TB, namespace string) stores.Store
 // its case, name two sets of cells, and a new name has no cells. open leaves closing the
 // store and cleaning up to t.Cleanup, and calls t.Fatal if it fails. It takes a few
 // thousand writes.
-//
-// Package lease/leasetest has a suite for keepers on a store.
 func TestStore(t *testing.T, open func(t testing.TB, namespace string) stores.Store) {
 	for _, check := range checks {
 		t.Run(check.name, func(t *testing.T) { check.run(t, open) })

@@ -48,12 +48,6 @@ func judged(f guest.Fault, s subject.Subject, result guest.Result, a again) Row 
 	return row
 }
 
-// starved reports whether a grant ended before its keeper had extended it: on a busy host the emulated machine gives the
-// keeper and its disk no time for seconds. It is no word on the clock, which the subjects without a lease are judged by.
-func starved(s subject.Subject, v Verdict) bool {
-	return s.Leased && strings.Contains(v.Error, "and there is no further one")
-}
-
 // judge returns the promises of a subject that a verdict breaks under a fault, and the
 // documented exception that explains its duplicates.
 func judge(f guest.Fault, s subject.Subject, v Verdict) (broken []string, known string) {
@@ -74,13 +68,13 @@ func judge(f guest.Fault, s subject.Subject, v Verdict) (broken []string, known 
 	case v.Failed == 0 || f.NoRTC || f.Wait: // until the clock was set, no generator can be made
 	case ours && f.Calm:
 		broken = append(broken, fmt.Sprintf("%d calls failed, though no clock stepped; the first: %s", v.Failed, v.Error))
-	case s.Steady && f.Kind == guest.Clocks && !starved(s, v):
+	case s.Steady && f.Kind == guest.Clocks:
 		broken = append(broken, fmt.Sprintf("%d calls failed, though it reads no clock that stepped; the first: %s", v.Failed, v.Error))
 	}
 	if v.Disorder > 0 && s.Ordered {
 		broken = append(broken, fmt.Sprintf("%d of %d IDs are not above the one before of their process", v.Disorder, v.IDs))
 	}
-	if v.Stuck && (ours && !f.Behind || s.Steady) && !(f.Kind == guest.Clocks && starved(s, v)) {
+	if v.Stuck && (ours && !f.Behind || s.Steady) {
 		broken = append(broken, "it issued no ID after the fault was over; its first error: "+cmp.Or(v.Error, "none"))
 	}
 	// A reserve may outlast the fault; all else writes meanwhile, and a write that fails

@@ -41,7 +41,7 @@ func testHang(t *testing.T, disk Disk) {
 	key := func() string { return fmt.Sprintf("other/%07d", number.Add(1)) }
 	store, err := stores.Open(t.Context(), path)
 	require.NoError(t, err)
-	gen, err := generator.Open(t.Context(), path, generator.WithLeaseOptions(lease.WithLogger(slog.New(slog.DiscardHandler)), lease.WithWindow(300*time.Millisecond)))
+	gen, err := generator.Open(t.Context(), path, generator.WithLogger(slog.New(slog.DiscardHandler)), generator.WithLeaseOptions(lease.WithWindow(300*time.Millisecond)))
 	require.NoError(t, err)
 	lock := store.Traits().TryLock
 	unlock, err := lock(t.Context(), key())

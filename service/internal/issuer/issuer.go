@@ -215,7 +215,7 @@ func (i *Issuer) UseWithin(run snowflake.Run) time.Duration {
 
 // Noticed returns by what copies of this memory are noticed, or nothing.
 func (i *Issuer) Noticed() string {
-	if k := i.config.Generator.Keeper(); k != nil {
+	if k, ok := i.config.Generator.Keeper(); ok {
 		return cmp.Or(k.Stats().VMClock, "nothing")
 	}
 	return "nothing"
@@ -273,7 +273,7 @@ func (i *Issuer) Ready() error {
 		}
 		return &Refusal{Code: wire.Unavailable, RetryAfter: wait, Err: r.Err}
 	}
-	if left := i.config.Generator.Stats().Granted; left < i.config.Spare {
+	if left := i.config.Generator.Stats().Remaining; left < i.config.Spare {
 		return Later(fmt.Errorf("the grant has %s left, and readiness asks for %s: check the store", left.Round(time.Millisecond), i.config.Spare))
 	}
 	return nil
@@ -287,14 +287,9 @@ func (i *Issuer) ClockError() string {
 	return "unknown"
 }
 
-// Live returns nil unless only a restart helps: the lease gets no further grant, and what it had is used
-// up. It never asks the store.
+// Live returns nil unless only a restart helps: see [generator.Generator.Err].
 func (i *Issuer) Live() error {
-	keeper := i.config.Generator.Keeper()
-	if keeper == nil || i.config.Generator.Stats().Granted > 0 {
-		return nil
-	}
-	if err := keeper.Err(); forGood(err) {
+	if err := i.config.Generator.Err(); err != nil {
 		return &Refusal{Code: wire.Unavailable, Err: &hidden{errEnded, err}}
 	}
 	return nil

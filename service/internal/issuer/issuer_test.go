@@ -34,7 +34,7 @@ func newIssuer(t *testing.T, change func(*Config), options ...generator.Option) 
 	require.NoError(t, err)
 	c := Config{
 		Generator: g, Store: storetest.NewMemory(),
-		Rules:     []Rule{{"new-", sequence.Definition{Start: 7}}, {"num-", sequence.Definition{Mode: sequence.Ordered, Start: 1, Max: 3}}, {"new", sequence.Definition{Start: 100}}}, // the first that fits counts
+		Rules:     []Rule{{"new-", sequence.Definition{Start: 7}}, {"num-", sequence.Definition{Mode: sequence.Ordered, Max: 3}}, {"new", sequence.Definition{Start: 100}}}, // the first that fits counts
 		Sequences: []sequence.Option{quiet}, Logger: slog.New(slog.DiscardHandler), MaxBatch: 100, MaxNumbers: 1000, MaxSequences: 10, Timeout: time.Second, UseWithin: time.Second, Spare: time.Millisecond,
 	}
 	if change != nil {
@@ -294,7 +294,7 @@ func TestReady(t *testing.T) {
 		left := time.Until(layout.End()) // the grant of a fixed node number
 		for spare, ready := range map[time.Duration]bool{left - time.Millisecond: true, left: true, left + 1: false} {
 			i := newIssuer(t, func(c *Config) { c.Spare = spare }, generator.WithLayout(layout))
-			require.Equal(t, left, i.config.Generator.Stats().Granted)
+			require.Equal(t, left, i.config.Generator.Stats().Remaining)
 			assert.Equal(t, ready, i.Ready() == nil, "%s of %s", left, spare)
 		}
 		floor, err := layout.Min(time.Now().Add(5 * time.Second))

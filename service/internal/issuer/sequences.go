@@ -178,7 +178,7 @@ func (i *Issuer) enter(c *Client, name string) (*Rights, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := sequence.CheckName(name); err != nil {
+	if err := sequence.ValidateName(name); err != nil {
 		return nil, &Refusal{Code: wire.BadInput, Err: err}
 	}
 	if !may.sequence(name) {

@@ -122,7 +122,7 @@ func TestSequences(t *testing.T) {
 			w.take("new-old", 2, 4714)
 		}},
 		"periods": {func(c *Config) { c.MaxSequences = 2 }, func(w *world) {
-			w.create("new-p", sequence.Definition{Start: 1, Period: sequence.Yearly})
+			w.create("new-p", sequence.Definition{Period: sequence.Yearly})
 			w.take("new-p", 1, wire.BadInput)
 			w.take("new-p.2027", 2, 2)
 			w.take("new-p.2028", 1, 1)
@@ -132,13 +132,13 @@ func TestSequences(t *testing.T) {
 		}},
 		// A rule makes no period that was deleted, and no name that is none of a period.
 		"a rule, and periods": {nil, func(w *world) {
-			w.create("new-p", sequence.Definition{Mode: sequence.Ordered, Start: 1, Period: sequence.Yearly})
+			w.create("new-p", sequence.Definition{Mode: sequence.Ordered, Period: sequence.Yearly})
 			w.take("new-p.2027", 1, 1)
 			w.delete("new-p.2027")
 			w.take("new-p.2027", 1, wire.NotFound)
 			w.take("new-p.27", 1, wire.NotFound)
 			w.take("new-p.2028", 1, 1)
-			w.create("new-p.2027", sequence.Definition{Mode: sequence.Ordered, Start: 1})
+			w.create("new-p.2027", sequence.Definition{Mode: sequence.Ordered})
 			w.take("new-p.2027", 1, 2)
 		}},
 		// The one that was not used for longest makes room, and gives its numbers back.
@@ -160,7 +160,7 @@ func TestSequences(t *testing.T) {
 		// A sequence with a call that waits is not closed under it.
 		"the limit, in use": {func(c *Config) { c.MaxSequences = 1 }, func(w *world) {
 			w.create("a", sequence.Definition{Mode: sequence.Ordered})
-			w.take("a", 1, 0)
+			w.take("a", 1, 1)
 			w.hold("a")
 			w.begin(w.Context(), "a")
 			w.take("new-b", 1, wire.Unavailable)
@@ -243,7 +243,7 @@ func TestSequences(t *testing.T) {
 		"deleted": {nil, func(w *world) {
 			for want := range 3 {
 				w.create("a", sequence.Definition{Mode: sequence.Ordered})
-				w.take("a", 1, want)
+				w.take("a", 1, want+1)
 				w.delete("a")
 			}
 			w.take("a", 1, wire.NotFound)

@@ -223,7 +223,7 @@ func (c *conn) incr(r *reply, args [][]byte) error {
 func (c *conn) get(r *reply, args [][]byte) error {
 	began, name := c.began(), c.sequence(args[1])
 	info, err := c.server.issuer.Inspect(c.ctx, c.client, name)
-	if err == nil && info.Definition.Period != "" {
+	if err == nil && info.Definition.Period != (sequence.Period{}) {
 		err = issuer.Refuse(wire.BadInput, "sequence %s: %w, %s: ask for one of its periods", name, sequence.ErrByPeriod, info.Definition.Period)
 	} else if err == nil {
 		r.decimal(info.Last)

@@ -38,7 +38,7 @@ func newBed(t testing.TB, change func(*issuer.Config)) *bed {
 	config := issuer.Config{
 		Generator: g, Store: storetest.NewMemory(), Strategy: "reject", StoreName: "memory",
 		Sequences: []sequence.Option{sequence.WithLogger(slog.New(slog.DiscardHandler))},
-		Rules:     []issuer.Rule{{Prefix: "o", Definition: sequence.Definition{Start: 1}}},
+		Rules:     []issuer.Rule{{Prefix: "o"}},
 		MaxBatch:  10_000, MaxNumbers: 1_000_000, MaxSequences: 100,
 		Timeout: 2 * time.Second, UseWithin: time.Second, IdleTimeout: time.Hour, ReadTimeout: 10 * time.Second, Logger: slog.New(slog.DiscardHandler),
 	}

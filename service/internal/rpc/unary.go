@@ -96,7 +96,7 @@ func (s *Server) getSequence(ctx context.Context, c *issuer.Client, in *tickflak
 	}
 	d := info.Definition
 	q := &tickflakev1.Sequence{
-		Name: info.Name, Mode: modeOf(d.Mode), Period: string(d.Period),
+		Name: info.Name, Mode: modeOf(d.Mode), Period: d.Period.String(),
 		Start: d.Start, Stride: d.Stride.By(), Offset: d.Stride.Offset(), Max: d.Max,
 		Next: info.Next, Last: info.Last, Left: info.Left, WentBack: info.WentBack,
 	}

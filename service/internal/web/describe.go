@@ -77,10 +77,10 @@ func (s *Server) status(_ context.Context, _ *http.Request, c *issuer.Client) (a
 	stats := g.Stats()
 	answer := status{
 		Ready: true, Uptime: s.issuer.Uptime().Seconds(), Items: s.issuer.Items(), Store: s.issuer.Config().StoreName, Node: g.Node(),
-		Lead: stats.Lead.Seconds(), MaxLead: stats.MaxLead.Seconds(), Grant: stats.Granted.Seconds(), Drift: stats.Drift.Seconds(),
+		Lead: stats.Lead.Seconds(), MaxLead: stats.MaxLead.Seconds(), Grant: stats.Remaining.Seconds(), Drift: stats.Drift.Seconds(),
 		Waits: stats.Waits, Rejections: stats.Rejections, Sequences: []openSequence{}, VMClock: s.issuer.Noticed(),
 	}
-	if k := g.Keeper(); k != nil {
+	if k, ok := g.Keeper(); ok {
 		answer.Copies = k.Stats().Copies
 	}
 	if err := s.issuer.Ready(); err != nil {

@@ -92,9 +92,9 @@ func newServer(t testing.TB, change func(*issuer.Config, *Options)) *service {
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, g.Close()) })
 	store, log := storetest.NewMemory(), new(bytes.Buffer)
-	require.NoError(t, sequence.Create(t.Context(), store, "orders", sequence.Definition{Start: 1}))
-	require.NoError(t, sequence.Create(t.Context(), store, "tickets", sequence.Definition{Mode: sequence.Ordered, Start: 1, Max: 3}))
-	require.NoError(t, sequence.Create(t.Context(), store, "bills", sequence.Definition{Start: 1, Period: sequence.Yearly}))
+	require.NoError(t, sequence.Create(t.Context(), store, "orders", sequence.Definition{}))
+	require.NoError(t, sequence.Create(t.Context(), store, "tickets", sequence.Definition{Mode: sequence.Ordered, Max: 3}))
+	require.NoError(t, sequence.Create(t.Context(), store, "bills", sequence.Definition{Period: sequence.Yearly}))
 	c := issuer.Config{
 		Generator: g, Store: store, Strategy: "wait up to 1s", StoreName: "memory", Sequences: []sequence.Option{sequence.WithLogger(slog.New(slog.DiscardHandler))},
 		ReadTimeout: 10 * time.Second, MaxBatch: 10_000, MaxAfter: 10 * time.Millisecond, MaxNumbers: 1_000_000, MaxSequences: 10, Timeout: time.Minute, UseWithin: time.Second, Logger: slog.New(slog.NewTextHandler(log, nil)), AccessLog: 1,

@@ -30,7 +30,7 @@ type state struct {
 	Last   *int64        `json:"last,string"` // null by period, as Left
 	Left   *int64        `json:"left,string"`
 
-	Period sequence.Period `json:"period,omitempty"`
+	Period sequence.Period `json:"period,omitzero"`
 }
 
 // inspect answers GET /v1/sequences/{name}.
@@ -44,7 +44,7 @@ func (s *Server) inspect(ctx context.Context, r *http.Request, c *issuer.Client)
 		Name: info.Name, Mode: d.Mode, Start: d.Start, Stride: d.Stride.By(), Offset: d.Stride.Offset(),
 		Max: d.Max, Period: d.Period,
 	}
-	if d.Period == "" {
+	if d.Period == (sequence.Period{}) {
 		answer.Last, answer.Left = &info.Last, &info.Left
 	}
 	if info.Left > 0 {

@@ -26,7 +26,7 @@ const (
 	monotonic = "monoclock"
 	raw       = "raw"
 
-	openLimit   = 10 * time.Second // for a store
+	openLimit   = 20 * time.Second // for a store, and a call of a sequence: a busy host's disk takes seconds
 	fixedNode   = 7                // the node number of generators without a lease
 	waitWithin  = 3 * time.Second  // how wrong a clock may be by the kernel's word: see Place.Wait
 	batch       = 8                // IDs of a call
@@ -125,7 +125,7 @@ func openGenerator(ctx context.Context, at Place, leased bool, options ...genera
 	if !leased { // with a clock of its own, or all subjects of this number would share a word
 		return generator.New(append([]generator.Option{generator.WithNode(fixedNode), generator.WithClock(monoclock.New())}, options...)...)
 	}
-	options = append(options, generator.WithLeaseOptions(lease.WithLogger(at.logger())))
+	options = append(options, generator.WithLogger(at.logger()))
 	if at.Window > 0 {
 		options = append(options, generator.WithLeaseOptions(lease.WithWindow(at.Window)))
 	}
@@ -180,7 +180,7 @@ func sequenceSubject(mode sequence.Mode) Subject {
 	}
 	return Subject{
 		Name: string(mode) + " sequence", Group: Ours, How: fmt.Sprintf("sequence.Open, %s, a directory", mode),
-		Ordered: true, Steady: true, Restarts: true, Shares: true, Reserve: reserve, Bound: sequence.DefaultTimeout,
+		Ordered: true, Steady: true, Restarts: true, Shares: true, Reserve: reserve, Bound: openLimit,
 		Open: func(ctx context.Context, at Place) (Source, error) {
 			bounded, cancel := context.WithTimeout(ctx, openLimit)
 			defer cancel()
@@ -188,7 +188,7 @@ func sequenceSubject(mode sequence.Mode) Subject {
 			if err != nil {
 				return Source{}, err
 			}
-			numbers, err := sequence.Open(bounded, store, "orders", sequence.WithLogger(at.logger()), sequence.WithDefinition(sequence.Definition{Mode: mode, Start: 1}))
+			numbers, err := sequence.Open(bounded, store, "orders", sequence.WithLogger(at.logger()), sequence.WithTimeout(openLimit), sequence.WithDefinition(sequence.Definition{Mode: mode}))
 			if err != nil {
 				return Source{}, errors.Join(err, store.Close())
 			}

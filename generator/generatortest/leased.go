@@ -1,13 +1,4 @@
-// Package leasetest tests generators under a lease.
-//
-// You need these names:
-//
-//   - [Leased]: tickflake's own generator under a lease, as a subject of package
-//     generatortest: scripts with restart, crash and takeover apply to it.
-//
-// The conformance suite of stores, and a store in memory with faults on demand, are in
-// package [github.com/tickflake/tickflake/stores/storetest].
-package leasetest
+package generatortest
 
 import (
 	"context"
@@ -18,7 +9,6 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/generator"
-	"github.com/tickflake/tickflake/generator/generatortest"
 	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
@@ -29,7 +19,9 @@ import (
 )
 
 // Leased describes tickflake's own generator under a lease, for the faults of package
-// generatortest. Its grants survive the end of the process, so scripts with restart,
+//
+//	Its grants survive the end of the process, so scripts with restart,
+//
 // crash and takeover apply to it.
 //
 // Each process has its own Keeper and Store, on the cells of the process before. All
@@ -40,7 +32,7 @@ import (
 type Leased struct {
 	// Strategy and Clock are the generator's. A zero Clock is the raw wall.
 	Strategy strategies.Strategy
-	Clock    generatortest.ClockKind
+	Clock    ClockKind
 
 	// Stores begins a script: it returns the function that opens the store of each process, on cells that
 	// no other script has. nil keeps the cells in a [storetest.Memory].
@@ -51,7 +43,7 @@ type Leased struct {
 	Stores func() (open func() (stores.Store, error))
 
 	// Layout is the layout of the IDs, by default one with 16 IDs per tick, as that of
-	// [generatortest.Tickflake].
+	// [Tickflake].
 	Layout snowflake.Layout
 	// AnyNode lets each process take any node number that is free. By default all are pinned to number 0,
 	// which is the harder case: the next process begins where the grant before ends.
@@ -62,9 +54,9 @@ type Leased struct {
 
 // Subject returns the generator, with the claim that its strategy makes. Its errors
 // must be those of a generator that has a grant, since the store has no faults.
-func (l Leased) Subject() generatortest.Subject[snowflake.ID] {
+func (l Leased) Subject() Subject[snowflake.ID] {
 	if l.Clock == "" {
-		l.Clock = generatortest.Raw
+		l.Clock = Raw
 	}
 	if l.Layout.Tick == 0 {
 		l.Layout = snowflake.Default()
@@ -77,9 +69,9 @@ func (l Leased) Subject() generatortest.Subject[snowflake.ID] {
 		}
 	}
 	options := append([]generator.Option{generator.WithLayout(l.Layout), generator.WithNode(0)}, l.Options...)
-	s := generatortest.Tickflake(l.Strategy, l.Clock, options...)
+	s := Tickflake(l.Strategy, l.Clock, options...)
 	s.Name += " under a lease"
-	s.New = func(fault *clocktest.Virtual) (generatortest.Process[snowflake.ID], error) {
+	s.New = func(fault *clocktest.Virtual) (Process[snowflake.ID], error) {
 		return l.start(fault, l.Stores())
 	}
 	return s
@@ -89,7 +81,7 @@ func (l Leased) Subject() generatortest.Subject[snowflake.ID] {
 const window = lease.DefaultLocalWindow
 
 // start starts a process.
-func (l Leased) start(fault *clocktest.Virtual, open func() (stores.Store, error)) (none generatortest.Process[snowflake.ID], err error) {
+func (l Leased) start(fault *clocktest.Virtual, open func() (stores.Store, error)) (none Process[snowflake.ID], err error) {
 	store, err := open()
 	if err != nil {
 		return none, err
@@ -113,7 +105,7 @@ func (l Leased) start(fault *clocktest.Virtual, open func() (stores.Store, error
 	if err != nil {
 		return none, err
 	}
-	return generatortest.Process[snowflake.ID]{
+	return Process[snowflake.ID]{
 		Next: kept(p, gen.Next),
 		NextN: func(ids []snowflake.ID) (int, error) {
 			filled := 0
@@ -126,7 +118,7 @@ func (l Leased) start(fault *clocktest.Virtual, open func() (stores.Store, error
 		Stream: func() func() (snowflake.ID, error) { return kept(p, gen.Stream().Next) },
 		Now:    clock.Now,
 		Close:  gen.Close,
-		Restart: func() (generatortest.Process[snowflake.ID], error) {
+		Restart: func() (Process[snowflake.ID], error) {
 			if s, ok := store.(interface{ Crash() }); ok {
 				s.Crash()
 			}

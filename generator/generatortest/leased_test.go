@@ -1,4 +1,4 @@
-package leasetest_test
+package generatortest_test
 
 import (
 	"fmt"
@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/generator/generatortest"
-	"github.com/tickflake/tickflake/lease/leasetest"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
@@ -20,7 +19,7 @@ func ExampleLeased() {
 	}
 	strategy := strategies.WaitUpTo(time.Minute)
 	for _, subject := range []generatortest.Subject[snowflake.ID]{
-		leasetest.Leased{Strategy: strategy}.Subject(),
+		generatortest.Leased{Strategy: strategy}.Subject(),
 		generatortest.Tickflake(strategy, generatortest.Raw), // keeps nothing for a successor
 	} {
 		r := generatortest.RunScript(subject, script)

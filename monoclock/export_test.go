@@ -1,0 +1,4 @@
+package monoclock
+
+// AwaitWallBy is [AwaitWall] that asks another kernel.
+var AwaitWallBy = awaitWall
