@@ -2,6 +2,7 @@ package generator_test
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"testing/synctest"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores/storetest"
@@ -124,4 +126,53 @@ func TestAfterExtendsTheGrant(t *testing.T) {
 		_, err = g.NextAfter(ctx, seen)
 		assert.NoError(t, err)
 	})
+}
+
+// Every ID is above the given one as an integer, whatever the order of the fields, the node of that ID,
+// and how the node number is had; also after a change of the node, and of the grant.
+func TestIDsAfter(t *testing.T) {
+	const limit = 10 * time.Second
+	for _, layout := range []snowflake.Layout{snowflake.Default(), snowflake.Sonyflake()} {
+		for _, leased := range []bool{false, true} {
+			for _, ahead := range []time.Duration{-time.Hour, -layout.Tick, 0, time.Second, limit - layout.Tick} {
+				t.Run(fmt.Sprintf("%s, leased %t, %s ahead", layout.Name, leased, ahead), func(t *testing.T) {
+					clock := newHandClock()
+					seen, err := layout.Max(clock.Now().Add(ahead)) // of the last node, and the last of its tick
+					require.NoError(t, err)
+					options := []generator.Option{generator.WithFloor(seen), generator.WithStrategy(strategies.BorrowUpTo(time.Minute))}
+					var keeper *lease.Keeper
+					var poller seam.Poller
+					if leased {
+						keeper, err = lease.Claim(poller.In(t.Context()), storetest.NewMemory(), lease.WithLayout(layout), lease.WithClock(clock))
+						require.NoError(t, err)
+						options = append(options, generator.WithLease(keeper))
+					} else {
+						options = append(options, generator.WithLayout(layout), generator.WithClock(clock), generator.WithNode(0))
+					}
+					g, err := generator.New(options...)
+					require.NoError(t, err)
+					defer func() { assert.NoError(t, g.Close()) }()
+					last := seen
+					above := func() {
+						id := mustNext(t, g)
+						assert.Greater(t, id, last)
+						last = id
+					}
+					above()
+					assert.Nil(t, g.Store(), "Open opened none")
+					assert.Equal(t, max(time.Duration(0), ahead+layout.Tick), g.Stats().MaxLead, "no later than it must be")
+					if leased {
+						node := g.Node()
+						require.NoError(t, g.Restored(t.Context()))
+						assert.NotEqual(t, node, g.Node())
+						above()
+						_, err := poller.Poll(t.Context())
+						require.NoError(t, err)
+						clock.step(-20 * time.Second)
+						above()
+					}
+				})
+			}
+		}
+	}
 }

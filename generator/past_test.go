@@ -79,7 +79,7 @@ func oldRows(t *testing.T, seed uint64) {
 	open := func() *generator.Past {
 		faults = false
 		defer func() { faults = true }()
-		return openPast(t, client(), generator.WithPastUnit(unit), generator.WithPastMemory(16*(1+rng.IntN(50))))
+		return openPast(t, client(), generator.WithPastUnit(unit), generator.WithPastMemory(16*(64*(1+rng.IntN(4))+rng.IntN(50))))
 	}
 	processes := []*generator.Past{open(), open(), open()}
 	seen, full := map[snowflake.ID]bool{}, 0
@@ -135,7 +135,7 @@ func TestPastWrites(t *testing.T) {
 	assert.Equal(t, 30, writes)
 	assert.Equal(t, generator.PastStats{Buckets: 30, Lanes: 30, IDs: 20_000}, p.Stats())
 
-	p = openPast(t, m.Client(), generator.WithPastMemory(16*100))
+	p = openPast(t, m.Client(), generator.WithPastMemory(16*(2*64+100)))
 	for day := range 200 {
 		_, err := p.At(t.Context(), snowflake.Default().Epoch.AddDate(0, 0, day%2).Add(time.Duration(day)*time.Second))
 		require.NoError(t, err)
