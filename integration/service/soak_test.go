@@ -32,9 +32,7 @@ var (
 type soaked struct {
 	fleet.FleetConfig
 	faults []fleet.Fault
-	// A mutant breaks a promise, with an example that says this.
-	breaks fleet.Promise
-	says   string
+	says   string // of a mutant: the example that shows it
 }
 
 // newSoak soaks three servers and six clients: three of package client, and one of each protocol.
