@@ -159,7 +159,7 @@ func openPast(ctx context.Context, store stores.Store, c *config) (*Past, error)
 		c.clock = monoclock.New()
 	}
 	p := &Past{
-		store: store, calls: drive.Calls{Store: store}, layout: fleet.Layout, clock: c.clock, turn: drive.NewTurn(),
+		store: store, calls: drive.Calls{Store: store, Timeout: drive.DefaultTimeout}, layout: fleet.Layout, clock: c.clock, turn: drive.NewTurn(),
 		most: cmp.Or(c.past.memory, DefaultPastMemory) / bytesPerTick, unit: max(int64(c.past.unit/fleet.Layout.Tick), 1), buckets: map[int64]*pastBucket{},
 	}
 	for _, n := range fleet.Past {
@@ -238,7 +238,7 @@ func (p *Past) tickOf(t time.Time) int64 {
 
 // At returns an ID of the instant t, to within the layout's tick or the unit of [WithPastUnit]: no other call gets it, in
 // any process, now or later. In most calls it counts in memory; one that meets a bucket first, or fills a lane, writes to the store. If
-// that does not answer, At fails at once, or, if ctx has a deadline, tries again until then. An ID that was issued in
+// that does not answer, At fails, after [lease.DefaultTimeout] at most, or, if ctx has a deadline, tries again until then. An ID that was issued in
 // vain is gone.
 //
 // The error wraps [ErrNotPast] for an instant before the epoch or after the clock, [ErrPastFull] if no ID is left, [ErrClosed],

@@ -67,7 +67,7 @@ func measureOld(ctx context.Context, run *measure.Run) (s report.Section) {
 	layout := snowflake.Default()
 	layout.Epoch = time.Now().Add(-span - time.Hour).UTC().Truncate(time.Second)
 	var loads []*measure.Load
-	var writes []func() report.Cell                                                // of the loads
+	var writes []func() report.Cell // of the loads
 	for _, order := range []string{"sorted", "shuffled"} {
 		step := 1
 		if order == "shuffled" {
