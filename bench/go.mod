@@ -7,7 +7,7 @@ replace (
 	github.com/tickflake/tickflake/client => ../client
 	github.com/tickflake/tickflake/cmd => ../cmd
 	github.com/tickflake/tickflake/integration => ../integration
-	github.com/tickflake/tickflake/otel => ../otel
+	github.com/tickflake/tickflake/oteltickflake => ../oteltickflake
 	github.com/tickflake/tickflake/service => ../service
 	github.com/tickflake/tickflake/stores/etcd => ../stores/etcd
 	github.com/tickflake/tickflake/stores/kubernetes => ../stores/kubernetes
@@ -69,7 +69,7 @@ require (
 	github.com/rs/xid v1.6.0 // indirect
 	github.com/segmentio/ksuid v1.0.4 // indirect
 	github.com/sony/sonyflake v1.2.0 // indirect
-	github.com/tickflake/tickflake/otel v0.0.0 // indirect
+	github.com/tickflake/tickflake/oteltickflake v0.0.0 // indirect
 	github.com/tickflake/tickflake/service v0.0.0 // indirect
 	github.com/tklauser/go-sysconf v0.4.0 // indirect
 	github.com/tklauser/numcpus v0.12.0 // indirect

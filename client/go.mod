@@ -5,7 +5,7 @@ go 1.26.0
 replace (
 	github.com/tickflake/tickflake => ../
 	github.com/tickflake/tickflake/cmd => ../cmd
-	github.com/tickflake/tickflake/otel => ../otel
+	github.com/tickflake/tickflake/oteltickflake => ../oteltickflake
 	github.com/tickflake/tickflake/service => ../service
 	github.com/tickflake/tickflake/stores/etcd => ../stores/etcd
 	github.com/tickflake/tickflake/stores/kubernetes => ../stores/kubernetes

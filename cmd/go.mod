@@ -5,7 +5,7 @@ go 1.26.0
 replace (
 	github.com/tickflake/tickflake => ../
 	github.com/tickflake/tickflake/client => ../client
-	github.com/tickflake/tickflake/otel => ../otel
+	github.com/tickflake/tickflake/oteltickflake => ../oteltickflake
 	github.com/tickflake/tickflake/service => ../service
 	github.com/tickflake/tickflake/stores/etcd => ../stores/etcd
 	github.com/tickflake/tickflake/stores/kubernetes => ../stores/kubernetes
@@ -87,7 +87,7 @@ require (
 	github.com/prometheus/common v0.70.1 // indirect
 	github.com/prometheus/otlptranslator v1.0.0 // indirect
 	github.com/prometheus/procfs v0.21.1 // indirect
-	github.com/tickflake/tickflake/otel v0.0.0 // indirect
+	github.com/tickflake/tickflake/oteltickflake v0.0.0 // indirect
 	github.com/tinylib/msgp v1.6.4 // indirect
 	github.com/yuin/gopher-lua v1.1.1 // indirect
 	github.com/zeebo/xxh3 v1.1.0 // indirect

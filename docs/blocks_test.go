@@ -37,7 +37,7 @@ var run = []struct {
 	{"docs/service.md", "yaml", 1, []string{"TestServicePage"}},
 	{"examples/README.md", "sh", 4, []string{"TestPages"}},
 	{"examples/orders/README.md", "sh", 2, []string{"TestPages"}},
-	{"otel/README.md", "indented", 0, []string{"TestMetrics"}},
+	{"oteltickflake/README.md", "indented", 0, []string{"TestMetrics"}},
 }
 
 // notRun are the beginnings of lines that no test executes, with the reason.

@@ -93,7 +93,7 @@ func TestLinks(t *testing.T) {
 		}
 	}
 	assert.Greater(t, followed, 50)
-	for _, alerts := range []string{"otel/dashboard/alerts.yml", "otel/dashboard/service_alerts.yml"} {
+	for _, alerts := range []string{"oteltickflake/dashboard/alerts.yml", "oteltickflake/dashboard/service_alerts.yml"} {
 		urls := runbook.FindAllStringSubmatch(read(t, alerts), -1)
 		assert.NotEmpty(t, urls, alerts)
 		for _, url := range urls {

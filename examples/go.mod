@@ -7,7 +7,7 @@ replace (
 	github.com/tickflake/tickflake/client => ../client
 	github.com/tickflake/tickflake/cmd => ../cmd
 	github.com/tickflake/tickflake/integration => ../integration
-	github.com/tickflake/tickflake/otel => ../otel
+	github.com/tickflake/tickflake/oteltickflake => ../oteltickflake
 	github.com/tickflake/tickflake/service => ../service
 	github.com/tickflake/tickflake/stores/etcd => ../stores/etcd
 	github.com/tickflake/tickflake/stores/kubernetes => ../stores/kubernetes
@@ -25,12 +25,11 @@ require (
 	github.com/grafana/grafana-foundation-sdk/go v0.0.22
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/prometheus/client_golang v1.24.1
-	github.com/redis/go-redis/v9 v9.23.0
 	github.com/sony/sonyflake v1.2.0
 	github.com/stretchr/testify v1.12.1
 	github.com/tickflake/tickflake v0.0.0
 	github.com/tickflake/tickflake/integration v0.0.0
-	github.com/tickflake/tickflake/otel v0.0.0
+	github.com/tickflake/tickflake/oteltickflake v0.0.0
 	github.com/tickflake/tickflake/service v0.0.0
 	github.com/tickflake/tickflake/stores/etcd v0.0.0
 	go.mongodb.org/mongo-driver/v2 v2.9.3
@@ -67,6 +66,7 @@ require (
 	github.com/prometheus/common v0.70.1 // indirect
 	github.com/prometheus/otlptranslator v1.0.0 // indirect
 	github.com/prometheus/procfs v0.21.1 // indirect
+	github.com/redis/go-redis/v9 v9.23.0 // indirect
 	github.com/tickflake/tickflake/client v0.0.0 // indirect
 	go.etcd.io/etcd/api/v3 v3.7.3 // indirect
 	go.etcd.io/etcd/client/pkg/v3 v3.7.3 // indirect

@@ -23,7 +23,7 @@ import (
 	"github.com/tickflake/tickflake/integration/program"
 )
 
-const dashboards = "../otel/dashboard"
+const dashboards = "../oteltickflake/dashboard"
 
 // matches returns the first group of each match in a file of the dashboard.
 func matches(t *testing.T, file, pattern string) (found []string) {
@@ -50,7 +50,7 @@ func until(t *testing.T, enough func() bool, missing string) {
 	}
 }
 
-// The commands of the README of otel work, in their order, on other ports, and what they show fits together.
+// The commands of the README of oteltickflake work, in their order, on other ports, and what they show fits together.
 func TestMetrics(t *testing.T) {
 	program.FindFor(t, "prometheus", "prometheus")
 	t.Parallel()
@@ -66,12 +66,12 @@ func TestMetrics(t *testing.T) {
 	config = []byte(strings.NewReplacer("127.0.0.1:9464", example, " 15s", " 200ms").Replace(string(config)))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "prometheus.yml"), config, 0o600))
 	elsewhere := strings.NewReplacer(
-		"otel/dashboard/", dir+"/",
+		"oteltickflake/dashboard/", dir+"/",
 		"go run ./examples/metrics -traces -listen 127.0.0.1:9465", "go run ./examples/metrics -traces -listen "+traced,
 		"go run ./examples/metrics", "go run ./examples/metrics -listen "+example,
 		"127.0.0.1:9464", example, "127.0.0.1:9095", prometheus,
 	)
-	readme, err := os.ReadFile("../otel/README.md")
+	readme, err := os.ReadFile("../oteltickflake/README.md")
 	require.NoError(t, err)
 	commands := regexp.MustCompile(`(?m)^    (\S.*)$`).FindAllStringSubmatch(string(readme), -1)
 	require.Len(t, commands, 6)

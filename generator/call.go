@@ -347,7 +347,7 @@ func (c *call) awaitGrant(g *Generator, front window.Front, next uint64, changed
 	if end := front.End(); end != c.end {
 		c.end, c.dry = end, 0
 	}
-	if c.dry >= patience || stores.KindOf(g.window.Err()) == stores.Refused {
+	if c.dry >= patience || stores.KindOf(g.window.Err()) == stores.Permanent {
 		return c.notGranted(g, front, nil)
 	}
 	c.enter(g)

@@ -72,9 +72,9 @@ func (e *LeadError) Error() string {
 }
 
 // Is reports whether target is the sentinel of the cause, [ErrExhausted] or [ErrBehind], or
-// [stores.Passing].
+// [stores.Transient].
 func (e *LeadError) Is(target error) bool {
-	return target == stores.Passing || target == ErrExhausted && e.Cause == strategies.Exhausted ||
+	return target == stores.Transient || target == ErrExhausted && e.Cause == strategies.Exhausted ||
 		target == ErrBehind && e.Cause == strategies.Behind
 }
 
@@ -124,11 +124,11 @@ func (e *GrantError) Unwrap() []error {
 	return errs
 }
 
-// Is reports whether target is [ErrNotGranted], or [stores.Passing] if Err is nil. Else the kind is
-// that of Err: with [stores.Refused], a call does not wait, and an operator must do what the message
+// Is reports whether target is [ErrNotGranted], or [stores.Transient] if Err is nil. Else the kind is
+// that of Err: with [stores.Permanent], a call does not wait, and an operator must do what the message
 // says.
 func (e *GrantError) Is(target error) bool {
-	return target == ErrNotGranted || target == stores.Passing && e.Err == nil
+	return target == ErrNotGranted || target == stores.Transient && e.Err == nil
 }
 
 // endOfTime is the error of a layout whose time field cannot hold the time of another ID: the

@@ -47,7 +47,7 @@ func Open(ctx context.Context, url string, opts ...Option) (*Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, err := stores.Open(ctx, url)
+	store, err := stores.Open(ctx, url, stores.WithLogger(c.log))
 	if err != nil {
 		return nil, err
 	}

@@ -117,7 +117,7 @@ func OpenPast(ctx context.Context, url string, opts ...Option) (*Past, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, err := stores.Open(ctx, url)
+	store, err := stores.Open(ctx, url, stores.WithLogger(c.log))
 	if err != nil {
 		return nil, err
 	}
@@ -258,7 +258,7 @@ func (p *Past) At(ctx context.Context, t time.Time) (snowflake.ID, error) {
 		}
 		again := func(err error) bool {
 			_, bounded := ctx.Deadline()
-			return errors.Is(err, stores.ErrConflict) && ctx.Err() == nil || bounded && stores.KindOf(err) == stores.Passing || bounded && stores.KindOf(err) != stores.Refused && errors.Is(err, lease.ErrStore)
+			return errors.Is(err, stores.ErrConflict) && ctx.Err() == nil || bounded && stores.KindOf(err) == stores.Transient || bounded && stores.KindOf(err) != stores.Permanent && errors.Is(err, lease.ErrStore)
 		}
 		if err := pause.Retry(ctx, again, func() error { return p.draw(ctx, at, want) }); err != nil {
 			return 0, fmt.Errorf("no ID for %s: %w", t.UTC().Format(time.RFC3339Nano), err)

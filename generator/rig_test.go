@@ -238,7 +238,7 @@ var errCause, errAway = errors.New("no more time"), errors.New("store is away")
 // reasons are those for which the window has no grant.
 var reasons = map[string]error{
 	"away": errAway, "lost": lease.ErrLost, "moved": lease.ErrMoved, "went-back": stores.ErrWentBack,
-	"refused": fmt.Errorf("%w: WRONGTYPE", stores.Refused.New("use another namespace")),
+	"refused": fmt.Errorf("%w: WRONGTYPE", stores.Permanent.New("use another namespace")),
 }
 
 func newRig(t *testing.T, setup string, order snowflake.Order) *rig {
@@ -558,12 +558,12 @@ func (r *rig) text(err error) string {
 		text, waited = fmt.Sprintf("%s:%s/%s", lead.Cause, lead.Lead, lead.Limit), lead.Waited
 		assert.Equal(r.t, lead.Cause == strategies.Behind, errors.Is(err, generator.ErrBehind))
 		assert.Equal(r.t, lead.Cause == strategies.Exhausted, errors.Is(err, generator.ErrExhausted))
-		assert.ErrorIs(r.t, err, stores.Passing)
+		assert.ErrorIs(r.t, err, stores.Transient)
 		seen = lead.Seen != 0
 	case errors.As(err, &end):
 		text, waited = fmt.Sprintf("ungranted:%s:%s", end.Limit.Sub(noon), end.Past), end.Waited
 		assert.ErrorIs(r.t, err, generator.ErrNotGranted)
-		assert.Equal(r.t, end.Err == nil, errors.Is(err, stores.Passing))
+		assert.Equal(r.t, end.Err == nil, errors.Is(err, stores.Transient))
 	case errors.Is(err, generator.ErrClosed):
 		text = "closed"
 	case errors.Is(err, lease.ErrEndOfTime):

@@ -94,9 +94,9 @@ func (s unlockable) List(ctx context.Context, from, to string, limit int) ([]sto
 func TestInspectFails(t *testing.T) {
 	w := newRig(t)
 	w.claim(w.cells, lease.WithNode(7), at(0))
-	gone := stores.Passing.New("connection refused")
+	gone := stores.Transient.New("connection refused")
 	for lock, want := range map[error]lease.State{
-		stores.Refused.New("read only"):           lease.Held,
+		stores.Permanent.New("read only"):           lease.Held,
 		fmt.Errorf("%w: it is", stores.ErrLocked): lease.Held,
 		fmt.Errorf("lock: %w", &stores.DamagedError{Problem: "its file cannot be used", Err: gone}): lease.Damaged,
 	} {

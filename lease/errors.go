@@ -17,25 +17,25 @@ var (
 	ErrClosed = errors.New("lease is closed: claim a new one")
 	// ErrLost is wrapped by [Keeper.Err] if there will be no further grant, ever. A call
 	// that waits for a grant ends with it.
-	ErrLost = stores.Refused.New("lost for good")
+	ErrLost = stores.Permanent.New("lost for good")
 	// ErrHeld: the node number is held by another living process, and [Claim] tries again
 	// while its context has time left, or it is reserved. If a process took the number over,
 	// the error wraps [ErrLost] as well.
-	ErrHeld = stores.Passing.New("node number is held")
+	ErrHeld = stores.Transient.New("node number is held")
 	// ErrSkew: the clock is far from the fleet's, and the claim has [WithStrictFleetCheck].
-	ErrSkew = stores.Refused.New("clock is far from the fleet's")
+	ErrSkew = stores.Permanent.New("clock is far from the fleet's")
 	// ErrStore: an operation of the store failed; the cause is wrapped, and [stores.KindOf]
 	// tells whether the store refused it. A write may have taken effect all the same; a
 	// Keeper finds that out by itself.
 	ErrStore = drive.ErrStore
 	// ErrEndOfTime: no node number has ticks left before the end of the layout's time.
-	ErrEndOfTime = stores.Refused.New("no time is left in the layout")
+	ErrEndOfTime = stores.Permanent.New("no time is left in the layout")
 	// ErrNotReleased: a lease was closed, and its release failed. The node number stays held
 	// until it expires. There is no other effect.
 	ErrNotReleased = errors.New("node number was not released")
 	// ErrMoved: the fleet, or the node number, was moved to another store by [EndFleet]. The text names
 	// that store.
-	ErrMoved = stores.Refused.New("the fleet was moved")
+	ErrMoved = stores.Permanent.New("the fleet was moved")
 	// ErrNeverClaimed: a node number has no cell in the store.
 	ErrNeverClaimed = errors.New("was never claimed in this store: check the store and the namespace")
 )
@@ -60,8 +60,8 @@ func (e *NoFreeNodeError) Error() string {
 	return fmt.Sprintf("no free node number: %d of %d are %s: wait %s, or use a layout of more node bits in a new namespace", e.Held, e.Nodes, are, wait)
 }
 
-// Is reports whether target is [stores.Passing].
-func (e *NoFreeNodeError) Is(target error) bool { return target == stores.Passing }
+// Is reports whether target is [stores.Transient].
+func (e *NoFreeNodeError) Is(target error) bool { return target == stores.Transient }
 
 // LayoutMismatchError reports a store whose cells are for IDs of another layout: in the
 // two layouts the same node number means different IDs. A program decides by Theirs
@@ -72,8 +72,8 @@ func (e *LayoutMismatchError) Error() string {
 	return fmt.Sprintf("the IDs of this store have the layout %s, and not %s: use that layout, or, for IDs that never meet those, another namespace or directory (give 'tickflake lease fleet' or 'lease reserve' --layout there)", e.Theirs, e.Ours)
 }
 
-// Is reports whether target is [stores.Refused].
-func (e *LayoutMismatchError) Is(target error) bool { return target == stores.Refused }
+// Is reports whether target is [stores.Permanent].
+func (e *LayoutMismatchError) Is(target error) bool { return target == stores.Permanent }
 
 func heldError(node int64, owner string, more ...error) error {
 	if owner = drive.Printable(owner); owner == "" {
@@ -97,9 +97,9 @@ func takenError(node int64, r cell.Node, more ...error) error {
 	case r.MovedTo != "":
 		return movedError(node, r.MovedTo, more...)
 	case r.Past != "":
-		return drive.Wrap(fmt.Sprintf("node number %d was given to the past, for good: use another number; IDs for old rows come from generator.OpenPast", node), append(more, ErrHeld, stores.Refused)...)
+		return drive.Wrap(fmt.Sprintf("node number %d was given to the past, for good: use another number; IDs for old rows come from generator.OpenPast", node), append(more, ErrHeld, stores.Permanent)...)
 	case r.Reserved:
-		return drive.Wrap(fmt.Sprintf("node number %d is reserved until %s: wait until then, or use another number", node, r.Until), append(more, ErrHeld, stores.Refused)...)
+		return drive.Wrap(fmt.Sprintf("node number %d is reserved until %s: wait until then, or use another number", node, r.Until), append(more, ErrHeld, stores.Permanent)...)
 	}
 	return heldError(node, r.Owner, more...)
 }

@@ -187,7 +187,7 @@ func (p *process) failed(t *fleettest.Thread, err error) {
 	switch {
 	case errors.As(err, new(*lease.NoFreeNodeError)), errors.Is(err, lease.ErrStore), errors.Is(err, lease.ErrHeld), errors.Is(err, stores.ErrConflict),
 		errors.Is(err, context.Canceled), errors.Is(err, lease.ErrClosed):
-	case f.stores > 1 && errors.Is(err, stores.Refused): // the number has left
+	case f.stores > 1 && errors.Is(err, stores.Permanent): // the number has left
 	case errors.Is(err, lease.ErrSkew), errors.As(err, new(*stores.OptionError)):
 		if f.Calm {
 			p.err, p.excuse = err, fmt.Sprintf("%T", err)

@@ -225,7 +225,7 @@ func inspect(ctx context.Context, calls *drive.Calls, node int64, c stores.Cell)
 			unlock()
 			h.State = Expired
 		case errors.Is(err, stores.ErrLocked):
-		case errors.Is(err, stores.Refused): // a lock needs the right to write
+		case errors.Is(err, stores.Permanent): // a lock needs the right to write
 			locks = false
 		case errors.Is(err, stores.ErrDamaged):
 			return broken(err)

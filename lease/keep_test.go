@@ -187,7 +187,7 @@ func TestTroubleIsLogged(t *testing.T) {
 	scripts(t, map[string]string{
 		"the store fails": `claim k; next k; 10s
 			fails k passing; poll k; 9s; fails k refused; poll k; 9s; fails k passing; poll k; fails k refused; keep k 3m
-			log 4 'lease: not extended yet'; log 3 'kind=refused'; log 2 'kind=passing'; log 1 'lease: grant ended'
+			log 4 'lease: not extended yet'; log 3 'kind=permanent'; log 2 'kind=transient'; log 1 'lease: grant ended'
 			err k = 'store refuses since 2029-06-01T12:00:'; next k = ungranted refused
 			fails k overloaded; keep k 9s; err k = 'this process gets too little processor time since '
 			fails k none; keep k 30s; err k; next k; log 1 'lease: recovered'`,

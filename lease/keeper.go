@@ -80,7 +80,7 @@ type Keeper struct {
 // claim, not the Keeper. If no node number is free, or the store does not answer,
 // Claim fails at once, or, if ctx has a deadline, tries again until then: the error
 // then also wraps that of ctx. It ends at once if the store refuses, or another error has the
-// kind [stores.Refused], as has that of a number of [WithNode] that is reserved.
+// kind [stores.Permanent], as has that of a number of [WithNode] that is reserved.
 // A clock that reads a time before the layout's epoch is not set yet, and Claim tries that again too.
 // It returns soon after ctx ends. Without a deadline, the timeout of [WithTimeout] bounds each
 // operation of the store, and the first failure ends the claim.
@@ -191,7 +191,7 @@ func (k *Keeper) tryClaim(ctx context.Context) error {
 // mayPass reports whether waiting may help against err.
 func mayPass(err error) bool {
 	kind := stores.KindOf(err)
-	return kind == stores.Passing || kind != stores.Refused && (errors.Is(err, ErrStore) || errors.Is(err, stores.ErrWentBack))
+	return kind == stores.Transient || kind != stores.Permanent && (errors.Is(err, ErrStore) || errors.Is(err, stores.ErrWentBack))
 }
 
 // inTime adds to err that ctx has ended, unless it says so.

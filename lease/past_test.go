@@ -120,7 +120,7 @@ func TestGivePast(t *testing.T) {
 							require.NoError(t, k.Close())
 						} else {
 							require.ErrorIs(t, failed, lease.ErrHeld)
-							require.ErrorIs(t, failed, stores.Refused)
+							require.ErrorIs(t, failed, stores.Permanent)
 						}
 					case "draw":
 						lanes := must(cell.NewLanes(f.Layout, 24*time.Hour, 16)).Cell()

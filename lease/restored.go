@@ -16,7 +16,7 @@ import (
 //
 // Call it before the first ID is issued after the restore. It returns when there is a new
 // grant, or soon after ctx ends. If ctx has a deadline, a claim that fails is tried again
-// until ctx ends, unless its error is of the kind [stores.Refused]; the error is that of
+// until ctx ends, unless its error is of the kind [stores.Permanent]; the error is that of
 // [Claim]. After an error nothing is granted, and the Keeper keeps trying.
 func (k *Keeper) Restored(ctx context.Context) error {
 	if !k.distrust(true) {

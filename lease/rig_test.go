@@ -232,7 +232,7 @@ func (r *rig) refuses(option string, err error) {
 	var refused *stores.OptionError
 	require.ErrorAs(r, err, &refused)
 	require.Equal(r, option, refused.Option)
-	require.ErrorIs(r, err, stores.Refused)
+	require.ErrorIs(r, err, stores.Permanent)
 }
 
 func must[T any](x T, err error) T {
@@ -360,7 +360,7 @@ var errCause = errors.New("the deploy was stopped")
 var sentinels = map[string]error{
 	"canceled": context.Canceled, "cause": errCause, "closed": lease.ErrClosed, "conflict": stores.ErrConflict, "damaged": stores.ErrDamaged, "end": lease.ErrEndOfTime,
 	"held": lease.ErrHeld, "locked": stores.ErrLocked, "lost": lease.ErrLost, "moved": lease.ErrMoved,
-	"never-claimed": lease.ErrNeverClaimed, "not-released": lease.ErrNotReleased, "refused": stores.Refused,
+	"never-claimed": lease.ErrNeverClaimed, "not-released": lease.ErrNotReleased, "refused": stores.Permanent,
 	"store": lease.ErrStore, "ungranted": generator.ErrNotGranted, "went-back": stores.ErrWentBack,
 }
 
@@ -526,7 +526,7 @@ func (l line) rules(fate storetest.Fault, count []string, act func()) error {
 var fates = map[string]storetest.Fault{"away": storetest.Unavailable, "lost": storetest.ReplyLost, "delayed": storetest.Delayed}
 
 var failures = map[string]error{
-	"refused": stores.Refused.New("use another namespace"), "passing": stores.Passing.New("connection refused"),
+	"refused": stores.Permanent.New("use another namespace"), "passing": stores.Transient.New("connection refused"),
 	"overloaded": stores.ErrOverloaded, "damaged": &stores.DamagedError{Key: "k", Problem: "cut off"},
 }
 

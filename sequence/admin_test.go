@@ -33,7 +33,7 @@ func TestCreate(t *testing.T) {
 		var differs *sequence.DefinitionError
 		err := sequence.Create(ctx, store, "orders", other)
 		require.ErrorAs(t, err, &differs)
-		assert.Equal(t, stores.Refused, stores.KindOf(err))
+		assert.Equal(t, stores.Permanent, stores.KindOf(err))
 		assert.Equal(t, d.Max, differs.Theirs.Max)
 		assert.NotEqual(t, differs.Ours, differs.Theirs)
 	}
@@ -75,7 +75,7 @@ func TestCreate(t *testing.T) {
 type lying struct{ *storetest.Memory }
 
 func (lying) Traits() stores.Traits {
-	return stores.Traits{Probe: func(context.Context, bool) error { return stores.Refused.New("it ignores conditions") }}
+	return stores.Traits{Probe: func(context.Context, bool) error { return stores.Permanent.New("it ignores conditions") }}
 }
 
 // TestBadInput checks that each is refused, and that nothing is changed in the store.
@@ -154,7 +154,7 @@ func TestBadInput(t *testing.T) {
 			continue
 		}
 		require.ErrorContains(t, tt.err, tt.want)
-		assert.Equal(t, stores.Refused, stores.KindOf(tt.err), tt.err)
+		assert.Equal(t, stores.Permanent, stores.KindOf(tt.err), tt.err)
 		assert.NotContains(t, tt.err.Error(), "\n")
 	}
 	assert.Equal(t, before, store.Peek("seq/orders"))
@@ -228,7 +228,7 @@ func TestCreateAnew(t *testing.T) {
 		}
 		if tt.want == 0 {
 			err := sequence.Create(ctx, store, "orders", tt.d)
-			require.ErrorIs(t, err, stores.Refused)
+			require.ErrorIs(t, err, stores.Permanent)
 			require.ErrorContains(t, err, "none is left")
 			continue
 		}

@@ -16,23 +16,23 @@ var (
 	// ErrClosed is returned by a [Sequence] that was closed, for good.
 	ErrClosed = errors.New("sequence is closed: open it again")
 	// ErrNotFound: the store has no sequence of this name.
-	ErrNotFound = stores.Refused.New("no such sequence")
+	ErrNotFound = stores.Permanent.New("no such sequence")
 	// ErrDeleted: the sequence was deleted, and perhaps created anew since it was opened. Together with
 	// ErrNotFound: create it anew, or open it in the store that continues it.
-	ErrDeleted = stores.Refused.New("sequence was deleted")
+	ErrDeleted = stores.Permanent.New("sequence was deleted")
 	// ErrByPeriod: the sequence is by period, and has no numbers of its own: see [OpenPeriods]. Together with
 	// ErrNotFound, the name is that of a period: no period has such a name, or, from Inspect, no number of it
 	// was taken yet.
-	ErrByPeriod = stores.Refused.New("the sequence is by period")
+	ErrByPeriod = stores.Permanent.New("the sequence is by period")
 	// ErrStore: an operation of the store failed; the cause is wrapped, and [stores.KindOf]
 	// tells whether the store refused it. A write may have taken effect all the same; a
 	// Sequence finds that out by itself.
 	ErrStore = drive.ErrStore
 	// ErrTimeout: a call without a deadline got no number within the timeout of [WithTimeout].
-	ErrTimeout = stores.Passing.New("no number within the timeout")
+	ErrTimeout = stores.Transient.New("no number within the timeout")
 	// ErrLowered: [Set] would lower the next number, or the maximum below a number that is
 	// granted already.
-	ErrLowered = stores.Refused.New("a sequence is never set back")
+	ErrLowered = stores.Permanent.New("a sequence is never set back")
 	// ErrNotGivenBack: a sequence was closed, and the rest of its segment was not given
 	// back: these numbers are never issued. There is no other effect.
 	ErrNotGivenBack = errors.New("the rest of the segment was not given back")
@@ -49,8 +49,8 @@ func (e *DefinitionError) Error() string {
 	return fmt.Sprintf("sequence %q exists as %s, and not as %s: take the definition that exists, or another name; tickflake sequence set %[1]s --next N begins higher, --max and --step change those", e.Name, e.Theirs, e.Ours)
 }
 
-// Is reports whether target is [stores.Refused].
-func (e *DefinitionError) Is(target error) bool { return target == stores.Refused }
+// Is reports whether target is [stores.Permanent].
+func (e *DefinitionError) Is(target error) bool { return target == stores.Permanent }
 
 // ExhaustedError reports that a sequence has fewer numbers left than a call asked for. A
 // caller decides by Left whether to ask for fewer.
@@ -74,8 +74,8 @@ func (e *ExhaustedError) Error() string {
 	return fmt.Sprintf("sequence %q has %d numbers left up to its maximum %d, and the call asked for %d: %s", e.Name, e.Left, e.Max, e.Asked, remedy)
 }
 
-// Is reports whether target is [stores.Refused].
-func (e *ExhaustedError) Is(target error) bool { return target == stores.Refused }
+// Is reports whether target is [stores.Permanent].
+func (e *ExhaustedError) Is(target error) bool { return target == stores.Permanent }
 
 // byPeriodError is the error for the definition of a sequence by period.
 func byPeriodError(name string, r cell.Sequence) error {

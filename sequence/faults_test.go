@@ -125,16 +125,16 @@ func TestRefusals(t *testing.T) {
 			s.Stats()
 			assert.Equal(t, n != 3, s.Err() != nil)
 		}), nil))))
-		*store.refuse = stores.Refused.New("the password is wrong")
+		*store.refuse = stores.Permanent.New("the password is wrong")
 		began := time.Now()
 		err := second(s.Next(t.Context()))
 		synctest.Wait() // a line is logged when the call has its answer
 		assert.ErrorIs(t, err, sequence.ErrStore)
-		assert.ErrorIs(t, err, stores.Refused)
+		assert.ErrorIs(t, err, stores.Permanent)
 		assert.ErrorContains(t, err, "store refuses")
 		assert.Zero(t, time.Since(began))
 		*store.refuse = stores.ErrOverloaded
-		assert.ErrorIs(t, second(s.Next(t.Context())), stores.Refused, "no flood of calls")
+		assert.ErrorIs(t, second(s.Next(t.Context())), stores.Permanent, "no flood of calls")
 		time.Sleep(time.Second)
 		assert.ErrorContains(t, second(s.Next(t.Context())), "this process gets too little processor time: swap sequence")
 		synctest.Wait()
@@ -145,7 +145,7 @@ func TestRefusals(t *testing.T) {
 		synctest.Wait()
 		assert.NoError(t, s.Err())
 		assert.EqualValues(t, 3, lines.Load(), "it has recovered")
-		*store.refuse = stores.Refused.New("it is read-only")
+		*store.refuse = stores.Permanent.New("it is read-only")
 		failures := s.Stats().Failures
 		for range 20 { // they are reserved, and the last ones ask for more
 			next(t, s)

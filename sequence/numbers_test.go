@@ -60,7 +60,7 @@ func TestMaximum(t *testing.T) {
 		err, _ := second(s.Next(t.Context())).(*sequence.ExhaustedError)
 		require.Equal(t, &sequence.ExhaustedError{Name: "orders", Max: last, Asked: 1, End: true}, err)
 		assert.NotContains(t, err.Error(), "raise")
-		assert.ErrorIs(t, second(s.NextN(t.Context(), math.MaxInt64)), stores.Refused)
+		assert.ErrorIs(t, second(s.NextN(t.Context(), math.MaxInt64)), stores.Permanent)
 		assert.ErrorAs(t, second(s.NextN(t.Context(), 1<<62-1)), &err)
 		require.NoError(t, s.Close())
 	}

@@ -191,7 +191,7 @@ func TestPeriodsLimits(t *testing.T) {
 		}
 	}
 	require.NoError(t, p.Restored(ctx))
-	assert.ErrorIs(t, second(p.NextN(ctx, year(1990), 0)), stores.Refused)
+	assert.ErrorIs(t, second(p.NextN(ctx, year(1990), 0)), stores.Permanent)
 	assert.ErrorIs(t, second(sequence.Inspect(ctx, store, "orders.1990")), sequence.ErrNotFound)
 	must(sequence.Delete(ctx, store, "orders.2014"))
 	for range 2 {
@@ -346,7 +346,7 @@ func TestPeriodNames(t *testing.T) {
 		}
 		if err != nil {
 			require.ErrorContains(t, err, tt.want)
-			require.ErrorIs(t, err, stores.Refused)
+			require.ErrorIs(t, err, stores.Permanent)
 			continue
 		}
 		require.NoError(t, second(sequence.Open(ctx, store, "orders."+tt.want)))

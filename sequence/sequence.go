@@ -137,7 +137,7 @@ func Open(ctx context.Context, store stores.Store, name string, options ...Optio
 //   - [stores.ErrWentBack]: the store lost writes, and numbers may have been issued twice;
 //     nothing is granted until [Set],
 //   - [stores.ErrDamaged]: the cell cannot be read, as after it was edited by hand,
-//   - [ErrStore] with an error of the kind [stores.Refused]: a retry does not help,
+//   - [ErrStore] with an error of the kind [stores.Permanent]: a retry does not help,
 //   - [ErrDeleted] or [ErrClosed].
 func (s *Sequence) Next(ctx context.Context) (int64, error) {
 	if index, ok := s.window.Quick(1); ok {

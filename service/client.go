@@ -12,9 +12,10 @@ import (
 	"math"
 	"strings"
 
-	oteltickflake "github.com/tickflake/tickflake/otel"
+	"github.com/tickflake/tickflake/oteltickflake"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service/internal/issuer"
+	"github.com/tickflake/tickflake/stores"
 )
 
 // Client is a program that may use the service. Printing it, logging it and encoding it as
@@ -147,8 +148,11 @@ func (s *Server) ReloadClients(read func() ([]Client, error)) error {
 	if err != nil {
 		s.issuer.Stale()
 		about := []any{"error", err}
-		if field, ok := errors.AsType[*FieldError](err); ok && field.Index < len(clients) {
-			about = append(about, "client", clients[field.Index])
+		if wrong, ok := errors.AsType[*stores.OptionError](err); ok {
+			var i int
+			if _, err := fmt.Sscanf(wrong.Option, "Config.Clients[%d]", &i); err == nil {
+				about = append(about, "client", clients[i])
+			}
 		}
 		c.Logger.Error("new clients cannot be used: those that were read before stay", about...)
 		return err

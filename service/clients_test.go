@@ -82,6 +82,7 @@ func TestReloadClients(t *testing.T) {
 		} {
 			require.ErrorContains(t, r.ReloadClients(read), want)
 			assert.Len(t, lines(r.log(), want), 1)
+			assert.Equal(t, strings.HasPrefix(want, "its token"), strings.Contains(lines(r.log(), want)[0], `"client":"short"`))
 			assert.Contains(t, r.metrics(stays), "\ntickflake_config_last_reload_successful 0\n")
 			require.NoError(t, r.ReloadClients(func() ([]service.Client, error) { return clients, nil }))
 		}

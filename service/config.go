@@ -13,15 +13,18 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service/internal/issuer"
 	"github.com/tickflake/tickflake/service/internal/limit"
 	"github.com/tickflake/tickflake/service/internal/resp"
 	"github.com/tickflake/tickflake/service/internal/rpc"
 	"github.com/tickflake/tickflake/service/internal/web"
+	"github.com/tickflake/tickflake/stores"
 )
 
-// New checks the configuration, and fails with an error that names the field and the numbers.
+// New checks the configuration, and fails with a [*stores.OptionError] that names the field, such as Config.MaxBatch or
+// Config.Clients[2], and the numbers.
 // The listeners stay open then. It starts nothing.
 func New(c Config) (*Server, error) {
 	if c.Generator == nil {
@@ -93,7 +96,7 @@ func (c *Config) forIssuer(clients []*issuer.Client) (to issuer.Config) {
 
 // bad returns an error about a field.
 func bad(field, format string, args ...any) error {
-	return &FieldError{Field: field, Err: fmt.Errorf(format, args...)}
+	return &stores.OptionError{Option: "Config." + field, Err: fmt.Errorf(format, args...)}
 }
 
 // Validate fails as [New] does, for any field but Generator and Spare. Call it before you open the
@@ -117,12 +120,11 @@ func (c *Config) check() ([]*issuer.Client, error) {
 }
 
 // limits sets the defaults of the fields that are numbers or durations, and checks their
-// ranges, by their tags.
+// ranges, by the tags of [seam.Serve].
 func (c *Config) limits() error {
-	fields := reflect.ValueOf(c).Elem()
-	for i := range fields.NumField() {
-		field, value := fields.Type().Field(i), fields.Field(i)
-		if _, ok := field.Tag.Lookup("setting"); !ok || !value.CanInt() {
+	for field := range reflect.TypeFor[seam.Serve]().Fields() {
+		value := reflect.ValueOf(c).Elem().FieldByName(field.Name)
+		if !value.CanInt() {
 			continue
 		}
 		if value.Int() == 0 {
@@ -209,11 +211,11 @@ func (c *Config) exposure() error {
 		if local(address) {
 			continue
 		}
-		if c.TLS == nil && !c.Plaintext {
-			return &FieldError{Field: l.field, Accept: "Plaintext", Err: fmt.Errorf("%s can be reached from other machines, and there is no TLS: give a certificate, listen on loopback, or, if the network can be trusted or a proxy in front has TLS, set ", address)}
+		if c.TLS == nil && !c.AllowPlaintext {
+			return bad(l.field, "%s can be reached from other machines, and there is no TLS: give a certificate, listen on loopback, or, if the network can be trusted or a proxy in front has TLS, set AllowPlaintext", address)
 		}
-		if len(c.Clients) == 0 && !asksForCertificate(c.TLS) && !c.Open {
-			return &FieldError{Field: l.field, Accept: "Open", Err: fmt.Errorf("%s can be reached from other machines, and every program may ask: name clients, ask for client certificates, listen on loopback, or, to serve every program, set ", address)}
+		if len(c.Clients) == 0 && !asksForCertificate(c.TLS) && !c.AllowOpen {
+			return bad(l.field, "%s can be reached from other machines, and every program may ask: name clients, ask for client certificates, listen on loopback, or, to serve every program, set AllowOpen", address)
 		}
 	}
 	if listeners == 0 {
@@ -271,7 +273,7 @@ func (c *Config) clients() ([]*issuer.Client, error) {
 			err = fmt.Errorf("the name %q is taken by another client", client.Name)
 		}
 		if err != nil {
-			return nil, &FieldError{Field: "Clients", Index: i, Err: err}
+			return nil, bad(fmt.Sprintf("Clients[%d]", i), "%w", err)
 		}
 		names[client.Name] = true
 		first := issuer.NewClient(client.Name, sums[0], may)

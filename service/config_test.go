@@ -72,9 +72,9 @@ func TestConfigIsChecked(t *testing.T) {
 		"TLS without a key":   {func(c *service.Config) { c.TLS = &tls.Config{} }, "Config.TLS: has no certificate"},
 		"old TLS":             {func(c *service.Config) { c.TLS = secured.Clone(); c.TLS.MinVersion = tls.VersionTLS11 }, "MinVersion is TLS 1.1: want TLS 1.2"},
 		"far":                 {func(c *service.Config) { c.RESP = far{} }, "Config.RESP: 10.0.0.1:6380 can be reached from other machines, and there is no TLS"},
-		"far, plaintext":      {func(c *service.Config) { c.RESP, c.Plaintext = far{}, true }, "every program may ask"},
-		"far, open":           {func(c *service.Config) { c.RESP, c.Open = far{}, true }, "there is no TLS"},
-		"far, both":           {func(c *service.Config) { c.RESP, c.Open, c.Plaintext = far{}, true, true }, ""},
+		"far, plaintext":      {func(c *service.Config) { c.RESP, c.AllowPlaintext = far{}, true }, "every program may ask"},
+		"far, open":           {func(c *service.Config) { c.RESP, c.AllowOpen = far{}, true }, "there is no TLS"},
+		"far, both":           {func(c *service.Config) { c.RESP, c.AllowOpen, c.AllowPlaintext = far{}, true, true }, ""},
 		"far, mutual TLS":     {func(c *service.Config) { c.RESP, c.TLS = far{}, mutual }, ""},
 		"far, any client":     {func(c *service.Config) { c.RESP, c.TLS = far{}, asked }, "every program may ask"},
 		"far, TLS and token": {func(c *service.Config) {

@@ -6,7 +6,7 @@ replace (
 	github.com/tickflake/tickflake => ../
 	github.com/tickflake/tickflake/client => ../client
 	github.com/tickflake/tickflake/cmd => ../cmd
-	github.com/tickflake/tickflake/otel => ../otel
+	github.com/tickflake/tickflake/oteltickflake => ../oteltickflake
 	github.com/tickflake/tickflake/stores/etcd => ../stores/etcd
 	github.com/tickflake/tickflake/stores/kubernetes => ../stores/kubernetes
 	github.com/tickflake/tickflake/stores/mysql => ../stores/mysql
@@ -23,7 +23,7 @@ require (
 	github.com/stretchr/testify v1.12.1
 	github.com/tickflake/tickflake v0.0.0
 	github.com/tickflake/tickflake/client v0.0.0
-	github.com/tickflake/tickflake/otel v0.0.0
+	github.com/tickflake/tickflake/oteltickflake v0.0.0
 	go.opentelemetry.io/otel v1.45.0
 	go.opentelemetry.io/otel/exporters/prometheus v0.67.0
 	go.opentelemetry.io/otel/metric v1.45.0

@@ -124,7 +124,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 	assert.ElementsMatch(t, there, read("README.md", "(?m)^\\| `([a-z]+[.][a-z_.]+)` \\|"))
 	shown := append(read("README.md", "(?m)^\\| `[a-z_.]+` \\| `([a-z_]+)`"), "tickflake_service_client", "tickflake_service_code", "tickflake_service_protocol") // the attributes
-	used := append(read("../otel/dashboard/service_alerts.yml", `\b((?:tickflake_service|tickflake_config|http_server|rpc_server)_[a-z_]+)`), read("../otel/dashboard/service.json", `\b((?:tickflake_service|tickflake_config|http_server|rpc_server)_[a-z_]+)`)...)
+	used := append(read("../oteltickflake/dashboard/service_alerts.yml", `\b((?:tickflake_service|tickflake_config|http_server|rpc_server)_[a-z_]+)`), read("../oteltickflake/dashboard/service.json", `\b((?:tickflake_service|tickflake_config|http_server|rpc_server)_[a-z_]+)`)...)
 	slices.Sort(used)
 	assert.ElementsMatch(t, shown, slices.Compact(used))
 }

@@ -60,10 +60,10 @@ func TestOnlyTheLogNamesTheStore(t *testing.T) {
 		breaks func(t *testing.T, store *leaky)
 		alive  bool
 	}{
-		"away":    {func(_ *testing.T, store *leaky) { store.fail(stores.Passing) }, true},
-		"refused": {func(_ *testing.T, store *leaky) { store.fail(stores.Refused) }, true},
-		"odd":     {func(_ *testing.T, store *leaky) { store.fail(io.ErrNoProgress) }, true},
-		"damaged": {func(_ *testing.T, store *leaky) { store.fail(stores.ErrDamaged) }, true},
+		"away":      {func(_ *testing.T, store *leaky) { store.fail(stores.Transient) }, true},
+		"permanent": {func(_ *testing.T, store *leaky) { store.fail(stores.Permanent) }, true},
+		"odd":       {func(_ *testing.T, store *leaky) { store.fail(io.ErrNoProgress) }, true},
+		"damaged":   {func(_ *testing.T, store *leaky) { store.fail(stores.ErrDamaged) }, true},
 		"moved": {func(t *testing.T, store *leaky) {
 			_, err := lease.EndFleet(t.Context(), store.Memory, 0, 1023, "etcd://"+secret)
 			require.NoError(t, err)

@@ -34,9 +34,7 @@ import (
 
 // Config has the generator, store, listeners, clients and limits of a [Server]. The zero value
 // of each field but Generator is usable, and one listener is needed.
-//
-// The tags of a field give its setting in "tickflake serve", what it says there, its default,
-// and the least and the most that it may be. The default stands for 0.
+// A number or duration of 0 stands for the default.
 type Config struct {
 	Generator *generator.Generator // of the IDs; the caller closes it after Run
 	Strategy  string               // of the generator, as text, for people that ask; nothing depends on it
@@ -50,8 +48,8 @@ type Config struct {
 	// MaxSequences and MaxObserved bound memory and series. Where another sequence needs the room, the one that was not used
 	// for longest is closed, of the client with the most. A sequence that is observed has 15 series,
 	// a client one, and the others of each are added up as "(others)".
-	MaxSequences int `setting:"max-sequences" default:"10000" least:"1" most:"1000000" usage:"sequences are open at once, at most"`
-	MaxObserved  int `setting:"max-observed" default:"100" least:"1" most:"1000000" usage:"sequences, and as many clients, have metrics of their own, at most; the others are added up as (others)"`
+	MaxSequences int // sequences that are open at once: 1 to 1,000,000, 10,000 by default
+	MaxObserved  int // sequences, and as many clients, that have metrics of their own: 1 to 1,000,000, 100 by default
 
 	// The listeners. A protocol without one is not served. Run closes them.
 	RESP, GRPC, HTTP net.Listener
@@ -61,7 +59,7 @@ type Config struct {
 	// TLS makes all listeners but Probes ask for TLS. See [Files.TLS].
 	TLS *tls.Config
 	// Hosts are names of the server: a web page of another name is refused.
-	Hosts []string `setting:"host" value:"NAME" usage:"by which HTTP clients may call the server, beside its addresses and localhost"`
+	Hosts []string // beside its addresses and localhost
 
 	// Clients are those that may ask. Without any, each program that can connect may ask. See
 	// [Server.ReloadClients].
@@ -71,55 +69,36 @@ type Config struct {
 	// socket, has two dangers. New fails unless each is averted or accepted: that every program may
 	// ask, because there are no Clients and TLS asks for no client certificate, and that the network
 	// shows tokens and answers, and can change them.
-	Open      bool `setting:"open" usage:"serve every program that can connect, also where the address is not on loopback"`
-	Plaintext bool `setting:"plaintext" usage:"serve without TLS, also where the address is not on loopback"`
+	AllowOpen      bool // serve every program that can connect, also where the address is not on loopback
+	AllowPlaintext bool // serve without TLS, also where the address is not on loopback
 
-	MaxBatch int64 `setting:"max-batch" default:"10000" least:"1" most:"1000000" usage:"IDs in one request, at most"`
+	MaxBatch int64 // IDs in one request: 1 to 1,000,000, 10,000 by default
 	// MaxAfter bounds what a client may do to the others by an ID that it says it has seen: where the
 	// strategy borrows, it moves the generator ahead no further than that.
-	MaxAfter   time.Duration `setting:"max-after" default:"100ms" least:"1ms" most:"24h" usage:"that the ID of a request for a larger one may lie ahead of the clock, at most"`
-	MaxNumbers int64         `setting:"max-numbers" default:"1000000" least:"1" most:"9007199254740992" usage:"numbers of a sequence in one request, at most"`
+	MaxAfter   time.Duration // how far the ID of a request for a larger one may lie ahead of the clock: 1ms to 24h, 100ms by default
+	MaxNumbers int64         // numbers of a sequence in one request: 1 to 2⁵³, 1,000,000 by default
 	// MaxConnections is of each listener, beside a thousand of peers that have not shown a token yet. In all there are 256
 	// fewer than the process may open files. MaxConnectionAge is of HTTP and gRPC: a client that connects anew may find a
 	// new server. It is a tenth more or less, and what is under way has ReadTimeout to end. RESP has no way to say it.
-	MaxConnections   int           `setting:"max-connections" default:"16384" least:"1" most:"10000000" usage:"connections to each address, at most; a client with a token has at most half, if its entry says no other number"`
-	MaxConnectionAge time.Duration `setting:"max-connection-age" default:"1h" least:"1s" most:"8760h" usage:"after which a connection of HTTP or gRPC ends with its requests, so that new servers get load"`
-	Timeout          time.Duration `setting:"request-timeout" default:"2s" least:"1ms" most:"1h" usage:"to wait for the IDs or numbers of a request, at most"`
-	IdleTimeout      time.Duration `setting:"idle-timeout" default:"1h" least:"1ms" most:"8760h" usage:"after which an unused connection is closed"`
+	MaxConnections   int           // 1 to 10,000,000, 16,384 by default; a client with a token has at most half, if its entry says no other number
+	MaxConnectionAge time.Duration // 1s to 8760h, 1h by default
+	Timeout          time.Duration // of a request that waits for its IDs or numbers: 1ms to 1h, 2s by default
+	IdleTimeout      time.Duration // after which an unused connection is closed: 1ms to 8760h, 1h by default
 	// ReadTimeout is from the first byte of a request to its last, to write an answer, for a TLS
 	// handshake, and where there are Clients, until a connection has shown a token.
-	ReadTimeout time.Duration `setting:"read-timeout" default:"10s" least:"1ms" most:"1h" usage:"to receive a request or to send an answer, at most; with clients, also to show a token on a new connection"`
+	ReadTimeout time.Duration // 1ms to 1h, 10s by default
 	// DrainTimeout is for the end of Run, after UnreadyFor.
-	DrainTimeout time.Duration `setting:"drain-timeout" default:"10s" least:"1ms" most:"24h" usage:"to finish the requests that run at the end, at most"`
-	UnreadyFor   time.Duration `setting:"unready-for" default:"0s" least:"0s" most:"24h" usage:"for which the server says at the end that it is not ready, and still serves"`
-	UseWithin    time.Duration `setting:"use-within" default:"1s" least:"1ms" most:"24h" usage:"for which the time of prefetched IDs is true"`
-	// Spare is at most half of the window of the grant.
-	Spare time.Duration `setting:"spare" default:"0s" least:"0s" most:"24h" usage:"that the grant must still have for the server to be ready; 0s is a tick"`
+	DrainTimeout time.Duration // 1ms to 24h, 10s by default
+	UnreadyFor   time.Duration // for which the server says at the end that it is not ready, and still serves: 0 to 24h
+	UseWithin    time.Duration // for which the time of prefetched IDs is true: 1ms to 24h, 1s by default
+	// Spare is what the grant must still have for the server to be ready: at most 24h and half of the window of the grant.
+	Spare time.Duration // a tick by default
 
 	Logger *slog.Logger // slog.Default by default
-	// AccessLog logs no request by default. Refused requests are logged in any case, a few per second.
-	AccessLog     int64                `setting:"access-log" default:"0" least:"0" most:"9007199254740992" usage:"log one served request in so many; 0 logs none, but refused ones, a few per second"`
+	// AccessLog logs one served request in so many, and none by default. Refused requests are logged in any case, a few per second.
+	AccessLog     int64                // 0 to 2⁵³
 	MeterProvider metric.MeterProvider // gets the metrics as well, beside /metrics; nil: no other does
 }
-
-// FieldError is the error of [New] and [Config.Validate] about a field of the [Config]. A program
-// that fills the Config names its own setting by it.
-type FieldError struct {
-	Field  string // such as MaxBatch
-	Index  int    // of the element, if Field is Clients
-	Err    error  // without the name of the field
-	Accept string // the field with which the message ends, since it accepts the danger: Open or Plaintext; else empty
-}
-
-func (e *FieldError) Error() string {
-	name := e.Field
-	if name == "Clients" {
-		name = fmt.Sprintf("Clients[%d]", e.Index)
-	}
-	return "service: Config." + name + ": " + e.Err.Error() + e.Accept
-}
-
-func (e *FieldError) Unwrap() error { return e.Err }
 
 // CreateRule is a rule: a sequence whose name begins with Prefix is created with the definition
 // when it is first asked for. The first number of the zero Definition is 0. Users of INCR

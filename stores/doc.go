@@ -7,7 +7,7 @@
 //   - [Store]: the methods of an engine. Implement it for an engine of your own.
 //   - [Traits]: what a store is and can do besides. A wrapper of a store passes them on.
 //   - [ErrConflict]: the cell has another version than the caller thought.
-//   - [Kind]: tells whether a retry helps: not if errors.Is(err, stores.Refused).
+//   - [Kind]: tells whether a retry helps: not if errors.Is(err, stores.Permanent).
 //   - [CheckDurability]: asks an engine whether it forgets acknowledged writes.
 //
 // Engines register themselves when they are imported, as drivers of database/sql do:

@@ -18,9 +18,9 @@ var engines = []struct{ name, schemes string }{
 	{"kubernetes", "k8s"},
 }
 
-// Schemes returns the schemes of the URLs of this project's engines, whether or not the program imports
+// schemes returns the schemes of the URLs of this project's engines, whether or not the program imports
 // them. The first is file.
-func Schemes() (all []string) {
+func schemes() (all []string) {
 	for _, e := range engines {
 		all = append(all, strings.Fields(e.schemes)...)
 	}

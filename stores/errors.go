@@ -36,7 +36,7 @@ func (e *DamagedError) Unwrap() []error {
 
 // OptionError reports an option or argument that a function of this module refuses: one out of
 // range, nil, or in contradiction to another. A program that takes its options from flags or a
-// file decides by Option which flag to name. It is of the kind [Refused].
+// file decides by Option which flag to name. It is of the kind [Permanent].
 type OptionError struct {
 	Option string // the name of the option or argument, such as "WithWindow", "name" or "definition"
 	Err    error  // why its value is refused, with the numbers
@@ -47,8 +47,8 @@ func (e *OptionError) Error() string { return e.Option + ": " + e.Err.Error() }
 // Unwrap returns why the value is refused.
 func (e *OptionError) Unwrap() error { return e.Err }
 
-// Is reports whether target is [Refused].
-func (e *OptionError) Is(target error) bool { return target == Refused }
+// Is reports whether target is [Permanent].
+func (e *OptionError) Is(target error) bool { return target == Permanent }
 
 // URLError reports a URL that names no store. By the type, a command sees that an
 // argument is wrong, and not a server.
@@ -76,5 +76,5 @@ func (e *URLError) Error() string {
 // Unwrap returns the cause, or nil.
 func (e *URLError) Unwrap() error { return e.Err }
 
-// Is reports whether target is [Refused].
-func (e *URLError) Is(target error) bool { return target == Refused }
+// Is reports whether target is [Permanent].
+func (e *URLError) Is(target error) bool { return target == Permanent }

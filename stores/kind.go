@@ -6,35 +6,35 @@ import (
 )
 
 // Kind says what helps against an error of a store, of a lease, or of a sequence. It is an error,
-// so that errors.Is(err, stores.Refused) asks for one kind. [KindOf] returns the kind of an error.
+// so that errors.Is(err, stores.Permanent) asks for one kind. [KindOf] returns the kind of an error.
 type Kind uint8
 
 const (
-	// Unknown: no engine has classified the error. It is retried as Passing.
+	// Unknown: no engine has classified the error. It is retried as Transient.
 	Unknown Kind = iota
-	// Passing: a retry may succeed. The store does not answer, another process was first,
+	// Transient: a retry may succeed. The store does not answer, another process was first,
 	// or a node number is held.
-	Passing
-	// Refused: a retry fails until an operator has changed the thing that the message names:
+	Transient
+	// Permanent: a retry fails until an operator has changed the thing that the message names:
 	// wrong credentials, a missing right, data of another program in the cells' place, a
 	// read-only server, a layout, a clock, an option out of range. [Open] and the claim of a
 	// lease end with such an error at once.
-	Refused
+	Permanent
 	// Loss: the store has lost writes that it acknowledged, or a cell is damaged. IDs may have
-	// been issued twice. Such an error is never Refused alone.
+	// been issued twice. Such an error is never Permanent alone.
 	Loss
 )
 
-// Error returns the word for logs: "unknown", "passing", "refused" or "loss".
+// Error returns the word for logs: "unknown", "transient", "permanent" or "loss".
 func (k Kind) Error() string {
-	if names := [...]string{"unknown", "passing", "refused", "loss"}; int(k) < len(names) {
+	if names := [...]string{"unknown", "transient", "permanent", "loss"}; int(k) < len(names) {
 		return names[k]
 	}
 	return fmt.Sprintf("Kind(%d)", uint8(k))
 }
 
-// Retryable reports whether a retry may succeed without an operator: Unknown and Passing.
-func (k Kind) Retryable() bool { return k <= Passing }
+// Retryable reports whether a retry may succeed without an operator: Unknown and Transient.
+func (k Kind) Retryable() bool { return k <= Transient }
 
 // New returns an error that has this text and is of the kind k. An engine wraps it in the error of
 // an operation. The text says what to do.
@@ -49,10 +49,10 @@ func (s sentinel) Error() string { return s.text }
 
 func (s sentinel) Is(target error) bool { return target == s.kind }
 
-// KindOf returns the kind of an error: the first of Loss, Refused and Passing that it is for
+// KindOf returns the kind of an error: the first of Loss, Permanent and Transient that it is for
 // errors.Is, else Unknown.
 func KindOf(err error) Kind {
-	for _, k := range [...]Kind{Loss, Refused, Passing} {
+	for _, k := range [...]Kind{Loss, Permanent, Transient} {
 		if errors.Is(err, k) {
 			return k
 		}
@@ -64,7 +64,7 @@ func KindOf(err error) Kind {
 // goroutine of this process that was ready to run waited for about half a second or longer:
 // the store may have answered in time. A [github.com/tickflake/tickflake/lease.Keeper] that was
 // woken late says so with it, too.
-var ErrOverloaded = Passing.New("this process gets too little processor time")
+var ErrOverloaded = Transient.New("this process gets too little processor time")
 
 // ErrWentBack is wrapped by the error for a cell that this process wrote and that is gone,
 // or holds an earlier state than the store has acknowledged: the store was restored from a

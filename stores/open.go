@@ -49,6 +49,15 @@ const (
 	slow = 2 * time.Second
 )
 
+// Option changes how [Open] opens a store.
+type Option func(*config)
+
+type config struct{ log *slog.Logger }
+
+// WithLogger sets the logger of [Open], for what the store may lose and for a server that does not answer yet. The
+// default is [slog.Default]. A nil logger is an [*OptionError] of Open.
+func WithLogger(log *slog.Logger) Option { return func(c *config) { c.log = log } }
+
 // Open opens a store. The scheme of the URL decides on the engine, among those that the
 // program imports:
 //
@@ -78,14 +87,24 @@ const (
 // acknowledged writes when it is killed and started again, or as it runs: the error wraps
 // [ErrForgets] and says what to set. The option forgetful=allow of the URL accepts such a store, for
 // tests: IDs are then issued twice after the server has stopped. What loses writes in
-// rarer events, what the server does not tell, and that it does not answer yet, is logged once, by [slog.Default].
+// rarer events, what the server does not tell, and that it does not answer yet, is logged once ([WithLogger]).
 //
 // While the server does not answer, Open tries again until the deadline of ctx. Without
 // one, it tries once, for at most ten seconds. It returns within a second after ctx ends.
 // The error is then that of the last attempt that had one of its own, and wraps that of ctx
-// if ctx has ended. An error of a [Kind] other than Passing ends Open at once. The error of
+// if ctx has ended. An error of a [Kind] other than Transient ends Open at once. The error of
 // a URL that names no store is a [*URLError].
-func Open(ctx context.Context, url string) (Store, error) {
+func Open(ctx context.Context, url string, options ...Option) (Store, error) {
+	c := config{log: slog.Default()}
+	for i, option := range options {
+		if option == nil {
+			return nil, &OptionError{Option: "Open", Err: fmt.Errorf("option %d of %d is nil: leave it out", i+1, len(options))}
+		}
+		option(&c)
+	}
+	if c.log == nil {
+		return nil, &OptionError{Option: "WithLogger", Err: errors.New("logger is nil: give slog.New(slog.DiscardHandler) for silence")}
+	}
 	scheme, err := SchemeOf(url)
 	if err != nil {
 		return nil, err
@@ -110,10 +129,10 @@ func Open(ctx context.Context, url string) (Store, error) {
 	}
 	var failed atomic.Pointer[error]
 	failed.Store(new(errors.New("no answer")))
-	ctx = pause.Noting(ctx, &failed)
+	ctx = pause.Logging(pause.Noting(ctx, &failed), c.log)
 	defer time.AfterFunc(slow, func() {
 		until, _ := ctx.Deadline()
-		slog.Warn("the store does not answer yet", "scheme", cmp.Or(scheme, "file"), "until", until, "err", *failed.Load())
+		c.log.Warn("the store does not answer yet", "scheme", cmp.Or(scheme, "file"), "until", until, "err", *failed.Load())
 	}).Stop()
 	store, err := open(ctx, url)
 	if err != nil {
@@ -121,7 +140,7 @@ func Open(ctx context.Context, url string) (Store, error) {
 	}
 	promises, err := ask(ctx, store, again)
 	if err == nil {
-		err = judge(scheme, promises, allowed)
+		err = judge(c.log, scheme, promises, allowed)
 	}
 	if err != nil {
 		_ = store.Close() // err says more
@@ -141,12 +160,12 @@ func ask(ctx context.Context, store Store, again bool) (promises Durability, err
 }
 
 // judge returns an error if a store must not be used, and logs its risks.
-func judge(scheme string, promises Durability, allowed bool) error {
+func judge(log *slog.Logger, scheme string, promises Durability, allowed bool) error {
 	if len(promises.Forgets) > 0 && !allowed {
 		return fmt.Errorf("%w: %s; %s in the URL accepts that IDs are then issued twice", ErrForgets, strings.Join(promises.Forgets, "; "), consent)
 	}
 	if risks := slices.Concat(promises.Forgets, promises.Risks, promises.Unknown); len(risks) > 0 {
-		slog.Warn("the store may lose acknowledged writes, and then IDs are issued twice",
+		log.Warn("the store may lose acknowledged writes, and then IDs are issued twice",
 			"scheme", cmp.Or(scheme, "file"), "risks", strings.Join(risks, "; "))
 	}
 	return nil
@@ -208,7 +227,7 @@ func unknown(scheme string) error {
 		}
 		return &URLError{Scheme: scheme, Problem: problem}
 	}
-	return &URLError{Problem: fmt.Sprintf("unknown scheme %q; want file:PATH, or one of %s before ://", scheme, strings.Join(Schemes()[1:], ", "))}
+	return &URLError{Problem: fmt.Sprintf("unknown scheme %q; want file:PATH, or one of %s before ://", scheme, strings.Join(schemes()[1:], ", "))}
 }
 
 // cutConsent takes the option forgetful out of a URL.
@@ -230,4 +249,4 @@ func cutConsent(scheme, url string) (rest string, allowed bool, err error) {
 
 // ErrForgets is wrapped by the error of [Open] for a store that forgets acknowledged
 // writes: see the field Forgets of [Durability].
-var ErrForgets = Refused.New("the store forgets acknowledged writes")
+var ErrForgets = Permanent.New("the store forgets acknowledged writes")

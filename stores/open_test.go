@@ -66,7 +66,7 @@ func TestOpenBySchemeOrPath(t *testing.T) {
 		assert.Equal(t, want, got)
 	}
 	got = "nothing"
-	storetest.TestURLs(t, stores.Open, "", map[string]string{
+	storetest.TestURLs(t, func(ctx context.Context, url string) (stores.Store, error) { return stores.Open(ctx, url) }, "", map[string]string{
 		"":                          "it is empty",
 		"localhost":                 "looks like a host",
 		"localhost:2379":            "looks like a host",
@@ -113,7 +113,8 @@ func logged(t *testing.T) *bytes.Buffer {
 }
 
 func TestOpenOfForgetfulStores(t *testing.T) {
-	log := logged(t)
+	log, other := new(bytes.Buffer), logged(t)
+	own := stores.WithLogger(slog.New(slog.NewTextHandler(log, nil)))
 	var promises stores.Durability
 	s := register(func(context.Context, int) (stores.Durability, error) { return promises, nil })
 	for _, tt := range []struct {
@@ -129,7 +130,7 @@ func TestOpenOfForgetfulStores(t *testing.T) {
 	} {
 		log.Reset()
 		promises, s.closed = tt.promises, false
-		_, err := stores.Open(t.Context(), tt.url)
+		_, err := stores.Open(t.Context(), tt.url, own)
 		if tt.refused != "" {
 			assert.ErrorIs(t, err, stores.ErrForgets)
 			assert.ErrorContains(t, err, tt.refused)
@@ -142,13 +143,19 @@ func TestOpenOfForgetfulStores(t *testing.T) {
 			assert.Contains(t, log.String(), text)
 		}
 	}
+	assert.Empty(t, other.String())
+	for _, option := range []stores.Option{nil, stores.WithLogger(nil)} {
+		_, err := stores.Open(t.Context(), "test://h", option)
+		_, ok := errors.AsType[*stores.OptionError](err)
+		assert.True(t, ok, "%v", err)
+	}
 }
 
 // Open tries again until its deadline, or once without one, and ends with its context wherever the engine hangs. Its error
 // tells why the server was not reached.
 func TestOpenWaitsForTheServer(t *testing.T) {
 	type answer = func(ctx context.Context, asked int) (stores.Durability, error)
-	away, refused, impatient := errors.New("nothing listens"), fmt.Errorf("wrong password: %w", stores.Refused), errors.New("the test is impatient")
+	away, refused, impatient := errors.New("nothing listens"), fmt.Errorf("wrong password: %w", stores.Permanent), errors.New("the test is impatient")
 	fails := func(err error, times int) answer {
 		return func(ctx context.Context, asked int) (stores.Durability, error) {
 			if asked > times {
@@ -173,7 +180,7 @@ func TestOpenWaitsForTheServer(t *testing.T) {
 		"it is away":                     {fails(away, ever), minute, 0, minute, []error{away, context.DeadlineExceeded, impatient}},
 		"it is away, and then hangs":     {fails(away, 1), minute, 0, minute, []error{away, context.DeadlineExceeded, impatient}},
 		"it is away, without a deadline": {fails(away, ever), 0, 0, 0, []error{away}},
-		"it refuses":                     {fails(refused, ever), minute, 0, 0, []error{stores.Refused}},
+		"it refuses":                     {fails(refused, ever), minute, 0, 0, []error{stores.Permanent}},
 		"it hangs":                       {fails(nil, 0), minute, 0, minute, []error{context.DeadlineExceeded}},
 		"it hangs, without a deadline":   {fails(nil, 0), 0, 0, 10 * second, []error{context.DeadlineExceeded}},
 		"it hangs, and is given up":      {fails(nil, 0), 0, second, second, []error{context.Canceled}},

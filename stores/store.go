@@ -24,8 +24,8 @@ import (
 // engine's doc says what to configure, and [CheckDurability] asks the engine.
 //
 // A method returns soon after its context has ended. All methods are safe for use by
-// several goroutines at once. An error without a [Kind] is Unknown, and is retried, a bare
-// fs.ErrPermission too: return it by the Failed of an engine, or as one of [Refused]. An error's text holds
+// several goroutines at once. An error without a [Kind] is Unknown, and is retried, also a bare
+// fs.ErrPermission: an engine gives it a kind, by [Kind.New] or by Failed of package engine. An error's text holds
 // no password. A key that [CheckKey] refuses, or a value that [CheckValue] refuses, is an
 // error, and the method sends nothing.
 type Store interface {
@@ -99,7 +99,7 @@ type Traits struct {
 
 	// Probe looks by many writes for a server that breaks the promises of a Store, as some of its protocol
 	// do under load. It is called before the first process of a fleet writes and before a sequence is created; if a server has
-	// passed before, it does nothing then. "tickflake store check" probes again. The error is [Refused] if
+	// passed before, it does nothing then. "tickflake store check" probes again. The error is [Permanent] if
 	// the server breaks a promise; a store that was opened by a URL is refused from then on.
 	Probe func(ctx context.Context, again bool) error
 }
@@ -120,14 +120,14 @@ const (
 
 // ErrConflict is wrapped by the error of a Swap that found another version than it
 // was given, and changed nothing.
-var ErrConflict = Passing.New("cell was changed by another process")
+var ErrConflict = Transient.New("cell was changed by another process")
 
 // ErrDamaged is wrapped by the error for a cell that cannot be read as it was
 // written.
 var ErrDamaged = Loss.New("cell is damaged")
 
 // ErrLocked is wrapped by the error of a TryLock for a cell that is locked.
-var ErrLocked = Passing.New("cell is locked by a living process")
+var ErrLocked = Transient.New("cell is locked by a living process")
 
 // CheckKey returns an error unless key can name a cell: one or more parts with slashes
 // between them, each of lower-case ASCII letters, digits, dots, hyphens and underscores,

@@ -243,7 +243,7 @@ func TestReference(t *testing.T) {
 		usage = regexp.MustCompile("(, see |[;:] ).*").ReplaceAllString(usage, "") // --help says the rest
 		row("`--"+strings.TrimSpace(f.Name+" "+value)+"`", cmp.Or(shown, "–"), usage)
 	})
-	page += "\n## Metrics\n\n[The table of all metrics](../otel/README.md#the-metrics) stands beside the alerts on them; " +
+	page += "\n## Metrics\n\n[The table of all metrics](../oteltickflake/README.md#the-metrics) stands beside the alerts on them; " +
 		"[the service](../service/README.md) has some of its own.\n" +
 		"\n## Errors\n\n[Errors, and what to do](operate.md#errors-and-what-to-do) has the remedies, the doc of each package its errors; " +
 		"[the service](service.md#errors) has codes instead.\n"

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"reflect"
 	"sync"
 	"syscall"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tickflake/tickflake/cmd/internal/command"
+	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service"
@@ -114,11 +116,11 @@ func newServeOf(s *serving) *cobra.Command {
 
 // table makes the settings.
 func (s *serving) table(cmd *cobra.Command) {
-	s.fields(&s.own)
+	s.fields(&s.own, reflect.TypeFor[ownSettings]())
 	s.issuing = newIssuing(cmd)
 	s.keepAll()
 
-	s.fields(&s.config)
+	s.fields(&s.config, reflect.TypeFor[seam.Serve]())
 	s.logFormat = command.ChoiceFlag(cmd, "log-format", "`FORMAT` of the log on standard error; with json, standard output stays empty", formatText, command.FormatJSON)
 	s.logLevel = command.ChoiceFlag(cmd, "log-level", "`LEVEL` from which on the log is written", "info", "debug", "warn", "error")
 	s.keepAll()

@@ -19,7 +19,7 @@ import (
 // off is the address of a protocol that is not served.
 const off = "off"
 
-// ownSettings are those that the command has beside service.Config, which has the same tags.
+// ownSettings are those that the command has beside those of [seam.Serve], with the same tags.
 type ownSettings struct {
 	RESP        string `setting:"resp" default:"127.0.0.1:6380" value:"ADDRESS" usage:"at which to serve the Redis protocol, as HOST:PORT, or off; port 0 is any that is free"`
 	HTTP        string `setting:"http" default:"127.0.0.1:8380" value:"ADDRESS" usage:"at which to serve HTTP"`
@@ -64,17 +64,13 @@ func (s *settings) keepAll() {
 	})
 }
 
-// fields makes a setting of each field of a struct that has the tag "setting". The range is that of the
-// service, but for a least value above 0: a 0 would be the default there.
-func (s *settings) fields(of any) {
-	fields := reflect.ValueOf(of).Elem()
-	for i := range fields.NumField() {
-		tag := fields.Type().Field(i).Tag
-		if tag.Get("setting") == "" {
-			continue
-		}
+// fields makes a setting of each field that the type tags has, of the field of the struct of that name. The range is that of
+// the service, but for a least value above 0: a 0 would be the default there.
+func (s *settings) fields(of any, tags reflect.Type) {
+	for known := range tags.Fields() {
+		tag := known.Tag
 		number := atLeast(tag.Get("least"), wholeNumber)
-		switch value := fields.Field(i).Addr().Interface().(type) {
+		switch value := reflect.ValueOf(of).Elem().FieldByName(known.Name).Addr().Interface().(type) {
 		case *bool:
 			field(s, tag, "", value, yesOrNo).NoOptDefVal = "true"
 		case *time.Duration:

@@ -16,7 +16,8 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 
 	"github.com/tickflake/tickflake/internal/cli"
-	"github.com/tickflake/tickflake/service"
+	"github.com/tickflake/tickflake/internal/seam"
+	"github.com/tickflake/tickflake/stores"
 )
 
 // tls returns the configuration of TLS, or nil without a certificate.
@@ -89,21 +90,18 @@ func (s *serving) ask(ctx context.Context) error {
 
 // refused turns an error of service.New into one that names the setting.
 func (s *serving) refused(err error) error {
-	field, ok := errors.AsType[*service.FieldError](err)
+	wrong, ok := errors.AsType[*stores.OptionError](err)
 	if !ok {
 		return cli.Usage(err)
 	}
-	setting := func(name string) string {
-		known, _ := reflect.TypeFor[service.Config]().FieldByName(name)
-		return known.Tag.Get("setting")
-	}
-	accept := choose(field.Accept == "", "", "--"+setting(field.Accept))
-	source := s.source(cmp.Or(setting(field.Field), strings.ToLower(field.Field)))
-	switch field.Field {
-	case "Clients":
-		source = fmt.Sprintf("%s: client %s", s.file.path, s.file.Clients[field.Index].Name)
-	case "Create":
+	field, client := strings.TrimPrefix(wrong.Option, "Config."), 0
+	known, _ := reflect.TypeFor[seam.Serve]().FieldByName(field)
+	source := s.source(cmp.Or(known.Tag.Get("setting"), strings.ToLower(field)))
+	if _, err := fmt.Sscanf(field, "Clients[%d]", &client); err == nil {
+		source = fmt.Sprintf("%s: client %s", s.file.path, s.file.Clients[client].Name)
+	} else if field == "Create" {
 		source = s.file.path + ": create"
 	}
-	return cli.Usage(fmt.Errorf("%s: %w%s", source, field.Err, accept))
+	problem := strings.NewReplacer("set AllowOpen", "set --open", "set AllowPlaintext", "set --plaintext").Replace(wrong.Err.Error())
+	return cli.Usage(fmt.Errorf("%s: %s", source, problem))
 }

@@ -26,6 +26,7 @@ func TestGorm(t *testing.T) {
 	require.NoError(t, db.AutoMigrate(&gormid.Order{}, &gormid.Line{}))
 	one := gormid.Order{Customer: "ada", Lines: []gormid.Line{{Article: "pen"}, {Article: "ink"}}}
 	require.NoError(t, db.Create(&one).Error)
+	require.Error(t, db.Create(&one).Error, "a transaction that is tried again keeps its ID")
 	two := gormid.Order{Customer: "dan", Replaces: &one.ID}
 	require.NoError(t, db.Create(&two).Error)
 	assert.IsIncreasing(t, []snowflake.ID{0, one.ID, one.Lines[0].ID, one.Lines[1].ID, two.ID})

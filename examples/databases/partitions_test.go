@@ -114,7 +114,14 @@ func TestMonths(t *testing.T) {
 				_, err := db.Exec(statement)
 				require.NoError(t, err)
 			}
-			rows, err := db.Query(strings.ReplaceAll("SELECT id FROM orders WHERE id >= tickflake_min_id('2026-03-14+00') AND id < tickflake_min_id('2026-03-15+00') ORDER BY id", "+00", d.zone))
+			query := strings.ReplaceAll("SELECT id FROM orders WHERE id >= tickflake_min_id('2026-03-14+00') AND id < tickflake_min_id('2026-03-15+00') ORDER BY id", "+00", d.zone)
+			if d.kind == servers.PostgreSQL { // it reads the partition of the month alone, by its primary key
+				var plan string
+				require.NoError(t, db.QueryRow("EXPLAIN (FORMAT JSON) "+query).Scan(&plan))
+				assert.Contains(t, plan, "orders_2026_03_pkey")
+				assert.NotContains(t, plan, "orders_2026_04")
+			}
+			rows, err := db.Query(query)
 			require.NoError(t, err)
 			defer rows.Close()
 			var got []snowflake.ID

@@ -16,7 +16,7 @@ func TestPgx(t *testing.T) {
 	t.Parallel()
 	server, gen, ctx := servers.For(t, servers.PostgreSQL), exampletest.IDs(t), t.Context()
 	exampletest.Schema(t, exampletest.Open(t, server, ""))
-	db, err := pgxnative.Open(ctx, server.URL)
+	db, err := pgxnative.Open(ctx, server.URL+"&default_query_exec_mode=exec")
 	require.NoError(t, err)
 	defer db.Close()
 	ids, err := pgxnative.Import(ctx, db, gen, []string{"ada", "bob"})

@@ -1,5 +1,5 @@
 // Command metrics issues IDs and numbers at a constant rate and serves its metrics to
-// Prometheus. The README of otel shows how to put them on a dashboard.
+// Prometheus. The README of oteltickflake shows how to put them on a dashboard.
 package main
 
 import (
@@ -23,7 +23,7 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
-	oteltickflake "github.com/tickflake/tickflake/otel"
+	"github.com/tickflake/tickflake/oteltickflake"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"

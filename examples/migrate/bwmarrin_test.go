@@ -53,8 +53,8 @@ const (
 	adapter  = "github.com/tickflake/tickflake/adapters/bwmarrin/snowflake"
 )
 
-// run runs a command in dir and returns what it has printed. With -short it skips the test.
-func run(t *testing.T, dir, name string, args ...string) string {
+// command runs a command in dir and returns what it has printed. With -short it skips the test.
+func command(t *testing.T, dir, name string, args ...string) string {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("-short runs no command")
@@ -65,7 +65,7 @@ func run(t *testing.T, dir, name string, args ...string) string {
 
 // The adapter passes the tests that the original package has for itself.
 func TestOriginalsTestsPass(t *testing.T) {
-	folders := strings.Fields(run(t, ".", "go", "list", "-f", "{{.Dir}}", original, adapter))
+	folders := strings.Fields(command(t, ".", "go", "list", "-f", "{{.Dir}}", original, adapter))
 	theirs := filepath.Join(folders[0], "snowflake_test.go")
 	ours := filepath.Join(folders[1], "original_test.go")
 	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {ours: theirs}})
@@ -76,7 +76,7 @@ func TestOriginalsTestsPass(t *testing.T) {
 	require.NoError(t, err)
 	names := regexp.MustCompile(`(?m)^func (Test\w+)`).FindAllStringSubmatch(string(tests), -1)
 	require.Len(t, names, 15)
-	out := run(t, ".", "go", "test", "-overlay", file, "-v", "-run", "^Test", adapter)
+	out := command(t, ".", "go", "test", "-overlay", file, "-v", "-run", "^Test", adapter)
 	for _, name := range names {
 		assert.Contains(t, out, "--- PASS: "+name[1]+" ")
 	}
@@ -96,14 +96,14 @@ func TestOneLineChange(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	t.Setenv("GOWORK", "off")
-	want := run(t, dir, "go", "run", ".")
+	want := command(t, dir, "go", "run", ".")
 	require.Contains(t, want, "true 7 true true\n")
 
 	guide, err := os.ReadFile("../../docs/migrate/bwmarrin.md")
 	require.NoError(t, err)
-	command := regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindStringSubmatch(string(guide))
-	require.NotNil(t, command)
-	run(t, dir, "bash", "-euc", command[1])
-	assert.Contains(t, run(t, dir, "go", "list", "-deps", "."), adapter+"\n")
-	assert.Equal(t, want, run(t, dir, "go", "run", "."))
+	block := regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindStringSubmatch(string(guide))
+	require.NotNil(t, block)
+	command(t, dir, "bash", "-euc", block[1])
+	assert.Contains(t, command(t, dir, "go", "list", "-deps", "."), adapter+"\n")
+	assert.Equal(t, want, command(t, dir, "go", "run", "."))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/tickflake/tickflake/examples/internal/exampletest"
 	"github.com/tickflake/tickflake/examples/migrate"
 	"github.com/tickflake/tickflake/snowflake"
 )
@@ -35,6 +36,10 @@ func TestEpochAbove(t *testing.T) {
 		last := snowflake.ID(rapid.Int64Range(0, 1<<63-1).Draw(t, "last") >> rapid.IntRange(0, 62).Draw(t, "shift"))
 		larger(t, layout, last, time.UnixMilli(rapid.Int64Range(1.7e12, 2.5e12).Draw(t, "now")).UTC())
 	})
-	_, err := migrate.EpochAbove(snowflake.Default(), -1, time.Now())
+	now := exampletest.Day
+	last, err := snowflake.Default().Max(now) // of this very tick
+	require.NoError(t, err)
+	larger(t, snowflake.Default(), last, now)
+	_, err = migrate.EpochAbove(snowflake.Default(), -1, time.Now())
 	assert.Error(t, err)
 }

@@ -254,7 +254,7 @@ func testRefusals(t *testing.T, all map[string]func(t *testing.T) Refusal) {
 				t.Helper()
 				require.ErrorContains(t, err, want)
 				assert.ErrorContains(t, err, r.Advice)
-				assert.Equal(t, stores.Refused, stores.KindOf(err), err)
+				assert.Equal(t, stores.Permanent, stores.KindOf(err), err)
 				assert.NotErrorIs(t, err, stores.ErrConflict)
 			}
 			r.Refuse()
@@ -262,7 +262,7 @@ func testRefusals(t *testing.T, all map[string]func(t *testing.T) Refusal) {
 				// The first use of a connection that the server has closed may fail otherwise, some
 				// servers wait until they close it, and NATS does not answer.
 				err := Fails(t, func(err error) bool {
-					return stores.KindOf(err) == stores.Refused || errors.Is(err, stores.ErrConflict)
+					return stores.KindOf(err) == stores.Permanent || errors.Is(err, stores.ErrConflict)
 				}, do)
 				switch {
 				case what == 0:

@@ -58,7 +58,7 @@ func TestEtcdFull(t *testing.T) {
 		return errors.Is(err, rpctypes.ErrNoSpace)
 	}, Patience, time.Millisecond)
 	err := store.Traits().Probe(Within(t), true)
-	require.ErrorIs(t, err, stores.Refused)
+	require.ErrorIs(t, err, stores.Permanent)
 	require.ErrorContains(t, err, "disarm its alarm")
 }
 

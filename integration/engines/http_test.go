@@ -57,17 +57,17 @@ func (e Engine) testHTTP(t *testing.T) {
 		value  string
 		want   error
 	}{
-		"answer_lost":        {"PUT", func(x exchange) { x.send(); x.lose() }, "after", stores.Passing},
-		"request_lost":       {"PUT", func(x exchange) { x.lose() }, "before", stores.Passing},
+		"answer_lost":        {"PUT", func(x exchange) { x.send(); x.lose() }, "after", stores.Transient},
+		"request_lost":       {"PUT", func(x exchange) { x.lose() }, "before", stores.Transient},
 		"sent_twice":         {"PUT", func(x exchange) { x.send(); x.pass(x.send()) }, "after", nil},
 		"conflict":           {"PUT", func(x exchange) { x.answer(conflict) }, "before", stores.ErrConflict},
 		"conflict_with_self": {"PUT", func(x exchange) { x.send(); x.answer(conflict) }, "after", nil},
-		"busy":               {"PUT", func(x exchange) { x.answer(busy) }, "before", stores.Passing},
-		"busy_with_self":     {"PUT", func(x exchange) { x.send(); x.answer(busy) }, "after", stores.Passing},
-		"500":                {"PUT", func(x exchange) { x.answer(500) }, "before", stores.Passing},
-		"500_late":           {"PUT", func(x exchange) { x.send(); x.answer(500) }, "after", stores.Passing},
-		"503":                {"PUT", func(x exchange) { x.answer(503) }, "before", stores.Passing},
-		"stands_still":       {"PUT", func(x exchange) { x.end(); <-x.gone; x.lose() }, "before", stores.Passing},
+		"busy":               {"PUT", func(x exchange) { x.answer(busy) }, "before", stores.Transient},
+		"busy_with_self":     {"PUT", func(x exchange) { x.send(); x.answer(busy) }, "after", stores.Transient},
+		"500":                {"PUT", func(x exchange) { x.answer(500) }, "before", stores.Transient},
+		"500_late":           {"PUT", func(x exchange) { x.send(); x.answer(500) }, "after", stores.Transient},
+		"503":                {"PUT", func(x exchange) { x.answer(503) }, "before", stores.Transient},
+		"stands_still":       {"PUT", func(x exchange) { x.end(); <-x.gone; x.lose() }, "before", stores.Transient},
 		"stale_read":         {"GET", func(x exchange) { x.pass(x.old) }, "before", stores.ErrConflict},
 	} {
 		t.Run(name, func(t *testing.T) {

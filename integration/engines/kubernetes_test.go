@@ -147,7 +147,7 @@ func testKubeRights(t *testing.T, s *servers.Server) {
 		"k8s://default?kubeconfig=" + s.Kubeconfig(s.Addr, "wr0ng"): "refuses the credentials",
 	})
 	_, err = Open(t, strings.Replace(s.URL, "default", "nowhere", 1)).Swap(ctx, "node/0000001", 0, nil)
-	require.ErrorIs(t, err, stores.Refused)
+	require.ErrorIs(t, err, stores.Permanent)
 	assert.ErrorContains(t, err, "no such namespace")
 }
 

@@ -177,7 +177,7 @@ func testUnfit(t *testing.T, e Engine) {
 	_, err = client.CreateStream(Within(t), jetstream.StreamConfig{Name: "KV_foreign", Subjects: []string{"foreign"}})
 	require.NoError(t, err)
 	_, err = Open(t, e.URL(e.Server.Addr, "foreign")+"&forgetful=allow").Read(Within(t), "node/0000001")
-	assert.Equal(t, stores.Refused, stores.KindOf(err))
+	assert.Equal(t, stores.Permanent, stores.KindOf(err))
 	assert.ErrorContains(t, err, "take another namespace")
 }
 
@@ -239,7 +239,7 @@ func TestNATSDomains(t *testing.T) {
 	unnamed := func(err error) {
 		t.Helper()
 		require.ErrorContains(t, err, "name one by domain=")
-		assert.Equal(t, stores.Refused, stores.KindOf(err))
+		assert.Equal(t, stores.Permanent, stores.KindOf(err))
 	}
 	for _, s := range all {
 		store := Open(t, "nats://"+s.Addr)
@@ -275,7 +275,7 @@ func TestNATSDomains(t *testing.T) {
 	store := Open(t, "nats://"+alone.Addr+","+all["one"].Addr)
 	Cell(t, store, "node/0000001", "alone")
 	require.NoError(t, alone.Kill())
-	unnamed(Fails(t, func(err error) bool { return stores.KindOf(err) == stores.Refused }, func(ctx context.Context) error {
+	unnamed(Fails(t, func(err error) bool { return stores.KindOf(err) == stores.Permanent }, func(ctx context.Context) error {
 		_, err := store.Read(ctx, "node/0000001")
 		return err
 	}))

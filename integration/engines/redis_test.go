@@ -123,7 +123,7 @@ func TestRedisCluster(t *testing.T) {
 	store, err = redis.New(redisClient(t, other), "one", 0)
 	require.NoError(t, err)
 	_, err = stores.CheckDurability(Within(t), store)
-	require.ErrorIs(t, err, stores.Refused)
+	require.ErrorIs(t, err, stores.Permanent)
 	require.ErrorContains(t, err, "MOVED ")
 	require.ErrorContains(t, err, s.Addr)
 }
@@ -206,7 +206,7 @@ func TestRedisReplicas(t *testing.T) {
 	require.NoError(t, admin.ConfigSet(Within(t), "min-replicas-to-write", "3").Err())
 	_, err = lonely.Read(Within(t), "node/0000001")
 	assert.ErrorContains(t, err, "NOREPLICAS")
-	assert.Equal(t, stores.Passing, stores.KindOf(err))
+	assert.Equal(t, stores.Transient, stores.KindOf(err))
 }
 
 func testRedisDurability(t *testing.T, s *servers.Server) {

@@ -146,7 +146,7 @@ func (q SQL) Test(t *testing.T) {
 			_, err := store.Swap(Within(t), "node/0000001", 0, nil)
 			require.ErrorContains(t, err, name)
 			assert.ErrorContains(t, err, "with other columns")
-			assert.Equal(t, stores.Refused, stores.KindOf(err))
+			assert.Equal(t, stores.Permanent, stores.KindOf(err))
 		})
 	}
 	// A table that breaks a promise of a Store is refused when it is opened, and the statement of the error
@@ -160,7 +160,7 @@ func (q SQL) Test(t *testing.T) {
 			fill(t, root, strings.ReplaceAll("DELETE FROM OURS;"+row[0], "OURS", table), "hand")
 			_, err := stores.Open(Within(t), at)
 			if row[1] != "" {
-				require.ErrorIs(t, err, stores.Refused)
+				require.ErrorIs(t, err, stores.Permanent)
 				require.ErrorContains(t, err, row[1])
 				for problem := range strings.SplitSeq(err.Error(), "; ") {
 					_, fix, _ := strings.Cut(problem, ": ALTER TABLE ")

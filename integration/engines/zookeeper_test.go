@@ -122,7 +122,7 @@ func testZKRights(t *testing.T, e Engine, conn *zk.Conn) {
 	_, err := conn.Create("/ephemeral", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err)
 	_, err = e.Open(t, addr, "ephemeral").Swap(Within(t), "node/0000001", 0, nil)
-	assert.Equal(t, stores.Refused, stores.KindOf(err))
+	assert.Equal(t, stores.Permanent, stores.KindOf(err))
 	assert.ErrorContains(t, err, "use another namespace")
 }
 

@@ -1,4 +1,4 @@
-// Package fleet puts servers and keepers under load and through faults, for tests, the soak and
+// Package fleet puts servers and keepers under load and through faults, for tests and
 // benchmarks: on real stores, with a record of all that they issue.
 //
 // You need these names:

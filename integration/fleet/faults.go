@@ -80,9 +80,9 @@ func hold(length time.Duration, proxies ...*storetest.Proxy) {
 	}
 }
 
-// FaultsOn returns the faults of a fleet on a store whose names pass the filter.
-func FaultsOn(store servers.Kind, filter func(name string) bool) []Fault {
-	return slices.DeleteFunc(slices.Clone(Faults), func(k Fault) bool { return k.Store && store == servers.Directory || !filter(k.Name) })
+// FaultsOn returns the faults of a fleet on a store.
+func FaultsOn(store servers.Kind) []Fault {
+	return slices.DeleteFunc(slices.Clone(Faults), func(k Fault) bool { return k.Store && store == servers.Directory })
 }
 
 // Do makes one fault, by its name in Faults.

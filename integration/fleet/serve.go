@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/tickflake/tickflake/integration/program"
 	"github.com/tickflake/tickflake/integration/stepped"
@@ -92,23 +91,6 @@ func Tickflake(ctx context.Context, clock bool, args ...string) (string, error) 
 func FreeAddress() (string, error) {
 	port, err := program.Port()
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), err
-}
-
-// Size is what a process holds.
-type Size struct {
-	Process    string `json:"-"`
-	PID        int    `json:"pid"`
-	RSS        int64  `json:"rss"` // bytes
-	Goroutines int64  `json:"goroutines,omitempty"`
-	Files      int64  `json:"files"` // descriptors
-}
-
-// Size asks the server how much it holds. It is zero if the server does not answer.
-func (s *Server) Size(ctx context.Context) Size {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	is, _ := s.Metrics(ctx)
-	return Size{PID: s.PID(), RSS: int64(is["process_resident_memory_bytes"]), Goroutines: int64(is["go_goroutines"]), Files: int64(is["process_open_fds"])}
 }
 
 // Metrics asks the server for its metrics without labels, by their names in Prometheus.

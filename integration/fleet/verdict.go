@@ -26,9 +26,9 @@ const (
 
 // Broken is a promise that does not hold.
 type Broken struct {
-	Promise  Promise  `json:"promise"`
-	Count    int64    `json:"count"`
-	Examples []string `json:"examples"` // the first ones
+	Promise  Promise
+	Count    int64
+	Examples []string // the first ones
 }
 
 func (b Broken) String() string {

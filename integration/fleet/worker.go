@@ -232,21 +232,21 @@ func (w *Worker) served() int64 {
 
 // Client is the result of one client.
 type Client struct {
-	Name     string            `json:"name"`
-	Served   int64             `json:"served"` // calls
-	Failed   int64             `json:"failed"` // calls
-	Again    int64             `json:"again"`  // requests that failed, of any call
-	Busy     int64             `json:"busy"`   // those of them that a strategy or a rate has rejected
-	IDs      int64             `json:"ids"`
-	Numbers  int64             `json:"numbers"`
-	Errors   map[string]int64  `json:"errors,omitempty"`   // failed calls by their errors
-	Examples map[string]string `json:"examples,omitempty"` // the first error of each kind
-	Stalls   map[string]Stall  `json:"stalls"`             // the longest of each operation
+	Name     string
+	Served   int64 // calls
+	Failed   int64 // calls
+	Again    int64 // requests that failed, of any call
+	Busy     int64 // those of them that a strategy or a rate has rejected
+	IDs      int64
+	Numbers  int64
+	Errors   map[string]int64  // failed calls by their errors
+	Examples map[string]string // the first error of each kind
+	Stalls   map[string]Stall  // the longest of each operation
 }
 
 // Stall is the time from the beginning of a call to the first answer of it, or of its
 // repetitions.
 type Stall struct {
-	Seconds float64 `json:"seconds"`
-	At      string  `json:"at"` // its beginning, since the start of the fleet
+	Seconds float64
+	At      string // its beginning, since the start of the fleet
 }

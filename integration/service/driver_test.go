@@ -7,7 +7,7 @@
 //
 //	go test ./integration/service -run TestFleet/^killed -service.kills 500
 //	go test ./integration/service -run TestFleet/rolling -service.restarts 50
-//	go test ./integration/service -run TestNoGrowth -service.soak 1h -timeout 2h
+//	go test ./integration/service -run 'TestFleet/soak|TestNoGrowth' -service.soak 1h -timeout 2h
 package service
 
 import (

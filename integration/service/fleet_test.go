@@ -4,6 +4,7 @@ package service
 
 import (
 	"flag"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -88,6 +89,9 @@ func TestFleet(t *testing.T) {
 				row.check(t, f)
 			}
 		})
+	}
+	for _, kind := range []servers.Kind{servers.Directory, servers.Etcd, servers.S3, servers.Kubernetes} {
+		t.Run(fmt.Sprint("soak on ", kind), func(t *testing.T) { testSoak(t, kind) })
 	}
 }
 

@@ -4,7 +4,6 @@ package service
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -27,8 +26,6 @@ const (
 	poll            = 10 * time.Millisecond // the pause of a loop that looks for a change
 	mostMemory      = 192 << 20             // bytes that Go has ever had from the system: 40 MB, and twice the 64 MiB of replies that are kept for all
 )
-
-var soak = flag.Duration("service.soak", 0, "let clients come and go for so long; by default for some rounds")
 
 // Strangers ask for much and read nothing, while a client of each protocol works. None of its calls fails, and the memory
 // of the server is bounded. Package service's tests have strangers that send nothing, or too much, or come as a web page.

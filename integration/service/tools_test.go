@@ -76,7 +76,7 @@ func TestAlerts(t *testing.T) {
 	t.Parallel()
 	promtool := program.FindFor(t, "promtool", "prometheus")
 	for _, args := range []string{"check rules alerts.yml service_alerts.yml", "test rules alerts_test.yml service_alerts_test.yml"} {
-		out := program.RunFor(t, program.Config{Path: promtool, Args: strings.Fields(args), Dir: "../../otel/dashboard"})
+		out := program.RunFor(t, program.Config{Path: promtool, Args: strings.Fields(args), Dir: "../../oteltickflake/dashboard"})
 		assert.Contains(t, out, "SUCCESS")
 	}
 }

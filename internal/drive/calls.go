@@ -159,7 +159,7 @@ func (e *CallError) Error() string {
 	}
 	problem := "store does not answer"
 	switch {
-	case stores.KindOf(e.Err) == stores.Refused:
+	case stores.KindOf(e.Err) == stores.Permanent:
 		problem = "store refuses"
 	case e.Late > 0:
 		problem = fmt.Sprintf("%v, and woke %s late", stores.ErrOverloaded, e.Late.Round(time.Millisecond))
@@ -178,5 +178,5 @@ func (e *CallError) Unwrap() []error { return []error{ErrStore, e.Err} }
 
 // Is reports whether target is [stores.ErrOverloaded] or its kind, and the process ran late.
 func (e *CallError) Is(target error) bool {
-	return e.Late > 0 && (target == stores.ErrOverloaded || target == stores.Passing)
+	return e.Late > 0 && (target == stores.ErrOverloaded || target == stores.Transient)
 }

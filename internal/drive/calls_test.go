@@ -95,7 +95,7 @@ func TestErrors(t *testing.T) {
 		{errors.New("no"), "", "store does not answer: %s k: no", true},
 		{errors.New("no"), "it", "store does not answer: %s it: no", true},
 		{errors.New("disk: list it, read it, swap it, lock it: no"), "it", "store does not answer: disk: list it, read it, swap it, lock it: no%.0s", true},
-		{stores.Refused.New("no"), "", "store refuses: %s k: no", true},
+		{stores.Permanent.New("no"), "", "store refuses: %s k: no", true},
 		{stores.ErrOverloaded, "", stores.ErrOverloaded.Error() + ": %s k: " + stores.ErrOverloaded.Error(), true},
 	} {
 		for op, call := range every(&drive.Calls{Store: failing{err: test.err}, What: test.what}) {
@@ -111,7 +111,7 @@ func TestErrors(t *testing.T) {
 	late := &drive.CallError{Op: "swap", What: "k", Late: 1500 * time.Millisecond, Since: time.Unix(0, 0), Err: errors.New("no")}
 	require.EqualError(t, late, stores.ErrOverloaded.Error()+", and woke 1.5s late since 1970-01-01T00:00:00Z: swap k: no")
 	require.ErrorIs(t, late, stores.ErrOverloaded)
-	require.ErrorIs(t, late, stores.Passing)
+	require.ErrorIs(t, late, stores.Transient)
 	unlock, err := (&drive.Calls{Store: storetest.NewMemory()}).TryLock(t.Context(), "k")
 	require.NoError(t, err, "a store without locks")
 	unlock()

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -99,4 +100,19 @@ func ContextError(ctx context.Context) error {
 		return context.DeadlineExceeded
 	}
 	return ctx.Err()
+}
+
+type logged struct{}
+
+// Logging returns a context of the opening of a store, which has its logger.
+func Logging(ctx context.Context, log *slog.Logger) context.Context {
+	return context.WithValue(ctx, logged{}, log)
+}
+
+// Log returns the logger of [Logging], or [slog.Default].
+func Log(ctx context.Context) *slog.Logger {
+	if log, ok := ctx.Value(logged{}).(*slog.Logger); ok {
+		return log
+	}
+	return slog.Default()
 }

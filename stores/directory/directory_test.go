@@ -74,14 +74,14 @@ func TestOpenAfterFSGroup(t *testing.T) {
 	if !checkMode {
 		t.Skip("this system has no modes")
 	}
-	log, before := new(bytes.Buffer), slog.Default()
-	slog.SetDefault(slog.New(slog.NewTextHandler(log, nil)))
-	t.Cleanup(func() { slog.SetDefault(before) })
+	log := new(bytes.Buffer)
 	s := opened(t, state(t), nil)
 	for _, cell := range []string{key, "node/0000008"} { // it is empty, and then it has cells
 		require.NoError(t, os.Chmod(s.path, 0o770|os.ModeSetgid))
 		log.Reset()
-		opened(t, s.path, nil)
+		again, err := stores.Open(t.Context(), s.path, stores.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
+		require.NoError(t, err)
+		require.NoError(t, again.Close())
 		info, err := os.Stat(s.path)
 		require.NoError(t, err)
 		assert.Equal(t, os.FileMode(0o700), info.Mode().Perm())
@@ -149,7 +149,7 @@ func TestRemovedDirectory(t *testing.T) {
 	for op, err := range uses(t, s) {
 		assert.ErrorIs(t, err, os.ErrNotExist)
 		assert.ErrorContains(t, err, map[string]string{"lock": "was the directory removed while it was in use?"}[op])
-		assert.Equal(t, op != "swap" && op != "lock", stores.KindOf(err) == stores.Refused, "%s: %v", op, err)
+		assert.Equal(t, op != "swap" && op != "lock", stores.KindOf(err) == stores.Permanent, "%s: %v", op, err)
 		assert.NotErrorIs(t, err, stores.ErrConflict)
 		assert.Equal(t, 1, strings.Count(err.Error(), s.path), "%v", err)
 	}
@@ -173,7 +173,7 @@ func TestDamagedFiles(t *testing.T) {
 			for op, err := range uses(t, s) {
 				says, damaged := want[op]
 				if !damaged {
-					assert.True(t, err == nil || op == "late swap" && stores.KindOf(err) == stores.Passing, "%s: %v", op, err)
+					assert.True(t, err == nil || op == "late swap" && stores.KindOf(err) == stores.Transient, "%s: %v", op, err)
 					continue
 				}
 				torn := new(stores.DamagedError)
@@ -232,7 +232,7 @@ func TestURLs(t *testing.T) {
 		assert.Equal(t, filepath.Join(root, filepath.FromSlash(want)), s.(*files).path, url)
 		require.NoError(t, s.Close())
 	}
-	storetest.TestURLs(t, stores.Open, "file:ids", map[string]string{
+	storetest.TestURLs(t, func(ctx context.Context, url string) (stores.Store, error) { return stores.Open(ctx, url) }, "file:ids", map[string]string{
 		"file:": "names no directory", "file://host/ids": "names a host", "file://host": "names a host", "file:?namespace=n": "names no directory",
 		"file:~/ids": "want the path in full", "file:ids?other=1": "its only option is namespace=NAME",
 	})
@@ -258,7 +258,7 @@ func TestDefaultPath(t *testing.T) {
 		t.Setenv("HOME", tt.home)
 		path, err := DefaultPath()
 		assert.Equal(t, tt.want, path)
-		assert.Equal(t, tt.want == "", stores.KindOf(err) == stores.Refused, "%v", err)
+		assert.Equal(t, tt.want == "", stores.KindOf(err) == stores.Permanent, "%v", err)
 	}
 }
 

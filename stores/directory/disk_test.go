@@ -119,7 +119,7 @@ func TestErrorsOfTheDisk(t *testing.T) {
 		_, err := swap(t.Context(), s, cell, "new")
 		require.ErrorIs(t, err, cause)
 		assert.ErrorContains(t, err, want)
-		assert.Equal(t, cause != syscall.EIO, stores.KindOf(err) == stores.Refused, "%v", err)
+		assert.Equal(t, cause != syscall.EIO, stores.KindOf(err) == stores.Permanent, "%v", err)
 		assert.ErrorContains(t, err, "directory "+dir+": swap node/0000007: write node+0000007.cell.tmp: "+cause.Error())
 		assert.Equal(t, 1, strings.Count(err.Error(), dir), "%v", err)
 		assert.NoFileExists(t, s.file(key, tempFile), "it would take up space")

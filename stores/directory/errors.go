@@ -13,7 +13,7 @@ import (
 // ErrUnfit is wrapped by the error for a directory that cannot keep cells safely: it
 // belongs to another user, others may write to it, it is not a directory, or it cannot be
 // made or read. The text says what to do.
-var ErrUnfit = stores.Refused.New("not fit for a store")
+var ErrUnfit = stores.Permanent.New("not fit for a store")
 
 // unfit returns the error of Open for a directory.
 func unfit(path, problem string, err error) error {
@@ -52,11 +52,11 @@ func failedFile(op string, err error) error {
 	var advice error
 	switch {
 	case errors.Is(err, errDiskFull), errors.Is(err, syscall.EDQUOT):
-		advice = stores.Refused.New("free some space")
+		advice = stores.Permanent.New("free some space")
 	case errors.Is(err, syscall.EROFS):
-		advice = stores.Refused.New("mount the file system for writing, or name another directory")
+		advice = stores.Permanent.New("mount the file system for writing, or name another directory")
 	case errors.Is(err, fs.ErrPermission):
-		advice = stores.Refused.New("it must be readable and writable for the user that this process runs as")
+		advice = stores.Permanent.New("it must be readable and writable for the user that this process runs as")
 	case errors.Is(err, fs.ErrNotExist):
 		advice = errors.New("was the directory removed while it was in use?")
 	default:

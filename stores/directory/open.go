@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -13,6 +12,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/tickflake/tickflake/internal/pause"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/engine"
 )
@@ -35,6 +35,9 @@ func init() {
 func openPath(ctx context.Context, path string) (stores.Store, error) {
 	s, err := wait(ctx, path, func() (*files, error) { return open(path, realDisk) })
 	if err == nil {
+		if s.wide != 0 {
+			pause.Log(ctx).Warn("the state directory could be written by its group, as on a Kubernetes volume with fsGroup: its mode is 0700 again", "path", s.path, "mode", fmt.Sprintf("%#o", s.wide.Perm()))
+		}
 		return s, nil
 	}
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
@@ -191,7 +194,7 @@ func (s *files) prepare(made bool, mode fs.FileMode) error {
 		if err := os.Chmod(s.path, ownDir); err != nil {
 			return unfit(s.path, wide(mode), err)
 		}
-		slog.Warn("the state directory could be written by its group, as on a Kubernetes volume with fsGroup: its mode is 0700 again", "path", s.path, "mode", fmt.Sprintf("%#o", mode.Perm()))
+		s.wide = mode
 	}
 	if slices.ContainsFunc(entries, func(e os.DirEntry) bool { _, ok := keyOf(e.Name(), cellFile); return ok }) {
 		return nil // the process that wrote the first cell has synced it

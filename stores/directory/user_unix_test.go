@@ -74,20 +74,20 @@ func asUser(t *testing.T, root string) {
 			continue
 		}
 		assert.Equal(t, op != "swap" && op != "late swap", errors.Is(err, os.ErrPermission), "%s: %v", op, err) // its lock file is there
-		assert.Equal(t, op == "lock", errors.Is(err, stores.Refused), "%s: %v", op, err)
+		assert.Equal(t, op == "lock", errors.Is(err, stores.Permanent), "%s: %v", op, err)
 	}
 	_, err := swap(t.Context(), s, cell, "new")
 	assert.ErrorIs(t, err, os.ErrPermission)
 	_, err = s.Swap(t.Context(), "node/0000008", 0, nil)
 	assert.ErrorIs(t, err, os.ErrPermission)
 	assert.ErrorContains(t, err, "it must be readable and writable for the user that this process runs as")
-	assert.Equal(t, stores.Refused, stores.KindOf(err))
+	assert.Equal(t, stores.Permanent, stores.KindOf(err))
 
 	chmod(s.path, 0o700)
 	require.NoError(t, os.WriteFile(hold, nil, 0o400))
 	_, err = s.lockCell(t.Context(), key)
 	assert.ErrorIs(t, err, stores.ErrDamaged)
-	assert.ErrorIs(t, err, stores.Refused, "the lock, and not the cell")
+	assert.ErrorIs(t, err, stores.Permanent, "the lock, and not the cell")
 	is, err := s.Read(t.Context(), key)
 	require.NoError(t, err)
 	assert.Equal(t, cell, is)

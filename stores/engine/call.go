@@ -81,7 +81,7 @@ func Failed(ctx context.Context, engine, op, key, namespace string, err error) e
 // was opened. It wraps err, and that of ctx if ctx has ended. engine is as in [Failed].
 func OpenFailed(ctx context.Context, engine string, err error) error {
 	err = oneLine{classify(withEnd(ctx, err))}
-	if errors.Is(err, stores.Refused) { // the server was reached, and err says what it refuses
+	if errors.Is(err, stores.Permanent) { // the server was reached, and err says what it refuses
 		return fmt.Errorf("%s: open: %w", engine, err)
 	}
 	return fmt.Errorf("%s: open: %w; check that its servers are reachable and the credentials are right", engine, err)
@@ -145,11 +145,11 @@ func (c *classified) Unwrap() error { return c.error }
 func (c *classified) Is(target error) bool { return target == c.kind }
 
 // classify gives an error a kind, if nothing in it has one and its type tells: a file that may not
-// be used is Refused; no connection, no answer in time, and a context that has ended are Passing.
+// be used is Permanent; no connection, no answer in time, and a context that has ended are Transient.
 func classify(err error) error {
 	kind := stores.KindOf(err)
 	if kind.Retryable() && kind != stores.Unknown && errors.Is(err, fs.ErrPermission) {
-		return &classified{err, stores.Refused} // stores.ErrOverloaded, of the end of the context, is stores.Passing
+		return &classified{err, stores.Permanent} // stores.ErrOverloaded, of the end of the context, is stores.Transient
 	}
 	if kind != stores.Unknown {
 		return err
@@ -163,10 +163,10 @@ func classify(err error) error {
 	}](err)
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return &classified{err, stores.Refused}
+		return &classified{err, stores.Permanent}
 	case network, name, web, ok && late.Timeout(), errors.Is(err, context.Canceled), errors.Is(err, net.ErrClosed),
 		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return &classified{err, stores.Passing}
+		return &classified{err, stores.Transient}
 	}
 	return err
 }

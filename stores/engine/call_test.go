@@ -29,7 +29,7 @@ func TestFailed(t *testing.T) {
 	assert.EqualError(t, err, `pack: swap node/7 in namespace "n": broken pipe`)
 	assert.ErrorIs(t, err, cause)
 	assert.EqualError(t, engine.Failed(t.Context(), "pack", "list", "", "", cause), "pack: list cells: broken pipe")
-	assert.EqualError(t, engine.OpenFailed(t.Context(), "pack", fmt.Errorf("try:\n\t%w\r\n\tno\n\tno", stores.Refused.New("not now"))), "pack: open: try: not now; no")
+	assert.EqualError(t, engine.OpenFailed(t.Context(), "pack", fmt.Errorf("try:\n\t%w\r\n\tno\n\tno", stores.Permanent.New("not now"))), "pack: open: try: not now; no")
 	assert.Less(t, len(engine.Failed(t.Context(), "pack", "read", strings.Repeat("k", 9999), "", cause).Error()), 200)
 
 	ended, cancel := context.WithCancel(t.Context())
@@ -100,7 +100,7 @@ func TestJoinDamaged(t *testing.T) {
 // An error that has no kind gets that of its type, and one that has keeps it.
 func TestKind(t *testing.T) {
 	network := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
-	refused := stores.Refused.New("the password is wrong")
+	refused := stores.Permanent.New("the password is wrong")
 	failed := func(err error) error { return engine.Failed(t.Context(), "pack", "read", "k", "", err) }
 	for _, tt := range []struct {
 		err  error
@@ -108,18 +108,18 @@ func TestKind(t *testing.T) {
 	}{
 		{failed(errors.New("gone")), stores.Unknown},
 		{failed(syscall.ENOSPC), stores.Unknown},
-		{failed(network), stores.Passing},
-		{failed(&net.DNSError{}), stores.Passing},
-		{failed(fmt.Errorf("read: %w", io.EOF)), stores.Passing},
-		{failed(io.ErrUnexpectedEOF), stores.Passing},
-		{failed(net.ErrClosed), stores.Passing},
-		{failed(context.Canceled), stores.Passing},
-		{failed(context.DeadlineExceeded), stores.Passing},
-		{failed(fmt.Errorf("%w: %w", stores.ErrOverloaded, fs.ErrPermission)), stores.Refused},
-		{failed(&fs.PathError{Err: syscall.EACCES}), stores.Refused},
-		{engine.OpenFailed(t.Context(), "pack", fs.ErrPermission), stores.Refused},
-		{failed(refused), stores.Refused},
-		{failed(fmt.Errorf("%w: %w", network, refused)), stores.Refused},
+		{failed(network), stores.Transient},
+		{failed(&net.DNSError{}), stores.Transient},
+		{failed(fmt.Errorf("read: %w", io.EOF)), stores.Transient},
+		{failed(io.ErrUnexpectedEOF), stores.Transient},
+		{failed(net.ErrClosed), stores.Transient},
+		{failed(context.Canceled), stores.Transient},
+		{failed(context.DeadlineExceeded), stores.Transient},
+		{failed(fmt.Errorf("%w: %w", stores.ErrOverloaded, fs.ErrPermission)), stores.Permanent},
+		{failed(&fs.PathError{Err: syscall.EACCES}), stores.Permanent},
+		{engine.OpenFailed(t.Context(), "pack", fs.ErrPermission), stores.Permanent},
+		{failed(refused), stores.Permanent},
+		{failed(fmt.Errorf("%w: %w", network, refused)), stores.Permanent},
 	} {
 		assert.Equal(t, tt.want, stores.KindOf(tt.err), "%v", tt.err)
 		assert.Equal(t, tt.want != stores.Unknown, errors.Is(tt.err, tt.want), "%v", tt.err)

@@ -15,5 +15,10 @@
 //   - [Wait] bounds the calls of a driver that does not end with its context.
 //   - [Failed] and [OpenFailed] make the errors, which have a [github.com/tickflake/tickflake/stores.Kind].
 //
+// What is exported here is for authors of engines, who may rely on it as users do on package stores: a release that
+// changes it says so, and engines of this project are tagged with the version of it that they need. The layout of a cell's
+// text ([FormatCell]) never changes. A [Skeleton] is filled in before its first call and not changed after it; a Store that
+// has methods of its own keeps it in an unexported field.
+//
 // Package storetest, and the tests of the engines beside this package, prove the result.
 package engine

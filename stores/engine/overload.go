@@ -9,13 +9,13 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// overload is the number of goroutines that wait for a processor. It is [stores.ErrOverloaded], which is Passing.
+// overload is the number of goroutines that wait for a processor. It is [stores.ErrOverloaded], which is Transient.
 type overload string
 
 func (o overload) Error() string { return string(o) }
 
 func (overload) Is(target error) bool {
-	return target == stores.ErrOverloaded || target == stores.Passing
+	return target == stores.ErrOverloaded || target == stores.Transient
 }
 
 // overloaded returns whether so many goroutines wait for a processor that this explains a

@@ -25,14 +25,14 @@ const (
 // Errors of servers that must not be trusted, and of one that is busy.
 var (
 	// ErrIgnores is that of a server that ignores the condition of a write.
-	ErrIgnores = stores.Refused.New("the server ignores conditions of writes, so IDs would be issued twice: take a version that heeds them, or another server")
+	ErrIgnores = stores.Permanent.New("the server ignores conditions of writes, so IDs would be issued twice: take a version that heeds them, or another server")
 
 	// ErrRaces is that of a server that checks the condition before it locks the key.
-	ErrRaces = stores.Refused.New("writes at once on one condition have succeeded, so IDs would be issued twice: " +
+	ErrRaces = stores.Permanent.New("writes at once on one condition have succeeded, so IDs would be issued twice: " +
 		"take a server that heeds conditions under load, or set it to be strongly consistent")
 
 	// ErrBusy is that of a Put that the server has refused because another write was under way.
-	ErrBusy = stores.Passing.New("the server was busy with another write of the same key")
+	ErrBusy = stores.Transient.New("the server was busy with another write of the same key")
 )
 
 // Heeds checks that a server of a protocol that others speak, too, heeds the condition of a Put; many

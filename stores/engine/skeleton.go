@@ -49,7 +49,7 @@ type Text[R comparable] struct {
 // version that is drawn at random, since revisions go back when a server is restored from a backup. It is
 // safe for use by several goroutines at once.
 //
-// An engine returns it, or embeds it in a Store with more methods.
+// An engine returns it, or a Store with more methods that has it in an unexported field.
 type Skeleton[R comparable] struct {
 	Texts     Texts[R]
 	Namespace string

@@ -219,10 +219,10 @@ func refused(err error) error {
 }
 
 var (
-	errCredentials = stores.Refused.New("the server refuses the user, the password or a right: fix the URL, or grant the right that the package doc names")
-	errAway        = stores.Passing.New("the server cannot answer now")
-	errLoad        = stores.Passing.New("the server has too many requests: give it more processors or a faster disk")
-	errNoSpace     = stores.Refused.New("the server is full and takes no writes: compact and defragment it, and disarm its alarm NOSPACE")
+	errCredentials = stores.Permanent.New("the server refuses the user, the password or a right: fix the URL, or grant the right that the package doc names")
+	errAway        = stores.Transient.New("the server cannot answer now")
+	errLoad        = stores.Transient.New("the server has too many requests: give it more processors or a faster disk")
+	errNoSpace     = stores.Permanent.New("the server is full and takes no writes: compact and defragment it, and disarm its alarm NOSPACE")
 )
 
 // explain adds that the context has ended, and gives refusals their kind. gRPC and the server, which knows

@@ -173,17 +173,17 @@ func TestKinds(t *testing.T) {
 		kind   stores.Kind
 		advice string
 	}{
-		{status.Error(codes.Unavailable, "error reading from server: EOF"), stores.Passing, "cannot answer now"},
-		{rpctypes.ErrNoLeader, stores.Passing, "cannot answer now"},
-		{rpctypes.ErrLeaderChanged, stores.Passing, "cannot answer now"},
-		{rpctypes.ErrNotLeader, stores.Passing, "cannot answer now"},
-		{rpctypes.ErrStopped, stores.Passing, "cannot answer now"},
-		{rpctypes.ErrTimeout, stores.Passing, "cannot answer now"},
-		{rpctypes.ErrInvalidAuthToken, stores.Passing, "cannot answer now"},
-		{rpctypes.ErrTooManyRequests, stores.Passing, "a faster disk"},
-		{rpctypes.ErrPermissionDenied, stores.Refused, "grant the right"},
-		{rpctypes.ErrNoSpace, stores.Refused, "disarm its alarm"},
-		{stores.ErrConflict, stores.Passing, ""},
+		{status.Error(codes.Unavailable, "error reading from server: EOF"), stores.Transient, "cannot answer now"},
+		{rpctypes.ErrNoLeader, stores.Transient, "cannot answer now"},
+		{rpctypes.ErrLeaderChanged, stores.Transient, "cannot answer now"},
+		{rpctypes.ErrNotLeader, stores.Transient, "cannot answer now"},
+		{rpctypes.ErrStopped, stores.Transient, "cannot answer now"},
+		{rpctypes.ErrTimeout, stores.Transient, "cannot answer now"},
+		{rpctypes.ErrInvalidAuthToken, stores.Transient, "cannot answer now"},
+		{rpctypes.ErrTooManyRequests, stores.Transient, "a faster disk"},
+		{rpctypes.ErrPermissionDenied, stores.Permanent, "grant the right"},
+		{rpctypes.ErrNoSpace, stores.Permanent, "disarm its alarm"},
+		{stores.ErrConflict, stores.Transient, ""},
 	} {
 		if err := explain(t.Context(), tt.err); stores.KindOf(err) != tt.kind || !strings.Contains(err.Error(), tt.advice) {
 			t.Errorf("%v is %v, want %v with %q", err, stores.KindOf(err), tt.kind, tt.advice)

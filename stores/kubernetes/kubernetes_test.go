@@ -90,10 +90,10 @@ func TestAnswers(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = s.Swap(t.Context(), "node/0000001", 0, []byte("value"))
-		want := stores.Passing
+		want := stores.Transient
 		switch status {
 		case http.StatusForbidden, http.StatusUnauthorized, http.StatusUnprocessableEntity, http.StatusNotFound:
-			want = stores.Refused
+			want = stores.Permanent
 		}
 		if stores.KindOf(err) != want || strings.Contains(err.Error(), "SECRET") || len(asked) != 1 {
 			t.Errorf("%d: %v after %d requests, want %v", status, err, len(asked), want)

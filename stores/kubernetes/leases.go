@@ -182,11 +182,11 @@ func show(text []byte) spec {
 }
 
 var (
-	errRight   = stores.Refused.New("the server refuses a right: bind the Role of the package doc to the service account or user")
-	errLogin   = stores.Refused.New("the server refuses the credentials: renew them, or check the service account")
-	errInvalid = stores.Refused.New("the server refuses the object, or has no such kind: it needs coordination.k8s.io/v1")
-	errHome    = stores.Refused.New("there is no such namespace of Kubernetes: make it, or fix the URL")
-	errSlow    = stores.Passing.New("the server cannot answer now")
+	errRight   = stores.Permanent.New("the server refuses a right: bind the Role of the package doc to the service account or user")
+	errLogin   = stores.Permanent.New("the server refuses the credentials: renew them, or check the service account")
+	errInvalid = stores.Permanent.New("the server refuses the object, or has no such kind: it needs coordination.k8s.io/v1")
+	errHome    = stores.Permanent.New("there is no such namespace of Kubernetes: make it, or fix the URL")
+	errSlow    = stores.Transient.New("the server cannot answer now")
 )
 
 // refused gives the server's answer its kind. Its text names the right that is missing.

@@ -17,7 +17,7 @@ import (
 
 // ErrBucket is wrapped by the error for a bucket that exists but could lose cells, or
 // return old ones. The bucket is not changed.
-var ErrBucket = stores.Refused.New("bucket is not fit for a store")
+var ErrBucket = stores.Permanent.New("bucket is not fit for a store")
 
 // bucket is the key-value bucket of a namespace.
 type bucket struct {

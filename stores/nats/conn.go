@@ -13,10 +13,10 @@ import (
 
 var (
 	// errLost ends a wait for an answer that cannot come any more.
-	errLost = stores.Passing.New("the connection to the server was lost before it answered")
+	errLost = stores.Transient.New("the connection to the server was lost before it answered")
 
 	// errAway stands for the driver's error, which tells about its buffer.
-	errAway = stores.Passing.New("there is no connection to a server")
+	errAway = stores.Transient.New("there is no connection to a server")
 )
 
 // lastError is the key of the connection's last error before an operation.
@@ -77,26 +77,26 @@ func refused(err error) error {
 }
 
 var (
-	errCredentials = stores.Refused.New("the server refuses the user, the password or a right: fix the URL, or grant the rights that the package doc lists")
-	errNoStreams   = stores.Refused.New("the server has no JetStream for this account: switch it on")
-	errNobody      = stores.Passing.New("no JetStream answers, or none in the domain that the URL names: look at the servers, and at the option domain")
-	errDomain      = stores.Refused.New("the JetStream that answers is of another domain than the URL names, and each has a bucket of its own, so IDs would be issued twice: name one by domain=, the same for all processes")
-	errLeader      = stores.Passing.New("the bucket has no leader now")
-	errFull        = stores.Refused.New("JetStream has no room left: raise max_file_store, or the limits of the account")
-	errCopies      = stores.Refused.New("this server is alone, and keeps one copy: take replicas=1, or a cluster")
-	errPeers       = stores.Passing.New("the cluster has too few servers for the bucket's copies: start them, or name fewer copies by replicas=")
+	errCredentials = stores.Permanent.New("the server refuses the user, the password or a right: fix the URL, or grant the rights that the package doc lists")
+	errNoStreams   = stores.Permanent.New("the server has no JetStream for this account: switch it on")
+	errNobody      = stores.Transient.New("no JetStream answers, or none in the domain that the URL names: look at the servers, and at the option domain")
+	errDomain      = stores.Permanent.New("the JetStream that answers is of another domain than the URL names, and each has a bucket of its own, so IDs would be issued twice: name one by domain=, the same for all processes")
+	errLeader      = stores.Transient.New("the bucket has no leader now")
+	errFull        = stores.Permanent.New("JetStream has no room left: raise max_file_store, or the limits of the account")
+	errCopies      = stores.Permanent.New("this server is alone, and keeps one copy: take replicas=1, or a cluster")
+	errPeers       = stores.Transient.New("the cluster has too few servers for the bucket's copies: start them, or name fewer copies by replicas=")
 
 	errAlone = code(10074)
 
 	// refusals are those of the server, and those that pass last: an error can be of both.
 	refusals = []struct{ of, why error }{
-		{natsgo.ErrNoInfoReceived, stores.Refused.New("the server is no NATS server: fix the URL")},
+		{natsgo.ErrNoInfoReceived, stores.Permanent.New("the server is no NATS server: fix the URL")},
 		{natsgo.ErrAuthorization, errCredentials}, {natsgo.ErrAuthExpired, errCredentials}, {natsgo.ErrAuthRevoked, errCredentials},
 		{natsgo.ErrAccountAuthExpired, errCredentials}, {natsgo.ErrPermissionViolation, errCredentials},
 		{jetstream.ErrJetStreamNotEnabled, errNoStreams}, {jetstream.ErrJetStreamNotEnabledForAccount, errNoStreams},
 		{code(10002), errFull}, {code(10023), errFull}, {code(10047), errFull}, {errAlone, errCopies},
 		{natsgo.ErrNoResponders, errNobody},
-		{natsgo.ErrMaxConnectionsExceeded, stores.Passing.New("the server has as many connections as it may: raise max_connections")},
+		{natsgo.ErrMaxConnectionsExceeded, stores.Transient.New("the server has as many connections as it may: raise max_connections")},
 		{jetstream.ErrNoStreamResponse, errLeader}, {code(10008), errLeader}, {code(10005), errPeers},
 		{natsgo.ErrConnectionClosed, errAway}, {natsgo.ErrDisconnected, errAway}, {natsgo.ErrStaleConnection, errAway}, {natsgo.ErrNoServers, errAway},
 	}

@@ -167,20 +167,20 @@ func TestKinds(t *testing.T) {
 		kind   stores.Kind
 		advice string
 	}{
-		{errAway, stores.Passing, "no connection"},
-		{errLost, stores.Passing, "was lost"},
-		{natsgo.ErrNoServers, stores.Passing, "no connection"},
-		{natsgo.ErrStaleConnection, stores.Passing, "no connection"},
-		{natsgo.ErrMaxConnectionsExceeded, stores.Passing, "raise max_connections"},
-		{jetstream.ErrNoStreamResponse, stores.Passing, "no leader"},
-		{&jetstream.APIError{ErrorCode: 10008}, stores.Passing, "no leader"},
-		{&jetstream.APIError{ErrorCode: 10005}, stores.Passing, "name fewer copies"},
-		{&jetstream.APIError{ErrorCode: 10074}, stores.Refused, "replicas=1"},
-		{&jetstream.APIError{ErrorCode: 10047}, stores.Refused, "raise max_file_store"},
-		{natsgo.ErrNoResponders, stores.Passing, "the option domain"},
-		{jetstream.ErrJetStreamNotEnabled, stores.Refused, "switch it on"},
-		{fmt.Errorf("%w: %w", natsgo.ErrConnectionClosed, natsgo.ErrAuthorization), stores.Refused, "fix the URL"},
-		{new(texts).home("leaf"), stores.Refused, "domain="},
+		{errAway, stores.Transient, "no connection"},
+		{errLost, stores.Transient, "was lost"},
+		{natsgo.ErrNoServers, stores.Transient, "no connection"},
+		{natsgo.ErrStaleConnection, stores.Transient, "no connection"},
+		{natsgo.ErrMaxConnectionsExceeded, stores.Transient, "raise max_connections"},
+		{jetstream.ErrNoStreamResponse, stores.Transient, "no leader"},
+		{&jetstream.APIError{ErrorCode: 10008}, stores.Transient, "no leader"},
+		{&jetstream.APIError{ErrorCode: 10005}, stores.Transient, "name fewer copies"},
+		{&jetstream.APIError{ErrorCode: 10074}, stores.Permanent, "replicas=1"},
+		{&jetstream.APIError{ErrorCode: 10047}, stores.Permanent, "raise max_file_store"},
+		{natsgo.ErrNoResponders, stores.Transient, "the option domain"},
+		{jetstream.ErrJetStreamNotEnabled, stores.Permanent, "switch it on"},
+		{fmt.Errorf("%w: %w", natsgo.ErrConnectionClosed, natsgo.ErrAuthorization), stores.Permanent, "fix the URL"},
+		{new(texts).home("leaf"), stores.Permanent, "domain="},
 	} {
 		if err := refused(tt.err); stores.KindOf(err) != tt.kind || !strings.Contains(err.Error(), tt.advice) {
 			t.Errorf("%v is %v, want %v with %q", err, stores.KindOf(err), tt.kind, tt.advice)

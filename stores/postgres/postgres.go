@@ -47,7 +47,7 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 }
 
 // errFiles is that of files that were good when the store was opened, and may be good again soon.
-var errFiles = stores.Passing.New("a file of certificates, a key or passwords cannot be read any more")
+var errFiles = stores.Transient.New("a file of certificates, a key or passwords cannot be read any more")
 
 // configOf returns pgx's configuration. It reads the files that the URL and the environment name.
 func configOf(u *engine.URL, dialer *dial.Dialer) (*pgx.ConnConfig, error) {

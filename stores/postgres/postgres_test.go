@@ -117,7 +117,7 @@ func TestFilesAreReadAnew(t *testing.T) {
 		renew(name)
 		_, err = s.Read(t.Context(), "node/7")
 		assert.ErrorContains(t, err, "57P03")
-		assert.Equal(t, stores.Passing, stores.KindOf(err), "%v", err)
+		assert.Equal(t, stores.Transient, stores.KindOf(err), "%v", err)
 		assert.Equal(t, name+" "+name+"'s<nil>", <-came)
 	}
 	require.NoError(t, os.Remove(file("client.key")))

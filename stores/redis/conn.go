@@ -58,7 +58,7 @@ func (c *firstAnswer) Write(b []byte) (int, error) {
 }
 
 // errSilent is that of a connection that the server has ended before any answer.
-var errSilent = stores.Passing.New("the server answered nothing: look whether it runs; a proxy that lacks HELLO, as twemproxy does, is none for tickflake")
+var errSilent = stores.Transient.New("the server answered nothing: look whether it runs; a proxy that lacks HELLO, as twemproxy does, is none for tickflake")
 
 // because adds to the error of a connection that the server has ended why it did so. It wraps two errors: the driver
 // takes one that is wrapped alone out of the other.

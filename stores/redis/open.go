@@ -87,8 +87,8 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 			_ = of.Close() // it has no connection yet
 		}
 	}
-	s.Rest = dialer.Rest
-	s.Done = sync.OnceValue(func() error {
+	s.cells.Rest = dialer.Rest
+	s.cells.Done = sync.OnceValue(func() error {
 		if of := cluster.Load(); of != nil {
 			_ = of.Close()
 		}

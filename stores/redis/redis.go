@@ -21,13 +21,17 @@ import (
 // List. If the error of a Swap wraps [ErrReplicas], the value was written, but too few replicas have received it. A Swap
 // is sent once.
 type Store struct {
-	engine.Skeleton[uint64]
+	store
+	cells    *engine.Skeleton[uint64] // the store
 	client   func() driver.UniversalClient
 	cluster  func() // makes client one of the cluster that its server belongs to; nil with a caller's client
 	hash     string // of the cells' texts by key
 	index    string // a sorted set of the keys, all with the same score
 	replicas int
 }
+
+// store is embedded under a name that no user can set.
+type store = stores.Store
 
 var _ stores.Store = (*Store)(nil)
 
@@ -70,10 +74,11 @@ func New(client driver.UniversalClient, namespace string, replicas int) (*Store,
 		at += " at " + strings.Join(client.Options().Addrs, ",")
 	}
 	s := &Store{client: func() driver.UniversalClient { return client }, hash: hash, index: hash + ":keys", replicas: replicas}
-	s.Skeleton = engine.Skeleton[uint64]{
+	s.cells = &engine.Skeleton[uint64]{
 		Texts: texts{s}, Namespace: namespace, Version: func(version uint64) uint64 { return version }, At: at,
 		Explain: func(_ context.Context, err error) error { return s.explain(err) }, Ask: s.ask,
 	}
+	s.store = s.cells
 	return s, nil
 }
 
@@ -247,35 +252,35 @@ var refusals = []struct {
 	{"WRONGPASS ", errCredentials},
 	{"NOPERM ", errCredentials},
 	{"can't run this command", errCredentials}, // in a script
-	{"DENIED ", stores.Refused.New("the server is in protected mode, which takes no connections from other machines: set a password for it")},
-	{"WRONGTYPE ", stores.Refused.New("another program has data under the name of the cells: use another namespace")},
-	{"READONLY ", stores.Refused.New("the server is a replica, which takes no writes: connect to the primary")},
-	{"ERR unknown command", stores.Refused.New("the server has no scripts: use another server")},
-	{" is not supported: this is tickflake serve", stores.Refused.New("the server is no store: use the URL of its --store")},
+	{"DENIED ", stores.Permanent.New("the server is in protected mode, which takes no connections from other machines: set a password for it")},
+	{"WRONGTYPE ", stores.Permanent.New("another program has data under the name of the cells: use another namespace")},
+	{"READONLY ", stores.Permanent.New("the server is a replica, which takes no writes: connect to the primary")},
+	{"ERR unknown command", stores.Permanent.New("the server has no scripts: use another server")},
+	{" is not supported: this is tickflake serve", stores.Permanent.New("the server is no store: use the URL of its --store")},
 	{"redis: invalid reply", errOther},
 	{"redis: can't parse", errOther},
-	{"ERR DB index is out of range", stores.Refused.New("the server has no such database: use another number in the URL")},
+	{"ERR DB index is out of range", stores.Permanent.New("the server has no such database: use another number in the URL")},
 
 	// The server starts, stops, fails over, or refuses for load.
-	{"LOADING ", stores.Passing.New("the server has started, and loads its data: wait")},
-	{"max number of clients", stores.Passing.New("the server takes no more connections: raise maxclients, or let fewer clients connect")},
-	{"OOM ", stores.Passing.New("the server's data fills maxmemory: raise it, or delete other data")},
-	{"MISCONF ", stores.Passing.New("the server cannot write its data to its disk: look at the disk and the server's log")},
-	{"NOREPLICAS ", stores.Passing.New("the primary has fewer replicas than min-replicas-to-write asks for, or they lag by more than min-replicas-max-lag: look at the replicas")},
-	{"MASTERDOWN ", stores.Passing.New("the server is a replica that has lost its primary: wait for the failover, or connect to the primary")},
-	{"BUSY ", stores.Passing.New("the server runs a slow script of another program: look for it, and end it by SCRIPT KILL")},
-	{"CLUSTERDOWN ", stores.Passing.New("the cluster lacks servers, or none has the cells: look at CLUSTER INFO")},
-	{"TRYAGAIN ", stores.Passing.New("the cluster moves the cells from one server to another: wait")},
-	{"connection pool", stores.Passing.New("all connections of this process are in use: raise pool_size")}, // the driver's
+	{"LOADING ", stores.Transient.New("the server has started, and loads its data: wait")},
+	{"max number of clients", stores.Transient.New("the server takes no more connections: raise maxclients, or let fewer clients connect")},
+	{"OOM ", stores.Transient.New("the server's data fills maxmemory: raise it, or delete other data")},
+	{"MISCONF ", stores.Transient.New("the server cannot write its data to its disk: look at the disk and the server's log")},
+	{"NOREPLICAS ", stores.Transient.New("the primary has fewer replicas than min-replicas-to-write asks for, or they lag by more than min-replicas-max-lag: look at the replicas")},
+	{"MASTERDOWN ", stores.Transient.New("the server is a replica that has lost its primary: wait for the failover, or connect to the primary")},
+	{"BUSY ", stores.Transient.New("the server runs a slow script of another program: look for it, and end it by SCRIPT KILL")},
+	{"CLUSTERDOWN ", stores.Transient.New("the cluster lacks servers, or none has the cells: look at CLUSTER INFO")},
+	{"TRYAGAIN ", stores.Transient.New("the cluster moves the cells from one server to another: wait")},
+	{"connection pool", stores.Transient.New("all connections of this process are in use: raise pool_size")}, // the driver's
 }
 
 var (
-	errCredentials = stores.Refused.New("the server refuses the user, the password or a command: fix the URL, or allow the commands that the package doc lists")
-	errOther       = stores.Refused.New("the server is no Redis server: fix the URL")
+	errCredentials = stores.Permanent.New("the server refuses the user, the password or a command: fix the URL, or allow the commands that the package doc lists")
+	errOther       = stores.Permanent.New("the server is no Redis server: fix the URL")
 )
 
 // errCluster is that of a client of one server in a cluster.
-var errCluster = stores.Refused.New("the server is one of a cluster, and another one has the cells: give redis.New a client of the cluster")
+var errCluster = stores.Permanent.New("the server is one of a cluster, and another one has the cells: give redis.New a client of the cluster")
 
 // explain gives the server's error its kind, and the advice.
 func (s *Store) explain(err error) error {
@@ -295,4 +300,4 @@ func (s *Store) explain(err error) error {
 
 // ErrReplicas is wrapped by the error of a Swap or a Read when too few replicas have
 // confirmed the value within a second. The value was written, but a failover may lose it.
-var ErrReplicas = stores.Passing.New("too few replicas have confirmed the last writes within a second: look at the replicas, and ask for no more than can be promoted")
+var ErrReplicas = stores.Transient.New("too few replicas have confirmed the last writes within a second: look at the replicas, and ask for no more than can be promoted")

@@ -26,7 +26,7 @@ func TestOtherServers(t *testing.T) {
 	web := httptest.NewServer(nil)
 	defer web.Close()
 	_, err := stores.Open(t.Context(), "redis://"+web.Listener.Addr().String())
-	require.ErrorIs(t, err, stores.Refused)
+	require.ErrorIs(t, err, stores.Permanent)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	_, err = stores.Open(ctx, "redis://127.0.0.1:1")
@@ -143,7 +143,7 @@ func TestKinds(t *testing.T) {
 		require.NoError(t, err)
 		_, err = store.Swap(t.Context(), "k", 5, nil)
 		assert.ErrorContains(t, err, want)
-		assert.Equal(t, stores.Passing, stores.KindOf(err), "%v", err)
+		assert.Equal(t, stores.Transient, stores.KindOf(err), "%v", err)
 		require.NoError(t, store.Close())
 	}
 }

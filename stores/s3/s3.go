@@ -153,13 +153,13 @@ func (b *bucket) risks(ctx context.Context) (risks []string) {
 const google = "UploadServer"
 
 var (
-	errRights      = stores.Refused.New("the server refuses a right: grant the rights that the package doc names")
-	errCredentials = stores.Refused.New("the server refuses the credentials: fix or renew them")
-	errRegion      = stores.Refused.New("the bucket is in another region: name it by region=")
-	errOrder       = stores.Refused.New("the bucket lists its objects in no order: take a general-purpose bucket")
-	errLogin       = stores.Passing.New("no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or give the machine or the pod a role")
-	errSlow        = stores.Passing.New("the server cannot answer now")
-	errOther       = stores.Refused.New("the server speaks no S3: fix the endpoint")
+	errRights      = stores.Permanent.New("the server refuses a right: grant the rights that the package doc names")
+	errCredentials = stores.Permanent.New("the server refuses the credentials: fix or renew them")
+	errRegion      = stores.Permanent.New("the bucket is in another region: name it by region=")
+	errOrder       = stores.Permanent.New("the bucket lists its objects in no order: take a general-purpose bucket")
+	errLogin       = stores.Transient.New("no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or give the machine or the pod a role")
+	errSlow        = stores.Transient.New("the server cannot answer now")
+	errOther       = stores.Permanent.New("the server speaks no S3: fix the endpoint")
 
 	// advice has what to do against refusals of the server, by their codes.
 	advice = map[string]error{
@@ -167,9 +167,9 @@ var (
 		"SignatureDoesNotMatch":        errCredentials,
 		"ExpiredToken":                 errCredentials,
 		"InvalidToken":                 errCredentials,
-		"NoSuchBucket":                 stores.Refused.New("there is no such bucket: make it, or fix the URL"),
+		"NoSuchBucket":                 stores.Permanent.New("there is no such bucket: make it, or fix the URL"),
 		"AuthorizationHeaderMalformed": errRegion,
-		"RequestTimeTooSkewed":         stores.Refused.New("the clock of this machine is too far from the server's, which signatures depend on: set the clock"),
+		"RequestTimeTooSkewed":         stores.Permanent.New("the clock of this machine is too far from the server's, which signatures depend on: set the clock"),
 	}
 )
 

@@ -128,7 +128,7 @@ func TestProbe(t *testing.T) {
 		"clock":                 {&fake{status: 403, code: "RequestTimeTooSkewed"}, advice["RequestTimeTooSkewed"]},
 		"a web server":          {&fake{status: 405}, errOther},
 		"an empty web server":   {&fake{status: 404, code: "NoSuchKey"}, errOther},
-		"another write":         {&fake{status: 409, code: "OperationAborted"}, stores.Passing},
+		"another write":         {&fake{status: 409, code: "OperationAborted"}, stores.Transient},
 		"slow down":             {&fake{status: 503, code: "SlowDown"}, errSlow},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -196,7 +196,7 @@ func TestNoCredentials(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	_, err := s.Read(ctx, "node/0000001")
-	if !errors.Is(err, errLogin) && !errors.Is(err, context.DeadlineExceeded) || stores.KindOf(err) != stores.Passing {
+	if !errors.Is(err, errLogin) && !errors.Is(err, context.DeadlineExceeded) || stores.KindOf(err) != stores.Transient {
 		t.Errorf("Read: %v", err)
 	}
 }

@@ -10,7 +10,7 @@
 //
 // # Requirements
 //
-// A connection to the primary. A read from a replica is out of date. [Store.Read] asks the server
+// A connection to the primary. A read from a replica is out of date. A Read asks the server
 // for its role in the same statement, and refuses the answer of a PostgreSQL standby
 // or a MySQL server that is read-only; still, a proxy in front of them must send it
 // to the primary.
@@ -19,7 +19,7 @@
 // first write makes the table if it is missing, for which the user needs the right to
 // create it. Or a DBA runs [Store.Schema] beforehand, and the user needs SELECT, INSERT
 // and UPDATE on it. All processes of a fleet must see the same table: a
-// search_path can differ between users. [Store.Durability], which stores.Open asks, refuses a
+// search_path can differ between users. Durability of the traits, which stores.Open asks, refuses a
 // table that was made by hand in a way that breaks a Store, as with updated_at in seconds or
 // another unique index on MySQL, or without a unique key, and says which statement changes it.
 //
@@ -32,6 +32,6 @@
 // # To lose nothing
 //
 // An acknowledged write is lost if the server acknowledges writes before it syncs them, or if a
-// replica that lacks some takes over. [Store.Durability] checks for both. The docs of
+// replica that lacks some takes over. stores.Open checks for both; ask [stores.CheckDurability] for a handle of your own. The docs of
 // [PostgreSQL] and [MySQL] list the settings.
 package sqlstore

@@ -232,7 +232,7 @@ func mysqlReplicas(ctx context.Context, db *sql.DB, d Dialect, set map[string]st
 			}
 			return n, errors.Join(rows.Err(), rows.Close())
 		}
-		if err = failed; !errors.Is(d.says(err), stores.Refused) {
+		if err = failed; !errors.Is(d.says(err), stores.Permanent) {
 			return 0, err
 		}
 	}

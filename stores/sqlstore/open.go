@@ -29,9 +29,9 @@ func Open(u *engine.URL, dialect Dialect, connector driver.Connector, dialer *di
 		return nil, u.Refuse("the parameter table cannot be used", err)
 	}
 	if u.URL.Host != "" {
-		s.At = dialect.name + " at " + u.URL.Host + " table " + table
+		s.cells.At = dialect.name + " at " + u.URL.Host + " table " + table
 	}
-	s.Rest, s.Done = dialer.Rest, db.Close
+	s.cells.Rest, s.cells.Done = dialer.Rest, db.Close
 	return s, nil
 }
 

@@ -117,29 +117,29 @@ func TestKinds(t *testing.T) {
 		want    stores.Kind
 		says    string
 	}{
-		{failing{err: code("57P03")}, postgres, stores.Passing, "the server starts"},
-		{failing{err: code("57P01")}, postgres, stores.Passing, "ended the connection"},
-		{failing{err: code("53300")}, postgres, stores.Passing, "raise max_connections"},
-		{failing{err: code("55P03")}, postgres, stores.Passing, "look who holds locks"},
-		{failing{err: code("40P01")}, postgres, stores.Passing, "look who writes"},
-		{failing{err: code("53100")}, postgres, stores.Passing, "lacks disk space"},
-		{failing{err: code("08P01")}, postgres, stores.Passing, "the proxy from the server"},
-		{failing{err: code("57P04")}, postgres, stores.Refused, "the database does not exist"},
-		{failing{err: code("28P01")}, postgres, stores.Refused, "fix the URL"},
-		{failing{err: code("25006")}, postgres, stores.Refused, "connect to the primary"},
-		{failing{err: code("25006"), source: "user"}, postgres, stores.Refused, "default_transaction_read_only"},
+		{failing{err: code("57P03")}, postgres, stores.Transient, "the server starts"},
+		{failing{err: code("57P01")}, postgres, stores.Transient, "ended the connection"},
+		{failing{err: code("53300")}, postgres, stores.Transient, "raise max_connections"},
+		{failing{err: code("55P03")}, postgres, stores.Transient, "look who holds locks"},
+		{failing{err: code("40P01")}, postgres, stores.Transient, "look who writes"},
+		{failing{err: code("53100")}, postgres, stores.Transient, "lacks disk space"},
+		{failing{err: code("08P01")}, postgres, stores.Transient, "the proxy from the server"},
+		{failing{err: code("57P04")}, postgres, stores.Permanent, "the database does not exist"},
+		{failing{err: code("28P01")}, postgres, stores.Permanent, "fix the URL"},
+		{failing{err: code("25006")}, postgres, stores.Permanent, "connect to the primary"},
+		{failing{err: code("25006"), source: "user"}, postgres, stores.Permanent, "default_transaction_read_only"},
 		{failing{err: code("XX000")}, postgres, stores.Unknown, "code XX000"},
-		{failing{err: driver.ErrBadConn}, postgres, stores.Passing, "ended the connection"},
-		{failing{err: code("1040")}, mysql, stores.Passing, "raise max_connections"},
-		{failing{err: code("1203")}, mysql, stores.Passing, "the user's own limit"},
-		{failing{err: code("1226")}, mysql, stores.Passing, "the user's own limit"},
-		{failing{err: code("1053")}, mysql, stores.Passing, "ended the connection"},
-		{failing{err: code("2013")}, mysql, stores.Passing, "ended the connection"},
-		{failing{err: code("1205")}, mysql, stores.Passing, "look who writes"},
-		{failing{err: code("1317")}, mysql, stores.Passing, "look who holds locks"},
-		{failing{err: code("1047")}, mysql, stores.Passing, "cut off from its cluster"},
-		{failing{err: code("1290")}, mysql, stores.Refused, "connect to the primary"},
-		{failing{err: code("1792")}, mysql, stores.Refused, "transaction_read_only"},
+		{failing{err: driver.ErrBadConn}, postgres, stores.Transient, "ended the connection"},
+		{failing{err: code("1040")}, mysql, stores.Transient, "raise max_connections"},
+		{failing{err: code("1203")}, mysql, stores.Transient, "the user's own limit"},
+		{failing{err: code("1226")}, mysql, stores.Transient, "the user's own limit"},
+		{failing{err: code("1053")}, mysql, stores.Transient, "ended the connection"},
+		{failing{err: code("2013")}, mysql, stores.Transient, "ended the connection"},
+		{failing{err: code("1205")}, mysql, stores.Transient, "look who writes"},
+		{failing{err: code("1317")}, mysql, stores.Transient, "look who holds locks"},
+		{failing{err: code("1047")}, mysql, stores.Transient, "cut off from its cluster"},
+		{failing{err: code("1290")}, mysql, stores.Permanent, "connect to the primary"},
+		{failing{err: code("1792")}, mysql, stores.Permanent, "transaction_read_only"},
 		{failing{err: code("1")}, mysql, stores.Unknown, "code 1"},
 	} {
 		s, err := sqlstore.New(sql.OpenDB(tt.failing), tt.dialect, "a", sqlstore.DefaultTable)
@@ -158,7 +158,7 @@ func TestForeignServers(t *testing.T) {
 		s, err := sqlstore.New(sql.OpenDB(failing{source: version}), sqlstore.PostgreSQL(), "a", sqlstore.DefaultTable)
 		require.NoError(t, err)
 		_, err = stores.CheckDurability(t.Context(), s)
-		assert.ErrorIs(t, err, stores.Refused)
+		assert.ErrorIs(t, err, stores.Permanent)
 		assert.ErrorContains(t, err, name+": the server only speaks")
 	}
 }

@@ -23,11 +23,15 @@ const DefaultTable = "tickflake_cells"
 // server says that it was rolled back. If its error wraps [ErrAutocommit], or says that the table is missing and cannot
 // be made, nothing was changed.
 type Store struct {
-	engine.Skeleton[uint64]
+	store
+	cells   *engine.Skeleton[uint64] // the store
 	db      *sql.DB
 	dialect Dialect
 	table   string
 }
+
+// store is embedded under a name that no user can set.
+type store = stores.Store
 
 var _ stores.Store = (*Store)(nil)
 
@@ -61,11 +65,12 @@ func New(db *sql.DB, dialect Dialect, namespace, table string) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{db: db, table: table, dialect: dialect.withTable(table)}
-	s.Skeleton = engine.Skeleton[uint64]{
+	s.cells = &engine.Skeleton[uint64]{
 		Texts: texts{s}, Namespace: namespace, Version: func(version uint64) uint64 { return version },
 		At: dialect.name + " table " + table, Explain: s.explain,
 		Ask: func(ctx context.Context) (stores.Durability, error) { return dialect.durability(ctx, db, s.dialect) },
 	}
+	s.store = s.cells
 	return s, nil
 }
 
@@ -82,7 +87,7 @@ func (t texts) Scan(ctx context.Context, from, to string, most int, found func(s
 		text []byte
 	}
 	rows, err := again(t.Store, func() (page []row, err error) {
-		rows, err := t.db.QueryContext(ctx, t.dialect.list, t.Namespace, from, to, most)
+		rows, err := t.db.QueryContext(ctx, t.dialect.list, t.cells.Namespace, from, to, most)
 		if err != nil {
 			return nil, err
 		}
@@ -129,7 +134,7 @@ func (t texts) Get(ctx context.Context, key string, _ bool) (text engine.Text[ui
 		// A process that has lost the answer to a Swap relies on this cell. The server
 		// can show a write before it is synced and a replica has it. It acknowledges another
 		// write of the same row only after both writes are safe.
-		synced, err := t.exec(ctx, t.dialect.sync, t.Namespace, key, int64(text.Revision))
+		synced, err := t.exec(ctx, t.dialect.sync, t.cells.Namespace, key, int64(text.Revision))
 		if err != nil || synced {
 			return text, err
 		}
@@ -146,7 +151,7 @@ func (t texts) row(ctx context.Context, key string) (text engine.Text[uint64], s
 		value   []byte
 	}
 	got, err := again(t.Store, func() (r row, err error) {
-		err = t.db.QueryRowContext(ctx, t.dialect.read, t.Namespace, key).Scan(&r.state, &r.version, &r.value)
+		err = t.db.QueryRowContext(ctx, t.dialect.read, t.cells.Namespace, key).Scan(&r.state, &r.version, &r.value)
 		return r, err
 	})
 	if t.dialect.says(err) == errNoTable {
@@ -194,9 +199,9 @@ func (t texts) Put(ctx context.Context, key string, version uint64, text []byte)
 func (t texts) write(ctx context.Context, version uint64, cell stores.Cell) (bool, error) {
 	value := string(cell.Value)
 	if version != 0 {
-		return t.exec(ctx, t.dialect.update, int64(cell.Version), value, t.Namespace, cell.Key, int64(version))
+		return t.exec(ctx, t.dialect.update, int64(cell.Version), value, t.cells.Namespace, cell.Key, int64(version))
 	}
-	written, err := t.exec(ctx, t.dialect.insert, t.Namespace, cell.Key, int64(cell.Version), value)
+	written, err := t.exec(ctx, t.dialect.insert, t.cells.Namespace, cell.Key, int64(cell.Version), value)
 	if t.dialect.says(err) == errDuplicate {
 		return false, nil
 	}
@@ -264,7 +269,7 @@ func (s *Store) explain(ctx context.Context, err error) error {
 			why = fmt.Errorf("%w (source: %s)", errReadOnly, source)
 		}
 	}
-	if kind := stores.KindOf(why); kind == stores.Refused || kind == stores.Passing && ctx.Err() == nil { // else the end of ctx is the cause
+	if kind := stores.KindOf(why); kind == stores.Permanent || kind == stores.Transient && ctx.Err() == nil { // else the end of ctx is the cause
 		err = fmt.Errorf("%w: %w", why, err)
 	}
 	return err

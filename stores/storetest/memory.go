@@ -88,7 +88,7 @@ const (
 )
 
 // ErrFault is wrapped by the error of an operation that a [Fault] spoiled.
-var ErrFault = stores.Passing.New("storetest: the store cannot be reached, as the test has asked for")
+var ErrFault = stores.Transient.New("storetest: the store cannot be reached, as the test has asked for")
 
 // errClosed is the error of every operation after Close.
 var errClosed = errors.New("storetest: the Memory is closed")

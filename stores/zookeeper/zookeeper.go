@@ -149,7 +149,7 @@ func refused(err error) error {
 }
 
 var (
-	errCredentials = stores.Refused.New("the server refuses the user, the password or a right: fix the URL, or the access rights of the znodes")
-	errAway        = stores.Passing.New("no server answers: it starts, has no majority, or has maxClientCnxns connections of this host")
-	errEphemeral   = stores.Refused.New("the znode of the namespace is ephemeral, so another program made it: use another namespace")
+	errCredentials = stores.Permanent.New("the server refuses the user, the password or a right: fix the URL, or the access rights of the znodes")
+	errAway        = stores.Transient.New("no server answers: it starts, has no majority, or has maxClientCnxns connections of this host")
+	errEphemeral   = stores.Permanent.New("the znode of the namespace is ephemeral, so another program made it: use another namespace")
 )

@@ -46,10 +46,10 @@ func TestServers(t *testing.T) {
 // What a server says that starts, stops, fails over or refuses has its kind, and what to do.
 func TestKinds(t *testing.T) {
 	for err, want := range map[error]stores.Kind{
-		zk.ErrConnectionClosed: stores.Passing, zk.ErrNoServer: stores.Passing, zk.ErrClosing: stores.Passing, zk.ErrSessionExpired: stores.Passing,
-		zk.ErrSessionMoved: stores.Passing, zk.ErrNoAuth: stores.Refused, zk.ErrNoChildrenForEphemerals: stores.Refused,
+		zk.ErrConnectionClosed: stores.Transient, zk.ErrNoServer: stores.Transient, zk.ErrClosing: stores.Transient, zk.ErrSessionExpired: stores.Transient,
+		zk.ErrSessionMoved: stores.Transient, zk.ErrNoAuth: stores.Permanent, zk.ErrNoChildrenForEphemerals: stores.Permanent,
 	} {
-		if got := refused(err); stores.KindOf(got) != want || want == stores.Passing && !strings.Contains(got.Error(), "maxClientCnxns") {
+		if got := refused(err); stores.KindOf(got) != want || want == stores.Transient && !strings.Contains(got.Error(), "maxClientCnxns") {
 			t.Errorf("%v is %v, want %v", got, stores.KindOf(got), want)
 		}
 	}

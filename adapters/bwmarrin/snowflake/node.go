@@ -57,7 +57,7 @@ func NewLeasedNode(keeper *lease.Keeper, options ...generator.Option) (*Node, er
 // It panics with an error when a wait does not help, since it has no error result and any returned
 // number could be in use: after [Node.Close], after the end of the layout's time (2080 by default),
 // when another process has claimed the node number of lease.WithNode, and when the grant has ended
-// and the store refuses the process (stores.Refused).
+// and the store refuses the process (stores.Permanent).
 func (n *Node) Generate() ID {
 	id, err := n.gen.Next()
 	if err != nil {

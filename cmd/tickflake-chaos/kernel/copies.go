@@ -157,17 +157,17 @@ func compare(original, copied []string) (a again) {
 	if len(original) == 0 || len(copied) == 0 {
 		return again{idle: true}
 	}
-	seen := make(map[string]bool, len(original))
+	seen := check.Ledger{}
 	for _, id := range original {
-		seen[id] = true
+		seen.Add(id, check.Sight{})
 	}
 	number := func(id string) int64 { n, _ := strconv.ParseInt(id, 10, 64); return n }
 	first := min(number(original[0]), number(copied[0]))
 	for _, id := range copied {
-		if seen[id] {
+		// A duplicate in the copy itself is in its verdict.
+		if before, twice := seen.Add(id, check.Sight{By: 1}); twice && before.By == 0 {
 			a.ids++
 			a.span = max(a.span, number(id)-first)
-			seen[id] = false // a duplicate in the copy itself is in its verdict
 		}
 	}
 	return a

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/chaos_test/mutants"
+	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel/internal/check"
 	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel/internal/guest"
 	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel/internal/machine"
 	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel/internal/powercut"
@@ -261,6 +262,22 @@ func TestJudge(t *testing.T) {
 	}
 	both := add(Verdict{}, Verdict{Stuck: true, Named: true, Twice: &generatortest.Failure{}})
 	assert.True(t, both.Stuck && both.Named && both.Twice != nil, "what a copy shows counts")
+}
+
+// An ID that comes again is seen: in another process and in the same one, in a copy of the machine, and after a power cut.
+func TestComesTwice(t *testing.T) {
+	c := check.New(nil)
+	for i, process := range []int{0, 1, 1} {
+		c.Add(time.Duration(i), check.ID{Text: "7", Start: process})
+	}
+	assert.Equal(t, []int{2, 1}, []int{c.Verdict().Duplicates, c.Verdict().Again})
+	assert.Equal(t, again{ids: 2, span: 2}, compare([]string{"7", "8", "9"}, []string{"8", "8", "9", "10"}))
+	book := powercut.NewBook()
+	assert.Empty(t, book.Add(powercut.Fact{Issued: "7"}, powercut.Fact{Issued: "8"}))
+	book.Cut()
+	assert.Equal(t, []string{"cut 1: 7 was issued again, last before cut 1"}, book.Clone().Add(powercut.Fact{Issued: "7"}))
+	assert.Equal(t, 2, book.IDs, "the clone has a ledger of its own")
+	assert.Empty(t, book.Add(powercut.Fact{Issued: "9"}))
 }
 
 // No mutant breaks what a copy may repeat, so the judgement itself is looked at.

@@ -16,11 +16,11 @@ import (
 
 	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
 	"github.com/tickflake/tickflake/internal/wire"
-	oteltickflake "github.com/tickflake/tickflake/otel"
+	"github.com/tickflake/tickflake/oteltickflake"
 	"github.com/tickflake/tickflake/sequence"
 )
 
-// scope names the instrumentation in metrics, as in package otel.
+// scope names the instrumentation in metrics, as in package oteltickflake.
 const scope = "tickflake"
 
 // The attributes of the metrics.

@@ -102,7 +102,7 @@ func (i *Issuer) refuse(err error) *Refusal {
 		return &Refusal{Code: wire.NotFound, Err: err}
 	case errors.Is(err, sequence.ErrByPeriod): // its text names a period to ask for
 		return &Refusal{Code: wire.BadInput, Err: err}
-	case stores.KindOf(err) == stores.Loss, errors.Is(err, stores.Refused):
+	case stores.KindOf(err) == stores.Loss, errors.Is(err, stores.Permanent):
 		return &Refusal{Code: wire.Failed, Err: &hidden{errStore, err}}
 	case errors.Is(err, sequence.ErrStore), errors.Is(err, sequence.ErrTimeout):
 		return Later(&hidden{errStore, err})

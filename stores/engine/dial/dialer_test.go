@@ -208,7 +208,7 @@ func TestRetryAfter(t *testing.T) {
 		err = get()
 		assert.Equal(t, heeded, asked == 1, "%d: %d requests", status, asked)
 		if heeded {
-			assert.Equal(t, stores.Passing, stores.KindOf(err))
+			assert.Equal(t, stores.Transient, stores.KindOf(err))
 			assert.Regexp(t, `asks to wait for (1m0|5\d)s`, err)
 		}
 	}

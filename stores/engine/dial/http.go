@@ -35,7 +35,7 @@ func NewTransport(dialer *Dialer, conns int, secure Secure, host string) (*Trans
 	}}, err
 }
 
-var errWait = stores.Passing.New("the server asks to wait")
+var errWait = stores.Transient.New("the server asks to wait")
 
 // RoundTrip sends a request when the server wants to be asked.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {

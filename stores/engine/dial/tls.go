@@ -19,7 +19,7 @@ type Secure func() (*tls.Config, error)
 
 // TLS returns the Secure that a URL asks for: the system's certificate authorities or those in the file cacert, in PEM, and
 // the client's certificate in the files cert and key, if there is one. It is nil if the scheme is the one without TLS. The
-// error is a [*stores.URLError] if a file cannot be used now. Later errors of the Secure are Passing: a file may be half
+// error is a [*stores.URLError] if a file cannot be used now. Later errors of the Secure are Transient: a file may be half
 // renewed.
 func TLS(u *engine.URL) (Secure, error) {
 	if !u.Secure {
@@ -36,7 +36,7 @@ func Trust(u *engine.URL) (Secure, error) {
 	return func() (*tls.Config, error) {
 		config, problem, err := read(u.Options)
 		if problem != "" {
-			return nil, fmt.Errorf("%w: %w", stores.Passing.New(problem), cmp.Or(err, errors.New("is it written now?")))
+			return nil, fmt.Errorf("%w: %w", stores.Transient.New(problem), cmp.Or(err, errors.New("is it written now?")))
 		}
 		return config, nil
 	}, nil

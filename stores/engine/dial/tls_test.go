@@ -125,7 +125,7 @@ func TestRenewed(t *testing.T) {
 		require.NoError(t, os.WriteFile(options["cacert"], bytes.Repeat([]byte("-"), 9), 0o600))
 		err := engine.Failed(context.Background(), "pack", "read", "k", "", connect("127.0.0.1"))
 		require.ErrorContains(t, err, "option cacert: no certificate", name)
-		assert.Equal(t, stores.Passing, stores.KindOf(err), "%s: %v", name, err)
+		assert.Equal(t, stores.Transient, stores.KindOf(err), "%s: %v", name, err)
 	}
 	require.NoError(t, os.Remove(options["key"]))
 	_, err = dial.TLS(&engine.URL{Secure: true, Options: options})

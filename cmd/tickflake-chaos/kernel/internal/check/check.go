@@ -63,7 +63,7 @@ const (
 type Checker struct {
 	v     Verdict
 	stood func(from, to time.Duration) time.Duration // how long the machine stood still
-	seen  map[string]sight                           // the last time
+	seen  Ledger
 
 	history []generatortest.Event
 
@@ -75,12 +75,6 @@ type Checker struct {
 	mark     time.Duration
 	recovers bool          // the first ID after the last failed call is in v.Recovery
 	hung     time.Duration // how long the last call of the last process did not return
-}
-
-// sight is when an ID was seen.
-type sight struct {
-	start    int // of which process
-	at, wall time.Duration
 }
 
 // process is one that runs.
@@ -104,7 +98,7 @@ func (p *process) ran(took, by time.Duration) time.Duration {
 // New returns a checker. stood tells how long the machine stood still between two instants: that is no fault of
 // the subject.
 func New(stood func(from, to time.Duration) time.Duration) *Checker {
-	return &Checker{stood: stood, seen: map[string]sight{}, running: map[int]*process{}}
+	return &Checker{stood: stood, seen: Ledger{}, running: map[int]*process{}}
 }
 
 // since returns how long a process has printed no line, less what the machine stood still.
@@ -182,17 +176,16 @@ func (c *Checker) Add(at time.Duration, id ID) {
 	c.v.IDs++
 	c.v.Stuck = false
 	now := generatortest.Event{ID: id.Text, Process: id.Start, At: generatortest.Seconds(at), Wall: generatortest.Seconds(id.Wall)}
-	if before, dup := c.seen[id.Text]; dup {
+	if before, twice := c.seen.Add(id.Text, Sight{id.Start, at, id.Wall}); twice {
 		c.v.Duplicates++
-		if before.start == id.Start {
+		if before.By == id.Start {
 			c.v.Again++
 		}
 		if c.v.Twice == nil {
-			first := generatortest.Event{ID: id.Text, Process: before.start, At: generatortest.Seconds(before.at), Wall: generatortest.Seconds(before.wall)}
+			first := generatortest.Event{ID: id.Text, Process: before.By, At: generatortest.Seconds(before.At), Wall: generatortest.Seconds(before.Wall)}
 			c.v.Twice = &generatortest.Failure{First: &first, Again: now, History: c.history}
 		}
 	}
-	c.seen[id.Text] = sight{id.Start, at, id.Wall}
 	c.draw(now)
 	if p.last != "" && !less(p.last, id.Text) {
 		c.v.Disorder++

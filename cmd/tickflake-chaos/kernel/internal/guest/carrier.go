@@ -34,10 +34,10 @@ const (
 )
 
 // carrier keeps one process running. Each has all subjects of the fault, or is the program of a
-// user, which has one ledger.
+// user, which has one record.
 type carrier struct {
 	stage   *Stage
-	ledgers []*ledger
+	records []*record
 	program []string // of a user, with its arguments
 
 	// run is the process that runs, or nil. Who starts it looks at quit after it is stored, and kill looks
@@ -100,10 +100,10 @@ func (c *carrier) spawn() (*process, error) {
 	cmd := exec.Command("/proc/self/exe")
 	if c.program != nil {
 		cmd = exec.Command(c.program[0], c.program[1:]...)
-		cmd.Dir, cmd.Stderr, cmd.WaitDelay = c.ledgers[0].place.Dir, c.ledgers[0], drain
+		cmd.Dir, cmd.Stderr, cmd.WaitDelay = c.records[0].place.Dir, c.records[0], drain
 	} else {
-		places := make([]subject.Place, len(c.ledgers))
-		for i, l := range c.ledgers {
+		places := make([]subject.Place, len(c.records))
+		for i, l := range c.records {
 			places[i] = l.place
 		}
 		text, err := json.Marshal(places)
@@ -137,7 +137,7 @@ func (c *carrier) spawn() (*process, error) {
 		return p, nil
 	}
 	_ = p.pipe.SetReadDeadline(time.Now().Add(startLimit))
-	for range c.ledgers {
+	for range c.records {
 		if _, err := p.lines.ReadSlice('\n'); err != nil {
 			p.end()
 			return nil, fmt.Errorf("one does not wait for a command: %w", err)
@@ -210,7 +210,7 @@ func (c *carrier) carry(p *process) {
 	if p == nil {
 		var err error
 		if p, err = c.spawn(); err != nil {
-			for _, l := range c.ledgers {
+			for _, l := range c.records {
 				l.ended(c.stage.now(), 0, err.Error())
 			}
 			return
@@ -219,7 +219,7 @@ func (c *carrier) carry(p *process) {
 	if c.program == nil {
 		_, _ = io.WriteString(p.in, subject.Go+"\n")
 	}
-	for _, l := range c.ledgers {
+	for _, l := range c.records {
 		l.do(func(now time.Duration) {
 			l.check.Started(now, p.number)
 			l.held = false
@@ -248,7 +248,7 @@ func (c *carrier) carry(p *process) {
 			how = errors.Join(err, p.err).Error()
 		}
 	}
-	for _, l := range c.ledgers {
+	for _, l := range c.records {
 		l.ended(end, p.number, how)
 	}
 }
@@ -269,13 +269,13 @@ func (c *carrier) read(p *process) error {
 		if c.program == nil {
 			number, rest, _ := strings.Cut(text, " ")
 			i, err := strconv.Atoi(number)
-			if err != nil || i >= len(c.ledgers) {
+			if err != nil || i >= len(c.records) {
 				return fmt.Errorf("a line of the subjects is damaged: %.100q", text)
 			}
-			c.ledgers[i].line(p.number, rest)
+			c.records[i].line(p.number, rest)
 			continue
 		}
-		c.ledgers[0].line(p.number, text)
+		c.records[0].line(p.number, text)
 		select {
 		case <-c.quit: // what is left in the pipe is read at once
 		case <-p.ended:

@@ -72,14 +72,14 @@ func copyFaults() []Fault {
 // after the snapshot: subjects tell the marker that the device had then.
 func often(s *Stage) {
 	s.Issue(time.Second)
-	s.each(func(l *ledger, _ time.Duration) { l.keep = true })
+	s.each(func(l *record, _ time.Duration) { l.keep = true })
 	s.Mark()
 	for i := range cmp.Or(s.Kills, copies) {
 		s.Issue(time.Duration(s.Rand.Int64N(int64(200 * time.Millisecond))))
 		before := subject.Marker()
 		if s.Ask([]string{Copy, Rollback}[i%2]) == Copied {
-			s.each(func(l *ledger, _ time.Duration) { l.ids, l.before = nil, before })
-			s.await(revived, false, func(l *ledger) bool { return len(l.ids) > 0 })
+			s.each(func(l *record, _ time.Duration) { l.ids, l.before = nil, before })
+			s.await(revived, false, func(l *record) bool { return len(l.ids) > 0 })
 			break
 		}
 	}
@@ -90,7 +90,7 @@ func often(s *Stage) {
 func twins(s *Stage, told bool) {
 	s.Issue(time.Second)
 	s.Hold()
-	s.each(func(l *ledger, _ time.Duration) { l.keep = true })
+	s.each(func(l *record, _ time.Duration) { l.keep = true })
 	which := s.Ask(Copy)
 	s.Mark()
 	s.Release(told && which == Copied)

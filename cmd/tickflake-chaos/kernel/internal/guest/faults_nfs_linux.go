@@ -89,7 +89,7 @@ func refusal(dir string) (r Result) {
 	case err == nil:
 		broken("stores.Open accepts it")
 		_ = s.Close()
-	case !errors.Is(err, stores.ErrForgets) || stores.KindOf(err) != stores.Refused:
+	case !errors.Is(err, stores.ErrForgets) || stores.KindOf(err) != stores.Permanent:
 		broken("stores.Open fails with an error of another kind: %v", err)
 	default:
 		r.Note = "refused: " + err.Error()

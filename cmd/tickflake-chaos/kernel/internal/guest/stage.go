@@ -74,7 +74,7 @@ func (s *Stage) addSubjects(r Request, f Fault) {
 		return s.control.stood(s.begin.Add(from), s.begin.Add(to))
 	}
 	for i, name := range r.Subjects {
-		l := &ledger{stage: s, check: check.New(stood), place: subject.Place{Subject: name, Dir: filepath.Join(s.Dir, name), Window: f.Window, Busy: f.VMClock}}
+		l := &record{stage: s, check: check.New(stood), place: subject.Place{Subject: name, Dir: filepath.Join(s.Dir, name), Window: f.Window, Busy: f.VMClock}}
 		if server != "" {
 			l.place.Store = fmt.Sprintf("%s&namespace=%s-%d", server, r.Run, i)
 		}
@@ -90,7 +90,7 @@ func (s *Stage) addSubjects(r Request, f Fault) {
 			l.place.Wait = f.Wait && l.drifts
 		}
 		s.must(os.MkdirAll(l.place.Dir, 0o755))
-		s.ledgers = append(s.ledgers, l)
+		s.records = append(s.records, l)
 	}
 	s.must(os.MkdirAll(s.Dir, 0o755))
 }
@@ -102,8 +102,8 @@ func (s *Stage) run(f Fault) error {
 			return err
 		}
 	}
-	s.Progress("starts %d subjects", len(s.ledgers))
-	if len(s.ledgers) > 0 {
+	s.Progress("starts %d subjects", len(s.records))
+	if len(s.records) > 0 {
 		s.start()
 	}
 	err := s.perform(func(*Stage) {
@@ -131,7 +131,7 @@ func (s *Stage) run(f Fault) error {
 	s.host.send(Message{Clock: &Clock{Fault: s.Name, Note: s.Note,
 		Host: moved(after.Host, s.first.Host), Realtime: moved(after.Realtime, s.first.Realtime), Monotonic: moved(after.Monotonic, s.first.Monotonic),
 		Boottime: moved(after.Boottime, s.first.Boottime)}})
-	for _, l := range s.ledgers {
+	for _, l := range s.records {
 		s.host.send(Message{Result: l.result()})
 	}
 	return nil
@@ -147,9 +147,9 @@ const (
 
 // await waits until all subjects of ours are done, or all at all, but not for longer than the
 // limit. It returns one that is late.
-func (s *Stage) await(limit time.Duration, all bool, done func(*ledger) bool) (late *ledger) {
+func (s *Stage) await(limit time.Duration, all bool, done func(*record) bool) (late *record) {
 	deadline := time.Now().Add(limit)
-	for _, l := range s.ledgers {
+	for _, l := range s.records {
 		for (all || !l.other) && !l.is(done) {
 			if time.Now().After(deadline) {
 				return l
@@ -191,11 +191,11 @@ func (s *Stage) close() {
 
 // Mark notes that the fault happens now: Recovery is measured from here. The first of
 // several marks counts.
-func (s *Stage) Mark() { s.each(func(l *ledger, now time.Duration) { l.check.Mark(now) }) }
+func (s *Stage) Mark() { s.each(func(l *record, now time.Duration) { l.check.Mark(now) }) }
 
-// each changes the ledgers of all subjects.
-func (s *Stage) each(change func(l *ledger, now time.Duration)) {
-	for _, l := range s.ledgers {
+// each changes the records of all subjects.
+func (s *Stage) each(change func(l *record, now time.Duration)) {
+	for _, l := range s.records {
 		l.do(func(now time.Duration) { change(l, now) })
 	}
 }
@@ -238,7 +238,7 @@ func (s *Stage) Issue(d time.Duration) { time.Sleep(d) }
 // settle notes that the clock is right again, once the subjects had a second to see it, or more on a busy host.
 func (s *Stage) settle() {
 	s.Issue(1500 * time.Millisecond)
-	s.each(func(l *ledger, _ time.Duration) { l.check.Settled() })
+	s.each(func(l *record, _ time.Duration) { l.check.Settled() })
 	s.Issue(after)
 }
 
@@ -249,19 +249,19 @@ const overLimit = 30 * time.Second
 // generator of ours has issued again, or overLimit has passed.
 func (s *Stage) goOn(d time.Duration) {
 	s.Issue(d)
-	s.each(func(l *ledger, _ time.Duration) { l.check.Over() })
-	s.await(overLimit, false, func(l *ledger) bool { return !l.check.Verdict().Stuck })
+	s.each(func(l *record, _ time.Duration) { l.check.Over() })
+	s.await(overLimit, false, func(l *record) bool { return !l.check.Verdict().Stuck })
 }
 
 // Beside starts a second process of the subjects that can share their state, beside the
 // first. It runs until the end of the fault.
 func (s *Stage) Beside() {
-	for _, l := range s.ledgers {
+	for _, l := range s.records {
 		if l.shares {
-			s.second.ledgers = append(s.second.ledgers, l)
+			s.second.records = append(s.second.records, l)
 		}
 	}
-	if len(s.second.ledgers) > 0 {
+	if len(s.second.records) > 0 {
 		s.must(s.second.prepare())
 		s.second.start()
 	}
@@ -286,7 +286,7 @@ func (s *Stage) Signal(n syscall.Signal) {
 		s.stopped = now
 	case n == syscall.SIGCONT && s.stopped != 0:
 		number := s.number()
-		s.each(func(l *ledger, _ time.Duration) { l.check.Stopped(s.stopped, now, number) })
+		s.each(func(l *record, _ time.Duration) { l.check.Stopped(s.stopped, now, number) })
 		s.stopped = 0
 	}
 	s.signal(n)
@@ -298,7 +298,7 @@ func (s *Stage) Hold() {
 	if s.program != nil {
 		s.signal(syscall.SIGSTOP)
 		for lines, quiet := -1, 0; quiet < 5; quiet++ { // until all that it had printed is read
-			if !s.ledgers[0].is(func(l *ledger) (same bool) { lines, same = l.lines, l.lines == lines; return same }) {
+			if !s.records[0].is(func(l *record) (same bool) { lines, same = l.lines, l.lines == lines; return same }) {
 				quiet = 0
 			}
 			s.Issue(20 * time.Millisecond)
@@ -316,7 +316,7 @@ func (s *Stage) Hold() {
 // Release ends a hold. If restored is set, the subjects are told that their memory was restored.
 func (s *Stage) Release(restored bool) {
 	number := s.number()
-	s.each(func(l *ledger, now time.Duration) { // to wait is no call
+	s.each(func(l *record, now time.Duration) { // to wait is no call
 		l.check.Made(now, number)
 		l.held = false
 	})

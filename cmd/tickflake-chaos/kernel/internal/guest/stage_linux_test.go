@@ -14,8 +14,8 @@ import (
 func TestMuteProgram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Stage{begin: time.Now()}
-		l := &ledger{stage: s, check: check.New(nil)}
-		s.carrier = &carrier{stage: s, ledgers: []*ledger{l}, program: []string{"mute"}}
+		l := &record{stage: s, check: check.New(nil)}
+		s.carrier = &carrier{stage: s, records: []*record{l}, program: []string{"mute"}}
 		assert.False(t, s.ready())
 		verdict := l.result().Verdict
 		assert.Zero(t, verdict.IDs)

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+
+	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel/internal/check"
 )
 
 // Book has the facts of all writers, over all power cuts of a disk. It is not safe for use by
@@ -14,12 +16,12 @@ type Book struct {
 	FirstFailed             string // text of the first failed call
 
 	least  map[string]int64 // the version that each cell must have
-	issued map[string]int   // the cut that each ID or number was issued before
+	issued check.Ledger     // of IDs and numbers, by cuts
 	cut    int
 }
 
 // NewBook returns a book without facts.
-func NewBook() *Book { return &Book{least: map[string]int64{}, issued: map[string]int{}} }
+func NewBook() *Book { return &Book{least: map[string]int64{}, issued: check.Ledger{}} }
 
 // Clone returns a copy.
 func (b *Book) Clone() *Book {
@@ -31,7 +33,6 @@ func (b *Book) Clone() *Book {
 // Add notes facts. It returns findings of what was issued again.
 func (b *Book) Add(facts ...Fact) (broken []string) {
 	for _, f := range facts {
-		before, again := b.issued[f.Issued]
 		switch {
 		case f.Failed != "":
 			b.Failed++
@@ -39,13 +40,12 @@ func (b *Book) Add(facts ...Fact) (broken []string) {
 		case f.Issued == "":
 			b.least[f.Cell] = max(b.least[f.Cell], f.Version)
 			b.Writes++
-		case again:
-			b.IDs++
-			b.Duplicates++
-			broken = append(broken, fmt.Sprintf("cut %d: %s was issued again, first before cut %d", b.cut, f.Issued, before+1))
 		default:
 			b.IDs++
-			b.issued[f.Issued] = b.cut
+			if before, twice := b.issued.Add(f.Issued, check.Sight{By: b.cut}); twice {
+				b.Duplicates++
+				broken = append(broken, fmt.Sprintf("cut %d: %s was issued again, last before cut %d", b.cut, f.Issued, before.By+1))
+			}
 		}
 	}
 	return broken

@@ -18,8 +18,8 @@ const (
 	kept = 1 << 17
 )
 
-// ledger is what all processes of a subject have printed.
-type ledger struct {
+// record is what all processes of a subject have printed.
+type record struct {
 	stage  *Stage
 	place  subject.Place
 	other  bool // nobody waits for it: a generator that is not ours, or need not issue again
@@ -41,14 +41,14 @@ type ledger struct {
 }
 
 // do changes what belongs to mu, at an instant of the stage.
-func (l *ledger) do(change func(now time.Duration)) {
+func (l *record) do(change func(now time.Duration)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	change(l.stage.now())
 }
 
 // line takes a line of the process with this number.
-func (l *ledger) line(number int, text string) {
+func (l *record) line(number int, text string) {
 	if log, ok := strings.CutPrefix(text, subject.Log); ok {
 		_, _ = l.Write([]byte(log + "\n"))
 		return
@@ -72,7 +72,7 @@ func (l *ledger) line(number int, text string) {
 }
 
 // add counts an ID or a failed call. The caller has locked mu.
-func (l *ledger) add(now time.Duration, id check.ID) {
+func (l *record) add(now time.Duration, id check.ID) {
 	id.Wall = l.stage.wall()
 	l.check.Add(now, id)
 	l.look(id.Err)
@@ -83,7 +83,7 @@ func (l *ledger) add(now time.Duration, id check.ID) {
 }
 
 // Write keeps the end of the log.
-func (l *ledger) Write(text []byte) (int, error) {
+func (l *record) Write(text []byte) (int, error) {
 	l.do(func(time.Duration) {
 		all := append(l.log, text...)
 		l.look(string(all))
@@ -93,12 +93,12 @@ func (l *ledger) Write(text []byte) (int, error) {
 }
 
 // look notes whether a text names a cause of the fault. The caller has locked mu.
-func (l *ledger) look(text string) {
+func (l *record) look(text string) {
 	l.cause = l.cause || slices.ContainsFunc(l.stage.causes, func(c string) bool { return strings.Contains(text, c) })
 }
 
 // ended notes the end of a process that was killed, or how it ended by itself.
-func (l *ledger) ended(at time.Duration, number int, how string) {
+func (l *record) ended(at time.Duration, number int, how string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.check.Ended(at, number)
@@ -118,20 +118,20 @@ func (l *ledger) ended(at time.Duration, number int, how string) {
 }
 
 // is reports whether something holds of what belongs to mu.
-func (l *ledger) is(done func(*ledger) bool) bool {
+func (l *record) is(done func(*record) bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return done(l)
 }
 
 // What a stage waits for: an ID or an error, the end of its calls, and an ID after the fault.
-func issued(l *ledger) bool   { return l.lines > 0 || l.place.Wait }
-func holds(l *ledger) bool    { return l.held }
-func recovers(l *ledger) bool { return l.check.Recovers() }
-func warned(l *ledger) bool   { return l.cause || !l.drifts }
+func issued(l *record) bool   { return l.lines > 0 || l.place.Wait }
+func holds(l *record) bool    { return l.held }
+func recovers(l *record) bool { return l.check.Recovers() }
+func warned(l *record) bool   { return l.cause || !l.drifts }
 
 // result is what there is to tell after the end of all processes.
-func (l *ledger) result() *Result {
+func (l *record) result() *Result {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := &Result{Subject: l.place.Subject, Verdict: l.check.Verdict(), IDs: l.ids, Crashed: l.crashed}

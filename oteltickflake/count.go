@@ -2,6 +2,7 @@ package oteltickflake
 
 import (
 	"context"
+	"iter"
 	"sync/atomic"
 
 	"go.opentelemetry.io/otel/metric"
@@ -11,9 +12,8 @@ import (
 )
 
 // CountedGenerator issues the IDs of a generator and counts them. Make one with
-// [CountIDs]. It has the four methods of [generator.Generator] that return IDs, which are
-// safe for use by several goroutines at once; [CountedGenerator.Generator] returns the
-// generator. IDs of the generator itself and of its streams are not counted.
+// [CountIDs]. It has all methods of [generator.Generator] that return IDs, which are safe for
+// concurrent use. IDs of the generator itself and of its streams are not counted.
 type CountedGenerator struct {
 	gen          *generator.Generator
 	registration metric.Registration
@@ -27,8 +27,8 @@ type CountedGenerator struct {
 // tickflake.generator.ids.
 //
 // Each call makes an atomic addition to a word that all callers share: on two cores,
-// an ID takes about 20% longer, and longer still on more cores. NextN makes one addition for
-// the whole slice.
+// an ID takes about 20% longer, and longer still on more cores. NextN and NextRuns make
+// one addition for the whole call.
 //
 // Call it once for each generator and share the result, or Unregister before calling it
 // again.
@@ -52,7 +52,22 @@ func (g *CountedGenerator) Next() (snowflake.ID, error) { return g.NextContext(c
 
 // NextContext is [generator.Generator.NextContext].
 func (g *CountedGenerator) NextContext(ctx context.Context) (snowflake.ID, error) {
-	id, err := g.gen.NextContext(ctx)
+	return g.count(g.gen.NextContext(ctx))
+}
+
+// NextAfter is [generator.Generator.NextAfter].
+func (g *CountedGenerator) NextAfter(ctx context.Context, seen snowflake.ID) (snowflake.ID, error) {
+	return g.count(g.gen.NextAfter(ctx, seen))
+}
+
+// IDs is [generator.Generator.IDs].
+func (g *CountedGenerator) IDs(ctx context.Context) iter.Seq2[snowflake.ID, error] {
+	return func(yield func(snowflake.ID, error) bool) {
+		g.gen.IDs(ctx)(func(id snowflake.ID, err error) bool { return yield(g.count(id, err)) })
+	}
+}
+
+func (g *CountedGenerator) count(id snowflake.ID, err error) (snowflake.ID, error) {
 	if err == nil {
 		g.issued.Add(1)
 	}
@@ -67,10 +82,20 @@ func (g *CountedGenerator) NextN(ids []snowflake.ID) (int, error) {
 // NextNContext is [generator.Generator.NextNContext].
 func (g *CountedGenerator) NextNContext(ctx context.Context, ids []snowflake.ID) (int, error) {
 	n, err := g.gen.NextNContext(ctx, ids)
-	if n > 0 {
-		g.issued.Add(uint64(n))
-	}
+	g.issued.Add(uint64(n))
 	return n, err
+}
+
+// NextRuns is [generator.Generator.NextRuns].
+func (g *CountedGenerator) NextRuns(ctx context.Context, n int64, runs []snowflake.Run) ([]snowflake.Run, error) {
+	given := len(runs)
+	runs, err := g.gen.NextRuns(ctx, n, runs)
+	issued := int64(0)
+	for _, run := range runs[given:] {
+		issued += run.Count
+	}
+	g.issued.Add(uint64(issued))
+	return runs, err
 }
 
 // Generator returns the generator that issues the IDs: for its counts, its layout, and to

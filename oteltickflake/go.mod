@@ -1,4 +1,4 @@
-module github.com/tickflake/tickflake/otel
+module github.com/tickflake/tickflake/oteltickflake
 
 go 1.26.0
 

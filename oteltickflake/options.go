@@ -21,8 +21,8 @@ const (
 	OperationKey = attribute.Key("tickflake.store.operation")
 
 	// OutcomeKey is the outcome of an operation of a store: ok, conflict or locked (another
-	// process was first), damaged (the store cannot read a cell), refused (see
-	// [stores.Refused]), timeout, canceled, or error. The last five are failures, and have the
+	// process was first), damaged (the store cannot read a cell), permanent (see
+	// [stores.Permanent]), timeout, canceled, or error. The last five are failures, and have the
 	// attribute error.type of OpenTelemetry's conventions as well, with _OTHER for error.
 	OutcomeKey = attribute.Key("tickflake.store.outcome")
 

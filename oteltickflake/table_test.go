@@ -39,7 +39,7 @@ func TestTables(t *testing.T) {
 		require.NoError(t, os.WriteFile("README.md", []byte(want), 0o644))
 		return
 	}
-	assert.Equal(t, want, string(readme), "go test ./otel -run TestTables -update")
+	assert.Equal(t, want, string(readme), "go test ./oteltickflake -run TestTables -update")
 }
 
 // check checks that the rows have the values 1, 2, 3 …, and returns them as rows of the table.

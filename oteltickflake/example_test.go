@@ -8,7 +8,7 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
-	oteltickflake "github.com/tickflake/tickflake/otel"
+	"github.com/tickflake/tickflake/oteltickflake"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/stores"
 )

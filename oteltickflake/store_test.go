@@ -16,7 +16,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/tickflake/tickflake/lease"
-	oteltickflake "github.com/tickflake/tickflake/otel"
+	"github.com/tickflake/tickflake/oteltickflake"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
@@ -109,7 +109,7 @@ func TestOutcomes(t *testing.T) {
 		{broken{err: fmt.Errorf("swap: %w", stores.ErrConflict)}, 0, "conflict", "", ""},
 		{broken{err: fmt.Errorf("lock: %w", stores.ErrLocked)}, 0, "locked", "", ""},
 		{broken{err: fmt.Errorf("read: %w", stores.ErrDamaged)}, 0, "damaged", "damaged", "read: "},
-		{broken{err: fmt.Errorf("read: %w", stores.Refused)}, 0, "refused", "refused", "read: "},
+		{broken{err: fmt.Errorf("read: %w", stores.Permanent)}, 0, "permanent", "permanent", "read: "},
 		{broken{err: fmt.Errorf("dial: %w", context.DeadlineExceeded)}, 0, "timeout", "timeout", "dial: "},
 		{broken{err: fmt.Errorf("dial: %w", context.Canceled)}, 0, "canceled", "canceled", "dial: "},
 		{broken{err: cause}, took / 3, "timeout", "timeout", "connection closed"},

@@ -18,7 +18,7 @@ import (
 	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
-	oteltickflake "github.com/tickflake/tickflake/otel"
+	"github.com/tickflake/tickflake/oteltickflake"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores/storetest"
@@ -54,9 +54,9 @@ func TestObserve(t *testing.T) {
 }
 
 func TestCountIDs(t *testing.T) {
-	r, layout := record(t), snowflake.Default()
+	r, layout, clock := record(t), snowflake.Default(), clocktest.NewVirtual(noon)
 	layout.NodeBits, layout.SequenceBits = 20, 2 // 4 IDs in a millisecond
-	gen, err := generator.New(generator.WithClock(clocktest.NewVirtual(noon)), generator.WithLayout(layout), generator.WithNode(0), generator.WithStrategy(strategies.BorrowUpTo(time.Millisecond)))
+	gen, err := generator.New(generator.WithClock(clock), generator.WithLayout(layout), generator.WithNode(0), generator.WithStrategy(strategies.BorrowUpTo(time.Millisecond)))
 	require.NoError(t, err)
 	ids, err := oteltickflake.CountIDs(gen, r.here())
 	require.NoError(t, err)
@@ -81,6 +81,20 @@ func TestCountIDs(t *testing.T) {
 	require.ErrorIs(t, err, generator.ErrBehind)
 	assert.Equal(t, 8.0, r.values()["generator.ids"])
 	require.Same(t, gen, ids.Generator())
+
+	clock.Advance(time.Second)
+	id, err := ids.NextAfter(t.Context(), 0)
+	require.NoError(t, err)
+	_, err = ids.NextAfter(t.Context(), id|1<<62)
+	require.Error(t, err)
+	for _, err := range ids.IDs(t.Context()) {
+		require.NoError(t, err)
+		break
+	}
+	runs, err := ids.NextRuns(t.Context(), 2, []snowflake.Run{{Count: 100}})
+	require.NoError(t, err)
+	require.Greater(t, len(runs), 1)
+	assert.Equal(t, 12.0, r.values()["generator.ids"])
 	r.end(ids)
 }
 

@@ -22,7 +22,4 @@
 //
 // README.md beside this file lists the metrics, and shows how to set up a dashboard with
 // alerts.
-//
-// The directory is named otel. The package is not, since programs also import
-// go.opentelemetry.io/otel.
 package oteltickflake

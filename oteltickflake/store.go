@@ -123,8 +123,8 @@ func outcomeOf(ctx context.Context, err error) (outcome, kind string) {
 		return "locked", ""
 	case errors.Is(err, stores.ErrDamaged):
 		outcome = "damaged"
-	case stores.KindOf(err) == stores.Refused:
-		outcome = "refused"
+	case stores.KindOf(err) == stores.Permanent:
+		outcome = "permanent"
 	// Some drivers do not wrap the error of the context.
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(ctx.Err(), context.DeadlineExceeded):
 		outcome = "timeout"

@@ -1,0 +1,27 @@
+// Package integration is the test house: what tests need that run servers and processes. It is a module that nobody
+// imports but other modules for tests, so no user's go.mod has its drivers.
+//
+//	engines      each store on its real server: one table for all, and what is special to one
+//	service      the service from outside: clients of others, a browser, strangers, and fleets under faults; the soak
+//	fleet        a fleet of servers or keepers on one store, its clients, faults, ledgers and verdict
+//	servers      runs the server of a store: servers.For(t, servers.PostgreSQL)
+//	program      builds, starts, freezes and kills a process
+//	stepped      a wall clock that a test sets, for processes and for keepers
+//
+// A server that is not installed skips its tests, and each says what installs it; with TICKFLAKE_REQUIRE_SERVERS=1 they
+// fail. S3's and the Kubernetes API server are modules below servers, which "go build" makes once.
+//
+// # A failure again
+//
+// A failed test prints what the clients got, what each server said, and the first examples of each broken promise, with
+// the time since the start of the fleet. The faults of a soak come from a seed, which it prints:
+//
+//	go test ./integration/service -v -run 'TestFleet/soak on etcd' -service.soak 2m -service.seed 8109939612592611523
+//
+// Other faults of processes come in the order of their row; one row, again and again:
+//
+//	go test ./integration/service -run TestFleet/^killed -count 10
+//
+// The operating system draws the moments, so a second run is alike and not equal. A fleet in virtual time is equal: those
+// of packages lease and sequence print a seed, and -fleet.seed runs it alone.
+package integration
