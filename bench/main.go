@@ -13,7 +13,7 @@
 // side in one process, in random order, in many rounds, and their ratios count: of two batches
 // that follow each other, in the rounds that nothing disturbed. A section from which
 // the hypervisor took 2% of the processors' time decides no target. Package measure does that;
-// packages speed, faults, bits, alternatives, service and indexes have the sections; package
+// packages speed, faults, bits, alternatives, oldrows, service and indexes have the sections; package
 // report is the model of a report, and renders it. It builds on Unix, since package fleet does.
 package main
 
@@ -35,6 +35,7 @@ import (
 	"github.com/tickflake/tickflake/bench/faults"
 	"github.com/tickflake/tickflake/bench/indexes"
 	"github.com/tickflake/tickflake/bench/measure"
+	"github.com/tickflake/tickflake/bench/oldrows"
 	"github.com/tickflake/tickflake/bench/service"
 	"github.com/tickflake/tickflake/bench/speed"
 	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel"
@@ -49,7 +50,7 @@ func main() {
 
 // sections are those of the report, in its order.
 func sections() []measure.Section {
-	return slices.Concat(speed.Sections(), faults.Sections(), bits.Sections(), alternatives.Sections(), service.Sections(), indexes.Sections())
+	return slices.Concat(speed.Sections(), faults.Sections(), bits.Sections(), alternatives.Sections(), oldrows.Sections(), service.Sections(), indexes.Sections())
 }
 
 const help = `bench measures what an ID costs on this machine, beside the least that it can

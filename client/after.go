@@ -61,7 +61,7 @@ func (c *Client) acquireAfter(ctx context.Context, seen snowflake.ID) (snowflake
 		if first {
 			c.stats.Waits++
 		}
-		id, err := c.askAfter(ctx, max(seen, c.floor()))
+		id, err := c.askAfter(ctx, max(seen, c.largest()))
 		if err == nil && id > seen {
 			return id, nil
 		}

@@ -27,7 +27,7 @@ func (c *Client) take(ctx context.Context, s *server, n int64, seen snowflake.ID
 	c.mu.Lock()
 	c.stats.Requests++
 	n = min(n, s.maxBatch)
-	floor, layout, fingerprint := c.floor(), c.layout, c.fingerprint
+	largest, layout, fingerprint := c.largest(), c.layout, c.fingerprint
 	c.mu.Unlock()
 	asked := c.now() // the server reads its clock later than this
 	response, err := s.stub.Take(ctx, &tickflakev1.TakeRequest{Count: &n, After: int64(seen)})
@@ -61,8 +61,8 @@ func (c *Client) take(ctx context.Context, s *server, n int64, seen snowflake.ID
 	}
 	// A server issues IDs above those that it issued before. So these are IDs of a server
 	// whose clock is behind that of the server before.
-	if last := a.runs[len(a.runs)-1].Last(); last <= floor {
-		behind := lag(layout, last, floor)
+	if last := a.runs[len(a.runs)-1].Last(); last <= largest {
+		behind := lag(layout, last, largest)
 		return answer{}, &failure{server: s.address, after: min(behind, longestLag),
 			cause: fmt.Errorf("its IDs are %s behind the last ID, which came from another server: check the clocks of the servers", behind)}
 	}

@@ -204,8 +204,8 @@ func (c *Client) drop() {
 	c.mark = c.marker.Load()
 }
 
-// floor is the largest ID that was taken. It may be out of date when floor returns.
-func (c *Client) floor() snowflake.ID {
+// largest is the largest ID that was taken. It may be out of date when largest returns.
+func (c *Client) largest() snowflake.ID {
 	if r := c.current.Load(); uint64(r.rest()) < r.count {
 		return r.at(r.count - uint64(r.rest()) - 1)
 	}

@@ -2,7 +2,6 @@ package generator_test
 
 import (
 	"context"
-	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,6 +32,7 @@ func TestAfter(t *testing.T) {
 		"ahead, borrow, then wait": {"grant:0-100 borrow:2ms,wait:5ms", "after 5:1 5:2; waits 3ms"},
 		"ahead, own borrow":        {"grant:0-100 own-borrow", "after 5:1 5:2; decided 1; next 5:3"},
 		"ahead, own unknown":       {"grant:0-100 own-unknown", "after 5:1 behind:5ms/1m0s,seen"},
+		"of a larger node number":  {"grant:0-100 borrow:9ms", "after 5:3@2 6:0; after 6:2@2 any"},
 		"before the epoch":         {"at-epoch borrow:1s", "-1ms; after 0 0:1"},
 		"too far before it":        {"at-epoch borrow:1h", "-2h; after 0 behind:2h0m0s/1h0m0s; next behind"},
 		"of no layout":             {"short borrow:1h", "after -1 range; after 9223372036854775807 range; next 0:0"},
@@ -68,38 +68,6 @@ func TestAfter(t *testing.T) {
 	})
 }
 
-// An ID after seen is the smallest of the node's that are above it.
-func TestAfterIsTheSmallest(t *testing.T) {
-	for _, layout := range layouts {
-		for _, order := range []snowflake.Order{snowflake.TimeNodeSequence, snowflake.TimeSequenceNode} {
-			layout.Order = order
-			for range 100 {
-				node, other := rand.Int64N(layout.MaxNode()+1), rand.Int64N(layout.MaxNode()+1)
-				perTick := layout.Capacity().IDsPerTick
-				sequence := perTick - 1 - rand.Int64N(min(perTick, 3))
-				seen, err := layout.Compose(noon.Add(time.Second), other, sequence)
-				if err != nil {
-					continue // of a layout that ends before
-				}
-				g := newGenerator(t, generator.WithLayout(layout), generator.WithNode(node), generator.WithClock(newHandClock()),
-					generator.WithStrategy(strategies.BorrowUpTo(time.Hour)))
-				got, err := g.NextAfter(t.Context(), seen)
-				require.NoError(t, err)
-				d, err := layout.Decode(got)
-				require.NoError(t, err)
-				assert.Equal(t, node, d.Node)
-				before, err := layout.Compose(d.Time, node, max(d.Sequence-1, 0))
-				require.NoError(t, err)
-				if d.Sequence == 0 {
-					before, err = layout.Compose(d.Time.Add(-layout.Tick), node, perTick-1)
-					require.NoError(t, err)
-				}
-				assert.True(t, before <= seen && seen < got, "%d, %d and %d of %s", before, seen, got, layout)
-			}
-		}
-	}
-}
-
 // A keeper extends its grant at once to a seen ID that the strategy may borrow, and not for one that it rejects.
 func TestAfterExtendsTheGrant(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
@@ -124,4 +92,18 @@ func TestAfterExtendsTheGrant(t *testing.T) {
 		_, err = g.NextAfter(ctx, seen)
 		assert.NoError(t, err)
 	})
+}
+
+// Every ID is above that of WithFloor as an integer, whatever the order of the fields and the node of that ID.
+func TestFloor(t *testing.T) {
+	for _, layout := range []snowflake.Layout{snowflake.Default(), snowflake.Sonyflake()} {
+		for _, ahead := range []time.Duration{-time.Hour, -layout.Tick, 0, time.Second, 10*time.Second - layout.Tick} {
+			clock := newHandClock()
+			seen, err := layout.Max(clock.Now().Add(ahead)) // of the last node, and the last of its tick
+			require.NoError(t, err)
+			g := newGenerator(t, generator.WithLayout(layout), generator.WithClock(clock), generator.WithFloor(seen), generator.WithStrategy(strategies.BorrowUpTo(time.Minute)))
+			assert.Greater(t, mustNext(t, g), seen)
+			assert.Equal(t, max(time.Duration(0), ahead+layout.Tick), g.Stats().MaxLead, "no later than it must be")
+		}
+	}
 }

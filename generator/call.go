@@ -100,12 +100,12 @@ func (g *Generator) acquire(c *call, n uint64) (span *window.Span, slot, end uin
 		g.reopen(now)
 		next, tick := front.Slot, g.tick(now)
 		if c.after {
-			floor := g.above(c.seen, front.Node)
-			if floor >= g.end {
+			above := g.above(c.seen, front.Node)
+			if above >= g.end {
 				return nil, 0, 0, fmt.Errorf("%w: the layout has no ID above the seen ID %d: check where that comes from", lease.ErrEndOfTime, c.seen)
 			}
-			if c.apart = floor > max(next, tick<<g.seqBits); c.apart {
-				next = floor
+			if c.apart = above > max(next, tick<<g.seqBits); c.apart {
+				next = above
 				if c.place != nil {
 					c.leave(g) // the node number was another one when it joined the queue
 				}

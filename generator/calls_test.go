@@ -103,7 +103,7 @@ func TestWaits(t *testing.T) {
 		"a batch, for each tick": {"machine narrow wait:3ms",
 			"batch 100 16 0:0 3:3 exhausted:1ms/3ms+3ms; stats waits=3 waited=3ms; sleep 1ms; batch 8 8 4:0 5:3"},
 		"until the context ends": {"machine default wait",
-			"next 0:0; -1h; deadline 30m; next deadline:30m0s; took 30m; deadline 10ms; stream deadline; took 10ms; deadline 10ms; batch 2 0 deadline; took 10ms"},
+			"next 0:0; -1h; deadline 30m; next deadline:30m0s; took 30m; deadline 10ms; stream deadline; took 10ms; deadline 10ms; batch 2 0 deadline; deadline 10ms; run 2 0 deadline; took 20ms"},
 		"until the context ends, short": {"machine default wait",
 			"next 0:0; -1200us; deadline 600us; next deadline; within 2600us"},
 		"until the context ends, on a fake clock": {"default wait",

@@ -189,7 +189,7 @@ func newGenerator(c config) (*Generator, error) {
 		g.window = ticks
 	}
 	// Slots before the clock's tick are not ours, even if the clock goes back before
-	// the first call, and those up to the floor are another system's.
+	// the first call, and those up to the ID of WithFloor are another system's.
 	g.window.Skip(max(g.tick(int64(now.Round(0).Sub(c.layout.Epoch))), c.begin))
 	return g, nil
 }

@@ -38,7 +38,7 @@ func TestNewRefuses(t *testing.T) {
 	at := func(now time.Time) generator.Option {
 		return generator.WithClock(&handClock{wallClock: wallClock{stopped: true, now: now}})
 	}
-	floor, err := snowflake.Default().Min(noon.Add(10 * time.Second)) // the IDs above it begin a tick later
+	seen, err := snowflake.Default().Min(noon.Add(10 * time.Second)) // the IDs above it begin a tick later
 	require.NoError(t, err)
 	_, err = generator.New(generator.WithLayout(snowflake.Twitter()))
 	require.ErrorContains(t, err, "generator.Open", "two processes do not share a node number by default")
@@ -59,9 +59,9 @@ func TestNewRefuses(t *testing.T) {
 		"nil strategy":         {[]generator.Option{generator.WithStrategy(nil)}, "WithStrategy", []string{"nil"}, is(strategies.ErrInvalid)},
 		"start too wide":       {[]generator.Option{generator.WithSequenceStart(strategies.StartRandom(4097))}, "WithSequenceStart", []string{"4097", "4096"}, is(strategies.ErrInvalid)},
 		"nil option":           {[]generator.Option{generator.WithNode(1), nil}, "New", []string{"option 3 of 3"}, nil},
-		"floor far ahead":      {[]generator.Option{at(noon), generator.WithFloor(floor)}, "WithFloor", []string{"10.001s ahead of the clock"}, nil},
-		"floor negative":       {[]generator.Option{at(noon), generator.WithFloor(-1)}, "WithFloor", []string{"negative"}, nil},
-		"floor at the end":     {[]generator.Option{at(noon), generator.WithFloor(math.MaxInt64)}, "WithFloor", []string{"ahead of the clock"}, nil},
+		"IDs after far ahead":  {[]generator.Option{at(noon), generator.WithFloor(seen)}, "WithFloor", []string{"10.001s ahead of the clock"}, nil},
+		"IDs after negative":   {[]generator.Option{at(noon), generator.WithFloor(-1)}, "WithFloor", []string{"negative"}, nil},
+		"IDs after the end":    {[]generator.Option{at(noon), generator.WithFloor(math.MaxInt64)}, "WithFloor", []string{"ahead of the clock"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			opts := append([]generator.Option{generator.WithNode(0)}, tt.opts...)

@@ -87,6 +87,26 @@ func TestCloseGoesOn(t *testing.T) {
 	})
 }
 
+// TestOpenHangs: Open ends with its context, also while the store hangs, or its server does.
+func TestOpenHangs(t *testing.T) {
+	for _, opens := range []bool{false, true} {
+		inBubble(t, func(t *testing.T) {
+			s := register()
+			s.Store.(*storetest.Memory).Before = func(ctx context.Context, op storetest.Op) storetest.Fault {
+				if opens || op.Key != "probe" { // by which stores.Open asks whether it answers
+					<-ctx.Done()
+				}
+				return storetest.None
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			begin := time.Now()
+			require.ErrorIs(t, second(generator.Open(ctx, "opentest://")), context.DeadlineExceeded)
+			assert.LessOrEqual(t, time.Since(begin), time.Second)
+		})
+	}
+}
+
 // TestOpenGivesBack guards that a step that fails leaves neither an open store nor a
 // node number that is held.
 func TestOpenGivesBack(t *testing.T) {
@@ -182,6 +202,9 @@ func TestLeaseOptions(t *testing.T) {
 	require.ErrorIs(t, newGenerator(t).Restored(t.Context()), generator.ErrNoLease)
 	g, err := generator.New(generator.WithLease(k), generator.WithLayout(snowflake.Default()))
 	require.NoError(t, err)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, g.Restored(ended), context.Canceled)
 	_, err = generator.New(generator.WithLease(k))
 	require.ErrorContains(t, err, "bound to another generator")
 	require.NoError(t, g.Close())

@@ -36,8 +36,8 @@ type config struct {
 	node   int64
 	pinned bool // WithNode was given
 
-	floors []snowflake.ID // WithFloor, or none
-	begin  uint64         // the first tick above the floor
+	after *snowflake.ID // WithFloor, or nil
+	begin uint64        // the first tick after that ID's
 
 	lease               *lease.Keeper
 	leased              bool // WithLease was given
@@ -99,8 +99,8 @@ func WithLeaseOptions(options ...lease.Option) Option {
 	return func(c *config) { c.leaseOptions = append(c.leaseOptions, options...) }
 }
 
-// maxFloorLead is how far the ticks above a floor may begin ahead of the clock.
-const maxFloorLead = 10 * time.Second
+// maxAfterLead is how far the ticks after the ID of WithFloor may begin ahead of the clock.
+const maxAfterLead = 10 * time.Second
 
 // WithFloor has the generator issue only IDs that are larger than id as integers, whatever the
 // node number: give it the largest ID that another system has issued under this layout. The first
@@ -109,7 +109,7 @@ const maxFloorLead = 10 * time.Second
 // a [*stores.OptionError], before anything is opened: an ID of another layout, or of a clock that
 // was far ahead, would hold all IDs up.
 func WithFloor(id snowflake.ID) Option {
-	return func(c *config) { c.floors = []snowflake.ID{id} }
+	return func(c *config) { c.after = &id }
 }
 
 // WithStrategy sets what happens when the next free slot lies ahead of the
@@ -176,7 +176,7 @@ func (c *config) check() (time.Time, error) {
 		option, err = "WithClock", endOfTime(end)
 	}
 	if err == nil {
-		option, err = "WithFloor", c.resolveFloor(now)
+		option, err = "WithFloor", c.resolveAfter(now)
 	}
 	if err != nil {
 		return time.Time{}, &stores.OptionError{Option: option, Err: err}
@@ -184,18 +184,20 @@ func (c *config) check() (time.Time, error) {
 	return now, nil
 }
 
-// resolveFloor sets the first tick that is issued, if there is a floor.
-func (c *config) resolveFloor(now time.Time) error {
-	for _, id := range c.floors {
-		d, err := c.layout.Decode(id)
-		if err != nil {
-			return err
-		}
-		if lead := d.Time.Add(c.layout.Tick).Sub(now); lead > maxFloorLead {
-			return fmt.Errorf("IDs above %d begin %s ahead of the clock (limit %s): the ID comes from another layout or from a clock that was ahead, or this clock is behind", id, span.Text(lead), maxFloorLead)
-		}
-		c.begin = uint64(id)>>(c.layout.NodeBits+c.layout.SequenceBits) + 1
+// resolveAfter sets the first tick that is issued, if WithFloor was given.
+func (c *config) resolveAfter(now time.Time) error {
+	if c.after == nil {
+		return nil
 	}
+	id := *c.after
+	d, err := c.layout.Decode(id)
+	if err != nil {
+		return err
+	}
+	if lead := d.Time.Add(c.layout.Tick).Sub(now); lead > maxAfterLead {
+		return fmt.Errorf("IDs above %d begin %s ahead of the clock (limit %s): the ID comes from another layout or from a clock that was ahead, or this clock is behind", id, span.Text(lead), maxAfterLead)
+	}
+	c.begin = uint64(id)>>(c.layout.NodeBits+c.layout.SequenceBits) + 1
 	return nil
 }
 

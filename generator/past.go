@@ -11,7 +11,6 @@ import (
 
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/drive"
-	"github.com/tickflake/tickflake/internal/past"
 	"github.com/tickflake/tickflake/internal/pause"
 	"github.com/tickflake/tickflake/internal/vmclock"
 	"github.com/tickflake/tickflake/lease"
@@ -39,8 +38,8 @@ const DefaultPastMemory = 64 << 20
 // tick, and less is the same. It is for [OpenPast].
 func WithPastUnit(unit time.Duration) Option { return func(c *config) { c.past.unit = unit } }
 
-// WithPastMemory bounds the memory in which a [Past] counts, in bytes: 16 for each tick, or unit, of which it
-// has issued IDs. Beyond it, the bucket that was begun first is forgotten. The next row of it draws another lane: that costs IDs
+// WithPastMemory bounds the memory in which a [Past] counts, in bytes, about: 16 for each tick, or unit, of which it
+// has issued IDs, and 1,024 for each bucket. Beyond it, the bucket that was begun first is forgotten. The next row of it draws another lane: that costs IDs
 // that can be issued, and makes no duplicate. The default is [DefaultPastMemory]. It is for [OpenPast].
 func WithPastMemory(bytes int) Option { return func(c *config) { c.past.memory = bytes } }
 
@@ -50,28 +49,34 @@ type pastConfig struct {
 	memory int
 }
 
-// bytesPerTick is what a tick takes in the map that counts it.
-const bytesPerTick = 16
+var errPastClosed = fmt.Errorf("old rows: %w", ErrClosed)
+
+// bytesPerTick is what a tick takes in the map that counts it, about. A bucket takes as much as ticksPerBucket.
+const (
+	bytesPerTick   = 16
+	ticksPerBucket = 64
+)
 
 // Past issues IDs for old rows: unique for ever, each of its row's own time. Make one with [OpenPast] and share it: its
 // methods are safe for use by several goroutines at once. The zero Past is not usable.
 type Past struct {
-	store   stores.Store
-	calls   drive.Calls
-	layout  snowflake.Layout
-	clock   monoclock.Interface
-	numbers []past.Number // in use
-	ticks   int64         // of a bucket
-	unit    int64         // in ticks
-	most    int           // ticks that are counted
-	page    *vmclock.Page
+	store  stores.Store
+	calls  drive.Calls
+	layout snowflake.Layout
+	clock  monoclock.Interface
+	nodes  []int64 // the past numbers in use
+	lanes  cell.Lanes
+	ticks  int64 // of a bucket
+	unit   int64 // in ticks
+	most   int   // of counted
+	page   *vmclock.Page
 
 	turn drive.Turn // its owner alone draws lanes
 
 	mu      sync.Mutex // guards the fields below
 	buckets map[int64]*pastBucket
 	order   []int64 // of buckets, the one begun first in front
-	counted int     // ticks of all buckets
+	counted int     // ticks of all buckets, and ticksPerBucket for each
 	mark    uint64  // the marker of page in the memory that drew all lanes
 	copies  int     // so often the memory was copied
 	closed  bool
@@ -80,9 +85,9 @@ type Past struct {
 
 // pastBucket is a bucket that the process has drawn a lane of.
 type pastBucket struct {
-	lanes []past.Lane
+	lanes []lane
 	used  map[uint32]uint32 // by the first tick of a unit, from that of the bucket on: slots of lanes, in their order
-	from  *past.Bucket      // for the owner of the turn
+	from  *drawer           // for the owner of the turn
 }
 
 // PastStats counts what a [Past] has done.
@@ -125,7 +130,7 @@ func OpenPast(ctx context.Context, url string, opts ...Option) (*Past, error) {
 
 // checkPast refuses options that OpenPast has no use for.
 func (c *config) checkPast() error {
-	others := map[string]bool{"WithNode": c.pinned, "WithLease": c.leased, "WithLeaseOptions": len(c.leaseOptions) > 0, "WithFloor": len(c.floors) > 0, "WithWallWithin": c.within.Given}
+	others := map[string]bool{"WithNode": c.pinned, "WithLease": c.leased, "WithLeaseOptions": len(c.leaseOptions) > 0, "WithFloor": c.after != nil, "WithWallWithin": c.within.Given}
 	for option, given := range others {
 		if given {
 			return &stores.OptionError{Option: option, Err: errors.New("OpenPast claims no node number: leave the option out")}
@@ -154,28 +159,28 @@ func openPast(ctx context.Context, store stores.Store, c *config) (*Past, error)
 		c.clock = monoclock.New()
 	}
 	p := &Past{
-		store: store, calls: drive.Calls{Store: store}, layout: fleet.Layout, clock: c.clock, turn: drive.NewTurn(),
+		store: store, calls: drive.Calls{Store: store, Timeout: drive.DefaultTimeout}, layout: fleet.Layout, clock: c.clock, turn: drive.NewTurn(),
 		most: cmp.Or(c.past.memory, DefaultPastMemory) / bytesPerTick, unit: max(int64(c.past.unit/fleet.Layout.Tick), 1), buckets: map[int64]*pastBucket{},
 	}
-	all, err := past.Find(ctx, &p.calls)
-	if err != nil {
-		return nil, err
-	}
-	for _, n := range all {
-		if n.State == cell.Given {
-			p.numbers = append(p.numbers, n)
+	for _, n := range fleet.Past {
+		if n.Retired {
+			continue
+		}
+		lanes, err := cell.NewLanes(p.layout, n.Bucket, n.Lane)
+		if err == nil && len(p.nodes) > 0 && p.lanes != lanes { // two operators at once
+			err = fmt.Errorf("node numbers %d and %d have other buckets or lanes: 'tickflake lease past --retire' one of them", p.nodes[0], n.From)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", stores.ErrDamaged, err)
+		}
+		for p.lanes = lanes; n.From <= n.To; n.From++ {
+			p.nodes = append(p.nodes, n.From)
 		}
 	}
-	if len(p.numbers) == 0 {
+	if len(p.nodes) == 0 {
 		return nil, fmt.Errorf("%w in this store, or all of them were retired: 'tickflake lease past --nodes N' gives some that were never used", ErrNoPast)
 	}
-	lanes := p.numbers[0].Lanes
-	for _, n := range p.numbers {
-		if n.Lanes != lanes { // two operators at once
-			return nil, fmt.Errorf("%w: node numbers %d and %d have other buckets or lanes: 'tickflake lease past --retire' one of them", stores.ErrDamaged, p.numbers[0].Node, n.Node)
-		}
-	}
-	p.ticks = lanes.Ticks(p.layout)
+	p.ticks = int64(p.lanes.Bucket / p.layout.Tick)
 	if p.page, err = vmclock.Open("", c.log); err != nil {
 		return nil, err
 	}
@@ -233,7 +238,7 @@ func (p *Past) tickOf(t time.Time) int64 {
 
 // At returns an ID of the instant t, to within the layout's tick or the unit of [WithPastUnit]: no other call gets it, in
 // any process, now or later. In most calls it counts in memory; one that meets a bucket first, or fills a lane, writes to the store. If
-// that does not answer, At fails at once, or, if ctx has a deadline, tries again until then. An ID that was issued in
+// that does not answer, At fails, after [lease.DefaultTimeout] at most, or, if ctx has a deadline, tries again until then. An ID that was issued in
 // vain is gone.
 //
 // The error wraps [ErrNotPast] for an instant before the epoch or after the clock, [ErrPastFull] if no ID is left, [ErrClosed],
@@ -244,12 +249,12 @@ func (p *Past) At(ctx context.Context, t time.Time) (snowflake.ID, error) {
 		return 0, err
 	}
 	for {
-		tick, lane, sequence, want, err := p.take(at)
+		tick, l, sequence, want, err := p.take(at)
 		if err != nil {
 			return 0, err
 		}
 		if want == 0 {
-			return p.layout.Compose(p.time(tick), lane.Node, sequence)
+			return p.layout.Compose(p.time(tick), l.node, sequence)
 		}
 		again := func(err error) bool {
 			_, bounded := ctx.Deadline()
@@ -262,38 +267,38 @@ func (p *Past) At(ctx context.Context, t time.Time) (snowflake.ID, error) {
 }
 
 // take takes a slot of a spot. want is how many lanes of its bucket are needed, if there are fewer.
-func (p *Past) take(at spot) (tick int64, lane past.Lane, sequence int64, want int, err error) {
+func (p *Past) take(at spot) (tick int64, l lane, sequence int64, want int, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.distrust(false)
 	if p.closed {
-		return 0, lane, 0, 0, fmt.Errorf("old rows: %w", ErrClosed)
+		return 0, l, 0, 0, errPastClosed
 	}
 	b := p.buckets[at.bucket]
 	if b == nil {
-		return 0, lane, 0, 1, nil
+		return 0, l, 0, 1, nil
 	}
 	n, known := b.used[at.key]
-	width := p.numbers[0].Width
+	width := p.lanes.Width
 	i := int64(n) / (at.ticks * width)
 	switch {
 	case n == math.MaxUint32: // never: that many IDs of one unit
-		return 0, lane, 0, 0, ErrPastFull
+		return 0, l, 0, 0, ErrPastFull
 	case i >= int64(len(b.lanes)):
-		return 0, lane, 0, int(i) + 1, nil
+		return 0, l, 0, int(i) + 1, nil
 	}
 	b.used[at.key] = n + 1
 	rest := int64(n) % (at.ticks * width)
-	lane, tick, sequence = b.lanes[i], at.first+rest%at.ticks, rest/at.ticks
+	l, tick, sequence = b.lanes[i], at.first+rest%at.ticks, rest/at.ticks
 	if !known {
 		p.counted++
 		p.forget()
 	}
 	if p.distrust(false) { // the copy and its original have taken the same
-		return 0, lane, 0, 1, nil
+		return 0, l, 0, 1, nil
 	}
 	p.stats.IDs++
-	return tick, lane, lane.First + sequence, 0, nil
+	return tick, l, l.first + sequence, 0, nil
 }
 
 // forget forgets the buckets that were begun first, until the others have room.
@@ -305,7 +310,7 @@ func (p *Past) forget() {
 
 // drop forgets the bucket in front.
 func (p *Past) drop(bucket int64) {
-	p.counted -= len(p.buckets[bucket].used)
+	p.counted -= len(p.buckets[bucket].used) + ticksPerBucket
 	delete(p.buckets, bucket)
 	p.order = p.order[1:]
 }
@@ -336,21 +341,23 @@ func (p *Past) draw(ctx context.Context, at spot, want int) error {
 	}
 	defer p.turn.Leave()
 	p.mu.Lock()
-	b, copies := p.buckets[at.bucket], p.copies
+	b, copies, closed := p.buckets[at.bucket], p.copies, p.closed
 	p.mu.Unlock()
-	var from *past.Bucket
+	var from *drawer
 	switch {
+	case closed: // while the call waited or tried again
+		return errPastClosed
 	case b == nil && want > 1: // forgotten meanwhile
 		return nil
 	case b == nil:
-		from = past.NewBucket(&p.calls, p.numbers, at.bucket)
+		from = &drawer{calls: &p.calls, lanes: p.lanes, bucket: at.bucket, nodes: p.nodes}
 	case len(b.lanes) >= want: // another call was faster
 		return nil
 	default:
 		from = b.from
 	}
-	lane, err := from.Draw(ctx)
-	if errors.Is(err, past.ErrFull) {
+	l, err := from.draw(ctx)
+	if errors.Is(err, ErrPastFull) {
 		return p.full(at, b)
 	}
 	if err != nil {
@@ -366,24 +373,25 @@ func (p *Past) draw(ctx context.Context, at spot, want int) error {
 		b = &pastBucket{used: map[uint32]uint32{}, from: from}
 		p.buckets[at.bucket], p.order = b, append(p.order, at.bucket)
 		p.stats.Buckets++
+		p.counted += ticksPerBucket
 	}
-	b.lanes = append(b.lanes[:len(b.lanes):len(b.lanes)], lane)
+	b.lanes = append(b.lanes, l)
 	return nil
 }
 
 // full is the error for a bucket without a lane. b has what this process has drawn of it, or is nil.
 func (p *Past) full(at spot, b *pastBucket) error {
 	begin := p.time(at.bucket * p.ticks)
-	lanes, mine := int64(len(p.numbers))*p.numbers[0].Count, int64(0)
+	lanes, mine := int64(len(p.nodes))*p.lanes.Count, int64(0)
 	if b != nil {
 		mine = int64(len(b.lanes))
 	}
-	width := p.numbers[0].Width
+	width := p.lanes.Width
 	if mine == lanes {
-		return fmt.Errorf("%w: the tick is full, all %d IDs of %d past node numbers are issued: give more numbers to the past, or more exact instants", ErrPastFull, at.ticks*width*lanes, len(p.numbers))
+		return fmt.Errorf("%w: the tick is full, all %d IDs of %d past node numbers are issued: give more numbers to the past, or more exact instants", ErrPastFull, at.ticks*width*lanes, len(p.nodes))
 	}
 	return fmt.Errorf("%w: all %d lanes of %d past node numbers in the bucket of %s from %s on are drawn, %d by this process, each of %d IDs of a tick: give more numbers to the past, or sort the rows, or use fewer processes",
-		ErrPastFull, lanes, len(p.numbers), p.numbers[0].Bucket, begin.Format(time.RFC3339), mine, width)
+		ErrPastFull, lanes, len(p.nodes), p.lanes.Bucket, begin.Format(time.RFC3339), mine, width)
 }
 
 // Stats returns what was counted so far.

@@ -3,9 +3,10 @@ package generator_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -13,7 +14,6 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
@@ -45,7 +45,7 @@ func openPast(t *testing.T, s stores.Store, opts ...generator.Option) *generator
 // twice, and each of its row's time, though an epoch is no multiple of anything.
 func TestPast(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		for seed := range uint64(60) {
+		for seed := range uint64(30) {
 			oldRows(t, seed)
 		}
 	})
@@ -79,7 +79,7 @@ func oldRows(t *testing.T, seed uint64) {
 	open := func() *generator.Past {
 		faults = false
 		defer func() { faults = true }()
-		return openPast(t, client(), generator.WithPastUnit(unit), generator.WithPastMemory(16*(1+rng.IntN(50))))
+		return openPast(t, client(), generator.WithPastUnit(unit), generator.WithPastMemory(16*(64*(1+rng.IntN(4))+rng.IntN(50))))
 	}
 	processes := []*generator.Past{open(), open(), open()}
 	seen, full := map[snowflake.ID]bool{}, 0
@@ -135,7 +135,7 @@ func TestPastWrites(t *testing.T) {
 	assert.Equal(t, 30, writes)
 	assert.Equal(t, generator.PastStats{Buckets: 30, Lanes: 30, IDs: 20_000}, p.Stats())
 
-	p = openPast(t, m.Client(), generator.WithPastMemory(16*100))
+	p = openPast(t, m.Client(), generator.WithPastMemory(16*(2*64+100)))
 	for day := range 200 {
 		_, err := p.At(t.Context(), snowflake.Default().Epoch.AddDate(0, 0, day%2).Add(time.Duration(day)*time.Second))
 		require.NoError(t, err)
@@ -143,14 +143,66 @@ func TestPastWrites(t *testing.T) {
 	assert.Equal(t, generator.PastStats{Buckets: 4, Lanes: 4, IDs: 200}, p.Stats())
 }
 
-// TestPastSpreads: a thousand rows of one second need one lane of sixteen.
-func TestPastSpreads(t *testing.T) {
-	p := openPast(t, pastStore(t, snowflake.Default(), lease.Past{}).Client(), generator.WithPastUnit(time.Second))
-	for range 16_000 {
-		_, err := p.At(t.Context(), ms(1741083630_000))
-		require.NoError(t, err)
-	}
-	assert.EqualValues(t, 1, p.Stats().Lanes)
+// TestPastTogether: a thousand rows of one second need one lane of sixteen in each process, whose callers issue at once.
+func TestPastTogether(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		m := pastStore(t, snowflake.Default(), lease.Past{})
+		m.Before = func(context.Context, storetest.Op) storetest.Fault {
+			time.Sleep(time.Millisecond) // all others come to wait for the lane
+			return storetest.None
+		}
+		var seen sync.Map
+		var all sync.WaitGroup
+		old := []*generator.Past{openPast(t, m, generator.WithPastUnit(time.Second)), openPast(t, m, generator.WithPastUnit(time.Second))}
+		for i := range 8 {
+			all.Go(func() {
+				for range 4000 {
+					id, err := old[i%2].At(t.Context(), ms(1741083630_000))
+					_, twice := seen.LoadOrStore(id, true)
+					if err != nil || twice {
+						t.Errorf("%d, twice: %t, %v", id, twice, err)
+						return
+					}
+				}
+			})
+		}
+		all.Wait()
+		for _, p := range old {
+			assert.Equal(t, generator.PastStats{Buckets: 1, Lanes: 1, IDs: 16_000}, p.Stats())
+		}
+	})
+}
+
+// TestPastEnds: a call that waits for the store ends with its context, also one that waits for its turn, and soon after
+// a Close.
+func TestPastEnds(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		client := pastStore(t, snowflake.Default(), lease.Past{}).Client()
+		p := openPast(t, client)
+		client.Before = func(ctx context.Context, _ storetest.Op) storetest.Fault {
+			<-ctx.Done()
+			return storetest.None
+		}
+		at := func(ctx context.Context) chan error {
+			failed := make(chan error, 1)
+			go func() {
+				_, err := p.At(ctx, pastNow())
+				failed <- err
+			}()
+			synctest.Wait()
+			return failed
+		}
+		bounded, end := context.WithTimeout(t.Context(), time.Hour)
+		defer end()
+		canceled, cancel := context.WithCancel(bounded)
+		first, waits, began := at(bounded), at(canceled), time.Now()
+		cancel()
+		require.ErrorIs(t, <-waits, context.Canceled)
+		require.ErrorIs(t, <-at(t.Context()), lease.ErrStore, "without a deadline it fails at once")
+		require.NoError(t, p.Close())
+		require.ErrorIs(t, <-first, generator.ErrClosed)
+		require.Less(t, time.Since(began), time.Minute)
+	})
 }
 
 func TestPastErrors(t *testing.T) {
@@ -203,7 +255,7 @@ func TestPastErrors(t *testing.T) {
 }
 
 // TestPastWentBack: a process that knows a lane which the store has lost issues nothing more of its bucket, and
-// says what to do; retired numbers issue nothing.
+// says what to do.
 func TestPastWentBack(t *testing.T) {
 	l := narrow()
 	l.NodeBits, l.SequenceBits = 3, 2
@@ -225,38 +277,6 @@ func TestPastWentBack(t *testing.T) {
 		}
 	}
 	require.ErrorIs(t, err, stores.ErrWentBack)
-	require.NoError(t, lease.RetirePast(t.Context(), m.Client(), 6, 7))
-	stores.Register("pasttest", func(context.Context, string) (stores.Store, error) { return m.Client(), nil })
-	_, err = generator.OpenPast(t.Context(), "pasttest://")
-	require.ErrorIs(t, err, generator.ErrNoPast)
-}
-
-// TestPastStaysBehind: when the fleet has moved, the new store grants a past number to no process, and the old one still
-// issues IDs for old rows.
-func TestPastStaysBehind(t *testing.T) {
-	l := snowflake.Default()
-	l.NodeBits = 3
-	m, to := pastStore(t, l, lease.Past{}), storetest.NewMemory()
-	p := openPast(t, m.Client())
-	first, err := p.At(t.Context(), pastNow())
-	require.NoError(t, err)
-	f, err := lease.EndFleet(t.Context(), m.Client(), 0, 7, "new", lease.WithClock(monoclock.New()))
-	require.NoError(t, err)
-	require.Len(t, f.Later, 2)
-	require.NoError(t, lease.SetFleet(t.Context(), to.Client(), f))
-	for node := range int64(8) {
-		k, err := lease.Claim(t.Context(), to.Client(), lease.WithLayout(f.Layout), lease.WithNode(node))
-		if node < 6 {
-			require.NoError(t, err, node)
-			require.NoError(t, k.Close())
-		} else {
-			require.ErrorIs(t, err, lease.ErrHeld, fmt.Sprint(node))
-		}
-	}
-	second, err := openPast(t, m.Client()).At(t.Context(), pastNow())
-	require.NoError(t, err)
-	require.NotEqual(t, first, second)
-	require.Equal(t, []lease.Past{{From: 6, To: 7, Bucket: lease.DefaultBucket, Lane: lease.DefaultLane}}, must(lease.ReadFleet(t.Context(), m.Client())).Past)
 }
 
 func must[T any](x T, err error) T {

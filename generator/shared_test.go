@@ -46,7 +46,7 @@ func TestOneNumber(t *testing.T) {
 	group.Wait()
 }
 
-// What is a generator's own: Close, the floor, a clock that it was given.
+// What is a generator's own: Close, the ID that its own come after, a clock that it was given.
 func TestOneNumberApart(t *testing.T) {
 	make := func(options ...generator.Option) *generator.Generator {
 		return newGenerator(t, append(options, generator.WithNode(2), generator.WithStrategy(strategies.Wait()))...)
@@ -59,10 +59,10 @@ func TestOneNumberApart(t *testing.T) {
 	require.NoError(t, a.Close())
 	_, err = a.Next()
 	require.ErrorIs(t, err, generator.ErrClosed)
-	floor := mustNext(t, b) + 1<<30 // a quarter of a second ahead
-	above := make(generator.WithFloor(floor))
-	require.Greater(t, mustNext(t, above), floor)
-	require.Greater(t, mustNext(t, b), floor, "it has the same word")
+	seen := mustNext(t, b) + 1<<30 // a quarter of a second ahead
+	above := make(generator.WithFloor(seen))
+	require.Greater(t, mustNext(t, above), seen)
+	require.Greater(t, mustNext(t, b), seen, "it has the same word")
 	far := monoclock.New()
 	c := make(generator.WithClock(far))
 	require.Same(t, far, c.Clock())

@@ -111,6 +111,11 @@ func SetFleet(ctx context.Context, store stores.Store, f Fleet, options ...Optio
 		if !want.Nodes.Has(b.Node) {
 			return refuse("SetFleet", "node number %d begins later, and is none of %d to %d", b.Node, f.From, f.To)
 		}
+		for _, p := range f.Past {
+			if p.From <= b.Node && b.Node <= p.To {
+				return refuse("SetFleet", "node number %d begins later, so it cannot be given to the past", b.Node)
+			}
+		}
 	}
 	for range drive.InARow {
 		version, err := k.readFleet(ctx)
@@ -119,6 +124,14 @@ func SetFleet(ctx context.Context, store stores.Store, f Fleet, options ...Optio
 		}
 		if has := k.fleet; version != 0 && (has.Nodes != want.Nodes || has.Floor != want.Floor || len(has.Gone) > 0) {
 			return refuse("SetFleet", "the store has another fleet, of the node numbers %d to %d from %s on: use another namespace", has.Nodes.From, has.Nodes.To-1, k.time(has.Floor).Format(time.RFC3339))
+		}
+		if version == 0 {
+			k.fleet = want
+		}
+		for _, p := range f.Past { // nothing is written if these cannot be given
+			if err := k.givePast(ctx, p, false); err != nil {
+				return err
+			}
 		}
 		for _, b := range f.Later { // (D)
 			limit := k.limitAt(b.Until)
@@ -138,7 +151,7 @@ func SetFleet(ctx context.Context, store stores.Store, f Fleet, options ...Optio
 			continue
 		}
 		for i := 0; i < len(f.Past) && err == nil; i++ {
-			err = GivePast(ctx, store, f.Past[i], options...)
+			err = k.givePast(ctx, f.Past[i], true)
 		}
 		return err // of unknown outcome: a second call repeats it
 	}
@@ -151,10 +164,17 @@ func administer(function string, store stores.Store, from, to int64, options []O
 		return nil, err
 	}
 	k, err := newKeys(context.Background(), store, options)
-	if err == nil && (from < 0 || to < from || to >= k.nodes()) {
-		err = refuse(function, "node numbers %d to %d: want a range within 0 to %d", from, to, k.nodes()-1)
+	if err == nil {
+		err = k.checkRange(function, from, to)
 	}
 	return &k, err
+}
+
+func (k *keys) checkRange(function string, from, to int64) error {
+	if from < 0 || to < from || to >= k.nodes() {
+		return refuse(function, "node numbers %d to %d: want a range within 0 to %d", from, to, k.nodes()-1)
+	}
+	return nil
 }
 
 func refuse(option, format string, args ...any) error {

@@ -60,6 +60,9 @@ func (f *fleet) issued(t *caller, id snowflake.ID) {
 	if p.site > 0 {
 		f.Tally["IDs of a new site"]++
 	}
+	if f.given[node] {
+		f.Fail("past number", "%s issues tick %s of node %d, which was given to the past", p.Name, f.tickText(tick), node)
+	}
 	if !f.has[p.site].Has(node) {
 		f.Fail("another site's number", "%s issues tick %s of node %d on site %d", p.Name, f.tickText(tick), node, p.site)
 	}

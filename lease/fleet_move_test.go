@@ -42,9 +42,16 @@ func prefix(site int) string { return strings.Repeat("/", site) }
 
 // drawSites draws what the operator will do.
 func (f *fleet) drawSites() {
+	past := f.mutant != nil && f.mutant.past
+	if past {
+		f.drawPast()
+	}
 	all := cell.Nodes{To: f.numbers()}
 	f.sites = sites{stores: 1, open: []bool{true, false, false}, has: []cell.Nodes{all, {}, {}}}
-	if f.mutant == nil || !f.mutant.moves {
+	if past {
+		f.stores = 3
+	}
+	if f.mutant == nil || !f.mutant.moves && !(past && f.Often(512)) {
 		return
 	}
 	low, high := cell.Nodes{To: all.To / 2}, cell.Nodes{From: all.To / 2, To: all.To}
@@ -71,6 +78,9 @@ func (o *operator) Step()                        {}
 // Main makes the moves that are left.
 func (o *operator) Main(t *fleettest.Thread) {
 	f := o.f
+	if f.mutant.past {
+		o.give(t)
+	}
 	for t.Pass(f.Between(0, 3*f.Period)); f.moved < len(f.moves); t.Pass(f.Between(0, 3*f.Period)) {
 		i := f.moved // another operator may be at it, too
 		m := f.moves[i]

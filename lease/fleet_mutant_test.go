@@ -23,6 +23,9 @@ type mutant struct {
 	check func(*process) bool
 
 	moves bool // the fleet moves to other stores
+	past  bool // numbers are given to the past, by way of gives, and their lanes are drawn by way of draws, if these are not nil
+
+	gives, draws func(stores.Store) stores.Store
 }
 
 // TestFleetCatches makes sure that a simulation of each mutant comes upon an ID that
@@ -78,6 +81,14 @@ var mutants = []mutant{
 			c.Version, r.Limit, r.Floor, r.Write, r.Layout = max(c.Version, 1), held.Limit, held.Limit, "another's", p.f.layout.String()
 			return back
 		}, nil),
+	}, {
+		Mutant: fleettest.Mutant{Name: "a lane of unknown outcome is drawn once more", Seeds: 500},
+		past:   true,
+		draws:  func(s stores.Store) stores.Store { return fleettest.Retrying{Store: s} },
+	}, {
+		Mutant: fleettest.Mutant{Name: "a number that was claimed is given to the past", Seeds: 500},
+		past:   true,
+		gives:  func(s stores.Store) stores.Store { return forgetful{s} },
 	},
 }
 
@@ -125,6 +136,23 @@ func (s alteredStore) Swap(ctx context.Context, key string, version uint64, valu
 		r := recordOf(value)
 		s.written(s.p, &r)
 		value = r.Encode()
+	}
+	return s.Store.Swap(ctx, key, version, value)
+}
+
+// forgetful reads no cell of a node number, and writes all the same.
+type forgetful struct{ stores.Store }
+
+func (s forgetful) Read(ctx context.Context, key string) (stores.Cell, error) {
+	if _, ok := cell.NodeOf(key); ok {
+		return stores.Cell{}, nil
+	}
+	return s.Store.Read(ctx, key)
+}
+
+func (s forgetful) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
+	if c, err := s.Store.Read(ctx, key); err == nil {
+		version = c.Version
 	}
 	return s.Store.Swap(ctx, key, version, value)
 }

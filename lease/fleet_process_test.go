@@ -83,8 +83,11 @@ const (
 )
 
 func (f *fleet) launch(base *fleettest.Process) fleettest.Program {
-	if base.M.ID == f.count {
+	switch {
+	case base.M.ID == f.count:
 		return &operator{base, f}
+	case base.M.ID > f.count:
+		return &archivist{Process: base, f: f}
 	}
 	p := &process{Process: base, f: f, node: -1, largest: -1, owned: map[int64]uint64{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())

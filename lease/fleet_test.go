@@ -84,6 +84,7 @@ type fleet struct {
 
 	all []*process // in the order of their start
 	sites
+	oldRows
 }
 
 // plan is drawn from a seed before the first step, beside what may go wrong.
@@ -134,10 +135,15 @@ func newFleet(seed uint64, m *mutant, alone func(*fleet)) *fleet {
 	for range f.count {
 		f.Boot()
 	}
-	if len(f.moves) > 0 {
+	if f.stores > 1 {
 		f.Kinds = slices.DeleteFunc(f.Kinds, func(k fleettest.FaultKind) bool { return k == fleettest.Rewind })
 		f.MostProcesses += 10
 		f.Boot() // that of the operator
+		if m.past {
+			f.MostProcesses += 20
+			f.Boot() // those of archivists
+			f.Boot()
+		}
 	}
 	return f
 }
@@ -198,7 +204,7 @@ func (f *fleet) Play() {
 	f.Chaos()
 	for _, since := range []int64{f.bound(), f.longest} {
 		f.Run(f.Now + f.bound())
-		if !f.Over && len(f.moves) == 0 {
+		if !f.Over && f.stores == 1 {
 			f.checkLiveness(since)
 		}
 	}

@@ -27,6 +27,7 @@ func TestSites(t *testing.T) {
 			found 0 1 bits:1 later:1h; found 0 1 bits:1 later:3h = refused 'node number 0 may begin before'; 2h; claim b bits:1; granted b 2h0m0s 2h0m30s`,
 		"the same again":      "found 4 6 bits:3 floor:1h; found 4 6 bits:3 floor:1h; found 4 6 bits:3 = refused 'another fleet, of the node numbers 4 to 6 from 2029-06-01T13:00:00Z'; found 4 7 bits:3 floor:1h = refused",
 		"after a claim":       "fleet = never-claimed; claim k bits:3; fleet 0 7; found 0 7 bits:3; found 0 6 bits:3 = refused 'another fleet'",
+		"some have left":      "found 0 3 bits:2; end 2 3 new; found 0 1 bits:2 = refused 'another fleet'",
 		"another layout":      "found 0 7 bits:3; claim k bits:2 = refused 'lease reserve'; found 0 3 bits:2 = refused 'the IDs of this store have the layout'",
 		"a number is granted": "client c; on c swap:node { claim k bits:1 pin:0 }; found 0 1 bits:1 later:1h c = held",
 		"a claim is faster":   "client c; on c swap:layout { claim k bits:1 }; found 1 1 bits:1 c = refused 'another fleet, of the node numbers 0 to 1'",
@@ -70,6 +71,7 @@ func TestEnd(t *testing.T) {
 
 		"another is faster": `claim k bits:2; client fast; fate fast swap:node away
 			client slow; on slow swap:layout { end 0 3 new fast = store '0 of 4 node numbers have left' }; end 0 3 new slow; later 0 3 floor:30s`,
+		"another gives others away":          "claim k bits:2; client slow; on slow swap:layout { end 3 3 other }; end 0 0 new slow; fleet 1 2 3-3:other 0-0:new",
 		"a claim that is late":               "found 0 0 bits:0; client k; fate k swap:node delayed; claim k bits:0 = store; end 0 0 new; deliver; holding 0 moved; in new; found; claim n bits:0; granted n 0s 30s",
 		"a process extends before the write": "claim k bits:0; client slow; on slow swap:node { 15s; poll k }; end 0 0 new slow; later 0 0 floor:45s",
 		"a process extends before a read":    "claim k bits:0; client slow; fate slow swap:node lost; on slow read:node { 15s; poll k }; end 0 0 new slow = store; end 0 0 new; granted k 0s 30s; later 0 0 floor:30s",

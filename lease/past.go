@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/grant"
-	"github.com/tickflake/tickflake/internal/past"
 	"github.com/tickflake/tickflake/stores"
 )
 
@@ -22,7 +22,7 @@ type Past struct {
 	// Bucket is the time in which lanes are counted, from the epoch of the layout on: a process writes to the store
 	// once for each bucket of which it has rows. 0 stands for [DefaultBucket], or for what suits a store whose cells are
 	// dear to keep, such as 720h on Kubernetes. It is a multiple of the layout's tick, of at most 2³² ticks.
-	Bucket time.Duration `json:"bucket"`
+	Bucket time.Duration `json:"-"`
 	// Lane is how many IDs of one tick a process gets by one write: a power of two, up to all of the tick. 0 stands
 	// for [DefaultLane], or all of the tick if these are fewer.
 	Lane int64 `json:"lane"`
@@ -51,11 +51,44 @@ const (
 // has no fleet, [WithClock] and [WithTimeout] count. It returns soon after ctx ends, or when an operation of the store takes
 // longer than the timeout. The error is an [*stores.OptionError], or one of [Claim].
 func GivePast(ctx context.Context, store stores.Store, p Past, options ...Option) error {
+	p.Retired = false
+	return changePast(ctx, store, p, true, options)
+}
+
+// CheckPast returns the error that [GivePast] would return, or [RetirePast] if p.Retired, as far as a look tells. It
+// writes nothing.
+func CheckPast(ctx context.Context, store stores.Store, p Past, options ...Option) error {
+	return changePast(ctx, store, p, false, options)
+}
+
+// changePast gives or retires numbers, or only looks whether it can be done.
+func changePast(ctx context.Context, store stores.Store, p Past, write bool, options []Option) error {
+	if p.Retired {
+		return retirePast(ctx, store, p, write, options)
+	}
 	k, err := administer("GivePast", store, p.From, p.To, options)
 	if err != nil {
 		return err
 	}
-	if err := k.checkFleet(ctx); err != nil {
+	version, err := k.readFleet(ctx)
+	if err == nil && version == 0 {
+		k.fleet = k.newFleet(cell.AllNodes(k.layout))
+	}
+	if err == nil {
+		err = k.givePast(ctx, p, false)
+	}
+	if err == nil && write && version == 0 {
+		err = k.checkFleet(ctx)
+	}
+	if err == nil && write {
+		err = k.givePast(ctx, p, true)
+	}
+	return err
+}
+
+// givePast gives numbers of the fleet that is known to the past, or only looks whether they can be given: all or none.
+func (k *keys) givePast(ctx context.Context, p Past, write bool) error {
+	if err := k.checkRange("GivePast", p.From, p.To); err != nil {
 		return err
 	}
 	theirs, err := cell.ParseLayout(k.fleet.Layout)
@@ -69,13 +102,13 @@ func GivePast(ctx context.Context, store stores.Store, p Past, options ...Option
 	if err != nil {
 		return refuse("GivePast", "%w", err)
 	}
-	before, err := past.Find(ctx, &k.calls)
+	before, err := readPast(ctx, &k.calls)
 	if err != nil {
 		return err
 	}
-	for _, n := range before {
-		if n.Lanes != lanes {
-			return refuse("GivePast", "node number %d has buckets of %s and lanes of %d, and all past numbers of a store have the same: got %s and %d", n.Node, n.Bucket, n.Width, lanes.Bucket, lanes.Width)
+	for _, b := range before {
+		if b.Bucket != lanes.Bucket || b.Lane != lanes.Width {
+			return refuse("GivePast", "node number %d has buckets of %s and lanes of %d, and all past numbers of a store have the same: got %s and %d", b.From, b.Bucket, b.Lane, lanes.Bucket, lanes.Width)
 		}
 	}
 	rewound := false
@@ -85,18 +118,16 @@ func GivePast(ctx context.Context, store stores.Store, p Past, options ...Option
 	}); err != nil {
 		return err
 	}
-	for _, write := range []bool{false, true} { // none is written if one cannot be given
-		for node := p.From; node <= p.To; node++ {
-			if err := k.givePast(ctx, node, lanes, rewound, p.Unused, write); err != nil {
-				return err
-			}
+	for node := p.From; node <= p.To; node++ {
+		if err := k.giveOne(ctx, node, lanes, rewound, p.Unused, write); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// givePast gives one number, or only looks whether it can be given.
-func (k *keys) givePast(ctx context.Context, node int64, lanes cell.Lanes, rewound, unused, write bool) error {
+// giveOne gives one number, or only looks whether it can be given.
+func (k *keys) giveOne(ctx context.Context, node int64, lanes cell.Lanes, rewound, unused, write bool) error {
 	if err := k.checkInFleet("GivePast", node); err != nil {
 		return err
 	}
@@ -139,8 +170,11 @@ func (k *keys) define(ctx context.Context, node int64, lanes cell.Lanes) error {
 		return err
 	}
 	found, err := k.calls.Read(ctx, cell.PastKey(node))
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case found.Version == 0: // a stale read
+		return errBusy
 	}
 	theirs, err := cell.DecodeLanes(found.Value)
 	if err == nil && theirs != lanes {
@@ -178,6 +212,10 @@ func (k *keys) cannotGive(ctx context.Context, node int64, why error) error {
 // A number that was claimed is refused with an [*stores.OptionError]. A second call does no harm. Only [WithClock] and
 // [WithTimeout] count; the bounds and other errors are those of [GivePast]. The fleet may have ended.
 func RetirePast(ctx context.Context, store stores.Store, from, to int64, options ...Option) error {
+	return changePast(ctx, store, Past{From: from, To: to, Retired: true}, true, options)
+}
+
+func retirePast(ctx context.Context, store stores.Store, p Past, write bool, options []Option) error {
 	if err := checkStore("RetirePast", store); err != nil {
 		return err
 	}
@@ -189,24 +227,27 @@ func RetirePast(ctx context.Context, store stores.Store, from, to int64, options
 	if err != nil {
 		return err
 	}
-	k, err := administer("RetirePast", store, from, to, append(slices.Clip(options), WithLayout(layout)))
-	for node := from; err == nil && node <= to; node++ {
-		err = k.retire(ctx, node)
+	k, err := administer("RetirePast", store, p.From, p.To, append(slices.Clip(options), WithLayout(layout)))
+	for node := p.From; err == nil && node <= p.To; node++ {
+		err = k.retire(ctx, node, false)
+	}
+	for node := p.From; err == nil && write && node <= p.To; node++ {
+		err = k.retire(ctx, node, true)
 	}
 	return err
 }
 
-func (k *keys) retire(ctx context.Context, node int64) error {
+func (k *keys) retire(ctx context.Context, node int64, write bool) error {
 	for range drive.InARow {
 		c, err := k.readCell(ctx, node)
 		if err != nil {
 			return err
 		}
 		switch {
-		case c.Record.Past == cell.Retired:
-			return nil
 		case c.Version != 0 && c.Record.Past == "":
 			return refuse("RetirePast", "node number %d was not given to the past: 'tickflake lease reserve' keeps processes from it", node)
+		case !write, c.Record.Past == cell.Retired:
+			return nil
 		}
 		r := grant.Retire(c.Record, k.end())
 		r.Write, r.Last, r.Layout = cell.Token(), c.Record.Names(), k.spec
@@ -220,14 +261,33 @@ func (k *keys) retire(ctx context.Context, node int64) error {
 
 // readPast returns the past numbers of a store, those in a row as one.
 func readPast(ctx context.Context, calls *drive.Calls) (all []Past, err error) {
-	numbers, err := past.Find(ctx, calls)
-	for _, n := range numbers {
-		p := Past{From: n.Node, To: n.Node, Bucket: n.Bucket, Lane: n.Width, Retired: n.State == cell.Retired}
-		if i := len(all) - 1; i >= 0 && all[i].To+1 == n.Node && all[i].Retired == p.Retired && all[i].Bucket == p.Bucket && all[i].Lane == p.Lane {
-			all[i].To = n.Node
-		} else {
+	err = calls.All(ctx, cell.PastFrom, cell.PastTo, func(c stores.Cell) error {
+		node, ok := cell.PastOf(c.Key)
+		if !ok {
+			return nil
+		}
+		lanes, err := cell.DecodeLanes(c.Value)
+		if err != nil {
+			return fmt.Errorf("lanes of node number %d: %w", node, err)
+		}
+		found, err := calls.Read(ctx, cell.NodeKey(node))
+		if err != nil || found.Version == 0 {
+			return err
+		}
+		r, err := cell.DecodeNode(found.Value)
+		if err != nil {
+			return fmt.Errorf("node number %d: %w", node, err)
+		}
+		p := Past{From: node, To: node, Bucket: lanes.Bucket, Lane: lanes.Width, Retired: r.Past == cell.Retired}
+		i := len(all) - 1
+		switch {
+		case r.Past == "":
+		case i >= 0 && all[i] == Past{From: all[i].From, To: node - 1, Bucket: p.Bucket, Lane: p.Lane, Retired: p.Retired}:
+			all[i].To = node
+		default:
 			all = append(all, p)
 		}
-	}
+		return nil
+	})
 	return all, err
 }

@@ -24,6 +24,7 @@ import (
 //	claim N      a process claims the number and releases it
 //	delete N     an operator deletes its cell
 //	draw N       a process draws a lane of it
+//	stale        the next read of a definition is of the time before it
 //	lose         a write is carried out, and its answer lost; the next act tries again
 //	= STATES     the states of the numbers, a letter each: . never written, p past, r retired, x released, R reserved
 //	! TEXT       the act before failed, with that text
@@ -46,6 +47,7 @@ func TestGivePast(t *testing.T) {
 		"raised":             {0, "give 6 7; reserve 0 7; = RRRRRRrr; reserve 0 7; = RRRRRRrr; give 5 5; ! its cell was written before"},
 		"its cell deleted":   {0, "give 7 7; draw 7; delete 7; = ........; give 7 7; ! was retired, or its cell deleted; = ........"},
 		"the first act ends": {0, "lose; give 6 7; ! cannot be reached; give 6 7; = ......pp"},
+		"a stale read":       {0, "lose; give 6 7; ! cannot be reached; stale; give 6 7; ! cell was changed by another process; give 6 7; = ......pp"},
 		"the next one":       {0, "lose; lose; give 6 7; ! cannot be reached; give 6 7; = ......pp"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -56,8 +58,12 @@ func TestGivePast(t *testing.T) {
 					f.Floor = time.Now().Add(-row.floor)
 				}
 				require.NoError(t, lease.SetFleet(t.Context(), m, f))
-				lose := 0
+				lose, writes, stale := 0, 0, false
+				old := func(s stores.Store) stores.Store { return staleLanes{s, &stale} }
 				m.Before = func(_ context.Context, op storetest.Op) storetest.Fault {
+					if op.Kind == storetest.OpSwap {
+						writes++
+					}
 					if lose > 0 && op.Kind == storetest.OpSwap {
 						if lose--; lose == 0 {
 							return storetest.ReplyLost
@@ -79,6 +85,8 @@ func TestGivePast(t *testing.T) {
 					switch verb {
 					case "=":
 						require.Equal(t, rest, states(t, m, 8))
+					case "stale":
+						stale = true
 					case "lose":
 						lose++
 					case "give":
@@ -90,9 +98,20 @@ func TestGivePast(t *testing.T) {
 								p.Bucket = must(time.ParseDuration(value))
 							}
 						}
-						failed = lease.GivePast(t.Context(), m, p, lease.WithLayout(f.Layout))
+						before := writes
+						looked := lease.CheckPast(t.Context(), m, p, lease.WithLayout(f.Layout))
+						require.Equal(t, before, writes, "a look writes nothing")
+						failed = lease.GivePast(t.Context(), old(m), p, lease.WithLayout(f.Layout))
+						if looked != nil {
+							require.Equal(t, looked, failed)
+							require.Equal(t, before, writes, "nor does what is refused")
+						}
 					case "retire":
+						before := writes
+						looked := lease.CheckPast(t.Context(), m, lease.Past{From: from, To: to, Retired: true})
+						require.Equal(t, before, writes)
 						failed = lease.RetirePast(t.Context(), m, from, to)
+						require.Equal(t, looked, failed)
 					case "reserve":
 						failed = lease.Reserve(t.Context(), m, from, to, time.Now().Add(time.Hour), lease.WithLayout(f.Layout))
 					case "claim":
@@ -121,6 +140,20 @@ func TestGivePast(t *testing.T) {
 			})
 		})
 	}
+}
+
+// staleLanes reads no definition of lanes once if *now.
+type staleLanes struct {
+	stores.Store
+	now *bool
+}
+
+func (s staleLanes) Read(ctx context.Context, key string) (stores.Cell, error) {
+	if _, ok := cell.PastOf(key); ok && *s.now {
+		*s.now = false
+		return stores.Cell{Key: key}, nil
+	}
+	return s.Store.Read(ctx, key)
 }
 
 // states are those of the numbers of a store.

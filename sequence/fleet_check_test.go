@@ -104,8 +104,8 @@ func (f *fleet) issued(t call, number int64) {
 	if last > r.Max || last < number {
 		f.Fail("above the maximum", "%s issues %d, and the maximum is %d", p.Name, last, r.Max)
 	}
-	if number <= t.floor {
-		f.Fail("order", "%s issues %d, after %d was returned", p.Name, number, t.floor)
+	if number <= t.returned {
+		f.Fail("order", "%s issues %d, after %d was returned", p.Name, number, t.returned)
 	}
 	if t.warned && p.s.Noticed() && p.trusts == t.trusts {
 		f.Fail("issued after it noticed", "%s issues %d, and has noticed that the store went back", p.Name, number)

@@ -155,10 +155,10 @@ type call struct {
 	p *process
 	n int64
 
-	late          bool  // a Close had returned
-	warned        bool  // the process had noticed that the store went back
-	trusts        int   // of the sequence, by then
-	floor, latest int64 // returned before it, by the process and by any process; or -1
+	late             bool  // a Close had returned
+	warned           bool  // the process had noticed that the store went back
+	trusts           int   // of the sequence, by then
+	returned, latest int64 // returned before it, by the process and by any process; or -1
 }
 
 // issue makes one call.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -310,38 +309,6 @@ func TestPeriodsCloseTwice(t *testing.T) {
 		require.Equal(t, first, p.Close())
 		require.ErrorIs(t, p.Err(), sequence.ErrClosed)
 	})
-}
-
-// TestPeriodsConcurrently has callers around New Year, and others of more years than are open at once: no
-// number comes twice, and each year has all of its own.
-func TestPeriodsConcurrently(t *testing.T) {
-	p := openPeriods(t, storetest.NewMemory(), sequence.WithDefinition(sequence.Definition{MinStep: 4, MaxStep: 4}))
-	const callers, calls = 8, 60
-	got := make([]map[string]bool, callers)
-	var group sync.WaitGroup
-	for i := range callers {
-		got[i] = map[string]bool{}
-		group.Go(func() {
-			for n := range calls {
-				in := 2026 + n%2
-				if i == 0 {
-					in = 2000 + n%(2*sequence.MaxOpenPeriods)
-				}
-				number, err := p.Next(context.Background(), year(in))
-				assert.NoError(t, err)
-				got[i][fmt.Sprint(in, number)] = true
-				assert.LessOrEqual(t, len(p.Stats()), sequence.MaxOpenPeriods)
-			}
-		})
-	}
-	group.Wait()
-	all := map[string]bool{}
-	for _, numbers := range got {
-		maps.Copy(all, numbers)
-	}
-	assert.Len(t, all, callers*calls)
-	assert.True(t, all["2026 1"] && all["2027 1"])
-	assert.NoError(t, p.Close())
 }
 
 // TestPeriodNames: which names periods have, and which are made on demand.

@@ -36,8 +36,8 @@ TIME is an instant such as 2026-12-31T12:00:00Z. Nothing is issued before it, so
 command asks first if it is ahead of this clock.
 
 With --format json the fleet is an object with the fields layout, from, to, floor,
-ended, left (to which stores numbers were moved) and past (with the bucket in
-nanoseconds).`
+ended, left (to which stores numbers were moved) and past (from, to, bucket_seconds,
+lane, retired).`
 
 const leaseEndHelp = `Give node numbers away for good: those in NODES, at the lower or the upper end of
 what the store has, or all. It prints the command that creates the fleet of another
@@ -97,8 +97,12 @@ func newLeaseFleet(c *command.Console) *cobra.Command {
 		if *datacenter != "" {
 			*nodes = "datacenter=" + *datacenter
 		}
-		if *nodes == "" && (len(*later) > 0 || past.nodes != "" || cmd.Flags().Changed("floor")) {
+		given := cmd.Flags().Changed
+		if *nodes == "" && (len(*later) > 0 || given("past") || given("floor")) {
 			return cli.Usage(errors.New("--floor, --later and --past need --nodes"))
+		}
+		if !given("past") && (given("bucket") || given("lane") || given("unused")) {
+			return cli.Usage(errors.New("--bucket, --lane and --unused need --past"))
 		}
 		for _, text := range *later {
 			node, until, _ := strings.Cut(text, "=")
@@ -122,14 +126,19 @@ func newLeaseFleet(c *command.Console) *cobra.Command {
 		if want.From, want.To, err = nodesOf(*nodes, want.Layout); err != nil {
 			return err
 		}
-		if past.nodes != "" {
-			given, err := past.numbers(want.Layout)
-			if err != nil {
+		if given("past") {
+			var numbers lease.Past
+			if numbers, err = past.numbers(want.Layout); err != nil {
 				return err
 			}
-			want.Past = []lease.Past{given}
+			want.Past = []lease.Past{numbers}
+			if !none { // of a new fleet, SetFleet looks before it writes
+				err = l.with(ctx, func(ctx context.Context, store stores.Store) error {
+					return lease.CheckPast(ctx, store, numbers, lease.WithLayout(want.Layout), lease.WithTimeout(l.timeout))
+				})
+			}
 		}
-		if none || past.nodes != "" { // else it changes nothing
+		if err == nil && (none || given("past")) { // else it changes nothing
 			err = l.confirmFloor(ctx, *yes, want)
 		}
 		if err != nil {
@@ -182,7 +191,14 @@ func latest(a, b time.Time) time.Time {
 // show prints a fleet.
 func (l *leases) show(f lease.Fleet, format string) error {
 	if format == command.FormatJSON {
-		return json.NewEncoder(l.Out).Encode(f)
+		var past []pastJSON
+		for _, p := range f.Past {
+			past = append(past, pastJSON{p, p.Bucket.Seconds()})
+		}
+		return json.NewEncoder(l.Out).Encode(struct {
+			lease.Fleet
+			Past []pastJSON `json:"past,omitempty"`
+		}{f, past})
 	}
 	nodes := choose(f.Ended, "none, the fleet has ended", fmt.Sprintf("%d to %d", f.From, f.To))
 	rows := [][]string{{"layout", f.Layout.String()}, {"nodes", nodes}, {"floor", floorText(f.Floor)}}

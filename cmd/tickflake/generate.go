@@ -76,7 +76,7 @@ func newGenerate(c *command.Console) *cobra.Command {
 		if form, ok := forms[*format]; ok {
 			line = func(id snowflake.ID) (string, error) { return form.format(id), nil }
 		}
-		if *old.at != "" {
+		if cmd.Flags().Changed("at") { // an empty one is no instant
 			return old.run(ctx, c, g.claiming, cmd.Flags().Changed("layout") || g.url == "", line)
 		}
 		if cmd.Flags().Changed("times") || cmd.Flags().Changed("unit") {

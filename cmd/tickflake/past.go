@@ -68,6 +68,12 @@ func pastText(p lease.Past) string {
 	return fmt.Sprintf("%d to %d, %s", p.From, p.To, choose(p.Retired, "retired", how))
 }
 
+// pastJSON is the JSON of past numbers.
+type pastJSON struct {
+	lease.Past
+	Bucket float64 `json:"bucket_seconds"`
+}
+
 func newLeasePast(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "past --nodes NODES",
@@ -101,6 +107,12 @@ func newLeasePast(c *command.Console) *cobra.Command {
 		if err != nil {
 			return err
 		}
+		p.Retired = *retire
+		options := []lease.Option{lease.WithLayout(f.Layout), lease.WithTimeout(l.timeout)}
+		err = l.with(ctx, func(ctx context.Context, store stores.Store) error { return lease.CheckPast(ctx, store, p, options...) })
+		if err != nil { // nothing is asked
+			return err
+		}
 		question, act := pastQuestion(p, l.name())+"give them to the past?", "past"
 		if *retire {
 			question, act = fmt.Sprintf("no ID is issued any more with %s of %s, for old rows or by a process, for good\nretire them?", numbersText(p), l.name()), "retirement"
@@ -110,9 +122,9 @@ func newLeasePast(c *command.Console) *cobra.Command {
 		}
 		err = l.with(ctx, func(ctx context.Context, store stores.Store) error {
 			if *retire {
-				return lease.RetirePast(ctx, store, p.From, p.To, lease.WithTimeout(l.timeout))
+				return lease.RetirePast(ctx, store, p.From, p.To, options...)
 			}
-			return lease.GivePast(ctx, store, p, lease.WithLayout(f.Layout), lease.WithTimeout(l.timeout))
+			return lease.GivePast(ctx, store, p, options...)
 		})
 		if err == nil {
 			f, err = ask(ctx, l.place, lease.ReadFleet)

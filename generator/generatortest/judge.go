@@ -34,7 +34,7 @@ type event[ID cmp.Ordered] struct {
 // line is what callers got from a process, and from those whose state it started on.
 type line[ID cmp.Ordered] struct {
 	process int       // the number of the process
-	floor   int       // where in events the largest is that Next or NextN returned, and 1; 0: there is none
+	largest int       // where in events the largest is that Next or NextN returned, and 1; 0: there is none
 	stream  int       // so the last of the stream
 	start   time.Time // when the first process started: it may hold what was before for others'
 	top     time.Time // the latest tick of any ID; zero: there is none
@@ -74,7 +74,7 @@ func (j *judge[ID]) did(s Step) {
 }
 
 // returned judges a call that filled so many of ids, and returned err. The line is as it was when the
-// call began, except that other callers may have added to it; before is its floor then.
+// call began, except that other callers may have added to it; before is what had been returned by then.
 func (j *judge[ID]) returned(l *line[ID], before line[ID], c call, ids []ID, filled int, err error) {
 	j.calls++
 	j.process = l.process
@@ -168,14 +168,14 @@ func (j *judge[ID]) inOrder(l *line[ID], before *line[ID], c call, id ID) (order
 		l.stream = this
 		return ordered
 	}
-	if ordered = before.floor == 0 || id > j.events[before.floor-1].id; !ordered {
-		j.disorder(before.floor, "%v is not above %v, which had been returned before the call began", id, j.events[before.floor-1].id)
+	if ordered = before.largest == 0 || id > j.events[before.largest-1].id; !ordered {
+		j.disorder(before.largest, "%v is not above %v, which had been returned before the call began", id, j.events[before.largest-1].id)
 	}
 	if c.several { // the next of the batch comes after this one
-		before.floor = this
+		before.largest = this
 	}
-	if l.floor == 0 || id > j.events[l.floor-1].id || l.unknown {
-		l.floor = this
+	if l.largest == 0 || id > j.events[l.largest-1].id || l.unknown {
+		l.largest = this
 	}
 	return ordered
 }

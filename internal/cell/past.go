@@ -52,9 +52,6 @@ type Lanes struct {
 	Count  int64         // lanes of a bucket
 }
 
-// Ticks is how many ticks a bucket has.
-func (l Lanes) Ticks(layout snowflake.Layout) int64 { return int64(l.Bucket / layout.Tick) }
-
 // MaxBucket is how many ticks a bucket has at most.
 const MaxBucket = 1 << 32
 

@@ -132,7 +132,7 @@ func (k *keys) process(i int8, p *process) {
 	}
 	k.Flags(w.sealed, p.closing, p.restored, p.revoked, p.knows, p.proof)
 	for _, c := range p.calls {
-		k.Add(uint64(c.floor), uint64(c.n))
+		k.Add(uint64(c.above), uint64(c.n))
 	}
 	k.Add(0xfe)
 	for _, r := range m.owned {

@@ -330,7 +330,7 @@ func (p *process) serve(s *state, from, to uint8, upto, sentBy uint64) error {
 			continue
 		case c.arrival > sentBy:
 			return errEarly
-		case from < c.floor:
+		case from < c.above:
 			return errOrder
 		}
 		for range c.n {

@@ -113,7 +113,7 @@ type process struct {
 
 type call struct {
 	arrival uint64
-	floor   uint8 // above all numbers that were returned before it began
+	above   uint8 // all numbers that were returned before it began
 	n       uint8
 }
 

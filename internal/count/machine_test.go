@@ -61,6 +61,7 @@ func TestMachine(t *testing.T) {
 			assert.Equal(t, Range{40, 40}, op.Range)
 			assert.Equal(t, []uint64{40, 40, 40}, []uint64{op.Record.From, op.Record.Next, op.Record.Most})
 		}},
+		{"and nothing is owned", Machine{pending: grant}, Input{Closing: true, Used: 40}, []Cell{base()}, "[] 2 5", nil},
 		{"another process has written since the write in flight", Machine{pending: grant}, Input{Closing: true, Used: 32}, []Cell{with(func(*cell.Sequence) {})}, "[] 0 0", nil},
 		{"a mark keeps the maximum and the steps of the last Set", Machine{}, want, []Cell{gone, with(func(r *cell.Sequence) {
 			r.Last[0], r.Max, r.MinStep, r.MaxStep = "x4", 600, 3, 7
@@ -108,6 +109,7 @@ func TestMachine(t *testing.T) {
 			assert.Equal(t, tt.says, fmt.Sprintf("%d %d %d", kinds, op.Kind, op.Why))
 			if op.Kind == Swap {
 				assert.Equal(t, "new", op.Record.Write)
+				assert.Greater(t, op.Record.Writes, m.known.Record.Writes)
 				_, err := cell.DecodeSequence(op.Record.Encode())
 				assert.NoError(t, err, "every cell that is written can be read")
 			}
@@ -138,6 +140,9 @@ func TestOutcomes(t *testing.T) {
 		owned    []Range
 	}{
 		{"one that adjoins", Machine{owned: own}, want, false, done, Event{Range: Range{40, 45}, Upto: 3}, []Range{{30, 45}}},
+		{"the first", Machine{}, want, false, done, Event{Range: Range{40, 45}, Upto: 3}, []Range{{40, 45}}},
+		{"a suspicion ends", Machine{owned: own, wentBack: backOf(0)}, Input{Name: "new", Used: 32}, false, Result{Cell: base()}, Event{Kind: Trusted, Ranges: []Range{{32, 40}}}, own},
+		{"one without numbers", Machine{wentBack: backOf(0)}, want, false, Result{Cell: base()}, Event{Kind: Trusted}, nil},
 		{"a mark", mark, want, false, done, Event{Kind: WentBack, Lost: 10}, nil},
 		{"a grant to a copy", Machine{owned: own}, want, true, done, Event{Kind: Forgot, Range: Range{40, 45}}, nil},
 		{"an unknown one", Machine{owned: own}, want, true, failed, Event{Kind: Forgot}, nil},
@@ -163,6 +168,10 @@ func TestOutcomes(t *testing.T) {
 	m.suspect(Cell{}, true)
 	m.suspect(Cell{}, false)
 	assert.True(t, m.wentBack.proof, "no later read takes it back")
+
+	m = New(Cell{Record: base().Record}, false) // of a cell that the first grant makes
+	assert.Empty(t, m.Done(want, Op{Kind: Read}, Result{}))
+	assert.Equal(t, Refill, m.Next(want).Why)
 
 	m = Machine{known: base()}
 	for i := range 2 * maxPending {

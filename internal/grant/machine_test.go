@@ -68,6 +68,7 @@ func free(c *Cell)      { c.Record.Holder, c.Record.Owner = "", "" }
 func still(c *Cell)     { c.Still = true }
 func reserved(c *Cell)  { c.Record.Reserved = true; free(c) }
 func left(c *Cell)      { c.Record.MovedTo, c.Record.Later = "new", true; free(c) }
+func ofPast(c *Cell)    { c.Record.Past = cell.Given; free(c) }
 func broken(c *Cell)    { c.Damaged = true }
 func none(n int64) Cell { return Cell{Node: n} }
 
@@ -176,6 +177,7 @@ func TestHeld(t *testing.T) {
 		{"it is released", mine(holding), closing, []Result{{Used: 1005}, {Version: 8}}, []EventKind{Released}, None, Idle},
 
 		{"nothing has landed", mine(doubt), now, []Result{ours("third", 1050)}, nil, Swap, Extend},
+		{"one that raises nothing has", mine(doubt), now, []Result{ours("first", 1050)}, []EventKind{Extended}, Swap, Extend},
 		{"an extension has landed", mine(doubt), now, []Result{ours("second", 1150)}, []EventKind{Extended}, Swap, Extend},
 		{"the read failed", mine(doubt), now, []Result{failed}, nil, Read, Doubt},
 		{"a copy of this process has it", mine(doubt), now, []Result{ours("copy", 1150)}, []EventKind{Lost}, Read, OfFleet},
@@ -217,6 +219,11 @@ func TestClaiming(t *testing.T) {
 		cells = append(cells, theirs(n, 4, 1050))
 	}
 	listed := Result{Cells: cells}
+	var allPast, over []Cell
+	for n := range int64(10) {
+		allPast = append(allPast, theirs(n, 4, 10_000, ofPast))
+		over = append(over, theirs(n, 4, 10_000, free))
+	}
 	landed := read(theirs(3, 9, 1105, func(c *Cell) { c.Record.Write = "new" }))
 	number := func(n int64) func(*Machine) { return func(m *Machine) { m.Pinned = n } }
 	for _, test := range []struct {
@@ -235,6 +242,9 @@ func TestClaiming(t *testing.T) {
 		{"its time field is narrow", mine(), []Result{fleet(Fleet{Nodes: ten, Narrow: true})}, nil, Swap, OfFleet, FleetNode, 0},
 		{"it is widened", mine(), []Result{fleet(Fleet{Nodes: ten, Narrow: true}), done}, nil, List, First, 0, 0},
 		{"it has some numbers", mine(), []Result{fleet(Fleet{Nodes: cell.Nodes{From: 6, To: 9}})}, nil, List, First, 6, 0},
+
+		{"all are of the past", mine(), []Result{layout, {Cells: allPast}}, nil, None, Full, 0, 0},
+		{"the time of the others is over", mine(), []Result{layout, {Cells: append(over[:9:9], allPast[9])}}, nil, None, EndOfTime, 0, 0},
 
 		{"another process was faster", mine(), []Result{layout, listed, conflict}, nil, Swap, Claim, 4, 0},
 		{"also for the other one", mine(), []Result{layout, listed, conflict, conflict}, nil, None, Full, 0, 0},
@@ -267,14 +277,17 @@ func TestSought(t *testing.T) {
 		results []Result
 		others  int64
 		most    uint64
+		until   uint64
 	}{
-		"some that are held":                 {[]Cell{theirs(256, 4, 1060), theirs(257, 4, 1050), theirs(511, 4, 1070)}, nil, 3, 1070},
-		"one that is reserved, and damaged":  {[]Cell{theirs(257, 4, 1200, reserved), theirs(258, 4, 1050, broken)}, nil, 2, 0},
-		"one without a tick left":            {[]Cell{theirs(257, 4, 10_000)}, nil, 0, 10_000},
-		"others than were asked for":         {[]Cell{theirs(255, 4, 1050), theirs(512, 4, 1050)}, nil, 0, 1050},
-		"another process was faster":         {[]Cell{theirs(300, 4, 900, free)}, []Result{{Status: Conflict}}, 1, 900},
-		"and had none before it":             {nil, []Result{{Status: Conflict}, {Status: Conflict}}, 2, 0},
-		"and another one holds what is left": {[]Cell{theirs(300, 4, 1050)}, []Result{{Status: Conflict}}, 2, 1050},
+		"some that are held":                 {[]Cell{theirs(256, 4, 1060), theirs(257, 4, 1050), theirs(511, 4, 1070)}, nil, 3, 1070, 0},
+		"one that is reserved, and damaged":  {[]Cell{theirs(257, 4, 1200, reserved), theirs(258, 4, 1050, broken)}, nil, 2, 0, 0},
+		"all are reserved":                   {[]Cell{theirs(257, 4, 1300, reserved), theirs(258, 4, 1200, reserved)}, nil, 2, 0, 1200},
+		"one is reserved, and one past":      {[]Cell{theirs(257, 4, 1300, reserved), theirs(258, 4, 1200, ofPast)}, nil, 2, 0, 0},
+		"one without a tick left":            {[]Cell{theirs(257, 4, 10_000)}, nil, 0, 10_000, 0},
+		"others than were asked for":         {[]Cell{theirs(255, 4, 1050), theirs(512, 4, 1050)}, nil, 0, 1050, 0},
+		"another process was faster":         {[]Cell{theirs(300, 4, 900, free)}, []Result{{Status: Conflict}}, 1, 900, 0},
+		"and had none before it":             {nil, []Result{{Status: Conflict}, {Status: Conflict}}, 2, 0, 0},
+		"and another one holds what is left": {[]Cell{theirs(300, 4, 1050)}, []Result{{Status: Conflict}}, 2, 1050, 0},
 	} {
 		m := mine(thousand)
 		op := m.Next(next)
@@ -284,7 +297,7 @@ func TestSought(t *testing.T) {
 			require.EqualValues(t, 300, m.Next(next).Node, "any of them")
 		}
 		m.done(next, test.results...)
-		require.Equal(t, test.others, m.Sought().Others, name)
+		require.Equal(t, []any{test.others, test.until}, []any{m.Sought().Others, m.Sought().Until}, name)
 		require.Equal(t, test.most, m.most, name)
 	}
 
@@ -327,14 +340,16 @@ func TestKeeps(t *testing.T) {
 	for node, want := range map[int64][]bool{0: {false, false, false}, 3: {false, false, true}, 5: {false, true, false}} {
 		for i, m := range []Machine{mine(), mine(holding), probing} {
 			require.Equal(t, want[i], m.Keeps(node), "%d of %d", node, i)
+			require.Equal(t, i == 1, m.Rests())
 		}
 	}
 	m := mine()
 	require.Equal(t, window.Range{}, m.Grant())
 	holding(&m)
 	require.Equal(t, window.Range{Node: 5, From: 950, To: 1050}, m.Grant())
-	m.suspect = true
+	m.suspect, m.doubt = true, true
 	require.Equal(t, window.Range{}, m.Grant())
+	require.False(t, m.Rests())
 }
 
 // TestFar: two windows of the last holder, or of the operator, are not far ahead, and no fleet's floor is.
@@ -345,6 +360,28 @@ func TestFar(t *testing.T) {
 		require.Equal(t, far, Far(cell.Node{Limit: limit}, 1300, 1000, 100))
 	}
 	require.EqualValues(t, 3, (&Fleet{Nodes: cell.Nodes{From: 6, To: 9}}).count())
+	h := Handover{Floor: 5}
+	for _, c := range []Cell{{Record: Final(cell.Node{Limit: 7}, 0, false, "new", "w")}, {Record: Final(cell.Node{Limit: 8}, 0, true, "new", "w")}, {Record: Final(cell.Node{Limit: 9, Past: cell.Given}, 0, false, "new", "w")}} {
+		h.Add(c)
+	}
+	require.Equal(t, []uint64{7, 8, 9}, []uint64{h.Floor, h.Later[0].Record.Limit, h.Later[1].Record.Limit})
+}
+
+// TestGive: which numbers are given to the past, and why others are not.
+func TestGive(t *testing.T) {
+	for _, test := range []struct {
+		was             Cell
+		floor           uint64
+		rewound, unused bool
+		err             error
+	}{
+		{none(3), 0, false, false, nil}, {none(3), 1, true, true, nil},
+		{theirs(3, 1, 0), 0, false, true, ErrWritten}, {Cell{Damaged: true}, 0, false, true, ErrWritten},
+		{none(3), 1, false, false, ErrFloor}, {none(3), 0, true, false, ErrRewound},
+	} {
+		_, err := Give(test.was, Fleet{Floor: test.floor}, 99, test.rewound, test.unused, "w", "L")
+		require.Equal(t, test.err, err, "%+v", test)
+	}
 }
 
 // TestClaims has what a claim does with the cells that it has listed.
@@ -367,6 +404,7 @@ func TestClaims(t *testing.T) {
 		"none that has left, or never was": {machine: mine(), cells: []Cell{theirs(3, 4, 900, left), none(10)}, why: Full},
 		"all are at the end":               {machine: mine(), cells: []Cell{theirs(3, 4, 10_000, free), theirs(4, 4, 10_000)}, why: EndOfTime},
 		"all are at the end, or damaged":   {machine: mine(), cells: []Cell{theirs(3, 4, 10_000, free), theirs(4, 4, 10_000, broken)}, why: Full},
+		"all are of the past":              {machine: mine(func(m *Machine) { m.probe.past = 10 }), why: Full},
 		"all are at the end, or held":      {machine: mine(), cells: []Cell{theirs(3, 4, 10_000, free)}, others: 1, why: Full},
 		"the clock is past the end":        {machine: mine(func(m *Machine) { m.End = 1000 }), cells: []Cell{none(3)}, why: EndOfTime},
 	} {
@@ -391,6 +429,7 @@ func TestChoose(t *testing.T) {
 		rank    Rank
 	}{
 		"a locker's first number":       {mine(locker, func(m *Machine) { m.probe.fleet.First = 5 }), []Cell{none(4), none(7), none(6), none(0)}, []int64{6}, Ready},
+		"which is free itself":          {mine(locker, func(m *Machine) { m.probe.fleet.First = 5 }), []Cell{none(6), none(5), none(4)}, []int64{5}, Ready},
 		"a locker of a site":            {mine(locker, func(m *Machine) { m.probe.fleet = Fleet{Nodes: cell.Nodes{From: 5, To: 9}, First: 7} }), []Cell{none(5), none(6), none(8)}, []int64{8}, Ready},
 		"and what follows the last one": {mine(locker, func(m *Machine) { m.probe.fleet.First = 8 }), []Cell{none(4), none(7), none(6), none(0)}, []int64{0}, Ready},
 		"equal ones are drawn from":     {mine(), []Cell{far, guess, ready, fresh, other}, []int64{1, 2}, Ready},

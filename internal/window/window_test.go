@@ -311,6 +311,13 @@ func TestMore(t *testing.T) {
 	assert.False(t, asked(w))
 	take(w, 25, 0, 1)
 	assert.True(t, asked(w))
+	for _, tick := range []uint64{50, 40, 0} { // the latest that a call wants, as long as it does
+		w.Want(tick)
+		assert.EqualValues(t, 50, w.Wanted())
+		w.Unwant(tick % 50)
+	}
+	w.Unwant(50)
+	assert.Zero(t, w.Wanted())
 }
 
 func TestGrant(t *testing.T) {
@@ -362,12 +369,15 @@ func TestLimitIsNotLowered(t *testing.T) {
 }
 
 func TestRevoke(t *testing.T) {
-	for _, to := range []uint64{20, math.MaxUint64} {
+	for to, revoke := range map[uint64]func(*window.Ticks){
+		20: (*window.Ticks).Revoke, math.MaxUint64: (*window.Ticks).Revoke, 21: func(w *window.Ticks) { w.Span().Abandon() },
+	} {
 		w := granted(10, to, to)
 		s := w.Span()
 		s.Take(10, 0, 0, 1)
+		assert.Equal(t, []bool{true, false}, []bool{s.Passed(40), s.Passed(41)})
 		changed := w.Changed()
-		w.Revoke()
+		revoke(w)
 		assert.True(t, closed(changed))
 		assert.True(t, s.Passed(math.MaxUint64>>1), "a block of a stream ends")
 		assert.Empty(t, take(w, 12, 100, 1))

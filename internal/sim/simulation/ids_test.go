@@ -386,7 +386,7 @@ func (p *ids) call(c *caller, last *snowflake.ID, ctx *cancelled, seen *snowflak
 	alone := p.acting == 0
 	defer p.act()()
 	c.call = call{heard: p.tells, low: math.MaxInt64, high: math.MinInt64, asks: p.asks, seen: seen, alone: alone, acts: p.acts}
-	floor, latest, closed, changes, revoked := p.highest, p.latest, p.closed, p.changes, p.revoked
+	returned, latest, closed, changes, revoked := p.highest, p.latest, p.closed, p.changes, p.revoked
 	ended := ctx != nil && ctx.Err() != nil
 	ids, err := issue()
 	p.progress = p.steps
@@ -410,8 +410,8 @@ func (p *ids) call(c *caller, last *snowflake.ID, ctx *cancelled, seen *snowflak
 			return g.Node == node && g.From <= tick && tick < g.To
 		}):
 			p.failf("not granted: tick %d of node %d, of %+v", tick, node, p.grants)
-		case last == nil && id <= floor || last != nil && id <= *last || tick < latest:
-			p.failf("order: %d of tick %d, after %d and %v, and tick %d", id, tick, floor, last, latest)
+		case last == nil && id <= returned || last != nil && id <= *last || tick < latest:
+			p.failf("order: %d of tick %d, after %d and %v, and tick %d", id, tick, returned, last, latest)
 		case p.closed && tick >= p.over:
 			p.failf("after the end: tick %d, and the window ended with %d", tick, p.over)
 		case tick < p.tick(c.call.low):
@@ -425,7 +425,7 @@ func (p *ids) call(c *caller, last *snowflake.ID, ctx *cancelled, seen *snowflak
 		if last != nil {
 			*last = id
 		} else {
-			floor = id
+			returned = id
 		}
 	}
 	// Only now, since all IDs return at once.

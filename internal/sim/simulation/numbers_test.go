@@ -58,7 +58,7 @@ func numbers(r *run) func() {
 		r.note("seals at %d, first %t", at, first)
 	}
 	count := func(want uint64) (ok bool) {
-		floor, closed, below := top, sealed, revoked
+		returned, closed, below := top, sealed, revoked
 		first, ok := w.Quick(want)
 		more := !ok
 		if !ok {
@@ -83,8 +83,8 @@ func numbers(r *run) func() {
 			return false
 		case closed || sealed && last >= end:
 			r.failf("issued after Seal: %d to %d, and the end is %d", first, last, end)
-		case int64(first) <= floor:
-			r.failf("order: %d, and %d was returned before the call began", first, floor)
+		case int64(first) <= returned:
+			r.failf("order: %d, and %d was returned before the call began", first, returned)
 		case first < below:
 			r.failf("issued after Revoke: %d, and those below %d were revoked", first, below)
 		case next <= last:

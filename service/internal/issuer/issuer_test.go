@@ -297,9 +297,9 @@ func TestReady(t *testing.T) {
 			require.Equal(t, left, i.config.Generator.Stats().Remaining)
 			assert.Equal(t, ready, i.Ready() == nil, "%s of %s", left, spare)
 		}
-		floor, err := layout.Min(time.Now().Add(5 * time.Second))
+		seen, err := layout.Min(time.Now().Add(5 * time.Second))
 		require.NoError(t, err)
-		i := newIssuer(t, nil, generator.WithLayout(layout), generator.WithFloor(floor), generator.WithStrategy(strategies.WaitUpTo(10*time.Second)))
+		i := newIssuer(t, nil, generator.WithLayout(layout), generator.WithFloor(seen), generator.WithStrategy(strategies.WaitUpTo(10*time.Second)))
 		refusal := RefusalOf(i.Ready())
 		assert.Equal(t, wire.Unavailable, refusal.Code)
 		assert.InDelta(t, 4*time.Second, refusal.RetryAfter, float64(time.Millisecond), "the timeout is 1s")
