@@ -34,8 +34,8 @@
 // up.
 //
 // Freshness. The time in an ID is older than the server's clock, at a moment within the call, by
-// at most one tick and Run.use_within of the server, 1 second by default. [WithFreshness] asks
-// for less. The client counts by its monotonic clock, from the moment when it asked the server,
+// at most one tick and Run.use_within of the server, 1 second by default (`--use-within`).
+// The client counts by its monotonic clock, from the moment when it asked the server,
 // and drops older IDs. A time may lie in the future by as much as the server's strategy borrows.
 //
 // # Not promised

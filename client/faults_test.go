@@ -33,8 +33,7 @@ type met struct {
 	first, second fault         // of the two servers
 	alone         bool          // there is no second server
 	healed        time.Duration // after which the servers have no fault, or 0
-	options       []Option
-	only          string // the method that has the fault, or "" for both
+	only          string        // the method that has the fault, or "" for both
 	want          []error
 	text          string        // in the error, or in that of the first server, which is not asked for now
 	took          time.Duration // and up to a half less or more
@@ -48,7 +47,7 @@ func TestFaults(t *testing.T) {
 	late, silent := fault{delay: 40 * time.Millisecond}, fault{hang: true}
 	rows := map[string]met{
 		"late":                    {first: late, only: "Take", alone: true, took: late.delay},
-		"later than IDs are true": {first: late, only: "Take", alone: true, options: []Option{WithFreshness(20 * time.Millisecond)}, want: []error{ErrUnavailable}, text: "its answer took 40ms, and its IDs are to be used within 20ms", took: defaultTimeout, failures: 5},
+		"later than IDs are true": {first: fault{delay: late.delay, change: func(r *tickflakev1.TakeResponse) { r.Runs[0].UseWithin = durationpb.New(20 * time.Millisecond) }}, only: "Take", alone: true, want: []error{ErrUnavailable}, text: "its answer took 40ms, and its IDs are to be used within 20ms", took: defaultTimeout, failures: 5},
 		"silent":                  {first: silent, took: defaultTimeout, failures: 1},
 		"both silent":             {first: silent, second: silent, want: []error{ErrUnavailable}, took: 2 * defaultTimeout, failures: 2},
 		"away":                    {first: away, text: "the store is away", failures: 1},
@@ -110,7 +109,7 @@ func (m met) test(t *testing.T, k kind) {
 		if m.alone {
 			s = s[:1]
 		}
-		c := open(t, s, m.options...)
+		c := open(t, s)
 		c.level = 10 // it asks for 10 IDs at once
 		for i, f := range []fault{m.first, m.second}[:len(s)] {
 			s[i].has(f)

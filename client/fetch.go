@@ -39,7 +39,7 @@ func (c *Client) take(ctx context.Context, s *server, n int64, seen snowflake.ID
 	}
 	a := answer{latency: time.Duration(c.now() - asked), freshness: math.MaxInt64}
 	for _, r := range response.GetRuns() {
-		p, freshness, err := c.checkRun(layout, r, n-a.ids, asked)
+		p, freshness, err := checkRun(layout, r, n-a.ids, asked)
 		if err != nil {
 			return answer{}, &failure{server: s.address, cause: fmt.Errorf("its answer is not valid: %w", err)}
 		}
@@ -70,9 +70,9 @@ func (c *Client) take(ctx context.Context, s *server, n int64, seen snowflake.ID
 }
 
 // checkRun checks a run of an answer that may have up to most IDs.
-func (c *Client) checkRun(layout *snowflake.Layout, r *tickflakev1.Run, most, asked int64) (pending, time.Duration, error) {
+func checkRun(layout *snowflake.Layout, r *tickflakev1.Run, most, asked int64) (pending, time.Duration, error) {
 	p := pending{Run: snowflake.Run{First: snowflake.ID(r.GetFirst()), Count: r.GetCount(), Stride: r.GetStride()}}
-	freshness := min(r.GetUseWithin().AsDuration(), c.freshness)
+	freshness := r.GetUseWithin().AsDuration()
 	switch {
 	case p.Count < 1 || p.Count > most:
 		return p, 0, fmt.Errorf("a run has %d IDs, want 1 to %d", p.Count, most)

@@ -38,7 +38,6 @@ func TestOptions(t *testing.T) {
 		"a URL":           {[]string{"http://ids.example.com:9380"}, nil, "HOST:PORT"},
 		"no path":         {[]string{"unix:"}, nil, "unix:PATH"},
 		"the same twice":  {[]string{"a:1", "a:1"}, nil, "a:1 is given twice"},
-		"freshness":       {local, []Option{WithFreshness(0)}, "WithFreshness: 0s"},
 		"timeout":         {local, []Option{WithTimeout(0)}, "WithTimeout: 0s"},
 		"a line in token": {local, []Option{WithToken(secret + "\n")}, "WithToken: the token has characters"},
 		"plaintext token": {[]string{"127.0.0.1:9380", "ids.example.com:9380"}, []Option{WithToken(secret)}, "ids.example.com:9380 is not on this machine"},

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
-	"math"
 	"net"
 	"strings"
 	"time"
@@ -33,7 +32,6 @@ type config struct {
 	tls       *tls.Config
 	token     string
 	plaintext bool // the token may go over plaintext
-	freshness time.Duration
 	timeout   time.Duration
 	fallback  Fallback
 	logger    *slog.Logger
@@ -65,10 +63,6 @@ func WithToken(token string) Option { return func(c *config) { c.token = token }
 // does.
 func WithPlaintextToken() Option { return func(c *config) { c.plaintext = true } }
 
-// WithFreshness sets how old the time in an ID may be, if that is shorter than the servers'
-// Run.use_within, which is the default. From 1 ms on.
-func WithFreshness(d time.Duration) Option { return func(c *config) { c.freshness = d } }
-
 // WithTimeout sets how long the client waits for the answer of a server, and how long no
 // server may have answered before calls fail with [ErrUnavailable]. The default is
 // 3 seconds, the least 1 ms. After that time calls fail as soon as a new attempt has failed, or at once
@@ -97,7 +91,7 @@ func WithLogger(l *slog.Logger) Option { return func(c *config) { c.logger = l }
 func WithVMClock(device string) Option { return func(c *config) { c.device = device } }
 
 func configure(servers []string, options []Option) (*config, error) {
-	c := &config{freshness: math.MaxInt64, timeout: defaultTimeout}
+	c := &config{timeout: defaultTimeout}
 	for _, option := range options {
 		if option != nil {
 			option(c)
@@ -109,8 +103,6 @@ func configure(servers []string, options []Option) (*config, error) {
 	switch {
 	case len(servers) == 0:
 		return nil, fmt.Errorf("%w: servers: none given, want at least one HOST:PORT", ErrOption)
-	case c.freshness < time.Millisecond:
-		return nil, fmt.Errorf("%w: WithFreshness: %s, want 1ms or more", ErrOption, c.freshness)
 	case c.timeout < time.Millisecond:
 		return nil, fmt.Errorf("%w: WithTimeout: %s, want 1ms or more", ErrOption, c.timeout)
 	}

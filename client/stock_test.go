@@ -34,9 +34,8 @@ func TestPace(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		useWithin, delay time.Duration // of the server
-		options          []Option
-		level            float64 // at the beginning
-		bursts, burst    int     // IDs are taken in bursts
+		level            float64       // at the beginning
+		bursts, burst    int           // IDs are taken in bursts
 		batch            bool
 		pause            func() time.Duration // between bursts
 		waits            uint64               // at most
@@ -51,9 +50,8 @@ func TestPace(t *testing.T) {
 		"batches of one":             {delay: 3 * time.Millisecond, bursts: 5000, burst: 1, batch: true, pause: every(time.Millisecond), waits: 20, oldest: time.Second},
 		"IDs that are true for ever": {useWithin: math.MaxInt64, level: 11, bursts: 10, burst: 1, pause: every(time.Hour), waits: 1, oldest: 12 * time.Hour},
 
-		"late answers":              {delay: 700 * time.Millisecond, bursts: 1000, burst: 1, pause: rarely(250 * time.Millisecond), waits: 1000, oldest: time.Second, expires: true},
-		"a freshness of the caller": {delay: 20 * time.Millisecond, options: []Option{WithFreshness(100 * time.Millisecond)}, bursts: 1000, burst: 1, pause: rarely(250 * time.Millisecond), waits: 1000, oldest: 100 * time.Millisecond, expires: true},
-		"a freshness above theirs":  {useWithin: 200 * time.Millisecond, delay: 20 * time.Millisecond, options: []Option{WithFreshness(time.Hour)}, bursts: 1000, burst: 1, pause: rarely(50 * time.Millisecond), waits: 1000, oldest: 200 * time.Millisecond, expires: true},
+		"late answers":        {delay: 700 * time.Millisecond, bursts: 1000, burst: 1, pause: rarely(250 * time.Millisecond), waits: 1000, oldest: time.Second, expires: true},
+		"IDs of a short time": {useWithin: 100 * time.Millisecond, delay: 20 * time.Millisecond, bursts: 1000, burst: 1, pause: rarely(250 * time.Millisecond), waits: 1000, oldest: 100 * time.Millisecond, expires: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, 1, func(t *testing.T, s []*fake) {
@@ -61,7 +59,7 @@ func TestPace(t *testing.T) {
 					s[0].useWithin = tt.useWithin
 				}
 				s[0].delay = tt.delay
-				c := open(t, s, tt.options...)
+				c := open(t, s)
 				time.Sleep(time.Millisecond) // the first request is not at time 0
 				c.level = tt.level
 				last, oldest := []snowflake.ID{0}, time.Duration(0)

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
+	"github.com/tickflake/tickflake/internal/wire"
 	"github.com/tickflake/tickflake/service"
 	"github.com/tickflake/tickflake/service/servicetest"
 )
@@ -56,8 +57,8 @@ func TestReloadClients(t *testing.T) {
 		began := time.Now()
 		require.NoError(t, r.ReloadClients(func() ([]service.Client, error) { return clients, nil }))
 		for _, protocol := range servicetest.Protocols {
-			refused(t, protocol, map[bool]string{true: "unauthenticated", false: "wrong_token"}[protocol == resp], served(protocol, goes))
-			refused(t, protocol, "forbidden", served(protocol, stays))
+			refused(t, protocol, map[bool]wire.Code{true: wire.Unauthenticated, false: wire.WrongToken}[protocol == resp], served(protocol, goes))
+			refused(t, protocol, wire.Forbidden, served(protocol, stays))
 			require.NoError(t, func() error { _, err := r.caller(protocol, comes).IDs(t.Context(), 1); return err }())
 		}
 		assert.Equal(t, codes.Unauthenticated, status.Code(moves(goes)))

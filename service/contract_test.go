@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/internal/wire"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service"
 	"github.com/tickflake/tickflake/service/servicetest"
@@ -35,27 +36,27 @@ const (
 var requests = []struct {
 	name, token string
 	ask         func(servicetest.Caller) error
-	code        string
+	code        wire.Code
 	text        string // in the refusal
 }{
-	{"no token", "", ids(1), "unauthenticated", "oken"},
-	{"no token for a sequence", "", take("orders", 1), "unauthenticated", "oken"},
-	{"an unknown token", stray, ids(1), "wrong_token", "the token is not known"},
-	{"a client that may read the metrics only", watch, ids(1), "forbidden", "client watch may read the metrics only"},
-	{"a client without IDs", numbers, ids(1), "forbidden", "client numbers may not take IDs"},
-	{"another's sequence", numbers, take("tickets", 1), "forbidden", "client numbers may not use sequence tickets"},
-	{"a sequence whose name begins so", numbers, take("tickets-10", 1), "forbidden", "may not use sequence tickets-10"},
-	{"a prefix without its end", numbers, take("orders", 1), "forbidden", "may not use sequence orders"},
-	{"too many IDs", shop, ids(101), "bad_input", "want 1 to 100"},
-	{"no IDs", shop, ids(0), "bad_input", "asked for 0 IDs: want 1 to 100"},
-	{"no numbers", shop, take("orders", 0), "bad_input", "asked for 0 numbers: want 1 to 1000"},
-	{"fewer than no IDs", shop, ids(-1), "bad_input", "want 1 to 100"},
-	{"too many numbers", shop, take("orders", 1001), "bad_input", "want 1 to 1000"},
-	{"a bad name", shop, take("Orders", 1), "bad_input", "lower-case"},
-	{"no sequence", shop, take("absent", 1), "not_found", "tickflake sequence create absent"},
-	{"the end of a sequence", shop, take("tickets", 4), "out_of_range", "3 numbers left"},
-	{"more than a burst", slow, ids(3), "bad_input", "its limit is 2"},
-	{"above a rate", slow, ids(2), "busy", "client slow is above its rate of 0.001 per second"},
+	{"no token", "", ids(1), wire.Unauthenticated, "oken"},
+	{"no token for a sequence", "", take("orders", 1), wire.Unauthenticated, "oken"},
+	{"an unknown token", stray, ids(1), wire.WrongToken, "the token is not known"},
+	{"a client that may read the metrics only", watch, ids(1), wire.Forbidden, "client watch may read the metrics only"},
+	{"a client without IDs", numbers, ids(1), wire.Forbidden, "client numbers may not take IDs"},
+	{"another's sequence", numbers, take("tickets", 1), wire.Forbidden, "client numbers may not use sequence tickets"},
+	{"a sequence whose name begins so", numbers, take("tickets-10", 1), wire.Forbidden, "may not use sequence tickets-10"},
+	{"a prefix without its end", numbers, take("orders", 1), wire.Forbidden, "may not use sequence orders"},
+	{"too many IDs", shop, ids(101), wire.BadInput, "want 1 to 100"},
+	{"no IDs", shop, ids(0), wire.BadInput, "asked for 0 IDs: want 1 to 100"},
+	{"no numbers", shop, take("orders", 0), wire.BadInput, "asked for 0 numbers: want 1 to 1000"},
+	{"fewer than no IDs", shop, ids(-1), wire.BadInput, "want 1 to 100"},
+	{"too many numbers", shop, take("orders", 1001), wire.BadInput, "want 1 to 1000"},
+	{"a bad name", shop, take("Orders", 1), wire.BadInput, "lower-case"},
+	{"no sequence", shop, take("absent", 1), wire.NotFound, "tickflake sequence create absent"},
+	{"the end of a sequence", shop, take("tickets", 4), wire.OutOfRange, "3 numbers left"},
+	{"more than a burst", slow, ids(3), wire.BadInput, "its limit is 2"},
+	{"above a rate", slow, ids(2), wire.Busy, "client slow is above its rate of 0.001 per second"},
 }
 
 func ids(n int64) func(servicetest.Caller) error {
@@ -67,12 +68,12 @@ func take(name string, n int64) func(servicetest.Caller) error {
 }
 
 // refused checks that a call of a protocol was refused with a code.
-func refused(t testing.TB, protocol, code string, err error) *servicetest.Refusal {
+func refused(t testing.TB, protocol string, code wire.Code, err error) *servicetest.Refusal {
 	t.Helper()
 	require.IsType(t, &servicetest.Refusal{}, err, "%s, %s: %v", protocol, code, err)
 	r := err.(*servicetest.Refusal)
-	assert.Equal(t, servicetest.Words[protocol][code], r.Word, "%s: %s", protocol, r.Text)
-	if repeat := code == "busy" || code == "unavailable"; protocol != resp {
+	assert.Equal(t, servicetest.Word(protocol, code), r.Word, "%s: %s", protocol, r.Text)
+	if repeat := code == wire.Busy || code == wire.Unavailable; protocol != resp {
 		assert.Equal(t, repeat, r.After > 0, "%s, %s: repeat after %s", protocol, code, r.After)
 	}
 	return r
@@ -111,7 +112,7 @@ func TestRequests(t *testing.T) {
 	require.NoError(t, ids(1)(r.caller(rpc, slow))) // two more IDs are above the rate
 	require.NoError(t, take("orders-1", 1)(r.caller(rpc, numbers)))
 
-	want := map[string]map[string]int{resp: {}, rpc: {}, web: {}}
+	want := map[string]map[wire.Code]int{resp: {}, rpc: {}, web: {}}
 	var shown strings.Builder
 	for _, row := range requests {
 		for _, protocol := range servicetest.Protocols {
@@ -152,7 +153,7 @@ func TestStrategyWaits(t *testing.T) {
 		r := start(t, pipe, func(c *service.Config) { c.Generator, c.Timeout = four(t, strategies.Wait()), timeout })
 		for _, protocol := range servicetest.Protocols {
 			began := time.Now()
-			refusal := refused(t, protocol, "unavailable", ids(9)(r.caller(protocol, "")))
+			refusal := refused(t, protocol, wire.Unavailable, ids(9)(r.caller(protocol, "")))
 			assert.Equal(t, timeout, time.Since(began), protocol)
 			assert.Contains(t, refusal.Text, "not served within 20ms, the server's timeout of a request", protocol)
 			assert.True(t, protocol == resp || refusal.After == time.Second, "%s: %s", protocol, refusal.After)

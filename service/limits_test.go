@@ -1,11 +1,9 @@
 package service_test
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
-	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -16,36 +14,36 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
+	"github.com/tickflake/tickflake/internal/wire"
 	"github.com/tickflake/tickflake/service"
 	"github.com/tickflake/tickflake/service/internal/limit"
 	"github.com/tickflake/tickflake/service/servicetest"
 )
 
-// Each limit is driven through each protocol that has it: what is within is served, what is beyond is refused with a code, or
-// by a text where the protocol refuses by itself, and another client is served meanwhile. TestRequests has batches, numbers,
-// bursts and rates; TestSlowPeers what is not sent to its end; TestRoom strangers; TestLongPipeline replies.
+// Each limit is driven through each protocol that has it: what is beyond is refused, and another client is
+// served meanwhile. Package web has bodies; TestRequests has batches, numbers, bursts and rates; TestSlowPeers what is not sent to its end; TestRoom strangers; TestLongPipeline replies.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("a", limit.Headers)
-	raw := func(listener, format string) func(r *running, protocol string) (string, string) {
-		return func(r *running, _ string) (string, string) {
+	raw := func(listener, format string) func(r *running, protocol string) string {
+		return func(r *running, _ string) string {
 			text, _ := io.ReadAll(r.connect(listener, fmt.Sprintf(format, long)))
-			return "", string(text)
+			return string(text)
 		}
 	}
 	for _, c := range []struct {
 		limit     string
 		protocols []string
-		beyond    func(r *running, protocol string) (code, text string) // of what is refused; no code: the protocol has refused it
-		want      string                                                // in the text
+		beyond    func(r *running, protocol string) string // the text of what is refused
+		want      string                                   // in it
 	}{
-		{"connections of a client", servicetest.Protocols, func(r *running, protocol string) (string, string) {
+		{"connections of a client", servicetest.Protocols, func(r *running, protocol string) string {
 			for range 2 {
 				require.NoError(r.t, ids(1)(r.caller(protocol, shop)))
 			}
-			return "busy", refused(r.t, protocol, "busy", ids(1)(r.caller(protocol, shop))).Text
+			return refused(r.t, protocol, wire.Busy, ids(1)(r.caller(protocol, shop))).Text
 		}, "client shop has its largest number of connections open, 2"},
-		{"calls of a client", []string{rpc, web}, func(r *running, protocol string) (string, string) {
+		{"calls of a client", []string{rpc, web}, func(r *running, protocol string) string {
 			release := r.hold()
 			defer release()
 			api := tickflakev1.NewTickflakeServiceClient(r.rpc())
@@ -65,30 +63,20 @@ func TestLimits(t *testing.T) {
 				_, err := api.Take(metadata.AppendToOutgoingContext(r.t.Context(), "authorization", "Bearer "+shop), &tickflakev1.TakeRequest{})
 				text = err.Error()
 			} else {
-				text = refused(r.t, protocol, "busy", ids(1)(r.caller(protocol, shop))).Text
+				text = refused(r.t, protocol, wire.Busy, ids(1)(r.caller(protocol, shop))).Text
 			}
-			return "busy", text
+			return text
 		}, "client shop has its largest number of c"},
-		{"a name", servicetest.Protocols, func(r *running, protocol string) (string, string) {
-			return "bad_input", refused(r.t, protocol, "bad_input", take(strings.Repeat("a", 65), 1)(r.caller(protocol, shop))).Text
+		{"a name", servicetest.Protocols, func(r *running, protocol string) string {
+			return refused(r.t, protocol, wire.BadInput, take(strings.Repeat("a", 65), 1)(r.caller(protocol, shop))).Text
 		}, "want 1 to 64"},
 		{"a command", []string{resp}, raw(resp, "*1\r\n$%[1]s"), "want a number of bytes in an argument up to 4096"},
 		{"a line", []string{resp}, raw(resp, "%s"), "a line of more than 4096 bytes"},
 		{"headers", []string{web}, raw(web, "GET /livez HTTP/1.1\r\nHost: localhost\r\nA: %[1]s%[1]s\r\n\r\n"), "431 Request Header Fields Too Large"},
-		{"a body", []string{web}, func(r *running, _ string) (string, string) {
-			head := "POST /v1/ids HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nAuthorization: Bearer " + shop
-			for _, body := range []string{`{"n":2}}`, `{"n":2} {}`, "null", "[]", "2", `{"n":null}`, `{"n":"2"` + strings.Repeat(" ", limit.Body) + "}"} {
-				answer, err := http.ReadResponse(bufio.NewReader(r.connect(web, fmt.Sprintf("%s\r\nContent-Length: %d\r\n\r\n%s", head, len(body), body))), nil)
-				require.NoError(r.t, err)
-				require.NoError(r.t, answer.Body.Close())
-				assert.Equal(r.t, 400, answer.StatusCode, body)
-			}
-			return "", ""
-		}, ""},
-		{"a message", []string{rpc}, func(r *running, protocol string) (string, string) {
+		{"a message", []string{rpc}, func(r *running, protocol string) string {
 			ctx := metadata.AppendToOutgoingContext(r.t.Context(), "authorization", "Bearer "+shop)
 			_, err := tickflakev1.NewTickflakeServiceClient(r.rpc()).Number(ctx, &tickflakev1.NumberRequest{Name: strings.Repeat("a", limit.Message)})
-			return "", fmt.Sprint(err)
+			return fmt.Sprint(err)
 		}, "received message larger than max"},
 	} {
 		for _, protocol := range c.protocols {
@@ -100,8 +88,7 @@ func TestLimits(t *testing.T) {
 							{Name: "shop", Tokens: []string{shop}, Sequences: []string{"*"}, MaxConnections: 2}, {Name: "slow", Tokens: []string{slow}},
 						}
 					})
-					_, text := c.beyond(r, protocol)
-					assert.Contains(t, text, c.want)
+					assert.Contains(t, c.beyond(r, protocol), c.want)
 					assert.NoError(t, ids(1)(r.caller(protocol, slow)), "another client")
 				})
 			})

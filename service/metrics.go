@@ -14,10 +14,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 
 	"github.com/tickflake/tickflake/service/internal/issuer"
+	"github.com/tickflake/tickflake/service/internal/limit"
 )
-
-// scrapesAtOnce bounds the cost of requests for /metrics.
-const scrapesAtOnce = 4
 
 // meters returns the providers of metrics, and what answers /metrics, on a registry of its own; nil without HTTP.
 func (c *Config) meters() (providers []metric.MeterProvider, handler http.Handler, err error) {
@@ -43,7 +41,7 @@ func (c *Config) meters() (providers []metric.MeterProvider, handler http.Handle
 	}
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	providers = append(providers, sdkmetric.NewMeterProvider(sdkmetric.WithReader(exporter), sdkmetric.WithResource(target)))
-	return providers, promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: scrapesAtOnce}), nil
+	return providers, promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: limit.Scrapes}), nil
 }
 
 // observe reports the generator and the server to all providers.

@@ -23,6 +23,7 @@ import (
 	"google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/status"
 
+	"github.com/tickflake/tickflake/internal/wire"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service"
 	"github.com/tickflake/tickflake/service/servicetest"
@@ -231,7 +232,7 @@ func TestLimit(t *testing.T) {
 			for range most - 1 {
 				require.NoError(t, served(r.caller(protocol, token)), protocol)
 			}
-			refused(t, protocol, "unavailable", served(r.caller(protocol, token)))
+			refused(t, protocol, wire.Unavailable, served(r.caller(protocol, token)))
 			require.NoError(t, served(c), "%s: it stays, and the one beyond the limit goes", protocol)
 		}
 	})

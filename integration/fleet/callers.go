@@ -14,6 +14,7 @@ import (
 
 	"github.com/tickflake/tickflake/client"
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/wire"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/service/servicetest"
 	"github.com/tickflake/tickflake/snowflake"
@@ -141,9 +142,9 @@ func (c caller) error(ctx context.Context, err error) error {
 		return errors.Join(ctx.Err(), err)
 	}
 	if refusal, ok := errors.AsType[*servicetest.Refusal](err); ok {
-		switch words := servicetest.Words[c.protocol]; refusal.Word {
-		case words["busy"], words["unavailable"]: // a connection of gRPC that fails says so as well
-			return &Refused{refusal.Word == words["busy"], err}
+		switch busy := servicetest.Word(c.protocol, wire.Busy); refusal.Word {
+		case busy, servicetest.Word(c.protocol, wire.Unavailable): // a connection of gRPC that fails says so as well
+			return &Refused{refusal.Word == busy, err}
 		}
 	}
 	return err

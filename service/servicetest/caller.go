@@ -22,11 +22,13 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
+	"github.com/tickflake/tickflake/internal/wire"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
@@ -50,28 +52,23 @@ type Caller interface {
 
 // Refusal is the answer to a call that is not served.
 type Refusal struct {
-	Word  string        // of the protocol: see Words
+	Word  string        // of the protocol: see [Word]
 	Text  string        // what the service says
 	After time.Duration // when to repeat the call, from 0 on; RESP names none
 }
 
 func (r *Refusal) Error() string { return r.Word + ": " + r.Text }
 
-// Words has for each protocol the words of the codes by which the service counts and logs
-// refusals.
-var Words = map[string]map[string]string{
-	RESP: {
-		"internal": "ERR", "bad_input": "ERR", "unauthenticated": "NOAUTH", "wrong_token": "WRONGPASS", "forbidden": "NOPERM", "not_found": "ERR",
-		"busy": "TRYAGAIN", "unavailable": "LOADING", "out_of_range": "ERR", "failed": "ERR",
-	},
-	GRPC: {
-		"internal": "Internal", "bad_input": "InvalidArgument", "unauthenticated": "Unauthenticated", "wrong_token": "Unauthenticated", "forbidden": "PermissionDenied", "not_found": "NotFound",
-		"busy": "ResourceExhausted", "unavailable": "Unavailable", "out_of_range": "OutOfRange", "failed": "FailedPrecondition",
-	},
-	HTTP: {
-		"internal": "500 internal", "bad_input": "400 bad_input", "unauthenticated": "401 unauthenticated", "wrong_token": "401 wrong_token", "forbidden": "403 forbidden", "not_found": "404 not_found",
-		"busy": "429 busy", "unavailable": "503 unavailable", "out_of_range": "409 out_of_range", "failed": "409 failed",
-	},
+// Word returns how a protocol says a code by which the service counts and logs refusals.
+func Word(protocol string, code wire.Code) string {
+	switch words := code.Words(); protocol {
+	case RESP:
+		return words.RESP
+	case GRPC:
+		return codes.Code(words.GRPC).String()
+	default:
+		return fmt.Sprintf("%d %s", words.HTTP, words.Name)
+	}
 }
 
 // Dial connects a caller.

@@ -74,7 +74,7 @@ func (c *conn) authenticate(r *reply, name, token string) bool {
 	if err == nil {
 		return true
 	}
-	_ = c.done(r, "AUTH", began, 0, err) // which ends no connection
+	_ = c.done(r, []byte("AUTH"), began, 0, err) // which ends no connection
 	return false
 }
 
@@ -122,7 +122,7 @@ func (c *conn) hello(r *reply, args [][]byte) error {
 		return nil
 	}
 	if c.client == nil {
-		return c.done(r, "HELLO", c.began(), 0, issuer.NoToken[issuer.RESP])
+		return c.done(r, args[0], c.began(), 0, issuer.NoToken[issuer.RESP])
 	}
 	c.three, c.name, r.three = three, name, three
 	version := int64(2)

@@ -15,22 +15,23 @@ import (
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-// command is one that the server knows.
+// command is one that the server knows. It has ask if it is a request to the issuer, which is counted and logged, and else run.
 type command struct {
-	run   func(c *conn, r *reply, args [][]byte) error // of the connection; nil goes on
-	least int                                          // arguments, with the name
-	most  int                                          // 0: any number
-	open  bool                                         // before a token is given
+	ask   func(c *conn, r *reply, args [][]byte) (items int64, err error) // an error is the reply
+	run   func(c *conn, r *reply, args [][]byte) error                    // an error ends the connection
+	least int                                                             // arguments, with the name
+	most  int                                                             // 0: any number
+	open  bool                                                            // before a token is given
 }
 
 // commands are by name in lower case.
 var commands = map[string]*command{
-	"id":     {run: (*conn).takeID, least: 1, most: 3},
-	"ids":    {run: (*conn).takeIDs, least: 2, most: 2},
-	"decode": {run: (*conn).decode, least: 2, most: 2},
-	"incr":   {run: (*conn).incr, least: 2, most: 2},
-	"incrby": {run: (*conn).incr, least: 3, most: 3},
-	"get":    {run: (*conn).get, least: 2, most: 2},
+	"id":     {ask: (*conn).takeID, least: 1, most: 3},
+	"ids":    {ask: (*conn).takeIDs, least: 2, most: 2},
+	"decode": {ask: (*conn).decode, least: 2, most: 2},
+	"incr":   {ask: (*conn).incr, least: 2, most: 2},
+	"incrby": {ask: (*conn).incr, least: 3, most: 3},
+	"get":    {ask: (*conn).get, least: 2, most: 2},
 
 	// So that clients and tools of Redis can connect.
 	"ping":    {run: (*conn).ping, least: 1, most: 2},
@@ -53,7 +54,9 @@ const longestName = 24
 func (c *conn) execute(args [][]byte) error {
 	r, name := &c.buffer.reply, args[0]
 	if len(name) == 2 && name[0]|0x20 == 'i' && name[1]|0x20 == 'd' && len(args) == 1 && c.client != nil {
-		return c.takeID(r, args)
+		began := c.began()
+		items, err := c.takeID(r, args)
+		return c.done(r, name, began, items, err)
 	}
 	var lower [longestName]byte
 	cmd := commands[string(lowerCase(lower[:0], name))]
@@ -61,9 +64,13 @@ func (c *conn) execute(args [][]byte) error {
 	case cmd == nil:
 		c.refuseCommand(r, name)
 	case c.client == nil && !cmd.open:
-		return c.done(r, strings.ToUpper(string(name)), c.began(), 0, issuer.NoToken[issuer.RESP])
+		return c.done(r, name, c.began(), 0, issuer.NoToken[issuer.RESP])
 	case len(args) < cmd.least || cmd.most > 0 && len(args) > cmd.most:
 		r.fail("ERR", "wrong number of arguments for '"+strings.ToLower(string(name))+"' command")
+	case cmd.ask != nil:
+		began := c.began()
+		items, err := cmd.ask(c, r, args)
+		return c.done(r, name, began, items, err)
 	default:
 		return cmd.run(c, r, args)
 	}
@@ -92,9 +99,9 @@ func (c *conn) began() (t time.Time) {
 	return t
 }
 
-// done ends a request to the issuer: it counts it, writes the reply to one that was refused,
+// done ends a request to the issuer, by the name of its command: it counts it, writes the reply to one that was refused,
 // and makes the context ready for the next. Its error ends the connection.
-func (c *conn) done(r *reply, method string, began time.Time, items int64, err error) error {
+func (c *conn) done(r *reply, name []byte, began time.Time, items int64, err error) error {
 	if c.ctx.Started() {
 		c.ctx.Cancel()
 		c.ctx = c.server.issuer.Timeout(c.server.ctx)
@@ -107,7 +114,7 @@ func (c *conn) done(r *reply, method string, began time.Time, items int64, err e
 	if err != nil {
 		items = 0
 	}
-	request := issuer.Request{Protocol: issuer.RESP, Method: method, Remote: c.nc.RemoteAddr().String(), Items: items, Err: err, Client: c.client}
+	request := issuer.Request{Protocol: issuer.RESP, Method: strings.ToUpper(string(name)), Remote: c.nc.RemoteAddr().String(), Items: items, Err: err, Client: c.client}
 	if !began.IsZero() {
 		request.Duration = time.Since(began)
 	}
@@ -125,10 +132,8 @@ func (c *conn) done(r *reply, method string, began time.Time, items int64, err e
 var errAfter = issuer.Refuse(wire.BadInput, "syntax error in ID: want ID, ID AFTER id, or IDS n")
 
 // takeID is ID [AFTER id].
-func (c *conn) takeID(r *reply, args [][]byte) error {
-	began := c.began()
+func (c *conn) takeID(r *reply, args [][]byte) (items int64, err error) {
 	var id, seen snowflake.ID
-	var err error
 	switch {
 	case len(args) == 1:
 		id, err = c.server.issuer.ID(c.ctx, c.client)
@@ -145,37 +150,37 @@ func (c *conn) takeID(r *reply, args [][]byte) error {
 	if err == nil {
 		r.decimal(int64(id))
 	}
-	return c.done(r, "ID", began, 1, err)
+	return 1, err
 }
 
-func (c *conn) takeIDs(r *reply, args [][]byte) error {
-	began := c.began()
+func (c *conn) takeIDs(r *reply, args [][]byte) (items int64, err error) {
 	n, err := issuer.ParseCount(string(args[1]))
 	if err != nil {
-		return c.done(r, "IDS", began, 0, err)
+		return 0, err
 	}
 	b := c.buffer
-	b.runs, err = c.server.issuer.Runs(c.ctx, c.client, n, 0, b.runs[:0])
-	if err != nil {
-		return c.done(r, "IDS", began, 0, err)
+	if b.runs, err = c.server.issuer.Runs(c.ctx, c.client, n, 0, b.runs[:0]); err != nil {
+		return 0, err
 	}
 	r.array(int(n))
 	for _, run := range b.runs {
 		for k := range run.Count {
 			if r.decimal(int64(run.At(k))); len(r.b) >= limit.Flush {
-				if err := c.flush(); err != nil {
-					return err
+				if c.flush() != nil {
+					return 0, errCut
 				}
 			}
 		}
 	}
-	return c.done(r, "IDS", began, n, nil)
+	return n, nil
 }
+
+// errCut ends a connection amid an answer.
+var errCut = issuer.Refuse(wire.Canceled, "the connection was cut off")
 
 // decode writes one level of names and values, which both versions of the protocol can show as a map. Numbers are
 // text.
-func (c *conn) decode(r *reply, args [][]byte) error {
-	began := c.began()
+func (c *conn) decode(r *reply, args [][]byte) (items int64, err error) {
 	id, err := issuer.ParseID(string(args[1]))
 	var d snowflake.Decoded
 	if err == nil {
@@ -190,7 +195,7 @@ func (c *conn) decode(r *reply, args [][]byte) error {
 		r.pairs(len(fields) / 2)
 		r.all(fields...)
 	}
-	return c.done(r, "DECODE", began, 0, err)
+	return 0, err
 }
 
 // sequence returns the sequence of a key. Keys of Redis often have colons, and names of
@@ -204,11 +209,8 @@ func (c *conn) sequence(key []byte) string {
 }
 
 // incr is INCR key, and INCRBY key n.
-func (c *conn) incr(r *reply, args [][]byte) error {
-	began, method, n := c.began(), "INCR", int64(1)
-	var err error
-	if len(args) == 3 {
-		method = "INCRBY"
+func (c *conn) incr(r *reply, args [][]byte) (n int64, err error) {
+	if n = 1; len(args) == 3 {
 		n, err = issuer.ParseCount(string(args[2]))
 	}
 	if err == nil {
@@ -217,21 +219,22 @@ func (c *conn) incr(r *reply, args [][]byte) error {
 			r.integer(numbers.Last)
 		}
 	}
-	return c.done(r, method, began, n, err)
+	return n, err
 }
 
-func (c *conn) get(r *reply, args [][]byte) error {
-	began, name := c.began(), c.sequence(args[1])
+func (c *conn) get(r *reply, args [][]byte) (items int64, err error) {
+	name := c.sequence(args[1])
 	info, err := c.server.issuer.Inspect(c.ctx, c.client, name)
-	if err == nil && info.Definition.Period != (sequence.Period{}) {
+	switch {
+	case err == nil && info.Definition.Period != (sequence.Period{}):
 		err = issuer.Refuse(wire.BadInput, "sequence %s: %w, %s: ask for one of its periods", name, sequence.ErrByPeriod, info.Definition.Period)
-	} else if err == nil {
+	case err == nil:
 		r.decimal(info.Last)
-	} else if issuer.RefusalOf(err).Code == wire.NotFound && c.server.issuer.Creates(name) {
+	case issuer.RefusalOf(err).Code == wire.NotFound && c.server.issuer.Creates(name):
 		err = nil
 		r.null()
 	}
-	return c.done(r, "GET", began, 0, err)
+	return 0, err
 }
 
 func equal(arg []byte, name string) bool { return bytes.EqualFold(arg, []byte(name)) }
