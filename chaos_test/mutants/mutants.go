@@ -171,25 +171,28 @@ func openM2(w World) (func() (int64, error), error) {
 }
 
 // f4b6a3/tsid-creator pull request 24: within a tolerance the last time is kept, and the
-// counter wraps within it. The sequence has 7 bits at most: on a real clock it wraps within a
-// second, and seldom within a tick, where the mutant would sleep while the clock steps.
+// counter wraps within it. The sequence has 3 bits at most, and whoever waits for the next tick
+// looks at the clock often, so that a slow process shows the bug too.
 func openM3(w World) (func() (int64, error), error) {
-	w.Bits = min(w.Bits, 7)
+	w.Bits = min(w.Bits, 3)
 	p := process{World: w}
 	return func() (int64, error) {
-		now := p.now()
-		switch {
-		case now < p.last-p.ticks(10*time.Second):
-			return 0, p.behind(now)
-		case now < p.last:
-			now = p.last
-			p.seq = (p.seq + 1) & p.mask()
-		case now == p.last:
-			now = p.count(now)
-		default:
-			p.seq = 0
+		for {
+			now := p.now()
+			full := p.seq == p.mask()
+			switch {
+			case now < p.last-p.ticks(10*time.Second):
+				return 0, p.behind(now)
+			case now == p.last && full:
+				p.Sleep(w.Tick / 8)
+				continue
+			case now > p.last:
+				p.last, p.seq = now, 0
+			default:
+				p.seq = (p.seq + 1) & p.mask()
+			}
+			return p.id(p.last), nil
 		}
-		return p.id(now), nil
 	}, nil
 }
 
