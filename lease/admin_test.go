@@ -96,8 +96,8 @@ func TestInspectFails(t *testing.T) {
 	w.claim(w.cells, lease.WithNode(7), at(0))
 	gone := stores.Transient.New("connection refused")
 	for lock, want := range map[error]lease.State{
-		stores.Permanent.New("read only"):           lease.Held,
-		fmt.Errorf("%w: it is", stores.ErrLocked): lease.Held,
+		stores.Permanent.New("read only"):                                                           lease.Held,
+		fmt.Errorf("%w: it is", stores.ErrLocked):                                                   lease.Held,
 		fmt.Errorf("lock: %w", &stores.DamagedError{Problem: "its file cannot be used", Err: gone}): lease.Damaged,
 	} {
 		all, err := lease.List(t.Context(), unlockable{w.cells, lock})
