@@ -50,7 +50,7 @@ type Sequences struct {
 	some  bool           // the rest has, or had, a sequence
 }
 
-// ObserveSequences returns a report of the sequences that are added to it. The first own of them are reported
+// ObserveSequences returns a report of the sequences that are added to it. The first ones, own in all, are reported
 // as [ObserveSequence] does. The rest are added up, with [Others] for the name: their counters, and their rate,
 // reserved and gap_bound; step, last, left and utilization are not reported for them. A sequence that is one of
 // the others stays one.
