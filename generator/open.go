@@ -12,22 +12,22 @@ import (
 	_ "github.com/tickflake/tickflake/stores/directory" // the store that needs no server
 )
 
-// Open opens the store at url, claims a node number in it, and returns a generator whose
-// Close releases the number and closes the store. Most services need only this call:
+// Open opens the store at url, claims a node number in it, and returns a generator whose Close releases the
+// number and closes the store. Most services need only this call:
 //
 //	gen, err := generator.Open(ctx, "ids") // a directory that outlasts the process
 //	gen, err := generator.Open(ctx, "etcd://10.0.0.5:2379")
 //
-// The URL is that of [stores.Open]; for an engine other than the directory, import its
-// package, such as github.com/tickflake/tickflake/stores/etcd. ctx bounds the opening:
-// if the clock is not set yet, the store does not answer or all node numbers are held, Open fails at once, or, if
-// ctx has a deadline, tries again until then. It returns soon after ctx ends, and without a
-// deadline within the ten seconds of [stores.Open] and the timeouts of [lease.Claim]. When a
-// later step fails, it releases the number and closes the store, which goes on by itself if ctx has ended.
+// The URL is that of [stores.Open]. For an engine other than the directory, import its package, such as
+// github.com/tickflake/tickflake/stores/etcd.
 //
-// [WithLayout], [WithClock] and [WithNode] apply to the lease as well: WithNode pins the
-// number that is claimed. [WithLeaseOptions] passes further options to the lease. [WithLease] cannot be combined
-// with Open.
+// If the clock is not set yet, the store does not answer, or all node numbers are held, Open tries again until
+// the deadline of ctx; without a deadline, it fails at once. It returns at most 1 second after ctx ends, and
+// without a deadline after at most 10 seconds for the store and two timeouts of the lease. If a later step
+// fails, Open releases the number and closes the store, in the background if ctx has ended.
+//
+// [WithLayout], [WithClock] and [WithNode] apply to the lease as well: WithNode pins the number that is
+// claimed. [WithLeaseOptions] passes further options to the lease. [WithLease] cannot be combined with Open.
 //
 // The error is a [*stores.OptionError], one of [stores.Open], or one of [lease.Claim].
 func Open(ctx context.Context, url string, opts ...Option) (*Generator, error) {
