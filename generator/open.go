@@ -7,6 +7,7 @@ import (
 	"github.com/tickflake/tickflake/internal/base"
 	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/stores"
 	_ "github.com/tickflake/tickflake/stores/directory" // the store that needs no server
 )
@@ -40,18 +41,24 @@ func Open(ctx context.Context, url string, opts ...Option) (*Generator, error) {
 	if err := c.validate(ctx); err != nil {
 		return nil, err
 	}
+	clock := c.clock
+	if clock == nil {
+		clock = monoclock.New()
+	}
+	if err := lease.CheckOptions(ctx, c.claimOptions(clock)...); err != nil {
+		return nil, err
+	}
 	if c.clock, err = base.Await(ctx, c.clock, c.within, c.layout, c.log); err != nil {
 		return nil, err
 	}
-	claim, err := c.claimOptions()
-	if err != nil {
+	if _, err := c.check(); err != nil {
 		return nil, err
 	}
 	store, err := stores.Open(ctx, url, stores.WithLogger(c.log))
 	if err != nil {
 		return nil, err
 	}
-	keeper, err := lease.Claim(ctx, store, claim...)
+	keeper, err := lease.Claim(ctx, store, c.claimOptions(c.clock)...)
 	if err != nil {
 		return nil, join(err, store.Close())
 	}
@@ -66,15 +73,11 @@ func Open(ctx context.Context, url string, opts ...Option) (*Generator, error) {
 }
 
 // claimOptions returns the options of the claim: those of the generator that the lease
-// shares, and those passed through. The options are checked before anything is opened.
-func (c *config) claimOptions() ([]lease.Option, error) {
-	checked := *c
-	if _, err := checked.check(); err != nil {
-		return nil, err
-	}
-	options := []lease.Option{lease.WithLayout(c.layout), lease.WithClock(c.clock), lease.WithLogger(c.log)}
+// shares, and those passed through.
+func (c *config) claimOptions(clock monoclock.Interface) []lease.Option {
+	options := []lease.Option{lease.WithLayout(c.layout), lease.WithClock(clock), lease.WithLogger(c.log)}
 	if c.pinned {
-		options = append(options, lease.WithNode(checked.node))
+		options = append(options, lease.WithNode(c.node))
 	}
-	return append(options, c.leaseOptions...), nil
+	return append(options, c.leaseOptions...)
 }

@@ -148,8 +148,16 @@ func checkStore(function string, store stores.Store) error {
 	return nil
 }
 
-func configure(ctx context.Context, store stores.Store, options []Option) (config, error) {
-	c := config{traits: store.Traits(), node: -1, timeline: timeline{layout: snowflake.Default()},
+// CheckOptions returns the [*stores.OptionError] by which [Claim] refuses options, whatever the store and the time are: so
+// nothing is opened, and no directory made, for a window that is too short. Of ctx it takes whether it has a deadline.
+func CheckOptions(ctx context.Context, options ...Option) error {
+	_, err := parse(ctx, stores.Traits{}, options)
+	return err
+}
+
+// parse checks all that depends on neither the store nor the time.
+func parse(ctx context.Context, traits stores.Traits, options []Option) (config, error) {
+	c := config{traits: traits, node: -1, timeline: timeline{layout: snowflake.Default()},
 		timeout: DefaultTimeout, owner: self(), log: slog.Default(), skew: time.Minute}
 	for i, option := range options {
 		if option == nil {
@@ -201,7 +209,18 @@ func configure(ctx context.Context, store stores.Store, options []Option) (confi
 	if n := c.longest(); n > stores.MaxValue {
 		return c, refuse("WithOwner", "with this owner and the layout %s a cell takes %d bytes: want at most %d", c.spec, n, stores.MaxValue)
 	}
-	err := c.within.Validate(ctx, c.given)
+	if err := c.within.Validate(ctx, c.given); err != nil {
+		return c, err
+	}
+	var err error
+	if c.page, err = vmclock.Open(c.device, c.log); err != nil {
+		return c, refuse("WithVMClock", "%w", err)
+	}
+	return c, nil
+}
+
+func configure(ctx context.Context, store stores.Store, options []Option) (config, error) {
+	c, err := parse(ctx, store.Traits(), options)
 	if err != nil {
 		return c, err
 	}
@@ -217,9 +236,6 @@ func configure(ctx context.Context, store stores.Store, options []Option) (confi
 	}
 	c.lines = drive.NewLog(c.log.Handler(), c.elapsed)
 	c.log = slog.New(c.lines)
-	if c.page, err = vmclock.Open(c.device, c.log); err != nil {
-		return c, refuse("WithVMClock", "%w", err)
-	}
 	return c, nil
 }
 
