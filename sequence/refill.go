@@ -147,21 +147,20 @@ func (d *driver) apply(e count.Event) (settled bool, err error) {
 		s.received += e.Range.To - e.Range.From
 	case count.GivenBack:
 		s.received -= e.Range.To - e.Range.From
-	case count.Suspected:
-		s.suspect()
+	case count.Suspected: // until it ends
+		s.window.Revoke()
 		return false, nil
 	case count.Trusted:
 		s.returned(e.Ranges)
 		return false, nil
 	case count.Raised:
-		s.revoke()
-	case count.Unclear:
-		if s.revoked { // else the sequence is closing, and says so
+		s.window.Revoke()
+	case count.Unclear: // the window was revoked on the suspicion
+		if !s.closing { // else Close tells
 			d.unclear = e.Lost
 		}
-		s.revoke()
 	case count.Deleted:
-		s.revoke()
+		s.window.Revoke()
 		err = fmt.Errorf("sequence %q: %w by another process: open it again if it was created anew", s.name, ErrDeleted)
 	case count.Marked:
 		s.lose()
@@ -258,36 +257,17 @@ func (s *Sequence) queue(r count.Range) {
 	s.window.Queue(window.Range{From: r.From, To: r.To}, more)
 }
 
-// suspect takes the reserved numbers back until a suspicion ends. A sealed window has none.
-func (s *Sequence) suspect() {
-	if s.closing {
-		return
-	}
-	s.window.Revoke()
-	s.revoked = true
-}
-
 // returned gives the window the ranges that were taken back on a suspicion.
 func (s *Sequence) returned(ranges []count.Range) {
-	if !s.revoked {
-		return
-	}
-	s.revoked = false
 	for _, r := range ranges {
 		s.queue(r)
 	}
 	s.serve()
 }
 
-// revoke takes the reserved numbers back: another process may have been granted them.
-func (s *Sequence) revoke() {
-	s.window.Revoke()
-	s.revoked = false
-}
-
-// lose is revoke if the store has lost writes.
+// lose takes the reserved numbers back since the store has lost writes: another process may have been granted them.
 func (s *Sequence) lose() {
-	s.revoke()
+	s.window.Revoke()
 	if !s.lost {
 		s.lost = true
 		s.stats.WentBack++

@@ -39,6 +39,6 @@ func (s *Sequence) distrust(told bool) bool {
 	}
 	s.restored, s.mark = true, mark
 	s.window.SetMark(mark)
-	s.revoke()
+	s.window.Revoke()
 	return true
 }

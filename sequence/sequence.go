@@ -45,7 +45,6 @@ type Sequence struct {
 	closing  bool          // set by the first Close, before the window is sealed, and never reset
 	settled  bool          // Close has given the rest back, or could not
 	restored bool          // the memory is a copy, the window was revoked, and the machine is to be told
-	revoked  bool          // the window was, on a suspicion, and may get the ranges of the machine again
 	lost     bool          // the store went back, and nothing was granted since
 	stats    Stats         // the counts; Issued without the numbers out of the window
 	received uint64        // numbers that were granted and not given back
