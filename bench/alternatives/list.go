@@ -48,7 +48,7 @@ func list() []*way {
 		schema: "CREATE TABLE given (id bigint PRIMARY KEY)",
 		open:   inserts("INSERT INTO given VALUES ($1) RETURNING id"),
 	}, {
-		name: "PostgreSQL segments of 1000, the next prefetched", needs: []place{postgres},
+		name: "segments of 1000 in PostgreSQL", needs: []place{postgres},
 		note:   "as Tinyid does it: one commit in 1000 IDs, in the background",
 		schema: "CREATE TABLE segments (tag text PRIMARY KEY, last bigint NOT NULL)",
 		open:   inSegments(0, "INSERT INTO segments AS s VALUES ('order', $1) ON CONFLICT (tag) DO UPDATE SET last = s.last + excluded.last RETURNING last"),
@@ -68,7 +68,7 @@ func list() []*way {
 		schema: "CREATE TABLE Tickets64 (id bigint unsigned AUTO_INCREMENT PRIMARY KEY, stub char(1) NOT NULL, UNIQUE KEY stub (stub))",
 		open:   asks("REPLACE INTO Tickets64 (stub) VALUES ('a') RETURNING id"),
 	}, {
-		name: "MariaDB segments, doubled while used up quickly", needs: []place{maria},
+		name: "segments like Leaf's in MariaDB", needs: []place{maria},
 		note:   "as Leaf does it: from 1000 up to 512,000, the next prefetched",
 		schema: "CREATE TABLE segments (tag varchar(128) PRIMARY KEY, last bigint NOT NULL)",
 		open:   inSegments(512_000, "INSERT INTO segments VALUES ('order', ?) ON DUPLICATE KEY UPDATE last = last + VALUES(last) RETURNING last"),
