@@ -40,6 +40,7 @@ import (
 	"github.com/tickflake/tickflake/bench/service"
 	"github.com/tickflake/tickflake/bench/speed"
 	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel"
+	"github.com/tickflake/tickflake/integration/fleet"
 	"github.com/tickflake/tickflake/internal/cli"
 )
 
@@ -145,6 +146,7 @@ func (p program) run(ctx context.Context) error {
 	if err := os.MkdirAll(p.folder, 0o755); err != nil { // before the measurements, which take minutes
 		return err
 	}
+	defer func() { _ = fleet.Clean() }()
 	r := p.measure(ctx, commit())
 	err := p.deliver(r)
 	if ctx.Err() != nil {
