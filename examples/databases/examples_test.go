@@ -107,12 +107,12 @@ func TestMongoDB(t *testing.T) {
 func TestJavaScript(t *testing.T) {
 	last, err := snowflake.Default().Max(exampletest.Day)
 	require.NoError(t, err)
-	texts, err := json.Marshal(map[string]any{"strings": []snowflake.ID{last, 0}})
+	texts, err := json.Marshal(map[string]any{"strings": []snowflake.ID{last, 9}}) // as texts, the other way round
 	require.NoError(t, err)
 	node := exec.CommandContext(t.Context(), program.FindFor(t, "node", "nodejs"), "javascript/testdata/ids.mjs")
 	node.Stdin = bytes.NewReader(texts)
 	out, err := node.Output()
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"decoded": [{"id": "`+last.String()+`", "time": "2026-03-14T00:00:00.000Z", "node": 1023, "sequence": 4095},
-		{"id": "0", "time": "2025-01-01T00:00:00.000Z", "node": 0, "sequence": 0}], "sorted": ["0", "`+last.String()+`"]}`, string(out))
+		{"id": "9", "time": "2025-01-01T00:00:00.000Z", "node": 0, "sequence": 9}], "sorted": ["9", "`+last.String()+`"]}`, string(out))
 }
