@@ -17,6 +17,7 @@ import (
 
 	"github.com/tickflake/tickflake/bench/measure"
 	"github.com/tickflake/tickflake/bench/report"
+	"github.com/tickflake/tickflake/integration/fleet"
 	"github.com/tickflake/tickflake/integration/servers"
 	_ "github.com/tickflake/tickflake/stores/mysql" // the engines of the leases
 	_ "github.com/tickflake/tickflake/stores/postgres"
@@ -47,6 +48,10 @@ func list() []*way {
 		note:   "the same INSERT, with the key: one request and one commit",
 		schema: "CREATE TABLE given (id bigint PRIMARY KEY)",
 		open:   inserts("INSERT INTO given VALUES ($1) RETURNING id"),
+	}, {
+		name: "PostgreSQL row, tickflake_next() by default", group: report.Ours, needs: []place{postgres},
+		note: "an INSERT of a row that is only a key, which the function of “tickflake layout sql” makes: one request and one commit",
+		open: byDefault,
 	}, {
 		name: "segments of 1000 in PostgreSQL", needs: []place{postgres},
 		note:   "as Tinyid does it: one commit in 1000 IDs, in the background",
@@ -108,6 +113,25 @@ func inserts(statement string) opener {
 			return insert(ctx, id)
 		}}, errors.Join(err, failed)
 	}
+}
+
+// byDefault makes a table whose default is tickflake_next(), and inserts.
+func byDefault(ctx context.Context, on []*servers.Server, number int) (client, error) {
+	if number == 0 {
+		function, err := fleet.Tickflake(ctx, false, "layout", "sql", "--node", "1023")
+		if err != nil {
+			return client{}, err
+		}
+		db, err := on[0].SQL(nil)
+		if err != nil {
+			return client{}, err
+		}
+		_, err = db.ExecContext(ctx, function+"CREATE TABLE defaulted (id bigint PRIMARY KEY DEFAULT tickflake_next())")
+		if err = errors.Join(err, db.Close()); err != nil {
+			return client{}, err
+		}
+	}
+	return asks("INSERT INTO defaulted DEFAULT VALUES RETURNING id")(ctx, on, number)
 }
 
 // inSegments reserves IDs in a row of a table. The statement adds to the last one and returns it. The segments

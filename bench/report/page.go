@@ -63,7 +63,8 @@ var inMarkdown = []struct {
 	{"cost", []string{"ns", "floor"}, []string{"Next", "Next, under a lease", "Stream.Next", "NextN(1024)", "NextAfter", "Sequence.Next", "publicid.Encode"}}, // peers stand in [Report.Which]
 	{"kernel-answer", []string{"restart-back-1s", "step-back-1h", "copy-shared"}, nil},
 	{"ways", []string{"1", "rate"}, []string{"tickflake, lease in PostgreSQL", "tickflake sequence in PostgreSQL, segmented", "tickflake sequence in PostgreSQL, ordered",
-		"PostgreSQL auto-increment", "PostgreSQL row with a tickflake ID", "two MariaDB ticket servers (Flickr)", "Redis INCR, appendfsync always", "ZooKeeper sequential node per ID"}},
+		"PostgreSQL auto-increment", "PostgreSQL row with a tickflake ID", "PostgreSQL row, tickflake_next() by default", "two MariaDB ticket servers (Flickr)", "Redis INCR, appendfsync always", "ZooKeeper sequential node per ID"}},
+	{"old-rows", []string{"sorted", "shuffled"}, nil},
 	{"service-resp", []string{"1", "64"}, nil},
 	{"service-batches", []string{"rate"}, nil},
 	{"index-postgresql", []string{"rate", "whole"}, nil},
