@@ -55,7 +55,6 @@ var notRun = map[string]string{
 	"protoc ":                      "as pip install",
 	"# ":                           "a comment",
 	"./check":                      "a step of .ci/run in api",
-	"git clone --depth 1 ":         "downloads the repository; TestAction runs each step of the script",
 	"dpkg-deb -x linux-image":      "its package is the reader's; Fetch of package kernel does the same",
 	"docker ":                      "needs Docker; TestImage makes the image",
 	"kubectl ":                     "needs a cluster; the manifests are decoded by the types of Kubernetes",

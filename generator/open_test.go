@@ -118,6 +118,16 @@ func TestOpenHangs(t *testing.T) {
 	}
 }
 
+// TestOpenRefuses: what the lease refuses is refused before the store is opened.
+func TestOpenRefuses(t *testing.T) {
+	for option, given := range map[string]lease.Option{"WithWindow": lease.WithWindow(-time.Second), "WithWallWithin": lease.WithWallWithin(time.Second)} {
+		_, err := generator.Open(t.Context(), "nosuch://", generator.WithLeaseOptions(given))
+		var refused *stores.OptionError
+		require.ErrorAs(t, err, &refused)
+		assert.Equal(t, option, refused.Option)
+	}
+}
+
 // TestOpenGivesBack guards that a step that fails leaves neither an open store nor a
 // node number that is held.
 func TestOpenGivesBack(t *testing.T) {
@@ -126,8 +136,7 @@ func TestOpenGivesBack(t *testing.T) {
 	short := snowflake.Default() // for a start below 3000
 	short.SequenceBits = 2
 	for name, opts := range map[string][]generator.Option{
-		"the claim fails": {generator.WithLeaseOptions(lease.WithWindow(-time.Second))},
-		"another layout":  {generator.WithLayout(other)},
+		"another layout": {generator.WithLayout(other)},
 		"the generator fails": {generator.WithSequenceStart(strategies.StartRandom(3000)),
 			generator.WithLeaseOptions(lease.WithLayout(other), lease.WithLayout(short))},
 	} {

@@ -70,12 +70,13 @@ func (g *Generator) Stats() Stats {
 	return s
 }
 
-// Ready returns nil if a call that can wait for up to wait, such as the timeout of a request, would
-// be served now, and else the error of such a call as [Generator.NextContext] returns it. It takes no
-// ID, counts nothing, never waits, and asks no store, so a probe for readiness can call it at any
-// rate: a generator whose store is away is ready until its grant ends, and one that took over the
-// node number of a crashed process only when its strategy bridges the lead. A tick that is used up
-// counts as ready: the next one is about to begin. For time to spare, compare [Stats].Remaining. [Generator.Err] says
+// Ready returns nil if a call of [Generator.NextContext] that can wait for up to wait, such as the timeout of a
+// request, would be served now; else it returns the error of such a call. It takes no ID, counts nothing, never
+// waits and asks no store, so a probe for readiness can call it at any rate.
+//
+// While its store is away, a generator is ready until its grant ends. After it took over the node number of a
+// crashed process, it is ready once its strategy bridges the lead. A tick that is used up counts as ready,
+// since the next one is about to begin. For time to spare, compare [Stats].Remaining. [Generator.Err] says
 // whether a restart is needed.
 func (g *Generator) Ready(wait time.Duration) error {
 	front, now := g.window.Front(), g.now()
@@ -100,9 +101,9 @@ func (g *Generator) Ready(wait time.Duration) error {
 	}
 }
 
-// Err returns nil unless only a restart helps, for a probe of liveness: the generator was closed, or its grant is used up and its lease is
-// lost, moved to another store, or at the end of time. Then the error is that of every call. It never waits, and asks
-// no store.
+// Err returns nil unless only a restart helps, for a probe of liveness: the generator was closed, or its grant
+// is used up and its lease is lost, moved to another store, or at the end of the layout's time. Then it returns
+// the error of every call. It never waits, and asks no store.
 func (g *Generator) Err() error {
 	err := g.Ready(0)
 	for _, end := range []error{ErrClosed, lease.ErrLost, lease.ErrMoved, lease.ErrEndOfTime} {

@@ -122,10 +122,9 @@ func (s *Stream) reserve(ctx context.Context) error {
 	return nil
 }
 
-// IDs returns IDs one after the other until ctx ends or a call fails, for use in
-// a range loop. The error is yielded once, with the ID 0, as the last element;
-// it is the one of [Generator.NextContext]. Each loop uses a new
-// [Stream], so its IDs ascend, and their order among IDs of others is that of a Stream.
+// IDs returns IDs one after the other until ctx ends or a call fails, for use in a range loop. The error is
+// yielded once, with the ID 0, as the last element; it is that of [Generator.NextContext]. Each loop uses a new
+// [Stream], with its order.
 //
 //	for id, err := range g.IDs(ctx) {
 //		if err != nil {

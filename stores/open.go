@@ -90,7 +90,7 @@ func WithLogger(log *slog.Logger) Option { return func(c *config) { c.log = log 
 // rarer events, what the server does not tell, and that it does not answer yet, is logged once ([WithLogger]).
 //
 // While the server does not answer, Open tries again until the deadline of ctx. Without
-// one, it tries once, for at most ten seconds. It returns within a second after ctx ends.
+// one, it tries once, for at most 10 seconds. It returns at most 1 second after ctx ends.
 // The error is then that of the last attempt that had one of its own, and wraps that of ctx
 // if ctx has ended. An error of a [Kind] other than Transient ends Open at once. The error of
 // a URL that names no store is a [*URLError].
@@ -171,9 +171,9 @@ func judge(log *slog.Logger, scheme string, promises Durability, allowed bool) e
 	return nil
 }
 
-// SchemeOf returns the scheme of a store's URL, in lower case, which is empty for a bare path.
-// It knows no engine: a program asks it before [Open], which would make a directory. The error
-// is the [*URLError] of Open.
+// SchemeOf returns the scheme of a store's URL, in lower case, or "" for a bare path. It does not ask whether
+// an engine is imported. A program calls it before [Open], which makes a directory of a bare path. The error is
+// the [*URLError] of Open.
 func SchemeOf(url string) (string, error) {
 	refuse := func(problem string) (string, error) { return "", &URLError{Problem: problem} }
 	const noScheme = "it begins with no scheme; want a directory, such as ./ids, or SCHEME://HOST"

@@ -24,7 +24,7 @@ func kernelSection() measure.Section {
 			"A cell is ✓ if every call was served, in order, at once; ✗ if an ID came twice (dup) or a promise of the generator's documentation was broken; " +
 			"* if the exception is documented. Any other cell is the price: failed calls or starts (err), IDs out of order (disorder), " +
 			"a call that took longer (stall) or an ID ahead of the clock (lead) by more than " + report.Span(noise) + ". " +
-			"A stall is the longest call less the longest stall of an idle thread, for an emulated machine stalls by itself. docs/kernel.md says how it works, what each fault does to the clocks, and what it cannot show; `tickflake-chaos kernel` prints how far they moved.",
+			"A stall is the longest call less the longest stall of an idle thread, for an emulated machine stalls by itself. docs/evidence.md says how it works, what each fault does to the clocks, and what it cannot show; `tickflake-chaos kernel` prints how far they moved.",
 		Measure: measureKernel}
 }
 

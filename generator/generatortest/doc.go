@@ -65,9 +65,9 @@
 // your own, or one from a bug report, read by [ParseScript]. Each of several callers (the setting
 // callers, as in F16) alternates between Next and batches of three.
 //
-// In F11 to F13 the process ends or stops, and another goes on from what it has kept. They run for a
-// Process with a Restart. A generator that keeps nothing has one that makes a fresh generator; these
-// are the faults that it fails.
+// In F11 to F13 the process ends or stops, and another goes on from what it has kept: a file, a row,
+// a lease. They run for a Process with a Restart. A generator that keeps nothing has one that makes a
+// fresh generator, and fails these faults. In F13 both go on: the first may fail, but no ID may come twice.
 //
 // The clock is a [clocktest.Virtual] of monoclock/clocktest. No real time passes: a
 // generator that waits for an hour moves the clock by an hour and returns at once. The
@@ -83,7 +83,10 @@
 //
 // A claim binds both ways. A generator that claims to wait up to 5 ms must not wait
 // longer, and must not fail where a wait of 5 ms would have helped. The zero Claim means
-// that a call never waits and an ID is never ahead: the call fails.
+// that a call never waits and an ID is never ahead: the call fails. A generator that waits for
+// the next tick has Exhausted: {Wait: Forever}, since the clock may stand still; one that sleeps until
+// its clock has caught up has Behind: {Wait: Forever} as well; one that counts on from its last
+// timestamp has Borrow: Forever in both.
 //
 // # What is judged
 //
