@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/internal/wire"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/snowflake"
@@ -33,25 +34,19 @@ import (
 	"github.com/tickflake/tickflake/strategies"
 )
 
-// Config has the parts and limits of an Issuer, and what the servers of the protocols need. Its fields are those of
-// service.Config, which has their docs, their defaults and their ranges, and checks them.
+// Config has the parts of an Issuer, and the settings of all servers. Those that service.Config has under the same name
+// are described there, and checked: each setting has its value, and none stands for a default.
 type Config struct {
+	seam.Serve
+
 	Generator           *generator.Generator
 	Store               stores.Store
 	Sequences           []sequence.Option
 	Strategy, StoreName string
 	Logger              *slog.Logger
-	AccessLog           int64
 	TLS                 *tls.Config
-
-	MaxBatch, MaxNumbers                       int64
-	MaxSequences, MaxObserved                  int
-	MaxAfter, Timeout, UseWithin, Spare        time.Duration
-	IdleTimeout, ReadTimeout, MaxConnectionAge time.Duration
-
-	// Those that service.Config has in another form.
-	Clients []*Client // empty: anybody may do anything
-	Rules   []Rule    // the first that fits counts
+	Clients             []*Client // empty: anybody may do anything
+	Rules               []Rule    // the first that fits counts
 }
 
 // Rule says how a sequence whose name begins with Prefix is created when it is first asked for.

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/internal/wire"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
@@ -35,7 +36,8 @@ func newIssuer(t *testing.T, change func(*Config), options ...generator.Option) 
 	c := Config{
 		Generator: g, Store: storetest.NewMemory(),
 		Rules:     []Rule{{"new-", sequence.Definition{Start: 7}}, {"num-", sequence.Definition{Mode: sequence.Ordered, Max: 3}}, {"new", sequence.Definition{Start: 100}}}, // the first that fits counts
-		Sequences: []sequence.Option{quiet}, Logger: slog.New(slog.DiscardHandler), MaxBatch: 100, MaxNumbers: 1000, MaxSequences: 10, Timeout: time.Second, UseWithin: time.Second, Spare: time.Millisecond,
+		Sequences: []sequence.Option{quiet}, Logger: slog.New(slog.DiscardHandler),
+		Serve: seam.Serve{MaxBatch: 100, MaxNumbers: 1000, MaxSequences: 10, Timeout: time.Second, UseWithin: time.Second, Spare: time.Millisecond},
 	}
 	if change != nil {
 		change(&c)
