@@ -239,14 +239,9 @@ func TestReference(t *testing.T) {
 		if found := inText.FindStringSubmatchIndex(usage); found != nil {
 			shown, usage = strings.Trim(usage[found[2]:found[3]], `"`), usage[:found[0]]
 		}
-		usage = strings.TrimPrefix(usage, value+" ")                               // which stands in the column before
 		usage = regexp.MustCompile("(, see |[;:] ).*").ReplaceAllString(usage, "") // --help says the rest
 		row("`--"+strings.TrimSpace(f.Name+" "+value)+"`", cmp.Or(shown, "–"), usage)
 	})
-	page += "\n## Metrics\n\n[The table of all metrics](../oteltickflake/README.md#the-metrics) stands beside the alerts on them; " +
-		"[the service](../service/README.md) has some of its own.\n" +
-		"\n## Errors\n\n[Errors, and what to do](operate.md#errors-and-what-to-do) has the remedies, the doc of each package its errors; " +
-		"[the service](service.md#errors) has codes instead.\n"
 	if *update {
 		require.NoError(t, os.WriteFile("../../docs/reference.md", []byte(page), 0o644))
 	}
