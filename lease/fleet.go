@@ -27,8 +27,8 @@ type Fleet struct {
 	Ended  bool             `json:"ended"` // all numbers have left
 	// Left are the numbers that were moved to other stores by [EndFleet], the latest last.
 	Left []MovedNodes `json:"left,omitempty"`
-	// Later are the numbers that begin later than Floor, before which no claim begins. [EndFleet] returns
-	// them, [SetFleet] reserves them, and [ReadFleet] leaves them to [List].
+	// Later are the numbers that begin later than Floor: no claim takes one before its Until. [EndFleet]
+	// returns them, [SetFleet] reserves them, and [ReadFleet] leaves them to [List].
 	Later []LaterNode `json:"later,omitempty"`
 	// Past are the numbers that were given to the past. [SetFleet] gives them, as [GivePast] does, once the fleet
 	// exists. When numbers leave by [EndFleet], those of the past stay behind: the other store has them in Later, to
@@ -169,6 +169,28 @@ func administer(function string, store stores.Store, from, to int64, options []O
 	return &k, err
 }
 
+// administerKnown is administer for a store that has a fleet, whose layout it takes.
+func administerKnown(ctx context.Context, function string, store stores.Store, from, to int64, options []Option) (*keys, error) {
+	if err := checkStore(function, store); err != nil {
+		return nil, err
+	}
+	c := config{timeout: DefaultTimeout} // the layout is the store's, so the options are checked afterwards
+	for _, option := range options {
+		if option != nil {
+			option(&c)
+		}
+	}
+	_, f, err := knownFleet(ctx, &drive.Calls{Store: store, Timeout: max(c.timeout, 0)})
+	if err != nil {
+		return nil, err
+	}
+	layout, err := cell.ParseLayout(f.Layout)
+	if err != nil {
+		return nil, err
+	}
+	return administer(function, store, from, to, append(slices.Clip(options), WithLayout(layout)))
+}
+
 func (k *keys) checkRange(function string, from, to int64) error {
 	if from < 0 || to < from || to >= k.nodes() {
 		return refuse(function, "node numbers %d to %d: want a range within 0 to %d", from, to, k.nodes()-1)
@@ -200,27 +222,10 @@ func refuse(option, format string, args ...any) error {
 // [stores.ErrDamaged] for a cell that cannot be read, [stores.ErrConflict] if other processes write the same
 // cells all the time, or [ErrStore].
 func EndFleet(ctx context.Context, store stores.Store, from, to int64, newStore string, options ...Option) (Fleet, error) {
-	if err := checkStore("EndFleet", store); err != nil {
-		return Fleet{}, err
-	}
 	if err := cell.CheckTo(newStore); err != nil {
 		return Fleet{}, refuse("EndFleet", "%w", err)
 	}
-	c := config{timeout: DefaultTimeout} // the layout is the store's, so the options are checked afterwards
-	for _, option := range options {
-		if option != nil {
-			option(&c)
-		}
-	}
-	_, f, err := knownFleet(ctx, &drive.Calls{Store: store, Timeout: max(c.timeout, 0)})
-	if err != nil {
-		return Fleet{}, err
-	}
-	layout, err := cell.ParseLayout(f.Layout)
-	if err != nil {
-		return Fleet{}, err
-	}
-	k, err := administer("EndFleet", store, from, to, append(slices.Clip(options), WithLayout(layout)))
+	k, err := administerKnown(ctx, "EndFleet", store, from, to, options)
 	if err != nil {
 		return Fleet{}, err
 	}

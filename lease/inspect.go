@@ -154,27 +154,19 @@ func ForceRelease(ctx context.Context, store stores.Store, node int64) error {
 	// The limit stays as it is, and the next claim begins there.
 	r.Holder, r.Owner, r.Floor, r.Last, r.Write = "", "", r.Limit, r.Names(), cell.Token()
 	_, err = calls.Swap(ctx, c.Key, c.Version, r.Encode())
-	switch {
-	case errors.Is(err, stores.ErrConflict):
+	if errors.Is(err, stores.ErrConflict) {
 		return fmt.Errorf("node number %d was not released, since it was extended or claimed at the same moment: its holder (%q before) is alive: %w", node, owner, err)
-	case errors.Is(err, stores.ErrDamaged):
-		return damagedError(node, err)
 	}
-	return err
+	return notRead(node, err)
 }
 
 // readCell reads the cell of a node number that was claimed.
 func readCell(ctx context.Context, calls *drive.Calls, node int64) (stores.Cell, error) {
 	c, err := calls.Read(ctx, cell.NodeKey(node))
-	switch {
-	case errors.Is(err, stores.ErrDamaged): // the store has answered
-		return stores.Cell{}, damagedError(node, err)
-	case err != nil:
-		return stores.Cell{}, err
-	case c.Version == 0:
-		return stores.Cell{}, drive.Wrap(fmt.Sprintf("node number %d %v", node, ErrNeverClaimed), ErrNeverClaimed)
+	if err == nil && c.Version == 0 {
+		err = drive.Wrap(fmt.Sprintf("node number %d %v", node, ErrNeverClaimed), ErrNeverClaimed)
 	}
-	return c, nil
+	return c, notRead(node, err)
 }
 
 // inspect returns the state in a cell. The error is that of locking the cell.

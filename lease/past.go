@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/tickflake/tickflake/internal/cell"
@@ -131,13 +130,10 @@ func (k *keys) giveOne(ctx context.Context, node int64, lanes cell.Lanes, rewoun
 	if err := k.checkInFleet("GivePast", node); err != nil {
 		return err
 	}
-	for range drive.InARow {
+	return again(func() error {
 		c, err := k.readCell(ctx, node)
-		if err != nil {
+		if err != nil || c.Record.Past == cell.Given {
 			return err
-		}
-		if c.Record.Past == cell.Given {
-			return nil
 		}
 		drawn, err := k.calls.List(ctx, cell.LaneKey(node, 0), cell.LanesTo(node), 1) // its cell was deleted
 		if err != nil {
@@ -154,11 +150,8 @@ func (k *keys) giveOne(ctx context.Context, node int64, lanes cell.Lanes, rewoun
 			return err
 		}
 		_, err = k.calls.Swap(ctx, cell.NodeKey(node), 0, k.encode(r))
-		if !errors.Is(err, stores.ErrConflict) {
-			return err // of unknown outcome: a second call repeats it
-		}
-	}
-	return errBusy
+		return err
+	})
 }
 
 // define writes the definition of a number's lanes, unless it is there.
@@ -174,7 +167,7 @@ func (k *keys) define(ctx context.Context, node int64, lanes cell.Lanes) error {
 	case err != nil:
 		return err
 	case found.Version == 0: // a stale read
-		return errBusy
+		return stores.ErrConflict
 	}
 	theirs, err := cell.DecodeLanes(found.Value)
 	if err == nil && theirs != lanes {
@@ -217,18 +210,7 @@ func RetirePast(ctx context.Context, store stores.Store, from, to int64, options
 }
 
 func retirePast(ctx context.Context, store stores.Store, p Past, write bool, options []Option) error {
-	if err := checkStore("RetirePast", store); err != nil {
-		return err
-	}
-	_, f, err := knownFleet(ctx, &drive.Calls{Store: store})
-	if err != nil {
-		return err
-	}
-	layout, err := cell.ParseLayout(f.Layout)
-	if err != nil {
-		return err
-	}
-	k, err := administer("RetirePast", store, p.From, p.To, append(slices.Clip(options), WithLayout(layout)))
+	k, err := administerKnown(ctx, "RetirePast", store, p.From, p.To, options)
 	for node := p.From; err == nil && node <= p.To; node++ {
 		err = k.retire(ctx, node, false)
 	}
@@ -239,7 +221,7 @@ func retirePast(ctx context.Context, store stores.Store, p Past, write bool, opt
 }
 
 func (k *keys) retire(ctx context.Context, node int64, write bool) error {
-	for range drive.InARow {
+	return again(func() error {
 		c, err := k.readCell(ctx, node)
 		if err != nil {
 			return err
@@ -253,11 +235,8 @@ func (k *keys) retire(ctx context.Context, node int64, write bool) error {
 		r := grant.Retire(c.Record, k.end())
 		r.Write, r.Last, r.Layout = cell.Token(), c.Record.Names(), k.spec
 		_, err = k.calls.Swap(ctx, cell.NodeKey(node), c.Version, k.encode(r))
-		if !errors.Is(err, stores.ErrConflict) {
-			return err // of unknown outcome: a second call repeats it
-		}
-	}
-	return errBusy
+		return err
+	})
 }
 
 // readPast returns the past numbers of a store, those in a row as one.

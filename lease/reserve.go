@@ -54,7 +54,7 @@ func (k *keys) reserve(ctx context.Context, node int64, limit uint64) error {
 		return err
 	}
 	defer unlock()
-	for range drive.InARow {
+	return again(func() error {
 		c, err := k.readCell(ctx, node)
 		if err != nil {
 			return err
@@ -76,9 +76,6 @@ func (k *keys) reserve(ctx context.Context, node int64, limit uint64) error {
 			r = grant.Retire(r, k.end())
 		}
 		_, err = k.swap(ctx, node, c.Version, r)
-		if !errors.Is(err, stores.ErrConflict) {
-			return err // of unknown outcome: a second call repeats it
-		}
-	}
-	return errBusy
+		return err
+	})
 }
