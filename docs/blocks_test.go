@@ -62,6 +62,7 @@ var notRun = map[string]string{
 	"internal/word  ":              "a list of packages",
 	"step = rate × outage":         "a formula",
 	"GapBound = 2 × MaxStep":       "a formula",
+	"numbers = live + frozen":      "a formula",
 	"try (JedisPooled ids":         "Java; the page says that no test runs it",
 	"strategy borrow:1s":           "a script, whose words go test ./generator/generatortest parses",
 	"sh create.sh":                 "the scripts fleet.txtar and sequence.txtar of the command line run it",

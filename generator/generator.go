@@ -355,9 +355,9 @@ func (g *Generator) Keeper() (keeper *lease.Keeper, ok bool) { return g.lease, g
 func (g *Generator) Store() stores.Store { return g.store }
 
 // Restored tells the generator that the process's memory was restored or copied: from a VM's snapshot, by
-// SnapStart or by CRIU. Call it before the next ID; where the machine has a VMClock, no call is needed. It
-// gives up the rest of the grant, which the original may use, and claims another node number. Meanwhile calls
-// for IDs wait as they do without a grant.
+// SnapStart or by CRIU. Call it before the next ID; if the lease has found a VMClock ([lease.WithVMClock]), no
+// call is needed. It gives up the rest of the grant, which the original may use, and claims another node
+// number. Meanwhile calls for IDs wait as they do without a grant.
 //
 // It returns as soon as ctx ends, and after four timeouts of the lease at most. The error is that of the claim,
 // and wraps that of ctx if ctx has ended; the generator then issues no IDs until its keeper has claimed.

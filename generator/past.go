@@ -330,7 +330,8 @@ func (p *Past) distrust(told bool) bool {
 }
 
 // Restored tells p that the process's memory was restored or copied. Call it before the next ID: p leaves its
-// lanes to the original, and draws others. Where the machine has a VMClock, no call is needed.
+// lanes to the original, and draws others. As with [Generator.Restored], no call is needed if a VMClock was
+// found.
 func (p *Past) Restored() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

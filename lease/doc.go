@@ -69,8 +69,9 @@
 // # Bounds
 //
 // A function or method with a context returns as soon as the context ends, whatever the store
-// does. Without a deadline, it returns at most one timeout after the last answer of the store:
-// that of [WithTimeout], or [DefaultTimeout].
+// does. Without a deadline, it returns at most one timeout, that of [WithTimeout] or
+// [DefaultTimeout], after the last answer of the store. Close and Restored of a Keeper have
+// bounds of their own.
 //
 // However long the store misbehaves, a Keeper has one goroutine, and one call of the store at
 // a time. After a failure it tries once per three tenths of a window. While nothing is granted,

@@ -29,8 +29,8 @@ var (
 	ErrStore = drive.ErrStore
 	// ErrEndOfTime: no node number has ticks left before the end of the layout's time.
 	ErrEndOfTime = stores.Permanent.New("no time is left in the layout")
-	// ErrNotReleased: a lease was closed, and its release failed. The node number stays held until it expires;
-	// nothing else follows.
+	// ErrNotReleased: a lease was closed, and its release failed. The only effect is that the node number stays
+	// held until it expires.
 	ErrNotReleased = errors.New("node number was not released")
 	// ErrMoved: the fleet, or the node number, was moved to another store by [EndFleet]. The text names
 	// that store.

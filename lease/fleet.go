@@ -27,8 +27,8 @@ type Fleet struct {
 	Ended  bool             `json:"ended"` // all numbers have left
 	// Left are the numbers that were moved to other stores by [EndFleet], the latest last.
 	Left []MovedNodes `json:"left,omitempty"`
-	// Later are the numbers that begin later than Floor, before which no claim begins. [EndFleet] returns
-	// them, [SetFleet] reserves them, and [ReadFleet] leaves them to [List].
+	// Later are the numbers that begin later than Floor: no claim takes one before its Until. [EndFleet]
+	// returns them, [SetFleet] reserves them, and [ReadFleet] leaves them to [List].
 	Later []LaterNode `json:"later,omitempty"`
 	// Past are the numbers that were given to the past. [SetFleet] gives them, as [GivePast] does, once the fleet
 	// exists. When numbers leave by [EndFleet], those of the past stay behind: the other store has them in Later, to

@@ -78,10 +78,10 @@ type Keeper struct {
 
 // Claim claims a node number, and returns the Keeper that holds it. ctx bounds the claim, not the Keeper.
 //
-// If no node number is free, the store does not answer, or the clock reads a time before the layout's epoch and
-// so is not set yet, Claim tries again until the deadline of ctx, and its error then also wraps that of ctx;
-// without a deadline it fails at once. It also fails at once if the store refuses, or another error has the
-// kind [stores.Permanent], as that of a reserved number of [WithNode] has.
+// If no node number is free, that of [WithNode] is held, the store does not answer, or the clock reads a time before
+// the layout's epoch and so is not set yet, Claim tries again until the deadline of ctx, and its error then also wraps
+// that of ctx; without a deadline it fails at once. It also fails at once if the store refuses, or another error has
+// the kind [stores.Permanent], such as that of a reserved number of WithNode.
 //
 // The error is a [*NoFreeNodeError] if all node numbers are held, a [*LayoutMismatchError] if the store's cells
 // are for another layout, and an [*stores.OptionError] if an option is out of range or nil, or the number of

@@ -148,8 +148,9 @@ func checkStore(function string, store stores.Store) error {
 	return nil
 }
 
-// CheckOptions returns the [*stores.OptionError] by which [Claim] refuses options, whatever the store and the time are: so
-// nothing is opened, and no directory made, for a window that is too short. Of ctx it takes whether it has a deadline.
+// CheckOptions returns the [*stores.OptionError] with which [Claim] refuses options whatever the store and the
+// time are, such as a window that is too short. Call it before you open a store. Of ctx it looks only at the
+// deadline: whether there is one.
 func CheckOptions(ctx context.Context, options ...Option) error {
 	_, err := parse(ctx, stores.Traits{}, options)
 	return err

@@ -50,14 +50,14 @@ type Sequences struct {
 	some  bool           // the rest has, or had, a sequence
 }
 
-// ObserveSequences returns a report of the sequences that are added to it. The first of them, as
-// many as own says, are reported as [ObserveSequence] does. The others are added up, with
-// [Others] for the name: their counters, and their rate, reserved and gap_bound; there is no step,
-// last, left and utilization of several sequences. A sequence that is one of the others stays one.
+// ObserveSequences returns a report of the sequences that are added to it. The first ones, own in all, are reported
+// as [ObserveSequence] does. The rest are added up, with [Others] for the name: their counters, and their rate,
+// reserved and gap_bound; step, last, left and utilization are not reported for them. A sequence that is one of
+// the others stays one.
 //
-// The limit of the SDK, sdkmetric.WithCardinalityLimit, holds for all metrics of a provider,
-// reports the gauge of any one sequence for those beyond it, and its counters fall when one is
-// removed.
+// The SDK's own limit, sdkmetric.WithCardinalityLimit, is no substitute: it holds for all metrics of a
+// provider, reports for all sequences beyond it the gauge of one of them, and its counters fall when a sequence
+// is removed.
 //
 // The error is one of the provider.
 func ObserveSequences(own int, options ...Option) (*Sequences, error) {

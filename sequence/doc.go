@@ -48,7 +48,7 @@
 //
 // A function or method with a context returns as soon as the context ends, whatever the store does. Without a
 // deadline, it returns at most two timeouts of [WithTimeout] after the last answer of the store; [Sequence.Next]
-// and [Sequence.NextN] return after one timeout.
+// and [Sequence.NextN] return after one timeout, and Close and Restored have their own bounds.
 //
 // A Sequence has no goroutine at rest, and two while it refills: one makes one call of the store
 // at a time, and one watches timeouts. While the store fails and calls wait, it tries again after

@@ -182,7 +182,7 @@ func (a *remote) missing(ctx context.Context, found count.Cell) error {
 		return a.gone()
 	}
 	if d, err := a.definition(ctx); err == nil && a.isPeriod(d.Record) {
-		return drive.Wrap(fmt.Sprintf("sequence %q: %v: its first number makes it, as %[3]s is defined then: take one, or change %[3]s", a.name, ErrNotFound, a.base()), ErrNotFound, ErrByPeriod)
+		return drive.Wrap(fmt.Sprintf("sequence %q: %v: its first number makes it, by the definition of %[3]s: take one, or change %[3]s", a.name, ErrNotFound, a.base()), ErrNotFound, ErrByPeriod)
 	}
 	return a.notFound()
 }

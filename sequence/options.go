@@ -49,7 +49,7 @@ func WithOutage(d time.Duration) Option { return func(c *config) { c.outage = d 
 // one per minute.
 func WithLogger(log *slog.Logger) Option { return func(c *config) { c.log = log } }
 
-// WithVMClock is [lease.WithVMClock] for a Sequence: it names the device by which the Sequence notices that
+// WithVMClock is WithVMClock of package lease for a Sequence: it names the device by which the Sequence notices that
 // its memory is a copy, and then does what [Sequence.Restored] does, before another number is returned. "off" is none.
 func WithVMClock(device string) Option { return func(c *config) { c.device = device } }
 

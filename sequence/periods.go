@@ -107,9 +107,8 @@ func OpenPeriods(ctx context.Context, store stores.Store, name string, period Pe
 }
 
 // Next returns the next number of the period that at lies in, by at's own location and no clock. If the period
-// is not open, Next first opens it; it never waits for another period. It waits until ctx ends, or, if ctx has
-// no deadline, at most two timeouts of [WithTimeout] after the last answer of the store. Else it is as
-// [Sequence.Next].
+// is not open, Next first opens it; without a deadline, that takes at most two timeouts of [WithTimeout] after
+// the last answer of the store. It never waits for another period. Else it is as [Sequence.Next].
 //
 // The error is an [*stores.OptionError] if at has no period, as with a year of five digits. It wraps
 // [ErrNotFound] if the period was deleted, or if its sequence was deleted before the period was made. Else it

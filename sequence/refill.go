@@ -180,7 +180,7 @@ func (d *driver) apply(e count.Event) (settled bool, err error) {
 // out of date. The latter is no conflict: the next try waits, and the log is told.
 func (d *driver) Busy() error {
 	if d.lags || d.machine.Suspects() {
-		return drive.Wrap(fmt.Sprintf("sequence %q: the store answers reads that are out of date, and refuses the writes that follow from them: no number is granted until a read shows the last write; check that its reads are linearizable", d.name), ErrStore)
+		return drive.Wrap(fmt.Sprintf("sequence %q: the store answers reads that are out of date, so no number is granted until a read shows the last write: check that its reads are linearizable", d.name), ErrStore)
 	}
 	return drive.Busy(fmt.Sprintf("sequence %q: %d writes in a row met those of other processes: it is written too often; use larger steps, or one service for all processes", d.name, drive.InARow))
 }
@@ -290,6 +290,6 @@ const marked = "a process found that the store had lost numbers"
 
 // lostError is the error for a sequence of which the store has lost writes. state is what is in the store.
 func lostError(name string, r cell.Sequence, state string) error {
-	return drive.Wrap(fmt.Sprintf("%v: sequence %q had granted all numbers up to %d, and %s: the store was restored from a backup, or failed over to a replica that was behind. Numbers up to there may have been issued twice. No process is granted a number until you raise the next one above all that are in use: tickflake sequence set %s --next N",
+	return drive.Wrap(fmt.Sprintf("%v: sequence %q had granted all numbers up to %d, and %s: numbers up to there may have been issued twice, and none is granted until you raise the next one above all that are in use: tickflake sequence set %s --next N",
 		stores.ErrWentBack, name, r.LastNumber(), state, name), stores.ErrWentBack)
 }

@@ -325,11 +325,14 @@ func (l *leases) checkNew(ctx context.Context, to string, f lease.Fleet) (unread
 	if gone || !strings.Contains(to, "/") { // a name for people
 		return "", nil
 	}
-	there := &place{kept: keptNodes, url: to, timeout: l.timeout}
+	there := &place{kept: keptNodes, url: to, source: "--to", timeout: l.timeout}
 	bounded, cancel := context.WithTimeoutCause(ctx, lookTimeout, fmt.Errorf("no answer within %s", lookTimeout))
 	defer cancel()
 	other, err := ask(bounded, there, lease.ReadFleet)
+	wrong, ok := errors.AsType[*stores.URLError](err)
 	switch {
+	case ok && wrong.Err == nil: // it names no store from anywhere; a file of certificates may be missing here alone
+		return "", err
 	case ctx.Err() != nil:
 		return "", context.Cause(ctx)
 	case isA[*missingError](err), errors.Is(err, lease.ErrNeverClaimed):

@@ -83,10 +83,7 @@
 //
 // A claim binds both ways. A generator that claims to wait up to 5 ms must not wait
 // longer, and must not fail where a wait of 5 ms would have helped. The zero Claim means
-// that a call never waits and an ID is never ahead: the call fails. A generator that waits for
-// the next tick has Exhausted: {Wait: Forever}, since the clock may stand still; one that sleeps until
-// its clock has caught up has Behind: {Wait: Forever} as well; one that counts on from its last
-// timestamp has Borrow: Forever in both.
+// that a call never waits and an ID is never ahead: the call fails. [Bound] has examples.
 //
 // # What is judged
 //
@@ -123,9 +120,9 @@
 //     while the clock is before Epoch or not before End, in a script that begins then.
 //   - [NoRecovery]: after the last step all faults end, and time passes until the clock
 //     is a second past the last tick. (Without Time, or if the last process was started
-//     on another's state and has issued nothing: for as long as all steps together, a
-//     minute, and an hour for each start, of the time that it may have reserved and left
-//     out.) Then three calls, a second apart, must be served at once.
+//     on another's state and has issued nothing, the time of all steps passes, and a minute,
+//     and an hour for each start, since a process may have kept time for itself and left it
+//     unused.) Then three calls, a second apart, must be served at once.
 //
 // If the wall jumped in the middle of a call ("step -2ms at read 2"), nobody knows on which side
 // of the jump the call read its clock. So Lead, Stale and Rejected are not judged, and Stall by
