@@ -68,7 +68,7 @@ type Engine struct {
 
 	// TLS returns the URL with TLS; BeforeTLS is that of [storetest.Hangs].
 	TLS       func(url string) string
-	BeforeTLS func(net.Conn) error
+	BeforeTLS func(net.Conn)
 
 	// HTTP is for an engine on HTTP.
 	HTTP HTTP

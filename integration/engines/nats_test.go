@@ -62,9 +62,8 @@ func TestNATS(t *testing.T) {
 			}),
 		},
 		TLS: func(url string) string { return strings.Replace(url, "nats://", "tls://", 1) },
-		BeforeTLS: func(conn net.Conn) error {
-			_, err := io.WriteString(conn, `INFO {"server_id":"x","version":"2.15.0","proto":1,"headers":true,"max_payload":1048576,"tls_required":true}`+"\r\n")
-			return err
+		BeforeTLS: func(conn net.Conn) {
+			_, _ = io.WriteString(conn, `INFO {"server_id":"x","version":"2.15.0","proto":1,"headers":true,"max_payload":1048576,"tls_required":true}`+"\r\n")
 		},
 		AtRest: 1, AtMost: 5, // a closed connection counts for a moment
 	}

@@ -8,7 +8,7 @@
 //     cells, or loses a connection in the middle of a write.
 //   - [TestHangs]: checks that every call ends with its context, however a server hangs.
 //   - [Memory]: a Store in memory with faults on demand.
-//   - [Proxy]: holds back, cuts, loses and refuses connections to a server of any kind.
+//   - [Proxy]: holds back, cuts, loses and refuses connections to a server of any kind; [Serve] is a server of a few lines.
 //
 // A Store of your own needs all suites:
 //

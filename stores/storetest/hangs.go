@@ -30,7 +30,7 @@ type Hangs struct {
 
 	// BeforeTLS does on a new connection what the server does before the handshake of TLS. It
 	// is nil if the server does nothing.
-	BeforeTLS func(net.Conn) error
+	BeforeTLS func(net.Conn)
 
 	// Host is a name of this host, 127.0.0.1. Resolve makes its resolver answer, or not. An
 	// empty Host leaves this way out.
@@ -144,8 +144,8 @@ func (r *hangs) must(err error) {
 // atOnce returns the ways in which a server hangs from the beginning.
 func (r *hangs) atOnce() []way {
 	ways := []way{
-		{name: "says nothing", open: silent(r.T, nil)},
-		{name: "no answer to the ClientHello", open: silent(r.T, r.BeforeTLS), secure: true},
+		{name: "says nothing", open: Serve(r.T, nil)},
+		{name: "no answer to the ClientHello", open: Serve(r.T, r.BeforeTLS), secure: true},
 	}
 	if addr, err := full(r.T); err == nil {
 		ways = append(ways, way{name: "no answer to the SYN", open: addr})
@@ -357,9 +357,9 @@ func goroutinesOf(label string) (stacks []string) {
 	return stacks
 }
 
-// silent returns the address of a server that says nothing after before, which may be nil.
-// It lives until the test ends.
-func silent(t testing.TB, before func(net.Conn) error) string {
+// Serve returns the address of a server that says nothing, but for what handle does on each of its connections, unless that is
+// nil. They live until the test ends.
+func Serve(t testing.TB, handle func(net.Conn)) (addr string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -367,14 +367,10 @@ func silent(t testing.TB, before func(net.Conn) error) string {
 	}
 	t.Cleanup(func() { _ = listener.Close() })
 	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
+		for conn, err := listener.Accept(); err == nil; conn, err = listener.Accept() {
 			t.Cleanup(func() { _ = conn.Close() })
-			if before != nil {
-				go before(conn) //nolint:errcheck // the client has gone away
+			if handle != nil {
+				go handle(conn)
 			}
 		}
 	}()
