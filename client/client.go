@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -42,11 +43,10 @@ type Client struct {
 	stock
 }
 
-// Open connects to the servers, HOST:PORT or unix:PATH each. It asks all of them for their
-// layout at the same time, and waits for each until it answers, fails, or [WithTimeout] has
-// passed. It fails with [ErrUnavailable] when none answers, with [ErrLayout] when two have
-// different layouts, with the error of the server when one denies the token, and with
-// [ErrOption]. A server that does not answer is asked again later.
+// Open connects to the servers, HOST:PORT or unix:PATH each. It asks all of them for their layout at the same
+// time, and waits for each until it answers, fails, or [WithTimeout] has passed. It fails with [ErrUnavailable]
+// when none answers, with [ErrLayout] when two have different layouts, with the error of the server when one
+// denies the token, and with [ErrOption]. A server that does not answer is asked again later.
 //
 // Open returns at once when ctx ends. The client does not keep ctx.
 func Open(ctx context.Context, servers []string, options ...Option) (*Client, error) {
@@ -117,11 +117,10 @@ func (c *Client) now() int64 { return int64(time.Since(c.base)) }
 // Layout returns the layout of the IDs, which decodes them.
 func (c *Client) Layout() snowflake.Layout { return c.layout.Clone() }
 
-// Restored says that the process's memory was restored or copied: from a VM's snapshot, by
-// SnapStart or by CRIU. Call it before the next ID. It drops all IDs that were fetched, so
-// that the copy and the original do not both issue them. It asks no server, and fails only
-// with [ErrClosed]. ctx is not used: the method has the form of those of generators and
-// sequences.
+// Restored tells the client that the process's memory was restored or copied: from a VM's snapshot, by
+// SnapStart or by CRIU. Call it before the next ID. It drops all IDs that were fetched, so that the copy and
+// the original do not both issue them. It asks no server, and fails only with [ErrClosed]. ctx is not used: the
+// method has the form of those of generators and sequences.
 func (c *Client) Restored(context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -153,4 +152,62 @@ func (c *Client) Close() error {
 	}
 	c.running.Wait()
 	return errors.Join(errs...)
+}
+
+// Stats has the counts of a [Client] since it was opened, and its present state.
+//
+// Fetched is the sum of those IDs that are Issued, Expired, Disordered, Lost or Ahead. IDs
+// of calls of NextN that failed count as Issued.
+type Stats struct {
+	Issued     uint64 // IDs taken from runs
+	Fetched    uint64 // IDs in the answers of servers
+	Expired    uint64 // IDs that were dropped because their time became too old
+	Disordered uint64 // IDs that were dropped because they were not above the last one
+	Lost       uint64 // IDs that were dropped by [Client.Restored] and [Client.Close]
+
+	// Copies are the times that this memory was found to be a copy, by VMClock: the device and its field, or ""
+	// if only [Client.Restored] tells. See [WithVMClock].
+	Copies  uint64
+	VMClock string
+
+	Waits     uint64        // calls of Next, NextN and NextAfter that waited for a server; the others touched no network
+	Waited    time.Duration // by these calls, in all
+	Requests  uint64        // requests for IDs
+	Failures  uint64        // requests that a server failed or rejected
+	Fallbacks uint64        // IDs of the fallback
+	Numbers   uint64        // numbers of sequences
+
+	Ahead   int64   // IDs that are fetched and not taken; some of them may have expired
+	Rate    float64 // IDs per second, of the last quarter of the freshness
+	Servers []ServerStats
+}
+
+// ServerStats is the knowledge of a [Client] about one server.
+type ServerStats struct {
+	Address   string
+	Preferred bool  // it is asked for IDs first
+	Err       error // why it is not asked for IDs now, or nil
+}
+
+// Stats returns the counts so far. It takes the lock of the slow path, and does not slow
+// Next down.
+func (c *Client) Stats() Stats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.now()
+	c.measure(now)
+	s := c.stats
+	r := c.current.Load()
+	s.Issued += r.count - uint64(r.rest())
+	s.VMClock = c.page.By
+	s.Ahead = r.rest() + c.queued
+	s.Rate = c.level / c.span.Seconds()
+	s.Servers = make([]ServerStats, len(c.servers))
+	for i, server := range c.servers {
+		s.Servers[i] = ServerStats{Address: server.address, Preferred: i == c.routes[forIDs].preferred}
+		if h := &c.routes[forIDs].health[i]; h.away(now, math.MaxInt64) {
+			s.Servers[i].Err = h.err
+		}
+	}
+	return s
 }

@@ -36,7 +36,7 @@ func New(c Config) (*Server, error) {
 	if c.Store == nil && len(c.Create) > 0 {
 		return nil, bad("Create", "there are %d rules, and no Store", len(c.Create))
 	}
-	clients, err := c.check()
+	all, err := c.check()
 	if err != nil {
 		return nil, err
 	}
@@ -44,9 +44,7 @@ func New(c Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("service: metrics: %w", err)
 	}
-	s := &Server{config: c, providers: providers}
-	s.issuer = issuer.New(c.forIssuer(clients))
-	options := web.Options{Hosts: c.Hosts, Metrics: metrics}
+	s := &Server{config: c, issuer: issuer.New(all), providers: providers}
 	listeners := 0
 	for _, l := range []net.Listener{c.RESP, c.GRPC, c.HTTP} {
 		if l != nil {
@@ -69,29 +67,12 @@ func New(c Config) (*Server, error) {
 	}
 	add(issuer.RESP, c.RESP, func() server { return resp.New(s.issuer) })
 	add(issuer.GRPC, c.GRPC, func() server { return rpc.New(s.issuer) })
-	add(issuer.HTTP, c.HTTP, func() server { return web.New(s.issuer, options) })
-	options.Probes = true
-	add(issuer.Probes, c.Probes, func() server { return web.New(s.issuer, options) })
+	add(issuer.HTTP, c.HTTP, func() server { return web.New(s.issuer, web.Options{Metrics: metrics}) })
+	add(issuer.Probes, c.Probes, func() server { return web.New(s.issuer, web.Options{Probes: true}) })
 	if most < int64(c.MaxConnections) {
 		c.Logger.Warn("the limit of open files is too low for MaxConnections: connections beyond it are refused", "connections", most, "max_connections", c.MaxConnections)
 	}
 	return s, nil
-}
-
-// forIssuer returns the configuration of the issuer. Its fields have the names and the types of those of c.
-func (c *Config) forIssuer(clients []*issuer.Client) (to issuer.Config) {
-	all := reflect.ValueOf(&to).Elem()
-	for i := range all.NumField() {
-		field := all.Type().Field(i)
-		if from := reflect.ValueOf(c).Elem().FieldByName(field.Name); from.IsValid() && from.Type() == field.Type {
-			all.Field(i).Set(from)
-		}
-	}
-	to.Clients, to.Sequences = clients, append([]sequence.Option{sequence.WithLogger(c.Logger)}, c.Sequences...)
-	for _, rule := range c.Create {
-		to.Rules = append(to.Rules, issuer.Rule(rule))
-	}
-	return to
 }
 
 // bad returns an error about a field.
@@ -106,34 +87,42 @@ func (c Config) Validate() error {
 	return err
 }
 
-// check sets the defaults of the fields that need no generator, and checks these fields.
-func (c *Config) check() ([]*issuer.Client, error) {
+// check sets the defaults of the fields that need no generator, checks these fields, and returns all for the issuer.
+func (c *Config) check() (all issuer.Config, err error) {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	for _, check := range []func() error{c.limits, c.sequences, c.hosts, c.exposure} {
+	all = issuer.Config{
+		Generator: c.Generator, Strategy: c.Strategy, Store: c.Store, StoreName: c.StoreName, Logger: c.Logger, TLS: c.TLS,
+		Sequences: append([]sequence.Option{sequence.WithLogger(c.Logger)}, c.Sequences...),
+	}
+	for _, rule := range c.Create {
+		all.Rules = append(all.Rules, issuer.Rule(rule))
+	}
+	for _, check := range []func() error{func() error { return c.settings(&all.Serve) }, c.sequences, c.hosts, c.exposure} {
 		if err := check(); err != nil {
-			return nil, err
+			return all, err
 		}
 	}
-	return c.clients()
+	all.Clients, err = c.clients()
+	return all, err
 }
 
-// limits sets the defaults of the fields that are numbers or durations, and checks their
-// ranges, by the tags of [seam.Serve].
-func (c *Config) limits() error {
-	for field := range reflect.TypeFor[seam.Serve]().Fields() {
-		value := reflect.ValueOf(c).Elem().FieldByName(field.Name)
-		if !value.CanInt() {
-			continue
+// settings sets the defaults of the fields that are numbers or durations, checks their ranges, by the tags of [seam.Serve], and
+// copies all settings.
+func (c *Config) settings(to *seam.Serve) error {
+	for i := range reflect.TypeFor[seam.Serve]().NumField() {
+		field := reflect.TypeFor[seam.Serve]().Field(i)
+		value, tag := reflect.ValueOf(c).Elem().FieldByName(field.Name), field.Tag.Get
+		if value.CanInt() {
+			if value.Int() == 0 {
+				value.SetInt(tagged(field, "default"))
+			}
+			if n := value.Int(); n < tagged(field, "least") || n > tagged(field, "most") {
+				return bad(field.Name, "%v: want %s to %s, or 0 for the default, which is %s", value.Interface(), tag("least"), tag("most"), tag("default"))
+			}
 		}
-		if value.Int() == 0 {
-			value.SetInt(tagged(field, "default"))
-		}
-		if n := value.Int(); n < tagged(field, "least") || n > tagged(field, "most") {
-			tag := field.Tag.Get
-			return bad(field.Name, "%v: want %s to %s, or 0 for the default, which is %s", value.Interface(), tag("least"), tag("most"), tag("default"))
-		}
+		reflect.ValueOf(to).Elem().Field(i).Set(value)
 	}
 	return nil
 }

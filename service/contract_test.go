@@ -1,25 +1,48 @@
 package service_test
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"log/slog"
+	"math"
 	"net"
+	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/reflection/grpc_reflection_v1"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 
+	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
+	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/internal/wire"
+	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service"
 	"github.com/tickflake/tickflake/service/servicetest"
 	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/storetest"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -219,4 +242,252 @@ func TestTLS(t *testing.T) {
 	remaining, err := strconv.ParseFloat(found[1], 64)
 	require.NoError(t, err)
 	assert.InDelta(t, 360_000, remaining, 600)
+}
+
+// The word that the errors of stores carry, as addresses and users are in real ones.
+const secret = "db-7.internal"
+
+// leaky is a store whose operations fail with an error that has the word.
+type leaky struct {
+	*storetest.Memory
+	fails atomic.Pointer[error]
+}
+
+func (l *leaky) fail(kind error) {
+	err := fmt.Errorf("dial tcp %s:5432, user root: %w", secret, kind)
+	l.fails.Store(&err)
+}
+
+func (l *leaky) Read(ctx context.Context, key string) (stores.Cell, error) {
+	if err := l.fails.Load(); err != nil {
+		return stores.Cell{}, *err
+	}
+	return l.Memory.Read(ctx, key)
+}
+
+func (l *leaky) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
+	if err := l.fails.Load(); err != nil {
+		return 0, *err
+	}
+	return l.Memory.Swap(ctx, key, version, value)
+}
+
+// Whatever fails in the store, no answer of any protocol names it, and the log does. Where the fleet was moved to
+// another store, the server is not alive either, once its grant is used up.
+func TestOnlyTheLogNamesTheStore(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		breaks func(t *testing.T, store *leaky)
+		alive  bool
+	}{
+		"away":      {func(_ *testing.T, store *leaky) { store.fail(stores.Transient) }, true},
+		"permanent": {func(_ *testing.T, store *leaky) { store.fail(stores.Permanent) }, true},
+		"odd":       {func(_ *testing.T, store *leaky) { store.fail(io.ErrNoProgress) }, true},
+		"damaged":   {func(_ *testing.T, store *leaky) { store.fail(stores.ErrDamaged) }, true},
+		"moved": {func(t *testing.T, store *leaky) {
+			_, err := lease.EndFleet(t.Context(), store.Memory, 0, 1023, "etcd://"+secret)
+			require.NoError(t, err)
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(t *testing.T) {
+				store := &leaky{Memory: storetest.NewMemory()}
+				require.NoError(t, lease.SetFleet(t.Context(), store, lease.Fleet{To: 1023}))
+				keeper, err := lease.Claim(t.Context(), store, lease.WithLogger(slog.New(slog.DiscardHandler)))
+				require.NoError(t, err)
+				gen, err := generator.New(generator.WithLease(keeper))
+				require.NoError(t, err)
+				t.Cleanup(func() { _ = gen.Close() }) // it cannot release its number
+				r := start(t, pipe, func(c *service.Config) { c.Store, c.Generator = store, gen })
+				c.breaks(t, store)
+				time.Sleep(10 * time.Minute) // the grant is used up
+				var shown string
+				for _, protocol := range servicetest.Protocols {
+					for _, ask := range []func(servicetest.Caller) error{ids(1), take("orders", 1)} {
+						if err := ask(r.caller(protocol, "")); err != nil {
+							shown += err.Error() + "\n"
+						}
+					}
+				}
+				alive, body := r.get(web, "/livez")
+				assert.Equal(t, c.alive, alive == http.StatusOK)
+				shown += body
+				for _, path := range []string{"/readyz", "/v1/status", "/v1/sequences/orders"} {
+					_, body := r.get(web, path)
+					shown += body
+				}
+				info := r.connect(resp, "INFO\r\nGET orders\r\nQUIT\r\n")
+				text, err := io.ReadAll(bufio.NewReader(info))
+				require.NoError(t, err)
+				shown += string(text)
+				conn := r.rpc()
+				_, err = tickflakev1.NewTickflakeServiceClient(conn).GetSequence(t.Context(), &tickflakev1.GetSequenceRequest{Name: "orders"})
+				shown += fmt.Sprint(err)
+				health, err := grpc_health_v1.NewHealthClient(conn).Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+				require.NoError(t, err)
+				assert.Equal(t, grpc_health_v1.HealthCheckResponse_NOT_SERVING, health.Status)
+				assert.NotContains(t, shown, secret)
+				assert.Contains(t, r.log(), secret)
+			})
+		})
+	}
+}
+
+// New clients are served, and one that is gone is refused by every protocol and loses its connections in
+// time, also those on which it sends nothing, while those of the others go on. What cannot be used
+// changes nothing.
+func TestReloadClients(t *testing.T) {
+	t.Parallel()
+	const stays, goes, comes, read = "a-token-that-stays", "a-token-that-goes", "a-token-that-comes", 10 * time.Second
+	shares := service.Client{Name: "shares", Tokens: []string{"a-token-that-shares"}}
+	bubble(t, func(t *testing.T) {
+		r := start(t, pipe, func(c *service.Config) {
+			c.Clients, c.ReadTimeout = []service.Client{{Name: "stays", Tokens: []string{stays}}, {Name: "goes", Tokens: []string{goes}}, shares}, read
+		})
+		callers := make(map[string]map[string]servicetest.Caller)
+		served := func(protocol, token string) error { _, err := callers[protocol][token].IDs(t.Context(), 1); return err }
+		for _, protocol := range servicetest.Protocols {
+			callers[protocol] = make(map[string]servicetest.Caller)
+			for _, token := range []string{stays, goes, comes} {
+				callers[protocol][token] = r.caller(protocol, token)
+				assert.Equal(t, token != comes, served(protocol, token) == nil, protocol)
+			}
+		}
+		both := r.rpc() // a proxy's connection
+		moves := func(token string) error {
+			_, err := tickflakev1.NewTickflakeServiceClient(both).Take(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token), &tickflakev1.TakeRequest{})
+			return err
+		}
+		require.NoError(t, moves(shares.Tokens[0]))
+		require.NoError(t, moves(goes))
+		idle := r.connect(resp, "AUTH "+stays+"\r\nID\r\nAUTH "+goes+"\r\n")
+		var answers strings.Builder
+		ended := make(chan time.Time)
+		go func() { _, _ = io.Copy(&answers, idle); ended <- time.Now() }()
+		synctest.Wait()
+
+		clients := []service.Client{{Name: "comes", Tokens: []string{comes}}, {Name: "stays", Tokens: []string{stays}, NoIDs: true, Metrics: true, Sequences: []string{"orders"}}, shares}
+		began := time.Now()
+		require.NoError(t, r.ReloadClients(func() ([]service.Client, error) { return clients, nil }))
+		for _, protocol := range servicetest.Protocols {
+			refused(t, protocol, map[bool]wire.Code{true: wire.Unauthenticated, false: wire.WrongToken}[protocol == resp], served(protocol, goes))
+			refused(t, protocol, wire.Forbidden, served(protocol, stays))
+			require.NoError(t, func() error { _, err := r.caller(protocol, comes).IDs(t.Context(), 1); return err }())
+		}
+		assert.Equal(t, codes.Unauthenticated, status.Code(moves(goes)))
+		require.NoError(t, moves(shares.Tokens[0]))
+		_, err := io.WriteString(idle, "PING\r\n")
+		require.NoError(t, err)
+		assert.Equal(t, read, (<-ended).Sub(began))
+		assert.Contains(t, answers.String(), "\n-NOAUTH ", "any command")
+		for _, protocol := range servicetest.Protocols {
+			_, err := callers[protocol][stays].Numbers(t.Context(), "orders", 1)
+			assert.NoError(t, err, "%s: its connection stays", protocol)
+		}
+		require.NoError(t, moves(shares.Tokens[0]))
+
+		away := errors.New("the file is away")
+		for want, read := range map[string]func() ([]service.Client, error){
+			away.Error(): func() ([]service.Client, error) { return clients[:1], away },
+			"there are 0 clients, and at the start there were 3": func() ([]service.Client, error) { return nil, nil },
+			"its token has 5 bytes": func() ([]service.Client, error) {
+				return []service.Client{{Name: "short", Tokens: []string{"short"}}}, nil
+			},
+		} {
+			require.ErrorContains(t, r.ReloadClients(read), want)
+			assert.Len(t, lines(r.log(), want), 1)
+			assert.Equal(t, strings.HasPrefix(want, "its token"), strings.Contains(lines(r.log(), want)[0], `"client":"short"`))
+			assert.Contains(t, r.metrics(stays), "\ntickflake_config_last_reload_successful 0\n")
+			require.NoError(t, r.ReloadClients(func() ([]service.Client, error) { return clients, nil }))
+		}
+		text := r.metrics(stays)
+		assert.Contains(t, text, "\ntickflake_config_last_reload_successful 1\n")
+		assert.Contains(t, text, `tickflake_service_client_items_total{tickflake_service_client="stays"} 7`)
+	})
+}
+
+// answered returns a function that calls a method, and returns its answer as JSON.
+func answered[In any, Out proto.Message](method func(context.Context, In, ...grpc.CallOption) (Out, error), in In) func(t *testing.T) string {
+	return func(t *testing.T) string {
+		out, err := method(t.Context(), in)
+		require.NoError(t, err)
+		text, err := protojson.Marshal(out)
+		require.NoError(t, err)
+		var compact bytes.Buffer // protojson adds white space at random
+		require.NoError(t, json.Compact(&compact, text))
+		return compact.String()
+	}
+}
+
+// What each call answers: N stands for a number.
+func TestAnswersOfRPC(t *testing.T) {
+	t.Parallel()
+	layout, err := snowflake.ParseLayout("time=40,sequence=12,node=8,tick=10ms,epoch=2020-01-01")
+	require.NoError(t, err)
+	layout.Parts = []snowflake.Part{{Name: "rack", Bits: 4}, {Name: "host", Bits: 4}}
+	r := start(t, listen, func(c *service.Config) {
+		c.Generator, c.Strategy, c.UseWithin = newGenerator(t, generator.WithLayout(layout)), "wait 1s", 1500*time.Millisecond
+	})
+	for name, d := range map[string]sequence.Definition{
+		"bills": {Period: sequence.Yearly}, "tickets": {Mode: sequence.Ordered, Start: 100, Stride: sequence.Every(10, 3), Max: 10_000},
+	} {
+		require.NoError(t, sequence.Create(t.Context(), r.store, name, d))
+	}
+	id, err := layout.Min(layout.Epoch.Add(time.Hour))
+	require.NoError(t, err)
+	c := tickflakev1.NewTickflakeServiceClient(r.rpc())
+	for _, row := range []struct {
+		call func(*testing.T) string
+		want string
+	}{
+		{answered(c.Describe, &tickflakev1.DescribeRequest{}), `{"layout":".*","epoch":"2020-01-01T00:00:00Z","tick":"0.010s","timeBits":40,"nodeBits":8,"sequenceBits":12,"nodeLast":true,"node":"1","strategy":"wait 1s","useWithin":"1.500s","maxBatch":"10000","maxNumbers":"1000000"}`},
+		{answered(c.Take, &tickflakev1.TakeRequest{}), `{"runs":.{"first":"N","count":"1","stride":"256","useWithin":"1.500s"}.,"layoutFingerprint":"` + fmt.Sprint(wire.Fingerprint(layout.String())) + `"}`},
+		{answered(c.Decode, &tickflakev1.DecodeRequest{Id: int64(id) + 0x312}), `{"id":"N","time":"2020-01-01T01:00:00Z","node":"18","parts":{"host":"2","rack":"1"},"sequence":"3"}`},
+		{answered(c.Number, &tickflakev1.NumberRequest{Name: "orders"}), `{"first":"1","last":"1","count":"1","stride":"1","mode":"MODE_SEGMENTED"}`},
+		{answered(c.Number, &tickflakev1.NumberRequest{Name: "tickets", Count: new(int64(2))}), `{"first":"103","last":"113","count":"2","stride":"10","mode":"MODE_ORDERED"}`},
+		{answered(c.GetSequence, &tickflakev1.GetSequenceRequest{Name: "tickets"}), `{"sequence":{"name":"tickets","mode":"MODE_ORDERED","start":"100","stride":"10","offset":"3","max":"10000","next":"123","last":"113","left":"988"}}`},
+		{answered(c.GetSequence, &tickflakev1.GetSequenceRequest{Name: "bills"}), `{"sequence":{"name":"bills","mode":"MODE_SEGMENTED","start":"1","stride":"1","max":"N","period":"yearly"}}`},
+	} {
+		assert.Regexp(t, "^"+strings.ReplaceAll(row.want, `"N"`, `"[0-9]+"`)+"$", row.call(t))
+	}
+	_, err = c.Take(t.Context(), &tickflakev1.TakeRequest{After: math.MaxInt64})
+	assert.Equal(t, codes.InvalidArgument, status.Code(err), "an ID that the layout does not have")
+}
+
+// Every method but those of health asks for the token.
+func TestEveryMethodAsksForTheToken(t *testing.T) {
+	t.Parallel()
+	const token = "a-token-of-the-shop"
+	r := start(t, listen, func(c *service.Config) {
+		c.Clients = []service.Client{{Name: "shop", Tokens: []string{token}, Rate: 0.001, Burst: 70}}
+		c.UseWithin = 1500 * time.Millisecond
+	})
+	conn := r.rpc()
+	names := []string{grpc_health_v1.Health_Check_FullMethodName, grpc_health_v1.Health_Watch_FullMethodName, grpc_reflection_v1.ServerReflection_ServerReflectionInfo_FullMethodName}
+	desc := tickflakev1.TickflakeService_ServiceDesc
+	for _, m := range desc.Methods {
+		names = append(names, "/"+desc.ServiceName+"/"+m.MethodName)
+	}
+	for _, name := range names {
+		for _, md := range []metadata.MD{nil, metadata.Pairs("authorization", "Bearer a-token-of-nobody"), metadata.Pairs("authorization", "Bearer "+token, "authorization", "Bearer "+token)} {
+			ctx, cancel := context.WithCancel(metadata.NewOutgoingContext(t.Context(), md))
+			stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, name)
+			require.NoError(t, err)
+			if err := stream.SendMsg(&tickflakev1.DescribeRequest{}); err != io.EOF { // the server has refused the call already
+				require.NoError(t, err)
+			}
+			require.NoError(t, stream.CloseSend())
+			err = stream.RecvMsg(&tickflakev1.DescribeResponse{})
+			cancel()
+			assert.Equal(t, !strings.Contains(name, ".health."), status.Code(err) == codes.Unauthenticated, "%s: %v", name, err)
+		}
+	}
+	client := tickflakev1.NewTickflakeServiceClient(conn)
+	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "bearer "+token)
+	got, err := client.Describe(ctx, &tickflakev1.DescribeRequest{})
+	require.NoError(t, err)
+	require.Equal(t, []int64{70, 70}, []int64{got.MaxBatch, got.MaxNumbers}, "a client that asks for no more is not refused")
+	_, err = client.Take(ctx, &tickflakev1.TakeRequest{Count: &got.MaxBatch})
+	require.NoError(t, err)
 }

@@ -24,7 +24,9 @@ import (
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/service"
 	"github.com/tickflake/tickflake/service/servicetest"
+	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores/storetest"
+	"github.com/tickflake/tickflake/strategies"
 )
 
 // logs collects lines.
@@ -240,3 +242,16 @@ func lines(log, text string) (found []string) {
 	}
 	return found
 }
+
+// four is a generator of four IDs in a second, whose callers wait for the next.
+func four(t *testing.T, strategy strategies.Strategy) *generator.Generator {
+	layout, err := snowflake.ParseLayout("time=41,node=4,sequence=2,tick=1s,epoch=2025-01-01")
+	require.NoError(t, err)
+	return newGenerator(t, generator.WithLayout(layout), generator.WithStrategy(strategy))
+}
+
+const (
+	resp = servicetest.RESP
+	rpc  = servicetest.GRPC
+	web  = servicetest.HTTP
+)

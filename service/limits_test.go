@@ -1,17 +1,30 @@
 package service_test
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net"
+	"net/http"
+	"regexp"
+	"runtime"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/reflection/grpc_reflection_v1"
+	"google.golang.org/grpc/status"
 
 	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
 	"github.com/tickflake/tickflake/internal/wire"
@@ -117,4 +130,390 @@ func TestConnectionAge(t *testing.T) {
 			assert.Regexp(t, fmt.Sprintf(`(?m)^tickflake_service_connections_opened_total{.*protocol="%s"} %s$`, protocol, opened), text)
 		}
 	})
+}
+
+// Streams, of which those of health need no token, are limited for each connection.
+func TestLimitsOfCalls(t *testing.T) {
+	t.Parallel()
+	r := start(t, listen, func(c *service.Config) { c.MaxConnections, c.UseWithin = 2, 1500*time.Millisecond })
+	conn := r.rpc()
+	watching, leave := context.WithCancel(t.Context())
+	watch := func(conn *grpc.ClientConn) error {
+		stream, err := grpc_health_v1.NewHealthClient(conn).Watch(watching, &grpc_health_v1.HealthCheckRequest{})
+		require.NoError(t, err)
+		_, err = stream.Recv()
+		return err
+	}
+	for range 4 {
+		require.NoError(t, watch(conn))
+	}
+	require.Equal(t, codes.Unavailable, status.Code(watch(conn)))
+	require.NoError(t, watch(r.rpc()))
+	leave()
+	watching = t.Context()
+	require.Eventually(t, func() bool { return watch(conn) == nil }, 10*time.Second, time.Millisecond, "watches that were left count")
+}
+
+// Calls whose request never comes have a time to send it, once there are many of them.
+func TestCallsWithoutARequest(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		const most, each = 1024, 100
+		r := start(t, pipe, nil)
+		begin := func(conn *grpc.ClientConn) grpc.ClientStream {
+			stream, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true}, tickflakev1.TickflakeService_Take_FullMethodName)
+			require.NoError(t, err)
+			return stream
+		}
+		var conn *grpc.ClientConn
+		for i := range most {
+			if i%each == 0 {
+				conn = r.rpc()
+			}
+			begin(conn)
+		}
+		synctest.Wait()
+		began := time.Now()
+		late := begin(conn)
+		require.Equal(t, codes.Unavailable, status.Code(late.RecvMsg(&tickflakev1.TakeResponse{})))
+		assert.Equal(t, 2*time.Second, time.Since(began))
+		_, err := tickflakev1.NewTickflakeServiceClient(conn).Take(t.Context(), &tickflakev1.TakeRequest{})
+		require.NoError(t, err)
+	})
+}
+
+// exchange sends a text and the end of the stream on a new connection, and returns the replies.
+func (r *running) exchange(in string) string {
+	r.t.Helper()
+	c, err := r.dial(r.t.Context(), resp)
+	require.NoError(r.t, err)
+	defer c.Close()
+	go func() {
+		if _, err := io.WriteString(c, in); err == nil {
+			_ = c.(*net.TCPConn).CloseWrite()
+		}
+	}()
+	out, err := io.ReadAll(c)
+	assert.NoError(r.t, err)
+	return string(out)
+}
+
+// A client that sends what no client should has its error although it still sends, and nothing after
+// it is carried out. Another client is answered. A pipeline may be longer than all buffers.
+func TestRESPBytes(t *testing.T) {
+	t.Parallel()
+	r := start(t, listen, nil)
+	const incr = "*2\r\n$4\r\nINCR\r\n$6\r\norders\r\n"
+	for _, c := range []struct{ in, want string }{
+		{strings.Repeat("*1\r\n", 100_000), "-ERR Protocol error: expected '$', got \"*\"\r\n"},
+		{"PING\r\n*2147483648\r\n" + incr, "+PONG\r\n-ERR Protocol error: \"*2147483648\\r\\n\": want a number of arguments up to 64, and CRLF\r\n"},
+		{"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\nINCR orders\r\n" + incr, "-ERR Protocol error: this is the port of the Redis protocol, not of HTTP\r\n"},
+		{strings.Repeat("PING\r\n", 200_000), strings.Repeat("+PONG\r\n", 200_000)},
+	} {
+		got := r.exchange(c.in)
+		assert.True(t, got == c.want, "%.200q: %d bytes of replies: %.200q", c.in, len(got), got)
+	}
+	last, err := r.caller(resp, "").Numbers(t.Context(), "orders", 1)
+	require.NoError(t, err)
+	assert.EqualValues(t, 1, last)
+}
+
+// A client that reads no reply, and has nothing on its way that the server has not read, is told at once that its
+// connection has ended: the kernel does not keep its replies. If the server ends before that, it does.
+func TestUnreadRepliesAreDropped(t *testing.T) {
+	t.Parallel()
+	for _, drains := range []bool{false, true} {
+		r := start(t, listen, func(c *service.Config) {
+			c.ReadTimeout, c.DrainTimeout = 50*time.Millisecond, 300*time.Millisecond
+			if drains {
+				c.ReadTimeout = time.Minute
+			}
+		})
+		c := r.connect(resp, strings.Repeat("IDS 10000\r\n", 90))
+		require.NoError(t, c.SetDeadline(time.Now().Add(10*time.Second)))
+		if drains {
+			_, err := c.Read(make([]byte, 1))
+			require.NoError(t, err)
+			r.stop()
+			assert.ErrorContains(t, <-r.ended, "resp")
+		} else {
+			require.Eventually(t, func() bool { return strings.Contains(r.log(), "did not read its replies") }, 10*time.Second, time.Millisecond)
+		}
+		_, err := io.Copy(io.Discard, c)
+		assert.Equal(t, !drains, errors.Is(err, syscall.ECONNRESET), "%v", err)
+	}
+}
+
+// TestMemory: a connection that waits costs at most 20 KiB, with all of it that is in this
+// process: the client's end as well.
+func TestMemory(t *testing.T) {
+	const connections, most = 500, 20 << 10
+	r := start(t, listen, nil)
+	used := func() uint64 {
+		runtime.GC()
+		runtime.GC() // empties the pool of buffers
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapInuse + m.StackInuse
+	}
+	open := func() {
+		c := r.connect(resp, "")
+		_, err := io.WriteString(c, "IDS 100\r\nINCR orders\r\nINFO\r\nECHO theend\r\n")
+		require.NoError(t, err)
+		for in := ""; !strings.HasSuffix(in, "theend\r\n"); {
+			b := make([]byte, 8192)
+			n, err := c.Read(b)
+			require.NoError(t, err)
+			in += string(b[:n])
+		}
+	}
+	open()
+	before := used()
+	for range connections {
+		open()
+	}
+	each := (int64(used()) - int64(before)) / connections
+	t.Logf("%d bytes for each connection", each)
+	assert.Less(t, each, int64(most))
+	assert.Positive(t, each)
+}
+
+// Clients with tokens, and the probes, find room whatever strangers do. A stranger has its
+// connection until the time to show a token is over. TestRoom has the limit of those that are known.
+func TestLimit(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		const token, most, patience = "a-token-of-the-shop", 3, 10 * time.Second
+		r := start(t, pipe, func(c *service.Config) {
+			c.Clients = []service.Client{{Name: "shop", Tokens: []string{token}, MaxConnections: 100}}
+			c.MaxConnections, c.ReadTimeout = most, patience
+		})
+		served := func(c servicetest.Caller) error { _, err := c.IDs(t.Context(), 1); return err }
+		known := make(map[string]servicetest.Caller)
+		for _, protocol := range servicetest.Protocols {
+			known[protocol] = r.caller(protocol, token)
+			require.NoError(t, served(known[protocol]))
+		}
+		began := time.Now()
+		ended := make(chan time.Duration, 400)
+		for _, name := range append(servicetest.Protocols, probes) {
+			for range 100 {
+				stranger := r.connect(name, "")
+				go func() {
+					_, _ = io.Copy(io.Discard, stranger)
+					ended <- time.Since(began)
+				}()
+			}
+		}
+		synctest.Wait()
+		assert.Equal(t, 64+3*100, cap(ended)-len(ended), "strangers have a pool of their own, and 64 the listener of probes")
+		for _, name := range []string{web, probes} {
+			for _, path := range []string{"/livez", "/readyz"} {
+				code, _ := r.get(name, path)
+				assert.Equal(t, http.StatusOK, code, name+path)
+			}
+		}
+		answer, err := http.ReadResponse(bufio.NewReader(r.connect(web, "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")), nil)
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		assert.True(t, answer.Close, "a connection without a token ends with its request, and not in the next")
+		code, _ := r.get(probes, "/v1/status")
+		assert.Equal(t, http.StatusNotFound, code)
+		watch, err := grpc_health_v1.NewHealthClient(r.rpc()).Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+		require.NoError(t, err)
+		for err == nil {
+			_, err = watch.Recv()
+		}
+		assert.Equal(t, codes.Unavailable, status.Code(err), "the connection shows no token")
+		for range cap(ended) {
+			assert.LessOrEqual(t, <-ended, patience)
+		}
+		for protocol, c := range known {
+			require.NoError(t, served(c), "%s: strangers have not moved it", protocol)
+			for range most - 1 {
+				require.NoError(t, served(r.caller(protocol, token)), protocol)
+			}
+			refused(t, protocol, wire.Unavailable, served(r.caller(protocol, token)))
+			require.NoError(t, served(c), "%s: it stays, and the one beyond the limit goes", protocol)
+		}
+	})
+}
+
+// A peer that is silent, slow, or does not read loses its connection in time, whatever its
+// protocol.
+func TestSlowPeers(t *testing.T) {
+	t.Parallel()
+	const read, timeout, idle, ping = 10 * time.Second, 2 * time.Second, time.Hour, 80 * time.Second
+	const preface, settings = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+	const post = "POST /v1/ids?n=1000 HTTP/1.1\r\nHost: localhost\r\n"
+	for _, c := range []struct {
+		protocol, name string
+		send, drip     string // at once, and then a byte per second
+		unread         bool   // the peer does not read
+		least, most    time.Duration
+	}{
+		{resp, "nothing", "", "", false, idle, idle},
+		{resp, "a command", "PING\r\n", "", false, idle, idle},
+		{resp, "half a command", "*1\r\n$4\r\nPI", "", false, read, read},
+		{resp, "half a command after one", "PING\r\n*1\r\n", "", false, read, read},
+		{resp, "a byte now and then", "x", strings.Repeat("x", 100), false, read, read},
+		{resp, "commands, and reads nothing", "PING\r\n", "PING\r\nPING\r\nPING\r\n", true, read + 18*time.Second, read + 19*time.Second}, // counted from the last
+		{rpc, "nothing", "", "", false, read, read},
+		{rpc, "half a preface", preface[:10], "", false, read, read},
+		{rpc, "a preface", preface, "", false, read, ping},
+		{rpc, "settings, and answers no ping", preface + settings, "", false, ping, ping},
+		{web, "nothing", "", "", false, read, read},
+		{web, "a request", "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n", "", false, idle, idle},
+		{web, "half a line", "POST /v1/ids HT", "", false, read, read},
+		{web, "headers now and then", post, strings.Repeat("A: b\r\n", 100), false, read, read},
+		{web, "half a preface", preface[:20], "", false, read, read},
+		{web, "half a body", post + "Transfer-Encoding: chunked\r\n\r\n", "", false, read, read + timeout},
+		{web, "a body now and then", post + "Transfer-Encoding: chunked\r\n\r\n", strings.Repeat("0", 100), false, read, read + timeout},
+		{web, "a huge body", post + "Content-Length: 200000\r\n\r\n", strings.Repeat("x", 100), false, read, read + timeout},
+		{web, "requests, and reads nothing", post + "\r\n", strings.Repeat(post+"\r\n", 100), true, read, read + 2*timeout},
+		{probes, "nothing", "", "", false, read, read},
+	} {
+		t.Run(c.protocol+" "+c.name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(t *testing.T) {
+				r := start(t, pipe, func(config *service.Config) {
+					config.ReadTimeout, config.Timeout, config.IdleTimeout = read, timeout, idle
+				})
+				conn := r.connect(c.protocol, c.send)
+				began, dripped := time.Now(), make(chan struct{})
+				require.NoError(t, conn.SetDeadline(began.Add(c.most+time.Minute)))
+				go func() {
+					defer close(dripped)
+					for i := range len(c.drip) {
+						time.Sleep(time.Second)
+						if _, err := io.WriteString(conn, c.drip[i:i+1]); err != nil {
+							return
+						}
+					}
+				}()
+				if c.unread {
+					<-dripped
+					_, err := io.WriteString(conn, "x")
+					for ; err == nil; _, err = io.WriteString(conn, "x") {
+						time.Sleep(time.Second)
+					}
+				} else {
+					_, _ = io.Copy(io.Discard, conn)
+				}
+				took := time.Since(began)
+				assert.True(t, c.least <= took && took <= c.most, "after %s", took)
+				assert.NoError(t, conn.Close())
+				<-dripped
+			})
+		})
+	}
+}
+
+// A client that sends many commands before it reads gets all replies, also where it takes longer than ReadTimeout to
+// send them. One that sends on without end is read no further, and cut off, which the log and the metrics tell.
+func TestLongPipeline(t *testing.T) {
+	t.Parallel()
+	const n, steps = 100_000, 10
+	bubble(t, func(t *testing.T) {
+		r := start(t, pipe, func(c *service.Config) { c.ReadTimeout = time.Second })
+		c := r.connect(resp, "")
+		require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
+		for range steps {
+			time.Sleep(time.Second / 2)
+			_, err := io.WriteString(c, strings.Repeat("INCR orders\r\n", n/steps))
+			require.NoError(t, err)
+		}
+		go func() { _, _ = io.WriteString(c, "QUIT\r\n") }()
+		in := bufio.NewReader(c)
+		for want := range n {
+			line, err := in.ReadString('\n')
+			require.NoError(t, err)
+			require.Equal(t, fmt.Sprintf(":%d\r\n", want+1), line)
+		}
+		rest, err := io.ReadAll(in)
+		require.NoError(t, err)
+		assert.Equal(t, "+OK\r\n", string(rest))
+
+		began := time.Now()
+		never := r.connect(resp, strings.Repeat("IDS 10000\r\n", 10_000))
+		require.NoError(t, never.SetDeadline(began.Add(time.Minute)))
+		time.Sleep(3 * time.Second) // to issue them takes a part of a second
+		synctest.Wait()
+		assert.Len(t, lines(r.log(), `"code":"unread"`), 1)
+		assert.Regexp(t, `(?m)^tickflake_service_requests_total{.*code="unread",.*protocol="resp"} 1$`, r.metrics(""))
+		found := regexp.MustCompile(`(?m)^tickflake_service_items_total{.*protocol="resp"} (.*)$`).FindStringSubmatch(r.metrics(""))
+		issued, err := strconv.ParseFloat(found[1], 64)
+		require.NoError(t, err)
+		assert.Less(t, issued, 3e6, "of the hundred million that it asked for")
+	})
+}
+
+// A client of HTTP/2 that takes no body of an answer, or reads nothing, holds its request for a
+// bounded time.
+func TestUnreadBody(t *testing.T) {
+	t.Parallel()
+	const read, timeout, target = 10 * time.Second, 2 * time.Second, "/v1/ids?n=10000"
+	frame := func(kind, flags, stream byte, body string) string {
+		return string([]byte{0, 0, byte(len(body)), kind, flags, 0, 0, 0, stream}) + body
+	}
+	// The client grants no window for the bodies of answers. The request is in HPACK.
+	preface := "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0, "\x00\x04\x00\x00\x00\x00") +
+		frame(1, 5, 1, "\x83\x86\x04"+string(rune(len(target)))+target+"\x01\x09localhost")
+	for _, reads := range []bool{true, false} {
+		bubble(t, func(t *testing.T) {
+			r := start(t, pipe, func(c *service.Config) { c.ReadTimeout, c.Timeout, c.AccessLog = read, timeout, 1 })
+			conn := r.connect(web, preface)
+			if reads {
+				go func() { _, _ = io.Copy(io.Discard, conn) }()
+			}
+			time.Sleep(time.Second)
+			synctest.Wait()
+			assert.Empty(t, lines(r.log(), "POST /v1/ids"), "the answer waits for the client")
+			time.Sleep(read + timeout)
+			synctest.Wait()
+			assert.Len(t, lines(r.log(), "POST /v1/ids"), 1)
+		})
+	}
+}
+
+// A stream of gRPC whose client sends nothing, or reads nothing, ends in time, and by itself: the
+// client may open a new one.
+func TestSlowStreams(t *testing.T) {
+	t.Parallel()
+	const requests = 5000 // a megabyte of answers, and the flow control takes 64 KiB of them
+	for name, c := range map[string]struct {
+		requests int
+		after    time.Duration
+	}{"nothing is sent": {0, time.Hour}, "nothing is read": {requests, 10 * time.Second}} {
+		bubble(t, func(t *testing.T) {
+			r := start(t, pipe, nil)
+			api := grpc_reflection_v1.NewServerReflectionClient(r.rpc(grpc.WithStaticStreamWindowSize(1 << 16)))
+			stream, err := api.ServerReflectionInfo(t.Context())
+			require.NoError(t, err)
+			list := &grpc_reflection_v1.ServerReflectionRequest{MessageRequest: &grpc_reflection_v1.ServerReflectionRequest_ListServices{}}
+			sent := make(chan struct{})
+			go func() {
+				defer close(sent)
+				for range c.requests {
+					if stream.Send(list) != nil {
+						return
+					}
+				}
+			}()
+			time.Sleep(c.after + time.Second)
+			got := 0
+			for ; err == nil; got++ {
+				_, err = stream.Recv()
+			}
+			<-sent
+			assert.Equal(t, codes.Unavailable, status.Code(err), name)
+			assert.ErrorContains(t, err, "did not move in time", name)
+			assert.LessOrEqual(t, got, c.requests/2+1, name)
+			again, err := api.ServerReflectionInfo(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, again.Send(list))
+			_, err = again.Recv()
+			assert.NoError(t, err, "others are not harmed")
+		})
+	}
 }

@@ -93,7 +93,7 @@ func WithLogger(log *slog.Logger) Option { return func(c *config) { c.log = log 
 // rarer events, what the server does not tell, and that it does not answer yet, is logged once ([WithLogger]).
 //
 // While the server does not answer, Open tries again until the deadline of ctx. Without
-// one, it tries once, for at most ten seconds. It returns within a second after ctx ends.
+// one, it tries once, for at most 10 seconds. It returns at most 1 second after ctx ends.
 // The error is then that of the last attempt that had one of its own, and wraps that of ctx
 // if ctx has ended. An error of a [Kind] other than Transient ends Open at once. The error of
 // a URL that names no store is a [*URLError].

@@ -95,6 +95,7 @@ func newServeOf(s *serving) *cobra.Command {
 		Short:   "Serve IDs and numbers over the Redis protocol, gRPC and HTTP",
 		Long:    serveHelp,
 		Example: serveExamples,
+		Args:    cobra.NoArgs, // --check live would ask for ready
 	}
 	cmd.Flags().SortFlags = false
 	s.settings, s.files = &settings{cmd: cmd}, service.NewFiles()

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service/internal/issuer"
 	"github.com/tickflake/tickflake/snowflake"
@@ -38,9 +39,11 @@ func newBed(t testing.TB, change func(*issuer.Config)) *bed {
 	config := issuer.Config{
 		Generator: g, Store: storetest.NewMemory(), Strategy: "reject", StoreName: "memory",
 		Sequences: []sequence.Option{sequence.WithLogger(slog.New(slog.DiscardHandler))},
-		Rules:     []issuer.Rule{{Prefix: "o"}},
-		MaxBatch:  10_000, MaxNumbers: 1_000_000, MaxSequences: 100,
-		Timeout: 2 * time.Second, UseWithin: time.Second, IdleTimeout: time.Hour, ReadTimeout: 10 * time.Second, Logger: slog.New(slog.DiscardHandler),
+		Rules:     []issuer.Rule{{Prefix: "o"}}, Logger: slog.New(slog.DiscardHandler),
+		Serve: seam.Serve{
+			MaxBatch: 10_000, MaxNumbers: 1_000_000, MaxSequences: 100,
+			Timeout: 2 * time.Second, UseWithin: time.Second, IdleTimeout: time.Hour, ReadTimeout: 10 * time.Second,
+		},
 	}
 	require.NoError(t, sequence.Create(t.Context(), config.Store, "bills", sequence.Definition{Period: sequence.Yearly}))
 	if change != nil {

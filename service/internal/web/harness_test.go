@@ -24,6 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service/internal/issuer"
 	"github.com/tickflake/tickflake/stores/storetest"
@@ -97,7 +98,11 @@ func newServer(t testing.TB, change func(*issuer.Config, *Options)) *service {
 	require.NoError(t, sequence.Create(t.Context(), store, "bills", sequence.Definition{Period: sequence.Yearly}))
 	c := issuer.Config{
 		Generator: g, Store: store, Strategy: "wait up to 1s", StoreName: "memory", Sequences: []sequence.Option{sequence.WithLogger(slog.New(slog.DiscardHandler))},
-		ReadTimeout: 10 * time.Second, MaxBatch: 10_000, MaxAfter: 10 * time.Millisecond, MaxNumbers: 1_000_000, MaxSequences: 10, Timeout: time.Minute, UseWithin: time.Second, Logger: slog.New(slog.NewTextHandler(log, nil)), AccessLog: 1,
+		Logger: slog.New(slog.NewTextHandler(log, nil)),
+		Serve: seam.Serve{
+			Hosts: []string{"ids.example.com"}, ReadTimeout: 10 * time.Second, MaxBatch: 10_000, MaxAfter: 10 * time.Millisecond, MaxNumbers: 1_000_000,
+			MaxSequences: 10, Timeout: time.Minute, UseWithin: time.Second, AccessLog: 1,
+		},
 	}
 	o := Options{Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "up 1\n") })}
 	if change != nil {

@@ -16,7 +16,6 @@ import (
 // Options are what a server has beside the configuration of its issuer.
 type Options struct {
 	Probes  bool         // serve probes alone, without TLS
-	Hosts   []string     // names of the server beside addresses and localhost
 	Metrics http.Handler // answers GET /metrics; nil: there is no such path
 }
 
@@ -47,7 +46,7 @@ func New(i *issuer.Issuer, options Options) *Server {
 	if options.Probes {
 		s.protocol, s.tls = issuer.Probes, false
 	}
-	for _, host := range options.Hosts {
+	for _, host := range config.Hosts {
 		s.hosts[strings.ToLower(host)] = true
 	}
 	for _, route := range s.list() {
