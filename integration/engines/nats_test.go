@@ -271,7 +271,12 @@ func TestNATSDomains(t *testing.T) {
 	require.ErrorContains(t, err, "take replicas=1")
 
 	alone := servers.For(t, servers.NATS)
-	store := Open(t, "nats://"+alone.Addr+","+all["one"].Addr)
+	var store stores.Store
+	Until(t, func(ctx context.Context) (err error) { // the driver takes either first
+		store, err = stores.Open(ctx, "nats://"+alone.Addr+","+all["one"].Addr)
+		return err
+	})
+	defer store.Close()
 	Cell(t, store, "node/0000001", "alone")
 	require.NoError(t, alone.Kill())
 	unnamed(Fails(t, func(err error) bool { return stores.KindOf(err) == stores.Permanent }, func(ctx context.Context) error {
