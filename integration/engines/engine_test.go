@@ -289,25 +289,19 @@ func Open(t testing.TB, url string) stores.Store {
 // relay returns an address that leads to a server. What the two say to each other passes through ask and answer.
 func relay(t testing.TB, addr string, ask, answer func(to io.Writer, from io.Reader)) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = listener.Close() })
 	pass := func(how func(io.Writer, io.Reader), to, from net.Conn) {
 		how(to, from)
 		_, _ = to.Close(), from.Close() // the other direction ends, too
 	}
-	go func() {
-		for client, err := listener.Accept(); err == nil; client, err = listener.Accept() {
-			server, err := net.Dial("tcp", addr)
-			if err != nil {
-				_ = client.Close()
-				continue
-			}
-			go pass(ask, server, client)
-			go pass(answer, client, server)
+	return storetest.Serve(t, func(client net.Conn) {
+		server, err := net.Dial("tcp", addr)
+		if err != nil {
+			_ = client.Close()
+			return
 		}
-	}()
-	return listener.Addr().String()
+		go pass(ask, server, client)
+		pass(answer, client, server)
+	})
 }
 
 // plain changes nothing.
