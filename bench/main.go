@@ -2,7 +2,7 @@
 // cost, beside other generators, and beside other ways to make an ID. It writes a page of HTML
 // for people, and all samples as text for benchstat.
 //
-//	go run ./bench                          # about 14 minutes; writes bench/out/index.html
+//	go run ./bench                          # about 18 minutes; writes bench/out/index.html
 //	go run ./bench --quick                  # about half a minute, to see how it looks
 //	go run ./bench --only cost,latency      # some of the sections
 //	go run -tags example ./bench --quick    # with a generator of yours: see package custom
@@ -28,6 +28,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tickflake/tickflake/bench/alternatives"
 	"github.com/tickflake/tickflake/bench/bits"
@@ -39,6 +40,7 @@ import (
 	"github.com/tickflake/tickflake/bench/service"
 	"github.com/tickflake/tickflake/bench/speed"
 	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel"
+	"github.com/tickflake/tickflake/integration/fleet"
 	"github.com/tickflake/tickflake/internal/cli"
 )
 
@@ -55,7 +57,7 @@ func sections() []measure.Section {
 
 const help = `bench measures what an ID costs on this machine, beside the least that it can
 cost, beside other generators, and beside other ways to make an ID. It takes about
-fourteen minutes, writes a report, and prints a summary of it.
+%.0f minutes, writes a report, and prints a summary of it.
 
 Run it on a machine that has nothing else to do. A section that needs a server, such
 as PostgreSQL, or QEMU, is skipped if none is installed, and says so.
@@ -87,7 +89,14 @@ type program struct {
 func execute(ctx context.Context, p program, args []string) int {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(p.err)
-	flags.Usage = func() { fmt.Fprintf(p.err, "%s\n\nFlags:\n", help); flags.PrintDefaults() }
+	flags.Usage = func() {
+		full := time.Duration(0)
+		for _, s := range p.sections {
+			full += s.Full
+		}
+		fmt.Fprintf(p.err, help+"\n\nFlags:\n", full.Minutes())
+		flags.PrintDefaults()
+	}
 	flags.BoolVar(&p.quick, "quick", false, "take about half a minute; the figures are rough")
 	only := flags.String("only", "", "run only these `SECTIONS`, with commas: "+strings.Join(p.ids(), ", "))
 	flags.Uint64Var(&p.seed, "seed", 0, "seed of the random order of the cases; 0: another one each time")
@@ -137,6 +146,7 @@ func (p program) run(ctx context.Context) error {
 	if err := os.MkdirAll(p.folder, 0o755); err != nil { // before the measurements, which take minutes
 		return err
 	}
+	defer func() { _ = fleet.Clean() }()
 	r := p.measure(ctx, commit())
 	err := p.deliver(r)
 	if ctx.Err() != nil {

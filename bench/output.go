@@ -109,7 +109,7 @@ func withTable(to io.Writer, readme string, r *report.Report) error {
 	var b strings.Builder
 	s := r.Section("kernel")
 	err = s.Table("kernel-answer").Markdown(&b)
-	_, wrote := fmt.Fprintf(to, "%s%s\n%s\n([Measured](docs/results.md#kernel) on a real kernel, %s, at some hundred IDs per second,\nby `go run ./bench --only kernel`. [`Restored`](docs/operate.md#restored-memory) tells a generator that its memory is a copy;\na machine with VMClock tells it by itself. [What each fault does](docs/kernel.md).)\n\n%s%s",
+	_, wrote := fmt.Fprintf(to, "%s%s\n%s\n([Measured](docs/results.md#kernel) on a real kernel, %s,\nby `go run ./bench --only kernel`. A copy of a machine is told by the hypervisor's VMClock, or by a call of\n[`Restored`](docs/operate.md#restored-memory).)\n\n%s%s",
 		before, readmeBegin, b.String(), s.Table("kernel-run").Cell("kernel", "is"), readmeEnd, after)
 	return errors.Join(err, wrote)
 }

@@ -72,7 +72,7 @@ var across = append(inProcess[:len(inProcess):len(inProcess)],
 func TestAnyScript(t *testing.T) { anyScript(t, claim.subject, 1, inProcess...) }
 
 // TestAnyScriptUnderALease does the same with processes that end, die and are taken
-// over from at any time. A wait begins again after a grant that ended meanwhile (docs/bounds.md), and
+// over from at any time. A wait begins again after a grant that ended meanwhile (Generator.NextContext), and
 // [generatortest.Leased] makes a call without a grant once more. The strategy made here asks for many short waits, so both can
 // be long. It borrows afterwards, so that a longer bound excuses no refusal.
 func TestAnyScriptUnderALease(t *testing.T) {

@@ -43,11 +43,10 @@ type Client struct {
 	stock
 }
 
-// Open connects to the servers, HOST:PORT or unix:PATH each. It asks all of them for their
-// layout at the same time, and waits for each until it answers, fails, or [WithTimeout] has
-// passed. It fails with [ErrUnavailable] when none answers, with [ErrLayout] when two have
-// different layouts, with the error of the server when one denies the token, and with
-// [ErrOption]. A server that does not answer is asked again later.
+// Open connects to the servers, HOST:PORT or unix:PATH each. It asks all of them for their layout at the same
+// time, and waits for each until it answers, fails, or [WithTimeout] has passed. It fails with [ErrUnavailable]
+// when none answers, with [ErrLayout] when two have different layouts, with the error of the server when one
+// denies the token, and with [ErrOption]. A server that does not answer is asked again later.
 //
 // Open returns at once when ctx ends. The client does not keep ctx.
 func Open(ctx context.Context, servers []string, options ...Option) (*Client, error) {
@@ -118,11 +117,10 @@ func (c *Client) now() int64 { return int64(time.Since(c.base)) }
 // Layout returns the layout of the IDs, which decodes them.
 func (c *Client) Layout() snowflake.Layout { return c.layout.Clone() }
 
-// Restored says that the process's memory was restored or copied: from a VM's snapshot, by
-// SnapStart or by CRIU. Call it before the next ID. It drops all IDs that were fetched, so
-// that the copy and the original do not both issue them. It asks no server, and fails only
-// with [ErrClosed]. ctx is not used: the method has the form of those of generators and
-// sequences.
+// Restored tells the client that the process's memory was restored or copied: from a VM's snapshot, by
+// SnapStart or by CRIU. Call it before the next ID. It drops all IDs that were fetched, so that the copy and
+// the original do not both issue them. It asks no server, and fails only with [ErrClosed]. ctx is not used: the
+// method has the form of those of generators and sequences.
 func (c *Client) Restored(context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -19,8 +19,8 @@
 // Take the library, package generator, where a Go process can have a node number and a store
 // of its own: it needs no server, and its IDs are never older than the call. Take the client
 // for many or short-lived processes, or if all languages are to share one service. Code that needs IDs takes a
-// func(context.Context) (snowflake.ID, error): the methods Next of a Client and NextContext of a generator both fit, and a
-// program moves from one to the other by a line (the example Move).
+// func(context.Context) (snowflake.ID, error): Next of a Client and NextContext of a generator both fit, and the
+// example Move changes from one to the other in one line.
 //
 // # Promises
 //
@@ -58,7 +58,7 @@
 //
 // # Servers
 //
-// A client draws a server, and stays with it. When that server fails, says that it is about to
+// A client draws a server at random, and stays with it. When that server fails, says that it is about to
 // stop, rejects a request, or has not answered for [WithTimeout], the client asks another one.
 // If a server rejected a request, the client asks it again after the delay that the server
 // named. If it failed, that delay doubles from 50 ms to a quarter of the timeout, at most 2 s,

@@ -20,7 +20,7 @@ var (
 	// server. Repeat the call later.
 	ErrUnavailable = errors.New("no server serves the request")
 	// ErrBusy: a server rejected the request, by its strategy or by the rate limit of the
-	// token. Of a call it comes with ErrUnavailable, when the delay that the servers named
+	// token. A call returns it with ErrUnavailable, if the delay that the servers named
 	// did not help within the timeout. Ask for fewer IDs or numbers per second.
 	ErrBusy = errors.New("the server rejects requests at this rate")
 	// ErrOutOfRange: the sequence, or the time of the layout, has come to its end. Do not

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"os"
 
 	"github.com/tickflake/tickflake/client"
 	"github.com/tickflake/tickflake/generator"
@@ -85,7 +86,11 @@ func service(ctx context.Context) (nextID, io.Closer, error) {
 // A program with a generator of its own moves to the service, or back, by one line.
 func Example_move() {
 	ctx := context.Background()
-	next, ids, err := service(ctx) // or library(ctx)
+	open := service
+	if len(os.Args) > 1 && os.Args[1] == "--library" {
+		open = library
+	}
+	next, ids, err := open(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}

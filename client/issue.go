@@ -11,13 +11,14 @@ import (
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-// Next returns one ID. While there are fetched IDs, it does not wait, allocates nothing, and
-// does not look at ctx. Else it waits for a server until ctx ends.
+// Next returns one ID. While there are fetched IDs, it does not wait, allocates nothing, and does not look at
+// ctx. Else it waits for a server until ctx ends, or, if no server answers, for one timeout of [WithTimeout]
+// and one more for each further server that hangs.
 //
 // An ID is returned only with a nil error; otherwise the ID is 0 and the error wraps one of
 //
-//   - [ErrUnavailable]: no server has answered for the time of [WithTimeout]; it wraps
-//     [ErrBusy], too, if a server rejected the request,
+//   - [ErrUnavailable]: no server has answered for the time of WithTimeout; it wraps [ErrBusy], too, if a
+//     server rejected the request,
 //   - the error of ctx, with the last failures of the servers, if there are any,
 //   - [ErrDenied], [ErrRefused] and [ErrOutOfRange]: a server refused the request,
 //   - [ErrClosed].
@@ -41,10 +42,10 @@ func (c *Client) Next(ctx context.Context) (snowflake.ID, error) {
 	return r.at(i), nil
 }
 
-// NextN fills ids with ascending IDs, and returns how many it filled: all of them, or fewer and an
-// error of [Client.Next]. The filled IDs are valid in both cases. The time in an ID
-// is true to the promise of freshness at the moment at which the call took it: a call that
-// waits for more IDs than servers issue at once returns with IDs that are older by its wait.
+// NextN fills ids with ascending IDs, and returns how many it filled: all of them, or fewer and an error of
+// [Client.Next]. The filled IDs are valid in both cases. The promise of freshness holds at the moment at which
+// the call took an ID: a call that waits for more IDs than servers issue at once returns with IDs that are
+// older by its wait.
 func (c *Client) NextN(ctx context.Context, ids []snowflake.ID) (int, error) {
 	mark := c.marker.Load()
 	for left := ids; len(left) > 0; {

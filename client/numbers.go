@@ -14,19 +14,19 @@ func (c *Client) Number(ctx context.Context, name string) (int64, error) {
 	return first, err
 }
 
-// Numbers returns the next n numbers of a sequence, in a row: first, first + stride, … It
-// asks a server in each call, and the next server when one fails. The numbers of an answer
-// that was lost are a gap. What order the numbers of several calls have, the mode of the
-// sequence says: see package sequence.
+// Numbers returns the next n numbers of a sequence, in a row: first, first + stride, … It asks a server in each
+// call, and the next server when one fails: without a deadline it takes at most one timeout of [WithTimeout],
+// and one more for each server that hangs. The numbers of an answer that was lost are a gap. The mode of the
+// sequence says what order the numbers of several calls have: see package sequence.
 //
 // The error wraps one of
 //
-//   - [ErrUnavailable]: no server has answered for the time of [WithTimeout],
+//   - [ErrUnavailable]: no server has answered for the time of WithTimeout,
 //   - the error of ctx,
 //   - [ErrNotFound]: there is no such sequence,
 //   - [ErrOutOfRange]: fewer than n numbers are left,
-//   - [ErrDenied] and [ErrRefused], the latter for a name that no sequence has, for an n that is not from 1 to the
-//     servers' limit, and for a store that needs an operator,
+//   - [ErrDenied] and [ErrRefused], the latter for a name that no sequence has, for an n that is not from 1
+//     to the servers' limit, and for a store that needs an operator,
 //   - [ErrClosed].
 //
 // The fallback of [WithFallback] has no part in it.

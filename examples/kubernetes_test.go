@@ -192,7 +192,7 @@ func TestPodsRun(t *testing.T) {
 				config.Args = append(config.Args, strings.NewReplacer(replace...).Replace(arg))
 			}
 			answers := func(p probe) func(context.Context) error {
-				return ready("http://" + ports[p.HTTPGet.Port] + p.HTTPGet.Path)
+				return program.Answers("http://" + ports[p.HTTPGet.Port] + p.HTTPGet.Path)
 			}
 			config.Ready = answers(container.Startup)
 			p := program.For(t, config)

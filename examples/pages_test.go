@@ -127,7 +127,7 @@ func TestServicePage(t *testing.T) {
 	serve := program.Config{Args: []string{"serve", "--store", store, "--grpc", "off",
 		"--resp", ports.Replace("127.0.0.1:6380"), "--http", ports.Replace("127.0.0.1:8380")}}
 	serve.Path, _ = fleet.Build("./cmd/tickflake", false)
-	serve.Ready = ready(ports.Replace("http://127.0.0.1:8380/readyz"))
+	serve.Ready = program.Answers(ports.Replace("http://127.0.0.1:8380/readyz"))
 	program.For(t, serve)
 
 	page := blocks(t, "docs/service.md", "")

@@ -1,7 +1,9 @@
 package generator_test
 
 import (
+	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/benbjohnson/clock"
@@ -9,7 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/internal/seam"
+	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock"
+	"github.com/tickflake/tickflake/monoclock/clocktest"
+	"github.com/tickflake/tickflake/snowflake"
+	"github.com/tickflake/tickflake/stores/storetest"
 	"github.com/tickflake/tickflake/strategies"
 )
 
@@ -65,6 +72,38 @@ type source struct{ *handClock }
 func (s *source) Wall() time.Time { return s.Now() }
 
 func (s *source) Elapsed() time.Duration { return s.Now().Sub(noon) }
+
+// F9: after a suspend that is longer than the grant, a call that has a deadline waits for the store, and another fails.
+func TestSuspendPastTheGrant(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		machine, keeper := clocktest.NewVirtual(noon), new(seam.Poller)
+		k, err := lease.Claim(keeper.In(t.Context()), storetest.NewMemory(), lease.WithClock(monoclock.New(monoclock.WithSource(machine))), quiet)
+		require.NoError(t, err)
+		g, err := generator.New(generator.WithLease(k), generator.WithStrategy(strategies.Reject()))
+		require.NoError(t, err)
+		mustNext(t, g)
+		machine.Suspend(time.Hour)
+		machine.Advance(time.Second) // within it, the clock looks for suspends
+		var grant *generator.GrantError
+		require.ErrorAs(t, second(g.Next()), &grant)
+		require.Equal(t, time.Hour+time.Second-lease.DefaultWindow, grant.Past)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		ids := make(chan snowflake.ID, 1)
+		go func() {
+			id, err := g.NextContext(ctx)
+			assert.NoError(t, err)
+			ids <- id
+		}()
+		synctest.Wait()
+		require.Empty(t, ids, "it waits")
+		_, err = keeper.Poll(t.Context())
+		require.NoError(t, err)
+		at, _ := decode(t, g, <-ids)
+		require.Equal(t, time.Hour+time.Second, at)
+		require.NoError(t, g.Close())
+	})
+}
 
 // benbjohnson's real clock has an After, which is a timer: late, and not what the
 // wait is counted by.

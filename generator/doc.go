@@ -38,31 +38,31 @@
 //
 // # In your code
 //
-// Give code that needs IDs a function, and no generator:
+// Give code that needs IDs a function instead of a generator:
 //
 //	type Orders struct {
 //		NextID func(context.Context) (snowflake.ID, error)
 //	}
 //
-// The method values gen.NextContext, that of a stream, and ids.Next of a client of the service
-// (github.com/tickflake/tickflake/client) fit, and so does a function of a test. The doc of the client has a program
-// that moves from the one to the other by a line.
+// Such functions are gen.NextContext, NextContext of a stream, Next of a client of the service, and any function of a
+// test. The doc of package github.com/tickflake/tickflake/client has a program that moves from a generator to a client
+// by one line.
 //
 // # In your tests
 //
-// IDs that are the same in each run come from a clock that stands: [WithClock] with a
-// [github.com/tickflake/tickflake/monoclock/clocktest.Virtual], as in the example FixedIDs. A fake by hand is that
-// function: see Fake.
+// To get the same IDs in each run, use a clock that stands still: [WithClock] with a
+// [github.com/tickflake/tickflake/monoclock/clocktest.Virtual], as in the example FixedIDs. For a fake, write that
+// function by hand, as in the example Fake.
 //
 // A bubble of testing/synctest begins in the year 2000, before the epoch of the default layout. Sleep first,
-// which costs nothing there. A generator of [New] then reads the bubble's time, and is fixed as well:
+// which costs nothing there. Then a generator made by [New] reads the bubble's time, and its IDs are fixed as well:
 //
 //	synctest.Test(t, func(t *testing.T) {
 //		time.Sleep(time.Until(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
 //		gen, err := generator.New(generator.WithNode(7))
 //
-// What your program does while the store is away, and after, you see with a
-// [github.com/tickflake/tickflake/stores/storetest.Memory], [lease.Claim] and [WithLease]: see StoreFails.
+// To see what your program does while the store is away, and afterwards, use [WithLease] with a
+// [github.com/tickflake/tickflake/stores/storetest.Memory], as in the example StoreFails.
 //
 // # How it works
 //
@@ -90,8 +90,8 @@
 //
 // Between generators without a lease: IDs differ if the node numbers do. With [WithNode],
 // the caller of [New] promises two things: no other generator uses the number at the same
-// time, and the clock of a later one is past the last ID of the one before. A step back
-// before a restart breaks the second promise.
+// time, and a later one starts with a clock that is past the last ID of the one before. If the
+// clock is stepped back before a restart, the second promise is broken.
 //
 // IDs are not secret: they show when and where they were issued, and the next
 // one can be guessed.

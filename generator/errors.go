@@ -56,7 +56,7 @@ func (e *LeadError) Error() string {
 		retry = fmt.Sprintf("retry in %s", span.Text(beyond))
 	}
 	if e.Lead > wrongLead && e.Seen == 0 {
-		return fmt.Sprintf("the next free slot begins %s ahead of the clock (limit %s%s): the clock is behind, an earlier one of this node number was ahead, or the fleet has a floor there: set it right and start again; if it is right, another node number helps at once, except against a floor",
+		return fmt.Sprintf("the next free slot begins %s ahead of the clock (limit %s%s): the clock is behind, the node number's last one was ahead, or the fleet has a floor: set the clock right and restart; if it is right, take another node number, which does not help against a floor",
 			span.Text(e.Lead), e.Limit, waited)
 	}
 	if e.Cause == strategies.Exhausted {
@@ -67,7 +67,7 @@ func (e *LeadError) Error() string {
 		return fmt.Sprintf("IDs above the seen ID %d begin %s ahead of the clock (limit %s%s): %s, or check the clock of its issuer",
 			e.Seen, span.Text(e.Lead), e.Limit, waited, retry)
 	}
-	return fmt.Sprintf("clock is %s behind the last issued ID (limit %s%s): it was stepped back, IDs were borrowed ahead of it, or the grant begins at the fleet's floor, or where the grant of a crashed process ended; %s, or choose a strategy that waits or borrows longer",
+	return fmt.Sprintf("clock is %s behind the last issued ID (limit %s%s): it was stepped back, IDs were borrowed, or the grant begins ahead, at the fleet's floor or a crashed process's limit: %s, or choose a strategy that waits or borrows longer",
 		span.Text(e.Lead), e.Limit, waited, retry)
 }
 
@@ -138,7 +138,7 @@ func endOfTime(end time.Time) error {
 	if end.Equal(lastInstant) {
 		return fmt.Errorf("%w: no generator issues IDs after %s, whatever its layout: set the clock right", lease.ErrEndOfTime, end.Format(time.RFC3339Nano))
 	}
-	return fmt.Errorf("%w: its IDs end at %s: set the clock right, or move to another layout: its IDs may repeat those of this one, so choose one with larger IDs, or use a new table",
+	return fmt.Errorf("%w: its IDs end at %s: set the clock right, or move to a layout with larger IDs, or to a new table: IDs of another layout may repeat these",
 		lease.ErrEndOfTime, end.Format(time.RFC3339Nano))
 }
 

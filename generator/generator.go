@@ -102,19 +102,17 @@ func newAssembly(l snowflake.Layout) assembly {
 	return assembly{perSlot: 1, perTick: 1<<(l.NodeBits+l.SequenceBits) - 1<<l.SequenceBits, perNode: 1 << l.SequenceBits}
 }
 
-// New returns a generator. It needs a node number: from a keeper by [WithLease], or a
-// fixed one by [WithNode], which is safe only while one process issues IDs with it and
-// no process is started again. [Open] does all of it in one call. Make one generator and keep it: a new one
-// for each ID costs microseconds instead of nanoseconds.
+// New returns a generator. It needs a node number: from a keeper by [WithLease], or a fixed one by [WithNode],
+// whose doc says when that is safe. [Open] does all of it in one call. Make one generator and keep it: a new
+// one for each ID costs microseconds instead of nanoseconds.
 //
-// The defaults are the layout [snowflake.Default], a [monoclock.Clock], and a wait of up
-// to a second when the next slot lies ahead of the clock.
+// The defaults are the layout [snowflake.Default], a [monoclock.Clock], and a wait of up to a second when the
+// next slot lies ahead of the clock.
 //
-// New fails with a [*stores.OptionError] that names the option and the numbers when an
-// option is out of range or nil, when there is neither WithLease nor WithNode, when the
-// layout is not valid, and when the clock's time lies before the layout's epoch or after
-// its end. Whatever the layout, no generator issues IDs after April 11, 2262, where the
-// nanoseconds since 1970 no longer fit in 64 bits.
+// New fails with a [*stores.OptionError] that names the option and the numbers when an option is out of range
+// or nil, when there is neither WithLease nor WithNode, when the layout is not valid, and when the clock's time
+// lies before the layout's epoch or after its end. Whatever the layout, no generator issues IDs after April 11,
+// 2262, where the nanoseconds since 1970 no longer fit in 64 bits.
 func New(opts ...Option) (*Generator, error) {
 	c, err := configure(opts)
 	switch {
@@ -194,8 +192,8 @@ func newGenerator(c config) (*Generator, error) {
 	return g, nil
 }
 
-// Next issues one ID. It is [Generator.NextContext] without a context: a call
-// that has to wait waits for as long as the strategy says.
+// Next issues one ID. It is [Generator.NextContext] without a context: a call that has to wait waits for as
+// long as the strategy allows.
 func (g *Generator) Next() (snowflake.ID, error) {
 	id, now, ok := g.quick()
 	if !ok {
@@ -204,8 +202,8 @@ func (g *Generator) Next() (snowflake.ID, error) {
 	return id, nil
 }
 
-// NextContext issues one ID, or gives up when ctx ends. An ID is returned only
-// with a nil error; otherwise the ID is 0 and the error one of
+// NextContext issues one ID, or gives up when ctx ends. An ID is returned only with a nil error; otherwise the
+// ID is 0 and the error one of
 //
 //   - [*LeadError]: the strategy rejected the call ([ErrExhausted], [ErrBehind]),
 //   - an error that wraps that of ctx and its cause: ctx ended, possibly before the call,
@@ -213,17 +211,16 @@ func (g *Generator) Next() (snowflake.ID, error) {
 //   - [lease.ErrEndOfTime]: the time field is used up,
 //   - [ErrClosed].
 //
-// A call that finds its slot free does not wait and does not allocate. The end
-// of ctx ends a long wait at once, and a short wait after about 2 ms at most.
+// A call that finds its slot free does not wait and does not allocate. The end of ctx ends a long wait at once,
+// and a short wait after about 2 ms at most.
 //
-// If the lease has no grant, a call with a deadline waits until then, and one without as long as its strategy
-// waits: 0 for a strategy of your own. If the store refuses, both fail at once. The wait
-// begins anew after each grant that other calls have used up. Waits for a grant and waits for slots are counted apart.
+// While the lease has no grant, a call waits for one: until its deadline or, without a deadline, for as long as
+// its strategy waits for slots (0 for a strategy of your own). If the store refuses, it fails at once. The wait
+// begins anew after each grant that other calls have used up, and is counted apart from waits for slots.
 //
-// Calls that wait are served in the order in which they began to wait. A waiting call is
-// overtaken only by calls that were running then, each once, and by calls that borrow by a
-// strategy of your own. At the layout's ceiling no call is rejected while the waiting calls
-// want fewer IDs than the ceiling issues within the strategy's wait.
+// Calls that wait are served in the order in which they began to wait. A waiting call is overtaken only by
+// calls that were running then, each once, and by calls that borrow by a strategy of your own. No call is
+// rejected while the waiting calls want fewer IDs than the layout has within the strategy's wait.
 func (g *Generator) NextContext(ctx context.Context) (snowflake.ID, error) {
 	if err := checkContext(ctx); err != nil {
 		return 0, err
@@ -274,17 +271,14 @@ func (g *Generator) id(slot uint64, span *window.Span) snowflake.ID {
 	return g.ids.id(slot, slot>>(g.seqBits&63), span.Node())
 }
 
-// NextN fills ids, in ascending order, and returns how many it filled: all of
-// them, or fewer and an error as in [Generator.NextContext]. The filled
-// IDs are valid in both cases. It makes one reservation per tick, so IDs of
-// other callers come only between those of different ticks. [Generator.NextNContext]
-// takes a context, which NextN of a sequence always does.
+// NextN fills ids, in ascending order, and returns how many it filled: all of them, or fewer and an error as in
+// [Generator.NextContext]. The filled IDs are valid in both cases. IDs of other callers come only between those
+// of different ticks. [Generator.NextNContext] takes a context, which NextN of a sequence always does.
 //
-// An ID costs about 1 ns while the tick lasts; beyond that, the layout's ceiling
-// holds. The wait that a strategy allows is for the whole call, so a
-// batch of more than a tick's IDs needs a strategy that waits long enough for all
-// its ticks: with the default strategy and layout, a call fills 4
-// million IDs at best, and fewer on a busy machine. With an empty slice, it does nothing.
+// An ID costs about 1 ns while the tick lasts; beyond that, the layout's ceiling holds. The wait that a
+// strategy allows is for the whole call, so a batch of more than a tick's IDs needs a strategy that waits long
+// enough for all its ticks: with the default strategy and layout, a call fills 4 million IDs at best, and fewer
+// on a busy machine. With an empty slice, it does nothing.
 func (g *Generator) NextN(ids []snowflake.ID) (int, error) {
 	return g.NextNContext(context.Background(), ids)
 }
@@ -356,20 +350,18 @@ func (g *Generator) Node() int64 { return g.window.Front().Node }
 // if the generator has no lease. Closing the generator closes the keeper.
 func (g *Generator) Keeper() (keeper *lease.Keeper, ok bool) { return g.lease, g.lease != nil }
 
-// Store returns the store that [Open] opened, for the sequences of the same process, or nil if Open
-// did not make the generator. Closing the generator closes the store, so close the sequences first:
-// afterwards the operations of a store with a connection fail, while a directory has nothing to
-// close and goes on answering.
+// Store returns the store that [Open] opened, for the sequences of the same process, or nil if Open did not
+// make the generator. Closing the generator closes the store, so close the sequences first.
 func (g *Generator) Store() stores.Store { return g.store }
 
-// Restored says that the process's memory was restored or copied: from a VM's snapshot,
-// by SnapStart or by CRIU. Call it before the next ID. It revokes the rest of the
-// grant, so that the copy and the original do not both use it, and claims another node
-// number before it returns; concurrent calls wait for the new grant as for any other.
+// Restored tells the generator that the process's memory was restored or copied: from a VM's snapshot, by
+// SnapStart or by CRIU. Call it before the next ID; if the lease has found a VMClock ([lease.WithVMClock]), no
+// call is needed. It gives up the rest of the grant, which the original may use, and claims another node
+// number. Meanwhile calls for IDs wait as they do without a grant.
 //
-// It returns soon after ctx ends. The error is that of the claim, and wraps that of ctx if
-// ctx has ended; the generator then issues no IDs until its keeper has claimed. Without a
-// lease the error is [ErrNoLease]: the two copies have the same node number.
+// It returns as soon as ctx ends, and after four timeouts of the lease at most. The error is that of the claim,
+// and wraps that of ctx if ctx has ended; the generator then issues no IDs until its keeper has claimed.
+// Without a lease the error is [ErrNoLease]: the two copies have the same node number.
 func (g *Generator) Restored(ctx context.Context) error {
 	if g.lease == nil {
 		return ErrNoLease
@@ -377,16 +369,16 @@ func (g *Generator) Restored(ctx context.Context) error {
 	return g.lease.Restored(ctx)
 }
 
-// Close is [Generator.CloseContext] without a context: the timeout of the lease, if
-// there is one, bounds the wait for its store.
+// Close is [Generator.CloseContext] without a context. It takes at most two timeouts of the lease, if there is
+// one, and 1 second for the store.
 func (g *Generator) Close() error { return g.CloseContext(context.Background()) }
 
-// CloseContext ends the generator for good: later calls return [ErrClosed], those
-// that are waiting return it within about 2 ms, and streams stop, with [WithNode] when their tick ends. Calls that run at
-// the same time may still get their ID. Then it releases the lease, if there is one,
-// closes the store if [Open] opened it, and returns their errors: after an error, the
-// node number may stay held until it expires. It returns soon after ctx ends, and what is left to do
-// goes on by itself. Further calls wait for the same, and return the same error.
+// CloseContext ends the generator for good. Later calls return [ErrClosed], and calls that are waiting return
+// it within about 2 ms; a call that runs at the same time may still get its ID. Streams stop, without a lease
+// when their tick ends. CloseContext then releases the lease, if there is one, closes the store if [Open]
+// opened it, and returns their errors: after an error, the node number may stay held until it expires. It
+// returns as soon as ctx ends, and the rest goes on in the background. Further calls wait for the same, and
+// return the same error.
 func (g *Generator) CloseContext(ctx context.Context) error {
 	if _, first := g.window.Seal(); first {
 		g.leave()

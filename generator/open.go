@@ -7,26 +7,27 @@ import (
 	"github.com/tickflake/tickflake/internal/base"
 	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/lease"
+	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/stores"
 	_ "github.com/tickflake/tickflake/stores/directory" // the store that needs no server
 )
 
-// Open opens the store at url, claims a node number in it, and returns a generator whose
-// Close releases the number and closes the store. Most services need only this call:
+// Open opens the store at url, claims a node number in it, and returns a generator whose Close releases the
+// number and closes the store. Most services need only this call:
 //
 //	gen, err := generator.Open(ctx, "ids") // a directory that outlasts the process
 //	gen, err := generator.Open(ctx, "etcd://10.0.0.5:2379")
 //
-// The URL is that of [stores.Open]; for an engine other than the directory, import its
-// package, such as github.com/tickflake/tickflake/stores/etcd. ctx bounds the opening:
-// if the clock is not set yet, the store does not answer or all node numbers are held, Open fails at once, or, if
-// ctx has a deadline, tries again until then. It returns soon after ctx ends, and without a
-// deadline within the ten seconds of [stores.Open] and the timeouts of [lease.Claim]. When a
-// later step fails, it releases the number and closes the store, which goes on by itself if ctx has ended.
+// The URL is that of [stores.Open]. For an engine other than the directory, import its package, such as
+// github.com/tickflake/tickflake/stores/etcd.
 //
-// [WithLayout], [WithClock] and [WithNode] apply to the lease as well: WithNode pins the
-// number that is claimed. [WithLeaseOptions] passes further options to the lease. [WithLease] cannot be combined
-// with Open.
+// If the clock is not set yet, the store does not answer, or all node numbers are held, Open tries again until
+// the deadline of ctx; without a deadline, it fails at once. It returns at most 1 second after ctx ends, and
+// without a deadline after at most 10 seconds for the store and two timeouts of the lease. If a later step
+// fails, Open releases the number and closes the store, in the background if ctx has ended.
+//
+// [WithLayout], [WithClock] and [WithNode] apply to the lease as well: WithNode pins the number that is
+// claimed. [WithLeaseOptions] passes further options to the lease. [WithLease] cannot be combined with Open.
 //
 // The error is a [*stores.OptionError], one of [stores.Open], or one of [lease.Claim].
 func Open(ctx context.Context, url string, opts ...Option) (*Generator, error) {
@@ -40,18 +41,24 @@ func Open(ctx context.Context, url string, opts ...Option) (*Generator, error) {
 	if err := c.validate(ctx); err != nil {
 		return nil, err
 	}
+	clock := c.clock
+	if clock == nil {
+		clock = monoclock.New()
+	}
+	if err := lease.CheckOptions(ctx, c.claimOptions(clock)...); err != nil {
+		return nil, err
+	}
 	if c.clock, err = base.Await(ctx, c.clock, c.within, c.layout, c.log); err != nil {
 		return nil, err
 	}
-	claim, err := c.claimOptions()
-	if err != nil {
+	if _, err := c.check(); err != nil {
 		return nil, err
 	}
 	store, err := stores.Open(ctx, url, stores.WithLogger(c.log))
 	if err != nil {
 		return nil, err
 	}
-	keeper, err := lease.Claim(ctx, store, claim...)
+	keeper, err := lease.Claim(ctx, store, c.claimOptions(c.clock)...)
 	if err != nil {
 		return nil, join(err, store.Close())
 	}
@@ -66,15 +73,11 @@ func Open(ctx context.Context, url string, opts ...Option) (*Generator, error) {
 }
 
 // claimOptions returns the options of the claim: those of the generator that the lease
-// shares, and those passed through. The options are checked before anything is opened.
-func (c *config) claimOptions() ([]lease.Option, error) {
-	checked := *c
-	if _, err := checked.check(); err != nil {
-		return nil, err
-	}
-	options := []lease.Option{lease.WithLayout(c.layout), lease.WithClock(c.clock), lease.WithLogger(c.log)}
+// shares, and those passed through.
+func (c *config) claimOptions(clock monoclock.Interface) []lease.Option {
+	options := []lease.Option{lease.WithLayout(c.layout), lease.WithClock(clock), lease.WithLogger(c.log)}
 	if c.pinned {
-		options = append(options, lease.WithNode(checked.node))
+		options = append(options, lease.WithNode(c.node))
 	}
-	return append(options, c.leaseOptions...), nil
+	return append(options, c.leaseOptions...)
 }

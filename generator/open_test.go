@@ -66,25 +66,36 @@ func TestOpenPassesOptionsAndClosesTheStore(t *testing.T) {
 }
 
 // TestCloseGoesOn guards that a Close whose context ends while the store hangs, which ignores contexts, releases the
-// number all the same, and closes the store after that.
+// number all the same, and closes the store after that if Open opened it.
 func TestCloseGoesOn(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s, goOn := register(), make(chan struct{})
-		g, err := generator.Open(t.Context(), "opentest://", generator.WithNode(7))
-		require.NoError(t, err)
-		s.Store.(*storetest.Memory).Before = func(context.Context, storetest.Op) storetest.Fault {
-			<-goOn
-			return storetest.None
-		}
-		ended, cancel := context.WithCancel(t.Context())
-		cancel()
-		require.ErrorIs(t, g.CloseContext(ended), lease.ErrNotReleased)
-		assert.Zero(t, s.closed)
-		close(goOn)
-		require.NoError(t, g.Close(), "it waits for the same")
-		assert.Equal(t, 1, s.closed)
-		assert.Equal(t, map[int64]lease.State{7: lease.Released}, holdings(t, s.cells))
-	})
+	for closed, begin := range []func(t *testing.T, s *closing) (*generator.Generator, error){
+		func(t *testing.T, s *closing) (*generator.Generator, error) {
+			k, err := lease.Claim(t.Context(), s, lease.WithNode(7))
+			require.NoError(t, err)
+			return generator.New(generator.WithLease(k))
+		},
+		func(t *testing.T, _ *closing) (*generator.Generator, error) {
+			return generator.Open(t.Context(), "opentest://", generator.WithNode(7))
+		},
+	} {
+		inBubble(t, func(t *testing.T) {
+			s, goOn := register(), make(chan struct{})
+			g, err := begin(t, s)
+			require.NoError(t, err)
+			s.Store.(*storetest.Memory).Before = func(context.Context, storetest.Op) storetest.Fault {
+				<-goOn
+				return storetest.None
+			}
+			ended, cancel := context.WithCancel(t.Context())
+			cancel()
+			require.ErrorIs(t, g.CloseContext(ended), lease.ErrNotReleased)
+			assert.Zero(t, s.closed)
+			close(goOn)
+			require.NoError(t, g.Close(), "it waits for the same")
+			assert.Equal(t, closed, s.closed)
+			assert.Equal(t, map[int64]lease.State{7: lease.Released}, holdings(t, s.cells))
+		})
+	}
 }
 
 // TestOpenHangs: Open ends with its context, also while the store hangs, or its server does.
@@ -107,6 +118,16 @@ func TestOpenHangs(t *testing.T) {
 	}
 }
 
+// TestOpenRefuses: what the lease refuses is refused before the store is opened.
+func TestOpenRefuses(t *testing.T) {
+	for option, given := range map[string]lease.Option{"WithWindow": lease.WithWindow(-time.Second), "WithWallWithin": lease.WithWallWithin(time.Second)} {
+		_, err := generator.Open(t.Context(), "nosuch://", generator.WithLeaseOptions(given))
+		var refused *stores.OptionError
+		require.ErrorAs(t, err, &refused)
+		assert.Equal(t, option, refused.Option)
+	}
+}
+
 // TestOpenGivesBack guards that a step that fails leaves neither an open store nor a
 // node number that is held.
 func TestOpenGivesBack(t *testing.T) {
@@ -115,8 +136,7 @@ func TestOpenGivesBack(t *testing.T) {
 	short := snowflake.Default() // for a start below 3000
 	short.SequenceBits = 2
 	for name, opts := range map[string][]generator.Option{
-		"the claim fails": {generator.WithLeaseOptions(lease.WithWindow(-time.Second))},
-		"another layout":  {generator.WithLayout(other)},
+		"another layout": {generator.WithLayout(other)},
 		"the generator fails": {generator.WithSequenceStart(strategies.StartRandom(3000)),
 			generator.WithLeaseOptions(lease.WithLayout(other), lease.WithLayout(short))},
 	} {

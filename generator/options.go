@@ -20,8 +20,8 @@ import (
 	"github.com/tickflake/tickflake/strategies"
 )
 
-// Option configures a [Generator] in [New] or [Open], or a [Past] in [OpenPast]: its doc says so if it is not for all. When an
-// option is given twice, the last one holds.
+// Option configures [New], [Open] or [OpenPast]: its doc says so if it is not for all. When an option is given
+// twice, the last one holds.
 type Option func(*config)
 
 type config struct {
@@ -53,24 +53,23 @@ func WithLayout(l snowflake.Layout) Option {
 	return func(c *config) { c.layout, c.ownLayout = l.Clone(), true }
 }
 
-// WithNode sets the node number, from 0 to the layout's largest. [snowflake.Layout.Node] composes it of its parts, as of
-// datacenter and worker.
+// WithNode sets the node number, from 0 to the layout's largest. [snowflake.Layout.Node] composes it of its
+// parts, as of datacenter and worker.
 //
-// In [New] it is a promise of the caller: no other process uses the number at the same
-// time, and a process that starts with it has a clock later than the last ID of
-// the one before. A step back followed by a restart breaks that promise, and IDs repeat. It
-// is fine for a program that runs once, and for tests. Within a process, generators of one number and
-// layout share one clock and issue no ID twice, unless they were given clocks by [WithClock] or run in
-// bubbles of testing/synctest. If one borrows, the others find the clock behind.
+// In [Open] it pins the number that is claimed, and no ID repeats: see [lease.WithNode].
 //
-// In [Open] it pins the number that is claimed, and no ID repeats: see [lease.WithNode]. With [New] there is no keeper,
-// which logs when the wall clock drifts away: [Stats] alone tells.
+// In [New] it is a promise of the caller: no other process uses the number at the same time, and a process that
+// starts with it has a clock later than the last ID of the one before. If the clock is stepped back and the
+// process restarts, that promise is broken, and IDs repeat. It is fine for a program that runs once, and for
+// tests. Nothing logs when the wall clock drifts away: watch [Stats].Drift. Within a process, generators of one
+// number and layout share one clock and issue no ID twice, unless they were given clocks by [WithClock] or run
+// in bubbles of testing/synctest. If one borrows, the others find the clock behind.
 func WithNode(n int64) Option {
 	return func(c *config) { c.node, c.pinned = n, true }
 }
 
-// WithClock sets the clock. The default is [monoclock.New], once for each number of [WithNode]. With this
-// option, generators of one number share nothing: no two of them may run in turn or at once.
+// WithClock sets the clock. The default is a [monoclock.New], which all generators of one number of [WithNode]
+// share. With this option they share nothing: in a process, use a number for one generator only.
 func WithClock(clock monoclock.Interface) Option {
 	return func(c *config) { c.clock, c.ownClock = clock, true }
 }
@@ -102,12 +101,13 @@ func WithLeaseOptions(options ...lease.Option) Option {
 // maxAfterLead is how far the ticks after the ID of WithFloor may begin ahead of the clock.
 const maxAfterLead = 10 * time.Second
 
-// WithFloor has the generator issue only IDs that are larger than id as integers, whatever the
-// node number: give it the largest ID that another system has issued under this layout. The first
-// ID has a later tick than id. It may lie up to 10 seconds ahead of the clock, and the
-// strategy then decides as for a clock that is behind. Beyond that, [New] and [Open] refuse id with
-// a [*stores.OptionError], before anything is opened: an ID of another layout, or of a clock that
-// was far ahead, would hold all IDs up.
+// WithFloor has the generator issue only IDs that are larger than id as integers, whatever the node number:
+// give it the largest ID that another system has issued under this layout. The first ID has a later tick than
+// id.
+//
+// If id lies ahead of the clock, by up to 10 seconds, the strategy decides as for a clock that is behind. If it
+// lies further ahead, New and Open refuse it with a [*stores.OptionError], before anything is opened: an ID of
+// another layout, or of a clock that was far ahead, would hold all IDs up.
 func WithFloor(id snowflake.ID) Option {
 	return func(c *config) { c.after = &id }
 }
@@ -195,7 +195,7 @@ func (c *config) resolveAfter(now time.Time) error {
 		return err
 	}
 	if lead := d.Time.Add(c.layout.Tick).Sub(now); lead > maxAfterLead {
-		return fmt.Errorf("IDs above %d begin %s ahead of the clock (limit %s): the ID comes from another layout or from a clock that was ahead, or this clock is behind", id, span.Text(lead), maxAfterLead)
+		return fmt.Errorf("IDs above %d begin %s ahead of the clock (limit %s): check its layout, the clock that issued it, and this clock", id, span.Text(lead), maxAfterLead)
 	}
 	c.begin = uint64(id)>>(c.layout.NodeBits+c.layout.SequenceBits) + 1
 	return nil

@@ -33,14 +33,15 @@ var (
 // defaultPastMemory is how much memory a [Past] counts in if [WithPastMemory] says nothing.
 const defaultPastMemory = 64 << 20
 
-// WithPastUnit says how exact the instants are that [Past.At] is given: with time.Second, rows of one second get the
-// ticks of that second in turn. Else each second's rows would crowd into its first tick. The default is the layout's
+// WithPastUnit says how exact the instants are that [Past.At] is given. With [time.Second], rows of one second
+// get the ticks of that second in turn; else they would crowd into its first tick. The default is the layout's
 // tick, and less is the same. It is for [OpenPast].
 func WithPastUnit(unit time.Duration) Option { return func(c *config) { c.past.unit = unit } }
 
-// WithPastMemory bounds the memory in which a [Past] counts, in bytes, about: 16 for each tick, or unit, of which it
-// has issued IDs, and 1,024 for each bucket. Beyond it, the bucket that was begun first is forgotten. The next row of it draws another lane: that costs IDs
-// that can be issued, and makes no duplicate. The default is 64 MiB. It is for [OpenPast].
+// WithPastMemory bounds the memory of a [Past], in bytes, by default 64 MiB. It needs about 16 for each tick,
+// or unit, of which it has issued IDs, and 1,024 for each bucket. Beyond the bound, it forgets the bucket that
+// it began first. The next row of that bucket draws another lane, which costs IDs that can be issued, and makes
+// no duplicate. It is for [OpenPast].
 func WithPastMemory(bytes int) Option { return func(c *config) { c.past.memory = bytes } }
 
 // pastConfig is what the options for OpenPast alone have set, and 0 for what they have not.
@@ -236,13 +237,15 @@ func (p *Past) tickOf(t time.Time) int64 {
 	return n
 }
 
-// At returns an ID of the instant t, to within the layout's tick or the unit of [WithPastUnit]: no other call gets it, in
-// any process, now or later. In most calls it counts in memory; one that meets a bucket first, or fills a lane, writes to the store. If
-// that does not answer, At fails, after [lease.DefaultTimeout] at most, or, if ctx has a deadline, tries again until then. An ID that was issued in
-// vain is gone.
+// At returns an ID of the instant t, to within the layout's tick or the unit of [WithPastUnit]: no other call
+// gets it, in any process, now or later. An ID that you do not use is gone.
 //
-// The error wraps [ErrNotPast] for an instant before the epoch or after the clock, [ErrPastFull] if no ID is left, [ErrClosed],
-// [lease.ErrStore], [stores.ErrConflict], [stores.ErrWentBack] or [stores.ErrDamaged].
+// Most calls count in memory. The first call of the process in a bucket, and one that finds its lanes full,
+// write to the store. If the store does not answer, At tries again until the deadline of ctx; without a
+// deadline, it fails after [lease.DefaultTimeout] at most.
+//
+// The error wraps [ErrNotPast] for an instant before the epoch or after the clock, [ErrPastFull] if no ID is
+// left, [ErrClosed], [lease.ErrStore], [stores.ErrConflict], [stores.ErrWentBack] or [stores.ErrDamaged].
 func (p *Past) At(ctx context.Context, t time.Time) (snowflake.ID, error) {
 	at, err := p.spot(t)
 	if err != nil {
@@ -326,8 +329,9 @@ func (p *Past) distrust(told bool) bool {
 	return true
 }
 
-// Restored is to be called in a process whose memory was restored or cloned, before the next ID: its lanes are left to the
-// original, and it draws others. Where the hypervisor tells, nobody needs to call it: see [Generator.Restored].
+// Restored tells p that the process's memory was restored or copied. Call it before the next ID: p leaves its
+// lanes to the original, and draws others. As with [Generator.Restored], no call is needed if a VMClock was
+// found.
 func (p *Past) Restored() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -404,7 +408,7 @@ func (p *Past) Stats() PastStats {
 // Layout returns the layout of the IDs, which is that of the store.
 func (p *Past) Layout() snowflake.Layout { return p.layout }
 
-// Close closes the store. What is left of the lanes is gone. A second call does nothing and returns nil.
+// Close closes the store. The unused IDs of the lanes are gone. A second call does nothing and returns nil.
 func (p *Past) Close() error {
 	p.mu.Lock()
 	was := p.closed

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -36,7 +37,10 @@ var starters = map[string]starter{
 	},
 	"Open": func(t *testing.T, ctx context.Context, clock monoclock.Interface) (*generator.Generator, *bytes.Buffer, error) {
 		log := &bytes.Buffer{}
-		g, err := generator.Open(ctx, "file:"+t.TempDir(), generator.WithClock(clock), generator.WithStrategy(strategies.Reject()), logged(log))
+		dir, err := os.MkdirTemp("", "ids") // t.TempDir fails under Wine, which cannot remove it
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = os.RemoveAll(dir) })
+		g, err := generator.Open(ctx, "file:"+dir, generator.WithClock(clock), generator.WithStrategy(strategies.Reject()), logged(log))
 		return g, log, err
 	},
 	"among others": func(t *testing.T, ctx context.Context, clock monoclock.Interface) (*generator.Generator, *bytes.Buffer, error) {

@@ -14,33 +14,29 @@ import (
 // Stats is what a [Generator] counted since it was made. Issued IDs are not
 // counted: a shared counter would cost as much as issuing the ID.
 type Stats struct {
-	// Waits is the number of reservations that waited (a call makes one, a batch
-	// one per tick, a stream one per block); Waited is the time they waited,
-	// added up.
+	// Waits counts the waits for slots, of which a call has at most one, a batch one per tick and a stream one
+	// per block. Waited is the time of these waits, added up.
 	Waits  uint64
 	Waited time.Duration
-	// BorrowedTicks is the number of ticks from which slots were reserved before
-	// the clock reached them. When several callers begin to borrow from
-	// different ticks in the same moment, not all may be counted.
+	// BorrowedTicks is the number of ticks from which slots were taken before the clock reached them. When
+	// several callers begin to borrow from different ticks in the same moment, not all may be counted.
 	BorrowedTicks uint64
 	// Rejections is the number of calls that the strategy rejected.
 	Rejections uint64
-	// Lead is how far the last ID issued is ahead of the clock now, or 0. Before the
-	// first ID with the present node number, it is the lead of the next ID: above 0 after
-	// a restart with a grant that begins ahead of the clock, where the strategy has to
-	// decide.
+	// Lead is how far the last ID issued is ahead of the clock now, or 0. Before the first ID with the present
+	// node number, it is the lead of the next ID, on which the strategy has to decide: above 0 after a restart
+	// with a grant that begins ahead of the clock.
 	Lead time.Duration
-	// MaxLead is the largest lead that a reservation has met, borrowed or not.
+	// MaxLead is the largest lead that a call has met, whether it borrowed or not.
 	MaxLead time.Duration
-	// Remaining is the time from the clock to the limit of the lease's grant or, without
-	// a lease, to the end of the layout's time field. It is below zero past that
-	// end.
+	// Remaining is the time from the clock to the limit of the lease's grant or, without a lease, to the end of
+	// the layout's time field. It is below zero past that end.
 	Remaining time.Duration
 	// Drift is the wall clock's time minus the generator's, if the clock reports
 	// it, as [monoclock.Clock] does.
 	Drift time.Duration
-	// WallError is how far the wall clock may be off now, by the kernel's own word, if the clock reports it, as
-	// [monoclock.Clock] does; it says nothing about a clock that was made before. Below zero, it is not known.
+	// WallError is how far the wall clock may be off now, as the kernel says, if the clock reports it, as
+	// [monoclock.Clock] does. It says nothing about a clock that was made before. Below zero, it is not known.
 	WallError time.Duration
 }
 
@@ -70,12 +66,13 @@ func (g *Generator) Stats() Stats {
 	return s
 }
 
-// Ready returns nil if a call that can wait for up to wait, such as the timeout of a request, would
-// be served now, and else the error of such a call as [Generator.NextContext] returns it. It takes no
-// ID, counts nothing, never waits, and asks no store, so a probe for readiness can call it at any
-// rate: a generator whose store is away is ready until its grant ends, and one that took over the
-// node number of a crashed process only when its strategy bridges the lead. A tick that is used up
-// counts as ready: the next one is about to begin. For time to spare, compare [Stats].Remaining. [Generator.Err] says
+// Ready returns nil if a call of [Generator.NextContext] that can wait for up to wait, such as the timeout of a
+// request, would be served now; else it returns the error of such a call. It takes no ID, counts nothing, never
+// waits and asks no store, so a probe for readiness can call it at any rate.
+//
+// While its store is away, a generator is ready until its grant ends. After it took over the node number of a
+// crashed process, it is ready once its strategy bridges the lead. A tick that is used up counts as ready,
+// since the next one is about to begin. For time to spare, compare [Stats].Remaining. [Generator.Err] says
 // whether a restart is needed.
 func (g *Generator) Ready(wait time.Duration) error {
 	front, now := g.window.Front(), g.now()
@@ -100,9 +97,9 @@ func (g *Generator) Ready(wait time.Duration) error {
 	}
 }
 
-// Err returns nil unless only a restart helps, for a probe of liveness: the generator was closed, or its grant is used up and its lease is
-// lost, moved to another store, or at the end of time. Then the error is that of every call. It never waits, and asks
-// no store.
+// Err returns nil unless only a restart helps, for a probe of liveness: the generator was closed, or its grant
+// is used up and its lease is lost, moved to another store, or at the end of the layout's time. Then it returns
+// the error of every call. It never waits, and asks no store.
 func (g *Generator) Err() error {
 	err := g.Ready(0)
 	for _, end := range []error{ErrClosed, lease.ErrLost, lease.ErrMoved, lease.ErrEndOfTime} {

@@ -9,24 +9,22 @@ import (
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-// Stream issues IDs to one goroutine from small blocks that it reserves, so that
-// goroutines on different cores do not contend for one word with every ID. Get
-// one from [Generator.Stream]; the zero Stream is not usable. A Stream must not be
-// used by two goroutines at the same time, and needs no closing.
+// Stream issues IDs to one goroutine from small blocks of slots that it takes, so that goroutines on different
+// cores do not contend for one word with every ID. Get one from [Generator.Stream]; the zero Stream is not
+// usable. A Stream must not be used by two goroutines at the same time, and needs no closing.
 //
-// What it keeps: IDs are unique among all that the generator issues, and those
-// of one Stream ascend. The clock is read for every ID, so its time is as exact as
-// that of [Generator.Next]: a block ends with its tick. Order holds from tick to
-// tick, across all streams and callers: an ID returned before another call begins
-// is not of a later tick than the ID of that call.
+// What it keeps: IDs are unique among all that the generator issues, and those of one Stream ascend. The clock
+// is read for every ID, so its time is as exact as that of [Generator.Next]: a block ends with its tick. Order
+// holds from tick to tick, across all streams and callers: an ID returned before another call begins is not of
+// a later tick than the ID of that call.
 //
-// What it gives up: within one tick, IDs of different streams, or of a stream and
-// Next, come in any order, whichever call was first.
+// What it gives up: within one tick, IDs of different streams, or of a stream and Next, come in any order,
+// whichever call was first.
 //
-// What it costs: the unused slots of a block that ends are dropped. A block is twice as
-// long as the number of IDs issued from the block before, from 1 slot to a sixteenth of
-// the tick's slots and at most 1024. So a stream that rarely issues an ID drops at most one
-// slot with it, and no stream drops more slots than the IDs that it issues, plus one.
+// What it costs: the unused slots of a block that ends are dropped. A block is twice as long as the number of
+// IDs issued from the block before, from 1 slot to a sixteenth of the tick's slots and at most 1024. So a
+// stream that rarely issues an ID drops at most one slot with it, and no stream drops more slots than the IDs
+// that it issues, plus one.
 type Stream struct {
 	g    *Generator
 	span *window.Span // of the block
@@ -122,10 +120,9 @@ func (s *Stream) reserve(ctx context.Context) error {
 	return nil
 }
 
-// IDs returns IDs one after the other until ctx ends or a call fails, for use in
-// a range loop. The error is yielded once, with the ID 0, as the last element;
-// it is the one of [Generator.NextContext]. Each loop uses a new
-// [Stream], so its IDs ascend, and their order among IDs of others is that of a Stream.
+// IDs returns IDs one after the other until ctx ends or a call fails, for use in a range loop. The error is
+// yielded once, with the ID 0, as the last element; it is that of [Generator.NextContext]. Each loop uses a new
+// [Stream], with its order.
 //
 //	for id, err := range g.IDs(ctx) {
 //		if err != nil {

@@ -3,6 +3,7 @@
 //
 //	engines      each store on its real server: one table for all, and what is special to one
 //	service      the service from outside: clients of others, a browser, strangers, and fleets under faults; the soak
+//	metrics      what oteltickflake has for Prometheus and Grafana
 //	fleet        a fleet of servers or keepers on one store, its clients, faults, ledgers and verdict
 //	servers      runs the server of a store: servers.For(t, servers.PostgreSQL)
 //	program      builds, starts, freezes and kills a process

@@ -61,11 +61,8 @@ func (k *keys) list(ctx context.Context, from, to string, limit int, damaged fun
 // readCell reads the cell of a node number. The error of one that is Damaged wraps [stores.ErrDamaged].
 func (k *keys) readCell(ctx context.Context, node int64) (grant.Cell, error) {
 	found, err := k.calls.Read(ctx, cell.NodeKey(node))
-	if errors.Is(err, stores.ErrDamaged) {
-		return grant.Cell{Node: node, Damaged: true}, damagedError(node, err)
-	}
 	if err != nil || found.Version == 0 {
-		return grant.Cell{Node: node}, err
+		return grant.Cell{Node: node, Damaged: errors.Is(err, stores.ErrDamaged)}, notRead(node, err)
 	}
 	return k.decode(node, found)
 }
@@ -118,12 +115,20 @@ func damagedError(node int64, err error) error {
 // checkFleet reads the fleet's cell, and makes it if there is none. The error is also that of a fleet with another
 // layout, or that has ended.
 func (k *keys) checkFleet(ctx context.Context) error {
-	for range drive.InARow {
+	return again(func() error {
 		version, err := k.readFleet(ctx)
-		if err != nil || version != 0 {
-			return err
+		if err == nil && version == 0 {
+			_, err = k.swapFleet(ctx, 0, k.newFleet(cell.AllNodes(k.layout)))
 		}
-		if _, err = k.swapFleet(ctx, 0, k.newFleet(cell.AllNodes(k.layout))); !errors.Is(err, stores.ErrConflict) {
+		return err
+	})
+}
+
+// again makes a change, which reads a cell and writes it, until its write meets no other, and a few times at most.
+// Another error is returned at once: after a write of unknown outcome, a second call of the user repeats it.
+func again(change func() error) error {
+	for range drive.InARow {
+		if err := change(); !errors.Is(err, stores.ErrConflict) {
 			return err
 		}
 	}

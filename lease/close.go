@@ -7,18 +7,17 @@ import (
 	"github.com/tickflake/tickflake/internal/drive"
 )
 
-// Close seals the window, so that no ID is issued any more, and releases the node number:
-// after a clean stop the next process continues where this one stopped. It makes at
-// most a few operations of the store, or two if the store does not answer, each within the
-// timeout of [WithTimeout].
+// Close ends the grant, so that no ID is issued any more, and releases the node number: after a clean stop the
+// next process continues where this one stopped. It takes at most two timeouts of [WithTimeout], and one more
+// if another call of the Keeper runs.
 //
-// The error wraps [ErrNotReleased]: the node number then stays held until it expires, and
-// the Keeper is closed in any case. Further calls return the same error. A
-// program that closes its generator need not close the Keeper.
+// The error wraps [ErrNotReleased]: the node number then stays held until it expires, and the Keeper is closed
+// in any case. Further calls return the same error. A program that closes its generator need not close the
+// Keeper.
 func (k *Keeper) Close() error { return k.CloseContext(context.Background()) }
 
-// CloseContext is [Keeper.Close], but returns soon after ctx ends, whatever the store does.
-// It seals the window in any case, and the release goes on by itself.
+// CloseContext is [Keeper.Close], but returns as soon as ctx ends. It ends the grant in any case, and the
+// release goes on in the background.
 func (k *Keeper) CloseContext(ctx context.Context) error {
 	k.seal()
 	k.cancel()

@@ -43,7 +43,7 @@
 //   - [SetFleet], [ReadFleet] and [EndFleet]: set which node numbers a store has, read it, and give
 //     them to another store.
 //   - [Reserve]: keeps node numbers for systems that do not use the store.
-//   - [Keeper.Restored]: for a process whose memory was restored or cloned.
+//   - [Keeper.Restored]: for a process whose memory was restored or copied.
 //   - [NoFreeNodeError], [ErrStore], [ErrHeld]: the errors; [stores.KindOf] tells whether a
 //     retry helps.
 //
@@ -61,12 +61,17 @@
 // rules, with the argument for each.
 //
 // When the store does not answer for longer than the grant lasts, or all node numbers are held,
-// there is no grant. What a call does then, the doc of NextContext of a generator says.
+// there is no grant. The doc of NextContext of a generator says what a call does then.
 //
 // One more cell, the fleet's, says which layout and which node numbers the store is for, and
 // from when on. Every claim reads it and keeps to it.
 //
 // # Bounds
+//
+// A function or method with a context returns as soon as the context ends, whatever the store
+// does. Without a deadline, it returns at most one timeout, that of [WithTimeout] or
+// [DefaultTimeout], after the last answer of the store. Close and Restored of a Keeper have
+// bounds of their own.
 //
 // However long the store misbehaves, a Keeper has one goroutine, and one call of the store at
 // a time. After a failure it tries once per three tenths of a window. While nothing is granted,
@@ -84,9 +89,9 @@
 // the store's notices it at its next extension, stops using its grant, and raises its cell
 // again: [stores.ErrWentBack]. A process that starts later cannot notice it.
 //
-// The memory of a process must not be copied or rolled back, as by a fork, or by a VM's snapshot
-// that is restored beside its original. If it is, the copy must call [Keeper.Restored] before it
-// issues an ID, or the machine must have a VMClock: [WithVMClock]. Else both issue the same IDs
-// until the next extension: at most a third of a window later while the store answers, and else
-// at the end of the grant.
+// The memory of a process must not be copied or rolled back, as by a fork or a VM's snapshot. If
+// it is, the copy must call [Keeper.Restored] before it issues an ID, or the machine must have a
+// VMClock: [WithVMClock]. Otherwise the copy and the original issue the same IDs until the grant is
+// next extended: at most a third of a window later while the store answers, and until the grant
+// ends at the latest.
 package lease

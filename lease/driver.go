@@ -310,7 +310,7 @@ func (d *driver) loses(e grant.Event) error {
 // suspects takes the grant back until another read of the cell.
 func (k *Keeper) suspects(e grant.Event) {
 	k.revoke()
-	k.suspicion = drive.Wrap(fmt.Sprintf("node number %d was granted to this process up to %s, and %s: the store has answered with an older state, or went back: a second read tells",
+	k.suspicion = drive.Wrap(fmt.Sprintf("node number %d was granted to this process up to %s, and %s: the store answered with an older state, or went back: the next read tells",
 		e.Range.Node, k.time(e.Range.To).Format(timeFormat), k.foundText(e)), ErrStore)
 	k.setErr(k.suspicion)
 	k.log.Warn("lease: "+k.suspicion.Error(), "node", e.Range.Node)

@@ -18,9 +18,8 @@ var (
 	// ErrLost is wrapped by [Keeper.Err] if there will be no further grant, ever. A call
 	// that waits for a grant ends with it.
 	ErrLost = stores.Permanent.New("lost for good")
-	// ErrHeld: the node number is held by another living process, and [Claim] tries again
-	// while its context has time left, or it is reserved. If a process took the number over,
-	// the error wraps [ErrLost] as well.
+	// ErrHeld: the node number is held by another living process, or it is reserved. If a process took the
+	// number over, the error wraps [ErrLost] as well.
 	ErrHeld = stores.Transient.New("node number is held")
 	// ErrSkew: the clock is far from the fleet's, and the claim has [WithStrictFleetCheck].
 	ErrSkew = stores.Permanent.New("clock is far from the fleet's")
@@ -30,8 +29,8 @@ var (
 	ErrStore = drive.ErrStore
 	// ErrEndOfTime: no node number has ticks left before the end of the layout's time.
 	ErrEndOfTime = stores.Permanent.New("no time is left in the layout")
-	// ErrNotReleased: a lease was closed, and its release failed. The node number stays held
-	// until it expires. There is no other effect.
+	// ErrNotReleased: a lease was closed, and its release failed. The only effect is that the node number stays
+	// held until it expires.
 	ErrNotReleased = errors.New("node number was not released")
 	// ErrMoved: the fleet, or the node number, was moved to another store by [EndFleet]. The text names
 	// that store.
@@ -69,7 +68,7 @@ func (e *NoFreeNodeError) Is(target error) bool { return target == stores.Transi
 type LayoutMismatchError struct{ Ours, Theirs snowflake.Layout }
 
 func (e *LayoutMismatchError) Error() string {
-	return fmt.Sprintf("the IDs of this store have the layout %s, and not %s: use that layout, or, for IDs that never meet those, another namespace or directory (give 'tickflake lease fleet' or 'lease reserve' --layout there)", e.Theirs, e.Ours)
+	return fmt.Sprintf("the IDs of this store have the layout %s, and not %s: use that layout, or, if their IDs and yours never meet, another namespace or directory (give 'tickflake lease fleet' or 'lease reserve' --layout there)", e.Theirs, e.Ours)
 }
 
 // Is reports whether target is [stores.Permanent].

@@ -27,8 +27,8 @@ type Fleet struct {
 	Ended  bool             `json:"ended"` // all numbers have left
 	// Left are the numbers that were moved to other stores by [EndFleet], the latest last.
 	Left []MovedNodes `json:"left,omitempty"`
-	// Later are the numbers that begin later than Floor, before which no claim begins. [EndFleet] returns
-	// them, [SetFleet] reserves them, and [ReadFleet] leaves them to [List].
+	// Later are the numbers that begin later than Floor: no claim takes one before its Until. [EndFleet]
+	// returns them, [SetFleet] reserves them, and [ReadFleet] leaves them to [List].
 	Later []LaterNode `json:"later,omitempty"`
 	// Past are the numbers that were given to the past. [SetFleet] gives them, as [GivePast] does, once the fleet
 	// exists. When numbers leave by [EndFleet], those of the past stay behind: the other store has them in Later, to
@@ -49,8 +49,8 @@ type LaterNode struct {
 	Until time.Time `json:"until"`
 }
 
-// ReadFleet returns what a store is for. It writes nothing. The error wraps [ErrNeverClaimed] if
-// the store has no fleet yet, [stores.ErrDamaged] or [ErrStore]. It returns soon after ctx ends. If ctx has no deadline, [DefaultTimeout] bounds the operation.
+// ReadFleet returns what a store is for. It writes nothing. The error wraps [ErrNeverClaimed] if the store has
+// no fleet yet, [stores.ErrDamaged] or [ErrStore].
 func ReadFleet(ctx context.Context, store stores.Store) (Fleet, error) {
 	if err := checkStore("ReadFleet", store); err != nil {
 		return Fleet{}, err
@@ -86,15 +86,14 @@ func knownFleet(ctx context.Context, calls *drive.Calls) (version uint64, f cell
 	return version, f, err
 }
 
-// SetFleet creates the fleet of a store that has none: it says which node numbers the store has, and
-// from when on. A claim on an unused store creates one with all numbers of its layout and no floor, so set the
-// fleet before a process uses the store. A store never gets more numbers, and its floor never moves.
+// SetFleet creates the fleet of a store that has none: it says which node numbers the store has, and from when
+// on. A claim on an unused store creates one with all numbers of its layout and no floor, so set the fleet
+// before a process uses the store. A store never gets more numbers, and its floor never moves.
 //
-// Of f it takes Layout (the zero Layout is that of [WithLayout]), From, To, Floor, Later and Past. To set the same again is
-// success, so if SetFleet fails, call it again; one that was begun and given up may still land. A store with
-// another fleet is refused with an [*stores.OptionError]. Only the options [WithLayout], [WithClock] and [WithTimeout]
-// count. It returns soon after ctx ends, or when an operation of the store takes longer than the timeout. Other
-// errors are those of [Claim].
+// Of f it takes Layout (the zero Layout is that of [WithLayout]), From, To, Floor, Later and Past. A store with
+// another fleet is refused with an [*stores.OptionError]. If SetFleet fails, call it again: to set the same
+// again is success. A call that failed may still take effect later. Only the options WithLayout, [WithClock]
+// and [WithTimeout] count. Other errors are those of [Claim].
 func SetFleet(ctx context.Context, store stores.Store, f Fleet, options ...Option) error {
 	if f.Layout.TimeBits != 0 {
 		options = append(slices.Clip(options), WithLayout(f.Layout))
@@ -170,6 +169,28 @@ func administer(function string, store stores.Store, from, to int64, options []O
 	return &k, err
 }
 
+// administerKnown is administer for a store that has a fleet, whose layout it takes.
+func administerKnown(ctx context.Context, function string, store stores.Store, from, to int64, options []Option) (*keys, error) {
+	if err := checkStore(function, store); err != nil {
+		return nil, err
+	}
+	c := config{timeout: DefaultTimeout} // the layout is the store's, so the options are checked afterwards
+	for _, option := range options {
+		if option != nil {
+			option(&c)
+		}
+	}
+	_, f, err := knownFleet(ctx, &drive.Calls{Store: store, Timeout: max(c.timeout, 0)})
+	if err != nil {
+		return nil, err
+	}
+	layout, err := cell.ParseLayout(f.Layout)
+	if err != nil {
+		return nil, err
+	}
+	return administer(function, store, from, to, append(slices.Clip(options), WithLayout(layout)))
+}
+
 func (k *keys) checkRange(function string, from, to int64) error {
 	if from < 0 || to < from || to >= k.nodes() {
 		return refuse(function, "node numbers %d to %d: want a range within 0 to %d", from, to, k.nodes()-1)
@@ -181,47 +202,30 @@ func refuse(option, format string, args ...any) error {
 	return &stores.OptionError{Option: option, Err: fmt.Errorf(format, args...)}
 }
 
-// EndFleet gives node numbers away for good, to another store: this store grants no process a tick of them any more,
-// whatever any clock says. Give all numbers that the store has, or some at their lower or upper end: then the fleet
-// goes on with the rest. EndFleet returns the fleet that [SetFleet] creates in the other store. Create it in one store
-// only, or two fleets issue the same IDs.
+// EndFleet gives node numbers away for good, to another store: this store grants no process a tick of them any
+// more, whatever any clock says. Give all numbers that the store has, or some at their lower or upper end: then
+// the fleet goes on with the rest. EndFleet returns the fleet that [SetFleet] creates in the other store.
+// Create it in one store only, or two fleets issue the same IDs.
 //
-// Processes that still hold such a number issue the rest of their grants, two thirds of a window or more if the store
-// answered before, and then claim another number; if there is none, or theirs was pinned, their calls fail with
-// an error that wraps [ErrMoved]. newStore names the other store there, in at most 300 bytes and one line: a URL without
-// user, password and options, or a name without the characters @ = ? # %.
+// Processes that still hold such a number issue the rest of their grants, two thirds of a window or more if the
+// store answered before. Then they claim another number; if there is none, or theirs was pinned, their calls
+// fail with an error that wraps [ErrMoved]. That error names the other store by newStore, which has at most 300
+// bytes and one line: a URL without user, password and options, or a name without the characters @ = ? # %.
 //
-// EndFleet writes every number once, also those that were never claimed. If it fails or ends before its end, call it again: it
-// continues, and returns the same numbers. Those with limits more than two windows after the clock
-// come back in Later. If most limits lie that far ahead, without those of reservations, EndFleet refuses with an error that
-// wraps [ErrSkew], and changes nothing: the clock is wrong, or theirs were.
+// EndFleet writes every number once, also those that were never claimed. If it fails, call it again: it
+// continues, and returns the same numbers. It returns in Later the numbers with limits more than two windows
+// ahead of the clock. If most limits that are no reservations lie that far ahead, EndFleet refuses with an
+// error that wraps [ErrSkew], and changes nothing: the clock is wrong, or theirs were.
 //
-// Only the options [WithClock] and [WithTimeout] count. It returns soon after ctx ends, or when an operation of
-// the store takes longer than the timeout. Other errors are an [*stores.OptionError], or wrap [ErrNeverClaimed] if
-// the store has no fleet, [ErrMoved] if the numbers were moved elsewhere, [stores.ErrDamaged] for a cell that cannot be
-// read, [stores.ErrConflict] if other processes write the same cells all the time, or [ErrStore].
+// Only the options [WithClock] and [WithTimeout] count. Other errors are an [*stores.OptionError], or wrap
+// [ErrNeverClaimed] if the store has no fleet, ErrMoved if the numbers were moved elsewhere,
+// [stores.ErrDamaged] for a cell that cannot be read, [stores.ErrConflict] if other processes write the same
+// cells all the time, or [ErrStore].
 func EndFleet(ctx context.Context, store stores.Store, from, to int64, newStore string, options ...Option) (Fleet, error) {
-	if err := checkStore("EndFleet", store); err != nil {
-		return Fleet{}, err
-	}
 	if err := cell.CheckTo(newStore); err != nil {
 		return Fleet{}, refuse("EndFleet", "%w", err)
 	}
-	c := config{timeout: DefaultTimeout} // the layout is the store's, so the options are checked afterwards
-	for _, option := range options {
-		if option != nil {
-			option(&c)
-		}
-	}
-	_, f, err := knownFleet(ctx, &drive.Calls{Store: store, Timeout: max(c.timeout, 0)})
-	if err != nil {
-		return Fleet{}, err
-	}
-	layout, err := cell.ParseLayout(f.Layout)
-	if err != nil {
-		return Fleet{}, err
-	}
-	k, err := administer("EndFleet", store, from, to, append(slices.Clip(options), WithLayout(layout)))
+	k, err := administerKnown(ctx, "EndFleet", store, from, to, options)
 	if err != nil {
 		return Fleet{}, err
 	}
@@ -305,7 +309,7 @@ func (k *keys) checkLimits(ctx context.Context, nodes cell.Nodes) error {
 		return nil
 	})
 	if err == nil && 2*far > nodes.To-nodes.From {
-		err = fmt.Errorf("%w: %d of %d node numbers were granted further ahead of this clock, which says %s, than two windows, as %d until %s: set this clock right, or wait",
+		err = fmt.Errorf("%w: %d of %d node numbers were granted more than two windows ahead of this clock, which says %s, such as %d until %s: set this clock right, or wait",
 			ErrSkew, far, nodes.To-nodes.From, k.clock.Now().UTC().Format(time.RFC3339), last.Node, k.time(last.Record.Limit).Format(time.RFC3339))
 	}
 	return err

@@ -57,20 +57,17 @@ type Holding struct {
 	Err    error            // why the cell is Damaged: it wraps [stores.ErrDamaged]
 }
 
-// List returns the state of every node number that was ever claimed, reserved, moved
-// or given to the past, in the order of the numbers. It writes nothing. It returns soon after ctx ends.
-// If ctx has no deadline, [DefaultTimeout] bounds each operation of the store.
+// List returns the state of every node number that was ever claimed, reserved, moved or given to the past, in
+// the order of the numbers. It writes nothing.
 //
-// A damaged cell does not hide the others. If the store cannot list some cells, List
-// returns the others together with the store's error, which wraps
-// [stores.ErrDamaged]. Any other error wraps [ErrStore].
+// A damaged cell does not hide the others. If the store cannot list some cells, List returns the others
+// together with the store's error, which wraps [stores.ErrDamaged]. Any other error wraps [ErrStore].
 //
 // On a store with locks, such as a directory, a number is Held if its holder is alive. To find out, List locks
-// the cells that were not released, one after the other, and unlocks each at once. The
-// lock fails if the holder is alive, and disturbs no process. If it succeeds, a process
-// that claims at the same moment takes another number, or, if its number is pinned,
-// finds it held, and tries again if its context has a deadline. On other stores, and in a
-// read-only directory, a number counts as Held until a Window after its Limit.
+// the cells that were not released, one after the other, and unlocks each at once. The lock fails if the holder
+// is alive, and disturbs no process. If it succeeds, a process that claims at the same moment takes another
+// number, or, if its number is pinned, finds it held, and tries again if its context has a deadline. On other
+// stores, and in a read-only directory, a number counts as Held until a Window after its Limit.
 func List(ctx context.Context, store stores.Store) (holdings []Holding, err error) {
 	if err := checkStore("List", store); err != nil {
 		return nil, err
@@ -93,8 +90,8 @@ func List(ctx context.Context, store stores.Store) (holdings []Holding, err erro
 	return holdings, err
 }
 
-// Inspect is [List] for one node number, with the same bound. The error wraps
-// [ErrNeverClaimed] if the number has no cell, or [ErrStore].
+// Inspect is [List] for one node number. The error wraps [ErrNeverClaimed] if the number has no cell, or
+// [ErrStore].
 func Inspect(ctx context.Context, store stores.Store, node int64) (Holding, error) {
 	if err := checkStore("Inspect", store); err != nil {
 		return Holding{}, err
@@ -110,25 +107,23 @@ func Inspect(ctx context.Context, store stores.Store, node int64) (Holding, erro
 	return inspect(ctx, calls, node, c)
 }
 
-// ForceRelease releases a node number whose holder ended without a release, so that others
-// need not wait until it expires.
+// ForceRelease releases a node number whose holder ended without a release, so that others need not wait until
+// it expires. It does nothing to a released number.
 //
-// It is safe even if the holder is still alive. ForceRelease does not lower the limit of
-// the cell, so the next holder begins where this holder's grant ends. This holder issues
-// the rest of its grant, finds at its next extension that the cell was changed, and claims
-// another number. A holder pinned to this number fails with [ErrLost] once its grant is used up.
+// It is safe even if the holder is still alive. ForceRelease does not lower the limit of the cell, so the next
+// holder begins where this holder's grant ends. This holder issues the rest of its grant, finds at its next
+// extension that the cell was changed, and claims another number. A holder pinned to this number fails with
+// [ErrLost] once its grant is used up.
 //
-// It does nothing to a released number. It returns soon after ctx ends. If ctx has no deadline,
-// [DefaultTimeout] bounds each operation of the store. The error wraps
+// The error wraps
 //
 //   - [ErrNeverClaimed]: the number has no cell,
-//   - [ErrHeld]: the store has locks, and the holder is alive; or the number is
-//     reserved, or was given to the past,
+//   - [ErrHeld]: the store has locks, and the holder is alive; or the number is reserved, or was given to the
+//     past,
 //   - [ErrMoved]: the number belongs to another store,
 //   - [stores.ErrConflict]: the cell was written meanwhile, so its holder is alive,
 //   - [stores.ErrDamaged]: the cell is damaged; it is left as it is,
-//   - [ErrStore]: the store failed. If a swap failed, the number may be released: call
-//     again.
+//   - [ErrStore]: the store failed. If a swap failed, the number may be released: call again.
 func ForceRelease(ctx context.Context, store stores.Store, node int64) error {
 	if err := checkStore("ForceRelease", store); err != nil {
 		return err
@@ -159,27 +154,19 @@ func ForceRelease(ctx context.Context, store stores.Store, node int64) error {
 	// The limit stays as it is, and the next claim begins there.
 	r.Holder, r.Owner, r.Floor, r.Last, r.Write = "", "", r.Limit, r.Names(), cell.Token()
 	_, err = calls.Swap(ctx, c.Key, c.Version, r.Encode())
-	switch {
-	case errors.Is(err, stores.ErrConflict):
+	if errors.Is(err, stores.ErrConflict) {
 		return fmt.Errorf("node number %d was not released, since it was extended or claimed at the same moment: its holder (%q before) is alive: %w", node, owner, err)
-	case errors.Is(err, stores.ErrDamaged):
-		return damagedError(node, err)
 	}
-	return err
+	return notRead(node, err)
 }
 
 // readCell reads the cell of a node number that was claimed.
 func readCell(ctx context.Context, calls *drive.Calls, node int64) (stores.Cell, error) {
 	c, err := calls.Read(ctx, cell.NodeKey(node))
-	switch {
-	case errors.Is(err, stores.ErrDamaged): // the store has answered
-		return stores.Cell{}, damagedError(node, err)
-	case err != nil:
-		return stores.Cell{}, err
-	case c.Version == 0:
-		return stores.Cell{}, drive.Wrap(fmt.Sprintf("node number %d %v", node, ErrNeverClaimed), ErrNeverClaimed)
+	if err == nil && c.Version == 0 {
+		err = drive.Wrap(fmt.Sprintf("node number %d %v", node, ErrNeverClaimed), ErrNeverClaimed)
 	}
-	return c, nil
+	return c, notRead(node, err)
 }
 
 // inspect returns the state in a cell. The error is that of locking the cell.

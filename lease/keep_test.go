@@ -232,7 +232,7 @@ func TestReadOfAnOlderState(t *testing.T) {
 		"the store goes away before": away + "heal k; 1s; poll k;" + trusts + "err k",
 		"and another has it now":     away + "claim s pin:0; heal k; 1s; poll k;" + trusts + "err k = lost",
 		"no read tells": `claim k pin:0; remember 0; 10s; poll k; claim s pin:0; shows k each; 10s; poll k
-			err k = store !conflict 'the store has answered with an older state, or went back'; calls; 1s; poll k; calls 16`,
+			err k = store !conflict 'the store answered with an older state, or went back'; calls; 1s; poll k; calls 16`,
 		"no read shows the writes of others": `claim k pin:0; remember 0; claim s pin:0; shows k each; 10s; poll k
 			err k = store !conflict 'the store shows a cell and does not extend it, 8 times in a row: it answers reads that are out of date'`,
 	})

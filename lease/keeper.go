@@ -76,25 +76,23 @@ type Keeper struct {
 	apart   atomic.Bool // IDs may have been issued apart from the window; its owner sets it before the first of them
 }
 
-// Claim claims a node number, and returns the Keeper that holds it. ctx bounds the
-// claim, not the Keeper. If no node number is free, or the store does not answer,
-// Claim fails at once, or, if ctx has a deadline, tries again until then: the error
-// then also wraps that of ctx. It ends at once if the store refuses, or another error has the
-// kind [stores.Permanent], as has that of a number of [WithNode] that is reserved.
-// A clock that reads a time before the layout's epoch is not set yet, and Claim tries that again too.
-// It returns soon after ctx ends. Without a deadline, the timeout of [WithTimeout] bounds each
-// operation of the store, and the first failure ends the claim.
+// Claim claims a node number, and returns the Keeper that holds it. ctx bounds the claim, not the Keeper.
 //
-// The error is a [*NoFreeNodeError] if all node numbers are held, a
-// [*LayoutMismatchError] if the store's cells are for another layout, and an
-// [*stores.OptionError] if an option is out of range or nil, or the number of [WithNode] is none of the store's. Else it wraps
+// If no node number is free, that of [WithNode] is held, the store does not answer, or the clock reads a time before
+// the layout's epoch and so is not set yet, Claim tries again until the deadline of ctx, and its error then also wraps
+// that of ctx; without a deadline it fails at once. It also fails at once if the store refuses, or another error has
+// the kind [stores.Permanent], such as that of a reserved number of WithNode.
 //
-//   - [ErrHeld]: the number of [WithNode] is held by another living process, or reserved,
+// The error is a [*NoFreeNodeError] if all node numbers are held, a [*LayoutMismatchError] if the store's cells
+// are for another layout, and an [*stores.OptionError] if an option is out of range or nil, or the number of
+// WithNode is none of the store's. Else it wraps
+//
+//   - [ErrHeld]: the number of WithNode is held by another living process, or reserved,
 //   - [ErrStore]: the store failed,
-//   - [stores.ErrDamaged]: the fleet's cell, or that of the number of [WithNode], is damaged,
+//   - [stores.ErrDamaged]: the fleet's cell, or that of the number of WithNode, is damaged,
 //   - [ErrSkew]: the clock is far from the fleet's, with [WithStrictFleetCheck],
 //   - [ErrEndOfTime]: no node number has time left in the layout,
-//   - [ErrMoved]: the fleet, or the number of [WithNode], was moved to another store by [EndFleet],
+//   - [ErrMoved]: the fleet, or the number of WithNode, was moved to another store by [EndFleet],
 //   - [snowflake.ErrEarly]: the clock reads a time before the epoch,
 //   - [monoclock.ErrWall]: the wall clock was not set in time, for [WithWallWithin].
 func Claim(ctx context.Context, store stores.Store, options ...Option) (*Keeper, error) {
@@ -366,7 +364,7 @@ func (k *Keeper) Granted() (floor, limit time.Time) {
 // IssueApart tells the Keeper that IDs of times before until are issued with its grant and without a generator of this
 // library, so that nobody knows the last one: from now on, Close leaves the limit where it is, and the next grant of the
 // number begins there. Call it before the first of these IDs. If until is beyond the limit, the grant is extended to it
-// as soon as the store answers; [Keeper.Granted] shows that. If it fails, call again. The zero until says that no such
+// as soon as the store answers; [Keeper.Granted] shows that. If that fails, call again. The zero until says that no such
 // ID was issued after all. It does not wait.
 func (k *Keeper) IssueApart(until time.Time) {
 	k.apart.Store(!until.IsZero())

@@ -61,7 +61,7 @@ func TestEnd(t *testing.T) {
 		"goes on with another number":  "claim x bits:1 pin:0; claim k bits:1; close x; end 1 1 new; 15s; poll k; err k; holds k 0; log 1 'an operator moved it to new'",
 		// A clock that ran ahead parks its number; if most did, the clock of the operator is wrong.
 		"a limit far ahead":  "step 1h; claim k bits:2 pin:2; step -1h; claim x bits:2 pin:1; end 0 3 new; later 0 3 floor:30s 2:1h0m30s; 2h; end 0 3 new; later 0 3 floor:30s 2:1h0m30s; step -2h; in new; found; holding 2 reserved 1h0m30s; step 30s; claim n bits:2 pin:2 = held",
-		"limits far ahead":   "step 1h; claim k bits:1 pin:0; claim x bits:1 pin:1; step -1h; end 0 1 new = '2 of 2 node numbers were granted further ahead of this clock, which says 2029-06-01T12:00:00Z'; fleet 0 1; 15s; poll k; err k; holding 0 held",
+		"limits far ahead":   "step 1h; claim k bits:1 pin:0; claim x bits:1 pin:1; step -1h; end 0 1 new = '2 of 2 node numbers were granted more than two windows ahead of this clock, which says 2029-06-01T12:00:00Z'; fleet 0 1; 15s; poll k; err k; holding 0 held",
 		"a reserved one":     "reserve 0 0 1h bits:1; end 0 1 new; later 0 1 0:1h0m0s",
 		"all are reserved":   "reserve 0 1 1h bits:1; end 0 1 new; later 0 1 0:1h0m0s 1:1h0m0s",
 		"the end of time":    "claim k bits:0; write 0 '" + fmt.Sprintf(`{"format":1,"limit":%d,"write":"w","layout":"%s"}`, uint64(1)<<smallLayout(0).TimeBits, smallLayout(0)) + "'; end 0 0 new = '1 of 1'",

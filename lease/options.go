@@ -93,17 +93,15 @@ func WithWindow(d time.Duration) Option { return func(c *config) { c.period = d 
 // default.
 func WithTimeout(d time.Duration) Option { return func(c *config) { c.timeout = d } }
 
-// WithNode claims this node number, instead of any free one. One that the layout does not have is refused before any
-// call of the store, and one that the store's [Fleet] does not have by the claim.
-// On a store with locks, such as a directory, the claim fails while another living process holds that number. On
-// other stores it takes the number over, and the process that held it ends with an error
-// that wraps [ErrLost] when its grant is used up: the last to start wins, and no ID is
-// issued twice even so.
+// WithNode claims this node number, instead of any free one. A number that the layout does not have is refused
+// before any call of the store, and one that the store's [Fleet] does not have by the claim. On a store with
+// locks, such as a directory, the claim fails while another living process holds the number. On other stores it
+// takes the number over: the last to start wins, and the process that held it ends with an error that wraps
+// [ErrLost] when its grant is used up. No ID is issued twice even so.
 //
-// After a crash the number begins where the grant of the crashed process ended, up
-// to a window ahead of the clock, and a window further with each crash in a row.
-// Until the clock gets there, also after a clean stop, the strategy decides about every
-// call; with a free number there is no such wait.
+// After a crash the number begins where the grant of the crashed process ended, up to a window ahead of the
+// clock, and a window further with each crash in a row. Until the clock gets there, also after a clean stop,
+// the strategy decides about every call; with a free number there is no such wait.
 func WithNode(node int64) Option { return func(c *config) { c.pin = &node } }
 
 // WithOwner sets the text that shows people the holder of a node number, of at most
@@ -116,28 +114,29 @@ func WithOwner(owner string) Option { return func(c *config) { c.owner = owner }
 // last line of a level is not dropped: it comes at most a minute and a third of a window late.
 func WithLogger(log *slog.Logger) Option { return func(c *config) { c.log = log } }
 
-// WithFleetLimit sets how far the clock may be from those of the others, estimated from their grants, before the
-// Keeper logs a warning. The default is a minute; with math.MaxInt64, no clock is too far, and nothing
-// is listed for it. At most 256 others are compared.
+// WithFleetLimit sets how far the clock may be from the clocks of the fleet's other processes, estimated from
+// their grants, before the Keeper logs a warning. The default is a minute; with [math.MaxInt64], no clock is
+// too far, and nothing is listed for it. At most 256 others are compared. Grants of crashed processes show no
+// clock, so only grants that are extended after the claim count: the warning comes some thirds of a window
+// after the claim.
 //
-// Grants of crashed processes show no clock, so only grants that are extended after the
-// claim count: the warning comes some thirds of a window after the claim. Besides, a number that was held or released
-// with a limit more than a minute and two windows ahead of the clock shows that this clock is behind, or that an
-// earlier one was ahead. If a claim meets one, the Keeper logs a warning.
+// A limit more than a minute and two windows ahead of the clock, of a number that is held or was released,
+// shows that this clock is behind, or that an earlier one was ahead. If a claim meets one, the Keeper logs a
+// warning too.
 func WithFleetLimit(limit time.Duration) Option { return func(c *config) { c.skew = limit } }
 
-// WithStrictFleetCheck makes [Claim] fail with an error that wraps [ErrSkew] if the clock is further from those of
-// the others than the limit of [WithFleetLimit]. Claim then also needs a store that lists its cells to this process.
+// WithStrictFleetCheck makes Claim fail with an error that wraps [ErrSkew] if the clock is further from the
+// others' than [WithFleetLimit]. Claim then also needs a store that lists its cells to this process.
 //
-// If the clock looks wrong (if it looks ahead, only when at least 3 others agree), Claim waits for half of the longest
-// window to see whether the others live, and fails if its context ends before that: give it a longer deadline. If a
-// number's limit lies too far ahead, as WithFleetLimit says, and this clock is right, claim without this option:
-// nothing but time takes that limit away.
+// If the clock looks behind, or ahead of at least 3 others, Claim waits for half of the longest window to see
+// whether the others live. It fails if its context ends before that: give it a longer deadline. If a number's
+// limit lies too far ahead, as WithFleetLimit says, and this clock is right, claim without this option: nothing
+// but time takes that limit away.
 func WithStrictFleetCheck() Option { return func(c *config) { c.strict = true } }
 
-// WithVMClock names the VMClock device by which the Keeper notices that its memory is a copy, as of a
-// virtual machine's snapshot: then it does what [Keeper.Restored] does, before another ID is returned. "off"
-// is none. The default, "auto", is the first /dev/vmclock*, if there is one that this user may read; [Stats] says so.
+// WithVMClock names the VMClock device by which the Keeper notices that its memory is a copy, as of a virtual
+// machine's snapshot. Then it does what [Keeper.Restored] does, before another ID is returned. "off" is none.
+// The default, "auto", is the first /dev/vmclock* that this user may read, if there is one; [Stats] says so.
 // All systems but Linux have none. A named device that cannot be used is an error.
 func WithVMClock(device string) Option { return func(c *config) { c.device = device } }
 
@@ -149,8 +148,17 @@ func checkStore(function string, store stores.Store) error {
 	return nil
 }
 
-func configure(ctx context.Context, store stores.Store, options []Option) (config, error) {
-	c := config{traits: store.Traits(), node: -1, timeline: timeline{layout: snowflake.Default()},
+// CheckOptions returns the [*stores.OptionError] with which [Claim] refuses options whatever the store and the
+// time are, such as a window that is too short. Call it before you open a store. Of ctx it looks only at the
+// deadline: whether there is one.
+func CheckOptions(ctx context.Context, options ...Option) error {
+	_, err := parse(ctx, stores.Traits{}, options)
+	return err
+}
+
+// parse checks all that depends on neither the store nor the time.
+func parse(ctx context.Context, traits stores.Traits, options []Option) (config, error) {
+	c := config{traits: traits, node: -1, timeline: timeline{layout: snowflake.Default()},
 		timeout: DefaultTimeout, owner: self(), log: slog.Default(), skew: time.Minute}
 	for i, option := range options {
 		if option == nil {
@@ -202,7 +210,18 @@ func configure(ctx context.Context, store stores.Store, options []Option) (confi
 	if n := c.longest(); n > stores.MaxValue {
 		return c, refuse("WithOwner", "with this owner and the layout %s a cell takes %d bytes: want at most %d", c.spec, n, stores.MaxValue)
 	}
-	err := c.within.Validate(ctx, c.given)
+	if err := c.within.Validate(ctx, c.given); err != nil {
+		return c, err
+	}
+	var err error
+	if c.page, err = vmclock.Open(c.device, c.log); err != nil {
+		return c, refuse("WithVMClock", "%w", err)
+	}
+	return c, nil
+}
+
+func configure(ctx context.Context, store stores.Store, options []Option) (config, error) {
+	c, err := parse(ctx, store.Traits(), options)
 	if err != nil {
 		return c, err
 	}
@@ -218,9 +237,6 @@ func configure(ctx context.Context, store stores.Store, options []Option) (confi
 	}
 	c.lines = drive.NewLog(c.log.Handler(), c.elapsed)
 	c.log = slog.New(c.lines)
-	if c.page, err = vmclock.Open(c.device, c.log); err != nil {
-		return c, refuse("WithVMClock", "%w", err)
-	}
 	return c, nil
 }
 

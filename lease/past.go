@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/tickflake/tickflake/internal/cell"
@@ -39,24 +38,24 @@ const (
 	defaultLane   = 16
 )
 
-// GivePast gives node numbers to the past, for good: no process claims them any more, also one that is pinned to
-// one, and generator.OpenPast issues IDs for old rows with them, each of the row's own time.
+// GivePast gives node numbers to the past, for good: no process claims them any more, not even by [WithNode],
+// and generator.OpenPast issues IDs for old rows with them, each of the row's own time.
 //
-// Only a number that was never used can be given. So GivePast refuses one whose cell was ever written, one that
-// is none of the fleet's, and, unless p.Unused says so, all numbers of a fleet with a floor, which may have been
-// used in another store, and of a store in which one was retired. What it cannot see is generators without this
-// store. All past numbers of a store have one bucket and one lane.
+// Only a number that was never used can be given. So GivePast refuses a number whose cell was ever written, and
+// one that the fleet does not have. Unless p.Unused is set, it also refuses all numbers of a fleet with a
+// floor, since another store may have used them, and of a store in which one was retired. It cannot see
+// generators that work without this store. All past numbers of a store have one bucket and one lane.
 //
-// To give the same again is success, so if GivePast fails, call it again. Only the options [WithLayout], of a store that
-// has no fleet, [WithClock] and [WithTimeout] count. It returns soon after ctx ends, or when an operation of the store takes
-// longer than the timeout. The error is an [*stores.OptionError], or one of [Claim].
+// If GivePast fails, call it again: to give the same again is success. Only the options [WithLayout], of a
+// store that has no fleet, [WithClock] and [WithTimeout] count. The error is an [*stores.OptionError], or one
+// of [Claim].
 func GivePast(ctx context.Context, store stores.Store, p Past, options ...Option) error {
 	p.Retired = false
 	return changePast(ctx, store, p, true, options)
 }
 
-// CheckPast returns the error that [GivePast] would return, or [RetirePast] if p.Retired, as far as a look tells. It
-// writes nothing.
+// CheckPast reads the store, writes nothing, and returns the error that [GivePast] would return now, or
+// [RetirePast] if p.Retired.
 func CheckPast(ctx context.Context, store stores.Store, p Past, options ...Option) error {
 	return changePast(ctx, store, p, false, options)
 }
@@ -131,13 +130,10 @@ func (k *keys) giveOne(ctx context.Context, node int64, lanes cell.Lanes, rewoun
 	if err := k.checkInFleet("GivePast", node); err != nil {
 		return err
 	}
-	for range drive.InARow {
+	return again(func() error {
 		c, err := k.readCell(ctx, node)
-		if err != nil {
+		if err != nil || c.Record.Past == cell.Given {
 			return err
-		}
-		if c.Record.Past == cell.Given {
-			return nil
 		}
 		drawn, err := k.calls.List(ctx, cell.LaneKey(node, 0), cell.LanesTo(node), 1) // its cell was deleted
 		if err != nil {
@@ -154,11 +150,8 @@ func (k *keys) giveOne(ctx context.Context, node int64, lanes cell.Lanes, rewoun
 			return err
 		}
 		_, err = k.calls.Swap(ctx, cell.NodeKey(node), 0, k.encode(r))
-		if !errors.Is(err, stores.ErrConflict) {
-			return err // of unknown outcome: a second call repeats it
-		}
-	}
-	return errBusy
+		return err
+	})
 }
 
 // define writes the definition of a number's lanes, unless it is there.
@@ -174,7 +167,7 @@ func (k *keys) define(ctx context.Context, node int64, lanes cell.Lanes) error {
 	case err != nil:
 		return err
 	case found.Version == 0: // a stale read
-		return errBusy
+		return stores.ErrConflict
 	}
 	theirs, err := cell.DecodeLanes(found.Value)
 	if err == nil && theirs != lanes {
@@ -204,30 +197,20 @@ func (k *keys) cannotGive(ctx context.Context, node int64, why error) error {
 	return refuse("GivePast", "node number %d: %w: of the %d of this store %d were never used, such as %d", node, why, k.numbers(), left, first)
 }
 
-// RetirePast ends what [GivePast] began: no ID is issued any more with these numbers, for old rows or by a process. Call it
-// when the store was restored from a backup, or failed over to a stale replica, before a process uses it: what was counted
-// since may be counted again. Name all numbers that were ever given to the past, also those that the backup does not know. A
-// process that has the numbers open goes on until it is closed.
+// RetirePast ends what [GivePast] began: no process issues IDs with these numbers any more, for old rows or of
+// now. Call it when the store was restored from a backup, or failed over to a stale replica, before a process
+// uses it: lanes that were drawn since the backup may be drawn again. Name all numbers that were ever given to
+// the past, also those that the backup does not know. A process that has the numbers open goes on until it is
+// closed.
 //
-// A number that was claimed is refused with an [*stores.OptionError]. A second call does no harm. Only [WithClock] and
-// [WithTimeout] count; the bounds and other errors are those of [GivePast]. The fleet may have ended.
+// A number that was claimed is refused with an [*stores.OptionError]. A second call does no harm. Only
+// [WithClock] and [WithTimeout] count; the other errors are those of GivePast. The fleet may have ended.
 func RetirePast(ctx context.Context, store stores.Store, from, to int64, options ...Option) error {
 	return changePast(ctx, store, Past{From: from, To: to, Retired: true}, true, options)
 }
 
 func retirePast(ctx context.Context, store stores.Store, p Past, write bool, options []Option) error {
-	if err := checkStore("RetirePast", store); err != nil {
-		return err
-	}
-	_, f, err := knownFleet(ctx, &drive.Calls{Store: store})
-	if err != nil {
-		return err
-	}
-	layout, err := cell.ParseLayout(f.Layout)
-	if err != nil {
-		return err
-	}
-	k, err := administer("RetirePast", store, p.From, p.To, append(slices.Clip(options), WithLayout(layout)))
+	k, err := administerKnown(ctx, "RetirePast", store, p.From, p.To, options)
 	for node := p.From; err == nil && node <= p.To; node++ {
 		err = k.retire(ctx, node, false)
 	}
@@ -238,7 +221,7 @@ func retirePast(ctx context.Context, store stores.Store, p Past, write bool, opt
 }
 
 func (k *keys) retire(ctx context.Context, node int64, write bool) error {
-	for range drive.InARow {
+	return again(func() error {
 		c, err := k.readCell(ctx, node)
 		if err != nil {
 			return err
@@ -252,11 +235,8 @@ func (k *keys) retire(ctx context.Context, node int64, write bool) error {
 		r := grant.Retire(c.Record, k.end())
 		r.Write, r.Last, r.Layout = cell.Token(), c.Record.Names(), k.spec
 		_, err = k.calls.Swap(ctx, cell.NodeKey(node), c.Version, k.encode(r))
-		if !errors.Is(err, stores.ErrConflict) {
-			return err // of unknown outcome: a second call repeats it
-		}
-	}
-	return errBusy
+		return err
+	})
 }
 
 // readPast returns the past numbers of a store, those in a row as one.

@@ -47,7 +47,7 @@ func TestGivePast(t *testing.T) {
 		"raised":             {0, "give 6 7; reserve 0 7; = RRRRRRrr; reserve 0 7; = RRRRRRrr; give 5 5; ! its cell was written before"},
 		"its cell deleted":   {0, "give 7 7; draw 7; delete 7; = ........; give 7 7; ! was retired, or its cell deleted; = ........"},
 		"the first act ends": {0, "lose; give 6 7; ! cannot be reached; give 6 7; = ......pp"},
-		"a stale read":       {0, "lose; give 6 7; ! cannot be reached; stale; give 6 7; ! cell was changed by another process; give 6 7; = ......pp"},
+		"a stale read":       {0, "lose; give 6 7; ! cannot be reached; stale; give 6 7; = ......pp"},
 		"the next one":       {0, "lose; lose; give 6 7; ! cannot be reached; give 6 7; = ......pp"},
 	} {
 		t.Run(name, func(t *testing.T) {

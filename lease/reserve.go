@@ -12,17 +12,14 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// Reserve keeps the node numbers from to to, both included, for systems that do not use
-// this store: no process claims them before until, and IDs that are issued with them later
-// have times after it. Choose a date by which the last of those systems has ended.
+// Reserve keeps the node numbers from to to, both included, for systems that do not use this store: no process
+// claims them before until, and IDs that are issued with them later have times after it. Choose a date by which
+// the last of those systems has ended.
 //
-// An earlier reservation is lengthened, and never shortened. A number of the past is retired instead, for good,
-// since a store that went back is raised by reservations: see [RetirePast]. A number that is held, or
-// whose last grant has not ended by the clock, is refused, with an error that wraps
-// [ErrHeld]: the numbers before it are then reserved, and a second call does no harm. Only
-// the options [WithLayout], [WithClock] and [WithTimeout] count. It returns soon after ctx
-// ends, or when an operation of the store takes longer than the timeout. Other errors are
-// those of [Claim].
+// An earlier reservation is lengthened, and never shortened. A number of the past is retired instead, for good:
+// see [RetirePast]. A number that is held, or whose last grant has not ended by the clock, is refused, with an
+// error that wraps [ErrHeld]: the numbers before it are then reserved, and a second call does no harm. Only the
+// options [WithLayout], [WithClock] and [WithTimeout] count. Other errors are those of [Claim].
 func Reserve(ctx context.Context, store stores.Store, from, to int64, until time.Time, options ...Option) error {
 	k, err := administer("Reserve", store, from, to, options)
 	if err != nil {
@@ -57,7 +54,7 @@ func (k *keys) reserve(ctx context.Context, node int64, limit uint64) error {
 		return err
 	}
 	defer unlock()
-	for range drive.InARow {
+	return again(func() error {
 		c, err := k.readCell(ctx, node)
 		if err != nil {
 			return err
@@ -79,9 +76,6 @@ func (k *keys) reserve(ctx context.Context, node int64, limit uint64) error {
 			r = grant.Retire(r, k.end())
 		}
 		_, err = k.swap(ctx, node, c.Version, r)
-		if !errors.Is(err, stores.ErrConflict) {
-			return err // of unknown outcome: a second call repeats it
-		}
-	}
-	return errBusy
+		return err
+	})
 }

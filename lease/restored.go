@@ -7,17 +7,16 @@ import (
 	"github.com/tickflake/tickflake/internal/window"
 )
 
-// Restored tells the Keeper that the memory of this process was restored or cloned: a
-// virtual machine's snapshot, AWS Lambda SnapStart, CRIU. The original, or another clone,
-// may issue IDs under the same grant. So the Keeper revokes the grant at once, and forgets
-// its cell and its writes in flight. It then claims a number as a new
-// process does, above every limit in the store; it takes the number of [WithNode]
-// over from the original.
+// Restored tells the Keeper that the memory of this process was restored or copied: by a virtual machine's
+// snapshot, AWS Lambda SnapStart or CRIU. Call it before the first ID after the restore. The original, or
+// another copy, may issue IDs under the same grant. So the Keeper revokes the grant at once, and forgets its
+// cell and its writes in flight. It then claims a number as a new process does, above every limit in the store;
+// it takes the number of [WithNode] over from the original.
 //
-// Call it before the first ID is issued after the restore. It returns when there is a new
-// grant, or soon after ctx ends. If ctx has a deadline, a claim that fails is tried again
-// until ctx ends, unless its error is of the kind [stores.Permanent]; the error is that of
-// [Claim]. After an error nothing is granted, and the Keeper keeps trying.
+// Restored returns when there is a new grant, as soon as ctx ends, and without a deadline after four timeouts
+// of [WithTimeout] at most. If ctx has a deadline, a claim that fails is tried again until then, unless its
+// error is of the kind [stores.Permanent]; the error is that of [Claim]. After an error nothing is granted, and
+// the Keeper keeps trying.
 func (k *Keeper) Restored(ctx context.Context) error {
 	if !k.distrust(true) {
 		return ErrClosed

@@ -27,10 +27,10 @@
 //   - A virtual machine that its hypervisor stops, or restores from a snapshot, may find
 //     both clocks behind. The Clock stays behind when the wall clock is stepped ahead.
 //
-// [WallError] tells how far the wall clock may be off by the kernel's own word, and
-// [AwaitWall] waits until that is little: make the Clock then. [Clock.Drift] shows each difference between the two clocks. [WithResync] lets a Clock
-// catch up with a wall clock that is ahead of it; nothing makes it go back. The effect of
-// each fault on the clocks of Linux, as measured, is in docs/kernel.md of the repository.
+// [WallError] tells how far the wall clock may be off, as the kernel says, and [AwaitWall] waits until that is little:
+// make the Clock then. [Clock.Drift] shows each difference between the two clocks. [WithResync] lets a Clock catch up
+// with a wall clock that is ahead of it; nothing makes it go back. What each fault does to the clocks of Linux, as
+// measured, is in docs/evidence.md of the repository.
 //
 // Do not use a Clock to learn the exact time of day, or to compare instants between
 // machines. Use it where order matters more than agreement, as in the time field of an

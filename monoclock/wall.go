@@ -7,14 +7,15 @@ import (
 	"time"
 )
 
-// ErrWall is wrapped by an error of [AwaitWall] if the wall clock may still be off by more.
+// ErrWall is wrapped by the error of [AwaitWall] if the wall clock may still be off by more than it was asked
+// to wait for.
 var ErrWall = errors.New("the wall clock may be wrong")
 
-// WallError returns how far the machine's wall clock may be off, by the kernel's own word, or false if the
-// kernel does not say. On Linux it is the maxerror of adjtimex: up to 16 s, which means that nobody has set
-// the clock since the boot or its last step; about 2 s at most on a healthy host with systemd-timesyncd. A virtual
-// machine in which no program sets the clock says 16 s, however good its clock is. A sandbox may forbid the
-// question, as systemd's ProtectClock does, and other systems have no answer.
+// WallError returns how far the machine's wall clock may be off, as the kernel says, or false if it does not
+// say. On Linux it is the maxerror of adjtimex: about 2 s at most on a healthy host with systemd-timesyncd, and
+// up to 16 s, which means that nobody has set the clock since the boot or its last step. A virtual machine in
+// which no program sets the clock says 16 s, however good its clock is. A sandbox may forbid the question, as
+// systemd's ProtectClock does, and other systems have no answer.
 func WallError() (most time.Duration, ok bool) { return kernelError() }
 
 // WallError is the function [WallError] for a Clock that reads the machine's own clocks, or the method
@@ -33,8 +34,8 @@ func (c *Clock) WallError() (most time.Duration, ok bool) {
 const askWall = 100 * time.Millisecond
 
 // AwaitWall waits until the machine's wall clock may be off by no more than within, as [WallError] says, or
-// until ctx ends. Make the [Clock] afterwards. The error wraps [ErrWall] and the cause of ctx. Where the
-// kernel says nothing, AwaitWall returns nil at once.
+// until ctx ends. Make the Clock afterwards. The error wraps [ErrWall] and the cause of ctx. Where the kernel
+// says nothing, AwaitWall returns nil at once.
 func AwaitWall(ctx context.Context, within time.Duration) error {
 	return awaitWall(ctx, within, kernelError)
 }

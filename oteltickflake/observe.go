@@ -51,28 +51,28 @@ type issuer struct {
 }
 
 var generatorMetrics = []row[issuer]{
-	{counter, "tickflake.generator.waits", "{wait}", "Reservations of IDs that waited.", func(s issuer) any { return s.Waits }},
-	{counter, "tickflake.generator.wait_time", "s", "Time that reservations of IDs waited, added up.", func(s issuer) any { return s.Waited }},
-	{counter, "tickflake.generator.borrowed_ticks", "{tick}", "Ticks from which IDs were issued before the clock reached them.", func(s issuer) any { return s.BorrowedTicks }},
+	{counter, "tickflake.generator.waits", "{wait}", "Waits for a slot.", func(s issuer) any { return s.Waits }},
+	{counter, "tickflake.generator.wait_time", "s", "Time of these waits, added up.", func(s issuer) any { return s.Waited }},
+	{counter, "tickflake.generator.borrowed_ticks", "{tick}", "Ticks borrowed: issued before the clock reached them.", func(s issuer) any { return s.BorrowedTicks }},
 	{counter, "tickflake.generator.rejections", "{call}", "Calls that the strategy rejected.", func(s issuer) any { return s.Rejections }},
 	{gauge, "tickflake.generator.lead", "s", "How far the last ID is ahead of the clock.", func(s issuer) any { return s.Lead }},
 	{gauge, "tickflake.generator.max_lead", "s", "The largest lead since the start.", func(s issuer) any { return s.MaxLead }},
-	{gauge, "tickflake.generator.granted", "s", "From the clock to the limit of the lease's grant, or of the layout's time.", func(s issuer) any { return s.Remaining }},
+	{gauge, "tickflake.generator.granted", "s", "From the clock to the end of the grant, or without a lease of the layout's time.", func(s issuer) any { return s.Remaining }},
 	{gauge, "tickflake.generator.drift", "s", "The wall clock minus the generator's.", func(s issuer) any { return s.Drift }},
-	{gauge, "tickflake.generator.wall_error", "s", "How far the wall clock may be off, by the kernel's own word; below 0, it is not known.", func(s issuer) any { return s.WallError }},
+	{gauge, "tickflake.generator.wall_error", "s", "How far the wall clock may be off, by the kernel's word; below 0, it is unknown.", func(s issuer) any { return s.WallError }},
 	{gauge, "tickflake.generator.node", "{node}", "The node number of the IDs.", func(s issuer) any { return s.node }},
 }
 
 var leaseMetrics = []row[lease.Stats]{
 	{counter, "tickflake.lease.claims", "{claim}", "Node numbers claimed.", func(s lease.Stats) any { return s.Claims }},
 	{counter, "tickflake.lease.extensions", "{extension}", "Grants extended.", func(s lease.Stats) any { return s.Extensions }},
-	{counter, "tickflake.lease.conflicts", "{conflict}", "Node numbers lost to other processes, or released by an operator.", func(s lease.Stats) any { return s.Conflicts }},
+	{counter, "tickflake.lease.conflicts", "{conflict}", "Node numbers lost to another process or an operator.", func(s lease.Stats) any { return s.Conflicts }},
 	{counter, "tickflake.lease.releases", "{release}", "Node numbers released.", func(s lease.Stats) any { return s.Releases }},
-	{counter, "tickflake.lease.failures", "{failure}", "Operations of the store that failed, and cells that could not be read.", func(s lease.Stats) any { return s.Failures }},
-	{counter, "tickflake.lease.store_went_back", "{time}", "Times that the store had lost acknowledged writes.", func(s lease.Stats) any { return s.WentBack }},
-	{counter, "tickflake.lease.pauses", "{pause}", "Times that the process or its machine was stopped until its grant had ended.", func(s lease.Stats) any { return s.Pauses }},
-	{counter, "tickflake.lease.copies", "{time}", "Times that the process found that its machine's memory is a copy.", func(s lease.Stats) any { return s.Copies }},
-	{gauge, "tickflake.lease.skew", "s", "How far the clock was ahead of the fleet's at the last claim, once others that are alive confirm it; below 0, behind.", func(s lease.Stats) any { return s.Skew }},
-	{gauge, "tickflake.lease.remaining", "s", "From the clock to the limit of the grant; below 0, IDs fail.", func(s lease.Stats) any { return s.Remaining }},
+	{counter, "tickflake.lease.failures", "{failure}", "Operations of the store that failed, and damaged cells.", func(s lease.Stats) any { return s.Failures }},
+	{counter, "tickflake.lease.store_went_back", "{time}", "Times that the store had lost writes: IDs may have come twice.", func(s lease.Stats) any { return s.WentBack }},
+	{counter, "tickflake.lease.pauses", "{pause}", "Times that the process or its machine stood still past its grant.", func(s lease.Stats) any { return s.Pauses }},
+	{counter, "tickflake.lease.copies", "{time}", "Times that the process found its memory to be a copy.", func(s lease.Stats) any { return s.Copies }},
+	{gauge, "tickflake.lease.skew", "s", "How far the clock was ahead of the fleet's at the last claim; below 0, behind.", func(s lease.Stats) any { return s.Skew }},
+	{gauge, "tickflake.lease.remaining", "s", "From the clock to the end of the grant; below 0, IDs fail.", func(s lease.Stats) any { return s.Remaining }},
 	{gauge, "tickflake.lease.window", "s", "The length of a grant.", func(s lease.Stats) any { return s.Window }},
 }

@@ -50,14 +50,14 @@ type Sequences struct {
 	some  bool           // the rest has, or had, a sequence
 }
 
-// ObserveSequences returns a report of the sequences that are added to it. The first of them, as
-// many as own says, are reported as [ObserveSequence] does. The others are added up, with
-// [Others] for the name: their counters, and their rate, reserved and gap_bound; there is no step,
-// last, left and utilization of several sequences. A sequence that is one of the others stays one.
+// ObserveSequences returns a report of the sequences that are added to it. The first ones, own in all, are reported
+// as [ObserveSequence] does. The rest are added up, with [Others] for the name: their counters, and their rate,
+// reserved and gap_bound; step, last, left and utilization are not reported for them. A sequence that is one of
+// the others stays one.
 //
-// The limit of the SDK, sdkmetric.WithCardinalityLimit, holds for all metrics of a provider,
-// reports the gauge of any one sequence for those beyond it, and its counters fall when one is
-// removed.
+// The SDK's own limit, sdkmetric.WithCardinalityLimit, is no substitute: it holds for all metrics of a
+// provider, reports for all sequences beyond it the gauge of one of them, and its counters fall when a sequence
+// is removed.
 //
 // The error is one of the provider.
 func ObserveSequences(own int, options ...Option) (*Sequences, error) {
@@ -147,19 +147,19 @@ var sequenceMetrics = []row[numbers]{
 	{counter, "tickflake.sequence.issued", "{number}", "Numbers issued.", func(s numbers) any { return s.Issued }},
 	{counter, "tickflake.sequence.refills", "{refill}", "Writes that granted numbers to the process.", func(s numbers) any { return s.Refills }},
 	{counter, "tickflake.sequence.refill_time", "s", "Time that refills waited for the store, added up.", func(s numbers) any { return s.Waited }},
-	{counter, "tickflake.sequence.starved", "{call}", "Calls that waited for the store; none in ordered mode, where every call does.", func(s numbers) any { return s.Starved }},
-	{counter, "tickflake.sequence.lost", "{number}", "Numbers that were granted to the process and will never be issued.", func(s numbers) any { return s.Lost }},
-	{counter, "tickflake.sequence.conflicts", "{conflict}", "Writes that another process's write preceded.", func(s numbers) any { return s.Conflicts }},
+	{counter, "tickflake.sequence.starved", "{call}", "Calls that waited for the store; not in ordered mode, where all do.", func(s numbers) any { return s.Starved }},
+	{counter, "tickflake.sequence.lost", "{number}", "Numbers that were granted and will never be issued.", func(s numbers) any { return s.Lost }},
+	{counter, "tickflake.sequence.conflicts", "{conflict}", "Writes that another process preceded.", func(s numbers) any { return s.Conflicts }},
 	{counter, "tickflake.sequence.failures", "{failure}", "Operations of the store that failed.", func(s numbers) any { return s.Failures }},
-	{counter, "tickflake.sequence.store_went_back", "{time}", "Times that the store had lost acknowledged writes.", func(s numbers) any { return s.WentBack }},
-	{counter, "tickflake.sequence.copies", "{time}", "Times that the process found that its machine's memory is a copy.", func(s numbers) any { return s.Copies }},
-	{gauge, "tickflake.sequence.rate", "{number}/s", "Numbers per second that the process needs: up at once, and down slowly.", func(s numbers) any { return s.Rate }},
+	{counter, "tickflake.sequence.store_went_back", "{time}", "Times that the store had lost writes: numbers may have come twice.", func(s numbers) any { return s.WentBack }},
+	{counter, "tickflake.sequence.copies", "{time}", "Times that the process found its memory to be a copy.", func(s numbers) any { return s.Copies }},
+	{gauge, "tickflake.sequence.rate", "{number}/s", "Numbers per second that the process needs; it comes down slowly.", func(s numbers) any { return s.Rate }},
 	{single, "tickflake.sequence.step", "{number}", "Numbers that the next refill reserves; 0 in ordered mode.", func(s numbers) any { return s.Step }},
-	{gauge, "tickflake.sequence.reserved", "{number}", "Numbers that are granted to the process and not issued.", func(s numbers) any { return s.Reserved }},
-	{gauge, "tickflake.sequence.gap_bound", "{number}", "The most numbers that a crash of the process can lose; 0 in ordered mode.", func(s numbers) any { return s.GapBound }},
-	{single, "tickflake.sequence.last", "{number}", "The highest number granted to any process, as far as this one knows.", func(s numbers) any { return s.Last }},
+	{gauge, "tickflake.sequence.reserved", "{number}", "Numbers granted to the process and not issued yet.", func(s numbers) any { return s.Reserved }},
+	{gauge, "tickflake.sequence.gap_bound", "{number}", "The most numbers that a crash can lose; 0 in ordered mode.", func(s numbers) any { return s.GapBound }},
+	{single, "tickflake.sequence.last", "{number}", "The highest number granted to any process that this one knows of.", func(s numbers) any { return s.Last }},
 	{single, "tickflake.sequence.left", "{number}", "Numbers above the last, up to the maximum.", func(s numbers) any { return s.Left }},
-	{single, "tickflake.sequence.utilization", "1", "The share of all numbers that is granted, from 0 to 1.", func(s numbers) any { return s.utilization }},
+	{single, "tickflake.sequence.utilization", "1", "The part of all numbers that is granted, from 0 to 1.", func(s numbers) any { return s.utilization }},
 }
 
 // share returns the share of a sequence's numbers that is granted: of those up to the maximum,

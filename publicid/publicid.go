@@ -1,11 +1,11 @@
 // Package publicid gives a number another form for strangers: 17 characters that tell nothing about it.
 //
 // It is not for access control: whoever has seen a public form can use it, so check the rights of each request
-// all the same. It is not for storage or sorting: keep the number in the database. It does not hide that two
-// forms are of one number. And without the secret a form is lost.
+// all the same. It is not for storage or sorting: keep the number in the database. A number has one form
+// under a secret, so forms show which rows have the same number. Without the secret, a form cannot be read.
 //
 // An ID shows when it was issued, and an order number shows how many orders there are. Their public forms show
-// neither, and from any number of forms nobody can tell another one. A typing error or a guess is refused, but for
+// neither, and nobody can tell another form, from however many forms. A typing error or a guess is refused, but for
 // 1 in 65,536.
 //
 // You need these names: [New], [Codec.Encode] and [Codec.Decode]. Every int64 that is not negative has a public
@@ -16,8 +16,8 @@
 // The 63 bits of the number, and 16 zero bits as a check, go through FF1 of NIST SP 800-38G: AES-256, radix 2,
 // 79 digits, an empty tweak. Its key is HKDF-SHA256 of the secret, without a salt, for the purpose
 // "tickflake publicid, version 1". The result is written in base 31, by the digits and the consonants, so that no
-// form is a word. One more such character stands before it and names the secret, so that the form of another is never
-// read: byte 33 of the HKDF, modulo 31.
+// form is a word. One more such character stands before it and names the secret, so that a form is never read with
+// another secret: byte 33 of the HKDF, modulo 31.
 package publicid
 
 import (
@@ -78,8 +78,8 @@ type secret struct {
 // change the secret, first give the new one as an older one to every process, then exchange the two.
 //
 // A secret is at least 16 random bytes that only your servers know, such as of openssl rand 32. It is not a
-// password: who knows one number and its form could try passwords. There are at most four, and a new one that
-// has the name of another, as 1 in 31 has, is refused: make one more. The error is [ErrSecret].
+// password: who knows one number and its form could try passwords. There are at most four. A new secret is
+// refused if its name is that of another, as happens once in 31: make one more. The error is [ErrSecret].
 func New(newest []byte, older ...[]byte) (*Codec, error) {
 	c := &Codec{}
 	if len(older) >= maxSecrets {

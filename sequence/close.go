@@ -7,18 +7,17 @@ import (
 	"github.com/tickflake/tickflake/internal/drive"
 )
 
-// Close ends the sequence: no number is issued any more. Then it gives the reserved numbers
-// back, if no other process has been granted numbers since: after a clean stop the next
-// process continues where this one stopped. It makes at most a few operations of the store,
-// each within the timeout of [WithTimeout], and none if no number is reserved. Calls that
-// wait fail with [ErrClosed]. It does not close the store.
+// Close ends the sequence: no number is issued any more, and calls that wait fail with [ErrClosed]. Then it
+// gives the reserved numbers back, if no other process has been granted numbers since: after a clean stop the
+// next process continues where this one stopped. It takes at most two timeouts of [WithTimeout], and one more
+// if a refill runs; without reserved numbers it asks no store. It does not close the store.
 //
-// The error wraps [ErrNotGivenBack]: the reserved numbers are then never issued, and the
-// Sequence is closed in any case. Further calls return the same error.
+// The error wraps [ErrNotGivenBack]: the reserved numbers are then never issued, and the Sequence is closed in
+// any case. Further calls return the same error.
 func (s *Sequence) Close() error { return s.CloseContext(context.Background()) }
 
-// CloseContext is [Sequence.Close], but returns soon after ctx ends, also while the store hangs.
-// No number is issued any more in any case, and the numbers are given back all the same if the store answers.
+// CloseContext is [Sequence.Close], but returns as soon as ctx ends. No number is issued any more in any case,
+// and the numbers are given back in the background if the store answers.
 func (s *Sequence) CloseContext(ctx context.Context) error {
 	s.seal()
 	return s.ending.Wait(ctx, fmt.Errorf("sequence %q: %w", s.name, ErrNotGivenBack), s.giveBack)

@@ -10,8 +10,8 @@ import (
 	"github.com/tickflake/tickflake/internal/cell"
 )
 
-// Mode says how the numbers of a sequence are given out. It never changes. Any text but these two is refused;
-// of a [Definition], the empty one is Segmented.
+// Mode says how the numbers of a sequence are given out. It never changes. In a [Definition], the empty Mode is
+// [Segmented]; any other text is refused.
 type Mode string
 
 const (

@@ -14,7 +14,7 @@
 //   - [Definition], [Segmented] and [Ordered]: which numbers, and how they are given out.
 //   - [Create], [Inspect], [List], [Set] and [Delete]: manage sequences. [Info.Continued] is the
 //     definition with which another store continues one that was deleted.
-//   - [Sequence.Restored]: for a process whose memory was restored or cloned.
+//   - [Sequence.Restored]: for a process whose memory was restored or copied.
 //   - [ExhaustedError], [ErrNotFound], [stores.ErrWentBack]: the errors; [stores.KindOf] tells
 //     whether a retry helps.
 //
@@ -46,6 +46,10 @@
 //
 // # Bounds
 //
+// A function or method with a context returns as soon as the context ends, whatever the store does. Without a
+// deadline, it returns at most two timeouts of [WithTimeout] after the last answer of the store; [Sequence.Next]
+// and [Sequence.NextN] return after one timeout, and Close and Restored have their own bounds.
+//
 // A Sequence has no goroutine at rest, and two while it refills: one makes one call of the store
 // at a time, and one watches timeouts. While the store fails and calls wait, it tries again after
 // 40 ms, and doubles that up to once per second. It remembers at most 64 writes of unknown
@@ -60,9 +64,8 @@
 // until [Set] raises the next number. Before the cell is marked, other processes can repeat the
 // numbers that the store has lost, and no others.
 //
-// The memory of a process must not be copied or rolled back, as by a fork, or by a VM's snapshot
-// that is restored beside its original. If it is, the copy must call [Sequence.Restored] before
-// it takes a number, or the machine must have a VMClock: [WithVMClock]. Else it repeats the
-// numbers that were reserved in segmented mode, at most two segments, and in either mode those of
-// a write that was in flight.
+// The memory of a process must not be copied or rolled back, as by a fork or a VM's snapshot. If it is, the copy
+// must call [Sequence.Restored] before it takes a number, or the machine must have a VMClock: [WithVMClock].
+// Otherwise it repeats the numbers that were reserved in segmented mode, at most two segments, and in either mode
+// the numbers of a write that was in flight.
 package sequence

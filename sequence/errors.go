@@ -17,12 +17,12 @@ var (
 	ErrClosed = errors.New("sequence is closed: open it again")
 	// ErrNotFound: the store has no sequence of this name.
 	ErrNotFound = stores.Permanent.New("no such sequence")
-	// ErrDeleted: the sequence was deleted, and perhaps created anew since it was opened. Together with
-	// ErrNotFound: create it anew, or open it in the store that continues it.
+	// ErrDeleted: the sequence was deleted, and perhaps created anew since it was opened. If the error wraps
+	// ErrNotFound too, create it anew, or open it in the store that continues it.
 	ErrDeleted = stores.Permanent.New("sequence was deleted")
-	// ErrByPeriod: the sequence is by period, and has no numbers of its own: see [OpenPeriods]. Together with
-	// ErrNotFound, the name is that of a period: no period has such a name, or, from Inspect, no number of it
-	// was taken yet.
+	// ErrByPeriod: the sequence is by period, and has no numbers of its own: see [OpenPeriods]. If the error
+	// wraps ErrNotFound too, the name is that of a period: no period has such a name, or, from [Inspect], no
+	// number of it was taken yet.
 	ErrByPeriod = stores.Permanent.New("the sequence is by period")
 	// ErrStore: an operation of the store failed; the cause is wrapped, and [stores.KindOf]
 	// tells whether the store refused it. A write may have taken effect all the same; a

@@ -39,20 +39,17 @@ func (i Info) Continued() (d Definition, ok bool) {
 	return d, d.Period != (Period{}) || i.Left > 0
 }
 
-// Create creates a sequence. It does nothing if the sequence exists with the same definition,
-// as it was created or as it is now; with another one the error is a [*DefinitionError].
-// A period of a sequence by period has the definition of that one, but for the period: another is a
-// DefinitionError as well.
+// Create creates a sequence. It does nothing if the sequence exists with the same definition, as it was created
+// or as it is now; with another one the error is a [*DefinitionError]. The definition of a period, such as
+// "orders.2027", is that of its sequence without the Period.
 //
-// A sequence that was deleted can be created anew, also with another definition. It begins
-// above every number that the deleted ones of its name were granted: a process may hold some
-// of these for days, and issue them without a look at the store. If none is left up to the
-// maximum, the error is an [*stores.OptionError].
+// A sequence that was deleted can be created anew, also with another definition. It begins above every number
+// that the deleted ones of its name were granted: a process may hold some of these for days, and issue them
+// without a look at the store. If none is left up to the maximum, the error is an [*stores.OptionError].
 //
-// Create, Inspect, List, Set and Delete return soon after ctx ends. If ctx has no deadline,
-// the default of [WithTimeout] bounds each operation of the store. Their errors are an [*stores.OptionError] if
-// an argument is out of range or nil, or wrap [ErrStore], or [stores.ErrDamaged] for a cell
-// that cannot be read. They are safe for use by several goroutines at once.
+// The errors of Create, [Inspect], [List], [Set] and [Delete] are an *stores.OptionError if an argument is out
+// of range or nil, or wrap [ErrStore], or [stores.ErrDamaged] for a cell that cannot be read. These functions
+// are safe for use by several goroutines at once.
 func Create(ctx context.Context, store stores.Store, name string, d Definition) error {
 	a, err := remoteOf(store, name, 0)
 	if err != nil {
@@ -137,15 +134,15 @@ func Set(ctx context.Context, store stores.Store, name string, change Change) (b
 	return infoOf(name, was.Record), infoOf(name, is.Record), nil
 }
 
-// Delete deletes a sequence, and returns its last state. Processes that use it stop at their
-// next refill, with an error that wraps [ErrDeleted], and issue the numbers that they have
-// reserved until then. Only [Create] makes a sequence of this name again: the store keeps a small cell,
-// from which it knows these numbers. The error wraps [ErrNotFound] if there is no such sequence, and
-// [stores.ErrWentBack] if the store lost writes and [Set] has not raised the next number since.
+// Delete deletes a sequence, and returns its last state. Processes that use it issue the numbers that they have
+// reserved, and stop at their next refill with an error that wraps [ErrDeleted]. The store keeps a small cell,
+// so that a sequence that [Create] makes anew begins above these numbers. The error wraps [ErrNotFound] if
+// there is no such sequence, and [stores.ErrWentBack] if the store lost writes and [Set] has not raised the
+// next number since.
 //
-// No number from Next on was granted, and none is: so a sequence with [Info.Continued] in another store
-// goes on where this one ends, while processes still use up what they have reserved. Continue it in one
-// place only, and do not create it here again. A second call returns the same, until it is.
+// No number from Next on was granted, and none will be: so a sequence with [Info.Continued] in another store
+// goes on where this one ends, while processes still use up what they have reserved. Continue it in one place
+// only, and do not create it here again. Until it is created again, a second call returns the same.
 func Delete(ctx context.Context, store stores.Store, name string) (Info, error) {
 	a, err := remoteOf(store, name, 0)
 	if err != nil {
@@ -185,7 +182,7 @@ func (a *remote) missing(ctx context.Context, found count.Cell) error {
 		return a.gone()
 	}
 	if d, err := a.definition(ctx); err == nil && a.isPeriod(d.Record) {
-		return drive.Wrap(fmt.Sprintf("sequence %q: %v: its first number makes it, as %[3]s is defined then: take one, or change %[3]s", a.name, ErrNotFound, a.base()), ErrNotFound, ErrByPeriod)
+		return drive.Wrap(fmt.Sprintf("sequence %q: %v: its first number makes it, by the definition of %[3]s: take one, or change %[3]s", a.name, ErrNotFound, a.base()), ErrNotFound, ErrByPeriod)
 	}
 	return a.notFound()
 }

@@ -100,17 +100,59 @@ func heap() uint64 {
 
 // TestLost: a number counts as lost once this process can never issue it, and neither while it is reserved nor when it was given back.
 func TestLost(t *testing.T) {
-	store, fault := faulty()
-	s := open(t, store, sequence.Definition{MinStep: 10, MaxStep: 10}, sequence.WithOutage(0))
-	next(t, s)
-	assert.Zero(t, s.Stats().Lost)
-	fault(storetest.Unavailable)
-	require.Error(t, s.Restored(t.Context()))
-	assert.EqualValues(t, 9, s.Stats().Lost)
-	fault(storetest.None)
-	next(t, s)
-	require.NoError(t, s.Close())
-	assert.EqualValues(t, 9, s.Stats().Lost)
+	write := func(t *testing.T, store *stale, times int64) {
+		for i := range times {
+			require.NoError(t, set(t, store.Memory, sequence.Change{Max: 1000 + i}))
+		}
+	}
+	// suspect has s read the cell as it was created.
+	suspect := func(t *testing.T, store *stale, created stores.Cell, s *sequence.Sequence) {
+		store.old = created
+		write(t, store, 1)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, second(s.NextN(ctx, 10)), sequence.ErrStore)
+		require.Zero(t, s.Stats().Lost)
+		store.old = stores.Cell{}
+	}
+	for name, row := range map[string]struct {
+		lose   func(t *testing.T, store *stale, created stores.Cell, s *sequence.Sequence)
+		number int64 // the next, or 0
+		err    error
+		lost   uint64
+	}{
+		"this memory is a copy": {func(t *testing.T, store *stale, _ stores.Cell, s *sequence.Sequence) {
+			store.Before = func(context.Context, storetest.Op) storetest.Fault { return storetest.Unavailable }
+			require.Error(t, s.Restored(t.Context()))
+			store.Before = nil
+		}, 11, nil, 9},
+		"the sequence is deleted": {func(t *testing.T, store *stale, _ stores.Cell, s *sequence.Sequence) {
+			require.NoError(t, remove(t, store.Memory))
+			require.ErrorIs(t, second(s.NextN(t.Context(), 10)), sequence.ErrDeleted)
+		}, 0, sequence.ErrDeleted, 9},
+		"a read was out of date": {suspect, 2, nil, 0},
+		"it is unclear whether the store went back": {func(t *testing.T, store *stale, created stores.Cell, s *sequence.Sequence) {
+			suspect(t, store, created, s)
+			write(t, store, cell.Kept)
+		}, 11, nil, 9},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := &stale{Memory: storetest.NewMemory()}
+				s := open(t, store, sequence.Definition{MinStep: 10, MaxStep: 10}, sequence.WithOutage(0))
+				created := store.Peek("seq/orders")
+				require.EqualValues(t, 1, next(t, s))
+				require.Zero(t, s.Stats().Lost)
+				row.lose(t, store, created, s)
+				number, err := s.Next(t.Context())
+				require.ErrorIs(t, err, row.err)
+				require.Equal(t, row.number, number)
+				require.Equal(t, row.lost, s.Stats().Lost)
+				require.NoError(t, s.Close())
+				require.Equal(t, row.lost, s.Stats().Lost)
+			})
+		})
+	}
 }
 
 // TestCopied guards that each call notices that its memory was copied, and that the copy leaves what is reserved to its

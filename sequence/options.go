@@ -30,8 +30,8 @@ type config struct {
 	after   func(time.Duration) <-chan time.Time
 }
 
-// WithDefinition makes [Open] create the sequence if there is none, as [Create] does, but for one that was
-// deleted.
+// WithDefinition makes [Open] create the sequence if there is none, as [Create] does. One that was deleted
+// stays deleted.
 func WithDefinition(d Definition) Option { return func(c *config) { c.definition = &d } }
 
 // WithTimeout sets how long each operation of the store may take, and how long a call without
@@ -49,7 +49,7 @@ func WithOutage(d time.Duration) Option { return func(c *config) { c.outage = d 
 // one per minute.
 func WithLogger(log *slog.Logger) Option { return func(c *config) { c.log = log } }
 
-// WithVMClock is [lease.WithVMClock] for a Sequence: it names the device by which the Sequence notices that
+// WithVMClock is WithVMClock of package lease for a Sequence: it names the device by which the Sequence notices that
 // its memory is a copy, and then does what [Sequence.Restored] does, before another number is returned. "off" is none.
 func WithVMClock(device string) Option { return func(c *config) { c.device = device } }
 
@@ -86,9 +86,9 @@ func configure(store stores.Store, name string, options []Option) (*config, erro
 	return c, nil
 }
 
-// ValidateName returns an error unless name can name a sequence: 1 to 64 lower-case ASCII
-// letters, digits, dots, hyphens and underscores, but not "." or "..". Databases and file
-// systems that ignore case would else take two names for one.
+// ValidateName returns an error unless name can name a sequence: 1 to 64 lower-case ASCII letters, digits,
+// dots, hyphens and underscores, but not "." or "..". Capital letters are refused, since some databases and
+// file systems ignore case.
 func ValidateName(name string) error {
 	const longest = 64
 	if len(name) == 0 || len(name) > longest {

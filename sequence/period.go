@@ -44,7 +44,8 @@ func (p Period) String() string { return p.text }
 // MarshalText returns what String does.
 func (p Period) MarshalText() ([]byte, error) { return []byte(p.text), nil }
 
-// UnmarshalText reads what String returns. A period with names of a program's own cannot be opened by it, since it has no function.
+// UnmarshalText reads what String returns. It does not know the function of [NewPeriod], so it yields a period
+// of that kind that opens nothing.
 func (p *Period) UnmarshalText(text []byte) error {
 	*p = Period{text: string(text)}
 	return p.check()

@@ -106,14 +106,13 @@ func OpenPeriods(ctx context.Context, store stores.Store, name string, period Pe
 	return p, nil
 }
 
-// Next returns the next number of the period that at lies in: at, and no clock, decides, in its own
-// location. If the period is not open, it waits until it is, or ctx ends; without a deadline, the timeout of
-// [WithTimeout] bounds each operation of the store for that. It never waits for another period. Else it is as
-// [Sequence.Next].
+// Next returns the next number of the period that at lies in, by at's own location and no clock. If the period
+// is not open, Next first opens it; without a deadline, that takes at most two timeouts of [WithTimeout] after
+// the last answer of the store. It never waits for another period. Else it is as [Sequence.Next].
 //
 // The error is an [*stores.OptionError] if at has no period, as with a year of five digits. It wraps
-// [ErrNotFound] if the period was deleted, which no call makes anew, or the definition was and the period
-// was not made before. Else it is one of [Sequence.Next].
+// [ErrNotFound] if the period was deleted, or if its sequence was deleted before the period was made. Else it
+// is one of Sequence.Next.
 func (p *Periods) Next(ctx context.Context, at time.Time) (int64, error) { return p.NextN(ctx, at, 1) }
 
 // NextN takes n numbers in a row of the period that at lies in, and returns the first, as
@@ -291,7 +290,7 @@ func (p *Periods) Restored(ctx context.Context) error {
 // error wraps [ErrNotGivenBack]. Further calls return the same error.
 func (p *Periods) Close() error { return p.CloseContext(context.Background()) }
 
-// CloseContext is [Periods.Close], but returns soon after ctx ends, as [Sequence.CloseContext] does.
+// CloseContext is [Periods.Close], but returns as soon as ctx ends, as [Sequence.CloseContext] does.
 func (p *Periods) CloseContext(ctx context.Context) error {
 	p.mu.Lock()
 	if all := p.open.Swap(nil); all != nil {

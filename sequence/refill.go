@@ -147,21 +147,20 @@ func (d *driver) apply(e count.Event) (settled bool, err error) {
 		s.received += e.Range.To - e.Range.From
 	case count.GivenBack:
 		s.received -= e.Range.To - e.Range.From
-	case count.Suspected:
-		s.suspect()
+	case count.Suspected: // until it ends
+		s.window.Revoke()
 		return false, nil
 	case count.Trusted:
 		s.returned(e.Ranges)
 		return false, nil
 	case count.Raised:
-		s.revoke()
-	case count.Unclear:
-		if s.revoked { // else the sequence is closing, and says so
+		s.window.Revoke()
+	case count.Unclear: // the window was revoked on the suspicion
+		if !s.closing { // else Close tells
 			d.unclear = e.Lost
 		}
-		s.revoke()
 	case count.Deleted:
-		s.revoke()
+		s.window.Revoke()
 		err = fmt.Errorf("sequence %q: %w by another process: open it again if it was created anew", s.name, ErrDeleted)
 	case count.Marked:
 		s.lose()
@@ -181,7 +180,7 @@ func (d *driver) apply(e count.Event) (settled bool, err error) {
 // out of date. The latter is no conflict: the next try waits, and the log is told.
 func (d *driver) Busy() error {
 	if d.lags || d.machine.Suspects() {
-		return drive.Wrap(fmt.Sprintf("sequence %q: the store answers reads that are out of date, and refuses the writes that follow from them: no number is granted until a read shows the last write; check that its reads are linearizable", d.name), ErrStore)
+		return drive.Wrap(fmt.Sprintf("sequence %q: the store answers reads that are out of date, so no number is granted until a read shows the last write: check that its reads are linearizable", d.name), ErrStore)
 	}
 	return drive.Busy(fmt.Sprintf("sequence %q: %d writes in a row met those of other processes: it is written too often; use larger steps, or one service for all processes", d.name, drive.InARow))
 }
@@ -258,36 +257,17 @@ func (s *Sequence) queue(r count.Range) {
 	s.window.Queue(window.Range{From: r.From, To: r.To}, more)
 }
 
-// suspect takes the reserved numbers back until a suspicion ends. A sealed window has none.
-func (s *Sequence) suspect() {
-	if s.closing {
-		return
-	}
-	s.window.Revoke()
-	s.revoked = true
-}
-
 // returned gives the window the ranges that were taken back on a suspicion.
 func (s *Sequence) returned(ranges []count.Range) {
-	if !s.revoked {
-		return
-	}
-	s.revoked = false
 	for _, r := range ranges {
 		s.queue(r)
 	}
 	s.serve()
 }
 
-// revoke takes the reserved numbers back: another process may have been granted them.
-func (s *Sequence) revoke() {
-	s.window.Revoke()
-	s.revoked = false
-}
-
-// lose is revoke if the store has lost writes.
+// lose takes the reserved numbers back since the store has lost writes: another process may have been granted them.
 func (s *Sequence) lose() {
-	s.revoke()
+	s.window.Revoke()
 	if !s.lost {
 		s.lost = true
 		s.stats.WentBack++
@@ -310,6 +290,6 @@ const marked = "a process found that the store had lost numbers"
 
 // lostError is the error for a sequence of which the store has lost writes. state is what is in the store.
 func lostError(name string, r cell.Sequence, state string) error {
-	return drive.Wrap(fmt.Sprintf("%v: sequence %q had granted all numbers up to %d, and %s: the store was restored from a backup, or failed over to a replica that was behind. Numbers up to there may have been issued twice. No process is granted a number until you raise the next one above all that are in use: tickflake sequence set %s --next N",
+	return drive.Wrap(fmt.Sprintf("%v: sequence %q had granted all numbers up to %d, and %s: numbers up to there may have been issued twice, and none is granted until you raise the next one above all that are in use: tickflake sequence set %s --next N",
 		stores.ErrWentBack, name, r.LastNumber(), state, name), stores.ErrWentBack)
 }

@@ -2,15 +2,14 @@ package sequence
 
 import "context"
 
-// Restored tells the Sequence that the memory of this process was restored or cloned: a
-// virtual machine's snapshot, AWS Lambda SnapStart, CRIU. The original, or another clone, may
-// issue the same reserved numbers. So the Sequence gives them up at once, forgets its writes
-// in flight, and reads the sequence again; the next number is one that no process was granted
-// before. Calls that wait get theirs by a new write.
+// Restored tells the Sequence that the memory of this process was restored or copied: by a virtual machine's
+// snapshot, AWS Lambda SnapStart or CRIU. Call it before the first number after the restore. The original, or
+// another copy, may issue the same reserved numbers. So the Sequence gives them up at once, forgets its writes
+// in flight, and reads the sequence again; the next number is one that no process was granted before. Calls
+// that wait get theirs by a new write.
 //
-// Call it before the first number is taken after the restore. It returns soon after ctx ends;
-// without a deadline, the timeout of [WithTimeout] bounds each operation of the store. After
-// an error of the store, nothing is reserved, and the next call reads the sequence again.
+// It returns as soon as ctx ends, and without a deadline after four timeouts of [WithTimeout] at most. After an
+// error of the store, nothing is reserved, and the next call reads the sequence again.
 func (s *Sequence) Restored(ctx context.Context) error {
 	if err := s.forget(); err != nil {
 		return err
@@ -40,6 +39,6 @@ func (s *Sequence) distrust(told bool) bool {
 	}
 	s.restored, s.mark = true, mark
 	s.window.SetMark(mark)
-	s.revoke()
+	s.window.Revoke()
 	return true
 }

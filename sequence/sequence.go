@@ -45,7 +45,6 @@ type Sequence struct {
 	closing  bool          // set by the first Close, before the window is sealed, and never reset
 	settled  bool          // Close has given the rest back, or could not
 	restored bool          // the memory is a copy, the window was revoked, and the machine is to be told
-	revoked  bool          // the window was, on a suspicion, and may get the ranges of the machine again
 	lost     bool          // the store went back, and nothing was granted since
 	stats    Stats         // the counts; Issued without the numbers out of the window
 	received uint64        // numbers that were granted and not given back
@@ -76,18 +75,16 @@ type failure struct {
 	refills uint64        // refills that had succeeded by then
 }
 
-// Open opens a sequence that exists, or, with [WithDefinition], creates it. A period of a sequence by period, such
-// as "orders.2027", needs no definition: it has that of its sequence, and is made if it was not made before. Open
-// reads the sequence once, and reserves nothing before the first number is asked for. It returns soon
-// after ctx ends; without a deadline, the timeout of [WithTimeout] bounds each operation of
-// the store. The Sequence does not close the store.
+// Open opens a sequence that exists, or, with [WithDefinition], creates it. To open a period, such as
+// "orders.2027", give no definition: the period has that of its sequence, and Open makes it if it does not
+// exist. Open reads the sequence once, and reserves nothing before the first number is asked for. The Sequence
+// does not close the store.
 //
 // The error is an [*stores.OptionError] if an argument or option is out of range or nil, and a
-// [*DefinitionError] if the sequence exists with another definition than that of
-// WithDefinition. Else it wraps
+// [*DefinitionError] if the sequence exists with another definition than that of WithDefinition. Else it wraps
 //
-//   - [ErrNotFound]: there is no such sequence, and no WithDefinition; or, with [ErrDeleted], it was
-//     deleted: only [Create] makes it anew, since it may be continued in another store,
+//   - [ErrNotFound]: there is no such sequence, and no WithDefinition; or, with [ErrDeleted], it was deleted:
+//     only [Create] makes it anew, since it may be continued in another store,
 //   - [ErrByPeriod]: the sequence is by period,
 //   - [stores.ErrWentBack]: the store lost writes, and nothing is granted until [Set],
 //   - [stores.ErrDamaged]: the cell cannot be read, as after it was edited by hand,

@@ -19,12 +19,13 @@ import (
 	"golang.org/x/text/transform"
 )
 
-// Files are files that may change while a server runs: of certificates, tokens and clients. Make one with [NewFiles],
-// add what is read from them, and run [Files.Follow]. Its methods are safe for concurrent use.
+// Files are files that may change while a server runs: of certificates, tokens and clients. Make one with
+// [NewFiles], add what is read from them, and run [Files.Follow]. Its methods are safe for concurrent use.
 //
-// What was read is used again when the content or the mode of one of its files has changed, and the same was found by two
-// looks in a row: half a file may be one, too. A link is followed, as in a Kubernetes secret. A read that hangs, as of a
-// FIFO or on a dead mount, holds up nothing but itself: no file has a second reader, and nothing else waits for one.
+// A change of the content or the mode of a file takes effect once two looks in a row have found the same, since
+// the first may find half a file. A link is followed, as in a Kubernetes secret. A read that hangs, as of a
+// FIFO or on a dead mount, holds up nothing but itself: no file has a second reader, and nothing else waits for
+// one.
 type Files struct {
 	patience time.Duration // for a read
 
@@ -33,8 +34,8 @@ type Files struct {
 	reads map[string]*read // that have begun; the last of each file
 }
 
-// Load reads files by read, whose texts have no byte order mark, and returns what puts the result in use, or tells that
-// there is none. It is called for each look, and apply after a change alone.
+// Load reads files by read, which leaves out a byte order mark. It returns a function that puts the result in
+// use, or reports that there is none. Load is called at each look, and apply only after a change.
 type Load func(read func(path string) ([]byte, error)) (apply func())
 
 type load struct {

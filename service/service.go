@@ -45,9 +45,9 @@ type Config struct {
 	Sequences []sequence.Option // for each sequence that is opened
 	Create    []CreateRule      // sequences that are created when they are first asked for; the first rule that fits counts
 
-	// MaxSequences and MaxObserved bound memory and series. Where another sequence needs the room, the one that was not used
-	// for longest is closed, of the client with the most. A sequence that is observed has 15 series,
-	// a client one, and the others of each are added up as "(others)".
+	// MaxSequences bounds memory: where another sequence needs the room, the client with the most open
+	// sequences loses the one that it has not used for longest. MaxObserved bounds series: a sequence that is
+	// observed has 15, a client one, and the rest of each are added up as "(others)".
 	MaxSequences int // sequences that are open at once: 1 to 1,000,000, 10,000 by default
 	MaxObserved  int // sequences, and as many clients, that have metrics of their own: 1 to 1,000,000, 100 by default
 
@@ -73,24 +73,25 @@ type Config struct {
 	AllowPlaintext bool // serve without TLS, also where the address is not on loopback
 
 	MaxBatch int64 // IDs in one request: 1 to 1,000,000, 10,000 by default
-	// MaxAfter bounds what a client may do to the others by an ID that it says it has seen: where the
-	// strategy borrows, it moves the generator ahead no further than that.
+	// MaxAfter bounds how far a request for an ID above one that it names can move the generator ahead, for all
+	// clients, where the strategy borrows.
 	MaxAfter   time.Duration // how far the ID of a request for a larger one may lie ahead of the clock: 1ms to 24h, 100ms by default
 	MaxNumbers int64         // numbers of a sequence in one request: 1 to 2⁵³, 1,000,000 by default
-	// MaxConnections is of each listener, beside a thousand of peers that have not shown a token yet. In all there are 256
-	// fewer than the process may open files. MaxConnectionAge is of HTTP and gRPC: a client that connects anew may find a
-	// new server. It is a tenth more or less, and what is under way has ReadTimeout to end. RESP has no way to say it.
+	// MaxConnections holds for each listener, besides up to a thousand connections that have not shown a token
+	// yet. All listeners together have at most as many as the process may open files, less 256. After
+	// MaxConnectionAge, a tenth more or less, a connection of HTTP or gRPC ends, so that its client finds new
+	// servers, and calls under way have ReadTimeout to end; RESP has no message for that.
 	MaxConnections   int           // 1 to 10,000,000, 16,384 by default; a client with a token has at most half, if its entry says no other number
 	MaxConnectionAge time.Duration // 1s to 8760h, 1h by default
 	Timeout          time.Duration // of a request that waits for its IDs or numbers: 1ms to 1h, 2s by default
 	IdleTimeout      time.Duration // after which an unused connection is closed: 1ms to 8760h, 1h by default
-	// ReadTimeout is from the first byte of a request to its last, to write an answer, for a TLS
-	// handshake, and where there are Clients, until a connection has shown a token.
+	// ReadTimeout bounds a request from its first byte to its last, the writing of an answer, a TLS handshake,
+	// and, if there are Clients, the time until a connection has shown a token.
 	ReadTimeout time.Duration // 1ms to 1h, 10s by default
 	// DrainTimeout is for the end of Run, after UnreadyFor.
 	DrainTimeout time.Duration // 1ms to 24h, 10s by default
 	UnreadyFor   time.Duration // for which the server says at the end that it is not ready, and still serves: 0 to 24h
-	UseWithin    time.Duration // for which the time of prefetched IDs is true: 1ms to 24h, 1s by default
+	UseWithin    time.Duration // how old a prefetched ID may be when a client hands it out: 1ms to 24h, 1s by default
 	// Spare is what the grant must still have for the server to be ready: at most 24h and half of the window of the grant.
 	Spare time.Duration // a tick by default
 
@@ -100,9 +101,8 @@ type Config struct {
 	MeterProvider metric.MeterProvider // gets the metrics as well, beside /metrics; nil: no other does
 }
 
-// CreateRule is a rule: a sequence whose name begins with Prefix is created with the definition
-// when it is first asked for. The first number of the zero Definition is 0. Users of INCR
-// expect 1: set Definition.Start to 1, as the rules of "tickflake serve" do.
+// CreateRule is a rule: a sequence whose name begins with Prefix is created with the definition when it is
+// first asked for.
 type CreateRule struct {
 	Prefix     string // as in the name of a sequence; empty: every name
 	Definition sequence.Definition
@@ -140,16 +140,15 @@ var (
 	errNotRun = errors.New("the server does not run yet")
 )
 
-// Run serves until ctx ends, and then drains: it says that it is not ready for UnreadyFor,
-// stops accepting, closes connections that have not sent a whole request yet, with a token if one is
-// needed, lets the requests that run end, closes all connections, and closes the
-// sequences, which gives their unused numbers back. This takes DrainTimeout at most, of which
-// three quarters are for requests. It returns nil after a drain without loss. Otherwise the
-// error names the protocols whose requests were cut off, and the sequences that could not give numbers
-// back. If a listener fails it drains as well, and the error names it.
+// Run serves until ctx ends, and then drains. It says that it is not ready for UnreadyFor, and still serves.
+// Then it stops accepting, closes connections that have not sent a whole request yet, with a token if one is
+// needed, lets the requests that run end, closes all connections, and closes the sequences, which gives their
+// unused numbers back. After UnreadyFor this takes DrainTimeout at most, of which three quarters are for
+// requests. Run returns nil after a drain without loss. Otherwise the error names the protocols whose requests
+// were cut off, and the sequences that could not give numbers back. If a listener fails, Run drains as well,
+// and the error names it.
 //
-// Run closes the listeners. Call it once. It fails at once if MeterProvider refuses an
-// instrument.
+// Run closes the listeners. Call it once. It fails at once if MeterProvider refuses an instrument.
 func (s *Server) Run(ctx context.Context) error {
 	if s.running.Swap(true) {
 		return errRan

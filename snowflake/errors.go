@@ -27,8 +27,8 @@ var (
 	// at the given instant. It is a mistake in the configuration.
 	ErrLayout = errors.New("unusable layout")
 
-	// ErrEarly: the clock reads an instant before the layout's epoch, and that is older than this
-	// release, as on a machine without a battery that no program has given the time yet.
+	// ErrEarly: the clock reads an instant before the layout's epoch, although the epoch is older than this
+	// release: the clock was not set yet, as on a machine without a battery.
 	ErrEarly = errors.New("the clock is not set yet")
 
 	// ErrDemand: a [Demand] with a value that [Plan] cannot take, such as 0 nodes. A

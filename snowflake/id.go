@@ -155,7 +155,7 @@ func (id ID) MarshalText() ([]byte, error) { return id.AppendText(nil) }
 func (id *ID) UnmarshalText(text []byte) error { return id.set(Parse(string(text))) }
 
 // UnmarshalParam is [ID.UnmarshalText] for web frameworks that bind a parameter by its kind, which is that of
-// an int64: gin and echo ask for this method first, and would else take "-5" and "007".
+// an int64: gin and echo ask for this method first, and would otherwise take "-5" and "007".
 func (id *ID) UnmarshalParam(text string) error { return id.UnmarshalText([]byte(text)) }
 
 // MarshalJSON implements [json.Marshaler]: a JSON string with the decimal form,

@@ -18,7 +18,7 @@ const (
 )
 
 // MarshalMsgpack implements the Marshaler of github.com/vmihailenco/msgpack, with a 64-bit
-// integer, which that package would else write as 8 raw bytes. It fails, with [ErrRange], only for a negative ID.
+// integer, which that package would otherwise write as 8 raw bytes. It fails, with [ErrRange], only for a negative ID.
 func (id ID) MarshalMsgpack() ([]byte, error) {
 	if err := id.checkWritable(); err != nil {
 		return nil, err

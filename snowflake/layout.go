@@ -91,14 +91,12 @@ func (l Layout) Clone() Layout {
 	return l
 }
 
-// Compose returns the ID that stamps node and sequence with the tick that
-// contains t. It serves tests, imports of old data and query bounds; it keeps
-// no state, so calling it twice with the same arguments gives the same ID. For
-// new, unique IDs use package generator.
+// Compose returns the ID of node and sequence in the tick that contains t. It serves tests and query bounds; it
+// keeps no state, so calling it twice with the same arguments gives the same ID. For new, unique IDs use
+// package generator, and its OpenPast for those of old rows.
 //
-// The error wraps [ErrLayout] for an invalid layout, and [ErrRange] for t before the
-// epoch or from [Layout.End] on and for a node or sequence that is negative or too
-// large.
+// The error wraps [ErrLayout] for an invalid layout, and [ErrRange] for t before the epoch or from [Layout.End]
+// on and for a node or sequence that is negative or too large.
 func (l Layout) Compose(t time.Time, node, sequence int64) (ID, error) {
 	if err := l.Validate(); err != nil {
 		return 0, err

@@ -30,7 +30,7 @@ func Twitter() Layout {
 // Discord returns the layout of Discord's IDs: 41 bits of 1ms from
 // 2015-01-01T00:00:00Z, until 2084-09-06T15:47:35.552Z; 5 bits worker, 5 bits
 // process; 12 bits sequence, which Discord calls increment. Discord documents 42
-// bits of time, 64 bits in all. The last one would be the sign here, and stays 0
+// bits of time, 64 bits in all. The highest would be the sign here, and stays 0
 // until that same day in 2084, so all IDs until then decode alike. Source:
 // "Snowflakes" in Discord's API reference.
 func Discord() Layout {
@@ -39,8 +39,8 @@ func Discord() Layout {
 
 // Instagram returns the layout of Instagram's IDs: 40 bits of 1ms from
 // 2011-08-24T21:07:01.721Z, until 2046-06-27T17:00:49.497Z; 13 bits shard; 10
-// bits sequence. Instagram describes 41 bits of time, 64 bits in all. The last
-// one would be the sign here, and stays 0 until that same day in 2046, so all
+// bits sequence. Instagram describes 41 bits of time, 64 bits in all. The highest
+// would be the sign here, and stays 0 until that same day in 2046, so all
 // IDs until then decode alike. Source: "Sharding & IDs at Instagram" on
 // Instagram's engineering blog.
 func Instagram() Layout {

@@ -20,13 +20,13 @@ type Durability struct {
 	Unknown []string
 }
 
-// CheckDurability asks the engine of a store for its settings. Callers with their own
-// clients, instead of a URL for [Open], call it once before they use the store.
+// CheckDurability asks the engine of a store for its settings. Callers with their own clients, instead of a URL
+// for [Open], call it once before they use the store.
 //
-// An engine that reports no settings gets a Read, to check that it answers. A result
-// without sentences is no proof: a client cannot see whether a disk keeps its writes, or
-// which server takes over in a failover. It returns soon after ctx ends. The error says that
-// the server does not answer, or refuses.
+// An engine that reports no settings gets a Read, to check that it answers. A result without sentences is no
+// proof: a client cannot see whether a disk keeps its writes, or which server takes over in a failover. Give
+// ctx a deadline: it returns at most 0.1 seconds after ctx ends. The error says that the server does not
+// answer, or refuses.
 func CheckDurability(ctx context.Context, store Store) (Durability, error) {
 	if ask := store.Traits().Durability; ask != nil {
 		return ask(ctx)

@@ -15,7 +15,10 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/internal/pause"
+	"github.com/tickflake/tickflake/internal/seam"
 )
+
+func init() { seam.SchemeOf = schemeOf }
 
 // Opener opens a store by a URL of the scheme that it is registered for. It gets the
 // whole URL, without the parameter forgetful. [Open] does not retry it: its error is
@@ -90,7 +93,7 @@ func WithLogger(log *slog.Logger) Option { return func(c *config) { c.log = log 
 // rarer events, what the server does not tell, and that it does not answer yet, is logged once ([WithLogger]).
 //
 // While the server does not answer, Open tries again until the deadline of ctx. Without
-// one, it tries once, for at most ten seconds. It returns within a second after ctx ends.
+// one, it tries once, for at most 10 seconds. It returns at most 1 second after ctx ends.
 // The error is then that of the last attempt that had one of its own, and wraps that of ctx
 // if ctx has ended. An error of a [Kind] other than Transient ends Open at once. The error of
 // a URL that names no store is a [*URLError].
@@ -105,7 +108,7 @@ func Open(ctx context.Context, url string, options ...Option) (Store, error) {
 	if c.log == nil {
 		return nil, &OptionError{Option: "WithLogger", Err: errors.New("logger is nil: give slog.New(slog.DiscardHandler) for silence")}
 	}
-	scheme, err := SchemeOf(url)
+	scheme, err := schemeOf(url)
 	if err != nil {
 		return nil, err
 	}
@@ -171,10 +174,9 @@ func judge(log *slog.Logger, scheme string, promises Durability, allowed bool) e
 	return nil
 }
 
-// SchemeOf returns the scheme of a store's URL, in lower case, which is empty for a bare path.
-// It knows no engine: a program asks it before [Open], which would make a directory. The error
-// is the [*URLError] of Open.
-func SchemeOf(url string) (string, error) {
+// schemeOf returns the scheme of a store's URL, in lower case, which is empty for a bare path.
+// It knows no engine. The error is the [*URLError] of Open.
+func schemeOf(url string) (string, error) {
 	refuse := func(problem string) (string, error) { return "", &URLError{Problem: problem} }
 	const noScheme = "it begins with no scheme; want a directory, such as ./ids, or SCHEME://HOST"
 	if url == "" {

@@ -23,8 +23,8 @@ import (
 // replication may in a failover, can make two processes issue the same IDs. Each
 // engine's doc says what to configure, and [CheckDurability] asks the engine.
 //
-// A method returns soon after its context has ended. All methods are safe for use by
-// several goroutines at once. An error without a [Kind] is Unknown, and is retried, also a bare
+// A method with a context returns at most 0.1 seconds after it has ended, and has no other bound: give it a deadline.
+// All methods are safe for use by several goroutines at once. An error without a [Kind] is Unknown, and is retried, also a bare
 // fs.ErrPermission: an engine gives it a kind, by [Kind.New] or by Failed of package engine. An error's text holds
 // no password. A key that [CheckKey] refuses, or a value that [CheckValue] refuses, is an
 // error, and the method sends nothing.
@@ -69,38 +69,38 @@ type Store interface {
 // Traits are what a [Store] is and can do besides keeping cells. Each field may be left out: those of an engine of
 // your own can be the zero value. Its functions are safe for use by several goroutines at once.
 type Traits struct {
-	// TryLock is of a store that knows whether the process that holds a cell is alive, as a store on the
-	// same host can. A process locks a cell before it claims it, and keeps the lock for as long as it
-	// holds the cell; any end of the process, also a crash, unlocks it. A cell that is not locked is free,
-	// and a locked cell is not. Locks only save waiting: uniqueness rests on Swap alone.
+	// TryLock is not nil if the store knows whether the process that holds a cell is alive, as a store on the
+	// same host can. A process locks a cell before it claims it, and keeps the lock for as long as it holds the
+	// cell; any end of the process, also a crash, unlocks it. A cell that is not locked is free, and a locked
+	// cell is not. Locks only save waiting: uniqueness rests on Swap alone.
 	//
 	// TryLock does not wait for the holder. If the cell is locked already, by this process or another, the
 	// error wraps [ErrLocked]. unlock may be called more than once.
 	TryLock func(ctx context.Context, key string) (unlock func(), err error)
 
-	// Scattered says that the store is easily taken for one store where there are several, as a directory is when
-	// each pod has one of its own. So that these do not all begin with the same node number, which makes
-	// duplicates rarer and not impossible, a new store begins with a random one.
+	// Scattered says that there are easily several stores where one was meant, such as a directory in each pod.
+	// A new store then begins at a random node number, which makes duplicates rarer, not impossible.
 	Scattered bool
 
 	// Private returns why each host or container is likely to have a store of its own here, or "". A lease logs it.
 	Private func(ctx context.Context) string
 
-	// Window, above 0, is of a store whose writes are dear: the length of the grants of a lease that was given no other.
+	// Window, if above 0, is the default length of a lease's grants: for a store whose writes are dear.
 	Window time.Duration
 
-	// Bucket, above 0, is of a store where cells are dear to keep: the time that shares one cell, if nobody says
-	// another, where node numbers are given to the past.
+	// Bucket, if above 0, is the default time that shares one cell where node numbers are given to the past:
+	// for a store whose cells are dear to keep.
 	Bucket time.Duration
 
 	// Durability asks the server for its settings; see [CheckDurability]. Its error says that the server does
 	// not answer, or refuses.
 	Durability func(ctx context.Context) (Durability, error)
 
-	// Probe looks by many writes for a server that breaks the promises of a Store, as some of its protocol
-	// do under load. It is called before the first process of a fleet writes and before a sequence is created; if a server has
-	// passed before, it does nothing then. "tickflake store check" probes again. The error is [Permanent] if
-	// the server breaks a promise; a store that was opened by a URL is refused from then on.
+	// Probe finds out by many writes whether the server keeps the promises of a Store, which some servers of
+	// its protocol break under load. It is called before the first process of a fleet writes and before a
+	// sequence is created, and does nothing then if a server has passed before. "tickflake store check" probes
+	// again. The error is [Permanent] if the server breaks a promise; a store that was opened by a URL is
+	// refused from then on.
 	Probe func(ctx context.Context, again bool) error
 }
 

@@ -94,11 +94,10 @@ type Decision struct {
 
 // Strategy decides what happens to a call whose slot lies ahead of the clock.
 //
-// Decide must be a pure function, safe for use by several goroutines at once.
-// The generator knows how far the strategies of this package borrow, so their borrowed IDs
-// come at full speed; it asks a Strategy of your own for every borrowed ID. It also knows how
-// long they wait. If a lease has no grant, a call without a deadline waits as long for the next one: 0 for a Strategy
-// of your own, also inside a [Chain] or [PerCause].
+// Decide must be a pure function, safe for use by several goroutines at once. The generator knows how far the
+// strategies of this package borrow, so their borrowed IDs come at full speed; it asks a Strategy of your own
+// for every borrowed ID. It also knows how long they wait, and so how long a call without a deadline waits for
+// a lease's grant: 0 for a Strategy of your own, also inside a [Chain] or [PerCause].
 type Strategy interface {
 	Decide(Situation) Decision
 }
@@ -116,8 +115,7 @@ func Reject() Strategy { return bound{} }
 
 // WaitUpTo returns the strategy that waits until the clock has caught up, for at most d
 // in one call, all its waits for slots together. If the lead is longer than the rest of d,
-// it rejects the call at once, not after d. Each time that a lease has no grant, the call
-// also waits up to d for the next one.
+// it rejects the call at once, not after d.
 //
 // IDs never carry a time that the clock has not reached. The generator's constructor
 // refuses a negative d.
@@ -171,9 +169,8 @@ func (b bound) validate() error {
 	return nil
 }
 
-// Validate returns an error that wraps [ErrInvalid] if s is nil, has a negative limit, or
-// is made of strategies that are wrong, and else nil. Of a Strategy made outside this
-// package it only checks that it is not nil.
+// Validate returns nil, or an error that wraps [ErrInvalid] if s is nil, has a negative limit, or is made of
+// strategies that are wrong. Of a [Strategy] made outside this package it only checks that it is not nil.
 func Validate(s Strategy) error {
 	if s == nil {
 		return fmt.Errorf("%w strategy: nil; give one, such as strategies.Default()", ErrInvalid)

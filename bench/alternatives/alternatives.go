@@ -242,13 +242,13 @@ func tables(ways []*way, loads []*measure.Load) []report.Table {
 			crowd.Rows = append(crowd.Rows, report.Row{Name: w.name, Group: w.group, Cells: []report.Cell{many.Of("wall", func(ns float64) float64 { return 1e9 / ns })}})
 		}
 	}
-	said := ", and no other way is measurably faster"
+	said := ". No other way is measurably faster"
 	if faster := t.Ahead(aloneName, "1"); len(faster) > 0 {
-		said = "; faster: " + report.List(faster)
+		said = ". Measurably faster: " + report.List(faster)
 	}
 	for _, r := range t.Rows {
 		if t.Cell(r.Name, "twice").Mark == report.Bad {
-			said += "; " + r.Name + " issued IDs twice"
+			said += ". " + r.Name + " issued IDs twice"
 		}
 	}
 	t.Say("tickflake takes %s µs per ID, the ceiling of its layout%s.", t.Cell(aloneName, "1"), said)

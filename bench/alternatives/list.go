@@ -17,6 +17,7 @@ import (
 
 	"github.com/tickflake/tickflake/bench/measure"
 	"github.com/tickflake/tickflake/bench/report"
+	"github.com/tickflake/tickflake/integration/fleet"
 	"github.com/tickflake/tickflake/integration/servers"
 	_ "github.com/tickflake/tickflake/stores/mysql" // the engines of the leases
 	_ "github.com/tickflake/tickflake/stores/postgres"
@@ -48,7 +49,11 @@ func list() []*way {
 		schema: "CREATE TABLE given (id bigint PRIMARY KEY)",
 		open:   inserts("INSERT INTO given VALUES ($1) RETURNING id"),
 	}, {
-		name: "PostgreSQL segments of 1000, the next prefetched", needs: []place{postgres},
+		name: "PostgreSQL row, tickflake_next() by default", group: report.Ours, needs: []place{postgres},
+		note: "an INSERT of a row that is only a key, which the function of “tickflake layout sql” makes: one request and one commit",
+		open: byDefault,
+	}, {
+		name: "segments of 1000 in PostgreSQL", needs: []place{postgres},
 		note:   "as Tinyid does it: one commit in 1000 IDs, in the background",
 		schema: "CREATE TABLE segments (tag text PRIMARY KEY, last bigint NOT NULL)",
 		open:   inSegments(0, "INSERT INTO segments AS s VALUES ('order', $1) ON CONFLICT (tag) DO UPDATE SET last = s.last + excluded.last RETURNING last"),
@@ -68,7 +73,7 @@ func list() []*way {
 		schema: "CREATE TABLE Tickets64 (id bigint unsigned AUTO_INCREMENT PRIMARY KEY, stub char(1) NOT NULL, UNIQUE KEY stub (stub))",
 		open:   asks("REPLACE INTO Tickets64 (stub) VALUES ('a') RETURNING id"),
 	}, {
-		name: "MariaDB segments, doubled while used up quickly", needs: []place{maria},
+		name: "segments like Leaf's in MariaDB", needs: []place{maria},
 		note:   "as Leaf does it: from 1000 up to 512,000, the next prefetched",
 		schema: "CREATE TABLE segments (tag varchar(128) PRIMARY KEY, last bigint NOT NULL)",
 		open:   inSegments(512_000, "INSERT INTO segments VALUES ('order', ?) ON DUPLICATE KEY UPDATE last = last + VALUES(last) RETURNING last"),
@@ -108,6 +113,25 @@ func inserts(statement string) opener {
 			return insert(ctx, id)
 		}}, errors.Join(err, failed)
 	}
+}
+
+// byDefault makes a table whose default is tickflake_next(), and inserts.
+func byDefault(ctx context.Context, on []*servers.Server, number int) (client, error) {
+	if number == 0 {
+		function, err := fleet.Tickflake(ctx, false, "layout", "sql", "--node", "1023")
+		if err != nil {
+			return client{}, err
+		}
+		db, err := on[0].SQL(nil)
+		if err != nil {
+			return client{}, err
+		}
+		_, err = db.ExecContext(ctx, function+"CREATE TABLE defaulted (id bigint PRIMARY KEY DEFAULT tickflake_next())")
+		if err = errors.Join(err, db.Close()); err != nil {
+			return client{}, err
+		}
+	}
+	return asks("INSERT INTO defaulted DEFAULT VALUES RETURNING id")(ctx, on, number)
 }
 
 // inSegments reserves IDs in a row of a table. The statement adds to the last one and returns it. The segments

@@ -24,7 +24,7 @@ func kernelSection() measure.Section {
 			"A cell is ✓ if every call was served, in order, at once; ✗ if an ID came twice (dup) or a promise of the generator's documentation was broken; " +
 			"* if the exception is documented. Any other cell is the price: failed calls or starts (err), IDs out of order (disorder), " +
 			"a call that took longer (stall) or an ID ahead of the clock (lead) by more than " + report.Span(noise) + ". " +
-			"A stall is the longest call less the longest stall of an idle thread, for an emulated machine stalls by itself. docs/kernel.md says how it works, what each fault does to the clocks, and what it cannot show; `tickflake-chaos kernel` prints how far they moved.",
+			"A stall is the longest call less the longest stall of an idle thread, for an emulated machine stalls by itself. docs/evidence.md says how it works, what each fault does to the clocks, and what it cannot show; `tickflake-chaos kernel` prints how far they moved.",
 		Measure: measureKernel}
 }
 
@@ -207,8 +207,9 @@ func (c card) answer() report.Table {
 	t := report.Table{ID: "kernel-answer", Title: "The faults that users meet", RowName: "generator", Columns: []report.Column{{ID: "restart-back-1s", Title: "clock −1 s, and a restart"},
 		{ID: "step-back-1h", Title: "clock −1 h, no restart"}, {ID: "copy-shared", Title: "a VM snapshot, beside its original"}}}
 	const open = "tickflake, `generator.Open`, "
-	for _, r := range []struct{ name, of, told string }{{generators.Bwmarrin, generators.Bwmarrin, ""}, {generators.Sonyflake, generators.Sonyflake, ""}, {"tickflake, without a store", withoutStore, ""},
-		{open + "nobody calls `Restored`", withStore, ""}, {open + "the copy calls `Restored`", withStore, "-told"}, {open + "with VMClock", withStore, "-vmclock"}} {
+	for _, r := range []struct{ name, of, told string }{{generators.Bwmarrin, generators.Bwmarrin, ""}, {generators.Sonyflake, generators.Sonyflake, ""},
+		{open + "the copy calls `Restored`", withStore, "-told"}, {open + "on a machine with VMClock", withStore, "-vmclock"},
+		{open + "and nothing tells the copy", withStore, ""}, {"tickflake, without a store", withoutStore, ""}} {
 		row := report.Row{Name: r.name, Group: report.Ours}
 		if r.name == r.of {
 			row.Group = report.Peers
@@ -216,7 +217,7 @@ func (c card) answer() report.Table {
 		for _, fault := range []string{t.Columns[0].ID, t.Columns[1].ID, t.Columns[2].ID + r.told} {
 			cell := report.Cell{Text: notRun}
 			if o, ok := c.outcomes[[2]string{r.of, fault}]; ok {
-				cell = o.worst()
+				cell = o.worst(fault)
 			}
 			row.Cells = append(row.Cells, cell)
 		}
@@ -229,12 +230,16 @@ func (c card) answer() report.Table {
 }
 
 // worst is the worst that a fault did.
-func (o outcome) worst() report.Cell {
+func (o outcome) worst(fault string) report.Cell {
 	switch stall := time.Duration(o.stall); {
 	case o.duplicates > 0:
 		return report.Cell{Text: report.Count(o.duplicates, "duplicate ID"), Mark: report.Bad}
 	case stall >= time.Second:
-		return report.Cell{Text: "blocked for " + report.Span(stall) + " or more", Mark: report.Bad}
+		text := "blocked for " + report.Span(stall) + " or more"
+		if fault == "step-back-1h" { // no run waits for so long
+			text = "blocked until the clock is back (watched for " + report.Span(stall) + ")"
+		}
+		return report.Cell{Text: text, Mark: report.Bad}
 	case o.failed > 0:
 		return report.Cell{Text: "no duplicate; " + report.Count(o.failed, "call") + " failed"}
 	}

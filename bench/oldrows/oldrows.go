@@ -20,7 +20,7 @@ import (
 func Sections() []measure.Section {
 	return []measure.Section{{ID: "old", Title: "IDs for old rows", Full: 5 * time.Minute, Quick: 3 * time.Second,
 		About: "Rows of which the second is known get the IDs of their times: a hundred million of ten years, or 200,000 of five weeks in a quick run, by one process each, in the order of time and shuffled. " +
-			"The cases take turns of a hundredth of the rows, in random order, until all have IDs or the time is up. Compose gets a node number, the instant and a counter, and nothing keeps its IDs from meeting others. " +
+			"The cases take turns of a hundredth of the rows, in random order, until all have IDs or the section's five minutes are up: the title of the table says how many rows each case got to. Compose gets a node number, the instant and a counter, and nothing keeps its IDs from meeting others. " +
 			"OpenPast has its defaults: buckets of a day, lanes of 16, and 64 MB. PostgreSQL has its default settings.",
 		Measure: measureOld}}
 }

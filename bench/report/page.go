@@ -60,19 +60,14 @@ var inMarkdown = []struct {
 	table         string
 	columns, rows []string
 }{
-	{"cost", []string{"ns", "floor", "allocs"}, []string{"Next", "Next, under a lease", "Stream.Next", "NextN(1024)", "NextAfter", "Sequence.Next", "publicid.Encode",
-		"bwmarrin/snowflake, 22-bit sequence", "rs/xid", "MongoDB ObjectID", "oklog/ulid", "segmentio/ksuid", "google/uuid v4", "google/uuid v7"}},
-	{"ceiling-cores", []string{"g1", "g64"}, []string{"Next, default layout", "bwmarrin/snowflake", "floor: clock read + compare-and-swap, a word each"}},
-	{"scaling", []string{"g1", "g2", "g64"}, []string{"floor: clock read + atomic addition", "Next", "Stream.Next", "Sequence.Next", "bwmarrin/snowflake, 22-bit sequence", "rs/xid", "google/uuid v7"}},
-	{"latency-1000000", []string{"p50", "p99", "p999"}, []string{"empty loop", "Next, default layout", "bwmarrin/snowflake", "sony/sonyflake", "rs/xid", "google/uuid v7"}},
+	{"cost", []string{"ns", "floor"}, []string{"Next", "Next, under a lease", "Stream.Next", "NextN(1024)", "NextAfter", "Sequence.Next", "publicid.Encode"}}, // peers stand in [Report.Which]
 	{"kernel-answer", []string{"restart-back-1s", "step-back-1h", "copy-shared"}, nil},
-	{"waste-chances", []string{"most"}, nil},
-	{"ways", []string{"1", "rate"}, []string{"tickflake, alone", "tickflake, lease in PostgreSQL", "tickflake sequence in PostgreSQL, segmented", "tickflake sequence in PostgreSQL, ordered",
-		"PostgreSQL sequence", "PostgreSQL auto-increment", "PostgreSQL row with a tickflake ID", "two MariaDB ticket servers (Flickr)", "Redis INCR, appendfsync always", "ZooKeeper sequential node per ID"}},
-	{"service-resp", []string{"1", "16", "64"}, nil},
+	{"ways", []string{"1", "rate"}, []string{"tickflake, lease in PostgreSQL", "tickflake sequence in PostgreSQL, segmented", "tickflake sequence in PostgreSQL, ordered",
+		"PostgreSQL auto-increment", "PostgreSQL row with a tickflake ID", "PostgreSQL row, tickflake_next() by default", "two MariaDB ticket servers (Flickr)", "Redis INCR, appendfsync always", "ZooKeeper sequential node per ID"}},
+	{"old-rows", []string{"sorted", "shuffled"}, nil},
+	{"service-resp", []string{"1", "64"}, nil},
 	{"service-batches", []string{"rate"}, nil},
-	{"index-postgresql", []string{"rate", "whole", "log"}, nil},
-	{"index-mariadb", []string{"rate", "whole", "log"}, nil},
+	{"index-postgresql", []string{"rate", "whole"}, nil},
 }
 
 // brief returns what the Markdown form shows of the tables of a section.

@@ -62,14 +62,14 @@ func TestWhich(t *testing.T) {
 		{nil, was, "–", "–", "–"},
 		{[]Section{cost}, nil, "–", "–", "56"},
 		{[]Section{cost}, was, "7: copies (published run)", "nothing (published run)", "56"},
-		{[]Section{cost, kernel}, was, "1,573: restarts after a step back and copies of the machine", "calls blocked, at least 2 s", "56"},
+		{[]Section{cost, kernel}, was, "1,573: restarts after a step back and copies of the machine", "calls blocked until the clock is back (watched for 2 s)", "56"},
 	} {
 		which := (&Report{Sections: test.run, Published: test.was}).Which()
 		assert.Equal(t, []string{test.twice, test.step, test.ns},
 			[]string{which.Cell("rs/xid", "duplicates").String(), which.Cell("rs/xid", "step").String(), which.Cell("rs/xid", "ns").String()})
 		if len(test.run) == 2 {
 			assert.Equal(t, "duplicates in 2 runs on a real kernel, of about 10,000 IDs", which.Columns[0].Title)
-			assert.Equal(t, "10: copies of the machine that nobody tells of", which.Rows[0].Cells[0].Text)
+			assert.Equal(t, "10: copies of the machine without VMClock or `Restored`", which.Rows[0].Cells[0].Text)
 		}
 	}
 }

@@ -13,11 +13,11 @@ var candidates = []struct{ name, cost, faults, takeIf string }{
 	{"tickflake, without a store", "Next", "tickflake, default, monoclock", "one process, and a restart may repeat IDs"},
 	{"bwmarrin/snowflake", "bwmarrin/snowflake, 22-bit sequence", "bwmarrin/snowflake", "clocks never step back, and machines are not copied"},
 	{"sony/sonyflake", "sony/sonyflake", "sony/sonyflake", "as bwmarrin/snowflake, and 25,600 IDs per second are enough"},
-	{"rs/xid", "rs/xid", "rs/xid", "96 bits are no matter, and machines are not copied"},
+	{"rs/xid", "rs/xid", "rs/xid", "96 bits do no harm, and machines are not copied"},
 	{"MongoDB ObjectID", "MongoDB ObjectID", "MongoDB ObjectID", "the database makes its 96 bits anyway"},
 	{"google/uuid v7", "google/uuid v7", "google/uuid v7", "128 bits cost nothing"},
 	{"oklog/ulid", "oklog/ulid", "oklog/ulid", "128 bits cost nothing, and the text is short"},
-	{"segmentio/ksuid", "segmentio/ksuid", "segmentio/ksuid", "160 bits cost nothing, machines are not copied, and order within a second does not matter"},
+	{"segmentio/ksuid", "segmentio/ksuid", "segmentio/ksuid", "160 bits and no order within a second do no harm, and machines are not copied"},
 }
 
 // Which is the table that opens the report: which generator to take, and why. It has no rows if
@@ -99,7 +99,7 @@ func twice(t *Table, row Row) Cell {
 	sum, _ := total(row)
 	text := Figure(sum) + ": " + Causes(faults)
 	if !told {
-		text = strings.Replace(text, copies, copies+" that nobody tells of", 1)
+		text = strings.Replace(text, copies, copies+" without VMClock or `Restored`", 1)
 	}
 	return Cell{Text: text, Mark: Bad}
 }
@@ -109,5 +109,8 @@ func price(c Cell) Cell {
 	if c.Mark == Good {
 		return Cell{Text: "nothing"}
 	}
-	return Cell{Text: strings.NewReplacer("stall", "calls blocked, at least", "lead", "IDs ahead by", " err", " calls fail", " disorder", " out of order").Replace(c.String())}
+	if stall, ok := strings.CutPrefix(c.String(), "stall "); ok { // no run waits for so long
+		return Cell{Text: "calls blocked until the clock is back (watched for " + stall + ")"}
+	}
+	return Cell{Text: strings.NewReplacer("lead", "IDs ahead by", " err", " calls fail", " disorder", " out of order").Replace(c.String())}
 }

@@ -5,7 +5,6 @@ package service
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -89,7 +88,7 @@ func start(ctx context.Context, open *measure.Closers) (*fleet.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	open.Add(func() error { return errors.Join(os.RemoveAll(dir), fleet.Clean()) })
+	open.Add(func() error { return os.RemoveAll(dir) })
 	store := filepath.Join(dir, "store")
 	if _, err := fleet.Tickflake(ctx, false, "sequence", "create", counted, "--store", store); err != nil {
 		return nil, err

@@ -40,7 +40,7 @@ install)
 	if [ -z "${TICKFLAKE_KERNEL-}" ]; then
 		kernel() { apt-cache show linux-image-cloud-amd64 >/dev/null 2>&1; }
 		kernel || root apt-get update # a container has no lists
-		kernel || { echo "no source of this machine has linux-image-cloud-amd64: run on Debian, or name a kernel in TICKFLAKE_KERNEL (docs/kernel.md)" >&2; exit 1; }
+		kernel || { echo "no source of this machine has linux-image-cloud-amd64: run on Debian, or name a kernel in TICKFLAKE_KERNEL (docs/evidence.md)" >&2; exit 1; }
 	fi
 	build . tickflake-chaos
 	"$tools/tickflake-chaos" kernel none --subject rs/xid # downloads the kernel, and boots it

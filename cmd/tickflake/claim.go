@@ -15,6 +15,7 @@ import (
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/internal/base"
 	"github.com/tickflake/tickflake/internal/cli"
+	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock"
 	"github.com/tickflake/tickflake/snowflake"
@@ -107,6 +108,9 @@ func newClaiming(cmd *cobra.Command) *claiming {
 
 // claim claims a node number and returns a generator that issues IDs with it.
 func (i *issuing) claim(whole context.Context, log *slog.Logger) (_ *claimed, err error) {
+	if _, err := seam.StartBound(i.start, 1<<i.layout.SequenceBits); err != nil {
+		return nil, cli.Usage(fmt.Errorf("--sequence-start: %w", err))
+	}
 	if err := i.awaitClock(whole, log); err != nil {
 		return nil, err
 	}
@@ -138,13 +142,11 @@ func (i *issuing) claim(whole context.Context, log *slog.Logger) (_ *claimed, er
 // keeper opens the store, and claims a node number.
 func (i *claiming) keeper(ctx context.Context, log *slog.Logger, options ...lease.Option) (*lease.Keeper, stores.Store, error) {
 	// Before a directory is made for a layout that cannot serve. One whose clock is not set yet may.
-	if now := time.Now(); now.Before(i.layout.Epoch) {
-		if err := i.layout.ValidateAt(now); errors.Is(err, snowflake.ErrLayout) {
-			return nil, nil, cli.Usage(fmt.Errorf("--layout: %w", err))
+	now := time.Now()
+	if err := i.layout.ValidateAt(now); errors.Is(err, snowflake.ErrLayout) {
+		if err = fmt.Errorf("--layout: %w", err); now.Before(i.layout.Epoch) {
+			err = cli.Usage(err)
 		}
-	}
-	store, err := i.open(ctx)
-	if err != nil {
 		return nil, nil, err
 	}
 	options = append(options, lease.WithLogger(log), lease.WithLayout(*i.layout), lease.WithVMClock(*i.vmclock))
@@ -153,6 +155,13 @@ func (i *claiming) keeper(ctx context.Context, log *slog.Logger, options ...leas
 	}
 	if i.window > 0 {
 		options = append(options, lease.WithWindow(i.window))
+	}
+	if err := lease.CheckOptions(ctx, options...); err != nil {
+		return nil, nil, err
+	}
+	store, err := i.open(ctx)
+	if err != nil {
+		return nil, nil, err
 	}
 	switch {
 	case *i.check == checkStrict:

@@ -55,7 +55,7 @@ type clockFlags struct {
 func newClockFlags(cmd *cobra.Command) *clockFlags {
 	f := &clockFlags{most: 3 * time.Second}
 	durationFlag(cmd, "wait-for-clock", "`DURATION` to wait at the start until this machine's clock was set, and then start all the same (default none)", &f.wait)
-	durationFlag(cmd, "clock-error", "`DURATION` by which a clock that was set may be off, by the kernel's word", &f.most)
+	durationFlag(cmd, "clock-error", "`DURATION` by which a clock that was set may be off, by the kernel's word, for --wait-for-clock", &f.most)
 	return f
 }
 

@@ -94,11 +94,12 @@ func newLeaseFleet(c *command.Console) *cobra.Command {
 	yes := cmd.Flags().Bool("yes", false, "do not ask, which needs a terminal")
 	cmd.MarkFlagsMutuallyExclusive("nodes", "datacenter")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if *datacenter != "" {
+		given := cmd.Flags().Changed
+		if given("datacenter") {
 			*nodes = "datacenter=" + *datacenter
 		}
-		given := cmd.Flags().Changed
-		if *nodes == "" && (len(*later) > 0 || given("past") || given("floor")) {
+		creates := given("nodes") || given("datacenter")
+		if !creates && (len(*later) > 0 || given("past") || given("floor")) {
 			return cli.Usage(errors.New("--floor, --later and --past need --nodes"))
 		}
 		if !given("past") && (given("bucket") || given("lane") || given("unused")) {
@@ -116,8 +117,11 @@ func newLeaseFleet(c *command.Console) *cobra.Command {
 		ctx := cmd.Context()
 		f, err := ask(ctx, l.place, lease.ReadFleet)
 		none := isA[*missingError](err) || errors.Is(err, lease.ErrNeverClaimed)
-		if *nodes == "" || err != nil && !none {
-			return cmp.Or(err, l.show(f, *format))
+		if err != nil && !(none && creates) {
+			return err
+		}
+		if !creates {
+			return l.show(f, *format)
 		}
 		want.Layout = *l.layout
 		if !none && !cmd.Flags().Changed("layout") {
@@ -321,11 +325,14 @@ func (l *leases) checkNew(ctx context.Context, to string, f lease.Fleet) (unread
 	if gone || !strings.Contains(to, "/") { // a name for people
 		return "", nil
 	}
-	there := &place{kept: keptNodes, url: to, timeout: l.timeout}
+	there := &place{kept: keptNodes, url: to, source: "--to", timeout: l.timeout}
 	bounded, cancel := context.WithTimeoutCause(ctx, lookTimeout, fmt.Errorf("no answer within %s", lookTimeout))
 	defer cancel()
 	other, err := ask(bounded, there, lease.ReadFleet)
+	wrong, ok := errors.AsType[*stores.URLError](err)
 	switch {
+	case ok && wrong.Err == nil: // it names no store from anywhere; a file of certificates may be missing here alone
+		return "", err
 	case ctx.Err() != nil:
 		return "", context.Cause(ctx)
 	case isA[*missingError](err), errors.Is(err, lease.ErrNeverClaimed):

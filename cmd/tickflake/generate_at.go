@@ -48,6 +48,7 @@ func oldRowsFlags(cmd *cobra.Command) *oldRows {
 
 // parse reads an instant.
 func (o *oldRows) parse(text string) (time.Time, error) {
+	text = strings.TrimSpace(text)
 	if *o.times == "rfc3339" {
 		t, err := time.Parse(time.RFC3339, text)
 		if err != nil {
@@ -67,6 +68,11 @@ func (o *oldRows) parse(text string) (time.Time, error) {
 
 // run prints the IDs of old rows. The layout is that of the store, and asked says that the user has named it.
 func (o *oldRows) run(ctx context.Context, c *command.Console, p *claiming, asked bool, line func(snowflake.ID) (string, error)) error {
+	if *o.at != "-" { // before the store is opened
+		if _, err := o.parse(*o.at); err != nil {
+			return cli.Usage(err)
+		}
+	}
 	if *o.times == "unix" {
 		o.unit = cmp.Or(o.unit, time.Second)
 	}
@@ -107,7 +113,7 @@ func (o *oldRows) run(ctx context.Context, c *command.Console, p *claiming, aske
 		return c.Out.WriteByte('\n') // a bufio.Writer that failed once fails for good
 	}
 	if *o.at != "-" {
-		return one(strings.TrimSpace(*o.at))
+		return one(*o.at)
 	}
 	in, progress, told := bufio.NewReaderSize(c.Input(ctx), command.BufferSize), c.Progress(), time.Now()
 	for number := 1; ; number++ {
@@ -119,7 +125,7 @@ func (o *oldRows) run(ctx context.Context, c *command.Console, p *claiming, aske
 		case errors.Is(err, bufio.ErrBufferFull):
 			err = cli.Usage(fmt.Errorf("longer than %d bytes, so it is no instant", command.BufferSize))
 		case err == nil || end:
-			err = one(strings.TrimSpace(string(text)))
+			err = one(string(text))
 		}
 		if err != nil {
 			return fmt.Errorf("line %d: %w", number, err)

@@ -248,7 +248,7 @@ func newLeaseReserve(c *command.Console) *cobra.Command {
 			return err
 		}
 		which := choose(to > from, fmt.Sprintf("node numbers %d to %d", from, to), fmt.Sprintf("node number %d", from))
-		question := fmt.Sprintf("no process claims %s of %s before %s, and no reservation is shortened\nreserve?", which, l.name(), limitText(until, time.Now()))
+		question := fmt.Sprintf("no process claims %s of %s before %s, no reservation is shortened, and numbers of the past are retired\nreserve?", which, l.name(), limitText(until, time.Now()))
 		asked := *yes || !command.IsTerminal(l.In) // who wrote a script has looked at the date
 		if err := l.Confirm(cmd.Context(), asked, "reservation", question, fmt.Errorf("%s: not reserved", which)); err != nil {
 			return err

@@ -101,7 +101,7 @@ func newSequenceCreate(c *command.Console) *cobra.Command {
 		}
 		d.MinStep, d.MaxStep = step.least, step.most
 		if d.Mode == sequence.Ordered && d.MaxStep > 0 {
-			return cli.Usage(fmt.Errorf("--step %d-%d: an ordered sequence has no steps: leave it out", d.MinStep, d.MaxStep))
+			return noSteps(d.MinStep, d.MaxStep)
 		}
 		name, existed := args[0], false
 		var info sequence.Info
@@ -169,6 +169,10 @@ func parseSteps(s string) (steps, error) {
 	return steps{least, most}, nil
 }
 
+func noSteps(least, most int64) error {
+	return cli.Usage(fmt.Errorf("--step %d-%d: an ordered sequence has no steps: leave it out", least, most))
+}
+
 func newSequenceSet(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set NAME",
@@ -194,6 +198,9 @@ func newSequenceSet(c *command.Console) *cobra.Command {
 		info, err := s.inspect(ctx, name)
 		if err != nil {
 			return err
+		}
+		if info.Definition.Mode == sequence.Ordered && change.MaxStep > 0 {
+			return noSteps(change.MinStep, change.MaxStep)
 		}
 		next := uint64(info.Last + info.Definition.Stride.By()) // also if none is left
 		question := fmt.Sprintf("sequence %q: %s\nset the next number to %d, so that those from %d to %d are never issued?",

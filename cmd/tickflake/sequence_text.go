@@ -82,8 +82,8 @@ func printDeleted(w io.Writer, last sequence.Info, format string) error {
 		if d.Period == (sequence.Period{}) || slices.Contains(periods, d.Period.String()) {
 			create := createCommand(last.Name, d)
 			deleted.Command = &create
-			text = "# Create it in one other store, before a process asks that for a number: " + choose(d.Period == (sequence.Period{}), fmt.Sprintf("it begins at %d", last.Next), "it begins anew") +
-				".\n# NEW is the URL of that store.\n" + create + ` --store "$NEW"`
+			begins := choose(d.Period == (sequence.Period{}), fmt.Sprintf("it begins at %d", last.Next), "each period begins anew, but for those that you delete here and create there first")
+			text = "# Create it in one other store, before a process asks that for a number: " + begins + ".\n# NEW is the URL of that store.\n" + create + ` --store "$NEW"`
 		}
 	}
 	if format == command.FormatJSON {

@@ -29,5 +29,5 @@ func main() {
 		fmt.Println(id)
 	}
 	_ = gen.Close() // releases them, and logs its error
-	log.Printf("The state is in %s. Next: go test work (all modules of go.work), or see what is claimed: go run ./cmd/tickflake lease list --store %[1]s", state)
+	log.Printf("The state is in %s. Next: go test work; or see what is claimed: go run ./cmd/tickflake lease list --store %[1]s", state)
 }

@@ -1,14 +1,12 @@
 package sequences_test
 
 import (
-	"context"
 	"database/sql"
 	"os"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/tickflake/tickflake/examples/internal/exampletest"
 	"github.com/tickflake/tickflake/integration/servers"
@@ -26,41 +24,28 @@ var engines = []struct {
 	{"mariadb", servers.MariaDB, "&multiStatements=true"},
 }
 
-// transaction executes statements, and commits or rolls back.
-func transaction(ctx context.Context, db *sql.DB, commit bool, statements string) error {
-	tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback() }()
-	if _, err := tx.ExecContext(ctx, statements); err != nil || !commit {
-		return err
-	}
-	return tx.Commit()
-}
-
-// Transactions of many connections, of which some are rolled back, leave no gap.
+// Two transactions take a number each. One between them is rolled back, and leaves no gap.
 func TestNoGap(t *testing.T) {
 	for _, engine := range engines {
 		t.Run(engine.name, func(t *testing.T) {
 			t.Parallel()
-			ctx, db := t.Context(), exampletest.Open(t, servers.For(t, engine.kind), engine.parameters)
+			db := exampletest.Open(t, servers.For(t, engine.kind), engine.parameters)
 			schema, err := os.ReadFile("sql/" + engine.name + "/schema.sql")
 			require.NoError(t, err)
-			_, err = db.ExecContext(ctx, string(schema))
+			_, err = db.Exec(string(schema))
 			require.NoError(t, err)
 			insert, err := os.ReadFile("sql/" + engine.name + "/insert.sql")
 			require.NoError(t, err)
-			group, bounded := errgroup.WithContext(ctx)
-			for i := range 8 * 12 {
-				group.Go(func() error { // the number comes last
-					return transaction(bounded, db, i%3 != 0, "SELECT count(*) FROM invoices;"+string(insert))
-				})
+			for _, end := range []func(*sql.Tx) error{(*sql.Tx).Commit, (*sql.Tx).Rollback, (*sql.Tx).Commit} {
+				tx, err := db.Begin()
+				require.NoError(t, err)
+				_, err = tx.Exec(string(insert))
+				require.NoError(t, err)
+				require.NoError(t, end(tx))
 			}
-			require.NoError(t, group.Wait())
 			var count, first, last int
 			require.NoError(t, db.QueryRow("SELECT count(*), min(number), max(number) FROM invoices").Scan(&count, &first, &last))
-			assert.Equal(t, []int{64, 1, 64}, []int{count, first, last})
+			assert.Equal(t, []int{2, 1, 2}, []int{count, first, last})
 		})
 	}
 }

@@ -65,9 +65,9 @@
 // your own, or one from a bug report, read by [ParseScript]. Each of several callers (the setting
 // callers, as in F16) alternates between Next and batches of three.
 //
-// In F11 to F13 the process ends or stops, and another goes on from what it has kept. They run for a
-// Process with a Restart. A generator that keeps nothing has one that makes a fresh generator; these
-// are the faults that it fails.
+// In F11 to F13 the process ends or stops, and another goes on from what it has kept: a file, a row,
+// a lease. They run for a Process with a Restart. A generator that keeps nothing has one that makes a
+// fresh generator, and fails these faults. In F13 both go on: the first may fail, but no ID may come twice.
 //
 // The clock is a [clocktest.Virtual] of monoclock/clocktest. No real time passes: a
 // generator that waits for an hour moves the clock by an hour and returns at once. The
@@ -83,7 +83,7 @@
 //
 // A claim binds both ways. A generator that claims to wait up to 5 ms must not wait
 // longer, and must not fail where a wait of 5 ms would have helped. The zero Claim means
-// that a call never waits and an ID is never ahead: the call fails.
+// that a call never waits and an ID is never ahead: the call fails. [Bound] has examples.
 //
 // # What is judged
 //
@@ -120,9 +120,9 @@
 //     while the clock is before Epoch or not before End, in a script that begins then.
 //   - [NoRecovery]: after the last step all faults end, and time passes until the clock
 //     is a second past the last tick. (Without Time, or if the last process was started
-//     on another's state and has issued nothing: for as long as all steps together, a
-//     minute, and an hour for each start, of the time that it may have reserved and left
-//     out.) Then three calls, a second apart, must be served at once.
+//     on another's state and has issued nothing, the time of all steps passes, and a minute,
+//     and an hour for each start, since a process may have kept time for itself and left it
+//     unused.) Then three calls, a second apart, must be served at once.
 //
 // If the wall jumped in the middle of a call ("step -2ms at read 2"), nobody knows on which side
 // of the jump the call read its clock. So Lead, Stale and Rejected are not judged, and Stall by

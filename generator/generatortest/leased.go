@@ -18,17 +18,13 @@ import (
 	"github.com/tickflake/tickflake/strategies"
 )
 
-// Leased describes tickflake's own generator under a lease, for the faults of package
+// Leased describes tickflake's own generator under a lease. Its grants survive the end of the process, so
+// scripts with restart, crash and takeover apply to it.
 //
-//	Its grants survive the end of the process, so scripts with restart,
-//
-// crash and takeover apply to it.
-//
-// Each process has its own Keeper and Store, on the cells of the process before. All
-// processes claim the same node number, so each must begin where the grant
-// of the one before ends; another number would hide an error. The keeper
-// has no goroutine: the subject polls it before and after each call, and whenever the
-// generator waits, so that nothing depends on the scheduler.
+// Each process has its own Keeper and Store, on the cells of the process before. All processes claim the same
+// node number, so each must begin where the grant of the one before ends; another number would hide an error.
+// The keeper has no goroutine: the subject polls it before and after each call, and whenever the generator
+// waits, so that nothing depends on the scheduler.
 type Leased struct {
 	// Strategy and Clock are the generator's. A zero Clock is the raw wall.
 	Strategy strategies.Strategy

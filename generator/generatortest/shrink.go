@@ -12,10 +12,10 @@ const (
 	maxShrinking = 3 * time.Second
 )
 
-// Shrink returns a failed result with Least: the outcome of the shortest script found that breaks the
-// same promise, the worst first, and one that two processes broke between two. Steps are left out, and numbers and times made smaller, for
-// as long as that helps: 3 seconds at most. A result of several callers comes back as it is, since its
-// script fails by chance; so does one that did not fail, or in which a call did not end.
+// Shrink returns a failed result with Least: the outcome of the shortest script found that breaks the worst of
+// its promises again, between two processes if it was broken so. Shrink leaves steps out, and makes numbers and
+// times smaller, for as long as that helps: 3 seconds at most. A result of several callers comes back as it is,
+// since its script fails by chance; so does one that did not fail, or in which a call did not end.
 func Shrink[ID cmp.Ordered](s Subject[ID], r Result) Result {
 	script, err := ParseScript(r.Script)
 	if err != nil || !r.Failed() || r.spun || script.Callers > 1 {

@@ -73,7 +73,7 @@ type Engine struct {
 	// HTTP is for an engine on HTTP.
 	HTTP HTTP
 
-	// AtRest and AtMost are the connections of one client, as in the package doc and in docs/bounds.md. While the
+	// AtRest and AtMost are the connections of one client, as in its package doc and that of stores. While the
 	// network keeps connections open and passes nothing on, a server does not see that the client has closed
 	// them: there are AtMost more for each [dial.MaxSilence].
 	AtRest, AtMost int

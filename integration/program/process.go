@@ -371,6 +371,11 @@ func Get(ctx context.Context, url, token string) (string, error) {
 	return string(text), err
 }
 
+// Answers is a [Config]'s Ready for a server that answers at the URL.
+func Answers(url string) func(context.Context) error {
+	return func(ctx context.Context) error { _, err := Get(ctx, url, ""); return err }
+}
+
 // isolate gives a command its own process group, and another user's rights.
 func isolate(cmd *exec.Cmd, name string) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -130,7 +130,7 @@ func (k *keys) process(i int8, p *process) {
 	default:
 		k.Add(uint64(w.used), uint64(w.to), uint64(w.pf), uint64(w.pt))
 	}
-	k.Flags(w.sealed, p.closing, p.restored, p.revoked, p.knows, p.proof)
+	k.Flags(w.sealed, p.closing, p.restored, p.knows, p.proof)
 	for _, c := range p.calls {
 		k.Add(uint64(c.above), uint64(c.n))
 	}

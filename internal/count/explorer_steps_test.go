@@ -245,7 +245,7 @@ func (t try) copies(s *state) (explore.Step, error) {
 		t.end(s, i)
 		s.running[i] = s.copied
 		p = s.change(i)
-		p.restored, p.revoked, s.copied = true, false, nil
+		p.restored, s.copied = true, nil
 		p.window.revoke()
 		return say(i, "ends, and is restored from the copy"), nil
 	case p != nil && !s.history.begun:
@@ -298,20 +298,16 @@ func (t try) act(s *state, i int8, p *process, e Event, sentBy uint64) error {
 		return p.serve(s, from, to, e.Upto, sentBy)
 	case Trusted:
 		for _, r := range e.Ranges {
-			if p.revoked {
-				p.window.queue(uint8(r.From), uint8(r.To))
-			}
+			p.window.queue(uint8(r.From), uint8(r.To))
 		}
-		p.revoked = false
 		return nil
-	case GivenBack, Forgot:
+	case GivenBack, Forgot, Unclear:
 		return nil
-	case Suspected, WentBack, Marked, Unclear, Raised, Deleted:
+	case Suspected, WentBack, Marked, Raised, Deleted:
 		if t.broken == "S6_REVOKE" {
 			return nil
 		}
 		p.window.revoke()
-		p.revoked = e.Kind == Suspected && !p.closing
 		if !s.history.over && t.stale == 0 && !t.lax && (e.Kind == Suspected || e.Kind == WentBack || e.Kind == Marked || e.Kind == Raised) {
 			return errAlarm
 		}

@@ -93,7 +93,6 @@ type process struct {
 	window   few
 	closing  bool
 	restored bool // and the machine was not told so far
-	revoked  bool // what it owns is not in the window
 
 	arrived uint64 // calls so far
 	sentBy  uint64 // the last call before the last write was sent

@@ -31,7 +31,7 @@ func (c *faulty) begin(start time.Time) time.Time {
 }
 
 // Step makes the wall jump by d, ahead or, if d is negative, back. The monotonic
-// reading does not move. NTP does so with a large error, and an operator who sets a
+// reading does not move. NTP does this after a large error, as does an operator who sets a
 // clock by hand.
 //
 // A Step while the clock is frozen shows at once. The wall saturates in the years 1677
@@ -41,7 +41,7 @@ func (c *faulty) Step(d time.Duration) {
 }
 
 // Slew makes the wall run at rate times true time for the next d of true time, while
-// the monotonic reading keeps to true time. NTP does so with a small error: ntpd runs
+// the monotonic reading keeps to true time. NTP does this after a small error: ntpd runs
 // at most at 1.0005, while 0.5 here is half speed. Afterwards the wall keeps the
 // difference.
 //
@@ -55,7 +55,7 @@ func (c *faulty) Slew(rate float64, d time.Duration) {
 
 // Freeze makes both readings stand still for the next d of true time. Then they go on
 // from there, and stay behind by d. Waiters are woken by true time all the same. A
-// hypervisor that does not update the clock does so.
+// hypervisor that does not update the clock does this.
 //
 // A Freeze replaces the one before. One of d <= 0 ends it now.
 func (c *faulty) Freeze(d time.Duration) {
@@ -63,7 +63,7 @@ func (c *faulty) Freeze(d time.Duration) {
 }
 
 // Coarse makes both readings advance only to multiples of granularity: the wall's
-// counted from 1970, the monotonic's from zero. A clock that a timer updates does so,
+// counted from 1970, the monotonic's from zero. A clock that a timer updates does this,
 // every 15.6 ms on older Windows.
 //
 // It never sets a reading back: a reading past the last multiple stands still until the

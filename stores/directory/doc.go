@@ -13,8 +13,9 @@
 // ?namespace=NAME of a URL is the directory NAME below it, with = and the small letter for each capital one, since many
 // file systems ignore case. The URL has no percent-encoding.
 //
-// A directory serves one fleet, the processes that share its node numbers, and one
-// host. Do not share it between hosts.
+// A directory serves one fleet on one host. Do not share it between hosts. Hosts with a directory
+// each issue the same IDs sooner or later: a new directory begins at a random node number, which
+// makes that rarer, not impossible.
 //
 // A Read opens one file, and syncs the directory if it finds a cell that may not be on the disk yet; a List reads the names of
 // all files and opens those of the cells listed; a Swap syncs a file and the directory. So what Swap and Read return

@@ -24,14 +24,14 @@ const (
 
 // Errors of servers that must not be trusted, and of one that is busy.
 var (
-	// ErrIgnores is that of a server that ignores the condition of a write.
+	// ErrIgnores: the server ignores the condition of a write.
 	ErrIgnores = stores.Permanent.New("the server ignores conditions of writes, so IDs would be issued twice: take a version that heeds them, or another server")
 
-	// ErrRaces is that of a server that checks the condition before it locks the key.
+	// ErrRaces: the server checks the condition of a write before it locks the key.
 	ErrRaces = stores.Permanent.New("writes at once on one condition have succeeded, so IDs would be issued twice: " +
 		"take a server that heeds conditions under load, or set it to be strongly consistent")
 
-	// ErrBusy is that of a Put that the server has refused because another write was under way.
+	// ErrBusy: the server has refused a Put because another write was under way.
 	ErrBusy = stores.Transient.New("the server was busy with another write of the same key")
 )
 

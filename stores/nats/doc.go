@@ -22,7 +22,7 @@
 //	creds=FILE       the user's credentials, as made by nsc
 //	nkey=FILE        the seed of the user's key
 //
-// All hosts are servers of one cluster: two that know nothing of each other would give the same node numbers, and nothing tells.
+// All hosts must be servers of one cluster: servers that know nothing of each other give the same node numbers, unnoticed.
 //
 // # Format
 //

@@ -19,8 +19,8 @@
 //
 // # Connections
 //
-// The URL sets how many connections a store keeps and has (max_idle_conns, pool_size), and when one that was given up ends
-// (read_timeout). If the network keeps connections open and passes nothing on, as a proxy that hangs, the server
+// The URL sets how many connections a store keeps (max_idle_conns) and has (pool_size), and when the connection of an
+// operation that was given up ends (read_timeout). If the network keeps connections open and passes nothing on, as a proxy that hangs, the server
 // counts up to four more every 15 seconds, until its setting timeout, which is off by default, ends them.
 //
 // # To lose nothing
@@ -39,11 +39,11 @@
 //     policy may evict the cells; stores.Open refuses it.
 //   - With replicas: the argument replicas of [New], or the URL's parameter, makes each
 //     operation wait until that many have received its write, or the cell that it read
-//     (the command WAIT). Ask for all replicas that can be promoted. With fewer, one that
-//     lacks the last writes may be promoted, as without, and stores.Open logs a risk. With all,
-//     there is no grant after a failover until the former primary is back as a replica, or
-//     another replica is added. A replica has the write in memory,
-//     and on its disk only as its own appendfsync says. min-replicas-to-write 1 with a
+//     (the command WAIT). Ask for all replicas that can be promoted. If you ask for fewer, one
+//     that lacks the last writes may be promoted, and stores.Open logs a risk. If you ask for
+//     all, no grant follows a failover until the former primary is back as a replica, or
+//     another replica is added. A replica has the write in memory, and on its disk only as its
+//     own appendfsync says. min-replicas-to-write 1 with a
 //     min-replicas-max-lag of a few seconds bounds how long a primary that was cut off
 //     takes writes and answers reads.
 //   - Do not delete or rename the keys, run FLUSHALL or FLUSHDB, or restore an old copy.

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A Direction is that in which bytes go through a [Proxy].
+// Direction is the way that bytes go through a [Proxy].
 type Direction int
 
 // The directions.

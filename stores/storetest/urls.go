@@ -9,9 +9,9 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// TestURLs opens URLs that an engine must refuse without asking a server: good, unless it is "", with a namespace
-// that is none, and those of bad, by what the error of each says. The word SECRET in a URL must
-// be in no error.
+// TestURLs opens URLs that an engine must refuse without asking a server: good with an invalid namespace,
+// unless good is "", and the keys of bad, whose errors must contain their values. No error may contain the word
+// SECRET of a URL.
 func TestURLs(t *testing.T, open stores.Opener, good string, bad map[string]string) {
 	t.Helper()
 	refused := func(rawURL, want string) error {

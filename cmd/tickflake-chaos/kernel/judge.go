@@ -93,8 +93,12 @@ func judge(f guest.Fault, s subject.Subject, v Verdict) (broken []string, known 
 	if f.VMClock {
 		slack = amidCopies
 	}
-	if s.Bound >= 0 && time.Duration(v.Stall) > s.Bound+slack {
-		broken = append(broken, fmt.Sprintf("a call took %v; its strategy allows %v", v.Stall, s.Bound))
+	bound := s.Bound
+	if s.Counted {
+		bound = max(bound, f.Timeout)
+	}
+	if bound >= 0 && time.Duration(v.Stall) > bound+slack {
+		broken = append(broken, fmt.Sprintf("a call took %v; its strategy allows %v", v.Stall, bound))
 	}
 	return broken, known
 }

@@ -239,6 +239,8 @@ func TestJudge(t *testing.T) {
 	step := guest.Fault{Kind: guest.Clocks}
 	behind, calm, unset, late, wait, awake, full := step, step, step, step, step, step, guest.Fault{Kind: guest.Disks, Causes: []string{"no space"}}
 	behind.Behind, calm.Calm, unset.NoRTC, late.Causes, wait.Wait, wait.Right, awake.Right = true, true, true, []string{"set ahead"}, true, true, true
+	counted, patient := subject.Subject{Group: Ours, Bound: time.Second, Counted: true}, guest.Fault{Timeout: 9 * time.Second}
+	waited := func(d time.Duration) Verdict { return Verdict{IDs: 9, Stall: generatortest.Seconds(d)} }
 	failed, stuck, lag := Verdict{IDs: 9, Failed: 1}, Verdict{IDs: 9, Stuck: true}, Verdict{IDs: 9, Lag: generatortest.Seconds(time.Second)}
 	for i, test := range []struct {
 		f    guest.Fault
@@ -252,6 +254,9 @@ func TestJudge(t *testing.T) {
 		{late, steady, Verdict{IDs: 9}, `nor the log says ["set ahead"]`}, {late, steady, Verdict{IDs: 9, Named: true}, ""}, {late, raw, Verdict{IDs: 9}, ""}, {late, pinned, Verdict{IDs: 9}, ""},
 		{awake, steady, lag, "1s behind the clock"}, {awake, pinned, lag, "1s behind the clock"}, {awake, peer, lag, ""}, {step, steady, lag, ""},
 		{wait, steady, lag, "1s behind the clock"}, {wait, pinned, lag, ""}, {wait, raw, lag, "1s behind the clock"},
+		{full, counted, waited(time.Second), ""}, {full, counted, waited(2 * time.Second), "a call took 2s; its strategy allows 1s"},
+		{patient, counted, waited(9 * time.Second), ""}, {patient, counted, waited(10 * time.Second), "a call took 10s; its strategy allows 9s"},
+		{patient, subject.Subject{Group: Ours, Bound: time.Second}, waited(9 * time.Second), "a call took 9s; its strategy allows 1s"},
 	} {
 		broken, _ := judge(test.f, test.s, test.v)
 		if text := strings.Join(broken, "; "); test.want == "" {

@@ -1,5 +1,5 @@
-// Package exampletest has the databases, generators and IDs that the tests of examples/databases,
-// migrate and sequences share.
+// Package exampletest has the databases and generators that the tests of examples/databases, migrate
+// and sequences share.
 package exampletest
 
 import (
@@ -12,7 +12,6 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/integration/servers"
-	"github.com/tickflake/tickflake/snowflake"
 )
 
 // Open opens the database of a PostgreSQL or a MariaDB, with parameters of its driver, until the test ends.
@@ -48,12 +47,3 @@ func IDs(t testing.TB) *generator.Generator {
 
 // Day is the day that tests of time ranges ask for.
 var Day = time.Date(2026, 3, 14, 0, 0, 0, 0, time.UTC)
-
-// Around returns the IDs of the default layout that lie closest to the bounds of the day, just
-// inside and just outside.
-func Around(t testing.TB, day time.Time) (inside, outside []snowflake.ID) {
-	t.Helper()
-	lo, hi, err := snowflake.Default().Between(day, day.AddDate(0, 0, 1))
-	require.NoError(t, err)
-	return []snowflake.ID{lo, hi}, []snowflake.ID{lo - 1, hi + 1}
-}

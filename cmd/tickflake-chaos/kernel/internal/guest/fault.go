@@ -22,6 +22,7 @@ type Fault struct {
 	VMClock  bool          // the machine has the device VMClock; it is copied often, amid calls
 	Shared   bool          // stores are on a server on the host: see Stores
 	Window   time.Duration // the grant of the subjects that have a lease; 0: its default
+	Timeout  time.Duration // of the subjects that count; 0: their default
 	Causes   []string      // what the system says to a write that the fault fails, or the keeper of a clock that was wrong: one of these
 	Limit    time.Duration // until it counts as hanging; 0: DefaultLimit
 

@@ -23,6 +23,8 @@ const (
 	// clockWindow is the grant of a lease while the clock changes. A keeper extends it every third of it, so it does so
 	// in most runs, and on a busy host the emulated disk takes seconds for that.
 	clockWindow = 9 * time.Second
+	// clockTimeout is how long a sequence waits for that disk.
+	clockTimeout = 20 * time.Second
 )
 
 func clockFaults() []Fault {
@@ -53,7 +55,7 @@ func clockFaults() []Fault {
 		{Name: "late-wait", About: "the same, and a lease waits until the clock was set", Before: lastMonth, Wait: true, Right: true, Run: setRight},
 	}
 	for i := range all {
-		all[i].Kind, all[i].Window = Clocks, clockWindow
+		all[i].Kind, all[i].Window, all[i].Timeout = Clocks, clockWindow, clockTimeout
 	}
 	return all
 }

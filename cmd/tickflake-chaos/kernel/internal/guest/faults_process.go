@@ -11,7 +11,7 @@ import (
 
 // List returns all faults of the report, in its order. Each group stands in a file of its own.
 func List() []Fault {
-	none := Fault{Name: "none", About: "nothing happens: the bench itself", Kind: Clocks, Window: clockWindow, Calm: true, Run: func(s *Stage) { s.Issue(time.Second) }}
+	none := Fault{Name: "none", About: "nothing happens: the bench itself", Kind: Clocks, Window: clockWindow, Timeout: clockTimeout, Calm: true, Run: func(s *Stage) { s.Issue(time.Second) }}
 	return slices.Concat([]Fault{none}, clockFaults(), execFaults(), processFaults(), copyFaults(), diskFaults(), nfsFaults(), powerCutFaults())
 }
 

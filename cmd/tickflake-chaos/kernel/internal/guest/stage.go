@@ -74,7 +74,7 @@ func (s *Stage) addSubjects(r Request, f Fault) {
 		return s.control.stood(s.begin.Add(from), s.begin.Add(to))
 	}
 	for i, name := range r.Subjects {
-		l := &record{stage: s, check: check.New(stood), place: subject.Place{Subject: name, Dir: filepath.Join(s.Dir, name), Window: f.Window, Busy: f.VMClock}}
+		l := &record{stage: s, check: check.New(stood), place: subject.Place{Subject: name, Dir: filepath.Join(s.Dir, name), Window: f.Window, Timeout: f.Timeout, Busy: f.VMClock}}
 		if server != "" {
 			l.place.Store = fmt.Sprintf("%s&namespace=%s-%d", server, r.Run, i)
 		}

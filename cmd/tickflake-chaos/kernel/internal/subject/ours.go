@@ -26,7 +26,8 @@ const (
 	monotonic = "monoclock"
 	raw       = "raw"
 
-	openLimit   = 20 * time.Second // for a store, and a call of a sequence: a busy host's disk takes seconds
+	openLimit   = 20 * time.Second // for a store: a busy host's disk takes seconds
+	countLimit  = 2 * time.Second  // for a call of a sequence, unless the fault says longer: see Place.Timeout
 	fixedNode   = 7                // the node number of generators without a lease
 	waitWithin  = 3 * time.Second  // how wrong a clock may be by the kernel's word: see Place.Wait
 	batch       = 8                // IDs of a call
@@ -180,7 +181,7 @@ func sequenceSubject(mode sequence.Mode) Subject {
 	}
 	return Subject{
 		Name: string(mode) + " sequence", Group: Ours, How: fmt.Sprintf("sequence.Open, %s, a directory", mode),
-		Ordered: true, Steady: true, Restarts: true, Shares: true, Reserve: reserve, Bound: openLimit,
+		Ordered: true, Steady: true, Restarts: true, Shares: true, Reserve: reserve, Bound: countLimit, Counted: true,
 		Open: func(ctx context.Context, at Place) (Source, error) {
 			bounded, cancel := context.WithTimeout(ctx, openLimit)
 			defer cancel()
@@ -188,7 +189,7 @@ func sequenceSubject(mode sequence.Mode) Subject {
 			if err != nil {
 				return Source{}, err
 			}
-			numbers, err := sequence.Open(bounded, store, "orders", sequence.WithLogger(at.logger()), sequence.WithTimeout(openLimit), sequence.WithDefinition(sequence.Definition{Mode: mode}))
+			numbers, err := sequence.Open(bounded, store, "orders", sequence.WithLogger(at.logger()), sequence.WithTimeout(cmp.Or(at.Timeout, countLimit)), sequence.WithDefinition(sequence.Definition{Mode: mode}))
 			if err != nil {
 				return Source{}, errors.Join(err, store.Close())
 			}

@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"net"
+	"time"
 
 	"github.com/tickflake/tickflake/client"
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/service"
 	"github.com/tickflake/tickflake/strategies"
 )
+
+// fetchLimit is the client's timeout.
+const fetchLimit = 10 * time.Second
 
 // serviceSubject is a server and its client, over gRPC on loopback. Both are in one
 // process: a signal reaches both, as that of a machine that stops does. The client
@@ -20,7 +24,7 @@ func serviceSubject() Subject {
 	return Subject{
 		Name: "service and client", Group: Ours, Ordered: true, Steady: true, Restarts: true, Leased: true,
 		How:   "service.New with generator.Open, a directory; client.Open over gRPC on loopback, in the same process",
-		Bound: 2 * openLimit,
+		Bound: 2 * fetchLimit,
 		Open:  openService,
 	}
 }
@@ -43,7 +47,7 @@ func openService(ctx context.Context, at Place) (Source, error) {
 	ended := make(chan error, 1)
 	go func() { ended <- server.Run(running) }()
 	end := func() error { stop(); return errors.Join(<-ended, gen.Close()) }
-	ids, err := client.Open(ctx, []string{listener.Addr().String()}, client.WithLogger(log), client.WithTimeout(openLimit))
+	ids, err := client.Open(ctx, []string{listener.Addr().String()}, client.WithLogger(log), client.WithTimeout(fetchLimit))
 	if err != nil {
 		return Source{}, errors.Join(err, end())
 	}

@@ -65,6 +65,8 @@ type Subject struct {
 	Batch int
 	// Bound is the longest that a call may wait by its strategy; less than 0: nothing promised.
 	Bound time.Duration
+	// Counted says that a call waits for the store: Bound is at least the fault's Timeout.
+	Counted bool
 	// Open makes the generator, in its process.
 	Open func(ctx context.Context, at Place) (Source, error)
 }
@@ -75,6 +77,7 @@ type Place struct {
 	Dir     string        // its state
 	Store   string        // URL of its store; "": a directory in its state
 	Window  time.Duration // of a lease; 0: its default
+	Timeout time.Duration // of a sequence's calls of its store; 0: countLimit
 	Busy    bool          // it issues almost without a pause
 	Wait    bool          // its lease waits until the clock was set
 	Log     io.Writer     `json:"-"`

@@ -1,9 +1,9 @@
 //go:build unix
 
-package examples
+// Package metrics opens what oteltickflake has for Prometheus and Grafana: its commands, dashboards and alerts.
+package metrics
 
 import (
-	"context"
 	"encoding/json"
 	"net"
 	"net/url"
@@ -23,7 +23,7 @@ import (
 	"github.com/tickflake/tickflake/integration/program"
 )
 
-const dashboards = "../oteltickflake/dashboard"
+const dashboards = "../../oteltickflake/dashboard"
 
 // matches returns the first group of each match in a file of the dashboard.
 func matches(t *testing.T, file, pattern string) (found []string) {
@@ -35,11 +35,6 @@ func matches(t *testing.T, file, pattern string) (found []string) {
 	}
 	require.NotEmpty(t, found)
 	return found
-}
-
-// ready is a program.Config's Ready for a server that answers.
-func ready(url string) func(context.Context) error {
-	return func(ctx context.Context) error { _, err := program.Get(ctx, url, ""); return err }
 }
 
 // until waits until Prometheus has collected or evaluated enough.
@@ -71,7 +66,7 @@ func TestMetrics(t *testing.T) {
 		"go run ./examples/metrics", "go run ./examples/metrics -listen "+example,
 		"127.0.0.1:9464", example, "127.0.0.1:9095", prometheus,
 	)
-	readme, err := os.ReadFile("../oteltickflake/README.md")
+	readme, err := os.ReadFile("../../oteltickflake/README.md")
 	require.NoError(t, err)
 	commands := regexp.MustCompile(`(?m)^    (\S.*)$`).FindAllStringSubmatch(string(readme), -1)
 	require.Len(t, commands, 6)
@@ -83,17 +78,17 @@ func TestMetrics(t *testing.T) {
 		case strings.HasPrefix(command, "go get "):
 			// The module is not there before a release.
 		case strings.Contains(command, "-traces"):
-			config.Ready = ready("http://" + traced + "/metrics")
+			config.Ready = program.Answers("http://" + traced + "/metrics")
 			p := program.For(t, config)
 			for _, span := range []string{"lock", "list", "swap"} {
 				until(t, func() bool { return strings.Contains(p.Output(), `"Name": "tickflake.store `+span+`"`) }, "no span "+span)
 			}
 			require.NoError(t, p.Kill())
 		case strings.HasPrefix(command, "go run "):
-			config.Ready = ready("http://" + example + "/metrics")
+			config.Ready = program.Answers("http://" + example + "/metrics")
 			program.For(t, config)
 		case strings.HasPrefix(command, "prometheus "):
-			config.Ready = ready("http://" + prometheus + "/-/ready")
+			config.Ready = program.Answers("http://" + prometheus + "/-/ready")
 			program.For(t, config)
 			checkAnswers(t, prometheus)
 		default:

@@ -1,6 +1,6 @@
 //go:build unix
 
-package examples
+package metrics
 
 import (
 	"encoding/json"
