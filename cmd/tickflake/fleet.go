@@ -30,10 +30,10 @@ never gets more numbers, and its floor never moves; 'tickflake lease end' takes
 numbers away. To create the same fleet again is no error.
 
 NODES is a number, a range such as 512-1023, or a part of a layout that names its
-parts, such as datacenter=3. --later gives a number that begins later than the floor,
-and --past numbers for IDs of old rows, which is asked first.
-TIME is an instant such as 2026-12-31T12:00:00Z. Nothing is issued before it, so the
-command asks first if it is ahead of this clock.
+parts, such as datacenter=3. With --later a number begins later than the floor. With
+--past numbers issue IDs for old rows; the command asks first. TIME is an instant
+such as 2026-12-31T12:00:00Z. Nothing is issued before the floor, so the command asks
+first if it is ahead of this clock.
 
 With --format json the fleet is an object with the fields layout, from, to, floor,
 ended, left (to which stores numbers were moved) and past (from, to, bucket_seconds,
@@ -45,10 +45,10 @@ store with them: run that once, for one store, before a process uses it.
 docs/move.md has all steps. If --to is a URL or a path that can be read from here,
 that store must have no fleet.
 
-No process is granted anything with these numbers by this store any more, whatever
-any clock says. That cannot be undone; to stay on the same server, use another
-namespace of it. Running processes issue the rest of their grants, then use another
-number, or fail with the name of the new store if there is none.
+This store grants nothing with these numbers any more, whatever any clock says. That
+cannot be undone; to stay on the same server, use another namespace of it. Running
+processes issue the rest of their grants, then use another number, or fail with the
+name of the new store if there is none.
 
 A number whose limit is more than two windows ahead of this clock begins later in
 the other store. If most limits lie that far ahead, without those of reservations,

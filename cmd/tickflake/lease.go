@@ -36,7 +36,7 @@ A node number is
   damaged    its cell cannot be read: no process claims or overwrites it
 
 UNTIL is the limit of the last grant. The next grant begins there, whatever any
-clock says; that of a number that has moved begins in the other store. CLOCK is how
+clock says; if the number has moved, it begins in the other store. CLOCK is how
 far the holder's clock is ahead of this one, to a sixth of the holder's window. It
 is unknown (-) if an extension is overdue: UNTIL is less than two thirds of the
 window away. "was ahead?" marks a number without a living holder whose UNTIL is more

@@ -20,16 +20,17 @@ generate --at', or generator.OpenPast), each of its row's own time, and no
 process claims them any more. docs/past.md has all steps.
 
 Only numbers that were never used can be given. A number whose cell was ever
-written is refused, and so are all in a fleet with a floor, which another store
-may have used, unless --unused says that these were not. What the store cannot
-see is generators without it.
+written is refused. If the fleet has a floor, another store may have used the
+numbers: they are refused, unless --unused says that they were not. The store cannot
+see generators that do not use it.
 
-Time is divided into buckets, and the IDs of a tick into lanes. A process writes to
-the store once for each bucket of which it has rows, and gets a lane of it. All
-past numbers of a store have the same.
+Time is divided into buckets, and the IDs of a tick into lanes. For each bucket of
+which it has rows, a process writes once to the store, and gets a lane of the bucket.
+All past numbers of a store have the same buckets and lanes.
 
---retire ends it, also for good: when the store was restored from a backup, retire
-all numbers that were ever given to the past, before a process uses the store.`
+--retire ends it, also for good: the numbers issue no IDs any more. If the store was
+restored from a backup, retire all numbers that were ever given to the past, before
+a process uses the store.`
 
 // giving are the flags of numbers that are given to the past.
 type giving struct {

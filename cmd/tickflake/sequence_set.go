@@ -30,8 +30,8 @@ With --period each year, month or day begins anew: 'tickflake sequence next orde
 takes a number of the present one by this machine's clock and time zone, and 'next
 orders.2027', 'orders.2027-01' or 'orders.2027-01-31' one of any other.
 
-A segmented sequence has steps: how many numbers a process reserves at a time. A
-process that uses many numbers reserves more, within MIN to MAX. A crash loses at
+A segmented sequence has steps: how many numbers a process is granted at a time. A
+process that uses many numbers is granted more, within MIN to MAX. A crash loses at
 most two segments of MAX numbers, and the largest batch.`
 
 const sequenceSetHelp = `Change the next number, the maximum or the steps of a sequence, while processes
@@ -44,8 +44,8 @@ the numbers between are never issued.
 If the store lost writes, the sequence went back, and no numbers are granted. Then
 give --next with a number above all that were used.`
 
-const sequenceDeleteHelp = `Delete a sequence. The processes that use it issue the numbers that they have
-reserved, get no further segment, and fail. A sequence that is created with the same
+const sequenceDeleteHelp = `Delete a sequence. The processes that use it issue the numbers that they were
+granted, get no further segment, and fail. A sequence that is created with the same
 name begins above all numbers that were ever granted, also those that were given
 back. A sequence that went back is not deleted: raise its next number first, with
 'tickflake sequence set'.
