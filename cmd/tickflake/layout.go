@@ -144,25 +144,25 @@ func newLayoutPlan(c *command.Console) *cobra.Command {
 }
 
 const layoutIDsHelp = `Print the smallest and the largest ID of the time from --from up to, but not
-including, --to: for a query or a partition by time. A tick that only begins before
---from, or ends after --to, is not left out. TIME is an instant such as
+including, --until: for a query or a partition by time. A tick that only begins
+before --from, or ends after --until, is not left out. TIME is an instant such as
 2019-03-04T10:20:30Z.`
 
 func newLayoutIDs(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "ids --from TIME --to TIME",
+		Use:     "ids --from TIME --until TIME",
 		Short:   "Print the smallest and largest ID of a time",
 		Long:    layoutIDsHelp,
-		Example: `  tickflake layout ids --from 2026-03-01T00:00:00Z --to 2026-04-01T00:00:00Z`,
+		Example: `  tickflake layout ids --from 2026-03-01T00:00:00Z --until 2026-04-01T00:00:00Z`,
 		Args:    cobra.NoArgs,
 	}
 	layout, format := layoutFlag(cmd), formatFlag(cmd)
-	var from, to time.Time
+	var from, until time.Time
 	command.Flag(cmd, "from", "`TIME` that begins it", &from, parseInstant)
-	command.Flag(cmd, "to", "`TIME` that ends it", &to, parseInstant)
-	_, _ = cmd.MarkFlagRequired("from"), cmd.MarkFlagRequired("to") // they were just added
+	command.Flag(cmd, "until", "`TIME` that ends it", &until, parseInstant)
+	_, _ = cmd.MarkFlagRequired("from"), cmd.MarkFlagRequired("until") // they were just added
 	cmd.RunE = func(*cobra.Command, []string) error {
-		low, high, err := layout.Between(from, to)
+		low, high, err := layout.Between(from, until)
 		if err != nil {
 			return cli.Usage(err)
 		}
