@@ -236,7 +236,7 @@ func TestReference(t *testing.T) {
 		if found := inText.FindStringSubmatchIndex(usage); found != nil {
 			shown, usage = strings.Trim(usage[found[2]:found[3]], `"`), usage[:found[0]]
 		}
-		usage = strings.TrimPrefix(usage, value+" ")                               // which stands in the column before
+		usage = strings.TrimPrefix(usage, value+" ")                                    // which stands in the column before
 		usage = regexp.MustCompile("(, see |[;:] | \\().*").ReplaceAllString(usage, "") // --help says the rest
 		if shown != "" {
 			shown = " (" + shown + ")"
