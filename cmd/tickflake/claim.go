@@ -102,7 +102,7 @@ func newClaiming(cmd *cobra.Command) *claiming {
 	durationFlag(cmd, "window", fmt.Sprintf("`DURATION` of a grant: after a kill, the next run with the same --node may have to wait for so long (default %s in a directory, %s elsewhere, at least 6 ticks)", lease.DefaultLocalWindow, lease.DefaultWindow), &i.window)
 	i.clockFlags = newClockFlags(cmd)
 	i.vmclock = cmd.Flags().String("vmclock", "auto", "`DEVICE` by which a copy of this machine's memory is noticed, off, or auto, the first /dev/vmclock* if there is one")
-	i.check = command.ChoiceFlag(cmd, "fleet-check", "`MODE` of the comparison of this clock with the fleet's, for more than 1m0s apart (with strict it does not start; in a directory, only strict compares)", checkWarns, checkStrict, off)
+	i.check = command.ChoiceFlag(cmd, "fleet-check", "`MODE` of the comparison of this clock with the fleet's, for more than 1m0s apart (with strict it does not start)", checkWarns, checkStrict, off)
 	return i
 }
 
@@ -156,20 +156,18 @@ func (i *claiming) keeper(ctx context.Context, log *slog.Logger, options ...leas
 	if i.window > 0 {
 		options = append(options, lease.WithWindow(i.window))
 	}
+	switch *i.check {
+	case checkStrict:
+		options = append(options, lease.WithStrictFleetCheck())
+	case off:
+		options = append(options, lease.WithFleetLimit(math.MaxInt64))
+	}
 	if err := lease.CheckOptions(ctx, options...); err != nil {
 		return nil, nil, err
 	}
 	store, err := i.open(ctx)
 	if err != nil {
 		return nil, nil, err
-	}
-	switch {
-	case *i.check == checkStrict:
-		options = append(options, lease.WithStrictFleetCheck())
-	case *i.check == off, store.Traits().TryLock != nil:
-		// The processes of a directory share a clock. Their cells only tell how long ago
-		// they ran.
-		options = append(options, lease.WithFleetLimit(math.MaxInt64))
 	}
 	keeper, err := lease.Claim(ctx, store, options...)
 	if err != nil {
