@@ -61,7 +61,6 @@ var inMarkdown = []struct {
 	columns, rows []string
 }{
 	{"cost", []string{"ns", "floor"}, []string{"Next", "Next, under a lease", "Stream.Next", "NextN(1024)", "NextAfter", "Sequence.Next", "publicid.Encode"}}, // peers stand in [Report.Which]
-	{"kernel-answer", []string{"restart-back-1s", "step-back-1h", "copy-shared"}, nil},
 	{"ways", []string{"1", "rate"}, []string{"tickflake, lease in PostgreSQL", "tickflake sequence in PostgreSQL, segmented", "tickflake sequence in PostgreSQL, ordered",
 		"PostgreSQL auto-increment", "PostgreSQL row with a tickflake ID", "PostgreSQL row, tickflake_next() by default", "two MariaDB ticket servers (Flickr)", "Redis INCR, appendfsync always", "ZooKeeper sequential node per ID"}},
 	{"old-rows", []string{"sorted", "shuffled"}, nil},

@@ -30,10 +30,10 @@ never gets more numbers, and its floor never moves; 'tickflake lease end' takes
 numbers away. To create the same fleet again is no error.
 
 NODES is a number, a range such as 512-1023, or a part of a layout that names its
-parts, such as datacenter=3. --later gives a number that begins later than the floor,
-and --past numbers for IDs of old rows, which is asked first.
-TIME is an instant such as 2026-12-31T12:00:00Z. Nothing is issued before it, so the
-command asks first if it is ahead of this clock.
+parts, such as datacenter=3. With --later a number begins later than the floor. With
+--past numbers issue IDs for old rows; the command asks first. TIME is an instant
+such as 2026-12-31T12:00:00Z. Nothing is issued before the floor, so the command asks
+first if it is ahead of this clock.
 
 With --format json the fleet is an object with the fields layout, from, to, floor,
 ended, left (to which stores numbers were moved) and past (from, to, bucket_seconds,
@@ -45,10 +45,10 @@ store with them: run that once, for one store, before a process uses it.
 docs/move.md has all steps. If --to is a URL or a path that can be read from here,
 that store must have no fleet.
 
-No process is granted anything with these numbers by this store any more, whatever
-any clock says. That cannot be undone; to stay on the same server, use another
-namespace of it. Running processes issue the rest of their grants, then use another
-number, or fail with the name of the new store if there is none.
+This store grants nothing with these numbers any more, whatever any clock says. That
+cannot be undone; to stay on the same server, use another namespace of it. Running
+processes issue the rest of their grants, then use another number, or fail with the
+name of the new store if there is none.
 
 A number whose limit is more than two windows ahead of this clock begins later in
 the other store. If most limits lie that far ahead, without those of reservations,
@@ -85,12 +85,12 @@ func newLeaseFleet(c *command.Console) *cobra.Command {
 	}
 	l := newLeases(c, cmd, true)
 	format := formatFlag(cmd)
-	nodes := cmd.Flags().String("nodes", "", "`NODES` to create a fleet with")
-	datacenter := cmd.Flags().String("datacenter", "", "`N`, the same as --nodes datacenter=N")
+	nodes := cmd.Flags().String("nodes", "", "create a fleet with the node numbers `NODES`")
+	datacenter := cmd.Flags().String("datacenter", "", "create a fleet with datacenter `N`, as --nodes datacenter=N")
 	var want lease.Fleet
-	command.Flag(cmd, "floor", "`TIME` before which no process claims a number", &want.Floor, parseInstant)
-	past := pastFlags(cmd, "past", "`NODES` to give to the past, for IDs of old rows: see 'tickflake lease past'")
-	later := cmd.Flags().StringArray("later", nil, "`NODE=TIME` of a number that begins later; may be repeated")
+	command.Flag(cmd, "floor", "let no process claim a number before `TIME`", &want.Floor, parseInstant)
+	past := pastFlags(cmd, "past", "give `NODES` to the past, for IDs of old rows: see 'tickflake lease past'")
+	later := cmd.Flags().StringArray("later", nil, "let a number begin later, by `NODE=TIME`; may be repeated")
 	yes := cmd.Flags().Bool("yes", false, "do not ask, which needs a terminal")
 	cmd.MarkFlagsMutuallyExclusive("nodes", "datacenter")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -241,7 +241,7 @@ func newLeaseEnd(c *command.Console) *cobra.Command {
 	timeout := cmd.Flags().Lookup("timeout")
 	timeout.Usage = strings.Replace(timeout.Usage, "5s", l.timeout.String(), 1)
 	format := formatFlag(cmd)
-	to := cmd.Flags().String("to", "", "`URL` or name of the new store, for the errors of processes that still use this one; user, password and options of a URL are left out")
+	to := cmd.Flags().String("to", "", "name the new store by its `URL` or a name, for the errors of processes that still use this one; user, password and options of a URL are left out")
 	_ = cmd.MarkFlagRequired("to") // it was just added
 	command.CompleteFlag(cmd, "to")
 	yes := cmd.Flags().Bool("yes", false, "do not ask, which needs a terminal")

@@ -20,16 +20,17 @@ generate --at', or generator.OpenPast), each of its row's own time, and no
 process claims them any more. docs/past.md has all steps.
 
 Only numbers that were never used can be given. A number whose cell was ever
-written is refused, and so are all in a fleet with a floor, which another store
-may have used, unless --unused says that these were not. What the store cannot
-see is generators without it.
+written is refused. If the fleet has a floor, another store may have used the
+numbers: they are refused, unless --unused says that they were not. The store cannot
+see generators that do not use it.
 
-Time is divided into buckets, and the IDs of a tick into lanes. A process writes to
-the store once for each bucket of which it has rows, and gets a lane of it. All
-past numbers of a store have the same.
+Time is divided into buckets, and the IDs of a tick into lanes. For each bucket of
+which it has rows, a process writes once to the store, and gets a lane of the bucket.
+All past numbers of a store have the same buckets and lanes.
 
---retire ends it, also for good: when the store was restored from a backup, retire
-all numbers that were ever given to the past, before a process uses the store.`
+--retire ends it, also for good: the numbers issue no IDs any more. If the store was
+restored from a backup, retire all numbers that were ever given to the past, before
+a process uses the store.`
 
 // giving are the flags of numbers that are given to the past.
 type giving struct {
@@ -43,8 +44,8 @@ type giving struct {
 func pastFlags(cmd *cobra.Command, name, usage string) *giving {
 	g := &giving{}
 	cmd.Flags().StringVar(&g.nodes, name, "", usage)
-	durationFlag(cmd, "bucket", "`DURATION` of a bucket of the past numbers, a multiple of the layout's tick (default 24h0m0s, on Kubernetes 720h)", &g.bucket)
-	command.Flag(cmd, "lane", "number `N` of IDs of a tick in one lane of the past numbers, a power of two (default 16)", &g.lane, atLeast("1", wholeNumber))
+	durationFlag(cmd, "bucket", "make a bucket of the past numbers `DURATION` long, a multiple of the layout's tick (default 24h0m0s, on Kubernetes 720h)", &g.bucket)
+	command.Flag(cmd, "lane", "put `N` IDs of a tick into one lane of the past numbers, a power of two (default 16)", &g.lane, atLeast("1", wholeNumber))
 	g.unused = cmd.Flags().Bool("unused", false, "no ID was ever issued with the past numbers, although the store cannot know it")
 	return g
 }
@@ -84,7 +85,7 @@ func newLeasePast(c *command.Console) *cobra.Command {
 		Args: cobra.NoArgs,
 	}
 	l := newLeases(c, cmd, true)
-	g := pastFlags(cmd, "nodes", "`NODES` to give, a number or a range such as 1016-1023")
+	g := pastFlags(cmd, "nodes", "give `NODES`, a number or a range such as 1016-1023")
 	_ = cmd.MarkFlagRequired("nodes") // it was just added
 	retire := cmd.Flags().Bool("retire", false, "issue no IDs with these numbers any more")
 	for _, other := range []string{"bucket", "lane", "unused"} {

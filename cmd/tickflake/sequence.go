@@ -19,7 +19,7 @@ orders and invoices.
 A store keeps the state of a sequence, and any number of processes take numbers of
 it. No number is issued twice. The numbers of a sequence are in one of two modes:
 
-  segmented  a process reserves numbers ahead of need, and hands them out from memory
+  segmented  a process is granted numbers ahead, and hands them out from memory
   ordered    a process writes to the store for each number, and the numbers are in
              the order of real time across all processes
 

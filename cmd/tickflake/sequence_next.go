@@ -21,8 +21,8 @@ const sequenceNextHelp = `Take numbers of a sequence and print one per line, in 
 No two runs get the same number. With --count N other processes may get numbers
 between those of this run; with --row they are N in a row.
 
-In segmented mode the run reserves numbers ahead. At its end, also after a signal, it
-gives back those that it has not printed. If another process has reserved numbers
+In segmented mode the run is granted numbers ahead. At its end, also after a signal,
+it gives back those that it has not printed. If another process was granted numbers
 since, or the run is killed, they are never issued. In ordered mode the run writes
 to the store for each number. With --row all are taken at once, in both modes, and
 those that are not printed are never issued.
