@@ -247,7 +247,7 @@ func TestDamagedCells(t *testing.T) {
 			claim k bits:7 locks; log 2 level=ERROR }`, // of each keeper
 		"all":                     many + "claim k bits:7 = 'no free node number: 128 of 128'; log 64 level=ERROR",
 		"not even for the engine": "client k; fails k damaged; claim k pin:1 = damaged",
-		"written by a newer version": `claim o bits:1; write 1 '{"format":2}'; same 1 { claim x bits:1 pin:1 = damaged 'node number 1: ' 'its format is 2, and this process reads format 1: upgrade this process'
+		"written by a newer version": `claim o bits:1 pin:0; write 1 '{"format":2}'; same 1 { claim x bits:1 pin:1 = damaged 'node number 1: ' 'its format is 2, and this process reads format 1: upgrade this process'
 			claim x bits:1 = 'no free node number'; reserve 1 1 1h bits:1 = damaged upgrade; release 1 = damaged 'node number 1: '; holding 1 damaged }
 			write layout '{"format":2}'; claim x bits:1 = damaged 'cell of the fleet: ' upgrade; reserve 1 1 1h bits:1 = damaged upgrade; 15s; poll o; err o`, // it keeps what it has
 	})

@@ -91,6 +91,25 @@ func TestLimits(t *testing.T) {
 			_, err := tickflakev1.NewTickflakeServiceClient(r.rpc()).Number(ctx, &tickflakev1.NumberRequest{Name: strings.Repeat("a", limit.Message)})
 			return fmt.Sprint(err)
 		}, "received message larger than max"},
+		{"streams of a connection", []string{rpc}, func(r *running, _ string) string {
+			conn := r.rpc() // with a token, without which it would end
+			require.NoError(r.t, conn.Invoke(metadata.AppendToOutgoingContext(r.t.Context(), "authorization", "Bearer "+shop), tickflakev1.TickflakeService_Take_FullMethodName, &tickflakev1.TakeRequest{}, &tickflakev1.TakeResponse{}))
+			watch := func(ctx context.Context) error {
+				stream, err := grpc_health_v1.NewHealthClient(conn).Watch(ctx, &grpc_health_v1.HealthCheckRequest{})
+				require.NoError(r.t, err)
+				_, err = stream.Recv()
+				return err
+			}
+			ctx, leave := context.WithCancel(r.t.Context())
+			for range limit.StrangerStreams {
+				require.NoError(r.t, watch(ctx))
+			}
+			err := watch(ctx)
+			leave()
+			synctest.Wait()
+			assert.NoError(r.t, watch(r.t.Context()), "watches that were left do not count")
+			return fmt.Sprint(err)
+		}, "its largest number of streams"},
 	} {
 		for _, protocol := range c.protocols {
 			t.Run(c.limit+"/"+protocol, func(t *testing.T) {
@@ -130,28 +149,6 @@ func TestConnectionAge(t *testing.T) {
 			assert.Regexp(t, fmt.Sprintf(`(?m)^tickflake_service_connections_opened_total{.*protocol="%s"} %s$`, protocol, opened), text)
 		}
 	})
-}
-
-// Streams, of which those of health need no token, are limited for each connection.
-func TestLimitsOfCalls(t *testing.T) {
-	t.Parallel()
-	r := start(t, listen, func(c *service.Config) { c.MaxConnections, c.UseWithin = 2, 1500*time.Millisecond })
-	conn := r.rpc()
-	watching, leave := context.WithCancel(t.Context())
-	watch := func(conn *grpc.ClientConn) error {
-		stream, err := grpc_health_v1.NewHealthClient(conn).Watch(watching, &grpc_health_v1.HealthCheckRequest{})
-		require.NoError(t, err)
-		_, err = stream.Recv()
-		return err
-	}
-	for range 4 {
-		require.NoError(t, watch(conn))
-	}
-	require.Equal(t, codes.Unavailable, status.Code(watch(conn)))
-	require.NoError(t, watch(r.rpc()))
-	leave()
-	watching = t.Context()
-	require.Eventually(t, func() bool { return watch(conn) == nil }, 10*time.Second, time.Millisecond, "watches that were left count")
 }
 
 // Calls whose request never comes have a time to send it, once there are many of them.

@@ -86,8 +86,7 @@ func ofKernel(got kernel.Report, faults []kernel.Fault, subjects []kernel.Subjec
 	}
 	c.faults = slices.DeleteFunc(slices.Clone(faults), func(f kernel.Fault) bool { return !ran[f.Name] })
 	out := report.Section{Targets: targets(got, len(c.faults), len(faults)), Tables: []report.Table{c.answer(), facts(got, c)}}
-	duplicates := c.grid("duplicates", "IDs issued twice on a real kernel", c.faults, report.Column{Unit: "IDs", Better: report.Less}, twice)
-	duplicates.Verdict = verdict(duplicates, out.Targets[0].State() == report.Missed)
+	duplicates := c.duplicates(out.Targets[0].State() == report.Missed)
 	for _, g := range groups {
 		some := slices.DeleteFunc(slices.Clone(c.faults), func(f kernel.Fault) bool {
 			return f.Kind != g.kind || strings.HasPrefix(f.Name, "restart-") != g.restarts
@@ -246,9 +245,10 @@ func (o outcome) worst(fault string) report.Cell {
 	return report.Cell{Text: "no duplicate", Mark: report.Good}
 }
 
-// verdict says where tickflake issues an ID twice, with a store and without one, and which
-// peers do.
-func verdict(t report.Table, missed bool) string {
+// duplicates is the table of IDs that came twice: in which faults tickflake's do, with a store and without one, and how many
+// peers' do.
+func (c card) duplicates(missed bool) report.Table {
+	t := c.grid("duplicates", "IDs issued twice on a real kernel", c.faults, report.Column{Unit: "IDs", Better: report.Less}, twice)
 	faults := func(stored bool) []string {
 		_, faults, _ := repeating(t, func(r report.Row) bool {
 			fixed := strings.HasSuffix(r.Name, ", monoclock") || strings.HasSuffix(r.Name, ", raw")
@@ -256,17 +256,17 @@ func verdict(t report.Table, missed bool) string {
 		})
 		return faults
 	}
-	said := "With a store, tickflake issues no ID twice"
-	with, without := faults(true), faults(false)
+	with, without, said := faults(true), "", "issues no ID twice"
 	switch {
 	case missed && len(with) > 0:
-		said = "With a store, tickflake issues IDs twice in " + report.List(with)
+		said = "issues IDs twice in " + report.List(with)
 	case len(with) > 0:
 		said += ", except in copies of the machine: until the grant is next extended if they share the store, and without an end if the store is copied too"
 	}
-	if len(without) > 0 {
-		said += ". Without a store, it does in " + report.Causes(without)
+	if all := faults(false); len(all) > 0 {
+		without = " Without a store, it does in " + report.Causes(all) + "."
 	}
 	peers, _, of := repeating(t, ofPeer)
-	return fmt.Sprintf("%s. Of the peers, %d of %d do in some faults.", said, len(peers), of)
+	t.Say("With a store, tickflake %s.%s Of the peers, %d of %d do in some faults.", said, without, len(peers), of)
+	return t
 }

@@ -4,6 +4,7 @@ package oldrows
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/tickflake/tickflake/bench/measure"
@@ -47,8 +48,8 @@ func (t *table) next() time.Time {
 	return t.begin.Add(time.Duration(i) * t.between).Truncate(time.Second)
 }
 
-// load gives a part of the rows their IDs in each turn.
-func (t table) load(row, order string, group report.Group, id func(context.Context, time.Time) (snowflake.ID, error)) *measure.Load {
+// load gives a part of the rows their IDs in each turn. writes are those to the store until then.
+func (t table) load(row, order string, group report.Group, id func(context.Context, time.Time) (snowflake.ID, error), writes func() float64) *measure.Load {
 	return &measure.Load{Row: row, At: order, Group: group, Served: true, Turn: func(ctx context.Context) (measure.Figures, error) {
 		began := time.Now()
 		for range t.rows / turns {
@@ -56,7 +57,7 @@ func (t table) load(row, order string, group report.Group, id func(context.Conte
 				return nil, err
 			}
 		}
-		return measure.Figures{"rate": float64(t.rows/turns) / time.Since(began).Seconds()}, nil
+		return measure.Figures{"rate": float64(t.rows/turns) / time.Since(began).Seconds(), "writes": writes()}, nil
 	}}
 }
 
@@ -67,7 +68,6 @@ func measureOld(ctx context.Context, run *measure.Run) (s report.Section) {
 	layout := snowflake.Default()
 	layout.Epoch = time.Now().Add(-span - time.Hour).UTC().Truncate(time.Second)
 	var loads []*measure.Load
-	var writes []func() report.Cell // of the loads
 	for _, order := range []string{"sorted", "shuffled"} {
 		step := 1
 		if order == "shuffled" {
@@ -78,8 +78,7 @@ func measureOld(ctx context.Context, run *measure.Run) (s report.Section) {
 		loads = append(loads, t.load(composed, order, report.Floor, func(_ context.Context, at time.Time) (snowflake.ID, error) {
 			sequence = (sequence + 1) % 4096
 			return layout.Compose(at, node, sequence)
-		}))
-		writes = append(writes, func() report.Cell { return report.One(0) })
+		}, func() float64 { return 0 }))
 		for _, server := range started {
 			name, url := inFiles, server.URL+order
 			if server.Kind == servers.PostgreSQL {
@@ -91,24 +90,26 @@ func measureOld(ctx context.Context, run *measure.Run) (s report.Section) {
 				continue
 			}
 			defer func() { _ = old.Close() }()
-			loads = append(loads, t.load(name, order, report.Ours, old.At))
-			writes = append(writes, func() report.Cell { return report.One(float64(old.Stats().Lanes)) })
+			loads = append(loads, t.load(name, order, report.Ours, old.At, func() float64 { return float64(old.Stats().Lanes) }))
 		}
 	}
 	run.Measure(ctx, 1, turns-1, loads...)
 	measure.Failed(&s, loads)
 	out := report.Table{ID: "old-rows", RowName: "way", Base: composed,
 		Columns: []report.Column{{ID: "sorted", Title: "sorted", Unit: "rows/s", Better: report.More}, {ID: "shuffled", Title: "shuffled", Unit: "rows/s", Better: report.More}}}
-	out = measure.Grid(out, loads, func(l *measure.Load) report.Cell { return l.Of("rate", nil) })
-	for i, c := range out.Columns[:2] {
-		out.Columns = append(out.Columns, report.Column{ID: "writes-" + c.ID, Title: "writes to the store, " + c.ID, Better: report.Less})
-		for j := range out.Rows {
-			for k, l := range loads {
-				if l.Row == out.Rows[j].Name && l.At == out.Columns[i].ID {
-					out.Rows[j].Cells = append(out.Rows[j].Cells, writes[k]())
-				}
-			}
+	writes := measure.Grid(out, loads, func(l *measure.Load) report.Cell {
+		all := l.Of("writes", nil)
+		if len(all.Samples) == 0 {
+			return all
 		}
+		return report.One(slices.Max(all.Samples))
+	})
+	out = measure.Grid(out, loads, func(l *measure.Load) report.Cell { return l.Of("rate", nil) })
+	for _, c := range writes.Columns {
+		out.Columns = append(out.Columns, report.Column{ID: "writes-" + c.ID, Title: "writes to the store, " + c.ID, Better: report.Less})
+	}
+	for i := range out.Rows {
+		out.Rows[i].Cells = append(out.Rows[i].Cells, writes.Rows[i].Cells...)
 	}
 	done := report.Figure(float64((1 + len(loads[0].Disturbed)) * (rows / turns)))
 	out.Title = done + " rows"

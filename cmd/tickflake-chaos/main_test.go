@@ -60,7 +60,7 @@ func TestDocs(t *testing.T) {
 		}
 		return err
 	}))
-	assert.Greater(t, parsed, 8)
+	assert.Greater(t, parsed, 4, "the pattern finds the command lines")
 }
 
 // proud makes the generator claim that it never waits.

@@ -156,20 +156,18 @@ func (i *claiming) keeper(ctx context.Context, log *slog.Logger, options ...leas
 	if i.window > 0 {
 		options = append(options, lease.WithWindow(i.window))
 	}
+	switch *i.check {
+	case checkStrict:
+		options = append(options, lease.WithStrictFleetCheck())
+	case off:
+		options = append(options, lease.WithFleetLimit(math.MaxInt64))
+	}
 	if err := lease.CheckOptions(ctx, options...); err != nil {
 		return nil, nil, err
 	}
 	store, err := i.open(ctx)
 	if err != nil {
 		return nil, nil, err
-	}
-	switch {
-	case *i.check == checkStrict:
-		options = append(options, lease.WithStrictFleetCheck())
-	case *i.check == off, store.Traits().TryLock != nil:
-		// The processes of a directory share a clock. Their cells only tell how long ago
-		// they ran.
-		options = append(options, lease.WithFleetLimit(math.MaxInt64))
 	}
 	keeper, err := lease.Claim(ctx, store, options...)
 	if err != nil {

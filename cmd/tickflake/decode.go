@@ -29,7 +29,7 @@ With --format json each ID gives one object on a line of its own, with the field
 id (a string), time, node, parts (an object by name) and sequence.`
 
 const decodeExamples = `  tickflake decode --layout twitter 1541815603606036480
-  tickflake decode --layout twitter --from base58 4aaW4SzAyQK
+  tickflake decode --layout twitter --input base58 4aaW4SzAyQK
   cut -d, -f1 orders.csv | tickflake decode --layout 41/10/12,epoch=2026-01-01
   tickflake decode --layout discord --format json < ids.txt | jq -r .time`
 
@@ -43,9 +43,9 @@ func newDecode(c *command.Console) *cobra.Command {
 	}
 	layout := layoutFlag(cmd)
 	format := formatFlag(cmd)
-	from := command.ChoiceFlag(cmd, "from", "read IDs in the `FORM`", formNames...)
+	input := command.ChoiceFlag(cmd, "input", "read IDs in the `FORM`", formNames...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		d := &decoder{Console: c, layout: *layout, parse: forms[*from].parse, json: *format == command.FormatJSON}
+		d := &decoder{Console: c, layout: *layout, parse: forms[*input].parse, json: *format == command.FormatJSON}
 		if len(args) == 0 {
 			return d.lines(cmd.Context())
 		}

@@ -212,12 +212,12 @@ def ids(i):
 
 // TestReference makes sure that docs/reference.md has every command. -update writes it.
 func TestReference(t *testing.T) {
-	page := "# Commands of tickflake\n\n<!-- Written by go test ./cmd/tickflake -run TestReference -update. Edits are lost. -->\n\n" +
-		"`--help` after any command has its flags; after `serve` they are the settings of [the service](service.md#settings).\n\n"
+	page := "# Commands\n\n<!-- Written by go test ./cmd/tickflake -run TestReference -update. Edits are lost. -->\n\n" +
+		"`--help` after any command has its flags, and of `serve` all settings.\n\n"
 	var add func(*cobra.Command)
 	add = func(cmd *cobra.Command) {
 		if cmd.Runnable() {
-			page += "- `" + strings.TrimSuffix(strings.TrimPrefix(cmd.UseLine(), "tickflake "), " [flags]") + "`: " + cmd.Short + "\n"
+			page += "- `" + strings.TrimSuffix(cmd.UseLine(), " [flags]") + "`: " + cmd.Short + "\n"
 		}
 		for _, sub := range cmd.Commands() {
 			add(sub)

@@ -61,71 +61,33 @@ type ruleEntry struct {
 	Step   string `yaml:"step"`
 }
 
-// texts is a text, or a list of them.
-type texts []string
-
-func (t *texts) UnmarshalYAML(n *yaml.Node) error {
-	if n.Kind == yaml.ScalarNode {
-		*t = texts{n.Value}
-		return nil
-	}
-	return n.Decode((*[]string)(t))
-}
-
-// count is a whole number from 1 on.
-type count int64
-
-func (c *count) UnmarshalYAML(n *yaml.Node) error {
-	var value int64
-	if n.ShortTag() != "!!int" || n.Decode(&value) != nil || value < 1 {
-		return fmt.Errorf("line %d: want a whole number from 1 on, got %q; leave it out for the default", n.Line, n.Value)
-	}
-	*c = count(value)
-	return nil
-}
-
-// or0 returns the number, or 0 where there is none.
-func (c *count) or0() int64 {
-	if c == nil {
-		return 0
-	}
-	return int64(*c)
-}
-
-// typeOfField is in the package's error for a field that is not known, and says nothing to a reader.
-var typeOfField = regexp.MustCompile(` not found in type \S+`)
-
-// parse reads the text of the file. A key that is a setting is refused by name: a server that did not see its store
-// would take one of its own, and issue the IDs of another server.
-func (f *file) parse(text []byte, isSetting func(name string) bool) error {
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	decoder.KnownFields(true)
-	var keys map[string]yaml.Node
-	err := yaml.Unmarshal(text, &keys)
-	for _, name := range slices.Sorted(maps.Keys(keys)) {
-		if err == nil && isSetting(name) {
-			err = fmt.Errorf("%s is a setting, and the file has clients and create: give it as --%s, or as $%s", name, name, variable(name))
+// clients loads the file, and adds it to those that are watched: once the server runs, its clients are read anew when the file
+// or one with a token has changed. Where there are no clients, it warns: to reload harms nothing.
+func (s *serving) clients(ctx context.Context, log *slog.Logger) (clients []service.Client, err error) {
+	rules, none := []ruleEntry(nil), false
+	s.files.Add(ctx, func(read func(string) ([]byte, error)) func() {
+		next := file{path: s.file.path}
+		found, failed := next.load(read, s.has)
+		return func() {
+			switch {
+			case s.running == nil:
+				s.file, clients, err = next, found, failed
+				rules, none = next.Create, len(next.Clients) == 0
+				return
+			case none: // which no later file changes
+				log.Warn("the server has no clients that could be read anew: restart it for other settings")
+				return
+			}
+			for _, warning := range next.warnings {
+				log.Warn(warning)
+			}
+			if s.running.ReloadClients(func() ([]service.Client, error) { return found, failed }) == nil && !reflect.DeepEqual(rules, next.Create) {
+				rules = next.Create
+				log.Warn("only the clients are read anew: restart the server for other rules", "file", next.path)
+			}
 		}
-	}
-	if err == nil {
-		if err = decoder.Decode(f); errors.Is(err, io.EOF) {
-			return nil // no line but comments
-		}
-	}
-	if err == nil && !errors.Is(decoder.Decode(new(yaml.Node)), io.EOF) {
-		err = errors.New("want one document")
-	}
-	if _, given := keys["clients"]; err == nil && given && len(f.Clients) == 0 {
-		err = errors.New("clients: there are none: leave the list out to serve everybody")
-	}
-	if err != nil {
-		shown := err.Error()
-		if wrong, ok := errors.AsType[*yaml.TypeError](err); ok {
-			shown = typeOfField.ReplaceAllString(strings.Join(wrong.Errors, "; "), " is not known (the fields are in 'tickflake serve --help')")
-		}
-		return cli.Usage(fmt.Errorf("%s: %s", f.path, strings.TrimPrefix(shown, "yaml: ")))
-	}
-	return nil
+	})()
+	return clients, err
 }
 
 // load reads the file, if there is one, and the tokens of its clients.
@@ -164,33 +126,78 @@ func (f *file) load(read func(path string) ([]byte, error), isSetting func(name 
 	return clients, nil
 }
 
-// clients loads the file, and adds it to those that are watched: once the server runs, its clients are read anew when the file
-// or one with a token has changed. Where there are no clients, it warns: to reload harms nothing.
-func (s *serving) clients(ctx context.Context, log *slog.Logger) (clients []service.Client, err error) {
-	rules, none := []ruleEntry(nil), false
-	s.files.Add(ctx, func(read func(string) ([]byte, error)) func() {
-		next := file{path: s.file.path}
-		found, failed := next.load(read, s.has)
-		return func() {
-			switch {
-			case s.running == nil:
-				s.file, clients, err = next, found, failed
-				rules, none = next.Create, len(next.Clients) == 0
-				return
-			case none: // which no later file changes
-				log.Warn("the server has no clients that could be read anew: restart it for other settings")
-				return
-			}
-			for _, warning := range next.warnings {
-				log.Warn(warning)
-			}
-			if s.running.ReloadClients(func() ([]service.Client, error) { return found, failed }) == nil && !reflect.DeepEqual(rules, next.Create) {
-				rules = next.Create
-				log.Warn("only the clients are read anew: restart the server for other rules", "file", next.path)
-			}
+// parse reads the text of the file. A key that is a setting is refused by name: a server that did not see its store
+// would take one of its own, and issue the IDs of another server.
+func (f *file) parse(text []byte, isSetting func(name string) bool) error {
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	decoder.KnownFields(true)
+	var keys map[string]yaml.Node
+	err := yaml.Unmarshal(text, &keys)
+	for _, name := range slices.Sorted(maps.Keys(keys)) {
+		if err == nil && isSetting(name) {
+			err = fmt.Errorf("%s is a setting, and the file has clients and create: give it as --%s, or as $%s", name, name, variable(name))
 		}
-	})()
-	return clients, err
+	}
+	if err == nil {
+		if err = decoder.Decode(f); errors.Is(err, io.EOF) {
+			return nil // no line but comments
+		}
+	}
+	if err == nil && !errors.Is(decoder.Decode(new(yaml.Node)), io.EOF) {
+		err = errors.New("want one document")
+	}
+	if _, given := keys["clients"]; err == nil && given && len(f.Clients) == 0 {
+		err = errors.New("clients: there are none: leave the list out to serve everybody")
+	}
+	if err != nil {
+		shown := err.Error()
+		if wrong, ok := errors.AsType[*yaml.TypeError](err); ok {
+			shown = typeOfField.ReplaceAllString(strings.Join(wrong.Errors, "; "), " is not known (the fields are in 'tickflake serve --help')")
+		}
+		return cli.Usage(fmt.Errorf("%s: %s", f.path, strings.TrimPrefix(shown, "yaml: ")))
+	}
+	return nil
+}
+
+// typeOfField is in the package's error for a field that is not known, and says nothing to a reader.
+var typeOfField = regexp.MustCompile(` not found in type \S+`)
+
+// texts is a text, or a list of them.
+type texts []string
+
+func (t *texts) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode {
+		*t = texts{n.Value}
+		return nil
+	}
+	return n.Decode((*[]string)(t))
+}
+
+// count is a whole number from 1 on.
+type count int64
+
+func (c *count) UnmarshalYAML(n *yaml.Node) error {
+	var value int64
+	if n.ShortTag() != "!!int" || n.Decode(&value) != nil || value < 1 {
+		return fmt.Errorf("line %d: want a whole number from 1 on, got %q; leave it out for the default", n.Line, n.Value)
+	}
+	*c = count(value)
+	return nil
+}
+
+// or0 returns the number, or 0 where there is none.
+func (c *count) or0() int64 {
+	if c == nil {
+		return 0
+	}
+	return int64(*c)
+}
+
+// warnOfReaders notes that every user of this machine can read a file with a secret.
+func (f *file) warnOfReaders(path, why string) {
+	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o004 != 0 {
+		f.warnings = append(f.warnings, fmt.Sprintf("every user can read %s, and %s: chmod o-r", path, why))
+	}
 }
 
 // rules returns the rules by which sequences are created.
@@ -227,13 +234,6 @@ func (f *file) rules() ([]service.CreateRule, error) {
 		rules = append(rules, service.CreateRule{Prefix: entry.Prefix, Definition: d})
 	}
 	return rules, nil
-}
-
-// warnOfReaders notes that every user of this machine can read a file with a secret.
-func (f *file) warnOfReaders(path, why string) {
-	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o004 != 0 {
-		f.warnings = append(f.warnings, fmt.Sprintf("every user can read %s, and %s: chmod o-r", path, why))
-	}
 }
 
 const serveTokenHelp = `Make a token for a client of 'tickflake serve', and print it with its hash. Give the

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -9,41 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/tickflake/tickflake/cmd/internal/command"
-	"github.com/tickflake/tickflake/internal/cli"
 )
-
-// listen opens the addresses that are on.
-func (s *serving) listen() (_ map[string]net.Listener, err error) {
-	listeners := make(map[string]net.Listener)
-	defer func() {
-		if err != nil {
-			for _, l := range listeners {
-				_ = l.Close() // it was not used
-			}
-		}
-	}()
-	for i, address := range []string{s.own.RESP, s.own.HTTP, s.own.GRPC, s.own.Probes} {
-		protocol := protocols[i]
-		if address == off {
-			continue
-		}
-		l, err := net.Listen("tcp", address)
-		if err != nil {
-			if errors.Is(err, syscall.EADDRINUSE) {
-				return listeners, fmt.Errorf("%s: %w: choose another address, port 0, or off", s.source(protocol), err)
-			}
-			return listeners, cli.Usage(fmt.Errorf("%s: %w", s.source(protocol), err)) // no address of this machine
-		}
-		listeners[protocol] = l
-	}
-	if listeners["resp"] == nil && listeners["http"] == nil && listeners["grpc"] == nil {
-		return listeners, cli.Usage(errors.New("--resp, --http and --grpc are all off: there is nothing to serve"))
-	}
-	return listeners, nil
-}
 
 // greet logs the store and the addresses, and shows how to call them.
 func (s *serving) greet(log *slog.Logger, listeners map[string]net.Listener, store string) {
@@ -97,13 +64,6 @@ func (s *serving) greeting(listeners map[string]net.Listener) string {
 		"Ctrl-C ends the server.\n"
 }
 
-func choose(condition bool, yes, no string) string {
-	if condition {
-		return yes
-	}
-	return no
-}
-
 // reach returns the address at which a program on this machine reaches a listener.
 func (s *serving) reach(l net.Listener) string {
 	host, port, err := net.SplitHostPort(l.Addr().String())
@@ -117,6 +77,13 @@ func (s *serving) reach(l net.Listener) string {
 		host = "127.0.0.1"
 	}
 	return net.JoinHostPort(host, port)
+}
+
+func choose(condition bool, yes, no string) string {
+	if condition {
+		return yes
+	}
+	return no
 }
 
 // program returns how the user can run this program.
@@ -139,6 +106,13 @@ func (s *serving) storeArgument() string {
 	return " --store " + quoted(absolute(s.place.url))
 }
 
+// hasSecret reports whether the URL of a store may show a password: as that of its user, or
+// in an option.
+func hasSecret(url string) bool {
+	_, rest, _ := strings.Cut(url, "://")
+	return strings.Contains(rest, "@") || strings.Contains(strings.ToLower(rest), "pass")
+}
+
 // quoted returns a word of a shell.
 func quoted(word string) string {
 	if strings.IndexFunc(word, func(r rune) bool {
@@ -147,11 +121,4 @@ func quoted(word string) string {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}
-
-// hasSecret reports whether the URL of a store may show a password: as that of its user, or
-// in an option.
-func hasSecret(url string) bool {
-	_, rest, _ := strings.Cut(url, "://")
-	return strings.Contains(rest, "@") || strings.Contains(strings.ToLower(rest), "pass")
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -14,10 +15,9 @@ import (
 
 	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/internal/cli"
+	"github.com/tickflake/tickflake/internal/seam"
+	"github.com/tickflake/tickflake/stores"
 )
-
-// off is the address of a protocol that is not served.
-const off = "off"
 
 // ownSettings are those that the command has beside those of [seam.Serve], with the same tags.
 type ownSettings struct {
@@ -30,38 +30,17 @@ type ownSettings struct {
 	TLSClientCA string `setting:"tls-client-ca" value:"FILE" usage:"serve only clients with a certificate of an authority in FILE, as PEM"`
 }
 
-// setting is one value of the configuration of serve. Its flag and its variable take the same text.
-type setting struct {
-	*pflag.Flag
-	list   bool
-	source string // of the value, for messages
-}
-
-// variable returns the name of the environment variable of a flag.
-func variable(flag string) string {
-	return "TICKFLAKE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
-}
-
 // settings is the table of them, in the order of the help. It drives the flags and the variables.
 type settings struct {
 	cmd *cobra.Command
 	all []*setting
 }
 
-// keep makes a setting of a flag that was just added.
-func (s *settings) keep(name string) *setting {
-	one := &setting{Flag: s.cmd.Flags().Lookup(name), source: "--" + name}
-	s.all = append(s.all, one)
-	return one
-}
-
-// keepAll makes settings of the flags that were added since.
-func (s *settings) keepAll() {
-	s.cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if s.find(f.Name) == nil {
-			s.keep(f.Name)
-		}
-	})
+// setting is one value of the configuration of serve. Its flag and its variable take the same text.
+type setting struct {
+	*pflag.Flag
+	list   bool
+	source string // of the value, for messages
 }
 
 // fields makes a setting of each field that the type tags has, of the field of the struct of that name. The range is that of
@@ -121,12 +100,24 @@ func field[T any](s *settings, tag reflect.StructTag, name string, value *T, par
 	return s.keep(flag)
 }
 
-func yesOrNo(text string) (bool, error) {
-	if text != "true" && text != "false" {
-		return false, fmt.Errorf("want true or false, got %q", text)
-	}
-	return text == "true", nil
+// keep makes a setting of a flag that was just added.
+func (s *settings) keep(name string) *setting {
+	one := &setting{Flag: s.cmd.Flags().Lookup(name), source: "--" + name}
+	s.all = append(s.all, one)
+	return one
 }
+
+// keepAll makes settings of the flags that were added since.
+func (s *settings) keepAll() {
+	s.cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if s.find(f.Name) == nil {
+			s.keep(f.Name)
+		}
+	})
+}
+
+// off is the address of a protocol that is not served.
+const off = "off"
 
 // addressName is the name of a value that is an address.
 const addressName = "ADDRESS"
@@ -149,22 +140,11 @@ func someText(text string) (string, error) {
 	return text, nil
 }
 
-// find returns the setting of a name, or nil.
-func (s *settings) find(name string) *setting {
-	for _, one := range s.all {
-		if one.Name == name {
-			return one
-		}
+func yesOrNo(text string) (bool, error) {
+	if text != "true" && text != "false" {
+		return false, fmt.Errorf("want true or false, got %q", text)
 	}
-	return nil
-}
-
-// source returns where the value of a setting came from, for messages.
-func (s *settings) source(name string) string {
-	if one := s.find(name); one != nil {
-		return one.source
-	}
-	return name
+	return text == "true", nil
 }
 
 // fill sets the settings that have no flag from their variables.
@@ -188,8 +168,31 @@ func (s *settings) fill() error {
 	return nil
 }
 
+// variable returns the name of the environment variable of a flag.
+func variable(flag string) string {
+	return "TICKFLAKE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// find returns the setting of a name, or nil.
+func (s *settings) find(name string) *setting {
+	for _, one := range s.all {
+		if one.Name == name {
+			return one
+		}
+	}
+	return nil
+}
+
 // has reports whether there is a setting of the name.
 func (s *settings) has(name string) bool { return s.find(name) != nil }
+
+// source returns where the value of a setting came from, for messages.
+func (s *settings) source(name string) string {
+	if one := s.find(name); one != nil {
+		return one.source
+	}
+	return name
+}
 
 // strays returns a warning for each variable that looks like one of a setting, and is none. A
 // server with a wrong name for TICKFLAKE_STORE would take a store of its own, and issue the
@@ -207,4 +210,22 @@ func (s *settings) strays(environment []string) (warnings []string) {
 		}
 	}
 	return warnings
+}
+
+// refused turns an error of service.New into one that names the setting.
+func (s *serving) refused(err error) error {
+	wrong, ok := errors.AsType[*stores.OptionError](err)
+	if !ok {
+		return cli.Usage(err)
+	}
+	field, client := strings.TrimPrefix(wrong.Option, "Config."), 0
+	known, _ := reflect.TypeFor[seam.Serve]().FieldByName(field)
+	source := s.source(cmp.Or(known.Tag.Get("setting"), strings.ToLower(field)))
+	if _, err := fmt.Sscanf(field, "Clients[%d]", &client); err == nil {
+		source = fmt.Sprintf("%s: client %s", s.file.path, s.file.Clients[client].Name)
+	} else if field == "Create" {
+		source = s.file.path + ": create"
+	}
+	problem := strings.NewReplacer("set AllowOpen", "set --open", "set AllowPlaintext", "set --plaintext").Replace(wrong.Err.Error())
+	return cli.Usage(fmt.Errorf("%s: %s", source, problem))
 }

@@ -10,14 +10,12 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"reflect"
 	"strings"
+	"syscall"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
 	"github.com/tickflake/tickflake/internal/cli"
-	"github.com/tickflake/tickflake/internal/seam"
-	"github.com/tickflake/tickflake/stores"
 )
 
 // tls returns the configuration of TLS, or nil without a certificate.
@@ -34,6 +32,36 @@ func (s *serving) tls(ctx context.Context, log *slog.Logger) (*tls.Config, error
 		return nil, fmt.Errorf("%s: %s", s.source("tls-cert"), strings.TrimPrefix(err.Error(), "service: TLS: "))
 	}
 	return config, nil
+}
+
+// listen opens the addresses that are on.
+func (s *serving) listen() (_ map[string]net.Listener, err error) {
+	listeners := make(map[string]net.Listener)
+	defer func() {
+		if err != nil {
+			for _, l := range listeners {
+				_ = l.Close() // it was not used
+			}
+		}
+	}()
+	for i, address := range []string{s.own.RESP, s.own.HTTP, s.own.GRPC, s.own.Probes} {
+		protocol := protocols[i]
+		if address == off {
+			continue
+		}
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			if errors.Is(err, syscall.EADDRINUSE) {
+				return listeners, fmt.Errorf("%s: %w: choose another address, port 0, or off", s.source(protocol), err)
+			}
+			return listeners, cli.Usage(fmt.Errorf("%s: %w", s.source(protocol), err)) // no address of this machine
+		}
+		listeners[protocol] = l
+	}
+	if listeners["resp"] == nil && listeners["http"] == nil && listeners["grpc"] == nil {
+		return listeners, cli.Usage(errors.New("--resp, --http and --grpc are all off: there is nothing to serve"))
+	}
+	return listeners, nil
 }
 
 // notify tells systemd the state of the server, if systemd started it. A server that cannot
@@ -86,22 +114,4 @@ func (s *serving) ask(ctx context.Context) error {
 	var problem struct{ Detail string }
 	_ = json.NewDecoder(answer.Body).Decode(&problem) // it may be of another program
 	return fmt.Errorf("the server at %s is not %s: %s", address, s.check, cmp.Or(problem.Detail, answer.Status))
-}
-
-// refused turns an error of service.New into one that names the setting.
-func (s *serving) refused(err error) error {
-	wrong, ok := errors.AsType[*stores.OptionError](err)
-	if !ok {
-		return cli.Usage(err)
-	}
-	field, client := strings.TrimPrefix(wrong.Option, "Config."), 0
-	known, _ := reflect.TypeFor[seam.Serve]().FieldByName(field)
-	source := s.source(cmp.Or(known.Tag.Get("setting"), strings.ToLower(field)))
-	if _, err := fmt.Sscanf(field, "Clients[%d]", &client); err == nil {
-		source = fmt.Sprintf("%s: client %s", s.file.path, s.file.Clients[client].Name)
-	} else if field == "Create" {
-		source = s.file.path + ": create"
-	}
-	problem := strings.NewReplacer("set AllowOpen", "set --open", "set AllowPlaintext", "set --plaintext").Replace(wrong.Err.Error())
-	return cli.Usage(fmt.Errorf("%s: %s", source, problem))
 }

@@ -64,18 +64,6 @@ Any other store can hold sequences beside node numbers.`
 // sequenceDirectory is the directory of the sequences in the per-user state directory.
 const sequenceDirectory = "sequences"
 
-// kept names the things that a command keeps in a store.
-type kept struct {
-	what, toWait, see string // for the texts of the flags
-	never, remedy     string // for the error of a store that is not there
-}
-
-var (
-	keptNodes     = kept{"node numbers", "the store and for a node number", "above", "no node number was ever claimed here", "check --store"}
-	keptCells     = kept{"node numbers or sequences", "the store", "'tickflake store --help'", "no store was ever used here", "check --store"}
-	keptSequences = kept{"sequences", "the store", "'tickflake sequence --help'", "no sequence is kept here", "create a sequence, or check --store"}
-)
-
 // place is the store of the flags.
 type place struct {
 	kept
@@ -88,8 +76,17 @@ type place struct {
 	directory func() string
 }
 
-// defaultTimeout is that of --timeout; a variable for our own tests, whose disk may be slow.
-var defaultTimeout = 5 * time.Second
+// kept names the things that a command keeps in a store.
+type kept struct {
+	what, toWait, see string // for the texts of the flags
+	never, remedy     string // for the error of a store that is not there
+}
+
+var (
+	keptNodes     = kept{"node numbers", "the store and for a node number", "above", "no node number was ever claimed here", "check --store"}
+	keptCells     = kept{"node numbers or sequences", "the store", "'tickflake store --help'", "no store was ever used here", "check --store"}
+	keptSequences = kept{"sequences", "the store", "'tickflake sequence --help'", "no sequence is kept here", "create a sequence, or check --store"}
+)
 
 // placeFlags adds --store and --timeout.
 func placeFlags(cmd *cobra.Command, k kept, directory func() string) *place {
@@ -106,46 +103,51 @@ func placeFlags(cmd *cobra.Command, k kept, directory func() string) *place {
 	return p
 }
 
-// timeoutError is the cause of a context that --timeout ended.
-type timeoutError struct{ after time.Duration }
+// defaultTimeout is that of --timeout; a variable for our own tests, whose disk may be slow.
+var defaultTimeout = 5 * time.Second
 
-func (e *timeoutError) Error() string { return fmt.Sprintf("gave up after %s (--timeout)", e.after) }
-
-func (e *timeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
-
-// lateError is an error of work that --timeout ended.
-type lateError struct {
-	*timeoutError
-	err error
+// list returns the things of the store that f lists, and the errors of damaged cells apart. If there is nothing, it says so.
+func list[T any](ctx context.Context, c *command.Console, p *place, f func(context.Context, stores.Store) ([]T, error)) (all []T, damaged []*stores.DamagedError, err error) {
+	all, err = ask(ctx, p, f)
+	if damaged = drive.DamagedCells(err); len(damaged) > 0 {
+		err = nil
+	} else if err == nil && len(all) == 0 {
+		c.Complain(fmt.Errorf("%s, in %s: %s", p.never, p.name(), p.remedy))
+	}
+	return all, damaged, err
 }
 
-// Error says first that the time is over, and once: drivers repeat it anywhere in their errors.
-func (e *lateError) Error() string {
-	text := e.err.Error()
-	for _, said := range []string{e.timeoutError.Error(), context.DeadlineExceeded.Error()} {
-		text = strings.ReplaceAll(strings.ReplaceAll(text, said+": ", ""), ": "+said, "")
-	}
-	if text == e.timeoutError.Error() {
-		return text
-	}
-	return e.timeoutError.Error() + ": " + text
+// ask is [place.with] for an answer.
+func ask[T any](ctx context.Context, p *place, f func(context.Context, stores.Store) (T, error)) (answer T, err error) {
+	err = p.with(ctx, func(ctx context.Context, store stores.Store) (err error) {
+		answer, err = f(ctx, store)
+		return err
+	})
+	return answer, err
 }
 
-func (e *lateError) Unwrap() error { return e.err }
+// with opens the store and calls f, within --timeout. If that fails, no directory is left that it made and f did not use.
+func (p *place) with(ctx context.Context, f func(context.Context, stores.Store) error) error {
+	bounded, cancel := p.within(ctx)
+	defer cancel()
+	made := ""
+	if p.makes {
+		made, _ = p.missing(bounded)
+	}
+	store, err := p.open(bounded)
+	if err == nil {
+		err = f(bounded, store)
+		_ = store.Close() // every write of f is complete
+	}
+	if err != nil && made != "" {
+		_ = os.Remove(made) // unless it has cells
+	}
+	return p.ended(ctx, bounded, err)
+}
 
 // within bounds ctx by --timeout.
 func (p *place) within(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, p.timeout, &timeoutError{p.timeout})
-}
-
-// missingError is the error of a store whose directory does not exist.
-type missingError struct {
-	kept
-	path string
-}
-
-func (e *missingError) Error() string {
-	return fmt.Sprintf("%s: there is no directory %s: %s", e.never, e.path, e.remedy)
 }
 
 // open opens the store.
@@ -185,54 +187,6 @@ func (p *place) openable(ctx context.Context) (full string, err error) {
 	return full, nil
 }
 
-func (*place) elsewhere(err error) error {
-	return fmt.Errorf("%w; --store names another directory or a store", err)
-}
-
-// urlError turns the error of a URL that names no store into a usage error.
-func (p *place) urlError(err error) error {
-	if isA[*stores.URLError](err) {
-		return cli.Usage(fmt.Errorf("%s: %w", p.source, err))
-	}
-	return err
-}
-
-// absolute returns the URL of a store, or a directory as it is named from everywhere.
-func absolute(store string) string {
-	if scheme, err := seam.SchemeOf(store); err == nil && scheme == "" {
-		if path, err := filepath.Abs(store); err == nil {
-			return path
-		}
-	}
-	return store
-}
-
-// name returns the store's URL without user, password and options, or its directory.
-func (p *place) name() string {
-	if p.url == "" {
-		path, _ := p.defaultPath()
-		return path
-	}
-	return publicName(absolute(p.url))
-}
-
-// publicName returns a URL without user, password and options, but with its namespace in words: that
-// tells two fleets of one server apart. It is "?" if a password may begin before the options.
-func publicName(store string) string {
-	name, options, _ := strings.Cut(store, "?")
-	if strings.Contains(options, "@") {
-		return "?"
-	}
-	if scheme, rest, ok := strings.Cut(name, "://"); ok {
-		name = scheme + "://" + rest[strings.LastIndex(rest, "@")+1:]
-	}
-	query, _ := url.ParseQuery(options)
-	if namespace := query.Get("namespace"); stores.CheckNamespace(namespace) == nil {
-		name += ", namespace " + namespace
-	}
-	return name
-}
-
 // missing returns the path of the store if it is a directory that does not exist, or
 // else "". The error says that the disk hung until ctx ended.
 func (p *place) missing(ctx context.Context) (string, error) {
@@ -262,43 +216,67 @@ func (p *place) missing(ctx context.Context) (string, error) {
 	return path, nil
 }
 
-// list returns the things of the store that f lists, and the errors of damaged cells apart. If there is nothing, it says so.
-func list[T any](ctx context.Context, c *command.Console, p *place, f func(context.Context, stores.Store) ([]T, error)) (all []T, damaged []*stores.DamagedError, err error) {
-	all, err = ask(ctx, p, f)
-	if damaged = drive.DamagedCells(err); len(damaged) > 0 {
-		err = nil
-	} else if err == nil && len(all) == 0 {
-		c.Complain(fmt.Errorf("%s, in %s: %s", p.never, p.name(), p.remedy))
-	}
-	return all, damaged, err
+// missingError is the error of a store whose directory does not exist.
+type missingError struct {
+	kept
+	path string
 }
 
-// with opens the store and calls f, within --timeout. If that fails, no directory is left that it made and f did not use.
-func (p *place) with(ctx context.Context, f func(context.Context, stores.Store) error) error {
-	bounded, cancel := p.within(ctx)
-	defer cancel()
-	made := ""
-	if p.makes {
-		made, _ = p.missing(bounded)
-	}
-	store, err := p.open(bounded)
-	if err == nil {
-		err = f(bounded, store)
-		_ = store.Close() // every write of f is complete
-	}
-	if err != nil && made != "" {
-		_ = os.Remove(made) // unless it has cells
-	}
-	return p.ended(ctx, bounded, err)
+func (e *missingError) Error() string {
+	return fmt.Sprintf("%s: there is no directory %s: %s", e.never, e.path, e.remedy)
 }
 
-// ask is [place.with] for an answer.
-func ask[T any](ctx context.Context, p *place, f func(context.Context, stores.Store) (T, error)) (answer T, err error) {
-	err = p.with(ctx, func(ctx context.Context, store stores.Store) (err error) {
-		answer, err = f(ctx, store)
-		return err
-	})
-	return answer, err
+func (p *place) defaultPath() (string, error) {
+	base, err := directory.DefaultPath()
+	return filepath.Join(base, p.directory()), err
+}
+
+// layoutDirectory names the directory of a layout. Layouts that can issue the same IDs,
+// since they share node numbers and ticks, share a directory; other layouts do not.
+func layoutDirectory(l snowflake.Layout) string {
+	fields := fmt.Sprintf("node%d-sequence%d", l.NodeBits, l.SequenceBits)
+	// Where a field has no bits, the order makes no difference.
+	if l.Order == snowflake.TimeSequenceNode && l.NodeBits > 0 && l.SequenceBits > 0 {
+		fields = fmt.Sprintf("sequence%d-node%d", l.SequenceBits, l.NodeBits)
+	}
+	tick := strings.ReplaceAll(l.Tick.String(), "µ", "u")
+	return fmt.Sprintf("%s-tick%s-epoch%s", fields, tick, l.Epoch.UTC().Format("20060102T150405.999999999Z"))
+}
+
+// name returns the store's URL without user, password and options, or its directory.
+func (p *place) name() string {
+	if p.url == "" {
+		path, _ := p.defaultPath()
+		return path
+	}
+	return publicName(absolute(p.url))
+}
+
+// absolute returns the URL of a store, or a directory as it is named from everywhere.
+func absolute(store string) string {
+	if scheme, err := seam.SchemeOf(store); err == nil && scheme == "" {
+		if path, err := filepath.Abs(store); err == nil {
+			return path
+		}
+	}
+	return store
+}
+
+// publicName returns a URL without user, password and options, but with its namespace in words: that
+// tells two fleets of one server apart. It is "?" if a password may begin before the options.
+func publicName(store string) string {
+	name, options, _ := strings.Cut(store, "?")
+	if strings.Contains(options, "@") {
+		return "?"
+	}
+	if scheme, rest, ok := strings.Cut(name, "://"); ok {
+		name = scheme + "://" + rest[strings.LastIndex(rest, "@")+1:]
+	}
+	query, _ := url.ParseQuery(options)
+	if namespace := query.Get("namespace"); stores.CheckNamespace(namespace) == nil {
+		name += ", namespace " + namespace
+	}
+	return name
 }
 
 // ended returns an error of work within bounded, which [place.within] made of ctx: the cause of
@@ -314,6 +292,45 @@ func (p *place) ended(ctx, bounded context.Context, err error) error {
 		return &lateError{timeout, err}
 	}
 	return flagError(err)
+}
+
+// timeoutError is the cause of a context that --timeout ended.
+type timeoutError struct{ after time.Duration }
+
+func (e *timeoutError) Error() string { return fmt.Sprintf("gave up after %s (--timeout)", e.after) }
+
+func (e *timeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
+
+// lateError is an error of work that --timeout ended.
+type lateError struct {
+	*timeoutError
+	err error
+}
+
+// Error says first that the time is over, and once: drivers repeat it anywhere in their errors.
+func (e *lateError) Error() string {
+	text := e.err.Error()
+	for _, said := range []string{e.timeoutError.Error(), context.DeadlineExceeded.Error()} {
+		text = strings.ReplaceAll(strings.ReplaceAll(text, said+": ", ""), ": "+said, "")
+	}
+	if text == e.timeoutError.Error() {
+		return text
+	}
+	return e.timeoutError.Error() + ": " + text
+}
+
+func (e *lateError) Unwrap() error { return e.err }
+
+func (*place) elsewhere(err error) error {
+	return fmt.Errorf("%w; --store names another directory or a store", err)
+}
+
+// urlError turns the error of a URL that names no store into a usage error.
+func (p *place) urlError(err error) error {
+	if isA[*stores.URLError](err) {
+		return cli.Usage(fmt.Errorf("%s: %w", p.source, err))
+	}
+	return err
 }
 
 // flagError turns the error of an option or an argument of the library into a usage error that names its
@@ -334,23 +351,6 @@ func flagError(err error) error {
 	default:
 		return cli.Usage(fmt.Errorf("--%s: %w", flag, refused.Err))
 	}
-}
-
-func (p *place) defaultPath() (string, error) {
-	base, err := directory.DefaultPath()
-	return filepath.Join(base, p.directory()), err
-}
-
-// layoutDirectory names the directory of a layout. Layouts that can issue the same IDs,
-// since they share node numbers and ticks, share a directory; other layouts do not.
-func layoutDirectory(l snowflake.Layout) string {
-	fields := fmt.Sprintf("node%d-sequence%d", l.NodeBits, l.SequenceBits)
-	// Where a field has no bits, the order makes no difference.
-	if l.Order == snowflake.TimeSequenceNode && l.NodeBits > 0 && l.SequenceBits > 0 {
-		fields = fmt.Sprintf("sequence%d-node%d", l.SequenceBits, l.NodeBits)
-	}
-	tick := strings.ReplaceAll(l.Tick.String(), "µ", "u")
-	return fmt.Sprintf("%s-tick%s-epoch%s", fields, tick, l.Epoch.UTC().Format("20060102T150405.999999999Z"))
 }
 
 func isA[E error](err error) bool {

@@ -50,7 +50,7 @@ func TestOpenEnds(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	begin := time.Now()
-	_, err := open(ctx, "nats://"+strings.Repeat(silent+",", 3)+silent)
+	_, err := open(ctx, "nats://token@"+strings.Repeat(silent+",", 3)+silent)
 	assert.ErrorIs(t, err, context.DeadlineExceeded)
 	assert.NotErrorIs(t, err, net.ErrClosed)
 	assert.Less(t, time.Since(begin), 5*time.Second)

@@ -160,6 +160,23 @@ func TestDialerTLS(t *testing.T) {
 	require.ErrorIs(t, err, net.ErrClosed)
 }
 
+// A store that could not be opened is closed, and the error names the servers.
+func TestOpeningFails(t *testing.T) {
+	var done, dialing error
+	open := dial.Register(dial.Form{Name: "pack", Plain: "pack:1", Secure: "packs:2"}, func(ctx context.Context, u *dial.Opening[string]) error {
+		u.Store.Done = func() error {
+			_, dialing = u.Dialer.Dial(ctx, "tcp", "127.0.0.1:1") // the driver may still need it
+			done = errors.New("done")
+			return nil
+		}
+		return errors.New("no server")
+	})
+	_, err := open(t.Context(), "pack://h,h:3")
+	require.EqualError(t, err, "pack at h:1,h:3: open: no server; check that its servers are reachable and the credentials are right")
+	require.Error(t, done)
+	require.ErrorIs(t, dialing, syscall.ECONNREFUSED)
+}
+
 // A server that has taken over the address of a silent one is reached before the default
 // grants end.
 func TestMaxSilence(t *testing.T) {
