@@ -43,7 +43,7 @@ func newDecode(c *command.Console) *cobra.Command {
 	}
 	layout := layoutFlag(cmd)
 	format := formatFlag(cmd)
-	input := command.ChoiceFlag(cmd, "input", "`FORM` of the IDs given", formNames...)
+	input := command.ChoiceFlag(cmd, "input", "read IDs in the `FORM`", formNames...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		d := &decoder{Console: c, layout: *layout, parse: forms[*input].parse, json: *format == command.FormatJSON}
 		if len(args) == 0 {
