@@ -71,9 +71,9 @@ const resyncFrom = time.Second
 // newIssuing adds the flags.
 func newIssuing(cmd *cobra.Command) *issuing {
 	i := &issuing{strategy: strategyFlag(cmd)}
-	command.Flag(cmd, "sequence-start", "`SPEC` of where a tick's sequence begins: zero, or random:N, below N, so that the few IDs of slow callers spread over N shards by id % N (default zero)", &i.start, strategies.ParseSequenceStart, "zero")
+	command.Flag(cmd, "sequence-start", "begin a tick's sequence by `SPEC`: zero, or random:N, below N, so that the few IDs of slow callers spread over N shards by id % N (default zero)", &i.start, strategies.ParseSequenceStart, "zero")
 	i.claiming = newClaiming(cmd)
-	command.Flag(cmd, "resync", fmt.Sprintf("`DURATION` up to which the times of the IDs catch up with a wall clock that is more than %s ahead, as after a step or a suspend (default never)", resyncFrom), &i.resync, func(text string) (time.Duration, error) {
+	command.Flag(cmd, "resync", fmt.Sprintf("if the wall clock is ahead by more than %s, and at most `DURATION`, as after a step or a suspend, let the times of the IDs catch up (default never)", resyncFrom), &i.resync, func(text string) (time.Duration, error) {
 		d, err := duration(text)
 		if err == nil && d <= resyncFrom {
 			err = fmt.Errorf("want more than %s, got %s", resyncFrom, d)
@@ -89,7 +89,7 @@ func newClaiming(cmd *cobra.Command) *claiming {
 	i.place = placeFlags(cmd, keptNodes, func() string { return layoutDirectory(*i.layout) })
 	i.makes = true
 	i.layout = layoutFlag(cmd)
-	command.Flag(cmd, "node", "node number `N`, from 0 to the layout's largest, or any (default any that is free)", &i.node, func(text string) (int64, error) {
+	command.Flag(cmd, "node", "claim node number `N`, from 0 to the layout's largest, or any (default any that is free)", &i.node, func(text string) (int64, error) {
 		if text == "any" {
 			return -1, nil
 		}
@@ -99,10 +99,10 @@ func newClaiming(cmd *cobra.Command) *claiming {
 		}
 		return n, err
 	}, "any")
-	durationFlag(cmd, "window", fmt.Sprintf("`DURATION` of a grant: after a kill, the next run with the same --node may have to wait for so long (default %s in a directory, %s elsewhere, at least 6 ticks)", lease.DefaultLocalWindow, lease.DefaultWindow), &i.window)
+	durationFlag(cmd, "window", fmt.Sprintf("claim a grant of `DURATION`: after a kill, the next run with the same --node may have to wait for so long (default %s in a directory, %s elsewhere, at least 6 ticks)", lease.DefaultLocalWindow, lease.DefaultWindow), &i.window)
 	i.clockFlags = newClockFlags(cmd)
-	i.vmclock = cmd.Flags().String("vmclock", "auto", "`DEVICE` by which a copy of this machine's memory is noticed, off, or auto, the first /dev/vmclock* if there is one")
-	i.check = command.ChoiceFlag(cmd, "fleet-check", "`MODE` of the comparison of this clock with the fleet's, for more than 1m0s apart (with strict it does not start)", checkWarns, checkStrict, off)
+	i.vmclock = cmd.Flags().String("vmclock", "auto", "notice a copy of this machine's memory by `DEVICE`, off, or auto, the first /dev/vmclock* if there is one")
+	i.check = command.ChoiceFlag(cmd, "fleet-check", "if this clock is more than 1m0s from the fleet's, do as `MODE` says; strict does not start", checkWarns, checkStrict, off)
 	return i
 }
 

@@ -43,7 +43,7 @@ func newDecode(c *command.Console) *cobra.Command {
 	}
 	layout := layoutFlag(cmd)
 	format := formatFlag(cmd)
-	from := command.ChoiceFlag(cmd, "from", "`FORM` of the IDs given", formNames...)
+	from := command.ChoiceFlag(cmd, "from", "read IDs in the `FORM`", formNames...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		d := &decoder{Console: c, layout: *layout, parse: forms[*from].parse, json: *format == command.FormatJSON}
 		if len(args) == 0 {

@@ -22,7 +22,7 @@ const formatText = "text"
 // layoutFlag adds --layout. The default is the library's.
 func layoutFlag(cmd *cobra.Command) *snowflake.Layout {
 	layout := snowflake.Default()
-	usage := "`NAME|SPEC` of the layout, see 'tickflake layout list' for the names and 'tickflake layout show --help' for specs"
+	usage := "use the layout `NAME|SPEC`, see 'tickflake layout list' for the names and 'tickflake layout show --help' for specs"
 	command.Flag(cmd, "layout", fmt.Sprintf("%s (default %q)", usage, layout.Name), &layout, snowflake.ParseLayout, layoutCompletions()...)
 	return &layout
 }
@@ -38,7 +38,7 @@ func layoutCompletions() []cobra.Completion {
 // strategyFlag adds --strategy. The default is the library's.
 func strategyFlag(cmd *cobra.Command) *strategies.Strategy {
 	strategy := strategies.Default()
-	usage := "`SPEC` of the strategy for full ticks and for a clock that was stepped back: " +
+	usage := "for full ticks, and for a clock that was stepped back, use the strategy `SPEC`: " +
 		"reject, wait, wait:5ms, borrow:1s, a chain like borrow:1s,wait:5s, one per cause like exhausted=wait/behind=reject, or a name: default, twitter, leaf, last-timestamp-plus-one"
 	command.Flag(cmd, "strategy", fmt.Sprintf("%s (default %q)", usage, fmt.Sprint(strategy)), &strategy, strategies.Parse,
 		"default", "reject", "wait", "wait:5ms", "borrow:1s", "borrow:1s,wait:5s", "exhausted=wait/behind=reject", "twitter", "leaf", "last-timestamp-plus-one")
@@ -54,8 +54,8 @@ type clockFlags struct {
 // newClockFlags adds the flags.
 func newClockFlags(cmd *cobra.Command) *clockFlags {
 	f := &clockFlags{most: 3 * time.Second}
-	durationFlag(cmd, "wait-for-clock", "`DURATION` to wait at the start until this machine's clock was set, and then start all the same (default none)", &f.wait)
-	durationFlag(cmd, "clock-error", "`DURATION` by which a clock that was set may be off, by the kernel's word, for --wait-for-clock", &f.most)
+	durationFlag(cmd, "wait-for-clock", "wait at the start for up to `DURATION` until this machine's clock was set, and then start all the same (default none)", &f.wait)
+	durationFlag(cmd, "clock-error", "for --wait-for-clock, a clock that was set may be off by `DURATION`, by the kernel's word", &f.most)
 	return f
 }
 

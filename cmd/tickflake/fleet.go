@@ -85,12 +85,12 @@ func newLeaseFleet(c *command.Console) *cobra.Command {
 	}
 	l := newLeases(c, cmd, true)
 	format := formatFlag(cmd)
-	nodes := cmd.Flags().String("nodes", "", "`NODES` to create a fleet with")
-	datacenter := cmd.Flags().String("datacenter", "", "`N`, the same as --nodes datacenter=N")
+	nodes := cmd.Flags().String("nodes", "", "create a fleet with the node numbers `NODES`")
+	datacenter := cmd.Flags().String("datacenter", "", "create a fleet with datacenter `N`, as --nodes datacenter=N")
 	var want lease.Fleet
-	command.Flag(cmd, "floor", "`TIME` before which no process claims a number", &want.Floor, parseInstant)
-	past := pastFlags(cmd, "past", "`NODES` to give to the past, for IDs of old rows: see 'tickflake lease past'")
-	later := cmd.Flags().StringArray("later", nil, "`NODE=TIME` of a number that begins later; may be repeated")
+	command.Flag(cmd, "floor", "let no process claim a number before `TIME`", &want.Floor, parseInstant)
+	past := pastFlags(cmd, "past", "give `NODES` to the past, for IDs of old rows: see 'tickflake lease past'")
+	later := cmd.Flags().StringArray("later", nil, "let a number begin later, by `NODE=TIME`; may be repeated")
 	yes := cmd.Flags().Bool("yes", false, "do not ask, which needs a terminal")
 	cmd.MarkFlagsMutuallyExclusive("nodes", "datacenter")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -241,7 +241,7 @@ func newLeaseEnd(c *command.Console) *cobra.Command {
 	timeout := cmd.Flags().Lookup("timeout")
 	timeout.Usage = strings.Replace(timeout.Usage, "5s", l.timeout.String(), 1)
 	format := formatFlag(cmd)
-	to := cmd.Flags().String("to", "", "`URL` or name of the new store, for the errors of processes that still use this one; user, password and options of a URL are left out")
+	to := cmd.Flags().String("to", "", "name the new store by its `URL` or a name, for the errors of processes that still use this one; user, password and options of a URL are left out")
 	_ = cmd.MarkFlagRequired("to") // it was just added
 	command.CompleteFlag(cmd, "to")
 	yes := cmd.Flags().Bool("yes", false, "do not ask, which needs a terminal")

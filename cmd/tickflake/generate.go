@@ -59,10 +59,10 @@ func newGenerate(c *command.Console) *cobra.Command {
 		Args:    cobra.NoArgs,
 	}
 	count := int64(1)
-	command.Flag(cmd, "count", "number `N` of IDs, at least 1 (default 1)", &count, atLeast("1", wholeNumber))
+	command.Flag(cmd, "count", "issue `N` IDs, at least 1 (default 1)", &count, atLeast("1", wholeNumber))
 	g := newIssuing(cmd)
 	old := oldRowsFlags(cmd)
-	format := command.ChoiceFlag(cmd, "format", "`FORM` of the IDs, json being what 'tickflake decode' prints", append(slices.Clone(formNames), command.FormatJSON)...)
+	format := command.ChoiceFlag(cmd, "format", "print IDs in the `FORM`, json being what 'tickflake decode' prints", append(slices.Clone(formNames), command.FormatJSON)...)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
 		line := func(id snowflake.ID) (string, error) {

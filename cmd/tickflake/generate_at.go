@@ -36,10 +36,10 @@ type oldRows struct {
 }
 
 func oldRowsFlags(cmd *cobra.Command) *oldRows {
-	o := &oldRows{at: cmd.Flags().String("at", "", "`TIME` of an old row to issue an ID for, or - for those in the lines of standard input")}
+	o := &oldRows{at: cmd.Flags().String("at", "", "issue an ID for an old row of `TIME`, or - for rows whose times are in the lines of standard input")}
 	command.CompleteFlag(cmd, "at")
-	o.times = command.ChoiceFlag(cmd, "times", "`FORM` of the instants of --at", "rfc3339", "unix", "unix-ms")
-	durationFlag(cmd, "unit", "`DURATION` to which the instants of --at are exact (default that of a tick, or 1s with --times unix)", &o.unit)
+	o.times = command.ChoiceFlag(cmd, "times", "read the instants of --at in the `FORM`", "rfc3339", "unix", "unix-ms")
+	durationFlag(cmd, "unit", "take the instants of --at as exact to `DURATION` (default that of a tick, or 1s with --times unix)", &o.unit)
 	for _, other := range []string{"count", "node", "strategy", "sequence-start", "window", "vmclock"} {
 		cmd.MarkFlagsMutuallyExclusive("at", other)
 	}

@@ -106,7 +106,7 @@ func newLayoutPlan(c *command.Console) *cobra.Command {
 	}
 	// What a service needs at most, in most cases: a burst of 10,000 IDs per second in each process, for a working life.
 	demand := snowflake.Demand{RatePerNode: 10_000, Years: 50}
-	command.Flag(cmd, "nodes", "number `N` of generators that issue IDs at once", &demand.Nodes, wholeNumber)
+	command.Flag(cmd, "nodes", "plan for `N` generators that issue IDs at once", &demand.Nodes, wholeNumber)
 	number := func(name, usage string, value *float64) {
 		command.Flag(cmd, name, fmt.Sprintf("%s (default %g)", usage, *value), value, func(s string) (float64, error) {
 			f, err := strconv.ParseFloat(s, 64)
@@ -116,11 +116,11 @@ func newLayoutPlan(c *command.Console) *cobra.Command {
 			return f, err
 		})
 	}
-	number("rate", "peak rate `R` of one node, in IDs per second", &demand.RatePerNode)
-	number("years", "number `Y` of years that the layout must last from its epoch, not from now", &demand.Years)
-	command.Flag(cmd, "bits", "number `N` of bits that an ID may take, 53 if it must survive as a JavaScript number (default 63)", &demand.Bits, upTo(63)) // Plan takes 0 for the default
+	number("rate", "plan for `R` IDs per second of one node, at its peak", &demand.RatePerNode)
+	number("years", "let the layout last `Y` years from its epoch, not from now", &demand.Years)
+	command.Flag(cmd, "bits", "use at most `N` bits, 53 if an ID must survive as a JavaScript number (default 63)", &demand.Bits, upTo(63)) // Plan takes 0 for the default
 	epoch := snowflake.Default().Epoch.Format(time.DateOnly)
-	command.Flag(cmd, "epoch", "`INSTANT` from which time counts, such as 2026-01-01 (default "+epoch+")", &demand.Epoch, snowflake.ParseEpoch)
+	command.Flag(cmd, "epoch", "count time from `INSTANT`, such as 2026-01-01 (default "+epoch+")", &demand.Epoch, snowflake.ParseEpoch)
 	cmd.Flags().SortFlags = false
 	format := formatFlag(cmd)
 	_ = cmd.MarkFlagRequired("nodes") // it was just added
@@ -158,8 +158,8 @@ func newLayoutIDs(c *command.Console) *cobra.Command {
 	}
 	layout, format := layoutFlag(cmd), formatFlag(cmd)
 	var from, to time.Time
-	command.Flag(cmd, "from", "`TIME` that begins it", &from, parseInstant)
-	command.Flag(cmd, "to", "`TIME` that ends it", &to, parseInstant)
+	command.Flag(cmd, "from", "begin at `TIME`", &from, parseInstant)
+	command.Flag(cmd, "to", "end at `TIME`", &to, parseInstant)
 	_, _ = cmd.MarkFlagRequired("from"), cmd.MarkFlagRequired("to") // they were just added
 	cmd.RunE = func(*cobra.Command, []string) error {
 		low, high, err := layout.Between(from, to)

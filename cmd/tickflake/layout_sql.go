@@ -53,25 +53,25 @@ func newLayoutSQL(c *command.Console) *cobra.Command {
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: cobra.FixedCompletions(layoutCompletions(), cobra.ShellCompDirectiveNoFileComp),
 	}
-	dialect := command.ChoiceFlag(cmd, "dialect", "`DIALECT` of the SQL; mysql is for MariaDB too", "postgres", "mysql")
+	dialect := command.ChoiceFlag(cmd, "dialect", "write SQL in the `DIALECT`; mysql is for MariaDB too", "postgres", "mysql")
 	var table string
-	command.Flag(cmd, "partitions", "`TABLE` for which to print partitions by month", &table, func(s string) (string, error) {
+	command.Flag(cmd, "partitions", "print partitions of `TABLE` by month", &table, func(s string) (string, error) {
 		if !tableName.MatchString(s) {
 			return "", fmt.Errorf("want a name of a-z, 0-9 and _, got %q", s)
 		}
 		return s, nil
 	})
 	from, months := time.Now().UTC(), 12
-	command.Flag(cmd, "from", "first `MONTH` of the partitions, such as 2027-01 (default this month)", &from, func(s string) (time.Time, error) {
+	command.Flag(cmd, "from", "begin with the partition of `MONTH`, such as 2027-01 (default this month)", &from, func(s string) (time.Time, error) {
 		month, err := time.Parse("2006-01", s)
 		if err != nil {
 			err = fmt.Errorf("want a month such as 2027-01, got %q", s)
 		}
 		return month, err
 	})
-	command.Flag(cmd, "months", "number `N` of partitions (default 12)", &months, upTo(1200))
+	command.Flag(cmd, "months", "print `N` partitions (default 12)", &months, upTo(1200))
 	node := int64(-1)
-	command.Flag(cmd, "node", "node number `N` of the database, for tickflake_next()", &node, atLeast("0", wholeNumber))
+	command.Flag(cmd, "node", "let tickflake_next() use node number `N`, which only the database has", &node, atLeast("0", wholeNumber))
 	cmd.Flags().SortFlags = false
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		l := snowflake.Default()

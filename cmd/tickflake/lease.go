@@ -89,12 +89,12 @@ func newLeases(c *command.Console, cmd *cobra.Command, writesFirst bool) *leases
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	l.place = placeFlags(cmd, keptNodes, func() string { return layoutDirectory(*l.layout) })
 	l.layout = layoutFlag(cmd)
-	usage := "of an empty store"
+	usage := "if the store is empty"
 	if !writesFirst {
 		usage = "to choose among the directories of the per-user state directory"
 		cmd.MarkFlagsMutuallyExclusive("layout", "store")
 	}
-	cmd.Flags().Lookup("layout").Usage = "`NAME|SPEC` of the layout, " + usage + " (default \"" + snowflake.Default().Name + "\")"
+	cmd.Flags().Lookup("layout").Usage = "use the layout `NAME|SPEC`, " + usage + " (default \"" + snowflake.Default().Name + "\")"
 	return l
 }
 
@@ -239,7 +239,7 @@ func newLeaseReserve(c *command.Console) *cobra.Command {
 	l := newLeases(c, cmd, true)
 	l.makes = true
 	var until time.Time
-	command.Flag(cmd, "until", "`DATE` at which the reservation ends", &until, parseUntil)
+	command.Flag(cmd, "until", "end the reservation at `DATE`", &until, parseUntil)
 	_ = cmd.MarkFlagRequired("until") // it was just added
 	yes := cmd.Flags().Bool("yes", false, "do not ask on a terminal")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

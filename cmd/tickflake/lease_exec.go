@@ -87,7 +87,7 @@ func addExec(to *cobra.Command, c *command.Console) {
 	}
 	cmd.Flags().SetInterspersed(false) // flags after CMD are its own
 	e := &execution{Console: c, claiming: newClaiming(cmd)}
-	command.Flag(cmd, "env", "`NAME` of a variable that has the node number as well", &e.variable, func(name string) (string, error) {
+	command.Flag(cmd, "env", "give the node number in the variable `NAME` as well", &e.variable, func(name string) (string, error) {
 		if !regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`).MatchString(name) || strings.HasPrefix(name, "TICKFLAKE_") {
 			return "", fmt.Errorf("want letters, digits and _, and no setting of tickflake, got %q", name)
 		}

@@ -50,7 +50,7 @@ func newRoot(c *command.Console) *cobra.Command {
 		Long:  rootHelp,
 	}
 	logLevel.Set(slog.LevelWarn)
-	root.PersistentFlags().TextVar(&logLevel, "log-level", &logLevel, "`LEVEL` from which on the log is written to standard error: debug, info, warn or error (default warn)")
+	root.PersistentFlags().TextVar(&logLevel, "log-level", &logLevel, "log from `LEVEL` on, to standard error: debug, info, warn or error (default warn)")
 	root.PersistentFlags().Lookup("log-level").DefValue = ""
 	root.AddCommand(newGenerate(c), newDecode(c), newLayout(c), newLease(c), newSequence(c), newStore(c), newServe(c))
 	return root

@@ -43,8 +43,8 @@ type giving struct {
 func pastFlags(cmd *cobra.Command, name, usage string) *giving {
 	g := &giving{}
 	cmd.Flags().StringVar(&g.nodes, name, "", usage)
-	durationFlag(cmd, "bucket", "`DURATION` of a bucket of the past numbers, a multiple of the layout's tick (default 24h0m0s, on Kubernetes 720h)", &g.bucket)
-	command.Flag(cmd, "lane", "number `N` of IDs of a tick in one lane of the past numbers, a power of two (default 16)", &g.lane, atLeast("1", wholeNumber))
+	durationFlag(cmd, "bucket", "make a bucket of the past numbers `DURATION` long, a multiple of the layout's tick (default 24h0m0s, on Kubernetes 720h)", &g.bucket)
+	command.Flag(cmd, "lane", "put `N` IDs of a tick into one lane of the past numbers, a power of two (default 16)", &g.lane, atLeast("1", wholeNumber))
 	g.unused = cmd.Flags().Bool("unused", false, "no ID was ever issued with the past numbers, although the store cannot know it")
 	return g
 }
@@ -84,7 +84,7 @@ func newLeasePast(c *command.Console) *cobra.Command {
 		Args: cobra.NoArgs,
 	}
 	l := newLeases(c, cmd, true)
-	g := pastFlags(cmd, "nodes", "`NODES` to give, a number or a range such as 1016-1023")
+	g := pastFlags(cmd, "nodes", "give `NODES`, a number or a range such as 1016-1023")
 	_ = cmd.MarkFlagRequired("nodes") // it was just added
 	retire := cmd.Flags().Bool("retire", false, "issue no IDs with these numbers any more")
 	for _, other := range []string{"bucket", "lane", "unused"} {

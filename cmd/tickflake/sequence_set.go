@@ -80,8 +80,8 @@ func newSequenceCreate(c *command.Console) *cobra.Command {
 	s.makes = true
 	cmd.Flags().SortFlags = false
 	d := sequence.Definition{Start: 1}
-	mode := command.ChoiceFlag(cmd, "mode", "`MODE` of the sequence, see 'tickflake sequence --help'", modes...)
-	command.Flag(cmd, "start", "number `N` to begin with, 0 or more (default 1)", &d.Start, atLeast("0", wholeNumber))
+	mode := command.ChoiceFlag(cmd, "mode", "create the sequence in `MODE`, see 'tickflake sequence --help'", modes...)
+	command.Flag(cmd, "start", "begin with number `N`, 0 or more (default 1)", &d.Start, atLeast("0", wholeNumber))
 	maxFlag(cmd, &d.Max, 0)
 	var by, offset int64
 	command.Flag(cmd, "stride", "use each `N`th number only, with --offset (default 1)", &by, atLeast("1", wholeNumber))
@@ -133,7 +133,7 @@ func newSequenceCreate(c *command.Console) *cobra.Command {
 
 // maxFlag adds --max. none is the value of no maximum.
 func maxFlag(cmd *cobra.Command, value *int64, none int64) {
-	command.Flag(cmd, "max", "last number `N` that may be issued, or none (default none)", value, func(s string) (int64, error) {
+	command.Flag(cmd, "max", "issue numbers up to `N`; none is no maximum (default none)", value, func(s string) (int64, error) {
 		if s == "none" {
 			return none, nil
 		}
@@ -155,7 +155,7 @@ type steps struct{ least, most int64 }
 // stepFlag adds --step.
 func stepFlag(cmd *cobra.Command) *steps {
 	var value steps
-	usage := fmt.Sprintf("numbers that a process reserves at a time, a range `MIN-MAX` or one number (default %d-%d)", sequence.DefaultMinStep, sequence.DefaultMaxStep)
+	usage := fmt.Sprintf("grant a process `MIN-MAX` numbers at a time, a range or one number (default %d-%d)", sequence.DefaultMinStep, sequence.DefaultMaxStep)
 	command.Flag(cmd, "step", usage, &value, parseSteps)
 	return &value
 }
@@ -185,11 +185,11 @@ func newSequenceSet(c *command.Console) *cobra.Command {
 	}
 	s := newSequences(c, cmd)
 	var change sequence.Change
-	command.Flag(cmd, "next", "next number `N` to grant, or the next one above it that the stride allows", &change.Next, atLeast("1", wholeNumber))
+	command.Flag(cmd, "next", "grant number `N` next, or the next one above it that the stride allows", &change.Next, atLeast("1", wholeNumber))
 	maxFlag(cmd, &change.Max, math.MaxInt64)
-	cmd.Flags().Lookup("max").Usage = "last number `N` that may be issued, or none"
+	cmd.Flags().Lookup("max").Usage = "issue numbers up to `N`; none is no maximum"
 	step := stepFlag(cmd)
-	cmd.Flags().Lookup("step").Usage = "numbers that a process reserves at a time, a range `MIN-MAX` or one number"
+	cmd.Flags().Lookup("step").Usage = "grant a process `MIN-MAX` numbers at a time, a range or one number"
 	cmd.MarkFlagsOneRequired("next", "max", "step")
 	yes := cmd.Flags().Bool("yes", false, "do not ask, which needs a terminal")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

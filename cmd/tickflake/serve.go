@@ -100,7 +100,7 @@ func newServeOf(s *serving) *cobra.Command {
 	cmd.Flags().SortFlags = false
 	s.settings, s.files = &settings{cmd: cmd}, service.NewFiles()
 	s.table(cmd)
-	cmd.Flags().StringVar(&s.file.path, "config", os.Getenv(variable("config")), "`FILE` of clients, and of rules for sequences (default $"+variable("config")+", or else none)")
+	cmd.Flags().StringVar(&s.file.path, "config", os.Getenv(variable("config")), "read clients, and rules for sequences, from `FILE` (default $"+variable("config")+", or else none)")
 	cmd.Flags().Lookup("config").DefValue = ""
 	command.Flag(cmd, "check", "ask the server that runs with these settings whether it is `ready or live`, and end: 0 is the exit code if it is (ready, if neither is named)", &s.check, func(text string) (string, error) {
 		if text != "ready" && text != "live" {
@@ -121,8 +121,8 @@ func (s *serving) table(cmd *cobra.Command) {
 	s.keepAll()
 
 	s.fields(&s.config, reflect.TypeFor[seam.Serve]())
-	s.logFormat = command.ChoiceFlag(cmd, "log-format", "`FORMAT` of the log on standard error; with json, standard output stays empty", formatText, command.FormatJSON)
-	s.logLevel = command.ChoiceFlag(cmd, "log-level", "`LEVEL` from which on the log is written", "info", "debug", "warn", "error")
+	s.logFormat = command.ChoiceFlag(cmd, "log-format", "log on standard error in `FORMAT`; with json, standard output stays empty", formatText, command.FormatJSON)
+	s.logLevel = command.ChoiceFlag(cmd, "log-level", "log from `LEVEL` on", "info", "debug", "warn", "error")
 	s.keepAll()
 }
 

@@ -21,13 +21,13 @@ const off = "off"
 
 // ownSettings are those that the command has beside those of [seam.Serve], with the same tags.
 type ownSettings struct {
-	RESP        string `setting:"resp" default:"127.0.0.1:6380" value:"ADDRESS" usage:"at which to serve the Redis protocol, as HOST:PORT, or off; port 0 is any that is free"`
-	HTTP        string `setting:"http" default:"127.0.0.1:8380" value:"ADDRESS" usage:"at which to serve HTTP"`
-	GRPC        string `setting:"grpc" default:"127.0.0.1:9380" value:"ADDRESS" usage:"at which to serve gRPC"`
-	Probes      string `setting:"probes" default:"off" value:"ADDRESS" usage:"at which to serve /livez and /readyz alone, over HTTP without TLS"`
-	TLSCert     string `setting:"tls-cert" value:"FILE" usage:"of the certificate, as PEM: clients must use TLS; read again when it changes"`
-	TLSKey      string `setting:"tls-key" value:"FILE" usage:"of the certificate's key, as PEM"`
-	TLSClientCA string `setting:"tls-client-ca" value:"FILE" usage:"of authorities, as PEM: clients must have a certificate of one of them"`
+	RESP        string `setting:"resp" default:"127.0.0.1:6380" value:"ADDRESS" usage:"serve the Redis protocol at ADDRESS, as HOST:PORT, or off; port 0 is any that is free"`
+	HTTP        string `setting:"http" default:"127.0.0.1:8380" value:"ADDRESS" usage:"serve HTTP at ADDRESS"`
+	GRPC        string `setting:"grpc" default:"127.0.0.1:9380" value:"ADDRESS" usage:"serve gRPC at ADDRESS"`
+	Probes      string `setting:"probes" default:"off" value:"ADDRESS" usage:"serve /livez and /readyz alone at ADDRESS, over HTTP without TLS"`
+	TLSCert     string `setting:"tls-cert" value:"FILE" usage:"use TLS, with the certificate in FILE, as PEM; it is read again when it changes"`
+	TLSKey      string `setting:"tls-key" value:"FILE" usage:"use the certificate's key in FILE, as PEM"`
+	TLSClientCA string `setting:"tls-client-ca" value:"FILE" usage:"serve only clients with a certificate of an authority in FILE, as PEM"`
 }
 
 // setting is one value of the configuration of serve. Its flag and its variable take the same text.
@@ -101,7 +101,7 @@ func (s *settings) fields(of any, tags reflect.Type) {
 func field[T any](s *settings, tag reflect.StructTag, name string, value *T, parse func(string) (T, error)) *setting {
 	usage, flag := tag.Get("usage"), tag.Get("setting")
 	if name != "" {
-		usage = "`" + name + "` " + usage
+		usage = strings.Replace(usage, name, "`"+name+"`", 1)
 	}
 	if text := tag.Get("default"); text != "" {
 		var err error

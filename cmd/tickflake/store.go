@@ -94,7 +94,7 @@ var defaultTimeout = 5 * time.Second
 // placeFlags adds --store and --timeout.
 func placeFlags(cmd *cobra.Command, k kept, directory func() string) *place {
 	p := &place{kept: k, directory: directory, url: os.Getenv(storeVariable), source: "$" + storeVariable, timeout: defaultTimeout}
-	usage := "`URL` of the store that keeps " + k.what + ", or a directory, see " + k.see + " (default $" + storeVariable + ", or else the per-user state directory)"
+	usage := "use the store at `URL`, which keeps " + k.what + ", or a directory, see " + k.see + " (default $" + storeVariable + ", or else the per-user state directory)"
 	command.Var(cmd, "store", usage, &p.url, func(s string) (string, error) {
 		if s == "" {
 			return "", errors.New("want a directory or a URL")
@@ -102,7 +102,7 @@ func placeFlags(cmd *cobra.Command, k kept, directory func() string) *place {
 		p.source = "--store"
 		return s, nil
 	})
-	durationFlag(cmd, "timeout", "`DURATION` to wait for "+k.toWait+", at most", &p.timeout)
+	durationFlag(cmd, "timeout", "wait at most `DURATION` for "+k.toWait, &p.timeout)
 	return p
 }
 
