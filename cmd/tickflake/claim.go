@@ -102,7 +102,7 @@ func newClaiming(cmd *cobra.Command) *claiming {
 	durationFlag(cmd, "window", fmt.Sprintf("claim a grant of `DURATION`: after a kill, the next run with the same --node may have to wait for so long (default %s in a directory, %s elsewhere, at least 6 ticks)", lease.DefaultLocalWindow, lease.DefaultWindow), &i.window)
 	i.clockFlags = newClockFlags(cmd)
 	i.vmclock = cmd.Flags().String("vmclock", "auto", "notice a copy of this machine's memory by `DEVICE`, off, or auto, the first /dev/vmclock* if there is one")
-	i.check = command.ChoiceFlag(cmd, "fleet-check", "if this clock is more than 1m0s from the fleet's, do as `MODE` says; strict does not start, and in a directory only strict compares", checkWarns, checkStrict, off)
+	i.check = command.ChoiceFlag(cmd, "fleet-check", "if this clock is more than 1m0s from the fleet's, do as `MODE` says; strict does not start", checkWarns, checkStrict, off)
 	return i
 }
 
