@@ -340,7 +340,7 @@ func TestNextAfterElsewhere(t *testing.T) {
 			{busy(0), busy(time.Second), time.Second},
 			{busy(time.Second), busy(0), time.Second},
 		} {
-			c.prefer(forAfter, c.servers[0])
+			c.prefer(forIDs, c.servers[0])
 			s[0].has(row.first)
 			s[1].has(row.second)
 			time.AfterFunc(time.Second-1, func() { s[0].has(fault{}); s[1].has(fault{}) })
@@ -350,6 +350,7 @@ func TestNextAfterElsewhere(t *testing.T) {
 			assert.Greater(t, id, last)
 			assert.Equal(t, row.waits, time.Since(began), "row %d", i)
 			assert.Equal(t, row.first.err == away.err, c.Stats().Failures > failures, "row %d: a server that rejects serves others", i)
+			assert.True(t, row.first.err == away.err || c.Stats().Servers[0].Preferred, "row %d: and they stay with it", i)
 			last = id
 			time.Sleep(10 * time.Second)
 		}

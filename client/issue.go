@@ -216,7 +216,7 @@ func (c *Client) acquireAfter(ctx context.Context, seen snowflake.ID) (snowflake
 			}
 			continue // the time of the IDs was up
 		case ctx.Err() != nil:
-			return 0, endOf(ctx, "wait for an ID", c.away(forAfter, now))
+			return 0, endOf(ctx, "wait for an ID", c.away(forIDs, now))
 		case now < due:
 			c.sleep(ctx, now, due)
 			continue
@@ -231,7 +231,7 @@ func (c *Client) acquireAfter(ctx context.Context, seen snowflake.ID) (snowflake
 		if busy, ok := errors.AsType[*failure](err); ok && busy.kind == ErrBusy && busy.after > 0 && c.now()+int64(busy.after) <= began+int64(c.timeout) {
 			due = c.now() + int64(busy.after)
 		} else if err != nil {
-			if err = c.again(ctx, forAfter, 1, "an ID above one that was seen", now, err); err != nil {
+			if err = c.again(ctx, forIDs, 1, "an ID above one that was seen", now, err); err != nil {
 				return 0, err
 			}
 		}
@@ -244,7 +244,7 @@ func (c *Client) askAfter(ctx context.Context, seen snowflake.ID) (snowflake.ID,
 	copies := c.copies
 	var rejected *failure // with the shortest delay, if any names one; guarded by mu
 	c.mu.Unlock()
-	a, err := ask(ctx, c, forAfter, 1, func(ctx context.Context, s *server) (answer, error) {
+	a, err := ask(ctx, c, forIDs, 1, func(ctx context.Context, s *server) (answer, error) {
 		a, err := c.take(ctx, s, 1, seen)
 		if status.Code(err) == codes.ResourceExhausted {
 			f := failureOf(s.address, err)

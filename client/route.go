@@ -10,13 +10,12 @@ import (
 )
 
 // kind is the kind of a request. A server may serve IDs and no numbers, while its store is
-// away, or the other way round.
+// away, or the other way round. Requests for an ID above another are for IDs.
 type kind int
 
 const (
 	forIDs kind = iota
 	forNumbers
-	forAfter
 	kinds
 )
 

@@ -92,15 +92,20 @@ var errAllAway = errors.New("all servers are away")
 
 // ask sends the request to one server after the other, until one serves it or refuses it for all.
 func ask[T any](ctx context.Context, c *Client, k kind, n int64, request func(context.Context, *server) (T, error)) (none T, err error) {
+	spared := false // a server that serves other calls has rejected this one, and so they stay with it
 	for _, s := range c.candidates(k, n) {
 		answer, err := use(ctx, c, k, s, n, request)
 		if err == nil {
-			c.prefer(k, s)
+			if !spared {
+				c.prefer(k, s)
+			}
 			return answer, nil
 		}
-		if f, ok := errors.AsType[*failure](err); ok && f.final || ctx.Err() != nil {
+		f, ok := errors.AsType[*failure](err)
+		if ok && f.final || ctx.Err() != nil {
 			return none, err
 		}
+		spared = spared || ok && f.spared
 	}
 	return none, errAllAway
 }

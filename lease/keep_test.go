@@ -1,7 +1,6 @@
 package lease_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -14,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/generator"
-	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/grant"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock"
@@ -249,31 +247,10 @@ func TestDamagedCells(t *testing.T) {
 			claim k bits:7 locks; log 2 level=ERROR }`, // of each keeper
 		"all":                     many + "claim k bits:7 = 'no free node number: 128 of 128'; log 64 level=ERROR",
 		"not even for the engine": "client k; fails k damaged; claim k pin:1 = damaged",
+		"written by a newer version": `claim o bits:1; write 1 '{"format":2}'; same 1 { claim x bits:1 pin:1 = damaged 'node number 1: ' 'its format is 2, and this process reads format 1: upgrade this process'
+			claim x bits:1 = 'no free node number'; reserve 1 1 1h bits:1 = damaged upgrade; release 1 = damaged 'node number 1: '; holding 1 damaged }
+			write layout '{"format":2}'; claim x bits:1 = damaged 'cell of the fleet: ' upgrade; reserve 1 1 1h bits:1 = damaged upgrade; 15s; poll o; err o`, // it keeps what it has
 	})
-}
-
-// TestTwoVersions has a newer version write a cell. The older one says where and which version, leaves the
-// cell alone, and goes on with other numbers; with a newer layout it claims none, and keeps what it has.
-func TestTwoVersions(t *testing.T) {
-	for begin, says := range map[string]string{
-		`{"format":2,`:                "its format is 2, and this process reads format 1",
-		`{"format":1,"more":{"a":1},`: `its field "more" is unknown to this process`,
-	} {
-		for key, where := range map[string]string{cell.NodeKey(1): "node number 1: ", cell.FleetKey: "cell of the fleet: "} {
-			r := newRig(t)
-			r.run("claim o bits:2 pin:0; claim x bits:2 pin:1; close x")
-			theirs := bytes.Replace(r.cells.Peek(key).Value, []byte(`{"format":1,`), []byte(begin), 1)
-			r.write(key, theirs)
-			refused := fmt.Sprintf(" = damaged '%s' '%s: upgrade this process';", where, says)
-			r.run("claim y bits:2 pin:1" + refused + "reserve 1 1 8760h bits:2" + refused)
-			if key != cell.FleetKey {
-				r.run("release 1" + refused + "claim y bits:2; claim z bits:2; claim x bits:2 = 'no free node number'")
-				require.ErrorContains(t, r.holding(1).Err, where)
-			}
-			r.run("15s; poll o; err o")
-			require.Equal(t, theirs, r.cells.Peek(key).Value)
-		}
-	}
 }
 
 // stopping is a clock of a process that is stopped in its next wait.

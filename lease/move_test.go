@@ -1,7 +1,6 @@
 package lease_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/stores/storetest"
 )
 
 // TestSites: every claim keeps to the numbers and the floor of its store's fleet, which is created once.
@@ -73,6 +71,7 @@ func TestEnd(t *testing.T) {
 			client slow; on slow swap:layout { end 0 3 new fast = store '0 of 4 node numbers have left' }; end 0 3 new slow; later 0 3 floor:30s`,
 		"another gives others away":          "claim k bits:2; client slow; on slow swap:layout { end 3 3 other }; end 0 0 new slow; fleet 1 2 3-3:other 0-0:new",
 		"a claim that is late":               "found 0 0 bits:0; client k; fate k swap:node delayed; claim k bits:0 = store; end 0 0 new; deliver; holding 0 moved; in new; found; claim n bits:0; granted n 0s 30s",
+		"a claim has read the fleet's cell":  "claim x bits:2 pin:3; close x; client k; on k read:node { end 3 3 new }; claim k bits:2 pin:3 = moved !held",
 		"a process extends before the write": "claim k bits:0; client slow; on slow swap:node { 15s; poll k }; end 0 0 new slow; later 0 0 floor:45s",
 		"a process extends before a read":    "claim k bits:0; client slow; fate slow swap:node lost; on slow read:node { 15s; poll k }; end 0 0 new slow = store; end 0 0 new; granted k 0s 30s; later 0 0 floor:30s",
 		"others write a cell":                "claim k bits:0; client slow; on slow swap:node 99 { write 0 }; end 0 0 another slow = conflict '8 times in a row'",
@@ -118,21 +117,4 @@ func TestWiderTime(t *testing.T) {
 			fleet 0 1 2-3:away; step %[1]s; end 0 1 new; later 0 1 floor:%[2]s; holding 1 moved %[2]s; claim o narrow:2 = any`, end, end+period),
 		"reserved": fmt.Sprintf("claim k narrow:1 pin:0; reserve 1 1 %s bits:1; end 0 1 new; later 0 1 floor:30s 1:%[1]s", end+time.Hour),
 	})
-}
-
-// TestMovedMeanwhile moves a number after its claim has read the fleet's cell.
-func TestMovedMeanwhile(t *testing.T) {
-	r := newRig(t)
-	require.NoError(t, r.claim(nil, small(2), lease.WithNode(3)).Close())
-	store, moved := r.cells.Client(), false
-	store.Before = func(ctx context.Context, op storetest.Op) storetest.Fault {
-		if !moved && op.Key == "node/0000003" {
-			moved = true
-			require.NoError(t, second(lease.EndFleet(ctx, r.cells, 3, 3, "new", r.options()...)))
-		}
-		return storetest.None
-	}
-	_, err := lease.Claim(polled(t.Context()), store, r.options(small(2), lease.WithNode(3))...)
-	require.ErrorIs(t, err, lease.ErrMoved)
-	require.NotErrorIs(t, err, lease.ErrHeld)
 }

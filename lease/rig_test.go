@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -388,6 +389,9 @@ func flags(words []string) (options []lease.Option) {
 			options = append(options, lease.WithOwner(value))
 		case "timeout":
 			options = append(options, lease.WithTimeout(duration(value)))
+		case "strict", "unchecked":
+			limit := map[string]time.Duration{"strict": time.Minute, "unchecked": math.MaxInt64}[name]
+			options = append(options, lease.FleetCheck(limit, name == "strict"))
 		}
 	}
 	return options

@@ -149,30 +149,12 @@ func TestStrictClaimEnds(t *testing.T) {
 // TestClaimThatMayNotList: the right to list is not needed for a pinned number, unless the check is strict. No list is
 // made for a check that is off.
 func TestClaimThatMayNotList(t *testing.T) {
-	for name, test := range map[string]struct {
-		limit  time.Duration
-		strict bool
-		lists  int
-	}{
-		"advice": {time.Minute, false, 1},
-		"strict": {time.Minute, true, 1},
-		"off":    {math.MaxInt64, false, 0},
-	} {
-		w := newRig(t)
-		require.NoError(t, w.claim(nil).Close(), "the fleet exists")
-		clear(w.calls)
-		c := w.client()
-		c.rules = []*rule{{of: "list", n: -1, fate: storetest.Unavailable}}
-		k, err := w.try(c, lease.WithNode(7), lease.FleetCheck(test.limit, test.strict))
-		require.Equal(t, test.lists, w.calls[storetest.OpList], name)
-		if test.strict {
-			require.ErrorIs(t, err, lease.ErrStore)
-			continue
-		}
-		require.NoError(t, err, name)
-		require.EqualValues(t, test.lists, k.Stats().Failures)
-		require.Zero(t, w.log.count("WARN"), "%s", w.log)
-	}
+	const begin = "claim a; close a; client k; fate k list away 9; claim k pin:7 "
+	scripts(t, map[string]string{
+		"advice": begin + "; stats k Failures:1; log 0 WARN",
+		"strict": begin + "strict = store",
+		"off":    begin + "unchecked; stats k Failures:0",
+	})
 }
 
 // TestWitness: a claim that meets a number whose limit lies far ahead of its clock says so once, unless it lies there

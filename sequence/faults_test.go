@@ -234,40 +234,6 @@ func (s *stale) Read(ctx context.Context, key string) (stores.Cell, error) {
 	return s.Memory.Read(ctx, key)
 }
 
-// TestStaleReads reads an older state than it knows, or that very state, after another process has written. The store is blamed, and not the
-// other process; the sequence is tried at a distance; and no number is lost, nor said to be, until the
-// process is closed.
-func TestStaleReads(t *testing.T) {
-	for _, known := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) { testStaleReads(t, known) })
-	}
-}
-
-func testStaleReads(t *testing.T, known bool) {
-	memory := slow(time.Millisecond)()
-	store := &stale{Memory: memory}
-	var log strings.Builder
-	s := open(t, store, sequence.Definition{MinStep: 10, MaxStep: 10}, sequence.WithOutage(0), sequence.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-	before := memory.Peek("seq/orders")
-	require.EqualValues(t, 1, next(t, s))
-	if known {
-		before = memory.Peek("seq/orders")
-	}
-	require.NoError(t, set(t, memory, sequence.Change{Max: 1000}))
-	store.old = before
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	_, err := s.NextN(ctx, 10)
-	require.ErrorIs(t, err, sequence.ErrStore)
-	assert.NotErrorIs(t, err, stores.ErrConflict)
-	assert.ErrorContains(t, err, "reads that are out of date")
-	assert.Equal(t, 1, strings.Count(log.String(), "no refill"))
-	assert.LessOrEqual(t, s.Stats().Conflicts, uint64(50), "it pauses")
-	assert.Zero(t, s.Stats().Lost)
-	_ = s.Close()
-	assert.EqualValues(t, 9, s.Stats().Lost)
-}
-
 // TestOvertaken has another process write before each write. Who has lost goes first: it waits for nobody's pause, and the log
 // tells of it only when calls fail.
 func TestOvertaken(t *testing.T) {

@@ -26,7 +26,7 @@ func TestFiles(t *testing.T) {
 		require.NoError(t, os.Rename(path+".new", path))
 	}
 	f := NewFiles()
-	f.patience = 10 * time.Millisecond
+	f.patience = time.Minute
 	var used []string
 	write("a")
 	f.Add(t.Context(), func(read func(string) ([]byte, error)) func() {
@@ -55,6 +55,7 @@ func TestFiles(t *testing.T) {
 	look()
 	look()
 	assert.Contains(t, used[3], "no such file")
+	f.patience = 100 * time.Millisecond
 	hang(t, path)
 	began := time.Now()
 	for range 100 {
@@ -68,7 +69,7 @@ func TestFiles(t *testing.T) {
 	f.patience = time.Hour
 	f.turn(ended, true)
 	assert.Len(t, used, 5, "the end of the server does not wait either")
-	f.patience = 10 * time.Second
+	f.patience = time.Minute
 	release(t, path)
 	require.NoError(t, os.Remove(path))
 	write("d")

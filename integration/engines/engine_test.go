@@ -66,9 +66,9 @@ type Engine struct {
 	// Delete deletes a cell as an operator does, by each way that the server has.
 	Delete map[string]func(t testing.TB, namespace, key string)
 
-	// TLS returns the URL with TLS; BeforeTLS is that of [storetest.Hangs].
+	// TLS returns the URL with TLS; BeforeTLS is that of [storetest.Server].
 	TLS       func(url string) string
-	BeforeTLS func(net.Conn) error
+	BeforeTLS func(net.Conn)
 
 	// HTTP is for an engine on HTTP.
 	HTTP HTTP
@@ -95,9 +95,7 @@ func (e Engine) Open(t testing.TB, addr, namespace string) stores.Store {
 
 // Test runs one subtest for each suite.
 func (e Engine) Test(t *testing.T) {
-	faults := func(t *testing.T, open func(t testing.TB, addr, namespace string) stores.Store) {
-		storetest.TestServer(t, storetest.Server{Addr: e.Server.Addr, Open: open, Damage: e.Damage, Kill: e.Server.Kill, Start: e.Server.Start})
-	}
+	server := storetest.Server{Addr: e.Server.Addr, Open: e.Open, Damage: e.Damage, Kill: e.Server.Kill, Start: e.Server.Start}
 	// First, while nothing else is connected.
 	t.Run("connections", e.testPlateau)
 	rested := e.rest(t)
@@ -114,21 +112,23 @@ func (e Engine) Test(t *testing.T) {
 	for name, remove := range e.Delete {
 		t.Run(name, func(t *testing.T) { e.testDeleted(t, name, remove) })
 	}
-	t.Run("hangs", func(t *testing.T) {
-		host := strings.ToLower(string(e.Server.Kind)) + hanging
-		storetest.TestHangs(t, storetest.Hangs{Addr: e.Server.Addr, URL: e.URL, BeforeTLS: e.BeforeTLS,
-			TLS:  func(addr, namespace string) string { return e.TLS(e.URL(addr, namespace)) },
-			Host: host, Resolve: resolve(host), Suspend: e.Server.Suspend, Resume: e.Server.Resume})
+	t.Run("faults", func(t *testing.T) {
+		full := server
+		full.URL, full.BeforeTLS, full.Suspend, full.Resume = e.URL, e.BeforeTLS, e.Server.Suspend, e.Server.Resume
+		full.TLS = func(addr, namespace string) string { return e.TLS(e.URL(addr, namespace)) }
+		full.Host = strings.ToLower(string(e.Server.Kind)) + hanging
+		full.Resolve = resolve(full.Host)
+		storetest.TestServer(t, full)
 	})
 	t.Run("rested", rested)
-	t.Run("faults", func(t *testing.T) { faults(t, e.Open) })
 	if e.HTTP != (HTTP{}) {
 		t.Run("HTTP", e.testHTTP)
 	}
 	if e.New != nil {
 		t.Run("faults of New", func(t *testing.T) {
 			Long(t)
-			faults(t, e.New)
+			server.Open = e.New
+			storetest.TestServer(t, server)
 		})
 	}
 	t.Run("down", e.testDown)
@@ -289,25 +289,19 @@ func Open(t testing.TB, url string) stores.Store {
 // relay returns an address that leads to a server. What the two say to each other passes through ask and answer.
 func relay(t testing.TB, addr string, ask, answer func(to io.Writer, from io.Reader)) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = listener.Close() })
 	pass := func(how func(io.Writer, io.Reader), to, from net.Conn) {
 		how(to, from)
 		_, _ = to.Close(), from.Close() // the other direction ends, too
 	}
-	go func() {
-		for client, err := listener.Accept(); err == nil; client, err = listener.Accept() {
-			server, err := net.Dial("tcp", addr)
-			if err != nil {
-				_ = client.Close()
-				continue
-			}
-			go pass(ask, server, client)
-			go pass(answer, client, server)
+	return storetest.Serve(t, func(client net.Conn) {
+		server, err := net.Dial("tcp", addr)
+		if err != nil {
+			_ = client.Close()
+			return
 		}
-	}()
-	return listener.Addr().String()
+		go pass(ask, server, client)
+		pass(answer, client, server)
+	})
 }
 
 // plain changes nothing.

@@ -65,12 +65,9 @@ func TestMySQL(t *testing.T) {
 WHERE namespace = ? AND cell = ?`, text, text, text, namespace, key)
 			require.NoError(t, err)
 		},
-		TLS: func(url string) string { return url + "&tls=skip-verify" },
-		BeforeTLS: func(conn net.Conn) error {
-			_, err := conn.Write(mysqlGreeting())
-			return err
-		},
-		AtRest: 1, AtMost: 5, // a closed one counts until the server has seen it
+		TLS:       func(url string) string { return url + "&tls=skip-verify" },
+		BeforeTLS: func(conn net.Conn) { _, _ = conn.Write(mysqlGreeting()) },
+		AtRest:    1, AtMost: 5, // a closed one counts until the server has seen it
 		Locks: map[string]func(t testing.TB) func(){
 			"rows locked": func(t testing.TB) func() {
 				tx, err := root.Begin()

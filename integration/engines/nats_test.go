@@ -62,9 +62,8 @@ func TestNATS(t *testing.T) {
 			}),
 		},
 		TLS: func(url string) string { return strings.Replace(url, "nats://", "tls://", 1) },
-		BeforeTLS: func(conn net.Conn) error {
-			_, err := io.WriteString(conn, `INFO {"server_id":"x","version":"2.15.0","proto":1,"headers":true,"max_payload":1048576,"tls_required":true}`+"\r\n")
-			return err
+		BeforeTLS: func(conn net.Conn) {
+			_, _ = io.WriteString(conn, `INFO {"server_id":"x","version":"2.15.0","proto":1,"headers":true,"max_payload":1048576,"tls_required":true}`+"\r\n")
 		},
 		AtRest: 1, AtMost: 5, // a closed connection counts for a moment
 	}
@@ -272,7 +271,12 @@ func TestNATSDomains(t *testing.T) {
 	require.ErrorContains(t, err, "take replicas=1")
 
 	alone := servers.For(t, servers.NATS)
-	store := Open(t, "nats://"+alone.Addr+","+all["one"].Addr)
+	var store stores.Store
+	Until(t, func(ctx context.Context) (err error) { // the driver takes either first
+		store, err = stores.Open(ctx, "nats://"+alone.Addr+","+all["one"].Addr)
+		return err
+	})
+	defer store.Close()
 	Cell(t, store, "node/0000001", "alone")
 	require.NoError(t, alone.Kill())
 	unnamed(Fails(t, func(err error) bool { return stores.KindOf(err) == stores.Permanent }, func(ctx context.Context) error {

@@ -9,7 +9,6 @@ import (
 	"io"
 	"log"
 	"math"
-	"net"
 	"os"
 	"strings"
 	"sync"
@@ -68,10 +67,7 @@ func TestZooKeeper(t *testing.T) {
 			// A server that accepts connections and says nothing, as one that hangs, delays a client by
 			// some seconds, and then the next server is used.
 			"silent server": func(t *testing.T) {
-				silent, err := net.Listen("tcp", "127.0.0.1:0")
-				require.NoError(t, err)
-				defer silent.Close() //nolint:errcheck // the test has ended
-				_, err = e.Open(t, silent.Addr().String()+","+s.Addr, "silent").Read(Within(t), "node/0000001")
+				_, err := e.Open(t, storetest.Serve(t, nil)+","+s.Addr, "silent").Read(Within(t), "node/0000001")
 				assert.NoError(t, err)
 			},
 		} {

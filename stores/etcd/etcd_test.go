@@ -3,16 +3,16 @@ package etcd
 import (
 	"context"
 	"encoding/pem"
-	"errors"
 	"net"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -29,14 +29,8 @@ import (
 func openURL(t testing.TB, url string) stores.Store {
 	t.Helper()
 	s, err := open(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-	})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, s.Close()) })
 	return s
 }
 
@@ -75,9 +69,7 @@ func TestWriteIsNotRepeated(t *testing.T) {
 	for _, code := range []codes.Code{codes.Canceled, codes.DeadlineExceeded, codes.Unavailable, codes.Unknown, codes.Internal, codes.ResourceExhausted} {
 		t.Run(code.String(), func(t *testing.T) {
 			listener, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			server := grpc.NewServer()
 			defer server.Stop()
 			kv := &flaky{code: code}
@@ -85,12 +77,10 @@ func TestWriteIsNotRepeated(t *testing.T) {
 			go server.Serve(listener) //nolint:errcheck // Stop ends it
 
 			s := openURL(t, "etcd://"+listener.Addr().String())
-			if _, err = s.Swap(t.Context(), "node/0000001", 7, []byte("value")); err == nil || errors.Is(err, stores.ErrConflict) {
-				t.Errorf("Swap: %v, want an unknown outcome", err)
-			}
-			if n := kv.txns.Load(); n != 1 {
-				t.Errorf("%d transactions were sent", n)
-			}
+			_, err = s.Swap(t.Context(), "node/0000001", 7, []byte("value"))
+			assert.Error(t, err, "the outcome is unknown")
+			assert.NotErrorIs(t, err, stores.ErrConflict)
+			assert.EqualValues(t, 1, kv.txns.Load(), "transactions were sent")
 		})
 	}
 }
@@ -100,28 +90,15 @@ func TestWriteIsNotRepeated(t *testing.T) {
 // minutes.
 func TestConnectsAgain(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close() //nolint:errcheck // the test has ended
 	attempts := make(chan struct{}, 100)
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			_ = conn.Close()
-			attempts <- struct{}{}
-		}
-	}()
-	s := openURL(t, "etcd://"+listener.Addr().String())
+	s := openURL(t, "etcd://"+storetest.Serve(t, func(conn net.Conn) {
+		_ = conn.Close()
+		attempts <- struct{}{}
+	}))
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if _, err := s.Read(ctx, "node/0000001"); err == nil {
-		t.Fatal("there is no server, and Read has returned nil")
-	}
+	_, err := s.Read(ctx, "node/0000001")
+	require.Error(t, err, "there is no server")
 	late := time.After(10 * time.Second) // gRPC alone takes 15
 	for n := range 6 {
 		select {
@@ -137,33 +114,24 @@ func TestRenewed(t *testing.T) {
 	web := httptest.NewTLSServer(nil) // for its certificate
 	defer web.Close()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	server := grpc.NewServer(grpc.Creds(credentials.NewServerTLSFromCert(&web.TLS.Certificates[0])))
 	defer server.Stop()
 	pb.RegisterKVServer(server, new(flaky))
 	go server.Serve(listener) //nolint:errcheck // Stop ends it
 	file := filepath.Join(t.TempDir(), "ca.pem")
 	good := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw})
-	if err := os.WriteFile(file, good, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, good, 0o600))
 	s := openURL(t, "etcds://"+listener.Addr().String()+"?cacert="+file)
-	for _, renewed := range []bool{false, true} {
-		text := []byte("-")
-		if renewed {
-			text = good
-		}
-		if err := os.WriteFile(file, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), map[bool]time.Duration{false: time.Second / 2, true: time.Minute}[renewed])
+	read := func(text []byte, within time.Duration) error {
+		require.NoError(t, os.WriteFile(file, text, 0o600))
+		ctx, cancel := context.WithTimeout(t.Context(), within)
 		defer cancel()
-		if _, err := s.Read(ctx, "node/0000001"); (err == nil) != renewed {
-			t.Errorf("renewed: %v; Read: %v", renewed, err)
-		}
+		_, err := s.Read(ctx, "node/0000001")
+		return err
 	}
+	assert.Error(t, read([]byte("-"), time.Second/2))
+	assert.NoError(t, read(good, time.Minute))
 }
 
 // What a server says that starts, stops, fails over or refuses has its kind, and what to do.
@@ -185,8 +153,8 @@ func TestKinds(t *testing.T) {
 		{rpctypes.ErrNoSpace, stores.Permanent, "disarm its alarm"},
 		{stores.ErrConflict, stores.Transient, ""},
 	} {
-		if err := explain(t.Context(), tt.err); stores.KindOf(err) != tt.kind || !strings.Contains(err.Error(), tt.advice) {
-			t.Errorf("%v is %v, want %v with %q", err, stores.KindOf(err), tt.kind, tt.advice)
-		}
+		err := explain(t.Context(), tt.err)
+		assert.Equal(t, tt.kind, stores.KindOf(err), "%v", err)
+		assert.ErrorContains(t, err, tt.advice)
 	}
 }

@@ -16,6 +16,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/tickflake/tickflake/stores"
 )
 
@@ -24,9 +27,7 @@ func TestUsers(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil { //nolint:gosec // one of them is a program
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700)) // one of them is a program
 	}
 	status := http.StatusOK
 	var who string
@@ -44,17 +45,13 @@ func TestUsers(t *testing.T) {
 
 	pair := server.TLS.Certificates[0]
 	der, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	cert := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]}))
 	key := string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 	inline := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 	given := func(status map[string]string) {
 		text, err := json.Marshal(map[string]any{"kind": "ExecCredential", "status": status})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		write("given", string(text))
 	}
 	write("ca.crt", cert)
@@ -85,66 +82,47 @@ func TestUsers(t *testing.T) {
 		"client-certificate-data: " + inline(cert) + ", client-key-data: " + inline(key) + ", " + exec: " certificate of Acme Co",
 	} {
 		s, err := opened(user)
-		if err != nil {
-			t.Fatalf("{%s}: %v", user, err)
-		}
-		if got := ask(s); got != want+ok {
-			t.Errorf("{%.40s}: %q, want %q", user, got, want+ok)
-		}
+		require.NoError(t, err, user)
+		assert.Equal(t, want+ok, ask(s), "{%.40s}", user)
 		_ = s.Close()
 	}
 	s, err := opened("token: here")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	server.CloseClientConnections()
 	other, _, _ := strings.Cut(cert, "END")
 	write("ca.crt", other)
-	if got := ask(s); !strings.HasPrefix(got, " ") {
-		t.Errorf("without the server's certificate: %q", got)
-	}
+	assert.True(t, strings.HasPrefix(ask(s), " "), "without the server's certificate")
 	write("ca.crt", cert) // it is renewed
-	if got := ask(s); got != "Bearer here"+ok {
-		t.Errorf("with it again: %q", got)
-	}
+	assert.Equal(t, "Bearer here"+ok, ask(s))
 	_ = s.Close()
-	if s, err := opened("as: somebody"); err == nil || !strings.Contains(err.Error(), "user") {
-		t.Errorf("a field that the package does not know: %v, %v", s, err)
-	}
+	_, err = opened("as: somebody")
+	assert.ErrorContains(t, err, "user", "which has a field that the package does not know")
 	told, err := os.ReadFile(filepath.Join(dir, "login.told"))
+	require.NoError(t, err)
 	once, _, _ := strings.Cut(string(told), "\n")
-	if want := `{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","spec":{"cluster":{"server":"` + server.URL +
-		`","certificate-authority-data":"` + inline(cert) + `"},"interactive":false}} ab`; once != want {
-		t.Errorf("%v: the program is told %s, want %s", err, once, want)
-	}
+	assert.Equal(t, `{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","spec":{"cluster":{"server":"`+server.URL+
+		`","certificate-authority-data":"`+inline(cert)+`"},"interactive":false}} ab`, once)
 
 	// A program is asked again when its credentials have ended, and when the server refuses them.
 	s, err = opened(exec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close() //nolint:errcheck // the test has ended
-	first := ask(s)
+	require.NoError(t, err)
+	defer s.Close()
+	assert.Equal(t, "Bearer first"+ok, ask(s))
 	given(map[string]string{"token": "second"})
-	second := ask(s)
+	assert.Equal(t, "Bearer second"+ok, ask(s))
 	given(map[string]string{"clientCertificateData": cert, "clientKeyData": key})
 	status = http.StatusUnauthorized
-	kept := ask(s)
+	assert.Equal(t, "Bearer second permanent", ask(s))
 	status = http.StatusOK
-	if got, want := []string{first, second, kept, ask(s)}, []string{"Bearer first" + ok, "Bearer second" + ok, "Bearer second permanent", " certificate of Acme Co" + ok}; fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("%q, want %q", got, want)
-	}
+	assert.Equal(t, " certificate of Acme Co"+ok, ask(s))
 	write("login", "#!/bin/sh\necho not logged in >&2\nexit 1\n")
 	if s, err = opened(exec); err == nil {
 		_, err = s.Read(t.Context(), "node/0000001")
 		_ = s.Close()
 	}
-	if err == nil || !strings.Contains(err.Error(), "program login: exit status 1: not logged in") {
-		t.Errorf("a program that fails: %v", err)
-	}
-	if _, err := (&user{Exec: &plugin{Command: filepath.Join(dir, "login")}}).certificate(t.Context(), nil); err == nil {
-		t.Error("a certificate of a program that fails")
-	}
+	assert.ErrorContains(t, err, "program login: exit status 1: not logged in")
+	_, err = (&user{Exec: &plugin{Command: filepath.Join(dir, "login")}}).certificate(t.Context(), nil)
+	assert.Error(t, err)
 }
 
 // TestContexts finds the cluster and the user where Kubernetes' own tools find them.
@@ -156,9 +134,7 @@ func TestContexts(t *testing.T) {
 		a: "current-context: two\nclusters: [{name: c, cluster: {server: https://one}}]\ncontexts: [{name: one, context: {cluster: c}}]",
 		b: "current-context: one\nclusters: [{name: c, cluster: {server: https://no}}, {name: d, cluster: {server: https://two}}]\ncontexts: [{name: two, context: {cluster: d}}, {name: odd, context: {cluster: e}}]",
 	} {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	}
 	list := strings.Join([]string{a, filepath.Join(dir, "none"), b}, string(filepath.ListSeparator))
 	for _, tt := range []struct{ env, host, file, context, want string }{
@@ -175,8 +151,6 @@ func TestContexts(t *testing.T) {
 		t.Setenv("KUBERNETES_SERVICE_HOST", tt.host)
 		t.Setenv("KUBERNETES_SERVICE_PORT", "443")
 		c, _, err := find(tt.file, tt.context)
-		if got := fmt.Sprint(c, err); !strings.Contains(got, tt.want) {
-			t.Errorf("%+v: %s", tt, got)
-		}
+		assert.Contains(t, fmt.Sprint(c, err), tt.want, "%+v", tt)
 	}
 }

@@ -12,6 +12,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
@@ -22,9 +25,7 @@ func kubeconfig(t *testing.T, server string) string {
 	file := filepath.Join(t.TempDir(), "config")
 	text := fmt.Sprintf("clusters: [{name: c, cluster: {server: %q}}]\nusers: [{name: u, user: {token: SECRET}}]\n"+
 		"contexts: [{name: c, context: {cluster: c, user: u}}]\ncurrent-context: c\n", server)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	t.Setenv("KUBECONFIG", file)
 	return "k8s://default"
 }
@@ -42,9 +43,8 @@ func TestBadURL(t *testing.T) {
 	})
 	t.Setenv("KUBECONFIG", "/none")
 	t.Setenv("HOME", t.TempDir())
-	if _, err := open(t.Context(), "k8s://default"); err == nil || !strings.Contains(err.Error(), "no cluster") {
-		t.Errorf("without a cluster: %v", err)
-	}
+	_, err := open(t.Context(), "k8s://default")
+	assert.ErrorContains(t, err, "no cluster")
 }
 
 // subdomain is what Kubernetes takes as a name (RFC 1123), but for its length.
@@ -56,19 +56,16 @@ func FuzzNames(f *testing.F) {
 		f.Add(key)
 	}
 	f.Fuzz(func(t *testing.T, key string) {
-		if back, ok := keyOf(key); ok && nameOf(back) != key { // key as a name
-			t.Errorf("the name %q is that of %q, whose name is %q", key, back, nameOf(back))
+		if back, ok := keyOf(key); ok { // key as a name
+			assert.Equal(t, key, nameOf(back))
 		}
 		if stores.CheckKey(key) != nil {
 			return
 		}
 		name := nameOf(key)
-		if back, ok := keyOf(name); !ok || back != key {
-			t.Errorf("key %q: the name %q is that of %q, %v", key, name, back, ok)
-		}
-		if !subdomain.MatchString(name) {
-			t.Errorf("key %q: Kubernetes refuses the name %q", key, name)
-		}
+		back, ok := keyOf(name)
+		assert.True(t, ok && back == key, "key %q: the name %q is that of %q", key, name, back)
+		assert.Regexp(t, subdomain, name, "Kubernetes refuses the name of key %q", key)
 	})
 }
 
@@ -86,20 +83,18 @@ func TestAnswers(t *testing.T) {
 	url := kubeconfig(t, server.URL)
 	for status = range reasons {
 		s, err := open(t.Context(), url)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		_, err = s.Swap(t.Context(), "node/0000001", 0, []byte("value"))
 		want := stores.Transient
 		switch status {
 		case http.StatusForbidden, http.StatusUnauthorized, http.StatusUnprocessableEntity, http.StatusNotFound:
 			want = stores.Permanent
 		}
-		if stores.KindOf(err) != want || strings.Contains(err.Error(), "SECRET") || len(asked) != 1 {
-			t.Errorf("%d: %v after %d requests, want %v", status, err, len(asked), want)
-		}
+		assert.Equal(t, want, stores.KindOf(err), "%v", err)
+		assert.NotContains(t, err.Error(), "SECRET")
+		require.Len(t, asked, 1)
 		<-asked
-		_ = s.Close()
+		require.NoError(t, s.Close())
 	}
 }
 
@@ -111,27 +106,23 @@ func TestUID(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		asked = r.URL.Query()
-		if r.Method == http.MethodPut && json.NewDecoder(r.Body).Decode(&put) != nil {
-			t.Error("no object")
+		if r.Method == http.MethodPut {
+			assert.NoError(t, json.NewDecoder(r.Body).Decode(&put))
 		}
 		fmt.Fprint(w, is)
 	}))
 	defer server.Close()
 	s, err := open(t.Context(), kubeconfig(t, server.URL))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close() //nolint:errcheck // the test has ended
-	if _, err = s.List(t.Context(), "", "z", 1); err != nil || asked.Get("labelSelector") != "tickflake.io/fleet=tickflake" {
-		t.Errorf("%v: a List asks for %v", err, asked)
-	}
+	require.NoError(t, err)
+	defer s.Close()
+	_, err = s.List(t.Context(), "", "z", 1)
+	require.NoError(t, err)
+	assert.Equal(t, "tickflake.io/fleet=tickflake", asked.Get("labelSelector"))
 	_, err = s.Swap(t.Context(), "node/0000001", 5, []byte("new"))
-	if put.Metadata.Labels["tickflake.io/fleet"] != "tickflake" {
-		t.Errorf("its labels are %v", put.Metadata.Labels)
-	}
-	if err != nil || put.Metadata.UID != "u" || put.Metadata.ResourceVersion != "7" {
-		t.Errorf("%v: it writes uid %q, resourceVersion %q", err, put.Metadata.UID, put.Metadata.ResourceVersion)
-	}
+	require.NoError(t, err)
+	assert.Equal(t, "tickflake", put.Metadata.Labels["tickflake.io/fleet"])
+	assert.Equal(t, "u", put.Metadata.UID)
+	assert.Equal(t, "7", put.Metadata.ResourceVersion)
 }
 
 var reasons = map[int]string{

@@ -62,18 +62,12 @@ func TestNumber(t *testing.T) {
 
 // However often callers give up, a server that goes on with their statements has no more than [dial.MaxConns] connections.
 func TestConnectionsAreBounded(t *testing.T) {
-	server, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer server.Close()
 	var accepted atomic.Int32
-	go func() {
-		for conn, err := server.Accept(); err == nil; conn, err = server.Accept() {
-			accepted.Add(1)
-			t.Cleanup(func() { _ = conn.Close() }) // and not before
-			go greet(conn)
-		}
-	}()
-	s, err := open(t.Context(), "mysql://u@"+server.Addr().String()+"/d?allowNativePasswords=true")
+	server := storetest.Serve(t, func(conn net.Conn) {
+		accepted.Add(1)
+		greet(conn)
+	})
+	s, err := open(t.Context(), "mysql://u@"+server+"/d?allowNativePasswords=true")
 	require.NoError(t, err)
 	defer s.Close()
 	for more := 3 * dial.MaxConns; more > 0; {

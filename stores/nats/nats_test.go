@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -18,6 +17,8 @@ import (
 
 	natsgo "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/engine"
@@ -28,9 +29,7 @@ import (
 // Other bad URLs are tried in package stores.
 func TestBadURL(t *testing.T) {
 	empty := filepath.Join(t.TempDir(), "empty.creds")
-	if err := os.WriteFile(empty, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(empty, nil, 0o600))
 	storetest.TestURLs(t, open, "nats://u:SECRET@h", map[string]string{
 		"nats://u:SECRET@h/path":           "a path after the host",
 		"nats://u:SECRET@h?x=SECRET":       "there are namespace, domain, replicas, creds, nkey, cacert, cert, key",
@@ -47,18 +46,14 @@ func TestBadURL(t *testing.T) {
 // Open gives up when its context ends, however many servers there are to wait for, and does not take its own end of the
 // attempt for the cause.
 func TestOpenEnds(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and says nothing
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer silent.Close() //nolint:errcheck // the test has ended
+	silent := storetest.Serve(t, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	begin := time.Now()
-	_, err = open(ctx, "nats://"+strings.Repeat(silent.Addr().String()+",", 3)+silent.Addr().String())
-	if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, net.ErrClosed) || time.Since(begin) > 5*time.Second {
-		t.Errorf("Open returned after %v: %v", time.Since(begin), err)
-	}
+	_, err := open(ctx, "nats://"+strings.Repeat(silent+",", 3)+silent)
+	assert.ErrorIs(t, err, context.DeadlineExceeded)
+	assert.NotErrorIs(t, err, net.ErrClosed)
+	assert.Less(t, time.Since(begin), 5*time.Second)
 }
 
 // An attempt at a host of which no address is found ends, by itself.
@@ -77,9 +72,8 @@ func TestDialEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
 		_, err := (&dialer{Dialer: new(dial.Dialer)}).Dial("tcp", "server.example:1")
-		if took := time.Since(begin); err == nil || took != dialTime {
-			t.Errorf("%v after %v, want an error after %v", err, took, dialTime)
-		}
+		assert.Error(t, err)
+		assert.Equal(t, dialTime, time.Since(begin))
 	})
 }
 
@@ -89,9 +83,7 @@ func TestFilter(t *testing.T) {
 		{"node/", "node0", "node.>"}, {"node/5", "node/7", "node.>"}, {"a.b/", "a.b0", "a=b.>"}, {"node/", "node1", ">"},
 		{"", "\x7f", ">"}, {"node", "node0", ">"}, {"/", "0", ">"}, {"A/", "A0", ">"},
 	} {
-		if got := filter(c[0], c[1]); got != c[2] {
-			t.Errorf("filter(%q, %q) is %s, want %s", c[0], c[1], got, c[2])
-		}
+		assert.Equal(t, c[2], filter(c[0], c[1]), "from %q to %q", c[0], c[1])
 	}
 }
 
@@ -99,50 +91,28 @@ func TestFilter(t *testing.T) {
 func TestRenewed(t *testing.T) {
 	web := httptest.NewTLSServer(nil) // for its certificate
 	defer web.Close()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()              //nolint:errcheck // the test has ended
 	secured := make(chan struct{}, 100) // handshakes that the client has accepted
-	go func() {
-		for conn, err := listener.Accept(); err == nil; conn, err = listener.Accept() {
-			_, _ = io.WriteString(conn, `INFO {"server_id":"x","version":"2.15.0","proto":1,"headers":true,"max_payload":1048576,"tls_required":true}`+"\r\n")
-			secure := tls.Server(conn, &tls.Config{Certificates: web.TLS.Certificates}) //nolint:gosec // a test
-			if n, _ := secure.Read(make([]byte, 1)); n > 0 {
-				secured <- struct{}{}
-			}
-			_ = secure.Close()
+	addr := storetest.Serve(t, func(conn net.Conn) {
+		_, _ = io.WriteString(conn, `INFO {"server_id":"x","version":"2.15.0","proto":1,"headers":true,"max_payload":1048576,"tls_required":true}`+"\r\n")
+		secure := tls.Server(conn, &tls.Config{Certificates: web.TLS.Certificates}) //nolint:gosec // a test
+		if n, _ := secure.Read(make([]byte, 1)); n > 0 {
+			secured <- struct{}{}
 		}
-	}()
+		_ = secure.Close()
+	})
 	file := filepath.Join(t.TempDir(), "ca.pem")
 	good := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw})
-	if err := os.WriteFile(file, good, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	u, err := engine.ParseURL("tls://"+listener.Addr().String()+"?cacert="+file, "nats:1", "tls:1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, good, 0o600))
+	u := &engine.URL{Secure: true, Options: map[string]string{"cacert": file}}
 	secure, err := dial.TLS(u)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	options, err := connectOptions(u, secure)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, renewed := range []bool{false, true} {
-		text := []byte("-")
-		if renewed {
-			text = good
-		}
-		if err := os.WriteFile(file, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := natsgo.Connect("tls://"+listener.Addr().String(), options...); err == nil || (len(secured) > 0) != renewed {
-			t.Errorf("renewed: %v; %d handshakes, %v", renewed, len(secured), err)
-		}
+	require.NoError(t, err)
+	for n, text := range [][]byte{[]byte("-"), good} {
+		require.NoError(t, os.WriteFile(file, text, 0o600))
+		_, err := natsgo.Connect("tls://"+addr, options...)
+		assert.Error(t, err)
+		assert.Len(t, secured, n)
 	}
 }
 
@@ -155,12 +125,9 @@ func TestKeyIsRenewed(t *testing.T) {
 		{"SUAPD7QUOS4VM5RPVYT5XKL2T4BW7PSN5OV6Y3ESFBUWDVC7SL5OSHWGWM", "UBWAXNJASU6FBMWXGJUUOCGRDE22M5IYBMBKNFGOALTUDR7HJSRY4OTX"},
 		{"half writ", "UBWAXNJASU6FBMWXGJUUOCGRDE22M5IYBMBKNFGOALTUDR7HJSRY4OTX"},
 	} {
-		if err := os.WriteFile(file, []byte(c[0]), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if renewKey(&options, file); options.Nkey != c[1] {
-			t.Errorf("the key of %q is %s", c[0], options.Nkey)
-		}
+		require.NoError(t, os.WriteFile(file, []byte(c[0]), 0o600))
+		renewKey(&options, file)
+		assert.Equal(t, c[1], options.Nkey, c[0])
 	}
 }
 
@@ -187,8 +154,8 @@ func TestKinds(t *testing.T) {
 		{fmt.Errorf("%w: %w", natsgo.ErrConnectionClosed, natsgo.ErrAuthorization), stores.Permanent, "fix the URL"},
 		{new(texts).home("leaf"), stores.Permanent, "domain="},
 	} {
-		if err := refused(tt.err); stores.KindOf(err) != tt.kind || !strings.Contains(err.Error(), tt.advice) {
-			t.Errorf("%v is %v, want %v with %q", err, stores.KindOf(err), tt.kind, tt.advice)
-		}
+		err := refused(tt.err)
+		assert.Equal(t, tt.kind, stores.KindOf(err), "%v", err)
+		assert.ErrorContains(t, err, tt.advice)
 	}
 }

@@ -89,11 +89,6 @@ func login(conn net.Conn, cert, key string) (who string, err error) {
 
 // The files that a URL names are read for each connection, and the host's name is compared with the new certificate.
 func TestFilesAreReadAnew(t *testing.T) {
-	server, err := net.Listen("tcp", "localhost:0")
-	require.NoError(t, err)
-	defer server.Close()
-	_, port, err := net.SplitHostPort(server.Addr().String())
-	require.NoError(t, err)
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }
 	renew := func(name string) {
@@ -103,12 +98,11 @@ func TestFilesAreReadAnew(t *testing.T) {
 	}
 	renew("old")
 	came := make(chan string, 100)
-	go func() {
-		for conn, err := server.Accept(); err == nil; conn, err = server.Accept() {
-			who, err := login(conn, file("server.pem"), file("server.key"))
-			came <- fmt.Sprint(who, err)
-		}
-	}()
+	_, port, err := net.SplitHostPort(storetest.Serve(t, func(conn net.Conn) {
+		who, err := login(conn, file("server.pem"), file("server.key"))
+		came <- fmt.Sprint(who, err)
+	}))
+	require.NoError(t, err)
 	s, err := open(t.Context(), fmt.Sprintf("postgres://u@localhost:%s/d?sslmode=verify-full&sslrootcert=%s&sslcert=%s&sslkey=%s&passfile=%s",
 		port, file("server.pem"), file("client.pem"), file("client.key"), file("passwords")))
 	require.NoError(t, err)

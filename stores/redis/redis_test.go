@@ -85,25 +85,17 @@ func TestNewOfBadThings(t *testing.T) {
 // serve answers the words of a client that answers has, and ends each connection after an answer that is cut off. Without a
 // word, it answers the connection itself.
 func serve(t *testing.T, answers map[string]string) (addr string) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for conn, err := listener.Accept(); err == nil; conn, err = listener.Accept() {
-			go func() {
-				defer func() { _ = conn.Close() }()
-				_, _ = conn.Write([]byte(answers[""]))
-				for lines := bufio.NewScanner(conn); answers[""] == "" && lines.Scan(); {
-					answer, ok := answers[lines.Text()]
-					_, _ = conn.Write([]byte(answer))
-					if ok && !strings.HasSuffix(answer, "\r\n") {
-						return
-					}
-				}
-			}()
+	return storetest.Serve(t, func(conn net.Conn) {
+		defer func() { _ = conn.Close() }()
+		_, _ = conn.Write([]byte(answers[""]))
+		for lines := bufio.NewScanner(conn); answers[""] == "" && lines.Scan(); {
+			answer, ok := answers[lines.Text()]
+			_, _ = conn.Write([]byte(answer))
+			if ok && !strings.HasSuffix(answer, "\r\n") {
+				return
+			}
 		}
-	}()
-	return listener.Addr().String()
+	})
 }
 
 // with returns the answers of a server, and one to EVAL.

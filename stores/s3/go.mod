@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/minio/minio-go/v7 v7.4.1
+	github.com/stretchr/testify v1.12.1
 	github.com/tickflake/tickflake v0.0.0
 )
 

@@ -14,6 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/engine"
 	"github.com/tickflake/tickflake/stores/storetest"
@@ -24,9 +27,8 @@ func TestBadURL(t *testing.T) {
 	for _, name := range []string{"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"} {
 		t.Setenv(name, "")
 	}
-	if _, err := open(t.Context(), "s3://bucket"); err == nil || !strings.Contains(err.Error(), "no region") {
-		t.Errorf("without a region: %v", err)
-	}
+	_, err := open(t.Context(), "s3://bucket")
+	require.ErrorContains(t, err, "no region")
 	t.Setenv("AWS_REGION", "eu-central-1")
 	storetest.TestURLs(t, open, "s3://bucket", map[string]string{
 		"s3://":                                       "want s3://BUCKET",
@@ -103,9 +105,7 @@ func (f *fake) open(t *testing.T) *engine.Skeleton[string] {
 	server := httptest.NewServer(f)
 	t.Cleanup(server.Close)
 	s, err := open(t.Context(), "s3://bucket/p?endpoint="+server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return s.(*engine.Skeleton[string]) // the server closes its connections
 }
 
@@ -135,12 +135,17 @@ func TestProbe(t *testing.T) {
 			s := test.server.open(t)
 			_, err := stores.CheckDurability(t.Context(), s)
 			probe, gone := s.Own.Probe(t.Context(), true), s.Failed(t.Context(), "swap", "gone", s.Texts.Put(t.Context(), "gone", "tag", nil))
-			if !errors.Is(err, test.want) || test.want == nil && !errors.Is(gone, stores.ErrConflict) || (test.want == nil || test.server.status != 0) && !errors.Is(probe, test.want) {
-				t.Errorf("Durability: %v; Probe: %v; want %v; Put, of an object that is gone: %v", err, probe, test.want, gone)
+			assert.ErrorIs(t, err, test.want)
+			if test.want == nil {
+				assert.ErrorIs(t, gone, stores.ErrConflict, "the object is gone")
 			}
-			name := map[string]string{"": "FakeStore", google: "Google Cloud Storage, which ignores If-Match"}[test.server.name]
-			if test.want == engine.ErrIgnores && (!strings.Contains(err.Error(), name) || !strings.Contains(probe.Error(), name)) {
-				t.Errorf("the server is not named: %v; %v", err, probe)
+			if test.want == nil || test.server.status != 0 {
+				assert.ErrorIs(t, probe, test.want)
+			}
+			if test.want == engine.ErrIgnores {
+				name := map[string]string{"": "FakeStore", google: "Google Cloud Storage, which ignores If-Match"}[test.server.name]
+				assert.ErrorContains(t, err, name)
+				assert.ErrorContains(t, probe, name)
 			}
 		})
 	}
@@ -174,16 +179,13 @@ func TestRisks(t *testing.T) {
 	} {
 		s := (&fake{asked: map[string]string{"lifecycle": test.rules, "versioning": test.versions, "object-lock": test.lock}}).open(t)
 		is, err := stores.CheckDurability(t.Context(), s)
-		ok := err == nil && len(is.Risks) == len(test.want)
-		for i := range test.want {
-			ok = ok && strings.Contains(is.Risks[i], test.want[i])
+		require.NoError(t, err, name)
+		require.Len(t, is.Risks, len(test.want), name)
+		for i, want := range test.want {
+			assert.Contains(t, is.Risks[i], want, name)
 		}
-		if !ok {
-			t.Errorf("%s: %q, %v; want %q", name, is.Risks, err, test.want)
-		}
-		if _, err := s.List(t.Context(), "", "z", 9); !errors.Is(err, errOrder) {
-			t.Errorf("List without order: %v", err)
-		}
+		_, err = s.List(t.Context(), "", "z", 9)
+		assert.ErrorIs(t, err, errOrder)
 	}
 }
 
@@ -196,7 +198,6 @@ func TestNoCredentials(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	_, err := s.Read(ctx, "node/0000001")
-	if !errors.Is(err, errLogin) && !errors.Is(err, context.DeadlineExceeded) || stores.KindOf(err) != stores.Transient {
-		t.Errorf("Read: %v", err)
-	}
+	assert.True(t, errors.Is(err, errLogin) || errors.Is(err, context.DeadlineExceeded), err)
+	assert.Equal(t, stores.Transient, stores.KindOf(err))
 }

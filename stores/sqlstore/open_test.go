@@ -14,6 +14,7 @@ import (
 	"github.com/tickflake/tickflake/stores/engine"
 	"github.com/tickflake/tickflake/stores/engine/dial"
 	"github.com/tickflake/tickflake/stores/sqlstore"
+	"github.com/tickflake/tickflake/stores/storetest"
 )
 
 // silent is a connector to a server that never greets. As drivers do, it closes the
@@ -38,12 +39,9 @@ func (s silent) Connect(ctx context.Context) (driver.Conn, error) {
 // A connection without a greeting is kept when its caller gives up, since the server counts
 // it, and closed with the Store.
 func TestOpen(t *testing.T) {
-	server, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer server.Close()
-	dialer := new(dial.Dialer)
+	server, dialer := storetest.Serve(t, nil), new(dial.Dialer)
 	ended := make(chan error, 1)
-	dial := func(ctx context.Context) (net.Conn, error) { return dialer.Dial(ctx, "tcp", server.Addr().String()) }
+	dial := func(ctx context.Context) (net.Conn, error) { return dialer.Dial(ctx, "tcp", server) }
 	s, err := sqlstore.Open(&engine.URL{Namespace: "a", URL: &url.URL{Host: "h:1"}}, sqlstore.PostgreSQL(), silent{dial, ended}, dialer, time.Minute)
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)

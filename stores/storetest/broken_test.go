@@ -37,22 +37,10 @@ func TestMain(m *testing.M) {
 func TestServers(t *testing.T) {
 	how := os.Getenv(brokenEnv)
 	s := newFakeServer(t, how)
-	storetest.TestServer(t, storetest.Server{
-		Addr: s.addr,
-		Open: func(_ testing.TB, addr, namespace string) stores.Store {
-			return &fakeClient{addr: addr, namespace: namespace, how: how}
-		},
-		Damage: s.damage, Kill: s.kill, Start: s.start,
-	})
-}
-
-func TestHangingServers(t *testing.T) {
-	s := newFakeServer(t, "")
-	how := cmp.Or(os.Getenv(brokenEnv), "unlucky")
 	open := func(ctx context.Context, url string) (stores.Store, error) {
 		_, rest, _ := strings.Cut(url, "://")
 		addr, namespace, _ := strings.Cut(rest, "/")
-		c := &fakeClient{addr: addr, namespace: namespace, how: how}
+		c := &fakeClient{addr: addr, namespace: namespace, how: cmp.Or(how, "unlucky")}
 		if how == "gives up" {
 			if _, err := c.Read(ctx, "a"); err != nil {
 				return nil, err
@@ -62,8 +50,12 @@ func TestHangingServers(t *testing.T) {
 	}
 	stores.Register("fake", open)
 	stores.Register("fakes", open)
-	storetest.TestHangs(t, storetest.Hangs{
-		Addr:    s.addr,
+	storetest.TestServer(t, storetest.Server{
+		Addr: s.addr,
+		Open: func(_ testing.TB, addr, namespace string) stores.Store {
+			return &fakeClient{addr: addr, namespace: namespace, how: how}
+		},
+		Damage: s.damage, Kill: s.kill, Start: s.start,
 		URL:     func(addr, namespace string) string { return "fake://" + addr + "/" + namespace },
 		TLS:     func(addr, namespace string) string { return "fakes://" + addr + "/" + namespace },
 		Suspend: s.suspend, Resume: s.resume,
@@ -87,8 +79,8 @@ func TestStores(t *testing.T) {
 	})
 }
 
-// TestBrokenAreCaught runs each suite in child processes, each with one thing that is wrong, and checks that the subtest
-// for it fails, or, if none is named, the test itself.
+// TestBrokenAreCaught runs each suite in child processes, each with one thing that is wrong, and checks that each subtest
+// for it fails.
 func TestBrokenAreCaught(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
@@ -97,32 +89,27 @@ func TestBrokenAreCaught(t *testing.T) {
 		"forgets":  "killed",
 		"careless": "damaged",
 		"retries":  "cut_anywhere",
-		"patient":  "late_write",
+		"patient":  "late_write hangs/calls",
 		"stuck":    "cut_anywhere",
-		"hopeful":  "cut_anywhere",
-	}, "TestHangingServers": {
-		"patient":  "calls",
-		"hopeful":  "calls",
-		"dwells":   "calls",
-		"gives up": "calls",
-		"hasty":    "calls",
-		"left":     "",
-		"runs":     "",
+		"hopeful":  "cut_anywhere hangs/calls",
+		"dwells":   "hangs/calls",
+		"gives up": "hangs/calls",
+		"hasty":    "hangs/calls",
+		"left":     "hangs",
+		"runs":     "hangs",
 	}} {
-		for how, by := range mutants {
-			t.Run(test+"/"+how, func(t *testing.T) {
-				t.Parallel()
-				pattern, failed := "^"+test+"$", test
-				if by != "" {
-					pattern, failed = pattern+"/^"+by+"$", test+"/"+by
-				}
-				cmd := exec.CommandContext(t.Context(), self, "-test.v", "-test.timeout=2m", "-test.run="+pattern)
-				cmd.Env = append(os.Environ(), brokenEnv+"="+how)
-				out, err := cmd.CombinedOutput()
-				assert.ErrorAs(t, err, new(*exec.ExitError))
-				assert.Contains(t, string(out), "--- FAIL: "+failed)
-				assert.NotContains(t, string(out), "panic:")
-			})
+		for how, all := range mutants {
+			for by := range strings.FieldsSeq(all) {
+				t.Run(test+"/"+how+"/"+by, func(t *testing.T) {
+					t.Parallel()
+					cmd := exec.CommandContext(t.Context(), self, "-test.v", "-test.timeout=2m", "-test.run=^"+test+"$/^"+by+"$")
+					cmd.Env = append(os.Environ(), brokenEnv+"="+how)
+					out, err := cmd.CombinedOutput()
+					assert.ErrorAs(t, err, new(*exec.ExitError))
+					assert.Contains(t, string(out), "--- FAIL: "+test+"/"+by)
+					assert.NotContains(t, string(out), "panic:")
+				})
+			}
 		}
 	}
 }

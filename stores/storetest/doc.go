@@ -4,13 +4,12 @@
 // You need these names:
 //
 //   - [TestStore]: checks the promises of every [stores.Store], without faults.
-//   - [TestServer]: checks a Store while its server is killed, answers late, has damaged
+//   - [TestServer]: checks a Store while its server hangs, is killed, answers late, has damaged
 //     cells, or loses a connection in the middle of a write.
-//   - [TestHangs]: checks that every call ends with its context, however a server hangs.
 //   - [Memory]: a Store in memory with faults on demand.
-//   - [Proxy]: holds back, cuts, loses and refuses connections to a server of any kind.
+//   - [Proxy]: holds back, cuts, loses and refuses connections to a server of any kind; [Serve] is a server of a few lines.
 //
-// A Store of your own needs all suites:
+// A Store of your own needs both suites:
 //
 //	func TestConformance(t *testing.T) {
 //		addr := startServer(t)

@@ -16,33 +16,8 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-// Hangs is an engine and its server, for [TestHangs].
-type Hangs struct {
-	// Addr is where the server listens, "host:port".
-	Addr string
-
-	// URL returns the URL of a namespace for [stores.Open]. addr is "host:port", and its
-	// host may be a name.
-	URL func(addr, namespace string) string
-
-	// TLS is URL with TLS.
-	TLS func(addr, namespace string) string
-
-	// BeforeTLS does on a new connection what the server does before the handshake of TLS. It
-	// is nil if the server does nothing.
-	BeforeTLS func(net.Conn) error
-
-	// Host is a name of this host, 127.0.0.1. Resolve makes its resolver answer, or not. An
-	// empty Host leaves this way out.
-	Host    string
-	Resolve func(answers bool)
-
-	// Suspend stops the processes of the server, as SIGSTOP does, and Resume ends that.
-	Suspend, Resume func() error
-}
-
 const (
-	// hangTime is the time of each call of TestHangs. A call that hangs never returns, so the
+	// hangTime is the time of each call of testHangs. A call that hangs never returns, so the
 	// slack after it, soon, can be large.
 	hangTime = 200 * time.Millisecond
 
@@ -56,46 +31,63 @@ const (
 	mostDials = 200
 )
 
-// TestHangs checks that every call of an engine returns soon after its context has ended,
-// by a deadline and by cancellation, and Close soon, while the server hangs in each of these
-// ways:
-//
-//   - it accepts connections and says nothing;
-//   - it answers no SYN, because its queue of new connections is full (on Linux);
-//   - it does not answer the ClientHello of TLS;
-//   - in a session, the network holds the requests or the answers;
-//   - in a session, the connections are lost, and it says nothing on new ones;
-//   - in a session, the connections are lost, and the resolver of its name says nothing;
-//   - in a session, the connections are lost, and it closes new ones at once;
-//   - its process is stopped.
-//
-// While the server closes every connection at once, Open tries again until its deadline, with
-// pauses.
+// testHangs checks that every call of an engine returns soon after its context has ended,
+// by a deadline and by cancellation, and Close soon, while the server hangs in each way. While it
+// closes every connection at once, Open tries again until its deadline, with pauses.
 //
 // After that the clients reach the server again, and after Close no goroutine and, on Linux, no
-// connection is left. The test needs its own server, since it stops it.
-func TestHangs(t *testing.T, h Hangs) {
-	r := &hangs{Hangs: h}
+// connection is left.
+func testHangs(t *testing.T, s Server) {
+	r := &hangs{Server: s}
 	label := fresh()
 	// Goroutines have the label of the one that starts them, but for those that a timer starts.
-	pprof.Do(t.Context(), pprof.Labels("hangs", label), func(context.Context) { r.run(t); r.wait(t, label) })
+	pprof.Do(t.Context(), pprof.Labels("hangs", label), func(context.Context) {
+		t.Run("calls", func(t *testing.T) {
+			r.T = t
+			r.run()
+		})
+		r.wait(t, label)
+	})
 }
 
-func (r *hangs) run(t *testing.T) {
-	t.Run("calls", func(t *testing.T) {
-		r.T = t
-		var running sync.WaitGroup
-		for _, w := range append(r.atOnce(), r.later()...) {
-			running.Go(func() { r.try(w) })
-		}
-		for _, url := range []func(addr, namespace string) string{r.URL, r.TLS} {
-			running.Go(func() { r.away(url) })
-		}
-		running.Wait()
-		// It hangs for all, so it comes last.
-		r.try(way{name: "server stopped", open: NewProxy(t, r.Addr).Addr(), session: true,
-			hang: func() { r.must(r.Suspend()) }, heal: func() { r.must(r.Resume()) }})
-	})
+func (r *hangs) run() {
+	ways := []way{
+		{name: "says nothing", open: Serve(r.T, nil)},
+		{name: "no answer to the ClientHello", open: Serve(r.T, r.BeforeTLS), secure: true},
+		// In a session, the network holds what is under way, or the connections are lost, and new ones are of no use.
+		{name: "requests are held", hang: func(p *Proxy) { p.Hold(ToServer) }},
+		{name: "answers are held", hang: func(p *Proxy) { p.Hold(ToClient) }},
+		{name: "cut, then it says nothing", hang: func(p *Proxy) {
+			p.Hold(ToServer)
+			p.Hold(ToClient)
+			p.Cut()
+		}},
+		{name: "cut, then it closes new connections", hang: func(p *Proxy) {
+			p.Refuse()
+			p.Cut()
+		}},
+	}
+	if addr, err := full(r.T); err == nil {
+		ways = append(ways, way{name: "no answer to the SYN", open: addr})
+	} else {
+		r.Logf("left out: no answer to the SYN: %v", err)
+	}
+	if r.Host != "" {
+		ways = append(ways, way{name: "cut, then the resolver says nothing", host: r.Host, hang: func(p *Proxy) {
+			r.Resolve(false)
+			p.Cut()
+		}, heal: func() { r.Resolve(true) }})
+	}
+	var running sync.WaitGroup
+	for _, w := range ways {
+		running.Go(func() { r.try(w) })
+	}
+	for _, url := range []func(addr, namespace string) string{r.URL, r.TLS} {
+		running.Go(func() { r.away(url) })
+	}
+	running.Wait()
+	// It hangs for all, so it comes last.
+	r.try(way{name: "server stopped", hang: func(*Proxy) { r.must(r.Suspend()) }, heal: func() { r.must(r.Resume()) }})
 }
 
 // calls are those of a Store that must end.
@@ -117,71 +109,29 @@ func calls(s stores.Store) []operation {
 	}})
 }
 
-// hangs is a run of TestHangs.
+// hangs is a run of testHangs.
 type hangs struct {
-	Hangs
+	Server
 	*testing.T
 
 	mu    sync.Mutex
 	addrs []string // of the servers that have hung
 }
 
-// way is one way to hang.
+// way is one way to hang: from the beginning, or in a session through a proxy.
 type way struct {
-	name       string
-	open       string // the address for the URL
-	secure     bool   // with TLS
-	session    bool   // the server answers until hang is called
-	hang, heal func() // of a session
+	name   string
+	open   string       // the address of a server that hangs from the beginning
+	secure bool         // with TLS
+	hang   func(*Proxy) // nil if it hangs from the beginning
+	host   string       // the name of the proxy's; "" is its address
+	heal   func()       // besides Resume of the proxy
 }
 
 func (r *hangs) must(err error) {
 	if err != nil {
 		r.Error(err)
 	}
-}
-
-// atOnce returns the ways in which a server hangs from the beginning.
-func (r *hangs) atOnce() []way {
-	ways := []way{
-		{name: "says nothing", open: silent(r.T, nil)},
-		{name: "no answer to the ClientHello", open: silent(r.T, r.BeforeTLS), secure: true},
-	}
-	if addr, err := full(r.T); err == nil {
-		ways = append(ways, way{name: "no answer to the SYN", open: addr})
-	} else {
-		r.Logf("left out: no answer to the SYN: %v", err)
-	}
-	return ways
-}
-
-// later returns the ways in which a server hangs in a session.
-func (r *hangs) later() []way {
-	toServer, toClient, lost, unnamed, away := NewProxy(r.T, r.Addr), NewProxy(r.T, r.Addr), NewProxy(r.T, r.Addr), NewProxy(r.T, r.Addr), NewProxy(r.T, r.Addr)
-	ways := []way{
-		{name: "requests are held", open: toServer.Addr(), hang: func() { toServer.Hold(ToServer) }, heal: toServer.Resume},
-		{name: "answers are held", open: toClient.Addr(), hang: func() { toClient.Hold(ToClient) }, heal: toClient.Resume},
-		{name: "cut, then it says nothing", open: lost.Addr(), hang: func() {
-			lost.Hold(ToServer)
-			lost.Hold(ToClient)
-			lost.Cut()
-		}, heal: lost.Resume},
-		{name: "cut, then it closes new connections", open: away.Addr(), hang: func() {
-			away.Refuse()
-			away.Cut()
-		}, heal: away.Resume},
-	}
-	if r.Host != "" {
-		_, port, _ := net.SplitHostPort(unnamed.Addr())
-		ways = append(ways, way{name: "cut, then the resolver says nothing", open: net.JoinHostPort(r.Host, port), hang: func() {
-			r.Resolve(false)
-			unnamed.Cut()
-		}, heal: func() { r.Resolve(true) }})
-	}
-	for i := range ways {
-		ways[i].session = true
-	}
-	return ways
 }
 
 // away opens a store whose server closes every connection.
@@ -207,6 +157,14 @@ func (r *hangs) away(url func(addr, namespace string) string) {
 
 // try makes all calls while the server hangs. Each has a store of its own.
 func (r *hangs) try(w way) {
+	var p *Proxy
+	if w.hang != nil {
+		p = NewProxy(r.T, r.Addr)
+		w.open = p.Addr()
+		if _, port, _ := net.SplitHostPort(w.open); w.host != "" {
+			w.open = net.JoinHostPort(w.host, port)
+		}
+	}
 	url := r.URL(w.open, fresh())
 	if w.secure {
 		url = r.TLS(w.open, fresh())
@@ -227,7 +185,7 @@ func (r *hangs) try(w way) {
 	}
 	var used []stores.Store
 	var idle, recovers stores.Store
-	if w.session {
+	if p != nil {
 		idle, recovers = r.open(w, url), r.open(w, url)
 		if idle == nil || recovers == nil {
 			return // the server does not answer at all
@@ -244,8 +202,8 @@ func (r *hangs) try(w way) {
 	r.mu.Lock()
 	r.addrs = append(r.addrs, w.open)
 	r.mu.Unlock()
-	if w.session {
-		w.hang()
+	if p != nil {
+		w.hang(p)
 	}
 	var calling sync.WaitGroup
 	for _, u := range users {
@@ -266,7 +224,7 @@ func (r *hangs) try(w way) {
 			}
 		})
 	}
-	if w.session {
+	if p != nil {
 		calling.Go(func() { _ = r.bounded(w, "Close of an idle store", 0, idle.Close) })
 	}
 	calling.Wait()
@@ -274,8 +232,10 @@ func (r *hangs) try(w way) {
 		calling.Go(func() { _ = r.bounded(w, "Close", 0, s.Close) })
 	}
 	calling.Wait()
-	if w.session {
-		w.heal()
+	if p != nil {
+		if p.Resume(); w.heal != nil {
+			w.heal()
+		}
 		recovered(r.T, client{r.T, recovers}, node(1))
 		r.must(recovers.Close())
 	}
@@ -357,9 +317,9 @@ func goroutinesOf(label string) (stacks []string) {
 	return stacks
 }
 
-// silent returns the address of a server that says nothing after before, which may be nil.
-// It lives until the test ends.
-func silent(t testing.TB, before func(net.Conn) error) string {
+// Serve returns the address of a server that says nothing, but for what handle does on each of its connections, unless that is
+// nil. They live until the test ends.
+func Serve(t testing.TB, handle func(net.Conn)) (addr string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -367,14 +327,10 @@ func silent(t testing.TB, before func(net.Conn) error) string {
 	}
 	t.Cleanup(func() { _ = listener.Close() })
 	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
+		for conn, err := listener.Accept(); err == nil; conn, err = listener.Accept() {
 			t.Cleanup(func() { _ = conn.Close() })
-			if before != nil {
-				go before(conn) //nolint:errcheck // the client has gone away
+			if handle != nil {
+				go handle(conn)
 			}
 		}
 	}()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strconv"
 	"strings"
 	"sync"
@@ -35,6 +36,23 @@ type Server struct {
 
 	// Start starts it again, on its data, and returns when it is ready.
 	Start func() error
+
+	// URL returns the URL of a namespace for [stores.Open]. addr is "host:port", and its
+	// host may be a name. A nil URL leaves out what needs the fields below.
+	URL func(addr, namespace string) string
+
+	// TLS is URL with TLS, and BeforeTLS does on a new connection what the server does before the handshake. It
+	// is nil if the server does nothing.
+	TLS       func(addr, namespace string) string
+	BeforeTLS func(net.Conn)
+
+	// Host is a name of this host, 127.0.0.1. Resolve makes its resolver answer, or not. An
+	// empty Host leaves this way to hang out.
+	Host    string
+	Resolve func(answers bool)
+
+	// Suspend stops the processes of the server, as SIGSTOP does, and Resume ends that.
+	Suspend, Resume func() error
 }
 
 const (
@@ -47,9 +65,13 @@ const (
 // recovery is the time for a client to reach its server again.
 var recovery = 60 * time.Second // a variable for our own tests
 
-// TestServer checks a [stores.Store], in one subtest for each fault: cells are damaged, the
-// server is killed, the connection is cut at each step of a write, or
-// the write and its answer come too late. The test needs its own server, since it kills it.
+// TestServer checks a [stores.Store], in one subtest for each fault: the server hangs in one of several ways, cells are damaged,
+// the connection is cut at each step of a write, the write and its answer come too late, or the server is killed. The test needs
+// its own server, since it stops and kills it.
+//
+// However a server hangs, every call must return soon after its context has ended. It accepts connections and says nothing,
+// answers no SYN (on Linux) or no ClientHello; in a session, requests or answers are held; the connections are lost, and
+// then it says nothing, or closes new ones at once, or the resolver says nothing; or its process is stopped.
 //
 // After a lost connection, a Store or its driver may send a write again, but the Store must
 // not return [stores.ErrConflict] because of its own write. And a client must recover when
@@ -59,12 +81,15 @@ func TestServer(t *testing.T, s Server) {
 		name string
 		run  func(*testing.T, Server)
 	}{
+		{"hangs", testHangs},
 		{"damaged", testDamaged},
 		{"cut anywhere", testCutAnywhere},
 		{"late write", testLateWrite},
 		{"killed", testKilled},
 	} {
-		t.Run(check.name, func(t *testing.T) { check.run(t, s) })
+		if check.name != "hangs" || s.URL != nil {
+			t.Run(check.name, func(t *testing.T) { check.run(t, s) })
+		}
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
@@ -25,14 +27,13 @@ func TestBadURL(t *testing.T) {
 // driver waits only once all have been tried.
 func TestServers(t *testing.T) {
 	var h servers
-	if err := h.Init([]string{"a", "b", "c"}); err != nil || h.Len() != 3 {
-		t.Fatal(err, h.Len())
-	}
+	require.NoError(t, h.Init([]string{"a", "b", "c"}))
+	require.Equal(t, 3, h.Len())
 	want := func(host string, round bool) {
 		t.Helper()
-		if h, r := h.Next(); h != host || r != round {
-			t.Errorf("Next: %s, %v; want %s, %v", h, r, host, round)
-		}
+		h, r := h.Next()
+		assert.Equal(t, host, h)
+		assert.Equal(t, round, r, host)
 	}
 	want("a", false)
 	want("b", false)
@@ -49,8 +50,8 @@ func TestKinds(t *testing.T) {
 		zk.ErrConnectionClosed: stores.Transient, zk.ErrNoServer: stores.Transient, zk.ErrClosing: stores.Transient, zk.ErrSessionExpired: stores.Transient,
 		zk.ErrSessionMoved: stores.Transient, zk.ErrNoAuth: stores.Permanent, zk.ErrNoChildrenForEphemerals: stores.Permanent,
 	} {
-		if got := refused(err); stores.KindOf(got) != want || want == stores.Transient && !strings.Contains(got.Error(), "maxClientCnxns") {
-			t.Errorf("%v is %v, want %v", got, stores.KindOf(got), want)
-		}
+		got := refused(err)
+		assert.Equal(t, want, stores.KindOf(got), "%v", got)
+		assert.Equal(t, want == stores.Transient, strings.Contains(got.Error(), "maxClientCnxns"), "%v", got)
 	}
 }

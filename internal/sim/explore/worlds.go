@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -45,11 +44,11 @@ type Mutant[S any] struct {
 	Err          error    // that its search finds
 }
 
-// Mutants searches a world for each mutant, until it breaks what must hold.
+// Mutants searches a world for each mutant, until it breaks what must hold. On a busy machine that takes its time.
 func Mutants[S any](t *testing.T, mutants []Mutant[S]) {
 	for _, m := range mutants {
 		t.Run(m.Name, func(t *testing.T) {
-			r := Search(m.Model, time.Minute, false)
+			r := Search(m.Model, 0, false)
 			t.Log(m.Change, r)
 			require.NotNil(t, r.Violation)
 			t.Log(r.Violation)

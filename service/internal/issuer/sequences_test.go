@@ -3,7 +3,6 @@ package issuer
 import (
 	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -56,9 +55,17 @@ func (w *world) take(name string, n int64, want any) {
 	got, err := w.Number(w.Context(), w.client(), name, n)
 	if code, refused := want.(wire.Code); refused {
 		assert.Equal(w, code, codeOf(w.T, err), "%s: %v", name, err)
+		assert.NotContains(w, err.Error(), "shop")
 	} else if assert.NoError(w, err, name) {
 		assert.EqualValues(w, want, got.Last, name)
 	}
+}
+
+// become makes the client of a token the one who asks.
+func (w *world) become(token string) {
+	var err error
+	w.as, err = w.Authenticate(token, false)
+	require.NoError(w, err)
 }
 
 // begin takes a number while the test goes on.
@@ -157,12 +164,17 @@ func TestSequences(t *testing.T) {
 			w.isOpen("new-b", "new-c")
 			assert.EqualValues(w, 2, w.evicted.Load())
 		}},
-		// A sequence with a call that waits is not closed under it.
-		"the limit, in use": {func(c *Config) { c.MaxSequences = 1 }, func(w *world) {
+		// A sequence with a call that waits is not closed under it, and who finds no room is not told whose it is.
+		"the limit, in use": {func(c *Config) {
+			c.MaxSequences = 1
+			c.Clients = []*Client{named("shop", "a", Rights{Sequences: []string{"*"}}), named("blog", "b", Rights{Sequences: []string{"*"}})}
+		}, func(w *world) {
 			w.create("a", sequence.Definition{Mode: sequence.Ordered})
+			w.become("a")
 			w.take("a", 1, 1)
 			w.hold("a")
 			w.begin(w.Context(), "a")
+			w.become("b")
 			w.take("new-b", 1, wire.Unavailable)
 			w.isOpen("a")
 			w.free()
@@ -189,9 +201,7 @@ func TestSequences(t *testing.T) {
 			c.Clients = []*Client{named("a", "a", Rights{Sequences: []string{"*"}}), named("b", "b", Rights{Sequences: []string{"*"}}), named("c", "c", Rights{Sequences: []string{"*"}, MaxSequences: 1})}
 		}, func(w *world) {
 			as := func(token string, names ...string) {
-				var err error
-				w.as, err = w.Authenticate(token, false)
-				require.NoError(w, err)
+				w.become(token)
 				for _, name := range names {
 					w.take(name, 1, 7)
 				}
@@ -348,49 +358,4 @@ func TestSequences(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A request that need not wait starts no timer, and one that waits ends with the timeout.
-func TestTimeout(t *testing.T) {
-	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		i := newIssuer(t, nil)
-		ctx := i.Timeout(t.Context())
-		_, err := i.ID(ctx, i.Anyone())
-		require.NoError(t, err)
-		assert.False(t, ctx.Started())
-		_, err = i.Number(ctx, i.Anyone(), "new-a", 1)
-		require.NoError(t, err)
-		time.Sleep(time.Hour)
-		bounded := i.Timeout(t.Context())
-		defer bounded.Cancel()
-		<-bounded.Done()
-		err = i.refuse(context.Cause(bounded))
-		assert.Equal(t, wire.Unavailable, codeOf(t, err))
-		assert.ErrorContains(t, err, "not served within 1s")
-		assert.True(t, errors.Is(bounded.Err(), context.DeadlineExceeded))
-	})
-}
-
-// Who finds no room is not told whose sequences fill it.
-func TestNoRoomNamesNobody(t *testing.T) {
-	t.Parallel()
-	i := newIssuer(t, func(c *Config) {
-		c.MaxSequences = 1
-		c.Clients = []*Client{named("shop", "a", Rights{Sequences: []string{"*"}}), named("blog", "b", Rights{Sequences: []string{"*"}})}
-	})
-	shop, err := i.Authenticate("a", false)
-	require.NoError(t, err)
-	blog, err := i.Authenticate("b", false)
-	require.NoError(t, err)
-	_, err = i.Number(t.Context(), shop, "new-a", 1)
-	require.NoError(t, err)
-	for _, e := range i.opened() {
-		e.users.Add(1) // as a call that waits for the store
-		defer e.users.Add(-1)
-	}
-	_, err = i.Number(t.Context(), blog, "new-b", 1)
-	assert.Equal(t, wire.Unavailable, codeOf(t, err))
-	assert.ErrorContains(t, err, "there is no room")
-	assert.NotContains(t, err.Error(), "shop")
 }

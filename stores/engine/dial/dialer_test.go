@@ -22,16 +22,15 @@ import (
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/engine/dial"
+	"github.com/tickflake/tickflake/stores/storetest"
 )
 
 func TestDialer(t *testing.T) {
-	server, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer server.Close()
+	server := storetest.Serve(t, nil)
 	var d dial.Dialer
-	first, err := d.Dial(t.Context(), "tcp", server.Addr().String())
+	first, err := d.Dial(t.Context(), "tcp", server)
 	require.NoError(t, err)
-	second, err := d.Dial(t.Context(), "tcp", server.Addr().String())
+	second, err := d.Dial(t.Context(), "tcp", server)
 	require.NoError(t, err)
 	require.NoError(t, first.Close())
 	assert.ErrorIs(t, first.Close(), net.ErrClosed)
@@ -52,7 +51,7 @@ func TestDialer(t *testing.T) {
 	assert.ErrorIs(t, <-read, net.ErrClosed)
 	assert.ErrorIs(t, <-ended, context.Canceled)
 	require.NoError(t, d.Close(), "again")
-	_, err = d.Dial(t.Context(), "tcp", server.Addr().String())
+	_, err = d.Dial(t.Context(), "tcp", server)
 	assert.ErrorIs(t, err, net.ErrClosed)
 	var refused dial.Dialer
 	_, err = refused.Dial(context.Background(), "tcp", "127.0.0.1:1")
@@ -99,10 +98,7 @@ func TestDialerMost(t *testing.T) {
 	_, err = dial(short)
 	require.ErrorContains(t, err, "2 connections are open")
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	other, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer other.Close()
-	_, err = d.Dial(t.Context(), "tcp", other.Addr().String())
+	_, err = d.Dial(t.Context(), "tcp", storetest.Serve(t, nil))
 	require.NoError(t, err, "another server of a cluster has its own bound")
 	time.AfterFunc(50*time.Millisecond, func() { _ = theirs[0].Close() })
 	_, err = dial(t.Context())
