@@ -15,7 +15,10 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/internal/pause"
+	"github.com/tickflake/tickflake/internal/seam"
 )
+
+func init() { seam.SchemeOf = schemeOf }
 
 // Opener opens a store by a URL of the scheme that it is registered for. It gets the
 // whole URL, without the parameter forgetful. [Open] does not retry it: its error is
@@ -105,7 +108,7 @@ func Open(ctx context.Context, url string, options ...Option) (Store, error) {
 	if c.log == nil {
 		return nil, &OptionError{Option: "WithLogger", Err: errors.New("logger is nil: give slog.New(slog.DiscardHandler) for silence")}
 	}
-	scheme, err := SchemeOf(url)
+	scheme, err := schemeOf(url)
 	if err != nil {
 		return nil, err
 	}
@@ -171,10 +174,9 @@ func judge(log *slog.Logger, scheme string, promises Durability, allowed bool) e
 	return nil
 }
 
-// SchemeOf returns the scheme of a store's URL, in lower case, or "" for a bare path. It does not ask whether
-// an engine is imported. A program calls it before [Open], which makes a directory of a bare path. The error is
-// the [*URLError] of Open.
-func SchemeOf(url string) (string, error) {
+// schemeOf returns the scheme of a store's URL, in lower case, which is empty for a bare path.
+// It knows no engine. The error is the [*URLError] of Open.
+func schemeOf(url string) (string, error) {
 	refuse := func(problem string) (string, error) { return "", &URLError{Problem: problem} }
 	const noScheme = "it begins with no scheme; want a directory, such as ./ids, or SCHEME://HOST"
 	if url == "" {

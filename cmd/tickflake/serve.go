@@ -20,7 +20,6 @@ import (
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service"
-	"github.com/tickflake/tickflake/stores"
 )
 
 const serveHelp = `Serve IDs and the numbers of sequences over the Redis protocol, gRPC and HTTP, so
@@ -134,7 +133,7 @@ func (s *serving) run(ctx context.Context) error {
 		return err
 	}
 	s.place.source = s.source("store")
-	if _, err := stores.SchemeOf(s.place.url); err != nil && s.place.url != "" {
+	if _, err := seam.SchemeOf(s.place.url); err != nil && s.place.url != "" {
 		return s.place.urlError(err)
 	}
 	if s.check != "" {

@@ -15,6 +15,7 @@ import (
 	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/internal/drive"
+	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/directory"
@@ -198,7 +199,7 @@ func (p *place) urlError(err error) error {
 
 // absolute returns the URL of a store, or a directory as it is named from everywhere.
 func absolute(store string) string {
-	if scheme, err := stores.SchemeOf(store); err == nil && scheme == "" {
+	if scheme, err := seam.SchemeOf(store); err == nil && scheme == "" {
 		if path, err := filepath.Abs(store); err == nil {
 			return path
 		}
@@ -236,12 +237,12 @@ func publicName(store string) string {
 // else "". The error says that the disk hung until ctx ended.
 func (p *place) missing(ctx context.Context) (string, error) {
 	path := p.url
-	scheme, err := stores.SchemeOf(path)
+	scheme, err := seam.SchemeOf(path)
 	switch {
 	case path == "":
 		path, err = p.defaultPath()
 	case scheme == "file":
-		path, err = directory.PathOf(path)
+		path, err = seam.PathOf(path)
 	case scheme != "":
 		return "", nil
 	}

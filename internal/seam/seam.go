@@ -22,6 +22,11 @@ var LimitsOf func(strategy any) (exhausted, behind Limits)
 // unless the start fits a sequence of perTick IDs.
 var StartBound func(start any, perTick int64) (below uint64, err error)
 
+// SchemeOf returns the scheme of a store's URL, "" for a bare path, and PathOf the directory of a file: URL. Commands that only
+// read look with them whether there is a directory, since stores.Open would make it. Their errors are *stores.URLError. Packages
+// stores and stores/directory set them.
+var SchemeOf, PathOf func(url string) (string, error)
+
 // Moved is what a *monoclock.Clock has added to the elapsed time, in nanoseconds. It has cache lines of
 // its own, which a look at the machine's clocks writes, at most once a second.
 type Moved struct {

@@ -31,7 +31,7 @@ func TestConformance(t *testing.T) {
 
 // below opens a namespace below a directory.
 func below(t testing.TB, root, namespace string) stores.Store {
-	path, err := PathOf("file:" + root + "?namespace=" + namespace)
+	path, err := pathOf("file:" + root + "?namespace=" + namespace)
 	require.NoError(t, err)
 	s, err := openPath(t.Context(), path)
 	require.NoError(t, err)

@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"github.com/tickflake/tickflake/internal/pause"
+	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/engine"
 )
@@ -20,9 +21,10 @@ import (
 const ownDir = 0o700
 
 func init() {
+	seam.PathOf = pathOf
 	stores.Register("", openPath)
 	stores.Register("file", func(ctx context.Context, url string) (stores.Store, error) {
-		path, err := PathOf(url)
+		path, err := pathOf(url)
 		if err != nil {
 			return nil, err
 		}
@@ -46,10 +48,8 @@ func openPath(ctx context.Context, path string) (stores.Store, error) {
 	return nil, err // and not a nil *files
 }
 
-// PathOf returns the directory of a file: URL, relative or not. Commands that only read
-// look with it whether there is one, since [stores.Open] would make it. The error is a
-// [*stores.URLError].
-func PathOf(url string) (string, error) {
+// pathOf returns the directory of a file: URL, relative or not. The error is a [*stores.URLError].
+func pathOf(url string) (string, error) {
 	refuse := func(problem string, err error) (string, error) {
 		return "", &stores.URLError{Scheme: "file", Problem: problem, Err: err}
 	}

@@ -1,11 +1,11 @@
 // Package engine is what an engine of package stores is made of: the parts that its author would otherwise
 // write again. Programs that use stores do not need it.
 //
-// An engine is a package that calls [github.com/tickflake/tickflake/stores.Register] in an init, for the
-// schemes of its URLs, with a function that opens one:
+// An engine is a package with one function that connects, and one line that makes it known to
+// [github.com/tickflake/tickflake/stores.Open] when the package is initialized:
 //
-//   - [ParseURL] or [ParseDriverURL] takes the URL apart without showing a password; [Withhold]
-//     hides what the driver says about it.
+//   - [Register] is for a driver that has URLs, and Register of package dial for one that has none. Both take the URL apart without
+//     showing a password; [Withhold] hides what the driver says about it.
 //   - Package dial connects: its Dialer bounds the connections, and notices within seconds that a machine is
 //     gone, or that they have rested for long. Its Transport does so for a driver that speaks HTTP, and heeds Retry-After.
 //   - [Skeleton] makes a Store of an engine that keeps one text by key, under a revision: [Texts] has its

@@ -71,25 +71,29 @@ type Skeleton[R comparable] struct {
 	// server does not tell.
 	Ask func(ctx context.Context) (stores.Durability, error)
 
-	// Rest is that of the engine's dial.Dialer, and is called before an operation while no other is under way. nil does
-	// nothing.
-	Rest func()
+	// Conns are the connections: the engine's dial.Dialer or dial.Transport. Rest is called before an operation while no
+	// other is under way, and Close at last. nil stands for an engine without.
+	Conns interface {
+		Rest()
+		Close() error
+	}
 
 	// Own has the other traits.
 	Own stores.Traits
 
-	// Done ends what the engine has opened, as Close of a Store. nil does nothing.
+	// Done ends what else the engine has opened, before Conns. It is called once. nil does nothing.
 	Done func() error
 
 	running atomic.Int64 // operations, also those that were left alone
+	closed  atomic.Bool  // never reset
 }
 
 // wait is Wait for an operation.
 func wait[T any, R comparable](ctx context.Context, s *Skeleton[R], call func() (T, error)) (T, error) {
 	return Wait(ctx, func() (T, error) {
 		defer s.running.Add(-1)
-		if s.running.Add(1) == 1 && s.Rest != nil {
-			s.Rest()
+		if s.running.Add(1) == 1 && s.Conns != nil {
+			s.Conns.Rest()
 		}
 		return call()
 	})
@@ -320,14 +324,22 @@ func (s *Skeleton[R]) durability(ctx context.Context) (stores.Durability, error)
 	return promises, nil
 }
 
-// Close calls Done, and leaves it alone if it takes longer than a second.
+// Close calls Done and closes Conns, and leaves them alone if that takes longer than a second. A second call does nothing.
 func (s *Skeleton[R]) Close() error {
-	if s.Done == nil {
+	if s.closed.Swap(true) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	err, _ := Wait(ctx, func() (error, error) { return s.Done(), nil })
+	err, _ := Wait(ctx, func() (err error, _ error) {
+		if s.Done != nil {
+			err = s.Done()
+		}
+		if s.Conns != nil {
+			err = errors.Join(err, s.Conns.Close())
+		}
+		return err, nil
+	})
 	return err
 }
 

@@ -156,12 +156,18 @@ func TestManyProbeAtOnce(t *testing.T) {
 	})
 }
 
+// conns counts its calls.
+type conns struct{ rests, closes int }
+
+func (c *conns) Rest()        { c.rests++ }
+func (c *conns) Close() error { c.closes++; return nil }
+
 // Connections rest before an operation, and not while another is under way.
 func TestRestOfSkeleton(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server, rests := &texts{}, 0
+		server, at := &texts{}, new(conns)
 		s := server.skeleton()
-		s.Texts, s.Rest = far{server}, func() { rests++ }
+		s.Texts, s.Conns = far{server}, at
 		for i := range 2 {
 			var writing sync.WaitGroup
 			for n := range 3 {
@@ -172,7 +178,9 @@ func TestRestOfSkeleton(t *testing.T) {
 			}
 			writing.Wait()
 		}
-		assert.Equal(t, 2, rests)
+		assert.NoError(t, s.Close())
+		assert.NoError(t, s.Close())
+		assert.Equal(t, conns{rests: 2, closes: 1}, *at)
 	})
 }
 

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"net"
@@ -156,6 +157,22 @@ func ParseDriverURL(rawURL string, schemes []string, options ...string) (*URL, e
 	}
 	u.URL.RawQuery = strings.Join(u.others, "&")
 	return u, nil
+}
+
+// Register makes an engine known to [stores.Open] whose driver has URLs: for each of the schemes, which have spaces between them,
+// open gets a URL by [ParseDriverURL]. It returns the opener, for tests. Package dial has the one for a driver that has none.
+func Register(schemes string, options []string, open func(context.Context, *URL) (stores.Store, error)) stores.Opener {
+	opener := func(ctx context.Context, rawURL string) (stores.Store, error) {
+		u, err := ParseDriverURL(rawURL, strings.Fields(schemes), options...)
+		if err != nil {
+			return nil, err
+		}
+		return open(ctx, u)
+	}
+	for scheme := range strings.FieldsSeq(schemes) {
+		stores.Register(scheme, opener)
+	}
+	return opener
 }
 
 // Withhold returns an error in place of err, a driver's error about a URL. It shows only

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"math"
 	"net"
-	"strings"
-	"sync"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -24,10 +22,7 @@ import (
 	"github.com/tickflake/tickflake/stores/engine/dial"
 )
 
-func init() {
-	stores.Register("etcd", open)
-	stores.Register("etcds", open)
-}
+var open = dial.Register(dial.Form{Name: "etcd", Plain: "etcd:2379", Secure: "etcds:2379", Pair: true}, connect)
 
 // reconnect is how the client connects again. By default, gRPC waits for up to two minutes
 // between attempts, and 20 seconds or more for a server that accepts and says nothing: a
@@ -38,32 +33,17 @@ var reconnect = grpc.ConnectParams{
 	MinConnectTimeout: 10 * time.Second,
 }
 
-// open opens a URL, as the package's doc describes it. If the URL has a user,
+// connect opens a URL, as the package's doc describes it. If the URL has a user,
 // it waits for the server, to log in; else it does not wait.
-func open(ctx context.Context, rawURL string) (stores.Store, error) {
-	u, err := engine.ParseURL(rawURL, "etcd:2379", "etcds:2379")
-	if err != nil {
-		return nil, err
-	}
-	if u.Path != "" {
-		return nil, u.Refuse("a path after the host; want none, and the namespace as ?namespace=NAME", nil)
-	}
-	if (u.User == "") != (u.Password == "") {
-		return nil, u.Refuse("a user without a password, or a password without a user", nil)
-	}
-	secure, err := dial.TLS(u)
-	if err != nil {
-		return nil, err
-	}
+func connect(ctx context.Context, u *dial.Opening[int64]) error {
 	// The client lives as long as this context. So the context must outlive ctx, and ends
 	// with ctx only during clientv3.New.
 	alive, end := context.WithCancel(context.WithoutCancel(ctx))
-	dialer := &dial.Dialer{Most: dial.MaxConns}
 	config := clientv3.Config{
 		DialOptions: []grpc.DialOption{
 			grpc.WithContextDialer(func(dialing context.Context, addr string) (conn net.Conn, err error) {
 				defer func() { engine.Note(ctx, err) }()
-				return dialer.Dial(dialing, "tcp", addr)
+				return u.Dialer.Dial(dialing, "tcp", addr)
 			}),
 			grpc.WithConnectParams(reconnect),
 			grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
@@ -83,38 +63,26 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 		Logger:          zap.NewNop(), // the errors say the same
 	}
 	web := "http://"
-	if secure != nil {
+	if u.TLS != nil {
 		web = "https://"
-		config.DialOptions = append(config.DialOptions, grpc.WithTransportCredentials(&handshakes{credentials.NewTLS(nil), secure}))
+		config.DialOptions = append(config.DialOptions, grpc.WithTransportCredentials(&handshakes{credentials.NewTLS(nil), u.TLS}))
 	}
 	for _, host := range u.Hosts {
 		config.Endpoints = append(config.Endpoints, web+host)
 	}
-	at := "etcd at " + strings.Join(u.Hosts, ",")
 	stop := context.AfterFunc(ctx, end)
-	closeAll := func(client *clientv3.Client) error {
-		defer end()
-		return errors.Join(client.Close(), dialer.Close())
-	}
 	client, err := clientv3.New(config)
 	if !stop() && err == nil {
 		err = errors.Join(ctx.Err(), client.Close())
 	}
 	if err != nil {
-		err = dialer.Because(err)
 		end()
-		_ = dialer.Close()
-		return nil, engine.OpenFailed(ctx, at, refused(err))
+		return refused(u.Dialer.Because(err))
 	}
-	s := &engine.Skeleton[int64]{
-		// The slash ends the name, so that no namespace is the beginning of another.
-		Texts:     &texts{kv: client.KV, prefix: "/" + u.Namespace + "/"},
-		Namespace: u.Namespace,
-		At:        at,
-		Explain:   explain,
-		Rest:      dialer.Rest,
-		Done:      sync.OnceValue(func() error { return closeAll(client) }),
-	}
+	s := u.Store
+	// The slash ends the name, so that no namespace is the beginning of another.
+	s.Texts, s.Explain = &texts{kv: client.KV, prefix: "/" + u.Namespace + "/"}, explain
+	s.Done = func() error { defer end(); return client.Close() }
 	// A server that is full answers reads. It has no settings that lose writes.
 	s.Own.Probe = func(ctx context.Context, _ bool) error {
 		const none = math.MaxInt64 // no key has this revision, so the server writes nothing
@@ -124,7 +92,7 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 		}
 		return s.Failed(ctx, "probe", "writes", err)
 	}
-	return s, nil
+	return nil
 }
 
 // handshakes make each handshake with the files as they are then.

@@ -131,7 +131,7 @@ func TestUsers(t *testing.T) {
 	status = http.StatusUnauthorized
 	kept := ask(s)
 	status = http.StatusOK
-	if got, want := []string{first, second, kept, ask(s)}, []string{"Bearer first" + ok, "Bearer second" + ok, "Bearer second refused", " certificate of Acme Co" + ok}; fmt.Sprint(got) != fmt.Sprint(want) {
+	if got, want := []string{first, second, kept, ask(s)}, []string{"Bearer first" + ok, "Bearer second" + ok, "Bearer second permanent", " certificate of Acme Co" + ok}; fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	write("login", "#!/bin/sh\necho not logged in >&2\nexit 1\n")

@@ -16,7 +16,7 @@ import (
 	"github.com/tickflake/tickflake/stores/engine/dial"
 )
 
-func init() { stores.Register("k8s", open) }
+var open = engine.Register("k8s", []string{"kubeconfig", "context"}, connect)
 
 const (
 	// conns bounds the connections that are used, and most also counts those that the server
@@ -30,12 +30,8 @@ const (
 	maxPrefix = maxName - len("seq.") - 2*64
 )
 
-// open opens a URL, as the package's doc describes it. It asks the server nothing yet.
-func open(_ context.Context, rawURL string) (stores.Store, error) {
-	u, err := engine.ParseDriverURL(rawURL, []string{"k8s"}, "kubeconfig", "context")
-	if err != nil {
-		return nil, err
-	}
+// connect opens a URL, as the package's doc describes it. It asks the server nothing yet.
+func connect(_ context.Context, u *engine.URL) (stores.Store, error) {
 	namespace, prefix := u.URL.Host, strings.Trim(u.URL.Path, "/")
 	name := nameOf(strings.TrimLeft(prefix+"/"+u.Namespace, "/")) + "."
 	switch {
@@ -75,8 +71,7 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 		Texts: &leases{client: client, server: server, cluster: found, user: user, namespace: namespace, prefix: name}, Namespace: u.Namespace,
 		At:      "k8s at " + server.Host,
 		Explain: func(_ context.Context, err error) error { return refused(err) },
-		Rest:    base.Rest,
-		Done:    base.Close,
+		Conns:   base,
 	}
 	s.Own.Bucket = 30 * 24 * time.Hour // each cell is an object
 	return s, nil

@@ -18,7 +18,7 @@ import (
 	"github.com/tickflake/tickflake/stores/sqlstore"
 )
 
-func init() { stores.Register("mysql", open) }
+var open = engine.Register("mysql", []string{"table"}, connect)
 
 // Number is the argument of [sqlstore.MySQL] for a handle of the caller's, whose connections are those of this driver.
 func Number(err error) uint16 {
@@ -40,13 +40,9 @@ var numbers = map[error]uint16{
 	driver.ErrCleartextPassword: 2059, driver.ErrNativePassword: 2059, driver.ErrOldPassword: 2059, driver.ErrOldProtocol: 2059,
 }
 
-// open opens a URL, as the package's doc describes it. It sends nothing, and turns
+// connect opens a URL, as the package's doc describes it. It sends nothing, and turns
 // off the driver's messages on standard error.
-func open(_ context.Context, rawURL string) (stores.Store, error) {
-	u, err := engine.ParseDriverURL(rawURL, []string{"mysql"}, "table")
-	if err != nil {
-		return nil, err
-	}
+func connect(_ context.Context, u *engine.URL) (stores.Store, error) {
 	config, err := configOf(u)
 	if err != nil {
 		return nil, err

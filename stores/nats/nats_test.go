@@ -21,6 +21,7 @@ import (
 
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/engine"
+	"github.com/tickflake/tickflake/stores/engine/dial"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
@@ -75,7 +76,7 @@ func TestDialEnds(t *testing.T) {
 	silent = true
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
-		_, err := new(dialer).Dial("tcp", "server.example:1")
+		_, err := (&dialer{Dialer: new(dial.Dialer)}).Dial("tcp", "server.example:1")
 		if took := time.Since(begin); err == nil || took != dialTime {
 			t.Errorf("%v after %v, want an error after %v", err, took, dialTime)
 		}
@@ -123,7 +124,11 @@ func TestRenewed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	options, err := connectOptions(u)
+	secure, err := dial.TLS(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	options, err := connectOptions(u, secure)
 	if err != nil {
 		t.Fatal(err)
 	}

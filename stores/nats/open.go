@@ -3,7 +3,6 @@ package nats
 import (
 	"context"
 	"crypto/x509"
-	"errors"
 	"net"
 	"strconv"
 	"strings"
@@ -13,45 +12,34 @@ import (
 	natsgo "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/engine"
 	"github.com/tickflake/tickflake/stores/engine/dial"
 )
 
-func init() {
-	stores.Register("nats", open)
-	stores.Register("tls", open)
-}
+var open = dial.Register(dial.Form{Name: "nats", Plain: "nats:4222", Secure: "tls:4222", One: true,
+	Options: []string{"domain", "replicas", "creds", "nkey"}}, connect)
 
-// open connects to the servers of a URL, as the package's doc describes it. It waits for
-// the connection, until ctx ends.
-func open(ctx context.Context, rawURL string) (stores.Store, error) {
-	u, err := engine.ParseURL(rawURL, "nats:4222", "tls:4222", "domain", "replicas", "creds", "nkey")
-	if err != nil {
-		return nil, err
-	}
-	if u.Path != "" {
-		return nil, u.Refuse("a path after the host; want none, and the namespace as ?namespace=NAME", nil)
-	}
+// connect connects to the servers of a URL, as the package's doc describes it. It waits for
+// the connection, until ctx ends. The driver leaves one open that the server has refused, or has not answered.
+func connect(ctx context.Context, u *dial.Opening[uint64]) error {
 	domain, replicas := u.Options["domain"], 0
 	if strings.ContainsAny(domain, ".*> \t\r\n") {
-		return nil, u.Refuse("option domain is not the name of a JetStream domain, which has no dots, spaces, * and >", nil)
+		return u.Refuse("option domain is not the name of a JetStream domain, which has no dots, spaces, * and >", nil)
 	}
 	if text, ok := u.Options["replicas"]; ok {
+		var err error
 		if replicas, err = strconv.Atoi(text); err != nil || replicas < 1 || replicas > 5 {
-			return nil, u.Refuse("option replicas is not 1 to 5", nil)
+			return u.Refuse("option replicas is not 1 to 5", nil)
 		}
 	}
-	options, err := connectOptions(u)
+	options, err := connectOptions(u.URL, u.TLS)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	// The driver leaves a connection open that the server has refused, or has not answered.
-	d := &dialer{Dialer: dial.Dialer{Most: dial.MaxConns, One: true}}
+	d := &dialer{Dialer: u.Dialer}
 	stop := context.AfterFunc(ctx, func() { _ = d.Close() }) // which ends the attempt to connect
 	options = append(options, natsgo.SetCustomDialer(d), natsgo.SkipHostLookup())
 	servers := u.Scheme + "://" + strings.Join(u.Hosts, ","+u.Scheme+"://")
-	at := "nats at " + strings.Join(u.Hosts, ",")
 	var conn *natsgo.Conn
 	err = engine.Retry(ctx, func() (err error) {
 		if conn, err = natsgo.Connect(servers, options...); err != nil && ctx.Err() != nil {
@@ -64,33 +52,32 @@ func open(ctx context.Context, rawURL string) (stores.Store, error) {
 		err = ctx.Err()
 	}
 	if err != nil {
-		_ = d.Close()
-		return nil, engine.OpenFailed(ctx, at, err)
+		return err
 	}
 	if file := u.Options["nkey"]; file != "" {
 		renew := func() { renewKey(&conn.Opts, file) }
 		d.renew.Store(&renew)
 	}
-	closeAll := func() error { conn.Close(); return d.Close() }
+	s := u.Store
+	s.Done = func() error { conn.Close(); return nil }
 	api := jetstream.DefaultAPIPrefix
 	if domain != "" {
 		api = "$JS." + domain + ".API."
 	}
 	client, err := jetstream.NewWithAPIPrefix(conn, strings.TrimSuffix(api, "."))
 	if err != nil {
-		return nil, errors.Join(err, closeAll())
+		return err
 	}
-	t := &texts{client: client, namespace: u.Namespace, domain: domain, api: api, replicas: replicas, dialer: &d.Dialer, found: make(chan *bucket, 1)}
+	t := &texts{client: client, namespace: u.Namespace, domain: domain, api: api, replicas: replicas, dialer: u.Dialer, found: make(chan *bucket, 1)}
 	t.found <- nil
-	return &engine.Skeleton[uint64]{
-		Texts: t, Reads: 64, Namespace: u.Namespace, At: at,
-		Explain: func(_ context.Context, err error) error { return refused(err) }, Ask: t.ask, Rest: d.Rest, Done: closeAll,
-	}, nil
+	s.Texts, s.Reads, s.Ask = t, 64, t.ask
+	s.Explain = func(_ context.Context, err error) error { return refused(err) }
+	return nil
 }
 
 // dialer is a natsgo.CustomDialer.
 type dialer struct {
-	dial.Dialer
+	*dial.Dialer
 	renew atomic.Pointer[func()] // of a connection that was made; nil if it has no key
 }
 
@@ -115,7 +102,7 @@ func renewKey(options *natsgo.Options, file string) {
 	}
 }
 
-func connectOptions(u *engine.URL) ([]natsgo.Option, error) {
+func connectOptions(u *engine.URL, secure dial.Secure) ([]natsgo.Option, error) {
 	options := []natsgo.Option{
 		natsgo.Name("tickflake"),
 		natsgo.MaxReconnects(-1),
@@ -151,9 +138,8 @@ func connectOptions(u *engine.URL) ([]natsgo.Option, error) {
 		}
 		options = append(options, nkey)
 	}
-	secure, err := dial.TLS(u)
-	if secure == nil || err != nil {
-		return options, err
+	if secure == nil {
+		return options, nil
 	}
 	config, err := secure()
 	if err != nil {

@@ -17,17 +17,10 @@ import (
 	"github.com/tickflake/tickflake/stores/sqlstore"
 )
 
-func init() {
-	stores.Register("postgres", open)
-	stores.Register("postgresql", open)
-}
+var open = engine.Register("postgres postgresql", []string{"table"}, connect)
 
-// open opens a URL, as the package's doc describes it. It sends nothing.
-func open(_ context.Context, rawURL string) (stores.Store, error) {
-	u, err := engine.ParseDriverURL(rawURL, []string{"postgres", "postgresql"}, "table")
-	if err != nil {
-		return nil, err
-	}
+// connect opens a URL, as the package's doc describes it. It sends nothing.
+func connect(_ context.Context, u *engine.URL) (stores.Store, error) {
 	dialer := new(dial.Dialer)
 	config, err := configOf(u, dialer)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"strconv"
-	"sync"
 	"sync/atomic"
 
 	driver "github.com/redis/go-redis/v9"
@@ -17,17 +16,10 @@ import (
 	"github.com/tickflake/tickflake/stores/engine/dial"
 )
 
-func init() {
-	stores.Register("redis", open)
-	stores.Register("rediss", open)
-}
+var open = engine.Register("redis rediss", []string{"replicas"}, openURL)
 
-// open opens a URL, as the package's doc describes it. It sends nothing.
-func open(_ context.Context, rawURL string) (stores.Store, error) {
-	u, err := engine.ParseDriverURL(rawURL, []string{"redis", "rediss"}, "replicas")
-	if err != nil {
-		return nil, err
-	}
+// openURL opens a URL, as the package's doc describes it. It sends nothing.
+func openURL(_ context.Context, u *engine.URL) (stores.Store, error) {
 	if u.URL.Hostname() == "" {
 		return nil, u.Refuse("it names no host", nil)
 	}
@@ -38,6 +30,7 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	}
 	replicas := 0
 	if text, ok := u.Options["replicas"]; ok {
+		var err error
 		if replicas, err = strconv.Atoi(text); err != nil || replicas < 0 || replicas > 100 {
 			return nil, u.Refuse("the parameter replicas cannot be used: want 0 to 100", nil)
 		}
@@ -87,13 +80,13 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 			_ = of.Close() // it has no connection yet
 		}
 	}
-	s.cells.Rest = dialer.Rest
-	s.cells.Done = sync.OnceValue(func() error {
+	s.cells.Conns = dialer
+	s.cells.Done = func() error {
 		if of := cluster.Load(); of != nil {
 			_ = of.Close()
 		}
 		return client.Close()
-	})
+	}
 	return s, nil
 }
 

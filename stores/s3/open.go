@@ -17,14 +17,10 @@ import (
 	"github.com/tickflake/tickflake/stores/engine/dial"
 )
 
-func init() { stores.Register("s3", open) }
+var open = engine.Register("s3", []string{"endpoint", "region", "profile", "cacert"}, connect)
 
-// open opens a URL, as the package's doc describes it. It asks the server nothing yet.
-func open(_ context.Context, rawURL string) (stores.Store, error) {
-	u, err := engine.ParseDriverURL(rawURL, []string{"s3"}, "endpoint", "region", "profile", "cacert")
-	if err != nil {
-		return nil, err
-	}
+// connect opens a URL, as the package's doc describes it. It asks the server nothing yet.
+func connect(_ context.Context, u *engine.URL) (stores.Store, error) {
 	name := u.URL.Host
 	region := cmp.Or(u.Options["region"], os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"))
 	at, err := url.Parse(cmp.Or(u.Options["endpoint"], os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL")))
@@ -68,8 +64,7 @@ func open(_ context.Context, rawURL string) (stores.Store, error) {
 	s := &engine.Skeleton[string]{
 		Texts: b, Reads: conns / 2, Namespace: u.Namespace, At: "s3 at " + at.Host,
 		Explain: func(_ context.Context, err error) error { return b.explain(err) },
-		Rest:    transport.Rest,
-		Done:    transport.Close,
+		Conns:   transport,
 	}
 	s.Ask = func(ctx context.Context) (stores.Durability, error) {
 		if err := engine.Heeds(ctx, s, "00000000000000000000000000000000"); err != nil {

@@ -19,7 +19,7 @@ func Open(u *engine.URL, dialect Dialect, connector driver.Connector, dialer *di
 	if !ok {
 		table = DefaultTable
 	}
-	db := sql.OpenDB(patient{connector, dialer})
+	db := sql.OpenDB(patient{connector})
 	db.SetMaxOpenConns(dial.MaxConns)
 	db.SetMaxIdleConns(1) // so that a thousand processes do not keep thousands of connections
 	db.SetConnMaxIdleTime(idle)
@@ -31,22 +31,16 @@ func Open(u *engine.URL, dialect Dialect, connector driver.Connector, dialer *di
 	if u.URL.Host != "" {
 		s.cells.At = dialect.name + " at " + u.URL.Host + " table " + table
 	}
-	s.cells.Rest, s.cells.Done = dialer.Rest, db.Close
+	s.cells.Conns, s.cells.Done = dialer, db.Close
 	return s, nil
 }
 
 // patient is a connector that does not stop when a context ends: a server also counts a connection
 // before its login.
-type patient struct {
-	driver.Connector
-	dialer *dial.Dialer
-}
+type patient struct{ driver.Connector }
 
 func (p patient) Connect(ctx context.Context) (driver.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dial.MaxSilence)
 	defer cancel()
 	return p.Connector.Connect(ctx)
 }
-
-// Close is called by the handle when it is closed.
-func (p patient) Close() error { return p.dialer.Close() }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net"
 	"path"
-	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -42,63 +41,44 @@ func (c *impatient) Read(b []byte) (int, error) {
 	return n, err
 }
 
-func init() {
-	stores.Register("zk", open)
-	stores.Register("zks", open)
-}
+var open = dial.Register(dial.Form{Name: "zookeeper", Plain: "zk:2181", Secure: "zks:2281", Path: true, Pair: true, One: true}, connect)
 
-// open opens a URL, as the package's doc describes it. If the URL has a user,
+// connect opens a URL, as the package's doc describes it. If the URL has a user,
 // it waits for a server, to log in; else it does not wait.
-func open(ctx context.Context, rawURL string) (stores.Store, error) {
-	u, err := engine.ParseURL(rawURL, "zk:2181", "zks:2281")
-	if err != nil {
-		return nil, err
-	}
+func connect(ctx context.Context, u *dial.Opening[revision]) error {
 	if u.Path != "" && path.Clean(u.Path) != u.Path {
-		return nil, u.Refuse("bad path after the host; want the chroot, like /a/b", nil)
+		return u.Refuse("bad path after the host; want the chroot, like /a/b", nil)
 	}
-	secure, err := dial.TLS(u)
-	if err != nil {
-		return nil, err
-	}
-	dialer := &dial.Dialer{Most: dial.MaxConns, One: true, TLS: secure}
+	dialer := u.Dialer
+	dialer.TLS = u.TLS
 	dial := func(network, addr string, timeout time.Duration) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
 		conn, err := dialer.Dial(ctx, network, addr)
 		return &impatient{Conn: conn}, err
 	}
-	if (u.User == "") != (u.Password == "") {
-		return nil, u.Refuse("a user without a password, or a password without a user", nil)
-	}
-	name := "zookeeper at " + strings.Join(u.Hosts, ",")
 	conn, _, err := zk.Connect(u.Hosts, sessionTime, zk.WithDialer(dial), zk.WithHostProvider(&servers{}),
 		zk.WithLogger(unspoken{}), zk.WithLogInfo(false))
 	if err != nil {
-		return nil, engine.OpenFailed(ctx, name, err)
+		return err
 	}
-	closeAll := func() error { conn.Close(); return dialer.Close() }
+	s := u.Store
+	s.Done = func() error { conn.Close(); return nil }
 	acl := zk.WorldACL(zk.PermAll)
 	if u.User != "" {
 		acl = zk.AuthACL(zk.PermAll)
 		// The driver returns an error when it has tried each server once.
-		err := engine.Retry(ctx, func() error {
+		err = engine.Retry(ctx, func() error {
 			_, err := engine.Wait(ctx, func() (struct{}, error) { return struct{}{}, conn.AddAuth("digest", []byte(u.User+":"+u.Password)) })
 			return dialer.Because(refused(err))
 		})
-		if err != nil {
-			_ = closeAll()
-			return nil, engine.OpenFailed(ctx, name, err)
-		}
 	}
-	explain := func(ctx context.Context, err error) error {
+	s.Texts, s.Reads = &texts{conn: conn, root: u.Path + "/" + u.Namespace, acl: acl}, 64
+	s.Explain = func(ctx context.Context, err error) error {
 		if !errors.Is(err, stores.ErrConflict) && ctx.Err() != nil || errors.Is(err, zk.ErrNoServer) {
 			err = dialer.Because(err)
 		}
 		return refused(err)
 	}
-	return &engine.Skeleton[revision]{
-		Texts: &texts{conn: conn, root: u.Path + "/" + u.Namespace, acl: acl}, Namespace: u.Namespace, Reads: 64,
-		At: name, Explain: explain, Rest: dialer.Rest, Done: closeAll,
-	}, nil
+	return err
 }
