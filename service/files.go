@@ -34,9 +34,13 @@ type Files struct {
 	reads map[string]*read // that have begun; the last of each file
 }
 
-// Load reads files by read, which leaves out a byte order mark. It returns a function that puts the result in
+// Load reads files by read. It returns a function that puts the result in
 // use, or reports that there is none. Load is called at each look, and apply only after a change.
-type Load func(read func(path string) ([]byte, error)) (apply func())
+type Load func(read ReadFile) (apply func())
+
+// ReadFile returns the text of a file, without a byte order mark, and its mode. A look at the mode by os.Stat could hang
+// where the read did not.
+type ReadFile func(path string) ([]byte, os.FileMode, error)
 
 type load struct {
 	load Load
@@ -113,10 +117,10 @@ func (f *Files) turn(ctx context.Context, asked bool) {
 // look loads once. What it found tells whether something has changed since.
 func (f *Files) look(ctx context.Context, l *load) (apply func(), found string) {
 	sum := sha256.New()
-	apply = l.load(func(path string) ([]byte, error) {
+	apply = l.load(func(path string) ([]byte, os.FileMode, error) {
 		text, mode, err := f.read(ctx, path)
 		fmt.Fprintf(sum, "%q %s %q %v\n", path, mode, text, err)
-		return text, err
+		return text, mode, err
 	})
 	return apply, string(sum.Sum(nil))
 }
@@ -183,7 +187,7 @@ func (f *Files) TLS(ctx context.Context, certFile, keyFile, clientCAFile string,
 	}
 	var current atomic.Pointer[tls.Config] // never nil once the first is in use; replaced as a whole
 	var failed error
-	f.Add(ctx, func(read func(string) ([]byte, error)) func() {
+	f.Add(ctx, func(read ReadFile) func() {
 		next, err := readTLS(read, certFile, keyFile, clientCAFile)
 		return func() {
 			old := current.Load()
@@ -216,14 +220,14 @@ func (f *Files) TLS(ctx context.Context, certFile, keyFile, clientCAFile string,
 }
 
 // readTLS reads the files, and checks that they are fit for use.
-func readTLS(read func(string) ([]byte, error), certFile, keyFile, clientCAFile string) (*tls.Config, error) {
+func readTLS(read ReadFile, certFile, keyFile, clientCAFile string) (*tls.Config, error) {
 	var texts [3][]byte
 	for i, path := range []string{certFile, keyFile, clientCAFile} {
 		var err error
 		if path == "" {
 			continue
 		}
-		if texts[i], err = read(path); err != nil {
+		if texts[i], _, err = read(path); err != nil {
 			return nil, err
 		}
 	}

@@ -29,8 +29,8 @@ func TestFiles(t *testing.T) {
 	f.patience = time.Minute
 	var used []string
 	write("a")
-	f.Add(t.Context(), func(read func(string) ([]byte, error)) func() {
-		text, err := read(path)
+	f.Add(t.Context(), func(read ReadFile) func() {
+		text, _, err := read(path)
 		return func() {
 			if used = append(used, string(text)); err != nil {
 				used[len(used)-1] = err.Error()

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -161,6 +162,7 @@ new (require('node:worker_threads').Worker)(__filename).on('error', async error 
 // TestExecWorkers runs gunicorn and Celery as docs/exec.md shows: several requests and tasks at once, and what it says of a
 // second worker.
 func TestExecWorkers(t *testing.T) {
+	signal.Notify(make(chan os.Signal, 1), unix.SIGHUP) // under nohup it is ignored, so that tickflake passes none on
 	page, err := os.ReadFile("../../docs/exec.md")
 	require.NoError(t, err)
 	python := execBlocks(t, "python")

@@ -65,7 +65,7 @@ type ruleEntry struct {
 // or one with a token has changed. Where there are no clients, it warns: to reload harms nothing.
 func (s *serving) clients(ctx context.Context, log *slog.Logger) (clients []service.Client, err error) {
 	rules, none := []ruleEntry(nil), false
-	s.files.Add(ctx, func(read func(string) ([]byte, error)) func() {
+	s.files.Add(ctx, func(read service.ReadFile) func() {
 		next := file{path: s.file.path}
 		found, failed := next.load(read, s.has)
 		return func() {
@@ -91,11 +91,11 @@ func (s *serving) clients(ctx context.Context, log *slog.Logger) (clients []serv
 }
 
 // load reads the file, if there is one, and the tokens of its clients.
-func (f *file) load(read func(path string) ([]byte, error), isSetting func(name string) bool) ([]service.Client, error) {
+func (f *file) load(read service.ReadFile, isSetting func(name string) bool) ([]service.Client, error) {
 	if f.path == "" {
 		return nil, nil
 	}
-	text, err := read(f.path)
+	text, _, err := read(f.path)
 	if err != nil {
 		return nil, fmt.Errorf("--config: %w", err)
 	}
@@ -114,12 +114,12 @@ func (f *file) load(read func(path string) ([]byte, error), isSetting func(name 
 			}
 		}
 		for _, path := range c.TokenFile {
-			token, err := read(path)
+			token, mode, err := read(path)
 			if err != nil {
 				return nil, fmt.Errorf("%s: client %s: token-file: %w", f.path, c.Name, err)
 			}
 			client.Tokens = append(client.Tokens, strings.TrimRight(string(token), "\r\n"))
-			f.warnOfReaders(path, "it holds a token")
+			f.warnOfReaders(path, mode, "it holds a token")
 		}
 		clients = append(clients, client)
 	}
@@ -194,8 +194,8 @@ func (c *count) or0() int64 {
 }
 
 // warnOfReaders notes that every user of this machine can read a file with a secret.
-func (f *file) warnOfReaders(path, why string) {
-	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o004 != 0 {
+func (f *file) warnOfReaders(path string, mode os.FileMode, why string) {
+	if mode.Perm()&0o004 != 0 {
 		f.warnings = append(f.warnings, fmt.Sprintf("every user can read %s, and %s: chmod o-r", path, why))
 	}
 }

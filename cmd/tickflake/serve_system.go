@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"syscall"
 
@@ -26,10 +27,12 @@ func (s *serving) tls(ctx context.Context, log *slog.Logger) (*tls.Config, error
 	case s.own.TLSCert == "" || s.own.TLSKey == "":
 		return nil, cli.Usage(errors.New("TLS needs --tls-cert and --tls-key"))
 	}
-	s.file.warnOfReaders(s.own.TLSKey, "it holds the key of the certificate")
 	config, err := s.files.TLS(ctx, s.own.TLSCert, s.own.TLSKey, s.own.TLSClientCA, log)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s", s.source("tls-cert"), strings.TrimPrefix(err.Error(), "service: TLS: "))
+	}
+	if info, err := os.Stat(s.own.TLSKey); err == nil { // once it was read, since it may be on a mount that hangs
+		s.file.warnOfReaders(s.own.TLSKey, info.Mode(), "it holds the key of the certificate")
 	}
 	return config, nil
 }
