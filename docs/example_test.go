@@ -21,8 +21,12 @@ func Example_layout() {
 }
 
 func Example_serverless() {
-	ctx, url, layout := context.Background(), "redis://ids.internal:6379", snowflake.Default()
-	gen, err := generator.Open(ctx, url, // of a store that all instances share
+	ctx, url := context.Background(), "redis://ids.internal:6379"
+	layout, err := snowflake.ParseLayout("41/12/10") // time, node, sequence
+	if err != nil {
+		log.Fatal(err)
+	}
+	gen, err := generator.Open(ctx, url, // of a store that all instances share; import its engine
 		generator.WithLayout(layout),
 		generator.WithClock(monoclock.New(monoclock.WithResync(time.Second, 24*time.Hour))))
 	if err != nil {

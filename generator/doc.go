@@ -81,8 +81,8 @@
 //
 // # Guarantees
 //
-// Within one [Generator]: no ID is issued twice, and an ID that was returned
-// before another call began is smaller, whatever the clock does.
+// Within one [Generator]: no ID is issued twice, and a call's ID is larger than every ID
+// that was returned before the call began, whatever the clock does. A [Stream] keeps less.
 //
 // Between generators of one store ([Open], [WithLease]): no ID is issued twice, on any
 // machines, one after the other or at the same time, whatever their clocks do. Package

@@ -37,9 +37,8 @@ import (
 //     not share a cache line with others, and [Generator.IDs] for the same as an
 //     iterator.
 //
-// An ID returned by Next, NextContext, NextAfter or NextN before another call of them
-// begins is smaller than any that the other call returns, whatever the clock
-// does. Streams guarantee less: see [Stream].
+// If a call of Next, NextContext, NextAfter or NextN has returned before another begins, the
+// other returns larger IDs, whatever the clock does. Streams guarantee less: see [Stream].
 type Generator struct {
 	// Set by New and never written again.
 	clock    monoclock.Interface
@@ -215,12 +214,12 @@ func (g *Generator) Next() (snowflake.ID, error) {
 // and a short wait after about 2 ms at most.
 //
 // While the lease has no grant, a call waits for one: until its deadline or, without a deadline, for as long as
-// its strategy waits for slots (0 for a strategy of your own). If the store refuses, it fails at once. The wait
-// begins anew after each grant that other calls have used up, and is counted apart from waits for slots.
+// its strategy waits for slots (0 for a strategy of your own). If the store refuses, it fails at once. If other
+// calls use up a new grant, the wait begins anew. It is counted apart from waits for slots.
 //
 // Calls that wait are served in the order in which they began to wait. A waiting call is overtaken only by
-// calls that were running then, each once, and by calls that borrow by a strategy of your own. No call is
-// rejected while the waiting calls want fewer IDs than the layout has within the strategy's wait.
+// calls that were running when it began to wait, each once, and by calls that borrow by a strategy of your own.
+// No call is rejected while the waiting calls want fewer IDs than the layout has within the strategy's wait.
 func (g *Generator) NextContext(ctx context.Context) (snowflake.ID, error) {
 	if err := checkContext(ctx); err != nil {
 		return 0, err
@@ -273,7 +272,7 @@ func (g *Generator) id(slot uint64, span *window.Span) snowflake.ID {
 
 // NextN fills ids, in ascending order, and returns how many it filled: all of them, or fewer and an error as in
 // [Generator.NextContext]. The filled IDs are valid in both cases. IDs of other callers come only between those
-// of different ticks. [Generator.NextNContext] takes a context, which NextN of a sequence always does.
+// of different ticks. To give a context, call [Generator.NextNContext]; NextN of a sequence always takes one.
 //
 // An ID costs about 1 ns while the tick lasts; beyond that, the layout's ceiling holds. The wait that a
 // strategy allows is for the whole call, so a batch of more than a tick's IDs needs a strategy that waits long
@@ -374,8 +373,8 @@ func (g *Generator) Restored(ctx context.Context) error {
 func (g *Generator) Close() error { return g.CloseContext(context.Background()) }
 
 // CloseContext ends the generator for good. Later calls return [ErrClosed], and calls that are waiting return
-// it within about 2 ms; a call that runs at the same time may still get its ID. Streams stop, without a lease
-// when their tick ends. CloseContext then releases the lease, if there is one, closes the store if [Open]
+// it within about 2 ms; a call that runs at the same time may still get its ID. Streams stop too; without a
+// lease, when their tick ends. CloseContext then releases the lease, if there is one, closes the store if [Open]
 // opened it, and returns their errors: after an error, the node number may stay held until it expires. It
 // returns as soon as ctx ends, and the rest goes on in the background. Further calls wait for the same, and
 // return the same error.

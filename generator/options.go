@@ -20,8 +20,8 @@ import (
 	"github.com/tickflake/tickflake/strategies"
 )
 
-// Option configures [New], [Open] or [OpenPast]: its doc says so if it is not for all. When an option is given
-// twice, the last one holds.
+// Option configures [New], [Open] or [OpenPast]. If it is not for all of these, its doc says so, or that of
+// OpenPast. If an option is given twice, the last one holds.
 type Option func(*config)
 
 type config struct {
@@ -61,7 +61,7 @@ func WithLayout(l snowflake.Layout) Option {
 // In [New] it is a promise of the caller: no other process uses the number at the same time, and a process that
 // starts with it has a clock later than the last ID of the one before. If the clock is stepped back and the
 // process restarts, that promise is broken, and IDs repeat. It is fine for a program that runs once, and for
-// tests. Nothing logs when the wall clock drifts away: watch [Stats].Drift. Within a process, generators of one
+// tests. No log tells that the wall clock has drifted away: watch [Stats].Drift. Within a process, generators of one
 // number and layout share one clock and issue no ID twice, unless they were given clocks by [WithClock] or run
 // in bubbles of testing/synctest. If one borrows, the others find the clock behind.
 func WithNode(n int64) Option {

@@ -40,8 +40,8 @@ func WithPastUnit(unit time.Duration) Option { return func(c *config) { c.past.u
 
 // WithPastMemory bounds the memory of a [Past], in bytes, by default 64 MiB. It needs about 16 for each tick,
 // or unit, of which it has issued IDs, and 1,024 for each bucket. Beyond the bound, it forgets the bucket that
-// it began first. The next row of that bucket draws another lane, which costs IDs that can be issued, and makes
-// no duplicate. It is for [OpenPast].
+// it began first. For the next row of that bucket it draws another lane: the rest of its earlier lanes is
+// lost, and no ID comes twice. It is for [OpenPast].
 func WithPastMemory(bytes int) Option { return func(c *config) { c.past.memory = bytes } }
 
 // pastConfig is what the options for OpenPast alone have set, and 0 for what they have not.
@@ -93,13 +93,13 @@ type pastBucket struct {
 
 // PastStats counts what a [Past] has done.
 type PastStats struct {
-	Buckets uint64 // that were begun, those that were forgotten and begun again among them
-	Lanes   uint64 // that were drawn
+	Buckets uint64 // begun; one that was forgotten and begun again counts twice
+	Lanes   uint64 // drawn
 	IDs     uint64
 }
 
-// OpenPast opens the store at url, as [Open] does, and returns what issues IDs for old rows with the node numbers that were
-// given to the past in it, by 'tickflake lease past' or [lease.GivePast]:
+// OpenPast opens the store at url, as [Open] does, and returns a [Past]. It issues IDs for old rows with the node numbers that
+// 'tickflake lease past' or [lease.GivePast] has given to the past in this store:
 //
 //	old, err := generator.OpenPast(ctx, "ids", generator.WithPastUnit(time.Second))
 //	id, err := old.At(ctx, row.CreatedAt)
@@ -107,9 +107,9 @@ type PastStats struct {
 // Any number of processes may do so at once, beside generators that issue the IDs of now. The fleet may have ended: then its
 // processes use another store, and the IDs of old rows still come from this one.
 //
-// Of the options, [WithPastUnit], [WithPastMemory], [WithLogger] and [WithClock] count; the layout is that of the store, and [WithLayout]
-// only makes sure of it. The error is a [*stores.OptionError], a [*lease.LayoutMismatchError], one of [stores.Open], or wraps [ErrNoPast],
-// [lease.ErrNeverClaimed], [stores.ErrDamaged] or [lease.ErrStore].
+// Of the options, [WithPastUnit], [WithPastMemory], [WithLogger] and [WithClock] count. The layout is that of the store; if
+// [WithLayout] gives another, OpenPast fails. The error is a [*stores.OptionError], a [*lease.LayoutMismatchError], one of
+// [stores.Open], or wraps [ErrNoPast], [lease.ErrNeverClaimed], [stores.ErrDamaged] or [lease.ErrStore].
 func OpenPast(ctx context.Context, url string, opts ...Option) (*Past, error) {
 	c, err := configure(opts)
 	if err == nil {

@@ -60,8 +60,8 @@ func KindOf(err error) Kind {
 	return Unknown
 }
 
-// ErrOverloaded is wrapped by the error of an operation whose deadline has passed while each
-// goroutine of this process that was ready to run waited for about half a second or longer:
+// ErrOverloaded is wrapped by the error of an operation whose deadline has passed, if meanwhile
+// each goroutine of this process that was ready to run waited for about half a second or longer:
 // the store may have answered in time. A [github.com/tickflake/tickflake/lease.Keeper] that was
 // woken late says so with it, too.
 var ErrOverloaded = Transient.New("this process gets too little processor time")

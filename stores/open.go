@@ -79,22 +79,25 @@ func WithLogger(log *slog.Logger) Option { return func(c *config) { c.log = log 
 // which separates fleets that share a server.
 //
 // A bare path must not look like a host whose scheme was forgotten: otherwise each machine
-// would make its own directory and issue the IDs of the others. The words of a driver
-// (host=h user=u), a variable that no shell has replaced, and quotes that none has removed are
-// no path either. So it contains no colon, at sign, question mark, equals sign, dollar sign,
-// quote or backquote, and neither begins nor ends with a space; no comma and no parenthesis, unless
-// it begins with a slash; and if it begins with neither a slash nor a dot, its first part contains
-// no dot, and is neither "localhost" nor a scheme, in capital letters or not. Write ./a.b for such a directory, or file:a.b.
+// would make its own directory and issue the IDs of the others. Nor may it look like the words of
+// a driver (host=h user=u), or have a variable or quotes that a shell should have replaced or
+// removed. So Open refuses a bare path
+//
+//   - with a colon, at sign, question mark, equals sign, dollar sign, quote or backquote, or with a
+//     space at its beginning or end;
+//   - with a comma or a parenthesis, unless it begins with a slash;
+//   - whose first part contains a dot, or is "localhost" or a scheme, in capital letters or not,
+//     unless it begins with a slash or a dot. Write ./a.b or file:a.b for such a directory.
 //
 // Open asks the server what it promises ([CheckDurability]). It refuses one that forgets
 // acknowledged writes when it is killed and started again, or as it runs: the error wraps
 // [ErrForgets] and says what to set. The option forgetful=allow of the URL accepts such a store, for
-// tests: IDs are then issued twice after the server has stopped. What loses writes in
-// rarer events, what the server does not tell, and that it does not answer yet, is logged once ([WithLogger]).
+// tests: IDs are then issued twice after the server has stopped. Open logs once ([WithLogger]) which
+// settings can lose writes in rarer events, which the server does not tell, and that it does not answer yet.
 //
 // While the server does not answer, Open tries again until the deadline of ctx. Without
 // one, it tries once, for at most 10 seconds. It returns at most 1 second after ctx ends.
-// The error is then that of the last attempt that had one of its own, and wraps that of ctx
+// The error is then the last one that the end of ctx has not caused, and also wraps that of ctx
 // if ctx has ended. An error of a [Kind] other than Transient ends Open at once. The error of
 // a URL that names no store is a [*URLError].
 func Open(ctx context.Context, url string, options ...Option) (Store, error) {

@@ -17,25 +17,26 @@ import (
 //     instant between call and return. A Read that begins after a Swap returned
 //     sees that Swap or a later one, whichever process made it.
 //   - Swap is durable: once it has returned nil, no crash of any machine undoes it.
-//     Nor does one undo what Read has shown.
+//     Nor does a crash undo what a Read has shown.
 //
 // A Store that loses an acknowledged Swap, as a database with asynchronous
 // replication may in a failover, can make two processes issue the same IDs. Each
 // engine's doc says what to configure, and [CheckDurability] asks the engine.
 //
-// A method with a context returns at most 0.1 seconds after it has ended, and has no other bound: give it a deadline.
-// All methods are safe for use by several goroutines at once. An error without a [Kind] is Unknown, and is retried, also a bare
-// fs.ErrPermission: an engine gives it a kind, by [Kind.New] or by Failed of package engine. An error's text holds
-// no password. A key that [CheckKey] refuses, or a value that [CheckValue] refuses, is an
-// error, and the method sends nothing.
+// A method with a context returns at most 0.1 seconds after the context has ended, and has no other bound: give it a
+// deadline. All methods are safe for use by several goroutines at once. An engine gives each error a [Kind], by
+// [Kind.New] or by Failed of package engine: without one it is Unknown, and is retried, even fs.ErrPermission. An
+// error's text holds no password. If [CheckKey] refuses a key, or [CheckValue] a value, the method sends nothing, and
+// returns an error.
 type Store interface {
 	// List returns the cells whose keys are in [from, to), in the order of their keys
 	// as bytes, at most limit of them: a caller who gets limit cells goes on from the
-	// last key plus "\x00". A limit below 1 gives none. It may be out of date, or show a
-	// write that a crash undoes: it only guides which cell to try. If the store finds that
-	// cells are damaged, the error wraps a [*DamagedError] of each, and comes with those that are
-	// not: a list reads on past damaged cells up to its limit, so a page that is shorter than
-	// the limit is the last. from and to are compared with keys and need not be keys themselves.
+	// last key plus "\x00". A limit below 1 gives none. The list may be out of date, or show a
+	// write that a crash undoes: it only guides which cell to try. from and to are compared with
+	// keys and need not be keys themselves.
+	//
+	// If the store finds damaged cells, List returns the others, up to limit, with an error that
+	// wraps a [*DamagedError] of each damaged one. So a list shorter than limit is the last.
 	List(ctx context.Context, from, to string, limit int) ([]Cell, error)
 
 	// Read returns the cell of a key, or one with Version 0 and no Value if there is

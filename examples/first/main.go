@@ -24,10 +24,10 @@ func main() {
 	for range 10 {
 		id, err := gen.Next() // in a request: gen.NextContext(ctx)
 		if err != nil {
-			log.Fatal(err) // as after a crash, the next process begins above these IDs
+			log.Fatal(err) // no Close, as in a crash: the next process begins above these IDs
 		}
 		fmt.Println(id)
 	}
-	_ = gen.Close() // releases them, and logs its error
-	log.Printf("The state is in %s. Next: go test work; or see what is claimed: go run ./cmd/tickflake lease list --store %[1]s", state)
+	_ = gen.Close() // releases the number; it logs its own error
+	log.Printf("The state is in %s. See what is claimed: go run ./cmd/tickflake lease list --store %[1]s", state)
 }
