@@ -186,7 +186,7 @@ type Stats struct {
 type ServerStats struct {
 	Address   string
 	Preferred bool  // it is asked for IDs first
-	Err       error // why it is not asked for IDs now, or nil
+	Err       error // why it is not asked for IDs now; nil again when the next request would ask it, before it has answered
 }
 
 // Stats returns the counts so far. It takes the lock of the slow path, and does not slow

@@ -22,6 +22,10 @@
 // func(context.Context) (snowflake.ID, error): Next of a Client and NextContext of a generator both fit, and the
 // example Move changes from one to the other in one line.
 //
+// A client has no Ready and no Err for probes. For readiness, call [Client.Next] with a short deadline: only a request
+// shows that a server is away, so [Stats] is late. Liveness needs no probe: a client goes on by itself when a server
+// answers again.
+//
 // # Promises
 //
 // Uniqueness. A server issues each ID once, and the client returns each ID once. This depends

@@ -46,13 +46,21 @@
 //
 // Such functions are gen.NextContext, NextContext of a stream, Next of a client of the service, and any function of a
 // test. The doc of package github.com/tickflake/tickflake/client has a program that moves from a generator to a client
-// by one line.
+// by one line, and says what its probes ask in place of [Generator.Ready] and [Generator.Err].
 //
 // # In your tests
 //
 // To get the same IDs in each run, use a clock that stands still: [WithClock] with a
-// [github.com/tickflake/tickflake/monoclock/clocktest.Virtual], as in the example FixedIDs. For a fake, write that
-// function by hand, as in the example Fake.
+// [github.com/tickflake/tickflake/monoclock/clocktest.Virtual], as in the example FixedIDs:
+//
+//	clock := clocktest.NewVirtual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+//	gen, err := generator.New(generator.WithNode(7), generator.WithClock(clock))
+//
+// After the 4,096 IDs that the default layout has in a tick, the next call waits until the test calls
+// clock.Advance. After clock.AutoAdvance(true), it moves the clock itself.
+//
+// For a fake, write that function by hand, as in the example Fake. When the store was away until the grant ended, a
+// generator returns a [*GrantError]. Code that calls [Open] itself takes t.TempDir() in place of a URL.
 //
 // A bubble of testing/synctest begins in the year 2000, before the epoch of the default layout. Sleep first,
 // which costs nothing there. Then a generator made by [New] reads the bubble's time, and its IDs are fixed as well:
@@ -62,7 +70,21 @@
 //		gen, err := generator.New(generator.WithNode(7))
 //
 // To see what your program does while the store is away, and afterwards, use [WithLease] with a
-// [github.com/tickflake/tickflake/stores/storetest.Memory], as in the example StoreFails.
+// [github.com/tickflake/tickflake/stores/storetest.Memory]. In such a bubble:
+//
+//	store := storetest.NewMemory()
+//	keeper, err := lease.Claim(t.Context(), store)
+//	gen, err := generator.New(generator.WithLease(keeper))
+//	defer gen.Close() // a bubble waits for all goroutines
+//	store.Fail(storetest.Unavailable)
+//	time.Sleep(time.Minute) // the grant ends
+//	_, err = gen.Next()     // a GrantError
+//	store.Fail(storetest.None)
+//	time.Sleep(time.Minute) // the lease tries again
+//	_, err = gen.Next()     // nil
+//
+// Without a bubble, give the lease a Virtual, as in the example StoreFails. Then a call that has neither a grant nor a
+// deadline waits by that clock, for ever if nothing advances it: take strategies.Reject, which does not wait.
 //
 // # How it works
 //

@@ -92,8 +92,9 @@ func WithWallWithin(most time.Duration) Option {
 // Closing the generator closes the keeper. A keeper serves one generator.
 func WithLease(k *lease.Keeper) Option { return func(c *config) { c.lease, c.leased = k, true } }
 
-// WithLeaseOptions passes options to the lease that [Open] claims, such as [lease.WithWindow]. The layout, the clock,
-// the node number and the logger are given by the options of this package.
+// WithLeaseOptions passes options to the lease that [Open] claims, such as [lease.WithWindow]. Give the layout, the
+// clock, the node number and the logger by the options of this package: if a lease option gives one too, there is no
+// error, and the lease takes that one.
 func WithLeaseOptions(options ...lease.Option) Option {
 	return func(c *config) { c.leaseOptions = append(c.leaseOptions, options...) }
 }

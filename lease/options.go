@@ -143,7 +143,7 @@ func WithVMClock(device string) Option { return func(c *config) { c.device = dev
 // checkStore returns an error if the store of the function is nil.
 func checkStore(function string, store stores.Store) error {
 	if drive.IsNil(store) {
-		return refuse(function, "store %w", drive.ErrNil)
+		return refuse(function, "store %w: give the one that stores.Open returns", drive.ErrNil)
 	}
 	return nil
 }

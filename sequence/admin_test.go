@@ -141,7 +141,7 @@ func TestBadInput(t *testing.T) {
 		{opened(sequence.WithTimeout(0)), "WithTimeout: timeout of 0s"},
 		{opened(sequence.WithOutage(-1)), "WithOutage: outage of -1ns"},
 		{opened(sequence.WithLogger(nil)), "WithLogger: logger is nil"},
-		{sequence.Create(ctx, none, "orders", sequence.Definition{}), "store: is nil"},
+		{sequence.Create(ctx, none, "orders", sequence.Definition{}), "store: is nil: give the store that stores.Open returns"},
 		{second(s.NextN(ctx, 0)), "n: 0 numbers"},
 		{second(s.NextN(ctx, -1)), "n: -1 numbers"},
 		{second(s.NextN(ctx, 196)), "has 195 numbers left up to its maximum 1000, and the call asked for 196"},
@@ -158,6 +158,27 @@ func TestBadInput(t *testing.T) {
 		assert.NotContains(t, tt.err.Error(), "\n")
 	}
 	assert.Equal(t, before, store.Peek("seq/orders"))
+}
+
+// TestAnotherPeriod has the advice for a name whose sequence has another period: what raises a number does not help.
+func TestAnotherPeriod(t *testing.T) {
+	ctx, store := t.Context(), storetest.NewMemory()
+	plain, yearly, monthly := sequence.Definition{}, sequence.Definition{Period: sequence.Yearly}, sequence.Definition{Period: sequence.Monthly}
+	require.NoError(t, sequence.Create(ctx, store, "plain", plain))
+	require.NoError(t, sequence.Create(ctx, store, "yearly", yearly))
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{
+		{second(sequence.OpenPeriods(ctx, store, "plain", sequence.Yearly)), "not by period: Open opens it"},
+		{second(sequence.Open(ctx, store, "yearly", sequence.WithDefinition(plain))), "by period: OpenPeriods opens it"},
+		{sequence.Create(ctx, store, "yearly", monthly), "its period never changes"},
+		{sequence.Create(ctx, store, "plain", sequence.Definition{Start: 7}), "tickflake sequence set plain --next N"},
+	} {
+		require.ErrorAs(t, tt.err, new(*sequence.DefinitionError))
+		require.ErrorContains(t, tt.err, tt.want)
+		assert.Equal(t, strings.HasPrefix(tt.want, "tickflake"), strings.Contains(tt.err.Error(), "--next"), tt.err)
+	}
 }
 
 // TestUnreadableCell has a cell edited by hand, damaged, or written by a newer version. Its errors tell which

@@ -6,6 +6,9 @@
 //	defer orders.Close()
 //	number, err := orders.Next(ctx)
 //
+// For a server, also import its engine, such as stores/etcd. A process with a generator takes the store of that:
+// Store of the generator.
+//
 // You need these names:
 //
 //   - [Open] and [Sequence]: open a sequence, and take numbers. [WithOutage] and its

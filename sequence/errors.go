@@ -11,9 +11,9 @@ import (
 )
 
 // The sentinels that errors of this package wrap. The texts of the errors have the numbers.
-// [stores.KindOf] tells for every error whether a retry helps.
+// [stores.KindOf] tells whether a retry helps, except for ErrClosed and ErrNotGivenBack, which are of no kind.
 var (
-	// ErrClosed is returned by a [Sequence] that was closed, for good.
+	// ErrClosed is returned by a [Sequence] that was closed, for good: a retry does not help.
 	ErrClosed = errors.New("sequence is closed: open it again")
 	// ErrNotFound: the store has no sequence of this name.
 	ErrNotFound = stores.Permanent.New("no such sequence")
@@ -39,14 +39,24 @@ var (
 )
 
 // DefinitionError reports an existing sequence of the same name with another definition. A
-// program decides by Theirs whether to use that one.
+// program decides by Theirs whether to use that one: [Open] and [OpenPeriods] do without [WithDefinition].
+// [Set] changes the next number, the maximum and the steps; all else needs another name.
 type DefinitionError struct {
 	Name         string
 	Ours, Theirs Definition // both with their defaults filled in
 }
 
 func (e *DefinitionError) Error() string {
-	return fmt.Sprintf("sequence %q exists as %s, and not as %s: take the definition that exists, or another name; tickflake sequence set %[1]s --next N begins higher, --max and --step change those", e.Name, e.Theirs, e.Ours)
+	text := fmt.Sprintf("sequence %q exists as %s, and not as %s: take the definition that exists, or another name", e.Name, e.Theirs, e.Ours)
+	switch ours, theirs := e.Ours.Period.String(), e.Theirs.Period.String(); {
+	case ours == theirs:
+		return fmt.Sprintf("%s; tickflake sequence set %s --next N begins higher, --max and --step change those", text, e.Name)
+	case theirs == "":
+		return text + "; what exists is not by period: Open opens it, and OpenPeriods does not"
+	case ours == "":
+		return text + "; what exists is by period: OpenPeriods opens it, and Open does not"
+	}
+	return text + "; its period never changes"
 }
 
 // Is reports whether target is [stores.Permanent].

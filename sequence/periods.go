@@ -110,6 +110,8 @@ func OpenPeriods(ctx context.Context, store stores.Store, name string, period Pe
 // is not open, Next first opens it; without a deadline, that takes at most two timeouts of [WithTimeout] after
 // the last answer of the store. It never waits for another period. Else it is as [Sequence.Next].
 //
+// The zero time lies in the year 1, and makes its period, such as "orders.0001": make sure that at is set.
+//
 // The error is an [*stores.OptionError] if at has no period, as with a year of five digits. It wraps
 // [ErrNotFound] if the period was deleted, or if its sequence was deleted before the period was made. Else it
 // is one of Sequence.Next.

@@ -24,7 +24,7 @@ type remote struct {
 func remoteOf(store stores.Store, name string, timeout time.Duration) (remote, error) {
 	calls := drive.Calls{Store: store, Timeout: timeout, What: "sequence " + strconv.Quote(name)}
 	if drive.IsNil(store) {
-		return remote{}, &stores.OptionError{Option: "store", Err: drive.ErrNil}
+		return remote{}, &stores.OptionError{Option: "store", Err: fmt.Errorf("%w: give the store that stores.Open returns, or that of a generator of generator.Open", drive.ErrNil)}
 	}
 	return remote{calls, name}, ValidateName(name)
 }
