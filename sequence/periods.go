@@ -110,9 +110,7 @@ func OpenPeriods(ctx context.Context, store stores.Store, name string, period Pe
 // is not open, Next first opens it; without a deadline, that takes at most two timeouts of [WithTimeout] after
 // the last answer of the store. It never waits for another period. Else it is as [Sequence.Next].
 //
-// The zero time lies in the year 1, and makes its period, such as "orders.0001": make sure that at is set.
-//
-// The error is an [*stores.OptionError] if at has no period, as with a year of five digits. It wraps
+// The error is an [*stores.OptionError] if at is the zero time, or has no period, as with a year of five digits. It wraps
 // [ErrNotFound] if the period was deleted, or if its sequence was deleted before the period was made. Else it
 // is one of Sequence.Next.
 func (p *Periods) Next(ctx context.Context, at time.Time) (int64, error) { return p.NextN(ctx, at, 1) }
@@ -120,6 +118,9 @@ func (p *Periods) Next(ctx context.Context, at time.Time) (int64, error) { retur
 // NextN takes n numbers in a row of the period that at lies in, and returns the first, as
 // [Sequence.NextN] does.
 func (p *Periods) NextN(ctx context.Context, at time.Time, n int64) (first int64, err error) {
+	if at.IsZero() { // a forgotten field would make the period "0001", for good
+		return 0, &stores.OptionError{Option: "at", Err: errors.New("it is the zero time: give the time by which the number is counted")}
+	}
 	var room [len("2006-01-02") + 8]byte // on the stack
 	name := room[:0]
 	if p.period.names == nil {

@@ -192,6 +192,7 @@ func TestPeriodsLimits(t *testing.T) {
 	}
 	require.NoError(t, p.Restored(ctx))
 	assert.ErrorIs(t, second(p.NextN(ctx, year(1990), 0)), stores.Permanent)
+	assert.ErrorContains(t, second(p.NextN(ctx, time.Time{}, 1)), "it is the zero time")
 	assert.ErrorIs(t, second(sequence.Inspect(ctx, store, "orders.1990")), sequence.ErrNotFound)
 	must(sequence.Delete(ctx, store, "orders.2014"))
 	for range 2 {
