@@ -24,7 +24,7 @@ func main() {
 	for range 10 {
 		id, err := gen.Next() // in a request: gen.NextContext(ctx)
 		if err != nil {
-			log.Fatal(err) // no Close, as in a crash: the next process begins above these IDs
+			log.Fatal(err) // no Close, as in a crash: still no ID comes twice
 		}
 		fmt.Println(id)
 	}
