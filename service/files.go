@@ -24,10 +24,12 @@ import (
 //
 // A change of the content or the mode of a file takes effect once two looks in a row have found the same, since
 // the first may find half a file. A link is followed, as in a Kubernetes secret. A read that hangs, as of a
-// FIFO or on a dead mount, holds up nothing but itself: no file has a second reader, and nothing else waits for
-// one.
+// FIFO or on a dead mount, holds up nothing but itself. It may never end, also where another file has come in the place of
+// the one that hangs, so the file is read once more after eight seconds, and then each time that it hung for a quarter longer:
+// a file that hangs for a year has about 70 readers.
 type Files struct {
 	patience time.Duration // for a read
+	again    time.Duration // at least between two reads of a file that hangs
 
 	mu    sync.Mutex
 	loads []*load
@@ -50,6 +52,7 @@ type load struct {
 
 // read is one read of a file.
 type read struct {
+	first time.Time // when the file began to hang, if it does
 	began time.Time
 	done  chan struct{}
 	text  []byte
@@ -65,7 +68,9 @@ const (
 var errHangs = errors.New("it was not read in time: want a file, on a mount that answers")
 
 // NewFiles returns files without any.
-func NewFiles() *Files { return &Files{patience: time.Second, reads: make(map[string]*read)} }
+func NewFiles() *Files {
+	return &Files{patience: time.Second, again: 4 * lookEvery, reads: make(map[string]*read)}
+}
 
 // Add reads files by a [Load], and again when they change. It returns the function that puts the first result in use,
 // for the caller to call.
@@ -125,18 +130,25 @@ func (f *Files) look(ctx context.Context, l *load) (apply func(), found string) 
 	return apply, string(sum.Sum(nil))
 }
 
-// read returns the text of a file. If an earlier read has not ended, it waits for that one.
+// read returns the text of a file. If an earlier read has not ended, it waits for that one,
+// unless that has hung for too long.
 func (f *Files) read(ctx context.Context, path string) ([]byte, os.FileMode, error) {
 	f.mu.Lock()
 	r := f.reads[path]
-	if r == nil {
-		r = &read{began: time.Now(), done: make(chan struct{})}
+	if now := time.Now(); r == nil || now.Sub(r.began) > max(f.again, r.began.Sub(r.first)/4) {
+		first := now
+		if r != nil {
+			first = r.first
+		}
+		r = &read{first: first, began: now, done: make(chan struct{})}
 		f.reads[path] = r
 		go func() {
 			r.text, r.mode, r.err = readFile(path)
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			delete(f.reads, path)
+			if f.reads[path] == r { // else it hung, and what it found is old
+				delete(f.reads, path)
+			}
 			close(r.done)
 		}()
 	}

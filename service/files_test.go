@@ -16,7 +16,8 @@ import (
 )
 
 // What changes is put in use once two looks have found the same, also where the time and the size stay; a file that vanishes,
-// hangs and comes back is found again; and one that hangs has one reader, for which nothing waits long.
+// hangs and comes back is found again; and one that hangs has few readers, for which nothing waits long, and of which none keeps
+// a file from being read that has come in its place.
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "token")
@@ -26,7 +27,7 @@ func TestFiles(t *testing.T) {
 		require.NoError(t, os.Rename(path+".new", path))
 	}
 	f := NewFiles()
-	f.patience = time.Minute
+	f.patience, f.again = time.Minute, time.Hour
 	var used []string
 	write("a")
 	f.Add(t.Context(), func(read ReadFile) func() {
@@ -79,6 +80,19 @@ func TestFiles(t *testing.T) {
 		}
 	}
 	assert.Equal(t, "d", used[len(used)-1])
+
+	require.NoError(t, os.Remove(path))
+	hang(t, path)
+	f.patience = 100 * time.Millisecond
+	look()
+	require.NoError(t, os.Rename(path, path+".hangs"))
+	write("e")
+	f.patience = time.Minute
+	f.reads[path].began = f.reads[path].began.Add(-2 * time.Hour)
+	f.turn(t.Context(), true)
+	assert.Equal(t, "e", used[len(used)-1], "the first reader hangs still")
+	assert.Empty(t, f.reads)
+	release(t, path+".hangs")
 }
 
 // hang makes a file whose readers hang until release.
