@@ -150,7 +150,7 @@ func checkStore(function string, store stores.Store) error {
 
 // CheckOptions returns the [*stores.OptionError] with which [Claim] refuses options whatever the store and the
 // time are, such as a window that is too short. Call it before you open a store. Of ctx it looks only at the
-// deadline: whether there is one.
+// deadline: whether there is one. It opens the VMClock device, as Claim does.
 func CheckOptions(ctx context.Context, options ...Option) error {
 	_, err := parse(ctx, stores.Traits{}, options)
 	return err

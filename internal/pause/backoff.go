@@ -1,4 +1,4 @@
-// Package pause has the pauses between tries, and how a context has ended. The pace of keepers is in internal/grant/pace.go.
+// Package pause has the pauses between tries, how a context has ended, and what the opening of a store knows. The pace of keepers is in internal/grant/pace.go.
 package pause
 
 import (
@@ -6,9 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
-	"sync/atomic"
 	"time"
 )
 
@@ -66,20 +64,6 @@ func Retry(ctx context.Context, again func(error) bool, try func() error) error 
 	}
 }
 
-type noted struct{}
-
-// Noting returns a context by which [Note] keeps the last error in a variable.
-func Noting(ctx context.Context, last *atomic.Pointer[error]) context.Context {
-	return context.WithValue(ctx, noted{}, last)
-}
-
-// Note notes why the work of a context has not succeeded yet. A nil changes nothing. [Retry] notes each failure.
-func Note(ctx context.Context, err error) {
-	if last, ok := ctx.Value(noted{}).(*atomic.Pointer[error]); ok && err != nil {
-		last.Store(&err)
-	}
-}
-
 // Ended returns nil, or the error of a context that has ended, with its cause, or the cause alone if that
 // wraps the error.
 func Ended(ctx context.Context) error {
@@ -100,19 +84,4 @@ func ContextError(ctx context.Context) error {
 		return context.DeadlineExceeded
 	}
 	return ctx.Err()
-}
-
-type logged struct{}
-
-// Logging returns a context of the opening of a store, which has its logger.
-func Logging(ctx context.Context, log *slog.Logger) context.Context {
-	return context.WithValue(ctx, logged{}, log)
-}
-
-// Log returns the logger of [Logging], or [slog.Default].
-func Log(ctx context.Context) *slog.Logger {
-	if log, ok := ctx.Value(logged{}).(*slog.Logger); ok {
-		return log
-	}
-	return slog.Default()
 }
