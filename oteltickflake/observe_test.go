@@ -47,7 +47,7 @@ func TestObserve(t *testing.T) {
 
 	require.NoError(t, gen.Close())
 	all = values()
-	assert.Len(t, all, 17)
+	assert.Len(t, all, 18)
 	assert.Equal(t, 1.0, all["lease.releases"])
 	r.end(metrics)
 	assert.Empty(t, values())
