@@ -24,13 +24,12 @@ import (
 const kernelHelp = `Put generators through the faults of 'tickflake-chaos list --kernel', or those given,
 on a real Linux kernel in a virtual machine that needs no rights: clocks are really
 stepped, slewed and suspended, processes killed, disks cut off. The generators are
-tickflake's and those of other projects. Each table is one fault; the last one has
-all faults, by generator. ✗ is a broken promise: one of another project does not
-change the exit code. ! are duplicates that are documented. STALL is the longest
-call, less what an idle thread stood still; a program shows no STALL and no LEAD. JSON is one object; JUnit is one test suite per
-fault and one test case per generator. Most faults take about 12 seconds, 4 of them
-for the boot, and the longest about a minute; all take about 7 minutes on two
-processors.
+tickflake's and those of other projects. Each table is one fault. ✗ is a broken
+promise: one of another project does not change the exit code. ! are duplicates that
+are documented. STALL is the longest call, less what an idle thread stood still; a
+program shows no STALL and no LEAD. JSON is one object. Most faults take about 12
+seconds, 4 of them for the boot, and the longest about a minute; all take about 7
+minutes on two processors.
 
 It needs Linux on x86-64 and QEMU (apt-get install qemu-system-x86). The kernel is
 that of $TICKFLAKE_KERNEL, of the user's cache directory or of this host; if there is
@@ -58,30 +57,16 @@ func newKernel(c *command.Console) *cobra.Command {
 		Short: "Put generators, or a program of yours, through faults on a real kernel",
 		Long:  kernelHelp,
 		Example: `  tickflake-chaos kernel step-back-1s
-  tickflake-chaos kernel --subject tickflake --junit kernel.xml
+  tickflake-chaos kernel --subject tickflake --format json
   CGO_ENABLED=0 go build -o mine . && tickflake-chaos kernel --program ./mine`,
 	}
-	takeFaults(cmd, &chosen, func(cmd *cobra.Command, args []string) []string {
+	takeFaults(cmd, &chosen, onKernel)
+	takes := cmd.Args
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 			args, o.Args = args[:dash], args[dash:]
 		}
-		return args
-	}, onKernel)
-	cmd.Flags().SortFlags = false
-	command.Flag(cmd, "subject", "only the `NAME`d generator, or those of tickflake or peer; may be repeated (default all)", &o.Subjects, func(s string) ([]string, error) {
-		named := namedSubjects(s)
-		if len(named) == 0 {
-			return nil, fmt.Errorf("no generator %q; 'tickflake-chaos list --kernel' has the names", s)
-		}
-		return append(o.Subjects, named...), nil
-	}, subjectCompletions()...)
-	cmd.Flags().StringVar(&o.Program, "program", "", "test the program at `PATH`, which prints one ID per line; its arguments stand after --")
-	cmd.Flags().BoolVar(&o.Ordered, "ordered", false, "with --program, the IDs of a process must ascend")
-	cmd.MarkFlagsMutuallyExclusive("subject", "program")
-	output := outputFlags(cmd)
-	faultArgs := cmd.Args
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		err := faultArgs(cmd, args)
+		err := takes(cmd, args)
 		switch {
 		case err != nil:
 			return err
@@ -94,13 +79,25 @@ func newKernel(c *command.Console) *cobra.Command {
 		}
 		return nil
 	}
+	cmd.Flags().SortFlags = false
+	command.Flag(cmd, "subject", "only the `NAME`d generator, or those of tickflake or peer; may be repeated (default all)", &o.Subjects, func(s string) ([]string, error) {
+		named := namedSubjects(s)
+		if len(named) == 0 {
+			return nil, fmt.Errorf("no generator %q; 'tickflake-chaos list --kernel' has the names", s)
+		}
+		return append(o.Subjects, named...), nil
+	}, subjectCompletions()...)
+	cmd.Flags().StringVar(&o.Program, "program", "", "test the program at `PATH`, which prints one ID per line; its arguments stand after --")
+	cmd.Flags().BoolVar(&o.Ordered, "ordered", false, "with --program, the IDs of a process must ascend")
+	cmd.MarkFlagsMutuallyExclusive("subject", "program")
+	format := command.FormatFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) > len(o.Args) { // else all
 			for _, f := range chosen {
 				o.Faults = append(o.Faults, f.Fault)
 			}
 		}
-		return runKernel(cmd.Context(), c, o, len(chosen), output)
+		return runKernel(cmd.Context(), c, o, len(chosen), *format)
 	}
 	return cmd
 }
@@ -127,7 +124,7 @@ func subjectCompletions() []cobra.Completion {
 }
 
 // runKernel runs the faults, of which there are so many, and reports them.
-func runKernel(ctx context.Context, c *command.Console, o kernel.Options, total int, flags *output) error {
+func runKernel(ctx context.Context, c *command.Console, o kernel.Options, total int, format string) error {
 	if o.Program != "" {
 		if err := checkProgram(o.Program); err != nil {
 			return fmt.Errorf("--program: %w", err)
@@ -152,30 +149,25 @@ func runKernel(ctx context.Context, c *command.Console, o kernel.Options, total 
 		return err
 	}
 	suites := suitesOf(report)
-	out := &reporter{Console: c, output: flags, header: []string{"", "GENERATOR", ">IDS", ">ERRORS", ">DUPLICATES", ">DISORDER", ">STALL", ">LEAD", ">RECOVERY"}}
-	switch *flags.format {
-	case formatTable:
-		fmt.Fprintf(c.Out, "%s, QEMU %s\n\n", report.Kernel, report.QEMU)
-	case command.FormatJSON:
+	var count tally
+	for _, s := range suites {
+		count.add(s)
+	}
+	if format == command.FormatJSON {
 		if err := json.NewEncoder(c.Out).Encode(report); err != nil {
 			return err
 		}
-	}
-	for _, s := range suites {
-		if err := out.write(nil, s); err != nil {
-			return err
+	} else {
+		fmt.Fprintf(c.Out, "%s, QEMU %s\n\n", report.Kernel, report.QEMU)
+		for _, s := range suites {
+			s.write(c.Out, []string{"", "GENERATOR", "IDS", "ERRORS", "DUPLICATES", "DISORDER", "STALL", "LEAD", "RECOVERY"})
 		}
-	}
-	if *flags.format == formatTable && len(suites) > 1 {
-		writeGenerators(c, suites)
-	}
-	if writeErr := out.end(); writeErr != nil {
-		return writeErr
+		fmt.Fprintln(c.Out, &count) // a failed write shows when the output is flushed
 	}
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w; %d of %d faults done", err, len(suites)-len(report.Skipped), total)
-	case out.failed > 0:
+	case count.failed > 0:
 		return command.ErrReported
 	case len(o.Faults) > 0 && len(report.Skipped) > 0: // it was asked for by its name
 		return fmt.Errorf("%s was not run: %s", report.Skipped[0].Fault, report.Skipped[0].Why)
@@ -188,7 +180,7 @@ func runKernel(ctx context.Context, c *command.Console, o kernel.Options, total 
 func suitesOf(report kernel.Report) (suites []suite) {
 	about := map[string]string{}
 	for _, f := range kernel.Faults() {
-		about[f.Name] = f.About
+		about[f.Name] = f.About + "\n"
 	}
 	at := func(fault string) *suite {
 		i := slices.IndexFunc(suites, func(s suite) bool { return s.name == fault })
@@ -199,14 +191,16 @@ func suitesOf(report kernel.Report) (suites []suite) {
 		return &suites[i]
 	}
 	for _, r := range report.Rows {
-		at(r.Fault).add(kernelRow(r))
+		s := at(r.Fault)
+		s.rows = append(s.rows, kernelRow(r))
 	}
 	for _, clock := range report.Clocks {
 		s := at(clock.Fault)
-		s.about, s.took = strings.TrimPrefix(s.about+"\n"+clockLine(clock), "\n"), time.Duration(clock.Host)
+		s.about += clockLine(clock) + "\n"
 	}
 	for _, skip := range report.Skipped {
-		at(skip.Fault).add(row{name: "all", skipped: "was not run: " + skip.Why})
+		s := at(skip.Fault)
+		s.rows = append(s.rows, row{name: "all", skipped: "was not run: " + skip.Why})
 	}
 	return suites
 }
@@ -224,9 +218,6 @@ func kernelRow(r kernel.Row) row {
 		one.figures[4], one.figures[5] = "", ""
 	}
 	if len(r.Broken) > 0 {
-		if v.Twice != nil {
-			one.failure = *v.Twice
-		}
 		one.broken = slices.Clone(r.Broken)
 		one.broken[0] = fmt.Sprintf("%s, %s: %s", r.Fault, r.Subject, r.Broken[0])
 		if v.Error != "" && !strings.Contains(strings.Join(r.Broken, "\n"), v.Error) {
@@ -237,27 +228,6 @@ func kernelRow(r kernel.Row) row {
 		}
 	}
 	return one
-}
-
-// writeGenerators lists the faults that broke a promise, or have a documented exception, by generator.
-func writeGenerators(c *command.Console, suites []suite) {
-	var rows [][]string
-	for _, s := range suites {
-		for _, r := range s.rows {
-			if len(r.figures) == 0 {
-				continue
-			}
-			i := slices.IndexFunc(rows, func(row []string) bool { return row[0] == r.name })
-			if i < 0 {
-				i, rows = len(rows), append(rows, []string{r.name, ""})
-			}
-			if r.mark() != "✓" {
-				rows[i][1] += r.mark() + " " + s.name + "  "
-			}
-		}
-	}
-	fmt.Fprint(c.Out, "\nall faults\n\n")
-	_ = command.Table(c.Out, []string{"GENERATOR", "NOT AS PROMISED"}, rows) // a failed write shows when the output is flushed
 }
 
 // clockLine says how far the clocks moved.
