@@ -138,7 +138,7 @@ func newScript(c *command.Console) *cobra.Command {
 				return err
 			}
 			defer file.Close()
-			from = command.Text(file)
+			from = file
 		}
 		text, err := io.ReadAll(from)
 		if err != nil {

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -16,8 +18,6 @@ import (
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
-
-const formatText = "text"
 
 // layoutFlag adds --layout. The default is the library's.
 func layoutFlag(cmd *cobra.Command) *snowflake.Layout {
@@ -74,11 +74,6 @@ func (f *clockFlags) awaitClock(ctx context.Context, log *slog.Logger) error {
 		log.Warn("clock: starting all the same, and the times of IDs may be wrong", "err", err)
 	}
 	return nil
-}
-
-// formatFlag adds the --format of commands that print either text or JSON.
-func formatFlag(cmd *cobra.Command) *string {
-	return command.ChoiceFlag(cmd, "format", "output `FORMAT`", formatText, command.FormatJSON)
 }
 
 // durationFlag adds a flag that takes a time above zero. Its value is the default.
@@ -147,4 +142,30 @@ func numberRange(s string, least, most int64) (from, to int64, ok bool) {
 		to, err = wholeNumber(last)
 	}
 	return from, to, err == nil && least <= from && from <= to && to <= most
+}
+
+func choose(condition bool, yes, no string) string {
+	if condition {
+		return yes
+	}
+	return no
+}
+
+// program returns how the user can run this program.
+func program() string {
+	name := os.Args[0]
+	if strings.Contains(name, string(filepath.Separator)+"go-build") {
+		return "go run ./cmd/tickflake"
+	}
+	return quoted(name)
+}
+
+// quoted returns a word of a shell.
+func quoted(word string) string {
+	if strings.IndexFunc(word, func(r rune) bool {
+		return !strings.ContainsRune("/._-:,+@%abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", r)
+	}) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

@@ -79,26 +79,21 @@ func newLeaseFleet(c *command.Console) *cobra.Command {
 		Long:  leaseFleetHelp,
 		Example: `  tickflake lease fleet --store etcd://10.0.0.1:2379
   tickflake lease fleet --nodes 512-1023 --store etcd://eu.example.com
-  tickflake lease fleet --datacenter 3 --layout twitter --store etcd://eu.example.com
+  tickflake lease fleet --nodes datacenter=3 --layout twitter --store ./eu
   tickflake lease fleet --nodes 0-1023 --past 1016-1023 --store etcd://eu.example.com`,
 		Args: cobra.NoArgs,
 	}
 	l := newLeases(c, cmd, true)
-	format := formatFlag(cmd)
+	format := command.FormatFlag(cmd)
 	nodes := cmd.Flags().String("nodes", "", "create a fleet with the node numbers `NODES`")
-	datacenter := cmd.Flags().String("datacenter", "", "create a fleet with datacenter `N`, as --nodes datacenter=N")
 	var want lease.Fleet
 	command.Flag(cmd, "floor", "let no process claim a number before `TIME`", &want.Floor, parseInstant)
 	past := pastFlags(cmd, "past", "give `NODES` to the past, for IDs of old rows: see 'tickflake lease past'")
 	later := cmd.Flags().StringArray("later", nil, "let a number begin later, by `NODE=TIME`; may be repeated")
 	yes := cmd.Flags().Bool("yes", false, "do not ask, which needs a terminal")
-	cmd.MarkFlagsMutuallyExclusive("nodes", "datacenter")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		given := cmd.Flags().Changed
-		if given("datacenter") {
-			*nodes = "datacenter=" + *datacenter
-		}
-		creates := given("nodes") || given("datacenter")
+		creates := given("nodes")
 		if !creates && (len(*later) > 0 || given("past") || given("floor")) {
 			return cli.Usage(errors.New("--floor, --later and --past need --nodes"))
 		}
@@ -240,7 +235,6 @@ func newLeaseEnd(c *command.Console) *cobra.Command {
 	l.timeout = time.Minute // it writes all node numbers
 	timeout := cmd.Flags().Lookup("timeout")
 	timeout.Usage = strings.Replace(timeout.Usage, "5s", l.timeout.String(), 1)
-	format := formatFlag(cmd)
 	to := cmd.Flags().String("to", "", "name the new store by its `URL` or a name, for the errors of processes that still use this one; user, password and options of a URL are left out")
 	_ = cmd.MarkFlagRequired("to") // it was just added
 	command.CompleteFlag(cmd, "to")
@@ -290,14 +284,6 @@ func newLeaseEnd(c *command.Console) *cobra.Command {
 		}
 		for _, b := range other.Later {
 			found += fmt.Sprintf(" \\\n  --later %d=%s", b.Node, floorText(b.Until))
-		}
-		if *format == command.FormatJSON {
-			return json.NewEncoder(l.Out).Encode(struct {
-				lease.Fleet
-				Store   string    `json:"store"`
-				Command string    `json:"command"`
-				Now     time.Time `json:"now"` // that limits were compared with
-			}{other, name, found, now})
 		}
 		fmt.Fprintf(l.Out, "# %s have left for %s. Create its fleet with them, once, before a process uses that store:\n", which, name)
 		if store == `"$NEW"` {

@@ -109,7 +109,7 @@ func newLeaseList(c *command.Console) *cobra.Command {
 		Args: cobra.MaximumNArgs(1),
 	}
 	l := newLeases(c, cmd, false)
-	format := formatFlag(cmd)
+	format := command.FormatFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		from, to, err := nodeRange(cmp.Or(strings.Join(args, ""), fmt.Sprint("0-", maxNode)))
 		if err != nil {

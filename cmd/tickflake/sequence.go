@@ -87,7 +87,7 @@ func newSequenceList(c *command.Console) *cobra.Command {
 		Args: cobra.MaximumNArgs(1),
 	}
 	s := newSequences(c, cmd)
-	format := formatFlag(cmd)
+	format := command.FormatFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return s.list(cmd.Context(), *format)

@@ -71,11 +71,11 @@ func newStoreCheck(c *command.Console) *cobra.Command {
 			sentences []string
 		}{{"forgets", d.Forgets}, {"risks", d.Risks}, {"unknown", d.Unknown}} {
 			for _, sentence := range part.sentences {
-				rows = append(rows, []string{fmt.Sprintf("%-7s", part.word), command.Visible(sentence)})
+				rows = append(rows, []string{part.word, command.Visible(sentence)})
 			}
 		}
 		if probed != "" {
-			rows = append(rows, []string{"probed ", probed})
+			rows = append(rows, []string{"probed", probed})
 		}
 		if err := command.Table(c.Out, nil, rows); err != nil {
 			return err
