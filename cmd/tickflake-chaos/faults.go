@@ -71,16 +71,10 @@ func choose(all []fault, names []string) ([]fault, error) {
 	}), nil
 }
 
-// takeFaults makes the arguments of a command faults of all, which the shell completes.
-func takeFaults(cmd *cobra.Command, into *[]fault, all func() []fault) {
+// takeFaults makes the arguments of a command faults of all.
+func takeFaults(cmd *cobra.Command, into *[]fault, all []fault) {
 	cmd.Args = func(_ *cobra.Command, args []string) (err error) {
-		*into, err = choose(all(), args)
+		*into, err = choose(all, args)
 		return err
-	}
-	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
-		for _, f := range all() {
-			names = append(names, cobra.CompletionWithDesc(f.Fault, f.What))
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
 	}
 }

@@ -60,7 +60,7 @@ func newKernel(c *command.Console) *cobra.Command {
   tickflake-chaos kernel --subject tickflake --format json
   CGO_ENABLED=0 go build -o mine . && tickflake-chaos kernel --program ./mine`,
 	}
-	takeFaults(cmd, &chosen, onKernel)
+	takeFaults(cmd, &chosen, onKernel())
 	takes := cmd.Args
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if dash := cmd.ArgsLenAtDash(); dash >= 0 {
@@ -86,7 +86,7 @@ func newKernel(c *command.Console) *cobra.Command {
 			return nil, fmt.Errorf("no generator %q; 'tickflake-chaos list --kernel' has the names", s)
 		}
 		return append(o.Subjects, named...), nil
-	}, subjectCompletions()...)
+	})
 	cmd.Flags().StringVar(&o.Program, "program", "", "test the program at `PATH`, which prints one ID per line; its arguments stand after --")
 	cmd.Flags().BoolVar(&o.Ordered, "ordered", false, "with --program, the IDs of a process must ascend")
 	cmd.MarkFlagsMutuallyExclusive("subject", "program")
@@ -108,17 +108,6 @@ func namedSubjects(name string) (names []string) {
 		if s.Name == name || string(s.Group) == name {
 			names = append(names, s.Name)
 		}
-	}
-	return names
-}
-
-func subjectCompletions() []cobra.Completion {
-	names := []cobra.Completion{
-		cobra.CompletionWithDesc(string(kernel.Ours), "all generators of tickflake"),
-		cobra.CompletionWithDesc(string(kernel.Peers), "all other generators"),
-	}
-	for _, s := range kernel.Subjects() {
-		names = append(names, cobra.CompletionWithDesc(s.Name, s.How))
 	}
 	return names
 }

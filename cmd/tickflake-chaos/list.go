@@ -49,7 +49,7 @@ func newList(c *command.Console) *cobra.Command {
   tickflake-chaos list --kernel
   tickflake-chaos list --format json | jq -r .fault`,
 	}
-	takeFaults(cmd, &chosen, catalogue)
+	takeFaults(cmd, &chosen, catalogue())
 	onReal := cmd.Flags().Bool("kernel", false, "list the faults and the generators of 'tickflake-chaos kernel'")
 	format := command.FormatFlag(cmd)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {

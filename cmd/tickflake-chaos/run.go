@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -76,7 +75,7 @@ func newSettings(c *command.Console, cmd *cobra.Command) *settings {
 			return append(s.strategies, presets...), nil
 		}
 		return append(s.strategies, text), err
-	}, append(slices.Clone(presets), all)...)
+	})
 	usage = "`CLOCK` that the generator reads: raw (the wall), mono (monotonic time, which no step reaches), resync (mono that catches up after a suspend) or all; may be repeated (default raw and mono, or that of the script)"
 	command.Flag(cmd, "clock", usage, &s.clocks, func(text string) ([]generatortest.ClockKind, error) {
 		kind, err := generatortest.ParseClockKind(text)
@@ -87,7 +86,7 @@ func newSettings(c *command.Console, cmd *cobra.Command) *settings {
 			return nil, fmt.Errorf("want raw, mono, resync or all, got %q", text)
 		}
 		return append(s.clocks, kind), nil
-	}, "raw", "mono", "resync", all)
+	})
 	s.format = command.FormatFlag(cmd)
 	return s
 }
@@ -103,7 +102,7 @@ func newRun(c *command.Console) *cobra.Command {
   tickflake-chaos run --strategy borrow:1s,wait:5s --strategy reject --clock all
   tickflake-chaos run --strategy all --clock all`,
 	}
-	takeFaults(cmd, &chosen, scripted)
+	takeFaults(cmd, &chosen, scripted())
 	s := newSettings(c, cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var scenarios []generatortest.Scenario

@@ -32,11 +32,10 @@ const decodeExamples = `  tickflake decode --layout twitter 1541815603606036480
 
 func newDecode(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:               "decode [ID...]",
-		Short:             "Take IDs apart",
-		Long:              decodeHelp,
-		Example:           decodeExamples,
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Use:     "decode [ID...]",
+		Short:   "Take IDs apart",
+		Long:    decodeHelp,
+		Example: decodeExamples,
 	}
 	layout := layoutFlag(cmd)
 	format := command.FormatFlag(cmd)

@@ -23,16 +23,8 @@ import (
 func layoutFlag(cmd *cobra.Command) *snowflake.Layout {
 	layout := snowflake.Default()
 	usage := "use the layout `NAME|SPEC`, see 'tickflake layout list' for the names and 'tickflake layout show --help' for specs"
-	command.Flag(cmd, "layout", fmt.Sprintf("%s (default %q)", usage, layout.Name), &layout, snowflake.ParseLayout, layoutCompletions()...)
+	command.Flag(cmd, "layout", fmt.Sprintf("%s (default %q)", usage, layout.Name), &layout, snowflake.ParseLayout)
 	return &layout
-}
-
-func layoutCompletions() []cobra.Completion {
-	var names []cobra.Completion
-	for _, l := range snowflake.Presets() {
-		names = append(names, cobra.CompletionWithDesc(l.Name, l.String()))
-	}
-	return names
 }
 
 // strategyFlag adds --strategy. The default is the library's.
@@ -40,8 +32,7 @@ func strategyFlag(cmd *cobra.Command) *strategies.Strategy {
 	strategy := strategies.Default()
 	usage := "for full ticks, and for a clock that was stepped back, use the strategy `SPEC`: " +
 		"reject, wait, wait:5ms, borrow:1s, a chain like borrow:1s,wait:5s, one per cause like exhausted=wait/behind=reject, or a name: default, twitter, leaf, last-timestamp-plus-one"
-	command.Flag(cmd, "strategy", fmt.Sprintf("%s (default %q)", usage, fmt.Sprint(strategy)), &strategy, strategies.Parse,
-		"default", "reject", "wait", "wait:5ms", "borrow:1s", "borrow:1s,wait:5s", "exhausted=wait/behind=reject", "twitter", "leaf", "last-timestamp-plus-one")
+	command.Flag(cmd, "strategy", fmt.Sprintf("%s (default %q)", usage, fmt.Sprint(strategy)), &strategy, strategies.Parse)
 	return &strategy
 }
 

@@ -35,7 +35,6 @@ type oldRows struct {
 
 func oldRowsFlags(cmd *cobra.Command) *oldRows {
 	o := &oldRows{at: cmd.Flags().String("at", "", "issue an ID for an old row of `TIME`, or - for rows whose times are in the lines of standard input")}
-	command.CompleteFlag(cmd, "at")
 	o.times = command.ChoiceFlag(cmd, "times", "read the instants of --at in the `FORM`", "rfc3339", "unix", "unix-ms")
 	durationFlag(cmd, "unit", "take the instants of --at as exact to `DURATION` (default that of a tick, or 1s with --times unix)", &o.unit)
 	for _, other := range []string{"count", "node", "strategy", "sequence-start", "window", "vmclock"} {

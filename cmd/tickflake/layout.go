@@ -80,8 +80,7 @@ func newLayoutShow(c *command.Console) *cobra.Command {
 		Example: `  tickflake layout show twitter
   tickflake layout show 41/10/12,epoch=2026-01-01
   tickflake layout show time=39,sequence=8,machine=16,tick=10ms`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cobra.FixedCompletions(layoutCompletions(), cobra.ShellCompDirectiveNoFileComp),
+		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			l, err := snowflake.ParseLayout(args[0])
 			if err != nil {

@@ -50,8 +50,7 @@ func newLayoutSQL(c *command.Console) *cobra.Command {
   tickflake layout sql twitter --dialect mysql
   tickflake layout sql --node 1023
   tickflake layout sql --partitions orders --from 2027-01 --months 12`,
-		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: cobra.FixedCompletions(layoutCompletions(), cobra.ShellCompDirectiveNoFileComp),
+		Args: cobra.MaximumNArgs(1),
 	}
 	dialect := command.ChoiceFlag(cmd, "dialect", "write SQL in the `DIALECT`; mysql is for MariaDB too", "postgres", "mysql")
 	var table string

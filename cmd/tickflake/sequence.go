@@ -63,7 +63,6 @@ func newSequence(c *command.Console) *cobra.Command {
 
 // newSequences adds the flags of the sequence commands.
 func newSequences(c *command.Console, cmd *cobra.Command) *sequences {
-	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	return &sequences{c, placeFlags(cmd, keptSequences, func() string { return sequenceDirectory })}
 }
 

@@ -142,7 +142,7 @@ func maxFlag(cmd *cobra.Command, value *int64, none int64) {
 			err = fmt.Errorf("%d is beyond the range of a sequence: want less, or none", last)
 		}
 		return last, err
-	}, "none")
+	})
 }
 
 // steps are the least and the most numbers that a process reserves at a time.

@@ -107,7 +107,7 @@ func newServeOf(s *serving) *cobra.Command {
 			return "", fmt.Errorf("want ready or live, got %q", text)
 		}
 		return text, nil
-	}, "ready", "live")
+	})
 	cmd.Flags().Lookup("check").NoOptDefVal = "ready"
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return s.run(cmd.Context()) }
 	cmd.AddCommand(newServeToken(s.Console))

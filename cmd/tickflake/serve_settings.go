@@ -84,13 +84,7 @@ func field[T any](s *settings, tag reflect.StructTag, name string, value *T, par
 	if text := fmt.Sprint(*value); text != "" && text != "false" && text != "[]" {
 		usage += " (default " + text + ")"
 	}
-	added := command.Var(s.cmd, flag, usage, value, parse)
-	if name == addressName {
-		command.CompleteFlag(s.cmd, flag, off)
-	} else if name != "FILE" {
-		command.CompleteFlag(s.cmd, flag)
-	}
-	return added
+	return command.Flag(s.cmd, flag, usage, value, parse)
 }
 
 // off is the address of a protocol that is not served.

@@ -47,7 +47,6 @@ func newStoreCheck(c *command.Console) *cobra.Command {
 		Args: cobra.NoArgs,
 	}
 	place := placeFlags(cmd, keptCells, func() string { return "" })
-	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
 		slog.SetDefault(slog.New(slog.DiscardHandler)) // stores.Open logs the same

@@ -69,7 +69,7 @@ func TestCommandsWhileADiskHangs(t *testing.T) {
 			back := hang()
 			var hung []*process
 			for _, args := range []string{
-				"generate", "lease list", "lease list 0-3", "store check", "lease release 0 --yes", "lease reserve 7 --until 2090-02-02",
+				"generate", "lease list", "lease list 0-3", "store check", "lease reserve 7 --until 2090-02-02",
 				"sequence create invoices", "sequence next orders", "sequence list", "sequence list orders",
 				"sequence set orders --next 100 --yes", "sequence delete orders --yes",
 			} {
