@@ -2,14 +2,9 @@ package main
 
 import (
 	"context"
-	"debug/elf"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -42,12 +37,8 @@ language: the machine has no shell. It is started, killed and started again as t
 fault says, in a directory of its own. No ID may come twice. With --ordered,
 the IDs of each process must ascend too: as numbers if they are, else as text.`
 
-// bench is package kernel. Tests replace it.
-var bench = struct {
-	find  func() (kernel.Kernel, error)
-	fetch func(ctx context.Context, said func(string)) (kernel.Kernel, error)
-	run   func(context.Context, kernel.Options) (kernel.Report, error)
-}{kernel.Find, kernel.Fetch, kernel.Run}
+// runFaults is [kernel.Run]. Tests replace it.
+var runFaults = kernel.Run
 
 func newKernel(c *command.Console) *cobra.Command {
 	var chosen []fault
@@ -114,22 +105,10 @@ func namedSubjects(name string) (names []string) {
 
 // runKernel runs the faults, of which there are so many, and reports them.
 func runKernel(ctx context.Context, c *command.Console, o kernel.Options, total int, format string) error {
-	if o.Program != "" {
-		if err := checkProgram(o.Program); err != nil {
-			return fmt.Errorf("--program: %w", err)
-		}
-	}
 	progress := c.Progress()
 	o.Progress = func(fault, text string) { progress(fault + ": " + text) }
-	var report kernel.Report
-	var err error
-	o.Kernel, err = bench.find()
-	if err != nil && os.Getenv("TICKFLAKE_KERNEL") == "" { // a user who sets it wants no other kernel
-		o.Kernel, err = bench.fetch(ctx, progress)
-	}
-	if err == nil {
-		report, err = bench.run(ctx, o)
-	}
+	o.Fetch = true
+	report, err := runFaults(ctx, o)
 	progress("")
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
@@ -238,26 +217,4 @@ func shortTime(s generatortest.Seconds) string {
 		unit *= 10
 	}
 	return time.Duration(s).Round(unit).String()
-}
-
-// checkProgram reports why the virtual machine cannot run the program, before it boots.
-func checkProgram(path string) error {
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return err
-	}
-	file, err := elf.Open(path)
-	if _, missing := errors.AsType[*fs.PathError](err); missing {
-		return err
-	} else if err != nil {
-		return fmt.Errorf("%s is no compiled program (%w), and the virtual machine has no shell and no interpreter", path, err)
-	}
-	defer file.Close()
-	if file.Machine != elf.EM_X86_64 || file.Entry == 0 {
-		return fmt.Errorf("%s is %s for %s: the virtual machine needs a program for EM_X86_64 and Linux (GOOS=linux GOARCH=amd64)", path, file.Type, file.Machine)
-	}
-	if _, err := exec.LookPath(path); err != nil {
-		return fmt.Errorf("%w: make it executable (chmod +x)", err)
-	}
-	return nil
 }
