@@ -92,7 +92,7 @@ var (
 func placeFlags(cmd *cobra.Command, k kept, directory func() string) *place {
 	p := &place{kept: k, directory: directory, url: os.Getenv(storeVariable), source: "$" + storeVariable, timeout: defaultTimeout}
 	usage := "use the store at `URL`, which keeps " + k.what + ", or a directory, see " + k.see + " (default $" + storeVariable + ", or else the per-user state directory)"
-	command.Var(cmd, "store", usage, &p.url, func(s string) (string, error) {
+	command.Flag(cmd, "store", usage, &p.url, func(s string) (string, error) {
 		if s == "" {
 			return "", errors.New("want a directory or a URL")
 		}
