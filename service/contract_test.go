@@ -107,7 +107,7 @@ func refused(t testing.TB, protocol string, code wire.Code, err error) *servicet
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	r := start(t, listen, func(c *service.Config) {
-		c.MaxBatch, c.MaxNumbers, c.AccessLog = 100, 1000, 1
+		c.MaxBatch, c.MaxNumbers = 100, 1000
 		c.Create = append(c.Create, service.CreateRule{Prefix: "tickets", Definition: sequence.Definition{Mode: sequence.Ordered, Max: 3}})
 		c.Clients = []service.Client{
 			{Name: "shop", Tokens: []string{shop}, Sequences: []string{"*"}},
@@ -162,6 +162,7 @@ func TestRequests(t *testing.T) {
 	}
 	for _, name := range []string{"shop", "slow", "numbers"} {
 		says(r.log(), `"client":"%s"`, name)
+		says(metrics, `^tickflake_service_client_items_total{tickflake_service_client="%s"} [1-9]`, name)
 	}
 	for _, token := range []string{shop, slow, numbers, watch, stray} {
 		assert.NotContains(t, r.log()+shown.String()+metrics, token)
@@ -313,11 +314,11 @@ func TestOnlyTheLogNamesTheStore(t *testing.T) {
 				alive, body := r.get(web, "/livez")
 				assert.Equal(t, c.alive, alive == http.StatusOK)
 				shown += body
-				for _, path := range []string{"/readyz", "/v1/status", "/v1/sequences/orders"} {
+				for _, path := range []string{"/readyz", "/v1/sequences/orders"} {
 					_, body := r.get(web, path)
 					shown += body
 				}
-				info := r.connect(resp, "INFO\r\nGET orders\r\nQUIT\r\n")
+				info := r.connect(resp, command("INFO")+command("GET", "orders")+command("QUIT"))
 				text, err := io.ReadAll(bufio.NewReader(info))
 				require.NoError(t, err)
 				shown += string(text)
@@ -361,7 +362,7 @@ func TestReloadClients(t *testing.T) {
 		}
 		require.NoError(t, moves(shares.Tokens[0]))
 		require.NoError(t, moves(goes))
-		idle := r.connect(resp, "AUTH "+stays+"\r\nID\r\nAUTH "+goes+"\r\n")
+		idle := r.connect(resp, command("AUTH", stays)+command("ID")+command("AUTH", goes))
 		var answers strings.Builder
 		ended := make(chan time.Time)
 		go func() { _, _ = io.Copy(&answers, idle); ended <- time.Now() }()
@@ -377,7 +378,7 @@ func TestReloadClients(t *testing.T) {
 		}
 		assert.Equal(t, codes.Unauthenticated, status.Code(moves(goes)))
 		require.NoError(t, moves(shares.Tokens[0]))
-		_, err := io.WriteString(idle, "PING\r\n")
+		_, err := io.WriteString(idle, command("PING"))
 		require.NoError(t, err)
 		assert.Equal(t, read, (<-ended).Sub(began))
 		assert.Contains(t, answers.String(), "\n-NOAUTH ", "any command")

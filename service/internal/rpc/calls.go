@@ -218,16 +218,15 @@ func (s *Server) receive(receive func(any) error, request any) error {
 // done tells the observer of a request that was answered, and returns its error as a status.
 func (s *Server) done(ctx context.Context, r *issuer.Request, began time.Time) error {
 	r.Duration = time.Since(began)
-	if r.Err != nil || s.issuer.Logs() {
-		if p, ok := peer.FromContext(ctx); ok {
-			r.Remote = p.Addr.String()
-		}
+	if r.Err == nil {
+		s.issuer.Done(*r)
+		return nil
+	}
+	if p, ok := peer.FromContext(ctx); ok {
+		r.Remote = p.Addr.String()
 	}
 	s.issuer.Done(*r)
-	if r.Err != nil {
-		return statusOf(r.Err)
-	}
-	return nil
+	return statusOf(r.Err)
 }
 
 // statusOf returns the status of a request that was refused. To one whose client's deadline has

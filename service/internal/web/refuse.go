@@ -82,7 +82,7 @@ var (
 	errPath   = issuer.Refuse(wire.NotFound, "there is no such path: GET /v1/openapi.yaml lists the paths")
 	errHost   = issuer.Refuse(wire.BadHost, "the Host header is no name of this server: call it by its address, or add the name to the server's hosts (--host)")
 	errOrigin = issuer.Refuse(wire.Forbidden, "a page of another site sent this request: only pages of this server may")
-	errBody   = badInput(`the body is not served: send none, or in place of a query an object in JSON of at most 1,024 bytes, such as {"n":10}, as application/json`)
+	errBody   = badInput("a body is not served: send none, and the parameters in the address, such as ?n=10")
 	errBug    = issuer.Refuse(wire.Internal, "internal error: see the server's log")
 )
 
