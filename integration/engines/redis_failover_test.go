@@ -53,7 +53,7 @@ func (o owned) Close() error { return o.client.Close() }
 // writes are confirmed by all replicas continues when the former primary is back as a replica, and loses nothing. What a
 // fleet without confirmations loses is seen in TestRedisAsynchronous.
 func (c *cluster) try(t *testing.T) {
-	f := fleet.For(t, fleet.FleetConfig{Keepers: 3, Rate: 400, Keeper: fleet.KeeperConfig{
+	f := fleet.For(t, fleet.Config{Keepers: 3, Rate: 400, Keeper: fleet.KeeperConfig{
 		// A try to read or write takes a second if the replicas do not answer.
 		Window: 2 * time.Second, Timeout: 1500 * time.Millisecond,
 		Open: func(context.Context) (stores.Store, error) {
