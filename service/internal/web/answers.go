@@ -8,9 +8,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
-	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service/internal/issuer"
 	"github.com/tickflake/tickflake/snowflake"
 )
@@ -114,68 +112,6 @@ func (s *Server) takeNumbers(ctx context.Context, r *http.Request, c *issuer.Cli
 	}
 	got, err := s.issuer.Number(ctx, c, r.PathValue("name"), n)
 	return got, n, err
-}
-
-// state is the answer to GET /v1/sequences/{name}. Its numbers of 64 bits are texts, as those of [issuer.Numbers].
-type state struct {
-	Name   string        `json:"name"`
-	Mode   sequence.Mode `json:"mode"`
-	Start  int64         `json:"start,string"`
-	Stride int64         `json:"stride"`
-	Offset int64         `json:"offset"`
-	Max    int64         `json:"max,string"`
-	Next   *int64        `json:"next,string"` // null if none is left, or by period
-	Last   *int64        `json:"last,string"` // null by period, as Left
-	Left   *int64        `json:"left,string"`
-
-	Period sequence.Period `json:"period,omitzero"`
-}
-
-// inspect answers GET /v1/sequences/{name}.
-func (s *Server) inspect(ctx context.Context, r *http.Request, c *issuer.Client) (any, int64, error) {
-	info, err := s.issuer.Inspect(ctx, c, r.PathValue("name"))
-	if err != nil {
-		return nil, 0, err
-	}
-	d := info.Definition
-	answer := state{
-		Name: info.Name, Mode: d.Mode, Start: d.Start, Stride: d.Stride.By(), Offset: d.Stride.Offset(),
-		Max: d.Max, Period: d.Period,
-	}
-	if d.Period == (sequence.Period{}) {
-		answer.Last, answer.Left = &info.Last, &info.Left
-	}
-	if info.Left > 0 {
-		answer.Next = &info.Next
-	}
-	return answer, 0, nil
-}
-
-// layout is the answer to GET /v1/layout.
-type layout struct {
-	Layout       string  `json:"layout"` // as text
-	Epoch        string  `json:"epoch"`
-	Tick         float64 `json:"tick_seconds"`
-	TimeBits     int     `json:"time_bits"`
-	NodeBits     int     `json:"node_bits"`
-	SequenceBits int     `json:"sequence_bits"`
-	NodeLast     bool    `json:"node_last"`
-	Node         int64   `json:"node"` // may change
-	Strategy     string  `json:"strategy"`
-	MaxBatch     int64   `json:"max_batch"`
-	MaxNumbers   int64   `json:"max_numbers"`
-}
-
-// describe answers GET /v1/layout.
-func (s *Server) describe(_ context.Context, _ *http.Request, c *issuer.Client) (any, int64, error) {
-	l, config := s.issuer.Layout(), s.issuer.Config()
-	ids, numbers := s.issuer.Largest(c)
-	return layout{
-		Layout: l.String(), Epoch: l.Epoch.UTC().Format(time.RFC3339Nano), Tick: l.Tick.Seconds(),
-		TimeBits: l.TimeBits, NodeBits: l.NodeBits, SequenceBits: l.SequenceBits,
-		NodeLast: l.Order == snowflake.TimeSequenceNode, Node: config.Generator.Node(),
-		Strategy: config.Strategy, MaxBatch: ids, MaxNumbers: numbers,
-	}, 0, nil
 }
 
 var fine = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
