@@ -1,7 +1,6 @@
 package service_test
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -11,7 +10,6 @@ import (
 	"log/slog"
 	"math"
 	"net"
-	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
@@ -244,92 +242,56 @@ func TestTLS(t *testing.T) {
 	assert.InDelta(t, 360_000, remaining, 600)
 }
 
-// The word that the errors of stores carry, as addresses and users are in real ones.
-const secret = "db-7.internal"
-
-// leaky is a store whose operations fail with an error that has the word.
-type leaky struct {
-	*storetest.Memory
-	fails atomic.Pointer[error]
-}
-
-func (l *leaky) fail(kind error) {
-	err := fmt.Errorf("dial tcp %s:5432, user root: %w", secret, kind)
-	l.fails.Store(&err)
-}
-
-func (l *leaky) Read(ctx context.Context, key string) (stores.Cell, error) {
-	if err := l.fails.Load(); err != nil {
-		return stores.Cell{}, *err
-	}
-	return l.Memory.Read(ctx, key)
-}
-
-func (l *leaky) Swap(ctx context.Context, key string, version uint64, value []byte) (uint64, error) {
-	if err := l.fails.Load(); err != nil {
-		return 0, *err
-	}
-	return l.Memory.Swap(ctx, key, version, value)
-}
-
-// Whatever fails in the store, no answer of any protocol names it, and the log does. Where the fleet was moved to
-// another store, the server is not alive either, once its grant is used up.
+// Whatever fails in the store, no answer of any protocol names it, and the log does: package issuer has the table of errors.
+// Where the fleet was moved to another store, the server is not alive either, once its grant is used up.
 func TestOnlyTheLogNamesTheStore(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		breaks func(t *testing.T, store *leaky)
-		alive  bool
-	}{
-		"away":      {func(_ *testing.T, store *leaky) { store.fail(stores.Transient) }, true},
-		"permanent": {func(_ *testing.T, store *leaky) { store.fail(stores.Permanent) }, true},
-		"odd":       {func(_ *testing.T, store *leaky) { store.fail(io.ErrNoProgress) }, true},
-		"damaged":   {func(_ *testing.T, store *leaky) { store.fail(stores.ErrDamaged) }, true},
-		"moved": {func(t *testing.T, store *leaky) {
-			_, err := lease.EndFleet(t.Context(), store.Memory, 0, 1023, "etcd://"+secret)
-			require.NoError(t, err)
-		}, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			bubble(t, func(t *testing.T) {
-				store := &leaky{Memory: storetest.NewMemory()}
-				require.NoError(t, lease.SetFleet(t.Context(), store, lease.Fleet{To: 1023}))
-				keeper, err := lease.Claim(t.Context(), store, lease.WithLogger(slog.New(slog.DiscardHandler)))
-				require.NoError(t, err)
-				gen, err := generator.New(generator.WithLease(keeper))
-				require.NoError(t, err)
-				t.Cleanup(func() { _ = gen.Close() }) // it cannot release its number
-				r := start(t, pipe, func(c *service.Config) { c.Store, c.Generator = store, gen })
-				c.breaks(t, store)
-				time.Sleep(10 * time.Minute) // the grant is used up
-				var shown string
-				for _, protocol := range servicetest.Protocols {
-					for _, ask := range []func(servicetest.Caller) error{ids(1), take("orders", 1)} {
-						if err := ask(r.caller(protocol, "")); err != nil {
-							shown += err.Error() + "\n"
-						}
-					}
-				}
-				alive, body := r.get(web, "/livez")
-				assert.Equal(t, c.alive, alive == http.StatusOK)
-				shown += body
-				for _, path := range []string{"/readyz", "/metrics"} {
-					_, body := r.get(web, path)
-					shown += body
-				}
-				info := r.connect(resp, command("INFO")+command("GET", "orders")+command("QUIT"))
-				text, err := io.ReadAll(bufio.NewReader(info))
-				require.NoError(t, err)
-				shown += string(text)
-				conn := r.rpc()
-				health, err := grpc_health_v1.NewHealthClient(conn).Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
-				require.NoError(t, err)
-				assert.Equal(t, grpc_health_v1.HealthCheckResponse_NOT_SERVING, health.Status)
-				assert.NotContains(t, shown, secret)
-				assert.Contains(t, r.log(), secret)
-			})
-		})
+	const secret = "db-7.internal" // as addresses and users are in real ones
+	bubble(t, func(t *testing.T) {
+		store, failing := storetest.NewMemory(), new(atomic.Bool)
+		keeper, err := lease.Claim(t.Context(), store, lease.WithLogger(slog.New(slog.DiscardHandler)))
+		require.NoError(t, err)
+		gen, err := generator.New(generator.WithLease(keeper))
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = gen.Close() }) // it cannot release its number
+		r := start(t, pipe, func(c *service.Config) { c.Store, c.Generator = failed{store, failing, secret}, gen })
+		_, err = lease.EndFleet(t.Context(), store, 0, 1023, "etcd://"+secret)
+		require.NoError(t, err)
+		failing.Store(true)
+		time.Sleep(10 * time.Minute) // the grant is used up
+		shown := fmt.Sprint(r.Ready())
+		for _, protocol := range servicetest.Protocols {
+			for _, ask := range []func(servicetest.Caller) error{ids(1), take("orders", 1)} {
+				shown += fmt.Sprint(ask(r.caller(protocol, "")))
+			}
+		}
+		for path, code := range map[string]int{"/livez": 503, "/readyz": 503, "/metrics": 200} {
+			got, body := r.get(web, path)
+			assert.Equal(t, code, got, path)
+			shown += body
+		}
+		text, err := io.ReadAll(r.connect(resp, command("INFO")+command("GET", "orders")+command("QUIT")))
+		require.NoError(t, err)
+		health, err := grpc_health_v1.NewHealthClient(r.rpc()).Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+		require.NoError(t, err)
+		assert.Equal(t, grpc_health_v1.HealthCheckResponse_NOT_SERVING, health.Status)
+		assert.NotContains(t, shown+string(text), secret)
+		assert.Contains(t, r.log(), secret)
+	})
+}
+
+// failed is a store whose reads fail with an error that names an address, once it is told to.
+type failed struct {
+	*storetest.Memory
+	failing *atomic.Bool
+	address string
+}
+
+func (f failed) Read(ctx context.Context, key string) (stores.Cell, error) {
+	if f.failing.Load() {
+		return stores.Cell{}, fmt.Errorf("dial tcp %s:5432, user root: %w", f.address, stores.Permanent)
 	}
+	return f.Memory.Read(ctx, key)
 }
 
 // New clients are served, and one that is gone is refused by every protocol and loses its connections in

@@ -104,8 +104,7 @@ func TestDrainReadsWhatComes(t *testing.T) {
 	})
 }
 
-// TestAllocations: in steady state a command for an ID or a number that is there allocates
-// nothing.
+// In steady state a command for an ID or a number that is there allocates nothing, and a connection that waits has no buffer.
 func TestAllocations(t *testing.T) {
 	b := newServer(t)
 	c := newConn(b, nil)
@@ -118,6 +117,9 @@ func TestAllocations(t *testing.T) {
 			buffer := c.buffer
 			if err := c.answer(); err != nil {
 				panic(err)
+			}
+			if c.buffer != nil {
+				panic("the connection has a buffer while it waits")
 			}
 			c.buffer = buffer
 		}), in)
