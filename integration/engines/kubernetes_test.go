@@ -129,8 +129,11 @@ func testKubeRights(t *testing.T, s *servers.Server) {
 		}
 	}
 	allow(verbs...)
-	config := s.Kubeconfig(s.Addr, token)
-	store := Open(t, "k8s://default/p?kubeconfig="+config)
+	of := func(user, token string) string {
+		return strings.Replace(s.URL, "admin.token", filepath.Base(s.Token(user, token)), 1)
+	}
+	url := of(account, token)
+	store := Open(t, strings.Replace(url, "default", "default/p", 1))
 	Works(t, store)
 	all := map[string]func(*testing.T) Refusal{}
 	for _, verb := range []string{"get", "update"} { // which replace a cell
@@ -143,8 +146,8 @@ func testKubeRights(t *testing.T, s *servers.Server) {
 	testRefusals(t, all)
 	assert.ElementsMatch(t, []string{"get", "list", "create", "update"}, verbs)
 	testDenied(t, s, map[string]string{
-		"k8s://kube-system?kubeconfig=" + config:                    `cannot get resource "leases"`,
-		"k8s://default?kubeconfig=" + s.Kubeconfig(s.Addr, "wr0ng"): "refuses the credentials",
+		strings.Replace(url, "default", "kube-system", 1): `cannot get resource "leases"`,
+		of("other", "wr0ng"):                              "refuses the credentials",
 	})
 	_, err = Open(t, strings.Replace(s.URL, "default", "nowhere", 1)).Swap(ctx, "node/0000001", 0, nil)
 	require.ErrorIs(t, err, stores.Permanent)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -50,8 +51,7 @@ type spec struct {
 type leases struct {
 	client    *http.Client
 	server    *url.URL
-	cluster   *cluster
-	user      *user
+	token     string // its file, which others renew; or ""
 	namespace string // of Kubernetes
 	prefix    string // of the objects' names
 }
@@ -128,22 +128,18 @@ func (l *leases) send(ctx context.Context, method, name string, query url.Values
 		return err
 	}
 	request.Header = http.Header{"Accept": {"application/json"}, "Content-Type": {"application/json"}, "User-Agent": {"tickflake"}}
-	given, err := l.user.login(ctx, l.cluster)
-	if err != nil {
-		return err
-	}
-	if given.Token != "" {
-		request.Header.Set("Authorization", "Bearer "+given.Token)
+	if l.token != "" {
+		token, err := os.ReadFile(l.token)
+		if err != nil {
+			return err
+		}
+		request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 	}
 	answer, err := l.client.Do(request)
 	if err != nil {
 		return err
 	}
-	defer answer.Body.Close()                         //nolint:errcheck // it was read
-	if answer.StatusCode == http.StatusUnauthorized { // a new certificate needs a new connection
-		l.user.Exec.forget()
-		l.client.CloseIdleConnections()
-	}
+	defer answer.Body.Close() //nolint:errcheck // it was read
 	if answer.StatusCode > 299 {
 		said := &answerError{code: answer.StatusCode}
 		_ = json.NewDecoder(answer.Body).Decode(said) // a proxy answers in another form
