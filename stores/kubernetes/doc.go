@@ -22,8 +22,7 @@
 //
 // One object per cell of the kind Lease (coordination.k8s.io/v1), with the version and the value of
 // the cell in the annotation tickflake.io/cell. Its name is PREFIX.NAMESPACE.KEY with dots for slashes; what Kubernetes'
-// names do not take becomes z and one more character, z too. "kubectl get lease" shows who holds a node
-// number; nothing reads that. A Read is one request, and a Swap two, or one for a new cell. A List reads
+// names do not take becomes z and one more character, z too. A Read is one request, and a Swap two, or one for a new cell. A List reads
 // all Leases with the label tickflake.io/fleet of this fleet, 500 in a request (3,000 in 0.2 s): plan for 10,000 node numbers.
 //
 // # To lose nothing
