@@ -18,20 +18,20 @@ import (
 	"github.com/tickflake/tickflake/bench/measure"
 	"github.com/tickflake/tickflake/bench/report"
 	"github.com/tickflake/tickflake/bench/service"
-	"github.com/tickflake/tickflake/integration/fleet"
+	"github.com/tickflake/tickflake/integration/program"
 	"github.com/tickflake/tickflake/internal/cli"
 )
 
 func TestMain(m *testing.M) {
 	service.Empty()
-	fleet.Main(m)
+	program.Main(m)
 }
 
 // A quick run fills every cell of every section, but for those of servers that are not installed,
 // and no ID comes twice where it must not.
 func TestQuick(t *testing.T) {
 	var said bytes.Buffer
-	p := program{sections: sections(), out: &said, err: &said, quick: true, seed: 7, folder: t.TempDir()}
+	p := command{sections: sections(), out: &said, err: &said, quick: true, seed: 7, folder: t.TempDir()}
 	if testing.Short() {
 		p.only = []string{"cost", "ceiling", "scaling", "latency", "waste"}
 	}
@@ -77,7 +77,7 @@ func TestQuick(t *testing.T) {
 
 // A run is published only if it is whole and was not disturbed, and the page has its table.
 func TestPublishable(t *testing.T) {
-	p, whole := program{}, report.Report{}
+	p, whole := command{}, report.Report{}
 	for _, id := range []string{"one", "two"} {
 		p.sections = append(p.sections, measure.Section{ID: id})
 		whole.Sections = append(whole.Sections, report.Section{ID: id})
@@ -104,7 +104,7 @@ func TestFailuresStayAtHome(t *testing.T) {
 	}
 	dir := t.TempDir()
 	var said bytes.Buffer
-	code := execute(ctx, program{out: &said, err: &said, sections: []measure.Section{
+	code := execute(ctx, command{out: &said, err: &said, sections: []measure.Section{
 		section("one", func() {}), section("two", func() { panic("no such server") }),
 		section("three", func() { interrupt(cli.Interruption{Signal: syscall.SIGINT}) }), section("four", func() {}),
 	}}, []string{"--out", dir})

@@ -14,7 +14,7 @@
 // that follow each other, in the rounds that nothing disturbed. A section from which
 // the hypervisor took 2% of the processors' time decides no target. Package measure does that;
 // packages speed, faults, bits, alternatives, oldrows, service and indexes have the sections; package
-// report is the model of a report, and renders it. It builds on Unix, since package fleet does.
+// report is the model of a report, and renders it. It builds on Unix, since package program does.
 package main
 
 import (
@@ -40,14 +40,14 @@ import (
 	"github.com/tickflake/tickflake/bench/service"
 	"github.com/tickflake/tickflake/bench/speed"
 	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel"
-	"github.com/tickflake/tickflake/integration/fleet"
+	"github.com/tickflake/tickflake/integration/program"
 	"github.com/tickflake/tickflake/internal/cli"
 )
 
 func main() {
 	kernel.Main() // in the virtual machine, this program is process 1
 	service.Empty()
-	os.Exit(execute(cli.Context(), program{sections: sections(), out: os.Stdout, err: os.Stderr}, os.Args[1:]))
+	os.Exit(execute(cli.Context(), command{sections: sections(), out: os.Stdout, err: os.Stderr}, os.Args[1:]))
 }
 
 // sections are those of the report, in its order.
@@ -73,8 +73,8 @@ Exit codes:
 
 "go run" itself exits with 1 for all but the first, and prints the code.`
 
-// program is the sections and the streams of a command line, and the values of its flags.
-type program struct {
+// command is the sections and the streams of a command line, and the values of its flags.
+type command struct {
 	sections []measure.Section
 	out, err io.Writer
 
@@ -86,7 +86,7 @@ type program struct {
 }
 
 // execute runs one command line and returns the exit code.
-func execute(ctx context.Context, p program, args []string) int {
+func execute(ctx context.Context, p command, args []string) int {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(p.err)
 	flags.Usage = func() {
@@ -126,7 +126,7 @@ func execute(ctx context.Context, p program, args []string) int {
 }
 
 // ids are those of all sections.
-func (p program) ids() (ids []string) {
+func (p command) ids() (ids []string) {
 	for _, s := range p.sections {
 		ids = append(ids, s.ID)
 	}
@@ -134,7 +134,7 @@ func (p program) ids() (ids []string) {
 }
 
 // run measures, and delivers the report.
-func (p program) run(ctx context.Context) error {
+func (p command) run(ctx context.Context) error {
 	for _, id := range p.only {
 		if !slices.Contains(p.ids(), id) {
 			return cli.Usage(fmt.Errorf("--only: no section %q; there are %s", id, strings.Join(p.ids(), ", ")))
@@ -146,7 +146,7 @@ func (p program) run(ctx context.Context) error {
 	if err := os.MkdirAll(p.folder, 0o755); err != nil { // before the measurements, which take minutes
 		return err
 	}
-	defer func() { _ = fleet.Clean() }()
+	defer func() { _ = program.Clean() }()
 	r := p.measure(ctx, commit())
 	err := p.deliver(r)
 	if ctx.Err() != nil {

@@ -11,12 +11,12 @@ import (
 	"strings"
 
 	"github.com/tickflake/tickflake/bench/report"
-	"github.com/tickflake/tickflake/integration/fleet"
+	"github.com/tickflake/tickflake/integration/program"
 )
 
 // root is the top of the repository, and results the page with the published run.
 var (
-	root    = fleet.Top()
+	root    = program.Top()
 	results = filepath.Join(root, "docs", "results.md")
 )
 
@@ -42,7 +42,7 @@ func earlier() map[string][]string {
 
 // deliver writes the report as a page for people, and as text for machines, and prints the
 // summary and the names of the files, also of those that are there after an error.
-func (p program) deliver(r *report.Report) (err error) {
+func (p command) deliver(r *report.Report) (err error) {
 	var summary bytes.Buffer
 	write := func(name string, form func(io.Writer) error) {
 		var text bytes.Buffer
@@ -67,7 +67,7 @@ func (p program) deliver(r *report.Report) (err error) {
 }
 
 // publishable returns why a report is not fit for docs/results.md, or nil.
-func (p program) publishable(r *report.Report) error {
+func (p command) publishable(r *report.Report) error {
 	because := ""
 	switch {
 	case r.Quick:

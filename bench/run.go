@@ -24,7 +24,7 @@ import (
 
 // measure runs the sections, one after the other. The failure of one leaves the results of
 // the others. When ctx ends, the sections stop.
-func (p program) measure(ctx context.Context, commit string) *report.Report {
+func (p command) measure(ctx context.Context, commit string) *report.Report {
 	chosen := slices.DeleteFunc(slices.Clone(p.sections), func(s measure.Section) bool { return len(p.only) > 0 && !slices.Contains(p.only, s.ID) })
 	r := &report.Report{Command: p.line, Commit: commit, Quick: p.quick, Published: earlier(), Cores: runtime.GOMAXPROCS(0)}
 	if l, err := load.Avg(); err == nil && l.Load1 > 0.5*float64(r.Cores) {
@@ -62,7 +62,7 @@ func (p program) measure(ctx context.Context, commit string) *report.Report {
 
 // section measures one section, for three times its time and three minutes at most: a server that
 // hangs must not hang the run, and a busy machine is slow.
-func (p program) section(ctx context.Context, s measure.Section) (out report.Section) {
+func (p command) section(ctx context.Context, s measure.Section) (out report.Section) {
 	limit := 3*s.Full + 3*time.Minute
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

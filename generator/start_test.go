@@ -57,6 +57,7 @@ func logged(log *bytes.Buffer) generator.Option {
 
 func amongOthers(t *testing.T, ctx context.Context, clock monoclock.Interface, options ...lease.Option) (*generator.Generator, *bytes.Buffer, error) {
 	cells, right := storetest.NewMemory(), clocktest.NewVirtual(noon)
+	require.NoError(t, lease.SetFleet(t.Context(), cells, lease.Fleet{To: 15}, lease.WithClock(right))) // few, so that a claim reads all
 	for node := range int64(8) {
 		k, err := lease.Claim(new(seam.Poller).In(t.Context()), cells.Client(), lease.WithNode(node), lease.WithClock(right), quiet)
 		require.NoError(t, err)

@@ -37,7 +37,6 @@ func TestClaimOptions(t *testing.T) {
 		"ticks of an hour":          {"", []lease.Option{lease.WithLayout(hour)}}, // the default window is made longer
 		"few ticks of an hour":      {"WithWindow", []lease.Option{lease.WithLayout(hour), lease.WithWindow(5 * time.Hour)}},
 		"no timeout":                {"WithTimeout", []lease.Option{lease.WithTimeout(0)}},
-		"a limit below zero":        {"WithFleetLimit", []lease.Option{lease.WithFleetLimit(-1)}},
 		"the longest owner":         {"", []lease.Option{lease.WithOwner(strings.Repeat("o", 200))}},
 		"an owner of long escapes":  {"WithOwner", []lease.Option{lease.WithOwner(string(make([]byte, 200)))}},
 		"too long an owner":         {"WithOwner", []lease.Option{lease.WithOwner(strings.Repeat("o", 201))}},

@@ -37,3 +37,23 @@ func TestClockIsHeard(t *testing.T) {
 		require.Equal(t, 2, r.log.count("moved from another machine; restart it\" by=\"2.00 years\""), r.log)
 	}
 }
+
+// TestDrift: the log says once that the wall clock has left the clock of the IDs, and once that it is back.
+func TestDrift(t *testing.T) {
+	for step, says := range map[time.Duration]string{time.Hour: "set ahead", -time.Hour: "set back"} {
+		w := newRig(t)
+		k := must(lease.Claim(polled(t.Context()), w.cells, lease.WithClock(monoclock.New(monoclock.WithSource(w.clock))), w.log.option()))
+		counts := func() []int { return []int{w.log.count(says), w.log.count("agree again"), w.log.count("WARN")} }
+		for round := range 2 {
+			w.clock.Step(time.Minute)
+			w.keep(k, 3*period, func() {})
+			require.Equal(t, []int{round, round, round}, counts(), "it is near")
+			w.clock.Step(step - time.Minute)
+			w.keep(k, 3*period, func() {})
+			require.Equal(t, []int{round + 1, round, round + 1}, counts(), "%s", w.log)
+			w.clock.Step(-step)
+			w.keep(k, 3*period, func() {})
+			require.Equal(t, []int{round + 1, round + 1, round + 1}, counts())
+		}
+	}
+}

@@ -31,13 +31,12 @@ func (k *Keeper) work(ctx context.Context) error {
 // driver gives a keeper to one run of its machine.
 type driver struct {
 	*Keeper
-	in      grant.Input
-	op      grant.Op
-	result  grant.Result
-	token   string // the machine's, before it was told the last result
-	why     error  // why the last cell was not to be had
-	created bool   // this run has made the fleet's cell
-	landed  bool   // this run has claimed or extended
+	in     grant.Input
+	op     grant.Op
+	result grant.Result
+	token  string // the machine's, before it was told the last result
+	why    error  // why the last cell was not to be had
+	landed bool   // this run has claimed or extended
 }
 
 // Lock does nothing: the turn keeps other goroutines away.
@@ -117,7 +116,9 @@ func (d *driver) Do(ctx context.Context) (failed error) {
 	err := d.call(ctx, d.op, &d.result)
 	d.ranLate(d.elapsed() - began - d.timeout) // a call that ends much later than its timeout
 	if d.machine.Held().Version == 0 {
-		err = d.compare(ctx, d.op, &d.result, err)
+		if found := d.witness(append(d.result.Cells, d.result.Cell)...); err == nil {
+			err = found
+		}
 	}
 	d.noteCall(d.op.Node, err)
 	if err != nil {
@@ -159,7 +160,6 @@ func (d *driver) call(ctx context.Context, op grant.Op, r *grant.Result) (err er
 		}
 		r.Version, err = d.swapFleet(ctx, op.Version, f)
 		r.Fleet = grant.Fleet{Nodes: f.Nodes, Floor: f.Floor, First: f.First}
-		d.created = err == nil && op.Version == 0
 	default:
 		r.Version, err = d.swap(ctx, op.Node, op.Version, op.Record)
 	}

@@ -21,7 +21,8 @@ var (
 	// ErrHeld: the node number is held by another living process, or it is reserved. If a process took the
 	// number over, the error wraps [ErrLost] as well.
 	ErrHeld = stores.Transient.New("node number is held")
-	// ErrSkew: the clock is far from the fleet's, and the claim has [WithStrictFleetCheck].
+	// ErrSkew: the clock is far behind the fleet's, and the claim has [WithStrictFleetCheck]; or, of [EndFleet], most
+	// limits are far ahead of it.
 	ErrSkew = stores.Permanent.New("clock is far from the fleet's")
 	// ErrStore: an operation of the store failed; the cause is wrapped, and [stores.KindOf]
 	// tells whether the store refused it. A write may have taken effect all the same; a

@@ -26,12 +26,6 @@ type Stats struct {
 	// Pauses are the times that the process, or its machine, was stopped until its grant had ended.
 	// Calls that come before the next extension fail.
 	Pauses uint64
-	// Skew is how far this process's clock was ahead of the fleet's at the last
-	// claim. It is estimated from the others' grants, to about a third of a window, and 0
-	// if there were no others. The grants of crashed processes can be far from any clock,
-	// so a skew of more than a third of a window shows only when others have extended
-	// their grants since the claim: some thirds of a window later.
-	Skew time.Duration
 	// WallError is how far the machine's wall clock may be off now, by the kernel's own word. Below zero, it is not known:
 	// see [monoclock.WallError].
 	WallError time.Duration

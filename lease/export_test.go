@@ -23,7 +23,6 @@ func (k *Keeper) Hook(random func() string, cancel func()) {
 	if k.machine.Held().Version == 0 {
 		k.machine = grant.New(k.machine.Config, random())
 	}
-	k.brief = time.Hour // as the timeout: the machine's time must not matter
 }
 
 func (k *Keeper) Poll(ctx context.Context) (next time.Duration, err error) { return k.polled(ctx) }
@@ -62,9 +61,4 @@ func (k *Keeper) Clone(store stores.Store, options []Option) (*Keeper, error) {
 // Remembers is how many names, sightings and damaged cells a keeper remembers.
 func (k *Keeper) Remembers() (names, claims, seen, bad int) {
 	return len(k.machine.Held().Pending), len(k.machine.Claims()), len(k.seen), len(k.bad)
-}
-
-// FleetCheck is [WithFleetLimit], and [WithStrictFleetCheck] if strict.
-func FleetCheck(limit time.Duration, strict bool) Option {
-	return func(c *config) { c.skew, c.strict = limit, strict }
 }

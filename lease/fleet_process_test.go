@@ -140,7 +140,10 @@ func (p *process) newKeeper() (*lease.Keeper, error) {
 	}
 	options := []lease.Option{
 		lease.WithLayout(f.layout), lease.WithClock(fleettest.Clock{P: p.Process}), lease.WithWindow(max(time.Duration(window), 6*f.layout.Tick)),
-		lease.WithLogger(p.Log()), lease.WithOwner(p.Name), lease.WithTimeout(time.Hour), lease.FleetCheck(time.Minute, f.strict),
+		lease.WithLogger(p.Log()), lease.WithOwner(p.Name), lease.WithTimeout(time.Hour),
+	}
+	if f.strict {
+		options = append(options, lease.WithStrictFleetCheck())
 	}
 	if f.Often(f.pinned) {
 		p.node = int64(p.M.ID) % f.numbers()

@@ -228,3 +228,6 @@ func inspect(ctx context.Context, calls *drive.Calls, node int64, c stores.Cell)
 	}
 	return h, nil
 }
+
+// clockOf is the tick that a holder's clock most likely showed when it wrote the record.
+func clockOf(r cell.Node) uint64 { return r.Limit - min(r.Limit, r.Window/6*5) }

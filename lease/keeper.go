@@ -47,10 +47,9 @@ type Keeper struct {
 	suspicion error
 	seen      map[int64]sighting
 	bad       map[int64]bool // damaged cells that were logged
-	doubts    doubt
-	warned    bool         // of a grant too far ahead
-	drifted   bool         // the wall clock is far from the clock, as was logged
-	lapsed    window.Range // the grant whose end was logged, while it lasts
+	warned    bool           // of a grant too far ahead
+	drifted   bool           // the wall clock is far from the clock, as was logged
+	lapsed    window.Range   // the grant whose end was logged, while it lasts
 
 	due      time.Duration // elapsed time at which the next extension is due
 	retry    time.Duration // elapsed time before which there is no call of the store
@@ -64,7 +63,7 @@ type Keeper struct {
 	// state guards the fields below, for callers that must not wait for the turn.
 	state    sync.Mutex
 	err      error
-	stats    Stats        // what is counted, and Skew
+	stats    Stats        // what is counted
 	used     window.Range // the grant of the window
 	given    window.Range // the last grant of the window, also after it was revoked
 	bound    bool
@@ -90,7 +89,7 @@ type Keeper struct {
 //   - [ErrHeld]: the number of WithNode is held by another living process, or reserved,
 //   - [ErrStore]: the store failed,
 //   - [stores.ErrDamaged]: the fleet's cell, or that of the number of WithNode, is damaged,
-//   - [ErrSkew]: the clock is far from the fleet's, with [WithStrictFleetCheck],
+//   - [ErrSkew]: the clock is far behind the fleet's, with [WithStrictFleetCheck],
 //   - [ErrEndOfTime]: no node number has time left in the layout,
 //   - [ErrMoved]: the fleet, or the number of WithNode, was moved to another store by [EndFleet],
 //   - [snowflake.ErrEarly]: the clock reads a time before the epoch,
@@ -259,9 +258,6 @@ func (k *Keeper) poll(ctx context.Context, late time.Duration) (next time.Durati
 	var err error
 	if !k.rests() {
 		err = k.work(ctx)
-	}
-	if err == nil && k.machine.Held().Version != 0 && k.dueIn() > 0 {
-		k.settle(ctx)
 	}
 	if ctx.Err() != nil || k.closing.Load() { // the store is not to blame
 		return k.pause()

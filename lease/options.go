@@ -47,14 +47,12 @@ type config struct {
 	period  time.Duration // the window
 	window  uint64        // the same in ticks
 	timeout time.Duration // of one operation
-	brief   time.Duration // of an operation that is not urgent, so that it does not delay others
 
 	pin    *int64 // of WithNode, or nil
 	node   int64  // the same, or -1
 	owner  string
 	log    *slog.Logger
 	lines  *drive.Log // the handler of log
-	skew   time.Duration
 	strict bool
 	device string // see WithVMClock
 	page   *vmclock.Page
@@ -114,24 +112,10 @@ func WithOwner(owner string) Option { return func(c *config) { c.owner = owner }
 // last line of a level is not dropped: it comes at most a minute and a third of a window late.
 func WithLogger(log *slog.Logger) Option { return func(c *config) { c.log = log } }
 
-// WithFleetLimit sets how far the clock may be from the clocks of the fleet's other processes, estimated from
-// their grants, before the Keeper logs a warning. The default is a minute; with [math.MaxInt64], no clock is
-// too far, and nothing is listed for it. At most 256 others are compared. Grants of crashed processes show no
-// clock, so only grants that are extended after the claim count: the warning comes some thirds of a window
-// after the claim.
-//
-// A limit more than a minute and two windows ahead of the clock, of a number that is held or was released,
-// shows that this clock is behind, or that an earlier one was ahead. If a claim meets one, the Keeper logs a
-// warning too.
-func WithFleetLimit(limit time.Duration) Option { return func(c *config) { c.skew = limit } }
-
-// WithStrictFleetCheck makes Claim fail with an error that wraps [ErrSkew] if the clock is further from the
-// others' than [WithFleetLimit]. Claim then also needs a store that lists its cells to this process.
-//
-// If the clock looks behind, or ahead of at least 3 others, Claim waits for half of the longest window to see
-// whether the others live. It fails if its context ends before that: give it a longer deadline. If a number's
-// limit lies too far ahead, as WithFleetLimit says, and this clock is right, claim without this option: nothing
-// but time takes that limit away.
+// WithStrictFleetCheck makes Claim fail with an error that wraps [ErrSkew] if it meets a number, held or released,
+// whose limit lies more than a minute and two windows ahead of the clock. Without this option, the Keeper logs a
+// warning: this clock is behind, or an earlier one was ahead. If this clock is right, claim without this option:
+// nothing but time takes that limit away.
 func WithStrictFleetCheck() Option { return func(c *config) { c.strict = true } }
 
 // WithVMClock names the VMClock device by which the Keeper notices that its memory is a copy, as of a virtual
@@ -159,7 +143,7 @@ func CheckOptions(ctx context.Context, options ...Option) error {
 // parse checks all that depends on neither the store nor the time.
 func parse(ctx context.Context, traits stores.Traits, options []Option) (config, error) {
 	c := config{traits: traits, node: -1, timeline: timeline{layout: snowflake.Default()},
-		timeout: DefaultTimeout, owner: self(), log: slog.Default(), skew: time.Minute}
+		timeout: DefaultTimeout, owner: self(), log: slog.Default()}
 	for i, option := range options {
 		if option == nil {
 			return c, refuse("Claim", "option %d of %d %w", i+1, len(options), drive.ErrNil)
@@ -190,9 +174,6 @@ func parse(ctx context.Context, traits stores.Traits, options []Option) (config,
 	c.window = uint64(c.period / c.layout.Tick)
 	if c.timeout <= 0 {
 		return c, refuse("WithTimeout", "timeout of %s: want more than none", c.timeout)
-	}
-	if c.skew < 0 {
-		return c, refuse("WithFleetLimit", "limit of %s: want none below zero", c.skew)
 	}
 	if len(c.owner) > maxOwner {
 		return c, refuse("WithOwner", "%d bytes: want at most %d", len(c.owner), maxOwner)
@@ -231,7 +212,6 @@ func configure(ctx context.Context, store stores.Store, options []Option) (confi
 	if _, option, err := base.Check(c.clock, c.layout); err != nil {
 		return c, refuse(option, "%w", err)
 	}
-	c.brief = min(c.timeout, max(c.period/12, time.Millisecond), time.Second)
 	if c.after, c.elapsed, c.ownTime = base.Waiting(c.clock); c.after == nil {
 		c.after = time.After
 	}

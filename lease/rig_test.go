@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -361,7 +360,7 @@ var errCause = errors.New("the deploy was stopped")
 var sentinels = map[string]error{
 	"canceled": context.Canceled, "cause": errCause, "closed": lease.ErrClosed, "conflict": stores.ErrConflict, "damaged": stores.ErrDamaged, "end": lease.ErrEndOfTime,
 	"held": lease.ErrHeld, "locked": stores.ErrLocked, "lost": lease.ErrLost, "moved": lease.ErrMoved,
-	"never-claimed": lease.ErrNeverClaimed, "not-released": lease.ErrNotReleased, "refused": stores.Permanent,
+	"never-claimed": lease.ErrNeverClaimed, "not-released": lease.ErrNotReleased, "refused": stores.Permanent, "skew": lease.ErrSkew,
 	"store": lease.ErrStore, "ungranted": generator.ErrNotGranted, "went-back": stores.ErrWentBack,
 }
 
@@ -389,9 +388,8 @@ func flags(words []string) (options []lease.Option) {
 			options = append(options, lease.WithOwner(value))
 		case "timeout":
 			options = append(options, lease.WithTimeout(duration(value)))
-		case "strict", "unchecked":
-			limit := map[string]time.Duration{"strict": time.Minute, "unchecked": math.MaxInt64}[name]
-			options = append(options, lease.FleetCheck(limit, name == "strict"))
+		case "strict":
+			options = append(options, lease.WithStrictFleetCheck())
 		}
 	}
 	return options

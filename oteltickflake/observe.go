@@ -72,7 +72,6 @@ var leaseMetrics = []row[lease.Stats]{
 	{counter, "tickflake.lease.store_went_back", "{time}", "Times that the store had lost writes: IDs may have come twice.", func(s lease.Stats) any { return s.WentBack }},
 	{counter, "tickflake.lease.pauses", "{pause}", "Times that the process or its machine stood still past its grant.", func(s lease.Stats) any { return s.Pauses }},
 	{counter, "tickflake.lease.copies", "{time}", "Times that the process found its memory to be a copy.", func(s lease.Stats) any { return s.Copies }},
-	{gauge, "tickflake.lease.skew", "s", "How far the clock was ahead of the fleet's at the last claim; below 0, behind.", func(s lease.Stats) any { return s.Skew }},
 	{gauge, "tickflake.lease.remaining", "s", "From the clock to the end of the grant; below 0, IDs fail.", func(s lease.Stats) any { return s.Remaining }},
 	{gauge, "tickflake.lease.window", "s", "The length of a grant.", func(s lease.Stats) any { return s.Window }},
 }

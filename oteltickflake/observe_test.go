@@ -42,7 +42,7 @@ func TestObserve(t *testing.T) {
 	_, err = gen.Next()
 	require.ErrorIs(t, err, generator.ErrNotGranted)
 	all := values()
-	assert.Len(t, all, 21)
+	assert.Len(t, all, 20)
 	assert.Equal(t, []float64{7, 1, -15, -15, 30}, []float64{all["generator.node"], all["lease.claims"], all["generator.granted"], all["lease.remaining"], all["lease.window"]})
 
 	require.NoError(t, gen.Close())

@@ -25,7 +25,7 @@ func TestTables(t *testing.T) {
 		Lead: 5 * time.Second, MaxLead: 6 * time.Second, Remaining: 7 * time.Second, Drift: 8 * time.Second, WallError: 9 * time.Second}, 10})
 	check(t, &rows, idMetrics, 1)
 	check(t, &rows, leaseMetrics, lease.Stats{Claims: 1, Extensions: 2, Conflicts: 3, Releases: 4, Failures: 5, WentBack: 6, Pauses: 7,
-		Copies: 8, Skew: 9 * time.Second, Remaining: 10 * time.Second, Window: 11 * time.Second})
+		Copies: 8, Remaining: 9 * time.Second, Window: 10 * time.Second})
 	check(t, &rows, sequenceMetrics, numbers{sequence.Stats{Issued: 1, Refills: 2, Waited: 3 * time.Second, Starved: 4, Lost: 5, Conflicts: 6,
 		Failures: 7, WentBack: 8, Copies: 9, Rate: 10, Step: 11, Reserved: 12, GapBound: 13, Last: 14, Left: 15}, 16})
 	table := "| counter | says |\n|---|---|\n" + rows[counter] + "\n| gauge | says |\n|---|---|\n" + rows[gauge]

@@ -17,7 +17,7 @@ import (
 
 	"github.com/tickflake/tickflake/bench/measure"
 	"github.com/tickflake/tickflake/bench/report"
-	"github.com/tickflake/tickflake/integration/fleet"
+	"github.com/tickflake/tickflake/integration/program"
 	"github.com/tickflake/tickflake/integration/servers"
 	_ "github.com/tickflake/tickflake/stores/mysql" // the engines of the leases
 	_ "github.com/tickflake/tickflake/stores/postgres"
@@ -118,7 +118,7 @@ func inserts(statement string) opener {
 // byDefault makes a table whose default is tickflake_next(), and inserts.
 func byDefault(ctx context.Context, on []*servers.Server, number int) (client, error) {
 	if number == 0 {
-		function, err := fleet.Tickflake(ctx, false, "layout", "sql", "--node", "1023")
+		function, err := program.Tickflake(ctx, false, "layout", "sql", "--node", "1023")
 		if err != nil {
 			return client{}, err
 		}

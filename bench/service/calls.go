@@ -15,6 +15,7 @@ import (
 	"github.com/tickflake/tickflake/client"
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/integration/fleet"
+	"github.com/tickflake/tickflake/integration/program"
 	"github.com/tickflake/tickflake/integration/servers"
 	"github.com/tickflake/tickflake/snowflake"
 )
@@ -27,7 +28,7 @@ const (
 
 // paced makes loads of one goroutine's calls for one ID at the pace, of a generator in this
 // process and of a client of the server.
-func paced(ctx context.Context, server *fleet.Server, box time.Duration, open *measure.Closers) []*measure.Load {
+func paced(ctx context.Context, server *program.Server, box time.Duration, open *measure.Closers) []*measure.Load {
 	library := &measure.Load{Row: libraryRow, Group: report.Ours, Served: true}
 	ours := &measure.Load{Row: clientRow, Group: report.Ours, Served: true}
 	dir, err := servers.Dir()
@@ -83,7 +84,7 @@ func pace(box time.Duration, next func() error, waits func() uint64) (measure.Fi
 // measureIdle opens connections to the RESP port, in ten steps, each of which asks for one ID
 // and then does nothing, and looks at the server's memory after each step: "used" and "resident"
 // are in KiB for each connection of the step.
-func measureIdle(ctx context.Context, server *fleet.Server, each int) *measure.Load {
+func measureIdle(ctx context.Context, server *program.Server, each int) *measure.Load {
 	l := &measure.Load{Row: idleRow, Group: report.Ours, Figures: map[string][]float64{}}
 	var open measure.Closers
 	defer func() { _ = open.Close() }()

@@ -21,7 +21,6 @@ import (
 
 	"github.com/tickflake/tickflake/bench/measure"
 	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
-	"github.com/tickflake/tickflake/integration/fleet"
 	"github.com/tickflake/tickflake/integration/program"
 	"github.com/tickflake/tickflake/integration/servers"
 )
@@ -211,7 +210,7 @@ func (emptyHandler) Take(context.Context, *tickflakev1.TakeRequest) (*tickflakev
 
 // startEmpty runs the empty handler.
 func startEmpty(ctx context.Context, open *measure.Closers) (addr string, pid int, err error) {
-	if addr, err = fleet.FreeAddress(); err != nil {
+	if addr, err = program.FreeAddress(); err != nil {
 		return "", 0, err
 	}
 	c := program.Config{Env: []string{emptyEnv + "=" + addr}}

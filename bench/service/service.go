@@ -13,7 +13,7 @@ import (
 
 	"github.com/tickflake/tickflake/bench/measure"
 	"github.com/tickflake/tickflake/bench/report"
-	"github.com/tickflake/tickflake/integration/fleet"
+	"github.com/tickflake/tickflake/integration/program"
 	"github.com/tickflake/tickflake/integration/servers"
 )
 
@@ -83,17 +83,17 @@ func measureService(ctx context.Context, run *measure.Run) (s report.Section) {
 }
 
 // start runs the server, with its sequence.
-func start(ctx context.Context, open *measure.Closers) (*fleet.Server, error) {
+func start(ctx context.Context, open *measure.Closers) (*program.Server, error) {
 	dir, err := servers.Dir()
 	if err != nil {
 		return nil, err
 	}
 	open.Add(func() error { return os.RemoveAll(dir) })
 	store := filepath.Join(dir, "store")
-	if _, err := fleet.Tickflake(ctx, false, "sequence", "create", counted, "--store", store); err != nil {
+	if _, err := program.Tickflake(ctx, false, "sequence", "create", counted, "--store", store); err != nil {
 		return nil, err
 	}
-	server, err := fleet.Serve(ctx, fleet.ServeConfig{Store: store, Args: []string{"--layout", layout}})
+	server, err := program.Serve(ctx, program.ServeConfig{Store: store, Args: []string{"--layout", layout}})
 	if err == nil {
 		open.Add(server.Close)
 	}
@@ -101,7 +101,7 @@ func start(ctx context.Context, open *measure.Closers) (*fleet.Server, error) {
 }
 
 // list returns all loads but the connections at rest.
-func list(ctx context.Context, server *fleet.Server, redis *servers.Server, box time.Duration, open *measure.Closers) (all []*measure.Load) {
+func list(ctx context.Context, server *program.Server, redis *servers.Server, box time.Duration, open *measure.Closers) (all []*measure.Load) {
 	add := func(row, at string, group report.Group, pid, unit int, base *measure.Load, err error, do measure.Do) *measure.Load {
 		b := &measure.Batch{Do: []measure.Do{do}, Unit: 1, Target: box, LeadIn: -1, Floor: unit, CPU: func() (time.Duration, error) { return measure.CPUOf(pid) }}
 		l := &measure.Load{Row: row, At: at, Group: group, Turn: b.Turn, Base: base, Served: true, Err: err}

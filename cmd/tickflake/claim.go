@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -102,7 +101,7 @@ func newClaiming(cmd *cobra.Command) *claiming {
 	durationFlag(cmd, "window", fmt.Sprintf("claim a grant of `DURATION`: after a kill, the next run with the same --node may have to wait for so long (default %s in a directory, %s elsewhere, at least 6 ticks)", lease.DefaultLocalWindow, lease.DefaultWindow), &i.window)
 	i.clockFlags = newClockFlags(cmd)
 	i.vmclock = cmd.Flags().String("vmclock", "auto", "notice a copy of this machine's memory by `DEVICE`, off, or auto, the first /dev/vmclock* if there is one")
-	i.check = command.ChoiceFlag(cmd, "fleet-check", "if this clock is more than 1m0s from the fleet's, do as `MODE` says; strict does not start", checkWarns, checkStrict, off)
+	i.check = command.ChoiceFlag(cmd, "fleet-check", "if a node number that the claim meets was granted for times far ahead of this clock, do as `MODE` says; strict does not start", checkWarns, checkStrict)
 	return i
 }
 
@@ -156,11 +155,8 @@ func (i *claiming) keeper(ctx context.Context, log *slog.Logger, options ...leas
 	if i.window > 0 {
 		options = append(options, lease.WithWindow(i.window))
 	}
-	switch *i.check {
-	case checkStrict:
+	if *i.check == checkStrict {
 		options = append(options, lease.WithStrictFleetCheck())
-	case off:
-		options = append(options, lease.WithFleetLimit(math.MaxInt64))
 	}
 	if err := lease.CheckOptions(ctx, options...); err != nil {
 		return nil, nil, err

@@ -50,7 +50,7 @@ func TestSettings(t *testing.T) {
 		{"wait-for-clock", "112ms", "113ms"},
 		{"clock-error", "112ms", "113ms"},
 		{"resync", "3s", "4s"},
-		{"fleet-check", "off", "warn"},
+		{"fleet-check", "strict", "warn"},
 		{"max-connection-age", "2h0m0s", "3h0m0s"},
 	}
 	var flags []string

@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/tickflake/tickflake/integration/fleet"
+	"github.com/tickflake/tickflake/integration/program"
 	"github.com/tickflake/tickflake/integration/servers"
 	_ "github.com/tickflake/tickflake/integration/servers/etcd"
 	"github.com/tickflake/tickflake/stores"
@@ -92,7 +92,7 @@ func kubeName(text string) string {
 // testKubeRights gives a service account the Role of the example, which is enough, and needed.
 func testKubeRights(t *testing.T, s *servers.Server) {
 	ctx := t.Context()
-	text, err := os.ReadFile(filepath.Join(fleet.Top(), "examples", "kubernetes", "store.yaml"))
+	text, err := os.ReadFile(filepath.Join(program.Top(), "examples", "kubernetes", "store.yaml"))
 	require.NoError(t, err)
 	var role, binding object
 	documents := bytes.Split(text, []byte("\n---\n"))
@@ -153,7 +153,7 @@ func testKubeRights(t *testing.T, s *servers.Server) {
 // testKubeManifests has the server validate each object of the examples: a field that Kubernetes does not have, or
 // a value that it cannot hold, is an error.
 func testKubeManifests(t *testing.T, s *servers.Server) {
-	files, err := filepath.Glob(filepath.Join(fleet.Top(), "examples", "kubernetes", "*.yaml"))
+	files, err := filepath.Glob(filepath.Join(program.Top(), "examples", "kubernetes", "*.yaml"))
 	require.NoError(t, err)
 	n := 0
 	for _, file := range files {

@@ -21,7 +21,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/integration/fleet"
+	"github.com/tickflake/tickflake/integration/program"
 	"github.com/tickflake/tickflake/integration/servers"
 	"github.com/tickflake/tickflake/snowflake"
 )
@@ -29,7 +29,7 @@ import (
 // layoutSQL returns what "tickflake layout sql" prints.
 func layoutSQL(t testing.TB, args ...string) string {
 	t.Helper()
-	program, err := fleet.Build("./cmd/tickflake", false)
+	program, err := program.Build("./cmd/tickflake", false)
 	require.NoError(t, err)
 	out, err := exec.Command(program, append([]string{"layout", "sql"}, args...)...).CombinedOutput()
 	require.NoError(t, err, "%s", out)

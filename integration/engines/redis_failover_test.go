@@ -64,7 +64,7 @@ func TestRedisSentinel(t *testing.T) {
 			return err == nil && facts["num-slaves"] == "2" && facts["num-other-sentinels"] == "2"
 		}, Patience, 50*time.Millisecond, "the sentinels have not found each other")
 	}
-	f := fleet.For(t, fleet.FleetConfig{Keepers: 3, Rate: 400, Keeper: fleet.KeeperConfig{
+	f := fleet.For(t, fleet.Config{Keepers: 3, Rate: 400, Keeper: fleet.KeeperConfig{
 		// A try to read or write takes a second if the replicas do not answer.
 		Window: 2 * time.Second, Timeout: 1500 * time.Millisecond,
 		Open: func(context.Context) (stores.Store, error) {

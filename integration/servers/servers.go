@@ -239,7 +239,7 @@ func Linked(kind Kind, serve func(file string) error, prepare func(s *Server, w 
 }
 
 // linked is the variable that makes this program the server, with its file of settings.
-func linked(kind Kind) string { return "TICKFLAKE_FLEET_" + strings.ToUpper(string(kind)) }
+func linked(kind Kind) string { return "TICKFLAKE_TEST_" + strings.ToUpper(string(kind)) }
 
 func (s *Server) file() string { return s.Dir + "/settings" }
 

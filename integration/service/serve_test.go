@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/integration/fleet"
+	"github.com/tickflake/tickflake/integration/program"
 	"github.com/tickflake/tickflake/service/servicetest"
 )
 
@@ -22,7 +22,7 @@ type settings map[string]any
 
 // served is a process of "tickflake serve".
 type served struct {
-	*fleet.Server
+	*program.Server
 	port  int    // of the Redis protocol
 	store string // the directory
 }
@@ -56,7 +56,7 @@ func serve(t *testing.T, changed settings) *served {
 	path := filepath.Join(dir, "clients.yaml")
 	require.NoError(t, os.WriteFile(path, text, 0o600))
 	p := &served{store: filepath.Join(dir, "store")}
-	p.Server, err = fleet.Serve(t.Context(), fleet.ServeConfig{Store: p.store, Args: append(args, "--config", path)})
+	p.Server, err = program.Serve(t.Context(), program.ServeConfig{Store: p.store, Args: append(args, "--config", path)})
 	require.NoError(t, err, string(text))
 	_, err = fmt.Sscanf(p.RESP, "127.0.0.1:%d", &p.port)
 	require.NoError(t, err)

@@ -29,7 +29,7 @@ var (
 		"past":             {procs: 2, cells: 1, ticks: 2, window: 1, net: 1, past: true},
 		"past, pinned":     {procs: 2, cells: 1, ticks: 2, window: 1, net: 1, past: true, pinned: true},
 		"past, back":       {procs: 1, cells: 1, ticks: 2, window: 1, past: true, back: true, kept: 1},
-		"past, word":       {procs: 2, cells: 1, ticks: 2, window: 1, past: true, back: true, kept: 1, word: true},
+		"past, word":       {procs: 1, cells: 1, ticks: 2, window: 1, past: true, back: true, kept: 1, word: true},
 		"past, moves":      {procs: 2, cells: 2, ticks: 2, window: 1, past: true, moves: true},
 		"past, floor":      {procs: 1, cells: 2, ticks: 3, window: 1, past: true, moves: true, floor: 2},
 	}
@@ -48,6 +48,7 @@ var (
 		"late writes":                  {procs: 2, cells: 1, ticks: 3, window: 1, net: 2},
 		"late writes, two cells":       {procs: 2, cells: 2, ticks: 2, window: 1, net: 1},
 		"moves, three ticks":           {procs: 2, cells: 2, ticks: 3, window: 1, moves: true},
+		"past, word, two processes":    {procs: 2, cells: 1, ticks: 2, window: 1, past: true, back: true, kept: 1, word: true},
 		"late writes, window of two":   {procs: 2, cells: 1, ticks: 4, window: 2, net: 2},
 	}
 )

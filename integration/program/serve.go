@@ -1,6 +1,6 @@
 //go:build unix
 
-package fleet
+package program
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/tickflake/tickflake/integration/program"
 	"github.com/tickflake/tickflake/integration/stepped"
 )
 
@@ -23,10 +22,10 @@ type ServeConfig struct {
 	Raw   bool     // with Clock: the server reads it directly, not through a monoclock
 }
 
-// Server is a process of "tickflake serve". Its methods are those of a [program.Process]: Kill and
+// Server is a process of "tickflake serve". Its methods are those of a [Process]: Kill and
 // Start start it again at its addresses, End drains it, Suspend freezes it.
 type Server struct {
-	*program.Process
+	*Process
 	RESP, GRPC, HTTP string       // addresses
 	Clock            stepped.Page // if it has one
 	dir              string
@@ -41,8 +40,8 @@ func Serve(ctx context.Context, c ServeConfig) (_ *Server, err error) {
 			return nil, err
 		}
 	}
-	p := program.Config{Quit: syscall.SIGTERM, Ready: func(ctx context.Context) error {
-		_, err := program.Get(ctx, "http://"+probes+"/readyz", "")
+	p := Config{Quit: syscall.SIGTERM, Ready: func(ctx context.Context) error {
+		_, err := Get(ctx, "http://"+probes+"/readyz", "")
 		return err
 	},
 		Env:  []string{"GORACE=" + os.Getenv("GORACE") + " atexit_sleep_ms=0"},
@@ -50,7 +49,7 @@ func Serve(ctx context.Context, c ServeConfig) (_ *Server, err error) {
 	if p.Path, err = Build("./cmd/tickflake", c.Clock); err != nil {
 		return nil, err
 	}
-	if s.dir, err = program.Dir("", ""); err != nil {
+	if s.dir, err = Dir("", ""); err != nil {
 		return nil, err
 	}
 	if c.Clock {
@@ -63,7 +62,7 @@ func Serve(ctx context.Context, c ServeConfig) (_ *Server, err error) {
 			p.Env = append(p.Env, stepped.ReadsRaw+"=1")
 		}
 	}
-	if s.Process, err = program.Start(ctx, p); err != nil {
+	if s.Process, err = Start(ctx, p); err != nil {
 		_ = os.RemoveAll(s.dir)
 		return nil, err
 	}
@@ -84,18 +83,18 @@ func Tickflake(ctx context.Context, clock bool, args ...string) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	return program.Run(ctx, program.Config{Path: path, Args: args})
+	return Run(ctx, Config{Path: path, Args: args})
 }
 
 // FreeAddress returns an address of 127.0.0.1 at which no other process listens.
 func FreeAddress() (string, error) {
-	port, err := program.Port()
+	port, err := Port()
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), err
 }
 
 // Metrics asks the server for its metrics without labels, by their names in Prometheus.
 func (s *Server) Metrics(ctx context.Context) (map[string]float64, error) {
-	text, err := program.Get(ctx, "http://"+s.HTTP+"/metrics", "")
+	text, err := Get(ctx, "http://"+s.HTTP+"/metrics", "")
 	all := map[string]float64{}
 	for line := range strings.Lines(text) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")

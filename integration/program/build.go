@@ -1,6 +1,6 @@
 //go:build unix
 
-package fleet
+package program
 
 import (
 	"encoding/json"
@@ -14,14 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 )
-
-// epoch is when the times of all ledgers of this program begin.
-var epoch = time.Now()
-
-// now is the time in nanoseconds by a clock that is never stepped.
-func now() int64 { return int64(time.Since(epoch)) }
 
 // Main runs the tests of a package in TestMain, and removes what was built.
 func Main(m *testing.M) {
