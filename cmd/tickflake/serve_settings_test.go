@@ -44,8 +44,6 @@ func TestSettings(t *testing.T) {
 		{"drain-timeout", "212ms", "213ms"},
 		{"unready-for", "222ms", "0s"},
 		{"use-within", "232ms", "233ms"},
-		{"spare", "242ms", "0s"},
-		{"access-log", "252", "253"},
 		{"log-format", "text", "json"},
 		{"log-level", "warn", "error"},
 		{"wait-for-clock", "112ms", "113ms"},

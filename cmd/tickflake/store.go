@@ -45,7 +45,7 @@ host, or the URL of a store that several hosts share:
   redis://HOST:PORT              rediss:// with TLS
   nats://HOST:PORT               tls:// with TLS
   s3://BUCKET/PREFIX             credentials as for every S3 client
-  k8s://NAMESPACE                in a pod, or by a kubeconfig
+  k8s://NAMESPACE                in a pod, or by kubectl proxy
 
 ?namespace=NAME at the end of a URL separates fleets that share a store. The packages
 under stores/ document all options of their URLs. A store that forgets acknowledged
