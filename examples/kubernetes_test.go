@@ -21,7 +21,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/tickflake/tickflake/integration/fleet"
 	"github.com/tickflake/tickflake/integration/program"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/service/servicetest"
@@ -139,7 +138,7 @@ func TestPodsRun(t *testing.T) {
 			}
 			t.Parallel()
 			container, root, store := load(t, c.file), t.TempDir(), t.TempDir()
-			path, err := fleet.Build(c.program, false)
+			path, err := program.Build(c.program, false)
 			require.NoError(t, err)
 
 			// The files that the manifest mounts, and ports that are free here.

@@ -16,19 +16,18 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/integration/fleet"
 	"github.com/tickflake/tickflake/integration/program"
 )
 
 func TestMain(m *testing.M) {
 	_ = flag.Set("test.parallel", "8") // most of what runs waits
-	fleet.Main(m)
+	program.Main(m)
 }
 
 // read returns the text of a file of the repository.
 func read(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(fleet.Top(), path))
+	text, err := os.ReadFile(filepath.Join(program.Top(), path))
 	require.NoError(t, err)
 	return string(text)
 }
@@ -76,7 +75,7 @@ func bash(t *testing.T, commands string, env ...string) string {
 		commands = strings.ReplaceAll(commands, "python3 ", program.InterpreterFor(t, "a.py")+" ")
 	}
 	return program.RunFor(t, program.Config{
-		Path: program.FindFor(t, "bash", "bash"), Dir: fleet.Top(), Wait: 5 * time.Minute,
+		Path: program.FindFor(t, "bash", "bash"), Dir: program.Top(), Wait: 5 * time.Minute,
 		Args: []string{"-euo", "pipefail", "-c", cached + "trap 'jobs -p | xargs -r kill -9' EXIT\n" + commands},
 		Env:  append(env, "TMPDIR="+t.TempDir()),
 	})
@@ -126,7 +125,7 @@ func TestServicePage(t *testing.T) {
 	ports := otherPorts(t)
 	serve := program.Config{Args: []string{"serve", "--store", store, "--grpc", "off",
 		"--resp", ports.Replace("127.0.0.1:6380"), "--http", ports.Replace("127.0.0.1:8380")}}
-	serve.Path, _ = fleet.Build("./cmd/tickflake", false)
+	serve.Path, _ = program.Build("./cmd/tickflake", false)
 	serve.Ready = program.Answers(ports.Replace("http://127.0.0.1:8380/readyz"))
 	program.For(t, serve)
 

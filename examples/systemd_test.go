@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/integration/fleet"
 	"github.com/tickflake/tickflake/integration/program"
 )
 
@@ -23,7 +22,7 @@ func TestUnit(t *testing.T) {
 	dir := t.TempDir()
 	file, copied := filepath.Join(dir, "clients.yaml"), filepath.Join(dir, "tickflake.service")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	path, err := fleet.Build("./cmd/tickflake", false)
+	path, err := program.Build("./cmd/tickflake", false)
 	require.NoError(t, err)
 	line := regexp.MustCompile(`(?m)^ExecStart=/usr/local/bin/tickflake (.*)$`).FindStringSubmatch(text)
 	require.NotNil(t, line)

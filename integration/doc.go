@@ -4,9 +4,9 @@
 //	engines      each store on its real server: one table for all, and what is special to one
 //	service      the service from outside: clients of others, a browser, strangers, and fleets under faults; the soak
 //	metrics      what oteltickflake has for Prometheus and Grafana
-//	fleet        a fleet of servers or keepers on one store, its clients, faults, ledgers and verdict
+//	fleet        servers or keepers on one store, their clients, faults, ledgers and verdict
+//	program      builds, starts, freezes and kills a process: program.Serve is a server of tickflake
 //	servers      runs the server of a store: servers.For(t, servers.PostgreSQL)
-//	program      builds, starts, freezes and kills a process
 //	stepped      a wall clock that a test sets, for processes and for keepers
 //
 // A server that is not installed skips its tests, and each says what installs it; with TICKFLAKE_REQUIRE_SERVERS=1 they

@@ -62,7 +62,7 @@ func testPair(t *testing.T, start func(t testing.TB, synchronous bool) *Pair) {
 // keepersOn runs a fleet of so many keepers on a store.
 func keepersOn(t testing.TB, url string, keepers int, window time.Duration) *fleet.Fleet {
 	t.Helper()
-	return fleet.For(t, fleet.FleetConfig{Keepers: keepers, Rate: 400, Keeper: fleet.KeeperConfig{Window: window, Timeout: time.Second,
+	return fleet.For(t, fleet.Config{Keepers: keepers, Rate: 400, Keeper: fleet.KeeperConfig{Window: window, Timeout: time.Second,
 		Open: func(ctx context.Context) (stores.Store, error) { return stores.Open(ctx, url) }}})
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/integration/fleet"
+	"github.com/tickflake/tickflake/integration/program"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/snowflake"
 )
@@ -36,7 +37,7 @@ func testPast(t *testing.T, url string) {
 	layout := snowflake.Default()
 	layout.NodeBits, layout.SequenceBits, layout.Epoch = 3, 4, time.Now().Truncate(time.Hour).Add(-2*time.Hour)
 	require.NoError(t, lease.SetFleet(Within(t), Open(t, url), lease.Fleet{Layout: layout, From: 0, To: 7, Past: []lease.Past{{From: 4, To: 7, Bucket: time.Second, Lane: 1}}}))
-	path, err := fleet.Build("./cmd/tickflake", false)
+	path, err := program.Build("./cmd/tickflake", false)
 	require.NoError(t, err)
 	const rows, seconds = 1500, 1000
 	var input strings.Builder

@@ -24,7 +24,7 @@ func testSites(t *testing.T, s *servers.Server) {
 	layout.NodeBits = 3
 	start := func(url string, from int64, offset time.Duration) *fleet.Fleet {
 		// With a shorter window, the extensions alone are all that a slow disk can write.
-		return fleet.For(t, fleet.FleetConfig{Keepers: 3, Rate: 400, IDs: &ids, Keeper: fleet.KeeperConfig{Window: 3 * time.Second, Timeout: 10 * time.Second, Offset: offset, From: from, To: from + 3,
+		return fleet.For(t, fleet.Config{Keepers: 3, Rate: 400, IDs: &ids, Keeper: fleet.KeeperConfig{Window: 3 * time.Second, Timeout: 10 * time.Second, Offset: offset, From: from, To: from + 3,
 			Open: func(ctx context.Context) (stores.Store, error) { return stores.Open(ctx, url) }}})
 	}
 	here, there, next := s.At(s.Addr, "namespace=here"), t.TempDir(), s.At(s.Addr, "namespace=next")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tickflake/tickflake/client"
 	"github.com/tickflake/tickflake/generator"
+	"github.com/tickflake/tickflake/integration/program"
 	"github.com/tickflake/tickflake/internal/wire"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/service/servicetest"
@@ -33,12 +34,12 @@ type Caller interface {
 // Protocols makes a caller of each protocol at an address.
 var Protocols = []struct {
 	Name string
-	At   func(*Server) string
+	At   func(*program.Server) string
 	Open func(address string) Caller
 }{
-	{"RESP", func(s *Server) string { return s.RESP }, open(servicetest.RESP)},
-	{"gRPC", func(s *Server) string { return s.GRPC }, open(servicetest.GRPC)},
-	{"HTTP", func(s *Server) string { return s.HTTP }, open(servicetest.HTTP)},
+	{"RESP", func(s *program.Server) string { return s.RESP }, open(servicetest.RESP)},
+	{"gRPC", func(s *program.Server) string { return s.GRPC }, open(servicetest.GRPC)},
+	{"HTTP", func(s *program.Server) string { return s.HTTP }, open(servicetest.HTTP)},
 }
 
 // Patience bounds a call: the machine may be busy.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tickflake/tickflake/client"
+	"github.com/tickflake/tickflake/integration/program"
 	"github.com/tickflake/tickflake/integration/servers"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/snowflake"
@@ -24,11 +25,11 @@ const (
 	Segmented = "segmented"
 )
 
-// FleetConfig says how to run a [Fleet].
-type FleetConfig struct {
+// Config says how to run a [Fleet].
+type Config struct {
 	Store   *servers.Server // of all servers; nil if there are none
 	Servers int
-	Each    func(i int, c *ServeConfig) // changes how server i is run, from 0 on; or nil
+	Each    func(i int, c *program.ServeConfig) // changes how server i is run, from 0 on; or nil
 	// Networks puts a proxy between the clients and each server, and between each server and
 	// the store, for faults.
 	Networks bool
@@ -52,7 +53,7 @@ const recovery = 2 * time.Minute
 
 // Member is one server of a fleet.
 type Member struct {
-	*Server
+	*program.Server
 	Index   int                // from 1
 	clients []*storetest.Proxy // with networks: before the server, by protocol as in Protocols
 	store   *storetest.Proxy   // with networks and a store that has a server: before the store
@@ -62,7 +63,7 @@ type Member struct {
 // and of a segmented sequence; or keepers, which take IDs. All that they get is in ledgers. Its
 // methods may be called from any goroutine, if their docs do not say otherwise.
 type Fleet struct {
-	FleetConfig
+	Config
 	*Verdict
 	Members []*Member
 	Clients []*Worker
@@ -85,9 +86,9 @@ type Fleet struct {
 	found    [5]int64 // by earlier checks
 }
 
-// StartFleet starts a fleet, and returns when all its servers are ready and all clients work.
+// Start starts a fleet, and returns when all its servers are ready and all clients work.
 // The caller closes it.
-func StartFleet(ctx context.Context, c FleetConfig) (_ *Fleet, err error) {
+func Start(ctx context.Context, c Config) (_ *Fleet, err error) {
 	of := "keepers"
 	if c.Store != nil {
 		of = string(c.Store.Kind)
@@ -95,7 +96,7 @@ func StartFleet(ctx context.Context, c FleetConfig) (_ *Fleet, err error) {
 	if c.IDs == nil {
 		c.IDs = new(Ledger)
 	}
-	f := &Fleet{FleetConfig: c, Verdict: NewVerdict(of), created: map[string]bool{}, faults: map[string]int64{},
+	f := &Fleet{Config: c, Verdict: NewVerdict(of), created: map[string]bool{}, faults: map[string]int64{},
 		Numbers: map[string]*Ledger{Ordered: {}, Segmented: {}}, Layout: snowflake.Default()}
 	f.work, f.rest = context.WithCancel(context.Background())
 	defer func() {
@@ -124,7 +125,7 @@ func StartFleet(ctx context.Context, c FleetConfig) (_ *Fleet, err error) {
 // startMember starts a server, with the sequences in its store.
 func (f *Fleet) startMember(ctx context.Context, i int) (err error) {
 	m := &Member{Index: i + 1}
-	config := ServeConfig{Store: f.Store.URL}
+	config := program.ServeConfig{Store: f.Store.URL}
 	if f.Strict {
 		config.Args = []string{"--request-timeout", Patience.String(), "--drain-timeout", (4 * Patience).String()}
 	}
@@ -136,7 +137,7 @@ func (f *Fleet) startMember(ctx context.Context, i int) (err error) {
 			continue
 		}
 		args := []string{"sequence", "create", name, "--mode", name, "--store", config.Store}
-		if _, err := Tickflake(ctx, config.Clock, append(args, f.Sequences[name]...)...); err != nil {
+		if _, err := program.Tickflake(ctx, config.Clock, append(args, f.Sequences[name]...)...); err != nil {
 			return err
 		}
 		f.created[config.Store+name] = true
@@ -147,7 +148,7 @@ func (f *Fleet) startMember(ctx context.Context, i int) (err error) {
 		}
 		config.Store = f.Store.At(m.store.Addr())
 	}
-	if m.Server, err = Serve(ctx, config); err != nil {
+	if m.Server, err = program.Serve(ctx, config); err != nil {
 		return err
 	}
 	f.closers = append(f.closers, m.Server.Close)
@@ -242,10 +243,10 @@ func (f *Fleet) Rest() {
 }
 
 // For runs a fleet until the test ends. If the test fails, the log of the keepers is shown.
-func For(t testing.TB, c FleetConfig) *Fleet {
+func For(t testing.TB, c Config) *Fleet {
 	t.Helper()
 	c.Keeper.Log = t.Output()
-	f, err := StartFleet(t.Context(), c)
+	f, err := Start(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}

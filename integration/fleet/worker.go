@@ -13,6 +13,12 @@ import (
 	"github.com/tickflake/tickflake/snowflake"
 )
 
+// epoch is when the times of all ledgers of this program begin.
+var epoch = time.Now()
+
+// now is the time in nanoseconds by a clock that is never stepped.
+func now() int64 { return int64(time.Since(epoch)) }
+
 // callTimeout bounds a call, unless the fleet is strict.
 const callTimeout = 10 * time.Second
 

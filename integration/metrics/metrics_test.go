@@ -19,7 +19,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/integration/fleet"
 	"github.com/tickflake/tickflake/integration/program"
 )
 
@@ -72,7 +71,7 @@ func TestMetrics(t *testing.T) {
 	require.Len(t, commands, 6)
 	for _, found := range commands {
 		command := found[1]
-		config := program.Config{Path: bash, Args: []string{"-c", "set -o pipefail; " + elsewhere.Replace(command)}, Dir: fleet.Top(),
+		config := program.Config{Path: bash, Args: []string{"-c", "set -o pipefail; " + elsewhere.Replace(command)}, Dir: program.Top(),
 			Env: []string{"TMPDIR=" + dir}, Wait: 5 * time.Minute}
 		switch {
 		case strings.HasPrefix(command, "go get "):

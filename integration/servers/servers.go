@@ -182,9 +182,6 @@ func (s *Server) Port() string { return s.Addr[strings.LastIndexByte(s.Addr, ':'
 // At is URL through another address, such as a proxy's, with options, "name=value".
 func (s *Server) At(addr string, options ...string) string {
 	at := strings.Replace(s.URL, s.Addr, addr, 1)
-	if s.Kind == Kubernetes {
-		at = "k8s://default?kubeconfig=" + s.Kubeconfig(addr, s.Password)
-	}
 	for _, option := range options {
 		if strings.Contains(at, "?") {
 			at += "&" + option
@@ -242,7 +239,7 @@ func Linked(kind Kind, serve func(file string) error, prepare func(s *Server, w 
 }
 
 // linked is the variable that makes this program the server, with its file of settings.
-func linked(kind Kind) string { return "TICKFLAKE_FLEET_" + strings.ToUpper(string(kind)) }
+func linked(kind Kind) string { return "TICKFLAKE_TEST_" + strings.ToUpper(string(kind)) }
 
 func (s *Server) file() string { return s.Dir + "/settings" }
 

@@ -22,7 +22,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/integration/fleet"
 	"github.com/tickflake/tickflake/integration/program"
 )
 
@@ -188,6 +187,6 @@ var install = sync.OnceValue(func() (err error) {
 func TestMain(m *testing.M) {
 	code := m.Run()
 	_ = os.RemoveAll(installed) // "" is nothing
-	_ = fleet.Clean()
+	_ = program.Clean()
 	os.Exit(code)
 }

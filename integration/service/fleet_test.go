@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/integration/fleet"
+	"github.com/tickflake/tickflake/integration/program"
 	"github.com/tickflake/tickflake/integration/servers"
 )
 
@@ -23,7 +24,7 @@ var (
 
 // fewer returns n, or a quarter of it in a program with the race detector, which is slow.
 func fewer(n int) int {
-	if fleet.Race {
+	if program.Race {
 		return n / 4
 	}
 	return n
@@ -34,8 +35,8 @@ func fewer(n int) int {
 // second server, or where the strategy waits or borrows, no call fails.
 func TestFleet(t *testing.T) {
 	t.Parallel()
-	clock := func(strategy string) func(int, *fleet.ServeConfig) {
-		return func(_ int, c *fleet.ServeConfig) {
+	clock := func(strategy string) func(int, *program.ServeConfig) {
+		return func(_ int, c *program.ServeConfig) {
 			c.Clock, c.Raw = true, true
 			c.Args = append(c.Args, "--strategy", strategy)
 		}
@@ -53,25 +54,25 @@ func TestFleet(t *testing.T) {
 	}
 	for name, row := range map[string]struct {
 		store   servers.Kind
-		config  fleet.FleetConfig
+		config  fleet.Config
 		times   int // for each server
 		disturb func(*testing.T, *fleet.Fleet, *fleet.Member)
 		check   func(*testing.T, *fleet.Fleet)
 	}{
-		"killed":                       {servers.Directory, fleet.FleetConfig{Servers: 1, GoClients: 1, Sequences: short}, *kills, fault("server killed"), costs},
-		"killed, of two on PostgreSQL": {servers.PostgreSQL, fleet.FleetConfig{Servers: 2, GoClients: 1, Sequences: short}, *kills / 2, fault("server killed"), costs},
-		"rolling restart": {servers.Directory, fleet.FleetConfig{Servers: 2, GoClients: 2, Strict: true}, *restarts, fault("server drained"), func(t *testing.T, f *fleet.Fleet) {
+		"killed":                       {servers.Directory, fleet.Config{Servers: 1, GoClients: 1, Sequences: short}, *kills, fault("server killed"), costs},
+		"killed, of two on PostgreSQL": {servers.PostgreSQL, fleet.Config{Servers: 2, GoClients: 1, Sequences: short}, *kills / 2, fault("server killed"), costs},
+		"rolling restart": {servers.Directory, fleet.Config{Servers: 2, GoClients: 2, Strict: true}, *restarts, fault("server drained"), func(t *testing.T, f *fleet.Fleet) {
 			n, highest := f.Numbers[fleet.Ordered].Count()
 			assert.Equal(t, highest, n, "a number is missing: a server has cut off a request that it had begun")
 		}},
-		"one of two is killed": {servers.Directory, fleet.FleetConfig{Servers: 2, GoClients: 2, Strict: true}, 1, func(t *testing.T, f *fleet.Fleet, m *fleet.Member) {
+		"one of two is killed": {servers.Directory, fleet.Config{Servers: 2, GoClients: 2, Strict: true}, 1, func(t *testing.T, f *fleet.Fleet, m *fleet.Member) {
 			require.NoError(t, m.Kill())
 			require.NoError(t, f.More(t.Context(), 20), "with one server")
 			require.NoError(t, m.Start())
 		}, nil},
-		"clock steps, wait":   {servers.Directory, fleet.FleetConfig{Servers: 1, Strict: true, Each: clock("wait")}, fewer(20), back(100 * time.Millisecond), busy(false)},
-		"clock steps, borrow": {servers.Directory, fleet.FleetConfig{Servers: 1, Strict: true, Each: clock("borrow:1s")}, fewer(20), back(100 * time.Millisecond), busy(false)},
-		"clock steps, reject": {servers.Directory, fleet.FleetConfig{Servers: 1, Each: clock("reject")}, fewer(8), back(400 * time.Millisecond), busy(true)},
+		"clock steps, wait":   {servers.Directory, fleet.Config{Servers: 1, Strict: true, Each: clock("wait")}, fewer(20), back(100 * time.Millisecond), busy(false)},
+		"clock steps, borrow": {servers.Directory, fleet.Config{Servers: 1, Strict: true, Each: clock("borrow:1s")}, fewer(20), back(100 * time.Millisecond), busy(false)},
+		"clock steps, reject": {servers.Directory, fleet.Config{Servers: 1, Each: clock("reject")}, fewer(8), back(400 * time.Millisecond), busy(true)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

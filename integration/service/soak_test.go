@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/integration/fleet"
+	"github.com/tickflake/tickflake/integration/program"
 	"github.com/tickflake/tickflake/integration/servers"
 	_ "github.com/tickflake/tickflake/integration/servers/etcd"
 )
@@ -30,7 +31,7 @@ var (
 
 // soaked is a fleet whose clients and servers have proxies between them, and its faults.
 type soaked struct {
-	fleet.FleetConfig
+	fleet.Config
 	faults []fleet.Fault
 	says   string // of a mutant: the example that shows it
 }
@@ -40,7 +41,7 @@ type soaked struct {
 // which sees a step when the server starts again. A directory is on one machine, and its window is
 // short anyhow; others have one so short that the store is sometimes away for longer.
 func newSoak(kind servers.Kind) *soaked {
-	return &soaked{FleetConfig: fleet.FleetConfig{Servers: 3, Networks: true, GoClients: 3, Rate: 25, Each: func(i int, c *fleet.ServeConfig) {
+	return &soaked{Config: fleet.Config{Servers: 3, Networks: true, GoClients: 3, Rate: 25, Each: func(i int, c *program.ServeConfig) {
 		c.Clock, c.Raw = true, i == 2
 		if kind != servers.Directory {
 			c.Args = []string{"--window", "6s"}
@@ -51,7 +52,7 @@ func newSoak(kind servers.Kind) *soaked {
 // run makes one fault after the other for so long, or until a mutant is caught. A server is compared with what it was after a
 // minute, or after a tenth of a short soak.
 func (s *soaked) run(t *testing.T, length time.Duration) *fleet.Fleet {
-	f := fleet.For(t, s.FleetConfig)
+	f := fleet.For(t, s.Config)
 	ctx, end := context.WithTimeout(t.Context(), length)
 	defer end()
 	every := min(3*time.Second, length/8)
@@ -61,7 +62,7 @@ func (s *soaked) run(t *testing.T, length time.Duration) *fleet.Fleet {
 		f.Disturb(ctx, fleet.Disturbance{Faults: s.faults, Every: every, Step: 2 * time.Second, Seed: *soakSeed})
 	}()
 	fleet.Pause(ctx, min(time.Minute, length/10))
-	start, own := f.Sizes(ctx), fleet.OwnSize()
+	start, own := f.Sizes(ctx), program.OwnSize()
 	for ctx.Err() == nil && (s.says == "" || !strings.Contains(fmt.Sprint(f.Broken()), s.says)) {
 		fleet.Pause(ctx, min(10*time.Second, length/20))
 		f.Check()
@@ -71,11 +72,11 @@ func (s *soaked) run(t *testing.T, length time.Duration) *fleet.Fleet {
 	f.Recovered()
 	f.Grown(t.Context(), start)
 	if *soak > 0 { // else other tests run beside it; the ledgers of four fleets keep each call in up to four parts of 48 bytes, of twice the capacity
-		most := fleet.Most
+		most := program.Most
 		for _, w := range f.Clients {
 			most.RSS += 4 * 4 * 2 * 48 * w.Count().Served
 		}
-		for _, how := range fleet.Beyond(own, fleet.OwnSize(), most) {
+		for _, how := range program.Beyond(own, program.OwnSize(), most) {
 			f.Break(fleet.Bounded, "the clients' process had %s", how)
 		}
 	}
@@ -114,7 +115,7 @@ func TestMutantsAreCaught(t *testing.T) {
 	alone := func(node func(i int) int) func(*soaked) {
 		return func(s *soaked) {
 			each := s.Each
-			s.Each = func(i int, c *fleet.ServeConfig) {
+			s.Each = func(i int, c *program.ServeConfig) {
 				each(i, c)
 				c.Store = fmt.Sprint(c.Store, i)
 				c.Args = []string{"--node", fmt.Sprint(node(i))}
@@ -185,8 +186,8 @@ func TestMutantsAreCaught(t *testing.T) {
 
 // What a server may grow by is no broken promise, and more is, for each of memory, goroutines and files.
 func TestGrowth(t *testing.T) {
-	from, most := fleet.Size{RSS: 30, Goroutines: 20, Files: 15}, fleet.Size{RSS: 3, Goroutines: 2, Files: 1}
-	for to, want := range map[fleet.Size]int{{RSS: 33, Goroutines: 22, Files: 16}: 0, {RSS: 34, Goroutines: 23, Files: 17}: 3, {RSS: 34}: 1, {RSS: 1, Goroutines: 23}: 1, {RSS: 1, Files: 17}: 1, {Files: 17}: 0} {
-		assert.Len(t, fleet.Beyond(from, to, most), want, to)
+	from, most := program.Size{RSS: 30, Goroutines: 20, Files: 15}, program.Size{RSS: 3, Goroutines: 2, Files: 1}
+	for to, want := range map[program.Size]int{{RSS: 33, Goroutines: 22, Files: 16}: 0, {RSS: 34, Goroutines: 23, Files: 17}: 3, {RSS: 34}: 1, {RSS: 1, Goroutines: 23}: 1, {RSS: 1, Files: 17}: 1, {Files: 17}: 0} {
+		assert.Len(t, program.Beyond(from, to, most), want, to)
 	}
 }

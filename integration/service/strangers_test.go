@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/integration/fleet"
+	"github.com/tickflake/tickflake/integration/program"
 	"github.com/tickflake/tickflake/integration/servers"
 )
 
@@ -40,10 +41,10 @@ func TestNoGrowth(t *testing.T) {
 	besiege(t, 10_000, comeAndGo) // connections that are being closed count
 }
 
-func besiege(t *testing.T, connections int, attack func(*testing.T, context.Context, *fleet.Server)) {
+func besiege(t *testing.T, connections int, attack func(*testing.T, context.Context, *program.Server)) {
 	ctx := t.Context()
-	f := fleet.For(t, fleet.FleetConfig{Store: servers.For(t, servers.Directory), Servers: 1, Strict: true, Rate: 50,
-		Each: func(_ int, c *fleet.ServeConfig) {
+	f := fleet.For(t, fleet.Config{Store: servers.For(t, servers.Directory), Servers: 1, Strict: true, Rate: 50,
+		Each: func(_ int, c *program.ServeConfig) {
 			// A request may wait for a slow disk.
 			c.Args = append(c.Args, "--layout", "41/4/18", "--max-connections", fmt.Sprint(connections), "--read-timeout", readTimeout.String(), "--request-timeout", "10s")
 		}})
@@ -70,7 +71,7 @@ func besiege(t *testing.T, connections int, attack func(*testing.T, context.Cont
 }
 
 // comeAndGo asks with clients of all protocols that come and go, again and again.
-func comeAndGo(t *testing.T, ctx context.Context, s *fleet.Server) {
+func comeAndGo(t *testing.T, ctx context.Context, s *program.Server) {
 	requests := 0
 	for began := time.Now(); requests < fewer(2000) || time.Since(began) < *soak; {
 		var all sync.WaitGroup
@@ -97,7 +98,7 @@ func comeAndGo(t *testing.T, ctx context.Context, s *fleet.Server) {
 }
 
 // neverRead sends many requests for many IDs each, and reads no answer.
-func neverRead(t *testing.T, ctx context.Context, a *fleet.Server) {
+func neverRead(t *testing.T, ctx context.Context, a *program.Server) {
 	var all sync.WaitGroup
 	for addr, text := range map[string]string{
 		a.RESP: "*2\r\n$3\r\nIDS\r\n$5\r\n10000\r\n",

@@ -1,7 +1,7 @@
 //go:build unix
 
 // Package stepped is a wall clock that another process steps. A program with the clock is built
-// from this file: see package fleet.
+// from this file: see package program.
 package stepped
 
 import (
@@ -15,10 +15,10 @@ import (
 
 // SteppedBy is the variable with the path of the page of this process. Without it the clock is
 // the machine's.
-const SteppedBy = "TICKFLAKE_FLEET_CLOCK"
+const SteppedBy = "TICKFLAKE_TEST_CLOCK"
 
 // ReadsRaw is the variable that, if it is not empty, makes every reading one of the wall clock.
-const ReadsRaw = "TICKFLAKE_FLEET_RAW"
+const ReadsRaw = "TICKFLAKE_TEST_RAW"
 
 // Page is a file that two processes have in their memory.
 type Page struct{ offset *atomic.Int64 }
@@ -63,7 +63,7 @@ func (p Page) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
 // rawWall reports whether every reading is one of the wall clock.
 //
-//lint:ignore U1000 fleet.Build lays this file over package monoclock, which uses it
+//lint:ignore U1000 program.Build lays this file over package monoclock, which uses it
 var rawWall = os.Getenv(ReadsRaw) != ""
 
 // ofThisProcess is the clock of this process.
