@@ -47,9 +47,9 @@ type Config struct {
 
 	// MaxSequences bounds memory: where another sequence needs the room, the client with the most open
 	// sequences loses the one that it has not used for longest. MaxObserved bounds series: a sequence that is
-	// observed has 15, a client one, and the rest of each are added up as "(others)".
+	// observed has 15, and the rest are added up as "(others)".
 	MaxSequences int // sequences that are open at once: 1 to 1,000,000, 10,000 by default
-	MaxObserved  int // sequences, and as many clients, that have metrics of their own: 1 to 1,000,000, 100 by default
+	MaxObserved  int // sequences that have metrics of their own: 1 to 1,000,000, 100 by default
 
 	// The listeners. A protocol without one is not served. Run closes them.
 	RESP, GRPC, HTTP net.Listener
@@ -92,12 +92,8 @@ type Config struct {
 	DrainTimeout time.Duration // 1ms to 24h, 10s by default
 	UnreadyFor   time.Duration // for which the server says at the end that it is not ready, and still serves: 0 to 24h
 	UseWithin    time.Duration // how old a prefetched ID may be when a client hands it out: 1ms to 24h, 1s by default
-	// Spare is what the grant must still have for the server to be ready: at most 24h and half of the window of the grant.
-	Spare time.Duration // a tick by default
 
-	Logger *slog.Logger // slog.Default by default
-	// AccessLog logs one served request in so many, and none by default. Refused requests are logged in any case, a few per second.
-	AccessLog     int64                // 0 to 2⁵³
+	Logger        *slog.Logger         // gets the refused requests, a few per second; slog.Default by default
 	MeterProvider metric.MeterProvider // gets the metrics as well, beside /metrics; nil: no other does
 }
 

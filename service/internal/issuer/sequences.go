@@ -101,22 +101,6 @@ func (i *Issuer) Inspect(ctx context.Context, c *Client, name string) (sequence.
 	return info, nil
 }
 
-// OpenTo returns the open sequences that the client may use, sorted by name.
-func (i *Issuer) OpenTo(c *Client) []*sequence.Sequence {
-	var all []*sequence.Sequence
-	may, err := rightsOf(c)
-	if err != nil {
-		return nil
-	}
-	for _, e := range i.opened() {
-		if may.sequence(e.seq.Name()) {
-			all = append(all, e.seq)
-		}
-	}
-	slices.SortFunc(all, func(a, b *sequence.Sequence) int { return strings.Compare(a.Name(), b.Name()) })
-	return all
-}
-
 // opened returns the sequences that are open.
 func (i *Issuer) opened() (all []*entry) {
 	i.mu.Lock()

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -32,17 +31,14 @@ func (s *Server) guard(r *http.Request) error {
 	if probe := s.options.Probes || r.URL.Path == "/livez" || r.URL.Path == "/readyz"; !probe && !s.known(r) {
 		return errHost
 	}
-	if origin := r.Header["Origin"]; len(origin) > 0 {
-		if u, err := url.Parse(origin[0]); err != nil || len(origin) > 1 || !strings.EqualFold(u.Host, r.Host) {
-			return errOrigin
-		}
+	if crossSite.Check(r) != nil {
+		return errOrigin
 	}
-	switch r.Header.Get("Sec-Fetch-Site") {
-	case "", "same-origin", "none":
-		return nil
-	}
-	return errOrigin
+	return nil
 }
+
+// crossSite refuses POST from pages of other sites. They cannot read what GET answers, which changes nothing.
+var crossSite http.CrossOriginProtection
 
 // known reports whether the request calls the server by an address, by localhost, or by a
 // configured name. A page of another name, whose owner points it to this server's address,
@@ -82,7 +78,7 @@ var (
 	errPath   = issuer.Refuse(wire.NotFound, "there is no such path: GET /v1/openapi.yaml lists the paths")
 	errHost   = issuer.Refuse(wire.BadHost, "the Host header is no name of this server: call it by its address, or add the name to the server's hosts (--host)")
 	errOrigin = issuer.Refuse(wire.Forbidden, "a page of another site sent this request: only pages of this server may")
-	errBody   = badInput(`the body is not served: send none, or in place of a query an object in JSON of at most 1,024 bytes, such as {"n":10}, as application/json`)
+	errBody   = badInput("a body is not served: send none, and the parameters in the address, such as ?n=10")
 	errBug    = issuer.Refuse(wire.Internal, "internal error: see the server's log")
 )
 

@@ -141,9 +141,6 @@ func (s *Server) list() []route {
 		{"POST /v1/ids", token, s.takeIDs},
 		{"GET /v1/ids/{id}", token, s.decode},
 		{"POST /v1/sequences/{name}", token, s.takeNumbers},
-		{"GET /v1/sequences/{name}", token, s.inspect},
-		{"GET /v1/layout", token, s.describe},
-		{"GET /v1/status", token, s.status},
 		{"GET /v1/openapi.yaml", nothing, text("application/yaml", openapi)},
 		{"GET /{$}", nothing, text("text/plain; charset=utf-8", index)},
 	}
