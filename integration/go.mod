@@ -9,7 +9,6 @@ replace (
 	github.com/tickflake/tickflake/oteltickflake => ../oteltickflake
 	github.com/tickflake/tickflake/service => ../service
 	github.com/tickflake/tickflake/stores/etcd => ../stores/etcd
-	github.com/tickflake/tickflake/stores/kubernetes => ../stores/kubernetes
 	github.com/tickflake/tickflake/stores/mysql => ../stores/mysql
 	github.com/tickflake/tickflake/stores/nats => ../stores/nats
 	github.com/tickflake/tickflake/stores/postgres => ../stores/postgres
@@ -36,7 +35,6 @@ require (
 	github.com/tickflake/tickflake/client v0.0.0
 	github.com/tickflake/tickflake/service v0.0.0
 	github.com/tickflake/tickflake/stores/etcd v0.0.0
-	github.com/tickflake/tickflake/stores/kubernetes v0.0.0
 	github.com/tickflake/tickflake/stores/mysql v0.0.0
 	github.com/tickflake/tickflake/stores/nats v0.0.0
 	github.com/tickflake/tickflake/stores/postgres v0.0.0

@@ -32,10 +32,8 @@ func (k *Keeper) SealNow()                             { k.seal() }
 func (k *Keeper) Distrust()                            { k.distrust(true) }
 func (k *Keeper) Window() *window.Ticks                { return k.window }
 func (k *Keeper) Held() grant.Held                     { return k.machine.Held() }
-func (k *Keeper) Machine() grant.Machine               { return k.machine }
 func (k *Keeper) Free() bool                           { return k.turn.Free() }
 func (k *Keeper) Used() window.Range                   { return k.used }
-func (k *Keeper) Counts() Stats                        { return k.stats }
 
 // ReleaseNow is [Keeper.CloseContext], called once, without a goroutine.
 func (k *Keeper) ReleaseNow(ctx context.Context) error {

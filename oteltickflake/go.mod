@@ -8,7 +8,6 @@ replace (
 	github.com/tickflake/tickflake/cmd => ../cmd
 	github.com/tickflake/tickflake/service => ../service
 	github.com/tickflake/tickflake/stores/etcd => ../stores/etcd
-	github.com/tickflake/tickflake/stores/kubernetes => ../stores/kubernetes
 	github.com/tickflake/tickflake/stores/mysql => ../stores/mysql
 	github.com/tickflake/tickflake/stores/nats => ../stores/nats
 	github.com/tickflake/tickflake/stores/postgres => ../stores/postgres

@@ -60,10 +60,8 @@ func KindOf(err error) Kind {
 	return Unknown
 }
 
-// ErrOverloaded is wrapped by the error of an operation whose deadline has passed, if meanwhile
-// each goroutine of this process that was ready to run waited for about half a second or longer:
-// the store may have answered in time. A [github.com/tickflake/tickflake/lease.Keeper] that was
-// woken late says so with it, too.
+// ErrOverloaded is wrapped by the error of a [github.com/tickflake/tickflake/lease.Keeper] or a sequence that was woken too late
+// for a call of the store, which may have answered in time.
 var ErrOverloaded = Transient.New("this process gets too little processor time")
 
 // ErrWentBack is wrapped by the error for a cell that this process wrote and that is gone,

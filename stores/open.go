@@ -135,7 +135,7 @@ func Open(ctx context.Context, url string, options ...Option) (Store, error) {
 	}
 	var failed atomic.Pointer[error]
 	failed.Store(new(errors.New("no answer")))
-	ctx = pause.Logging(pause.Noting(ctx, &failed), c.log)
+	ctx = pause.Noting(ctx, &failed)
 	defer time.AfterFunc(slow, func() {
 		until, _ := ctx.Deadline()
 		c.log.Warn("the store does not answer yet", "scheme", cmp.Or(scheme, "file"), "until", until, "err", *failed.Load())
@@ -226,9 +226,9 @@ func schemeOf(url string) (string, error) {
 func unknown(scheme string) error {
 	if name := engineOf(scheme); name != "" {
 		module := "github.com/tickflake/tickflake/stores/" + name
-		problem := fmt.Sprintf("the program does not import the engine for %s URLs; add import _ %q and run go get %s, since it is a module of its own", scheme, module, module)
-		if name == "directory" {
-			problem = fmt.Sprintf("the program does not import the engine for directories; add import _ %q", module)
+		problem := fmt.Sprintf("the program does not import the engine for %s URLs; add import _ %q", cmp.Or(scheme, "file"), module)
+		if name != "directory" && name != "kubernetes" {
+			problem += fmt.Sprintf(" and run go get %s, since it is a module of its own", module)
 		}
 		return &URLError{Scheme: scheme, Problem: problem}
 	}

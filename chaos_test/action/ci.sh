@@ -7,8 +7,7 @@
 #     PROGRAM=./ids-server FAULTS=step-back-1s ci.sh kernel  a program that prints one ID per line
 #
 # RUN is a pattern of go test -run, FLAGS are further flags of tickflake-chaos kernel. REPORTS is the directory
-# for catalogue.xml, kernel.xml and the pictures of failures: kernel.html, and failure.html below _artifacts
-# (default chaos-reports). Broken promises are printed, and the exit code is not 0 then.
+# for catalogue.xml, kernel.txt and the pictures of failures, failure.html below _artifacts (default chaos-reports). Broken promises are printed, and the exit code is not 0 then.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 reports=${REPORTS:-chaos-reports}
@@ -49,7 +48,7 @@ kernel)
 	mkdir -p "$reports"
 	build . tickflake-chaos
 	read -rd '' -a words <<<"${FAULTS-} ${FLAGS-}" || true # of several lines, too; the end of the text is no failure
-	"$tools/tickflake-chaos" kernel --program "${PROGRAM:?want the path of a program}" --junit "$reports/kernel.xml" "${words[@]}"
+	"$tools/tickflake-chaos" kernel --program "${PROGRAM:?want the path of a program}" "${words[@]}" | tee "$reports/kernel.txt"
 	;;
 *) sed -n '2,/^set/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
 esac

@@ -49,18 +49,18 @@ func newList(c *command.Console) *cobra.Command {
   tickflake-chaos list --kernel
   tickflake-chaos list --format json | jq -r .fault`,
 	}
-	takeFaults(cmd, &chosen, func(_ *cobra.Command, args []string) []string { return args }, inVirtualTime, inTests)
+	takeFaults(cmd, &chosen, catalogue())
 	onReal := cmd.Flags().Bool("kernel", false, "list the faults and the generators of 'tickflake-chaos kernel'")
-	format := command.ChoiceFlag(cmd, "format", "output `FORMAT`", formatTable, command.FormatJSON)
+	format := command.FormatFlag(cmd)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		switch {
 		case *onReal:
 			return listKernel(c.Out, *format)
-		case *format == formatTable && len(args) > 0:
+		case *format == command.FormatText && len(args) > 0:
 			return writeScripts(c.Out, chosen)
 		}
 		return command.Print(c.Out, *format, chosen, nil, func(f fault) []string {
-			if f.by == inTests {
+			if f.Script == "" {
 				f.What += " (" + f.Run + ")"
 			}
 			return []string{f.Fault, f.Name, f.What}
@@ -71,8 +71,8 @@ func newList(c *command.Console) *cobra.Command {
 
 // listKernel lists the faults on a real kernel and, below, the generators.
 func listKernel(w io.Writer, format string) error {
-	err := command.Print(w, format, faultsBy(onKernel), nil, func(f fault) []string { return []string{f.Fault, string(f.Kind), f.What} })
-	if format == formatTable {
+	err := command.Print(w, format, onKernel(), nil, func(f fault) []string { return []string{f.Fault, string(f.Kind), f.What} })
+	if format == command.FormatText {
 		fmt.Fprintln(w)
 	}
 	var subjects []subject
@@ -90,7 +90,7 @@ func writeScripts(w io.Writer, chosen []fault) error {
 			fmt.Fprintln(w)
 		}
 		text := f.scenario.Script.String()
-		if f.by == inTests {
+		if f.Script == "" {
 			text = "# It is no script; in the sources of tickflake, run: " + f.Run
 		}
 		if _, err := fmt.Fprintf(w, "# %s %s: %s\n%s\n", f.Fault, f.Name, f.What, text); err != nil {

@@ -63,7 +63,6 @@ func newSequence(c *command.Console) *cobra.Command {
 
 // newSequences adds the flags of the sequence commands.
 func newSequences(c *command.Console, cmd *cobra.Command) *sequences {
-	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	return &sequences{c, placeFlags(cmd, keptSequences, func() string { return sequenceDirectory })}
 }
 
@@ -87,7 +86,7 @@ func newSequenceList(c *command.Console) *cobra.Command {
 		Args: cobra.MaximumNArgs(1),
 	}
 	s := newSequences(c, cmd)
-	format := formatFlag(cmd)
+	format := command.FormatFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return s.list(cmd.Context(), *format)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -67,30 +66,21 @@ func printSequences(w io.Writer, all []sequenceState, format string) error {
 	})
 }
 
-// printDeleted writes the last state of a sequence, and how it is continued.
-func printDeleted(w io.Writer, last sequence.Info, format string) error {
-	deleted := struct {
-		sequenceState
-		Continued *sequence.Definition `json:"continued"`
-		Command   *string              `json:"command"`
-	}{sequenceState: stateOf(last)}
-	deleted.State = "deleted"
-	text := "# No number is left to continue with."
-	if d, ok := last.Continued(); ok {
-		deleted.Continued = &d
-		text = "# To continue it in another store, have its program create it there: " + d.String()
-		if d.Period == (sequence.Period{}) || slices.Contains(periods, d.Period.String()) {
-			create := createCommand(last.Name, d)
-			deleted.Command = &create
-			begins := choose(d.Period == (sequence.Period{}), fmt.Sprintf("it begins at %d", last.Next), "each period begins anew, but for those that you delete here and create there first")
-			text = "# Create it in one other store, before a process asks that for a number: " + begins + ".\n# NEW is the URL of that store.\n" + create + ` --store "$NEW"`
+// continued says how a deleted sequence is continued, in lines for a shell.
+func continued(last sequence.Info) string {
+	d, ok := last.Continued()
+	if !ok {
+		return "# No number is left to continue with."
+	}
+	begins := fmt.Sprintf("it begins at %d", last.Next)
+	if d.Period != (sequence.Period{}) {
+		begins = "each period begins anew, but for those that you delete here and create there first"
+		if !slices.Contains(periods, d.Period.String()) {
+			return "# To continue it in another store, have its program create it there: " + d.String()
 		}
 	}
-	if format == command.FormatJSON {
-		return json.NewEncoder(w).Encode(deleted)
-	}
-	_, err := fmt.Fprintf(w, "# sequence %q is deleted; %s\n%s\n", last.Name, grantedText(last), text)
-	return err
+	return "# Create it in one other store, before a process asks that for a number: " + begins + ".\n# NEW is the URL of that store.\n" +
+		createCommand(last.Name, d) + ` --store "$NEW"`
 }
 
 // createCommand is the command that creates a sequence with a definition of [sequence.Info.Continued].

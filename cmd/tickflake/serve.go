@@ -98,7 +98,7 @@ func newServeOf(s *serving) *cobra.Command {
 		Args:    cobra.NoArgs, // --check live would ask for ready
 	}
 	cmd.Flags().SortFlags = false
-	s.settings, s.files = &settings{cmd: cmd}, service.NewFiles()
+	s.settings, s.files = &settings{cmd: cmd, sources: map[string]string{}}, service.NewFiles()
 	s.table(cmd)
 	cmd.Flags().StringVar(&s.file.path, "config", os.Getenv(variable("config")), "read clients, and rules for sequences, from `FILE` (default $"+variable("config")+", or else none)")
 	cmd.Flags().Lookup("config").DefValue = ""
@@ -107,7 +107,7 @@ func newServeOf(s *serving) *cobra.Command {
 			return "", fmt.Errorf("want ready or live, got %q", text)
 		}
 		return text, nil
-	}, "ready", "live")
+	})
 	cmd.Flags().Lookup("check").NoOptDefVal = "ready"
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return s.run(cmd.Context()) }
 	cmd.AddCommand(newServeToken(s.Console))
@@ -118,12 +118,9 @@ func newServeOf(s *serving) *cobra.Command {
 func (s *serving) table(cmd *cobra.Command) {
 	s.fields(&s.own, reflect.TypeFor[ownSettings]())
 	s.issuing = newIssuing(cmd)
-	s.keepAll()
-
 	s.fields(&s.config, reflect.TypeFor[seam.Serve]())
-	s.logFormat = command.ChoiceFlag(cmd, "log-format", "log on standard error in `FORMAT`; with json, standard output stays empty", formatText, command.FormatJSON)
+	s.logFormat = command.ChoiceFlag(cmd, "log-format", "log on standard error in `FORMAT`; with json, standard output stays empty", command.FormatText, command.FormatJSON)
 	s.logLevel = command.ChoiceFlag(cmd, "log-level", "log from `LEVEL` on", "info", "debug", "warn", "error")
-	s.keepAll()
 }
 
 var slogLevels = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}

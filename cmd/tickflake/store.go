@@ -45,7 +45,7 @@ host, or the URL of a store that several hosts share:
   redis://HOST:PORT              rediss:// with TLS
   nats://HOST:PORT               tls:// with TLS
   s3://BUCKET/PREFIX             credentials as for every S3 client
-  k8s://NAMESPACE                in a pod, or by a kubeconfig
+  k8s://NAMESPACE                in a pod, or by kubectl proxy
 
 ?namespace=NAME at the end of a URL separates fleets that share a store. The packages
 under stores/ document all options of their URLs. A store that forgets acknowledged
@@ -92,7 +92,7 @@ var (
 func placeFlags(cmd *cobra.Command, k kept, directory func() string) *place {
 	p := &place{kept: k, directory: directory, url: os.Getenv(storeVariable), source: "$" + storeVariable, timeout: defaultTimeout}
 	usage := "use the store at `URL`, which keeps " + k.what + ", or a directory, see " + k.see + " (default $" + storeVariable + ", or else the per-user state directory)"
-	command.Var(cmd, "store", usage, &p.url, func(s string) (string, error) {
+	command.Flag(cmd, "store", usage, &p.url, func(s string) (string, error) {
 		if s == "" {
 			return "", errors.New("want a directory or a URL")
 		}

@@ -96,6 +96,9 @@ func (e Engine) testHTTP(t *testing.T) {
 			}
 			proxy := httptest.NewUnstartedServer(http.HandlerFunc(serve))
 			if e.Server.Kind == servers.Kubernetes {
+				pair, err := tls.LoadX509KeyPair(e.Server.Dir+"/server.pem", e.Server.Dir+"/server.key")
+				require.NoError(t, err)
+				proxy.TLS = &tls.Config{Certificates: []tls.Certificate{pair}} //nolint:gosec // a test
 				proxy.StartTLS()
 			} else {
 				proxy.Start()

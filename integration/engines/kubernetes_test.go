@@ -8,7 +8,6 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -16,13 +15,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/integration/program"
 	"github.com/tickflake/tickflake/integration/servers"
 	_ "github.com/tickflake/tickflake/integration/servers/etcd"
@@ -81,7 +78,6 @@ func TestKubernetes(t *testing.T) {
 		AtRest: 4, AtMost: 16,
 	}
 	e.Test(t)
-	t.Run("shown", func(t *testing.T) { testKubeShown(t, s) })
 	t.Run("manifests", func(t *testing.T) { testKubeManifests(t, s) })
 	t.Run("rights", func(t *testing.T) { testKubeRights(t, s) })
 	testAlone(t, s, map[string][2]func() error{"killed": {s.Kill, s.Start}, "etcd stopped": {back.Suspend, back.Resume}})
@@ -129,8 +125,11 @@ func testKubeRights(t *testing.T, s *servers.Server) {
 		}
 	}
 	allow(verbs...)
-	config := s.Kubeconfig(s.Addr, token)
-	store := Open(t, "k8s://default/p?kubeconfig="+config)
+	of := func(user, token string) string {
+		return strings.Replace(s.URL, "admin.token", filepath.Base(s.Token(user, token)), 1)
+	}
+	url := of(account, token)
+	store := Open(t, strings.Replace(url, "default", "default/p", 1))
 	Works(t, store)
 	all := map[string]func(*testing.T) Refusal{}
 	for _, verb := range []string{"get", "update"} { // which replace a cell
@@ -143,8 +142,8 @@ func testKubeRights(t *testing.T, s *servers.Server) {
 	testRefusals(t, all)
 	assert.ElementsMatch(t, []string{"get", "list", "create", "update"}, verbs)
 	testDenied(t, s, map[string]string{
-		"k8s://kube-system?kubeconfig=" + config:                    `cannot get resource "leases"`,
-		"k8s://default?kubeconfig=" + s.Kubeconfig(s.Addr, "wr0ng"): "refuses the credentials",
+		strings.Replace(url, "default", "kube-system", 1): `cannot get resource "leases"`,
+		of("other", "wr0ng"):                              "refuses the credentials",
 	})
 	_, err = Open(t, strings.Replace(s.URL, "default", "nowhere", 1)).Swap(ctx, "node/0000001", 0, nil)
 	require.ErrorIs(t, err, stores.Permanent)
@@ -176,19 +175,4 @@ func testKubeManifests(t *testing.T, s *servers.Server) {
 		}
 	}
 	assert.Greater(t, n, 10)
-}
-
-// testKubeShown checks that kubectl get lease shows who holds a node number.
-func testKubeShown(t *testing.T, s *servers.Server) {
-	g, err := generator.Open(Within(t), s.At(s.Addr, "namespace=shown"))
-	require.NoError(t, err)
-	defer g.Close() //nolint:errcheck // the test has ended
-	host, err := os.Hostname()
-	require.NoError(t, err)
-	keeper, _ := g.Keeper()
-	spec := kube(t, s, http.MethodGet, kubeLeases+fmt.Sprintf("shown.node.%07d", keeper.Node()), nil)["spec"].(object)
-	assert.Contains(t, spec["holderIdentity"], host)
-	renewed, err := time.Parse(time.RFC3339, spec["renewTime"].(string))
-	require.NoError(t, err)
-	assert.WithinDuration(t, time.Now(), renewed, time.Minute)
 }

@@ -2,7 +2,6 @@ package engines
 
 import (
 	"context"
-	"crypto/rand"
 	"net"
 	"strconv"
 	"strings"
@@ -78,54 +77,23 @@ func TestRedis(t *testing.T) {
 	t.Run("past", func(t *testing.T) { testPast(t, s.At(s.Addr, "namespace=past")) })
 }
 
-// A cluster of one server, with a client that would rather ask replicas.
+// A server of a cluster is a risk while it has the cells, and refused where another one has them.
 func TestRedisCluster(t *testing.T) {
 	t.Parallel()
 	// By itself its bus takes the port 10000 above the other, which may be in use.
 	s := startRedis(t, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(program.PortFor(t)))
-	admin := redisClient(t, s)
-	require.NoError(t, admin.ClusterAddSlotsRange(Within(t), 0, 16383).Err())
-	require.Eventually(t, func() bool {
-		info, err := admin.ClusterInfo(Within(t)).Result()
-		return err == nil && strings.Contains(info, "cluster_state:ok")
-	}, Patience, 10*time.Millisecond)
-	client := func(t testing.TB) *driver.ClusterClient {
-		client := driver.NewClusterClient(&driver.ClusterOptions{Addrs: []string{s.Addr}, Password: s.Password, ReadOnly: true})
-		t.Cleanup(func() { _ = client.Close() })
-		return client
-	}
-	storetest.TestStore(t, func(t testing.TB, namespace string) stores.Store {
-		store, err := redis.New(client(t), namespace, 0)
+	admin, store := redisClient(t, s), Open(t, s.URL)
+	come := func(err error) {
+		t.Helper()
 		require.NoError(t, err)
-		return store
-	})
-	store, err := redis.New(client(t), "replicas", 1)
-	require.NoError(t, err)
-	_, err = store.Swap(Within(t), "node/0000001", 0, nil)
-	assert.ErrorIs(t, err, redis.ErrReplicas, "WAIT goes to the server that has the cells")
-	assert.Contains(t, strings.Join(Promises(t, store).Risks, "\n"), "has 0 replicas, and 1 are to confirm")
-
-	// A URL may name any server of a cluster. A caller's client of one server fails at once where another has the cells, and is
-	// warned before.
-	port := strconv.Itoa(program.PortFor(t))
-	other := startRedis(t, "--cluster-enabled", "yes", "--cluster-port", port)
-	require.NoError(t, admin.Do(Within(t), "cluster", "meet", "127.0.0.1", other.Port(), port).Err())
-	require.Eventually(t, func() bool {
-		info, err := redisClient(t, other).ClusterInfo(Within(t)).Result()
-		return err == nil && strings.Contains(info, "cluster_state:ok")
-	}, Patience, 10*time.Millisecond)
-	for _, url := range []string{s.URL, other.URL} {
-		Cell(t, Open(t, strings.Replace(url, "/0", "/0?namespace="+rand.Text(), 1)), "node/0000001", "value")
+		require.Eventually(t, func() bool {
+			info, err := admin.ClusterInfo(Within(t)).Result()
+			return err == nil && strings.Contains(info, "cluster_state:ok")
+		}, Patience, 10*time.Millisecond)
 	}
-	store, err = redis.New(redisClient(t, s), "one", 0)
-	require.NoError(t, err)
-	assert.Contains(t, strings.Join(Promises(t, store).Risks, "\n"), "one of a cluster")
-	store, err = redis.New(redisClient(t, other), "one", 0)
-	require.NoError(t, err)
-	_, err = stores.CheckDurability(Within(t), store)
-	require.ErrorIs(t, err, stores.Permanent)
-	require.ErrorContains(t, err, "MOVED ")
-	require.ErrorContains(t, err, s.Addr)
+	come(admin.ClusterAddSlotsRange(Within(t), 0, 16383).Err())
+	Works(t, store)
+	Judged(t, store, "one of a cluster")
 }
 
 func TestRedisReplicas(t *testing.T) {

@@ -4,13 +4,13 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/rsa"
-	"crypto/sha256"
 	"crypto/x509"
 	"encoding/pem"
-	"errors"
-	"fmt"
+	"math/big"
+	"net"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/tickflake/tickflake/integration/program"
 )
@@ -23,37 +23,37 @@ func prepareKubernetes(_ context.Context, s *Server, w Wanted) ([]string, error)
 	if err != nil {
 		return nil, err
 	}
+	// The names are those by which tests reach it.
+	is := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().AddDate(1, 0, 0), IsCA: true, BasicConstraintsValid: true,
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"*.hangs.test"}}
+	certificate, err := x509.CreateCertificate(rand.Reader, is, is, key.Public(), key)
+	if err != nil {
+		return nil, err
+	}
 	s.Password = rand.Text()
-	s.URL = "k8s://default?kubeconfig=" + s.Kubeconfig(s.Addr, s.Password)
-	accounts := filepath.Join(s.Dir, "accounts.pem")
-	tokens := filepath.Join(s.Dir, "tokens.csv")
-	text := s.Password + ",admin,1,system:masters\n"
-	block := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})
-	for file, content := range map[string][]byte{accounts: block, tokens: []byte(text)} {
+	cert, secret, tokens := filepath.Join(s.Dir, "server.pem"), filepath.Join(s.Dir, "server.key"), filepath.Join(s.Dir, "tokens.csv")
+	for file, content := range map[string][]byte{
+		cert:   pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate}),
+		secret: pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}),
+		tokens: []byte(s.Password + ",admin,1,system:masters\n"),
+	} {
 		if err := os.WriteFile(file, content, 0o600); err != nil {
 			return nil, err
 		}
 	}
+	s.URL = "k8s://default?server=https://" + s.Addr + "&cacert=" + cert + "&token=" + s.Token("admin", s.Password)
 	return append([]string{
-		"--bind-address=127.0.0.1", "--secure-port=" + s.Port(), "--cert-dir=" + s.Dir + "/certs",
+		"--bind-address=127.0.0.1", "--secure-port=" + s.Port(), "--tls-cert-file=" + cert, "--tls-private-key-file=" + secret, "--cert-dir=" + s.Dir + "/certs",
 		"--authorization-mode=RBAC", "--token-auth-file=" + tokens, "--service-cluster-ip-range=10.0.0.0/24",
-		"--service-account-issuer=https://tickflake.example", "--service-account-key-file=" + accounts, "--service-account-signing-key-file=" + accounts,
+		"--service-account-issuer=https://tickflake.example", "--service-account-key-file=" + secret, "--service-account-signing-key-file=" + secret,
 	}, w.Settings...), nil
 }
 
-// Kubeconfig returns a file by which the user of a token reaches a Kubernetes server through an address.
-func (s *Server) Kubeconfig(addr, token string) string {
-	file := filepath.Join(s.Dir, fmt.Sprintf("%s-%x.yaml", addr, sha256.Sum256([]byte(token))))
-	text := fmt.Sprintf(`apiVersion: v1
-kind: Config
-clusters: [{name: c, cluster: {server: "https://%s", insecure-skip-tls-verify: true}}]
-users: [{name: u, user: {token: "%s"}}]
-contexts: [{name: c, context: {cluster: c, user: u}}]
-current-context: c
-`, addr, token)
-	made := file + rand.Text() // others may read the file
-	if err := errors.Join(os.WriteFile(made, []byte(text), 0o600), os.Rename(made, file)); err != nil {
-		return err.Error() // the driver says that there is no such file
+// Token returns a file with the token of a user of Kubernetes.
+func (s *Server) Token(user, token string) string {
+	file := filepath.Join(s.Dir, user+".token")
+	if err := os.WriteFile(file, []byte(token), 0o600); err != nil {
+		return err.Error() // there is no such file
 	}
 	return file
 }

@@ -182,9 +182,6 @@ func (s *Server) Port() string { return s.Addr[strings.LastIndexByte(s.Addr, ':'
 // At is URL through another address, such as a proxy's, with options, "name=value".
 func (s *Server) At(addr string, options ...string) string {
 	at := strings.Replace(s.URL, s.Addr, addr, 1)
-	if s.Kind == Kubernetes {
-		at = "k8s://default?kubeconfig=" + s.Kubeconfig(addr, s.Password)
-	}
 	for _, option := range options {
 		if strings.Contains(at, "?") {
 			at += "&" + option

@@ -83,6 +83,26 @@ func TestShort(t *testing.T) {
 	assert.False(t, w.Short(), "a range is queued")
 }
 
+// TestQuickWhileDue has a call ask for the next range, and those after it go without the lock, but for one in a
+// 64th part of what is left, and for none once the range is queued.
+func TestQuickWhileDue(t *testing.T) {
+	w := counted(Range{To: 640})
+	asked := func(calls int) (n int) {
+		for range calls {
+			if _, ok := w.Quick(1); !ok {
+				_, more, _ := w.Count(1)
+				assert.True(t, more && w.Short())
+				n++
+			}
+		}
+		return n
+	}
+	assert.Equal(t, 1, asked(10))
+	assert.Equal(t, 1, asked(10))
+	w.Queue(Range{From: 700, To: 701}, 700)
+	assert.Zero(t, asked(620))
+}
+
 func TestSealedCount(t *testing.T) {
 	w := counted(Range{From: 3, To: 8}, Range{From: 20, To: 24})
 	w.Count(2)

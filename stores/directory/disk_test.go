@@ -351,29 +351,6 @@ func TestDiskHangs(t *testing.T) {
 	}
 }
 
-// With all places of a directory taken by calls that hang, another directory is not affected. Package disktest
-// counts the threads.
-func TestAllPlacesTaken(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		back, cell := make(chan struct{}), stores.Cell{Key: key}
-		s := opened(t, state(t), func(_, path string, do func() error) error {
-			if filepath.Ext(path) == swapFile {
-				<-back
-			}
-			return do()
-		})
-		for range 2 * maxCalls {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			_, err := swap(ctx, s, cell, "value")
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-			cancel()
-		}
-		written(t, opened(t, state(t), nil), cell, "value")
-		close(back)
-		written(t, s, cell, "value")
-	})
-}
-
 // A process that is stopped in a write, as here by the test, holds up the writers of that cell
 // alone, and only until their contexts end. The error names it.
 func TestLockedCell(t *testing.T) {

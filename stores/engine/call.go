@@ -99,8 +99,7 @@ func (e oneLine) Error() string {
 	return strings.ReplaceAll(strings.Join(lines, "; "), ":; ", ": ")
 }
 
-// withEnd adds to err that ctx has ended, and, if that is its deadline, that this process is
-// overloaded.
+// withEnd adds to err that ctx has ended.
 func withEnd(ctx context.Context, err error) error {
 	end := pause.ContextError(ctx)
 	if end == nil || errors.Is(err, stores.ErrConflict) {
@@ -111,11 +110,6 @@ func withEnd(ctx context.Context, err error) error {
 	}
 	if !errors.Is(err, end) {
 		err = fmt.Errorf("%w: %w", end, err)
-	}
-	if end == context.DeadlineExceeded {
-		if load := overloaded(); load != "" {
-			err = fmt.Errorf("%w: %w", load, err)
-		}
 	}
 	return err
 }
@@ -147,11 +141,7 @@ func (c *classified) Is(target error) bool { return target == c.kind }
 // classify gives an error a kind, if nothing in it has one and its type tells: a file that may not
 // be used is Permanent; no connection, no answer in time, and a context that has ended are Transient.
 func classify(err error) error {
-	kind := stores.KindOf(err)
-	if kind.Retryable() && kind != stores.Unknown && errors.Is(err, fs.ErrPermission) {
-		return &classified{err, stores.Permanent} // stores.ErrOverloaded, of the end of the context, is stores.Transient
-	}
-	if kind != stores.Unknown {
+	if stores.KindOf(err) != stores.Unknown {
 		return err
 	}
 	_, network := errors.AsType[*net.OpError](err)

@@ -8,10 +8,7 @@ import (
 	"io/fs"
 	"net"
 	"net/url"
-	"runtime"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -45,30 +42,6 @@ func TestFailed(t *testing.T) {
 	late, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Hour))
 	defer cancel()
 	assert.ErrorIs(t, engine.Failed(late, "pack", "read", "k", "", cause), context.DeadlineExceeded)
-}
-
-// A store is not blamed for the time in which no goroutine of this process ran.
-func TestFailedOfAnOverloadedProcess(t *testing.T) {
-	late, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Hour))
-	defer cancel()
-	var over atomic.Bool
-	var running sync.WaitGroup
-	for range 100 * runtime.GOMAXPROCS(0) {
-		running.Go(func() {
-			for !over.Load() {
-				runtime.Gosched() // it is always ready to run
-			}
-		})
-	}
-	err := engine.Failed(late, "pack", "read", "k", "", context.DeadlineExceeded)
-	conflict := engine.Failed(late, "pack", "swap", "k", "", stores.ErrConflict)
-	over.Store(true)
-	running.Wait()
-	assert.ErrorIs(t, err, stores.ErrOverloaded)
-	assert.ErrorIs(t, err, context.DeadlineExceeded)
-	assert.Regexp(t, `^pack: read k: \d+ goroutines wait for GOMAXPROCS=\d+: let fewer compute at once: context deadline exceeded$`, err)
-	assert.NotErrorIs(t, conflict, stores.ErrOverloaded)
-	assert.NotErrorIs(t, engine.Failed(late, "pack", "read", "k", "", context.DeadlineExceeded), stores.ErrOverloaded)
 }
 
 func TestNextVersion(t *testing.T) {
@@ -115,7 +88,6 @@ func TestKind(t *testing.T) {
 		{failed(net.ErrClosed), stores.Transient},
 		{failed(context.Canceled), stores.Transient},
 		{failed(context.DeadlineExceeded), stores.Transient},
-		{failed(fmt.Errorf("%w: %w", stores.ErrOverloaded, fs.ErrPermission)), stores.Permanent},
 		{failed(&fs.PathError{Err: syscall.EACCES}), stores.Permanent},
 		{engine.OpenFailed(t.Context(), "pack", fs.ErrPermission), stores.Permanent},
 		{failed(refused), stores.Permanent},

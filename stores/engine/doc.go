@@ -7,7 +7,7 @@
 //   - [Register] is for a driver that has URLs, and Register of package dial for one that has none. Both take the URL apart without
 //     showing a password; [Withhold] hides what the driver says about it.
 //   - Package dial connects: its Dialer bounds the connections, and notices within seconds that a machine is
-//     gone, or that they have rested for long. Its Transport does so for a driver that speaks HTTP, and heeds Retry-After.
+//     gone, or that they have rested for long. Its Transport does so for a driver that speaks HTTP.
 //   - [Skeleton] makes a Store of an engine that keeps one text by key, under a revision: [Texts] has its
 //     three methods. An engine that keeps version and value in another form, such as a table of SQL, makes
 //     texts of them by [FormatCell] and [ParseCell].

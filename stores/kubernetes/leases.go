@@ -9,8 +9,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
-	"time"
 
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/engine"
@@ -37,21 +37,13 @@ type lease struct {
 		Labels          map[string]string `json:"labels,omitempty"`
 		Annotations     map[string]string `json:"annotations"`
 	} `json:"metadata"`
-	Spec spec `json:"spec"`
-}
-
-// spec is what kubectl get lease shows.
-type spec struct {
-	HolderIdentity string `json:"holderIdentity,omitempty"`
-	RenewTime      string `json:"renewTime,omitempty"`
 }
 
 // leases keeps texts as objects of the kind Lease, for the skeleton of package engine.
 type leases struct {
 	client    *http.Client
 	server    *url.URL
-	cluster   *cluster
-	user      *user
+	token     string // its file, which others renew; or ""
 	namespace string // of Kubernetes
 	prefix    string // of the objects' names
 }
@@ -72,7 +64,7 @@ func (l *leases) Get(ctx context.Context, key string, _ bool) (engine.Text[revis
 
 // Put writes one object, if it still has the revision, or makes it, if there is none.
 func (l *leases) Put(ctx context.Context, key string, at revision, text []byte) error {
-	put := lease{APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Spec: show(text)}
+	put := lease{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"}
 	put.Metadata.Name, put.Metadata.UID, put.Metadata.ResourceVersion = l.prefix+nameOf(key), at.uid, at.version
 	put.Metadata.Labels = map[string]string{label: l.fleet()}
 	put.Metadata.Annotations = map[string]string{annotation: string(text)}
@@ -128,22 +120,18 @@ func (l *leases) send(ctx context.Context, method, name string, query url.Values
 		return err
 	}
 	request.Header = http.Header{"Accept": {"application/json"}, "Content-Type": {"application/json"}, "User-Agent": {"tickflake"}}
-	given, err := l.user.login(ctx, l.cluster)
-	if err != nil {
-		return err
-	}
-	if given.Token != "" {
-		request.Header.Set("Authorization", "Bearer "+given.Token)
+	if l.token != "" {
+		token, err := os.ReadFile(l.token)
+		if err != nil {
+			return err
+		}
+		request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 	}
 	answer, err := l.client.Do(request)
 	if err != nil {
 		return err
 	}
-	defer answer.Body.Close()                         //nolint:errcheck // it was read
-	if answer.StatusCode == http.StatusUnauthorized { // a new certificate needs a new connection
-		l.user.Exec.forget()
-		l.client.CloseIdleConnections()
-	}
+	defer answer.Body.Close() //nolint:errcheck // it was read
 	if answer.StatusCode > 299 {
 		said := &answerError{code: answer.StatusCode}
 		_ = json.NewDecoder(answer.Body).Decode(said) // a proxy answers in another form
@@ -168,17 +156,6 @@ func codeOf(err error) int {
 		return answer.code
 	}
 	return 0
-}
-
-// show is what kubectl get lease shows of a cell: the holder of a node number. Nothing
-// reads it.
-func show(text []byte) spec {
-	_, value, _ := strings.Cut(string(text), " ")
-	var node struct{ Holder, Owner string }
-	if json.Unmarshal([]byte(value), &node) != nil || node.Holder == "" {
-		return spec{}
-	}
-	return spec{cmp.Or(node.Owner, node.Holder), time.Now().UTC().Format("2006-01-02T15:04:05.000000Z")}
 }
 
 var (

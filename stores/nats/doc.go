@@ -20,7 +20,6 @@
 //	replicas=N       copies of the bucket if it must be made, 1 to 5; without it 3,
 //	                 or 1 on a server that is alone
 //	creds=FILE       the user's credentials, as made by nsc
-//	nkey=FILE        the seed of the user's key
 //
 // All hosts must be servers of one cluster: servers that know nothing of each other give the same node numbers, unnoticed.
 //

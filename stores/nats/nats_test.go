@@ -32,12 +32,11 @@ func TestBadURL(t *testing.T) {
 	require.NoError(t, os.WriteFile(empty, nil, 0o600))
 	storetest.TestURLs(t, open, "nats://u:SECRET@h", map[string]string{
 		"nats://u:SECRET@h/path":           "a path after the host",
-		"nats://u:SECRET@h?x=SECRET":       "there are namespace, domain, replicas, creds, nkey, cacert, cert, key",
+		"nats://u:SECRET@h?x=SECRET":       "there are namespace, domain, replicas, creds, cacert, cert, key",
 		"nats://u:SECRET@h?domain=a.b":     "option domain",
 		"nats://u:SECRET@h?replicas=0":     "option replicas is not 1 to 5",
 		"nats://u:SECRET@h?replicas=6":     "option replicas is not 1 to 5",
 		"nats://u:SECRET@h?replicas=x":     "option replicas is not 1 to 5",
-		"nats://u:SECRET@h?nkey=/none":     "option nkey",
 		"nats://u:SECRET@h?creds=/none":    "option creds: nats: open /none: ",
 		"nats://u:SECRET@h?creds=" + empty: "option creds: unable to extract key pair",
 	})
@@ -71,7 +70,7 @@ func TestDialEnds(t *testing.T) {
 	silent = true
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
-		_, err := (&dialer{Dialer: new(dial.Dialer)}).Dial("tcp", "server.example:1")
+		_, err := dialer{new(dial.Dialer)}.Dial("tcp", "server.example:1")
 		assert.Error(t, err)
 		assert.Equal(t, dialTime, time.Since(begin))
 	})
@@ -113,21 +112,6 @@ func TestRenewed(t *testing.T) {
 		_, err := natsgo.Connect("tls://"+addr, options...)
 		assert.Error(t, err)
 		assert.Len(t, secured, n)
-	}
-}
-
-// A seed that is renewed is another key at the next connect.
-func TestKeyIsRenewed(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "seed")
-	var options natsgo.Options
-	for _, c := range [][2]string{
-		{"SUAETYSUNJ4AXE3KCJADFHKEU4HAS3EJKXMAZJPBYMJOPI7WJ7HLWNFQ2A", "UCDANQFBJ7Y7PMDI3P5WABIPR55YFNY44JSMGEEO2GBELG7VFITGDK55"},
-		{"SUAPD7QUOS4VM5RPVYT5XKL2T4BW7PSN5OV6Y3ESFBUWDVC7SL5OSHWGWM", "UBWAXNJASU6FBMWXGJUUOCGRDE22M5IYBMBKNFGOALTUDR7HJSRY4OTX"},
-		{"half writ", "UBWAXNJASU6FBMWXGJUUOCGRDE22M5IYBMBKNFGOALTUDR7HJSRY4OTX"},
-	} {
-		require.NoError(t, os.WriteFile(file, []byte(c[0]), 0o600))
-		renewKey(&options, file)
-		assert.Equal(t, c[1], options.Nkey, c[0])
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"net"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	natsgo "github.com/nats-io/nats.go"
@@ -17,7 +16,7 @@ import (
 )
 
 var open = dial.Register(dial.Form{Name: "nats", Plain: "nats:4222", Secure: "tls:4222", One: true,
-	Options: []string{"domain", "replicas", "creds", "nkey"}}, connect)
+	Options: []string{"domain", "replicas", "creds"}}, connect)
 
 // connect connects to the servers of a URL, as the package's doc describes it. It waits for
 // the connection, until ctx ends. The driver leaves one open that the server has refused, or has not answered.
@@ -36,7 +35,7 @@ func connect(ctx context.Context, u *dial.Opening[uint64]) error {
 	if err != nil {
 		return err
 	}
-	d := &dialer{Dialer: u.Dialer}
+	d := dialer{u.Dialer}
 	stop := context.AfterFunc(ctx, func() { _ = d.Close() }) // which ends the attempt to connect
 	options = append(options, natsgo.SetCustomDialer(d), natsgo.SkipHostLookup())
 	servers := u.Scheme + "://" + strings.Join(u.Hosts, ","+u.Scheme+"://")
@@ -53,10 +52,6 @@ func connect(ctx context.Context, u *dial.Opening[uint64]) error {
 	}
 	if err != nil {
 		return err
-	}
-	if file := u.Options["nkey"]; file != "" {
-		renew := func() { renewKey(&conn.Opts, file) }
-		d.renew.Store(&renew)
 	}
 	s := u.Store
 	s.Done = func() error { conn.Close(); return nil }
@@ -76,30 +71,16 @@ func connect(ctx context.Context, u *dial.Opening[uint64]) error {
 }
 
 // dialer is a natsgo.CustomDialer.
-type dialer struct {
-	*dial.Dialer
-	renew atomic.Pointer[func()] // of a connection that was made; nil if it has no key
-}
+type dialer struct{ *dial.Dialer }
 
 // dialTime is that of one attempt for all addresses of a host, of which one may be of a machine that is gone.
 const dialTime = 3 * natsgo.DefaultTimeout
 
 // Dial looks for the addresses of a host itself: the driver would do so without an end.
-func (d *dialer) Dial(network, address string) (net.Conn, error) {
-	if renew := d.renew.Load(); renew != nil {
-		(*renew)() // the driver has locked the connection
-	}
+func (d dialer) Dial(network, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), dialTime)
 	defer cancel()
 	return d.Dialer.Dial(ctx, network, address)
-}
-
-// renewKey reads the seed of a key anew: the driver reads it for each signature, but its public half once. Without a good file,
-// the old one stays.
-func renewKey(options *natsgo.Options, file string) {
-	if now, err := natsgo.NkeyOptionFromSeed(file); err == nil {
-		_ = now(options) // it refuses an empty key alone
-	}
 }
 
 func connectOptions(u *engine.URL, secure dial.Secure) ([]natsgo.Option, error) {
@@ -130,13 +111,6 @@ func connectOptions(u *engine.URL, secure dial.Secure) ([]natsgo.Option, error) 
 			return nil, u.Refuse("option creds", err)
 		}
 		options = append(options, creds)
-	}
-	if file := u.Options["nkey"]; file != "" {
-		nkey, err := natsgo.NkeyOptionFromSeed(file)
-		if err != nil {
-			return nil, u.Refuse("option nkey", err)
-		}
-		options = append(options, nkey)
 	}
 	if secure == nil {
 		return options, nil

@@ -4,8 +4,7 @@
 //
 //   - [github.com/tickflake/tickflake/stores.Open] with a redis:// or rediss:// URL; import
 //     this package for it.
-//   - [New]: a Store with the caller's own client, for Sentinel or a
-//     cluster.
+//   - [New]: a Store with the caller's own client, for Sentinel.
 //   - [ErrReplicas]: too few replicas have confirmed a write.
 //
 // It brings 4 modules of others into a program.
@@ -50,10 +49,9 @@
 //
 // # Failovers
 //
-// A URL names one server. If that is one of a cluster, the store asks it for the others when it is opened. For Sentinel, and
-// for a cluster of which any server may be away then, give [New] the driver's
-// NewFailoverClient or NewClusterClient: they find the new primary, and IDs continue without
-// a restart. Set their ContextTimeoutEnabled.
+// A URL names one server. For Sentinel, give [New] the driver's NewFailoverClient: it finds the new primary, and IDs
+// continue without a restart. Set its ContextTimeoutEnabled. A cluster is not supported: all cells of a namespace would lie on one
+// of its shards.
 //
 // The tests kill the primary under load, or stop it until a replica is promoted and then
 // resume it, while processes crash and clocks step. With confirmation by all replicas, no ID
@@ -64,8 +62,7 @@
 // # Requirements
 //
 // Redis 5 or later. The cells are the fields of the hash tickflake:{NAMESPACE}, and the
-// sorted set tickflake:{NAMESPACE}:keys has their keys in order; in a cluster both lie on
-// one shard. An ACL must permit EVAL, HGET, HSET, HDEL, ZADD and ZRANGEBYLEX on those
+// sorted set tickflake:{NAMESPACE}:keys has their keys in order. An ACL must permit EVAL, HGET, HSET, HDEL, ZADD and ZRANGEBYLEX on those
 // keys; WAIT for replicas; PING for stores.Open, and CONFIG GET and INFO so that it
 // can check the settings.
 //

@@ -22,19 +22,12 @@ import (
 // acknowledges up to two seconds of writes that the system has not got.) So both are
 // risks, and appendonly no forgets. So do a maxmemory with an allkeys-… policy, which
 // evicts cells while the server runs, and a replica that takes writes.
-func (s *Store) ask(ctx context.Context) (found stores.Durability, err error) {
-	var server driver.Cmdable = s.client()
-	cluster, ok := s.client().(*driver.ClusterClient)
-	if ok {
-		if server, err = cluster.MasterForKey(ctx, s.hash); err != nil {
-			return found, err
-		}
-	}
-	if err := server.Ping(ctx).Err(); err != nil {
+func (t *texts) ask(ctx context.Context) (found stores.Durability, err error) {
+	if err := t.client.Ping(ctx).Err(); err != nil {
 		return found, err
 	}
-	pipe := server.Pipeline()
-	fsync, info, cells := pipe.ConfigGet(ctx, "appendfsync"), pipe.Info(ctx), pipe.HGet(ctx, s.hash, "")
+	pipe := t.client.Pipeline()
+	fsync, info, cells := pipe.ConfigGet(ctx, "appendfsync"), pipe.Info(ctx), pipe.HGet(ctx, t.hash, "")
 	commands, _ := pipe.Exec(ctx) // each answer has its own error
 	for _, command := range commands {
 		// Only the server's refusal leaves a setting unknown.
@@ -48,16 +41,11 @@ func (s *Store) ask(ctx context.Context) (found stores.Durability, err error) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
 		facts[name] = value
 	}
-	_, moved := driver.IsMovedError(cells.Err())
-	switch {
-	case ok || !moved && facts["cluster_enabled"] != "1":
-	case s.cluster != nil:
-		s.cluster()
-		return s.ask(ctx)
-	case moved:
+	if _, moved := driver.IsMovedError(cells.Err()); moved {
 		return found, cells.Err()
-	default:
-		found.Risks = append(found.Risks, "the server is one of a cluster, and the store fails when another one gets the cells: give redis.New a client of the cluster")
+	}
+	if facts["cluster_enabled"] == "1" {
+		found.Risks = append(found.Risks, "the server is one of a cluster, and the store fails when another one gets the cells: use a server that is in none")
 	}
 	// Many rented servers refuse CONFIG, and INFO tells all but appendfsync.
 	set := map[string]string{
@@ -82,12 +70,12 @@ func (s *Store) ask(ctx context.Context) (found stores.Durability, err error) {
 			found.Risks = append(found.Risks, text)
 		}
 	}
-	s.replication(facts, &found)
+	t.replication(facts, &found)
 	return found, nil
 }
 
 // replication judges the lines of the command INFO.
-func (s *Store) replication(facts map[string]string, found *stores.Durability) {
+func (t *texts) replication(facts map[string]string, found *stores.Durability) {
 	n, err := strconv.Atoi(facts["connected_slaves"])
 	switch {
 	case err != nil:
@@ -96,10 +84,10 @@ func (s *Store) replication(facts map[string]string, found *stores.Durability) {
 		found.Forgets = append(found.Forgets, "the server is a replica that takes writes, and loses them when it next syncs with its primary: connect to the primary")
 	case facts["role"] != "master":
 		found.Risks = append(found.Risks, fmt.Sprintf("the server's role is %q: connect to the primary", facts["role"]))
-	case n < s.replicas:
-		found.Risks = append(found.Risks, fmt.Sprintf("the server has %d replicas, and %d are to confirm each write, so that no write can succeed: add replicas, or ask for no more than can be promoted", n, s.replicas))
-	case n > s.replicas:
+	case n < t.replicas:
+		found.Risks = append(found.Risks, fmt.Sprintf("the server has %d replicas, and %d are to confirm each write, so that no write can succeed: add replicas, or ask for no more than can be promoted", n, t.replicas))
+	case n > t.replicas:
 		found.Risks = append(found.Risks, fmt.Sprintf("the server has %d replicas, and a write waits for %d of them, so that a failover to another loses the last writes: "+
-			"set replicas, in the URL or in redis.New, to the number of those that can be promoted, %[1]d if all can", n, s.replicas))
+			"set replicas, in the URL or in redis.New, to the number of those that can be promoted, %[1]d if all can", n, t.replicas))
 	}
 }

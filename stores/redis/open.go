@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"errors"
 	"strconv"
-	"sync/atomic"
 
 	driver "github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
@@ -55,38 +53,9 @@ func openURL(_ context.Context, u *engine.URL) (stores.Store, error) {
 	// Maintenance notifications are a feature of one vendor, and cost a round trip.
 	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 
-	each := *opt // of the servers of a cluster
 	client := driver.NewClient(opt)
-	s, err := New(client, u.Namespace, replicas)
-	if err != nil {
-		return nil, errors.Join(err, client.Close())
-	}
-	// cluster is nil until the server has said that it is one of a cluster, and then never changes.
-	var cluster atomic.Pointer[driver.ClusterClient]
-	s.client = func() driver.UniversalClient {
-		if of := cluster.Load(); of != nil {
-			return of
-		}
-		return client
-	}
-	s.cluster = func() {
-		of := driver.NewClusterClient(&driver.ClusterOptions{Addrs: []string{opt.Addr}, Dialer: opt.Dialer,
-			NewClient: func(node *driver.Options) *driver.Client {
-				own := each
-				own.Addr, own.MaxRetries = node.Addr, node.MaxRetries
-				return driver.NewClient(&own)
-			}})
-		if !cluster.CompareAndSwap(nil, of) {
-			_ = of.Close() // it has no connection yet
-		}
-	}
-	s.cells.Conns = dialer
-	s.cells.Done = func() error {
-		if of := cluster.Load(); of != nil {
-			_ = of.Close()
-		}
-		return client.Close()
-	}
+	s := newStore(client, u.Namespace, replicas)
+	s.Conns, s.Done = dialer, client.Close
 	return s, nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -16,49 +15,26 @@ import (
 	"github.com/tickflake/tickflake/stores/engine"
 )
 
-// Store is a [stores.Store] in a hash of a Redis server. It is safe for use by several
-// goroutines at once. Each operation is one round trip, and a List one for each 1,000 cells; a replica may answer a
-// List. If the error of a Swap wraps [ErrReplicas], the value was written, but too few replicas have received it. A Swap
-// is sent once.
-type Store struct {
-	store
-	cells    *engine.Skeleton[uint64] // the store
-	client   func() driver.UniversalClient
-	cluster  func() // makes client one of the cluster that its server belongs to; nil with a caller's client
-	hash     string // of the cells' texts by key
-	index    string // a sorted set of the keys, all with the same score
-	replicas int
-}
-
-// store is embedded under a name that no user can set.
-type store = stores.Store
-
-var _ stores.Store = (*Store)(nil)
-
 // New returns a Store of the cells of a namespace, in the server behind client: one
-// server, one under Sentinel, or a cluster. It sends nothing: the store connects at its first use.
+// server, or one under Sentinel, by the driver's NewFailoverClient. It sends nothing: the store connects at its first use.
 //
-// Each Swap waits until that many replicas, 0 to 100, have received it, and each Read until they have
+// Each operation is one round trip, and a List one for each 1,000 cells; a replica may answer a
+// List. Each Swap waits until that many replicas, 0 to 100, have received it, and each Read until they have
 // received the cell that it returns, for at most a second. If fewer have received it by then, the error
-// wraps [ErrReplicas].
+// wraps [ErrReplicas], and a Swap has written the value.
 //
 // A name that [stores.CheckNamespace] refuses, a nil client, and a number of
-// replicas out of range are errors. A [driver.Ring] is one, too: it looks for the cells on
-// another server when their own is down.
+// replicas out of range are errors.
 //
-// Writes do not use the client's retries: a write that was applied the first
-// time would then report a conflict. Reads go to the primary even if the client
-// prefers replicas. An operation whose context has ended returns soon; unless
+// A Swap is sent once, without the client's retries: a write that was applied the first
+// time would then report a conflict. An operation whose context has ended returns soon; unless
 // the client's option ContextTimeoutEnabled is set, its command continues in the
 // background until the client's ReadTimeout. With ContextTimeoutEnabled, or a short
 // ReadTimeout, a server that does not answer may count more connections than the client's
 // pool. The caller closes the client.
-func New(client driver.UniversalClient, namespace string, replicas int) (*Store, error) {
-	if v := reflect.ValueOf(client); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+func New(client *driver.Client, namespace string, replicas int) (stores.Store, error) {
+	if client == nil {
 		return nil, errors.New("redis.New: no client")
-	}
-	if _, ok := client.(*driver.Ring); ok {
-		return nil, errors.New("redis.New: a Ring moves keys to other servers while theirs is down, and so forgets cells: use a client of one server, or of a cluster")
 	}
 	if replicas < 0 || replicas > 100 {
 		return nil, fmt.Errorf("redis.New: %d replicas, want 0 to 100", replicas)
@@ -66,20 +42,16 @@ func New(client driver.UniversalClient, namespace string, replicas int) (*Store,
 	if err := stores.CheckNamespace(namespace); err != nil {
 		return nil, err
 	}
-	hash, at := "tickflake:{"+namespace+"}", "redis"
-	switch client := client.(type) {
-	case *driver.Client:
-		at += " at " + client.Options().Addr
-	case *driver.ClusterClient:
-		at += " at " + strings.Join(client.Options().Addrs, ",")
+	return newStore(client, namespace, replicas), nil
+}
+
+func newStore(client *driver.Client, namespace string, replicas int) *engine.Skeleton[uint64] {
+	hash := "tickflake:{" + namespace + "}"
+	t := &texts{client: client, hash: hash, index: hash + ":keys", replicas: replicas}
+	return &engine.Skeleton[uint64]{
+		Texts: t, Namespace: namespace, Version: func(version uint64) uint64 { return version }, At: "redis at " + client.Options().Addr,
+		Explain: func(_ context.Context, err error) error { return explain(err) }, Ask: t.ask,
 	}
-	s := &Store{client: func() driver.UniversalClient { return client }, hash: hash, index: hash + ":keys", replicas: replicas}
-	s.cells = &engine.Skeleton[uint64]{
-		Texts: texts{s}, Namespace: namespace, Version: func(version uint64) uint64 { return version }, At: at,
-		Explain: func(_ context.Context, err error) error { return s.explain(err) }, Ask: s.ask,
-	}
-	s.store = s.cells
-	return s, nil
 }
 
 // A field's text is that of engine.FormatCell. The sorted set has each key of the hash
@@ -125,15 +97,20 @@ return answer`
 const page = 1000
 
 // texts are the fields of the hash, for the skeleton. The revision of a text is its version.
-type texts struct{ *Store }
+type texts struct {
+	client   *driver.Client
+	hash     string // of the cells' texts by key
+	index    string // a sorted set of the keys, all with the same score
+	replicas int
+}
 
-func (t texts) Get(ctx context.Context, key string, _ bool) (engine.Text[uint64], error) {
+func (t *texts) Get(ctx context.Context, key string, _ bool) (engine.Text[uint64], error) {
 	script, text := readScript, ""
 	if t.replicas > 0 {
 		script = confirmedReadScript
 	}
 	read := driver.NewCmd(ctx, "eval", script, 1, t.hash, key)
-	err := t.run(ctx, read, read)
+	err := t.send(ctx, read)
 	if err == nil {
 		text, err = read.Text()
 	}
@@ -148,9 +125,9 @@ type once struct{ *driver.Cmd }
 
 func (once) NoRetry() bool { return true }
 
-func (t texts) Put(ctx context.Context, key string, version uint64, text []byte) error {
+func (t *texts) Put(ctx context.Context, key string, version uint64, text []byte) error {
 	swap := driver.NewCmd(ctx, "eval", swapScript, 2, t.hash, t.index, key, strconv.FormatUint(version, 10), string(text))
-	err := t.run(ctx, once{swap}, swap)
+	err := t.send(ctx, once{swap})
 	if swap.Err() != nil { // an answer that was cut off has a value, too
 		return cmp.Or(err, swap.Err())
 	}
@@ -169,12 +146,10 @@ func (t texts) Put(ctx context.Context, key string, version uint64, text []byte)
 	return cmp.Or(err, problem)
 }
 
-func (t texts) Scan(ctx context.Context, from, to string, most int, found func(string, []byte)) (more bool, err error) {
+func (t *texts) Scan(ctx context.Context, from, to string, most int, found func(string, []byte)) (more bool, err error) {
 	size := min(page, most)
 	list := driver.NewCmd(ctx, "eval", listScript, 2, t.hash, t.index, from, to, size)
-	list.SetFirstKeyPos(3)
-	if err := t.client().Process(ctx, list); err != nil {
-		t.reload(ctx)
+	if err := t.client.Process(ctx, list); err != nil {
 		return false, err
 	}
 	texts, err := list.Slice()
@@ -189,43 +164,15 @@ func (t texts) Scan(ctx context.Context, from, to string, most int, found func(s
 	return len(texts) == 2*size, err
 }
 
-// run runs a script on the primary, and waits for the replicas. It sends cmd, which is
-// eval or wraps it.
-func (s *Store) run(ctx context.Context, cmd driver.Cmder, eval *driver.Cmd) error {
-	eval.SetFirstKeyPos(3)
-	err := s.send(ctx, cmd)
-	if err != nil && !errors.Is(err, driver.Nil) {
-		s.reload(ctx)
-	}
-	return err
-}
-
-// reload asks a cluster in the background which server has the cells: they may have moved.
-// By itself, the driver asks only once a minute, or when a server tells it to. A server that
-// is gone tells nothing.
-func (s *Store) reload(ctx context.Context) {
-	if cluster, ok := s.client().(*driver.ClusterClient); ok {
-		cluster.ReloadState(ctx)
-	}
-}
-
-func (s *Store) send(ctx context.Context, cmd driver.Cmder) error {
-	if s.replicas == 0 {
-		return s.client().Process(ctx, cmd)
+// send runs a script, and waits for the replicas.
+func (t *texts) send(ctx context.Context, cmd driver.Cmder) error {
+	if t.replicas == 0 {
+		return t.client.Process(ctx, cmd)
 	}
 	// WAIT covers only the operations of its own connection, so both are sent together.
-	// The cluster's client has a connection to each server.
-	pipe := s.client().Pipeline
-	if cluster, ok := s.client().(*driver.ClusterClient); ok {
-		shard, err := cluster.MasterForKey(ctx, s.hash)
-		if err != nil {
-			return err
-		}
-		pipe = shard.Pipeline
-	}
-	p := pipe()
+	p := t.client.Pipeline()
 	_ = p.Process(ctx, cmd)
-	wait := driver.NewIntCmd(ctx, "wait", s.replicas, replicaTimeout.Milliseconds())
+	wait := driver.NewIntCmd(ctx, "wait", t.replicas, replicaTimeout.Milliseconds())
 	_ = p.Process(ctx, wait)
 	_, err := p.Exec(ctx)
 	if errors.Is(err, driver.Nil) {
@@ -234,8 +181,8 @@ func (s *Store) send(ctx context.Context, cmd driver.Cmder) error {
 	if err != nil {
 		return err
 	}
-	if got := wait.Val(); got < int64(s.replicas) {
-		return fmt.Errorf("%w: %d of %d", ErrReplicas, got, s.replicas)
+	if got := wait.Val(); got < int64(t.replicas) {
+		return fmt.Errorf("%w: %d of %d", ErrReplicas, got, t.replicas)
 	}
 	return nil
 }
@@ -259,6 +206,7 @@ var refusals = []struct {
 	{" is not supported: this is tickflake serve", stores.Permanent.New("the server is no store: use the URL of its --store")},
 	{"redis: invalid reply", errOther},
 	{"redis: can't parse", errOther},
+	{"MOVED ", stores.Permanent.New("the server is one of a cluster, and another one has the cells: use a server that is in none, with Sentinel for its failover")},
 	{"ERR DB index is out of range", stores.Permanent.New("the server has no such database: use another number in the URL")},
 
 	// The server starts, stops, fails over, or refuses for load.
@@ -279,17 +227,8 @@ var (
 	errOther       = stores.Permanent.New("the server is no Redis server: fix the URL")
 )
 
-// errCluster is that of a client of one server in a cluster.
-var errCluster = stores.Permanent.New("the server is one of a cluster, and another one has the cells: give redis.New a client of the cluster")
-
 // explain gives the server's error its kind, and the advice.
-func (s *Store) explain(err error) error {
-	if _, moved := driver.IsMovedError(err); moved {
-		if _, ok := s.client().(*driver.ClusterClient); ok {
-			return err // it is asking which server has them
-		}
-		return fmt.Errorf("%w: %w", errCluster, err)
-	}
+func explain(err error) error {
 	for _, r := range refusals {
 		if strings.Contains(err.Error(), r.answer) {
 			return fmt.Errorf("%w: %w", r.advice, err)

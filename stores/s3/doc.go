@@ -16,7 +16,7 @@
 // endpoint is https://HOST[:PORT] or http://HOST[:PORT]; without it, the environment decides
 // (AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL), else the server is Amazon's. region defaults to AWS_REGION or
 // AWS_DEFAULT_REGION, which Amazon needs. cacert names a file of certificate authorities in PEM,
-// instead of the system's, which is read at each connect. Proxies of the environment are used (HTTPS_PROXY).
+// instead of the system's, which is read at each connect, or once behind a proxy of the environment (HTTPS_PROXY), which is used.
 //
 // Credentials never stand in the URL. As for every S3 client, they are those of the environment
 // (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN), of a profile in ~/.aws/credentials, or of

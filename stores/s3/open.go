@@ -33,6 +33,8 @@ func connect(_ context.Context, u *engine.URL) (stores.Store, error) {
 		return nil, u.Refuse("unknown option; there are endpoint, region, profile, cacert and namespace", nil)
 	case err != nil || at.String() != "" && (at.Host == "" || at.Scheme != "http" && at.Scheme != "https") || at.User != nil || strings.Trim(at.Path, "/") != "":
 		return nil, u.Refuse("option endpoint: want https://HOST or http://HOST", nil)
+	case strings.HasSuffix(at.Hostname(), ".googleapis.com"):
+		return nil, u.Refuse("Google Cloud Storage ignores If-Match of a write, so IDs would be issued twice: take another server", nil)
 	case strings.HasSuffix(name, "--x-s3"):
 		return nil, u.Refuse("it is a directory bucket, which lists its objects in no order: take a general-purpose bucket", nil)
 	case at.Host == "" && region == "":
@@ -44,7 +46,7 @@ func connect(_ context.Context, u *engine.URL) (stores.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	transport, err := dial.NewTransport(&dial.Dialer{Most: most}, conns, secure, at.Hostname())
+	transport, err := dial.NewTransport(most, conns, secure)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +62,7 @@ func connect(_ context.Context, u *engine.URL) (stores.Store, error) {
 		return nil, u.Refuse("bucket or endpoint", err)
 	}
 	prefix := strings.TrimLeft(strings.Trim(u.URL.Path, "/")+"/"+u.Namespace+"/", "/")
-	b := &bucket{client: client, creds: creds, name: name, prefix: prefix, transport: transport}
+	b := &bucket{client: client, creds: creds, name: name, prefix: prefix}
 	s := &engine.Skeleton[string]{
 		Texts: b, Reads: conns / 2, Namespace: u.Namespace, At: "s3 at " + at.Host,
 		Explain: func(_ context.Context, err error) error { return b.explain(err) },

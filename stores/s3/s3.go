@@ -18,16 +18,14 @@ import (
 
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/engine"
-	"github.com/tickflake/tickflake/stores/engine/dial"
 )
 
 // bucket keeps texts as objects of a bucket, for the skeleton. The revision of a text is its ETag.
 type bucket struct {
-	client    *minio.Client
-	creds     *credentials.Credentials
-	name      string
-	prefix    string // of the objects of one namespace, with a slash at its end
-	transport *dial.Transport
+	client *minio.Client
+	creds  *credentials.Credentials
+	name   string
+	prefix string // of the objects of one namespace, with a slash at its end
 }
 
 const (
@@ -149,9 +147,6 @@ func (b *bucket) risks(ctx context.Context) (risks []string) {
 	return risks
 }
 
-// google is how Google Cloud Storage calls itself.
-const google = "UploadServer"
-
 var (
 	errRights      = stores.Permanent.New("the server refuses a right: grant the rights that the package doc names")
 	errCredentials = stores.Permanent.New("the server refuses the credentials: fix or renew them")
@@ -173,24 +168,18 @@ var (
 	}
 )
 
-// explain gives the server's answer its kind, and the server its name if it must not be trusted.
+// explain gives the server's answer its kind.
 func (b *bucket) explain(err error) error {
 	answer, _ := errors.AsType[minio.ErrorResponse](err)
 	kind, code := advice[answer.Code], answer.StatusCode
 	if kind == errCredentials {
 		b.creds.Expire() // so that those that were renewed meanwhile are read
 	}
-	server := b.transport.Server()
-	if server == google {
-		server = "Google Cloud Storage, which ignores If-Match of a write"
-	}
 	switch {
 	case answer.Code == "NotImplemented":
-		return fmt.Errorf("%s: %w: %w", server, engine.ErrIgnores, err)
-	case errors.Is(err, engine.ErrIgnores):
-		return fmt.Errorf("%s: %w", server, err)
+		return fmt.Errorf("%w: %w", engine.ErrIgnores, err)
 	case errors.Is(err, engine.ErrRaces):
-		return fmt.Errorf("%s: %w; then delete the object %s, by which all processes refuse this one, and run tickflake store check", server, err, b.prefix+engine.Mark+end)
+		return fmt.Errorf("%w; then delete the object %s, by which all processes refuse this one, and run tickflake store check", err, b.prefix+engine.Mark+end)
 	case kind != nil:
 	case code == http.StatusNotFound && !errors.Is(err, stores.ErrConflict), code == http.StatusMethodNotAllowed, code == http.StatusNotImplemented:
 		return fmt.Errorf("%w: %s", errOther, answer.Code) // err may have a page of HTML

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -25,27 +24,10 @@ type Disk func(t testing.TB) (dir string, hang func() (back func()))
 // Disks are the ways to hang: see [Frozen] and [Silent].
 var Disks = map[string]Disk{"frozen ext4": Frozen, "silent FUSE": Silent}
 
-// WithoutCase makes a directory on a file system that ignores case, as those of Windows and macOS do: vfat, or NTFS by FUSE
-// where the kernel has no vfat. skips says that its list can leave out a name while others change.
-func WithoutCase(t testing.TB) (dir string, skips bool) {
-	dir, problem := mount(t, [][]string{{"mkfs.vfat"}, {"mount", "-o", "loop,umask=077"}})
-	if problem == "" {
-		return dir, false
-	}
-	dir, also := mount(t, [][]string{{"mkfs.ntfs", "-q", "-Q", "-F"}, {"lowntfs-3g", "-o", "ignore_case,umask=077"}})
-	if also != "" {
-		without(t, "%s; %s", problem, also)
-	}
-	return dir, true
-}
-
 // Frozen is an ext4 on a loop device that fsfreeze freezes. Writes wait, deep in the kernel: a killed
 // process ends only when the disk is back. Reads still succeed.
 func Frozen(t testing.TB) (dir string, hang func() (back func())) {
-	dir, problem := mount(t, [][]string{{"mkfs.ext4", "-q"}, {"mount", "-o", "loop"}})
-	if problem != "" {
-		without(t, "%s", problem)
-	}
+	dir = mount(t)
 	return dir, func() (back func()) {
 		// The tests' process cannot end while a thread of it waits for a frozen disk. This one outlives it.
 		watch := exec.Command("sh", "-c", `sleep 120 && fsfreeze --unfreeze "$0"`, dir)
@@ -62,19 +44,17 @@ func Frozen(t testing.TB) (dir string, hang func() (back func())) {
 	}
 }
 
-// mount makes a file system by two commands, of which the first gets an image and the second the directory as well. problem
-// is "" if it is mounted. It is unmounted when the test ends.
-func mount(t testing.TB, commands [][]string) (dir, problem string) {
+// mount makes an ext4 on a loop device. It is unmounted when the test ends.
+func mount(t testing.TB) (dir string) {
 	if os.Geteuid() != 0 {
-		return "", "only root can mount a file system"
+		without(t, "only root can mount a file system")
 	}
 	top := t.TempDir()
 	image, dir := filepath.Join(top, "image"), filepath.Join(top, "disk")
 	require.NoError(t, os.Mkdir(dir, 0o700))
-	for i, command := range append([][]string{{"truncate", "--size=16M"}}, commands...) {
-		command = append(slices.Clone(command), []string{image, dir}[:max(i, 1)]...)
+	for _, command := range [][]string{{"truncate", "--size=16M", image}, {"mkfs.ext4", "-q", image}, {"mount", "-o", "loop", image, dir}} {
 		if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
-			return "", fmt.Sprintf("%s: %v: %s", command, err, out)
+			without(t, "%s: %v: %s", command, err, out)
 		}
 	}
 	t.Cleanup(func() {
@@ -83,7 +63,7 @@ func mount(t testing.TB, commands [][]string) (dir, problem string) {
 			_ = syscall.Unmount(dir, syscall.MNT_DETACH)
 		}
 	})
-	return dir, ""
+	return dir
 }
 
 // Silent is a FUSE file system that does not answer, mounted over the directory. All operations on paths

@@ -2,7 +2,6 @@ package dial
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -55,14 +54,19 @@ type Dialer struct {
 // Dial connects to an address, and makes the handshake of TLS, within 10 seconds. On Linux, the
 // connection is closed soon after the other machine has not acknowledged bytes for 10 seconds.
 func (d *Dialer) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	return d.connect(ctx, network, address, d.TLS)
+}
+
+// connect is Dial with another TLS.
+func (d *Dialer) connect(ctx context.Context, network, address string, tls Secure) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, unheard)
 	defer cancel()
 	if d.One {
 		d.closeOpen()
 	}
 	conn, err := d.dial(ctx, cancel, network, address)
-	if err == nil && d.TLS != nil {
-		conn, err = d.secure(ctx, conn, address)
+	if err == nil && tls != nil {
+		conn, err = tls.handshake(ctx, conn, address)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -94,28 +98,6 @@ func (d *Dialer) closeOpen() {
 	for _, c := range open {
 		_ = c.Close() // the driver may have closed it
 	}
-}
-
-func (d *Dialer) secure(ctx context.Context, conn net.Conn, address string) (net.Conn, error) {
-	config, err := d.TLS()
-	if err != nil {
-		_ = conn.Close() // err has the reason
-		return nil, err
-	}
-	if config.ServerName == "" {
-		host, _, err := net.SplitHostPort(address)
-		if err != nil {
-			host = address
-		}
-		config = config.Clone()
-		config.ServerName = host
-	}
-	secure := tls.Client(conn, config)
-	if err := secure.HandshakeContext(ctx); err != nil {
-		_ = conn.Close() // err has the reason
-		return nil, err
-	}
-	return secure, nil
 }
 
 func (d *Dialer) dial(ctx context.Context, cancel func(), network, address string) (net.Conn, error) {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"net/http"
 	"net/http/httptest"
 	"runtime"
 	"sync"
@@ -20,7 +19,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/engine/dial"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
@@ -181,48 +179,4 @@ func TestOpeningFails(t *testing.T) {
 // grants end.
 func TestMaxSilence(t *testing.T) {
 	assert.Less(t, dial.MaxSilence, lease.DefaultWindow*2/3)
-}
-
-type body struct{ closed bool }
-
-func (b *body) Read([]byte) (int, error) { return 0, io.EOF }
-func (b *body) Close() error             { b.closed = true; return nil }
-
-// A server that asks to wait is left alone for that long, by every request. What gives up closes its request.
-func TestRetryAfter(t *testing.T) {
-	for status, heeded := range map[int]bool{http.StatusTooManyRequests: true, http.StatusServiceUnavailable: true, http.StatusForbidden: false} {
-		asked := 0
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			asked++
-			w.Header().Set("Retry-After", "3000000000") // a minute counts
-			w.WriteHeader(status)
-		}))
-		defer server.Close()
-		transport, err := dial.NewTransport(new(dial.Dialer), 1, func() (*tls.Config, error) { return new(tls.Config), nil }, "")
-		require.NoError(t, err)
-		client := http.Client{Transport: transport}
-		get := func() error {
-			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-			if asked == 0 {
-				ctx = t.Context()
-			}
-			defer cancel()
-			sent := new(body)
-			r, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, sent)
-			require.NoError(t, err)
-			defer func() { assert.True(t, sent.closed) }()
-			answer, err := client.Do(r)
-			if err == nil {
-				err = answer.Body.Close()
-			}
-			return err
-		}
-		require.NoError(t, get())
-		err = get()
-		assert.Equal(t, heeded, asked == 1, "%d: %d requests", status, asked)
-		if heeded {
-			assert.Equal(t, stores.Transient, stores.KindOf(err))
-			assert.Regexp(t, `asks to wait for (1m0|5\d)s`, err)
-		}
-	}
 }

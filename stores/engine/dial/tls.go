@@ -3,10 +3,12 @@ package dial
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 
 	"github.com/tickflake/tickflake/stores"
@@ -66,45 +68,34 @@ func read(options map[string]string) (config *tls.Config, problem string, err er
 }
 
 // Certificate is the GetClientCertificate of a configuration that a driver keeps.
-func (s Secure) Certificate(asked *tls.CertificateRequestInfo) (*tls.Certificate, error) {
+func (s Secure) Certificate(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	now, err := s()
-	switch {
-	case err != nil:
-		return nil, err
-	case now.GetClientCertificate != nil:
-		return now.GetClientCertificate(asked)
-	case len(now.Certificates) > 0:
-		return &now.Certificates[0], nil
+	if err != nil || len(now.Certificates) == 0 {
+		return new(tls.Certificate), err
 	}
-	return new(tls.Certificate), nil
+	return &now.Certificates[0], nil
 }
 
-// Kept returns a configuration for a driver that keeps one: each handshake reads the files anew. host is that of the server
-// where a handshake has no name, as with an IP address. The error is that of the Secure.
-func (s Secure) Kept(host string) (*tls.Config, error) {
-	now, err := s()
+// handshake makes the handshake of a connection to an address, whose host is the server's name unless the configuration has one.
+// It closes the connection if it fails.
+func (s Secure) handshake(ctx context.Context, conn net.Conn, address string) (net.Conn, error) {
+	config, err := s()
 	if err != nil {
+		_ = conn.Close() // err has the reason
 		return nil, err
 	}
-	config := now.Clone()
-	config.GetClientCertificate = s.Certificate
-	if config.RootCAs == nil || config.InsecureSkipVerify {
-		return config, nil
-	}
-	config.InsecureSkipVerify = true // since VerifyConnection verifies by the authorities of now, and the name too
-	config.VerifyConnection = func(is tls.ConnectionState) error {
-		now, err := s()
+	if config.ServerName == "" {
+		host, _, err := net.SplitHostPort(address)
 		if err != nil {
-			return err
+			host = address
 		}
-		options := x509.VerifyOptions{Roots: now.RootCAs, DNSName: cmp.Or(is.ServerName, host), Intermediates: x509.NewCertPool()}
-		for _, c := range is.PeerCertificates[1:] {
-			options.Intermediates.AddCert(c)
-		}
-		if _, err := is.PeerCertificates[0].Verify(options); err != nil {
-			return &tls.CertificateVerificationError{UnverifiedCertificates: is.PeerCertificates, Err: err}
-		}
-		return nil
+		config = config.Clone()
+		config.ServerName = host
 	}
-	return config, nil
+	secure := tls.Client(conn, config)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		_ = conn.Close() // err has the reason
+		return nil, err
+	}
+	return secure, nil
 }

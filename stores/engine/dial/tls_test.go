@@ -82,7 +82,7 @@ func TestRenewed(t *testing.T) {
 	require.NoError(t, err)
 	dialer := &dial.Dialer{TLS: secure}
 	defer dialer.Close()
-	kept, err := dial.NewTransport(new(dial.Dialer), 1, secure, "127.0.0.1")
+	kept, err := dial.NewTransport(2, 1, secure)
 	require.NoError(t, err)
 	defer kept.Close()
 	ways := map[string]func(host string) error{

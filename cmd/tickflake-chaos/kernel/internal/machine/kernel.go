@@ -24,12 +24,15 @@ type Kernel struct {
 	QEMU    string // its path; "": that of PATH
 }
 
+// KernelVariable names the directory of a kernel.
+const KernelVariable = "TICKFLAKE_KERNEL"
+
 // Find returns the newest cloud kernel of Debian in the first of these directories that
 // has one: $TICKFLAKE_KERNEL, the user's cache directory (tickflake/kernel), / . Its
 // error says how to get one.
 func Find() (Kernel, error) {
 	var dirs []string
-	if d := os.Getenv("TICKFLAKE_KERNEL"); d != "" {
+	if d := os.Getenv(KernelVariable); d != "" {
 		dirs = []string{d} // A directory that was named and is wrong must not go unseen.
 	} else {
 		if d, err := cache(); err == nil {
@@ -108,11 +111,8 @@ mv -T "lib/modules/$version" "../lib/modules/$version" || [ -e "../lib/modules/$
 mv "boot/vmlinuz-$version" ../boot/`
 
 // Fetch downloads Debian's cloud kernel with apt-get into the user's cache directory,
-// unless it is there already, or QEMU is missing. It needs no rights. It tells said what it does.
-func Fetch(ctx context.Context, said func(string)) (k Kernel, err error) {
-	if _, err := Version(ctx); err != nil {
-		return k, err
-	}
+// unless it is there already. It needs no rights.
+func Fetch(ctx context.Context) (k Kernel, err error) {
 	var temp string
 	dir, err := cache()
 	if err == nil {
@@ -125,7 +125,6 @@ func Fetch(ctx context.Context, said func(string)) (k Kernel, err error) {
 		return k, fmt.Errorf("machine: %w", err)
 	}
 	defer os.RemoveAll(temp)
-	said("downloads a kernel, about 30 MB")
 	cmd := exec.CommandContext(ctx, "sh", "-c", fetch)
 	cmd.Dir, cmd.Env = temp, append(os.Environ(), "LC_ALL=C")
 	cmd.WaitDelay = time.Second // for a child that keeps the output open
