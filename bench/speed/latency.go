@@ -21,10 +21,9 @@ func latencySection() measure.Section {
 }
 
 const (
-	rate              = 1_000_000 // calls per second
-	gap               = time.Second / rate
-	latencyRounds     = report.Enough + 6 // planned: enough for a target, and some for lead-ins and a busy machine
-	leasedDefaultName = "Next under a lease, default layout"
+	rate          = 1_000_000 // calls per second
+	gap           = time.Second / rate
+	latencyRounds = report.Enough + 6 // planned: enough for a target, and some for lead-ins and a busy machine
 )
 
 // quantiles are the columns, and of how many calls one is slower.
@@ -67,7 +66,7 @@ func latencyTable(loads []*measure.Load) report.Table {
 
 func measureLatency(ctx context.Context, run *measure.Run) (s report.Section) {
 	cases := append([]generators.Case{
-		generators.EmptyLoop, generators.Next(ceilingName, snowflake.Default()), generators.Leased(leasedDefaultName, snowflake.Default()),
+		generators.EmptyLoop, generators.Next(ceilingName, snowflake.Default()), generators.Leased("Next under a lease, default layout", snowflake.Default()),
 	}, generators.Others(generators.Bwmarrin, "rs/xid", "MongoDB ObjectID", "google/uuid v7")...)
 	calls := max(int(time.Until(run.Until)/gap)/latencyRounds/len(cases), 1000) // of which one is slower than p99.9
 	set := &generators.Set{}

@@ -39,7 +39,6 @@ type Config struct {
 
 	Keepers int          // members that issue IDs by themselves, each with a client
 	Keeper  KeeperConfig // how they run
-	IDs     *Ledger      // of all IDs that are issued; nil is a new one
 
 	GoClients int     // of the servers, in addition to a client of each other protocol
 	Rate      float64 // calls per second of each client; 0 is as many as it can
@@ -64,9 +63,10 @@ type Member struct {
 // methods may be called from any goroutine, if their docs do not say otherwise.
 type Fleet struct {
 	Config
-	*Verdict
+	Verdict
 	Members []*Member
 	Clients []*Worker
+	IDs     Ledger             // of all IDs that are issued
 	Numbers map[string]*Ledger // by sequence
 	Layout  snowflake.Layout   // of the keepers
 
@@ -93,10 +93,7 @@ func Start(ctx context.Context, c Config) (_ *Fleet, err error) {
 	if c.Store != nil {
 		of = string(c.Store.Kind)
 	}
-	if c.IDs == nil {
-		c.IDs = new(Ledger)
-	}
-	f := &Fleet{Config: c, Verdict: NewVerdict(of), created: map[string]bool{}, faults: map[string]int64{},
+	f := &Fleet{Config: c, Verdict: Verdict{of: of, began: time.Now()}, created: map[string]bool{}, faults: map[string]int64{},
 		Numbers: map[string]*Ledger{Ordered: {}, Segmented: {}}, Layout: snowflake.Default()}
 	f.work, f.rest = context.WithCancel(context.Background())
 	defer func() {
@@ -344,5 +341,22 @@ func Pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):
 	case <-ctx.Done():
+	}
+}
+
+// Sizes are those of all servers.
+func (f *Fleet) Sizes(ctx context.Context) (all []program.Size) {
+	for _, m := range f.Members {
+		all = append(all, m.Size(ctx))
+	}
+	return all
+}
+
+// Grown breaks a promise for each server that is more than [program.Most] larger than it was.
+func (f *Fleet) Grown(ctx context.Context, start []program.Size) {
+	for i, m := range f.Members {
+		for _, how := range program.Beyond(start[i], m.Size(ctx), program.Most) {
+			f.Break(Bounded, "server %d had %s", m.Index, how)
+		}
 	}
 }

@@ -21,7 +21,6 @@ const (
 	Returns Promise = "servers serve again after a fault"
 	Bounded Promise = "no process grows"
 	Stands  Promise = "a store does not go back"
-	Sited   Promise = "a process issues no ID with another site's number"
 )
 
 // Broken is a promise that does not hold.
@@ -49,12 +48,7 @@ type Verdict struct {
 	began time.Time
 
 	mu     sync.Mutex // of the next
-	broken map[Promise]*Broken
-}
-
-// NewVerdict returns the verdict on a fleet that starts now: no promise is broken.
-func NewVerdict(of string) *Verdict {
-	return &Verdict{of: of, began: time.Now(), broken: map[Promise]*Broken{}}
+	broken []Broken   // in the order in which they broke first
 }
 
 // Since is the time from the start of the fleet.
@@ -72,11 +66,11 @@ func (v *Verdict) Note(p Promise, times int64, example string) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	b := v.broken[p]
-	if b == nil {
-		b = &Broken{Promise: p}
-		v.broken[p] = b
+	i := slices.IndexFunc(v.broken, func(b Broken) bool { return b.Promise == p })
+	if i < 0 {
+		i, v.broken = len(v.broken), append(v.broken, Broken{Promise: p})
 	}
+	b := &v.broken[i]
 	b.Count += times
 	seen := func(e string) bool { return strings.HasSuffix(e, example) } // by an earlier check
 	if len(b.Examples) < mostShown && !slices.ContainsFunc(b.Examples, seen) {
@@ -85,23 +79,18 @@ func (v *Verdict) Note(p Promise, times int64, example string) {
 }
 
 // Broken returns the promises that do not hold.
-func (v *Verdict) Broken() (broken []Broken) {
+func (v *Verdict) Broken() []Broken {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for _, p := range []Promise{Unique, InOrder, Known, Ending, Lives, Returns, Bounded, Stands, Sited} {
-		if b := v.broken[p]; b != nil {
-			broken = append(broken, *b)
-		}
-	}
-	return broken
+	return slices.Clone(v.broken)
 }
 
 // Times is how often a promise was broken.
-func (v *Verdict) Times(p Promise) int64 {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if b := v.broken[p]; b != nil {
-		return b.Count
+func (v *Verdict) Times(p Promise) (n int64) {
+	for _, b := range v.Broken() {
+		if b.Promise == p {
+			n = b.Count
+		}
 	}
-	return 0
+	return n
 }
