@@ -7,7 +7,7 @@
 #     PROGRAM=./ids-server FAULTS=step-back-1s ci.sh kernel  a program that prints one ID per line
 #
 # RUN is a pattern of go test -run, FLAGS are further flags of tickflake-chaos kernel. REPORTS is the directory
-# for catalogue.xml, kernel.txt and the pictures of failures, failure.html below _artifacts (default chaos-reports). Broken promises are printed, and the exit code is not 0 then.
+# for catalogue.xml and kernel.txt (default chaos-reports). Broken promises are printed, and the exit code is not 0 then.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 reports=${REPORTS:-chaos-reports}
@@ -24,7 +24,7 @@ case ${1-} in
 catalogue)
 	mkdir -p "$reports"
 	build github.com/jstemmer/go-junit-report/v2 go-junit-report
-	go test -v -count=1 -artifacts -outputdir "$(cd "$reports" && pwd)" -run "${RUN:-.}" "${PACKAGE:?want a Go package}" 2>&1 | "$tools/go-junit-report" -iocopy -out "$reports/catalogue.xml"
+	go test -v -count=1 -run "${RUN:-.}" "${PACKAGE:?want a Go package}" 2>&1 | "$tools/go-junit-report" -iocopy -out "$reports/catalogue.xml"
 	grep -q '<testcase' "$reports/catalogue.xml" || { echo "no test ran: check PACKAGE and RUN" >&2; exit 1; }
 	;;
 install)

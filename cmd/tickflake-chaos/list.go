@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 
@@ -30,13 +29,6 @@ left out:
   takeover D
 
 The doc of Script in package generator/generatortest says what each does.`
-
-// subject is the JSON of a generator that meets the faults on a real kernel.
-type subject struct {
-	Subject string       `json:"subject"`
-	Group   kernel.Group `json:"group"`
-	How     string       `json:"how"`
-}
 
 func newList(c *command.Console) *cobra.Command {
 	var chosen []fault
@@ -69,17 +61,18 @@ func newList(c *command.Console) *cobra.Command {
 	return cmd
 }
 
-// listKernel lists the faults on a real kernel and, below, the generators.
+// listKernel lists the faults on a real kernel and, as text, the generators below.
 func listKernel(w io.Writer, format string) error {
 	err := command.Print(w, format, onKernel(), nil, func(f fault) []string { return []string{f.Fault, string(f.Kind), f.What} })
-	if format == command.FormatText {
-		fmt.Fprintln(w)
+	if err != nil || format == command.FormatJSON {
+		return err
 	}
-	var subjects []subject
+	var rows [][]string
 	for _, s := range kernel.Subjects() {
-		subjects = append(subjects, subject{s.Name, s.Group, s.How})
+		rows = append(rows, []string{s.Name, string(s.Group), s.How})
 	}
-	return errors.Join(err, command.Print(w, format, subjects, nil, func(s subject) []string { return []string{s.Subject, string(s.Group), s.How} }))
+	fmt.Fprintln(w)
+	return command.Table(w, nil, rows)
 }
 
 // writeScripts writes the scripts, each below a comment that names it. A fault without a
