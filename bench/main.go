@@ -1,19 +1,18 @@
 // Command bench measures what an ID costs on this machine, beside the least that it can
-// cost, beside other generators, and beside other ways to make an ID. It writes a page of HTML
+// cost, beside other generators, and beside other ways to make an ID. It writes a page of Markdown
 // for people, and all samples as text for benchstat.
 //
-//	go run ./bench                          # about 18 minutes; writes bench/out/index.html
+//	go run ./bench                          # about 18 minutes; writes bench/out/report.md
 //	go run ./bench --quick                  # about half a minute, to see how it looks
 //	go run ./bench --only cost,latency      # some of the sections
-//	go run -tags example ./bench --quick    # with a generator of yours: see package custom
 //	go run ./bench --publish                # also writes docs/results.md and the README's table
 //	benchstat old/report.txt new/report.txt # compares two runs
 //
 // Figures of a shared machine mean little alone. So the cases of a section run side by
 // side in one process, in random order, in many rounds, and their ratios count: of two batches
-// that follow each other, in the rounds that nothing disturbed. A section from which
+// that follow each other. A section from which
 // the hypervisor took 2% of the processors' time decides no target. Package measure does that;
-// packages speed, faults, bits, alternatives, oldrows, service and indexes have the sections; package
+// packages speed, faults, bits, databases and service have the sections; package
 // report is the model of a report, and renders it. It builds on Unix, since package program does.
 package main
 
@@ -23,20 +22,16 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/tickflake/tickflake/bench/alternatives"
 	"github.com/tickflake/tickflake/bench/bits"
-	_ "github.com/tickflake/tickflake/bench/custom"
+	"github.com/tickflake/tickflake/bench/databases"
 	"github.com/tickflake/tickflake/bench/faults"
-	"github.com/tickflake/tickflake/bench/indexes"
 	"github.com/tickflake/tickflake/bench/measure"
-	"github.com/tickflake/tickflake/bench/oldrows"
 	"github.com/tickflake/tickflake/bench/service"
 	"github.com/tickflake/tickflake/bench/speed"
 	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel"
@@ -46,13 +41,12 @@ import (
 
 func main() {
 	kernel.Main() // in the virtual machine, this program is process 1
-	service.Empty()
 	os.Exit(execute(cli.Context(), command{sections: sections(), out: os.Stdout, err: os.Stderr}, os.Args[1:]))
 }
 
 // sections are those of the report, in its order.
 func sections() []measure.Section {
-	return slices.Concat(speed.Sections(), faults.Sections(), bits.Sections(), alternatives.Sections(), oldrows.Sections(), service.Sections(), indexes.Sections())
+	return slices.Concat(speed.Sections(), faults.Sections(), bits.Sections(), databases.Sections(), service.Sections())
 }
 
 const help = `bench measures what an ID costs on this machine, beside the least that it can
@@ -80,9 +74,8 @@ type command struct {
 
 	quick, publish bool
 	only           []string
-	seed           uint64
 	folder         string
-	line           string // the command line that repeats the run
+	line           string // the command line
 }
 
 // execute runs one command line and returns the exit code.
@@ -99,7 +92,6 @@ func execute(ctx context.Context, p command, args []string) int {
 	}
 	flags.BoolVar(&p.quick, "quick", false, "take about half a minute; the figures are rough")
 	only := flags.String("only", "", "run only these `SECTIONS`, with commas: "+strings.Join(p.ids(), ", "))
-	flags.Uint64Var(&p.seed, "seed", 0, "seed of the random order of the cases; 0: another one each time")
 	flags.StringVar(&p.folder, "out", filepath.Join(root, "bench", "out"), "`DIRECTORY` to write to")
 	flags.BoolVar(&p.publish, "publish", false, "also write docs/results.md and the table of the README, if no section was skipped or lost 2% of the processors' time to a hypervisor")
 	err := flags.Parse(args)
@@ -113,10 +105,6 @@ func execute(ctx context.Context, p command, args []string) int {
 		err = cli.Usage(fmt.Errorf("%q is no flag; see 'go run ./bench --help'", flags.Arg(0)))
 	default:
 		p.only = strings.FieldsFunc(*only, func(r rune) bool { return r == ',' })
-		if p.seed == 0 {
-			p.seed = uint64(rand.Uint32())
-			p.line += fmt.Sprintf(" --seed %d", p.seed)
-		}
 		err = p.run(ctx)
 	}
 	if err != nil {

@@ -55,10 +55,10 @@ func (p command) deliver(r *report.Report) (err error) {
 	}
 	err = r.Summary(&summary)
 	write(filepath.Join(p.folder, "report.txt"), r.Benchfmt)
-	write(filepath.Join(p.folder, "index.html"), r.HTML)
+	write(filepath.Join(p.folder, "report.md"), r.Markdown)
 	if err == nil && p.publish {
-		if err = p.publishable(r); err == nil {
-			write(results, r.Markdown)
+		if err = publishable(r); err == nil {
+			write(results, r.Brief)
 			write(filepath.Join(root, "README.md"), func(to io.Writer) error { return withTable(to, filepath.Join(root, "README.md"), r) })
 		}
 	}
@@ -67,20 +67,17 @@ func (p command) deliver(r *report.Report) (err error) {
 }
 
 // publishable returns why a report is not fit for docs/results.md, or nil.
-func (p command) publishable(r *report.Report) error {
+func publishable(r *report.Report) error {
 	because := ""
-	switch {
-	case r.Quick:
-		because = "the figures of a quick run are too rough"
-	case r.Interrupted:
-		because = "the run was interrupted"
+	if r.Quick || r.Interrupted {
+		because = "the run was quick, and its figures are rough, or it was interrupted"
 	}
-	for _, id := range p.ids() {
-		switch s := r.Section(id); {
-		case s.ID == "" || s.Skipped != "":
-			because = fmt.Sprintf("section %s is missing, failed or was skipped: %s", id, s.Skipped)
+	for _, s := range r.Sections {
+		switch {
+		case s.Skipped != "":
+			because = "section " + s.ID + ": " + s.Skipped
 		case s.Unusable() != "":
-			because = "section " + id + ": " + s.Unusable() + "; run it again"
+			because = "section " + s.ID + ": " + s.Unusable() + "; run it again"
 		}
 	}
 	if because == "" {
@@ -109,7 +106,8 @@ func withTable(to io.Writer, readme string, r *report.Report) error {
 	var b strings.Builder
 	s := r.Section("kernel")
 	err = s.Table("kernel-answer").Markdown(&b)
+	kernel, _, _ := strings.Cut(strings.Join(s.Notes, ""), ",")
 	_, wrote := fmt.Fprintf(to, "%s%s\n%s\n([Measured](docs/results.md#kernel) on a real kernel, %s,\nby `go run ./bench --only kernel`. A copy of a machine is told by the hypervisor's VMClock, or by a call of\n[`Restored`](docs/operate.md#restored-memory).)\n\n%s%s",
-		before, readmeBegin, b.String(), s.Table("kernel-run").Cell("kernel", "is"), readmeEnd, after)
+		before, readmeBegin, b.String(), kernel, readmeEnd, after)
 	return errors.Join(err, wrote)
 }

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"hash/fnv"
 	"math/rand/v2"
-	"os"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -15,8 +13,6 @@ import (
 
 	"github.com/shirou/gopsutil/v4/cpu"
 	"github.com/shirou/gopsutil/v4/host"
-	"github.com/shirou/gopsutil/v4/load"
-	"github.com/shirou/gopsutil/v4/mem"
 
 	"github.com/tickflake/tickflake/bench/measure"
 	"github.com/tickflake/tickflake/bench/report"
@@ -27,23 +23,14 @@ import (
 func (p command) measure(ctx context.Context, commit string) *report.Report {
 	chosen := slices.DeleteFunc(slices.Clone(p.sections), func(s measure.Section) bool { return len(p.only) > 0 && !slices.Contains(p.only, s.ID) })
 	r := &report.Report{Command: p.line, Commit: commit, Quick: p.quick, Published: earlier(), Cores: runtime.GOMAXPROCS(0)}
-	if l, err := load.Avg(); err == nil && l.Load1 > 0.5*float64(r.Cores) {
-		r.Busy = fmt.Sprintf("The machine was busy before the run: a load of %.2f on %s. As far as that went on, the intervals include it.", l.Load1, report.Count(r.Cores, "core"))
-	}
 	began, before := time.Now(), measure.Times()
-	for i := range chosen {
-		if p.quick {
-			chosen[i].Full = chosen[i].Quick
-		}
-	}
 	for i, s := range chosen {
+		if p.quick {
+			s.Full = s.Quick
+		}
 		got := report.Section{Skipped: "the run was interrupted before"}
 		if ctx.Err() == nil {
-			var left time.Duration
-			for _, s := range chosen[i:] {
-				left += s.Full
-			}
-			fmt.Fprintf(p.err, "%d/%d %s: %s (about %s left)\n", i+1, len(chosen), s.ID, s.Title, left)
+			fmt.Fprintf(p.err, "%d/%d %s: %s (about %s)\n", i+1, len(chosen), s.ID, s.Title, s.Full)
 			runtime.GC() // the garbage of the section before
 			before := measure.Times()
 			got = p.section(ctx, s)
@@ -75,21 +62,14 @@ func (p command) section(ctx context.Context, s measure.Section) (out report.Sec
 			out.Note("The section was stopped after %v; it was planned for %v.", limit, s.Full)
 		}
 	}()
-	name := fnv.New64a()
-	name.Write([]byte(s.ID))
-	return s.Measure(limited, &measure.Run{Quick: p.quick, Until: time.Now().Add(s.Full),
-		// Alone or among others, a section has the same order.
-		Rand: rand.New(rand.NewPCG(p.seed, name.Sum64()))})
+	return s.Measure(limited, &measure.Run{Quick: p.quick, Until: time.Now().Add(s.Full), Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))})
 }
 
 // inspect looks at the machine. What the system does not tell is left out.
 func inspect() (processor string, facts [][2]string) {
-	system, machine := runtime.GOOS+" ("+runtime.GOARCH+")", ""
+	system := runtime.GOOS + " (" + runtime.GOARCH + ")"
 	if all, err := cpu.Info(); err == nil && len(all) > 0 {
 		processor = strings.Join(strings.Fields(all[0].ModelName), " ")
-	}
-	if memory, err := mem.VirtualMemory(); err == nil {
-		machine = fmt.Sprintf(", %.1f GiB", float64(memory.Total)/(1<<30))
 	}
 	if h, err := host.Info(); err == nil {
 		system = fmt.Sprintf("%s %s (%s), kernel %s", h.Platform, h.PlatformVersion, runtime.GOARCH, h.KernelVersion)
@@ -97,10 +77,6 @@ func inspect() (processor string, facts [][2]string) {
 			system += ", under " + h.VirtualizationSystem
 		}
 	}
-	facts = [][2]string{{"Machine", cmp.Or(processor, "unknown processor") + ", " + report.Count(runtime.GOMAXPROCS(0), "core") + machine}, {"System", system}, {"Go", runtime.Version()}}
-	// Of Linux; other systems do not tell.
-	if source, err := os.ReadFile("/sys/devices/system/clocksource/clocksource0/current_clocksource"); err == nil {
-		facts = append(facts, [2]string{"Clock source", strings.TrimSpace(string(source))})
-	}
+	facts = [][2]string{{"Machine", cmp.Or(processor, "unknown processor") + ", " + report.Count(runtime.GOMAXPROCS(0), "core")}, {"System", system}, {"Go", runtime.Version()}}
 	return processor, facts
 }

@@ -55,10 +55,9 @@ func TestAction(t *testing.T) {
 			assert.ErrorContains(t, err, "IDs are duplicates: ", "the program issues IDs twice, and it is printed, too")
 		}
 	}
-	for name, suites := range map[string]int{"catalogue.xml": 1, "kernel.xml": 2} { // a fault on each line
+	for name, says := range map[string]string{"catalogue.xml": "<testsuite ", "kernel.txt": "✗ step-back-1s, program: "} {
 		report, err := os.ReadFile(filepath.Join(dir, name))
 		require.NoError(t, err)
-		assert.Equal(t, suites, strings.Count(string(report), "<testsuite "), name)
-		assert.Equal(t, name == "kernel.xml", strings.Contains(string(report), "IDs are duplicates"), name)
+		assert.Equal(t, 1, strings.Count(string(report), says), name)
 	}
 }

@@ -181,17 +181,6 @@ func (k *keys) newFleet(nodes cell.Nodes) cell.Fleet {
 	return f
 }
 
-// widened is the fleet's cell with our time field, if that is wider.
-func (k *keys) widened() (f cell.Fleet, wider bool) {
-	f = k.fleet
-	layout, err := cell.ParseLayout(f.Layout)
-	if wider = err == nil && layout.TimeBits < k.layout.TimeBits; wider {
-		layout.TimeBits = k.layout.TimeBits
-		f.Layout = layout.String()
-	}
-	return f, wider
-}
-
 // fits returns a [*LayoutMismatchError] unless the layout of the text puts each slot into
 // the same ID as our layout.
 func (t *timeline) fits(text string) error {
@@ -203,9 +192,9 @@ func (t *timeline) fits(text string) error {
 		return err
 	}
 	ours := t.layout
-	if theirs.NodeBits == ours.NodeBits && theirs.SequenceBits == ours.SequenceBits && theirs.Order == ours.Order &&
+	if theirs.TimeBits == ours.TimeBits && theirs.NodeBits == ours.NodeBits && theirs.SequenceBits == ours.SequenceBits && theirs.Order == ours.Order &&
 		theirs.Tick == ours.Tick && theirs.Epoch.Equal(ours.Epoch) {
-		return nil // other names of parts, or a wider time field
+		return nil // other names of parts
 	}
 	return &LayoutMismatchError{Ours: ours, Theirs: theirs}
 }

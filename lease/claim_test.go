@@ -132,14 +132,14 @@ func TestClaimWaits(t *testing.T) {
 	require.InDelta(t, 2*time.Minute, r.clock.Elapsed()-begin, float64(grant.Urgent))
 }
 
-// TestSameFleet: the names of parts, and a wider time field, make no other layout; all else does.
+// TestSameFleet: the names of parts make no other layout; all else does.
 func TestSameFleet(t *testing.T) {
 	w := newRig(t)
 	ours := smallLayout(8)
 	w.claim(nil, lease.WithLayout(ours))
 	for i, change := range []func(*snowflake.Layout){
 		func(l *snowflake.Layout) { l.Parts = []snowflake.Part{{Name: "a", Bits: 3}, {Name: "b", Bits: 5}} },
-		func(l *snowflake.Layout) { l.NodeBits-- }, func(l *snowflake.Layout) { l.SequenceBits-- }, func(l *snowflake.Layout) { l.Tick *= 2 },
+		func(l *snowflake.Layout) { l.TimeBits-- }, func(l *snowflake.Layout) { l.NodeBits-- }, func(l *snowflake.Layout) { l.SequenceBits-- }, func(l *snowflake.Layout) { l.Tick *= 2 },
 		func(l *snowflake.Layout) { l.Epoch = l.Epoch.Add(time.Second) }, func(l *snowflake.Layout) { l.Order = snowflake.TimeSequenceNode },
 	} {
 		other := smallLayout(8)

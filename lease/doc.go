@@ -79,8 +79,8 @@
 // claim tries again after 40 ms, and doubles that. On a store with locks, such as a directory,
 // it tries once per second, or once per twelfth of a window below 12 seconds. A try has at most
 // 8 rounds of a few calls, and lists up to 4,096 cells in a call. The Keeper remembers at most
-// 64 names of writes, 8 claims, 4,096 versions of others' cells and 64 damaged cells. It logs at
-// most 64 lines of each level at once, and then one per minute.
+// 64 names of writes, 8 claims, 4,096 versions of others' cells and 64 damaged cells. It logs
+// changes of its state, and not each failure.
 //
 // # Requirements
 //

@@ -149,16 +149,12 @@ func (d *driver) call(ctx context.Context, op grant.Op, r *grant.Result) (err er
 		if r.Cell.Version, err = d.readFleet(ctx); err == nil && r.Cell.Version != 0 {
 			err = d.checkInFleet("WithNode", d.node)
 		}
-		_, narrow := d.widened()
-		r.Fleet = grant.Fleet{Nodes: d.fleet.Nodes, Floor: d.fleet.Floor, First: d.fleet.First, Narrow: narrow}
+		r.Fleet = grant.Fleet{Nodes: d.fleet.Nodes, Floor: d.fleet.Floor, First: d.fleet.First}
 	case op.Kind == grant.Read:
 		r.Cell, err = d.readCell(ctx, op.Node)
 	case fleet:
 		f := d.newFleet(cell.AllNodes(d.layout))
-		if op.Version != 0 {
-			f, _ = d.widened()
-		}
-		r.Version, err = d.swapFleet(ctx, op.Version, f)
+		r.Version, err = d.swapFleet(ctx, 0, f)
 		r.Fleet = grant.Fleet{Nodes: f.Nodes, Floor: f.Floor, First: f.First}
 	default:
 		r.Version, err = d.swap(ctx, op.Node, op.Version, op.Record)
@@ -328,10 +324,9 @@ func (k *Keeper) trusts(e grant.Event) {
 	k.log.Info("lease: the store had answered with an older state, and has all writes", "node", e.Range.Node, "until", k.time(e.Range.To))
 }
 
-// wentBack notes that the store has lost an acknowledged write. No ID is issued any more
-// from the grant, since a process that started later may have been granted it too.
+// wentBack notes that the store has lost an acknowledged write. The grant was revoked with the suspicion, since a
+// process that started later may have been granted it too.
 func (k *Keeper) wentBack(e grant.Event) error {
-	k.revoke()
 	k.tally(&k.stats.WentBack)
 	err := fmt.Errorf("%w: node number %d was granted to this process up to %s (tick %d), and %s: look for duplicate IDs from before that limit",
 		stores.ErrWentBack, e.Range.Node, k.time(e.Range.To).Format(timeFormat), e.Range.To, k.foundText(e))

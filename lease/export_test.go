@@ -32,10 +32,8 @@ func (k *Keeper) SealNow()                             { k.seal() }
 func (k *Keeper) Distrust()                            { k.distrust(true) }
 func (k *Keeper) Window() *window.Ticks                { return k.window }
 func (k *Keeper) Held() grant.Held                     { return k.machine.Held() }
-func (k *Keeper) Machine() grant.Machine               { return k.machine }
 func (k *Keeper) Free() bool                           { return k.turn.Free() }
 func (k *Keeper) Used() window.Range                   { return k.used }
-func (k *Keeper) Counts() Stats                        { return k.stats }
 
 // ReleaseNow is [Keeper.CloseContext], called once, without a goroutine.
 func (k *Keeper) ReleaseNow(ctx context.Context) error {
@@ -56,9 +54,4 @@ func (k *Keeper) Clone(store stores.Store, options []Option) (*Keeper, error) {
 	c.due, c.used, c.given = k.due, k.used, k.given
 	c.window.Grant(window.Range{Node: k.used.Node, From: max(k.used.From, k.window.Used()), To: k.used.To}, k.used.To)
 	return c, nil
-}
-
-// Remembers is how many names, sightings and damaged cells a keeper remembers.
-func (k *Keeper) Remembers() (names, claims, seen, bad int) {
-	return len(k.machine.Held().Pending), len(k.machine.Claims()), len(k.seen), len(k.bad)
 }

@@ -352,9 +352,6 @@ func (k *keys) finish(ctx context.Context, leaving cell.Nodes, to string) (grant
 		}
 		done++
 		handover.Add(c)
-		// A reservation leaves the fleet's cell with a narrower time field.
-		theirs, _ := cell.ParseLayout(c.Record.Layout)
-		k.layout.TimeBits = max(k.layout.TimeBits, theirs.TimeBits)
 		return nil
 	}
 	err := k.eachCell(ctx, leaving, func(c grant.Cell) error {

@@ -74,10 +74,6 @@ func (f *fleet) issued(t *caller, id snowflake.ID) {
 		f.Fail("duplicate", "%s issues tick %s of node %d, ID %d, a second time", p.Name, f.tickText(tick), node, id)
 	}
 	f.ids[id] = struct{}{}
-	if tick < t.least {
-		f.Fail("went back", "%s issues tick %s of node %d, below %s, though it has noticed that the store went back",
-			p.Name, f.tickText(tick), node, f.tickText(t.least))
-	}
 	if !undone {
 		if limit := f.limits[key]; tick >= limit {
 			f.Fail("ID beyond the limit", "%s issues tick %s of node %d, whose limit is %s", p.Name, f.tickText(tick), node, f.tickText(limit))

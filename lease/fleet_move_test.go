@@ -3,25 +3,13 @@ package lease_test
 import (
 	"errors"
 	"strings"
-	"testing"
 	"time"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/sim/fleettest"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/stores"
 )
-
-// TestFleetMoves has an operator move node numbers between two or three stores, while the processes of all
-// of them run, and whatever happens to the others happens to the operator. The explorer has the mutants.
-func TestFleetMoves(t *testing.T) {
-	sums := fleettest.Test(t, 150, func(seed uint64) *fleet { return newFleet(seed, &mutant{moves: true}, nil) })
-	for _, what := range []string{"moves", "moves that were cut off", "numbers that begin later", "IDs of a new site"} {
-		require.Positive(t, sums[what], what)
-	}
-}
 
 // sites are the stores of a run, which are parts of one, with a prefix of their keys.
 type sites struct {
@@ -42,25 +30,18 @@ func prefix(site int) string { return strings.Repeat("/", site) }
 
 // drawSites draws what the operator will do.
 func (f *fleet) drawSites() {
-	past := f.mutant != nil && f.mutant.past
-	if past {
-		f.drawPast()
+	f.sites = sites{stores: 1, open: []bool{true, false, false}, has: []cell.Nodes{{To: f.numbers()}, {}, {}}}
+	if !f.operated {
+		return
 	}
+	f.drawPast()
 	all := cell.Nodes{To: f.numbers()}
-	f.sites = sites{stores: 1, open: []bool{true, false, false}, has: []cell.Nodes{all, {}, {}}}
-	if past {
-		f.stores = 3
-	}
-	if f.mutant == nil || !f.mutant.moves && !(past && f.Often(512)) {
+	if f.stores, f.has[0] = 3, all; f.Often(512) {
 		return
 	}
 	low, high := cell.Nodes{To: all.To / 2}, cell.Nodes{From: all.To / 2, To: all.To}
-	plans := [][]move{{{0, 1, all}}, {{0, 1, all}, {1, 2, all}}}
-	if all.To > 1 {
-		plans = append(plans, []move{{0, 1, high}, {0, 2, low}}, []move{{0, 1, high}, {1, 2, high}}, []move{{0, 1, all}, {1, 2, low}})
-	}
+	plans := [][]move{{{0, 1, all}}, {{0, 1, all}, {1, 2, all}}, {{0, 1, high}, {0, 2, low}}, {{0, 1, high}, {1, 2, high}}, {{0, 1, all}, {1, 2, low}}}
 	f.moves = plans[f.Rng.IntN(len(plans))]
-	f.stores = 3
 }
 
 // operator makes the moves of a run. What it knows of them ends with its process, so the next one begins
@@ -78,9 +59,7 @@ func (o *operator) Step()                        {}
 // Main makes the moves that are left.
 func (o *operator) Main(t *fleettest.Thread) {
 	f := o.f
-	if f.mutant.past {
-		o.give(t)
-	}
+	o.give(t)
 	for t.Pass(f.Between(0, 3*f.Period)); f.moved < len(f.moves); t.Pass(f.Between(0, 3*f.Period)) {
 		i := f.moved // another operator may be at it, too
 		m := f.moves[i]

@@ -21,8 +21,9 @@ import (
 // TestFleetPast has an operator give numbers to the past beside the processes of a fleet, and often move it afterwards.
 // Other processes issue the IDs of old rows, of the times at which the first ones issue theirs.
 func TestFleetPast(t *testing.T) {
-	sums := fleettest.Test(t, 150, func(seed uint64) *fleet { return newFleet(seed, &mutant{past: true}, nil) })
-	for _, what := range []string{"old rows", "given", "gifts that were refused", "gifts that were cut off", "operators that crashed amid a gift", "old rows after a move", "full"} {
+	sums := fleettest.Test(t, 150, func(seed uint64) *fleet { return newFleet(seed, setup{operated: true}) })
+	for _, what := range []string{"old rows", "given", "gifts that were refused", "gifts that were cut off", "operators that crashed amid a gift", "old rows after a move", "full",
+		"moves", "moves that were cut off", "numbers that begin later", "IDs of a new site"} {
 		require.Positive(t, sums[what], what)
 	}
 }
@@ -55,12 +56,8 @@ func (o *operator) give(t *fleettest.Thread) {
 	for f.amid = 1; f.giving.From < f.giving.To && len(f.given) == 0; t.Pass(f.Between(0, f.Period)) {
 		p := f.lanes
 		p.From, p.To = f.giving.From, f.giving.To-1
-		store := o.client(0)
-		if f.mutant.gives != nil {
-			store = f.mutant.gives(store)
-		}
 		ctx, end := t.Within(fleettest.Never)
-		err := lease.GivePast(ctx, store, p, o.options()...)
+		err := lease.GivePast(ctx, o.client(0), p, o.options()...)
 		end()
 		t.Tracef("gives %+v: %v", p, err)
 		switch refused, _ := errors.AsType[*stores.OptionError](err); {
@@ -107,11 +104,7 @@ func (a *archivist) Step()                        {}
 // Main opens the past as soon as there is one.
 func (a *archivist) Main(t *fleettest.Thread) {
 	f, url := a.f, fmt.Sprintf("archive://%p", a)
-	store := stores.Store(fleettest.Client{P: a.Process})
-	if f.mutant.draws != nil {
-		store = f.mutant.draws(store)
-	}
-	archives.Store(url, store)
+	archives.Store(url, stores.Store(fleettest.Client{P: a.Process}))
 	defer archives.Delete(url)
 	for a.old == nil {
 		t.Pass(f.Between(0, f.Period))

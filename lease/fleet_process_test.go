@@ -5,15 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 	"time"
 
 	"github.com/tickflake/tickflake/generator"
-	"github.com/tickflake/tickflake/internal/cell"
-	"github.com/tickflake/tickflake/internal/grant"
 	"github.com/tickflake/tickflake/internal/sim/fleettest"
-	"github.com/tickflake/tickflake/internal/window"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
@@ -37,18 +33,8 @@ type process struct {
 	busy     bool              // the keeper's turn is taken; a thread that waited for the real one would stop all of them
 	closed   bool              // a Close has returned
 
-	changed <-chan struct{}  // of the window, when it was looked at last
-	used    window.Range     // that the window was granted last
-	owned   map[int64]uint64 // by node number: the highest limit that it was granted
-	held    grant.Held       // by the machine, the last one
-	back    *goneBack        // the keeper is about to notice it, or nil
-	noticed uint64           // once it noticed that the store went back: no tick below
-
 	last   int64 // true time of the latest ID, or 0
 	losses uint64
-
-	suspects bool   // the machine does
-	wentBack uint64 // times that it noticed that the store went back
 
 	lost    int64 // true time of the latest loss of a number, or 0
 	tick    uint64
@@ -65,7 +51,6 @@ type caller struct {
 	kind    callKind
 	calling bool            // is within a call of the generator
 	late    bool            // a Close had returned when it began
-	least   uint64          // that the process had noticed by then
 	changed <-chan struct{} // of the window, as the generator has it
 	stream  *generator.Stream
 
@@ -89,7 +74,7 @@ func (f *fleet) launch(base *fleettest.Process) fleettest.Program {
 	case base.M.ID > f.count:
 		return &archivist{Process: base, f: f}
 	}
-	p := &process{Process: base, f: f, node: -1, largest: -1, owned: map[int64]uint64{}}
+	p := &process{Process: base, f: f, node: -1, largest: -1}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	if f.stores > 1 {
 		for p.site = f.Rng.IntN(f.stores); !f.open[p.site]; p.site = f.Rng.IntN(f.stores) {
@@ -149,9 +134,9 @@ func (p *process) newKeeper() (*lease.Keeper, error) {
 		p.node = int64(p.M.ID) % f.numbers()
 		options = append(options, lease.WithNode(p.node))
 	}
-	store := stores.Store(witness{p.client(), p})
-	if f.mutant != nil && f.mutant.store != nil {
-		store = f.mutant.store(p, store)
+	store := p.client()
+	if f.retries {
+		store = fleettest.Retrying{Store: store}
 	}
 	k, err := lease.NewKeeper(store, options)
 	if err != nil {
@@ -231,10 +216,7 @@ func (c *caller) issue(t *fleettest.Thread, _ int) (err error) {
 	t.Changed = func() bool { return c.calling && c.changed != p.k.Window().Changed() }
 	c.kind = f.calls[f.Rng.IntN(len(f.calls))]
 	c.floor, c.floorTick = p.largest, p.tick
-	if f.mutant != nil && f.mutant.check != nil && !f.mutant.check(p) {
-		return nil
-	}
-	c.late, c.calling, c.least = p.closed, true, p.noticed
+	c.late, c.calling = p.closed, true
 	var id snowflake.ID
 	switch c.kind {
 	case single:
@@ -325,75 +307,9 @@ func (p *process) Restored(t *fleettest.Thread) {
 	_ = p.k.Restored(p.ctx)
 }
 
-// witness is a process's way to the store. It knows when the keeper is to notice that the store went back.
-type witness struct {
-	stores.Store
-	p *process
-}
-
-func (w witness) Read(ctx context.Context, key string) (stores.Cell, error) {
-	found, err := w.Store.Read(ctx, key)
-	p, m := w.p, w.p.k.Machine()
-	held, r := m.Held(), recordOf(found.Value)
-	if err == nil && held.Version != 0 && key == cell.NodeKey(held.Node) && !m.Suspects() &&
-		r.Limit < min(held.Limit, p.owned[held.Node]) && !slices.Contains(held.Pending, r.Write) {
-		p.back = &goneBack{limit: r.Limit, token: m.Token()}
-	}
-	return found, err
-}
-
-// goneBack is what the keeper has read in its cell.
-type goneBack struct {
-	limit uint64
-	token string // the machine's: it forgets with a restored memory
-}
-
-// seeBack makes sure that the keeper notices that the store went back, if it did, and only then.
-func (p *process) seeBack() {
-	f, m := p.f, p.k.Machine()
-	held, suspects, wentBack := m.Held(), m.Suspects(), p.k.Counts().WentBack
-	noticed, trusted := wentBack > p.wentBack, p.suspects && !suspects && held.Version != 0
-	switch {
-	case noticed && f.Tally["rewinds"] == 0, suspects && !p.suspects && f.Tally["rewinds"] == 0 && f.PStale == 0:
-		f.Fail("went back for no reason", "%s, of node %d", p.Name, p.held.Node)
-	case noticed:
-		f.Tally["went back"]++
-		p.noticed, p.lost = max(p.noticed, p.owned[p.held.Node]), f.Now
-	case trusted:
-		f.Tally["trusted"]++
-	}
-	if back := p.back; back != nil && (suspects || m.Rests() || held.Version == 0) { // the machine knows what was read
-		if p.back = nil; !suspects && !noticed && m.Token() == back.token {
-			f.Fail("went back unnoticed", "%s was granted node %d up to %s, and reads a limit of %s",
-				p.Name, p.held.Node, f.tickText(p.owned[p.held.Node]), f.tickText(back.limit))
-		}
-	}
-	p.suspects, p.wentBack = suspects, wentBack
-	if held.Version != 0 {
-		p.held = held
-	}
-}
-
-// Step sees what became of the window after a step of a thread, and wakes the keeper if it is to look, too.
+// Step wakes the keeper if it is to look.
 func (p *process) Step() {
-	if p.k == nil {
-		return
-	}
-	if len(p.k.Window().More()) > 0 && p.loop != nil {
+	if p.k != nil && len(p.k.Window().More()) > 0 && p.loop != nil {
 		p.loop.CutShort()
-	}
-	p.seeBack()
-	if p.k.Window().Changed() != p.changed {
-		if used := p.k.Used(); used != p.used {
-			if p.used = used; used.To > 0 {
-				p.owned[used.Node] = max(p.owned[used.Node], used.To)
-				p.f.Tally["grants"]++
-				if m := p.f.mutant; m != nil && m.unlimited {
-					p.k.Window().Grant(window.Range{Node: used.Node, From: used.From, To: 1 << p.f.layout.TimeBits}, used.To)
-				}
-			}
-			p.f.Tracef("%s: is granted node %d, %d to %d", p.Name, used.Node, used.From, used.To)
-		}
-		p.changed = p.k.Window().Changed()
 	}
 }

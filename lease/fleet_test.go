@@ -16,7 +16,7 @@ import (
 // TestFleet runs processes that share node numbers, each on a clock that wanders,
 // through everything that can happen to them and to their store. See fleet.
 func TestFleet(t *testing.T) {
-	fleettest.Test(t, 250, func(seed uint64) *fleet { return newFleet(seed, nil, nil) })
+	fleettest.Test(t, 250, func(seed uint64) *fleet { return newFleet(seed, setup{}) })
 }
 
 // profiles have a fleet meet one fault of the catalogue, and no other: draw changes what was drawn, and
@@ -41,7 +41,7 @@ var profiles = []struct {
 	}},
 	// It is slow, but answers in time.
 	{"F15-slow-store", func(f *fleet) {
-		f.alone()
+		f.uncontested()
 		f.PStore, f.Latency = 0, f.Period/40
 	}, func(t *testing.T, sums map[string]int) {
 		assert.Zero(t, sums["ended"], "grants ended")
@@ -49,7 +49,7 @@ var profiles = []struct {
 	}},
 	// Answers to writes are lost as well, since a keeper reads its cell only then.
 	{"F21-stale-read", func(f *fleet) {
-		f.alone()
+		f.uncontested()
 		f.PStale, f.Fates, f.PStore = 200, []fleettest.Fate{fleettest.Unanswered}, 150
 	}, func(t *testing.T, sums map[string]int) {
 		assert.Positive(t, sums["stale reads"])
@@ -59,8 +59,8 @@ var profiles = []struct {
 	}},
 }
 
-// alone has each process a number that no other wants.
-func (f *fleet) alone() {
+// uncontested has each process a number that no other wants.
+func (f *fleet) uncontested() {
 	f.Kinds, f.pinned, f.windows, f.longest, f.strict = nil, 0, false, f.Period, false
 	f.count = min(f.count, int(f.numbers()))
 }
@@ -70,7 +70,7 @@ func (f *fleet) alone() {
 func TestFleetUnder(t *testing.T) {
 	for _, p := range profiles {
 		t.Run(p.name, func(t *testing.T) {
-			p.check(t, fleettest.Test(t, 80, func(seed uint64) *fleet { return newFleet(seed, nil, p.draw) }))
+			p.check(t, fleettest.Test(t, 80, func(seed uint64) *fleet { return newFleet(seed, setup{alone: p.draw}) }))
 		})
 	}
 }
@@ -100,24 +100,26 @@ type plan struct {
 	strategies []strategies.Strategy
 	calls      []callKind
 
-	mutant *mutant // or nil
+	setup
+}
+
+// setup is what a test asks for, beside what is drawn.
+type setup struct {
+	retries  bool         // mutant M9: a process asks for a cell's version anew after an unknown outcome, and goes by what it knew of the rest
+	operated bool         // numbers are given to the past, and often moved to other stores
+	alone    func(*fleet) // draws the faults of a profile, or nil
 }
 
 // Plan shows what was drawn.
 func (f *fleet) Plan() string { return fmt.Sprintf("%+v %+v %+v", f.Chance, f.Load, f.plan) }
 
-// newFleet makes the run of a seed. Both m and alone, which draws the faults of a profile, may
-// be nil.
-func newFleet(seed uint64, m *mutant, alone func(*fleet)) *fleet {
+// newFleet makes the run of a seed.
+func newFleet(seed uint64, is setup) *fleet {
 	f := &fleet{Fleet: fleettest.New(seed)}
-	f.mutant = m
+	f.setup = is
 	f.drawSize()
 	f.drawSites()
-	var more []fleettest.FaultKind
-	if m != nil {
-		more = m.Faults
-	}
-	f.Draw(f.count, more...)
+	f.Draw(f.count)
 	f.locking, f.strict = f.Often(128), f.Often(32)
 	if f.Often(160) {
 		f.pinned = []uint64{512, 1024}[f.Rng.IntN(2)]
@@ -126,9 +128,9 @@ func newFleet(seed uint64, m *mutant, alone func(*fleet)) *fleet {
 	if f.Often(256) {
 		f.PStale = 1 + f.Rng.Uint64N(256)
 	}
-	if alone != nil {
+	if f.alone != nil {
 		f.Skewed, f.Slews, f.Stale, f.PPause, f.PDie, f.PStale = false, false, false, 0, 0, 0
-		alone(f)
+		f.alone(f)
 	}
 	f.watch()
 	f.Launch = f.launch
@@ -137,13 +139,10 @@ func newFleet(seed uint64, m *mutant, alone func(*fleet)) *fleet {
 	}
 	if f.stores > 1 {
 		f.Kinds = slices.DeleteFunc(f.Kinds, func(k fleettest.FaultKind) bool { return k == fleettest.Rewind })
-		f.MostProcesses += 10
+		f.MostProcesses += 30
 		f.Boot() // that of the operator
-		if m.past {
-			f.MostProcesses += 20
-			f.Boot() // those of archivists
-			f.Boot()
-		}
+		f.Boot() // those of archivists
+		f.Boot()
 	}
 	return f
 }

@@ -233,7 +233,6 @@ func (k *Keeper) poll(ctx context.Context, late time.Duration) (next time.Durati
 		return k.pause()
 	}
 	defer k.turn.Leave()
-	k.lines.Flush(ctx)
 	k.late = 0
 	k.ranLate(late)
 	switch {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -106,15 +105,4 @@ func TestEndIsCutOff(t *testing.T) {
 			r.run("end 0 3 new; later 0 3 floor:40s; fleet 0 3 floor:10s ended 0-3:new")
 		}
 	}
-}
-
-// TestWiderTime: a wider time field widens the fleet's cell at the first claim that knows it, no limit of one comes
-// down, whoever ends the fleet, and what is reserved past the time field of that cell begins no sooner elsewhere.
-func TestWiderTime(t *testing.T) {
-	end := narrowLayout(0).End().Sub(noon)
-	scripts(t, map[string]string{
-		"granted": fmt.Sprintf(`claim k narrow:2 pin:0; end 2 3 away; step %s; claim w bits:2 pin:1; holding 1 held %[2]s; step -%[1]s; close k
-			fleet 0 1 2-3:away; step %[1]s; end 0 1 new; later 0 1 floor:%[2]s; holding 1 moved %[2]s; claim o narrow:2 = any`, end, end+period),
-		"reserved": fmt.Sprintf("claim k narrow:1 pin:0; reserve 1 1 %s bits:1; end 0 1 new; later 0 1 floor:30s 1:%[1]s", end+time.Hour),
-	})
 }

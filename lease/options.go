@@ -52,7 +52,6 @@ type config struct {
 	node   int64  // the same, or -1
 	owner  string
 	log    *slog.Logger
-	lines  *drive.Log // the handler of log
 	strict bool
 	device string // see WithVMClock
 	page   *vmclock.Page
@@ -107,9 +106,7 @@ func WithNode(node int64) Option { return func(c *config) { c.pin = &node } }
 func WithOwner(owner string) Option { return func(c *config) { c.owner = owner } }
 
 // WithLogger sets the logger for changes of the lease's state. The default is
-// [slog.Default]. Of each level from Info on, a Keeper logs 64 lines at once, and then one
-// per minute: the attribute "dropped" of a line counts those that were left out before it. The
-// last line of a level is not dropped: it comes at most a minute and a third of a window late.
+// [slog.Default].
 func WithLogger(log *slog.Logger) Option { return func(c *config) { c.log = log } }
 
 // WithStrictFleetCheck makes Claim fail with an error that wraps [ErrSkew] if it meets a number, held or released,
@@ -215,8 +212,6 @@ func configure(ctx context.Context, store stores.Store, options []Option) (confi
 	if c.after, c.elapsed, c.ownTime = base.Waiting(c.clock); c.after == nil {
 		c.after = time.After
 	}
-	c.lines = drive.NewLog(c.log.Handler(), c.elapsed)
-	c.log = slog.New(c.lines)
 	return c, nil
 }
 

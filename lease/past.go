@@ -90,12 +90,6 @@ func (k *keys) givePast(ctx context.Context, p Past, write bool) error {
 	if err := k.checkRange("GivePast", p.From, p.To); err != nil {
 		return err
 	}
-	theirs, err := cell.ParseLayout(k.fleet.Layout)
-	if err != nil {
-		return err
-	}
-	k.layout.TimeBits = max(k.layout.TimeBits, theirs.TimeBits) // the end of time
-	k.spec = k.layout.String()
 	bucket := cmp.Or(p.Bucket, k.traits.Bucket, defaultBucket)
 	lanes, err := cell.NewLanes(k.layout, bucket, cmp.Or(p.Lane, min(defaultLane, int64(1)<<k.layout.SequenceBits)))
 	if err != nil {

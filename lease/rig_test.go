@@ -51,6 +51,7 @@ type rig struct {
 	saved   stores.Cell
 	last    string // the key of the last call
 	backups map[string]func()
+	always  []lease.Option          // of all that take some
 	fleet   lease.Fleet             // that the last end returned
 	cancel  context.CancelCauseFunc // of the call that waits
 }
@@ -98,7 +99,7 @@ type client struct {
 	*storetest.Memory
 	rules []*rule
 	err   error        // of each call, or nil
-	old   *stores.Cell // that the next read shows, or nil
+	old   *stores.Cell // that the next read of its key shows, or nil
 	stays bool         // each read shows it
 }
 
@@ -152,7 +153,7 @@ func (l locker) Traits() stores.Traits { return l.Locking().Traits() }
 
 func (c *client) Read(ctx context.Context, key string) (stores.Cell, error) {
 	found, err := c.Memory.Read(ctx, key)
-	if err = errors.Join(err, c.err); err != nil || c.old == nil {
+	if err = errors.Join(err, c.err); err != nil || c.old == nil || c.old.Key != key {
 		return found, err
 	}
 	found = *c.old
@@ -180,7 +181,7 @@ func (r *rig) trips() (n int) {
 func polled(ctx context.Context) context.Context { return new(seam.Poller).In(ctx) }
 
 func (r *rig) options(more ...lease.Option) []lease.Option {
-	return append([]lease.Option{lease.WithClock(r.clock), r.log.option()}, more...)
+	return slices.Concat([]lease.Option{lease.WithClock(r.clock), r.log.option()}, r.always, more)
 }
 
 // try claims on a store, or, if that is nil, on a client of the cells.
@@ -252,13 +253,6 @@ func small(nodeBits int) lease.Option { return lease.WithLayout(smallLayout(node
 func smallLayout(nodeBits int) snowflake.Layout {
 	l := snowflake.Default()
 	l.NodeBits, l.SequenceBits, l.Name, l.Parts = nodeBits, min(12, 22-nodeBits), "", nil
-	return l
-}
-
-// narrowLayout is a small one whose time, which noon is in the middle of, ends early.
-func narrowLayout(nodeBits int) snowflake.Layout {
-	l := smallLayout(nodeBits)
-	l.TimeBits = 38
 	return l
 }
 
@@ -367,6 +361,14 @@ var sentinels = map[string]error{
 // duration is that of a word.
 func duration(word string) time.Duration { return must(time.ParseDuration(word)) }
 
+// keyOf is the key of a word: a node number, or the key itself.
+func keyOf(word string) string {
+	if node, err := strconv.ParseInt(word, 10, 64); err == nil {
+		return cell.NodeKey(node)
+	}
+	return word
+}
+
 // number is that of a word, after a prefix such as "pin:".
 func number(word string) int64 {
 	return must(strconv.ParseInt(word[strings.Index(word, ":")+1:], 10, 64))
@@ -380,8 +382,6 @@ func flags(words []string) (options []lease.Option) {
 			options = append(options, lease.WithNode(number(value)))
 		case "bits":
 			options = append(options, small(int(number(value))))
-		case "narrow": // in time, too
-			options = append(options, lease.WithLayout(narrowLayout(int(number(value)))))
 		case "window":
 			options = append(options, lease.WithWindow(duration(value)))
 		case "owner":
@@ -400,6 +400,8 @@ var verbs map[string]func(l line) error
 
 func init() { // they run each other
 	verbs = map[string]func(l line) error{
+		"all": func(l line) error { l.always = flags(l.args); return nil }, // the options of all statements after it
+
 		// What a keeper does. A claim locks if it says so, and waits with a deadline.
 		"client":   func(l line) error { l.members[l.args[0]] = &member{via: l.client()}; return nil },
 		"claim":    line.claims,
@@ -434,7 +436,7 @@ func init() { // they run each other
 			return nil
 		},
 		// Its next read, or each, shows a cell that was remembered.
-		"remember": func(l line) error { l.saved = l.cells.Peek(cell.NodeKey(number(l.args[0]))); return nil },
+		"remember": func(l line) error { l.saved = l.cells.Peek(keyOf(l.args[0])); return nil },
 		"shows":    func(l line) error { l.via.old, l.via.stays = &l.saved, len(l.args) > 1; return nil },
 
 		// What happens to the clock, to the store, and to a cell in it, or to that of the present
@@ -451,6 +453,8 @@ func init() { // they run each other
 		"reserve": line.reserves, // from, to, until
 		"end":     line.ends,     // from, to, the name of the other store
 		"found":   line.founds,   // from and to, or what the last end returned
+		"give":    line.gives,    // from and to, to the past
+		"retire":  line.gives,    // from and to, of the past
 
 		// What is to be. Times are counted from noon, and calls since the last such line.
 		"err":   func(l line) error { return l.Err() },
@@ -464,6 +468,7 @@ func init() { // they run each other
 		"stats":   line.stats,
 		"granted": line.granted,
 		"fleet":   line.fleets,   // what the store has
+		"past":    line.pasts,    // the states of its numbers, a letter each
 		"later":   line.laters,   // what the last end returned
 		"holding": line.holdings, // a number's state, and its limit
 		"same":    line.same,     // the cell of a number, before and after a block
@@ -541,13 +546,9 @@ func (l line) in() error {
 }
 
 func (l line) writes() error {
-	key := l.args[0]
-	switch key {
-	case cell.FleetKey:
-	case "it":
+	key := keyOf(l.args[0])
+	if l.args[0] == "it" {
 		key = l.last
-	default:
-		key = cell.NodeKey(number(key))
 	}
 	value := l.cells.Peek(key).Value
 	if len(l.args) > 1 {
@@ -600,6 +601,41 @@ func (l line) founds() error {
 		}
 	}
 	return lease.SetFleet(l.Context(), l.store(), f, l.options(flags(l.args)...)...)
+}
+
+// gives gives numbers to the past, or retires them, once a look has written nothing. What the look refuses is refused.
+func (l line) gives() (err error) {
+	p := lease.Past{From: number(l.args[0]), To: number(l.args[1]), Retired: l.verb == "retire", Unused: slices.Contains(l.args, "unused")}
+	for _, word := range l.args[2:] {
+		switch name, value, _ := strings.Cut(word, ":"); name {
+		case "lane":
+			p.Lane = number(value)
+		case "bucket":
+			p.Bucket = duration(value)
+		}
+	}
+	store, options, before := l.store(), l.options(), l.calls[storetest.OpSwap]
+	looked := lease.CheckPast(l.Context(), store, p, options...)
+	require.Equal(l, before, l.calls[storetest.OpSwap])
+	if p.Retired {
+		err = lease.RetirePast(l.Context(), store, p.From, p.To, options...)
+	} else {
+		err = lease.GivePast(l.Context(), store, p, options...)
+	}
+	if looked != nil {
+		require.Equal(l, looked, err)
+		require.Equal(l, before, l.calls[storetest.OpSwap])
+	}
+	return err
+}
+
+func (l line) pasts() error {
+	states := []byte(strings.Repeat(".", len(l.args[0]))) // never written
+	for _, h := range must(lease.List(l.Context(), l.cells)) {
+		states[h.Node] = map[lease.State]byte{lease.OfPast: 'p', lease.Retired: 'r', lease.Released: 'x', lease.Reserved: 'R'}[h.State]
+	}
+	require.Equal(l, l.args[0], string(states))
+	return nil
 }
 
 // about is a fleet in words.

@@ -268,7 +268,6 @@ func (s *Sequence) note(err error) {
 	if level, message, attrs := s.noted(err); message != "" {
 		s.config.log.Log(context.Background(), level, message, append([]any{"sequence", s.name}, attrs...)...)
 	}
-	s.config.lines.Flush(context.Background())
 }
 
 // noted does what note does, and returns the line for the log, or no message.

@@ -100,6 +100,30 @@ func TestTheLastNumbers(t *testing.T) {
 	})
 }
 
+// TestOrderedCall (S5) has a call begin after the write of another has landed, and after another process got a number:
+// it is not served by that write, of which a number is left since its call has ended.
+func TestOrderedCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := storetest.NewMemory()
+		a, b := open(t, store, sequence.Definition{Mode: ordered}), open(t, store.Client(), sequence.Definition{Mode: ordered})
+		ctx, cancel := context.WithCancel(t.Context())
+		late := make(chan int64, 1)
+		store.After = func(_ context.Context, op storetest.Op) {
+			if op.Kind == storetest.OpSwap && ctx.Err() == nil {
+				cancel()
+				assert.EqualValues(t, 2, next(t, b))
+				go func() { late <- next(t, a) }()
+				time.Sleep(time.Millisecond)
+			}
+		}
+		assert.ErrorIs(t, second(a.Next(ctx)), context.Canceled)
+		assert.EqualValues(t, 3, <-late)
+		assert.EqualValues(t, 1, a.Stats().Lost)
+		require.NoError(t, a.Close())
+		require.NoError(t, b.Close())
+	})
+}
+
 // TestTurns has three processes under load on one sequence: no number comes twice, each process gets its
 // share, few of its calls wait for long, and what is ordinary is not logged.
 func TestTurns(t *testing.T) {

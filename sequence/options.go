@@ -25,7 +25,6 @@ type config struct {
 	device string // see WithVMClock
 	page   *vmclock.Page
 
-	lines   *drive.Log           // bounds the lines of log
 	elapsed func() time.Duration // since a fixed instant; it never goes back
 	after   func(time.Duration) <-chan time.Time
 }
@@ -45,8 +44,7 @@ func WithTimeout(d time.Duration) Option { return func(c *config) { c.timeout = 
 func WithOutage(d time.Duration) Option { return func(c *config) { c.outage = d } }
 
 // WithLogger sets the logger for changes of the sequence's state: the store fails, answers
-// again, went back. The default is [slog.Default]. A Sequence logs 64 lines at once, and then
-// one per minute.
+// again, went back. The default is [slog.Default].
 func WithLogger(log *slog.Logger) Option { return func(c *config) { c.log = log } }
 
 // WithVMClock is WithVMClock of package lease for a Sequence: it names the device by which the Sequence notices that
@@ -74,8 +72,6 @@ func configure(store stores.Store, name string, options []Option) (*config, erro
 	if c.log == nil {
 		return fail("WithLogger", fmt.Errorf("logger %w: give slog.New(slog.DiscardHandler) for silence", drive.ErrNil))
 	}
-	c.lines = drive.NewLog(c.log.Handler(), c.elapsed)
-	c.log = slog.New(c.lines)
 	var err error
 	if c.remote, err = remoteOf(store, name, c.timeout); err != nil {
 		return nil, err

@@ -12,7 +12,6 @@ import (
 	"math"
 	"strings"
 
-	"github.com/tickflake/tickflake/oteltickflake"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service/internal/issuer"
 	"github.com/tickflake/tickflake/stores"
@@ -68,8 +67,6 @@ func (c Client) check(of *Config) (sums [][sha256.Size]byte, may issuer.Rights, 
 	switch {
 	case len(c.Name) < 1 || len(c.Name) > maxName || strings.ContainsFunc(c.Name, invisible):
 		err = fmt.Errorf("its name is %.80q: want 1 to %d visible characters of ASCII", c.Name, maxName)
-	case c.Name == oteltickflake.Others:
-		err = fmt.Errorf("its name is %s, by which the metrics add up clients: give another", c.Name)
 	case err != nil:
 	case !(c.Rate >= 0 && c.Rate <= maxRate): // also if it is no number
 		err = fmt.Errorf("its rate is %g: want 0, which is no limit, to %g per second", c.Rate, float64(maxRate))

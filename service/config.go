@@ -1,7 +1,6 @@
 package service
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"crypto/tls"
 	"errors"
@@ -30,9 +29,6 @@ func New(c Config) (*Server, error) {
 	if c.Generator == nil {
 		return nil, bad("Generator", "is nil: give one that generator.Open or generator.New returned")
 	}
-	if err := c.spare(); err != nil {
-		return nil, err
-	}
 	if c.Store == nil && len(c.Create) > 0 {
 		return nil, bad("Create", "there are %d rules, and no Store", len(c.Create))
 	}
@@ -40,19 +36,23 @@ func New(c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	providers, metrics, err := c.meters()
-	if err != nil {
-		return nil, fmt.Errorf("service: metrics: %w", err)
-	}
-	s := &Server{config: c, issuer: issuer.New(all), providers: providers}
-	listeners := 0
-	for _, l := range []net.Listener{c.RESP, c.GRPC, c.HTTP} {
-		if l != nil {
+	s := &Server{config: c, issuer: issuer.New(all)}
+	var protocols []issuer.Protocol
+	listeners := 0 // without that of probes
+	for p, l := range []net.Listener{issuer.RESP: c.RESP, issuer.GRPC: c.GRPC, issuer.HTTP: c.HTTP, issuer.Probes: c.Probes} {
+		if l == nil {
+			continue
+		}
+		if protocols = append(protocols, issuer.Protocol(p)); issuer.Protocol(p) != issuer.Probes {
 			listeners++
 		}
 	}
 	strangers, most := spread(maxFiles(), listeners)
 	s.connections.most = most
+	metrics, err := s.metrics(protocols)
+	if err != nil {
+		return nil, fmt.Errorf("service: metrics: %w", err)
+	}
 	add := func(p issuer.Protocol, l net.Listener, create func() server) {
 		if l == nil {
 			return
@@ -80,7 +80,7 @@ func bad(field, format string, args ...any) error {
 	return &stores.OptionError{Option: "Config." + field, Err: fmt.Errorf(format, args...)}
 }
 
-// Validate fails as [New] does, for any field but Generator and Spare. Call it before you open the
+// Validate fails as [New] does, for any field but Generator and Store. Call it before you open the
 // generator, so that a bad configuration claims no node number. It starts nothing.
 func (c Config) Validate() error {
 	_, err := c.check()
@@ -141,17 +141,6 @@ func tagged(field reflect.StructField, name string) (n int64) {
 		panic(err) // a bug: the tags are constants
 	}
 	return n
-}
-
-func (c *Config) spare() error {
-	c.Spare = cmp.Or(c.Spare, c.Generator.Layout().Tick)
-	// A grant is extended when a third of its window is over.
-	if keeper, ok := c.Generator.Keeper(); ok {
-		if window := keeper.Stats().Window; c.Spare > window/2 {
-			return bad("Spare", "%s: want at most half of the window of the grant, which is %s: else the server is not ready while all is well", c.Spare, window)
-		}
-	}
-	return nil
 }
 
 func (c *Config) sequences() error {

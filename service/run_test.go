@@ -54,7 +54,7 @@ func TestDrain(t *testing.T) {
 			got, err := health.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
 			require.NoError(t, err)
 			all[3] = got.GetStatus().String()
-			pong, err := io.ReadAll(r.connect(resp, "PING\r\nQUIT\r\n"))
+			pong, err := io.ReadAll(r.connect(resp, command("PING")+command("QUIT")))
 			require.NoError(t, err)
 			all[4], _, _ = strings.Cut(string(pong), " ")
 			return all
@@ -281,8 +281,8 @@ func TestCancel(t *testing.T) {
 // client reads slowly.
 func TestDrainLosesNoAnswer(t *testing.T) {
 	t.Parallel()
-	r := start(t, listen, func(c *service.Config) { c.Create[0].Definition.Mode = sequence.Ordered })    // the store knows what was issued
-	c := r.connect(resp, strings.Repeat("INCR orders\r\nECHO "+strings.Repeat("x", 400)+"\r\n", 40_000)) // more than the kernel keeps
+	r := start(t, listen, func(c *service.Config) { c.Create[0].Definition.Mode = sequence.Ordered })                 // the store knows what was issued
+	c := r.connect(resp, strings.Repeat(command("INCR", "orders")+command("ECHO", strings.Repeat("x", 400)), 40_000)) // more than the kernel keeps
 	in := bufio.NewReader(c)
 	answered := int64(0)
 	var err error

@@ -24,8 +24,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.opentelemetry.io/otel/metric"
-
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service/internal/issuer"
@@ -47,9 +45,9 @@ type Config struct {
 
 	// MaxSequences bounds memory: where another sequence needs the room, the client with the most open
 	// sequences loses the one that it has not used for longest. MaxObserved bounds series: a sequence that is
-	// observed has 15, a client one, and the rest of each are added up as "(others)".
+	// observed has 15, and the rest are added up as "(others)".
 	MaxSequences int // sequences that are open at once: 1 to 1,000,000, 10,000 by default
-	MaxObserved  int // sequences, and as many clients, that have metrics of their own: 1 to 1,000,000, 100 by default
+	MaxObserved  int // sequences that have metrics of their own: 1 to 1,000,000, 100 by default
 
 	// The listeners. A protocol without one is not served. Run closes them.
 	RESP, GRPC, HTTP net.Listener
@@ -92,13 +90,8 @@ type Config struct {
 	DrainTimeout time.Duration // 1ms to 24h, 10s by default
 	UnreadyFor   time.Duration // for which the server says at the end that it is not ready, and still serves: 0 to 24h
 	UseWithin    time.Duration // how old a prefetched ID may be when a client hands it out: 1ms to 24h, 1s by default
-	// Spare is what the grant must still have for the server to be ready: at most 24h and half of the window of the grant.
-	Spare time.Duration // a tick by default
 
-	Logger *slog.Logger // slog.Default by default
-	// AccessLog logs one served request in so many, and none by default. Refused requests are logged in any case, a few per second.
-	AccessLog     int64                // 0 to 2⁵³
-	MeterProvider metric.MeterProvider // gets the metrics as well, beside /metrics; nil: no other does
+	Logger *slog.Logger // gets the refused requests, a few per second; slog.Default by default
 }
 
 // CreateRule is a rule: a sequence whose name begins with Prefix is created with the definition when it is
@@ -113,8 +106,6 @@ type Server struct {
 	config Config // complete
 	issuer *issuer.Issuer
 	parts  []part
-
-	providers []metric.MeterProvider
 
 	connections total // of all listeners
 
@@ -148,16 +139,10 @@ var (
 // were cut off, and the sequences that could not give numbers back. If a listener fails, Run drains as well,
 // and the error names it.
 //
-// Run closes the listeners. Call it once. It fails at once if MeterProvider refuses an instrument.
+// Run closes the listeners. Call it once.
 func (s *Server) Run(ctx context.Context) error {
 	if s.running.Swap(true) {
 		return errRan
-	}
-	if err := s.observe(); err != nil {
-		for _, p := range s.parts {
-			_ = p.listener.Close()
-		}
-		return errors.Join(err, s.issuer.End())
 	}
 	type end struct {
 		part part
@@ -180,7 +165,8 @@ func (s *Server) Run(ctx context.Context) error {
 	for range serving {
 		<-ended
 	}
-	return errors.Join(failed, err, s.issuer.End())
+	s.issuer.Flush()
+	return errors.Join(failed, err)
 }
 
 // drain ends everything within UnreadyFor and DrainTimeout.

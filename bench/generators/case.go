@@ -2,7 +2,7 @@
 // others, and the least that an ID can cost.
 //
 // You need these names: [Ours], [Others] and [Floor] return cases to measure, which a [Set] makes
-// loads of. [Peers] and [Tickflake] return generators to put through the faults of package
+// loads of. [Peers], [Fixed] and [Leasing] return generators to put through the faults of package
 // generatortest by [Run].
 package generators
 
@@ -49,16 +49,6 @@ func loop[T any](next func() (T, error)) Loop {
 			if _, err := next(); err != nil {
 				return err
 			}
-		}
-		return nil
-	}
-}
-
-// calls is [loop] of a generator that never fails.
-func calls[T any](next func() T) Loop {
-	return func(n int) error {
-		for range n {
-			next()
 		}
 		return nil
 	}

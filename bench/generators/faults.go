@@ -23,8 +23,7 @@ import (
 //
 // No peer may issue an ID twice, or one whose time has wrapped. A call may take as long as the
 // peer's documentation says, and an ID be as far ahead of the clock; where it says nothing, not at
-// all. Order is judged where it is promised whatever the clock does. A generator that a reader
-// added is held to nothing but that no ID comes twice. A restart is a new generator with the
+// all. Order is judged where it is promised whatever the clock does. A restart is a new generator with the
 // same settings, unless its state is in package variables.
 type Subject struct {
 	peers.Peer // Name and Tick, and of a peer what is known of it
@@ -65,7 +64,7 @@ func subject[ID cmp.Ordered](p peers.Peer, group report.Group, s generatortest.S
 	return made
 }
 
-// Peers returns the other generators, those that a reader added last.
+// Peers returns the other generators.
 func Peers() []Subject {
 	var all []Subject
 	for _, p := range peers.List() {
@@ -81,9 +80,6 @@ func Peers() []Subject {
 func peer(p peers.Peer) Subject {
 	claim := generatortest.Claim{Unordered: !p.Ordered}
 	switch {
-	case p.Module == "":
-		anything := generatortest.Bound{Wait: generatortest.Forever, Borrow: generatortest.Forever}
-		claim.Exhausted, claim.Behind, p.Claim = anything, anything, "no ID twice"
 	case p.Full == peers.Waits:
 		claim.Exhausted.Wait = p.Tick
 	case p.Full == peers.Ahead:
@@ -107,19 +103,16 @@ func peer(p peers.Peer) Subject {
 	return made
 }
 
-// Tickflake returns tickflake in the default layout, with the strategy of a text, on a clock, and with a node number
-// that is fixed or, with the cells in memory, leased.
-func Tickflake(text string, clock generatortest.ClockKind, leased bool) Subject {
-	strategy, _ := strategies.Parse(text) // it is one
-	name, layout := fmt.Sprintf("tickflake %s, %s", text, clock), snowflake.Default()
-	if leased {
-		return tickflake(name+Leases, generatortest.Leased{Strategy: strategy, Clock: clock, Layout: layout}.Subject(), false)
-	}
-	return tickflake(name, generatortest.Tickflake(strategy, clock, generator.WithLayout(layout)), true)
+// Fixed returns tickflake with the default strategy and layout, on a clock, and with a fixed node number.
+func Fixed(clock generatortest.ClockKind) Subject {
+	return tickflake(fmt.Sprint("tickflake, ", clock), generatortest.Tickflake(strategies.Default(), clock, generator.WithLayout(snowflake.Default())), true)
 }
 
-// Leases ends the names of subjects whose node number is leased.
-const Leases = ", lease"
+// Leasing returns tickflake with the default strategy and layout, on a monoclock, with a node number that is leased of cells in
+// memory.
+func Leasing() Subject {
+	return tickflake("tickflake, mono, lease", generatortest.Leased{Strategy: strategies.Default(), Clock: generatortest.Mono, Layout: snowflake.Default()}.Subject(), false)
+}
 
 // Starting returns tickflake with a sequence start and a fixed node number. It waits when
 // a tick is used up.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"sync/atomic"
 	"time"
 
@@ -17,7 +16,6 @@ import (
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores/storetest"
-	"github.com/tickflake/tickflake/strategies"
 )
 
 // start is the base of the clock readings of the floors.
@@ -58,7 +56,7 @@ func floor(name string, next func(*atomic.Uint64)) Case {
 			atomic.Uint64
 			_ [128]byte
 		})
-		return shared(calls(func() int { next(&word.Uint64); return 0 }), nil)
+		return shared(loop(func() (int, error) { next(&word.Uint64); return 0, nil }), nil)
 	}}
 }
 
@@ -70,23 +68,9 @@ var EmptyLoop = Case{Name: "empty loop", Group: report.Floor, Open: func(context
 // Ours are the ways to make an ID with tickflake, the plain one first, with a sequence
 // that is never used up.
 func Ours() []Case {
-	// Its sequence is used up several times as fast as ticks pass, so that nearly every ID is
-	// borrowed from a later tick.
-	ahead := Next("Next, borrowing every ID", snowflake.Default(), generator.WithStrategy(strategies.BorrowUpTo(math.MaxInt64)))
-	ahead.Limit = Limit{}
 	return []Case{
 		Next("Next", Wide()),
-		ours("NextContext", Wide(), fixed(Wide()), func(g *generator.Generator) Loop {
-			return func(n int) error {
-				ctx, cancel := context.WithCancel(context.Background())
-				defer cancel()
-				return loop(func() (snowflake.ID, error) { return g.NextContext(ctx) })(n)
-			}
-		}),
 		Leased("Next, under a lease", Wide()),
-		Next("Next, Wait()", Wide(), generator.WithStrategy(strategies.Wait())),
-		ahead,
-		Next("Next, random start", Wide(), generator.WithSequenceStart(strategies.StartRandom(100))),
 		Stream("Stream.Next", Wide()),
 		ours("NextAfter", Wide(), fixed(Wide()), func(g *generator.Generator) Loop { // each answers the one before
 			var seen snowflake.ID
@@ -95,7 +79,7 @@ func Ours() []Case {
 				return seen, err
 			})
 		}),
-		nextN(16), nextN(1024),
+		nextN(1024),
 	}
 }
 
@@ -168,35 +152,22 @@ func Public() Case {
 		codec, err := publicid.New([]byte("a secret of at least 16 bytes"))
 		return Source{Loop: func() Loop {
 			number := start.UnixMilli() << 22
-			return calls(func() string { number++; return codec.Encode(number) })
+			return loop(func() (string, error) { number++; return codec.Encode(number), nil })
 		}}, err
 	}}
 }
 
-// Number calls Sequence.Next in segmented mode.
-func Number() Case {
-	ctx := context.Background()
-	return number("Sequence.Next", 1, func(s *sequence.Sequence) Loop { return loop(func() (int64, error) { return s.Next(ctx) }) })
-}
-
-// Numbers calls Sequence.NextN for so many numbers in a row.
-func Numbers(size int) Case {
-	ctx := context.Background()
-	return number(fmt.Sprintf("Sequence.NextN(%d)", size), size, func(s *sequence.Sequence) Loop {
-		return loop(func() (int64, error) { return s.NextN(ctx, int64(size)) })
-	})
-}
-
-// number is a case of one sequence. Its segments have the largest step, so the store is
+// Number calls Sequence.Next in segmented mode. Its segments have the largest step, so the store is
 // hardly ever asked: the case shows the cost of a number that is in reserve.
-func number(name string, unit int, loop func(*sequence.Sequence) Loop) Case {
-	return Case{Name: name, Group: report.Ours, Clockless: true, Unit: unit, Note: "a counted number, in segmented mode: no clock is read, and its floor is an atomic addition", Open: func(ctx context.Context) (Source, error) {
+func Number() Case {
+	return Case{Name: "Sequence.Next", Group: report.Ours, Clockless: true, Note: "a counted number, in segmented mode: no clock is read, and its floor is an atomic addition", Open: func(ctx context.Context) (Source, error) {
 		store := storetest.NewMemory()
 		s, err := sequence.Open(ctx, store, "orders", sequence.WithLogger(slog.New(slog.DiscardHandler)),
 			sequence.WithDefinition(sequence.Definition{MinStep: sequence.MaxStep, MaxStep: sequence.MaxStep}))
 		if err != nil {
 			return Source{}, errors.Join(err, store.Close())
 		}
-		return Source{Loop: func() Loop { return loop(s) }, Close: func() error { return errors.Join(s.Close(), store.Close()) }}, nil
+		next := loop(func() (int64, error) { return s.Next(context.Background()) })
+		return Source{Loop: func() Loop { return next }, Close: func() error { return errors.Join(s.Close(), store.Close()) }}, nil
 	}}
 }

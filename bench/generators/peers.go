@@ -19,10 +19,10 @@ const (
 	Sonyflake    = "sony/sonyflake"
 )
 
-// Others are the other generators; with names, those of them and those that a reader added.
+// Others are the other generators; with names, those of them.
 func Others(names ...string) (all []Case) {
-	add := func(c Case, always bool) {
-		if c.Group = report.Peers; always || len(names) == 0 || slices.Contains(names, c.Name) {
+	add := func(c Case) {
+		if c.Group = report.Peers; len(names) == 0 || slices.Contains(names, c.Name) {
 			all = append(all, c)
 		}
 	}
@@ -34,10 +34,10 @@ func Others(names ...string) (all []Case) {
 		add(Case{Name: p.Name, Limit: limit, Open: func(context.Context) (Source, error) {
 			g, err := p.New(peers.System)
 			return shared(g.Loop, err)
-		}}, p.Module == "")
+		}})
 		if p.Name == Bwmarrin {
 			add(Case{Name: BwmarrinWide, Limit: Limit{IDs: 1 << 22, Per: time.Millisecond},
-				Note: "snowflake.NodeBits = 0 and StepBits = 22, so there is one node only", Open: openWide}, false)
+				Note: "snowflake.NodeBits = 0 and StepBits = 22, so there is one node only", Open: openWide})
 		}
 	}
 	return all
@@ -54,5 +54,5 @@ func openWide(context.Context) (Source, error) {
 	if _, restored := snowflake.NewNode(0); err != nil || restored != nil {
 		return Source{}, errors.Join(err, restored)
 	}
-	return shared(calls(made.Generate), nil)
+	return shared(loop(func() (snowflake.ID, error) { return made.Generate(), nil }), nil)
 }

@@ -14,17 +14,13 @@ type Batch struct {
 	Do     []Do
 	Unit   int           // divides n; 0 stands for 1
 	LeadIn int           // the least lead-in, which uses up what has gathered, such as the rest of a tick; -1: none
-	Floor  int           // the least batch
 	Most   int           // bounds a batch; 0 is 1 << 26
 	Target time.Duration // of a turn
-	// CPU is the processor time that has been used, of this process if it is nil.
-	CPU func() (time.Duration, error)
 
 	n, turns int
 }
 
-// Do does an operation n times. The figure "wall" takes the place of the time that it took, and
-// "done" says how often it was done, if that is not n.
+// Do does an operation n times. The figure "wall" takes the place of the time that it took.
 type Do = func(ctx context.Context, n int) (Figures, error)
 
 // Turn is that of a [Load]. The first one chooses the length of a batch.
@@ -34,10 +30,7 @@ func (b *Batch) Turn(ctx context.Context) (Figures, error) {
 		b.Most = 1 << 26
 	}
 	calibrating := b.n == 0
-	b.n = max(b.n, b.Unit, b.Floor)
-	if b.CPU == nil {
-		b.CPU = CPUTime
-	}
+	b.n = max(b.n, b.Unit)
 	for {
 		took, f, err := b.measure(ctx)
 		if err != nil || ctx.Err() != nil {
@@ -51,7 +44,7 @@ func (b *Batch) Turn(ctx context.Context) (Figures, error) {
 			longer := max(1, int(float64(b.n)*factor+0.5)/b.Unit) * b.Unit
 			most := max(b.Most/b.Unit, 1) * b.Unit
 			again = again && b.n < most && longer != b.n
-			b.n = max(min(longer, most), b.Floor)
+			b.n = min(longer, most)
 		}
 		if !again || b.Target == 0 {
 			if !calibrating {
@@ -75,19 +68,16 @@ func (b *Batch) measure(ctx context.Context) (took time.Duration, f Figures, err
 			return 0, nil, err
 		}
 	}
-	used, untold := b.CPU()
+	used, untold := CPUTime()
 	began := time.Now()
 	own, err := do(ctx, b.n)
 	took = time.Since(began)
 	if err != nil {
 		return 0, nil, err
 	}
-	now, late := b.CPU()
+	now, late := CPUTime()
 	runtime.ReadMemStats(&after)
 	n, all := float64(b.n), float64(b.n+lead)
-	if done := own["done"]; done > 0 {
-		n = done
-	}
 	f = Figures{"wall": float64(took) / n, "allocs": float64(after.Mallocs-before.Mallocs) / all, "bytes": float64(after.TotalAlloc-before.TotalAlloc) / all}
 	if untold == nil && late == nil {
 		f["cpu"] = float64(now-used) / n

@@ -1,18 +1,18 @@
 // Package measure runs the loads of a benchmark side by side: in turn, in random order, in many
 // rounds, so that a disturbance of the machine affects them all alike. A load and its base are
-// neighbours in each round, and a [Pair] compares them in the rounds that were not disturbed.
+// neighbours in each round, and [Load.Pair] compares them round by round.
 //
 // You need these names: a [Section] of the report measures within a [Run], which gives [Load]
 // values their turns by [Run.Measure]. A [Batch] is the turn of an operation that can be
-// repeated. [Rows] and [Grid] make tables of loads, and [Load.Pair] compares one with its base.
+// repeated. [Rows] and [Grid] make tables of loads.
 package measure
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tickflake/tickflake/bench/report"
@@ -57,13 +57,10 @@ type Load struct {
 	Turn func(ctx context.Context) (Figures, error)
 	// Base is what this load is compared with. It has its turn before or after this one.
 	Base *Load
-	// Served says that other processes do the work, so that the kernel takes the processor
-	// away by right: only stolen time disturbs.
-	Served bool
 
-	Figures   map[string][]float64 // of the rounds
-	Disturbed []bool               // in which rounds the machine disturbed the turn
-	Err       error                // why the figures end, if the load failed
+	Figures map[string][]float64 // of the rounds
+	Rounds  int                  // how many there are
+	Err     error                // why the figures end, if the load failed
 }
 
 // Measure gives each load its turn once per round, in an order that is drawn anew for every
@@ -99,7 +96,7 @@ func (run *Run) Measure(ctx context.Context, least, most int, loads ...*Load) {
 		for name, samples := range l.Figures {
 			l.Figures[name] = samples[:min(rounds, len(samples))]
 		}
-		l.Disturbed = l.Disturbed[:min(rounds, len(l.Disturbed))]
+		l.Rounds = min(rounds, l.Rounds)
 	}
 }
 
@@ -129,7 +126,6 @@ func (l *Load) turn(ctx context.Context) {
 		return
 	}
 	runtime.GC() // the garbage of other loads
-	disturbed := watch(l.Served)
 	figures, err := l.Turn(ctx)
 	if err != nil {
 		if ctx.Err() == nil { // and what fails by that is no failure of the load
@@ -137,7 +133,7 @@ func (l *Load) turn(ctx context.Context) {
 		}
 		return
 	}
-	l.Disturbed = append(l.Disturbed, disturbed())
+	l.Rounds++
 	for name, v := range figures {
 		l.Figures[name] = append(l.Figures[name], v)
 	}
@@ -147,29 +143,27 @@ func (l *Load) turn(ctx context.Context) {
 func Failed(s *report.Section, loads []*Load) {
 	for _, l := range loads {
 		if l.Err != nil {
-			s.Note("%s failed after %d rounds: %v.", l.Name(), len(l.Disturbed), l.Err)
+			s.Note("%s failed after %d rounds: %v.", strings.TrimSpace(l.Row+" "+l.At), l.Rounds, l.Err)
 		}
 	}
 }
 
-// Name is the load's row, and its column if it has one.
-func (l *Load) Name() string {
-	if l.At == "" {
-		return l.Row
-	}
-	return fmt.Sprintf("%s, %s", l.Row, l.At)
-}
-
-// Of is a cell with f of each sample of a figure; a nil f leaves them.
-func (l *Load) Of(figure string, f func(float64) float64) report.Cell {
+// Of is a cell with the samples of a figure.
+func (l *Load) Of(figure string) report.Cell {
 	samples := l.Figures[figure]
 	if len(samples) == 0 && l.Err != nil {
 		return report.Cell{Text: "failed"}
 	}
-	if f != nil {
-		samples = each(samples, f)
-	}
 	return report.Cell{Samples: samples}
+}
+
+// Pair is how a figure of the load compares with that of its base: the ratio of each round. It is empty if there is no
+// base.
+func (l *Load) Pair(figure string) report.Cell {
+	if l.Base == nil {
+		return report.Cell{}
+	}
+	return l.Of(figure).Per(l.Base.Of(figure))
 }
 
 // Rows fills a table with a row per load.
@@ -207,13 +201,4 @@ func Find(loads []*Load, row, at string) *Load {
 		return loads[i]
 	}
 	return &Load{}
-}
-
-// each returns f of every sample.
-func each(samples []float64, f func(float64) float64) []float64 {
-	out := make([]float64, len(samples))
-	for i, v := range samples {
-		out[i] = f(v)
-	}
-	return out
 }

@@ -12,8 +12,6 @@ import (
 	"github.com/shirou/gopsutil/v4/cpu"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/tickflake/tickflake/bench/report"
 )
 
 func TestStolen(t *testing.T) {
@@ -87,47 +85,4 @@ func TestBatch(t *testing.T) {
 			assert.InDelta(t, float64(test.each), f["wall"], 1e-6)
 		}
 	})
-}
-
-// measured is a load whose rounds took so long, of which some were disturbed.
-func measured(ns float64, rounds, disturbed int) *Load {
-	s := &Load{Figures: map[string][]float64{}, Disturbed: make([]bool, rounds)}
-	for i := range rounds {
-		wall := ns
-		if s.Disturbed[i] = i < disturbed; s.Disturbed[i] {
-			wall *= 100
-		}
-		s.Figures["wall"] = append(s.Figures["wall"], wall)
-	}
-	return s
-}
-
-// A round counts if neither of a pair was disturbed, and too few decide nothing.
-func TestPair(t *testing.T) {
-	pair := func(load, base *Load) Pair { load.Base = base; return load.Pair("wall") }
-	target := report.Target{ID: "t", Want: 1, AtMost: true} // 1.5 misses it
-	for name, test := range map[string]struct {
-		rounds, disturbed int
-		want              string
-	}{
-		"fewer than enough":    {12, 3, "the machine was disturbed"},
-		"fewer than a half":    {24, 13, "the machine was disturbed"},
-		"none":                 {12, 12, "the machine was disturbed"},
-		"too few of all":       {9, 0, "too few samples"},
-		"just a half":          {24, 12, ""},
-		"nothing was measured": {0, 0, "not measured"},
-	} {
-		p := pair(measured(3, test.rounds, test.disturbed), measured(2, test.rounds, 0))
-		got := p.Judge(target)
-		assert.Equal(t, test.want, got.Open, name)
-		for _, ratio := range got.Got.Samples {
-			assert.InDelta(t, 1.5, ratio, 1e-9)
-		}
-		assert.Len(t, got.Got.Samples, test.rounds-test.disturbed, name)
-	}
-	p := pair(measured(3, 16, 2), measured(2, 16, 3))
-	assert.Equal(t, "13 of 16 rounds count", p.Judge(target).Beside)
-	assert.InDelta(t, 2.0/3, p.Rates().Cell().Median(), 1e-9)
-	assert.InDelta(t, 1, p.Per(p).Cell().Median(), 1e-9)
-	assert.Equal(t, "disturbed", pair(measured(3, 2, 2), measured(2, 2, 0)).Cell().Text)
 }

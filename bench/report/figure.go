@@ -74,14 +74,6 @@ func List(words []string) string {
 	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
 
-// withUnit puts a unit behind a figure.
-func withUnit(figure, unit string) string {
-	if unit == "%" || unit == "×" {
-		return figure + unit
-	}
-	return strings.TrimSuffix(figure+" "+unit, " ")
-}
-
 // nothing is the value of a cell where nothing was measured.
 const nothing = "–"
 
@@ -105,8 +97,8 @@ func (c Cell) String() string {
 // Value is the ratio with the digits that both intervals leave: "1.1×".
 func (d Difference) Value() string { return figure(d.Ratio, d.digits) + "×" }
 
-// Margin is the interval around the median: "±2%". It is empty for a text, for one sample, and for an interval that rounds to nothing.
-func (c Cell) Margin() string {
+// margin is the interval around the median: "±2%". It is empty for a text, for one sample, and for an interval that rounds to nothing.
+func (c Cell) margin() string {
 	s := c.summary()
 	if text := s.PctRangeString(); c.Text == "" && s.Lo != s.Hi && !math.IsNaN(s.Center) && text != "0%" {
 		return "±" + text
@@ -116,8 +108,12 @@ func (c Cell) Margin() string {
 
 // Value is what was measured, with its unit.
 func (t Target) Value() string {
-	if value := t.Got.String(); value != nothing {
-		return withUnit(value, t.Unit)
+	value := t.Got.String()
+	switch {
+	case value == nothing:
+		return nothing
+	case t.Unit == "%" || t.Unit == "×":
+		return value + t.Unit
 	}
-	return nothing
+	return strings.TrimSpace(value + " " + t.Unit)
 }

@@ -3,7 +3,6 @@ package report
 import (
 	"embed"
 	"fmt"
-	htmltemplate "html/template"
 	"io"
 	"math"
 	"slices"
@@ -11,42 +10,42 @@ import (
 	"text/template"
 )
 
-//go:embed report.gohtml report.gomd report.gotxt
+//go:embed report.gomd report.gotxt
 var files embed.FS
-
-//go:embed style.css
-var style string
 
 var functions = map[string]any{
 	"brief": brief,
-	"css":   func() htmltemplate.CSS { return htmltemplate.CSS(style) },
 	"first": first,
 	"heading": func(c Column) string {
 		return strings.Join(strings.Fields(c.Title+" "+c.Unit+" "+string(c.Better)), " ")
 	},
-	"cells":  cells,
-	"inc":    func(i int) int { return i + 1 },
-	"note":   func(t Table, r Row) int { return slices.Index(notes(t), r.Note) + 1 },
-	"notes":  notes,
-	"mark":   func(t Target) string { return map[State]string{Met: "✓", Missed: "✗", Open: "?"}[t.State()] },
-	"reason": reason,
-	"md":     escaped,
-	"plain":  func(text string) string { return strings.ReplaceAll(text, "`", "") },
+	"cells": cells,
+	"inc":   func(i int) int { return i + 1 },
+	"note":  func(t Table, r Row) int { return slices.Index(notes(t), r.Note) + 1 },
+	"notes": notes,
+	"mark":  func(t Target) string { return map[State]string{Met: "✓", Missed: "✗", Open: "?"}[t.State()] },
+	"md":    escaped,
+	"plain": func(text string) string { return strings.ReplaceAll(text, "`", "") },
 }
 
 var (
-	pageForm     = htmltemplate.Must(htmltemplate.New("report.gohtml").Funcs(functions).ParseFS(files, "report.gohtml"))
 	markdownForm = template.Must(template.New("report.gomd").Funcs(functions).ParseFS(files, "report.gomd"))
 	summaryForm  = template.Must(template.New("report.gotxt").Funcs(functions).ParseFS(files, "report.gotxt"))
 )
 
-// HTML writes the report as one page that needs no other file and no network.
-func (r *Report) HTML(to io.Writer) error { return pageForm.Execute(to, r) }
+// form is what the Markdown form shows.
+type form struct {
+	*Report
+	Whole bool // all tables and targets, with ratios and intervals, and how each section measures
+}
 
-// Markdown writes the report as Markdown.
-func (r *Report) Markdown(to io.Writer) error { return markdownForm.Execute(to, r) }
+// Markdown writes the whole report.
+func (r *Report) Markdown(to io.Writer) error { return markdownForm.Execute(to, form{r, true}) }
 
-// Markdown writes the table as one of Markdown.
+// Brief writes what is published.
+func (r *Report) Brief(to io.Writer) error { return markdownForm.Execute(to, form{r, false}) }
+
+// Markdown writes the table.
 func (t *Table) Markdown(to io.Writer) error {
 	return markdownForm.ExecuteTemplate(to, "table", t)
 }
@@ -54,26 +53,25 @@ func (t *Table) Markdown(to io.Writer) error {
 // Summary writes the verdicts and targets, for a terminal.
 func (r *Report) Summary(to io.Writer) error { return summaryForm.Execute(to, r) }
 
-// inMarkdown are the tables of the Markdown form, with the columns and rows that it shows; no rows
-// are all of them. The HTML form has the others.
-var inMarkdown = []struct {
+// published are the tables that are published, with the columns and rows; no rows are all of them.
+var published = []struct {
 	table         string
 	columns, rows []string
 }{
 	{"cost", []string{"ns", "floor"}, []string{"Next", "Next, under a lease", "Stream.Next", "NextN(1024)", "NextAfter", "Sequence.Next", "publicid.Encode"}}, // peers stand in [Report.Which]
-	{"ways", []string{"1", "rate"}, []string{"tickflake, lease in PostgreSQL", "tickflake sequence in PostgreSQL, segmented", "tickflake sequence in PostgreSQL, ordered",
-		"PostgreSQL auto-increment", "PostgreSQL row with a tickflake ID", "PostgreSQL row, tickflake_next() by default", "two MariaDB ticket servers (Flickr)", "Redis INCR, appendfsync always", "ZooKeeper sequential node per ID"}},
+	{"ways", []string{"1", "2"}, []string{"tickflake, lease in PostgreSQL", "tickflake sequence in PostgreSQL, segmented", "tickflake sequence in PostgreSQL, ordered",
+		"PostgreSQL auto-increment", "PostgreSQL row with a tickflake ID", "PostgreSQL row, tickflake_next() by default", "Redis INCR, appendfsync always", "ZooKeeper sequential node per ID"}},
 	{"old-rows", []string{"sorted", "shuffled"}, nil},
 	{"service-resp", []string{"1", "64"}, nil},
 	{"service-batches", []string{"rate"}, nil},
 	{"index-postgresql", []string{"rate", "whole"}, nil},
 }
 
-// brief returns what the Markdown form shows of the tables of a section.
+// brief returns what is published of the tables of a section.
 func brief(s Section) (all []Table) {
-	for _, is := range inMarkdown {
+	for _, is := range published {
 		t := s.Table(is.table)
-		short := Table{Title: t.Title, RowName: t.RowName}
+		short := Table{Title: t.Title, RowName: t.RowName, brief: true}
 		for _, c := range t.Columns {
 			if slices.Contains(is.columns, c.ID) {
 				short.Columns = append(short.Columns, c)
@@ -142,50 +140,34 @@ func (r *Report) Notices() []string {
 	if r.Quick {
 		all = append(all, "This was a quick run with few rounds: the figures are rough, and docs/results.md has those of the published run.")
 	}
-	if r.Busy != "" {
-		all = append(all, r.Busy)
-	}
 	return all
 }
 
-// AllowedDelay is the share of a batch's time for which the threads of the process together may
-// wait for a processor.
-const AllowedDelay = 0.10
-
-// Rule is the rule by which rounds of a pair count. Package measure keeps it.
-var Rule = fmt.Sprintf("A case and what it is compared with are measured one after the other in each round, and their order is swapped from round to round. "+
-	"A round of such a pair counts if the hypervisor took no processor time during its two batches, and if this process waited for a processor, with all its threads together, for at most %s of the time of each. "+
-	"The ratio of a pair is the median of its ratios in the rounds that count. It decides a target if at least %d rounds count, and half of all.",
-	fmt.Sprintf("%.0f%%", 100*AllowedDelay), Enough)
-
 // Reading explains the tables.
 func (*Report) Reading() string {
-	return Rule + " A figure is the median of all rounds, with the digits that its 95% interval leaves. A ratio to the base row is shown if it is significant (p < 0.05, Mann-Whitney U test); ~ means that the rounds show no difference. " +
+	return "A case and what it is compared with are measured one after the other in each round, and their order is swapped from round to round; the ratio of such a pair is the median of the rounds' ratios. " +
+		fmt.Sprintf("A target needs %d rounds. ", Enough) +
+		"A figure is the median of all rounds, with the digits that its 95% interval leaves, and ± that interval (the whole range of fewer than six rounds). A ratio to the base row is shown if it is significant (p < 0.05, Mann-Whitney U test); ~ means that the rounds show no difference. " +
 		"↓ less is better, ↑ more is better, – not measured."
 }
 
-// shown is a cell as a table shows it.
-type shown struct {
-	Cell
-	Value, Margin string
-	Ratio         string // to the base row
-}
-
-// cells are those of a row.
-func cells(t Table, row Row) []shown {
-	var all []shown
+// cells are those of a row: the figure and, unless the table is brief, its interval and its ratio to the base row.
+func cells(t Table, row Row) (all []string) {
 	for i, c := range row.Cells {
-		s := shown{Cell: c, Value: c.String(), Margin: c.Margin()}
+		text := []string{escaped(c.String())}
+		if !t.brief {
+			text = append(text, c.margin())
+		}
 		if t.Base != "" && t.Base != row.Name && c.Text == "" {
 			switch d := c.Against(t.Cell(t.Base, t.Columns[i].ID)); {
 			case math.IsNaN(d.Ratio) || d.P == 1:
 			case d.Significant():
-				s.Ratio = d.Value()
+				text = append(text, "("+d.Value()+")")
 			default:
-				s.Ratio = "~"
+				text = append(text, "(~)")
 			}
 		}
-		all = append(all, s)
+		all = append(all, strings.TrimSpace(strings.Join(text, " ")))
 	}
 	return all
 }
@@ -199,17 +181,6 @@ func notes(t Table) []string {
 		}
 	}
 	return all
-}
-
-// reason says why a target was missed or is open.
-func reason(t Target) string {
-	switch {
-	case t.State() == Missed:
-		return t.Why
-	case t.State() == Open && t.Open == "":
-		return "not measured"
-	}
-	return t.Open
 }
 
 // first is the first sentence of a text.

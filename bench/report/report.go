@@ -1,5 +1,5 @@
-// Package report is a run of the benchmark: its samples and statistics, and its forms: a page of
-// HTML, a summary for a terminal, Markdown to be published, and benchfmt text for benchstat.
+// Package report is a run of the benchmark: its samples and statistics, and its forms: Markdown for people, whole or
+// what is published, a summary for a terminal, and benchfmt text for benchstat.
 //
 // You need these names: [Report] has [Section] values, a section has [Table] and [Target]
 // values, and a [Cell] of a table has one sample per round.
@@ -19,7 +19,6 @@ type Report struct {
 	Cores       int
 	CPU         string
 	Facts       [][2]string // what else is to be known of the machine and the run
-	Busy        string      // why the figures may be worse than they should be
 	Sections    []Section
 	// Published are the cells of the first table in the published run, by generator: what stands in
 	// a column that this run leaves empty.
@@ -52,8 +51,7 @@ type Target struct {
 	Want   float64
 	AtMost bool   // false: at least
 	Got    Cell   // one sample per round
-	Beside string // how many rounds count, if not all do
-	Why    string // the cause of a miss, if the samples show it
+	Why    string // the cause of a miss, if it is known
 	Open   string // why this run does not decide the target
 }
 
@@ -65,8 +63,8 @@ type Table struct {
 	Columns []Column
 	Rows    []Row
 	Base    string // the row that the others are compared with
-	Detail  bool   // the page folds the table
 	Verdict string // what the table shows, in one sentence
+	brief   bool   // its figures stand without intervals
 }
 
 // Say sets the verdict, unless a cell among args has nothing to say.
@@ -111,32 +109,14 @@ type Row struct {
 	Cells []Cell // one per column
 }
 
-// Mark says how to read a cell: good, bad, or "".
-type Mark string
-
-// The marks of a cell.
-const (
-	Good Mark = "good"
-	Bad  Mark = "bad"
-)
-
 // Cell is one figure. Without samples and text, nothing was measured.
 type Cell struct {
 	Samples []float64 // one per round, in order
 	Text    string    // shown in place of the samples
-	Mark    Mark
 }
 
 // One is a cell with one sample, which is exact: it was counted or computed.
 func One(x float64) Cell { return Cell{Samples: []float64{x}, Text: Figure(x)} }
-
-// Texts are cells with texts.
-func Texts(all ...string) (cells []Cell) {
-	for _, text := range all {
-		cells = append(cells, Cell{Text: text})
-	}
-	return cells
-}
 
 // Section returns the section with the ID. It is empty if there is none.
 func (r *Report) Section(id string) *Section {

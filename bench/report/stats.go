@@ -73,6 +73,36 @@ func (c Cell) Against(base Cell) Difference {
 // Significant reports whether chance alone makes such a difference in fewer than one of 20 cases.
 func (d Difference) Significant() bool { return d.P < d.Alpha }
 
+// By is a cell with f of each sample.
+func (c Cell) By(f func(float64) float64) Cell {
+	var out []float64
+	for _, v := range c.Samples {
+		out = append(out, f(v))
+	}
+	c.Samples = out
+	return c
+}
+
+// Per is the ratios to another cell, sample by sample.
+func (c Cell) Per(other Cell) Cell {
+	return c.with(other, func(x, y float64) float64 { return x / y })
+}
+
+// Minus is the differences from another cell, sample by sample.
+func (c Cell) Minus(other Cell) Cell {
+	return c.with(other, func(x, y float64) float64 { return x - y })
+}
+
+func (c Cell) with(other Cell, f func(x, y float64) float64) (out Cell) {
+	for i := range min(len(c.Samples), len(other.Samples)) {
+		out.Samples = append(out.Samples, f(c.Samples[i], other.Samples[i]))
+	}
+	return out
+}
+
+// Inverse makes rates of times, and times of rates.
+func Inverse(x float64) float64 { return 1 / x }
+
 // State says whether a target is met.
 type State string
 
@@ -83,33 +113,30 @@ const (
 	Open   State = "open" // this run does not decide it
 )
 
-// State judges the target by the median of its samples.
-func (t Target) State() State {
-	got := t.Got.Median()
-	switch {
-	case t.Open != "" || math.IsNaN(got):
-		return Open
-	case t.AtMost && got <= t.Want, !t.AtMost && got >= t.Want:
-		return Met
-	}
-	return Missed
-}
-
-// Enough is how many samples a target needs.
+// Enough is how many samples a target needs, unless it is of what was counted.
 const Enough = 10
 
-// Judge leaves a target open that has too few samples, and says of a missed one whether that is
-// within the noise.
-func (t Target) Judge() Target {
-	switch got := t.Got.summary(); {
+// State judges the target by the median of its samples.
+func (t Target) State() State { state, _ := t.judge(); return state }
+
+// Reason says why the target was missed or is open.
+func (t Target) Reason() string { _, why := t.judge(); return why }
+
+func (t Target) judge() (State, string) {
+	got := t.Got.summary()
+	switch {
+	case t.Open != "":
+		return Open, t.Open
 	case math.IsNaN(got.Center):
-		t.Open = "not measured"
-	case len(t.Got.Samples) < Enough:
-		t.Open = "too few samples"
-	case t.State() == Missed && got.Lo <= t.Want && t.Want <= got.Hi:
-		t.Why = "within the noise"
+		return Open, "not measured"
+	case len(t.Got.Samples) < Enough && t.Got.Text == "":
+		return Open, "too few samples"
+	case t.AtMost && got.Center <= t.Want, !t.AtMost && got.Center >= t.Want:
+		return Met, ""
+	case got.Lo <= t.Want && t.Want <= got.Hi:
+		return Missed, "within the noise"
 	}
-	return t
+	return Missed, t.Why
 }
 
 // mostStolen is the share of the processors' time, in percent, from which on a section is

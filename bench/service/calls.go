@@ -2,10 +2,6 @@ package service
 
 import (
 	"context"
-	"errors"
-	"log/slog"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"time"
@@ -14,9 +10,7 @@ import (
 	"github.com/tickflake/tickflake/bench/report"
 	"github.com/tickflake/tickflake/client"
 	"github.com/tickflake/tickflake/generator"
-	"github.com/tickflake/tickflake/integration/fleet"
 	"github.com/tickflake/tickflake/integration/program"
-	"github.com/tickflake/tickflake/integration/servers"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
@@ -27,16 +21,14 @@ const (
 )
 
 // paced makes loads of one goroutine's calls for one ID at the pace, of a generator in this
-// process and of a client of the server.
-func paced(ctx context.Context, server *program.Server, box time.Duration, open *measure.Closers) []*measure.Load {
-	library := &measure.Load{Row: libraryRow, Group: report.Ours, Served: true}
-	ours := &measure.Load{Row: clientRow, Group: report.Ours, Served: true}
-	dir, err := servers.Dir()
-	open.Add(func() error { return os.RemoveAll(dir) })
+// process and of a client of the server, whose base that is.
+func paced(ctx context.Context, server *program.Server, box time.Duration, open *measure.Closers) (library, ours *measure.Load) {
+	library = &measure.Load{Row: libraryRow, Group: report.Ours}
+	ours = &measure.Load{Row: clientRow, Group: report.Ours, Base: library}
 	wide := snowflake.Default()
 	wide.NodeBits, wide.SequenceBits = 4, 18
-	g, failed := generator.Open(ctx, filepath.Join(dir, "nodes"), generator.WithLayout(wide), generator.WithLogger(slog.New(slog.DiscardHandler)))
-	if library.Err = errors.Join(err, failed); library.Err == nil {
+	var g *generator.Generator
+	if g, library.Err = generator.New(generator.WithNode(1), generator.WithLayout(wide)); library.Err == nil {
 		open.Add(g.Close)
 		library.Turn = func(context.Context) (measure.Figures, error) {
 			return pace(box, func() error { _, err := g.NextContext(ctx); return err }, func() uint64 { return 0 })
@@ -53,7 +45,7 @@ func paced(ctx context.Context, server *program.Server, box time.Duration, open 
 			return pace(box, next, waits)
 		}
 	}
-	return []*measure.Load{library, ours}
+	return library, ours
 }
 
 // pace makes bursts of calls for about so long, one at the beginning of each millisecond. A burst
@@ -79,41 +71,4 @@ func pace(box time.Duration, next func() error, waits func() uint64) (measure.Fi
 	n := float64(burst * len(took))
 	slices.Sort(took)
 	return measure.Figures{"ns": took[len(took)/2], "allocs": float64(after.Mallocs-before.Mallocs) / n, "local": 100 * (1 - float64(waits()-waited)/n)}, nil
-}
-
-// measureIdle opens connections to the RESP port, in ten steps, each of which asks for one ID
-// and then does nothing, and looks at the server's memory after each step: "used" and "resident"
-// are in KiB for each connection of the step.
-func measureIdle(ctx context.Context, server *program.Server, each int) *measure.Load {
-	l := &measure.Load{Row: idleRow, Group: report.Ours, Figures: map[string][]float64{}}
-	var open measure.Closers
-	defer func() { _ = open.Close() }()
-	first, err := server.Metrics(ctx)
-	before := first
-	for range 10 {
-		for range each {
-			caller := fleet.Protocols[0].Open(server.RESP) // whose connection stays
-			open.Add(caller.Close)
-			_, failed := caller.IDs(ctx, 1)
-			if err = errors.Join(err, failed); err != nil {
-				break
-			}
-		}
-		after, failed := server.Metrics(ctx)
-		if l.Err = errors.Join(err, failed); l.Err != nil {
-			return l
-		}
-		per := func(figure string, names ...string) {
-			sum := 0.0
-			for _, name := range names {
-				sum += after[name] - before[name]
-			}
-			l.Figures[figure] = append(l.Figures[figure], sum/1024/float64(each))
-		}
-		per("used", "go_memstats_heap_inuse_bytes", "go_memstats_stack_inuse_bytes")
-		per("resident", "process_resident_memory_bytes")
-		before = after
-	}
-	l.Figures["goroutines"] = []float64{(before["go_goroutines"] - first["go_goroutines"]) / float64(10*each)}
-	return l
 }

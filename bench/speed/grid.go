@@ -62,7 +62,7 @@ func (g grid) table(t report.Table, unit string, better report.Better, cell func
 }
 
 // pairs compares a figure of a case with that of its base, by number of goroutines, from least goroutines on.
-func (g grid) pairs(figure, name string, least int) (all []measure.Pair) {
+func (g grid) pairs(figure, name string, least int) (all []report.Cell) {
 	for _, n := range g.goroutines {
 		if n >= least {
 			all = append(all, measure.Find(g.Loads, name, fmt.Sprint("g", n)).Pair(figure))
@@ -71,23 +71,17 @@ func (g grid) pairs(figure, name string, least int) (all []measure.Pair) {
 	return all
 }
 
-// worst judges a target by the pair that is worst for it. It stays open if it is met but not all
-// were measured.
-func worst(t report.Target, pairs []measure.Pair) report.Target {
-	var found report.Target
-	missing := false
+// worst is a target by the ratios that are worst for it. It stays open unless all were measured.
+func worst(t report.Target, pairs []report.Cell) report.Target {
 	for _, p := range pairs {
-		one := p.Judge(t)
-		got, before := one.Got.Median(), found.Got.Median()
-		missing = missing || math.IsNaN(got)
-		if found.ID == "" || math.IsNaN(before) || (got > before) == t.AtMost && got != before {
-			found = one
+		got, before := p.Median(), t.Got.Median()
+		if math.IsNaN(got) {
+			t.Open = "not measured with each number of goroutines"
+		} else if math.IsNaN(before) || got != before && (got > before) == t.AtMost {
+			t.Got = p
 		}
 	}
-	if missing && found.State() == report.Met {
-		found.Open = "not measured with each number of goroutines"
-	}
-	return found
+	return t
 }
 
 // span is the range of the medians in a row: "1.2 to 3.4".
@@ -109,7 +103,7 @@ func ceilingSection() measure.Section {
 	return measure.Section{ID: "ceiling", Title: "At the ceiling", Full: 20 * time.Second, Quick: 2 * time.Second,
 		About: "1 to 64 goroutines ask without a pause for more IDs than the format has: 4,096 per millisecond, or 256 per 10 ms for sony/sonyflake. " +
 			"All generators reach about their ceiling, and differ in the processor time that the waiting takes. A batch is whole ticks, about 50 ms of them. " + inTurn +
-			"CPU time is that of the process; cores are CPU time divided by time. The floor is a clock read and a compare-and-swap for each of 4,096 IDs per millisecond, and a wait that costs nothing.",
+			"Cores are the CPU time of the process divided by time.",
 		Measure: measureCeiling}
 }
 
@@ -117,7 +111,7 @@ const ceilingName = "Next, default layout"
 
 func measureCeiling(ctx context.Context, run *measure.Run) report.Section {
 	peer := generators.Others(generators.Bwmarrin)[0]
-	list := []against{{generators.Next(ceilingName, snowflake.Default()), &peer}, {peer, nil}, {generators.OwnFloor, nil},
+	list := []against{{generators.Next(ceilingName, snowflake.Default()), &peer}, {peer, nil},
 		{generators.Next("Next, Wait(), random start below 256", snowflake.Default(), generator.WithStrategy(strategies.Wait()), generator.WithSequenceStart(strategies.StartRandom(256))), nil},
 		{generators.Stream("Stream.Next, default layout", snowflake.Default()), nil}}
 	for _, c := range generators.Others(generators.Sonyflake) {
@@ -130,28 +124,13 @@ func measureCeiling(ctx context.Context, run *measure.Run) report.Section {
 		limits[c.Name] = c.Limit
 	}
 	g, s := measureGrid(ctx, run, 50*time.Millisecond, list, 1, 2, 8, 64)
-	s.Tables = []report.Table{
-		g.table(report.Table{ID: "ceiling-share", Title: "Share of the format's ceiling", Base: peer.Name, Detail: true}, "%", report.More, func(l *measure.Load) report.Cell {
-			if limit := limits[l.Row]; limit.Binds() {
-				return l.Of("wall", func(ns float64) float64 { return 100 * limit.NanosecondsPerID() / ns })
-			}
-			return report.Cell{Text: "no ceiling"}
-		}),
-		g.table(report.Table{ID: "ceiling-cpu", Title: "CPU time per ID", Base: peer.Name, Detail: true}, "ns/ID", report.Less, func(l *measure.Load) report.Cell { return l.Of("cpu", nil) }),
-		g.table(report.Table{ID: "ceiling-cores", Title: "Cores in use", Base: peer.Name, Detail: true}, "cores", report.Less, func(l *measure.Load) report.Cell {
-			if !limits[l.Row].Binds() { // it waits for free: it needs the processor for the floor of each ID only
-				return l.Of("cpu", func(ns float64) float64 { return ns / peer.Limit.NanosecondsPerID() })
-			}
-			cores := l.Of("cpu", nil)
-			cores.Samples = slices.Clone(cores.Samples)
-			for i, wall := range l.Figures["wall"][:len(cores.Samples)] {
-				cores.Samples[i] /= wall
-			}
-			return cores
-		}),
-	}
-	s.Tables[2].Say("Next reaches %s%% of its ceiling and keeps %s cores busy, where bwmarrin/snowflake keeps %s busy.",
-		span(s.Tables[0], ceilingName), span(s.Tables[2], ceilingName), span(s.Tables[2], generators.Bwmarrin))
+	share := g.table(report.Table{ID: "ceiling-share", Title: "Share of the format's ceiling", Base: peer.Name}, "%", report.More, func(l *measure.Load) report.Cell {
+		return l.Of("wall").By(func(ns float64) float64 { return 100 * limits[l.Row].NanosecondsPerID() / ns })
+	})
+	cores := g.table(report.Table{ID: "ceiling-cores", Title: "Cores in use", Base: peer.Name}, "cores", report.Less, func(l *measure.Load) report.Cell { return l.Of("cpu").Per(l.Of("wall")) })
+	cores.Say("Next reaches %s%% of its ceiling and keeps %s cores busy, where bwmarrin/snowflake keeps %s busy.",
+		span(share, ceilingName), span(cores, ceilingName), span(cores, generators.Bwmarrin))
+	s.Tables = []report.Table{share, cores}
 	rate := g.pairs("wall", ceilingName, 1)
 	for i, p := range rate {
 		rate[i] = p.By(func(x float64) float64 { return 100 / x })
@@ -183,13 +162,8 @@ func measureScaling(ctx context.Context, run *measure.Run) report.Section {
 	}
 	// In a batch of 8 ms, a goroutine that begins late makes little difference.
 	g, s := measureGrid(ctx, run, 8*time.Millisecond, list, 1, 2, 4, 8, 16, 32, 64)
-	distances := g.table(report.Table{ID: "scaling-floor", Title: "Time per ID, × floor", Detail: true}, "×", report.Less, func(l *measure.Load) report.Cell { return l.Pair("wall").Cell() })
-	distances.Rows = slices.DeleteFunc(distances.Rows, func(r report.Row) bool { return r.Group == report.Floor })
-	for i, r := range distances.Rows {
-		distances.Rows[i].Note = "its floor: " + strings.TrimPrefix(measure.Find(g.Loads, r.Name, "g1").Base.Row, "floor: ")
-	}
 	rates := g.table(report.Table{ID: "scaling", Title: "Million IDs per second, all goroutines together", Base: nextName}, "million/s", report.More, func(l *measure.Load) report.Cell {
-		return l.Of("wall", func(ns float64) float64 { return 1e3 / ns })
+		return l.Of("wall").By(func(ns float64) float64 { return 1e3 / ns })
 	})
 	var faster []string
 	for _, c := range rates.Columns {
@@ -201,14 +175,14 @@ func measureScaling(ctx context.Context, run *measure.Run) report.Section {
 		faster = []string{"no peer issues measurably more than Next"}
 	}
 	rates.Say("One generator issues %s million IDs per second by Next, and %s million by streams; %s.", span(rates, nextName), span(rates, streamName), strings.Join(faster, "; "))
-	s.Tables = []report.Table{rates, distances}
+	s.Tables = []report.Table{rates}
 	// Who is as far from the floor with two goroutines as with one loses nothing to sharing.
 	streams := g.pairs("wall", streamName, 1)
 	s.Targets = []report.Target{
 		worst(report.Target{ID: "scaling-shared", Unit: "×", Want: 1.2, AtMost: true,
 			Text: "Next on one generator, 2 to 64 goroutines: at most 1.2× a clock read and a contended atomic addition"}, g.pairs("wall", nextName, 2)),
-		streams[0].Per(streams[1]).Judge(report.Target{ID: "scaling-streams", Unit: "×", Want: 0.95,
-			Text: "Two streams of one generator on two cores: at least 0.95× of what two loops that share nothing gain over one"}),
+		{ID: "scaling-streams", Unit: "×", Want: 0.95, Got: streams[0].Per(streams[1]),
+			Text: "Two streams of one generator on two cores: at least 0.95× of what two loops that share nothing gain over one"},
 		worst(report.Target{ID: "scaling-number", Unit: "×", Want: 1.3, AtMost: true,
 			Text: "Sequence.Next on one sequence, 2 to 64 goroutines: at most 1.3× a contended compare-and-swap loop"}, g.pairs("wall", numberName, 2)),
 	}

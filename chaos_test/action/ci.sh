@@ -7,8 +7,7 @@
 #     PROGRAM=./ids-server FAULTS=step-back-1s ci.sh kernel  a program that prints one ID per line
 #
 # RUN is a pattern of go test -run, FLAGS are further flags of tickflake-chaos kernel. REPORTS is the directory
-# for catalogue.xml, kernel.xml and the pictures of failures: kernel.html, and failure.html below _artifacts
-# (default chaos-reports). Broken promises are printed, and the exit code is not 0 then.
+# for catalogue.xml and kernel.txt (default chaos-reports). Broken promises are printed, and the exit code is not 0 then.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 reports=${REPORTS:-chaos-reports}
@@ -25,7 +24,7 @@ case ${1-} in
 catalogue)
 	mkdir -p "$reports"
 	build github.com/jstemmer/go-junit-report/v2 go-junit-report
-	go test -v -count=1 -artifacts -outputdir "$(cd "$reports" && pwd)" -run "${RUN:-.}" "${PACKAGE:?want a Go package}" 2>&1 | "$tools/go-junit-report" -iocopy -out "$reports/catalogue.xml"
+	go test -v -count=1 -run "${RUN:-.}" "${PACKAGE:?want a Go package}" 2>&1 | "$tools/go-junit-report" -iocopy -out "$reports/catalogue.xml"
 	grep -q '<testcase' "$reports/catalogue.xml" || { echo "no test ran: check PACKAGE and RUN" >&2; exit 1; }
 	;;
 install)
@@ -49,7 +48,7 @@ kernel)
 	mkdir -p "$reports"
 	build . tickflake-chaos
 	read -rd '' -a words <<<"${FAULTS-} ${FLAGS-}" || true # of several lines, too; the end of the text is no failure
-	"$tools/tickflake-chaos" kernel --program "${PROGRAM:?want the path of a program}" --junit "$reports/kernel.xml" "${words[@]}"
+	"$tools/tickflake-chaos" kernel --program "${PROGRAM:?want the path of a program}" "${words[@]}" | tee "$reports/kernel.txt"
 	;;
 *) sed -n '2,/^set/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
 esac

@@ -2,14 +2,9 @@ package main
 
 import (
 	"context"
-	"debug/elf"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -24,13 +19,12 @@ import (
 const kernelHelp = `Put generators through the faults of 'tickflake-chaos list --kernel', or those given,
 on a real Linux kernel in a virtual machine that needs no rights: clocks are really
 stepped, slewed and suspended, processes killed, disks cut off. The generators are
-tickflake's and those of other projects. Each table is one fault; the last one has
-all faults, by generator. ✗ is a broken promise: one of another project does not
-change the exit code. ! are duplicates that are documented. STALL is the longest
-call, less what an idle thread stood still; a program shows no STALL and no LEAD. JSON is one object; JUnit is one test suite per
-fault and one test case per generator. Most faults take about 12 seconds, 4 of them
-for the boot, and the longest about a minute; all take about 7 minutes on two
-processors.
+tickflake's and those of other projects. Each table is one fault. ✗ is a broken
+promise: one of another project does not change the exit code. ! are duplicates that
+are documented. STALL is the longest call, less what an idle thread stood still; a
+program shows no STALL and no LEAD. JSON is one object. Most faults take about 12
+seconds, 4 of them for the boot, and the longest about a minute; all take about 7
+minutes on two processors.
 
 It needs Linux on x86-64 and QEMU (apt-get install qemu-system-x86). The kernel is
 that of $TICKFLAKE_KERNEL, of the user's cache directory or of this host; if there is
@@ -43,12 +37,8 @@ language: the machine has no shell. It is started, killed and started again as t
 fault says, in a directory of its own. No ID may come twice. With --ordered,
 the IDs of each process must ascend too: as numbers if they are, else as text.`
 
-// bench is package kernel. Tests replace it.
-var bench = struct {
-	find  func() (kernel.Kernel, error)
-	fetch func(ctx context.Context, said func(string)) (kernel.Kernel, error)
-	run   func(context.Context, kernel.Options) (kernel.Report, error)
-}{kernel.Find, kernel.Fetch, kernel.Run}
+// runFaults is [kernel.Run]. Tests replace it.
+var runFaults = kernel.Run
 
 func newKernel(c *command.Console) *cobra.Command {
 	var chosen []fault
@@ -58,30 +48,16 @@ func newKernel(c *command.Console) *cobra.Command {
 		Short: "Put generators, or a program of yours, through faults on a real kernel",
 		Long:  kernelHelp,
 		Example: `  tickflake-chaos kernel step-back-1s
-  tickflake-chaos kernel --subject tickflake --junit kernel.xml
+  tickflake-chaos kernel --subject tickflake --format json
   CGO_ENABLED=0 go build -o mine . && tickflake-chaos kernel --program ./mine`,
 	}
-	takeFaults(cmd, &chosen, func(cmd *cobra.Command, args []string) []string {
+	takeFaults(cmd, &chosen, onKernel())
+	takes := cmd.Args
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 			args, o.Args = args[:dash], args[dash:]
 		}
-		return args
-	}, onKernel)
-	cmd.Flags().SortFlags = false
-	command.Flag(cmd, "subject", "only the `NAME`d generator, or those of tickflake or peer; may be repeated (default all)", &o.Subjects, func(s string) ([]string, error) {
-		named := namedSubjects(s)
-		if len(named) == 0 {
-			return nil, fmt.Errorf("no generator %q; 'tickflake-chaos list --kernel' has the names", s)
-		}
-		return append(o.Subjects, named...), nil
-	}, subjectCompletions()...)
-	cmd.Flags().StringVar(&o.Program, "program", "", "test the program at `PATH`, which prints one ID per line; its arguments stand after --")
-	cmd.Flags().BoolVar(&o.Ordered, "ordered", false, "with --program, the IDs of a process must ascend")
-	cmd.MarkFlagsMutuallyExclusive("subject", "program")
-	output := outputFlags(cmd)
-	faultArgs := cmd.Args
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		err := faultArgs(cmd, args)
+		err := takes(cmd, args)
 		switch {
 		case err != nil:
 			return err
@@ -94,13 +70,25 @@ func newKernel(c *command.Console) *cobra.Command {
 		}
 		return nil
 	}
+	cmd.Flags().SortFlags = false
+	command.Flag(cmd, "subject", "only the `NAME`d generator, or those of tickflake or peer; may be repeated (default all)", &o.Subjects, func(s string) ([]string, error) {
+		named := namedSubjects(s)
+		if len(named) == 0 {
+			return nil, fmt.Errorf("no generator %q; 'tickflake-chaos list --kernel' has the names", s)
+		}
+		return append(o.Subjects, named...), nil
+	})
+	cmd.Flags().StringVar(&o.Program, "program", "", "test the program at `PATH`, which prints one ID per line; its arguments stand after --")
+	cmd.Flags().BoolVar(&o.Ordered, "ordered", false, "with --program, the IDs of a process must ascend")
+	cmd.MarkFlagsMutuallyExclusive("subject", "program")
+	format := command.FormatFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) > len(o.Args) { // else all
 			for _, f := range chosen {
 				o.Faults = append(o.Faults, f.Fault)
 			}
 		}
-		return runKernel(cmd.Context(), c, o, len(chosen), output)
+		return runKernel(cmd.Context(), c, o, len(chosen), *format)
 	}
 	return cmd
 }
@@ -115,35 +103,12 @@ func namedSubjects(name string) (names []string) {
 	return names
 }
 
-func subjectCompletions() []cobra.Completion {
-	names := []cobra.Completion{
-		cobra.CompletionWithDesc(string(kernel.Ours), "all generators of tickflake"),
-		cobra.CompletionWithDesc(string(kernel.Peers), "all other generators"),
-	}
-	for _, s := range kernel.Subjects() {
-		names = append(names, cobra.CompletionWithDesc(s.Name, s.How))
-	}
-	return names
-}
-
 // runKernel runs the faults, of which there are so many, and reports them.
-func runKernel(ctx context.Context, c *command.Console, o kernel.Options, total int, flags *output) error {
-	if o.Program != "" {
-		if err := checkProgram(o.Program); err != nil {
-			return fmt.Errorf("--program: %w", err)
-		}
-	}
+func runKernel(ctx context.Context, c *command.Console, o kernel.Options, total int, format string) error {
 	progress := c.Progress()
 	o.Progress = func(fault, text string) { progress(fault + ": " + text) }
-	var report kernel.Report
-	var err error
-	o.Kernel, err = bench.find()
-	if err != nil && os.Getenv("TICKFLAKE_KERNEL") == "" { // a user who sets it wants no other kernel
-		o.Kernel, err = bench.fetch(ctx, progress)
-	}
-	if err == nil {
-		report, err = bench.run(ctx, o)
-	}
+	o.Fetch = true
+	report, err := runFaults(ctx, o)
 	progress("")
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
@@ -152,30 +117,25 @@ func runKernel(ctx context.Context, c *command.Console, o kernel.Options, total 
 		return err
 	}
 	suites := suitesOf(report)
-	out := &reporter{Console: c, output: flags, header: []string{"", "GENERATOR", ">IDS", ">ERRORS", ">DUPLICATES", ">DISORDER", ">STALL", ">LEAD", ">RECOVERY"}}
-	switch *flags.format {
-	case formatTable:
-		fmt.Fprintf(c.Out, "%s, QEMU %s\n\n", report.Kernel, report.QEMU)
-	case command.FormatJSON:
+	var count tally
+	for _, s := range suites {
+		count.add(s)
+	}
+	if format == command.FormatJSON {
 		if err := json.NewEncoder(c.Out).Encode(report); err != nil {
 			return err
 		}
-	}
-	for _, s := range suites {
-		if err := out.write(nil, s); err != nil {
-			return err
+	} else {
+		fmt.Fprintf(c.Out, "%s, QEMU %s\n\n", report.Kernel, report.QEMU)
+		for _, s := range suites {
+			s.write(c.Out, []string{"", "GENERATOR", "IDS", "ERRORS", "DUPLICATES", "DISORDER", "STALL", "LEAD", "RECOVERY"})
 		}
-	}
-	if *flags.format == formatTable && len(suites) > 1 {
-		writeGenerators(c, suites)
-	}
-	if writeErr := out.end(); writeErr != nil {
-		return writeErr
+		fmt.Fprintln(c.Out, &count) // a failed write shows when the output is flushed
 	}
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w; %d of %d faults done", err, len(suites)-len(report.Skipped), total)
-	case out.failed > 0:
+	case count.failed > 0:
 		return command.ErrReported
 	case len(o.Faults) > 0 && len(report.Skipped) > 0: // it was asked for by its name
 		return fmt.Errorf("%s was not run: %s", report.Skipped[0].Fault, report.Skipped[0].Why)
@@ -188,7 +148,7 @@ func runKernel(ctx context.Context, c *command.Console, o kernel.Options, total 
 func suitesOf(report kernel.Report) (suites []suite) {
 	about := map[string]string{}
 	for _, f := range kernel.Faults() {
-		about[f.Name] = f.About
+		about[f.Name] = f.About + "\n"
 	}
 	at := func(fault string) *suite {
 		i := slices.IndexFunc(suites, func(s suite) bool { return s.name == fault })
@@ -199,14 +159,16 @@ func suitesOf(report kernel.Report) (suites []suite) {
 		return &suites[i]
 	}
 	for _, r := range report.Rows {
-		at(r.Fault).add(kernelRow(r))
+		s := at(r.Fault)
+		s.rows = append(s.rows, kernelRow(r))
 	}
 	for _, clock := range report.Clocks {
 		s := at(clock.Fault)
-		s.about, s.took = strings.TrimPrefix(s.about+"\n"+clockLine(clock), "\n"), time.Duration(clock.Host)
+		s.about += clockLine(clock) + "\n"
 	}
 	for _, skip := range report.Skipped {
-		at(skip.Fault).add(row{name: "all", skipped: "was not run: " + skip.Why})
+		s := at(skip.Fault)
+		s.rows = append(s.rows, row{name: "all", skipped: "was not run: " + skip.Why})
 	}
 	return suites
 }
@@ -224,9 +186,6 @@ func kernelRow(r kernel.Row) row {
 		one.figures[4], one.figures[5] = "", ""
 	}
 	if len(r.Broken) > 0 {
-		if v.Twice != nil {
-			one.failure = *v.Twice
-		}
 		one.broken = slices.Clone(r.Broken)
 		one.broken[0] = fmt.Sprintf("%s, %s: %s", r.Fault, r.Subject, r.Broken[0])
 		if v.Error != "" && !strings.Contains(strings.Join(r.Broken, "\n"), v.Error) {
@@ -237,27 +196,6 @@ func kernelRow(r kernel.Row) row {
 		}
 	}
 	return one
-}
-
-// writeGenerators lists the faults that broke a promise, or have a documented exception, by generator.
-func writeGenerators(c *command.Console, suites []suite) {
-	var rows [][]string
-	for _, s := range suites {
-		for _, r := range s.rows {
-			if len(r.figures) == 0 {
-				continue
-			}
-			i := slices.IndexFunc(rows, func(row []string) bool { return row[0] == r.name })
-			if i < 0 {
-				i, rows = len(rows), append(rows, []string{r.name, ""})
-			}
-			if r.mark() != "✓" {
-				rows[i][1] += r.mark() + " " + s.name + "  "
-			}
-		}
-	}
-	fmt.Fprint(c.Out, "\nall faults\n\n")
-	_ = command.Table(c.Out, []string{"GENERATOR", "NOT AS PROMISED"}, rows) // a failed write shows when the output is flushed
 }
 
 // clockLine says how far the clocks moved.
@@ -279,26 +217,4 @@ func shortTime(s generatortest.Seconds) string {
 		unit *= 10
 	}
 	return time.Duration(s).Round(unit).String()
-}
-
-// checkProgram reports why the virtual machine cannot run the program, before it boots.
-func checkProgram(path string) error {
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return err
-	}
-	file, err := elf.Open(path)
-	if _, missing := errors.AsType[*fs.PathError](err); missing {
-		return err
-	} else if err != nil {
-		return fmt.Errorf("%s is no compiled program (%w), and the virtual machine has no shell and no interpreter", path, err)
-	}
-	defer file.Close()
-	if file.Machine != elf.EM_X86_64 || file.Entry == 0 {
-		return fmt.Errorf("%s is %s for %s: the virtual machine needs a program for EM_X86_64 and Linux (GOOS=linux GOARCH=amd64)", path, file.Type, file.Machine)
-	}
-	if _, err := exec.LookPath(path); err != nil {
-		return fmt.Errorf("%w: make it executable (chmod +x)", err)
-	}
-	return nil
 }

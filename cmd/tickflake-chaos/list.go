@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 
@@ -31,13 +30,6 @@ left out:
 
 The doc of Script in package generator/generatortest says what each does.`
 
-// subject is the JSON of a generator that meets the faults on a real kernel.
-type subject struct {
-	Subject string       `json:"subject"`
-	Group   kernel.Group `json:"group"`
-	How     string       `json:"how"`
-}
-
 func newList(c *command.Console) *cobra.Command {
 	var chosen []fault
 	cmd := &cobra.Command{
@@ -49,18 +41,18 @@ func newList(c *command.Console) *cobra.Command {
   tickflake-chaos list --kernel
   tickflake-chaos list --format json | jq -r .fault`,
 	}
-	takeFaults(cmd, &chosen, func(_ *cobra.Command, args []string) []string { return args }, inVirtualTime, inTests)
+	takeFaults(cmd, &chosen, catalogue())
 	onReal := cmd.Flags().Bool("kernel", false, "list the faults and the generators of 'tickflake-chaos kernel'")
-	format := command.ChoiceFlag(cmd, "format", "output `FORMAT`", formatTable, command.FormatJSON)
+	format := command.FormatFlag(cmd)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		switch {
 		case *onReal:
 			return listKernel(c.Out, *format)
-		case *format == formatTable && len(args) > 0:
+		case *format == command.FormatText && len(args) > 0:
 			return writeScripts(c.Out, chosen)
 		}
 		return command.Print(c.Out, *format, chosen, nil, func(f fault) []string {
-			if f.by == inTests {
+			if f.Script == "" {
 				f.What += " (" + f.Run + ")"
 			}
 			return []string{f.Fault, f.Name, f.What}
@@ -69,17 +61,18 @@ func newList(c *command.Console) *cobra.Command {
 	return cmd
 }
 
-// listKernel lists the faults on a real kernel and, below, the generators.
+// listKernel lists the faults on a real kernel and, as text, the generators below.
 func listKernel(w io.Writer, format string) error {
-	err := command.Print(w, format, faultsBy(onKernel), nil, func(f fault) []string { return []string{f.Fault, string(f.Kind), f.What} })
-	if format == formatTable {
-		fmt.Fprintln(w)
+	err := command.Print(w, format, onKernel(), nil, func(f fault) []string { return []string{f.Fault, string(f.Kind), f.What} })
+	if err != nil || format == command.FormatJSON {
+		return err
 	}
-	var subjects []subject
+	var rows [][]string
 	for _, s := range kernel.Subjects() {
-		subjects = append(subjects, subject{s.Name, s.Group, s.How})
+		rows = append(rows, []string{s.Name, string(s.Group), s.How})
 	}
-	return errors.Join(err, command.Print(w, format, subjects, nil, func(s subject) []string { return []string{s.Subject, string(s.Group), s.How} }))
+	fmt.Fprintln(w)
+	return command.Table(w, nil, rows)
 }
 
 // writeScripts writes the scripts, each below a comment that names it. A fault without a
@@ -90,7 +83,7 @@ func writeScripts(w io.Writer, chosen []fault) error {
 			fmt.Fprintln(w)
 		}
 		text := f.scenario.Script.String()
-		if f.by == inTests {
+		if f.Script == "" {
 			text = "# It is no script; in the sources of tickflake, run: " + f.Run
 		}
 		if _, err := fmt.Fprintf(w, "# %s %s: %s\n%s\n", f.Fault, f.Name, f.What, text); err != nil {

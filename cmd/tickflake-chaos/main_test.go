@@ -3,14 +3,12 @@ package main
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -66,8 +64,8 @@ func TestDocs(t *testing.T) {
 // proud makes the generator claim that it never waits.
 func proud() {
 	sound := subjectOf
-	subjectOf = func(s strategies.Strategy, clock generatortest.ClockKind, leased bool) generatortest.Subject[snowflake.ID] {
-		subject := sound(s, clock, leased)
+	subjectOf = func(s strategies.Strategy, clock generatortest.ClockKind) generatortest.Subject[snowflake.ID] {
+		subject := sound(s, clock)
 		subject.Claim = generatortest.Claim{Exhausted: generatortest.Bound{Borrow: time.Second}}
 		return subject
 	}
@@ -76,9 +74,9 @@ func proud() {
 // endEarly interrupts a run as it makes its first generator.
 func endEarly() {
 	sound, once := subjectOf, sync.OnceFunc(interrupt)
-	subjectOf = func(s strategies.Strategy, clock generatortest.ClockKind, leased bool) generatortest.Subject[snowflake.ID] {
+	subjectOf = func(s strategies.Strategy, clock generatortest.ClockKind) generatortest.Subject[snowflake.ID] {
 		once()
-		return sound(s, clock, leased)
+		return sound(s, clock)
 	}
 }
 
@@ -111,25 +109,11 @@ func fakeBench() {
 		Skipped: []kernel.Skip{{Fault: "three", Why: "there is no nbdkit"}},
 	}
 	if is == string(group) {
-		report = kernel.Report{Rows: []kernel.Row{{Fault: "one", Subject: "it", Group: group, Broken: []string{"2 duplicates"}, Verdict: kernel.Verdict{IDs: 1, Duplicates: 2, Twice: &generatortest.Failure{
-			Again: generatortest.Event{ID: "7", At: 2}, First: &generatortest.Event{ID: "7", At: 1}, History: []generatortest.Event{{At: 0}},
-		}}}}}
+		report = kernel.Report{Rows: []kernel.Row{{Fault: "one", Subject: "it", Group: group, Broken: []string{"2 duplicates"}, Verdict: kernel.Verdict{IDs: 1, Duplicates: 2}}}}
 	}
-	bench.find = func() (kernel.Kernel, error) {
-		if is == "missing" || is == "unfetched" {
-			return kernel.Kernel{}, errors.New("no kernel")
-		}
-		return kernel.Kernel{Version: "found"}, nil
-	}
-	bench.fetch = func(context.Context, func(string)) (kernel.Kernel, error) {
-		if is == "unfetched" {
-			return kernel.Kernel{}, errors.New("cannot download it: no apt-get")
-		}
-		return kernel.Kernel{Version: "fetched"}, nil
-	}
-	bench.run = func(ctx context.Context, o kernel.Options) (kernel.Report, error) {
-		fmt.Fprintf(os.Stderr, "on %s: %d faults %q, %d subjects %q, program %q %q, ordered %t\n",
-			o.Kernel.Version, len(o.Faults), o.Faults, len(o.Subjects), o.Subjects, filepath.Base(o.Program), o.Args, o.Ordered)
+	runFaults = func(ctx context.Context, o kernel.Options) (kernel.Report, error) {
+		fmt.Fprintf(os.Stderr, "%d faults %q, %d subjects %q, program %q %q, ordered %t\n",
+			len(o.Faults), o.Faults, len(o.Subjects), o.Subjects, filepath.Base(o.Program), o.Args, o.Ordered)
 		if is == "interrupted" {
 			report.Skipped = nil
 			interrupt()
@@ -137,26 +121,5 @@ func fakeBench() {
 			return report, ctx.Err()
 		}
 		return report, nil
-	}
-}
-
-// A path that the machine cannot run is found before it boots.
-func TestCheckProgram(t *testing.T) {
-	program := []byte("\x7fELF\x02\x01\x01" + strings.Repeat("\x00", 57)) // 64 bits, little-endian
-	copy(program[16:], "\x02\x00\x3e\x00\x01")                            // a program, of x86-64
-	program[25] = 0x10                                                    // the entry
-	path := filepath.Join(t.TempDir(), "program")
-	check := func(content []byte, mode os.FileMode) error {
-		_ = os.Remove(path)
-		require.NoError(t, os.WriteFile(path, content, mode))
-		return checkProgram(path)
-	}
-	assert.NoError(t, check(program, 0o755))
-	assert.ErrorContains(t, check(program, 0o644), "permission denied: make it executable")
-	assert.ErrorContains(t, check([]byte("#!/bin/sh\necho 1\n"), 0o755), "the virtual machine has no shell")
-	for at, is := range map[int]byte{18: 183, 25: 0} { // arm64, a library
-		other := slices.Clone(program)
-		other[at] = is
-		assert.ErrorContains(t, check(other, 0o755), "needs a program for EM_X86_64 and Linux")
 	}
 }

@@ -3,13 +3,12 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -41,12 +40,9 @@ list --help' lists the steps.
 ` + settingsHelp
 
 const settingsHelp = `The generator has a lease in a store in memory: grants of 3 seconds, and one node
-number for all processes of a script. With --no-lease the generator has a fixed node
-number and keeps no state, so scripts with restarts do not apply.
+number for all processes of a script.
 
-JSON is one object per generator, on a line of its own; times are in nanoseconds.
-JUnit is one test suite per generator and one test case per script; the pictures show
-the clock, the processes and the two calls.`
+JSON is one object per generator, on a line of its own; times are in nanoseconds.`
 
 // all is the value that stands for every other value of a flag.
 const all = "all"
@@ -57,11 +53,8 @@ var presets = []string{
 }
 
 // subjectOf returns the generator with a strategy and a clock. Tests replace it.
-var subjectOf = func(s strategies.Strategy, clock generatortest.ClockKind, leased bool) generatortest.Subject[snowflake.ID] {
-	if leased {
-		return generatortest.Leased{Strategy: s, Clock: clock}.Subject()
-	}
-	return generatortest.Tickflake(s, clock)
+var subjectOf = func(s strategies.Strategy, clock generatortest.ClockKind) generatortest.Subject[snowflake.ID] {
+	return generatortest.Leased{Strategy: s, Clock: clock}.Subject()
 }
 
 // settings are the flags of a run in virtual time.
@@ -69,8 +62,7 @@ type settings struct {
 	*command.Console
 	strategies []string
 	clocks     []generatortest.ClockKind
-	noLease    bool
-	output     *output
+	format     *string
 }
 
 func newSettings(c *command.Console, cmd *cobra.Command) *settings {
@@ -83,7 +75,7 @@ func newSettings(c *command.Console, cmd *cobra.Command) *settings {
 			return append(s.strategies, presets...), nil
 		}
 		return append(s.strategies, text), err
-	}, append(slices.Clone(presets), all)...)
+	})
 	usage = "`CLOCK` that the generator reads: raw (the wall), mono (monotonic time, which no step reaches), resync (mono that catches up after a suspend) or all; may be repeated (default raw and mono, or that of the script)"
 	command.Flag(cmd, "clock", usage, &s.clocks, func(text string) ([]generatortest.ClockKind, error) {
 		kind, err := generatortest.ParseClockKind(text)
@@ -94,9 +86,8 @@ func newSettings(c *command.Console, cmd *cobra.Command) *settings {
 			return nil, fmt.Errorf("want raw, mono, resync or all, got %q", text)
 		}
 		return append(s.clocks, kind), nil
-	}, "raw", "mono", "resync", all)
-	cmd.Flags().BoolVar(&s.noLease, "no-lease", false, "use a fixed node number and keep no state across restarts")
-	s.output = outputFlags(cmd)
+	})
+	s.format = command.FormatFlag(cmd)
 	return s
 }
 
@@ -109,9 +100,9 @@ func newRun(c *command.Console) *cobra.Command {
 		Example: `  tickflake-chaos run
   tickflake-chaos run F5 leap-second --clock raw
   tickflake-chaos run --strategy borrow:1s,wait:5s --strategy reject --clock all
-  tickflake-chaos run --strategy all --clock all --junit chaos.xml`,
+  tickflake-chaos run --strategy all --clock all`,
 	}
-	takeFaults(cmd, &chosen, func(_ *cobra.Command, args []string) []string { return args }, inVirtualTime)
+	takeFaults(cmd, &chosen, scripted())
 	s := newSettings(c, cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var scenarios []generatortest.Scenario
@@ -119,12 +110,8 @@ func newRun(c *command.Console) *cobra.Command {
 			scenarios = append(scenarios, f.scenario)
 		}
 		_, err := s.run(cmd.Context(), "default", []generatortest.ClockKind{generatortest.Raw, generatortest.Mono}, scenarios...)
-		if *s.output.format == formatTable && len(args) == 0 {
-			var left []string
-			for _, f := range faultsBy(inTests) {
-				left = append(left, f.Fault)
-			}
-			fmt.Fprintf(s.Out, "not run: %s. No script can express them; in the sources, run go test ./chaos_test ./lease\n", strings.Join(left, ", "))
+		if *s.format == command.FormatText && len(args) == 0 {
+			fmt.Fprintln(s.Out, "not run: those that no script can express; 'tickflake-chaos list' has their commands")
 		}
 		return err
 	}
@@ -150,7 +137,7 @@ func newScript(c *command.Console) *cobra.Command {
 				return err
 			}
 			defer file.Close()
-			from = command.Text(file)
+			from = file
 		}
 		text, err := io.ReadAll(from)
 		if err != nil {
@@ -190,7 +177,8 @@ func (s *settings) run(ctx context.Context, strategy string, clocks []generatort
 	if len(s.clocks) > 0 {
 		clocks = s.clocks
 	}
-	out := &reporter{Console: s.Console, output: s.output, header: []string{"", "SCENARIO", ">IDS", ">ERRORS", ">DUPLICATES", ">DISORDER", ">STALL", ">LEAD"}}
+	header := []string{"", "SCENARIO", "IDS", "ERRORS", "DUPLICATES", "DISORDER", "STALL", "LEAD"}
+	var count tally
 	done := 0
 	for _, name := range chosen {
 		strategy, err := strategies.Parse(name) // --strategy has checked its own
@@ -198,64 +186,63 @@ func (s *settings) run(ctx context.Context, strategy string, clocks []generatort
 			return "", err
 		}
 		for _, clock := range clocks {
-			r := results{Subject: s.title(name, fmt.Sprint(strategy), clock)}
+			r := results{Subject: title(name, fmt.Sprint(strategy), clock)}
 			table := suite{name: r.Subject}
 			for _, scenario := range scenarios {
 				scenario.Script.Strategy, scenario.Script.Clock = fmt.Sprint(strategy), string(clock) // so that the script in the report repeats the run
 				if ctx.Err() != nil {
 					break
 				}
-				began, subject := time.Now(), subjectOf(strategy, clock, !s.noLease)
+				subject := subjectOf(strategy, clock)
 				result := generatortest.Shrink(subject, generatortest.Run(subject, scenario)[0])
 				skipped = cmp.Or(skipped, result.Skipped)
 				r.Results = append(r.Results, result)
-				table.add(rowOf(result, time.Since(began)))
-				done++
+				table.rows = append(table.rows, rowOf(result))
 			}
-			if len(r.Results) > 0 {
-				if err := out.write(r, table); err != nil {
-					return "", err
-				}
+			if len(r.Results) == 0 {
+				continue
+			}
+			done += len(r.Results)
+			count.add(table)
+			if *s.format == command.FormatText {
+				table.write(s.Out, header)
+			} else if err := json.NewEncoder(s.Out).Encode(r); err != nil {
+				return "", err
+			}
+			if err := s.Out.Flush(); err != nil {
+				return "", err
 			}
 		}
 	}
-	if err := out.end(); err != nil {
-		return "", err
+	if *s.format == command.FormatText && done > 0 {
+		fmt.Fprintln(s.Out, &count)
 	}
 	if total := len(chosen) * len(clocks) * len(scenarios); done < total {
 		return "", fmt.Errorf("%w; %d of %d runs done", context.Cause(ctx), done, total)
 	}
-	if out.failed > 0 {
+	if count.failed > 0 {
 		err = command.ErrReported
 	}
 	return skipped, err
 }
 
 // title names a generator: its strategy as given, the spec of a named strategy, and the clock.
-func (s *settings) title(name, spec string, clock generatortest.ClockKind) string {
+func title(name, spec string, clock generatortest.ClockKind) string {
 	if spec != name {
 		name += fmt.Sprintf(" (%s)", spec)
 	}
-	name += " on " + string(clock)
-	if s.noLease {
-		name += ", no lease"
-	}
-	return name
+	return name + " on " + string(clock)
 }
 
 // rowOf returns the row of a scenario.
-func rowOf(r generatortest.Result, took time.Duration) row {
-	name := r.Name
-	if r.Fault != "" {
-		name = fmt.Sprintf("%-3s %s", r.Fault, r.Name)
-	}
-	one := row{name: name, note: r.Note, took: took}
+func rowOf(r generatortest.Result) row {
+	one := row{name: strings.TrimSpace(fmt.Sprintf("%-3s %s", r.Fault, r.Name)), note: r.Note}
 	switch {
 	case r.Skipped != "":
 		one.skipped = "does not apply: " + r.Skipped
 		return one
 	case r.Failed():
-		one.broken, one.failure = r.Lines(), r.Failure()
+		one.broken = r.Lines()
 		one.broken[0] = strings.TrimSpace(r.Fault+" "+r.Name) + ": " + one.broken[0]
 	}
 	one.figures = []string{command.Number(r.Issued), command.Number(r.Errors), command.Number(r.Duplicates), command.Number(r.Disorder), r.LongestStall.String(), r.LargestLead.String()}

@@ -70,7 +70,7 @@ const resyncFrom = time.Second
 // newIssuing adds the flags.
 func newIssuing(cmd *cobra.Command) *issuing {
 	i := &issuing{strategy: strategyFlag(cmd)}
-	command.Flag(cmd, "sequence-start", "begin a tick's sequence by `SPEC`: zero, or random:N, below N, so that the few IDs of slow callers spread over N shards by id % N (default zero)", &i.start, strategies.ParseSequenceStart, "zero")
+	command.Flag(cmd, "sequence-start", "begin a tick's sequence by `SPEC`: zero, or random:N, below N, so that the few IDs of slow callers spread over N shards by id % N (default zero)", &i.start, strategies.ParseSequenceStart)
 	i.claiming = newClaiming(cmd)
 	command.Flag(cmd, "resync", fmt.Sprintf("if the wall clock is ahead by more than %s, and at most `DURATION`, as after a step or a suspend, let the times of the IDs catch up (default never)", resyncFrom), &i.resync, func(text string) (time.Duration, error) {
 		d, err := duration(text)
@@ -97,7 +97,7 @@ func newClaiming(cmd *cobra.Command) *claiming {
 			err = fmt.Errorf("want any, or a number from 0 on, got %s", text)
 		}
 		return n, err
-	}, "any")
+	})
 	durationFlag(cmd, "window", fmt.Sprintf("claim a grant of `DURATION`: after a kill, the next run with the same --node may have to wait for so long (default %s in a directory, %s elsewhere, at least 6 ticks)", lease.DefaultLocalWindow, lease.DefaultWindow), &i.window)
 	i.clockFlags = newClockFlags(cmd)
 	i.vmclock = cmd.Flags().String("vmclock", "auto", "notice a copy of this machine's memory by `DEVICE`, off, or auto, the first /dev/vmclock* if there is one")

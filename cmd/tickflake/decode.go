@@ -1,17 +1,14 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
-	"context"
+	"cmp"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tickflake/tickflake/cmd/internal/command"
-	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
@@ -35,19 +32,26 @@ const decodeExamples = `  tickflake decode --layout twitter 1541815603606036480
 
 func newDecode(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:               "decode [ID...]",
-		Short:             "Take IDs apart",
-		Long:              decodeHelp,
-		Example:           decodeExamples,
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Use:     "decode [ID...]",
+		Short:   "Take IDs apart",
+		Long:    decodeHelp,
+		Example: decodeExamples,
 	}
 	layout := layoutFlag(cmd)
-	format := formatFlag(cmd)
+	format := command.FormatFlag(cmd)
 	input := command.ChoiceFlag(cmd, "input", "read IDs in the `FORM`", formNames...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		d := &decoder{Console: c, layout: *layout, parse: forms[*input].parse, json: *format == command.FormatJSON}
 		if len(args) == 0 {
-			return d.lines(cmd.Context())
+			err := c.Lines(cmd.Context(), func(number int, line []byte, tooLong error) error {
+				if tooLong != nil {
+					return d.report("line", number, fmt.Errorf("%w, so it is no ID", tooLong))
+				} else if line = bytes.TrimSpace(line); len(line) == 0 {
+					return nil
+				}
+				return d.one("line", number, string(line))
+			})
+			return cmp.Or(err, d.bad)
 		}
 		for i, id := range args {
 			if err := d.one("argument", i+1, strings.TrimSpace(id)); err != nil {
@@ -66,34 +70,6 @@ type decoder struct {
 	parse  func(string) (snowflake.ID, error)
 	json   bool
 	bad    error // [command.ErrReported] if an ID was reported as bad
-}
-
-// lines decodes the lines of the input.
-func (d *decoder) lines(ctx context.Context) error {
-	in := bufio.NewReaderSize(d.Input(ctx), command.BufferSize)
-	for number := 1; ; number++ {
-		line, err := in.ReadSlice('\n')
-		if err == bufio.ErrBufferFull {
-			for err == bufio.ErrBufferFull {
-				_, err = in.ReadSlice('\n')
-			}
-			if err := d.report("line", number, fmt.Errorf("longer than %d bytes, so it is no ID", command.BufferSize)); err != nil {
-				return err
-			}
-		} else if text := bytes.TrimSpace(line); len(text) > 0 && (err == nil || err == io.EOF) {
-			if err := d.one("line", number, string(text)); err != nil {
-				return err
-			}
-		}
-		switch {
-		case err == io.EOF:
-			return d.bad
-		case isA[cli.Interruption](err):
-			return fmt.Errorf("%w in line %d", err, number)
-		case err != nil:
-			return err
-		}
-	}
 }
 
 // one decodes the ID of an argument or a line. It reports a bad ID; its own error is one of

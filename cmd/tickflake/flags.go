@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -17,22 +19,12 @@ import (
 	"github.com/tickflake/tickflake/strategies"
 )
 
-const formatText = "text"
-
 // layoutFlag adds --layout. The default is the library's.
 func layoutFlag(cmd *cobra.Command) *snowflake.Layout {
 	layout := snowflake.Default()
 	usage := "use the layout `NAME|SPEC`, see 'tickflake layout list' for the names and 'tickflake layout show --help' for specs"
-	command.Flag(cmd, "layout", fmt.Sprintf("%s (default %q)", usage, layout.Name), &layout, snowflake.ParseLayout, layoutCompletions()...)
+	command.Flag(cmd, "layout", fmt.Sprintf("%s (default %q)", usage, layout.Name), &layout, snowflake.ParseLayout)
 	return &layout
-}
-
-func layoutCompletions() []cobra.Completion {
-	var names []cobra.Completion
-	for _, l := range snowflake.Presets() {
-		names = append(names, cobra.CompletionWithDesc(l.Name, l.String()))
-	}
-	return names
 }
 
 // strategyFlag adds --strategy. The default is the library's.
@@ -40,8 +32,7 @@ func strategyFlag(cmd *cobra.Command) *strategies.Strategy {
 	strategy := strategies.Default()
 	usage := "for full ticks, and for a clock that was stepped back, use the strategy `SPEC`: " +
 		"reject, wait, wait:5ms, borrow:1s, a chain like borrow:1s,wait:5s, one per cause like exhausted=wait/behind=reject, or a name: default, twitter, leaf, last-timestamp-plus-one"
-	command.Flag(cmd, "strategy", fmt.Sprintf("%s (default %q)", usage, fmt.Sprint(strategy)), &strategy, strategies.Parse,
-		"default", "reject", "wait", "wait:5ms", "borrow:1s", "borrow:1s,wait:5s", "exhausted=wait/behind=reject", "twitter", "leaf", "last-timestamp-plus-one")
+	command.Flag(cmd, "strategy", fmt.Sprintf("%s (default %q)", usage, fmt.Sprint(strategy)), &strategy, strategies.Parse)
 	return &strategy
 }
 
@@ -74,11 +65,6 @@ func (f *clockFlags) awaitClock(ctx context.Context, log *slog.Logger) error {
 		log.Warn("clock: starting all the same, and the times of IDs may be wrong", "err", err)
 	}
 	return nil
-}
-
-// formatFlag adds the --format of commands that print either text or JSON.
-func formatFlag(cmd *cobra.Command) *string {
-	return command.ChoiceFlag(cmd, "format", "output `FORMAT`", formatText, command.FormatJSON)
 }
 
 // durationFlag adds a flag that takes a time above zero. Its value is the default.
@@ -147,4 +133,30 @@ func numberRange(s string, least, most int64) (from, to int64, ok bool) {
 		to, err = wholeNumber(last)
 	}
 	return from, to, err == nil && least <= from && from <= to && to <= most
+}
+
+func choose(condition bool, yes, no string) string {
+	if condition {
+		return yes
+	}
+	return no
+}
+
+// program returns how the user can run this program.
+func program() string {
+	name := os.Args[0]
+	if strings.Contains(name, string(filepath.Separator)+"go-build") {
+		return "go run ./cmd/tickflake"
+	}
+	return quoted(name)
+}
+
+// quoted returns a word of a shell.
+func quoted(word string) string {
+	if strings.IndexFunc(word, func(r rune) bool {
+		return !strings.ContainsRune("/._-:,+@%abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", r)
+	}) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -34,10 +33,7 @@ parts, such as datacenter=3. With --later a number begins later than the floor. 
 --past numbers issue IDs for old rows; the command asks first. TIME is an instant
 such as 2026-12-31T12:00:00Z. Nothing is issued before the floor, so the command asks
 first if it is ahead of this clock.
-
-With --format json the fleet is an object with the fields layout, from, to, floor,
-ended, left (to which stores numbers were moved) and past (from, to, bucket_seconds,
-lane, retired).`
+`
 
 const leaseEndHelp = `Give node numbers away for good: those in NODES, at the lower or the upper end of
 what the store has, or all. It prints the command that creates the fleet of another
@@ -79,26 +75,20 @@ func newLeaseFleet(c *command.Console) *cobra.Command {
 		Long:  leaseFleetHelp,
 		Example: `  tickflake lease fleet --store etcd://10.0.0.1:2379
   tickflake lease fleet --nodes 512-1023 --store etcd://eu.example.com
-  tickflake lease fleet --datacenter 3 --layout twitter --store etcd://eu.example.com
+  tickflake lease fleet --nodes datacenter=3 --layout twitter --store ./eu
   tickflake lease fleet --nodes 0-1023 --past 1016-1023 --store etcd://eu.example.com`,
 		Args: cobra.NoArgs,
 	}
 	l := newLeases(c, cmd, true)
-	format := formatFlag(cmd)
 	nodes := cmd.Flags().String("nodes", "", "create a fleet with the node numbers `NODES`")
-	datacenter := cmd.Flags().String("datacenter", "", "create a fleet with datacenter `N`, as --nodes datacenter=N")
 	var want lease.Fleet
 	command.Flag(cmd, "floor", "let no process claim a number before `TIME`", &want.Floor, parseInstant)
 	past := pastFlags(cmd, "past", "give `NODES` to the past, for IDs of old rows: see 'tickflake lease past'")
 	later := cmd.Flags().StringArray("later", nil, "let a number begin later, by `NODE=TIME`; may be repeated")
 	yes := cmd.Flags().Bool("yes", false, "do not ask, which needs a terminal")
-	cmd.MarkFlagsMutuallyExclusive("nodes", "datacenter")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		given := cmd.Flags().Changed
-		if given("datacenter") {
-			*nodes = "datacenter=" + *datacenter
-		}
-		creates := given("nodes") || given("datacenter")
+		creates := given("nodes")
 		if !creates && (len(*later) > 0 || given("past") || given("floor")) {
 			return cli.Usage(errors.New("--floor, --later and --past need --nodes"))
 		}
@@ -121,7 +111,7 @@ func newLeaseFleet(c *command.Console) *cobra.Command {
 			return err
 		}
 		if !creates {
-			return l.show(f, *format)
+			return l.show(f)
 		}
 		want.Layout = *l.layout
 		if !none && !cmd.Flags().Changed("layout") {
@@ -158,7 +148,7 @@ func newLeaseFleet(c *command.Console) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return l.show(f, *format)
+		return l.show(f)
 	}
 	return cmd
 }
@@ -193,17 +183,7 @@ func latest(a, b time.Time) time.Time {
 }
 
 // show prints a fleet.
-func (l *leases) show(f lease.Fleet, format string) error {
-	if format == command.FormatJSON {
-		var past []pastJSON
-		for _, p := range f.Past {
-			past = append(past, pastJSON{p, p.Bucket.Seconds()})
-		}
-		return json.NewEncoder(l.Out).Encode(struct {
-			lease.Fleet
-			Past []pastJSON `json:"past,omitempty"`
-		}{f, past})
-	}
+func (l *leases) show(f lease.Fleet) error {
 	nodes := choose(f.Ended, "none, the fleet has ended", fmt.Sprintf("%d to %d", f.From, f.To))
 	rows := [][]string{{"layout", f.Layout.String()}, {"nodes", nodes}, {"floor", floorText(f.Floor)}}
 	for _, p := range f.Past {
@@ -240,10 +220,8 @@ func newLeaseEnd(c *command.Console) *cobra.Command {
 	l.timeout = time.Minute // it writes all node numbers
 	timeout := cmd.Flags().Lookup("timeout")
 	timeout.Usage = strings.Replace(timeout.Usage, "5s", l.timeout.String(), 1)
-	format := formatFlag(cmd)
 	to := cmd.Flags().String("to", "", "name the new store by its `URL` or a name, for the errors of processes that still use this one; user, password and options of a URL are left out")
 	_ = cmd.MarkFlagRequired("to") // it was just added
-	command.CompleteFlag(cmd, "to")
 	yes := cmd.Flags().Bool("yes", false, "do not ask, which needs a terminal")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
@@ -290,14 +268,6 @@ func newLeaseEnd(c *command.Console) *cobra.Command {
 		}
 		for _, b := range other.Later {
 			found += fmt.Sprintf(" \\\n  --later %d=%s", b.Node, floorText(b.Until))
-		}
-		if *format == command.FormatJSON {
-			return json.NewEncoder(l.Out).Encode(struct {
-				lease.Fleet
-				Store   string    `json:"store"`
-				Command string    `json:"command"`
-				Now     time.Time `json:"now"` // that limits were compared with
-			}{other, name, found, now})
 		}
 		fmt.Fprintf(l.Out, "# %s have left for %s. Create its fleet with them, once, before a process uses that store:\n", which, name)
 		if store == `"$NEW"` {

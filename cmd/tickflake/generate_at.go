@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -37,7 +35,6 @@ type oldRows struct {
 
 func oldRowsFlags(cmd *cobra.Command) *oldRows {
 	o := &oldRows{at: cmd.Flags().String("at", "", "issue an ID for an old row of `TIME`, or - for rows whose times are in the lines of standard input")}
-	command.CompleteFlag(cmd, "at")
 	o.times = command.ChoiceFlag(cmd, "times", "read the instants of --at in the `FORM`", "rfc3339", "unix", "unix-ms")
 	durationFlag(cmd, "unit", "take the instants of --at as exact to `DURATION` (default that of a tick, or 1s with --times unix)", &o.unit)
 	for _, other := range []string{"count", "node", "strategy", "sequence-start", "window", "vmclock"} {
@@ -115,29 +112,22 @@ func (o *oldRows) run(ctx context.Context, c *command.Console, p *claiming, aske
 	if *o.at != "-" {
 		return one(*o.at)
 	}
-	in, progress, told := bufio.NewReaderSize(c.Input(ctx), command.BufferSize), c.Progress(), time.Now()
-	for number := 1; ; number++ {
-		text, err := in.ReadSlice('\n')
-		end := errors.Is(err, io.EOF)
-		switch {
-		case end && len(text) == 0:
-			return nil
-		case errors.Is(err, bufio.ErrBufferFull):
-			err = cli.Usage(fmt.Errorf("longer than %d bytes, so it is no instant", command.BufferSize))
-		case err == nil || end:
-			err = one(string(text))
+	progress, told := c.Progress(), time.Now()
+	return c.Lines(ctx, func(number int, line []byte, err error) error {
+		if err != nil {
+			err = cli.Usage(fmt.Errorf("%w, so it is no instant", err))
+		} else {
+			err = one(string(line))
 		}
 		if err != nil {
 			return fmt.Errorf("line %d: %w", number, err)
-		}
-		if end {
-			return nil
 		}
 		if now := time.Now(); number%4096 == 0 && now.Sub(told) > time.Second {
 			told = now
 			progress(command.Number(int64(number)) + " IDs")
 		}
-	}
+		return nil
+	})
 }
 
 // id issues an ID. A store that does not answer is waited for up to --timeout: a long run must not end because it takes a moment.

@@ -1,10 +1,12 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -50,63 +52,58 @@ func newLayout(c *command.Console) *cobra.Command {
 }
 
 func newLayoutList(c *command.Console) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List the layouts that have a name",
-		Long:  layoutListHelp,
-		Example: `  tickflake layout list
-  tickflake layout list --format json | jq -r 'select(.over | not).name'`,
-		Args: cobra.NoArgs,
+	return &cobra.Command{
+		Use:     "list",
+		Short:   "List the layouts that have a name",
+		Long:    layoutListHelp,
+		Example: `  tickflake layout list`,
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			var rows [][]string
+			for _, l := range snowflake.Presets() {
+				capacity, ends := l.Capacity(), l.End().Format(time.DateOnly)
+				if isOver(l) {
+					ends += " (over)"
+				}
+				rows = append(rows, []string{l.Name, widths(l), l.Tick.String(), l.Epoch.UTC().Format(time.DateOnly), ends, command.Number(capacity.IDsPerSecond), command.Number(capacity.Nodes)})
+			}
+			return command.Table(c.Out, []string{"NAME", "FIELDS", "TICK", "EPOCH", "ENDS", "IDS/S PER NODE", "NODES"}, rows)
+		},
 	}
-	format := formatFlag(cmd)
-	cmd.RunE = func(*cobra.Command, []string) error {
-		var all []layoutInfo
-		for _, l := range snowflake.Presets() {
-			all = append(all, infoOf(l))
-		}
-		return printLayouts(c.Out, *format, all...)
-	}
-	return cmd
 }
 
 func newLayoutShow(c *command.Console) *cobra.Command {
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:   "show NAME|SPEC",
 		Short: "Show a layout: its bits, capacity and spec",
 		Long:  layoutShowHelp,
 		Example: `  tickflake layout show twitter
   tickflake layout show 41/10/12,epoch=2026-01-01
-  tickflake layout show time=39,sequence=8,machine=16,tick=10ms --format json`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cobra.FixedCompletions(layoutCompletions(), cobra.ShellCompDirectiveNoFileComp),
+  tickflake layout show time=39,sequence=8,machine=16,tick=10ms`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			l, err := snowflake.ParseLayout(args[0])
+			if err != nil {
+				return cli.Usage(err)
+			}
+			return describe(c.Out, l)
+		},
 	}
-	format := formatFlag(cmd)
-	cmd.RunE = func(_ *cobra.Command, args []string) error {
-		l, err := snowflake.ParseLayout(args[0])
-		if err != nil {
-			return cli.Usage(err)
-		}
-		if *format == command.FormatJSON {
-			return printLayouts(c.Out, *format, infoOf(l))
-		}
-		return infoOf(l).describe(c.Out)
-	}
-	return cmd
 }
 
 func newLayoutPlan(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "plan --nodes N",
+		Use:   "plan --generators N",
 		Short: "Propose a layout for a demand",
 		Long:  layoutPlanHelp,
-		Example: `  tickflake layout plan --nodes 3000
-  tickflake layout plan --nodes 100 --rate 50000 --years 30
-  tickflake layout plan --nodes 16 --rate 500 --years 50 --epoch 2026-01-01 --bits 53`,
+		Example: `  tickflake layout plan --generators 3000
+  tickflake layout plan --generators 100 --rate 50000 --years 30
+  tickflake layout plan --generators 16 --rate 500 --epoch 2026-01-01 --bits 53`,
 		Args: cobra.NoArgs,
 	}
 	// What a service needs at most, in most cases: a burst of 10,000 IDs per second in each process, for a working life.
 	demand := snowflake.Demand{RatePerNode: 10_000, Years: 50}
-	command.Flag(cmd, "nodes", "plan for `N` generators that issue IDs at once", &demand.Nodes, wholeNumber)
+	command.Flag(cmd, "generators", "plan for `N` generators that issue IDs at once", &demand.Nodes, wholeNumber)
 	number := func(name, usage string, value *float64) {
 		command.Flag(cmd, name, fmt.Sprintf("%s (default %g)", usage, *value), value, func(s string) (float64, error) {
 			f, err := strconv.ParseFloat(s, 64)
@@ -122,8 +119,7 @@ func newLayoutPlan(c *command.Console) *cobra.Command {
 	epoch := snowflake.Default().Epoch.Format(time.DateOnly)
 	command.Flag(cmd, "epoch", "count time from `INSTANT`, such as 2026-01-01 (default "+epoch+")", &demand.Epoch, snowflake.ParseEpoch)
 	cmd.Flags().SortFlags = false
-	format := formatFlag(cmd)
-	_ = cmd.MarkFlagRequired("nodes") // it was just added
+	_ = cmd.MarkFlagRequired("generators") // it was just added
 	cmd.RunE = func(*cobra.Command, []string) error {
 		l, err := snowflake.Plan(demand)
 		if errors.Is(err, snowflake.ErrDemand) {
@@ -132,12 +128,7 @@ func newLayoutPlan(c *command.Console) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		info := infoOf(l)
-		if *format == command.FormatJSON {
-			info.Demand = &demandJSON{demand.Nodes, demand.RatePerNode, demand.Years}
-			return printLayouts(c.Out, *format, info)
-		}
-		return info.describe(c.Out, []string{"demand", fmt.Sprintf("%s nodes, %s IDs per second per node, %s years from the epoch",
+		return describe(c.Out, l, []string{"demand", fmt.Sprintf("%s nodes, %s IDs per second per node, %s years from the epoch",
 			command.Number(demand.Nodes), command.Number(demand.RatePerNode), command.Number(demand.Years))})
 	}
 	return cmd
@@ -156,7 +147,7 @@ func newLayoutIDs(c *command.Console) *cobra.Command {
 		Example: `  tickflake layout ids --from 2026-03-01T00:00:00Z --to 2026-04-01T00:00:00Z`,
 		Args:    cobra.NoArgs,
 	}
-	layout, format := layoutFlag(cmd), formatFlag(cmd)
+	layout := layoutFlag(cmd)
 	var from, to time.Time
 	command.Flag(cmd, "from", "begin at `TIME`", &from, parseInstant)
 	command.Flag(cmd, "to", "end at `TIME`", &to, parseInstant)
@@ -166,11 +157,64 @@ func newLayoutIDs(c *command.Console) *cobra.Command {
 		if err != nil {
 			return cli.Usage(err)
 		}
-		if *format == command.FormatJSON {
-			return json.NewEncoder(c.Out).Encode(map[string]snowflake.ID{"smallest": low, "largest": high})
-		}
 		_, err = fmt.Fprintf(c.Out, "smallest  %d\nlargest   %d\n", low, high)
 		return err
 	}
 	return cmd
+}
+
+func isOver(l snowflake.Layout) bool { return !time.Now().Before(l.End()) }
+
+// widths returns the widths of the three fields, high bits first.
+func widths(l snowflake.Layout) string {
+	if l.Order == snowflake.TimeSequenceNode {
+		return fmt.Sprintf("time %d, sequence %d, node %d", l.TimeBits, l.SequenceBits, l.NodeBits)
+	}
+	return fmt.Sprintf("time %d, node %d, sequence %d", l.TimeBits, l.NodeBits, l.SequenceBits)
+}
+
+// describe writes the bits and the figures of a layout, and the rows of more.
+func describe(w io.Writer, l snowflake.Layout, more ...[]string) error {
+	if l.Name != "" {
+		fmt.Fprintf(w, "%s\n\n", l.Name)
+	}
+	capacity := l.Capacity()
+	last := capacity.Last.Format(time.RFC3339Nano)
+	if isOver(l) {
+		last += " (over: it decodes old IDs, but needs another epoch to issue new ones)"
+	}
+	return command.Table(w, nil, append([][]string{
+		{"fields", fmt.Sprintf("%s: %d of 63 bits", widths(l), usedBits(l))},
+		{"bits", bits(l)},
+		{"tick", l.Tick.String()},
+		{"epoch", l.Epoch.UTC().Format(time.RFC3339Nano)},
+		{"lifetime", command.Number(capacity.Years) + " years"},
+		{"last instant", last},
+		{"nodes", command.Number(capacity.Nodes)},
+		{"IDs per node", fmt.Sprintf("%s per tick, %s per second", command.Number(capacity.IDsPerTick), command.Number(capacity.IDsPerSecond))},
+		{"spec", l.String()},
+	}, more...))
+}
+
+func usedBits(l snowflake.Layout) int { return l.TimeBits + l.NodeBits + l.SequenceBits }
+
+// bits returns which of the 64 bits of an ID is what, high ones first. The first are the sign and what the layout leaves
+// unused, which are always 0.
+func bits(l snowflake.Layout) string {
+	fields := append([]snowflake.Part{{Name: "0", Bits: 64 - usedBits(l)}, {Name: "time", Bits: l.TimeBits}}, l.Parts...)
+	if len(l.Parts) == 0 {
+		fields = append(fields, snowflake.Part{Name: "node", Bits: l.NodeBits})
+	}
+	sequence := len(fields)
+	if l.Order == snowflake.TimeSequenceNode {
+		sequence = 2
+	}
+	fields = slices.Insert(fields, sequence, snowflake.Part{Name: "sequence", Bits: l.SequenceBits})
+	high, texts := 64, []string(nil)
+	for _, f := range fields {
+		if high -= f.Bits; f.Bits > 0 {
+			texts = append(texts, fmt.Sprintf("%d-%d %s", high+f.Bits-1, high, f.Name))
+		}
+	}
+	return strings.Join(texts, ", ")
 }

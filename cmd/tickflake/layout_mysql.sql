@@ -19,8 +19,4 @@ RETURN CASE WHEN instant < TIMESTAMP'{{.Epoch}}' THEN 0 WHEN instant >= TIMESTAM
 DROP FUNCTION IF EXISTS tickflake_{{.Name}};
 CREATE FUNCTION tickflake_{{.Name}}(id BIGINT) RETURNS BIGINT DETERMINISTIC NO SQL
 RETURN CASE WHEN id BETWEEN 0 AND {{$.Largest}} THEN id >> {{.Shift}} & {{.Mask}} END;
-{{end}}{{with .Months}}
-ALTER TABLE {{$.Table}} PARTITION BY RANGE (id) ({{range .}}
-  PARTITION p{{.Name}} VALUES LESS THAN ({{.To}}),{{end}}
-  PARTITION later VALUES LESS THAN MAXVALUE);
 {{end}}

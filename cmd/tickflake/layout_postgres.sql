@@ -54,5 +54,4 @@ BEGIN
   RETURN slot >> {{.SequenceBits}} << {{$.TimeShift}} | {{.NodeBits}} | ((slot & {{.SequenceMask}}) << {{.SequenceShift}});
 END
 $$;
-{{end}}{{range .Months}}
-CREATE TABLE {{$.Table}}_{{.Name}} PARTITION OF {{$.Table}} FOR VALUES FROM ({{.From}}) TO ({{.To}});{{end}}
+{{end}}

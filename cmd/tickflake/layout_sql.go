@@ -4,7 +4,6 @@ import (
 	"embed"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 	"text/template"
@@ -21,11 +20,6 @@ const layoutSQLHelp = `Print SQL functions for the IDs of a layout: tickflake_ti
 tickflake_min_id(instant), tickflake_node(id), tickflake_sequence(id), and one for
 each named part of the node. Run the output in the database, once.
 
-With --partitions TABLE, also print statements that divide the table by the
-month of its IDs: on PostgreSQL one CREATE TABLE a month, for a table declared
-with PARTITION BY RANGE (id); on MySQL and MariaDB one ALTER TABLE, where the
-first partition also has all older IDs, and one named later has all newer ones.
-
 With --node N, also print tickflake_next() for PostgreSQL, the default of a column of
 IDs. The database is then one more node, whose number 'tickflake lease reserve' keeps
 for it; examples/databases says what it promises.
@@ -38,38 +32,17 @@ var sqlFiles embed.FS
 // dialects are the templates, layout_DIALECT.sql.
 var dialects = template.Must(template.ParseFS(sqlFiles, "*"))
 
-// tableName is what --partitions takes: a name that needs no quotes, with or without a schema.
-var tableName = regexp.MustCompile(`^[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)?$`)
-
 func newLayoutSQL(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sql [NAME|SPEC]",
-		Short: "Print SQL functions that read IDs, and partitions by month",
+		Short: "Print SQL functions that read IDs, and one that issues them",
 		Long:  layoutSQLHelp,
 		Example: `  tickflake layout sql --dialect postgres | psql
   tickflake layout sql twitter --dialect mysql
-  tickflake layout sql --node 1023
-  tickflake layout sql --partitions orders --from 2027-01 --months 12`,
-		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: cobra.FixedCompletions(layoutCompletions(), cobra.ShellCompDirectiveNoFileComp),
+  tickflake layout sql --node 1023`,
+		Args: cobra.MaximumNArgs(1),
 	}
 	dialect := command.ChoiceFlag(cmd, "dialect", "write SQL in the `DIALECT`; mysql is for MariaDB too", "postgres", "mysql")
-	var table string
-	command.Flag(cmd, "partitions", "print partitions of `TABLE` by month", &table, func(s string) (string, error) {
-		if !tableName.MatchString(s) {
-			return "", fmt.Errorf("want a name of a-z, 0-9 and _, got %q", s)
-		}
-		return s, nil
-	})
-	from, months := time.Now().UTC(), 12
-	command.Flag(cmd, "from", "begin with the partition of `MONTH`, such as 2027-01 (default this month)", &from, func(s string) (time.Time, error) {
-		month, err := time.Parse("2006-01", s)
-		if err != nil {
-			err = fmt.Errorf("want a month such as 2027-01, got %q", s)
-		}
-		return month, err
-	})
-	command.Flag(cmd, "months", "print `N` partitions (default 12)", &months, upTo(1200))
 	node := int64(-1)
 	command.Flag(cmd, "node", "let tickflake_next() use node number `N`, which only the database has", &node, atLeast("0", wholeNumber))
 	cmd.Flags().SortFlags = false
@@ -84,11 +57,6 @@ func newLayoutSQL(c *command.Console) *cobra.Command {
 		s, err := sqlOf(l)
 		if err != nil {
 			return cli.Usage(err)
-		}
-		if table != "" {
-			if err := s.partition(l, table, from, months); err != nil {
-				return cli.Usage(err)
-			}
 		}
 		if node >= 0 {
 			if err := s.issue(l, node, *dialect); err != nil {
@@ -108,8 +76,6 @@ type layoutSQL struct {
 	TimeShift         int
 	Largest, Above    int64 // the layout's largest ID, and a number that no ID reaches
 	Fields            []sqlField
-	Table             string
-	Months            []sqlMonth
 	Next              *sqlNext // or nil
 }
 
@@ -128,12 +94,6 @@ type sqlField struct {
 	Name  string
 	Shift int
 	Mask  int64
-}
-
-// sqlMonth is a partition with the IDs from From up to, not including, To.
-type sqlMonth struct {
-	Name     string
-	From, To snowflake.ID
 }
 
 const sqlTime = "2006-01-02 15:04:05.000000"
@@ -170,26 +130,6 @@ func sqlOf(l snowflake.Layout) (layoutSQL, error) {
 		nodeShift += p.Bits
 	}
 	return s, nil
-}
-
-// partition adds the partitions of a table from the month of first on. The epoch may lie within
-// the first month.
-func (s *layoutSQL) partition(l snowflake.Layout, table string, first time.Time, months int) error {
-	s.Table = table
-	for i := range months {
-		month := time.Date(first.Year(), first.Month()+time.Month(i), 1, 0, 0, 0, 0, time.UTC)
-		next := month.AddDate(0, 1, 0)
-		from, _, err := l.Between(month, next)
-		if err != nil {
-			return err
-		}
-		to, err := l.Min(next)
-		if err != nil {
-			return err
-		}
-		s.Months = append(s.Months, sqlMonth{month.Format("2006_01"), from, to})
-	}
-	return nil
 }
 
 // issue adds the function that issues IDs of a node.

@@ -19,8 +19,8 @@ import (
 	"github.com/tickflake/tickflake/stores"
 )
 
-const leaseHelp = `Show the node numbers of a store, release and reserve them, say which numbers a store
-has, and move them to another one.
+const leaseHelp = `Show the node numbers of a store, reserve them, say which numbers a store has, and
+move them to another one.
 
 A node number is
 
@@ -56,13 +56,6 @@ clock, null if unknown), window_seconds, layout and error.
 The exit code is 1 if a cell is damaged. Each is reported on standard error, too.
 So is a damaged cell that is no node number's.`
 
-const leaseReleaseHelp = `Release a node number whose process is gone.
-
-That is rarely needed: a number is free one window after UNTIL, and in a directory
-as soon as its process has ended. It is safe if the holder is alive after all: the
-next grant begins where the holder's grant ends, and the holder claims another
-number. In a directory, the number of a process that is alive is not released.`
-
 // leases is common to the lease commands.
 type leases struct {
 	*command.Console
@@ -74,10 +67,10 @@ type leases struct {
 func newLease(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lease",
-		Short: "Show, release, reserve and move node numbers, or give them to the past",
+		Short: "Show, reserve and move node numbers, or give them to the past",
 		Long:  leaseHelp,
 	}
-	cmd.AddCommand(newLeaseList(c), newLeaseRelease(c), newLeaseReserve(c), newLeaseFleet(c), newLeaseEnd(c), newLeasePast(c))
+	cmd.AddCommand(newLeaseList(c), newLeaseReserve(c), newLeaseFleet(c), newLeaseEnd(c), newLeasePast(c))
 	addExec(cmd, c)
 	return cmd
 }
@@ -86,7 +79,6 @@ func newLease(c *command.Console) *cobra.Command {
 // beside it, unless it writes to an empty store.
 func newLeases(c *command.Console, cmd *cobra.Command, writesFirst bool) *leases {
 	l := &leases{Console: c}
-	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	l.place = placeFlags(cmd, keptNodes, func() string { return layoutDirectory(*l.layout) })
 	l.layout = layoutFlag(cmd)
 	usage := "if the store is empty"
@@ -109,7 +101,7 @@ func newLeaseList(c *command.Console) *cobra.Command {
 		Args: cobra.MaximumNArgs(1),
 	}
 	l := newLeases(c, cmd, false)
-	format := formatFlag(cmd)
+	format := command.FormatFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		from, to, err := nodeRange(cmp.Or(strings.Join(args, ""), fmt.Sprint("0-", maxNode)))
 		if err != nil {
@@ -128,24 +120,28 @@ func newLeaseList(c *command.Console) *cobra.Command {
 			}
 		}
 		slices.SortFunc(all, func(a, b lease.Holding) int { return cmp.Compare(a.Node, b.Node) })
-		var rows []holding
+		all = slices.DeleteFunc(all, func(h lease.Holding) bool { return h.Node < from || h.Node > to })
 		for _, h := range all {
-			if h.Node < from || h.Node > to {
-				continue
-			}
-			if n := len(rows); n == 0 || *format == command.FormatJSON || !rows[n-1].absorb(h) {
-				row := holdingOf(h, time.Now())
-				row.floor = l.floor
-				rows = append(rows, row)
-			}
 			if h.Err != nil {
 				bad = append(bad, h.Err)
 			}
 		}
-		err = command.Print(l.Out, *format, rows, []string{"NODE", "STATE", "OWNER", "UNTIL", "CLOCK"}, holding.row)
-		return cmp.Or(err, l.Report(bad...))
+		return cmp.Or(l.print(*format, all), l.Report(bad...))
 	}
 	return cmd
+}
+
+// print writes node numbers as a table, or one JSON object per line.
+func (l *leases) print(format string, all []lease.Holding) error {
+	var rows []holding
+	for _, h := range all {
+		if n := len(rows); n == 0 || format == command.FormatJSON || !rows[n-1].absorb(h) {
+			row := holdingOf(h, time.Now())
+			row.floor = l.floor
+			rows = append(rows, row)
+		}
+	}
+	return command.Print(l.Out, format, rows, []string{"NODE", "STATE", "OWNER", "UNTIL", "CLOCK"}, holding.row)
 }
 
 // holdings lists the node numbers of a store. If there are none, and it has a fleet, the error says which.
@@ -156,51 +152,6 @@ func (l *leases) holdings(ctx context.Context, store stores.Store) ([]lease.Hold
 		l.never, l.remedy = "no node number was claimed yet", "the fleet has "+fleetText(f)
 	}
 	return all, err
-}
-
-func newLeaseRelease(c *command.Console) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "release NODE",
-		Short: "Release a node number whose process is gone",
-		Long:  leaseReleaseHelp,
-		Example: `  tickflake lease release 7
-  tickflake lease release 7 --store etcd://10.0.0.1:2379 --yes`,
-		Args: cobra.ExactArgs(1),
-	}
-	l := newLeases(c, cmd, false)
-	yes := cmd.Flags().Bool("yes", false, "do not ask, which needs a terminal")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		node, to, err := nodeRange(args[0])
-		if err == nil && node != to {
-			err = cli.Usage(fmt.Errorf("want one node number, got %q", args[0]))
-		}
-		if err != nil {
-			return err
-		}
-		ctx := cmd.Context()
-		h, err := ask(ctx, l.place, func(ctx context.Context, store stores.Store) (lease.Holding, error) {
-			return lease.Inspect(ctx, store, node)
-		})
-		switch {
-		case err != nil:
-			return err
-		case h.Err != nil:
-			return h.Err
-		case h.State == lease.Released:
-			_, err := fmt.Fprintf(l.Out, "node number %d was released before\n", node)
-			return err
-		}
-		question := fmt.Sprintf("node number %d is %s, by %s, until %s\nrelease it?", h.Node, h.State, ownerText(h), untilText(h, time.Now()))
-		if err := l.Confirm(ctx, *yes, "release", question, fmt.Errorf("node number %d was not released", node)); err != nil {
-			return err
-		}
-		err = l.with(ctx, func(ctx context.Context, store stores.Store) error { return lease.ForceRelease(ctx, store, node) })
-		if err == nil {
-			_, err = fmt.Fprintf(l.Out, "node number %d is released; its next grant begins at %s\n", node, h.Limit.UTC().Format(untilFormat))
-		}
-		return err
-	}
-	return cmd
 }
 
 // maxNode is the largest node number of any layout.
@@ -222,7 +173,8 @@ NODES is a number, or a range such as 0-3. DATE is 2026-12-31 (to its end, in UT
 or 2026-12-31T12:00:00Z. A reservation can be lengthened and not shortened, so on a
 terminal the command asks first. Numbers that are held are refused, and those of the
 past are retired, as after a restore. An empty store gets the layout of --layout, for
-good: its processes need the same.
+good: its processes need the same. The command prints the numbers as 'tickflake lease
+list' does.
 
 A number that was used here before has its own IDs. If the other system composes IDs
 for old rows with it, it repeats them: 'tickflake lease past' is for old rows.`
@@ -278,22 +230,7 @@ func newLeaseReserve(c *command.Console) *cobra.Command {
 		if used >= 0 {
 			l.Complain(fmt.Errorf("node number %d was used in this store before: another system must not issue IDs of a time before now with it", used))
 		}
-		retired := slices.ContainsFunc(reserved, func(h lease.Holding) bool { return h.State == lease.Retired })
-		if reserved = slices.DeleteFunc(reserved, func(h lease.Holding) bool { return h.State == lease.Retired }); retired {
-			fmt.Fprintf(l.Out, "those of %s that were given to the past are retired: no ID is issued with them any more\n", which)
-		}
-		if len(reserved) == 0 {
-			return nil
-		}
-		// A limit that was later stays as it was.
-		kept := slices.DeleteFunc(slices.Clone(reserved), func(h lease.Holding) bool { return h.Limit.Sub(until) < h.Layout.Tick })
-		if len(kept) < len(reserved) {
-			fmt.Fprintf(l.Out, "%s %s reserved until %s; the layout is %s\n", which, choose(to > from, "are", "is"), until.Format(untilFormat), reserved[0].Layout)
-		}
-		for _, h := range kept {
-			fmt.Fprintf(l.Out, "node number %d is reserved until %s: that was its limit before, and no limit is lowered\n", h.Node, h.Limit.UTC().Format(untilFormat))
-		}
-		return nil // a failed write shows when the output is flushed
+		return l.print(command.FormatText, reserved)
 	}
 	return cmd
 }

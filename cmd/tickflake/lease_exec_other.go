@@ -1,4 +1,4 @@
-//go:build !unix
+//go:build !linux
 
 package main
 
@@ -8,5 +8,5 @@ import (
 	"github.com/tickflake/tickflake/cmd/internal/command"
 )
 
-// addExec adds nothing: there are no signals.
+// addExec adds nothing: only Linux tells which processes a program has started, and when a clock was set.
 func addExec(*cobra.Command, *command.Console) {}

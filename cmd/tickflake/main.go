@@ -4,7 +4,7 @@
 //
 //	tickflake generate --count 3
 //	tickflake decode --layout twitter 1541815603606036480
-//	tickflake layout plan --nodes 100 --rate 10000 --years 30
+//	tickflake layout plan --generators 100 --rate 10000 --years 30
 //	tickflake sequence next orders
 //	tickflake serve
 //

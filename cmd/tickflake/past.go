@@ -69,12 +69,6 @@ func pastText(p lease.Past) string {
 	return fmt.Sprintf("%d to %d, %s", p.From, p.To, choose(p.Retired, "retired", how))
 }
 
-// pastJSON is the JSON of past numbers.
-type pastJSON struct {
-	lease.Past
-	Bucket float64 `json:"bucket_seconds"`
-}
-
 func newLeasePast(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "past --nodes NODES",
@@ -133,7 +127,7 @@ func newLeasePast(c *command.Console) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return l.show(f, "text")
+		return l.show(f)
 	}
 	return cmd
 }

@@ -35,9 +35,8 @@ The state of each sequence is one of
 ` + sequenceStoresHelp
 
 const sequenceListHelp = `List the sequences of a store, or the one of a name. LAST is the highest number that
-was granted and not given back, LEFT how many there are up to the maximum, and USED
-the part of the numbers that was granted; without a maximum, LEFT and USED are -. A
-sequence by period has no numbers: those of its periods have them.
+was granted and not given back, and LEFT how many there are up to the maximum: - is
+none. A sequence by period has no numbers: those of its periods have them.
 
 With --format json each is an object on a line of its own with the fields name,
 state, definition, next (null if none is left), last (null if no number was
@@ -63,7 +62,6 @@ func newSequence(c *command.Console) *cobra.Command {
 
 // newSequences adds the flags of the sequence commands.
 func newSequences(c *command.Console, cmd *cobra.Command) *sequences {
-	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	return &sequences{c, placeFlags(cmd, keptSequences, func() string { return sequenceDirectory })}
 }
 
@@ -87,7 +85,7 @@ func newSequenceList(c *command.Console) *cobra.Command {
 		Args: cobra.MaximumNArgs(1),
 	}
 	s := newSequences(c, cmd)
-	format := formatFlag(cmd)
+	format := command.FormatFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return s.list(cmd.Context(), *format)

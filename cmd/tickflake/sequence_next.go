@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"os"
 	"strconv"
 	"time"
 
@@ -52,9 +50,6 @@ func newSequenceNext(c *command.Console) *cobra.Command {
 }
 
 func (s *sequences) next(ctx context.Context, name string, count int64, row bool) (err error) {
-	if closedOutput() {
-		return errors.New("no number was taken, since it would be lost: the output is closed, or a null device; give it a file or a pipe")
-	}
 	bounded, cancel := s.within(ctx)
 	defer cancel()
 	store, err := s.open(bounded)
@@ -104,18 +99,6 @@ func (s *sequences) next(ctx context.Context, name string, count int64, row bool
 	}, func(n int64) (string, error) { return strconv.FormatInt(n, 10), nil })
 }
 
-// closedOutput reports whether the program was started with its output closed. Go has put the null device in its
-// place, open for reading as well, which a shell's >/dev/null is not, but Python's DEVNULL is.
-func closedOutput() bool {
-	null, err := os.Stat(os.DevNull)
-	out, failed := os.Stdout.Stat()
-	if err != nil || failed != nil || !os.SameFile(null, out) {
-		return false
-	}
-	_, err = os.Stdout.Read(make([]byte, 1))
-	return err == io.EOF
-}
-
 // stopped returns the error of a call for numbers: the cause of the end of ctx, if that has
 // ended, or that --timeout is over.
 func (s *sequences) stopped(ctx context.Context, err error) error {
@@ -128,7 +111,7 @@ func (s *sequences) stopped(ctx context.Context, err error) error {
 	if !errors.Is(err, sequence.ErrStore) { // it has said nothing at all
 		err = fmt.Errorf("%s: %w", s.name(), err)
 	}
-	return &lateError{&timeoutError{s.timeout}, err}
+	return &lateError{s.timeout, err}
 }
 
 // giveBack closes the sequence at the end of a run, which had an error or not. An error of the

@@ -53,11 +53,7 @@ back. A sequence that went back is not deleted: raise its next number first, wit
 The command prints a file for a shell, which creates the sequence that continues it
 in the store of the variable NEW. Run that for one store only; docs/move.md has all
 steps. Deleting it once more prints the same.
-
-With --format json it prints an object as 'tickflake sequence list' does, with two
-fields more: continued, the definition that continues it, or null if no number is
-left, and command, without --store, or null if only a program knows the names of its
-periods.`
+`
 
 // modes are the modes of a sequence, the default first.
 var modes = []string{string(sequence.Segmented), string(sequence.Ordered)}
@@ -146,7 +142,7 @@ func maxFlag(cmd *cobra.Command, value *int64, none int64) {
 			err = fmt.Errorf("%d is beyond the range of a sequence: want less, or none", last)
 		}
 		return last, err
-	}, "none")
+	})
 }
 
 // steps are the least and the most numbers that a process reserves at a time.
@@ -233,7 +229,6 @@ func newSequenceDelete(c *command.Console) *cobra.Command {
 		Args: oneName,
 	}
 	s := newSequences(c, cmd)
-	format := formatFlag(cmd)
 	yes := cmd.Flags().Bool("yes", false, "do not ask, which needs a terminal")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx, name := cmd.Context(), args[0]
@@ -253,7 +248,8 @@ func newSequenceDelete(c *command.Console) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return printDeleted(s.Out, last, *format)
+		_, err = fmt.Fprintf(s.Out, "# sequence %q is deleted; %s\n%s\n", name, grantedText(last), continued(last))
+		return err
 	}
 	return cmd
 }

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 
 	"github.com/tickflake/tickflake/cmd/internal/command"
@@ -55,42 +53,33 @@ func stateText(info sequence.Info) string {
 
 // printSequences writes a table, or one JSON object per line.
 func printSequences(w io.Writer, all []sequenceState, format string) error {
-	return command.Print(w, format, all, []string{"NAME", "STATE", "NEXT", "LAST", "LEFT", "USED", "DEFINITION"}, func(s sequenceState) []string {
+	return command.Print(w, format, all, []string{"NAME", "STATE", "NEXT", "LAST", "LEFT", "DEFINITION"}, func(s sequenceState) []string {
 		if s.Error != "" {
-			return []string{s.Name, s.State, "-", "-", "-", "-", "-"}
+			return []string{s.Name, s.State, "-", "-", "-", "-"}
 		}
-		left, used := "-", "-"
+		left := "-"
 		if next, _ := s.info.Continued(); s.Left != nil && next.Max != 0 {
-			left, used = fmt.Sprint(s.info.Left), usedText(s.info)
+			left = fmt.Sprint(s.info.Left)
 		}
-		return []string{s.Name, s.State, nextText(s.info), choose(granted(s.info), fmt.Sprint(s.info.Last), "-"), left, used, s.info.Definition.String()}
+		return []string{s.Name, s.State, nextText(s.info), choose(granted(s.info), fmt.Sprint(s.info.Last), "-"), left, s.info.Definition.String()}
 	})
 }
 
-// printDeleted writes the last state of a sequence, and how it is continued.
-func printDeleted(w io.Writer, last sequence.Info, format string) error {
-	deleted := struct {
-		sequenceState
-		Continued *sequence.Definition `json:"continued"`
-		Command   *string              `json:"command"`
-	}{sequenceState: stateOf(last)}
-	deleted.State = "deleted"
-	text := "# No number is left to continue with."
-	if d, ok := last.Continued(); ok {
-		deleted.Continued = &d
-		text = "# To continue it in another store, have its program create it there: " + d.String()
-		if d.Period == (sequence.Period{}) || slices.Contains(periods, d.Period.String()) {
-			create := createCommand(last.Name, d)
-			deleted.Command = &create
-			begins := choose(d.Period == (sequence.Period{}), fmt.Sprintf("it begins at %d", last.Next), "each period begins anew, but for those that you delete here and create there first")
-			text = "# Create it in one other store, before a process asks that for a number: " + begins + ".\n# NEW is the URL of that store.\n" + create + ` --store "$NEW"`
+// continued says how a deleted sequence is continued, in lines for a shell.
+func continued(last sequence.Info) string {
+	d, ok := last.Continued()
+	if !ok {
+		return "# No number is left to continue with."
+	}
+	begins := fmt.Sprintf("it begins at %d", last.Next)
+	if d.Period != (sequence.Period{}) {
+		begins = "each period begins anew, but for those that you delete here and create there first"
+		if !slices.Contains(periods, d.Period.String()) {
+			return "# To continue it in another store, have its program create it there: " + d.String()
 		}
 	}
-	if format == command.FormatJSON {
-		return json.NewEncoder(w).Encode(deleted)
-	}
-	_, err := fmt.Fprintf(w, "# sequence %q is deleted; %s\n%s\n", last.Name, grantedText(last), text)
-	return err
+	return "# Create it in one other store, before a process asks that for a number: " + begins + ".\n# NEW is the URL of that store.\n" +
+		createCommand(last.Name, d) + ` --store "$NEW"`
 }
 
 // createCommand is the command that creates a sequence with a definition of [sequence.Info.Continued].
@@ -109,12 +98,6 @@ func createCommand(name string, d sequence.Definition) string {
 		text += fmt.Sprintf(" --period %s", d.Period)
 	}
 	return text
-}
-
-// usedText returns the part of the numbers that was granted, rounded down: 100% is all.
-func usedText(info sequence.Info) string {
-	used := 1 + float64((info.Last-info.Definition.First())/info.Definition.Stride.By())
-	return fmt.Sprintf("%.1f%%", math.Floor(1000*used/(used+float64(info.Left)))/10)
 }
 
 func nextText(info sequence.Info) string { return choose(info.Left == 0, "-", fmt.Sprint(info.Next)) }

@@ -30,17 +30,10 @@ type ownSettings struct {
 	TLSClientCA string `setting:"tls-client-ca" value:"FILE" usage:"serve only clients with a certificate of an authority in FILE, as PEM"`
 }
 
-// settings is the table of them, in the order of the help. It drives the flags and the variables.
+// settings are the flags of serve. Each has a variable, which takes the same text.
 type settings struct {
-	cmd *cobra.Command
-	all []*setting
-}
-
-// setting is one value of the configuration of serve. Its flag and its variable take the same text.
-type setting struct {
-	*pflag.Flag
-	list   bool
-	source string // of the value, for messages
+	cmd     *cobra.Command
+	sources map[string]string // of those that came from a variable, for messages
 }
 
 // fields makes a setting of each field that the type tags has, of the field of the struct of that name. The range is that of
@@ -71,13 +64,13 @@ func (s *settings) fields(of any, tags reflect.Type) {
 			field(s, tag, tag.Get("value"), value, func(text string) ([]string, error) {
 				_, err := someText(text)
 				return append(*value, text), err
-			}).list = true
+			})
 		}
 	}
 }
 
 // field makes a setting of a field, whose value has a name in the help.
-func field[T any](s *settings, tag reflect.StructTag, name string, value *T, parse func(string) (T, error)) *setting {
+func field[T any](s *settings, tag reflect.StructTag, name string, value *T, parse func(string) (T, error)) *pflag.Flag {
 	usage, flag := tag.Get("usage"), tag.Get("setting")
 	if name != "" {
 		usage = strings.Replace(usage, name, "`"+name+"`", 1)
@@ -91,29 +84,7 @@ func field[T any](s *settings, tag reflect.StructTag, name string, value *T, par
 	if text := fmt.Sprint(*value); text != "" && text != "false" && text != "[]" {
 		usage += " (default " + text + ")"
 	}
-	command.Var(s.cmd, flag, usage, value, parse)
-	if name == addressName {
-		command.CompleteFlag(s.cmd, flag, off)
-	} else if name != "FILE" {
-		command.CompleteFlag(s.cmd, flag)
-	}
-	return s.keep(flag)
-}
-
-// keep makes a setting of a flag that was just added.
-func (s *settings) keep(name string) *setting {
-	one := &setting{Flag: s.cmd.Flags().Lookup(name), source: "--" + name}
-	s.all = append(s.all, one)
-	return one
-}
-
-// keepAll makes settings of the flags that were added since.
-func (s *settings) keepAll() {
-	s.cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if s.find(f.Name) == nil {
-			s.keep(f.Name)
-		}
-	})
+	return command.Flag(s.cmd, flag, usage, value, parse)
 }
 
 // off is the address of a protocol that is not served.
@@ -147,25 +118,26 @@ func yesOrNo(text string) (bool, error) {
 	return text == "true", nil
 }
 
-// fill sets the settings that have no flag from their variables.
-func (s *settings) fill() error {
-	for _, one := range s.all {
-		text := os.Getenv(variable(one.Name))
-		if one.Changed || text == "" {
-			continue
+// fill sets the settings that have no flag from their variables. A list is words there.
+func (s *settings) fill() (err error) {
+	s.cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		source := "$" + variable(f.Name)
+		text := os.Getenv(source[1:])
+		if f.Changed || text == "" || !s.has(f.Name) {
+			return
 		}
 		texts := []string{text}
-		if one.list {
+		if f.Value.Type() == "[]string" {
 			texts = strings.Fields(text)
 		}
-		one.source = "$" + variable(one.Name)
+		s.sources[f.Name] = source
 		for _, text := range texts {
-			if err := one.Value.Set(text); err != nil {
-				return cli.Usage(fmt.Errorf("%s: %w", one.source, err))
+			if bad := f.Value.Set(text); bad != nil {
+				err = cmp.Or(err, cli.Usage(fmt.Errorf("%s: %w", source, bad)))
 			}
 		}
-	}
-	return nil
+	})
+	return err
 }
 
 // variable returns the name of the environment variable of a flag.
@@ -173,25 +145,17 @@ func variable(flag string) string {
 	return "TICKFLAKE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// find returns the setting of a name, or nil.
-func (s *settings) find(name string) *setting {
-	for _, one := range s.all {
-		if one.Name == name {
-			return one
-		}
-	}
-	return nil
+// has reports whether there is a setting of the name. Some flags are none.
+func (s *settings) has(name string) bool {
+	return name != "config" && name != "check" && name != "help" && s.cmd.Flags().Lookup(name) != nil
 }
-
-// has reports whether there is a setting of the name.
-func (s *settings) has(name string) bool { return s.find(name) != nil }
 
 // source returns where the value of a setting came from, for messages.
 func (s *settings) source(name string) string {
-	if one := s.find(name); one != nil {
-		return one.source
+	if !s.has(name) {
+		return name
 	}
-	return name
+	return cmp.Or(s.sources[name], "--"+name)
 }
 
 // strays returns a warning for each variable that looks like one of a setting, and is none. A
@@ -200,10 +164,8 @@ func (s *settings) source(name string) string {
 func (s *settings) strays(environment []string) (warnings []string) {
 	for _, one := range environment {
 		name, text, _ := strings.Cut(one, "=")
-		known := name == variable("config") || name == variable("require-servers") // the latter is of the tests
-		for _, setting := range s.all {
-			known = known || name == variable(setting.Name)
-		}
+		flag := strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(name, variable("")), "_", "-"))
+		known := name == variable(flag) && (s.has(flag) || flag == "config" || flag == "require-servers") // the latter is of the tests
 		kubernetes := strings.Contains(name, "_SERVICE_") || strings.Contains(name, "_PORT")
 		if strings.HasPrefix(name, variable("")) && text != "" && !known && !kubernetes {
 			warnings = append(warnings, "$"+name+" is no variable of a setting: it has no effect")

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
+	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/internal/cli"
 )
 
@@ -65,6 +67,64 @@ func (s *serving) listen() (_ map[string]net.Listener, err error) {
 		return listeners, cli.Usage(errors.New("--resp, --http and --grpc are all off: there is nothing to serve"))
 	}
 	return listeners, nil
+}
+
+// greet logs the store and the addresses, and shows how to call them.
+func (s *serving) greet(log *slog.Logger, listeners map[string]net.Listener, store string) {
+	attrs := []any{slog.String("store", store)}
+	for _, protocol := range protocols {
+		if l := listeners[protocol]; l != nil {
+			attrs = append(attrs, slog.String(protocol, l.Addr().String()))
+		}
+	}
+	log.Info("serving", attrs...)
+	for _, l := range listeners {
+		if at, ok := l.Addr().(*net.TCPAddr); ok && !at.IP.IsLoopback() && s.place.url == "" {
+			log.Warn("other machines reach this server, and its store is a directory: another server with one of its own issues the same IDs; give both one --store", "directory", s.place.name())
+			break
+		}
+	}
+	if *s.logFormat == command.FormatJSON {
+		return
+	}
+	// A server whose output is not read serves all the same.
+	fmt.Fprint(s.Out, s.greeting(listeners))
+	if s.Out.Flush() != nil {
+		s.Out.Reset(io.Discard) // so that the end of the run does not meet the error again
+	}
+}
+
+// greeting says how to call each protocol.
+func (s *serving) greeting(listeners map[string]net.Listener) string {
+	secure, token := s.own.TLSCert != "", len(s.file.Clients) > 0
+	header := choose(token, ` -H "Authorization: Bearer $TOKEN"`, "")
+	text := "IDs, from another terminal:\n"
+	if l := listeners["http"]; l != nil {
+		text += fmt.Sprintf("  curl -X POST%s '%s%s/v1/ids?n=3'\n", header, choose(secure, "https://", "http://"), s.reach(l))
+	}
+	if l := listeners["resp"]; l != nil {
+		host, port, _ := net.SplitHostPort(s.reach(l)) // it was joined
+		text += "  " + choose(token, `REDISCLI_AUTH="$TOKEN" `, "") + "redis-cli" + choose(host == "127.0.0.1", "", " -h "+host) + " -p " + port + choose(secure, " --tls", "") + " ID\n"
+	}
+	if l := listeners["grpc"]; l != nil {
+		text += fmt.Sprintf("  grpcurl%s%s -d '{\"count\":3}' %s tickflake.v1.TickflakeService/Take\n", choose(secure, "", " -plaintext"), header, s.reach(l))
+	}
+	return text + "Ctrl-C ends the server.\n"
+}
+
+// reach returns the address at which a program on this machine reaches a listener.
+func (s *serving) reach(l net.Listener) string {
+	host, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil { // no TCP
+		return l.Addr().String()
+	}
+	switch ip := net.ParseIP(host); {
+	case s.own.TLSCert != "" && len(s.config.Hosts) > 0: // a name of the certificate
+		host = s.config.Hosts[0]
+	case ip.IsUnspecified():
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port)
 }
 
 // notify tells systemd the state of the server, if systemd started it. A server that cannot

@@ -47,7 +47,6 @@ func newStoreCheck(c *command.Console) *cobra.Command {
 		Args: cobra.NoArgs,
 	}
 	place := placeFlags(cmd, keptCells, func() string { return "" })
-	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
 		slog.SetDefault(slog.New(slog.DiscardHandler)) // stores.Open logs the same
@@ -71,11 +70,11 @@ func newStoreCheck(c *command.Console) *cobra.Command {
 			sentences []string
 		}{{"forgets", d.Forgets}, {"risks", d.Risks}, {"unknown", d.Unknown}} {
 			for _, sentence := range part.sentences {
-				rows = append(rows, []string{fmt.Sprintf("%-7s", part.word), command.Visible(sentence)})
+				rows = append(rows, []string{part.word, command.Visible(sentence)})
 			}
 		}
 		if probed != "" {
-			rows = append(rows, []string{"probed ", probed})
+			rows = append(rows, []string{"probed", probed})
 		}
 		if err := command.Table(c.Out, nil, rows); err != nil {
 			return err

@@ -188,7 +188,7 @@ func (f *Fleet) openClients(ctx context.Context) error {
 		addresses = append(addresses, m.address(1))
 	}
 	for i := range f.GoClients {
-		c, err := GoClient(ctx, addresses, options...)
+		c, err := openGoClient(ctx, addresses, options...)
 		if err != nil {
 			return err
 		}
@@ -213,7 +213,7 @@ func (f *Fleet) add(name string, goroutines int, callers ...Caller) {
 
 func (f *Fleet) worker(name string, goroutines int, callers ...Caller) *Worker {
 	return &Worker{fleet: f, callers: callers, goroutines: goroutines, operations: operations, tries: rounds * len(callers),
-		count: Client{Name: name, Errors: map[string]int64{}, Examples: map[string]string{}, Stalls: map[string]Stall{}}}
+		count: Client{Name: name, Errors: map[string]int64{}, Examples: map[string]string{}}}
 }
 
 // workers are the clients of the servers, and of the present runs of the keepers.

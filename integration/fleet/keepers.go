@@ -106,7 +106,7 @@ func (r *run) live() {
 	f := r.fleet
 	store, gen, err := r.open()
 	for ; err != nil; store, gen, err = r.open() {
-		r.note(operation{name: "start"}, time.Now(), err)
+		r.note(operation{name: "start"}, err)
 		if Pause(r.ctx, 50*time.Millisecond); r.ctx.Err() != nil {
 			return
 		}

@@ -43,7 +43,7 @@ func TestGoRedis(t *testing.T) {
 		assert.NoError(t, err)
 		assert.GreaterOrEqual(t, granted, n)
 		assert.ErrorContains(t, c.Get(ctx, "other").Err(), "there is no sequence other")
-		assert.ErrorContains(t, c.Set(ctx, "a", 1, 0).Err(), "SET is not supported")
+		assert.ErrorContains(t, c.Set(ctx, "a", 1, 0).Err(), `unknown command "set"`)
 		_, err = c.Pipelined(ctx, func(p redis.Pipeliner) error {
 			for range 100 {
 				p.Incr(ctx, "orders")
@@ -109,6 +109,5 @@ func TestRetry(t *testing.T) {
 	defer c.Close()
 	s.away(t, true)
 	assert.ErrorContains(t, c.Incr(t.Context(), "orders").Err(), "LOADING")
-	assert.NoError(t, c.Do(t.Context(), "ID").Err())
-	assert.Equal(t, 4, s.requests(t, "INCR", "unavailable", "ID"), "one call and three repetitions")
+	assert.Equal(t, 4, s.requests(t, "unavailable"), "one call and three repetitions")
 }

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"testing"
 	"time"
 
@@ -36,11 +35,10 @@ func client(name, token string) settings {
 	return settings{"name": name, "token-hash": fmt.Sprintf("%x", sha256.Sum256([]byte(token))), "sequences": []string{"*"}}
 }
 
-// serve runs "tickflake serve" with the rules until the test ends. It logs every request, unless the settings say
-// otherwise.
+// serve runs "tickflake serve" with the rules until the test ends.
 func serve(t *testing.T, changed settings) *served {
 	t.Helper()
-	all := settings{"access-log": 1, "log-format": "json", "node": 1, "create": rules}
+	all := settings{"log-format": "json", "node": 1, "create": rules}
 	maps.Copy(all, changed)
 	file, args := settings{}, []string{}
 	for name, value := range all {
@@ -81,17 +79,12 @@ func (p *served) away(t *testing.T, yes bool) {
 	require.NoError(t, os.Rename(p.store+"-away", p.store))
 }
 
-// requests returns how many requests of methods, a pattern, the server has refused with a code. It waits until
-// the log has one, and one of the method last that was served later.
-func (p *served) requests(t *testing.T, methods, code, last string) (n int) {
+// requests returns how many requests of the Redis protocol the server has refused with a code.
+func (p *served) requests(t *testing.T, code string) int {
 	t.Helper()
-	refused := regexp.MustCompile(`"method":"` + methods + `".*"code":"` + code + `"`)
-	served := regexp.MustCompile(`"msg":"request".*"method":"` + last + `".*"items":[1-9]`)
-	require.Eventually(t, func() bool {
-		n = len(refused.FindAllString(p.Output(), -1))
-		return n > 0 && served.MatchString(p.Output())
-	}, patience, time.Millisecond)
-	return n
+	all, err := p.Metrics(t.Context())
+	require.NoError(t, err)
+	return int(all[`tickflake_service_requests_total{tickflake_service_code="`+code+`",tickflake_service_protocol="resp"}`])
 }
 
 // withTLS returns settings with a certificate of a new authority, and the path of the authority's own.

@@ -8,9 +8,7 @@
 //     result, and acts on what that means.
 //   - [Turn] lets one goroutine at a time run a machine, and others wait for it as long as
 //     their contexts allow, and [Ending] ends something although the context of who asked has ended.
-//   - [Log] bounds the lines of a log.
-//   - [Wrap], [Printable] and [Busy] make the errors that users
-//     read.
+//   - [Wrap], [Printable] and [Busy] make the errors that users read.
 //
 // # What a run keeps to
 //

@@ -13,15 +13,14 @@ type probe struct {
 	waiting []Cell // the cells of those that may still land
 	landed  Cell   // the cell of a claim that has landed, until it is locked
 
-	stage   stage
-	fleet   Fleet
-	version uint64 // of the fleet's cell
-	search  Search
-	cells   []Cell // candidates
-	others  int64  // numbers that are held, reserved or damaged
-	past    int64  // numbers that were given to the past
-	parked  int64  // how many of the others are reserved
-	until   uint64 // the first end of a reservation
+	stage  stage
+	fleet  Fleet
+	search Search
+	cells  []Cell // candidates
+	others int64  // numbers that are held, reserved or damaged
+	past   int64  // numbers that were given to the past
+	parked int64  // how many of the others are reserved
+	until  uint64 // the first end of a reservation
 
 	locked bool  // a candidate is locked
 	lock   int64 // the candidate that is locked, if one is
@@ -33,8 +32,8 @@ type probe struct {
 type stage uint8
 
 const (
-	fleetUnread  stage = iota
-	fleetMissing       // or its layout is too narrow
+	fleetUnread stage = iota
+	fleetMissing
 	firstUnread
 	searching
 )
@@ -56,7 +55,7 @@ func (m *Machine) nextClaim(in Input) Op {
 	case fleetUnread:
 		return Op{Kind: Read, Why: OfFleet, Node: FleetNode}
 	case fleetMissing:
-		return Op{Kind: Swap, Why: OfFleet, Node: FleetNode, Version: p.version}
+		return Op{Kind: Swap, Why: OfFleet, Node: FleetNode}
 	case firstUnread:
 		return m.nextFirst(in)
 	}
@@ -189,16 +188,14 @@ func (m *Machine) lowest() uint64 { return max(m.least, m.probe.fleet.Floor) }
 // doneFleet notes which numbers the store has.
 func (m *Machine) doneFleet(op Op, r Result) []Event {
 	p := &m.probe
-	if p.fleet = r.Fleet; op.Kind == Read {
-		p.version = r.Cell.Version
-	}
+	p.fleet = r.Fleet
 	switch {
 	case r.Status == Damaged:
 		return []Event{{Kind: Broken, Range: number(FleetNode)}}
 	case r.Status == Failed:
 	case op.Kind == Swap && r.Status != OK: // another process was faster
 		p.stage = fleetUnread
-	case op.Kind == Read && (p.version == 0 || p.fleet.Narrow):
+	case op.Kind == Read && r.Cell.Version == 0:
 		p.stage = fleetMissing
 	default:
 		p.stage = firstUnread

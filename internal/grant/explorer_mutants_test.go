@@ -18,6 +18,8 @@ func (x mutant) next(s *state, p *proc, in Input, op Op) Op {
 		op = *p.again
 		op.Version = s.cells[op.Node].version
 	case op.Kind != Swap:
+	case x == "M2" && (op.Why == Claim || op.Why == Extend):
+		op.Record.Limit = max(op.Record.Limit-1, op.Record.Floor, p.win.used)
 	case x == "M12" && op.Why == Claim:
 		op.Record.Floor = in.Now
 	case x == "M13" && op.Why == Release:
@@ -44,6 +46,10 @@ func (x mutant) result(p *proc, in Input, op Op, r Result) Result {
 		if i := slices.IndexFunc(p.m.claims, func(c Pending) bool { return c.Node == op.Node }); i >= 0 && r.Cell.Version != p.m.claims[i].Version {
 			r.Cell.Record.Write = p.m.claims[i].Name
 		}
+	case x == "MISSED" && op.Why == Doubt && r.Cell.Record.Limit < p.m.held.Limit:
+		limit := p.m.held.Limit
+		r.Cell.Version = max(r.Cell.Version, 1)
+		r.Cell.Record = cell.Node{Holder: "another", Floor: limit, Limit: limit, Write: "another's", Last: []string{p.m.held.Write}}
 	case x == "PINNED" && op.Why == First:
 		r.Cell.Record = cell.Node{}
 	case x == "TOKEN" && op.Why == Doubt && r.Status == OK && r.Cell.Record.Holder == p.m.token:
@@ -60,12 +66,15 @@ var moving = world{procs: 2, cells: 2, ticks: 3, moves: true}
 var oldRows = world{procs: 2, cells: 1, ticks: 2, past: true}
 
 // mutants are the ways to break the protocol, each with a small world in which a search finds a
-// tick that is stamped twice; with ALWAYS, a limit that is pushed ahead in vain.
+// tick that is stamped twice; with ALWAYS, a limit that is pushed ahead in vain, and with MISSED, the use of a grant that the
+// store has lost.
 var mutants = []struct {
 	mutant
 	change string
 	in     world
 }{
+	{"M2", "what a process issues is reported from time to time, and not before", world{procs: 2, cells: 1, ticks: 2}},
+	{"M5", "the grant is checked before use, and not at use", world{procs: 2, cells: 1, ticks: 2}},
 	{"M9_REFRESH", "a claim of unknown outcome is sent again with the cell's new version", world{procs: 2, cells: 1, ticks: 2, net: 1}},
 	{"M9_SUCCESS", "a claim of unknown outcome is taken for a success", world{procs: 2, cells: 1, ticks: 2, net: 1}},
 	{"M9_VERSION", "a claim of unknown outcome is read back by the version of the cell", world{procs: 2, cells: 1, ticks: 2, net: 1}},
@@ -94,6 +103,7 @@ var mutants = []struct {
 	{"ORDER", "a cell is given to the past before its lanes are defined", oldRows},
 	{"MOVED", "a past number is used in the new store, too", world{procs: 1, cells: 2, ticks: 2, past: true, moves: true}},
 	{"RESTORED", "past numbers are not retired when the store went back", world{procs: 1, cells: 1, ticks: 2, past: true, back: true, kept: 1}},
+	{"MISSED", "a store that went back is taken for another process", world{procs: 2, cells: 1, ticks: 2, back: true, kept: 1}},
 	{"RAISE", "raising a cell drops the mark of the past", world{procs: 2, cells: 1, ticks: 2, past: true, back: true, kept: 1, word: true}},
 	{"PINNED", "a pinned number is claimed though it was given to the past", world{procs: 1, cells: 1, ticks: 2, past: true, pinned: true}},
 }
@@ -104,8 +114,11 @@ func TestMutants(t *testing.T) {
 	for _, m := range mutants {
 		m.in.broken, m.in.window = m.mutant, 1
 		want := errUnique
-		if m.mutant == "ALWAYS" {
+		switch m.mutant {
+		case "ALWAYS":
 			want = errAhead
+		case "MISSED":
+			want = errMissed
 		}
 		list = append(list, explore.Mutant[state]{Name: string(m.mutant), Change: m.change, Model: &m.in, Err: want})
 	}

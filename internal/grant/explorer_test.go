@@ -247,6 +247,7 @@ var (
 	errStopped = errors.New("back: ticks are granted after the store was found to have gone back")
 	errRaised  = errors.New("back: the limit of the cell was not raised")
 	errAbove   = errors.New("back: a claim begins below a limit that the process has read")
+	errMissed  = errors.New("back: a store that went back is taken for another process")
 	errTrusted = errors.New("back: a write that the store has lost is trusted")
 	errAhead   = errors.New("apart: a release keeps the limit, though the program was not started")
 )
@@ -328,6 +329,9 @@ func (w *world) takeAtOnce(p *proc) {
 // take puts the grant of the machine into the window.
 func (w *world) take(p *proc) {
 	p.win.grant(p.m.Grant())
+	if w.broken == "M2" || w.broken == "M5" {
+		p.win.To = w.ticks + 1
+	}
 	if p.since {
 		p.win.since = p.m.Grant()
 	}
@@ -362,9 +366,9 @@ func (w *world) covered(s *state) error {
 	return nil
 }
 
-// unless returns err, or nil of a mutant: there we want to see a real second stamp.
+// unless returns err, or nil of a mutant, but MISSED: there we want to see a real second stamp.
 func (w *world) unless(err error) error {
-	if w.broken != "" {
+	if w.broken != "" && w.broken != "MISSED" {
 		return nil
 	}
 	return err
@@ -858,6 +862,10 @@ func (w *world) happened(s *state, i int, held Held, events []Event) error {
 		case Released:
 			if w.apart && !p.knows && !p.runs && e.Record.Limit > e.Range.From {
 				return errAhead
+			}
+		case Lost:
+			if c := &s.cells[e.Range.Node]; c.record.Limit < e.Range.To && !c.damaged && w.stale == 0 && !w.untold {
+				return w.unless(errMissed)
 			}
 		case Suspected:
 			if p.win.revoke(); s.phase != wentBack && w.stale == 0 && !w.untold {

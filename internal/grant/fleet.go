@@ -28,10 +28,9 @@ import "github.com/tickflake/tickflake/internal/cell"
 
 // Fleet is what a claim needs of the fleet's cell.
 type Fleet struct {
-	Nodes  cell.Nodes // that this store has; none: it has ended
-	Floor  uint64     // no claim begins below
-	First  int64      // the number that a Locker begins with
-	Narrow bool       // its time field is narrower than ours, and is widened before a claim
+	Nodes cell.Nodes // that this store has; none: it has ended
+	Floor uint64     // no claim begins below
+	First int64      // the number that a Locker begins with
 }
 
 // Far reports whether the limit in a cell is far ahead of now, the tick of a clock: by more than two windows of

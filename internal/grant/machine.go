@@ -120,7 +120,7 @@ const (
 	None OpKind = iota // nothing: see Why
 	Read               // the cell of Node
 	List               // the cells of N numbers from Node on
-	Swap               // the cell of Node from Version to Record, or that of the fleet to one for the layout
+	Swap               // the cell of Node from Version to Record, or that of a new fleet
 	Lock               // the cell of Node
 	Seal               // the window, and then read how far it is used
 )

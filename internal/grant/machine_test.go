@@ -239,8 +239,6 @@ func TestClaiming(t *testing.T) {
 		{"it is missing", mine(), []Result{gone}, nil, Swap, OfFleet, FleetNode, 0},
 		{"another process wrote it", mine(), []Result{gone, conflict}, nil, Read, OfFleet, FleetNode, 0},
 		{"it is written", mine(), []Result{gone, done}, nil, List, First, 0, 0},
-		{"its time field is narrow", mine(), []Result{fleet(Fleet{Nodes: ten, Narrow: true})}, nil, Swap, OfFleet, FleetNode, 0},
-		{"it is widened", mine(), []Result{fleet(Fleet{Nodes: ten, Narrow: true}), done}, nil, List, First, 0, 0},
 		{"it has some numbers", mine(), []Result{fleet(Fleet{Nodes: cell.Nodes{From: 6, To: 9}})}, nil, List, First, 6, 0},
 
 		{"all are of the past", mine(), []Result{layout, {Cells: allPast}}, nil, None, Full, 0, 0},

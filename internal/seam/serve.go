@@ -6,7 +6,7 @@ import "time"
 // command calls the setting and says there, its default, and the least and the most that it may be. The default stands for 0.
 type Serve struct {
 	MaxSequences     int           `setting:"max-sequences" default:"10000" least:"1" most:"1000000" usage:"keep at most N sequences open"`
-	MaxObserved      int           `setting:"max-observed" default:"100" least:"1" most:"1000000" usage:"give at most N sequences, and as many clients, metrics of their own; the others are added up as (others)"`
+	MaxObserved      int           `setting:"max-observed" default:"100" least:"1" most:"1000000" usage:"give at most N sequences metrics of their own; the others are added up as (others)"`
 	Hosts            []string      `setting:"host" value:"NAME" usage:"let HTTP clients call the server by NAME, beside its addresses and localhost"`
 	AllowOpen        bool          `setting:"open" usage:"serve every program that can connect, also where the address is not on loopback"`
 	AllowPlaintext   bool          `setting:"plaintext" usage:"serve without TLS, also where the address is not on loopback"`
@@ -21,6 +21,4 @@ type Serve struct {
 	DrainTimeout     time.Duration `setting:"drain-timeout" default:"10s" least:"1ms" most:"24h" usage:"take at most DURATION at the end to finish the requests that run"`
 	UnreadyFor       time.Duration `setting:"unready-for" default:"0s" least:"0s" most:"24h" usage:"at the end, say for DURATION that the server is not ready, and still serve"`
 	UseWithin        time.Duration `setting:"use-within" default:"1s" least:"1ms" most:"24h" usage:"tell clients to use prefetched IDs within DURATION"`
-	Spare            time.Duration `setting:"spare" default:"0s" least:"0s" most:"24h" usage:"be ready only while the grant has DURATION left; 0s is a tick"`
-	AccessLog        int64         `setting:"access-log" default:"0" least:"0" most:"9007199254740992" usage:"log one served request in N; 0 logs none, but refused ones, a few per second"`
 }

@@ -26,6 +26,7 @@ type Numbers struct {
 type segment struct {
 	slots
 	limit uint64 // the first number that is not granted; only grows, and is at or above soft
+	due   uint64 // when numbers at or beyond it were taken, the next range is due; soft lies at or beyond it
 }
 
 // MaxNumbers is how many counted numbers a window can have, and the most that one call may
@@ -51,8 +52,14 @@ func (w *Numbers) segment(r Range, more uint64) *segment {
 	word.Name(&s.free, "free")
 	word.Name(&s.soft, "soft")
 	s.free.Store(min(r.From, MaxNumbers))
-	s.soft.Store(min(more, s.limit))
+	s.ask(more)
 	return s
+}
+
+// ask sets the number from which on the next range is due.
+func (s *segment) ask(more uint64) {
+	s.due = min(more, s.limit)
+	s.soft.Store(s.due)
 }
 
 // rest is how many numbers of the segment lie at or above free.
@@ -75,9 +82,8 @@ func (w *Numbers) Quick(n uint64) (first uint64, ok bool) {
 // up. It fails when neither has enough, and when the window is sealed. n is from 1 to
 // [MaxNumbers].
 //
-// more asks for a range: a number at or beyond the soft limit was taken, or the call failed.
-// Unlike [Span.Take], Count does not raise the soft limit, so every such call asks until there
-// is a range. So a keeper without a goroutine may fail, and is asked again.
+// more asks for a range: one is due, or the call failed. It asks again after each 64th part of what is left, until
+// there is a range: so the keeper may fail, and the calls between are quick.
 func (w *Numbers) Count(n uint64) (first uint64, more, ok bool) {
 	for !w.closed {
 		s := w.present.Load()
@@ -91,7 +97,11 @@ func (w *Numbers) Count(n uint64) (first uint64, more, ok bool) {
 				w.Revoke() // what was taken counts as handed out: the original does that
 				return 0, true, false
 			}
-			return free, w.queued == nil && free+n > s.soft.Load(), true
+			more = w.queued == nil && free+n > s.due
+			if more {
+				s.soft.Store(max(s.soft.Load(), free+n+s.rest(free+n)/64))
+			}
+			return free, more, true
 		case w.queued == nil || w.queued.rest(w.queued.Free()) < n:
 			return 0, true, false
 		}
@@ -138,10 +148,11 @@ func (w *Numbers) Queue(r Range, more uint64) {
 	switch {
 	case r.From == last.limit:
 		last.limit = min(r.To, MaxNumbers)
-		last.raise(min(more, last.limit))
+		last.ask(more)
 		w.check()
 	case last == s && s.Free() < s.limit:
 		w.queued = w.segment(r, more)
+		s.soft.Store(s.limit) // none is due
 	default: // no number is left, or two ranges are
 		w.queued = nil
 		w.replace(w.segment(r, more))
@@ -168,11 +179,10 @@ func (w *Numbers) Seal() (end uint64, first bool) {
 // Used returns the first number above all that were taken.
 func (w *Numbers) Used() uint64 { return w.present.Load().Free() &^ sealed }
 
-// Short reports whether numbers at or beyond the soft limit were taken, and no range is
-// queued behind them: the next one is due.
+// Short reports whether the next range is due, and none is queued.
 func (w *Numbers) Short() bool {
 	s := w.present.Load()
-	return !w.closed && w.queued == nil && s.limit > 0 && s.Free() > s.soft.Load()
+	return !w.closed && w.queued == nil && s.limit > 0 && s.Free() > s.due
 }
 
 // Rest is how many counted numbers are granted and not taken. Of a sealed window, it is how

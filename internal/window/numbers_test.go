@@ -35,6 +35,7 @@ func TestCount(t *testing.T) {
 		{"a third range replaces both", []Range{{0, 5, 8}, {0, 20, 24}, {0, 40, 44}}, []uint64{1}, []int64{40}, []bool{true}, 3},
 		{"a range below the taken numbers", []Range{{0, 10, 12}, {0, 4, 14}}, []uint64{2, 2}, []int64{10, 12}, []bool{false, true}, 0},
 		{"the last number of all", []Range{{0, MaxNumbers - 1, MaxNumbers + 9}}, []uint64{1, 1}, []int64{MaxNumbers - 1, -1}, []bool{true, true}, 0},
+		{"and by an extension", []Range{{0, MaxNumbers - 2, MaxNumbers - 1}, {0, MaxNumbers - 1, MaxNumbers + 9}}, []uint64{1, 1, 1}, []int64{MaxNumbers - 2, MaxNumbers - 1, -1}, []bool{false, true, true}, 0},
 		{"the most at once", []Range{{0, 0, MaxNumbers}}, []uint64{MaxNumbers, 1}, []int64{0, -1}, []bool{true, true}, 0},
 	}
 	for _, tt := range tests {
@@ -81,6 +82,26 @@ func TestShort(t *testing.T) {
 	count(1, 12, true)
 	w.Queue(Range{From: 30, To: 40}, 30)
 	assert.False(t, w.Short(), "a range is queued")
+}
+
+// TestQuickWhileDue has a call ask for the next range, and those after it go without the lock, but for one in a
+// 64th part of what is left, and for none once the range is queued.
+func TestQuickWhileDue(t *testing.T) {
+	w := counted(Range{To: 640})
+	asked := func(calls int) (n int) {
+		for range calls {
+			if _, ok := w.Quick(1); !ok {
+				_, more, _ := w.Count(1)
+				assert.True(t, more && w.Short())
+				n++
+			}
+		}
+		return n
+	}
+	assert.Equal(t, 1, asked(10))
+	assert.Equal(t, 1, asked(10))
+	w.Queue(Range{From: 700, To: 701}, 700)
+	assert.Zero(t, asked(620))
 }
 
 func TestSealedCount(t *testing.T) {

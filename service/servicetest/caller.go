@@ -147,10 +147,19 @@ func (c *respCaller) exchange(ctx context.Context, words ...string) ([]string, e
 			c.Close()
 		}
 	}()
-	if _, err := io.WriteString(conn, strings.Join(words, " ")+"\r\n"); err != nil {
+	if _, err := io.WriteString(conn, Command(words...)); err != nil {
 		return nil, err
 	}
 	return ReadReply(c.in)
+}
+
+// Command returns a command of the Redis protocol, as clients send it.
+func Command(words ...string) string {
+	text := fmt.Sprintf("*%d\r\n", len(words))
+	for _, word := range words {
+		text += fmt.Sprintf("$%d\r\n%s\r\n", len(word), word)
+	}
+	return text
 }
 
 // ReadReply reads a reply of the Redis protocol, in either version: a text, several, or an error, which is a

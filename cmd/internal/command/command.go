@@ -1,5 +1,5 @@
 // Package command has the code that tickflake and tickflake-chaos share at a shell: where a
-// command reads and writes, its flags, its errors and exit codes, tables and manual pages.
+// command reads and writes, its flags, its errors and exit codes, and tables.
 //
 // You need these names: [Main] carries out the command line on a [Console], and [Print] writes a
 // list as a table or as JSON.
@@ -81,7 +81,6 @@ func prepare(root *cobra.Command, c *Console, started *bool) {
 		*started = err == nil
 		return err
 	}
-	root.AddCommand(newMan())
 	root.InitDefaultHelpCmd()
 	help, _, _ := root.Find([]string{"help"}) // it was just added
 	help.Args = func(_ *cobra.Command, args []string) error {

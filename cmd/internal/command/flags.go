@@ -10,24 +10,18 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Flag is [Var] with the completion of [CompleteFlag].
-func Flag[T any](cmd *cobra.Command, name, usage string, value *T, parse func(string) (T, error), words ...cobra.Completion) {
-	Var(cmd, name, usage, value, parse)
-	CompleteFlag(cmd, name, words...)
-}
-
 // short are the flags that have a letter, too, the one that other programs give them.
 var short = map[string]string{"format": "o", "count": "n"}
 
-// Var adds a flag, whose text parse turns into *value. The usage has the default, if the help is to
+// Flag adds a flag, whose text parse turns into *value. The usage has the default, if the help is to
 // show it, and in backquotes the name of the value.
-func Var[T any](cmd *cobra.Command, name, usage string, value *T, parse func(string) (T, error)) *pflag.Flag {
+func Flag[T any](cmd *cobra.Command, name, usage string, value *T, parse func(string) (T, error)) *pflag.Flag {
 	flag := cmd.Flags().VarPF(&parsed[T]{value: value, parse: parse}, name, short[name], usage)
 	flag.DefValue = "" // so that the help does not add it
 	return flag
 }
 
-// parsed is the value of a flag of [Var].
+// parsed is the value of a flag of [Flag].
 type parsed[T any] struct {
 	value *T
 	parse func(string) (T, error)
@@ -46,7 +40,7 @@ func (p *parsed[T]) String() string { return cmp.Or(p.text, fmt.Sprint(*p.value)
 
 func (p *parsed[T]) Type() string { return fmt.Sprintf("%T", *p.value) }
 
-// ChoiceFlag adds a flag that takes one of some words. The first is the default.
+// ChoiceFlag adds a flag that takes one of some words, which the shell completes. The first is the default.
 func ChoiceFlag(cmd *cobra.Command, name, usage string, choices ...string) *string {
 	value := choices[0]
 	list := strings.Join(choices[:len(choices)-1], ", ") + " or " + choices[len(choices)-1]
@@ -55,14 +49,10 @@ func ChoiceFlag(cmd *cobra.Command, name, usage string, choices ...string) *stri
 			return "", fmt.Errorf("want %s, got %q", list, s)
 		}
 		return s, nil
-	}, choices...)
-	return &value
-}
-
-// CompleteFlag lets the shell complete the value of a flag that was just added.
-func CompleteFlag(cmd *cobra.Command, name string, words ...cobra.Completion) {
+	})
 	// It fails for a flag that does not exist, and for one completed twice.
-	if err := cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+	if err := cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(choices, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err)
 	}
+	return &value
 }

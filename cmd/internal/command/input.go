@@ -3,14 +3,13 @@ package command
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 
 	"golang.org/x/term"
-	"golang.org/x/text/encoding/unicode"
-	"golang.org/x/text/transform"
 
 	"github.com/tickflake/tickflake/internal/cli"
 )
@@ -25,7 +24,7 @@ func (c *Console) Confirm(ctx context.Context, yes bool, act, question string, r
 		return cli.Usage(fmt.Errorf("there is no terminal to confirm the %s: give --yes", act))
 	}
 	fmt.Fprintf(c.Err, "%s [y/N] ", question)
-	answer, err := bufio.NewReader(&input{ctx, c.In, c.Out.Flush}).ReadString('\n')
+	answer, err := bufio.NewReader(c.Input(ctx)).ReadString('\n')
 	if err != nil && err != io.EOF {
 		fmt.Fprintln(c.Err)
 		return err
@@ -51,33 +50,41 @@ func IsTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// Input returns a reader of standard input, as [Text] reads it. When ctx ends, its error is the cause of ctx.
-// Before it waits for input, it flushes the output.
-func (c *Console) Input(ctx context.Context) io.Reader { return Text(&input{ctx, c.In, c.Out.Flush}) }
-
-// Text returns a reader of r without a byte order mark, and as UTF-8 where that says UTF-16: editors of Windows
-// write one, and so does > of PowerShell.
-func Text(r io.Reader) io.Reader { return &text{in: bufio.NewReader(r)} }
-
-type text struct {
-	in   *bufio.Reader
-	from io.Reader // nil before the first Read
-}
-
-func (t *text) Read(p []byte) (int, error) {
-	if t.from == nil {
-		first, err := t.in.Peek(1)
-		if err != nil {
-			return 0, err
+// Lines calls each with the lines of standard input, whose numbers begin with 1, until one has an error. tooLong is
+// the error of a line that exceeds [BufferSize]. If ctx ends, the error is its cause. Before Lines waits for input, it
+// flushes the output.
+func (c *Console) Lines(ctx context.Context, each func(number int, line []byte, tooLong error) error) error {
+	in := bufio.NewReaderSize(c.Input(ctx), BufferSize)
+	for number := 1; ; number++ {
+		line, err := in.ReadSlice('\n')
+		var tooLong error
+		for errors.Is(err, bufio.ErrBufferFull) {
+			tooLong = fmt.Errorf("longer than %d bytes", BufferSize)
+			_, err = in.ReadSlice('\n')
 		}
-		t.from = t.in
-		// What takes the mark away waits for three bytes, and a line that is typed may have two.
-		if first[0] >= 0xEF { // as in each mark
-			t.from = transform.NewReader(t.in, unicode.BOMOverride(transform.Nop))
+		end := errors.Is(err, io.EOF)
+		switch {
+		case end && len(line) == 0 && tooLong == nil:
+			return nil
+		case isInterruption(err):
+			return fmt.Errorf("%w in line %d", err, number)
+		case err != nil && !end:
+			return err
+		}
+		if err := each(number, line, tooLong); err != nil || end {
+			return err
 		}
 	}
-	return t.from.Read(p)
 }
+
+func isInterruption(err error) bool {
+	_, is := errors.AsType[cli.Interruption](err)
+	return is
+}
+
+// Input returns a reader of standard input. When ctx ends, its error is the cause of ctx. Before it waits for input, it
+// flushes the output.
+func (c *Console) Input(ctx context.Context) io.Reader { return &input{ctx, c.In, c.Out.Flush} }
 
 type input struct {
 	ctx    context.Context

@@ -2,15 +2,26 @@ package command
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"math"
 	"strconv"
 	"strings"
-	"unicode/utf8"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
 )
 
-// FormatJSON is the value of a flag --format for one JSON object per line.
-const FormatJSON = "json"
+// The values of a flag --format: for people, or one JSON object per line.
+const (
+	FormatText = "text"
+	FormatJSON = "json"
+)
+
+// FormatFlag adds the --format of commands that print either text or JSON.
+func FormatFlag(cmd *cobra.Command) *string {
+	return ChoiceFlag(cmd, "format", "output `FORMAT`", FormatText, FormatJSON)
+}
 
 // Print writes the items in a format: for [FormatJSON] each as one line of JSON, else as the
 // rows of a [Table].
@@ -32,44 +43,16 @@ func Print[T any](w io.Writer, format string, items []T, header []string, row fu
 }
 
 // Table writes rows below a header, in columns that are two blanks apart. A nil header has no
-// line. A column whose name begins with > ends at its right edge. A last cell beyond or short of
-// the header's last column has any length.
+// line. The last cell of a row has any length.
 func Table(w io.Writer, header []string, rows [][]string) error {
-	var right []bool
-	var names []string
-	for _, name := range header {
-		name, is := strings.CutPrefix(name, ">")
-		names, right = append(names, name), append(right, is)
-	}
 	if header != nil {
-		rows = append([][]string{names}, rows...)
+		rows = append([][]string{header}, rows...)
 	}
-	var widths []int
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
-		for i, cell := range row {
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
-			if i < len(row)-1 || len(row) == len(header) {
-				widths[i] = max(widths[i], utf8.RuneCountInString(cell))
-			}
-		}
+		fmt.Fprintln(table, strings.Join(row, "\t"))
 	}
-	for _, row := range rows {
-		var line strings.Builder
-		for i, cell := range row {
-			blanks := strings.Repeat(" ", max(0, widths[i]-utf8.RuneCountInString(cell)))
-			if i < len(right) && right[i] && (i < len(row)-1 || len(row) == len(header)) {
-				line.WriteString(blanks + cell + "  ")
-			} else {
-				line.WriteString(cell + blanks + "  ")
-			}
-		}
-		if _, err := io.WriteString(w, strings.TrimRight(line.String(), " ")+"\n"); err != nil {
-			return err
-		}
-	}
-	return nil
+	return table.Flush()
 }
 
 // Number writes a number for people: large ones in groups of three digits, small ones with

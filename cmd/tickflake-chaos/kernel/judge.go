@@ -109,8 +109,8 @@ func twice(v Verdict) string {
 		return ""
 	}
 	first, again := v.Twice.First, v.Twice.Again
-	return fmt.Sprintf(": %s first from process %d, %v in; again from process %d, %v in", again.ID,
-		first.Process, time.Duration(first.At).Round(time.Millisecond), again.Process, time.Duration(again.At).Round(time.Millisecond))
+	return fmt.Sprintf(": %s first from process %d, %v in; again from process %d, %v in", v.Twice.ID,
+		first.By, first.At.Round(time.Millisecond), again.By, again.At.Round(time.Millisecond))
 }
 
 // judgeCopy judges what an original and its copy have both issued: it returns the promise

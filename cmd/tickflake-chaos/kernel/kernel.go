@@ -3,8 +3,7 @@
 // killed, disks that really lose writes.
 //
 // You need these names: [Main] must come first in the program, [Run] runs [Faults] and
-// returns a [Report], [Find] finds the kernel, [Fetch] downloads one, and [Subjects] lists
-// the generators. The command tickflake-chaos kernel does all of this, also with a program
+// returns a [Report], [Find] finds the kernel, and [Subjects] lists the generators. The command tickflake-chaos kernel does all of this, also with a program
 // of yours; docs/evidence.md of the repository says what each fault does to the clocks, and
 // what the bench cannot show.
 //
@@ -16,8 +15,6 @@
 package kernel
 
 import (
-	"context"
-
 	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel/internal/check"
 	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel/internal/guest"
 	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel/internal/machine"
@@ -32,13 +29,9 @@ func Main() { guest.Main() }
 // Kernel is a kernel of Debian on the host's disk.
 type Kernel = machine.Kernel
 
-// Find returns the newest kernel of this host that the bench can boot. Its error says how
+// Find returns a kernel of this host that the bench can boot. Its error says how
 // to get one.
 func Find() (Kernel, error) { return machine.Find() }
-
-// Fetch downloads a kernel into the user's cache directory, unless QEMU is missing. It needs
-// apt-get, and no rights. It tells said what is downloaded.
-func Fetch(ctx context.Context, said func(string)) (Kernel, error) { return machine.Fetch(ctx, said) }
 
 // Fault is something that happens to a clock, a process, a disk or the machine. Its Name, About
 // and Kind are for users.
@@ -87,7 +80,10 @@ type Options struct {
 	Kills    int      // of the fault that kills, and copies of those with VMClock; 0: 100, and 6
 	Seed     uint64
 	Progress func(fault, text string) // called from one goroutine at a time; may be nil
-	Kernel   Kernel                   // from Find
+	Kernel   Kernel                   // from Find; its zero value: that of Find
+	// Fetch says to download a kernel with apt-get, into the user's cache directory, if there is none and
+	// $TICKFLAKE_KERNEL names no other directory. It needs no rights.
+	Fetch bool
 }
 
 // Report is the outcome of one [Run].

@@ -265,7 +265,7 @@ func TestJudge(t *testing.T) {
 			assert.Contains(t, text, test.want, i)
 		}
 	}
-	both := add(Verdict{}, Verdict{Stuck: true, Named: true, Twice: &generatortest.Failure{}})
+	both := add(Verdict{}, Verdict{Stuck: true, Named: true, Twice: &check.Twice{}})
 	assert.True(t, both.Stuck && both.Named && both.Twice != nil, "what a copy shows counts")
 }
 
@@ -276,6 +276,7 @@ func TestComesTwice(t *testing.T) {
 		c.Add(time.Duration(i), check.ID{Text: "7", Start: process})
 	}
 	assert.Equal(t, []int{2, 1}, []int{c.Verdict().Duplicates, c.Verdict().Again})
+	assert.Equal(t, &check.Twice{ID: "7", Again: check.Sight{By: 1, At: 1}}, c.Verdict().Twice, "the first that came again")
 	assert.Equal(t, again{ids: 2, span: 2}, compare([]string{"7", "8", "9"}, []string{"8", "8", "9", "10"}))
 	book := powercut.NewBook()
 	assert.Empty(t, book.Add(powercut.Fact{Issued: "7"}, powercut.Fact{Issued: "8"}))

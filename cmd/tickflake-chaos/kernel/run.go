@@ -61,12 +61,17 @@ func Run(ctx context.Context, o Options) (report Report, err error) {
 	if report.QEMU, err = machine.Version(ctx); err != nil {
 		return report, err
 	}
-	if o.Kernel.Image == "" {
-		if o.Kernel, err = machine.Find(); err != nil {
+	b := &bench{o: o}
+	if b.o.Kernel.Image == "" {
+		b.o.Kernel, err = machine.Find()
+		if err != nil && o.Fetch && os.Getenv(machine.KernelVariable) == "" { // who sets it wants no other kernel
+			b.progress("kernel", "downloads Debian's, about 30 MB")
+			b.o.Kernel, err = machine.Fetch(ctx)
+		}
+		if err != nil {
 			return report, err
 		}
 	}
-	b := &bench{o: o}
 	if err := b.choose(); err != nil {
 		return report, err
 	}

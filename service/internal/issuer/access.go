@@ -22,10 +22,10 @@ type Client struct {
 
 // account is what a client has, by whatever token it came. Reloads keep it, by the client's name.
 type account struct {
-	items       atomic.Pointer[atomic.Int64] // that it got, for the metrics; nil for nobody in particular
-	connections atomic.Int64                 // open; never above the client's limit but for the moment in which one is refused
-	calls       atomic.Int64                 // under way over HTTP and gRPC; likewise
-	kept        atomic.Int64                 // bytes of replies that it has not read
+	items       atomic.Int64 // IDs and numbers that it got
+	connections atomic.Int64 // open; never above the client's limit but for the moment in which one is refused
+	calls       atomic.Int64 // under way over HTTP and gRPC; likewise
+	kept        atomic.Int64 // bytes of replies that it has not read
 }
 
 // Rights are what a client may do. They do not change.
@@ -81,8 +81,8 @@ func (c *Client) within(n *atomic.Int64, what string) error {
 
 // access is a set of clients. It does not change, but for what they got.
 type access struct {
-	clients []*Client
-	items   map[string]*atomic.Int64 // by the names of the clients that have a series of their own
+	clients []*Client          // one for each token
+	named   map[string]*Client // one for each name
 }
 
 // SetClients replaces the clients. A client that keeps its name and a token keeps its connections of that token,
@@ -91,36 +91,26 @@ type access struct {
 func (i *Issuer) SetClients(clients []*Client) {
 	i.setting.Lock()
 	defer i.setting.Unlock()
-	old := i.access.Load()
-	gone, before := make(map[[sha256.Size]byte]*Client), make(map[string]*Client)
+	old, now := i.access.Load(), &access{named: make(map[string]*Client)}
+	gone := make(map[[sha256.Size]byte]*Client)
 	for _, c := range old.clients {
-		gone[c.token], before[c.Name] = c, c
+		gone[c.token] = c
 	}
-	now := &access{items: make(map[string]*atomic.Int64)}
 	for _, c := range clients {
-		if was := before[c.Name]; was != nil {
+		if was := old.named[c.Name]; was != nil {
 			c.account = was.account
-			if items := c.items.Load(); items != &i.others {
-				now.items[c.Name] = items // before the names that are new have what is left of MaxObserved
-			}
 			if may, had := c.rights.Load(), was.rights.Load(); had.limiter != nil && had.Rate == may.Rate && had.Burst == may.Burst {
 				may.limiter = had.limiter
 			}
 		}
 	}
-	for _, c := range clients {
-		if now.items[c.Name] == nil && len(now.items) < i.config.MaxObserved {
-			c.items.Store(new(atomic.Int64))
-			now.items[c.Name] = c.items.Load()
-		} else if now.items[c.Name] == nil {
-			c.items.Store(&i.others)
-		}
+	for _, c := range clients { // all that is shared stands before a connection sees the new rights
 		if client := gone[c.token]; client != nil && client.Name == c.Name {
 			delete(gone, c.token)
 			client.rights.Store(c.rights.Load())
 			c = client
 		}
-		now.clients = append(now.clients, c)
+		now.clients, now.named[c.Name] = append(now.clients, c), c
 	}
 	i.access.Store(now)
 	i.stale.Store(false)

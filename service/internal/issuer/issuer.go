@@ -60,19 +60,15 @@ type Issuer struct {
 	*Observer
 	config   Config
 	layout   snowflake.Layout
-	timeout  error // of every request
-	began    time.Time
+	timeout  error       // of every request
 	draining atomic.Bool // set once, by Drain: no request that comes later is served
 
 	setting sync.Mutex             // held by SetClients
 	access  atomic.Pointer[access] // replaced as a whole, under setting
 	anyone  *Client                // who may do anything; nil if there are clients
-	others  atomic.Int64           // items of the clients beyond MaxObserved; only grows
 	stale   atomic.Bool            // clients that were given later could not be used
 
-	// Added to by Measure, before the first request.
-	unregister []func() error
-	observed   []interface {
+	observed interface { // set by Measure, before the first request; nil: there are no metrics
 		Add(*sequence.Sequence) (remove func())
 	}
 
@@ -94,7 +90,7 @@ type Issuer struct {
 func New(c Config) *Issuer {
 	c.Sequences = slices.Clip(c.Sequences)
 	i := &Issuer{
-		Observer: NewObserver(c.Logger, c.AccessLog), config: c, layout: c.Generator.Layout(), began: time.Now(),
+		Observer: NewObserver(c.Logger), config: c, layout: c.Generator.Layout(),
 		timeout:   &hidden{fmt.Errorf("not served within %s, the server's timeout of a request", c.Timeout), context.DeadlineExceeded},
 		sequences: make(map[string]*entry), open: make(map[*account]int), leaving: make(map[*entry]bool),
 	}
@@ -106,29 +102,8 @@ func New(c Config) *Issuer {
 	return i
 }
 
-// Serve carries a request of HTTP or gRPC through, from where its client is known to its answer: the calls of the client
-// are counted, and answer has the timeout of a request. The caller tells the observer, which counts the request, by Done.
-func (i *Issuer) Serve(ctx context.Context, r *Request, answer func(ctx context.Context) (items int64, err error)) {
-	if c := r.Client; c != nil && c.Name != "" && r.Err == nil {
-		if r.Err = c.within(&c.calls, "calls under way"); r.Err == nil {
-			defer c.calls.Add(-1)
-		}
-	}
-	if r.Err != nil {
-		return
-	}
-	bounded := i.Timeout(ctx)
-	defer bounded.Cancel()
-	if r.Items, r.Err = answer(bounded); r.Err != nil {
-		r.Items = 0
-	}
-}
-
 // Config returns the configuration.
 func (i *Issuer) Config() *Config { return &i.config }
-
-// Uptime returns how long the issuer has been there.
-func (i *Issuer) Uptime() time.Duration { return time.Since(i.began) }
 
 // Layout returns the layout of the IDs.
 func (i *Issuer) Layout() *snowflake.Layout { return &i.layout }
@@ -254,7 +229,7 @@ func ParseCount(text string) (int64, error) {
 	return 0, Refuse(wire.BadInput, "n %.20q is not an integer or out of range: want up to 19 decimal digits, without a plus and zeros before", strings.Clone(text))
 }
 
-// Ready returns nil while the generator's grant has time to spare, a call that waits up to the
+// Ready returns nil while the generator's grant has a tick left, a call that waits up to the
 // timeout would get an ID, and the issuer does not drain. It never asks the store.
 func (i *Issuer) Ready() error {
 	if i.draining.Load() {
@@ -268,8 +243,8 @@ func (i *Issuer) Ready() error {
 		}
 		return &Refusal{Code: wire.Unavailable, RetryAfter: wait, Err: r.Err}
 	}
-	if left := i.config.Generator.Stats().Remaining; left < i.config.Spare {
-		return Later(fmt.Errorf("the grant has %s left, and readiness asks for %s: check the store", left.Round(time.Millisecond), i.config.Spare))
+	if left := i.config.Generator.Stats().Remaining; left < i.layout.Tick {
+		return Later(fmt.Errorf("the grant has %s left, and readiness asks for %s: check the store", left, i.layout.Tick))
 	}
 	return nil
 }
@@ -300,66 +275,3 @@ func (i *Issuer) batch(what string, n, most int64) error {
 	}
 	return nil
 }
-
-// Timeout is a context that ends after the timeout of a request. Its timer starts when it is
-// first asked for its deadline or waited for, so that a request that need not wait costs
-// nothing. It is safe for concurrent use.
-type Timeout struct {
-	parent context.Context
-	issuer *Issuer
-
-	once    sync.Once
-	running atomic.Pointer[timer] // nil until the timer starts; set once
-}
-
-// timer is a context with the function that ends it.
-type timer struct {
-	context.Context
-	cancel context.CancelFunc
-}
-
-// Timeout returns ctx with the timeout of a request. Call [Timeout.Cancel] after the request. Unless
-// [Timeout.Started] is true, it can be used for the next one instead.
-func (i *Issuer) Timeout(ctx context.Context) *Timeout {
-	return &Timeout{parent: ctx, issuer: i}
-}
-
-// Started reports whether the timer has started.
-func (t *Timeout) Started() bool { return t.running.Load() != nil }
-
-// Cancel frees the timer, and ends the context, if the timer has started.
-func (t *Timeout) Cancel() {
-	if running := t.running.Load(); running != nil {
-		running.cancel()
-	}
-}
-
-// start returns the context with the timer.
-func (t *Timeout) start() context.Context {
-	t.once.Do(func() {
-		ctx, cancel := context.WithTimeoutCause(t.parent, t.issuer.config.Timeout, t.issuer.timeout)
-		t.running.Store(&timer{ctx, cancel})
-	})
-	return t.running.Load()
-}
-
-// now returns the context that holds without a start of the timer. Each command calls it, so it
-// takes no lock.
-func (t *Timeout) now() context.Context {
-	if running := t.running.Load(); running != nil {
-		return running
-	}
-	return t.parent
-}
-
-// Deadline is that of [context.Context]. It starts the timer.
-func (t *Timeout) Deadline() (time.Time, bool) { return t.start().Deadline() }
-
-// Done is that of [context.Context]. It starts the timer.
-func (t *Timeout) Done() <-chan struct{} { return t.start().Done() }
-
-// Err is that of [context.Context].
-func (t *Timeout) Err() error { return t.now().Err() }
-
-// Value is that of [context.Context].
-func (t *Timeout) Value(key any) any { return t.now().Value(key) }

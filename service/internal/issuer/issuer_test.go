@@ -40,7 +40,7 @@ func newIssuer(t *testing.T, change func(*Config), options ...generator.Option) 
 		Generator: g, Store: storetest.NewMemory(),
 		Rules:     []Rule{{"new-", sequence.Definition{Start: 7}}, {"num-", sequence.Definition{Mode: sequence.Ordered, Max: 3}}, {"new", sequence.Definition{Start: 100}}}, // the first that fits counts
 		Sequences: []sequence.Option{quiet}, Logger: slog.New(slog.DiscardHandler),
-		Serve: seam.Serve{MaxBatch: 100, MaxNumbers: 1000, MaxSequences: 10, Timeout: time.Second, UseWithin: time.Second, Spare: time.Millisecond},
+		Serve: seam.Serve{MaxBatch: 100, MaxNumbers: 1000, MaxSequences: 10, Timeout: time.Second, UseWithin: time.Second},
 	}
 	if change != nil {
 		change(&c)
@@ -172,55 +172,6 @@ func TestRate(t *testing.T) {
 	})
 }
 
-// New clients take the place of the old ones: who stays has the new rights and what was spent of a limit
-// that stays, who is gone is refused, and what each got is counted by name, as far as the bound allows.
-func TestSetClients(t *testing.T) {
-	t.Parallel()
-	client := func(name, token string, rate float64) *Client {
-		return named(name, token, Rights{IDs: true, Rate: rate, Burst: 10})
-	}
-	i := newIssuer(t, func(c *Config) {
-		c.MaxObserved, c.Clients = 2, []*Client{client("stays", "a", 1e-9), client("moves", "b", 0), client("goes", "c", 0)}
-	})
-	took := func(token string, n int64) (*Client, error) {
-		c, err := i.Authenticate(token, false)
-		if err == nil {
-			_, err = i.Runs(t.Context(), c, n, 0, nil)
-			i.Served(RESP, c, 1, n)
-		}
-		return c, err
-	}
-	stays, err := took("a", 9)
-	require.NoError(t, err)
-	moves, err := took("b", 20)
-	require.NoError(t, err)
-	goes, err := took("c", 30)
-	require.NoError(t, err)
-	assert.EqualValues(t, 30, i.others.Load(), "the third of two")
-
-	i.SetClients([]*Client{client("moves", "d", 0), client("stays", "a", 1e-9), client("comes", "c", 0)})
-	for _, gone := range []*Client{moves, goes} {
-		_, err = i.ID(t.Context(), gone)
-		assert.Equal(t, wire.WrongToken, codeOf(t, err), gone.Name)
-	}
-	_, err = i.Authenticate("b", false)
-	assert.Equal(t, wire.WrongToken, codeOf(t, err))
-	same, err := took("a", 2)
-	assert.Same(t, stays, same)
-	assert.Equal(t, wire.Busy, codeOf(t, err), "its limit stays")
-	_, err = took("d", 7)
-	require.NoError(t, err)
-	assert.EqualValues(t, 27, i.access.Load().items["moves"].Load())
-	_, err = took("c", 5)
-	require.NoError(t, err)
-	assert.EqualValues(t, 35, i.others.Load(), "there are two")
-
-	i.SetClients([]*Client{client("stays", "a", 0), client("comes", "e", 0)})
-	_, err = i.Runs(t.Context(), stays, 50, 0, nil)
-	assert.NoError(t, err, "it has no limit any longer")
-	assert.Len(t, i.access.Load().items, 2, "a name that is gone makes room")
-}
-
 // IDs after one that was seen are above it, also if they are several. One that lies too far ahead is refused,
 // and moves nothing, although the strategy would borrow for an hour; where the generator stands further
 // ahead by itself, so may one that was seen.
@@ -289,19 +240,13 @@ func TestAfter(t *testing.T) {
 	}
 }
 
-// An issuer is ready while its grant has the spare, and again when a call would be served where its
+// An issuer is ready while its grant has a tick left, and again when a call would be served where its
 // generator stands ahead of the clock.
 func TestReady(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		layout, err := snowflake.ParseLayout("time=20,node=10,sequence=12,tick=1ms,epoch=2026-05-04T11:59:00Z")
 		require.NoError(t, err)
-		left := time.Until(layout.End()) // the grant of a fixed node number
-		for spare, ready := range map[time.Duration]bool{left - time.Millisecond: true, left: true, left + 1: false} {
-			i := newIssuer(t, func(c *Config) { c.Spare = spare }, generator.WithLayout(layout))
-			require.Equal(t, left, i.config.Generator.Stats().Remaining)
-			assert.Equal(t, ready, i.Ready() == nil, "%s of %s", left, spare)
-		}
 		seen, err := layout.Min(time.Now().Add(5 * time.Second))
 		require.NoError(t, err)
 		i := newIssuer(t, nil, generator.WithLayout(layout), generator.WithFloor(seen), generator.WithStrategy(strategies.WaitUpTo(10*time.Second)))
@@ -310,7 +255,9 @@ func TestReady(t *testing.T) {
 		assert.InDelta(t, 4*time.Second, refusal.RetryAfter, float64(time.Millisecond), "the timeout is 1s")
 		time.Sleep(refusal.RetryAfter)
 		assert.NoError(t, i.Ready())
-		time.Sleep(left)
+		time.Sleep(time.Until(layout.End()) - layout.Tick/2) // the grant of a fixed node number
+		assert.ErrorContains(t, i.Ready(), "the grant has 500µs left, and readiness asks for 1ms")
+		time.Sleep(layout.Tick)
 		assert.ErrorContains(t, i.Ready(), "no time is left in the layout", "the reason, and not that 0s are left")
 	})
 }
@@ -329,40 +276,19 @@ func TestParseCount(t *testing.T) {
 	}
 }
 
-// logged returns an observer, and a function that returns the lines of its log so far.
-func logged(sample int64) (*Observer, func() []string) {
-	b := &bytes.Buffer{}
-	return NewObserver(slog.New(slog.NewTextHandler(b, nil)), sample), func() []string {
-		defer b.Reset()
-		return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
-	}
-}
-
 func refusal(code wire.Code) Request {
 	return Request{Method: "INCR", Err: &Refusal{Code: code, Err: errors.New("away")}}
 }
 
-func TestSample(t *testing.T) {
-	t.Parallel()
-	o, lines := logged(10)
-	for range 95 {
-		o.Done(Request{Protocol: GRPC, Method: "Take", Client: NewClient("shop", [32]byte{}, Rights{}), Items: 3})
-	}
-	found := lines()
-	require.Len(t, found, 9)
-	assert.EqualValues(t, 95*3, o.Items())
-	assert.Contains(t, found[0], "level=INFO msg=request protocol=grpc method=Take client=shop")
-	assert.NotContains(t, found[0], "took", "a time that was not measured")
-	o, lines = logged(1)
-	o.Done(Request{Protocol: GRPC, Method: "Take", Duration: time.Millisecond})
-	assert.Contains(t, lines()[0], "took=1ms")
-}
-
-// Refused requests are logged without an access log, a few per second for each code.
+// Refused requests are logged, a few per second for each code, and long errors are cut.
 func TestRefusedLines(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		o, lines := logged(0)
+		b := &bytes.Buffer{}
+		o, lines := NewObserver(slog.New(slog.NewTextHandler(b, nil))), func() []string {
+			defer b.Reset()
+			return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+		}
 		for range 100 {
 			o.Done(refusal(wire.BadInput))
 			o.Done(refusal(wire.Canceled))
@@ -387,16 +313,11 @@ func TestRefusedLines(t *testing.T) {
 			o.Done(refusal(wire.BadInput))
 		}
 		lines()
-		require.NoError(t, (&Issuer{Observer: o}).End())
+		o.Flush()
 		assert.Contains(t, lines()[0], "code=bad_input suppressed=7")
 		o.Flush()
-		assert.Equal(t, []string{""}, lines())
+		assert.Equal(t, []string{""}, lines(), "they are logged once")
+		o.Done(Request{Err: &Refusal{Err: errors.New(strings.Repeat("é", 100_000))}})
+		assert.Less(t, len(lines()[0]), 2*limit.LogText)
 	})
-}
-
-func TestLongErrorsAreCut(t *testing.T) {
-	t.Parallel()
-	o, lines := logged(0)
-	o.Done(Request{Err: &Refusal{Err: errors.New(strings.Repeat("é", 100_000))}})
-	assert.Less(t, len(lines()[0]), 2*limit.LogText)
 }

@@ -5,103 +5,26 @@ import (
 	"crypto/tls"
 	"errors"
 	"log/slog"
-	"net"
-	"net/http"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
-	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"golang.org/x/time/rate"
-	"google.golang.org/genproto/googleapis/rpc/code"
-	"google.golang.org/grpc/codes"
 
-	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
 	"github.com/tickflake/tickflake/internal/wire"
 	"github.com/tickflake/tickflake/oteltickflake"
-	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service/internal/limit"
 )
 
-// Protocol is how a request came.
-type Protocol uint8
-
-// The protocols.
-const (
-	RESP Protocol = iota
-	GRPC
-	HTTP
-	Probes // HTTP for probes alone
-)
-
-// Protocols is the number of protocols.
-const Protocols = int(Probes) + 1
-
-var protocolNames = [Protocols]string{"resp", "grpc", "http", "probes"}
-
-func (p Protocol) String() string { return protocolNames[p] }
-
-// Peer is the other end of a connection, for the listener that limits connections.
-type Peer interface {
-	// Known says that the peer may ask, in the name of a client, and costs little when it is said again. A
-	// connection without it, or whose last client is gone, ends soon. It fails where the client or the server has
-	// too many connections.
-	Known(c *Client) error
-	// Asked says that a peer that may ask has sent a whole request. A drain waits for no other.
-	Asked()
-	// Old reports whether the connection has reached its largest age, and should end with its request.
-	Old() bool
-}
-
-// PeerOf returns the peer of a connection, also through TLS.
-func PeerOf(c net.Conn) Peer {
-	for {
-		switch one := c.(type) {
-		case Peer:
-			return one
-		case interface{ NetConn() net.Conn }:
-			c = one.NetConn()
-		default:
-			return unlimited{}
-		}
-	}
-}
-
-// unlimited is the peer of a connection of a listener that limits none.
-type unlimited struct{}
-
-func (unlimited) Known(*Client) error { return nil }
-func (unlimited) Asked()              {}
-func (unlimited) Old() bool           { return false }
-
-// Request is a request that was answered.
-type Request struct {
-	Protocol Protocol
-	Method   string  // ID, INCR, Take, POST /v1/ids: of a known set, never text of the client
-	Client   *Client // nil: it is not known
-	Remote   string  // address of the peer
-	Items    int64   // IDs or numbers that it got
-	Duration time.Duration
-	Err      error // a *Refusal, or nil
-}
-
-// Observer counts requests. Its methods are safe for concurrent use.
+// Observer counts requests, and logs those that are refused. Its methods are safe for concurrent use.
 type Observer struct {
 	log    *slog.Logger
-	sample int64 // one request in so many is logged; 0: none
+	counts [Protocols]counts
+	lines  [wire.Codes]lines // a flood of one code does not hide another
 
-	samples atomic.Int64 // requests that could have been sampled
-	counts  [Protocols]counts
-	lines   [wire.Codes]lines // a flood of one code does not hide another
-
-	// Set by Issuer.Measure, before the first request.
-	durations [Protocols][]metric.Float64Histogram
-	secure    bool // there is TLS, but for probes
-
-	attributes sync.Map // of a request's kind: []metric.RecordOption
+	duration metric.Float64Histogram // set by Issuer.Measure, before the first request; nil: there are no metrics
 }
 
 type counts struct {
@@ -120,70 +43,46 @@ type lines struct {
 	suppressed atomic.Int64 // requests without a line since the last line
 }
 
-// NewObserver returns an Observer that logs one request in sample; 0 logs none.
-func NewObserver(log *slog.Logger, sample int64) *Observer {
-	o := &Observer{log: log, sample: sample}
+// NewObserver returns an Observer.
+func NewObserver(log *slog.Logger) *Observer {
+	o := &Observer{log: log}
 	for code := range o.lines {
 		o.lines[code].limit = rate.NewLimiter(limit.LogLines, limit.LogLines)
 	}
 	return o
 }
 
-// Logs reports whether there is an access log. Without one, Request.Remote is needed for
-// refused requests only.
-func (o *Observer) Logs() bool { return o.sample > 0 }
-
-// Done counts one request, and logs it if its turn has come. A request that was refused is
-// logged in any case, unless there are too many of its code.
+// Done counts one request, and logs it if it was refused, unless there are too many of its code.
 func (o *Observer) Done(r Request) {
-	c := &o.counts[r.Protocol]
-	if r.Protocol != RESP { // its pipelines are timed
-		o.took(r)
+	code := served
+	if r.Err != nil {
+		code = RefusalOf(r.Err).Code
 	}
-	if r.Err == nil {
-		c.served.Add(1)
-		c.items.Add(r.Items)
-		r.Client.got(r.Items)
+	if r.Protocol != RESP && o.duration != nil {
+		o.duration.Record(context.Background(), r.Duration.Seconds(), ofCode[r.Protocol][code])
+	}
+	if code == served {
+		o.Served(r.Protocol, r.Client, 1, r.Items)
+		return
+	}
+	o.counts[r.Protocol].refused[code].Add(1)
+	if code == wire.Canceled {
+		return
+	}
+	if l := &o.lines[code]; l.limit.Allow() {
+		o.write(code, r, l.suppressed.Swap(0))
 	} else {
-		code := RefusalOf(r.Err).Code
-		c.refused[code].Add(1)
-		if code != wire.Canceled {
-			if l := &o.lines[code]; l.limit.Allow() {
-				o.write(level(code), r, l.suppressed.Swap(0))
-				return
-			}
-			o.lines[code].suppressed.Add(1)
-		}
-	}
-	if o.sample > 0 && o.samples.Add(1)%o.sample == 0 {
-		o.write(slog.LevelInfo, r, 0)
+		l.suppressed.Add(1)
 	}
 }
 
-// Served counts requests of a client that were served together, without a line in the log: those of
-// one pipeline.
+// Served counts requests of a client that were served together.
 func (o *Observer) Served(p Protocol, c *Client, requests, items int64) {
 	o.counts[p].served.Add(requests)
 	o.counts[p].items.Add(items)
-	c.got(items)
-}
-
-// got counts what the client got.
-func (c *Client) got(items int64) {
-	if c == nil || items <= 0 {
-		return
+	if c != nil && c.Name != "" && items > 0 {
+		c.items.Add(items)
 	}
-	if all := c.items.Load(); all != nil {
-		all.Add(items)
-	}
-}
-
-// name returns the name of a client for the log.
-func (c *Client) name() string {
-	if c == nil {
-		return ""
-	}
-	return c.Name
 }
 
 // Items returns how many IDs and numbers clients got, by all protocols.
@@ -199,26 +98,22 @@ func (o *Observer) Opened(p Protocol) { o.counts[p].open.Add(1); o.counts[p].ope
 func (o *Observer) Closed(p Protocol) { o.counts[p].open.Add(-1) }
 func (o *Observer) Turned(p Protocol) { o.counts[p].turned.Add(1) }
 
-func (o *Observer) write(at slog.Level, r Request, suppressed int64) {
+func (o *Observer) write(code wire.Code, r Request, suppressed int64) {
+	name, text := "", Cause(r.Err)
+	if r.Client != nil {
+		name = r.Client.Name
+	}
+	if len(text) > limit.LogText {
+		text = strings.ToValidUTF8(text[:limit.LogText], "") + "…"
+	}
 	attributes := []slog.Attr{
-		slog.String("protocol", r.Protocol.String()), slog.String("method", r.Method),
-		slog.String("client", r.Client.name()), slog.String("remote", r.Remote),
-		slog.Int64("items", r.Items),
-	}
-	if r.Duration > 0 { // else it was not measured
-		attributes = append(attributes, slog.Duration("took", r.Duration))
-	}
-	if r.Err != nil {
-		text := Cause(r.Err)
-		if len(text) > limit.LogText {
-			text = strings.ToValidUTF8(text[:limit.LogText], "") + "…"
-		}
-		attributes = append(attributes, slog.String("code", RefusalOf(r.Err).Code.String()), slog.String("error", text))
+		slog.String("protocol", r.Protocol.String()), slog.String("method", r.Method), slog.String("client", name),
+		slog.String("remote", r.Remote), slog.String("code", code.String()), slog.String("error", text),
 	}
 	if suppressed > 0 {
 		attributes = append(attributes, slog.Int64("suppressed", suppressed))
 	}
-	o.log.LogAttrs(context.Background(), at, "request", attributes...)
+	o.log.LogAttrs(context.Background(), level(code), "request", attributes...)
 }
 
 // Flush logs how many refused requests have no line yet.
@@ -233,86 +128,41 @@ func (o *Observer) Flush() {
 // scope names the instrumentation in metrics, as in package oteltickflake.
 const scope = "tickflake"
 
-// The attributes of the metrics.
-const (
-	protocolKey = attribute.Key("tickflake.service.protocol")
-	codeKey     = attribute.Key("tickflake.service.code")
-	clientKey   = attribute.Key("tickflake.service.client")
+// served stands beside the codes, for a request that was not refused.
+const served = wire.Code(wire.Codes)
+
+// The attributes of a protocol, and of one with a code.
+var (
+	ofProtocol [Protocols]metric.MeasurementOption
+	ofCode     [Protocols][wire.Codes + 1]metric.MeasurementOption
 )
 
-// Piped records how long one pipeline in 16 of a connection of RESP took.
-func (o *Observer) Piped(d time.Duration) {
-	for _, h := range o.durations[RESP] {
-		h.Record(context.Background(), d.Seconds())
+func init() {
+	for p := range Protocols {
+		protocol := attribute.String("tickflake.service.protocol", Protocol(p).String())
+		ofProtocol[p] = metric.WithAttributeSet(attribute.NewSet(protocol))
+		for code := range ofCode[p] {
+			name := "ok"
+			if wire.Code(code) != served {
+				name = wire.Code(code).String()
+			}
+			ofCode[p][code] = metric.WithAttributeSet(attribute.NewSet(protocol, attribute.String("tickflake.service.code", name)))
+		}
 	}
 }
 
-// kind has what the attributes of a request depend on.
-type kind struct {
-	protocol Protocol
-	method   string
-	code     wire.Code // Codes: it was served
-}
-
-// took records how long a request took, with the attributes of OpenTelemetry's conventions for servers.
-func (o *Observer) took(r Request) {
-	if len(o.durations[r.Protocol]) == 0 {
-		return
-	}
-	k := kind{r.Protocol, r.Method, wire.Code(wire.Codes)}
-	if r.Err != nil {
-		k.code = RefusalOf(r.Err).Code
-	}
-	options, ok := o.attributes.Load(k)
-	if !ok { // methods are of a known set, and so are kinds
-		options, _ = o.attributes.LoadOrStore(k, []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(k.attributes(o.secure)...))})
-	}
-	for _, h := range o.durations[r.Protocol] {
-		h.Record(context.Background(), r.Duration.Seconds(), options.([]metric.RecordOption)...)
-	}
-}
-
-func (k kind) attributes(secure bool) (all []attribute.KeyValue) {
-	status, rpc := http.StatusOK, codes.OK
-	if int(k.code) != wire.Codes {
-		all = append(all, semconv.ErrorTypeKey.String(k.code.String()))
-		status, rpc = k.code.Words().HTTP, codes.Code(k.code.Words().GRPC)
-	}
-	if k.protocol == GRPC {
-		return append(all, semconv.RPCSystemNameGRPC, semconv.RPCMethod(tickflakev1.TickflakeService_ServiceDesc.ServiceName+"/"+k.method), semconv.RPCResponseStatusCode(code.Code(rpc).String()))
-	}
-	scheme := "http"
-	if secure && k.protocol == HTTP {
-		scheme = "https"
-	}
-	all = append(all, semconv.URLScheme(scheme))
-	if method, route, ok := strings.Cut(k.method, " "); ok {
-		all = append(all, semconv.HTTPRequestMethodKey.String(method), semconv.HTTPRoute(route))
-	} else {
-		all = append(all, semconv.HTTPRequestMethodOther)
-	}
-	if status != 0 {
-		all = append(all, semconv.HTTPResponseStatusCode(status))
-	}
-	return all
-}
-
-// boundaries are those of the conventions, and others for answers that take microseconds.
+// boundaries are those of OpenTelemetry's conventions, and others for answers that take microseconds.
 var boundaries = metric.WithExplicitBucketBoundaries(5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, .01, .025, .05, .1, .25, .5, 1, 2.5, 5)
 
-// Measure reports the generator, the sequences, the requests, the connections and the state to a provider, until
-// [Issuer.End]. Call it before the first request.
-func (i *Issuer) Measure(provider metric.MeterProvider, protocols []Protocol, maxConnections int64) error {
-	generator, err := oteltickflake.Observe(i.config.Generator, oteltickflake.WithMeterProvider(provider))
-	if err != nil {
+// Measure reports the generator, the sequences, the requests, the connections and the state to a provider. Call it before the
+// first request.
+func (i *Issuer) Measure(provider metric.MeterProvider, protocols []Protocol, maxConnections int64) (err error) {
+	if _, err = oteltickflake.Observe(i.config.Generator, oteltickflake.WithMeterProvider(provider)); err != nil {
 		return err
 	}
-	i.unregister = append(i.unregister, generator.Unregister)
-	observed, err := oteltickflake.ObserveSequences(i.config.MaxObserved, oteltickflake.WithMeterProvider(provider))
-	if err != nil {
+	if i.observed, err = oteltickflake.ObserveSequences(i.config.MaxObserved, oteltickflake.WithMeterProvider(provider)); err != nil {
 		return err
 	}
-	i.unregister, i.observed = append(i.unregister, observed.Unregister), append(i.observed, observed)
 	meter := provider.Meter(scope)
 	var made []metric.Observable
 	var errs []error
@@ -328,7 +178,7 @@ func (i *Issuer) Measure(provider metric.MeterProvider, protocols []Protocol, ma
 	}
 	requests := counter("requests", "{request}", "Requests, by protocol and code: ok, or why they were refused.")
 	items := counter("items", "{item}", "IDs and numbers that clients got, by protocol.")
-	taken := counter("client.items", "{item}", "IDs and numbers that a client got, by client; the others are added up.")
+	taken := counter("client.items", "{item}", "IDs and numbers that a client got, by client.")
 	open := gauge("connections", "{connection}", "Connections that are open, by protocol.")
 	most := gauge("connections_limit", "{connection}", "Connections to a listener at most, by protocol; not of probes.")
 	opened := counter("connections_opened", "{connection}", "Connections that were accepted, by protocol.")
@@ -343,48 +193,28 @@ func (i *Issuer) Measure(provider metric.MeterProvider, protocols []Protocol, ma
 	remaining, err := meter.Float64ObservableGauge("tickflake.service.certificate_remaining", metric.WithUnit("s"),
 		metric.WithDescription("Time until the TLS certificate expires; below 0, it has expired. Only with TLS."))
 	made, errs = append(made, remaining), append(errs, err)
-	var durations [Protocols]metric.Float64Histogram
-	for _, p := range protocols {
-		name, description := [...]string{RESP: "tickflake.service.pipeline.duration", GRPC: "rpc.server.call.duration", HTTP: "http.server.request.duration", Probes: "http.server.request.duration"}[p], "Time of a request."
-		if p == RESP {
-			description = "Time of one pipeline in 16 of the Redis protocol."
-		}
-		durations[p], err = meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(description), boundaries)
-		errs = append(errs, err)
-	}
-	if err := errors.Join(errs...); err != nil {
+	i.duration, err = meter.Float64Histogram("tickflake.service.duration", metric.WithUnit("s"), boundaries,
+		metric.WithDescription("Time of a request of HTTP or gRPC, by protocol and code."))
+	if err := errors.Join(append(errs, err)...); err != nil {
 		return err
 	}
-	var each [Protocols]metric.MeasurementOption
-	var codes [Protocols][wire.Codes + 1]metric.MeasurementOption // the last is of requests that were served
-	for _, p := range protocols {
-		name := protocolKey.String(p.String())
-		each[p] = metric.WithAttributeSet(attribute.NewSet(name))
-		for c := range wire.Codes {
-			codes[p][c] = metric.WithAttributeSet(attribute.NewSet(name, codeKey.String(wire.Code(c).String())))
-		}
-		codes[p][wire.Codes] = metric.WithAttributeSet(attribute.NewSet(name, codeKey.String("ok")))
-	}
-	registration, err := meter.RegisterCallback(func(_ context.Context, to metric.Observer) error {
+	_, err = meter.RegisterCallback(func(_ context.Context, to metric.Observer) error {
 		for _, p := range protocols {
 			c := &i.counts[p]
-			to.ObserveInt64(requests, c.served.Load(), codes[p][wire.Codes])
+			to.ObserveInt64(requests, c.served.Load(), ofCode[p][served])
 			for code := range wire.Codes {
-				to.ObserveInt64(requests, c.refused[code].Load(), codes[p][code])
+				to.ObserveInt64(requests, c.refused[code].Load(), ofCode[p][code])
 			}
-			to.ObserveInt64(items, c.items.Load(), each[p])
-			to.ObserveInt64(open, c.open.Load(), each[p])
+			to.ObserveInt64(items, c.items.Load(), ofProtocol[p])
+			to.ObserveInt64(open, c.open.Load(), ofProtocol[p])
 			if p != Probes { // it has a limit of its own, at which nobody is refused
-				to.ObserveInt64(most, maxConnections, each[p])
+				to.ObserveInt64(most, maxConnections, ofProtocol[p])
 			}
-			to.ObserveInt64(opened, c.opened.Load(), each[p])
-			to.ObserveInt64(turned, c.turned.Load(), each[p])
+			to.ObserveInt64(opened, c.opened.Load(), ofProtocol[p])
+			to.ObserveInt64(turned, c.turned.Load(), ofProtocol[p])
 		}
-		for name, items := range i.access.Load().items {
-			to.ObserveInt64(taken, items.Load(), metric.WithAttributes(clientKey.String(name)))
-		}
-		if n := i.others.Load(); n > 0 {
-			to.ObserveInt64(taken, n, metric.WithAttributes(clientKey.String(oteltickflake.Others)))
+		for name, c := range i.access.Load().named {
+			to.ObserveInt64(taken, c.items.Load(), metric.WithAttributes(attribute.String("tickflake.service.client", name)))
 		}
 		if i.anyone == nil {
 			to.ObserveInt64(current, one(!i.stale.Load()))
@@ -398,15 +228,7 @@ func (i *Issuer) Measure(provider metric.MeterProvider, protocols []Protocol, ma
 		}
 		return nil
 	}, made...)
-	if err != nil {
-		return err
-	}
-	for _, p := range protocols {
-		i.durations[p] = append(i.durations[p], durations[p])
-	}
-	_, i.secure = expiry(i.config.TLS)
-	i.unregister = append(i.unregister, registration.Unregister)
-	return nil
+	return err
 }
 
 // expiry returns when the certificate in use expires, if that is known.
@@ -424,29 +246,6 @@ func expiry(c *tls.Config) (time.Time, bool) {
 		return time.Time{}, false
 	}
 	return one.Leaf.NotAfter, true
-}
-
-// observe reports a sequence to all providers until dropped is called.
-func (i *Issuer) observe(seq *sequence.Sequence) (dropped func()) {
-	var removes []func()
-	for _, all := range i.observed {
-		removes = append(removes, all.Add(seq))
-	}
-	return func() {
-		for _, remove := range removes {
-			remove()
-		}
-	}
-}
-
-// End takes the issuer out of all providers, and logs how many refused requests have no line yet.
-func (i *Issuer) End() error {
-	i.Flush()
-	var errs []error
-	for _, unregister := range i.unregister {
-		errs = append(errs, unregister())
-	}
-	return errors.Join(errs...)
 }
 
 // one is 1 for true.

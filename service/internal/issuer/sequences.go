@@ -101,22 +101,6 @@ func (i *Issuer) Inspect(ctx context.Context, c *Client, name string) (sequence.
 	return info, nil
 }
 
-// OpenTo returns the open sequences that the client may use, sorted by name.
-func (i *Issuer) OpenTo(c *Client) []*sequence.Sequence {
-	var all []*sequence.Sequence
-	may, err := rightsOf(c)
-	if err != nil {
-		return nil
-	}
-	for _, e := range i.opened() {
-		if may.sequence(e.seq.Name()) {
-			all = append(all, e.seq)
-		}
-	}
-	slices.SortFunc(all, func(a, b *sequence.Sequence) int { return strings.Compare(a.Name(), b.Name()) })
-	return all
-}
-
 // opened returns the sequences that are open.
 func (i *Issuer) opened() (all []*entry) {
 	i.mu.Lock()
@@ -239,8 +223,8 @@ func (i *Issuer) fill(e *entry) {
 	defer cancel()
 	seq, err := i.stored(ctx, e.name)
 	dropped := func() {}
-	if err == nil {
-		dropped = i.observe(seq) // without mu: it may wait for a reader of Count
+	if err == nil && i.observed != nil {
+		dropped = i.observed.Add(seq) // without mu: it may wait for a reader of Count
 	}
 	var unused *entry
 	i.mu.Lock()

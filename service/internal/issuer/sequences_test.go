@@ -106,8 +106,6 @@ func (w *world) delete(name string) {
 	require.NoError(w, err)
 }
 
-const served = wire.Code(wire.Codes)
-
 // TestSequences: how sequences are opened, forgotten and closed. The rule new- starts from 7, and num-
 // ends at 3. At the end each sequence that was opened is dropped, once.
 func TestSequences(t *testing.T) {
@@ -346,7 +344,7 @@ func TestSequences(t *testing.T) {
 						c.change(config)
 					}
 				})
-				w.observed = append(w.observed, w)
+				w.observed = w
 				c.run(w)
 				began := time.Now()
 				if !w.closing {

@@ -20,7 +20,6 @@ const (
 	Argument  = 4 << 10  // bytes in an argument
 	Arguments = 64       // in a command, its name among them
 	Command   = 16 << 10 // bytes in a command, with its headers; and of commands that are read ahead
-	Inline    = 4 << 10  // bytes in a command that is a line of text
 	Flush     = 32 << 10 // bytes of replies that are collected before they are written
 
 	LeastReplies = 64 << 10 // bytes of replies that it may have unread in any case
@@ -31,7 +30,6 @@ const (
 // One connection of HTTP or gRPC.
 const (
 	Headers     = 16 << 10         // bytes of the request line and the headers
-	Body        = 1 << 10          // bytes of a body of HTTP: an object in JSON of a few numbers
 	Message     = 16 << 10         // bytes of a request of gRPC
 	Calls       = 100              // at once over gRPC
 	HTTPStreams = 64               // requests at once over HTTP/2; each holds a chunk of its answer
@@ -46,7 +44,6 @@ const (
 	SpareFiles   = 256  // descriptors that connections leave free, for the store and the probes
 	Waiting      = 1024 // calls of gRPC that may wait for their request without a timer: 10 MB of memory
 	Scrapes      = 4    // requests for /metrics at once
-	Listed       = 100  // open sequences that INFO and /v1/status list
 	LogLines     = 5    // refused requests of one code that are logged in a second
 	LogText      = 1024 // bytes of an error that are logged
 	ClosedAtOnce = 64   // sequences that a drain closes at a time
@@ -82,7 +79,7 @@ var Table = []Row{
 	{"a client", "unread replies", "half of what others leave, at least " + size(LeastReplies), "its commands wait"},
 	{"a connection", "unread replies", size(Replies), "its commands wait; it is cut off after `--read-timeout`"},
 	{"a connection", "command; its arguments; one of them", fmt.Sprintf("%s; %d; %s", size(Command), Arguments, size(Argument)), "it is closed"},
-	{"a connection", "headers; body; message of gRPC", fmt.Sprintf("%s; %s; %s", size(Headers), size(Body), size(Message)), "refused"},
+	{"a connection", "headers; message of gRPC; a body of HTTP", fmt.Sprintf("%s; %s; none", size(Headers), size(Message)), "refused"},
 	{"a connection", "calls of gRPC; requests of HTTP/2", fmt.Sprintf("%d; %d", Calls, HTTPStreams), "further ones wait"},
 	{"a connection", "time for a request; for an answer", "`--read-timeout`, 10s", "it is closed"},
 	{"a request", "IDs; numbers", "`--max-batch`, 10,000; `--max-numbers`, 1,000,000", "`bad_input`"},

@@ -1,7 +1,6 @@
 package resp
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,10 +17,10 @@ import (
 // command is one that the server knows. It has ask if it is a request to the issuer, which is counted and logged, and else run.
 type command struct {
 	ask   func(c *conn, r *reply, args [][]byte) (items int64, err error) // an error is the reply
-	run   func(c *conn, r *reply, args [][]byte) error                    // an error ends the connection
-	least int                                                             // arguments, with the name
-	most  int                                                             // 0: any number
-	open  bool                                                            // before a token is given
+	run   func(c *conn, r *reply, args [][]byte)
+	least int // arguments, with the name
+	most  int
+	open  bool // before a token is given
 }
 
 // commands are by name in lower case.
@@ -33,53 +32,44 @@ var commands = map[string]*command{
 	"incrby": {ask: (*conn).incr, least: 3, most: 3},
 	"get":    {ask: (*conn).get, least: 2, most: 2},
 
-	// So that clients and tools of Redis can connect.
-	"ping":    {run: (*conn).ping, least: 1, most: 2},
-	"echo":    {run: (*conn).echo, least: 2, most: 2},
-	"hello":   {run: (*conn).hello, least: 1, open: true},
-	"auth":    {run: (*conn).auth, least: 2, most: 3, open: true},
-	"select":  {run: (*conn).selectDB, least: 2, most: 2},
-	"quit":    {run: (*conn).leave, least: 1, open: true},
-	"reset":   {run: (*conn).reset, least: 1, most: 1, open: true},
-	"client":  {run: (*conn).clientCommand, least: 2},
-	"info":    {run: (*conn).info, least: 1},
-	"command": {run: (*conn).commandCommand, least: 1},
-	"config":  {run: (*conn).config, least: 2},
+	// What clients of Redis send when they connect, look after a connection, or leave.
+	"hello":  {run: (*conn).hello, least: 1, most: limit.Arguments, open: true},
+	"auth":   {run: (*conn).auth, least: 2, most: 3, open: true},
+	"client": {run: (*conn).clientCommand, least: 2, most: limit.Arguments},
+	"ping":   {run: (*conn).ping, least: 1, most: 2},
+	"echo":   {run: (*conn).echo, least: 2, most: 2},
+	"info":   {run: (*conn).info, least: 1, most: limit.Arguments},
+	"quit":   {run: (*conn).leave, least: 1, most: 1, open: true},
 }
-
-// longestName is that of the longest name of a command that is looked up.
-const longestName = 24
 
 // execute carries out one command. Its error ends the connection.
 func (c *conn) execute(args [][]byte) error {
 	r, name := &c.buffer.reply, args[0]
-	if len(name) == 2 && name[0]|0x20 == 'i' && name[1]|0x20 == 'd' && len(args) == 1 && c.client != nil {
-		began := c.began()
+	if len(name) == 2 && name[0]|0x20 == 'i' && name[1]|0x20 == 'd' && len(args) == 1 && c.client != nil { // costs no look at the table
 		items, err := c.takeID(r, args)
-		return c.done(r, name, began, items, err)
+		return c.done(r, name, items, err)
 	}
-	var lower [longestName]byte
+	var lower [6]byte // the length of the longest name
 	cmd := commands[string(lowerCase(lower[:0], name))]
 	switch {
-	case cmd == nil:
-		c.refuseCommand(r, name)
+	case cmd == nil: // arguments are not shown: one may be a token that was sent to a misspelt AUTH
+		r.fail("ERR", "unknown command "+printable(name)+": this is tickflake serve, and no store: it has ID, IDS, DECODE, INCR, INCRBY and GET")
 	case c.client == nil && !cmd.open:
-		return c.done(r, name, c.began(), 0, issuer.NoToken[issuer.RESP])
-	case len(args) < cmd.least || cmd.most > 0 && len(args) > cmd.most:
+		return c.done(r, name, 0, issuer.NoToken[issuer.RESP])
+	case len(args) < cmd.least || len(args) > cmd.most:
 		r.fail("ERR", "wrong number of arguments for '"+strings.ToLower(string(name))+"' command")
 	case cmd.ask != nil:
-		began := c.began()
 		items, err := cmd.ask(c, r, args)
-		return c.done(r, name, began, items, err)
+		return c.done(r, name, items, err)
 	default:
-		return cmd.run(c, r, args)
+		cmd.run(c, r, args)
 	}
 	return nil
 }
 
-// lowerCase appends name to b in lower case, or nothing if it is longer than all names.
+// lowerCase appends name to b in lower case, or nothing if it is longer than b can be.
 func lowerCase(b, name []byte) []byte {
-	if len(name) > longestName {
+	if len(name) > cap(b) {
 		return b
 	}
 	for _, c := range name {
@@ -91,37 +81,19 @@ func lowerCase(b, name []byte) []byte {
 	return b
 }
 
-// began returns the time for the duration of a request, if the log asks for it.
-func (c *conn) began() (t time.Time) {
-	if c.server.issuer.Logs() {
-		t = time.Now()
-	}
-	return t
-}
-
 // done ends a request to the issuer, by the name of its command: it counts it, writes the reply to one that was refused,
 // and makes the context ready for the next. Its error ends the connection.
-func (c *conn) done(r *reply, name []byte, began time.Time, items int64, err error) error {
+func (c *conn) done(r *reply, name []byte, items int64, err error) error {
 	if c.ctx.Started() {
 		c.ctx.Cancel()
 		c.ctx = c.server.issuer.Timeout(c.server.ctx)
 	}
-	if err == nil && began.IsZero() {
+	if err == nil {
 		c.requests++
 		c.items += items
 		return nil
 	}
-	if err != nil {
-		items = 0
-	}
-	request := issuer.Request{Protocol: issuer.RESP, Method: strings.ToUpper(string(name)), Remote: c.nc.RemoteAddr().String(), Items: items, Err: err, Client: c.client}
-	if !began.IsZero() {
-		request.Duration = time.Since(began)
-	}
-	c.server.issuer.Done(request)
-	if err == nil {
-		return nil
-	}
+	c.server.issuer.Done(issuer.Request{Protocol: issuer.RESP, Method: strings.ToUpper(string(name)), Remote: c.nc.RemoteAddr().String(), Err: err, Client: c.client})
 	r.refuse(err)
 	if issuer.RefusalOf(err).Code == wire.Canceled {
 		return err
@@ -235,42 +207,4 @@ func (c *conn) get(r *reply, args [][]byte) (items int64, err error) {
 		r.null()
 	}
 	return 0, err
-}
-
-func equal(arg []byte, name string) bool { return bytes.EqualFold(arg, []byte(name)) }
-
-// refused are commands of Redis that this server does not have, by the reason.
-var refused = map[string]string{
-	"numbers are given out once and never taken back: use INCR, INCRBY and GET": "decr decrby set setnx setex psetex setrange mset msetnx getset getdel getex append del unlink incrbyfloat rename renamenx copy move restore flushall flushdb swapdb",
-	"a sequence does not expire": "expire expireat pexpire pexpireat persist ttl pttl expiretime pexpiretime",
-	"there are no transactions: send the commands as a pipeline, without MULTI and EXEC": "multi exec discard watch unwatch",
-	"this is tickflake serve, and no store: it has no scripts; send a pipeline":          "eval evalsha eval_ro evalsha_ro script function fcall fcall_ro",
-	"this is no cluster: use a client for a single server":                               "cluster readonly readwrite asking sentinel",
-	"there are no channels and no messages":                                              "subscribe unsubscribe psubscribe punsubscribe ssubscribe sunsubscribe publish spublish pubsub monitor",
-	"there are no replicas: servers share a store":                                       "replicaof slaveof psync sync replconf role wait waitaof failover",
-	"keys are not listed here: use 'tickflake sequence list'":                            "keys scan exists type dbsize randomkey object dump touch mget strlen getrange substr",
-	"use the settings and the metrics of 'tickflake serve'":                              "shutdown save bgsave bgrewriteaof lastsave acl debug slowlog latency memory module time migrate lolwut hotkeys",
-	"there are no lists, sets, hashes, streams or other values, only sequences":          "lpush lpushx rpush rpushx lpop rpop lrange llen lindex lset lrem ltrim linsert lpos lmove lmpop rpoplpush blpop brpop blmove blmpop brpoplpush sadd srem smembers sismember smismember scard spop srandmember smove sinter sintercard sinterstore sunion sunionstore sdiff sdiffstore sscan hset hsetnx hmset hget hmget hgetall hdel hexists hincrby hincrbyfloat hkeys hvals hlen hstrlen hrandfield hscan hexpire httl hpersist zadd zrem zrange zrangestore zrevrange zrangebyscore zrevrangebyscore zrangebylex zrevrangebylex zcard zcount zlexcount zscore zmscore zrank zrevrank zincrby zpopmin zpopmax bzpopmin bzpopmax zmpop bzmpop zunion zunionstore zinter zinterstore zintercard zdiff zdiffstore zremrangebyrank zremrangebyscore zremrangebylex zrandmember zscan xadd xlen xrange xrevrange xread xreadgroup xgroup xack xdel xtrim xclaim xautoclaim xpending xinfo xsetid setbit getbit bitcount bitop bitpos bitfield bitfield_ro pfadd pfcount pfmerge pfdebug pfselftest geoadd geodist geohash geopos georadius georadius_ro georadiusbymember georadiusbymember_ro geosearch geosearchstore sort sort_ro",
-}
-
-// reasons are those of refused by command.
-var reasons = func() map[string]string {
-	by := make(map[string]string)
-	for reason, names := range refused {
-		for _, name := range strings.Fields(names) {
-			by[name] = reason
-		}
-	}
-	return by
-}()
-
-// refuseCommand writes the error for a command that the server does not have. It never shows
-// the arguments: one of them may be a token that was sent to a misspelt AUTH.
-func (c *conn) refuseCommand(r *reply, name []byte) {
-	var lower [longestName]byte
-	if reason := reasons[string(lowerCase(lower[:0], name))]; reason != "" {
-		r.fail("ERR", strings.ToUpper(string(name))+" is not supported: "+reason)
-		return
-	}
-	r.fail("ERR", "unknown command "+printable(name))
 }

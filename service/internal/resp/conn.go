@@ -27,7 +27,6 @@ type conn struct {
 	client *issuer.Client  // nil until a token is given, where one is needed
 	own    atomic.Int64    // bytes of replies that are kept, where no client is known
 	id     int64
-	name   string
 	three  bool // RESP3
 	asked  bool // peer knows that the client has asked
 
@@ -39,7 +38,7 @@ type conn struct {
 	have   int       // bytes in buffer.in
 	quit   bool      // no further command is read
 	linger bool      // the client may still send, and shall read its replies all the same
-	last   time.Time // when the last pipeline was answered
+	last   time.Time // when the last pipeline was answered, or the connection began
 	begun  time.Time // when the first byte of an unfinished command came; zero if there is none
 	due    time.Time // the read deadline of nc
 
@@ -48,7 +47,6 @@ type conn struct {
 	first [768]byte // for the bytes that end a wait: those of a usual pipeline
 
 	requests, items int64 // served, and not yet counted by the observer
-	pipelines       int   // answered
 }
 
 // buffer holds the memory of a pipeline. A connection that waits for its client has none.
@@ -156,7 +154,7 @@ func (c *conn) wait(p []byte) (int, error) {
 		if c.server.closing() {
 			// What the client still sends is not carried out, and must not cut off replies that may
 			// be on their way.
-			c.linger = c.pipelines > 0 && time.Since(c.last) < c.server.issuer.Config().ReadTimeout
+			c.linger = c.asked && time.Since(c.last) < c.server.issuer.Config().ReadTimeout
 			return 0, context.Canceled
 		}
 		n, err := c.nc.Read(p)
@@ -172,19 +170,11 @@ func (c *conn) wait(p []byte) (int, error) {
 	}
 }
 
-// timed is of how many pipelines of a connection one is timed: the histogram would else cost
-// more than a few commands.
-const timed = 16
-
 // answer carries out the commands that are complete, and writes their replies together.
 func (c *conn) answer() error {
 	b, pos := c.buffer, 0
-	var began time.Time
 	if c.client != nil && c.client.Gone() {
 		_ = c.become(nil) // until another token is given
-	}
-	if c.pipelines++; c.pipelines%timed == 1 {
-		began = time.Now()
 	}
 	for pos < c.have && !c.quit {
 		args, n, err := b.parser.next(b.in[pos:c.have])
@@ -220,9 +210,6 @@ func (c *conn) answer() error {
 	}
 	c.count()
 	c.last = time.Now()
-	if !began.IsZero() && pos > 0 {
-		c.server.issuer.Piped(c.last.Sub(began))
-	}
 	switch {
 	case c.have == 0:
 		c.begun = time.Time{}

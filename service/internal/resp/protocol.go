@@ -16,11 +16,7 @@ func malformed(format string, args ...any) error {
 	return fmt.Errorf("Protocol error: "+format, args...)
 }
 
-var (
-	errTooLong = malformed("a command of more than %d bytes", limit.Command)
-	errHTTP    = malformed("this is the port of the Redis protocol, not of HTTP")
-	errProxy   = malformed("a line of the PROXY protocol: turn it off for this port")
-)
+var errTooLong = malformed("a command of more than %d bytes", limit.Command)
 
 // parser finds commands in bytes. It keeps nothing but the slice for the arguments, so
 // commands do not depend on how the bytes were split on their way. The caller gives it no more than
@@ -34,8 +30,14 @@ func (p *parser) next(in []byte) (args [][]byte, n int, err error) {
 	if len(in) == 0 {
 		return nil, 0, nil
 	}
-	if in[0] != '*' {
-		return p.inline(in)
+	if in[0] == '\r' && len(in) < 2 {
+		return nil, 0, nil
+	}
+	if in[0] == '\r' && in[1] == '\n' { // as redis-cli sends it after a pipeline
+		return nil, 2, nil
+	}
+	if in[0] != '*' { // such as HTTP, whose body could hold commands; TLS; or PROXY, after which each reply would be another command's
+		return nil, 0, malformed("expected '*', got %s: this is the port of the Redis protocol, without TLS, HTTP and PROXY before it", printable(in[:1]))
 	}
 	count, n, err := number(in, "arguments", limit.Arguments)
 	if n == 0 || err != nil {
@@ -93,70 +95,6 @@ func number(in []byte, what string, most int64) (value int64, n int, err error) 
 		return 0, 0, nil
 	}
 	return 0, 0, malformed("%s: want a number of %s up to %d, and CRLF", printable(head[:cmp.Or(n, longest)]), what, most)
-}
-
-// inline returns the words of a line, as people type it.
-func (p *parser) inline(in []byte) (args [][]byte, n int, err error) {
-	line := in[:min(len(in), limit.Inline+1)]
-	end := bytes.IndexByte(line, '\n')
-	if end >= 0 {
-		line = line[:end]
-	}
-	// A byte that no keyboard sends is refused before its line is complete: this is another
-	// protocol, such as TLS, whose next line may look like a command.
-	for i, c := range line {
-		if c < ' ' && c != '\t' && (c != '\r' || i+1 < len(line)) || c == 0x7f {
-			return nil, 0, malformed("a line with the byte %#02x", c)
-		}
-	}
-	if end < 0 {
-		if len(line) > limit.Inline {
-			return nil, 0, malformed("a line of more than %d bytes", limit.Inline)
-		}
-		return nil, 0, nil
-	}
-	line = bytes.TrimSuffix(line, []byte("\r"))
-	p.args = p.args[:0]
-	for word := range bytes.FieldsFuncSeq(line, func(r rune) bool { return r == ' ' || r == '\t' }) {
-		if len(p.args) == limit.Arguments {
-			return nil, 0, malformed("more than %d arguments", limit.Arguments)
-		}
-		if len(word) > limit.Argument {
-			return nil, 0, malformed("%d bytes in an argument: at most %d", len(word), limit.Argument)
-		}
-		p.args = append(p.args, word)
-	}
-	switch {
-	case isHTTP(p.args):
-		return nil, 0, errHTTP
-	case len(p.args) > 0 && string(p.args[0]) == "PROXY": // an error and no end would make each later reply one of another command
-		return nil, 0, errProxy
-	}
-	return p.args, end + 1, nil
-}
-
-// isHTTP reports whether an inline command is a line of an HTTP request, which a web page
-// makes a browser send to any port. Its body could hold commands, and nothing of it must be
-// carried out. The first line of a request ends with the version, so a name of a method that
-// is also a command is no way in. "GET key" is none, because no sequence is named with a
-// slash.
-func isHTTP(args [][]byte) bool {
-	if len(args) == 0 {
-		return false
-	}
-	if bytes.IndexByte(args[0], ':') >= 0 {
-		return true // Host:
-	}
-	last := args[len(args)-1]
-	if len(last) >= 5 && bytes.EqualFold(last[:5], []byte("HTTP/")) {
-		return true
-	}
-	for _, verb := range []string{"POST", "PUT", "PATCH", "HEAD", "OPTIONS", "DELETE", "CONNECT", "TRACE"} {
-		if bytes.EqualFold(args[0], []byte(verb)) {
-			return true
-		}
-	}
-	return len(args) > 1 && bytes.EqualFold(args[0], []byte("GET")) && bytes.IndexByte(args[1], '/') >= 0
 }
 
 // printable returns the first bytes of b in quotes, safe in a log and on a terminal.

@@ -29,7 +29,6 @@ type Server struct {
 	cancel   context.CancelFunc
 
 	lastID atomic.Int64 // of a connection; only grows
-	open   atomic.Int64 // connections
 
 	mu    sync.Mutex     // held to begin a connection or a drain
 	conns sync.WaitGroup // none is added after the drain began
@@ -74,9 +73,7 @@ func (s *Server) start(nc net.Conn) {
 		nc.Close()
 		return
 	}
-	s.open.Add(1)
 	s.conns.Go(func() {
-		defer s.open.Add(-1)
 		c := newConn(s, nc)
 		if config := s.issuer.Config().TLS; config != nil {
 			c.nc = tls.Server(c.out, config)

@@ -35,8 +35,7 @@ func (s *Server) messagesOf(runs []snowflake.Run) []*tickflakev1.Run {
 
 // methods are those of the service.
 var methods = []grpc.MethodDesc{
-	method("Take", (*Server).take), method("Describe", (*Server).describe), method("Decode", (*Server).decode),
-	method("Number", (*Server).number), method("GetSequence", (*Server).getSequence),
+	method("Take", (*Server).take), method("Describe", (*Server).describe), method("Number", (*Server).number),
 }
 
 // countOf returns how many IDs or numbers a request asks for: 1, if it does not say.
@@ -77,17 +76,6 @@ func (s *Server) describe(_ context.Context, c *issuer.Client, _ *tickflakev1.De
 	}, 0, nil
 }
 
-// decode returns the parts of an ID.
-func (s *Server) decode(_ context.Context, _ *issuer.Client, in *tickflakev1.DecodeRequest) (*tickflakev1.DecodeResponse, int64, error) {
-	d, err := s.issuer.Decode(snowflake.ID(in.GetId()))
-	if err != nil {
-		return nil, 0, err
-	}
-	return &tickflakev1.DecodeResponse{
-		Id: int64(d.ID), Time: timestamppb.New(d.Time), Node: d.Node, Parts: d.Parts, Sequence: d.Sequence,
-	}, 0, nil
-}
-
 // number returns numbers of a sequence.
 func (s *Server) number(ctx context.Context, c *issuer.Client, in *tickflakev1.NumberRequest) (*tickflakev1.NumberResponse, int64, error) {
 	n, err := s.issuer.Number(ctx, c, in.GetName(), countOf(in.Count))
@@ -97,21 +85,6 @@ func (s *Server) number(ctx context.Context, c *issuer.Client, in *tickflakev1.N
 	return &tickflakev1.NumberResponse{
 		First: n.First, Last: n.Last, Count: n.Count, Stride: n.Stride, Mode: modeOf(n.Mode),
 	}, n.Count, nil
-}
-
-// getSequence returns the state of a sequence.
-func (s *Server) getSequence(ctx context.Context, c *issuer.Client, in *tickflakev1.GetSequenceRequest) (*tickflakev1.GetSequenceResponse, int64, error) {
-	info, err := s.issuer.Inspect(ctx, c, in.GetName())
-	if err != nil {
-		return nil, 0, err
-	}
-	d := info.Definition
-	q := &tickflakev1.Sequence{
-		Name: info.Name, Mode: modeOf(d.Mode), Period: d.Period.String(),
-		Start: d.Start, Stride: d.Stride.By(), Offset: d.Stride.Offset(), Max: d.Max,
-		Next: info.Next, Last: info.Last, Left: info.Left, WentBack: info.WentBack,
-	}
-	return &tickflakev1.GetSequenceResponse{Sequence: q}, 0, nil
 }
 
 func modeOf(m sequence.Mode) tickflakev1.Mode {
@@ -218,16 +191,15 @@ func (s *Server) receive(receive func(any) error, request any) error {
 // done tells the observer of a request that was answered, and returns its error as a status.
 func (s *Server) done(ctx context.Context, r *issuer.Request, began time.Time) error {
 	r.Duration = time.Since(began)
-	if r.Err != nil || s.issuer.Logs() {
-		if p, ok := peer.FromContext(ctx); ok {
-			r.Remote = p.Addr.String()
-		}
+	if r.Err == nil {
+		s.issuer.Done(*r)
+		return nil
+	}
+	if p, ok := peer.FromContext(ctx); ok {
+		r.Remote = p.Addr.String()
 	}
 	s.issuer.Done(*r)
-	if r.Err != nil {
-		return statusOf(r.Err)
-	}
-	return nil
+	return statusOf(r.Err)
 }
 
 // statusOf returns the status of a request that was refused. To one whose client's deadline has

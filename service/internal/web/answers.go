@@ -3,18 +3,13 @@ package web
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"io"
-	"mime"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
-	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service/internal/issuer"
-	"github.com/tickflake/tickflake/service/internal/limit"
 	"github.com/tickflake/tickflake/snowflake"
 )
 
@@ -27,21 +22,9 @@ const (
 
 // batch is the answer to a request for IDs.
 type batch struct {
-	*form
 	n    int64
 	runs []snowflake.Run
 }
-
-// form is how IDs are written.
-type form struct {
-	kind                []string
-	begin, between, end string
-}
-
-var (
-	formJSON = form{[]string{"application/json"}, `{"ids":["`, `","`, "\"]}\n"}
-	formText = form{[]string{"text/plain; charset=utf-8"}, "", "\n", "\n"}
-)
 
 // takeIDs answers POST /v1/ids.
 func (s *Server) takeIDs(ctx context.Context, r *http.Request, c *issuer.Client) (any, int64, error) {
@@ -53,37 +36,31 @@ func (s *Server) takeIDs(ctx context.Context, r *http.Request, c *issuer.Client)
 	if err != nil {
 		return nil, 0, err
 	}
-	b := &batch{form: &formJSON, n: n}
-	first, _, _ := strings.Cut(r.Header.Get("Accept"), ",")
-	if kind, _, err := mime.ParseMediaType(first); err == nil && kind == "text/plain" {
-		b.form = &formText
-	}
-	if b.runs, err = s.issuer.Runs(ctx, c, n, seen, nil); err != nil {
+	runs, err := s.issuer.Runs(ctx, c, n, seen, nil)
+	if err != nil {
 		return nil, 0, err
 	}
-	return b, n, nil
+	return &batch{n, runs}, n, nil
 }
 
 // ServeHTTP writes the IDs in chunks.
 func (b *batch) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
-	w.Header()["Content-Type"] = b.kind
-	out := append(make([]byte, 0, min(chunkSize, (b.n+1)*longest)), b.begin...)
+	w.Header().Set("Content-Type", "application/json")
+	out := append(make([]byte, 0, min(chunkSize, (b.n+1)*longest)), `{"ids":["`...)
 	between := ""
 	for _, run := range b.runs {
-		id := int64(run.First)
-		for range run.Count {
+		for k := range run.Count {
 			if cap(out)-len(out) < longest {
 				if _, err := w.Write(out); err != nil {
 					return // the client has gone away
 				}
 				out = out[:0]
 			}
-			out = strconv.AppendInt(append(out, between...), id, 10)
-			between = b.between
-			id += run.Stride
+			out = strconv.AppendInt(append(out, between...), int64(run.At(k)), 10)
+			between = `","`
 		}
 	}
-	out = append(out, b.end...)
+	out = append(out, "\"]}\n"...)
 	w.Write(out) // an error: the client has gone away
 }
 
@@ -97,52 +74,21 @@ func (s *Server) decode(_ context.Context, r *http.Request, _ *issuer.Client) (a
 	return d, 0, err
 }
 
-// parameters returns those of the query or, in place of it, of a body: an object in JSON with the same
-// names, whose values are numbers or texts.
-func parameters(r *http.Request) (url.Values, error) {
-	query, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		return nil, badInput("the query of the address cannot be read: want n=1, or more")
-	}
-	if r.ContentLength == 0 {
-		return query, nil
-	}
-	// The server's time to read bounds this read.
-	body, err := io.ReadAll(io.LimitReader(r.Body, limit.Body+1))
-	if err != nil || len(body) > limit.Body {
-		return nil, errBody
-	}
-	if peer, ok := r.Context().Value(peerKey{}).(issuer.Peer); ok {
-		peer.Asked()
-	}
-	if len(body) == 0 { // its length was unknown
-		return query, nil
-	}
-	var object map[string]json.RawMessage
-	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if kind != "application/json" || len(query) > 0 || json.Unmarshal(body, &object) != nil || object == nil {
-		return nil, errBody
-	}
-	for name, value := range object {
-		var text string
-		var number json.Number // which takes no text that is none
-		if json.Unmarshal(value, &text) == nil && value[0] == '"' {
-			query.Set(name, text)
-		} else if json.Unmarshal(value, &number) == nil && value[0] != 'n' {
-			query.Set(name, number.String())
-		} else {
-			return nil, errBody
+// count returns the n of a request, 1 by default, whatever its size, and the value of the other parameter
+// that it may have, if any. It refuses a request that has others, or a body, for it means something that is not served.
+func count(r *http.Request, other string) (n int64, value string, err error) {
+	if r.ContentLength != 0 {
+		// Where the length is unknown, the server's time to read bounds this read.
+		if n, err := r.Body.Read(make([]byte, 1)); r.ContentLength > 0 || n > 0 || err != io.EOF {
+			return 0, "", errBody
+		}
+		if peer, ok := r.Context().Value(peerKey{}).(issuer.Peer); ok {
+			peer.Asked()
 		}
 	}
-	return query, nil
-}
-
-// count returns the n of a request, 1 by default, whatever its size, and the value of the other parameter
-// that it may have, if any. It refuses a request that has others, for it means something that is not served.
-func count(r *http.Request, other string) (n int64, value string, err error) {
-	query, err := parameters(r)
+	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return 0, "", err
+		return 0, "", badInput("the query of the address cannot be read: want n=1, or more")
 	}
 	for key, values := range query {
 		switch {
@@ -166,130 +112,6 @@ func (s *Server) takeNumbers(ctx context.Context, r *http.Request, c *issuer.Cli
 	}
 	got, err := s.issuer.Number(ctx, c, r.PathValue("name"), n)
 	return got, n, err
-}
-
-// state is the answer to GET /v1/sequences/{name}. Its numbers of 64 bits are texts, as those of [issuer.Numbers].
-type state struct {
-	Name   string        `json:"name"`
-	Mode   sequence.Mode `json:"mode"`
-	Start  int64         `json:"start,string"`
-	Stride int64         `json:"stride"`
-	Offset int64         `json:"offset"`
-	Max    int64         `json:"max,string"`
-	Next   *int64        `json:"next,string"` // null if none is left, or by period
-	Last   *int64        `json:"last,string"` // null by period, as Left
-	Left   *int64        `json:"left,string"`
-
-	Period sequence.Period `json:"period,omitzero"`
-}
-
-// inspect answers GET /v1/sequences/{name}.
-func (s *Server) inspect(ctx context.Context, r *http.Request, c *issuer.Client) (any, int64, error) {
-	info, err := s.issuer.Inspect(ctx, c, r.PathValue("name"))
-	if err != nil {
-		return nil, 0, err
-	}
-	d := info.Definition
-	answer := state{
-		Name: info.Name, Mode: d.Mode, Start: d.Start, Stride: d.Stride.By(), Offset: d.Stride.Offset(),
-		Max: d.Max, Period: d.Period,
-	}
-	if d.Period == (sequence.Period{}) {
-		answer.Last, answer.Left = &info.Last, &info.Left
-	}
-	if info.Left > 0 {
-		answer.Next = &info.Next
-	}
-	return answer, 0, nil
-}
-
-// layout is the answer to GET /v1/layout.
-type layout struct {
-	Layout       string  `json:"layout"` // as text
-	Epoch        string  `json:"epoch"`
-	Tick         float64 `json:"tick_seconds"`
-	TimeBits     int     `json:"time_bits"`
-	NodeBits     int     `json:"node_bits"`
-	SequenceBits int     `json:"sequence_bits"`
-	NodeLast     bool    `json:"node_last"`
-	Node         int64   `json:"node"` // may change
-	Strategy     string  `json:"strategy"`
-	MaxBatch     int64   `json:"max_batch"`
-	MaxNumbers   int64   `json:"max_numbers"`
-}
-
-// describe answers GET /v1/layout.
-func (s *Server) describe(_ context.Context, _ *http.Request, c *issuer.Client) (any, int64, error) {
-	l, config := s.issuer.Layout(), s.issuer.Config()
-	ids, numbers := s.issuer.Largest(c)
-	return layout{
-		Layout: l.String(), Epoch: l.Epoch.UTC().Format(time.RFC3339Nano), Tick: l.Tick.Seconds(),
-		TimeBits: l.TimeBits, NodeBits: l.NodeBits, SequenceBits: l.SequenceBits,
-		NodeLast: l.Order == snowflake.TimeSequenceNode, Node: config.Generator.Node(),
-		Strategy: config.Strategy, MaxBatch: ids, MaxNumbers: numbers,
-	}, 0, nil
-}
-
-// status is the answer to GET /v1/status.
-type status struct {
-	Ready   bool    `json:"ready"`
-	Reason  string  `json:"reason,omitempty"` // why it is not
-	Uptime  float64 `json:"uptime_seconds"`
-	Items   int64   `json:"items"` // IDs and numbers since the start, by all protocols
-	Store   string  `json:"store"` // without a password; "": its name is not known
-	Node    int64   `json:"node"`
-	Lead    float64 `json:"lead_seconds"`
-	MaxLead float64 `json:"max_lead_seconds"`
-	Grant   float64 `json:"grant_seconds"` // that is left; below 0: it has ended
-	Drift   float64 `json:"drift_seconds"`
-	VMClock string  `json:"vmclock"` // by what copies of memory are noticed, or nothing
-	Copies  uint64  `json:"copies"`  // that were
-
-	Waits      uint64 `json:"waits"`
-	Rejections uint64 `json:"rejections"`
-
-	Sequences []openSequence `json:"sequences"` // that this server has open, and the client may use
-	More      int            `json:"more"`      // open sequences that are not listed
-}
-
-// openSequence is a sequence that this server has open.
-type openSequence struct {
-	Name     string        `json:"name"`
-	Mode     sequence.Mode `json:"mode"`
-	Issued   uint64        `json:"issued"` // by this server
-	Rate     float64       `json:"rate"`   // numbers per second
-	Reserved int64         `json:"reserved,string"`
-	Last     int64         `json:"last,string"`
-	Left     int64         `json:"left,string"`
-}
-
-// status answers GET /v1/status. It never asks the store.
-func (s *Server) status(_ context.Context, _ *http.Request, c *issuer.Client) (any, int64, error) {
-	g := s.issuer.Config().Generator
-	stats := g.Stats()
-	answer := status{
-		Ready: true, Uptime: s.issuer.Uptime().Seconds(), Items: s.issuer.Items(), Store: s.issuer.Config().StoreName, Node: g.Node(),
-		Lead: stats.Lead.Seconds(), MaxLead: stats.MaxLead.Seconds(), Grant: stats.Remaining.Seconds(), Drift: stats.Drift.Seconds(),
-		Waits: stats.Waits, Rejections: stats.Rejections, Sequences: []openSequence{}, VMClock: s.issuer.Noticed(),
-	}
-	if k, ok := g.Keeper(); ok {
-		answer.Copies = k.Stats().Copies
-	}
-	if err := s.issuer.Ready(); err != nil {
-		answer.Ready, answer.Reason = false, err.Error()
-	}
-	for _, seq := range s.issuer.OpenTo(c) {
-		if len(answer.Sequences) == limit.Listed {
-			answer.More++
-			continue
-		}
-		stats := seq.Stats()
-		answer.Sequences = append(answer.Sequences, openSequence{
-			Name: seq.Name(), Mode: seq.Definition().Mode, Issued: stats.Issued, Rate: stats.Rate,
-			Reserved: stats.Reserved, Last: stats.Last, Left: stats.Left,
-		})
-	}
-	return answer, 0, nil
 }
 
 var fine = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -452,134 +452,6 @@ func (x *DescribeResponse) GetMaxNumbers() int64 {
 	return 0
 }
 
-// DecodeRequest asks for the parts of an ID.
-type DecodeRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// id is an ID of this server's layout.
-	Id            int64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *DecodeRequest) Reset() {
-	*x = DecodeRequest{}
-	mi := &file_tickflake_v1_tickflake_proto_msgTypes[5]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *DecodeRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*DecodeRequest) ProtoMessage() {}
-
-func (x *DecodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tickflake_v1_tickflake_proto_msgTypes[5]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use DecodeRequest.ProtoReflect.Descriptor instead.
-func (*DecodeRequest) Descriptor() ([]byte, []int) {
-	return file_tickflake_v1_tickflake_proto_rawDescGZIP(), []int{5}
-}
-
-func (x *DecodeRequest) GetId() int64 {
-	if x != nil {
-		return x.Id
-	}
-	return 0
-}
-
-// DecodeResponse holds the parts of an ID.
-type DecodeResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// id is the ID that was decoded.
-	Id int64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	// time is the start of the ID's tick.
-	Time *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
-	// node is the whole node number.
-	Node int64 `protobuf:"varint,3,opt,name=node,proto3" json:"node,omitempty"`
-	// parts are the named parts of the node number, if the layout names any.
-	Parts map[string]int64 `protobuf:"bytes,4,rep,name=parts,proto3" json:"parts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	// sequence is the number of the ID within its tick and node.
-	Sequence      int64 `protobuf:"varint,5,opt,name=sequence,proto3" json:"sequence,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *DecodeResponse) Reset() {
-	*x = DecodeResponse{}
-	mi := &file_tickflake_v1_tickflake_proto_msgTypes[6]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *DecodeResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*DecodeResponse) ProtoMessage() {}
-
-func (x *DecodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tickflake_v1_tickflake_proto_msgTypes[6]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use DecodeResponse.ProtoReflect.Descriptor instead.
-func (*DecodeResponse) Descriptor() ([]byte, []int) {
-	return file_tickflake_v1_tickflake_proto_rawDescGZIP(), []int{6}
-}
-
-func (x *DecodeResponse) GetId() int64 {
-	if x != nil {
-		return x.Id
-	}
-	return 0
-}
-
-func (x *DecodeResponse) GetTime() *timestamppb.Timestamp {
-	if x != nil {
-		return x.Time
-	}
-	return nil
-}
-
-func (x *DecodeResponse) GetNode() int64 {
-	if x != nil {
-		return x.Node
-	}
-	return 0
-}
-
-func (x *DecodeResponse) GetParts() map[string]int64 {
-	if x != nil {
-		return x.Parts
-	}
-	return nil
-}
-
-func (x *DecodeResponse) GetSequence() int64 {
-	if x != nil {
-		return x.Sequence
-	}
-	return 0
-}
-
 // NumberRequest asks for numbers of a sequence.
 type NumberRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -594,7 +466,7 @@ type NumberRequest struct {
 
 func (x *NumberRequest) Reset() {
 	*x = NumberRequest{}
-	mi := &file_tickflake_v1_tickflake_proto_msgTypes[7]
+	mi := &file_tickflake_v1_tickflake_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -606,7 +478,7 @@ func (x *NumberRequest) String() string {
 func (*NumberRequest) ProtoMessage() {}
 
 func (x *NumberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tickflake_v1_tickflake_proto_msgTypes[7]
+	mi := &file_tickflake_v1_tickflake_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -619,7 +491,7 @@ func (x *NumberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NumberRequest.ProtoReflect.Descriptor instead.
 func (*NumberRequest) Descriptor() ([]byte, []int) {
-	return file_tickflake_v1_tickflake_proto_rawDescGZIP(), []int{7}
+	return file_tickflake_v1_tickflake_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *NumberRequest) GetName() string {
@@ -655,7 +527,7 @@ type NumberResponse struct {
 
 func (x *NumberResponse) Reset() {
 	*x = NumberResponse{}
-	mi := &file_tickflake_v1_tickflake_proto_msgTypes[8]
+	mi := &file_tickflake_v1_tickflake_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -667,7 +539,7 @@ func (x *NumberResponse) String() string {
 func (*NumberResponse) ProtoMessage() {}
 
 func (x *NumberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tickflake_v1_tickflake_proto_msgTypes[8]
+	mi := &file_tickflake_v1_tickflake_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -680,7 +552,7 @@ func (x *NumberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NumberResponse.ProtoReflect.Descriptor instead.
 func (*NumberResponse) Descriptor() ([]byte, []int) {
-	return file_tickflake_v1_tickflake_proto_rawDescGZIP(), []int{8}
+	return file_tickflake_v1_tickflake_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *NumberResponse) GetFirst() int64 {
@@ -718,239 +590,6 @@ func (x *NumberResponse) GetMode() Mode {
 	return Mode_MODE_UNSPECIFIED
 }
 
-// GetSequenceRequest asks for the state of a sequence.
-type GetSequenceRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// name is the sequence's name.
-	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GetSequenceRequest) Reset() {
-	*x = GetSequenceRequest{}
-	mi := &file_tickflake_v1_tickflake_proto_msgTypes[9]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GetSequenceRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GetSequenceRequest) ProtoMessage() {}
-
-func (x *GetSequenceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tickflake_v1_tickflake_proto_msgTypes[9]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GetSequenceRequest.ProtoReflect.Descriptor instead.
-func (*GetSequenceRequest) Descriptor() ([]byte, []int) {
-	return file_tickflake_v1_tickflake_proto_rawDescGZIP(), []int{9}
-}
-
-func (x *GetSequenceRequest) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-// GetSequenceResponse holds the state of a sequence.
-type GetSequenceResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// sequence is the state in the store.
-	Sequence      *Sequence `protobuf:"bytes,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GetSequenceResponse) Reset() {
-	*x = GetSequenceResponse{}
-	mi := &file_tickflake_v1_tickflake_proto_msgTypes[10]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GetSequenceResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GetSequenceResponse) ProtoMessage() {}
-
-func (x *GetSequenceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tickflake_v1_tickflake_proto_msgTypes[10]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GetSequenceResponse.ProtoReflect.Descriptor instead.
-func (*GetSequenceResponse) Descriptor() ([]byte, []int) {
-	return file_tickflake_v1_tickflake_proto_rawDescGZIP(), []int{10}
-}
-
-func (x *GetSequenceResponse) GetSequence() *Sequence {
-	if x != nil {
-		return x.Sequence
-	}
-	return nil
-}
-
-// Sequence is the definition of a sequence and its state in the store. Its numbers are
-// start + offset + index × stride for index 0, 1, …, up to max.
-type Sequence struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// name is the sequence's name.
-	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// mode says how the numbers are given out. It never changes.
-	Mode Mode `protobuf:"varint,2,opt,name=mode,proto3,enum=tickflake.v1.Mode" json:"mode,omitempty"`
-	// start is where the numbers begin, 0 or more.
-	Start int64 `protobuf:"varint,3,opt,name=start,proto3" json:"start,omitempty"`
-	// stride is the distance from one number to the next, at least 1.
-	Stride int64 `protobuf:"varint,4,opt,name=stride,proto3" json:"stride,omitempty"`
-	// offset is the distance from start to the first number, from 0 to stride - 1.
-	Offset int64 `protobuf:"varint,5,opt,name=offset,proto3" json:"offset,omitempty"`
-	// max is the largest number that may be issued.
-	Max int64 `protobuf:"varint,6,opt,name=max,proto3" json:"max,omitempty"`
-	// next is the number that the store grants next. It is 0 if left is 0.
-	Next int64 `protobuf:"varint,7,opt,name=next,proto3" json:"next,omitempty"`
-	// last is the highest number that was granted to any server, used or not. It is one stride
-	// below the first number if there is none.
-	Last int64 `protobuf:"varint,8,opt,name=last,proto3" json:"last,omitempty"`
-	// left is how many numbers are left in the store.
-	Left int64 `protobuf:"varint,9,opt,name=left,proto3" json:"left,omitempty"`
-	// went_back is true after the store lost writes. No number is granted until an operator has
-	// raised next with "tickflake sequence set".
-	WentBack bool `protobuf:"varint,10,opt,name=went_back,json=wentBack,proto3" json:"went_back,omitempty"`
-	// period says when numbers begin anew: "yearly", "monthly", "daily" or a name of an
-	// operator's. Such a sequence has no numbers, and next is 0: the sequences of its periods
-	// have them, as orders.2027. It is empty for any other sequence.
-	Period        string `protobuf:"bytes,11,opt,name=period,proto3" json:"period,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Sequence) Reset() {
-	*x = Sequence{}
-	mi := &file_tickflake_v1_tickflake_proto_msgTypes[11]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Sequence) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Sequence) ProtoMessage() {}
-
-func (x *Sequence) ProtoReflect() protoreflect.Message {
-	mi := &file_tickflake_v1_tickflake_proto_msgTypes[11]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Sequence.ProtoReflect.Descriptor instead.
-func (*Sequence) Descriptor() ([]byte, []int) {
-	return file_tickflake_v1_tickflake_proto_rawDescGZIP(), []int{11}
-}
-
-func (x *Sequence) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-func (x *Sequence) GetMode() Mode {
-	if x != nil {
-		return x.Mode
-	}
-	return Mode_MODE_UNSPECIFIED
-}
-
-func (x *Sequence) GetStart() int64 {
-	if x != nil {
-		return x.Start
-	}
-	return 0
-}
-
-func (x *Sequence) GetStride() int64 {
-	if x != nil {
-		return x.Stride
-	}
-	return 0
-}
-
-func (x *Sequence) GetOffset() int64 {
-	if x != nil {
-		return x.Offset
-	}
-	return 0
-}
-
-func (x *Sequence) GetMax() int64 {
-	if x != nil {
-		return x.Max
-	}
-	return 0
-}
-
-func (x *Sequence) GetNext() int64 {
-	if x != nil {
-		return x.Next
-	}
-	return 0
-}
-
-func (x *Sequence) GetLast() int64 {
-	if x != nil {
-		return x.Last
-	}
-	return 0
-}
-
-func (x *Sequence) GetLeft() int64 {
-	if x != nil {
-		return x.Left
-	}
-	return 0
-}
-
-func (x *Sequence) GetWentBack() bool {
-	if x != nil {
-		return x.WentBack
-	}
-	return false
-}
-
-func (x *Sequence) GetPeriod() string {
-	if x != nil {
-		return x.Period
-	}
-	return ""
-}
-
 var File_tickflake_v1_tickflake_proto protoreflect.FileDescriptor
 
 const file_tickflake_v1_tickflake_proto_rawDesc = "" +
@@ -985,19 +624,7 @@ const file_tickflake_v1_tickflake_proto_rawDesc = "" +
 	" \x01(\v2\x19.google.protobuf.DurationR\tuseWithin\x12\x1f\n" +
 	"\tmax_batch\x18\v \x01(\x03B\x020\x01R\bmaxBatch\x12#\n" +
 	"\vmax_numbers\x18\f \x01(\x03B\x020\x01R\n" +
-	"maxNumbers\"#\n" +
-	"\rDecodeRequest\x12\x12\n" +
-	"\x02id\x18\x01 \x01(\x03B\x020\x01R\x02id\"\x85\x02\n" +
-	"\x0eDecodeResponse\x12\x12\n" +
-	"\x02id\x18\x01 \x01(\x03B\x020\x01R\x02id\x12.\n" +
-	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x16\n" +
-	"\x04node\x18\x03 \x01(\x03B\x020\x01R\x04node\x12=\n" +
-	"\x05parts\x18\x04 \x03(\v2'.tickflake.v1.DecodeResponse.PartsEntryR\x05parts\x12\x1e\n" +
-	"\bsequence\x18\x05 \x01(\x03B\x020\x01R\bsequence\x1a8\n" +
-	"\n" +
-	"PartsEntry\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"L\n" +
+	"maxNumbers\"L\n" +
 	"\rNumberRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1d\n" +
 	"\x05count\x18\x02 \x01(\x03B\x020\x01H\x00R\x05count\x88\x01\x01B\b\n" +
@@ -1007,34 +634,15 @@ const file_tickflake_v1_tickflake_proto_rawDesc = "" +
 	"\x04last\x18\x02 \x01(\x03B\x020\x01R\x04last\x12\x18\n" +
 	"\x05count\x18\x03 \x01(\x03B\x020\x01R\x05count\x12\x1a\n" +
 	"\x06stride\x18\x04 \x01(\x03B\x020\x01R\x06stride\x12&\n" +
-	"\x04mode\x18\x05 \x01(\x0e2\x12.tickflake.v1.ModeR\x04mode\"(\n" +
-	"\x12GetSequenceRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"I\n" +
-	"\x13GetSequenceResponse\x122\n" +
-	"\bsequence\x18\x01 \x01(\v2\x16.tickflake.v1.SequenceR\bsequence\"\xab\x02\n" +
-	"\bSequence\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
-	"\x04mode\x18\x02 \x01(\x0e2\x12.tickflake.v1.ModeR\x04mode\x12\x18\n" +
-	"\x05start\x18\x03 \x01(\x03B\x020\x01R\x05start\x12\x1a\n" +
-	"\x06stride\x18\x04 \x01(\x03B\x020\x01R\x06stride\x12\x1a\n" +
-	"\x06offset\x18\x05 \x01(\x03B\x020\x01R\x06offset\x12\x14\n" +
-	"\x03max\x18\x06 \x01(\x03B\x020\x01R\x03max\x12\x16\n" +
-	"\x04next\x18\a \x01(\x03B\x020\x01R\x04next\x12\x16\n" +
-	"\x04last\x18\b \x01(\x03B\x020\x01R\x04last\x12\x16\n" +
-	"\x04left\x18\t \x01(\x03B\x020\x01R\x04left\x12\x1b\n" +
-	"\twent_back\x18\n" +
-	" \x01(\bR\bwentBack\x12\x16\n" +
-	"\x06period\x18\v \x01(\tR\x06period*B\n" +
+	"\x04mode\x18\x05 \x01(\x0e2\x12.tickflake.v1.ModeR\x04mode*B\n" +
 	"\x04Mode\x12\x14\n" +
 	"\x10MODE_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eMODE_SEGMENTED\x10\x01\x12\x10\n" +
-	"\fMODE_ORDERED\x10\x022\xfa\x02\n" +
+	"\fMODE_ORDERED\x10\x022\xe1\x01\n" +
 	"\x10TickflakeService\x12=\n" +
 	"\x04Take\x12\x19.tickflake.v1.TakeRequest\x1a\x1a.tickflake.v1.TakeResponse\x12I\n" +
 	"\bDescribe\x12\x1d.tickflake.v1.DescribeRequest\x1a\x1e.tickflake.v1.DescribeResponse\x12C\n" +
-	"\x06Decode\x12\x1b.tickflake.v1.DecodeRequest\x1a\x1c.tickflake.v1.DecodeResponse\x12C\n" +
-	"\x06Number\x12\x1b.tickflake.v1.NumberRequest\x1a\x1c.tickflake.v1.NumberResponse\x12R\n" +
-	"\vGetSequence\x12 .tickflake.v1.GetSequenceRequest\x1a!.tickflake.v1.GetSequenceResponseBn\n" +
+	"\x06Number\x12\x1b.tickflake.v1.NumberRequest\x1a\x1c.tickflake.v1.NumberResponseBn\n" +
 	"\x16io.github.tickflake.v1B\x0eTickflakeProtoP\x01ZBgithub.com/tickflake/tickflake/client/api/tickflake/v1;tickflakev1b\x06proto3"
 
 var (
@@ -1050,7 +658,7 @@ func file_tickflake_v1_tickflake_proto_rawDescGZIP() []byte {
 }
 
 var file_tickflake_v1_tickflake_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_tickflake_v1_tickflake_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_tickflake_v1_tickflake_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_tickflake_v1_tickflake_proto_goTypes = []any{
 	(Mode)(0),                     // 0: tickflake.v1.Mode
 	(*TakeRequest)(nil),           // 1: tickflake.v1.TakeRequest
@@ -1058,43 +666,29 @@ var file_tickflake_v1_tickflake_proto_goTypes = []any{
 	(*Run)(nil),                   // 3: tickflake.v1.Run
 	(*DescribeRequest)(nil),       // 4: tickflake.v1.DescribeRequest
 	(*DescribeResponse)(nil),      // 5: tickflake.v1.DescribeResponse
-	(*DecodeRequest)(nil),         // 6: tickflake.v1.DecodeRequest
-	(*DecodeResponse)(nil),        // 7: tickflake.v1.DecodeResponse
-	(*NumberRequest)(nil),         // 8: tickflake.v1.NumberRequest
-	(*NumberResponse)(nil),        // 9: tickflake.v1.NumberResponse
-	(*GetSequenceRequest)(nil),    // 10: tickflake.v1.GetSequenceRequest
-	(*GetSequenceResponse)(nil),   // 11: tickflake.v1.GetSequenceResponse
-	(*Sequence)(nil),              // 12: tickflake.v1.Sequence
-	nil,                           // 13: tickflake.v1.DecodeResponse.PartsEntry
-	(*durationpb.Duration)(nil),   // 14: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
+	(*NumberRequest)(nil),         // 6: tickflake.v1.NumberRequest
+	(*NumberResponse)(nil),        // 7: tickflake.v1.NumberResponse
+	(*durationpb.Duration)(nil),   // 8: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 9: google.protobuf.Timestamp
 }
 var file_tickflake_v1_tickflake_proto_depIdxs = []int32{
-	3,  // 0: tickflake.v1.TakeResponse.runs:type_name -> tickflake.v1.Run
-	14, // 1: tickflake.v1.Run.use_within:type_name -> google.protobuf.Duration
-	15, // 2: tickflake.v1.DescribeResponse.epoch:type_name -> google.protobuf.Timestamp
-	14, // 3: tickflake.v1.DescribeResponse.tick:type_name -> google.protobuf.Duration
-	14, // 4: tickflake.v1.DescribeResponse.use_within:type_name -> google.protobuf.Duration
-	15, // 5: tickflake.v1.DecodeResponse.time:type_name -> google.protobuf.Timestamp
-	13, // 6: tickflake.v1.DecodeResponse.parts:type_name -> tickflake.v1.DecodeResponse.PartsEntry
-	0,  // 7: tickflake.v1.NumberResponse.mode:type_name -> tickflake.v1.Mode
-	12, // 8: tickflake.v1.GetSequenceResponse.sequence:type_name -> tickflake.v1.Sequence
-	0,  // 9: tickflake.v1.Sequence.mode:type_name -> tickflake.v1.Mode
-	1,  // 10: tickflake.v1.TickflakeService.Take:input_type -> tickflake.v1.TakeRequest
-	4,  // 11: tickflake.v1.TickflakeService.Describe:input_type -> tickflake.v1.DescribeRequest
-	6,  // 12: tickflake.v1.TickflakeService.Decode:input_type -> tickflake.v1.DecodeRequest
-	8,  // 13: tickflake.v1.TickflakeService.Number:input_type -> tickflake.v1.NumberRequest
-	10, // 14: tickflake.v1.TickflakeService.GetSequence:input_type -> tickflake.v1.GetSequenceRequest
-	2,  // 15: tickflake.v1.TickflakeService.Take:output_type -> tickflake.v1.TakeResponse
-	5,  // 16: tickflake.v1.TickflakeService.Describe:output_type -> tickflake.v1.DescribeResponse
-	7,  // 17: tickflake.v1.TickflakeService.Decode:output_type -> tickflake.v1.DecodeResponse
-	9,  // 18: tickflake.v1.TickflakeService.Number:output_type -> tickflake.v1.NumberResponse
-	11, // 19: tickflake.v1.TickflakeService.GetSequence:output_type -> tickflake.v1.GetSequenceResponse
-	15, // [15:20] is the sub-list for method output_type
-	10, // [10:15] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	3, // 0: tickflake.v1.TakeResponse.runs:type_name -> tickflake.v1.Run
+	8, // 1: tickflake.v1.Run.use_within:type_name -> google.protobuf.Duration
+	9, // 2: tickflake.v1.DescribeResponse.epoch:type_name -> google.protobuf.Timestamp
+	8, // 3: tickflake.v1.DescribeResponse.tick:type_name -> google.protobuf.Duration
+	8, // 4: tickflake.v1.DescribeResponse.use_within:type_name -> google.protobuf.Duration
+	0, // 5: tickflake.v1.NumberResponse.mode:type_name -> tickflake.v1.Mode
+	1, // 6: tickflake.v1.TickflakeService.Take:input_type -> tickflake.v1.TakeRequest
+	4, // 7: tickflake.v1.TickflakeService.Describe:input_type -> tickflake.v1.DescribeRequest
+	6, // 8: tickflake.v1.TickflakeService.Number:input_type -> tickflake.v1.NumberRequest
+	2, // 9: tickflake.v1.TickflakeService.Take:output_type -> tickflake.v1.TakeResponse
+	5, // 10: tickflake.v1.TickflakeService.Describe:output_type -> tickflake.v1.DescribeResponse
+	7, // 11: tickflake.v1.TickflakeService.Number:output_type -> tickflake.v1.NumberResponse
+	9, // [9:12] is the sub-list for method output_type
+	6, // [6:9] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_tickflake_v1_tickflake_proto_init() }
@@ -1103,14 +697,14 @@ func file_tickflake_v1_tickflake_proto_init() {
 		return
 	}
 	file_tickflake_v1_tickflake_proto_msgTypes[0].OneofWrappers = []any{}
-	file_tickflake_v1_tickflake_proto_msgTypes[7].OneofWrappers = []any{}
+	file_tickflake_v1_tickflake_proto_msgTypes[5].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_tickflake_v1_tickflake_proto_rawDesc), len(file_tickflake_v1_tickflake_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   13,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

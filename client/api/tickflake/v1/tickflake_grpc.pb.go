@@ -21,11 +21,9 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	TickflakeService_Take_FullMethodName        = "/tickflake.v1.TickflakeService/Take"
-	TickflakeService_Describe_FullMethodName    = "/tickflake.v1.TickflakeService/Describe"
-	TickflakeService_Decode_FullMethodName      = "/tickflake.v1.TickflakeService/Decode"
-	TickflakeService_Number_FullMethodName      = "/tickflake.v1.TickflakeService/Number"
-	TickflakeService_GetSequence_FullMethodName = "/tickflake.v1.TickflakeService/GetSequence"
+	TickflakeService_Take_FullMethodName     = "/tickflake.v1.TickflakeService/Take"
+	TickflakeService_Describe_FullMethodName = "/tickflake.v1.TickflakeService/Describe"
+	TickflakeService_Number_FullMethodName   = "/tickflake.v1.TickflakeService/Number"
 )
 
 // TickflakeServiceClient is the client API for TickflakeService service.
@@ -58,12 +56,8 @@ type TickflakeServiceClient interface {
 	Take(ctx context.Context, in *TakeRequest, opts ...grpc.CallOption) (*TakeResponse, error)
 	// Describe returns the layout of the IDs, and the limits of this server.
 	Describe(ctx context.Context, in *DescribeRequest, opts ...grpc.CallOption) (*DescribeResponse, error)
-	// Decode returns the parts of an ID. It needs no grant.
-	Decode(ctx context.Context, in *DecodeRequest, opts ...grpc.CallOption) (*DecodeResponse, error)
 	// Number returns the next numbers of a sequence, in a row.
 	Number(ctx context.Context, in *NumberRequest, opts ...grpc.CallOption) (*NumberResponse, error)
-	// GetSequence returns the state of a sequence in the store.
-	GetSequence(ctx context.Context, in *GetSequenceRequest, opts ...grpc.CallOption) (*GetSequenceResponse, error)
 }
 
 type tickflakeServiceClient struct {
@@ -94,30 +88,10 @@ func (c *tickflakeServiceClient) Describe(ctx context.Context, in *DescribeReque
 	return out, nil
 }
 
-func (c *tickflakeServiceClient) Decode(ctx context.Context, in *DecodeRequest, opts ...grpc.CallOption) (*DecodeResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(DecodeResponse)
-	err := c.cc.Invoke(ctx, TickflakeService_Decode_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
 func (c *tickflakeServiceClient) Number(ctx context.Context, in *NumberRequest, opts ...grpc.CallOption) (*NumberResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(NumberResponse)
 	err := c.cc.Invoke(ctx, TickflakeService_Number_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *tickflakeServiceClient) GetSequence(ctx context.Context, in *GetSequenceRequest, opts ...grpc.CallOption) (*GetSequenceResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(GetSequenceResponse)
-	err := c.cc.Invoke(ctx, TickflakeService_GetSequence_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -154,12 +128,8 @@ type TickflakeServiceServer interface {
 	Take(context.Context, *TakeRequest) (*TakeResponse, error)
 	// Describe returns the layout of the IDs, and the limits of this server.
 	Describe(context.Context, *DescribeRequest) (*DescribeResponse, error)
-	// Decode returns the parts of an ID. It needs no grant.
-	Decode(context.Context, *DecodeRequest) (*DecodeResponse, error)
 	// Number returns the next numbers of a sequence, in a row.
 	Number(context.Context, *NumberRequest) (*NumberResponse, error)
-	// GetSequence returns the state of a sequence in the store.
-	GetSequence(context.Context, *GetSequenceRequest) (*GetSequenceResponse, error)
 	mustEmbedUnimplementedTickflakeServiceServer()
 }
 
@@ -176,14 +146,8 @@ func (UnimplementedTickflakeServiceServer) Take(context.Context, *TakeRequest) (
 func (UnimplementedTickflakeServiceServer) Describe(context.Context, *DescribeRequest) (*DescribeResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Describe not implemented")
 }
-func (UnimplementedTickflakeServiceServer) Decode(context.Context, *DecodeRequest) (*DecodeResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method Decode not implemented")
-}
 func (UnimplementedTickflakeServiceServer) Number(context.Context, *NumberRequest) (*NumberResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Number not implemented")
-}
-func (UnimplementedTickflakeServiceServer) GetSequence(context.Context, *GetSequenceRequest) (*GetSequenceResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method GetSequence not implemented")
 }
 func (UnimplementedTickflakeServiceServer) mustEmbedUnimplementedTickflakeServiceServer() {}
 func (UnimplementedTickflakeServiceServer) testEmbeddedByValue()                          {}
@@ -242,24 +206,6 @@ func _TickflakeService_Describe_Handler(srv interface{}, ctx context.Context, de
 	return interceptor(ctx, in, info, handler)
 }
 
-func _TickflakeService_Decode_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(DecodeRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(TickflakeServiceServer).Decode(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: TickflakeService_Decode_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(TickflakeServiceServer).Decode(ctx, req.(*DecodeRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
 func _TickflakeService_Number_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(NumberRequest)
 	if err := dec(in); err != nil {
@@ -274,24 +220,6 @@ func _TickflakeService_Number_Handler(srv interface{}, ctx context.Context, dec 
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(TickflakeServiceServer).Number(ctx, req.(*NumberRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _TickflakeService_GetSequence_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(GetSequenceRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(TickflakeServiceServer).GetSequence(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: TickflakeService_GetSequence_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(TickflakeServiceServer).GetSequence(ctx, req.(*GetSequenceRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -312,16 +240,8 @@ var TickflakeService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _TickflakeService_Describe_Handler,
 		},
 		{
-			MethodName: "Decode",
-			Handler:    _TickflakeService_Decode_Handler,
-		},
-		{
 			MethodName: "Number",
 			Handler:    _TickflakeService_Number_Handler,
-		},
-		{
-			MethodName: "GetSequence",
-			Handler:    _TickflakeService_GetSequence_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

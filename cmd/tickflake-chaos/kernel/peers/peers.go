@@ -2,23 +2,20 @@
 // virtual time, and the benchmark.
 //
 // You need these names: [List] returns [Peer] values, whose New makes a [Generator] on a
-// [Clock]; [Add] adds one to the list, and [Integers] makes one of a function.
+// [Clock].
 package peers
 
 import (
 	"encoding"
 	"fmt"
-	"runtime/debug"
-	"slices"
 	"strconv"
 	"time"
 )
 
 // Peer is a generator of another project, in one of its configurations.
 type Peer struct {
-	Name   string // unique
-	Module string // its path; empty for one that was added
-	How    string // how it is made, as its README says or better: "snowflake.NewNode(7)"
+	Name string // unique
+	How  string // how it is made, as its README says or better: "snowflake.NewNode(7)"
 
 	// Promises of its documentation. Ordered: the IDs of one process ascend, whatever the
 	// clock does. Restarts: no ID comes twice across a restart.
@@ -88,32 +85,10 @@ type system struct{}
 func (system) Now() time.Time        { return time.Now().Round(0) }
 func (system) Sleep(d time.Duration) { time.Sleep(d) }
 
-var added []Peer
-
-// Add adds a peer to the list. It must be called in an init function: a virtual machine runs
-// the same program, and makes the same calls.
-func Add(p Peer) { added = append(added, p) }
-
-// List returns the peers in the order of the report, those that were added last.
-func List() []Peer { return slices.Concat(table(), added) }
-
-// Version is that of the peer's module. It is empty in a test, whose build information has
-// no modules, and for a peer that was added.
-func (p Peer) Version() string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, m := range info.Deps {
-			if m.Path == p.Module {
-				return m.Version
-			}
-		}
-	}
-	return ""
-}
-
-// Integers completes a peer whose IDs are integers: from Tick, PerTick, Epoch and Slot, and
+// integers completes a peer whose IDs are integers: from Tick, PerTick, Epoch and Slot, and
 // from a function that makes a generator. Unless its fields say more, its state is that of the
 // generator, and it waits for the next tick.
-func Integers(p Peer, open func(Clock) (next func() (int64, error), err error)) Peer {
+func integers(p Peer, open func(Clock) (next func() (int64, error), err error)) Peer {
 	p.Integer, p.Bits = true, 64
 	if p.Full == "" {
 		p.Full = Waits

@@ -22,24 +22,24 @@ const node = 7
 
 var in1970 = time.Unix(0, 0).UTC()
 
-// table has the peers, each as its README says to use it, and in its best configuration where
+// List returns the peers in the order of the report, each as its README says to use it, and in its best configuration where
 // that is another. Each promises what its documentation states, and no more; none states how
 // long a call may take while the clock is behind.
-func table() []Peer {
+func List() []Peer {
 	// Counters of 24 bits beside a time of 32 bits in seconds.
 	counter := Peer{Tick: time.Second, PerTick: 1 << 24, Full: Repeats, Shared: true, Epoch: in1970, End: in1970.Add(1 << 32 * time.Second)}
 	xids, objects := counter, counter
 	// The README promises 16,777,216 unique IDs per second, host and process. K-ordered is no
 	// order within a second.
-	xids.Name, xids.Module, xids.How, xids.Restarts = "rs/xid", "github.com/rs/xid", "xid.New()", true
+	xids.Name, xids.How, xids.Restarts = "rs/xid", "xid.New()", true
 	xids.Claim = "unique for 16,777,216 IDs per second, host and process (package documentation)"
-	objects.Name, objects.Module, objects.How = "MongoDB ObjectID", "go.mongodb.org/mongo-driver/v2", "bson.NewObjectID()"
+	objects.Name, objects.How = "MongoDB ObjectID", "bson.NewObjectID()"
 	objects.Claim = "nothing on waiting, or on clocks (NewObjectID)"
 
 	// The README promises order for calls of one millisecond, and milliseconds that sort: not
 	// while the clock goes back. It calls the identifiers universally unique.
 	ulids := Peer{
-		Name: "oklog/ulid", Module: "github.com/oklog/ulid/v2", How: "ulid.Make()", Restarts: true, Tick: time.Millisecond, Full: Fails, Epoch: in1970,
+		Name: "oklog/ulid", How: "ulid.Make()", Restarts: true, Tick: time.Millisecond, Full: Fails, Epoch: in1970,
 		Claim: "an error if the entropy of a millisecond runs out (Monotonic)",
 	}
 	secure := ulids
@@ -47,7 +47,7 @@ func table() []Peer {
 
 	// The README promises no collision, and no order: it "is not a strong guarantee".
 	ksuids := Peer{
-		Name: "segmentio/ksuid", Module: "github.com/segmentio/ksuid", How: "ksuid.NewRandom()", Restarts: true, Tick: time.Second,
+		Name: "segmentio/ksuid", How: "ksuid.NewRandom()", Restarts: true, Tick: time.Second,
 		Epoch: time.Unix(1_400_000_000, 0).UTC(), End: time.Unix(1_400_000_000+1<<32, 0).UTC(),
 		Claim: "lasts about 136 years (epochStamp)",
 	}
@@ -55,7 +55,7 @@ func table() []Peer {
 	// Package gofrs/uuid and google/uuid follow RFC 4122, whose UUIDs are unique across time.
 	gofrs7 := Peer{
 		// Strictly increasing UUIDs of one generator, also when the clock goes back.
-		Name: "gofrs/uuid v7", Module: "github.com/gofrs/uuid/v5", How: "uuid.NewV7()", Ordered: true, Restarts: true,
+		Name: "gofrs/uuid v7", How: "uuid.NewV7()", Ordered: true, Restarts: true,
 		Tick: time.Millisecond, Full: Ahead, Epoch: in1970,
 		Claim: "runs ahead of the clock without a limit, exhausted or behind (NewV7)",
 	}
@@ -69,10 +69,10 @@ func table() []Peer {
 		bwmarrin(), sony(),
 		// NewV7 promises at getV7Time that each time and sequence is greater than those before.
 		texts(Peer{
-			Name: "google/uuid v7", Module: "github.com/google/uuid", How: "uuid.NewV7()", Ordered: true, Restarts: true,
+			Name: "google/uuid v7", How: "uuid.NewV7()", Ordered: true, Restarts: true,
 			Tick: time.Millisecond, Full: Ahead, Epoch: in1970, PackageTime: true, Shared: true,
 		}, googleTime, google.NewV7, nil),
-		texts(Peer{Name: "google/uuid v4", Module: "github.com/google/uuid", How: "uuid.NewRandom()", Restarts: true, PackageTime: true, Shared: true},
+		texts(Peer{Name: "google/uuid v4", How: "uuid.NewRandom()", Restarts: true, PackageTime: true, Shared: true},
 			func(google.UUID) time.Time { return time.Time{} }, google.NewRandom, nil),
 		texts(gofrs7, gofrsTime, gofrs.NewV7, func(clock Clock) func() (gofrs.UUID, error) {
 			return gofrs.NewGenWithOptions(gofrs.WithEpochFunc(clock.Now)).NewV7
@@ -106,8 +106,8 @@ func table() []Peer {
 // and monotonic time from then on.
 func bwmarrin() Peer {
 	epoch := time.UnixMilli(snowflake.Epoch).UTC()
-	return Integers(Peer{
-		Name: "bwmarrin/snowflake", Module: "github.com/bwmarrin/snowflake", How: fmt.Sprintf("snowflake.NewNode(%d)", node),
+	return integers(Peer{
+		Name: "bwmarrin/snowflake", How: fmt.Sprintf("snowflake.NewNode(%d)", node),
 		Tick: time.Millisecond, PerTick: 4096, Epoch: epoch,
 		Slot:        func(id int64) int64 { return id>>22<<12 | id&4095 },
 		PackageTime: true,
@@ -125,8 +125,8 @@ func bwmarrin() Peer {
 func sony() Peer {
 	const tick = 10 * time.Millisecond
 	epoch := time.Date(2014, 9, 1, 0, 0, 0, 0, time.UTC) // the default, at Settings
-	return Integers(Peer{
-		Name: "sony/sonyflake", Module: "github.com/sony/sonyflake", How: fmt.Sprintf("sonyflake.New with MachineID %d", node),
+	return integers(Peer{
+		Name: "sony/sonyflake", How: fmt.Sprintf("sonyflake.New with MachineID %d", node),
 		Tick: tick, PerTick: 256, Epoch: epoch,
 		Slot:        func(id int64) int64 { return id >> sonyflake.BitLenMachineID },
 		PackageTime: true,

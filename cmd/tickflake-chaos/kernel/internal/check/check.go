@@ -26,8 +26,14 @@ type Verdict struct {
 	Error      string                `json:"error,omitempty"`  // text of the first failed call
 	Named      bool                  `json:"named,omitempty"`  // an error or the log named the cause of the fault
 	Stuck      bool                  `json:"stuck,omitempty"`  // no ID was issued after the fault was over
-	// Twice is the first duplicate, with what happened until then. True time is CLOCK_MONOTONIC.
-	Twice *generatortest.Failure `json:"twice,omitempty"`
+	Twice      *Twice                `json:"twice,omitempty"`  // the first duplicate
+}
+
+// Twice is an ID that two calls returned.
+type Twice struct {
+	ID    string `json:"id"`
+	First Sight  `json:"first"`
+	Again Sight  `json:"again"`
 }
 
 // Never is the Recovery of a subject that issued nothing after its last failed call, or
@@ -43,7 +49,6 @@ type ID struct {
 	Lag    time.Duration // of the ID by CLOCK_REALTIME when the call began
 	Marker uint64        // of VMClock after the call, or 0
 	Start  int           // which process of the subject: 0 is the first
-	Wall   time.Duration // CLOCK_REALTIME when the line came
 }
 
 // Bounds of a checker.
@@ -54,8 +59,6 @@ const (
 	// hangs is the least time without a line, less what the control threads stood still, after
 	// which a subject has not recovered.
 	hangs = 500 * time.Millisecond
-	// drawn is how many events are kept for a picture, and apart how far they are.
-	drawn, apart = 400, 20 * time.Millisecond
 )
 
 // Checker counts one subject under one fault. Instants are durations since any start. It
@@ -64,8 +67,6 @@ type Checker struct {
 	v     Verdict
 	stood func(from, to time.Duration) time.Duration // how long the machine stood still
 	seen  Ledger
-
-	history []generatortest.Event
 
 	longest time.Duration    // call
 	running map[int]*process // by number
@@ -111,11 +112,6 @@ func (c *Checker) since(p *process, at time.Duration) time.Duration {
 func (c *Checker) Mark(at time.Duration) {
 	if !c.marked {
 		c.marked, c.mark, c.recovers = true, at, false
-		fault := generatortest.Event{Do: "the fault", At: generatortest.Seconds(at)}
-		if n := len(c.history); n > 0 {
-			fault.Wall = c.history[n-1].Wall
-		}
-		c.history = append(c.history, fault)
 	}
 }
 
@@ -175,18 +171,14 @@ func (c *Checker) Add(at time.Duration, id ID) {
 	}
 	c.v.IDs++
 	c.v.Stuck = false
-	now := generatortest.Event{ID: id.Text, Process: id.Start, At: generatortest.Seconds(at), Wall: generatortest.Seconds(id.Wall)}
-	if before, twice := c.seen.Add(id.Text, Sight{id.Start, at, id.Wall}); twice {
+	now := Sight{id.Start, at}
+	if before, twice := c.seen.Add(id.Text, now); twice {
 		c.v.Duplicates++
 		if before.By == id.Start {
 			c.v.Again++
 		}
-		if c.v.Twice == nil {
-			first := generatortest.Event{ID: id.Text, Process: before.By, At: generatortest.Seconds(before.At), Wall: generatortest.Seconds(before.Wall)}
-			c.v.Twice = &generatortest.Failure{First: &first, Again: now, History: c.history}
-		}
+		c.v.Twice = cmp.Or(c.v.Twice, &Twice{id.Text, before, now})
 	}
-	c.draw(now)
 	if p.last != "" && !less(p.last, id.Text) {
 		c.v.Disorder++
 	}
@@ -198,22 +190,6 @@ func (c *Checker) Add(at time.Duration, id ID) {
 	if c.marked && !c.recovers {
 		c.recovers, c.v.Recovery = true, generatortest.Seconds(at-c.mark)
 	}
-}
-
-// draw keeps an event for the picture, unless one of the process has been kept just before, from which the clock
-// has not jumped.
-func (c *Checker) draw(e generatortest.Event) {
-	n := len(c.history)
-	if c.v.Twice != nil || n >= drawn {
-		return
-	}
-	if n > 0 {
-		last := c.history[n-1]
-		if passed, moved := time.Duration(e.At-last.At), time.Duration(e.Wall-last.Wall); e.Process == last.Process && passed < apart && (moved-passed).Abs() < apart {
-			return
-		}
-	}
-	c.history = append(c.history, e)
 }
 
 func (c *Checker) fail(text string) {

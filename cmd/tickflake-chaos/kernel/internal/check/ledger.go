@@ -8,8 +8,8 @@ type Ledger map[string]Sight
 
 // Sight is where and when an ID was issued.
 type Sight struct {
-	By       int           // the number of the process, of the machine, or of the power cut before which it was
-	At, Wall time.Duration // as in [Checker.Add], or 0
+	By int           `json:"by"`    // the number of the process, of the machine, or of the power cut before which it was
+	At time.Duration `json:"at_ns"` // as in [Checker.Add], or 0
 }
 
 // Add notes an ID, and returns its sight before, if it was issued before.

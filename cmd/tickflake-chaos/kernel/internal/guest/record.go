@@ -73,7 +73,6 @@ func (l *record) line(number int, text string) {
 
 // add counts an ID or a failed call. The caller has locked mu.
 func (l *record) add(now time.Duration, id check.ID) {
-	id.Wall = l.stage.wall()
 	l.check.Add(now, id)
 	l.look(id.Err)
 	l.lines++

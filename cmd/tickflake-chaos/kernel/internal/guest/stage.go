@@ -203,9 +203,6 @@ func (s *Stage) each(change func(l *record, now time.Duration)) {
 // now is CLOCK_MONOTONIC since the stage was made.
 func (s *Stage) now() time.Duration { return time.Since(s.begin) }
 
-// wall is how far CLOCK_REALTIME is from where it was at the begin.
-func (s *Stage) wall() time.Duration { return time.Now().Round(0).Sub(s.begin.Round(0)) }
-
 // failed is the panic of a fault that cannot go on.
 type failed struct{ error }
 

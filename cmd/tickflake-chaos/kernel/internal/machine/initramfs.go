@@ -113,13 +113,18 @@ func add(out *cpio.Writer, to string, mode cpio.FileMode, size int64, r io.Reade
 }
 
 // libraries returns the loader and the shared libraries of a compiled program, as ldd lists them. One
-// that is not dynamic has none.
+// that is not dynamic has none. The error says why the machine cannot run the program.
 func libraries(program string) (map[string]string, error) {
 	f, err := elf.Open(program)
-	if err != nil {
+	if _, wrong := errors.AsType[*elf.FormatError](err); wrong {
+		return nil, fmt.Errorf("%s is no compiled program (%w), and the machine has no shell and no interpreter", program, err)
+	} else if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
+	if f.Machine != elf.EM_X86_64 || f.Entry == 0 {
+		return nil, fmt.Errorf("%s is %s for %s: the machine needs a program for EM_X86_64 and Linux (GOOS=linux GOARCH=amd64)", program, f.Type, f.Machine)
+	}
 	found := map[string]string{}
 	if !slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
 		return found, nil

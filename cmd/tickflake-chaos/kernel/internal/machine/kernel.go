@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,9 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -24,12 +20,15 @@ type Kernel struct {
 	QEMU    string // its path; "": that of PATH
 }
 
-// Find returns the newest cloud kernel of Debian in the first of these directories that
+// KernelVariable names the directory of a kernel.
+const KernelVariable = "TICKFLAKE_KERNEL"
+
+// Find returns a cloud kernel of Debian in the first of these directories that
 // has one: $TICKFLAKE_KERNEL, the user's cache directory (tickflake/kernel), / . Its
 // error says how to get one.
 func Find() (Kernel, error) {
 	var dirs []string
-	if d := os.Getenv("TICKFLAKE_KERNEL"); d != "" {
+	if d := os.Getenv(KernelVariable); d != "" {
 		dirs = []string{d} // A directory that was named and is wrong must not go unseen.
 	} else {
 		if d, err := cache(); err == nil {
@@ -67,32 +66,17 @@ func cache() (string, error) {
 	return filepath.Join(d, "tickflake", "kernel"), err
 }
 
-// kernelIn returns the newest kernel in a directory.
-func kernelIn(dir string) (Kernel, bool) {
+// kernelIn returns the kernel in a directory, the last by name if there are several.
+func kernelIn(dir string) (k Kernel, ok bool) {
 	images, _ := fs.Glob(os.DirFS(dir), "boot/vmlinuz-*-cloud-amd64")
-	var found []Kernel
 	for _, image := range images {
 		version := strings.TrimPrefix(filepath.Base(image), "vmlinuz-")
 		modules := filepath.Join(dir, "lib", "modules", version)
 		if s, err := os.Stat(modules); err == nil && s.IsDir() {
-			found = append(found, Kernel{Image: filepath.Join(dir, image), Modules: modules, Version: version})
+			k, ok = Kernel{Image: filepath.Join(dir, image), Modules: modules, Version: version}, true
 		}
 	}
-	if len(found) == 0 {
-		return Kernel{}, false
-	}
-	return slices.MaxFunc(found, func(a, b Kernel) int { return compareVersions(a.Version, b.Version) }), true
-}
-
-var digits = regexp.MustCompile(`\d+`)
-
-// compareVersions compares the numbers in two versions.
-func compareVersions(a, b string) int {
-	return slices.CompareFunc(digits.FindAllString(a, -1), digits.FindAllString(b, -1), func(x, y string) int {
-		i, _ := strconv.Atoi(x)
-		j, _ := strconv.Atoi(y)
-		return cmp.Compare(i, j)
-	})
+	return k, ok
 }
 
 // fetch downloads the package into a directory of its own, and moves its modules, and then its image, to where
@@ -108,11 +92,8 @@ mv -T "lib/modules/$version" "../lib/modules/$version" || [ -e "../lib/modules/$
 mv "boot/vmlinuz-$version" ../boot/`
 
 // Fetch downloads Debian's cloud kernel with apt-get into the user's cache directory,
-// unless it is there already, or QEMU is missing. It needs no rights. It tells said what it does.
-func Fetch(ctx context.Context, said func(string)) (k Kernel, err error) {
-	if _, err := Version(ctx); err != nil {
-		return k, err
-	}
+// unless it is there already. It needs no rights.
+func Fetch(ctx context.Context) (k Kernel, err error) {
 	var temp string
 	dir, err := cache()
 	if err == nil {
@@ -125,7 +106,6 @@ func Fetch(ctx context.Context, said func(string)) (k Kernel, err error) {
 		return k, fmt.Errorf("machine: %w", err)
 	}
 	defer os.RemoveAll(temp)
-	said("downloads a kernel, about 30 MB")
 	cmd := exec.CommandContext(ctx, "sh", "-c", fetch)
 	cmd.Dir, cmd.Env = temp, append(os.Environ(), "LC_ALL=C")
 	cmd.WaitDelay = time.Second // for a child that keeps the output open

@@ -1,5 +1,3 @@
-//go:build unix
-
 package main
 
 import (
@@ -12,6 +10,8 @@ import (
 	"runtime"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/internal/cli"
@@ -51,9 +51,8 @@ func (e *execution) supervise(cmd *exec.Cmd, h *held, signals <-chan os.Signal) 
 	// On a terminal CMD stays in our group, or it could not read. Ctrl-C then reaches it without us.
 	s := &supervision{execution: e, held: h, cmd: cmd, group: !command.IsTerminal(e.In), window: h.keeper.Stats().Window, said: make(chan struct{})}
 	s.every = min(s.window/60, 250*time.Millisecond)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: s.group}
-	dieWithParent(cmd.SysProcAttr)
-	adoptOrphans()
+	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) // what loses its parent becomes a child of this one, so that living finds it
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: s.group, Pdeathsig: syscall.SIGKILL}
 	runtime.LockOSThread() // CMD dies with the thread that starts it
 	defer runtime.UnlockOSThread()
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // what we ignore, CMD would ignore
@@ -231,18 +230,4 @@ func exitOf(state *os.ProcessState) error {
 		return cli.Exit(code)
 	}
 	return nil
-}
-
-// livingGroup is what kill(2) takes to reach the processes of CMD, where nobody can tell more: its group, or itself.
-func livingGroup(cmd int, group, runs bool) []int {
-	if group {
-		for pid := 1; !runs && pid > 0; { // those that have ended below process 1 of a container
-			pid, _ = syscall.Wait4(-cmd, nil, syscall.WNOHANG, nil)
-		}
-		cmd, runs = -cmd, syscall.Kill(-cmd, 0) == nil
-	}
-	if !runs {
-		return nil
-	}
-	return []int{cmd}
 }

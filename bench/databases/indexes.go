@@ -1,6 +1,4 @@
-// Package indexes measures what kinds of primary keys cost a database: how fast rows
-// are inserted, and how large the index becomes.
-package indexes
+package databases
 
 import (
 	"context"
@@ -16,18 +14,18 @@ import (
 
 	"github.com/tickflake/tickflake/bench/measure"
 	"github.com/tickflake/tickflake/bench/report"
-	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel/peers"
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/integration/servers"
 )
 
-// Sections returns the section.
-func Sections() []measure.Section {
-	return []measure.Section{{ID: "index", Title: "Index friendliness", Full: 70 * time.Second, Quick: 3 * time.Second,
+// indexSection measures what kinds of primary keys cost a database: how fast rows are inserted, and how large the index
+// becomes.
+func indexSection() measure.Section {
+	return measure.Section{ID: "index", Title: "Index friendliness", Full: 70 * time.Second, Quick: 3 * time.Second,
 		About: "Rows of a primary key and 100 bytes are inserted by INSERTs of 1,000 rows over one connection, each committed by itself, " +
 			"into a table for each kind of key. The tables take turns, in random order, until each has a million rows (20,000 in a quick run) or the time is up, and share the server's cache. " +
 			"The rows are made before the inserts are timed. The servers have their default settings, with synced commits and caches of 128 MB. PostgreSQL keeps rows in the order in which they come, and the index beside them; MariaDB keeps rows inside the index of their primary key. UUIDs have the type uuid, or BINARY(16).",
-		Measure: measureIndexes}}
+		Measure: measureIndexes}
 }
 
 const (
@@ -35,38 +33,29 @@ const (
 	payloadBytes = 100  // of a row without its key
 )
 
-func measureIndexes(ctx context.Context, run *measure.Run) (s report.Section) {
+func measureIndexes(ctx context.Context, run *measure.Run) report.Section {
 	var wanted []servers.Wanted
 	for _, e := range engines {
 		wanted = append(wanted, servers.Wanted{Kind: e.kind})
 	}
-	started, stop := servers.All(ctx, wanted...)
-	defer func() { _ = stop() }() // on a panic
-	s.Skipped = "Neither PostgreSQL nor MariaDB runs here."
-	end := run.Until.Add(-measure.Pick(run, 500*time.Millisecond, 2*time.Second)) // to find sizes and stop the servers
-	for i, e := range engines {
-		if err := started[i].Err; err != nil {
-			s.Note("%s does not run here: %s.", e.kind, servers.Reason(err))
-			continue
+	return run.On(ctx, wanted, func(started []*servers.Server, s *report.Section) {
+		for i, e := range engines {
+			if started[i].Err != nil {
+				continue
+			}
+			// One engine runs after the other, because they write in the background. The rest of the
+			// time is shared evenly.
+			part := *run
+			part.Until = time.Now().Add(time.Until(run.Until) / time.Duration(len(engines)-i))
+			tables, err := e.measure(ctx, &part, started[i])
+			if err != nil {
+				s.Note("%s did not get to the end: %s.", e.kind, servers.Reason(err))
+			}
+			if len(tables) > 0 && len(tables[0].Figures["rate"]) > 0 {
+				s.Tables = append(s.Tables, e.summary(tables))
+			}
 		}
-		s.Skipped = ""
-		s.Note("%s %s.", e.kind, started[i].Version)
-		// One engine runs after the other, because they write in the background. The rest of the
-		// time is shared evenly.
-		part := *run
-		part.Until = time.Now().Add(time.Until(end) / time.Duration(len(engines)-i))
-		tables, err := e.measure(ctx, &part, started[i])
-		if err != nil {
-			s.Note("%s did not get to the end: %s.", e.kind, servers.Reason(err))
-		}
-		if len(tables) > 0 && len(tables[0].Figures["rate"]) > 0 {
-			s.Tables = append(s.Tables, e.summary(tables))
-		}
-	}
-	if err := stop(); err != nil {
-		s.Note("Stopping the servers failed: %v.", err)
-	}
-	return s
+	})
 }
 
 // measure fills a table for each kind of key, a chunk in each turn.
@@ -110,20 +99,15 @@ type engine struct {
 	column      int    // of key.columns
 	placeholder string // of the parameter with the number n
 	analyze     string // begins the statement that makes the sizes exact
-	position    string // asks for the position in the log, in bytes
 	size        string // asks for the bytes of a table with its index
 }
 
 var engines = []engine{
-	{servers.PostgreSQL, 0, "$n", "ANALYZE ", "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint",
-		"SELECT pg_total_relation_size($1::text)"},
-	{servers.MariaDB, 1, "?", "ANALYZE TABLE ", "SELECT CAST(VARIABLE_VALUE AS unsigned) FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'INNODB_LSN_CURRENT'",
+	{servers.PostgreSQL, 0, "$n", "ANALYZE ", "SELECT pg_total_relation_size($1::text)"},
+	{servers.MariaDB, 1, "?", "ANALYZE TABLE ",
 		"SELECT stat_value * @@innodb_page_size FROM mysql.innodb_index_stats " +
 			"WHERE database_name = DATABASE() AND table_name = ? AND index_name = 'PRIMARY' AND stat_name = 'size'"},
 }
-
-// id is that of the engine's table and target.
-func (e engine) id() string { return "index-" + strings.ToLower(string(e.kind)) }
 
 // key is a kind of primary key.
 type key struct {
@@ -148,7 +132,7 @@ func keys() ([]key, error) {
 			return u[:], err
 		}
 	}
-	all := []key{
+	return []key{
 		{oursName, report.Ours, [2]string{"bigint", "bigint"}, func() (any, error) {
 			id, err := g.Next()
 			return int64(id), err
@@ -156,18 +140,7 @@ func keys() ([]key, error) {
 		{"auto-increment", report.Peers, [2]string{"bigint GENERATED ALWAYS AS IDENTITY", "bigint AUTO_INCREMENT"}, nil},
 		{"UUIDv7", report.Peers, [2]string{"uuid", "binary(16)"}, bytesOf(uuid.NewV7)},
 		{"UUIDv4", report.Peers, [2]string{"uuid", "binary(16)"}, bytesOf(uuid.NewRandom)},
-	}
-	for _, p := range peers.List() {
-		if p.Module != "" || !p.Integer { // but those that a reader added
-			continue
-		}
-		made, err := p.New(peers.System)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", p.Name, err)
-		}
-		all = append(all, key{p.Name, report.Peers, [2]string{"bigint", "bigint"}, func() (any, error) { return made.Integer() }})
-	}
-	return all, nil
+	}, nil
 }
 
 // table is a table of one engine, with one kind of key.
@@ -220,25 +193,15 @@ func (t *table) chunk(ctx context.Context) (measure.Figures, error) {
 			work[i] = append(work[i], payload())
 		}
 	}
-	var before, after float64
-	if err := t.db.QueryRowContext(ctx, t.position).Scan(&before); err != nil {
-		return nil, err
-	}
 	began := time.Now()
 	for _, params := range work {
-		done, err := t.insert.ExecContext(ctx, params...)
-		if err != nil {
+		if _, err := t.insert.ExecContext(ctx, params...); err != nil {
 			return nil, err
-		}
-		if n, err := done.RowsAffected(); err != nil || n != batchRows {
-			return nil, fmt.Errorf("an INSERT of %d rows has inserted %d: %w", batchRows, n, err)
 		}
 	}
 	took := time.Since(began)
-	err := t.db.QueryRowContext(ctx, t.position).Scan(&after)
-	n := float64(t.chunkRows())
 	t.rows += t.chunkRows()
-	return measure.Figures{"rate": n / took.Seconds(), "log": (after - before) / n}, err
+	return measure.Figures{"rate": float64(t.chunkRows()) / took.Seconds()}, nil
 }
 
 // payload returns random letters and digits, which do not compress.
@@ -246,12 +209,11 @@ func payload() string { return (rand.Text() + rand.Text() + rand.Text() + rand.T
 
 // summary is a table with a row per kind of key.
 func (e engine) summary(tables []*table) report.Table {
-	t := report.Table{ID: e.id(), RowName: "primary key", Base: oursName,
+	t := report.Table{ID: "index-" + strings.ToLower(string(e.kind)), RowName: "primary key", Base: oursName,
 		Title: fmt.Sprintf("%s, %s rows of each", e.kind, report.Figure(float64(tables[0].rows))),
 		Columns: []report.Column{
 			{ID: "rate", Title: "inserted", Unit: "rows/s", Better: report.More},
 			{ID: "whole", Title: "table and index", Unit: "bytes/row", Better: report.Less},
-			{ID: "log", Title: "written to the log", Unit: "bytes/row", Better: report.Less},
 		},
 	}
 	var loads []*measure.Load
@@ -259,7 +221,7 @@ func (e engine) summary(tables []*table) report.Table {
 		loads = append(loads, one.Load)
 	}
 	t = measure.Rows(t, loads, func(l *measure.Load, column string) report.Cell {
-		cell := l.Of(column, nil)
+		cell := l.Of(column)
 		if column == "whole" && len(cell.Samples) > 0 {
 			return report.One(cell.Samples[0]) // it is exact
 		}

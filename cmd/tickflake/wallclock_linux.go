@@ -1,17 +1,19 @@
-//go:build unix
-
 package main
 
 import (
+	"errors"
+	"os"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // reading is one of the clocks of this machine.
 type reading struct {
 	wall  time.Time
 	awake time.Duration // since any instant, without the time that the machine slept
-	slept time.Duration // since any instant, or 0 where nobody knows
+	slept time.Duration // since any instant
 }
 
 // readClocks reads the clocks. Scripts set it before main, since they cannot set the clock.
@@ -65,4 +67,39 @@ func (c *wallClock) look() (wall, front time.Time, step, slept time.Duration) {
 		c.last.Store(&look{r, front})
 	}
 	return r.wall, front, step, slept
+}
+
+// clockSteps receives when the wall clock was set, or the machine has slept, until stop. Without it, the next look
+// finds it.
+func clockSteps() (steps <-chan struct{}, stop func()) {
+	fd, err := unix.TimerfdCreate(unix.CLOCK_REALTIME, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
+	if err != nil {
+		return nil, func() {}
+	}
+	timer, set := os.NewFile(uintptr(fd), "timer"), make(chan struct{}, 1)
+	go func() { // ends with the timer
+		for {
+			far := unix.ItimerSpec{Value: unix.NsecToTimespec(time.Now().AddDate(1, 0, 0).UnixNano())}
+			if unix.TimerfdSettime(fd, unix.TFD_TIMER_ABSTIME|unix.TFD_TIMER_CANCEL_ON_SET, &far, nil) != nil {
+				return
+			}
+			if _, err := timer.Read(make([]byte, 8)); err != nil && !errors.Is(err, unix.ECANCELED) {
+				return
+			}
+			select {
+			case set <- struct{}{}:
+			default:
+			}
+		}
+	}()
+	return set, func() { _ = timer.Close() }
+}
+
+// slept is how long this machine has slept since its boot.
+func slept() time.Duration {
+	var all, awake unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &all) != nil || unix.ClockGettime(unix.CLOCK_MONOTONIC, &awake) != nil {
+		return 0
+	}
+	return time.Duration(all.Nano() - awake.Nano())
 }

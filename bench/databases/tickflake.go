@@ -1,4 +1,4 @@
-package alternatives
+package databases
 
 import (
 	"context"
@@ -21,7 +21,7 @@ func alone() *way {
 	return &way{
 		name: aloneName, group: report.Ours, ticks: true,
 		note: "no request; the node numbers are fixed, so nothing guards them",
-		open: func(_ context.Context, _ []*servers.Server, number int) (client, error) {
+		open: func(_ context.Context, _ *servers.Server, number int) (client, error) {
 			return ids(generator.New(generator.WithNode(int64(number))))
 		},
 	}
@@ -41,19 +41,19 @@ func ids(g *generator.Generator, err error) (client, error) {
 const openTimeout = 10 * time.Second
 
 // ours is tickflake in a server: under a lease, and its sequences.
-func ours(server string, p place) []*way {
+func ours(server string, on *servers.Server) []*way {
 	leased := &way{
-		name: "tickflake, lease in " + server, group: report.Ours, needs: []place{p}, ticks: true,
+		name: "tickflake, lease in " + server, group: report.Ours, on: on, ticks: true,
 		note: "no request for an ID; one write every ten seconds",
-		open: func(ctx context.Context, on []*servers.Server, _ int) (client, error) {
+		open: func(ctx context.Context, on *servers.Server, _ int) (client, error) {
 			ctx, cancel := context.WithTimeout(ctx, openTimeout)
 			defer cancel()
-			return ids(generator.Open(ctx, on[0].URL, generator.WithLogger(slog.New(slog.DiscardHandler))))
+			return ids(generator.Open(ctx, on.URL, generator.WithLogger(slog.New(slog.DiscardHandler))))
 		},
 	}
 	return []*way{leased,
-		counted(server, p, sequence.Segmented, "no request for a number: segments for ten seconds, up to 1,000,000, the next prefetched"),
-		counted(server, p, sequence.Ordered, "a number is written within the call that gets it; one write serves all calls of a client that wait")}
+		counted(server, on, sequence.Segmented, "no request for a number: segments for ten seconds, up to 1,000,000, the next prefetched"),
+		counted(server, on, sequence.Ordered, "a number is written within the call that gets it; one write serves all calls of a client that wait")}
 }
 
 func sequenceName(server string, m sequence.Mode) string {
@@ -61,12 +61,12 @@ func sequenceName(server string, m sequence.Mode) string {
 }
 
 // counted is a sequence of tickflake in a server.
-func counted(server string, p place, m sequence.Mode, note string) *way {
-	return &way{name: sequenceName(server, m), group: report.Ours, needs: []place{p}, note: note, crowd: m == sequence.Ordered,
-		open: func(ctx context.Context, on []*servers.Server, _ int) (client, error) {
+func counted(server string, on *servers.Server, m sequence.Mode, note string) *way {
+	return &way{name: sequenceName(server, m), group: report.Ours, on: on, note: note, crowd: m == sequence.Ordered,
+		open: func(ctx context.Context, on *servers.Server, _ int) (client, error) {
 			ctx, cancel := context.WithTimeout(ctx, openTimeout)
 			defer cancel()
-			store, err := stores.Open(ctx, on[0].URL)
+			store, err := stores.Open(ctx, on.URL)
 			if err != nil {
 				return client{}, err
 			}
