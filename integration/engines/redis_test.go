@@ -49,6 +49,17 @@ func TestRedis(t *testing.T) {
 	s := startRedis(t)
 	Engine{
 		Name: "redis at " + s.Addr, Server: s,
+		// A client as it is by default, which retries commands.
+		New: func(t testing.TB, addr, namespace string) stores.Store {
+			options, err := driver.ParseURL(s.At(addr))
+			require.NoError(t, err)
+			c := driver.NewClient(options)
+			t.Cleanup(func() { _ = c.Close() })
+			store, err := redis.New(c, namespace, 0)
+			require.NoError(t, err)
+			require.NoError(t, store.Close(), "which leaves the caller's client open")
+			return store
+		},
 		Damage: func(t testing.TB, namespace, key, text string) {
 			require.NoError(t, redisClient(t, s).HSet(Within(t), "tickflake:{"+namespace+"}", key, text).Err())
 		},
@@ -150,7 +161,7 @@ func TestRedisReplicas(t *testing.T) {
 		return err == nil && strings.Contains(info, "connected_slaves:2")
 	}, Patience, 20*time.Millisecond)
 	for replicas, risk := range map[string]string{
-		"0": "has 2 replicas, and a write waits for 0 of them", "1": "set replicas to the number of those that can be promoted, 2 if all can",
+		"0": "has 2 replicas, and a write waits for 0 of them", "1": "set replicas, in the URL or in redis.New, to the number of those that can be promoted, 2 if all can",
 		"2": "", "3": "no write can succeed",
 	} {
 		Judged(t, Open(t, s.At(s.Addr, "replicas="+replicas)), risk)

@@ -4,6 +4,7 @@
 //
 //   - [github.com/tickflake/tickflake/stores.Open] with a redis:// or rediss:// URL; import
 //     this package for it.
+//   - [New]: a Store with the caller's own client, for Sentinel.
 //   - [ErrReplicas]: too few replicas have confirmed a write.
 //
 // It brings 4 modules of others into a program.
@@ -13,11 +14,10 @@
 //	rediss://ids:secret@redis.example:6379/0?replicas=2&namespace=orders
 //
 // rediss:// is TLS; the port is 6379, the database 0 and the namespace stores.DefaultNamespace unless given. replicas=N
-// lets each operation wait for so many replicas, 0 to 100, as below. All other parameters are those of the driver's ParseURL: dial_timeout, read_timeout and so on.
+// is that of [New]. All other parameters are those of the driver's ParseURL: dial_timeout, read_timeout and so on.
 //
 // # Connections
 //
-// Each operation is one round trip, and a List one for each 1,000 cells; a replica may answer a List. A Swap is sent once.
 // The URL sets how many connections a store keeps (max_idle_conns) and has (pool_size), and when the connection of an
 // operation that was given up ends (read_timeout). If the network keeps connections open and passes nothing on, as a proxy that hangs, the server
 // counts up to four more every 15 seconds, until its setting timeout, which is off by default, ends them.
@@ -36,7 +36,7 @@
 //     two seconds.
 //   - maxmemory-policy noeviction, the default, if there is a maxmemory. Any allkeys-…
 //     policy may evict the cells; stores.Open refuses it.
-//   - With replicas: the URL's parameter replicas makes each
+//   - With replicas: the argument replicas of [New], or the URL's parameter, makes each
 //     operation wait until that many have received its write, or the cell that it read
 //     (the command WAIT). Ask for all replicas that can be promoted. If you ask for fewer, one
 //     that lacks the last writes may be promoted, and stores.Open logs a risk. If you ask for
@@ -49,8 +49,9 @@
 //
 // # Failovers
 //
-// A URL names one server, so its address must lead to the primary, as a proxy or a name that moves does. A cluster is not
-// supported: all cells of a namespace would lie on one of its shards.
+// A URL names one server. For Sentinel, give [New] the driver's NewFailoverClient: it finds the new primary, and IDs
+// continue without a restart. Set its ContextTimeoutEnabled. A cluster is not supported: all cells of a namespace would lie on one
+// of its shards.
 //
 // The tests kill the primary under load, or stop it until a replica is promoted and then
 // resume it, while processes crash and clocks step. With confirmation by all replicas, no ID

@@ -88,6 +88,6 @@ func (t *texts) replication(facts map[string]string, found *stores.Durability) {
 		found.Risks = append(found.Risks, fmt.Sprintf("the server has %d replicas, and %d are to confirm each write, so that no write can succeed: add replicas, or ask for no more than can be promoted", n, t.replicas))
 	case n > t.replicas:
 		found.Risks = append(found.Risks, fmt.Sprintf("the server has %d replicas, and a write waits for %d of them, so that a failover to another loses the last writes: "+
-			"set replicas to the number of those that can be promoted, %[1]d if all can", n, t.replicas))
+			"set replicas, in the URL or in redis.New, to the number of those that can be promoted, %[1]d if all can", n, t.replicas))
 	}
 }

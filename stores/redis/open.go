@@ -54,13 +54,9 @@ func openURL(_ context.Context, u *engine.URL) (stores.Store, error) {
 	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 
 	client := driver.NewClient(opt)
-	hash := "tickflake:{" + u.Namespace + "}"
-	t := &texts{client: client, hash: hash, index: hash + ":keys", replicas: replicas}
-	return &engine.Skeleton[uint64]{
-		Texts: t, Namespace: u.Namespace, Version: func(version uint64) uint64 { return version }, At: "redis at " + opt.Addr,
-		Explain: func(_ context.Context, err error) error { return explain(err) }, Ask: t.ask,
-		Conns: dialer, Done: client.Close,
-	}, nil
+	s := newStore(client, u.Namespace, replicas)
+	s.Conns, s.Done = dialer, client.Close
+	return s, nil
 }
 
 // words are the parts of the driver's messages that may be shown.

@@ -15,6 +15,45 @@ import (
 	"github.com/tickflake/tickflake/stores/engine"
 )
 
+// New returns a Store of the cells of a namespace, in the server behind client: one
+// server, or one under Sentinel, by the driver's NewFailoverClient. It sends nothing: the store connects at its first use.
+//
+// Each operation is one round trip, and a List one for each 1,000 cells; a replica may answer a
+// List. Each Swap waits until that many replicas, 0 to 100, have received it, and each Read until they have
+// received the cell that it returns, for at most a second. If fewer have received it by then, the error
+// wraps [ErrReplicas], and a Swap has written the value.
+//
+// A name that [stores.CheckNamespace] refuses, a nil client, and a number of
+// replicas out of range are errors.
+//
+// A Swap is sent once, without the client's retries: a write that was applied the first
+// time would then report a conflict. An operation whose context has ended returns soon; unless
+// the client's option ContextTimeoutEnabled is set, its command continues in the
+// background until the client's ReadTimeout. With ContextTimeoutEnabled, or a short
+// ReadTimeout, a server that does not answer may count more connections than the client's
+// pool. The caller closes the client.
+func New(client *driver.Client, namespace string, replicas int) (stores.Store, error) {
+	if client == nil {
+		return nil, errors.New("redis.New: no client")
+	}
+	if replicas < 0 || replicas > 100 {
+		return nil, fmt.Errorf("redis.New: %d replicas, want 0 to 100", replicas)
+	}
+	if err := stores.CheckNamespace(namespace); err != nil {
+		return nil, err
+	}
+	return newStore(client, namespace, replicas), nil
+}
+
+func newStore(client *driver.Client, namespace string, replicas int) *engine.Skeleton[uint64] {
+	hash := "tickflake:{" + namespace + "}"
+	t := &texts{client: client, hash: hash, index: hash + ":keys", replicas: replicas}
+	return &engine.Skeleton[uint64]{
+		Texts: t, Namespace: namespace, Version: func(version uint64) uint64 { return version }, At: "redis at " + client.Options().Addr,
+		Explain: func(_ context.Context, err error) error { return explain(err) }, Ask: t.ask,
+	}
+}
+
 // A field's text is that of engine.FormatCell. The sorted set has each key of the hash
 // with the same score, and so in the order of bytes.
 const (
@@ -167,7 +206,7 @@ var refusals = []struct {
 	{" is not supported: this is tickflake serve", stores.Permanent.New("the server is no store: use the URL of its --store")},
 	{"redis: invalid reply", errOther},
 	{"redis: can't parse", errOther},
-	{"MOVED ", stores.Permanent.New("the server is one of a cluster, and another one has the cells: use a server that is in none")},
+	{"MOVED ", stores.Permanent.New("the server is one of a cluster, and another one has the cells: use a server that is in none, with Sentinel for its failover")},
 	{"ERR DB index is out of range", stores.Permanent.New("the server has no such database: use another number in the URL")},
 
 	// The server starts, stops, fails over, or refuses for load.

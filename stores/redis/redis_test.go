@@ -3,6 +3,7 @@ package redis
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"net"
 	"net/http/httptest"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	driver "github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -57,6 +59,25 @@ func TestBadURLs(t *testing.T) {
 	}
 }
 
+func TestNewOfBadThings(t *testing.T) {
+	client := driver.NewClient(&driver.Options{})
+	defer func() { _ = client.Close() }()
+	for i, c := range []struct {
+		client    *driver.Client
+		namespace string
+		replicas  int
+		want      string
+	}{
+		{client, "a b", 0, `namespace "a b"`},
+		{client, "a", -1, "redis.New: -1 replicas, want 0 to 100"},
+		{client, "a", 101, "redis.New: 101 replicas, want 0 to 100"},
+		{nil, "a", 0, "no client"},
+	} {
+		_, err := New(c.client, c.namespace, c.replicas)
+		assert.ErrorContains(t, err, c.want, fmt.Sprint(i))
+	}
+}
+
 // serve answers the words of a client that answers has, and ends each connection after an answer that is cut off. Without a
 // word, it answers the connection itself.
 func serve(t *testing.T, answers map[string]string) (addr string) {
@@ -80,9 +101,10 @@ func with(eval string) map[string]string {
 
 // An answer that says nothing, as of a proxy, is no success, although the replicas confirm it.
 func TestAnswerWithoutResult(t *testing.T) {
-	store, err := open(t.Context(), "redis://"+serve(t, with("$-1\r\n"))+"?replicas=1")
+	client := driver.NewClient(&driver.Options{Addr: serve(t, with("$-1\r\n"))})
+	defer func() { _ = client.Close() }()
+	store, err := New(client, "a", 1)
 	require.NoError(t, err)
-	defer store.Close()
 	_, err = store.Swap(t.Context(), "k", 0, nil)
 	require.Error(t, err)
 	assert.NotErrorIs(t, err, stores.ErrConflict)
