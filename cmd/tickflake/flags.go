@@ -22,7 +22,7 @@ import (
 // layoutFlag adds --layout. The default is the library's.
 func layoutFlag(cmd *cobra.Command) *snowflake.Layout {
 	layout := snowflake.Default()
-	usage := "use the layout `NAME|SPEC`, see 'tickflake layout list' for the names and 'tickflake layout show --help' for specs"
+	usage := "use the layout `NAME|SPEC`, see 'tickflake layout show' for the names, and its --help for specs"
 	command.Flag(cmd, "layout", fmt.Sprintf("%s (default %q)", usage, layout.Name), &layout, snowflake.ParseLayout)
 	return &layout
 }

@@ -19,12 +19,11 @@ import (
 const layoutHelp = `A layout says what the bits of an ID mean: the epoch and the unit of its time
 (the tick), the widths of time, node and sequence, and their order.`
 
-const layoutListHelp = `List the layouts that have a name, with the widths of their fields from the high
-bits to the low ones. A layout whose time is over still decodes IDs.`
+const layoutShowHelp = `Show a layout: its bits, its capacity, and its spec; without one, list the layouts
+that have a name. One whose time is over still decodes IDs. A layout is given by one
+of
 
-const layoutShowHelp = `Show a layout: its bits, its capacity, and its spec. A layout is given by one of
-
-  NAME                          a name of 'tickflake layout list'
+  NAME                          a name of that list
   NAME,epoch=2026-01-01         the same with another epoch, tick or both
   41/10/12                      widths of time, node and sequence
   41/10/12,tick=10ms            the same with an epoch, a tick or both
@@ -44,44 +43,27 @@ error says what would fit, and the exit code is 1.`
 func newLayout(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "layout",
-		Short: "List, show and plan layouts: what the bits of an ID mean",
+		Short: "Show and plan layouts: what the bits of an ID mean",
 		Long:  layoutHelp,
 	}
-	cmd.AddCommand(newLayoutList(c), newLayoutShow(c), newLayoutPlan(c), newLayoutIDs(c), newLayoutSQL(c))
+	cmd.AddCommand(newLayoutShow(c), newLayoutPlan(c), newLayoutIDs(c), newLayoutSQL(c))
 	return cmd
-}
-
-func newLayoutList(c *command.Console) *cobra.Command {
-	return &cobra.Command{
-		Use:     "list",
-		Short:   "List the layouts that have a name",
-		Long:    layoutListHelp,
-		Example: `  tickflake layout list`,
-		Args:    cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			var rows [][]string
-			for _, l := range snowflake.Presets() {
-				capacity, ends := l.Capacity(), l.End().Format(time.DateOnly)
-				if isOver(l) {
-					ends += " (over)"
-				}
-				rows = append(rows, []string{l.Name, widths(l), l.Tick.String(), l.Epoch.UTC().Format(time.DateOnly), ends, command.Number(capacity.IDsPerSecond), command.Number(capacity.Nodes)})
-			}
-			return command.Table(c.Out, []string{"NAME", "FIELDS", "TICK", "EPOCH", "ENDS", "IDS/S PER NODE", "NODES"}, rows)
-		},
-	}
 }
 
 func newLayoutShow(c *command.Console) *cobra.Command {
 	return &cobra.Command{
-		Use:   "show NAME|SPEC",
-		Short: "Show a layout: its bits, capacity and spec",
+		Use:   "show [NAME|SPEC]",
+		Short: "Show a layout: its bits, capacity and spec; or list all",
 		Long:  layoutShowHelp,
-		Example: `  tickflake layout show twitter
+		Example: `  tickflake layout show
+  tickflake layout show twitter
   tickflake layout show 41/10/12,epoch=2026-01-01
   tickflake layout show time=39,sequence=8,machine=16,tick=10ms`,
-		Args: cobra.ExactArgs(1),
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return listLayouts(c.Out)
+			}
 			l, err := snowflake.ParseLayout(args[0])
 			if err != nil {
 				return cli.Usage(err)
@@ -161,6 +143,19 @@ func newLayoutIDs(c *command.Console) *cobra.Command {
 		return err
 	}
 	return cmd
+}
+
+// listLayouts writes a line for each layout that has a name.
+func listLayouts(w io.Writer) error {
+	var rows [][]string
+	for _, l := range snowflake.Presets() {
+		capacity, ends := l.Capacity(), l.End().Format(time.DateOnly)
+		if isOver(l) {
+			ends += " (over)"
+		}
+		rows = append(rows, []string{l.Name, widths(l), l.Tick.String(), l.Epoch.UTC().Format(time.DateOnly), ends, command.Number(capacity.IDsPerSecond), command.Number(capacity.Nodes)})
+	}
+	return command.Table(w, []string{"NAME", "FIELDS", "TICK", "EPOCH", "ENDS", "IDS/S PER NODE", "NODES"}, rows)
 }
 
 func isOver(l snowflake.Layout) bool { return !time.Now().Before(l.End()) }

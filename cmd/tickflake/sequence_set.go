@@ -85,7 +85,7 @@ func newSequenceCreate(c *command.Console) *cobra.Command {
 	cmd.MarkFlagsRequiredTogether("stride", "offset") // each site has an offset of its own
 	step := stepFlag(cmd)
 	period := command.ChoiceFlag(cmd, "period", "begin anew each `PERIOD`", periods...)
-	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		d.Mode, d.FromZero = sequence.Mode(*mode), d.Start == 0
 		if by > 0 {
 			d.Stride = sequence.Every(by, offset)
@@ -99,29 +99,17 @@ func newSequenceCreate(c *command.Console) *cobra.Command {
 		if d.Mode == sequence.Ordered && d.MaxStep > 0 {
 			return noSteps(d.MinStep, d.MaxStep)
 		}
-		name, existed := args[0], false
-		var info sequence.Info
-		err = s.with(cmd.Context(), func(ctx context.Context, store stores.Store) error {
-			_, err := sequence.Inspect(ctx, store, name)
-			existed = err == nil
-			if err == nil || errors.Is(err, sequence.ErrNotFound) {
-				err = sequence.Create(ctx, store, name, d)
+		name := args[0]
+		info, err := ask(cmd.Context(), s.place, func(ctx context.Context, store stores.Store) (sequence.Info, error) {
+			if err := sequence.Create(ctx, store, name, d); err != nil {
+				return sequence.Info{}, err
 			}
-			if err == nil {
-				info, err = sequence.Inspect(ctx, store, name)
-			}
-			return err
+			return sequence.Inspect(ctx, store, name)
 		})
 		if err != nil {
 			return err
 		}
-		done, above := "is created", ""
-		if existed {
-			done = "existed before"
-		} else if info.Next > info.Definition.First() {
-			above = ": it begins above the numbers of a deleted sequence of this name"
-		}
-		_, err = fmt.Fprintf(s.Out, "sequence %q %s: %s%s\n", name, done, summary(info), above)
+		_, err = fmt.Fprintf(s.Out, "sequence %q: %s\n", name, summary(info))
 		return err
 	}
 	return cmd

@@ -271,10 +271,10 @@ func TestJudge(t *testing.T) {
 // An ID that comes again is seen: in another process and in the same one, in a copy of the machine, and after a power cut.
 func TestComesTwice(t *testing.T) {
 	c := check.New(nil)
-	for i, process := range []int{0, 1, 1} {
+	for i, process := range []int{0, 1, 1, 1} {
 		c.Add(time.Duration(i), check.ID{Text: "7", Start: process})
 	}
-	assert.Equal(t, []int{2, 1}, []int{c.Verdict().Duplicates, c.Verdict().Again})
+	assert.Equal(t, []int{3, 2}, []int{c.Verdict().Duplicates, c.Verdict().Again})
 	assert.Equal(t, &check.Twice{ID: "7", Again: check.Sight{By: 1, At: 1}}, c.Verdict().Twice, "the first that came again")
 	assert.Equal(t, again{ids: 2, span: 2}, compare([]string{"7", "8", "9"}, []string{"8", "8", "9", "10"}))
 	book := powercut.NewBook()
