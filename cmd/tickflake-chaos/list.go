@@ -38,41 +38,34 @@ func newList(c *command.Console) *cobra.Command {
 		Long:  listHelp,
 		Example: `  tickflake-chaos list
   tickflake-chaos list F5 > f5.txt; tickflake-chaos script f5.txt
-  tickflake-chaos list --kernel
-  tickflake-chaos list --format json | jq -r .fault`,
+  tickflake-chaos list --kernel`,
 	}
 	takeFaults(cmd, &chosen, catalogue())
 	onReal := cmd.Flags().Bool("kernel", false, "list the faults and the generators of 'tickflake-chaos kernel'")
-	format := command.FormatFlag(cmd)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
-		switch {
-		case *onReal:
-			return listKernel(c.Out, *format)
-		case *format == command.FormatText && len(args) > 0:
+		if len(args) > 0 {
 			return writeScripts(c.Out, chosen)
 		}
-		return command.Print(c.Out, *format, chosen, nil, func(f fault) []string {
-			if f.Script == "" {
-				f.What += " (" + f.Run + ")"
+		all := catalogue()
+		if *onReal {
+			all = onKernel()
+		}
+		var rows [][]string
+		for _, f := range all {
+			if f.run != "" {
+				f.What += " (" + f.run + ")"
 			}
-			return []string{f.Fault, f.Name, f.What}
-		})
+			rows = append(rows, []string{f.Fault, f.Name, f.What})
+		}
+		if *onReal {
+			rows = append(rows, nil)
+			for _, s := range kernel.Subjects() {
+				rows = append(rows, []string{s.Name, string(s.Group), s.How})
+			}
+		}
+		return command.Table(c.Out, nil, rows)
 	}
 	return cmd
-}
-
-// listKernel lists the faults on a real kernel and, as text, the generators below.
-func listKernel(w io.Writer, format string) error {
-	err := command.Print(w, format, onKernel(), nil, func(f fault) []string { return []string{f.Fault, string(f.Kind), f.What} })
-	if err != nil || format == command.FormatJSON {
-		return err
-	}
-	var rows [][]string
-	for _, s := range kernel.Subjects() {
-		rows = append(rows, []string{s.Name, string(s.Group), s.How})
-	}
-	fmt.Fprintln(w)
-	return command.Table(w, nil, rows)
 }
 
 // writeScripts writes the scripts, each below a comment that names it. A fault without a
@@ -82,9 +75,9 @@ func writeScripts(w io.Writer, chosen []fault) error {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
-		text := f.scenario.Script.String()
-		if f.Script == "" {
-			text = "# It is no script; in the sources of tickflake, run: " + f.Run
+		text := f.Script.String()
+		if f.run != "" {
+			text = "# It is no script; in the sources of tickflake, run: " + f.run
 		}
 		if _, err := fmt.Fprintf(w, "# %s %s: %s\n%s\n", f.Fault, f.Name, f.What, text); err != nil {
 			return err

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"fmt"
 	"net"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -79,7 +78,6 @@ WHERE namespace = ? AND cell = ?`, text, text, text, namespace, key)
 		},
 	}.Test(t)
 	q.Test(t)
-	t.Run("other ways", func(t *testing.T) { testOtherWays(t, s, root) })
 	t.Run("autocommit off", func(t *testing.T) { testAutocommitOff(t, s, root) })
 	t.Run("read-only", func(t *testing.T) { testReadOnly(t, s, root) })
 	t.Run("times made by hand", func(t *testing.T) { testTimes(t, s, root) })
@@ -155,13 +153,6 @@ func lockTable(t testing.TB, root *sql.DB) (unlock func()) {
 		_, err := conn.ExecContext(context.Background(), "UNLOCK TABLES")
 		require.NoError(t, err)
 		require.NoError(t, conn.Close())
-	}
-}
-
-func testOtherWays(t *testing.T, s *servers.Server, _ *sql.DB) {
-	Works(t, Open(t, s.At("", "namespace=socket", "socket="+filepath.Join(s.Dir, "s"))))
-	for _, namespace := range []string{"Fleet", "fleet", "FLEET"} {
-		Works(t, Open(t, s.At(s.Addr, "namespace="+namespace)))
 	}
 }
 
