@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/tickflake/tickflake/internal/base"
 	"github.com/tickflake/tickflake/internal/drive"
 	"github.com/tickflake/tickflake/internal/grant"
 	"github.com/tickflake/tickflake/internal/span"
@@ -26,9 +25,6 @@ type Stats struct {
 	// Pauses are the times that the process, or its machine, was stopped until its grant had ended.
 	// Calls that come before the next extension fail.
 	Pauses uint64
-	// WallError is how far the machine's wall clock may be off now, by the kernel's own word. Below zero, it is not known:
-	// see [monoclock.WallError].
-	WallError time.Duration
 	// Copies are the times that this memory was found to be a copy, by VMClock: the device and its field, or ""
 	// if only [Keeper.Restored] tells. See [WithVMClock].
 	Copies  uint64
@@ -83,7 +79,7 @@ func (k *Keeper) Stats() Stats {
 	if used.To > 0 {
 		s.Remaining = k.time(used.To).Sub(k.clock.Now())
 	}
-	s.VMClock, s.Node, s.Window, s.WallError = k.page.By, used.Node, k.period, base.WallError(k.clock)
+	s.VMClock, s.Node, s.Window = k.page.By, used.Node, k.period
 	return s
 }
 
