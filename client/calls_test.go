@@ -3,9 +3,7 @@ package client
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"math"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -191,58 +189,11 @@ func TestNumbers(t *testing.T) {
 		number, err = c.Number(t.Context(), "orders")
 		require.NoError(t, err)
 		assert.Equal(t, int64(1), number, "of the other server, which counts by itself")
-		assert.Equal(t, ServerStats{Address: s[0].address, Preferred: true}, c.Stats().Servers[0])
 		next(t, c)
 		assert.Zero(t, s[1].asked("Take"))
 		s[1].has(away)
 		_, err = c.Number(t.Context(), "orders")
 		assert.ErrorContains(t, err, `numbers of sequence "orders"`)
-	})
-}
-
-// TestFallback guards that a fallback is counted and logged, and that it is used only when no
-// server serves.
-func TestFallback(t *testing.T) {
-	virtual(t, 1, func(t *testing.T, s []*fake) {
-		id, failing := snowflake.ID(7), error(nil)
-		var log strings.Builder
-		c := open(t, s, WithLogger(slog.New(slog.NewTextHandler(&log, nil))), WithTimeout(time.Second),
-			WithFallback(func(ctx context.Context, cause error) (snowflake.ID, error) {
-				assert.ErrorIs(t, cause, ErrUnavailable)
-				assert.NoError(t, ctx.Err())
-				id++
-				return id, failing
-			}))
-		next(t, c)
-		s[0].fails(status.Error(codes.Unauthenticated, "no token"))
-		_, err := c.Next(t.Context())
-		assert.ErrorIs(t, err, ErrDenied)
-		assert.Zero(t, c.Stats().Fallbacks)
-
-		s[0].stop()
-		ids := make([]snowflake.ID, 4)
-		ids[0], _ = next(t, c)
-		nextN(t, c, ids[1:])
-		assert.Equal(t, []snowflake.ID{8, 9, 10, 11}, ids)
-		logged := func() int { return strings.Count(log.String(), "IDs come from the fallback") }
-		assert.Equal(t, 1, logged(), "%s", &log)
-		time.Sleep(quietFor)
-		next(t, c)
-		assert.Equal(t, 2, logged(), "%s", &log)
-
-		ended, cancel := context.WithCancel(t.Context())
-		cancel()
-		_, err = c.Next(ended)
-		assert.ErrorIs(t, err, context.Canceled)
-		failing = errors.New("no node number")
-		_, err = c.Next(t.Context())
-		assert.ErrorIs(t, err, failing)
-		n, err := c.NextN(t.Context(), ids)
-		assert.Zero(t, n)
-		assert.ErrorIs(t, err, failing)
-		assert.Equal(t, uint64(5), c.Stats().Fallbacks)
-		_, err = c.Number(t.Context(), "orders")
-		assert.ErrorIs(t, err, ErrUnavailable)
 	})
 }
 
@@ -280,38 +231,35 @@ func TestNextAfter(t *testing.T) {
 
 		highest = id
 		far := id + 1<<40
-		for delay, waits := range map[time.Duration]time.Duration{time.Second: time.Second, time.Minute: 0} {
-			s[0].has(busy(delay))
-			if waits > 0 {
-				time.AfterFunc(waits-1, func() { s[0].has(fault{}) })
-			}
-			began, before := time.Now(), c.Stats()
-			_, err = c.NextAfter(t.Context(), far)
-			assert.Equal(t, waits, time.Since(began))
-			if waits == 0 {
-				assert.Positive(t, before.Ahead)
-				assert.Equal(t, before.Disordered, c.Stats().Disordered, "what is at hand is for others")
-				assert.ErrorIs(t, err, ErrBusy)
-				assert.ErrorContains(t, err, "server-1")
-			} else {
-				require.NoError(t, err)
-			}
-			s[0].has(fault{})
-			far += 1 << 40
-			_, took := next(t, c)
-			assert.Zero(t, took)
-			assert.Zero(t, c.Stats().Failures, "the server serves others")
-		}
+		s[0].has(fault{refuse: func(int64) error { return busy(time.Second).err }, after: true})
+		time.AfterFunc(time.Second-1, func() { s[0].has(fault{}) })
+		began, before := time.Now(), c.Stats()
+		rejected := make(chan snowflake.ID)
+		go func() { rejected <- after(far) }()
+		synctest.Wait()
+		assert.Positive(t, before.Ahead)
+		assert.Equal(t, before.Disordered, c.Stats().Disordered, "what is at hand is for others")
+		_, took := next(t, c)
+		assert.Zero(t, took, "the server serves others")
+		<-rejected
+		assert.Equal(t, time.Second, time.Since(began), "when the server allows it")
+		s[0].has(busy(time.Minute))
+		_, err = c.NextAfter(t.Context(), far+1<<40)
+		assert.ErrorIs(t, err, ErrBusy)
+		assert.ErrorContains(t, err, "server-1")
+		s[0].has(fault{})
+		_, err = c.NextAfter(t.Context(), highest+1<<30)
+		require.NoError(t, err, "a smaller one does not wait with it")
 
 		s[0].has(fault{change: func(r *tickflakev1.TakeResponse) { r.Runs[0].First = int64(first) }})
-		_, err = c.NextAfter(t.Context(), far+1<<40)
+		_, err = c.NextAfter(t.Context(), highest+1<<31)
 		assert.ErrorIs(t, err, ErrUnavailable)
 		assert.ErrorContains(t, err, "is not above")
 
 		s[0].has(fault{delay: time.Second / 2})
-		time.Sleep(time.Second) // the server is asked again
+		time.Sleep(time.Minute) // the server is asked again
 		time.AfterFunc(time.Second/4, func() { assert.NoError(t, c.Restored(t.Context())) })
-		began := time.Now()
+		began = time.Now()
 		_, err = c.NextAfter(t.Context(), far+2<<40)
 		require.NoError(t, err)
 		assert.Equal(t, time.Second, time.Since(began), "the ID that was asked for before is not issued")
@@ -321,43 +269,20 @@ func TestNextAfter(t *testing.T) {
 	})
 }
 
-// TestNextAfterElsewhere guards that the next server is asked when one rejects what was seen, that the call
-// waits for the first that allows it, and that the ID of a server whose clock is behind is above those of
-// another one that were returned before.
+// TestNextAfterElsewhere guards that the next server is asked when one rejects what was seen, that others stay with the first,
+// and that the ID of a server whose clock is behind is above those of another one that were returned before.
 func TestNextAfterElsewhere(t *testing.T) {
 	virtual(t, 2, func(t *testing.T, s []*fake) {
 		s[0].skew = time.Second
 		c := open(t, s)
 		last, _ := next(t, c)
-		for i, row := range []struct {
-			first, second fault
-			waits         time.Duration
-		}{
-			{busy(time.Second), fault{}, 0},
-			{busy(time.Second), busy(2 * time.Second), time.Second},
-			{busy(2 * time.Second), busy(time.Second), time.Second},
-			{away, busy(time.Second), time.Second},
-			{busy(0), busy(time.Second), time.Second},
-			{busy(time.Second), busy(0), time.Second},
-		} {
-			c.prefer(forIDs, c.servers[0])
-			s[0].has(row.first)
-			s[1].has(row.second)
-			time.AfterFunc(time.Second-1, func() { s[0].has(fault{}); s[1].has(fault{}) })
-			began, failures := time.Now(), c.Stats().Failures
-			id, err := c.NextAfter(t.Context(), last)
-			require.NoError(t, err)
-			assert.Greater(t, id, last)
-			assert.Equal(t, row.waits, time.Since(began), "row %d", i)
-			assert.Equal(t, row.first.err == away.err, c.Stats().Failures > failures, "row %d: a server that rejects serves others", i)
-			assert.True(t, row.first.err == away.err || c.Stats().Servers[0].Preferred, "row %d: and they stay with it", i)
-			last = id
-			time.Sleep(10 * time.Second)
-		}
-		last, _ = next(t, c) // of the server whose clock is ahead
-		s[0].stop()
+		s[0].has(fault{refuse: func(int64) error { return busy(time.Hour).err }, after: true})
 		id, err := c.NextAfter(t.Context(), 1)
 		require.NoError(t, err)
 		assert.Greater(t, id, last)
+		assert.EqualValues(t, 2, node(t, id))
+		time.Sleep(2 * time.Second) // what was fetched is too old
+		id, _ = next(t, c)
+		assert.EqualValues(t, 1, node(t, id))
 	})
 }

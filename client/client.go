@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"errors"
-	"math"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -39,7 +38,6 @@ type Client struct {
 	fingerprint uint64            // of the layout
 	routes      [kinds]route
 	stats       Stats // without what Stats computes
-	quiet       int64 // no use of the fallback is logged before this time
 	stock
 }
 
@@ -170,23 +168,12 @@ type Stats struct {
 	Copies  uint64
 	VMClock string
 
-	Waits     uint64        // calls of Next, NextN and NextAfter that waited for a server; the others touched no network
-	Waited    time.Duration // by these calls, in all
-	Requests  uint64        // requests for IDs
-	Failures  uint64        // requests that a server failed or rejected
-	Fallbacks uint64        // IDs of the fallback
-	Numbers   uint64        // numbers of sequences
+	Waits    uint64 // calls of Next, NextN and NextAfter that waited for a server; the others touched no network
+	Requests uint64 // requests for IDs
+	Failures uint64 // requests that a server failed or rejected
+	Numbers  uint64 // numbers of sequences
 
-	Ahead   int64   // IDs that are fetched and not taken; some of them may have expired
-	Rate    float64 // IDs per second, of the last quarter of the freshness
-	Servers []ServerStats
-}
-
-// ServerStats is the knowledge of a [Client] about one server.
-type ServerStats struct {
-	Address   string
-	Preferred bool  // it is asked for IDs first
-	Err       error // why it is not asked for IDs now; nil again when the next request would ask it, before it has answered
+	Ahead int64 // IDs that are fetched and not taken; some of them may have expired
 }
 
 // Stats returns the counts so far. It takes the lock of the slow path, and does not slow
@@ -194,20 +181,9 @@ type ServerStats struct {
 func (c *Client) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := c.now()
-	c.measure(now)
-	s := c.stats
-	r := c.current.Load()
+	s, r := c.stats, c.current.Load()
 	s.Issued += r.count - uint64(r.rest())
 	s.VMClock = c.page.By
 	s.Ahead = r.rest() + c.queued
-	s.Rate = c.level / c.span.Seconds()
-	s.Servers = make([]ServerStats, len(c.servers))
-	for i, server := range c.servers {
-		s.Servers[i] = ServerStats{Address: server.address, Preferred: i == c.routes[forIDs].preferred}
-		if h := &c.routes[forIDs].health[i]; h.away(now, math.MaxInt64) {
-			s.Servers[i].Err = h.err
-		}
-	}
 	return s
 }

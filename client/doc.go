@@ -13,17 +13,15 @@
 //   - [Client.Next] and [Client.NextN]: IDs. [Client.NextAfter]: one above an ID that was seen.
 //   - [Client.Number] and [Client.Numbers]: counted numbers of a sequence.
 //   - [Client.Layout]: its Decode returns the parts of an ID.
-//   - [WithFallback]: where IDs come from while no server answers.
 //   - [ErrUnavailable], [ErrBusy], [ErrOutOfRange], [ErrNotFound]: the errors.
 //
 // Take the library, package generator, where a Go process can have a node number and a store
 // of its own: it needs no server, and its IDs are never older than the call. Take the client
 // for many or short-lived processes, or if all languages are to share one service. Code that needs IDs takes a
-// func(context.Context) (snowflake.ID, error): Next of a Client and NextContext of a generator both fit, and the
-// example Move changes from one to the other in one line.
+// func(context.Context) (snowflake.ID, error): Next of a Client and NextContext of a generator both fit.
 //
 // A client has no Ready and no Err for probes. For readiness, call [Client.Next] with a short deadline: only a request
-// shows that a server is away, so [Stats] is late. Liveness needs no probe: a client goes on by itself when a server
+// shows that a server is away. Liveness needs no probe: a client goes on by itself when a server
 // answers again.
 //
 // # Promises
@@ -57,8 +55,8 @@
 // ([WithVMClock]), open the client after the restore, or call [Client.Restored] before the next
 // ID.
 //
-// The IDs of a fallback are neither fresh nor in order with the others, and unique only if
-// the fallback makes them so: see [WithFallback].
+// While no server answers, a program can take IDs from a generator of its own: the example Unavailable shows how they stay
+// unique. They are not in order with the others.
 //
 // # Servers
 //

@@ -47,7 +47,6 @@ type failure struct {
 	after  time.Duration // the delay that the server named, or 0
 	code   wire.Code     // of the status
 	final  bool          // other servers would answer the same
-	spared bool          // it is the fault of the request, perhaps: the server serves other calls
 }
 
 func (f *failure) Error() string {

@@ -245,7 +245,7 @@ func (f *fake) Take(ctx context.Context, r *tickflakev1.TakeRequest) (*tickflake
 		return nil, status.Errorf(codes.InvalidArgument, "asked for %d IDs: want 1 to %d", r.GetCount(), f.maxBatch)
 	}
 	f.counts = append(f.counts, r.GetCount())
-	if f.refuse != nil {
+	if f.refuse != nil && (!f.after || r.GetAfter() != 0) {
 		if err := f.refuse(r.GetCount()); err != nil {
 			f.mu.Unlock()
 			return nil, err

@@ -2,11 +2,7 @@ package client
 
 import (
 	"context"
-	"errors"
 	"time"
-
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/tickflake/tickflake/snowflake"
 )
@@ -22,8 +18,6 @@ import (
 //   - the error of ctx, with the last failures of the servers, if there are any,
 //   - [ErrDenied], [ErrRefused] and [ErrOutOfRange]: a server refused the request,
 //   - [ErrClosed].
-//
-// With [WithFallback], its result takes the place of ErrUnavailable.
 func (c *Client) Next(ctx context.Context) (snowflake.ID, error) {
 	now := c.now()
 	r := c.current.Load()
@@ -37,7 +31,7 @@ func (c *Client) Next(ctx context.Context) (snowflake.ID, error) {
 	}
 	r, i, _, err := c.takeN(ctx, 1)
 	if err != nil {
-		return c.fallBack(ctx, err)
+		return 0, err
 	}
 	return r.at(i), nil
 }
@@ -49,20 +43,13 @@ func (c *Client) Next(ctx context.Context) (snowflake.ID, error) {
 func (c *Client) NextN(ctx context.Context, ids []snowflake.ID) (int, error) {
 	mark := c.marker.Load()
 	for left := ids; len(left) > 0; {
-		r, i, end, cause := c.takeN(ctx, uint64(len(left)))
+		r, i, end, err := c.takeN(ctx, uint64(len(left)))
 		if now := c.marker.Load(); now != mark && len(left) < len(ids) {
 			mark, left = now, ids // the original returns those before
 			continue
 		}
-		if cause != nil {
-			for j := range left {
-				id, err := c.fallBack(ctx, cause)
-				if err != nil {
-					return len(ids) - len(left) + j, err
-				}
-				left[j] = id
-			}
-			return len(ids), nil
+		if err != nil {
+			return len(ids) - len(left), err
 		}
 		id := r.at(i)
 		for j := range left[:end-i] {
@@ -96,7 +83,7 @@ func (c *Client) takeN(ctx context.Context, n uint64) (r *run, i, end uint64, er
 func (c *Client) acquire(ctx context.Context, n uint64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	began, missed, waited := c.launched, c.missed, int64(-1)
+	began, missed, waits := c.launched, c.missed, false
 	for {
 		c.notice()
 		now := c.now()
@@ -108,14 +95,11 @@ func (c *Client) acquire(ctx context.Context, n uint64) error {
 		case c.refused > began: // the request was sent within this call
 			return c.refusal
 		}
-		if waited < 0 {
-			waited = now
+		if !waits {
+			waits = true
 			c.stats.Waits++
 			c.wanted += int64(n)
-			defer func() {
-				c.wanted -= int64(n)
-				c.stats.Waited += time.Duration(c.now() - waited)
-			}()
+			defer func() { c.wanted -= int64(n) }()
 		}
 		if ctx.Err() != nil {
 			return endOf(ctx, "wait for an ID", c.away(forIDs, now))
@@ -154,35 +138,15 @@ func (c *Client) sleep(ctx context.Context, now, until int64) {
 	}
 }
 
-// fallBack returns an ID of the fallback if there is one for the error, and else the error.
-func (c *Client) fallBack(ctx context.Context, cause error) (snowflake.ID, error) {
-	if c.fallback == nil || ctx.Err() != nil || !errors.Is(cause, ErrUnavailable) {
-		return 0, cause
-	}
-	id, err := c.fallback(ctx, cause)
-	if err != nil {
-		return 0, err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.stats.Fallbacks++
-	if now := c.now(); now >= c.quiet {
-		c.quiet = now + int64(quietFor)
-		c.logger.Warn("tickflake: IDs come from the fallback", "ids", c.stats.Fallbacks, "cause", cause)
-	}
-	return id, nil
-}
-
 // NextAfter returns one ID that is larger than seen, an ID of the same layout from whatever machine, and
 // in all else is [Client.Next]. So a reply has a larger ID than the message that it answers. It takes a
 // fetched ID if one is above seen, and drops those below it; otherwise it asks a server.
 //
 // A server rejects a seen that lies further ahead of its clock than it allows: 100 ms by default. Then the
-// call asks the next one. If all reject it, the call waits until the first allows it, if that is within
-// [WithTimeout]; else the error wraps [ErrBusy], and other calls are not harmed. The other errors are those
-// of Next. The fallback of [WithFallback] has no part in it.
+// call asks the next one, and waits until one allows it. Calls with a smaller seen, and other calls, do not wait with it.
+// The errors are those of Next.
 func (c *Client) NextAfter(ctx context.Context, seen snowflake.ID) (snowflake.ID, error) {
-	for {
+	for first := true; ; first = false {
 		now := c.now()
 		r := c.current.Load()
 		if now < r.expires && r.next() > seen { // and so are all IDs behind it
@@ -193,81 +157,38 @@ func (c *Client) NextAfter(ctx context.Context, seen snowflake.ID) (snowflake.ID
 				return r.at(i), nil
 			}
 		}
-		if id, err := c.acquireAfter(ctx, seen); id != 0 || err != nil {
+		if id, err := c.askAfter(ctx, seen, first); id != 0 || err != nil {
 			return id, err
 		}
 	}
 }
 
-// acquireAfter asks a server for an ID above seen. It returns 0 if there is one at hand.
-func (c *Client) acquireAfter(ctx context.Context, seen snowflake.ID) (snowflake.ID, error) {
+// askAfter asks a server for an ID above seen. Then all that was fetched is dropped up to it, so that no later call gets a
+// smaller one. It returns 0 if there is one at hand, or if a server may be asked again.
+func (c *Client) askAfter(ctx context.Context, seen snowflake.ID, first bool) (snowflake.ID, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	began, due := c.now(), int64(0) // due is when one of the servers that have rejected seen will not
-	for first := true; ; first = false {
-		c.notice()
-		now := c.now()
-		switch {
-		case c.closed:
-			return 0, ErrClosed
-		case c.reaches(now, seen):
-			if c.advance(now, seen) {
-				return 0, nil
-			}
-			continue // the time of the IDs was up
-		case ctx.Err() != nil:
-			return 0, endOf(ctx, "wait for an ID", c.away(forIDs, now))
-		case now < due:
-			c.sleep(ctx, now, due)
-			continue
-		}
-		if first {
-			c.stats.Waits++
-		}
-		id, err := c.askAfter(ctx, max(seen, c.largest()))
-		if err == nil && id > seen {
-			return id, nil
-		}
-		if busy, ok := errors.AsType[*failure](err); ok && busy.kind == ErrBusy && busy.after > 0 && c.now()+int64(busy.after) <= began+int64(c.timeout) {
-			due = c.now() + int64(busy.after)
-		} else if err != nil {
-			if err = c.again(ctx, forIDs, 1, "an ID above one that was seen", now, err); err != nil {
-				return 0, err
-			}
-		}
+	c.notice()
+	now := c.now()
+	if c.closed {
+		return 0, ErrClosed
 	}
-}
-
-// askAfter asks a server for an ID above seen. Then all that was fetched is dropped up to it, so that no
-// later call gets a smaller one. It is called with mu, and returns 0 if the ID may not be used.
-func (c *Client) askAfter(ctx context.Context, seen snowflake.ID) (snowflake.ID, error) {
-	copies := c.copies
-	var rejected *failure // with the shortest delay, if any names one; guarded by mu
+	if c.reaches(now, seen) {
+		c.advance(now, seen)
+		return 0, nil
+	}
+	if first {
+		c.stats.Waits++
+	}
+	copies, above := c.copies, max(seen, c.largest())
 	c.mu.Unlock()
-	a, err := ask(ctx, c, forIDs, 1, func(ctx context.Context, s *server) (answer, error) {
-		a, err := c.take(ctx, s, 1, seen)
-		if status.Code(err) == codes.ResourceExhausted {
-			f := failureOf(s.address, err)
-			f.spared = true
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			if rejected == nil || rejected.after == 0 || 0 < f.after && f.after < rejected.after {
-				rejected = f
-			}
-			return a, f
-		}
-		return a, err
-	})
+	a, err := ask(ctx, c, forAfter, int64(above), func(ctx context.Context, s *server) (answer, error) { return c.take(ctx, s, 1, above) })
 	c.mu.Lock()
-	if err == errAllAway && rejected != nil {
-		err = rejected
-	}
 	if err != nil {
-		return 0, err
+		return 0, c.again(ctx, forAfter, int64(above), "an ID above one that was seen", now, err)
 	}
 	c.stats.Fetched++
-	c.notice()
-	if copies != c.copies {
+	if c.notice(); copies != c.copies {
 		c.stats.Lost++
 		return 0, nil
 	}

@@ -28,8 +28,6 @@ func (c *Client) Number(ctx context.Context, name string) (int64, error) {
 //   - [ErrDenied] and [ErrRefused], the latter for a name that no sequence has, for an n that is not from 1
 //     to the servers' limit, and for a store that needs an operator,
 //   - [ErrClosed].
-//
-// The fallback of [WithFallback] has no part in it.
 func (c *Client) Numbers(ctx context.Context, name string, n int64) (first, stride int64, err error) {
 	if n < 1 {
 		return 0, 0, fmt.Errorf("%w: asked for %d numbers, want 1 or more", ErrRefused, n)

@@ -15,15 +15,10 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/tickflake/tickflake/internal/vmclock"
-	"github.com/tickflake/tickflake/snowflake"
 )
 
 // defaultTimeout is that of [WithTimeout].
 const defaultTimeout = 3 * time.Second
-
-// Fallback issues an ID while no server does. The cause wraps [ErrUnavailable]. The error of
-// the fallback becomes that of the call.
-type Fallback func(ctx context.Context, cause error) (snowflake.ID, error)
 
 // Option configures a [Client] in [Open]. When an option is given twice, the last one holds.
 type Option func(*config)
@@ -33,7 +28,6 @@ type config struct {
 	token     string
 	plaintext bool // the token may go over plaintext
 	timeout   time.Duration
-	fallback  Fallback
 	logger    *slog.Logger
 	device    string // see WithVMClock
 	page      *vmclock.Page
@@ -68,20 +62,6 @@ func WithPlaintextToken() Option { return func(c *config) { c.plaintext = true }
 // 3 seconds, the least 1 ms. After that time calls fail as soon as a new attempt has failed, or at once
 // if none is due. A context with an earlier deadline ends a call earlier.
 func WithTimeout(d time.Duration) Option { return func(c *config) { c.timeout = d } }
-
-// WithFallback names a function that issues IDs while no server does, for a program that must
-// go on. It is called in place of an error that wraps [ErrUnavailable], for each ID, by any
-// number of goroutines. The client counts and logs its use.
-//
-// The caller is responsible for the uniqueness of these IDs. A generator of the same layout
-// is safe if its node number belongs to no server and to no other process, and if it does not
-// repeat itself after a restart: reserve a number for each process with "tickflake lease
-// reserve" in the servers' store, and open the generator with that number on a directory, as
-// the example does. A random number, or a node number that is drawn, is not safe.
-//
-// The cause also wraps [ErrBusy] if servers rejected the request. Return the cause to keep to
-// their limit.
-func WithFallback(f Fallback) Option { return func(c *config) { c.fallback = f } }
 
 // WithLogger sets the log. The default is [slog.Default] at the time of Open.
 func WithLogger(l *slog.Logger) Option { return func(c *config) { c.logger = l } }

@@ -10,11 +10,12 @@ import (
 )
 
 // kind is the kind of a request. A server may serve IDs and no numbers, while its store is
-// away, or the other way round. Requests for an ID above another are for IDs.
+// away, or the other way round, or reject an ID above another that is too far ahead.
 type kind int
 
 const (
-	forIDs kind = iota
+	forIDs   kind = iota
+	forAfter      // whose size is the ID that was seen
 	forNumbers
 	kinds
 )
@@ -43,7 +44,7 @@ const firstDelay = 50 * time.Millisecond
 // lastDelay lets a call ask a server several times within the timeout.
 func (c *config) lastDelay() time.Duration { return min(2*time.Second, c.timeout/4) }
 
-// quietFor is the least time between two messages about a server, or about the fallback.
+// quietFor is the least time between two messages about a server.
 const quietFor = 10 * time.Second
 
 // away reports whether a request for n is not to be asked now.

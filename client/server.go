@@ -92,20 +92,15 @@ var errAllAway = errors.New("all servers are away")
 
 // ask sends the request to one server after the other, until one serves it or refuses it for all.
 func ask[T any](ctx context.Context, c *Client, k kind, n int64, request func(context.Context, *server) (T, error)) (none T, err error) {
-	spared := false // a server that serves other calls has rejected this one, and so they stay with it
 	for _, s := range c.candidates(k, n) {
 		answer, err := use(ctx, c, k, s, n, request)
 		if err == nil {
-			if !spared {
-				c.prefer(k, s)
-			}
+			c.prefer(k, s)
 			return answer, nil
 		}
-		f, ok := errors.AsType[*failure](err)
-		if ok && f.final || ctx.Err() != nil {
+		if f, ok := errors.AsType[*failure](err); ok && f.final || ctx.Err() != nil {
 			return none, err
 		}
-		spared = spared || ok && f.spared
 	}
 	return none, errAllAway
 }
@@ -136,7 +131,7 @@ func use[T any](ctx context.Context, c *Client, k kind, s *server, n int64, requ
 		if caller, _ := ctx.Deadline(); time.Until(caller) < early {
 			<-ctx.Done() // or the call would look for another server in its last moments, and say that none serves
 		}
-	} else if !f.final && !f.spared && ctx.Err() == nil {
+	} else if !f.final && ctx.Err() == nil {
 		c.failed(k, s, n, f)
 	}
 	return answer, f

@@ -100,8 +100,7 @@ func TestPace(t *testing.T) {
 					assert.Greater(t, oldest, tt.oldest/2, "some IDs are used late, or this row shows nothing")
 				}
 				if name == "a million per second" {
-					assert.InDelta(t, 0.86e6, stats.Rate, 5e4) // 1 - e^-2 after two spans
-					time.Sleep(time.Second)                    // what was asked for has come
+					time.Sleep(time.Second) // what was asked for has come
 					at := s[0].asked("Take")
 					time.Sleep(time.Hour)
 					assert.Equal(t, at, s[0].asked("Take"), "there is no traffic at rest")

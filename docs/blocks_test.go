@@ -44,7 +44,7 @@ var run = []struct {
 var notRun = map[string]string{
 	"go test work":                 "the test itself",
 	"go mod edit -replace":         "PATH is the reader's; .ci/release-check does it",
-	"apt-get install ":             "changes the machine; .ci/run does it",
+	"apt-get ":                     "changes the machine; .ci/run does it",
 	"curl -X POST 'http://127":     "TestServicePage of examples runs it",
 	"redis-cli -p 6380 ID":         "TestServicePage of examples runs it",
 	"grpcurl ":                     "a program that Debian does not have",

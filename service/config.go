@@ -36,19 +36,23 @@ func New(c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	providers, metrics, err := c.meters()
-	if err != nil {
-		return nil, fmt.Errorf("service: metrics: %w", err)
-	}
-	s := &Server{config: c, issuer: issuer.New(all), providers: providers}
-	listeners := 0
-	for _, l := range []net.Listener{c.RESP, c.GRPC, c.HTTP} {
-		if l != nil {
+	s := &Server{config: c, issuer: issuer.New(all)}
+	var protocols []issuer.Protocol
+	listeners := 0 // without that of probes
+	for p, l := range []net.Listener{issuer.RESP: c.RESP, issuer.GRPC: c.GRPC, issuer.HTTP: c.HTTP, issuer.Probes: c.Probes} {
+		if l == nil {
+			continue
+		}
+		if protocols = append(protocols, issuer.Protocol(p)); issuer.Protocol(p) != issuer.Probes {
 			listeners++
 		}
 	}
 	strangers, most := spread(maxFiles(), listeners)
 	s.connections.most = most
+	metrics, err := s.metrics(protocols)
+	if err != nil {
+		return nil, fmt.Errorf("service: metrics: %w", err)
+	}
 	add := func(p issuer.Protocol, l net.Listener, create func() server) {
 		if l == nil {
 			return

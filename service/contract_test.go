@@ -300,7 +300,7 @@ func (f failed) Read(ctx context.Context, key string) (stores.Cell, error) {
 func TestReloadClients(t *testing.T) {
 	t.Parallel()
 	const stays, goes, comes, read = "a-token-that-stays", "a-token-that-goes", "a-token-that-comes", 10 * time.Second
-	shares := service.Client{Name: "shares", Tokens: []string{"a-token-that-shares"}}
+	shares := service.Client{Name: "shares", Tokens: []string{"a-token-that-shares", "its-other-token-0123"}, Rate: 1e-9, Burst: 3}
 	bubble(t, func(t *testing.T) {
 		r := start(t, pipe, func(c *service.Config) {
 			c.Clients, c.ReadTimeout = []service.Client{{Name: "stays", Tokens: []string{stays}}, {Name: "goes", Tokens: []string{goes}}, shares}, read
@@ -336,7 +336,7 @@ func TestReloadClients(t *testing.T) {
 			require.NoError(t, func() error { _, err := r.caller(protocol, comes).IDs(t.Context(), 1); return err }())
 		}
 		assert.Equal(t, codes.Unauthenticated, status.Code(moves(goes)))
-		require.NoError(t, moves(shares.Tokens[0]))
+		require.NoError(t, moves(shares.Tokens[1]))
 		_, err := io.WriteString(idle, command("PING"))
 		require.NoError(t, err)
 		assert.Equal(t, read, (<-ended).Sub(began))
@@ -346,6 +346,7 @@ func TestReloadClients(t *testing.T) {
 			assert.NoError(t, err, "%s: its connection stays", protocol)
 		}
 		require.NoError(t, moves(shares.Tokens[0]))
+		assert.Equal(t, codes.ResourceExhausted, status.Code(moves(shares.Tokens[1])), "its limit stays, with what it has spent, by both tokens")
 
 		away := errors.New("the file is away")
 		for want, read := range map[string]func() ([]service.Client, error){

@@ -24,8 +24,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.opentelemetry.io/otel/metric"
-
 	"github.com/tickflake/tickflake/generator"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service/internal/issuer"
@@ -93,8 +91,7 @@ type Config struct {
 	UnreadyFor   time.Duration // for which the server says at the end that it is not ready, and still serves: 0 to 24h
 	UseWithin    time.Duration // how old a prefetched ID may be when a client hands it out: 1ms to 24h, 1s by default
 
-	Logger        *slog.Logger         // gets the refused requests, a few per second; slog.Default by default
-	MeterProvider metric.MeterProvider // gets the metrics as well, beside /metrics; nil: no other does
+	Logger *slog.Logger // gets the refused requests, a few per second; slog.Default by default
 }
 
 // CreateRule is a rule: a sequence whose name begins with Prefix is created with the definition when it is
@@ -109,8 +106,6 @@ type Server struct {
 	config Config // complete
 	issuer *issuer.Issuer
 	parts  []part
-
-	providers []metric.MeterProvider
 
 	connections total // of all listeners
 
@@ -144,16 +139,10 @@ var (
 // were cut off, and the sequences that could not give numbers back. If a listener fails, Run drains as well,
 // and the error names it.
 //
-// Run closes the listeners. Call it once. It fails at once if MeterProvider refuses an instrument.
+// Run closes the listeners. Call it once.
 func (s *Server) Run(ctx context.Context) error {
 	if s.running.Swap(true) {
 		return errRan
-	}
-	if err := s.observe(); err != nil {
-		for _, p := range s.parts {
-			_ = p.listener.Close()
-		}
-		return errors.Join(err, s.issuer.End())
 	}
 	type end struct {
 		part part
@@ -176,7 +165,8 @@ func (s *Server) Run(ctx context.Context) error {
 	for range serving {
 		<-ended
 	}
-	return errors.Join(failed, err, s.issuer.End())
+	s.issuer.Flush()
+	return errors.Join(failed, err)
 }
 
 // drain ends everything within UnreadyFor and DrainTimeout.

@@ -52,7 +52,7 @@ func conforms(method, path string, answer *http.Response, body []byte) error {
 		}
 	}
 	if operation == nil {
-		if !slices.Contains([]int{403, 404, 405, 421}, answer.StatusCode) || answer.Header.Get("Content-Type") != "application/problem+json" {
+		if !slices.Contains([]int{403, 404, 421}, answer.StatusCode) || answer.Header.Get("Content-Type") != "application/problem+json" {
 			return errors.New("want a problem: it is not in the document")
 		}
 		return nil
@@ -162,7 +162,6 @@ func TestHost(t *testing.T) {
 		}
 	}
 	assert.Equal(t, 421, r.ask("GET", "http://evil.example/").StatusCode, "a proxy's form of the address names the host as well")
-	assert.Equal(t, 404, r.ask("OPTIONS", "*").StatusCode)
 }
 
 // A page of another site gets no ID. Package net/http has the table of what comes from another site.
@@ -232,12 +231,9 @@ func TestRefused(t *testing.T) {
 		{"GET", "/v1/ids/abc", 400, "decimal ID"},
 		{"GET", "/v1/ids/9223372036854775808", 400, "exceeds"},
 		{"POST", "/v1/sequences/tickets?n=4", 409, "3 numbers left"},
-		{"GET", "//a", 404, "no such path"},
-		{"POST", "/v1/ids/../ids", 404, "no such path"},
-		{"GET", "/v1/ids", 405, `\"GET\" is not one of this path: want POST`},
-		{"HEAD", "/v1/ids", 405, ""},
-		{"DELETE", "/v1/sequences/orders", 405, "want POST"},
-		{"BREW" + strings.Repeat("W", 100), "/v1/ids", 405, `\"BREWWWWWWWWWWWWWWWWW\" is not one`},
+		{"GET", "/v1/ids", 404, "no such path with this method"},
+		{"HEAD", "/v1/ids", 404, ""},
+		{"GET", "/<a>", 404, "no such path"},
 	} {
 		name := c.method + " " + c.target[:min(len(c.target), 60)]
 		got := r.ask(c.method, c.target)
@@ -247,7 +243,6 @@ func TestRefused(t *testing.T) {
 			assert.Contains(t, got.body, c.text, name)
 		}
 		assert.NotContains(t, got.body, "<", name)
-		assert.Equal(t, c.status == http.StatusMethodNotAllowed, got.Header.Get("Allow") != "", name)
 		assert.Equal(t, c.status == http.StatusTooManyRequests, got.Header.Get("Retry-After") != "", name)
 	}
 	for header, body := range map[string]string{ // to ignore a body would give one ID to "curl -d n=10"

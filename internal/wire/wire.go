@@ -11,7 +11,6 @@ type Code uint8
 const (
 	Internal        Code = iota // a bug, or an error that is not known here
 	BadInput                    // change the request
-	BadMethod                   // the path of the request has other methods
 	BadHost                     // the request calls the server by a name that is not its own
 	Unauthenticated             // give a token
 	WrongToken                  // give another token
@@ -42,7 +41,6 @@ type Condition struct {
 var conditions = [Codes]Condition{
 	Internal:        {"internal", "ERR", 13, 500, false},
 	BadInput:        {"bad_input", "ERR", 3, 400, true},
-	BadMethod:       {"bad_method", "ERR", 12, 405, true},
 	BadHost:         {"bad_host", "ERR", 7, 421, true},
 	Unauthenticated: {"unauthenticated", "NOAUTH", 16, 401, true},
 	WrongToken:      {"wrong_token", "WRONGPASS", 16, 401, true},

@@ -68,9 +68,7 @@ type Issuer struct {
 	anyone  *Client                // who may do anything; nil if there are clients
 	stale   atomic.Bool            // clients that were given later could not be used
 
-	// Added to by Measure, before the first request.
-	unregister []func() error
-	observed   []interface {
+	observed interface { // set by Measure, before the first request; nil: there are no metrics
 		Add(*sequence.Sequence) (remove func())
 	}
 

@@ -172,51 +172,6 @@ func TestRate(t *testing.T) {
 	})
 }
 
-// New clients take the place of the old ones: who stays has the new rights and what was spent of a limit
-// that stays, who is gone is refused, and what each got is counted by name.
-func TestSetClients(t *testing.T) {
-	t.Parallel()
-	client := func(name, token string, rate float64) *Client {
-		return named(name, token, Rights{IDs: true, Rate: rate, Burst: 10})
-	}
-	i := newIssuer(t, func(c *Config) {
-		c.Clients = []*Client{client("stays", "a", 1e-9), client("moves", "b", 0), client("goes", "c", 0)}
-	})
-	took := func(token string, n int64) (*Client, error) {
-		c, err := i.Authenticate(token, false)
-		if err == nil {
-			_, err = i.Runs(t.Context(), c, n, 0, nil)
-			i.Served(RESP, c, 1, n)
-		}
-		return c, err
-	}
-	stays, err := took("a", 9)
-	require.NoError(t, err)
-	moves, err := took("b", 20)
-	require.NoError(t, err)
-	goes, err := took("c", 30)
-	require.NoError(t, err)
-
-	i.SetClients([]*Client{client("moves", "d", 0), client("stays", "a", 1e-9), client("comes", "c", 0)})
-	for _, gone := range []*Client{moves, goes} {
-		_, err = i.ID(t.Context(), gone)
-		assert.Equal(t, wire.WrongToken, codeOf(t, err), gone.Name)
-	}
-	_, err = i.Authenticate("b", false)
-	assert.Equal(t, wire.WrongToken, codeOf(t, err))
-	same, err := took("a", 2)
-	assert.Same(t, stays, same)
-	assert.Equal(t, wire.Busy, codeOf(t, err), "its limit stays")
-	_, err = took("d", 7)
-	require.NoError(t, err)
-	assert.EqualValues(t, 27, i.access.Load().named["moves"].items.Load())
-
-	i.SetClients([]*Client{client("stays", "a", 0), client("comes", "e", 0)})
-	_, err = i.Runs(t.Context(), stays, 50, 0, nil)
-	assert.NoError(t, err, "it has no limit any longer")
-	assert.Len(t, i.access.Load().named, 2, "nothing is kept of a name that is gone")
-}
-
 // IDs after one that was seen are above it, also if they are several. One that lies too far ahead is refused,
 // and moves nothing, although the strategy would borrow for an hour; where the generator stands further
 // ahead by itself, so may one that was seen.
@@ -358,10 +313,10 @@ func TestRefusedLines(t *testing.T) {
 			o.Done(refusal(wire.BadInput))
 		}
 		lines()
-		require.NoError(t, (&Issuer{Observer: o}).End())
+		o.Flush()
 		assert.Contains(t, lines()[0], "code=bad_input suppressed=7")
 		o.Flush()
-		assert.Equal(t, []string{""}, lines())
+		assert.Equal(t, []string{""}, lines(), "they are logged once")
 		o.Done(Request{Err: &Refusal{Err: errors.New(strings.Repeat("é", 100_000))}})
 		assert.Less(t, len(lines()[0]), 2*limit.LogText)
 	})

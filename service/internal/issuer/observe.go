@@ -15,7 +15,6 @@ import (
 
 	"github.com/tickflake/tickflake/internal/wire"
 	"github.com/tickflake/tickflake/oteltickflake"
-	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service/internal/limit"
 )
 
@@ -25,7 +24,7 @@ type Observer struct {
 	counts [Protocols]counts
 	lines  [wire.Codes]lines // a flood of one code does not hide another
 
-	durations []metric.Float64Histogram // set by Issuer.Measure, before the first request
+	duration metric.Float64Histogram // set by Issuer.Measure, before the first request; nil: there are no metrics
 }
 
 type counts struct {
@@ -59,10 +58,8 @@ func (o *Observer) Done(r Request) {
 	if r.Err != nil {
 		code = RefusalOf(r.Err).Code
 	}
-	if r.Protocol != RESP {
-		for _, h := range o.durations {
-			h.Record(context.Background(), r.Duration.Seconds(), ofCode[r.Protocol][code])
-		}
+	if r.Protocol != RESP && o.duration != nil {
+		o.duration.Record(context.Background(), r.Duration.Seconds(), ofCode[r.Protocol][code])
 	}
 	if code == served {
 		o.Served(r.Protocol, r.Client, 1, r.Items)
@@ -157,19 +154,15 @@ func init() {
 // boundaries are those of OpenTelemetry's conventions, and others for answers that take microseconds.
 var boundaries = metric.WithExplicitBucketBoundaries(5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, .01, .025, .05, .1, .25, .5, 1, 2.5, 5)
 
-// Measure reports the generator, the sequences, the requests, the connections and the state to a provider, until
-// [Issuer.End]. Call it before the first request.
-func (i *Issuer) Measure(provider metric.MeterProvider, protocols []Protocol, maxConnections int64) error {
-	generator, err := oteltickflake.Observe(i.config.Generator, oteltickflake.WithMeterProvider(provider))
-	if err != nil {
+// Measure reports the generator, the sequences, the requests, the connections and the state to a provider. Call it before the
+// first request.
+func (i *Issuer) Measure(provider metric.MeterProvider, protocols []Protocol, maxConnections int64) (err error) {
+	if _, err = oteltickflake.Observe(i.config.Generator, oteltickflake.WithMeterProvider(provider)); err != nil {
 		return err
 	}
-	i.unregister = append(i.unregister, generator.Unregister)
-	observed, err := oteltickflake.ObserveSequences(i.config.MaxObserved, oteltickflake.WithMeterProvider(provider))
-	if err != nil {
+	if i.observed, err = oteltickflake.ObserveSequences(i.config.MaxObserved, oteltickflake.WithMeterProvider(provider)); err != nil {
 		return err
 	}
-	i.unregister, i.observed = append(i.unregister, observed.Unregister), append(i.observed, observed)
 	meter := provider.Meter(scope)
 	var made []metric.Observable
 	var errs []error
@@ -200,12 +193,12 @@ func (i *Issuer) Measure(provider metric.MeterProvider, protocols []Protocol, ma
 	remaining, err := meter.Float64ObservableGauge("tickflake.service.certificate_remaining", metric.WithUnit("s"),
 		metric.WithDescription("Time until the TLS certificate expires; below 0, it has expired. Only with TLS."))
 	made, errs = append(made, remaining), append(errs, err)
-	duration, err := meter.Float64Histogram("tickflake.service.duration", metric.WithUnit("s"), boundaries,
+	i.duration, err = meter.Float64Histogram("tickflake.service.duration", metric.WithUnit("s"), boundaries,
 		metric.WithDescription("Time of a request of HTTP or gRPC, by protocol and code."))
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return err
 	}
-	registration, err := meter.RegisterCallback(func(_ context.Context, to metric.Observer) error {
+	_, err = meter.RegisterCallback(func(_ context.Context, to metric.Observer) error {
 		for _, p := range protocols {
 			c := &i.counts[p]
 			to.ObserveInt64(requests, c.served.Load(), ofCode[p][served])
@@ -235,12 +228,7 @@ func (i *Issuer) Measure(provider metric.MeterProvider, protocols []Protocol, ma
 		}
 		return nil
 	}, made...)
-	if err != nil {
-		return err
-	}
-	i.durations = append(i.durations, duration)
-	i.unregister = append(i.unregister, registration.Unregister)
-	return nil
+	return err
 }
 
 // expiry returns when the certificate in use expires, if that is known.
@@ -258,29 +246,6 @@ func expiry(c *tls.Config) (time.Time, bool) {
 		return time.Time{}, false
 	}
 	return one.Leaf.NotAfter, true
-}
-
-// observe reports a sequence to all providers until dropped is called.
-func (i *Issuer) observe(seq *sequence.Sequence) (dropped func()) {
-	var removes []func()
-	for _, all := range i.observed {
-		removes = append(removes, all.Add(seq))
-	}
-	return func() {
-		for _, remove := range removes {
-			remove()
-		}
-	}
-}
-
-// End takes the issuer out of all providers, and logs how many refused requests have no line yet.
-func (i *Issuer) End() error {
-	i.Flush()
-	var errs []error
-	for _, unregister := range i.unregister {
-		errs = append(errs, unregister())
-	}
-	return errors.Join(errs...)
 }
 
 // one is 1 for true.

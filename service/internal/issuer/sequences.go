@@ -223,8 +223,8 @@ func (i *Issuer) fill(e *entry) {
 	defer cancel()
 	seq, err := i.stored(ctx, e.name)
 	dropped := func() {}
-	if err == nil {
-		dropped = i.observe(seq) // without mu: it may wait for a reader of Count
+	if err == nil && i.observed != nil {
+		dropped = i.observed.Add(seq) // without mu: it may wait for a reader of Count
 	}
 	var unused *entry
 	i.mu.Lock()

@@ -344,7 +344,7 @@ func TestSequences(t *testing.T) {
 						c.change(config)
 					}
 				})
-				w.observed = append(w.observed, w)
+				w.observed = w
 				c.run(w)
 				began := time.Now()
 				if !w.closing {

@@ -28,7 +28,7 @@ var secured = http.Header{
 // name of its own for the server's address, or to an address of the server.
 func (s *Server) guard(r *http.Request) error {
 	// Probes reveal nothing, and are asked by whatever name a load balancer has for the server.
-	if probe := s.options.Probes || r.URL.Path == "/livez" || r.URL.Path == "/readyz"; !probe && !s.known(r) {
+	if probe := s.options.Probes || r.URL.Path == "/livez" || r.URL.Path == "/readyz"; !probe && !s.named(r) {
 		return errHost
 	}
 	if crossSite.Check(r) != nil {
@@ -40,12 +40,12 @@ func (s *Server) guard(r *http.Request) error {
 // crossSite refuses POST from pages of other sites. They cannot read what GET answers, which changes nothing.
 var crossSite http.CrossOriginProtection
 
-// known reports whether the request calls the server by an address, by localhost, or by a
+// named reports whether the request calls the server by an address, by localhost, or by a
 // configured name. A page of another name, whose owner points it to this server's address,
 // is of the same origin for the browser. No page can do so with an address: that of a
 // container, a load balancer or a forwarded port need not be the server's own. The port is
 // not compared, for it may be forwarded. A request without a host is no browser's.
-func (s *Server) known(r *http.Request) bool {
+func (s *Server) named(r *http.Request) bool {
 	if r.Host == "" {
 		return true
 	}
@@ -75,7 +75,7 @@ type problem struct {
 
 // The refusals of this package.
 var (
-	errPath   = issuer.Refuse(wire.NotFound, "there is no such path: GET /v1/openapi.yaml lists the paths")
+	errPath   = issuer.Refuse(wire.NotFound, "there is no such path with this method: GET /v1/openapi.yaml lists them")
 	errHost   = issuer.Refuse(wire.BadHost, "the Host header is no name of this server: call it by its address, or add the name to the server's hosts (--host)")
 	errOrigin = issuer.Refuse(wire.Forbidden, "a page of another site sent this request: only pages of this server may")
 	errBody   = badInput("a body is not served: send none, and the parameters in the address, such as ?n=10")
@@ -84,16 +84,6 @@ var (
 
 func badInput(format string, args ...any) error {
 	return issuer.Refuse(wire.BadInput, format, args...)
-}
-
-// notFound returns the refusal of a request that has no route, and takes out of the headers
-// what [http.ServeMux] wrote, but for the methods that the path has.
-func notFound(h http.Header, method string) error {
-	h.Del("Location")
-	if allow := h.Get("Allow"); allow != "" {
-		return issuer.Refuse(wire.BadMethod, "method %.20q is not one of this path: want %s", method, allow)
-	}
-	return errPath
 }
 
 // writeError answers a request with a problem.

@@ -37,7 +37,6 @@ type Server struct {
 	tls      bool
 
 	hosts map[string]bool // names in lower case
-	mux   *http.ServeMux
 	http  *http.Server
 }
 
@@ -47,7 +46,6 @@ func New(i *issuer.Issuer, options Options) *Server {
 	s := &Server{
 		issuer: i, options: options, log: config.Logger, protocol: issuer.HTTP, tls: config.TLS != nil,
 		hosts: map[string]bool{"localhost": true},
-		mux:   http.NewServeMux(),
 	}
 	if options.Probes {
 		s.protocol, s.tls = issuer.Probes, false
@@ -55,8 +53,9 @@ func New(i *issuer.Issuer, options Options) *Server {
 	for _, host := range config.Hosts {
 		s.hosts[strings.ToLower(host)] = true
 	}
+	mux := http.NewServeMux()
 	for _, route := range s.list() {
-		s.mux.Handle(route.pattern, s.serve(route))
+		mux.Handle(route.pattern, s.serve(route))
 	}
 
 	var protocols http.Protocols
@@ -64,7 +63,7 @@ func New(i *issuer.Issuer, options Options) *Server {
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
 	s.http = &http.Server{
-		Handler:           s,
+		Handler:           mux,
 		TLSConfig:         config.TLS.Clone(), // net/http changes it, and two addresses have one
 		Protocols:         &protocols,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: limit.HTTPStreams, WriteByteTimeout: config.ReadTimeout},
@@ -78,8 +77,6 @@ func New(i *issuer.Issuer, options Options) *Server {
 			return context.WithValue(ctx, peerKey{}, issuer.PeerOf(c))
 		},
 		MaxHeaderBytes: limit.Headers,
-		// Every answer comes from the handlers, also the one to OPTIONS *.
-		DisableGeneralOptionsHandler: true,
 		// Anybody can break a handshake or a connection: this must not fill a log.
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
@@ -152,59 +149,7 @@ func (s *Server) list() []route {
 	if s.options.Probes {
 		routes = routes[:probes]
 	}
-	return routes
-}
-
-// exchange is a request with its answer. Until a route has it, answers are dropped: those of
-// [http.ServeMux], in whose place the server writes a problem.
-type exchange struct {
-	http.ResponseWriter
-	done  issuer.Request
-	found bool
-}
-
-func (x *exchange) WriteHeader(status int) {
-	if x.found {
-		x.ResponseWriter.WriteHeader(status)
-	}
-}
-
-func (x *exchange) Write(p []byte) (int, error) {
-	if x.found {
-		return x.ResponseWriter.Write(p)
-	}
-	return len(p), nil
-}
-
-// unknown is the method in counts and logs of a request that has no route.
-const unknown = "other"
-
-// ServeHTTP answers one request.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	began := time.Now()
-	x := &exchange{ResponseWriter: w, done: issuer.Request{Protocol: s.protocol, Method: unknown, Remote: r.RemoteAddr}}
-	defer func() {
-		bug := recover()
-		if bug != nil {
-			s.log.Error("a handler panicked: please report this", "method", x.done.Method, "panic", fmt.Sprint(bug), "stack", string(debug.Stack()))
-			x.done.Err = errBug
-		}
-		x.done.Duration = time.Since(began)
-		s.issuer.Done(x.done)
-		// The answer may have begun, or the client has gone away: cut the connection.
-		if bug != nil || gone(x.done.Err) {
-			panic(http.ErrAbortHandler)
-		}
-	}()
-	maps.Copy(w.Header(), secured)
-	if x.done.Err = s.guard(r); x.done.Err == nil {
-		if s.mux.ServeHTTP(x, r); !x.found {
-			x.done.Err = notFound(w.Header(), r.Method)
-		}
-	}
-	if x.done.Err != nil && !gone(x.done.Err) {
-		writeError(w, x.done.Err)
-	}
+	return append(routes, route{"/", nothing, func(context.Context, *http.Request, *issuer.Client) (any, int64, error) { return nil, 0, errPath }})
 }
 
 // gone reports whether the error is that the client has gone away.
@@ -213,28 +158,50 @@ func gone(err error) bool { return err != nil && issuer.RefusalOf(err).Code == w
 // serve returns a function that answers the requests of a route.
 func (s *Server) serve(to route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		x := w.(*exchange)
-		x.found, x.done.Method = true, to.pattern
-		x.done.Client, x.done.Err = s.issuer.Bearer(issuer.HTTP, r.Header["Authorization"], to.need == metrics)
-		if err := s.admit(x, r, x.done.Client); err != nil {
-			x.done.Err = err
-		}
-		if to.need == nothing {
-			x.done.Err = nil
-		}
+		began, done := time.Now(), issuer.Request{Protocol: s.protocol, Method: to.pattern, Remote: r.RemoteAddr}
+		defer func() {
+			bug := recover()
+			if bug != nil {
+				s.log.Error("a handler panicked: please report this", "method", done.Method, "panic", fmt.Sprint(bug), "stack", string(debug.Stack()))
+				done.Err = errBug
+			}
+			done.Duration = time.Since(began)
+			s.issuer.Done(done)
+			// The answer may have begun, or the client has gone away: cut the connection.
+			if bug != nil || gone(done.Err) {
+				panic(http.ErrAbortHandler)
+			}
+		}()
+		maps.Copy(w.Header(), secured)
+		s.known(w, r, to.need, &done)
 		var answer any
-		s.issuer.Serve(r.Context(), &x.done, func(ctx context.Context) (items int64, err error) {
-			answer, items, err = to.handle(ctx, r, x.done.Client)
+		s.issuer.Serve(r.Context(), &done, func(ctx context.Context) (items int64, err error) {
+			answer, items, err = to.handle(ctx, r, done.Client)
 			return items, err
 		})
-		if x.done.Err != nil {
-			return
-		}
-		if h, ok := answer.(http.Handler); ok {
-			h.ServeHTTP(x.ResponseWriter, r)
-		} else {
+		switch h, ok := answer.(http.Handler); {
+		case gone(done.Err):
+		case done.Err != nil:
+			writeError(w, done.Err)
+		case ok:
+			h.ServeHTTP(w, r)
+		default:
 			writeJSON(w, http.StatusOK, "application/json", answer)
 		}
+	}
+}
+
+// known finds the client of a request, or refuses the request.
+func (s *Server) known(w http.ResponseWriter, r *http.Request, need need, done *issuer.Request) {
+	if done.Err = s.guard(r); done.Err != nil {
+		return
+	}
+	done.Client, done.Err = s.issuer.Bearer(issuer.HTTP, r.Header["Authorization"], need == metrics)
+	if err := s.admit(w, r, done.Client); err != nil {
+		done.Err = err
+	}
+	if need == nothing {
+		done.Err = nil
 	}
 }
 

@@ -25,7 +25,7 @@ func TestPanic(t *testing.T) {
 		Metrics: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("a bug") }),
 	})
 	assert.PanicsWithValue(t, http.ErrAbortHandler, func() {
-		s.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "http://localhost/metrics", nil))
+		s.http.Handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "http://localhost/metrics", nil))
 	})
 	assert.Contains(t, log.String(), `level=ERROR msg="a handler panicked: please report this" method="GET /metrics" panic="a bug"`)
 	assert.Contains(t, log.String(), "code=internal")
