@@ -97,27 +97,6 @@ func ExampleNew() {
 	// Output: 378
 }
 
-// A request that is given up gives up waiting for an ID, too.
-func ExampleGenerator_NextContext() {
-	gen, err := generator.New(generator.WithNode(0))
-	if err != nil {
-		log.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-
-	_, err = gen.NextContext(ctx)
-	switch {
-	case err == nil:
-		fmt.Println("issued")
-	case errors.Is(err, generator.ErrBehind):
-		fmt.Println("the clock went back further than the strategy bears")
-	case errors.Is(err, context.DeadlineExceeded):
-		fmt.Println("no time left")
-	}
-	// Output: issued
-}
-
 // A reply has a larger ID than the message that it answers, although the clock of the machine that
 // asked is 2 s ahead.
 func ExampleGenerator_NextAfter() {

@@ -125,7 +125,8 @@ func TestRandomStart(t *testing.T) {
 	assert.InDelta(t, 400, c.Now().Sub(noon).Milliseconds(), 80, "a tick of 4 that begins anywhere holds 2.5 on average")
 }
 
-// A lead of years is told in years, and the end of a context once.
+// A lead of years is told in years, and one that only a wrong clock brings is no matter of the strategy. The end of a
+// context is told once.
 func TestTexts(t *testing.T) {
 	const long = 198510 * time.Hour
 	for _, err := range []error{
@@ -134,6 +135,10 @@ func TestTexts(t *testing.T) {
 	} {
 		assert.ErrorContains(t, err, "22.65 years")
 		assert.NotContains(t, err.Error(), "198510h")
+	}
+	for lead, advised := range map[time.Duration]bool{time.Hour: true, time.Hour + 1: false} {
+		err := &generator.LeadError{Cause: strategies.Behind, Lead: lead, Limit: time.Second}
+		assert.Equal(t, advised, strings.Contains(err.Error(), "strategy"), err)
 	}
 	twice := &generator.GrantError{Err: fmt.Errorf("read: %w", context.DeadlineExceeded), Context: context.DeadlineExceeded}
 	assert.Equal(t, 1, strings.Count(twice.Error(), "deadline exceeded"), twice)

@@ -141,6 +141,10 @@ func TestPastWrites(t *testing.T) {
 		require.NoError(t, err)
 	}
 	assert.Equal(t, generator.PastStats{Buckets: 4, Lanes: 4, IDs: 200}, p.Stats())
+	p.Restored()
+	_, err := p.At(t.Context(), snowflake.Default().Epoch.AddDate(0, 0, 1))
+	require.NoError(t, err)
+	assert.EqualValues(t, 5, p.Stats().Lanes, "the other is its original's")
 }
 
 // TestPastTogether: a thousand rows of one second need one lane of sixteen in each process, whose callers issue at once.

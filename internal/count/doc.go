@@ -1,7 +1,7 @@
 // Package count is the protocol of counted numbers: what a process of package sequence knows of
 // the cell of a sequence, and what it does next. [Machine] is a plain value that knows no store,
-// clock, goroutine, context or lock. So one text is what runs in production, what the simulated
-// fleet runs, and what the explorer in this package's tests drives through every order of steps.
+// clock, goroutine, context or lock. So one text is what runs in production, and what the
+// explorer in this package's tests drives through every order of steps.
 //
 // # Files
 //
