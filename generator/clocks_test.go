@@ -101,6 +101,8 @@ func TestSuspendPastTheGrant(t *testing.T) {
 		require.NoError(t, err)
 		at, _ := decode(t, g, <-ids)
 		require.Equal(t, time.Hour+time.Second, at)
+		machine.Step(time.Hour)
+		require.Equal(t, time.Hour, g.Stats().Drift)
 		require.NoError(t, g.Close())
 	})
 }

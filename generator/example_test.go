@@ -158,26 +158,6 @@ func ExampleGenerator_NextN() {
 	// Output: 10000 <nil> true
 }
 
-func ExampleGenerator_IDs() {
-	gen, err := generator.New(generator.WithNode(0))
-	if err != nil {
-		log.Fatal(err)
-	}
-	rows := []string{"ada", "grace", "hedy"}
-	keys := map[string]snowflake.ID{}
-	for id, err := range gen.IDs(context.Background()) {
-		if err != nil {
-			log.Fatal(err)
-		}
-		keys[rows[len(keys)]] = id
-		if len(keys) == len(rows) {
-			break
-		}
-	}
-	fmt.Println(keys["ada"] < keys["grace"], keys["grace"] < keys["hedy"])
-	// Output: true true
-}
-
 // The error of a call that the strategy rejected says why, and by how much. The
 // generator counts such calls.
 func ExampleLeadError() {

@@ -34,8 +34,7 @@ import (
 //   - [Generator.NextAfter] for an ID that must follow one of another machine.
 //   - [Generator.NextN] for many at once, as in a bulk import.
 //   - [Generator.Stream] for a goroutine that issues IDs all the time and must
-//     not share a cache line with others, and [Generator.IDs] for the same as an
-//     iterator.
+//     not share a cache line with others.
 //
 // If a call of Next, NextContext, NextAfter or NextN has returned before another begins, the
 // other returns larger IDs, whatever the clock does. Streams guarantee less: see [Stream].

@@ -1,11 +1,9 @@
 package generator_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -18,125 +16,12 @@ import (
 	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/lease"
 	"github.com/tickflake/tickflake/monoclock"
-	"github.com/tickflake/tickflake/monoclock/clocktest"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
-	"github.com/tickflake/tickflake/strategies"
 )
 
-// starter makes a generator on a clock, and returns it and its keeper's log.
-type starter func(t *testing.T, ctx context.Context, clock monoclock.Interface) (*generator.Generator, *bytes.Buffer, error)
-
-// starters are the ways to make one. In the last two, processes whose clocks show noon have claimed, and the number of
-// the pinned one was released by one of them.
-var starters = map[string]starter{
-	"New": func(_ *testing.T, _ context.Context, clock monoclock.Interface) (*generator.Generator, *bytes.Buffer, error) {
-		g, err := generator.New(generator.WithNode(7), generator.WithClock(clock), generator.WithStrategy(strategies.Reject()))
-		return g, &bytes.Buffer{}, err
-	},
-	"Open": func(t *testing.T, ctx context.Context, clock monoclock.Interface) (*generator.Generator, *bytes.Buffer, error) {
-		log := &bytes.Buffer{}
-		dir, err := os.MkdirTemp("", "ids") // t.TempDir fails under Wine, which cannot remove it
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = os.RemoveAll(dir) })
-		g, err := generator.Open(ctx, "file:"+dir, generator.WithClock(clock), generator.WithStrategy(strategies.Reject()), logged(log))
-		return g, log, err
-	},
-	"among others": func(t *testing.T, ctx context.Context, clock monoclock.Interface) (*generator.Generator, *bytes.Buffer, error) {
-		return amongOthers(t, ctx, clock)
-	},
-	"pinned": func(t *testing.T, ctx context.Context, clock monoclock.Interface) (*generator.Generator, *bytes.Buffer, error) {
-		return amongOthers(t, ctx, clock, lease.WithNode(7))
-	},
-}
-
-func logged(log *bytes.Buffer) generator.Option {
-	return generator.WithLogger(slog.New(slog.NewTextHandler(log, nil)))
-}
-
-func amongOthers(t *testing.T, ctx context.Context, clock monoclock.Interface, options ...lease.Option) (*generator.Generator, *bytes.Buffer, error) {
-	cells, right := storetest.NewMemory(), clocktest.NewVirtual(noon)
-	require.NoError(t, lease.SetFleet(t.Context(), cells, lease.Fleet{To: 15}, lease.WithClock(right))) // few, so that a claim reads all
-	for node := range int64(8) {
-		k, err := lease.Claim(new(seam.Poller).In(t.Context()), cells.Client(), lease.WithNode(node), lease.WithClock(right), quiet)
-		require.NoError(t, err)
-		g, err := generator.New(generator.WithLease(k))
-		require.NoError(t, err)
-		mustNext(t, g)
-		if node == 7 {
-			require.NoError(t, g.Close())
-		}
-	}
-	log := &bytes.Buffer{}
-	k, err := lease.Claim(new(seam.Poller).In(ctx), cells.Client(), append(options, lease.WithClock(clock), lease.WithLogger(slog.New(slog.NewTextHandler(log, nil))))...)
-	if err != nil {
-		return nil, log, err
-	}
-	g, err := generator.New(generator.WithLease(k), generator.WithStrategy(strategies.Reject()))
-	return g, log, err
-}
-
 var quiet, silent = lease.WithLogger(slog.New(slog.DiscardHandler)), generator.WithLogger(slog.New(slog.DiscardHandler))
-
-// A clock that is wrong at the start: what each way to make a generator does and says.
-func TestWrongAtStart(t *testing.T) {
-	const hours, years = 3 * time.Hour, 10 * 365 * 24 * time.Hour
-	for name, test := range map[string]struct {
-		off     time.Duration     // from noon
-		correct bool              // the wall clock is set right while it runs
-		refused error             // of all ways
-		fails   map[string]error  // the first call, by way
-		lines   map[string]string // in the log, by way
-		drift   time.Duration     // after the correction
-	}{
-		"1970":                    {off: time.Unix(0, 0).Sub(noon), refused: snowflake.ErrEarly},
-		"past the end":            {off: snowflake.Default().End().Sub(noon), refused: snowflake.ErrLayout},
-		"hours behind":            {off: -hours, fails: map[string]error{"pinned": generator.ErrBehind}},
-		"years ahead":             {off: years},
-		"hours behind, corrected": {off: -hours, correct: true, drift: hours, fails: map[string]error{"pinned": generator.ErrBehind}},
-		"years ahead, corrected":  {off: years, correct: true, drift: -years},
-	} {
-		if test.off == -hours {
-			test.lines = map[string]string{
-				"among others": "level=WARN msg=\"lease: node number 0 was granted until 2026-06-01T12:00:30Z, 3h0m30s ahead of this clock",
-				"pinned":       "level=WARN msg=\"lease: claimed, and no ID is issued by the clock before the grant begins",
-			}
-		}
-		for way, start := range starters {
-			t.Run(name+"/"+way, func(t *testing.T) {
-				machine := clocktest.NewVirtual(noon.Add(test.off))
-				deadline := time.Minute
-				if test.refused == snowflake.ErrEarly {
-					deadline = 20 * time.Millisecond
-				}
-				ctx, cancel := context.WithTimeout(t.Context(), deadline)
-				defer cancel()
-				g, log, err := start(t, ctx, monoclock.New(monoclock.WithSource(machine)))
-				if test.refused != nil {
-					require.ErrorIs(t, err, test.refused)
-					var option *stores.OptionError
-					if waits := test.refused == snowflake.ErrEarly && way != "New"; waits {
-						require.ErrorIs(t, err, context.DeadlineExceeded, "it is not set yet: tried again until the deadline")
-					} else {
-						require.ErrorAs(t, err, &option)
-					}
-					assert.NotContains(t, err.Error(), "epoch in the past")
-					return
-				}
-				require.NoError(t, err)
-				if test.correct {
-					machine.Step(-test.off)
-				}
-				assert.Equal(t, test.drift, g.Stats().Drift)
-				_, err = g.Next()
-				assert.ErrorIs(t, err, test.fails[way])
-				require.NoError(t, g.Close(), "so that nothing is logged any more")
-				assert.Contains(t, log.String(), test.lines[way])
-			})
-		}
-	}
-}
 
 // A machine's clock that is set while Open waits for it: the clock is made afterwards.
 func TestOpenWaitsForTheClock(t *testing.T) {

@@ -2,7 +2,6 @@ package generator
 
 import (
 	"context"
-	"iter"
 	"time"
 
 	"github.com/tickflake/tickflake/internal/window"
@@ -118,26 +117,4 @@ func (s *Stream) reserve(ctx context.Context) error {
 	s.from = earliest * uint64(g.tickNs)
 	s.lifetime = min((tick+1-earliest)*uint64(g.tickNs), g.due(g.base.Load())-s.from) // a tick may be longer than the time between two looks
 	return nil
-}
-
-// IDs returns IDs one after the other until ctx ends or a call fails, for use in a range loop. The error is
-// yielded once, with the ID 0, as the last element; it is that of [Generator.NextContext]. Each loop uses a new
-// [Stream], with its order.
-//
-//	for id, err := range g.IDs(ctx) {
-//		if err != nil {
-//			return err
-//		}
-//		…
-//	}
-func (g *Generator) IDs(ctx context.Context) iter.Seq2[snowflake.ID, error] {
-	return func(yield func(snowflake.ID, error) bool) {
-		s := g.Stream()
-		for {
-			id, err := s.NextContext(ctx)
-			if !yield(id, err) || err != nil {
-				return
-			}
-		}
-	}
 }

@@ -1,13 +1,17 @@
 package lease
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/tickflake/tickflake/internal/base"
+	"github.com/tickflake/tickflake/internal/drive"
+	"github.com/tickflake/tickflake/internal/grant"
 	"github.com/tickflake/tickflake/internal/span"
 )
 
-// This file says what is known of the machine's clocks. Nothing of the protocol depends on it.
+// This file says what is known of the machine's clocks, and of those of others, by the cells that a claim reads anyway.
+// Nothing of the protocol depends on it.
 
 // goodWall is an error of the wall clock that needs no word: a healthy host with systemd-timesyncd reaches 2 s.
 const goodWall = 3 * time.Second
@@ -59,4 +63,33 @@ func (k *Keeper) noteDrift() {
 		return
 	}
 	k.drifted = !k.drifted
+}
+
+// ahead is how far a tick lies ahead of our clock. doubtful says that no process with this window has been granted the
+// time before it by a clock like ours: it is a minute and two windows, the larger of that and ours, behind.
+func (k *Keeper) ahead(tick, window uint64) (by time.Duration, doubtful bool) {
+	now := k.tick()
+	return k.between(now, tick), k.between(max(now, k.fleet.Floor), tick)-2*k.between(0, max(window, k.config.window)) > time.Minute
+}
+
+// witness looks among cells that a claim has read for a grant that lies too far ahead of our clock. Reservations and
+// past numbers lie ahead on purpose. It logs one, and the error is that of a strict first claim.
+func (k *Keeper) witness(cells ...grant.Cell) error {
+	for _, c := range cells {
+		r := c.Record
+		by, doubtful := k.ahead(r.Limit, r.Window)
+		if !doubtful || r.Reserved || r.Past != "" || r.Limit >= k.end() || r.Holder != "" && r.Holder == k.machine.Token() {
+			continue
+		}
+		err := drive.Wrap(fmt.Sprintf("node number %d was granted until %s, %s ahead of this clock: this clock is behind, or an earlier one was ahead: compare it with another machine's, and start again when it is right",
+			c.Node, k.time(r.Limit).Format(time.RFC3339), span.Text(by.Round(time.Second))), ErrSkew)
+		switch {
+		case k.strict && k.Stats().Claims == 0:
+			return fmt.Errorf("%w; or, if it is right, claim without the strict check", err)
+		case !k.warned && c.Node != k.node: // else the line of the claim says so
+			k.warned = true
+			k.log.Warn("lease: "+err.Error(), "node", c.Node)
+		}
+	}
+	return nil
 }

@@ -67,6 +67,39 @@ func (d *driver) Done() (settled bool, err error) {
 	return drive.Act(d.machine.Done(d.in, d.op, d.result), d.apply)
 }
 
+// sighting is the version of a cell and the elapsed time at which it was first read.
+type sighting struct {
+	version uint64
+	since   time.Duration
+}
+
+// maxSeen bounds the sightings. Beyond it, they are dropped, and the limits of the cells
+// decide.
+const maxSeen = 4096
+
+// sight notes of each cell that a claim has read whether it has had its version for two windows of our own time.
+func (k *Keeper) sight(r *grant.Result) {
+	k.sightCell(&r.Cell)
+	for i := range r.Cells {
+		k.sightCell(&r.Cells[i])
+	}
+}
+
+func (k *Keeper) sightCell(c *grant.Cell) {
+	if k.locking() || c.Record.Holder == "" || k.pinned() {
+		return
+	}
+	s, ok := k.seen[c.Node]
+	if !ok || s.version != c.Version {
+		if len(k.seen) >= maxSeen {
+			clear(k.seen)
+		}
+		s = sighting{version: c.Version, since: k.elapsed()}
+		k.seen[c.Node] = s
+	}
+	c.Still = (k.elapsed()-s.since)/2 >= k.between(0, max(c.Record.Window, k.config.window)) // twice the span may overflow
+}
+
 // input reads the clock and the window, and what Close and Restored have said.
 func (k *Keeper) input() grant.Input {
 	k.distrust(false)

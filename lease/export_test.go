@@ -55,8 +55,3 @@ func (k *Keeper) Clone(store stores.Store, options []Option) (*Keeper, error) {
 	c.window.Grant(window.Range{Node: k.used.Node, From: max(k.used.From, k.window.Used()), To: k.used.To}, k.used.To)
 	return c, nil
 }
-
-// Remembers is how many names, sightings and damaged cells a keeper remembers.
-func (k *Keeper) Remembers() (names, claims, seen, bad int) {
-	return len(k.machine.Held().Pending), len(k.machine.Claims()), len(k.seen), len(k.bad)
-}

@@ -116,7 +116,7 @@ func SetFleet(ctx context.Context, store stores.Store, f Fleet, options ...Optio
 			}
 		}
 	}
-	for range drive.InARow {
+	return again(func() error {
 		version, err := k.readFleet(ctx)
 		if err != nil {
 			return err
@@ -146,15 +146,11 @@ func SetFleet(ctx context.Context, store stores.Store, f Fleet, options ...Optio
 		if version == 0 {
 			_, err = k.swapFleet(ctx, 0, want)
 		}
-		if errors.Is(err, stores.ErrConflict) {
-			continue
-		}
 		for i := 0; i < len(f.Past) && err == nil; i++ {
 			err = k.givePast(ctx, f.Past[i], true)
 		}
-		return err // of unknown outcome: a second call repeats it
-	}
-	return errBusy
+		return err
+	})
 }
 
 // administer returns the cells of a store, for a function that changes those of some node numbers.
@@ -249,7 +245,7 @@ func EndFleet(ctx context.Context, store stores.Store, from, to int64, newStore 
 
 // narrowTo takes numbers out of the fleet's cell, unless that was done before.
 func (k *keys) narrowTo(ctx context.Context, leaving cell.Nodes, to string) error {
-	for range drive.InARow {
+	return again(func() error {
 		version, f, err := knownFleet(ctx, &k.calls)
 		if err != nil {
 			return err
@@ -286,15 +282,11 @@ func (k *keys) narrowTo(ctx context.Context, leaving cell.Nodes, to string) erro
 		if err := stores.CheckValue(last.Encode()); err != nil {
 			return refuse("EndFleet", "this fleet has given numbers away %d times, and its cell has no room for more: end all of it", len(f.Gone)-1)
 		}
-		_, err = k.swapFleet(ctx, version, f)
-		switch {
-		case err == nil:
-			return nil
-		case !errors.Is(err, stores.ErrConflict): // of unknown outcome
-			return fmt.Errorf("the node numbers have perhaps left: try again: %w", err)
+		if _, err = k.swapFleet(ctx, version, f); err != nil && !errors.Is(err, stores.ErrConflict) { // of unknown outcome
+			err = fmt.Errorf("the node numbers have perhaps left: try again: %w", err)
 		}
-	}
-	return errBusy
+		return err
+	})
 }
 
 // checkLimits returns an error if most limits of numbers are far ahead of the clock. Those of reservations and of past

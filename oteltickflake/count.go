@@ -2,7 +2,6 @@ package oteltickflake
 
 import (
 	"context"
-	"iter"
 	"sync/atomic"
 
 	"go.opentelemetry.io/otel/metric"
@@ -58,13 +57,6 @@ func (g *CountedGenerator) NextContext(ctx context.Context) (snowflake.ID, error
 // NextAfter is [generator.Generator.NextAfter].
 func (g *CountedGenerator) NextAfter(ctx context.Context, seen snowflake.ID) (snowflake.ID, error) {
 	return g.count(g.gen.NextAfter(ctx, seen))
-}
-
-// IDs is [generator.Generator.IDs].
-func (g *CountedGenerator) IDs(ctx context.Context) iter.Seq2[snowflake.ID, error] {
-	return func(yield func(snowflake.ID, error) bool) {
-		g.gen.IDs(ctx)(func(id snowflake.ID, err error) bool { return yield(g.count(id, err)) })
-	}
 }
 
 func (g *CountedGenerator) count(id snowflake.ID, err error) (snowflake.ID, error) {

@@ -87,14 +87,10 @@ func TestCountIDs(t *testing.T) {
 	require.NoError(t, err)
 	_, err = ids.NextAfter(t.Context(), id|1<<62)
 	require.Error(t, err)
-	for _, err := range ids.IDs(t.Context()) {
-		require.NoError(t, err)
-		break
-	}
 	runs, err := ids.NextRuns(t.Context(), 2, []snowflake.Run{{Count: 100}})
 	require.NoError(t, err)
 	require.Greater(t, len(runs), 1)
-	assert.Equal(t, 12.0, r.values()["generator.ids"])
+	assert.Equal(t, 11.0, r.values()["generator.ids"])
 	r.end(ids)
 }
 

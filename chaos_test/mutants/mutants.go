@@ -41,6 +41,9 @@ type File interface {
 // Mutant is a generator.
 type Mutant struct {
 	Name, How string
+	// Caught is the fault of the catalogue that finds it and the damage that its users had, and Kernel the fault of a
+	// real kernel. Either may be empty, since its faults do not show the bug.
+	Caught, Kernel string
 	// Wait is how long it claims to wait for a clock that is behind.
 	Wait time.Duration
 	// Shares says that a second process starts beside a first that still runs.
@@ -60,17 +63,17 @@ const Control = "control"
 // sound one keep state.
 func All() []Mutant {
 	return []Mutant{
-		{Name: "M1", How: "the sequence is reset before the clock is found to be behind", Open: openM1},
-		{Name: "M2", How: "the last timestamp is stored after the fact, every 3 s", Open: openM2},
-		{Name: "M3", How: "the clock may be 10 s behind, and the sequence wraps meanwhile", Open: openM3, Wait: 10 * time.Millisecond},
-		{Name: "M4", How: "only now == last is looked at", Open: openM4},
-		{Name: "M5", How: "a lease is checked before use, and not at use", Open: openM5, Shares: true},
-		{Name: "M6", How: "the sequence is read, changed and written without a lock", Open: openM6, Unlocked: true},
-		{Name: "M7", How: "a step back has one of four reserved numbers", Open: openM7, Wait: 10 * time.Millisecond},
-		{Name: "M8", How: "it sleeps for the whole step", Open: openM8, Wait: 10 * time.Millisecond},
-		{Name: "M10", How: "its state file is written in place", Open: openM10},
-		{Name: "M12", How: "a claim begins at the clock, and not at the cell's limit", Open: openM12},
-		{Name: "M13", How: "a holder that issued nothing releases a limit below its own floor", Open: openM13, Shares: true},
+		{Name: "M1", How: "the sequence is reset before the clock is found to be behind", Caught: "F5 duplicate", Kernel: "step-back-1s", Open: openM1},
+		{Name: "M2", How: "the last timestamp is stored after the fact, every 3 s", Caught: "F12 duplicate", Kernel: "restart-back-1s", Open: openM2},
+		{Name: "M3", How: "the clock may be 10 s behind, and the sequence wraps meanwhile", Caught: "F1 duplicate", Kernel: "step-back-1s", Open: openM3, Wait: 10 * time.Millisecond},
+		{Name: "M4", How: "only now == last is looked at", Caught: "F1 duplicate", Kernel: "step-back-1s", Open: openM4},
+		{Name: "M5", How: "a lease is checked before use, and not at use", Caught: "F13 duplicate", Kernel: "sigstop", Open: openM5, Shares: true},
+		{Name: "M6", How: "the sequence is read, changed and written without a lock", Caught: "F16 duplicate", Kernel: "sigkill", Open: openM6, Unlocked: true},
+		{Name: "M7", How: "a step back has one of four reserved numbers", Caught: "F5 duplicate", Open: openM7, Wait: 10 * time.Millisecond},
+		{Name: "M8", How: "it sleeps for the whole step", Caught: "F2 stall", Kernel: "step-back-1h", Open: openM8, Wait: 10 * time.Millisecond},
+		{Name: "M10", How: "its state file is written in place", Caught: "F12 duplicate", Kernel: "sigkill", Open: openM10},
+		{Name: "M12", How: "a claim begins at the clock, and not at the cell's limit", Caught: "F11 duplicate", Kernel: "restart-back-1s", Open: openM12},
+		{Name: "M13", How: "a holder that issued nothing releases a limit below its own floor", Kernel: "sigstop", Open: openM13, Shares: true},
 		{Name: Control, How: "sound", Open: openControl},
 	}
 }

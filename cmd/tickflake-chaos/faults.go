@@ -13,22 +13,16 @@ import (
 	"github.com/tickflake/tickflake/generator/generatortest"
 )
 
-// fault is a fault, and its JSON in a list.
+// fault is a fault of a list.
 type fault struct {
-	Fault  string      `json:"fault"`          // "F5", or the name of one on a real kernel
-	Name   string      `json:"name,omitempty"` // "repeated-steps"
-	Kind   kernel.Kind `json:"kind,omitempty"`
-	What   string      `json:"what"`
-	Script string      `json:"script,omitempty"` // empty: it is a test in the sources, or a fault on a real kernel
-	Run    string      `json:"run"`              // the command line that runs it
-
-	scenario generatortest.Scenario
+	generatortest.Scenario        // its Fault is "F5", or the name of one on a real kernel, and its Name "repeated-steps", or the kind
+	run                    string // the command line of a test in the sources; empty: none
 }
 
 // scripted returns the faults that have a script.
 func scripted() (all []fault) {
 	for _, s := range generatortest.Catalogue() {
-		all = append(all, fault{Fault: s.Fault, Name: s.Name, What: s.What, Script: s.Script.Line(), Run: "tickflake-chaos run " + s.Fault, scenario: s})
+		all = append(all, fault{Scenario: s})
 	}
 	return all
 }
@@ -36,13 +30,16 @@ func scripted() (all []fault) {
 // catalogue returns the faults in virtual time by their numbers, with those that take more than one generator and its
 // clock: tests in the sources.
 func catalogue() []fault {
-	const fleetUnder = "go test ./lease -run TestFleetUnder/"
-	all := append(scripted(),
-		fault{Fault: "F14", Name: "skewed-fleet", What: "many processes, with clocks hours apart, claim node numbers and die", Run: fleetUnder + "F14"},
-		fault{Fault: "F15", Name: "store-outage", What: "the store of the leases is away, slow, loses answers, or gets writes late", Run: fleetUnder + "F15"},
-		fault{Fault: "F19", Name: "snapshot-clone", What: "a virtual machine's snapshot is restored beside its original", Run: "go test ./lease -run F19_"},
-		fault{Fault: "F20", Name: "torn-state", What: "the state directory is damaged, full or read-only", Run: "go test ./chaos_test -run F20_"},
-		fault{Fault: "F21", Name: "stale-read", What: "a read or a listing of the store shows an older state", Run: fleetUnder + "F21"})
+	all := scripted()
+	for _, f := range [][4]string{
+		{"F14", "skewed-fleet", "many processes, with clocks hours apart, claim node numbers and die", "go test ./lease -run TestFleetUnder/F14"},
+		{"F15", "store-outage", "the store of the leases is away, slow, loses answers, or gets writes late", "go test ./lease -run TestFleetUnder/F15"},
+		{"F19", "snapshot-clone", "a virtual machine's snapshot is restored beside its original", "go test ./lease -run F19_"},
+		{"F20", "torn-state", "the state directory is damaged, full or read-only", "go test ./chaos_test -run F20_"},
+		{"F21", "stale-read", "a read or a listing of the store shows an older state", "go test ./lease -run TestFleetUnder/F21"},
+	} {
+		all = append(all, fault{generatortest.Scenario{Fault: f[0], Name: f[1], What: f[2]}, f[3]})
+	}
 	number := func(f fault) int { n, _ := strconv.Atoi(f.Fault[1:]); return n } // the 5 of F5
 	slices.SortStableFunc(all, func(a, b fault) int { return cmp.Compare(number(a), number(b)) })
 	return all
@@ -51,7 +48,7 @@ func catalogue() []fault {
 // onKernel returns the faults on a real kernel.
 func onKernel() (all []fault) {
 	for _, f := range kernel.Faults() {
-		all = append(all, fault{Fault: f.Name, Kind: f.Kind, What: f.About, Run: "tickflake-chaos kernel " + f.Name})
+		all = append(all, fault{Scenario: generatortest.Scenario{Fault: f.Name, Name: string(f.Kind), What: f.About}})
 	}
 	return all
 }

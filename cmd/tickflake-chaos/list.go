@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 
@@ -31,13 +30,6 @@ left out:
 
 The doc of Script in package generator/generatortest says what each does.`
 
-// subject is the JSON of a generator that meets the faults on a real kernel.
-type subject struct {
-	Subject string       `json:"subject"`
-	Group   kernel.Group `json:"group"`
-	How     string       `json:"how"`
-}
-
 func newList(c *command.Console) *cobra.Command {
 	var chosen []fault
 	cmd := &cobra.Command{
@@ -46,40 +38,34 @@ func newList(c *command.Console) *cobra.Command {
 		Long:  listHelp,
 		Example: `  tickflake-chaos list
   tickflake-chaos list F5 > f5.txt; tickflake-chaos script f5.txt
-  tickflake-chaos list --kernel
-  tickflake-chaos list --format json | jq -r .fault`,
+  tickflake-chaos list --kernel`,
 	}
 	takeFaults(cmd, &chosen, catalogue())
 	onReal := cmd.Flags().Bool("kernel", false, "list the faults and the generators of 'tickflake-chaos kernel'")
-	format := command.FormatFlag(cmd)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
-		switch {
-		case *onReal:
-			return listKernel(c.Out, *format)
-		case *format == command.FormatText && len(args) > 0:
+		if len(args) > 0 {
 			return writeScripts(c.Out, chosen)
 		}
-		return command.Print(c.Out, *format, chosen, nil, func(f fault) []string {
-			if f.Script == "" {
-				f.What += " (" + f.Run + ")"
+		all := catalogue()
+		if *onReal {
+			all = onKernel()
+		}
+		var rows [][]string
+		for _, f := range all {
+			if f.run != "" {
+				f.What += " (" + f.run + ")"
 			}
-			return []string{f.Fault, f.Name, f.What}
-		})
+			rows = append(rows, []string{f.Fault, f.Name, f.What})
+		}
+		if *onReal {
+			rows = append(rows, nil)
+			for _, s := range kernel.Subjects() {
+				rows = append(rows, []string{s.Name, string(s.Group), s.How})
+			}
+		}
+		return command.Table(c.Out, nil, rows)
 	}
 	return cmd
-}
-
-// listKernel lists the faults on a real kernel and, below, the generators.
-func listKernel(w io.Writer, format string) error {
-	err := command.Print(w, format, onKernel(), nil, func(f fault) []string { return []string{f.Fault, string(f.Kind), f.What} })
-	if format == command.FormatText {
-		fmt.Fprintln(w)
-	}
-	var subjects []subject
-	for _, s := range kernel.Subjects() {
-		subjects = append(subjects, subject{s.Name, s.Group, s.How})
-	}
-	return errors.Join(err, command.Print(w, format, subjects, nil, func(s subject) []string { return []string{s.Subject, string(s.Group), s.How} }))
 }
 
 // writeScripts writes the scripts, each below a comment that names it. A fault without a
@@ -89,9 +75,9 @@ func writeScripts(w io.Writer, chosen []fault) error {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
-		text := f.scenario.Script.String()
-		if f.Script == "" {
-			text = "# It is no script; in the sources of tickflake, run: " + f.Run
+		text := f.Script.String()
+		if f.run != "" {
+			text = "# It is no script; in the sources of tickflake, run: " + f.run
 		}
 		if _, err := fmt.Fprintf(w, "# %s %s: %s\n%s\n", f.Fault, f.Name, f.What, text); err != nil {
 			return err

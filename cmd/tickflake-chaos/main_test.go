@@ -64,8 +64,8 @@ func TestDocs(t *testing.T) {
 // proud makes the generator claim that it never waits.
 func proud() {
 	sound := subjectOf
-	subjectOf = func(s strategies.Strategy, clock generatortest.ClockKind) generatortest.Subject[snowflake.ID] {
-		subject := sound(s, clock)
+	subjectOf = func(s strategies.Strategy, clock generatortest.ClockKind, leased bool) generatortest.Subject[snowflake.ID] {
+		subject := sound(s, clock, leased)
 		subject.Claim = generatortest.Claim{Exhausted: generatortest.Bound{Borrow: time.Second}}
 		return subject
 	}
@@ -74,9 +74,9 @@ func proud() {
 // endEarly interrupts a run as it makes its first generator.
 func endEarly() {
 	sound, once := subjectOf, sync.OnceFunc(interrupt)
-	subjectOf = func(s strategies.Strategy, clock generatortest.ClockKind) generatortest.Subject[snowflake.ID] {
+	subjectOf = func(s strategies.Strategy, clock generatortest.ClockKind, leased bool) generatortest.Subject[snowflake.ID] {
 		once()
-		return sound(s, clock)
+		return sound(s, clock, leased)
 	}
 }
 

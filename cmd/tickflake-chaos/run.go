@@ -40,7 +40,8 @@ list --help' lists the steps.
 ` + settingsHelp
 
 const settingsHelp = `The generator has a lease in a store in memory: grants of 3 seconds, and one node
-number for all processes of a script.
+number for all processes of a script. With --no-lease it has a fixed node number, and
+scripts with restarts do not apply.
 
 JSON is one object per generator, on a line of its own; times are in nanoseconds.`
 
@@ -53,8 +54,11 @@ var presets = []string{
 }
 
 // subjectOf returns the generator with a strategy and a clock. Tests replace it.
-var subjectOf = func(s strategies.Strategy, clock generatortest.ClockKind) generatortest.Subject[snowflake.ID] {
-	return generatortest.Leased{Strategy: s, Clock: clock}.Subject()
+var subjectOf = func(s strategies.Strategy, clock generatortest.ClockKind, leased bool) generatortest.Subject[snowflake.ID] {
+	if leased {
+		return generatortest.Leased{Strategy: s, Clock: clock}.Subject()
+	}
+	return generatortest.Tickflake(s, clock)
 }
 
 // settings are the flags of a run in virtual time.
@@ -62,6 +66,7 @@ type settings struct {
 	*command.Console
 	strategies []string
 	clocks     []generatortest.ClockKind
+	noLease    bool
 	format     *string
 }
 
@@ -87,6 +92,7 @@ func newSettings(c *command.Console, cmd *cobra.Command) *settings {
 		}
 		return append(s.clocks, kind), nil
 	})
+	cmd.Flags().BoolVar(&s.noLease, "no-lease", false, "use a fixed node number and keep no state across restarts")
 	s.format = command.FormatFlag(cmd)
 	return s
 }
@@ -107,7 +113,7 @@ func newRun(c *command.Console) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var scenarios []generatortest.Scenario
 		for _, f := range chosen {
-			scenarios = append(scenarios, f.scenario)
+			scenarios = append(scenarios, f.Scenario)
 		}
 		_, err := s.run(cmd.Context(), "default", []generatortest.ClockKind{generatortest.Raw, generatortest.Mono}, scenarios...)
 		if *s.format == command.FormatText && len(args) == 0 {
@@ -193,7 +199,7 @@ func (s *settings) run(ctx context.Context, strategy string, clocks []generatort
 				if ctx.Err() != nil {
 					break
 				}
-				subject := subjectOf(strategy, clock)
+				subject := subjectOf(strategy, clock, !s.noLease)
 				result := generatortest.Shrink(subject, generatortest.Run(subject, scenario)[0])
 				skipped = cmp.Or(skipped, result.Skipped)
 				r.Results = append(r.Results, result)

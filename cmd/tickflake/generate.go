@@ -19,11 +19,9 @@ const generateHelp = `Issue IDs and print one per line, in ascending order.
 
 No two runs issue the same ID: not at the same time, not one after the other, not
 after a crash, and not if the clock is set back between them. Each run claims a
-node number and a grant (a range of time) in a store before it issues an ID, and
-no other run gets the same grant. Runs at the same time get different node
-numbers. A run that ends, also by a signal, releases its number. The number of a
-run that was killed is free at once in a directory, and one window after its grant
-has ended in a store that hosts share. A run prefers numbers whose grant has ended.
+node number in a store, and releases it at its end. The number of a run that was
+killed is free at once in a directory, and one window after its grant has ended in a
+store that hosts share.
 
 With --node the run claims that number and waits for it up to --timeout. In a
 directory it fails while another run holds the number. In a store that hosts share

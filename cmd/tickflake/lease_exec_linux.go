@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -40,12 +41,9 @@ CMD starts when the floor is reached: if the last CMD with --node ended a moment
 that can take a window. A start that waits in vain leaves the floor where it was.
 
 Signals go to CMD and the processes in its group; on a terminal to CMD alone. When a
-quarter of the window is left, since the store is away or another process took the
-number, all that CMD has started gets SIGTERM, and before the grant ends SIGKILL. If
-the clock was set ahead past the grant's end, or the machine slept, SIGKILL
-comes a second after SIGTERM. What is left when CMD ends gets SIGTERM, and SIGKILL at
-most 5 s later; then the number is released. CMD is killed if tickflake is. It needs
-Linux.
+quarter of the window is left, all that CMD has started gets SIGTERM, and before the
+grant ends SIGKILL. What is left when CMD ends gets them too; then the number is
+released. It needs Linux.
 
 Exit codes: that of CMD, or 128 plus the number of the signal that ended it; 75 if
 the grant could not be extended, or ended by a step of the clock or a sleep; 126 if
@@ -96,6 +94,9 @@ func addExec(to *cobra.Command, c *command.Console) {
 }
 
 func (e *execution) run(ctx context.Context, args []string) error {
+	if self, err := os.Readlink("/proc/self"); err != nil || self != strconv.Itoa(os.Getpid()) {
+		return errors.New("lease exec finds the processes of the program in /proc, and here is none of this container: mount it")
+	}
 	path, err := exec.LookPath(args[0])
 	if err != nil {
 		e.Complain(err)

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
 	"github.com/tickflake/tickflake/cmd/internal/command"
@@ -82,6 +83,8 @@ func TestScripts(t *testing.T) {
 	if signal.Ignored(os.Interrupt) { // a shell does so for what runs in its background
 		signal.Notify(make(chan os.Signal, 1), os.Interrupt) // the programs that are started do not ignore it
 	}
+	dockerfile, err := filepath.Abs("../../Dockerfile")
+	require.NoError(t, err)
 	testscript.Run(t, testscript.Params{
 		Dir:                "testdata",
 		UpdateScripts:      *update,
@@ -89,6 +92,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, "home"))
 			e.Setenv("endless", "1000000000000")
+			e.Setenv("DOCKERFILE", dockerfile)
 			e.Values["processes"] = make(map[string]*process)
 			return nil
 		},

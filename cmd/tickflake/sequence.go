@@ -35,9 +35,8 @@ The state of each sequence is one of
 ` + sequenceStoresHelp
 
 const sequenceListHelp = `List the sequences of a store, or the one of a name. LAST is the highest number that
-was granted and not given back, LEFT how many there are up to the maximum, and USED
-the part of the numbers that was granted; without a maximum, LEFT and USED are -. A
-sequence by period has no numbers: those of its periods have them.
+was granted and not given back, and LEFT how many there are up to the maximum: - is
+none. A sequence by period has no numbers: those of its periods have them.
 
 With --format json each is an object on a line of its own with the fields name,
 state, definition, next (null if none is left), last (null if no number was

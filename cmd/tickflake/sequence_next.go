@@ -111,7 +111,7 @@ func (s *sequences) stopped(ctx context.Context, err error) error {
 	if !errors.Is(err, sequence.ErrStore) { // it has said nothing at all
 		err = fmt.Errorf("%s: %w", s.name(), err)
 	}
-	return &lateError{&timeoutError{s.timeout}, err}
+	return &lateError{s.timeout, err}
 }
 
 // giveBack closes the sequence at the end of a run, which had an error or not. An error of the

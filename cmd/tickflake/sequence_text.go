@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"math"
 	"slices"
 
 	"github.com/tickflake/tickflake/cmd/internal/command"
@@ -54,15 +53,15 @@ func stateText(info sequence.Info) string {
 
 // printSequences writes a table, or one JSON object per line.
 func printSequences(w io.Writer, all []sequenceState, format string) error {
-	return command.Print(w, format, all, []string{"NAME", "STATE", "NEXT", "LAST", "LEFT", "USED", "DEFINITION"}, func(s sequenceState) []string {
+	return command.Print(w, format, all, []string{"NAME", "STATE", "NEXT", "LAST", "LEFT", "DEFINITION"}, func(s sequenceState) []string {
 		if s.Error != "" {
-			return []string{s.Name, s.State, "-", "-", "-", "-", "-"}
+			return []string{s.Name, s.State, "-", "-", "-", "-"}
 		}
-		left, used := "-", "-"
+		left := "-"
 		if next, _ := s.info.Continued(); s.Left != nil && next.Max != 0 {
-			left, used = fmt.Sprint(s.info.Left), usedText(s.info)
+			left = fmt.Sprint(s.info.Left)
 		}
-		return []string{s.Name, s.State, nextText(s.info), choose(granted(s.info), fmt.Sprint(s.info.Last), "-"), left, used, s.info.Definition.String()}
+		return []string{s.Name, s.State, nextText(s.info), choose(granted(s.info), fmt.Sprint(s.info.Last), "-"), left, s.info.Definition.String()}
 	})
 }
 
@@ -99,12 +98,6 @@ func createCommand(name string, d sequence.Definition) string {
 		text += fmt.Sprintf(" --period %s", d.Period)
 	}
 	return text
-}
-
-// usedText returns the part of the numbers that was granted, rounded down: 100% is all.
-func usedText(info sequence.Info) string {
-	used := 1 + float64((info.Last-info.Definition.First())/info.Definition.Stride.By())
-	return fmt.Sprintf("%.1f%%", math.Floor(1000*used/(used+float64(info.Left)))/10)
 }
 
 func nextText(info sequence.Info) string { return choose(info.Left == 0, "-", fmt.Sprint(info.Next)) }

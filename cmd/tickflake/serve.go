@@ -35,26 +35,18 @@ TICKFLAKE_MAX_BATCH=100. A flag goes before a variable, and an empty variable co
 as none. A list is a flag given several times, or words in a variable.
 
 The file of --config has the clients of the server, and the rules by which sequences
-are created when they are first asked for, segmented and from 1 by default:
+are created when they are first asked for. docs/service.md has all its fields:
 
-  create:
-    - {prefix: order-}
-    - {prefix: invoice-, mode: ordered, start: 1000, max: 9999}
   clients:
-    - name: shop               # for the log
-      token-hash: 5994471a…    # of 'tickflake serve token'; or token-file: PATH;
-                               # or two in a list, while programs change theirs
-      rate: 10000              # IDs and numbers per second; default no limit
-      burst: 20000             # at once; default a second's, and at least max-batch
-      ids: true                # false: only sequences
-      sequences: [orders, invoices.*]
+    - {name: shop, token-hash: 5994471a…, sequences: [orders]}
+  create:
+    - {prefix: invoice-, mode: ordered, start: 1000}
 
 With clients, each request needs a token; a client uses the sequences of its list
 only. Without clients every program may ask. An address that is not on loopback needs
 clients or --open, and TLS or --plaintext. At SIGHUP, and within five seconds of a
 change, the clients, their token files and the certificates are read anew, and
 nothing else.
-A client with 'metrics: true' may read /metrics.
 
 SIGINT or SIGTERM ends the server in order: it is not ready for --unready-for, then
 takes no new connection, finishes the requests that run, and releases its node

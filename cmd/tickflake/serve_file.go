@@ -152,7 +152,7 @@ func (f *file) parse(text []byte, isSetting func(name string) bool) error {
 	if err != nil {
 		shown := err.Error()
 		if wrong, ok := errors.AsType[*yaml.TypeError](err); ok {
-			shown = typeOfField.ReplaceAllString(strings.Join(wrong.Errors, "; "), " is not known (the fields are in 'tickflake serve --help')")
+			shown = typeOfField.ReplaceAllString(strings.Join(wrong.Errors, "; "), " is not known (docs/service.md has the fields)")
 		}
 		return cli.Usage(fmt.Errorf("%s: %s", f.path, strings.TrimPrefix(shown, "yaml: ")))
 	}

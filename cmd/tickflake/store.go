@@ -147,7 +147,7 @@ func (p *place) with(ctx context.Context, f func(context.Context, stores.Store) 
 
 // within bounds ctx by --timeout.
 func (p *place) within(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, p.timeout, &timeoutError{p.timeout})
+	return context.WithTimeout(ctx, p.timeout)
 }
 
 // open opens the store.
@@ -287,36 +287,27 @@ func (p *place) ended(ctx, bounded context.Context, err error) error {
 		return nil
 	case ctx.Err() != nil:
 		return context.Cause(ctx) // a signal
-	}
-	if timeout, ok := context.Cause(bounded).(*timeoutError); ok {
-		return &lateError{timeout, err}
+	case bounded.Err() != nil, errors.Is(err, context.DeadlineExceeded):
+		return &lateError{p.timeout, err}
 	}
 	return flagError(err)
 }
 
-// timeoutError is the cause of a context that --timeout ended.
-type timeoutError struct{ after time.Duration }
-
-func (e *timeoutError) Error() string { return fmt.Sprintf("gave up after %s (--timeout)", e.after) }
-
-func (e *timeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
-
 // lateError is an error of work that --timeout ended.
 type lateError struct {
-	*timeoutError
-	err error
+	after time.Duration
+	err   error
 }
 
 // Error says first that the time is over, and once: drivers repeat it anywhere in their errors.
 func (e *lateError) Error() string {
-	text := e.err.Error()
-	for _, said := range []string{e.timeoutError.Error(), context.DeadlineExceeded.Error()} {
-		text = strings.ReplaceAll(strings.ReplaceAll(text, said+": ", ""), ": "+said, "")
+	text, over := e.err.Error(), context.DeadlineExceeded.Error()
+	text = strings.ReplaceAll(strings.ReplaceAll(text, over+": ", ""), ": "+over, "")
+	late := fmt.Sprintf("gave up after %s (--timeout)", e.after)
+	if text == over {
+		return late
 	}
-	if text == e.timeoutError.Error() {
-		return text
-	}
-	return e.timeoutError.Error() + ": " + text
+	return late + ": " + text
 }
 
 func (e *lateError) Unwrap() error { return e.err }

@@ -2,11 +2,9 @@ package main
 
 import (
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,15 +15,6 @@ import (
 
 	"github.com/tickflake/tickflake/internal/sim/disktest"
 )
-
-// served starts a server, and returns its process and the address of HTTP.
-func served(t *testing.T, cmd *exec.Cmd) (p *process, http string) {
-	t.Helper()
-	p, err := launch(cmd, "Ctrl-C ends the server")
-	require.NoError(t, err)
-	t.Cleanup(p.kill)
-	return p, regexp.MustCompile(`https?://[^/]+`).FindString(p.seen.String())
-}
 
 // systemd is told when the server is ready and when it stops.
 func TestServeSystemd(t *testing.T) {
@@ -41,7 +30,9 @@ func TestServeSystemd(t *testing.T) {
 	}
 	cmd := exec.Command("tickflake", "serve", "--resp", "off", "--http", "127.0.0.1:0", "--grpc", "off")
 	cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+t.TempDir(), "NOTIFY_SOCKET="+told.LocalAddr().String())
-	p, _ := served(t, cmd)
+	p, err := launch(cmd, "Ctrl-C ends the server")
+	require.NoError(t, err)
+	t.Cleanup(p.kill)
 	assert.Equal(t, "READY=1", next())
 	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
 	code, _ := p.end()
@@ -89,31 +80,4 @@ func TestCommandsWhileADiskHangs(t *testing.T) {
 			assert.NoErrorf(t, err, "%s", out)
 		})
 	}
-}
-
-// What the Dockerfile sets serves, once the server is told that it may be open.
-func TestImage(t *testing.T) {
-	text, err := os.ReadFile("../../Dockerfile")
-	require.NoError(t, err)
-	_, image, _ := strings.Cut(string(text), "\nFROM scratch\n")
-	env := regexp.MustCompile(`(?m)^ENV (.*)`).FindStringSubmatch(image)
-	require.NotNil(t, env)
-	assert.Contains(t, image, "\nENTRYPOINT [\"/tickflake\"]\nCMD [\"serve\"]\n")
-	settings := strings.Replace(regexp.MustCompile(`=:[689]380`).ReplaceAllString(env[1], "=:0"), "=/state", "="+t.TempDir(), 1)
-	run := func(args ...string) *exec.Cmd {
-		cmd := exec.Command("tickflake", append([]string{"serve"}, args...)...)
-		cmd.Env = append(os.Environ(), strings.Fields(settings)...)
-		return cmd
-	}
-	refused, err := run().CombinedOutput()
-	assert.Error(t, err)
-	assert.Contains(t, string(refused), "--plaintext")
-	p, address := served(t, run("--open", "--plaintext", "--log-format", "text"))
-	answer, err := http.Get(address + "/readyz")
-	require.NoError(t, err)
-	defer answer.Body.Close()
-	assert.Equal(t, http.StatusOK, answer.StatusCode)
-	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
-	code, _ := p.end()
-	assert.Zero(t, code, &p.stderr)
 }

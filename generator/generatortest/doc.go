@@ -29,9 +29,7 @@
 //	--- FAIL: TestClockFaults/F2-step-back-large
 //	    duplicate: 7292171059200000, first in step 1, call 1, 0s in; again in step 3, call 11, 10ms in;
 //	    script: ids 1 over 1ms; step -10ms; ids 10 over 10ms; in all: 1301 duplicate;
-//	    repeat it: go test -v -artifacts -run '^TestClockFaults$/^F2-step-back-large$' example.com/ids
-//
-// "go test -artifacts" leaves a picture of each failure: failure.html.
+//	    repeat it: go test -v -run '^TestClockFaults$/^F2-step-back-large$' example.com/ids
 //
 // You need these names:
 //
@@ -44,7 +42,7 @@
 //   - [Result]: the outcome of a script: the counts, and each broken promise as a [Violation]
 //     with its calls.
 //   - [Leased]: tickflake's own generator under a lease, as a subject.
-//   - [Shrink] and [WritePage]: the least script that fails as a result does, and its picture.
+//   - [Shrink]: the least script that fails as a result does.
 //
 // # Test
 //

@@ -15,17 +15,16 @@ type judge[ID cmp.Ordered] struct {
 	warped  bool // the clock does more than jump: bounds of causes that follow each other add up
 
 	world *world
-	begin time.Time // the wall's time as the script began
 
 	process int // that of the call that is judged, or of what the machine does
 	step    int
 	calls   int
 
-	events []event[ID] // what happened
+	events []event[ID] // the calls that returned an ID
 	last   map[ID]int  // where in events each ID was returned last
 }
 
-// event is a call that returned an ID, or a step that makes no call.
+// event is a call that returned an ID.
 type event[ID cmp.Ordered] struct {
 	id ID
 	Event
@@ -62,15 +61,7 @@ func (j *judge[ID]) violate(kind Kind, format string, args ...any) {
 
 // now is an event of the call that is judged.
 func (j *judge[ID]) now() Event {
-	return Event{Process: j.process, Step: j.step, Call: j.calls, At: Seconds(j.world.clock.Passed()),
-		Wall: Seconds(j.world.quietly(j.world.clock.Wall).Sub(j.begin))}
-}
-
-// did notes that a step was done that makes no call.
-func (j *judge[ID]) did(s Step) {
-	e := event[ID]{Event: j.now()}
-	e.Do = s.String()
-	j.events = append(j.events, e)
+	return Event{Process: j.process, Step: j.step, Call: j.calls, At: Seconds(j.world.clock.Passed())}
 }
 
 // returned judges a call that filled so many of ids, and returned err. The line is as it was when the
@@ -148,12 +139,10 @@ func (j *judge[ID]) add(id ID, now Event) {
 	j.last[id] = len(j.events) - 1
 }
 
-// event is what happened at an index.
+// event is the call at an index.
 func (j *judge[ID]) event(index int) Event {
 	e := j.events[index]
-	if e.Do == "" {
-		e.ID = fmt.Sprint(e.id)
-	}
+	e.ID = fmt.Sprint(e.id)
 	return e.Event
 }
 
@@ -319,22 +308,9 @@ func (j *judge[ID]) lead(l line[ID], now time.Time) (time.Duration, cause) {
 	return lead, exhausted
 }
 
-// drawable is about how many calls a history has at most.
-const drawable = 200
-
-// end sorts the violations, and keeps a history of a failure: the steps that make no call, and of the
-// calls an even selection.
+// end sorts the violations.
 func (j *judge[ID]) end() {
-	if !j.result.Failed() {
-		return
-	}
 	slices.SortStableFunc(j.result.Violations, func(a, b Violation) int { return cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)) })
-	each := 1 + len(j.events)/drawable
-	for i, e := range j.events {
-		if e.Do != "" || i%each == 0 {
-			j.result.History = append(j.result.History, j.event(i))
-		}
-	}
 }
 
 func show(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }

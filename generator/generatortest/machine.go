@@ -3,7 +3,6 @@ package generatortest
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 )
@@ -57,14 +56,8 @@ const noRestart = "it keeps no state across a restart (Process.Restart)"
 func (m *machine[ID]) steps() {
 	for i, step := range m.script.Steps {
 		m.judge.step = i + 1
-		if step.Do == Takeover { // its calls come after its begin
-			m.judge.did(step)
-		}
 		if m.do(step); m.over {
 			break
-		}
-		if !slices.Contains([]Action{IDs, Batch, Stream, Takeover}, step.Do) {
-			m.judge.did(step)
 		}
 	}
 	if !m.over {

@@ -35,9 +35,6 @@ type Result struct {
 
 	// Least is the outcome of the least script found that fails so, if [Shrink] has looked for it.
 	Least *Result `json:"least,omitempty"`
-	// History has, if the script failed, the calls that returned an ID, of many about 200, and the
-	// steps between them.
-	History []Event `json:"-"`
 
 	spun bool // a call did not end
 }
@@ -81,15 +78,13 @@ var kinds = []Kind{Duplicate, Disorder, Stall, Lead, Stale, Rejected, WrongError
 // AfterScript is the Step of an [Event] after the last step.
 const AfterScript = -1
 
-// Event is a call that returned an ID, or another moment of a script.
+// Event is a call, or another moment of a script.
 type Event struct {
 	ID      string  `json:"id,omitempty"` // that the call returned
-	Do      string  `json:"do,omitempty"` // what happened, if it was no call
 	Process int     `json:"process"`      // 0 is the first; each start on the state of another counts
 	Step    int     `json:"step"`         // of the script, from 1 on; 0 is before the first, AfterScript after the last
 	Call    int     `json:"call"`         // the number of calls until then
 	At      Seconds `json:"at_seconds"`   // true time since the script began
-	Wall    Seconds `json:"wall_seconds"` // how far the wall was from where it began
 }
 
 // String says where in a script it was, on one line.

@@ -2,10 +2,7 @@ package generatortest
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"testing"
@@ -39,7 +36,7 @@ func (s Scenario) result(r Result) Result {
 //
 // A fault that fails prints one line: the worst violation, the least script that has it, the
 // counts, and the command that repeats it and shows the others. A failing test also names the faults that do not
-// apply. With go test -artifacts, each fault that fails leaves a page with a picture: failure.html.
+// apply.
 func Test[ID cmp.Ordered](t *testing.T, s Subject[ID]) { testAll(t, s, false) }
 
 func testAll[ID cmp.Ordered](t *testing.T, s Subject[ID], sleeps bool) {
@@ -139,16 +136,9 @@ func (r Result) tell(t *testing.T) {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		pkg = " " + strings.TrimSuffix(info.Path, ".test")
 	}
-	t.Errorf("%s; %s; %s; repeat it: go test -v -artifacts -run '^%s$'%s", r.Worst(), lines[len(lines)-1], lines[0], strings.ReplaceAll(t.Name(), "/", "$/^"), pkg)
+	t.Errorf("%s; %s; %s; repeat it: go test -v -run '^%s$'%s", r.Worst(), lines[len(lines)-1], lines[0], strings.ReplaceAll(t.Name(), "/", "$/^"), pkg)
 	if testing.Verbose() {
 		t.Log(strings.Join(lines, "\n"))
-	}
-	page, err := os.Create(filepath.Join(t.ArtifactDir(), "failure.html"))
-	if err == nil {
-		err = errors.Join(WritePage(page, t.Name(), r.Failure()), page.Close())
-	}
-	if err != nil {
-		t.Log(err)
 	}
 }
 
@@ -166,7 +156,7 @@ func RunScript[ID cmp.Ordered](s Subject[ID], script Script) Result {
 	w := newWorld(begin)
 	m := machine[ID]{
 		judge: judge[ID]{subject: &s, result: &r, warped: script.has(Slew, Freeze, Coarse, Leap),
-			last: map[ID]int{}, world: w, begin: begin},
+			last: map[ID]int{}, world: w},
 		line: &line[ID]{}, world: w, script: script,
 	}
 	// In a goroutine of its own, because a call that spins ends its goroutine.

@@ -3,10 +3,8 @@ package generatortest_test
 import (
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"runtime"
 	"strings"
@@ -84,24 +82,11 @@ func TestFailingTestPrints(t *testing.T) {
 		return
 	}
 	for _, flag := range []string{"-test.v=false", "-test.v"} {
-		dir := t.TempDir()
-		text := fails(t, "Test", flag, "-test.artifacts", "-test.outputdir="+dir)
+		text := fails(t, "Test", flag)
 		assert.Contains(t, text, "skipped F11 F12 F13 F22: it keeps no state across a restart (Process.Restart). If it keeps none, a fresh one takes its place:\n        \tprocess.Restart = func() (generatortest.Process[int64], error) {\n")
-		failed := strings.Count(text, "--- FAIL: TestFailingTestPrints/")
-		one := regexp.MustCompile(`duplicate: (\d+), first in step 1, call 1, 0s in; again in .*; script: ids 1; step -.*; in all: 36 duplicate, 110 disorder; repeat it: go test -v -artifacts -run '\^TestFailingTestPrints\$/\^F1-step-back-small\$' github.com/tickflake/tickflake/generator/generatortest\n`)
+		one := regexp.MustCompile(`duplicate: (\d+), first in step 1, call 1, 0s in; again in .*; script: ids 1; step -.*; in all: 36 duplicate, 110 disorder; repeat it: go test -v -run '\^TestFailingTestPrints\$/\^F1-step-back-small\$' github.com/tickflake/tickflake/generator/generatortest\n`)
 		assert.Regexp(t, one, text)
 		assert.Equal(t, flag == "-test.v", strings.Contains(text, "in all: 36 duplicate, 110 disorder\n        the least script that fails so has:\n"), text)
-		pages, pictures := 0, 0
-		require.NoError(t, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
-			if filepath.Base(path) == "failure.html" {
-				page, err := os.ReadFile(path)
-				assert.NoError(t, err)
-				pages, pictures = pages+1, pictures+strings.Count(string(page), ">first</text>")
-			}
-			return err
-		}))
-		assert.Equal(t, failed, pages)
-		assert.Equal(t, failed, pictures)
 	}
 }
 
@@ -181,9 +166,8 @@ script: ids 6; pass 10ms; ids 1`, strings.Join(r.Lines(), "\n"))
 	require.NoError(t, err)
 	var again gt.Result
 	require.NoError(t, json.Unmarshal(text, &again))
-	again.History = r.History
 	assert.Equal(t, r, again)
-	assert.Contains(t, string(text), `{"kind":"duplicate","id":"0.0","process":0,"step":1,"call":3,"at_seconds":0,"wall_seconds":0,"first":{"id":"0.0",`)
+	assert.Contains(t, string(text), `{"kind":"duplicate","id":"0.0","process":0,"step":1,"call":3,"at_seconds":0,"first":{"id":"0.0",`)
 }
 
 func TestTickflake(t *testing.T) {

@@ -4,8 +4,7 @@
 //
 // You need these names: [Engine] runs the suites of storetest, the hangs and the plateau of
 // connections on a server; [testRefusals] takes rights away from a store that is used;
-// [testPair] and [Trio] let servers fail under a [fleet.Fleet] of keepers, which issue IDs meanwhile;
-// [testSites] moves node numbers between stores.
+// [testPair] and [Trio] let servers fail under a [fleet.Fleet] of keepers, which issue IDs meanwhile.
 package engines
 
 import (

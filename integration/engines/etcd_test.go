@@ -31,7 +31,6 @@ func etcdClient(t testing.TB, addr string) *clientv3.Client {
 func TestEtcd(t *testing.T) {
 	t.Parallel()
 	s := servers.For(t, servers.Etcd)
-	t.Run("sites", func(t *testing.T) { testSites(t, s) })
 	Engine{
 		Name: "etcd at " + s.Addr, Server: s,
 		Damage: func(t testing.TB, namespace, key, text string) {

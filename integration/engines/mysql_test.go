@@ -5,10 +5,8 @@ import (
 	"database/sql"
 	"fmt"
 	"net"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	driver "github.com/go-sql-driver/mysql"
 	"github.com/stretchr/testify/assert"
@@ -80,7 +78,6 @@ WHERE namespace = ? AND cell = ?`, text, text, text, namespace, key)
 		},
 	}.Test(t)
 	q.Test(t)
-	t.Run("other ways", func(t *testing.T) { testOtherWays(t, s, root) })
 	t.Run("autocommit off", func(t *testing.T) { testAutocommitOff(t, s, root) })
 	t.Run("read-only", func(t *testing.T) { testReadOnly(t, s, root) })
 	t.Run("times made by hand", func(t *testing.T) { testTimes(t, s, root) })
@@ -88,7 +85,6 @@ WHERE namespace = ? AND cell = ?`, text, text, text, namespace, key)
 	t.Run("round trips", func(t *testing.T) {
 		testTrips(t, s, map[string]int{"first Swap": 3, "Swap": 1, "conflict": 2, "Read": 2, "List": 1, "Durability": 4}, "table=trips")
 	})
-	t.Run("locked table", func(t *testing.T) { testLockedTable(t, s, root) })
 }
 
 // mysqlTable is that of a server.
@@ -157,42 +153,6 @@ func lockTable(t testing.TB, root *sql.DB) (unlock func()) {
 		_, err := conn.ExecContext(context.Background(), "UNLOCK TABLES")
 		require.NoError(t, err)
 		require.NoError(t, conn.Close())
-	}
-}
-
-// A call waits for a lock on the table, as ALTER TABLE has it, until its context ends.
-func testLockedTable(t *testing.T, s *servers.Server, root *sql.DB) {
-	store := Open(t, s.At(s.Addr, "namespace=locked"))
-	cell := Cell(t, store, "k", "v")
-	unlock := lockTable(t, root)
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	_, err := store.Read(ctx, "k")
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-
-	swapped := make(chan error)
-	go func() {
-		_, err := store.Swap(Within(t), "k", cell.Version, nil)
-		swapped <- err
-	}()
-	// The server has ended the statement once, and has it a second time.
-	ids := make(map[int64]bool)
-	require.Eventually(t, func() bool {
-		var id int64
-		err := root.QueryRow("SELECT query_id FROM information_schema.processlist WHERE user = 'ops' AND info LIKE 'UPDATE%'").Scan(&id)
-		if err == nil {
-			ids[id] = true
-		}
-		return len(ids) > 1
-	}, time.Minute, 10*time.Millisecond)
-	unlock()
-	require.NoError(t, <-swapped)
-}
-
-func testOtherWays(t *testing.T, s *servers.Server, _ *sql.DB) {
-	Works(t, Open(t, s.At("", "namespace=socket", "socket="+filepath.Join(s.Dir, "s"))))
-	for _, namespace := range []string{"Fleet", "fleet", "FLEET"} {
-		Works(t, Open(t, s.At(s.Addr, "namespace="+namespace)))
 	}
 }
 

@@ -57,9 +57,6 @@ func TestNATS(t *testing.T) {
 		Delete: map[string]func(testing.TB, string, string){
 			"deleted": remove(func(ctx context.Context, kv jetstream.KeyValue, key string) error { return kv.Delete(ctx, key) }),
 			"purged":  remove(func(ctx context.Context, kv jetstream.KeyValue, key string) error { return kv.Purge(ctx, key) }),
-			"bucket-deleted": remove(func(ctx context.Context, kv jetstream.KeyValue, _ string) error {
-				return natsClient(t, s.Addr).DeleteKeyValue(ctx, kv.Bucket())
-			}),
 		},
 		TLS: func(url string) string { return strings.Replace(url, "nats://", "tls://", 1) },
 		BeforeTLS: func(conn net.Conn) {
@@ -126,6 +123,12 @@ func testStale(t *testing.T, e Engine) {
 // of another program with the name of a bucket.
 func testUnfit(t *testing.T, e Engine) {
 	client := natsClient(t, e.Server.Addr)
+	used := e.Open(t, e.Server.Addr, "used")
+	Works(t, used)
+	require.NoError(t, client.DeleteKeyValue(Within(t), "used"))
+	for _, do := range Operations(used, stores.Cell{Key: "node/0000001"}) {
+		require.ErrorContains(t, do(Within(t)), "was deleted")
+	}
 	Works(t, e.Open(t, e.Server.Addr, "fit"))
 	made, err := client.Stream(Within(t), "KV_fit")
 	require.NoError(t, err)

@@ -1,8 +1,6 @@
 package engines
 
 import (
-	"context"
-	"net"
 	"strconv"
 	"strings"
 	"testing"
@@ -73,7 +71,6 @@ func TestRedis(t *testing.T) {
 	t.Run("denied", func(t *testing.T) { testRedisDenied(t, s) })
 	t.Run("foreign data", func(t *testing.T) { testRedisForeignData(t, s) })
 	t.Run("refusals", func(t *testing.T) { testRedisRefusals(t, s) })
-	t.Run("sites", func(t *testing.T) { testSites(t, s) })
 	t.Run("past", func(t *testing.T) { testPast(t, s.At(s.Addr, "namespace=past")) })
 }
 
@@ -210,9 +207,8 @@ func testRedisDurability(t *testing.T, s *servers.Server) {
 	assert.ErrorContains(t, err, "redis at ")
 }
 
-// A server that forgets what it has acknowledged is refused, unless the URL accepts it. INFO tells what CONFIG would, a
-// replica that takes writes loses them when it syncs with its primary, and a connection that is lost in the middle of the
-// questions leaves no setting unknown.
+// A server that forgets what it has acknowledged is refused, unless the URL accepts it. INFO tells what CONFIG would, and a
+// replica that takes writes loses them when it syncs with its primary.
 func TestRedisForgets(t *testing.T) {
 	t.Parallel()
 	s := startRedis(t, "--appendonly", "no")
@@ -234,32 +230,6 @@ func TestRedisForgets(t *testing.T) {
 	cell, err := store.Read(Within(t), "k")
 	require.NoError(t, err)
 	assert.Zero(t, cell.Version, "which is the reason")
-
-	options := redisClient(t, s).Options()
-	options.MaxRetries = -1
-	options.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
-		return cutAt{conn, "appendfsync"}, err
-	}
-	c := driver.NewClient(options)
-	t.Cleanup(func() { _ = c.Close() })
-	cut, err := redis.New(c, "n", 0)
-	require.NoError(t, err)
-	_, err = stores.CheckDurability(Within(t), cut)
-	assert.ErrorIs(t, err, net.ErrClosed)
-}
-
-// cutAt is a connection that ends instead of sending a word.
-type cutAt struct {
-	net.Conn
-	word string
-}
-
-func (c cutAt) Write(b []byte) (int, error) {
-	if strings.Contains(string(b), c.word) {
-		_ = c.Close()
-	}
-	return c.Conn.Write(b)
 }
 
 // A refusal is final, and not waited out.

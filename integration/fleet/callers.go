@@ -87,8 +87,8 @@ func Class(err error) (name string, allowed bool) {
 // goClient is the Go client.
 type goClient struct{ *client.Client }
 
-// GoClient opens the Go client of servers at these addresses of gRPC. All its IDs ascend.
-func GoClient(ctx context.Context, addresses []string, options ...client.Option) (Caller, error) {
+// openGoClient opens the Go client of servers at these addresses of gRPC. All its IDs ascend.
+func openGoClient(ctx context.Context, addresses []string, options ...client.Option) (Caller, error) {
 	c, err := client.Open(ctx, addresses, append([]client.Option{client.WithLogger(slog.New(slog.DiscardHandler))}, options...)...)
 	if err != nil {
 		return nil, err

@@ -6,7 +6,7 @@
 //   - [Fleet] has servers of one store and clients that load them, or keepers, which issue IDs
 //     by themselves. [Faults] are what can be done to its servers, Crash and Step to its keepers.
 //     A [Verdict] has the promises that do not hold. [For] and [Fleet.Verify] are for tests.
-//   - [Caller] asks a server, by one of [Protocols] or as a [GoClient].
+//   - [Caller] asks a server, by one of [Protocols] or as the Go client.
 //   - [Ledger] has what callers got and when. It finds values that came twice, and values out of
 //     the order of real time.
 //

@@ -39,7 +39,6 @@ type Config struct {
 
 	Keepers int          // members that issue IDs by themselves, each with a client
 	Keeper  KeeperConfig // how they run
-	IDs     *Ledger      // of all IDs that are issued; nil is a new one
 
 	GoClients int     // of the servers, in addition to a client of each other protocol
 	Rate      float64 // calls per second of each client; 0 is as many as it can
@@ -67,6 +66,7 @@ type Fleet struct {
 	*Verdict
 	Members []*Member
 	Clients []*Worker
+	IDs     *Ledger            // of all IDs that are issued
 	Numbers map[string]*Ledger // by sequence
 	Layout  snowflake.Layout   // of the keepers
 
@@ -93,11 +93,8 @@ func Start(ctx context.Context, c Config) (_ *Fleet, err error) {
 	if c.Store != nil {
 		of = string(c.Store.Kind)
 	}
-	if c.IDs == nil {
-		c.IDs = new(Ledger)
-	}
 	f := &Fleet{Config: c, Verdict: NewVerdict(of), created: map[string]bool{}, faults: map[string]int64{},
-		Numbers: map[string]*Ledger{Ordered: {}, Segmented: {}}, Layout: snowflake.Default()}
+		IDs: new(Ledger), Numbers: map[string]*Ledger{Ordered: {}, Segmented: {}}, Layout: snowflake.Default()}
 	f.work, f.rest = context.WithCancel(context.Background())
 	defer func() {
 		if err != nil {
@@ -191,7 +188,7 @@ func (f *Fleet) openClients(ctx context.Context) error {
 		addresses = append(addresses, m.address(1))
 	}
 	for i := range f.GoClients {
-		c, err := GoClient(ctx, addresses, options...)
+		c, err := openGoClient(ctx, addresses, options...)
 		if err != nil {
 			return err
 		}
@@ -216,7 +213,7 @@ func (f *Fleet) add(name string, goroutines int, callers ...Caller) {
 
 func (f *Fleet) worker(name string, goroutines int, callers ...Caller) *Worker {
 	return &Worker{fleet: f, callers: callers, goroutines: goroutines, operations: operations, tries: rounds * len(callers),
-		count: Client{Name: name, Errors: map[string]int64{}, Examples: map[string]string{}, Stalls: map[string]Stall{}}}
+		count: Client{Name: name, Errors: map[string]int64{}, Examples: map[string]string{}}}
 }
 
 // workers are the clients of the servers, and of the present runs of the keepers.

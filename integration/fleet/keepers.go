@@ -27,8 +27,6 @@ type KeeperConfig struct {
 	Open func(ctx context.Context) (stores.Store, error)
 
 	Window, Timeout time.Duration // of the leases, and of an operation of the store
-	Offset          time.Duration // of the clocks at the start
-	From, To        int64         // the numbers of its site, of 0 to 7; 0 to 0 are all, of as many as the keepers need
 	Log             io.Writer     // of the keepers
 }
 
@@ -65,12 +63,8 @@ func (k *keeper) Now() time.Time { return k.Wall() }
 // startKeepers starts them, and returns when each has issued an ID.
 func (f *Fleet) startKeepers(ctx context.Context) error {
 	f.Layout.NodeBits = bits.Len(uint(f.Keepers))
-	if f.Keeper.To > 0 {
-		f.Layout.NodeBits = 3
-	}
 	for i := range f.Keepers {
 		f.keepers = append(f.keepers, &keeper{index: i, Page: stepped.NewPage()})
-		f.Step(f.Keeper.Offset, i)
 		f.startKeeper(f.keepers[i])
 	}
 	return f.More(ctx, 1)
@@ -112,7 +106,7 @@ func (r *run) live() {
 	f := r.fleet
 	store, gen, err := r.open()
 	for ; err != nil; store, gen, err = r.open() {
-		r.note(operation{name: "start"}, time.Now(), err)
+		r.note(operation{name: "start"}, err)
 		if Pause(r.ctx, 50*time.Millisecond); r.ctx.Err() != nil {
 			return
 		}
@@ -173,9 +167,6 @@ func (r *run) IDs(context.Context, int) ([]int64, error) {
 	}
 	if err != nil && r.ctx.Err() != nil {
 		err = &Refused{err: err}
-	}
-	if node := int64(id) >> f.Layout.SequenceBits & f.Layout.MaxNode(); err == nil && f.Keeper.To > 0 && (node < f.Keeper.From || node > f.Keeper.To) {
-		f.Break(Sited, "%s: %d", r.count.Name, node)
 	}
 	return []int64{int64(id)}, err
 }

@@ -21,7 +21,6 @@ const (
 	Returns Promise = "servers serve again after a fault"
 	Bounded Promise = "no process grows"
 	Stands  Promise = "a store does not go back"
-	Sited   Promise = "a process issues no ID with another site's number"
 )
 
 // Broken is a promise that does not hold.
@@ -88,7 +87,7 @@ func (v *Verdict) Note(p Promise, times int64, example string) {
 func (v *Verdict) Broken() (broken []Broken) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for _, p := range []Promise{Unique, InOrder, Known, Ending, Lives, Returns, Bounded, Stands, Sited} {
+	for _, p := range []Promise{Unique, InOrder, Known, Ending, Lives, Returns, Bounded, Stands} {
 		if b := v.broken[p]; b != nil {
 			broken = append(broken, *b)
 		}

@@ -69,35 +69,27 @@ func (w *Worker) run(ctx context.Context) {
 	}
 	due := time.NewTicker(every)
 	defer due.Stop()
-	var waiting time.Time // since when the operation is not served
 	for i := 0; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-due.C:
 		}
-		if waiting.IsZero() {
-			waiting = time.Now()
-		}
 		o := w.operations[i%len(w.operations)]
 		err := w.call(context.WithoutCancel(ctx), o)
-		w.note(o, waiting, err)
+		w.note(o, err)
 		if err != nil {
 			Pause(ctx, 2*time.Millisecond) // the server is being started
 			continue
 		}
-		waiting = time.Time{}
 		i++
 	}
 }
 
-// note counts a call that was due for the first time at since.
-func (w *Worker) note(o operation, since time.Time, err error) {
+// note counts a call.
+func (w *Worker) note(o operation, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if d := time.Since(since); d.Seconds() > w.count.Stalls[o.name].Seconds {
-		w.count.Stalls[o.name] = Stall{d.Seconds(), w.fleet.Since(since).Round(time.Second).String()}
-	}
 	switch {
 	case err == nil && o.name == IDs:
 		w.count.IDs += int64(o.n)
@@ -206,7 +198,7 @@ func (w *Worker) Count() Client {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c := w.count
-	c.Errors, c.Examples, c.Stalls = maps.Clone(c.Errors), maps.Clone(c.Examples), maps.Clone(c.Stalls)
+	c.Errors, c.Examples = maps.Clone(c.Errors), maps.Clone(c.Examples)
 	return c
 }
 
@@ -247,12 +239,4 @@ type Client struct {
 	Numbers  int64
 	Errors   map[string]int64  // failed calls by their errors
 	Examples map[string]string // the first error of each kind
-	Stalls   map[string]Stall  // the longest of each operation
-}
-
-// Stall is the time from the beginning of a call to the first answer of it, or of its
-// repetitions.
-type Stall struct {
-	Seconds float64
-	At      string // its beginning, since the start of the fleet
 }

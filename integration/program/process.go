@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"os/user"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -62,7 +63,7 @@ type Config struct {
 // goroutine, one at a time.
 type Process struct {
 	config Config
-	output Output
+	output output
 	run    atomic.Pointer[run] // the last one; nil until the first
 }
 
@@ -89,7 +90,7 @@ func (r *run) over() bool {
 // ctx ends before, it is killed, and the error has its output. After Start has returned,
 // ctx has no effect: the caller stops the process.
 func Start(ctx context.Context, c Config) (*Process, error) {
-	p := &Process{config: c, output: Output{Most: keptOutput}}
+	p := &Process{config: c}
 	if err := p.start(ctx, false); err != nil {
 		return nil, err
 	}
@@ -100,7 +101,7 @@ func Start(ctx context.Context, c Config) (*Process, error) {
 // or takes too long, or ctx ends before, it is killed, and the error has its
 // output.
 func Run(ctx context.Context, c Config) (string, error) {
-	p := &Process{config: c, output: Output{Most: keptOutput}}
+	p := &Process{config: c}
 	r, err := p.launch()
 	if err != nil {
 		return "", err
@@ -316,34 +317,27 @@ func (l *lines) Write(b []byte) (int, error) {
 	}
 }
 
-// Output keeps what is written to it. The zero Output keeps all. It is safe for use by several
-// goroutines at once.
-type Output struct {
-	Most int // only so many of the last bytes, unless it is 0
-
+// output keeps the last part of what is written to it. It is safe for use by several goroutines at once.
+type output struct {
 	mu   sync.Mutex
 	kept []byte
 }
 
 // Write keeps the bytes. Its error is nil.
-func (o *Output) Write(b []byte) (int, error) {
+func (o *output) Write(b []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.kept = append(o.kept, b...)
-	if o.Most > 0 && len(o.kept) > 2*o.Most {
-		o.kept = append([]byte(nil), o.kept[len(o.kept)-o.Most:]...)
+	if len(o.kept) > 2*keptOutput {
+		o.kept = slices.Clone(o.kept[len(o.kept)-keptOutput:])
 	}
 	return len(b), nil
 }
 
-// String returns what is kept.
-func (o *Output) String() string {
+func (o *output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.Most > 0 {
-		return string(o.kept[max(0, len(o.kept)-o.Most):])
-	}
-	return string(o.kept)
+	return string(o.kept[max(0, len(o.kept)-keptOutput):])
 }
 
 // loopback takes every certificate: the servers make their own.

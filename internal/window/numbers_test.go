@@ -35,6 +35,7 @@ func TestCount(t *testing.T) {
 		{"a third range replaces both", []Range{{0, 5, 8}, {0, 20, 24}, {0, 40, 44}}, []uint64{1}, []int64{40}, []bool{true}, 3},
 		{"a range below the taken numbers", []Range{{0, 10, 12}, {0, 4, 14}}, []uint64{2, 2}, []int64{10, 12}, []bool{false, true}, 0},
 		{"the last number of all", []Range{{0, MaxNumbers - 1, MaxNumbers + 9}}, []uint64{1, 1}, []int64{MaxNumbers - 1, -1}, []bool{true, true}, 0},
+		{"and by an extension", []Range{{0, MaxNumbers - 2, MaxNumbers - 1}, {0, MaxNumbers - 1, MaxNumbers + 9}}, []uint64{1, 1, 1}, []int64{MaxNumbers - 2, MaxNumbers - 1, -1}, []bool{false, true, true}, 0},
 		{"the most at once", []Range{{0, 0, MaxNumbers}}, []uint64{MaxNumbers, 1}, []int64{0, -1}, []bool{true, true}, 0},
 	}
 	for _, tt := range tests {

@@ -15,11 +15,7 @@
 //	mysql://ids@db.example:3306/ops?tls=true&namespace=orders
 //
 // The port is 3306, the namespace stores.DefaultNamespace and the table sqlstore.DefaultTable unless given.
-// This package has two more parameters:
-//
-//	table=NAME       the table, also as DATABASE.TABLE
-//	socket=PATH      a Unix socket to connect to instead of a host
-//
+// This package has one more parameter, table=NAME: the table, also as DATABASE.TABLE.
 // All others are the driver's, as in its DSN: tls=true for TLS (or the name of a
 // configuration that was registered with the driver; its GetClientCertificate can read a file that is
 // renewed), timeout, readTimeout and so on;

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
 	"strings"
 	"time"
 
@@ -61,13 +60,10 @@ func connect(_ context.Context, u *engine.URL) (stores.Store, error) {
 // characters needs no second encoding.
 func configOf(source *engine.URL) (*driver.Config, error) {
 	u := source.URL
-	var socket string
 	params := append([]string{"interpolateParams=true"}, lockTimeouts...) // of two for a name, the last counts
 	for param := range strings.SplitSeq(u.RawQuery, "&") {
-		name, value, _ := strings.Cut(param, "=")
+		name, _, _ := strings.Cut(param, "=")
 		switch {
-		case name == "socket":
-			socket, _ = url.QueryUnescape(value)
 		case name == "strict":
 			return nil, source.Refuse("it has the parameter strict, which the driver no longer has", nil) // the driver would panic
 		case param != "":
@@ -78,23 +74,15 @@ func configOf(source *engine.URL) (*driver.Config, error) {
 	switch {
 	case database == "":
 		return nil, source.Refuse("it names no database; want mysql://user:password@host:port/database", nil)
-	case socket == "" && u.Hostname() == "":
-		return nil, source.Refuse("it names no host, nor a socket", nil)
-	case socket != "" && u.Host != "":
-		return nil, source.Refuse("it names a host and a socket", nil)
+	case u.Hostname() == "":
+		return nil, source.Refuse("it names no host", nil)
 	case strings.ContainsAny(u.Host, "()"):
 		return nil, source.Refuse("its host is not a host name", nil)
 	}
-	address := ""
-	if socket == "" {
-		address = fmt.Sprintf("tcp(%s)", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "3306")))
-	}
+	address := fmt.Sprintf("tcp(%s)", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "3306")))
 	config, err := driver.ParseDSN(address + "/?" + strings.Join(params, "&"))
 	if err != nil {
 		return nil, source.Refuse("the driver does not take its parameters", engine.Withhold(err, culprit(params), culprit(params)))
-	}
-	if socket != "" {
-		config.Net, config.Addr = "unix", socket
 	}
 	config.User = u.User.Username()
 	config.Passwd, _ = u.User.Password()

@@ -35,8 +35,6 @@ func TestBadURLs(t *testing.T) {
 		"mysql://u:SECRET@(h)/d":                         "host",
 		"mysql://u:SECRET@h/":                            "no database",
 		"mysql://u:SECRET@/d":                            "no host",
-		"mysql://u:SECRET@h/d?socket=/run/s":             "a host and a socket",
-		"mysql://h/d?socket=SECRET":                      "a host and a socket",
 		"mysql://u:SECRET@h/d?table=a.b.c":               "the parameter table cannot be used: table \"a.b.c\": want",
 		"mysql://u:SECRET@h/d?table=":                    "the parameter table cannot be used: ",
 		"mysql://u:SECRET@h/d?strict=true":               "the parameter strict",

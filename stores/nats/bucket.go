@@ -46,7 +46,7 @@ func (t *texts) find(ctx context.Context, create bool) (b *bucket, err error) {
 			switch err := t.atHome(ctx); {
 			case err == nil:
 				b.server = now
-			case !errors.Is(err, jetstream.ErrStreamNotFound): // else gone looks for longer
+			case !errors.Is(err, jetstream.ErrStreamNotFound): // else use says so
 				return nil, err
 			}
 		}
@@ -64,30 +64,6 @@ func (t *texts) find(ctx context.Context, create bool) (b *bucket, err error) {
 			return nil, fmt.Errorf("%w: %w", ended, err)
 		}
 	}
-}
-
-// gone reports whether a bucket that was found before does not exist any more. The next
-// find looks for it, or makes it anew. It asks for half a second or longer: a server of a cluster
-// that has just begun to lead may not know the bucket yet.
-func (t *texts) gone(ctx context.Context, b *bucket) bool {
-	again := engine.Backoff{First: 100 * time.Millisecond, Last: 100 * time.Millisecond}
-	for range 10 {
-		if again.Wait(ctx) != nil {
-			return false
-		}
-		if _, err := t.client.Stream(ctx, "KV_"+t.namespace); !errors.Is(err, jetstream.ErrStreamNotFound) {
-			return false
-		}
-	}
-	select {
-	case is := <-t.found:
-		if is == b {
-			is = nil
-		}
-		t.found <- is
-	case <-ctx.Done():
-	}
-	return true
 }
 
 // look is one attempt of find.

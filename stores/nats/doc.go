@@ -37,8 +37,8 @@
 // cells of a first part, such as node/, whatever its limit, and then for each cell that it returns, with up to 64 requests in
 // flight; in a cluster it may be out of date. Plan for fleets of up to about 10,000 node numbers. A Read is one round trip. With
 // more than one replica it is two, since it also writes the subject CONFIRM,
-// which makes sure that the answer does not come from a deposed leader. If the bucket was deleted, there is no cell; it
-// takes up to a second to be sure of that. The server must know the header
+// which makes sure that the answer does not come from a deposed leader. A bucket that was deleted is an error for each process
+// that has used it. The server must know the header
 // Nats-Expected-Last-Subject-Sequence-Subject; 2.15 does. With an older server that
 // does not, every Read of such a bucket fails.
 //

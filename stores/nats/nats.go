@@ -64,8 +64,8 @@ func (t *texts) Scan(ctx context.Context, from, to string, _ int, found func(str
 	})
 }
 
-// use calls do with the bucket of the namespace, which it makes if create. Else, if there is none, or not any more, it
-// returns nil: there are no cells.
+// use calls do with the bucket of the namespace, which it makes if create. Else, if there is none, it returns nil: there are no
+// cells. A bucket that was used before and is gone is an error: a new one would give the same node numbers again.
 func (t *texts) use(ctx context.Context, create bool, do func(context.Context, *bucket) error) error {
 	ctx, done := t.connected(ctx)
 	defer done()
@@ -73,8 +73,8 @@ func (t *texts) use(ctx context.Context, create bool, do func(context.Context, *
 	if err == nil && b != nil {
 		err = do(ctx, b)
 	}
-	if !create && errors.Is(err, jetstream.ErrStreamNotFound) && t.gone(ctx, b) {
-		return nil
+	if b != nil && errors.Is(err, jetstream.ErrStreamNotFound) {
+		err = fmt.Errorf("%w: %w", errGone, err)
 	}
 	return t.because(ctx, err)
 }

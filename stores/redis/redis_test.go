@@ -110,6 +110,15 @@ func TestAnswerWithoutResult(t *testing.T) {
 	assert.NotErrorIs(t, err, stores.ErrConflict)
 }
 
+// A connection that is lost in the middle of the questions leaves no setting unknown.
+func TestCutQuestions(t *testing.T) {
+	store, err := open(t.Context(), "redis://"+serve(t, map[string]string{"hello": "-ERR unknown command\r\n", "client": "+OK\r\n", "ping": "+PONG\r\n", "config": "*"}))
+	require.NoError(t, err)
+	defer store.Close()
+	_, err = stores.CheckDurability(t.Context(), store)
+	assert.Equal(t, stores.Transient, stores.KindOf(err), "%v", err)
+}
+
 // What a server says that starts, stops, is killed, fails over or refuses for load is passing, and the error says what helps.
 func TestKinds(t *testing.T) {
 	logging.Disable()

@@ -58,7 +58,6 @@
 // Amazon S3 keeps acknowledged writes. What can still lose them: a lifecycle rule that expires objects under
 // PREFIX/; a person or a tool that deletes objects or restores old versions of them; replication to a second bucket that
 // the fleet is moved to. A versioned bucket keeps an old version for each write, so let a rule expire
-// noncurrent versions; object lock with a default retention keeps them all for its time. "tickflake store check" names
-// such rules, versions and locks, if it may ask (s3:GetLifecycleConfiguration, s3:GetBucketVersioning,
-// s3:GetBucketObjectLockConfiguration).
+// noncurrent versions. "tickflake store check" names such rules and versions, if it may ask (s3:GetLifecycleConfiguration,
+// s3:GetBucketVersioning).
 package s3

@@ -141,9 +141,6 @@ func (b *bucket) risks(ctx context.Context) (risks []string) {
 	if is, err := b.client.GetBucketVersioning(ctx, b.name); err == nil && is.Enabled() && kept {
 		risks = append(risks, fmt.Sprintf("the bucket is versioned: each write below %s is kept, and a tool that restores old versions takes cells back: let a lifecycle rule expire noncurrent versions", b.prefix))
 	}
-	if _, mode, days, unit, err := b.client.GetObjectLockConfig(ctx, b.name); err == nil && mode != nil && days != nil && unit != nil {
-		risks = append(risks, fmt.Sprintf("object lock keeps each write below %s for %d %s, and it is paid for: take a bucket without a default retention", b.prefix, *days, strings.ToLower(unit.String())))
-	}
 	return risks
 }
 

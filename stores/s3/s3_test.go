@@ -48,7 +48,7 @@ type fake struct {
 	ignoresNew, ignoresOld bool              // If-None-Match, If-Match
 	status                 int               // of each answer, instead of its own
 	code                   string            // with it
-	asked                  map[string]string // the answers to questions about the bucket: lifecycle, versioning, object-lock
+	asked                  map[string]string // the answers to questions about the bucket: lifecycle, versioning
 
 	mu      sync.Mutex
 	objects map[string]string
@@ -153,23 +153,21 @@ func TestRisks(t *testing.T) {
 		expires   = "<Expiration><Days>9</Days></Expiration>"
 		forgets   = "<NoncurrentVersionExpiration><NoncurrentDays>9</NoncurrentDays></NoncurrentVersionExpiration>"
 		versioned = "<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>"
-		locked    = "<ObjectLockConfiguration><ObjectLockEnabled>Enabled</ObjectLockEnabled><Rule><DefaultRetention><Mode>GOVERNANCE</Mode><Days>9</Days></DefaultRetention></Rule></ObjectLockConfiguration>"
 	)
 	for name, test := range map[string]struct {
-		rules, versions, lock string
-		want                  []string
+		rules, versions string
+		want            []string
 	}{
-		"none":            {},
-		"above":           {rules: rule("Enabled", "p/", expires), want: []string{"deletes objects"}},
-		"below":           {rules: rule("Enabled", "p/tickflake/node/", expires), want: []string{"deletes objects"}},
-		"beside":          {rules: rule("Enabled", "q/", expires)},
-		"disabled":        {rules: rule("Disabled", "", expires)},
-		"versions":        {versions: versioned, want: []string{"is versioned"}},
-		"versions go":     {rules: rule("Enabled", "", forgets), versions: versioned},
-		"others' go":      {rules: rule("Enabled", "q/", forgets), versions: versioned, want: []string{"is versioned"}},
-		"versions locked": {versions: versioned, lock: locked, want: []string{"is versioned", "for 9 days"}},
+		"none":        {},
+		"above":       {rules: rule("Enabled", "p/", expires), want: []string{"deletes objects"}},
+		"below":       {rules: rule("Enabled", "p/tickflake/node/", expires), want: []string{"deletes objects"}},
+		"beside":      {rules: rule("Enabled", "q/", expires)},
+		"disabled":    {rules: rule("Disabled", "", expires)},
+		"versions":    {versions: versioned, want: []string{"is versioned"}},
+		"versions go": {rules: rule("Enabled", "", forgets), versions: versioned},
+		"others' go":  {rules: rule("Enabled", "q/", forgets), versions: versioned, want: []string{"is versioned"}},
 	} {
-		s := (&fake{asked: map[string]string{"lifecycle": test.rules, "versioning": test.versions, "object-lock": test.lock}}).open(t)
+		s := (&fake{asked: map[string]string{"lifecycle": test.rules, "versioning": test.versions}}).open(t)
 		is, err := stores.CheckDurability(t.Context(), s)
 		require.NoError(t, err, name)
 		require.Len(t, is.Risks, len(test.want), name)

@@ -150,6 +150,31 @@ func TestKinds(t *testing.T) {
 	}
 }
 
+// locked waits for a lock for too long, so many times.
+type locked struct {
+	cancelled
+	left *int
+}
+
+func (l locked) Connect(context.Context) (driver.Conn, error) { return l, nil }
+
+func (l locked) ExecContext(context.Context, string, []driver.NamedValue) (driver.Result, error) {
+	if *l.left--; *l.left >= 0 {
+		return nil, code("1205")
+	}
+	return driver.RowsAffected(1), nil
+}
+
+// A statement that has waited for a lock for too long is sent again.
+func TestLockedRow(t *testing.T) {
+	left := 3
+	s, err := sqlstore.New(sql.OpenDB(locked{left: &left}), sqlstore.MySQL(number), "a", sqlstore.DefaultTable)
+	require.NoError(t, err)
+	_, err = s.Swap(t.Context(), "k", 5, nil)
+	require.NoError(t, err)
+	require.Equal(t, -1, left)
+}
+
 // A server that only speaks the protocol is refused by its name, before it is asked for settings that it lacks.
 func TestForeignServers(t *testing.T) {
 	for name, version := range map[string]string{

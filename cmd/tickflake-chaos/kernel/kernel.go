@@ -29,7 +29,7 @@ func Main() { guest.Main() }
 // Kernel is a kernel of Debian on the host's disk.
 type Kernel = machine.Kernel
 
-// Find returns the newest kernel of this host that the bench can boot. Its error says how
+// Find returns a kernel of this host that the bench can boot. Its error says how
 // to get one.
 func Find() (Kernel, error) { return machine.Find() }
 

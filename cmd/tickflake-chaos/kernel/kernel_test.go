@@ -164,14 +164,13 @@ func checkRows(t *testing.T, r Report, f Fault) {
 }
 
 // catches has the fault that catches each mutant.
-var catches = map[string]string{
-	"M1": "step-back-1s", "M3": "step-back-1s", "M4": "step-back-1s",
-	"M8": "step-back-1h",
-	"M2": "restart-back-1s", "M12": "restart-back-1s",
-	"M5": "sigstop", "M13": "sigstop",
-	"M6": "sigkill", "M10": "sigkill",
-	rejects: "step-back-1s",
-}
+var catches = func() map[string]string {
+	all := map[string]string{rejects: "step-back-1s"}
+	for _, m := range mutants.All() {
+		all[m.Name] = m.Kernel
+	}
+	return all
+}()
 
 // TestMutantsAreCaught shows that the bench finds the bugs of known generators, and none in
 // the sound one beside them. On a busy host a machine is so slow that a bug may pass by
@@ -180,7 +179,7 @@ func TestMutantsAreCaught(t *testing.T) {
 	var left []string
 	for _, m := range subjects() {
 		if m.Name != mutants.Control && (*allFlag || slices.Contains(fast().Subjects, m.Name)) {
-			require.Contains(t, catches, m.Name)
+			require.NotEmpty(t, catches[m.Name])
 			left = append(left, m.Name)
 		}
 	}

@@ -38,8 +38,8 @@
 // unless the end of a tick, a step back, a change of the node number and a seal have come in between.
 // In this build, ticks of 8 slots and more have additions.
 //
-// Of a window of counted numbers, whose callers count as package sequence does: the same, and all
-// granted numbers were taken, are left, or are counted as given up. Of a monoclock.Clock that catches
+// Of a window of counted numbers, whose callers count as package sequence does: the same, and it counts what was
+// taken. Of a monoclock.Clock that catches
 // up: no reading goes back, none runs ahead of the wall, and the wall is read once a second at most.
 //
 // Exact waits, thresholds and Stats are checked by one caller at a time, in the tests of package generator.

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tickflake/tickflake/internal/window"
 	"github.com/tickflake/tickflake/internal/word"
 	"github.com/tickflake/tickflake/monoclock/clocktest"
 )
@@ -79,10 +80,7 @@ func (r *run) unnoticed() bool {
 
 // notice makes a keeper notice that the memory was copied: nothing is granted any more that was granted before,
 // but above it, from a slot or number on.
-func (r *run) notice(w interface {
-	SetMark(uint64)
-	Revoke()
-}, from func() uint64) {
+func (r *run) notice(w *window.Ticks, from func() uint64) {
 	value := r.marker.Load()
 	w.SetMark(value)
 	w.Revoke()

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,9 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -27,7 +23,7 @@ type Kernel struct {
 // KernelVariable names the directory of a kernel.
 const KernelVariable = "TICKFLAKE_KERNEL"
 
-// Find returns the newest cloud kernel of Debian in the first of these directories that
+// Find returns a cloud kernel of Debian in the first of these directories that
 // has one: $TICKFLAKE_KERNEL, the user's cache directory (tickflake/kernel), / . Its
 // error says how to get one.
 func Find() (Kernel, error) {
@@ -70,32 +66,17 @@ func cache() (string, error) {
 	return filepath.Join(d, "tickflake", "kernel"), err
 }
 
-// kernelIn returns the newest kernel in a directory.
-func kernelIn(dir string) (Kernel, bool) {
+// kernelIn returns the kernel in a directory, the last by name if there are several.
+func kernelIn(dir string) (k Kernel, ok bool) {
 	images, _ := fs.Glob(os.DirFS(dir), "boot/vmlinuz-*-cloud-amd64")
-	var found []Kernel
 	for _, image := range images {
 		version := strings.TrimPrefix(filepath.Base(image), "vmlinuz-")
 		modules := filepath.Join(dir, "lib", "modules", version)
 		if s, err := os.Stat(modules); err == nil && s.IsDir() {
-			found = append(found, Kernel{Image: filepath.Join(dir, image), Modules: modules, Version: version})
+			k, ok = Kernel{Image: filepath.Join(dir, image), Modules: modules, Version: version}, true
 		}
 	}
-	if len(found) == 0 {
-		return Kernel{}, false
-	}
-	return slices.MaxFunc(found, func(a, b Kernel) int { return compareVersions(a.Version, b.Version) }), true
-}
-
-var digits = regexp.MustCompile(`\d+`)
-
-// compareVersions compares the numbers in two versions.
-func compareVersions(a, b string) int {
-	return slices.CompareFunc(digits.FindAllString(a, -1), digits.FindAllString(b, -1), func(x, y string) int {
-		i, _ := strconv.Atoi(x)
-		j, _ := strconv.Atoi(y)
-		return cmp.Compare(i, j)
-	})
+	return k, ok
 }
 
 // fetch downloads the package into a directory of its own, and moves its modules, and then its image, to where
