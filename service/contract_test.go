@@ -328,6 +328,7 @@ func TestReloadClients(t *testing.T) {
 		synctest.Wait()
 
 		clients := []service.Client{{Name: "comes", Tokens: []string{comes}}, {Name: "stays", Tokens: []string{stays}, NoIDs: true, Metrics: true, Sequences: []string{"orders"}}, shares}
+		clients[2].Tokens = []string{shares.Tokens[1], "its-third-token-0123"}
 		began := time.Now()
 		require.NoError(t, r.ReloadClients(func() ([]service.Client, error) { return clients, nil }))
 		for _, protocol := range servicetest.Protocols {
@@ -345,8 +346,8 @@ func TestReloadClients(t *testing.T) {
 			_, err := callers[protocol][stays].Numbers(t.Context(), "orders", 1)
 			assert.NoError(t, err, "%s: its connection stays", protocol)
 		}
-		require.NoError(t, moves(shares.Tokens[0]))
-		assert.Equal(t, codes.ResourceExhausted, status.Code(moves(shares.Tokens[1])), "its limit stays, with what it has spent, by both tokens")
+		require.NoError(t, moves("its-third-token-0123"))
+		assert.Equal(t, codes.ResourceExhausted, status.Code(moves(shares.Tokens[1])), "its limit stays, with what it has spent, by all tokens")
 
 		away := errors.New("the file is away")
 		for want, read := range map[string]func() ([]service.Client, error){
@@ -365,6 +366,7 @@ func TestReloadClients(t *testing.T) {
 		text := r.metrics(stays)
 		assert.Contains(t, text, "\ntickflake_config_last_reload_successful 1\n")
 		assert.Contains(t, text, `tickflake_service_client_items_total{tickflake_service_client="stays"} 7`)
+		assert.Contains(t, text, `tickflake_service_client_items_total{tickflake_service_client="shares"} 3`)
 	})
 }
 

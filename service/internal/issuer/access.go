@@ -22,10 +22,11 @@ type Client struct {
 
 // account is what a client has, by whatever token it came. Reloads keep it, by the client's name.
 type account struct {
-	items       atomic.Int64 // IDs and numbers that it got
-	connections atomic.Int64 // open; never above the client's limit but for the moment in which one is refused
-	calls       atomic.Int64 // under way over HTTP and gRPC; likewise
-	kept        atomic.Int64 // bytes of replies that it has not read
+	items       atomic.Int64  // IDs and numbers that it got
+	connections atomic.Int64  // open; never above the client's limit but for the moment in which one is refused
+	calls       atomic.Int64  // under way over HTTP and gRPC; likewise
+	turn        chan struct{} // holds one while a large request is served
+	kept        atomic.Int64  // bytes of replies that it has not read
 }
 
 // Rights are what a client may do. They do not change.
@@ -42,7 +43,7 @@ type Rights struct {
 
 // NewClient returns a client for [Issuer.SetClients].
 func NewClient(name string, token [sha256.Size]byte, may Rights) *Client {
-	c := &Client{Name: name, token: token, account: &account{}}
+	c := &Client{Name: name, token: token, account: &account{turn: make(chan struct{}, 1)}}
 	if may.Rate > 0 {
 		may.limiter = rate.NewLimiter(rate.Limit(may.Rate), max(may.Burst, 1))
 	}

@@ -29,6 +29,7 @@ import (
 	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/internal/wire"
 	"github.com/tickflake/tickflake/sequence"
+	"github.com/tickflake/tickflake/service/internal/limit"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/strategies"
@@ -158,6 +159,12 @@ func (i *Issuer) Runs(ctx context.Context, c *Client, n int64, seen snowflake.ID
 	if err := i.admit(c, n); err != nil {
 		return runs, err
 	}
+	if n > limit.Turn {
+		if err := i.turn(ctx, c); err != nil {
+			return runs, err
+		}
+		defer func() { <-c.turn }()
+	}
 	if seen != 0 { // what follows the first ID is above it; of several, that one is dropped
 		id, err := i.after(ctx, seen)
 		if err != nil {
@@ -176,6 +183,22 @@ func (i *Issuer) Runs(ctx context.Context, c *Client, n int64, seen snowflake.ID
 		return runs, i.refuse(err)
 	}
 	return runs, nil
+}
+
+// turn waits until no other large request of the client is under way. Those that wait for the clock stand in one queue, with
+// a place for each tick that they use up. So all that a client asks for in large parts holds up others for a tick, and not for one per request.
+func (i *Issuer) turn(ctx context.Context, c *Client) error {
+	select {
+	case c.turn <- struct{}{}: // without a look at ctx, which would start its timer
+		return nil
+	default:
+	}
+	select {
+	case c.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return i.refuse(context.Cause(ctx))
+	}
 }
 
 // UseWithin returns how long the time of a run is true, counted from the request.

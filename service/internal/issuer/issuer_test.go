@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -169,6 +170,39 @@ func TestRate(t *testing.T) {
 		assert.Equal(t, wire.Forbidden, codeOf(t, err))
 		_, err = i.Runs(t.Context(), one, 21, 0, nil)
 		assert.Equal(t, wire.BadInput, codeOf(t, err), "it would never be served")
+	})
+}
+
+// A client that asks for much on many connections does not hold up another one for longer than a few ticks.
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		i := newIssuer(t, func(c *Config) {
+			c.MaxBatch, c.Timeout = 10_000, time.Hour
+			c.Clients = []*Client{named("shop", "a", Rights{IDs: true}), named("blog", "b", Rights{IDs: true})}
+		}, generator.WithStrategy(strategies.Wait()))
+		shop, err := i.Authenticate("a", false)
+		require.NoError(t, err)
+		blog, err := i.Authenticate("b", false)
+		require.NoError(t, err)
+		var large sync.WaitGroup
+		for range 400 {
+			large.Go(func() {
+				runs, err := i.Runs(t.Context(), shop, 10_000, 0, nil)
+				assert.NoError(t, err)
+				assert.NotEmpty(t, runs)
+			})
+		}
+		synctest.Wait()
+		gone, leave := context.WithCancel(t.Context())
+		leave()
+		_, err = i.Runs(gone, shop, 10_000, 0, nil)
+		assert.Equal(t, wire.Canceled, codeOf(t, err))
+		began := time.Now()
+		_, err = i.ID(t.Context(), blog)
+		require.NoError(t, err)
+		assert.Less(t, time.Since(began), 5*time.Millisecond)
+		large.Wait()
 	})
 }
 

@@ -39,6 +39,9 @@ const (
 	ClientPings = 5 * time.Second  // a client that pings more often is disconnected
 )
 
+// Turn is how many IDs a request may ask for without a turn: of the requests for more, one of each client is served at a time.
+const Turn = 100
+
 // The server.
 const (
 	SpareFiles   = 256  // descriptors that connections leave free, for the store and the probes
@@ -75,6 +78,7 @@ var Table = []Row{
 	{"a stranger", "streams of health on a connection", fmt.Sprint(StrangerStreams), "a program needs one"},
 	{"a client", "connections; calls at once over HTTP and gRPC", "`max-connections`, half of the server's", "`busy`"},
 	{"a client", "IDs and numbers per second; at once", "`rate`, `burst`", "`busy`; what never fits is `bad_input`"},
+	{"a client", fmt.Sprintf("requests for more than %d IDs at once", Turn), "1", "the next one waits"},
 	{"a client", "open sequences", "`max-sequences`", "the longest unused is closed"},
 	{"a client", "unread replies", "half of what others leave, at least " + size(LeastReplies), "its commands wait"},
 	{"a connection", "unread replies", size(Replies), "its commands wait; it is cut off after `--read-timeout`"},
