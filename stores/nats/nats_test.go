@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -40,19 +39,6 @@ func TestBadURL(t *testing.T) {
 		"nats://u:SECRET@h?creds=/none":    "option creds: nats: open /none: ",
 		"nats://u:SECRET@h?creds=" + empty: "option creds: unable to extract key pair",
 	})
-}
-
-// Open gives up when its context ends, however many servers there are to wait for, and does not take its own end of the
-// attempt for the cause.
-func TestOpenEnds(t *testing.T) {
-	silent := storetest.Serve(t, nil)
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	begin := time.Now()
-	_, err := open(ctx, "nats://token@"+strings.Repeat(silent+",", 3)+silent)
-	assert.ErrorIs(t, err, context.DeadlineExceeded)
-	assert.NotErrorIs(t, err, net.ErrClosed)
-	assert.Less(t, time.Since(begin), 5*time.Second)
 }
 
 // An attempt at a host of which no address is found ends, by itself.
