@@ -58,8 +58,9 @@ func Open(ctx context.Context, servers []string, options ...Option) (*Client, er
 	c.changed = make(chan struct{})
 	c.span = longestSpan
 	c.mark = c.marker.Load()
+	preferred := rand.IntN(len(servers)) // by all kinds: IDs of another server, whose clock is another, would make those that were fetched useless
 	for k := range c.routes {
-		c.routes[k] = route{preferred: rand.IntN(len(servers)), health: make([]health, len(servers))}
+		c.routes[k] = route{preferred: preferred, health: make([]health, len(servers))}
 	}
 	for i, address := range servers {
 		s, err := dial(address, config)

@@ -89,7 +89,9 @@ func virtual(t *testing.T, n int, test func(*testing.T, []*fake)) {
 func open(t testing.TB, servers []*fake, options ...Option) *Client {
 	c, err := tryOpen(t.Context(), servers, options...)
 	require.NoError(t, err)
+	drawn := c.routes[forIDs].preferred
 	for k := range kinds {
+		assert.Equal(t, drawn, c.routes[k].preferred, "of all kinds the same one")
 		c.prefer(k, c.servers[0])
 	}
 	t.Cleanup(func() {
