@@ -247,9 +247,12 @@ func TestNextAfter(t *testing.T) {
 		_, err = c.NextAfter(t.Context(), far+1<<40)
 		assert.ErrorIs(t, err, ErrBusy)
 		assert.ErrorContains(t, err, "server-1")
-		s[0].has(fault{})
+		s[0].has(fault{refuse: func(int64) error { return busy(time.Second).err }, after: true})
+		time.AfterFunc(time.Second-1, func() { s[0].has(fault{}) })
+		began = time.Now()
 		_, err = c.NextAfter(t.Context(), highest+1<<30)
-		require.NoError(t, err, "a smaller one does not wait with it")
+		require.NoError(t, err, "a smaller one has a timeout of its own")
+		assert.Equal(t, time.Second, time.Since(began), "and does not wait with it")
 
 		s[0].has(fault{change: func(r *tickflakev1.TakeResponse) { r.Runs[0].First = int64(first) }})
 		_, err = c.NextAfter(t.Context(), highest+1<<31)
@@ -266,6 +269,21 @@ func TestNextAfter(t *testing.T) {
 		s[0].stop()
 		_, err = c.NextAfter(t.Context(), far+3<<40)
 		assert.ErrorIs(t, err, ErrUnavailable)
+	})
+}
+
+// TestNextAfterAny guards that a seen below all IDs is above no run that has ended: the call would look at it for ever.
+func TestNextAfterAny(t *testing.T) {
+	virtual(t, 1, func(t *testing.T, s []*fake) {
+		c := open(t, s)
+		c.level = 5000 // more than a tick has
+		next(t, c)
+		ids := make([]snowflake.ID, c.current.Load().rest())
+		nextN(t, c, ids)
+		require.Positive(t, c.queued)
+		id, err := c.NextAfter(t.Context(), math.MinInt64)
+		require.NoError(t, err)
+		assert.Greater(t, id, ids[len(ids)-1])
 	})
 }
 

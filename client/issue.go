@@ -146,7 +146,9 @@ func (c *Client) sleep(ctx context.Context, now, until int64) {
 // call asks the next one, and waits until one allows it. Calls with a smaller seen, and other calls, do not wait with it.
 // The errors are those of Next.
 func (c *Client) NextAfter(ctx context.Context, seen snowflake.ID) (snowflake.ID, error) {
-	for first := true; ; first = false {
+	seen = max(seen, 0) // below that is no ID
+	began := int64(-1)  // when the call first looked for one to ask
+	for {
 		now := c.now()
 		r := c.current.Load()
 		if now < r.expires && r.next() > seen { // and so are all IDs behind it
@@ -157,15 +159,19 @@ func (c *Client) NextAfter(ctx context.Context, seen snowflake.ID) (snowflake.ID
 				return r.at(i), nil
 			}
 		}
-		if id, err := c.askAfter(ctx, seen, first); id != 0 || err != nil {
+		first := began < 0
+		if first {
+			began = now
+		}
+		if id, err := c.askAfter(ctx, seen, began, first); id != 0 || err != nil {
 			return id, err
 		}
 	}
 }
 
 // askAfter asks a server for an ID above seen. Then all that was fetched is dropped up to it, so that no later call gets a
-// smaller one. It returns 0 if there is one at hand, or if a server may be asked again.
-func (c *Client) askAfter(ctx context.Context, seen snowflake.ID, first bool) (snowflake.ID, error) {
+// smaller one. It returns 0 if there is one at hand, or if a server may be asked again. The call has begun at a time.
+func (c *Client) askAfter(ctx context.Context, seen snowflake.ID, began int64, first bool) (snowflake.ID, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.notice()
@@ -185,7 +191,7 @@ func (c *Client) askAfter(ctx context.Context, seen snowflake.ID, first bool) (s
 	a, err := ask(ctx, c, forAfter, int64(above), func(ctx context.Context, s *server) (answer, error) { return c.take(ctx, s, 1, above) })
 	c.mu.Lock()
 	if err != nil {
-		return 0, c.again(ctx, forAfter, int64(above), "an ID above one that was seen", now, err)
+		return 0, c.again(ctx, forAfter, int64(above), "an ID above one that was seen", began, err)
 	}
 	c.stats.Fetched++
 	if c.notice(); copies != c.copies {

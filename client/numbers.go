@@ -80,6 +80,9 @@ func (c *Client) again(ctx context.Context, k kind, n int64, what string, began 
 	}
 	r.roundFailed(began)
 	until, err := c.outage(k, now)
+	if own := began + int64(c.timeout); err != nil && k == forAfter && now < own && r.rejects() {
+		until, err = own, nil // what others saw before may have lain further ahead
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}

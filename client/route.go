@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/tickflake/tickflake/internal/wire"
@@ -120,6 +121,11 @@ func (c *Client) failed(k kind, s *server, n int64, f *failure) {
 		h.logged, h.quiet = true, now+int64(quietFor)
 		c.logger.Warn("tickflake: server does not serve, and is asked again later", "err", f, "after", delay)
 	}
+}
+
+// rejects reports whether a server has rejected a request for its size, and so says nothing of smaller ones.
+func (r *route) rejects() bool {
+	return slices.ContainsFunc(r.health, func(h health) bool { return h.size > 0 })
 }
 
 // roundFailed notes that no server served a request that began at a time.
