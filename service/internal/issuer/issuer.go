@@ -16,6 +16,7 @@ import (
 	"container/list"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -197,9 +198,15 @@ func (i *Issuer) turn(ctx context.Context, c *Client) error {
 	case c.turn <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return i.refuse(context.Cause(ctx))
+		err := context.Cause(ctx)
+		if errors.Is(err, context.DeadlineExceeded) && i.Ready() == nil { // else the requests before it do not get on
+			return &Refusal{Code: wire.Busy, RetryAfter: time.Second, Err: errTurn}
+		}
+		return i.refuse(err)
 	}
 }
+
+var errTurn = fmt.Errorf("requests of a client for more than %d IDs are served one at a time, and the turn of this one did not come in time: ask for fewer", limit.Turn)
 
 // UseWithin returns how long the time of a run is true, counted from the request.
 func (i *Issuer) UseWithin(run snowflake.Run) time.Duration {

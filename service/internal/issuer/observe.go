@@ -85,14 +85,6 @@ func (o *Observer) Served(p Protocol, c *Client, requests, items int64) {
 	}
 }
 
-// Items returns how many IDs and numbers clients got, by all protocols.
-func (o *Observer) Items() (items int64) {
-	for p := range o.counts {
-		items += o.counts[p].items.Load()
-	}
-	return items
-}
-
 // Opened and Closed count connections; Turned counts those beyond the limit.
 func (o *Observer) Opened(p Protocol) { o.counts[p].open.Add(1); o.counts[p].opened.Add(1) }
 func (o *Observer) Closed(p Protocol) { o.counts[p].open.Add(-1) }

@@ -78,7 +78,7 @@ var Table = []Row{
 	{"a stranger", "streams of health on a connection", fmt.Sprint(StrangerStreams), "a program needs one"},
 	{"a client", "connections; calls at once over HTTP and gRPC", "`max-connections`, half of the server's", "`busy`"},
 	{"a client", "IDs and numbers per second; at once", "`rate`, `burst`", "`busy`; what never fits is `bad_input`"},
-	{"a client", fmt.Sprintf("requests for more than %d IDs at once", Turn), "1", "the next one waits"},
+	{"a client", fmt.Sprintf("requests for more than %d IDs at once", Turn), "1; without clients, of all", "the next one waits, then `busy`"},
 	{"a client", "open sequences", "`max-sequences`", "the longest unused is closed"},
 	{"a client", "unread replies", "half of what others leave, at least " + size(LeastReplies), "its commands wait"},
 	{"a connection", "unread replies", size(Replies), "its commands wait; it is cut off after `--read-timeout`"},
