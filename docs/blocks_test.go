@@ -56,7 +56,7 @@ var notRun = map[string]string{
 	"# ":                           "a comment",
 	"./check":                      "a step of .ci/run in api",
 	"dpkg-deb -x linux-image":      "its package is the reader's; Fetch of package kernel does the same",
-	"docker ":                      "needs Docker; TestImage makes the image",
+	"docker ":                      "needs Docker",
 	"kubectl ":                     "needs a cluster; the manifests are decoded by the types of Kubernetes",
 	`{"id":"`:                      "output; TestPages compares it",
 	"internal/word  ":              "a list of packages",
