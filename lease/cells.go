@@ -125,10 +125,11 @@ func (k *keys) checkFleet(ctx context.Context) error {
 }
 
 // again makes a change, which reads a cell and writes it, until its write meets no other, and a few times at most.
-// Another error is returned at once: after a write of unknown outcome, a second call of the user repeats it.
+// Another error is returned at once, as that of a change within it: after a write of unknown outcome, a second call of the
+// user repeats it.
 func again(change func() error) error {
 	for range drive.InARow {
-		if err := change(); !errors.Is(err, stores.ErrConflict) {
+		if err := change(); !errors.Is(err, stores.ErrConflict) || errors.Is(err, ErrStore) {
 			return err
 		}
 	}

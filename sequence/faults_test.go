@@ -209,7 +209,6 @@ func TestWentBack(t *testing.T) {
 			time.Sleep(time.Second)
 			for _, s := range []*sequence.Sequence{a, b, c} {
 				assert.GreaterOrEqual(t, next(t, s), int64(5000))
-				require.NoError(t, s.Close())
 			}
 			for next(t, late) < 5000 {
 				synctest.Wait()
@@ -217,6 +216,14 @@ func TestWentBack(t *testing.T) {
 			assert.Equal(t, mode == segmented, late.Stats().Lost > 0, "it did not read the mark, and others may have its numbers")
 			assert.ErrorIs(t, second(forgotten.NextN(t.Context(), 100)), sequence.ErrDeleted)
 			assert.False(t, inspect(t, store).WentBack)
+			require.NoError(t, b.Close())
+			require.NoError(t, c.Close())
+			restore = store.Snapshot()
+			nextN(t, a, 100)
+			restore()
+			require.ErrorIs(t, second(a.NextN(t.Context(), 100)), stores.ErrWentBack)
+			assert.EqualValues(t, 2, a.Stats().WentBack)
+			require.NoError(t, a.Close())
 		})
 	}
 }

@@ -108,8 +108,7 @@ func (d *driver) Done() (settled bool, err error) {
 	case d.op.Kind == count.Swap:
 		d.pauses.wrote(elapsed, d.took, d.config.timeout/4) // or calls without a deadline would fail on a slow store
 	}
-	d.in.Used, d.in.Restored = d.window.Used(), d.restored
-	d.restored = false
+	d.in.Used, d.in.Restored = d.window.Used(), d.restored // which Next resets, once more: to forget twice does no harm
 	return drive.Act(d.machine.Done(d.in, d.op, d.result), d.apply)
 }
 

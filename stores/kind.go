@@ -60,8 +60,8 @@ func KindOf(err error) Kind {
 	return Unknown
 }
 
-// ErrOverloaded is wrapped by the error of a [github.com/tickflake/tickflake/lease.Keeper] or a sequence that was woken too late
-// for a call of the store, which may have answered in time.
+// ErrOverloaded is wrapped by the error of a [github.com/tickflake/tickflake/lease.Keeper] that was woken too late for a call of
+// the store, which may have answered in time.
 var ErrOverloaded = Transient.New("this process gets too little processor time")
 
 // ErrWentBack is wrapped by the error for a cell that this process wrote and that is gone,

@@ -100,6 +100,7 @@ func (w *Numbers) Count(n uint64) (first uint64, more, ok bool) {
 			more = w.queued == nil && free+n > s.due
 			if more {
 				s.soft.Store(max(s.soft.Load(), free+n+s.rest(free+n)/64))
+				w.check()
 			}
 			return free, more, true
 		case w.queued == nil || w.queued.rest(w.queued.Free()) < n:
@@ -126,8 +127,8 @@ func (w *Numbers) replace(next *segment) {
 
 // check panics, with the tag invariants, unless what the fields promise holds.
 func (w *Numbers) check() {
-	if s := w.present.Load(); word.Checked && (s.soft.Load() > s.limit || s.rest(s.Free()) == 0 && s.soft.Load() > s.Free()&^sealed) {
-		panic(fmt.Sprintf("window: the soft limit is %d, the limit %d, and the next number %d", s.soft.Load(), s.limit, s.Free()&^sealed))
+	if s := w.present.Load(); word.Checked && (s.due > s.soft.Load() || s.soft.Load() > s.limit) {
+		panic(fmt.Sprintf("window: the next range is due at %d, the soft limit is %d, and the limit %d", s.due, s.soft.Load(), s.limit))
 	}
 }
 
@@ -153,6 +154,7 @@ func (w *Numbers) Queue(r Range, more uint64) {
 	case last == s && s.Free() < s.limit:
 		w.queued = w.segment(r, more)
 		s.soft.Store(s.limit) // none is due
+		w.check()
 	default: // no number is left, or two ranges are
 		w.queued = nil
 		w.replace(w.segment(r, more))

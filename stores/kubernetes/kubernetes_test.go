@@ -38,6 +38,7 @@ func TestBadURL(t *testing.T) {
 		"k8s://default?server=http://10.0.0.1:8001":    "a loopback address",
 		"k8s://default?server=https://u:SECRET%40h":    "option server",
 		"k8s://default?server=https://h&cacert=/none":  "option cacert",
+		"k8s://default?server=https://h&token=/none":   "option token",
 		"k8s://default?server=https://h&namespace=a/b": `namespace "a/b"`,
 	})
 }
@@ -59,6 +60,7 @@ func TestServiceAccount(t *testing.T) {
 	require.NoError(t, err)
 	t.Setenv("KUBERNETES_SERVICE_HOST", host)
 	t.Setenv("KUBERNETES_SERVICE_PORT", port)
+	write("token", "of the start")
 	s, err := open(t.Context(), "k8s://default")
 	require.NoError(t, err)
 	defer s.Close()

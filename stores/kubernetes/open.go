@@ -62,6 +62,11 @@ func connect(_ context.Context, u *engine.URL) (stores.Store, error) {
 	case err != nil || server.Host == "" || server.User != nil || server.Scheme != "https" && (server.Scheme != "http" || !isLoopback(server.Hostname())):
 		return nil, u.Refuse("option server: want https://HOST, or http:// and a loopback address, as of kubectl proxy", nil)
 	}
+	if file := u.Options["token"]; file != "" {
+		if _, err := os.ReadFile(file); err != nil {
+			return nil, u.Refuse("option token", err)
+		}
+	}
 	secure, err := dial.Trust(u)
 	if err != nil {
 		return nil, err
