@@ -135,7 +135,7 @@ func Open(ctx context.Context, url string, options ...Option) (Store, error) {
 	}
 	var failed atomic.Pointer[error]
 	failed.Store(new(errors.New("no answer")))
-	ctx = pause.Noting(ctx, &failed)
+	ctx = pause.Logging(pause.Noting(ctx, &failed), c.log)
 	defer time.AfterFunc(slow, func() {
 		until, _ := ctx.Deadline()
 		c.log.Warn("the store does not answer yet", "scheme", cmp.Or(scheme, "file"), "until", until, "err", *failed.Load())

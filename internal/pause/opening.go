@@ -2,10 +2,12 @@ package pause
 
 import (
 	"context"
+	"log/slog"
 	"sync/atomic"
 )
 
-// noted is the key of where an engine notes its last error while it opens a store.
+// The context of the opening of a store has where the engine notes its last error, and what it logs to.
+
 type noted struct{}
 
 // Noting returns a context by which [Note] keeps the last error in a variable.
@@ -18,4 +20,19 @@ func Note(ctx context.Context, err error) {
 	if last, ok := ctx.Value(noted{}).(*atomic.Pointer[error]); ok && err != nil {
 		last.Store(&err)
 	}
+}
+
+type logged struct{}
+
+// Logging returns a context of the opening of a store, which has its logger.
+func Logging(ctx context.Context, log *slog.Logger) context.Context {
+	return context.WithValue(ctx, logged{}, log)
+}
+
+// Log returns the logger of [Logging], or [slog.Default].
+func Log(ctx context.Context) *slog.Logger {
+	if log, ok := ctx.Value(logged{}).(*slog.Logger); ok {
+		return log
+	}
+	return slog.Default()
 }

@@ -1,7 +1,9 @@
 package directory
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -67,6 +69,27 @@ func TestFiles(t *testing.T) {
 	assert.Len(t, entries, 3+len(others))
 }
 
+// Kubernetes widens the mode at each start of a pod with fsGroup. Open says so, and takes the right away from the group.
+func TestOpenAfterFSGroup(t *testing.T) {
+	if !checkMode {
+		t.Skip("this system has no modes")
+	}
+	log := new(bytes.Buffer)
+	s := opened(t, state(t), nil)
+	for _, cell := range []string{key, "node/0000008"} { // it is empty, and then it has cells
+		require.NoError(t, os.Chmod(s.path, 0o770|os.ModeSetgid))
+		log.Reset()
+		again, err := stores.Open(t.Context(), s.path, stores.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
+		require.NoError(t, err)
+		require.NoError(t, again.Close())
+		info, err := os.Stat(s.path)
+		require.NoError(t, err)
+		assert.Equal(t, os.FileMode(0o700), info.Mode().Perm())
+		assert.Contains(t, log.String(), "fsGroup")
+		written(t, s, stores.Cell{Key: cell}, "value")
+	}
+}
+
 func TestOpenRefuses(t *testing.T) {
 	root := t.TempDir()
 	file := filepath.Join(root, "file")
@@ -81,6 +104,7 @@ func TestOpenRefuses(t *testing.T) {
 	for mode, want := range map[os.FileMode]string{0o755: "", 0o770: "has the mode 0770", 0o707: "has the mode 0707", 0o720: "has the mode 0720"} {
 		dir := filepath.Join(root, mode.String())
 		require.NoError(t, os.Mkdir(dir, 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "notes"), nil, 0o600)) // so no store has made it
 		require.NoError(t, os.Chmod(dir, mode))
 		if checkMode {
 			cases[dir] = want

@@ -37,9 +37,10 @@
 // in a power cut.
 //
 // The directory must belong to the user that the process runs as, and no other user
-// may write to it; stores.Open makes it with mode 0700. On a volume of Kubernetes, name a directory of its own below the
-// mount, whose root belongs to another user, and set fsGroupChangePolicy: OnRootMismatch, or fsGroup gives its group the right to
-// write at each start of a pod. On Windows, it inherits the access rights of its parent directory.
+// may write to it; stores.Open makes it with mode 0700, and restores that with a warning where only its group got the right to
+// write, as from Kubernetes on a volume with fsGroup at each start of a pod. On a volume, name a directory of its own below the
+// mount, whose root belongs to another user. On Windows, it inherits the
+// access rights of its parent directory.
 //
 // # Files
 //

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/tickflake/tickflake/internal/pause"
 	"github.com/tickflake/tickflake/internal/seam"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/engine"
@@ -36,6 +37,9 @@ func init() {
 func openPath(ctx context.Context, path string) (stores.Store, error) {
 	s, err := wait(ctx, path, func() (*files, error) { return open(path, realDisk) })
 	if err == nil {
+		if s.wide != 0 {
+			pause.Log(ctx).Warn("the state directory could be written by its group, as on a Kubernetes volume with fsGroup: its mode is 0700 again", "path", s.path, "mode", fmt.Sprintf("%#o", s.wide.Perm()))
+		}
 		return s, nil
 	}
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
@@ -127,7 +131,7 @@ func open(path string, d disk) (*files, error) {
 	if problem := problemOf(info); problem != "" {
 		return nil, unfit(s.path, problem, nil)
 	}
-	if err := s.prepare(made); err != nil {
+	if err := s.prepare(made, info.Mode()); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -166,17 +170,31 @@ func problemOf(info fs.FileInfo) string {
 		return "is not a directory"
 	case !mine:
 		return fmt.Sprintf("belongs to %s, and this process runs as user %d: run it as that user, or name another directory; on a mounted volume, one of its own below the mount", owner, os.Geteuid())
-	case checkMode && mode.Perm()&0o022 != 0:
-		return fmt.Sprintf("has the mode %#o, so other users can write to it: if none of them has, run chmod 700 on it; on a Kubernetes volume with fsGroup, name a directory of its own below the mount, and set fsGroupChangePolicy: OnRootMismatch", mode.Perm())
+	case checkMode && mode.Perm()&0o002 != 0:
+		return wide(mode)
 	}
 	return ""
 }
 
-// prepare syncs the name of the directory.
-func (s *files) prepare(made bool) error {
+func wide(mode fs.FileMode) string {
+	return fmt.Sprintf("has the mode %#o, so other users can write to it: if none of them has, run chmod 700 on it; on a Kubernetes volume with fsGroup, name a directory of its own below the mount, and set fsGroupChangePolicy: OnRootMismatch", mode.Perm())
+}
+
+// prepare syncs the name of the directory. It takes the group's right to write away, which Kubernetes gives to a volume with
+// fsGroup at each start of a pod, unless the directory has other files than the store's: it is then not one that a store has made.
+func (s *files) prepare(made bool, mode fs.FileMode) error {
 	entries, err := os.ReadDir(s.path)
 	if err != nil {
 		return unfit(s.path, "cannot be read", err)
+	}
+	if checkMode && mode.Perm()&0o020 != 0 {
+		if slices.ContainsFunc(entries, func(e os.DirEntry) bool { return !isOurs(e.Name()) }) {
+			return unfit(s.path, wide(mode), nil)
+		}
+		if err := os.Chmod(s.path, ownDir); err != nil {
+			return unfit(s.path, wide(mode), err)
+		}
+		s.wide = mode
 	}
 	if slices.ContainsFunc(entries, func(e os.DirEntry) bool { _, ok := keyOf(e.Name(), cellFile); return ok }) {
 		return nil // the process that wrote the first cell has synced it
@@ -187,6 +205,14 @@ func (s *files) prepare(made bool) error {
 		return nil // the user who made it may have had more rights there
 	}
 	return failedFile("sync directory "+parent, err)
+}
+
+// isOurs reports whether a file of this name is one of a cell.
+func isOurs(name string) bool {
+	return slices.ContainsFunc([]string{cellFile, tempFile, swapFile, holdFile}, func(kind string) bool {
+		_, ok := keyOf(name, kind)
+		return ok
+	})
 }
 
 // DefaultPath returns the directory for the cells of the user that the process runs

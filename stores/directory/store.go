@@ -30,6 +30,7 @@ type files struct {
 	engine.Skeleton[string]
 	path string
 	disk disk
+	wide fs.FileMode // that the directory had until its group's right was taken away, or 0
 
 	// synced has, by key, a text that was on the disk. If two calls come in the wrong order, the next
 	// reader syncs once more.
