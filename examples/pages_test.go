@@ -133,7 +133,7 @@ func TestServicePage(t *testing.T) {
 	prints := []string{
 		`^\d{15,19}\n\{"ids":\["\d+"\]\}\n\{"ids":\["\d+","\d+","\d+"\]\}\n$`,
 		`(?s)\n1\n\{"name":"orders","mode":"segmented","first":"2","last":"2","count":1,"stride":1\}\n$`,
-		`(?s)^id\n\d+\ntime\n20\d\d-.*\n(\d{15,19}\n){3}\{"id":.*\n(\d{15,19}\n){5}\{"name":"orders",.*"first":"3","last":"12",.*\n$`,
+		`(?s)^id\n\d+\ntime\n20\d\d-.*\n(\d{15,19}\n){3}\{"id":.*\n\{"ids":\[("\d+",?){5}\]\}\n\{"name":"orders",.*"first":"3","last":"12",.*\n$`,
 		`\{"ids":\["\d+","\d+","\d+"\]\}\n\d{15,19}\n$`,
 		`there is nothing to serve`,
 	}
