@@ -167,6 +167,7 @@ func TestLost(t *testing.T) {
 				require.ErrorIs(t, err, row.err)
 				require.Equal(t, row.number, number)
 				require.Equal(t, row.lost, w.Stats().Lost)
+				synctest.Wait() // for the log
 				require.Equal(t, strings.Contains(name, "unclear"), strings.Count(w.log.String(), "numbers were given up") == 1, w.log)
 				_ = w.Close()
 				require.Equal(t, row.lost, w.Stats().Lost)
