@@ -78,16 +78,6 @@ type Server struct {
 	how how
 }
 
-// Start starts a server, and returns when it is ready. If ctx ends before, it fails. The
-// caller closes it.
-func Start(ctx context.Context, kind Kind, settings ...string) (*Server, error) {
-	all, stop := All(ctx, Wanted{Kind: kind, Settings: settings})
-	if all[0].Err != nil {
-		return nil, errors.Join(all[0].Err, stop())
-	}
-	return all[0], nil
-}
-
 // All starts servers, all at once, and returns when each is ready or has failed. stop
 // ends them and removes their data. The caller must call it, and may call it again. When
 // ctx ends, servers that are not ready yet fail.
@@ -196,9 +186,6 @@ func (s *Server) At(addr string, options ...string) string {
 // take it for something else. Every user of the machine can reach the ports, so it is random. A
 // replica of MariaDB takes 32 characters.
 var password = "s3" + rand.Text()[:20] + "/@:?#&%x"
-
-// Dir makes a directory like those of the servers. The caller removes it.
-func Dir() (string, error) { return program.Dir(diskBase(), "") }
 
 // diskBase is a directory on a disk: /tmp is in memory on many systems, where a sync costs
 // nothing.

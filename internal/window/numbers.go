@@ -82,8 +82,8 @@ func (w *Numbers) Quick(n uint64) (first uint64, ok bool) {
 // up. It fails when neither has enough, and when the window is sealed. n is from 1 to
 // [MaxNumbers].
 //
-// more asks for a range: one is due, or the call failed. It asks again after each 64th part of what is left, until
-// there is a range: so the keeper may fail, and the calls between are quick.
+// more asks for a range: one is due, or the call failed. It asks again after a 64th part of what is left, 64 numbers at
+// most, until there is a range: so the keeper may fail, a slow caller asks soon after, and the calls between are quick.
 func (w *Numbers) Count(n uint64) (first uint64, more, ok bool) {
 	for !w.closed {
 		s := w.present.Load()
@@ -99,7 +99,7 @@ func (w *Numbers) Count(n uint64) (first uint64, more, ok bool) {
 			}
 			more = w.queued == nil && free+n > s.due
 			if more {
-				s.soft.Store(max(s.soft.Load(), free+n+s.rest(free+n)/64))
+				s.soft.Store(max(s.soft.Load(), free+n+min(s.rest(free+n)/64, 64)))
 				w.check()
 			}
 			return free, more, true

@@ -85,23 +85,25 @@ func TestShort(t *testing.T) {
 }
 
 // TestQuickWhileDue has a call ask for the next range, and those after it go without the lock, but for one in a
-// 64th part of what is left, and for none once the range is queued.
+// 64th part of what is left, or in 64 numbers, and for none once the range is queued.
 func TestQuickWhileDue(t *testing.T) {
-	w := counted(Range{To: 640})
-	asked := func(calls int) (n int) {
-		for range calls {
-			if _, ok := w.Quick(1); !ok {
-				_, more, _ := w.Count(1)
-				assert.True(t, more && w.Short())
-				n++
+	for size, every := range map[uint64]int{640: 10, 1 << 20: 65} {
+		w := counted(Range{To: size})
+		asked := func(calls int) (n int) {
+			for range calls {
+				if _, ok := w.Quick(1); !ok {
+					_, more, _ := w.Count(1)
+					assert.True(t, more && w.Short())
+					n++
+				}
 			}
+			return n
 		}
-		return n
+		assert.Equal(t, 1, asked(every))
+		assert.Equal(t, 1, asked(every))
+		w.Queue(Range{From: size + 60, To: size + 61}, size+60)
+		assert.Zero(t, asked(int(size)-2*every))
 	}
-	assert.Equal(t, 1, asked(10))
-	assert.Equal(t, 1, asked(10))
-	w.Queue(Range{From: 700, To: 701}, 700)
-	assert.Zero(t, asked(620))
 }
 
 func TestSealedCount(t *testing.T) {
