@@ -208,6 +208,8 @@ func TestMutantsAreCaught(t *testing.T) {
 				if row.Fault == catches[row.Subject] {
 					left = slices.DeleteFunc(left, func(name string) bool { return name == row.Subject })
 				}
+			case row.Fault == catches[row.Subject]:
+				t.Logf("%s: not caught by %s: %+v", row.Subject, row.Fault, row.Verdict)
 			}
 		}
 	}

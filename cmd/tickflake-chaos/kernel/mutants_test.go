@@ -18,21 +18,25 @@ import (
 
 // subjects returns the mutants of the table, and the sound generator, as subjects on the wall
 // clock. Each promises what its users believed. Their tick is long, so that two visits of the
-// clock to one instant meet in one tick.
+// clock to one instant meet in one tick, and as long as a step that is to catch them: the clock goes back
+// by one tick then, and comes again to the last one, even on a host where ten IDs take a second.
 func subjects() []subject.Subject {
 	var all []subject.Subject
 	for _, m := range mutants.All() {
 		if catches[m.Name] == "" && m.Name != mutants.Control {
 			continue
 		}
-		bound := time.Duration(-1)
+		bound, tick := time.Duration(-1), 100*time.Millisecond
+		if m.Kernel == "step-back-1s" {
+			tick = time.Second
+		}
 		if m.Name == "M8" { // the others break another promise
 			bound = m.Wait
 		}
 		all = append(all, subject.Subject{
 			Name: m.Name, Group: Mutants, How: m.How, Restarts: true, Shares: m.Shares, Bound: bound,
 			Open: func(_ context.Context, at subject.Place) (subject.Source, error) {
-				next, err := m.Open(mutants.World{Now: time.Now, Sleep: time.Sleep, State: file(filepath.Join(at.Dir, "state")), Tick: 100 * time.Millisecond, Bits: 16})
+				next, err := m.Open(mutants.World{Now: time.Now, Sleep: time.Sleep, State: file(filepath.Join(at.Dir, "state")), Tick: tick, Bits: 16})
 				if err != nil {
 					return subject.Source{}, err
 				}

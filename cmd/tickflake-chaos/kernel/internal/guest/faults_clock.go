@@ -60,10 +60,14 @@ func clockFaults() []Fault {
 	return all
 }
 
-// steps makes steps while the subjects issue.
+// steps makes steps while the subjects issue, the first in the middle of a second: after a step back by one, the
+// clock is in the second before, and then in the same one again, each time for as long as a slow host needs to issue.
 func steps(sizes ...time.Duration) func(*Stage) {
 	return func(s *Stage) {
 		s.Issue(before)
+		for into := time.Duration(0); into < 400*time.Millisecond || into > 600*time.Millisecond; into = read(unix.CLOCK_REALTIME) % time.Second {
+			s.Issue(10 * time.Millisecond)
+		}
 		s.Mark()
 		for _, d := range sizes {
 			s.Step(d)
