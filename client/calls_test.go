@@ -261,10 +261,10 @@ func TestNextAfter(t *testing.T) {
 		require.NoError(t, err, "a smaller one has a timeout of its own")
 		assert.Equal(t, time.Second, time.Since(began), "and does not wait with it")
 
-		s[0].has(fault{change: func(r *tickflakev1.TakeResponse) { r.Runs[0].First = int64(first) }})
+		s[0].has(fault{change: func(r *tickflakev1.TakeResponse) { r.Runs[0].First = int64(highest + 3<<29) }}) // above the last ID, and not above what was seen
 		_, err = c.NextAfter(t.Context(), highest+1<<31)
 		assert.ErrorIs(t, err, ErrUnavailable)
-		assert.ErrorContains(t, err, "is not above")
+		assert.ErrorContains(t, err, "its IDs are ")
 
 		s[0].has(fault{delay: time.Second / 2})
 		time.Sleep(time.Minute) // the server is asked again

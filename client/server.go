@@ -164,18 +164,13 @@ func (c *Client) take(ctx context.Context, s *server, n int64, seen snowflake.ID
 	if a.latency >= a.freshness {
 		return answer{}, &failure{server: s.address, cause: fmt.Errorf("its answer took %s, and its IDs are to be used within %s", a.latency, a.freshness)}
 	}
-	if seen != 0 {
-		if first := a.runs[0].First; first <= seen { // as from a server that knows no "after"
-			return answer{}, &failure{server: s.address, cause: fmt.Errorf("its answer is not valid: the ID %d is not above %d", first, seen)}
-		}
-		return a, nil
-	}
 	// A server issues IDs above those that it issued before. So these are IDs of a server
 	// whose clock is behind that of the server before.
-	if last := a.runs[len(a.runs)-1].Last(); last <= largest {
-		behind := lag(layout, last, largest)
+	floor := cmp.Or(seen, largest)
+	if last := a.runs[len(a.runs)-1].Last(); last <= floor {
+		behind := lag(layout, last, floor)
 		return answer{}, &failure{server: s.address, after: min(behind, longestLag),
-			cause: fmt.Errorf("its IDs are %s behind the last ID, which came from another server: check the clocks of the servers", behind)}
+			cause: fmt.Errorf("its IDs are %s behind %d, which came from another server: check the clocks of the servers", behind, floor)}
 	}
 	return a, nil
 }
