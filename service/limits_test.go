@@ -3,7 +3,6 @@ package service_test
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -11,7 +10,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -213,32 +211,6 @@ func TestRESPBytes(t *testing.T) {
 	assert.EqualValues(t, 1, last)
 }
 
-// A client that reads no reply, and has nothing on its way that the server has not read, is told at once that its
-// connection has ended: the kernel does not keep its replies. If the server ends before that, it does.
-func TestUnreadRepliesAreDropped(t *testing.T) {
-	t.Parallel()
-	for _, drains := range []bool{false, true} {
-		r := start(t, listen, func(c *service.Config) {
-			c.ReadTimeout, c.DrainTimeout = 50*time.Millisecond, 300*time.Millisecond
-			if drains {
-				c.ReadTimeout = time.Minute
-			}
-		})
-		c := r.connect(resp, strings.Repeat(command("IDS", "10000"), 90))
-		require.NoError(t, c.SetDeadline(time.Now().Add(10*time.Second)))
-		if drains {
-			_, err := c.Read(make([]byte, 1))
-			require.NoError(t, err)
-			r.stop()
-			assert.ErrorContains(t, <-r.ended, "resp")
-		} else {
-			require.Eventually(t, func() bool { return strings.Contains(r.log(), "did not read its replies") }, 10*time.Second, time.Millisecond)
-		}
-		_, err := io.Copy(io.Discard, c)
-		assert.Equal(t, !drains, errors.Is(err, syscall.ECONNRESET), "%v", err)
-	}
-}
-
 // Clients with tokens, and the probes, find room whatever strangers do, up to the limit of those that are known. TestRoom has
 // the pools.
 func TestLimit(t *testing.T) {
@@ -312,6 +284,7 @@ func TestSlowPeers(t *testing.T) {
 		{web, "a body now and then", post + "Transfer-Encoding: chunked\r\n\r\n", "0", false, read, read + timeout},
 		{web, "a huge body", post + "Content-Length: 200000\r\n\r\n", "x", false, read, read + timeout},
 		{web, "requests, and reads nothing", post + "\r\n", post + "\r\n", true, read, read + 2*timeout},
+		{web, "frames of HTTP/2, and reads nothing", preface + settings, settings, true, read, read + timeout},
 		{probes, "nothing", "", "", false, read, read},
 	} {
 		t.Run(c.protocol+" "+c.name, func(t *testing.T) {
@@ -389,33 +362,4 @@ func TestLongPipeline(t *testing.T) {
 		require.NoError(t, err)
 		assert.Less(t, issued, 3e6, "of the hundred million that it asked for")
 	})
-}
-
-// A client of HTTP/2 that takes no body of an answer, or reads nothing, holds its request for a
-// bounded time.
-func TestUnreadBody(t *testing.T) {
-	t.Parallel()
-	const read, timeout, target = 10 * time.Second, 2 * time.Second, "/v1/ids?n=10000"
-	frame := func(kind, flags, stream byte, body string) string {
-		return string([]byte{0, 0, byte(len(body)), kind, flags, 0, 0, 0, stream}) + body
-	}
-	// The client grants no window for the bodies of answers. The request is in HPACK.
-	preface := "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0, "\x00\x04\x00\x00\x00\x00") +
-		frame(1, 5, 1, "\x83\x86\x04"+string(rune(len(target)))+target+"\x01\x09localhost")
-	for _, reads := range []bool{true, false} {
-		bubble(t, func(t *testing.T) {
-			r := start(t, pipe, func(c *service.Config) { c.ReadTimeout, c.Timeout = read, timeout })
-			conn := r.connect(web, preface)
-			if reads {
-				go func() { _, _ = io.Copy(io.Discard, conn) }()
-			}
-			time.Sleep(time.Second)
-			synctest.Wait()
-			const answered = `(?m)^tickflake_service_requests_total{.*code="ok",.*protocol="http"} %d$`
-			assert.Regexp(t, fmt.Sprintf(answered, 0), r.metrics(""), "the answer waits for the client")
-			time.Sleep(read + timeout)
-			synctest.Wait()
-			assert.Regexp(t, fmt.Sprintf(answered, 2), r.metrics(""), "it, and the first request for metrics")
-		})
-	}
 }

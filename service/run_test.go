@@ -51,7 +51,7 @@ func TestDrain(t *testing.T) {
 				code, _ := r.get(name, "/readyz")
 				all[1+i] = fmt.Sprint(code)
 			}
-			got, err := health.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+			got, err := health.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: tickflakev1.TickflakeService_ServiceDesc.ServiceName})
 			require.NoError(t, err)
 			all[3] = got.GetStatus().String()
 			pong, err := io.ReadAll(r.connect(resp, command("PING")+command("QUIT")))
