@@ -74,7 +74,7 @@ func (f *fleet) process(m *machine) *process {
 
 // way is that of a process to the store of a site.
 func (f *fleet) way(p *process, site int) *way {
-	w := &way{Memory: f.stores[site].Client(), p: p}
+	w := &way{f.stores[site].Client(), p, site}
 	w.Before, w.After = w.before, w.after
 	return w
 }

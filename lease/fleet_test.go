@@ -605,7 +605,8 @@ func (f *fleet) bound() time.Duration { return 5 * f.longest }
 // way is a process's way to its store.
 type way struct {
 	*storetest.Memory
-	p *process
+	p    *process
+	site int // that has the store
 }
 
 // before is a call on its way there.
@@ -677,7 +678,7 @@ func (w *way) Read(ctx context.Context, key string) (stores.Cell, error) {
 func (f *fleet) states(w *way, found stores.Cell, err error) []stores.Cell {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	key := fmt.Sprint(w.p.site, found.Key)
+	key := fmt.Sprint(w.site, found.Key)
 	all := f.cells[key]
 	if err == nil && (len(all) == 0 || all[len(all)-1].Version != found.Version) {
 		all = append(all[max(len(all)-12, 0):len(all):len(all)], found)
