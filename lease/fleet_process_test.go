@@ -66,9 +66,12 @@ func (f *fleet) process(m *machine) *process {
 	p.leave = sync.OnceFunc(func() { close(p.gone) })
 	p.way = f.way(p, p.site)
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	p.name = fmt.Sprintf("%d.%d", m.id, len(f.all))
 	f.all, m.p = append(f.all, p), p
+	f.mu.Unlock()
+	if is(f, &f.over) { // play has not seen it
+		p.end()
+	}
 	return p
 }
 
