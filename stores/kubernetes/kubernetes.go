@@ -27,11 +27,6 @@ const (
 	// has not closed yet.
 	conns = 4
 	most  = 16
-
-	// maxPrefix leaves room for the longest key that a fleet uses, that of a sequence, whose name has 64
-	// characters, which may take two each. maxName is the longest name of an object.
-	maxName   = 253
-	maxPrefix = maxName - len("seq.") - 2*64
 )
 
 // account is where the files of a pod's service account are. A test replaces it.
@@ -39,19 +34,14 @@ var account = "/var/run/secrets/kubernetes.io/serviceaccount/"
 
 // connect opens a URL, as the package's doc describes it. It asks the server nothing yet.
 func connect(_ context.Context, u *engine.URL) (stores.Store, error) {
-	namespace, prefix := u.URL.Host, strings.Trim(u.URL.Path, "/")
-	name := nameOf(strings.TrimLeft(prefix+"/"+u.Namespace, "/")) + "."
+	namespace := u.URL.Host
 	switch {
 	case u.URL.User != nil:
 		return nil, u.Refuse("credentials do not belong in it; they come from the service account, or from the file token=FILE", nil)
-	case namespace == "" || strings.ContainsAny(namespace, ":,."):
-		return nil, u.Refuse("want k8s://NAMESPACE or k8s://NAMESPACE/PREFIX, with a namespace of Kubernetes", nil)
+	case namespace == "" || strings.ContainsAny(namespace, ":,.") || u.URL.Path != "":
+		return nil, u.Refuse("want k8s://NAMESPACE, with a namespace of Kubernetes", nil)
 	case u.URL.RawQuery != "":
 		return nil, u.Refuse("unknown option; there are server, cacert, token and namespace", nil)
-	case prefix != "" && stores.CheckKey(prefix) != nil:
-		return nil, u.Refuse("bad prefix; want lower-case letters, digits, hyphens, dots and underscores", nil)
-	case len(name) > maxPrefix:
-		return nil, u.Refuse(fmt.Sprintf("prefix and option namespace take %d characters of a name of Kubernetes, in which a capital letter, z, _ and . count twice; want at most %d", len(name), maxPrefix), nil)
 	}
 	address := u.Options["server"]
 	if host := os.Getenv("KUBERNETES_SERVICE_HOST"); address == "" && host != "" { // in a pod
@@ -82,7 +72,7 @@ func connect(_ context.Context, u *engine.URL) (stores.Store, error) {
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // a write goes out once
 	s := &engine.Skeleton[revision]{
 		Texts: &leases{client: &http.Client{Transport: transport, CheckRedirect: stay}, server: server, token: u.Options["token"],
-			namespace: namespace, prefix: name},
+			namespace: namespace, prefix: nameOf(u.Namespace) + "."},
 		Namespace: u.Namespace, At: "k8s at " + server.Host,
 		Explain: func(_ context.Context, err error) error { return refused(err) },
 		Conns:   transport,
@@ -270,7 +260,7 @@ var (
 	capital = regexp.MustCompile("[A-Z]")
 )
 
-// nameOf returns a key, a prefix or a namespace as a part of an object's name: parts with dots
+// nameOf returns a key or a namespace as a part of an object's name, whose 253 characters have room for both, also for that of a sequence: parts with dots
 // between them, each of lower-case letters, digits and hyphens, with a letter or a digit at
 // both ends. Slashes become dots. Every other character that may not stand where it stands becomes z
 // and one more, so that no two keys have one name, and z is one of these.
