@@ -161,8 +161,11 @@ func TestTLSFiles(t *testing.T) {
 		}
 		first, firstKey := a.Issue(t, "first", servicetest.ForServers, time.Hour)
 		second, secondKey := a.Issue(t, "second", servicetest.ForServers, 24*time.Hour)
-		paths.Put(t, first, firstKey, nil)
-		var err error
+		_, err := all.TLS(t.Context(), paths.Cert, paths.Key, "", nil)
+		require.ErrorIs(t, err, os.ErrNotExist)
+		paths.Put(t, first, firstKey, []byte("nothing"))
+		_, err = all.TLS(t.Context(), paths.Cert, paths.Key, paths.ClientCA, nil)
+		require.ErrorContains(t, err, "ca.crt: there is no certificate of an authority")
 		c, err = all.TLS(t.Context(), paths.Cert, paths.Key, "", l.logger())
 		require.NoError(t, err)
 		assert.EqualValues(t, tls.VersionTLS12, c.MinVersion)
@@ -194,28 +197,4 @@ func TestTLSFiles(t *testing.T) {
 		assert.Equal(t, "first", name(), "an expired one is better than none")
 		assert.Contains(t, l.String(), "has expired at")
 	})
-}
-
-func TestReloadTLSRefuses(t *testing.T) {
-	t.Parallel()
-	a := servicetest.NewAuthority(t)
-	good, key := a.Issue(t, "good", servicetest.ForServers, time.Hour)
-	old, oldKey := a.Issue(t, "old", servicetest.ForServers, -time.Minute)
-	for name, c := range map[string]struct {
-		certificate, key, ca []byte
-		want                 string
-	}{
-		"expired":   {old, oldKey, a.PEM(), "expired"},
-		"other key": {good, oldKey, a.PEM(), "tls.key"},
-		"no CA":     {good, key, []byte("nothing"), "ca.crt: there is no certificate of an authority"},
-	} {
-		files := servicetest.NewFiles(t)
-		files.Put(t, c.certificate, c.key, c.ca)
-		_, err := service.NewFiles().TLS(t.Context(), files.Cert, files.Key, files.ClientCA, nil)
-		require.ErrorContains(t, err, c.want, name)
-		assert.NotContains(t, err.Error(), string(c.key))
-	}
-	files := servicetest.NewFiles(t)
-	_, err := service.NewFiles().TLS(t.Context(), files.Cert, files.Key, "", nil)
-	assert.ErrorIs(t, err, os.ErrNotExist)
 }

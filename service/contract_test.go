@@ -412,7 +412,7 @@ func TestEveryMethodAsksForTheToken(t *testing.T) {
 		c.UseWithin = 1500 * time.Millisecond
 	})
 	conn := r.rpc()
-	names := []string{grpc_health_v1.Health_Check_FullMethodName, grpc_health_v1.Health_Watch_FullMethodName, grpc_reflection_v1.ServerReflection_ServerReflectionInfo_FullMethodName}
+	names := []string{grpc_health_v1.Health_Check_FullMethodName, grpc_reflection_v1.ServerReflection_ServerReflectionInfo_FullMethodName}
 	desc := tickflakev1.TickflakeService_ServiceDesc
 	for _, m := range desc.Methods {
 		names = append(names, "/"+desc.ServiceName+"/"+m.MethodName)

@@ -13,6 +13,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"golang.org/x/text/encoding/unicode"
@@ -23,17 +24,15 @@ import (
 // [NewFiles], add what is read from them, and run [Files.Follow]. Its methods are safe for concurrent use.
 //
 // A change of the content or the mode of a file takes effect once two looks in a row have found the same, since
-// the first may find half a file. A link is followed, as in a Kubernetes secret. A read that hangs, as of a
-// FIFO or on a dead mount, holds up nothing but itself. It may never end, also where another file has come in the place of
-// the one that hangs, so the file is read once more after eight seconds, and then each time that it hung for a quarter longer:
-// a file that hangs for a year has about 70 readers.
+// the first may find half a file. A link is followed, as in a Kubernetes secret. A read that hangs, as on a dead mount,
+// holds up nothing but itself: nobody waits for it for long, and the file has no other read meanwhile.
 type Files struct {
 	patience time.Duration // for a read
-	again    time.Duration // at least between two reads of a file that hangs
+	file     ReadFile      // which may hang
 
 	mu    sync.Mutex
 	loads []*load
-	reads map[string]*read // that have begun; the last of each file
+	reads map[string]*read // that have not ended
 }
 
 // Load reads files by read. It returns a function that puts the result in
@@ -52,7 +51,6 @@ type load struct {
 
 // read is one read of a file.
 type read struct {
-	first time.Time // when the file began to hang, if it does
 	began time.Time
 	done  chan struct{}
 	text  []byte
@@ -65,11 +63,14 @@ const (
 	maxFile   = 1 << 20         // bytes of a file
 )
 
-var errHangs = errors.New("it was not read in time: want a file, on a mount that answers")
+var (
+	errHangs = errors.New("it was not read in time: want a file on a mount that answers")
+	errPipe  = errors.New("it is a pipe: want a file")
+)
 
 // NewFiles returns files without any.
 func NewFiles() *Files {
-	return &Files{patience: time.Second, again: 4 * lookEvery, reads: make(map[string]*read)}
+	return &Files{patience: time.Second, file: readFile, reads: make(map[string]*read)}
 }
 
 // Add reads files by a [Load], and again when they change. It returns the function that puts the first result in use,
@@ -130,25 +131,18 @@ func (f *Files) look(ctx context.Context, l *load) (apply func(), found string) 
 	return apply, string(sum.Sum(nil))
 }
 
-// read returns the text of a file. If an earlier read has not ended, it waits for that one,
-// unless that has hung for too long.
+// read returns the text of a file. If an earlier read has not ended, it waits for that one.
 func (f *Files) read(ctx context.Context, path string) ([]byte, os.FileMode, error) {
 	f.mu.Lock()
 	r := f.reads[path]
-	if now := time.Now(); r == nil || now.Sub(r.began) > max(f.again, r.began.Sub(r.first)/4) {
-		first := now
-		if r != nil {
-			first = r.first
-		}
-		r = &read{first: first, began: now, done: make(chan struct{})}
+	if r == nil {
+		r = &read{began: time.Now(), done: make(chan struct{})}
 		f.reads[path] = r
 		go func() {
-			r.text, r.mode, r.err = readFile(path)
+			r.text, r.mode, r.err = f.file(path)
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			if f.reads[path] == r { // else it hung, and what it found is old
-				delete(f.reads, path)
-			}
+			delete(f.reads, path)
 			close(r.done)
 		}()
 	}
@@ -166,13 +160,16 @@ func (f *Files) read(ctx context.Context, path string) ([]byte, os.FileMode, err
 }
 
 func readFile(path string) (text []byte, mode os.FileMode, err error) {
-	in, err := os.Open(path)
+	in, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // without a wait for a pipe's writer
 	if err != nil {
 		return nil, 0, err
 	}
 	defer in.Close() //nolint:errcheck // it was only read
 	if info, err := in.Stat(); err == nil {
 		mode = info.Mode()
+	}
+	if mode&os.ModeNamedPipe != 0 {
+		return nil, mode, &os.PathError{Op: "read", Path: path, Err: errPipe}
 	}
 	text, err = io.ReadAll(io.LimitReader(in, maxFile+1))
 	if err == nil && len(text) > maxFile {

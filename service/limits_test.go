@@ -3,7 +3,6 @@ package service_test
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -11,7 +10,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,7 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/status"
@@ -89,23 +86,24 @@ func TestLimits(t *testing.T) {
 			_, err := tickflakev1.NewTickflakeServiceClient(r.rpc()).Number(ctx, &tickflakev1.NumberRequest{Name: strings.Repeat("a", limit.Message)})
 			return fmt.Sprint(err)
 		}, "received message larger than max"},
-		{"streams of a connection", []string{rpc}, func(r *running, _ string) string {
-			conn := r.rpc() // with a token, without which it would end
-			require.NoError(r.t, conn.Invoke(metadata.AppendToOutgoingContext(r.t.Context(), "authorization", "Bearer "+shop), tickflakev1.TickflakeService_Take_FullMethodName, &tickflakev1.TakeRequest{}, &tickflakev1.TakeResponse{}))
-			watch := func(ctx context.Context) error {
-				stream, err := grpc_health_v1.NewHealthClient(conn).Watch(ctx, &grpc_health_v1.HealthCheckRequest{})
+		{"streams", []string{rpc}, func(r *running, _ string) string {
+			api := grpc_reflection_v1.NewServerReflectionClient(r.rpc())
+			open := func() grpc_reflection_v1.ServerReflection_ServerReflectionInfoClient {
+				stream, err := api.ServerReflectionInfo(metadata.AppendToOutgoingContext(r.t.Context(), "authorization", "Bearer "+shop))
 				require.NoError(r.t, err)
-				_, err = stream.Recv()
-				return err
+				synctest.Wait()
+				return stream
 			}
-			ctx, leave := context.WithCancel(r.t.Context())
-			for range limit.StrangerStreams {
-				require.NoError(r.t, watch(ctx))
+			silent := open()
+			for range limit.Streams - 1 {
+				open()
 			}
-			err := watch(ctx)
-			leave()
-			synctest.Wait()
-			assert.NoError(r.t, watch(r.t.Context()), "watches that were left do not count")
+			_, err := open().Recv()
+			began := time.Now()
+			_, late := silent.Recv()
+			assert.ErrorContains(r.t, late, "did not end in time", "others have its place")
+			assert.Equal(r.t, 10*time.Second, time.Since(began))
+			assert.NoError(r.t, open().Send(&grpc_reflection_v1.ServerReflectionRequest{}))
 			return fmt.Sprint(err)
 		}, "its largest number of streams"},
 	} {
@@ -213,32 +211,6 @@ func TestRESPBytes(t *testing.T) {
 	assert.EqualValues(t, 1, last)
 }
 
-// A client that reads no reply, and has nothing on its way that the server has not read, is told at once that its
-// connection has ended: the kernel does not keep its replies. If the server ends before that, it does.
-func TestUnreadRepliesAreDropped(t *testing.T) {
-	t.Parallel()
-	for _, drains := range []bool{false, true} {
-		r := start(t, listen, func(c *service.Config) {
-			c.ReadTimeout, c.DrainTimeout = 50*time.Millisecond, 300*time.Millisecond
-			if drains {
-				c.ReadTimeout = time.Minute
-			}
-		})
-		c := r.connect(resp, strings.Repeat(command("IDS", "10000"), 90))
-		require.NoError(t, c.SetDeadline(time.Now().Add(10*time.Second)))
-		if drains {
-			_, err := c.Read(make([]byte, 1))
-			require.NoError(t, err)
-			r.stop()
-			assert.ErrorContains(t, <-r.ended, "resp")
-		} else {
-			require.Eventually(t, func() bool { return strings.Contains(r.log(), "did not read its replies") }, 10*time.Second, time.Millisecond)
-		}
-		_, err := io.Copy(io.Discard, c)
-		assert.Equal(t, !drains, errors.Is(err, syscall.ECONNRESET), "%v", err)
-	}
-}
-
 // Clients with tokens, and the probes, find room whatever strangers do, up to the limit of those that are known. TestRoom has
 // the pools.
 func TestLimit(t *testing.T) {
@@ -270,14 +242,6 @@ func TestLimit(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, answer.Body.Close())
 		assert.True(t, answer.Close, "a connection without a token ends with its request, and not in the next")
-		began := time.Now()
-		watch, err := grpc_health_v1.NewHealthClient(r.rpc()).Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{})
-		require.NoError(t, err)
-		for err == nil {
-			_, err = watch.Recv()
-		}
-		assert.Equal(t, codes.Unavailable, status.Code(err), "the connection shows no token")
-		assert.Equal(t, 10*time.Second, time.Since(began))
 		for protocol, c := range known {
 			for range most - 1 {
 				require.NoError(t, ids(1)(r.caller(protocol, shop)), protocol)
@@ -320,6 +284,7 @@ func TestSlowPeers(t *testing.T) {
 		{web, "a body now and then", post + "Transfer-Encoding: chunked\r\n\r\n", "0", false, read, read + timeout},
 		{web, "a huge body", post + "Content-Length: 200000\r\n\r\n", "x", false, read, read + timeout},
 		{web, "requests, and reads nothing", post + "\r\n", post + "\r\n", true, read, read + 2*timeout},
+		{web, "frames of HTTP/2, and reads nothing", preface + settings, settings, true, read, read + timeout},
 		{probes, "nothing", "", "", false, read, read},
 	} {
 		t.Run(c.protocol+" "+c.name, func(t *testing.T) {
@@ -397,75 +362,4 @@ func TestLongPipeline(t *testing.T) {
 		require.NoError(t, err)
 		assert.Less(t, issued, 3e6, "of the hundred million that it asked for")
 	})
-}
-
-// A client of HTTP/2 that takes no body of an answer, or reads nothing, holds its request for a
-// bounded time.
-func TestUnreadBody(t *testing.T) {
-	t.Parallel()
-	const read, timeout, target = 10 * time.Second, 2 * time.Second, "/v1/ids?n=10000"
-	frame := func(kind, flags, stream byte, body string) string {
-		return string([]byte{0, 0, byte(len(body)), kind, flags, 0, 0, 0, stream}) + body
-	}
-	// The client grants no window for the bodies of answers. The request is in HPACK.
-	preface := "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0, "\x00\x04\x00\x00\x00\x00") +
-		frame(1, 5, 1, "\x83\x86\x04"+string(rune(len(target)))+target+"\x01\x09localhost")
-	for _, reads := range []bool{true, false} {
-		bubble(t, func(t *testing.T) {
-			r := start(t, pipe, func(c *service.Config) { c.ReadTimeout, c.Timeout = read, timeout })
-			conn := r.connect(web, preface)
-			if reads {
-				go func() { _, _ = io.Copy(io.Discard, conn) }()
-			}
-			time.Sleep(time.Second)
-			synctest.Wait()
-			const answered = `(?m)^tickflake_service_requests_total{.*code="ok",.*protocol="http"} %d$`
-			assert.Regexp(t, fmt.Sprintf(answered, 0), r.metrics(""), "the answer waits for the client")
-			time.Sleep(read + timeout)
-			synctest.Wait()
-			assert.Regexp(t, fmt.Sprintf(answered, 2), r.metrics(""), "it, and the first request for metrics")
-		})
-	}
-}
-
-// A stream of gRPC whose client sends nothing, or reads nothing, ends in time, and by itself: the
-// client may open a new one.
-func TestSlowStreams(t *testing.T) {
-	t.Parallel()
-	const requests = 5000 // a megabyte of answers, and the flow control takes 64 KiB of them
-	for name, c := range map[string]struct {
-		requests int
-		after    time.Duration
-	}{"nothing is sent": {0, time.Hour}, "nothing is read": {requests, 10 * time.Second}} {
-		bubble(t, func(t *testing.T) {
-			r := start(t, pipe, nil)
-			api := grpc_reflection_v1.NewServerReflectionClient(r.rpc(grpc.WithStaticStreamWindowSize(1 << 16)))
-			stream, err := api.ServerReflectionInfo(t.Context())
-			require.NoError(t, err)
-			list := &grpc_reflection_v1.ServerReflectionRequest{MessageRequest: &grpc_reflection_v1.ServerReflectionRequest_ListServices{}}
-			sent := make(chan struct{})
-			go func() {
-				defer close(sent)
-				for range c.requests {
-					if stream.Send(list) != nil {
-						return
-					}
-				}
-			}()
-			time.Sleep(c.after + time.Second)
-			got := 0
-			for ; err == nil; got++ {
-				_, err = stream.Recv()
-			}
-			<-sent
-			assert.Equal(t, codes.Unavailable, status.Code(err), name)
-			assert.ErrorContains(t, err, "did not move in time", name)
-			assert.LessOrEqual(t, got, c.requests/2+1, name)
-			again, err := api.ServerReflectionInfo(t.Context())
-			require.NoError(t, err)
-			require.NoError(t, again.Send(list))
-			_, err = again.Recv()
-			assert.NoError(t, err, "others are not harmed")
-		})
-	}
 }

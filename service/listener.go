@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net"
-	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -270,20 +269,6 @@ func (c *counted) Close() error {
 	c.leave()
 	c.listener.mu.Unlock()
 	return c.Conn.Close()
-}
-
-// Write makes Close drop what the peer has not read, once it has read too slowly: else the kernel would offer it
-// megabytes for minutes more. A drain leaves them to the peer.
-func (c *counted) Write(p []byte) (int, error) {
-	n, err := c.Conn.Write(p)
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		c.listener.mu.Lock()
-		defer c.listener.mu.Unlock()
-		if socket, ok := c.Conn.(*net.TCPConn); ok && !c.listener.drained {
-			_ = socket.SetLinger(0)
-		}
-	}
-	return n, err
 }
 
 // SyscallConn returns the descriptor.

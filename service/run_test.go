@@ -51,7 +51,7 @@ func TestDrain(t *testing.T) {
 				code, _ := r.get(name, "/readyz")
 				all[1+i] = fmt.Sprint(code)
 			}
-			got, err := health.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+			got, err := health.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: tickflakev1.TickflakeService_ServiceDesc.ServiceName})
 			require.NoError(t, err)
 			all[3] = got.GetStatus().String()
 			pong, err := io.ReadAll(r.connect(resp, command("PING")+command("QUIT")))
@@ -72,6 +72,12 @@ func TestDrain(t *testing.T) {
 			_, err := r.caller(protocol, "").IDs(t.Context(), 1)
 			assert.NoError(t, err, "new connections are served")
 		})
+		reflected, err := grpc_reflection_v1.NewServerReflectionClient(r.rpc()).ServerReflectionInfo(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, reflected.Send(&grpc_reflection_v1.ServerReflectionRequest{MessageRequest: &grpc_reflection_v1.ServerReflectionRequest_ListServices{}}))
+		listed, err := reflected.Recv()
+		require.NoError(t, err)
+		assert.Contains(t, listed.String(), tickflakev1.TickflakeService_ServiceDesc.ServiceName)
 		release := r.hold()
 		go func() {
 			time.Sleep(200 * time.Millisecond)
@@ -86,6 +92,8 @@ func TestDrain(t *testing.T) {
 			assert.NoError(t, err)
 			assert.EqualValues(t, 1, last)
 		})
+		_, err = reflected.Recv()
+		assert.ErrorContains(t, err, "the server is about to stop", "it delays nothing")
 		assert.NoError(t, <-r.ended)
 		assert.InDelta(t, unready, time.Since(began), float64(time.Second), "HTTP looks for the end of requests now and then")
 		assert.ErrorContains(t, r.Run(t.Context()), "Run was called before")
@@ -215,42 +223,6 @@ func TestAcceptFails(t *testing.T) {
 		fails <- syscall.EINVAL
 		r.connect(resp, "")
 		assert.ErrorContains(t, <-r.ended, "resp stopped serving")
-	})
-}
-
-// A drain ends streams, and answers the calls that run.
-func TestDrainOfStreams(t *testing.T) {
-	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		r := start(t, pipe, func(c *service.Config) { c.Generator, c.UseWithin = four(t, strategies.Wait()), 1500*time.Millisecond })
-		conn := r.rpc()
-		health := grpc_health_v1.NewHealthClient(conn)
-		watch, err := health.Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: tickflakev1.TickflakeService_ServiceDesc.ServiceName})
-		require.NoError(t, err)
-		state, err := watch.Recv()
-		require.NoError(t, err)
-		require.Equal(t, grpc_health_v1.HealthCheckResponse_SERVING, state.Status)
-		reflected, err := grpc_reflection_v1.NewServerReflectionClient(conn).ServerReflectionInfo(t.Context())
-		require.NoError(t, err)
-		require.NoError(t, reflected.Send(&grpc_reflection_v1.ServerReflectionRequest{MessageRequest: &grpc_reflection_v1.ServerReflectionRequest_ListServices{}}))
-		listed, err := reflected.Recv()
-		require.NoError(t, err)
-		require.Contains(t, listed.String(), tickflakev1.TickflakeService_ServiceDesc.ServiceName)
-		api, busy := tickflakev1.NewTickflakeServiceClient(conn), make(chan error)
-		_, err = api.Take(t.Context(), &tickflakev1.TakeRequest{Count: new(int64(4))})
-		require.NoError(t, err)
-		go func() { _, err := api.Take(t.Context(), &tickflakev1.TakeRequest{}); busy <- err }()
-		synctest.Wait()
-		r.stop()
-		state, err = watch.Recv()
-		require.NoError(t, err)
-		require.Equal(t, grpc_health_v1.HealthCheckResponse_NOT_SERVING, state.Status)
-		_, err = watch.Recv()
-		require.Equal(t, codes.Unavailable, status.Code(err))
-		_, err = reflected.Recv()
-		require.Equal(t, codes.Unavailable, status.Code(err))
-		require.NoError(t, <-busy)
-		require.NoError(t, <-r.ended)
 	})
 }
 

@@ -165,7 +165,6 @@ func (s *Server) Run(ctx context.Context) error {
 	for range serving {
 		<-ended
 	}
-	s.issuer.Flush()
 	return errors.Join(failed, err)
 }
 

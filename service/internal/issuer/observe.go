@@ -22,7 +22,7 @@ import (
 type Observer struct {
 	log    *slog.Logger
 	counts [Protocols]counts
-	lines  [wire.Codes]lines // a flood of one code does not hide another
+	lines  [wire.Codes]*rate.Limiter // of the log; a flood of one code does not hide another
 
 	duration metric.Float64Histogram // set by Issuer.Measure, before the first request; nil: there are no metrics
 }
@@ -37,17 +37,11 @@ type counts struct {
 	turned  atomic.Int64 // connections beyond the limit
 }
 
-// lines bounds the lines of refused requests of one code.
-type lines struct {
-	limit      *rate.Limiter
-	suppressed atomic.Int64 // requests without a line since the last line
-}
-
 // NewObserver returns an Observer.
 func NewObserver(log *slog.Logger) *Observer {
 	o := &Observer{log: log}
 	for code := range o.lines {
-		o.lines[code].limit = rate.NewLimiter(limit.LogLines, limit.LogLines)
+		o.lines[code] = rate.NewLimiter(limit.LogLines, limit.LogLines)
 	}
 	return o
 }
@@ -66,13 +60,8 @@ func (o *Observer) Done(r Request) {
 		return
 	}
 	o.counts[r.Protocol].refused[code].Add(1)
-	if code == wire.Canceled {
-		return
-	}
-	if l := &o.lines[code]; l.limit.Allow() {
-		o.write(code, r, l.suppressed.Swap(0))
-	} else {
-		l.suppressed.Add(1)
+	if code != wire.Canceled && o.lines[code].Allow() {
+		o.write(code, r)
 	}
 }
 
@@ -90,7 +79,7 @@ func (o *Observer) Opened(p Protocol) { o.counts[p].open.Add(1); o.counts[p].ope
 func (o *Observer) Closed(p Protocol) { o.counts[p].open.Add(-1) }
 func (o *Observer) Turned(p Protocol) { o.counts[p].turned.Add(1) }
 
-func (o *Observer) write(code wire.Code, r Request, suppressed int64) {
+func (o *Observer) write(code wire.Code, r Request) {
 	name, text := "", Cause(r.Err)
 	if r.Client != nil {
 		name = r.Client.Name
@@ -98,23 +87,9 @@ func (o *Observer) write(code wire.Code, r Request, suppressed int64) {
 	if len(text) > limit.LogText {
 		text = strings.ToValidUTF8(text[:limit.LogText], "") + "…"
 	}
-	attributes := []slog.Attr{
+	o.log.LogAttrs(context.Background(), level(code), "request",
 		slog.String("protocol", r.Protocol.String()), slog.String("method", r.Method), slog.String("client", name),
-		slog.String("remote", r.Remote), slog.String("code", code.String()), slog.String("error", text),
-	}
-	if suppressed > 0 {
-		attributes = append(attributes, slog.Int64("suppressed", suppressed))
-	}
-	o.log.LogAttrs(context.Background(), level(code), "request", attributes...)
-}
-
-// Flush logs how many refused requests have no line yet.
-func (o *Observer) Flush() {
-	for code := range o.lines {
-		if n := o.lines[code].suppressed.Swap(0); n > 0 {
-			o.log.LogAttrs(context.Background(), slog.LevelInfo, "requests refused", slog.String("code", wire.Code(code).String()), slog.Int64("suppressed", n))
-		}
-	}
+		slog.String("remote", r.Remote), slog.String("code", code.String()), slog.String("error", text))
 }
 
 // scope names the instrumentation in metrics, as in package oteltickflake.

@@ -11,7 +11,6 @@ import (
 const (
 	Strangers       = 1024     // connections of one listener: a pool of their own, the oldest dropped first
 	StrangerReplies = 32 << 10 // bytes of replies that a connection of RESP has not read
-	StrangerStreams = 4        // of health and reflection on one connection: a program needs one of each
 	Probes          = 64       // connections to the listener of probes, the oldest dropped first
 )
 
@@ -45,6 +44,7 @@ const Turn = 100
 // The server.
 const (
 	SpareFiles   = 256  // descriptors that connections leave free, for the store and the probes
+	Streams      = 64   // of reflection, for all
 	Waiting      = 1024 // calls of gRPC that may wait for their request without a timer: 10 MB of memory
 	Scrapes      = 4    // requests for /metrics at once
 	LogLines     = 5    // refused requests of one code that are logged in a second
@@ -75,7 +75,6 @@ var Table = []Row{
 	{"strangers", "connections to an address", fmt.Sprint(Strangers), "the oldest goes for the newest"},
 	{"a stranger", "time to show a token or certificate", "`--read-timeout`, 10s", "its connection ends"},
 	{"a stranger", "unread replies", size(StrangerReplies), "its commands wait"},
-	{"a stranger", "streams of health on a connection", fmt.Sprint(StrangerStreams), "a program needs one"},
 	{"a client", "connections; calls at once over HTTP and gRPC", "`max-connections`, half of the server's", "`busy`"},
 	{"a client", "IDs and numbers per second; at once", "`rate`, `burst`", "`busy`; what never fits is `bad_input`"},
 	{"a client", fmt.Sprintf("requests for more than %d IDs at once", Turn), "1; without clients, of all", "the next one waits, then `busy`"},
@@ -91,5 +90,6 @@ var Table = []Row{
 	{"the server", "connections to an address", "`--max-connections`, 16,384", "`unavailable`; without clients, refused"},
 	{"the server", "open sequences", "`--max-sequences`, 10,000", "the client with the most closes one"},
 	{"the server", "unread replies", size(AllReplies), "see a client"},
+	{"the server", "streams of reflection", fmt.Sprint(Streams), "`unavailable`"},
 	{"the server", "files left free", fmt.Sprint(SpareFiles), "for the store and " + fmt.Sprint(Probes) + " probes"},
 }

@@ -2,22 +2,21 @@ package rpc
 
 import (
 	"context"
-	"strings"
+	"errors"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
-	"google.golang.org/grpc/reflection/grpc_reflection_v1"
-	"google.golang.org/grpc/reflection/grpc_reflection_v1alpha"
 	"google.golang.org/grpc/status"
-	"google.golang.org/grpc/tap"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
+	"github.com/tickflake/tickflake/internal/wire"
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service/internal/issuer"
 	"github.com/tickflake/tickflake/service/internal/limit"
@@ -94,103 +93,59 @@ func modeOf(m sequence.Mode) tickflakev1.Mode {
 	return tickflakev1.Mode_MODE_SEGMENTED
 }
 
-// call is the context of a call, with its client. A type of its own costs one allocation
-// for both.
-type call struct {
-	context.Context
-
-	client  *issuer.Client
-	refused error // why the client may not call, or nil
-}
-
-type callKey struct{}
-
-// Value implements context.Context.
-func (c *call) Value(key any) any {
-	if key == (callKey{}) {
-		return c
+// health says whether the issuer is ready: of the whole server, which is "", and of the service of IDs and numbers. It needs
+// no token, and asks no store. The health service has no Watch here, by which strangers would hold streams.
+var health = grpc.MethodDesc{MethodName: "Check", Handler: func(server any, _ context.Context, receive func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+	s, in, out := server.(*Server), new(grpc_health_v1.HealthCheckRequest), &grpc_health_v1.HealthCheckResponse{Status: grpc_health_v1.HealthCheckResponse_SERVING}
+	if err := s.receive(receive, in); err != nil {
+		return nil, err
 	}
-	return c.Context.Value(key)
-}
-
-// callOf returns the call of a context that the server made.
-func callOf(ctx context.Context) *call {
-	c, _ := ctx.Value(callKey{}).(*call)
-	return c
-}
-
-// asked says that the call has a whole request. A stream of the client may have begun before the last call of
-// another one on the connection.
-func (c *call) asked() {
-	if c.client != nil {
-		peer := connectionOf(c)
-		_ = peer.Known(c.client) // if there is no room for it, begin has refused the call
-		peer.Asked()
+	if in.Service != "" && in.Service != tickflakev1.TickflakeService_ServiceDesc.ServiceName {
+		return nil, status.Error(codes.NotFound, "unknown service")
 	}
-}
+	if s.issuer.Ready() != nil {
+		out.Status = grpc_health_v1.HealthCheckResponse_NOT_SERVING
+	}
+	return out, nil
+}}
 
-// begin makes the context of a call when its headers have arrived.
-//
-// It never returns an error: grpc-go would then keep the context of each refused call until
-// its connection ends. The handlers refuse.
-func (s *Server) begin(ctx context.Context, info *tap.Info) (context.Context, error) {
-	c := &call{Context: ctx}
-	other := false // a method whose handler is not ours
-	switch info.FullMethodName {
-	case grpc_health_v1.Health_Watch_FullMethodName,
-		grpc_reflection_v1.ServerReflection_ServerReflectionInfo_FullMethodName,
-		grpc_reflection_v1alpha.ServerReflection_ServerReflectionInfo_FullMethodName:
-		// A stream has timeouts of its own.
-	default:
-		if other = !strings.HasPrefix(info.FullMethodName, "/"+tickflakev1.TickflakeService_ServiceDesc.ServiceName+"/"); other {
-			c.Context = s.issuer.Timeout(ctx) // grpc-go cancels ctx, and so the timer, when the call ends
+// request returns a call that has come whole, with its client, whose the connection is from now on.
+func (s *Server) request(ctx context.Context, method string) *issuer.Request {
+	p, _ := peer.FromContext(ctx)
+	from, r := p.AuthInfo.(*connection), &issuer.Request{Protocol: issuer.GRPC, Method: method, Client: s.issuer.Anyone()}
+	if r.Client == nil {
+		r.Client, r.Err = s.issuer.Bearer(issuer.GRPC, metadata.ValueFromIncomingContext(ctx, "authorization"), false)
+		if r.Err == nil {
+			r.Err = from.Known(r.Client)
 		}
 	}
-	if c.client = s.issuer.Anyone(); c.client == nil {
-		if c.client, c.refused = s.issuer.Bearer(issuer.GRPC, info.Header["authorization"], false); c.refused == nil {
-			c.refused = connectionOf(ctx).Known(c.client)
-		}
+	if r.Err == nil {
+		from.Asked()
 	}
-	if other {
-		c.asked()
-	}
-	return c, nil
+	return r
 }
 
 // method returns a method of the service: its request is received in time, its client is known, and
 // the observer is told. serve returns how many IDs or numbers the client gets.
 func method[In, Out any](name string, serve func(s *Server, ctx context.Context, c *issuer.Client, in *In) (out *Out, items int64, err error)) grpc.MethodDesc {
 	return grpc.MethodDesc{MethodName: name, Handler: func(server any, ctx context.Context, receive func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
-		s, c, in := server.(*Server), callOf(ctx), new(In)
+		s, in := server.(*Server), new(In)
 		if err := s.receive(receive, in); err != nil {
 			return nil, err
 		}
-		c.asked()
 		var out *Out
-		began, r := time.Now(), &issuer.Request{Protocol: issuer.GRPC, Method: name, Client: c.client, Err: c.refused}
+		began, r := time.Now(), s.request(ctx, name)
 		s.issuer.Serve(ctx, r, func(ctx context.Context) (items int64, err error) {
-			out, items, err = serve(s, ctx, c.client, in)
+			out, items, err = serve(s, ctx, r.Client, in)
 			return items, err
 		})
-		return out, s.done(ctx, r, began)
+		r.Duration = time.Since(began)
+		return out, s.done(ctx, r)
 	}}
 }
 
-// receive receives the request of a call. A client that never sends it would hold the call
-// for ever, and a timer for each call would cost more than the ID: so calls have a timer only
-// while many wait. A client sends its request with the headers, so that more wait only under attack. The count begins
-// here, because grpc-go ends some calls between begin and the handler, and tells nobody.
-func (s *Server) receive(receive func(any) error, request any) error {
-	defer s.waiting.Add(-1)
-	if s.waiting.Add(1) <= limit.Waiting {
-		return receive(request)
-	}
-	return within(s.config.Timeout, nil, receive, request)
-}
-
 // done tells the observer of a request that was answered, and returns its error as a status.
-func (s *Server) done(ctx context.Context, r *issuer.Request, began time.Time) error {
-	r.Duration = time.Since(began)
+func (s *Server) done(ctx context.Context, r *issuer.Request) error {
 	if r.Err == nil {
 		s.issuer.Done(*r)
 		return nil
@@ -200,6 +155,55 @@ func (s *Server) done(ctx context.Context, r *issuer.Request, began time.Time) e
 	}
 	s.issuer.Done(*r)
 	return statusOf(r.Err)
+}
+
+// receive receives the request of a call. A client that never sends it would hold the call
+// for ever, and a timer for each call would cost more than the ID: so calls have a timer only
+// while many wait. A client sends its request with the headers, so that more wait only under attack.
+func (s *Server) receive(receive func(any) error, request any) error {
+	defer s.waiting.Add(-1)
+	if s.waiting.Add(1) <= limit.Waiting {
+		return receive(request)
+	}
+	return s.within(s.config.Timeout, func() error { return receive(request) })
+}
+
+// reflect runs the handler of a stream, which is one of reflection.
+func (s *Server) reflect(server any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	defer s.streams.Add(-1)
+	r := s.request(stream.Context(), "Reflection")
+	if s.streams.Add(1) > limit.Streams && r.Err == nil {
+		r.Err = errStreams
+	}
+	if r.Err != nil {
+		return s.done(stream.Context(), r)
+	}
+	return s.within(s.config.ReadTimeout, func() error { return handler(server, stream) })
+}
+
+var (
+	errNoMove  = issuer.Refuse(wire.Unavailable, "the call did not end in time: make a new one")
+	errStreams = issuer.Later(errors.New("the server has its largest number of streams open"))
+)
+
+// within waits for a client. It fails when that takes too long, or when the server drains.
+//
+// grpc-go can neither receive nor send with a timeout, and a context that ends gives the
+// client the status CANCELED, which says that the client itself gave up. So a goroutine waits
+// for the client. If the handler leaves first, then grpc-go ends the call, and with it the goroutine.
+func (s *Server) within(timeout time.Duration, work func() error) error {
+	result := make(chan error, 1)
+	go func() { result <- work() }()
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	select {
+	case err := <-result:
+		return err
+	case <-s.draining.Done():
+		return statusOf(issuer.ErrDraining)
+	case <-timer.C:
+		return statusOf(errNoMove)
+	}
 }
 
 // statusOf returns the status of a request that was refused. To one whose client's deadline has

@@ -1,5 +1,5 @@
 // Package rpc serves IDs and numbers over gRPC: the service of
-// api/tickflake/v1/tickflake.proto, the standard health service, and reflection.
+// api/tickflake/v1/tickflake.proto, the standard health service without Watch, and reflection.
 package rpc
 
 import (
@@ -14,7 +14,6 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
-	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/reflection"
 
 	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
@@ -34,6 +33,7 @@ type Server struct {
 	drain       context.CancelFunc
 	fingerprint uint64       // of the layout
 	waiting     atomic.Int64 // handlers whose request is still to come; each adds 1 and takes it off
+	streams     atomic.Int64 // of reflection; above the limit only while some are refused
 }
 
 // New returns a server.
@@ -44,14 +44,18 @@ func New(i *issuer.Issuer) *Server {
 	if s.config.TLS != nil {
 		transport = credentials.NewTLS(s.config.TLS)
 	}
-	s.grpc = grpc.NewServer(append(options(s.config), grpc.Creds(handshake{transport, i.Anyone()}), grpc.InTapHandle(s.begin), grpc.StreamInterceptor(s.intercept))...)
-	desc := tickflakev1.TickflakeService_ServiceDesc
-	desc.Methods = methods
-	desc.HandlerType = (*any)(nil) // methods has the handlers
-	s.grpc.RegisterService(&desc, s)
-	grpc_health_v1.RegisterHealthServer(s.grpc, checks{Server: s})
+	s.grpc = grpc.NewServer(append(options(s.config), grpc.Creds(handshake{transport, i.Anyone()}), grpc.StreamInterceptor(s.reflect))...)
+	s.register(tickflakev1.TickflakeService_ServiceDesc, methods...)
+	s.register(grpc_health_v1.Health_ServiceDesc, health)
 	reflection.Register(s.grpc)
 	return s
+}
+
+// register registers these methods of a service, and no others of it.
+func (s *Server) register(desc grpc.ServiceDesc, methods ...grpc.MethodDesc) {
+	desc.Methods, desc.Streams = methods, nil
+	desc.HandlerType = (*any)(nil) // methods has the handlers
+	s.grpc.RegisterService(&desc, s)
 }
 
 // options are those of the server of grpc-go that do not call this package.
@@ -85,7 +89,6 @@ type handshake struct {
 type connection struct {
 	credentials.AuthInfo
 	issuer.Peer
-	streams atomic.Int64 // of health and reflection; above the limit only while some are refused
 }
 
 func (h handshake) ServerHandshake(nc net.Conn) (net.Conn, credentials.AuthInfo, error) {
@@ -98,12 +101,6 @@ func (h handshake) ServerHandshake(nc net.Conn) (net.Conn, credentials.AuthInfo,
 		err = c.Known(h.anyone)
 	}
 	return secured, c, err
-}
-
-// connectionOf returns the connection of a call.
-func connectionOf(ctx context.Context) *connection {
-	p, _ := peer.FromContext(ctx)
-	return p.AuthInfo.(*connection)
 }
 
 // Serve accepts connections until [Server.Shutdown], and then returns nil.
